@@ -1,0 +1,70 @@
+package cpu
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/primus-fl/primus/device"
+)
+
+const (
+	name = "CPU"
+
+	// sysNodes is where Linux describes the NUMA nodes.
+	sysNodes = "/sys/devices/system/node"
+)
+
+// Backend is the CPU device backend. Use New to make one; it is safe for
+// concurrent use.
+type Backend struct {
+	nodes   func() []int // node numbers by device index, read once
+	threads threads
+	arena   *arena
+	handles handles
+}
+
+var (
+	_ device.Backend     = (*Backend)(nil)
+	_ device.StreamQueue = (*Backend)(nil)
+)
+
+// New returns a CPU backend. It does no I/O and starts no goroutine; Close
+// releases what the backend comes to hold.
+func New() *Backend {
+	return newBackend(systemPager{}, func() []int { return readNodes(os.DirFS(sysNodes)) })
+}
+
+func newBackend(p pager, nodes func() []int) *Backend {
+	b := &Backend{nodes: sync.OnceValue(nodes), arena: newArena(p)}
+	b.handles.init()
+	return b
+}
+
+// Name returns "CPU".
+func (b *Backend) Name() string { return name }
+
+// Usable returns nil until the backend is closed.
+func (b *Backend) Usable() error {
+	if b.handles.isClosed() {
+		return fmt.Errorf("%w: make another with cpu.New", device.ErrClosed)
+	}
+	return nil
+}
+
+// Close waits for the work in all streams and releases streams, events and
+// unused memory. It returns the failures of stream functions that no SyncEvent
+// has returned, and an error when blocks are still allocated. Such blocks stay
+// valid and may still be freed; every other use of the backend is an error from
+// now on.
+//
+// Close may be called again, to release blocks that were freed since.
+func (b *Backend) Close() error {
+	var errs []error
+	for _, s := range b.handles.close() {
+		errs = append(errs, s.finish())
+	}
+	errs = append(errs, b.arena.close())
+	return errors.Join(errs...)
+}

@@ -1,0 +1,61 @@
+package cpu
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/primus-fl/primus/device"
+)
+
+// SetDevice makes the device with this index current for the calling OS thread.
+// A goroutine that calls it calls runtime.LockOSThread first.
+func (b *Backend) SetDevice(index int) error {
+	if count := len(b.nodes()); index < 0 || index >= count {
+		return fmt.Errorf("cpu: set device %d: want an index from 0 to %d, one for each NUMA node with memory", index, count-1)
+	}
+	b.threads.set(index)
+	return nil
+}
+
+// DeviceID returns the index of the calling OS thread's current device, which is
+// 0 when none was set. The error is always nil.
+func (b *Backend) DeviceID() (int, error) { return b.current(), nil }
+
+// Device returns the calling OS thread's current device. The error is always nil.
+func (b *Backend) Device() (device.Device, error) {
+	return device.Device{Type: device.TypeCPU, Index: b.current()}, nil
+}
+
+// current spares machines with one device the question which thread this is.
+func (b *Backend) current() int {
+	if len(b.nodes()) == 1 {
+		return 0
+	}
+	return b.threads.get()
+}
+
+// threads holds the current device of each OS thread for which it is not 0.
+type threads struct {
+	mu      sync.RWMutex
+	devices map[int]int
+}
+
+func (t *threads) get() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.devices[threadID()]
+}
+
+func (t *threads) set(index int) {
+	id := threadID()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if index == 0 {
+		delete(t.devices, id)
+		return
+	}
+	if t.devices == nil {
+		t.devices = make(map[int]int)
+	}
+	t.devices[id] = index
+}

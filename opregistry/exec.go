@@ -1,0 +1,90 @@
+package opregistry
+
+import (
+	"math/bits"
+	"sync"
+	"unsafe"
+
+	"github.com/primus-fl/primus/device"
+)
+
+// Task is work that is cut into parts which may run at the same time.
+type Task interface {
+	// Do runs one part. Parts must not depend on each other.
+	Do(part int)
+}
+
+// Pool runs the parts of tasks on a fixed set of workers.
+type Pool interface {
+	// Workers returns how many parts run at the same time.
+	Workers() int
+	// Run calls t.Do for each part in [0, parts) and returns when all have
+	// returned. A panic of a part is raised again in the caller.
+	Run(parts int, t Task)
+}
+
+// Serial is the Pool that runs every part in the caller, in order.
+type Serial struct{}
+
+// Workers returns 1.
+func (Serial) Workers() int { return 1 }
+
+// Run calls t.Do for each part in order.
+func (Serial) Run(parts int, t Task) {
+	for i := range parts {
+		t.Do(i)
+	}
+}
+
+// Exec is what an impl runs with: workers, a stream and scratch memory. One Exec
+// serves many calls, also at the same time.
+type Exec struct {
+	pool   Pool
+	stream device.Stream
+
+	mu   sync.Mutex
+	free [bits.UintSize][][]float32 // released scratch by the power of two of its capacity
+}
+
+// NewExec returns an Exec with these workers; a nil pool means Serial.
+func NewExec(pool Pool, stream device.Stream) *Exec {
+	if pool == nil {
+		pool = Serial{}
+	}
+	return &Exec{pool: pool, stream: stream}
+}
+
+// Pool returns the workers.
+func (e *Exec) Pool() Pool { return e.pool }
+
+// Stream returns the stream that device work belongs to.
+func (e *Exec) Stream() device.Stream { return e.stream }
+
+// scratchAlign is the alignment of scratch in float32s: one cache line.
+const scratchAlign = 16
+
+// Scratch returns n float32s of undefined content, aligned to 64 bytes. The
+// caller hands them back with Release; in a steady state nothing is allocated.
+func (e *Exec) Scratch(n int) []float32 {
+	class := bits.Len(uint(max(n, scratchAlign) - 1))
+	e.mu.Lock()
+	if l := len(e.free[class]); l > 0 {
+		buf := e.free[class][l-1]
+		e.free[class] = e.free[class][:l-1]
+		e.mu.Unlock()
+		return buf[:n]
+	}
+	e.mu.Unlock()
+	size := 1 << class
+	raw := make([]float32, size+scratchAlign)
+	skip := int(-uintptr(unsafe.Pointer(&raw[0])) / 4 % scratchAlign)
+	return raw[skip : skip+n : skip+size]
+}
+
+// Release hands back what Scratch returned.
+func (e *Exec) Release(buf []float32) {
+	class := bits.Len(uint(cap(buf) - 1))
+	e.mu.Lock()
+	e.free[class] = append(e.free[class], buf[:0])
+	e.mu.Unlock()
+}

@@ -1,0 +1,86 @@
+package opregistry
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Impl is one implementation of an op.
+type Impl struct {
+	// Op is the handle of the op, such as ops.RMSNormFwd.
+	Op Handle
+
+	// ID names the impl within its op: "default.flagos", "vendor.acme".
+	ID string
+
+	// Kind is what the impl is.
+	Kind Kind
+
+	// Vendor is whose library or chip it needs; required for KindVendor. It is
+	// compared in lower case and after aliases.
+	Vendor string
+
+	// Priority ranks the impl among those that match one token of a policy;
+	// higher first. Usual: flagos 150, vendor 100, reference 50.
+	Priority int
+
+	// Run is a Func[A] of the op's argument struct. It returns an error that
+	// wraps ErrUnsupported only before it has written to an operand.
+	Run any
+
+	// Available returns nil when the impl can run on this machine, else why
+	// not. It is called when a dispatch table is built, never in a call. Nil
+	// means available.
+	Available func() error
+}
+
+// Source is a named set of impls that is registered as a whole.
+type Source struct {
+	// Name says where the impls come from, such as "openblas".
+	Name string
+
+	// Version of the source, for listings.
+	Version string
+
+	// Aliases maps further names of vendors to the names the impls carry.
+	Aliases map[string]string
+
+	// Ops declares ops for which the source may have no impl.
+	Ops []Handle
+
+	// Impls of the source.
+	Impls []Impl
+}
+
+var implID = regexp.MustCompile(`^[A-Za-z0-9_]+([.:-][A-Za-z0-9_]+)*$`)
+
+var vendorName = regexp.MustCompile(`^[a-z0-9_]+([.-][a-z0-9_]+)*$`)
+
+// NormalVendor returns a vendor name as registries and policies compare it:
+// trimmed and in lower case. Aliases are resolved by the Snapshot.
+func NormalVendor(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
+
+// check returns what is wrong with the impl by itself.
+func (i *Impl) check() error {
+	if i.Op == nil {
+		return fmt.Errorf("opregistry: impl %q: got no Op, want the handle of an op", i.ID)
+	}
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("opregistry: impl %q of op %q: %s", i.ID, i.Op.Name(), fmt.Sprintf(format, args...))
+	}
+	switch {
+	case !implID.MatchString(i.ID):
+		return fail("got id %q, want words of letters, digits and _ joined by dots, such as vendor.acme", i.ID)
+	case i.Kind < KindFlagos || i.Kind > KindReference:
+		return fail("got kind %v, want flagos, vendor or reference", i.Kind)
+	case i.Kind == KindVendor && NormalVendor(i.Vendor) == "":
+		return fail("got kind vendor without a vendor, want the vendor's name")
+	case i.Vendor != "" && !vendorName.MatchString(NormalVendor(i.Vendor)):
+		return fail("got vendor %q, want words of letters, digits and _", i.Vendor)
+	}
+	if err := i.Op.checkRun(i.Run); err != nil {
+		return fail("%v", err)
+	}
+	return nil
+}

@@ -1,0 +1,158 @@
+package opregistry
+
+import (
+	"fmt"
+	"regexp"
+
+	"github.com/primus-fl/primus/tensor"
+)
+
+// Access says what an op does to an operand.
+type Access uint8
+
+// The kinds of access. The zero Access is unspecified.
+const (
+	AccessUnspecified Access = iota
+	Read                     // only read
+	Write                    // only written, every element of it
+	Update                   // read and written: what it held before matters
+)
+
+// Operand is one tensor of a call, with the name that errors use for it.
+type Operand struct {
+	Name   string
+	Tensor *tensor.Tensor // nil when the caller left it out
+	Access Access
+}
+
+// Schema is what is known about an op besides its name.
+type Schema[A any] struct {
+	// Doc is one sentence for `primus ops list`.
+	Doc string
+
+	// Family joins a forward and a backward op that exchange saved state. The
+	// ops of a family are selected together. Empty for an op that stands alone.
+	Family string
+
+	// Forward marks the op of a family that writes the saved state.
+	Forward bool
+
+	// Validate checks arguments before any impl runs. It returns an *ArgError
+	// and allocates nothing when the arguments are right.
+	Validate func(A) error
+
+	// Operands lists the tensors of a call. It is not called on the hot path.
+	Operands func(A) []Operand
+
+	// Saved returns the record that the ops of a family share; required when
+	// Family is set.
+	Saved func(A) *Saved
+}
+
+// Op is the typed handle of an op with argument struct A. It is immutable; a
+// program has one handle an op, made by NewOp.
+type Op[A any] struct {
+	name   string
+	schema Schema[A]
+}
+
+// Handle is an Op of any argument type. Only *Op implements it.
+type Handle interface {
+	// Name returns the name of the op, such as "rmsnorm_fwd".
+	Name() string
+	// Doc returns one sentence about the op.
+	Doc() string
+	// Family returns the family that the op belongs to, or "".
+	Family() string
+	// Forward reports whether the op writes the saved state of its family.
+	Forward() bool
+	checkRun(run any) error
+}
+
+// Func is the signature of an impl of an op with argument struct A.
+type Func[A any] = func(*Exec, A) error
+
+var opName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+
+// NewOp returns the handle of a new op. It panics when the name is not
+// lower_snake or the schema is incomplete: handles are program text, not input.
+func NewOp[A any](name string, s Schema[A]) *Op[A] {
+	switch {
+	case !opName.MatchString(name):
+		panic(fmt.Sprintf("BUG: opregistry: op name %q is not lower_snake", name))
+	case s.Validate == nil || s.Operands == nil:
+		panic(fmt.Sprintf("BUG: opregistry: op %q needs Validate and Operands", name))
+	case (s.Family != "") != (s.Saved != nil):
+		panic(fmt.Sprintf("BUG: opregistry: op %q needs both Family and Saved or neither", name))
+	}
+	return &Op[A]{name: name, schema: s}
+}
+
+// Name returns the name of the op.
+func (o *Op[A]) Name() string { return o.name }
+
+// Doc returns one sentence about the op.
+func (o *Op[A]) Doc() string { return o.schema.Doc }
+
+// Family returns the family that the op belongs to, or "".
+func (o *Op[A]) Family() string { return o.schema.Family }
+
+// Forward reports whether the op writes the saved state of its family.
+func (o *Op[A]) Forward() bool { return o.schema.Forward }
+
+// Validate checks the arguments of a call.
+func (o *Op[A]) Validate(a A) error { return o.schema.Validate(a) }
+
+// Saved returns the record of the family's saved state, nil for an op that
+// stands alone.
+func (o *Op[A]) Saved(a A) *Saved {
+	if o.schema.Saved == nil {
+		return nil
+	}
+	return o.schema.Saved(a)
+}
+
+// Operands lists the tensors of a call.
+func (o *Op[A]) Operands(a A) []Operand { return o.schema.Operands(a) }
+
+// Updated lists the operands of a call whose old content would be lost if an
+// impl failed half-way: those that are updated, and those written that share
+// memory with one that is read.
+func (o *Op[A]) Updated(a A) []Operand {
+	operands := o.schema.Operands(a)
+	var updated []Operand
+	for i, w := range operands {
+		if w.Tensor == nil || w.Access == Read {
+			continue
+		}
+		shared := w.Access == Update
+		for j, r := range operands {
+			shared = shared || i != j && r.Access != Write && tensor.Overlap(w.Tensor, r.Tensor)
+		}
+		if shared {
+			updated = append(updated, w)
+		}
+	}
+	return updated
+}
+
+func (o *Op[A]) checkRun(run any) error {
+	if f, ok := run.(Func[A]); ok && f != nil {
+		return nil
+	}
+	var want Func[A]
+	return fmt.Errorf("got Run of type %T, want a non-nil %T", run, want)
+}
+
+// Saved is the record that a forward op fills and its backward op reads: which
+// impl wrote the saved state, whose format belongs to that impl. The zero value
+// is ready for use. A Saved belongs to one forward and backward at a time.
+type Saved struct{ owner string }
+
+// Owner returns the id of the impl that wrote the saved state, "" before the
+// forward op has run.
+func (s *Saved) Owner() string { return s.owner }
+
+// SetOwner records the impl that wrote the saved state. The op manager calls it;
+// a caller who runs impls directly may leave it out.
+func (s *Saved) SetOwner(id string) { s.owner = id }

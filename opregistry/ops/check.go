@@ -1,0 +1,166 @@
+package ops
+
+import (
+	"fmt"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// OptionalFloat is a float that may be left out; its zero value is left out.
+type OptionalFloat struct {
+	value float32
+	set   bool
+}
+
+// Float returns an OptionalFloat that is given.
+func Float(v float32) OptionalFloat { return OptionalFloat{value: v, set: true} }
+
+// Or returns the value, or def when it was left out.
+func (f OptionalFloat) Or(def float32) float32 {
+	if f.set {
+		return f.value
+	}
+	return def
+}
+
+// check gathers the first fault of a call. Its methods do nothing after one.
+type check struct {
+	op  string
+	err error
+}
+
+func (c *check) fail(operand, want, gotFormat string, args ...any) {
+	if c.err == nil {
+		c.err = &opregistry.ArgError{Op: c.op, Operand: operand, Got: fmt.Sprintf(gotFormat, args...), Want: want}
+	}
+}
+
+// given requires an operand and reports whether it can be looked at.
+func (c *check) given(name string, t *tensor.Tensor) bool {
+	if c.err != nil {
+		return false
+	}
+	if t == nil {
+		c.fail(name, "a tensor", "nil")
+		return false
+	}
+	return true
+}
+
+// compute requires an operand of a dtype that arithmetic ops store.
+func (c *check) compute(name string, t *tensor.Tensor) bool {
+	if !c.given(name, t) {
+		return false
+	}
+	switch t.DType() {
+	case tensor.F32, tensor.BF16, tensor.F16, tensor.F64:
+		return true
+	}
+	c.fail(name, "dtype f32, bf16, f16 or f64", "%v", t)
+	return false
+}
+
+func (c *check) dtype(name string, t *tensor.Tensor, want tensor.DType) bool {
+	if !c.given(name, t) {
+		return false
+	}
+	if t.DType() != want {
+		c.fail(name, "dtype "+want.String(), "%v", t)
+		return false
+	}
+	return true
+}
+
+func (c *check) index(name string, t *tensor.Tensor) bool {
+	if !c.given(name, t) {
+		return false
+	}
+	if t.DType() != tensor.I32 && t.DType() != tensor.I64 {
+		c.fail(name, "dtype i32 or i64", "%v", t)
+		return false
+	}
+	return true
+}
+
+func (c *check) sameDType(name string, t *tensor.Tensor, other string, o *tensor.Tensor) {
+	if c.err == nil && t.DType() != o.DType() {
+		c.fail(name, "the dtype of "+other+", "+o.DType().String(), "%v", t)
+	}
+}
+
+func (c *check) sameShape(name string, t *tensor.Tensor, other string, o *tensor.Tensor) {
+	if c.err == nil && !t.Shape().Equal(o.Shape()) {
+		c.fail(name, "the shape of "+other+", "+o.Shape().String(), "%v", t)
+	}
+}
+
+func (c *check) rank(name string, t *tensor.Tensor, rank int) bool {
+	if c.err == nil && len(t.Shape()) != rank {
+		c.fail(name, fmt.Sprintf("%d axes", rank), "%v", t)
+	}
+	return c.err == nil
+}
+
+func (c *check) minRank(name string, t *tensor.Tensor, rank int) bool {
+	if c.err == nil && len(t.Shape()) < rank {
+		c.fail(name, fmt.Sprintf("at least %d axes", rank), "%v", t)
+	}
+	return c.err == nil
+}
+
+// elements requires a tensor of n elements, whatever its axes.
+func (c *check) elements(name string, t *tensor.Tensor, n int, why string) {
+	if c.err == nil && t.NumElements() != n {
+		c.fail(name, fmt.Sprintf("%d elements (%s)", n, why), "%v", t)
+	}
+}
+
+func (c *check) positive(name string, v float32) {
+	if c.err == nil && !(v > 0) {
+		c.fail(name, "a number > 0", "%v", v)
+	}
+}
+
+// disjoint requires a written operand to share no memory with another one.
+func (c *check) disjoint(name string, w *tensor.Tensor, other string, o *tensor.Tensor) {
+	if c.err == nil && tensor.Overlap(w, o) {
+		c.fail(name, "memory apart from "+other, "a view that overlaps %s", other)
+	}
+}
+
+// disjointOrSame requires a written operand to be another one or apart from it.
+func (c *check) disjointOrSame(name string, w *tensor.Tensor, other string, o *tensor.Tensor) {
+	if c.err == nil && tensor.Overlap(w, o) && !tensor.SameView(w, o) {
+		c.fail(name, "the same view as "+other+" or memory apart from it", "a view that overlaps %s in part", other)
+	}
+}
+
+// saved requires the record of a family.
+func (c *check) saved(s *opregistry.Saved) {
+	if c.err == nil && s == nil {
+		c.fail("saved", "the *opregistry.Saved that forward and backward share", "nil")
+	}
+}
+
+// operands builds the list for Schema.Operands: names, tensors and access in turn.
+type operands []opregistry.Operand
+
+func (o operands) read(name string, t *tensor.Tensor) operands {
+	return o.add(name, t, opregistry.Read)
+}
+
+func (o operands) write(name string, t *tensor.Tensor) operands {
+	return o.add(name, t, opregistry.Write)
+}
+
+func (o operands) update(name string, t *tensor.Tensor) operands {
+	return o.add(name, t, opregistry.Update)
+}
+
+func (o operands) add(name string, t *tensor.Tensor, a opregistry.Access) operands {
+	if t == nil {
+		return o
+	}
+	return append(o, opregistry.Operand{Name: name, Tensor: t, Access: a})
+}

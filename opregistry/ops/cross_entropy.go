@@ -1,0 +1,110 @@
+package ops
+
+import (
+	"strconv"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// CrossEntropyFwdArgs are the arguments of CrossEntropyFwd.
+type CrossEntropyFwdArgs struct {
+	Logits      *tensor.Tensor // [.., vocab] with n rows
+	Targets     *tensor.Tensor // i32 or i64, n elements, contiguous
+	Losses      *tensor.Tensor // f32, n elements
+	LSE         *tensor.Tensor // f32, n elements
+	IgnoreIndex int            // targets with this value do not count; -100 by convention
+	Saved       *opregistry.Saved
+}
+
+// CrossEntropyFwd computes the negative log-likelihood of each target in nats:
+//
+//	lse[i]  = ln Σ_v exp(logits[i,v])
+//	loss[i] = lse[i] − logits[i, target[i]], or 0 where target[i] = ignore_index
+//
+// Logits and targets are read, losses and lse are written; all are disjoint. Any
+// compute dtype; the log-sum-exp subtracts the maximum and is f32 or better. A
+// target outside [0, vocab) other than ignore_index is an argument error.
+var CrossEntropyFwd = opregistry.NewOp("cross_entropy_fwd", opregistry.Schema[CrossEntropyFwdArgs]{
+	Doc:     "negative log-likelihood of targets under a softmax of rows",
+	Family:  "cross_entropy",
+	Forward: true,
+	Saved:   func(a CrossEntropyFwdArgs) *opregistry.Saved { return a.Saved },
+	Validate: func(a CrossEntropyFwdArgs) error {
+		c := check{op: "cross_entropy_fwd"}
+		c.logits(a.Logits, a.Targets, a.IgnoreIndex, a.LSE)
+		if c.dtype("losses", a.Losses, tensor.F32) {
+			c.elements("losses", a.Losses, a.Logits.Shape().Rows(), "one a row")
+		}
+		c.disjoint("losses", a.Losses, "logits", a.Logits)
+		c.disjoint("losses", a.Losses, "lse", a.LSE)
+		c.disjoint("losses", a.Losses, "targets", a.Targets)
+		c.disjoint("lse", a.LSE, "logits", a.Logits)
+		c.disjoint("lse", a.LSE, "targets", a.Targets)
+		c.saved(a.Saved)
+		return c.err
+	},
+	Operands: func(a CrossEntropyFwdArgs) []opregistry.Operand {
+		return operands{}.read("logits", a.Logits).read("targets", a.Targets).write("losses", a.Losses).write("lse", a.LSE)
+	},
+})
+
+// CrossEntropyBwdArgs are the arguments of CrossEntropyBwd.
+type CrossEntropyBwdArgs struct {
+	Logits      *tensor.Tensor // as CrossEntropyFwd
+	Targets     *tensor.Tensor
+	LSE         *tensor.Tensor // from CrossEntropyFwd
+	DLosses     *tensor.Tensor // f32, n elements: gradient of each loss
+	DLogits     *tensor.Tensor // shape of logits
+	IgnoreIndex int
+	Saved       *opregistry.Saved
+}
+
+// CrossEntropyBwd is the gradient of CrossEntropyFwd:
+//
+//	dlogits[i,v] = dlosses[i] · (exp(logits[i,v] − lse[i]) − [v = target[i]])
+//
+// and 0 in rows whose target is ignore_index. Everything but dlogits is read;
+// dlogits is written and may be logits. Dtypes as CrossEntropyFwd.
+var CrossEntropyBwd = opregistry.NewOp("cross_entropy_bwd", opregistry.Schema[CrossEntropyBwdArgs]{
+	Doc:    "gradient of cross_entropy_fwd",
+	Family: "cross_entropy",
+	Saved:  func(a CrossEntropyBwdArgs) *opregistry.Saved { return a.Saved },
+	Validate: func(a CrossEntropyBwdArgs) error {
+		c := check{op: "cross_entropy_bwd"}
+		c.logits(a.Logits, a.Targets, a.IgnoreIndex, a.LSE)
+		if c.dtype("dlosses", a.DLosses, tensor.F32) {
+			c.elements("dlosses", a.DLosses, a.Logits.Shape().Rows(), "one a row")
+		}
+		if c.compute("dlogits", a.DLogits) {
+			c.sameDType("dlogits", a.DLogits, "logits", a.Logits)
+			c.sameShape("dlogits", a.DLogits, "logits", a.Logits)
+			c.disjointOrSame("dlogits", a.DLogits, "logits", a.Logits)
+			c.disjoint("dlogits", a.DLogits, "lse", a.LSE)
+			c.disjoint("dlogits", a.DLogits, "dlosses", a.DLosses)
+			c.disjoint("dlogits", a.DLogits, "targets", a.Targets)
+		}
+		c.saved(a.Saved)
+		return c.err
+	},
+	Operands: func(a CrossEntropyBwdArgs) []opregistry.Operand {
+		return operands{}.read("logits", a.Logits).read("targets", a.Targets).read("lse", a.LSE).
+			read("dlosses", a.DLosses).write("dlogits", a.DLogits)
+	},
+})
+
+func (c *check) logits(logits, targets *tensor.Tensor, ignore int, lse *tensor.Tensor) {
+	if !c.compute("logits", logits) || !c.minRank("logits", logits, 1) || !c.index("targets", targets) {
+		return
+	}
+	if logits.Shape().Cols() == 0 {
+		c.fail("logits", "rows of at least one element", "%v", logits)
+	}
+	c.elements("targets", targets, logits.Shape().Rows(), "one a row of logits")
+	c.labels("targets", targets, logits.Shape().Cols(), ignore, true)
+	if c.dtype("lse", lse, tensor.F32) {
+		c.elements("lse", lse, logits.Shape().Rows(), "one a row")
+	}
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

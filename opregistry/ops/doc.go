@@ -1,0 +1,28 @@
+// Package ops is the catalogue of ops: for each op its handle, its argument
+// struct, its validation and the specification of what it computes.
+//
+// # Concepts
+//
+// Names and mathematics are those of TransformerEngine; ops that it has no name
+// for and that training needs (embedding, cross entropy, residual add) follow
+// the same conventions. Storage dtypes are f32, bf16, f16 and f64 unless an op
+// says otherwise; impls compute in f32 or better and round once on store. Shapes
+// are written [rows, cols]; a leading "…" stands for any number of axes that are
+// flattened. Operands may be strided views unless an op says "contiguous"; an
+// impl that wants contiguous memory declines what is not.
+//
+// Aliasing is that of package tensor: operands are disjoint, or the same view
+// where the op's documentation allows it.
+//
+// Empty operands (an axis of length 0) are legal and do nothing unless an op
+// says otherwise. NaN and Inf propagate as IEEE 754 arithmetic has it.
+//
+// # Concurrency
+//
+// Handles are immutable. Calls on disjoint operands may run at the same time.
+//
+// # Errors
+//
+// Validation returns an *opregistry.ArgError that names op, argument, what was
+// given and what was expected, and allocates nothing when all is well.
+package ops

@@ -1,0 +1,122 @@
+package ops
+
+import (
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// GenericGemmArgs are the arguments of GenericGemm.
+type GenericGemmArgs struct {
+	A, B           *tensor.Tensor // [.., cols], at least 2 axes
+	TransA, TransB bool
+	D              *tensor.Tensor // [.., cols of op(A)]
+	Bias           *tensor.Tensor // [cols of D]: added when Grad is false, written when it is true
+	Gelu           bool
+	GeluIn         *tensor.Tensor // shape of D: written when Grad is false, read when it is true
+	Grad           bool
+	Accumulate     bool
+	Alpha          OptionalFloat // 1 when left out
+	Beta           OptionalFloat // 1 when left out; only with Accumulate
+}
+
+// GenericGemm multiplies matrices in TransformerEngine's convention, which is
+// cuBLAS's column-major one seen from row-major tensors:
+//
+//	D = alpha · op(B) · op(A) + beta · D      op(X) = Xᵀ if transposed, else X
+//
+// so y = x·Wᵀ is A = W, TransA, B = x. With op(B) m×k and op(A) k×n, D is m×n.
+// Leading axes of B beyond two are flattened, and D has as many elements as m×n
+// with n last. beta is 0 unless Accumulate is set.
+//
+// With Grad false, Bias is added to each row of alpha·op(B)·op(A) (before beta·D),
+// and with Gelu the value so far is written to GeluIn and D becomes its tanh-GELU.
+// With Grad true, Bias receives the sum over the rows of B, and Gelu multiplies
+// the product by the derivative of the tanh-GELU at GeluIn.
+//
+// A and B have one compute dtype; D, Bias and GeluIn may have another; sums are
+// kept in f32 or better and rounded once. A and B are read; D is written, or
+// updated with Accumulate; no operand that is written may overlap another. With
+// k = 0 D is zeroed (or scaled by beta). Source: TransformerEngine 2.14,
+// generic_gemm.
+var GenericGemm = opregistry.NewOp("generic_gemm", opregistry.Schema[GenericGemmArgs]{
+	Doc:      "matrix product D = alpha·op(B)·op(A) + beta·D with bias and GELU epilogues",
+	Validate: validateGemm,
+	Operands: func(a GenericGemmArgs) []opregistry.Operand {
+		o := operands{}.read("A", a.A).read("B", a.B)
+		if a.Accumulate {
+			o = o.update("D", a.D)
+		} else {
+			o = o.write("D", a.D)
+		}
+		if a.Grad {
+			return o.write("bias", a.Bias).read("gelu_in", a.GeluIn)
+		}
+		return o.read("bias", a.Bias).write("gelu_in", a.GeluIn)
+	},
+})
+
+// Dims returns the sizes of the product: op(B) is m×k, op(A) is k×n, D is m×n.
+func (a GenericGemmArgs) Dims() (m, n, k int) {
+	m, k = a.B.Shape().Rows(), a.B.Shape().Cols()
+	if a.TransB {
+		m, k = k, m
+	}
+	n = a.A.Shape().Cols()
+	if a.TransA {
+		n = a.A.Shape().Rows()
+	}
+	return m, n, k
+}
+
+func validateGemm(a GenericGemmArgs) error {
+	c := check{op: "generic_gemm"}
+	if !c.compute("A", a.A) || !c.compute("B", a.B) || !c.compute("D", a.D) ||
+		!c.minRank("A", a.A, 2) || !c.minRank("B", a.B, 2) || !c.minRank("D", a.D, 2) {
+		return c.err
+	}
+	c.sameDType("B", a.B, "A", a.A)
+	m, n, k := a.Dims()
+	if inner := a.A.Shape().Rows(); a.TransA {
+		if a.A.Shape().Cols() != k {
+			c.fail("A", "inner size "+itoa(k)+" of op(B)", "%v transposed", a.A)
+		}
+	} else if inner != k {
+		c.fail("A", "inner size "+itoa(k)+" of op(B)", "%v", a.A)
+	}
+	if c.err == nil && (a.D.Shape().Cols() != n || a.D.NumElements() != m*n) {
+		c.fail("D", "shape ["+itoa(m)+" "+itoa(n)+"]", "%v", a.D)
+	}
+	if a.Bias != nil && c.compute("bias", a.Bias) {
+		c.elements("bias", a.Bias, a.biasLen(n), "one a column")
+		c.disjoint("D", a.D, "bias", a.Bias)
+		if a.Grad {
+			c.disjoint("bias", a.Bias, "A", a.A)
+			c.disjoint("bias", a.Bias, "B", a.B)
+		}
+	}
+	if a.Gelu {
+		if c.compute("gelu_in", a.GeluIn) {
+			c.sameShape("gelu_in", a.GeluIn, "D", a.D)
+			c.disjoint("D", a.D, "gelu_in", a.GeluIn)
+			c.disjoint("gelu_in", a.GeluIn, "A", a.A)
+			c.disjoint("gelu_in", a.GeluIn, "B", a.B)
+		}
+	} else if a.GeluIn != nil {
+		c.fail("gelu_in", "nil without gelu", "%v", a.GeluIn)
+	}
+	if !a.Accumulate && a.Beta.Or(0) != 0 {
+		c.fail("beta", "0 without accumulate", "%v", a.Beta.Or(0))
+	}
+	c.disjoint("D", a.D, "A", a.A)
+	c.disjoint("D", a.D, "B", a.B)
+	return c.err
+}
+
+// biasLen is the length of Bias: the columns of D, or of B when it receives the
+// gradient.
+func (a GenericGemmArgs) biasLen(n int) int {
+	if a.Grad {
+		return a.B.Shape().Cols()
+	}
+	return n
+}

@@ -1,0 +1,126 @@
+package ops
+
+import (
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// RMSNormFwdArgs are the arguments of RMSNormFwd.
+type RMSNormFwdArgs struct {
+	Input             *tensor.Tensor // x [.., cols]
+	Weight            *tensor.Tensor // γ [cols]
+	Output            *tensor.Tensor // y, shape of x
+	RSigma            *tensor.Tensor // f32 [rows]
+	Eps               float32
+	ZeroCenteredGamma bool
+	Saved             *opregistry.Saved
+}
+
+// RMSNormFwd normalises each row by its root mean square:
+//
+//	rsigma[r] = 1 / sqrt(mean_j(x[r,j]²) + eps)
+//	y[r,i]    = x[r,i] · rsigma[r] · g[i]       g = γ, or γ+1 with ZeroCenteredGamma
+//
+// x is read, y and rsigma are written; y may be x. y has any compute dtype; sums
+// and rsigma are f32 or better. eps > 0. cols = 0 is an error. A NaN in a row
+// makes that row NaN. Source: Zhang and Sennrich 2019, arXiv:1910.07467, with
+// eps inside the root.
+var RMSNormFwd = opregistry.NewOp("rmsnorm_fwd", opregistry.Schema[RMSNormFwdArgs]{
+	Doc:     "root-mean-square normalisation of rows",
+	Family:  "rmsnorm",
+	Forward: true,
+	Saved:   func(a RMSNormFwdArgs) *opregistry.Saved { return a.Saved },
+	Validate: func(a RMSNormFwdArgs) error {
+		c := check{op: "rmsnorm_fwd"}
+		c.rows(a.Input, a.Weight)
+		if c.compute("output", a.Output) {
+			c.sameShape("output", a.Output, "input", a.Input)
+			c.disjointOrSame("output", a.Output, "input", a.Input)
+			c.disjoint("output", a.Output, "weight", a.Weight)
+		}
+		c.rsigma(a.RSigma, a.Input)
+		c.disjoint("rsigma", a.RSigma, "input", a.Input)
+		c.disjoint("rsigma", a.RSigma, "output", a.Output)
+		c.disjoint("rsigma", a.RSigma, "weight", a.Weight)
+		c.positive("eps", a.Eps)
+		c.saved(a.Saved)
+		return c.err
+	},
+	Operands: func(a RMSNormFwdArgs) []opregistry.Operand {
+		return operands{}.read("input", a.Input).read("weight", a.Weight).write("output", a.Output).write("rsigma", a.RSigma)
+	},
+})
+
+// RMSNormBwdArgs are the arguments of RMSNormBwd.
+type RMSNormBwdArgs struct {
+	DZ                *tensor.Tensor // gradient of y [.., cols]
+	X                 *tensor.Tensor // shape of dz
+	RSigma            *tensor.Tensor // f32 [rows], from RMSNormFwd
+	Gamma             *tensor.Tensor // γ [cols]
+	DX                *tensor.Tensor // shape of dz
+	DGamma            *tensor.Tensor // [cols]
+	ZeroCenteredGamma bool
+	Saved             *opregistry.Saved
+}
+
+// RMSNormBwd is the gradient of RMSNormFwd. With x̂ = x·rsigma and ḡ = dz·g:
+//
+//	dx[r,i]   = rsigma[r] · (ḡ[r,i] − x̂[r,i] · mean_j(ḡ[r,j]·x̂[r,j]))
+//	dgamma[i] = Σ_r dz[r,i] · x̂[r,i]
+//
+// dz, x, rsigma and gamma are read; dx and dgamma are written; dx may be dz.
+// Sums are f32 or better; over the rows of dgamma they run in a fixed order.
+// rows = 0 zeroes dgamma. Source: as RMSNormFwd.
+var RMSNormBwd = opregistry.NewOp("rmsnorm_bwd", opregistry.Schema[RMSNormBwdArgs]{
+	Doc:    "gradient of rmsnorm_fwd",
+	Family: "rmsnorm",
+	Saved:  func(a RMSNormBwdArgs) *opregistry.Saved { return a.Saved },
+	Validate: func(a RMSNormBwdArgs) error {
+		c := check{op: "rmsnorm_bwd"}
+		c.rows(a.X, a.Gamma)
+		if c.compute("dz", a.DZ) {
+			c.sameShape("dz", a.DZ, "x", a.X)
+		}
+		c.rsigma(a.RSigma, a.X)
+		if c.compute("dx", a.DX) {
+			c.sameShape("dx", a.DX, "x", a.X)
+			c.disjointOrSame("dx", a.DX, "dz", a.DZ)
+			c.disjoint("dx", a.DX, "x", a.X)
+			c.disjoint("dx", a.DX, "gamma", a.Gamma)
+			c.disjoint("dx", a.DX, "rsigma", a.RSigma)
+		}
+		if c.compute("dgamma", a.DGamma) {
+			c.elements("dgamma", a.DGamma, a.X.Shape().Cols(), "one a column")
+			c.disjoint("dgamma", a.DGamma, "dx", a.DX)
+			c.disjoint("dgamma", a.DGamma, "dz", a.DZ)
+			c.disjoint("dgamma", a.DGamma, "x", a.X)
+			c.disjoint("dgamma", a.DGamma, "gamma", a.Gamma)
+			c.disjoint("dgamma", a.DGamma, "rsigma", a.RSigma)
+		}
+		c.saved(a.Saved)
+		return c.err
+	},
+	Operands: func(a RMSNormBwdArgs) []opregistry.Operand {
+		return operands{}.read("dz", a.DZ).read("x", a.X).read("rsigma", a.RSigma).read("gamma", a.Gamma).
+			write("dx", a.DX).write("dgamma", a.DGamma)
+	},
+})
+
+// rows checks the input of a normalisation and its weight.
+func (c *check) rows(x, weight *tensor.Tensor) {
+	if !c.compute("input", x) || !c.minRank("input", x, 1) {
+		return
+	}
+	if x.Shape().Cols() == 0 {
+		c.fail("input", "rows of at least one element", "%v", x)
+	}
+	if c.compute("weight", weight) {
+		c.elements("weight", weight, x.Shape().Cols(), "one a column")
+	}
+}
+
+func (c *check) rsigma(t, x *tensor.Tensor) {
+	if c.dtype("rsigma", t, tensor.F32) {
+		c.elements("rsigma", t, x.Shape().Rows(), "one a row")
+	}
+}

@@ -1,0 +1,164 @@
+package ops
+
+import (
+	"fmt"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// QKVFormat is the order of the axes of a query, key or value tensor.
+type QKVFormat uint8
+
+// The formats: s sequence, b batch, h heads, d head dimension, t packed tokens.
+const (
+	QKVFormatUnspecified QKVFormat = iota
+	SBHD
+	BSHD
+	THD
+)
+
+// String returns the format in TransformerEngine's spelling.
+func (f QKVFormat) String() string {
+	switch f {
+	case SBHD:
+		return "sbhd"
+	case BSHD:
+		return "bshd"
+	case THD:
+		return "thd"
+	default:
+		return fmt.Sprintf("qkv_format(%d)", uint8(f))
+	}
+}
+
+// FusedRopeArgs are the arguments of FusedRopeForward and FusedRopeBackward.
+type FusedRopeArgs struct {
+	Input          *tensor.Tensor // x, or the gradient of y: [s b h d], [b s h d] or [t h d]
+	Freqs          *tensor.Tensor // f32 [s_max, .., d2] angles in radians, d2 even and <= d
+	StartPositions *tensor.Tensor // i32 [b], nil for 0
+	Output         *tensor.Tensor // y, or the gradient of x: shape of the input
+	QKVFormat      QKVFormat
+	Interleaved    bool
+	CuSeqlens      *tensor.Tensor // i32 [b+1], for THD only
+	CPSize, CPRank int            // context parallelism; size 0 means 1
+}
+
+// FusedRopeForward rotates pairs of the first d2 elements of each head by the
+// angles of their position and copies the rest:
+//
+//	y = x·cos θ + rot(x)·sin θ      θ = freqs[position, ·]
+//
+// Pairs are (i, i+d2/2) with rot(x) = [−x₂, x₁], or with Interleaved (2i, 2i+1)
+// with rot = [−x_{2i+1}, x_{2i}]; θ is read at each element's own index. The
+// position is the index in the sequence plus start_positions[b]; with THD it
+// restarts at each sequence of cu_seqlens. With CPSize > 1 the first half of the
+// local sequence is chunk CPRank of 2·CPSize and the second half is chunk
+// 2·CPSize−1−CPRank.
+//
+// x and freqs are read, y is written; y may be x. One compute dtype for x and y,
+// any strides; cos, sin and arithmetic in f32. Source: Su et al. 2021,
+// arXiv:2104.09864; TransformerEngine 2.14, fused_rope.
+var FusedRopeForward = newRope("fused_rope_forward", "input", "rotary position embedding")
+
+// FusedRopeBackward is the gradient of FusedRopeForward: the transposed
+// rotation,
+//
+//	dx_i = dy_i·cos θ_i + rotᵀ(dy·sin θ)_i
+//
+// which takes the sine at the partner's index. Operands as FusedRopeForward,
+// with Input the gradient of y and Output that of x.
+var FusedRopeBackward = newRope("fused_rope_backward", "output_grads", "gradient of fused_rope_forward")
+
+func newRope(name, input, doc string) *opregistry.Op[FusedRopeArgs] {
+	return opregistry.NewOp(name, opregistry.Schema[FusedRopeArgs]{
+		Doc:      doc,
+		Validate: func(a FusedRopeArgs) error { return validateRope(name, input, a) },
+		Operands: func(a FusedRopeArgs) []opregistry.Operand {
+			return operands{}.read(input, a.Input).read("freqs", a.Freqs).read("start_positions", a.StartPositions).
+				read("cu_seqlens", a.CuSeqlens).write("output", a.Output)
+		},
+	})
+}
+
+func validateRope(name, input string, a FusedRopeArgs) error {
+	c := check{op: name}
+	if !c.compute(input, a.Input) || !c.dtype("freqs", a.Freqs, tensor.F32) || !c.minRank("freqs", a.Freqs, 2) || !c.compute("output", a.Output) {
+		return c.err
+	}
+	c.sameDType("output", a.Output, input, a.Input)
+	c.sameShape("output", a.Output, input, a.Input)
+	c.disjointOrSame("output", a.Output, input, a.Input)
+	c.disjoint("output", a.Output, "freqs", a.Freqs)
+	shape, seq, batch := a.Input.Shape(), 0, 0
+	switch a.QKVFormat {
+	case SBHD:
+		if c.rank(input, a.Input, 4) {
+			seq, batch = shape[0], shape[1]
+		}
+	case BSHD:
+		if c.rank(input, a.Input, 4) {
+			batch, seq = shape[0], shape[1]
+		}
+	case THD:
+		if c.rank(input, a.Input, 3) && c.dtype("cu_seqlens", a.CuSeqlens, tensor.I32) && c.minRank("cu_seqlens", a.CuSeqlens, 1) {
+			batch, seq = a.CuSeqlens.NumElements()-1, 0
+			c.cuSeqlens("cu_seqlens", a.CuSeqlens, shape[0])
+		}
+	default:
+		c.fail("qkv_format", "sbhd, bshd or thd", "%v", a.QKVFormat)
+	}
+	if a.QKVFormat != THD && a.CuSeqlens != nil {
+		c.fail("cu_seqlens", "nil unless qkv_format is thd", "%v", a.CuSeqlens)
+	}
+	if c.err != nil {
+		return c.err
+	}
+	d2 := a.Freqs.Shape().Cols()
+	if d2%2 != 0 || d2 > shape.Cols() {
+		c.fail("freqs", "an even last axis of at most "+itoa(shape.Cols()), "%v", a.Freqs)
+	}
+	cp := max(a.CPSize, 1)
+	if a.CPSize < 0 || a.CPRank < 0 || a.CPRank >= cp {
+		c.fail("cp_rank", "0 <= cp_rank < cp_size", "cp_rank %d of cp_size %d", a.CPRank, a.CPSize)
+	}
+	if cp > 1 && seq%2 != 0 {
+		c.fail(input, "an even sequence length with cp_size > 1", "%v", a.Input)
+	}
+	last := seq * cp
+	if a.StartPositions != nil && c.dtype("start_positions", a.StartPositions, tensor.I32) {
+		c.elements("start_positions", a.StartPositions, batch, "one a sequence")
+		if c.err == nil {
+			most := 0
+			for b := range batch {
+				p := int(a.StartPositions.At(b))
+				if p < 0 {
+					c.fail("start_positions", "positions >= 0", "%d", p)
+				}
+				most = max(most, p)
+			}
+			last += most
+		}
+	}
+	if c.err == nil && a.Freqs.Shape().NumElements()/max(d2, 1) < last {
+		c.fail("freqs", "at least "+itoa(last)+" positions", "%v", a.Freqs)
+	}
+	return c.err
+}
+
+// cuSeqlens checks cumulative sequence lengths: 0 first, not falling, total last.
+func (c *check) cuSeqlens(name string, t *tensor.Tensor, total int) {
+	if c.err != nil {
+		return
+	}
+	n := t.NumElements()
+	if n == 0 || t.At(0) != 0 || int(t.At(n-1)) != total {
+		c.fail(name, "0 first and "+itoa(total)+" last", "%v", t.Float64s())
+		return
+	}
+	for i := 1; i < n; i++ {
+		if t.At(i) < t.At(i-1) {
+			c.fail(name, "values that do not fall", "%v", t.Float64s())
+		}
+	}
+}

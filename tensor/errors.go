@@ -1,0 +1,15 @@
+package tensor
+
+import "fmt"
+
+// Error says which function of the package refused what, and what it expected.
+type Error struct {
+	Func string
+	Got  string
+	Want string
+}
+
+// Error returns the text "tensor: Func: got …, want …".
+func (e *Error) Error() string {
+	return fmt.Sprintf("tensor: %s: got %s, want %s", e.Func, e.Got, e.Want)
+}

@@ -1,0 +1,172 @@
+package tensor
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/primus-fl/primus/device"
+)
+
+// Storage is one block of memory on one device that tensors are views of.
+type Storage struct {
+	base     unsafe.Pointer
+	size     int
+	device   device.Device
+	backend  device.Backend // nil for Go memory
+	released atomic.Bool
+}
+
+// Size returns the size of the block in bytes.
+func (s *Storage) Size() int { return s.size }
+
+// Device returns where the block lies.
+func (s *Storage) Device() device.Device { return s.device }
+
+// Tensor is a typed, strided view of a Storage. Its zero value is not usable:
+// tensors are made by New, FromSlice and the view methods.
+type Tensor struct {
+	storage *Storage
+	dtype   DType
+	shape   Shape
+	strides []int
+	offset  int
+	contig  bool
+}
+
+// New returns a zero-filled contiguous tensor in memory of the backend's current
+// device. The caller owns the memory and returns it with Release.
+func New(b device.Backend, d DType, shape ...int) (*Tensor, error) {
+	size, err := Shape(shape).byteSize("New", d)
+	if err != nil {
+		return nil, err
+	}
+	dev, err := b.Device()
+	if err != nil {
+		return nil, fmt.Errorf("tensor: New: %w", err)
+	}
+	st := &Storage{size: size, device: dev}
+	if size > 0 {
+		if st.base, err = b.Alloc(uint64(size)); err != nil {
+			return nil, fmt.Errorf("tensor: New: shape %v of %v: %w", Shape(shape), d, err)
+		}
+		st.backend = b
+	}
+	return contiguous(st, d, slices.Clone(shape)), nil
+}
+
+// FromSlice returns a contiguous tensor over s without a copy. The slice must
+// hold exactly as many elements as the shape; without a shape the tensor is a
+// vector. The garbage collector keeps the slice alive as long as the tensor.
+func FromSlice[T Element](s []T, shape ...int) (*Tensor, error) {
+	if len(shape) == 0 {
+		shape = []int{len(s)}
+	}
+	d := DTypeOf[T]()
+	if _, err := Shape(shape).byteSize("FromSlice", d); err != nil {
+		return nil, err
+	}
+	if n := Shape(shape).NumElements(); n != len(s) {
+		return nil, &Error{Func: "FromSlice", Got: fmt.Sprintf("%d elements for shape %v", len(s), Shape(shape)), Want: fmt.Sprintf("%d", n)}
+	}
+	st := &Storage{base: unsafe.Pointer(unsafe.SliceData(s)), size: len(s) * d.Size(), device: device.Device{Type: device.TypeCPU}}
+	return contiguous(st, d, slices.Clone(shape)), nil
+}
+
+func contiguous(st *Storage, d DType, shape Shape) *Tensor {
+	return &Tensor{storage: st, dtype: d, shape: shape, strides: shape.rowMajor(), contig: true}
+}
+
+// DType returns the type of the elements.
+func (t *Tensor) DType() DType { return t.dtype }
+
+// Shape returns the axes. The caller must not change them.
+func (t *Tensor) Shape() Shape { return t.shape }
+
+// Strides returns the distance in elements between neighbours of each axis. The
+// caller must not change them.
+func (t *Tensor) Strides() []int { return t.strides }
+
+// Offset returns the distance in elements from the start of the Storage to the
+// first element.
+func (t *Tensor) Offset() int { return t.offset }
+
+// Storage returns the memory that the tensor is a view of.
+func (t *Tensor) Storage() *Storage { return t.storage }
+
+// Device returns where the data lies.
+func (t *Tensor) Device() device.Device { return t.storage.device }
+
+// NumElements returns the number of elements.
+func (t *Tensor) NumElements() int { return t.shape.NumElements() }
+
+// IsContiguous reports whether the elements lie in row-major order without gaps.
+func (t *Tensor) IsContiguous() bool { return t.contig }
+
+// Pointer returns the address of the first element; nil for a tensor without
+// elements.
+func (t *Tensor) Pointer() unsafe.Pointer {
+	if t.storage.base == nil {
+		return nil
+	}
+	return unsafe.Add(t.storage.base, t.offset*t.dtype.Size())
+}
+
+// String describes the tensor without its data.
+func (t *Tensor) String() string {
+	if t == nil {
+		return "nil tensor"
+	}
+	s := fmt.Sprintf("%v%v on %v", t.dtype, t.shape, t.storage.device)
+	if !t.contig {
+		s += fmt.Sprintf(" strides %v", t.strides)
+	}
+	return s
+}
+
+// Release returns the memory of the tensor's Storage to its backend. No view of
+// the Storage may be used afterwards. A second Release is an error; releasing Go
+// memory does nothing.
+func (t *Tensor) Release() error {
+	st := t.storage
+	if st.backend == nil {
+		return nil
+	}
+	if st.released.Swap(true) {
+		return &Error{Func: "Release", Got: "a storage that was released before", Want: "one Release a storage"}
+	}
+	if err := st.backend.Free(st.base); err != nil {
+		return fmt.Errorf("tensor: Release: %w", err)
+	}
+	return nil
+}
+
+// Data returns the elements of t as a Go slice without a copy: element i of the
+// slice is the element at distance i from the first one, so for a contiguous
+// tensor the slice holds all elements in row-major order. It panics when T is
+// not the Go type of t's dtype.
+func Data[T Element](t *Tensor) []T {
+	if d := DTypeOf[T](); d != t.dtype {
+		panic(fmt.Sprintf("BUG: tensor: Data[%v] of a tensor of %v", d, t.dtype))
+	}
+	if t.storage.base == nil {
+		return nil
+	}
+	return unsafe.Slice((*T)(t.Pointer()), t.span())
+}
+
+// span returns the number of elements between the first and the last one.
+func (t *Tensor) span() int {
+	if t.contig {
+		return t.NumElements()
+	}
+	last := 0
+	for i, n := range t.shape {
+		if n == 0 {
+			return 0
+		}
+		last += (n - 1) * t.strides[i]
+	}
+	return last + 1
+}

@@ -1,0 +1,144 @@
+package tensor
+
+import (
+	"fmt"
+	"slices"
+)
+
+func (t *Tensor) view(shape Shape, strides []int, offset int) *Tensor {
+	return &Tensor{storage: t.storage, dtype: t.dtype, shape: shape, strides: strides, offset: offset, contig: isRowMajor(shape, strides)}
+}
+
+// isRowMajor reports whether the strides are those of a contiguous tensor; the
+// stride of an axis of length 1 does not matter.
+func isRowMajor(shape Shape, strides []int) bool {
+	step := 1
+	for i := len(shape) - 1; i >= 0; i-- {
+		if shape[i] == 0 {
+			return true
+		}
+		if shape[i] != 1 && strides[i] != step {
+			return false
+		}
+		step *= shape[i]
+	}
+	return true
+}
+
+func (t *Tensor) checkAxis(fn string, axis int) error {
+	if axis < 0 || axis >= len(t.shape) {
+		return &Error{Func: fn, Got: fmt.Sprintf("axis %d of shape %v", axis, t.shape), Want: fmt.Sprintf("0 <= axis < %d", len(t.shape))}
+	}
+	return nil
+}
+
+// Slice returns the view of the elements lo ≤ i < hi along an axis.
+func (t *Tensor) Slice(axis, lo, hi int) (*Tensor, error) {
+	if err := t.checkAxis("Slice", axis); err != nil {
+		return nil, err
+	}
+	if lo < 0 || hi < lo || hi > t.shape[axis] {
+		return nil, &Error{Func: "Slice", Got: fmt.Sprintf("range [%d, %d) of axis %d with length %d", lo, hi, axis, t.shape[axis]), Want: "0 <= lo <= hi <= length"}
+	}
+	shape := slices.Clone(t.shape)
+	shape[axis] = hi - lo
+	return t.view(shape, t.strides, t.offset+lo*t.strides[axis]), nil
+}
+
+// Select returns the view at index i of an axis, without that axis.
+func (t *Tensor) Select(axis, i int) (*Tensor, error) {
+	if err := t.checkAxis("Select", axis); err != nil {
+		return nil, err
+	}
+	if i < 0 || i >= t.shape[axis] {
+		return nil, &Error{Func: "Select", Got: fmt.Sprintf("index %d of axis %d with length %d", i, axis, t.shape[axis]), Want: "0 <= index < length"}
+	}
+	shape := slices.Delete(slices.Clone(t.shape), axis, axis+1)
+	strides := slices.Delete(slices.Clone(t.strides), axis, axis+1)
+	return t.view(shape, strides, t.offset+i*t.strides[axis]), nil
+}
+
+// Transpose returns the view with two axes exchanged.
+func (t *Tensor) Transpose(a, b int) (*Tensor, error) {
+	if err := t.checkAxis("Transpose", a); err != nil {
+		return nil, err
+	}
+	if err := t.checkAxis("Transpose", b); err != nil {
+		return nil, err
+	}
+	shape, strides := slices.Clone(t.shape), slices.Clone(t.strides)
+	shape[a], shape[b] = shape[b], shape[a]
+	strides[a], strides[b] = strides[b], strides[a]
+	return t.view(shape, strides, t.offset), nil
+}
+
+// Reshape returns a view of a contiguous tensor with another shape and as many
+// elements. One axis may be -1: it takes what the others leave.
+func (t *Tensor) Reshape(shape ...int) (*Tensor, error) {
+	if !t.contig {
+		return nil, &Error{Func: "Reshape", Got: t.String(), Want: "a contiguous tensor"}
+	}
+	out := Shape(slices.Clone(shape))
+	free, rest := -1, 1
+	for i, n := range out {
+		switch {
+		case n == -1 && free < 0:
+			free = i
+		case n < 0:
+			return nil, &Error{Func: "Reshape", Got: fmt.Sprintf("shape %v", out), Want: "axes >= 0, at most one of them -1"}
+		default:
+			rest *= n
+		}
+	}
+	total := t.NumElements()
+	if free >= 0 {
+		if rest == 0 || total%rest != 0 {
+			return nil, &Error{Func: "Reshape", Got: fmt.Sprintf("shape %v for %d elements", out, total), Want: "axes that divide them"}
+		}
+		out[free] = total / rest
+	}
+	if out.NumElements() != total {
+		return nil, &Error{Func: "Reshape", Got: fmt.Sprintf("shape %v for %d elements", out, total), Want: "as many elements"}
+	}
+	return t.view(out, out.rowMajor(), t.offset), nil
+}
+
+// AsStrided returns the view of t's Storage with this shape, strides and offset
+// in elements. Every element must lie inside the Storage and strides must not be
+// negative.
+func (t *Tensor) AsStrided(shape, strides []int, offset int) (*Tensor, error) {
+	fail := func(want string) (*Tensor, error) {
+		return nil, &Error{Func: "AsStrided", Got: fmt.Sprintf("shape %v, strides %v, offset %d in %d bytes of %v", Shape(shape), strides, offset, t.storage.size, t.dtype), Want: want}
+	}
+	if len(shape) != len(strides) {
+		return fail("as many strides as axes")
+	}
+	if _, err := Shape(shape).byteSize("AsStrided", t.dtype); err != nil {
+		return nil, err
+	}
+	room := t.storage.size / t.dtype.Size()
+	if offset < 0 || offset > room {
+		return fail("an offset inside the storage")
+	}
+	last := offset
+	empty := false
+	for i, n := range shape {
+		if strides[i] < 0 {
+			return fail("strides >= 0")
+		}
+		empty = empty || n == 0
+		if n > 1 {
+			if strides[i] > room {
+				return fail("every element inside the storage")
+			}
+			last += (n - 1) * strides[i]
+			if last < 0 || last >= room {
+				return fail("every element inside the storage")
+			}
+		}
+	}
+	if !empty && last >= room {
+		return fail("every element inside the storage")
+	}
+	return t.view(slices.Clone(shape), slices.Clone(strides), offset), nil
+}
