@@ -29,13 +29,9 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-// ParseKind returns the kind with this name, in any case. "default" is accepted
-// as the old name of flagos.
+// ParseKind returns the kind with this name, in any case.
 func ParseKind(s string) (Kind, error) {
 	name := strings.ToLower(strings.TrimSpace(s))
-	if name == "default" {
-		return KindFlagos, nil
-	}
 	for _, k := range Kinds() {
 		if name == k.String() {
 			return k, nil

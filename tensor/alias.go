@@ -1,13 +1,15 @@
 package tensor
 
-import "slices"
-
 // Overlap reports whether a and b share a byte. A nil or empty tensor overlaps
-// nothing. The answer is exact for contiguous views and for views that are runs
-// of equal length at one pitch (such as the query part of a fused projection);
-// for other strided views whose address ranges meet it errs on the side of true.
+// nothing.
+//
+// Overlap never misses a shared byte. The answer is exact when each view,
+// whatever the order of its axes, is one run of bytes or equal runs at one pitch,
+// and the two pitches are equal or one view is a single run: contiguous tensors,
+// rows with padding, the parts of a fused projection. For other views whose
+// address ranges meet it errs on the side of true.
 func Overlap(a, b *Tensor) bool {
-	if a == nil || b == nil {
+	if a == nil || b == nil || a.elems == 0 || b.elems == 0 {
 		return false
 	}
 	aLo, aHi := a.byteRange()
@@ -18,52 +20,96 @@ func Overlap(a, b *Tensor) bool {
 	if a.contig && b.contig {
 		return true
 	}
-	aRun, aPitch := a.runs()
-	bRun, bPitch := b.runs()
-	if aPitch == 0 || aPitch != bPitch || aRun > aPitch || bRun > bPitch {
+	aRuns, aOK := a.runs()
+	bRuns, bOK := b.runs()
+	switch {
+	case !aOK || !bOK:
+		return true
+	case aRuns.pitch == 0 && bRuns.pitch == 0:
+		return true
+	case aRuns.pitch == 0:
+		return bRuns.meet(bLo, aLo, aHi)
+	case bRuns.pitch == 0:
+		return aRuns.meet(aLo, bLo, bHi)
+	case aRuns.pitch != bRuns.pitch:
 		return true
 	}
-	ahead := int64(bLo-aLo) % aPitch
+	pitch := aRuns.pitch
+	ahead := (bLo - aLo) % pitch
 	if bLo < aLo {
-		ahead = (aPitch - int64(aLo-bLo)%aPitch) % aPitch
+		ahead = (pitch - (aLo-bLo)%pitch) % pitch
 	}
-	return ahead < aRun || aPitch-ahead < bRun
+	return ahead < aRuns.length || pitch-ahead < bRuns.length
 }
 
 func (t *Tensor) byteRange() (lo, hi uintptr) {
-	if t.storage.base == nil {
-		return 0, 0
-	}
 	lo = uintptr(t.Pointer())
 	return lo, lo + uintptr(t.span()*t.dtype.Size())
 }
 
-// runs describes the view as runs of contiguous bytes at one pitch; the pitch is
-// 0 when the view is not of that form.
-func (t *Tensor) runs() (run, pitch int64) {
-	size := int64(t.dtype.Size())
-	elems := 1
-	axis := len(t.shape) - 1
-	for ; axis >= 0 && (t.shape[axis] == 1 || t.strides[axis] == elems); axis-- {
-		elems *= t.shape[axis]
+// runs describes a view as runs of equal length, in bytes, at one pitch; the
+// pitch is 0 when there is one run, else at least length.
+type runs struct {
+	length, pitch uintptr
+}
+
+// meet reports whether runs that begin at first reach into [lo, hi), a range that
+// meets the one from the first run to the last.
+func (r runs) meet(first, lo, hi uintptr) bool {
+	return lo < first || (lo-first)%r.pitch < r.length || (hi-1-first)/r.pitch != (lo-first)/r.pitch
+}
+
+// maxOrderedAxes bounds the views that runs describes, so that it needs no heap.
+const maxOrderedAxes = 8
+
+// runs returns the description of a view with elements, or false when the view
+// is not of that form.
+func (t *Tensor) runs() (runs, bool) {
+	size := uintptr(t.dtype.Size())
+	if t.contig {
+		return runs{length: uintptr(t.elems) * size}, true
 	}
-	next := 0
-	for ; axis >= 0; axis-- {
-		switch {
-		case t.shape[axis] == 1:
+	// The axes that have a say, ordered by stride: neither a length of 1 nor a
+	// stride of 0 adds an address, and order does not matter to a set of them.
+	var lengths, strides [maxOrderedAxes]int
+	axes := 0
+	for i, n := range t.shape {
+		if n == 1 || t.strides[i] == 0 {
 			continue
-		case pitch == 0:
-			pitch = int64(t.strides[axis]) * size
-		case t.strides[axis] != next:
-			return 0, 0
 		}
-		next = t.strides[axis] * t.shape[axis]
+		if axes == maxOrderedAxes {
+			return runs{}, false
+		}
+		at := axes
+		for ; at > 0 && strides[at-1] > t.strides[i]; at-- {
+			lengths[at], strides[at] = lengths[at-1], strides[at-1]
+		}
+		lengths[at], strides[at] = n, t.strides[i]
+		axes++
 	}
-	return int64(elems) * size, pitch
+	run, axis := 1, 0
+	for axis < axes && strides[axis] == run {
+		run *= lengths[axis]
+		axis++
+	}
+	r := runs{length: uintptr(run) * size}
+	if axis == axes {
+		return r, true
+	}
+	pitch, next := strides[axis], strides[axis]
+	for ; axis < axes; axis++ {
+		if strides[axis] != next {
+			return runs{}, false
+		}
+		next *= lengths[axis]
+	}
+	r.pitch = uintptr(pitch) * size
+	return r, r.length <= r.pitch
 }
 
 // SameView reports whether a and b are the same elements in the same order:
-// equal address, dtype, shape and strides.
+// equal address, dtype, shape and strides, where the stride of an axis of length
+// 1 does not matter.
 func SameView(a, b *Tensor) bool {
 	if a == b {
 		return true
@@ -72,5 +118,14 @@ func SameView(a, b *Tensor) bool {
 		return false
 	}
 	return a.Pointer() == b.Pointer() && a.dtype == b.dtype && a.shape.Equal(b.shape) &&
-		(a.contig && b.contig || slices.Equal(a.strides, b.strides))
+		(a.contig && b.contig || sameStrides(a, b))
+}
+
+func sameStrides(a, b *Tensor) bool {
+	for i, n := range a.shape {
+		if n > 1 && a.strides[i] != b.strides[i] {
+			return false
+		}
+	}
+	return true
 }

@@ -49,7 +49,11 @@ func (t *Tensor) DLPack() DLTensor {
 	return out
 }
 
-// DLPack returns the type in DLPack's terms.
+// DLPack returns the type in DLPack's terms, the zero DLDataType for an invalid
+// type.
 func (d DType) DLPack() DLDataType {
+	if !d.Valid() {
+		return DLDataType{}
+	}
 	return DLDataType{Code: dtypes[d].dlCode, Bits: uint8(8 * d.Size()), Lanes: 1}
 }

@@ -2,18 +2,24 @@ package tensor
 
 import (
 	"fmt"
+	"math"
+	"strconv"
 	"unsafe"
 )
 
 // At returns the element at an index of each axis as a float64. It panics when
-// the index is out of range. Integers beyond 2⁵³ are rounded.
+// the index is out of range and when t lies in memory that the processor cannot
+// read. Integers beyond 2⁵³ are rounded.
 func (t *Tensor) At(index ...int) float64 { return t.load(t.element(index)) }
 
-// Set stores v, rounded to nearest, at an index of each axis. It panics when the
-// index is out of range.
+// Set stores v at an index of each axis; it panics where At does. A float dtype
+// takes v rounded once to nearest, ties to even. An integer dtype takes v
+// without its fraction, its nearest value when v is out of range, and 0 for NaN.
+// Bool takes whether v is not 0.
 func (t *Tensor) Set(v float64, index ...int) { t.store(t.element(index), v) }
 
 func (t *Tensor) element(index []int) unsafe.Pointer {
+	t.checkHost()
 	if len(index) != len(t.shape) {
 		panic(fmt.Sprintf("BUG: tensor: %d indexes for shape %v", len(index), t.shape))
 	}
@@ -74,11 +80,11 @@ func (t *Tensor) store(p unsafe.Pointer, v float64) {
 	case F8E5M2:
 		*(*Float8E5M2)(p) = Float8E5M2(e5m2.encode(v))
 	case I64:
-		*(*int64)(p) = int64(v)
+		*(*int64)(p) = truncate(v, math.MinInt64, math.MaxInt64)
 	case I32:
-		*(*int32)(p) = int32(v)
+		*(*int32)(p) = int32(truncate(v, math.MinInt32, math.MaxInt32))
 	case U8:
-		*(*uint8)(p) = uint8(v)
+		*(*uint8)(p) = uint8(truncate(v, 0, math.MaxUint8))
 	case Bool:
 		*(*bool)(p) = v != 0
 	default:
@@ -86,19 +92,38 @@ func (t *Tensor) store(p unsafe.Pointer, v float64) {
 	}
 }
 
+// truncate drops the fraction of v and limits it to [lo, hi]; NaN becomes 0. Go
+// leaves the conversion of values out of range to the processor.
+func truncate(v float64, lo, hi int64) int64 {
+	switch {
+	case math.IsNaN(v):
+		return 0
+	case v <= float64(lo):
+		return lo
+	case v >= float64(hi): // for MaxInt64 rounded up, to 2⁶³
+		return hi
+	default:
+		return int64(v)
+	}
+}
+
 // Float64s returns a copy of all elements in row-major order, whatever the
-// strides and the dtype.
+// strides and the dtype. It panics when t lies in memory that the processor
+// cannot read.
 func (t *Tensor) Float64s() []float64 {
-	out := make([]float64, 0, t.NumElements())
+	out := make([]float64, 0, t.elems)
 	t.each(func(p unsafe.Pointer) { out = append(out, t.load(p)) })
 	return out
 }
 
 // SetFloat64s stores as many values as t has elements, in row-major order, each
-// rounded once to t's dtype.
+// converted as Set does.
 func (t *Tensor) SetFloat64s(v []float64) error {
-	if len(v) != t.NumElements() {
-		return &Error{Func: "SetFloat64s", Got: fmt.Sprintf("%d values for %v", len(v), t), Want: fmt.Sprintf("%d", t.NumElements())}
+	if len(v) != t.elems {
+		return &Error{Func: "SetFloat64s", Got: fmt.Sprintf("%d values for %v", len(v), t), Want: strconv.Itoa(t.elems)}
+	}
+	if !t.onHost() {
+		return t.notOnHost("SetFloat64s")
 	}
 	i := 0
 	t.each(func(p unsafe.Pointer) {
@@ -108,45 +133,79 @@ func (t *Tensor) SetFloat64s(v []float64) error {
 	return nil
 }
 
-// CopyFrom copies the elements of src, converting when the dtypes differ. The
-// shapes must be equal and the views disjoint or the same.
+// CopyFrom copies the elements of src. Equal dtypes are copied bit for bit;
+// others are converted by way of float64, as Set does. The shapes must be equal
+// and the views disjoint or the same.
 func (t *Tensor) CopyFrom(src *Tensor) error {
 	if !t.shape.Equal(src.shape) {
 		return &Error{Func: "CopyFrom", Got: fmt.Sprintf("source %v for %v", src, t), Want: "equal shapes"}
 	}
-	if SameView(t, src) {
+	for _, x := range []*Tensor{t, src} {
+		if !x.onHost() {
+			return x.notOnHost("CopyFrom")
+		}
+	}
+	if t.elems == 0 || SameView(t, src) {
 		return nil
 	}
 	if Overlap(t, src) {
 		return &Error{Func: "CopyFrom", Got: "overlapping views", Want: "disjoint views or the same"}
 	}
-	if t.dtype == src.dtype && t.contig && src.contig {
-		if t.storage.base != nil {
-			n := t.NumElements() * t.dtype.Size()
-			copy(unsafe.Slice((*byte)(t.Pointer()), n), unsafe.Slice((*byte)(src.Pointer()), n))
-		}
+	if t.dtype != src.dtype {
+		return t.SetFloat64s(src.Float64s())
+	}
+	if t.contig && src.contig {
+		copy(unsafe.Slice((*byte)(t.Pointer()), t.elems*t.dtype.Size()), unsafe.Slice((*byte)(src.Pointer()), t.elems*t.dtype.Size()))
 		return nil
 	}
-	return t.SetFloat64s(src.Float64s())
+	t.copyElements(src)
+	return nil
+}
+
+// copyElements copies between two views of one dtype, in runs as long as the last
+// axis when that is dense in both.
+func (t *Tensor) copyElements(src *Tensor) {
+	shape, run := t.shape, t.dtype.Size()
+	if last := len(shape) - 1; last >= 0 && t.strides[last] == 1 && src.strides[last] == 1 {
+		run *= shape[last]
+		shape = shape[:last]
+	}
+	size := t.dtype.Size()
+	walk(shape, t.strides, src.strides, func(to, from int) {
+		copy(unsafe.Slice((*byte)(unsafe.Add(t.Pointer(), to*size)), run), unsafe.Slice((*byte)(unsafe.Add(src.Pointer(), from*size)), run))
+	})
+}
+
+func (t *Tensor) notOnHost(fn string) error {
+	return &Error{Func: fn, Got: t.String(), Want: "memory that the processor can read"}
 }
 
 // each calls f with the address of every element in row-major order.
 func (t *Tensor) each(f func(unsafe.Pointer)) {
-	if t.NumElements() == 0 {
+	t.checkHost()
+	if t.elems == 0 {
 		return
 	}
-	size := t.dtype.Size()
-	index := make([]int, len(t.shape))
-	at := t.offset
+	base, size := t.Pointer(), t.dtype.Size()
+	walk(t.shape, t.strides, t.strides, func(at, _ int) { f(unsafe.Add(base, at*size)) })
+}
+
+// walk calls f for every index of a shape without axes of length 0, in row-major
+// order, with the distances from the first element under strides a and b.
+func walk(shape Shape, a, b []int, f func(atA, atB int)) {
+	index := make([]int, len(shape))
+	atA, atB := 0, 0
 	for {
-		f(unsafe.Add(t.storage.base, at*size))
+		f(atA, atB)
 		axis := len(index) - 1
 		for ; axis >= 0; axis-- {
-			at += t.strides[axis]
-			if index[axis]++; index[axis] < t.shape[axis] {
+			atA += a[axis]
+			atB += b[axis]
+			if index[axis]++; index[axis] < shape[axis] {
 				break
 			}
-			at -= t.strides[axis] * t.shape[axis]
+			atA -= a[axis] * shape[axis]
+			atB -= b[axis] * shape[axis]
 			index[axis] = 0
 		}
 		if axis < 0 {

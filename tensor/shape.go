@@ -61,25 +61,27 @@ func (s Shape) rowMajor() []int {
 }
 
 // byteSize returns the bytes of a contiguous tensor, or an error for a negative
-// axis and for a size that no machine can address.
+// axis and for a size that no machine can address. Axes of length 0 are left out
+// of that judgement, so that strides never overflow either.
 func (s Shape) byteSize(fn string, d DType) (int, error) {
 	if !d.Valid() {
 		return 0, &Error{Func: fn, Got: d.String(), Want: "a valid dtype"}
 	}
-	size := d.Size()
+	size, empty := d.Size(), false
 	for _, n := range s {
-		if n < 0 {
+		switch {
+		case n < 0:
 			return 0, &Error{Func: fn, Got: fmt.Sprintf("shape %v", s), Want: "axes >= 0"}
+		case n == 0:
+			empty = true
+		case size > math.MaxInt/n:
+			return 0, &Error{Func: fn, Got: fmt.Sprintf("shape %v of %v", s, d), Want: "a size that fits in an int"}
+		default:
+			size *= n
 		}
 	}
-	for _, n := range s {
-		if n == 0 {
-			return 0, nil
-		}
-		if size > math.MaxInt/n {
-			return 0, &Error{Func: fn, Got: fmt.Sprintf("shape %v of %v", s, d), Want: "a size that fits in an int"}
-		}
-		size *= n
+	if empty {
+		return 0, nil
 	}
 	return size, nil
 }

@@ -32,6 +32,7 @@ type Tensor struct {
 	shape   Shape
 	strides []int
 	offset  int
+	elems   int
 	contig  bool
 }
 
@@ -74,8 +75,27 @@ func FromSlice[T Element](s []T, shape ...int) (*Tensor, error) {
 	return contiguous(st, d, slices.Clone(shape)), nil
 }
 
+// FromBytes returns a contiguous tensor over raw Go memory, as FromSlice does for
+// elements. The bytes must be aligned for the dtype and as many as the shape asks
+// for.
+func FromBytes(raw []byte, d DType, shape ...int) (*Tensor, error) {
+	size, err := Shape(shape).byteSize("FromBytes", d)
+	if err != nil {
+		return nil, err
+	}
+	base := unsafe.Pointer(unsafe.SliceData(raw))
+	switch {
+	case len(raw) != size:
+		return nil, &Error{Func: "FromBytes", Got: fmt.Sprintf("%d bytes for shape %v of %v", len(raw), Shape(shape), d), Want: fmt.Sprintf("%d", size)}
+	case uintptr(base)%uintptr(d.Size()) != 0:
+		return nil, &Error{Func: "FromBytes", Got: fmt.Sprintf("bytes at address %#x", uintptr(base)), Want: fmt.Sprintf("alignment to %d bytes", d.Size())}
+	}
+	st := &Storage{base: base, size: size, device: device.Device{Type: device.TypeCPU}}
+	return contiguous(st, d, slices.Clone(shape)), nil
+}
+
 func contiguous(st *Storage, d DType, shape Shape) *Tensor {
-	return &Tensor{storage: st, dtype: d, shape: shape, strides: shape.rowMajor(), contig: true}
+	return &Tensor{storage: st, dtype: d, shape: shape, strides: shape.rowMajor(), elems: shape.NumElements(), contig: true}
 }
 
 // DType returns the type of the elements.
@@ -99,7 +119,7 @@ func (t *Tensor) Storage() *Storage { return t.storage }
 func (t *Tensor) Device() device.Device { return t.storage.device }
 
 // NumElements returns the number of elements.
-func (t *Tensor) NumElements() int { return t.shape.NumElements() }
+func (t *Tensor) NumElements() int { return t.elems }
 
 // IsContiguous reports whether the elements lie in row-major order without gaps.
 func (t *Tensor) IsContiguous() bool { return t.contig }
@@ -107,7 +127,7 @@ func (t *Tensor) IsContiguous() bool { return t.contig }
 // Pointer returns the address of the first element; nil for a tensor without
 // elements.
 func (t *Tensor) Pointer() unsafe.Pointer {
-	if t.storage.base == nil {
+	if t.elems == 0 {
 		return nil
 	}
 	return unsafe.Add(t.storage.base, t.offset*t.dtype.Size())
@@ -150,23 +170,31 @@ func Data[T Element](t *Tensor) []T {
 	if d := DTypeOf[T](); d != t.dtype {
 		panic(fmt.Sprintf("BUG: tensor: Data[%v] of a tensor of %v", d, t.dtype))
 	}
-	if t.storage.base == nil {
+	t.checkHost()
+	if t.elems == 0 {
 		return nil
 	}
 	return unsafe.Slice((*T)(t.Pointer()), t.span())
 }
 
-// span returns the number of elements between the first and the last one.
+// span returns the number of elements from the first to the last one, gaps
+// included.
 func (t *Tensor) span() int {
 	if t.contig {
-		return t.NumElements()
+		return t.elems
 	}
 	last := 0
 	for i, n := range t.shape {
-		if n == 0 {
-			return 0
-		}
 		last += (n - 1) * t.strides[i]
 	}
 	return last + 1
+}
+
+// onHost reports whether the processor can read the memory of t.
+func (t *Tensor) onHost() bool { return t.storage.device.Type == device.TypeCPU }
+
+func (t *Tensor) checkHost() {
+	if !t.onHost() {
+		panic(fmt.Sprintf("BUG: tensor: the processor cannot access %v", t))
+	}
 }

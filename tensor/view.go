@@ -5,18 +5,24 @@ import (
 	"slices"
 )
 
+// view returns a tensor of t's Storage. The offset of a view without elements
+// has no meaning and is that of t, so that it never leaves the Storage.
 func (t *Tensor) view(shape Shape, strides []int, offset int) *Tensor {
-	return &Tensor{storage: t.storage, dtype: t.dtype, shape: shape, strides: strides, offset: offset, contig: isRowMajor(shape, strides)}
+	elems := shape.NumElements()
+	if elems == 0 {
+		offset = t.offset
+	}
+	return &Tensor{
+		storage: t.storage, dtype: t.dtype, shape: shape, strides: strides, offset: offset,
+		elems: elems, contig: elems == 0 || isRowMajor(shape, strides),
+	}
 }
 
-// isRowMajor reports whether the strides are those of a contiguous tensor; the
-// stride of an axis of length 1 does not matter.
+// isRowMajor reports whether the strides are those of a contiguous tensor with
+// elements; the stride of an axis of length 1 does not matter.
 func isRowMajor(shape Shape, strides []int) bool {
 	step := 1
 	for i := len(shape) - 1; i >= 0; i-- {
-		if shape[i] == 0 {
-			return true
-		}
 		if shape[i] != 1 && strides[i] != step {
 			return false
 		}
@@ -79,26 +85,26 @@ func (t *Tensor) Reshape(shape ...int) (*Tensor, error) {
 		return nil, &Error{Func: "Reshape", Got: t.String(), Want: "a contiguous tensor"}
 	}
 	out := Shape(slices.Clone(shape))
-	free, rest := -1, 1
-	for i, n := range out {
-		switch {
-		case n == -1 && free < 0:
-			free = i
-		case n < 0:
-			return nil, &Error{Func: "Reshape", Got: fmt.Sprintf("shape %v", out), Want: "axes >= 0, at most one of them -1"}
-		default:
-			rest *= n
-		}
-	}
-	total := t.NumElements()
+	free := slices.Index(out, -1)
 	if free >= 0 {
-		if rest == 0 || total%rest != 0 {
-			return nil, &Error{Func: "Reshape", Got: fmt.Sprintf("shape %v for %d elements", out, total), Want: "axes that divide them"}
-		}
-		out[free] = total / rest
+		out[free] = 1
 	}
-	if out.NumElements() != total {
-		return nil, &Error{Func: "Reshape", Got: fmt.Sprintf("shape %v for %d elements", out, total), Want: "as many elements"}
+	if slices.ContainsFunc(out, func(n int) bool { return n < 0 }) {
+		return nil, &Error{Func: "Reshape", Got: fmt.Sprintf("shape %v", Shape(shape)), Want: "axes >= 0, at most one of them -1"}
+	}
+	if _, err := out.byteSize("Reshape", t.dtype); err != nil {
+		return nil, err
+	}
+	rest := out.NumElements()
+	if free >= 0 {
+		if rest == 0 || t.elems%rest != 0 {
+			return nil, &Error{Func: "Reshape", Got: fmt.Sprintf("shape %v for %d elements", Shape(shape), t.elems), Want: "axes that divide them"}
+		}
+		out[free] = t.elems / rest
+		rest = t.elems
+	}
+	if rest != t.elems {
+		return nil, &Error{Func: "Reshape", Got: fmt.Sprintf("shape %v for %d elements", out, t.elems), Want: "as many elements"}
 	}
 	return t.view(out, out.rowMajor(), t.offset), nil
 }
@@ -116,29 +122,34 @@ func (t *Tensor) AsStrided(shape, strides []int, offset int) (*Tensor, error) {
 	if _, err := Shape(shape).byteSize("AsStrided", t.dtype); err != nil {
 		return nil, err
 	}
+	if slices.ContainsFunc(strides, func(stride int) bool { return stride < 0 }) {
+		return fail("strides >= 0")
+	}
 	room := t.storage.size / t.dtype.Size()
 	if offset < 0 || offset > room {
 		return fail("an offset inside the storage")
 	}
-	last := offset
-	empty := false
-	for i, n := range shape {
-		if strides[i] < 0 {
-			return fail("strides >= 0")
-		}
-		empty = empty || n == 0
-		if n > 1 {
-			if strides[i] > room {
-				return fail("every element inside the storage")
-			}
-			last += (n - 1) * strides[i]
-			if last < 0 || last >= room {
-				return fail("every element inside the storage")
-			}
-		}
-	}
-	if !empty && last >= room {
+	if Shape(shape).NumElements() > 0 && !fits(shape, strides, room-offset) {
 		return fail("every element inside the storage")
 	}
 	return t.view(slices.Clone(shape), slices.Clone(strides), offset), nil
+}
+
+// fits reports whether a view with elements needs no more than room elements
+// from its first one on.
+func fits(shape, strides []int, room int) bool {
+	if room < 1 {
+		return false
+	}
+	left := room - 1
+	for i, n := range shape {
+		if n == 1 {
+			continue
+		}
+		if strides[i] > left/(n-1) {
+			return false
+		}
+		left -= (n - 1) * strides[i]
+	}
+	return true
 }

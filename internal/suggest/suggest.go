@@ -1,0 +1,47 @@
+// Package suggest finds the name that a user probably meant.
+//
+// It depends on the standard library only, so that every package may use it.
+package suggest
+
+import "strings"
+
+// Nearest returns the name with the smallest edit distance to given, compared
+// without case, and whether it is near enough to be worth showing: at most two
+// edits, and fewer than half of the letters. Of equally near names the first one
+// wins.
+func Nearest(given string, names []string) (string, bool) {
+	best, bestDistance := "", 3
+	given = strings.ToLower(given)
+	for _, name := range names {
+		if d := Distance(given, strings.ToLower(name)); d < bestDistance && 2*d < max(len(given), len(name)) {
+			best, bestDistance = name, d
+		}
+	}
+	return best, best != ""
+}
+
+// Distance returns the number of bytes to insert, delete, replace or exchange
+// with their neighbour that lead from a to b (optimal string alignment).
+func Distance(a, b string) int {
+	before := make([]int, len(b)+1)
+	last := make([]int, len(b)+1)
+	row := make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			replace := last[j-1]
+			if a[i-1] != b[j-1] {
+				replace++
+			}
+			row[j] = min(replace, last[j]+1, row[j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(b)]
+}

@@ -1,0 +1,193 @@
+package opmanager
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// CallError is a call that no impl served.
+type CallError struct {
+	Op string
+	// Tried are the impls that ran, in order, each an *opregistry.ImplError.
+	Tried []error
+	// Skipped are the candidates that were not tried, with the reason.
+	Skipped []Rejection
+	// Rejected are the impls that are no candidates, with the reason.
+	Rejected []Rejection
+	// Problem says why nothing more was tried.
+	Problem string
+}
+
+// Error names the op and for every impl of it why it did not serve the call.
+func (e *CallError) Error() string {
+	parts := []string{fmt.Sprintf("op %q: %s", e.Op, e.Problem)}
+	for _, err := range e.Tried {
+		parts = append(parts, strings.TrimPrefix(err.Error(), fmt.Sprintf("op %q: ", e.Op)))
+	}
+	for _, r := range slices.Concat(e.Skipped, e.Rejected) {
+		parts = append(parts, fmt.Sprintf("impl %q: %s", r.ID, r.Reason))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Unwrap returns the errors of the impls that ran.
+func (e *CallError) Unwrap() []error { return e.Tried }
+
+// callCold serves calls that need more than the first candidate: those of an op
+// without any, of a family, and under in-place protection.
+func (b *Bound[A]) callCold(t *table, r *row, a A) error {
+	if r.head == nil {
+		return &CallError{Op: b.op.Name(), Rejected: r.rejected, Problem: "no impl can be selected"}
+	}
+	saved := b.op.Saved(a)
+	if saved != nil && !b.op.Forward() && saved.Owner() != "" {
+		return b.callOwner(r, saved.Owner(), a)
+	}
+	var copies []savedOperand
+	if t.policy.ProtectInPlace {
+		var err error
+		if copies, err = protect(b.op.Updated(a)); err != nil {
+			return fmt.Errorf("op %q: %w", b.op.Name(), err)
+		}
+	}
+	used := r.head
+	if err := b.invoke(used, a); err != nil {
+		if err := b.fallbackTo(&used, t, r, r.order, copies, err, a); err != nil {
+			return err
+		}
+	}
+	if saved != nil && b.op.Forward() {
+		saved.SetOwner(used.info.ID)
+	}
+	return nil
+}
+
+// callOwner runs a backward op on the impl that its forward op ran on. No other
+// impl can read the saved state, so nothing falls back.
+func (b *Bound[A]) callOwner(r *row, owner string, a A) error {
+	i := position(r.order, owner)
+	if i < 0 {
+		reason := "it is not registered any more"
+		for _, rej := range r.rejected {
+			if rej.ID == owner {
+				reason = rej.Reason
+			}
+		}
+		return &CallError{Op: b.op.Name(), Rejected: r.rejected,
+			Problem: fmt.Sprintf("the saved state was written by impl %q, which can no longer be selected: %s; run the forward op again", owner, reason)}
+	}
+	if err := b.invoke(r.order[i], a); err != nil {
+		b.m.core.failed(b.op.Name(), r.order[i], err)
+		return &CallError{Op: b.op.Name(), Tried: []error{err}, Rejected: r.rejected,
+			Problem: "the saved state belongs to the impl that failed, so no other may take over; run the forward op again"}
+	}
+	return nil
+}
+
+// fallback continues a call whose first candidate returned an error.
+func (b *Bound[A]) fallback(t *table, r *row, order []*candidate, copies []savedOperand, first error, a A) error {
+	used := order[0]
+	return b.fallbackTo(&used, t, r, order, copies, first, a)
+}
+
+// fallbackTo tries the candidates behind the first, by the rules of the package
+// comment, and leaves in used the one that served the call.
+func (b *Bound[A]) fallbackTo(used **candidate, t *table, r *row, order []*candidate, copies []savedOperand, first error, a A) error {
+	core := b.m.core
+	op := b.op.Name()
+	tried := []error{first}
+	for next := 1; ; next++ {
+		cause := tried[len(tried)-1]
+		last := order[next-1]
+		declined := core.failed(op, last, cause)
+		stop := func(problem string) error {
+			var skipped []Rejection
+			for _, c := range order[next:] {
+				skipped = append(skipped, Rejection{ID: c.info.ID, Reason: "not tried"})
+			}
+			return &CallError{Op: op, Tried: tried, Skipped: skipped, Rejected: r.rejected, Problem: problem}
+		}
+		if t.policy.Strict {
+			return stop(fmt.Sprintf("the policy is strict (%s), so nothing falls back", t.policy.source(FieldStrict)))
+		}
+		if !declined {
+			if updated := b.op.Updated(a); len(updated) > 0 && copies == nil {
+				return stop(fmt.Sprintf("operand %q is updated in place and may be half written, so no other impl may run; set protect_in_place to allow it", updated[0].Name))
+			}
+			if err := restore(copies); err != nil {
+				return stop(err.Error())
+			}
+		}
+		if next == len(order) {
+			return stop("every candidate declined or failed")
+		}
+		err := b.invoke(order[next], a)
+		if err == nil {
+			*used = order[next]
+			order[next].stats.fallbacks.Add(1)
+			core.served(op, order[next].info)
+			core.emit(FellBack{Op: op, From: order[0].info, To: order[next].info, Cause: first})
+			return nil
+		}
+		tried = append(tried, err)
+	}
+}
+
+// failed records that an impl declined or failed and reports which.
+func (c *core) failed(op string, cand *candidate, err error) (declined bool) {
+	declined = errors.Is(err, opregistry.ErrUnsupported)
+	if declined {
+		cand.stats.declines.Add(1)
+	} else {
+		cand.stats.errors.Add(1)
+	}
+	c.emit(Failed{Op: op, Impl: cand.info, Err: err, Declined: declined})
+	if !declined {
+		if q, open := c.quarantine.fail(op, cand.info, err, c.released); open {
+			c.emit(q)
+			c.rebuild()
+		}
+	}
+	return declined
+}
+
+func (c *core) released(op string, info ImplInfo) {
+	c.rebuild()
+	c.emit(Released{Op: op, Impl: info})
+}
+
+// savedOperand is a copy of an operand from before a call.
+type savedOperand struct {
+	name         string
+	tensor, copy *tensor.Tensor
+}
+
+func protect(updated []opregistry.Operand) ([]savedOperand, error) {
+	copies := make([]savedOperand, 0, len(updated))
+	for _, o := range updated {
+		raw := make([]uint8, o.Tensor.NumElements()*o.Tensor.DType().Size())
+		c, err := tensor.FromBytes(raw, o.Tensor.DType(), o.Tensor.Shape()...)
+		if err != nil {
+			return nil, fmt.Errorf("protect operand %q: %w", o.Name, err)
+		}
+		if err := c.CopyFrom(o.Tensor); err != nil {
+			return nil, fmt.Errorf("protect operand %q: %w", o.Name, err)
+		}
+		copies = append(copies, savedOperand{name: o.Name, tensor: o.Tensor, copy: c})
+	}
+	return copies, nil
+}
+
+func restore(copies []savedOperand) error {
+	for _, c := range copies {
+		if err := c.tensor.CopyFrom(c.copy); err != nil {
+			return fmt.Errorf("restore operand %q: %w", c.name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package opmanager
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+type fixture struct {
+	ID    string            `json:"id"`
+	Op    string            `json:"op"`
+	Env   map[string]string `json:"env"`
+	Impls []struct {
+		Op        string          `json:"op"`
+		ID        string          `json:"impl_id"`
+		Kind      string          `json:"kind"`
+		Vendor    string          `json:"vendor"`
+		Priority  int             `json:"priority"`
+		Available json.RawMessage `json:"available"`
+	} `json:"impls"`
+	Ours *struct {
+		Candidates []string `json:"candidates"`
+		Error      string   `json:"error"`
+	} `json:"ours"`
+}
+
+// TestConformance replays the selection cases that were recorded from the public
+// system, with the answers that this project's rules give.
+func TestConformance(t *testing.T) {
+	file, err := os.Open(filepath.Join("..", "..", "shared", "fixtures", "te-fl", "conformance.jsonl"))
+	if errors.Is(err, os.ErrNotExist) {
+		t.Skip("the recorded cases are not beside this checkout")
+	}
+	require.NoError(t, err)
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	ran := 0
+	for lines.Scan() {
+		var f fixture
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &f))
+		if f.Ours == nil {
+			continue
+		}
+		ran++
+		t.Run(f.ID, func(t *testing.T) {
+			got, code := resolveFixture(t, f)
+			assert.Equal(t, f.Ours.Error, code)
+			if f.Ours.Error == "" {
+				assert.Equal(t, f.Ours.Candidates, got)
+			}
+		})
+	}
+	require.NoError(t, lines.Err())
+	require.Positive(t, ran)
+}
+
+func resolveFixture(t *testing.T, f fixture) (ids []string, code string) {
+	p, err := DefaultPolicy().Overlay(func(name string) (string, bool) {
+		v, ok := f.Env[name]
+		return v, ok
+	})
+	if err != nil {
+		var policyErr *PolicyError
+		require.ErrorAs(t, err, &policyErr)
+		return nil, "policy"
+	}
+	var impls []Candidate
+	for _, i := range f.Impls {
+		if i.Op != f.Op {
+			continue
+		}
+		kind, err := opregistry.ParseKind(i.Kind)
+		require.NoError(t, err)
+		c := Candidate{ID: i.ID, Kind: kind, Vendor: i.Vendor, Priority: i.Priority}
+		if string(i.Available) != "true" {
+			c.Unusable = "unavailable"
+		}
+		impls = append(impls, c)
+	}
+	order, rejected := p.Select(f.Op, impls, opregistry.NewRegistry().Snapshot().Vendor)
+	assert.Len(t, rejected, len(impls)-len(order), "every impl is a candidate or has a reason")
+	if len(order) == 0 {
+		return nil, "no_candidate"
+	}
+	for _, i := range order {
+		ids = append(ids, impls[i].ID)
+	}
+	return ids, ""
+}

@@ -1,0 +1,105 @@
+package opmanager
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"github.com/primus-fl/primus/opregistry"
+)
+
+// LogListener writes events as log lines with the texts that users of
+// TransformerEngine-FL search for. What repeats is written once for each op,
+// impl and sort of cause.
+type LogListener struct {
+	log *slog.Logger
+
+	mu   sync.Mutex
+	seen map[string]struct{}
+}
+
+// mostSeen bounds the memory for lines that were written; beyond it repetitions
+// are written again.
+const mostSeen = 4096
+
+// NewLogListener returns a listener that writes to log.
+func NewLogListener(log *slog.Logger) *LogListener {
+	return &LogListener{log: log, seen: map[string]struct{}{}}
+}
+
+// OnEvent writes the line for an event.
+func (l *LogListener) OnEvent(e Event) {
+	switch e := e.(type) {
+	case Registered:
+		l.log.Info(fmt.Sprintf("OpManager initialized: %d ops with %d implementations", e.Ops, e.Impls))
+		l.log.Info(fmt.Sprintf("Registered impl_ids: ['%s']", strings.Join(e.IDs, "', '")))
+	case Selected:
+		l.log.Info(fmt.Sprintf("Op '%s' using '%s' %s", e.Op, e.Impl.ID, e.Impl.detail()))
+	case Switched:
+		l.once("switch", e.Op, e.From.ID+">"+e.To.ID, func() {
+			l.log.Info(fmt.Sprintf("Op '%s' switched from '%s' to '%s' %s", e.Op, e.From.ID, e.To.ID, e.To.detail()))
+		})
+	case FellBack:
+		l.once("fallback", e.Op, e.From.ID+">"+e.To.ID, func() {
+			l.log.Info(fmt.Sprintf("Op '%s' fallback to '%s' %s", e.Op, e.To.ID, e.To.detail()))
+		})
+	case Failed:
+		l.failed(e)
+	case Quarantined:
+		l.log.Warn(fmt.Sprintf("Implementation '%s' quarantined for op '%s' until %s after %d failures", e.Impl.ID, e.Op, e.Until.Format("15:04:05"), e.Failures))
+	case Released:
+		l.log.Info(fmt.Sprintf("Implementation '%s' released from quarantine for op '%s'", e.Impl.ID, e.Op))
+	case PolicyChanged:
+		l.log.Info("policy changed", "generation", e.Generation)
+	}
+}
+
+func (l *LogListener) failed(e Failed) {
+	cause := e.Err
+	var impl *opregistry.ImplError
+	stack := ""
+	if errors.As(e.Err, &impl) {
+		cause, stack = impl.Err, string(impl.Stack)
+	}
+	if e.Declined {
+		l.once("decline", e.Op, e.Impl.ID, func() {
+			l.log.Info(fmt.Sprintf("Implementation '%s' declined op '%s': %v", e.Impl.ID, e.Op, cause))
+		})
+		return
+	}
+	l.once("fail", e.Op, e.Impl.ID, func() {
+		var attrs []any
+		if stack != "" {
+			attrs = append(attrs, "stack", stack)
+		}
+		l.log.Warn(fmt.Sprintf("Implementation '%s' failed for op '%s': %v", e.Impl.ID, e.Op, cause), attrs...)
+	})
+}
+
+// once calls write for the first event of a sort, op and subject.
+func (l *LogListener) once(sort, op, subject string, write func()) {
+	key := sort + " " + op + " " + subject
+	l.mu.Lock()
+	_, seen := l.seen[key]
+	if !seen && len(l.seen) < mostSeen {
+		l.seen[key] = struct{}{}
+	}
+	l.mu.Unlock()
+	if !seen {
+		write()
+	}
+}
+
+// detail is the part of a line that tells what an impl is; Python spells an
+// absent vendor None.
+func (i ImplInfo) detail() string {
+	vendor := i.Vendor
+	if vendor == "" {
+		vendor = "None"
+	}
+	return fmt.Sprintf("(kind=%v, vendor=%s)", i.Kind, vendor)
+}
+
+var _ Listener = (*LogListener)(nil)

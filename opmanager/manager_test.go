@@ -1,0 +1,483 @@
+package opmanager_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+type addArgs struct {
+	In, Out *tensor.Tensor
+	Saved   *opregistry.Saved
+}
+
+func validateAdd(a addArgs) error {
+	if a.In == nil || a.Out == nil {
+		return &opregistry.ArgError{Op: "add_one", Operand: "in", Got: "nil", Want: "a tensor"}
+	}
+	return nil
+}
+
+func addOperands(a addArgs) []opregistry.Operand {
+	return []opregistry.Operand{
+		{Name: "in", Tensor: a.In, Access: opregistry.Read},
+		{Name: "out", Tensor: a.Out, Access: opregistry.Write},
+	}
+}
+
+// Three ops of one signature: out = in + 1, and a forward and backward pair.
+var (
+	addOne  = opregistry.NewOp("add_one", opregistry.Schema[addArgs]{Validate: validateAdd, Operands: addOperands})
+	pairFwd = opregistry.NewOp("pair_fwd", opregistry.Schema[addArgs]{
+		Validate: validateAdd, Operands: addOperands, Family: "pair", Forward: true,
+		Saved: func(a addArgs) *opregistry.Saved { return a.Saved },
+	})
+	pairBwd = opregistry.NewOp("pair_bwd", opregistry.Schema[addArgs]{
+		Validate: validateAdd, Operands: addOperands, Family: "pair",
+		Saved: func(a addArgs) *opregistry.Saved { return a.Saved },
+	})
+)
+
+// scripted is an impl whose behaviour a test changes between calls.
+type scripted struct {
+	mu    sync.Mutex
+	calls int
+	do    func(a addArgs) error
+}
+
+func (s *scripted) run(_ *opregistry.Exec, a addArgs) error {
+	s.mu.Lock()
+	s.calls++
+	do := s.do
+	s.mu.Unlock()
+	if do != nil {
+		return do(a)
+	}
+	in, out := tensor.Data[float32](a.In), tensor.Data[float32](a.Out)
+	for i := range in {
+		out[i] = in[i] + 1
+	}
+	return nil
+}
+
+// halfWay writes the first element and fails.
+func halfWay(a addArgs) error {
+	tensor.Data[float32](a.Out)[0] = tensor.Data[float32](a.In)[0] + 1
+	return errors.New("device lost")
+}
+
+func panics(addArgs) error { panic("boom") }
+
+func declines(addArgs) error { return opregistry.Unsupported("dtype f32") }
+
+type events struct {
+	mu  sync.Mutex
+	all []opmanager.Event
+}
+
+func (e *events) OnEvent(ev opmanager.Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all = append(e.all, ev)
+}
+
+func count[E opmanager.Event](e *events) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := 0
+	for _, ev := range e.all {
+		if _, ok := ev.(E); ok {
+			n++
+		}
+	}
+	return n
+}
+
+type fixtureManager struct {
+	*opmanager.Manager
+	vendor, flagos, reference *scripted
+	events                    *events
+	registry                  *opregistry.Registry
+}
+
+// newManager registers a vendor, a flagos and a reference impl for each op; the
+// policy prefers vendor unless edit changes it.
+func newManager(t *testing.T, edit func(*opmanager.Policy), set opmanager.Settings) fixtureManager {
+	t.Helper()
+	f := fixtureManager{vendor: &scripted{}, flagos: &scripted{}, reference: &scripted{}, events: &events{}, registry: opregistry.NewRegistry()}
+	src := opregistry.Source{Name: "test"}
+	for _, op := range []opregistry.Handle{addOne, pairFwd, pairBwd} {
+		src.Impls = append(src.Impls,
+			opregistry.Impl{Op: op, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "Acme", Priority: 100, Run: f.vendor.run},
+			opregistry.Impl{Op: op, ID: "default.flagos", Kind: opregistry.KindFlagos, Priority: 150, Run: f.flagos.run},
+			opregistry.Impl{Op: op, ID: "reference.go", Kind: opregistry.KindReference, Priority: 50, Run: f.reference.run},
+		)
+	}
+	require.NoError(t, f.registry.Register(src))
+	policy := opmanager.DefaultPolicy()
+	policy.Prefer = opregistry.KindVendor
+	if edit != nil {
+		edit(&policy)
+	}
+	set.Listeners = append(set.Listeners, f.events)
+	f.Manager = opmanager.New(f.registry, policy, set)
+	t.Cleanup(f.Close)
+	return f
+}
+
+func newArgs(t *testing.T) addArgs {
+	t.Helper()
+	in, err := tensor.FromSlice([]float32{1, 2, 3})
+	require.NoError(t, err)
+	out, err := tensor.FromSlice([]float32{0, 0, 0})
+	require.NoError(t, err)
+	return addArgs{In: in, Out: out, Saved: new(opregistry.Saved)}
+}
+
+func TestCallUsesBestCandidate(t *testing.T) {
+	f := newManager(t, nil, opmanager.Settings{})
+	a := newArgs(t)
+	require.NoError(t, opmanager.MustBind(f.Manager, addOne).Call(a))
+	assert.Equal(t, []float32{2, 3, 4}, tensor.Data[float32](a.Out))
+	assert.Equal(t, 1, f.vendor.calls)
+	assert.Zero(t, f.flagos.calls)
+}
+
+func TestFallback(t *testing.T) {
+	tests := []struct {
+		name     string
+		do       func(addArgs) error
+		declined bool
+	}{
+		{"decline", declines, true},
+		{"failure half way", halfWay, false},
+		{"panic", panics, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newManager(t, nil, opmanager.Settings{})
+			f.vendor.do = tt.do
+			a := newArgs(t)
+			require.NoError(t, opmanager.MustBind(f.Manager, addOne).Call(a))
+			assert.Equal(t, []float32{2, 3, 4}, tensor.Data[float32](a.Out))
+			assert.Equal(t, 1, f.flagos.calls)
+			for _, s := range f.Stats() {
+				switch {
+				case s.Op != "add_one":
+				case s.ID == "default.flagos":
+					assert.EqualValues(t, 1, s.Fallbacks)
+				case s.ID == "vendor.acme":
+					assert.Equal(t, tt.declined, s.Declines == 1)
+					assert.Equal(t, tt.declined, s.Errors == 0)
+				}
+			}
+			assert.Equal(t, 1, count[opmanager.FellBack](f.events))
+		})
+	}
+}
+
+func TestEveryCandidateFails(t *testing.T) {
+	f := newManager(t, nil, opmanager.Settings{})
+	f.vendor.do, f.flagos.do, f.reference.do = declines, halfWay, panics
+	err := opmanager.MustBind(f.Manager, addOne).Call(newArgs(t))
+	var call *opmanager.CallError
+	require.ErrorAs(t, err, &call)
+	assert.Len(t, call.Tried, 3)
+	assert.ErrorIs(t, err, opregistry.ErrUnsupported)
+	for _, part := range []string{"add_one", "vendor.acme", "unsupported: dtype f32", "default.flagos", "device lost", "reference.go", "panic: boom"} {
+		assert.ErrorContains(t, err, part)
+	}
+}
+
+func TestWrongArgumentsRunNothing(t *testing.T) {
+	f := newManager(t, nil, opmanager.Settings{})
+	err := opmanager.MustBind(f.Manager, addOne).Call(addArgs{})
+	var arg *opregistry.ArgError
+	require.ErrorAs(t, err, &arg)
+	assert.Zero(t, f.vendor.calls+f.flagos.calls+f.reference.calls)
+}
+
+// B1, B2: strict means that the first candidate runs or the call fails.
+func TestB1StrictFails(t *testing.T) {
+	f := newManager(t, func(p *opmanager.Policy) { p.Strict = true }, opmanager.Settings{})
+	f.vendor.do = declines
+	err := opmanager.MustBind(f.Manager, addOne).Call(newArgs(t))
+	require.ErrorContains(t, err, "strict")
+	assert.Zero(t, f.flagos.calls)
+}
+
+// B3: an op on operands in place is never run again over a half-written operand.
+func TestB3InPlaceDoesNotRunTwice(t *testing.T) {
+	f := newManager(t, nil, opmanager.Settings{})
+	f.vendor.do = halfWay
+	a := newArgs(t)
+	a.Out = a.In
+	err := opmanager.MustBind(f.Manager, addOne).Call(a)
+	require.ErrorContains(t, err, `"out" is updated in place`)
+	assert.Zero(t, f.flagos.calls)
+	assert.Equal(t, 1, f.vendor.calls)
+}
+
+func TestInPlaceDeclineFallsBack(t *testing.T) {
+	f := newManager(t, nil, opmanager.Settings{})
+	f.vendor.do = declines
+	a := newArgs(t)
+	a.Out = a.In
+	require.NoError(t, opmanager.MustBind(f.Manager, addOne).Call(a))
+	assert.Equal(t, []float32{2, 3, 4}, tensor.Data[float32](a.In))
+}
+
+func TestProtectedInPlaceFallsBack(t *testing.T) {
+	f := newManager(t, func(p *opmanager.Policy) { p.ProtectInPlace = true }, opmanager.Settings{})
+	f.vendor.do = halfWay
+	a := newArgs(t)
+	a.Out = a.In
+	require.NoError(t, opmanager.MustBind(f.Manager, addOne).Call(a))
+	assert.Equal(t, []float32{2, 3, 4}, tensor.Data[float32](a.In), "restored, then run once by flagos")
+}
+
+func TestProtectedOperandIsRestoredWhenAllFail(t *testing.T) {
+	f := newManager(t, func(p *opmanager.Policy) { p.ProtectInPlace = true }, opmanager.Settings{})
+	f.vendor.do, f.flagos.do, f.reference.do = halfWay, halfWay, halfWay
+	a := newArgs(t)
+	a.Out = a.In
+	require.Error(t, opmanager.MustBind(f.Manager, addOne).Call(a))
+	assert.Equal(t, []float32{1, 2, 3}, tensor.Data[float32](a.In))
+}
+
+// W1: the backward op runs where the forward op ran.
+func TestW1BackwardFollowsForward(t *testing.T) {
+	f := newManager(t, nil, opmanager.Settings{})
+	fwd, bwd := opmanager.MustBind(f.Manager, pairFwd), opmanager.MustBind(f.Manager, pairBwd)
+	a := newArgs(t)
+	f.vendor.do = declines
+	require.NoError(t, fwd.Call(a))
+	assert.Equal(t, "default.flagos", a.Saved.Owner())
+	f.vendor.do = nil
+	require.NoError(t, bwd.Call(a))
+	assert.Equal(t, 1, f.vendor.calls, "the vendor declined the forward call and did not see the backward one")
+	assert.Equal(t, 2, f.flagos.calls)
+
+	f.flagos.do = halfWay
+	err := bwd.Call(a)
+	require.ErrorContains(t, err, "run the forward op again")
+	assert.Zero(t, f.reference.calls)
+
+	denied := f.Policy()
+	denied.PerOp = []opmanager.OpRule{{Pattern: "pair_fwd", Order: []opmanager.Token{{Kind: opregistry.KindReference}}}}
+	f.SetPolicy(denied)
+	require.ErrorContains(t, bwd.Call(a), `impl "default.flagos", which can no longer be selected`)
+}
+
+func TestFamilyIsSelectedTogether(t *testing.T) {
+	f := newManager(t, nil, opmanager.Settings{})
+	require.NoError(t, f.registry.Register(opregistry.Source{Name: "half", Impls: []opregistry.Impl{{
+		Op: pairFwd, ID: "vendor.half", Kind: opregistry.KindVendor, Vendor: "half", Priority: 900, Run: (&scripted{}).run,
+	}}}))
+	e, err := f.Explain("pair_fwd")
+	require.NoError(t, err)
+	assert.Equal(t, "vendor.acme", e.Order[0].ID)
+	require.Len(t, e.Rejected, 1)
+	assert.Contains(t, e.Rejected[0].Reason, "no impl vendor.half of pair_bwd")
+
+	policy := f.Policy()
+	require.NoError(t, policy.SetPerOp("pair_bwd=reference", "test"))
+	f.SetPolicy(policy)
+	e, err = f.Explain("pair_fwd")
+	require.NoError(t, err)
+	require.Len(t, e.Order, 1, "what the backward op may not use, the forward op may not either")
+	assert.Equal(t, "reference.go", e.Order[0].ID)
+}
+
+func TestNothingSelectable(t *testing.T) {
+	f := newManager(t, func(p *opmanager.Policy) {
+		require.NoError(t, p.SetPerOp("add_one=vendor:acme", "environment TE_FL_PER_OP"))
+		require.NoError(t, p.SetDeny("ACME", "environment TE_FL_DENY_VENDORS"))
+	}, opmanager.Settings{})
+	err := opmanager.MustBind(f.Manager, addOne).Call(newArgs(t))
+	require.ErrorContains(t, err, "no impl can be selected")
+	assert.ErrorContains(t, err, `"vendor.acme": vendor acme is denied by environment TE_FL_DENY_VENDORS`)
+	assert.ErrorContains(t, err, `"default.flagos": not in the order vendor:acme of environment TE_FL_PER_OP at 1`)
+}
+
+// B7: late registration, replacement and removal take effect at the next call.
+func TestB7LateRegistration(t *testing.T) {
+	f := newManager(t, nil, opmanager.Settings{})
+	bound := opmanager.MustBind(f.Manager, addOne)
+	late := &scripted{}
+	src := opregistry.Source{Name: "late", Impls: []opregistry.Impl{{
+		Op: addOne, ID: "vendor.late", Kind: opregistry.KindVendor, Vendor: "late", Priority: 200, Run: late.run,
+	}}}
+	require.NoError(t, f.registry.Register(src))
+	require.NoError(t, bound.Call(newArgs(t)))
+	assert.Equal(t, 1, late.calls)
+	require.NoError(t, f.registry.Unregister("late"))
+	require.NoError(t, bound.Call(newArgs(t)))
+	assert.Equal(t, 1, late.calls)
+	assert.Equal(t, 1, f.vendor.calls)
+}
+
+func TestQuarantineOpensAndExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newManager(t, nil, opmanager.Settings{})
+		bound := opmanager.MustBind(f.Manager, addOne)
+		f.vendor.do = halfWay
+		for range 5 {
+			require.NoError(t, bound.Call(newArgs(t)))
+		}
+		assert.Equal(t, 3, f.vendor.calls, "set aside after three failures")
+		e, err := f.Explain("add_one")
+		require.NoError(t, err)
+		assert.Contains(t, e.Rejected[0].Reason, "quarantined until")
+		assert.Contains(t, e.Rejected[0].Reason, "device lost")
+
+		f.vendor.do = nil
+		time.Sleep(31 * time.Second)
+		synctest.Wait()
+		require.NoError(t, bound.Call(newArgs(t)))
+		assert.Equal(t, 4, f.vendor.calls)
+		assert.Equal(t, 1, count[opmanager.Released](f.events))
+		f.Close()
+	})
+}
+
+func TestDeclinesDoNotQuarantine(t *testing.T) {
+	f := newManager(t, nil, opmanager.Settings{})
+	f.vendor.do = declines
+	for range 10 {
+		require.NoError(t, opmanager.MustBind(f.Manager, addOne).Call(newArgs(t)))
+	}
+	assert.Equal(t, 10, f.vendor.calls)
+	assert.Zero(t, count[opmanager.Quarantined](f.events))
+}
+
+func TestClearQuarantine(t *testing.T) {
+	f := newManager(t, nil, opmanager.Settings{})
+	bound := opmanager.MustBind(f.Manager, addOne)
+	f.vendor.do = panics
+	for range 3 {
+		require.NoError(t, bound.Call(newArgs(t)))
+	}
+	f.vendor.do = nil
+	f.ClearQuarantine()
+	require.NoError(t, bound.Call(newArgs(t)))
+	assert.Equal(t, 4, f.vendor.calls)
+}
+
+// B10, B17: a policy in force in one view is not seen in another.
+func TestWithPolicy(t *testing.T) {
+	f := newManager(t, nil, opmanager.Settings{})
+	other := f.Policy()
+	other.Prefer = opregistry.KindReference
+	view := f.With(other)
+	defer view.Close()
+	require.NoError(t, opmanager.MustBind(view, addOne).Call(newArgs(t)))
+	require.NoError(t, opmanager.MustBind(f.Manager, addOne).Call(newArgs(t)))
+	assert.Equal(t, 1, f.reference.calls)
+	assert.Equal(t, 1, f.vendor.calls)
+}
+
+func TestUnavailable(t *testing.T) {
+	f := newManager(t, nil, opmanager.Settings{})
+	available := errors.New("libacme.so not found")
+	require.NoError(t, f.registry.Register(opregistry.Source{Name: "more", Impls: []opregistry.Impl{
+		{Op: addOne, ID: "vendor.missing", Kind: opregistry.KindVendor, Vendor: "missing", Run: (&scripted{}).run, Available: func() error { return available }},
+		{Op: addOne, ID: "vendor.broken", Kind: opregistry.KindVendor, Vendor: "broken", Run: (&scripted{}).run, Available: func() error { panic("no driver") }},
+	}}))
+	e, err := f.Explain("add_one")
+	require.NoError(t, err)
+	assert.ElementsMatch(t, []opmanager.Rejection{
+		{ID: "vendor.missing", Reason: "unavailable: libacme.so not found"},
+		{ID: "vendor.broken", Reason: "unavailable: its probe panicked: no driver"},
+	}, e.Rejected)
+	available = nil
+	f.Reprobe()
+	e, err = f.Explain("add_one")
+	require.NoError(t, err)
+	assert.Len(t, e.Rejected, 1)
+}
+
+func TestCallAllocatesNothing(t *testing.T) {
+	f := newManager(t, nil, opmanager.Settings{Timing: true})
+	a := newArgs(t)
+	one, pair := opmanager.MustBind(f.Manager, addOne), opmanager.MustBind(f.Manager, pairFwd)
+	assert.Zero(t, testing.AllocsPerRun(100, func() {
+		if one.Call(a) != nil || pair.Call(a) != nil {
+			t.Fail()
+		}
+	}))
+}
+
+func TestWarnings(t *testing.T) {
+	f := newManager(t, func(p *opmanager.Policy) {
+		require.NoError(t, p.SetAllow("acmee,acme", "environment TE_FL_ALLOW_VENDORS"))
+		require.NoError(t, p.SetPerOp("add_oen=flagos;pair_*=vendor:nvidia", "environment TE_FL_PER_OP"))
+	}, opmanager.Settings{})
+	assert.Equal(t, []string{
+		`policy: environment TE_FL_ALLOW_VENDORS names vendor "acmee", which no loaded source registers; did you mean "acme"?`,
+		`policy: environment TE_FL_PER_OP at 1 names op "add_oen", which no loaded source registers; did you mean "add_one"?`,
+		`policy: environment TE_FL_PER_OP at 16 names vendor "nvidia", which no loaded source registers`,
+	}, f.Warnings())
+}
+
+// TestHammer calls, swaps policies, registers and quarantines at once. No call
+// may run an impl that the policy of its table denies.
+func TestHammer(t *testing.T) {
+	f := newManager(t, nil, opmanager.Settings{Quarantine: opmanager.QuarantineSettings{Failures: 2, Backoff: time.Millisecond}})
+	f.vendor.do = func(a addArgs) error {
+		a.Saved.SetOwner("vendor.acme")
+		return errors.New("flaky")
+	}
+	denied := f.Policy()
+	require.NoError(t, denied.SetDeny("acme", "test"))
+	view := f.With(denied)
+	defer view.Close()
+	open := f.Policy()
+	var faults sync.Map
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			bound := opmanager.MustBind(f.Manager, addOne)
+			closed := opmanager.MustBind(view, addOne)
+			for i := range 300 {
+				a := newArgs(t)
+				if err := bound.Call(a); err != nil {
+					faults.Store(fmt.Sprint(w, i), err)
+				}
+				b := newArgs(t)
+				if err := closed.Call(b); err != nil || b.Saved.Owner() != "" {
+					faults.Store(fmt.Sprint(w, i, "view"), fmt.Sprint(err, b.Saved.Owner()))
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		for i := range 200 {
+			src := opregistry.Source{Name: fmt.Sprint("late", i), Impls: []opregistry.Impl{{
+				Op: addOne, ID: fmt.Sprint("vendor.late", i), Kind: opregistry.KindVendor, Vendor: "late", Run: (&scripted{}).run,
+			}}}
+			if err := f.registry.Register(src); err != nil {
+				faults.Store("register", err)
+			}
+			f.SetPolicy(open)
+			if err := f.registry.Unregister(src.Name); err != nil {
+				faults.Store("unregister", err)
+			}
+			f.ClearQuarantine()
+		}
+	})
+	wg.Wait()
+	faults.Range(func(key, value any) bool {
+		t.Errorf("%v: %v", key, value)
+		return true
+	})
+}

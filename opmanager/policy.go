@@ -1,0 +1,239 @@
+package opmanager
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/primus-fl/primus/opregistry"
+)
+
+// Policy says how impls are ranked and filtered. It is a value: make a copy and
+// change it to derive another, and do not change one that a Manager uses.
+type Policy struct {
+	// Prefer is the kind that comes first where no rule in PerOp applies.
+	Prefer opregistry.Kind
+
+	// Strict makes a call fail where it would fall back.
+	Strict bool
+
+	// Allow lists the vendors whose impls may be used; nil allows all, an empty
+	// list none. "*" stands for every vendor.
+	Allow []string
+
+	// Deny lists vendors whose impls are not used; it beats Allow.
+	Deny []string
+
+	// PerOp replaces the preference for the ops that a rule's pattern matches.
+	PerOp []OpRule
+
+	// ProtectInPlace copies operands that an op updates in place before each
+	// call, so that a failed call can be undone and fall back.
+	ProtectInPlace bool
+
+	// Sources says for each field that was set where its value came from, such
+	// as "environment TE_FL_PREFER".
+	Sources map[Field]string
+}
+
+// Field names a field of a Policy in listings and Sources.
+type Field string
+
+// The fields of a Policy.
+const (
+	FieldPrefer  Field = "prefer"
+	FieldStrict  Field = "strict"
+	FieldAllow   Field = "allow_vendors"
+	FieldDeny    Field = "deny_vendors"
+	FieldPerOp   Field = "per_op"
+	FieldProtect Field = "protect_in_place"
+)
+
+// OpRule is the order of tokens for the ops that a pattern matches.
+type OpRule struct {
+	// Pattern is an op name, in which * stands for any letters.
+	Pattern string
+	// Order lists what may be used, best first; anything else is not used.
+	Order []Token
+	// Source says where the rule came from.
+	Source string
+}
+
+// DefaultPolicy prefers flagos, allows every vendor and falls back.
+func DefaultPolicy() Policy { return Policy{Prefer: opregistry.KindFlagos} }
+
+// Token names a set of impls: those of a kind, of a vendor, or one impl.
+type Token struct {
+	Kind   opregistry.Kind // set unless Impl is
+	Vendor string          // with KindVendor: one vendor only
+	Impl   string          // one impl id
+}
+
+// String returns the token as policies spell it.
+func (t Token) String() string {
+	switch {
+	case t.Impl != "":
+		return "impl:" + t.Impl
+	case t.Vendor != "":
+		return "vendor:" + t.Vendor
+	default:
+		return t.Kind.String()
+	}
+}
+
+// ParseToken reads a kind, vendor:NAME or impl:ID. Kinds and vendor names may be
+// in any case; "default" is the old name of flagos.
+func ParseToken(s string) (Token, error) {
+	text := strings.TrimSpace(s)
+	head, rest, has := strings.Cut(text, ":")
+	rest = strings.TrimSpace(rest)
+	switch strings.ToLower(strings.TrimSpace(head)) {
+	case "vendor":
+		if !has {
+			return Token{Kind: opregistry.KindVendor}, nil
+		}
+		if problem := vendorProblem(rest); problem != "" {
+			return Token{}, fmt.Errorf("token %q: %s; want vendor:NAME", text, problem)
+		}
+		return Token{Kind: opregistry.KindVendor, Vendor: opregistry.NormalVendor(rest)}, nil
+	case "impl":
+		if !has || rest == "" || strings.ContainsAny(rest, " \t,;|=") {
+			return Token{}, fmt.Errorf("token %q: want impl:ID with the id of one impl, such as impl:vendor.acme", text)
+		}
+		return Token{Impl: rest}, nil
+	case "default":
+		if !has {
+			return Token{Kind: opregistry.KindFlagos}, nil
+		}
+	}
+	kind, err := opregistry.ParseKind(text)
+	if err != nil {
+		return Token{}, fmt.Errorf("unknown token %q: want flagos, vendor, vendor:NAME, reference or impl:ID%s", text, tokenHint(text))
+	}
+	return Token{Kind: kind}, nil
+}
+
+func tokenHint(text string) string {
+	switch {
+	case strings.Contains(text, ","):
+		return "; tokens are separated by |"
+	case strings.Contains(text, "."):
+		return fmt.Sprintf("; did you mean %q?", "impl:"+text)
+	}
+	if hint := nearestHint(text, "flagos", "vendor", "reference", "default"); hint != "" {
+		return hint
+	}
+	if vendorProblem(text) == "" {
+		return fmt.Sprintf("; did you mean %q?", "vendor:"+text)
+	}
+	return ""
+}
+
+// vendorProblem returns why a text cannot be the name of a vendor in a policy.
+func vendorProblem(name string) string {
+	lower := strings.ToLower(name)
+	switch {
+	case name == "":
+		return "the vendor's name is missing"
+	case strings.ContainsAny(name, " \t\r\n"):
+		return fmt.Sprintf("vendor %q has a blank inside; names are separated by commas", name)
+	case strings.ContainsAny(name, ";|"):
+		return fmt.Sprintf("vendor %q has a %q inside; names are separated by commas", name, name[strings.IndexAny(name, ";|")])
+	case lower == "flagos" || lower == "reference" || lower == "vendor" || lower == "default":
+		return fmt.Sprintf("%q is a kind of impl, not a vendor; use TE_FL_PREFER or TE_FL_PER_OP for kinds", name)
+	case strings.ContainsAny(name, ":=,."):
+		return fmt.Sprintf("%q is not the name of a vendor; give the name alone, such as acme, and single impls in TE_FL_PER_OP as impl:ID", name)
+	case strings.Contains(name, "*") && name != "*":
+		return fmt.Sprintf("vendor %q: * stands alone for every vendor", name)
+	}
+	return ""
+}
+
+// defaultOrder is the order of kinds for a preference.
+func defaultOrder(prefer opregistry.Kind) []Token {
+	switch prefer {
+	case opregistry.KindVendor:
+		return []Token{{Kind: opregistry.KindVendor}, {Kind: opregistry.KindFlagos}, {Kind: opregistry.KindReference}}
+	case opregistry.KindReference:
+		return []Token{{Kind: opregistry.KindReference}, {Kind: opregistry.KindFlagos}, {Kind: opregistry.KindVendor}}
+	default:
+		return []Token{{Kind: opregistry.KindFlagos}, {Kind: opregistry.KindVendor}, {Kind: opregistry.KindReference}}
+	}
+}
+
+// Order returns the tokens for an op and where they come from. A rule for
+// exactly this name beats patterns, and the longest pattern beats shorter ones.
+func (p *Policy) Order(op string) (order []Token, source string) {
+	var best *OpRule
+	for i := range p.PerOp {
+		rule := &p.PerOp[i]
+		switch {
+		case rule.Pattern == op:
+			return rule.Order, rule.Source
+		case matchPattern(rule.Pattern, op) && (best == nil || len(rule.Pattern) > len(best.Pattern)):
+			best = rule
+		}
+	}
+	if best != nil {
+		return best.Order, best.Source
+	}
+	return defaultOrder(p.Prefer), p.source(FieldPrefer)
+}
+
+func (p *Policy) source(f Field) string {
+	if s, ok := p.Sources[f]; ok {
+		return s
+	}
+	return "default"
+}
+
+// setSource records where a field came from without touching a map that another
+// copy of the policy shares.
+func (p *Policy) setSource(f Field, source string) {
+	next := make(map[Field]string, len(p.Sources)+1)
+	for k, v := range p.Sources {
+		next[k] = v
+	}
+	next[f] = source
+	p.Sources = next
+}
+
+// matchPattern reports whether a name fits a pattern in which * stands for any
+// letters.
+func matchPattern(pattern, name string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == name
+	}
+	first, last := parts[0], parts[len(parts)-1]
+	if len(name) < len(first)+len(last) || !strings.HasPrefix(name, first) || !strings.HasSuffix(name, last) {
+		return false
+	}
+	name = name[len(first) : len(name)-len(last)]
+	for _, part := range parts[1 : len(parts)-1] {
+		i := strings.Index(name, part)
+		if i < 0 {
+			return false
+		}
+		name = name[i+len(part):]
+	}
+	return true
+}
+
+// allows returns why impls of a vendor may not be used, "" when they may. The
+// names of the policy are resolved by alias, as the vendor's is.
+func (p *Policy) allows(vendor string, resolve func(string) string) string {
+	if vendor == "" {
+		return ""
+	}
+	named := func(list []string) bool {
+		return slices.ContainsFunc(list, func(v string) bool { return v == "*" || resolve(v) == resolve(vendor) })
+	}
+	switch {
+	case named(p.Deny):
+		return fmt.Sprintf("vendor %s is denied by %s", vendor, p.source(FieldDeny))
+	case p.Allow != nil && !named(p.Allow):
+		return fmt.Sprintf("vendor %s is not among those allowed by %s", vendor, p.source(FieldAllow))
+	}
+	return ""
+}

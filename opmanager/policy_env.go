@@ -1,0 +1,242 @@
+package opmanager
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/primus-fl/primus/internal/suggest"
+	"github.com/primus-fl/primus/opregistry"
+)
+
+// The environment variables that make up a policy.
+const (
+	EnvPrefer       = "TE_FL_PREFER"
+	EnvPreferVendor = "TE_FL_PREFER_VENDOR"
+	EnvStrict       = "TE_FL_STRICT"
+	EnvAllow        = "TE_FL_ALLOW_VENDORS"
+	EnvDeny         = "TE_FL_DENY_VENDORS"
+	EnvPerOp        = "TE_FL_PER_OP"
+	EnvSkipCUDA     = "TE_FL_SKIP_CUDA"
+	EnvLogLevel     = "TEFL_LOG_LEVEL"
+)
+
+// PolicyError is one value of a policy that cannot be read.
+type PolicyError struct {
+	Source  string // "environment TE_FL_PER_OP"
+	Value   string
+	Offset  int // byte of Value at which the fault begins
+	Problem string
+}
+
+// Error names the source, the value, the position and what to write instead.
+func (e *PolicyError) Error() string {
+	return fmt.Sprintf("policy: %s=%q: at %d: %s", e.Source, e.Value, e.Offset+1, e.Problem)
+}
+
+// Overlay returns the policy with the TE_FL_* variables of the environment laid
+// over it. All faults are returned together as *PolicyError values.
+func (p Policy) Overlay(lookup func(string) (string, bool)) (Policy, error) {
+	var faults []error
+	read := func(name string, set func(value, source string) error) {
+		value, ok := lookup(name)
+		if !ok || strings.TrimSpace(value) == "" {
+			return
+		}
+		if err := set(value, "environment "+name); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	read(EnvPreferVendor, func(value, source string) error {
+		vendor, err := parseBool(value, source)
+		if err != nil {
+			return err
+		}
+		prefer := "flagos"
+		if vendor {
+			prefer = "vendor"
+		}
+		return p.SetPrefer(prefer, source)
+	})
+	read(EnvPrefer, p.SetPrefer)
+	read(EnvStrict, p.SetStrict)
+	read(EnvAllow, p.SetAllow)
+	read(EnvDeny, p.SetDeny)
+	read(EnvPerOp, p.SetPerOp)
+	read(EnvSkipCUDA, func(value, source string) error {
+		skip, err := parseBool(value, source)
+		if skip {
+			p.Deny = append(p.Deny[:len(p.Deny):len(p.Deny)], "nvidia")
+			p.setSource(FieldDeny, strings.TrimPrefix(p.source(FieldDeny)+" and "+source, "default and "))
+		}
+		return err
+	})
+	return p, errors.Join(faults...)
+}
+
+// SetPrefer sets the preferred kind from its name.
+func (p *Policy) SetPrefer(value, source string) error {
+	kind, err := opregistry.ParseKind(value)
+	if err != nil {
+		name := strings.TrimSpace(value)
+		return &PolicyError{Source: source, Value: value, Offset: strings.Index(value, name),
+			Problem: fmt.Sprintf("unknown kind %q, want flagos, vendor or reference%s", name, nearestHint(name, "flagos", "vendor", "reference"))}
+	}
+	p.Prefer = kind
+	p.setSource(FieldPrefer, source)
+	return nil
+}
+
+// SetStrict sets strictness from one of 1 true yes on 0 false no off.
+func (p *Policy) SetStrict(value, source string) error {
+	strict, err := parseBool(value, source)
+	if err != nil {
+		return err
+	}
+	p.Strict = strict
+	p.setSource(FieldStrict, source)
+	return nil
+}
+
+// SetAllow sets the allowed vendors from a comma-separated list.
+func (p *Policy) SetAllow(value, source string) error {
+	vendors, err := parseVendors(value, source)
+	if err != nil {
+		return err
+	}
+	p.Allow = vendors
+	p.setSource(FieldAllow, source)
+	return nil
+}
+
+// SetDeny sets the denied vendors from a comma-separated list.
+func (p *Policy) SetDeny(value, source string) error {
+	vendors, err := parseVendors(value, source)
+	if err != nil {
+		return err
+	}
+	p.Deny = vendors
+	p.setSource(FieldDeny, source)
+	return nil
+}
+
+// SetPerOp sets the rules from op=token|token;op=token. It replaces rules that
+// were set before.
+func (p *Policy) SetPerOp(value, source string) error {
+	var rules []OpRule
+	seen := map[string]int{}
+	fault := func(at int, format string, args ...any) error {
+		return &PolicyError{Source: source, Value: value, Offset: at, Problem: fmt.Sprintf(format, args...)}
+	}
+	for start, entry := range fields(value, ';') {
+		if strings.TrimSpace(entry) == "" {
+			continue
+		}
+		at := start + skipBlanks(entry)
+		pattern, order, ok := strings.Cut(entry, "=")
+		if !ok {
+			return fault(at, "entry %q has no =, want op=token|token", strings.TrimSpace(entry))
+		}
+		pattern = strings.TrimSpace(pattern)
+		if pattern == "" || strings.ContainsAny(pattern, " \t|,:") {
+			return fault(at, "%q is not the name of an op, want op=token|token;op=token", pattern)
+		}
+		if first, twice := seen[pattern]; twice {
+			return fault(at, "op %q is given twice, first at %d; keep one", pattern, first+1)
+		}
+		seen[pattern] = at
+		rule := OpRule{Pattern: pattern, Source: fmt.Sprintf("%s at %d", source, at+1)}
+		orderStart := start + strings.Index(entry, "=") + 1
+		for tokenStart, text := range fields(order, '|') {
+			if strings.TrimSpace(text) == "" {
+				continue
+			}
+			token, err := ParseToken(text)
+			if err != nil {
+				return fault(orderStart+tokenStart+skipBlanks(text), "op %q: %v", pattern, err)
+			}
+			rule.Order = append(rule.Order, token)
+		}
+		if len(rule.Order) == 0 {
+			return fault(at, "op %q has no token, want flagos, vendor, vendor:NAME, reference or impl:ID", pattern)
+		}
+		rules = append(rules, rule)
+	}
+	if len(rules) > 0 {
+		p.PerOp = rules
+		p.setSource(FieldPerOp, source)
+	}
+	return nil
+}
+
+// ParseLogLevel reads the value of TEFL_LOG_LEVEL; blank means INFO.
+func ParseLogLevel(value string) (slog.Level, error) {
+	switch strings.ToUpper(strings.TrimSpace(value)) {
+	case "DEBUG":
+		return slog.LevelDebug, nil
+	case "INFO", "":
+		return slog.LevelInfo, nil
+	case "WARNING", "WARN":
+		return slog.LevelWarn, nil
+	case "ERROR":
+		return slog.LevelError, nil
+	}
+	return 0, &PolicyError{Source: "environment " + EnvLogLevel, Value: value,
+		Problem: fmt.Sprintf("unknown level %q, want DEBUG, INFO, WARNING or ERROR%s", strings.TrimSpace(value), nearestHint(strings.TrimSpace(value), "DEBUG", "INFO", "WARNING", "ERROR"))}
+}
+
+func parseBool(value, source string) (bool, error) {
+	switch strings.ToLower(strings.TrimSpace(value)) {
+	case "1", "true", "yes", "on":
+		return true, nil
+	case "0", "false", "no", "off":
+		return false, nil
+	}
+	return false, &PolicyError{Source: source, Value: value, Offset: skipBlanks(value),
+		Problem: fmt.Sprintf("%q is not a switch, want 1, true, yes or on, or 0, false, no or off", strings.TrimSpace(value))}
+}
+
+func parseVendors(value, source string) ([]string, error) {
+	var vendors []string
+	for start, text := range fields(value, ',') {
+		name := strings.TrimSpace(text)
+		if name == "" {
+			continue
+		}
+		if problem := vendorProblem(name); problem != "" {
+			return nil, &PolicyError{Source: source, Value: value, Offset: start + skipBlanks(text), Problem: problem}
+		}
+		vendors = append(vendors, opregistry.NormalVendor(name))
+	}
+	if len(vendors) == 0 {
+		return nil, &PolicyError{Source: source, Value: value, Problem: "no vendor between the commas; unset the variable to allow or deny none by it"}
+	}
+	return vendors, nil
+}
+
+// fields yields the parts of s between separators with their offsets.
+func fields(s string, sep byte) func(yield func(int, string) bool) {
+	return func(yield func(int, string) bool) {
+		start := 0
+		for start <= len(s) {
+			end := strings.IndexByte(s[start:], sep)
+			if end < 0 {
+				end = len(s) - start
+			}
+			if !yield(start, s[start:start+end]) {
+				return
+			}
+			start += end + 1
+		}
+	}
+}
+
+func skipBlanks(s string) int { return len(s) - len(strings.TrimLeft(s, " \t\r\n")) }
+
+func nearestHint(given string, names ...string) string {
+	if name, ok := suggest.Nearest(given, names); ok {
+		return fmt.Sprintf("; did you mean %q?", name)
+	}
+	return ""
+}

@@ -1,0 +1,43 @@
+// Package opstest checks implementations of the catalogue's ops: any impl can be
+// fed in, whoever wrote it, and is compared case by case with an oracle that the
+// caller brings, usually the reference source.
+//
+// # Concepts
+//
+// Run puts one impl through the cases of its op; RunAll does so for each impl of
+// a source. A case is a call with operands that are made afresh, and alike, for
+// the oracle and for the impl under test. The cases cover empty, tiny, odd and
+// larger shapes, strided views, the aliasing that the op allows, each compute
+// dtype, and NaN and Inf. After each call
+//
+//   - what was written is within the op's tolerance of the oracle's result,
+//   - what is only read is unchanged byte for byte,
+//   - the guard bands around every operand, and the gaps of strided ones, are
+//     intact.
+//
+// An impl may decline a case with an error that wraps opregistry.ErrUnsupported
+// if it has written nothing: the case is skipped and counted. MustServe turns
+// declines into failures. Every other error and every panic is a failure.
+//
+// The cases run once with one worker and once with several, and the results must
+// be the same bit for bit; Irreproducible lifts that for libraries with threads of
+// their own. Finally calls run at the same time on one Exec.
+//
+// GradCheck compares an impl of a backward op with central differences of a
+// forward oracle in f64: it finds what an oracle with the same mistake hides.
+//
+// A vendor's test is
+//
+//	func TestConformance(t *testing.T) {
+//		opstest.RunAll(t, openblas.Source(), reference.Source())
+//	}
+//
+// # Concurrency
+//
+// The functions run sub-tests in order and share nothing.
+//
+// # Errors
+//
+// Failures are reported to the test that is passed in, under the name of the
+// case: dtype, then what is special about the call.
+package opstest

@@ -1,0 +1,134 @@
+package opstest
+
+import (
+	"testing"
+
+	"github.com/primus-fl/primus/opregistry"
+)
+
+// Run puts impl through every case of its op and compares it with oracle, an
+// impl of the same op that is trusted. The op must be one of the catalogue.
+func Run(t *testing.T, impl, oracle opregistry.Impl, opts ...Option) {
+	t.Helper()
+	if impl.Op == nil || impl.Op != oracle.Op {
+		t.Fatalf("opstest: got impl %q of %s and oracle %q of %s, want two impls of one op", impl.ID, opName(impl), oracle.ID, opName(oracle))
+	}
+	s := suiteOf(impl.Op)
+	if s == nil {
+		t.Fatalf("opstest: op %q is not of the catalogue: write cases of its own", impl.Op.Name())
+	}
+	s.run(t, impl, oracle, newConfig(opts))
+}
+
+// RunAll calls Run for each impl of a source, in a sub-test by op and id, with
+// the first impl of that op in oracle. The impl of a backward op reads the state
+// saved by the impl with its id of the family's forward op, if src has one. Impls
+// of ops outside the catalogue are skipped.
+func RunAll(t *testing.T, src, oracle opregistry.Source, opts ...Option) {
+	t.Helper()
+	for _, impl := range src.Impls {
+		t.Run(impl.Op.Name()+"/"+impl.ID, func(t *testing.T) {
+			if suiteOf(impl.Op) == nil {
+				t.Skipf("op %q is not of the catalogue", impl.Op.Name())
+			}
+			if impl.Available != nil {
+				if err := impl.Available(); err != nil {
+					t.Skipf("not available: %v", err)
+				}
+			}
+			trusted, ok := find(oracle, func(o opregistry.Impl) bool { return o.Op == impl.Op })
+			if !ok {
+				t.Fatalf("opstest: oracle %q has no impl of op %q", oracle.Name, impl.Op.Name())
+			}
+			use := opts
+			if forward, ok := forwardOf(src, impl); ok {
+				use = append([]Option{WithForward(forward)}, opts...)
+			}
+			Run(t, impl, trusted, use...)
+		})
+	}
+}
+
+// GradCheck compares impl, of a backward op, with central differences of
+// forward, an impl of the op that it is the gradient of which computes in f64.
+// For generic_gemm, which is its own gradient, and residual_add both are of that
+// op. Operands are f64; an impl that declines them is skipped.
+func GradCheck(t *testing.T, impl, forward opregistry.Impl, opts ...Option) {
+	t.Helper()
+	if impl.Op == nil || forward.Op == nil {
+		t.Fatalf("opstest: got impl %q of %s and forward %q of %s, want an op for both", impl.ID, opName(impl), forward.ID, opName(forward))
+	}
+	cases := gradCasesOf(impl.Op, forward.Op)
+	if cases == nil {
+		t.Fatalf("opstest: got backward op %q with forward op %q, want a pair that is in Differentiable", impl.Op.Name(), forward.Op.Name())
+	}
+	cfg := newConfig(opts)
+	for _, c := range cases() {
+		t.Run(c.name, func(t *testing.T) { c.check(t, impl, forward, cfg) })
+	}
+}
+
+// GradCheckAll calls GradCheck for each impl of src whose op is the gradient of
+// another, in a sub-test by op and id, with the impls of oracle as forward.
+func GradCheckAll(t *testing.T, src, oracle opregistry.Source, opts ...Option) {
+	t.Helper()
+	for _, pair := range gradients() {
+		forward, ok := find(oracle, func(o opregistry.Impl) bool { return o.Op == pair.forward })
+		if !ok {
+			t.Fatalf("opstest: oracle %q has no impl of op %q", oracle.Name, pair.forward.Name())
+		}
+		for _, impl := range src.Impls {
+			if impl.Op != pair.backward {
+				continue
+			}
+			t.Run(impl.Op.Name()+"/"+impl.ID, func(t *testing.T) {
+				if impl.Available != nil {
+					if err := impl.Available(); err != nil {
+						t.Skipf("not available: %v", err)
+					}
+				}
+				use := opts
+				if own, ok := forwardOf(src, impl); ok {
+					use = append([]Option{WithForward(own)}, opts...)
+				}
+				GradCheck(t, impl, forward, use...)
+			})
+		}
+	}
+}
+
+// Differentiable lists the backward ops that GradCheck has cases for, each with
+// the forward op that it is the gradient of.
+func Differentiable() [][2]opregistry.Handle {
+	var pairs [][2]opregistry.Handle
+	for _, p := range gradients() {
+		pairs = append(pairs, [2]opregistry.Handle{p.backward, p.forward})
+	}
+	return pairs
+}
+
+func opName(i opregistry.Impl) string {
+	if i.Op == nil {
+		return "no op"
+	}
+	return "op " + i.Op.Name()
+}
+
+func find(src opregistry.Source, match func(opregistry.Impl) bool) (opregistry.Impl, bool) {
+	for _, i := range src.Impls {
+		if match(i) {
+			return i, true
+		}
+	}
+	return opregistry.Impl{}, false
+}
+
+// forwardOf returns the impl that writes the state which a backward impl reads.
+func forwardOf(src opregistry.Source, impl opregistry.Impl) (opregistry.Impl, bool) {
+	if impl.Op.Family() == "" || impl.Op.Forward() {
+		return opregistry.Impl{}, false
+	}
+	return find(src, func(o opregistry.Impl) bool {
+		return o.Op.Family() == impl.Op.Family() && o.Op.Forward() && o.ID == impl.ID
+	})
+}

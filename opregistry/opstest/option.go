@@ -1,0 +1,67 @@
+package opstest
+
+import (
+	"slices"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/tensor/tensortest"
+)
+
+// Option changes what Run, RunAll and GradCheck ask of an impl.
+type Option interface{ apply(*config) }
+
+type optionFunc func(*config)
+
+func (f optionFunc) apply(c *config) { f(c) }
+
+type config struct {
+	dtypes         []tensor.DType
+	mustServe      []tensor.DType
+	tolerances     map[tensor.DType]tensortest.Tolerance
+	forward        *opregistry.Impl
+	irreproducible bool
+}
+
+func newConfig(opts []Option) *config {
+	c := &config{dtypes: computeDTypes(), tolerances: map[tensor.DType]tensortest.Tolerance{}}
+	for _, o := range opts {
+		o.apply(c)
+	}
+	return c
+}
+
+// computeDTypes are the storage dtypes of the catalogue.
+func computeDTypes() []tensor.DType {
+	return []tensor.DType{tensor.F32, tensor.BF16, tensor.F16, tensor.F64}
+}
+
+// WithDTypes restricts the cases to these storage dtypes.
+func WithDTypes(dtypes ...tensor.DType) Option {
+	return optionFunc(func(c *config) { c.dtypes = slices.Clone(dtypes) })
+}
+
+// MustServe makes a declined case of one of these dtypes a failure when all of
+// its operands are contiguous.
+func MustServe(dtypes ...tensor.DType) Option {
+	return optionFunc(func(c *config) { c.mustServe = slices.Clone(dtypes) })
+}
+
+// WithTolerance replaces the tolerance for written operands of dtype d. Say why
+// in a comment beside the call.
+func WithTolerance(d tensor.DType, tol tensortest.Tolerance) Option {
+	return optionFunc(func(c *config) { c.tolerances[d] = tol })
+}
+
+// WithForward names the forward impl whose saved state the impl under test
+// reads. Without it the saved state is what the op's documentation defines:
+// rsigma, log-sum-exp.
+func WithForward(forward opregistry.Impl) Option {
+	return optionFunc(func(c *config) { c.forward = &forward })
+}
+
+// Irreproducible lifts the demand that results are the same bit for bit for any
+// number of workers and when calls overlap. They still have to be right.
+func Irreproducible() Option {
+	return optionFunc(func(c *config) { c.irreproducible = true })
+}

@@ -1,0 +1,286 @@
+package opstest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/tensor/tensortest"
+)
+
+// testCase is one call of an op.
+type testCase[A any] struct {
+	name string
+	make func(*stage) A
+}
+
+// suite is what is known about testing one op.
+type suite[A any] struct {
+	op *opregistry.Op[A]
+
+	// cases returns the calls with operands of one storage dtype.
+	cases func(tensor.DType) []testCase[A]
+
+	// refresh overwrites the saved state in the operands of a backward call by
+	// running a forward impl. Nil for other ops.
+	refresh func(testing.TB, *opregistry.Exec, A, opregistry.Impl)
+}
+
+// anySuite is a suite of any argument type.
+type anySuite interface {
+	handle() opregistry.Handle
+	run(*testing.T, opregistry.Impl, opregistry.Impl, *config)
+}
+
+func suites() []anySuite {
+	return []anySuite{
+		suite[ops.GenericGemmArgs]{op: ops.GenericGemm, cases: gemmCases},
+		suite[ops.RMSNormFwdArgs]{op: ops.RMSNormFwd, cases: rmsnormFwdCases},
+		suite[ops.RMSNormBwdArgs]{op: ops.RMSNormBwd, cases: rmsnormBwdCases, refresh: rmsnormRefresh},
+		suite[ops.SwiGLUArgs]{op: ops.SwiGLU, cases: swigluCases},
+		suite[ops.DSwiGLUArgs]{op: ops.DSwiGLU, cases: dswigluCases},
+		suite[ops.ResidualAddArgs]{op: ops.ResidualAdd, cases: residualAddCases},
+		suite[ops.FusedAttnFwdArgs]{op: ops.FusedAttnFwd, cases: attnFwdCases},
+		suite[ops.FusedAttnBwdArgs]{op: ops.FusedAttnBwd, cases: attnBwdCases, refresh: attnRefresh},
+		suite[ops.FusedRopeArgs]{op: ops.FusedRopeForward, cases: ropeCases},
+		suite[ops.FusedRopeArgs]{op: ops.FusedRopeBackward, cases: ropeCases},
+		suite[ops.MultiTensorAdamArgs]{op: ops.MultiTensorAdam, cases: adamCases},
+		suite[ops.MultiTensorL2NormArgs]{op: ops.MultiTensorL2Norm, cases: l2normCases},
+		suite[ops.MultiTensorScaleArgs]{op: ops.MultiTensorScale, cases: scaleCases},
+		suite[ops.EmbeddingFwdArgs]{op: ops.EmbeddingFwd, cases: embeddingFwdCases},
+		suite[ops.EmbeddingBwdArgs]{op: ops.EmbeddingBwd, cases: embeddingBwdCases},
+		suite[ops.CrossEntropyFwdArgs]{op: ops.CrossEntropyFwd, cases: crossEntropyFwdCases},
+		suite[ops.CrossEntropyBwdArgs]{op: ops.CrossEntropyBwd, cases: crossEntropyBwdCases, refresh: crossEntropyRefresh},
+	}
+}
+
+func suiteOf(op opregistry.Handle) anySuite {
+	for _, s := range suites() {
+		if s.handle() == op {
+			return s
+		}
+	}
+	return nil
+}
+
+func (s suite[A]) handle() opregistry.Handle { return s.op }
+
+// runner is one run of a suite.
+type runner[A any] struct {
+	suite[A]
+	cfg          *config
+	impl, oracle opregistry.Func[A]
+	serial, many *opregistry.Exec
+	served       []testCase[A]
+	declined     int
+}
+
+func (s suite[A]) run(t *testing.T, impl, oracle opregistry.Impl, cfg *config) {
+	t.Helper()
+	r := &runner[A]{
+		suite: s, cfg: cfg, impl: function(t, s.op, impl), oracle: function(t, s.op, oracle),
+		serial: opregistry.NewExec(nil, 0), many: opregistry.NewExec(scattered{}, 0),
+	}
+	for _, d := range cfg.dtypes {
+		for _, c := range s.cases(d) {
+			t.Run(d.String()+"/"+c.name, func(t *testing.T) { r.check(t, d, c) })
+		}
+	}
+	if len(r.served) > 0 {
+		t.Run("at_the_same_time", r.together)
+	}
+	t.Logf("opstest: op %q: impl %q served %d cases and declined %d", s.op.Name(), impl.ID, len(r.served), r.declined)
+	if len(r.served) == 0 && !t.Failed() {
+		t.Errorf("opstest: op %q: impl %q declined all %d cases", s.op.Name(), impl.ID, r.declined)
+	}
+}
+
+func function[A any](t testing.TB, op *opregistry.Op[A], impl opregistry.Impl) opregistry.Func[A] {
+	t.Helper()
+	f, ok := impl.Run.(opregistry.Func[A])
+	if !ok || f == nil {
+		t.Fatalf("opstest: op %q: impl %q: got Run of type %T, want a non-nil %T", op.Name(), impl.ID, impl.Run, f)
+	}
+	return f
+}
+
+// staged is a call whose operands are ready.
+type staged[A any] struct {
+	stage    *stage
+	args     A
+	operands []opregistry.Operand
+	before   [][]byte // by operand
+}
+
+func (r *runner[A]) stage(t testing.TB, c testCase[A]) *staged[A] {
+	t.Helper()
+	s := &stage{t: t}
+	call := &staged[A]{stage: s, args: c.make(s)}
+	if err := r.op.Validate(call.args); err != nil {
+		t.Fatalf("opstest: the case itself is wrong: %v", err)
+	}
+	call.operands = r.op.Operands(call.args)
+	return call
+}
+
+func (c *staged[A]) remember() {
+	for _, o := range c.operands {
+		c.before = append(c.before, tensortest.Bytes(o.Tensor))
+	}
+}
+
+// check runs one case.
+func (r *runner[A]) check(t *testing.T, d tensor.DType, c testCase[A]) {
+	want := r.stage(t, c)
+	if err := r.oracle(r.serial, want.args); err != nil {
+		t.Fatalf("opstest: the oracle: %v", err)
+	}
+	got, err := r.call(t, c, r.serial)
+	if err != nil {
+		r.declined++
+		if slices.Contains(r.cfg.mustServe, d) && contiguous(got.operands) {
+			t.Fatalf("opstest: declined a case that it must serve: %v", err)
+		}
+		t.Skipf("declined: %v", err)
+	}
+	r.compare(t, want, got)
+	again, err := r.call(t, c, r.many)
+	if err != nil {
+		t.Fatalf("opstest: declined with %d workers what it had served with one: %v", scatteredWorkers, err)
+	}
+	if r.cfg.irreproducible {
+		r.compare(t, want, again)
+	} else {
+		r.same(t, got, again, "with one worker and with several")
+	}
+	if !t.Failed() {
+		r.served = append(r.served, c)
+	}
+}
+
+// call makes the operands of a case, runs the impl and checks everything that
+// needs no oracle. The error is that of a declined call.
+func (r *runner[A]) call(t testing.TB, c testCase[A], x *opregistry.Exec) (*staged[A], error) {
+	t.Helper()
+	call := r.stage(t, c)
+	if r.refresh != nil && r.cfg.forward != nil {
+		r.refresh(t, x, call.args, *r.cfg.forward)
+	}
+	call.remember()
+	err := r.guard(x, call.args)
+	r.inspect(t, call, err)
+	if err != nil && !errors.Is(err, opregistry.ErrUnsupported) {
+		t.Fatalf("opstest: the impl failed: %v", err)
+	}
+	return call, err
+}
+
+// guard runs the impl and turns a panic into an error.
+func (r *runner[A]) guard(x *opregistry.Exec, a A) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
+		}
+	}()
+	return r.impl(x, a)
+}
+
+// inspect checks that a call changed nothing but what it may write, and nothing
+// at all when it declined.
+func (r *runner[A]) inspect(t testing.TB, call *staged[A], err error) {
+	t.Helper()
+	declined := errors.Is(err, opregistry.ErrUnsupported)
+	for i, o := range call.operands {
+		if !declined && (o.Access != opregistry.Read || aliased(call.operands, i)) {
+			continue
+		}
+		if !bytes.Equal(call.before[i], tensortest.Bytes(o.Tensor)) {
+			if declined {
+				t.Errorf("opstest: operand %q was written to before the impl declined", o.Name)
+			} else {
+				t.Errorf("opstest: operand %q was written to, it is only to be read", o.Name)
+			}
+		}
+	}
+	call.stage.intact(t)
+}
+
+// aliased reports whether operand i, which is read, shares memory with one that
+// is written.
+func aliased(operands []opregistry.Operand, i int) bool {
+	return slices.ContainsFunc(operands, func(o opregistry.Operand) bool {
+		return o.Access != opregistry.Read && tensor.Overlap(o.Tensor, operands[i].Tensor)
+	})
+}
+
+func (r *runner[A]) compare(t testing.TB, want, got *staged[A]) {
+	t.Helper()
+	for i, o := range got.operands {
+		if o.Access == opregistry.Read {
+			continue
+		}
+		tol := r.cfg.tolerance(r.op.Name(), o.Tensor.DType())
+		if !tensortest.Close(t, want.operands[i].Tensor, o.Tensor, tol) {
+			t.Errorf("opstest: operand %q is not what the oracle computes", o.Name)
+		}
+	}
+}
+
+// same requires equal results bit for bit.
+func (r *runner[A]) same(t testing.TB, one, other *staged[A], when string) {
+	t.Helper()
+	for i, o := range one.operands {
+		if o.Access != opregistry.Read && !bytes.Equal(tensortest.Bytes(o.Tensor), tensortest.Bytes(other.operands[i].Tensor)) {
+			t.Errorf("opstest: operand %q differs %s", o.Name, when)
+		}
+	}
+}
+
+// together runs cases from several goroutines on one Exec.
+func (r *runner[A]) together(t *testing.T) {
+	const callers, rounds = 4, 8
+	step := max(1, len(r.served)/rounds)
+	for i := 0; i < len(r.served); i += step {
+		c := r.served[i]
+		alone, err := r.call(t, c, r.serial)
+		if err != nil {
+			t.Fatalf("opstest: %s: declined what it had served: %v", c.name, err)
+		}
+		calls := make([]*staged[A], callers)
+		errs := make([]error, callers)
+		var wg sync.WaitGroup
+		for k := range calls {
+			calls[k] = r.stage(t, c)
+			if r.refresh != nil && r.cfg.forward != nil {
+				r.refresh(t, r.serial, calls[k].args, *r.cfg.forward)
+			}
+			calls[k].remember()
+		}
+		for k := range calls {
+			wg.Go(func() { errs[k] = r.guard(r.many, calls[k].args) })
+		}
+		wg.Wait()
+		for k, call := range calls {
+			if errs[k] != nil {
+				t.Fatalf("opstest: %s: failed beside other calls: %v", c.name, errs[k])
+			}
+			r.inspect(t, call, nil)
+			if r.cfg.irreproducible {
+				r.compare(t, alone, call)
+			} else {
+				r.same(t, alone, call, "alone and beside other calls")
+			}
+		}
+	}
+}
+
+func contiguous(operands []opregistry.Operand) bool {
+	return !slices.ContainsFunc(operands, func(o opregistry.Operand) bool { return !o.Tensor.IsContiguous() })
+}

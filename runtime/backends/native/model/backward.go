@@ -1,0 +1,67 @@
+package model
+
+import (
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// Backward runs the gradient of scale·Σ loss over the batch of the last Loss. It
+// writes the gradients of all weights, or adds to them with accumulate.
+func (p *Pass) Backward(scale float32, accumulate bool) error {
+	m, g := p.m, p.grad
+	r := p.run()
+	r.accumulate = accumulate
+	r.at = "loss"
+	dLosses := tensor.Data[float32](g.losses)
+	for i := range dLosses {
+		dLosses[i] = scale
+	}
+	call(r, p.call.lossBwd, ops.CrossEntropyBwdArgs{
+		Logits: p.logits, Targets: p.targets, LSE: p.lse, DLosses: g.losses, DLogits: g.logits,
+		IgnoreIndex: noIgnore, Saved: p.savedL,
+	})
+	r.at = "output layer"
+	p.linearBackward(r, m.head, p.norm, g.logits, g.hidden)
+	r.at = "final norm"
+	p.normBackward(r, p.out, m.finalNorm, p.rsigma, g.hidden, g.res, p.savedN)
+	for i := len(p.layers) - 1; i >= 0; i-- {
+		p.layerBackward(r, i)
+	}
+	r.at = "embedding"
+	call(r, p.call.embBwd, ops.EmbeddingBwdArgs{
+		Grad: g.res, Indices: p.tokens, DWeight: m.embedding.Grad,
+		Accumulate: accumulate || m.head == m.embedding,
+	})
+	return r.err
+}
+
+// layerBackward takes the gradient of the residual stream behind a layer in
+// grad.res and leaves there the one in front of it.
+func (p *Pass) layerBackward(r *run, i int) {
+	w, a, g := &p.m.layers[i], &p.layers[i], p.grad
+	r.layer(i, "mlp")
+	p.linearBackward(r, w.down, a.act, g.res, g.act)
+	call(r, p.call.dswiglu, ops.DSwiGLUArgs{Grad: g.act, FwdInput: a.gateUp, Output: g.gateUp})
+	p.linearBackward(r, w.gateUp, a.norm2, g.gateUp, g.hidden)
+	p.residualBackward(r, a.mid, w.postNorm, a.rsigma2, a.saved2)
+
+	r.layer(i, "attention")
+	p.linearBackward(r, w.out, a.attn, g.res, g.attn)
+	call(r, p.call.attnBwd, ops.FusedAttnBwdArgs{
+		Q: a.q, K: a.k, V: a.v, O: a.attnHeads, DO: g.attnHeads, Stats: a.stats, DQ: g.dq, DK: g.dk, DV: g.dv,
+		QKVFormat: ops.BSHD, AttnMaskType: ops.CausalMask, Saved: a.savedA,
+	})
+	call(r, p.call.ropeBwd, ops.FusedRopeArgs{Input: g.qkOut, Freqs: p.freqs, Output: g.qkIn, QKVFormat: ops.BSHD})
+	p.linearBackward(r, w.qkv, a.norm1, g.qkv, g.hidden)
+	p.residualBackward(r, a.in, w.inputNorm, a.rsigma1, a.saved1)
+}
+
+// residualBackward adds the gradient that comes through a norm, whose output's
+// gradient is in grad.hidden, to that of the residual stream.
+func (p *Pass) residualBackward(r *run, x *tensor.Tensor, gamma *Param, rsigma *tensor.Tensor, saved *opregistry.Saved) {
+	g := p.grad
+	p.normBackward(r, x, gamma, rsigma, g.hidden, p.proj, saved)
+	call(r, p.call.add, ops.ResidualAddArgs{A: g.res, B: p.proj, Output: g.resNext})
+	g.res, g.resNext = g.resNext, g.res
+}

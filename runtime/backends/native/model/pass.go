@@ -1,0 +1,203 @@
+package model
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// calls are the ops of the model, bound to a manager.
+type calls struct {
+	gemm             *opmanager.Bound[ops.GenericGemmArgs]
+	normFwd          *opmanager.Bound[ops.RMSNormFwdArgs]
+	normBwd          *opmanager.Bound[ops.RMSNormBwdArgs]
+	ropeFwd, ropeBwd *opmanager.Bound[ops.FusedRopeArgs]
+	attnFwd          *opmanager.Bound[ops.FusedAttnFwdArgs]
+	attnBwd          *opmanager.Bound[ops.FusedAttnBwdArgs]
+	swiglu           *opmanager.Bound[ops.SwiGLUArgs]
+	dswiglu          *opmanager.Bound[ops.DSwiGLUArgs]
+	add              *opmanager.Bound[ops.ResidualAddArgs]
+	embFwd           *opmanager.Bound[ops.EmbeddingFwdArgs]
+	embBwd           *opmanager.Bound[ops.EmbeddingBwdArgs]
+	lossFwd          *opmanager.Bound[ops.CrossEntropyFwdArgs]
+	lossBwd          *opmanager.Bound[ops.CrossEntropyBwdArgs]
+}
+
+func bindCalls(m *opmanager.Manager) calls {
+	return calls{
+		gemm:    opmanager.MustBind(m, ops.GenericGemm),
+		normFwd: opmanager.MustBind(m, ops.RMSNormFwd), normBwd: opmanager.MustBind(m, ops.RMSNormBwd),
+		ropeFwd: opmanager.MustBind(m, ops.FusedRopeForward), ropeBwd: opmanager.MustBind(m, ops.FusedRopeBackward),
+		attnFwd: opmanager.MustBind(m, ops.FusedAttnFwd), attnBwd: opmanager.MustBind(m, ops.FusedAttnBwd),
+		swiglu: opmanager.MustBind(m, ops.SwiGLU), dswiglu: opmanager.MustBind(m, ops.DSwiGLU),
+		add:    opmanager.MustBind(m, ops.ResidualAdd),
+		embFwd: opmanager.MustBind(m, ops.EmbeddingFwd), embBwd: opmanager.MustBind(m, ops.EmbeddingBwd),
+		lossFwd: opmanager.MustBind(m, ops.CrossEntropyFwd), lossBwd: opmanager.MustBind(m, ops.CrossEntropyBwd),
+	}
+}
+
+// activations are what the forward pass of one layer leaves for its backward
+// pass. T is batch·seq; the qkv views are [batch, seq, heads, head_dim].
+type activations struct {
+	in, norm1, rsigma1     *tensor.Tensor // [T h], [T h], [T]
+	qkv, qk                *tensor.Tensor // [T rows], rotated query and key heads [T (heads+groups)·d]
+	qkIn, qkOut            *tensor.Tensor // views: query and key heads of qkv, and of qk
+	q, k, v                *tensor.Tensor // views: of qk, qk and qkv
+	attn, attnHeads        *tensor.Tensor // [T heads·d] and its view by heads
+	stats                  *tensor.Tensor // [batch heads seq 1]
+	mid, norm2, rsigma2    *tensor.Tensor
+	gateUp, act            *tensor.Tensor // [T 2f], [T f]
+	saved1, saved2, savedA *opregistry.Saved
+}
+
+// gradients are the buffers of the backward pass, shared by all layers.
+type gradients struct {
+	res, resNext          *tensor.Tensor // of the residual stream, in turns
+	hidden                *tensor.Tensor // of a norm's output, or of its input
+	gateUp, act           *tensor.Tensor
+	qkv, qk               *tensor.Tensor
+	qkOut, dq, dk, dv     *tensor.Tensor // views as in activations
+	qkIn                  *tensor.Tensor
+	attn, attnHeads       *tensor.Tensor
+	gamma, logits, losses *tensor.Tensor
+}
+
+// Pass runs a model forward and backward over batches of one size.
+type Pass struct {
+	m          *Model
+	call       calls
+	memory     *arena
+	batch, seq int
+	check      bool // look for NaN and Inf behind each op
+
+	freqs           *tensor.Tensor
+	tokens, targets *tensor.Tensor // i32 [T]
+	layers          []activations
+	out             *tensor.Tensor // of the last layer [T h]
+	proj            *tensor.Tensor // scratch [T h]
+	norm, rsigma    *tensor.Tensor
+	logits          *tensor.Tensor // [T vocab]
+	losses, lse     *tensor.Tensor // [T]
+	savedN, savedL  *opregistry.Saved
+	grad            *gradients // nil for a forward-only pass
+}
+
+// NewPass allocates the activations for batches of batch sequences of seq tokens,
+// and with train the buffers of the backward pass. Close returns the memory.
+func (m *Model) NewPass(mgr *opmanager.Manager, batch, seq int, train bool) (*Pass, error) {
+	if batch < 1 || seq < 1 || seq > m.cfg.SeqLength {
+		return nil, fmt.Errorf("pass of %d sequences of %d tokens: want at least one sequence of 1 to %d tokens (seq_length)", batch, seq, m.cfg.SeqLength)
+	}
+	p := &Pass{m: m, call: bindCalls(mgr), memory: &arena{backend: m.memory.backend}, batch: batch, seq: seq}
+	p.allocate(train)
+	if p.memory.err != nil {
+		return nil, fmt.Errorf("allocate activations for %d sequences of %d tokens: %w", batch, seq, p.memory.fail())
+	}
+	p.fillFreqs()
+	p.makeViews()
+	return p, nil
+}
+
+func (p *Pass) allocate(train bool) {
+	c, a := p.m.cfg, p.memory
+	t, h, f, d := p.batch*p.seq, c.HiddenSize, c.FFNHiddenSize, c.HeadDim()
+	f32 := func(shape ...int) *tensor.Tensor { return a.new(tensor.F32, shape...) }
+	p.freqs = f32(p.seq, 1, 1, d)
+	p.tokens, p.targets = a.new(tensor.I32, t), a.new(tensor.I32, t)
+	for i := range c.NumLayers {
+		if i > 0 && !train {
+			// Nothing is kept for a backward pass: layers share memory, and their
+			// inputs take turns.
+			shared := p.layers[0]
+			if i == 1 {
+				shared.in = f32(t, h)
+			} else {
+				shared.in = p.layers[i-2].in
+			}
+			p.layers = append(p.layers, shared)
+			continue
+		}
+		p.layers = append(p.layers, activations{
+			in: f32(t, h), norm1: f32(t, h), rsigma1: f32(t),
+			qkv: f32(t, c.qkvRows()), qk: f32(t, (c.NumAttentionHeads+c.Groups())*d),
+			attn: f32(t, c.NumAttentionHeads*d), stats: f32(p.batch, c.NumAttentionHeads, p.seq, 1),
+			mid: f32(t, h), norm2: f32(t, h), rsigma2: f32(t),
+			gateUp: f32(t, 2*f), act: f32(t, f),
+			saved1: new(opregistry.Saved), saved2: new(opregistry.Saved), savedA: new(opregistry.Saved),
+		})
+	}
+	p.out, p.proj = f32(t, h), f32(t, h)
+	p.norm, p.rsigma, p.savedN = f32(t, h), f32(t), new(opregistry.Saved)
+	p.logits, p.losses, p.lse, p.savedL = f32(t, c.VocabSize), f32(t), f32(t), new(opregistry.Saved)
+	if train {
+		p.grad = &gradients{
+			res: f32(t, h), resNext: f32(t, h), hidden: f32(t, h),
+			gateUp: f32(t, 2*f), act: f32(t, f),
+			qkv: f32(t, c.qkvRows()), qk: f32(t, (c.NumAttentionHeads+c.Groups())*d),
+			attn: f32(t, c.NumAttentionHeads*d), gamma: f32(h), logits: f32(t, c.VocabSize), losses: f32(t),
+		}
+	}
+}
+
+// fillFreqs writes the angles of rotary positions: position · base^(−2i/d), for
+// each half of the head alike.
+func (p *Pass) fillFreqs() {
+	d := p.m.cfg.HeadDim()
+	data := tensor.Data[float32](p.freqs)
+	for pos := range p.seq {
+		for i := range d / 2 {
+			angle := float32(float64(pos) * math.Pow(p.m.cfg.RotaryBase, -2*float64(i)/float64(d)))
+			data[pos*d+i], data[pos*d+d/2+i] = angle, angle
+		}
+	}
+}
+
+func (p *Pass) makeViews() {
+	c := p.m.cfg
+	heads, groups := c.NumAttentionHeads, c.Groups()
+	split := func(t *tensor.Tensor, total, lo, hi int) *tensor.Tensor {
+		return must(reshape(t, p.batch, p.seq, total, c.HeadDim()).Slice(2, lo, hi))
+	}
+	for i := range p.layers {
+		l := &p.layers[i]
+		l.qkIn, l.qkOut = split(l.qkv, heads+2*groups, 0, heads+groups), split(l.qk, heads+groups, 0, heads+groups)
+		l.q, l.k = split(l.qk, heads+groups, 0, heads), split(l.qk, heads+groups, heads, heads+groups)
+		l.v = split(l.qkv, heads+2*groups, heads+groups, heads+2*groups)
+		l.attnHeads = split(l.attn, heads, 0, heads)
+	}
+	if g := p.grad; g != nil {
+		g.qkIn, g.qkOut = split(g.qkv, heads+2*groups, 0, heads+groups), split(g.qk, heads+groups, 0, heads+groups)
+		g.dq, g.dk = split(g.qk, heads+groups, 0, heads), split(g.qk, heads+groups, heads, heads+groups)
+		g.dv = split(g.qkv, heads+2*groups, heads+groups, heads+2*groups)
+		g.attnHeads = split(g.attn, heads, 0, heads)
+	}
+}
+
+// Close returns the memory of the pass.
+func (p *Pass) Close() error { return p.memory.close() }
+
+// Batch returns the number of sequences and of tokens in each.
+func (p *Pass) Batch() (sequences, tokens int) { return p.batch, p.seq }
+
+// SetBatch takes [batch, seq+1] tokens: of each row the first seq are the input
+// and the last seq the targets.
+func (p *Pass) SetBatch(rows []int32) error {
+	if len(rows) != p.batch*(p.seq+1) {
+		return fmt.Errorf("batch of %d tokens: want %d sequences of %d", len(rows), p.batch, p.seq+1)
+	}
+	tokens, targets := tensor.Data[int32](p.tokens), tensor.Data[int32](p.targets)
+	for b := range p.batch {
+		row := rows[b*(p.seq+1):]
+		copy(tokens[b*p.seq:(b+1)*p.seq], row[:p.seq])
+		copy(targets[b*p.seq:(b+1)*p.seq], row[1:p.seq+1])
+	}
+	return nil
+}
+
+// CheckFinite makes the pass look for NaN and Inf behind each op, to name the
+// first op at fault. It is slow.
+func (p *Pass) CheckFinite(on bool) { p.check = on }

@@ -1,0 +1,163 @@
+// Package optim is the optimizer of the native trainer: AdamW with clipping by
+// the global norm, and the learning-rate schedule. All arithmetic is done by the
+// ops multi_tensor_l2norm, multi_tensor_scale and multi_tensor_adam.
+package optim
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// AdamConfig are the parameters of AdamW, with Megatron's names.
+type AdamConfig struct {
+	Beta1       float64 `param:"adam_beta1"`
+	Beta2       float64 `param:"adam_beta2"`
+	Eps         float64 `param:"adam_eps"`
+	WeightDecay float64 `param:"weight_decay"`
+	ClipGrad    float64 `param:"clip_grad"` // largest global norm; 0 means no clipping
+}
+
+// Validate returns every fault of the configuration.
+func (c AdamConfig) Validate() error {
+	var faults []error
+	check := func(ok bool, key string, got float64, want string) {
+		if !ok {
+			faults = append(faults, fmt.Errorf("%s: got %v, want %s", key, got, want))
+		}
+	}
+	check(c.Beta1 >= 0 && c.Beta1 < 1, "adam_beta1", c.Beta1, "0 <= adam_beta1 < 1")
+	check(c.Beta2 >= 0 && c.Beta2 < 1, "adam_beta2", c.Beta2, "0 <= adam_beta2 < 1")
+	check(c.Eps > 0, "adam_eps", c.Eps, "a number > 0")
+	check(c.WeightDecay >= 0, "weight_decay", c.WeightDecay, "a number >= 0")
+	check(c.ClipGrad >= 0, "clip_grad", c.ClipGrad, "a number >= 0")
+	return errors.Join(faults...)
+}
+
+// Param is a weight, its gradient and whether weight decay applies to it.
+type Param struct {
+	Value, Grad *tensor.Tensor
+	Decay       bool
+}
+
+// Adam keeps the moments of a set of weights.
+type Adam struct {
+	cfg    AdamConfig
+	norm   *opmanager.Bound[ops.MultiTensorL2NormArgs]
+	scale  *opmanager.Bound[ops.MultiTensorScaleArgs]
+	adam   *opmanager.Bound[ops.MultiTensorAdamArgs]
+	grads  []*tensor.Tensor
+	M, V   []*tensor.Tensor // moments, in the order of the weights
+	groups [2]group         // with and without weight decay
+	flag   *tensor.Tensor
+	total  *tensor.Tensor
+	owned  []*tensor.Tensor
+}
+
+type group struct {
+	lists [][]*tensor.Tensor // g, p, m, v
+	decay float32
+}
+
+// NewAdam returns an optimizer with zero moments in memory of the backend. Close
+// returns the memory.
+func NewAdam(cfg AdamConfig, params []Param, m *opmanager.Manager, backend device.Backend) (*Adam, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	a := &Adam{
+		cfg:   cfg,
+		norm:  opmanager.MustBind(m, ops.MultiTensorL2Norm),
+		scale: opmanager.MustBind(m, ops.MultiTensorScale),
+		adam:  opmanager.MustBind(m, ops.MultiTensorAdam),
+	}
+	alloc := func(d tensor.DType, shape ...int) (*tensor.Tensor, error) {
+		t, err := tensor.New(backend, d, shape...)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("allocate optimizer state: %w", err), a.Close())
+		}
+		a.owned = append(a.owned, t)
+		return t, nil
+	}
+	var err error
+	if a.flag, err = alloc(tensor.I32, 1); err != nil {
+		return nil, err
+	}
+	if a.total, err = alloc(tensor.F32, 1); err != nil {
+		return nil, err
+	}
+	a.groups[0] = group{lists: make([][]*tensor.Tensor, 4), decay: float32(cfg.WeightDecay)}
+	a.groups[1] = group{lists: make([][]*tensor.Tensor, 4)}
+	for _, p := range params {
+		m, err := alloc(tensor.F32, p.Value.Shape()...)
+		if err != nil {
+			return nil, err
+		}
+		v, err := alloc(tensor.F32, p.Value.Shape()...)
+		if err != nil {
+			return nil, err
+		}
+		a.grads = append(a.grads, p.Grad)
+		a.M, a.V = append(a.M, m), append(a.V, v)
+		g := &a.groups[1]
+		if p.Decay {
+			g = &a.groups[0]
+		}
+		for i, t := range []*tensor.Tensor{p.Grad, p.Value, m, v} {
+			g.lists[i] = append(g.lists[i], t)
+		}
+	}
+	return a, nil
+}
+
+// Clip returns the Euclidean norm of all gradients and, when it passes clip_grad,
+// scales them down to that norm. A norm that is not finite leaves them unchanged.
+func (a *Adam) Clip() (norm float64, err error) {
+	tensor.Data[int32](a.flag)[0] = 0
+	lists := [][]*tensor.Tensor{a.grads}
+	if err := a.norm.Call(ops.MultiTensorL2NormArgs{NoopFlag: a.flag, TensorLists: lists, Norm: a.total}); err != nil {
+		return 0, fmt.Errorf("gradient norm: %w", err)
+	}
+	norm = float64(tensor.Data[float32](a.total)[0])
+	if a.cfg.ClipGrad == 0 || !(norm > a.cfg.ClipGrad) || math.IsInf(norm, 0) {
+		return norm, nil
+	}
+	args := ops.MultiTensorScaleArgs{
+		NoopFlag: a.flag, TensorLists: [][]*tensor.Tensor{a.grads, a.grads},
+		Scale: float32(a.cfg.ClipGrad / (norm + 1e-6)),
+	}
+	if err := a.scale.Call(args); err != nil {
+		return 0, fmt.Errorf("clip gradients: %w", err)
+	}
+	return norm, nil
+}
+
+// Step updates all weights with the gradients, as step number step from 1.
+func (a *Adam) Step(step int, lr float64) error {
+	for _, g := range a.groups {
+		args := ops.MultiTensorAdamArgs{
+			NoopFlag: a.flag, TensorLists: g.lists, LR: float32(lr),
+			Beta1: float32(a.cfg.Beta1), Beta2: float32(a.cfg.Beta2), Epsilon: float32(a.cfg.Eps),
+			Step: step, Mode: ops.AdamDecay, BiasCorrection: true, WeightDecay: g.decay,
+		}
+		if err := a.adam.Call(args); err != nil {
+			return fmt.Errorf("optimizer step: %w", err)
+		}
+	}
+	return nil
+}
+
+// Close returns the memory of the optimizer's state.
+func (a *Adam) Close() error {
+	var faults []error
+	for _, t := range a.owned {
+		faults = append(faults, t.Release())
+	}
+	a.owned = nil
+	return errors.Join(faults...)
+}
