@@ -47,8 +47,8 @@ func (t *Tensor) byteRange() (lo, hi uintptr) {
 	return lo, lo + uintptr(t.span()*t.dtype.Size())
 }
 
-// runs describes a view as runs of equal length, in bytes, at one pitch; the
-// pitch is 0 when there is one run, else at least length.
+// runs describes a view as runs of equal length at one pitch, both in bytes; the
+// pitch is 0 when there is one run. Runs longer than the pitch leave no gap.
 type runs struct {
 	length, pitch uintptr
 }
@@ -104,7 +104,7 @@ func (t *Tensor) runs() (runs, bool) {
 		next *= lengths[axis]
 	}
 	r.pitch = uintptr(pitch) * size
-	return r, r.length <= r.pitch
+	return r, true
 }
 
 // SameView reports whether a and b are the same elements in the same order:

@@ -27,12 +27,12 @@ type format struct {
 
 func formats() []format {
 	set := func(d DType) func(float64) uint16 {
+		raw := make([]byte, 2)
+		x, err := FromBytes(raw[:d.Size()], d)
+		if err != nil {
+			panic(err)
+		}
 		return func(v float64) uint16 {
-			raw := make([]byte, 2)
-			x, err := FromBytes(raw[:d.Size()], d)
-			if err != nil {
-				panic(err)
-			}
 			x.Set(v)
 			if d.Size() == 1 {
 				return uint16(raw[0])

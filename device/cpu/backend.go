@@ -9,12 +9,8 @@ import (
 	"github.com/primus-fl/primus/device"
 )
 
-const (
-	name = "CPU"
-
-	// sysNodes is where Linux describes the NUMA nodes.
-	sysNodes = "/sys/devices/system/node"
-)
+// sysNodes is where Linux describes the NUMA nodes.
+const sysNodes = "/sys/devices/system/node"
 
 // Backend is the CPU device backend. Use New to make one; it is safe for
 // concurrent use.
@@ -22,7 +18,9 @@ type Backend struct {
 	nodes   func() []int // node numbers by device index, read once
 	threads threads
 	arena   *arena
-	handles handles
+	handles *handles
+
+	closing sync.Mutex // held by Close, so that each call sees the work done
 }
 
 var (
@@ -37,13 +35,11 @@ func New() *Backend {
 }
 
 func newBackend(p pager, nodes func() []int) *Backend {
-	b := &Backend{nodes: sync.OnceValue(nodes), arena: newArena(p)}
-	b.handles.init()
-	return b
+	return &Backend{nodes: sync.OnceValue(nodes), arena: newArena(p), handles: newHandles()}
 }
 
 // Name returns "CPU".
-func (b *Backend) Name() string { return name }
+func (b *Backend) Name() string { return "CPU" }
 
 // Usable returns nil until the backend is closed.
 func (b *Backend) Usable() error {
@@ -61,9 +57,13 @@ func (b *Backend) Usable() error {
 //
 // Close may be called again, to release blocks that were freed since.
 func (b *Backend) Close() error {
+	b.closing.Lock()
+	defer b.closing.Unlock()
 	var errs []error
 	for _, s := range b.handles.close() {
-		errs = append(errs, s.finish())
+		s.close()
+		s.wait()
+		errs = append(errs, s.failures.takeAll())
 	}
 	errs = append(errs, b.arena.close())
 	return errors.Join(errs...)

@@ -1,163 +1,125 @@
-// Package parallel runs the parts of a task on a fixed set of workers.
-//
-// # Concepts
-//
-// A Pool has w workers: the goroutine that calls Run and w-1 helpers that wait
-// for work without spinning for long. Parts are handed out by an atomic counter,
-// so the split of the work into parts is the kernel's choice and never depends on
-// the number of workers: results are the same bit for bit for any Pool.
-//
-// # Concurrency
-//
-// A Pool is safe for concurrent use; calls that find the helpers busy run their
-// parts in the caller. Run inside a part runs serially.
-//
-// # Errors
-//
-// A part that panics stops the hand-out of further parts; when all running parts
-// have returned, Run panics in the caller with the first value.
 package parallel
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/primus-fl/primus/opregistry"
 )
 
+// maxSpin is how long a helper without work, and a caller whose helpers still
+// run, look out before they sleep. On a virtual machine waking a sleeper takes
+// its waker about 10 µs and reaches it after 70, so helpers stay awake over the
+// serial code between two kernels. More would take cycles from a vendor's library
+// that runs meanwhile.
+const maxSpin = 20 * time.Microsecond
+
+// cacheLine keeps what different workers write apart.
+const cacheLine = 64
+
 // Pool is a fixed set of workers. It implements opregistry.Pool.
 type Pool struct {
-	workers int
-	busy    atomic.Bool
-	wake    []chan *job
-	job     job // of the call that holds busy
-	wg      sync.WaitGroup
+	helpers []*helper
+	busy    atomic.Bool // held by the call that uses the helpers, and after Close
+	job     job         // of the call that holds busy
+	ended   sync.WaitGroup
 	close   sync.Once
-}
-
-type job struct {
-	task    opregistry.Task
-	parts   int64
-	next    atomic.Int64
-	pending sync.WaitGroup
-
-	once  sync.Once
-	cause any
-	panic atomic.Bool
 }
 
 // New starts a pool of this many workers, at least one. Close ends it.
 func New(workers int) *Pool {
-	p := &Pool{workers: max(workers, 1)}
-	for range p.workers - 1 {
-		wake := make(chan *job, 1)
-		p.wake = append(p.wake, wake)
-		p.wg.Go(func() {
-			for j := range wake {
-				j.work()
-				j.pending.Done()
-			}
-		})
+	p := &Pool{job: job{done: make(chan struct{}, 1)}}
+	for range workers - 1 {
+		h := &helper{wake: make(chan struct{}, 1)}
+		p.helpers = append(p.helpers, h)
+		p.start(h)
 	}
 	return p
 }
 
-// Workers returns the number of workers, the caller of Run included.
-func (p *Pool) Workers() int { return p.workers }
-
-// Close ends the helpers. It is idempotent and must not overlap a Run.
-func (p *Pool) Close() {
-	p.close.Do(func() {
-		for _, wake := range p.wake {
-			close(wake)
-		}
-		p.wg.Wait()
+// start runs h in a new goroutine. A part that ends the goroutine must not cost
+// the pool a worker.
+func (p *Pool) start(h *helper) {
+	p.ended.Go(func() {
+		returned := false
+		defer func() {
+			if !returned {
+				p.start(h)
+			}
+		}()
+		h.run(&p.job)
+		returned = true
 	})
 }
 
-// Run calls t.Do for each part in [0, parts), on as many workers as there are
-// parts for, and returns when all have returned.
+// Workers returns the number of workers, the caller of Run included.
+func (p *Pool) Workers() int { return len(p.helpers) + 1 }
+
+// Close ends the helpers when the Run that uses them has returned. It is
+// idempotent; later Runs run in their callers. A part must not call it.
+func (p *Pool) Close() {
+	p.close.Do(func() {
+		for !p.busy.CompareAndSwap(false, true) {
+			runtime.Gosched()
+		}
+		for _, h := range p.helpers {
+			h.tell(closed)
+		}
+		p.ended.Wait()
+	})
+}
+
+// Run calls t.Do once for each part in [0, parts), on as many workers as there
+// are parts for, and returns when all have returned. It panics with a *Panic when
+// a part panics. What a part writes is visible to the caller afterwards.
 func (p *Pool) Run(parts int, t opregistry.Task) {
-	if parts <= 1 || p.workers == 1 || !p.busy.CompareAndSwap(false, true) {
-		opregistry.Serial{}.Run(parts, t)
+	helpers := min(parts-1, len(p.helpers))
+	if helpers <= 0 || !p.busy.CompareAndSwap(false, true) {
+		runSerial(parts, t)
 		return
 	}
-	j := &p.job
-	j.task, j.parts = t, int64(parts)
-	j.next.Store(0)
-	helpers := min(p.workers, parts) - 1
-	j.pending.Add(helpers)
-	for _, wake := range p.wake[:helpers] {
-		wake <- j
+	p.job.begin(parts, t, helpers)
+	for _, h := range p.helpers[:helpers] {
+		h.tell(offered)
 	}
-	j.work()
-	j.pending.Wait()
-	j.task = nil
-	failed, cause := j.panic.Load(), j.cause
-	if failed {
-		j.panic.Store(false)
-		j.once, j.cause = sync.Once{}, nil
-	}
-	p.busy.Store(false)
-	if failed {
-		panic(cause)
-	}
-}
-
-func (j *job) work() {
+	finished := false
 	defer func() {
-		if cause := recover(); cause != nil {
-			j.once.Do(func() { j.cause = cause })
-			j.panic.Store(true)
-			j.next.Store(j.parts)
+		if !finished { // the caller's part called runtime.Goexit
+			p.finish(helpers)
 		}
 	}()
-	for {
-		part := j.next.Add(1) - 1
-		if part >= j.parts {
-			return
-		}
-		j.task.Do(int(part))
+	p.job.work()
+	finished = true
+	if failed := p.finish(helpers); failed != nil {
+		panic(failed)
 	}
 }
 
-// Kernel is a function over the parts of a task that takes its arguments by
-// value. It keeps the memory that carries them to the workers, so that a call
-// allocates nothing in a steady state. Make one a kernel with NewKernel.
-type Kernel[A any] struct {
-	do    func(a *A, part int)
-	boxes sync.Pool
+// finish waits for the helpers that took the job and hands the pool on.
+func (p *Pool) finish(helpers int) *Panic {
+	untaken := 0
+	for _, h := range p.helpers[:helpers] {
+		if h.takeBack() {
+			untaken++
+		}
+	}
+	failed := p.job.end(untaken)
+	p.busy.Store(false)
+	return failed
 }
 
-type box[A any] struct {
-	kernel *Kernel[A]
-	args   A
-}
-
-// NewKernel returns a Kernel that runs do. do must not keep a.
-func NewKernel[A any](do func(a *A, part int)) *Kernel[A] {
-	k := &Kernel[A]{do: do}
-	k.boxes.New = func() any { return &box[A]{kernel: k} }
-	return k
-}
-
-// Run calls the kernel's function for each part in [0, parts) on the pool.
-func (k *Kernel[A]) Run(pool opregistry.Pool, parts int, args A) {
-	b := k.boxes.Get().(*box[A])
-	b.args = args
-	pool.Run(parts, b)
-	var zero A
-	b.args = zero
-	k.boxes.Put(b)
-}
-
-// Do runs one part.
-func (b *box[A]) Do(part int) { b.kernel.do(&b.args, part) }
-
-// Split returns the bounds of part i of n items cut into parts of nearly equal
-// size.
-func Split(n, parts, i int) (lo, hi int) {
-	return i * n / parts, (i + 1) * n / parts
+func runSerial(parts int, t opregistry.Task) {
+	part := 0
+	defer func() {
+		if value := recover(); value != nil {
+			panic(newPanic(value, part))
+		}
+	}()
+	for ; part < parts; part++ {
+		t.Do(part)
+	}
 }
 
 var _ opregistry.Pool = (*Pool)(nil)

@@ -75,7 +75,7 @@ func (c *check) table(tableName string, table, indices *tensor.Tensor, rowsName 
 	if rows.Shape().Cols() != table.Shape().Cols() {
 		c.fail(rowsName, "rows of "+itoa(table.Shape().Cols()), "%v", rows)
 	}
-	c.elements("indices", indices, rows.Shape().Rows(), "one a row of "+rowsName)
+	c.elements("indices", indices, rows.Shape().Rows(), "one a row")
 	c.labels("indices", indices, table.Shape()[0], -1, false)
 }
 

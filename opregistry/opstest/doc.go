@@ -23,6 +23,8 @@
 // be the same bit for bit; Irreproducible lifts that for libraries with threads of
 // their own. Finally calls run at the same time on one Exec.
 //
+// With -short the largest shapes are left out.
+//
 // GradCheck compares an impl of a backward op with central differences of a
 // forward oracle in f64: it finds what an oracle with the same mistake hides.
 //

@@ -62,7 +62,9 @@ func (s *stage) in(l layout, d tensor.DType, shape ...int) *tensor.Tensor {
 	s.t.Helper()
 	s.seed++
 	x := s.out(l, d, shape...)
-	s.fill(x, tensortest.Random(s.t, s.seed, d, shape...).Float64s())
+	if err := x.CopyFrom(tensortest.Random(s.t, s.seed, d, shape...)); err != nil {
+		s.t.Fatalf("opstest: %v", err)
+	}
 	return x
 }
 

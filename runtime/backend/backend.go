@@ -101,6 +101,7 @@ type Run struct {
 	FirstStep     int // 1, or the step after the checkpoint
 	Steps         int // the last step
 	TokensPerStep int
+	LogInterval   int // steps between lines of the log
 }
 
 // Step is one step of training.

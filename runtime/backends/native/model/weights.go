@@ -123,8 +123,17 @@ type Named struct {
 // uses, in a fixed order.
 func (m *Model) Tensors() []Named { return m.named(func(p *Param) *tensor.Tensor { return p.Value }) }
 
-// named splits the fused weights of a per-parameter tensor (a weight, a moment of
-// the optimizer) into their parts.
+// Split returns views of tensors that stand beside the weights, such as an
+// optimizer's moments, one for each of Params in their order, under the names and
+// in the order of Tensors.
+func (m *Model) Split(beside []*tensor.Tensor) []Named {
+	of := make(map[*Param]*tensor.Tensor, len(beside))
+	for i, p := range m.params {
+		of[p] = beside[i]
+	}
+	return m.named(func(p *Param) *tensor.Tensor { return of[p] })
+}
+
 func (m *Model) named(of func(*Param) *tensor.Tensor) []Named {
 	d, heads, groups, f := m.cfg.HeadDim(), m.cfg.NumAttentionHeads, m.cfg.Groups(), m.cfg.FFNHiddenSize
 	named := []Named{{m.embedding.Name, of(m.embedding)}}

@@ -1,0 +1,158 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	goruntime "runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/device/cpu"
+	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/runtime/backend"
+	"go.uber.org/fx"
+	"go.uber.org/fx/fxevent"
+)
+
+// appConfig is what a command decides about the graph.
+type appConfig struct {
+	threads int // 0 means one a CPU
+	timing  bool
+	log     *slog.Logger // of the program
+	opLog   slog.Handler // of the op manager; nil keeps it silent
+	logFile *backend.LogFile
+}
+
+// listenerGroup collects what hears of dispatch.
+const listenerGroup = `group:"listeners"`
+
+// core wires what every command with an op manager needs.
+func core(set appConfig) fx.Option {
+	return fx.Options(
+		fx.WithLogger(func() fxevent.Logger { return fxevent.NopLogger }),
+		fx.Supply(set),
+		fx.Provide(
+			newPool, newExec, newRegistry, newPolicy, newManager,
+			newDevices, selectDevice,
+			fx.Annotate(newBackends, fx.ParamTags(`group:"backends"`)),
+		),
+		opSources(), backends(),
+	)
+}
+
+func newPool(set appConfig, lc fx.Lifecycle) *parallel.Pool {
+	pool := parallel.New(cmp.Or(set.threads, goruntime.GOMAXPROCS(0)))
+	lc.Append(fx.StopHook(pool.Close))
+	return pool
+}
+
+func newExec(pool *parallel.Pool) *opregistry.Exec {
+	return opregistry.NewExec(pool, device.DefaultStream)
+}
+
+// registryParams collects the sources of ops; their order in the group is random.
+type registryParams struct {
+	fx.In
+	Sources []opregistry.Source `group:"op_sources"`
+}
+
+func newRegistry(p registryParams) (*opregistry.Registry, error) {
+	reg := opregistry.NewRegistry()
+	if err := reg.Register(opregistry.Source{Name: "catalogue", Ops: ops.All()}); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(p.Sources, func(a, b opregistry.Source) int { return strings.Compare(a.Name, b.Name) })
+	for _, src := range p.Sources {
+		if err := reg.Register(src); err != nil {
+			return nil, err
+		}
+	}
+	return reg, nil
+}
+
+func newPolicy() (opmanager.Policy, error) {
+	p, err := opmanager.DefaultPolicy().Overlay(os.LookupEnv)
+	if err != nil {
+		return p, usageError{err}
+	}
+	return p, nil
+}
+
+type managerParams struct {
+	fx.In
+	Set       appConfig
+	Registry  *opregistry.Registry
+	Policy    opmanager.Policy
+	Exec      *opregistry.Exec
+	Listeners []opmanager.Listener `group:"listeners"`
+}
+
+func newManager(p managerParams, lc fx.Lifecycle) *opmanager.Manager {
+	if p.Set.opLog != nil {
+		p.Listeners = append(p.Listeners, opmanager.NewLogListener(slog.New(p.Set.opLog)))
+	}
+	m := opmanager.New(p.Registry, p.Policy, opmanager.Settings{Exec: p.Exec, Timing: p.Set.timing, Listeners: p.Listeners})
+	lc.Append(fx.StopHook(m.Close))
+	for _, w := range m.Warnings() {
+		p.Set.log.Warn(w)
+	}
+	if _, set := os.LookupEnv("TE_FL_PLUGIN_MODULES"); set {
+		p.Set.log.Warn("TE_FL_PLUGIN_MODULES is set, but this version of primus loads no plugin modules")
+	}
+	return m
+}
+
+func newDevices(lc fx.Lifecycle) (*device.Registry, error) {
+	reg := device.NewRegistry()
+	backend := cpu.New()
+	lc.Append(fx.StopHook(backend.Close))
+	return reg, reg.Register(backend.Name(), backend)
+}
+
+func selectDevice(reg *device.Registry, set appConfig) (device.Backend, error) {
+	s, err := device.Select(reg, os.LookupEnv)
+	if err != nil {
+		return nil, err
+	}
+	if s.Note != "" {
+		set.log.Info(s.Note)
+	}
+	return s.Backend, nil
+}
+
+func newBackends(adapters []backend.Adapter) (*backend.Registry, error) {
+	return backend.NewRegistry(adapters...)
+}
+
+// withManager runs f with an op manager over everything that is compiled in.
+func withManager(ctx context.Context, streams Streams, f func(*opmanager.Manager, *opregistry.Registry) error) error {
+	var m *opmanager.Manager
+	var reg *opregistry.Registry
+	log := slog.New(newLineHandler(streams.Err, slog.LevelWarn))
+	return runApp(ctx, func() error { return f(m, reg) }, core(appConfig{log: log}), fx.Populate(&m, &reg))
+}
+
+// runApp builds the graph, starts it, runs f and stops it.
+func runApp(ctx context.Context, f func() error, options ...fx.Option) (err error) {
+	app := fx.New(options...)
+	if err := app.Start(ctx); err != nil {
+		return err
+	}
+	defer func() {
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
+		defer cancel()
+		if stopErr := app.Stop(stopping); stopErr != nil {
+			err = errors.Join(err, fmt.Errorf("shut down: %w", stopErr))
+		}
+	}()
+	return f()
+}

@@ -1,0 +1,42 @@
+package command
+
+import (
+	"github.com/primus-fl/primus/impls/flagos"
+	"github.com/primus-fl/primus/impls/reference"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/native"
+	"github.com/primus-fl/primus/vendors/onednn"
+	"github.com/primus-fl/primus/vendors/openblas"
+	"go.uber.org/fx"
+)
+
+// opSources lists the sources of ops that are compiled in.
+func opSources() fx.Option {
+	return provideGroup("op_sources",
+		flagos.Source,
+		reference.Source,
+		func(set appConfig) opregistry.Source {
+			return openblas.New(openblas.Options{Threads: set.threads}).Source()
+		},
+		func(set appConfig) opregistry.Source {
+			return onednn.New(onednn.Options{Threads: set.threads}).Source()
+		},
+	)
+}
+
+// backends lists the training backends that are compiled in.
+func backends() fx.Option {
+	return provideGroup("backends",
+		func() backend.Adapter { return native.Adapter{} },
+	)
+}
+
+// provideGroup provides one value of a group for each constructor.
+func provideGroup(group string, constructors ...any) fx.Option {
+	options := make([]fx.Option, len(constructors))
+	for i, c := range constructors {
+		options[i] = fx.Provide(fx.Annotate(c, fx.ResultTags(`group:"`+group+`"`)))
+	}
+	return fx.Options(options...)
+}

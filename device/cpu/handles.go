@@ -1,0 +1,62 @@
+package cpu
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/primus-fl/primus/device"
+)
+
+// handles holds the events and streams of a Backend until it is closed.
+type handles struct {
+	mu       sync.Mutex
+	closed   bool
+	events   table[device.Event, *event]
+	streams  table[device.Stream, *stream]
+	defaults map[int]*stream // by device
+}
+
+func newHandles() *handles {
+	return &handles{
+		events:   newTable[device.Event, *event]("event", "CreateEvent", 1),
+		streams:  newTable[device.Stream, *stream]("stream", "CreateStream", 2),
+		defaults: make(map[int]*stream),
+	}
+}
+
+func (h *handles) isClosed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.closed
+}
+
+// lock locks h unless it is closed. op and kind say for the error what the
+// caller wants to do with what.
+func (h *handles) lock(op, kind string) error {
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		return fmt.Errorf("%w: %s %s", device.ErrClosed, op, kind)
+	}
+	return nil
+}
+
+// close makes lock fail from now on and returns all streams.
+func (h *handles) close() []*stream {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	var streams []*stream
+	for _, s := range h.streams.live {
+		streams = append(streams, s)
+	}
+	for _, s := range h.defaults {
+		streams = append(streams, s)
+	}
+	clear(h.events.live)
+	clear(h.streams.live)
+	clear(h.defaults)
+	slices.SortFunc(streams, compareStreams)
+	return streams
+}

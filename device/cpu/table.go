@@ -1,0 +1,43 @@
+package cpu
+
+import "fmt"
+
+// handleStep is the distance between handles of one kind. Events and streams
+// start at different numbers, so neither is ever taken for the other.
+const handleStep = 2
+
+// table holds what handles of one kind stand for. A handle is never used twice.
+type table[H ~uintptr, V any] struct {
+	kind  string // what errors call the things
+	maker string // the method that returns handles
+	first H
+	next  H
+	live  map[H]V
+}
+
+func newTable[H ~uintptr, V any](kind, maker string, first H) table[H, V] {
+	return table[H, V]{kind: kind, maker: maker, first: first, next: first, live: make(map[H]V)}
+}
+
+// add makes a handle for v.
+func (t *table[H, V]) add(v func(H) V) (H, error) {
+	h := t.next
+	if h < t.first {
+		return 0, fmt.Errorf("cpu: create %s: all handles are used up; make a new backend", t.kind)
+	}
+	t.next += handleStep
+	t.live[h] = v(h)
+	return h, nil
+}
+
+// get returns what h stands for. op is the verb for errors, as in "sync".
+func (t *table[H, V]) get(op string, h H) (V, error) {
+	if v, ok := t.live[h]; ok {
+		return v, nil
+	}
+	var none V
+	if h < t.first || h >= t.next || (h-t.first)%handleStep != 0 {
+		return none, fmt.Errorf("cpu: %s %s %d: %s of this backend did not return it", op, t.kind, h, t.maker)
+	}
+	return none, fmt.Errorf("cpu: %s %s %d: it is already freed", op, t.kind, h)
+}

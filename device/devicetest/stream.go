@@ -1,0 +1,161 @@
+package devicetest
+
+import (
+	goruntime "runtime"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/device"
+)
+
+// queueing is a backend with the optional ability to make streams.
+type queueing interface {
+	device.Backend
+	device.StreamQueue
+}
+
+var streamChecks = []check{
+	{"streams_are_distinct_and_not_the_default", withStreams(func(t *testing.T, b queueing) {
+		seen := make(map[device.Stream]bool)
+		for range 8 {
+			s := createStream(t, b)
+			assert.NotEqual(t, device.DefaultStream, s)
+			assert.Falsef(t, seen[s], "stream %d was created twice", s)
+			seen[s] = true
+		}
+	})},
+	{"work_runs_in_order", withStreams(func(t *testing.T, b queueing) {
+		for _, s := range []device.Stream{device.DefaultStream, createStream(t, b)} {
+			var order []int
+			for i := range 100 {
+				require.NoError(t, b.Submit(s, func() { order = append(order, i) }))
+			}
+			finish(t, b, s)
+			require.Len(t, order, 100)
+			for i, got := range order {
+				require.Equal(t, i, got)
+			}
+		}
+	})},
+	{"submit_does_not_wait_for_the_work", withStreams(func(t *testing.T, b queueing) {
+		s, g := createStream(t, b), newGate(t)
+		require.NoError(t, b.Submit(s, g.pass))
+		g.open()
+		finish(t, b, s)
+	})},
+	{"event_completes_with_the_work_before_it", withStreams(func(t *testing.T, b queueing) {
+		s, e := createStream(t, b), createEvent(t, b)
+		g, behind := newGate(t), newGate(t)
+		require.NoError(t, b.Submit(s, g.pass))
+		require.NoError(t, b.RecordEvent(e, s))
+		require.NoError(t, b.Submit(s, behind.pass))
+		assertWaits(t, g, func() error { return b.SyncEvent(e) })
+	})},
+	{"recording_again_moves_the_event", withStreams(func(t *testing.T, b queueing) {
+		s, e := createStream(t, b), createEvent(t, b)
+		g := newGate(t)
+		require.NoError(t, b.RecordEvent(e, s))
+		require.NoError(t, b.Submit(s, g.pass))
+		require.NoError(t, b.RecordEvent(e, s))
+		assertWaits(t, g, func() error { return b.SyncEvent(e) })
+	})},
+	{"free_waits_for_the_work", withStreams(func(t *testing.T, b queueing) {
+		s, err := b.CreateStream()
+		require.NoError(t, err)
+		g := newGate(t)
+		require.NoError(t, b.Submit(s, g.pass))
+		assertWaits(t, g, func() error { return b.FreeStream(s) })
+	})},
+	{"use_of_a_freed_stream_is_an_error", withStreams(func(t *testing.T, b queueing) {
+		s, err := b.CreateStream()
+		require.NoError(t, err)
+		require.NoError(t, b.FreeStream(s))
+		assert.Error(t, b.FreeStream(s), "free")
+		assert.Error(t, b.Submit(s, func() {}), "submit")
+		assert.Error(t, b.RecordEvent(createEvent(t, b), s), "record")
+	})},
+	{"free_of_the_default_stream_is_an_error", withStreams(func(t *testing.T, b queueing) {
+		assert.Error(t, b.FreeStream(device.DefaultStream))
+		finish(t, b, device.DefaultStream)
+	})},
+	{"goroutines_share_a_stream", withStreams(func(t *testing.T, b queueing) {
+		s, count := createStream(t, b), 0
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				for range 50 {
+					assert.NoError(t, b.Submit(s, func() { count++ }))
+				}
+			})
+		}
+		wg.Wait()
+		finish(t, b, s)
+		assert.Equal(t, 8*50, count)
+	})},
+}
+
+// gate holds work in a stream back.
+type gate struct {
+	opened chan struct{}
+	open   func()
+}
+
+// newGate returns a closed gate that opens at the end of the test at the latest,
+// and so before the streams that were created earlier are freed.
+func newGate(t *testing.T) gate {
+	t.Helper()
+	opened := make(chan struct{})
+	g := gate{opened: opened, open: sync.OnceFunc(func() { close(opened) })}
+	t.Cleanup(g.open)
+	return g
+}
+
+// pass returns when the gate is open.
+func (g gate) pass() { <-g.opened }
+
+// assertWaits checks that wait returns without an error and not before the gate
+// opens. A wait that returns early has many chances to do so, but one that is
+// slow as well can go unnoticed.
+func assertWaits(t *testing.T, g gate, wait func() error) {
+	t.Helper()
+	result := make(chan error, 1)
+	go func() { result <- wait() }()
+	for range 1000 {
+		goruntime.Gosched()
+	}
+	assert.Empty(t, result, "it returned before the work was done")
+	g.open()
+	assert.NoError(t, <-result)
+}
+
+// withStreams adapts a check to backends in general and skips it for those that
+// cannot make streams.
+func withStreams(run func(t *testing.T, b queueing)) func(*testing.T, device.Backend) {
+	return func(t *testing.T, b device.Backend) {
+		q, ok := b.(queueing)
+		if !ok {
+			t.Skipf("backend %s is no device.StreamQueue", b.Name())
+		}
+		run(t, q)
+	}
+}
+
+// createStream returns a stream that is freed at the end of the test.
+func createStream(t *testing.T, b queueing) device.Stream {
+	t.Helper()
+	s, err := b.CreateStream()
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, b.FreeStream(s)) })
+	return s
+}
+
+// finish waits for the work in the stream.
+func finish(t *testing.T, b queueing, s device.Stream) {
+	t.Helper()
+	e := createEvent(t, b)
+	require.NoError(t, b.RecordEvent(e, s))
+	require.NoError(t, b.SyncEvent(e))
+}

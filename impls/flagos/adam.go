@@ -1,0 +1,74 @@
+package flagos
+
+import (
+	"math"
+
+	"github.com/primus-fl/primus/impls/flagos/internal/fused"
+	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// copyBlock is the number of master weights that are copied while they are in
+// the first-level cache.
+const copyBlock = 2048
+
+type adam struct {
+	lists [][]*tensor.Tensor
+	step  fused.AdamStep
+}
+
+var adamKernel = parallel.NewKernel((*adam).part)
+
+// multiTensorAdam follows ops.MultiTensorAdam, in one pass over all lists.
+func multiTensorAdam(e *opregistry.Exec, a ops.MultiTensorAdamArgs) error {
+	var v views
+	v.lists(a.TensorLists)
+	if v.err != nil {
+		return v.err
+	}
+	adamKernel.Run(e.Pool(), blocks(a.TensorLists[0]), adam{lists: a.TensorLists, step: adamStep(a)})
+	return nil
+}
+
+// adamStep forms the numbers of a step in f64 and rounds each once.
+func adamStep(a ops.MultiTensorAdamArgs) fused.AdamStep {
+	beta1, beta2, rate := float64(a.Beta1), float64(a.Beta2), float64(a.LR)
+	c1, c2 := 1., 1.
+	if a.BiasCorrection {
+		c1 -= math.Pow(beta1, float64(a.Step))
+		c2 -= math.Pow(beta2, float64(a.Step))
+	}
+	s := fused.AdamStep{
+		Beta1: a.Beta1, Rest1: float32(1 - beta1),
+		Beta2: a.Beta2, Rest2: float32(1 - beta2),
+		RootScale: float32(1 / math.Sqrt(c2)),
+		Epsilon:   a.Epsilon,
+		Rate:      float32(rate / c1),
+	}
+	if a.Mode == ops.AdamL2 {
+		s.L2 = a.WeightDecay
+	} else {
+		s.Decay = float32(rate * float64(a.WeightDecay))
+	}
+	return s
+}
+
+func (c *adam) part(part int) {
+	at, lo, hi := locate(c.lists[0], part)
+	g, p := c.data(0, at), c.data(1, at)
+	m, v := c.data(2, at), c.data(3, at)
+	if len(c.lists) == 4 {
+		fused.Adam(p[lo:hi], m[lo:hi], v[lo:hi], g[lo:hi], &c.step)
+		return
+	}
+	master := c.data(4, at)
+	for ; lo < hi; lo += copyBlock {
+		end := min(lo+copyBlock, hi)
+		fused.Adam(master[lo:end], m[lo:end], v[lo:end], g[lo:end], &c.step)
+		copy(p[lo:end], master[lo:end])
+	}
+}
+
+func (c *adam) data(list, at int) []float32 { return tensor.Data[float32](c.lists[list][at]) }

@@ -1,0 +1,265 @@
+package flagos_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/impls/flagos"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/tensor/tensortest"
+)
+
+// call runs the impl of an op on valid arguments.
+func call[A any](t *testing.T, op *opregistry.Op[A], a A) error {
+	t.Helper()
+	require.NoError(t, op.Validate(a))
+	return runOf(t, flagos.Source(), op)(opregistry.NewExec(nil, 0), a)
+}
+
+func TestNormKeepsANaNInItsRow(t *testing.T) {
+	m := newMaker(t, 1, false)
+	x := m.fill(m.dense(tensor.F32, 3, 9))
+	x.Set(nan, 1, 4)
+	a := ops.RMSNormFwdArgs{
+		Input: x, Weight: m.fill(m.dense(tensor.F32, 9)), Output: m.dense(tensor.F32, 3, 9),
+		RSigma: m.dense(tensor.F32, 3), Eps: 1e-5, Saved: &opregistry.Saved{},
+	}
+	require.NoError(t, call(t, ops.RMSNormFwd, a))
+	for r := range 3 {
+		for i := range 9 {
+			assert.Equal(t, r == 1, math.IsNaN(a.Output.At(r, i)), "row %d", r)
+		}
+	}
+}
+
+func TestNormServesRowsWhoseSquaresLeaveTheRangeOfF32(t *testing.T) {
+	for _, v := range []float64{1e-30, 1e30} {
+		x := vector(t, v, v, v, v, v, v, v, v, v)
+		a := ops.RMSNormFwdArgs{
+			Input: x, Weight: vector(t, 1, 1, 1, 1, 1, 1, 1, 1, 1), Output: vector(t, make([]float64, 9)...),
+			RSigma: vector(t, 0), Eps: 1e-45, Saved: &opregistry.Saved{},
+		}
+		require.NoError(t, call(t, ops.RMSNormFwd, a))
+		want := v / math.Sqrt(v*v+float64(a.Eps))
+		assert.InEpsilon(t, want, a.Output.At(3), 1e-6, "%g", v)
+	}
+}
+
+func TestNormBwdWithoutRowsZeroesDGamma(t *testing.T) {
+	m := newMaker(t, 1, false)
+	a := ops.RMSNormBwdArgs{
+		DZ: m.dense(tensor.F32, 0, 3), X: m.dense(tensor.F32, 0, 3), RSigma: m.dense(tensor.F32, 0),
+		Gamma: vector(t, 1, 2, 3), DX: m.dense(tensor.F32, 0, 3), DGamma: m.dense(tensor.F32, 3), Saved: &opregistry.Saved{},
+	}
+	require.NoError(t, call(t, ops.RMSNormBwd, a))
+	assert.Equal(t, []float64{0, 0, 0}, a.DGamma.Float64s())
+}
+
+func TestSwiGLUAtTheEndsOfTheRange(t *testing.T) {
+	x := vector(t, -200, 200, nan, -20, 3, 3, 3, 3)
+	y := vector(t, 0, 0, 0, 0)
+	require.NoError(t, call(t, ops.SwiGLU, ops.SwiGLUArgs{Input: x, Output: y}))
+	got := y.Float64s()
+	assert.Zero(t, got[0])
+	assert.EqualValues(t, 600, got[1])
+	assert.True(t, math.IsNaN(got[2]))
+	assert.InEpsilon(t, -60*math.Exp(-20), got[3], 1e-5)
+}
+
+func TestCrossEntropyOfInfiniteLogits(t *testing.T) {
+	tests := []struct {
+		name              string
+		logits            []float64
+		target            float64
+		wantLSE, wantLoss float64
+	}{
+		{"masked with -Inf", []float64{-inf, 0, -inf}, 1, 0, 0},
+		{"target is masked", []float64{-inf, 0, -inf}, 0, 0, inf},
+		{"one is +Inf", []float64{0, inf, 1}, 0, inf, inf},
+		{"target is +Inf", []float64{0, inf, 1}, 1, inf, nan},
+		{"all are -Inf", []float64{-inf, -inf, -inf}, 1, -inf, nan},
+		{"one is NaN", []float64{0, nan, 1}, 0, nan, nan},
+		{"NaN beside +Inf", []float64{inf, nan, 1}, 2, nan, nan},
+		{"ignored beside NaN", []float64{nan, 1, 2}, ignored, nan, 0},
+		{"far apart", []float64{1e4, -1e4, 0}, 1, 1e4, 2e4},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m := newMaker(t, 1, false)
+			a := ops.CrossEntropyFwdArgs{
+				Logits: set(t, m.dense(tensor.F32, 1, 3), tt.logits...), Targets: set(t, m.dense(tensor.I64, 1), tt.target),
+				Losses: m.dense(tensor.F32, 1), LSE: m.dense(tensor.F32, 1), IgnoreIndex: ignored, Saved: &opregistry.Saved{},
+			}
+			require.NoError(t, call(t, ops.CrossEntropyFwd, a))
+			tensortest.CloseTo(t, []float64{tt.wantLSE}, a.LSE, tensortest.Tolerance{ULP: 1})
+			tensortest.CloseTo(t, []float64{tt.wantLoss}, a.Losses, tensortest.Tolerance{ULP: 1})
+		})
+	}
+}
+
+func TestCrossEntropyBwdKeepsTheDigitsOfASureTarget(t *testing.T) {
+	m := newMaker(t, 1, false)
+	logits := set(t, m.dense(tensor.F32, 1, 2), 0, -17)
+	lse := math.Log(1 + math.Exp(-17))
+	a := ops.CrossEntropyBwdArgs{
+		Logits: logits, Targets: set(t, m.dense(tensor.I32, 1), 0), LSE: vector(t, lse), DLosses: vector(t, 1),
+		DLogits: m.dense(tensor.F32, 1, 2), IgnoreIndex: ignored, Saved: &opregistry.Saved{},
+	}
+	require.NoError(t, call(t, ops.CrossEntropyBwd, a))
+	assert.InEpsilon(t, -math.Exp(-17), a.DLogits.At(0, 0), 1e-5)
+}
+
+func TestScaleSetsTheFlagAndNeverClearsIt(t *testing.T) {
+	tests := []struct {
+		name   string
+		before float64
+		values []float64
+		want   float64
+	}{
+		{"finite", 0, []float64{1, 2}, 0},
+		{"finite, flag set before", 1, []float64{1, 2}, 1},
+		{"Inf", 0, []float64{1, inf}, 1},
+		{"NaN", 0, []float64{nan, 2}, 1},
+		{"no elements", 0, nil, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m := newMaker(t, 1, false)
+			in, out := vector(t, tt.values...), vector(t, make([]float64, len(tt.values))...)
+			flag := set(t, m.dense(tensor.I32, 1), tt.before)
+			a := ops.MultiTensorScaleArgs{NoopFlag: flag, TensorLists: [][]*tensor.Tensor{{in}, {out}}, Scale: 2}
+			require.NoError(t, call(t, ops.MultiTensorScale, a))
+			assert.Equal(t, tt.want, flag.At(0))
+			want := make([]float64, len(tt.values))
+			for i, v := range tt.values {
+				want[i] = 2 * v
+			}
+			tensortest.CloseTo(t, want, out, tensortest.Tolerance{})
+		})
+	}
+}
+
+func TestL2NormSumsBeyondTheRangeOfF32(t *testing.T) {
+	tests := []struct {
+		name   string
+		values []float64
+		want   float64
+		flag   float64
+	}{
+		{"large", []float64{3e30, 4e30}, 5e30, 0},
+		{"small", []float64{3e-30, 4e-30}, 5e-30, 0},
+		{"Inf", []float64{3, -inf}, inf, 1},
+		{"NaN", []float64{3, nan}, nan, 1},
+		{"empty", nil, 0, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m := newMaker(t, 1, false)
+			a := ops.MultiTensorL2NormArgs{
+				NoopFlag: set(t, m.dense(tensor.I32, 1), 0), TensorLists: [][]*tensor.Tensor{{vector(t, tt.values...)}},
+				Norm: vector(t, 7), PerTensor: vector(t, 7),
+			}
+			require.NoError(t, call(t, ops.MultiTensorL2Norm, a))
+			tensortest.CloseTo(t, []float64{tt.want}, a.Norm, tensortest.Tolerance{ULP: 1})
+			tensortest.CloseTo(t, []float64{tt.want}, a.PerTensor, tensortest.Tolerance{ULP: 1})
+			assert.Equal(t, tt.flag, a.NoopFlag.At(0))
+		})
+	}
+	m := newMaker(t, 1, false)
+	a := ops.MultiTensorL2NormArgs{NoopFlag: m.dense(tensor.I32, 1), TensorLists: [][]*tensor.Tensor{{}}, Norm: vector(t, 7)}
+	require.NoError(t, call(t, ops.MultiTensorL2Norm, a))
+	assert.Zero(t, a.Norm.At(0), "an empty list")
+}
+
+func TestAdamIgnoresTheFlag(t *testing.T) {
+	for _, flag := range []float64{0, 1} {
+		m := newMaker(t, 1, false)
+		p := vector(t, 1)
+		a := ops.MultiTensorAdamArgs{
+			NoopFlag:    set(t, m.dense(tensor.I32, 1), flag),
+			TensorLists: [][]*tensor.Tensor{{vector(t, 5)}, {p}, {vector(t, 0)}, {vector(t, 0)}},
+			LR:          0.125, Beta1: 0.9, Beta2: 0.99, Step: 1, Mode: ops.AdamDecay, BiasCorrection: true,
+		}
+		require.NoError(t, call(t, ops.MultiTensorAdam, a))
+		assert.InDelta(t, 0.875, p.At(0), 1e-6, "the first step is lr long")
+	}
+}
+
+func TestRopeRefusesPackedSequencesBeyondTheAngles(t *testing.T) {
+	m := newMaker(t, 1, false)
+	a := ops.FusedRopeArgs{
+		Input: m.fill(m.dense(tensor.F32, 6, 2, 4)), Output: m.dense(tensor.F32, 6, 2, 4),
+		Freqs: m.fill(m.dense(tensor.F32, 3, 4)), QKVFormat: ops.THD,
+		CuSeqlens: set(t, m.dense(tensor.I32, 4), 0, 2, 2, 6),
+	}
+	before := tensortest.Bytes(a.Output)
+	var argument *opregistry.ArgError
+	require.ErrorAs(t, call(t, ops.FusedRopeForward, a), &argument)
+	assert.Equal(t, "freqs", argument.Operand)
+	assert.Equal(t, before, tensortest.Bytes(a.Output))
+}
+
+func TestWhatIsNotServedIsDeclinedBeforeAnythingIsWritten(t *testing.T) {
+	m := newMaker(t, 1, false)
+	transposed := func(rows, cols int) *tensor.Tensor {
+		x, err := m.fill(m.dense(tensor.F32, cols, rows)).Transpose(0, 1)
+		require.NoError(t, err)
+		return x
+	}
+	narrow := func(shape ...int) *tensor.Tensor { return m.fill(m.dense(tensor.BF16, shape...)) }
+	t.Run("dtype", func(t *testing.T) {
+		a := ops.ResidualAddArgs{A: narrow(4, 5), B: narrow(4, 5), Output: narrow(4, 5)}
+		declined(t, ops.ResidualAdd, a, "dtype bf16")
+	})
+	t.Run("dtype of the output alone", func(t *testing.T) {
+		a := ops.RMSNormFwdArgs{
+			Input: m.fill(m.dense(tensor.F32, 4, 5)), Weight: m.fill(m.dense(tensor.F32, 5)), Output: narrow(4, 5),
+			RSigma: m.fill(m.dense(tensor.F32, 4)), Eps: 1, Saved: &opregistry.Saved{},
+		}
+		declined(t, ops.RMSNormFwd, a, "dtype bf16 of output")
+	})
+	t.Run("last axis", func(t *testing.T) {
+		a := ops.SwiGLUArgs{Input: transposed(4, 10), Output: m.fill(m.dense(tensor.F32, 4, 5))}
+		declined(t, ops.SwiGLU, a, "dense rows")
+	})
+	t.Run("no one pitch", func(t *testing.T) {
+		a := ops.SwiGLUArgs{Input: m.fill(m.dense(tensor.F32, 2, 3, 10)), Output: m.fill(m.dense(tensor.F32, 2, 3, 5))}
+		wide, err := m.fill(m.dense(tensor.F32, 2, 4, 10)).Slice(1, 0, 3)
+		require.NoError(t, err)
+		a.Input = wide
+		declined(t, ops.SwiGLU, a, "one pitch")
+	})
+	t.Run("lists", func(t *testing.T) {
+		a := buildScale(m)
+		a.TensorLists = [][]*tensor.Tensor{{m.fill(m.dense(tensor.F32, 4)), narrow(3)}, {m.fill(m.dense(tensor.F32, 4)), narrow(3)}}
+		declined(t, ops.MultiTensorScale, a, "dtype bf16")
+	})
+	t.Run("heads", func(t *testing.T) {
+		a := buildRope(m)
+		x := m.fill(m.dense(tensor.F32, 2, 2, 4, 4))
+		view, err := x.Transpose(2, 3)
+		require.NoError(t, err)
+		a.QKVFormat, a.CuSeqlens, a.StartPositions, a.CPSize, a.CPRank = ops.SBHD, nil, nil, 1, 0
+		a.Input, a.Output, a.Freqs = view, m.fill(m.dense(tensor.F32, 2, 2, 4, 4)), m.fill(m.dense(tensor.F32, 2, 4))
+		declined(t, ops.FusedRopeForward, a, "dense last axis")
+	})
+}
+
+func declined[A any](t *testing.T, op *opregistry.Op[A], a A, why string) {
+	t.Helper()
+	var before [][]byte
+	for _, o := range op.Operands(a) {
+		before = append(before, tensortest.Bytes(o.Tensor))
+	}
+	err := call(t, op, a)
+	require.ErrorIs(t, err, opregistry.ErrUnsupported)
+	require.ErrorContains(t, err, why)
+	for i, o := range op.Operands(a) {
+		assert.Equal(t, before[i], tensortest.Bytes(o.Tensor), o.Name)
+	}
+}

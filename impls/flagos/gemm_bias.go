@@ -1,0 +1,56 @@
+package flagos
+
+import (
+	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/internal/simd"
+	"github.com/primus-fl/primus/opregistry"
+)
+
+// gradColumns and gradRows are the columns that a part of a bias gradient adds up
+// and the rows whose sum is made before it is added to the total.
+const (
+	gradColumns = 64
+	gradRows    = 64
+)
+
+// biasGrad adds up the rows of x.
+type biasGrad struct {
+	x   gemmOperand
+	sum []float32
+}
+
+var biasGradKernel = parallel.NewKernel((*biasGrad).part)
+
+// columnSums stores the sum over the rows of x, in f32, block by block of rows in
+// ascending order.
+func columnSums(e *opregistry.Exec, x gemmOperand, sum []float32) {
+	biasGradKernel.Run(e.Pool(), (x.cols+gradColumns-1)/gradColumns, biasGrad{x: x, sum: sum})
+}
+
+func (c *biasGrad) part(part int) {
+	var room, line [gradColumns]float32
+	lo := part * gradColumns
+	sum := c.sum[lo:min(lo+gradColumns, c.x.cols)]
+	block := room[:len(sum)]
+	clear(sum)
+	for r0 := 0; r0 < c.x.rows; r0 += gradRows {
+		clear(block)
+		for r := r0; r < min(r0+gradRows, c.x.rows); r++ {
+			simd.Add(block, block, c.row(r, lo, line[:len(sum)]))
+		}
+		simd.Add(sum, sum, block)
+	}
+}
+
+// row returns the elements of row r from column lo on, gathered in line where they
+// do not lie side by side.
+func (c *biasGrad) row(r, lo int, line []float32) []float32 {
+	from := c.x.data[r*c.x.rowStep+lo*c.x.colStep:]
+	if c.x.colStep == 1 {
+		return from[:len(line)]
+	}
+	for i := range line {
+		line[i] = from[i*c.x.colStep]
+	}
+	return line
+}

@@ -1,0 +1,76 @@
+package flagos
+
+import "github.com/primus-fl/primus/internal/simd"
+
+const (
+	// gemmMaxDepth bounds the inner axis of a block: a panel of right of this depth
+	// fills the better part of a first-level cache beside the rows of left.
+	gemmMaxDepth = 256
+
+	// gemmMaxBlock bounds the floats of a packed block of left: a quarter of a
+	// second-level cache.
+	gemmMaxBlock = 1 << 17
+
+	// gemmMaxPanels bounds the floats of right that are packed at a time.
+	gemmMaxPanels = 1 << 22
+
+	// gemmGrain is the number of products and sums that are worth a part of their
+	// own; gemmMaxParts bounds the parts.
+	gemmGrain    = 1 << 22
+	gemmMaxParts = 32
+)
+
+// gemmPlan says how a product is cut. It depends on the sizes and the kernel
+// alone, never on the workers.
+type gemmPlan struct {
+	m, n, k   int
+	depth     int // of a block of the inner axis
+	blockRows int // rows of left that are packed at a time
+	widest    int // columns of right that are packed at a time
+	packParts int
+	rowParts  int
+	colParts  int
+}
+
+func planGemm(m, n, k int, kernel simd.Kernel) gemmPlan {
+	p := gemmPlan{m: m, n: n, k: k}
+	blocks := max((k+gemmMaxDepth-1)/gemmMaxDepth, 1)
+	p.depth = (k + blocks - 1) / blocks
+	p.blockRows = max(gemmMaxBlock/(p.depth+leftPad)/kernel.MR, 1) * kernel.MR
+	p.widest = max(gemmMaxPanels/max(k, 1)/kernel.NR, 1) * kernel.NR
+	width := min(n, p.widest)
+	p.packParts = max(min(k*width/grain, maxParts), 1)
+	p.rowParts, p.colParts = cutGemm((m+kernel.MR-1)/kernel.MR, (width+kernel.NR-1)/kernel.NR, min(m*width*k/gemmGrain, gemmMaxParts))
+	return p
+}
+
+// gemmShares are the numbers of parts that an axis may be cut into.
+var gemmShares = [...]int{1, 2, 3, 4, 6, 8, 12, 16, 24, 32}
+
+// cutGemm chooses into how many parts a product of this many whole and partial
+// tiles is cut along each axis, about parts in all. The cost of a cut is what the
+// busiest of two workers does when all parts were as large as the largest, and
+// the share of packing left again for each part of the columns and of loading
+// right again for each part of the rows, in measured units of a tile.
+func cutGemm(rowTiles, colTiles, parts int) (rowParts, colParts int) {
+	rowParts, colParts = 1, 1
+	if parts < 2 {
+		return rowParts, colParts
+	}
+	best := 0.0
+	for _, rows := range gemmShares {
+		for _, cols := range gemmShares {
+			if rows > rowTiles || cols > colTiles || rows*cols > parts || 2*rows*cols < parts {
+				continue
+			}
+			high := (rowTiles + rows - 1) / rows
+			wide := (colTiles + cols - 1) / cols
+			pairs := (rows*cols + 1) / 2
+			cost := float64(pairs*high*wide) * (1 + 0.3/float64(wide) + 0.25/float64(high))
+			if best == 0 || cost < best {
+				best, rowParts, colParts = cost, rows, cols
+			}
+		}
+	}
+	return rowParts, colParts
+}

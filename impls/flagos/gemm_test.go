@@ -1,0 +1,368 @@
+package flagos_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/impls/flagos"
+	"github.com/primus-fl/primus/internal/cpufeat"
+	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// flagosRun returns the function of the impl of an op.
+func flagosRun[A any](t testing.TB, op *opregistry.Op[A]) opregistry.Func[A] {
+	t.Helper()
+	for _, i := range flagos.Source().Impls {
+		if i.Op == opregistry.Handle(op) {
+			return i.Run.(opregistry.Func[A])
+		}
+	}
+	t.Fatalf("no impl of %s", op.Name())
+	return nil
+}
+
+// withEachISA runs f with every set of vector instructions that this machine has,
+// the best one first and plain Go last.
+func withEachISA(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	features := cpufeat.Features()
+	for i := len(features) - 1; i >= 0; i-- {
+		if cpufeat.Has(features[i]) {
+			t.Run(features[i].String(), f)
+		}
+		defer cpufeat.Disable(features[i])()
+	}
+	t.Run("go", f)
+}
+
+// matrixCase is a view of a 2-D tensor inside a block whose other elements are
+// NaN.
+type matrixCase struct {
+	block  []float32
+	tensor *tensor.Tensor
+}
+
+func newMatrix(t *testing.T, r *rand.Rand, layout string, shape ...int) matrixCase {
+	t.Helper()
+	strides := make([]int, len(shape))
+	step := 1
+	for i := len(shape) - 1; i >= 0; i-- {
+		strides[i] = step
+		step *= max(shape[i], 1)
+		switch {
+		case layout == "pitch" && i == len(shape)-1:
+			step += 5
+		case layout == "columns":
+			step++
+		}
+	}
+	if layout == "columns" && len(shape) == 2 {
+		strides[0], strides[1] = 1, shape[0]+3
+	}
+	if layout == "sparse" {
+		for i := range strides {
+			strides[i] *= 2
+		}
+	}
+	const before = 7
+	span := 1
+	for i, n := range shape {
+		span += (max(n, 1) - 1) * strides[i]
+	}
+	block := make([]float32, before+span+9)
+	for i := range block {
+		block[i] = float32(math.NaN())
+	}
+	flat, err := tensor.FromSlice(block)
+	require.NoError(t, err)
+	view, err := flat.AsStrided(shape, strides, before)
+	require.NoError(t, err)
+	values := make([]float64, view.NumElements())
+	for i := range values {
+		values[i] = float64(float32(r.NormFloat64()))
+	}
+	require.NoError(t, view.SetFloat64s(values))
+	return matrixCase{block: block, tensor: view}
+}
+
+// requireGuards fails when an element outside the view is no longer NaN.
+func (m matrixCase) requireGuards(t *testing.T) {
+	t.Helper()
+	nan := 0
+	for _, v := range m.block {
+		if v != v {
+			nan++
+		}
+	}
+	require.Equal(t, len(m.block)-m.tensor.NumElements(), nan, "elements that are NaN around %v", m.tensor)
+}
+
+func naiveGelu(x float64) float64 {
+	return 0.5 * x * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
+}
+
+// naiveGemm is the specification of the op, in float64.
+func naiveGemm(a ops.GenericGemmArgs) (d, geluIn, bias []float64) {
+	m, n, k := a.Dims()
+	av, bv := a.A.Float64s(), a.B.Float64s()
+	d = make([]float64, m*n)
+	for i := range m {
+		for j := range n {
+			for l := range k {
+				bi, ai := i*k+l, l*n+j
+				if a.TransB {
+					bi = l*m + i
+				}
+				if a.TransA {
+					ai = j*k + l
+				}
+				d[i*n+j] += bv[bi] * av[ai]
+			}
+			d[i*n+j] *= float64(a.Alpha.Or(1))
+			if a.Bias != nil && !a.Grad {
+				d[i*n+j] += a.Bias.Float64s()[j]
+			}
+		}
+	}
+	if a.Gelu {
+		geluIn = append([]float64(nil), d...)
+		if a.Grad {
+			geluIn = a.GeluIn.Float64s()
+		}
+		for i, x := range geluIn {
+			if a.Grad {
+				const h = 1e-5
+				d[i] *= (naiveGelu(x+h) - naiveGelu(x-h)) / (2 * h)
+			} else {
+				d[i] = naiveGelu(x)
+			}
+		}
+	}
+	if beta := float64(a.Beta.Or(1)); a.Accumulate && beta != 0 {
+		for i, old := range a.D.Float64s() {
+			d[i] += beta * old
+		}
+	}
+	if a.Bias != nil && a.Grad {
+		cols := a.B.Shape().Cols()
+		bias = make([]float64, cols)
+		for i, v := range bv {
+			bias[i%cols] += v
+		}
+	}
+	return d, geluIn, bias
+}
+
+func requireClose(t *testing.T, want []float64, got *tensor.Tensor, tolerance float64, what string) {
+	t.Helper()
+	for i, v := range got.Float64s() {
+		if math.Abs(v-want[i]) > tolerance*(1+math.Abs(want[i])) || v != v {
+			require.Failf(t, "not equal", "%s: element %d of %v is %v, want %v", what, i, got, v, want[i])
+		}
+	}
+}
+
+func TestGemmMatchesFloat64(t *testing.T) {
+	run := flagosRun(t, ops.GenericGemm)
+	layouts := []string{"dense", "pitch", "columns", "sparse"}
+	withEachISA(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(1, 1))
+		pool := parallel.New(3)
+		defer pool.Close()
+		e := opregistry.NewExec(pool, 0)
+		pick := func(from []int) int { return from[r.IntN(len(from))] }
+		edges := []int{0, 1, 2, 3, 4, 5, 7, 8, 11, 12, 13, 16, 31, 32, 33, 64, 65, 96}
+		for i := range 600 {
+			m, n, k := 1+r.IntN(130), 1+r.IntN(130), 1+r.IntN(130)
+			if i%3 == 0 {
+				m, n, k = pick(edges), pick(edges), pick(edges)
+			}
+			if i%50 == 0 {
+				k += 500
+			}
+			a := ops.GenericGemmArgs{TransA: i&1 != 0, TransB: i&2 != 0, Accumulate: i&4 != 0, Grad: i&8 != 0, Gelu: r.IntN(3) == 0}
+			if r.IntN(2) == 0 {
+				a.Alpha = ops.Float(-0.75)
+			}
+			if a.Accumulate && r.IntN(2) == 0 {
+				a.Beta = ops.Float([]float32{0, 0.5, 1}[r.IntN(3)])
+			}
+			aShape, bShape := []int{k, n}, []int{m, k}
+			if a.TransA {
+				aShape = []int{n, k}
+			}
+			if a.TransB {
+				bShape = []int{k, m}
+			}
+			ac, bc := newMatrix(t, r, layouts[r.IntN(4)], aShape...), newMatrix(t, r, layouts[r.IntN(4)], bShape...)
+			dc := newMatrix(t, r, layouts[r.IntN(2)], m, n)
+			a.A, a.B, a.D = ac.tensor, bc.tensor, dc.tensor
+			written := []matrixCase{dc}
+			if a.Gelu {
+				gc := newMatrix(t, r, layouts[r.IntN(2)], m, n)
+				a.GeluIn = gc.tensor
+				written = append(written, gc)
+			}
+			if r.IntN(2) == 0 {
+				length := n
+				if a.Grad {
+					length = bShape[1]
+				}
+				bias := newMatrix(t, r, "dense", length)
+				a.Bias = bias.tensor
+				written = append(written, bias)
+			}
+			require.NoError(t, ops.GenericGemm.Validate(a))
+			d, geluIn, bias := naiveGemm(a)
+			what := fmt.Sprintf("case %d: m %d, n %d, k %d, %+v", i, m, n, k, a)
+			require.NoError(t, run(e, a), what)
+			tolerance := 2e-6 * (4 + math.Sqrt(float64(k)))
+			requireClose(t, d, a.D, tolerance, what)
+			if a.Gelu && !a.Grad {
+				requireClose(t, geluIn, a.GeluIn, tolerance, what+" gelu_in")
+			}
+			if bias != nil {
+				requireClose(t, bias, a.Bias, 1e-5*math.Sqrt(float64(bShape[0]+1)), what+" bias")
+			}
+			for _, w := range written {
+				w.requireGuards(t)
+			}
+		}
+	})
+}
+
+func TestGemmIsTheSameForAnyNumberOfWorkers(t *testing.T) {
+	run := flagosRun(t, ops.GenericGemm)
+	for _, s := range []struct{ m, n, k int }{{300, 200, 700}, {2048, 96, 64}, {97, 333, 513}, {1, 512, 512}} {
+		for _, transposed := range []bool{false, true} {
+			var first []float32
+			for _, workers := range []int{1, 2, 3} {
+				r := rand.New(rand.NewPCG(4, 4))
+				pool := parallel.New(workers)
+				a := gemmArgs(t, r, s.m, s.n, s.k, !transposed, transposed)
+				bias := newMatrix(t, r, "dense", a.B.Shape().Cols())
+				a.Bias, a.Grad = bias.tensor, true
+				require.NoError(t, run(opregistry.NewExec(pool, 0), a))
+				pool.Close()
+				got := append(append([]float32(nil), tensor.Data[float32](a.D)...), tensor.Data[float32](a.Bias)...)
+				if first == nil {
+					first = got
+				}
+				assert.Equal(t, first, got, "%v, %d workers", s, workers)
+			}
+		}
+	}
+}
+
+func gemmArgs(t testing.TB, r *rand.Rand, m, n, k int, transA, transB bool) ops.GenericGemmArgs {
+	t.Helper()
+	fill := func(rows, cols int) *tensor.Tensor {
+		data := make([]float32, rows*cols)
+		for i := range data {
+			data[i] = float32(r.NormFloat64())
+		}
+		x, err := tensor.FromSlice(data, rows, cols)
+		require.NoError(t, err)
+		return x
+	}
+	a := ops.GenericGemmArgs{TransA: transA, TransB: transB, D: fill(m, n)}
+	if transA {
+		a.A = fill(n, k)
+	} else {
+		a.A = fill(k, n)
+	}
+	if transB {
+		a.B = fill(k, m)
+	} else {
+		a.B = fill(m, k)
+	}
+	return a
+}
+
+func TestGemmFlattensLeadingAxes(t *testing.T) {
+	run := flagosRun(t, ops.GenericGemm)
+	r := rand.New(rand.NewPCG(5, 5))
+	e := opregistry.NewExec(nil, 0)
+	weight, x, y := newMatrix(t, r, "dense", 9, 7), newMatrix(t, r, "pitch", 3, 5, 7), newMatrix(t, r, "pitch", 3, 5, 9)
+	a := ops.GenericGemmArgs{A: weight.tensor, TransA: true, B: x.tensor, D: y.tensor}
+	require.NoError(t, ops.GenericGemm.Validate(a))
+	want, _, _ := naiveGemm(a)
+	require.NoError(t, run(e, a))
+	requireClose(t, want, y.tensor, 1e-5, "3-D operands")
+	y.requireGuards(t)
+}
+
+func TestGemmDeclinesBeforeWriting(t *testing.T) {
+	run := flagosRun(t, ops.GenericGemm)
+	r := rand.New(rand.NewPCG(6, 6))
+	e := opregistry.NewExec(nil, 0)
+	narrow, err := tensor.FromSlice(make([]tensor.BFloat16, 16), 4, 4)
+	require.NoError(t, err)
+	wide := func(layout string, shape ...int) *tensor.Tensor { return newMatrix(t, r, layout, shape...).tensor }
+	tests := []struct {
+		name string
+		give func(*ops.GenericGemmArgs)
+	}{
+		{"narrow operands", func(a *ops.GenericGemmArgs) { a.A, a.B = narrow, narrow }},
+		{"narrow result", func(a *ops.GenericGemmArgs) { a.D = narrow }},
+		{"narrow bias", func(a *ops.GenericGemmArgs) { a.Bias, _ = tensor.FromSlice(make([]tensor.BFloat16, 4)) }},
+		{"sparse result", func(a *ops.GenericGemmArgs) { a.D = wide("sparse", 4, 4) }},
+		{"sparse bias", func(a *ops.GenericGemmArgs) { a.Bias = wide("sparse", 4) }},
+		{"uneven rows", func(a *ops.GenericGemmArgs) { a.B = wide("columns", 2, 2, 4) }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			a := ops.GenericGemmArgs{A: wide("dense", 4, 4), B: wide("dense", 4, 4), D: wide("dense", 4, 4)}
+			tt.give(&a)
+			require.NoError(t, ops.GenericGemm.Validate(a))
+			before := a.D.Float64s()
+			assert.ErrorIs(t, run(e, a), opregistry.ErrUnsupported)
+			assert.Equal(t, before, a.D.Float64s())
+		})
+	}
+}
+
+func TestGemmDoesNotReadWhatItOverwrites(t *testing.T) {
+	run := flagosRun(t, ops.GenericGemm)
+	withEachISA(t, func(t *testing.T) {
+		for _, n := range []int{3, 64} {
+			a := gemmArgs(t, rand.New(rand.NewPCG(7, 7)), n, n, n, false, false)
+			want, _, _ := naiveGemm(a)
+			d := tensor.Data[float32](a.D)
+			for i := range d {
+				d[i] = float32(math.NaN())
+			}
+			require.NoError(t, run(opregistry.NewExec(nil, 0), a))
+			requireClose(t, want, a.D, 1e-5, "over NaN")
+		}
+	})
+}
+
+func TestGemmAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("under the race detector pools of memory drop what they hold")
+	}
+	run := flagosRun(t, ops.GenericGemm)
+	for _, workers := range []int{1, 2} {
+		pool := parallel.New(workers)
+		defer pool.Close()
+		e := opregistry.NewExec(pool, 0)
+		for _, s := range []struct{ m, n, k int }{{5, 3, 4}, {256, 192, 300}} {
+			r := rand.New(rand.NewPCG(8, 8))
+			a := gemmArgs(t, r, s.m, s.n, s.k, true, false)
+			a.Gelu, a.GeluIn, a.Accumulate = true, newMatrix(t, r, "dense", s.m, s.n).tensor, true
+			a.Bias = newMatrix(t, r, "dense", s.n).tensor
+			assert.Zero(t, testing.AllocsPerRun(20, func() { _ = run(e, a) }), "%+v, %d workers", s, workers)
+			a.Grad, a.Bias = true, newMatrix(t, r, "dense", s.k).tensor
+			assert.Zero(t, testing.AllocsPerRun(20, func() { _ = run(e, a) }), "%+v grad, %d workers", s, workers)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+//go:build amd64 && !noasm
+
+package fused
+
+import (
+	"unsafe"
+
+	"github.com/primus-fl/primus/internal/cpufeat"
+)
+
+// lanes is the number of float32s in a vector of AVX2.
+const lanes = 8
+
+// whole returns how many of n elements the assembly takes: whole vectors, or
+// none on a machine without AVX2.
+func whole(n int) int {
+	if n < lanes || !cpufeat.Has(cpufeat.AVX2) {
+		return 0
+	}
+	return n &^ (lanes - 1)
+}
+
+func at(s []float32) *float32 { return unsafe.SliceData(s) }
+
+func mulScaleVector(dst, x, w []float32, scale float32) int {
+	n := whole(len(dst))
+	if n > 0 {
+		mulScaleAVX2(at(dst), at(x), at(w), n, scale)
+	}
+	return n
+}
+
+func scaleVector(dst, x []float32, scale float32) (int, bool) {
+	n := whole(len(dst))
+	if n == 0 {
+		return 0, true
+	}
+	return n, scaleAVX2(at(dst), at(x), n, scale) == 0
+}
+
+func gateVector(dst, a, s, b []float32) int {
+	n := whole(len(dst))
+	if n > 0 {
+		gateAVX2(at(dst), at(a), at(s), at(b), n)
+	}
+	return n
+}
+
+func gateGradVector(da, db, dy, a, s, b []float32) int {
+	n := whole(len(da))
+	if n > 0 {
+		gateGradAVX2(at(da), at(db), at(dy), at(a), at(s), at(b), n)
+	}
+	return n
+}
+
+func dot3Vector(a, b, c []float32) (int, float32) {
+	n := whole(len(a))
+	if n == 0 {
+		return 0, 0
+	}
+	return n, dot3AVX2(at(a), at(b), at(c), n)
+}
+
+func sumSquaresVector(x []float32) (int, float64) {
+	n := whole(len(x))
+	if n == 0 {
+		return 0, 0
+	}
+	return n, sumSquaresAVX2(at(x), n)
+}
+
+func normGradVector(dx, dgamma, dz, x, g []float32, rsigma, k float32) int {
+	n := whole(len(dx))
+	if n > 0 {
+		normGradAVX2(at(dx), at(dgamma), at(dz), at(x), at(g), n, rsigma, k)
+	}
+	return n
+}
+
+func rotateHalvesVector(y0, y1 []float32, yPitch int, x0, x1 []float32, xPitch, heads int, c0, c1, s0, s1 []float32) int {
+	n := whole(len(c0))
+	if n > 0 {
+		rotateHalvesAVX2(at(y0), at(y1), yPitch, at(x0), at(x1), xPitch, heads, at(c0), at(c1), at(s0), at(s1), n)
+	}
+	return n
+}
+
+func rotatePairsVector(y, x, c, s []float32) int {
+	n := whole(len(y))
+	if n > 0 {
+		rotatePairsAVX2(at(y), at(x), at(c), at(s), n)
+	}
+	return n
+}
+
+func sinCosVector(sin, cos, theta []float32) int {
+	n := whole(len(theta))
+	if n > 0 {
+		sinCosAVX2(at(sin), at(cos), at(theta), n)
+	}
+	return n
+}
+
+func adamVector(p, m, v, g []float32, step *AdamStep) int {
+	n := whole(len(p))
+	if n > 0 {
+		adamAVX2(at(p), at(m), at(v), at(g), n, step)
+	}
+	return n
+}
+
+// The assembly forms take n > 0 elements, a multiple of lanes, and compute what
+// the function in plain Go of the same name does.
+
+//go:noescape
+func mulScaleAVX2(dst, x, w *float32, n int, scale float32)
+
+// scaleAVX2 returns 0 when every x[i] is finite.
+//
+//go:noescape
+func scaleAVX2(dst, x *float32, n int, scale float32) (bad int32)
+
+//go:noescape
+func gateAVX2(dst, a, s, b *float32, n int)
+
+//go:noescape
+func gateGradAVX2(da, db, dy, a, s, b *float32, n int)
+
+//go:noescape
+func dot3AVX2(a, b, c *float32, n int) (sum float32)
+
+//go:noescape
+func sumSquaresAVX2(x *float32, n int) (sum float64)
+
+//go:noescape
+func normGradAVX2(dx, dgamma, dz, x, gamma *float32, n int, rsigma, k float32)
+
+//go:noescape
+func rotateHalvesAVX2(y0, y1 *float32, yPitch int, x0, x1 *float32, xPitch, heads int, c0, c1, s0, s1 *float32, n int)
+
+//go:noescape
+func rotatePairsAVX2(y, x, c, s *float32, n int)
+
+//go:noescape
+func sinCosAVX2(sin, cos, theta *float32, n int)
+
+//go:noescape
+func adamAVX2(p, m, v, grad *float32, n int, step *AdamStep)

@@ -1,0 +1,29 @@
+//go:build !amd64 || noasm
+
+package fused
+
+// The forms of machines without assembly: they leave every element to plain Go.
+
+func mulScaleVector(_, _, _ []float32, _ float32) int { return 0 }
+
+func scaleVector(_, _ []float32, _ float32) (int, bool) { return 0, true }
+
+func gateVector(_, _, _, _ []float32) int { return 0 }
+
+func gateGradVector(_, _, _, _, _, _ []float32) int { return 0 }
+
+func dot3Vector(_, _, _ []float32) (int, float32) { return 0, 0 }
+
+func normGradVector(_, _, _, _, _ []float32, _, _ float32) int { return 0 }
+
+func rotateHalvesVector(_, _ []float32, _ int, _, _ []float32, _, _ int, _, _, _, _ []float32) int {
+	return 0
+}
+
+func rotatePairsVector(_, _, _, _ []float32) int { return 0 }
+
+func sinCosVector(_, _, _ []float32) int { return 0 }
+
+func adamVector(_, _, _, _ []float32, _ *AdamStep) int { return 0 }
+
+func sumSquaresVector(_ []float32) (int, float64) { return 0, 0 }

@@ -1,0 +1,126 @@
+package flagos
+
+import (
+	"math"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/primus-fl/primus/impls/flagos/internal/fused"
+	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// listBlock is the number of elements of a part of an op over lists of tensors.
+const listBlock = 1 << 15
+
+func blocksOf(t *tensor.Tensor) int { return (t.NumElements() + listBlock - 1) / listBlock }
+
+// blocks returns the number of parts of a list: each tensor is cut by itself.
+func blocks(list []*tensor.Tensor) int {
+	n := 0
+	for _, t := range list {
+		n += blocksOf(t)
+	}
+	return n
+}
+
+// locate returns which tensor of a list and which of its elements a part is.
+func locate(list []*tensor.Tensor, part int) (at, lo, hi int) {
+	for n := blocksOf(list[at]); part >= n; n = blocksOf(list[at]) {
+		part -= n
+		at++
+	}
+	return at, part * listBlock, min((part+1)*listBlock, list[at].NumElements())
+}
+
+// lists requires dense f32 in all lists.
+func (v *views) lists(lists [][]*tensor.Tensor) {
+	for _, list := range lists {
+		for _, t := range list {
+			if !v.host("a tensor of tensor_lists", t, tensor.F32) || !v.dense("a tensor of tensor_lists", t) {
+				return
+			}
+		}
+	}
+}
+
+type scaleLists struct {
+	in, out []*tensor.Tensor
+	scale   float32
+	flag    *int32
+}
+
+var scaleKernel = parallel.NewKernel((*scaleLists).part)
+
+// multiTensorScale follows ops.MultiTensorScale.
+func multiTensorScale(e *opregistry.Exec, a ops.MultiTensorScaleArgs) error {
+	var v views
+	v.lists(a.TensorLists)
+	flag := v.int32s("noop_flag", a.NoopFlag)
+	if v.err != nil {
+		return v.err
+	}
+	c := scaleLists{in: a.TensorLists[0], out: a.TensorLists[1], scale: a.Scale, flag: &flag[0]}
+	scaleKernel.Run(e.Pool(), blocks(c.in), c)
+	return nil
+}
+
+func (c *scaleLists) part(part int) {
+	at, lo, hi := locate(c.in, part)
+	in, out := tensor.Data[float32](c.in[at]), tensor.Data[float32](c.out[at])
+	if !fused.Scale(out[lo:hi], in[lo:hi], c.scale) {
+		atomic.StoreInt32(c.flag, 1)
+	}
+}
+
+type squares struct {
+	list []*tensor.Tensor
+	sums []float64 // one a part
+}
+
+var squaresKernel = parallel.NewKernel((*squares).part)
+
+// multiTensorL2Norm follows ops.MultiTensorL2Norm. Sums are f64.
+func multiTensorL2Norm(e *opregistry.Exec, a ops.MultiTensorL2NormArgs) error {
+	var v views
+	v.lists(a.TensorLists)
+	flag := v.int32s("noop_flag", a.NoopFlag)
+	norm := v.vector("norm", a.Norm)
+	var each []float32
+	if a.PerTensor != nil {
+		each = v.vector("per_tensor", a.PerTensor)
+	}
+	if v.err != nil {
+		return v.err
+	}
+	list := a.TensorLists[0]
+	parts := blocks(list)
+	scratch := e.Scratch(2 * parts)
+	c := squares{list: list, sums: unsafe.Slice((*float64)(unsafe.Pointer(unsafe.SliceData(scratch))), parts)}
+	squaresKernel.Run(e.Pool(), parts, c)
+	total, sums := 0., c.sums
+	for i, t := range list {
+		sum := 0.
+		for range blocksOf(t) {
+			sum += sums[0]
+			sums = sums[1:]
+		}
+		total += sum
+		if each != nil {
+			each[i] = float32(math.Sqrt(sum))
+		}
+	}
+	e.Release(scratch)
+	norm[0] = float32(math.Sqrt(total))
+	if math.IsInf(total, 0) || math.IsNaN(total) {
+		flag[0] = 1
+	}
+	return nil
+}
+
+func (c *squares) part(part int) {
+	at, lo, hi := locate(c.list, part)
+	c.sums[part] = fused.SumSquares(tensor.Data[float32](c.list[at])[lo:hi])
+}

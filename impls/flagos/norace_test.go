@@ -1,0 +1,5 @@
+//go:build !race
+
+package flagos_test
+
+const raceEnabled = false

@@ -1,0 +1,122 @@
+package flagos
+
+import (
+	"math"
+
+	"github.com/primus-fl/primus/impls/flagos/internal/fused"
+	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/internal/simd"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+)
+
+// maxNormGradParts bounds the partial sums of dgamma.
+const maxNormGradParts = 32
+
+type normFwd struct {
+	cut
+	x, y         matrix
+	rsigma, gain []float32
+	eps          float64
+}
+
+var normFwdKernel = parallel.NewKernel((*normFwd).part)
+
+// rmsNormFwd follows ops.RMSNormFwd. Sums of squares are f64.
+func rmsNormFwd(e *opregistry.Exec, a ops.RMSNormFwdArgs) error {
+	var v views
+	c := normFwd{
+		x:      v.matrix("input", a.Input),
+		y:      v.matrix("output", a.Output),
+		rsigma: v.vector("rsigma", a.RSigma),
+		gain:   v.vector("weight", a.Weight),
+		eps:    float64(a.Eps),
+	}
+	if v.err != nil {
+		return v.err
+	}
+	if a.ZeroCenteredGamma {
+		c.gain = plusOne(e, c.gain)
+		defer e.Release(c.gain)
+	}
+	c.cut = cutItems(c.x.rows, c.x.cols)
+	normFwdKernel.Run(e.Pool(), c.parts, c)
+	return nil
+}
+
+func (c *normFwd) part(part int) {
+	lo, hi := c.bounds(part)
+	for r := lo; r < hi; r++ {
+		x := c.x.row(r)
+		mean := fused.SumSquares(x) / float64(len(x))
+		rsigma := float32(1 / math.Sqrt(mean+c.eps))
+		c.rsigma[r] = rsigma
+		fused.MulScale(c.y.row(r), x, c.gain, rsigma)
+	}
+}
+
+type normBwd struct {
+	cut
+	dz, x, dx    matrix
+	rsigma, gain []float32
+	dgamma       matrix // a row of partial sums for each part
+}
+
+var normBwdKernel = parallel.NewKernel((*normBwd).part)
+
+// rmsNormBwd follows ops.RMSNormBwd. dgamma is summed over the rows of each part
+// and then over the parts, in order.
+func rmsNormBwd(e *opregistry.Exec, a ops.RMSNormBwdArgs) error {
+	var v views
+	c := normBwd{
+		dz:     v.matrix("dz", a.DZ),
+		x:      v.matrix("x", a.X),
+		dx:     v.matrix("dx", a.DX),
+		rsigma: v.vector("rsigma", a.RSigma),
+		gain:   v.vector("gamma", a.Gamma),
+	}
+	dgamma := v.vector("dgamma", a.DGamma)
+	if v.err != nil {
+		return v.err
+	}
+	if a.ZeroCenteredGamma {
+		c.gain = plusOne(e, c.gain)
+		defer e.Release(c.gain)
+	}
+	c.cut = cutAtMost(c.x.rows, c.x.cols, maxNormGradParts)
+	pitch := roundUp(c.x.cols, lineFloats)
+	c.dgamma = matrix{data: e.Scratch(c.parts * pitch), rows: c.parts, cols: c.x.cols, pitch: pitch}
+	normBwdKernel.Run(e.Pool(), c.parts, c)
+	clear(dgamma)
+	for part := range c.parts {
+		simd.Add(dgamma, dgamma, c.dgamma.row(part))
+	}
+	e.Release(c.dgamma.data)
+	return nil
+}
+
+func (c *normBwd) part(part int) {
+	lo, hi := c.bounds(part)
+	dgamma := c.dgamma.row(part)
+	clear(dgamma)
+	for r := lo; r < hi; r++ {
+		dz, x, rsigma := c.dz.row(r), c.x.row(r), c.rsigma[r]
+		mean := float64(fused.Dot3(dz, c.gain, x)) / float64(len(x))
+		k := float64(rsigma) * float64(rsigma) * mean
+		fused.NormGrad(c.dx.row(r), dgamma, dz, x, c.gain, rsigma, float32(k))
+	}
+}
+
+// plusOne returns gamma+1 in scratch memory.
+func plusOne(e *opregistry.Exec, gamma []float32) []float32 {
+	out := e.Scratch(len(gamma))
+	for i, g := range gamma {
+		out[i] = g + 1
+	}
+	return out
+}
+
+// lineFloats is the number of float32s in a cache line.
+const lineFloats = 16
+
+func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }

@@ -1,0 +1,45 @@
+package flagos
+
+import (
+	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/internal/simd"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+)
+
+// sum adds rows, or elements when all operands are dense.
+type sum struct {
+	cut
+	a, b, out matrix
+	dense     bool
+}
+
+var sumKernel = parallel.NewKernel((*sum).part)
+
+// residualAdd follows ops.ResidualAdd.
+func residualAdd(e *opregistry.Exec, a ops.ResidualAddArgs) error {
+	var v views
+	c := sum{a: v.matrix("a", a.A), b: v.matrix("b", a.B), out: v.matrix("output", a.Output)}
+	if v.err != nil {
+		return v.err
+	}
+	c.dense = c.a.dense() && c.b.dense() && c.out.dense()
+	if c.dense {
+		c.cut = cutItems(c.a.rows*c.a.cols, 1)
+	} else {
+		c.cut = cutItems(c.a.rows, c.a.cols)
+	}
+	sumKernel.Run(e.Pool(), c.parts, c)
+	return nil
+}
+
+func (c *sum) part(part int) {
+	lo, hi := c.bounds(part)
+	if c.dense {
+		simd.Add(c.out.data[lo:hi], c.a.data[lo:hi], c.b.data[lo:hi])
+		return
+	}
+	for r := lo; r < hi; r++ {
+		simd.Add(c.out.row(r), c.a.row(r), c.b.row(r))
+	}
+}

@@ -1,0 +1,235 @@
+package flagos
+
+import (
+	"sort"
+	"strconv"
+
+	"github.com/primus-fl/primus/impls/flagos/internal/fused"
+	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// ropeBlock is the number of positions whose cosines and sines are held in the
+// first-level cache while all sequences and heads of those positions pass.
+const ropeBlock = 16
+
+// heads is a tensor of f32 seen as vectors by sequence, position in the sequence
+// and head.
+type heads struct {
+	data                 []float32
+	sequence, step, head int // distances
+}
+
+// from returns the elements from the first head of a step on.
+func (h heads) from(sequence, step int) []float32 { return h.data[sequence*h.sequence+step*h.step:] }
+
+type rope struct {
+	cut
+	exec        *opregistry.Exec
+	x, y        heads
+	freqs       matrix
+	starts      []int32 // of each sequence, nil for 0
+	ends        []int32 // cumulative lengths of packed sequences, else nil
+	seq, batch  int     // of sequences that are not packed
+	heads, d    int
+	rank, size  int // of context parallelism
+	shared      bool
+	same        bool // y is x
+	interleaved bool
+	backward    bool
+}
+
+var ropeKernel = parallel.NewKernel((*rope).part)
+
+// fusedRopeForward follows ops.FusedRopeForward.
+func fusedRopeForward(e *opregistry.Exec, a ops.FusedRopeArgs) error {
+	return rotate(e, a, ops.FusedRopeForward.Name(), false)
+}
+
+// fusedRopeBackward follows ops.FusedRopeBackward.
+func fusedRopeBackward(e *opregistry.Exec, a ops.FusedRopeArgs) error {
+	return rotate(e, a, ops.FusedRopeBackward.Name(), true)
+}
+
+func rotate(e *opregistry.Exec, a ops.FusedRopeArgs, op string, backward bool) error {
+	var v views
+	shape := a.Input.Shape()
+	c := rope{
+		exec: e,
+		x:    v.heads("input", a.Input, a.QKVFormat), y: v.heads("output", a.Output, a.QKVFormat),
+		freqs: v.matrix("freqs", a.Freqs),
+		heads: shape[len(shape)-2], d: shape.Cols(),
+		rank: a.CPRank, size: max(a.CPSize, 1),
+		same:        tensor.SameView(a.Input, a.Output),
+		interleaved: a.Interleaved, backward: backward,
+	}
+	if a.StartPositions != nil {
+		c.starts = v.int32s("start_positions", a.StartPositions)
+	}
+	switch a.QKVFormat {
+	case ops.SBHD:
+		c.seq, c.batch = shape[0], shape[1]
+	case ops.BSHD:
+		c.batch, c.seq = shape[0], shape[1]
+	default:
+		c.ends = v.int32s("cu_seqlens", a.CuSeqlens)
+	}
+	if v.err != nil {
+		return v.err
+	}
+	if err := c.checkLengths(op); err != nil || shape.NumElements() == 0 {
+		return err
+	}
+	each := c.heads * c.d
+	switch {
+	case c.ends != nil:
+		c.cut = cutItems(shape[0], each)
+	case c.sharesAngles():
+		c.shared = true
+		c.cut = cutItems(c.seq, each*c.batch)
+	default:
+		c.cut = cutItems(c.seq*c.batch, each)
+	}
+	ropeKernel.Run(e.Pool(), c.parts, c)
+	return nil
+}
+
+// heads requires a dense last axis.
+func (v *views) heads(name string, t *tensor.Tensor, format ops.QKVFormat) heads {
+	if !v.host(name, t, tensor.F32) {
+		return heads{}
+	}
+	strides := t.Strides()
+	last := len(strides) - 1
+	if t.Shape()[last] > 1 && strides[last] != 1 {
+		v.decline("strides %v of %s %v, this impl serves a dense last axis", strides, name, t.Shape())
+		return heads{}
+	}
+	h := heads{data: tensor.Data[float32](t), head: strides[last-1]}
+	switch format {
+	case ops.SBHD:
+		h.step, h.sequence = strides[0], strides[1]
+	case ops.BSHD:
+		h.sequence, h.step = strides[0], strides[1]
+	default:
+		h.step = strides[0]
+	}
+	return h
+}
+
+// checkLengths finds packed sequences that reach beyond the table of angles.
+func (c *rope) checkLengths(op string) error {
+	for b := 1; b < len(c.ends); b++ {
+		n := int(c.ends[b] - c.ends[b-1])
+		if n == 0 {
+			continue
+		}
+		if last := c.position(b-1, n-1, n); last >= c.freqs.rows {
+			return &opregistry.ArgError{
+				Op: op, Operand: "freqs",
+				Got:  strconv.Itoa(c.freqs.rows) + " positions",
+				Want: "at least " + strconv.Itoa(last+1) + ", for sequence " + strconv.Itoa(b-1) + " of cu_seqlens",
+			}
+		}
+	}
+	return nil
+}
+
+// sharesAngles reports whether all sequences start at one position.
+func (c *rope) sharesAngles() bool {
+	for _, s := range c.starts {
+		if s != c.starts[0] {
+			return false
+		}
+	}
+	return true
+}
+
+// position returns the row of angles of step s of a sequence of n local steps,
+// of which context parallelism keeps two chunks of the whole sequence.
+func (c *rope) position(sequence, s, n int) int {
+	if c.size > 1 {
+		half := n / 2
+		if s < half {
+			s += c.rank * half
+		} else {
+			s += (2*c.size-1-c.rank)*half - half
+		}
+	}
+	if c.starts != nil {
+		s += int(c.starts[sequence])
+	}
+	return s
+}
+
+func (c *rope) part(part int) {
+	size := ropeBlock * c.freqs.cols
+	scratch := c.exec.Scratch(2 * size)
+	t := angles{cos: scratch[:size], sin: scratch[size:], d2: c.freqs.cols}
+	lo, hi := c.bounds(part)
+	switch {
+	case c.ends != nil:
+		c.packed(t, lo, hi)
+	case c.shared:
+		c.together(t, lo, hi)
+	default:
+		for token := lo; token < hi; token++ {
+			b, s := token/c.seq, token%c.seq
+			t.set(c, 0, c.position(b, s, c.seq))
+			c.turn(t, 0, b, s)
+		}
+	}
+	c.exec.Release(scratch)
+}
+
+// together turns the steps [lo, hi) of all sequences.
+func (c *rope) together(t angles, lo, hi int) {
+	for ; lo < hi; lo += ropeBlock {
+		end := min(lo+ropeBlock, hi)
+		for s := lo; s < end; s++ {
+			t.set(c, s-lo, c.position(0, s, c.seq))
+		}
+		for b := range c.batch {
+			for s := lo; s < end; s++ {
+				c.turn(t, s-lo, b, s)
+			}
+		}
+	}
+}
+
+// packed turns the tokens [lo, hi) of packed sequences.
+func (c *rope) packed(t angles, lo, hi int) {
+	b := sort.Search(len(c.ends)-1, func(b int) bool { return int(c.ends[b+1]) > lo })
+	for token := lo; token < hi; token++ {
+		for int(c.ends[b+1]) <= token {
+			b++
+		}
+		first := int(c.ends[b])
+		t.set(c, 0, c.position(b, token-first, int(c.ends[b+1])-first))
+		c.turn(t, 0, 0, token)
+	}
+}
+
+// turn turns all heads of one step by the angles in a row of t.
+func (c *rope) turn(t angles, row, sequence, step int) {
+	x, y := c.x.from(sequence, step), c.y.from(sequence, step)
+	cos, sin := t.row(row)
+	half := t.d2 / 2
+	switch {
+	case c.interleaved:
+		for h := range c.heads {
+			fused.RotatePairs(y[h*c.y.head:][:t.d2], x[h*c.x.head:][:t.d2], cos, sin)
+		}
+	case c.backward:
+		fused.RotateHalves(y[half:], y, c.y.head, x[half:], x, c.x.head, c.heads, cos[half:], cos[:half], sin[:half], sin[half:])
+	default:
+		fused.RotateHalves(y, y[half:], c.y.head, x, x[half:], c.x.head, c.heads, cos[:half], cos[half:], sin[:half], sin[half:])
+	}
+	if rest := c.d - t.d2; rest > 0 && !c.same {
+		for h := range c.heads {
+			copy(y[h*c.y.head+t.d2:][:rest], x[h*c.x.head+t.d2:])
+		}
+	}
+}

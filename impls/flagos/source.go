@@ -1,0 +1,46 @@
+package flagos
+
+import (
+	"slices"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+)
+
+// ID is the id of each impl of the package.
+const ID = "default.flagos"
+
+// Priority ranks the impls ahead of vendors and the reference among the
+// candidates that match one token of a policy.
+const Priority = 150
+
+// version of the impls, for listings.
+const version = "1.0.0"
+
+// Source returns an impl of every op of the catalogue.
+func Source() opregistry.Source {
+	return opregistry.Source{
+		Name:    "flagos",
+		Version: version,
+		Impls: slices.Concat(gemmImpls(), attentionImpls(), []opregistry.Impl{
+			impl(ops.RMSNormFwd, rmsNormFwd),
+			impl(ops.RMSNormBwd, rmsNormBwd),
+			impl(ops.SwiGLU, swiGLU),
+			impl(ops.DSwiGLU, dSwiGLU),
+			impl(ops.FusedRopeForward, fusedRopeForward),
+			impl(ops.FusedRopeBackward, fusedRopeBackward),
+			impl(ops.MultiTensorAdam, multiTensorAdam),
+			impl(ops.MultiTensorL2Norm, multiTensorL2Norm),
+			impl(ops.MultiTensorScale, multiTensorScale),
+			impl(ops.EmbeddingFwd, embeddingFwd),
+			impl(ops.EmbeddingBwd, embeddingBwd),
+			impl(ops.CrossEntropyFwd, crossEntropyFwd),
+			impl(ops.CrossEntropyBwd, crossEntropyBwd),
+			impl(ops.ResidualAdd, residualAdd),
+		}),
+	}
+}
+
+func impl[A any](op *opregistry.Op[A], run opregistry.Func[A]) opregistry.Impl {
+	return opregistry.Impl{Op: op, ID: ID, Kind: opregistry.KindFlagos, Priority: Priority, Run: run}
+}

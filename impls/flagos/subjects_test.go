@@ -1,0 +1,258 @@
+package flagos_test
+
+import (
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/tensor/tensortest"
+)
+
+// The tolerances: elementwise f32 arithmetic is off by a few roundings; sums of
+// up to a few hundred terms of magnitude 1 by some more.
+var (
+	elementwise = tensortest.Tolerance{Abs: 1e-6, Rel: 2e-6}
+	summed      = tensortest.Tolerance{Abs: 2e-5, Rel: 1e-5}
+)
+
+func subjects() []subject {
+	return []subject{
+		subjectOf[ops.RMSNormFwdArgs]{ops.RMSNormFwd, buildNormFwd, elementwise},
+		subjectOf[ops.RMSNormBwdArgs]{ops.RMSNormBwd, buildNormBwd, summed},
+		subjectOf[ops.SwiGLUArgs]{ops.SwiGLU, buildSwiGLU, elementwise},
+		subjectOf[ops.DSwiGLUArgs]{ops.DSwiGLU, buildDSwiGLU, elementwise},
+		subjectOf[ops.ResidualAddArgs]{ops.ResidualAdd, buildSum, tensortest.Tolerance{}},
+		subjectOf[ops.FusedRopeArgs]{ops.FusedRopeForward, buildRope, elementwise},
+		subjectOf[ops.FusedRopeArgs]{ops.FusedRopeBackward, buildRope, elementwise},
+		subjectOf[ops.MultiTensorAdamArgs]{ops.MultiTensorAdam, buildAdam, elementwise},
+		subjectOf[ops.MultiTensorL2NormArgs]{ops.MultiTensorL2Norm, buildL2Norm, tensortest.Tolerance{ULP: 1}},
+		subjectOf[ops.MultiTensorScaleArgs]{ops.MultiTensorScale, buildScale, tensortest.Tolerance{ULP: 1}},
+		subjectOf[ops.EmbeddingFwdArgs]{ops.EmbeddingFwd, buildEmbeddingFwd, tensortest.Tolerance{}},
+		subjectOf[ops.EmbeddingBwdArgs]{ops.EmbeddingBwd, buildEmbeddingBwd, summed},
+		subjectOf[ops.CrossEntropyFwdArgs]{ops.CrossEntropyFwd, buildEntropyFwd, elementwise},
+		subjectOf[ops.CrossEntropyBwdArgs]{ops.CrossEntropyBwd, buildEntropyBwd, elementwise},
+	}
+}
+
+func buildNormFwd(m *maker) ops.RMSNormFwdArgs {
+	rows, cols := m.size(9, 700), m.size(70, 320)
+	x := m.fill(m.out(rows, cols))
+	a := ops.RMSNormFwdArgs{
+		Input: x, Weight: m.fill(m.dense(tensor.F32, cols)), Output: x, RSigma: m.dense(tensor.F32, rows),
+		Eps: 1e-5, ZeroCenteredGamma: m.coin(), Saved: &opregistry.Saved{},
+	}
+	if m.coin() {
+		a.Output = m.out(rows, cols)
+	}
+	return a
+}
+
+func buildNormBwd(m *maker) ops.RMSNormBwdArgs {
+	rows, cols := m.size(9, 700), m.size(70, 320)
+	dz := m.fill(m.out(rows, cols))
+	a := ops.RMSNormBwdArgs{
+		DZ: dz, X: m.fill(m.out(rows, cols)), RSigma: m.fill(m.dense(tensor.F32, rows)),
+		Gamma: m.fill(m.dense(tensor.F32, cols)), DX: dz, DGamma: m.dense(tensor.F32, cols),
+		ZeroCenteredGamma: m.coin(), Saved: &opregistry.Saved{},
+	}
+	if m.coin() {
+		a.DX = m.out(rows, cols)
+	}
+	return a
+}
+
+// gateWidth is now and then wider than the chunk of the logistic function.
+func gateWidth(m *maker) int {
+	if m.rng.IntN(8) == 0 {
+		return 1020 + m.rng.IntN(20)
+	}
+	return m.size(70, 300)
+}
+
+func buildSwiGLU(m *maker) ops.SwiGLUArgs {
+	rows, h := m.size(9, 600), gateWidth(m)
+	return ops.SwiGLUArgs{Input: m.fill(m.out(2, rows, 2*h)), Output: m.out(2, rows, h)}
+}
+
+func buildDSwiGLU(m *maker) ops.DSwiGLUArgs {
+	rows, h := m.size(9, 600), gateWidth(m)
+	x := m.fill(m.out(rows, 2*h))
+	a := ops.DSwiGLUArgs{Grad: m.fill(m.out(rows, h)), FwdInput: x, Output: x}
+	if m.coin() {
+		a.Output = m.out(rows, 2*h)
+	}
+	return a
+}
+
+func buildSum(m *maker) ops.ResidualAddArgs {
+	rows, cols := m.size(9, 600), m.size(70, 300)
+	a := ops.ResidualAddArgs{A: m.fill(m.out(rows, cols)), B: m.fill(m.out(rows, cols)), Output: m.out(rows, cols)}
+	switch m.rng.IntN(4) {
+	case 0:
+		a.Output = a.A
+	case 1:
+		a.Output = a.B
+	case 2:
+		a.A = m.fill(m.dense(tensor.F32, rows, cols))
+		a.B, a.Output = m.fill(m.dense(tensor.F32, rows, cols)), m.dense(tensor.F32, rows, cols)
+	}
+	return a
+}
+
+func buildRope(m *maker) ops.FusedRopeArgs {
+	seq, batch, heads := 2*m.size(12, 60), m.size(3, 4), m.size(4, 8)
+	d2 := 2 * m.size(20, 20)
+	d := d2 + m.rng.IntN(2)*m.rng.IntN(9)
+	a := ops.FusedRopeArgs{QKVFormat: ops.QKVFormat(1 + m.rng.IntN(3)), Interleaved: m.coin()}
+	shape := []int{seq, batch, heads, d}
+	switch a.QKVFormat {
+	case ops.BSHD:
+		shape = []int{batch, seq, heads, d}
+	case ops.THD:
+		shape = []int{seq * batch, heads, d}
+		ends := make([]float64, batch+1)
+		for b := 1; b < batch; b++ {
+			ends[b] = min(ends[b-1]+float64(2*m.rng.IntN(seq)), float64(seq*batch))
+		}
+		ends[batch] = float64(seq * batch)
+		a.CuSeqlens = set(m.t, m.dense(tensor.I32, batch+1), ends...)
+	}
+	if m.coin() {
+		a.CPSize = 1 + m.rng.IntN(3)
+		a.CPRank = m.rng.IntN(a.CPSize)
+	}
+	positions := seq * batch * max(a.CPSize, 1)
+	if m.coin() {
+		starts := make([]float64, batch)
+		for b := range starts {
+			starts[b] = float64(m.rng.IntN(3))
+		}
+		a.StartPositions = set(m.t, m.dense(tensor.I32, batch), starts...)
+		positions += 2
+	}
+	a.Freqs = m.fill(m.out(positions, 1, 1, d2))
+	if m.coin() {
+		repeatHalves(m, a.Freqs)
+	}
+	// The first heads of a wider buffer, as in a fused projection.
+	wide := append(append([]int(nil), shape[:len(shape)-2]...), heads+2, d)
+	view, err := m.fill(m.dense(tensor.F32, wide...)).Slice(len(shape)-2, 0, heads)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	narrow := m.fill(m.dense(tensor.F32, shape...))
+	switch m.rng.IntN(4) {
+	case 0:
+		a.Input, a.Output = view, view
+	case 1:
+		a.Input, a.Output = narrow, view
+	case 2:
+		a.Input, a.Output = narrow, narrow
+	default:
+		a.Input, a.Output = view, narrow
+	}
+	return a
+}
+
+// repeatHalves makes the second half of each row of angles equal to the first.
+func repeatHalves(m *maker, freqs *tensor.Tensor) {
+	values, d2 := freqs.Float64s(), freqs.Shape().Cols()
+	for at := 0; at < len(values); at += d2 {
+		copy(values[at+d2/2:at+d2], values[at:at+d2/2])
+	}
+	set(m.t, freqs, values...)
+}
+
+// lists makes n lists of tensors; big ones are of more than one block.
+func (m *maker) lists(n int) [][]*tensor.Tensor {
+	out := make([][]*tensor.Tensor, n)
+	for range m.rng.IntN(5) + 1 {
+		size := m.rng.IntN(200)
+		if m.big || m.rng.IntN(30) == 0 {
+			size = 1<<15 + m.rng.IntN(1<<15)
+		}
+		for l := range out {
+			out[l] = append(out[l], m.fill(m.dense(tensor.F32, size)))
+		}
+	}
+	return out
+}
+
+func buildAdam(m *maker) ops.MultiTensorAdamArgs {
+	a := ops.MultiTensorAdamArgs{
+		NoopFlag: set(m.t, m.dense(tensor.I32, 1), float64(m.rng.IntN(2))), TensorLists: m.lists(4 + m.rng.IntN(2)),
+		LR: 0.01, Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-6, Step: 1 + m.rng.IntN(100),
+		Mode: ops.AdamMode(m.rng.IntN(2)), BiasCorrection: m.coin(), WeightDecay: 0.1 * float32(m.rng.IntN(2)),
+	}
+	for _, v := range a.TensorLists[3] {
+		values := v.Float64s()
+		for i := range values {
+			values[i] *= values[i]
+		}
+		set(m.t, v, values...)
+	}
+	return a
+}
+
+func buildL2Norm(m *maker) ops.MultiTensorL2NormArgs {
+	a := ops.MultiTensorL2NormArgs{NoopFlag: set(m.t, m.dense(tensor.I32, 1), 0), TensorLists: m.lists(1), Norm: m.dense(tensor.F32, 1)}
+	if m.coin() {
+		a.PerTensor = m.dense(tensor.F32, len(a.TensorLists[0]))
+	}
+	return a
+}
+
+func buildScale(m *maker) ops.MultiTensorScaleArgs {
+	a := ops.MultiTensorScaleArgs{
+		NoopFlag:    set(m.t, m.dense(tensor.I32, 1), float64(m.rng.IntN(2))),
+		TensorLists: m.lists(2), Scale: float32(m.rng.NormFloat64()),
+	}
+	if m.coin() {
+		a.TensorLists[1] = a.TensorLists[0]
+	}
+	return a
+}
+
+func buildEmbeddingFwd(m *maker) ops.EmbeddingFwdArgs {
+	n, vocab, h := m.size(20, 500), m.size(30, 300), m.size(70, 200)
+	return ops.EmbeddingFwdArgs{Indices: m.indexes(n, vocab, 0), Weight: m.fill(m.out(vocab, h)), Output: m.out(n, h)}
+}
+
+func buildEmbeddingBwd(m *maker) ops.EmbeddingBwdArgs {
+	n, vocab, h := m.size(20, 500), m.size(30, 300), m.size(200, 200)
+	a := ops.EmbeddingBwdArgs{Indices: m.indexes(n, vocab, 0), Grad: m.fill(m.out(n, h)), DWeight: m.out(vocab, h), Accumulate: m.coin()}
+	if a.Accumulate {
+		m.fill(a.DWeight)
+	}
+	return a
+}
+
+const ignored = -100
+
+// vocabulary is now and then larger than the chunk of the exponentials.
+func vocabulary(m *maker) int {
+	if m.rng.IntN(6) == 0 {
+		return 1000 + m.rng.IntN(1200)
+	}
+	return m.size(70, 300)
+}
+
+func buildEntropyFwd(m *maker) ops.CrossEntropyFwdArgs {
+	n, vocab := m.size(20, 500), vocabulary(m)
+	return ops.CrossEntropyFwdArgs{
+		Logits: m.fill(m.out(n, vocab)), Targets: m.indexes(n, vocab, ignored), Losses: m.dense(tensor.F32, n),
+		LSE: m.dense(tensor.F32, n), IgnoreIndex: ignored, Saved: &opregistry.Saved{},
+	}
+}
+
+func buildEntropyBwd(m *maker) ops.CrossEntropyBwdArgs {
+	n, vocab := m.size(20, 500), vocabulary(m)
+	logits := m.fill(m.out(n, vocab))
+	a := ops.CrossEntropyBwdArgs{
+		Logits: logits, Targets: m.indexes(n, vocab, ignored), LSE: m.fill(m.dense(tensor.F32, n)),
+		DLosses: m.fill(m.dense(tensor.F32, n)), DLogits: logits, IgnoreIndex: ignored, Saved: &opregistry.Saved{},
+	}
+	if m.coin() {
+		a.DLogits = m.out(n, vocab)
+	}
+	return a
+}

@@ -1,0 +1,121 @@
+package reference
+
+import (
+	"math"
+
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// genericGemm computes, in this order,
+//
+//	P = alpha · op(B) · op(A)
+//	P += bias by row, gelu_in = P, P = gelu(P)           with Grad false
+//	bias = Σ_rows B,  P = P · gelu'(gelu_in)             with Grad true
+//	D = P + beta · D                                     beta = 0 without Accumulate
+//
+// beta = 0 does not read D, as in BLAS.
+func genericGemm(a ops.GenericGemmArgs) error {
+	m, n, k := a.Dims()
+	p := matmul(operand(a.B, a.TransB), operand(a.A, a.TransA), m, n, k)
+	alpha := float64(a.Alpha.Or(1))
+	for i := range p {
+		p[i] *= alpha
+	}
+	if err := epilogue(a, p, n); err != nil {
+		return err
+	}
+	if beta := float64(a.Beta.Or(1)); a.Accumulate && beta != 0 {
+		for i, d := range a.D.Float64s() {
+			p[i] += beta * d
+		}
+	}
+	return a.D.SetFloat64s(p)
+}
+
+// epilogue applies bias and GELU to the rows of n of p and writes the operands
+// that receive a value.
+func epilogue(a ops.GenericGemmArgs, p []float64, n int) error {
+	if a.Grad {
+		if a.Bias != nil {
+			if err := a.Bias.SetFloat64s(columnSums(a.B)); err != nil {
+				return err
+			}
+		}
+		if a.Gelu {
+			for i, x := range a.GeluIn.Float64s() {
+				p[i] *= geluDerivative(x)
+			}
+		}
+		return nil
+	}
+	if a.Bias != nil {
+		bias := a.Bias.Float64s()
+		for i := range p {
+			p[i] += bias[i%n]
+		}
+	}
+	if a.Gelu {
+		if err := a.GeluIn.SetFloat64s(p); err != nil {
+			return err
+		}
+		for i, x := range p {
+			p[i] = gelu(x)
+		}
+	}
+	return nil
+}
+
+// operand returns the elements of op(X) in row-major order.
+func operand(x *tensor.Tensor, transposed bool) []float64 {
+	v := x.Float64s()
+	if !transposed {
+		return v
+	}
+	rows, cols := x.Shape().Rows(), x.Shape().Cols()
+	out := make([]float64, len(v))
+	for r := range rows {
+		for c := range cols {
+			out[c*rows+r] = v[r*cols+c]
+		}
+	}
+	return out
+}
+
+// matmul returns the m×n product of x, m×k, and y, k×n. Each sum runs in
+// ascending order of the inner index.
+func matmul(x, y []float64, m, n, k int) []float64 {
+	out := make([]float64, m*n)
+	for i := range m {
+		row := out[i*n : (i+1)*n]
+		for l, f := range x[i*k : (i+1)*k] {
+			for j, v := range y[l*n : (l+1)*n] {
+				row[j] += f * v
+			}
+		}
+	}
+	return out
+}
+
+func columnSums(x *tensor.Tensor) []float64 {
+	sums := make([]float64, x.Shape().Cols())
+	for i, v := range x.Float64s() {
+		sums[i%len(sums)] += v
+	}
+	return sums
+}
+
+// The tanh form of GELU: gelu(x) = x/2 · (1 + tanh(c·(x + d·x³))), c = √(2/π).
+const (
+	geluScale = math.Sqrt2 / math.SqrtPi // √(2/π)
+	geluCubic = 0.044715
+)
+
+func gelu(x float64) float64 {
+	return 0.5 * x * (1 + math.Tanh(geluScale*(x+geluCubic*x*x*x)))
+}
+
+func geluDerivative(x float64) float64 {
+	t := math.Tanh(geluScale * (x + geluCubic*x*x*x))
+	return 0.5*(1+t) + 0.5*x*(1-t*t)*geluScale*(1+3*geluCubic*x*x)
+}

@@ -1,0 +1,43 @@
+package reference_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/impls/reference"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/opregistry/opstest"
+)
+
+func TestSourceServesTheCatalogue(t *testing.T) {
+	t.Parallel()
+	src := reference.Source()
+	require.NoError(t, opregistry.NewRegistry().Register(src))
+	have := map[opregistry.Handle]bool{}
+	for _, impl := range src.Impls {
+		have[impl.Op] = true
+		assert.Equal(t, "reference.go", impl.ID)
+		assert.Equal(t, opregistry.KindReference, impl.Kind)
+		assert.Equal(t, 50, impl.Priority)
+		assert.Empty(t, impl.Vendor)
+	}
+	for _, op := range ops.All() {
+		assert.True(t, have[op], "an impl of %s", op.Name())
+	}
+	assert.Len(t, src.Impls, len(ops.All()))
+}
+
+// The reference is its own oracle here: what this finds is writing to operands
+// that are only read, or beyond them, and results that are not reproducible.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	opstest.RunAll(t, reference.Source(), reference.Source())
+}
+
+func TestGradients(t *testing.T) {
+	t.Parallel()
+	opstest.GradCheckAll(t, reference.Source(), reference.Source())
+}

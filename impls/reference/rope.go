@@ -1,0 +1,94 @@
+package reference
+
+import (
+	"math"
+
+	"github.com/primus-fl/primus/opregistry/ops"
+)
+
+// fusedRopeForward follows ops.FusedRopeForward.
+func fusedRopeForward(a ops.FusedRopeArgs) error {
+	return rotate(a, func(x, y, theta []float64, i, j int) {
+		y[i] = x[i]*math.Cos(theta[i]) - x[j]*math.Sin(theta[i])
+		y[j] = x[j]*math.Cos(theta[j]) + x[i]*math.Sin(theta[j])
+	})
+}
+
+// fusedRopeBackward follows ops.FusedRopeBackward.
+func fusedRopeBackward(a ops.FusedRopeArgs) error {
+	return rotate(a, func(dy, dx, theta []float64, i, j int) {
+		dx[i] = dy[i]*math.Cos(theta[i]) + dy[j]*math.Sin(theta[j])
+		dx[j] = dy[j]*math.Cos(theta[j]) - dy[i]*math.Sin(theta[i])
+	})
+}
+
+// rotate calls pair for each pair (i, j) of each head vector of the input with
+// the vector, its result and the angles of its position.
+func rotate(a ops.FusedRopeArgs, pair func(x, y, theta []float64, i, j int)) error {
+	shape, d2 := a.Input.Shape(), a.Freqs.Shape().Cols()
+	d, heads := shape[len(shape)-1], shape[len(shape)-2]
+	x, freqs := a.Input.Float64s(), a.Freqs.Float64s()
+	y := append([]float64(nil), x...)
+	for token, position := range positions(a) {
+		theta := freqs[position*d2 : (position+1)*d2]
+		for h := range heads {
+			at := (token*heads + h) * d
+			for p := range d2 / 2 {
+				i, j := p, p+d2/2
+				if a.Interleaved {
+					i, j = 2*p, 2*p+1
+				}
+				pair(x[at:at+d], y[at:at+d], theta, i, j)
+			}
+		}
+	}
+	return a.Output.SetFloat64s(y)
+}
+
+// positions returns the row of the angle table of each token, in the order of
+// the input.
+func positions(a ops.FusedRopeArgs) []int {
+	shape := a.Input.Shape()
+	start := func(int) int { return 0 }
+	if a.StartPositions != nil {
+		given := indexes(a.StartPositions)
+		start = func(b int) int { return given[b] }
+	}
+	var out []int
+	switch a.QKVFormat {
+	case ops.SBHD:
+		for s := range shape[0] {
+			for b := range shape[1] {
+				out = append(out, start(b)+globalPosition(a, s, shape[0]))
+			}
+		}
+	case ops.BSHD:
+		for b := range shape[0] {
+			for s := range shape[1] {
+				out = append(out, start(b)+globalPosition(a, s, shape[1]))
+			}
+		}
+	default:
+		ends := indexes(a.CuSeqlens)
+		for b := range len(ends) - 1 {
+			length := ends[b+1] - ends[b]
+			for s := range length {
+				out = append(out, start(b)+globalPosition(a, s, length))
+			}
+		}
+	}
+	return out
+}
+
+// globalPosition returns where local position s of a sequence of local length n
+// lies in the sequence that context parallelism has cut into 2·CPSize chunks.
+func globalPosition(a ops.FusedRopeArgs, s, n int) int {
+	if a.CPSize <= 1 {
+		return s
+	}
+	chunk, within := a.CPRank, s
+	if s >= n/2 {
+		chunk, within = 2*a.CPSize-1-a.CPRank, s-n/2
+	}
+	return chunk*(n/2) + within
+}

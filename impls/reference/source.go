@@ -1,0 +1,58 @@
+package reference
+
+import (
+	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+)
+
+// ID is the id of each impl of the package.
+const ID = "reference.go"
+
+// Priority ranks the impls behind those of every other kind.
+const Priority = 50
+
+// Source returns an impl of every op of the catalogue.
+func Source() opregistry.Source {
+	return opregistry.Source{
+		Name:    "reference",
+		Version: "1",
+		Impls: []opregistry.Impl{
+			impl(ops.GenericGemm, genericGemm),
+			impl(ops.RMSNormFwd, rmsnormFwd),
+			impl(ops.RMSNormBwd, rmsnormBwd),
+			impl(ops.SwiGLU, swiglu),
+			impl(ops.DSwiGLU, dswiglu),
+			impl(ops.FusedAttnFwd, fusedAttnFwd),
+			impl(ops.FusedAttnBwd, fusedAttnBwd),
+			impl(ops.FusedRopeForward, fusedRopeForward),
+			impl(ops.FusedRopeBackward, fusedRopeBackward),
+			impl(ops.MultiTensorAdam, multiTensorAdam),
+			impl(ops.MultiTensorL2Norm, multiTensorL2Norm),
+			impl(ops.MultiTensorScale, multiTensorScale),
+			impl(ops.EmbeddingFwd, embeddingFwd),
+			impl(ops.EmbeddingBwd, embeddingBwd),
+			impl(ops.CrossEntropyFwd, crossEntropyFwd),
+			impl(ops.CrossEntropyBwd, crossEntropyBwd),
+			impl(ops.ResidualAdd, residualAdd),
+		},
+	}
+}
+
+// impl wraps a function that needs nothing but its arguments.
+func impl[A any](op *opregistry.Op[A], run func(A) error) opregistry.Impl {
+	return opregistry.Impl{
+		Op:       op,
+		ID:       ID,
+		Kind:     opregistry.KindReference,
+		Priority: Priority,
+		Run: func(_ *opregistry.Exec, a A) error {
+			for _, o := range op.Operands(a) {
+				if d := o.Tensor.Device(); d.Type != device.TypeCPU {
+					return opregistry.Unsupported("operand %q lies on %v, the reference reads host memory only", o.Name, d)
+				}
+			}
+			return run(a)
+		},
+	}
+}

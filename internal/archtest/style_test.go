@@ -1,0 +1,103 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"regexp"
+	"sort"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// unfinished matches the marks that people leave in comments for later.
+var unfinished = regexp.MustCompile(`\b(TODO|FIXME|XXX|HACK)\b`)
+
+// checkStyle returns what in a file breaks a rule that holds for every file.
+func checkStyle(s source) []string {
+	var found []string
+	add := func(n ast.Node, text string) {
+		found = append(found, fmt.Sprintf("%s:%d: %s", s.where(), s.fset.Position(n.Pos()).Line, text))
+	}
+	for _, decl := range s.file.Decls {
+		if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
+			add(f, "func init: set up explicitly, from cmd")
+		}
+	}
+	for _, group := range s.file.Comments {
+		for _, comment := range group.List {
+			if mark := unfinished.FindString(comment.Text); mark != "" {
+				add(comment, mark+" in a comment: finish it or file an issue")
+			}
+		}
+	}
+	clash := s.dir == "runtime"
+	for _, i := range s.imports() {
+		clash = clash || i.path == module+"/runtime"
+	}
+	for n, i := range s.imports() {
+		if clash && i.path == "runtime" && i.alias != "goruntime" {
+			add(s.file.Imports[n], `the standard "runtime" is imported as goruntime beside ours`)
+		}
+	}
+	return found
+}
+
+// checkPackageComments returns the packages without a package comment.
+func checkPackageComments(files []source) []string {
+	documented := make(map[string]bool)
+	for _, s := range files {
+		if !s.isTest() {
+			documented[s.dir] = documented[s.dir] || s.file.Doc != nil
+		}
+	}
+	var found []string
+	for dir, ok := range documented {
+		if !ok {
+			found = append(found, dir+": no package comment: add doc.go")
+		}
+	}
+	sort.Strings(found)
+	return found
+}
+
+func TestStyle(t *testing.T) {
+	t.Parallel()
+	files := tree(t)
+	for _, s := range files {
+		for _, violation := range checkStyle(s) {
+			t.Error(violation)
+		}
+	}
+	for _, violation := range checkPackageComments(files) {
+		t.Error(violation)
+	}
+}
+
+func TestStyleFindsViolations(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, where, text string
+		want              []string
+	}{
+		{"clean", "a/a.go", "package a\n\n// F is done.\nfunc F() {}\n\ntype t int\n\nfunc (t) init() {}\n", nil},
+		{"init", "a/a.go", "package a\n\nfunc init() {}\n", []string{"a/a.go:3: func init: set up explicitly, from cmd"}},
+		{"mark", "a/a.go", "package a\n\nvar x = 1 // TO" + "DO: more\n", []string{"a/a.go:3: TO" + "DO in a comment: finish it or file an issue"}},
+		{"mark in a string", "a/a.go", "package a\n\nvar x = \"TO" + "DO\"\n", nil},
+		{"runtime", "a/a.go", "package a\n\nimport (\n\t\"runtime\"\n\n\t\"" + module + "/runtime\"\n)\n", []string{`a/a.go:4: the standard "runtime" is imported as goruntime beside ours`}},
+		{"runtime with its name", "a/a.go", "package a\n\nimport (\n\tgoruntime \"runtime\"\n\n\t\"" + module + "/runtime\"\n)\n", nil},
+		{"runtime alone", "a/a.go", "package a\n\nimport \"runtime\"\n", nil},
+		{"runtime in ours", "runtime/a.go", "package runtime\n\nimport \"runtime\"\n", []string{`runtime/a.go:3: the standard "runtime" is imported as goruntime beside ours`}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			assert.Equal(t, tt.want, checkStyle(parse(t, tt.where, tt.text)))
+		})
+	}
+	bare := parse(t, "a/a.go", "package a\n")
+	documented := parse(t, "a/doc.go", "// Package a is documented.\npackage a\n")
+	test := parse(t, "b/b_test.go", "package b\n")
+	assert.Equal(t, []string{"a: no package comment: add doc.go"}, checkPackageComments([]source{bare, test}))
+	assert.Empty(t, checkPackageComments([]source{bare, documented, test}))
+}

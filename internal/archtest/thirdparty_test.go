@@ -1,0 +1,111 @@
+package archtest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// confinement says where a module may be used.
+type confinement struct {
+	module string
+	in     []string // folders
+	files  []string // names of files in any folder
+	tests  bool     // in test files and test kits of any folder
+}
+
+var confinements = []confinement{
+	{module: "go.uber.org/fx", in: []string{"cmd"}, files: []string{"module.go", "module_test.go"}},
+	{module: "go.uber.org/dig", in: []string{"cmd"}},
+	{module: "github.com/spf13/viper", in: []string{"runtime/config", "opmanager/policyfile", "cmd"}},
+	{module: "github.com/spf13/cobra", in: []string{"cmd"}},
+	{module: "github.com/spf13/pflag", in: []string{"cmd"}},
+	{module: "github.com/prometheus", in: []string{"metrics", "cmd"}},
+	{module: "github.com/ebitengine/purego", in: []string{"vendors/loader", "device/cuda"}},
+	{module: "github.com/stretchr/testify", tests: true},
+	{module: "go.uber.org/goleak", tests: true},
+	{module: "testing", tests: true},
+}
+
+func (c confinement) allows(s source) bool {
+	if c.tests && (s.isTest() || s.isKit()) || insideAny(s.dir, c.in) {
+		return true
+	}
+	for _, name := range c.files {
+		if s.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func (c confinement) String() string {
+	switch {
+	case c.tests:
+		return "test files and test kits"
+	case len(c.files) > 0:
+		return fmt.Sprintf("files %s and in %s", list(c.files), list(c.in))
+	default:
+		return list(c.in)
+	}
+}
+
+// checkThirdParty returns the imports of a file that are confined to elsewhere.
+func checkThirdParty(s source) []string {
+	var found []string
+	for _, i := range s.imports() {
+		for _, c := range confinements {
+			if inside(i.path, c.module) && !c.allows(s) {
+				found = append(found, fmt.Sprintf("%s: imports %s, which belongs in %v only", s.where(), i.path, c))
+			}
+		}
+	}
+	return found
+}
+
+func TestThirdParty(t *testing.T) {
+	t.Parallel()
+	for _, s := range tree(t) {
+		for _, violation := range checkThirdParty(s) {
+			t.Error(violation)
+		}
+	}
+}
+
+func TestThirdPartyFindsViolations(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		where, target string
+		ok            bool
+	}{
+		{"opmanager/module.go", "go.uber.org/fx", true},
+		{"opmanager/module_test.go", "go.uber.org/fx/fxtest", true},
+		{"opmanager/manager.go", "go.uber.org/fx", false},
+		{"cmd/primus/command/app.go", "go.uber.org/fx/fxevent", true},
+		{"opmanager/module.go", "go.uber.org/dig", false},
+		{"runtime/config/load.go", "github.com/spf13/viper", true},
+		{"opmanager/policyfile/load.go", "github.com/spf13/viper", true},
+		{"opmanager/load.go", "github.com/spf13/viper", false},
+		{"cmd/primus/command/root.go", "github.com/spf13/cobra", true},
+		{"runtime/train/a.go", "github.com/spf13/cobra", false},
+		{"metrics/a.go", "github.com/prometheus/client_golang/prometheus", true},
+		{"opmanager/a_test.go", "github.com/prometheus/client_golang/prometheus", false},
+		{"vendors/loader/a.go", "github.com/ebitengine/purego", true},
+		{"device/cuda/a.go", "github.com/ebitengine/purego", true},
+		{"vendors/openblas/a.go", "github.com/ebitengine/purego", false},
+		{"tensor/a_test.go", "github.com/stretchr/testify/assert", true},
+		{"tensor/a.go", "github.com/stretchr/testify/assert", false},
+		{"tensor/a.go", "testing", false},
+		{"tensor/a_test.go", "testing/synctest", true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.where+" imports "+tt.target, func(t *testing.T) {
+			t.Parallel()
+			s := parse(t, tt.where, fmt.Sprintf("package p\nimport %q\n", tt.target))
+			assert.Equal(t, tt.ok, len(checkThirdParty(s)) == 0)
+		})
+	}
+	kit := parse(t, "tensor/tensortest/a.go", "package tensortest\nimport \"testing\"\n")
+	assert.Empty(t, checkThirdParty(kit), "a test kit may import testing")
+}

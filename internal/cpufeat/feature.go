@@ -1,0 +1,56 @@
+package cpufeat
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/klauspost/cpuid/v2"
+)
+
+// Feature is a group of instruction-set extensions.
+type Feature uint8
+
+// The features that kernels distinguish.
+const (
+	AVX2   Feature = iota // AVX2 and FMA3
+	AVX512                // AVX-512 F, BW, DQ and VL
+	end
+)
+
+var names = [end]string{"avx2", "avx512"}
+
+var needs = [end][]cpuid.FeatureID{
+	AVX2:   {cpuid.AVX2, cpuid.FMA3},
+	AVX512: {cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL},
+}
+
+var present = detect()
+
+func detect() *[end]atomic.Bool {
+	var found [end]atomic.Bool
+	for f := range end {
+		found[f].Store(cpuid.CPU.Supports(needs[f]...))
+	}
+	return &found
+}
+
+// Features returns all features in the order of their constants.
+func Features() []Feature { return []Feature{AVX2, AVX512} }
+
+// Has reports whether kernels may use f on this machine.
+func Has(f Feature) bool { return present[f].Load() }
+
+// Disable makes Has(f) false until restore is called, for tests that want to run
+// the kernels of lesser machines. It is not for use outside tests.
+func Disable(f Feature) (restore func()) {
+	was := present[f].Swap(false)
+	return func() { present[f].Store(was) }
+}
+
+// String returns the name of the feature in lower case.
+func (f Feature) String() string {
+	if f >= end {
+		return fmt.Sprintf("feature(%d)", uint8(f))
+	}
+	return names[f]
+}

@@ -1,0 +1,41 @@
+package cpufeat_test
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/primus-fl/primus/internal/cpufeat"
+)
+
+func TestDisableHidesOneFeatureUntilRestored(t *testing.T) {
+	for _, f := range cpufeat.Features() {
+		before := cpufeat.Has(f)
+		restore := cpufeat.Disable(f)
+		assert.False(t, cpufeat.Has(f), "%v", f)
+		inner := cpufeat.Disable(f)
+		inner()
+		assert.False(t, cpufeat.Has(f), "%v after a nested restore", f)
+		restore()
+		assert.Equal(t, before, cpufeat.Has(f), "%v", f)
+	}
+}
+
+func TestNamesAreDistinct(t *testing.T) {
+	seen := map[string]bool{}
+	for _, f := range cpufeat.Features() {
+		assert.False(t, seen[f.String()], "%v", f)
+		seen[f.String()] = true
+	}
+	assert.Equal(t, "feature(200)", cpufeat.Feature(200).String())
+}
+
+func TestForeignArchitecturesHaveNoX86Features(t *testing.T) {
+	if runtime.GOARCH == "amd64" {
+		t.Skip("an amd64 machine may have any of them")
+	}
+	for _, f := range cpufeat.Features() {
+		assert.False(t, cpufeat.Has(f), "%v", f)
+	}
+}

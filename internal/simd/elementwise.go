@@ -1,0 +1,51 @@
+package simd
+
+// Axpy adds a multiple of x to y:
+//
+//	y[i] += a·x[i]
+//
+// for every element of x. The product may or may not be rounded before the sum.
+func Axpy(a float32, x, y []float32) {
+	y = y[:len(x)]
+	raceRead(x)
+	raceWrite(y)
+	axpy(a, x, y)
+}
+
+// Scale stores a multiple of x:
+//
+//	dst[i] = a·x[i]
+//
+// for every element of x. dst may be x.
+func Scale(a float32, dst, x []float32) {
+	dst = dst[:len(x)]
+	raceRead(x)
+	raceWrite(dst)
+	scale(a, dst, x)
+}
+
+// Add stores a sum:
+//
+//	dst[i] = x[i] + y[i]
+//
+// for every element of x. dst may be x or y.
+func Add(dst, x, y []float32) {
+	dst, y = dst[:len(x)], y[:len(x)]
+	raceRead(x)
+	raceRead(y)
+	raceWrite(dst)
+	add(dst, x, y)
+}
+
+// Mul stores a product:
+//
+//	dst[i] = x[i] · y[i]
+//
+// for every element of x. dst may be x or y.
+func Mul(dst, x, y []float32) {
+	dst, y = dst[:len(x)], y[:len(x)]
+	raceRead(x)
+	raceRead(y)
+	raceWrite(dst)
+	mul(dst, x, y)
+}

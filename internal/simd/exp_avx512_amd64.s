@@ -1,0 +1,200 @@
+//go:build !noasm
+
+#include "textflag.h"
+
+// The constants of exp_generic.go as bit patterns, then 1.
+DATA expTable<>+0(SB)/4, $0xc2aeac4f  // expLow
+DATA expTable<>+4(SB)/4, $0x42b20000  // expHigh
+DATA expTable<>+8(SB)/4, $0x3fb8aa3b  // log2e
+DATA expTable<>+12(SB)/4, $0x3f310000 // ln2High
+DATA expTable<>+16(SB)/4, $0x3ae42ff0 // ln2Low
+DATA expTable<>+20(SB)/4, $0x3efffffe // expC2
+DATA expTable<>+24(SB)/4, $0x3e2aaa48 // expC3
+DATA expTable<>+28(SB)/4, $0x3d2aac7a // expC4
+DATA expTable<>+32(SB)/4, $0x3c091d38 // expC5
+DATA expTable<>+36(SB)/4, $0x3ab511a9 // expC6
+DATA expTable<>+40(SB)/4, $0x3f800000 // 1
+GLOBL expTable<>(SB), RODATA|NOPTR, $44
+
+#define MASK \
+	MOVL  $1, AX   \
+	SHLL  CX, AX   \
+	DECL  AX       \
+	KMOVW AX, K1
+
+#define CONSTANTS \
+	LEAQ         expTable<>(SB), AX \
+	VBROADCASTSS 0(AX), Z20  \
+	VBROADCASTSS 4(AX), Z21  \
+	VBROADCASTSS 8(AX), Z22  \
+	VBROADCASTSS 12(AX), Z23 \
+	VBROADCASTSS 16(AX), Z24 \
+	VBROADCASTSS 20(AX), Z25 \
+	VBROADCASTSS 24(AX), Z26 \
+	VBROADCASTSS 28(AX), Z27 \
+	VBROADCASTSS 32(AX), Z28 \
+	VBROADCASTSS 36(AX), Z29 \
+	VBROADCASTSS 40(AX), Z30
+
+// EXP replaces x by its exponential; n, p, s and k are scratch. The comparison is
+// "not less than", so NaN passes; the minimum returns its last source for NaN.
+#define EXP(x, n, p, s, k) \
+	VCMPPS       $0x15, Z20, x, k \
+	VMINPS       x, Z21, x        \
+	VMULPS       Z22, x, n        \
+	VRNDSCALEPS  $8, n, n         \
+	VFNMADD231PS Z23, n, x        \
+	VFNMADD231PS Z24, n, x        \
+	VMOVAPS      Z29, p           \
+	VFMADD213PS  Z28, x, p        \
+	VFMADD213PS  Z27, x, p        \
+	VFMADD213PS  Z26, x, p        \
+	VFMADD213PS  Z25, x, p        \
+	VMULPS       x, x, s          \
+	VFMADD213PS  x, s, p          \
+	VADDPS       Z30, p, p        \
+	VSCALEFPS.Z  n, p, k, x
+
+// func expAVX512(dst, x []float32)
+TEXT ·expAVX512(SB), NOSPLIT, $0-48
+	MOVQ dst_base+0(FP), DI
+	MOVQ x_base+24(FP), SI
+	MOVQ x_len+32(FP), CX
+	CONSTANTS
+
+exp32:
+	CMPQ CX, $32
+	JLT  exp16
+	VMOVUPS 0(SI), Z0
+	VMOVUPS 64(SI), Z4
+	EXP(Z0, Z1, Z2, Z3, K2)
+	EXP(Z4, Z5, Z6, Z7, K3)
+	VMOVUPS Z0, 0(DI)
+	VMOVUPS Z4, 64(DI)
+	ADDQ $128, SI
+	ADDQ $128, DI
+	SUBQ $32, CX
+	JMP  exp32
+
+exp16:
+	CMPQ CX, $16
+	JLT  exp1
+	VMOVUPS (SI), Z0
+	EXP(Z0, Z1, Z2, Z3, K2)
+	VMOVUPS Z0, (DI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	SUBQ $16, CX
+
+exp1:
+	TESTQ CX, CX
+	JEQ   exp0
+	MASK
+	VMOVUPS.Z (SI), K1, Z0
+	EXP(Z0, Z1, Z2, Z3, K2)
+	VMOVUPS Z0, K1, (DI)
+
+exp0:
+	VZEROUPPER
+	RET
+
+// func expSumAVX512(dst, x []float32, shift float32) float32
+TEXT ·expSumAVX512(SB), NOSPLIT, $0-60
+	MOVQ dst_base+0(FP), DI
+	MOVQ x_base+24(FP), SI
+	MOVQ x_len+32(FP), CX
+	VBROADCASTSS shift+48(FP), Z31
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	CONSTANTS
+
+expsum32:
+	CMPQ CX, $32
+	JLT  expsum16
+	VMOVUPS 0(SI), Z0
+	VMOVUPS 64(SI), Z4
+	VSUBPS  Z31, Z0, Z0
+	VSUBPS  Z31, Z4, Z4
+	EXP(Z0, Z1, Z2, Z3, K2)
+	EXP(Z4, Z5, Z6, Z7, K3)
+	VMOVUPS Z0, 0(DI)
+	VMOVUPS Z4, 64(DI)
+	VADDPS  Z0, Z16, Z16
+	VADDPS  Z4, Z17, Z17
+	ADDQ $128, SI
+	ADDQ $128, DI
+	SUBQ $32, CX
+	JMP  expsum32
+
+expsum16:
+	CMPQ CX, $16
+	JLT  expsum1
+	VMOVUPS (SI), Z0
+	VSUBPS  Z31, Z0, Z0
+	EXP(Z0, Z1, Z2, Z3, K2)
+	VMOVUPS Z0, (DI)
+	VADDPS  Z0, Z16, Z16
+	ADDQ $64, SI
+	ADDQ $64, DI
+	SUBQ $16, CX
+
+expsum1:
+	TESTQ CX, CX
+	JEQ   expsum0
+	MASK
+	VMOVUPS.Z (SI), K1, Z0
+	VSUBPS    Z31, Z0, Z0
+	EXP(Z0, Z1, Z2, Z3, K2)
+	VMOVUPS   Z0, K1, (DI)
+	VADDPS    Z0, Z17, K1, Z17
+
+expsum0:
+	VADDPS        Z17, Z16, Z0
+	VEXTRACTF64X4 $1, Z0, Y1
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $1, Y0, X1
+	VADDPS        X1, X0, X0
+	VMOVHLPS      X0, X0, X1
+	VADDPS        X1, X0, X0
+	VMOVSHDUP     X0, X1
+	VADDSS        X1, X0, X0
+	VMOVSS        X0, ret+56(FP)
+	VZEROUPPER
+	RET
+
+// func sigmoidAVX512(dst, x []float32)
+TEXT ·sigmoidAVX512(SB), NOSPLIT, $0-48
+	MOVQ dst_base+0(FP), DI
+	MOVQ x_base+24(FP), SI
+	MOVQ x_len+32(FP), CX
+	VPXORD Z31, Z31, Z31
+	CONSTANTS
+
+sigmoid16:
+	CMPQ CX, $16
+	JLT  sigmoid1
+	VMOVUPS (SI), Z0
+	VSUBPS  Z0, Z31, Z0
+	EXP(Z0, Z1, Z2, Z3, K2)
+	VADDPS  Z30, Z0, Z0
+	VDIVPS  Z0, Z30, Z0
+	VMOVUPS Z0, (DI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JMP  sigmoid16
+
+sigmoid1:
+	TESTQ CX, CX
+	JEQ   sigmoid0
+	MASK
+	VMOVUPS.Z (SI), K1, Z0
+	VSUBPS    Z0, Z31, Z0
+	EXP(Z0, Z1, Z2, Z3, K2)
+	VADDPS    Z30, Z0, Z0
+	VDIVPS    Z0, Z30, Z0
+	VMOVUPS   Z0, K1, (DI)
+
+sigmoid0:
+	VZEROUPPER
+	RET

@@ -1,0 +1,99 @@
+package simd
+
+import "fmt"
+
+// Tile is one product of a Kernel, with distances in elements:
+//
+//	C[r·CRow+c] = Alpha · Σ_k A[r·ARow+k·AStep] · B[k·NR+c] + Beta · C[r·CRow+c]
+//
+// for r < Rows and c < Cols. With Beta 0, C is only written.
+type Tile struct {
+	A           []float32 // MR rows of K elements: the rows from Rows on are read, too
+	ARow, AStep int
+	B           []float32 // K steps of NR elements: the columns from Cols on are read, too
+	C           []float32 // Rows rows of Cols elements
+	CRow        int
+	K           int
+	Rows, Cols  int // 1 to MR and 1 to NR
+	Alpha, Beta float32
+}
+
+// Kernel is a micro-kernel: the innermost part of a blocked matrix product, which
+// keeps MR×NR sums in registers. Its zero value is not usable.
+type Kernel struct {
+	// MR and NR are the rows and columns of a whole tile.
+	MR, NR int
+
+	isa isa
+}
+
+// MaxMR and MaxNR bound the tiles of all kernels.
+const (
+	MaxMR = 12
+	MaxNR = 32
+)
+
+type isa uint8
+
+const (
+	isaGo isa = iota
+	isaAVX2
+	isaAVX512
+)
+
+// BestKernel returns the fastest kernel that this machine can run.
+func BestKernel() Kernel { return bestKernel() }
+
+// Run computes a tile. Sums run over k in order, in float32, with one rounding a
+// step where the instruction set fuses product and sum: every element depends on
+// its row of A and its column of B only, not on where it lies in the tile. A and B
+// are read, C is written, or updated when Beta is not 0; C must not overlap the
+// others. A slice that is too short is a bug of the caller and panics.
+func (k Kernel) Run(t *Tile) {
+	if t.Rows < 1 || t.Rows > k.MR || t.Cols < 1 || t.Cols > k.NR || t.K < 0 {
+		panic(fmt.Sprintf("BUG: simd: tile of %d×%d×%d for a kernel of %d×%d", t.Rows, t.Cols, t.K, k.MR, k.NR))
+	}
+	if t.K > 0 {
+		_ = t.A[(k.MR-1)*t.ARow+(t.K-1)*t.AStep]
+		_ = t.B[t.K*k.NR-1]
+	}
+	_ = t.C[(t.Rows-1)*t.CRow+t.Cols-1]
+	raceTile(t)
+	switch {
+	case k.isa == isaAVX512:
+		gemmAVX512(t)
+	case t.Rows == k.MR && t.Cols == k.NR:
+		k.whole(t)
+	default:
+		k.edge(t)
+	}
+}
+
+func (k Kernel) whole(t *Tile) {
+	if k.isa == isaAVX2 {
+		gemmAVX2(t)
+		return
+	}
+	gemmGeneric(t)
+}
+
+// edge computes a tile that does not fill the kernel's registers beside C.
+func (k Kernel) edge(t *Tile) {
+	var room [MaxMR * MaxNR]float32
+	beside := *t
+	beside.C, beside.CRow = room[:], k.NR
+	beside.Rows, beside.Cols = k.MR, k.NR
+	beside.Beta = 0
+	k.whole(&beside)
+	for r := range t.Rows {
+		to := t.C[r*t.CRow:][:t.Cols]
+		from := room[r*k.NR:][:t.Cols]
+		if t.Beta == 0 {
+			copy(to, from)
+			continue
+		}
+		for c, v := range from {
+			to[c] = v + t.Beta*to[c]
+		}
+	}
+}

@@ -1,0 +1,40 @@
+//go:build race
+
+package simd
+
+import (
+	"runtime"
+	"unsafe"
+)
+
+// raceRead and raceWrite tell the race detector what assembly is about to touch.
+
+func raceRead(s []float32) {
+	if len(s) > 0 {
+		runtime.RaceReadRange(unsafe.Pointer(&s[0]), 4*len(s))
+	}
+}
+
+func raceWrite(s []float32) {
+	if len(s) > 0 {
+		runtime.RaceWriteRange(unsafe.Pointer(&s[0]), 4*len(s))
+	}
+}
+
+func raceTile(t *Tile) {
+	if t.K > 0 {
+		if t.AStep == 1 {
+			for r := range t.Rows {
+				raceRead(t.A[r*t.ARow:][:t.K])
+			}
+		}
+		raceRead(t.B[:t.K])
+	}
+	for r := range t.Rows {
+		c := t.C[r*t.CRow:][:t.Cols]
+		if t.Beta != 0 {
+			raceRead(c)
+		}
+		raceWrite(c)
+	}
+}

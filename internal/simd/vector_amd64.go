@@ -1,0 +1,187 @@
+//go:build amd64 && !noasm
+
+package simd
+
+import "github.com/primus-fl/primus/internal/cpufeat"
+
+func dot(x, y []float32) float32 {
+	switch {
+	case cpufeat.Has(cpufeat.AVX512):
+		return dotAVX512(x, y)
+	case cpufeat.Has(cpufeat.AVX2):
+		return dotAVX2(x, y)
+	}
+	return dotGeneric(x, y)
+}
+
+func sum(x []float32) float32 {
+	switch {
+	case cpufeat.Has(cpufeat.AVX512):
+		return sumAVX512(x)
+	case cpufeat.Has(cpufeat.AVX2):
+		return sumAVX2(x)
+	}
+	return sumGeneric(x)
+}
+
+func sumSquares(x []float32) float32 {
+	switch {
+	case cpufeat.Has(cpufeat.AVX512):
+		return sumSquaresAVX512(x)
+	case cpufeat.Has(cpufeat.AVX2):
+		return dotAVX2(x, x)
+	}
+	return dotGeneric(x, x)
+}
+
+func maximum(x []float32) float32 {
+	switch {
+	case cpufeat.Has(cpufeat.AVX512):
+		return maximumAVX512(x)
+	case cpufeat.Has(cpufeat.AVX2):
+		return maximumAVX2(x)
+	}
+	return maxGeneric(x)
+}
+
+func axpy(a float32, x, y []float32) {
+	switch {
+	case cpufeat.Has(cpufeat.AVX512):
+		axpyAVX512(a, x, y)
+	case cpufeat.Has(cpufeat.AVX2):
+		axpyAVX2(a, x, y)
+	default:
+		axpyGeneric(a, x, y)
+	}
+}
+
+func scale(a float32, dst, x []float32) {
+	switch {
+	case cpufeat.Has(cpufeat.AVX512):
+		scaleAVX512(a, dst, x)
+	case cpufeat.Has(cpufeat.AVX2):
+		scaleAVX2(a, dst, x)
+	default:
+		scaleGeneric(a, dst, x)
+	}
+}
+
+func add(dst, x, y []float32) {
+	switch {
+	case cpufeat.Has(cpufeat.AVX512):
+		addAVX512(dst, x, y)
+	case cpufeat.Has(cpufeat.AVX2):
+		addAVX2(dst, x, y)
+	default:
+		addGeneric(dst, x, y)
+	}
+}
+
+func mul(dst, x, y []float32) {
+	switch {
+	case cpufeat.Has(cpufeat.AVX512):
+		mulAVX512(dst, x, y)
+	case cpufeat.Has(cpufeat.AVX2):
+		mulAVX2(dst, x, y)
+	default:
+		mulGeneric(dst, x, y)
+	}
+}
+
+func exp(dst, x []float32) {
+	switch {
+	case cpufeat.Has(cpufeat.AVX512):
+		expAVX512(dst, x)
+	case cpufeat.Has(cpufeat.AVX2):
+		expAVX2(dst, x)
+	default:
+		expGeneric(dst, x)
+	}
+}
+
+func expSum(dst, x []float32, shift float32) float32 {
+	switch {
+	case cpufeat.Has(cpufeat.AVX512):
+		return expSumAVX512(dst, x, shift)
+	case cpufeat.Has(cpufeat.AVX2):
+		return expSumAVX2(dst, x, shift)
+	}
+	return expSumGeneric(dst, x, shift)
+}
+
+func sigmoid(dst, x []float32) {
+	switch {
+	case cpufeat.Has(cpufeat.AVX512):
+		sigmoidAVX512(dst, x)
+	case cpufeat.Has(cpufeat.AVX2):
+		sigmoidAVX2(dst, x)
+	default:
+		sigmoidGeneric(dst, x)
+	}
+}
+
+// The functions in assembly compute what the generic ones do; see there for the
+// loops. Every other operand is at least as long as x.
+
+//go:noescape
+func dotAVX512(x, y []float32) float32
+
+//go:noescape
+func dotAVX2(x, y []float32) float32
+
+//go:noescape
+func sumAVX512(x []float32) float32
+
+//go:noescape
+func sumAVX2(x []float32) float32
+
+//go:noescape
+func sumSquaresAVX512(x []float32) float32
+
+//go:noescape
+func maximumAVX512(x []float32) float32
+
+//go:noescape
+func maximumAVX2(x []float32) float32
+
+//go:noescape
+func axpyAVX512(a float32, x, y []float32)
+
+//go:noescape
+func axpyAVX2(a float32, x, y []float32)
+
+//go:noescape
+func scaleAVX512(a float32, dst, x []float32)
+
+//go:noescape
+func scaleAVX2(a float32, dst, x []float32)
+
+//go:noescape
+func addAVX512(dst, x, y []float32)
+
+//go:noescape
+func addAVX2(dst, x, y []float32)
+
+//go:noescape
+func mulAVX512(dst, x, y []float32)
+
+//go:noescape
+func mulAVX2(dst, x, y []float32)
+
+//go:noescape
+func expAVX512(dst, x []float32)
+
+//go:noescape
+func expAVX2(dst, x []float32)
+
+//go:noescape
+func expSumAVX512(dst, x []float32, shift float32) float32
+
+//go:noescape
+func expSumAVX2(dst, x []float32, shift float32) float32
+
+//go:noescape
+func sigmoidAVX512(dst, x []float32)
+
+//go:noescape
+func sigmoidAVX2(dst, x []float32)

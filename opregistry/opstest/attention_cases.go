@@ -1,0 +1,222 @@
+package opstest
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// attnShape is ops.AttnDims in the order of a case's name.
+type attnShape struct{ b, sq, skv, h, g, dqk, dv int }
+
+func (a attnShape) String() string {
+	return fmt.Sprintf("b%d,sq%d,skv%d,h%d,g%d,dqk%d,dv%d", a.b, a.sq, a.skv, a.h, a.g, a.dqk, a.dv)
+}
+
+// axes returns the axes of an operand with s positions, n heads and size d.
+func (a attnShape) axes(f ops.QKVFormat, s, n, d int) []int {
+	if f == ops.SBHD {
+		return []int{s, a.b, n, d}
+	}
+	return []int{a.b, s, n, d}
+}
+
+func maskTypes() []ops.MaskType {
+	return []ops.MaskType{ops.NoMask, ops.CausalMask, ops.CausalBottomRightMask}
+}
+
+func attnFwdArgs(s *stage, l layout, d tensor.DType, f ops.QKVFormat, m ops.MaskType, n attnShape) ops.FusedAttnFwdArgs {
+	return ops.FusedAttnFwdArgs{
+		Q:         s.in(l, d, n.axes(f, n.sq, n.h, n.dqk)...),
+		K:         s.in(l, d, n.axes(f, n.skv, n.g, n.dqk)...),
+		V:         s.in(l, d, n.axes(f, n.skv, n.g, n.dv)...),
+		O:         s.out(l, d, n.axes(f, n.sq, n.h, n.dv)...),
+		Stats:     s.out(dense, tensor.F32, n.b, n.h, n.sq, 1),
+		QKVFormat: f, AttnMaskType: m, Saved: new(opregistry.Saved),
+	}
+}
+
+// attnCall is the part of a case that forward and backward share.
+type attnCall struct {
+	name   string
+	layout layout
+	format ops.QKVFormat
+	mask   ops.MaskType
+	shape  attnShape
+}
+
+func attnCalls() []attnCall {
+	var calls []attnCall
+	shapes := []attnShape{
+		{1, 1, 1, 1, 1, 1, 1},
+		{2, 5, 5, 4, 2, 8, 8},   // grouped keys and values
+		{1, 4, 9, 6, 1, 16, 16}, // one group; fewer queries than keys
+		{1, 9, 4, 2, 2, 5, 3},   // more queries than keys: rows without a key
+		{1, 3, 0, 2, 1, 4, 4}, {0, 3, 3, 2, 1, 4, 4}, {2, 0, 3, 2, 1, 4, 4}, {1, 3, 3, 0, 1, 4, 4},
+	}
+	if !testing.Short() {
+		shapes = append(shapes, attnShape{2, 70, 70, 2, 1, 64, 64}, attnShape{1, 130, 67, 1, 1, 32, 48})
+	}
+	for _, n := range shapes {
+		for _, f := range []ops.QKVFormat{ops.SBHD, ops.BSHD} {
+			for _, m := range maskTypes() {
+				for _, l := range []layout{dense, padded} {
+					if n.sq >= 70 && (l == padded) != (f == ops.BSHD) {
+						continue // the large ones once a format
+					}
+					calls = append(calls, attnCall{fmt.Sprintf("%v/%v/%v/%v", n, f, m, l), l, f, m, n})
+				}
+			}
+		}
+	}
+	n := attnShape{2, 6, 6, 2, 2, 8, 8}
+	return append(calls, attnCall{"turned", turned, ops.BSHD, ops.CausalMask, n})
+}
+
+func attnFwdCases(d tensor.DType) []testCase[ops.FusedAttnFwdArgs] {
+	var cases []testCase[ops.FusedAttnFwdArgs]
+	add := func(name string, make func(*stage) ops.FusedAttnFwdArgs) {
+		cases = append(cases, testCase[ops.FusedAttnFwdArgs]{name, make})
+	}
+	for _, c := range attnCalls() {
+		add(c.name, func(s *stage) ops.FusedAttnFwdArgs { return attnFwdArgs(s, c.layout, d, c.format, c.mask, c.shape) })
+	}
+	edit := func(name string, change func(*stage, *ops.FusedAttnFwdArgs)) {
+		add(name, func(s *stage) ops.FusedAttnFwdArgs {
+			a := attnFwdArgs(s, dense, d, ops.BSHD, ops.CausalMask, attnShape{2, 7, 7, 4, 2, 8, 8})
+			change(s, &a)
+			return a
+		})
+	}
+	edit("scale", func(_ *stage, a *ops.FusedAttnFwdArgs) { a.AttnScale = ops.Float(1.25) })
+	edit("scale=0", func(_ *stage, a *ops.FusedAttnFwdArgs) { a.AttnScale = ops.Float(0) })
+	edit("large_scores", func(_ *stage, a *ops.FusedAttnFwdArgs) { a.AttnScale = ops.Float(12) })
+	edit("fused_projection", func(s *stage, a *ops.FusedAttnFwdArgs) {
+		p := s.parts(true, d, []int{2, 7, 0, 8}, 2, 4, 2, 2)
+		a.Q, a.K, a.V = p[0], p[1], p[2]
+	})
+	edit("nan_in_query", func(_ *stage, a *ops.FusedAttnFwdArgs) { a.Q.Set(math.NaN(), 0, 3, 1, 2) })
+	edit("nan_in_last_key", func(_ *stage, a *ops.FusedAttnFwdArgs) {
+		a.AttnMaskType = ops.NoMask
+		a.K.Set(math.NaN(), 1, 6, 0, 0)
+	})
+	edit("minus_inf_score", func(_ *stage, a *ops.FusedAttnFwdArgs) {
+		// One key has the score −Inf for every query of its heads.
+		for i := range 7 {
+			for h := range 4 {
+				a.Q.Set(1, 0, i, h, 0)
+			}
+		}
+		a.AttnMaskType = ops.NoMask
+		a.K.Set(math.Inf(-1), 0, 2, 0, 0)
+	})
+	return cases
+}
+
+func attnBwdArgs(s *stage, l layout, d tensor.DType, f ops.QKVFormat, m ops.MaskType, n attnShape) ops.FusedAttnBwdArgs {
+	fwd := attnFwdArgs(s, l, d, f, m, n)
+	a := ops.FusedAttnBwdArgs{
+		Q: fwd.Q, K: fwd.K, V: fwd.V, O: fwd.O, Stats: fwd.Stats,
+		DO:        s.in(l, d, fwd.O.Shape()...),
+		DQ:        s.out(l, d, fwd.Q.Shape()...),
+		DK:        s.out(l, d, fwd.K.Shape()...),
+		DV:        s.out(l, d, fwd.V.Shape()...),
+		QKVFormat: f, AttnMaskType: m, Saved: fwd.Saved,
+	}
+	s.saveAttn(a)
+	return a
+}
+
+// saveAttn writes the O and the log-sum-exp that the documentation of
+// fused_attn_fwd defines. Float64 holds the exponentials of the scores that the
+// cases make, so no maximum is subtracted.
+func (s *stage) saveAttn(a ops.FusedAttnBwdArgs) {
+	n := a.Fwd().Dims()
+	scale := float64(a.AttnScale.Or(float32(1 / math.Sqrt(float64(n.DimQK)))))
+	// at returns where a head of size d of n heads and seq positions begins.
+	at := func(seq, heads, d, b, i, h int) int {
+		if a.QKVFormat == ops.SBHD {
+			return ((i*n.Batch+b)*heads + h) * d
+		}
+		return ((b*seq+i)*heads + h) * d
+	}
+	q, k, v := a.Q.Float64s(), a.K.Float64s(), a.V.Float64s()
+	o := make([]float64, a.O.NumElements())
+	stats := make([]float64, 0, a.Stats.NumElements())
+	for b := range n.Batch {
+		for h := range n.Heads {
+			g := h * n.Groups / n.Heads
+			for i := range n.SeqQ {
+				query, out := at(n.SeqQ, n.Heads, n.DimQK, b, i, h), at(n.SeqQ, n.Heads, n.DimV, b, i, h)
+				sum := 0.0
+				for j := range n.SeqKV {
+					if a.AttnMaskType == ops.CausalMask && j > i || a.AttnMaskType == ops.CausalBottomRightMask && j > i+n.SeqKV-n.SeqQ {
+						continue
+					}
+					key, value := at(n.SeqKV, n.Groups, n.DimQK, b, j, g), at(n.SeqKV, n.Groups, n.DimV, b, j, g)
+					score := 0.0
+					for d := range n.DimQK {
+						score += scale * q[query+d] * k[key+d]
+					}
+					weight := math.Exp(score)
+					sum += weight
+					for d := range n.DimV {
+						o[out+d] += weight * v[value+d]
+					}
+				}
+				for d := range n.DimV {
+					if sum > 0 {
+						o[out+d] /= sum
+					}
+				}
+				stats = append(stats, math.Log(sum))
+			}
+		}
+	}
+	s.fill(a.O, o)
+	s.fill(a.Stats, stats)
+}
+
+// attnRefresh replaces O and stats by what a forward impl saves.
+func attnRefresh(t testing.TB, x *opregistry.Exec, a ops.FusedAttnBwdArgs, forward opregistry.Impl) {
+	t.Helper()
+	save(t, x, ops.FusedAttnFwd, forward, a.Fwd())
+}
+
+func attnBwdCases(d tensor.DType) []testCase[ops.FusedAttnBwdArgs] {
+	var cases []testCase[ops.FusedAttnBwdArgs]
+	add := func(name string, make func(*stage) ops.FusedAttnBwdArgs) {
+		cases = append(cases, testCase[ops.FusedAttnBwdArgs]{name, make})
+	}
+	for _, c := range attnCalls() {
+		add(c.name, func(s *stage) ops.FusedAttnBwdArgs { return attnBwdArgs(s, c.layout, d, c.format, c.mask, c.shape) })
+	}
+	edit := func(name string, change func(*stage, *ops.FusedAttnBwdArgs)) {
+		add(name, func(s *stage) ops.FusedAttnBwdArgs {
+			a := attnBwdArgs(s, dense, d, ops.BSHD, ops.CausalMask, attnShape{2, 7, 7, 4, 2, 8, 8})
+			change(s, &a)
+			return a
+		})
+	}
+	edit("scale", func(s *stage, a *ops.FusedAttnBwdArgs) {
+		a.AttnScale = ops.Float(1.25)
+		s.saveAttn(*a)
+	})
+	edit("fused_projection", func(s *stage, a *ops.FusedAttnBwdArgs) {
+		p := s.parts(true, d, []int{2, 7, 0, 8}, 2, 4, 2, 2)
+		a.Q, a.K, a.V = p[0], p[1], p[2]
+		g := s.parts(false, d, []int{2, 7, 0, 8}, 2, 4, 2, 2)
+		a.DQ, a.DK, a.DV = g[0], g[1], g[2]
+		s.saveAttn(*a)
+	})
+	edit("nan_in_gradient", func(s *stage, a *ops.FusedAttnBwdArgs) {
+		a.AttnMaskType = ops.NoMask
+		s.saveAttn(*a)
+		a.DO.Set(math.NaN(), 0, 3, 1, 2)
+	})
+	return cases
+}

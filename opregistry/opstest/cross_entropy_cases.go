@@ -1,0 +1,170 @@
+package opstest
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+const ignored = -100
+
+func logitShapes() [][]int {
+	return [][]int{{1, 1}, {3, 2}, {5, 7}, {4, 33}, {2, 1000}, {0, 5}, {2, 3, 16}, {9}}
+}
+
+// targets returns a target for each row, every third of them ignored.
+func (s *stage) targets(d tensor.DType, rows, vocab int) *tensor.Tensor {
+	t := s.indexes(d, rows, vocab)
+	for i := 2; i < rows; i += 3 {
+		t.Set(ignored, i)
+	}
+	return t
+}
+
+func crossEntropyFwdArgs(s *stage, l layout, d, index tensor.DType, shape ...int) ops.CrossEntropyFwdArgs {
+	rows, vocab := tensor.Shape(shape).Rows(), tensor.Shape(shape).Cols()
+	return ops.CrossEntropyFwdArgs{
+		Logits: s.scaled(3, l, d, shape...), Targets: s.targets(index, rows, vocab),
+		Losses: s.out(dense, tensor.F32, rows), LSE: s.out(dense, tensor.F32, rows),
+		IgnoreIndex: ignored, Saved: new(opregistry.Saved),
+	}
+}
+
+func crossEntropyFwdCases(d tensor.DType) []testCase[ops.CrossEntropyFwdArgs] {
+	var cases []testCase[ops.CrossEntropyFwdArgs]
+	add := func(name string, make func(*stage) ops.CrossEntropyFwdArgs) {
+		cases = append(cases, testCase[ops.CrossEntropyFwdArgs]{name, make})
+	}
+	for _, shape := range logitShapes() {
+		for _, l := range []layout{dense, padded, turned} {
+			for _, index := range []tensor.DType{tensor.I32, tensor.I64} {
+				add(fmt.Sprintf("%v/%v/%v", tensor.Shape(shape), l, index), func(s *stage) ops.CrossEntropyFwdArgs {
+					return crossEntropyFwdArgs(s, l, d, index, shape...)
+				})
+			}
+		}
+	}
+	edit := func(name string, change func(*stage, *ops.CrossEntropyFwdArgs)) {
+		add(name, func(s *stage) ops.CrossEntropyFwdArgs {
+			a := crossEntropyFwdArgs(s, dense, d, tensor.I32, 5, 12)
+			change(s, &a)
+			return a
+		})
+	}
+	edit("ignore_index_inside_the_vocabulary", func(s *stage, a *ops.CrossEntropyFwdArgs) {
+		a.Targets, a.IgnoreIndex = s.values(tensor.I32, 0, 3, 0, 11, 1), 0
+	})
+	edit("all_ignored", func(s *stage, a *ops.CrossEntropyFwdArgs) {
+		a.Targets = s.values(tensor.I32, ignored, ignored, ignored, ignored, ignored)
+	})
+	edit("large_logits", func(s *stage, a *ops.CrossEntropyFwdArgs) { shift(s, a.Logits, 190) })
+	edit("very_negative_logits", func(s *stage, a *ops.CrossEntropyFwdArgs) { shift(s, a.Logits, -190) })
+	edit("masked_vocabulary", func(s *stage, a *ops.CrossEntropyFwdArgs) {
+		a.Targets = s.values(tensor.I32, 1, 2, ignored, 3, 4)
+		for r := range 5 {
+			for v := 6; v < 12; v++ {
+				a.Logits.Set(math.Inf(-1), r, v)
+			}
+		}
+	})
+	edit("nan", func(_ *stage, a *ops.CrossEntropyFwdArgs) { a.Logits.Set(math.NaN(), 1, 4) })
+	return cases
+}
+
+// shift adds f to every element.
+func shift(s *stage, x *tensor.Tensor, f float64) {
+	v := x.Float64s()
+	for i := range v {
+		v[i] += f
+	}
+	s.fill(x, v)
+}
+
+func crossEntropyBwdArgs(s *stage, l layout, d, index tensor.DType, shape ...int) ops.CrossEntropyBwdArgs {
+	fwd := crossEntropyFwdArgs(s, l, d, index, shape...)
+	a := ops.CrossEntropyBwdArgs{
+		Logits: fwd.Logits, Targets: fwd.Targets, LSE: fwd.LSE,
+		DLosses: s.in(dense, tensor.F32, fwd.LSE.NumElements()), DLogits: s.out(l, d, shape...),
+		IgnoreIndex: ignored, Saved: fwd.Saved,
+	}
+	s.saveLSE(a)
+	return a
+}
+
+// saveLSE writes the log-sum-exp that the documentation of cross_entropy_fwd
+// defines. Float64 holds the exponentials of the logits that the cases make.
+func (s *stage) saveLSE(a ops.CrossEntropyBwdArgs) {
+	logits, vocab := a.Logits.Float64s(), a.Logits.Shape().Cols()
+	lse := make([]float64, a.LSE.NumElements())
+	for i := range lse {
+		sum := 0.0
+		for _, x := range logits[i*vocab : (i+1)*vocab] {
+			sum += math.Exp(x)
+		}
+		lse[i] = math.Log(sum)
+	}
+	s.fill(a.LSE, lse)
+}
+
+// crossEntropyRefresh replaces the log-sum-exp by what a forward impl saves.
+func crossEntropyRefresh(t testing.TB, x *opregistry.Exec, a ops.CrossEntropyBwdArgs, forward opregistry.Impl) {
+	t.Helper()
+	s := &stage{t: t}
+	save(t, x, ops.CrossEntropyFwd, forward, ops.CrossEntropyFwdArgs{
+		Logits: a.Logits, Targets: a.Targets, Losses: s.out(dense, tensor.F32, a.LSE.NumElements()), LSE: a.LSE,
+		IgnoreIndex: a.IgnoreIndex, Saved: a.Saved,
+	})
+}
+
+func crossEntropyBwdCases(d tensor.DType) []testCase[ops.CrossEntropyBwdArgs] {
+	var cases []testCase[ops.CrossEntropyBwdArgs]
+	add := func(name string, make func(*stage) ops.CrossEntropyBwdArgs) {
+		cases = append(cases, testCase[ops.CrossEntropyBwdArgs]{name, make})
+	}
+	for _, shape := range logitShapes() {
+		for _, l := range []layout{dense, padded, turned} {
+			for _, index := range []tensor.DType{tensor.I32, tensor.I64} {
+				call := func(s *stage) ops.CrossEntropyBwdArgs { return crossEntropyBwdArgs(s, l, d, index, shape...) }
+				name := fmt.Sprintf("%v/%v/%v", tensor.Shape(shape), l, index)
+				add(name, call)
+				add(name+"/in_place", func(s *stage) ops.CrossEntropyBwdArgs {
+					a := call(s)
+					a.DLogits = a.Logits
+					return a
+				})
+			}
+		}
+	}
+	edit := func(name string, change func(*stage, *ops.CrossEntropyBwdArgs)) {
+		add(name, func(s *stage) ops.CrossEntropyBwdArgs {
+			a := crossEntropyBwdArgs(s, dense, d, tensor.I32, 5, 12)
+			change(s, &a)
+			s.saveLSE(a)
+			return a
+		})
+	}
+	edit("ignore_index_inside_the_vocabulary", func(s *stage, a *ops.CrossEntropyBwdArgs) {
+		a.Targets, a.IgnoreIndex = s.values(tensor.I32, 0, 3, 0, 11, 1), 0
+	})
+	edit("large_logits", func(s *stage, a *ops.CrossEntropyBwdArgs) { shift(s, a.Logits, 190) })
+	edit("masked_vocabulary", func(s *stage, a *ops.CrossEntropyBwdArgs) {
+		a.Targets = s.values(tensor.I32, 1, 2, ignored, 3, 4)
+		for r := range 5 {
+			for v := 6; v < 12; v++ {
+				a.Logits.Set(math.Inf(-1), r, v)
+			}
+		}
+	})
+	edit("ignored_row_of_nan", func(s *stage, a *ops.CrossEntropyBwdArgs) {
+		a.Targets = s.values(tensor.I32, 1, ignored, 2, 3, 4)
+		for v := range 12 {
+			a.Logits.Set(math.NaN(), 1, v)
+		}
+	})
+	edit("nan", func(_ *stage, a *ops.CrossEntropyBwdArgs) { a.Logits.Set(math.NaN(), 1, 4) })
+	return cases
+}

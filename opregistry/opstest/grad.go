@@ -1,0 +1,169 @@
+package opstest
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/tensor/tensortest"
+)
+
+// pair is a backward op, the forward op that it is the gradient of, and the
+// cases that compare them.
+type pair struct {
+	backward, forward opregistry.Handle
+	cases             func() []gradCase
+}
+
+func gradients() []pair {
+	return []pair{
+		{ops.GenericGemm, ops.GenericGemm, gemmGradCases},
+		{ops.RMSNormBwd, ops.RMSNormFwd, rmsnormGradCases},
+		{ops.DSwiGLU, ops.SwiGLU, swigluGradCases},
+		{ops.ResidualAdd, ops.ResidualAdd, residualAddGradCases},
+		{ops.FusedAttnBwd, ops.FusedAttnFwd, attnGradCases},
+		{ops.FusedRopeBackward, ops.FusedRopeForward, ropeGradCases},
+		{ops.EmbeddingBwd, ops.EmbeddingFwd, embeddingGradCases},
+		{ops.CrossEntropyBwd, ops.CrossEntropyFwd, crossEntropyGradCases},
+	}
+}
+
+func gradCasesOf(backward, forward opregistry.Handle) func() []gradCase {
+	for _, p := range gradients() {
+		if p.backward == backward && p.forward == forward {
+			return p.cases
+		}
+	}
+	return nil
+}
+
+// gradCase is one gradient to be checked.
+type gradCase struct {
+	name  string
+	check func(*testing.T, opregistry.Impl, opregistry.Impl, *config)
+}
+
+// derivation is a scalar function Σ dy·y of the operands of forward calls, and
+// the backward calls that write its gradient.
+type derivation[F, B any] struct {
+	forward  []F            // run in order, y is written by one of them
+	backward []B            // run in order
+	y, dy    *tensor.Tensor // of equal shape
+	wrt      []derivative
+	refresh  func(testing.TB, *opregistry.Exec, B, opregistry.Impl) // as in suite
+}
+
+// derivative pairs an operand of the forward calls with its gradient.
+type derivative struct {
+	name  string
+	x, dx *tensor.Tensor
+}
+
+// The steps of the central differences. The stencil
+//
+//	f'(x) ≈ (8·(f(x+h) − f(x−h)) − (f(x+2h) − f(x−2h))) / 12h
+//
+// is off by h⁴·f⁽⁵⁾/30 and by the rounding of f over h.
+const (
+	fineStep   = 1e-3 // for y in f64
+	coarseStep = 0.05 // for y in f32
+)
+
+func gradient[F, B any](name string, fwdOp *opregistry.Op[F], bwdOp *opregistry.Op[B], make func(*stage) derivation[F, B]) gradCase {
+	return gradCase{name: name, check: func(t *testing.T, impl, forward opregistry.Impl, cfg *config) {
+		s := &stage{t: t}
+		d := make(s)
+		x := opregistry.NewExec(nil, 0)
+		run := function(t, bwdOp, impl)
+		for _, a := range d.backward {
+			if err := bwdOp.Validate(a); err != nil {
+				t.Fatalf("opstest: the case itself is wrong: %v", err)
+			}
+			if d.refresh != nil && cfg.forward != nil {
+				d.refresh(t, x, a, *cfg.forward)
+			}
+			if err := run(x, a); errors.Is(err, opregistry.ErrUnsupported) {
+				t.Skipf("declined: %v", err)
+			} else if err != nil {
+				t.Fatalf("opstest: the impl failed: %v", err)
+			}
+		}
+		loss := func() float64 { return d.loss(t, x, fwdOp, function(t, fwdOp, forward)) }
+		for _, w := range d.wrt {
+			numeric := d.differences(s, w.x, loss)
+			if !tensortest.CloseTo(t, numeric, w.dx, d.tolerance(cfg)) {
+				t.Errorf("opstest: the gradient with respect to %s is not that of central differences", w.name)
+			}
+		}
+		s.intact(t)
+	}}
+}
+
+// loss runs the forward calls and returns Σ dy·y.
+func (d derivation[F, B]) loss(t testing.TB, x *opregistry.Exec, op *opregistry.Op[F], run opregistry.Func[F]) float64 {
+	t.Helper()
+	for _, a := range d.forward {
+		if err := op.Validate(a); err != nil {
+			t.Fatalf("opstest: the case itself is wrong: %v", err)
+		}
+		if err := run(x, a); err != nil {
+			t.Fatalf("opstest: the forward oracle: %v", err)
+		}
+	}
+	sum, dy := 0.0, d.dy.Float64s()
+	for i, y := range d.y.Float64s() {
+		sum += dy[i] * y
+	}
+	return sum
+}
+
+// differences returns the gradient of loss with respect to x, whose content it
+// restores.
+func (d derivation[F, B]) differences(s *stage, x *tensor.Tensor, loss func() float64) []float64 {
+	s.t.Helper()
+	h := fineStep
+	if d.y.DType() == tensor.F32 {
+		h = coarseStep
+	}
+	v := x.Float64s()
+	at := func(i int, value float64) float64 {
+		v[i] = value
+		s.fill(x, v)
+		return loss()
+	}
+	out := make([]float64, len(v))
+	for i, old := range v {
+		out[i] = (8*(at(i, old+h)-at(i, old-h)) - (at(i, old+2*h) - at(i, old-2*h))) / (12 * h)
+		v[i] = old
+	}
+	s.fill(x, v)
+	return out
+}
+
+func (d derivation[F, B]) tolerance(cfg *config) tensortest.Tolerance {
+	if tol, ok := cfg.tolerances[tensor.F64]; ok {
+		return tol
+	}
+	if d.y.DType() == tensor.F32 {
+		return coarseGradTolerance()
+	}
+	return gradTolerance()
+}
+
+// save runs a forward impl for the state that it saves.
+func save[A any](t testing.TB, x *opregistry.Exec, op *opregistry.Op[A], forward opregistry.Impl, a A) {
+	t.Helper()
+	if forward.Op != opregistry.Handle(op) {
+		t.Fatalf("opstest: WithForward: got an impl of %s, want one of op %q", opName(forward), op.Name())
+	}
+	if err := op.Validate(a); err != nil {
+		t.Fatalf("opstest: the case itself is wrong: %v", err)
+	}
+	if err := function(t, op, forward)(x, a); errors.Is(err, opregistry.ErrUnsupported) {
+		t.Skipf("the forward impl declined: %v", err)
+	} else if err != nil {
+		t.Fatalf("opstest: the forward impl: %v", err)
+	}
+}

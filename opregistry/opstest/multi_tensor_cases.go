@@ -1,0 +1,189 @@
+package opstest
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+func listShapes() [][]int {
+	return [][]int{{1}, {7}, {3, 11}, {0}, {64, 17}, {2000}, {2, 3, 5}}
+}
+
+// flag returns a no-op flag.
+func (s *stage) flag(v float64) *tensor.Tensor { return s.values(tensor.I32, v) }
+
+// list returns a tensor of each shape, or of listShapes.
+func (s *stage) list(l layout, d tensor.DType, shapes ...[]int) []*tensor.Tensor {
+	if shapes == nil {
+		shapes = listShapes()
+	}
+	out := make([]*tensor.Tensor, 0, len(shapes))
+	for _, shape := range shapes {
+		out = append(out, s.in(l, d, shape...))
+	}
+	return out
+}
+
+// squares replaces the elements of each tensor by their squares: second moments.
+func (s *stage) squares(list []*tensor.Tensor) []*tensor.Tensor {
+	for _, t := range list {
+		v := t.Float64s()
+		for i, x := range v {
+			v[i] = x*x + 1e-3
+		}
+		s.fill(t, v)
+	}
+	return list
+}
+
+func adamCases(d tensor.DType) []testCase[ops.MultiTensorAdamArgs] {
+	var cases []testCase[ops.MultiTensorAdamArgs]
+	add := func(name string, make func(*stage) ops.MultiTensorAdamArgs) {
+		cases = append(cases, testCase[ops.MultiTensorAdamArgs]{name, make})
+	}
+	call := func(s *stage, l layout, moments tensor.DType, master bool) ops.MultiTensorAdamArgs {
+		a := ops.MultiTensorAdamArgs{
+			NoopFlag:    s.flag(0),
+			TensorLists: [][]*tensor.Tensor{s.list(l, d), s.list(l, d), s.list(l, moments), s.squares(s.list(l, moments))},
+			LR:          1e-2, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, Step: 3, Mode: ops.AdamDecay, BiasCorrection: true, WeightDecay: 0.1,
+		}
+		if master {
+			a.TensorLists = append(a.TensorLists, s.list(l, tensor.F32))
+		}
+		return a
+	}
+	for _, mode := range []ops.AdamMode{ops.AdamL2, ops.AdamDecay} {
+		for _, corrected := range []bool{false, true} {
+			for _, master := range []bool{false, true} {
+				add(fmt.Sprintf("mode=%d/bias_correction=%v/master=%v", mode, corrected, master), func(s *stage) ops.MultiTensorAdamArgs {
+					a := call(s, dense, tensor.F32, master)
+					a.Mode, a.BiasCorrection = mode, corrected
+					return a
+				})
+			}
+		}
+	}
+	edit := func(name string, change func(*stage, *ops.MultiTensorAdamArgs)) {
+		add(name, func(s *stage) ops.MultiTensorAdamArgs {
+			a := call(s, dense, tensor.F32, false)
+			change(s, &a)
+			return a
+		})
+	}
+	for _, step := range []int{1, 10, 100000} {
+		edit(fmt.Sprintf("step=%d", step), func(_ *stage, a *ops.MultiTensorAdamArgs) { a.Step, a.Beta2 = step, 0.999 })
+	}
+	edit("first_step_from_zero", func(s *stage, a *ops.MultiTensorAdamArgs) {
+		a.Step = 1
+		for _, list := range a.TensorLists[2:] {
+			for _, t := range list {
+				s.fill(t, make([]float64, t.NumElements()))
+			}
+		}
+	})
+	edit("without_decay", func(_ *stage, a *ops.MultiTensorAdamArgs) { a.WeightDecay = 0 })
+	edit("large_epsilon", func(_ *stage, a *ops.MultiTensorAdamArgs) { a.Epsilon = 0.5 })
+	edit("flag_is_ignored", func(s *stage, a *ops.MultiTensorAdamArgs) { a.NoopFlag = s.flag(1) })
+	edit("empty_lists", func(_ *stage, a *ops.MultiTensorAdamArgs) { a.TensorLists = make([][]*tensor.Tensor, 4) })
+	edit("nan_and_inf", func(_ *stage, a *ops.MultiTensorAdamArgs) {
+		a.TensorLists[0][1].Set(math.Inf(1), 3)
+		a.TensorLists[0][5].Set(math.NaN(), 1999)
+	})
+	add("moments_of_"+d.String(), func(s *stage) ops.MultiTensorAdamArgs { return call(s, dense, d, true) })
+	add("padded", func(s *stage) ops.MultiTensorAdamArgs { return call(s, padded, tensor.F32, true) })
+	add("gradients_of_f32", func(s *stage) ops.MultiTensorAdamArgs {
+		a := call(s, dense, tensor.F32, true)
+		a.TensorLists[0] = s.list(dense, tensor.F32)
+		return a
+	})
+	return cases
+}
+
+func l2normCases(d tensor.DType) []testCase[ops.MultiTensorL2NormArgs] {
+	var cases []testCase[ops.MultiTensorL2NormArgs]
+	add := func(name string, flag float64, per bool, list func(s *stage) []*tensor.Tensor) {
+		cases = append(cases, testCase[ops.MultiTensorL2NormArgs]{name, func(s *stage) ops.MultiTensorL2NormArgs {
+			a := ops.MultiTensorL2NormArgs{
+				NoopFlag: s.flag(flag), TensorLists: [][]*tensor.Tensor{list(s)}, Norm: s.out(dense, tensor.F32, 1),
+			}
+			if per {
+				a.PerTensor = s.out(dense, tensor.F32, len(a.TensorLists[0]))
+			}
+			return a
+		}})
+	}
+	plain := func(s *stage) []*tensor.Tensor { return s.list(dense, d) }
+	with := func(v float64) func(s *stage) []*tensor.Tensor {
+		return func(s *stage) []*tensor.Tensor {
+			list := plain(s)
+			list[4].Set(v, 63, 16)
+			return list
+		}
+	}
+	for _, per := range []bool{false, true} {
+		suffix := fmt.Sprintf("/per_tensor=%v", per)
+		add("plain"+suffix, 0, per, plain)
+		add("padded"+suffix, 0, per, func(s *stage) []*tensor.Tensor { return s.list(padded, d) })
+		add("turned"+suffix, 0, per, func(s *stage) []*tensor.Tensor { return s.list(turned, d) })
+		add("long"+suffix, 0, per, func(s *stage) []*tensor.Tensor { return s.list(dense, d, []int{5000}, []int{3}) })
+		add("no_tensors"+suffix, 0, per, func(*stage) []*tensor.Tensor { return nil })
+		add("no_elements"+suffix, 0, per, func(s *stage) []*tensor.Tensor { return s.list(dense, d, []int{0}, []int{3, 0}) })
+		add("zeros"+suffix, 0, per, func(s *stage) []*tensor.Tensor { return []*tensor.Tensor{s.values(d, 0, 0, 0)} })
+		add("flag_stays_set"+suffix, 1, per, plain)
+		add("nan"+suffix, 0, per, with(math.NaN()))
+		add("inf"+suffix, 0, per, with(math.Inf(-1)))
+		add("mixed_dtypes"+suffix, 0, per, func(s *stage) []*tensor.Tensor {
+			return append(plain(s), s.in(dense, tensor.F32, 9), s.in(dense, tensor.BF16, 9))
+		})
+	}
+	return cases
+}
+
+func scaleCases(d tensor.DType) []testCase[ops.MultiTensorScaleArgs] {
+	var cases []testCase[ops.MultiTensorScaleArgs]
+	add := func(name string, flag float64, scale float32, lists func(s *stage) (in, out []*tensor.Tensor)) {
+		cases = append(cases, testCase[ops.MultiTensorScaleArgs]{name, func(s *stage) ops.MultiTensorScaleArgs {
+			in, out := lists(s)
+			return ops.MultiTensorScaleArgs{NoopFlag: s.flag(flag), TensorLists: [][]*tensor.Tensor{in, out}, Scale: scale}
+		}})
+	}
+	outputs := func(s *stage, l layout, d tensor.DType) []*tensor.Tensor {
+		var out []*tensor.Tensor
+		for _, shape := range listShapes() {
+			out = append(out, s.out(l, d, shape...))
+		}
+		return out
+	}
+	plain := func(s *stage) (in, out []*tensor.Tensor) { return s.list(dense, d), outputs(s, dense, d) }
+	with := func(v float64) func(s *stage) (in, out []*tensor.Tensor) {
+		return func(s *stage) (in, out []*tensor.Tensor) {
+			in, out = plain(s)
+			in[5].Set(v, 1999)
+			return in, out
+		}
+	}
+	add("plain", 0, 0.3, plain)
+	add("scale=0", 0, 0, plain)
+	add("flag_stays_set", 1, 2, plain)
+	add("nan", 0, 2, with(math.NaN()))
+	add("inf", 0, 2, with(math.Inf(1)))
+	add("inf_times_zero", 0, 0, with(math.Inf(-1)))
+	if d != tensor.F64 { // which f32 arithmetic may overflow
+		add("overflow_is_no_input", 0, 3e38, with(1e4))
+	}
+	add("in_place", 0, -1.7, func(s *stage) (in, out []*tensor.Tensor) {
+		in = s.list(dense, d)
+		return in, in
+	})
+	for _, l := range []layout{padded, turned} {
+		add(l.String(), 0, 0.3, func(s *stage) (in, out []*tensor.Tensor) { return s.list(l, d), outputs(s, l, d) })
+	}
+	for _, to := range computeDTypes() {
+		add("into_"+to.String(), 0, 1.3, func(s *stage) (in, out []*tensor.Tensor) { return s.list(dense, d), outputs(s, dense, to) })
+	}
+	add("no_tensors", 0, 1, func(*stage) (in, out []*tensor.Tensor) { return nil, nil })
+	return cases
+}

@@ -1,0 +1,111 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/primus-fl/primus/runtime/backends/native/model"
+	"github.com/primus-fl/primus/runtime/backends/native/optim"
+	"github.com/primus-fl/primus/runtime/config"
+)
+
+// Args are the parameters of a native trainer, with Megatron's names where it has one.
+type Args struct {
+	model.Config
+	optim.AdamConfig
+
+	TrainIters      int         `param:"train_iters"`
+	GlobalBatchSize int         `param:"global_batch_size"`
+	MicroBatchSize  int         `param:"micro_batch_size"`
+	LR              float64     `param:"lr"`
+	MinLR           float64     `param:"min_lr"`
+	LRDecayStyle    optim.Style `param:"lr_decay_style"`
+	LRWarmupIters   int         `param:"lr_warmup_iters"`
+	LRDecayIters    int         `param:"lr_decay_iters"` // 0 means train_iters
+	Seed            int64       `param:"seed"`
+
+	TrainDataPath string  `param:"train_data_path"` // "" means the Go standard library's sources
+	TrainDataMax  int64   `param:"train_data_max_bytes"`
+	ValidFraction float64 `param:"valid_fraction"`
+
+	LogInterval  int    `param:"log_interval"`
+	EvalInterval int    `param:"eval_interval"` // 0 means no evaluation
+	EvalIters    int    `param:"eval_iters"`
+	Save         string `param:"save"` // directory of checkpoints; "" means that of the run
+	SaveInterval int    `param:"save_interval"`
+	SaveInitial  bool   `param:"save_initial"`
+	Load         string `param:"load"` // "" goes on from the run's own checkpoints, "none" starts over
+	DumpBatches  int    `param:"dump_batches"`
+
+	ModelName string `param:"model_name"`
+}
+
+// loadNone is the value of load that starts over.
+const loadNone = "none"
+
+// convert fills Args from a module and checks them.
+func convert(m *config.Module) (*Args, []string, error) {
+	a := &Args{}
+	unknown, err := config.Decode(m.Params, a)
+	if err != nil {
+		return nil, nil, err
+	}
+	var warnings []string
+	for _, u := range unknown {
+		if u.Path == "model" {
+			continue
+		}
+		w := fmt.Sprintf("%s: parameter %q is not known to the native backend and has no effect", u.Origin, u.Path)
+		if u.Nearest != "" {
+			w += fmt.Sprintf("; did you mean %q?", u.Nearest)
+		}
+		warnings = append(warnings, w)
+	}
+	if a.LRDecayIters == 0 {
+		a.LRDecayIters = max(a.TrainIters, a.LRWarmupIters)
+	}
+	if a.ModelName == "" {
+		a.ModelName = m.Model
+	}
+	if err := a.validate(); err != nil {
+		return nil, warnings, describe(m, err)
+	}
+	return a, warnings, nil
+}
+
+// validate returns every fault; each begins with the key it is about.
+func (a *Args) validate() error {
+	faults := []error{a.Config.Validate(), a.AdamConfig.Validate(), a.schedule().Validate()}
+	atLeast := func(key string, v, least int) {
+		if v < least {
+			faults = append(faults, fmt.Errorf("%s: got %d, want a number >= %d", key, v, least))
+		}
+	}
+	atLeast("train_iters", a.TrainIters, 0)
+	atLeast("micro_batch_size", a.MicroBatchSize, 1)
+	atLeast("global_batch_size", a.GlobalBatchSize, 1)
+	atLeast("log_interval", a.LogInterval, 1)
+	atLeast("eval_interval", a.EvalInterval, 0)
+	atLeast("save_interval", a.SaveInterval, 0)
+	atLeast("dump_batches", a.DumpBatches, 0)
+	if a.EvalInterval > 0 {
+		atLeast("eval_iters", a.EvalIters, 1)
+	}
+	if a.MicroBatchSize > 0 && a.GlobalBatchSize%a.MicroBatchSize != 0 {
+		faults = append(faults, fmt.Errorf("global_batch_size: got %d, want a multiple of micro_batch_size %d", a.GlobalBatchSize, a.MicroBatchSize))
+	}
+	if !(a.ValidFraction >= 0 && a.ValidFraction < 1) {
+		faults = append(faults, fmt.Errorf("valid_fraction: got %v, want 0 <= valid_fraction < 1", a.ValidFraction))
+	}
+	if a.TrainDataMax < 0 {
+		faults = append(faults, fmt.Errorf("train_data_max_bytes: got %d, want a number >= 0", a.TrainDataMax))
+	}
+	return errors.Join(faults...)
+}
+
+func (a *Args) schedule() optim.Schedule {
+	return optim.Schedule{LR: a.LR, MinLR: a.MinLR, Style: a.LRDecayStyle, Warmup: a.LRWarmupIters, Decay: a.LRDecayIters}
+}
+
+// microBatches is the number of micro batches a step.
+func (a *Args) microBatches() int { return a.GlobalBatchSize / a.MicroBatchSize }

@@ -1,0 +1,155 @@
+package checkpoint
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/safetensors"
+)
+
+// Checkpoint is a complete checkpoint on disk whose files matched its manifest
+// when it was opened.
+type Checkpoint struct {
+	path     string
+	manifest manifest
+}
+
+// Open verifies and opens the checkpoint at path, which is the directory of a
+// checkpoint or that of a Store; of a Store it takes the newest one. Nothing is
+// skipped: a damaged checkpoint is a *CorruptError. A Store without checkpoints
+// gives an error that matches ErrNone.
+func Open(path string) (*Checkpoint, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	if !info.IsDir() {
+		return nil, fmt.Errorf("checkpoint: got the file %s, want the directory of a checkpoint or of a run's checkpoints", path)
+	}
+	if _, isStep := parseDirName(filepath.Base(path)); !isStep {
+		if _, err := os.Stat(filepath.Join(path, manifestName)); errors.Is(err, fs.ErrNotExist) {
+			return openNewest(path)
+		}
+	}
+	return openDir(path)
+}
+
+func openNewest(dir string) (*Checkpoint, error) {
+	found, err := list(dir)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%w in %s: want directories named %s with %s", ErrNone, dir, dirName(100), manifestName)
+	}
+	return openDir(found[0].path)
+}
+
+// openDir verifies the checkpoint whose directory is path.
+func openDir(path string) (*Checkpoint, error) {
+	m, err := readManifest(path)
+	if err != nil {
+		return nil, err
+	}
+	if step, named := parseDirName(filepath.Base(path)); named && step != m.Step {
+		return nil, &CorruptError{Path: path, File: manifestName, Got: fmt.Sprintf("step %d", m.Step), Want: fmt.Sprintf("step %d, as the directory is named", step)}
+	}
+	for _, f := range m.Files {
+		if err := verify(path, f); err != nil {
+			return nil, err
+		}
+	}
+	return &Checkpoint{path: path, manifest: m}, nil
+}
+
+func verify(dir string, want manifestFile) error {
+	corrupt := func(got, expected string) error {
+		return &CorruptError{Path: dir, File: want.Name, Got: got, Want: expected}
+	}
+	f, err := os.Open(filepath.Join(dir, want.Name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return corrupt("no such file", fmt.Sprintf("%d bytes", want.Size))
+	}
+	if err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	if info.Size() != want.Size {
+		return corrupt(fmt.Sprintf("%d bytes", info.Size()), fmt.Sprintf("%d", want.Size))
+	}
+	crc := crc32.New(castagnoli())
+	n, err := io.Copy(crc, f)
+	if err != nil {
+		return fmt.Errorf("checkpoint: read %s: %w", f.Name(), err)
+	}
+	if got := hex32(crc.Sum32()); n != want.Size || got != want.CRC32C {
+		return corrupt(fmt.Sprintf("%d bytes with CRC-32C %s", n, got), fmt.Sprintf("%d with %s", want.Size, want.CRC32C))
+	}
+	return nil
+}
+
+// Step returns the training step that the checkpoint was saved after.
+func (c *Checkpoint) Step() int64 { return c.manifest.Step }
+
+// Path returns the checkpoint's directory.
+func (c *Checkpoint) Path() string { return c.path }
+
+// Files returns the names of the files in the order of writing, without the
+// manifest.
+func (c *Checkpoint) Files() []string {
+	names := make([]string, len(c.manifest.Files))
+	for i, f := range c.manifest.Files {
+		names[i] = f.Name
+	}
+	return names
+}
+
+// Has reports whether the checkpoint has a file of this name.
+func (c *Checkpoint) Has(name string) bool { return slices.Contains(c.Files(), name) }
+
+// Safetensors opens one of the checkpoint's tensor files. The caller closes it.
+func (c *Checkpoint) Safetensors(name string) (*safetensors.File, error) {
+	path, err := c.file(name)
+	if err != nil {
+		return nil, err
+	}
+	return safetensors.Open(path)
+}
+
+// JSON decodes one of the checkpoint's JSON files into v. A field that v does
+// not have is an error, so that no part of a saved state is lost unseen.
+func (c *Checkpoint) JSON(name string, v any) error {
+	path, err := c.file(name)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		return fmt.Errorf("checkpoint: decode %s: %w", path, err)
+	}
+	return nil
+}
+
+func (c *Checkpoint) file(name string) (string, error) {
+	if !c.Has(name) {
+		return "", fmt.Errorf("checkpoint: %s has no file %q, it has %q", c.path, name, c.Files())
+	}
+	return filepath.Join(c.path, name), nil
+}

@@ -1,0 +1,177 @@
+package durable_test
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
+)
+
+func text(s string) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := io.WriteString(w, s)
+		return err
+	}
+}
+
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	out := []string{}
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return out
+}
+
+func TestWriteFileReplacesContent(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.json")
+	require.NoError(t, durable.WriteFile(path, text("one")))
+	require.NoError(t, durable.WriteFile(path, text("two")))
+	got, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, "two", string(got))
+	assert.Equal(t, []string{"a.json"}, names(t, filepath.Dir(path)))
+}
+
+func TestWriteFileKeepsTheOldContentOnError(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.json")
+	require.NoError(t, durable.WriteFile(path, text("one")))
+	boom := errors.New("boom")
+	err := durable.WriteFile(path, func(w io.Writer) error {
+		if _, err := io.WriteString(w, "half"); err != nil {
+			return err
+		}
+		return boom
+	})
+	require.ErrorIs(t, err, boom)
+	got, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, "one", string(got))
+	assert.Equal(t, []string{"a.json"}, names(t, filepath.Dir(path)))
+}
+
+func TestWriteFileRemovesTheTemporaryFileOnPanic(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	assert.Panics(t, func() {
+		_ = durable.WriteFile(filepath.Join(dir, "a"), func(io.Writer) error { panic("no") })
+	})
+	assert.Empty(t, names(t, dir))
+}
+
+func TestCreateRefusesAnExistingFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a")
+	require.NoError(t, durable.Create(path, text("one")))
+	require.ErrorIs(t, durable.Create(path, text("two")), os.ErrExist)
+	got, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, "one", string(got))
+}
+
+func TestCheckWritable(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, durable.CheckWritable(dir))
+	assert.Empty(t, names(t, dir))
+
+	file := filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o644))
+	err := durable.CheckWritable(file)
+	require.ErrorIs(t, err, syscall.ENOTDIR)
+	assert.ErrorContains(t, err, "choose another directory")
+}
+
+func TestRemoveTemps(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	stale := durable.TempName("step-1")
+	for _, name := range []string{stale, "step-1", durable.TempName("other")} {
+		require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o755))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, stale, "f"), []byte("x"), 0o644))
+	removed, err := durable.RemoveTemps(dir, "step-")
+	require.NoError(t, err)
+	assert.Equal(t, []string{stale}, removed)
+	assert.Len(t, names(t, dir), 2)
+
+	removed, err = durable.RemoveTemps(filepath.Join(dir, "absent"), "")
+	require.NoError(t, err)
+	assert.Empty(t, removed)
+}
+
+func TestReplaceDir(t *testing.T) {
+	t.Parallel()
+	for _, existing := range []bool{false, true} {
+		parent := t.TempDir()
+		target, temp := filepath.Join(parent, "d"), filepath.Join(parent, "d.tmp-1")
+		if existing {
+			require.NoError(t, os.Mkdir(target, 0o755))
+			require.NoError(t, os.WriteFile(filepath.Join(target, "old"), nil, 0o644))
+		}
+		require.NoError(t, os.Mkdir(temp, 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(temp, "new"), nil, 0o644))
+		require.NoError(t, durable.ReplaceDir(temp, target))
+		assert.Equal(t, []string{"d"}, names(t, parent), "existing %v", existing)
+		assert.Equal(t, []string{"new"}, names(t, target), "existing %v", existing)
+	}
+}
+
+func TestExplainHintsOnce(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		give error
+		want string
+	}{
+		{"full disk", syscall.ENOSPC, "free space"},
+		{"quota", syscall.EDQUOT, "quota"},
+		{"file size limit", syscall.EFBIG, "ulimit"},
+		{"read-only", syscall.EROFS, "read-only"},
+		{"permission", os.ErrPermission, "owner"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			err := durable.Explain(&os.PathError{Op: "write", Path: "/x", Err: tt.give})
+			require.ErrorIs(t, err, tt.give)
+			assert.ErrorContains(t, err, tt.want)
+			assert.Equal(t, err, durable.Explain(err))
+		})
+	}
+	plain := errors.New("plain")
+	assert.Equal(t, plain, durable.Explain(plain))
+	assert.NoError(t, durable.Explain(nil))
+}
+
+func TestLockKeepsASecondHolderOut(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), ".lock")
+	first, err := durable.Lock(path)
+	require.NoError(t, err)
+	if first.Warning() != "" {
+		t.Skip(first.Warning())
+	}
+	_, err = durable.Lock(path)
+	var locked *durable.LockedError
+	require.ErrorAs(t, err, &locked)
+	assert.Equal(t, os.Getpid(), locked.PID)
+	assert.True(t, strings.HasPrefix(err.Error(), path), err.Error())
+
+	require.NoError(t, first.Unlock())
+	require.NoError(t, first.Unlock())
+	second, err := durable.Lock(path)
+	require.NoError(t, err)
+	require.NoError(t, second.Unlock())
+}

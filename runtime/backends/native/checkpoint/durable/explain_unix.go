@@ -1,0 +1,7 @@
+//go:build unix
+
+package durable
+
+import "syscall"
+
+const errQuota = syscall.EDQUOT

@@ -1,0 +1,101 @@
+package durable
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// LockFile is a file under an exclusive advisory lock. The lock ends with Unlock
+// or with the process, however that dies; the file itself stays.
+type LockFile struct {
+	path    string
+	warning string
+
+	mu sync.Mutex
+	// f is nil after Unlock. Guarded by mu.
+	f *os.File
+}
+
+// Lock creates the file at path when it does not exist and locks it without
+// waiting. When another process (or another LockFile of this one) has it, the
+// error is a *LockedError. The file holds the process id of its holder
+// unless the disk is full.
+//
+// On a file system without locks the result is not locked and Warning says so.
+func Lock(path string) (*LockFile, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, Explain(err)
+	}
+	l := &LockFile{path: path, f: f}
+	switch outcome, err := tryLock(f); outcome {
+	case lockTaken:
+		pid := readPID(f)
+		f.Close()
+		return nil, &LockedError{Path: path, PID: pid}
+	case lockUnsupported:
+		l.warning = fmt.Sprintf("%s: this file system has no locks (%v): nothing keeps a second process out", path, err)
+	case lockBroken:
+		f.Close()
+		return nil, fmt.Errorf("lock %s: %w", path, Explain(err))
+	}
+	writePID(f)
+	return l, nil
+}
+
+// Warning returns why the lock protects nothing, "" when it does.
+func (l *LockFile) Warning() string { return l.warning }
+
+// Unlock ends the lock. Further calls do nothing.
+func (l *LockFile) Unlock() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.f == nil {
+		return nil
+	}
+	// The process id goes first, so that nobody reads one that holds no lock.
+	truncateErr := l.f.Truncate(0)
+	closeErr := l.f.Close()
+	l.f = nil
+	if truncateErr != nil {
+		return fmt.Errorf("unlock: %w", Explain(truncateErr))
+	}
+	if closeErr != nil {
+		return fmt.Errorf("unlock: %w", closeErr)
+	}
+	return nil
+}
+
+// lockOutcome is what became of an attempt to lock.
+type lockOutcome int
+
+const (
+	lockHeld lockOutcome = iota
+	lockTaken
+	lockUnsupported
+	lockBroken
+)
+
+// writePID does its best: on a full disk the lock holds without it, and what
+// the holder does next may be to free the disk.
+func writePID(f *os.File) {
+	if f.Truncate(0) == nil {
+		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	}
+}
+
+func readPID(f *os.File) int {
+	text, err := io.ReadAll(io.NewSectionReader(f, 0, 32))
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return 0
+	}
+	return pid
+}

@@ -1,0 +1,12 @@
+//go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd)
+
+package durable
+
+import (
+	"errors"
+	"os"
+)
+
+func tryLock(*os.File) (lockOutcome, error) {
+	return lockUnsupported, errors.ErrUnsupported
+}

@@ -1,0 +1,137 @@
+package durable
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"strconv"
+	"strings"
+)
+
+// TempMark is part of every temporary name that TempName makes.
+const TempMark = ".tmp-"
+
+const bufferSize = 1 << 18
+
+// TempName returns base with TempMark and a random suffix.
+func TempName(base string) string {
+	return base + TempMark + strconv.FormatUint(rand.Uint64(), 36)
+}
+
+// WriteFile replaces the file at path by what write produces. The parent
+// directory must exist. When write or the disk fails, the temporary file is
+// removed and the file at path is as it was. A new file gets the mode 0644
+// before the umask.
+func WriteFile(path string, write func(w io.Writer) error) (err error) {
+	dir, base := filepath.Split(path)
+	if dir == "" {
+		dir = "."
+	}
+	temp := filepath.Join(dir, TempName("."+base))
+	if err := Create(temp, write); err != nil {
+		return err
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return errors.Join(Explain(err), remove(temp))
+	}
+	return SyncDir(dir)
+}
+
+// Create writes a new file and flushes it to the disk. It is an error when path
+// exists. When write or the disk fails, the file is removed.
+func Create(path string, write func(w io.Writer) error) (err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return Explain(err)
+	}
+	done := false
+	defer func() {
+		if done {
+			return
+		}
+		err = errors.Join(err, ignoreClosed(f.Close()), remove(path))
+	}()
+	w := bufio.NewWriterSize(f, bufferSize)
+	if err := write(w); err != nil {
+		return Explain(err)
+	}
+	if err := w.Flush(); err != nil {
+		return Explain(err)
+	}
+	if err := f.Sync(); err != nil {
+		return Explain(err)
+	}
+	if err := f.Close(); err != nil {
+		return Explain(err)
+	}
+	done = true
+	return nil
+}
+
+// SyncDir flushes the entries of a directory to the disk. On Windows, where
+// directories cannot be flushed, it does nothing.
+func SyncDir(dir string) error {
+	if goruntime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return Explain(err)
+	}
+	err = d.Sync()
+	return Explain(errors.Join(err, d.Close()))
+}
+
+// CheckWritable reports why no file can be created in dir, nil when one can.
+func CheckWritable(dir string) error {
+	probe := filepath.Join(dir, TempName(".probe"))
+	if err := Create(probe, func(io.Writer) error { return nil }); err != nil {
+		return err
+	}
+	return remove(probe)
+}
+
+// RemoveTemps removes the entries of dir whose name begins with prefix and
+// contains TempMark, and returns their names. The caller makes sure that nobody
+// is writing them. A directory that does not exist has none.
+func RemoveTemps(dir, prefix string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, Explain(err)
+	}
+	var removed []string
+	var problems error
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), prefix) || !strings.Contains(e.Name(), TempMark) {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			problems = errors.Join(problems, Explain(err))
+			continue
+		}
+		removed = append(removed, e.Name())
+	}
+	return removed, problems
+}
+
+func remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove the temporary file: %w", Explain(err))
+	}
+	return nil
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, os.ErrClosed) {
+		return nil
+	}
+	return err
+}

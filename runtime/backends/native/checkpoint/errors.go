@@ -1,0 +1,53 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrNone is returned when a Store holds no checkpoint at all.
+var ErrNone = errors.New("checkpoint: no checkpoint")
+
+// ErrClosed is returned by a Writer that is used after its Save has ended.
+var ErrClosed = errors.New("checkpoint: the writer was used after its save ended")
+
+// CorruptError says what is wrong with a checkpoint on disk.
+type CorruptError struct {
+	Path string // the checkpoint's directory
+	File string // the damaged file within it
+	Got  string
+	Want string
+}
+
+// Error names checkpoint and file, what was found, what was expected and what
+// to do.
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("checkpoint: %s is damaged: %s: got %s, want %s; load an earlier checkpoint", e.Path, e.File, e.Got, e.Want)
+}
+
+// ConfigError says that a checkpoint does not fit the model it was loaded into.
+type ConfigError struct {
+	File   string
+	Tensor string
+	Got    string // what the checkpoint has, "" when the tensor is missing
+	Want   string // what the model wants, "" when it has no such tensor
+	Hint   string // the parameters that decide this, "" when unknown
+}
+
+// Error names file and tensor, both sides, and the parameters to compare.
+func (e *ConfigError) Error() string {
+	var s string
+	switch {
+	case e.Got == "":
+		s = fmt.Sprintf("checkpoint: %s has no tensor %s, the model wants %s", e.File, e.Tensor, e.Want)
+	case e.Want == "":
+		s = fmt.Sprintf("checkpoint: %s: tensor %s has %s, the model has no such tensor", e.File, e.Tensor, e.Got)
+	default:
+		s = fmt.Sprintf("checkpoint: %s: tensor %s has %s, the model wants %s", e.File, e.Tensor, e.Got, e.Want)
+	}
+	s += ": the checkpoint belongs to another configuration"
+	if e.Hint != "" {
+		s += " (compare " + e.Hint + ")"
+	}
+	return s
+}

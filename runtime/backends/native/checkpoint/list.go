@@ -1,0 +1,80 @@
+package checkpoint
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
+)
+
+const dirPrefix = "step-"
+
+var dirPattern = regexp.MustCompile(`^step-(\d{8,18})$`)
+
+func dirName(step int64) string { return fmt.Sprintf("%s%08d", dirPrefix, step) }
+
+// parseDirName returns the step of a complete checkpoint's directory name.
+func parseDirName(name string) (int64, bool) {
+	match := dirPattern.FindStringSubmatch(name)
+	if match == nil {
+		return 0, false
+	}
+	step, err := strconv.ParseInt(match[1], 10, 64)
+	return step, err == nil && dirName(step) == name
+}
+
+// found is a directory that is named like a checkpoint.
+type found struct {
+	path     string
+	step     int64
+	sequence uint64
+	err      error // why its manifest cannot be used, nil when it can
+}
+
+// list returns the checkpoints of a Store's directory, newest first. One without
+// a usable manifest has no place in the order of saving; it is sorted in by its
+// step, in front of the first that has a lower one. A directory that does not
+// exist has none.
+func list(dir string) ([]found, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", durable.Explain(err))
+	}
+	var good, bad []found
+	for _, e := range entries {
+		step, ok := parseDirName(e.Name())
+		if !ok || !e.IsDir() {
+			continue
+		}
+		f := found{path: filepath.Join(dir, e.Name()), step: step}
+		m, err := readManifest(f.path)
+		if err != nil {
+			f.err = err
+			bad = append(bad, f)
+			continue
+		}
+		f.sequence = m.Sequence
+		good = append(good, f)
+	}
+	slices.SortFunc(good, func(a, b found) int {
+		return cmp.Or(cmp.Compare(b.sequence, a.sequence), cmp.Compare(b.step, a.step))
+	})
+	for _, b := range bad {
+		at := slices.IndexFunc(good, func(g found) bool { return g.step < b.step })
+		if at < 0 {
+			at = len(good)
+		}
+		good = slices.Insert(good, at, b)
+	}
+	return good, nil
+}

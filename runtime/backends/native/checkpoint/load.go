@@ -1,0 +1,88 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/safetensors"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// Load fills the tensors of a model from a file that has exactly these names,
+// dtypes and shapes. All of them are compared before the first is written; a
+// difference gives a *ConfigError and leaves every tensor as it was.
+func Load(f *safetensors.File, into map[string]*tensor.Tensor) error {
+	names := slices.Sorted(maps.Keys(into))
+	for _, name := range names {
+		t := into[name]
+		if t == nil {
+			return fmt.Errorf("checkpoint: load tensor %s: got a nil tensor", name)
+		}
+		err := f.Check(name, t.DType(), t.Shape())
+		if mismatch, ok := errors.AsType[*safetensors.MismatchError](err); ok {
+			info, present := f.Info(name)
+			e := &ConfigError{File: f.Name(), Tensor: name, Want: mismatch.Want, Hint: hint(name, present)}
+			if present {
+				e.Got, e.Want = difference(info, t)
+			}
+			return e
+		}
+	}
+	for _, name := range f.Names() {
+		if _, wanted := into[name]; !wanted {
+			info, _ := f.Info(name)
+			return &ConfigError{File: f.Name(), Tensor: name, Got: info.String(), Hint: hint(name, false)}
+		}
+	}
+	for _, name := range names {
+		if err := f.ReadInto(name, into[name]); err != nil {
+			return fmt.Errorf("load the checkpoint: %w", err)
+		}
+	}
+	return nil
+}
+
+// difference describes both sides by what differs.
+func difference(have safetensors.Info, want *tensor.Tensor) (got, wanted string) {
+	switch {
+	case have.DType == want.DType():
+		return fmt.Sprintf("shape %v", have.Shape), want.Shape().String()
+	case have.Shape.Equal(want.Shape()):
+		return fmt.Sprintf("dtype %v", have.DType), want.DType().String()
+	default:
+		return have.String(), safetensors.Info{DType: want.DType(), Shape: want.Shape()}.String()
+	}
+}
+
+// hint names the parameters that decide whether a tensor of a Llama model exists
+// and, when both sides have it, its shape.
+func hint(name string, present bool) string {
+	if !present {
+		switch {
+		case strings.Contains(name, "lm_head."):
+			return "untie_embeddings_and_output_weights"
+		case strings.Contains(name, "layers."):
+			return "num_layers"
+		default:
+			return ""
+		}
+	}
+	for _, h := range []struct{ part, keys string }{
+		{"embed_tokens.", "vocab_size, hidden_size"},
+		{"lm_head.", "vocab_size, hidden_size"},
+		{".q_proj.", "hidden_size, num_attention_heads, kv_channels"},
+		{".o_proj.", "hidden_size, num_attention_heads, kv_channels"},
+		{".k_proj.", "hidden_size, num_query_groups, num_attention_heads"},
+		{".v_proj.", "hidden_size, num_query_groups, num_attention_heads"},
+		{".mlp.", "hidden_size, ffn_hidden_size"},
+		{"norm.", "hidden_size"},
+	} {
+		if strings.Contains(name, h.part) {
+			return h.keys
+		}
+	}
+	return ""
+}

@@ -1,0 +1,44 @@
+package data
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// DefaultMaxBytes is the limit of the default corpus when none is given.
+const DefaultMaxBytes = 16 << 20
+
+const fallbackGoRoot = "/usr/local/go"
+
+// findGoSource collects the Go standard library's sources: the .go files below
+// GOROOT/src outside testdata.
+func (f *finder) findGoSource(ctx context.Context) (root string, err error) {
+	root = filepath.Join(goRoot(ctx), "src")
+	info, err := os.Stat(root)
+	if err != nil || !info.IsDir() {
+		return "", fmt.Errorf("data: train_data_path is not set and the default corpus, the Go standard library's sources, is not at %s: set train_data_path to a file, a directory or a glob of text, or put go on the PATH", root)
+	}
+	f.accept = func(rel string, isDir bool) bool {
+		if isDir {
+			return path.Base(rel) != "testdata"
+		}
+		return path.Ext(rel) == ".go"
+	}
+	return root, f.walk(ctx, root)
+}
+
+// goRoot asks the go command, because GOROOT is seldom set in the environment
+// and the one that a program was built with may not exist where it runs.
+func goRoot(ctx context.Context) string {
+	if out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output(); err == nil {
+		if root := strings.TrimSpace(string(out)); root != "" {
+			return root
+		}
+	}
+	return fallbackGoRoot
+}

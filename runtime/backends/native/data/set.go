@@ -1,0 +1,129 @@
+package data
+
+import (
+	"fmt"
+	"math"
+)
+
+const (
+	// wantBlocks is how many blocks a long stream has at least: enough that the
+	// validation blocks come from all parts of it.
+	wantBlocks = 256
+
+	// maxBlockWindows limits a block, so that a very long stream has more blocks.
+	maxBlockWindows = 64
+)
+
+// SplitSettings say how a stream is cut.
+type SplitSettings struct {
+	// SeqLength is the number of input tokens of a window.
+	SeqLength int
+
+	// ValidFraction is the part of the blocks held out for validation, from 0 to
+	// below 1; above 0 it is at least one block.
+	ValidFraction float64
+}
+
+// Set is a stream cut into training and validation windows.
+type Set struct {
+	tokens       *Tokens
+	seq          int
+	blockWindows int
+	train        []int32 // numbers of the blocks
+	valid        []int32
+}
+
+// TooShortError says that a stream has too few tokens for its windows.
+type TooShortError struct {
+	Have      int
+	Need      int
+	SeqLength int
+	Valid     bool // a validation window is needed too
+}
+
+// Error names the tokens there are and the tokens needed, and what to change.
+func (e *TooShortError) Error() string {
+	what := "one training window"
+	if e.Valid {
+		what = "one training and one validation window"
+	}
+	return fmt.Sprintf("data: the sequence is longer than the data: got %d tokens, want at least %d for %s of seq_length+1 = %d tokens: lower seq_length, add text to train_data_path or raise its limit", e.Have, e.Need, what, e.SeqLength+1)
+}
+
+// NewSet cuts a stream into blocks of windows. Block b begins at token
+// b·(w·seq+1), where w is the number of windows a block, and window j of a block
+// begins at token j·seq of it and holds seq+1 tokens: neighbours in a block share
+// one token, which is a target of the first and an input of the second. Tokens
+// behind the last whole block are not used.
+//
+// Of n blocks, v = round(n·ValidFraction), between 1 and n−1, are held out: those
+// blocks b with ⌊(b+1)v/n⌋ > ⌊bv/n⌋. The choice does not depend on any seed, so
+// validation losses can be compared between runs. A stream too short for one
+// block of each kind gives a *TooShortError.
+func NewSet(t *Tokens, s SplitSettings) (*Set, error) {
+	if s.SeqLength < 1 || s.SeqLength >= math.MaxInt32 {
+		return nil, fmt.Errorf("data: got seq_length %d, want 1 or more", s.SeqLength)
+	}
+	if !(s.ValidFraction >= 0 && s.ValidFraction < 1) {
+		return nil, fmt.Errorf("data: got a validation fraction of %v, want 0 <= fraction < 1", s.ValidFraction)
+	}
+	minBlocks := 1
+	if s.ValidFraction > 0 {
+		minBlocks = 2
+	}
+	if need := minBlocks * (s.SeqLength + 1); t.Len() < need {
+		return nil, &TooShortError{Have: t.Len(), Need: need, SeqLength: s.SeqLength, Valid: minBlocks == 2}
+	}
+	set := &Set{tokens: t, seq: s.SeqLength}
+	set.blockWindows = min(max(t.Len()/(s.SeqLength*wantBlocks), 1), maxBlockWindows)
+	n := t.Len() / set.blockTokens()
+	if n > math.MaxInt32 {
+		return nil, fmt.Errorf("data: got %d blocks, want at most %d: raise seq_length or lower the limit of the corpus", n, math.MaxInt32)
+	}
+	v := 0
+	if s.ValidFraction > 0 {
+		v = min(max(int(math.Round(float64(n)*s.ValidFraction)), 1), n-1)
+	}
+	for b := range n {
+		if (b+1)*v/n > b*v/n {
+			set.valid = append(set.valid, int32(b))
+		} else {
+			set.train = append(set.train, int32(b))
+		}
+	}
+	return set, nil
+}
+
+func (s *Set) blockTokens() int { return s.blockWindows*s.seq + 1 }
+
+// SeqLength returns the number of input tokens of a window.
+func (s *Set) SeqLength() int { return s.seq }
+
+// TrainWindows returns the number of training windows, which is that of the
+// samples of an epoch.
+func (s *Set) TrainWindows() int { return len(s.train) * s.blockWindows }
+
+// ValidWindows returns the number of validation windows.
+func (s *Set) ValidWindows() int { return len(s.valid) * s.blockWindows }
+
+// Fingerprint identifies the windows by the content of the stream and the way it
+// is cut. A run that is resumed on data with another fingerprint would see other
+// batches than the uninterrupted run.
+func (s *Set) Fingerprint() string {
+	return fmt.Sprintf("tokens=%d crc32c=%08x seq_length=%d train_windows=%d valid_windows=%d", s.tokens.Len(), s.tokens.crc, s.seq, s.TrainWindows(), s.ValidWindows())
+}
+
+// window fills dst, which holds seq+1 tokens, with window i of the given blocks.
+func (s *Set) window(dst []int32, blocks []int32, i int) {
+	block := int(blocks[i/s.blockWindows])
+	s.tokens.Read(dst, block*s.blockTokens()+i%s.blockWindows*s.seq)
+}
+
+// rows returns how many windows dst holds; a length that is no multiple of a
+// window is a mistake of the caller.
+func (s *Set) rows(dst []int32) (int, error) {
+	if len(dst) == 0 || len(dst)%(s.seq+1) != 0 {
+		return 0, fmt.Errorf("data: got a batch buffer of %d tokens, want a positive multiple of seq_length+1 = %d", len(dst), s.seq+1)
+	}
+	return len(dst) / (s.seq + 1), nil
+}

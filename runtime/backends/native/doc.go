@@ -1,0 +1,22 @@
+// Package native is the training backend that is written in Go: a Llama-style decoder trained by AdamW, every operation of
+// it an op of the manager.
+//
+// # Concepts
+//
+// Adapter turns the parameters of a module into Args. The trainer it makes takes the run directory, builds model,
+// optimizer and data, goes on from a checkpoint when there is one, and trains. The packages below this one hold the parts:
+// model, optim, data, checkpoint and rundir.
+//
+// A step computes the gradients of a global batch, clips them and updates the weights. When an op fails in a way that the
+// manager may not repair by itself (operands updated in place, saved state of another impl), the step is computed again
+// from its beginning: weights change only at its end. The same seed, impls and data give the same losses bit for bit, for
+// any number of workers and across an interruption.
+//
+// # Concurrency
+//
+// A trainer belongs to one goroutine.
+//
+// # Errors
+//
+// *NonFiniteError stops a run whose loss or gradient is NaN or infinite and names the step and the op at fault.
+package native

@@ -1,0 +1,203 @@
+package model_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/primus-fl/primus/device/cpu"
+	"github.com/primus-fl/primus/impls/flagos"
+	"github.com/primus-fl/primus/impls/reference"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/runtime/backends/native/model"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func tiny(untie bool) model.Config {
+	return model.Config{
+		NumLayers: 2, HiddenSize: 16, FFNHiddenSize: 24, NumAttentionHeads: 4, NumQueryGroups: 2,
+		SeqLength: 6, VocabSize: 256, RotaryBase: 10000, NormEpsilon: 1e-5, InitMethodStd: 0.2, Untie: untie,
+	}
+}
+
+func newManager(t *testing.T, prefer opregistry.Kind) *opmanager.Manager {
+	t.Helper()
+	reg := opregistry.NewRegistry()
+	require.NoError(t, reg.Register(reference.Source()))
+	require.NoError(t, reg.Register(flagos.Source()))
+	policy := opmanager.DefaultPolicy()
+	policy.Prefer = prefer
+	policy.Strict = true
+	m := opmanager.New(reg, policy, opmanager.Settings{})
+	t.Cleanup(m.Close)
+	return m
+}
+
+type trainable struct {
+	*model.Model
+	*model.Pass
+}
+
+func newModel(t *testing.T, cfg model.Config, prefer opregistry.Kind, batch int) trainable {
+	t.Helper()
+	backend := cpu.New()
+	m, err := model.New(cfg, backend)
+	require.NoError(t, err)
+	m.Init(7)
+	p, err := m.NewPass(newManager(t, prefer), batch, cfg.SeqLength, true)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		assert.NoError(t, p.Close())
+		assert.NoError(t, m.Close())
+		assert.NoError(t, backend.Close())
+	})
+	rows := make([]int32, batch*(cfg.SeqLength+1))
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range rows {
+		rows[i] = rng.Int32N(256)
+	}
+	require.NoError(t, p.SetBatch(rows))
+	return trainable{m, p}
+}
+
+func (m trainable) loss(t *testing.T) float64 {
+	t.Helper()
+	loss, err := m.Loss()
+	require.NoError(t, err)
+	return loss
+}
+
+// TestGradients compares the backward pass with central differences, weight by
+// weight, for a choice of elements of each.
+func TestGradients(t *testing.T) {
+	for _, kind := range []opregistry.Kind{opregistry.KindReference, opregistry.KindFlagos} {
+		for _, untie := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%v untied %v", kind, untie), func(t *testing.T) {
+				cfg := tiny(untie)
+				const batch = 2
+				m := newModel(t, cfg, kind, batch)
+				m.loss(t)
+				require.NoError(t, m.Backward(1/float32(batch*cfg.SeqLength), false))
+				rng := rand.New(rand.NewPCG(3, 4))
+				for _, p := range m.Params() {
+					value, grad := tensor.Data[float32](p.Value), tensor.Data[float32](p.Grad)
+					largest := 0.0
+					for _, g := range grad {
+						largest = max(largest, math.Abs(float64(g)))
+					}
+					require.Positive(t, largest, p.Name)
+					for range 6 {
+						i := rng.IntN(len(value))
+						old := value[i]
+						const step = 1e-2
+						value[i] = old + step
+						up := m.loss(t)
+						value[i] = old - step
+						down := m.loss(t)
+						value[i] = old
+						assert.InDelta(t, (up-down)/(2*step), float64(grad[i]), 0.02*largest+2e-5, "%s[%d]", p.Name, i)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestAccumulatedGradientIsTheSum(t *testing.T) {
+	for _, untie := range []bool{false, true} {
+		m := newModel(t, tiny(untie), opregistry.KindFlagos, 1)
+		m.loss(t)
+		require.NoError(t, m.Backward(1, false))
+		once := map[string][]float64{}
+		for _, p := range m.Params() {
+			once[p.Name] = p.Grad.Float64s()
+		}
+		require.NoError(t, m.Backward(1, true))
+		for _, p := range m.Params() {
+			for i, g := range p.Grad.Float64s() {
+				require.InDelta(t, 2*once[p.Name][i], g, 1e-4*(1+math.Abs(g)), "%s[%d]", p.Name, i)
+			}
+		}
+	}
+}
+
+func TestImplsAgree(t *testing.T) {
+	want := newModel(t, tiny(true), opregistry.KindReference, 2)
+	got := newModel(t, tiny(true), opregistry.KindFlagos, 2)
+	assert.InEpsilon(t, want.loss(t), got.loss(t), 1e-5)
+}
+
+func TestForwardOnlyPassAgrees(t *testing.T) {
+	cfg := tiny(true)
+	cfg.NumLayers = 5
+	m := newModel(t, cfg, opregistry.KindFlagos, 1)
+	forward, err := m.NewPass(newManager(t, opregistry.KindFlagos), 1, cfg.SeqLength, false)
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, forward.Close()) }()
+	rows := []int32{1, 2, 3, 4, 5, 6, 7}
+	require.NoError(t, forward.SetBatch(rows))
+	require.NoError(t, m.SetBatch(rows))
+	loss, err := forward.Loss()
+	require.NoError(t, err)
+	assert.Equal(t, m.loss(t), loss)
+}
+
+func TestStepAllocatesNothing(t *testing.T) {
+	m := newModel(t, tiny(true), opregistry.KindFlagos, 2)
+	assert.LessOrEqual(t, testing.AllocsPerRun(10, func() {
+		if _, err := m.Loss(); err != nil {
+			t.Error(err)
+		}
+		if err := m.Backward(1, false); err != nil {
+			t.Error(err)
+		}
+	}), 2.0, "the two runs")
+}
+
+func TestCheckFiniteNamesTheOp(t *testing.T) {
+	m := newModel(t, tiny(true), opregistry.KindFlagos, 1)
+	for _, p := range m.Params() {
+		if p.Name == "model.layers.1.mlp.down_proj.weight" {
+			tensor.Data[float32](p.Value)[0] = float32(math.Inf(1))
+		}
+	}
+	m.CheckFinite(true)
+	_, err := m.Loss()
+	var at *model.NonFiniteError
+	require.ErrorAs(t, err, &at)
+	assert.Equal(t, "layer 1 mlp", at.Place)
+	assert.Equal(t, "generic_gemm", at.Op)
+}
+
+func TestConfigErrors(t *testing.T) {
+	cfg := tiny(true)
+	cfg.HiddenSize, cfg.VocabSize, cfg.NumQueryGroups, cfg.NormEpsilon = 18, 10, 3, 0
+	err := cfg.Validate()
+	for _, want := range []string{
+		"hidden_size: got 18, want a multiple of num_attention_heads 4",
+		"vocab_size: got 10, want at least 256",
+		"num_query_groups: got 3, want a divisor of num_attention_heads 4",
+		"norm_epsilon: got 0",
+	} {
+		assert.ErrorContains(t, err, want)
+	}
+}
+
+func TestNumParameters(t *testing.T) {
+	for _, untie := range []bool{false, true} {
+		m := newModel(t, tiny(untie), opregistry.KindFlagos, 1)
+		n, named := 0, 0
+		for _, p := range m.Params() {
+			n += p.Value.NumElements()
+		}
+		for _, x := range m.Tensors() {
+			named += x.Tensor.NumElements()
+		}
+		assert.Equal(t, m.Model.Config().NumParameters(), n)
+		assert.Equal(t, n, named)
+	}
+}

@@ -1,0 +1,115 @@
+package rundir_test
+
+import (
+	"bytes"
+	"image"
+	"image/png"
+	"math"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/runtime/backends/native/rundir"
+)
+
+// run returns the records of a run whose loss falls from 5.5 to about 1.6, with
+// a validation every valid steps.
+func run(steps, valid int) []rundir.Record {
+	records := make([]rundir.Record, steps)
+	for i := range records {
+		x := float64(i) / float64(steps)
+		r := rundir.Record{Step: i + 1, Loss: 1.6 + 3.9*math.Exp(-8*x) + 0.12*math.Sin(float64(i)*2.3)*math.Cos(float64(i)*0.71)}
+		if valid > 0 && (i+1)%valid == 0 {
+			v := 1.7 + 3.8*math.Exp(-7.5*x)
+			r.ValidLoss = &v
+		}
+		records[i] = r
+	}
+	return records
+}
+
+func decode(t *testing.T, b []byte) image.Image {
+	t.Helper()
+	img, err := png.Decode(bytes.NewReader(b))
+	require.NoError(t, err)
+	return img
+}
+
+// has counts the pixels that are near a colour.
+func has(img image.Image, r, g, b int) int {
+	n := 0
+	for y := img.Bounds().Min.Y; y < img.Bounds().Max.Y; y++ {
+		for x := img.Bounds().Min.X; x < img.Bounds().Max.X; x++ {
+			cr, cg, cb, _ := img.At(x, y).RGBA()
+			if abs(int(cr>>8)-r)+abs(int(cg>>8)-g)+abs(int(cb>>8)-b) < 12 {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func abs(v int) int { return max(v, -v) }
+
+func TestPlotShowsBothCurves(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name         string
+		steps, valid int
+		train        bool
+		validation   bool
+	}{
+		{"one step", 1, 0, true, false},
+		{"one step with validation", 1, 1, true, true},
+		{"short", 20, 5, true, true},
+		{"usual", 600, 50, true, true},
+		{"long", 60000, 500, true, true},
+		{"without validation", 300, 0, true, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b, err := rundir.PlotLoss(tt.name, run(tt.steps, tt.valid))
+			require.NoError(t, err)
+			img := decode(t, b)
+			assert.Equal(t, image.Pt(990, 550), img.Bounds().Size())
+			assert.Equal(t, tt.train, has(img, 0x1f, 0x5f, 0xa8) > 20, "the training curve")
+			assert.Equal(t, tt.validation, has(img, 0xd9, 0x5f, 0x0e) > 20, "the validation curve")
+			if dir := os.Getenv("PRIMUS_TEST_PLOTS"); dir != "" {
+				require.NoError(t, os.WriteFile(dir+"/"+tt.name+".png", b, 0o644))
+			}
+		})
+	}
+}
+
+func TestPlotLeavesOutWhatIsNotFinite(t *testing.T) {
+	t.Parallel()
+	records := run(100, 10)
+	records[50].Loss = math.NaN()
+	*records[59].ValidLoss = math.Inf(1)
+	_, err := rundir.PlotLoss("nan", records)
+	require.NoError(t, err)
+
+	_, err = rundir.PlotLoss("huge", []rundir.Record{{Step: 1, Loss: 1e18}})
+	require.NoError(t, err)
+
+	_, err = rundir.PlotLoss("nothing", []rundir.Record{{Step: 1, Loss: math.NaN()}})
+	require.ErrorContains(t, err, "no finite loss")
+	_, err = rundir.PlotLoss("nothing", nil)
+	require.ErrorContains(t, err, "no finite loss")
+}
+
+func TestPlotGoesIntoTheRunDirectory(t *testing.T) {
+	t.Parallel()
+	d := open(t, t.TempDir())
+	require.NoError(t, d.Plot())
+	assert.NoFileExists(t, d.Path(rundir.PlotName), "nothing to draw yet")
+	for _, r := range run(10, 5) {
+		require.NoError(t, d.Append(r))
+	}
+	require.NoError(t, d.Plot())
+	b, err := os.ReadFile(d.Path(rundir.PlotName))
+	require.NoError(t, err)
+	decode(t, b)
+}

@@ -1,0 +1,41 @@
+package rundir
+
+import (
+	"fmt"
+	"math"
+)
+
+// Record is one line of the metrics file.
+type Record struct {
+	Step            int      `json:"step"`
+	Loss            float64  `json:"loss"`                 // nats a token, of training
+	ValidLoss       *float64 `json:"valid_loss,omitempty"` // nats a token; nil when the step had no evaluation
+	LR              float64  `json:"lr"`
+	GradNorm        float64  `json:"grad_norm"` // before clipping
+	TokensPerSecond float64  `json:"tokens_per_second"`
+	StepSeconds     float64  `json:"step_seconds"`
+}
+
+// check refuses what JSON cannot hold.
+func (r Record) check() error {
+	values := []struct {
+		key   string
+		value float64
+	}{
+		{"loss", r.Loss},
+		{"lr", r.LR},
+		{"grad_norm", r.GradNorm},
+		{"tokens_per_second", r.TokensPerSecond},
+		{"step_seconds", r.StepSeconds},
+		{"valid_loss", 0},
+	}
+	if r.ValidLoss != nil {
+		values[len(values)-1].value = *r.ValidLoss
+	}
+	for _, v := range values {
+		if math.IsNaN(v.value) || math.IsInf(v.value, 0) {
+			return fmt.Errorf("rundir: %s: step %d: got %s %v, want a finite number", MetricsName, r.Step, v.key, v.value)
+		}
+	}
+	return nil
+}

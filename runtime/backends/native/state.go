@@ -1,0 +1,144 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
+	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/safetensors"
+	"github.com/primus-fl/primus/runtime/backends/native/model"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// The files of a checkpoint.
+const (
+	weightsFile   = "model.safetensors"
+	optimizerFile = "optimizer.safetensors"
+	configFile    = "config.json"
+	stateFile     = "trainer_state.json"
+)
+
+// state is what a run needs besides weights and moments to go on as if it had not stopped. The order of the data is a
+// function of seed and position, so these two are the whole state of the random numbers.
+type state struct {
+	Step      int      `json:"step"`
+	Seed      int64    `json:"seed"`
+	Position  uint64   `json:"consumed_samples"`
+	Data      string   `json:"data_fingerprint"`
+	Loss      float64  `json:"loss"`
+	FirstLoss float64  `json:"first_loss"`
+	ValidLoss *float64 `json:"valid_loss,omitempty"`
+}
+
+// save writes a checkpoint of the step.
+func (t *trainer) save() error {
+	saved, err := t.store.Save(int64(t.state.Step), func(w *checkpoint.Writer) error {
+		weights, err := entries(t.model.Tensors(), "")
+		if err != nil {
+			return err
+		}
+		if err := w.Safetensors(weightsFile, weights, map[string]string{"format": "pt"}); err != nil {
+			return err
+		}
+		moments, err := t.moments()
+		if err != nil {
+			return err
+		}
+		if err := w.Safetensors(optimizerFile, moments, nil); err != nil {
+			return err
+		}
+		if err := w.JSON(configFile, t.model.HFConfig()); err != nil {
+			return err
+		}
+		return w.JSON(stateFile, t.state)
+	})
+	if err != nil {
+		return fmt.Errorf("save step %d: %w", t.state.Step, err)
+	}
+	t.warn(saved.Warnings)
+	t.tc.Log.Info("saved checkpoint", "step", t.state.Step, "path", saved.Path)
+	return nil
+}
+
+func (t *trainer) moments() ([]safetensors.Entry, error) {
+	m, err := entries(t.model.Split(t.adam.M), ".exp_avg")
+	if err != nil {
+		return nil, err
+	}
+	v, err := entries(t.model.Split(t.adam.V), ".exp_avg_sq")
+	return append(m, v...), err
+}
+
+func entries(tensors []model.Named, suffix string) ([]safetensors.Entry, error) {
+	all := make([]safetensors.Entry, 0, len(tensors))
+	for _, n := range tensors {
+		e, err := safetensors.FromTensor(n.Name+suffix, n.Tensor)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+// restore loads the checkpoint that the run goes on from, if there is one.
+func (t *trainer) restore() error {
+	c, err := t.findCheckpoint()
+	if err != nil || c == nil {
+		return err
+	}
+	weights := map[string]*tensor.Tensor{}
+	for _, n := range t.model.Tensors() {
+		weights[n.Name] = n.Tensor
+	}
+	moments := map[string]*tensor.Tensor{}
+	for i, n := range t.model.Split(t.adam.M) {
+		moments[n.Name+".exp_avg"] = n.Tensor
+		moments[n.Name+".exp_avg_sq"] = t.model.Split(t.adam.V)[i].Tensor
+	}
+	var s state
+	if err := c.JSON(stateFile, &s); err != nil {
+		return err
+	}
+	if err := load(c, weightsFile, weights); err != nil {
+		return err
+	}
+	if err := load(c, optimizerFile, moments); err != nil {
+		return err
+	}
+	if s.Seed != t.args.Seed || s.Data != t.set.Fingerprint() {
+		t.tc.Log.Warn("the checkpoint was trained on other data or with another seed; batches begin anew",
+			"checkpoint_seed", s.Seed, "seed", t.args.Seed, "checkpoint_data", s.Data, "data", t.set.Fingerprint())
+		s.Position = 0
+	}
+	s.Seed, s.Data = t.args.Seed, t.set.Fingerprint()
+	t.state = s
+	t.sampler.Seek(s.Position)
+	t.tc.Log.Info("resuming from checkpoint", "step", s.Step, "path", c.Path())
+	return nil
+}
+
+func load(c *checkpoint.Checkpoint, name string, into map[string]*tensor.Tensor) error {
+	f, err := c.Safetensors(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(checkpoint.Load(f, into), f.Close())
+}
+
+// findCheckpoint returns the checkpoint to go on from: that of load when it is given, else the run's own, nil for none.
+func (t *trainer) findCheckpoint() (*checkpoint.Checkpoint, error) {
+	switch t.args.Load {
+	case loadNone:
+		return nil, nil
+	case "":
+		c, warnings, err := t.store.Latest()
+		t.warn(warnings)
+		if errors.Is(err, checkpoint.ErrNone) {
+			return nil, nil
+		}
+		return c, err
+	default:
+		return checkpoint.Open(t.args.Load)
+	}
+}

@@ -1,0 +1,118 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/runtime/backends/native/model"
+)
+
+// NonFiniteError stops a run whose loss or gradient is NaN or infinite.
+type NonFiniteError struct {
+	Step  int
+	What  string // "loss" or "gradient norm"
+	Value float64
+	// Origin names the first op of the step whose result is not finite; nil when none was found.
+	Origin *model.NonFiniteError
+}
+
+// Error names the step, what is not finite and where that began.
+func (e *NonFiniteError) Error() string {
+	where := "no single op was found at fault: the sum over the batch overflows"
+	if e.Origin != nil {
+		where = "it began at " + e.Origin.Error()
+	}
+	return fmt.Sprintf("step %d: the %s is %v; %s; the last checkpoint is untouched: lower lr or clip_grad, or look at the op with TE_FL_PER_OP", e.Step, e.What, e.Value, where)
+}
+
+// mostAttempts bounds how often a step is computed again after a failed op: often enough for the impl at fault to be set
+// aside by quarantine.
+const mostAttempts = 5
+
+// gradients computes mean loss and clipped gradients of the batch in hand. Weights do not change, so it starts again when
+// an op failed beyond repair.
+func (t *trainer) gradients(step int) (loss, norm float64, err error) {
+	for attempt := 1; ; attempt++ {
+		loss, norm, err = t.tryGradients(step)
+		var call *opmanager.CallError
+		if err == nil || attempt == mostAttempts || !errors.As(err, &call) || len(call.Tried) == 0 || t.tc.Manager.Policy().Strict {
+			return loss, norm, err
+		}
+		t.tc.Log.Warn("the step is computed again", "step", step, "attempt", attempt, "error", err)
+	}
+}
+
+func (t *trainer) tryGradients(step int) (loss, norm float64, err error) {
+	micro := t.args.microBatches()
+	rows := len(t.batch) / micro
+	for i := range micro {
+		if err := t.pass.SetBatch(t.batch[i*rows : (i+1)*rows]); err != nil {
+			return 0, 0, err
+		}
+		part, err := t.pass.Loss()
+		if err != nil {
+			return 0, 0, err
+		}
+		loss += part / float64(micro)
+		if !finite(loss) {
+			return 0, 0, t.nonFinite(step, "loss", loss)
+		}
+		if err := t.pass.Backward(1/float32(t.args.GlobalBatchSize*t.args.SeqLength), i > 0); err != nil {
+			return 0, 0, err
+		}
+	}
+	if norm, err = t.adam.Clip(); err != nil {
+		return 0, 0, err
+	}
+	if !finite(norm) {
+		return 0, 0, t.nonFinite(step, "gradient norm", norm)
+	}
+	return loss, norm, nil
+}
+
+// nonFinite repeats the forward and backward passes and looks behind each op.
+func (t *trainer) nonFinite(step int, what string, value float64) error {
+	result := &NonFiniteError{Step: step, What: what, Value: value}
+	t.pass.CheckFinite(true)
+	defer t.pass.CheckFinite(false)
+	micro := t.args.microBatches()
+	rows := len(t.batch) / micro
+	for i := range micro {
+		if err := t.pass.SetBatch(t.batch[i*rows : (i+1)*rows]); err != nil {
+			return err
+		}
+		_, err := t.pass.Loss()
+		if err == nil {
+			err = t.pass.Backward(1/float32(t.args.GlobalBatchSize*t.args.SeqLength), i > 0)
+		}
+		if errors.As(err, &result.Origin) {
+			return result
+		}
+	}
+	return result
+}
+
+// evaluate returns the mean loss over the validation windows.
+func (t *trainer) evaluate() (float64, error) {
+	t.valid.Reset()
+	rows := t.batch[:t.args.MicroBatchSize*(t.args.SeqLength+1)]
+	sum := 0.0
+	for range t.args.EvalIters {
+		if err := t.valid.Batch(rows); err != nil {
+			return 0, err
+		}
+		if err := t.pass.SetBatch(rows); err != nil {
+			return 0, err
+		}
+		loss, err := t.pass.Loss()
+		if err != nil {
+			return 0, fmt.Errorf("evaluation: %w", err)
+		}
+		sum += loss
+	}
+	return sum / float64(t.args.EvalIters), nil
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

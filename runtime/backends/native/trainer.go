@@ -1,0 +1,306 @@
+package native
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
+	"github.com/primus-fl/primus/runtime/backends/native/data"
+	"github.com/primus-fl/primus/runtime/backends/native/model"
+	"github.com/primus-fl/primus/runtime/backends/native/optim"
+	"github.com/primus-fl/primus/runtime/backends/native/rundir"
+	"go.yaml.in/yaml/v3"
+)
+
+// trainer is a run of the native backend.
+type trainer struct {
+	args *Args
+	tc   backend.TrainContext
+
+	dir     *rundir.Dir
+	log     *os.File
+	metrics *rundir.Metrics
+	store   *checkpoint.Store
+	set     *data.Set
+	sampler *data.Sampler
+	valid   *data.Validation // nil without evaluation
+	model   *model.Model
+	pass    *model.Pass
+	adam    *optim.Adam
+
+	batch   []int32 // [global batch, seq+1]
+	state   state
+	started time.Time
+	run     backend.Run
+}
+
+// The files of a run directory, besides those of package rundir.
+const (
+	resolvedFile    = "config.yaml"
+	logName         = "train.log"
+	dispatchFile    = "dispatch.json"
+	batchesFile     = "batches.safetensors"
+	checkpointsName = "checkpoints"
+)
+
+// Setup takes the run directory.
+func (t *trainer) Setup(context.Context) error {
+	e := t.tc.Experiment
+	var err error
+	t.dir, err = rundir.Open(rundir.Location{Workspace: e.Workspace, WorkGroup: e.WorkGroup, UserName: e.UserName, ExpName: e.ExpName})
+	if err != nil {
+		return err
+	}
+	t.warn(t.dir.Warnings())
+	if t.log, err = os.OpenFile(t.dir.Path(logName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644); err != nil {
+		return err
+	}
+	if err := t.tc.LogFile.Attach(t.log); err != nil {
+		return err
+	}
+	resolved, err := yaml.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("write the resolved configuration: %w", err)
+	}
+	return t.dir.WriteFile(resolvedFile, resolved)
+}
+
+// Init builds data, model and optimizer and loads the checkpoint to go on from.
+func (t *trainer) Init(ctx context.Context) error {
+	if err := t.loadData(ctx); err != nil {
+		return err
+	}
+	if err := t.build(); err != nil {
+		return err
+	}
+	saves := t.args.Save
+	if saves == "" {
+		saves = t.dir.Path(checkpointsName)
+	}
+	var err error
+	if t.store, err = checkpoint.NewStore(saves, checkpoint.Settings{}); err != nil {
+		return err
+	}
+	t.state = state{Seed: t.args.Seed, Data: t.set.Fingerprint()}
+	if err := t.restore(); err != nil {
+		return err
+	}
+	if t.metrics, err = t.dir.OpenMetrics(int64(t.state.Step)); err != nil {
+		return err
+	}
+	t.warn(t.metrics.Warnings())
+	if t.state.Step > 0 {
+		return nil
+	}
+	if t.args.DumpBatches > 0 {
+		if err := data.DumpBatches(t.dir.Path(batchesFile), t.sampler, t.args.DumpBatches, t.args.GlobalBatchSize); err != nil {
+			return err
+		}
+	}
+	if t.args.SaveInitial {
+		return t.save()
+	}
+	return nil
+}
+
+func (t *trainer) warn(warnings []string) {
+	for _, w := range warnings {
+		t.tc.Log.Warn(w)
+	}
+}
+
+func (t *trainer) loadData(ctx context.Context) error {
+	tokens, report, err := data.Load(ctx, data.Settings{
+		Path: t.args.TrainDataPath, MaxBytes: t.args.TrainDataMax,
+		CacheDir: filepath.Join(t.tc.Experiment.Workspace, "cache"),
+	})
+	t.warn(report.Warnings)
+	if err != nil {
+		return err
+	}
+	t.tc.Log.Info(report.String())
+	validFraction := t.args.ValidFraction
+	if t.args.EvalInterval == 0 {
+		validFraction = 0
+	}
+	if t.set, err = data.NewSet(tokens, data.SplitSettings{SeqLength: t.args.SeqLength, ValidFraction: validFraction}); err != nil {
+		return err
+	}
+	t.sampler = data.NewSampler(t.set, uint64(t.args.Seed))
+	if validFraction > 0 {
+		t.valid, err = data.NewValidation(t.set, t.args.EvalIters*t.args.MicroBatchSize)
+	}
+	return err
+}
+
+func (t *trainer) build() (err error) {
+	if t.model, err = model.New(t.args.Config, t.tc.Device); err != nil {
+		return err
+	}
+	t.model.Init(uint64(t.args.Seed))
+	if t.pass, err = t.model.NewPass(t.tc.Manager, t.args.MicroBatchSize, t.args.SeqLength, true); err != nil {
+		return err
+	}
+	var params []optim.Param
+	for _, p := range t.model.Params() {
+		params = append(params, optim.Param{Value: p.Value, Grad: p.Grad, Decay: p.Decay})
+	}
+	t.adam, err = optim.NewAdam(t.args.AdamConfig, params, t.tc.Manager, t.tc.Device)
+	t.batch = make([]int32, t.args.GlobalBatchSize*(t.args.SeqLength+1))
+	return err
+}
+
+// Train runs the steps that are left.
+func (t *trainer) Train(ctx context.Context) (err error) {
+	t.started = time.Now()
+	t.run = backend.Run{
+		Name: t.tc.Experiment.ExpName, Model: t.args.ModelName, Dir: t.dir.Path(), Parameters: t.args.NumParameters(),
+		FirstStep: t.state.Step + 1, Steps: t.args.TrainIters, TokensPerStep: t.args.GlobalBatchSize * t.args.SeqLength,
+		LogInterval: t.args.LogInterval,
+	}
+	t.tc.Log.Info(fmt.Sprintf("training %s: %d parameters, %d steps of %d tokens, run directory %s",
+		t.run.Model, t.run.Parameters, t.run.Steps, t.run.TokensPerStep, t.run.Dir))
+	if t.state.Step >= t.args.TrainIters {
+		t.tc.Log.Info(fmt.Sprintf("nothing to train: the checkpoint is at step %d and train_iters is %d; raise train_iters to go on or give load=none to start over", t.state.Step, t.args.TrainIters))
+	}
+	t.tc.Observer.RunStarted(t.run)
+	saved := t.state.Step
+	for t.state.Step < t.args.TrainIters && ctx.Err() == nil {
+		if err := t.step(); err != nil {
+			return err
+		}
+		if t.args.SaveInterval > 0 && t.state.Step%t.args.SaveInterval == 0 || t.state.Step == t.args.TrainIters {
+			if err := t.save(); err != nil {
+				return err
+			}
+			saved = t.state.Step
+		}
+	}
+	if ctx.Err() == nil {
+		return nil
+	}
+	if saved != t.state.Step {
+		if err := t.save(); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%w at step %d of %d; the same command goes on from there", backend.ErrInterrupted, t.state.Step, t.args.TrainIters)
+}
+
+// step trains on the next batch and reports.
+func (t *trainer) step() error {
+	begin := time.Now()
+	step := t.state.Step + 1
+	if err := t.sampler.Batch(t.batch); err != nil {
+		return err
+	}
+	loss, norm, err := t.gradients(step)
+	if err != nil {
+		return err
+	}
+	lr := t.args.schedule().At(step)
+	if err := t.adam.Step(step, lr); err != nil {
+		return fmt.Errorf("step %d: %w", step, err)
+	}
+	took := time.Since(begin)
+	t.state.Step, t.state.Position, t.state.Loss = step, t.sampler.Position(), loss
+	if step == 1 {
+		t.state.FirstLoss = loss
+	}
+	s := backend.Step{
+		Step: step, Loss: loss, LR: lr, GradNorm: norm, Duration: took,
+		Tokens: t.run.TokensPerStep, TokensPerSecond: float64(t.run.TokensPerStep) / took.Seconds(),
+	}
+	if t.valid != nil && (step%t.args.EvalInterval == 0 || step == t.args.TrainIters) {
+		valid, err := t.evaluate()
+		if err != nil {
+			return err
+		}
+		if !finite(valid) {
+			return &NonFiniteError{Step: step, What: "validation loss", Value: valid}
+		}
+		s.ValidLoss, t.state.ValidLoss = &valid, &valid
+	}
+	if err := t.metrics.Append(rundir.Record{
+		Step: int64(step), Loss: loss, ValidLoss: s.ValidLoss, LR: lr, GradNorm: norm,
+		TokensPerSecond: s.TokensPerSecond, StepSeconds: took.Seconds(),
+	}); err != nil {
+		return err
+	}
+	t.tc.Observer.StepDone(s)
+	return nil
+}
+
+// Cleanup writes what a run leaves behind and releases everything.
+func (t *trainer) Cleanup(cause error) error {
+	var faults []error
+	if t.dir != nil {
+		if !t.started.IsZero() {
+			faults = append(faults, t.finish(cause))
+		}
+		if t.metrics != nil {
+			faults = append(faults, t.metrics.Close())
+		}
+		faults = append(faults, t.dir.Close())
+	}
+	t.tc.LogFile.Detach()
+	if t.log != nil {
+		faults = append(faults, t.log.Close())
+	}
+	if t.adam != nil {
+		faults = append(faults, t.adam.Close())
+	}
+	if t.pass != nil {
+		faults = append(faults, t.pass.Close())
+	}
+	if t.model != nil {
+		faults = append(faults, t.model.Close())
+	}
+	return errors.Join(faults...)
+}
+
+// finish writes the plot and the account of dispatch and reports the end.
+func (t *trainer) finish(cause error) error {
+	r := backend.Result{
+		Run: t.run, LastStep: t.state.Step, FirstLoss: t.state.FirstLoss, Loss: t.state.Loss, ValidLoss: t.state.ValidLoss,
+		Duration: time.Since(t.started), Err: cause,
+	}
+	var faults []error
+	if cause == nil {
+		sample, err := t.generate("func ", sampleLength)
+		r.Sample = sample
+		faults = append(faults, err)
+	}
+	if records := t.metrics.Records(); len(records) > 0 {
+		faults = append(faults, t.dir.PlotLoss(t.run.Name, records))
+	}
+	faults = append(faults, t.writeDispatch())
+	t.tc.Observer.RunEnded(r)
+	return errors.Join(faults...)
+}
+
+// dispatchReport is the content of dispatch.json.
+type dispatchReport struct {
+	Policy     opmanager.Policy        `json:"policy"`
+	Generation uint64                  `json:"generation"`
+	Ops        []opmanager.Explanation `json:"ops"`
+	Impls      []opmanager.ImplStats   `json:"impls"`
+}
+
+func (t *trainer) writeDispatch() error {
+	m := t.tc.Manager
+	text, err := json.MarshalIndent(dispatchReport{Policy: m.Policy(), Generation: m.Generation(), Ops: m.ExplainAll(), Impls: m.Stats()}, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", dispatchFile, err)
+	}
+	return t.dir.WriteFile(dispatchFile, append(text, '\n'))
+}
+
+var _ backend.Trainer = (*trainer)(nil)

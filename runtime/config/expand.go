@@ -1,0 +1,176 @@
+package config
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Module is one trainer of an experiment with its presets and overrides merged.
+type Module struct {
+	// Name is the key of the module in the experiment, such as pre_trainer.
+	Name string
+	// Framework names the training backend.
+	Framework string
+	// Config and Model are the preset names as the experiment writes them; empty for a module without presets.
+	Config, Model string
+	// TrainerClass selects a trainer other than the default of the framework and stage; empty means the default.
+	TrainerClass string
+	// Params are the merged parameters.
+	Params *Map
+	// Private holds the merged keys that begin with an underscore, which are no parameters.
+	Private *Map
+}
+
+// moduleKeys are the keys of a module block that are not parameters.
+var moduleKeys = []string{"name", "framework", "config", "model", "trainer_class"}
+
+// expand builds the module called name from its block in the experiment.
+func (p *parser) expand(name string, block Value) (*Module, bool) {
+	keyPath := joinPath("modules", name)
+	m, ok := block.Map()
+	if !ok {
+		p.fail(wrongType(block, keyPath, "a mapping with the keys framework, config and model", ""))
+		return nil, false
+	}
+	value, ok := p.require(m, block.Origin(), keyPath, "framework")
+	if !ok {
+		return nil, false
+	}
+	framework, isText := identifier(value)
+	if !isText || framework == "" || path.Base(framework) != framework || framework == ".." {
+		p.fail(wrongType(value, joinPath(keyPath, "framework"), "the name of a framework", ""))
+		return nil, false
+	}
+	module := &Module{Name: name}
+	flat, ok := p.flatten(module, framework, m, keyPath)
+	if !ok {
+		return nil, false
+	}
+	return module, p.split(module, flat, keyPath)
+}
+
+// flatten merges presets and overrides into one flat mapping. A block without config is already flat.
+func (p *parser) flatten(module *Module, framework string, m *Map, keyPath string) (*Map, bool) {
+	config, hasConfig := m.Lookup("config")
+	model, hasModel := m.Lookup("model")
+	if !hasConfig {
+		if overrides, ok := m.Lookup("overrides"); ok {
+			p.report.warn(overrides.Origin(), joinPath(keyPath, "overrides"),
+				"overrides of a module without config are not applied", "write the keys beside framework")
+		}
+		module.Model, _ = identifier(model)
+		return nullStrings(m), true
+	}
+	if !hasModel {
+		p.require(m, config.Origin(), keyPath, "model")
+		return nil, false
+	}
+	modulePreset, err := p.preset(path.Join(modulesDir, framework), config, joinPath(keyPath, "config"))
+	if err != nil {
+		p.fail(err)
+	}
+	modelPreset, modelErr := p.preset(path.Join(modelsDir, framework), model, joinPath(keyPath, "model"))
+	if modelErr != nil {
+		p.fail(modelErr)
+	}
+	overrides, ok := p.overrides(m, keyPath)
+	if err != nil || modelErr != nil || !ok {
+		return nil, false
+	}
+	module.Config, _ = identifier(config)
+	module.Model, _ = identifier(model)
+
+	flat := p.underlay(module.Name, m, modulePreset)
+	p.addModel(module.Name, flat, nullStrings(modelPreset), model)
+	hintUnknown(p.report, flat, overrides, joinPath(keyPath, "overrides"))
+	for _, key := range []string{"name", "framework"} {
+		if value, given := overrides.Lookup(key); given {
+			p.report.warn(value.Origin(), joinPath(keyPath, "overrides."+key), "override comes after the presets were chosen",
+				"set "+key+" beside overrides instead")
+		}
+	}
+	return Merge(flat, overrides), true
+}
+
+// underlay starts with the module preset and adds further keys of the module block where the preset has none.
+func (p *parser) underlay(name string, m, preset *Map) *Map {
+	flat := nullStrings(preset.without("name"))
+	framework, _ := m.Lookup("framework")
+	if old, ok := flat.Lookup("framework"); ok {
+		p.report.collide(Collision{
+			Module: name, Key: "framework", Winner: SourceExperiment, Loser: SourceModulePreset, Kept: framework, Dropped: old,
+		})
+	}
+	flat.set("framework", framework)
+	for key, value := range nullStrings(m).All() {
+		switch {
+		case key == "params" || strings.HasPrefix(key, "_"):
+			p.report.warn(value.Origin(), joinPath("modules."+name, key), "key is ignored", "parameters belong under overrides")
+		case key == "overrides" || key != "trainer_class" && slices.Contains(moduleKeys, key):
+		default:
+			if kept, ok := flat.Lookup(key); ok {
+				p.report.collide(Collision{
+					Module: name, Key: key, Winner: SourceModulePreset, Loser: SourceExperiment, Kept: kept, Dropped: value,
+				})
+				continue
+			}
+			flat.set(key, value)
+		}
+	}
+	return flat
+}
+
+// addModel adds the model preset key by key; keys that are already there stay.
+func (p *parser) addModel(name string, flat, preset *Map, model Value) {
+	preset = preset.without("name")
+	if _, ok := preset.Lookup("model"); !ok {
+		preset.set("model", model)
+	}
+	for key, value := range preset.All() {
+		kept, ok := flat.Lookup(key)
+		if !ok {
+			flat.set(key, value)
+			continue
+		}
+		p.report.collide(Collision{
+			Module: name, Key: key, Winner: SourceModulePreset, Loser: SourceModelPreset, Kept: kept, Dropped: value,
+		})
+	}
+}
+
+// split separates the parameters from the keys that describe the module. A params mapping is the base of the parameters.
+func (p *parser) split(module *Module, flat *Map, keyPath string) bool {
+	base, _ := flat.Lookup("params")
+	params, ok := base.Map()
+	if !ok && !base.IsNull() {
+		p.fail(wrongType(base, joinPath(keyPath, "params"), "a mapping", ""))
+		return false
+	}
+	module.Params, module.Private = params.clone(flat.Len()), newMap(0)
+	for key, value := range flat.All() {
+		switch {
+		case strings.HasPrefix(key, "_"):
+			module.Private.set(key, value)
+		case key == "config" && module.Config != "":
+			p.report.warn(value.Origin(), joinPath(keyPath, key), "key is reserved and ignored", "rename it in the preset")
+		case key == "params" || slices.Contains(moduleKeys, key):
+		default:
+			module.Params.set(key, value)
+		}
+	}
+	if model, given := flat.Lookup("model"); given {
+		module.Params.set("model", model)
+	}
+	framework, _ := flat.Lookup("framework")
+	trainer, _ := flat.Lookup("trainer_class")
+	if module.Framework, ok = identifier(framework); !ok {
+		p.fail(wrongType(framework, joinPath(keyPath, "framework"), "the name of a framework", ""))
+		return false
+	}
+	if module.TrainerClass, ok = identifier(trainer); !ok && !trainer.IsNull() {
+		p.fail(wrongType(trainer, joinPath(keyPath, "trainer_class"), "the name of a trainer", ""))
+		return false
+	}
+	return true
+}

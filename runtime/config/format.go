@@ -1,0 +1,127 @@
+package config
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// Limits on one file. They are far above real configurations and keep hostile ones harmless.
+const (
+	maxFileSize = 1 << 20
+	maxDepth    = 100
+	maxValues   = 1 << 17
+)
+
+// Loader decodes one file format.
+type Loader interface {
+	// Extensions returns the file name endings of the format, with the dot; the first one is the usual one.
+	Extensions() []string
+	// Load decodes data into a tree whose origins name file. The error is an [*Error] with a position.
+	Load(file string, data []byte) (Value, []Warning, error)
+}
+
+// Loaders returns the supported formats: YAML, JSON and TOML.
+func Loaders() []Loader { return []Loader{yamlLoader{}, jsonLoader{}, tomlLoader{}} }
+
+var (
+	_ Loader = yamlLoader{}
+	_ Loader = jsonLoader{}
+	_ Loader = tomlLoader{}
+)
+
+// loaderFor picks the format by file name.
+func loaderFor(file string) (Loader, bool) {
+	extension := path.Ext(file)
+	for _, loader := range Loaders() {
+		if slices.Contains(loader.Extensions(), extension) {
+			return loader, true
+		}
+	}
+	return nil, false
+}
+
+func knownExtensions() []string {
+	var extensions []string
+	for _, loader := range Loaders() {
+		extensions = append(extensions, loader.Extensions()...)
+	}
+	return extensions
+}
+
+// decodeFile decodes a file by its extension. A panic of a third-party parser becomes an error of this file.
+func decodeFile(file string, data []byte) (root Value, warnings []Warning, err error) {
+	here := Origin{File: file}
+	loader, ok := loaderFor(file)
+	if !ok {
+		return Value{}, nil, &Error{
+			Origin:  here,
+			Problem: fmt.Sprintf("unknown format %q, expected one of %s", path.Ext(file), strings.Join(knownExtensions(), " ")),
+		}
+	}
+	if len(data) > maxFileSize {
+		return Value{}, nil, &Error{Origin: here, Problem: fmt.Sprintf("given %d bytes, expected at most %d", len(data), maxFileSize)}
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			root, warnings, err = Value{}, nil, &Error{Origin: here, Problem: fmt.Sprintf("parser panicked: %v", r)}
+		}
+	}()
+	root, warnings, err = loader.Load(file, data)
+	if err == nil && root.IsNull() {
+		err = &Error{Origin: here, Problem: "file is empty", Hint: "write {} for an intentionally empty mapping"}
+	}
+	return root, warnings, err
+}
+
+// tree builds values for one file and enforces the limits.
+type tree struct {
+	file     string
+	values   int
+	warnings []Warning
+}
+
+// enter counts one value at a depth.
+func (t *tree) enter(origin *Origin, depth int) error {
+	t.values++
+	if t.values > maxValues {
+		return &Error{Origin: *origin, Problem: fmt.Sprintf("more than %d values", maxValues), Hint: "aliases that repeat aliases grow without bound"}
+	}
+	if depth > maxDepth {
+		return &Error{Origin: *origin, Problem: fmt.Sprintf("nested deeper than %d", maxDepth)}
+	}
+	return nil
+}
+
+// put sets key in m and warns when the same mapping wrote it before.
+func (t *tree) put(m *Map, written map[string]*Origin, key string, keyOrigin *Origin, value Value) {
+	if first, ok := written[key]; ok {
+		t.warnings = append(t.warnings, Warning{
+			Origin:  *keyOrigin,
+			Path:    key,
+			Message: fmt.Sprintf("duplicate key, the value of %s is dropped", first),
+		})
+	}
+	written[key] = keyOrigin
+	m.set(key, value)
+}
+
+// lines finds line and column of byte offsets.
+type lines struct{ starts []int }
+
+func newLines(data []byte) lines {
+	starts := []int{0}
+	for i, c := range data {
+		if c == '\n' {
+			starts = append(starts, i+1)
+		}
+	}
+	return lines{starts}
+}
+
+func (l lines) origin(file string, offset int) *Origin {
+	line := sort.SearchInts(l.starts, offset+1)
+	return &Origin{File: file, Line: line, Column: offset - l.starts[line-1] + 1}
+}

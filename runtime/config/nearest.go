@@ -1,0 +1,104 @@
+package config
+
+import (
+	"slices"
+	"strings"
+)
+
+// Bounds on the work spent on suggestions: names compared for one key, length of a name, and unknown keys looked at.
+const (
+	maxCandidates = 2000
+	maxNameLength = 128
+	maxUnknown    = 200
+)
+
+// editDistance counts the insertions, deletions and replacements between two words, and swaps of neighbours as one.
+func editDistance(a, b string) int {
+	before, previous, current := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range previous {
+		previous[j] = j
+	}
+	for i := range len(a) {
+		current[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			current[j+1] = min(previous[j]+cost, previous[j+1]+1, current[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				current[j+1] = min(current[j+1], before[j-1]+1)
+			}
+		}
+		before, previous, current = previous, current, before
+	}
+	return previous[len(b)]
+}
+
+// nearestKey returns the candidate one or two edits away from key, one for keys of up to four characters. Hyphens and
+// underscores count as the same character.
+func nearestKey(key string, candidates []string) (string, bool) {
+	limit := 2
+	if len(key) <= 4 {
+		limit = 1
+	}
+	if len(key) > maxNameLength {
+		return "", false
+	}
+	fold := strings.NewReplacer("-", "_")
+	best, bestDistance := "", limit+1
+	for _, candidate := range candidates[:min(len(candidates), maxCandidates)] {
+		if difference := len(candidate) - len(key); difference > limit || -difference > limit || len(candidate) < 2 {
+			continue
+		}
+		if d := editDistance(fold.Replace(key), fold.Replace(candidate)); d < bestDistance {
+			best, bestDistance = candidate, d
+		}
+	}
+	return best, best != ""
+}
+
+// nearestNames returns up to three names that resemble name, best first.
+func nearestNames(name string, candidates []string) []string {
+	type scored struct {
+		name     string
+		distance int
+	}
+	var alike []scored
+	if len(name) > maxNameLength {
+		return nil
+	}
+	for _, candidate := range candidates[:min(len(candidates), maxCandidates)] {
+		if len(candidate) > maxNameLength {
+			continue
+		}
+		d := editDistance(strings.ToLower(name), strings.ToLower(candidate))
+		if d <= max(2, len(name)/3) {
+			alike = append(alike, scored{candidate, d})
+		}
+	}
+	slices.SortStableFunc(alike, func(a, b scored) int { return a.distance - b.distance })
+	var names []string
+	for _, c := range alike[:min(len(alike), 3)] {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// hintUnknown warns about keys of override that base lacks but that resemble one of its keys.
+func hintUnknown(report *Report, base, override *Map, path string) {
+	keys, unknown := base.Keys(), 0
+	for key, value := range override.All() {
+		known, ok := base.Lookup(key)
+		if !ok && unknown < maxUnknown {
+			unknown++
+			if near, found := nearestKey(key, keys); found {
+				report.warn(value.Origin(), joinPath(path, key), "unknown key is added as it is", "did you mean "+near+"?")
+			}
+		}
+		baseMap, isMap := known.Map()
+		if nested, nestedMap := value.Map(); isMap && nestedMap {
+			hintUnknown(report, baseMap, nested, joinPath(path, key))
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package config
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// parser turns the loaded document into an experiment; it collects problems instead of stopping at the first.
+type parser struct {
+	*reader
+	exp  *Experiment
+	file string
+	errs []error
+}
+
+func (p *parser) fail(err error) { p.errs = append(p.errs, err) }
+
+// here is the experiment file as a whole.
+func (p *parser) here() Origin { return Origin{File: p.file} }
+
+// require returns a key that must be there.
+func (p *parser) require(m *Map, origin Origin, path, key string) (Value, bool) {
+	value, ok := m.Lookup(key)
+	if !ok {
+		p.fail(&Error{Origin: origin, Path: joinPath(path, key), Problem: "required key is missing"})
+	}
+	return value, ok
+}
+
+// identity reads the keys that say where results go.
+func (p *parser) identity() {
+	fields := []struct {
+		key  string
+		into *string
+	}{
+		{"work_group", &p.exp.WorkGroup}, {"user_name", &p.exp.UserName}, {"exp_name", &p.exp.ExpName}, {"workspace", &p.exp.Workspace},
+	}
+	for _, field := range fields {
+		value, ok := p.require(p.exp.Document, p.here(), "", field.key)
+		if !ok {
+			continue
+		}
+		text, isText := identifier(value)
+		switch {
+		case !isText:
+			p.fail(wrongType(value, field.key, "a string", "quote it if it is a name"))
+		case text == "":
+			p.report.warn(value.Origin(), field.key, "value is empty", "results of different experiments may share a directory")
+		case field.key != "workspace" && path.IsAbs(text):
+			p.report.warn(value.Origin(), field.key, "absolute path replaces the workspace and everything before it", "")
+		}
+		*field.into = text
+	}
+}
+
+// platformKeys must be present in a platform after merging.
+var platformKeys = [...]string{
+	"name", "num_nodes_env_key", "node_rank_env_key", "master_addr_env_key", "master_port_env_key", "gpus_per_node_env_key",
+	"master_sink_level", "workspace",
+}
+
+// The platform of experiments that name none.
+const (
+	defaultPlatform  = "platform_azure.yaml"
+	defaultSinkLevel = "INFO"
+)
+
+func (p *parser) platform() {
+	block, given := p.exp.Document.Lookup("platform")
+	config, overrides := Value{data: defaultPlatform, origin: &Origin{File: p.file}}, newMap(1)
+	if given {
+		m, ok := block.Map()
+		if !ok {
+			p.fail(wrongType(block, "platform", "a mapping with the key config", ""))
+			return
+		}
+		if config, ok = p.require(m, block.Origin(), "platform", "config"); !ok {
+			return
+		}
+		if overrides, ok = p.overrides(m, "platform"); !ok {
+			return
+		}
+		p.warnIgnored(m, "platform", "config", "overrides")
+	} else {
+		overrides.set("master_sink_level", Value{data: defaultSinkLevel})
+	}
+	preset, err := p.preset(platformsDir, config, "platform.config")
+	if err != nil {
+		p.fail(err)
+		return
+	}
+	platform := nullStrings(preset).clone(1)
+	platform.set("config", config)
+	hintUnknown(p.report, platform, overrides, "platform.overrides")
+	p.exp.Platform = Merge(platform, overrides)
+	for _, key := range platformKeys {
+		p.require(p.exp.Platform, config.Origin(), "platform", key)
+	}
+}
+
+// overrides reads an optional overrides block; null means none.
+func (p *parser) overrides(m *Map, path string) (*Map, bool) {
+	value, _ := m.Lookup("overrides")
+	if value.IsNull() {
+		return newMap(0), true
+	}
+	overrides, ok := value.Map()
+	if !ok {
+		p.fail(wrongType(value, joinPath(path, "overrides"), "a mapping", ""))
+		return nil, false
+	}
+	return nullStrings(overrides), true
+}
+
+func (p *parser) modules() {
+	value, ok := p.require(p.exp.Document, p.here(), "", "modules")
+	if !ok {
+		return
+	}
+	modules, ok := value.Map()
+	if !ok {
+		p.fail(wrongType(value, "modules", "a mapping from module names to modules", ""))
+		return
+	}
+	for name, block := range modules.All() {
+		if !strings.Contains(name, "trainer") {
+			p.fail(&Error{
+				Origin: block.Origin(), Path: joinPath("modules", name), Problem: fmt.Sprintf("unsupported module %q", name),
+				Hint: `the name of a module contains "trainer", such as pre_trainer`,
+			})
+			continue
+		}
+		if module, ok := p.expand(name, block); ok {
+			p.exp.Modules = append(p.exp.Modules, module)
+		}
+	}
+}
+
+// ignoredKeys reads the env block and warns about top-level keys that nothing reads.
+func (p *parser) ignoredKeys() {
+	env, _ := p.exp.Document.Lookup("env")
+	block, isMap := env.Map()
+	if !isMap && !env.IsNull() {
+		p.report.warn(env.Origin(), "env", "given "+env.describe()+", expected a mapping: ignored", "")
+	}
+	p.exp.Env = block.clone(0)
+	// An exported experiment also carries name and config_file.
+	p.warnIgnored(p.exp.Document, "",
+		"work_group", "user_name", "exp_name", "workspace", "env", "platform", "modules", "name", "config_file")
+}
+
+func (p *parser) warnIgnored(m *Map, path string, known ...string) {
+	for key, value := range m.All() {
+		if slices.Contains(known, key) {
+			continue
+		}
+		hint := "parameters belong under modules.<name>.overrides"
+		if near, ok := nearestKey(key, known); ok {
+			hint = "did you mean " + near + "?"
+		} else if path != "" {
+			hint = "known keys: " + strings.Join(known, " ")
+		}
+		p.report.warn(value.Origin(), joinPath(path, key), "key is ignored", hint)
+	}
+}

@@ -1,0 +1,100 @@
+package config_test
+
+import (
+	"encoding/json"
+	"math"
+	"math/big"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/primus-fl/primus/runtime/config"
+)
+
+// awkward holds values that renderers get wrong easily.
+func awkward(t *testing.T) *config.Map {
+	t.Helper()
+	huge, _ := new(big.Int).SetString("123456789012345678901234567890", 10)
+	v, err := config.FromGo(map[string]any{
+		"int": 1, "float": 1.0, "small": 1e-5, "large": 1e21, "negative zero": math.Copysign(0, -1), "huge": huge, "min": math.MinInt64,
+		"strings": []any{"1e5", "yes", "null", "~", "", " padded ", "a: b", "# no comment", "two\nlines\n", "\ttab", "=", "<<", "0o17",
+			"2025-01-01", "1:30", "-", "[x", "é\u2028", "\u0085", "\x01", "${HOME}", "${A:${B}}", "${", "'", `"`, "@x", "%y", "!z", "&a", "*a", "?", "null ", "7"},
+		"null": nil, "true": true, "map": map[string]any{"": 1, "a.b": []any{}, "e": map[string]any{}}, "bytes": []byte{0, 255}, "yes": "no",
+	})
+	require.NoError(t, err)
+	m, ok := v.Map()
+	require.True(t, ok)
+	return m
+}
+
+// reload loads a rendered map as the parameters of a module.
+func reload(t *testing.T, name string, rendered []byte) *config.Map {
+	t.Helper()
+	dir := write(t, files{name: string(rendered), "exp.yaml": "extends: " + name + "\n" + experimentHead})
+	exp, err := config.LoadExperiment(filepath.Join(dir, "exp.yaml"), config.Options{
+		Presets: []config.Root{memoryRoot(nil)}, Env: environment(map[string]string{"HOME": "/root", "A": "a"}),
+	})
+	require.NoError(t, err)
+	return exp.Modules[0].Params
+}
+
+func TestRenderedMapsLoadBack(t *testing.T) {
+	t.Parallel()
+	want := awkward(t)
+	block := func(m *config.Map) map[string]any {
+		return map[string]any{"modules": map[string]any{"a_trainer": map[string]any{"framework": "fw", "params": m}}}
+	}
+	asYAML, err := yaml.Marshal(block(want))
+	require.NoError(t, err)
+	got := reload(t, "m.yaml", asYAML)
+	assert.True(t, want.Equal(got), "%s\nbecame\n%v", asYAML, got.Any())
+	assert.Equal(t, want.Keys(), got.Keys())
+
+	plain, err := config.FromGo(map[string]any{"i": 1, "f": 1.0, "e": 1e-7, "s": []any{"null", "é<>&", "\u2028", ""}, "m": map[string]any{}, "n": nil})
+	require.NoError(t, err)
+	m, _ := plain.Map()
+	asJSON, err := json.Marshal(block(m))
+	require.NoError(t, err)
+	assert.True(t, m.Equal(reload(t, "m.json", asJSON)), string(asJSON))
+}
+
+func TestRenderText(t *testing.T) {
+	t.Parallel()
+	m := params(t, "b=1e-5", "a=[1, 'x', None]", "c.d=yes", "e=1e999", "f=16.0", "g={}")
+	asYAML, err := yaml.Marshal(m)
+	require.NoError(t, err)
+	assert.Equal(t, "b: 1.0e-05\na:\n    - 1\n    - x\n    - null\nc:\n    d: \"yes\"\ne: .inf\nf: 16.0\ng: {}\n", string(asYAML))
+	asJSON, err := json.Marshal(m)
+	require.NoError(t, err)
+	assert.Equal(t, `{"b":1.0e-05,"a":[1,"x",null],"c":{"d":"yes"},"e":".inf","f":16.0,"g":{}}`, string(asJSON))
+}
+
+func TestRenderedExperimentsLoadBack(t *testing.T) {
+	t.Parallel()
+	exp, err := load(t, experimentHead+"env: {A: '1', B: \"${X:\\\"\\\"}\"}\n"+trainer+"    trainer_class: T\n    overrides: {a: ['null'], framework: other}\n",
+		basicPresets, config.Options{Overrides: []string{"name=n", "params={'q': 1}", "_p=1", "model=x"}})
+	require.NoError(t, err)
+	text, err := yaml.Marshal(exp)
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "exp.yml")
+	require.NoError(t, os.WriteFile(file, text, 0o600))
+	again, err := config.LoadExperiment(file, config.Options{Presets: []config.Root{memoryRoot(nil)}, Env: environment(nil)})
+	require.NoError(t, err, string(text))
+	assert.True(t, exp.Modules[0].Params.Equal(again.Modules[0].Params), string(text))
+	assert.True(t, exp.Platform.Equal(again.Platform))
+	assert.True(t, exp.Env.Equal(again.Env))
+	assert.Equal(t, "other", again.Modules[0].Framework)
+	assert.Equal(t, "T", again.Modules[0].TrainerClass)
+}
+
+func TestFromGoRefusesOtherTypes(t *testing.T) {
+	t.Parallel()
+	for _, data := range []any{make(chan int), map[int]string{1: "x"}, []any{func() {}}, map[string]any{"a": struct{}{}}, "\xff", map[string]int{"\xff": 1}} {
+		_, err := config.FromGo(data)
+		require.Error(t, err)
+	}
+}

@@ -1,0 +1,101 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/primus-fl/primus/runtime/config/internal/scalar"
+)
+
+var variable = regexp.MustCompile(`\$\{([^:{}]+)(?::([^}]*))?\}`)
+
+// substituter replaces ${NAME} and ${NAME:default} in string values, in one pass without recursion. A set but empty
+// variable counts as set.
+type substituter struct {
+	env  func(name string) (string, bool)
+	errs []error
+}
+
+// value returns v with all strings in it substituted; problems are collected in s.errs.
+func (s *substituter) value(v Value, path string) Value {
+	switch d := v.data.(type) {
+	case string:
+		return s.text(v, d, path)
+	case []Value:
+		items := make([]Value, len(d))
+		for i, item := range d {
+			items[i] = s.value(item, fmt.Sprintf("%s[%d]", path, i))
+		}
+		v.data = items
+	case *Map:
+		m := newMap(d.Len())
+		for key, item := range d.All() {
+			m.set(key, s.value(item, joinPath(path, key)))
+		}
+		v.data = m
+	}
+	return v
+}
+
+// text substitutes one string and types the result when it changed.
+func (s *substituter) text(v Value, text, path string) Value {
+	matches := variable.FindAllStringSubmatchIndex(text, -1)
+	if matches == nil {
+		return v
+	}
+	var (
+		result strings.Builder
+		used   []string
+		end    int
+		unset  bool
+	)
+	for _, m := range matches {
+		name := text[m[2]:m[3]]
+		replacement, ok := s.env(name)
+		switch {
+		case ok:
+			used = append(used, name)
+		case m[4] >= 0:
+			replacement = text[m[4]:m[5]]
+		default:
+			unset = true
+			s.errs = append(s.errs, &Error{
+				Origin: v.Origin(), Path: path, Kind: ErrUnsetVariable,
+				Problem: fmt.Sprintf("environment variable %q is required but not set", name),
+				Hint:    fmt.Sprintf("set it or write a default: ${%s:value}", name),
+			})
+		}
+		result.WriteString(text[end:m[0]])
+		result.WriteString(replacement)
+		end = m[1]
+	}
+	result.WriteString(text[end:])
+	if unset || result.String() == text {
+		return v
+	}
+	return s.typed(v, result.String(), used, path)
+}
+
+func (s *substituter) typed(v Value, text string, used []string, path string) Value {
+	origin := v.Origin()
+	origin.Env = strings.Join(used, ", ")
+	data, err := scalar.Env(text)
+	if !utf8.ValidString(text) {
+		err = errors.New("value is not UTF-8 text")
+	}
+	if err != nil {
+		s.errs = append(s.errs, &Error{Origin: origin, Path: path, Err: err})
+		return v
+	}
+	return Value{data: data, text: text, origin: &origin, guessed: true}
+}
+
+// substitute applies the environment to a whole document.
+func substitute(root Value, env func(string) (string, bool)) (Value, error) {
+	s := &substituter{env: env}
+	result := s.value(root, "")
+	return result, errors.Join(s.errs...)
+}

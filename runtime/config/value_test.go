@@ -1,0 +1,110 @@
+package config_test
+
+import (
+	"io"
+	"math"
+	"math/big"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/runtime/config"
+)
+
+func fromGo(t *testing.T, data any) config.Value {
+	t.Helper()
+	v, err := config.FromGo(data)
+	require.NoError(t, err)
+	return v
+}
+
+func TestValueAccessors(t *testing.T) {
+	t.Parallel()
+	huge := new(big.Int).Lsh(big.NewInt(1), 70)
+	tests := []struct {
+		give any
+		kind config.Kind
+		name string
+		text string
+	}{
+		{nil, config.KindNull, "null", "null"},
+		{true, config.KindBool, "bool", "true"},
+		{uint64(math.MaxUint64), config.KindInt, "int", "18446744073709551615"},
+		{int8(-1), config.KindInt, "int", "-1"},
+		{huge, config.KindInt, "int", huge.String()},
+		{float32(0.5), config.KindFloat, "float", "0.5"},
+		{math.NaN(), config.KindFloat, "float", ".nan"},
+		{"x", config.KindString, "string", "x"},
+		{[]byte("hi"), config.KindBytes, "bytes", "aGk="},
+		{[]int{1}, config.KindList, "list", ""},
+		{map[string]int{}, config.KindMap, "mapping", ""},
+	}
+	for _, tt := range tests {
+		v := fromGo(t, tt.give)
+		assert.Equal(t, tt.kind, v.Kind())
+		assert.Equal(t, tt.name, v.Kind().String())
+		assert.Equal(t, tt.text, v.Text())
+		assert.Equal(t, tt.give == nil, v.IsNull())
+		assert.True(t, v.Equal(fromGo(t, tt.give)))
+		assert.True(t, v.Equal(fromGo(t, v.Any())))
+		assert.False(t, v.Equal(fromGo(t, "other")))
+		assert.True(t, v.Origin().IsZero())
+	}
+	assert.Equal(t, "kind(0)", config.Kind(0).String())
+	n, ok := fromGo(t, 3).Int64()
+	assert.True(t, ok)
+	assert.Equal(t, int64(3), n)
+	_, ok = fromGo(t, huge).Int64()
+	assert.False(t, ok)
+	f, ok := fromGo(t, huge).Float64()
+	assert.True(t, ok)
+	assert.InDelta(t, math.Ldexp(1, 70), f, 0)
+	assert.False(t, fromGo(t, 1).Equal(fromGo(t, 1.0)))
+}
+
+func TestMerge(t *testing.T) {
+	t.Parallel()
+	object := func(data map[string]any) *config.Map {
+		m, ok := fromGo(t, data).Map()
+		require.True(t, ok)
+		return m
+	}
+	base := object(map[string]any{"a": map[string]any{"x": 1, "y": 2}, "b": []any{1, 2}, "c": map[string]any{"z": 1}})
+	over := object(map[string]any{"a": map[string]any{"y": 3, "w": 4}, "b": []any{9}, "c": nil, "d": 5})
+	got := config.Merge(base, over)
+	assert.Equal(t, map[string]any{
+		"a": map[string]any{"x": int64(1), "y": int64(3), "w": int64(4)}, "b": []any{int64(9)}, "c": nil, "d": int64(5),
+	}, got.Any())
+	assert.Equal(t, []string{"a", "b", "c", "d"}, got.Keys())
+	y, _ := base.Get("a.y")
+	assert.Equal(t, int64(2), y.Any(), "arguments stay as they are")
+	assert.True(t, config.Merge(nil, base).Equal(base))
+	assert.True(t, config.Merge(base, nil).Equal(base))
+	assert.False(t, base.Equal(over))
+	var none *config.Map
+	assert.Zero(t, none.Len())
+	assert.Empty(t, none.Keys())
+}
+
+func TestGetPrefersWholeKeys(t *testing.T) {
+	t.Parallel()
+	m, _ := fromGo(t, map[string]any{"te.gemm": map[string]any{"a.b": 1}, "te": map[string]any{"x": 2, "gemm": 3}}).Map()
+	for path, want := range map[string]int64{"te.gemm.a.b": 1, "te.x": 2} {
+		v, ok := m.Get(path)
+		require.True(t, ok, path)
+		assert.Equal(t, want, v.Any())
+	}
+	_, ok := m.Get("te.x.y")
+	assert.False(t, ok)
+}
+
+func TestErrorText(t *testing.T) {
+	t.Parallel()
+	err := &config.Error{
+		Origin: config.Origin{File: "f", Line: 2, Column: 3}, Path: "a.b", Problem: "read", Hint: "retry", Kind: config.ErrUsage, Err: io.ErrUnexpectedEOF,
+	}
+	require.EqualError(t, err, "f:2:3: a.b: read: unexpected EOF; retry")
+	require.ErrorIs(t, err, config.ErrUsage)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+}

@@ -1,0 +1,142 @@
+package configs_test
+
+import (
+	"io/fs"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/configs"
+)
+
+// architecture are the parameters that describe a native model.
+type architecture struct {
+	Layers      int     `param:"num_layers,required"`
+	Hidden      int     `param:"hidden_size,required"`
+	FFN         int     `param:"ffn_hidden_size,required"`
+	Heads       int     `param:"num_attention_heads,required"`
+	QueryGroups int     `param:"num_query_groups,required"`
+	Vocabulary  int     `param:"vocab_size,required"`
+	SeqLength   int     `param:"seq_length,required"`
+	RotaryBase  float64 `param:"rotary_base,required"`
+	NormEpsilon float64 `param:"norm_epsilon,required"`
+	InitStd     float64 `param:"init_method_std,required"`
+	Untie       bool    `param:"untie_embeddings_and_output_weights,required"`
+}
+
+// training are the parameters of native training.
+type training struct {
+	Model         string  `param:"model,required"`
+	Iters         int     `param:"train_iters,required"`
+	GlobalBatch   int     `param:"global_batch_size,required"`
+	MicroBatch    int     `param:"micro_batch_size,required"`
+	LR            float64 `param:"lr,required"`
+	MinLR         float64 `param:"min_lr,required"`
+	DecayStyle    string  `param:"lr_decay_style,required"`
+	WarmupIters   int     `param:"lr_warmup_iters,required"`
+	DecayIters    *int    `param:"lr_decay_iters"`
+	WeightDecay   float64 `param:"weight_decay,required"`
+	Beta1         float64 `param:"adam_beta1,required"`
+	Beta2         float64 `param:"adam_beta2,required"`
+	Epsilon       float64 `param:"adam_eps,required"`
+	ClipGrad      float64 `param:"clip_grad,required"`
+	Seed          uint64  `param:"seed,required"`
+	EvalInterval  int     `param:"eval_interval,required"`
+	EvalIters     int     `param:"eval_iters,required"`
+	LogInterval   int     `param:"log_interval,required"`
+	Save          *string `param:"save"`
+	Load          *string `param:"load"`
+	SaveInterval  int     `param:"save_interval,required"`
+	SaveInitial   bool    `param:"save_initial,required"`
+	DumpBatches   int     `param:"dump_batches,required"`
+	DataPath      *string `param:"train_data_path"`
+	ValidFraction float64 `param:"valid_fraction,required"`
+	MaxBytes      int64   `param:"train_data_max_bytes"`
+}
+
+func presets() []config.Root { return []config.Root{{Name: "embedded", FS: configs.FS()}} }
+
+func noEnv(string) (string, bool) { return "", false }
+
+func TestExamplesLoad(t *testing.T) {
+	t.Parallel()
+	examples, err := filepath.Glob(filepath.Join("..", "..", "examples", "native", "configs", "*.yaml"))
+	require.NoError(t, err)
+	require.Len(t, examples, 3)
+	want := map[string]architecture{
+		"llama_2M.yaml":  {4, 192, 512, 6, 2, 256, 256, 10000, 1e-5, 0.02, true},
+		"llama_6M.yaml":  {6, 288, 768, 6, 6, 512, 256, 10000, 1e-5, 0.02, true},
+		"llama_30M.yaml": {8, 512, 1376, 8, 8, 4096, 512, 10000, 1e-5, 0.02, true},
+	}
+	for _, example := range examples {
+		t.Run(filepath.Base(example), func(t *testing.T) {
+			t.Parallel()
+			exp, err := config.LoadExperiment(example, config.Options{Presets: presets(), Env: noEnv, Module: "pre_trainer"})
+			require.NoError(t, err)
+			assert.Empty(t, exp.Report.Warnings)
+			assert.Empty(t, exp.Report.Collisions)
+			assert.Equal(t, "local", exp.WorkGroup)
+			name, ok := exp.Platform.Get("name")
+			require.True(t, ok)
+			assert.Equal(t, "local", name.Text())
+
+			module, err := exp.Module("pre_trainer")
+			require.NoError(t, err)
+			assert.Equal(t, "native", module.Framework)
+			var got struct {
+				architecture
+				training
+			}
+			_, err = config.Decode(module.Params, &got)
+			require.NoError(t, err)
+			assert.Equal(t, want[module.Model], got.architecture)
+			assert.Zero(t, got.Hidden%got.Heads)
+			assert.Zero(t, got.Heads%got.QueryGroups)
+			assert.Zero(t, got.GlobalBatch%got.MicroBatch)
+			assert.Less(t, got.WarmupIters, got.Iters)
+			assert.Nil(t, got.Save)
+		})
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	exp, err := config.LoadExperiment(filepath.Join("testdata", "minimal.yaml"), config.Options{Presets: presets(), Env: noEnv})
+	require.NoError(t, err)
+	var got training
+	_, err = config.Decode(exp.Modules[0].Params, &got)
+	require.NoError(t, err)
+	assert.Equal(t, training{
+		Model: "llama_2M", Iters: 400, GlobalBatch: 4, MicroBatch: 4, LR: 3e-3, MinLR: 3e-4, DecayStyle: "cosine", WarmupIters: 20,
+		WeightDecay: 0.1, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, ClipGrad: 1, Seed: 1234, EvalInterval: 50, EvalIters: 4,
+		LogInterval: 10, SaveInterval: 100, ValidFraction: 0.05,
+	}, got)
+	name, _ := exp.Platform.Get("name")
+	assert.Equal(t, "azure", name.Text(), "the platform of experiments that name none")
+}
+
+// TestModelPresetsDescribeTheModel guards the merge rule: a key of the module preset would silently replace the model's.
+func TestModelPresetsDescribeTheModel(t *testing.T) {
+	t.Parallel()
+	models, err := fs.Glob(configs.FS(), "models/native/*.yaml")
+	require.NoError(t, err)
+	require.Len(t, models, 3)
+	for _, file := range models {
+		exp, err := config.LoadExperiment(filepath.Join("testdata", "minimal.yaml"), config.Options{
+			Presets: presets(), Env: func(string) (string, bool) { return filepath.Base(file), true },
+		})
+		require.NoError(t, err)
+		fields := reflect.TypeFor[architecture]()
+		for i := range fields.NumField() {
+			key, _, _ := strings.Cut(fields.Field(i).Tag.Get("param"), ",")
+			origin, ok := exp.Modules[0].Params.Origin(key)
+			require.True(t, ok, key)
+			assert.Equal(t, "embedded/"+file, origin.File, key)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package blas
+
+import "github.com/primus-fl/primus/opregistry"
+
+// partElements is the work of a part in elements: enough to hide the hand-out,
+// and independent of the number of workers.
+const partElements = 1 << 15
+
+// baseTask computes, for each row of d, d = bias + beta·d: what the product is
+// added to. d is not read when beta is 0.
+type baseTask struct {
+	d    matrix
+	bias []float32 // nil for 0
+	beta float32
+	rows int // of a part
+}
+
+func (b *baseTask) run(pool opregistry.Pool, d matrix, bias []float32, beta float32) {
+	*b = baseTask{d: d, bias: bias, beta: beta, rows: max(1, partElements/d.cols)}
+	pool.Run((d.rows+b.rows-1)/b.rows, b)
+	*b = baseTask{}
+}
+
+// Do computes the rows of a part.
+func (b *baseTask) Do(part int) {
+	for i := part * b.rows; i < min((part+1)*b.rows, b.d.rows); i++ {
+		row := b.d.row(i, 0, b.d.cols)
+		switch {
+		case b.beta != 0 && b.bias != nil:
+			for j, v := range b.bias {
+				row[j] = b.beta*row[j] + v
+			}
+		case b.beta != 0:
+			for j := range row {
+				row[j] *= b.beta
+			}
+		case b.bias != nil:
+			copy(row, b.bias)
+		default:
+			clear(row)
+		}
+	}
+}
+
+// sumCols and sumRows are the block of a sum: columns are independent, rows are
+// added in f32 within a block and in f64 across blocks.
+const (
+	sumCols = 256
+	sumRows = 64
+)
+
+// sumTask computes out[j] = Σ_i m[i,j].
+type sumTask struct {
+	m   matrix
+	out []float32
+}
+
+func (s *sumTask) run(pool opregistry.Pool, m matrix, out []float32) {
+	*s = sumTask{m: m, out: out}
+	pool.Run((m.cols+sumCols-1)/sumCols, s)
+	*s = sumTask{}
+}
+
+// Do computes the columns of a part.
+func (s *sumTask) Do(part int) {
+	lo := part * sumCols
+	hi := min(lo+sumCols, s.m.cols)
+	var total [sumCols]float64
+	for begin := 0; begin < s.m.rows; begin += sumRows {
+		var block [sumCols]float32
+		for i := begin; i < min(begin+sumRows, s.m.rows); i++ {
+			for j, v := range s.m.row(i, lo, hi) {
+				block[j] += v
+			}
+		}
+		for j := range hi - lo {
+			total[j] += float64(block[j])
+		}
+	}
+	for j := range hi - lo {
+		s.out[lo+j] = float32(total[j])
+	}
+}
+
+var (
+	_ opregistry.Task = (*baseTask)(nil)
+	_ opregistry.Task = (*sumTask)(nil)
+)

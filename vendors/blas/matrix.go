@@ -1,0 +1,51 @@
+package blas
+
+import (
+	"unsafe"
+
+	"github.com/primus-fl/primus/tensor"
+)
+
+// matrix is a tensor seen as rows of contiguous elements.
+type matrix struct {
+	first          *float32
+	rows, cols, ld int
+}
+
+// matrixOf flattens the leading axes. It reports false for a tensor whose last
+// axis is not contiguous, whose leading axes have no common pitch, or whose rows
+// overlap.
+func matrixOf(t *tensor.Tensor) (matrix, bool) {
+	shape, strides := t.Shape(), t.Strides()
+	m := matrix{first: (*float32)(t.Pointer()), rows: shape.Rows(), cols: shape.Cols()}
+	m.ld = max(m.cols, 1)
+	if m.rows == 0 || m.cols == 0 {
+		return m, true
+	}
+	last := len(shape) - 1
+	if m.cols > 1 && strides[last] != 1 {
+		return m, false
+	}
+	pitch, next := 0, 0
+	for axis := last - 1; axis >= 0; axis-- {
+		switch {
+		case shape[axis] == 1:
+			continue
+		case pitch == 0:
+			pitch = strides[axis]
+			if pitch < m.cols {
+				return m, false
+			}
+		case strides[axis] != next:
+			return m, false
+		}
+		next = strides[axis] * shape[axis]
+	}
+	m.ld = max(pitch, m.ld)
+	return m, true
+}
+
+// row returns columns lo to hi of a row.
+func (m *matrix) row(i, lo, hi int) []float32 {
+	return unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(m.first), 4*(i*m.ld+lo))), hi-lo)
+}

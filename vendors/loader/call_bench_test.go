@@ -1,0 +1,41 @@
+package loader_test
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/vendors/loader"
+)
+
+func BenchmarkCall(b *testing.B) {
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		b.Skip(err)
+	}
+	out := filepath.Join(b.TempDir(), "libfixture.so")
+	require.NoError(b, exec.Command(cc, "-shared", "-fPIC", "-O1", "-o", out, "testdata/fixture.c").Run())
+	lib, err := loader.Open(out)
+	require.NoError(b, err)
+
+	b.Run("Call/13", func(b *testing.B) {
+		sum, err := lib.Symbol("fixture_sum13")
+		require.NoError(b, err)
+		args := make([]uintptr, 13)
+		b.ReportAllocs()
+		for b.Loop() {
+			loader.Call(sum, args...)
+		}
+	})
+	b.Run("Bind/6", func(b *testing.B) {
+		var mixed func(c byte, n int64, alpha float32, x *float32, beta float32, gamma float64) float64
+		require.NoError(b, lib.Bind(&mixed, "fixture_mixed"))
+		x := make([]float32, 2)
+		b.ReportAllocs()
+		for b.Loop() {
+			mixed(1, 2, 3, &x[0], 4, 5)
+		}
+	})
+}

@@ -1,0 +1,17 @@
+//go:build !((linux || darwin) && (amd64 || arm64) && !android && !nopurego)
+
+package loader
+
+const supported = false
+
+// Nothing below is reached: there is no Library without dlopen.
+
+func dlopen(string, bool) (uintptr, error) { return 0, ErrPlatform }
+
+func dlsym(uintptr, string) (uintptr, error) { return 0, ErrPlatform }
+
+func dlpath(_ uintptr, name string) string { return name }
+
+func register(any, uintptr) { panic("BUG: loader: Bind without a library") }
+
+func call(uintptr, []uintptr) uintptr { panic("BUG: loader: Call without a library") }

@@ -1,0 +1,96 @@
+package loader
+
+import (
+	"fmt"
+	"runtime"
+)
+
+// Library is a shared library that is open for the rest of the process.
+type Library struct {
+	name   string
+	path   string
+	handle uintptr
+}
+
+// Open opens the first of these sonames or paths that can be opened. All symbols
+// are resolved at once, and other libraries do not see them.
+func Open(names ...string) (*Library, error) { return open(false, names) }
+
+// OpenGlobal is Open for a library whose symbols libraries that are opened later
+// may use, as some plugin systems in C expect.
+func OpenGlobal(names ...string) (*Library, error) { return open(true, names) }
+
+func open(global bool, names []string) (*Library, error) {
+	if !supported {
+		return nil, ErrPlatform
+	}
+	failure := &OpenError{}
+	for _, name := range names {
+		if name == "" {
+			failure.Attempts = append(failure.Attempts, Attempt{Reason: `got the empty name, want a soname or path`})
+			continue
+		}
+		lib, err := openOne(name, global)
+		if err == nil {
+			return lib, nil
+		}
+		failure.Attempts = append(failure.Attempts, Attempt{Name: name, Reason: reason(name, err.Error())})
+	}
+	return nil, failure
+}
+
+// openOne keeps its OS thread: the C library keeps the text of an error for the
+// thread that caused it, and asking for it is a second call.
+func openOne(name string, global bool) (*Library, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	handle, err := dlopen(name, global)
+	if err != nil {
+		return nil, err
+	}
+	return &Library{name: name, path: dlpath(handle, name), handle: handle}, nil
+}
+
+// Name returns the name under which the library was opened.
+func (l *Library) Name() string { return l.name }
+
+// Path returns the file that was mapped, or the name where the system does not
+// tell.
+func (l *Library) Path() string { return l.path }
+
+// Symbol returns the address of a symbol of the library or of a library that it
+// depends on.
+func (l *Library) Symbol(name string) (uintptr, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	addr, err := dlsym(l.handle, name)
+	if err != nil {
+		return 0, fmt.Errorf("loader: %s: %w %q", l.name, ErrNoSymbol, name)
+	}
+	return addr, nil
+}
+
+// Bind sets *fn, a variable of function type, to call the symbol. Nothing can
+// check that the type fits the C signature. Integers, floats, pointers, bool and
+// string are accepted as arguments and results; a string result is copied. It
+// panics when fn is not a pointer to a variable of such a type. On an error *fn
+// is unchanged, so that an optional function stays nil.
+//
+// A call of *fn costs several hundred nanoseconds and allocates.
+func (l *Library) Bind(fn any, name string) error {
+	addr, err := l.Symbol(name)
+	if err != nil {
+		return err
+	}
+	register(fn, addr)
+	return nil
+}
+
+// Call calls the C function at an address that Symbol returned, with up to 32
+// arguments that are integers or pointers, and returns its integer result.
+// Memory behind an argument must be kept alive and in place by the caller until
+// Call returns, which is so for Go memory on the heap. Call(fn, kept...) with a
+// slice that is kept between calls allocates nothing.
+//
+//go:uintptrescapes
+func Call(fn uintptr, args ...uintptr) uintptr { return call(fn, args) }

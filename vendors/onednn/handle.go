@@ -1,0 +1,105 @@
+package onednn
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strconv"
+
+	"github.com/primus-fl/primus/vendors/loader"
+)
+
+// handle is oneDNN, loaded.
+type handle struct {
+	file    string
+	version string
+	isa     int32
+	threads int
+
+	sgemm    sgemmFunc
+	products chan *product
+	fixed    *loader.Executor
+}
+
+// libraryVersion is the head of the C struct dnnl_version_t, which has not
+// changed from oneDNN 1 to 3.
+type libraryVersion struct{ major, minor, patch int32 }
+
+// setting is one environment variable that OpenMP reads while it is loaded.
+type setting struct{ name, value string }
+
+// idleSpins is how often an idle thread of GNU OpenMP looks for more work before it
+// sleeps: a few microseconds, which covers the barriers within a product. With 0
+// small products lose a quarter of their speed; with 20,000 and a busy machine
+// they lose half.
+const idleSpins = "1000"
+
+// settings returns the variables to set where the user has not set them.
+func settings(opts Options) []setting {
+	return []setting{
+		{"OMP_NUM_THREADS", strconv.Itoa(opts.threads())},
+		{"OMP_WAIT_POLICY", "passive"},
+		{"GOMP_SPINCOUNT", idleSpins},
+	}
+}
+
+func open(opts Options) (*handle, error) {
+	for _, s := range settings(opts) {
+		if _, err := loader.SetDefaultEnv(s.name, s.value); err != nil {
+			return nil, err
+		}
+	}
+	names := opts.Names
+	if names == nil {
+		names = []string{"libdnnl.so.3", "libdnnl.so.2"}
+		if runtime.GOOS == "darwin" {
+			names = []string{"libdnnl.3.dylib", "libdnnl.2.dylib"}
+		}
+	}
+	lib, err := loader.Open(names...)
+	if err != nil {
+		return nil, err
+	}
+	h := &handle{file: lib.Path(), threads: opts.threads()}
+	var version func() *libraryVersion
+	if err := errors.Join(lib.Bind(&h.sgemm, "dnnl_sgemm"), lib.Bind(&version, "dnnl_version")); err != nil {
+		return nil, fmt.Errorf("%s is not oneDNN: %w", h.file, err)
+	}
+	if v := version(); v != nil {
+		h.version = fmt.Sprintf("%d.%d.%d", v.major, v.minor, v.patch)
+	}
+	var isa, threads func() int32
+	if lib.Bind(&isa, "dnnl_get_effective_cpu_isa") == nil {
+		h.isa = isa()
+	}
+	if lib.Bind(&threads, "omp_get_max_threads") == nil {
+		h.threads = max(1, int(threads()))
+	}
+	callers := max(1, runtime.NumCPU()/h.threads)
+	h.fixed = loader.StartExecutor(callers)
+	h.products = make(chan *product, callers)
+	for range callers {
+		h.products <- newProduct(h.sgemm)
+	}
+	return h, nil
+}
+
+// info describes the library in one line.
+func (h *handle) info() string {
+	return fmt.Sprintf("oneDNN %s, %s, threads %d, %s", h.version, isaName(h.isa), h.threads, h.file)
+}
+
+// isaName returns the words for the mask that dnnl_get_effective_cpu_isa
+// returns: the greatest set of instructions that the mask contains.
+func isaName(mask int32) string {
+	name := "isa " + strconv.FormatInt(int64(mask), 16)
+	for _, isa := range [...]struct {
+		mask int32
+		name string
+	}{{0x1, "sse4.1"}, {0x3, "avx"}, {0x7, "avx2"}, {0x27, "avx512"}, {0x67, "avx512 vnni"}, {0xe7, "avx512 bf16"}, {0x1ef, "avx512 fp16"}} {
+		if mask&isa.mask == isa.mask {
+			name = isa.name
+		}
+	}
+	return name
+}

@@ -1,0 +1,96 @@
+package onednn
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/vendors/blas"
+)
+
+// minFLOP is where the hand-over to oneDNN's thread is about a third of the
+// product's time.
+const minFLOP = 4 << 20
+
+// Options are the choices of who makes a Library.
+type Options struct {
+	// Threads that one product runs on; 0 means GOMAXPROCS. Never more than the
+	// CPUs. OMP_NUM_THREADS in the environment wins over it, and so does the
+	// choice of another library that has loaded OpenMP before.
+	Threads int
+
+	// Names are the sonames or paths to try, in order; nil means the usual
+	// sonames of oneDNN 3 and 2.
+	Names []string
+}
+
+// Library is oneDNN as a source of impls.
+type Library struct {
+	open func() (*handle, error)
+}
+
+// New returns a Library that has loaded nothing yet.
+func New(opts Options) *Library {
+	return &Library{open: sync.OnceValues(func() (*handle, error) {
+		h, err := open(opts)
+		if err != nil {
+			return nil, fmt.Errorf("onednn: %w", err)
+		}
+		return h, nil
+	})}
+}
+
+// Source returns the impl that the library brings: vendor.onednn of
+// generic_gemm.
+func (l *Library) Source() opregistry.Source {
+	return opregistry.Source{
+		Name: "onednn",
+		Impls: []opregistry.Impl{{
+			Op:        ops.GenericGemm,
+			ID:        "vendor.onednn",
+			Kind:      opregistry.KindVendor,
+			Vendor:    "onednn",
+			Priority:  100,
+			Run:       l.gemm,
+			Available: l.Available,
+		}},
+	}
+}
+
+// Available loads the library if that was not done, and returns nil when it can
+// be used, else why not.
+func (l *Library) Available() error {
+	_, err := l.open()
+	return err
+}
+
+// Info describes the library that is in use, loading it if that was not done:
+// version, instruction set, threads and file. Without the library it says why.
+func (l *Library) Info() string {
+	h, err := l.open()
+	if err != nil {
+		return "not available: " + err.Error()
+	}
+	return h.info()
+}
+
+// gemm is the impl; see blas.Gemm for what it computes and declines.
+func (l *Library) gemm(x *opregistry.Exec, a ops.GenericGemmArgs) error {
+	h, err := l.open()
+	if err != nil {
+		return opregistry.Unsupported("%v", err)
+	}
+	return blas.Gemm(x, a, h, blas.Limits{MinFLOP: minFLOP, MaxDim: math.MaxInt})
+}
+
+// threads returns how many threads a product is to run on.
+func (o Options) threads() int {
+	n := o.Threads
+	if n <= 0 {
+		n = runtime.GOMAXPROCS(0)
+	}
+	return min(n, runtime.NumCPU())
+}

@@ -1,0 +1,154 @@
+package openblas
+
+import (
+	"errors"
+	"math"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/opregistry/opstest"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/vendors/blas"
+	"github.com/primus-fl/primus/vendors/blas/blastest"
+	"github.com/primus-fl/primus/vendors/loader"
+)
+
+// opened returns OpenBLAS, or skips the test with the reason.
+func opened(t testing.TB) *handle {
+	t.Helper()
+	h, err := New(Options{Threads: 2}).open()
+	if err != nil {
+		t.Skip(err)
+	}
+	return h
+}
+
+func TestDifferential(t *testing.T) {
+	h := opened(t)
+	all := func(x *opregistry.Exec, a ops.GenericGemmArgs) error {
+		return blas.Gemm(x, a, h, blas.Limits{MaxDim: math.MaxInt32})
+	}
+	t.Run("small", func(t *testing.T) { blastest.Differential(t, all, 300, 1) })
+	t.Run("on several threads", func(t *testing.T) { blastest.Differential(t, all, 12, 150) })
+}
+
+func TestConformance(t *testing.T) {
+	h := opened(t)
+	all := func(x *opregistry.Exec, a ops.GenericGemmArgs) error {
+		return blas.Gemm(x, a, h, blas.Limits{MaxDim: math.MaxInt32})
+	}
+	opstest.Run(t, blastest.Unlimited("vendor.openblas", all), blastest.Oracle(), opstest.WithDTypes(tensor.F32))
+}
+
+func TestHammer(t *testing.T) {
+	opened(t)
+	blastest.Hammer(t, New(Options{Threads: 2}).gemm, 64)
+}
+
+func TestSource(t *testing.T) {
+	lib := New(Options{Threads: 2})
+	src := lib.Source()
+	reg := opregistry.NewRegistry()
+	require.NoError(t, reg.Register(src))
+	i, ok := reg.Snapshot().Index("generic_gemm")
+	require.True(t, ok)
+	impl := reg.Snapshot().Impls(i)[0]
+	assert.Equal(t, "vendor.openblas", impl.ID)
+	assert.Equal(t, "openblas", impl.Vendor)
+	assert.Equal(t, "openblas", impl.Source)
+	assert.Equal(t, opregistry.KindVendor, impl.Kind)
+	assert.Equal(t, 100, impl.Priority)
+	if err := impl.Available(); err != nil {
+		t.Skip(err)
+	}
+	assert.Contains(t, lib.Info(), "OpenBLAS 0.")
+}
+
+func gemmArgs(t *testing.T, n int) ops.GenericGemmArgs {
+	matrix := func() *tensor.Tensor {
+		v, err := tensor.FromSlice(make([]float32, n*n), n, n)
+		require.NoError(t, err)
+		return v
+	}
+	return ops.GenericGemmArgs{A: matrix(), B: matrix(), D: matrix()}
+}
+
+func TestDeclinesSmallProducts(t *testing.T) {
+	opened(t)
+	lib, x := New(Options{}), opregistry.NewExec(nil, 0)
+	assert.ErrorIs(t, lib.gemm(x, gemmArgs(t, 31)), opregistry.ErrUnsupported)
+	assert.NoError(t, lib.gemm(x, gemmArgs(t, 32)))
+}
+
+func TestDoesNotAllocate(t *testing.T) {
+	opened(t)
+	lib, x, a := New(Options{}), opregistry.NewExec(nil, 0), gemmArgs(t, 32)
+	assert.Less(t, testing.AllocsPerRun(100, func() { _ = lib.gemm(x, a) }), 1.0)
+}
+
+func TestAbsentLibrary(t *testing.T) {
+	lib := New(Options{Names: []string{"libprimus_absent.so.0", "libprimus_absent.so"}})
+	err := lib.Source().Impls[0].Available()
+	require.ErrorContains(t, err, "openblas: loader: ")
+	assert.Contains(t, lib.Info(), "not available: openblas: ")
+	require.ErrorIs(t, lib.gemm(opregistry.NewExec(nil, 0), gemmArgs(t, 32)), opregistry.ErrUnsupported)
+}
+
+func TestForeignLibrary(t *testing.T) {
+	_, err := New(Options{Names: []string{"libm.so.6", "libSystem.B.dylib"}}).open()
+	if errors.Is(err, loader.ErrPlatform) {
+		t.Skip(err)
+	}
+	require.ErrorContains(t, err, `openblas: `)
+	assert.ErrorContains(t, err, `"sgemm_"`)
+}
+
+// inProcess runs this test alone in a process with these variables and returns
+// what its child branch prints, because OpenBLAS is loaded once a process.
+func inProcess(t *testing.T, env ...string) string {
+	t.Helper()
+	opened(t)
+	cmd := exec.Command(os.Args[0], "-test.run=^TestChild$", "-test.v")
+	for _, e := range os.Environ() {
+		if !strings.HasPrefix(e, "OPENBLAS_") && !strings.HasPrefix(e, "OMP_") {
+			cmd.Env = append(cmd.Env, e)
+		}
+	}
+	cmd.Env = append(append(cmd.Env, "PRIMUS_OPENBLAS_CHILD=1"), env...)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return string(out)
+}
+
+func TestChild(t *testing.T) {
+	if os.Getenv("PRIMUS_OPENBLAS_CHILD") == "" {
+		t.Skip("runs only as the child of another test")
+	}
+	t.Log("info: ", New(Options{}).Info())
+}
+
+func TestCoreType(t *testing.T) {
+	if cpuGeneration() < avx2 {
+		t.Skip("every core type is right for this CPU")
+	}
+	byDefault := inProcess(t)
+	assert.NotContains(t, byDefault, "warning")
+	if cpuGeneration() == avx512 {
+		assert.Contains(t, byDefault, "core SkylakeX")
+	}
+	byUser := inProcess(t, "OPENBLAS_CORETYPE=Prescott")
+	assert.Contains(t, byUser, "core Prescott")
+	assert.Contains(t, byUser, "warning: core Prescott is older than this CPU")
+}
+
+func TestThreadsOfUserWin(t *testing.T) {
+	assert.Contains(t, inProcess(t, "OPENBLAS_NUM_THREADS=1"), "threads 1")
+	assert.Contains(t, inProcess(t, "OMP_NUM_THREADS=1"), "threads 1")
+}

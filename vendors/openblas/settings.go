@@ -1,0 +1,68 @@
+package openblas
+
+import (
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/cpu"
+)
+
+// generation orders CPUs and OpenBLAS's kernels by the vector instructions that
+// products use.
+type generation int
+
+const (
+	unknown generation = iota // not amd64, or a core type not in the table
+	legacy                    // less than AVX2 and FMA
+	avx2
+	avx512
+)
+
+// cpuGeneration returns the generation of this machine's CPU.
+func cpuGeneration() generation {
+	switch x := &cpu.X86; {
+	case x.HasAVX512F && x.HasAVX512BW && x.HasAVX512VL && x.HasAVX512DQ:
+		return avx512
+	case x.HasAVX2 && x.HasFMA:
+		return avx2
+	case x.HasSSE2:
+		return legacy
+	}
+	return unknown
+}
+
+// coreGenerations are the core types of OpenBLAS on amd64, as
+// openblas_get_corename spells them, in lower case.
+var coreGenerations = map[string]generation{
+	"katmai": legacy, "coppermine": legacy, "northwood": legacy, "prescott": legacy, "banias": legacy,
+	"core2": legacy, "penryn": legacy, "dunnington": legacy, "nehalem": legacy, "atom": legacy,
+	"sandybridge": legacy, "athlon": legacy, "opteron": legacy, "opteron_sse3": legacy, "barcelona": legacy,
+	"bobcat": legacy, "bulldozer": legacy, "piledriver": legacy, "nano": legacy, "generic": legacy,
+	"steamroller": avx2, "excavator": avx2, "haswell": avx2, "zen": avx2,
+	"skylakex": avx512, "cooperlake": avx512, "sapphirerapids": avx512,
+}
+
+func coreGeneration(core string) generation { return coreGenerations[strings.ToLower(core)] }
+
+// setting is one environment variable that OpenBLAS reads while it is loaded.
+type setting struct{ name, value string }
+
+// idleTimeout is how long, as a power of two of clock cycles, OpenBLAS's threads spin
+// for more work before they sleep. Its default, 2²⁶, slows the work of others on
+// the same CPUs for some 25 ms after each product.
+const idleTimeout = "16"
+
+// settings returns the variables to set where the user has not set them.
+func settings(g generation, opts Options, isSet func(string) bool) []setting {
+	var s []setting
+	switch g {
+	case avx512:
+		s = append(s, setting{"OPENBLAS_CORETYPE", "SkylakeX"})
+	case avx2:
+		s = append(s, setting{"OPENBLAS_CORETYPE", "Haswell"})
+	}
+	if opts.Threads > 0 || !isSet("OMP_NUM_THREADS") {
+		s = append(s, setting{"OPENBLAS_NUM_THREADS", strconv.Itoa(opts.threads())})
+	}
+	return append(s, setting{"OPENBLAS_THREAD_TIMEOUT", idleTimeout})
+}
