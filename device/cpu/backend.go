@@ -19,8 +19,7 @@ type Backend struct {
 	threads threads
 	arena   *arena
 	handles *handles
-
-	closing sync.Mutex // held by Close, so that each call sees the work done
+	drained chan struct{} // closed when Close has waited for the streams
 }
 
 var (
@@ -35,7 +34,12 @@ func New() *Backend {
 }
 
 func newBackend(p pager, nodes func() []int) *Backend {
-	return &Backend{nodes: sync.OnceValue(nodes), arena: newArena(p), handles: newHandles()}
+	return &Backend{
+		nodes:   sync.OnceValue(nodes),
+		arena:   newArena(p),
+		handles: newHandles(),
+		drained: make(chan struct{}),
+	}
 }
 
 // Name returns "CPU".
@@ -57,14 +61,18 @@ func (b *Backend) Usable() error {
 //
 // Close may be called again, to release blocks that were freed since.
 func (b *Backend) Close() error {
-	b.closing.Lock()
-	defer b.closing.Unlock()
+	streams, first := b.handles.close()
+	if !first {
+		<-b.drained
+		return b.arena.close()
+	}
 	var errs []error
-	for _, s := range b.handles.close() {
+	for _, s := range streams {
 		s.close()
 		s.wait()
 		errs = append(errs, s.failures.takeAll())
 	}
+	close(b.drained)
 	errs = append(errs, b.arena.close())
 	return errors.Join(errs...)
 }

@@ -42,12 +42,13 @@ func (h *handles) lock(op, kind string) error {
 	return nil
 }
 
-// close makes lock fail from now on and returns all streams.
-func (h *handles) close() []*stream {
+// close makes lock fail from now on and returns all streams. It reports whether
+// this is the first call.
+func (h *handles) close() (streams []*stream, first bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	first = !h.closed
 	h.closed = true
-	var streams []*stream
 	for _, s := range h.streams.live {
 		streams = append(streams, s)
 	}
@@ -58,5 +59,5 @@ func (h *handles) close() []*stream {
 	clear(h.streams.live)
 	clear(h.defaults)
 	slices.SortFunc(streams, compareStreams)
-	return streams
+	return streams, first
 }

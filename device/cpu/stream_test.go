@@ -96,8 +96,8 @@ func TestFailuresReachTheNextSyncBehindThem(t *testing.T) {
 	}{
 		{"panic with an error", func() { panic(errBoom) }, "cpu: work in stream 2: panic: boom"},
 		{"panic with text", func() { panic("bang") }, "cpu: work in stream 2: panic: bang"},
-		{"panic with nil", func() { panic(nil) }, "cpu: work in stream 2: panic: panic called with nil argument (use GODEBUG=panicnil=1 to disable)"},
-		{"goexit", goruntime.Goexit, "cpu: work in stream 2: runtime.Goexit was called"},
+		{"panic with nil", func() { panic(nil) }, "cpu: work in stream 2: panic: " + new(goruntime.PanicNilError).Error()},
+		{"goexit", func() { goruntime.Goexit() }, "cpu: work in stream 2: runtime.Goexit was called"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

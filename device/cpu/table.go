@@ -22,7 +22,7 @@ func newTable[H ~uintptr, V any](kind, maker string, first H) table[H, V] {
 // add makes a handle for v.
 func (t *table[H, V]) add(v func(H) V) (H, error) {
 	h := t.next
-	if h < t.first {
+	if h > ^H(0)-handleStep {
 		return 0, fmt.Errorf("cpu: create %s: all handles are used up; make a new backend", t.kind)
 	}
 	t.next += handleStep

@@ -6,8 +6,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/primus-fl/primus/device"
 )
 
 func TestHandlesOfAllKindsDiffer(t *testing.T) {
@@ -32,18 +30,18 @@ func TestHandlesOfAllKindsDiffer(t *testing.T) {
 func TestHandlesRunOut(t *testing.T) {
 	t.Parallel()
 	b := open(t)
-	b.handles.events.next = math.MaxUint - math.MaxUint%2 - 1
-	b.handles.streams.next = math.MaxUint - math.MaxUint%2
-	_, err := b.CreateEvent()
-	require.NoError(t, err, "the last odd number but one")
-	_, err = b.CreateStream()
-	require.NoError(t, err, "the last even number")
-
+	const limit = math.MaxUint - handleStep
+	b.handles.events.next, b.handles.streams.next = limit, limit
 	e, err := b.CreateEvent()
-	require.NoError(t, err, "the last odd number")
-	assert.Equal(t, device.Event(math.MaxUint), e)
-	_, err = b.CreateEvent()
-	require.EqualError(t, err, "cpu: create event: all handles are used up; make a new backend")
-	_, err = b.CreateStream()
-	require.EqualError(t, err, "cpu: create stream: all handles are used up; make a new backend")
+	require.NoError(t, err)
+	s, err := b.CreateStream()
+	require.NoError(t, err)
+	for range 2 {
+		_, err = b.CreateEvent()
+		require.EqualError(t, err, "cpu: create event: all handles are used up; make a new backend")
+		_, err = b.CreateStream()
+		require.EqualError(t, err, "cpu: create stream: all handles are used up; make a new backend")
+	}
+	require.NoError(t, b.RecordEvent(e, s), "the last handles work")
+	require.NoError(t, b.SyncEvent(e))
 }

@@ -182,9 +182,9 @@ func (s *stage) saveAttn(a ops.FusedAttnBwdArgs) {
 }
 
 // attnRefresh replaces O and stats by what a forward impl saves.
-func attnRefresh(t testing.TB, x *opregistry.Exec, a ops.FusedAttnBwdArgs, forward opregistry.Impl) {
+func attnRefresh(t testing.TB, x *opregistry.Exec, a ops.FusedAttnBwdArgs, forward opregistry.Impl) error {
 	t.Helper()
-	save(t, x, ops.FusedAttnFwd, forward, a.Fwd())
+	return save(t, x, ops.FusedAttnFwd, forward, a.Fwd())
 }
 
 func attnBwdCases(d tensor.DType) []testCase[ops.FusedAttnBwdArgs] {

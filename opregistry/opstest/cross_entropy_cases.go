@@ -111,10 +111,10 @@ func (s *stage) saveLSE(a ops.CrossEntropyBwdArgs) {
 }
 
 // crossEntropyRefresh replaces the log-sum-exp by what a forward impl saves.
-func crossEntropyRefresh(t testing.TB, x *opregistry.Exec, a ops.CrossEntropyBwdArgs, forward opregistry.Impl) {
+func crossEntropyRefresh(t testing.TB, x *opregistry.Exec, a ops.CrossEntropyBwdArgs, forward opregistry.Impl) error {
 	t.Helper()
 	s := &stage{t: t}
-	save(t, x, ops.CrossEntropyFwd, forward, ops.CrossEntropyFwdArgs{
+	return save(t, x, ops.CrossEntropyFwd, forward, ops.CrossEntropyFwdArgs{
 		Logits: a.Logits, Targets: a.Targets, Losses: s.out(dense, tensor.F32, a.LSE.NumElements()), LSE: a.LSE,
 		IgnoreIndex: a.IgnoreIndex, Saved: a.Saved,
 	})

@@ -115,6 +115,7 @@ func gemmEpilogues(d tensor.DType) []testCase[ops.GenericGemmArgs] {
 	add("accumulate,beta=0", both(sum, beta(0)))
 	add("accumulate,alpha,beta", both(sum, scale(1.5), beta(-2)))
 	add("accumulate,bias", both(sum, bias))
+	add("accumulate,bias,gelu,beta", both(sum, bias, gelu, beta(0.5)))
 	add("beta=0", beta(0))
 	add("grad,bias", func(s *stage, a *ops.GenericGemmArgs) { // dgrad
 		a.Grad, a.Bias = true, s.out(dense, d, g.k)
@@ -126,6 +127,10 @@ func gemmEpilogues(d tensor.DType) []testCase[ops.GenericGemmArgs] {
 		a.Grad, a.Bias = true, s.out(dense, d, g.k)
 		a.Gelu, a.GeluIn = true, s.scaled(4, dense, d, g.m, g.n)
 		a.Alpha = ops.Float(0.5)
+	})
+	add("grad,gelu,accumulate", func(s *stage, a *ops.GenericGemmArgs) {
+		a.Grad, a.Gelu, a.GeluIn = true, true, s.scaled(4, dense, d, g.m, g.n)
+		a.Accumulate, a.D = true, s.in(dense, d, g.m, g.n)
 	})
 	add("grad,bias,transB,accumulate", func(s *stage, a *ops.GenericGemmArgs) { // wgrad
 		*a = gemmOperands(s, dense, d, g, false, true)

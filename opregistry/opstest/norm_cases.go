@@ -102,10 +102,10 @@ func (s *stage) saveRSigma(a ops.RMSNormBwdArgs) {
 }
 
 // rmsnormRefresh replaces rsigma by what a forward impl saves.
-func rmsnormRefresh(t testing.TB, x *opregistry.Exec, a ops.RMSNormBwdArgs, forward opregistry.Impl) {
+func rmsnormRefresh(t testing.TB, x *opregistry.Exec, a ops.RMSNormBwdArgs, forward opregistry.Impl) error {
 	t.Helper()
 	s := &stage{t: t}
-	save(t, x, ops.RMSNormFwd, forward, ops.RMSNormFwdArgs{
+	return save(t, x, ops.RMSNormFwd, forward, ops.RMSNormFwdArgs{
 		Input: a.X, Weight: a.Gamma, Output: s.out(dense, a.X.DType(), a.X.Shape()...), RSigma: a.RSigma,
 		Eps: normEps, ZeroCenteredGamma: a.ZeroCenteredGamma, Saved: a.Saved,
 	})

@@ -29,8 +29,8 @@ type suite[A any] struct {
 	cases func(tensor.DType) []testCase[A]
 
 	// refresh overwrites the saved state in the operands of a backward call by
-	// running a forward impl. Nil for other ops.
-	refresh func(testing.TB, *opregistry.Exec, A, opregistry.Impl)
+	// running a forward impl, whose decline it returns. Nil for other ops.
+	refresh func(testing.TB, *opregistry.Exec, A, opregistry.Impl) error
 }
 
 // anySuite is a suite of any argument type.
@@ -130,12 +130,6 @@ func (r *runner[A]) stage(t testing.TB, c testCase[A]) *staged[A] {
 	return call
 }
 
-func (c *staged[A]) remember() {
-	for _, o := range c.operands {
-		c.before = append(c.before, tensortest.Bytes(o.Tensor))
-	}
-}
-
 // check runs one case.
 func (r *runner[A]) check(t *testing.T, d tensor.DType, c testCase[A]) {
 	want := r.stage(t, c)
@@ -145,7 +139,7 @@ func (r *runner[A]) check(t *testing.T, d tensor.DType, c testCase[A]) {
 	got, err := r.call(t, c, r.serial)
 	if err != nil {
 		r.declined++
-		if slices.Contains(r.cfg.mustServe, d) && contiguous(got.operands) {
+		if slices.Contains(r.cfg.mustServe, d) && contiguous(want.operands) {
 			t.Fatalf("opstest: declined a case that it must serve: %v", err)
 		}
 		t.Skipf("declined: %v", err)
@@ -169,17 +163,32 @@ func (r *runner[A]) check(t *testing.T, d tensor.DType, c testCase[A]) {
 // needs no oracle. The error is that of a declined call.
 func (r *runner[A]) call(t testing.TB, c testCase[A], x *opregistry.Exec) (*staged[A], error) {
 	t.Helper()
-	call := r.stage(t, c)
-	if r.refresh != nil && r.cfg.forward != nil {
-		r.refresh(t, x, call.args, *r.cfg.forward)
+	call, err := r.ready(t, c)
+	if err != nil {
+		return nil, err
 	}
-	call.remember()
-	err := r.guard(x, call.args)
+	err = r.guard(x, call.args)
 	r.inspect(t, call, err)
 	if err != nil && !errors.Is(err, opregistry.ErrUnsupported) {
 		t.Fatalf("opstest: the impl failed: %v", err)
 	}
 	return call, err
+}
+
+// ready makes the operands of a case for the impl under test and remembers what
+// they hold. The error is that of a forward impl that declined.
+func (r *runner[A]) ready(t testing.TB, c testCase[A]) (*staged[A], error) {
+	t.Helper()
+	call := r.stage(t, c)
+	if r.refresh != nil && r.cfg.forward != nil {
+		if err := r.refresh(t, r.serial, call.args, *r.cfg.forward); err != nil {
+			return nil, fmt.Errorf("the forward impl: %w", err)
+		}
+	}
+	for _, o := range call.operands {
+		call.before = append(call.before, tensortest.Bytes(o.Tensor))
+	}
+	return call, nil
 }
 
 // guard runs the impl and turns a panic into an error.
@@ -257,11 +266,9 @@ func (r *runner[A]) together(t *testing.T) {
 		errs := make([]error, callers)
 		var wg sync.WaitGroup
 		for k := range calls {
-			calls[k] = r.stage(t, c)
-			if r.refresh != nil && r.cfg.forward != nil {
-				r.refresh(t, r.serial, calls[k].args, *r.cfg.forward)
+			if calls[k], err = r.ready(t, c); err != nil {
+				t.Fatalf("opstest: %s: declined what it had served: %v", c.name, err)
 			}
-			calls[k].remember()
 		}
 		for k := range calls {
 			wg.Go(func() { errs[k] = r.guard(r.many, calls[k].args) })

@@ -112,7 +112,7 @@ func TestLoadExperimentErrors(t *testing.T) {
 		{name: "extends null", experiment: "extends:\n", want: []string{"extends: given null, expected a file name"}},
 		{name: "extends mapping", experiment: "extends: {a: b}\n", want: []string{"given a mapping of 1"}},
 		{name: "unset variables all at once", experiment: "a: ${NO_A}\nb: [{c: '${NO_B}'}]\n", wantErr: config.ErrUnsetVariable,
-			want: []string{"exp.yaml:1:4: a: environment variable \"NO_A\" is required", "b[0].c: environment variable \"NO_B\""}},
+			want: []string{"exp.yaml:1:4: a: ${NO_A} has no default and the variable is not set", "b[0].c: ${NO_B} has no default"}},
 		{name: "module without trainer in its name", experiment: experimentHead + "modules:\n  evaluator: {framework: fw}\n",
 			want: []string{"exp.yaml:7:14: modules.evaluator: unsupported module"}},
 		{name: "model missing", experiment: experimentHead + "modules:\n  pre_trainer: {framework: fw, config: t}\n",

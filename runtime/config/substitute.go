@@ -64,8 +64,8 @@ func (s *substituter) text(v Value, text, path string) Value {
 			unset = true
 			s.errs = append(s.errs, &Error{
 				Origin: v.Origin(), Path: path, Kind: ErrUnsetVariable,
-				Problem: fmt.Sprintf("environment variable %q is required but not set", name),
-				Hint:    fmt.Sprintf("set it or write a default: ${%s:value}", name),
+				Problem: fmt.Sprintf("${%s} has no default and the variable is not set", name),
+				Hint:    fmt.Sprintf("export %s or write ${%s:value}", name, name),
 			})
 		}
 		result.WriteString(text[end:m[0]])

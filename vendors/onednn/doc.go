@@ -11,16 +11,17 @@
 // the CPUs that the program's own workers need.
 //
 // OpenMP keeps a team of threads for each OS thread that calls it. The impl
-// therefore hands products to fixed OS threads, one unless a product runs on
-// fewer threads than half of the CPUs. The hand-over costs 5 to 20 µs.
+// therefore hands products to fixed OS threads, one unless a product runs on at
+// most half of the CPUs, which live as long as the process. The hand-over costs 5
+// to 20 µs.
 //
 // The impl is vendor.onednn. It declines what package blas declines, and products
 // below 4 MFLOP, for which the hand-over costs more than oneDNN gains.
 //
 // # Concurrency
 //
-// A Library is safe for concurrent use; a program needs one. Callers wait without holding an OS
-// thread.
+// A Library is safe for concurrent use; a program needs one. Callers wait
+// without holding an OS thread.
 //
 // # Errors
 //

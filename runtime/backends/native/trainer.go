@@ -44,7 +44,7 @@ type trainer struct {
 // The files of a run directory, besides those of package rundir.
 const (
 	resolvedFile    = "config.yaml"
-	logName         = "train.log"
+	logFile         = "train.log"
 	dispatchFile    = "dispatch.json"
 	batchesFile     = "batches.safetensors"
 	checkpointsName = "checkpoints"
@@ -58,13 +58,13 @@ func (t *trainer) Setup(context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.warn(t.dir.Warnings())
-	if t.log, err = os.OpenFile(t.dir.Path(logName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644); err != nil {
+	if t.log, err = os.OpenFile(t.dir.Path(logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644); err != nil {
 		return err
 	}
 	if err := t.tc.LogFile.Attach(t.log); err != nil {
 		return err
 	}
+	t.warn(t.dir.Warnings())
 	resolved, err := yaml.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("write the resolved configuration: %w", err)
@@ -248,11 +248,11 @@ func (t *trainer) Cleanup(cause error) error {
 		if t.metrics != nil {
 			faults = append(faults, t.metrics.Close())
 		}
+		t.tc.LogFile.Detach()
+		if t.log != nil {
+			faults = append(faults, t.log.Close())
+		}
 		faults = append(faults, t.dir.Close())
-	}
-	t.tc.LogFile.Detach()
-	if t.log != nil {
-		faults = append(faults, t.log.Close())
 	}
 	if t.adam != nil {
 		faults = append(faults, t.adam.Close())

@@ -3,7 +3,6 @@ package rundir_test
 import (
 	"math"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,7 +12,15 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/rundir"
 )
 
-func record(step int) rundir.Record {
+func metrics(t *testing.T, d *rundir.Dir, step int64) *rundir.Metrics {
+	t.Helper()
+	m, err := d.OpenMetrics(step)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, m.Close()) })
+	return m
+}
+
+func record(step int64) rundir.Record {
 	return rundir.Record{Step: step, Loss: 5 / float64(step), LR: 1e-3, GradNorm: 0.5, TokensPerSecond: 1e5, StepSeconds: 0.25}
 }
 
@@ -26,38 +33,41 @@ func content(t *testing.T, d *rundir.Dir) string {
 
 func TestALineAStep(t *testing.T) {
 	t.Parallel()
-	d := open(t, t.TempDir())
-	require.NoError(t, d.Sync())
-	require.NoError(t, d.Append(record(1)))
+	d := open(t, location(t.TempDir()))
+	m := metrics(t, d, 0)
+	require.NoError(t, m.Append(record(1)))
 	withValid := record(2)
 	valid := 2.75
 	withValid.ValidLoss = &valid
-	require.NoError(t, d.Append(withValid))
-	require.NoError(t, d.Sync())
+	require.NoError(t, m.Append(withValid))
+	require.NoError(t, m.Sync())
 	assert.Equal(t, `{"step":1,"loss":5,"lr":0.001,"grad_norm":0.5,"tokens_per_second":100000,"step_seconds":0.25}
 {"step":2,"loss":2.5,"valid_loss":2.75,"lr":0.001,"grad_norm":0.5,"tokens_per_second":100000,"step_seconds":0.25}
 `, content(t, d))
-	assert.Equal(t, []rundir.Record{record(1), withValid}, d.Records())
+	assert.Equal(t, []rundir.Record{record(1), withValid}, m.Records())
+	require.NoError(t, m.Close())
+	require.NoError(t, m.Close())
 }
 
 // fiveLines returns the lines of steps 1 to 5.
 func fiveLines(t *testing.T) []string {
 	t.Helper()
-	d := open(t, t.TempDir())
-	for step := 1; step <= 5; step++ {
-		require.NoError(t, d.Append(record(step)))
+	d := open(t, location(t.TempDir()))
+	m := metrics(t, d, 0)
+	for step := int64(1); step <= 5; step++ {
+		require.NoError(t, m.Append(record(step)))
 	}
 	return strings.SplitAfter(content(t, d), "\n")[:5]
 }
 
-func TestTruncateDropsLaterAndTornLines(t *testing.T) {
+func TestResumeDropsLaterAndTornLines(t *testing.T) {
 	t.Parallel()
 	lines := fiveLines(t)
 	all := strings.Join(lines, "")
 	for _, tt := range []struct {
 		name  string
 		give  string
-		step  int
+		step  int64
 		kept  int
 		warns int
 	}{
@@ -72,50 +82,33 @@ func TestTruncateDropsLaterAndTornLines(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			path := t.TempDir()
-			require.NoError(t, os.WriteFile(filepath.Join(path, rundir.MetricsName), []byte(tt.give), 0o644))
-			d := open(t, path)
-			require.NoError(t, d.Truncate(tt.step))
+			d := open(t, location(t.TempDir()))
+			require.NoError(t, os.WriteFile(d.Path(rundir.MetricsName), []byte(tt.give), 0o644))
+			m := metrics(t, d, tt.step)
 			want := strings.Join(lines[:tt.kept], "")
 			assert.Equal(t, want, content(t, d))
-			assert.Len(t, d.Records(), tt.kept)
-			assert.Len(t, d.Warnings(), tt.warns)
+			assert.Len(t, m.Records(), tt.kept)
+			assert.Len(t, m.Warnings(), tt.warns)
 
-			require.NoError(t, d.Append(record(1)))
+			require.NoError(t, m.Append(record(1)))
 			assert.Equal(t, want+lines[0], content(t, d))
-			assert.Len(t, d.Records(), tt.kept+1)
+			assert.Len(t, m.Records(), tt.kept+1)
 		})
 	}
 }
 
-func TestAppendWithoutTruncateKeepsWhatIsThere(t *testing.T) {
-	t.Parallel()
-	lines := fiveLines(t)
-	path := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(path, rundir.MetricsName), []byte(lines[0]+lines[1]+"torn"), 0o644))
-	d := open(t, path)
-	require.NoError(t, d.Append(record(3)))
-	assert.Equal(t, lines[0]+lines[1]+lines[2], content(t, d))
-	require.NoError(t, d.Truncate(1))
-	require.NoError(t, d.Append(record(2)))
-	assert.Equal(t, lines[0]+lines[1], content(t, d))
-}
-
 func TestFloatsSurviveTheFile(t *testing.T) {
 	t.Parallel()
-	path := t.TempDir()
+	d := open(t, location(t.TempDir()))
 	want := rundir.Record{Step: 1, Loss: math.Nextafter(2, 3), LR: math.SmallestNonzeroFloat64, GradNorm: math.MaxFloat64, TokensPerSecond: 1.0 / 3}
-	d := open(t, path)
-	require.NoError(t, d.Append(want))
-	require.NoError(t, d.Close())
-	d = open(t, path)
-	require.NoError(t, d.Truncate(1))
-	assert.Equal(t, []rundir.Record{want}, d.Records())
+	require.NoError(t, metrics(t, d, 0).Append(want))
+	assert.Equal(t, []rundir.Record{want}, metrics(t, d, 1).Records())
 }
 
 func TestNumbersThatAreNotFiniteAreRefused(t *testing.T) {
 	t.Parallel()
-	d := open(t, t.TempDir())
+	d := open(t, location(t.TempDir()))
+	m := metrics(t, d, 0)
 	inf := math.Inf(1)
 	for key, r := range map[string]rundir.Record{
 		"loss NaN":       {Step: 3, Loss: math.NaN()},
@@ -123,26 +116,31 @@ func TestNumbersThatAreNotFiniteAreRefused(t *testing.T) {
 		"valid_loss":     {Step: 3, ValidLoss: &inf},
 		"lr":             {Step: 3, LR: math.Inf(-1)},
 	} {
-		err := d.Append(r)
+		err := m.Append(r)
 		require.ErrorContains(t, err, key)
 		assert.ErrorContains(t, err, "step 3")
 	}
 	assert.Empty(t, content(t, d))
-	require.NoError(t, d.Append(record(1)))
+	require.NoError(t, m.Append(record(1)))
 }
 
-func TestAppendAfterCloseIsAnError(t *testing.T) {
+func TestAFailedWriteEndsTheFile(t *testing.T) {
 	t.Parallel()
-	d := open(t, t.TempDir())
-	require.NoError(t, d.Append(record(1)))
-	require.NoError(t, d.Close())
-	require.ErrorContains(t, d.Append(record(2)), "closed")
-	assert.Len(t, d.Records(), 1)
+	d := open(t, location(t.TempDir()))
+	m, err := d.OpenMetrics(0)
+	require.NoError(t, err)
+	require.NoError(t, m.Append(record(1)))
+	require.NoError(t, m.Close())
+	err = m.Append(record(2))
+	require.ErrorContains(t, err, "step 2")
+	assert.Equal(t, err, m.Append(record(3)))
+	assert.Len(t, m.Records(), 1)
 }
 
 func TestAMetricsFileThatIsADirectory(t *testing.T) {
 	t.Parallel()
-	d := open(t, t.TempDir())
+	d := open(t, location(t.TempDir()))
 	require.NoError(t, os.Mkdir(d.Path(rundir.MetricsName), 0o755))
-	require.ErrorContains(t, d.Truncate(0), rundir.MetricsName)
+	_, err := d.OpenMetrics(0)
+	require.ErrorContains(t, err, rundir.MetricsName)
 }

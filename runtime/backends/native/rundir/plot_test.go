@@ -20,7 +20,7 @@ func run(steps, valid int) []rundir.Record {
 	records := make([]rundir.Record, steps)
 	for i := range records {
 		x := float64(i) / float64(steps)
-		r := rundir.Record{Step: i + 1, Loss: 1.6 + 3.9*math.Exp(-8*x) + 0.12*math.Sin(float64(i)*2.3)*math.Cos(float64(i)*0.71)}
+		r := rundir.Record{Step: int64(i + 1), Loss: 1.6 + 3.9*math.Exp(-8*x) + 0.12*math.Sin(float64(i)*2.3)*math.Cos(float64(i)*0.71)}
 		if valid > 0 && (i+1)%valid == 0 {
 			v := 1.7 + 3.8*math.Exp(-7.5*x)
 			r.ValidLoss = &v
@@ -102,13 +102,9 @@ func TestPlotLeavesOutWhatIsNotFinite(t *testing.T) {
 
 func TestPlotGoesIntoTheRunDirectory(t *testing.T) {
 	t.Parallel()
-	d := open(t, t.TempDir())
-	require.NoError(t, d.Plot())
-	assert.NoFileExists(t, d.Path(rundir.PlotName), "nothing to draw yet")
-	for _, r := range run(10, 5) {
-		require.NoError(t, d.Append(r))
-	}
-	require.NoError(t, d.Plot())
+	d := open(t, location(t.TempDir()))
+	require.Error(t, d.PlotLoss("exp", nil))
+	require.NoError(t, d.PlotLoss("exp", run(10, 5)))
 	b, err := os.ReadFile(d.Path(rundir.PlotName))
 	require.NoError(t, err)
 	decode(t, b)

@@ -7,7 +7,7 @@ import (
 
 // Record is one line of the metrics file.
 type Record struct {
-	Step            int      `json:"step"`
+	Step            int64    `json:"step"`
 	Loss            float64  `json:"loss"`                 // nats a token, of training
 	ValidLoss       *float64 `json:"valid_loss,omitempty"` // nats a token; nil when the step had no evaluation
 	LR              float64  `json:"lr"`

@@ -3,11 +3,9 @@ package rundir_test
 import (
 	"bufio"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -17,16 +15,16 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/rundir"
 )
 
-// childEnv makes a child process of the test binary hold the run directory it
-// names.
+// childEnv makes a child process of the test binary hold the run directory below
+// the workspace it names.
 const childEnv = "PRIMUS_RUNDIR_TEST_HOLD"
 
 func TestMain(m *testing.M) {
-	path := os.Getenv(childEnv)
-	if path == "" {
+	workspace := os.Getenv(childEnv)
+	if workspace == "" {
 		os.Exit(m.Run())
 	}
-	if _, err := rundir.Open(path); err != nil {
+	if _, err := rundir.Open(location(workspace)); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
@@ -34,9 +32,13 @@ func TestMain(m *testing.M) {
 	_, _ = bufio.NewReader(os.Stdin).ReadByte()
 }
 
-func open(t *testing.T, path string) *rundir.Dir {
+func location(workspace string) rundir.Location {
+	return rundir.Location{Workspace: workspace, WorkGroup: "group", UserName: "user", ExpName: "exp"}
+}
+
+func open(t *testing.T, l rundir.Location) *rundir.Dir {
 	t.Helper()
-	d, err := rundir.Open(path)
+	d, err := rundir.Open(l)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
 	return d
@@ -44,10 +46,10 @@ func open(t *testing.T, path string) *rundir.Dir {
 
 func TestOpenCreatesTheDirectory(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "output", "group", "user", "exp")
-	d := open(t, path)
-	assert.Equal(t, path, d.Path())
-	assert.Equal(t, filepath.Join(path, "a", "b"), d.Path("a", "b"))
+	workspace := filepath.Join(t.TempDir(), "new")
+	d := open(t, location(workspace))
+	assert.Equal(t, filepath.Join(workspace, "group", "user", "exp"), d.Path())
+	assert.Equal(t, filepath.Join(d.Path(), "a", "b"), d.Path("a", "b"))
 	assert.DirExists(t, d.Path())
 	assert.Empty(t, d.Warnings())
 
@@ -57,54 +59,60 @@ func TestOpenCreatesTheDirectory(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "two", string(got))
 	require.ErrorContains(t, d.WriteFile("absent/config.yaml", nil), "rundir: write absent/config.yaml")
-
-	_, err = rundir.Open("")
-	require.ErrorContains(t, err, "set workspace, work_group, user_name and exp_name")
 }
 
-func TestTheLogIsAppended(t *testing.T) {
+func TestBadLocations(t *testing.T) {
 	t.Parallel()
-	path := t.TempDir()
-	for range 2 {
-		d := open(t, path)
-		_, err := io.WriteString(d.Log(), "line\n")
-		require.NoError(t, err)
-		require.NoError(t, d.Close())
-		require.NoError(t, d.Close())
-		_, err = io.WriteString(d.Log(), "late\n")
-		require.ErrorIs(t, err, os.ErrClosed)
+	for _, tt := range []struct {
+		name string
+		give rundir.Location
+		want []string
+	}{
+		{"all empty", rundir.Location{}, []string{"workspace", "work_group", "user_name", "exp_name"}},
+		{"path as name", rundir.Location{Workspace: "w", WorkGroup: "a/b", UserName: "u", ExpName: "e"}, []string{`work_group: got "a/b"`}},
+		{"parent as name", rundir.Location{Workspace: "w", WorkGroup: "g", UserName: "..", ExpName: "e"}, []string{`user_name: got ".."`}},
+		{"absolute name", rundir.Location{Workspace: "w", WorkGroup: "g", UserName: "u", ExpName: "/etc"}, []string{`exp_name: got "/etc"`}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := rundir.Open(tt.give)
+			require.Error(t, err)
+			for _, want := range tt.want {
+				assert.ErrorContains(t, err, want)
+			}
+		})
 	}
-	got, err := os.ReadFile(filepath.Join(path, rundir.LogName))
-	require.NoError(t, err)
-	assert.Equal(t, "line\nline\n", string(got))
 }
 
 func TestUnwritableDirectory(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o644))
-	_, err := rundir.Open(filepath.Join(file, "exp"))
+	_, err := rundir.Open(location(file))
 	require.ErrorContains(t, err, "create the run directory "+file)
 	assert.ErrorContains(t, err, "a part of the path is a file")
 
 	if os.Geteuid() == 0 {
-		t.Skip("root writes everywhere")
+		return // root writes everywhere
 	}
-	path := t.TempDir()
+	workspace := t.TempDir()
+	path := location(workspace).Path()
+	require.NoError(t, os.MkdirAll(path, 0o755))
 	require.NoError(t, os.Chmod(path, 0o555))
-	_, err = rundir.Open(path)
+	_, err = rundir.Open(location(workspace))
 	require.ErrorIs(t, err, os.ErrPermission)
 	assert.ErrorContains(t, err, "is not writable")
 }
 
 func TestASecondRunIsRefused(t *testing.T) {
 	t.Parallel()
-	if runtime.GOOS == "windows" {
-		t.Skip("no locks on this system")
+	probe := open(t, location(t.TempDir()))
+	if len(probe.Warnings()) > 0 {
+		t.Skip(probe.Warnings()[0])
 	}
-	path := t.TempDir()
+	workspace := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), childEnv+"="+path)
+	cmd.Env = append(os.Environ(), childEnv+"="+workspace)
 	stdin, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	stdout, err := cmd.StdoutPipe()
@@ -114,7 +122,7 @@ func TestASecondRunIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "held\n", line)
 
-	_, err = rundir.Open(path)
+	_, err = rundir.Open(location(workspace))
 	var locked *durable.LockedError
 	require.ErrorAs(t, err, &locked)
 	assert.Equal(t, cmd.Process.Pid, locked.PID)
@@ -124,15 +132,18 @@ func TestASecondRunIsRefused(t *testing.T) {
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	_ = stdin.Close()
-	open(t, path)
+	open(t, location(workspace))
 }
 
 func TestOpenRemovesTemporaryFiles(t *testing.T) {
 	t.Parallel()
-	path := t.TempDir()
+	workspace := t.TempDir()
+	path := location(workspace).Path()
+	require.NoError(t, os.MkdirAll(path, 0o755))
 	stale := filepath.Join(path, durable.TempName(".loss.png"))
 	require.NoError(t, os.WriteFile(stale, nil, 0o644))
-	d := open(t, path)
+	d := open(t, location(workspace))
 	assert.NoFileExists(t, stale)
-	assert.Empty(t, d.Warnings())
+	require.NoError(t, d.Close())
+	require.NoError(t, d.Close())
 }

@@ -13,8 +13,6 @@ const MergeKey = "<<"
 
 // The YAML 1.1 implicit typing rules as SafeLoader of PyYAML 6 applies them.
 var (
-	yamlBool  = regexp.MustCompile(`^(?:yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$`)
-	yamlNull  = regexp.MustCompile(`^(?:~|null|Null|NULL|)$`)
 	yamlInt   = regexp.MustCompile(`^(?:[-+]?0b[0-1_]+|[-+]?0[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+|[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+)$`)
 	yamlFloat = regexp.MustCompile(`^(?:[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?|` +
 		`[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$`)
@@ -22,21 +20,27 @@ var (
 
 // YAML types a plain (unquoted, untagged) scalar by the implicit rules of YAML 1.1.
 func YAML(text string) (any, error) {
-	switch {
-	case yamlNull.MatchString(text):
+	switch text {
+	case "", "~", "null", "Null", "NULL":
 		return nil, nil
-	case yamlBool.MatchString(text):
-		return yamlBoolValue(text)
+	case "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON":
+		return true, nil
+	case "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF":
+		return false, nil
+	case MergeKey:
+		return nil, fmt.Errorf("%q is only allowed as a mapping key; quote it", text)
+	case "=":
+		return nil, fmt.Errorf("%q alone is the YAML 1.1 value tag; quote it", text)
+	}
+	switch {
+	case strings.IndexByte("+-.0123456789", text[0]) < 0:
+		return text, nil
 	case yamlFloat.MatchString(text):
 		return yamlFloatValue(text)
 	case yamlInt.MatchString(text):
 		return yamlIntValue(text)
 	case timestamp.MatchString(text):
 		return parseTimestamp(text)
-	case text == MergeKey:
-		return nil, fmt.Errorf("%q is only allowed as a mapping key; quote it", text)
-	case text == "=":
-		return nil, fmt.Errorf("%q alone is the YAML 1.1 value tag; quote it", text)
 	default:
 		return text, nil
 	}

@@ -1,0 +1,75 @@
+# Each target does one thing; `make check` is all that a change has to pass.
+
+BIN     := bin/primus
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+LDFLAGS := -X github.com/primus-fl/primus/cmd/primus/command.version=$(VERSION)
+CONFIG  ?= examples/native/configs/llama_2M-pretrain.yaml
+
+# What starts goroutines or is called from many.
+RACE ?= ./cmd/... ./device/... ./internal/parallel/... ./metrics/... ./opmanager/... ./opregistry/... ./runtime/... ./tensor/... ./vendors/...
+
+BENCH     ?= .
+BENCH_PKG ?= ./...
+COUNT     ?= 6
+
+TOOL := go tool -modfile=internal/tools/go.mod
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/primus, which needs no C library
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/primus
+
+.PHONY: train
+train: build ## train a small model (CONFIG=file.yaml for another one)
+	./$(BIN) train pretrain --config $(CONFIG)
+
+.PHONY: test
+test: ## run all tests in random order
+	CGO_ENABLED=0 go test -shuffle=on ./...
+
+.PHONY: race
+race: ## run the tests of concurrent packages under the race detector
+	CGO_ENABLED=1 go test -race -shuffle=on $(RACE)
+
+.PHONY: bench
+bench: ## run benchmarks (BENCH=regexp BENCH_PKG=packages COUNT=runs)
+	CGO_ENABLED=0 go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(BENCH_PKG)
+
+.PHONY: fmt
+fmt: ## format all Go files
+	gofmt -w -s .
+
+.PHONY: fmt-check
+fmt-check: ## fail when a Go file is not formatted
+	@unformatted=$$(gofmt -l -s .); test -z "$$unformatted" || { echo "not formatted, run make fmt:"; echo "$$unformatted"; exit 1; }
+
+.PHONY: vet
+vet: ## run go vet, also for another architecture
+	CGO_ENABLED=0 go vet ./...
+	CGO_ENABLED=0 GOARCH=arm64 go vet ./...
+
+.PHONY: lint
+lint: ## run staticcheck, and golangci-lint if it is installed
+	CGO_ENABLED=0 $(TOOL) staticcheck ./...
+	@if command -v golangci-lint >/dev/null; then golangci-lint run; else echo "golangci-lint is not installed: skipped"; fi
+
+.PHONY: tidy-check
+tidy-check: ## fail when go.mod or go.sum would change
+	go mod tidy -diff
+	cd internal/tools && go mod tidy -diff
+
+.PHONY: generate-check
+generate-check: ## fail when go generate changes a file
+	./scripts/check-generate.sh
+
+.PHONY: check
+check: fmt-check vet lint tidy-check generate-check test race ## everything that a change has to pass
+
+.PHONY: clean
+clean: ## remove what build and train made
+	rm -rf bin output

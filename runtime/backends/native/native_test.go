@@ -1,0 +1,377 @@
+package native_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/primus-fl/primus/device/cpu"
+	"github.com/primus-fl/primus/impls/flagos"
+	"github.com/primus-fl/primus/impls/reference"
+	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/native"
+	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/configs"
+	"github.com/primus-fl/primus/runtime/train"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// tiny are overrides that make llama_2M small enough for tests.
+var tiny = []string{
+	"num_layers=2", "hidden_size=32", "ffn_hidden_size=64", "num_attention_heads=4", "num_query_groups=2",
+	"seq_length=32", "micro_batch_size=2", "global_batch_size=4", "train_iters=12", "lr_warmup_iters=2",
+	"eval_interval=4", "eval_iters=2", "save_interval=4", "log_interval=1",
+}
+
+// lab is a place in which tests train: a workspace with an experiment and text.
+type lab struct {
+	t         *testing.T
+	dir       string
+	prefer    opregistry.Kind
+	workers   int
+	sources   []opregistry.Source
+	listeners []opmanager.Listener
+	observer  backend.Observer
+	policy    func(*opmanager.Policy)
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	dir := t.TempDir()
+	var text strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&text, "func f%d(x int) int { return x + %d }\n", i, i*i)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "text.go"), []byte(text.String()), 0o644))
+	experiment := fmt.Sprintf(`
+work_group: group
+user_name: user
+exp_name: ${EXP:exp}
+workspace: %s
+modules:
+  pre_trainer:
+    framework: native
+    config: pre_trainer.yaml
+    model: llama_2M.yaml
+    overrides:
+      train_data_path: %s
+`, dir, filepath.Join(dir, "text.go"))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "exp.yaml"), []byte(experiment), 0o644))
+	return &lab{t: t, dir: dir, prefer: opregistry.KindFlagos, workers: 1, observer: backend.Observers{}}
+}
+
+// train runs the experiment under a name and returns its error.
+func (l *lab) train(ctx context.Context, name string, overrides ...string) error {
+	l.t.Helper()
+	experiment, err := config.LoadExperiment(filepath.Join(l.dir, "exp.yaml"), config.Options{
+		Presets:   []config.Root{{Name: "embedded", FS: configs.FS()}},
+		Overrides: append(append([]string{}, tiny...), overrides...),
+		Module:    "pre_trainer",
+		Env: func(key string) (string, bool) {
+			if key == "EXP" {
+				return name, true
+			}
+			return "", false
+		},
+	})
+	require.NoError(l.t, err)
+	reg := opregistry.NewRegistry()
+	for _, src := range append([]opregistry.Source{reference.Source(), flagos.Source()}, l.sources...) {
+		require.NoError(l.t, reg.Register(src))
+	}
+	policy := opmanager.DefaultPolicy()
+	policy.Prefer = l.prefer
+	if l.policy != nil {
+		l.policy(&policy)
+	}
+	pool := parallel.New(l.workers)
+	defer pool.Close()
+	manager := opmanager.New(reg, policy, opmanager.Settings{Exec: opregistry.NewExec(pool, 0), Timing: true, Listeners: l.listeners})
+	defer manager.Close()
+	device := cpu.New()
+	defer func() { assert.NoError(l.t, device.Close(), "every tensor is released") }()
+	backends, err := backend.NewRegistry(native.Adapter{})
+	require.NoError(l.t, err)
+	return train.Run(ctx, train.Settings{
+		Experiment: experiment, ModuleName: "pre_trainer", Stage: "pretrain", Backends: backends,
+		Manager: manager, Device: device, Observer: l.observer,
+		Log: slog.New(slog.DiscardHandler), LogFile: &backend.LogFile{},
+	})
+}
+
+type record struct {
+	Step      int      `json:"step"`
+	Loss      float64  `json:"loss"`
+	ValidLoss *float64 `json:"valid_loss"`
+	GradNorm  float64  `json:"grad_norm"`
+}
+
+func (l *lab) path(name string, elem ...string) string {
+	return filepath.Join(append([]string{l.dir, "group", "user", name}, elem...)...)
+}
+
+func (l *lab) metrics(name string) []record {
+	l.t.Helper()
+	f, err := os.Open(l.path(name, "metrics.jsonl"))
+	require.NoError(l.t, err)
+	defer f.Close()
+	var records []record
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var r record
+		require.NoError(l.t, json.Unmarshal(lines.Bytes(), &r))
+		records = append(records, r)
+	}
+	return records
+}
+
+func TestTrain(t *testing.T) {
+	l := newLab(t)
+	require.NoError(t, l.train(t.Context(), "run", "save_initial=true", "dump_batches=3"))
+	records := l.metrics("run")
+	require.Len(t, records, 12)
+	assert.InDelta(t, math.Log(256), records[0].Loss, 0.3)
+	assert.Less(t, records[11].Loss, records[0].Loss-0.5)
+	assert.NotNil(t, records[3].ValidLoss)
+	for _, name := range []string{"config.yaml", "train.log", "metrics.jsonl", "loss.png", "dispatch.json", "batches.safetensors"} {
+		info, err := os.Stat(l.path("run", name))
+		if assert.NoError(t, err) && name != "train.log" {
+			assert.Positive(t, info.Size(), name)
+		}
+	}
+	steps, err := filepath.Glob(l.path("run", "checkpoints", "step-*"))
+	require.NoError(t, err)
+	assert.Len(t, steps, 2, "the last two checkpoints are kept")
+	assert.FileExists(t, filepath.Join(steps[1], "config.json"))
+}
+
+// The same seed and impls give the same losses bit for bit, for any number of
+// workers.
+func TestWorkersDoNotChangeLosses(t *testing.T) {
+	l := newLab(t)
+	require.NoError(t, l.train(t.Context(), "one"))
+	l.workers = 3
+	require.NoError(t, l.train(t.Context(), "three"))
+	assert.Equal(t, l.metrics("one"), l.metrics("three"))
+}
+
+func TestImplsAgree(t *testing.T) {
+	l := newLab(t)
+	require.NoError(t, l.train(t.Context(), "flagos", "train_iters=20"))
+	l.prefer = opregistry.KindReference
+	require.NoError(t, l.train(t.Context(), "reference", "train_iters=20"))
+	want, got := l.metrics("reference"), l.metrics("flagos")
+	for i := range want {
+		assert.InEpsilon(t, want[i].Loss, got[i].Loss, 1e-3, "step %d", i+1)
+	}
+}
+
+type onStep struct {
+	backend.Observers
+	do func(backend.Step)
+}
+
+func (o onStep) StepDone(s backend.Step) { o.do(s) }
+
+func TestInterruptAndResume(t *testing.T) {
+	l := newLab(t)
+	require.NoError(t, l.train(t.Context(), "whole"))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	l.observer = onStep{do: func(s backend.Step) {
+		if s.Step == 6 {
+			cancel()
+		}
+	}}
+	err := l.train(ctx, "parts")
+	require.ErrorIs(t, err, backend.ErrInterrupted)
+	assert.Len(t, l.metrics("parts"), 6)
+	l.observer = backend.Observers{}
+	require.NoError(t, l.train(t.Context(), "parts"))
+	assert.Equal(t, l.metrics("whole"), l.metrics("parts"))
+	want, err := os.ReadFile(l.path("whole", "checkpoints", "step-00000012", "model.safetensors"))
+	require.NoError(t, err)
+	got, err := os.ReadFile(l.path("parts", "checkpoints", "step-00000012", "model.safetensors"))
+	require.NoError(t, err)
+	assert.Equal(t, want, got, "bit-identical weights")
+}
+
+func TestLoadNoneStartsOver(t *testing.T) {
+	l := newLab(t)
+	require.NoError(t, l.train(t.Context(), "run", "train_iters=5"))
+	first := l.metrics("run")
+	require.NoError(t, l.train(t.Context(), "run", "train_iters=5", "load=none"))
+	assert.Equal(t, first, l.metrics("run"))
+}
+
+func TestLoadOfAnotherShape(t *testing.T) {
+	l := newLab(t)
+	require.NoError(t, l.train(t.Context(), "run", "train_iters=4"))
+	before, err := os.ReadDir(l.path("run", "checkpoints"))
+	require.NoError(t, err)
+	err = l.train(t.Context(), "run", "hidden_size=64", "train_iters=8")
+	require.ErrorContains(t, err, "hidden_size")
+	assert.ErrorContains(t, err, "step-00000004")
+	after, err := os.ReadDir(l.path("run", "checkpoints"))
+	require.NoError(t, err)
+	assert.Equal(t, len(before), len(after))
+}
+
+// saboteur is a vendor whose generic_gemm misbehaves from some call on.
+func saboteur(from int64, misbehave func(*opregistry.Exec, ops.GenericGemmArgs) error) opregistry.Source {
+	var calls atomic.Int64
+	var run opregistry.Func[ops.GenericGemmArgs]
+	for _, impl := range flagos.Source().Impls {
+		if impl.Op == opregistry.Handle(ops.GenericGemm) {
+			run = impl.Run.(opregistry.Func[ops.GenericGemmArgs])
+		}
+	}
+	return opregistry.Source{Name: "acme", Impls: []opregistry.Impl{{
+		Op: ops.GenericGemm, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 100,
+		Run: func(ex *opregistry.Exec, a ops.GenericGemmArgs) error {
+			if calls.Add(1) > from {
+				return misbehave(ex, a)
+			}
+			return run(ex, a)
+		},
+	}}}
+}
+
+// A vendor impl that fails, panics or declines in the middle of training: the
+// run goes on with the right losses.
+func TestVendorFailsInTheMiddle(t *testing.T) {
+	l := newLab(t)
+	require.NoError(t, l.train(t.Context(), "healthy"))
+	want := l.metrics("healthy")
+	tests := map[string]func(*opregistry.Exec, ops.GenericGemmArgs) error{
+		"decline": func(*opregistry.Exec, ops.GenericGemmArgs) error { return opregistry.Unsupported("out of luck") },
+		"panic":   func(*opregistry.Exec, ops.GenericGemmArgs) error { panic("device lost") },
+		"fail half way": func(_ *opregistry.Exec, a ops.GenericGemmArgs) error {
+			tensor.Data[float32](a.D)[0] = 1e9
+			return errors.New("device lost")
+		},
+	}
+	for name, misbehave := range tests {
+		t.Run(name, func(t *testing.T) {
+			l.prefer = opregistry.KindVendor
+			l.sources = []opregistry.Source{saboteur(100, misbehave)}
+			counter := &counting{}
+			l.listeners = []opmanager.Listener{counter}
+			run := strings.ReplaceAll(name, " ", "_")
+			require.NoError(t, l.train(t.Context(), run))
+			assert.Equal(t, want, l.metrics(run))
+			assert.Positive(t, counter.fellBack.Load())
+		})
+	}
+}
+
+type counting struct{ fellBack atomic.Int64 }
+
+func (c *counting) OnEvent(e opmanager.Event) {
+	if _, ok := e.(opmanager.FellBack); ok {
+		c.fellBack.Add(1)
+	}
+}
+
+func TestStrictStopsAtTheFirstFailure(t *testing.T) {
+	l := newLab(t)
+	l.prefer = opregistry.KindVendor
+	l.policy = func(p *opmanager.Policy) { p.Strict = true }
+	l.sources = []opregistry.Source{saboteur(100, func(*opregistry.Exec, ops.GenericGemmArgs) error { return errors.New("device lost") })}
+	err := l.train(t.Context(), "run")
+	require.ErrorContains(t, err, "device lost")
+	assert.ErrorContains(t, err, "strict")
+}
+
+func TestNaNStopsWithTheOpNamed(t *testing.T) {
+	l := newLab(t)
+	l.prefer = opregistry.KindVendor
+	l.sources = []opregistry.Source{saboteur(400, func(ex *opregistry.Exec, a ops.GenericGemmArgs) error {
+		for i := range tensor.Data[float32](a.D) {
+			tensor.Data[float32](a.D)[i] = float32(math.NaN())
+		}
+		return nil
+	})}
+	err := l.train(t.Context(), "run")
+	var nan *native.NonFiniteError
+	require.ErrorAs(t, err, &nan)
+	require.NotNil(t, nan.Origin)
+	assert.Equal(t, "generic_gemm", nan.Origin.Op)
+	assert.ErrorContains(t, err, fmt.Sprintf("step %d", nan.Step))
+	steps, err := filepath.Glob(l.path("run", "checkpoints", "step-*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, steps)
+	l.sources, l.prefer = nil, opregistry.KindFlagos
+	require.NoError(t, l.train(t.Context(), "run"), "the last good checkpoint is usable")
+}
+
+func TestBadParameters(t *testing.T) {
+	tests := []struct {
+		give string
+		want []string
+	}{
+		{"hidden_size=33", []string{"hidden_size", "33", "num_attention_heads"}},
+		{"num_layers=two", []string{"num_layers", "two"}},
+		{"seq_length=100000000", []string{"seq_length", "longer than the data"}},
+		{"train_data_path=/nonexistent/text", []string{"train_data_path", "/nonexistent/text"}},
+		{"global_batch_size=5", []string{"global_batch_size", "micro_batch_size"}},
+		{"lr_decay_style=cosin", []string{"lr_decay_style", "cosin", "cosine"}},
+		{"load=/nonexistent/checkpoint", []string{"/nonexistent/checkpoint"}},
+		{"min_lr=1.0", []string{"min_lr", "lr"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.give, func(t *testing.T) {
+			l := newLab(t)
+			err := l.train(t.Context(), "run", tt.give)
+			require.Error(t, err)
+			for _, part := range tt.want {
+				assert.ErrorContains(t, err, part)
+			}
+			_, err = os.Stat(l.path("run", "checkpoints"))
+			assert.ErrorIs(t, err, os.ErrNotExist)
+		})
+	}
+}
+
+func TestSecondRunInOneDirectoryIsRefused(t *testing.T) {
+	l := newLab(t)
+	var second error
+	l.observer = onStep{do: func(s backend.Step) {
+		if s.Step == 1 {
+			other := *l
+			other.observer = backend.Observers{}
+			second = other.train(t.Context(), "run")
+		}
+	}}
+	require.NoError(t, l.train(t.Context(), "run", "train_iters=2"))
+	require.ErrorContains(t, second, "in use")
+}
+
+func TestStepsAreReported(t *testing.T) {
+	l := newLab(t)
+	var steps []backend.Step
+	l.observer = onStep{do: func(s backend.Step) { steps = append(steps, s) }}
+	require.NoError(t, l.train(t.Context(), "run", "train_iters=3"))
+	require.Len(t, steps, 3)
+	for _, s := range steps {
+		assert.Equal(t, 4*32, s.Tokens)
+		assert.Positive(t, s.TokensPerSecond)
+		assert.Positive(t, s.Duration)
+		assert.Less(t, s.Duration, time.Hour)
+	}
+}

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that the tests of vendors use when they find them: a
+# C compiler for plugin fixtures and the libraries behind vendors/openblas and
+# vendors/onednn. Those tests skip without them, so this script never fails: it
+# says what it could not do.
+set -uo pipefail
+
+say() { echo "install-test-deps: $*"; }
+
+missing=()
+for package in gcc libc6-dev libopenblas0-pthread libdnnl2; do
+	if ! dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed'; then
+		missing+=("$package")
+	fi
+done
+
+if [[ ${#missing[@]} -eq 0 ]]; then
+	say "everything is installed"
+	exit 0
+fi
+if ! command -v apt-get >/dev/null; then
+	say "no apt-get here; tests that need ${missing[*]} will skip"
+	exit 0
+fi
+if [[ $(id -u) -ne 0 ]]; then
+	say "not root; tests that need ${missing[*]} will skip"
+	exit 0
+fi
+
+export DEBIAN_FRONTEND=noninteractive
+apt=(timeout 180 apt-get -qq -o Acquire::Retries=1 -o Acquire::http::Timeout=15 -o Acquire::https::Timeout=15)
+if ! "${apt[@]}" update; then
+	say "the package index cannot be read; tests that need ${missing[*]} will skip"
+	exit 0
+fi
+# One by one, so that a package which this release does not have costs no other.
+for package in "${missing[@]}"; do
+	if "${apt[@]}" install -y --no-install-recommends "$package" >/dev/null; then
+		say "installed $package"
+	else
+		say "cannot install $package; tests that need it will skip"
+	fi
+done
+exit 0
