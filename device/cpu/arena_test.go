@@ -105,6 +105,22 @@ func TestBindFailureIsRemembered(t *testing.T) {
 	require.NoError(t, b.Free(second))
 }
 
+func TestHeapPagerAligns(t *testing.T) {
+	t.Parallel()
+	for length := uint64(1); length < 1000; length++ {
+		p, err := heapPager{}.acquire(length)
+		require.NoError(t, err)
+		require.Zero(t, uintptr(p)%alignment)
+	}
+}
+
+func TestHeapPagerCannotBind(t *testing.T) {
+	t.Parallel()
+	b := openOn(t, heapPager{}, 0, 1)
+	require.NoError(t, b.Free(mustAlloc(t, b, 1)))
+	assert.EqualError(t, b.Stats().BindError, "cpu: bind 65536 bytes to NUMA node 0: this operating system has no NUMA binding")
+}
+
 func TestPartlyUsedRegionsAreFilledUp(t *testing.T) {
 	t.Parallel()
 	p := newFakePager()

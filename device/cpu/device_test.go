@@ -1,7 +1,9 @@
 package cpu
 
 import (
+	goruntime "runtime"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -89,4 +91,17 @@ func TestStreamsRunOnTheirDevice(t *testing.T) {
 	require.NoError(t, b.Submit(s, look))
 	require.NoError(t, b.FreeStream(s))
 	assert.Equal(t, []int{2, 2, 2, 2}, seen, "a stream keeps the device on which it was made")
+}
+
+func TestStreamsLeaveNoDeviceBehind(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBackend(heapPager{}, func() []int { return []int{0, 1} })
+		s := b.newStream(2, 1)
+		for _, work := range []func(){func() {}, func() { panic("boom") }, func() { goruntime.Goexit() }} {
+			require.True(t, s.submit(work))
+			synctest.Wait()
+			assert.Empty(t, b.threads.devices)
+		}
+	})
 }

@@ -3,6 +3,7 @@ package cpu
 import (
 	"errors"
 	goruntime "runtime"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -145,15 +146,24 @@ func TestFailuresStayInTheirStream(t *testing.T) {
 
 func TestManyFailuresAreCounted(t *testing.T) {
 	t.Parallel()
-	b := open(t)
-	for range keptFailures + 5 {
-		require.NoError(t, b.Submit(device.DefaultStream, func() { panic("boom") }))
+	b, gate := open(t), make(chan struct{})
+	submit := func(count int) {
+		for range count {
+			require.NoError(t, b.Submit(device.DefaultStream, func() { panic("boom") }))
+		}
 	}
-	e := mustRecord(t, b, device.DefaultStream)
-	err := b.SyncEvent(e)
-	require.ErrorContains(t, err, "cpu: work in the default stream of device 0: panic: boom\n")
-	require.ErrorContains(t, err, "cpu: 5 further failures in the same stream")
-	require.NoError(t, b.SyncEvent(e))
+	require.NoError(t, b.Submit(device.DefaultStream, func() { <-gate }))
+	submit(keptFailures)
+	first := mustRecord(t, b, device.DefaultStream)
+	submit(5)
+	last := mustRecord(t, b, device.DefaultStream)
+	close(gate)
+	b.handles.defaults[0].wait()
+
+	const one = "cpu: work in the default stream of device 0: panic: boom"
+	require.EqualError(t, b.SyncEvent(first), strings.Repeat(one+"\n", keptFailures-1)+one)
+	require.EqualError(t, b.SyncEvent(last), "cpu: 5 further failures in the same stream")
+	require.NoError(t, b.SyncEvent(last))
 }
 
 func TestFreeStreamRefusesWorkWhileItWaits(t *testing.T) {
@@ -173,6 +183,17 @@ func TestFreeStreamRefusesWorkWhileItWaits(t *testing.T) {
 		close(gate)
 		require.NoError(t, <-result)
 	})
+}
+
+func TestStreamClosedDuringTheCall(t *testing.T) {
+	t.Parallel()
+	b := New()
+	s, err := b.stream("submit to", mustStream(t, b))
+	require.NoError(t, err)
+	require.NoError(t, b.Close())
+	require.False(t, s.submit(func() {}))
+	require.ErrorIs(t, b.refusal("submit to", s), device.ErrClosed)
+	require.EqualError(t, b.refusal("submit to", s), "device: backend is closed: submit to stream")
 }
 
 func TestStreamHammer(t *testing.T) {

@@ -25,6 +25,8 @@ func TestHandlesOfAllKindsDiffer(t *testing.T) {
 		require.NoError(t, b.FreeEvent(e))
 		require.NoError(t, b.FreeStream(s))
 	}
+	assert.Empty(t, b.handles.events.live)
+	assert.Empty(t, b.handles.streams.live)
 }
 
 func TestHandlesRunOut(t *testing.T) {

@@ -13,8 +13,10 @@ func gemmImpls() []opregistry.Impl {
 }
 
 // gemm is one blocked product c = alpha · left · right + beta · c, as in Goto and
-// van de Geijn 2008: right is packed once for all parts, each part packs its rows
-// of left, block by block, and runs the micro-kernel over both.
+// van de Geijn 2008: right is packed once for all parts; each part packs its rows
+// of left, block by block, and runs the micro-kernel over both. A left without
+// dense rows is packed as a whole, too, because short pieces of many rows are slow
+// to gather.
 type gemm struct {
 	exec        *opregistry.Exec
 	kernel      simd.Kernel
@@ -24,9 +26,18 @@ type gemm struct {
 	alpha, beta float32
 	gemmPlan
 
-	panels []float32 // the packed columns [col, colEnd) of right
-	col    int
-	colEnd int
+	// The columns of right that are packed at a time.
+	panels      []float32
+	col, colEnd int
+	colPanels   int
+	rightParts  int
+	rightSteps  bool // packed step by step, not column by column
+
+	// Left, packed as a whole when its rows are not dense; it is transposed then.
+	leftRows   bool
+	leftPanels []float32
+	leftPanel  int
+	leftParts  int
 }
 
 var (
@@ -39,8 +50,9 @@ var (
 // are in f32 and run in ascending order, in blocks of at most gemmMaxDepth whose
 // sums are added in order: the result is the same bit for bit for any number of
 // workers. alpha is applied to each block. beta 0 does not read D. Scratch: a copy
-// of op(A), at most gemmMaxPanels floats or 32 columns of it, and a block of
-// op(B) a worker; one more D if a product is accumulated behind gelu's derivative.
+// of op(A), at most gemmMaxPanels floats or 32 columns of it; a block of op(B) a
+// worker, or all of op(B) where its inner axis is not dense; one more D if a
+// product is accumulated behind gelu's derivative.
 func genericGemm(e *opregistry.Exec, a ops.GenericGemmArgs) error {
 	var v views
 	d := v.matrix("D", a.D)
@@ -96,46 +108,85 @@ func genericGemm(e *opregistry.Exec, a ops.GenericGemmArgs) error {
 func (g gemm) run(m, n, k int) {
 	g.kernel = simd.BestKernel()
 	g.gemmPlan = planGemm(m, n, k, g.kernel)
-	width := min(g.widest, roundUp(n, g.kernel.NR))
+	mr, nr := g.kernel.MR, g.kernel.NR
+	width := min(g.widest, roundUp(n, nr))
 	g.panels = g.exec.Scratch(width * k)
+	if g.leftRows = g.left.colStep == 1; !g.leftRows {
+		g.left = g.left.transposed()
+		g.leftPanel = mr*k + leftPad
+		g.leftPanels = g.exec.Scratch((m + mr - 1) / mr * g.leftPanel)
+		g.leftParts = max(min(k*m/grain, maxParts, k), 1)
+	}
 	for g.col = 0; g.col < n; g.col = g.colEnd {
 		g.colEnd = min(g.col+width, n)
-		panels := (g.colEnd - g.col + g.kernel.NR - 1) / g.kernel.NR
-		if k > 0 {
-			gemmPackKernel.Run(g.exec.Pool(), min(g.packParts, panels), g)
+		g.colPanels = (g.colEnd - g.col + nr - 1) / nr
+		g.rightParts = min(g.packParts, g.colPanels)
+		if g.rightSteps = g.right.rowStep != 1 || g.right.colStep == 1; g.rightSteps {
+			g.rightParts = min(g.packParts, k)
 		}
-		g.colParts = min(g.colParts, panels)
+		if k > 0 {
+			gemmPackKernel.Run(g.exec.Pool(), g.rightParts+g.leftParts, g)
+		}
+		g.leftParts = 0
+		g.colParts = min(g.colParts, g.colPanels)
 		gemmKernel.Run(g.exec.Pool(), g.rowParts*g.colParts, g)
 	}
 	g.exec.Release(g.panels)
+	if !g.leftRows {
+		g.exec.Release(g.leftPanels)
+	}
+}
+
+// packPart packs some steps or some panels of right, then of left.
+func (g *gemm) packPart(part int) {
+	mr, nr := g.kernel.MR, g.kernel.NR
+	switch {
+	case part >= g.rightParts:
+		k0, k1 := parallel.Split(g.k, g.leftParts, part-g.rightParts)
+		g.left.packSteps(g.leftPanels, g.leftPanel, k0, k1, 0, g.m, mr)
+	case g.rightSteps:
+		k0, k1 := parallel.Split(g.k, g.rightParts, part)
+		g.right.packSteps(g.panels, g.k*nr, k0, k1, g.col, g.colEnd, nr)
+	default:
+		p0, p1 := parallel.Split(g.colPanels, g.rightParts, part)
+		g.right.packColumns(g.panels[p0*g.k*nr:], g.k*nr, g.col+p0*nr, min(g.col+p1*nr, g.colEnd), nr)
+	}
 }
 
 // part computes a rectangle of c.
 func (g *gemm) part(part int) {
-	mr, nr := g.kernel.MR, g.kernel.NR
-	panels := (g.colEnd - g.col + nr - 1) / nr
-	p0, p1 := parallel.Split(panels, g.colParts, part%g.colParts)
+	mr := g.kernel.MR
+	p0, p1 := parallel.Split(g.colPanels, g.colParts, part%g.colParts)
 	r0, r1 := parallel.Split((g.m+mr-1)/mr, g.rowParts, part/g.colParts)
 	r0, r1 = r0*mr, min(r1*mr, g.m)
-	room := roundUp(min(r1-r0, g.blockRows), mr)
-	packed := g.exec.Scratch(room * (g.depth + leftPad))
+	var packed []float32
+	if g.leftRows {
+		packed = g.exec.Scratch(roundUp(min(r1-r0, g.blockRows), mr) * (g.depth + leftPad))
+		defer g.exec.Release(packed)
+	}
 	for ; r0 < r1; r0 += g.blockRows {
 		rows := min(g.blockRows, r1-r0)
 		for k0, first := 0, true; first || k0 < g.k; k0, first = k0+g.depth, false {
 			g.block(packed, r0, rows, k0, min(g.depth, g.k-k0), p0, p1)
 		}
 	}
-	g.exec.Release(packed)
 }
 
 // block adds the products over k0 ≤ k < k0+depth to some rows of the panels p0 to
 // p1 of c.
 func (g *gemm) block(packed []float32, r0, rows, k0, depth, p0, p1 int) {
 	mr, nr := g.kernel.MR, g.kernel.NR
-	panel, rowStep, kStep := g.left.packRows(packed, r0, rows, k0, depth, mr)
-	t := simd.Tile{ARow: rowStep, AStep: kStep, CRow: g.pitch, K: depth, Alpha: g.alpha, Beta: 1}
+	t := simd.Tile{ARow: 1, AStep: mr, CRow: g.pitch, K: depth, Alpha: g.alpha, Beta: 1}
 	if k0 == 0 {
 		t.Beta = g.beta
+	}
+	panel := g.leftPanel
+	if g.leftRows {
+		t.ARow, t.AStep = depth+leftPad, 1
+		panel = mr * t.ARow
+		g.left.packRows(packed, t.ARow, r0, rows, k0, depth, mr)
+	} else {
+		packed = g.leftPanels[r0/mr*panel+k0*mr:]
 	}
 	for p := p0; p < p1; p++ {
 		col := g.col + p*nr
@@ -150,14 +201,6 @@ func (g *gemm) block(packed []float32, r0, rows, k0, depth, p0, p1 int) {
 	}
 }
 
-// packPart packs some panels of right.
-func (g *gemm) packPart(part int) {
-	nr := g.kernel.NR
-	panels := (g.colEnd - g.col + nr - 1) / nr
-	p0, p1 := parallel.Split(panels, min(g.packParts, panels), part)
-	g.right.packColumns(g.panels[p0*g.k*nr:p1*g.k*nr], g.col+p0*nr, min(g.col+p1*nr, g.colEnd), nr)
-}
-
 // gemmOperand requires an operand of a product and returns op(X) of it.
 func (v *views) gemmOperand(name string, t *tensor.Tensor, transposed bool) gemmOperand {
 	if !v.host(name, t, tensor.F32) {
@@ -168,7 +211,7 @@ func (v *views) gemmOperand(name string, t *tensor.Tensor, transposed bool) gemm
 		v.decline("strides %v of %s %v, this impl serves rows of one pitch", t.Strides(), name, t.Shape())
 	}
 	if transposed {
-		x.rows, x.cols, x.rowStep, x.colStep = x.cols, x.rows, x.colStep, x.rowStep
+		x = x.transposed()
 	}
 	return x
 }

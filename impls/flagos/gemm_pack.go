@@ -43,46 +43,41 @@ func gemmOperandOf(t *tensor.Tensor) (gemmOperand, bool) {
 	return x, true
 }
 
-// packRows copies rows r0 and following, columns k0 and following, for the
-// micro-kernel: panel, row and step are the distances between tiles of mr rows,
-// their rows and their steps. Missing rows of the last tile are zero.
-func (x *gemmOperand) packRows(dst []float32, r0, rows, k0, depth, mr int) (panel, row, step int) {
-	from := x.data
-	if depth > 0 {
-		from = x.data[r0*x.rowStep+k0*x.colStep:]
-	}
-	if x.colStep == 1 {
-		pitch := depth + leftPad
-		for r := range rows {
-			copy(dst[r*pitch:][:depth], from[r*x.rowStep:])
-		}
-		clear(dst[rows*pitch : roundUp(rows, mr)*pitch])
-		return mr * pitch, pitch, 1
-	}
-	panel = mr*depth + leftPad
-	for k := range depth {
-		spread(dst[k*mr:], panel, mr, from[k*x.colStep:], x.rowStep, rows)
-	}
-	return panel, 1, mr
+// transposed returns the transpose.
+func (x gemmOperand) transposed() gemmOperand {
+	return gemmOperand{data: x.data, rows: x.cols, cols: x.rows, rowStep: x.colStep, colStep: x.rowStep}
 }
 
-// packColumns copies the columns from col to colEnd as panels of nr columns for
-// the micro-kernel, each rows·nr long; missing columns of the last one are zero.
-func (x *gemmOperand) packColumns(dst []float32, col, colEnd, nr int) {
-	if x.rowStep != 1 || x.colStep == 1 {
-		for k := range x.rows {
-			spread(dst[k*nr:], x.rows*nr, nr, x.data[k*x.rowStep+col*x.colStep:], x.colStep, colEnd-col)
-		}
-		return
+// packRows copies rows r0 and following, columns k0 and following, of an operand
+// whose rows are dense, at a pitch for the micro-kernel. Missing rows of the last
+// tile are zero.
+func (x *gemmOperand) packRows(dst []float32, pitch, r0, rows, k0, depth, mr int) {
+	for r := range rows {
+		copy(dst[r*pitch:][:depth], x.data[(r0+r)*x.rowStep+k0:])
 	}
-	for ; col < colEnd; col += nr {
-		w := min(nr, colEnd-col)
-		panel := dst[:x.rows*nr]
-		if w < nr {
-			clear(panel)
+	clear(dst[rows*pitch : roundUp(rows, mr)*pitch])
+}
+
+// packColumns copies columns that are dense from col to colEnd, all rows of them,
+// as panels of width columns that lie panel elements apart; missing columns of the
+// last one are zero.
+func (x *gemmOperand) packColumns(dst []float32, panel, col, colEnd, width int) {
+	for ; col < colEnd; col += width {
+		w := min(width, colEnd-col)
+		if w < width {
+			clear(dst[:x.rows*width])
 		}
-		simd.Transpose(panel, nr, x.data[col*x.colStep:], x.colStep, w, x.rows)
-		dst = dst[len(panel):]
+		simd.Transpose(dst, width, x.data[col*x.colStep:], x.colStep, w, x.rows)
+		dst = dst[min(panel, len(dst)):]
+	}
+}
+
+// packSteps copies rows k0 to k1 of the columns from col to colEnd, whatever the
+// strides, as panels of width columns that lie panel elements apart; missing
+// columns of the last one are zero.
+func (x *gemmOperand) packSteps(dst []float32, panel, k0, k1, col, colEnd, width int) {
+	for k := k0; k < k1; k++ {
+		spread(dst[k*width:], panel, width, x.data[k*x.rowStep+col*x.colStep:], x.colStep, colEnd-col)
 	}
 }
 
@@ -95,13 +90,20 @@ func spread(dst []float32, panel, width int, src []float32, each, n int) {
 			dst[i/width*panel+i%width] = src[i*each]
 		}
 	case width == 32:
+		to := 0
 		for i := 0; i+32 <= n; i += 32 {
-			*(*[32]float32)(dst[i/32*panel:]) = *(*[32]float32)(src[i:])
+			d, s := (*[32]float32)(dst[to:]), (*[32]float32)(src[i:])
+			copy16((*[16]float32)(d[:16]), (*[16]float32)(s[:16]))
+			copy16((*[16]float32)(d[16:]), (*[16]float32)(s[16:]))
+			to += panel
 		}
 	case width == 12:
 		to := 0
 		for i := 0; i+12 <= n; i += 12 {
-			*(*[12]float32)(dst[to:]) = *(*[12]float32)(src[i:])
+			d, s := (*[12]float32)(dst[to:]), (*[12]float32)(src[i:])
+			*(*[4]float32)(d[0:]) = *(*[4]float32)(s[0:])
+			*(*[4]float32)(d[4:]) = *(*[4]float32)(s[4:])
+			*(*[4]float32)(d[8:]) = *(*[4]float32)(s[8:])
 			to += panel
 		}
 	default:
@@ -120,4 +122,12 @@ func spread(dst []float32, panel, width int, src []float32, each, n int) {
 		copy(last, src[n-rest:n])
 	}
 	clear(last[rest:])
+}
+
+// copy16 copies in pieces that the compiler moves without a call.
+func copy16(d, s *[16]float32) {
+	*(*[4]float32)(d[0:]) = *(*[4]float32)(s[0:])
+	*(*[4]float32)(d[4:]) = *(*[4]float32)(s[4:])
+	*(*[4]float32)(d[8:]) = *(*[4]float32)(s[8:])
+	*(*[4]float32)(d[12:]) = *(*[4]float32)(s[12:])
 }

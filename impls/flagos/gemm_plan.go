@@ -66,7 +66,7 @@ func cutGemm(rowTiles, colTiles, parts int) (rowParts, colParts int) {
 			high := (rowTiles + rows - 1) / rows
 			wide := (colTiles + cols - 1) / cols
 			pairs := (rows*cols + 1) / 2
-			cost := float64(pairs*high*wide) * (1 + 0.3/float64(wide) + 0.25/float64(high))
+			cost := float64(pairs*high*wide) * (1 + 1.0/float64(wide) + 0.3/float64(high))
 			if best == 0 || cost < best {
 				best, rowParts, colParts = cost, rows, cols
 			}

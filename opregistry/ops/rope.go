@@ -102,8 +102,11 @@ func validateRope(name, input string, a FusedRopeArgs) error {
 		}
 	case THD:
 		if c.rank(input, a.Input, 3) && c.dtype("cu_seqlens", a.CuSeqlens, tensor.I32) && c.minRank("cu_seqlens", a.CuSeqlens, 1) {
-			batch, seq = a.CuSeqlens.NumElements()-1, 0
-			c.cuSeqlens("cu_seqlens", a.CuSeqlens, shape[0])
+			c.cuSeqlens("cu_seqlens", a.CuSeqlens, shape[0], max(a.CPSize, 1) > 1)
+			batch = a.CuSeqlens.NumElements() - 1
+			for i := 1; c.err == nil && i <= batch; i++ {
+				seq = max(seq, int(a.CuSeqlens.At(i)-a.CuSeqlens.At(i-1)))
+			}
 		}
 	default:
 		c.fail("qkv_format", "sbhd, bshd or thd", "%v", a.QKVFormat)
@@ -146,8 +149,9 @@ func validateRope(name, input string, a FusedRopeArgs) error {
 	return c.err
 }
 
-// cuSeqlens checks cumulative sequence lengths: 0 first, not falling, total last.
-func (c *check) cuSeqlens(name string, t *tensor.Tensor, total int) {
+// cuSeqlens checks cumulative sequence lengths: 0 first, not falling, total last,
+// and every length even when it must be.
+func (c *check) cuSeqlens(name string, t *tensor.Tensor, total int, even bool) {
 	if c.err != nil {
 		return
 	}
@@ -159,6 +163,9 @@ func (c *check) cuSeqlens(name string, t *tensor.Tensor, total int) {
 	for i := 1; i < n; i++ {
 		if t.At(i) < t.At(i-1) {
 			c.fail(name, "values that do not fall", "%v", t.Float64s())
+		}
+		if even && int(t.At(i)-t.At(i-1))%2 != 0 {
+			c.fail(name, "even sequence lengths with cp_size > 1", "%v", t.Float64s())
 		}
 	}
 }

@@ -3,7 +3,7 @@ package onednn
 import (
 	"fmt"
 
-	"github.com/primus-fl/primus/vendors/blas"
+	"github.com/primus-fl/primus/vendors/internal/blas"
 )
 
 // sgemmFunc is dnnl_sgemm. Its matrices are row-major.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
-	"github.com/primus-fl/primus/vendors/blas"
+	"github.com/primus-fl/primus/vendors/internal/blas"
 )
 
 // minFLOP is where a call of the library, about 0.3 µs, is a tenth of the

@@ -15,8 +15,8 @@ import (
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/opregistry/opstest"
 	"github.com/primus-fl/primus/tensor"
-	"github.com/primus-fl/primus/vendors/blas"
-	"github.com/primus-fl/primus/vendors/blas/blastest"
+	"github.com/primus-fl/primus/vendors/internal/blas"
+	"github.com/primus-fl/primus/vendors/internal/blas/blastest"
 	"github.com/primus-fl/primus/vendors/loader"
 )
 

@@ -4,7 +4,7 @@ import (
 	"runtime"
 	"unsafe"
 
-	"github.com/primus-fl/primus/vendors/blas"
+	"github.com/primus-fl/primus/vendors/internal/blas"
 	"github.com/primus-fl/primus/vendors/loader"
 )
 

@@ -2,7 +2,6 @@ package native
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/safetensors"
@@ -53,7 +52,7 @@ func (t *trainer) save() error {
 		return w.JSON(stateFile, t.state)
 	})
 	if err != nil {
-		return fmt.Errorf("save step %d: %w", t.state.Step, err)
+		return err
 	}
 	t.warn(saved.Warnings)
 	t.tc.Log.Info("saved checkpoint", "step", t.state.Step, "path", saved.Path)

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -174,4 +176,30 @@ func TestLockKeepsASecondHolderOut(t *testing.T) {
 	second, err := durable.Lock(path)
 	require.NoError(t, err)
 	require.NoError(t, second.Unlock())
+}
+
+// A process that is being started has copies of all descriptors for a moment; a
+// lock that was given back must not live on in them.
+func TestUnlockWhileProcessesStart(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), ".lock")
+	var stop atomic.Bool
+	starts := make(chan struct{})
+	go func() {
+		defer close(starts)
+		for !stop.Load() {
+			_ = exec.Command(os.Args[0], "-test.run=^$").Run()
+		}
+	}()
+	for range 2000 {
+		l, err := durable.Lock(path)
+		if !assert.NoError(t, err) {
+			break
+		}
+		if !assert.NoError(t, l.Unlock()) {
+			break
+		}
+	}
+	stop.Store(true)
+	<-starts
 }

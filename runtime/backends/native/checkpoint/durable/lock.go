@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -58,14 +59,16 @@ func (l *LockFile) Unlock() error {
 		return nil
 	}
 	// The process id goes first, so that nobody reads one that holds no lock.
-	truncateErr := l.f.Truncate(0)
-	closeErr := l.f.Close()
-	l.f = nil
-	if truncateErr != nil {
-		return fmt.Errorf("unlock: %w", Explain(truncateErr))
+	err := l.f.Truncate(0)
+	// Closing alone is not enough: a child process that is being started holds
+	// the descriptor too, until it executes its program.
+	if l.warning == "" {
+		err = errors.Join(err, unlock(l.f))
 	}
-	if closeErr != nil {
-		return fmt.Errorf("unlock: %w", closeErr)
+	err = errors.Join(err, l.f.Close())
+	l.f = nil
+	if err != nil {
+		return fmt.Errorf("unlock %s: %w", l.path, Explain(err))
 	}
 	return nil
 }

@@ -24,3 +24,11 @@ func tryLock(f *os.File) (lockOutcome, error) {
 		}
 	}
 }
+
+func unlock(f *os.File) error {
+	for {
+		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_UN); !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}

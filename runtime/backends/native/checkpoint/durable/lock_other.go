@@ -10,3 +10,5 @@ import (
 func tryLock(*os.File) (lockOutcome, error) {
 	return lockUnsupported, errors.ErrUnsupported
 }
+
+func unlock(*os.File) error { return errors.ErrUnsupported }

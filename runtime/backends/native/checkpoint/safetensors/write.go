@@ -85,6 +85,9 @@ func (x *exactWriter) Write(p []byte) (int, error) {
 // buildHeader returns the length, the JSON and the padding for tensors whose
 // data follows in the order given.
 func buildHeader(layout []Entry, metadata map[string]string) ([]byte, error) {
+	if err := checkHeaderSize(textSize(layout, metadata)); err != nil {
+		return nil, err
+	}
 	begins := make(map[string]int64, len(layout))
 	byName := make(map[string]Entry, len(layout))
 	at := int64(0)
@@ -127,11 +130,31 @@ func buildHeader(layout []Entry, metadata map[string]string) ([]byte, error) {
 		header = append(header, ' ')
 	}
 	n := len(header) - lengthBytes
-	if n > MaxHeader {
-		return nil, fmt.Errorf("safetensors: the header takes %d bytes, the format allows %d: write fewer tensors a file or less metadata", n, MaxHeader)
+	if err := checkHeaderSize(n); err != nil {
+		return nil, err
 	}
 	binary.LittleEndian.PutUint64(header, uint64(n))
 	return header, nil
+}
+
+// textSize returns the bytes of all names and metadata, which the header takes at
+// least.
+func textSize(layout []Entry, metadata map[string]string) int {
+	n := 0
+	for _, e := range layout {
+		n += len(e.name)
+	}
+	for key, value := range metadata {
+		n += len(key) + len(value)
+	}
+	return n
+}
+
+func checkHeaderSize(n int) error {
+	if n > MaxHeader {
+		return fmt.Errorf("safetensors: the header takes %d bytes or more, the format allows %d: write fewer tensors a file or less metadata", n, MaxHeader)
+	}
+	return nil
 }
 
 func appendTensor(header []byte, e Entry, begin int64) []byte {

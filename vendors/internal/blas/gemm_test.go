@@ -12,8 +12,8 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
-	"github.com/primus-fl/primus/vendors/blas"
-	"github.com/primus-fl/primus/vendors/blas/blastest"
+	"github.com/primus-fl/primus/vendors/internal/blas"
+	"github.com/primus-fl/primus/vendors/internal/blas/blastest"
 )
 
 // plain is a library in Go.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
-	"github.com/primus-fl/primus/vendors/blas/blastest"
+	"github.com/primus-fl/primus/vendors/internal/blas/blastest"
 	"github.com/primus-fl/primus/vendors/onednn"
 	"github.com/primus-fl/primus/vendors/openblas"
 )
