@@ -16,7 +16,7 @@ import (
 const (
 	// maxBlock is the largest block to ask the operating system for; no machine
 	// addresses as much.
-	maxBlock = min(1<<46, math.MaxInt-1<<20)
+	maxBlock = min(1<<46, math.MaxInt+1-1<<20)
 
 	// idleLimit is how much unused memory is kept.
 	idleLimit = 256 << 20

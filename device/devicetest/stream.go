@@ -3,6 +3,7 @@ package devicetest
 import (
 	goruntime "runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -41,33 +42,40 @@ var streamChecks = []check{
 		}
 	})},
 	{"submit_does_not_wait_for_the_work", withStreams(func(t *testing.T, b queueing) {
-		s, g := createStream(t, b), newGate(t)
-		require.NoError(t, b.Submit(s, g.pass))
-		g.open()
+		s, work := createStream(t, b), newSlowWork(t)
+		require.NoError(t, b.Submit(s, work.run))
+		work.release()
 		finish(t, b, s)
 	})},
 	{"event_completes_with_the_work_before_it", withStreams(func(t *testing.T, b queueing) {
 		s, e := createStream(t, b), createEvent(t, b)
-		g, behind := newGate(t), newGate(t)
-		require.NoError(t, b.Submit(s, g.pass))
-		require.NoError(t, b.RecordEvent(e, s))
-		require.NoError(t, b.Submit(s, behind.pass))
-		assertWaits(t, g, func() error { return b.SyncEvent(e) })
+		for range waitRounds {
+			before, behind := newSlowWork(t), newSlowWork(t)
+			require.NoError(t, b.Submit(s, before.run))
+			require.NoError(t, b.RecordEvent(e, s))
+			require.NoError(t, b.Submit(s, behind.run))
+			assertWaits(t, before, func() error { return b.SyncEvent(e) })
+			behind.release()
+		}
 	})},
 	{"recording_again_moves_the_event", withStreams(func(t *testing.T, b queueing) {
 		s, e := createStream(t, b), createEvent(t, b)
-		g := newGate(t)
-		require.NoError(t, b.RecordEvent(e, s))
-		require.NoError(t, b.Submit(s, g.pass))
-		require.NoError(t, b.RecordEvent(e, s))
-		assertWaits(t, g, func() error { return b.SyncEvent(e) })
+		for range waitRounds {
+			between := newSlowWork(t)
+			require.NoError(t, b.RecordEvent(e, s))
+			require.NoError(t, b.Submit(s, between.run))
+			require.NoError(t, b.RecordEvent(e, s))
+			assertWaits(t, between, func() error { return b.SyncEvent(e) })
+		}
 	})},
 	{"free_waits_for_the_work", withStreams(func(t *testing.T, b queueing) {
-		s, err := b.CreateStream()
-		require.NoError(t, err)
-		g := newGate(t)
-		require.NoError(t, b.Submit(s, g.pass))
-		assertWaits(t, g, func() error { return b.FreeStream(s) })
+		for range waitRounds {
+			s, err := b.CreateStream()
+			require.NoError(t, err)
+			work := newSlowWork(t)
+			require.NoError(t, b.Submit(s, work.run))
+			assertWaits(t, work, func() error { return b.FreeStream(s) })
+		}
 	})},
 	{"use_of_a_freed_stream_is_an_error", withStreams(func(t *testing.T, b queueing) {
 		s, err := b.CreateStream()
@@ -97,38 +105,44 @@ var streamChecks = []check{
 	})},
 }
 
-// gate holds work in a stream back.
-type gate struct {
-	opened chan struct{}
-	open   func()
+// slowWork is work for a stream that is not done before it is released.
+type slowWork struct {
+	released chan struct{}
+	release  func()
+	done     atomic.Bool
 }
 
-// newGate returns a closed gate that opens at the end of the test at the latest,
-// and so before the streams that were created earlier are freed.
-func newGate(t *testing.T) gate {
+// newSlowWork returns work that is released at the end of the test at the
+// latest, and so before the streams that were created earlier are freed.
+func newSlowWork(t *testing.T) *slowWork {
 	t.Helper()
-	opened := make(chan struct{})
-	g := gate{opened: opened, open: sync.OnceFunc(func() { close(opened) })}
-	t.Cleanup(g.open)
-	return g
+	released := make(chan struct{})
+	w := &slowWork{released: released, release: sync.OnceFunc(func() { close(released) })}
+	t.Cleanup(w.release)
+	return w
 }
 
-// pass returns when the gate is open.
-func (g gate) pass() { <-g.opened }
+func (w *slowWork) run() {
+	<-w.released
+	w.done.Store(true)
+}
 
-// assertWaits checks that wait returns without an error and not before the gate
-// opens. A wait that returns early has many chances to do so, but one that is
-// slow as well can go unnoticed.
-func assertWaits(t *testing.T, g gate, wait func() error) {
+// waitRounds is how often a wait is checked, since one that returns too early
+// can be lucky and find the work done.
+const waitRounds = 20
+
+// assertWaits checks that wait does not return before the work is done, which
+// is released some time after wait is called.
+func assertWaits(t *testing.T, w *slowWork, wait func() error) {
 	t.Helper()
-	result := make(chan error, 1)
-	go func() { result <- wait() }()
-	for range 1000 {
-		goruntime.Gosched()
-	}
-	assert.Empty(t, result, "it returned before the work was done")
-	g.open()
-	assert.NoError(t, <-result)
+	go func() {
+		for range 1000 {
+			goruntime.Gosched()
+		}
+		w.release()
+	}()
+	require.NoError(t, wait())
+	require.True(t, w.done.Load(), "it returned before the work was done")
 }
 
 // withStreams adapts a check to backends in general and skips it for those that

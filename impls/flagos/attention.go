@@ -1,5 +1,159 @@
 package flagos
 
-import "github.com/primus-fl/primus/opregistry"
+import (
+	"math"
 
-func attentionImpls() []opregistry.Impl { return nil }
+	"github.com/primus-fl/primus/internal/simd"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+)
+
+func attentionImpls() []opregistry.Impl {
+	return []opregistry.Impl{
+		impl(ops.FusedAttnFwd, fusedAttnFwd),
+		impl(ops.FusedAttnBwd, fusedAttnBwd),
+	}
+}
+
+// attention is what forward and backward share. Scores exist only for a block of
+// queries and a block of keys at a time, as in Dao et al. 2022, arXiv:2205.14135.
+type attention struct {
+	ops.AttnDims
+	exec    *opregistry.Exec
+	kernel  simd.Kernel
+	scale   float32
+	mask    ops.MaskType
+	q, k, v heads
+	o       heads
+	stats   []float32
+}
+
+// attention requires the operands of a forward call.
+func (v *views) attention(e *opregistry.Exec, a ops.FusedAttnFwdArgs) attention {
+	c := attention{
+		AttnDims: a.Dims(), exec: e, kernel: simd.BestKernel(), mask: a.AttnMaskType,
+		q: v.heads("Q", a.Q, a.QKVFormat), k: v.heads("K", a.K, a.QKVFormat),
+		v: v.heads("V", a.V, a.QKVFormat), o: v.heads("O", a.O, a.QKVFormat),
+		stats: v.vector("stats", a.Stats),
+	}
+	c.scale = a.AttnScale.Or(float32(1 / math.Sqrt(float64(c.DimQK))))
+	return c
+}
+
+// visible returns how many keys, from the first on, a query sees.
+func (c *attention) visible(query int) int {
+	switch c.mask {
+	case ops.CausalMask:
+		return min(query+1, c.SeqKV)
+	case ops.CausalBottomRightMask:
+		return min(max(query+1+c.SeqKV-c.SeqQ, 0), c.SeqKV)
+	default:
+		return c.SeqKV
+	}
+}
+
+// firstQuery returns the first query that sees a key; it may lie behind the last.
+func (c *attention) firstQuery(key int) int {
+	switch c.mask {
+	case ops.CausalMask:
+		return key
+	case ops.CausalBottomRightMask:
+		return max(key-(c.SeqKV-c.SeqQ), 0)
+	default:
+		return 0
+	}
+}
+
+// log returns the statistics of the queries of a head.
+func (c *attention) log(sequence, head int) []float32 {
+	return c.stats[(sequence*c.Heads+head)*c.SeqQ:][:c.SeqQ]
+}
+
+// steps returns the vectors of d elements of one head as the rows of a matrix.
+func (h heads) steps(sequence, head, n, d int) gemmOperand {
+	if n == 0 || d == 0 {
+		return gemmOperand{rows: n, cols: d, rowStep: h.step, colStep: 1}
+	}
+	return gemmOperand{data: h.data[sequence*h.sequence+head*h.head:], rows: n, cols: d, rowStep: h.step, colStep: 1}
+}
+
+// scoreBlock holds the scores of some queries and some keys. Rows have room for a
+// tile of keys behind the last one.
+type scoreBlock struct {
+	data       []float32
+	pitch      int
+	query, key int // the first of each
+	rows, keys int
+}
+
+func (s *scoreBlock) row(r int) []float32 { return s.data[r*s.pitch:][:s.pitch] }
+
+// seen returns how many keys of the block row r sees.
+func (c *attention) seen(s *scoreBlock, r int) int {
+	return min(max(c.visible(s.query+r)-s.key, 0), s.keys)
+}
+
+// scores stores scale · left · keys for what is visible of the block; left has the
+// rows of the block at a pitch, panels hold the keys of the whole head.
+func (c *attention) scores(s *scoreBlock, left []float32, leftPitch, d int, panels []float32, scale float32) {
+	mr, nr := c.kernel.MR, c.kernel.NR
+	panel := d * nr
+	t := simd.Tile{ARow: leftPitch, AStep: 1, CRow: s.pitch, K: d, Alpha: scale}
+	for r := 0; r < s.rows; r += mr {
+		t.Rows = min(mr, s.rows-r)
+		t.A = left[r*leftPitch:]
+		c.row(&t, panels[s.key/nr*panel:], panel, s.data[r*s.pitch:], c.seen(s, r+t.Rows-1))
+	}
+}
+
+// timesKeys stores, or adds, scale · block · right to the rows of c that belong to
+// the block's queries; panels hold right, d columns, for all keys of the head.
+func (c *attention) timesKeys(s *scoreBlock, panels []float32, d int, dst gemmOperand, scale float32) {
+	mr, nr := c.kernel.MR, c.kernel.NR
+	t := simd.Tile{ARow: s.pitch, AStep: 1, CRow: dst.rowStep, Alpha: scale}
+	if s.key > 0 {
+		t.Beta = 1
+	}
+	for r := 0; r < s.rows; r += mr {
+		t.Rows = min(mr, s.rows-r)
+		t.K = c.seen(s, r+t.Rows-1)
+		if t.K == 0 && s.key > 0 {
+			continue
+		}
+		t.A = s.data[r*s.pitch:]
+		c.row(&t, panels[s.key*nr:], c.SeqKV*nr, dst.data[(s.query+r)*dst.rowStep:], d)
+	}
+}
+
+// timesQueries adds scale · blockᵀ · right to the rows of c that belong to the
+// block's keys; panels hold right, d columns, for the queries of the block.
+func (c *attention) timesQueries(s *scoreBlock, panels []float32, d int, dst gemmOperand, scale float32) {
+	mr, nr := c.kernel.MR, c.kernel.NR
+	t := simd.Tile{ARow: 1, AStep: s.pitch, CRow: dst.rowStep, Alpha: scale, Beta: 1}
+	for j := 0; j < s.keys; j += mr {
+		first := min(max(c.firstQuery(s.key+j)-s.query, 0), s.rows)
+		if t.K = s.rows - first; t.K == 0 {
+			return
+		}
+		t.Rows = min(mr, s.keys-j)
+		t.A = s.data[first*s.pitch+j:]
+		c.row(&t, panels[first*nr:], s.rows*nr, dst.data[(s.key+j)*dst.rowStep:], d)
+	}
+}
+
+// row runs a tile for each panel of a row of tiles of width columns.
+func (c *attention) row(t *simd.Tile, panels []float32, panel int, dst []float32, width int) {
+	nr := c.kernel.NR
+	for col := 0; col < width; col += nr {
+		t.Cols = min(nr, width-col)
+		t.B = panels[col/nr*panel:]
+		t.C = dst[col:]
+		c.kernel.Run(t)
+	}
+}
+
+// copyRows copies rows of x from r0 on at a pitch; missing rows of the last tile
+// are zero.
+func (c *attention) copyRows(dst []float32, pitch int, x gemmOperand, r0, rows int) {
+	x.packRows(dst, pitch, r0, rows, 0, x.cols, c.kernel.MR)
+}

@@ -48,6 +48,23 @@ func (x gemmOperand) transposed() gemmOperand {
 	return gemmOperand{data: x.data, rows: x.cols, cols: x.rows, rowStep: x.colStep, colStep: x.rowStep}
 }
 
+// row returns row r of an operand whose rows are dense.
+func (x *gemmOperand) row(r int) []float32 {
+	if x.cols == 0 {
+		return nil
+	}
+	return x.data[r*x.rowStep:][:x.cols]
+}
+
+// from returns n rows from row r on.
+func (x gemmOperand) from(r, n int) gemmOperand {
+	if n > 0 && x.cols > 0 {
+		x.data = x.data[r*x.rowStep:]
+	}
+	x.rows = n
+	return x
+}
+
 // packRows copies rows r0 and following, columns k0 and following, of an operand
 // whose rows are dense, at a pitch for the micro-kernel. Missing rows of the last
 // tile are zero.

@@ -49,3 +49,16 @@ func Mul(dst, x, y []float32) {
 	raceWrite(dst)
 	mul(dst, x, y)
 }
+
+// MulSub stores the product of a vector and another one less a constant:
+//
+//	dst[i] = x[i] · (y[i] − c)
+//
+// for every element of x. dst may be x or y.
+func MulSub(dst, x, y []float32, c float32) {
+	dst, y = dst[:len(x)], y[:len(x)]
+	raceRead(x)
+	raceRead(y)
+	raceWrite(dst)
+	mulSub(dst, x, y, c)
+}

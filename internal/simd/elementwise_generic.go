@@ -27,3 +27,10 @@ func mulGeneric(dst, x, y []float32) {
 		dst[i] = v * y[i]
 	}
 }
+
+func mulSubGeneric(dst, x, y []float32, c float32) {
+	dst, y = dst[:len(x)], y[:len(x)]
+	for i, v := range x {
+		dst[i] = v * (y[i] - c)
+	}
+}

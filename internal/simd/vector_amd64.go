@@ -88,6 +88,17 @@ func mul(dst, x, y []float32) {
 	}
 }
 
+func mulSub(dst, x, y []float32, c float32) {
+	switch {
+	case cpufeat.Has(cpufeat.AVX512):
+		mulSubAVX512(dst, x, y, c)
+	case cpufeat.Has(cpufeat.AVX2):
+		mulSubAVX2(dst, x, y, c)
+	default:
+		mulSubGeneric(dst, x, y, c)
+	}
+}
+
 func exp(dst, x []float32) {
 	switch {
 	case cpufeat.Has(cpufeat.AVX512):
@@ -167,6 +178,12 @@ func mulAVX512(dst, x, y []float32)
 
 //go:noescape
 func mulAVX2(dst, x, y []float32)
+
+//go:noescape
+func mulSubAVX512(dst, x, y []float32, c float32)
+
+//go:noescape
+func mulSubAVX2(dst, x, y []float32, c float32)
 
 //go:noescape
 func expAVX512(dst, x []float32)

@@ -332,3 +332,38 @@ TEXT ·mulAVX2(SB), NOSPLIT, $0-72
 	MOVQ x_len+32(FP), CX
 	MOVQ y_base+48(FP), DX
 	BINARY(VMULPS)
+
+// func mulSubAVX2(dst, x, y []float32, c float32)
+TEXT ·mulSubAVX2(SB), NOSPLIT, $0-76
+	MOVQ dst_base+0(FP), DI
+	MOVQ x_base+24(FP), SI
+	MOVQ x_len+32(FP), CX
+	MOVQ y_base+48(FP), DX
+	VBROADCASTSS c+72(FP), Y0
+
+mulsub8:
+	CMPQ CX, $8
+	JLT  mulsub1
+	VMOVUPS (DX), Y4
+	VSUBPS  Y0, Y4, Y4
+	VMULPS  (SI), Y4, Y4
+	VMOVUPS Y4, (DI)
+	ADDQ $32, SI
+	ADDQ $32, DX
+	ADDQ $32, DI
+	SUBQ $8, CX
+	JMP  mulsub8
+
+mulsub1:
+	TESTQ CX, CX
+	JEQ   mulsub0
+	MASK
+	VMASKMOVPS (DX), Y15, Y4
+	VMASKMOVPS (SI), Y15, Y5
+	VSUBPS     Y0, Y4, Y4
+	VMULPS     Y5, Y4, Y4
+	VMASKMOVPS Y4, Y15, (DI)
+
+mulsub0:
+	VZEROUPPER
+	RET

@@ -359,3 +359,54 @@ TEXT ·mulAVX512(SB), NOSPLIT, $0-72
 	MOVQ x_len+32(FP), CX
 	MOVQ y_base+48(FP), DX
 	BINARY(VMULPS)
+
+// func mulSubAVX512(dst, x, y []float32, c float32)
+TEXT ·mulSubAVX512(SB), NOSPLIT, $0-76
+	MOVQ dst_base+0(FP), DI
+	MOVQ x_base+24(FP), SI
+	MOVQ x_len+32(FP), CX
+	MOVQ y_base+48(FP), DX
+	VBROADCASTSS c+72(FP), Z0
+
+mulsub32:
+	CMPQ CX, $32
+	JLT  mulsub16
+	VMOVUPS 0(DX), Z4
+	VMOVUPS 64(DX), Z5
+	VSUBPS  Z0, Z4, Z4
+	VSUBPS  Z0, Z5, Z5
+	VMULPS  0(SI), Z4, Z4
+	VMULPS  64(SI), Z5, Z5
+	VMOVUPS Z4, 0(DI)
+	VMOVUPS Z5, 64(DI)
+	ADDQ $128, SI
+	ADDQ $128, DX
+	ADDQ $128, DI
+	SUBQ $32, CX
+	JMP  mulsub32
+
+mulsub16:
+	CMPQ CX, $16
+	JLT  mulsub1
+	VMOVUPS (DX), Z4
+	VSUBPS  Z0, Z4, Z4
+	VMULPS  (SI), Z4, Z4
+	VMOVUPS Z4, (DI)
+	ADDQ $64, SI
+	ADDQ $64, DX
+	ADDQ $64, DI
+	SUBQ $16, CX
+
+mulsub1:
+	TESTQ CX, CX
+	JEQ   mulsub0
+	MASK
+	VMOVUPS.Z (DX), K1, Z4
+	VMOVUPS.Z (SI), K1, Z5
+	VSUBPS    Z0, Z4, Z4
+	VMULPS    Z5, Z4, Z4
+	VMOVUPS   Z4, K1, (DI)
+
+mulsub0:
+	VZEROUPPER
+	RET

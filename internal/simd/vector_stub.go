@@ -10,6 +10,7 @@ func axpy(a float32, x, y []float32)                 { axpyGeneric(a, x, y) }
 func scale(a float32, dst, x []float32)              { scaleGeneric(a, dst, x) }
 func add(dst, x, y []float32)                        { addGeneric(dst, x, y) }
 func mul(dst, x, y []float32)                        { mulGeneric(dst, x, y) }
+func mulSub(dst, x, y []float32, c float32)          { mulSubGeneric(dst, x, y, c) }
 func exp(dst, x []float32)                           { expGeneric(dst, x) }
 func expSum(dst, x []float32, shift float32) float32 { return expSumGeneric(dst, x, shift) }
 func sigmoid(dst, x []float32)                       { sigmoidGeneric(dst, x) }

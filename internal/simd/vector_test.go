@@ -130,6 +130,7 @@ func TestElementwiseMatchFloat64(t *testing.T) {
 		{"scale", func(dst, x, _ []float32) { simd.Scale(a, dst, x) }, func(_, x, _ float64) float64 { return a * x }},
 		{"add", simd.Add, func(_, x, y float64) float64 { return x + y }},
 		{"mul", simd.Mul, func(_, x, y float64) float64 { return x * y }},
+		{"mulsub", func(dst, x, y []float32) { simd.MulSub(dst, x, y, a) }, func(_, x, y float64) float64 { return x * (y - a) }},
 		{"exp", func(dst, x, _ []float32) { simd.Exp(dst, x) }, func(_, x, _ float64) float64 { return math.Exp(x) }},
 		{"sigmoid", func(dst, x, _ []float32) { simd.Sigmoid(dst, x) }, func(_, x, _ float64) float64 { return 1 / (1 + math.Exp(-x)) }},
 	}

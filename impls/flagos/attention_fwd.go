@@ -1,0 +1,139 @@
+package flagos
+
+import (
+	"math"
+
+	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/internal/simd"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+)
+
+// fwdQueries and fwdKeys are the sizes of a block of scores: multiples of the tiles
+// of every kernel that leave room in a second-level cache.
+const (
+	fwdQueries = 48
+	fwdKeys    = 512
+)
+
+// attnFwd is one forward call.
+type attnFwd struct {
+	attention
+	blocks   int // of queries in a head
+	keys     []float32
+	values   []float32
+	keySize  int // packed keys of a head
+	valueLen int // packed values of a head
+}
+
+var (
+	attnPackKernel = parallel.NewKernel((*attnFwd).pack)
+	attnFwdKernel  = parallel.NewKernel((*attnFwd).part)
+)
+
+// fusedAttnFwd serves ops.FusedAttnFwd. Q, K, V and O may be views whose last axis
+// is dense; stats must be contiguous. Everything is in f32. Keys pass in blocks in
+// ascending order with a running maximum and sum, so the result is the same bit for
+// bit for any number of workers; blocks that a mask hides are left out. Scratch: a
+// copy of K and V, and a block of scores a worker.
+func fusedAttnFwd(e *opregistry.Exec, a ops.FusedAttnFwdArgs) error {
+	var v views
+	c := attnFwd{attention: v.attention(e, a)}
+	if v.err != nil {
+		return v.err
+	}
+	c.blocks = (c.SeqQ + fwdQueries - 1) / fwdQueries
+	nr := c.kernel.NR
+	c.keySize = roundUp(c.SeqKV, nr) * c.DimQK
+	c.valueLen = roundUp(c.DimV, nr) * c.SeqKV
+	pairs := c.Batch * c.Groups
+	c.keys = e.Scratch(pairs * c.keySize)
+	c.values = e.Scratch(pairs * c.valueLen)
+	attnPackKernel.Run(e.Pool(), pairs, c)
+	attnFwdKernel.Run(e.Pool(), c.Batch*c.Heads*c.blocks, c)
+	e.Release(c.values)
+	e.Release(c.keys)
+	return nil
+}
+
+// pack packs keys and values of one head.
+func (c *attnFwd) pack(part int) {
+	nr := c.kernel.NR
+	sequence, group := part/c.Groups, part%c.Groups
+	keys := c.k.steps(sequence, group, c.SeqKV, c.DimQK).transposed()
+	keys.packColumns(c.keys[part*c.keySize:], c.DimQK*nr, 0, c.SeqKV, nr)
+	values := c.v.steps(sequence, group, c.SeqKV, c.DimV)
+	if c.DimV > 0 {
+		values.packSteps(c.values[part*c.valueLen:], c.SeqKV*nr, 0, c.SeqKV, 0, c.DimV, nr)
+	}
+}
+
+// part computes O and stats of a block of queries of one head. The last blocks,
+// which a causal mask leaves most to do, come first.
+func (c *attnFwd) part(part int) {
+	heads := c.Batch * c.Heads
+	sequence, head := part%heads/c.Heads, part%heads%c.Heads
+	first := (c.blocks - 1 - part/heads) * fwdQueries
+	rows := min(fwdQueries, c.SeqQ-first)
+	pair := sequence*c.Groups + head/(c.Heads/c.Groups)
+	keys, values := c.keys[pair*c.keySize:], c.values[pair*c.valueLen:]
+
+	mr := c.kernel.MR
+	qPitch := c.DimQK + leftPad
+	room := c.exec.Scratch(roundUp(rows, mr) * (qPitch + fwdKeys + leftPad))
+	defer c.exec.Release(room)
+	q := room[:roundUp(rows, mr)*qPitch]
+	c.copyRows(q, qPitch, c.q.steps(sequence, head, c.SeqQ, c.DimQK), first, rows)
+	s := scoreBlock{data: room[len(q):], pitch: fwdKeys + leftPad, query: first, rows: rows}
+	o := c.o.steps(sequence, head, c.SeqQ, c.DimV)
+
+	var most, total [fwdQueries]float32
+	for r := range rows {
+		most[r] = float32(math.Inf(-1))
+	}
+	end := c.visible(first + rows - 1)
+	for more := true; more; more = s.key < end {
+		s.keys = min(fwdKeys, end-s.key)
+		c.scores(&s, q, qPitch, c.DimQK, keys, c.scale)
+		for r := range rows {
+			correction := c.softmax(&s, r, &most[r], &total[r])
+			if s.key > 0 && correction != 1 {
+				row := o.data[(first+r)*o.rowStep:][:c.DimV]
+				simd.Scale(correction, row, row)
+			}
+		}
+		c.timesKeys(&s, values, c.DimV, o, 1)
+		s.key += fwdKeys
+	}
+	log := c.log(sequence, head)[first:]
+	for r := range rows {
+		if c.visible(first+r) == 0 {
+			log[r] = float32(math.Inf(-1))
+			continue
+		}
+		if c.DimV > 0 {
+			row := o.data[(first+r)*o.rowStep:][:c.DimV]
+			simd.Scale(1/total[r], row, row)
+		}
+		log[r] = most[r] + float32(math.Log(float64(total[r])))
+	}
+}
+
+// softmax replaces a row of scores by exponentials relative to the largest score
+// so far, adds them up, and returns what earlier results of the row have to be
+// multiplied with.
+func (c *attention) softmax(s *scoreBlock, r int, most, total *float32) (correction float32) {
+	seen := c.seen(s, r)
+	row := s.row(r)
+	clear(row[seen : seen+c.kernel.MR])
+	if seen == 0 {
+		return 1
+	}
+	correction = 1
+	if m := simd.Max(row[:seen]); m > *most {
+		correction = simd.Exp1(*most - m)
+		*most = m
+	}
+	*total = *total*correction + simd.ExpSum(row[:seen], row[:seen], *most)
+	return correction
+}

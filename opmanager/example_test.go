@@ -1,0 +1,56 @@
+package opmanager_test
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// A vendor's rmsnorm: define it, register it, call the op through a manager.
+func Example() {
+	rmsnorm := func(_ *opregistry.Exec, a ops.RMSNormFwdArgs) error {
+		if a.Input.DType() != tensor.F32 || !a.Input.IsContiguous() {
+			return opregistry.Unsupported("want contiguous f32, got %v", a.Input)
+		}
+		x, w, y := tensor.Data[float32](a.Input), tensor.Data[float32](a.Weight), tensor.Data[float32](a.Output)
+		for r, cols := 0, len(w); r*cols < len(x); r++ {
+			sum := 0.0
+			for _, v := range x[r*cols : (r+1)*cols] {
+				sum += float64(v) * float64(v)
+			}
+			rsigma := float32(1 / math.Sqrt(sum/float64(cols)+float64(a.Eps)))
+			tensor.Data[float32](a.RSigma)[r] = rsigma
+			for i := range w {
+				y[r*cols+i] = x[r*cols+i] * rsigma * w[i]
+			}
+		}
+		return nil
+	}
+	backward := func(*opregistry.Exec, ops.RMSNormBwdArgs) error {
+		return opregistry.Unsupported("left out of the example")
+	}
+
+	registry := opregistry.NewRegistry()
+	err := registry.Register(opregistry.Source{Name: "mybackend", Impls: []opregistry.Impl{
+		{Op: ops.RMSNormFwd, ID: "vendor.mybackend", Kind: opregistry.KindVendor, Vendor: "mybackend", Priority: 200, Run: rmsnorm},
+		{Op: ops.RMSNormBwd, ID: "vendor.mybackend", Kind: opregistry.KindVendor, Vendor: "mybackend", Priority: 200, Run: backward},
+	}})
+	if err != nil {
+		panic(err)
+	}
+	manager := opmanager.New(registry, opmanager.DefaultPolicy(), opmanager.Settings{})
+	defer manager.Close()
+
+	x, _ := tensor.FromSlice([]float32{3, 4, 6, 8}, 2, 2)
+	w, _ := tensor.FromSlice([]float32{1, 1})
+	y, _ := tensor.FromSlice(make([]float32, 4), 2, 2)
+	rsigma, _ := tensor.FromSlice(make([]float32, 2))
+	norm := opmanager.MustBind(manager, ops.RMSNormFwd)
+	err = norm.Call(ops.RMSNormFwdArgs{Input: x, Weight: w, Output: y, RSigma: rsigma, Eps: 1e-5, Saved: new(opregistry.Saved)})
+	fmt.Printf("%.3f %v\n", tensor.Data[float32](y), err)
+	// Output: [0.849 1.131 0.849 1.131] <nil>
+}

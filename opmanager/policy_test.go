@@ -1,0 +1,174 @@
+package opmanager_test
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func overlay(env map[string]string) (opmanager.Policy, error) {
+	return opmanager.DefaultPolicy().Overlay(func(name string) (string, bool) {
+		v, ok := env[name]
+		return v, ok
+	})
+}
+
+func TestPolicyErrors(t *testing.T) {
+	tests := []struct{ name, value, want string }{
+		{"TE_FL_PREFER", "vendro", `policy: environment TE_FL_PREFER="vendro": at 1: unknown kind "vendro", want flagos, vendor or reference; did you mean "vendor"?`},
+		{"TE_FL_PREFER", " default", `at 2: unknown kind "default"`},
+		{"TE_FL_PREFER_VENDOR", "2", `TE_FL_PREFER_VENDOR="2": at 1: "2" is not a switch, want 1, true, yes or on, or 0, false, no or off`},
+		{"TE_FL_STRICT", "-1", `"-1" is not a switch`},
+		{"TE_FL_SKIP_CUDA", "maybe", `TE_FL_SKIP_CUDA="maybe"`},
+		{"TE_FL_ALLOW_VENDORS", ",", `no vendor between the commas`},
+		{"TE_FL_ALLOW_VENDORS", "acme,nvidia amd", `at 6: vendor "nvidia amd" has a blank inside; names are separated by commas`},
+		{"TE_FL_DENY_VENDORS", "a;b", `vendor "a;b" has a ';' inside`},
+		{"TE_FL_DENY_VENDORS", "reference", `"reference" is a kind of impl, not a vendor`},
+		{"TE_FL_DENY_VENDORS", "vendor.acme", `give the name alone, such as acme`},
+		{"TE_FL_PER_OP", "a=flagos;b", `at 10: entry "b" has no =`},
+		{"TE_FL_PER_OP", "a=flagos; a=vendor", `at 11: op "a" is given twice, first at 1`},
+		{"TE_FL_PER_OP", "a=flagos|vendor,reference", `at 10: op "a": unknown token "vendor,reference": want flagos, vendor, vendor:NAME, reference or impl:ID; tokens are separated by |`},
+		{"TE_FL_PER_OP", "a=reference.go", `did you mean "impl:reference.go"?`},
+		{"TE_FL_PER_OP", "a=cuda", `did you mean "vendor:cuda"?`},
+		{"TE_FL_PER_OP", "a=flagso", `did you mean "flagos"?`},
+		{"TE_FL_PER_OP", "a=vendor:", `the vendor's name is missing`},
+		{"TE_FL_PER_OP", "a=impl:", `want impl:ID with the id of one impl`},
+		{"TE_FL_PER_OP", "=flagos", `"" is not the name of an op`},
+		{"TE_FL_PER_OP", "a=", `op "a" has no token`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name+"="+tt.value, func(t *testing.T) {
+			_, err := overlay(map[string]string{tt.name: tt.value})
+			var policyErr *opmanager.PolicyError
+			require.ErrorAs(t, err, &policyErr)
+			assert.ErrorContains(t, err, tt.want)
+			assert.ErrorContains(t, err, tt.name)
+		})
+	}
+}
+
+func TestPolicyErrorsAreReportedTogether(t *testing.T) {
+	_, err := overlay(map[string]string{"TE_FL_PREFER": "x", "TE_FL_STRICT": "x", "TE_FL_PER_OP": "x"})
+	for _, name := range []string{"TE_FL_PREFER", "TE_FL_STRICT", "TE_FL_PER_OP"} {
+		assert.ErrorContains(t, err, name)
+	}
+}
+
+func TestPolicyFromEnvironment(t *testing.T) {
+	p, err := overlay(map[string]string{
+		"TE_FL_PREFER": " Vendor ", "TE_FL_PREFER_VENDOR": "0", "TE_FL_STRICT": "YES", "TE_FL_SKIP_CUDA": "on",
+		"TE_FL_ALLOW_VENDORS": " Acme ,, nvidia", "TE_FL_DENY_VENDORS": "amd",
+		"TE_FL_PER_OP": "rmsnorm_fwd = vendor:Acme | default ; *_bwd=impl:reference.go",
+	})
+	require.NoError(t, err)
+	assert.Equal(t, opregistry.KindVendor, p.Prefer)
+	assert.True(t, p.Strict)
+	assert.Equal(t, []string{"acme", "nvidia"}, p.Allow)
+	assert.Equal(t, []string{"amd", "nvidia"}, p.Deny)
+	order, source := p.Order("rmsnorm_fwd")
+	assert.Equal(t, []opmanager.Token{{Kind: opregistry.KindVendor, Vendor: "acme"}, {Kind: opregistry.KindFlagos}}, order)
+	assert.Equal(t, "environment TE_FL_PER_OP at 1", source)
+	order, _ = p.Order("rmsnorm_bwd")
+	assert.Equal(t, []opmanager.Token{{Impl: "reference.go"}}, order)
+	assert.Equal(t, "environment TE_FL_PREFER", p.Sources[opmanager.FieldPrefer])
+}
+
+func TestPatterns(t *testing.T) {
+	p := opmanager.DefaultPolicy()
+	require.NoError(t, p.SetPerOp("*=flagos;*_bwd=reference;multi_*_bwd=vendor;multi_x_bwd=vendor:acme", "test"))
+	tests := map[string]string{
+		"gemm": "flagos", "rmsnorm_bwd": "reference", "multi_y_bwd": "vendor", "multi_x_bwd": "vendor:acme", "multi_bwd": "reference",
+	}
+	for op, want := range tests {
+		order, _ := p.Order(op)
+		require.Len(t, order, 1, op)
+		assert.Equal(t, want, order[0].String(), op)
+	}
+}
+
+// B5: an empty allow list of the API allows no vendor.
+func TestB5EmptyAllowListAllowsNone(t *testing.T) {
+	p := opmanager.DefaultPolicy()
+	p.Allow = []string{}
+	order, rejected := p.Select("op", []opmanager.Candidate{
+		{ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme"},
+		{ID: "reference.go", Kind: opregistry.KindReference},
+	}, opregistry.NormalVendor)
+	assert.Equal(t, []int{1}, order)
+	assert.Len(t, rejected, 1)
+}
+
+// B6: names of vendors are compared without case and by alias.
+func TestB6VendorNames(t *testing.T) {
+	reg := opregistry.NewRegistry()
+	impls := []opmanager.Candidate{
+		{ID: "vendor.cuda", Kind: opregistry.KindVendor, Vendor: "CUDA"},
+		{ID: "vendor.hip", Kind: opregistry.KindVendor, Vendor: "HIP"},
+		{ID: "vendor.npu", Kind: opregistry.KindVendor, Vendor: "NPU"},
+	}
+	for i, name := range []string{"Nvidia", "amd", "ascend"} {
+		p := opmanager.DefaultPolicy()
+		require.NoError(t, p.SetAllow(name, "test"))
+		order, _ := p.Select("op", impls, reg.Snapshot().Vendor)
+		assert.Equal(t, []int{i}, order, name)
+	}
+}
+
+// B18: allow and deny apply to every impl that carries a vendor's name.
+func TestB18FiltersApplyToEveryKind(t *testing.T) {
+	p := opmanager.DefaultPolicy()
+	require.NoError(t, p.SetDeny("acme", "test"))
+	order, rejected := p.Select("op", []opmanager.Candidate{{ID: "default.acme", Kind: opregistry.KindFlagos, Vendor: "acme"}}, opregistry.NormalVendor)
+	assert.Empty(t, order)
+	assert.Equal(t, []opmanager.Rejection{{ID: "default.acme", Reason: "vendor acme is denied by test"}}, rejected)
+}
+
+func TestParseLogLevel(t *testing.T) {
+	tests := map[string]slog.Level{"": slog.LevelInfo, " debug ": slog.LevelDebug, "Warning": slog.LevelWarn, "ERROR": slog.LevelError}
+	for give, want := range tests {
+		got, err := opmanager.ParseLogLevel(give)
+		require.NoError(t, err)
+		assert.Equal(t, want, got)
+	}
+	_, err := opmanager.ParseLogLevel("DEBGU")
+	assert.ErrorContains(t, err, `did you mean "DEBUG"?`)
+}
+
+func TestTokensRoundTrip(t *testing.T) {
+	for _, text := range []string{"flagos", "vendor", "reference", "vendor:acme", "impl:vendor.acme"} {
+		token, err := opmanager.ParseToken(text)
+		require.NoError(t, err)
+		assert.Equal(t, text, token.String())
+	}
+}
+
+func FuzzPolicy(f *testing.F) {
+	f.Add("op=vendor:acme|flagos;*_bwd=reference", "a,b", "vendor")
+	f.Add("op==|;", ", ,", "\x00")
+	f.Fuzz(func(t *testing.T, perOp, vendors, prefer string) {
+		p, err := overlay(map[string]string{"TE_FL_PER_OP": perOp, "TE_FL_ALLOW_VENDORS": vendors, "TE_FL_PREFER": prefer, "TE_FL_STRICT": prefer})
+		for _, e := range joined(err) {
+			var policyErr *opmanager.PolicyError
+			require.ErrorAs(t, e, &policyErr)
+			assert.LessOrEqual(t, policyErr.Offset, len(policyErr.Value))
+			assert.GreaterOrEqual(t, policyErr.Offset, 0)
+		}
+		impls := []opmanager.Candidate{{ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme"}, {ID: "default.flagos", Kind: opregistry.KindFlagos}}
+		order, rejected := p.Select("op", impls, opregistry.NormalVendor)
+		assert.Equal(t, len(impls), len(order)+len(rejected))
+	})
+}
+
+func joined(err error) []error {
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		return all.Unwrap()
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}
