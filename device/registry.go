@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/primus-fl/primus/internal/suggest"
 )
 
 // namePattern is matched before upper-casing, because some letters outside
@@ -115,6 +117,16 @@ func isNil(b Backend) bool {
 	}
 	v := reflect.ValueOf(b)
 	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// hint returns the clause that suggests the name nearest to what was given, or
+// nothing when no name is near.
+func hint(given string, names []string) string {
+	nearest, ok := suggest.Nearest(strings.TrimSpace(given), names)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %s?", nearest)
 }
 
 func listOrNone(items []string) string {

@@ -25,7 +25,7 @@ func BenchmarkMemory(b *testing.B) {
 				alloc, free := source.alloc, source.free
 				if alloc == nil {
 					backend := New()
-					defer backend.Close()
+					b.Cleanup(func() { closeBackend(b, backend) })
 					alloc = backend.Alloc
 					free = func(p unsafe.Pointer, _ uint64) error { return backend.Free(p) }
 				}
@@ -52,7 +52,7 @@ func BenchmarkMemory(b *testing.B) {
 // BenchmarkStream submits a function, records an event behind it and waits.
 func BenchmarkStream(b *testing.B) {
 	backend := New()
-	defer backend.Close()
+	b.Cleanup(func() { closeBackend(b, backend) })
 	e, err := backend.CreateEvent()
 	if err != nil {
 		b.Fatal(err)
@@ -69,5 +69,11 @@ func BenchmarkStream(b *testing.B) {
 		if err := backend.SyncEvent(e); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+func closeBackend(b *testing.B, backend *Backend) {
+	if err := backend.Close(); err != nil {
+		b.Error(err)
 	}
 }

@@ -148,7 +148,7 @@ func (b *reversed) Submit(s device.Stream, f func()) error {
 type eagerFree struct{ *cpu.Backend }
 
 func (b eagerFree) FreeStream(s device.Stream) error {
-	go b.Backend.FreeStream(s)
+	go func() { _ = b.Backend.FreeStream(s) }()
 	return nil
 }
 

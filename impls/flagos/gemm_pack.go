@@ -49,7 +49,7 @@ func (x gemmOperand) transposed() gemmOperand {
 }
 
 // row returns row r of an operand whose rows are dense.
-func (x *gemmOperand) row(r int) []float32 {
+func (x gemmOperand) row(r int) []float32 {
 	if x.cols == 0 {
 		return nil
 	}
@@ -68,7 +68,7 @@ func (x gemmOperand) from(r, n int) gemmOperand {
 // packRows copies rows r0 and following, columns k0 and following, of an operand
 // whose rows are dense, at a pitch for the micro-kernel. Missing rows of the last
 // tile are zero.
-func (x *gemmOperand) packRows(dst []float32, pitch, r0, rows, k0, depth, mr int) {
+func (x gemmOperand) packRows(dst []float32, pitch, r0, rows, k0, depth, mr int) {
 	for r := range rows {
 		copy(dst[r*pitch:][:depth], x.data[(r0+r)*x.rowStep+k0:])
 	}
@@ -78,7 +78,7 @@ func (x *gemmOperand) packRows(dst []float32, pitch, r0, rows, k0, depth, mr int
 // packColumns copies columns that are dense from col to colEnd, all rows of them,
 // as panels of width columns that lie panel elements apart; missing columns of the
 // last one are zero.
-func (x *gemmOperand) packColumns(dst []float32, panel, col, colEnd, width int) {
+func (x gemmOperand) packColumns(dst []float32, panel, col, colEnd, width int) {
 	for ; col < colEnd; col += width {
 		w := min(width, colEnd-col)
 		if w < width {
@@ -92,7 +92,7 @@ func (x *gemmOperand) packColumns(dst []float32, panel, col, colEnd, width int) 
 // packSteps copies rows k0 to k1 of the columns from col to colEnd, whatever the
 // strides, as panels of width columns that lie panel elements apart; missing
 // columns of the last one are zero.
-func (x *gemmOperand) packSteps(dst []float32, panel, k0, k1, col, colEnd, width int) {
+func (x gemmOperand) packSteps(dst []float32, panel, k0, k1, col, colEnd, width int) {
 	for k := k0; k < k1; k++ {
 		spread(dst[k*width:], panel, width, x.data[k*x.rowStep+col*x.colStep:], x.colStep, colEnd-col)
 	}

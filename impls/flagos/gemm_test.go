@@ -50,7 +50,7 @@ type matrixCase struct {
 	tensor *tensor.Tensor
 }
 
-func newMatrix(t *testing.T, r *rand.Rand, layout string, shape ...int) matrixCase {
+func newMatrix(t testing.TB, r *rand.Rand, layout string, shape ...int) matrixCase {
 	t.Helper()
 	strides := make([]int, len(shape))
 	step := 1

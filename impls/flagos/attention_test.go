@@ -1,0 +1,290 @@
+package flagos_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// attnCase is a forward and a backward call over the same operands.
+type attnCase struct {
+	bwd     ops.FusedAttnBwdArgs
+	written []matrixCase
+}
+
+// newAttnCase makes operands with values in Q, K, V and dO. With fused set, Q, K
+// and V, and their gradients, are views of one block, as a projection writes it.
+func newAttnCase(t testing.TB, r *rand.Rand, d ops.AttnDims, format ops.QKVFormat, mask ops.MaskType, fused bool) attnCase {
+	t.Helper()
+	var c attnCase
+	shape := func(s, h, w int) []int {
+		if format == ops.SBHD {
+			return []int{s, d.Batch, h, w}
+		}
+		return []int{d.Batch, s, h, w}
+	}
+	alone := func(s, h, w int, written bool) *tensor.Tensor {
+		layout := "dense"
+		if r.IntN(2) == 0 {
+			layout = "pitch"
+		}
+		m := newMatrix(t, r, layout, shape(s, h, w)...)
+		if written {
+			c.written = append(c.written, m)
+		}
+		return m.tensor
+	}
+	c.bwd = ops.FusedAttnBwdArgs{QKVFormat: format, AttnMaskType: mask, Saved: &opregistry.Saved{}}
+	if r.IntN(2) == 0 {
+		c.bwd.AttnScale = ops.Float(0.3)
+	}
+	if fused {
+		c.bwd.Q, c.bwd.K, c.bwd.V = fusedViews(t, r, d, shape)
+		c.bwd.DQ, c.bwd.DK, c.bwd.DV = fusedViews(t, r, d, shape)
+	} else {
+		c.bwd.Q, c.bwd.K, c.bwd.V = alone(d.SeqQ, d.Heads, d.DimQK, false), alone(d.SeqKV, d.Groups, d.DimQK, false), alone(d.SeqKV, d.Groups, d.DimV, false)
+		c.bwd.DQ, c.bwd.DK, c.bwd.DV = alone(d.SeqQ, d.Heads, d.DimQK, true), alone(d.SeqKV, d.Groups, d.DimQK, true), alone(d.SeqKV, d.Groups, d.DimV, true)
+	}
+	c.bwd.O, c.bwd.DO = alone(d.SeqQ, d.Heads, d.DimV, true), alone(d.SeqQ, d.Heads, d.DimV, false)
+	stats := newMatrix(t, r, "dense", d.Batch, d.Heads, d.SeqQ, 1)
+	c.bwd.Stats = stats.tensor
+	c.written = append(c.written, stats)
+	return c
+}
+
+// fusedViews cuts a block of [.., (heads + 2·groups)·dim] into query, key and value.
+func fusedViews(t testing.TB, r *rand.Rand, d ops.AttnDims, shape func(s, h, w int) []int) (q, k, v *tensor.Tensor) {
+	t.Helper()
+	block := newMatrix(t, r, "dense", shape(d.SeqQ, d.Heads+2*d.Groups, d.DimQK)...).tensor
+	cut := func(lo, hi int) *tensor.Tensor {
+		x, err := block.Slice(2, lo, hi)
+		require.NoError(t, err)
+		return x
+	}
+	return cut(0, d.Heads), cut(d.Heads, d.Heads+d.Groups), cut(d.Heads+d.Groups, d.Heads+2*d.Groups)
+}
+
+// naiveAttn is the specification of both ops, in float64.
+type naiveAttn struct {
+	d                    ops.AttnDims
+	sbhd                 bool
+	o, stats, dQ, dK, dV []float64
+}
+
+func (n *naiveAttn) at(batch, step, head, steps, heads, width int) int {
+	if n.sbhd {
+		return ((step*n.d.Batch+batch)*heads + head) * width
+	}
+	return ((batch*steps+step)*heads + head) * width
+}
+
+func newNaiveAttn(a ops.FusedAttnBwdArgs) *naiveAttn {
+	d := a.Fwd().Dims()
+	n := &naiveAttn{d: d, sbhd: a.QKVFormat == ops.SBHD}
+	q, k, v, dO := a.Q.Float64s(), a.K.Float64s(), a.V.Float64s(), a.DO.Float64s()
+	n.o, n.stats = make([]float64, len(dO)), make([]float64, d.Batch*d.Heads*d.SeqQ)
+	n.dQ, n.dK, n.dV = make([]float64, len(q)), make([]float64, len(k)), make([]float64, len(v))
+	scale := float64(a.AttnScale.Or(float32(1 / math.Sqrt(float64(d.DimQK)))))
+	for b := range d.Batch {
+		for h := range d.Heads {
+			g := h / (d.Heads / d.Groups)
+			for i := range d.SeqQ {
+				qi, oi := n.at(b, i, h, d.SeqQ, d.Heads, d.DimQK), n.at(b, i, h, d.SeqQ, d.Heads, d.DimV)
+				limit := d.SeqKV
+				switch a.AttnMaskType {
+				case ops.CausalMask:
+					limit = min(i+1, d.SeqKV)
+				case ops.CausalBottomRightMask:
+					limit = min(max(i+1+d.SeqKV-d.SeqQ, 0), d.SeqKV)
+				}
+				p := make([]float64, limit)
+				total := 0.0
+				for j := range p {
+					kj := n.at(b, j, g, d.SeqKV, d.Groups, d.DimQK)
+					for x := range d.DimQK {
+						p[j] += scale * q[qi+x] * k[kj+x]
+					}
+					total += math.Exp(p[j])
+				}
+				n.stats[(b*d.Heads+h)*d.SeqQ+i] = math.Log(total)
+				inner := 0.0
+				for j := range p {
+					p[j] = math.Exp(p[j]) / total
+					vj := n.at(b, j, g, d.SeqKV, d.Groups, d.DimV)
+					for x := range d.DimV {
+						n.o[oi+x] += p[j] * v[vj+x]
+					}
+				}
+				for x := range d.DimV {
+					inner += dO[oi+x] * n.o[oi+x]
+				}
+				for j := range p {
+					kj, vj := n.at(b, j, g, d.SeqKV, d.Groups, d.DimQK), n.at(b, j, g, d.SeqKV, d.Groups, d.DimV)
+					dp := 0.0
+					for x := range d.DimV {
+						n.dV[vj+x] += p[j] * dO[oi+x]
+						dp += dO[oi+x] * v[vj+x]
+					}
+					ds := scale * p[j] * (dp - inner)
+					for x := range d.DimQK {
+						n.dQ[qi+x] += ds * k[kj+x]
+						n.dK[kj+x] += ds * q[qi+x]
+					}
+				}
+			}
+		}
+	}
+	return n
+}
+
+func TestAttentionMatchesFloat64(t *testing.T) {
+	fwd, bwd := flagosRun(t, ops.FusedAttnFwd), flagosRun(t, ops.FusedAttnBwd)
+	masks := []ops.MaskType{ops.NoMask, ops.CausalMask, ops.CausalBottomRightMask}
+	formats := []ops.QKVFormat{ops.SBHD, ops.BSHD}
+	withEachISA(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(1, 1))
+		pool := parallel.New(3)
+		defer pool.Close()
+		e := opregistry.NewExec(pool, 0)
+		for i := range 150 {
+			groups := 1 + r.IntN(2)
+			d := ops.AttnDims{
+				Batch: 1 + r.IntN(2), SeqQ: 1 + r.IntN(70), SeqKV: 1 + r.IntN(70),
+				Heads: groups * (1 + r.IntN(3)), Groups: groups, DimQK: 1 + r.IntN(40), DimV: 1 + r.IntN(40),
+			}
+			fused := i%3 == 0
+			switch {
+			case i%20 == 7:
+				d.SeqQ, d.SeqKV = 130, 130
+			case i%50 == 11: // several blocks of keys
+				d.SeqQ, d.SeqKV, d.Batch = 60, 600, 1
+			case i%50 == 12:
+				d.SeqQ, d.SeqKV, d.Batch = 600, 60, 1
+			case i == 20:
+				d.SeqKV = 0
+			}
+			if fused {
+				d.SeqKV, d.DimV = d.SeqQ, d.DimQK
+			}
+			c := newAttnCase(t, r, d, formats[r.IntN(2)], masks[i%3], fused)
+			what := fmt.Sprintf("case %d: %+v, %v, %v", i, d, c.bwd.QKVFormat, c.bwd.AttnMaskType)
+			require.NoError(t, ops.FusedAttnFwd.Validate(c.bwd.Fwd()), what)
+			require.NoError(t, ops.FusedAttnBwd.Validate(c.bwd), what)
+			want := newNaiveAttn(c.bwd)
+			require.NoError(t, fwd(e, c.bwd.Fwd()), what)
+			const tolerance = 2e-5
+			requireClose(t, want.o, c.bwd.O, tolerance, what+" O")
+			for j, v := range c.bwd.Stats.Float64s() {
+				if math.IsInf(want.stats[j], -1) {
+					require.Equal(t, want.stats[j], v, what)
+				} else {
+					require.InDelta(t, want.stats[j], v, tolerance, what+" stats")
+				}
+			}
+			require.NoError(t, bwd(e, c.bwd), what)
+			requireClose(t, want.dQ, c.bwd.DQ, 5*tolerance, what+" dQ")
+			requireClose(t, want.dK, c.bwd.DK, 5*tolerance, what+" dK")
+			requireClose(t, want.dV, c.bwd.DV, 5*tolerance, what+" dV")
+			for _, w := range c.written {
+				w.requireGuards(t)
+			}
+		}
+	})
+}
+
+func TestAttentionIsTheSameForAnyNumberOfWorkers(t *testing.T) {
+	fwd, bwd := flagosRun(t, ops.FusedAttnFwd), flagosRun(t, ops.FusedAttnBwd)
+	d := ops.AttnDims{Batch: 2, SeqQ: 150, SeqKV: 150, Heads: 4, Groups: 2, DimQK: 32, DimV: 32}
+	var first [][]float64
+	for _, workers := range []int{1, 2, 3} {
+		pool := parallel.New(workers)
+		e := opregistry.NewExec(pool, 0)
+		c := newAttnCase(t, rand.New(rand.NewPCG(2, 2)), d, ops.BSHD, ops.CausalMask, true)
+		require.NoError(t, fwd(e, c.bwd.Fwd()))
+		require.NoError(t, bwd(e, c.bwd))
+		pool.Close()
+		got := [][]float64{c.bwd.O.Float64s(), c.bwd.Stats.Float64s(), c.bwd.DQ.Float64s(), c.bwd.DK.Float64s(), c.bwd.DV.Float64s()}
+		if first == nil {
+			first = got
+		}
+		assert.Equal(t, first, got, "%d workers", workers)
+	}
+}
+
+func TestAttentionSurvivesLargeScores(t *testing.T) {
+	fwd := flagosRun(t, ops.FusedAttnFwd)
+	withEachISA(t, func(t *testing.T) {
+		c := newAttnCase(t, rand.New(rand.NewPCG(3, 3)), ops.AttnDims{Batch: 1, SeqQ: 9, SeqKV: 9, Heads: 1, Groups: 1, DimQK: 4, DimV: 4}, ops.BSHD, ops.CausalMask, true)
+		c.bwd.AttnScale = ops.Float(500)
+		want := newNaiveAttn(c.bwd)
+		require.NoError(t, fwd(opregistry.NewExec(nil, 0), c.bwd.Fwd()))
+		for i, v := range c.bwd.O.Float64s() {
+			require.False(t, math.IsNaN(v) || math.IsInf(v, 0))
+			if !math.IsNaN(want.o[i]) {
+				require.InDelta(t, want.o[i], v, 1e-2)
+			}
+		}
+	})
+}
+
+func TestAttentionPropagatesNaN(t *testing.T) {
+	fwd := flagosRun(t, ops.FusedAttnFwd)
+	withEachISA(t, func(t *testing.T) {
+		c := newAttnCase(t, rand.New(rand.NewPCG(4, 4)), ops.AttnDims{Batch: 1, SeqQ: 40, SeqKV: 40, Heads: 1, Groups: 1, DimQK: 4, DimV: 4}, ops.BSHD, ops.CausalMask, true)
+		c.bwd.Q.Set(math.NaN(), 0, 5, 0, 1)
+		require.NoError(t, fwd(opregistry.NewExec(nil, 0), c.bwd.Fwd()))
+		for i := range 40 {
+			v := c.bwd.O.At(0, i, 0, 2)
+			assert.Equal(t, i == 5, v != v, "query %d", i)
+		}
+	})
+}
+
+func TestAttentionDeclinesBeforeWriting(t *testing.T) {
+	fwd, bwd := flagosRun(t, ops.FusedAttnFwd), flagosRun(t, ops.FusedAttnBwd)
+	e := opregistry.NewExec(nil, 0)
+	d := ops.AttnDims{Batch: 1, SeqQ: 3, SeqKV: 3, Heads: 1, Groups: 1, DimQK: 4, DimV: 4}
+	r := rand.New(rand.NewPCG(5, 5))
+	narrow := func() *tensor.Tensor {
+		x, err := tensor.FromSlice(make([]tensor.BFloat16, 12), 1, 3, 1, 4)
+		require.NoError(t, err)
+		return x
+	}
+	c := newAttnCase(t, r, d, ops.BSHD, ops.NoMask, false)
+	a := c.bwd
+	a.Q, a.K, a.V, a.O, a.DO, a.DQ, a.DK, a.DV = narrow(), narrow(), narrow(), narrow(), narrow(), narrow(), narrow(), narrow()
+	require.NoError(t, ops.FusedAttnBwd.Validate(a))
+	assert.ErrorIs(t, fwd(e, a.Fwd()), opregistry.ErrUnsupported)
+	assert.ErrorIs(t, bwd(e, a), opregistry.ErrUnsupported)
+
+	a = c.bwd
+	a.V = newMatrix(t, r, "sparse", 1, 3, 1, 4).tensor
+	before := a.O.Float64s()
+	require.NoError(t, ops.FusedAttnFwd.Validate(a.Fwd()))
+	assert.ErrorIs(t, fwd(e, a.Fwd()), opregistry.ErrUnsupported)
+	assert.Equal(t, before, a.O.Float64s())
+}
+
+func TestAttentionAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("under the race detector pools of memory drop what they hold")
+	}
+	fwd, bwd := flagosRun(t, ops.FusedAttnFwd), flagosRun(t, ops.FusedAttnBwd)
+	for _, workers := range []int{1, 2} {
+		pool := parallel.New(workers)
+		defer pool.Close()
+		e := opregistry.NewExec(pool, 0)
+		c := newAttnCase(t, rand.New(rand.NewPCG(6, 6)), ops.AttnDims{Batch: 2, SeqQ: 64, SeqKV: 64, Heads: 2, Groups: 2, DimQK: 16, DimV: 16}, ops.SBHD, ops.CausalMask, true)
+		assert.Zero(t, testing.AllocsPerRun(30, func() { _ = fwd(e, c.bwd.Fwd()) }), "forward, %d workers", workers)
+		assert.Zero(t, testing.AllocsPerRun(30, func() { _ = bwd(e, c.bwd) }), "backward, %d workers", workers)
+	}
+}
