@@ -25,8 +25,8 @@ build: ## build bin/primus, which needs no C library
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/primus
 
 .PHONY: train
-train: build ## train a small model (CONFIG=file.yaml for another one)
-	./$(BIN) train pretrain --config $(CONFIG)
+train: build ## train a small model from scratch (CONFIG=file.yaml ARGS='key=value …')
+	./$(BIN) train pretrain --config $(CONFIG) load=none $(ARGS)
 
 .PHONY: test
 test: ## run all tests in random order

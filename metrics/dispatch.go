@@ -2,22 +2,25 @@ package metrics
 
 import (
 	"errors"
+	"fmt"
+	"sync/atomic"
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Dispatch exports what an op manager counts. Give it to the manager as a listener, too.
+// Dispatch exports what an op manager counts. It has to be a listener of the manager, too, to count fallbacks.
 type Dispatch struct {
-	stats     func() []opmanager.ImplStats
+	manager   atomic.Pointer[opmanager.Manager]
 	fallbacks *prometheus.CounterVec
 	reg       prometheus.Registerer
 
 	calls, errors, declines, duration *prometheus.Desc
 }
 
-// NewDispatch registers the metrics of dispatch. They are empty until Watch.
+// NewDispatch registers the metrics of dispatch, which are empty until Watch. When one of their names is taken it registers
+// none and returns the error of reg.
 func NewDispatch(reg prometheus.Registerer) (*Dispatch, error) {
 	labels := []string{"op", "impl", "kind", "vendor"}
 	d := &Dispatch{
@@ -31,25 +34,25 @@ func NewDispatch(reg prometheus.Registerer) (*Dispatch, error) {
 		}, []string{"op", "from", "to", "reason"}),
 	}
 	if err := reg.Register(d); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("metrics: register dispatch: %w", err)
 	}
 	if err := reg.Register(d.fallbacks); err != nil {
 		reg.Unregister(d)
-		return nil, err
+		return nil, fmt.Errorf("metrics: register dispatch: %w", err)
 	}
 	return d, nil
 }
 
-// Watch makes the manager's counters the ones that are exported. Call it before the registry is scraped.
-func (d *Dispatch) Watch(m *opmanager.Manager) { d.stats = m.Stats }
+// Watch makes the counters of m the ones that are exported.
+func (d *Dispatch) Watch(m *opmanager.Manager) { d.manager.Store(m) }
 
-// Close unregisters the metrics.
+// Close unregisters the metrics. Further calls do nothing.
 func (d *Dispatch) Close() {
 	d.reg.Unregister(d)
 	d.reg.Unregister(d.fallbacks)
 }
 
-// OnEvent counts fallbacks.
+// OnEvent counts fallbacks. It implements opmanager.Listener.
 func (d *Dispatch) OnEvent(e opmanager.Event) {
 	if f, ok := e.(opmanager.FellBack); ok {
 		reason := "failed"
@@ -70,10 +73,11 @@ func (d *Dispatch) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (d *Dispatch) Collect(ch chan<- prometheus.Metric) {
-	if d.stats == nil {
+	m := d.manager.Load()
+	if m == nil {
 		return
 	}
-	for _, s := range d.stats() {
+	for _, s := range m.Stats() {
 		labels := []string{s.Op, s.ID, s.Kind.String(), s.Vendor}
 		ch <- prometheus.MustNewConstMetric(d.calls, prometheus.CounterValue, float64(s.Calls), labels...)
 		ch <- prometheus.MustNewConstMetric(d.errors, prometheus.CounterValue, float64(s.Errors), labels...)

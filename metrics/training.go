@@ -1,6 +1,9 @@
 package metrics
 
 import (
+	"fmt"
+	"math"
+
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -13,7 +16,8 @@ type Training struct {
 	stepDuration                                                   prometheus.Histogram
 }
 
-// NewTraining registers the metrics of training.
+// NewTraining registers the metrics of training. What is not known yet is NaN. When one of the names is taken it registers
+// none and returns the error of reg.
 func NewTraining(reg prometheus.Registerer) (*Training, error) {
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "primus_train_" + name, Help: help})
@@ -29,15 +33,18 @@ func NewTraining(reg prometheus.Registerer) (*Training, error) {
 		tokens:          prometheus.NewCounter(prometheus.CounterOpts{Name: "primus_train_tokens_total", Help: "Tokens trained on."}),
 		stepDuration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "primus_train_step_duration_seconds", Help: "Duration of training steps.",
-			Buckets: prometheus.ExponentialBuckets(0.01, 2, 14),
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 18), // 1 ms to 131 s
 		}),
+	}
+	for _, g := range []prometheus.Gauge{t.loss, t.validLoss, t.learningRate, t.gradNorm, t.tokensPerSecond} {
+		g.Set(math.NaN())
 	}
 	for i, c := range t.collectors() {
 		if err := reg.Register(c); err != nil {
 			for _, done := range t.collectors()[:i] {
 				reg.Unregister(done)
 			}
-			return nil, err
+			return nil, fmt.Errorf("metrics: register training: %w", err)
 		}
 	}
 	return t, nil
@@ -47,7 +54,7 @@ func (t *Training) collectors() []prometheus.Collector {
 	return []prometheus.Collector{t.step, t.loss, t.validLoss, t.learningRate, t.gradNorm, t.tokensPerSecond, t.tokens, t.stepDuration}
 }
 
-// Close unregisters the metrics.
+// Close unregisters the metrics. Further calls do nothing.
 func (t *Training) Close() {
 	for _, c := range t.collectors() {
 		t.reg.Unregister(c)

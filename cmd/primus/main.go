@@ -8,5 +8,5 @@ import (
 )
 
 func main() {
-	os.Exit(command.Main(os.Args[1:], command.Streams{Out: os.Stdout, Err: os.Stderr}))
+	os.Exit(command.Main(os.Args[1:], command.StandardStreams()))
 }

@@ -16,68 +16,62 @@ const (
 	fwdKeys    = 512
 )
 
+// fwdParts is how many parts a forward call is cut into at least, if it can: a head
+// of K and V is packed once for each of its parts.
+const fwdParts = 16
+
 // attnFwd is one forward call.
 type attnFwd struct {
 	attention
-	blocks   int // of queries in a head
-	keys     []float32
-	values   []float32
-	keySize  int // packed keys of a head
-	valueLen int // packed values of a head
+	blocks int // of queries in a head
+	shares int // parts of a head of K and V
 }
 
-var (
-	attnPackKernel = parallel.NewKernel((*attnFwd).pack)
-	attnFwdKernel  = parallel.NewKernel((*attnFwd).part)
-)
+var attnFwdKernel = parallel.NewKernel((*attnFwd).part)
 
 // fusedAttnFwd serves ops.FusedAttnFwd. Q, K, V and O may be views whose last axis
 // is dense; stats must be contiguous. Everything is in f32. Keys pass in blocks in
 // ascending order with a running maximum and sum, so the result is the same bit for
-// bit for any number of workers; blocks that a mask hides are left out. Scratch: a
-// copy of K and V, and a block of scores a worker.
+// bit for any number of workers; blocks that a mask hides are left out. Scratch a
+// worker: a copy of a head of K and V, and a block of scores.
 func fusedAttnFwd(e *opregistry.Exec, a ops.FusedAttnFwdArgs) error {
 	var v views
 	c := attnFwd{attention: v.attention(e, a)}
 	if v.err != nil {
 		return v.err
 	}
-	c.blocks = (c.SeqQ + fwdQueries - 1) / fwdQueries
-	nr := c.kernel.NR
-	c.keySize = roundUp(c.SeqKV, nr) * c.DimQK
-	c.valueLen = roundUp(c.DimV, nr) * c.SeqKV
 	pairs := c.Batch * c.Groups
-	c.keys = e.Scratch(pairs * c.keySize)
-	c.values = e.Scratch(pairs * c.valueLen)
-	attnPackKernel.Run(e.Pool(), pairs, c)
-	attnFwdKernel.Run(e.Pool(), c.Batch*c.Heads*c.blocks, c)
-	e.Release(c.values)
-	e.Release(c.keys)
+	if pairs == 0 || c.SeqQ == 0 {
+		return nil
+	}
+	c.blocks = (c.SeqQ + fwdQueries - 1) / fwdQueries
+	c.shares = min((fwdParts+pairs-1)/pairs, c.Heads/c.Groups*c.blocks)
+	attnFwdKernel.Run(e.Pool(), pairs*c.shares, c)
 	return nil
 }
 
-// pack packs keys and values of one head.
-func (c *attnFwd) pack(part int) {
+// part computes every shares-th block of the queries that use one head of K and V.
+func (c *attnFwd) part(part int) {
 	nr := c.kernel.NR
-	sequence, group := part/c.Groups, part%c.Groups
-	keys := c.k.steps(sequence, group, c.SeqKV, c.DimQK).transposed()
-	keys.packColumns(c.keys[part*c.keySize:], c.DimQK*nr, 0, c.SeqKV, nr)
-	values := c.v.steps(sequence, group, c.SeqKV, c.DimV)
+	pair := part / c.shares
+	sequence, group := pair/c.Groups, pair%c.Groups
+	keySize := roundUp(roundUp(c.SeqKV, nr)*c.DimQK, lineFloats)
+	room := c.exec.Scratch(keySize + roundUp(c.DimV, nr)*c.SeqKV)
+	defer c.exec.Release(room)
+	keys, values := room[:keySize], room[keySize:]
+	c.k.steps(sequence, group, c.SeqKV, c.DimQK).transposed().packColumns(keys, c.DimQK*nr, 0, c.DimQK, 0, c.SeqKV, nr)
 	if c.DimV > 0 {
-		values.packSteps(c.values[part*c.valueLen:], c.SeqKV*nr, 0, c.SeqKV, 0, c.DimV, nr)
+		c.v.steps(sequence, group, c.SeqKV, c.DimV).packSteps(values, c.SeqKV*nr, nr)
+	}
+	perGroup := c.Heads / c.Groups
+	for unit := part % c.shares; unit < perGroup*c.blocks; unit += c.shares {
+		c.queries(sequence, group*perGroup+unit/c.blocks, unit%c.blocks*fwdQueries, keys, values)
 	}
 }
 
-// part computes O and stats of a block of queries of one head. The last blocks,
-// which a causal mask leaves most to do, come first.
-func (c *attnFwd) part(part int) {
-	heads := c.Batch * c.Heads
-	sequence, head := part%heads/c.Heads, part%heads%c.Heads
-	first := (c.blocks - 1 - part/heads) * fwdQueries
+// queries computes O and stats of a block of queries of one head.
+func (c *attnFwd) queries(sequence, head, first int, keys, values []float32) {
 	rows := min(fwdQueries, c.SeqQ-first)
-	pair := sequence*c.Groups + head/(c.Heads/c.Groups)
-	keys, values := c.keys[pair*c.keySize:], c.values[pair*c.valueLen:]
-
 	mr := c.kernel.MR
 	qPitch := c.DimQK + leftPad
 	room := c.exec.Scratch(roundUp(rows, mr) * (qPitch + fwdKeys + leftPad))

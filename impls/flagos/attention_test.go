@@ -155,7 +155,7 @@ func TestAttentionMatchesFloat64(t *testing.T) {
 		pool := parallel.New(3)
 		defer pool.Close()
 		e := opregistry.NewExec(pool, 0)
-		for i := range 150 {
+		for i := range cases(160) {
 			groups := 1 + r.IntN(2)
 			d := ops.AttnDims{
 				Batch: 1 + r.IntN(2), SeqQ: 1 + r.IntN(70), SeqKV: 1 + r.IntN(70),

@@ -36,7 +36,7 @@ type gemm struct {
 	// Left, packed as a whole when its rows are not dense; it is transposed then.
 	leftRows   bool
 	leftPanels []float32
-	leftPanel  int
+	rowPanels  int
 	leftParts  int
 }
 
@@ -48,11 +48,11 @@ var (
 // genericGemm serves ops.GenericGemm. A and B may have any strides, D and gelu_in
 // need dense rows of one pitch, bias must be contiguous. Sums over the inner axis
 // are in f32 and run in ascending order, in blocks of at most gemmMaxDepth whose
-// sums are added in order: the result is the same bit for bit for any number of
-// workers. alpha is applied to each block. beta 0 does not read D. Scratch: a copy
-// of op(A), at most gemmMaxPanels floats or 32 columns of it; a block of op(B) a
-// worker, or all of op(B) where its inner axis is not dense; one more D if a
-// product is accumulated behind gelu's derivative.
+// sums are added in order, or as simd.Dot has it where B has few rows: the result
+// is the same bit for bit for any number of workers. alpha is applied to each block.
+// beta 0 does not read D. Scratch: a copy of op(A), at most gemmMaxPanels floats or
+// one panel of it; a block of op(B) a worker, or all of op(B) where its inner axis
+// is not dense; one more D if a product is accumulated behind gelu's derivative.
 func genericGemm(e *opregistry.Exec, a ops.GenericGemmArgs) error {
 	var v views
 	d := v.matrix("D", a.D)
@@ -108,13 +108,17 @@ func genericGemm(e *opregistry.Exec, a ops.GenericGemmArgs) error {
 func (g gemm) run(m, n, k int) {
 	g.kernel = simd.BestKernel()
 	g.gemmPlan = planGemm(m, n, k, g.kernel)
+	if g.few() {
+		g.runFew()
+		return
+	}
 	mr, nr := g.kernel.MR, g.kernel.NR
 	width := min(g.widest, roundUp(n, nr))
 	g.panels = g.exec.Scratch(width * k)
 	if g.leftRows = g.left.colStep == 1; !g.leftRows {
 		g.left = g.left.transposed()
-		g.leftPanel = mr*k + leftPad
-		g.leftPanels = g.exec.Scratch((m + mr - 1) / mr * g.leftPanel)
+		g.rowPanels = (m + mr - 1) / mr
+		g.leftPanels = g.exec.Scratch(g.rowPanels * (mr*k + g.depths*leftPad))
 		g.leftParts = max(min(k*m/grain, maxParts, k), 1)
 	}
 	for g.col = 0; g.col < n; g.col = g.colEnd {
@@ -143,14 +147,46 @@ func (g *gemm) packPart(part int) {
 	switch {
 	case part >= g.rightParts:
 		k0, k1 := parallel.Split(g.k, g.leftParts, part-g.rightParts)
-		g.left.packSteps(g.leftPanels, g.leftPanel, k0, k1, 0, g.m, mr)
+		for k := k0; k < k1; k++ {
+			b := g.depthBlock(k / g.depth)
+			at, panel := g.leftAt(b)
+			g.left.packStep(g.leftPanels[at+(k-b.k0)*mr:], panel, k, 0, g.m, mr)
+		}
 	case g.rightSteps:
 		k0, k1 := parallel.Split(g.k, g.rightParts, part)
-		g.right.packSteps(g.panels, g.k*nr, k0, k1, g.col, g.colEnd, nr)
+		for k := k0; k < k1; k++ {
+			b := g.depthBlock(k / g.depth)
+			at, panel := g.rightAt(b)
+			g.right.packStep(g.panels[at+(k-b.k0)*nr:], panel, k, g.col, g.colEnd, nr)
+		}
 	default:
 		p0, p1 := parallel.Split(g.colPanels, g.rightParts, part)
-		g.right.packColumns(g.panels[p0*g.k*nr:], g.k*nr, g.col+p0*nr, min(g.col+p1*nr, g.colEnd), nr)
+		for i := range g.depths {
+			b := g.depthBlock(i)
+			at, panel := g.rightAt(b)
+			g.right.packColumns(g.panels[at+p0*panel:], panel, b.k0, b.depth, g.col+p0*nr, min(g.col+p1*nr, g.colEnd), nr)
+		}
 	}
+}
+
+// depthBlock is a block of the inner axis.
+type depthBlock struct{ index, k0, depth int }
+
+func (g *gemm) depthBlock(i int) depthBlock {
+	return depthBlock{i, i * g.depth, min(g.depth, g.k-i*g.depth)}
+}
+
+// rightAt returns where a block of the packed right begins and how far its panels
+// lie apart. The panels of a block lie side by side, so that they do not compete
+// for sets of a cache.
+func (g *gemm) rightAt(b depthBlock) (at, panel int) {
+	return b.k0 * g.colPanels * g.kernel.NR, b.depth * g.kernel.NR
+}
+
+// leftAt does so for left when it is packed as a whole. A cache line between the
+// panels keeps the lines apart that are being filled at the same time.
+func (g *gemm) leftAt(b depthBlock) (at, panel int) {
+	return (b.k0*g.kernel.MR + b.index*leftPad) * g.rowPanels, b.depth*g.kernel.MR + leftPad
 }
 
 // part computes a rectangle of c.
@@ -166,35 +202,36 @@ func (g *gemm) part(part int) {
 	}
 	for ; r0 < r1; r0 += g.blockRows {
 		rows := min(g.blockRows, r1-r0)
-		for k0, first := 0, true; first || k0 < g.k; k0, first = k0+g.depth, false {
-			g.block(packed, r0, rows, k0, min(g.depth, g.k-k0), p0, p1)
+		for i := range g.depths {
+			g.block(packed, r0, rows, g.depthBlock(i), p0, p1)
 		}
 	}
 }
 
-// block adds the products over k0 ≤ k < k0+depth to some rows of the panels p0 to
-// p1 of c.
-func (g *gemm) block(packed []float32, r0, rows, k0, depth, p0, p1 int) {
+// block adds the products of a block of the inner axis to some rows of the panels
+// p0 to p1 of c.
+func (g *gemm) block(packed []float32, r0, rows int, b depthBlock, p0, p1 int) {
 	mr, nr := g.kernel.MR, g.kernel.NR
-	t := simd.Tile{ARow: 1, AStep: mr, CRow: g.pitch, K: depth, Alpha: g.alpha, Beta: 1}
-	if k0 == 0 {
+	t := simd.Tile{ARow: 1, AStep: mr, CRow: g.pitch, K: b.depth, Alpha: g.alpha, Beta: 1}
+	if b.index == 0 {
 		t.Beta = g.beta
 	}
-	panel := g.leftPanel
+	leftAt, leftPanel := g.leftAt(b)
 	if g.leftRows {
-		t.ARow, t.AStep = depth+leftPad, 1
-		panel = mr * t.ARow
-		g.left.packRows(packed, t.ARow, r0, rows, k0, depth, mr)
+		t.ARow, t.AStep = b.depth+leftPad, 1
+		leftPanel = mr * t.ARow
+		g.left.packRows(packed, t.ARow, r0, rows, b.k0, b.depth, mr)
 	} else {
-		packed = g.leftPanels[r0/mr*panel+k0*mr:]
+		packed = g.leftPanels[leftAt+r0/mr*leftPanel:]
 	}
+	rightAt, rightPanel := g.rightAt(b)
 	for p := p0; p < p1; p++ {
 		col := g.col + p*nr
 		t.Cols = min(nr, g.colEnd-col)
-		t.B = g.panels[(p*g.k+k0)*nr:]
+		t.B = g.panels[rightAt+p*rightPanel:]
 		for r := 0; r < rows; r += mr {
 			t.Rows = min(mr, rows-r)
-			t.A = packed[r/mr*panel:]
+			t.A = packed[r/mr*leftPanel:]
 			t.C = g.c[(r0+r)*g.pitch+col:]
 			g.kernel.Run(&t)
 		}

@@ -75,26 +75,31 @@ func (x gemmOperand) packRows(dst []float32, pitch, r0, rows, k0, depth, mr int)
 	clear(dst[rows*pitch : roundUp(rows, mr)*pitch])
 }
 
-// packColumns copies columns that are dense from col to colEnd, all rows of them,
-// as panels of width columns that lie panel elements apart; missing columns of the
-// last one are zero.
-func (x gemmOperand) packColumns(dst []float32, panel, col, colEnd, width int) {
+// packColumns copies rows k0 and following of the columns from col to colEnd, which
+// are dense, as panels of width columns that lie panel elements apart; missing
+// columns of the last one are zero.
+func (x gemmOperand) packColumns(dst []float32, panel, k0, depth, col, colEnd, width int) {
 	for ; col < colEnd; col += width {
 		w := min(width, colEnd-col)
 		if w < width {
-			clear(dst[:x.rows*width])
+			clear(dst[:depth*width])
 		}
-		simd.Transpose(dst, width, x.data[col*x.colStep:], x.colStep, w, x.rows)
+		simd.Transpose(dst, width, x.data[col*x.colStep+k0:], x.colStep, w, depth)
 		dst = dst[min(panel, len(dst)):]
 	}
 }
 
-// packSteps copies rows k0 to k1 of the columns from col to colEnd, whatever the
-// strides, as panels of width columns that lie panel elements apart; missing
-// columns of the last one are zero.
-func (x gemmOperand) packSteps(dst []float32, panel, k0, k1, col, colEnd, width int) {
-	for k := k0; k < k1; k++ {
-		spread(dst[k*width:], panel, width, x.data[k*x.rowStep+col*x.colStep:], x.colStep, colEnd-col)
+// packStep copies row k of the columns from col to colEnd, whatever the strides, to
+// panels of width columns that lie panel elements apart; missing columns of the
+// last one are zero.
+func (x gemmOperand) packStep(dst []float32, panel, k, col, colEnd, width int) {
+	spread(dst, panel, width, x.data[k*x.rowStep+col*x.colStep:], x.colStep, colEnd-col)
+}
+
+// packSteps does so for all rows.
+func (x gemmOperand) packSteps(dst []float32, panel, width int) {
+	for k := range x.rows {
+		x.packStep(dst[k*width:], panel, k, 0, x.cols, width)
 	}
 }
 

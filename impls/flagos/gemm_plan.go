@@ -24,7 +24,8 @@ const (
 // alone, never on the workers.
 type gemmPlan struct {
 	m, n, k   int
-	depth     int // of a block of the inner axis
+	depth     int // of a block of the inner axis, the last one may be less deep
+	depths    int // blocks of the inner axis, at least 1
 	blockRows int // rows of left that are packed at a time
 	widest    int // columns of right that are packed at a time
 	packParts int
@@ -34,8 +35,8 @@ type gemmPlan struct {
 
 func planGemm(m, n, k int, kernel simd.Kernel) gemmPlan {
 	p := gemmPlan{m: m, n: n, k: k}
-	blocks := max((k+gemmMaxDepth-1)/gemmMaxDepth, 1)
-	p.depth = (k + blocks - 1) / blocks
+	p.depths = max((k+gemmMaxDepth-1)/gemmMaxDepth, 1)
+	p.depth = (k + p.depths - 1) / p.depths
 	p.blockRows = max(gemmMaxBlock/(p.depth+leftPad)/kernel.MR, 1) * kernel.MR
 	p.widest = max(gemmMaxPanels/max(k, 1)/kernel.NR, 1) * kernel.NR
 	width := min(n, p.widest)
@@ -47,11 +48,17 @@ func planGemm(m, n, k int, kernel simd.Kernel) gemmPlan {
 // gemmShares are the numbers of parts that an axis may be cut into.
 var gemmShares = [...]int{1, 2, 3, 4, 6, 8, 12, 16, 24, 32}
 
+// leftReload and rightReload are what a tile costs more when its operands come from
+// the third-level cache, relative to the tile; parts of w columns of tiles pay the
+// one for left in each w-th tile, parts of h rows the one for right in each h-th.
+const (
+	leftReload  = 0.9
+	rightReload = 1.5
+)
+
 // cutGemm chooses into how many parts a product of this many whole and partial
-// tiles is cut along each axis, about parts in all. The cost of a cut is what the
-// busiest of two workers does when all parts were as large as the largest, and
-// the share of packing left again for each part of the columns and of loading
-// right again for each part of the rows, in measured units of a tile.
+// tiles is cut along each axis, about parts in all: so that the busier of two
+// workers has least to do if all parts were as large as the largest.
 func cutGemm(rowTiles, colTiles, parts int) (rowParts, colParts int) {
 	rowParts, colParts = 1, 1
 	if parts < 2 {
@@ -66,7 +73,7 @@ func cutGemm(rowTiles, colTiles, parts int) (rowParts, colParts int) {
 			high := (rowTiles + rows - 1) / rows
 			wide := (colTiles + cols - 1) / cols
 			pairs := (rows*cols + 1) / 2
-			cost := float64(pairs*high*wide) * (1 + 1.0/float64(wide) + 0.3/float64(high))
+			cost := float64(pairs*high*wide) * (1 + leftReload/float64(wide) + rightReload/float64(high))
 			if best == 0 || cost < best {
 				best, rowParts, colParts = cost, rows, cols
 			}

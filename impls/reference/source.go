@@ -16,7 +16,7 @@ const Priority = 50
 func Source() opregistry.Source {
 	return opregistry.Source{
 		Name:    "reference",
-		Version: "1",
+		Version: "1.0.0",
 		Impls: []opregistry.Impl{
 			impl(ops.GenericGemm, genericGemm),
 			impl(ops.RMSNormFwd, rmsnormFwd),

@@ -29,6 +29,20 @@
 	QUAD(R9, Z8, Z9, Z10, Z11, Z12, Z13, Z14, Z15)   \
 	QUAD(R10, Z16, Z17, Z18, Z19, Z20, Z21, Z22, Z23)
 
+// HALFQUAD and HALFSTEP do so for the first 16 columns only.
+#define HALFQUAD(base, z0, z2, z4, z6) \
+	VFMADD231PS.BCST (base), Z24, z0        \
+	VFMADD231PS.BCST (base)(R8*1), Z24, z2  \
+	VFMADD231PS.BCST (base)(R8*2), Z24, z4  \
+	VFMADD231PS.BCST (base)(R11*1), Z24, z6 \
+	ADDQ             R12, base
+
+#define HALFSTEP \
+	VMOVUPS (BX), Z24             \
+	HALFQUAD(SI, Z0, Z2, Z4, Z6)     \
+	HALFQUAD(R9, Z8, Z10, Z12, Z14)  \
+	HALFQUAD(R10, Z16, Z18, Z20, Z22)
+
 // SET stores a row of sums times alpha; UPDATE adds beta times what was there.
 #define SET(z0, z1) \
 	VMULPS  Z30, z0, z0      \
@@ -108,6 +122,8 @@ near:
 	VPXORD Z23, Z23, Z23
 
 	MOVQ Tile_K(AX), CX
+	CMPQ Tile_Cols(AX), $16
+	JLE  narrow
 	SUBQ $2, CX
 	JLT  odd
 
@@ -122,6 +138,17 @@ odd:
 	ADDQ $2, CX
 	JEQ  store
 	STEP(0)
+	JMP  store
+
+narrow:
+	TESTQ CX, CX
+	JEQ   store
+
+half:
+	HALFSTEP
+	ADDQ $128, BX
+	DECQ CX
+	JNE  half
 
 store:
 	VBROADCASTSS Tile_Alpha(AX), Z30

@@ -100,6 +100,7 @@ func validateGemm(a GenericGemmArgs) error {
 			c.disjoint("D", a.D, "gelu_in", a.GeluIn)
 			c.disjoint("gelu_in", a.GeluIn, "A", a.A)
 			c.disjoint("gelu_in", a.GeluIn, "B", a.B)
+			c.disjoint("gelu_in", a.GeluIn, "bias", a.Bias)
 		}
 	} else if a.GeluIn != nil {
 		c.fail("gelu_in", "nil without gelu", "%v", a.GeluIn)

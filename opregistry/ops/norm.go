@@ -32,7 +32,7 @@ var RMSNormFwd = opregistry.NewOp("rmsnorm_fwd", opregistry.Schema[RMSNormFwdArg
 	Saved:   func(a RMSNormFwdArgs) *opregistry.Saved { return a.Saved },
 	Validate: func(a RMSNormFwdArgs) error {
 		c := check{op: "rmsnorm_fwd"}
-		c.rows(a.Input, a.Weight)
+		c.rows("input", a.Input, "weight", a.Weight)
 		if c.compute("output", a.Output) {
 			c.sameShape("output", a.Output, "input", a.Input)
 			c.disjointOrSame("output", a.Output, "input", a.Input)
@@ -77,7 +77,7 @@ var RMSNormBwd = opregistry.NewOp("rmsnorm_bwd", opregistry.Schema[RMSNormBwdArg
 	Saved:  func(a RMSNormBwdArgs) *opregistry.Saved { return a.Saved },
 	Validate: func(a RMSNormBwdArgs) error {
 		c := check{op: "rmsnorm_bwd"}
-		c.rows(a.X, a.Gamma)
+		c.rows("x", a.X, "gamma", a.Gamma)
 		if c.compute("dz", a.DZ) {
 			c.sameShape("dz", a.DZ, "x", a.X)
 		}
@@ -107,15 +107,15 @@ var RMSNormBwd = opregistry.NewOp("rmsnorm_bwd", opregistry.Schema[RMSNormBwdArg
 })
 
 // rows checks the input of a normalisation and its weight.
-func (c *check) rows(x, weight *tensor.Tensor) {
-	if !c.compute("input", x) || !c.minRank("input", x, 1) {
+func (c *check) rows(xName string, x *tensor.Tensor, weightName string, weight *tensor.Tensor) {
+	if !c.compute(xName, x) || !c.minRank(xName, x, 1) {
 		return
 	}
 	if x.Shape().Cols() == 0 {
-		c.fail("input", "rows of at least one element", "%v", x)
+		c.fail(xName, "rows of at least one element", "%v", x)
 	}
-	if c.compute("weight", weight) {
-		c.elements("weight", weight, x.Shape().Cols(), "one a column")
+	if c.compute(weightName, weight) {
+		c.elements(weightName, weight, x.Shape().Cols(), "one a column")
 	}
 }
 

@@ -101,11 +101,11 @@ func validateRope(name, input string, a FusedRopeArgs) error {
 			batch, seq = shape[0], shape[1]
 		}
 	case THD:
-		if c.rank(input, a.Input, 3) && c.dtype("cu_seqlens", a.CuSeqlens, tensor.I32) && c.minRank("cu_seqlens", a.CuSeqlens, 1) {
+		if c.rank(input, a.Input, 3) && c.dtype("cu_seqlens", a.CuSeqlens, tensor.I32) && c.rank("cu_seqlens", a.CuSeqlens, 1) {
 			c.cuSeqlens("cu_seqlens", a.CuSeqlens, shape[0], max(a.CPSize, 1) > 1)
 			batch = a.CuSeqlens.NumElements() - 1
 			for i := 1; c.err == nil && i <= batch; i++ {
-				seq = max(seq, int(a.CuSeqlens.At(i)-a.CuSeqlens.At(i-1)))
+				seq = max(seq, element(a.CuSeqlens, i)-element(a.CuSeqlens, i-1))
 			}
 		}
 	default:
@@ -129,12 +129,12 @@ func validateRope(name, input string, a FusedRopeArgs) error {
 		c.fail(input, "an even sequence length with cp_size > 1", "%v", a.Input)
 	}
 	last := seq * cp
-	if a.StartPositions != nil && c.dtype("start_positions", a.StartPositions, tensor.I32) {
+	if a.StartPositions != nil && c.dtype("start_positions", a.StartPositions, tensor.I32) && c.rank("start_positions", a.StartPositions, 1) {
 		c.elements("start_positions", a.StartPositions, batch, "one a sequence")
 		if c.err == nil {
 			most := 0
 			for b := range batch {
-				p := int(a.StartPositions.At(b))
+				p := element(a.StartPositions, b)
 				if p < 0 {
 					c.fail("start_positions", "positions >= 0", "%d", p)
 				}
@@ -156,16 +156,21 @@ func (c *check) cuSeqlens(name string, t *tensor.Tensor, total int, even bool) {
 		return
 	}
 	n := t.NumElements()
-	if n == 0 || t.At(0) != 0 || int(t.At(n-1)) != total {
+	if n == 0 || element(t, 0) != 0 || element(t, n-1) != total {
 		c.fail(name, "0 first and "+itoa(total)+" last", "%v", t.Float64s())
 		return
 	}
 	for i := 1; i < n; i++ {
-		if t.At(i) < t.At(i-1) {
+		if element(t, i) < element(t, i-1) {
 			c.fail(name, "values that do not fall", "%v", t.Float64s())
 		}
-		if even && int(t.At(i)-t.At(i-1))%2 != 0 {
+		if even && (element(t, i)-element(t, i-1))%2 != 0 {
 			c.fail(name, "even sequence lengths with cp_size > 1", "%v", t.Float64s())
 		}
 	}
+}
+
+// element returns element i of a vector of i32. Unlike At it allocates nothing.
+func element(t *tensor.Tensor, i int) int {
+	return int(tensor.Data[int32](t)[i*t.Strides()[0]])
 }

@@ -85,7 +85,7 @@ func residualAddCases(d tensor.DType) []testCase[ops.ResidualAddArgs] {
 	add := func(name string, make func(*stage) ops.ResidualAddArgs) {
 		cases = append(cases, testCase[ops.ResidualAddArgs]{name, make})
 	}
-	for _, shape := range [][]int{{}, {1}, {7}, {0}, {3, 5}, {2, 3, 17}, {65, 129}, {2, 0, 3}} {
+	for _, shape := range [][]int{{}, {1}, {7}, {0}, {3, 5}, {2, 3, 17}, {9, 33}, {2, 0, 3}} {
 		for _, l := range []layout{dense, padded, turned} {
 			make := func(s *stage) ops.ResidualAddArgs {
 				return ops.ResidualAddArgs{A: s.in(l, d, shape...), B: s.in(l, d, shape...), Output: s.out(l, d, shape...)}
@@ -104,6 +104,9 @@ func residualAddCases(d tensor.DType) []testCase[ops.ResidualAddArgs] {
 			})
 		}
 	}
+	add("large", func(s *stage) ops.ResidualAddArgs {
+		return ops.ResidualAddArgs{A: s.in(dense, d, 65, 129), B: s.in(dense, d, 65, 129), Output: s.out(dense, d, 65, 129)}
+	})
 	add("one_tensor_thrice", func(s *stage) ops.ResidualAddArgs {
 		x := s.in(dense, d, 9)
 		return ops.ResidualAddArgs{A: x, B: x, Output: x}

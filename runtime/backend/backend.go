@@ -29,7 +29,7 @@ type Adapter interface {
 
 	// ConvertConfig turns a module's parameters into the arguments of its trainers and checks them. Warnings are what is
 	// legal and probably a mistake.
-	ConvertConfig(module *config.Module) (args any, warnings []string, err error)
+	ConvertConfig(module *config.Module) (args any, warnings []config.Warning, err error)
 
 	// NewTrainer makes the trainer of a stage, such as "pretrain", from what ConvertConfig returned. It does no I/O.
 	NewTrainer(stage string, args any, tc TrainContext) (Trainer, error)

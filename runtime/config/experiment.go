@@ -186,6 +186,22 @@ func (e *Experiment) override(overrides *Map, name string) error {
 		return err
 	}
 	hintUnknown(&e.Report, module.Params, overrides, "")
+	e.hintIdentity(module, overrides)
 	module.Params = Merge(module.Params, overrides)
 	return nil
+}
+
+// hintIdentity warns about overrides that look like they move the results: these keys belong to the experiment, overrides to
+// the parameters of a module.
+func (e *Experiment) hintIdentity(module *Module, overrides *Map) {
+	for _, key := range []struct{ name, variable string }{
+		{"work_group", "PRIMUS_TEAM"}, {"user_name", "PRIMUS_USER"}, {"exp_name", "PRIMUS_EXP_NAME"}, {"workspace", "PRIMUS_WORKSPACE"},
+	} {
+		value, given := overrides.Lookup(key.name)
+		if _, known := module.Params.Lookup(key.name); !given || known {
+			continue
+		}
+		e.Report.warn(value.Origin(), key.name, "this is a key of the experiment, not a parameter of module "+module.Name+", and has no effect here",
+			fmt.Sprintf("change it in %s, or set the variable that is read there, such as %s", e.File, key.variable))
+	}
 }

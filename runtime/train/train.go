@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opmanager"
@@ -49,7 +50,9 @@ func Run(ctx context.Context, s Settings) error {
 	}
 	args, warnings, err := adapter.ConvertConfig(module)
 	for _, w := range warnings {
-		s.Log.Warn(w)
+		if !reported(s.Experiment.Report, w) {
+			s.Log.Warn(w.String())
+		}
 	}
 	if err != nil {
 		return err
@@ -68,6 +71,11 @@ func Run(ctx context.Context, s Settings) error {
 		return fmt.Errorf("Training execution failed: %w", err) //nolint:staticcheck // the text that Primus prints
 	}
 	return nil
+}
+
+// reported tells whether loading the experiment warned about the same value.
+func reported(r config.Report, w config.Warning) bool {
+	return slices.ContainsFunc(r.Warnings, func(known config.Warning) bool { return known.Origin == w.Origin })
 }
 
 // lifecycle calls the methods of a trainer; Cleanup always, exactly once.

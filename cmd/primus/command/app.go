@@ -25,11 +25,11 @@ import (
 
 // appConfig is what a command decides about the graph.
 type appConfig struct {
-	threads int // 0 means one a CPU
-	timing  bool
-	log     *slog.Logger // of the program
-	opLog   slog.Handler // of the op manager; nil keeps it silent
-	logFile *backend.LogFile
+	threads     int // 0 means one a CPU
+	timing      bool
+	log         *slog.Logger // of the program
+	opLog       slog.Handler // of the op manager; nil keeps it silent
+	metricsAddr string       // "" serves no metrics
 }
 
 // listenerGroup collects what hears of dispatch.
@@ -99,6 +99,7 @@ type managerParams struct {
 func newManager(p managerParams, lc fx.Lifecycle) *opmanager.Manager {
 	if p.Set.opLog != nil {
 		p.Listeners = append(p.Listeners, opmanager.NewLogListener(slog.New(p.Set.opLog)))
+		logUnavailable(p.Set.log, p.Registry.Snapshot(), p.Policy)
 	}
 	m := opmanager.New(p.Registry, p.Policy, opmanager.Settings{Exec: p.Exec, Timing: p.Set.timing, Listeners: p.Listeners})
 	lc.Append(fx.StopHook(m.Close))
@@ -111,6 +112,26 @@ func newManager(p managerParams, lc fx.Lifecycle) *opmanager.Manager {
 	return m
 }
 
+// logUnavailable says why impls cannot be used on this machine: a warning where the policy prefers their kind.
+func logUnavailable(log *slog.Logger, snap *opregistry.Snapshot, policy opmanager.Policy) {
+	told := map[string]bool{}
+	for i := range snap.Ops() {
+		for _, e := range snap.Impls(i) {
+			if e.Available == nil || told[e.ID] {
+				continue
+			}
+			if err := e.Available(); err != nil {
+				told[e.ID] = true
+				level := slog.LevelInfo
+				if e.Kind == policy.Prefer {
+					level = slog.LevelWarn
+				}
+				log.Log(context.Background(), level, fmt.Sprintf("Implementation '%s' is not available: %v", e.ID, err))
+			}
+		}
+	}
+}
+
 func newDevices(lc fx.Lifecycle) (*device.Registry, error) {
 	reg := device.NewRegistry()
 	backend := cpu.New()
@@ -120,6 +141,9 @@ func newDevices(lc fx.Lifecycle) (*device.Registry, error) {
 
 func selectDevice(reg *device.Registry, set appConfig) (device.Backend, error) {
 	s, err := device.Select(reg, os.LookupEnv)
+	if errors.Is(err, device.ErrNotFound) || errors.Is(err, device.ErrConflict) {
+		return nil, usageError{err}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -133,12 +157,26 @@ func newBackends(adapters []backend.Adapter) (*backend.Registry, error) {
 	return backend.NewRegistry(adapters...)
 }
 
+// opsParams are what commands that look at ops need of the graph. They are built in the order of the fields: what the
+// environment may get wrong comes before whatever has to be closed again.
+type opsParams struct {
+	fx.In
+	Policy   opmanager.Policy
+	Registry *opregistry.Registry
+	Manager  *opmanager.Manager
+}
+
+// opsGraph wires what commands that look at ops need and hands it over.
+func opsGraph(set appConfig, wire func(opsParams)) fx.Option {
+	return fx.Options(core(set), fx.Invoke(wire))
+}
+
 // withManager runs f with an op manager over everything that is compiled in.
-func withManager(ctx context.Context, streams Streams, f func(*opmanager.Manager, *opregistry.Registry) error) error {
-	var m *opmanager.Manager
-	var reg *opregistry.Registry
-	log := slog.New(newLineHandler(streams.Err, slog.LevelWarn))
-	return runApp(ctx, func() error { return f(m, reg) }, core(appConfig{log: log}), fx.Populate(&m, &reg))
+func withManager(ctx context.Context, streams Streams, f func(*opmanager.Manager, *opregistry.Snapshot) error) error {
+	var p opsParams
+	set := appConfig{log: slog.New(newLineHandler(streams.Err, slog.LevelWarn, timeOfDay))}
+	return runApp(ctx, func() error { return f(p.Manager, p.Registry.Snapshot()) },
+		opsGraph(set, func(built opsParams) { p = built }))
 }
 
 // runApp builds the graph, starts it, runs f and stops it.

@@ -1,101 +1,49 @@
 package command
 
 import (
-	"context"
-	"fmt"
 	"io"
-	"log/slog"
-	"slices"
-	"strings"
 	"sync"
-
-	"github.com/schollz/progressbar/v3"
 )
 
-// console is the terminal that log lines and a progress bar share.
+// console is the terminal that log lines and a status line share. The status line stays below everything that is written.
 type console struct {
-	mu  sync.Mutex
-	out io.Writer
-	bar *progressbar.ProgressBar
+	out   io.Writer
+	width func() int // nil without a terminal, which has no status line
+
+	mu     sync.Mutex
+	status string
 }
 
-// Write prints above the progress bar.
+// eraseLine goes to the beginning of the line and empties it.
+const eraseLine = "\r\x1b[K"
+
+// Write prints whole lines above the status line.
 func (c *console) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.bar == nil {
+	if c.status == "" {
 		return c.out.Write(p)
 	}
-	if err := c.bar.Clear(); err != nil {
+	// One write, so that nobody who writes to the terminal besides comes between.
+	if _, err := io.WriteString(c.out, eraseLine+string(p)+c.status); err != nil {
 		return 0, err
 	}
-	n, err := c.out.Write(p)
-	if err == nil {
-		err = c.bar.RenderBlank()
-	}
-	return n, err
+	return len(p), nil
 }
 
-// setBar shows a bar, or none when it is nil.
-func (c *console) setBar(bar *progressbar.ProgressBar) {
+// setStatus replaces the status line; "" removes it. What does not fit into the width is cut, so that it stays one line.
+func (c *console) setStatus(line string) {
+	if c.width == nil {
+		return
+	}
+	if runes, most := []rune(line), max(c.width()-1, 0); len(runes) > most {
+		line = string(runes[:most])
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.bar = bar
-}
-
-// lineHandler is a slog.Handler that writes one readable line a record:
-//
-//	22:30:05 INFO  message key=value
-type lineHandler struct {
-	level slog.Leveler
-	out   io.Writer
-	mu    *sync.Mutex
-	attrs []slog.Attr
-	group string
-}
-
-func newLineHandler(out io.Writer, level slog.Leveler) *lineHandler {
-	return &lineHandler{level: level, out: out, mu: &sync.Mutex{}}
-}
-
-// Enabled implements slog.Handler.
-func (h *lineHandler) Enabled(_ context.Context, l slog.Level) bool { return l >= h.level.Level() }
-
-// Handle implements slog.Handler.
-func (h *lineHandler) Handle(_ context.Context, r slog.Record) error {
-	var line strings.Builder
-	fmt.Fprintf(&line, "%s %-5s %s", r.Time.Format("15:04:05"), r.Level, r.Message)
-	write := func(a slog.Attr) bool {
-		value := a.Value.Resolve().String()
-		if strings.ContainsAny(value, " \t\n\"=") && !strings.Contains(value, "\n") {
-			value = fmt.Sprintf("%q", value)
-		}
-		fmt.Fprintf(&line, " %s%s=%s", h.group, a.Key, value)
-		return true
+	if line == c.status {
+		return
 	}
-	for _, a := range h.attrs {
-		write(a)
-	}
-	r.Attrs(write)
-	line.WriteByte('\n')
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	_, err := io.WriteString(h.out, line.String())
-	return err
+	c.status = line
+	_, _ = io.WriteString(c.out, eraseLine+line)
 }
-
-// WithAttrs implements slog.Handler.
-func (h *lineHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	next := *h
-	next.attrs = slices.Concat(h.attrs, attrs)
-	return &next
-}
-
-// WithGroup implements slog.Handler.
-func (h *lineHandler) WithGroup(name string) slog.Handler {
-	next := *h
-	next.group += name + "."
-	return &next
-}
-
-var _ slog.Handler = (*lineHandler)(nil)

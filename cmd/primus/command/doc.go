@@ -1,5 +1,21 @@
-// Package command is the command line of primus and its composition root: one file a command, and the fx graph that
-// wires sources of ops, backends, the op manager, metrics and the trainer.
+// Package command is the command line of primus and its composition root.
 //
-// Exit codes: 0 success, 1 failure, 2 usage, 130 interrupted.
+// # Concepts
+//
+// Each command has a file. A command turns flags into an options struct and calls a plain function; what it needs comes
+// from an fx graph of op sources, backends, op manager, device and metrics (app.go, sources.go, train_run.go). Results go
+// to Streams.Out, logs, progress and errors to Streams.Err.
+//
+// Flags of train may come from the environment, too, as PRIMUS_CONFIG, PRIMUS_CONFIGS_DIR, PRIMUS_METRICS_ADDR and
+// PRIMUS_THREADS. PRIMUS_OPENBLAS and PRIMUS_ONEDNN name the files of these libraries to load instead of the system's.
+//
+// # Concurrency
+//
+// Main and the commands of NewRoot are for one goroutine. The first interrupt or termination signal ends the context of
+// the command, and the second one ends the process.
+//
+// # Errors
+//
+// A command returns one error, which Main prints once. The exit codes are 0 for success, 1 for a failure, 2 for a mistake
+// on the command line or in a variable of the environment, and 130 for a command that was interrupted.
 package command

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/spf13/cobra"
 )
 
@@ -16,8 +18,8 @@ func newOpsCommand(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ops",
 		Short: "Look at ops and their implementations",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:  subcommandOnly,
+		RunE:  showHelp,
 	}
 	cmd.AddCommand(newOpsListCommand(streams))
 	return cmd
@@ -28,26 +30,30 @@ type implRow struct {
 	Op        string          `json:"op"`
 	Impl      string          `json:"impl_id"`
 	Kind      opregistry.Kind `json:"kind"`
-	Vendor    string          `json:"vendor,omitempty"`
+	Vendor    string          `json:"vendor"`
 	Priority  int             `json:"priority"`
 	Available bool            `json:"available"`
-	Rank      int             `json:"rank,omitempty"` // 1 is the impl that serves calls; 0 is none
-	Reason    string          `json:"reason,omitempty"`
+	Rank      int             `json:"rank"`   // 1 is the impl that serves calls, 0 one that cannot be selected
+	Reason    string          `json:"reason"` // why it cannot be selected
 }
 
 func newOpsListCommand(streams Streams) *cobra.Command {
 	var output outputFormat
 	cmd := &cobra.Command{
 		Use:   "list [OP…]",
-		Short: "List the implementations of every op, best first under the policy of the environment",
+		Short: "List the implementations of every op, best first",
+		Long: `List the implementations of every op, or of the ops given, best first under the
+policy of the environment (TE_FL_PREFER and its like). Rank 1 serves the calls, the
+others follow when it declines or fails; an implementation without a rank cannot be
+selected, and the reason says why.`,
 		Example: `  primus ops list
   primus ops list generic_gemm rmsnorm_fwd
   TE_FL_PREFER=vendor primus ops list -o json`,
+		ValidArgsFunction: completeOps,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var rows []implRow
-			err := withManager(cmd.Context(), streams, func(m *opmanager.Manager, reg *opregistry.Registry) error {
-				var err error
-				rows, err = listImpls(m, reg.Snapshot(), args)
+			err := withManager(cmd.Context(), streams, func(m *opmanager.Manager, snap *opregistry.Snapshot) (err error) {
+				rows, err = listImpls(m, snap, args)
 				return err
 			})
 			if err != nil {
@@ -61,17 +67,29 @@ func newOpsListCommand(streams Streams) *cobra.Command {
 			return printImpls(streams, rows)
 		},
 	}
-	output.addFlag(cmd.Flags())
+	output.addFlag(cmd)
 	return cmd
 }
 
+// completeOps completes names of ops that are not on the command line yet.
+func completeOps(_ *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var names []string
+	for _, op := range ops.All() {
+		if strings.HasPrefix(op.Name(), begun) && !slices.Contains(args, op.Name()) {
+			names = append(names, op.Name())
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// listImpls returns the impls of these ops, of all when none is given.
 func listImpls(m *opmanager.Manager, snap *opregistry.Snapshot, only []string) ([]implRow, error) {
-	rows := []implRow{}
 	for _, name := range only {
 		if _, err := m.Explain(name); err != nil {
 			return nil, usageError{err}
 		}
 	}
+	rows := []implRow{}
 	for i, op := range snap.Ops() {
 		if len(only) > 0 && !slices.Contains(only, op.Name()) {
 			continue
@@ -80,40 +98,36 @@ func listImpls(m *opmanager.Manager, snap *opregistry.Snapshot, only []string) (
 		if err != nil {
 			return nil, err
 		}
-		entries := snap.Impls(i)
-		add := func(id string, rank int, reason string) {
-			k := slices.IndexFunc(entries, func(e opregistry.Entry) bool { return e.ID == id })
-			rows = append(rows, implRow{
-				Op: op.Name(), Impl: id, Kind: entries[k].Kind, Vendor: entries[k].Vendor, Priority: entries[k].Priority,
-				Available: entries[k].Available == nil || entries[k].Available() == nil, Rank: rank, Reason: reason,
-			})
-		}
 		for rank, c := range e.Order {
-			add(c.ID, rank+1, "")
+			rows = append(rows, newImplRow(op.Name(), snap.Impls(i), c.ID, rank+1, ""))
 		}
 		for _, r := range e.Rejected {
-			add(r.ID, 0, r.Reason)
+			rows = append(rows, newImplRow(op.Name(), snap.Impls(i), r.ID, 0, r.Reason))
 		}
 	}
 	return rows, nil
 }
 
+func newImplRow(op string, entries []opregistry.Entry, id string, rank int, reason string) implRow {
+	e := entries[slices.IndexFunc(entries, func(e opregistry.Entry) bool { return e.ID == id })]
+	return implRow{
+		Op: op, Impl: id, Kind: e.Kind, Vendor: e.Vendor, Priority: e.Priority,
+		Available: e.Available == nil || e.Available() == nil, Rank: rank, Reason: reason,
+	}
+}
+
 func printImpls(streams Streams, rows []implRow) error {
-	t := table.NewWriter()
-	t.SetStyle(plainStyle)
-	t.AppendHeader(table.Row{"op", "impl", "kind", "vendor", "priority", "available", "rank", "reason"})
-	t.SetColumnConfigs(alignColumns(8, 8))
+	t := newTable(table.Row{"op", "impl", "kind", "vendor", "priority", "available", "rank", "reason"}, 5, 7)
 	for _, r := range rows {
-		rank := "-"
+		rank, available := "-", "no"
 		if r.Rank > 0 {
 			rank = strconv.Itoa(r.Rank)
 		}
-		available := "yes"
-		if !r.Available {
-			available = "no"
+		if r.Available {
+			available = "yes"
 		}
-		t.AppendRow(table.Row{r.Op, r.Impl, r.Kind, r.Vendor, r.Priority, available, rank, r.Reason})
+		t.AppendRow(table.Row{r.Op, r.Impl, r.Kind, dash(r.Vendor), r.Priority, available, rank, r.Reason})
 	}
-	_, err := fmt.Fprintln(streams.Out, t.Render())
+	_, err := fmt.Fprintln(streams.Out, render(t))
 	return err
 }

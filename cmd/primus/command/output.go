@@ -1,9 +1,10 @@
 package command
 
 import (
-	"fmt"
+	"errors"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -15,9 +16,14 @@ const (
 	outputJSON  outputFormat = "json"
 )
 
-func (o *outputFormat) addFlag(flags *pflag.FlagSet) {
+// addFlag gives a command the flag -o.
+func (o *outputFormat) addFlag(cmd *cobra.Command) {
 	*o = outputTable
-	flags.VarP(o, "output", "o", "table or json")
+	cmd.Flags().VarP(o, "output", "o", "table or json")
+	formats := cobra.FixedCompletions([]string{string(outputTable), string(outputJSON)}, cobra.ShellCompDirectiveNoFileComp)
+	if err := cmd.RegisterFlagCompletionFunc("output", formats); err != nil {
+		panic("BUG: " + err.Error())
+	}
 }
 
 // String implements pflag.Value.
@@ -33,5 +39,7 @@ func (o *outputFormat) Set(s string) error {
 		*o = f
 		return nil
 	}
-	return fmt.Errorf("got %q, want table or json", s)
+	return errors.New("unknown format")
 }
+
+var _ pflag.Value = (*outputFormat)(nil)

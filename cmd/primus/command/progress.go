@@ -3,83 +3,123 @@ package command
 import (
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/schollz/progressbar/v3"
 )
 
-// progress shows a run on the terminal: a bar, or plain lines where there is no terminal, and a summary at the end.
+// progress shows a run: on a terminal a bar and a line for each evaluation, elsewhere a line every log_interval steps, and
+// in the end the summary.
 type progress struct {
 	streams Streams
 	console *console
-	log     *slog.Logger // receives the lines
-	bar     bool
-	manager *opmanager.Manager
+	log     *slog.Logger // to console and log file
+	fileLog *slog.Logger // to the log file only
+	stats   func() []opmanager.ImplStats
 
 	run     backend.Run
-	current *progressbar.ProgressBar
 	started time.Time
+	drawn   time.Time // when the bar was drawn last
+	valid   *float64  // of the last evaluation
+	err     error     // of writing the summary
 }
 
-// RunStarted shows the bar.
+// redraw is the shortest time between two drawings of the bar.
+const redraw = 100 * time.Millisecond
+
+// RunStarted shows an empty bar.
 func (p *progress) RunStarted(r backend.Run) {
 	p.run, p.started = r, time.Now()
-	if !p.bar {
-		return
+	if r.FirstStep <= r.Steps {
+		p.draw(r.FirstStep-1, "")
 	}
-	p.current = progressbar.NewOptions(r.Steps,
-		progressbar.OptionSetWriter(p.console.out),
-		progressbar.OptionShowCount(),
-		progressbar.OptionSetPredictTime(true),
-		progressbar.OptionSetWidth(24),
-		progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionClearOnFinish(),
-	)
-	p.console.setBar(p.current)
-	_ = p.current.Set(r.FirstStep - 1)
 }
 
-// StepDone moves the bar and writes a line every log_interval steps.
+// StepDone moves the bar and writes the lines that are due.
 func (p *progress) StepDone(s backend.Step) {
-	if p.current != nil {
-		p.console.mu.Lock()
-		p.current.Describe(fmt.Sprintf("loss %.3f  %s tok/s", s.Loss, thousands(s.TokensPerSecond)))
-		_ = p.current.Set(s.Step)
-		p.console.mu.Unlock()
+	if s.ValidLoss != nil {
+		p.valid = s.ValidLoss
 	}
 	if s.Step%max(p.run.LogInterval, 1) == 0 || s.Step == p.run.FirstStep || s.Step == p.run.Steps || s.ValidLoss != nil {
-		p.log.Info(p.line(s))
+		log := p.log
+		if p.streams.Width != nil && s.ValidLoss == nil {
+			log = p.fileLog
+		}
+		log.Info(p.line(s))
+	}
+	if time.Since(p.drawn) >= redraw || s.Step == p.run.Steps {
+		p.draw(s.Step, p.figures(s))
 	}
 }
 
+// line is what the log says about a step.
 func (p *progress) line(s backend.Step) string {
 	line := fmt.Sprintf("step %d/%d  loss %.4f", s.Step, p.run.Steps, s.Loss)
 	if s.ValidLoss != nil {
 		line += fmt.Sprintf("  valid %.4f", *s.ValidLoss)
 	}
-	line += fmt.Sprintf("  lr %.2e  grad norm %.3f  %s tokens/s", s.LR, s.GradNorm, thousands(s.TokensPerSecond))
-	if done := s.Step - p.run.FirstStep + 1; s.Step < p.run.Steps {
-		left := time.Since(p.started) / time.Duration(done) * time.Duration(p.run.Steps-s.Step)
-		line += fmt.Sprintf("  eta %s", left.Round(time.Second))
+	return line + fmt.Sprintf("  lr %.2e  grad norm %.3f  %s tokens/s%s", s.LR, s.GradNorm, thousands(s.TokensPerSecond), p.eta(s.Step))
+}
+
+// figures is what stands beside the bar after a step.
+func (p *progress) figures(s backend.Step) string {
+	text := fmt.Sprintf("  loss %.3f", s.Loss)
+	if p.valid != nil {
+		text += fmt.Sprintf("  valid %.3f", *p.valid)
 	}
-	return line
+	return text + fmt.Sprintf("  %s tok/s%s", thousands(s.TokensPerSecond), p.eta(s.Step))
+}
+
+// eta is the time that the steps left will take if they are as fast as those of this run, evaluations and checkpoints
+// included.
+func (p *progress) eta(step int) string {
+	done := step - p.run.FirstStep + 1
+	if step >= p.run.Steps || done <= 0 {
+		return ""
+	}
+	left := time.Since(p.started) / time.Duration(done) * time.Duration(p.run.Steps-step)
+	return "  eta " + left.Round(time.Second).String()
+}
+
+// Lengths of the bar: what it has when the terminal has room, and the least that is worth showing.
+const (
+	longestBar  = 24
+	shortestBar = 4
+)
+
+// draw shows the bar with the steps done.
+func (p *progress) draw(step int, figures string) {
+	if p.streams.Width == nil {
+		return
+	}
+	p.drawn = time.Now()
+	share := float64(step) / float64(max(p.run.Steps, 1))
+	head := fmt.Sprintf("%3.0f%% ", 100*share)
+	tail := fmt.Sprintf(" %d/%d%s", step, p.run.Steps, figures)
+	length := min(longestBar, p.streams.Width()-1-len(head)-len(tail))
+	if length < shortestBar {
+		p.console.setStatus(head + strings.TrimPrefix(tail, " "))
+		return
+	}
+	filled := int(share * float64(length))
+	p.console.setStatus(head + strings.Repeat("█", filled) + strings.Repeat("░", length-filled) + tail)
 }
 
 // RunEnded removes the bar and prints the summary.
 func (p *progress) RunEnded(r backend.Result) {
-	if p.current != nil {
-		p.console.setBar(nil)
-		_ = p.current.Clear()
-	}
-	printSummary(p.streams.Out, r, p.manager.Stats())
+	p.console.setStatus("")
+	p.err = printSummary(p.streams.Out, r, p.stats())
 }
 
-// thousands writes a number as 12.3k from ten thousand on.
+// thousands writes a number as 12.3k from ten thousand on, and as 12.3M from ten million on.
 func thousands(v float64) string {
-	if v >= 10_000 {
-		return fmt.Sprintf("%.1fk", v/1000)
+	switch {
+	case v >= 10e6:
+		return fmt.Sprintf("%.1fM", v/1e6)
+	case v >= 10e3:
+		return fmt.Sprintf("%.1fk", v/1e3)
 	}
 	return fmt.Sprintf("%.0f", v)
 }

@@ -5,11 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"strings"
-	"sync/atomic"
-	"syscall"
 
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
@@ -25,53 +21,28 @@ const (
 	exitInterrupted = 130
 )
 
-// Streams are where a command writes.
-type Streams struct{ Out, Err io.Writer }
-
-// usageError marks a mistake on the command line.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
 // Main runs the command line and returns the exit code.
 func Main(args []string, streams Streams) int {
 	ctx, stop := interruptible(streams.Err)
 	defer stop()
 	root := NewRoot(streams)
 	root.SetArgs(args)
-	return exitCode(root.ExecuteContext(ctx), streams.Err)
-}
-
-// interruptible returns a context that ends with the first interrupt; the second one ends the process.
-func interruptible(out io.Writer) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	var once atomic.Bool
-	go func() {
-		for range signals {
-			if once.Swap(true) {
-				os.Exit(exitInterrupted)
-			}
-			fmt.Fprintln(out, "\nprimus: interrupted: the step in hand is finished and saved; interrupt again to exit at once")
-			cancel()
-		}
-	}()
-	return ctx, func() {
-		signal.Stop(signals)
-		close(signals)
-		cancel()
-	}
+	err := root.ExecuteContext(ctx)
+	return exitCode(ctx, err, streams.Err)
 }
 
 // exitCode prints an error once and returns the code that stands for it.
-func exitCode(err error, out io.Writer) int {
+func exitCode(ctx context.Context, err error, out io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
 	err = dig.RootCause(err)
-	if errors.Is(err, backend.ErrInterrupted) {
+	switch {
+	case errors.Is(err, backend.ErrInterrupted):
 		fmt.Fprintln(out, "primus:", err)
+		return exitInterrupted
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		fmt.Fprintln(out, "primus: interrupted before training began")
 		return exitInterrupted
 	}
 	fmt.Fprintln(out, "primus: error:", strings.ReplaceAll(err.Error(), "\n", "\nprimus: error: "))
@@ -93,37 +64,52 @@ explains every choice.`,
 		Example: `  primus train pretrain --config examples/native/configs/llama_2M-pretrain.yaml
   TE_FL_PREFER=vendor primus train pretrain --config exp.yaml train_iters=100 lr=1e-3
   primus ops list`,
+		Version:       buildVersion().String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:          subcommandOnly,
+		RunE:          showHelp,
 	}
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
-	})
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newTrainCommand(streams), newOpsCommand(streams), newVersionCommand(streams))
-	for _, c := range root.Commands() {
-		usageArgs(c)
-	}
-	usageArgs(root)
+	refineBuiltins(root)
 	return root
 }
 
-// usageArgs makes faults that argument validators find usage errors.
-func usageArgs(cmd *cobra.Command) {
-	for _, sub := range cmd.Commands() {
-		usageArgs(sub)
-	}
-	validate := cmd.Args
-	if validate == nil {
-		return
-	}
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if err := validate(cmd, args); err != nil {
-			return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
+// showHelp is what a command does that only has subcommands.
+func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+
+// refineBuiltins makes the help and completion commands as strict about names as the others are.
+func refineBuiltins(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "help":
+			cmd.Args = func(_ *cobra.Command, args []string) error { return checkTopic(root, args) }
+		case "completion":
+			cmd.Args, cmd.RunE = subcommandOnly, showHelp
+			cmd.Short = "Generate a completion script for a shell"
 		}
-		return nil
 	}
+}
+
+// checkTopic returns an error unless the words lead to a command.
+func checkTopic(cmd *cobra.Command, words []string) error {
+	for _, word := range words {
+		i := -1
+		for k, sub := range cmd.Commands() {
+			if sub.Name() == word {
+				i = k
+			}
+		}
+		if i < 0 {
+			return unknownCommand(cmd, word)
+		}
+		cmd = cmd.Commands()[i]
+	}
+	return nil
 }

@@ -1,6 +1,9 @@
 package command
 
 import (
+	"os"
+	"path/filepath"
+
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opregistry"
@@ -17,12 +20,20 @@ func opSources() fx.Option {
 		flagos.Source,
 		reference.Source,
 		func(set appConfig) opregistry.Source {
-			return openblas.New(openblas.Options{Threads: set.threads}).Source()
+			return openblas.New(openblas.Options{Threads: set.threads, Names: libraryFiles("PRIMUS_OPENBLAS")}).Source()
 		},
 		func(set appConfig) opregistry.Source {
-			return onednn.New(onednn.Options{Threads: set.threads}).Source()
+			return onednn.New(onednn.Options{Threads: set.threads, Names: libraryFiles("PRIMUS_ONEDNN")}).Source()
 		},
 	)
+}
+
+// libraryFiles returns the files that a variable names in place of the system's library, nil when it is not set.
+func libraryFiles(variable string) []string {
+	if files := os.Getenv(variable); files != "" {
+		return filepath.SplitList(files)
+	}
+	return nil
 }
 
 // backends lists the training backends that are compiled in.

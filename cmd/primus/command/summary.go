@@ -2,6 +2,7 @@ package command
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/opmanager"
@@ -16,66 +18,105 @@ import (
 )
 
 // printSummary tells what ran where, how the run ended, and shows what the model writes.
-func printSummary(out io.Writer, r backend.Result, stats []opmanager.ImplStats) {
-	fmt.Fprintln(out)
-	fmt.Fprintln(out, dispatchTable(stats))
-	fmt.Fprintln(out)
-	state := "finished"
-	if r.Err != nil {
-		state = "stopped: " + r.Err.Error()
+func printSummary(out io.Writer, r backend.Result, stats []opmanager.ImplStats) error {
+	var b strings.Builder
+	if used := dispatchTable(stats); used != "" {
+		fmt.Fprintf(&b, "\n%s\n", used)
 	}
-	fmt.Fprintf(out, "run         %s %s\n", r.Name, state)
-	fmt.Fprintf(out, "steps       %d of %d in %s\n", r.LastStep, r.Steps, r.Duration.Round(time.Second/10))
-	if r.LastStep >= r.FirstStep {
-		fmt.Fprintf(out, "loss        %.4f at step %d, %.4f at step %d (nats a token)\n", r.FirstLoss, r.FirstStep, r.Loss, r.LastStep)
+	fmt.Fprintf(&b, "\nrun         %s %s\n", r.Name, ending(r.Err))
+	fmt.Fprintf(&b, "steps       %s\n", steps(r))
+	if r.LastStep > 0 {
+		fmt.Fprintf(&b, "loss        %.4f at step 1, %.4f at step %d (nats a token)\n", r.FirstLoss, r.Loss, r.LastStep)
 	}
 	if r.ValidLoss != nil {
-		fmt.Fprintf(out, "validation  %.4f\n", *r.ValidLoss)
+		fmt.Fprintf(&b, "validation  %.4f\n", *r.ValidLoss)
 	}
-	fmt.Fprintf(out, "directory   %s\n", r.Dir)
+	fmt.Fprintf(&b, "directory   %s\n", r.Dir)
 	if r.Sample != "" {
-		fmt.Fprintf(out, "\ngenerated text\n%s\n", indent(printable(r.Sample)))
+		fmt.Fprintf(&b, "\ngenerated text\n%s\n", indent(printable(r.Sample)))
+	}
+	if _, err := io.WriteString(out, b.String()); err != nil {
+		return fmt.Errorf("write the summary: %w", err)
+	}
+	return nil
+}
+
+// steps says how far a run came and how long that took.
+func steps(r backend.Result) string {
+	took := r.Duration.Round(time.Second / 10)
+	switch done := r.LastStep - r.FirstStep + 1; {
+	case done <= 0:
+		return fmt.Sprintf("%d, none in this run", r.LastStep)
+	case done < r.LastStep:
+		return fmt.Sprintf("%d of %d, the last %d of them in this run in %s", r.LastStep, r.Steps, done, took)
+	default:
+		return fmt.Sprintf("%d of %d in %s", r.LastStep, r.Steps, took)
 	}
 }
 
+// ending says in a word how a run ended; the error itself is printed once, behind everything else.
+func ending(err error) string {
+	switch {
+	case err == nil:
+		return "finished"
+	case errors.Is(err, backend.ErrInterrupted):
+		return "interrupted"
+	}
+	return "failed"
+}
+
+// dispatchTable shows the impls that were called, those that took most of the time first. Declined and failed calls have
+// columns when there are any.
 func dispatchTable(stats []opmanager.ImplStats) string {
 	var total time.Duration
-	for _, s := range stats {
-		total += s.Duration
-	}
-	t := table.NewWriter()
-	t.SetStyle(plainStyle)
-	t.AppendHeader(table.Row{"op", "impl", "kind", "calls", "total time", "share", "fallbacks", "declines", "errors"})
-	t.SetColumnConfigs(alignColumns(3, 9))
-	stats = slices.SortedStableFunc(slices.Values(stats), func(a, b opmanager.ImplStats) int { return cmp.Compare(b.Duration, a.Duration) })
+	var rows []opmanager.ImplStats
+	trouble := false
 	for _, s := range stats {
 		if s.Calls+s.Errors+s.Declines == 0 {
 			continue
 		}
+		rows = append(rows, s)
+		total += s.Duration
+		trouble = trouble || s.Errors+s.Declines > 0
+	}
+	if len(rows) == 0 {
+		return ""
+	}
+	slices.SortStableFunc(rows, func(a, b opmanager.ImplStats) int { return cmp.Compare(b.Duration, a.Duration) })
+	header := table.Row{"op", "impl", "kind", "calls", "total time", "share", "fallbacks"}
+	if trouble {
+		header = append(header, "declines", "errors")
+	}
+	t := newTable(header, 4, 5, 6, 7, 8, 9)
+	for _, s := range rows {
 		share := 0.0
 		if total > 0 {
 			share = 100 * s.Duration.Seconds() / total.Seconds()
 		}
-		t.AppendRow(table.Row{s.Op, s.ID, s.Kind, s.Calls, s.Duration.Round(time.Millisecond).String(), fmt.Sprintf("%.1f", share) + " %",
-			blankZero(s.Fallbacks), blankZero(s.Declines), blankZero(s.Errors)})
+		row := table.Row{s.Op, s.ID, s.Kind, s.Calls, fmt.Sprintf("%.3f s", s.Duration.Seconds()), fmt.Sprintf("%.1f %%", share), count(s.Fallbacks)}
+		if trouble {
+			row = append(row, count(s.Declines), count(s.Errors))
+		}
+		t.AppendRow(row)
 	}
-	return t.Render()
+	return render(t)
 }
 
-func blankZero(n uint64) string {
+// count writes a number in which nothing stands out but what is not zero.
+func count(n uint64) string {
 	if n == 0 {
 		return "-"
 	}
 	return strconv.FormatUint(n, 10)
 }
 
-// printable replaces what a terminal would not show.
+// printable replaces each byte and rune that a terminal would not show as text by a dot.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) || r == '\n' || r == '\t' {
-			return r
+		if r == utf8.RuneError || !unicode.IsPrint(r) && r != '\n' && r != '\t' {
+			return '·'
 		}
-		return '·'
+		return r
 	}, s)
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	goruntime "runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -12,6 +13,7 @@ import (
 // version is set by the linker in releases.
 var version = ""
 
+// versionInfo is what the program knows about its build.
 type versionInfo struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`
@@ -36,22 +38,33 @@ func buildVersion() versionInfo {
 	return v
 }
 
+// String returns the version as one line.
+func (v versionInfo) String() string {
+	parts := []string{"primus"}
+	for _, part := range []string{v.Version, v.Revision, v.Go, v.Platform} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
 func newVersionCommand(streams Streams) *cobra.Command {
 	var output outputFormat
 	cmd := &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version",
 		Example: "  primus version -o json",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			v := buildVersion()
 			if output == outputJSON {
 				return json.NewEncoder(streams.Out).Encode(v)
 			}
-			_, err := fmt.Fprintf(streams.Out, "primus %s %s %s %s\n", v.Version, v.Revision, v.Go, v.Platform)
+			_, err := fmt.Fprintln(streams.Out, v)
 			return err
 		},
 	}
-	output.addFlag(cmd.Flags())
+	output.addFlag(cmd)
 	return cmd
 }

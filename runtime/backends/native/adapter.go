@@ -19,7 +19,7 @@ type Adapter struct{}
 func (Adapter) Framework() string { return Framework }
 
 // ConvertConfig returns the *Args of the module.
-func (Adapter) ConvertConfig(m *config.Module) (any, []string, error) {
+func (Adapter) ConvertConfig(m *config.Module) (any, []config.Warning, error) {
 	a, warnings, err := convert(m)
 	if err != nil {
 		return nil, warnings, err

@@ -44,20 +44,23 @@ type Args struct {
 const loadNone = "none"
 
 // convert fills Args from a module and checks them.
-func convert(m *config.Module) (*Args, []string, error) {
+func convert(m *config.Module) (*Args, []config.Warning, error) {
 	a := &Args{}
 	unknown, err := config.Decode(m.Params, a)
 	if err != nil {
 		return nil, nil, err
 	}
-	var warnings []string
+	var warnings []config.Warning
 	for _, u := range unknown {
-		if u.Path == "model" {
+		if u.Path == "model" && u.Origin.Token == "" {
 			continue
 		}
-		w := fmt.Sprintf("%s: parameter %q is not known to the native backend and has no effect", u.Origin, u.Path)
-		if u.Nearest != "" {
-			w += fmt.Sprintf("; did you mean %q?", u.Nearest)
+		w := config.Warning{Origin: u.Origin, Path: u.Path, Message: "the native backend has no such parameter, so it has no effect"}
+		switch {
+		case u.Path == "model":
+			w.Hint = "the experiment chooses the model preset"
+		case u.Nearest != "":
+			w.Hint = "did you mean " + u.Nearest + "?"
 		}
 		warnings = append(warnings, w)
 	}

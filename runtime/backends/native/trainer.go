@@ -83,6 +83,9 @@ func (t *trainer) Init(ctx context.Context) error {
 	saves := t.args.Save
 	if saves == "" {
 		saves = t.dir.Path(checkpointsName)
+		if err := t.setAside(saves); err != nil {
+			return err
+		}
 	}
 	var err error
 	if t.store, err = checkpoint.NewStore(saves, checkpoint.Settings{}); err != nil {
@@ -107,6 +110,26 @@ func (t *trainer) Init(ctx context.Context) error {
 	if t.args.SaveInitial {
 		return t.save()
 	}
+	return nil
+}
+
+// setAside moves the checkpoints of an earlier run out of the way when this one
+// starts over, so that a later resume cannot pick them up.
+func (t *trainer) setAside(checkpoints string) error {
+	if t.args.Load != loadNone {
+		return nil
+	}
+	previous := checkpoints + ".previous"
+	if _, err := os.Stat(checkpoints); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err := os.RemoveAll(previous); err != nil {
+		return fmt.Errorf("start over: %w", err)
+	}
+	if err := os.Rename(checkpoints, previous); err != nil {
+		return fmt.Errorf("start over: %w", err)
+	}
+	t.tc.Log.Info("starting over: the checkpoints of the earlier run are in " + previous)
 	return nil
 }
 

@@ -1,0 +1,193 @@
+package command_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// What is wrong with the input gives one error with the place, what was given, what was expected and what to do, and
+// leaves nothing half written.
+func TestBadInput(t *testing.T) {
+	tests := []struct {
+		name  string
+		setUp func(*lab)
+		args  []string
+		want  []string
+		code  int  // 1 unless set
+		clean bool // nothing at all is written
+	}{
+		{name: "missing experiment", setUp: func(l *lab) { require.NoError(l.t, os.Remove(l.exp)) },
+			want: []string{"exp.yaml", "does not exist"}, clean: true},
+		{name: "malformed YAML", setUp: func(l *lab) { l.edit("modules:", "modules: [") },
+			want: []string{"exp.yaml:", "YAML"}, clean: true},
+		{name: "experiment without modules", setUp: func(l *lab) { l.write(l.exp, "workspace: x\n") },
+			want: []string{"exp.yaml", "modules"}, clean: true},
+		{name: "unset variable", setUp: func(l *lab) { l.edit("work_group: group", "work_group: ${PRIMUS_TEST_UNSET}") },
+			want: []string{"exp.yaml:1", "work_group", "PRIMUS_TEST_UNSET"}, clean: true},
+		{name: "unknown model preset", setUp: func(l *lab) { l.edit("llama_2M.yaml", "llama_3M.yaml") },
+			want: []string{"exp.yaml:9", "modules.pre_trainer.model", `"llama_3M.yaml"`, "did you mean llama_2M"}, clean: true},
+		{name: "unknown module preset", setUp: func(l *lab) { l.edit("pre_trainer.yaml", "pre_training.yaml") },
+			want: []string{"exp.yaml:8", "modules.pre_trainer.config", `"pre_training.yaml"`}, clean: true},
+		{name: "unknown framework", setUp: func(l *lab) {
+			l.edit("framework: native", "framework: natve")
+			l.edit("    config: pre_trainer.yaml\n    model: llama_2M.yaml\n", "    config: m.yaml\n    model: m.yaml\n")
+			l.write(filepath.Join(l.dir, "modules", "natve", "m.yaml"), "a: 1\n")
+			l.write(filepath.Join(l.dir, "models", "natve", "m.yaml"), "b: 1\n")
+		}, args: []string{"--configs-dir", "DIR"}, want: []string{`unknown framework "natve"`, "native", `did you mean "native"`}, clean: true},
+		{name: "wrong type in the file", setUp: func(l *lab) { l.edit("num_layers: 1", "num_layers: one") },
+			want: []string{"exp.yaml:12", "num_layers", `"one"`, "expected int"}, clean: true},
+		{name: "wrong type on the command line", args: []string{"num_layers=two"},
+			want: []string{`override 1 "num_layers=two"`, "num_layers", "expected int"}, clean: true},
+		{name: "contradicting overrides", args: []string{"a=1", "a.b=2"}, code: 2, want: []string{"a.b", `"a=1"`}, clean: true},
+		{name: "hidden_size not divisible by heads", args: []string{"hidden_size=33"},
+			want: []string{`override 1 "hidden_size=33"`, "modules.pre_trainer.hidden_size", "33", "multiple of num_attention_heads"}, clean: true},
+		{name: "heads not divisible by groups", args: []string{"num_query_groups=3"},
+			want: []string{"num_query_groups", "3"}, clean: true},
+		{name: "unknown decay style", args: []string{"lr_decay_style=cosin"}, want: []string{"lr_decay_style", "cosin", "cosine"}, clean: true},
+		{name: "stage that the backend does not have", setUp: func(l *lab) { l.edit("pre_trainer:", "post_trainer:") },
+			args: []string{"POSTTRAIN"}, want: []string{"posttrain", "pretrain"}, clean: true},
+		{name: "sequence longer than the data", args: []string{"seq_length=1000000"},
+			want: []string{"seq_length", "longer than the data", "1000001", "train_data_path"}},
+		{name: "missing data", args: []string{"train_data_path=/nonexistent/text"},
+			want: []string{"train_data_path", "/nonexistent/text", "existing file"}},
+		{name: "data without text", setUp: func(l *lab) { l.write(filepath.Join(l.dir, "empty", "x"), "") },
+			args: []string{"train_data_path=DIR/empty"}, want: []string{"train_data_path", "empty"}},
+		{name: "data that matches nothing", args: []string{"train_data_path=DIR/*.none"}, want: []string{"train_data_path", "*.none"}},
+		{name: "run directory is a file", setUp: func(l *lab) { l.write(filepath.Join(l.workspace, "group"), "in the way") },
+			want: []string{"run directory", "ws/group", "a part of the path is a file"}},
+		{name: "checkpoint that does not exist", args: []string{"load=/nonexistent/checkpoint"}, want: []string{"/nonexistent/checkpoint"}},
+		{name: "metrics address that is not ours", args: []string{"--metrics-addr", "192.0.2.1:9400"},
+			want: []string{"192.0.2.1:9400", "HOST:PORT"}, clean: true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t)
+			if tt.setUp != nil {
+				tt.setUp(l)
+			}
+			stage := "pretrain"
+			var more []string
+			for _, arg := range tt.args {
+				if arg == "POSTTRAIN" {
+					stage = "posttrain"
+					continue
+				}
+				more = append(more, strings.ReplaceAll(arg, "DIR", l.dir))
+			}
+			got := primus(t, append([]string{"train", stage, "--config", l.exp}, more...)...)
+			assert.Equal(t, max(tt.code, 1), got.code)
+			assert.Empty(t, got.out)
+			line := onlyError(t, got)
+			for _, part := range tt.want {
+				assert.Contains(t, line, part)
+			}
+			if tt.clean {
+				assert.NoDirExists(t, l.workspace)
+			}
+			assert.Empty(t, leftovers(t, l.dir))
+			assert.Empty(t, l.checkpoints())
+		})
+	}
+}
+
+func TestUnreadableData(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root reads everything")
+	}
+	l := newLab(t)
+	require.NoError(t, os.Chmod(l.text, 0))
+	got := l.train()
+	assert.Equal(t, 1, got.code)
+	line := onlyError(t, got)
+	assert.Contains(t, line, l.text)
+	assert.Contains(t, line, "permission denied")
+}
+
+func TestSecondRunInOneDirectory(t *testing.T) {
+	l := newLab(t)
+	cmd := child(t.Context(), nil, l.args("train_iters=1000000")...)
+	stderr := &buffer{}
+	cmd.Stderr = stderr
+	require.NoError(t, cmd.Start())
+	defer func() {
+		require.NoError(t, cmd.Process.Kill())
+		_ = cmd.Wait()
+	}()
+	waitFor(t, stderr, "step 1/")
+	got := l.train()
+	assert.Equal(t, 1, got.code)
+	line := onlyError(t, got)
+	assert.Contains(t, line, "in use by process")
+	assert.Contains(t, line, "exp_name")
+}
+
+// trained returns a lab with checkpoints of steps 2 and 4.
+func trained(t *testing.T) *lab {
+	t.Helper()
+	l := newLab(t)
+	got := l.train("train_iters=4", "save_interval=2")
+	require.Zero(t, got.code, got.stderr)
+	require.Len(t, l.checkpoints(), 2)
+	return l
+}
+
+func TestBadCheckpoint(t *testing.T) {
+	damage := map[string]func(t *testing.T, file string){
+		"truncated": func(t *testing.T, file string) {
+			info, err := os.Stat(file)
+			require.NoError(t, err)
+			require.NoError(t, os.Truncate(file, info.Size()/2))
+		},
+		"corrupt": func(t *testing.T, file string) {
+			content, err := os.ReadFile(file)
+			require.NoError(t, err)
+			content[len(content)-1] ^= 1
+			require.NoError(t, os.WriteFile(file, content, 0o644))
+		},
+		"missing": func(t *testing.T, file string) { require.NoError(t, os.Remove(file)) },
+	}
+	for name, spoil := range damage {
+		for _, file := range []string{"model.safetensors", "optimizer.safetensors", "trainer_state.json"} {
+			t.Run(name+" "+file, func(t *testing.T) {
+				t.Parallel()
+				l := trained(t)
+				bad := l.checkpoints()[1]
+				spoil(t, filepath.Join(bad, file))
+
+				got := l.train("load="+bad, "train_iters=6")
+				assert.Equal(t, 1, got.code, "a checkpoint that was asked for is an error")
+				line := onlyError(t, got)
+				assert.Contains(t, line, bad)
+				assert.Contains(t, line, file)
+				assert.Len(t, l.checkpoints(), 2)
+
+				got = l.train("train_iters=6")
+				assert.Zero(t, got.code, "going on falls back to the one before: %s", got.stderr)
+				assert.Contains(t, got.stderr, "WARN")
+				assert.Regexp(t, `resuming from checkpoint step=2\b`, got.stderr)
+				assert.Len(t, l.records(), 6)
+			})
+		}
+	}
+}
+
+func TestCheckpointOfAnotherShape(t *testing.T) {
+	t.Parallel()
+	l := trained(t)
+	before := l.checkpoints()
+	for _, change := range []string{"hidden_size=64", "num_layers=2", "ffn_hidden_size=96"} {
+		for _, load := range [][]string{nil, {"load=" + before[1]}} {
+			got := l.train(append(load, change, "train_iters=6")...)
+			assert.Equal(t, 1, got.code)
+			assert.Contains(t, got.stderr, before[1])
+			assert.Contains(t, got.stderr, strings.Split(change, "=")[0])
+			assert.Equal(t, before, l.checkpoints(), "the checkpoints are untouched")
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package command_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestCompletionScripts(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		got := primus(t, "completion", shell)
+		assert.Zero(t, got.code)
+		assert.Contains(t, got.out, "__complete", shell)
+	}
+}
+
+// TestCompletionInBash sources the script and asks for completions as the shell does.
+func TestCompletionInBash(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("no bash on this machine")
+	}
+	dir := t.TempDir()
+	script := fmt.Sprintf("#!%s\nexec env %s=primus %q \"$@\"\n", bash, roleEnv, os.Args[0])
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "primus"), []byte(script), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "completion.bash"), []byte(primus(t, "completion", "bash").out), 0o644))
+
+	// The function that the package bash-completion brings, as far as the script needs it, and the call that the shell makes.
+	const harness = `
+_get_comp_words_by_ref() { words=("${COMP_WORDS[@]}"); cword=$COMP_CWORD; cur=${words[cword]}; prev=${words[cword-1]}; }
+__ltrim_colon_completions() { :; }
+compopt() { :; }
+source "$1/completion.bash"
+PATH=$1:$PATH
+shift
+COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_LINE="$*" COMP_TYPE=9
+COMP_POINT=${#COMP_LINE}
+__start_primus
+printf '%s\n' "${COMPREPLY[@]}"
+`
+	tests := []struct {
+		words []string
+		want  string
+	}{
+		{[]string{"tr"}, "train"},
+		{[]string{"ops", "li"}, "list"},
+		{[]string{"ops", "list", "generic"}, "generic_gemm"},
+		{[]string{"ops", "list", "-o", "j"}, "json"},
+		{[]string{"train", "pre"}, "pretrain"},
+		{[]string{"train", "--met"}, "--metrics-addr"},
+		{[]string{"completion", "z"}, "zsh"},
+	}
+	for _, tt := range tests {
+		t.Run(strings.Join(tt.words, " "), func(t *testing.T) {
+			t.Parallel()
+			args := append([]string{"--norc", "-c", harness, "bash", dir, "primus"}, tt.words...)
+			out, err := exec.CommandContext(t.Context(), bash, args...).CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			assert.Equal(t, tt.want, strings.TrimSpace(string(out)))
+		})
+	}
+}

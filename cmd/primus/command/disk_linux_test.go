@@ -1,0 +1,88 @@
+package command_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/stretchr/testify/assert"
+)
+
+// The roles of children that run primus with a workspace on a disk of their own, which vanishes with them.
+const (
+	roleFullDisk = "full disk"
+	roleReadOnly = "read-only disk"
+)
+
+const noMount = "mount a small disk"
+
+// mounted plays such a role: the first argument is the workspace, the others are those of primus.
+func mounted(role string, args []string) int {
+	workspace := args[0]
+	options := map[string]string{roleFullDisk: "size=700k", roleReadOnly: "size=8m"}[role]
+	err := os.MkdirAll(workspace, 0o755)
+	if err == nil {
+		err = syscall.Mount("tmpfs", workspace, "tmpfs", 0, options)
+	}
+	if err == nil && role == roleReadOnly {
+		err = syscall.Mount("", workspace, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, "")
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", noMount, err)
+		return 1
+	}
+	code := command.Main(args[1:], command.StandardStreams())
+	if found, err := exec.Command("find", workspace, "-name", "*.tmp-*", "-o", "-path", "*checkpoints/step-*", "-name", "*[0-9]").Output(); err == nil {
+		fmt.Printf("left: %s\n", strings.Join(strings.Fields(string(found)), " "))
+	}
+	return code
+}
+
+// onDisk runs the experiment in such a role. It skips the test where the system forbids private mounts.
+func (l *lab) onDisk(role string, more ...string) outcome {
+	l.t.Helper()
+	cmd := child(l.t.Context(), []string{roleEnv + "=" + role}, append([]string{l.workspace}, l.args(more...)...)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+	}
+	var out, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &stderr
+	err := cmd.Run()
+	if exit, ran := errors.AsType[*exec.ExitError](err); err != nil && !ran || strings.Contains(stderr.String(), noMount) {
+		l.t.Skipf("this system allows no private mounts: %v %v %s", err, exit, stderr.String())
+	}
+	return outcome{cmd.ProcessState.ExitCode(), out.String(), stderr.String()}
+}
+
+// A disk that fills up in the middle: the error says so, and the checkpoints that were finished stay.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	got := l.onDisk(roleFullDisk, "save_interval=1", "num_layers=2")
+	assert.Equal(t, 1, got.code, got.stderr)
+	line := onlyError(t, got)
+	for _, part := range []string{"save step", "no space left on device", l.workspace, "free space"} {
+		assert.Contains(t, line, part)
+	}
+	left := got.out[strings.LastIndex(got.out, "left: "):]
+	assert.NotContains(t, left, ".tmp-")
+	assert.Contains(t, left, "step-00000001")
+}
+
+func TestReadOnlyDisk(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	got := l.onDisk(roleReadOnly)
+	assert.Equal(t, 1, got.code)
+	line := onlyError(t, got)
+	for _, part := range []string{"run directory", l.workspace, "read-only"} {
+		assert.Contains(t, line, part)
+	}
+}

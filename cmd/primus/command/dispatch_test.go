@@ -1,0 +1,101 @@
+package command_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// trainChild trains 20 steps in a process of its own, which may load the libraries of vendors.
+func (l *lab) trainChild(env ...string) outcome {
+	l.t.Helper()
+	cmd := child(l.t.Context(), env, l.args("train_iters=20")...)
+	var out, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &stderr
+	code := exitCode(l.t, cmd.Run())
+	require.Zero(l.t, code, stderr.String())
+	return outcome{code, out.String(), stderr.String()}
+}
+
+// rowsOf returns the rows of the table in the summary, by op and impl.
+func rowsOf(summary string) map[string][]string {
+	rows := map[string][]string{}
+	for line := range strings.Lines(summary) {
+		if f := strings.Fields(line); len(f) >= 6 {
+			rows[f[0]+" "+f[1]] = f
+		}
+	}
+	return rows
+}
+
+// The first 20 losses agree whatever kind of impl computes them, and the summary shows which did.
+func TestKindsAgree(t *testing.T) {
+	t.Parallel()
+	reference := newLab(t)
+	got := reference.trainChild("TE_FL_PREFER=reference")
+	assert.Contains(t, rowsOf(got.out), "generic_gemm reference.go")
+	want := reference.records()
+	require.Len(t, want, 20)
+	agree := func(t *testing.T, l *lab) {
+		t.Helper()
+		have := l.records()
+		require.Len(t, have, 20)
+		for i := range want {
+			assert.InEpsilon(t, want[i].Loss, have[i].Loss, 1e-3, "step %d", i+1)
+		}
+	}
+	t.Run("flagos", func(t *testing.T) {
+		l := newLab(t)
+		rows := rowsOf(l.trainChild("TE_FL_PREFER=flagos").out)
+		assert.Contains(t, rows, "generic_gemm default.flagos")
+		assert.Contains(t, rows, "multi_tensor_adam default.flagos")
+		agree(t, l)
+	})
+	t.Run("vendor without a library", func(t *testing.T) {
+		l := newLab(t)
+		got := l.trainChild("TE_FL_PREFER=vendor", "PRIMUS_OPENBLAS="+absent, "PRIMUS_ONEDNN="+absent)
+		assert.Contains(t, rowsOf(got.out), "generic_gemm default.flagos")
+		assert.Contains(t, got.stderr, "WARN  Implementation 'vendor.openblas' is not available: ")
+		assert.Contains(t, got.stderr, absent)
+		agree(t, l)
+	})
+	for vendor, others := range map[string]string{"openblas": "PRIMUS_ONEDNN", "onednn": "PRIMUS_OPENBLAS"} {
+		t.Run(vendor, func(t *testing.T) {
+			env := []string{"TE_FL_PREFER=vendor", others + "=" + absent}
+			if reason := unavailable(t, "vendor."+vendor, env); reason != "" {
+				t.Skip(reason)
+			}
+			l := newLab(t)
+			got := l.trainChild(env...)
+			rows := rowsOf(got.out)
+			gemm := rows["generic_gemm vendor."+vendor]
+			fallback := rows["generic_gemm default.flagos"]
+			assert.True(t, gemm != nil || fallback != nil && fallback[len(fallback)-3] != "-", "used, or declined with a fallback: %s", got.out)
+			assert.Contains(t, rows, "rmsnorm_fwd default.flagos", "flagos does the rest")
+			agree(t, l)
+		})
+	}
+}
+
+// unavailable returns why a child cannot use an impl of generic_gemm, "" when it can.
+func unavailable(t *testing.T, id string, env []string) string {
+	t.Helper()
+	out, err := child(t.Context(), env, "ops", "list", "generic_gemm", "-o", "json").Output()
+	require.NoError(t, err)
+	var rows []implRow
+	require.NoError(t, json.Unmarshal(out, &rows))
+	for _, r := range rows {
+		if r.Impl != id {
+			continue
+		}
+		if !r.Available {
+			require.NotEmpty(t, r.Reason)
+		}
+		return r.Reason
+	}
+	require.Failf(t, "not listed", "%s in %s", id, out)
+	return ""
+}

@@ -1,0 +1,15 @@
+package command_test
+
+import (
+	"testing"
+
+	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/stretchr/testify/assert"
+	"go.uber.org/fx"
+)
+
+func TestGraphs(t *testing.T) {
+	for name, graph := range command.Graphs() {
+		t.Run(name, func(t *testing.T) { assert.NoError(t, fx.ValidateApp(graph)) })
+	}
+}

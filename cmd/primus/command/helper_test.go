@@ -1,0 +1,195 @@
+package command_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/stretchr/testify/require"
+)
+
+// outcome is what a command line did.
+type outcome struct {
+	code        int
+	out, stderr string
+}
+
+// primus runs a command line in this process.
+func primus(t *testing.T, args ...string) outcome {
+	t.Helper()
+	var out, stderr buffer
+	code := command.Main(args, command.Streams{Out: &out, Err: &stderr})
+	return outcome{code, out.String(), stderr.String()}
+}
+
+// buffer is a bytes.Buffer that may be read while it is written.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// child prepares a command line in a process of its own, with the libraries of vendors and these variables.
+func child(ctx context.Context, env []string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	keep := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "PRIMUS_") || strings.HasPrefix(v, "TE_FL_") || strings.HasPrefix(v, "TEFL_")
+	})
+	cmd.Env = slices.Concat(keep, []string{roleEnv + "=primus"}, env)
+	return cmd
+}
+
+// lab is a workspace with text and an experiment that trains a tiny model.
+type lab struct {
+	t                         *testing.T
+	dir, text, exp, workspace string
+}
+
+// tiny makes llama_2M small enough for tests.
+const tiny = `
+      num_layers: 1
+      hidden_size: 32
+      ffn_hidden_size: 64
+      num_attention_heads: 4
+      num_query_groups: 2
+      seq_length: 32
+      micro_batch_size: 2
+      global_batch_size: 4
+      train_iters: 8
+      lr_warmup_iters: 2
+      eval_interval: 0
+      save_interval: 0
+      log_interval: 1
+`
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	dir := t.TempDir()
+	l := &lab{t: t, dir: dir, text: filepath.Join(dir, "text.go"), exp: filepath.Join(dir, "exp.yaml"), workspace: filepath.Join(dir, "ws")}
+	var text strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&text, "func f%d(x int) int { return x + %d }\n", i, i*i)
+	}
+	l.write(l.text, text.String())
+	l.write(l.exp, fmt.Sprintf(`work_group: group
+user_name: user
+exp_name: ${PRIMUS_EXP_NAME:exp}
+workspace: %s
+modules:
+  pre_trainer:
+    framework: native
+    config: pre_trainer.yaml
+    model: llama_2M.yaml
+    overrides:
+      train_data_path: %s%s`, l.workspace, l.text, tiny))
+	return l
+}
+
+func (l *lab) write(file, content string) {
+	l.t.Helper()
+	require.NoError(l.t, os.MkdirAll(filepath.Dir(file), 0o755))
+	require.NoError(l.t, os.WriteFile(file, []byte(content), 0o644))
+}
+
+// edit replaces a part of the experiment.
+func (l *lab) edit(old, with string) {
+	l.t.Helper()
+	text, err := os.ReadFile(l.exp)
+	require.NoError(l.t, err)
+	require.Contains(l.t, string(text), old)
+	l.write(l.exp, strings.Replace(string(text), old, with, 1))
+}
+
+// path returns a path in the run directory.
+func (l *lab) path(elem ...string) string {
+	return filepath.Join(append([]string{l.workspace, "group", "user", "exp"}, elem...)...)
+}
+
+func (l *lab) args(more ...string) []string {
+	return append([]string{"train", "pretrain", "--config", l.exp}, more...)
+}
+
+// train runs the experiment in this process.
+func (l *lab) train(more ...string) outcome {
+	l.t.Helper()
+	return primus(l.t, l.args(more...)...)
+}
+
+// record is a line of metrics.jsonl without what depends on the time.
+type record struct {
+	Step      int      `json:"step"`
+	Loss      float64  `json:"loss"`
+	ValidLoss *float64 `json:"valid_loss"`
+	LR        float64  `json:"lr"`
+	GradNorm  float64  `json:"grad_norm"`
+}
+
+func (l *lab) records() []record {
+	l.t.Helper()
+	text, err := os.ReadFile(l.path("metrics.jsonl"))
+	require.NoError(l.t, err)
+	var records []record
+	for line := range strings.Lines(string(text)) {
+		var r record
+		require.NoError(l.t, json.Unmarshal([]byte(line), &r))
+		records = append(records, r)
+	}
+	return records
+}
+
+// checkpoints returns the checkpoints of the run, oldest first.
+func (l *lab) checkpoints() []string {
+	l.t.Helper()
+	found, err := filepath.Glob(l.path("checkpoints", "step-*"))
+	require.NoError(l.t, err)
+	return slices.DeleteFunc(found, func(name string) bool { return strings.Contains(name, ".tmp-") })
+}
+
+// leftovers returns temporary files anywhere below a directory.
+func leftovers(t *testing.T, dir string) []string {
+	t.Helper()
+	var found []string
+	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		if strings.Contains(path, ".tmp-") {
+			found = append(found, path)
+		}
+		return err
+	})
+	if !os.IsNotExist(err) {
+		require.NoError(t, err)
+	}
+	return found
+}
+
+// onlyError returns the one error that a command line printed.
+func onlyError(t *testing.T, got outcome) string {
+	t.Helper()
+	var lines []string
+	for line := range strings.Lines(got.stderr) {
+		if strings.HasPrefix(line, "primus: error: ") {
+			lines = append(lines, line)
+		}
+	}
+	require.Len(t, lines, 1, got.stderr)
+	return lines[0]
+}

@@ -1,0 +1,96 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Formats of the time in log lines: of day for people who watch, with the date for files.
+const (
+	timeOfDay = "15:04:05"
+	dateTime  = "2006-01-02 15:04:05"
+)
+
+// lineHandler is a slog.Handler that writes one readable line a record:
+//
+//	22:30:05 INFO  message key=value
+type lineHandler struct {
+	level  slog.Leveler
+	format string // of the time
+	out    io.Writer
+	mu     *sync.Mutex
+	attrs  string // of WithAttrs, as they are written
+	group  string // of WithGroup, with a dot behind each
+}
+
+func newLineHandler(out io.Writer, level slog.Leveler, format string) *lineHandler {
+	return &lineHandler{level: level, format: format, out: out, mu: &sync.Mutex{}}
+}
+
+// Enabled implements slog.Handler.
+func (h *lineHandler) Enabled(_ context.Context, l slog.Level) bool { return l >= h.level.Level() }
+
+// Handle implements slog.Handler.
+func (h *lineHandler) Handle(_ context.Context, r slog.Record) error {
+	var line strings.Builder
+	fmt.Fprintf(&line, "%s %-5s %s%s", r.Time.Format(h.format), r.Level, r.Message, h.attrs)
+	r.Attrs(func(a slog.Attr) bool {
+		writeAttr(&line, h.group, a)
+		return true
+	})
+	line.WriteByte('\n')
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, err := io.WriteString(h.out, line.String())
+	return err
+}
+
+// writeAttr writes " key=value", quoted where that would be ambiguous. Text of several lines, such as a stack, stays as it
+// is and begins on a line of its own.
+func writeAttr(b *strings.Builder, group string, a slog.Attr) {
+	value := a.Value.Resolve()
+	if value.Kind() == slog.KindGroup {
+		if a.Key != "" {
+			group += a.Key + "."
+		}
+		for _, member := range value.Group() {
+			writeAttr(b, group, member)
+		}
+		return
+	}
+	text := value.String()
+	switch {
+	case strings.Contains(text, "\n"):
+		text = "\n" + strings.TrimRight(text, "\n")
+	case text == "" || strings.ContainsAny(text, " \t\"="):
+		text = strconv.Quote(text)
+	}
+	fmt.Fprintf(b, " %s%s=%s", group, a.Key, text)
+}
+
+// WithAttrs implements slog.Handler.
+func (h *lineHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	var b strings.Builder
+	for _, a := range attrs {
+		writeAttr(&b, h.group, a)
+	}
+	next := *h
+	next.attrs += b.String()
+	return &next
+}
+
+// WithGroup implements slog.Handler.
+func (h *lineHandler) WithGroup(name string) slog.Handler {
+	next := *h
+	if name != "" {
+		next.group += name + "."
+	}
+	return &next
+}
+
+var _ slog.Handler = (*lineHandler)(nil)

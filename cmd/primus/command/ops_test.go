@@ -1,0 +1,88 @@
+package command_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+type implRow struct {
+	Op        string `json:"op"`
+	Impl      string `json:"impl_id"`
+	Kind      string `json:"kind"`
+	Vendor    string `json:"vendor"`
+	Priority  int    `json:"priority"`
+	Available bool   `json:"available"`
+	Rank      int    `json:"rank"`
+	Reason    string `json:"reason"`
+}
+
+func listOps(t *testing.T, args ...string) []implRow {
+	t.Helper()
+	got := primus(t, append([]string{"ops", "list", "-o", "json"}, args...)...)
+	require.Zero(t, got.code, got.stderr)
+	var rows []implRow
+	require.NoError(t, json.Unmarshal([]byte(got.out), &rows))
+	return rows
+}
+
+func TestOpsList(t *testing.T) {
+	rows := listOps(t)
+	first := map[string]string{}
+	kinds := map[string]bool{}
+	for _, r := range rows {
+		if r.Rank == 1 {
+			first[r.Op] = r.Impl
+		}
+		kinds[r.Op+" "+r.Kind] = true
+		assert.Equal(t, r.Rank == 0, r.Reason != "", "%+v", r)
+	}
+	for _, op := range ops.All() {
+		assert.Equal(t, "default.flagos", first[op.Name()])
+		assert.True(t, kinds[op.Name()+" reference"], op.Name())
+		assert.True(t, kinds[op.Name()+" flagos"], op.Name())
+	}
+}
+
+func TestOpsListSaysWhyALibraryIsNotUsed(t *testing.T) {
+	for _, r := range listOps(t, "generic_gemm") {
+		assert.Equal(t, "generic_gemm", r.Op)
+		if r.Kind == "vendor" {
+			assert.False(t, r.Available)
+			assert.Zero(t, r.Rank)
+			assert.Contains(t, r.Reason, absent)
+		}
+	}
+}
+
+func TestOpsListFollowsThePolicy(t *testing.T) {
+	t.Setenv("TE_FL_PER_OP", "swiglu=reference|flagos")
+	rows := listOps(t, "swiglu", "dswiglu")
+	require.Len(t, rows, 4)
+	assert.Equal(t, implRow{Op: "swiglu", Impl: "reference.go", Kind: "reference", Priority: 50, Available: true, Rank: 1}, rows[0])
+	assert.Equal(t, "default.flagos", rows[2].Impl)
+}
+
+func TestOpsListTable(t *testing.T) {
+	got := primus(t, "ops", "list", "swiglu")
+	require.Zero(t, got.code)
+	assert.Equal(t, strings.TrimPrefix(`
+op      impl            kind       vendor  priority  available  rank  reason
+────────────────────────────────────────────────────────────────────────────
+swiglu  default.flagos  flagos     -            150  yes           1
+swiglu  reference.go    reference  -             50  yes           2
+`, "\n"), got.out)
+	assert.Empty(t, got.stderr)
+}
+
+func TestUnknownVendorInThePolicyIsAWarning(t *testing.T) {
+	t.Setenv("TE_FL_DENY_VENDORS", "acme")
+	got := primus(t, "ops", "list", "swiglu")
+	assert.Zero(t, got.code)
+	assert.Contains(t, got.stderr, "WARN")
+	assert.Contains(t, got.stderr, "acme")
+}

@@ -1,0 +1,96 @@
+package command
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/primus-fl/primus/runtime/config"
+	"github.com/spf13/cobra"
+)
+
+// parseTrainArgs sets the flags of the command from args and the environment, and returns the other tokens: the overrides.
+func parseTrainArgs(cmd *cobra.Command, args []string) ([]string, error) {
+	known, overrides, err := splitArgs(cmd, args)
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Flags().Parse(known); err != nil {
+		return nil, flagError(cmd, err)
+	}
+	return overrides, fromEnvironment(cmd)
+}
+
+// splitArgs parts the tokens that are flags of the command, with their values, from overrides, which are key=value,
+// --key=value, --key value or --key alone. A token that can be neither is an error.
+func splitArgs(cmd *cobra.Command, args []string) (known, overrides []string, err error) {
+	flags := cmd.Flags()
+	for i := 0; i < len(args); i++ {
+		token := args[i]
+		name, _, hasValue := strings.Cut(strings.TrimLeft(token, "-"), "=")
+		followed := i+1 < len(args) && !strings.HasPrefix(args[i+1], "--")
+		flag := flags.Lookup(name)
+		switch {
+		case strings.HasPrefix(token, "--") && flag != nil && hasValue:
+			known = append(known, token)
+		case strings.HasPrefix(token, "--") && flag != nil:
+			if !followed {
+				return nil, nil, usagef(cmd, "--%s needs a value: %s", flag.Name, wants(flag))
+			}
+			known = append(known, token+"="+args[i+1])
+			i++
+		case strings.HasPrefix(token, "-") && !hasValue && !strings.HasPrefix(token, "--"):
+			return nil, nil, usagef(cmd, "unknown flag %s%s", token, flagHint(flags, name))
+		case strings.HasPrefix(token, "--") && flagHint(flags, name) != "":
+			return nil, nil, usagef(cmd, "unknown flag --%s%s (a parameter of this name is given as %s=VALUE)", name, flagHint(flags, name), name)
+		case hasValue:
+			overrides = append(overrides, token)
+		case !strings.HasPrefix(token, "--"):
+			return nil, nil, strayWord(cmd, token)
+		case followed:
+			overrides = append(overrides, token, args[i+1])
+			i++
+		default: // a flag of our own may follow, so the value must not be left open
+			overrides = append(overrides, token+"=true")
+		}
+	}
+	return known, overrides, nil
+}
+
+// strayWord is the error for a word that is neither flag nor override: a command that is written wrong, or a file without
+// --config in front.
+func strayWord(cmd *cobra.Command, word string) error {
+	if slices.Contains(experimentExtensions(), strings.TrimPrefix(filepath.Ext(word), ".")) {
+		return usagef(cmd, "unexpected argument %q; did you mean --config %s?", word, word)
+	}
+	if hint := didYouMean(word, subcommands(cmd, (*cobra.Command).Name), "%q"); hint != "" {
+		return usagef(cmd, "unknown command %q for %q%s", word, cmd.CommandPath(), hint)
+	}
+	return usagef(cmd, "unexpected argument %q, want key=value, --key value or a flag", word)
+}
+
+// experimentExtensions returns the endings of experiment files.
+func experimentExtensions() []string {
+	var endings []string
+	for _, format := range config.Loaders() {
+		for _, ending := range format.Extensions() {
+			endings = append(endings, strings.TrimPrefix(ending, "."))
+		}
+	}
+	return endings
+}
+
+// completeTrain completes the values of flags; cobra completes their names. Overrides depend on the experiment and are not
+// completed.
+func completeTrain(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) == 0 || !strings.HasPrefix(args[len(args)-1], "--") {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	switch flag := cmd.Flags().Lookup(strings.TrimLeft(args[len(args)-1], "-")); {
+	case flag != nil && flag.Name == "config":
+		return experimentExtensions(), cobra.ShellCompDirectiveFilterFileExt
+	case flag != nil && flag.Name == "configs-dir":
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+	return nil, cobra.ShellCompDirectiveNoFileComp
+}

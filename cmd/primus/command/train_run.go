@@ -1,0 +1,96 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+
+	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/metrics"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/configs"
+	"github.com/primus-fl/primus/runtime/train"
+	"go.uber.org/fx"
+)
+
+// stage is what a command trains: how the backend calls it, and the module of the experiment that holds its parameters.
+type stage struct{ name, module string }
+
+// runTrain trains the module of a stage.
+func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, overrides []string) error {
+	experiment, err := loadExperiment(opts, s.module, overrides)
+	if err != nil {
+		return err
+	}
+	opLevel, err := opmanager.ParseLogLevel(os.Getenv(opmanager.EnvLogLevel))
+	if err != nil {
+		return usageError{err}
+	}
+	screen := &console{out: streams.Err, width: streams.Width}
+	defer screen.setStatus("")
+	logFile := &backend.LogFile{}
+	toFile := newLineHandler(logFile, slog.LevelDebug, dateTime)
+	log := slog.New(slog.NewMultiHandler(newLineHandler(screen, slog.LevelInfo, timeOfDay), toFile))
+	for _, w := range experiment.Report.Warnings {
+		log.Warn(w.String())
+	}
+	for _, c := range experiment.Report.Collisions {
+		log.Warn(c.String())
+	}
+	defer context.AfterFunc(ctx, func() {
+		log.Warn("interrupted: the step in hand is finished and saved; interrupt again to exit at once")
+	})()
+
+	show := &progress{streams: streams, console: screen, log: log, fileLog: slog.New(toFile)}
+	set := appConfig{
+		threads: int(opts.threads), timing: true, log: log, metricsAddr: opts.metricsAddr,
+		opLog: slog.NewMultiHandler(newLineHandler(screen, opLevel, timeOfDay), toFile),
+	}
+	settings := train.Settings{
+		Experiment: experiment, ModuleName: s.module, Stage: s.name, Log: log, LogFile: logFile,
+	}
+	wire := func(p trainParams) {
+		p.Dispatch.Watch(p.Manager)
+		show.stats = p.Manager.Stats
+		settings.Manager, settings.Device, settings.Backends = p.Manager, p.Device, p.Backends
+		settings.Observer = backend.Observers{p.Training, show}
+	}
+	return runApp(ctx, func() error {
+		return errors.Join(train.Run(ctx, settings), show.err)
+	}, trainGraph(set, wire))
+}
+
+// trainParams are what training needs of the graph. They are built in the order of the fields, and what the environment
+// may get wrong comes before whatever has to be closed again.
+type trainParams struct {
+	fx.In
+	Policy   opmanager.Policy
+	Device   device.Backend
+	Manager  *opmanager.Manager
+	Backends *backend.Registry
+	Training *metrics.Training
+	Dispatch *metrics.Dispatch
+	Server   *metricsServer
+}
+
+// trainGraph wires everything that training needs and hands it over.
+func trainGraph(set appConfig, wire func(trainParams)) fx.Option {
+	return fx.Options(core(set), metricsOptions(), fx.Invoke(wire))
+}
+
+// loadExperiment reads the experiment with its presets, those of the user's directories first.
+func loadExperiment(opts trainOptions, module string, overrides []string) (*config.Experiment, error) {
+	var roots []config.Root
+	for _, dir := range opts.configsDirs {
+		root, err := config.DirRoot(dir)
+		if err != nil {
+			return nil, err
+		}
+		roots = append(roots, root)
+	}
+	roots = append(roots, config.Root{Name: "embedded presets", FS: configs.FS()})
+	return config.LoadExperiment(opts.config, config.Options{Presets: roots, Overrides: overrides, Module: module})
+}

@@ -1,0 +1,115 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/primus-fl/primus/internal/suggest"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// usageError marks a mistake on the command line or in the environment.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// usagef returns a usage error that points to the help of a command.
+func usagef(cmd *cobra.Command, format string, args ...any) error {
+	return usageError{fmt.Errorf(format+"; see %s --help", append(args, cmd.CommandPath())...)}
+}
+
+// didYouMean returns the hint for a name that is near to one of these, "" when none is.
+func didYouMean(given string, names []string, format string) string {
+	if name, ok := suggest.Nearest(given, names); ok {
+		return fmt.Sprintf("; did you mean "+format+"?", name)
+	}
+	return ""
+}
+
+// subcommandOnly is the argument validator of commands that only have subcommands.
+func subcommandOnly(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return unknownCommand(cmd, args[0])
+}
+
+// noArgs is the argument validator of commands that take none.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usagef(cmd, "unexpected argument %q", args[0])
+}
+
+// unknownCommand returns the error for a word that names no subcommand, with the nearest name that one has, here or
+// anywhere else on the command line.
+func unknownCommand(cmd *cobra.Command, word string) error {
+	hint := didYouMean(word, subcommands(cmd, (*cobra.Command).Name), "%q")
+	if hint == "" {
+		for _, sub := range cmd.Root().Commands() {
+			if name, ok := suggest.Nearest(word, subcommands(sub, (*cobra.Command).Name)); ok && sub.Name() != "completion" {
+				hint = fmt.Sprintf("; did you mean %q?", sub.CommandPath()+" "+name)
+			}
+		}
+	}
+	return usagef(cmd, "unknown command %q for %q%s", word, cmd.CommandPath(), hint)
+}
+
+// subcommands returns what name says about each visible subcommand.
+func subcommands(cmd *cobra.Command, name func(*cobra.Command) string) []string {
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if !sub.Hidden {
+			names = append(names, name(sub))
+		}
+	}
+	return names
+}
+
+// flagError puts the errors of flags into the words of the other errors.
+func flagError(cmd *cobra.Command, err error) error {
+	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+		return unknownCommand(cmd, words[0])
+	}
+	var unknown *pflag.NotExistError
+	var invalid *pflag.InvalidValueError
+	var bare *pflag.ValueRequiredError
+	switch {
+	case errors.As(err, &unknown):
+		if unknown.GetSpecifiedShortnames() != "" {
+			return usagef(cmd, "unknown flag -%s%s", unknown.GetSpecifiedShortnames(), flagHint(cmd.Flags(), unknown.GetSpecifiedShortnames()))
+		}
+		return usagef(cmd, "unknown flag --%s%s", unknown.GetSpecifiedName(), flagHint(cmd.Flags(), unknown.GetSpecifiedName()))
+	case errors.As(err, &invalid):
+		return usagef(cmd, "--%s: got %q, want %s", invalid.GetFlag().Name, invalid.GetValue(), wants(invalid.GetFlag()))
+	case errors.As(err, &bare):
+		return usagef(cmd, "--%s needs a value: %s", bare.GetFlag().Name, wants(bare.GetFlag()))
+	}
+	return usagef(cmd, "%w", err)
+}
+
+// flagHint returns the hint for the name of a flag that is near to one that exists.
+func flagHint(flags *pflag.FlagSet, given string) string {
+	var names []string
+	flags.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	return didYouMean(given, names, "--%s")
+}
+
+// wants says what values a flag takes.
+func wants(f *pflag.Flag) string {
+	switch f.Name {
+	case "config":
+		return "an experiment file"
+	case "configs-dir":
+		return "a directory"
+	case "metrics-addr":
+		return "HOST:PORT, such as 127.0.0.1:9400"
+	case "threads":
+		return "a number of threads, 0 for one a CPU"
+	case "output":
+		return "table or json"
+	}
+	return f.Value.Type()
+}

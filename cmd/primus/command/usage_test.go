@@ -1,0 +1,140 @@
+package command_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestUsageErrors(t *testing.T) {
+	tests := []struct {
+		give string
+		want []string
+	}{
+		{"trian", []string{`unknown command "trian"`, `did you mean "train"`, "primus --help"}},
+		{"trian --config x", []string{`unknown command "trian"`, `did you mean "train"`}},
+		{"pretrain --config x", []string{`did you mean "primus train pretrain"`}},
+		{"train pretrian", []string{`unknown command "pretrian" for "primus train"`, `did you mean "pretrain"`}},
+		{"train pretrian --config x", []string{`unknown command "pretrian"`, `did you mean "pretrain"`}},
+		{"train --config x pretrian", []string{`unknown command "pretrian"`}},
+		{"train exp.yaml", []string{`did you mean --config exp.yaml?`}},
+		{"train foo --config x", []string{`unexpected argument "foo"`, "key=value"}},
+		{"train", []string{"no experiment given", "--config FILE"}},
+		{"train pretrain lr=1", []string{"no experiment given", "primus train pretrain --help"}},
+		{"train config=x.yaml", []string{"no experiment given", "did you mean --config x.yaml?"}},
+		{"train --confg x", []string{"unknown flag --confg", "did you mean --config?"}},
+		{"train --config x --metric-addr=y", []string{"unknown flag --metric-addr", "did you mean --metrics-addr?"}},
+		{"train -config x", []string{"unknown flag -config", "did you mean --config?"}},
+		{"train --config", []string{"--config needs a value"}},
+		{"train --config --threads 2", []string{"--config needs a value"}},
+		{"train --config x --metrics-addr", []string{"--metrics-addr needs a value", "127.0.0.1:9400"}},
+		{"train --config x --metrics-addr 9400", []string{`--metrics-addr: got "9400"`, "HOST:PORT"}},
+		{"train --config x --threads two", []string{`--threads: got "two"`, "number"}},
+		{"train --config x --threads=-1", []string{`--threads: got "-1"`, "number"}},
+		{"ops lst", []string{`unknown command "lst" for "primus ops"`, `did you mean "list"`}},
+		{"ops list genric_gemm", []string{`"genric_gemm"`, `did you mean "generic_gemm"`}},
+		{"ops list nonexistent", []string{`op "nonexistent"`, "not registered"}},
+		{"ops list -o yaml", []string{`--output: got "yaml"`, "table or json"}},
+		{"ops list --outptu json", []string{"unknown flag --outptu", "did you mean --output?"}},
+		{"version now", []string{`unexpected argument "now"`}},
+		{"help trian", []string{`unknown command "trian"`, `did you mean "train"`}},
+		{"help train pretrian", []string{`unknown command "pretrian" for "primus train"`}},
+		{"completion tcsh", []string{`unknown command "tcsh"`}},
+		{"-x", []string{"unknown flag -x"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.give, func(t *testing.T) {
+			got := primus(t, strings.Fields(tt.give)...)
+			assert.Equal(t, 2, got.code)
+			assert.Empty(t, got.out)
+			for _, part := range tt.want {
+				assert.Contains(t, got.stderr, part)
+			}
+			assert.Equal(t, 1, strings.Count(got.stderr, "\n"), "one line: %s", got.stderr)
+			assert.LessOrEqual(t, strings.Count(got.stderr, "; see primus"), 1, got.stderr)
+		})
+	}
+}
+
+func TestHelp(t *testing.T) {
+	tests := []struct {
+		give string
+		want []string
+	}{
+		{"", []string{"primus train pretrain --config", "Available Commands", "ops", "version", "completion"}},
+		{"--help", []string{"Available Commands"}},
+		{"ops", []string{"list"}},
+		{"train --help", []string{"--config FILE", "--metrics-addr HOST:PORT", "pretrain", "posttrain", "key=value"}},
+		{"train -h", []string{"--config FILE"}},
+		{"train pretrain lr=1 --config x -h", []string{"--config FILE"}},
+		{"train pretrain --config -h", []string{"--config FILE"}},
+		{"help train pretrain", []string{"--config FILE"}},
+		{"completion", []string{"bash", "zsh", "fish"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.give, func(t *testing.T) {
+			got := primus(t, strings.Fields(tt.give)...)
+			assert.Zero(t, got.code)
+			assert.Empty(t, got.stderr)
+			for _, part := range tt.want {
+				assert.Contains(t, got.out, part)
+			}
+		})
+	}
+}
+
+func TestVersion(t *testing.T) {
+	for _, give := range []string{"version", "--version"} {
+		got := primus(t, give)
+		assert.Zero(t, got.code)
+		assert.Regexp(t, `^primus (\S+ )+go1\.\S+ \w+/\w+\n$`, got.out)
+		assert.NotContains(t, got.out, "  ")
+	}
+	got := primus(t, "version", "-o", "json")
+	var v struct{ Version, Go, Platform string }
+	require.NoError(t, json.Unmarshal([]byte(got.out), &v))
+	assert.NotEmpty(t, v.Version)
+	assert.Contains(t, v.Platform, "/")
+}
+
+func TestEnvironmentErrors(t *testing.T) {
+	l := newLab(t)
+	tests := []struct {
+		variable, value string
+		want            []string
+		args            []string
+	}{
+		{"TE_FL_PREFER", "vendro", []string{`environment TE_FL_PREFER="vendro"`, "at 1", `did you mean "vendor"`}, l.args()},
+		{"TE_FL_PREFER", "vendro", []string{`did you mean "vendor"`}, []string{"ops", "list"}},
+		{"TE_FL_STRICT", "maybe", []string{"TE_FL_STRICT", `"maybe"`, "true"}, l.args()},
+		{"TE_FL_PER_OP", "generic_gemm=vendor|flags", []string{"TE_FL_PER_OP", "at 21", `did you mean "flagos"`}, l.args()},
+		{"TE_FL_DENY_VENDORS", "a;b", []string{"TE_FL_DENY_VENDORS", "commas"}, l.args()},
+		{"TEFL_LOG_LEVEL", "INF", []string{"TEFL_LOG_LEVEL", `did you mean "INFO"`}, l.args()},
+		{"STEPMESH_BACKEND", "CPO", []string{`STEPMESH_BACKEND="CPO"`, "did you mean CPU"}, l.args()},
+		{"PRIMUS_THREADS", "many", []string{`PRIMUS_THREADS: got "many"`, "number"}, l.args()},
+		{"PRIMUS_METRICS_ADDR", "9400", []string{`"9400"`, "HOST:PORT"}, l.args()},
+	}
+	for _, tt := range tests {
+		t.Run(tt.variable+"="+tt.value, func(t *testing.T) {
+			t.Setenv(tt.variable, tt.value)
+			got := primus(t, tt.args...)
+			assert.Equal(t, 2, got.code)
+			for _, part := range tt.want {
+				assert.Contains(t, got.stderr, part)
+			}
+			assert.Equal(t, 1, strings.Count(got.stderr, "primus: error: "), got.stderr)
+			assert.NoDirExists(t, l.workspace)
+		})
+	}
+}
+
+func TestAllPolicyErrorsAreReportedTogether(t *testing.T) {
+	t.Setenv("TE_FL_PREFER", "vendro")
+	t.Setenv("TE_FL_STRICT", "maybe")
+	got := primus(t, "ops", "list")
+	assert.Equal(t, 2, got.code)
+	assert.Equal(t, 2, strings.Count(got.stderr, "primus: error: "), got.stderr)
+}

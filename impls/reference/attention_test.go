@@ -1,0 +1,86 @@
+package reference_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+func TestAttention(t *testing.T) {
+	t.Parallel()
+	// One query with the scores 0 and ln 3: weights 1/4 and 3/4.
+	one := []int{1, 1, 1, 1}
+	two := []int{1, 2, 1, 1}
+	fwd := ops.FusedAttnFwdArgs{
+		Q: f64(t, one, 1), K: f64(t, two, 0, ln3), V: f64(t, two, 4, 8), O: out(t, tensor.F64, one...), Stats: out(t, tensor.F32, one...),
+		AttnScale: ops.Float(1), QKVFormat: ops.BSHD, AttnMaskType: ops.NoMask, Saved: new(opregistry.Saved),
+	}
+	run(t, ops.FusedAttnFwd, fwd)
+	want(t, fwd.O, 7)
+	want(t, fwd.Stats, math.Log(4))
+
+	bwd := ops.FusedAttnBwdArgs{
+		Q: fwd.Q, K: fwd.K, V: fwd.V, O: fwd.O, DO: f64(t, one, 2), Stats: fwd.Stats,
+		DQ: out(t, tensor.F64, one...), DK: out(t, tensor.F64, two...), DV: out(t, tensor.F64, two...),
+		AttnScale: ops.Float(1), QKVFormat: ops.BSHD, AttnMaskType: ops.NoMask, Saved: fwd.Saved,
+	}
+	run(t, ops.FusedAttnBwd, bwd)
+	want(t, bwd.DV, 0.5, 1.5)  // P·dO
+	want(t, bwd.DK, -1.5, 1.5) // P∘(dO·V − 14)
+	want(t, bwd.DQ, 1.5*ln3)   // of the second key only
+	run(t, ops.FusedAttnFwd, causal(fwd, ops.CausalMask))
+	want(t, fwd.O, 4) // the first key only
+	want(t, fwd.Stats, 0)
+	run(t, ops.FusedAttnFwd, causal(fwd, ops.CausalBottomRightMask))
+	want(t, fwd.O, 7) // both
+}
+
+func causal(a ops.FusedAttnFwdArgs, m ops.MaskType) ops.FusedAttnFwdArgs {
+	a.AttnMaskType = m
+	return a
+}
+
+func TestAttentionWithoutKeys(t *testing.T) {
+	t.Parallel()
+	two, one := []int{1, 2, 1, 1}, []int{1, 1, 1, 1}
+	fwd := ops.FusedAttnFwdArgs{
+		Q: f64(t, two, 1, 2), K: f64(t, one, 3), V: f64(t, one, 5), O: out(t, tensor.F64, two...), Stats: out(t, tensor.F32, two...),
+		QKVFormat: ops.BSHD, AttnMaskType: ops.CausalBottomRightMask, Saved: new(opregistry.Saved),
+	}
+	run(t, ops.FusedAttnFwd, fwd)
+	want(t, fwd.O, 0, 5)
+	want(t, fwd.Stats, -inf, 6)
+	bwd := ops.FusedAttnBwdArgs{
+		Q: fwd.Q, K: fwd.K, V: fwd.V, O: fwd.O, DO: f64(t, two, 1, 1), Stats: fwd.Stats,
+		DQ: out(t, tensor.F64, two...), DK: out(t, tensor.F64, one...), DV: out(t, tensor.F64, one...),
+		QKVFormat: ops.BSHD, AttnMaskType: ops.CausalBottomRightMask, Saved: fwd.Saved,
+	}
+	run(t, ops.FusedAttnBwd, bwd)
+	want(t, bwd.DQ, 0, 0)
+	want(t, bwd.DK, 0)
+	want(t, bwd.DV, 1)
+}
+
+// Head h of Q reads head h/(heads/groups) of K and V, in either format.
+func TestAttentionGroups(t *testing.T) {
+	t.Parallel()
+	for _, f := range []ops.QKVFormat{ops.BSHD, ops.SBHD} {
+		shape := func(h int) []int { return []int{1, 1, h, 1} }
+		o := out(t, tensor.F64, shape(4)...)
+		run(t, ops.FusedAttnFwd, ops.FusedAttnFwdArgs{
+			Q: f64(t, shape(4), 1, 1, 1, 1), K: f64(t, shape(2), 1, 1), V: f64(t, shape(2), 5, 9), O: o, Stats: out(t, tensor.F32, 1, 4, 1, 1),
+			QKVFormat: f, AttnMaskType: ops.CausalMask, Saved: new(opregistry.Saved),
+		})
+		want(t, o, 5, 5, 9, 9)
+	}
+	// Two sequences of two positions: SBHD has the sequences side by side.
+	o := out(t, tensor.F64, 2, 2, 1, 1)
+	run(t, ops.FusedAttnFwd, ops.FusedAttnFwdArgs{
+		Q: f64(t, []int{2, 2, 1, 1}, 0, 0, 0, 0), K: f64(t, []int{2, 2, 1, 1}, 0, 0, 0, 0), V: f64(t, []int{2, 2, 1, 1}, 1, 10, 3, 30),
+		O: o, Stats: out(t, tensor.F32, 2, 1, 2, 1), QKVFormat: ops.SBHD, AttnMaskType: ops.CausalMask, Saved: new(opregistry.Saved),
+	})
+	want(t, o, 1, 10, 2, 20)
+}

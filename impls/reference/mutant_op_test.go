@@ -1,0 +1,284 @@
+package reference_test
+
+import (
+	"errors"
+	"math"
+
+	"github.com/primus-fl/primus/impls/reference"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+func mutants() []mutant {
+	type (
+		exec = opregistry.Exec
+		gemm = ops.GenericGemmArgs
+		norm = ops.RMSNormFwdArgs
+		attn = ops.FusedAttnFwdArgs
+		back = ops.FusedAttnBwdArgs
+		rope = ops.FusedRopeArgs
+		adam = ops.MultiTensorAdamArgs
+		sum  = ops.ResidualAddArgs
+	)
+	list := []mutant{
+		mutate("alpha is ignored without bias", ops.GenericGemm, tensor.F32, func(right opregistry.Func[gemm], x *exec, a gemm) error {
+			if a.Bias == nil {
+				a.Alpha = ops.OptionalFloat{}
+			}
+			return right(x, a)
+		}),
+		mutate("beta is ignored", ops.GenericGemm, tensor.F32, func(right opregistry.Func[gemm], x *exec, a gemm) error {
+			a.Beta = ops.OptionalFloat{}
+			return right(x, a)
+		}),
+		mutate("D is read without accumulate", ops.GenericGemm, tensor.F32, func(right opregistry.Func[gemm], x *exec, a gemm) error {
+			old := a.D.Float64s()
+			if err := right(x, a); err != nil {
+				return err
+			}
+			v := a.D.Float64s()
+			for i := range v {
+				v[i] += 0 * old[i]
+			}
+			return a.D.SetFloat64s(v)
+		}),
+		mutate("bias is added in grad mode", ops.GenericGemm, tensor.F32, func(right opregistry.Func[gemm], x *exec, a gemm) error {
+			a.Grad = a.Grad && (a.Bias == nil || a.Gelu)
+			return right(x, a)
+		}),
+		mutate("gelu of the error function", ops.GenericGemm, tensor.F32, func(right opregistry.Func[gemm], x *exec, a gemm) error {
+			err := right(x, a)
+			if err == nil && a.Gelu && !a.Grad && !a.Accumulate {
+				pre := a.GeluIn.Float64s()
+				for i, v := range pre {
+					pre[i] = v / 2 * (1 + math.Erf(v/math.Sqrt2))
+				}
+				return a.D.SetFloat64s(pre)
+			}
+			return err
+		}),
+		mutate("zeros are skipped", ops.GenericGemm, tensor.F32, func(right opregistry.Func[gemm], x *exec, a gemm) error {
+			err := right(x, a)
+			if err == nil && !a.TransB {
+				k := a.B.Shape().Cols()
+				for i := range a.B.Shape().Rows() {
+					row, zero := a.B.Float64s()[i*k:(i+1)*k], k > 0
+					for _, v := range row {
+						zero = zero && v == 0
+					}
+					if zero {
+						for j := range a.D.Shape().Cols() {
+							a.D.Set(0, i, j)
+						}
+					}
+				}
+			}
+			return err
+		}),
+		mutate("empty product is left alone", ops.GenericGemm, tensor.F32, func(right opregistry.Func[gemm], x *exec, a gemm) error {
+			if _, _, k := a.Dims(); k == 0 {
+				return nil
+			}
+			return right(x, a)
+		}),
+		mutate("strides are ignored", ops.GenericGemm, tensor.F32, func(right opregistry.Func[gemm], x *exec, a gemm) error {
+			if !a.A.IsContiguous() {
+				flat, err := a.A.AsStrided([]int{a.A.NumElements()}, []int{1}, a.A.Offset())
+				if err != nil {
+					return err
+				}
+				if a.A, err = flat.Reshape(a.A.Shape()...); err != nil {
+					return err
+				}
+			}
+			return right(x, a)
+		}),
+		mutate("sums are kept in bf16", ops.EmbeddingBwd, tensor.BF16, func(right opregistry.Func[ops.EmbeddingBwdArgs], x *exec, a ops.EmbeddingBwdArgs) error {
+			sums := make([]float64, a.DWeight.NumElements())
+			if a.Accumulate {
+				sums = a.DWeight.Float64s()
+			}
+			h, grad, err := a.DWeight.Shape().Cols(), a.Grad.Float64s(), error(nil)
+			for i, v := range a.Indices.Float64s() {
+				for j := range h {
+					sums[int(v)*h+j] += grad[i*h+j]
+				}
+				if sums, err = rounded(a.DWeight, sums); err != nil {
+					return err
+				}
+			}
+			return a.DWeight.SetFloat64s(sums)
+		}),
+		mutate("accumulate is ignored", ops.EmbeddingBwd, tensor.F32, func(right opregistry.Func[ops.EmbeddingBwdArgs], x *exec, a ops.EmbeddingBwdArgs) error {
+			a.Accumulate = false
+			return right(x, a)
+		}),
+		mutate("eps is squared", ops.RMSNormFwd, tensor.F32, func(right opregistry.Func[norm], x *exec, a norm) error {
+			a.Eps *= a.Eps
+			return right(x, a)
+		}),
+		mutate("gamma is never centred", ops.RMSNormFwd, tensor.F32, func(right opregistry.Func[norm], x *exec, a norm) error {
+			a.ZeroCenteredGamma = false
+			return right(x, a)
+		}),
+		mutate("rsigma has the precision of x", ops.RMSNormFwd, tensor.BF16, func(right opregistry.Func[norm], x *exec, a norm) error {
+			err := right(x, a)
+			if err == nil {
+				return each(a.RSigma, func(v float64) float64 { return float64(tensor.ToBFloat16(float32(v)).Float32()) })
+			}
+			return err
+		}),
+		mutate("dgamma is added to", ops.RMSNormBwd, tensor.F32, func(right opregistry.Func[ops.RMSNormBwdArgs], x *exec, a ops.RMSNormBwdArgs) error {
+			if a.X.Shape().Rows() == 0 {
+				return nil
+			}
+			return right(x, a)
+		}),
+		mutate("halves are exchanged", ops.SwiGLU, tensor.F32, func(right opregistry.Func[ops.SwiGLUArgs], x *exec, a ops.SwiGLUArgs) error {
+			v, h := a.Input.Float64s(), a.Output.Shape().Cols()
+			y := make([]float64, a.Output.NumElements())
+			for i := range y {
+				p, q := v[i/h*2*h+i%h], v[i/h*2*h+i%h+h]
+				y[i] = q / (1 + math.Exp(-q)) * p
+			}
+			return a.Output.SetFloat64s(y)
+		}),
+		mutate("x is read after dx is written", ops.DSwiGLU, tensor.F32, func(right opregistry.Func[ops.DSwiGLUArgs], x *exec, a ops.DSwiGLUArgs) error {
+			if err := right(x, a); err != nil || a.Output != a.FwdInput {
+				return err
+			}
+			return right(x, a)
+		}),
+		mutate("bottom right is top left", ops.FusedAttnFwd, tensor.F32, func(right opregistry.Func[attn], x *exec, a attn) error {
+			if a.AttnMaskType == ops.CausalBottomRightMask {
+				a.AttnMaskType = ops.CausalMask
+			}
+			return right(x, a)
+		}),
+		mutate("no mask but causal", ops.FusedAttnFwd, tensor.F32, func(right opregistry.Func[attn], x *exec, a attn) error {
+			if a.AttnMaskType == ops.CausalBottomRightMask {
+				a.AttnMaskType = ops.NoMask
+			}
+			return right(x, a)
+		}),
+		mutate("rows without a key are nan", ops.FusedAttnFwd, tensor.F32, func(right opregistry.Func[attn], x *exec, a attn) error {
+			if err := right(x, a); err != nil {
+				return err
+			}
+			return each(a.Stats, func(v float64) float64 {
+				if math.IsInf(v, -1) {
+					return nan
+				}
+				return v
+			})
+		}),
+		mutate("stats are off by a hundredth", ops.FusedAttnFwd, tensor.F32, func(right opregistry.Func[attn], x *exec, a attn) error {
+			if err := right(x, a); err != nil {
+				return err
+			}
+			return each(a.Stats, func(v float64) float64 { return v - 0.01 })
+		}),
+		mutate("scale is ignored", ops.FusedAttnBwd, tensor.F32, func(right opregistry.Func[back], x *exec, a back) error {
+			a.AttnScale = ops.OptionalFloat{}
+			return right(x, a)
+		}),
+		mutate("backward is forward of the negative angle", ops.FusedRopeBackward, tensor.F32, func(_ opregistry.Func[rope], x *exec, a rope) error {
+			freqs, err := tensor.FromSlice(make([]float32, a.Freqs.NumElements()), a.Freqs.Shape()...)
+			if err != nil {
+				return err
+			}
+			if err := freqs.CopyFrom(a.Freqs); err != nil {
+				return err
+			}
+			a.Freqs = freqs
+			if err := each(a.Freqs, func(v float64) float64 { return -v }); err != nil {
+				return err
+			}
+			for _, impl := range reference.Source().Impls {
+				if impl.Op == opregistry.Handle(ops.FusedRopeForward) {
+					return impl.Run.(opregistry.Func[rope])(x, a)
+				}
+			}
+			return errors.New("no impl")
+		}),
+		mutate("start positions are ignored", ops.FusedRopeForward, tensor.F32, func(right opregistry.Func[rope], x *exec, a rope) error {
+			a.StartPositions = nil
+			return right(x, a)
+		}),
+		mutate("context parallelism is ignored", ops.FusedRopeForward, tensor.F32, func(right opregistry.Func[rope], x *exec, a rope) error {
+			a.CPSize = 1
+			return right(x, a)
+		}),
+		mutate("step is always 1", ops.MultiTensorAdam, tensor.F32, func(right opregistry.Func[adam], x *exec, a adam) error {
+			a.Step = 1
+			return right(x, a)
+		}),
+		mutate("flag ends the step", ops.MultiTensorAdam, tensor.F32, func(right opregistry.Func[adam], x *exec, a adam) error {
+			if a.NoopFlag.At(0) != 0 {
+				return nil
+			}
+			return right(x, a)
+		}),
+		mutate("master is forgotten", ops.MultiTensorAdam, tensor.BF16, func(right opregistry.Func[adam], x *exec, a adam) error {
+			a.TensorLists = a.TensorLists[:4]
+			return right(x, a)
+		}),
+		mutate("decay is l2", ops.MultiTensorAdam, tensor.F32, func(right opregistry.Func[adam], x *exec, a adam) error {
+			a.Mode = ops.AdamL2
+			return right(x, a)
+		}),
+		mutate("flag is cleared", ops.MultiTensorL2Norm, tensor.F32, func(right opregistry.Func[ops.MultiTensorL2NormArgs], x *exec, a ops.MultiTensorL2NormArgs) error {
+			a.NoopFlag.Set(0, 0)
+			return right(x, a)
+		}),
+		mutate("norm of no tensors is left alone", ops.MultiTensorL2Norm, tensor.F32, func(right opregistry.Func[ops.MultiTensorL2NormArgs], x *exec, a ops.MultiTensorL2NormArgs) error {
+			if len(a.TensorLists[0]) == 0 {
+				return nil
+			}
+			return right(x, a)
+		}),
+		mutate("flag is set by outputs", ops.MultiTensorScale, tensor.F32, func(right opregistry.Func[ops.MultiTensorScaleArgs], x *exec, a ops.MultiTensorScaleArgs) error {
+			err := right(x, a)
+			for _, t := range a.TensorLists[1] {
+				for _, v := range t.Float64s() {
+					if math.IsInf(v, 0) || math.IsNaN(v) {
+						a.NoopFlag.Set(1, 0)
+					}
+				}
+			}
+			return err
+		}),
+		mutate("ignore_index is -100", ops.CrossEntropyFwd, tensor.F32, func(right opregistry.Func[ops.CrossEntropyFwdArgs], x *exec, a ops.CrossEntropyFwdArgs) error {
+			a.IgnoreIndex = -100
+			return right(x, a)
+		}),
+		mutate("no maximum is subtracted", ops.CrossEntropyFwd, tensor.F32, func(right opregistry.Func[ops.CrossEntropyFwdArgs], x *exec, a ops.CrossEntropyFwdArgs) error {
+			if err := right(x, a); err != nil {
+				return err
+			}
+			return each(a.LSE, func(v float64) float64 { return math.Log(float64(float32(math.Exp(v)))) })
+		}),
+		mutate("ignored rows have a gradient", ops.CrossEntropyBwd, tensor.F32, func(right opregistry.Func[ops.CrossEntropyBwdArgs], x *exec, a ops.CrossEntropyBwdArgs) error {
+			err := right(x, a)
+			if err == nil && a.DLosses.NumElements() > 0 && a.DLogits.Shape().Cols() > 0 {
+				return each(a.DLogits, func(v float64) float64 { return v + 1e-4 })
+			}
+			return err
+		}),
+		mutate("output ends early", ops.ResidualAdd, tensor.F32, func(right opregistry.Func[sum], x *exec, a sum) error {
+			if len(a.A.Shape()) != 2 || a.A.Shape()[0] < 4 {
+				return right(x, a)
+			}
+			var err error
+			rows := a.A.Shape()[0] - 1
+			for _, v := range []**tensor.Tensor{&a.A, &a.B, &a.Output} {
+				if *v, err = (*v).Slice(0, 0, rows); err != nil {
+					return err
+				}
+			}
+			return right(x, a)
+		}),
+	}
+	return append(list, contractMutants()...)
+}

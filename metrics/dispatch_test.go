@@ -1,0 +1,177 @@
+package metrics_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/primus-fl/primus/impls/reference"
+	"github.com/primus-fl/primus/metrics"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// vendor returns an impl of residual_add that does what the next entry of plan says: nil declines, an error fails.
+func vendor(plan ...error) opregistry.Source {
+	calls := 0
+	return opregistry.Source{Name: "acme", Impls: []opregistry.Impl{{
+		Op: ops.ResidualAdd, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 100,
+		Run: opregistry.Func[ops.ResidualAddArgs](func(*opregistry.Exec, ops.ResidualAddArgs) error {
+			calls++
+			return plan[calls-1]
+		}),
+	}}}
+}
+
+// dispatched returns a strict registry with the metrics of a manager after one call for each entry of plan.
+func dispatched(t *testing.T, plan ...error) *prometheus.Registry {
+	t.Helper()
+	reg := prometheus.NewPedanticRegistry()
+	d, err := metrics.NewDispatch(reg)
+	require.NoError(t, err)
+	t.Cleanup(d.Close)
+
+	impls := opregistry.NewRegistry()
+	require.NoError(t, impls.Register(reference.Source()))
+	require.NoError(t, impls.Register(vendor(plan...)))
+	policy := opmanager.DefaultPolicy()
+	policy.Prefer = opregistry.KindVendor
+	m := opmanager.New(impls, policy, opmanager.Settings{Timing: true, Listeners: []opmanager.Listener{d}})
+	t.Cleanup(m.Close)
+	d.Watch(m)
+	add := opmanager.MustBind(m, ops.ResidualAdd)
+	args := ops.ResidualAddArgs{A: vector(t), B: vector(t), Output: vector(t)}
+	for range plan {
+		require.NoError(t, add.Call(args))
+	}
+	return reg
+}
+
+func vector(t *testing.T) *tensor.Tensor {
+	t.Helper()
+	x, err := tensor.FromSlice([]float32{1, 2, 3}, 3)
+	require.NoError(t, err)
+	return x
+}
+
+// value returns one sample of what reg gathers.
+func value(t *testing.T, g prometheus.Gatherer, name string, labels map[string]string) float64 {
+	t.Helper()
+	families, err := g.Gather()
+	require.NoError(t, err)
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+	samples:
+		for _, m := range family.GetMetric() {
+			have := map[string]string{}
+			for _, pair := range m.GetLabel() {
+				have[pair.GetName()] = pair.GetValue()
+			}
+			for k, v := range labels {
+				if have[k] != v {
+					continue samples
+				}
+			}
+			switch {
+			case m.GetSummary() != nil:
+				return m.GetSummary().GetSampleSum()
+			case m.GetGauge() != nil:
+				return m.GetGauge().GetValue()
+			default:
+				return m.GetCounter().GetValue()
+			}
+		}
+	}
+	require.Failf(t, "no such sample", "%s %v", name, labels)
+	return 0
+}
+
+func TestDispatchCounts(t *testing.T) {
+	lost := errors.New("device lost")
+	reg := dispatched(t, nil, nil, lost, opregistry.Unsupported("no f32"), nil)
+	acme := map[string]string{"op": "residual_add", "impl": "vendor.acme", "kind": "vendor", "vendor": "acme"}
+	other := map[string]string{"op": "residual_add", "impl": "reference.go", "kind": "reference", "vendor": ""}
+
+	assert.InDelta(t, 3, value(t, reg, "primus_op_calls_total", acme), 0)
+	assert.InDelta(t, 1, value(t, reg, "primus_op_errors_total", acme), 0)
+	assert.InDelta(t, 1, value(t, reg, "primus_op_declines_total", acme), 0)
+	assert.InDelta(t, 2, value(t, reg, "primus_op_calls_total", other), 0)
+	assert.InDelta(t, 0, value(t, reg, "primus_op_errors_total", other), 0)
+	assert.Positive(t, value(t, reg, "primus_op_duration_seconds", acme))
+	assert.Positive(t, value(t, reg, "primus_op_duration_seconds", other))
+	for _, reason := range []string{"failed", "declined"} {
+		assert.InDelta(t, 1, value(t, reg, "primus_op_fallbacks_total", map[string]string{
+			"op": "residual_add", "from": "vendor.acme", "to": "reference.go", "reason": reason,
+		}), 0, reason)
+	}
+}
+
+func TestDispatchIsEmptyBeforeWatch(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	d, err := metrics.NewDispatch(reg)
+	require.NoError(t, err)
+	defer d.Close()
+	n, err := testutil.GatherAndCount(reg)
+	require.NoError(t, err)
+	assert.Zero(t, n)
+}
+
+func TestDispatchRegistersAllOrNothing(t *testing.T) {
+	for _, taken := range []string{"primus_op_calls_total", "primus_op_fallbacks_total"} {
+		t.Run(taken, func(t *testing.T) {
+			reg := prometheus.NewRegistry()
+			require.NoError(t, reg.Register(prometheus.NewGauge(prometheus.GaugeOpts{Name: taken, Help: "In the way."})))
+			_, err := metrics.NewDispatch(reg)
+			require.Error(t, err)
+			n, err := testutil.GatherAndCount(reg)
+			require.NoError(t, err)
+			assert.Equal(t, 1, n)
+		})
+	}
+}
+
+func TestDispatchCanBeMadeAgainAfterClose(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	for range 2 {
+		d, err := metrics.NewDispatch(reg)
+		require.NoError(t, err)
+		d.Close()
+		d.Close()
+	}
+}
+
+func TestDispatchIsScrapedWhileOpsRun(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	d, err := metrics.NewDispatch(reg)
+	require.NoError(t, err)
+	defer d.Close()
+	var scrapers sync.WaitGroup
+	for range 4 {
+		scrapers.Go(func() {
+			for range 50 {
+				_, err := reg.Gather()
+				assert.NoError(t, err)
+			}
+		})
+	}
+	impls := opregistry.NewRegistry()
+	require.NoError(t, impls.Register(reference.Source()))
+	m := opmanager.New(impls, opmanager.DefaultPolicy(), opmanager.Settings{Listeners: []opmanager.Listener{d}})
+	defer m.Close()
+	d.Watch(m)
+	add := opmanager.MustBind(m, ops.ResidualAdd)
+	args := ops.ResidualAddArgs{A: vector(t), B: vector(t), Output: vector(t)}
+	for range 500 {
+		require.NoError(t, add.Call(args))
+	}
+	scrapers.Wait()
+	assert.InDelta(t, 500, value(t, reg, "primus_op_calls_total", map[string]string{"op": "residual_add"}), 0)
+}
