@@ -190,20 +190,6 @@ func TestAdamIgnoresTheFlag(t *testing.T) {
 	}
 }
 
-func TestRopeRefusesPackedSequencesBeyondTheAngles(t *testing.T) {
-	m := newMaker(t, 1, false)
-	a := ops.FusedRopeArgs{
-		Input: m.fill(m.dense(tensor.F32, 6, 2, 4)), Output: m.dense(tensor.F32, 6, 2, 4),
-		Freqs: m.fill(m.dense(tensor.F32, 3, 4)), QKVFormat: ops.THD,
-		CuSeqlens: set(t, m.dense(tensor.I32, 4), 0, 2, 2, 6),
-	}
-	before := tensortest.Bytes(a.Output)
-	var argument *opregistry.ArgError
-	require.ErrorAs(t, call(t, ops.FusedRopeForward, a), &argument)
-	assert.Equal(t, "freqs", argument.Operand)
-	assert.Equal(t, before, tensortest.Bytes(a.Output))
-}
-
 func TestWhatIsNotServedIsDeclinedBeforeAnythingIsWritten(t *testing.T) {
 	m := newMaker(t, 1, false)
 	transposed := func(rows, cols int) *tensor.Tensor {

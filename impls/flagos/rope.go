@@ -2,7 +2,6 @@ package flagos
 
 import (
 	"sort"
-	"strconv"
 
 	"github.com/primus-fl/primus/impls/flagos/internal/fused"
 	"github.com/primus-fl/primus/internal/parallel"
@@ -79,8 +78,8 @@ func rotate(e *opregistry.Exec, a ops.FusedRopeArgs, op string, backward bool) e
 	if v.err != nil {
 		return v.err
 	}
-	if err := c.checkLengths(op); err != nil || shape.NumElements() == 0 {
-		return err
+	if shape.NumElements() == 0 {
+		return nil
 	}
 	each := c.heads * c.d
 	switch {
@@ -117,24 +116,6 @@ func (v *views) heads(name string, t *tensor.Tensor, format ops.QKVFormat) heads
 		h.step = strides[0]
 	}
 	return h
-}
-
-// checkLengths finds packed sequences that reach beyond the table of angles.
-func (c *rope) checkLengths(op string) error {
-	for b := 1; b < len(c.ends); b++ {
-		n := int(c.ends[b] - c.ends[b-1])
-		if n == 0 {
-			continue
-		}
-		if last := c.position(b-1, n-1, n); last >= c.freqs.rows {
-			return &opregistry.ArgError{
-				Op: op, Operand: "freqs",
-				Got:  strconv.Itoa(c.freqs.rows) + " positions",
-				Want: "at least " + strconv.Itoa(last+1) + ", for sequence " + strconv.Itoa(b-1) + " of cu_seqlens",
-			}
-		}
-	}
-	return nil
 }
 
 // sharesAngles reports whether all sequences start at one position.

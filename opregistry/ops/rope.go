@@ -104,9 +104,6 @@ func validateRope(name, input string, a FusedRopeArgs) error {
 		if c.rank(input, a.Input, 3) && c.dtype("cu_seqlens", a.CuSeqlens, tensor.I32) && c.rank("cu_seqlens", a.CuSeqlens, 1) {
 			c.cuSeqlens("cu_seqlens", a.CuSeqlens, shape[0], max(a.CPSize, 1) > 1)
 			batch = a.CuSeqlens.NumElements() - 1
-			for i := 1; c.err == nil && i <= batch; i++ {
-				seq = max(seq, element(a.CuSeqlens, i)-element(a.CuSeqlens, i-1))
-			}
 		}
 	default:
 		c.fail("qkv_format", "sbhd, bshd or thd", "%v", a.QKVFormat)
@@ -128,19 +125,22 @@ func validateRope(name, input string, a FusedRopeArgs) error {
 	if cp > 1 && seq%2 != 0 {
 		c.fail(input, "an even sequence length with cp_size > 1", "%v", a.Input)
 	}
-	last := seq * cp
 	if a.StartPositions != nil && c.dtype("start_positions", a.StartPositions, tensor.I32) && c.rank("start_positions", a.StartPositions, 1) {
 		c.elements("start_positions", a.StartPositions, batch, "one a sequence")
-		if c.err == nil {
-			most := 0
-			for b := range batch {
-				p := element(a.StartPositions, b)
-				if p < 0 {
-					c.fail("start_positions", "positions >= 0", "%d", p)
-				}
-				most = max(most, p)
+	}
+	last := 0
+	for b := 0; c.err == nil && b < batch; b++ {
+		length, start := seq, 0
+		if a.QKVFormat == THD {
+			length = element(a.CuSeqlens, b+1) - element(a.CuSeqlens, b)
+		}
+		if a.StartPositions != nil {
+			if start = element(a.StartPositions, b); start < 0 {
+				c.fail("start_positions", "positions >= 0", "%d", start)
 			}
-			last += most
+		}
+		if length > 0 {
+			last = max(last, start+length*cp)
 		}
 	}
 	if c.err == nil && a.Freqs.Shape().NumElements()/max(d2, 1) < last {

@@ -95,6 +95,9 @@ func testPackedRope(t *testing.T, op *opregistry.Op[ropeArgs], input string) {
 		{"thd: odd length for ranks", func(a *ropeArgs) {
 			a.CPSize, a.StartPositions, a.CuSeqlens, a.Freqs = 2, nil, i32(0, 3, 10), f32(20, 6)
 		}, "cu_seqlens", "even sequence lengths with cp_size > 1"},
+		{"packed sequence beyond freqs", func(a *ropeArgs) {
+			a.Freqs = f32(5, 6)
+		}, "freqs", "at least 6 positions"},
 		{"matrix of cu_seqlens", func(a *ropeArgs) { a.CuSeqlens = of(tensor.I32, 2, 2) }, "cu_seqlens", "1 axes"},
 		{"matrix of start_positions", func(a *ropeArgs) { a.StartPositions = of(tensor.I32, 3, 1) }, "start_positions", "1 axes"},
 	})

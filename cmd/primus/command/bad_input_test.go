@@ -25,7 +25,7 @@ func TestBadInput(t *testing.T) {
 			want: []string{"exp.yaml", "does not exist"}, clean: true},
 		{name: "malformed YAML", setUp: func(l *lab) { l.edit("modules:", "modules: [") },
 			want: []string{"exp.yaml:", "YAML"}, clean: true},
-		{name: "experiment without modules", setUp: func(l *lab) { l.write(l.exp, "workspace: x\n") },
+		{name: "experiment without modules", setUp: func(l *lab) { l.write(l.exp, "{work_group: g, user_name: u, exp_name: e, workspace: w}\n") },
 			want: []string{"exp.yaml", "modules"}, clean: true},
 		{name: "unset variable", setUp: func(l *lab) { l.edit("work_group: group", "work_group: ${PRIMUS_TEST_UNSET}") },
 			want: []string{"exp.yaml:1", "work_group", "PRIMUS_TEST_UNSET"}, clean: true},
@@ -97,16 +97,38 @@ func TestBadInput(t *testing.T) {
 }
 
 func TestUnreadableData(t *testing.T) {
-	if os.Geteuid() == 0 {
-		t.Skip("root reads everything")
+	tests := []struct {
+		name string
+		path func(*lab) string
+		want string
+	}{
+		{"by its mode", func(l *lab) string {
+			if os.Geteuid() == 0 {
+				l.t.Skip("root reads files of any mode")
+			}
+			require.NoError(l.t, os.Chmod(l.text, 0))
+			return l.text
+		}, "permission denied"},
+		{"by its device", func(l *lab) string {
+			const memory = "/proc/self/mem" // its first page cannot be read, not even by root
+			if _, err := os.Stat(memory); err != nil {
+				l.t.Skip("this system has no " + memory)
+			}
+			return memory
+		}, "/proc/self/mem"},
 	}
-	l := newLab(t)
-	require.NoError(t, os.Chmod(l.text, 0))
-	got := l.train()
-	assert.Equal(t, 1, got.code)
-	line := onlyError(t, got)
-	assert.Contains(t, line, l.text)
-	assert.Contains(t, line, "permission denied")
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			l := newLab(t)
+			path := tt.path(l)
+			got := l.train("train_data_path=" + path)
+			assert.Equal(t, 1, got.code)
+			line := onlyError(t, got)
+			assert.Contains(t, line, path)
+			assert.Contains(t, line, tt.want)
+			assert.Empty(t, leftovers(t, l.workspace))
+		})
+	}
 }
 
 func TestSecondRunInOneDirectory(t *testing.T) {

@@ -15,8 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func itoa(n int) string { return strconv.Itoa(n) }
-
 // TestKill kills a run that saves at every step at 20 random moments. It always goes on, and in the end losses and weights
 // are, bit for bit, those of a run that nobody disturbed.
 func TestKill(t *testing.T) {
@@ -53,7 +51,7 @@ func TestKill(t *testing.T) {
 	t.Logf("reached step %d; %d of 20 kills came while a checkpoint was written", reached, unfinished)
 	require.Positive(t, reached)
 
-	last := []string{"lr_decay_iters=1000", "train_iters=" + itoa(reached+5)}
+	last := []string{"lr_decay_iters=1000", "train_iters=" + strconv.Itoa(reached+5)}
 	got := l.train(last...)
 	require.Zero(t, got.code, got.stderr)
 	assert.Empty(t, leftovers(t, l.workspace), "what the kills left is gone")
@@ -73,7 +71,7 @@ func TestKill(t *testing.T) {
 
 func stepOf(t *testing.T, checkpoint string) int {
 	t.Helper()
-	step, err := strconv.Atoi(strings.TrimLeft(strings.TrimPrefix(filepath.Base(checkpoint), "step-"), "0") + "")
+	step, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(checkpoint), "step-"))
 	require.NoError(t, err)
 	return step
 }

@@ -72,7 +72,7 @@ func TestOpsListTable(t *testing.T) {
 	require.Zero(t, got.code)
 	assert.Equal(t, strings.TrimPrefix(`
 op      impl            kind       vendor  priority  available  rank  reason
-────────────────────────────────────────────────────────────────────────────
+──────────────────────────────────────────────────────────────────────────────
 swiglu  default.flagos  flagos     -            150  yes           1
 swiglu  reference.go    reference  -             50  yes           2
 `, "\n"), got.out)

@@ -5,6 +5,7 @@ package command_test
 import (
 	"errors"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -53,7 +54,7 @@ func TestInterrupt(t *testing.T) {
 			require.GreaterOrEqual(t, done, 20)
 
 			whole := newLab(t)
-			last := []string{"lr_decay_iters=1000", "train_iters=" + itoa(done+3)}
+			last := []string{"lr_decay_iters=1000", "train_iters=" + strconv.Itoa(done+3)}
 			require.Zero(t, whole.train(last...).code)
 			require.Zero(t, l.train(last...).code)
 			assert.Equal(t, whole.records(), l.records())

@@ -1,0 +1,70 @@
+package command
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestConsoleKeepsLinesWhole(t *testing.T) {
+	var out bytes.Buffer
+	c := &console{out: &out, width: func() int { return 20 }}
+	var writers sync.WaitGroup
+	for range 4 {
+		writers.Go(func() {
+			for range 200 {
+				_, err := io.WriteString(c, "a line of the log\n")
+				assert.NoError(t, err)
+			}
+		})
+	}
+	for range 200 {
+		c.setStatus("status 1")
+		c.setStatus("status 2, which is too long for the terminal")
+	}
+	writers.Wait()
+	c.setStatus("")
+	text := out.String()
+	for _, status := range []string{"status 1", "status 2, which is "} {
+		text = strings.ReplaceAll(text, status+eraseLine, eraseLine)
+	}
+	text = strings.ReplaceAll(text, eraseLine, "")
+	assert.Equal(t, strings.Repeat("a line of the log\n", 800), text)
+}
+
+func TestConsoleWithoutTerminalHasNoStatus(t *testing.T) {
+	var out bytes.Buffer
+	c := &console{out: &out}
+	c.setStatus("status")
+	assert.Empty(t, out.String())
+}
+
+func TestLineHandler(t *testing.T) {
+	tests := []struct {
+		name string
+		log  func(*slog.Logger)
+		want string
+	}{
+		{"plain", func(l *slog.Logger) { l.Info("saved", "step", 3, "path", "a/b") }, "INFO  saved step=3 path=a/b\n"},
+		{"level", func(l *slog.Logger) { l.Debug("not shown"); l.Warn("shown") }, "WARN  shown\n"},
+		{"quotes", func(l *slog.Logger) { l.Info("m", "a", "b c", "d", "", "e", `x="y"`) }, `INFO  m a="b c" d="" e="x=\"y\""` + "\n"},
+		{"lines", func(l *slog.Logger) { l.Info("m", "stack", "one\ntwo\n") }, "INFO  m stack=\none\ntwo\n"},
+		{"with", func(l *slog.Logger) { l.With("a", 1).WithGroup("g").With("b", 2).Info("m", "c", 3) }, "INFO  m a=1 g.b=2 g.c=3\n"},
+		{"group", func(l *slog.Logger) { l.Info("m", slog.Group("g", "a", 1, slog.Group("h", "b", 2))) }, "INFO  m g.a=1 g.h.b=2\n"},
+		{"duration", func(l *slog.Logger) { l.Info("m", "took", 1500*time.Millisecond) }, "INFO  m took=1.5s\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var out bytes.Buffer
+			tt.log(slog.New(newLineHandler(&out, slog.LevelInfo, timeOfDay)))
+			assert.Regexp(t, `^\d\d:\d\d:\d\d `, out.String())
+			assert.Equal(t, tt.want, out.String()[len("15:04:05 "):])
+		})
+	}
+}

@@ -1,0 +1,92 @@
+package command_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestTrain(t *testing.T) {
+	l := newLab(t)
+	got := l.train("eval_interval=4", "eval_iters=1", "save_interval=4")
+	require.Zero(t, got.code, got.stderr)
+
+	t.Run("results go to standard output", func(t *testing.T) {
+		rows := rowsOf(got.out)
+		assert.Equal(t, []string{"op", "impl", "kind", "calls", "total", "time", "share", "fallbacks"}, rows["op impl"])
+		for _, op := range []string{"generic_gemm", "rmsnorm_fwd", "fused_attn_bwd", "multi_tensor_adam", "cross_entropy_bwd"} {
+			assert.Contains(t, rows, op+" default.flagos")
+		}
+		assert.Regexp(t, `(?m)^run +exp finished$`, got.out)
+		assert.Regexp(t, `(?m)^steps +8 of 8 in `, got.out)
+		assert.Regexp(t, `(?m)^loss +5\.\d{4} at step 1, [345]\.\d{4} at step 8 `, got.out)
+		assert.Regexp(t, `(?m)^validation +\d\.\d{4}$`, got.out)
+		assert.Contains(t, got.out, "directory   "+l.path()+"\n")
+		_, text, ok := strings.Cut(got.out, "generated text\n")
+		assert.True(t, ok)
+		assert.GreaterOrEqual(t, len([]rune(text)), 100)
+		for line := range strings.Lines(strings.Split(got.out, "generated text")[0]) {
+			assert.Equal(t, strings.TrimRight(line, " \n"), strings.TrimSuffix(line, "\n"), "no blanks at the end")
+		}
+	})
+	t.Run("logs go to standard error", func(t *testing.T) {
+		steps := 0
+		for line := range strings.Lines(got.stderr) {
+			assert.Regexp(t, `^\d\d:\d\d:\d\d (INFO |WARN ) \S`, line)
+			if strings.Contains(line, "  step ") || strings.Contains(line, " step ") && strings.Contains(line, "grad norm") {
+				steps++
+			}
+		}
+		assert.Equal(t, 8, steps, "log_interval is 1")
+		assert.Contains(t, got.stderr, "valid ")
+		assert.Contains(t, got.stderr, "saved checkpoint step=4")
+		assert.NotContains(t, got.stderr, "\x1b", "no bar without a terminal")
+		assert.NotContains(t, got.stderr, "█")
+	})
+	t.Run("the log file has all of it, with the date", func(t *testing.T) {
+		log, err := os.ReadFile(l.path("train.log"))
+		require.NoError(t, err)
+		assert.Regexp(t, `(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d INFO  OpManager initialized`, string(log))
+		assert.Contains(t, string(log), "step 8/8")
+	})
+	t.Run("a run that is done says so", func(t *testing.T) {
+		again := l.train()
+		require.Zero(t, again.code, again.stderr)
+		assert.Contains(t, again.stderr, "nothing to train")
+		assert.Regexp(t, `(?m)^steps +8, none in this run$`, again.out)
+	})
+	t.Run("a run that goes on says from where", func(t *testing.T) {
+		on := l.train("train_iters=10")
+		require.Zero(t, on.code, on.stderr)
+		assert.Regexp(t, `(?m)^steps +10 of 10, the last 2 of them in this run in `, on.out)
+		assert.Regexp(t, `(?m)^loss +5\.\d{4} at step 1, \d\.\d{4} at step 10 `, on.out)
+	})
+}
+
+func TestOpLogLevel(t *testing.T) {
+	t.Setenv("TEFL_LOG_LEVEL", "ERROR")
+	l := newLab(t)
+	got := l.train("train_iters=1")
+	require.Zero(t, got.code)
+	assert.NotContains(t, got.stderr, "OpManager initialized")
+	assert.Contains(t, got.stderr, "step 1/1", "only the lines of ops are fewer")
+}
+
+// A summary that cannot be written is an error, although the run itself is safe.
+func TestClosedOutput(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("no /dev/full on this system")
+	}
+	defer full.Close()
+	l := newLab(t)
+	cmd := child(t.Context(), nil, l.args("train_iters=1")...)
+	stderr := &buffer{}
+	cmd.Stdout, cmd.Stderr = full, stderr
+	assert.Equal(t, 1, exitCode(t, cmd.Run()))
+	assert.Contains(t, stderr.String(), "write the summary")
+	assert.Len(t, l.checkpoints(), 1)
+}
