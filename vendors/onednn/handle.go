@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strconv"
 
+	"github.com/primus-fl/primus/vendors/internal/blas"
 	"github.com/primus-fl/primus/vendors/loader"
 )
 
@@ -37,7 +38,7 @@ const idleSpins = "1000"
 // settings returns the variables to set where the user has not set them.
 func settings(opts Options) []setting {
 	return []setting{
-		{"OMP_NUM_THREADS", strconv.Itoa(opts.threads())},
+		{"OMP_NUM_THREADS", strconv.Itoa(blas.Threads(opts.Threads))},
 		{"OMP_WAIT_POLICY", "passive"},
 		{"GOMP_SPINCOUNT", idleSpins},
 	}
@@ -60,7 +61,7 @@ func open(opts Options) (*handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &handle{file: lib.Path(), threads: opts.threads()}
+	h := &handle{file: lib.Path(), threads: blas.Threads(opts.Threads)}
 	var version func() *libraryVersion
 	if err := errors.Join(lib.Bind(&h.sgemm, "dnnl_sgemm"), lib.Bind(&version, "dnnl_version")); err != nil {
 		return nil, fmt.Errorf("%s is not oneDNN: %w", h.file, err)
@@ -84,8 +85,8 @@ func open(opts Options) (*handle, error) {
 	return h, nil
 }
 
-// info describes the library in one line.
-func (h *handle) info() string {
+// Info describes the library in one line.
+func (h *handle) Info() string {
 	return fmt.Sprintf("oneDNN %s, %s, threads %d, %s", h.version, isaName(h.isa), h.threads, h.file)
 }
 

@@ -1,13 +1,8 @@
 package onednn
 
 import (
-	"fmt"
 	"math"
-	"runtime"
-	"sync"
 
-	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/vendors/internal/blas"
 )
 
@@ -28,69 +23,9 @@ type Options struct {
 }
 
 // Library is oneDNN as a source of impls.
-type Library struct {
-	open func() (*handle, error)
-}
+type Library = blas.Library
 
 // New returns a Library that has loaded nothing yet.
 func New(opts Options) *Library {
-	return &Library{open: sync.OnceValues(func() (*handle, error) {
-		h, err := open(opts)
-		if err != nil {
-			return nil, fmt.Errorf("onednn: %w", err)
-		}
-		return h, nil
-	})}
-}
-
-// Source returns the impl that the library brings: vendor.onednn of
-// generic_gemm.
-func (l *Library) Source() opregistry.Source {
-	return opregistry.Source{
-		Name: "onednn",
-		Impls: []opregistry.Impl{{
-			Op:        ops.GenericGemm,
-			ID:        "vendor.onednn",
-			Kind:      opregistry.KindVendor,
-			Vendor:    "onednn",
-			Priority:  100,
-			Run:       l.gemm,
-			Available: l.Available,
-		}},
-	}
-}
-
-// Available loads the library if that was not done, and returns nil when it can
-// be used, else why not.
-func (l *Library) Available() error {
-	_, err := l.open()
-	return err
-}
-
-// Info describes the library that is in use, loading it if that was not done:
-// version, instruction set, threads and file. Without the library it says why.
-func (l *Library) Info() string {
-	h, err := l.open()
-	if err != nil {
-		return "not available: " + err.Error()
-	}
-	return h.info()
-}
-
-// gemm is the impl; see blas.Gemm for what it computes and declines.
-func (l *Library) gemm(x *opregistry.Exec, a ops.GenericGemmArgs) error {
-	h, err := l.open()
-	if err != nil {
-		return opregistry.Unsupported("%v", err)
-	}
-	return blas.Gemm(x, a, h, blas.Limits{MinFLOP: minFLOP, MaxDim: math.MaxInt})
-}
-
-// threads returns how many threads a product is to run on.
-func (o Options) threads() int {
-	n := o.Threads
-	if n <= 0 {
-		n = runtime.GOMAXPROCS(0)
-	}
-	return min(n, runtime.NumCPU())
+	return blas.NewLibrary("onednn", blas.Limits{MinFLOP: minFLOP, MaxDim: math.MaxInt}, func() (blas.Handle, error) { return open(opts) })
 }

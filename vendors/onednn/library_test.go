@@ -23,7 +23,7 @@ import (
 // opened returns oneDNN, or skips the test with the reason.
 func opened(t *testing.T) *handle {
 	t.Helper()
-	h, err := New(Options{Threads: 2}).open()
+	h, err := open(Options{Threads: 2})
 	if err != nil {
 		t.Skip(err)
 	}
@@ -73,6 +73,10 @@ func TestSource(t *testing.T) {
 	assert.Regexp(t, `^oneDNN [1-9]+\.[0-9]+\.[0-9]+, .*, threads [0-9]+, /`, lib.Info())
 }
 
+func gemmOf(l *Library) opregistry.Func[ops.GenericGemmArgs] {
+	return l.Source().Impls[0].Run.(opregistry.Func[ops.GenericGemmArgs])
+}
+
 func gemmArgs(t *testing.T, n int) ops.GenericGemmArgs {
 	matrix := func() *tensor.Tensor {
 		v, err := tensor.FromSlice(make([]float32, n*n), n, n)
@@ -85,8 +89,8 @@ func gemmArgs(t *testing.T, n int) ops.GenericGemmArgs {
 func TestDeclinesSmallProducts(t *testing.T) {
 	opened(t)
 	lib, x := New(Options{}), opregistry.NewExec(nil, 0)
-	assert.ErrorIs(t, lib.gemm(x, gemmArgs(t, 127)), opregistry.ErrUnsupported)
-	assert.NoError(t, lib.gemm(x, gemmArgs(t, 128)))
+	assert.ErrorIs(t, gemmOf(lib)(x, gemmArgs(t, 127)), opregistry.ErrUnsupported)
+	assert.NoError(t, gemmOf(lib)(x, gemmArgs(t, 128)))
 }
 
 func TestStatusIsAnError(t *testing.T) {
@@ -103,11 +107,11 @@ func TestAbsentLibrary(t *testing.T) {
 	err := lib.Source().Impls[0].Available()
 	require.ErrorContains(t, err, "onednn: loader: ")
 	assert.Contains(t, lib.Info(), "not available: onednn: ")
-	require.ErrorIs(t, lib.gemm(opregistry.NewExec(nil, 0), gemmArgs(t, 128)), opregistry.ErrUnsupported)
+	require.ErrorIs(t, gemmOf(lib)(opregistry.NewExec(nil, 0), gemmArgs(t, 128)), opregistry.ErrUnsupported)
 }
 
 func TestForeignLibrary(t *testing.T) {
-	_, err := New(Options{Names: []string{"libm.so.6", "libSystem.B.dylib"}}).open()
+	_, err := open(Options{Names: []string{"libm.so.6", "libSystem.B.dylib"}})
 	if errors.Is(err, loader.ErrPlatform) {
 		t.Skip(err)
 	}

@@ -77,8 +77,8 @@ func open(opts Options) (*handle, error) {
 	return h, nil
 }
 
-// info describes the library in one line.
-func (h *handle) info() string {
+// Info describes the library in one line.
+func (h *handle) Info() string {
 	version := "OpenBLAS of unknown version"
 	if words := strings.Fields(h.config); len(words) > 1 && words[0] == "OpenBLAS" {
 		version = "OpenBLAS " + words[1]

@@ -23,7 +23,7 @@ import (
 // opened returns OpenBLAS, or skips the test with the reason.
 func opened(t testing.TB) *handle {
 	t.Helper()
-	h, err := New(Options{Threads: 2}).open()
+	h, err := open(Options{Threads: 2})
 	if err != nil {
 		t.Skip(err)
 	}
@@ -49,7 +49,7 @@ func TestConformance(t *testing.T) {
 
 func TestHammer(t *testing.T) {
 	opened(t)
-	blastest.Hammer(t, New(Options{Threads: 2}).gemm, 64)
+	blastest.Hammer(t, gemmOf(New(Options{Threads: 2})), 64)
 }
 
 func TestSource(t *testing.T) {
@@ -71,6 +71,10 @@ func TestSource(t *testing.T) {
 	assert.Contains(t, lib.Info(), "OpenBLAS 0.")
 }
 
+func gemmOf(l *Library) opregistry.Func[ops.GenericGemmArgs] {
+	return l.Source().Impls[0].Run.(opregistry.Func[ops.GenericGemmArgs])
+}
+
 func gemmArgs(t *testing.T, n int) ops.GenericGemmArgs {
 	matrix := func() *tensor.Tensor {
 		v, err := tensor.FromSlice(make([]float32, n*n), n, n)
@@ -83,14 +87,14 @@ func gemmArgs(t *testing.T, n int) ops.GenericGemmArgs {
 func TestDeclinesSmallProducts(t *testing.T) {
 	opened(t)
 	lib, x := New(Options{}), opregistry.NewExec(nil, 0)
-	assert.ErrorIs(t, lib.gemm(x, gemmArgs(t, 31)), opregistry.ErrUnsupported)
-	assert.NoError(t, lib.gemm(x, gemmArgs(t, 32)))
+	assert.ErrorIs(t, gemmOf(lib)(x, gemmArgs(t, 31)), opregistry.ErrUnsupported)
+	assert.NoError(t, gemmOf(lib)(x, gemmArgs(t, 32)))
 }
 
 func TestDoesNotAllocate(t *testing.T) {
 	opened(t)
-	lib, x, a := New(Options{}), opregistry.NewExec(nil, 0), gemmArgs(t, 32)
-	assert.Less(t, testing.AllocsPerRun(100, func() { _ = lib.gemm(x, a) }), 1.0)
+	run, x, a := gemmOf(New(Options{})), opregistry.NewExec(nil, 0), gemmArgs(t, 32)
+	assert.Less(t, testing.AllocsPerRun(100, func() { _ = run(x, a) }), 1.0)
 }
 
 func TestAbsentLibrary(t *testing.T) {
@@ -98,15 +102,14 @@ func TestAbsentLibrary(t *testing.T) {
 	err := lib.Source().Impls[0].Available()
 	require.ErrorContains(t, err, "openblas: loader: ")
 	assert.Contains(t, lib.Info(), "not available: openblas: ")
-	require.ErrorIs(t, lib.gemm(opregistry.NewExec(nil, 0), gemmArgs(t, 32)), opregistry.ErrUnsupported)
+	require.ErrorIs(t, gemmOf(lib)(opregistry.NewExec(nil, 0), gemmArgs(t, 32)), opregistry.ErrUnsupported)
 }
 
 func TestForeignLibrary(t *testing.T) {
-	_, err := New(Options{Names: []string{"libm.so.6", "libSystem.B.dylib"}}).open()
+	_, err := open(Options{Names: []string{"libm.so.6", "libSystem.B.dylib"}})
 	if errors.Is(err, loader.ErrPlatform) {
 		t.Skip(err)
 	}
-	require.ErrorContains(t, err, `openblas: `)
 	assert.ErrorContains(t, err, `"sgemm_"`)
 }
 

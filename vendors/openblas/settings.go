@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/cpu"
+
+	"github.com/primus-fl/primus/vendors/internal/blas"
 )
 
 // generation orders CPUs and OpenBLAS's kernels by the vector instructions that
@@ -62,7 +64,7 @@ func settings(g generation, opts Options, isSet func(string) bool) []setting {
 		s = append(s, setting{"OPENBLAS_CORETYPE", "Haswell"})
 	}
 	if opts.Threads > 0 || !isSet("OMP_NUM_THREADS") {
-		s = append(s, setting{"OPENBLAS_NUM_THREADS", strconv.Itoa(opts.threads())})
+		s = append(s, setting{"OPENBLAS_NUM_THREADS", strconv.Itoa(blas.Threads(opts.Threads))})
 	}
 	return append(s, setting{"OPENBLAS_THREAD_TIMEOUT", idleTimeout})
 }

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // The roles of children that run primus with a workspace on a disk of their own, which vanishes with them.
@@ -85,4 +87,25 @@ func TestReadOnlyDisk(t *testing.T) {
 	for _, part := range []string{"run directory", l.workspace, "read-only"} {
 		assert.Contains(t, line, part)
 	}
+}
+
+// asNobody runs the experiment without the rights of root, to whom every file is readable and writable.
+func (l *lab) asNobody() outcome {
+	l.t.Helper()
+	if os.Geteuid() != 0 {
+		return l.train()
+	}
+	for dir, mode := range map[string]os.FileMode{filepath.Dir(l.dir): 0o755, l.dir: 0o777} {
+		require.NoError(l.t, os.Chmod(dir, mode))
+	}
+	cmd := child(l.t.Context(), nil, l.args()...)
+	cmd.Path = "/proc/self/exe" // the test binary lies where only root may look
+	const nobody = 65534
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	var out, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &stderr
+	if err := cmd.Run(); cmd.ProcessState == nil {
+		l.t.Skipf("this system starts no child with fewer rights: %v", err)
+	}
+	return outcome{cmd.ProcessState.ExitCode(), out.String(), stderr.String()}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
 	"github.com/stretchr/testify/require"
@@ -179,6 +181,24 @@ func leftovers(t *testing.T, dir string) []string {
 		require.NoError(t, err)
 	}
 	return found
+}
+
+// waitFor returns when a process has written some text.
+func waitFor(t *testing.T, b *buffer, text string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return strings.Contains(b.String(), text) }, 30*time.Second, time.Millisecond,
+		"no %q in time", text)
+}
+
+// exitCode returns what a child exited with, -1 when a signal ended it.
+func exitCode(t *testing.T, err error) int {
+	t.Helper()
+	if err == nil {
+		return 0
+	}
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	require.True(t, ok, "%v", err)
+	return exit.ExitCode()
 }
 
 // onlyError returns the one error that a command line printed.

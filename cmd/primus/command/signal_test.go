@@ -3,34 +3,13 @@
 package command_test
 
 import (
-	"errors"
-	"os/exec"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-// waitFor returns when a process has written some text.
-func waitFor(t *testing.T, b *buffer, text string) {
-	t.Helper()
-	require.Eventually(t, func() bool { return strings.Contains(b.String(), text) }, 30*time.Second, time.Millisecond,
-		"no %q in time", text)
-}
-
-func exitCode(t *testing.T, err error) int {
-	t.Helper()
-	if err == nil {
-		return 0
-	}
-	exit, ok := errors.AsType[*exec.ExitError](err)
-	require.True(t, ok, "%v", err)
-	return exit.ExitCode()
-}
 
 // The first signal finishes the step, saves and exits with 130; the same command goes on to what an undisturbed run gives.
 func TestInterrupt(t *testing.T) {
@@ -68,7 +47,7 @@ func TestInterruptTwice(t *testing.T) {
 	l := newLab(t)
 	stderr := &buffer{}
 	// One step of this takes the reference impls longer than anybody waits.
-	cmd := child(t.Context(), []string{"TE_FL_PREFER=reference"}, l.args("num_layers=40", "hidden_size=512", "ffn_hidden_size=2048",
+	cmd := child(t.Context(), []string{"TE_FL_PREFER=reference"}, l.args("hidden_size=512", "ffn_hidden_size=2048",
 		"seq_length=512", "global_batch_size=8", "micro_batch_size=8")...)
 	cmd.Stderr = stderr
 	require.NoError(t, cmd.Start())

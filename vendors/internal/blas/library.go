@@ -1,0 +1,88 @@
+package blas
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+)
+
+// Handle is a library that is loaded.
+type Handle interface {
+	SGEMM
+
+	// Info describes the library in one line: version, instructions, threads,
+	// file, and a warning when its kernels are older than the CPU.
+	Info() string
+}
+
+// Library is a vendor's library as a source of impls. It is loaded once, when the
+// first of its methods needs it.
+type Library struct {
+	name   string
+	limits Limits
+	open   func() (Handle, error)
+}
+
+// NewLibrary returns the Library of a vendor, which has loaded nothing yet. open
+// loads it.
+func NewLibrary(vendor string, limits Limits, open func() (Handle, error)) *Library {
+	return &Library{name: vendor, limits: limits, open: sync.OnceValues(func() (Handle, error) {
+		h, err := open()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", vendor, err)
+		}
+		return h, nil
+	})}
+}
+
+// Source returns the impl that the library brings: vendor.<name> of generic_gemm.
+func (l *Library) Source() opregistry.Source {
+	return opregistry.Source{
+		Name: l.name,
+		Impls: []opregistry.Impl{{
+			Op:        ops.GenericGemm,
+			ID:        "vendor." + l.name,
+			Kind:      opregistry.KindVendor,
+			Vendor:    l.name,
+			Priority:  100,
+			Run:       l.gemm,
+			Available: l.Available,
+		}},
+	}
+}
+
+// Available returns nil when the library can be used, else why not.
+func (l *Library) Available() error {
+	_, err := l.open()
+	return err
+}
+
+// Info describes the library that is in use; without it, it says why.
+func (l *Library) Info() string {
+	h, err := l.open()
+	if err != nil {
+		return "not available: " + err.Error()
+	}
+	return h.Info()
+}
+
+// gemm is the impl; see Gemm for what it computes and declines.
+func (l *Library) gemm(x *opregistry.Exec, a ops.GenericGemmArgs) error {
+	h, err := l.open()
+	if err != nil {
+		return opregistry.Unsupported("%v", err)
+	}
+	return Gemm(x, a, h, l.limits)
+}
+
+// Threads returns how many threads a product is to run on, given how many were
+// asked for; 0 asks for GOMAXPROCS.
+func Threads(asked int) int {
+	if asked <= 0 {
+		asked = runtime.GOMAXPROCS(0)
+	}
+	return min(asked, runtime.NumCPU())
+}
