@@ -69,7 +69,7 @@ func TestExamplesLoad(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, examples, 3)
 	want := map[string]architecture{
-		"llama_2M.yaml":  {4, 192, 512, 6, 2, 256, 256, 10000, 1e-5, 0.02, true},
+		"llama_2M.yaml":  {4, 192, 512, 6, 2, 256, 256, 10000, 1e-5, 0.04, true},
 		"llama_6M.yaml":  {6, 288, 768, 6, 6, 512, 256, 10000, 1e-5, 0.02, true},
 		"llama_30M.yaml": {8, 512, 1376, 8, 8, 4096, 512, 10000, 1e-5, 0.02, true},
 	}
@@ -113,7 +113,7 @@ func TestDefaults(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, training{
 		Model: "llama_2M", Iters: 400, GlobalBatch: 4, MicroBatch: 4, LR: 3e-3, MinLR: 3e-4, DecayStyle: "cosine", WarmupIters: 20,
-		WeightDecay: 0.1, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, ClipGrad: 1, Seed: 1234, EvalInterval: 50, EvalIters: 4,
+		WeightDecay: 0.1, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, ClipGrad: 1, Seed: 1234, EvalInterval: 100, EvalIters: 4,
 		LogInterval: 10, SaveInterval: 100, ValidFraction: 0.05,
 	}, got)
 	name, _ := exp.Platform.Get("name")

@@ -46,11 +46,11 @@ func (s *screen) feed(text string) {
 }
 
 func TestTerminal(t *testing.T) {
-	for _, width := range []int{120, 60, 30, 5, 1} {
+	for _, width := range []int{120, 30, 1} {
 		t.Run(strconv.Itoa(width), func(t *testing.T) {
 			l := newLab(t)
 			stderr := &buffer{}
-			code := command.Main(l.args("train_iters=300", "eval_interval=100", "eval_iters=1", "save_interval=50"),
+			code := command.Main(l.args("train_iters=150", "eval_interval=50", "eval_iters=1", "save_interval=50"),
 				command.Streams{Out: &buffer{}, Err: stderr, Width: func() int { return width }})
 			require.Zero(t, code, stderr.String())
 			var s screen
@@ -75,10 +75,10 @@ func TestTerminal(t *testing.T) {
 				}
 			}
 			if width > 1 {
-				assert.Greater(t, bars, 3)
+				assert.GreaterOrEqual(t, bars, 3)
 			}
 			if width == 120 {
-				assert.Contains(t, strings.Join(s.frames, "\n"), "100% ████████████████████████ 300/300  loss ")
+				assert.Contains(t, strings.Join(s.frames, "\n"), "100% ████████████████████████ 150/150  loss ")
 			}
 		})
 	}
