@@ -13,8 +13,8 @@ import (
 
 type adapter string
 
-func (a adapter) Framework() string                                   { return string(a) }
-func (a adapter) ConvertConfig(*config.Module) (any, []string, error) { return nil, nil, nil }
+func (a adapter) Framework() string                                           { return string(a) }
+func (a adapter) ConvertConfig(*config.Module) (any, []config.Warning, error) { return nil, nil, nil }
 func (a adapter) NewTrainer(string, any, backend.TrainContext) (backend.Trainer, error) {
 	return nil, errors.New("none")
 }

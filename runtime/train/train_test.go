@@ -35,8 +35,8 @@ func (r *recorder) do(name string) error {
 	return nil
 }
 
-func (r *recorder) ConvertConfig(*config.Module) (any, []string, error) {
-	return "args", []string{"odd"}, r.do("convert")
+func (r *recorder) ConvertConfig(*config.Module) (any, []config.Warning, error) {
+	return "args", []config.Warning{{Message: "odd"}}, r.do("convert")
 }
 
 func (r *recorder) NewTrainer(stage string, args any, _ backend.TrainContext) (backend.Trainer, error) {
