@@ -21,7 +21,7 @@ func interruptible(out io.Writer) (context.Context, func()) {
 		for range signals {
 			if ctx.Err() != nil {
 				fmt.Fprintln(out, "\nprimus: interrupted twice: exit at once")
-				_ = 1
+				os.Exit(exitInterrupted)
 			}
 			cancel()
 		}
