@@ -49,7 +49,7 @@ func (s *Server) Close(ctx context.Context) error {
 	s.close.Do(func() {
 		err := s.server.Shutdown(ctx)
 		if err != nil {
-			err = err
+			err = errors.Join(err, s.server.Close())
 		}
 		if served := <-s.served; !errors.Is(served, http.ErrServerClosed) {
 			err = errors.Join(err, served)

@@ -11,9 +11,10 @@ import (
 // Bound is an op of a Manager, ready to be called. It follows every change of
 // policy and registry.
 type Bound[A any] struct {
-	m     *Manager
-	op    *opregistry.Op[A]
-	index int
+	m        *Manager
+	op       *opregistry.Op[A]
+	index    int
+	counters *handleCounters
 }
 
 // Bind returns the handle through which a layer calls an op. The op must be
@@ -23,7 +24,9 @@ func Bind[A any](m *Manager, op *opregistry.Op[A]) (*Bound[A], error) {
 	if !ok {
 		return nil, fmt.Errorf("opmanager: op %q: %w by any loaded source", op.Name(), opregistry.ErrNotFound)
 	}
-	return &Bound[A]{m: m, op: op, index: i}, nil
+	b := &Bound[A]{m: m, op: op, index: i}
+	b.counters = newHandleCounters(b)
+	return b, nil
 }
 
 // MustBind is Bind for ops that the program itself has registered; it panics
@@ -71,10 +74,11 @@ func (b *Bound[A]) invoke(c *candidate, a A) (err error) {
 	if err := c.run.(opregistry.Func[A])(core.exec, a); err != nil {
 		return &opregistry.ImplError{Op: b.op.Name(), ID: c.info.ID, Err: err}
 	}
+	count := b.counters.of(c)
 	if core.timing {
-		c.stats.nanos.Add(int64(time.Since(start)))
+		count.nanos.Add(int64(time.Since(start)))
 	}
-	if c.stats.calls.Add(1) == 1 {
+	if count.calls.Add(1) == 1 {
 		core.served(b.op.Name(), c.info)
 	}
 	return nil

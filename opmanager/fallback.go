@@ -129,7 +129,7 @@ func (b *Bound[A]) fallbackTo(used **candidate, t *table, r *row, order []*candi
 		err := b.invoke(order[next], a)
 		if err == nil {
 			*used = order[next]
-			order[next].stats.fallbacks.Add(1)
+			order[next].counters.fallbacks.Add(1)
 			core.served(op, order[next].info)
 			core.emit(FellBack{Op: op, From: order[0].info, To: order[next].info, Cause: first})
 			return nil
@@ -142,9 +142,9 @@ func (b *Bound[A]) fallbackTo(used **candidate, t *table, r *row, order []*candi
 func (c *core) failed(op string, cand *candidate, err error) (declined bool) {
 	declined = errors.Is(err, opregistry.ErrUnsupported)
 	if declined {
-		cand.stats.declines.Add(1)
+		cand.counters.declines.Add(1)
 	} else {
-		cand.stats.errors.Add(1)
+		cand.counters.errors.Add(1)
 	}
 	c.emit(Failed{Op: op, Impl: cand.info, Err: err, Declined: declined})
 	if !declined {

@@ -39,8 +39,9 @@ type core struct {
 	probes     probes
 	quarantine quarantine
 
-	statsMu    sync.Mutex
-	statsByKey map[statsKey]*statsEntry
+	countersMu sync.Mutex
+	counters   map[statsKey]*counters
+	slots      map[string]int // of an op, how many are taken
 
 	lastMu sync.Mutex
 	last   map[string]ImplInfo // the impl that served an op last, for Selected and Switched
@@ -56,7 +57,7 @@ type core struct {
 func New(registry *opregistry.Registry, policy Policy, set Settings) *Manager {
 	c := &core{
 		registry: registry, exec: set.Exec, timing: set.Timing, listeners: set.Listeners,
-		statsByKey: map[statsKey]*statsEntry{}, last: map[string]ImplInfo{}, views: map[*Manager]struct{}{},
+		counters: map[statsKey]*counters{}, slots: map[string]int{}, last: map[string]ImplInfo{}, views: map[*Manager]struct{}{},
 	}
 	if c.exec == nil {
 		c.exec = opregistry.NewExec(nil, 0)

@@ -3,6 +3,7 @@ package opmanager_test
 import (
 	"errors"
 	"fmt"
+	goruntime "runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -480,4 +481,18 @@ func TestHammer(t *testing.T) {
 		t.Errorf("%v: %v", key, value)
 		return true
 	})
+}
+
+func TestCountsOfCollectedHandlesStay(t *testing.T) {
+	f := newManager(t, nil, opmanager.Settings{})
+	a := newArgs(t)
+	for range 20 {
+		require.NoError(t, opmanager.MustBind(f.Manager, addOne).Call(a))
+		goruntime.GC()
+	}
+	for _, s := range f.Stats() {
+		if s.Op == "add_one" && s.ID == "vendor.acme" {
+			assert.EqualValues(t, 20, s.Calls)
+		}
+	}
 }

@@ -2,24 +2,15 @@ package opmanager
 
 import (
 	"cmp"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/primus-fl/primus/opregistry"
 )
-
-// stats counts what an impl did for an op, over all tables. It fills a cache
-// line of its own.
-type stats struct {
-	calls     atomic.Uint64
-	nanos     atomic.Int64
-	errors    atomic.Uint64
-	declines  atomic.Uint64
-	fallbacks atomic.Uint64 // calls it served after another impl declined or failed
-	_         [24]byte
-}
 
 // ImplStats is what an impl did for an op since the Manager was made.
 type ImplStats struct {
@@ -34,36 +25,129 @@ type ImplStats struct {
 
 type statsKey struct{ op, id string }
 
-type statsEntry struct {
+// counters are those of one impl of an op. They outlive tables and policies.
+type counters struct {
 	info ImplInfo
-	stats
+	slot int // dense number among the impls of the op
+
+	errors, declines, fallbacks atomic.Uint64
+
+	mu      sync.Mutex
+	shards  []*shard // of the handles that are alive
+	retired ImplStats
 }
 
-// statsOf returns the counters of an impl, which outlive tables and policies.
-func (c *core) statsOf(op string, e opregistry.Entry) *stats {
-	key := statsKey{op, e.ID}
-	c.statsMu.Lock()
-	defer c.statsMu.Unlock()
-	s, ok := c.statsByKey[key]
-	if !ok {
-		s = &statsEntry{info: ImplInfo{ID: e.ID, Kind: e.Kind, Vendor: e.Vendor, Source: e.Source}}
-		c.statsByKey[key] = s
+// shard are the counters that a call writes. Each handle has its own for each
+// impl, on a cache line of its own, so that handles of different goroutines do
+// not slow each other down.
+type shard struct {
+	calls atomic.Uint64
+	nanos atomic.Int64
+	_     [48]byte
+}
+
+func (c *counters) add() *shard {
+	s := &shard{}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.shards = append(c.shards, s)
+	return s
+}
+
+// retire folds the counts of a handle that is gone into those that stay.
+func (c *counters) retire(s *shard) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.retired.Calls += s.calls.Load()
+	c.retired.Duration += time.Duration(s.nanos.Load())
+	c.shards = slices.DeleteFunc(c.shards, func(o *shard) bool { return o == s })
+}
+
+func (c *counters) total(op string) ImplStats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	total := c.retired
+	for _, s := range c.shards {
+		total.Calls += s.calls.Load()
+		total.Duration += time.Duration(s.nanos.Load())
 	}
-	return &s.stats
+	total.Op, total.ImplInfo = op, c.info
+	total.Errors, total.Declines, total.Fallbacks = c.errors.Load(), c.declines.Load(), c.fallbacks.Load()
+	return total
+}
+
+// handleCounters are the shards of one handle, by the slot of an impl.
+type handleCounters struct {
+	bySlot atomic.Pointer[[]*shard]
+
+	mu    sync.Mutex
+	owner []*counters // of the shards, by slot
+}
+
+// of returns the shard for a candidate.
+func (h *handleCounters) of(c *candidate) *shard {
+	shards := *h.bySlot.Load()
+	if slot := c.counters.slot; slot < len(shards) && shards[slot] != nil {
+		return shards[slot]
+	}
+	return h.grow(c.counters)
+}
+
+func (h *handleCounters) grow(c *counters) *shard {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	shards := slices.Clone(*h.bySlot.Load())
+	if c.slot < len(shards) && shards[c.slot] != nil {
+		return shards[c.slot]
+	}
+	for len(shards) <= c.slot {
+		shards = append(shards, nil)
+		h.owner = append(h.owner, nil)
+	}
+	shards[c.slot], h.owner[c.slot] = c.add(), c
+	h.bySlot.Store(&shards)
+	return shards[c.slot]
+}
+
+func (h *handleCounters) retire() {
+	for slot, s := range *h.bySlot.Load() {
+		if s != nil {
+			h.owner[slot].retire(s)
+		}
+	}
+}
+
+// newHandleCounters returns the counters of a handle, which are folded into those
+// of the impls when the handle is collected.
+func newHandleCounters[A any](handle *Bound[A]) *handleCounters {
+	h := &handleCounters{}
+	h.bySlot.Store(new([]*shard))
+	runtime.AddCleanup(handle, (*handleCounters).retire, h)
+	return h
+}
+
+func (c *core) countersOf(op string, e opregistry.Entry) *counters {
+	key := statsKey{op, e.ID}
+	c.countersMu.Lock()
+	defer c.countersMu.Unlock()
+	all, ok := c.counters[key]
+	if !ok {
+		all = &counters{info: ImplInfo{ID: e.ID, Kind: e.Kind, Vendor: e.Vendor, Source: e.Source}, slot: c.slots[op]}
+		c.slots[op]++
+		c.counters[key] = all
+	}
+	return all
 }
 
 // Stats returns the counters of every impl that was ever a candidate, by op and
 // impl id.
 func (m *Manager) Stats() []ImplStats {
-	m.core.statsMu.Lock()
-	all := make([]ImplStats, 0, len(m.core.statsByKey))
-	for key, s := range m.core.statsByKey {
-		all = append(all, ImplStats{
-			Op: key.op, ImplInfo: s.info, Calls: s.calls.Load(), Duration: time.Duration(s.nanos.Load()),
-			Errors: s.errors.Load(), Declines: s.declines.Load(), Fallbacks: s.fallbacks.Load(),
-		})
+	m.core.countersMu.Lock()
+	all := make([]ImplStats, 0, len(m.core.counters))
+	for key, c := range m.core.counters {
+		all = append(all, c.total(key.op))
 	}
-	m.core.statsMu.Unlock()
+	m.core.countersMu.Unlock()
 	slices.SortFunc(all, func(a, b ImplStats) int {
 		return cmp.Or(strings.Compare(a.Op, b.Op), strings.Compare(a.ID, b.ID))
 	})

@@ -26,9 +26,9 @@ type row struct {
 
 // candidate is an impl that may serve calls of an op.
 type candidate struct {
-	info  ImplInfo
-	run   any
-	stats *stats
+	info     ImplInfo
+	run      any
+	counters *counters
 }
 
 // buildTable makes the table of a policy from what is registered, what is
@@ -61,9 +61,9 @@ func (c *core) buildRow(op string, snap *opregistry.Snapshot, entries []opregist
 	for _, k := range order {
 		e := entries[k]
 		r.order = append(r.order, &candidate{
-			info:  ImplInfo{ID: e.ID, Kind: e.Kind, Vendor: e.Vendor, Source: e.Source},
-			run:   e.Run,
-			stats: c.statsOf(op, e),
+			info:     ImplInfo{ID: e.ID, Kind: e.Kind, Vendor: e.Vendor, Source: e.Source},
+			run:      e.Run,
+			counters: c.countersOf(op, e),
 		})
 	}
 	return r
