@@ -1,6 +1,3 @@
-// Package optim is the optimizer of the native trainer: AdamW with clipping by
-// the global norm, and the learning-rate schedule. All arithmetic is done by the
-// ops multi_tensor_l2norm, multi_tensor_scale and multi_tensor_adam.
 package optim
 
 import (

@@ -1,0 +1,138 @@
+package optim_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/primus-fl/primus/device/cpu"
+	"github.com/primus-fl/primus/impls/flagos"
+	"github.com/primus-fl/primus/impls/reference"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/runtime/backends/native/optim"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestSchedule(t *testing.T) {
+	base := optim.Schedule{LR: 1, MinLR: 0.1, Warmup: 10, Decay: 110}
+	tests := []struct {
+		style optim.Style
+		step  int
+		want  float64
+	}{
+		{optim.Cosine, 1, 0.1},
+		{optim.Cosine, 10, 1},
+		{optim.Cosine, 60, 0.55},
+		{optim.Cosine, 35, 0.1 + 0.9*(1+math.Cos(math.Pi/4))/2},
+		{optim.Cosine, 110, 0.1},
+		{optim.Cosine, 1000, 0.1},
+		{optim.Linear, 60, 0.55},
+		{optim.Linear, 35, 0.775},
+		{optim.Linear, 111, 0.1},
+		{optim.Constant, 5, 0.5},
+		{optim.Constant, 1000, 1},
+	}
+	for _, tt := range tests {
+		s := base
+		s.Style = tt.style
+		require.NoError(t, s.Validate())
+		assert.InDelta(t, tt.want, s.At(tt.step), 1e-12, "%s at %d", tt.style, tt.step)
+	}
+	assert.Equal(t, 1.0, optim.Schedule{LR: 1, Style: optim.Cosine, Decay: 5}.At(0), "no warm-up")
+}
+
+func TestScheduleErrors(t *testing.T) {
+	good := optim.Schedule{LR: 1, Style: optim.Linear, Decay: 10}
+	tests := map[string]func(*optim.Schedule){
+		"lr: got 0":                  func(s *optim.Schedule) { s.LR = 0 },
+		"lr: got NaN":                func(s *optim.Schedule) { s.LR = math.NaN() },
+		"min_lr: got 2":              func(s *optim.Schedule) { s.MinLR = 2 },
+		`lr_decay_style: got "step"`: func(s *optim.Schedule) { s.Style = "step" },
+		"lr_warmup_iters: got -1":    func(s *optim.Schedule) { s.Warmup = -1 },
+		"lr_decay_iters: got 10, want at least lr_warmup_iters 20": func(s *optim.Schedule) { s.Warmup = 20 },
+	}
+	require.NoError(t, good.Validate())
+	for want, spoil := range tests {
+		s := good
+		spoil(&s)
+		assert.ErrorContains(t, s.Validate(), want)
+	}
+}
+
+var config = optim.AdamConfig{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, ClipGrad: 1}
+
+// newAdam returns an optimizer of one weight with decay and one without.
+func newAdam(t *testing.T, cfg optim.AdamConfig, prefer opregistry.Kind) (a *optim.Adam, values, grads [2][]float32) {
+	t.Helper()
+	reg := opregistry.NewRegistry()
+	require.NoError(t, reg.Register(reference.Source()))
+	require.NoError(t, reg.Register(flagos.Source()))
+	policy := opmanager.DefaultPolicy()
+	policy.Prefer = prefer
+	m := opmanager.New(reg, policy, opmanager.Settings{})
+	t.Cleanup(m.Close)
+	values = [2][]float32{{1, -2}, {3}}
+	grads = [2][]float32{{0.3, -0.4}, {1.2}}
+	var params []optim.Param
+	for i := range values {
+		v, err := tensor.FromSlice(values[i])
+		require.NoError(t, err)
+		g, err := tensor.FromSlice(grads[i])
+		require.NoError(t, err)
+		params = append(params, optim.Param{Value: v, Grad: g, Decay: i == 0})
+	}
+	backend := cpu.New()
+	a, err := optim.NewAdam(cfg, params, m, backend)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		assert.NoError(t, a.Close())
+		assert.NoError(t, backend.Close())
+	})
+	return a, values, grads
+}
+
+func TestClipAndStep(t *testing.T) {
+	for _, kind := range []opregistry.Kind{opregistry.KindReference, opregistry.KindFlagos} {
+		a, values, grads := newAdam(t, config, kind)
+		norm, err := a.Clip()
+		require.NoError(t, err)
+		assert.InDelta(t, 1.3, norm, 1e-6)
+		assert.InDelta(t, 0.3/1.3, grads[0][0], 1e-6)
+		require.NoError(t, a.Step(1, 0.01))
+		// After the first step m/c1 = g and √(v/c2) = |g|: the update is the sign of g.
+		assert.InDelta(t, 1-0.01*(1+0.1*1), values[0][0], 1e-6)
+		assert.InDelta(t, -2+0.01*(1+0.1*2), values[0][1], 1e-6)
+		assert.InDelta(t, 3-0.01, values[1][0], 1e-6, "no weight decay")
+	}
+}
+
+func TestClipLeavesSmallGradients(t *testing.T) {
+	for _, limit := range []float64{0, 2} {
+		cfg := config
+		cfg.ClipGrad = limit
+		a, _, grads := newAdam(t, cfg, opregistry.KindFlagos)
+		norm, err := a.Clip()
+		require.NoError(t, err)
+		assert.InDelta(t, 1.3, norm, 1e-6)
+		assert.Equal(t, float32(1.2), grads[1][0])
+	}
+}
+
+func TestClipOfInfinityChangesNothing(t *testing.T) {
+	a, _, grads := newAdam(t, config, opregistry.KindFlagos)
+	grads[0][0] = float32(math.Inf(1))
+	norm, err := a.Clip()
+	require.NoError(t, err)
+	assert.True(t, math.IsInf(norm, 1))
+	assert.Equal(t, float32(1.2), grads[1][0])
+}
+
+func TestAdamConfigErrors(t *testing.T) {
+	err := optim.AdamConfig{Beta1: 1, Beta2: -1, Eps: 0, WeightDecay: -1, ClipGrad: math.NaN()}.Validate()
+	for _, key := range []string{"adam_beta1", "adam_beta2", "adam_eps", "weight_decay", "clip_grad"} {
+		assert.ErrorContains(t, err, key)
+	}
+	assert.NoError(t, config.Validate())
+}
