@@ -124,8 +124,9 @@ type Result struct {
 	Loss      float64
 	ValidLoss *float64
 	Duration  time.Duration
-	Sample    string // generated text
-	Err       error  // nil when the run went to its last step
+	Impls     []opmanager.ImplStats // what each impl did in training
+	Sample    string                // generated text
+	Err       error                 // nil when the run went to its last step
 }
 
 // Registry holds the adapters that are compiled in, by framework.

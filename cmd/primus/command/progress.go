@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
 )
 
@@ -17,7 +16,6 @@ type progress struct {
 	console *console
 	log     *slog.Logger // to console and log file
 	fileLog *slog.Logger // to the log file only
-	stats   func() []opmanager.ImplStats
 
 	run     backend.Run
 	started time.Time
@@ -110,7 +108,7 @@ func (p *progress) draw(step int, figures string) {
 // RunEnded removes the bar and prints the summary.
 func (p *progress) RunEnded(r backend.Result) {
 	p.console.setStatus("")
-	p.err = printSummary(p.streams.Out, r, p.stats())
+	p.err = printSummary(p.streams.Out, r)
 }
 
 // thousands writes a number as 12.3k from ten thousand on, and as 12.3M from ten million on.

@@ -43,7 +43,6 @@ func TestProgress(t *testing.T) {
 			streams: Streams{Out: &bytes.Buffer{}, Err: &screen, Width: width}, console: c,
 			log:     slog.New(slog.NewMultiHandler(newLineHandler(c, slog.LevelInfo, timeOfDay), newLineHandler(&file, slog.LevelInfo, dateTime))),
 			fileLog: slog.New(newLineHandler(&file, slog.LevelInfo, dateTime)),
-			stats:   func() []opmanager.ImplStats { return nil },
 		}
 		p.RunStarted(backend.Run{Name: "exp", FirstStep: 5, Steps: 10, LogInterval: 2})
 		valid := 2.5
@@ -108,7 +107,8 @@ func TestSummary(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var out bytes.Buffer
-			require.NoError(t, printSummary(&out, tt.give, tt.stats))
+			tt.give.Impls = tt.stats
+			require.NoError(t, printSummary(&out, tt.give))
 			golden(t, "summary."+strings.ReplaceAll(tt.name, " ", "_")+".txt", out.String())
 		})
 	}

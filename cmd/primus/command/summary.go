@@ -18,9 +18,9 @@ import (
 )
 
 // printSummary tells what ran where, how the run ended, and shows what the model writes.
-func printSummary(out io.Writer, r backend.Result, stats []opmanager.ImplStats) error {
+func printSummary(out io.Writer, r backend.Result) error {
 	var b strings.Builder
-	if used := dispatchTable(stats); used != "" {
+	if used := dispatchTable(r.Impls); used != "" {
 		fmt.Fprintf(&b, "\n%s\n", used)
 	}
 	fmt.Fprintf(&b, "\nrun         %s %s\n", r.Name, ending(r.Err))

@@ -54,7 +54,6 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 	}
 	wire := func(p trainParams) {
 		p.Dispatch.Watch(p.Manager)
-		show.stats = p.Manager.Stats
 		settings.Manager, settings.Device, settings.Backends = p.Manager, p.Device, p.Backends
 		settings.Observer = backend.Observers{p.Training, show}
 	}

@@ -293,7 +293,7 @@ func (t *trainer) Cleanup(cause error) error {
 func (t *trainer) finish(cause error) error {
 	r := backend.Result{
 		Run: t.run, LastStep: t.state.Step, FirstLoss: t.state.FirstLoss, Loss: t.state.Loss, ValidLoss: t.state.ValidLoss,
-		Duration: time.Since(t.started), Err: cause,
+		Duration: time.Since(t.started), Impls: t.tc.Manager.Stats(), Err: cause,
 	}
 	var faults []error
 	if cause == nil {
@@ -304,7 +304,7 @@ func (t *trainer) finish(cause error) error {
 	if records := t.metrics.Records(); len(records) > 0 {
 		faults = append(faults, t.dir.PlotLoss(t.run.Name, records))
 	}
-	faults = append(faults, t.writeDispatch())
+	faults = append(faults, t.writeDispatch(r.Impls))
 	t.tc.Observer.RunEnded(r)
 	return errors.Join(faults...)
 }
@@ -317,9 +317,9 @@ type dispatchReport struct {
 	Impls      []opmanager.ImplStats   `json:"impls"`
 }
 
-func (t *trainer) writeDispatch() error {
+func (t *trainer) writeDispatch(impls []opmanager.ImplStats) error {
 	m := t.tc.Manager
-	text, err := json.MarshalIndent(dispatchReport{Policy: m.Policy(), Generation: m.Generation(), Ops: m.ExplainAll(), Impls: m.Stats()}, "", "  ")
+	text, err := json.MarshalIndent(dispatchReport{Policy: m.Policy(), Generation: m.Generation(), Ops: m.ExplainAll(), Impls: impls}, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", dispatchFile, err)
 	}
