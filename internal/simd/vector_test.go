@@ -242,7 +242,7 @@ func TestExpSumShiftsAndAdds(t *testing.T) {
 }
 
 func TestShortOperandPanics(t *testing.T) {
-	x, short := make([]float32, 8), make([]float32, 7, 7)
+	x, short := make([]float32, 8), make([]float32, 7)
 	assert.Panics(t, func() { simd.Dot(x, short) })
 	assert.Panics(t, func() { simd.Axpy(1, x, short) })
 	assert.Panics(t, func() { simd.Exp(short, x) })

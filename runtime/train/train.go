@@ -68,7 +68,8 @@ func Run(ctx context.Context, s Settings) error {
 		if errors.Is(err, backend.ErrInterrupted) {
 			return err
 		}
-		return fmt.Errorf("Training execution failed: %w", err) //nolint:staticcheck // the text that Primus prints
+		//lint:ignore ST1005 users of Primus search for this text
+		return fmt.Errorf("Training execution failed: %w", err)
 	}
 	return nil
 }
