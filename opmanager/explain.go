@@ -2,27 +2,41 @@ package opmanager
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// Explanation says which impls serve an op and why the others do not.
-type Explanation struct {
-	Op         string      `json:"op"`
-	Generation uint64      `json:"generation"`
-	Order      []ImplInfo  `json:"order"` // best first; empty when calls fail
-	Rejected   []Rejection `json:"rejected"`
-	Tokens     string      `json:"tokens"` // the order of the policy
-	Source     string      `json:"source"` // where that order came from
+// Standing is an impl of an op as an Explanation sees it.
+type Standing struct {
+	ImplInfo
+	Priority int `json:"priority"`
+	// Reason says why the impl does not serve calls, "" of the one that does.
+	Reason string `json:"reason,omitempty"`
 }
 
-// Explain answers for one op by name.
+// Explanation says which impl serves an op and why the others do not.
+type Explanation struct {
+	Op         string     `json:"op"`
+	Generation uint64     `json:"generation,omitempty"` // of the dispatch table that was asked
+	Selected   string     `json:"selected,omitempty"`   // the impl id; "" when calls fail
+	Order      []Standing `json:"order"`                // the candidates, best first
+	Rejected   []Standing `json:"rejected"`             // the impls that are no candidates
+	Tokens     string     `json:"tokens"`               // the order of the policy
+	Source     string     `json:"source"`               // where that order came from
+	// Follows is the op of the same family whose order this one takes over, "" for
+	// one that has an order of its own.
+	Follows string `json:"follows,omitempty"`
+}
+
+// Explain answers for one op by name. The error for an unknown op wraps
+// opregistry.ErrNotFound and carries the nearest name.
 func (m *Manager) Explain(op string) (Explanation, error) {
 	t := m.table.Load()
 	i, ok := t.registry.Index(op)
 	if !ok {
-		ops, _, _ := knownNames(t.registry)
-		return Explanation{}, fmt.Errorf("opmanager: op %q: %w by any loaded source%s", op, opregistry.ErrNotFound, nearestHint(op, ops...))
+		known := knownNames(t.registry)
+		return Explanation{}, fmt.Errorf("opmanager: op %q: %w by any loaded source%s", op, opregistry.ErrNotFound, nearestHint(op, known.Ops...))
 	}
 	return t.explain(i), nil
 }
@@ -37,12 +51,98 @@ func (m *Manager) ExplainAll() []Explanation {
 	return all
 }
 
-func (t *table) explain(i int) Explanation {
-	op := t.registry.Ops()[i].Name()
-	tokens, source := t.policy.Order(op)
-	e := Explanation{Op: op, Generation: t.generation, Rejected: t.rows[i].rejected, Tokens: tokenList(tokens), Source: source}
-	for _, c := range t.rows[i].order {
-		e.Order = append(e.Order, c.info)
+// Explain ranks impls as Select does and says of each one why it does not serve
+// calls. It knows of no families, since these belong to registered ops.
+func (p *Policy) Explain(op string, impls []Candidate, resolve func(string) string) Explanation {
+	order, rejected := p.Select(op, impls, resolve)
+	e := p.newExplanation(op)
+	for _, i := range order {
+		c := impls[i]
+		e.Order = append(e.Order, standing(c, "", p.behind(op, impls[order[0]], c, resolve)))
 	}
+	for _, r := range rejected {
+		i := slices.IndexFunc(impls, func(c Candidate) bool { return c.ID == r.ID })
+		e.Rejected = append(e.Rejected, standing(impls[i], "", r.Reason))
+	}
+	e.selectFirst()
 	return e
+}
+
+func (t *table) explain(i int) Explanation {
+	r := &t.rows[i]
+	op := t.registry.Ops()[i].Name()
+	e := t.policy.newExplanation(op)
+	e.Generation = t.generation
+	entries, leading := t.registry.Impls(i), t.registry.Impls(i)
+	if r.follows >= 0 {
+		e.Follows = t.registry.Ops()[r.follows].Name()
+		leading = t.registry.Impls(r.follows)
+	}
+	for _, c := range r.order {
+		entry := entryOf(entries, c.info.ID)
+		reason := ""
+		if c != r.order[0] {
+			reason = t.policy.behind(t.registry.Ops()[r.leader(i)].Name(), asCandidate(entryOf(leading, r.order[0].info.ID)),
+				asCandidate(entryOf(leading, c.info.ID)), t.registry.Vendor)
+			if e.Follows != "" {
+				reason += " of " + e.Follows
+			}
+		}
+		e.Order = append(e.Order, standing(asCandidate(entry), entry.Source, reason))
+	}
+	for _, rej := range r.rejected {
+		entry := entryOf(entries, rej.ID)
+		e.Rejected = append(e.Rejected, standing(asCandidate(entry), entry.Source, rej.Reason))
+	}
+	e.selectFirst()
+	return e
+}
+
+func (p *Policy) newExplanation(op string) Explanation {
+	tokens, source := p.Order(op)
+	return Explanation{Op: op, Order: []Standing{}, Rejected: []Standing{}, Tokens: tokenList(tokens), Source: source}
+}
+
+func (e *Explanation) selectFirst() {
+	if len(e.Order) > 0 {
+		e.Selected = e.Order[0].ID
+	}
+}
+
+// behind returns why a candidate of an op comes after the first one, "" when it
+// is the first.
+func (p *Policy) behind(op string, first, c Candidate, resolve func(string) string) string {
+	tokens, source := p.Order(op)
+	token := func(c Candidate) int {
+		return slices.IndexFunc(tokens, func(t Token) bool { return t.matches(c, resolve) })
+	}
+	switch {
+	case c.ID == first.ID:
+		return ""
+	case token(c) != token(first):
+		return fmt.Sprintf("later in the order %s%s", tokenList(tokens), inBrackets(source))
+	case c.Priority != first.Priority:
+		return fmt.Sprintf("lower priority: %d, where %s has %d", c.Priority, first.ID, first.Priority)
+	default:
+		return fmt.Sprintf("lower priority: the same %d as %s, whose id sorts after this one", c.Priority, first.ID)
+	}
+}
+
+func inBrackets(source string) string {
+	if source == "" {
+		return ""
+	}
+	return " (" + source + ")"
+}
+
+func standing(c Candidate, source, reason string) Standing {
+	return Standing{ImplInfo: ImplInfo{ID: c.ID, Kind: c.Kind, Vendor: c.Vendor, Source: source}, Priority: c.Priority, Reason: reason}
+}
+
+func asCandidate(e opregistry.Entry) Candidate {
+	return Candidate{ID: e.ID, Kind: e.Kind, Vendor: e.Vendor, Priority: e.Priority}
+}
+
+func entryOf(entries []opregistry.Entry, id string) opregistry.Entry {
+	return entries[slices.IndexFunc(entries, func(e opregistry.Entry) bool { return e.ID == id })]
 }

@@ -1,10 +1,8 @@
 package opmanager
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -152,52 +150,4 @@ func registered(snap *opregistry.Snapshot) Registered {
 		}
 	}
 	return Registered{Ops: len(snap.Ops()), Impls: impls, IDs: slices.Sorted(maps.Keys(ids))}
-}
-
-// Warnings lists what the policy names that no loaded source registers: vendors,
-// ops and impl ids, each with the nearest known name.
-func (m *Manager) Warnings() []string {
-	t := m.table.Load()
-	ops, vendors, ids := knownNames(t.registry)
-	var warnings []string
-	missing := func(what, name, source string, known []string) {
-		if !slices.ContainsFunc(known, func(k string) bool { return matchPattern(name, k) }) {
-			warnings = append(warnings, fmt.Sprintf("policy: %s names %s %q, which no loaded source registers%s", source, what, name, nearestHint(name, known...)))
-		}
-	}
-	for _, v := range t.policy.Allow {
-		missing("vendor", t.registry.Vendor(v), t.policy.source(FieldAllow), vendors)
-	}
-	for _, v := range t.policy.Deny {
-		missing("vendor", t.registry.Vendor(v), t.policy.source(FieldDeny), vendors)
-	}
-	for _, rule := range t.policy.PerOp {
-		missing("op", rule.Pattern, rule.Source, ops)
-		for _, token := range rule.Order {
-			if token.Vendor != "" {
-				missing("vendor", t.registry.Vendor(token.Vendor), rule.Source, vendors)
-			}
-			if token.Impl != "" {
-				missing("impl", token.Impl, rule.Source, ids)
-			}
-		}
-	}
-	return warnings
-}
-
-func knownNames(snap *opregistry.Snapshot) (ops, vendors, ids []string) {
-	for i, op := range snap.Ops() {
-		ops = append(ops, op.Name())
-		for _, e := range snap.Impls(i) {
-			ids = append(ids, e.ID)
-			if e.Vendor != "" {
-				vendors = append(vendors, snap.Vendor(e.Vendor))
-			}
-		}
-	}
-	compact := func(s []string) []string {
-		slices.SortFunc(s, strings.Compare)
-		return slices.Compact(s)
-	}
-	return compact(ops), compact(vendors), compact(ids)
 }

@@ -55,7 +55,7 @@ func (p *Policy) Select(op string, impls []Candidate, resolve func(string) strin
 			continue
 		}
 		if reasons[i] == "" {
-			reasons[i] = fmt.Sprintf("not in the order %s of %s", tokenList(tokens), source)
+			reasons[i] = fmt.Sprintf("not in the per-op order %s%s", tokenList(tokens), inBrackets(source))
 		}
 		rejected = append(rejected, Rejection{ID: impl.ID, Reason: reasons[i]})
 	}

@@ -22,6 +22,15 @@ type row struct {
 	order    []*candidate
 	rejected []Rejection
 	cold     bool // calls need more than head: a family or in-place protection
+	follows  int  // the op of the family whose order this one takes over, -1 for none
+}
+
+// leader returns the op whose order decides in row i.
+func (r *row) leader(i int) int {
+	if r.follows >= 0 {
+		return r.follows
+	}
+	return i
 }
 
 // candidate is an impl that may serve calls of an op.
@@ -57,7 +66,7 @@ func (c *core) buildRow(op string, snap *opregistry.Snapshot, entries []opregist
 		}
 	}
 	order, rejected := p.Select(op, impls, snap.Vendor)
-	r := row{rejected: rejected}
+	r := row{rejected: rejected, follows: -1}
 	for _, k := range order {
 		e := entries[k]
 		r.order = append(r.order, &candidate{
@@ -92,6 +101,7 @@ func joinFamilies(t *table) {
 		}
 		lead := t.rows[rows[0]].order
 		for _, i := range rows[1:] {
+			t.rows[i].follows = rows[0]
 			slices.SortStableFunc(t.rows[i].order, func(a, b *candidate) int {
 				return cmp.Compare(position(lead, a.info.ID), position(lead, b.info.ID))
 			})

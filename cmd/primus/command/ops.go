@@ -1,7 +1,6 @@
 package command
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -21,7 +20,7 @@ func newOpsCommand(streams Streams) *cobra.Command {
 		Args:  subcommandOnly,
 		RunE:  showHelp,
 	}
-	cmd.AddCommand(newOpsListCommand(streams))
+	cmd.AddCommand(newOpsListCommand(streams), newOpsExplainCommand(streams), newOpsResolveCommand(streams))
 	return cmd
 }
 
@@ -60,9 +59,7 @@ selected, and the reason says why.`,
 				return err
 			}
 			if output == outputJSON {
-				enc := json.NewEncoder(streams.Out)
-				enc.SetIndent("", "  ")
-				return enc.Encode(rows)
+				return writeJSON(streams.Out, rows)
 			}
 			return printImpls(streams, rows)
 		},

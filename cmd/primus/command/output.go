@@ -1,7 +1,9 @@
 package command
 
 import (
+	"encoding/json"
 	"errors"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,5 +43,16 @@ func (o *outputFormat) Set(s string) error {
 	}
 	return errors.New("unknown format")
 }
+
+// writeJSON prints a value for people and programs to read.
+func writeJSON(out io.Writer, v any) error {
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// errReported is the error of a command that has printed what went wrong as its result.
+var errReported = errors.New("reported")
 
 var _ pflag.Value = (*outputFormat)(nil)

@@ -38,6 +38,8 @@ func exitCode(ctx context.Context, err error, out io.Writer) int {
 	}
 	err = dig.RootCause(err)
 	switch {
+	case errors.Is(err, errReported):
+		return exitFailure
 	case errors.Is(err, backend.ErrInterrupted):
 		fmt.Fprintln(out, "primus:", err)
 		return exitInterrupted
@@ -63,7 +65,8 @@ priority and by policy (TE_FL_PREFER, TE_FL_ALLOW_VENDORS, TE_FL_PER_OP, …), a
 explains every choice.`,
 		Example: `  primus train pretrain --config examples/native/configs/llama_2M-pretrain.yaml
   TE_FL_PREFER=vendor primus train pretrain --config exp.yaml train_iters=100 lr=1e-3
-  primus ops list`,
+  primus ops list
+  primus ops explain generic_gemm`,
 		Version:       buildVersion().String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -72,9 +75,10 @@ explains every choice.`,
 	}
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
+	root.SetIn(streams.In)
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newTrainCommand(streams), newOpsCommand(streams), newVersionCommand(streams))
+	root.AddCommand(newTrainCommand(streams), newOpsCommand(streams), newPolicyCommand(streams), newVersionCommand(streams))
 	refineBuiltins(root)
 	return root
 }

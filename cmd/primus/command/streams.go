@@ -11,6 +11,9 @@ import (
 type Streams struct {
 	Out, Err io.Writer
 
+	// In is what a command reads that was given - for a file; nil is the standard input of the process.
+	In io.Reader
+
 	// Width returns the columns of the terminal that Err is; nil says that Err is none, so that no progress bar appears.
 	Width func() int
 }
@@ -20,7 +23,7 @@ const usualWidth = 80
 
 // StandardStreams returns the standard output and error of the process.
 func StandardStreams() Streams {
-	s := Streams{Out: os.Stdout, Err: os.Stderr}
+	s := Streams{Out: os.Stdout, Err: os.Stderr, In: os.Stdin}
 	fd := int(os.Stderr.Fd())
 	if !term.IsTerminal(fd) || os.Getenv("TERM") == "dumb" {
 		return s

@@ -100,6 +100,8 @@ func flagHint(flags *pflag.FlagSet, given string) string {
 // wants says what values a flag takes.
 func wants(f *pflag.Flag) string {
 	switch f.Name {
+	case "catalog":
+		return "a JSON file that lists impls, or - for standard input"
 	case "config":
 		return "an experiment file"
 	case "configs-dir":

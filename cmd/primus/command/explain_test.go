@@ -1,0 +1,82 @@
+package command_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestExplainGolden(t *testing.T) {
+	t.Setenv("TE_FL_PER_OP", "swiglu=reference;rmsnorm_fwd=reference|flagos")
+	tests := map[string][]string{
+		"explain.json":        {"ops", "explain", "swiglu", "-o", "json"},
+		"explain_family.json": {"ops", "explain", "rmsnorm_bwd", "-o", "json"},
+		"explain.txt":         {"ops", "explain", "swiglu", "rmsnorm_bwd"},
+	}
+	for name, args := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := primus(t, args...)
+			require.Zero(t, got.code, got.stderr)
+			assert.Empty(t, got.stderr)
+			command.Golden(t, name, got.out)
+		})
+	}
+}
+
+func TestExplainAll(t *testing.T) {
+	got := primus(t, "ops", "explain")
+	require.Zero(t, got.code, got.stderr)
+	assert.Equal(t, len(ops.All())+2, strings.Count(got.out, "\n"), "a line for each op below the header")
+
+	got = primus(t, "ops", "explain", "-o", "json")
+	var all []opmanager.Explanation
+	require.NoError(t, json.Unmarshal([]byte(got.out), &all))
+	require.Len(t, all, len(ops.All()))
+	for _, e := range all {
+		assert.Equal(t, "default.flagos", e.Selected)
+		assert.Empty(t, e.Order[0].Reason)
+		for _, s := range append(e.Order[1:], e.Rejected...) {
+			assert.NotEmpty(t, s.Reason, "%s of %s", s.ID, e.Op)
+		}
+	}
+}
+
+func TestExplainSaysWhyALibraryIsNotUsed(t *testing.T) {
+	t.Setenv("TE_FL_DENY_VENDORS", "onednn")
+	got := primus(t, "ops", "explain", "generic_gemm", "-o", "json")
+	var e opmanager.Explanation
+	require.NoError(t, json.Unmarshal([]byte(got.out), &e))
+	reasons := map[string]string{}
+	for _, s := range e.Rejected {
+		reasons[s.ID] = s.Reason
+	}
+	assert.Equal(t, "vendor onednn is denied by environment TE_FL_DENY_VENDORS", reasons["vendor.onednn"])
+	assert.Contains(t, reasons["vendor.openblas"], "unavailable: ")
+	assert.Contains(t, reasons["vendor.openblas"], absent)
+}
+
+func TestPolicyShowGolden(t *testing.T) {
+	t.Run("default", func(t *testing.T) {
+		got := primus(t, "policy", "show")
+		require.Zero(t, got.code, got.stderr)
+		command.Golden(t, "policy_default.txt", got.out)
+	})
+	t.Run("set", func(t *testing.T) {
+		t.Setenv("TE_FL_PREFER_VENDOR", "1")
+		t.Setenv("TE_FL_STRICT", "on")
+		t.Setenv("TE_FL_ALLOW_VENDORS", "Zeta, acme,zeta")
+		t.Setenv("TE_FL_DENY_VENDORS", "amd")
+		t.Setenv("TE_FL_SKIP_CUDA", "1")
+		t.Setenv("TE_FL_PER_OP", "swiglu=default|vendor:ACME;*_bwd=impl:reference.go")
+		got := primus(t, "policy", "show")
+		require.Zero(t, got.code, got.stderr)
+		command.Golden(t, "policy.txt", got.out)
+		command.Golden(t, "policy.json", primus(t, "policy", "show", "-o", "json").out)
+	})
+}

@@ -1,0 +1,113 @@
+package command
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/spf13/cobra"
+)
+
+func newPolicyCommand(streams Streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "policy",
+		Short: "Look at the policy that ranks implementations",
+		Args:  subcommandOnly,
+		RunE:  showHelp,
+	}
+	cmd.AddCommand(newPolicyShowCommand(streams))
+	return cmd
+}
+
+func newPolicyShowCommand(streams Streams) *cobra.Command {
+	var output outputFormat
+	cmd := &cobra.Command{
+		Use:   "show",
+		Short: "Show the policy in force and where each value came from",
+		Example: `  primus policy show
+  TE_FL_PREFER=vendor TE_FL_DENY_VENDORS=acme primus policy show -o json`,
+		Args: noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			policy, err := newPolicy()
+			if err != nil {
+				return err
+			}
+			if output == outputJSON {
+				return writeJSON(streams.Out, newPolicyView(policy))
+			}
+			return printPolicy(streams, newPolicyView(policy))
+		},
+	}
+	output.addFlag(cmd)
+	return cmd
+}
+
+// policyView is a policy as results show it.
+type policyView struct {
+	Prefer         opregistry.Kind     `json:"prefer"`
+	Strict         bool                `json:"strict"`
+	PerOp          map[string][]string `json:"per_op_order"` // tokens by op or pattern
+	Deny           []string            `json:"deny_vendors"`
+	Allow          []string            `json:"allow_vendors"` // null allows all
+	ProtectInPlace bool                `json:"protect_in_place"`
+	Sources        map[string]string   `json:"sources"` // by the names above, and per_op_order.OP
+}
+
+func newPolicyView(p opmanager.Policy) policyView {
+	v := policyView{
+		Prefer: p.Prefer, Strict: p.Strict, ProtectInPlace: p.ProtectInPlace,
+		PerOp: map[string][]string{}, Deny: append([]string{}, vendorSet(p.Deny)...), Allow: vendorSet(p.Allow),
+		Sources: map[string]string{},
+	}
+	for _, rule := range p.PerOp {
+		for _, token := range rule.Order {
+			v.PerOp[rule.Pattern] = append(v.PerOp[rule.Pattern], token.String())
+		}
+		v.Sources["per_op_order."+rule.Pattern] = rule.Source
+	}
+	for name, field := range map[string]opmanager.Field{
+		"prefer": opmanager.FieldPrefer, "strict": opmanager.FieldStrict, "per_op_order": opmanager.FieldPerOp,
+		"deny_vendors": opmanager.FieldDeny, "allow_vendors": opmanager.FieldAllow, "protect_in_place": opmanager.FieldProtect,
+	} {
+		v.Sources[name] = cmp.Or(p.Sources[field], "default")
+	}
+	return v
+}
+
+// vendorSet returns a sorted list without repetition; nil stays nil.
+func vendorSet(names []string) []string {
+	set := slices.Clone(names)
+	slices.Sort(set)
+	return slices.Compact(set)
+}
+
+func printPolicy(streams Streams, v policyView) error {
+	t := newTable(table.Row{"field", "value", "source"})
+	row := func(field, value string) { t.AppendRow(table.Row{field, value, v.Sources[field]}) }
+	allow := "all"
+	if v.Allow != nil {
+		allow = cmp.Or(strings.Join(v.Allow, ","), "none")
+	}
+	row("prefer", v.Prefer.String())
+	row("strict", fmt.Sprint(v.Strict))
+	row("allow_vendors", allow)
+	row("deny_vendors", cmp.Or(strings.Join(v.Deny, ","), "none"))
+	row("protect_in_place", fmt.Sprint(v.ProtectInPlace))
+	if len(v.PerOp) == 0 {
+		row("per_op_order", "none")
+	}
+	patterns := make([]string, 0, len(v.PerOp))
+	for pattern := range v.PerOp {
+		patterns = append(patterns, pattern)
+	}
+	slices.Sort(patterns)
+	for _, pattern := range patterns {
+		t.AppendRow(table.Row{"per_op_order." + pattern, strings.Join(v.PerOp[pattern], "|"), v.Sources["per_op_order."+pattern]})
+	}
+	_, err := fmt.Fprintln(streams.Out, render(t))
+	return err
+}

@@ -1,0 +1,165 @@
+package opmanager_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var catalogue = []opmanager.Candidate{
+	{ID: "default.flagos", Kind: opregistry.KindFlagos, Priority: 150},
+	{ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 100},
+	{ID: "vendor.cuda", Kind: opregistry.KindVendor, Vendor: "cuda", Priority: 100},
+	{ID: "vendor.slow", Kind: opregistry.KindVendor, Vendor: "slow", Priority: 10},
+	{ID: "vendor.gone", Kind: opregistry.KindVendor, Vendor: "gone", Priority: 200, Unusable: "unavailable: no driver"},
+	{ID: "reference.go", Kind: opregistry.KindReference, Priority: 50},
+}
+
+// reasons returns the reason of every impl by id.
+func reasons(e opmanager.Explanation) map[string]string {
+	all := map[string]string{}
+	for _, list := range [][]opmanager.Standing{e.Order, e.Rejected} {
+		for _, s := range list {
+			all[s.ID] = s.Reason
+		}
+	}
+	return all
+}
+
+func TestExplainReasons(t *testing.T) {
+	resolve := opregistry.NewRegistry().Snapshot().Vendor
+	const later = "later in the order vendor|flagos|reference (environment TE_FL_PREFER)"
+	tests := []struct {
+		name     string
+		env      map[string]string
+		selected string
+		want     map[string]string
+	}{
+		{"preference", map[string]string{"TE_FL_PREFER": "vendor"}, "vendor.cuda", map[string]string{
+			"vendor.cuda":    "",
+			"vendor.acme":    "lower priority: the same 100 as vendor.cuda, whose id sorts after this one",
+			"vendor.slow":    "lower priority: 10, where vendor.cuda has 100",
+			"vendor.gone":    "unavailable: no driver",
+			"default.flagos": later,
+			"reference.go":   later,
+		}},
+		{"filters", map[string]string{"TE_FL_DENY_VENDORS": "Nvidia", "TE_FL_ALLOW_VENDORS": "nvidia,acme,gone"}, "default.flagos", map[string]string{
+			"default.flagos": "",
+			"vendor.acme":    "later in the order flagos|vendor|reference (default)",
+			"vendor.cuda":    "vendor cuda is denied by environment TE_FL_DENY_VENDORS",
+			"vendor.slow":    "vendor slow is not among those allowed by environment TE_FL_ALLOW_VENDORS",
+			"vendor.gone":    "unavailable: no driver",
+			"reference.go":   "later in the order flagos|vendor|reference (default)",
+		}},
+		{"per-op order", map[string]string{"TE_FL_PER_OP": "x=flagos; op=vendor:slow|impl:vendor.acme|vendor:gone"}, "vendor.slow", map[string]string{
+			"vendor.slow":    "",
+			"vendor.acme":    "later in the order vendor:slow|impl:vendor.acme|vendor:gone (environment TE_FL_PER_OP at 11)",
+			"vendor.cuda":    "not in the per-op order vendor:slow|impl:vendor.acme|vendor:gone (environment TE_FL_PER_OP at 11)",
+			"vendor.gone":    "unavailable: no driver",
+			"default.flagos": "not in the per-op order vendor:slow|impl:vendor.acme|vendor:gone (environment TE_FL_PER_OP at 11)",
+			"reference.go":   "not in the per-op order vendor:slow|impl:vendor.acme|vendor:gone (environment TE_FL_PER_OP at 11)",
+		}},
+		{"nothing", map[string]string{"TE_FL_PER_OP": "op=vendor:gone"}, "", map[string]string{
+			"vendor.gone":    "unavailable: no driver",
+			"default.flagos": "not in the per-op order vendor:gone (environment TE_FL_PER_OP at 1)",
+			"vendor.acme":    "not in the per-op order vendor:gone (environment TE_FL_PER_OP at 1)",
+			"vendor.cuda":    "not in the per-op order vendor:gone (environment TE_FL_PER_OP at 1)",
+			"vendor.slow":    "not in the per-op order vendor:gone (environment TE_FL_PER_OP at 1)",
+			"reference.go":   "not in the per-op order vendor:gone (environment TE_FL_PER_OP at 1)",
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p, err := overlay(tt.env)
+			require.NoError(t, err)
+			e := p.Explain("op", catalogue, resolve)
+			assert.Equal(t, tt.selected, e.Selected)
+			assert.Equal(t, tt.want, reasons(e))
+		})
+	}
+}
+
+func TestManagerAndPolicyExplainAlike(t *testing.T) {
+	f := newManager(t, func(p *opmanager.Policy) {
+		require.NoError(t, p.SetPerOp("add_one=reference|vendor:acme", "environment TE_FL_PER_OP"))
+	}, opmanager.Settings{})
+	fromManager, err := f.Explain("add_one")
+	require.NoError(t, err)
+	assert.Equal(t, f.Generation(), fromManager.Generation)
+
+	p := f.Policy()
+	fromPolicy := p.Explain("add_one", []opmanager.Candidate{
+		{ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 100},
+		{ID: "default.flagos", Kind: opregistry.KindFlagos, Priority: 150},
+		{ID: "reference.go", Kind: opregistry.KindReference, Priority: 50},
+	}, opregistry.NormalVendor)
+	fromManager.Generation = 0
+	for _, list := range [][]opmanager.Standing{fromManager.Order, fromManager.Rejected} {
+		for i := range list {
+			assert.Equal(t, "test", list[i].Source)
+			list[i].Source = ""
+		}
+	}
+	assert.Equal(t, fromPolicy, fromManager)
+}
+
+func TestExplainUnknownOp(t *testing.T) {
+	f := newManager(t, nil, opmanager.Settings{})
+	_, err := f.Explain("add_oen")
+	require.ErrorIs(t, err, opregistry.ErrNotFound)
+	assert.ErrorContains(t, err, `op "add_oen": not registered by any loaded source; did you mean "add_one"?`)
+}
+
+// The backward op of a family is ranked by the order of its forward op, and the explanation says so.
+func TestExplainFamily(t *testing.T) {
+	f := newManager(t, func(p *opmanager.Policy) {
+		require.NoError(t, p.SetPerOp("pair_fwd=reference|flagos;pair_bwd=flagos|vendor|reference", "test"))
+	}, opmanager.Settings{})
+	e, err := f.Explain("pair_bwd")
+	require.NoError(t, err)
+	assert.Equal(t, "reference.go", e.Selected)
+	assert.Equal(t, "pair_fwd", e.Follows)
+	assert.Equal(t, map[string]string{
+		"reference.go":   "",
+		"default.flagos": "later in the order reference|flagos (test at 1) of pair_fwd",
+		"vendor.acme":    "pair_fwd shares saved state with this op, and there: not in the per-op order reference|flagos (test at 1)",
+	}, reasons(e))
+	e, err = f.Explain("pair_fwd")
+	require.NoError(t, err)
+	assert.Empty(t, e.Follows)
+}
+
+func TestExplainQuarantine(t *testing.T) {
+	f := newManager(t, nil, opmanager.Settings{Quarantine: opmanager.QuarantineSettings{Failures: 1}})
+	f.vendor.do = func(addArgs) error { return errors.New("device lost") }
+	require.NoError(t, opmanager.MustBind(f.Manager, addOne).Call(newArgs(t)))
+	e, err := f.Explain("add_one")
+	require.NoError(t, err)
+	assert.Equal(t, "default.flagos", e.Selected)
+	assert.Regexp(t, `^quarantined until \S+ after 1 failures: .*device lost$`, reasons(e)["vendor.acme"])
+	require.Len(t, e.Rejected, 1)
+	assert.Equal(t, 100, e.Rejected[0].Priority)
+}
+
+func TestPolicyWarnings(t *testing.T) {
+	p, err := overlay(map[string]string{
+		"TE_FL_DENY_VENDORS": "*", "TE_FL_ALLOW_VENDORS": "cuda,acmee",
+		"TE_FL_PER_OP": "op=impl:vendor.acm|vendor:zeta; rms_*=flagos; o*=reference",
+	})
+	require.NoError(t, err)
+	known := opmanager.Known{Ops: []string{"op"}, Vendors: []string{"acme", "nvidia"}, Impls: []string{"vendor.acme"}, Missing: "which nobody has"}
+	assert.Equal(t, []string{
+		`policy: environment TE_FL_ALLOW_VENDORS names vendor "acmee", which nobody has; did you mean "acme"?`,
+		`policy: environment TE_FL_PER_OP at 1 names impl "vendor.acm", which nobody has; did you mean "vendor.acme"?`,
+		`policy: environment TE_FL_PER_OP at 1 names vendor "zeta", which nobody has`,
+		`policy: environment TE_FL_PER_OP at 33 names op "rms_*", which nobody has`,
+	}, p.Warnings(known, opregistry.NewRegistry().Snapshot().Vendor))
+
+	p = opmanager.DefaultPolicy()
+	require.NoError(t, p.SetDeny("*", "test"))
+	assert.Empty(t, p.Warnings(opmanager.Known{}, opregistry.NormalVendor), "every vendor is right even where there is none")
+}
