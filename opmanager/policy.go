@@ -45,7 +45,7 @@ const (
 	FieldStrict  Field = "strict"
 	FieldAllow   Field = "allow_vendors"
 	FieldDeny    Field = "deny_vendors"
-	FieldPerOp   Field = "per_op"
+	FieldPerOp   Field = "per_op_order"
 	FieldProtect Field = "protect_in_place"
 )
 

@@ -15,7 +15,7 @@ import (
 
 // resolution is the result of `primus ops resolve`.
 type resolution struct {
-	Policy     policyView            `json:"policy"`
+	Policy     opmanager.PolicyView  `json:"policy"`
 	Candidates []string              `json:"candidates"` // best first
 	Selected   string                `json:"selected"`
 	Rejected   []opmanager.Rejection `json:"rejected"`
@@ -134,7 +134,7 @@ func resolve(policy opmanager.Policy, op string, entries []catalogEntry) (resolu
 		}
 	}
 	r := resolution{
-		Policy: newPolicyView(policy), explained: policy.Explain(op, impls, vendor),
+		Policy: policy.View(), explained: policy.Explain(op, impls, vendor),
 		Candidates: []string{}, Rejected: []opmanager.Rejection{}, Warnings: append([]string{}, policy.Warnings(known, vendor)...),
 	}
 	r.Selected = r.explained.Selected

@@ -8,7 +8,6 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/opmanager"
-	"github.com/primus-fl/primus/opregistry"
 	"github.com/spf13/cobra"
 )
 
@@ -37,55 +36,16 @@ func newPolicyShowCommand(streams Streams) *cobra.Command {
 				return err
 			}
 			if output == outputJSON {
-				return writeJSON(streams.Out, newPolicyView(policy))
+				return writeJSON(streams.Out, policy.View())
 			}
-			return printPolicy(streams, newPolicyView(policy))
+			return printPolicy(streams, policy.View())
 		},
 	}
 	output.addFlag(cmd)
 	return cmd
 }
 
-// policyView is a policy as results show it.
-type policyView struct {
-	Prefer         opregistry.Kind     `json:"prefer"`
-	Strict         bool                `json:"strict"`
-	PerOp          map[string][]string `json:"per_op_order"` // tokens by op or pattern
-	Deny           []string            `json:"deny_vendors"`
-	Allow          []string            `json:"allow_vendors"` // null allows all
-	ProtectInPlace bool                `json:"protect_in_place"`
-	Sources        map[string]string   `json:"sources"` // by the names above, and per_op_order.OP
-}
-
-func newPolicyView(p opmanager.Policy) policyView {
-	v := policyView{
-		Prefer: p.Prefer, Strict: p.Strict, ProtectInPlace: p.ProtectInPlace,
-		PerOp: map[string][]string{}, Deny: append([]string{}, vendorSet(p.Deny)...), Allow: vendorSet(p.Allow),
-		Sources: map[string]string{},
-	}
-	for _, rule := range p.PerOp {
-		for _, token := range rule.Order {
-			v.PerOp[rule.Pattern] = append(v.PerOp[rule.Pattern], token.String())
-		}
-		v.Sources["per_op_order."+rule.Pattern] = rule.Source
-	}
-	for name, field := range map[string]opmanager.Field{
-		"prefer": opmanager.FieldPrefer, "strict": opmanager.FieldStrict, "per_op_order": opmanager.FieldPerOp,
-		"deny_vendors": opmanager.FieldDeny, "allow_vendors": opmanager.FieldAllow, "protect_in_place": opmanager.FieldProtect,
-	} {
-		v.Sources[name] = cmp.Or(p.Sources[field], "default")
-	}
-	return v
-}
-
-// vendorSet returns a sorted list without repetition; nil stays nil.
-func vendorSet(names []string) []string {
-	set := slices.Clone(names)
-	slices.Sort(set)
-	return slices.Compact(set)
-}
-
-func printPolicy(streams Streams, v policyView) error {
+func printPolicy(streams Streams, v opmanager.PolicyView) error {
 	t := newTable(table.Row{"field", "value", "source"})
 	row := func(field, value string) { t.AppendRow(table.Row{field, value, v.Sources[field]}) }
 	allow := "all"
