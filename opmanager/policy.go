@@ -24,6 +24,9 @@ type Policy struct {
 	// Deny lists vendors whose impls are not used; it beats Allow.
 	Deny []string
 
+	// SkipCUDA leaves out the impls of vendor nvidia, whether there are any or not.
+	SkipCUDA bool
+
 	// PerOp replaces the preference for the ops that a rule's pattern matches.
 	PerOp []OpRule
 
@@ -45,6 +48,7 @@ const (
 	FieldStrict  Field = "strict"
 	FieldAllow   Field = "allow_vendors"
 	FieldDeny    Field = "deny_vendors"
+	FieldSkip    Field = "skip_cuda"
 	FieldPerOp   Field = "per_op_order"
 	FieldProtect Field = "protect_in_place"
 )
@@ -220,6 +224,9 @@ func matchPattern(pattern, name string) bool {
 	return true
 }
 
+// cudaVendor is whose impls SkipCUDA leaves out.
+const cudaVendor = "nvidia"
+
 // allows returns why impls of a vendor may not be used, "" when they may. The
 // names of the policy are resolved by alias, as the vendor's is.
 func (p *Policy) allows(vendor string, resolve func(string) string) string {
@@ -230,6 +237,8 @@ func (p *Policy) allows(vendor string, resolve func(string) string) string {
 		return slices.ContainsFunc(list, func(v string) bool { return v == "*" || resolve(v) == resolve(vendor) })
 	}
 	switch {
+	case p.SkipCUDA && resolve(vendor) == resolve(cudaVendor):
+		return fmt.Sprintf("vendor %s is left out by %s", vendor, p.source(FieldSkip))
 	case named(p.Deny):
 		return fmt.Sprintf("vendor %s is denied by %s", vendor, p.source(FieldDeny))
 	case p.Allow != nil && !named(p.Allow):

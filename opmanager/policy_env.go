@@ -64,14 +64,7 @@ func (p Policy) Overlay(lookup func(string) (string, bool)) (Policy, error) {
 	read(EnvAllow, p.SetAllow)
 	read(EnvDeny, p.SetDeny)
 	read(EnvPerOp, p.SetPerOp)
-	read(EnvSkipCUDA, func(value, source string) error {
-		skip, err := parseBool(value, source)
-		if skip {
-			p.Deny = append(p.Deny[:len(p.Deny):len(p.Deny)], "nvidia")
-			p.setSource(FieldDeny, strings.TrimPrefix(p.source(FieldDeny)+" and "+source, "default and "))
-		}
-		return err
-	})
+	read(EnvSkipCUDA, p.SetSkipCUDA)
 	return p, errors.Join(faults...)
 }
 
@@ -96,6 +89,17 @@ func (p *Policy) SetStrict(value, source string) error {
 	}
 	p.Strict = strict
 	p.setSource(FieldStrict, source)
+	return nil
+}
+
+// SetSkipCUDA sets whether vendor nvidia is left out, from a switch as SetStrict.
+func (p *Policy) SetSkipCUDA(value, source string) error {
+	skip, err := parseBool(value, source)
+	if err != nil {
+		return err
+	}
+	p.SkipCUDA = skip
+	p.setSource(FieldSkip, source)
 	return nil
 }
 

@@ -68,7 +68,8 @@ func TestPolicyFromEnvironment(t *testing.T) {
 	assert.Equal(t, opregistry.KindVendor, p.Prefer)
 	assert.True(t, p.Strict)
 	assert.Equal(t, []string{"acme", "nvidia"}, p.Allow)
-	assert.Equal(t, []string{"amd", "nvidia"}, p.Deny)
+	assert.Equal(t, []string{"amd"}, p.Deny)
+	assert.True(t, p.SkipCUDA)
 	order, source := p.Order("rmsnorm_fwd")
 	assert.Equal(t, []opmanager.Token{{Kind: opregistry.KindVendor, Vendor: "acme"}, {Kind: opregistry.KindFlagos}}, order)
 	assert.Equal(t, "environment TE_FL_PER_OP at 1", source)
@@ -125,6 +126,18 @@ func TestB18FiltersApplyToEveryKind(t *testing.T) {
 	order, rejected := p.Select("op", []opmanager.Candidate{{ID: "default.acme", Kind: opregistry.KindFlagos, Vendor: "acme"}}, opregistry.NormalVendor)
 	assert.Empty(t, order)
 	assert.Equal(t, []opmanager.Rejection{{ID: "default.acme", Reason: "vendor acme is denied by test"}}, rejected)
+}
+
+// B24: skipping CUDA leaves out one vendor, and says so.
+func TestB24SkipCUDA(t *testing.T) {
+	p, err := overlay(map[string]string{"TE_FL_SKIP_CUDA": "true"})
+	require.NoError(t, err)
+	order, rejected := p.Select("op", []opmanager.Candidate{
+		{ID: "vendor.cuda", Kind: opregistry.KindVendor, Vendor: "CUDA"},
+		{ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme"},
+	}, opregistry.NewRegistry().Snapshot().Vendor)
+	assert.Equal(t, []int{1}, order)
+	assert.Equal(t, []opmanager.Rejection{{ID: "vendor.cuda", Reason: "vendor CUDA is left out by environment TE_FL_SKIP_CUDA"}}, rejected)
 }
 
 func TestParseLogLevel(t *testing.T) {

@@ -15,6 +15,7 @@ type PolicyView struct {
 	PerOp          map[string][]string `json:"per_op_order"` // tokens by op or pattern
 	Deny           []string            `json:"deny_vendors"`
 	Allow          []string            `json:"allow_vendors"` // null allows all
+	SkipCUDA       bool                `json:"skip_cuda"`
 	ProtectInPlace bool                `json:"protect_in_place"`
 	Sources        map[string]string   `json:"sources"` // by the names above, and per_op_order.OP
 }
@@ -23,7 +24,7 @@ type PolicyView struct {
 // tokens in words, and a source for every field.
 func (p Policy) View() PolicyView {
 	v := PolicyView{
-		Prefer: p.Prefer, Strict: p.Strict, ProtectInPlace: p.ProtectInPlace,
+		Prefer: p.Prefer, Strict: p.Strict, SkipCUDA: p.SkipCUDA, ProtectInPlace: p.ProtectInPlace,
 		PerOp: map[string][]string{}, Deny: append([]string{}, vendorSet(p.Deny)...), Allow: vendorSet(p.Allow),
 		Sources: map[string]string{},
 	}
@@ -33,7 +34,7 @@ func (p Policy) View() PolicyView {
 		}
 		v.Sources[string(FieldPerOp)+"."+rule.Pattern] = rule.Source
 	}
-	for _, field := range []Field{FieldPrefer, FieldStrict, FieldPerOp, FieldDeny, FieldAllow, FieldProtect} {
+	for _, field := range []Field{FieldPrefer, FieldStrict, FieldPerOp, FieldDeny, FieldAllow, FieldSkip, FieldProtect} {
 		v.Sources[string(field)] = cmp.Or(p.Sources[field], "default")
 	}
 	return v

@@ -56,6 +56,7 @@ func printPolicy(streams Streams, v opmanager.PolicyView) error {
 	row("strict", fmt.Sprint(v.Strict))
 	row("allow_vendors", allow)
 	row("deny_vendors", cmp.Or(strings.Join(v.Deny, ","), "none"))
+	row("skip_cuda", fmt.Sprint(v.SkipCUDA))
 	row("protect_in_place", fmt.Sprint(v.ProtectInPlace))
 	if len(v.PerOp) == 0 {
 		row("per_op_order", "none")
