@@ -30,6 +30,7 @@ type appConfig struct {
 	log         *slog.Logger // of the program
 	opLog       slog.Handler // of the op manager; nil keeps it silent
 	metricsAddr string       // "" serves no metrics
+	policy      policySources
 }
 
 // listenerGroup collects what hears of dispatch.
@@ -77,14 +78,6 @@ func newRegistry(p registryParams) (*opregistry.Registry, error) {
 		}
 	}
 	return reg, nil
-}
-
-func newPolicy() (opmanager.Policy, error) {
-	p, err := opmanager.DefaultPolicy().Overlay(os.LookupEnv)
-	if err != nil {
-		return p, usageError{err}
-	}
-	return p, nil
 }
 
 type managerParams struct {

@@ -74,7 +74,7 @@ explains every choice.`,
 	root.SetErr(streams.Err)
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newTrainCommand(streams), newOpsCommand(streams), newVersionCommand(streams))
+	root.AddCommand(newTrainCommand(streams), newOpsCommand(streams), newPolicyCommand(streams), newVersionCommand(streams))
 	refineBuiltins(root)
 	return root
 }
