@@ -33,7 +33,7 @@ func (f *policyFlags) addFlags(flags *pflag.FlagSet) {
 		return added
 	}
 	add(&f.prefer, "prefer", "the `KIND` of impl that comes first: flagos, vendor or reference")
-	add(&f.strict, "strict", "the first candidate of an op runs or the call fails; --strict=0 turns it off").NoOptDefVal = "true"
+	add(&f.strict, "strict", "with a true `SWITCH` the first candidate of an op runs or the call fails; --strict alone is true").NoOptDefVal = "true"
 	add(&f.allow, "allow-vendors", "only these vendors: `NAMES` with commas, or *")
 	add(&f.deny, "deny-vendors", "never these vendors: `NAMES` with commas, or *")
 	add(&f.perOp, "per-op", "orders for single ops: `OP=TOKEN|TOKEN`, more behind ; or in a repeated flag")

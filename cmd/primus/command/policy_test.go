@@ -67,6 +67,8 @@ func TestPolicyPrecedence(t *testing.T) {
 				"--per-op", "generic_gemm=flagos", "--per-op", "swiglu=flagos"},
 			want: map[string]string{"prefer": "flagos flag --prefer", "strict": "false flag --strict", "allow_vendors": "p,q flag --allow-vendors",
 				"deny_vendors": "r flag --deny-vendors", "per_op": "generic_gemm,swiglu flag --per-op"}},
+		{name: "no second way into the environment", lab: l, env: map[string]string{"PRIMUS_PREFER": "vendor", "PRIMUS_STRICT": "1"},
+			want: map[string]string{"prefer": "flagos default", "strict": "false default"}},
 		{name: "a switch alone", lab: l, args: []string{"--strict", "--prefer=Reference"},
 			want: map[string]string{"prefer": "reference flag --prefer", "strict": "true flag --strict"}},
 	}
