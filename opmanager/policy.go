@@ -49,7 +49,7 @@ const (
 	FieldAllow   Field = "allow_vendors"
 	FieldDeny    Field = "deny_vendors"
 	FieldSkip    Field = "skip_cuda"
-	FieldPerOp   Field = "per_op_order"
+	FieldPerOp   Field = "per_op"
 	FieldProtect Field = "protect_in_place"
 )
 
@@ -144,9 +144,9 @@ func vendorProblem(name string) string {
 	case strings.ContainsAny(name, ";|"):
 		return fmt.Sprintf("vendor %q has a %q inside; names are separated by commas", name, name[strings.IndexAny(name, ";|")])
 	case lower == "flagos" || lower == "reference" || lower == "vendor" || lower == "default":
-		return fmt.Sprintf("%q is a kind of impl, not a vendor; use TE_FL_PREFER or TE_FL_PER_OP for kinds", name)
+		return fmt.Sprintf("%q is a kind of impl, not a vendor; kinds go into the preference or a per-op order", name)
 	case strings.ContainsAny(name, ":=,."):
-		return fmt.Sprintf("%q is not the name of a vendor; give the name alone, such as acme, and single impls in TE_FL_PER_OP as impl:ID", name)
+		return fmt.Sprintf("%q is not the name of a vendor; give the name alone, such as acme; single impls go into a per-op order as impl:ID", name)
 	case strings.Contains(name, "*") && name != "*":
 		return fmt.Sprintf("vendor %q: * stands alone for every vendor", name)
 	}

@@ -1,7 +1,6 @@
 package opmanager
 
 import (
-	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -20,6 +19,10 @@ type PolicyView struct {
 	Sources        map[string]string   `json:"sources"` // by the names above, and per_op_order.OP
 }
 
+// viewPerOp is how results call FieldPerOp: with the word that users of
+// TransformerEngine-FL know from its policies.
+const viewPerOp = "per_op_order"
+
 // View returns the policy for results: vendors sorted and without repetition,
 // tokens in words, and a source for every field.
 func (p Policy) View() PolicyView {
@@ -32,11 +35,12 @@ func (p Policy) View() PolicyView {
 		for _, token := range rule.Order {
 			v.PerOp[rule.Pattern] = append(v.PerOp[rule.Pattern], token.String())
 		}
-		v.Sources[string(FieldPerOp)+"."+rule.Pattern] = rule.Source
+		v.Sources[viewPerOp+"."+rule.Pattern] = rule.Source
 	}
-	for _, field := range []Field{FieldPrefer, FieldStrict, FieldPerOp, FieldDeny, FieldAllow, FieldSkip, FieldProtect} {
-		v.Sources[string(field)] = cmp.Or(p.Sources[field], "default")
+	for _, field := range []Field{FieldPrefer, FieldStrict, FieldDeny, FieldAllow, FieldSkip, FieldProtect} {
+		v.Sources[string(field)] = p.source(field)
 	}
+	v.Sources[viewPerOp] = p.source(FieldPerOp)
 	return v
 }
 

@@ -30,6 +30,7 @@ type appConfig struct {
 	log         *slog.Logger // of the program
 	opLog       slog.Handler // of the op manager; nil keeps it silent
 	metricsAddr string       // "" serves no metrics
+	policy      policySources
 }
 
 // listenerGroup collects what hears of dispatch.
@@ -77,14 +78,6 @@ func newRegistry(p registryParams) (*opregistry.Registry, error) {
 		}
 	}
 	return reg, nil
-}
-
-func newPolicy() (opmanager.Policy, error) {
-	p, err := opmanager.DefaultPolicy().Overlay(os.LookupEnv)
-	if err != nil {
-		return p, usageError{err}
-	}
-	return p, nil
 }
 
 type managerParams struct {
@@ -171,10 +164,10 @@ func opsGraph(set appConfig, wire func(opsParams)) fx.Option {
 	return fx.Options(core(set), fx.Invoke(wire))
 }
 
-// withManager runs f with an op manager over everything that is compiled in.
-func withManager(ctx context.Context, streams Streams, f func(*opmanager.Manager, *opregistry.Snapshot) error) error {
+// withManager runs f with an op manager over everything that is compiled in, under a policy.
+func withManager(ctx context.Context, streams Streams, policy policySources, f func(*opmanager.Manager, *opregistry.Snapshot) error) error {
 	var p opsParams
-	set := appConfig{log: slog.New(newLineHandler(streams.Err, slog.LevelWarn, timeOfDay))}
+	set := appConfig{log: slog.New(newLineHandler(streams.Err, slog.LevelWarn, timeOfDay)), policy: policy}
 	return runApp(ctx, func() error { return f(p.Manager, p.Registry.Snapshot()) },
 		opsGraph(set, func(built opsParams) { p = built }))
 }

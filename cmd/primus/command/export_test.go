@@ -1,6 +1,14 @@
 package command
 
-import "go.uber.org/fx"
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/spf13/cobra"
+	"go.uber.org/fx"
+)
 
 // Graphs returns the fx graphs of the program by name.
 func Graphs() map[string]fx.Option {
@@ -21,3 +29,45 @@ type CatalogError = catalogError
 
 // Golden compares with a file in testdata.
 var Golden = golden
+
+// PolicyOf returns the policy that train would use with these arguments, for each key of a policy file the value and its
+// source, or what is wrong.
+func PolicyOf(args []string) (values map[string]string, problem error) {
+	var opts trainOptions
+	cmd := &cobra.Command{Use: "train", DisableFlagParsing: true}
+	cmd.SetOut(io.Discard)
+	opts.addFlags(cmd.Flags())
+	overrides, err := parseTrainArgs(cmd, args)
+	if err != nil {
+		return nil, err
+	}
+	experiment, err := loadExperiment(opts, "pre_trainer", overrides)
+	if err != nil {
+		return nil, err
+	}
+	module, err := experiment.Module("pre_trainer")
+	if err != nil {
+		return nil, err
+	}
+	sources := opts.policy.sources(module)
+	p, _, err := sources.load()
+	if err != nil {
+		return nil, err
+	}
+	patterns := []string{}
+	for _, rule := range p.PerOp {
+		patterns = append(patterns, rule.Pattern)
+	}
+	values = map[string]string{
+		"prefer": p.Prefer.String(), "strict": fmt.Sprint(p.Strict), "allow_vendors": strings.Join(p.Allow, ","),
+		"deny_vendors": strings.Join(p.Deny, ","), "per_op": strings.Join(patterns, ","),
+	}
+	for key := range values {
+		source, ok := p.Sources[opmanager.Field(key)]
+		if !ok {
+			source = "default"
+		}
+		values[key] += " " + source
+	}
+	return values, nil
+}

@@ -38,6 +38,7 @@ type implRow struct {
 
 func newOpsListCommand(streams Streams) *cobra.Command {
 	var output outputFormat
+	var opts policyOptions
 	cmd := &cobra.Command{
 		Use:   "list [OP…]",
 		Short: "List the implementations of every op, best first",
@@ -51,7 +52,7 @@ selected, and the reason says why.`,
 		ValidArgsFunction: completeOps,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var rows []implRow
-			err := withManager(cmd.Context(), streams, func(m *opmanager.Manager, snap *opregistry.Snapshot) (err error) {
+			err := withManager(cmd.Context(), streams, opts.sources(nil), func(m *opmanager.Manager, snap *opregistry.Snapshot) (err error) {
 				rows, err = listImpls(m, snap, args)
 				return err
 			})
@@ -65,6 +66,7 @@ selected, and the reason says why.`,
 		},
 	}
 	output.addFlag(cmd)
+	opts.addFlags(cmd.Flags())
 	return cmd
 }
 

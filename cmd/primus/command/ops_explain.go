@@ -13,6 +13,7 @@ import (
 
 func newOpsExplainCommand(streams Streams) *cobra.Command {
 	var output outputFormat
+	var opts policyOptions
 	cmd := &cobra.Command{
 		Use:   "explain [OP…]",
 		Short: "Say which implementation serves an op, and why no other does",
@@ -28,7 +29,7 @@ With -o json one op is an object; several or all are a list of such objects.`,
 		ValidArgsFunction: completeOps,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var all []opmanager.Explanation
-			err := withManager(cmd.Context(), streams, func(m *opmanager.Manager, _ *opregistry.Snapshot) (err error) {
+			err := withManager(cmd.Context(), streams, opts.sources(nil), func(m *opmanager.Manager, _ *opregistry.Snapshot) (err error) {
 				all, err = explainOps(m, args)
 				return err
 			})
@@ -54,6 +55,7 @@ With -o json one op is an object; several or all are a list of such objects.`,
 		},
 	}
 	output.addFlag(cmd)
+	opts.addFlags(cmd.Flags())
 	return cmd
 }
 

@@ -42,6 +42,7 @@ func (e codedError) Unwrap() error { return e.error }
 func newOpsResolveCommand(streams Streams) *cobra.Command {
 	var file string
 	var output outputFormat
+	var opts policyOptions
 	cmd := &cobra.Command{
 		Use:   "resolve OP --catalog FILE",
 		Short: "Say which implementation of a catalogue the policy selects",
@@ -70,7 +71,7 @@ wrong catalogue and no_candidate when nothing can be selected.`,
 			if file == "" {
 				return usagef(cmd, "no catalogue given, want --catalog FILE")
 			}
-			r, err := resolveFile(args[0], file, cmd.InOrStdin())
+			r, err := resolveFile(opts.sources(nil), args[0], file, cmd.InOrStdin())
 			if output == outputJSON {
 				return printResolutionJSON(streams.Out, r, err)
 			}
@@ -86,12 +87,13 @@ wrong catalogue and no_candidate when nothing can be selected.`,
 	}
 	cmd.Flags().StringVar(&file, "catalog", "", "`FILE` that lists impls in JSON, or - for standard input")
 	output.addFlag(cmd)
+	opts.addFlags(cmd.Flags())
 	return cmd
 }
 
 // resolveFile answers for an op of a catalogue in a file, "-" for what stdin has.
-func resolveFile(op, file string, stdin io.Reader) (resolution, error) {
-	policy, err := newPolicy()
+func resolveFile(sources policySources, op, file string, stdin io.Reader) (resolution, error) {
+	policy, _, err := sources.load()
 	if err != nil {
 		return resolution{}, codedError{codePolicy, err}
 	}

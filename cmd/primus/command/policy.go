@@ -18,20 +18,23 @@ func newPolicyCommand(streams Streams) *cobra.Command {
 		Args:  subcommandOnly,
 		RunE:  showHelp,
 	}
-	cmd.AddCommand(newPolicyShowCommand(streams))
+	cmd.AddCommand(newPolicyShowCommand(streams), newPolicyCheckCommand(streams), newPolicySchemaCommand(streams))
 	return cmd
 }
 
 func newPolicyShowCommand(streams Streams) *cobra.Command {
 	var output outputFormat
+	var opts policyOptions
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Show the policy in force and where each value came from",
 		Example: `  primus policy show
+  primus policy show --policy policy.yaml --prefer vendor
   TE_FL_PREFER=vendor TE_FL_DENY_VENDORS=acme primus policy show -o json`,
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			policy, err := newPolicy()
+			sources := opts.sources(nil)
+			policy, _, err := sources.load()
 			if err != nil {
 				return err
 			}
@@ -42,6 +45,7 @@ func newPolicyShowCommand(streams Streams) *cobra.Command {
 		},
 	}
 	output.addFlag(cmd)
+	opts.addFlags(cmd.Flags())
 	return cmd
 }
 

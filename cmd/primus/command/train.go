@@ -18,6 +18,7 @@ type trainOptions struct {
 	configsDirs []string
 	metricsAddr string
 	threads     uint
+	policy      policyOptions
 }
 
 // addFlags gives a command the flags of train.
@@ -26,6 +27,7 @@ func (o *trainOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.configsDirs, "configs-dir", nil, "look for presets in `DIR` before the embedded ones; may be repeated")
 	flags.StringVar(&o.metricsAddr, "metrics-addr", "", "serve Prometheus metrics on `HOST:PORT`, such as 127.0.0.1:9400")
 	flags.UintVar(&o.threads, "threads", 0, "`N` CPU threads for ops; 0 is one a CPU")
+	o.policy.addFlags(flags)
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		name = strings.ReplaceAll(name, "_", "-")
 		if name == "exp" {
@@ -59,11 +61,18 @@ log, metrics.jsonl, loss.png, dispatch.json and checkpoints; a run that was stop
 goes on from its last checkpoint, and load=none starts over.
 
 An interrupt finishes the step in hand, saves and exits with 130; a second one exits
-at once. Flags may also be given as PRIMUS_CONFIG, PRIMUS_CONFIGS_DIR,
-PRIMUS_METRICS_ADDR and PRIMUS_THREADS.`,
+at once.
+
+The policy that chooses between implementations comes from --policy FILE, then te_fl_*
+parameters or the dispatch block of the experiment, then the TE_FL_* variables, then
+--prefer and its like; later ones win. The file is followed while training runs.
+
+Flags may also be given as PRIMUS_CONFIG, PRIMUS_CONFIGS_DIR, PRIMUS_METRICS_ADDR,
+PRIMUS_POLICY and PRIMUS_THREADS.`,
 		Example: `  primus train pretrain --config examples/native/configs/llama_2M-pretrain.yaml
   primus train pretrain --config exp.yaml train_iters=100 lr=1e-3 train_data_path=corpus/
   primus train pretrain --config exp.yaml --metrics-addr 127.0.0.1:9400
+  primus train pretrain --config exp.yaml --policy policy.yaml --deny-vendors acme
   TE_FL_PREFER=vendor primus train pretrain --config exp.yaml`,
 		DisableFlagParsing: true, // what is no flag is an override, in the order given
 		ValidArgsFunction:  completeTrain,
@@ -93,7 +102,7 @@ func fromEnvironment(cmd *cobra.Command) error {
 	v.AutomaticEnv()
 	var err error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Changed || f.Name == "help" || !v.IsSet(f.Name) || err != nil {
+		if _, without := f.Annotations[variableOnly]; without || f.Changed || f.Name == "help" || !v.IsSet(f.Name) || err != nil {
 			return
 		}
 		values := []string{v.GetString(f.Name)}

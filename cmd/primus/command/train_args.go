@@ -33,6 +33,8 @@ func splitArgs(cmd *cobra.Command, args []string) (known, overrides []string, er
 		switch {
 		case strings.HasPrefix(token, "--") && flag != nil && hasValue:
 			known = append(known, token)
+		case strings.HasPrefix(token, "--") && flag != nil && flag.NoOptDefVal != "" && !(followed && isSwitch(args[i+1])):
+			known = append(known, token)
 		case strings.HasPrefix(token, "--") && flag != nil:
 			if !followed {
 				return nil, nil, usagef(cmd, "--%s needs a value: %s", flag.Name, wants(flag))
@@ -55,6 +57,11 @@ func splitArgs(cmd *cobra.Command, args []string) (known, overrides []string, er
 		}
 	}
 	return known, overrides, nil
+}
+
+// isSwitch reports whether a token is the value of a flag that may also stand alone.
+func isSwitch(token string) bool {
+	return slices.Contains([]string{"1", "true", "yes", "on", "0", "false", "no", "off"}, strings.ToLower(token))
 }
 
 // strayWord is the error for a word that is neither flag nor override: a command that is written wrong, or a file without
@@ -89,6 +96,8 @@ func completeTrain(cmd *cobra.Command, args []string, _ string) ([]cobra.Complet
 	switch flag := cmd.Flags().Lookup(strings.TrimLeft(args[len(args)-1], "-")); {
 	case flag != nil && flag.Name == "config":
 		return experimentExtensions(), cobra.ShellCompDirectiveFilterFileExt
+	case flag != nil && flag.Name == "policy":
+		return []cobra.Completion{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 	case flag != nil && flag.Name == "configs-dir":
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/primus-fl/primus/runtime/configs"
@@ -22,6 +23,10 @@ type stage struct{ name, module string }
 // runTrain trains the module of a stage.
 func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, overrides []string) error {
 	experiment, err := loadExperiment(opts, s.module, overrides)
+	if err != nil {
+		return err
+	}
+	module, err := experiment.Module(s.module)
 	if err != nil {
 		return err
 	}
@@ -47,7 +52,8 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 	show := &progress{streams: streams, console: screen, log: log, fileLog: slog.New(toFile)}
 	set := appConfig{
 		threads: int(opts.threads), timing: true, log: log, metricsAddr: opts.metricsAddr,
-		opLog: slog.NewMultiHandler(newLineHandler(screen, opLevel, timeOfDay), toFile),
+		policy: opts.policy.sources(module),
+		opLog:  slog.NewMultiHandler(newLineHandler(screen, opLevel, timeOfDay), toFile),
 	}
 	settings := train.Settings{
 		Experiment: experiment, ModuleName: s.module, Stage: s.name, Log: log, LogFile: logFile,
@@ -69,6 +75,7 @@ type trainParams struct {
 	Policy   opmanager.Policy
 	Device   device.Backend
 	Manager  *opmanager.Manager
+	Watcher  *policyfile.Watcher
 	Backends *backend.Registry
 	Training *metrics.Training
 	Dispatch *metrics.Dispatch
@@ -77,7 +84,7 @@ type trainParams struct {
 
 // trainGraph wires everything that training needs and hands it over.
 func trainGraph(set appConfig, wire func(trainParams)) fx.Option {
-	return fx.Options(core(set), metricsOptions(), fx.Invoke(wire))
+	return fx.Options(core(set), fx.Provide(newPolicyWatcher), metricsOptions(), fx.Invoke(wire))
 }
 
 // loadExperiment reads the experiment with its presets, those of the user's directories first.

@@ -110,6 +110,14 @@ func wants(f *pflag.Flag) string {
 		return "HOST:PORT, such as 127.0.0.1:9400"
 	case "threads":
 		return "a number of threads, 0 for one a CPU"
+	case "policy":
+		return "a policy file"
+	case "prefer":
+		return "flagos, vendor or reference"
+	case "allow-vendors", "deny-vendors":
+		return "names of vendors with commas, such as acme,nvidia"
+	case "per-op":
+		return "orders such as rmsnorm_fwd=vendor:acme|flagos"
 	case "output":
 		return "table or json"
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/optim"
 	"github.com/primus-fl/primus/runtime/config"
@@ -52,7 +53,7 @@ func convert(m *config.Module) (*Args, []config.Warning, error) {
 	}
 	var warnings []config.Warning
 	for _, u := range unknown {
-		if u.Path == "model" && u.Origin.Token == "" {
+		if u.Path == "model" && u.Origin.Token == "" || backend.IsDispatchParam(u.Path) {
 			continue
 		}
 		w := config.Warning{Origin: u.Origin, Path: u.Path, Message: "the native backend has no such parameter, so it has no effect"}

@@ -1,0 +1,23 @@
+package command
+
+import (
+	"fmt"
+
+	"github.com/primus-fl/primus/opmanager/policyfile"
+	"github.com/spf13/cobra"
+)
+
+func newPolicySchemaCommand(streams Streams) *cobra.Command {
+	return &cobra.Command{
+		Use:     "schema",
+		Short:   "Print the JSON Schema of policy files",
+		Example: `  primus policy schema > policy.schema.json`,
+		Args:    noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if _, err := fmt.Fprint(streams.Out, policyfile.Schema()); err != nil {
+				return fmt.Errorf("write the schema: %w", err)
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,111 @@
+package command
+
+import (
+	"cmp"
+	"errors"
+	"os"
+
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/policyfile"
+	"github.com/primus-fl/primus/runtime/config"
+	"github.com/spf13/pflag"
+	"go.uber.org/fx"
+)
+
+// policySources is where the policy of a command comes from, later ones win: policy file, experiment, environment, flags.
+// The zero value is the environment of the process alone.
+type policySources struct {
+	file       string         // "" for none
+	experiment *config.Module // nil for none
+	lookup     func(string) (string, bool)
+	flags      policyFlags
+}
+
+// policyOptions are the flags of commands that need a policy.
+type policyOptions struct {
+	file  string
+	flags policyFlags
+}
+
+// addFlags gives a command the flags of a policy.
+func (o *policyOptions) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.file, "policy", "", "read the dispatch policy from a YAML `FILE`; train follows its changes")
+	o.flags.addFlags(flags)
+}
+
+// sources returns where the policy comes from, with the one of a module that is to be trained, if any.
+func (o *policyOptions) sources(module *config.Module) policySources {
+	return policySources{file: cmp.Or(o.file, os.Getenv("PRIMUS_POLICY")), experiment: module, lookup: environmentNow(), flags: o.flags}
+}
+
+// load reads the policy file and returns the policy with all faults of all sources. The overlay is that of the file, nil
+// when there is none.
+func (s *policySources) load() (opmanager.Policy, *policyfile.Overlay, error) {
+	if s.file == "" {
+		p, err := s.over(nil)
+		return p, nil, err
+	}
+	file, fileErr := policyfile.Read(s.file)
+	p, err := s.over(file)
+	return p, file, errors.Join(fileErr, err)
+}
+
+// over returns the policy that has this overlay where the policy file belongs.
+func (s *policySources) over(file *policyfile.Overlay) (opmanager.Policy, error) {
+	lookup := s.lookup
+	if lookup == nil {
+		lookup = os.LookupEnv
+	}
+	p, experimentErr := experimentPolicy(file.Apply(opmanager.DefaultPolicy()), s.experiment)
+	p, envErr := p.Overlay(lookup)
+	p, flagsErr := s.flags.apply(p)
+	if usage := errors.Join(envErr, flagsErr); usage != nil {
+		return p, errors.Join(experimentErr, usageError{usage})
+	}
+	return p, experimentErr
+}
+
+// environmentNow returns the variables of a policy as they are now: the environment is read once, at the start.
+func environmentNow() func(string) (string, bool) {
+	values := map[string]string{}
+	for _, name := range []string{
+		opmanager.EnvPrefer, opmanager.EnvPreferVendor, opmanager.EnvStrict, opmanager.EnvAllow, opmanager.EnvDeny,
+		opmanager.EnvPerOp, opmanager.EnvSkipCUDA,
+	} {
+		if value, ok := os.LookupEnv(name); ok {
+			values[name] = value
+		}
+	}
+	return func(name string) (string, bool) {
+		value, ok := values[name]
+		return value, ok
+	}
+}
+
+func newPolicy(set appConfig) (opmanager.Policy, *policyfile.Overlay, error) {
+	return set.policy.load()
+}
+
+// newPolicyWatcher follows the policy file while the program runs. It is nil when there is none.
+func newPolicyWatcher(set appConfig, file *policyfile.Overlay, m *opmanager.Manager, lc fx.Lifecycle) *policyfile.Watcher {
+	if file == nil {
+		return nil
+	}
+	w := policyfile.NewWatcher(file, policyfile.WatchSettings{
+		Log: set.log,
+		Apply: func(file *policyfile.Overlay) (uint64, error) {
+			p, err := set.policy.over(file)
+			if err != nil {
+				return 0, err
+			}
+			m.SetPolicy(p)
+			generation := m.Generation()
+			for _, warning := range m.Warnings() {
+				set.log.Warn(warning)
+			}
+			return generation, nil
+		},
+	})
+	lc.Append(fx.StartStopHook(w.Start, w.Close))
+	return w
+}

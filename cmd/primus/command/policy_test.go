@@ -1,0 +1,227 @@
+package command_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/primus-fl/primus/opmanager/policyfile"
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// policy writes a policy file and returns its name.
+func (l *lab) policy(text string) string {
+	l.t.Helper()
+	file := filepath.Join(l.dir, "policy.yaml")
+	l.write(file, text)
+	return file
+}
+
+// inModule adds keys beside framework and overrides.
+func (l *lab) inModule(text string) {
+	l.edit("    framework: native\n", "    framework: native\n"+text)
+}
+
+// Later sources win, value by value, and each value knows where it came from.
+func TestPolicyPrecedence(t *testing.T) {
+	l := newLab(t)
+	module := func(text string) *lab {
+		l := newLab(t)
+		l.inModule(text)
+		return l
+	}
+	file := l.policy("prefer: reference\nstrict: yes\ndeny_vendors: [filed]\nper_op: {'*_bwd': reference}\n")
+	tests := []struct {
+		name string
+		lab  *lab
+		env  map[string]string
+		args []string
+		want map[string]string // values and sources
+	}{
+		{name: "defaults", lab: l, want: map[string]string{"prefer": "flagos default", "strict": "false default"}},
+		{name: "file", lab: l, args: []string{"--policy", file},
+			want: map[string]string{"prefer": "reference FILE:1", "strict": "true FILE:2", "deny_vendors": "filed FILE:3", "per_op": "*_bwd FILE:4"}},
+		{name: "file of the environment", lab: l, env: map[string]string{"PRIMUS_POLICY": file},
+			want: map[string]string{"prefer": "reference FILE:1"}},
+		{name: "experiment over file", lab: module("    te_fl_prefer: vendor\n    te_fl_strict: 0\n    te_fl_deny_vendors: a,b\n"), args: []string{"--policy", file},
+			want: map[string]string{"prefer": "vendor EXP:8", "strict": "false EXP:9", "deny_vendors": "a,b EXP:10", "per_op": "*_bwd FILE:4"}},
+		{name: "block over file", lab: module("    dispatch:\n      prefer: vendor\n      strict:\n      per_op: {generic_gemm: [flagos]}\n"), args: []string{"--policy", file},
+			want: map[string]string{"prefer": "vendor EXP:9", "strict": "true FILE:2", "per_op": "generic_gemm EXP:11"}},
+		{name: "overrides belong to the experiment", lab: module("    te_fl_allow_vendors: [x]\n"),
+			args: []string{"te_fl_prefer=vendor", "te_fl_per_op=rmsnorm_fwd=vendor:acme|flagos", "dispatch.strict=on"}, env: map[string]string{"TE_FL_STRICT": "no"},
+			want: map[string]string{"prefer": `vendor override 1 "te_fl_prefer=vendor"`, "strict": "false environment TE_FL_STRICT",
+				"allow_vendors": "x EXP:8", "per_op": `rmsnorm_fwd override 2 "te_fl_per_op=rmsnorm_fwd=vendor:acme|flagos"`}},
+		{name: "environment over experiment", lab: module("    te_fl_prefer: vendor\n    te_fl_strict: true\n"),
+			env:  map[string]string{"TE_FL_PREFER": "flagos", "TE_FL_DENY_VENDORS": "e"},
+			want: map[string]string{"prefer": "flagos environment TE_FL_PREFER", "strict": "true EXP:9", "deny_vendors": "e environment TE_FL_DENY_VENDORS"}},
+		{name: "flags over everything", lab: module("    te_fl_prefer: vendor\n    te_fl_strict: true\n"),
+			env: map[string]string{"TE_FL_PREFER": "vendor", "TE_FL_PER_OP": "*=flagos", "PRIMUS_PREFER": "vendor"},
+			args: []string{"--policy", file, "--prefer", "flagos", "--strict", "0", "--allow_vendors=p,q", "--deny-vendors", "r",
+				"--per-op", "generic_gemm=flagos", "--per-op", "swiglu=flagos"},
+			want: map[string]string{"prefer": "flagos flag --prefer", "strict": "false flag --strict", "allow_vendors": "p,q flag --allow-vendors",
+				"deny_vendors": "r flag --deny-vendors", "per_op": "generic_gemm,swiglu flag --per-op"}},
+		{name: "no second way into the environment", lab: l, env: map[string]string{"PRIMUS_PREFER": "vendor", "PRIMUS_STRICT": "1"},
+			want: map[string]string{"prefer": "flagos default", "strict": "false default"}},
+		{name: "a switch alone", lab: l, args: []string{"--strict", "--prefer=Reference"},
+			want: map[string]string{"prefer": "reference flag --prefer", "strict": "true flag --strict"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			for name, value := range tt.env {
+				t.Setenv(name, value)
+			}
+			p, err := command.PolicyOf(append([]string{"--config", tt.lab.exp}, tt.args...))
+			require.NoError(t, err)
+			have := map[string]string{}
+			names := strings.NewReplacer(file, "FILE", tt.lab.exp, "EXP")
+			for key := range tt.want {
+				have[key] = names.Replace(p[key])
+			}
+			assert.Equal(t, tt.want, have)
+		})
+	}
+}
+
+func TestPolicyParametersAreNoUnknownParameters(t *testing.T) {
+	l := newLab(t)
+	l.inModule("    te_fl_prefer: reference\n    te_fl_per_op: {'*_bwd': flagos|reference}\n    dispatch: {strict: false}\n")
+	got := l.train("train_iters=1")
+	require.Zero(t, got.code, got.stderr)
+	assert.NotContains(t, got.stderr, "WARN", got.stderr)
+	assert.Contains(t, rowsOf(got.out), "generic_gemm reference.go")
+	assert.Contains(t, rowsOf(got.out), "embedding_bwd default.flagos")
+}
+
+func TestPolicyErrorsOfTrain(t *testing.T) {
+	tests := []struct {
+		name, module, file string
+		args               []string
+		code               int
+		want               []string
+	}{
+		{name: "file", file: "prefer: vendro\n", code: 1, want: []string{"policy.yaml:1:9: prefer", `did you mean "vendor"`}},
+		{name: "missing file", args: []string{"--policy", "/nonexistent.yaml"}, code: 1, want: []string{"/nonexistent.yaml", "no such file"}},
+		{name: "no file", args: []string{"--policy"}, code: 2, want: []string{"--policy needs a value: a policy file"}},
+		{name: "parameter", module: "    te_fl_prefer: vendro\n", code: 1, want: []string{"exp.yaml:8", "modules.pre_trainer.te_fl_prefer", `did you mean "vendor"`}},
+		{name: "unknown parameter", module: "    te_fl_prefr: vendor\n", code: 1, want: []string{"exp.yaml:8", `unknown key "prefr"`, `did you mean "prefer"`}},
+		{name: "text of orders", args: []string{"te_fl_per_op=generic_gemm"}, code: 1, want: []string{"override 1", "has no ="}},
+		{name: "block", module: "    dispatch:\n      prefer: 3\n", code: 1, want: []string{"exp.yaml:9:15", "modules.pre_trainer.dispatch.prefer", "given int 3"}},
+		{name: "no block", module: "    dispatch: vendor\n", code: 1, want: []string{"exp.yaml:8", `given "vendor", expected a mapping`}},
+		{name: "both", module: "    te_fl_prefer: vendor\n    dispatch: {prefer: vendor}\n", code: 1, want: []string{"given twice", "te_fl_prefer", "dispatch.prefer"}},
+		{name: "orders in both", module: "    te_fl_per_op: a=vendor\n    dispatch: {per_op: {a: vendor}}\n", code: 1, want: []string{"given twice"}},
+		{name: "flag", args: []string{"--prefer", "vendro"}, code: 2, want: []string{`flag --prefer="vendro"`, `did you mean "vendor"`}},
+		{name: "switch", args: []string{"--strict=maybe"}, code: 2, want: []string{`flag --strict="maybe"`}},
+		{name: "blank orders", args: []string{"--per-op", " ; "}, code: 2, want: []string{`flag --per-op=" ; "`, "given a blank text"}},
+		{name: "flag without value", args: []string{"--per-op"}, code: 2, want: []string{"--per-op needs a value: orders such as"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			l := newLab(t)
+			if tt.module != "" {
+				l.inModule(tt.module)
+			}
+			if tt.file != "" {
+				tt.args = append(tt.args, "--policy", l.policy(tt.file))
+			}
+			got := l.train(tt.args...)
+			assert.Equal(t, tt.code, got.code)
+			line := onlyError(t, got)
+			for _, part := range tt.want {
+				assert.Contains(t, line, part)
+			}
+			assert.NoDirExists(t, l.workspace)
+		})
+	}
+}
+
+func TestPolicyErrorsOfAllSourcesAreReportedTogether(t *testing.T) {
+	l := newLab(t)
+	t.Setenv("TE_FL_STRICT", "maybe")
+	l.inModule("    te_fl_prefer: x\n")
+	got := l.train("--policy", l.policy("prefer: x\nstrict: x\n"), "--deny-vendors", "a;b")
+	assert.Equal(t, 2, got.code)
+	assert.Equal(t, 5, strings.Count(got.stderr, "primus: error: "), got.stderr)
+}
+
+// A change of the file takes effect while training runs, and one that cannot be used does not.
+func TestPolicyFileIsFollowed(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	file := l.policy("prefer: flagos\n")
+	stderr, out := &buffer{}, &buffer{}
+	root := command.NewRoot(command.Streams{Out: out, Err: stderr})
+	root.SetArgs(l.args("train_iters=1000000", "log_interval=100000", "--policy", file, "--deny-vendors", "acme"))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- root.ExecuteContext(ctx) }()
+	waitFor(t, stderr, "Op 'multi_tensor_adam' using 'default.flagos'")
+	l.write(file, "prefer: vendro\n")
+	waitFor(t, stderr, "policy file is not used, the policy before it stays in force")
+	assert.Contains(t, stderr.String(), "policy.yaml:1:9: prefer: given")
+	assert.NotContains(t, stderr.String(), "switched")
+	next := file + ".new"
+	l.write(next, "per_op: {swiglu: reference}\ndeny_vendors: [other]\n")
+	require.NoError(t, os.Rename(next, file))
+	waitFor(t, stderr, "policy file is in force")
+	waitFor(t, stderr, "Op 'swiglu' switched from 'default.flagos' to 'reference.go'")
+	cancel()
+	require.ErrorIs(t, <-ended, backend.ErrInterrupted)
+	assert.Regexp(t, `policy file is in force file=\S+ generation=\d+`, stderr.String())
+	assert.NotContains(t, stderr.String(), `"other"`, "the flag is above the file in the new policy, too")
+}
+
+func TestPolicyCheck(t *testing.T) {
+	l := newLab(t)
+	t.Setenv("TE_FL_PREFER", "vendro") // says nothing about a file
+	good, foreign, bad := filepath.Join(l.dir, "good.yaml"), filepath.Join(l.dir, "foreign.yaml"), filepath.Join(l.dir, "bad.yaml")
+	l.write(good, "prefer: vendor\nper_op: {generic_gemm: vendor:openblas|flagos}\n")
+	l.write(foreign, "deny_vendors: [openblsa]\nper_op:\n  genric_gemm: vendor\n")
+	l.write(bad, "prefr: vendor\nstrict: 7\n")
+
+	got := primus(t, "policy", "check", good, foreign)
+	assert.Zero(t, got.code)
+	assert.Equal(t, good+": valid\n"+foreign+": valid\n", got.out)
+	assert.Equal(t, 2, strings.Count(got.stderr, "WARN"), got.stderr)
+	for _, part := range []string{foreign + ":1", foreign + ":3", `did you mean "openblas"?`, `did you mean "generic_gemm"?`} {
+		assert.Contains(t, got.stderr, part)
+	}
+
+	got = primus(t, "policy", "check", "--strict", good, foreign, bad)
+	assert.Equal(t, 1, got.code)
+	assert.Equal(t, good+": valid\n", got.out)
+	assert.Equal(t, 4, strings.Count(got.stderr, "primus: error: "), got.stderr)
+	for _, part := range []string{bad + ":1:1", bad + ":2:9", foreign + ":1", foreign + ":3"} {
+		assert.Contains(t, got.stderr, part)
+	}
+
+	got = primus(t, "policy", "check")
+	assert.Equal(t, 2, got.code)
+	assert.Contains(t, got.stderr, "no policy file given")
+}
+
+func TestPolicySchema(t *testing.T) {
+	got := primus(t, "policy", "schema")
+	assert.Zero(t, got.code)
+	assert.Equal(t, policyfile.Schema(), got.out)
+	assert.True(t, json.Valid([]byte(got.out)))
+	assert.ErrorContains(t, writeSchema(), "write the schema")
+}
+
+func writeSchema() error {
+	root := command.NewRoot(command.Streams{Out: fullDisk{}, Err: io.Discard})
+	root.SetArgs([]string{"policy", "schema"})
+	return root.Execute()
+}
+
+// fullDisk takes nothing.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, io.ErrShortWrite }

@@ -1,0 +1,88 @@
+package policyfile
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+
+	"github.com/primus-fl/primus/opmanager"
+)
+
+// Overlay is what one document says about a policy.
+type Overlay struct {
+	// values holds the fields that are given, which are those in its Sources.
+	values opmanager.Policy
+
+	file    string
+	content fingerprint
+}
+
+// fingerprint tells contents of a file apart.
+type fingerprint [sha256.Size]byte
+
+// mostBytes bounds the size of a policy file.
+const mostBytes = 1 << 20
+
+// Read reads and parses a policy file.
+func Read(file string) (*Overlay, error) {
+	data, err := readFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(file, data)
+}
+
+// readFile returns the content of a regular file.
+func readFile(file string) ([]byte, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, fmt.Errorf("policy: read policy file: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &Error{Place: Place{File: file}, Problem: fmt.Sprintf("given %s, expected a regular file", info.Mode().Type())}
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("policy: read policy file: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, mostBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("policy: read policy file: %w", err)
+	}
+	if len(data) > mostBytes {
+		return nil, &Error{Place: Place{File: file}, Problem: fmt.Sprintf("given more than %d bytes, expected a policy", mostBytes)}
+	}
+	return data, nil
+}
+
+// Apply returns the policy with the values of the overlay in place of its own.
+// A nil overlay changes nothing. Rules of per_op are replaced all together.
+func (o *Overlay) Apply(p opmanager.Policy) opmanager.Policy {
+	if o == nil {
+		return p
+	}
+	for field := range o.values.Sources {
+		switch field {
+		case opmanager.FieldPrefer:
+			p.Prefer = o.values.Prefer
+		case opmanager.FieldStrict:
+			p.Strict = o.values.Strict
+		case opmanager.FieldAllow:
+			p.Allow = o.values.Allow
+		case opmanager.FieldDeny:
+			p.Deny = o.values.Deny
+		case opmanager.FieldPerOp:
+			p.PerOp = o.values.PerOp
+		case opmanager.FieldProtect:
+			p.ProtectInPlace = o.values.ProtectInPlace
+		}
+	}
+	sources := make(map[opmanager.Field]string, len(p.Sources)+len(o.values.Sources))
+	maps.Copy(sources, p.Sources)
+	maps.Copy(sources, o.values.Sources)
+	p.Sources = sources
+	return p
+}

@@ -1,0 +1,196 @@
+package policyfile
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/primus-fl/primus/internal/suggest"
+	"github.com/primus-fl/primus/opmanager"
+)
+
+// reader fills an overlay from a document and collects the faults.
+type reader struct {
+	policy opmanager.Policy
+	faults []error
+}
+
+// keyReader reads the value of a key; what it rejects it adds to the faults.
+type keyReader struct {
+	field opmanager.Field
+	read  func(*reader, string, Value) bool
+}
+
+// keyReaders lists the keys of a document in the order of the documentation.
+func keyReaders() []keyReader {
+	return []keyReader{
+		{opmanager.FieldPrefer, (*reader).prefer},
+		{opmanager.FieldStrict, (*reader).strict},
+		{opmanager.FieldAllow, (*reader).allow},
+		{opmanager.FieldDeny, (*reader).deny},
+		{opmanager.FieldPerOp, (*reader).perOp},
+		{opmanager.FieldProtect, (*reader).protect},
+	}
+}
+
+// Keys returns the keys of a policy document.
+func Keys() []string {
+	var keys []string
+	for _, k := range keyReaders() {
+		keys = append(keys, string(k.field))
+	}
+	return keys
+}
+
+// FromValue reads a document that was parsed elsewhere: a mapping with the keys
+// of a policy file. The error joins one *Error for each fault; with an error there
+// is no overlay.
+func FromValue(root Value) (*Overlay, error) {
+	r := &reader{}
+	if root.Type != TypeMapping {
+		r.fail(root.Place, "", "given %s, expected a mapping with the keys %s", root.given(), strings.Join(Keys(), ", "))
+		return nil, errors.Join(r.faults...)
+	}
+	r.policy.Sources = map[opmanager.Field]string{}
+	readers := map[string]keyReader{}
+	for _, k := range keyReaders() {
+		readers[string(k.field)] = k
+	}
+	for e := range r.entries(root, "") {
+		k, known := readers[e.Key]
+		switch {
+		case !known:
+			r.fail(e.Place, "", "unknown key %q, expected one of %s%s", shorten(e.Key), strings.Join(Keys(), ", "), nearest(e.Key, Keys()))
+		case k.read(r, e.Name, e.Value):
+			r.policy.Sources[k.field] = e.Place.Source()
+		}
+	}
+	if len(r.faults) > 0 {
+		return nil, errors.Join(r.faults...)
+	}
+	return &Overlay{values: r.policy}, nil
+}
+
+// entries yields the entries of a mapping with their names and reports those that
+// are given twice.
+func (r *reader) entries(m Value, parent string) func(func(Entry) bool) {
+	return func(yield func(Entry) bool) {
+		first := map[string]Entry{}
+		for _, e := range m.Entries {
+			if e.Name == "" {
+				e.Name = strings.TrimPrefix(parent+"."+e.Key, ".")
+			}
+			if earlier, twice := first[e.Key]; twice {
+				r.fail(e.Place, "", "%s is given twice, first as %s at %s; keep one", shorten(e.Name), shorten(earlier.Name), earlier.Place)
+				continue
+			}
+			first[e.Key] = e
+			if !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+func (r *reader) fail(at Place, key, format string, args ...any) {
+	r.faults = append(r.faults, &Error{Place: at, Key: shorten(key), Problem: fmt.Sprintf(format, args...)})
+}
+
+// accept reports whether set took the text of a value, and adds its error with
+// the place.
+func (r *reader) accept(key string, v Value, set func(value, source string) error) bool {
+	err := set(v.Text, v.Place.Source())
+	if err == nil {
+		return true
+	}
+	var fault *opmanager.PolicyError
+	if errors.As(err, &fault) {
+		r.fail(v.at(fault.Offset), key, "given %s: %s", v.given(), fault.Problem)
+	} else {
+		r.fail(v.Place, key, "given %s: %v", v.given(), err)
+	}
+	return false
+}
+
+func (r *reader) prefer(key string, v Value) bool {
+	if v.Type != TypeString {
+		r.fail(v.Place, key, "given %s, expected flagos, vendor or reference", v.given())
+		return false
+	}
+	return r.accept(key, v, r.policy.SetPrefer)
+}
+
+func (r *reader) strict(key string, v Value) bool {
+	_, ok := r.toggle(key, v)
+	if ok {
+		ok = r.accept(key, v, r.policy.SetStrict)
+	}
+	return ok
+}
+
+func (r *reader) protect(key string, v Value) bool {
+	on, ok := r.toggle(key, v)
+	r.policy.ProtectInPlace = on
+	return ok
+}
+
+// toggle reads a switch: a bool, 1, 0 or one of the words that variables take.
+func (r *reader) toggle(key string, v Value) (on, ok bool) {
+	switch v.Type {
+	case TypeBool, TypeInt, TypeString:
+		var p opmanager.Policy
+		ok = r.accept(key, v, p.SetStrict)
+		return p.Strict, ok
+	}
+	r.fail(v.Place, key, "given %s, expected true or false", v.given())
+	return false, false
+}
+
+func (r *reader) allow(key string, v Value) (ok bool) {
+	r.policy.Allow, ok = r.vendors(key, v)
+	return ok
+}
+
+func (r *reader) deny(key string, v Value) (ok bool) {
+	r.policy.Deny, ok = r.vendors(key, v)
+	return ok
+}
+
+// vendors reads a list of names, or one text with commas. The result of an empty
+// list is empty, not nil.
+func (r *reader) vendors(key string, v Value) ([]string, bool) {
+	var p opmanager.Policy
+	switch {
+	case v.Type == TypeString && strings.TrimSpace(v.Text) == "":
+		r.fail(v.Place, key, "given a blank text, expected names of vendors; write [] for none")
+		return nil, false
+	case v.Type == TypeString:
+		ok := r.accept(key, v, p.SetAllow)
+		return p.Allow, ok
+	case v.Type != TypeList:
+		hint := ""
+		if v.Type == TypeNull {
+			hint = "; write [] for none"
+		}
+		r.fail(v.Place, key, "given %s, expected a list of vendors or a text such as acme,nvidia%s", v.given(), hint)
+		return nil, false
+	}
+	names, before := make([]string, 0, len(v.Items)), len(r.faults)
+	for i, item := range v.Items {
+		name := fmt.Sprintf("%s[%d]", key, i)
+		switch {
+		case item.Type != TypeString || strings.TrimSpace(item.Text) == "" || strings.Contains(item.Text, ","):
+			r.fail(item.Place, name, "given %s, expected the name of one vendor", item.given())
+		case r.accept(name, item, p.SetAllow):
+			names = append(names, p.Allow...)
+		}
+	}
+	return names, len(r.faults) == before
+}
+
+func nearest(given string, names []string) string {
+	if name, ok := suggest.Nearest(strings.ReplaceAll(given, "-", "_"), names); ok {
+		return fmt.Sprintf("; did you mean %q?", name)
+	}
+	return ""
+}
