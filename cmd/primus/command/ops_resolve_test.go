@@ -172,7 +172,7 @@ func TestResolveBadEnvironment(t *testing.T) {
 		{"TE_FL_PREFER", "vendro", []string{"at 1", "want flagos, vendor or reference", `did you mean "vendor"?`}},
 		{"TE_FL_ALLOW_VENDORS", ",", []string{"at 1", "unset the variable"}},
 		{"TE_FL_ALLOW_VENDORS", "acme nvidia", []string{"at 1", "separated by commas"}},
-		{"TE_FL_ALLOW_VENDORS", "acme,impl:vendor.acme", []string{"at 6", "TE_FL_PER_OP as impl:ID"}},
+		{"TE_FL_ALLOW_VENDORS", "acme,impl:vendor.acme", []string{"at 6", "per-op order as impl:ID"}},
 		{"TE_FL_DENY_VENDORS", "acme;nvidia", []string{"at 1", "separated by commas"}},
 		{"TE_FL_DENY_VENDORS", "acme,flagos", []string{"at 6", `"flagos" is a kind of impl`}},
 		{"TE_FL_PER_OP", "gemm", []string{"at 1", "has no =", "op=token|token"}},
