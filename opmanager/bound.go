@@ -54,7 +54,7 @@ func (b *Bound[A]) Call(a A) error {
 		return b.callCold(t, r, a)
 	}
 	if err := b.invoke(r.head, a); err != nil {
-		return b.fallback(t, r, r.order, nil, err, a)
+		return b.fallback(t, r, err, a)
 	}
 	return nil
 }

@@ -33,5 +33,5 @@
 // *PolicyError is a policy that cannot be read. *opregistry.ArgError is a wrong
 // argument. *CallError is a call that no candidate served, with every attempt
 // and every rejected impl; it wraps the attempts, so that errors.Is and errors.As
-// reach them.
+// reach them, and ErrSavedState when the forward op has to run again.
 package opmanager

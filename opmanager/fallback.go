@@ -10,6 +10,11 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
+// ErrSavedState is wrapped by the error of a backward op whose saved state can no
+// longer be read: the impl that wrote it failed, or the policy, a quarantine or the
+// registry has taken it away since. The forward op has to run again.
+var ErrSavedState = errors.New("the saved state cannot be used")
+
 // CallError is a call that no impl served.
 type CallError struct {
 	Op string
@@ -21,6 +26,8 @@ type CallError struct {
 	Rejected []Rejection
 	// Problem says why nothing more was tried.
 	Problem string
+
+	savedState bool
 }
 
 // Error names the op and for every impl of it why it did not serve the call.
@@ -35,8 +42,14 @@ func (e *CallError) Error() string {
 	return strings.Join(parts, "; ")
 }
 
-// Unwrap returns the errors of the impls that ran.
-func (e *CallError) Unwrap() []error { return e.Tried }
+// Unwrap returns the errors of the impls that ran, and ErrSavedState when that is
+// the reason.
+func (e *CallError) Unwrap() []error {
+	if e.savedState {
+		return append(slices.Clone(e.Tried), ErrSavedState)
+	}
+	return e.Tried
+}
 
 // callCold serves calls that need more than the first candidate: those of an op
 // without any, of a family, and under in-place protection.
@@ -57,7 +70,7 @@ func (b *Bound[A]) callCold(t *table, r *row, a A) error {
 	}
 	used := r.head
 	if err := b.invoke(used, a); err != nil {
-		if err := b.fallbackTo(&used, t, r, r.order, copies, err, a); err != nil {
+		if err := b.fallbackTo(&used, t, r, copies, err, a); err != nil {
 			return err
 		}
 	}
@@ -78,27 +91,27 @@ func (b *Bound[A]) callOwner(r *row, owner string, a A) error {
 				reason = rej.Reason
 			}
 		}
-		return &CallError{Op: b.op.Name(), Rejected: r.rejected,
+		return &CallError{Op: b.op.Name(), Rejected: r.rejected, savedState: true,
 			Problem: fmt.Sprintf("the saved state was written by impl %q, which can no longer be selected: %s; run the forward op again", owner, reason)}
 	}
 	if err := b.invoke(r.order[i], a); err != nil {
 		b.m.core.failed(b.op.Name(), r.order[i], err)
-		return &CallError{Op: b.op.Name(), Tried: []error{err}, Rejected: r.rejected,
+		return &CallError{Op: b.op.Name(), Tried: []error{err}, Rejected: r.rejected, savedState: true,
 			Problem: "the saved state belongs to the impl that failed, so no other may take over; run the forward op again"}
 	}
 	return nil
 }
 
 // fallback continues a call whose first candidate returned an error.
-func (b *Bound[A]) fallback(t *table, r *row, order []*candidate, copies []savedOperand, first error, a A) error {
-	used := order[0]
-	return b.fallbackTo(&used, t, r, order, copies, first, a)
+func (b *Bound[A]) fallback(t *table, r *row, first error, a A) error {
+	used := r.head
+	return b.fallbackTo(&used, t, r, nil, first, a)
 }
 
 // fallbackTo tries the candidates behind the first, by the rules of the package
 // comment, and leaves in used the one that served the call.
-func (b *Bound[A]) fallbackTo(used **candidate, t *table, r *row, order []*candidate, copies []savedOperand, first error, a A) error {
-	core := b.m.core
+func (b *Bound[A]) fallbackTo(used **candidate, t *table, r *row, copies []savedOperand, first error, a A) error {
+	core, order := b.m.core, r.order
 	op := b.op.Name()
 	tried := []error{first}
 	for next := 1; ; next++ {

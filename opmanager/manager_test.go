@@ -271,12 +271,15 @@ func TestW1BackwardFollowsForward(t *testing.T) {
 	f.flagos.do = halfWay
 	err := bwd.Call(a)
 	require.ErrorContains(t, err, "run the forward op again")
+	require.ErrorIs(t, err, opmanager.ErrSavedState)
 	assert.Zero(t, f.reference.calls)
 
 	denied := f.Policy()
 	denied.PerOp = []opmanager.OpRule{{Pattern: "pair_fwd", Order: []opmanager.Token{{Kind: opregistry.KindReference}}}}
 	f.SetPolicy(denied)
-	require.ErrorContains(t, bwd.Call(a), `impl "default.flagos", which can no longer be selected`)
+	err = bwd.Call(a)
+	require.ErrorContains(t, err, `impl "default.flagos", which can no longer be selected`)
+	require.ErrorIs(t, err, opmanager.ErrSavedState)
 }
 
 func TestFamilyIsSelectedTogether(t *testing.T) {

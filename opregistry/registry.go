@@ -124,7 +124,10 @@ func (s *Snapshot) add(src Source) error {
 	if slices.ContainsFunc(s.sources, func(o Source) bool { return o.Name == src.Name }) {
 		return fmt.Errorf("opregistry: source %q is registered already", src.Name)
 	}
-	for _, op := range src.Ops {
+	for i, op := range src.Ops {
+		if op == nil {
+			return fmt.Errorf("opregistry: source %q: got nil as op %d, want the handle of an op", src.Name, i)
+		}
 		if _, err := s.declare(op); err != nil {
 			return err
 		}

@@ -49,6 +49,7 @@ type lab struct {
 	listeners []opmanager.Listener
 	observer  backend.Observer
 	policy    func(*opmanager.Policy)
+	manager   *opmanager.Manager // of the run in hand
 }
 
 func newLab(t *testing.T) *lab {
@@ -104,6 +105,7 @@ func (l *lab) train(ctx context.Context, name string, overrides ...string) error
 	defer pool.Close()
 	manager := opmanager.New(reg, policy, opmanager.Settings{Exec: opregistry.NewExec(pool, 0), Timing: true, Listeners: l.listeners})
 	defer manager.Close()
+	l.manager = manager
 	device := cpu.New()
 	defer func() { assert.NoError(l.t, device.Close(), "every tensor is released") }()
 	backends, err := backend.NewRegistry(native.Adapter{})
@@ -278,6 +280,66 @@ func TestVendorFailsInTheMiddle(t *testing.T) {
 			assert.Equal(t, want, l.metrics(run))
 			assert.Positive(t, counter.fellBack.Load())
 		})
+	}
+}
+
+// rmsnorm is a vendor with flagos' rmsnorm, before each forward call of which a
+// hook runs.
+func rmsnorm(before func(call int64) error) opregistry.Source {
+	var calls atomic.Int64
+	src := opregistry.Source{Name: "acme"}
+	for _, impl := range flagos.Source().Impls {
+		if impl.Op.Family() != "rmsnorm" {
+			continue
+		}
+		impl.ID, impl.Kind, impl.Vendor = "vendor.acme", opregistry.KindVendor, "acme"
+		if run, ok := impl.Run.(opregistry.Func[ops.RMSNormFwdArgs]); ok {
+			impl.Run = func(ex *opregistry.Exec, a ops.RMSNormFwdArgs) error {
+				if err := before(calls.Add(1)); err != nil {
+					return err
+				}
+				return run(ex, a)
+			}
+		}
+		src.Impls = append(src.Impls, impl)
+	}
+	return src
+}
+
+// An impl of a family that is set aside in the middle of a forward pass has
+// written saved state of the layers before: the step is computed again.
+func TestFamilyIsQuarantinedInTheMiddleOfAStep(t *testing.T) {
+	l := newLab(t)
+	require.NoError(t, l.train(t.Context(), "healthy"))
+	l.prefer = opregistry.KindVendor
+	l.sources = []opregistry.Source{rmsnorm(func(call int64) error {
+		if call > 31 {
+			return errors.New("device lost")
+		}
+		return nil
+	})}
+	require.NoError(t, l.train(t.Context(), "run"))
+	assert.Equal(t, l.metrics("healthy"), l.metrics("run"))
+}
+
+// A policy that takes an impl away between its forward and its backward op.
+func TestPolicyChangesInTheMiddleOfAStep(t *testing.T) {
+	l := newLab(t)
+	require.NoError(t, l.train(t.Context(), "healthy"))
+	for _, strict := range []bool{false, true} {
+		l.prefer = opregistry.KindVendor
+		l.policy = func(p *opmanager.Policy) { p.Strict = strict }
+		l.sources = []opregistry.Source{rmsnorm(func(call int64) error {
+			if call == 33 {
+				denied := l.manager.Policy()
+				denied.Deny = []string{"acme"}
+				l.manager.SetPolicy(denied)
+			}
+			return nil
+		})}
+		name := fmt.Sprint("strict_", strict)
+		require.NoError(t, l.train(t.Context(), name))
+		assert.Equal(t, l.metrics("healthy"), l.metrics(name))
 	}
 }
 

@@ -36,12 +36,25 @@ const mostAttempts = 5
 func (t *trainer) gradients(step int) (loss, norm float64, err error) {
 	for attempt := 1; ; attempt++ {
 		loss, norm, err = t.tryGradients(step)
-		var call *opmanager.CallError
-		if err == nil || attempt == mostAttempts || !errors.As(err, &call) || len(call.Tried) == 0 || t.tc.Manager.Policy().Strict {
+		if err == nil || attempt == mostAttempts || !t.canRepeat(err) {
 			return loss, norm, err
 		}
 		t.tc.Log.Warn("the step is computed again", "step", step, "attempt", attempt, "error", err)
 	}
+}
+
+// canRepeat reports whether a step may succeed when it is computed again: when an
+// impl failed, and another one may be selected by then, or when a change of policy
+// or a quarantine came between forward and backward.
+func (t *trainer) canRepeat(err error) bool {
+	var call *opmanager.CallError
+	if !errors.As(err, &call) {
+		return false
+	}
+	if len(call.Tried) == 0 {
+		return errors.Is(err, opmanager.ErrSavedState)
+	}
+	return !t.tc.Manager.Policy().Strict
 }
 
 func (t *trainer) tryGradients(step int) (loss, norm float64, err error) {

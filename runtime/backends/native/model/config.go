@@ -89,12 +89,3 @@ func (c Config) NumParameters() int {
 	}
 	return n
 }
-
-// FLOPsPerToken returns the floating-point operations of one forward and backward
-// pass a token: matrix products and dense attention, a multiply-add counted as
-// two, the backward pass as twice the forward.
-func (c Config) FLOPsPerToken() float64 {
-	h := float64(c.HiddenSize)
-	layer := 2*h*float64(c.qkvRows()) + 2*h*h + 6*h*float64(c.FFNHiddenSize) + 4*float64(c.SeqLength)*h
-	return 3 * (float64(c.NumLayers)*layer + 2*h*float64(c.VocabSize))
-}

@@ -180,9 +180,6 @@ func (p *Pass) makeViews() {
 // Close returns the memory of the pass.
 func (p *Pass) Close() error { return p.memory.close() }
 
-// Batch returns the number of sequences and of tokens in each.
-func (p *Pass) Batch() (sequences, tokens int) { return p.batch, p.seq }
-
 // SetBatch takes [batch, seq+1] tokens: of each row the first seq are the input
 // and the last seq the targets.
 func (p *Pass) SetBatch(rows []int32) error {
