@@ -68,6 +68,9 @@ func Run(ctx context.Context, s Settings) error {
 		if errors.Is(err, backend.ErrInterrupted) {
 			return err
 		}
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return fmt.Errorf("%w before the first step: nothing was trained or saved", backend.ErrInterrupted)
+		}
 		//lint:ignore ST1005 users of Primus search for this text
 		return fmt.Errorf("Training execution failed: %w", err)
 	}

@@ -3,6 +3,7 @@ package train_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -54,6 +55,11 @@ func (r *recorder) Cleanup(cause error) error {
 
 func run(t *testing.T, r *recorder, framework string) error {
 	t.Helper()
+	return runWith(t.Context(), t, r, framework)
+}
+
+func runWith(ctx context.Context, t *testing.T, r *recorder, framework string) error {
+	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"modules/recorder/m.yaml":       "a: 1\n",
@@ -73,7 +79,7 @@ func run(t *testing.T, r *recorder, framework string) error {
 	require.NoError(t, err)
 	backends, err := backend.NewRegistry(r)
 	require.NoError(t, err)
-	return train.Run(t.Context(), train.Settings{
+	return train.Run(ctx, train.Settings{
 		Experiment: e, ModuleName: "pre_trainer", Stage: "pretrain", Backends: backends,
 		Observer: backend.Observers{}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), LogFile: &backend.LogFile{},
 	})
@@ -129,6 +135,15 @@ func TestInterruptionKeepsItsName(t *testing.T) {
 	err := run(t, r, "recorder")
 	require.ErrorIs(t, err, backend.ErrInterrupted)
 	assert.NotContains(t, err.Error(), "failed")
+}
+
+func TestInterruptionBeforeTraining(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := &recorder{failAt: "init", err: fmt.Errorf("read the corpus: %w", context.Canceled)}
+	require.ErrorIs(t, runWith(ctx, t, r, "recorder"), backend.ErrInterrupted)
+	assert.Equal(t, "cleanup", r.calls[len(r.calls)-1])
+	require.NotErrorIs(t, run(t, r, "recorder"), backend.ErrInterrupted, "nobody interrupted this one")
 }
 
 func TestNothingRunsForBadArguments(t *testing.T) {
