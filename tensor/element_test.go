@@ -72,7 +72,7 @@ func TestElementPanics(t *testing.T) {
 // forms returns views of one shape and dtype with different strides, all zero.
 func forms(t *testing.T, d tensor.DType) map[string]*tensor.Tensor {
 	t.Helper()
-	zero := func(x *tensor.Tensor, _ func(testing.TB)) *tensor.Tensor {
+	zero := func(x *tensor.Tensor, _ func(tensortest.TB)) *tensor.Tensor {
 		require.NoError(t, x.SetFloat64s(make([]float64, x.NumElements())))
 		return x
 	}

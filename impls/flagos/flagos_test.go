@@ -23,7 +23,7 @@ type maker struct {
 	t      testing.TB
 	rng    *rand.Rand
 	big    bool // enough work for many parts
-	guards []func(testing.TB)
+	guards []func(tensortest.TB)
 }
 
 func newMaker(t testing.TB, seed uint64, big bool) *maker {
@@ -54,7 +54,7 @@ func (m *maker) dense(d tensor.DType, shape ...int) *tensor.Tensor {
 	return m.keep(tensortest.Guarded(m.t, d, shape...))
 }
 
-func (m *maker) keep(x *tensor.Tensor, check func(testing.TB)) *tensor.Tensor {
+func (m *maker) keep(x *tensor.Tensor, check func(tensortest.TB)) *tensor.Tensor {
 	m.guards = append(m.guards, check)
 	return x
 }

@@ -3,11 +3,11 @@ package opstest
 import (
 	"fmt"
 	"math"
-	"testing"
 
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/tensor/tensortest"
 )
 
 const ignored = -100
@@ -111,7 +111,7 @@ func (s *stage) saveLSE(a ops.CrossEntropyBwdArgs) {
 }
 
 // crossEntropyRefresh replaces the log-sum-exp by what a forward impl saves.
-func crossEntropyRefresh(t testing.TB, x *opregistry.Exec, a ops.CrossEntropyBwdArgs, forward opregistry.Impl) error {
+func crossEntropyRefresh(t tensortest.TB, x *opregistry.Exec, a ops.CrossEntropyBwdArgs, forward opregistry.Impl) error {
 	t.Helper()
 	s := &stage{t: t}
 	return save(t, x, ops.CrossEntropyFwd, forward, ops.CrossEntropyFwdArgs{

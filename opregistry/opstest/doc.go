@@ -23,7 +23,7 @@
 // be the same bit for bit; Irreproducible lifts that for libraries with threads of
 // their own. Finally calls run at the same time on one Exec.
 //
-// With -short the largest shapes are left out.
+// Verify runs the same cases outside a Go test and returns what it found.
 //
 // GradCheck compares an impl of a backward op with central differences of a
 // forward oracle in f64: it finds what an oracle with the same mistake hides.

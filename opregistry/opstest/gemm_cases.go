@@ -3,7 +3,6 @@ package opstest
 import (
 	"fmt"
 	"math"
-	"testing"
 
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
@@ -54,9 +53,6 @@ func gemmCases(d tensor.DType) []testCase[ops.GenericGemmArgs] {
 	large, ways := gemmShape{129, 257, 515}, []string{"TN", "NN", "NT"}
 	if d != tensor.F32 {
 		ways = ways[:1]
-	}
-	if testing.Short() {
-		ways = nil
 	}
 	for _, trans := range ways {
 		add(fmt.Sprintf("%v/%s", large, trans), func(s *stage) ops.GenericGemmArgs {

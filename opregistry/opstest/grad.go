@@ -2,7 +2,6 @@ package opstest
 
 import (
 	"errors"
-	"testing"
 
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
@@ -42,7 +41,7 @@ func gradCasesOf(backward, forward opregistry.Handle) func() []gradCase {
 // gradCase is one gradient to be checked.
 type gradCase struct {
 	name  string
-	check func(*testing.T, opregistry.Impl, opregistry.Impl, *config)
+	check func(T, opregistry.Impl, opregistry.Impl, *config)
 }
 
 // derivation is a scalar function Σ dy·y of the operands of forward calls, and
@@ -52,7 +51,7 @@ type derivation[F, B any] struct {
 	backward []B            // run in order
 	y, dy    *tensor.Tensor // of equal shape
 	wrt      []derivative
-	refresh  func(testing.TB, *opregistry.Exec, B, opregistry.Impl) error // as in suite
+	refresh  func(tensortest.TB, *opregistry.Exec, B, opregistry.Impl) error // as in suite
 }
 
 // derivative pairs an operand of the forward calls with its gradient.
@@ -72,7 +71,7 @@ const (
 )
 
 func gradient[F, B any](name string, fwdOp *opregistry.Op[F], bwdOp *opregistry.Op[B], make func(*stage) derivation[F, B]) gradCase {
-	return gradCase{name: name, check: func(t *testing.T, impl, forward opregistry.Impl, cfg *config) {
+	return gradCase{name: name, check: func(t T, impl, forward opregistry.Impl, cfg *config) {
 		s := &stage{t: t}
 		d := make(s)
 		x := opregistry.NewExec(nil, 0)
@@ -104,7 +103,7 @@ func gradient[F, B any](name string, fwdOp *opregistry.Op[F], bwdOp *opregistry.
 }
 
 // loss runs the forward calls and returns Σ dy·y.
-func (d derivation[F, B]) loss(t testing.TB, x *opregistry.Exec, op *opregistry.Op[F], run opregistry.Func[F]) float64 {
+func (d derivation[F, B]) loss(t tensortest.TB, x *opregistry.Exec, op *opregistry.Op[F], run opregistry.Func[F]) float64 {
 	t.Helper()
 	for _, a := range d.forward {
 		if err := op.Validate(a); err != nil {
@@ -155,7 +154,7 @@ func (d derivation[F, B]) tolerance(cfg *config) tensortest.Tolerance {
 }
 
 // save runs a forward impl for the state that it saves and returns its decline.
-func save[A any](t testing.TB, x *opregistry.Exec, op *opregistry.Op[A], forward opregistry.Impl, a A) error {
+func save[A any](t tensortest.TB, x *opregistry.Exec, op *opregistry.Op[A], forward opregistry.Impl, a A) error {
 	t.Helper()
 	if forward.Op != opregistry.Handle(op) {
 		t.Fatalf("opstest: WithForward: got an impl of %s, want one of op %q", opName(forward), op.Name())

@@ -3,11 +3,11 @@ package opstest
 import (
 	"fmt"
 	"math"
-	"testing"
 
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/tensor/tensortest"
 )
 
 const normEps = 1e-5
@@ -102,7 +102,7 @@ func (s *stage) saveRSigma(a ops.RMSNormBwdArgs) {
 }
 
 // rmsnormRefresh replaces rsigma by what a forward impl saves.
-func rmsnormRefresh(t testing.TB, x *opregistry.Exec, a ops.RMSNormBwdArgs, forward opregistry.Impl) error {
+func rmsnormRefresh(t tensortest.TB, x *opregistry.Exec, a ops.RMSNormBwdArgs, forward opregistry.Impl) error {
 	t.Helper()
 	s := &stage{t: t}
 	return save(t, x, ops.RMSNormFwd, forward, ops.RMSNormFwdArgs{

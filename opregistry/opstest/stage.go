@@ -2,7 +2,6 @@ package opstest
 
 import (
 	"slices"
-	"testing"
 
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/tensortest"
@@ -24,9 +23,9 @@ func (l layout) String() string {
 // stage makes the operands of one call. Two stages make equal operands for equal
 // requests in equal order.
 type stage struct {
-	t      testing.TB
+	t      tensortest.TB
 	seed   uint64
-	guards []func(testing.TB)
+	guards []func(tensortest.TB)
 }
 
 // out returns a guarded operand that nothing was written to yet.
@@ -37,7 +36,7 @@ func (s *stage) out(l layout, d tensor.DType, shape ...int) *tensor.Tensor {
 	return x
 }
 
-func guarded(t testing.TB, l layout, d tensor.DType, shape []int) (*tensor.Tensor, func(testing.TB)) {
+func guarded(t tensortest.TB, l layout, d tensor.DType, shape []int) (*tensor.Tensor, func(tensortest.TB)) {
 	t.Helper()
 	if n := len(shape); l == turned && n >= 2 {
 		swapped := slices.Clone(shape)
@@ -135,7 +134,7 @@ func (s *stage) fill(x *tensor.Tensor, v []float64) {
 }
 
 // intact checks the guards of all operands.
-func (s *stage) intact(t testing.TB) {
+func (s *stage) intact(t tensortest.TB) {
 	t.Helper()
 	for _, g := range s.guards {
 		g(t)

@@ -7,7 +7,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
-	"testing"
 
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
@@ -30,13 +29,14 @@ type suite[A any] struct {
 
 	// refresh overwrites the saved state in the operands of a backward call by
 	// running a forward impl, whose decline it returns. Nil for other ops.
-	refresh func(testing.TB, *opregistry.Exec, A, opregistry.Impl) error
+	refresh func(tensortest.TB, *opregistry.Exec, A, opregistry.Impl) error
 }
 
 // anySuite is a suite of any argument type.
 type anySuite interface {
 	handle() opregistry.Handle
-	run(*testing.T, opregistry.Impl, opregistry.Impl, *config)
+	// run returns how many cases the impl passed and how many it declined.
+	run(T, opregistry.Impl, opregistry.Impl, *config) (served, declined int)
 }
 
 func suites() []anySuite {
@@ -82,7 +82,7 @@ type runner[A any] struct {
 	declined     int
 }
 
-func (s suite[A]) run(t *testing.T, impl, oracle opregistry.Impl, cfg *config) {
+func (s suite[A]) run(t T, impl, oracle opregistry.Impl, cfg *config) (served, declined int) {
 	t.Helper()
 	r := &runner[A]{
 		suite: s, cfg: cfg, impl: function(t, s.op, impl), oracle: function(t, s.op, oracle),
@@ -90,19 +90,16 @@ func (s suite[A]) run(t *testing.T, impl, oracle opregistry.Impl, cfg *config) {
 	}
 	for _, d := range cfg.dtypes {
 		for _, c := range s.cases(d) {
-			t.Run(d.String()+"/"+c.name, func(t *testing.T) { r.check(t, d, c) })
+			t.Run(d.String()+"/"+c.name, func(t T) { r.check(t, d, c) })
 		}
 	}
 	if len(r.served) > 0 {
 		t.Run("at_the_same_time", r.together)
 	}
-	t.Logf("opstest: op %q: impl %q served %d cases and declined %d", s.op.Name(), impl.ID, len(r.served), r.declined)
-	if len(r.served) == 0 && !t.Failed() {
-		t.Errorf("opstest: op %q: impl %q declined all %d cases", s.op.Name(), impl.ID, r.declined)
-	}
+	return len(r.served), r.declined
 }
 
-func function[A any](t testing.TB, op *opregistry.Op[A], impl opregistry.Impl) opregistry.Func[A] {
+func function[A any](t tensortest.TB, op *opregistry.Op[A], impl opregistry.Impl) opregistry.Func[A] {
 	t.Helper()
 	f, ok := impl.Run.(opregistry.Func[A])
 	if !ok || f == nil {
@@ -119,7 +116,7 @@ type staged[A any] struct {
 	before   [][]byte // by operand
 }
 
-func (r *runner[A]) stage(t testing.TB, c testCase[A]) *staged[A] {
+func (r *runner[A]) stage(t tensortest.TB, c testCase[A]) *staged[A] {
 	t.Helper()
 	s := &stage{t: t}
 	call := &staged[A]{stage: s, args: c.make(s)}
@@ -131,7 +128,7 @@ func (r *runner[A]) stage(t testing.TB, c testCase[A]) *staged[A] {
 }
 
 // check runs one case.
-func (r *runner[A]) check(t *testing.T, d tensor.DType, c testCase[A]) {
+func (r *runner[A]) check(t T, d tensor.DType, c testCase[A]) {
 	want := r.stage(t, c)
 	if err := r.oracle(r.serial, want.args); err != nil {
 		t.Fatalf("opstest: the oracle: %v", err)
@@ -161,7 +158,7 @@ func (r *runner[A]) check(t *testing.T, d tensor.DType, c testCase[A]) {
 
 // call makes the operands of a case, runs the impl and checks everything that
 // needs no oracle. The error is that of a declined call.
-func (r *runner[A]) call(t testing.TB, c testCase[A], x *opregistry.Exec) (*staged[A], error) {
+func (r *runner[A]) call(t tensortest.TB, c testCase[A], x *opregistry.Exec) (*staged[A], error) {
 	t.Helper()
 	call, err := r.ready(t, c)
 	if err != nil {
@@ -177,7 +174,7 @@ func (r *runner[A]) call(t testing.TB, c testCase[A], x *opregistry.Exec) (*stag
 
 // ready makes the operands of a case for the impl under test and remembers what
 // they hold. The error is that of a forward impl that declined.
-func (r *runner[A]) ready(t testing.TB, c testCase[A]) (*staged[A], error) {
+func (r *runner[A]) ready(t tensortest.TB, c testCase[A]) (*staged[A], error) {
 	t.Helper()
 	call := r.stage(t, c)
 	if r.refresh != nil && r.cfg.forward != nil {
@@ -203,7 +200,7 @@ func (r *runner[A]) guard(x *opregistry.Exec, a A) (err error) {
 
 // inspect checks that a call changed nothing but what it may write, and nothing
 // at all when it declined.
-func (r *runner[A]) inspect(t testing.TB, call *staged[A], err error) {
+func (r *runner[A]) inspect(t tensortest.TB, call *staged[A], err error) {
 	t.Helper()
 	declined := errors.Is(err, opregistry.ErrUnsupported)
 	for i, o := range call.operands {
@@ -229,7 +226,7 @@ func aliased(operands []opregistry.Operand, i int) bool {
 	})
 }
 
-func (r *runner[A]) compare(t testing.TB, want, got *staged[A]) {
+func (r *runner[A]) compare(t tensortest.TB, want, got *staged[A]) {
 	t.Helper()
 	for i, o := range got.operands {
 		if o.Access == opregistry.Read {
@@ -243,7 +240,7 @@ func (r *runner[A]) compare(t testing.TB, want, got *staged[A]) {
 }
 
 // same requires equal results bit for bit.
-func (r *runner[A]) same(t testing.TB, one, other *staged[A], when string) {
+func (r *runner[A]) same(t tensortest.TB, one, other *staged[A], when string) {
 	t.Helper()
 	for i, o := range one.operands {
 		if o.Access != opregistry.Read && !bytes.Equal(tensortest.Bytes(o.Tensor), tensortest.Bytes(other.operands[i].Tensor)) {
@@ -253,7 +250,7 @@ func (r *runner[A]) same(t testing.TB, one, other *staged[A], when string) {
 }
 
 // together runs cases from several goroutines on one Exec.
-func (r *runner[A]) together(t *testing.T) {
+func (r *runner[A]) together(t T) {
 	const callers, rounds = 4, 8
 	step := max(1, len(r.served)/rounds)
 	for i := 0; i < len(r.served); i += step {

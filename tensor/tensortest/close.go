@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"testing"
 
 	"github.com/primus-fl/primus/tensor"
 )
@@ -44,7 +43,7 @@ func (tol Tolerance) String() string {
 // Whatever the tolerance, a NaN is close to a NaN only, and an infinity to the
 // same infinity only; with a bound in ULP also to a want beyond the range of
 // got's dtype. +0 and -0 are equal. Integers beyond 2⁵³ are compared rounded.
-func Close(t testing.TB, want, got *tensor.Tensor, tol Tolerance) bool {
+func Close(t TB, want, got *tensor.Tensor, tol Tolerance) bool {
 	t.Helper()
 	if want == nil || got == nil {
 		t.Errorf("tensortest: Close: got %v, want %v, neither of which may be nil", got, want)
@@ -58,7 +57,7 @@ func Close(t testing.TB, want, got *tensor.Tensor, tol Tolerance) bool {
 }
 
 // CloseTo is Close for expected values in row-major order.
-func CloseTo(t testing.TB, want []float64, got *tensor.Tensor, tol Tolerance) bool {
+func CloseTo(t TB, want []float64, got *tensor.Tensor, tol Tolerance) bool {
 	t.Helper()
 	values := got.Float64s()
 	if len(values) != len(want) {
@@ -86,14 +85,14 @@ type scale struct {
 	want, got []int64 // positions on the line of representable values
 }
 
-func newScale(t testing.TB, d tensor.DType, want, got []float64) scale {
+func newScale(t TB, d tensor.DType, want, got []float64) scale {
 	t.Helper()
 	return scale{want: positions(t, d, want), got: positions(t, d, got)}
 }
 
 // positions returns where the values, rounded to d, lie on the line of d's
 // representable values; the two zeros lie at 0.
-func positions(t testing.TB, d tensor.DType, values []float64) []int64 {
+func positions(t TB, d tensor.DType, values []float64) []int64 {
 	t.Helper()
 	out := make([]int64, len(values))
 	if len(values) == 0 {

@@ -2,7 +2,6 @@ package tensortest
 
 import (
 	"math/rand/v2"
-	"testing"
 
 	"github.com/primus-fl/primus/tensor"
 )
@@ -13,7 +12,7 @@ const intRange = 8
 // Random returns a contiguous tensor in Go memory whose values depend on the
 // arguments alone. Floating-point values are uniform in [-1, 1], rounded to d;
 // I64, I32 and U8 values are uniform in [0, 8); Bool values are 0 or 1.
-func Random(t testing.TB, seed uint64, d tensor.DType, shape ...int) *tensor.Tensor {
+func Random(t TB, seed uint64, d tensor.DType, shape ...int) *tensor.Tensor {
 	t.Helper()
 	n := elements(t, d, shape)
 	x := view(t, over(t, d, words(n*d.Size())), shape, rowMajor(shape), 0)

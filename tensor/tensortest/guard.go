@@ -3,7 +3,6 @@ package tensortest
 import (
 	"bytes"
 	"encoding/binary"
-	"testing"
 
 	"github.com/primus-fl/primus/tensor"
 )
@@ -25,7 +24,7 @@ const (
 // function that checks the bands: it reports each band that was written to. The
 // first element is aligned to the size of an element and to nothing more, so
 // that a kernel that expects more alignment shows it.
-func Guarded(t testing.TB, d tensor.DType, shape ...int) (*tensor.Tensor, func(t testing.TB)) {
+func Guarded(t TB, d tensor.DType, shape ...int) (*tensor.Tensor, func(t TB)) {
 	t.Helper()
 	return GuardedAs(t, d, shape, rowMajor(shape))
 }
@@ -33,7 +32,7 @@ func Guarded(t testing.TB, d tensor.DType, shape ...int) (*tensor.Tensor, func(t
 // GuardedStrided is Guarded for a view with gaps, which hold canaries too. The
 // last axis is dense and rows lie a constant pitch apart that is 5 elements
 // longer than a row; a vector has a stride of 3.
-func GuardedStrided(t testing.TB, d tensor.DType, shape ...int) (*tensor.Tensor, func(t testing.TB)) {
+func GuardedStrided(t TB, d tensor.DType, shape ...int) (*tensor.Tensor, func(t TB)) {
 	t.Helper()
 	strides := make([]int, len(shape))
 	switch last := len(shape) - 1; {
@@ -52,7 +51,7 @@ func GuardedStrided(t testing.TB, d tensor.DType, shape ...int) (*tensor.Tensor,
 
 // GuardedAs is Guarded for any strides, none of them negative. Canaries fill
 // whatever is not an element.
-func GuardedAs(t testing.TB, d tensor.DType, shape, strides []int) (*tensor.Tensor, func(t testing.TB)) {
+func GuardedAs(t TB, d tensor.DType, shape, strides []int) (*tensor.Tensor, func(t TB)) {
 	t.Helper()
 	elements(t, d, shape)
 	if len(shape) != len(strides) {
@@ -80,7 +79,7 @@ func GuardedAs(t testing.TB, d tensor.DType, shape, strides []int) (*tensor.Tens
 		guarded[at] = false
 		copy(mem[at*size:], poisoned)
 	})
-	return x, func(t testing.TB) {
+	return x, func(t TB) {
 		t.Helper()
 		changed, first := 0, 0
 		for i, is := range guarded {

@@ -2,7 +2,6 @@ package tensortest
 
 import (
 	"math"
-	"testing"
 	"unsafe"
 
 	"github.com/primus-fl/primus/tensor"
@@ -10,7 +9,7 @@ import (
 
 // elements returns the number of elements of a shape, and ends the test when
 // there can be no tensor of it.
-func elements(t testing.TB, d tensor.DType, shape []int) int {
+func elements(t TB, d tensor.DType, shape []int) int {
 	t.Helper()
 	if !d.Valid() {
 		t.Fatalf("tensortest: got %v, want a valid dtype", d)
@@ -54,7 +53,7 @@ func words(n int) []byte {
 }
 
 // over returns a vector of dtype d over mem, which is aligned for d.
-func over(t testing.TB, d tensor.DType, mem []byte) *tensor.Tensor {
+func over(t TB, d tensor.DType, mem []byte) *tensor.Tensor {
 	t.Helper()
 	x, err := tensor.FromBytes(mem, d, len(mem)/d.Size())
 	if err != nil {
@@ -63,7 +62,7 @@ func over(t testing.TB, d tensor.DType, mem []byte) *tensor.Tensor {
 	return x
 }
 
-func view(t testing.TB, x *tensor.Tensor, shape, strides []int, offset int) *tensor.Tensor {
+func view(t TB, x *tensor.Tensor, shape, strides []int, offset int) *tensor.Tensor {
 	t.Helper()
 	v, err := x.AsStrided(shape, strides, offset)
 	if err != nil {
