@@ -44,6 +44,11 @@ type Schema[A any] struct {
 	// Operands lists the tensors of a call. It is not called on the hot path.
 	Operands func(A) []Operand
 
+	// Lead returns the operand whose dtype and shape stand for the call in the
+	// support that impls declare. Nil means the first one of Operands, which is
+	// slower.
+	Lead func(A) *tensor.Tensor
+
 	// Saved returns the record that the ops of a family share; required when
 	// Family is set.
 	Saved func(A) *Saved
@@ -67,6 +72,7 @@ type Handle interface {
 	// Forward reports whether the op writes the saved state of its family.
 	Forward() bool
 	checkRun(run any) error
+	checkSupport(call any) error
 }
 
 // Func is the signature of an impl of an op with argument struct A.
@@ -115,6 +121,17 @@ func (o *Op[A]) Saved(a A) *Saved {
 // Operands lists the tensors of a call.
 func (o *Op[A]) Operands(a A) []Operand { return o.schema.Operands(a) }
 
+// Lead returns the lead operand of a call, nil when there is none.
+func (o *Op[A]) Lead(a A) *tensor.Tensor {
+	if o.schema.Lead != nil {
+		return o.schema.Lead(a)
+	}
+	if operands := o.schema.Operands(a); len(operands) > 0 {
+		return operands[0].Tensor
+	}
+	return nil
+}
+
 // Updated lists the operands of a call whose old content would be lost if an
 // impl failed half-way: those that are updated, and those written that share
 // memory with one that is read.
@@ -142,6 +159,14 @@ func (o *Op[A]) checkRun(run any) error {
 	}
 	var want Func[A]
 	return fmt.Errorf("got Run of type %T, want a non-nil %T", run, want)
+}
+
+func (o *Op[A]) checkSupport(call any) error {
+	if f, ok := call.(func(A) error); ok && f != nil {
+		return nil
+	}
+	var want func(A) error
+	return fmt.Errorf("got Support.Call of type %T, want a non-nil %T", call, want)
 }
 
 // Saved is the record that a forward op fills and its backward op reads: which

@@ -25,6 +25,7 @@ var SwiGLU = opregistry.NewOp("swiglu", opregistry.Schema[SwiGLUArgs]{
 		c.disjoint("output", a.Output, "input", a.Input)
 		return c.err
 	},
+	Lead: func(a SwiGLUArgs) *tensor.Tensor { return a.Input },
 	Operands: func(a SwiGLUArgs) []opregistry.Operand {
 		return operands{}.read("input", a.Input).write("output", a.Output)
 	},
@@ -56,6 +57,7 @@ var DSwiGLU = opregistry.NewOp("dswiglu", opregistry.Schema[DSwiGLUArgs]{
 		}
 		return c.err
 	},
+	Lead: func(a DSwiGLUArgs) *tensor.Tensor { return a.FwdInput },
 	Operands: func(a DSwiGLUArgs) []opregistry.Operand {
 		return operands{}.read("grad", a.Grad).read("fwd_input", a.FwdInput).write("output", a.Output)
 	},
@@ -100,6 +102,7 @@ var ResidualAdd = opregistry.NewOp("residual_add", opregistry.Schema[ResidualAdd
 		}
 		return c.err
 	},
+	Lead: func(a ResidualAddArgs) *tensor.Tensor { return a.A },
 	Operands: func(a ResidualAddArgs) []opregistry.Operand {
 		return operands{}.read("a", a.A).read("b", a.B).write("output", a.Output)
 	},

@@ -46,6 +46,7 @@ var RMSNormFwd = opregistry.NewOp("rmsnorm_fwd", opregistry.Schema[RMSNormFwdArg
 		c.saved(a.Saved)
 		return c.err
 	},
+	Lead: func(a RMSNormFwdArgs) *tensor.Tensor { return a.Input },
 	Operands: func(a RMSNormFwdArgs) []opregistry.Operand {
 		return operands{}.read("input", a.Input).read("weight", a.Weight).write("output", a.Output).write("rsigma", a.RSigma)
 	},
@@ -100,6 +101,7 @@ var RMSNormBwd = opregistry.NewOp("rmsnorm_bwd", opregistry.Schema[RMSNormBwdArg
 		c.saved(a.Saved)
 		return c.err
 	},
+	Lead: func(a RMSNormBwdArgs) *tensor.Tensor { return a.X },
 	Operands: func(a RMSNormBwdArgs) []opregistry.Operand {
 		return operands{}.read("dz", a.DZ).read("x", a.X).read("rsigma", a.RSigma).read("gamma", a.Gamma).
 			write("dx", a.DX).write("dgamma", a.DGamma)
