@@ -14,7 +14,9 @@ type Bound[A any] struct {
 	m        *Manager
 	op       *opregistry.Op[A]
 	index    int
-	counters *handleCounters
+	exec     *opregistry.Exec
+	timing   bool
+	counters *handleCounters // nil when calls are not counted
 }
 
 // Bind returns the handle through which a layer calls an op. The op must be
@@ -24,8 +26,10 @@ func Bind[A any](m *Manager, op *opregistry.Op[A]) (*Bound[A], error) {
 	if !ok {
 		return nil, fmt.Errorf("opmanager: op %q: %w by any loaded source", op.Name(), opregistry.ErrNotFound)
 	}
-	b := &Bound[A]{m: m, op: op, index: i}
-	b.counters = newHandleCounters(b)
+	b := &Bound[A]{m: m, op: op, index: i, exec: m.core.exec, timing: m.core.timing}
+	if b.timing || !m.core.uncounted {
+		b.counters = newHandleCounters(b)
+	}
 	return b, nil
 }
 
@@ -50,13 +54,24 @@ func (b *Bound[A]) Call(a A) error {
 	}
 	t := b.m.table.Load()
 	r := &t.rows[b.index]
-	if r.head == nil || r.cold {
+	if r.cold {
 		return b.callCold(t, r, a)
 	}
-	if err := b.invoke(r.head, a); err != nil {
-		return b.fallback(t, r, err, a)
+	if err := b.attempt(r.head, a); err != nil {
+		_, err = b.serve(t, r, nil, err, a)
+		return err
 	}
 	return nil
+}
+
+// attempt runs one impl unless its declared support rules the call out.
+func (b *Bound[A]) attempt(c *candidate, a A) error {
+	if c.support != nil {
+		if err := opregistry.Serves(c.support, b.op, a); err != nil {
+			return &opregistry.ImplError{Op: b.op.Name(), ID: c.info.ID, Err: err}
+		}
+	}
+	return b.invoke(c, a)
 }
 
 // invoke runs one impl, counts the call and turns a panic into an error.
@@ -66,20 +81,32 @@ func (b *Bound[A]) invoke(c *candidate, a A) (err error) {
 			err = panicError(b.op.Name(), c.info.ID, cause)
 		}
 	}()
-	core := b.m.core
-	var start time.Time
-	if core.timing {
-		start = time.Now()
+	if b.timing {
+		return b.invokeTimed(c, a)
 	}
-	if err := c.run.(opregistry.Func[A])(core.exec, a); err != nil {
+	if err := c.run.(opregistry.Func[A])(b.exec, a); err != nil {
 		return &opregistry.ImplError{Op: b.op.Name(), ID: c.info.ID, Err: err}
 	}
-	count := b.counters.of(c)
-	if core.timing {
-		count.nanos.Add(int64(time.Since(start)))
+	if b.counters != nil {
+		b.counters.of(c).calls.Add(1)
 	}
-	if count.calls.Add(1) == 1 {
-		core.served(b.op.Name(), c.info)
+	if !c.served.Load() {
+		b.m.core.firstServed(b.op.Name(), c)
+	}
+	return nil
+}
+
+func (b *Bound[A]) invokeTimed(c *candidate, a A) error {
+	start := time.Now()
+	if err := c.run.(opregistry.Func[A])(b.exec, a); err != nil {
+		return &opregistry.ImplError{Op: b.op.Name(), ID: c.info.ID, Err: err}
+	}
+	took := time.Since(start)
+	count := b.counters.of(c)
+	count.nanos.Add(int64(took))
+	count.calls.Add(1)
+	if !c.served.Load() {
+		b.m.core.firstServed(b.op.Name(), c)
 	}
 	return nil
 }
@@ -102,17 +129,21 @@ func panicError(op, id string, cause any) error {
 	return &opregistry.ImplError{Op: op, ID: id, Err: err, Stack: stack}
 }
 
-// served records the impl that serves an op and tells listeners when it is the
-// first or another one.
-func (c *core) served(op string, info ImplInfo) {
-	c.lastMu.Lock()
-	last, seen := c.last[op]
-	c.last[op] = info
-	c.lastMu.Unlock()
+// firstServed is called after the first success of a candidate and tells listeners
+// when the op is served for the first time or by another impl than before.
+func (c *core) firstServed(op string, cand *candidate) {
+	if !cand.served.CompareAndSwap(false, true) {
+		return
+	}
+	l := cand.line
+	l.mu.Lock()
+	last, known := l.last[op]
+	l.last[op] = cand.info
+	l.mu.Unlock()
 	switch {
-	case !seen:
-		c.emit(Selected{Op: op, Impl: info})
-	case last.ID != info.ID:
-		c.emit(Switched{Op: op, From: last, To: info})
+	case !known:
+		c.emit(Selected{Op: op, Impl: cand.info, Rules: l.rules})
+	case last.ID != cand.info.ID:
+		c.emit(Switched{Op: op, From: last, To: cand.info, Rules: l.rules})
 	}
 }

@@ -21,6 +21,7 @@ type ImplStats struct {
 	Errors    uint64        `json:"errors"`    // calls in which it failed
 	Declines  uint64        `json:"declines"`  // calls that it declined
 	Fallbacks uint64        `json:"fallbacks"` // of Calls, those served in place of another impl
+	Verify    VerifyStats   `json:"verify"`
 }
 
 type statsKey struct{ op, id string }
@@ -31,6 +32,7 @@ type counters struct {
 	slot int // dense number among the impls of the op
 
 	errors, declines, fallbacks atomic.Uint64
+	verify                      verifyCounters
 
 	mu      sync.Mutex
 	shards  []*shard // of the handles that are alive
@@ -73,6 +75,7 @@ func (c *counters) total(op string) ImplStats {
 	}
 	total.Op, total.ImplInfo = op, c.info
 	total.Errors, total.Declines, total.Fallbacks = c.errors.Load(), c.declines.Load(), c.fallbacks.Load()
+	total.Verify = c.verify.stats()
 	return total
 }
 
@@ -87,7 +90,7 @@ type handleCounters struct {
 // of returns the shard for a candidate.
 func (h *handleCounters) of(c *candidate) *shard {
 	shards := *h.bySlot.Load()
-	if slot := c.counters.slot; slot < len(shards) && shards[slot] != nil {
+	if slot := c.slot; slot < len(shards) && shards[slot] != nil {
 		return shards[slot]
 	}
 	return h.grow(c.counters)
@@ -126,7 +129,7 @@ func newHandleCounters[A any](handle *Bound[A]) *handleCounters {
 	return h
 }
 
-func (c *core) countersOf(op string, e opregistry.Entry) *counters {
+func (c *core) countersOf(op string, e *opregistry.Entry) *counters {
 	key := statsKey{op, e.ID}
 	c.countersMu.Lock()
 	defer c.countersMu.Unlock()
