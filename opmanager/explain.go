@@ -35,8 +35,7 @@ func (m *Manager) Explain(op string) (Explanation, error) {
 	t := m.table.Load()
 	i, ok := t.registry.Index(op)
 	if !ok {
-		known := knownNames(t.registry)
-		return Explanation{}, fmt.Errorf("opmanager: op %q: %w by any loaded source%s", op, opregistry.ErrNotFound, nearestHint(op, known.Ops...))
+		return Explanation{}, unknownOp(t.registry, op)
 	}
 	return t.explain(i), nil
 }

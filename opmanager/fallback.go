@@ -178,7 +178,7 @@ func (c *core) failed(p *Policy, op string, cand *candidate, err error) (decline
 	c.emit(Failed{Op: op, Impl: cand.info, Err: err, Declined: declined})
 	switch {
 	case !declined:
-		c.setAside(p, op, cand, err)
+		c.setAside(p.Quarantine, op, cand, err)
 	case cand.trial != nil:
 		cand.trial.give()
 	}
@@ -186,8 +186,8 @@ func (c *core) failed(p *Policy, op string, cand *candidate, err error) (decline
 }
 
 // setAside counts a failure towards a quarantine and opens it when it is time.
-func (c *core) setAside(p *Policy, op string, cand *candidate, cause error) {
-	if q, open := c.quarantine.fail(op, cand.info, cause, p.Quarantine, c.rebuild); open {
+func (c *core) setAside(set QuarantineSettings, op string, cand *candidate, cause error) {
+	if q, open := c.quarantine.fail(op, cand.info, cause, set, c.rebuild); open {
 		c.emit(q)
 		c.rebuild()
 	}
@@ -210,12 +210,8 @@ type savedOperand struct {
 func protect(updated []opregistry.Operand) ([]savedOperand, error) {
 	copies := make([]savedOperand, 0, len(updated))
 	for _, o := range updated {
-		raw := make([]uint8, o.Tensor.NumElements()*o.Tensor.DType().Size())
-		c, err := tensor.FromBytes(raw, o.Tensor.DType(), o.Tensor.Shape()...)
+		c, err := copyTensor(o.Tensor)
 		if err != nil {
-			return nil, fmt.Errorf("protect operand %q: %w", o.Name, err)
-		}
-		if err := c.CopyFrom(o.Tensor); err != nil {
 			return nil, fmt.Errorf("protect operand %q: %w", o.Name, err)
 		}
 		copies = append(copies, savedOperand{name: o.Name, tensor: o.Tensor, copy: c})

@@ -46,7 +46,8 @@ type core struct {
 
 	countersMu sync.Mutex
 	counters   map[statsKey]*counters
-	slots      map[string]int // of an op, how many are taken
+	slots      map[string]int                          // of an op, how many are taken
+	handles    map[string]map[*handleCounters]struct{} // by op
 
 	mu         sync.Mutex // serialises changes; never held while an impl or a listener runs
 	roots      map[*Manager]struct{}
@@ -59,7 +60,7 @@ type core struct {
 func New(registry *opregistry.Registry, policy Policy, set Settings) *Manager {
 	c := &core{
 		registry: registry, exec: set.Exec, timing: set.Timing, uncounted: set.Uncounted, listeners: set.Listeners,
-		counters: map[statsKey]*counters{}, slots: map[string]int{}, roots: map[*Manager]struct{}{},
+		counters: map[statsKey]*counters{}, slots: map[string]int{}, handles: map[string]map[*handleCounters]struct{}{}, roots: map[*Manager]struct{}{},
 	}
 	if c.exec == nil {
 		c.exec = opregistry.NewExec(nil, 0)

@@ -36,8 +36,10 @@ type line struct {
 
 // row is one op of a table.
 type row struct {
-	head     *candidate // order[0], nil when there is none
-	cold     bool       // calls need more than head
+	head     *candidate  // order[0], nil when there is none
+	special  atomic.Bool // the next call needs more than to run head and count
+	unusual  bool        // and so do all that follow
+	cold     bool        // they need callCold
 	order    []*candidate
 	rejected []Rejection
 	follows  int // the op of the family whose order this one takes over, -1 for none
@@ -68,7 +70,7 @@ type candidate struct {
 func (c *core) buildTable(in inputs, p *Policy, l *line) *table {
 	t := &table{inputs: in, policy: p, line: l, rows: make([]row, len(in.registry.Ops()))}
 	for i, op := range in.registry.Ops() {
-		t.rows[i] = c.buildRow(op.Name(), in, in.registry.Impls(i), p, l)
+		c.buildRow(&t.rows[i], op.Name(), in, in.registry.Impls(i), p, l)
 	}
 	joinFamilies(t)
 	for i, op := range in.registry.Ops() {
@@ -78,11 +80,13 @@ func (c *core) buildTable(in inputs, p *Policy, l *line) *table {
 		if len(r.order) > 0 {
 			r.head = r.order[0]
 		}
+		r.unusual = r.cold || c.timing || r.head.support != nil
+		r.special.Store(true)
 	}
 	return t
 }
 
-func (c *core) buildRow(op string, in inputs, entries []opregistry.Entry, p *Policy, l *line) row {
+func (c *core) buildRow(r *row, op string, in inputs, entries []opregistry.Entry, p *Policy, l *line) {
 	impls := make([]Candidate, len(entries))
 	trials := make([]*trial, len(entries))
 	for k, e := range entries {
@@ -94,7 +98,7 @@ func (c *core) buildRow(op string, in inputs, entries []opregistry.Entry, p *Pol
 		}
 	}
 	order, rejected := p.Select(op, impls, in.registry.Vendor)
-	r := row{rejected: rejected, follows: -1, order: make([]*candidate, 0, len(order))}
+	r.rejected, r.follows, r.order = rejected, -1, make([]*candidate, 0, len(order))
 	made := make([]candidate, len(order))
 	for n, k := range order {
 		e := &entries[k]
@@ -106,7 +110,6 @@ func (c *core) buildRow(op string, in inputs, entries []opregistry.Entry, p *Pol
 		}
 		r.order = append(r.order, &made[n])
 	}
-	return r
 }
 
 // joinFamilies makes the ops of a family agree: an impl is a candidate only if

@@ -109,6 +109,9 @@ func (o *Op[A]) Forward() bool { return o.schema.Forward }
 // Validate checks the arguments of a call.
 func (o *Op[A]) Validate(a A) error { return o.schema.Validate(a) }
 
+// Validator returns the function behind Validate.
+func (o *Op[A]) Validator() func(A) error { return o.schema.Validate }
+
 // Saved returns the record of the family's saved state, nil for an op that
 // stands alone.
 func (o *Op[A]) Saved(a A) *Saved {
