@@ -10,7 +10,6 @@ import (
 	"os"
 	"runtime"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/primus-fl/primus/opmanager"
@@ -28,8 +27,10 @@ type args struct {
 var op = opregistry.NewOp("bench_op", opregistry.Schema[args]{
 	Doc:      "an op that does nothing",
 	Validate: func(args) error { return nil },
-	Operands: func(a args) []opregistry.Operand { return []opregistry.Operand{{Name: "in", Tensor: a.In, Access: opregistry.Read}} },
-	Lead:     func(a args) *tensor.Tensor { return a.In },
+	Operands: func(a args) []opregistry.Operand {
+		return []opregistry.Operand{{Name: "in", Tensor: a.In, Access: opregistry.Read}}
+	},
+	Lead: func(a args) *tensor.Tensor { return a.In },
 })
 
 func noop(*opregistry.Exec, args) error { return nil }
@@ -85,8 +86,7 @@ func run(rounds, calls int) error {
 		if single == 0 && !r.base {
 			single = ns
 		}
-		allocs := testing.AllocsPerRun(100, func() { r.batch(1) })
-		fmt.Printf("| %s | %.1f | %.1f | %.0f | %s |\n", r.name, ns, ns-base, allocs, r.limit)
+		fmt.Printf("| %s | %.1f | %.1f | %d | %s |\n", r.name, ns, ns-base, allocations(r.batch, calls), r.limit)
 	}
 	alone, together := contention(rounds, calls, a)
 	fmt.Printf("| bound, two goroutines with a handle each | %.1f | %.2fx one goroutine | 0 | <= 1.3x |\n", together, together/alone)
@@ -153,6 +153,20 @@ func makeRows(a args) ([]row, error) {
 		}
 	}})
 	return rows, errors.Join(faults...)
+}
+
+// allocations returns how many there are a call, the least of some batches because
+// other goroutines of the runtime allocate, too.
+func allocations(batch func(int), calls int) uint64 {
+	least := ^uint64(0)
+	var before, after runtime.MemStats
+	for range 10 {
+		runtime.ReadMemStats(&before)
+		batch(calls)
+		runtime.ReadMemStats(&after)
+		least = min(least, (after.Mallocs-before.Mallocs)/uint64(calls))
+	}
+	return least
 }
 
 // contention returns the time of a call in nanoseconds on one goroutine and on two
