@@ -46,6 +46,42 @@ func (s *Support) OfLead() bool {
 	return s.DTypes != nil || s.MinRank > 0 || s.MaxRank > 0 || s.MinElements > 0 || s.MaxElements > 0
 }
 
+// String describes what is declared, "" for nothing.
+func (s *Support) String() string {
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	bounds := func(what string, low, high int) {
+		switch {
+		case low > 0 && high > 0:
+			add("%d to %d %s", low, high, what)
+		case low > 0:
+			add("at least %d %s", low, what)
+		case high > 0:
+			add("at most %d %s", high, what)
+		}
+	}
+	if s.DTypes != nil {
+		add("dtype %s", s.dtypes())
+	}
+	bounds("axes", s.MinRank, s.MaxRank)
+	bounds("elements", s.MinElements, s.MaxElements)
+	if len(s.Features) > 0 {
+		add("CPU feature %s", strings.Join(s.Features, ", "))
+	}
+	if s.Call != nil {
+		add("decides at the call")
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (s *Support) dtypes() string {
+	names := make([]string, len(s.DTypes))
+	for i, d := range s.DTypes {
+		names[i] = d.String()
+	}
+	return strings.Join(names, ", ")
+}
+
 // Machine returns why no call is served on this machine, nil when there is no
 // such reason.
 func (s *Support) Machine() error {
@@ -63,11 +99,7 @@ func (s *Support) Machine() error {
 // served, an error that wraps ErrUnsupported, or nil. A nil shape stands for any.
 func (s *Support) Lead(d tensor.DType, shape tensor.Shape) error {
 	if s.DTypes != nil && !slices.Contains(s.DTypes, d) {
-		names := make([]string, len(s.DTypes))
-		for i, d := range s.DTypes {
-			names[i] = d.String()
-		}
-		return Unsupported("dtype %v: declared for %s", d, strings.Join(names, ", "))
+		return Unsupported("dtype %v: declared for %s", d, s.dtypes())
 	}
 	if shape == nil {
 		return nil
