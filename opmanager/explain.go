@@ -12,6 +12,8 @@ import (
 type Standing struct {
 	ImplInfo
 	Priority int `json:"priority"`
+	// Available says whether the impl can run on this machine.
+	Available bool `json:"available"`
 	// Supports is what the impl declares about the calls that it serves, "" for
 	// nothing.
 	Supports string `json:"supports,omitempty"`
@@ -105,7 +107,7 @@ func (t *table) explain(i int, call *CallShape) Explanation {
 		entry := entryOf(entries, c.info.ID)
 		if call != nil {
 			if err := entry.Support.Lead(call.DType, call.Shape); err != nil {
-				e.Rejected = append(e.Rejected, standingOf(entry, err.Error()))
+				e.Rejected = append(e.Rejected, t.standing(entry, err.Error()))
 				continue
 			}
 		}
@@ -122,10 +124,10 @@ func (t *table) explain(i int, call *CallShape) Explanation {
 		if c.trial != nil {
 			reason = joinSources(reason, "on trial after a quarantine")
 		}
-		e.Order = append(e.Order, standingOf(entry, reason))
+		e.Order = append(e.Order, t.standing(entry, reason))
 	}
 	for _, rej := range r.rejected {
-		e.Rejected = append(e.Rejected, standingOf(entryOf(entries, rej.ID), rej.Reason))
+		e.Rejected = append(e.Rejected, t.standing(entryOf(entries, rej.ID), rej.Reason))
 	}
 	e.selectFirst()
 	return e
@@ -169,11 +171,13 @@ func inBrackets(source string) string {
 }
 
 func standing(c Candidate, reason string) Standing {
-	return Standing{ImplInfo: ImplInfo{ID: c.ID, Kind: c.Kind, Vendor: c.Vendor}, Priority: c.Priority, Reason: reason}
+	return Standing{ImplInfo: ImplInfo{ID: c.ID, Kind: c.Kind, Vendor: c.Vendor}, Priority: c.Priority, Available: c.Unusable == "", Reason: reason}
 }
 
-func standingOf(e opregistry.Entry, reason string) Standing {
-	s := standing(asCandidate(e), reason)
+func (t *table) standing(e opregistry.Entry, reason string) Standing {
+	c := asCandidate(e)
+	c.Unusable = t.available[e.Number]
+	s := standing(c, reason)
 	s.Source, s.Supports = e.Source, e.Support.String()
 	return s
 }
