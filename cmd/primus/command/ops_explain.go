@@ -3,6 +3,7 @@ package command
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -97,9 +98,9 @@ func (o *explainOptions) call(cmd *cobra.Command) (*opmanager.CallShape, error) 
 	}
 	call := &opmanager.CallShape{DType: tensor.F32}
 	if o.dtype != "" {
-		d, err := tensor.ParseDType(o.dtype)
+		d, err := parseDType(cmd, o.dtype)
 		if err != nil {
-			return nil, usagef(cmd, "--dtype: %v", err)
+			return nil, err
 		}
 		call.DType = d
 	}
@@ -113,6 +114,19 @@ func (o *explainOptions) call(cmd *cobra.Command) (*opmanager.CallShape, error) 
 		}
 	}
 	return call, nil
+}
+
+// parseDType reads the value of --dtype.
+func parseDType(cmd *cobra.Command, name string) (tensor.DType, error) {
+	d, err := tensor.ParseDType(name)
+	if err != nil {
+		var names []string
+		for _, known := range tensor.DTypes() {
+			names = append(names, known.String())
+		}
+		return d, usagef(cmd, "--dtype: got %q, want one of %s%s", name, strings.Join(names, ", "), didYouMean(name, names, "%q"))
+	}
+	return d, nil
 }
 
 // view returns the manager for the layer and phase that were asked about.
@@ -191,9 +205,19 @@ func printExplanation(out io.Writer, e opmanager.Explanation) error {
 	if _, err := fmt.Fprintf(out, "%s: %s\norder: %s\n", e.Op, verdict, order); err != nil {
 		return err
 	}
-	t := newTable(table.Row{"rank", "impl", "kind", "vendor", "priority", "supports", "reason"}, 1, 5)
+	all := slices.Concat(e.Order, e.Rejected)
+	declared := slices.ContainsFunc(all, func(s opmanager.Standing) bool { return s.Supports != "" })
+	header := table.Row{"rank", "impl", "kind", "vendor", "priority"}
+	if declared {
+		header = append(header, "supports")
+	}
+	t := newTable(append(header, "reason"), 1, 5)
 	row := func(rank string, s opmanager.Standing) {
-		t.AppendRow(table.Row{rank, s.ID, s.Kind, dash(s.Vendor), s.Priority, dash(s.Supports), s.Reason})
+		cells := table.Row{rank, s.ID, s.Kind, dash(s.Vendor), s.Priority}
+		if declared {
+			cells = append(cells, dash(s.Supports))
+		}
+		t.AppendRow(append(cells, s.Reason))
 	}
 	for i, s := range e.Order {
 		row(strconv.Itoa(i+1), s)

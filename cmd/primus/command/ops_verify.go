@@ -82,9 +82,9 @@ func (o *verifyOptions) check(cmd *cobra.Command) ([]tensor.DType, error) {
 	}
 	var dtypes []tensor.DType
 	for _, name := range o.dtypes {
-		d, err := tensor.ParseDType(name)
+		d, err := parseDType(cmd, name)
 		if err != nil {
-			return nil, usagef(cmd, "--dtype: %v", err)
+			return nil, err
 		}
 		dtypes = append(dtypes, d)
 	}

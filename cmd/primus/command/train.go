@@ -19,6 +19,7 @@ type trainOptions struct {
 	metricsAddr string
 	threads     uint
 	policy      policyOptions
+	manifest    string
 }
 
 // addFlags gives a command the flags of train.
@@ -27,6 +28,7 @@ func (o *trainOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.configsDirs, "configs-dir", nil, "look for presets in `DIR` before the embedded ones; may be repeated")
 	flags.StringVar(&o.metricsAddr, "metrics-addr", "", "serve Prometheus metrics on `HOST:PORT`, such as 127.0.0.1:9400")
 	flags.UintVar(&o.threads, "threads", 0, "`N` CPU threads for ops; 0 is one a CPU")
+	flags.StringVar(&o.manifest, "require-manifest", "", "refuse to train when dispatch differs from the manifest.json in `FILE`")
 	o.policy.addFlags(flags)
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		name = strings.ReplaceAll(name, "_", "-")
@@ -57,8 +59,8 @@ func newStageCommand(streams Streams, use string, s stage, short string) *cobra.
 Parameters come from the experiment's module preset, model preset and overrides, and
 last from key=value, --key=value or --key value on the command line. The run directory
 <workspace>/<work_group>/<user_name>/<exp_name> receives the resolved configuration,
-log, metrics.jsonl, loss.png, dispatch.json and checkpoints; a run that was stopped
-goes on from its last checkpoint, and load=none starts over.
+log, metrics.jsonl, loss.png, manifest.json, dispatch.json and checkpoints; a run that
+was stopped goes on from its last checkpoint, and load=none starts over.
 
 An interrupt finishes the step in hand, saves and exits with 130; a second one exits
 at once.
@@ -66,6 +68,8 @@ at once.
 The policy that chooses between implementations comes from --policy FILE, then te_fl_*
 parameters or the dispatch block of the experiment, then the TE_FL_* variables, then
 --prefer and its like; later ones win. The file is followed while training runs.
+manifest.json lists which implementation serves each op and the fingerprint of the
+policy; --require-manifest holds another run to it.
 
 Flags may also be given as PRIMUS_CONFIG, PRIMUS_CONFIGS_DIR, PRIMUS_METRICS_ADDR,
 PRIMUS_POLICY and PRIMUS_THREADS.`,

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 
@@ -64,8 +65,30 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 		settings.Observer = backend.Observers{p.Training, show}
 	}
 	return runApp(ctx, func() error {
+		if err := checkManifest(opts.manifest, settings.Manager); err != nil {
+			return err
+		}
 		return errors.Join(train.Run(ctx, settings), show.err)
 	}, trainGraph(set, wire))
+}
+
+// checkManifest compares what m has decided with the manifest in a file; "" is no file.
+func checkManifest(file string, m *opmanager.Manager) error {
+	if file == "" {
+		return nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("--require-manifest: %w; want the manifest.json of another run", err)
+	}
+	want, err := opmanager.ParseManifest(text)
+	if err != nil {
+		return fmt.Errorf("--require-manifest %s: %w", file, err)
+	}
+	if err := want.Check(m.Manifest()); err != nil {
+		return fmt.Errorf("--require-manifest %s: dispatch differs, so nothing was trained:\n%w", file, err)
+	}
+	return nil
 }
 
 // trainParams are what training needs of the graph. They are built in the order of the fields, and what the environment
