@@ -2,6 +2,7 @@ package opregistry
 
 import (
 	"fmt"
+	"reflect"
 	"regexp"
 
 	"github.com/primus-fl/primus/tensor"
@@ -71,8 +72,11 @@ type Handle interface {
 	Family() string
 	// Forward reports whether the op writes the saved state of its family.
 	Forward() bool
+	// Args returns the type of the argument struct.
+	Args() reflect.Type
 	checkRun(run any) error
 	checkSupport(call any) error
+	untyped(f func(*Exec, any) error) any
 }
 
 // Func is the signature of an impl of an op with argument struct A.
@@ -163,6 +167,18 @@ func (o *Op[A]) checkRun(run any) error {
 	var want Func[A]
 	return fmt.Errorf("got Run of type %T, want a non-nil %T", run, want)
 }
+
+// Args returns the type of the argument struct.
+func (o *Op[A]) Args() reflect.Type { return reflect.TypeFor[A]() }
+
+func (o *Op[A]) untyped(f func(*Exec, any) error) any {
+	return Func[A](func(x *Exec, a A) error { return f(x, a) })
+}
+
+// Untyped returns an Impl.Run for an op whose argument struct is known by
+// reflection only, as it is to code that serves many ops alike. f receives the
+// struct as its value. Each call allocates a copy of it.
+func Untyped(op Handle, f func(x *Exec, args any) error) any { return op.untyped(f) }
 
 func (o *Op[A]) checkSupport(call any) error {
 	if f, ok := call.(func(A) error); ok && f != nil {
