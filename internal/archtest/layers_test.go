@@ -33,6 +33,7 @@ var layers = []layer{
 	{root: "internal/cpufeat"},
 	{root: "internal/suggest"},
 	{root: "internal/benchmarks", allowed: everywhere},
+	{root: "internal/abigen", allowed: []string{"opregistry", "vendors"}},
 	{root: "internal", allowed: []string{"opregistry", "tensor", "device"}},
 	{root: "examples", allowed: everywhere},
 	{root: "cmd", allowed: append([]string{"cmd", "metrics"}, everywhere...)},
