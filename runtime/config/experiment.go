@@ -21,6 +21,10 @@ type Options struct {
 	Overrides []string
 	// Module is the module the overrides apply to, and which must exist. Empty means the only module.
 	Module string
+	// Strict makes values without effect errors; see [Report.Collisions].
+	Strict bool
+	// Cache keeps presets for further loads; nil keeps nothing.
+	Cache *Cache
 }
 
 // Experiment is a loaded experiment file with its presets resolved.
@@ -114,6 +118,11 @@ func LoadExperiment(file string, options Options) (*Experiment, error) {
 	if err := exp.override(overrides, options.Module); err != nil {
 		return nil, err
 	}
+	if options.Strict {
+		if err := exp.Report.Err(); err != nil {
+			return nil, err
+		}
+	}
 	return exp, nil
 }
 
@@ -138,7 +147,8 @@ func newReader(name string, options Options, report *Report) (*reader, location,
 		root.Name = relativeTo(name, absolute, root.dir)
 	}
 	r := &reader{
-		roots: append([]Root{root}, options.Presets...), env: options.Env, report: report, loaded: map[location]*Map{},
+		roots: append([]Root{root}, options.Presets...), env: options.Env, report: report, cache: options.Cache,
+		loaded: map[location]*Map{},
 	}
 	if r.env == nil {
 		r.env = os.LookupEnv

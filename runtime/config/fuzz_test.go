@@ -59,7 +59,7 @@ func loadAndRender(t *testing.T, file, text string) {
 	require.NoError(t, err)
 	again, _, err := decodeFile("y.yaml", rendered)
 	require.NoError(t, err, string(rendered))
-	again, err = substitute(again, fixtureEnv(nil))
+	again, _, err = substitute(again, fixtureEnv(nil))
 	require.NoError(t, err)
 	require.True(t, root.Equal(again), "%q became %q", text, rendered)
 }
@@ -92,7 +92,7 @@ func FuzzSubstitute(f *testing.F) {
 	f.Add("x${A:2}${B:${C}}", "null")
 	f.Add("${A}${A}", "1e5")
 	f.Fuzz(func(t *testing.T, text, content string) {
-		got, err := substitute(Value{data: text}, fixtureEnv(map[string]string{"A": content}))
+		got, _, err := substitute(Value{data: text}, fixtureEnv(map[string]string{"A": content}))
 		if err != nil {
 			return
 		}

@@ -101,8 +101,11 @@ func (o *overrides) put(key string, value Value) {
 		current = nested
 	}
 	last := segments[len(segments)-1]
-	if old, ok := current.Lookup(last); ok && old.Kind() == KindMap {
-		o.warn(value.origin, fmt.Sprintf("%s replaces the mapping that %s began", key, old.Origin()), "")
+	if old, ok := current.Lookup(last); ok {
+		if old.Kind() == KindMap {
+			o.warn(value.origin, fmt.Sprintf("%s replaces the mapping that %s began", key, old.Origin()), "")
+		}
+		value = value.replacing(old)
 	}
 	for _, segment := range segments {
 		if segment == "" {
