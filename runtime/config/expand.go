@@ -123,7 +123,7 @@ func (p *parser) underlay(name string, m, attributes, preset *Map) *Map {
 		framework = framework.replacing(named)
 	}
 	flat.set("framework", framework)
-	flat, collisions := AddMissing(flat, attributes, SourceModulePreset, SourceExperiment)
+	flat, collisions := addMissing(flat, attributes, SourceModulePreset, SourceExperiment)
 	p.report.collide(name, collisions)
 	return flat
 }
@@ -134,7 +134,7 @@ func (p *parser) addModel(name string, flat, attributes, preset *Map, model Valu
 	if _, ok := preset.Lookup("model"); !ok {
 		preset.set("model", model)
 	}
-	flat, collisions := AddMissing(flat, preset, SourceModulePreset, SourceModelPreset)
+	flat, collisions := addMissing(flat, preset, SourceModulePreset, SourceModelPreset)
 	for i, c := range collisions {
 		if ours, ok := attributes.Lookup(c.Key); ok && ours.origin == c.Kept.origin {
 			collisions[i].Winner = SourceExperiment

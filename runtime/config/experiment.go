@@ -41,8 +41,10 @@ type Experiment struct {
 	Modules []*Module
 	// Document is the experiment file as loaded, after substitution and extends, before presets.
 	Document *Map
-	// Report lists warnings and merge collisions.
+	// Report lists warnings, and values that have no effect.
 	Report Report
+	// Strict is [Options.Strict]: who drops values later, such as a backend, refuses to as well.
+	Strict bool
 }
 
 // RootPath joins workspace, work group, user name and experiment name. A later absolute part replaces all before it.
@@ -94,7 +96,7 @@ func (e *Experiment) moduleNames() []string {
 // The error joins one [*Error] for each problem found; loading stops at the first broken file, and checks all keys of the
 // experiment and all its modules before it gives up.
 func LoadExperiment(file string, options Options) (*Experiment, error) {
-	exp := &Experiment{File: file}
+	exp := &Experiment{File: file, Strict: options.Strict}
 	r, start, err := newReader(file, options, &exp.Report)
 	if err != nil {
 		return nil, err
@@ -118,7 +120,7 @@ func LoadExperiment(file string, options Options) (*Experiment, error) {
 	if err := exp.override(overrides, options.Module); err != nil {
 		return nil, err
 	}
-	if options.Strict {
+	if exp.Strict {
 		if err := exp.Report.Err(); err != nil {
 			return nil, err
 		}

@@ -20,11 +20,10 @@ func Merge(base, override *Map) *Map {
 	return merged
 }
 
-// AddMissing returns base with those keys of extra that base lacks, whole values and not deeper. For each key that both
+// addMissing returns base with those keys of extra that base lacks, whole values and not deeper. For each key that both
 // have with different values there is a collision, in which winner names base and loser extra; a kept value remembers the
-// one of extra as replaced. This is how a model preset joins a module preset, and how parameters join the arguments that a
-// backend derived from them. Neither argument is changed.
-func AddMissing(base, extra *Map, winner, loser Source) (*Map, []Collision) {
+// one of extra as replaced. Neither argument is changed.
+func addMissing(base, extra *Map, winner, loser Source) (*Map, []Collision) {
 	merged := base.clone(extra.Len())
 	var collisions []Collision
 	for key, value := range extra.All() {

@@ -14,11 +14,11 @@ const (
 	maxUnknown    = 200
 )
 
-// nearestKey returns the candidate one or two edits away from key, one for keys of up to four characters. Hyphens and
+// nearestKey returns the candidate one or two edits away from key, one for keys of up to five characters. Hyphens and
 // underscores count as the same character.
 func nearestKey(key string, candidates []string) (string, bool) {
 	limit := 2
-	if len(key) <= 4 {
+	if len(key) <= 5 {
 		limit = 1
 	}
 	if len(key) > maxNameLength {

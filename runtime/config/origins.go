@@ -1,7 +1,7 @@
 package config
 
 import (
-	"strconv"
+	"bytes"
 	"strings"
 	"unicode"
 )
@@ -16,7 +16,7 @@ func (v Value) note() string {
 	var b strings.Builder
 	b.WriteString(v.Origin().String())
 	for _, old := range replaced {
-		b.WriteString("; over " + old.brief() + " (" + old.Origin().String() + ")")
+		b.WriteString("; over " + shorten(old.String()) + " (" + old.Origin().String() + ")")
 	}
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
@@ -26,15 +26,17 @@ func (v Value) note() string {
 	}, b.String())
 }
 
-// brief spells a scalar on one line, and describes everything else.
-func (v Value) brief() string {
-	switch d := v.data.(type) {
-	case string:
-		return strconv.Quote(shorten(d))
-	case []Value, *Map:
-		return v.describe()
+// String spells a value on one line: scalars as in YAML, but strings in quotes, lists and mappings as in JSON.
+func (v Value) String() string {
+	switch v.Kind() {
+	case KindString, KindList, KindMap:
+		var b bytes.Buffer
+		if err := v.appendJSON(&b); err != nil {
+			return v.describe()
+		}
+		return b.String()
 	}
-	return shorten(v.canonical())
+	return v.canonical()
 }
 
 // listOrigins adds to list, for each value below m that has an origin, its path with where it was written and what it

@@ -145,6 +145,11 @@ func (p *parser) ignoredKeys() {
 	if !isMap && !env.IsNull() {
 		p.report.ignore("env", env, "expected a mapping from names of variables to values")
 	}
+	for name, value := range block.All() {
+		if kind := value.Kind(); kind == KindList || kind == KindMap {
+			p.fail(wrongType(value, joinPath("env", name), "the text of a variable", ""))
+		}
+	}
 	p.exp.Env = block.clone(0)
 	// An exported experiment also carries name and config_file.
 	p.reportIgnored(p.exp.Document, "",

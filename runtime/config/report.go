@@ -50,8 +50,6 @@ const (
 	SourceParams       Source = "parameters"
 	// SourceTopLevel is a key of the experiment outside of its modules.
 	SourceTopLevel Source = "top level"
-	// SourceBackend are the arguments that a backend derived from the parameters.
-	SourceBackend Source = "backend arguments"
 	// SourceEarlier and SourceLater are the places of a key that one mapping has twice.
 	SourceEarlier Source = "earlier of two equal keys"
 	SourceLater   Source = "later one"

@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -12,17 +13,20 @@ var (
 )
 
 // View returns what an experiment comes to: exp_meta_info, exp_root_path, module_order, modules with their parameters, the
-// platform and, where there is one, the env block. It is for reading; [Experiment.Export] gives a document that loads.
-func (e *Experiment) View() *Map {
+// platform and, where there is one, the env block. Names limit it to these modules. It is for reading; [Experiment.Export]
+// gives a document that loads.
+func (e *Experiment) View(names ...string) *Map {
 	meta := newMap(3)
 	for _, key := range []string{"work_group", "user_name", "exp_name"} {
 		meta.set(key, e.identity(key))
 	}
-	order := make([]Value, len(e.Modules))
+	order := []Value{}
 	modules := newMap(len(e.Modules))
-	for i, module := range e.Modules {
-		order[i] = Value{data: module.Name}
-		modules.set(module.Name, Value{data: module.view()})
+	for _, module := range e.Modules {
+		if len(names) == 0 || slices.Contains(names, module.Name) {
+			order = append(order, Value{data: module.Name})
+			modules.set(module.Name, Value{data: module.view()})
+		}
 	}
 	view := newMap(6)
 	view.set("exp_meta_info", Value{data: meta})

@@ -41,7 +41,7 @@ func PolicyOf(args []string) (values map[string]string, problem error) {
 	if err != nil {
 		return nil, err
 	}
-	experiment, err := loadExperiment(opts, "pre_trainer", overrides)
+	experiment, err := opts.load("pre_trainer", overrides)
 	if err != nil {
 		return nil, err
 	}
