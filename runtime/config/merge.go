@@ -7,12 +7,16 @@ func Merge(base, override *Map) *Map {
 	merged := base.clone(override.Len())
 	for key, value := range override.All() {
 		if old, exists := merged.Lookup(key); exists {
-			oldMap, isMap := old.Map()
-			newMap, stays := value.Map()
-			if isMap && stays {
-				value.data = Merge(oldMap, newMap)
-			} else {
+			below, wasMap := old.Map()
+			above, isMap := value.Map()
+			switch {
+			case !wasMap || !isMap:
 				value = value.replacing(old)
+			case old.over != nil:
+				value = value.replacing(*old.over)
+			}
+			if wasMap && isMap {
+				value.data = Merge(below, above)
 			}
 		}
 		merged.set(key, value)
