@@ -2,7 +2,6 @@ package config_test
 
 import (
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -67,16 +66,6 @@ func TestOriginsAreKept(t *testing.T) {
 	}
 	_, ok := p.Origin("nested.missing")
 	assert.False(t, ok)
-}
-
-func TestLoadExperimentReadsOnly(t *testing.T) {
-	t.Parallel()
-	dir := write(t, files{"exp.yaml": experimentHead + trainer})
-	_, err := config.LoadExperiment(filepath.Join(dir, "exp.yaml"), config.Options{Presets: []config.Root{memoryRoot(basicPresets)}})
-	require.NoError(t, err)
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	assert.Len(t, entries, 1)
 }
 
 func TestLoadExperimentErrors(t *testing.T) {

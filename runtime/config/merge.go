@@ -9,14 +9,13 @@ func Merge(base, override *Map) *Map {
 		if old, exists := merged.Lookup(key); exists {
 			below, wasMap := old.Map()
 			above, isMap := value.Map()
-			switch {
-			case !wasMap || !isMap:
+			if !wasMap || !isMap {
 				value = value.replacing(old)
-			case old.over != nil:
-				value = value.replacing(*old.over)
-			}
-			if wasMap && isMap {
+			} else {
 				value.data = Merge(below, above)
+				if old.over != nil {
+					value = value.replacing(*old.over)
+				}
 			}
 		}
 		merged.set(key, value)
