@@ -17,7 +17,7 @@ type Report struct {
 func (r Report) Err() error {
 	errs := make([]error, len(r.Collisions))
 	for i, c := range r.Collisions {
-		errs[i] = fmt.Errorf("%w: %s", ErrNoEffect, c)
+		errs[i] = c.err()
 	}
 	return errors.Join(errs...)
 }
@@ -78,15 +78,15 @@ func (c Collision) Path() string {
 }
 
 // String renders key, both values and both origins on one line.
-func (c Collision) String() string {
-	dropped := Warning{Origin: c.Dropped.Origin(), Path: c.Path(), Hint: c.Hint}
-	if c.Winner == "" {
-		dropped.Message = c.Dropped.describe() + " has no effect, the key is ignored"
-		return dropped.String()
+func (c Collision) String() string { return c.err().Error() }
+
+func (c Collision) err() *Error {
+	problem := c.Dropped.describe() + " has no effect, the key is ignored"
+	if c.Winner != "" {
+		problem = fmt.Sprintf("%s of the %s has no effect, %s of the %s is kept (%s)",
+			c.Dropped.describe(), c.Loser, c.Kept.describe(), c.Winner, c.Kept.Origin())
 	}
-	dropped.Message = fmt.Sprintf("%s of the %s has no effect, %s of the %s is kept (%s)",
-		c.Dropped.describe(), c.Loser, c.Kept.describe(), c.Winner, c.Kept.Origin())
-	return dropped.String()
+	return &Error{Origin: c.Dropped.Origin(), Path: c.Path(), Problem: problem, Hint: c.Hint, Kind: ErrNoEffect}
 }
 
 func (r *Report) warn(origin Origin, path, message, hint string) {

@@ -131,7 +131,7 @@ func TestConfigShowReportsValuesWithoutEffect(t *testing.T) {
 	} {
 		got := primus(t, give...)
 		assert.Equal(t, 1, got.code)
-		assert.Contains(t, onlyError(t, got), "config: value without effect: "+l.exp+":2:13: modules.pre_trainer.num_layers")
+		assert.Contains(t, onlyError(t, got), l.exp+":2:13: modules.pre_trainer.num_layers: int 9 of the top level has no effect")
 		assert.NoDirExists(t, l.workspace)
 	}
 }

@@ -61,10 +61,7 @@ func validateExperiments(streams Streams, opts presetOptions, files []string) er
 		switch {
 		case err != nil:
 			invalid++
-			if !strings.Contains(err.Error(), file) {
-				err = fmt.Errorf("%s: %w", file, err)
-			}
-			faults = append(faults, err)
+			faults = append(faults, faultsOf(file, err)...)
 			fmt.Fprintf(&lines, "%s: invalid\n", file)
 		case lost > 0:
 			losing++
@@ -79,6 +76,20 @@ func validateExperiments(streams Streams, opts presetOptions, files []string) er
 		return fmt.Errorf("write the result: %w", err)
 	}
 	return errors.Join(faults...)
+}
+
+// faultsOf returns the faults of an experiment one by one; those of presets name the experiment, too.
+func faultsOf(file string, err error) []error {
+	faults := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // only what was joined last
+		faults = joined.Unwrap()
+	}
+	for i, fault := range faults {
+		if !strings.Contains(fault.Error(), file) {
+			faults[i] = fmt.Errorf("%s: %w", file, fault)
+		}
+	}
+	return faults
 }
 
 func quantity(n int, one, many string) string {
