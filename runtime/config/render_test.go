@@ -79,7 +79,7 @@ func TestRenderedExperimentsLoadBack(t *testing.T) {
 		basicPresets, config.Options{Overrides: []string{"name=n", "params={'q': 1}", "_p=1", "model=x"}})
 	require.NoError(t, err)
 	for _, format := range config.Formats() {
-		text, err := config.Render(exp.Export(), format, false)
+		text, err := exp.ExportAs(format)
 		require.NoError(t, err)
 		file := filepath.Join(t.TempDir(), "exp."+string(format))
 		require.NoError(t, os.WriteFile(file, text, 0o600))
@@ -90,6 +90,31 @@ func TestRenderedExperimentsLoadBack(t *testing.T) {
 		assert.True(t, exp.Env.Equal(again.Env))
 		assert.Equal(t, "other", again.Modules[0].Framework)
 		assert.Equal(t, "T", again.Modules[0].TrainerClass)
+	}
+}
+
+func TestExportsThatWouldChangeAreErrors(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		format           config.Format
+		overrides, wants string
+	}{
+		{config.FormatJSON, "a={'b': [1, 1e999]}", `modules.pre_trainer.params.a.b[1]: JSON cannot hold float .inf; write YAML`},
+		{config.FormatJSON, "a=b", "env.DAY: JSON cannot hold date 2025-01-01"},
+		{config.FormatTOML, "a=b", "env.NONE: TOML has no null; write YAML or JSON"},
+		{config.FormatTOML, "a=[None]", "modules.pre_trainer.params.a[0]: TOML has no null in lists"},
+	}
+	for _, tt := range tests {
+		env := "env: {DAY: 2025-01-01, NONE: null}\n"
+		if tt.overrides != "a=b" {
+			env = ""
+		}
+		exp, err := load(t, experimentHead+env+trainer, basicPresets, config.Options{Overrides: []string{tt.overrides}})
+		require.NoError(t, err)
+		_, err = exp.ExportAs(tt.format)
+		require.ErrorContains(t, err, tt.wants)
+		_, err = exp.ExportAs(config.FormatYAML)
+		require.NoError(t, err)
 	}
 }
 
@@ -109,9 +134,9 @@ func TestRenderTOML(t *testing.T) {
 	assert.Equal(t, "b = 1.0e-05\na = [1, \"x\", [2.0], {k = true}]\nn = \"null\"\ne = inf\n\"odd key\" = 0\n\n[t]\ns = \"q\\\"\\\\\"\n\n[t.x]\ny = 1\n\n[g]\n",
 		string(text))
 	for token, want := range map[string]string{
-		"a={'b': [1, None]}":       `override 1 "a={'b': [1, None]}": a.b.[1]: TOML has no null in lists; write YAML or JSON`,
+		"a={'b': [1, None]}":       `override 1 "a={'b': [1, None]}": a.b[1]: TOML has no null in lists; write YAML or JSON`,
 		"a=1234567890123456789012": "a: TOML has no int of more than 64 bits",
-		"a=[b'x']":                 "a.[0]: TOML has no bytes",
+		"a=[b'x']":                 "a[0]: TOML has no bytes",
 	} {
 		_, err := config.Render(params(t, token), config.FormatTOML, false)
 		require.ErrorContains(t, err, want)

@@ -89,7 +89,7 @@ func tomlText(v Value, path []string, inList bool) (string, error) {
 	case []Value:
 		items := make([]string, len(d))
 		for i, item := range d {
-			text, err := tomlText(item, append(path, fmt.Sprintf("[%d]", i)), true)
+			text, err := tomlText(item, indexed(path, i), true)
 			if err != nil {
 				return "", err
 			}
@@ -108,6 +108,12 @@ func tomlText(v Value, path []string, inList bool) (string, error) {
 		return "{" + strings.Join(items, ", ") + "}", nil
 	}
 	return v.canonical(), nil
+}
+
+// indexed appends an index to the last segment of a path.
+func indexed(path []string, i int) []string {
+	last := len(path) - 1
+	return append(path[:last:last], fmt.Sprintf("%s[%d]", path[last], i))
 }
 
 func tomlKey(key string) string {

@@ -2,9 +2,13 @@ package config
 
 import (
 	"encoding/json"
+	"fmt"
+	"math"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/primus-fl/primus/runtime/config/internal/scalar"
 )
 
 var (
@@ -107,6 +111,53 @@ func (m *Module) export() *Map {
 	}
 	flat.set("params", Value{data: m.Params})
 	return flat
+}
+
+// ExportAs renders the content of [Experiment.Export]. What the format cannot hold, so that it would load back as something
+// else, is an error that names the key.
+func (e *Experiment) ExportAs(format Format) ([]byte, error) {
+	document := e.Export()
+	switch format {
+	case FormatJSON:
+		if err := fitsJSON(Value{data: document}, ""); err != nil {
+			return nil, err
+		}
+	case FormatTOML:
+		for name, value := range e.Env.All() {
+			if value.IsNull() {
+				return nil, &Error{Origin: value.Origin(), Path: joinPath("env", name), Problem: "TOML has no null", Hint: "write YAML or JSON"}
+			}
+		}
+	}
+	return Render(document, format, false)
+}
+
+// fitsJSON returns an error for the first value below v that JSON can only spell as text.
+func fitsJSON(v Value, path string) error {
+	switch d := v.data.(type) {
+	case *Map:
+		for key, value := range d.All() {
+			if err := fitsJSON(value, joinPath(path, key)); err != nil {
+				return err
+			}
+		}
+		return nil
+	case []Value:
+		for i, value := range d {
+			if err := fitsJSON(value, fmt.Sprintf("%s[%d]", path, i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	case float64:
+		if !math.IsInf(d, 0) && !math.IsNaN(d) {
+			return nil
+		}
+	case scalar.Date, scalar.Time, []byte:
+	default:
+		return nil
+	}
+	return &Error{Origin: v.Origin(), Path: path, Problem: "JSON cannot hold " + v.describe(), Hint: "write YAML"}
 }
 
 // MarshalYAML implements yaml.Marshaler with the content of [Experiment.Export].

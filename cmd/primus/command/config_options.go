@@ -105,7 +105,7 @@ func exportExperiment(file string, experiment *config.Experiment) error {
 	if err != nil {
 		return err
 	}
-	text, err := config.Render(experiment.Export(), format, false)
+	text, err := experiment.ExportAs(format)
 	if err != nil {
 		return err
 	}
