@@ -37,5 +37,5 @@
 //
 // Problems in configurations are [*Error] values, several of them joined where more than one was found, so use errors.Is
 // and errors.AsType. Sentinels: [ErrUsage] for command line tokens, [ErrCycle], [ErrOutsideRoots], [ErrUnsetVariable],
-// [ErrNoEffect];// missing files and presets match fs.ErrNotExist. No input makes the package panic.
+// [ErrNoEffect]; missing files and presets match fs.ErrNotExist. No input makes the package panic.
 package config

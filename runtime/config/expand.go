@@ -44,6 +44,10 @@ func (p *parser) expand(name string, block Value) (*Module, bool) {
 		p.fail(wrongType(value, joinPath(keyPath, "framework"), "the name of a framework", ""))
 		return nil, false
 	}
+	// Exports of Primus call their modules exp.modules.<name>.
+	if value, given := m.Lookup("name"); given && value.Text() != name && value.Text() != "exp.modules."+name {
+		p.report.ignore(joinPath(keyPath, "name"), value, "the name of a module is its key")
+	}
 	module := &Module{Name: name}
 	flat, ok := p.flatten(module, framework, m, keyPath)
 	if !ok {
@@ -86,11 +90,12 @@ func (p *parser) flatten(module *Module, framework string, m *Map, keyPath strin
 	flat := p.underlay(module.Name, m, attributes, modulePreset)
 	flat = p.addModel(module.Name, flat, attributes, nullStrings(modelPreset), model)
 	hintUnknown(p.report, flat, overrides, joinPath(keyPath, "overrides"))
-	for _, key := range []string{"name", "framework"} {
-		if value, given := overrides.Lookup(key); given {
-			p.report.warn(value.Origin(), joinPath(keyPath, "overrides."+key), "override comes after the presets were chosen",
-				"set "+key+" beside overrides instead")
-		}
+	if value, given := overrides.Lookup("name"); given {
+		p.report.ignore(joinPath(keyPath, "overrides.name"), value, "the name of a module is its key")
+	}
+	if value, given := overrides.Lookup("framework"); given {
+		p.report.warn(value.Origin(), joinPath(keyPath, "overrides.framework"), "override comes after the presets were chosen",
+			"set framework beside overrides instead")
 	}
 	return Merge(flat, overrides), true
 }

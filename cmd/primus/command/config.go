@@ -26,13 +26,15 @@ type configFormat struct{ config.Format }
 func (f *configFormat) addFlag(cmd *cobra.Command) {
 	f.Format = config.FormatYAML
 	cmd.Flags().VarP(f, "output", "o", "yaml, json or toml")
-	formats := make([]cobra.Completion, len(config.Formats()))
-	for i, format := range config.Formats() {
-		formats[i] = string(format)
+}
+
+// configFormats returns the values of -o for completion.
+func configFormats() []cobra.Completion {
+	var names []cobra.Completion
+	for _, format := range config.Formats() {
+		names = append(names, string(format))
 	}
-	if err := cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic("BUG: " + err.Error())
-	}
+	return names
 }
 
 // String implements pflag.Value.
@@ -52,6 +54,13 @@ func (f *configFormat) Set(s string) error {
 }
 
 var _ pflag.Value = (*configFormat)(nil)
+
+// completeDirs makes the values of --configs-dir complete to directories.
+func completeDirs(cmd *cobra.Command) {
+	if err := cmd.MarkFlagDirname("configs-dir"); err != nil {
+		panic("BUG: " + err.Error())
+	}
+}
 
 // completeExperiments completes arguments that are experiment files.
 func completeExperiments(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {

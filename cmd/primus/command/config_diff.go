@@ -33,6 +33,7 @@ and 1.0 differ. The exit code is 0 when nothing differs and 1 when something doe
 		ValidArgsFunction: completeExperiments,
 	}
 	opts.addFlags(cmd.Flags())
+	completeDirs(cmd)
 	return cmd
 }
 

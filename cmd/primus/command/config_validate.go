@@ -34,6 +34,7 @@ checked. The exit code is 1 when any experiment is invalid.`,
 		ValidArgsFunction: completeExperiments,
 	}
 	opts.addFlags(cmd.Flags())
+	completeDirs(cmd)
 	return cmd
 }
 

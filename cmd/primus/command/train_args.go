@@ -110,14 +110,24 @@ func experimentExtensions() []string {
 // completeTrain completes the values of flags; cobra completes their names. Overrides depend on the experiment and are not
 // completed.
 func completeTrain(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) == 0 || !strings.HasPrefix(args[len(args)-1], "--") {
+	if len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	switch flag := cmd.Flags().Lookup(strings.TrimLeft(args[len(args)-1], "-")); {
+	last := args[len(args)-1]
+	if long, ok := longForm(cmd.Flags(), last); ok {
+		last = long
+	}
+	name, isFlag := strings.CutPrefix(last, "--")
+	if !isFlag {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	switch flag := cmd.Flags().Lookup(name); {
 	case flag != nil && (flag.Name == "config" || flag.Name == "export-config"):
 		return experimentExtensions(), cobra.ShellCompDirectiveFilterFileExt
 	case flag != nil && flag.Name == "policy":
 		return []cobra.Completion{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
+	case flag != nil && flag.Name == "output":
+		return configFormats(), cobra.ShellCompDirectiveNoFileComp
 	case flag != nil && flag.Name == "configs-dir":
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	}
