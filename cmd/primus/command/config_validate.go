@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/primus-fl/primus/runtime/config"
@@ -81,9 +82,13 @@ func validateExperiments(streams Streams, opts presetOptions, files []string) er
 
 // faultsOf returns the faults of an experiment one by one; those of presets name the experiment, too.
 func faultsOf(file string, err error) []error {
+	type joined interface {
+		error
+		Unwrap() []error
+	}
 	faults := []error{err}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // only what was joined last
-		faults = joined.Unwrap()
+	if several, ok := errors.AsType[joined](err); ok {
+		faults = slices.Clone(several.Unwrap())
 	}
 	for i, fault := range faults {
 		if !strings.Contains(fault.Error(), file) {
