@@ -25,9 +25,13 @@ type argChange struct {
 	by     string
 }
 
-// NewArgs returns arguments with the values of a mapping.
-func NewArgs(params *config.Map) *Args {
-	return &Args{values: maps.Collect(params.All())}
+// NewArgs returns arguments with the values of a mapping, without those of some keys.
+func NewArgs(params *config.Map, without ...string) *Args {
+	a := &Args{values: maps.Collect(params.All())}
+	for _, key := range without {
+		delete(a.values, key)
+	}
+	return a
 }
 
 // Lookup returns the argument at a dotted path.
