@@ -42,7 +42,9 @@ func (r *session) prepareBackend(ctx context.Context) error {
 		tc.Log.Info(fmt.Sprintf("[Primus:%s] sys.path.insert → %s", tc.Framework, dir))
 	}
 	if early, ok := tc.Adapter.(backend.EarlyVersioner); ok {
-		r.setVersion(early.EarlyVersion(tc))
+		if version, err := early.EarlyVersion(tc); err == nil {
+			tc.Version = version
+		}
 	}
 	if d, ok := tc.Adapter.(backend.EnvDefaulter); ok {
 		if err := backend.ApplyEnvDefaults(tc.Environ, tc.Framework, d.EnvDefaults(tc.Environ), r.s.DetectArch, tc.Log); err != nil {
@@ -59,18 +61,12 @@ func (r *session) prepareBackend(ctx context.Context) error {
 		tc.Log.Info(fmt.Sprintf("[Primus:%s] Backend prepared", tc.Framework))
 	}
 	if tc.Version == "" {
-		r.setVersion(tc.Adapter.DetectVersion(tc))
+		if tc.Version, err = tc.Adapter.DetectVersion(tc); err != nil {
+			tc.Version = ""
+			tc.Log.Info(fmt.Sprintf("[Primus:%s] version unknown, so that patches for certain versions do not run: %v", tc.Framework, err))
+		}
 	}
 	return nil
-}
-
-// setVersion keeps the version of the framework; patches for certain versions do not run when it is unknown.
-func (r *session) setVersion(version string, err error) {
-	if err != nil {
-		r.tc.Log.Info(fmt.Sprintf("[Primus:%s] version unknown: %v", r.tc.Framework, err))
-		return
-	}
-	r.tc.Version = version
 }
 
 func (r *session) runHooks(ctx context.Context) error {
