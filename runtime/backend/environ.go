@@ -95,7 +95,7 @@ func (e *Environ) Rewind(n int) error {
 
 var (
 	reference = regexp.MustCompile(`\$(\w+|\{[^}]*\})`)
-	secret    = regexp.MustCompile(`(?i)(TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY)`)
+	secret    = regexp.MustCompile(`(?i)(^|[_.])(TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_?KEY)($|_)`)
 )
 
 // Expand replaces $NAME and ${NAME} by the variables of the environment; those that are not set stay as they are written.
@@ -109,7 +109,7 @@ func (e *Environ) Expand(text string) string {
 	})
 }
 
-// Shown returns the value of a variable as logs may show it: stars for what its name calls a secret.
+// Shown returns the value of a variable or parameter as logs may show it: stars for what its name calls a secret.
 func Shown(name, value string) string {
 	if value != "" && secret.MatchString(name) {
 		return "***"

@@ -19,6 +19,7 @@ type trainOptions struct {
 	metricsAddr string
 	threads     uint
 	policy      policyOptions
+	run         runOptions
 }
 
 // addFlags gives a command the flags of train.
@@ -28,6 +29,7 @@ func (o *trainOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.metricsAddr, "metrics-addr", "", "serve Prometheus metrics on `HOST:PORT`, such as 127.0.0.1:9400")
 	flags.UintVar(&o.threads, "threads", 0, "`N` CPU threads for ops; 0 is one a CPU")
 	o.policy.addFlags(flags)
+	o.run.addFlags(flags)
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		name = strings.ReplaceAll(name, "_", "-")
 		if name == "exp" {
@@ -37,8 +39,13 @@ func (o *trainOptions) addFlags(flags *pflag.FlagSet) {
 	})
 }
 
+// The stages of training.
+var (
+	pretrain  = stage{"pretrain", "pre_trainer"}
+	posttrain = stage{"posttrain", "post_trainer"}
+)
+
 func newTrainCommand(streams Streams) *cobra.Command {
-	pretrain, posttrain := stage{"pretrain", "pre_trainer"}, stage{"posttrain", "post_trainer"}
 	cmd := newStageCommand(streams, "train", pretrain, "Train a model (the same as train pretrain)")
 	cmd.AddCommand(
 		newStageCommand(streams, "pretrain", pretrain, "Train a model from scratch"),
@@ -67,12 +74,17 @@ The policy that chooses between implementations comes from --policy FILE, then t
 parameters or the dispatch block of the experiment, then the TE_FL_* variables, then
 --prefer and its like; later ones win. The file is followed while training runs.
 
+Patches that the experiment switches on are applied on the way (primus patches plan);
+--patches, which is PRIMUS_PATCHES, lets only some of them pass. --dry-run prints what
+would be done and does nothing of it.
+
 Flags may also be given as PRIMUS_CONFIG, PRIMUS_CONFIGS_DIR, PRIMUS_METRICS_ADDR,
-PRIMUS_POLICY and PRIMUS_THREADS.`,
+PRIMUS_POLICY, PRIMUS_THREADS, PRIMUS_PATCHES and so on.`,
 		Example: `  primus train pretrain --config examples/native/configs/llama_2M-pretrain.yaml
   primus train pretrain --config exp.yaml train_iters=100 lr=1e-3 train_data_path=corpus/
   primus train pretrain --config exp.yaml --metrics-addr 127.0.0.1:9400
   primus train pretrain --config exp.yaml --policy policy.yaml --deny-vendors acme
+  primus train pretrain --config exp.yaml --dry-run
   TE_FL_PREFER=vendor primus train pretrain --config exp.yaml`,
 		DisableFlagParsing: true, // what is no flag is an override, in the order given
 		ValidArgsFunction:  completeTrain,

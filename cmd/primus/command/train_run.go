@@ -13,6 +13,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/primus-fl/primus/runtime/configs"
+	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/train"
 	"go.uber.org/fx"
 )
@@ -30,21 +31,23 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 	if err != nil {
 		return err
 	}
+	if opts.run.dryRun {
+		return dryRun(ctx, streams, s, opts, experiment)
+	}
 	opLevel, err := opmanager.ParseLogLevel(os.Getenv(opmanager.EnvLogLevel))
+	if err != nil {
+		return usageError{err}
+	}
+	levels, err := sinkLevels(module.Params, os.Getenv("PRIMUS_LOG_LEVEL"))
 	if err != nil {
 		return usageError{err}
 	}
 	screen := &console{out: streams.Err, width: streams.Width}
 	defer screen.setStatus("")
 	logFile := &backend.LogFile{}
-	toFile := newLineHandler(logFile, slog.LevelDebug, dateTime)
-	log := slog.New(slog.NewMultiHandler(newLineHandler(screen, slog.LevelInfo, timeOfDay), toFile))
-	for _, w := range experiment.Report.Warnings {
-		log.Warn(w.String())
-	}
-	for _, c := range experiment.Report.Collisions {
-		log.Warn(c.String())
-	}
+	toFile := newLineHandler(logFile, levels.file, dateTime)
+	log := slog.New(slog.NewMultiHandler(newLineHandler(screen, levels.console, timeOfDay), toFile))
+	reportTo(log, experiment.Report)
 	defer context.AfterFunc(ctx, func() {
 		log.Warn("interrupted: the step in hand is finished and saved; interrupt again to exit at once")
 	})()
@@ -55,17 +58,26 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 		policy: opts.policy.sources(module),
 		opLog:  slog.NewMultiHandler(newLineHandler(screen, opLevel, timeOfDay), toFile),
 	}
-	settings := train.Settings{
-		Experiment: experiment, ModuleName: s.module, Stage: s.name, Log: log, LogFile: logFile,
-	}
+	settings := opts.run.settings(experiment, s, log)
+	settings.LogFile = logFile
 	wire := func(p trainParams) {
 		p.Dispatch.Watch(p.Manager)
-		settings.Manager, settings.Device, settings.Backends = p.Manager, p.Device, p.Backends
+		settings.Manager, settings.Device, settings.Backends, settings.Patches = p.Manager, p.Device, p.Backends, p.Patches
 		settings.Observer = backend.Observers{p.Training, show}
 	}
 	return runApp(ctx, func() error {
 		return errors.Join(train.Run(ctx, settings), show.err)
 	}, trainGraph(set, wire))
+}
+
+// reportTo logs what loading an experiment noticed.
+func reportTo(log *slog.Logger, r config.Report) {
+	for _, w := range r.Warnings {
+		log.Warn(w.String())
+	}
+	for _, c := range r.Collisions {
+		log.Warn(c.String())
+	}
 }
 
 // trainParams are what training needs of the graph. They are built in the order of the fields, and what the environment
@@ -77,6 +89,7 @@ type trainParams struct {
 	Manager  *opmanager.Manager
 	Watcher  *policyfile.Watcher
 	Backends *backend.Registry
+	Patches  *patch.Set
 	Training *metrics.Training
 	Dispatch *metrics.Dispatch
 	Server   *metricsServer
