@@ -107,7 +107,9 @@ func (r *session) buildArgs(context.Context) error {
 			tc.Log.Warn("[Runtime] " + c.String())
 		}
 	}
-	tc.Log.Debug(fmt.Sprintf("Primus-specific parameters: (%d parameters) %s", len(added), strings.Join(added, " ")))
+	if len(added) > 0 {
+		tc.Log.Debug(fmt.Sprintf("Primus-specific parameters: (%d parameters) %s", len(added), strings.Join(added, " ")))
+	}
 	r.plan.Added, r.plan.Conflicts = added, conflicts
 	return nil
 }
@@ -153,7 +155,7 @@ func (r *session) dump(title string, m *config.Map) {
 	}
 	lines := []string{rule, fmt.Sprintf("%s: (%d parameters)", title, len(leaves)), rule}
 	for _, l := range leaves {
-		lines = append(lines, fmt.Sprintf("  %-*s : %s (%s)", width, l.path, backend.Show(l.value), l.value.Kind()))
+		lines = append(lines, fmt.Sprintf("  %-*s : %s (%s)", width, l.path, backend.Shown(l.path, backend.Show(l.value)), l.value.Kind()))
 	}
 	for _, line := range append(lines, rule) {
 		r.tc.Log.Debug(line)
