@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
@@ -14,6 +15,9 @@ import (
 
 // envHFHome is where the libraries of Hugging Face keep models and data sets.
 const envHFHome = "HF_HOME"
+
+// envPolicy begins the names of variables that hold a dispatch policy.
+const envPolicy = "TE_FL_"
 
 // environment sets the variables of the experiment's env block and HF_HOME, and reads which process this is.
 func (r *session) environment() error {
@@ -33,6 +37,12 @@ func (r *session) environment() error {
 		if err := env.Set(name, value, "env block of the experiment"); err != nil {
 			faults = append(faults, err)
 			continue
+		}
+		if strings.HasPrefix(name, envPolicy) && !r.factory.PlanOnly {
+			log.Warn(config.Warning{
+				Origin: v.Origin(), Path: path, Message: "the dispatch policy of this process is made before, so that the variable has no effect on it",
+				Hint: "write the parameter " + strings.ToLower(name) + " in the module",
+			}.String())
 		}
 		log.Info(fmt.Sprintf("[Primus:Runtime] env override: %s=%s", name, backend.Shown(name, value)))
 	}

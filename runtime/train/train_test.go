@@ -322,6 +322,10 @@ func TestEnvironment(t *testing.T) {
 	}
 	assert.NotContains(t, log, "geheim")
 
+	r = &recorder{envBlock: "TE_FL_PREFER: vendor"}
+	require.NoError(t, run(t, r))
+	assert.Contains(t, r.log.String(), "write the parameter te_fl_prefer in the module")
+
 	r = &recorder{envBlock: "LIST: [1, 2]"}
 	require.ErrorContains(t, run(t, r), "env.LIST: given a list, expected the text of a variable")
 	assert.Empty(t, r.calls)

@@ -78,6 +78,9 @@ func newPatchesPlanCommand(streams Streams) *cobra.Command {
 	flags.BoolVar(&post, "posttrain", false, "plan the stage posttrain, with the post_trainer module")
 	opts.run.addPlanFlags(flags)
 	output.addFlag(cmd)
+	for _, name := range []string{"output", "posttrain"} {
+		flags.Lookup(name).Annotations = map[string][]string{variableOnly: nil}
+	}
 	return cmd
 }
 

@@ -98,7 +98,7 @@ func completeTrain(cmd *cobra.Command, args []string, _ string) ([]cobra.Complet
 		return experimentExtensions(), cobra.ShellCompDirectiveFilterFileExt
 	case flag != nil && flag.Name == "policy":
 		return []cobra.Completion{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
-	case flag != nil && flag.Name == "configs-dir":
+	case flag != nil && slices.Contains([]string{"configs-dir", "data-path", "backend-path"}, flag.Name):
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	}
 	return nil, cobra.ShellCompDirectiveNoFileComp

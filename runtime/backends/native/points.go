@@ -77,6 +77,11 @@ func (t *trainer) forwardStep(rows []int32) (float64, error) {
 	return t.pass.Loss()
 }
 
+// backward calls the backward step of a micro batch.
+func (t *trainer) backward(step, micro int) error {
+	return t.points.backwardStep.Func()(BackwardStep{Step: step, Micro: micro, Micros: t.args.microBatches(), GradNorm: t.adam.Norm})
+}
+
 func (t *trainer) backwardStep(b BackwardStep) error {
 	return t.pass.Backward(1/float32(t.args.GlobalBatchSize*t.args.SeqLength), b.Micro > 0)
 }

@@ -69,7 +69,7 @@ func (t *trainer) tryGradients(step int) (loss, norm float64, err error) {
 		if !finite(loss) {
 			return 0, 0, t.nonFinite(step, "loss", loss)
 		}
-		if err := t.points.backwardStep.Func()(BackwardStep{Step: step, Micro: i, Micros: micro, GradNorm: t.adam.Norm}); err != nil {
+		if err := t.backward(step, i); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -92,7 +92,7 @@ func (t *trainer) nonFinite(step int, what string, value float64) error {
 	for i := range micro {
 		_, err := t.points.forwardStep.Func()(t.batch[i*rows : (i+1)*rows])
 		if err == nil {
-			err = t.points.backwardStep.Func()(BackwardStep{Step: step, Micro: i, Micros: micro, GradNorm: t.adam.Norm})
+			err = t.backward(step, i)
 		}
 		if errors.As(err, &result.Origin) {
 			return result
