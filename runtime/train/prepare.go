@@ -13,16 +13,16 @@ import (
 
 // prepare goes from the configuration to the trainer class.
 func (r *session) prepare(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{
-		func(context.Context) error { return r.environment() },
-		r.prepareBackend, r.buildArgs,
-		func(context.Context) error { return r.loadTrainer() },
-	} {
-		if err := step(ctx); err != nil {
-			return err
-		}
+	if err := r.environment(); err != nil {
+		return err
 	}
-	return nil
+	if err := r.prepareBackend(ctx); err != nil {
+		return err
+	}
+	if err := r.buildArgs(); err != nil {
+		return err
+	}
+	return r.loadTrainer()
 }
 
 // prepareBackend makes the adapter and lets it find and prepare the framework.
@@ -83,7 +83,7 @@ func (r *session) runHooks(ctx context.Context) error {
 }
 
 // buildArgs makes the arguments of the framework, applies patches to them and adds the parameters that are left.
-func (r *session) buildArgs(context.Context) error {
+func (r *session) buildArgs() error {
 	tc := r.tc
 	args, warnings, err := tc.Adapter.ConvertConfig(tc)
 	for _, w := range warnings {
