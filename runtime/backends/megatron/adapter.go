@@ -26,16 +26,16 @@ var trainers = backend.Trainers{
 	{Stage: "pretrain", Name: "MegatronPretrainTrainer"},
 	{Stage: "pretrain", Name: "FluxPretrainTrainer"},
 	{Stage: "sft", Name: "MegatronSFTTrainer"},
+	{Stage: "mlperf_pretrain", Name: "MegatronMLPerfPretrainTrainer"},
 }
 
-// Args are the parameters that this program looks at; Megatron has several hundred more.
+// Args are the parameters that this program looks at; Megatron has several hundred more. Switches have no type here, because
+// experiments write 1 for true.
 type Args struct {
 	TensorParallel   int     `param:"tensor_model_parallel_size"`
 	PipelineParallel int     `param:"pipeline_model_parallel_size"`
 	MicroBatchSize   int     `param:"micro_batch_size"`
 	GlobalBatchSize  int     `param:"global_batch_size"`
-	SequenceParallel bool    `param:"sequence_parallel"`
-	MockData         bool    `param:"mock_data"`
 	Save             *string `param:"save"`
 	Rank             int     `param:"rank"`
 	WorldSize        int     `param:"world_size"`

@@ -40,7 +40,7 @@ save: ./ckpt
 train_data_path: "0.5 a 0.5 b"
 valid_data_path: [c]
 iterations_to_skip: null
-sequence_parallel: true
+sequence_parallel: 1
 tensor_model_parallel_size: 1
 disable_tensorboard: true
 trainer_class: FluxPretrainTrainer
@@ -80,5 +80,5 @@ func TestFaults(t *testing.T) {
 	_, err := newLab("micro_batch_size: two\n").Plan(t)
 	require.ErrorContains(t, err, `micro_batch_size: given string "two", expected int`)
 	_, err = newLab("stage: dpo\n").Plan(t)
-	assert.ErrorContains(t, err, `got stage "dpo", want pretrain or sft`)
+	assert.ErrorContains(t, err, `got stage "dpo", want pretrain or sft or mlperf_pretrain`)
 }
