@@ -3,37 +3,68 @@ package backend
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
-	"strings"
-	"time"
 
 	"github.com/primus-fl/primus/device"
-	"github.com/primus-fl/primus/internal/suggest"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/config"
 )
 
-// ErrUnknown is wrapped when an experiment names a framework that is not compiled in.
-var ErrUnknown = errors.New("unknown framework")
+var (
+	// ErrUnknown is wrapped when an experiment names a framework that is not compiled in.
+	ErrUnknown = errors.New("unknown framework")
 
-// ErrInterrupted says that training stopped early because its context ended, with everything saved.
-var ErrInterrupted = errors.New("interrupted")
+	// ErrPlanOnly is wrapped when a run is asked of a backend that can only be planned.
+	ErrPlanOnly = errors.New("this version of primus does not start the Python process of this framework")
 
-// Adapter connects a training framework to the runtime.
+	// ErrInterrupted says that training stopped early because its context ended, with everything saved.
+	ErrInterrupted = errors.New("interrupted")
+)
+
+// Adapter connects a training framework to the runtime. Package train calls the methods, in the order of the interface.
 type Adapter interface {
-	// Framework returns the name that experiments use.
-	Framework() string
+	// SetupPath finds the source tree of the framework, given what --backend-path says, "" for nothing. It only looks.
+	// A framework that is compiled in returns the zero Paths.
+	SetupPath(given string, tc *TrainContext) (Paths, error)
 
-	// ConvertConfig turns a module's parameters into the arguments of its trainers and checks them. Warnings are what is
-	// legal and probably a mistake.
-	ConvertConfig(module *config.Module) (args any, warnings []config.Warning, err error)
+	// Prepare does what the framework needs once, behind the defaults of the environment and the setup hooks. A dry run
+	// leaves it out.
+	Prepare(ctx context.Context, tc *TrainContext) error
 
-	// NewTrainer makes the trainer of a stage, such as "pretrain", from what ConvertConfig returned. It does no I/O.
-	NewTrainer(stage string, args any, tc TrainContext) (Trainer, error)
+	// ConvertConfig makes the arguments of the framework from the parameters of tc.Module. Parameters that are not for the
+	// framework may be left out; they are added after the patches of phase build_args. Warnings are what is legal and
+	// probably a mistake. It does no I/O.
+	ConvertConfig(tc *TrainContext) (*Args, []config.Warning, error)
+
+	// DetectVersion returns the version of the framework. It is asked after Prepare, unless the adapter is an
+	// EarlyVersioner that knew it before.
+	DetectVersion(tc *TrainContext) (string, error)
+
+	// LoadTrainer returns the trainer class of a stage, the default one when class is empty.
+	LoadTrainer(stage, class string) (TrainerClass, error)
+
+	// Stages returns the stages that LoadTrainer knows.
+	Stages() []string
 }
+
+// EarlyVersioner is an Adapter that can tell the version of the framework before Prepare, so that the whole run knows it.
+type EarlyVersioner interface {
+	EarlyVersion(tc *TrainContext) (string, error)
+}
+
+// EnvDefaulter is an Adapter that wants variables to be set when nobody has set them.
+type EnvDefaulter interface {
+	EnvDefaults(env *Environ) []EnvDefault
+}
+
+// TrainerInitializer is an Adapter that does something with each trainer that was made, before any patch sees it.
+type TrainerInitializer interface {
+	InitTrainer(t Trainer, tc *TrainContext) error
+}
+
+// DataUser is an Adapter whose framework reads data sets and models below the data directory and HF_HOME, which are made for
+// it before training.
+type DataUser interface{ UsesData() }
 
 // Trainer is one training run. The methods are called once each, in the order of the interface.
 type Trainer interface {
@@ -50,111 +81,25 @@ type Trainer interface {
 	Cleanup(cause error) error
 }
 
-// TrainContext is what the runtime gives to a trainer.
+// TrainContext is what the runtime knows about a run; fields are filled as it goes on.
 type TrainContext struct {
 	Experiment *config.Experiment
 	Module     *config.Module
-	Manager    *opmanager.Manager
-	Device     device.Backend
-	Observer   Observer
-	Log        *slog.Logger
-	LogFile    *LogFile
-}
+	ModuleName string // as it was asked for
+	Framework  string
+	Stage      string
+	DataPath   string
+	Distributed
 
-// Observer is told what happens in a run. Its methods return soon.
-type Observer interface {
-	RunStarted(Run)
-	StepDone(Step)
-	RunEnded(Result)
-}
+	Adapter Adapter
+	Paths   Paths
+	Version string // of the framework, empty when it is unknown
+	Args    *Args
 
-// Observers tells several observers in turn.
-type Observers []Observer
-
-// RunStarted tells every observer.
-func (o Observers) RunStarted(r Run) {
-	for _, each := range o {
-		each.RunStarted(r)
-	}
-}
-
-// StepDone tells every observer.
-func (o Observers) StepDone(s Step) {
-	for _, each := range o {
-		each.StepDone(s)
-	}
-}
-
-// RunEnded tells every observer.
-func (o Observers) RunEnded(r Result) {
-	for _, each := range o {
-		each.RunEnded(r)
-	}
-}
-
-// Run describes a run that starts.
-type Run struct {
-	Name          string // of the experiment
-	Model         string
-	Dir           string
-	Parameters    int
-	FirstStep     int // 1, or the step after the checkpoint
-	Steps         int // the last step
-	TokensPerStep int
-	LogInterval   int // steps between lines of the log
-}
-
-// Step is one step of training.
-type Step struct {
-	Step            int
-	Loss            float64  // mean of the global batch, nats a token
-	ValidLoss       *float64 // when the step was followed by an evaluation
-	LR              float64
-	GradNorm        float64 // before clipping
-	Tokens          int
-	TokensPerSecond float64
-	Duration        time.Duration
-}
-
-// Result is how a run ended.
-type Result struct {
-	Run
-	LastStep  int
-	FirstLoss float64
-	Loss      float64
-	ValidLoss *float64
-	Duration  time.Duration
-	Impls     []opmanager.ImplStats // what each impl did in training
-	Sample    string                // generated text
-	Err       error                 // nil when the run went to its last step
-}
-
-// Registry holds the adapters that are compiled in, by framework.
-type Registry struct{ adapters map[string]Adapter }
-
-// NewRegistry returns a registry of these adapters. Two for one framework are an error.
-func NewRegistry(adapters ...Adapter) (*Registry, error) {
-	r := &Registry{adapters: map[string]Adapter{}}
-	for _, a := range adapters {
-		if _, taken := r.adapters[a.Framework()]; taken {
-			return nil, fmt.Errorf("backend: two adapters for framework %q", a.Framework())
-		}
-		r.adapters[a.Framework()] = a
-	}
-	return r, nil
-}
-
-// Names returns the frameworks in order.
-func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.adapters)) }
-
-// Get returns the adapter of a framework.
-func (r *Registry) Get(framework string) (Adapter, error) {
-	if a, ok := r.adapters[framework]; ok {
-		return a, nil
-	}
-	hint := ""
-	if name, ok := suggest.Nearest(framework, r.Names()); ok {
-		hint = fmt.Sprintf("; did you mean %q?", name)
-	}
-	return nil, fmt.Errorf("%w %q: available are %s%s", ErrUnknown, framework, strings.Join(r.Names(), ", "), hint)
+	Environ  *Environ
+	Manager  *opmanager.Manager
+	Device   device.Backend
+	Observer Observer
+	Log      *slog.Logger // of this rank: the first one says everything, the others what is wrong
+	LogFile  *LogFile
 }

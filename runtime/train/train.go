@@ -1,14 +1,3 @@
-// Package train runs a module of an experiment from configuration to the end of training.
-//
-// # Concepts
-//
-// Run owns the order: module, adapter, arguments, trainer, then Setup, Init, Train and Cleanup. It knows no framework by
-// name and no implementation of an op.
-//
-// # Errors
-//
-// Errors keep the cause for errors.Is and errors.As behind the text "Training execution failed: …", which users of Primus
-// search for. A configuration that cannot be used is returned as it is: nothing was executed.
 package train
 
 import (
@@ -16,87 +5,122 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/patch"
 )
 
-// Settings are what code passes to Run. All fields are required.
+// Settings are what code passes to Run and NewPlan.
 type Settings struct {
 	Experiment *config.Experiment
 	ModuleName string // "pre_trainer"
-	Stage      string // "pretrain"
+	Stage      string // "pretrain", for modules without the parameter stage
 	Backends   *backend.Registry
-	Manager    *opmanager.Manager
-	Device     device.Backend
-	Observer   backend.Observer
 	Log        *slog.Logger
-	LogFile    *backend.LogFile
+
+	Patches       *patch.Set // nil for none
+	Filter        patch.Filter
+	StrictPatches bool // a patch that fails ends the run
+	PrimusVersion string
+
+	DataPath    string // data sets and models; empty means ./data
+	BackendPath string // the source tree of the framework; empty means that it is looked for
+
+	// Environ is the environment that the run sees and changes; nil means that of the process.
+	Environ *backend.Environ
+
+	// DetectArch tells the architecture of the GPUs; nil means backend.DetectArch.
+	DetectArch func() backend.Arch
+
+	// The rest is for Run only.
+	Manager  *opmanager.Manager
+	Device   device.Backend
+	Observer backend.Observer
+	LogFile  *backend.LogFile
 }
 
 // Run trains a module of an experiment and returns when that has ended. When ctx ends, the run stops after the step in
 // hand, saves, and the error wraps backend.ErrInterrupted.
-func Run(ctx context.Context, s Settings) error {
+func Run(ctx context.Context, s Settings) (err error) {
+	r, err := open(s)
+	if err != nil {
+		return err
+	}
+	if r.factory.PlanOnly {
+		return fmt.Errorf("framework %s: %w; --dry-run shows what would be run", r.factory.Framework, backend.ErrPlanOnly)
+	}
+	before := len(r.tc.Environ.Changes())
+	defer func() { err = errors.Join(err, r.tc.Environ.Rewind(before)) }()
+	err = r.run(ctx)
+	var configuration *configError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &configuration):
+		return configuration.err
+	case errors.Is(err, backend.ErrInterrupted):
+		r.tc.Log.Info("Interrupted by user (Ctrl+C)")
+		return err
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return fmt.Errorf("%w before the first step: nothing was trained or saved", backend.ErrInterrupted)
+	}
+	//lint:ignore ST1005 users of Primus search for this text
+	return fmt.Errorf("Training execution failed: %w", err)
+}
+
+// configError marks what is wrong with the configuration, so that nothing was executed.
+type configError struct{ err error }
+
+func (e *configError) Error() string { return e.err.Error() }
+
+func (e *configError) Unwrap() error { return e.err }
+
+// session is one run, or the plan of one.
+type session struct {
+	s       Settings
+	factory backend.Factory
+	tc      *backend.TrainContext
+	class   backend.TrainerClass
+	points  *patch.Points // of the trainer
+	plan    *Plan         // what is found on the way
+	dry     bool
+}
+
+// open finds module and framework.
+func open(s Settings) (*session, error) {
 	module, err := s.Experiment.Module(s.ModuleName)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	adapter, err := s.Backends.Get(module.Framework)
+	factory, err := s.Backends.Get(module.Framework)
 	if err != nil {
-		return fmt.Errorf("module %q: %w", module.Name, err)
+		return nil, fmt.Errorf("module %q: %w", module.Name, err)
 	}
-	args, warnings, err := adapter.ConvertConfig(module)
-	for _, w := range warnings {
-		if !reported(s.Experiment.Report, w) {
-			s.Log.Warn(w.String())
+	if s.Environ == nil {
+		s.Environ = backend.ProcessEnviron()
+	}
+	if s.DetectArch == nil {
+		s.DetectArch = backend.DetectArch
+	}
+	if s.Patches == nil {
+		if s.Patches, err = patch.NewSet(); err != nil {
+			return nil, err
 		}
 	}
-	if err != nil {
-		return err
+	if s.DataPath == "" {
+		s.DataPath = "./data"
 	}
-	trainer, err := adapter.NewTrainer(s.Stage, args, backend.TrainContext{
-		Experiment: s.Experiment, Module: module, Manager: s.Manager, Device: s.Device,
-		Observer: s.Observer, Log: s.Log, LogFile: s.LogFile,
-	})
-	if err != nil {
-		return err
+	r := &session{s: s, factory: factory, plan: &Plan{}}
+	r.tc = &backend.TrainContext{
+		Experiment: s.Experiment, Module: module, ModuleName: s.ModuleName, Framework: factory.Framework, Stage: s.Stage,
+		DataPath: s.DataPath, Environ: s.Environ, Manager: s.Manager, Device: s.Device, Observer: s.Observer, Log: s.Log,
+		LogFile: s.LogFile,
 	}
-	if err := lifecycle(ctx, trainer, s.Log); err != nil {
-		if errors.Is(err, backend.ErrInterrupted) {
-			return err
-		}
-		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			return fmt.Errorf("%w before the first step: nothing was trained or saved", backend.ErrInterrupted)
-		}
-		//lint:ignore ST1005 users of Primus search for this text
-		return fmt.Errorf("Training execution failed: %w", err)
+	for _, w := range s.Filter.Unknown(s.Patches) {
+		s.Log.Warn(w)
 	}
-	return nil
-}
-
-// reported tells whether loading the experiment warned about the same value.
-func reported(r config.Report, w config.Warning) bool {
-	return slices.ContainsFunc(r.Warnings, func(known config.Warning) bool { return known.Origin == w.Origin })
-}
-
-// lifecycle calls the methods of a trainer; Cleanup always, exactly once.
-func lifecycle(ctx context.Context, t backend.Trainer, log *slog.Logger) (err error) {
-	defer func() {
-		if cleanupErr := t.Cleanup(err); cleanupErr != nil {
-			if err != nil {
-				log.Warn("error during trainer cleanup", "error", cleanupErr)
-				return
-			}
-			err = fmt.Errorf("cleanup: %w", cleanupErr)
-		}
-	}()
-	for _, step := range []func(context.Context) error{t.Setup, t.Init, t.Train} {
-		if err := step(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+	return r, nil
 }

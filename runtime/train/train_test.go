@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -13,35 +12,85 @@ import (
 
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/train"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// recorder is a backend that records the calls it gets and fails at one of them.
+// recorder is a backend, adapter and trainer in one, that records the calls it gets and fails at one of them.
 type recorder struct {
 	calls  []string
 	failAt string
 	err    error
 	cause  error
-}
+	early  bool // it knows its version early
+	change func(*backend.Args)
 
-func (r *recorder) Framework() string { return "recorder" }
+	env       map[string]string
+	overrides string // of the module, YAML
+	envBlock  string // of the experiment, YAML
+	patches   []patch.Patch
+	settings  func(*train.Settings)
+	planOnly  bool
+	log       strings.Builder
+	dir       string
+}
 
 func (r *recorder) do(name string) error {
 	r.calls = append(r.calls, name)
 	if name == r.failAt {
+		if r.err == nil {
+			panic("boom")
+		}
 		return r.err
 	}
 	return nil
 }
 
-func (r *recorder) ConvertConfig(*config.Module) (any, []config.Warning, error) {
-	return "args", []config.Warning{{Message: "odd"}}, r.do("convert")
+func (r *recorder) SetupPath(given string, _ *backend.TrainContext) (backend.Paths, error) {
+	return backend.Paths{Dir: given}, r.do("path")
 }
 
-func (r *recorder) NewTrainer(stage string, args any, _ backend.TrainContext) (backend.Trainer, error) {
-	return r, r.do("new " + stage + " " + args.(string))
+func (r *recorder) Prepare(context.Context, *backend.TrainContext) error { return r.do("prepare") }
+
+func (r *recorder) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []config.Warning, error) {
+	args := backend.NewArgs(tc.Module.Params, "primus_only")
+	if r.change != nil {
+		r.change(args)
+	}
+	return args, []config.Warning{{Path: "odd", Message: "odd"}, {Path: "knob", Message: "unknown knob"}}, r.do("convert")
+}
+
+func (r *recorder) EarlyVersion(*backend.TrainContext) (string, error) {
+	if !r.early {
+		return "", errors.New("not yet")
+	}
+	return "1.2.3", nil
+}
+
+func (r *recorder) DetectVersion(*backend.TrainContext) (string, error) {
+	return "0.9", r.do("version")
+}
+
+func (r *recorder) EnvDefaults(*backend.Environ) []backend.EnvDefault {
+	return []backend.EnvDefault{
+		{Name: "DEFAULT", Value: "d"}, {Name: "SET", Value: "d"}, {Name: "BLOCK", Value: "d"},
+		{Name: "NEW_CHIP", Value: "1", Arch: backend.GFX950}, {Name: "OLD_CHIP", Value: "1", Arch: backend.GFX942},
+		{Name: "XLA_FLAGS", Value: "--a=2 --c", MergeFlags: true},
+	}
+}
+
+func (r *recorder) LoadTrainer(stage, class string) (backend.TrainerClass, error) {
+	return backend.Trainers{{Stage: "pretrain", Name: "Recorder", New: func(*backend.TrainContext) (backend.Trainer, error) {
+		return r, r.do("new")
+	}}}.Load("recorder", stage, class)
+}
+
+func (*recorder) Stages() []string { return []string{"pretrain"} }
+
+func (r *recorder) InitTrainer(backend.Trainer, *backend.TrainContext) error {
+	return r.do("init trainer")
 }
 
 func (r *recorder) Setup(context.Context) error { return r.do("setup") }
@@ -53,45 +102,18 @@ func (r *recorder) Cleanup(cause error) error {
 	return r.do("cleanup")
 }
 
-func run(t *testing.T, r *recorder, framework string) error {
-	t.Helper()
-	return runWith(t.Context(), t, r, framework)
-}
-
-func runWith(ctx context.Context, t *testing.T, r *recorder, framework string) error {
-	t.Helper()
-	dir := t.TempDir()
-	for name, text := range map[string]string{
-		"modules/recorder/m.yaml":       "a: 1\n",
-		"models/recorder/m.yaml":        "b: 1\n",
-		"modules/other/m.yaml":          "a: 1\n",
-		"models/other/m.yaml":           "b: 1\n",
-		"platforms/platform_azure.yaml": platform,
-		"exp.yaml":                      strings.ReplaceAll(experiment, "FRAMEWORK", framework),
-	} {
-		path := filepath.Join(dir, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
-	}
-	root, err := config.DirRoot(dir)
-	require.NoError(t, err)
-	e, err := config.LoadExperiment(filepath.Join(dir, "exp.yaml"), config.Options{Presets: []config.Root{root}})
-	require.NoError(t, err)
-	backends, err := backend.NewRegistry(r)
-	require.NoError(t, err)
-	return train.Run(ctx, train.Settings{
-		Experiment: e, ModuleName: "pre_trainer", Stage: "pretrain", Backends: backends,
-		Observer: backend.Observers{}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), LogFile: &backend.LogFile{},
-	})
-}
-
 const experiment = `
 work_group: g
 user_name: u
 exp_name: e
 workspace: w
+env: {ENVBLOCK}
 modules:
-  pre_trainer: {framework: FRAMEWORK, config: m.yaml, model: m.yaml}
+  pre_trainer:
+    framework: FRAMEWORK
+    config: m.yaml
+    model: m.yaml
+    overrides: {OVERRIDES}
 `
 
 const platform = `
@@ -105,55 +127,297 @@ master_sink_level: INFO
 workspace: w
 `
 
-func TestOrder(t *testing.T) {
-	r := &recorder{}
-	require.NoError(t, run(t, r, "recorder"))
-	assert.Equal(t, []string{"convert", "new pretrain args", "setup", "init", "train", "cleanup"}, r.calls)
-	assert.NoError(t, r.cause)
+// prepare returns the settings of a run of the recorder.
+func (r *recorder) prepare(t *testing.T, framework string) train.Settings {
+	t.Helper()
+	r.dir = t.TempDir()
+	for name, text := range map[string]string{
+		"modules/recorder/m.yaml": "a: 1\n", "models/recorder/m.yaml": "b: 1\n",
+		"modules/other/m.yaml": "a: 1\n", "models/other/m.yaml": "b: 1\n",
+		"platforms/platform_azure.yaml": platform,
+		"exp.yaml":                      strings.NewReplacer("FRAMEWORK", framework, "OVERRIDES", r.overrides, "ENVBLOCK", r.envBlock).Replace(experiment),
+	} {
+		path := filepath.Join(r.dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	}
+	root, err := config.DirRoot(r.dir)
+	require.NoError(t, err)
+	if r.env == nil {
+		r.env = map[string]string{}
+	}
+	environ := backend.MapEnviron(r.env)
+	e, err := config.LoadExperiment(filepath.Join(r.dir, "exp.yaml"), config.Options{Presets: []config.Root{root}, Env: environ.Lookup})
+	require.NoError(t, err)
+	backends, err := backend.NewRegistry(backend.Factory{
+		Framework: "recorder", New: func() backend.Adapter { return r }, PlanOnly: r.planOnly,
+		Hooks: []backend.Hook{
+			{Name: "b", Run: func(context.Context, *backend.TrainContext) error { return r.do("hook b") }},
+			{Name: "a", Run: func(context.Context, *backend.TrainContext) error { return r.do("hook a") }},
+		},
+	}, backend.Factory{Framework: "unused", New: func() backend.Adapter { panic("nothing of an unused backend runs") }})
+	require.NoError(t, err)
+	for _, phase := range patch.Phases() {
+		r.patches = append(r.patches, patch.Patch{ID: "at-" + string(phase), Phase: phase, Apply: func(c *patch.Context) error {
+			if c.Phase != phase {
+				return fmt.Errorf("phase %s in %s", phase, c.Phase)
+			}
+			return r.do("patches " + string(phase))
+		}})
+	}
+	patches, err := patch.NewSet(r.patches...)
+	require.NoError(t, err)
+	s := train.Settings{
+		Experiment: e, ModuleName: "pre_trainer", Stage: "pretrain", Backends: backends, Patches: patches, PrimusVersion: "26.5",
+		Environ: environ, DetectArch: func() backend.Arch { return backend.GFX950 }, DataPath: filepath.Join(r.dir, "data"),
+		Observer: backend.Observers{}, LogFile: &backend.LogFile{},
+		Log: slog.New(slog.NewTextHandler(&r.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
+	if r.settings != nil {
+		r.settings(&s)
+	}
+	return s
 }
 
-func TestCleanupFollowsEveryFailureOnce(t *testing.T) {
-	boom := errors.New("boom")
-	for _, failAt := range []string{"setup", "init", "train"} {
-		r := &recorder{failAt: failAt, err: boom}
-		err := run(t, r, "recorder")
-		require.ErrorIs(t, err, boom)
-		assert.ErrorContains(t, err, "Training execution failed: boom")
-		assert.Equal(t, []string{failAt, "cleanup"}, r.calls[len(r.calls)-2:])
-		assert.Equal(t, boom, r.cause)
+func run(t *testing.T, r *recorder) error {
+	t.Helper()
+	return train.Run(t.Context(), r.prepare(t, "recorder"))
+}
+
+func TestOrder(t *testing.T) {
+	whole := []string{
+		"path", "hook b", "hook a", "prepare", "version", "convert", "patches build_args", "new", "init trainer",
+		"patches setup", "setup", "init", "patches before_train", "train", "patches after_train", "cleanup",
 	}
+	r := &recorder{}
+	require.NoError(t, run(t, r))
+	assert.Equal(t, whole, r.calls)
+	assert.NoError(t, r.cause)
+	log := r.log.String()
+	for _, line := range []string{
+		"[Primus:Env] rank=0, world_size=1, local_rank=0, master=127.0.0.1:1024",
+		"[Primus:BackendSetup] Running 2 setup hooks for backend 'recorder'.", "[Primus:recorder] Backend prepared",
+		"[TrainRuntime] Loading trainer: stage=pretrain, trainer_class=None", "[TrainRuntime] Loaded trainer class: Recorder",
+		"backend_version=0.9, primus_version=26.5, model=m.yaml, module=pre_trainer, platform=azure", "[Patch] ✓ Applied: at-setup (priority=50)",
+		"Setup started.", "Setup completed.", "Init started.", "Training started.", "Training completed.", "Cleanup completed.",
+	} {
+		_, rest, found := strings.Cut(log, line)
+		require.True(t, found, "%q in order in %s", line, r.log.String())
+		log = rest
+	}
+}
+
+// Whatever fails: what follows is not run, Cleanup is called once when there is a trainer, and the cause stays.
+func TestFailures(t *testing.T) {
+	boom := errors.New("boom")
+	for _, tt := range []struct {
+		at            string
+		configuration bool // an error of the configuration, returned as it is
+		cleanup       bool
+	}{
+		{"path", true, false}, {"hook a", false, false}, {"prepare", false, false}, {"convert", true, false}, {"new", true, false},
+		{"init trainer", false, true}, {"setup", false, true}, {"init", false, true}, {"train", false, true},
+	} {
+		t.Run(tt.at, func(t *testing.T) {
+			r := &recorder{failAt: tt.at, err: boom}
+			err := run(t, r)
+			require.ErrorIs(t, err, boom)
+			assert.Equal(t, !tt.configuration, strings.HasPrefix(err.Error(), "Training execution failed: "), "%v", err)
+			if !tt.cleanup {
+				assert.Equal(t, tt.at, r.calls[len(r.calls)-1])
+				return
+			}
+			assert.Equal(t, []string{tt.at, "cleanup"}, r.calls[len(r.calls)-2:])
+			assert.ErrorIs(t, r.cause, boom)
+		})
+	}
+}
+
+func TestPanicIsAnErrorAndCleansUp(t *testing.T) {
+	r := &recorder{failAt: "train"}
+	err := run(t, r)
+	require.ErrorContains(t, err, "Training execution failed: trainer Recorder panicked: boom")
+	assert.Equal(t, []string{"train", "cleanup"}, r.calls[len(r.calls)-2:])
+	assert.Error(t, r.cause)
 }
 
 func TestFailingCleanupIsAnError(t *testing.T) {
 	boom := errors.New("boom")
 	r := &recorder{failAt: "cleanup", err: boom}
-	require.ErrorIs(t, run(t, r, "recorder"), boom)
+	require.ErrorIs(t, run(t, r), boom)
 }
 
-func TestInterruptionKeepsItsName(t *testing.T) {
+func TestInterruption(t *testing.T) {
 	r := &recorder{failAt: "train", err: backend.ErrInterrupted}
-	err := run(t, r, "recorder")
+	err := run(t, r)
 	require.ErrorIs(t, err, backend.ErrInterrupted)
 	assert.NotContains(t, err.Error(), "failed")
-}
+	assert.Contains(t, r.log.String(), "Interrupted by user (Ctrl+C)")
+	assert.NotContains(t, r.calls, "patches after_train")
 
-func TestInterruptionBeforeTraining(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	r := &recorder{failAt: "init", err: fmt.Errorf("read the corpus: %w", context.Canceled)}
-	require.ErrorIs(t, runWith(ctx, t, r, "recorder"), backend.ErrInterrupted)
+	r = &recorder{failAt: "init", err: fmt.Errorf("read the corpus: %w", context.Canceled)}
+	require.ErrorIs(t, train.Run(ctx, r.prepare(t, "recorder")), backend.ErrInterrupted)
 	assert.Equal(t, "cleanup", r.calls[len(r.calls)-1])
-	require.NotErrorIs(t, run(t, r, "recorder"), backend.ErrInterrupted, "nobody interrupted this one")
-}
-
-func TestNothingRunsForBadArguments(t *testing.T) {
-	r := &recorder{failAt: "convert", err: errors.New("num_layers: got 0")}
-	require.ErrorContains(t, run(t, r, "recorder"), "num_layers")
-	assert.Equal(t, []string{"convert"}, r.calls)
+	r = &recorder{failAt: "init", err: fmt.Errorf("read the corpus: %w", context.Canceled)}
+	require.NotErrorIs(t, run(t, r), backend.ErrInterrupted, "nobody interrupted this one")
 }
 
 func TestUnknownFramework(t *testing.T) {
-	err := run(t, &recorder{}, "other")
+	r := &recorder{}
+	err := train.Run(t.Context(), r.prepare(t, "other"))
 	require.ErrorIs(t, err, backend.ErrUnknown)
-	assert.ErrorContains(t, err, `module "pre_trainer": unknown framework "other": available are recorder`)
+	assert.ErrorContains(t, err, `module "pre_trainer": unknown framework "other": available are recorder, unused`)
+}
+
+func TestStages(t *testing.T) {
+	for overrides, want := range map[string]string{
+		"stage: sft":              `framework recorder: got stage "sft", want pretrain`,
+		"trainer_class: Recoder":  `got trainer_class "Recoder", want Recorder; did you mean "Recorder"?`,
+		"trainer_class: Recorder": "",
+		"stage: null":             "",
+	} {
+		r := &recorder{overrides: overrides}
+		err := run(t, r)
+		if want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, want)
+		assert.NotContains(t, r.calls, "new")
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	r := &recorder{
+		env:      map[string]string{"SET": "mine", "XLA_FLAGS": "--a=1 --b=1", "HERE": "there", "MY_TOKEN": "x"},
+		envBlock: `BLOCK: 1, FROM: "${HERE:no}/${NOT_HERE:yes}", SHELL_STYLE: "$HERE ${HERE} $NOT_HERE", HF_TOKEN: geheim, FLAG: true, NONE: null`,
+	}
+	seen := map[string]string{}
+	r.patches = []patch.Patch{{ID: "look", Phase: patch.AfterTrain, Apply: func(c *patch.Context) error {
+		for name, value := range r.env {
+			seen[name] = value
+		}
+		return nil
+	}}}
+	before := map[string]string{}
+	for name, value := range r.env {
+		before[name] = value
+	}
+	s := r.prepare(t, "recorder")
+	require.NoError(t, train.Run(t.Context(), s))
+	assert.Equal(t, map[string]string{
+		"SET": "mine", "HERE": "there", "MY_TOKEN": "x", "BLOCK": "1", "FROM": "there/yes", "SHELL_STYLE": "there there $NOT_HERE",
+		"HF_TOKEN": "geheim", "FLAG": "true", "DEFAULT": "d", "NEW_CHIP": "1", "XLA_FLAGS": "--a=2 --b=1 --c",
+		"HF_HOME": filepath.Join(r.dir, "data", "huggingface"),
+	}, seen)
+	assert.Equal(t, before, r.env, "it is as before when the run has ended")
+	log := r.log.String()
+	for _, line := range []string{
+		"[Primus:Runtime] env override: FROM=there/yes", "env override: HF_TOKEN=***", "null sets nothing",
+		"[Primus:recorder] DEFAULT=d (default)", "[Primus:recorder] XLA_FLAGS merged (managed XLA knobs win)", "[Primus:Env] Set HF_HOME=",
+	} {
+		assert.Contains(t, log, line)
+	}
+	assert.NotContains(t, log, "geheim")
+
+	r = &recorder{envBlock: "TE_FL_PREFER: vendor"}
+	require.NoError(t, run(t, r))
+	assert.Contains(t, r.log.String(), "write the parameter te_fl_prefer in the module")
+}
+
+func TestRanks(t *testing.T) {
+	r := &recorder{env: map[string]string{"NODE_RANK": "1", "NNODES": "2"}}
+	require.NoError(t, run(t, r))
+	assert.NotContains(t, r.log.String(), "level=INFO", "the first rank says it")
+	assert.Contains(t, r.log.String(), "odd", "but every rank warns")
+	for name, value := range map[string]string{"RANK": "x", "WORLD_SIZE": "", "LOCAL_RANK": "-1", "MASTER_PORT": "1e3"} {
+		r = &recorder{env: map[string]string{name: value}}
+		require.ErrorContains(t, run(t, r), fmt.Sprintf("Training execution failed: variable %s: got %q, want an integer", name, value))
+	}
+	r = &recorder{env: map[string]string{"RANK": "2", "WORLD_SIZE": "2"}}
+	require.ErrorContains(t, run(t, r), "rank 2 of a job of 2")
+}
+
+func TestMerge(t *testing.T) {
+	var merged map[string]any
+	r := &recorder{
+		overrides: "primus_only: 5, same: x, lost: 1, rewritten: 1",
+		change: func(a *backend.Args) {
+			require.NoError(t, a.Set("lost", 2, "framework recorder"))
+		},
+	}
+	r.patches = []patch.Patch{
+		{ID: "rewrite", Phase: patch.BuildArgs, Apply: func(c *patch.Context) error {
+			_, there := c.Args.Lookup("primus_only")
+			assert.False(t, there, "what the framework does not know comes later")
+			return c.SetArg("rewritten", 3)
+		}},
+		{ID: "look", Phase: patch.Setup, Apply: func(c *patch.Context) error {
+			merged = c.Params.Any()
+			return nil
+		}},
+	}
+	require.NoError(t, run(t, r))
+	assert.Equal(t, map[string]any{
+		"a": int64(1), "b": int64(1), "model": "m.yaml", "same": "x", "primus_only": int64(5), "lost": int64(2), "rewritten": int64(3),
+	}, merged)
+	assert.Regexp(t, `level=WARN msg="\[Runtime\] argument lost: framework recorder keeps 2, the parameter's value 1 \(.*exp.yaml:12:\d+\) is dropped"`, r.log.String())
+	assert.Regexp(t, `level=INFO msg="\[Runtime\] argument rewritten: patch rewrite keeps 3`, r.log.String())
+}
+
+func TestVersions(t *testing.T) {
+	for _, early := range []bool{false, true} {
+		ran := ""
+		r := &recorder{early: early, failAt: "version", err: errors.New("no idea")}
+		r.patches = []patch.Patch{
+			{ID: "versioned", Phase: patch.Setup, BackendVersions: []string{"1.2.*"}, Apply: func(c *patch.Context) error {
+				ran = c.BackendVersion
+				return nil
+			}},
+		}
+		require.NoError(t, run(t, r))
+		assert.Equal(t, early, ran == "1.2.3")
+		assert.Equal(t, !early, strings.Contains(r.log.String(), "[Primus:recorder] version unknown, so that patches for certain versions do not run: no idea"))
+	}
+}
+
+func TestPatchesOfARun(t *testing.T) {
+	boom := errors.New("boom")
+	fails := patch.Patch{ID: "fails", Phase: patch.BeforeTrain, Apply: func(*patch.Context) error { return boom }}
+	r := &recorder{patches: []patch.Patch{fails}}
+	require.NoError(t, run(t, r), "a patch that fails does not end the run")
+	assert.Contains(t, r.log.String(), "✗ Patch 'fails' failed: boom")
+
+	r = &recorder{patches: []patch.Patch{fails}, settings: func(s *train.Settings) { s.StrictPatches = true }}
+	require.ErrorContains(t, run(t, r), `Training execution failed: patch "fails": boom`)
+	assert.NotContains(t, r.calls, "train")
+	assert.Equal(t, "cleanup", r.calls[len(r.calls)-1])
+
+	r = &recorder{patches: []patch.Patch{{ID: "odd", Phase: patch.Setup, Apply: func(*patch.Context) error { return nil }, Condition: patch.Condition{
+		Holds: func(*patch.Context) (bool, error) { return false, boom },
+	}}}}
+	require.ErrorContains(t, run(t, r), `patch "odd": condition: boom`)
+
+	r = &recorder{settings: func(s *train.Settings) { s.Filter = patch.ParseFilter("at-setup, at-stup") }}
+	require.NoError(t, run(t, r))
+	assert.NotContains(t, strings.Join(r.calls, " "), "patches before_train")
+	assert.Equal(t, 1, strings.Count(r.log.String(), `PRIMUS_PATCHES: no patch \"at-stup\"; did you mean \"at-setup\"?`))
+}
+
+// A parameter of a patch is not one that the backend does not know.
+func TestParametersOfPatches(t *testing.T) {
+	r := &recorder{patches: []patch.Patch{{ID: "p", Keys: []string{"knob"}, Phase: patch.Convert, Apply: func(*patch.Context) error { return nil }}}}
+	require.NoError(t, run(t, r))
+	assert.NotContains(t, r.log.String(), "unknown knob")
+	assert.Contains(t, r.log.String(), "odd")
+}
+
+func TestPlanOnly(t *testing.T) {
+	r := &recorder{planOnly: true}
+	err := run(t, r)
+	require.ErrorIs(t, err, backend.ErrPlanOnly)
+	assert.ErrorContains(t, err, "--dry-run")
+	assert.Empty(t, r.calls)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/patch"
 	"go.uber.org/fx"
 	"go.uber.org/fx/fxevent"
 )
@@ -44,7 +45,8 @@ func core(set appConfig) fx.Option {
 		fx.Provide(
 			newPool, newExec, newRegistry, newPolicy, newManager,
 			newDevices, selectDevice,
-			fx.Annotate(newBackends, fx.ParamTags(`group:"backends"`)),
+			fx.Annotate(backend.NewRegistry, fx.ParamTags(`group:"backends"`)),
+			fx.Annotate(newPatches, fx.ParamTags(`group:"patches"`)),
 		),
 		opSources(), backends(),
 	)
@@ -146,8 +148,13 @@ func selectDevice(reg *device.Registry, set appConfig) (device.Backend, error) {
 	return s.Backend, nil
 }
 
-func newBackends(adapters []backend.Adapter) (*backend.Registry, error) {
-	return backend.NewRegistry(adapters...)
+// newPatches returns the patches of all backends; their order in the group is random.
+func newPatches(patches []patch.Patch, backends *backend.Registry) (*patch.Set, error) {
+	set, err := patch.Sorted(patches)
+	if err != nil {
+		return nil, err
+	}
+	return set, set.Check(backends.Names())
 }
 
 // opsParams are what commands that look at ops need of the graph. They are built in the order of the fields: what the

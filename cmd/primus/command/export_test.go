@@ -14,6 +14,7 @@ import (
 func Graphs() map[string]fx.Option {
 	return map[string]fx.Option{
 		"ops":   opsGraph(appConfig{}, func(opsParams) {}),
+		"plan":  planGraph(appConfig{}, func(planParams) {}),
 		"train": trainGraph(appConfig{metricsAddr: "127.0.0.1:0"}, func(trainParams) {}),
 	}
 }

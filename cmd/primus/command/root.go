@@ -79,7 +79,8 @@ explains every choice.`,
 	root.SetIn(streams.In)
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newTrainCommand(streams), newConfigCommand(streams), newOpsCommand(streams), newPolicyCommand(streams), newVersionCommand(streams))
+	root.AddCommand(newTrainCommand(streams), newConfigCommand(streams), newOpsCommand(streams), newPolicyCommand(streams),
+		newPatchesCommand(streams), newBackendsCommand(streams), newVersionCommand(streams))
 	refineBuiltins(root)
 	return root
 }

@@ -7,8 +7,12 @@ import (
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/dummy"
+	"github.com/primus-fl/primus/runtime/backends/maxtext"
+	"github.com/primus-fl/primus/runtime/backends/megatron"
+	"github.com/primus-fl/primus/runtime/backends/megatronbridge"
 	"github.com/primus-fl/primus/runtime/backends/native"
+	"github.com/primus-fl/primus/runtime/backends/torchtitan"
 	"github.com/primus-fl/primus/vendors/onednn"
 	"github.com/primus-fl/primus/vendors/openblas"
 	"go.uber.org/fx"
@@ -36,10 +40,10 @@ func libraryFiles(variable string) []string {
 	return nil
 }
 
-// backends lists the training backends that are compiled in.
+// backends lists the training backends that are compiled in, with their patches.
 func backends() fx.Option {
-	return provideGroup("backends",
-		func() backend.Adapter { return native.Adapter{} },
+	return fx.Options(
+		dummy.Module, maxtext.Module, megatron.Module, megatronbridge.Module, native.Module, torchtitan.Module,
 	)
 }
 

@@ -19,6 +19,7 @@ type trainOptions struct {
 	threads     uint
 	policy      policyOptions
 	manifest    string
+	run         runOptions
 }
 
 // addFlags gives a command the flags of train.
@@ -28,10 +29,16 @@ func (o *trainOptions) addFlags(flags *pflag.FlagSet) {
 	flags.UintVar(&o.threads, "threads", 0, "`N` CPU threads for ops; 0 is one a CPU")
 	flags.StringVar(&o.manifest, "require-manifest", "", "refuse to train when dispatch differs from the manifest.json in `FILE`")
 	o.policy.addFlags(flags)
+	o.run.addFlags(flags)
 }
 
+// The stages of training.
+var (
+	pretrain  = stage{"pretrain", "pre_trainer"}
+	posttrain = stage{"posttrain", "post_trainer"}
+)
+
 func newTrainCommand(streams Streams) *cobra.Command {
-	pretrain, posttrain := stage{"pretrain", "pre_trainer"}, stage{"posttrain", "post_trainer"}
 	cmd := newStageCommand(streams, "train", pretrain, "Train a model (the same as train pretrain)")
 	cmd.AddCommand(
 		newStageCommand(streams, "pretrain", pretrain, "Train a model from scratch"),
@@ -62,12 +69,18 @@ parameters or the dispatch block of the experiment, then the TE_FL_* variables, 
 manifest.json lists which implementation serves each op and the fingerprint of the
 policy; --require-manifest holds another run to it.
 
+Patches that the experiment switches on are applied on the way (primus patches plan);
+--patches, which is PRIMUS_PATCHES, lets only some of them pass. --dry-run prints what
+would be done and does nothing of it.
+
 Flags may also be given as PRIMUS_CONFIG, PRIMUS_CONFIGS_DIR, PRIMUS_EXPORT_CONFIG,
-PRIMUS_METRICS_ADDR, PRIMUS_POLICY, PRIMUS_STRICT_CONFIG and PRIMUS_THREADS.`,
+PRIMUS_METRICS_ADDR, PRIMUS_PATCHES, PRIMUS_POLICY, PRIMUS_STRICT_CONFIG, PRIMUS_THREADS
+and so on.`,
 		Example: `  primus train pretrain --config examples/native/configs/llama_2M-pretrain.yaml
   primus train pretrain --config exp.yaml train_iters=100 lr=1e-3 train_data_path=corpus/
   primus train pretrain --config exp.yaml --metrics-addr 127.0.0.1:9400
   primus train pretrain --config exp.yaml --policy policy.yaml --deny-vendors acme
+  primus train pretrain --config exp.yaml --dry-run
   TE_FL_PREFER=vendor primus train pretrain --config exp.yaml`,
 		DisableFlagParsing: true, // what is no flag is an override, in the order given
 		ValidArgsFunction:  completeTrain,

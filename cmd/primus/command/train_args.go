@@ -128,7 +128,7 @@ func completeTrain(cmd *cobra.Command, args []string, _ string) ([]cobra.Complet
 		return []cobra.Completion{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 	case flag != nil && flag.Name == "output":
 		return configFormats(), cobra.ShellCompDirectiveNoFileComp
-	case flag != nil && flag.Name == "configs-dir":
+	case flag != nil && slices.Contains([]string{"configs-dir", "data-path", "backend-path"}, flag.Name):
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	}
 	return nil, cobra.ShellCompDirectiveNoFileComp

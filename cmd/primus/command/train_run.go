@@ -12,6 +12,7 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/train"
 	"go.uber.org/fx"
 )
@@ -29,15 +30,22 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 	if err != nil {
 		return err
 	}
+	if opts.run.dryRun {
+		return dryRun(ctx, streams, s, opts, experiment)
+	}
 	opLevel, err := opmanager.ParseLogLevel(os.Getenv(opmanager.EnvLogLevel))
+	if err != nil {
+		return usageError{err}
+	}
+	levels, err := sinkLevels(module.Params, os.Getenv("PRIMUS_LOG_LEVEL"))
 	if err != nil {
 		return usageError{err}
 	}
 	screen := &console{out: streams.Err, width: streams.Width}
 	defer screen.setStatus("")
 	logFile := &backend.LogFile{}
-	toFile := newLineHandler(logFile, slog.LevelDebug, dateTime)
-	log := slog.New(slog.NewMultiHandler(newLineHandler(screen, slog.LevelInfo, timeOfDay), toFile))
+	toFile := newLineHandler(logFile, levels.file, dateTime)
+	log := slog.New(slog.NewMultiHandler(newLineHandler(screen, levels.console, timeOfDay), toFile))
 	logReport(log, experiment.Report)
 	defer context.AfterFunc(ctx, func() {
 		log.Warn("interrupted: the step in hand is finished and saved; interrupt again to exit at once")
@@ -49,12 +57,11 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 		policy: opts.policy.sources(module),
 		opLog:  slog.NewMultiHandler(newLineHandler(screen, opLevel, timeOfDay), toFile),
 	}
-	settings := train.Settings{
-		Experiment: experiment, ModuleName: s.module, Stage: s.name, Log: log, LogFile: logFile,
-	}
+	settings := opts.run.settings(experiment, s, log)
+	settings.LogFile = logFile
 	wire := func(p trainParams) {
 		p.Dispatch.Watch(p.Manager)
-		settings.Manager, settings.Device, settings.Backends = p.Manager, p.Device, p.Backends
+		settings.Manager, settings.Device, settings.Backends, settings.Patches = p.Manager, p.Device, p.Backends, p.Patches
 		settings.Observer = backend.Observers{p.Training, show}
 	}
 	return runApp(ctx, func() error {
@@ -93,6 +100,7 @@ type trainParams struct {
 	Manager  *opmanager.Manager
 	Watcher  *policyfile.Watcher
 	Backends *backend.Registry
+	Patches  *patch.Set
 	Training *metrics.Training
 	Dispatch *metrics.Dispatch
 	Server   *metricsServer

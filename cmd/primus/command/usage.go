@@ -104,8 +104,6 @@ func wants(f *pflag.Flag) string {
 		return "a JSON file that lists impls, or - for standard input"
 	case "config":
 		return "an experiment file"
-	case "configs-dir":
-		return "a directory"
 	case "metrics-addr":
 		return "HOST:PORT, such as 127.0.0.1:9400"
 	case "threads":
@@ -128,7 +126,11 @@ func wants(f *pflag.Flag) string {
 		if _, configuration := f.Value.(*configFormat); configuration {
 			return "yaml, json or toml"
 		}
-		return "table or json"
+		return f.Usage
+	case "backend-path", "configs-dir", "data-path":
+		return "a directory"
+	case "patches":
+		return "ids of patches with commas, all or none"
 	}
 	return f.Value.Type()
 }

@@ -1,50 +1,63 @@
 package native
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/config"
 )
 
 // Framework is the name that experiments use for this backend.
 const Framework = "native"
 
-// Adapter is the adapter of the native backend.
-type Adapter struct{}
+// Version is the version of the backend, which patches may ask for.
+const Version = "0.1.0"
 
-// Framework returns "native".
-func (Adapter) Framework() string { return Framework }
-
-// ConvertConfig returns the *Args of the module.
-func (Adapter) ConvertConfig(m *config.Module) (any, []config.Warning, error) {
-	a, warnings, err := convert(m)
-	if err != nil {
-		return nil, warnings, err
+// Factory returns the factory of the native backend.
+func Factory() backend.Factory {
+	return backend.Factory{
+		Framework: Framework, Description: "trains in this process, every op dispatched",
+		New: func() backend.Adapter { return adapter{} },
 	}
-	return a, warnings, nil
 }
 
-// NewTrainer returns the trainer of a stage; there is pretrain only.
-func (Adapter) NewTrainer(stage string, args any, tc backend.TrainContext) (backend.Trainer, error) {
-	if stage != "pretrain" {
-		return nil, fmt.Errorf("framework native: got stage %q, want pretrain", stage)
+type adapter struct{}
+
+// trainers are the trainer classes of the backend.
+var trainers = backend.Trainers{{Stage: "pretrain", Name: "NativePretrainTrainer", New: newTrainer}}
+
+func (adapter) SetupPath(given string, tc *backend.TrainContext) (backend.Paths, error) {
+	if given != "" {
+		return backend.Paths{}, fmt.Errorf("framework native: it is compiled in, but --backend-path says %q", given)
 	}
-	return &trainer{args: args.(*Args), tc: tc}, nil
+	return backend.Paths{}, nil
 }
 
-// describe puts in front of each fault where the value of its key was written.
-func describe(m *config.Module, err error) error {
+func (adapter) Prepare(context.Context, *backend.TrainContext) error { return nil }
+
+func (adapter) DetectVersion(*backend.TrainContext) (string, error) { return Version, nil }
+
+func (adapter) LoadTrainer(stage, class string) (backend.TrainerClass, error) {
+	return trainers.Load(Framework, stage, class)
+}
+
+func (adapter) Stages() []string { return trainers.Stages() }
+
+// describe puts in front of each fault where the value of its key was written, or who has set it.
+func describe(tc *backend.TrainContext, err error) error {
 	faults := flatten(err)
 	for i, fault := range faults {
 		key, _, _ := strings.Cut(fault.Error(), ":")
-		if origin, ok := m.Params.Origin(key); ok {
-			faults[i] = fmt.Errorf("%s: modules.%s.%w", origin, m.Name, fault)
-		} else {
-			faults[i] = fmt.Errorf("modules.%s.%w", m.Name, fault)
+		where := tc.Args.SetBy(key)
+		if v, ok := tc.Args.Lookup(key); ok && !v.Origin().IsZero() {
+			where = v.Origin().String()
 		}
+		if where != "" {
+			where += ": "
+		}
+		faults[i] = fmt.Errorf("%smodules.%s.%w", where, tc.Module.Name, fault)
 	}
 	return errors.Join(faults...)
 }
@@ -62,4 +75,4 @@ func flatten(err error) []error {
 	return all
 }
 
-var _ backend.Adapter = Adapter{}
+var _ backend.Adapter = adapter{}

@@ -44,16 +44,17 @@ type Args struct {
 // loadNone is the value of load that starts over.
 const loadNone = "none"
 
-// convert fills Args from a module and checks them.
-func convert(m *config.Module) (*Args, []config.Warning, error) {
-	a := &Args{}
-	unknown, err := config.Decode(m.Params, a)
+// ConvertConfig returns the parameters that the trainer has, as they are.
+func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []config.Warning, error) {
+	unknown, err := config.Decode(tc.Module.Params, &Args{})
 	if err != nil {
 		return nil, nil, err
 	}
 	var warnings []config.Warning
+	var left []string
 	for _, u := range unknown {
-		if u.Path == "model" && u.Origin.Token == "" || backend.IsDispatchParam(u.Path) {
+		left = append(left, u.Path)
+		if u.Path == "model" && u.Origin.Token == "" || backend.IsRuntimeParam(u.Path) {
 			continue
 		}
 		w := config.Warning{Origin: u.Origin, Path: u.Path, Message: "the native backend has no such parameter, so it has no effect"}
@@ -65,16 +66,25 @@ func convert(m *config.Module) (*Args, []config.Warning, error) {
 		}
 		warnings = append(warnings, w)
 	}
+	return backend.NewArgs(tc.Module.Params, left...), warnings, nil
+}
+
+// newArgs fills Args from the arguments of a run and checks them.
+func newArgs(tc *backend.TrainContext) (*Args, error) {
+	a := &Args{}
+	if _, err := config.Decode(tc.Args.Map(), a); err != nil {
+		return nil, err
+	}
 	if a.LRDecayIters == 0 {
 		a.LRDecayIters = max(a.TrainIters, a.LRWarmupIters)
 	}
 	if a.ModelName == "" {
-		a.ModelName = m.Model
+		a.ModelName = tc.Module.Model
 	}
 	if err := a.validate(); err != nil {
-		return nil, warnings, describe(m, err)
+		return nil, describe(tc, err)
 	}
-	return a, warnings, nil
+	return a, nil
 }
 
 // validate returns every fault; each begins with the key it is about.

@@ -26,6 +26,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/primus-fl/primus/runtime/configs"
+	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/train"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/stretchr/testify/assert"
@@ -49,7 +50,9 @@ type lab struct {
 	listeners []opmanager.Listener
 	observer  backend.Observer
 	policy    func(*opmanager.Policy)
+	patches   []patch.Patch
 	manager   *opmanager.Manager // of the run in hand
+	log       *strings.Builder   // of the run in hand
 }
 
 func newLab(t *testing.T) *lab {
@@ -108,12 +111,16 @@ func (l *lab) train(ctx context.Context, name string, overrides ...string) error
 	l.manager = manager
 	device := cpu.New()
 	defer func() { assert.NoError(l.t, device.Close(), "every tensor is released") }()
-	backends, err := backend.NewRegistry(native.Adapter{})
+	backends, err := backend.NewRegistry(native.Factory())
 	require.NoError(l.t, err)
+	patches, err := patch.Sorted(append(native.Patches(), l.patches...))
+	require.NoError(l.t, err)
+	l.log = &strings.Builder{}
 	return train.Run(ctx, train.Settings{
-		Experiment: experiment, ModuleName: "pre_trainer", Stage: "pretrain", Backends: backends,
+		Experiment: experiment, ModuleName: "pre_trainer", Stage: "pretrain", Backends: backends, Patches: patches,
+		StrictPatches: true, Environ: backend.MapEnviron(map[string]string{"HOME": l.dir}),
 		Manager: manager, Device: device, Observer: l.observer,
-		Log: slog.New(slog.DiscardHandler), LogFile: &backend.LogFile{},
+		Log: slog.New(slog.NewTextHandler(l.log, nil)), LogFile: &backend.LogFile{},
 	})
 }
 

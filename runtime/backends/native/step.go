@@ -61,10 +61,7 @@ func (t *trainer) tryGradients(step int) (loss, norm float64, err error) {
 	micro := t.args.microBatches()
 	rows := len(t.batch) / micro
 	for i := range micro {
-		if err := t.pass.SetBatch(t.batch[i*rows : (i+1)*rows]); err != nil {
-			return 0, 0, err
-		}
-		part, err := t.pass.Loss()
+		part, err := t.points.forwardStep.Func()(t.batch[i*rows : (i+1)*rows])
 		if err != nil {
 			return 0, 0, err
 		}
@@ -72,7 +69,7 @@ func (t *trainer) tryGradients(step int) (loss, norm float64, err error) {
 		if !finite(loss) {
 			return 0, 0, t.nonFinite(step, "loss", loss)
 		}
-		if err := t.pass.Backward(1/float32(t.args.GlobalBatchSize*t.args.SeqLength), i > 0); err != nil {
+		if err := t.backward(step, i); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -93,12 +90,9 @@ func (t *trainer) nonFinite(step int, what string, value float64) error {
 	micro := t.args.microBatches()
 	rows := len(t.batch) / micro
 	for i := range micro {
-		if err := t.pass.SetBatch(t.batch[i*rows : (i+1)*rows]); err != nil {
-			return err
-		}
-		_, err := t.pass.Loss()
+		_, err := t.points.forwardStep.Func()(t.batch[i*rows : (i+1)*rows])
 		if err == nil {
-			err = t.pass.Backward(1/float32(t.args.GlobalBatchSize*t.args.SeqLength), i > 0)
+			err = t.backward(step, i)
 		}
 		if errors.As(err, &result.Origin) {
 			return result
@@ -107,9 +101,10 @@ func (t *trainer) nonFinite(step int, what string, value float64) error {
 	return result
 }
 
-// evaluate returns the mean loss over the validation windows.
+// evaluate returns the mean loss over the validation windows, as it is without patches.
 func (t *trainer) evaluate() (float64, error) {
 	t.valid.Reset()
+	t.pass.SetLoss(t.points.loss.Original())
 	rows := t.batch[:t.args.MicroBatchSize*(t.args.SeqLength+1)]
 	sum := 0.0
 	for range t.args.EvalIters {

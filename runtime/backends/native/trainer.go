@@ -16,13 +16,15 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/optim"
 	"github.com/primus-fl/primus/runtime/backends/native/rundir"
+	"github.com/primus-fl/primus/runtime/patch"
 	"go.yaml.in/yaml/v3"
 )
 
 // trainer is a run of the native backend.
 type trainer struct {
-	args *Args
-	tc   backend.TrainContext
+	args   *Args
+	tc     *backend.TrainContext
+	points points
 
 	dir     *rundir.Dir
 	log     *os.File
@@ -39,6 +41,16 @@ type trainer struct {
 	state   state
 	started time.Time
 	run     backend.Run
+}
+
+func newTrainer(tc *backend.TrainContext) (backend.Trainer, error) {
+	args, err := newArgs(tc)
+	if err != nil {
+		return nil, err
+	}
+	t := &trainer{args: args, tc: tc}
+	t.points = t.declarePoints()
+	return t, nil
 }
 
 // The files of a run directory, besides those of package rundir.
@@ -177,7 +189,7 @@ func (t *trainer) build() (err error) {
 	}
 	var params []optim.Param
 	for _, p := range t.model.Params() {
-		params = append(params, optim.Param{Value: p.Value, Grad: p.Grad, Decay: p.Decay})
+		params = append(params, optim.Param{Value: p.Value, Grad: p.Grad, Decay: p.Decay, LRScale: t.points.lrScale.Func()(p)})
 	}
 	t.adam, err = optim.NewAdam(t.args.AdamConfig, params, t.tc.Manager, t.tc.Device)
 	t.batch = make([]int32, t.args.GlobalBatchSize*(t.args.SeqLength+1))
@@ -225,15 +237,15 @@ func (t *trainer) Train(ctx context.Context) (err error) {
 func (t *trainer) step() error {
 	begin := time.Now()
 	step := t.state.Step + 1
-	if err := t.sampler.Batch(t.batch); err != nil {
+	if err := t.points.dataOrder.Func()(t.batch); err != nil {
 		return err
 	}
 	loss, norm, err := t.gradients(step)
 	if err != nil {
 		return err
 	}
-	lr := t.args.schedule().At(step)
-	if err := t.adam.Step(step, lr); err != nil {
+	lr := t.points.schedule.Func()(step)
+	if err := t.points.optimizerStep.Func()(step, lr); err != nil {
 		return fmt.Errorf("step %d: %w", step, err)
 	}
 	took := time.Since(begin)
@@ -334,4 +346,7 @@ func (t *trainer) writeJSON(name string, v any) error {
 	return t.dir.WriteFile(name, append(text, '\n'))
 }
 
-var _ backend.Trainer = (*trainer)(nil)
+var (
+	_ backend.Trainer  = (*trainer)(nil)
+	_ patch.Extensible = (*trainer)(nil)
+)

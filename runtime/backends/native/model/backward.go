@@ -12,15 +12,7 @@ func (p *Pass) Backward(scale float32, accumulate bool) error {
 	m, g := p.m, p.grad
 	r := p.run()
 	r.accumulate = accumulate
-	r.at = "loss"
-	dLosses := tensor.Data[float32](g.losses)
-	for i := range dLosses {
-		dLosses[i] = scale
-	}
-	call(r, p.call.lossBwd, ops.CrossEntropyBwdArgs{
-		Logits: p.logits, Targets: p.targets, LSE: p.lse, DLosses: g.losses, DLogits: g.logits,
-		IgnoreIndex: noIgnore, Saved: p.savedL,
-	})
+	p.lossBackward(r, scale)
 	r.at = "output layer"
 	p.linearBackward(r, m.head, p.norm, g.logits, g.hidden)
 	r.at = "final norm"

@@ -5,26 +5,12 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// noIgnore is a target that never occurs: every token counts.
-const noIgnore = -100
-
-// Loss runs the model over the batch and returns the mean loss in nats a token.
+// Loss runs the model over the batch and returns the loss: with cross entropy, the
+// mean in nats a token.
 func (p *Pass) Loss() (float64, error) {
 	r := p.run()
 	p.forward(r)
-	r.at = "loss"
-	call(r, p.call.lossFwd, ops.CrossEntropyFwdArgs{
-		Logits: p.logits, Targets: p.targets, Losses: p.losses, LSE: p.lse, IgnoreIndex: noIgnore, Saved: p.savedL,
-	})
-	if r.err != nil {
-		return 0, r.err
-	}
-	sum := 0.0
-	losses := tensor.Data[float32](p.losses)
-	for _, l := range losses {
-		sum += float64(l)
-	}
-	return sum / float64(len(losses)), nil
+	return p.lossForward(r)
 }
 
 // Logits runs the model over tokens of one sequence, padded to the length of the

@@ -73,6 +73,9 @@ type Pass struct {
 	memory     *arena
 	batch, seq int
 	check      bool // look for NaN and Inf behind each op
+	loss       Loss
+	lossArgs   LossBatch
+	current    run
 
 	freqs           *tensor.Tensor
 	tokens, targets *tensor.Tensor // i32 [T]
@@ -92,7 +95,7 @@ func (m *Model) NewPass(mgr *opmanager.Manager, batch, seq int, train bool) (*Pa
 	if batch < 1 || seq < 1 || seq > m.cfg.SeqLength {
 		return nil, fmt.Errorf("pass of %d sequences of %d tokens: want at least one sequence of 1 to %d tokens (seq_length)", batch, seq, m.cfg.SeqLength)
 	}
-	p := &Pass{m: m, call: bindCalls(mgr), memory: &arena{backend: m.memory.backend}, batch: batch, seq: seq}
+	p := &Pass{m: m, call: bindCalls(mgr), memory: &arena{backend: m.memory.backend}, batch: batch, seq: seq, loss: CrossEntropy()}
 	p.allocate(train)
 	if p.memory.err != nil {
 		return nil, fmt.Errorf("allocate activations for %d sequences of %d tokens: %w", batch, seq, p.memory.fail())
@@ -140,6 +143,10 @@ func (p *Pass) allocate(train bool) {
 			qkv: f32(t, c.qkvRows()), qk: f32(t, (c.NumAttentionHeads+c.Groups())*d),
 			attn: f32(t, c.NumAttentionHeads*d), gamma: f32(h), logits: f32(t, c.VocabSize), losses: f32(t),
 		}
+	}
+	p.lossArgs = LossBatch{Logits: p.logits, Targets: p.targets, Losses: p.losses, LSE: p.lse, pass: p}
+	if train {
+		p.lossArgs.DLosses, p.lossArgs.DLogits = p.grad.losses, p.grad.logits
 	}
 }
 

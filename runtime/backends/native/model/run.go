@@ -19,7 +19,11 @@ type run struct {
 	err        error
 }
 
-func (p *Pass) run() *run { return &run{index: -1, check: p.check} }
+// run begins a forward or backward pass; there is one at a time.
+func (p *Pass) run() *run {
+	p.current = run{index: -1, check: p.check}
+	return &p.current
+}
 
 func (r *run) layer(i int, part string) { r.index, r.at = i, part }
 

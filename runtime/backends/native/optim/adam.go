@@ -1,6 +1,7 @@
 package optim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -36,10 +37,11 @@ func (c AdamConfig) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Param is a weight, its gradient and whether weight decay applies to it.
+// Param is a weight and its gradient.
 type Param struct {
 	Value, Grad *tensor.Tensor
-	Decay       bool
+	Decay       bool    // whether weight decay applies
+	LRScale     float64 // factor of its learning rate; 0 means 1
 }
 
 // Adam keeps the moments of a set of weights.
@@ -50,7 +52,7 @@ type Adam struct {
 	adam   *opmanager.Bound[ops.MultiTensorAdamArgs]
 	grads  []*tensor.Tensor
 	M, V   []*tensor.Tensor // moments, in the order of the weights
-	groups [2]group         // with and without weight decay
+	groups []*group         // the weights of one decay and one factor each
 	flag   *tensor.Tensor
 	total  *tensor.Tensor
 	owned  []*tensor.Tensor
@@ -59,6 +61,7 @@ type Adam struct {
 type group struct {
 	lists [][]*tensor.Tensor // g, p, m, v
 	decay float32
+	scale float64
 }
 
 // NewAdam returns an optimizer with zero moments in memory of the backend. Close
@@ -88,8 +91,6 @@ func NewAdam(cfg AdamConfig, params []Param, m *opmanager.Manager, backend devic
 	if a.total, err = alloc(tensor.F32, 1); err != nil {
 		return nil, err
 	}
-	a.groups[0] = group{lists: make([][]*tensor.Tensor, 4), decay: float32(cfg.WeightDecay)}
-	a.groups[1] = group{lists: make([][]*tensor.Tensor, 4)}
 	for _, p := range params {
 		m, err := alloc(tensor.F32, p.Value.Shape()...)
 		if err != nil {
@@ -101,10 +102,7 @@ func NewAdam(cfg AdamConfig, params []Param, m *opmanager.Manager, backend devic
 		}
 		a.grads = append(a.grads, p.Grad)
 		a.M, a.V = append(a.M, m), append(a.V, v)
-		g := &a.groups[1]
-		if p.Decay {
-			g = &a.groups[0]
-		}
+		g := a.group(p)
 		for i, t := range []*tensor.Tensor{p.Grad, p.Value, m, v} {
 			g.lists[i] = append(g.lists[i], t)
 		}
@@ -112,15 +110,38 @@ func NewAdam(cfg AdamConfig, params []Param, m *opmanager.Manager, backend devic
 	return a, nil
 }
 
-// Clip returns the Euclidean norm of all gradients and, when it passes clip_grad,
-// scales them down to that norm. A norm that is not finite leaves them unchanged.
-func (a *Adam) Clip() (norm float64, err error) {
+// group returns the group that a weight belongs to.
+func (a *Adam) group(p Param) *group {
+	scale, decay := cmp.Or(p.LRScale, 1), float32(0)
+	if p.Decay {
+		decay = float32(a.cfg.WeightDecay)
+	}
+	for _, g := range a.groups {
+		if g.decay == decay && g.scale == scale {
+			return g
+		}
+	}
+	g := &group{lists: make([][]*tensor.Tensor, 4), decay: decay, scale: scale}
+	a.groups = append(a.groups, g)
+	return g
+}
+
+// Norm returns the Euclidean norm of all gradients.
+func (a *Adam) Norm() (float64, error) {
 	tensor.Data[int32](a.flag)[0] = 0
 	lists := [][]*tensor.Tensor{a.grads}
 	if err := a.norm.Call(ops.MultiTensorL2NormArgs{NoopFlag: a.flag, TensorLists: lists, Norm: a.total}); err != nil {
 		return 0, fmt.Errorf("gradient norm: %w", err)
 	}
-	norm = float64(tensor.Data[float32](a.total)[0])
+	return float64(tensor.Data[float32](a.total)[0]), nil
+}
+
+// Clip returns the Euclidean norm of all gradients and, when it passes clip_grad,
+// scales them down to that norm. A norm that is not finite leaves them unchanged.
+func (a *Adam) Clip() (norm float64, err error) {
+	if norm, err = a.Norm(); err != nil {
+		return 0, err
+	}
 	if a.cfg.ClipGrad == 0 || !(norm > a.cfg.ClipGrad) || math.IsInf(norm, 0) {
 		return norm, nil
 	}
@@ -134,11 +155,12 @@ func (a *Adam) Clip() (norm float64, err error) {
 	return norm, nil
 }
 
-// Step updates all weights with the gradients, as step number step from 1.
+// Step updates all weights with the gradients, as step number step from 1. The
+// learning rate of a weight is lr times its factor.
 func (a *Adam) Step(step int, lr float64) error {
 	for _, g := range a.groups {
 		args := ops.MultiTensorAdamArgs{
-			NoopFlag: a.flag, TensorLists: g.lists, LR: float32(lr),
+			NoopFlag: a.flag, TensorLists: g.lists, LR: float32(lr * g.scale),
 			Beta1: float32(a.cfg.Beta1), Beta2: float32(a.cfg.Beta2), Epsilon: float32(a.cfg.Eps),
 			Step: step, Mode: ops.AdamDecay, BiasCorrection: true, WeightDecay: g.decay,
 		}

@@ -63,8 +63,7 @@ func TestScheduleErrors(t *testing.T) {
 
 var config = optim.AdamConfig{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, ClipGrad: 1}
 
-// newAdam returns an optimizer of one weight with decay and one without.
-func newAdam(t *testing.T, cfg optim.AdamConfig, prefer opregistry.Kind) (a *optim.Adam, values, grads [2][]float32) {
+func newManager(t *testing.T, prefer opregistry.Kind) *opmanager.Manager {
 	t.Helper()
 	reg := opregistry.NewRegistry()
 	require.NoError(t, reg.Register(reference.Source()))
@@ -73,6 +72,13 @@ func newAdam(t *testing.T, cfg optim.AdamConfig, prefer opregistry.Kind) (a *opt
 	policy.Prefer = prefer
 	m := opmanager.New(reg, policy, opmanager.Settings{})
 	t.Cleanup(m.Close)
+	return m
+}
+
+// newAdam returns an optimizer of one weight with decay and one without.
+func newAdam(t *testing.T, cfg optim.AdamConfig, prefer opregistry.Kind) (a *optim.Adam, values, grads [2][]float32) {
+	t.Helper()
+	m := newManager(t, prefer)
 	values = [2][]float32{{1, -2}, {3}}
 	grads = [2][]float32{{0.3, -0.4}, {1.2}}
 	var params []optim.Param
@@ -106,6 +112,28 @@ func TestClipAndStep(t *testing.T) {
 		assert.InDelta(t, -2+0.01*(1+0.1*2), values[0][1], 1e-6)
 		assert.InDelta(t, 3-0.01, values[1][0], 1e-6, "no weight decay")
 	}
+}
+
+func TestLRScale(t *testing.T) {
+	m := newManager(t, opregistry.KindReference)
+	backend := cpu.New()
+	var params []optim.Param
+	scales := []float64{0, 0.5, 1, 0.5}
+	for i, scale := range scales {
+		v, err := tensor.FromSlice([]float32{1})
+		require.NoError(t, err)
+		g, err := tensor.FromSlice([]float32{1})
+		require.NoError(t, err)
+		params = append(params, optim.Param{Value: v, Grad: g, Decay: i > 1, LRScale: scale})
+	}
+	a, err := optim.NewAdam(config, params, m, backend)
+	require.NoError(t, err)
+	require.NoError(t, a.Step(1, 0.01))
+	for i, want := range []float64{1 - 0.01, 1 - 0.005, 1 - 0.01*1.1, 1 - 0.005*1.1} {
+		assert.InDelta(t, want, tensor.Data[float32](params[i].Value)[0], 1e-6, "weight %d", i)
+	}
+	assert.NoError(t, a.Close())
+	assert.NoError(t, backend.Close())
 }
 
 func TestClipLeavesSmallGradients(t *testing.T) {

@@ -1,0 +1,147 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/train"
+	"go.yaml.in/yaml/v3"
+)
+
+// dryRun prints what training the module of a stage would do.
+func dryRun(ctx context.Context, streams Streams, s stage, opts trainOptions, e *config.Experiment) error {
+	plan, err := planRun(ctx, streams, &opts.run, s, e)
+	if err != nil {
+		return err
+	}
+	text, err := describePlan(plan)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(streams.Out, text)
+	return err
+}
+
+// describePlan writes a plan for people.
+func describePlan(p *train.Plan) (string, error) {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("dry run: nothing of this is done\n")
+	line("experiment  %s", p.Experiment.File)
+	line("module      %s (%s)", p.Module.Name, p.ModuleName)
+	line("directory   %s", p.Experiment.RootPath())
+	line("framework   %s, version %s", p.Framework, orUnknown(p.Version))
+	if p.Paths.Dir != "" {
+		line("source      %s (by %s)", p.Paths.Dir, p.Paths.Source)
+		line("PYTHONPATH  %s", strings.Join(p.Paths.PythonPath, ":"))
+	}
+	line("trainer     %s, stage %s", p.Trainer, p.Stage)
+	line("process     rank %d of %d, local rank %d, master %s:%d", p.Rank, p.WorldSize, p.LocalRank, p.MasterAddr, p.MasterPort)
+
+	resolved, err := yaml.Marshal(p.Experiment)
+	if err != nil {
+		return "", fmt.Errorf("resolved configuration: %w", err)
+	}
+	line("\nresolved configuration\n\n%s", indent(hideSecrets(string(resolved))))
+	section := func(title string, t table.Writer) {
+		if t.Length() == 0 {
+			line("\n%s: none", title)
+			return
+		}
+		line("\n%s\n\n%s", title, render(t))
+	}
+	section("environment", environmentTable(p.Environment))
+	args := newTable(table.Row{"argument", "value", "from"})
+	for _, l := range p.Leaves() {
+		args.AppendRow(table.Row{l.Path, l.Value, l.Source})
+	}
+	section("arguments of the framework, after patches and merge", args)
+	if len(p.Added) > 0 {
+		line("\nparameters that the framework does not know: %s", strings.Join(p.Added, ", "))
+	}
+	for _, c := range p.Conflicts {
+		line("\n%s", c)
+	}
+	section("patches", patchesTable(p.Phases))
+	line("%s", contended(p.Phases))
+	line("steps\n\n  %s", strings.Join(planSteps(p), " -> "))
+	for _, problem := range p.Problems {
+		line("\nproblem: %s", problem)
+	}
+	return b.String(), nil
+}
+
+func orUnknown(version string) string {
+	if version == "" {
+		return "unknown"
+	}
+	return version
+}
+
+func environmentTable(changes []backend.EnvChange) table.Writer {
+	t := newTable(table.Row{"variable", "value", "before", "set by"})
+	for _, c := range changes {
+		before := "-"
+		if c.WasSet {
+			before = backend.Shown(c.Name, c.Before)
+		}
+		t.AppendRow(table.Row{c.Name, backend.Shown(c.Name, c.Value), before, c.Source})
+	}
+	return t
+}
+
+// patchesTable shows the patches of each phase in the order in which they run, those that do not run behind them.
+func patchesTable(phases []train.PhasePlan) table.Writer {
+	t := newTable(table.Row{"phase", "order", "patch", "priority", "why not"}, 2, 4)
+	for _, phase := range phases {
+		for i, d := range phase.Decisions {
+			order := "-"
+			if d.Run {
+				order = strconv.Itoa(i + 1)
+			}
+			t.AppendRow(table.Row{phase.Phase, order, d.Patch.ID, d.Patch.Priority.Int(), d.Reason})
+		}
+	}
+	return t
+}
+
+// contended says what several patches of a phase change.
+func contended(phases []train.PhasePlan) string {
+	var b strings.Builder
+	for _, phase := range phases {
+		for _, symbol := range slices.Sorted(maps.Keys(phase.Contended)) {
+			fmt.Fprintf(&b, "\n%s is changed by %s, in this order\n", symbol, strings.Join(phase.Contended[symbol], ", "))
+		}
+	}
+	return b.String()
+}
+
+// planSteps lists what a run does, in order.
+func planSteps(p *train.Plan) []string {
+	steps := []string{}
+	for _, hook := range p.Hooks {
+		steps = append(steps, "setup hook "+hook)
+	}
+	return append(steps, "prepare", "convert config", "build_args patches", "merge", "new "+p.Trainer, "setup patches", "Setup", "Init",
+		"before_train patches", "Train", "after_train patches", "Cleanup")
+}
+
+// hideSecrets puts stars in the place of values that their keys call secrets.
+func hideSecrets(yamlText string) string {
+	var b strings.Builder
+	for line := range strings.Lines(yamlText) {
+		if key, value, ok := strings.Cut(strings.TrimRight(line, "\n"), ": "); ok && backend.Shown(strings.TrimSpace(key), value) != value {
+			line = key + ": ***\n"
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}

@@ -1,0 +1,134 @@
+package command
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/primus-fl/primus/runtime/patch"
+	"github.com/primus-fl/primus/runtime/train"
+	"github.com/spf13/cobra"
+)
+
+// planView is the result of `primus patches plan`.
+type planView struct {
+	Framework string       `json:"framework"`
+	Version   string       `json:"version"`
+	Patches   []planRow    `json:"patches"`
+	Contended []planShared `json:"contended"`
+	Problems  []string     `json:"problems"`
+}
+
+// planRow is what a plan says about a patch.
+type planRow struct {
+	Patch    string      `json:"patch"`
+	Phase    patch.Phase `json:"phase"`
+	Order    int         `json:"order"` // in its phase, from 1; 0 when it does not run
+	Priority int         `json:"priority"`
+	Reason   string      `json:"reason"` // why it does not run
+}
+
+// planShared is something that several patches change, in this order.
+type planShared struct {
+	Phase   patch.Phase `json:"phase"`
+	Symbol  string      `json:"symbol"`
+	Patches []string    `json:"patches"`
+}
+
+func newPatchesPlanCommand(streams Streams) *cobra.Command {
+	var output outputFormat
+	var opts trainOptions
+	var post bool
+	cmd := &cobra.Command{
+		Use:   "plan --config FILE [key=value…]",
+		Short: "Say which patches an experiment would run, in order, and why not the others",
+		Example: `  primus patches plan --config exp.yaml
+  primus patches plan --config exp.yaml z_loss_coeff=1e-4 -o json`,
+		RunE: func(cmd *cobra.Command, overrides []string) error {
+			if err := fromEnvironment(cmd); err != nil {
+				return err
+			}
+			if err := opts.check(cmd, overrides); err != nil {
+				return err
+			}
+			s := pretrain
+			if post {
+				s = posttrain
+			}
+			e, err := opts.load(s.module, overrides)
+			if err != nil {
+				return err
+			}
+			plan, err := planRun(cmd.Context(), streams, &opts.run, s, e)
+			if err != nil {
+				return err
+			}
+			return withBackends(cmd.Context(), plan.Log, func(p planParams) error {
+				view := newPlanView(plan, p.Patches)
+				if output == outputJSON {
+					return writeJSON(streams.Out, view)
+				}
+				return view.print(streams, plan)
+			})
+		},
+	}
+	flags := cmd.Flags()
+	opts.experimentOptions.addFlags(flags)
+	flags.BoolVar(&post, "posttrain", false, "plan the stage posttrain, with the post_trainer module")
+	opts.run.addPlanFlags(flags)
+	output.addFlag(cmd)
+	for _, name := range []string{"output", "posttrain"} {
+		flags.Lookup(name).Annotations = map[string][]string{variableOnly: nil}
+	}
+	return cmd
+}
+
+// newPlanView returns what a plan says about every patch of a set.
+func newPlanView(p *train.Plan, set *patch.Set) planView {
+	view := planView{Framework: p.Framework, Version: p.Version, Patches: []planRow{}, Contended: []planShared{}, Problems: list(p.Problems)}
+	seen := map[string]bool{}
+	for _, phase := range p.Phases {
+		for i, d := range phase.Decisions {
+			row := planRow{Patch: d.Patch.ID, Phase: phase.Phase, Priority: d.Patch.Priority.Int(), Reason: d.Reason}
+			if d.Run {
+				row.Order = i + 1
+			}
+			seen[d.Patch.ID] = true
+			view.Patches = append(view.Patches, row)
+		}
+		for symbol, ids := range phase.Contended {
+			view.Contended = append(view.Contended, planShared{phase.Phase, symbol, ids})
+		}
+	}
+	slices.SortFunc(view.Contended, func(a, b planShared) int {
+		return slices.Compare([]string{string(a.Phase), a.Symbol}, []string{string(b.Phase), b.Symbol})
+	})
+	for _, other := range set.All() {
+		if seen[other.ID] {
+			continue
+		}
+		reason := fmt.Sprintf("training has no phase %s", other.Phase)
+		if other.Backend != "" && other.Backend != p.Framework {
+			reason = fmt.Sprintf("it is for backend %s, not for %s", other.Backend, p.Framework)
+		}
+		view.Patches = append(view.Patches, planRow{Patch: other.ID, Phase: other.Phase, Priority: other.Priority.Int(), Reason: reason})
+	}
+	return view
+}
+
+func (v planView) print(streams Streams, p *train.Plan) error {
+	t := newTable(table.Row{"phase", "order", "patch", "priority", "why not"}, 2, 4)
+	for _, r := range v.Patches {
+		order := "-"
+		if r.Order > 0 {
+			order = fmt.Sprint(r.Order)
+		}
+		t.AppendRow(table.Row{r.Phase, order, r.Patch, r.Priority, r.Reason})
+	}
+	text := fmt.Sprintf("framework %s, version %s\n\n%s\n%s", v.Framework, orUnknown(v.Version), render(t), contended(p.Phases))
+	for _, problem := range v.Problems {
+		text += "\nproblem: " + problem + "\n"
+	}
+	_, err := fmt.Fprint(streams.Out, text)
+	return err
+}

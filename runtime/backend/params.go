@@ -1,0 +1,28 @@
+package backend
+
+import (
+	"slices"
+	"strings"
+)
+
+// DispatchBlock is the parameter of a module that holds a dispatch policy, and
+// DispatchPrefix begins the names of parameters that are single values of one.
+const (
+	DispatchBlock  = "dispatch"
+	DispatchPrefix = "te_fl_"
+)
+
+// runtimeParams are parameters that the runtime reads for every backend.
+var runtimeParams = []string{DispatchBlock, "stage", "sink_level", "file_sink_level", "stderr_sink_level"}
+
+// IsDispatchParam reports whether a parameter of a module belongs to the dispatch
+// policy, which the program reads for every backend.
+func IsDispatchParam(name string) bool {
+	return name == DispatchBlock || strings.HasPrefix(name, DispatchPrefix)
+}
+
+// IsRuntimeParam reports whether a parameter of a module is read by the program for
+// every backend. An adapter passes over it.
+func IsRuntimeParam(name string) bool {
+	return IsDispatchParam(name) || slices.Contains(runtimeParams, name)
+}

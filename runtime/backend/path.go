@@ -1,0 +1,73 @@
+package backend
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// EnvBackendPath is the variable that names the source tree of a framework, and EnvThirdParty the one for the directory in
+// which the trees of all frameworks are looked for.
+const (
+	EnvBackendPath = "BACKEND_PATH"
+	EnvThirdParty  = "PRIMUS_THIRDPARTY_DIR"
+)
+
+// Paths say where the source tree of a framework is.
+type Paths struct {
+	Dir        string   // absolute; empty when the framework is compiled in
+	PythonPath []string // what comes first when Python looks for modules, in order
+	Source     string   // what named the tree
+}
+
+// FindTree looks for the source tree of a framework, the first of
+//
+//	given, which is --backend-path        it must exist
+//	$BACKEND_PATH                         it must exist
+//	third_party/<dir>                     below the working directory
+//	$PRIMUS_THIRDPARTY_DIR/<dir>          or ~/.cache/Primus/third_party/<dir>
+//
+// and returns it with the sub-directories that Python is to find first, the last of them in front.
+func FindTree(framework, dir, given string, env *Environ, sub ...string) (Paths, error) {
+	for _, named := range []struct{ source, path string }{
+		{"--backend-path", given}, {EnvBackendPath, env.Get(EnvBackendPath, "")},
+	} {
+		if named.path == "" {
+			continue
+		}
+		if !isDir(named.path) {
+			return Paths{}, fmt.Errorf("framework %s: %s: %q is no directory, want the source tree of %s", framework, named.source, named.path, dir)
+		}
+		return newPaths(named.path, named.source, sub)
+	}
+	thirdParty := env.Get(EnvThirdParty, filepath.Join(env.Get("HOME", ""), ".cache", "Primus", "third_party"))
+	var tried []string
+	for _, place := range []struct{ source, path string }{
+		{"third_party", filepath.Join("third_party", dir)}, {EnvThirdParty, filepath.Join(thirdParty, dir)},
+	} {
+		if isDir(place.path) {
+			return newPaths(place.path, place.source, sub)
+		}
+		tried = append(tried, place.path)
+	}
+	return Paths{}, fmt.Errorf("framework %s: no source tree in %s: give --backend-path, or set %s or %s",
+		framework, strings.Join(tried, " or "), EnvBackendPath, EnvThirdParty)
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+func newPaths(dir, source string, sub []string) (Paths, error) {
+	absolute, err := filepath.Abs(dir)
+	if err != nil {
+		return Paths{}, fmt.Errorf("source tree %q: %w", dir, err)
+	}
+	p := Paths{Dir: absolute, PythonPath: []string{absolute}, Source: source}
+	for _, below := range sub {
+		p.PythonPath = append([]string{filepath.Join(absolute, filepath.FromSlash(below))}, p.PythonPath...)
+	}
+	return p, nil
+}

@@ -1,0 +1,78 @@
+package maxtext
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/internal/pysource"
+	"github.com/primus-fl/primus/runtime/config"
+)
+
+// Framework is the name that experiments use for this backend.
+const Framework = "maxtext"
+
+// Factory returns the factory of the backend.
+func Factory() backend.Factory {
+	return backend.Factory{
+		Framework: Framework, Description: "plans runs of MaxText", PlanOnly: true,
+		New: func() backend.Adapter { return adapter{} },
+	}
+}
+
+type adapter struct{}
+
+var trainers = backend.Trainers{{Stage: "pretrain", Name: "MaxTextPretrainTrainer"}}
+
+// Args are the parameters that this program looks at.
+type Args struct {
+	BaseConfig    string                  `param:"base_config"`
+	Steps         int                     `param:"steps"`
+	OverrideModel map[string]config.Value `param:"override_model"`
+}
+
+// runtimeKeys are parameters of the runtime, which MaxText refuses.
+var runtimeKeys = []string{"file_sink_level", "stderr_sink_level", "sink_level", "trainable", "model"}
+
+func (adapter) SetupPath(given string, tc *backend.TrainContext) (backend.Paths, error) {
+	return backend.FindTree(Framework, "maxtext", given, tc.Environ, "src")
+}
+
+func (adapter) Prepare(context.Context, *backend.TrainContext) error { return nil }
+
+func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []config.Warning, error) {
+	args := backend.NewArgs(tc.Module.Params, runtimeKeys...)
+	var typed Args
+	if _, err := config.Decode(args.Map(), &typed); err != nil {
+		return nil, nil, err
+	}
+	var faults []error
+	for key, v := range typed.OverrideModel {
+		if v.Kind() == config.KindMap {
+			faults = append(faults, &config.Error{
+				Origin: v.Origin(), Path: "override_model." + key,
+				Problem: fmt.Sprintf("given a %s, expected a value for the command line of MaxText", v.Kind()),
+			})
+		}
+	}
+	return args, nil, errors.Join(faults...)
+}
+
+// DetectVersion reads the assignment of __version__.
+func (adapter) DetectVersion(tc *backend.TrainContext) (string, error) {
+	return pysource.PackageVersion(tc.Paths.PythonPath, "maxtext/__init__.py", "MaxText/__init__.py")
+}
+
+func (adapter) LoadTrainer(stage, class string) (backend.TrainerClass, error) {
+	return trainers.Load(Framework, stage, class)
+}
+
+func (adapter) Stages() []string { return trainers.Stages() }
+
+func (adapter) UsesData() {}
+
+var (
+	_ backend.EnvDefaulter = adapter{}
+	_ backend.DataUser     = adapter{}
+)

@@ -1,0 +1,82 @@
+package megatron
+
+import (
+	"context"
+	"errors"
+
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/internal/pysource"
+	"github.com/primus-fl/primus/runtime/config"
+)
+
+// Framework is the name that experiments use for this backend.
+const Framework = "megatron"
+
+// Factory returns the factory of the backend.
+func Factory() backend.Factory {
+	return backend.Factory{
+		Framework: Framework, Description: "plans runs of Megatron-LM", PlanOnly: true,
+		New: func() backend.Adapter { return adapter{} },
+	}
+}
+
+type adapter struct{}
+
+var trainers = backend.Trainers{
+	{Stage: "pretrain", Name: "MegatronPretrainTrainer"},
+	{Stage: "pretrain", Name: "FluxPretrainTrainer"},
+	{Stage: "sft", Name: "MegatronSFTTrainer"},
+	{Stage: "mlperf_pretrain", Name: "MegatronMLPerfPretrainTrainer"},
+}
+
+// Args are the parameters that this program looks at; Megatron has several hundred more. Switches have no type here, because
+// experiments write 1 for true.
+type Args struct {
+	TensorParallel   int     `param:"tensor_model_parallel_size"`
+	PipelineParallel int     `param:"pipeline_model_parallel_size"`
+	MicroBatchSize   int     `param:"micro_batch_size"`
+	GlobalBatchSize  int     `param:"global_batch_size"`
+	Save             *string `param:"save"`
+	Rank             int     `param:"rank"`
+	WorldSize        int     `param:"world_size"`
+	LocalRank        int     `param:"local_rank"`
+}
+
+func (adapter) SetupPath(given string, tc *backend.TrainContext) (backend.Paths, error) {
+	return backend.FindTree(Framework, "Megatron-LM", given, tc.Environ)
+}
+
+func (adapter) Prepare(context.Context, *backend.TrainContext) error { return nil }
+
+func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []config.Warning, error) {
+	args := backend.NewArgs(tc.Module.Params)
+	err := errors.Join(
+		args.Set("rank", tc.Rank, "rank of this process"),
+		args.Set("world_size", tc.WorldSize, "size of the job"),
+		args.Set("local_rank", tc.LocalRank, "rank of this process"),
+	)
+	if err == nil {
+		_, err = config.Decode(args.Map(), &Args{})
+	}
+	return args, nil, err
+}
+
+// EarlyVersion reads megatron/core/package_info.py.
+func (adapter) EarlyVersion(tc *backend.TrainContext) (string, error) {
+	return pysource.PackageVersion(tc.Paths.PythonPath, "megatron/core/package_info.py")
+}
+
+func (a adapter) DetectVersion(tc *backend.TrainContext) (string, error) { return a.EarlyVersion(tc) }
+
+func (adapter) LoadTrainer(stage, class string) (backend.TrainerClass, error) {
+	return trainers.Load(Framework, stage, class)
+}
+
+func (adapter) Stages() []string { return trainers.Stages() }
+
+func (adapter) UsesData() {}
+
+var (
+	_ backend.EarlyVersioner = adapter{}
+	_ backend.DataUser       = adapter{}
+)

@@ -1,0 +1,84 @@
+package megatron_test
+
+import (
+	"testing"
+
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/megatron"
+	"github.com/primus-fl/primus/runtime/train/traintest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func newLab(params string) *traintest.Lab {
+	return &traintest.Lab{Factory: megatron.Factory(), Patches: megatron.Patches(), Params: params}
+}
+
+func TestTreeAndVersion(t *testing.T) {
+	l := newLab("lr: 1.0e-4\n")
+	p, err := l.Plan(t)
+	require.NoError(t, err)
+	require.Len(t, p.Problems, 2)
+	assert.Contains(t, p.Problems[0], "no source tree in third_party/Megatron-LM")
+	assert.Empty(t, p.Version)
+
+	l.BackendPath = traintest.Tree(t, map[string]string{
+		"megatron/core/package_info.py": "MAJOR = 0\nMINOR = 16\nPATCH = 0\nPRE_RELEASE = 'rc0'\nVERSION = (MAJOR, MINOR)\n",
+	})
+	p, err = l.Plan(t)
+	require.NoError(t, err)
+	assert.Equal(t, "0.16.0rc0", p.Version)
+	assert.Equal(t, []string{l.BackendPath}, p.Paths.PythonPath)
+	assert.Len(t, p.Problems, 1)
+	require.ErrorIs(t, l.Run(t), backend.ErrPlanOnly)
+	assert.NoDirExists(t, l.Dir+"/data")
+}
+
+func TestArguments(t *testing.T) {
+	l := newLab(`
+save: ./ckpt
+train_data_path: "0.5 a 0.5 b"
+valid_data_path: [c]
+iterations_to_skip: null
+sequence_parallel: 1
+tensor_model_parallel_size: 1
+disable_tensorboard: true
+trainer_class: FluxPretrainTrainer
+`)
+	l.Env = map[string]string{"RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "1"}
+	p, err := l.Plan(t)
+	require.NoError(t, err)
+	assert.Equal(t, "FluxPretrainTrainer", p.Trainer)
+	for path, want := range map[string]string{
+		"save": `"` + l.Dir + `/g/u/e/checkpoints"`, "train_data_path": `["0.5","a","0.5","b"]`, "valid_data_path": `["c"]`,
+		"iterations_to_skip": "[]", "sequence_parallel": "false", "tensorboard_dir": "null", "rank": "3", "world_size": "8", "local_rank": "1",
+	} {
+		got, _ := traintest.Argument(p, path)
+		assert.Equal(t, want, got, path)
+	}
+	_, source := traintest.Argument(p, "sequence_parallel")
+	assert.Equal(t, "patch megatron.args.sequence_parallel", source)
+	assert.NotEmpty(t, p.Conflicts, "a value that a patch replaces is reported")
+}
+
+func TestMockData(t *testing.T) {
+	p, err := newLab("mock_data: true\ntrain_data_path: a b\nsave: null\n").Plan(t)
+	require.NoError(t, err)
+	for path, want := range map[string]string{
+		"train_data_path": "null", "tokenizer_type": `"NullTokenizer"`, "vocab_size": "131072", "save": "null",
+	} {
+		got, _ := traintest.Argument(p, path)
+		assert.Equal(t, want, got, path)
+	}
+	p, err = newLab("mock_data: true\nvocab_size: 7\n").Plan(t)
+	require.NoError(t, err)
+	got, _ := traintest.Argument(p, "vocab_size")
+	assert.Equal(t, "7", got)
+}
+
+func TestFaults(t *testing.T) {
+	_, err := newLab("micro_batch_size: two\n").Plan(t)
+	require.ErrorContains(t, err, `micro_batch_size: given string "two", expected int`)
+	_, err = newLab("stage: dpo\n").Plan(t)
+	assert.ErrorContains(t, err, `got stage "dpo", want pretrain or sft or mlperf_pretrain`)
+}

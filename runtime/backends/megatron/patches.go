@@ -1,0 +1,108 @@
+package megatron
+
+import (
+	"path"
+	"strings"
+
+	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/patch"
+)
+
+// Patches returns the rewrites of arguments that a run of Megatron gets.
+func Patches() []patch.Patch {
+	rewrite := func(id, description string, priority int, when patch.Condition, apply func(*patch.Context) error, args ...string) patch.Patch {
+		p := patch.Patch{
+			ID: "megatron.args." + id, Description: description, Backend: Framework, Phase: patch.BuildArgs,
+			Style: patch.ArgRewrite, Priority: patch.At(priority), Condition: when, Apply: apply,
+		}
+		for _, arg := range args {
+			p.Symbols = append(p.Symbols, "arg:"+arg)
+		}
+		return p
+	}
+	return []patch.Patch{
+		rewrite("save", "Put checkpoints below the directory of the experiment", 10,
+			notNull("save"), saveInExperiment, "save"),
+		rewrite("data_paths", "Split the texts of data paths at blanks", 20,
+			patch.Condition{Text: "a data path is a text", Holds: func(c *patch.Context) (bool, error) {
+				return len(pathTexts(c)) > 0, nil
+			}}, splitDataPaths, dataPaths...),
+		rewrite("iterations_to_skip", "Turn a null list of iterations to skip into an empty one", 30,
+			patch.Condition{Text: "iterations_to_skip is null", Holds: func(c *patch.Context) (bool, error) {
+				v, given := c.Params.Get("iterations_to_skip")
+				return given && v.IsNull(), nil
+			}},
+			func(c *patch.Context) error { return c.SetArg("iterations_to_skip", []any{}) }, "iterations_to_skip"),
+		rewrite("mock_data", "Leave data paths and tokenizer out of runs on mock data", 40,
+			patch.When("mock_data"), mockData, append([]string{"tokenizer_type", "vocab_size"}, dataPaths...)...),
+		rewrite("sequence_parallel", "Switch sequence parallelism off where there is no tensor parallelism", 50,
+			patch.Condition{Text: "sequence_parallel is set and tensor_model_parallel_size is 1", Holds: func(c *patch.Context) (bool, error) {
+				size, err := patch.Param(c, "tensor_model_parallel_size", int64(1))
+				return size == 1 && c.IsSet("sequence_parallel"), err
+			}},
+			func(c *patch.Context) error { return c.SetArg("sequence_parallel", false) }, "sequence_parallel"),
+		rewrite("tensorboard_dir", "Put TensorBoard files below the directory of the experiment, or nowhere", 60,
+			patch.Condition{}, tensorboardDir, "tensorboard_dir"),
+	}
+}
+
+// dataPaths are the arguments that name data, as a text with blanks or a list.
+var dataPaths = []string{"data_path", "train_data_path", "valid_data_path", "test_data_path"}
+
+// notNull is the condition that a parameter is given and not null.
+func notNull(key string) patch.Condition {
+	return patch.Condition{Text: key + " is not null", Holds: func(c *patch.Context) (bool, error) {
+		_, ok := c.Value(key)
+		return ok, nil
+	}}
+}
+
+func saveInExperiment(c *patch.Context) error {
+	return c.SetArg("save", path.Join(c.Train.Experiment.RootPath(), "checkpoints"))
+}
+
+// pathTexts returns the data paths that are texts.
+func pathTexts(c *patch.Context) map[string]string {
+	texts := map[string]string{}
+	for _, key := range dataPaths {
+		if v, ok := c.Value(key); ok && v.Kind() == config.KindString {
+			texts[key] = v.Text()
+		}
+	}
+	return texts
+}
+
+func splitDataPaths(c *patch.Context) error {
+	for key, text := range pathTexts(c) {
+		if err := c.SetArg(key, strings.Fields(text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func mockData(c *patch.Context) error {
+	for _, key := range dataPaths {
+		if c.Args.Has(key) {
+			if err := c.SetArg(key, nil); err != nil {
+				return err
+			}
+		}
+	}
+	if err := c.SetArg("tokenizer_type", "NullTokenizer"); err != nil {
+		return err
+	}
+	if _, given := c.Value("vocab_size"); given {
+		return nil
+	}
+	const mockVocab = 131072
+	return c.SetArg("vocab_size", mockVocab)
+}
+
+// tensorboardDir disables TensorBoard where disable_tensorboard says so and no profile needs it.
+func tensorboardDir(c *patch.Context) error {
+	if c.IsSet("disable_tensorboard") && !c.IsSet("profile") {
+		return c.SetArg("tensorboard_dir", nil)
+	}
+	return c.SetArg("tensorboard_dir", path.Join(c.Train.Experiment.RootPath(), "tensorboard"))
+}

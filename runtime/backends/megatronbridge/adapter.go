@@ -1,0 +1,69 @@
+package megatronbridge
+
+import (
+	"context"
+
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/internal/pysource"
+	"github.com/primus-fl/primus/runtime/config"
+)
+
+// Framework is the name that experiments use for this backend.
+const Framework = "megatron_bridge"
+
+// Factory returns the factory of the backend.
+func Factory() backend.Factory {
+	return backend.Factory{
+		Framework: Framework, Description: "plans runs of Megatron-Bridge", PlanOnly: true,
+		New: func() backend.Adapter { return adapter{} },
+	}
+}
+
+type adapter struct{}
+
+var trainers = backend.Trainers{
+	{Stage: "pretrain", Name: "MegatronBridgePretrainTrainer"},
+	{Stage: "sft", Name: "MegatronBridgeSFTTrainer"},
+}
+
+// Args are the parameters that this program looks at.
+type Args struct {
+	Recipe string `param:"recipe,required"`
+	Flavor string `param:"flavor,required"`
+	Mock   *bool  `param:"mock"`
+}
+
+func (adapter) SetupPath(given string, tc *backend.TrainContext) (backend.Paths, error) {
+	return backend.FindTree(Framework, "Megatron-Bridge", given, tc.Environ, "src", "3rdparty/Megatron-LM")
+}
+
+func (adapter) Prepare(context.Context, *backend.TrainContext) error { return nil }
+
+func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []config.Warning, error) {
+	args := backend.NewArgs(tc.Module.Params)
+	if err := normalise(args); err != nil {
+		return nil, nil, err
+	}
+	_, err := config.Decode(args.Map(), &Args{})
+	return args, nil, err
+}
+
+// EarlyVersion reads megatron/bridge/package_info.py.
+func (adapter) EarlyVersion(tc *backend.TrainContext) (string, error) {
+	return pysource.PackageVersion(tc.Paths.PythonPath, "megatron/bridge/package_info.py")
+}
+
+func (a adapter) DetectVersion(tc *backend.TrainContext) (string, error) { return a.EarlyVersion(tc) }
+
+func (adapter) LoadTrainer(stage, class string) (backend.TrainerClass, error) {
+	return trainers.Load(Framework, stage, class)
+}
+
+func (adapter) Stages() []string { return trainers.Stages() }
+
+func (adapter) UsesData() {}
+
+var (
+	_ backend.EarlyVersioner = adapter{}
+	_ backend.DataUser       = adapter{}
+)

@@ -1,0 +1,124 @@
+package megatronbridge
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/config"
+)
+
+// pathLists are the arguments that list data, and pathTexts those that name a file of arguments about data.
+var (
+	pathLists = []string{"data_paths", "train_data_path", "valid_data_path", "test_data_path"}
+	pathTexts = []string{"data_args_path", "per_split_data_args_path"}
+)
+
+const setBy = "framework " + Framework
+
+// normalise brings the arguments that name data sets into one form: lists of paths, texts without blanks around them, null for
+// what is empty or none, and mock instead of mock_data. Real data switches mock data off.
+func normalise(args *backend.Args) error {
+	real := false
+	for _, key := range pathLists {
+		v, ok := args.Lookup(key)
+		if !ok {
+			continue
+		}
+		list, err := paths(key, v)
+		if err != nil {
+			return err
+		}
+		real = real || len(list) > 0
+		var value any = list
+		if list == nil {
+			value = nil
+		}
+		if err := args.Set(key, value, setBy); err != nil {
+			return err
+		}
+	}
+	for _, key := range pathTexts {
+		v, ok := args.Lookup(key)
+		text, isText := v.Str()
+		if !ok || !isText {
+			continue
+		}
+		var value any
+		if text = strings.TrimSpace(text); !empty(text) {
+			value, real = text, true
+		}
+		if err := args.Set(key, value, setBy); err != nil {
+			return err
+		}
+	}
+	return mock(args, real)
+}
+
+// mock replaces the alias mock_data and settles whether mock data is used.
+func mock(args *backend.Args, real bool) error {
+	if alias, ok := args.Lookup("mock_data"); ok {
+		args.Delete("mock_data", setBy)
+		if v, given := args.Lookup("mock"); !given || v.IsNull() {
+			if err := args.Set("mock", alias, setBy); err != nil {
+				return err
+			}
+		}
+	}
+	v, given := args.Lookup("mock")
+	if text, isText := v.Str(); isText {
+		switch strings.ToLower(strings.TrimSpace(text)) {
+		case "true", "false":
+			if err := args.Set("mock", strings.EqualFold(strings.TrimSpace(text), "true"), setBy); err != nil {
+				return err
+			}
+		default:
+			return &config.Error{Origin: v.Origin(), Path: "mock", Problem: fmt.Sprintf("given string %q, expected true or false", text)}
+		}
+	}
+	if given && real {
+		return args.Set("mock", false, setBy)
+	}
+	return nil
+}
+
+// paths returns the paths of a list, or of a text that is one path or a list in Python's notation; nil for none.
+func paths(key string, v config.Value) ([]any, error) {
+	var list []any
+	switch v.Kind() {
+	case config.KindNull:
+		return nil, nil
+	case config.KindList:
+		items, _ := v.List()
+		for _, item := range items {
+			list = append(list, item)
+		}
+		return list, nil
+	case config.KindString:
+	default:
+		return nil, &config.Error{Origin: v.Origin(), Path: key, Problem: fmt.Sprintf("given %s %s, expected a path or a list of paths", v.Kind(), v.Text())}
+	}
+	text := strings.TrimSpace(v.Text())
+	if empty(text) {
+		return nil, nil
+	}
+	if !strings.HasPrefix(text, "[") {
+		return []any{text}, nil
+	}
+	parsed, _, err := config.ParseOverrides([]string{key + "=" + text})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	value, _ := parsed.Lookup(key)
+	items, isList := value.List()
+	if !isList {
+		return nil, &config.Error{Origin: v.Origin(), Path: key, Problem: fmt.Sprintf("given %q, expected a list such as ['a', 'b']", text)}
+	}
+	for _, item := range items {
+		list = append(list, item)
+	}
+	return list, nil
+}
+
+// empty reports whether a text stands for no path.
+func empty(text string) bool { return text == "" || strings.EqualFold(text, "none") }

@@ -1,0 +1,80 @@
+package model
+
+import (
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// noIgnore is a target that never occurs: every token counts.
+const noIgnore = -100
+
+// Loss is what training minimises, as a function of the logits.
+type Loss struct {
+	// Forward writes Losses and LSE of every token and returns the loss.
+	Forward func(*LossBatch) (float64, error)
+
+	// Backward writes DLogits: the gradient of Σ DLosses·losses, and what else the loss has. It follows Forward on the same
+	// batch and may change DLosses.
+	Backward func(*LossBatch) error
+}
+
+// LossBatch is what a Loss works on. T is the number of tokens of the batch.
+type LossBatch struct {
+	Logits  *tensor.Tensor // f32 [T vocab]
+	Targets *tensor.Tensor // i32 [T]
+	Losses  *tensor.Tensor // f32 [T], nats
+	LSE     *tensor.Tensor // f32 [T], log Σ exp of a row of the logits
+	DLosses *tensor.Tensor // f32 [T], the weight of each token: 1/T for a mean, in parts for a global batch
+	DLogits *tensor.Tensor // f32 [T vocab]
+
+	pass *Pass
+}
+
+// CrossEntropy returns the loss of language models: the mean over tokens of LSE − logit of the target.
+func CrossEntropy() Loss {
+	return Loss{
+		Forward: func(b *LossBatch) (float64, error) {
+			r := &b.pass.current
+			call(r, b.pass.call.lossFwd, ops.CrossEntropyFwdArgs{
+				Logits: b.Logits, Targets: b.Targets, Losses: b.Losses, LSE: b.LSE, IgnoreIndex: noIgnore, Saved: b.pass.savedL,
+			})
+			if r.err != nil {
+				return 0, r.err
+			}
+			sum := 0.0
+			losses := tensor.Data[float32](b.Losses)
+			for _, l := range losses {
+				sum += float64(l)
+			}
+			return sum / float64(len(losses)), nil
+		},
+		Backward: func(b *LossBatch) error {
+			r := &b.pass.current
+			call(r, b.pass.call.lossBwd, ops.CrossEntropyBwdArgs{
+				Logits: b.Logits, Targets: b.Targets, LSE: b.LSE, DLosses: b.DLosses, DLogits: b.DLogits,
+				IgnoreIndex: noIgnore, Saved: b.pass.savedL,
+			})
+			return r.err
+		},
+	}
+}
+
+// SetLoss makes a pass compute another loss than CrossEntropy from now on.
+func (p *Pass) SetLoss(l Loss) { p.loss = l }
+
+func (p *Pass) lossForward(r *run) (float64, error) {
+	if r.err != nil {
+		return 0, r.err
+	}
+	r.at = "loss"
+	return p.loss.Forward(&p.lossArgs)
+}
+
+func (p *Pass) lossBackward(r *run, scale float32) {
+	r.at = "loss"
+	dLosses := tensor.Data[float32](p.grad.losses)
+	for i := range dLosses {
+		dLosses[i] = scale
+	}
+	r.err = p.loss.Backward(&p.lossArgs)
+}

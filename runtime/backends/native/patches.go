@@ -1,0 +1,96 @@
+package native
+
+import (
+	"fmt"
+
+	"github.com/primus-fl/primus/runtime/patch"
+)
+
+// Patches returns the patches of the backend, each switched by a parameter of the module.
+func Patches() []patch.Patch {
+	return []patch.Patch{
+		oldNames(), deterministicEnvironment(), layerwiseLRDecay(), zLoss(), gradientNoise(),
+	}
+}
+
+// oldArgNames are names that parameters had in older versions of Megatron, whose names this backend uses.
+var oldArgNames = [][2]string{
+	{"batch_size", "micro_batch_size"},
+	{"data_path", "train_data_path"},
+	{"layernorm_epsilon", "norm_epsilon"},
+}
+
+// acceptOldNames switches the patch that accepts them.
+const acceptOldNames = "accept_old_names"
+
+func oldNames() patch.Patch {
+	p := patch.Patch{
+		ID:          "native.args.old_names",
+		Description: "Accept the names that Megatron gave to parameters in older versions",
+		Backend:     Framework, Phase: patch.BuildArgs, Priority: patch.At(10), Style: patch.ArgRewrite,
+		Keys: []string{acceptOldNames},
+		Condition: patch.Condition{
+			Text: "batch_size, data_path or layernorm_epsilon is given and " + acceptOldNames + " is not false",
+			Holds: func(c *patch.Context) (bool, error) {
+				accept, err := patch.Param(c, acceptOldNames, true)
+				if err != nil || !accept {
+					return false, err
+				}
+				for _, name := range oldArgNames {
+					if _, given := c.Value(name[0]); given {
+						return true, nil
+					}
+				}
+				return false, nil
+			},
+		},
+		Apply: func(c *patch.Context) error {
+			for _, name := range oldArgNames {
+				if v, given := c.Value(name[0]); given {
+					if err := c.SetArg(name[1], v); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		},
+	}
+	for _, name := range oldArgNames {
+		p.Keys = append(p.Keys, name[0])
+		p.Symbols = append(p.Symbols, "arg:"+name[1])
+	}
+	return p
+}
+
+// deterministicVariables make libraries of vendors choose algorithms that give the same bits every time. The kernels of this
+// program do so anyway.
+var deterministicVariables = [][2]string{
+	{"CUBLAS_WORKSPACE_CONFIG", ":4096:8"},
+	{"MKL_CBWR", "COMPATIBLE"},
+	{"NCCL_ALGO", "Ring"},
+	{"NVTE_ALLOW_NONDETERMINISTIC_ALGO", "0"},
+}
+
+func deterministicEnvironment() patch.Patch {
+	p := patch.Patch{
+		ID:          "native.deterministic_environment",
+		Description: "Tell libraries of vendors to compute the same bits every time",
+		Backend:     Framework, Phase: patch.Setup, Style: patch.Environment,
+		Keys: []string{"deterministic_mode"}, Condition: patch.When("deterministic_mode"),
+		Apply: func(c *patch.Context) error {
+			for _, v := range deterministicVariables {
+				if given, set := c.Environ.Lookup(v[0]); set && given != v[1] {
+					c.Log.Warn(fmt.Sprintf("deterministic_mode replaces %s=%s by %s", v[0], given, v[1]))
+				}
+				if err := c.Setenv(v[0], v[1]); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	for _, v := range deterministicVariables {
+		p.Symbols = append(p.Symbols, "env:"+v[0])
+	}
+	return p
+}

@@ -1,0 +1,87 @@
+package native
+
+import (
+	"github.com/primus-fl/primus/runtime/backends/native/model"
+	"github.com/primus-fl/primus/runtime/patch"
+)
+
+// The extension points of the trainer. Each is called once a step, once a micro batch, or once a run; none within an op.
+var (
+	// LossPoint is what training minimises. Validation uses the original.
+	LossPoint = patch.NewPoint[model.Loss]("native.loss", "what training minimises; once a micro batch")
+
+	// SchedulePoint is the learning rate of a step, counted from 1.
+	SchedulePoint = patch.NewPoint[func(step int) float64]("native.schedule", "the learning rate of a step; once a step")
+
+	// OptimizerStepPoint updates the weights with the clipped gradients.
+	OptimizerStepPoint = patch.NewPoint[func(step int, lr float64) error]("native.optimizer_step", "updates the weights; once a step")
+
+	// DataOrderPoint fills the next global batch, row-major [global batch, seq+1]. What a resumed run begins with is the
+	// position of the original sampler.
+	DataOrderPoint = patch.NewPoint[func(batch []int32) error]("native.data_order", "fills the next global batch; once a step")
+
+	// ForwardStepPoint computes the loss of a micro batch [micro batch, seq+1].
+	ForwardStepPoint = patch.NewPoint[func(rows []int32) (float64, error)]("native.forward_step", "the loss of a micro batch; once a micro batch")
+
+	// BackwardStepPoint adds the gradients of the micro batch of the last forward step.
+	BackwardStepPoint = patch.NewPoint[func(BackwardStep) error]("native.backward_step", "the gradients of a micro batch; once a micro batch")
+
+	// LRScalePoint is the factor of the learning rate of a weight.
+	LRScalePoint = patch.NewPoint[func(*model.Param) float64]("native.lr_scale", "the factor of the learning rate of a weight; once a weight when the optimizer is made, so patches of phase setup only")
+)
+
+// BackwardStep says which micro batch of which step a backward step is.
+type BackwardStep struct {
+	Step          int // from 1
+	Micro, Micros int // the micro batch, from 0, and how many a step has
+
+	// GradNorm returns the Euclidean norm of the gradients as they are, each micro batch weighted by its share of the global
+	// batch.
+	GradNorm func() (float64, error)
+}
+
+// points are the slots of a trainer.
+type points struct {
+	all           *patch.Points
+	loss          *patch.Slot[model.Loss]
+	schedule      *patch.Slot[func(int) float64]
+	optimizerStep *patch.Slot[func(int, float64) error]
+	dataOrder     *patch.Slot[func([]int32) error]
+	forwardStep   *patch.Slot[func([]int32) (float64, error)]
+	backwardStep  *patch.Slot[func(BackwardStep) error]
+	lrScale       *patch.Slot[func(*model.Param) float64]
+}
+
+// Points returns the extension points of the trainer.
+func (t *trainer) Points() *patch.Points { return t.points.all }
+
+func (t *trainer) declarePoints() points {
+	all := &patch.Points{}
+	return points{
+		all:           all,
+		loss:          patch.Declare(all, LossPoint, model.CrossEntropy()),
+		schedule:      patch.Declare(all, SchedulePoint, t.args.schedule().At),
+		optimizerStep: patch.Declare(all, OptimizerStepPoint, func(step int, lr float64) error { return t.adam.Step(step, lr) }),
+		dataOrder:     patch.Declare(all, DataOrderPoint, func(batch []int32) error { return t.sampler.Batch(batch) }),
+		forwardStep:   patch.Declare(all, ForwardStepPoint, t.forwardStep),
+		backwardStep:  patch.Declare(all, BackwardStepPoint, t.backwardStep),
+		lrScale:       patch.Declare(all, LRScalePoint, func(*model.Param) float64 { return 1 }),
+	}
+}
+
+func (t *trainer) forwardStep(rows []int32) (float64, error) {
+	if err := t.pass.SetBatch(rows); err != nil {
+		return 0, err
+	}
+	t.pass.SetLoss(t.points.loss.Func())
+	return t.pass.Loss()
+}
+
+// backward calls the backward step of a micro batch.
+func (t *trainer) backward(step, micro int) error {
+	return t.points.backwardStep.Func()(BackwardStep{Step: step, Micro: micro, Micros: t.args.microBatches(), GradNorm: t.adam.Norm})
+}
+
+func (t *trainer) backwardStep(b BackwardStep) error {
+	return t.pass.Backward(1/float32(t.args.GlobalBatchSize*t.args.SeqLength), b.Micro > 0)
+}

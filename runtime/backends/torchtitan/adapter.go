@@ -1,0 +1,72 @@
+package torchtitan
+
+import (
+	"context"
+	"slices"
+
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/internal/pysource"
+	"github.com/primus-fl/primus/runtime/config"
+)
+
+// Framework is the name that experiments use for this backend.
+const Framework = "torchtitan"
+
+// Factory returns the factory of the backend.
+func Factory() backend.Factory {
+	return backend.Factory{
+		Framework: Framework, Description: "plans runs of TorchTitan", PlanOnly: true,
+		New: func() backend.Adapter { return adapter{} },
+	}
+}
+
+type adapter struct{}
+
+var trainers = backend.Trainers{{Stage: "pretrain", Name: "TorchTitanPretrainTrainer"}}
+
+// Args are the sections that this program looks at, and in them the keys.
+type Args struct {
+	Training struct {
+		Steps          int `param:"steps"`
+		LocalBatchSize int `param:"local_batch_size"`
+		SeqLen         int `param:"seq_len"`
+	} `param:"training"`
+	Parallelism struct {
+		TensorParallel   int `param:"tensor_parallel_degree"`
+		PipelineParallel int `param:"pipeline_parallel_degree"`
+	} `param:"parallelism"`
+}
+
+func (adapter) SetupPath(given string, tc *backend.TrainContext) (backend.Paths, error) {
+	return backend.FindTree(Framework, "torchtitan", given, tc.Environ)
+}
+
+func (adapter) Prepare(context.Context, *backend.TrainContext) error { return nil }
+
+func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []config.Warning, error) {
+	var others []string
+	for key, v := range tc.Module.Params.All() {
+		if v.Kind() != config.KindMap || key == backend.DispatchBlock {
+			others = append(others, key)
+		}
+	}
+	args := backend.NewArgs(tc.Module.Params, others...)
+	_, err := config.Decode(args.Map(), &Args{})
+	return args, nil, err
+}
+
+// DetectVersion reads the metadata of the installed distribution; a bare source tree has none.
+func (adapter) DetectVersion(tc *backend.TrainContext) (string, error) {
+	dirs := slices.Concat(tc.Paths.PythonPath, pysource.SitePackages(tc.Environ.Lookup))
+	return pysource.InstalledVersion(dirs, "torchtitan")
+}
+
+func (adapter) LoadTrainer(stage, class string) (backend.TrainerClass, error) {
+	return trainers.Load(Framework, stage, class)
+}
+
+func (adapter) Stages() []string { return trainers.Stages() }
+
+func (adapter) UsesData() {}
+
+var _ backend.DataUser = adapter{}

@@ -1,0 +1,152 @@
+package patch
+
+import (
+	"fmt"
+	"log/slog"
+	"math/big"
+
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/config"
+)
+
+// Context is what conditions and handlers get.
+type Context struct {
+	Backend        string
+	Phase          Phase
+	BackendVersion string // empty when it is unknown
+	PrimusVersion  string
+	ModelName      string
+	ModuleName     string
+	Platform       string
+
+	Params  *config.Map           // of the module; from phase setup on together with the arguments of the backend
+	Args    *backend.Args         // of the backend, nil where there are none
+	Environ *backend.Environ      // nil where the environment cannot be changed
+	Points  *Points               // of the trainer, nil where there is none yet
+	Train   *backend.TrainContext // of the run, nil outside of one
+	Log     *slog.Logger
+
+	patch   string // in hand
+	effects int    // that Changed has noted
+}
+
+// Value returns the parameter at a dotted path, and whether it is there and not null.
+func (c *Context) Value(path string) (config.Value, bool) {
+	v, ok := c.Params.Get(path)
+	return v, ok && !v.IsNull()
+}
+
+// IsSet reports whether the parameter at a dotted path is there and not null, false, zero or empty.
+func (c *Context) IsSet(path string) bool {
+	v, ok := c.Value(path)
+	if !ok {
+		return false
+	}
+	switch d := v.Any().(type) {
+	case bool:
+		return d
+	case string:
+		return d != ""
+	case int64:
+		return d != 0
+	case *big.Int:
+		return true
+	case float64:
+		return d != 0
+	case []any:
+		return len(d) > 0
+	case map[string]any:
+		return len(d) > 0
+	}
+	return true
+}
+
+// Param returns the parameter at a dotted path, or def when it is absent or null. A value of another type is an error that
+// says where it was written. T is bool, int64, float64 or string; an int is accepted as a float64.
+func Param[T bool | int64 | float64 | string](c *Context, path string, def T) (T, error) {
+	v, ok := c.Value(path)
+	if !ok {
+		return def, nil
+	}
+	var result T
+	switch into := any(&result).(type) {
+	case *bool:
+		*into, ok = v.Bool()
+	case *int64:
+		*into, ok = v.Int64()
+	case *float64:
+		*into, ok = v.Float64()
+	case *string:
+		*into, ok = v.Str()
+	}
+	if !ok {
+		where := ""
+		if o := v.Origin(); !o.IsZero() {
+			where = o.String() + ": "
+		}
+		return def, fmt.Errorf("%s%s: given %s %s, expected %T", where, path, v.Kind(), v.Text(), def)
+	}
+	return result, nil
+}
+
+// SetArg sets an argument of the backend, at a dotted path.
+func (c *Context) SetArg(path string, value any) error {
+	if c.Args == nil {
+		return fmt.Errorf("argument %s cannot be set in phase %s: there are no arguments", path, c.Phase)
+	}
+	return c.Args.Set(path, value, "patch "+c.patch)
+}
+
+// Setenv sets a variable of the environment for the run.
+func (c *Context) Setenv(name, value string) error {
+	if c.Environ == nil {
+		return fmt.Errorf("variable %s cannot be set in phase %s: the environment is fixed", name, c.Phase)
+	}
+	return c.Environ.Set(name, value, "patch "+c.patch)
+}
+
+// Changed notes that the handler has changed something that the Context does not see, so that it is not reported as a
+// patch that changed nothing.
+func (c *Context) Changed() { c.effects++ }
+
+// mark is a state that rewind goes back to.
+type mark struct {
+	args    backend.ArgsMark
+	env     int
+	points  int
+	effects int
+}
+
+func (c *Context) mark() mark {
+	m := mark{effects: c.effects}
+	if c.Args != nil {
+		m.args = c.Args.Mark()
+	}
+	if c.Environ != nil {
+		m.env = len(c.Environ.Changes())
+	}
+	if c.Points != nil {
+		m.points = c.Points.revision
+	}
+	return m
+}
+
+// changedSince reports whether anything was changed since a mark.
+func (c *Context) changedSince(m mark) bool {
+	now := c.mark()
+	return now.effects != m.effects || now.args.Changes() != m.args.Changes() || now.env != m.env || now.points != m.points
+}
+
+// rewind takes back what the patch in hand has changed since a mark.
+func (c *Context) rewind(m mark) error {
+	if c.Args != nil {
+		c.Args.Rewind(m.args)
+	}
+	if c.Points != nil {
+		c.Points.Undo(c.patch)
+	}
+	if c.Environ != nil {
+		return c.Environ.Rewind(m.env)
+	}
+	return nil
+}

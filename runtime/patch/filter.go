@@ -1,0 +1,65 @@
+package patch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/primus-fl/primus/internal/suggest"
+)
+
+// EnvFilter is the variable that holds a Filter.
+const EnvFilter = "PRIMUS_PATCHES"
+
+// Filter is a list of the only patches that may run, on top of their own conditions. The zero Filter lets all pass.
+type Filter struct {
+	given bool
+	ids   []string
+}
+
+// Only returns the filter that lets just these patches pass.
+func Only(ids ...string) Filter { return Filter{given: true, ids: slices.Clone(ids)} }
+
+// ParseFilter reads the text of PRIMUS_PATCHES: blank or all, in any case, lets all pass, none lets nothing pass, and
+// anything else is a list of ids between commas. Ids are exact; blanks around them and empty items do not count, so a text of
+// only commas is an empty list, which lets nothing pass.
+func ParseFilter(text string) Filter {
+	text = strings.TrimSpace(text)
+	switch strings.ToLower(text) {
+	case "", "all":
+		return Filter{}
+	case "none":
+		return Only()
+	}
+	f := Only()
+	for item := range strings.SplitSeq(text, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			f.ids = append(f.ids, item)
+		}
+	}
+	return f
+}
+
+// IDs returns a copy of the list, and whether there is one.
+func (f Filter) IDs() ([]string, bool) { return slices.Clone(f.ids), f.given }
+
+// allows reports whether a patch may run.
+func (f Filter) allows(id string) bool { return !f.given || slices.Contains(f.ids, id) }
+
+// Unknown returns a warning for each id of the filter that no patch of the set has.
+func (f Filter) Unknown(s *Set) []string {
+	var warnings []string
+	for _, id := range f.ids {
+		if _, known := s.byID[id]; known {
+			continue
+		}
+		w := fmt.Sprintf("%s: no patch %q", EnvFilter, id)
+		if near, ok := suggest.Nearest(id, s.IDs()); ok {
+			w += fmt.Sprintf("; did you mean %q?", near)
+		} else {
+			w += "; primus patches list shows the ids"
+		}
+		warnings = append(warnings, w)
+	}
+	return warnings
+}

@@ -1,0 +1,105 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/config"
+)
+
+// envHFHome is where the libraries of Hugging Face keep models and data sets.
+const envHFHome = "HF_HOME"
+
+// envPolicy begins the names of variables that hold a dispatch policy.
+const envPolicy = "TE_FL_"
+
+// environment sets the variables of the experiment's env block and HF_HOME, and reads which process this is.
+func (r *session) environment() error {
+	env, log := r.tc.Environ, r.tc.Log
+	var faults []error
+	for name, v := range r.s.Experiment.Env.All() {
+		path := "env." + name
+		switch v.Kind() {
+		case config.KindNull:
+			log.Warn(config.Warning{Origin: v.Origin(), Path: path, Message: "null sets nothing", Hint: `write "" for an empty variable`}.String())
+			continue
+		case config.KindList, config.KindMap:
+			faults = append(faults, &config.Error{Origin: v.Origin(), Path: path, Problem: "given a " + v.Kind().String() + ", expected the text of a variable"})
+			continue
+		}
+		value := env.Expand(v.Text())
+		if err := env.Set(name, value, "env block of the experiment"); err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		if strings.HasPrefix(name, envPolicy) && !r.factory.PlanOnly {
+			log.Warn(config.Warning{
+				Origin: v.Origin(), Path: path, Message: "the dispatch policy of this process is made before, so that the variable has no effect on it",
+				Hint: "write the parameter " + strings.ToLower(name) + " in the module",
+			}.String())
+		}
+		log.Info(fmt.Sprintf("[Primus:Runtime] env override: %s=%s", name, backend.Shown(name, value)))
+	}
+	if err := errors.Join(faults...); err != nil {
+		return &configError{err}
+	}
+	if home, set := env.Lookup(envHFHome); set {
+		log.Debug("[Primus:Env] HF_HOME already set: " + home)
+	} else {
+		home = filepath.Join(r.tc.DataPath, "huggingface")
+		if err := env.Set(envHFHome, home, "data path"); err != nil {
+			return err
+		}
+		log.Debug("[Primus:Env] Set HF_HOME=" + home)
+	}
+	d, err := backend.ReadDistributed(env)
+	if err != nil {
+		return err
+	}
+	r.tc.Distributed = d
+	if d.Rank > 0 {
+		r.tc.Log = slog.New(onlyProblems{log.Handler()})
+	}
+	r.tc.Log.Info(fmt.Sprintf("[Primus:Env] rank=%d, world_size=%d, local_rank=%d, master=%s:%d",
+		d.Rank, d.WorldSize, d.LocalRank, d.MasterAddr, d.MasterPort))
+	return nil
+}
+
+// makeDataDirs makes the directories of a framework that reads data sets or models.
+func (r *session) makeDataDirs() error {
+	if _, uses := r.tc.Adapter.(backend.DataUser); !uses {
+		return nil
+	}
+	for _, dir := range []string{r.tc.DataPath, r.tc.Environ.Get(envHFHome, r.tc.DataPath)} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("data directory: %w", err)
+		}
+	}
+	return nil
+}
+
+// onlyProblems passes warnings and errors on: the first rank says the rest.
+type onlyProblems struct{ slog.Handler }
+
+// Enabled implements slog.Handler.
+func (h onlyProblems) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelWarn && h.Handler.Enabled(ctx, l)
+}
+
+// WithAttrs implements slog.Handler.
+func (h onlyProblems) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return onlyProblems{h.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup implements slog.Handler.
+func (h onlyProblems) WithGroup(name string) slog.Handler {
+	return onlyProblems{h.Handler.WithGroup(name)}
+}
+
+var _ slog.Handler = onlyProblems{}

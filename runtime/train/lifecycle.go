@@ -1,0 +1,122 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/patch"
+)
+
+const rule = "================================================================================"
+
+// run prepares, makes the trainer and takes it through its life.
+func (r *session) run(ctx context.Context) error {
+	if err := r.prepare(ctx); err != nil {
+		return err
+	}
+	trainer, err := r.class.New(r.tc)
+	if err != nil {
+		return &configError{err}
+	}
+	return r.lifecycle(ctx, trainer)
+}
+
+// lifecycle calls the methods of a trainer with the patches between them; Cleanup always, exactly once.
+func (r *session) lifecycle(ctx context.Context, t backend.Trainer) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("trainer %s panicked: %v\n%s", r.class.Name, p, debug.Stack())
+		}
+		cleanupErr := r.step("Cleanup", func() error { return t.Cleanup(err) })
+		switch {
+		case cleanupErr != nil && err != nil:
+			r.tc.Log.Warn(fmt.Sprintf("Error during trainer.cleanup: %v", cleanupErr))
+		case cleanupErr != nil:
+			err = fmt.Errorf("cleanup: %w", cleanupErr)
+		}
+	}()
+	if err := r.makeDataDirs(); err != nil {
+		return err
+	}
+	if a, ok := r.tc.Adapter.(backend.TrainerInitializer); ok {
+		if err := a.InitTrainer(t, r.tc); err != nil {
+			return fmt.Errorf("initialise trainer %s: %w", r.class.Name, err)
+		}
+	}
+	if e, ok := t.(patch.Extensible); ok {
+		r.points = e.Points()
+	}
+	for _, step := range []func() error{
+		func() error { return r.patches(patch.Setup) },
+		func() error { return r.step("Setup", func() error { return t.Setup(ctx) }) },
+		func() error { return r.step("Init", func() error { return t.Init(ctx) }) },
+		func() error { return r.patches(patch.BeforeTrain) },
+		func() error { r.showPoints(); return nil },
+		func() error { return r.step("Training", func() error { return t.Train(ctx) }) },
+		func() error { return r.patches(patch.AfterTrain) },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step runs one step of the life of a trainer between two lines of the log.
+func (r *session) step(name string, f func() error) error {
+	log := r.tc.Log
+	banner := func(text string) {
+		log.Debug(rule)
+		log.Info(text)
+		log.Debug(rule)
+	}
+	banner(name + " started.")
+	if err := f(); err != nil {
+		return err
+	}
+	banner(name + " completed.")
+	return nil
+}
+
+// patches applies the patches of a phase.
+func (r *session) patches(phase patch.Phase) error {
+	r.tc.Log.Debug(fmt.Sprintf("[Runtime] Applying %s patches...", phase))
+	c := r.patchContext(phase)
+	if r.dry {
+		r.planPhase(c)
+	}
+	_, err := r.s.Patches.Run(c, patch.Options{Filter: r.s.Filter, StopOnError: r.s.StrictPatches, IdleLevel: slog.LevelDebug})
+	return err
+}
+
+// patchContext returns what the patches of a phase may see and change.
+func (r *session) patchContext(phase patch.Phase) *patch.Context {
+	tc := r.tc
+	c := &patch.Context{
+		Backend: tc.Framework, Phase: phase, BackendVersion: tc.Version, PrimusVersion: r.s.PrimusVersion,
+		ModelName: tc.Module.Model, ModuleName: tc.ModuleName, Params: tc.Module.Params, Args: tc.Args, Environ: tc.Environ,
+		Points: r.points, Train: tc, Log: tc.Log,
+	}
+	if name, ok := tc.Experiment.Platform.Get("name"); ok {
+		c.Platform = name.Text()
+	}
+	if phase != patch.BuildArgs {
+		c.Params = tc.Args.Map()
+	}
+	return c
+}
+
+// showPoints logs the extension points that patches have changed, with the layers in their order.
+func (r *session) showPoints() {
+	if r.points == nil {
+		return
+	}
+	for _, p := range r.points.List() {
+		if len(p.Layers) > 0 {
+			r.tc.Log.Info("[Patch] extension point " + p.String())
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/patch"
+)
+
+// Plan says what Run would do.
+type Plan struct {
+	*backend.TrainContext
+	Trainer     string // the name of its class
+	Hooks       []string
+	Environment []backend.EnvChange
+	Added       []string // parameters that the framework does not know
+	Conflicts   []backend.Conflict
+	Phases      []PhasePlan
+	Problems    []string // what would make Run fail, as far as can be seen
+}
+
+// PhasePlan says what would happen to each patch in a phase.
+type PhasePlan struct {
+	Phase     patch.Phase
+	Decisions []patch.Decision
+	Contended map[string][]string // what several patches change, and these in their order
+}
+
+// NewPlan returns what Run would do, and does nothing of it: setup hooks, Prepare and trainers are not run, and the
+// environment stays as it is. Patches of phase build_args are applied to the arguments, so that the conditions of later
+// phases see what they would see. A framework that is not on this machine is a problem in the plan, not an error.
+func NewPlan(ctx context.Context, s Settings) (*Plan, error) {
+	if s.Environ == nil {
+		s.Environ = backend.ProcessEnviron()
+	}
+	s.Environ = s.Environ.Overlay()
+	r, err := open(s)
+	if err != nil {
+		return nil, err
+	}
+	r.dry = true
+	r.tc.Log = slog.New(onlyProblems{s.Log.Handler()})
+	if err := r.prepare(ctx); err != nil {
+		return nil, err
+	}
+	if r.class.New != nil {
+		if _, err := r.class.New(r.tc); err != nil {
+			return nil, err
+		}
+	}
+	for _, phase := range []patch.Phase{patch.Setup, patch.BeforeTrain, patch.AfterTrain} {
+		r.planPhase(r.patchContext(phase))
+	}
+	if r.factory.PlanOnly {
+		r.plan.Problems = append(r.plan.Problems, fmt.Sprintf("framework %s: %v", r.factory.Framework, backend.ErrPlanOnly))
+	}
+	for _, hook := range r.factory.Hooks {
+		r.plan.Hooks = append(r.plan.Hooks, hook.Name)
+	}
+	r.plan.TrainContext, r.plan.Trainer, r.plan.Environment = r.tc, r.class.Name, r.tc.Environ.Changes()
+	return r.plan, nil
+}
+
+// planPhase notes what the patches of a phase would do.
+func (r *session) planPhase(c *patch.Context) {
+	plan, err := r.s.Patches.Plan(c, r.s.Filter)
+	if err != nil {
+		if c.Phase != patch.BuildArgs { // whose patches are run, and fail with the same error
+			r.plan.Problems = append(r.plan.Problems, fmt.Sprintf("phase %s: %v", c.Phase, err))
+		}
+		return
+	}
+	r.plan.Phases = append(r.plan.Phases, PhasePlan{c.Phase, plan.Decisions, patch.Conflicts(plan.Selected())})
+}
+
+// Leaf is an argument of the framework that is no mapping.
+type Leaf struct {
+	Path, Value, Source string
+}
+
+// Leaves returns the arguments under their dotted names, sorted, with who wrote them: a place in a file, a token of the
+// command line, a patch, or the framework.
+func (p *Plan) Leaves() []Leaf {
+	var leaves []Leaf
+	for _, l := range flatten(p.Args.Map()) {
+		top, _, _ := strings.Cut(l.path, ".")
+		source := l.value.Origin().String()
+		if by := p.Args.SetBy(top); by != "" && source == "" {
+			source = by
+		}
+		if source == "" {
+			source = "framework " + p.Framework
+		}
+		leaves = append(leaves, Leaf{l.path, backend.Shown(l.path, backend.Show(l.value)), source})
+	}
+	return leaves
+}

@@ -1,0 +1,192 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/patch"
+)
+
+// prepare goes from the configuration to the trainer class.
+func (r *session) prepare(ctx context.Context) error {
+	if err := r.environment(); err != nil {
+		return err
+	}
+	if err := r.prepareBackend(ctx); err != nil {
+		return err
+	}
+	if err := r.buildArgs(); err != nil {
+		return err
+	}
+	return r.loadTrainer()
+}
+
+// prepareBackend makes the adapter and lets it find and prepare the framework.
+func (r *session) prepareBackend(ctx context.Context) error {
+	tc := r.tc
+	tc.Adapter = r.factory.New()
+	paths, err := tc.Adapter.SetupPath(r.s.BackendPath, tc)
+	switch {
+	case err == nil:
+		tc.Paths = paths
+	case r.dry:
+		r.plan.Problems = append(r.plan.Problems, err.Error())
+	default:
+		return &configError{err}
+	}
+	for _, dir := range slices.Backward(paths.PythonPath) {
+		tc.Log.Info(fmt.Sprintf("[Primus:%s] sys.path.insert → %s", tc.Framework, dir))
+	}
+	if early, ok := tc.Adapter.(backend.EarlyVersioner); ok {
+		if version, err := early.EarlyVersion(tc); err == nil {
+			tc.Version = version
+		}
+	}
+	if d, ok := tc.Adapter.(backend.EnvDefaulter); ok {
+		if err := backend.ApplyEnvDefaults(tc.Environ, tc.Framework, d.EnvDefaults(tc.Environ), r.s.DetectArch, tc.Log); err != nil {
+			return err
+		}
+	}
+	if !r.dry {
+		if err := r.runHooks(ctx); err != nil {
+			return err
+		}
+		if err := tc.Adapter.Prepare(ctx, tc); err != nil {
+			return fmt.Errorf("prepare framework %s: %w", tc.Framework, err)
+		}
+		tc.Log.Info(fmt.Sprintf("[Primus:%s] Backend prepared", tc.Framework))
+	}
+	if tc.Version == "" {
+		if tc.Version, err = tc.Adapter.DetectVersion(tc); err != nil {
+			tc.Version = ""
+			tc.Log.Info(fmt.Sprintf("[Primus:%s] version unknown, so that patches for certain versions do not run: %v", tc.Framework, err))
+		}
+	}
+	return nil
+}
+
+func (r *session) runHooks(ctx context.Context) error {
+	if len(r.factory.Hooks) == 0 {
+		return nil
+	}
+	r.tc.Log.Info(fmt.Sprintf("[Primus:BackendSetup] Running %d setup hooks for backend '%s'.", len(r.factory.Hooks), r.tc.Framework))
+	for _, hook := range r.factory.Hooks {
+		if err := hook.Run(ctx, r.tc); err != nil {
+			return fmt.Errorf("setup hook %q of framework %s: %w", hook.Name, r.tc.Framework, err)
+		}
+	}
+	return nil
+}
+
+// buildArgs makes the arguments of the framework, applies patches to them and adds the parameters that are left.
+func (r *session) buildArgs() error {
+	tc := r.tc
+	args, warnings, err := tc.Adapter.ConvertConfig(tc)
+	for _, w := range warnings {
+		if !r.known(w) {
+			tc.Log.Warn(w.String())
+		}
+	}
+	if err != nil {
+		return &configError{err}
+	}
+	tc.Args = args
+	if err := r.patches(patch.BuildArgs); err != nil {
+		return err
+	}
+	r.dump("Final backend args (after patches)", args.Map())
+	added, conflicts := args.Merge(tc.Module.Params, "framework "+tc.Framework)
+	var dropped []error
+	for _, c := range conflicts {
+		if strings.HasPrefix(c.By, "patch ") {
+			tc.Log.Info("[Runtime] " + c.String())
+			continue
+		}
+		tc.Log.Warn("[Runtime] " + c.String())
+		dropped = append(dropped, fmt.Errorf("%w: %s", config.ErrNoEffect, c))
+	}
+	if r.s.Experiment.Strict && dropped != nil {
+		return &configError{errors.Join(dropped...)}
+	}
+	if len(added) > 0 {
+		tc.Log.Debug(fmt.Sprintf("Primus-specific parameters: (%d parameters) %s", len(added), strings.Join(added, " ")))
+	}
+	r.plan.Added, r.plan.Conflicts = added, conflicts
+	return nil
+}
+
+// known tells whether a warning says nothing new: loading the experiment warned about the same value, or the parameter that
+// the framework does not know is one of a patch.
+func (r *session) known(w config.Warning) bool {
+	return r.s.Patches.HasKey(r.tc.Framework, w.Path) ||
+		slices.ContainsFunc(r.s.Experiment.Report.Warnings, func(known config.Warning) bool { return known.Origin == w.Origin })
+}
+
+// loadTrainer chooses the trainer class.
+func (r *session) loadTrainer() error {
+	tc := r.tc
+	if stage, ok := tc.Args.Lookup("stage"); ok && !stage.IsNull() {
+		tc.Stage = stage.Text()
+	}
+	class := tc.Module.TrainerClass
+	if v, ok := tc.Args.Lookup("trainer_class"); class == "" && ok && !v.IsNull() {
+		class = v.Text()
+	}
+	shown := "None"
+	if class != "" {
+		tc.Log.Info("[TrainRuntime] Using trainer_class: " + class)
+		shown = class
+	}
+	tc.Log.Info(fmt.Sprintf("[TrainRuntime] Loading trainer: stage=%s, trainer_class=%s", tc.Stage, shown))
+	var err error
+	if r.class, err = tc.Adapter.LoadTrainer(tc.Stage, class); err != nil {
+		return &configError{err}
+	}
+	tc.Log.Info("[TrainRuntime] Loaded trainer class: " + r.class.Name)
+	return nil
+}
+
+// dump logs every value of a mapping under its dotted name, sorted and aligned.
+func (r *session) dump(title string, m *config.Map) {
+	const rule = "--------------------------------------------------------------------------------"
+	leaves := flatten(m)
+	width := 0
+	for _, l := range leaves {
+		width = max(width, len(l.path))
+	}
+	lines := []string{rule, fmt.Sprintf("%s: (%d parameters)", title, len(leaves)), rule}
+	for _, l := range leaves {
+		lines = append(lines, fmt.Sprintf("  %-*s : %s (%s)", width, l.path, backend.Shown(l.path, backend.Show(l.value)), l.value.Kind()))
+	}
+	for _, line := range append(lines, rule) {
+		r.tc.Log.Debug(line)
+	}
+}
+
+type leaf struct {
+	path  string
+	value config.Value
+}
+
+// flatten returns the values of a mapping that are no mappings, sorted by their dotted paths.
+func flatten(m *config.Map) []leaf {
+	var leaves []leaf
+	var walk func(prefix string, m *config.Map)
+	walk = func(prefix string, m *config.Map) {
+		for key, v := range m.All() {
+			if nested, ok := v.Map(); ok && nested.Len() > 0 {
+				walk(prefix+key+".", nested)
+				continue
+			}
+			leaves = append(leaves, leaf{prefix + key, v})
+		}
+	}
+	walk("", m)
+	slices.SortFunc(leaves, func(a, b leaf) int { return strings.Compare(a.path, b.path) })
+	return leaves
+}
