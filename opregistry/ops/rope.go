@@ -89,7 +89,7 @@ func validateRope(name, input string, a FusedRopeArgs) error {
 	c.sameDType("output", a.Output, input, a.Input)
 	c.sameShape("output", a.Output, input, a.Input)
 	c.disjointOrSame("output", a.Output, input, a.Input)
-	c.disjoint("output", a.Output, "freqs", a.Freqs)
+	c.disjointFrom("output", a.Output, named{"freqs", a.Freqs}, named{"start_positions", a.StartPositions}, named{"cu_seqlens", a.CuSeqlens})
 	shape, seq, batch := a.Input.Shape(), 0, 0
 	switch a.QKVFormat {
 	case SBHD:
@@ -114,39 +114,65 @@ func validateRope(name, input string, a FusedRopeArgs) error {
 	if c.err != nil {
 		return c.err
 	}
-	d2 := a.Freqs.Shape().Cols()
-	if d2%2 != 0 || d2 > shape.Cols() {
-		c.fail("freqs", "an even last axis of at most "+itoa(shape.Cols()), "%v", a.Freqs)
-	}
-	cp := max(a.CPSize, 1)
-	if a.CPSize < 0 || a.CPRank < 0 || a.CPRank >= cp {
-		c.fail("cp_rank", "0 <= cp_rank < cp_size", "cp_rank %d of cp_size %d", a.CPRank, a.CPSize)
-	}
-	if cp > 1 && seq%2 != 0 {
-		c.fail(input, "an even sequence length with cp_size > 1", "%v", a.Input)
-	}
-	if a.StartPositions != nil && c.dtype("start_positions", a.StartPositions, tensor.I32) && c.rank("start_positions", a.StartPositions, 1) {
-		c.elements("start_positions", a.StartPositions, batch, "one a sequence")
-	}
-	last := 0
+	c.angles("freqs", a.Freqs, shape.Cols())
+	c.contextParallel(a.CPSize, a.CPRank, input, a.Input, seq)
+	c.startPositions(a.StartPositions, batch)
+	last, cp := 0, max(a.CPSize, 1)
 	for b := 0; c.err == nil && b < batch; b++ {
 		length, start := seq, 0
 		if a.QKVFormat == THD {
 			length = element(a.CuSeqlens, b+1) - element(a.CuSeqlens, b)
 		}
 		if a.StartPositions != nil {
-			if start = element(a.StartPositions, b); start < 0 {
-				c.fail("start_positions", "positions >= 0", "%d", start)
-			}
+			start = element(a.StartPositions, b)
 		}
 		if length > 0 {
 			last = max(last, start+length*cp)
 		}
 	}
-	if c.err == nil && a.Freqs.Shape().NumElements()/max(d2, 1) < last {
-		c.fail("freqs", "at least "+itoa(last)+" positions", "%v", a.Freqs)
-	}
+	c.positions("freqs", a.Freqs, last)
 	return c.err
+}
+
+// angles checks the length of the rows of a table of angles for heads of d
+// elements.
+func (c *check) angles(name string, freqs *tensor.Tensor, d int) {
+	if d2 := freqs.Shape().Cols(); c.err == nil && (d2%2 != 0 || d2 > d) {
+		c.fail(name, "an even last axis of at most "+itoa(d), "%v", freqs)
+	}
+}
+
+// positions checks that a table of angles has rows for n positions.
+func (c *check) positions(name string, freqs *tensor.Tensor, n int) {
+	if c.err == nil && freqs.NumElements()/max(freqs.Shape().Cols(), 1) < n {
+		c.fail(name, "at least "+itoa(n)+" positions", "%v", freqs)
+	}
+}
+
+// contextParallel checks size and rank, and that a sequence of seq local positions
+// can be cut in two.
+func (c *check) contextParallel(size, rank int, name string, t *tensor.Tensor, seq int) {
+	ranks := max(size, 1)
+	if c.err == nil && (size < 0 || rank < 0 || rank >= ranks) {
+		c.fail("cp_rank", "0 <= cp_rank < cp_size", "cp_rank %d of cp_size %d", rank, size)
+	}
+	if c.err == nil && ranks > 1 && seq%2 != 0 {
+		c.fail(name, "an even sequence length with cp_size > 1", "%v", t)
+	}
+}
+
+// startPositions checks the first positions of the sequences, nil for 0.
+func (c *check) startPositions(t *tensor.Tensor, batch int) {
+	const name = "start_positions"
+	if t == nil || !c.dtype(name, t, tensor.I32) || !c.rank(name, t, 1) {
+		return
+	}
+	c.elements(name, t, batch, "one a sequence")
+	for b := 0; c.err == nil && b < batch; b++ {
+		if start := element(t, b); start < 0 {
+			c.fail(name, "positions >= 0", "%d", start)
+		}
+	}
 }
 
 // cuSeqlens checks cumulative sequence lengths: 0 first, not falling, total last,
