@@ -77,7 +77,7 @@ var FusedQKVRopeBackward = opregistry.NewOp("fused_qkv_rope_backward", opregistr
 func (c *check) qkvRope(a FusedQKVRopeArgs, qkv, q, k, v string) {
 	nq, nk, nv := a.QKVSplitArgList[0], a.QKVSplitArgList[1], a.QKVSplitArgList[2]
 	if nk <= 0 || nq < 0 || nv < 0 || nq%nk != 0 {
-		c.fail("qkv_split_arg_list", "[q, k, v] with k > 0, v >= 0 and q a multiple of k", "%v", tensor.Shape(a.QKVSplitArgList[:]))
+		c.fail("qkv_split_arg_list", "[q, k, v] with k > 0, v >= 0 and q a multiple of k", "%v", a.QKVSplitArgList)
 	}
 	if a.QKVFormat != SBHD && a.QKVFormat != BSHD {
 		c.fail("qkv_format", "sbhd or bshd", "%v", a.QKVFormat)
