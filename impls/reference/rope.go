@@ -82,7 +82,7 @@ func positions(a ops.FusedRopeArgs) []int {
 	default:
 		ends := indexes(a.CuSeqlens)
 		for b := range len(ends) - 1 {
-			length := ends[b+1] - ends[b]
+			length := (ends[b+1] - ends[b]) / max(a.CPSize, 1)
 			for s := range length {
 				out = append(out, start(b)+globalPosition(a, s, length))
 			}

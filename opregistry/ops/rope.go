@@ -54,7 +54,8 @@ type FusedRopeArgs struct {
 // position is the index in the sequence plus start_positions[b]; with THD it
 // restarts at each sequence of cu_seqlens. With CPSize > 1 the first half of the
 // local sequence is chunk CPRank of 2·CPSize and the second half is chunk
-// 2·CPSize−1−CPRank.
+// 2·CPSize−1−CPRank; cu_seqlens counts the tokens of the whole sequences, of each
+// of which x holds 1/CPSize, so that it is the same on every rank.
 //
 // x and freqs are read, y is written; y may be x. One compute dtype for x and y,
 // any strides; cos, sin and arithmetic in f32. Source: Su et al. 2021,
@@ -102,7 +103,7 @@ func validateRope(name, input string, a FusedRopeArgs) error {
 		}
 	case THD:
 		if c.rank(input, a.Input, 3) && c.dtype("cu_seqlens", a.CuSeqlens, tensor.I32) && c.rank("cu_seqlens", a.CuSeqlens, 1) {
-			c.cuSeqlens("cu_seqlens", a.CuSeqlens, shape[0], max(a.CPSize, 1) > 1)
+			c.cuSeqlens("cu_seqlens", a.CuSeqlens, shape[0], max(a.CPSize, 1))
 			batch = a.CuSeqlens.NumElements() - 1
 		}
 	default:
@@ -119,7 +120,7 @@ func validateRope(name, input string, a FusedRopeArgs) error {
 	c.startPositions(a.StartPositions, batch)
 	last, cp := 0, max(a.CPSize, 1)
 	for b := 0; c.err == nil && b < batch; b++ {
-		length, start := seq, 0
+		length, start := seq*cp, 0
 		if a.QKVFormat == THD {
 			length = element(a.CuSeqlens, b+1) - element(a.CuSeqlens, b)
 		}
@@ -127,7 +128,7 @@ func validateRope(name, input string, a FusedRopeArgs) error {
 			start = element(a.StartPositions, b)
 		}
 		if length > 0 {
-			last = max(last, start+length*cp)
+			last = max(last, start+length)
 		}
 	}
 	c.positions("freqs", a.Freqs, last)
@@ -175,23 +176,25 @@ func (c *check) startPositions(t *tensor.Tensor, batch int) {
 	}
 }
 
-// cuSeqlens checks cumulative sequence lengths: 0 first, not falling, total last,
-// and every length even when it must be.
-func (c *check) cuSeqlens(name string, t *tensor.Tensor, total int, even bool) {
+// cuSeqlens checks cumulative lengths of sequences of which this rank of several
+// holds tokens: 0 first, not falling, the tokens of all ranks last, and every
+// length cut into two chunks a rank when there are several.
+func (c *check) cuSeqlens(name string, t *tensor.Tensor, tokens, ranks int) {
 	if c.err != nil {
 		return
 	}
 	n := t.NumElements()
-	if n == 0 || element(t, 0) != 0 || element(t, n-1) != total {
-		c.fail(name, "0 first and "+itoa(total)+" last", "%v", t.Float64s())
+	if n == 0 || element(t, 0) != 0 || element(t, n-1) != tokens*ranks {
+		c.fail(name, "0 first and "+itoa(tokens*ranks)+" last", "%v", t.Float64s())
 		return
 	}
 	for i := 1; i < n; i++ {
-		if element(t, i) < element(t, i-1) {
+		length := element(t, i) - element(t, i-1)
+		if length < 0 {
 			c.fail(name, "values that do not fall", "%v", t.Float64s())
 		}
-		if even && (element(t, i)-element(t, i-1))%2 != 0 {
-			c.fail(name, "even sequence lengths with cp_size > 1", "%v", t.Float64s())
+		if ranks > 1 && length%(2*ranks) != 0 {
+			c.fail(name, "sequence lengths that are multiples of 2·cp_size", "%v", t.Float64s())
 		}
 	}
 }
