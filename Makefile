@@ -40,6 +40,10 @@ race: ## run the tests of concurrent packages under the race detector
 bench: ## run benchmarks (BENCH=regexp BENCH_PKG=packages COUNT=runs)
 	CGO_ENABLED=0 go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(BENCH_PKG)
 
+.PHONY: bench-dispatch
+bench-dispatch: ## print what a call costs beside a direct one
+	CGO_ENABLED=0 go run ./internal/benchmarks/dispatch
+
 .PHONY: fmt
 fmt: ## format all Go files
 	gofmt -w -s .

@@ -29,8 +29,9 @@ func vendor(plan ...error) opregistry.Source {
 	}}}
 }
 
-// dispatched returns a strict registry with the metrics of a manager after one call for each entry of plan.
-func dispatched(t *testing.T, plan ...error) *prometheus.Registry {
+// dispatched returns a strict registry with the metrics of a manager that verifies every call and sets an impl aside after
+// some failures, after one call for each entry of plan.
+func dispatched(t *testing.T, failures int, plan ...error) *prometheus.Registry {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
 	d, err := metrics.NewDispatch(reg)
@@ -42,6 +43,8 @@ func dispatched(t *testing.T, plan ...error) *prometheus.Registry {
 	require.NoError(t, impls.Register(vendor(plan...)))
 	policy := opmanager.DefaultPolicy()
 	policy.Prefer = opregistry.KindVendor
+	policy.Quarantine.Failures = failures
+	policy.Verify.Fraction = 1
 	m := opmanager.New(impls, policy, opmanager.Settings{Timing: true, Listeners: []opmanager.Listener{d}})
 	t.Cleanup(m.Close)
 	d.Watch(m)
@@ -96,7 +99,7 @@ func value(t *testing.T, g prometheus.Gatherer, name string, labels map[string]s
 
 func TestDispatchCounts(t *testing.T) {
 	lost := errors.New("device lost")
-	reg := dispatched(t, nil, nil, lost, opregistry.Unsupported("no f32"), nil)
+	reg := dispatched(t, 3, nil, nil, lost, opregistry.Unsupported("no f32"), nil)
 	acme := map[string]string{"op": "residual_add", "impl": "vendor.acme", "kind": "vendor", "vendor": "acme"}
 	other := map[string]string{"op": "residual_add", "impl": "reference.go", "kind": "reference", "vendor": ""}
 

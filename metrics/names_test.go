@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // all returns a registry in which every metric of the package has a sample.
 func all(t *testing.T) *prometheus.Registry {
 	t.Helper()
-	reg := dispatched(t, nil, errors.New("device lost"))
+	reg := dispatched(t, 1, nil, errors.New("device lost"))
 	train, err := metrics.NewTraining(reg)
 	require.NoError(t, err)
 	t.Cleanup(train.Close)
@@ -61,7 +61,6 @@ func TestNamesAreDocumented(t *testing.T) {
 	require.NoError(t, err)
 	families, err := all(t).Gather()
 	require.NoError(t, err)
-	require.Len(t, families, 13)
 	for _, family := range families {
 		row := fmt.Sprintf("| `%s` | %s", family.GetName(), strings.ToLower(family.GetType().String()))
 		assert.Contains(t, string(text), row)

@@ -3,7 +3,9 @@ package opmanager
 import (
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/primus-fl/primus/opregistry"
 )
@@ -11,21 +13,30 @@ import (
 // Bound is an op of a Manager, ready to be called. It follows every change of
 // policy and registry.
 type Bound[A any] struct {
-	m        *Manager
-	op       *opregistry.Op[A]
+	table    *atomic.Pointer[table]
+	validate func(A) error
 	index    int
-	counters *handleCounters
+	exec     *opregistry.Exec
+	counters *handleCounters // nil when calls are not counted
+
+	op         *opregistry.Op[A]
+	m          *Manager
+	timing     bool
+	verifiable atomic.Uint64 // calls that verification may sample
 }
 
 // Bind returns the handle through which a layer calls an op. The op must be
 // declared in the Manager's registry.
 func Bind[A any](m *Manager, op *opregistry.Op[A]) (*Bound[A], error) {
-	i, ok := m.table.Load().registry.Index(op.Name())
+	snap := m.table.Load().registry
+	i, ok := snap.Index(op.Name())
 	if !ok {
-		return nil, fmt.Errorf("opmanager: op %q: %w by any loaded source", op.Name(), opregistry.ErrNotFound)
+		return nil, unknownOp(snap, op.Name())
 	}
-	b := &Bound[A]{m: m, op: op, index: i}
-	b.counters = newHandleCounters(b)
+	b := &Bound[A]{m: m, op: op, table: &m.table, validate: op.Validator(), index: i, exec: m.core.exec, timing: m.core.timing}
+	if !m.core.uncounted {
+		b.counters = newHandleCounters(m.core, b)
+	}
 	return b, nil
 }
 
@@ -44,44 +55,108 @@ func (b *Bound[A]) Op() *opregistry.Op[A] { return b.op }
 
 // Call runs the op on the best candidate. It returns an *opregistry.ArgError for
 // wrong arguments and a *CallError when no candidate served the call.
-func (b *Bound[A]) Call(a A) error {
-	if err := b.op.Validate(a); err != nil {
+func (b *Bound[A]) Call(a A) (err error) {
+	if err := b.validate(a); err != nil {
 		return err
 	}
-	t := b.m.table.Load()
+	t := b.table.Load()
 	r := &t.rows[b.index]
-	if r.head == nil || r.cold {
-		return b.callCold(t, r, a)
+	if r.special.Load() {
+		return b.callSpecial(t, r, a)
 	}
-	if err := b.invoke(r.head, a); err != nil {
-		return b.fallback(t, r, err, a)
+	// The deferred function reads the arguments through a pointer, because a
+	// captured copy would cost every call. It points into this frame.
+	args := (*A)(noescape(unsafe.Pointer(&a)))
+	running := true
+	defer func() {
+		if running {
+			err = b.fallBack(t, panicError(b.op.Name(), t.rows[b.index].head.info.ID, recover()), *args)
+		}
+	}()
+	c := r.head
+	failure := c.run.(opregistry.Func[A])(b.exec, a)
+	running = false
+	if failure != nil {
+		return b.fallBack(t, b.implError(c, failure), a)
+	}
+	if b.counters != nil {
+		b.counters.of(c).calls.Add(1)
 	}
 	return nil
 }
 
-// invoke runs one impl, counts the call and turns a panic into an error.
-func (b *Bound[A]) invoke(c *candidate, a A) (err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = panicError(b.op.Name(), c.info.ID, cause)
-		}
-	}()
-	core := b.m.core
-	var start time.Time
-	if core.timing {
-		start = time.Now()
+// noescape hides a pointer from escape analysis. The pointer must not outlive what
+// it points to.
+//
+//go:nosplit
+func noescape(p unsafe.Pointer) unsafe.Pointer {
+	hidden := uintptr(p)
+	return *(*unsafe.Pointer)(unsafe.Pointer(&hidden))
+}
+
+// fallBack continues a call whose first candidate failed.
+func (b *Bound[A]) fallBack(t *table, first error, a A) error {
+	_, err := b.serve(t, &t.rows[b.index], nil, first, a)
+	return err
+}
+
+// callSpecial serves calls that need more than the first candidate and a count,
+// and the first one that a table's first candidate serves.
+func (b *Bound[A]) callSpecial(t *table, r *row, a A) error {
+	if r.cold {
+		return b.callCold(t, r, a)
 	}
-	if err := c.run.(opregistry.Func[A])(core.exec, a); err != nil {
-		return &opregistry.ImplError{Op: b.op.Name(), ID: c.info.ID, Err: err}
+	if err := b.attempt(r.head, a); err != nil {
+		return b.fallBack(t, err, a)
 	}
-	count := b.counters.of(c)
-	if core.timing {
-		count.nanos.Add(int64(time.Since(start)))
-	}
-	if count.calls.Add(1) == 1 {
-		core.served(b.op.Name(), c.info)
+	if !r.unusual {
+		r.special.Store(false)
 	}
 	return nil
+}
+
+// attempt runs one impl unless its declared support rules the call out.
+func (b *Bound[A]) attempt(c *candidate, a A) error {
+	if c.support != nil {
+		if err := opregistry.Serves(c.support, b.op, a); err != nil {
+			return b.implError(c, err)
+		}
+	}
+	return b.invoke(c, a)
+}
+
+// invoke runs one impl, counts the call and turns a panic into an error.
+func (b *Bound[A]) invoke(c *candidate, a A) (err error) {
+	running := true
+	defer func() {
+		if running {
+			err = panicError(b.op.Name(), c.info.ID, recover())
+		}
+	}()
+	var start time.Time
+	if b.timing {
+		start = time.Now()
+	}
+	failure := c.run.(opregistry.Func[A])(b.exec, a)
+	running = false
+	if failure != nil {
+		return b.implError(c, failure)
+	}
+	if b.counters != nil {
+		count := b.counters.of(c)
+		if b.timing {
+			count.nanos.Add(int64(time.Since(start)))
+		}
+		count.calls.Add(1)
+	}
+	if !c.served.Load() {
+		b.m.core.firstServed(b.op.Name(), c)
+	}
+	return nil
+}
+
+func (b *Bound[A]) implError(c *candidate, err error) error {
+	return &opregistry.ImplError{Op: b.op.Name(), ID: c.info.ID, Err: err}
 }
 
 // stacker is what a pool's panic value offers besides itself: the stack of the
@@ -102,17 +177,21 @@ func panicError(op, id string, cause any) error {
 	return &opregistry.ImplError{Op: op, ID: id, Err: err, Stack: stack}
 }
 
-// served records the impl that serves an op and tells listeners when it is the
-// first or another one.
-func (c *core) served(op string, info ImplInfo) {
-	c.lastMu.Lock()
-	last, seen := c.last[op]
-	c.last[op] = info
-	c.lastMu.Unlock()
+// firstServed is called after the first success of a candidate and tells listeners
+// when the op is served for the first time or by another impl than before.
+func (c *core) firstServed(op string, cand *candidate) {
+	if !cand.served.CompareAndSwap(false, true) {
+		return
+	}
+	l := cand.line
+	l.mu.Lock()
+	last, known := l.last[op]
+	l.last[op] = cand.info
+	l.mu.Unlock()
 	switch {
-	case !seen:
-		c.emit(Selected{Op: op, Impl: info})
-	case last.ID != info.ID:
-		c.emit(Switched{Op: op, From: last, To: info})
+	case !known:
+		c.emit(Selected{Op: op, Impl: cand.info, Rules: l.rules})
+	case last.ID != cand.info.ID:
+		c.emit(Switched{Op: op, From: last, To: cand.info, Rules: l.rules})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
 )
 
 // ImplInfo names an impl in events, explanations and statistics.
@@ -16,7 +17,7 @@ type ImplInfo struct {
 
 // Event is something that a Manager has decided or seen. The set of events is
 // sealed: Registered, Selected, Switched, FellBack, Failed, Quarantined,
-// Released and PolicyChanged.
+// Released, PolicyChanged and VerificationFailed.
 type Event interface{ event() }
 
 // Registered says which impls a Manager knows when it starts.
@@ -28,14 +29,17 @@ type Registered struct {
 
 // Selected is the first successful call of an op.
 type Selected struct {
-	Op   string
-	Impl ImplInfo
+	Op    string
+	Impl  ImplInfo
+	Rules string // the rules for layers and phases that applied, "" for none
 }
 
-// Switched is the first successful call of an op by another impl than the last.
+// Switched is the first successful call of an op by another impl than the last
+// under the same rules.
 type Switched struct {
 	Op       string
 	From, To ImplInfo
+	Rules    string // as in Selected
 }
 
 // FellBack is a call that another impl served after the ones before it in the
@@ -64,7 +68,8 @@ type Quarantined struct {
 	Cause    error
 }
 
-// Released says that the quarantine of an impl has ended.
+// Released says that an impl is used again: a call has tried it with success after
+// its quarantine, or the quarantine was cleared.
 type Released struct {
 	Op   string
 	Impl ImplInfo
@@ -72,6 +77,16 @@ type Released struct {
 
 // PolicyChanged says that a new policy is in force.
 type PolicyChanged struct{ Generation uint64 }
+
+// VerificationFailed says that a result of an impl is not what the reference
+// computes.
+type VerificationFailed struct {
+	Op      string
+	Impl    ImplInfo
+	Operand string
+	tensor.Difference
+	Tolerance tensor.Tolerance
+}
 
 func (Registered) event()    {}
 func (Selected) event()      {}
@@ -81,6 +96,8 @@ func (Failed) event()        {}
 func (Quarantined) event()   {}
 func (Released) event()      {}
 func (PolicyChanged) event() {}
+
+func (VerificationFailed) event() {}
 
 // Listener receives events. It is called from the goroutine in which they
 // happen, without any lock of the Manager held, and should return soon.

@@ -5,14 +5,27 @@ import (
 	"slices"
 
 	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
 )
 
 // Standing is an impl of an op as an Explanation sees it.
 type Standing struct {
 	ImplInfo
 	Priority int `json:"priority"`
+	// Available says whether the impl can run on this machine.
+	Available bool `json:"available"`
+	// Supports is what the impl declares about the calls that it serves, "" for
+	// nothing.
+	Supports string `json:"supports,omitempty"`
 	// Reason says why the impl does not serve calls, "" of the one that does.
 	Reason string `json:"reason,omitempty"`
+}
+
+// CallShape is what is known of a call in advance: dtype and shape of its lead
+// operand, such as the input of a norm or A of a product.
+type CallShape struct {
+	DType tensor.DType `json:"dtype"`
+	Shape tensor.Shape `json:"shape"` // nil for any
 }
 
 // Explanation says which impl serves an op and why the others do not.
@@ -24,6 +37,10 @@ type Explanation struct {
 	Rejected   []Standing `json:"rejected"`             // the impls that are no candidates
 	Tokens     string     `json:"tokens"`               // the order of the policy
 	Source     string     `json:"source"`               // where that order came from
+	// Rules are the rules for layers and phases that apply, "" for none.
+	Rules string `json:"rules,omitempty"`
+	// Call is what the answer is about where it is not about every call.
+	Call *CallShape `json:"call,omitempty"`
 	// Follows is the op of the same family whose order this one takes over, "" for
 	// one that has an order of its own.
 	Follows string `json:"follows,omitempty"`
@@ -31,14 +48,21 @@ type Explanation struct {
 
 // Explain answers for one op by name. The error for an unknown op wraps
 // opregistry.ErrNotFound and carries the nearest name.
-func (m *Manager) Explain(op string) (Explanation, error) {
+func (m *Manager) Explain(op string) (Explanation, error) { return m.explain(op, nil) }
+
+// ExplainCall answers for calls of an op whose lead operand has this dtype and
+// shape: an impl whose declared support rules them out is no candidate.
+func (m *Manager) ExplainCall(op string, call CallShape) (Explanation, error) {
+	return m.explain(op, &call)
+}
+
+func (m *Manager) explain(op string, call *CallShape) (Explanation, error) {
 	t := m.table.Load()
 	i, ok := t.registry.Index(op)
 	if !ok {
-		known := knownNames(t.registry)
-		return Explanation{}, fmt.Errorf("opmanager: op %q: %w by any loaded source%s", op, opregistry.ErrNotFound, nearestHint(op, known.Ops...))
+		return Explanation{}, unknownOp(t.registry, op)
 	}
-	return t.explain(i), nil
+	return t.explain(i, call), nil
 }
 
 // ExplainAll answers for every op in the order of the registry.
@@ -46,7 +70,7 @@ func (m *Manager) ExplainAll() []Explanation {
 	t := m.table.Load()
 	all := make([]Explanation, len(t.rows))
 	for i := range t.rows {
-		all[i] = t.explain(i)
+		all[i] = t.explain(i, nil)
 	}
 	return all
 }
@@ -58,41 +82,52 @@ func (p *Policy) Explain(op string, impls []Candidate, resolve func(string) stri
 	e := p.newExplanation(op)
 	for _, i := range order {
 		c := impls[i]
-		e.Order = append(e.Order, standing(c, "", p.behind(op, impls[order[0]], c, resolve)))
+		e.Order = append(e.Order, standing(c, p.behind(op, impls[order[0]], c, resolve)))
 	}
 	for _, r := range rejected {
 		i := slices.IndexFunc(impls, func(c Candidate) bool { return c.ID == r.ID })
-		e.Rejected = append(e.Rejected, standing(impls[i], "", r.Reason))
+		e.Rejected = append(e.Rejected, standing(impls[i], r.Reason))
 	}
 	e.selectFirst()
 	return e
 }
 
-func (t *table) explain(i int) Explanation {
+func (t *table) explain(i int, call *CallShape) Explanation {
 	r := &t.rows[i]
 	op := t.registry.Ops()[i].Name()
 	e := t.policy.newExplanation(op)
-	e.Generation = t.generation
+	e.Generation, e.Rules, e.Call = t.generation, t.line.rules, call
 	entries, leading := t.registry.Impls(i), t.registry.Impls(i)
 	if r.follows >= 0 {
 		e.Follows = t.registry.Ops()[r.follows].Name()
 		leading = t.registry.Impls(r.follows)
 	}
+	var first *candidate
 	for _, c := range r.order {
 		entry := entryOf(entries, c.info.ID)
+		if call != nil {
+			if err := entry.Support.Lead(call.DType, call.Shape); err != nil {
+				e.Rejected = append(e.Rejected, t.standing(entry, err.Error()))
+				continue
+			}
+		}
 		reason := ""
-		if c != r.order[0] {
-			reason = t.policy.behind(t.registry.Ops()[r.leader(i)].Name(), asCandidate(entryOf(leading, r.order[0].info.ID)),
+		if first == nil {
+			first = c
+		} else {
+			reason = t.policy.behind(t.registry.Ops()[r.leader(i)].Name(), asCandidate(entryOf(leading, first.info.ID)),
 				asCandidate(entryOf(leading, c.info.ID)), t.registry.Vendor)
 			if e.Follows != "" {
 				reason += " of " + e.Follows
 			}
 		}
-		e.Order = append(e.Order, standing(asCandidate(entry), entry.Source, reason))
+		if c.trial != nil {
+			reason = joinSources(reason, "on trial after a quarantine")
+		}
+		e.Order = append(e.Order, t.standing(entry, reason))
 	}
 	for _, rej := range r.rejected {
-		entry := entryOf(entries, rej.ID)
-		e.Rejected = append(e.Rejected, standing(asCandidate(entry), entry.Source, rej.Reason))
+		e.Rejected = append(e.Rejected, t.standing(entryOf(entries, rej.ID), rej.Reason))
 	}
 	e.selectFirst()
 	return e
@@ -135,8 +170,16 @@ func inBrackets(source string) string {
 	return " (" + source + ")"
 }
 
-func standing(c Candidate, source, reason string) Standing {
-	return Standing{ImplInfo: ImplInfo{ID: c.ID, Kind: c.Kind, Vendor: c.Vendor, Source: source}, Priority: c.Priority, Reason: reason}
+func standing(c Candidate, reason string) Standing {
+	return Standing{ImplInfo: ImplInfo{ID: c.ID, Kind: c.Kind, Vendor: c.Vendor}, Priority: c.Priority, Available: c.Unusable == "", Reason: reason}
+}
+
+func (t *table) standing(e opregistry.Entry, reason string) Standing {
+	c := asCandidate(e)
+	c.Unusable = t.available[e.Number]
+	s := standing(c, reason)
+	s.Source, s.Supports = e.Source, e.Support.String()
+	return s
 }
 
 func asCandidate(e opregistry.Entry) Candidate {

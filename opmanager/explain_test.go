@@ -134,7 +134,7 @@ func TestExplainFamily(t *testing.T) {
 }
 
 func TestExplainQuarantine(t *testing.T) {
-	f := newManager(t, nil, opmanager.Settings{Quarantine: opmanager.QuarantineSettings{Failures: 1}})
+	f := newManager(t, func(p *opmanager.Policy) { p.Quarantine.Failures = 1 }, opmanager.Settings{})
 	f.vendor.do = func(addArgs) error { return errors.New("device lost") }
 	require.NoError(t, opmanager.MustBind(f.Manager, addOne).Call(newArgs(t)))
 	e, err := f.Explain("add_one")

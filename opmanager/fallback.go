@@ -52,37 +52,46 @@ func (e *CallError) Unwrap() []error {
 }
 
 // callCold serves calls that need more than the first candidate: those of an op
-// without any, of a family, and under in-place protection.
+// without any, of a family, under in-place protection, that may be verified, or
+// with an impl whose quarantine is half open.
 func (b *Bound[A]) callCold(t *table, r *row, a A) error {
 	if r.head == nil {
 		return &CallError{Op: b.op.Name(), Rejected: r.rejected, Problem: "no impl can be selected"}
 	}
 	saved := b.op.Saved(a)
-	if saved != nil && !b.op.Forward() && saved.Owner() != "" {
-		return b.callOwner(r, saved.Owner(), a)
+	owner := ""
+	if saved != nil && !b.op.Forward() {
+		owner = saved.Owner()
 	}
 	var copies []savedOperand
-	if t.policy.ProtectInPlace {
+	if t.policy.ProtectInPlace && owner == "" {
 		var err error
 		if copies, err = protect(b.op.Updated(a)); err != nil {
 			return fmt.Errorf("op %q: %w", b.op.Name(), err)
 		}
 	}
-	used := r.head
-	if err := b.invoke(used, a); err != nil {
-		if err := b.fallbackTo(&used, t, r, copies, err, a); err != nil {
-			return err
-		}
+	shadow := b.shadow(t, a)
+	used, err := (*candidate)(nil), error(nil)
+	if owner != "" {
+		used, err = b.callOwner(t, r, owner, a)
+	} else {
+		used, err = b.serve(t, r, copies, nil, a)
+	}
+	if err != nil {
+		return err
 	}
 	if saved != nil && b.op.Forward() {
 		saved.SetOwner(used.info.ID)
+	}
+	if shadow != nil {
+		b.verify(t, used, shadow, a)
 	}
 	return nil
 }
 
 // callOwner runs a backward op on the impl that its forward op ran on. No other
 // impl can read the saved state, so nothing falls back.
-func (b *Bound[A]) callOwner(r *row, owner string, a A) error {
+func (b *Bound[A]) callOwner(t *table, r *row, owner string, a A) (*candidate, error) {
 	i := position(r.order, owner)
 	if i < 0 {
 		reason := "it is not registered any more"
@@ -91,68 +100,75 @@ func (b *Bound[A]) callOwner(r *row, owner string, a A) error {
 				reason = rej.Reason
 			}
 		}
-		return &CallError{Op: b.op.Name(), Rejected: r.rejected, savedState: true,
+		return nil, &CallError{Op: b.op.Name(), Rejected: r.rejected, savedState: true,
 			Problem: fmt.Sprintf("the saved state was written by impl %q, which can no longer be selected: %s; run the forward op again", owner, reason)}
 	}
-	if err := b.invoke(r.order[i], a); err != nil {
-		b.m.core.failed(b.op.Name(), r.order[i], err)
-		return &CallError{Op: b.op.Name(), Tried: []error{err}, Rejected: r.rejected, savedState: true,
+	if err := b.attempt(r.order[i], a); err != nil {
+		b.m.core.failed(t.policy, b.op.Name(), r.order[i], err)
+		return nil, &CallError{Op: b.op.Name(), Tried: []error{err}, Rejected: r.rejected, savedState: true,
 			Problem: "the saved state belongs to the impl that failed, so no other may take over; run the forward op again"}
 	}
-	return nil
+	return r.order[i], nil
 }
 
-// fallback continues a call whose first candidate returned an error.
-func (b *Bound[A]) fallback(t *table, r *row, first error, a A) error {
-	used := r.head
-	return b.fallbackTo(&used, t, r, nil, first, a)
-}
-
-// fallbackTo tries the candidates behind the first, by the rules of the package
-// comment, and leaves in used the one that served the call.
-func (b *Bound[A]) fallbackTo(used **candidate, t *table, r *row, copies []savedOperand, first error, a A) error {
-	core, order := b.m.core, r.order
-	op := b.op.Name()
-	tried := []error{first}
-	for next := 1; ; next++ {
-		cause := tried[len(tried)-1]
-		last := order[next-1]
-		declined := core.failed(op, last, cause)
+// serve tries the candidates in order by the rules of the package comment and
+// returns the one that served the call. first is the error of the first candidate
+// where that was tried already.
+func (b *Bound[A]) serve(t *table, r *row, copies []savedOperand, first error, a A) (*candidate, error) {
+	core, op := b.m.core, b.op.Name()
+	var (
+		tried   []error
+		skipped []Rejection
+		from    *candidate // the first that was tried
+	)
+	for i, c := range r.order {
 		stop := func(problem string) error {
-			var skipped []Rejection
-			for _, c := range order[next:] {
+			for _, c := range r.order[i+1:] {
 				skipped = append(skipped, Rejection{ID: c.info.ID, Reason: "not tried"})
 			}
 			return &CallError{Op: op, Tried: tried, Skipped: skipped, Rejected: r.rejected, Problem: problem}
 		}
-		if t.policy.Strict {
-			return stop(fmt.Sprintf("the policy is strict (%s), so nothing falls back", t.policy.source(FieldStrict)))
+		if c.trial != nil && !c.trial.take() {
+			skipped = append(skipped, Rejection{ID: c.info.ID, Reason: "its quarantine is half open and another call tries it"})
+			continue
 		}
-		if !declined {
-			if updated := b.op.Updated(a); len(updated) > 0 && copies == nil {
-				return stop(fmt.Sprintf("operand %q is updated in place and may be half written, so no other impl may run; set protect_in_place to allow it", updated[0].Name))
-			}
-			if err := restore(copies); err != nil {
-				return stop(err.Error())
-			}
+		err := first
+		if first = nil; err == nil {
+			err = b.attempt(c, a)
 		}
-		if next == len(order) {
-			return stop("every candidate declined or failed")
-		}
-		err := b.invoke(order[next], a)
 		if err == nil {
-			*used = order[next]
-			order[next].counters.fallbacks.Add(1)
-			core.served(op, order[next].info)
-			core.emit(FellBack{Op: op, From: order[0].info, To: order[next].info, Cause: first})
-			return nil
+			if c.trial != nil {
+				core.passed(op, c)
+			}
+			if from != nil {
+				c.counters.fallbacks.Add(1)
+				core.emit(FellBack{Op: op, From: from.info, To: c.info, Cause: tried[0]})
+			}
+			return c, nil
+		}
+		if from == nil {
+			from = c
 		}
 		tried = append(tried, err)
+		declined := core.failed(t.policy, op, c, err)
+		if t.policy.Strict {
+			return nil, stop(fmt.Sprintf("the policy is strict (%s), so nothing falls back", t.policy.source(FieldStrict)))
+		}
+		if declined {
+			continue
+		}
+		if updated := b.op.Updated(a); len(updated) > 0 && copies == nil {
+			return nil, stop(fmt.Sprintf("operand %q is updated in place and may be half written, so no other impl may run; set protect_in_place to allow it", updated[0].Name))
+		}
+		if err := restore(copies); err != nil {
+			return nil, stop(err.Error())
+		}
 	}
+	return nil, &CallError{Op: op, Tried: tried, Skipped: skipped, Rejected: r.rejected, Problem: "every candidate declined or failed"}
 }
 
 // failed records that an impl declined or failed and reports which.
-func (c *core) failed(op string, cand *candidate, err error) (declined bool) {
+func (c *core) failed(p *Policy, op string, cand *candidate, err error) (declined bool) {
 	declined = errors.Is(err, opregistry.ErrUnsupported)
 	if declined {
 		cand.counters.declines.Add(1)
@@ -160,18 +176,29 @@ func (c *core) failed(op string, cand *candidate, err error) (declined bool) {
 		cand.counters.errors.Add(1)
 	}
 	c.emit(Failed{Op: op, Impl: cand.info, Err: err, Declined: declined})
-	if !declined {
-		if q, open := c.quarantine.fail(op, cand.info, err, c.released); open {
-			c.emit(q)
-			c.rebuild()
-		}
+	switch {
+	case !declined:
+		c.setAside(p.Quarantine, op, cand, err)
+	case cand.trial != nil:
+		cand.trial.give()
 	}
 	return declined
 }
 
-func (c *core) released(op string, info ImplInfo) {
-	c.rebuild()
-	c.emit(Released{Op: op, Impl: info})
+// setAside counts a failure towards a quarantine and opens it when it is time.
+func (c *core) setAside(set QuarantineSettings, op string, cand *candidate, cause error) {
+	if q, open := c.quarantine.fail(op, cand.info, cause, set, c.rebuild); open {
+		c.emit(q)
+		c.rebuild()
+	}
+}
+
+// passed releases an impl whose trial succeeded.
+func (c *core) passed(op string, cand *candidate) {
+	if c.quarantine.passed(op, cand.info.ID, cand.trial) {
+		c.rebuild()
+		c.emit(Released{Op: op, Impl: cand.info})
+	}
 }
 
 // savedOperand is a copy of an operand from before a call.
@@ -183,12 +210,8 @@ type savedOperand struct {
 func protect(updated []opregistry.Operand) ([]savedOperand, error) {
 	copies := make([]savedOperand, 0, len(updated))
 	for _, o := range updated {
-		raw := make([]uint8, o.Tensor.NumElements()*o.Tensor.DType().Size())
-		c, err := tensor.FromBytes(raw, o.Tensor.DType(), o.Tensor.Shape()...)
+		c, err := copyTensor(o.Tensor)
 		if err != nil {
-			return nil, fmt.Errorf("protect operand %q: %w", o.Name, err)
-		}
-		if err := c.CopyFrom(o.Tensor); err != nil {
 			return nil, fmt.Errorf("protect operand %q: %w", o.Name, err)
 		}
 		copies = append(copies, savedOperand{name: o.Name, tensor: o.Tensor, copy: c})

@@ -36,10 +36,10 @@ func (l *LogListener) OnEvent(e Event) {
 		l.log.Info(fmt.Sprintf("OpManager initialized: %d ops with %d implementations", e.Ops, e.Impls))
 		l.log.Info(fmt.Sprintf("Registered impl_ids: ['%s']", strings.Join(e.IDs, "', '")))
 	case Selected:
-		l.log.Info(fmt.Sprintf("Op '%s' using '%s' %s", e.Op, e.Impl.ID, e.Impl.detail()))
+		l.log.Info(fmt.Sprintf("Op '%s' using '%s' %s%s", e.Op, e.Impl.ID, e.Impl.detail(), behindRules(e.Rules)))
 	case Switched:
-		l.once("switch", e.Op, e.From.ID+">"+e.To.ID, func() {
-			l.log.Info(fmt.Sprintf("Op '%s' switched from '%s' to '%s' %s", e.Op, e.From.ID, e.To.ID, e.To.detail()))
+		l.once("switch", e.Op, e.From.ID+">"+e.To.ID+e.Rules, func() {
+			l.log.Info(fmt.Sprintf("Op '%s' switched from '%s' to '%s' %s%s", e.Op, e.From.ID, e.To.ID, e.To.detail(), behindRules(e.Rules)))
 		})
 	case FellBack:
 		l.once("fallback", e.Op, e.From.ID+">"+e.To.ID, func() {
@@ -51,6 +51,10 @@ func (l *LogListener) OnEvent(e Event) {
 		l.log.Warn(fmt.Sprintf("Implementation '%s' quarantined for op '%s' until %s after %d failures", e.Impl.ID, e.Op, e.Until.Format("15:04:05"), e.Failures))
 	case Released:
 		l.log.Info(fmt.Sprintf("Implementation '%s' released from quarantine for op '%s'", e.Impl.ID, e.Op))
+	case VerificationFailed:
+		l.once("verify", e.Op, e.Impl.ID, func() {
+			l.log.Warn(fmt.Sprintf("Implementation '%s' failed verification for op '%s': %s", e.Impl.ID, e.Op, e.Error()))
+		})
 	case PolicyChanged:
 		l.log.Info("policy changed", "generation", e.Generation)
 	}

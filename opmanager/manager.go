@@ -15,8 +15,9 @@ type Settings struct {
 	Exec *opregistry.Exec
 	// Timing measures the duration of every call, at two clock readings each.
 	Timing bool
-	// Quarantine says when a failing impl is set aside.
-	Quarantine QuarantineSettings
+	// Uncounted leaves out the count of calls, which is the larger part of what
+	// dispatch costs. Fallbacks, declines and failures are counted all the same.
+	Uncounted bool
 	// Listeners receive events.
 	Listeners []Listener
 }
@@ -25,27 +26,31 @@ type Settings struct {
 type Manager struct {
 	core   *core
 	table  atomic.Pointer[table]
-	policy *Policy // guarded by core.mu
+	root   *Manager // whose policy this view follows; itself unless made by Layer or Phase
+	scope  scope
+	policy *Policy               // of a root; guarded by core.mu
+	scopes map[scope]*Manager    // the views of a root; guarded by core.mu
+	lines  map[string]*line      // of a root, by the rules that apply; guarded by core.mu
+	named  atomic.Pointer[[]any] // bound handles by op, for Call
 }
 
-// core is what a Manager shares with the views made by With.
+// core is what a Manager shares with the views made by With, Layer and Phase.
 type core struct {
 	registry   *opregistry.Registry
 	exec       *opregistry.Exec
 	timing     bool
+	uncounted  bool
 	listeners  []Listener
 	probes     probes
 	quarantine quarantine
 
 	countersMu sync.Mutex
 	counters   map[statsKey]*counters
-	slots      map[string]int // of an op, how many are taken
+	slots      map[string]int                          // of an op, how many are taken
+	handles    map[string]map[*handleCounters]struct{} // by op
 
-	lastMu sync.Mutex
-	last   map[string]ImplInfo // the impl that served an op last, for Selected and Switched
-
-	mu         sync.Mutex // serialises changes; may be held while probes run
-	views      map[*Manager]struct{}
+	mu         sync.Mutex // serialises changes; never held while an impl or a listener runs
+	roots      map[*Manager]struct{}
 	generation uint64
 	unwatch    func()
 }
@@ -54,13 +59,12 @@ type core struct {
 // registry until Close.
 func New(registry *opregistry.Registry, policy Policy, set Settings) *Manager {
 	c := &core{
-		registry: registry, exec: set.Exec, timing: set.Timing, listeners: set.Listeners,
-		counters: map[statsKey]*counters{}, slots: map[string]int{}, last: map[string]ImplInfo{}, views: map[*Manager]struct{}{},
+		registry: registry, exec: set.Exec, timing: set.Timing, uncounted: set.Uncounted, listeners: set.Listeners,
+		counters: map[statsKey]*counters{}, slots: map[string]int{}, handles: map[string]map[*handleCounters]struct{}{}, roots: map[*Manager]struct{}{},
 	}
 	if c.exec == nil {
 		c.exec = opregistry.NewExec(nil, 0)
 	}
-	c.quarantine.init(set.Quarantine)
 	m := c.view(policy)
 	c.unwatch = registry.Watch(func(*opregistry.Snapshot) { c.rebuild() })
 	c.rebuild()
@@ -73,42 +77,79 @@ func New(registry *opregistry.Registry, policy Policy, set Settings) *Manager {
 func (m *Manager) With(policy Policy) *Manager { return m.core.view(policy) }
 
 func (c *core) view(policy Policy) *Manager {
-	m := &Manager{core: c, policy: &policy}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.views[m] = struct{}{}
-	c.generation++
-	m.table.Store(c.buildTable(c.generation, c.registry.Snapshot(), m.policy))
+	m := &Manager{core: c, policy: &policy, scopes: map[scope]*Manager{}, lines: map[string]*line{}}
+	m.root = m
+	c.update(func() { c.roots[m] = struct{}{} })
 	return m
 }
 
-// rebuild gives every view a new table.
-func (c *core) rebuild() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.generation++
-	snap := c.registry.Snapshot()
-	for m := range c.views {
-		m.table.Store(c.buildTable(c.generation, snap, m.policy))
+func (c *core) rebuild() { c.update(func() {}) }
+
+// update makes a change and gives every view a new table, all of one generation,
+// which it returns. Calls go on meanwhile.
+func (c *core) update(change func()) uint64 {
+	for {
+		snap := c.registry.Snapshot()
+		available := c.probes.answers(snap) // may take long, hence without the lock
+		c.mu.Lock()
+		if snap != c.registry.Snapshot() {
+			c.mu.Unlock()
+			continue
+		}
+		change()
+		c.generation++
+		in := inputs{generation: c.generation, registry: snap, available: available}
+		for m := range c.roots {
+			c.rebuildRoot(m, in)
+		}
+		c.mu.Unlock()
+		return in.generation
 	}
 }
 
-// Policy returns the policy in force.
+// rebuildRoot gives a root and its views new tables. Views to which the same rules
+// apply share one.
+func (c *core) rebuildRoot(m *Manager, in inputs) {
+	built := map[string]*table{}
+	tableAt := func(at scope) *table {
+		policy, rules := m.policy.at(at)
+		t, ok := built[rules]
+		if !ok {
+			t = c.buildTable(in, policy, m.line(rules))
+			built[rules] = t
+		}
+		return t
+	}
+	m.table.Store(tableAt(m.scope))
+	for at, v := range m.scopes {
+		v.table.Store(tableAt(at))
+	}
+}
+
+func (m *Manager) line(rules string) *line {
+	l, ok := m.lines[rules]
+	if !ok {
+		l = &line{rules: rules, last: map[string]ImplInfo{}}
+		m.lines[rules] = l
+	}
+	return l
+}
+
+// Policy returns the policy in force, for a view of a layer or phase with the
+// rules that apply to it.
 func (m *Manager) Policy() Policy { return *m.table.Load().policy }
 
 // Generation returns the number of the dispatch table in force. It grows with
 // every change.
 func (m *Manager) Generation() uint64 { return m.table.Load().generation }
 
-// SetPolicy puts another policy in force for the calls that follow.
-func (m *Manager) SetPolicy(policy Policy) {
-	m.core.mu.Lock()
-	m.policy = &policy
-	m.core.generation++
-	generation := m.core.generation
-	m.table.Store(m.core.buildTable(generation, m.core.registry.Snapshot(), m.policy))
-	m.core.mu.Unlock()
+// SetPolicy puts another policy in force for the calls that follow, for a view of
+// a layer or phase that of the Manager it came from. It returns the generation
+// that begins with it.
+func (m *Manager) SetPolicy(policy Policy) uint64 {
+	generation := m.core.update(func() { m.root.policy = &policy })
 	m.core.emit(PolicyChanged{Generation: generation})
+	return generation
 }
 
 // Reprobe asks every impl again whether it is available.
@@ -120,13 +161,15 @@ func (m *Manager) Reprobe() {
 // Exec returns what impls run with.
 func (m *Manager) Exec() *opregistry.Exec { return m.core.exec }
 
-// Close stops following the registry; of a view it ends the view alone. Calls
-// through bound handles still work. Close is idempotent.
+// Close stops following the registry; of a view made by With it ends the view
+// alone, of one made by Layer or Phase nothing. Calls through bound handles still
+// work. Close is idempotent.
 func (m *Manager) Close() {
 	c := m.core
 	c.mu.Lock()
-	delete(c.views, m)
-	last := len(c.views) == 0
+	_, open := c.roots[m]
+	delete(c.roots, m)
+	last := open && len(c.roots) == 0
 	c.mu.Unlock()
 	if last {
 		c.unwatch()

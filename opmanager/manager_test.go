@@ -2,12 +2,9 @@ package opmanager_test
 
 import (
 	"errors"
-	"fmt"
 	goruntime "runtime"
 	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
@@ -330,30 +327,6 @@ func TestB7LateRegistration(t *testing.T) {
 	assert.Equal(t, 1, f.vendor.calls)
 }
 
-func TestQuarantineOpensAndExpires(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newManager(t, nil, opmanager.Settings{})
-		bound := opmanager.MustBind(f.Manager, addOne)
-		f.vendor.do = halfWay
-		for range 5 {
-			require.NoError(t, bound.Call(newArgs(t)))
-		}
-		assert.Equal(t, 3, f.vendor.calls, "set aside after three failures")
-		e, err := f.Explain("add_one")
-		require.NoError(t, err)
-		assert.Contains(t, e.Rejected[0].Reason, "quarantined until")
-		assert.Contains(t, e.Rejected[0].Reason, "device lost")
-
-		f.vendor.do = nil
-		time.Sleep(31 * time.Second)
-		synctest.Wait()
-		require.NoError(t, bound.Call(newArgs(t)))
-		assert.Equal(t, 4, f.vendor.calls)
-		assert.Equal(t, 1, count[opmanager.Released](f.events))
-		f.Close()
-	})
-}
-
 func TestDeclinesDoNotQuarantine(t *testing.T) {
 	f := newManager(t, nil, opmanager.Settings{})
 	f.vendor.do = declines
@@ -372,7 +345,11 @@ func TestClearQuarantine(t *testing.T) {
 		require.NoError(t, bound.Call(newArgs(t)))
 	}
 	f.vendor.do = nil
-	f.ClearQuarantine()
+	assert.Zero(t, f.ClearQuarantine("pair_fwd", ""))
+	assert.Zero(t, f.ClearQuarantine("", "default.flagos"))
+	assert.Equal(t, 1, f.ClearQuarantine("add_one", "vendor.acme"))
+	assert.Zero(t, f.ClearQuarantine("", ""))
+	assert.Empty(t, f.Quarantines())
 	require.NoError(t, bound.Call(newArgs(t)))
 	assert.Equal(t, 4, f.vendor.calls)
 }
@@ -435,59 +412,6 @@ func TestWarnings(t *testing.T) {
 		`policy: environment TE_FL_PER_OP at 1 names op "add_oen", which no loaded source registers; did you mean "add_one"?`,
 		`policy: environment TE_FL_PER_OP at 16 names vendor "nvidia", which no loaded source registers`,
 	}, f.Warnings())
-}
-
-// TestHammer calls, swaps policies, registers and quarantines at once. No call
-// may run an impl that the policy of its table denies.
-func TestHammer(t *testing.T) {
-	f := newManager(t, nil, opmanager.Settings{Quarantine: opmanager.QuarantineSettings{Failures: 2, Backoff: time.Millisecond}})
-	f.vendor.do = func(a addArgs) error {
-		a.Saved.SetOwner("vendor.acme")
-		return errors.New("flaky")
-	}
-	denied := f.Policy()
-	require.NoError(t, denied.SetDeny("acme", "test"))
-	view := f.With(denied)
-	defer view.Close()
-	open := f.Policy()
-	var faults sync.Map
-	var wg sync.WaitGroup
-	for w := range 4 {
-		wg.Go(func() {
-			bound := opmanager.MustBind(f.Manager, addOne)
-			closed := opmanager.MustBind(view, addOne)
-			for i := range 300 {
-				a := newArgs(t)
-				if err := bound.Call(a); err != nil {
-					faults.Store(fmt.Sprint(w, i), err)
-				}
-				b := newArgs(t)
-				if err := closed.Call(b); err != nil || b.Saved.Owner() != "" {
-					faults.Store(fmt.Sprint(w, i, "view"), fmt.Sprint(err, b.Saved.Owner()))
-				}
-			}
-		})
-	}
-	wg.Go(func() {
-		for i := range 200 {
-			src := opregistry.Source{Name: fmt.Sprint("late", i), Impls: []opregistry.Impl{{
-				Op: addOne, ID: fmt.Sprint("vendor.late", i), Kind: opregistry.KindVendor, Vendor: "late", Run: (&scripted{}).run,
-			}}}
-			if err := f.registry.Register(src); err != nil {
-				faults.Store("register", err)
-			}
-			f.SetPolicy(open)
-			if err := f.registry.Unregister(src.Name); err != nil {
-				faults.Store("unregister", err)
-			}
-			f.ClearQuarantine()
-		}
-	})
-	wg.Wait()
-	faults.Range(func(key, value any) bool {
-		t.Errorf("%v: %v", key, value)
-		return true
-	})
 }
 
 func TestCountsOfCollectedHandlesStay(t *testing.T) {

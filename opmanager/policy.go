@@ -34,9 +34,23 @@ type Policy struct {
 	// call, so that a failed call can be undone and fall back.
 	ProtectInPlace bool
 
+	// Rules change the policy for some layers and phases.
+	Rules []Rule
+
+	// Quarantine says when a failing impl is set aside.
+	Quarantine QuarantineSettings
+
+	// Verify says which calls are compared with the reference.
+	Verify VerifySettings
+
 	// Sources says for each field that was set where its value came from, such
 	// as "environment TE_FL_PREFER".
 	Sources map[Field]string
+
+	// What rules have added for a scope: allow lists that apply besides Allow, and
+	// orders that come before PerOp, the last rule's first.
+	scopedAllow [][]string
+	scopedPerOp [][]OpRule
 }
 
 // Field names a field of a Policy in listings and Sources.
@@ -44,13 +58,16 @@ type Field string
 
 // The fields of a Policy.
 const (
-	FieldPrefer  Field = "prefer"
-	FieldStrict  Field = "strict"
-	FieldAllow   Field = "allow_vendors"
-	FieldDeny    Field = "deny_vendors"
-	FieldSkip    Field = "skip_cuda"
-	FieldPerOp   Field = "per_op"
-	FieldProtect Field = "protect_in_place"
+	FieldPrefer     Field = "prefer"
+	FieldStrict     Field = "strict"
+	FieldAllow      Field = "allow_vendors"
+	FieldDeny       Field = "deny_vendors"
+	FieldSkip       Field = "skip_cuda"
+	FieldPerOp      Field = "per_op"
+	FieldProtect    Field = "protect_in_place"
+	FieldRules      Field = "rules"
+	FieldQuarantine Field = "quarantine"
+	FieldVerify     Field = "verify"
 )
 
 // OpRule is the order of tokens for the ops that a pattern matches.
@@ -168,20 +185,29 @@ func defaultOrder(prefer opregistry.Kind) []Token {
 // Order returns the tokens for an op and where they come from. A rule for
 // exactly this name beats patterns, and the longest pattern beats shorter ones.
 func (p *Policy) Order(op string) (order []Token, source string) {
+	for _, rules := range p.scopedPerOp {
+		if rule := ruleFor(op, rules); rule != nil {
+			return rule.Order, rule.Source
+		}
+	}
+	if rule := ruleFor(op, p.PerOp); rule != nil {
+		return rule.Order, rule.Source
+	}
+	return defaultOrder(p.Prefer), p.source(FieldPrefer)
+}
+
+func ruleFor(op string, rules []OpRule) *OpRule {
 	var best *OpRule
-	for i := range p.PerOp {
-		rule := &p.PerOp[i]
+	for i := range rules {
+		rule := &rules[i]
 		switch {
 		case rule.Pattern == op:
-			return rule.Order, rule.Source
+			return rule
 		case matchPattern(rule.Pattern, op) && (best == nil || len(rule.Pattern) > len(best.Pattern)):
 			best = rule
 		}
 	}
-	if best != nil {
-		return best.Order, best.Source
-	}
-	return defaultOrder(p.Prefer), p.source(FieldPrefer)
+	return best
 }
 
 func (p *Policy) source(f Field) string {
@@ -241,7 +267,7 @@ func (p *Policy) allows(vendor string, resolve func(string) string) string {
 		return fmt.Sprintf("vendor %s is left out by %s", vendor, p.source(FieldSkip))
 	case named(p.Deny):
 		return fmt.Sprintf("vendor %s is denied by %s", vendor, p.source(FieldDeny))
-	case p.Allow != nil && !named(p.Allow):
+	case p.Allow != nil && !named(p.Allow), slices.ContainsFunc(p.scopedAllow, func(list []string) bool { return !named(list) }):
 		return fmt.Sprintf("vendor %s is not among those allowed by %s", vendor, p.source(FieldAllow))
 	}
 	return ""

@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +20,7 @@ type ImplStats struct {
 	Errors    uint64        `json:"errors"`    // calls in which it failed
 	Declines  uint64        `json:"declines"`  // calls that it declined
 	Fallbacks uint64        `json:"fallbacks"` // of Calls, those served in place of another impl
+	Verify    VerifyStats   `json:"verify"`
 }
 
 type statsKey struct{ op, id string }
@@ -31,102 +31,113 @@ type counters struct {
 	slot int // dense number among the impls of the op
 
 	errors, declines, fallbacks atomic.Uint64
+	verify                      verifyCounters
 
-	mu      sync.Mutex
-	shards  []*shard // of the handles that are alive
-	retired ImplStats
+	retired count // of handles that are gone; guarded by core.countersMu
 }
 
-// shard are the counters that a call writes. Each handle has its own for each
-// impl, on a cache line of its own, so that handles of different goroutines do
-// not slow each other down.
-type shard struct {
+// count are the counters that a call writes.
+type count struct {
 	calls atomic.Uint64
 	nanos atomic.Int64
-	_     [48]byte
 }
 
-func (c *counters) add() *shard {
-	s := &shard{}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.shards = append(c.shards, s)
-	return s
+func (c *count) add(o *count) {
+	c.calls.Add(o.calls.Load())
+	c.nanos.Add(o.nanos.Load())
 }
 
-// retire folds the counts of a handle that is gone into those that stay.
-func (c *counters) retire(s *shard) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.retired.Calls += s.calls.Load()
-	c.retired.Duration += time.Duration(s.nanos.Load())
-	c.shards = slices.DeleteFunc(c.shards, func(o *shard) bool { return o == s })
-}
-
-func (c *counters) total(op string) ImplStats {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	total := c.retired
-	for _, s := range c.shards {
-		total.Calls += s.calls.Load()
-		total.Duration += time.Duration(s.nanos.Load())
-	}
-	total.Op, total.ImplInfo = op, c.info
-	total.Errors, total.Declines, total.Fallbacks = c.errors.Load(), c.declines.Load(), c.fallbacks.Load()
-	return total
-}
-
-// handleCounters are the shards of one handle, by the slot of an impl.
+// handleCounters are those of one handle, by the slot of an impl: each handle has
+// its own, so that handles of different goroutines do not slow each other down.
 type handleCounters struct {
-	bySlot atomic.Pointer[[]*shard]
-
-	mu    sync.Mutex
-	owner []*counters // of the shards, by slot
+	first [8]count // of the slots that nearly every op gets along with
+	more  atomic.Pointer[[]*count]
+	_     [64]byte // nobody else's counters on these cache lines
 }
 
-// of returns the shard for a candidate.
-func (h *handleCounters) of(c *candidate) *shard {
-	shards := *h.bySlot.Load()
-	if slot := c.counters.slot; slot < len(shards) && shards[slot] != nil {
-		return shards[slot]
+// of returns the counters for a candidate.
+func (h *handleCounters) of(c *candidate) *count {
+	if c.slot < len(h.first) {
+		return &h.first[c.slot]
 	}
-	return h.grow(c.counters)
+	return h.beyond(c.slot - len(h.first))
 }
 
-func (h *handleCounters) grow(c *counters) *shard {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	shards := slices.Clone(*h.bySlot.Load())
-	if c.slot < len(shards) && shards[c.slot] != nil {
-		return shards[c.slot]
-	}
-	for len(shards) <= c.slot {
-		shards = append(shards, nil)
-		h.owner = append(h.owner, nil)
-	}
-	shards[c.slot], h.owner[c.slot] = c.add(), c
-	h.bySlot.Store(&shards)
-	return shards[c.slot]
-}
-
-func (h *handleCounters) retire() {
-	for slot, s := range *h.bySlot.Load() {
-		if s != nil {
-			h.owner[slot].retire(s)
+func (h *handleCounters) beyond(slot int) *count {
+	for {
+		old := h.more.Load()
+		if old != nil && slot < len(*old) {
+			return (*old)[slot]
 		}
+		var next []*count
+		if old != nil {
+			next = slices.Clone(*old)
+		}
+		for len(next) <= slot {
+			next = append(next, &count{})
+		}
+		h.more.CompareAndSwap(old, &next)
 	}
+}
+
+// at returns the counters of a slot, nil when there are none yet.
+func (h *handleCounters) at(slot int) *count {
+	if slot < len(h.first) {
+		return &h.first[slot]
+	}
+	if more := h.more.Load(); more != nil && slot-len(h.first) < len(*more) {
+		return (*more)[slot-len(h.first)]
+	}
+	return nil
 }
 
 // newHandleCounters returns the counters of a handle, which are folded into those
 // of the impls when the handle is collected.
-func newHandleCounters[A any](handle *Bound[A]) *handleCounters {
+func newHandleCounters[A any](c *core, handle *Bound[A]) *handleCounters {
 	h := &handleCounters{}
-	h.bySlot.Store(new([]*shard))
-	runtime.AddCleanup(handle, (*handleCounters).retire, h)
+	op := handle.op.Name()
+	c.countersMu.Lock()
+	defer c.countersMu.Unlock()
+	if c.handles[op] == nil {
+		c.handles[op] = map[*handleCounters]struct{}{}
+	}
+	c.handles[op][h] = struct{}{}
+	runtime.AddCleanup(handle, func(h *handleCounters) { c.retire(op, h) }, h)
 	return h
 }
 
-func (c *core) countersOf(op string, e opregistry.Entry) *counters {
+// retire folds the counts of a handle that is gone into those that stay.
+func (c *core) retire(op string, h *handleCounters) {
+	c.countersMu.Lock()
+	defer c.countersMu.Unlock()
+	delete(c.handles[op], h)
+	for key, all := range c.counters {
+		if key.op != op {
+			continue
+		}
+		if last := h.at(all.slot); last != nil {
+			all.retired.add(last)
+		}
+	}
+}
+
+// total returns what all handles of an op have counted for an impl. The caller
+// holds countersMu.
+func (c *core) total(op string, all *counters) ImplStats {
+	var sum count
+	sum.add(&all.retired)
+	for h := range c.handles[op] {
+		if of := h.at(all.slot); of != nil {
+			sum.add(of)
+		}
+	}
+	return ImplStats{
+		Op: op, ImplInfo: all.info, Calls: sum.calls.Load(), Duration: time.Duration(sum.nanos.Load()),
+		Errors: all.errors.Load(), Declines: all.declines.Load(), Fallbacks: all.fallbacks.Load(), Verify: all.verify.stats(),
+	}
+}
+
+func (c *core) countersOf(op string, e *opregistry.Entry) *counters {
 	key := statsKey{op, e.ID}
 	c.countersMu.Lock()
 	defer c.countersMu.Unlock()
@@ -145,7 +156,7 @@ func (m *Manager) Stats() []ImplStats {
 	m.core.countersMu.Lock()
 	all := make([]ImplStats, 0, len(m.core.counters))
 	for key, c := range m.core.counters {
-		all = append(all, c.total(key.op))
+		all = append(all, m.core.total(key.op, c))
 	}
 	m.core.countersMu.Unlock()
 	slices.SortFunc(all, func(a, b ImplStats) int {

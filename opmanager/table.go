@@ -4,25 +4,45 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// table is what calls read: for each op its candidates. It is immutable.
-type table struct {
+// inputs are what tables are built from besides the policy.
+type inputs struct {
 	generation uint64
 	registry   *opregistry.Snapshot
-	policy     *Policy
-	rows       []row
+	available  map[uint64]string // why an impl is not, by its number
+}
+
+// table is what calls read: for each op its candidates. It is immutable.
+type table struct {
+	inputs
+	policy *Policy
+	line   *line
+	rows   []row
+}
+
+// line is the succession of the tables of one policy: a Manager's, or one that
+// rules have made of it.
+type line struct {
+	rules string // which rules, for events; "" for none
+
+	mu   sync.Mutex
+	last map[string]ImplInfo // the impl that served an op last
 }
 
 // row is one op of a table.
 type row struct {
-	head     *candidate // order[0], nil when there is none
+	head     *candidate  // order[0], nil when there is none
+	special  atomic.Bool // the next call needs more than to run head and count
+	unusual  bool        // and so do all that follow
+	cold     bool        // they need callCold
 	order    []*candidate
 	rejected []Rejection
-	cold     bool // calls need more than head: a family or in-place protection
-	follows  int  // the op of the family whose order this one takes over, -1 for none
+	follows  int // the op of the family whose order this one takes over, -1 for none
 }
 
 // leader returns the op whose order decides in row i.
@@ -35,47 +55,61 @@ func (r *row) leader(i int) int {
 
 // candidate is an impl that may serve calls of an op.
 type candidate struct {
-	info     ImplInfo
 	run      any
+	support  *opregistry.Support // nil when it serves every call
+	slot     int                 // dense number among the impls of the op
+	served   atomic.Bool         // a call, and listeners know
+	trial    *trial              // of an impl whose quarantine is half open
+	line     *line
+	info     ImplInfo
 	counters *counters
 }
 
 // buildTable makes the table of a policy from what is registered, what is
 // available and what is in quarantine.
-func (c *core) buildTable(generation uint64, snap *opregistry.Snapshot, p *Policy) *table {
-	t := &table{generation: generation, registry: snap, policy: p, rows: make([]row, len(snap.Ops()))}
-	for i, op := range snap.Ops() {
-		t.rows[i] = c.buildRow(op.Name(), snap, snap.Impls(i), p)
-		t.rows[i].cold = op.Family() != "" || p.ProtectInPlace
+func (c *core) buildTable(in inputs, p *Policy, l *line) *table {
+	t := &table{inputs: in, policy: p, line: l, rows: make([]row, len(in.registry.Ops()))}
+	for i, op := range in.registry.Ops() {
+		c.buildRow(&t.rows[i], op.Name(), in, in.registry.Impls(i), p, l)
 	}
 	joinFamilies(t)
-	for i := range t.rows {
-		if order := t.rows[i].order; len(order) > 0 {
-			t.rows[i].head = order[0]
+	for i, op := range in.registry.Ops() {
+		r := &t.rows[i]
+		r.cold = len(r.order) == 0 || op.Family() != "" || p.ProtectInPlace || p.Verify.covers(op.Name()) ||
+			slices.ContainsFunc(r.order, func(c *candidate) bool { return c.trial != nil })
+		if len(r.order) > 0 {
+			r.head = r.order[0]
 		}
+		r.unusual = r.cold || c.timing || r.head.support != nil
+		r.special.Store(true)
 	}
 	return t
 }
 
-func (c *core) buildRow(op string, snap *opregistry.Snapshot, entries []opregistry.Entry, p *Policy) row {
+func (c *core) buildRow(r *row, op string, in inputs, entries []opregistry.Entry, p *Policy, l *line) {
 	impls := make([]Candidate, len(entries))
+	trials := make([]*trial, len(entries))
 	for k, e := range entries {
+		reason, half := c.quarantine.standing(op, e.ID)
+		trials[k] = half
 		impls[k] = Candidate{
 			ID: e.ID, Kind: e.Kind, Vendor: e.Vendor, Priority: e.Priority,
-			Unusable: cmp.Or(c.probes.reason(e), c.quarantine.reason(op, e.ID)),
+			Unusable: cmp.Or(in.available[e.Number], reason),
 		}
 	}
-	order, rejected := p.Select(op, impls, snap.Vendor)
-	r := row{rejected: rejected, follows: -1}
-	for _, k := range order {
-		e := entries[k]
-		r.order = append(r.order, &candidate{
-			info:     ImplInfo{ID: e.ID, Kind: e.Kind, Vendor: e.Vendor, Source: e.Source},
-			run:      e.Run,
-			counters: c.countersOf(op, e),
-		})
+	order, rejected := p.Select(op, impls, in.registry.Vendor)
+	r.rejected, r.follows, r.order = rejected, -1, make([]*candidate, 0, len(order))
+	made := make([]candidate, len(order))
+	for n, k := range order {
+		e := &entries[k]
+		all := c.countersOf(op, e)
+		made[n].info, made[n].run, made[n].slot, made[n].trial = all.info, e.Run, all.slot, trials[k]
+		made[n].line, made[n].counters = l, all
+		if e.Support.PerCall() {
+			made[n].support = &e.Support
+		}
+		r.order = append(r.order, &made[n])
 	}
-	return r
 }
 
 // joinFamilies makes the ops of a family agree: an impl is a candidate only if

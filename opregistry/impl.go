@@ -29,6 +29,9 @@ type Impl struct {
 	// wraps ErrUnsupported only before it has written to an operand.
 	Run any
 
+	// Support declares which calls the impl serves.
+	Support Support
+
 	// Available returns nil when the impl can run on this machine, else why
 	// not. It is called when a dispatch table is built, never in a call. Nil
 	// means available.
@@ -80,6 +83,9 @@ func (i *Impl) check() error {
 		return fail("got vendor %q, want words of letters, digits and _", i.Vendor)
 	}
 	if err := i.Op.checkRun(i.Run); err != nil {
+		return fail("%v", err)
+	}
+	if err := i.Support.check(i.Op); err != nil {
 		return fail("%v", err)
 	}
 	return nil

@@ -2,6 +2,7 @@ package opregistry
 
 import (
 	"fmt"
+	"reflect"
 	"regexp"
 
 	"github.com/primus-fl/primus/tensor"
@@ -44,6 +45,11 @@ type Schema[A any] struct {
 	// Operands lists the tensors of a call. It is not called on the hot path.
 	Operands func(A) []Operand
 
+	// Lead returns the operand whose dtype and shape stand for the call in the
+	// support that impls declare. Nil means the first one of Operands, which is
+	// slower.
+	Lead func(A) *tensor.Tensor
+
 	// Saved returns the record that the ops of a family share; required when
 	// Family is set.
 	Saved func(A) *Saved
@@ -66,7 +72,11 @@ type Handle interface {
 	Family() string
 	// Forward reports whether the op writes the saved state of its family.
 	Forward() bool
+	// Args returns the type of the argument struct.
+	Args() reflect.Type
 	checkRun(run any) error
+	checkSupport(call any) error
+	untyped(f func(*Exec, any) error) any
 }
 
 // Func is the signature of an impl of an op with argument struct A.
@@ -103,6 +113,9 @@ func (o *Op[A]) Forward() bool { return o.schema.Forward }
 // Validate checks the arguments of a call.
 func (o *Op[A]) Validate(a A) error { return o.schema.Validate(a) }
 
+// Validator returns the function behind Validate.
+func (o *Op[A]) Validator() func(A) error { return o.schema.Validate }
+
 // Saved returns the record of the family's saved state, nil for an op that
 // stands alone.
 func (o *Op[A]) Saved(a A) *Saved {
@@ -114,6 +127,17 @@ func (o *Op[A]) Saved(a A) *Saved {
 
 // Operands lists the tensors of a call.
 func (o *Op[A]) Operands(a A) []Operand { return o.schema.Operands(a) }
+
+// Lead returns the lead operand of a call, nil when there is none.
+func (o *Op[A]) Lead(a A) *tensor.Tensor {
+	if o.schema.Lead != nil {
+		return o.schema.Lead(a)
+	}
+	if operands := o.schema.Operands(a); len(operands) > 0 {
+		return operands[0].Tensor
+	}
+	return nil
+}
 
 // Updated lists the operands of a call whose old content would be lost if an
 // impl failed half-way: those that are updated, and those written that share
@@ -142,6 +166,26 @@ func (o *Op[A]) checkRun(run any) error {
 	}
 	var want Func[A]
 	return fmt.Errorf("got Run of type %T, want a non-nil %T", run, want)
+}
+
+// Args returns the type of the argument struct.
+func (o *Op[A]) Args() reflect.Type { return reflect.TypeFor[A]() }
+
+func (o *Op[A]) untyped(f func(*Exec, any) error) any {
+	return Func[A](func(x *Exec, a A) error { return f(x, a) })
+}
+
+// Untyped returns an Impl.Run for an op whose argument struct is known by
+// reflection only, as it is to code that serves many ops alike. f receives the
+// struct as its value. Each call allocates a copy of it.
+func Untyped(op Handle, f func(x *Exec, args any) error) any { return op.untyped(f) }
+
+func (o *Op[A]) checkSupport(call any) error {
+	if f, ok := call.(func(A) error); ok && f != nil {
+		return nil
+	}
+	var want func(A) error
+	return fmt.Errorf("got Support.Call of type %T, want a non-nil %T", call, want)
 }
 
 // Saved is the record that a forward op fills and its backward op reads: which

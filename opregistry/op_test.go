@@ -2,6 +2,7 @@ package opregistry_test
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -150,4 +151,19 @@ func TestKinds(t *testing.T) {
 	require.Error(t, err)
 	_, err = opregistry.Kind(9).MarshalText()
 	require.ErrorContains(t, err, "kind(9)")
+}
+
+func TestUntyped(t *testing.T) {
+	t.Parallel()
+	op := supportOp(nil)
+	assert.Equal(t, reflect.TypeFor[supportArgs](), op.Args())
+	var got any
+	run := opregistry.Untyped(op, func(_ *opregistry.Exec, args any) error {
+		got = args
+		return opregistry.ErrUnsupported
+	})
+	f, ok := run.(opregistry.Func[supportArgs])
+	require.True(t, ok)
+	require.ErrorIs(t, f(nil, supportArgs{}), opregistry.ErrUnsupported)
+	assert.Equal(t, supportArgs{}, got)
 }

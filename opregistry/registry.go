@@ -25,6 +25,7 @@ type Snapshot struct {
 	impls      [][]Entry // by op index, in registration order
 	aliases    map[string]string
 	sources    []Source
+	registered uint64 // impls over the life of the Registry
 }
 
 // Entry is a registered impl with what registration has added to it.
@@ -32,6 +33,9 @@ type Entry struct {
 	Impl
 	// Source is the name of the source that brought the impl.
 	Source string
+	// Number tells registrations of a Registry apart: an impl that replaces
+	// another of its name has another number.
+	Number uint64
 }
 
 // builtinAliases are the names that public documentation uses for vendors.
@@ -105,6 +109,7 @@ func (r *Registry) change(edit func(*Snapshot) error) error {
 func (s *Snapshot) clone() *Snapshot {
 	next := &Snapshot{
 		generation: s.generation,
+		registered: s.registered,
 		ops:        slices.Clone(s.ops),
 		index:      maps.Clone(s.index),
 		impls:      make([][]Entry, len(s.impls)),
@@ -146,7 +151,8 @@ func (s *Snapshot) add(src Source) error {
 			}
 		}
 		impl.Vendor = NormalVendor(impl.Vendor)
-		s.impls[i] = append(s.impls[i], Entry{Impl: impl, Source: src.Name})
+		s.registered++
+		s.impls[i] = append(s.impls[i], Entry{Impl: impl, Source: src.Name, Number: s.registered})
 	}
 	for from, to := range src.Aliases {
 		s.aliases[NormalVendor(from)] = NormalVendor(to)

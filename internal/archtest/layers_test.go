@@ -32,6 +32,8 @@ var layers = []layer{
 	{root: "metrics", allowed: []string{"opmanager", "runtime", "opregistry", "tensor", "device"}},
 	{root: "internal/cpufeat"},
 	{root: "internal/suggest"},
+	{root: "internal/benchmarks", allowed: everywhere},
+	{root: "internal/abigen", allowed: []string{"opregistry", "vendors"}},
 	{root: "internal", allowed: []string{"opregistry", "tensor", "device"}},
 	{root: "examples", allowed: everywhere},
 	{root: "cmd", allowed: append([]string{"cmd", "metrics"}, everywhere...)},

@@ -54,3 +54,19 @@ func (f Feature) String() string {
 	}
 	return names[f]
 }
+
+// Missing returns those of the named CPU features that this machine lacks. Names
+// are those of package cpuid in any case. An unknown name is an error.
+func Missing(names ...string) ([]string, error) {
+	var missing []string
+	for _, name := range names {
+		id := cpuid.ParseFeature(name)
+		if id == cpuid.UNKNOWN {
+			return nil, fmt.Errorf("cpufeat: unknown CPU feature %q, want a name such as avx2, fma3, avx512f or asimd", name)
+		}
+		if !cpuid.CPU.Supports(id) {
+			missing = append(missing, name)
+		}
+	}
+	return missing, nil
+}

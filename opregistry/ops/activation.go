@@ -137,6 +137,7 @@ func newActivation(name, doc string) *opregistry.Op[ActivationArgs] {
 			}
 			return c.err
 		},
+		Lead:     ActivationArgs.lead,
 		Operands: ActivationArgs.operands,
 	})
 }
@@ -149,6 +150,7 @@ func newDActivation(name, doc string) *opregistry.Op[DActivationArgs] {
 			c.dactivation(a)
 			return c.err
 		},
+		Lead:     DActivationArgs.lead,
 		Operands: DActivationArgs.operands,
 	})
 }
@@ -165,11 +167,16 @@ func newDBiasDActivation(name, doc string) *opregistry.Op[DBiasDActivationArgs] 
 			}
 			return c.err
 		},
+		Lead: func(a DBiasDActivationArgs) *tensor.Tensor { return a.FwdInput },
 		Operands: func(a DBiasDActivationArgs) []opregistry.Operand {
 			return operands{}.read("grad", a.Grad).read("fwd_input", a.FwdInput).write("dbias", a.DBias).write("output", a.Output)
 		},
 	})
 }
+
+func (a ActivationArgs) lead() *tensor.Tensor { return a.Input }
+
+func (a DActivationArgs) lead() *tensor.Tensor { return a.FwdInput }
 
 func (a ActivationArgs) operands() []opregistry.Operand {
 	return operands{}.read("input", a.Input).write("output", a.Output)

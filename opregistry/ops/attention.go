@@ -74,6 +74,7 @@ var FusedAttnFwd = opregistry.NewOp("fused_attn_fwd", opregistry.Schema[FusedAtt
 		c.disjoint("stats", a.Stats, "V", a.V)
 		return c.err
 	},
+	Lead: func(a FusedAttnFwdArgs) *tensor.Tensor { return a.Q },
 	Operands: func(a FusedAttnFwdArgs) []opregistry.Operand {
 		return operands{}.read("Q", a.Q).read("K", a.K).read("V", a.V).write("O", a.O).write("stats", a.Stats)
 	},
@@ -184,6 +185,7 @@ var FusedAttnBwd = opregistry.NewOp("fused_attn_bwd", opregistry.Schema[FusedAtt
 		c.disjoint("dK", a.DK, "dV", a.DV)
 		return c.err
 	},
+	Lead: func(a FusedAttnBwdArgs) *tensor.Tensor { return a.Q },
 	Operands: func(a FusedAttnBwdArgs) []opregistry.Operand {
 		return operands{}.read("Q", a.Q).read("K", a.K).read("V", a.V).read("O", a.O).read("dO", a.DO).
 			read("stats", a.Stats).write("dQ", a.DQ).write("dK", a.DK).write("dV", a.DV)

@@ -25,6 +25,9 @@ func (f OptionalFloat) Or(def float32) float32 {
 	return def
 }
 
+// Get returns the value and whether it was given.
+func (f OptionalFloat) Get() (v float32, given bool) { return f.value, f.set }
+
 // check gathers the first fault of a call. Its methods do nothing after one.
 type check struct {
 	op  string

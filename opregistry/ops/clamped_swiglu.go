@@ -30,6 +30,7 @@ var ClampedSwiGLU = opregistry.NewOp("clamped_swiglu", opregistry.Schema[Clamped
 		c.clamp(a.Limit, a.Alpha, a.GLULinearOffset)
 		return c.err
 	},
+	Lead: func(a ClampedSwiGLUArgs) *tensor.Tensor { return a.Input },
 	Operands: func(a ClampedSwiGLUArgs) []opregistry.Operand {
 		return ActivationArgs{Input: a.Input, Output: a.Output}.operands()
 	},
@@ -60,6 +61,7 @@ var ClampedDSwiGLU = opregistry.NewOp("clamped_dswiglu", opregistry.Schema[Clamp
 		c.clamp(a.Limit, a.Alpha, a.GLULinearOffset)
 		return c.err
 	},
+	Lead: func(a ClampedDSwiGLUArgs) *tensor.Tensor { return a.FwdInput },
 	Operands: func(a ClampedDSwiGLUArgs) []opregistry.Operand {
 		return DActivationArgs{Grad: a.Grad, FwdInput: a.FwdInput, Output: a.Output}.operands()
 	},

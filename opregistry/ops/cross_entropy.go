@@ -44,6 +44,7 @@ var CrossEntropyFwd = opregistry.NewOp("cross_entropy_fwd", opregistry.Schema[Cr
 		c.saved(a.Saved)
 		return c.err
 	},
+	Lead: func(a CrossEntropyFwdArgs) *tensor.Tensor { return a.Logits },
 	Operands: func(a CrossEntropyFwdArgs) []opregistry.Operand {
 		return operands{}.read("logits", a.Logits).read("targets", a.Targets).write("losses", a.Losses).write("lse", a.LSE)
 	},
@@ -87,6 +88,7 @@ var CrossEntropyBwd = opregistry.NewOp("cross_entropy_bwd", opregistry.Schema[Cr
 		c.saved(a.Saved)
 		return c.err
 	},
+	Lead: func(a CrossEntropyBwdArgs) *tensor.Tensor { return a.Logits },
 	Operands: func(a CrossEntropyBwdArgs) []opregistry.Operand {
 		return operands{}.read("logits", a.Logits).read("targets", a.Targets).read("lse", a.LSE).
 			read("dlosses", a.DLosses).write("dlogits", a.DLogits)

@@ -51,6 +51,7 @@ var DropoutFwd = opregistry.NewOp("dropout_fwd", opregistry.Schema[DropoutFwdArg
 		c.saved(a.Saved)
 		return c.err
 	},
+	Lead: func(a DropoutFwdArgs) *tensor.Tensor { return a.Input },
 	Operands: func(a DropoutFwdArgs) []opregistry.Operand {
 		return operands{}.read("input", a.Input).write("out", a.Out).write("mask", a.Mask)
 	},
@@ -87,6 +88,7 @@ var DropoutBwd = opregistry.NewOp("dropout_bwd", opregistry.Schema[DropoutBwdArg
 		c.saved(a.Saved)
 		return c.err
 	},
+	Lead: func(a DropoutBwdArgs) *tensor.Tensor { return a.GradOutput },
 	Operands: func(a DropoutBwdArgs) []opregistry.Operand {
 		return operands{}.read("grad_output", a.GradOutput).read("mask", a.Mask).write("grad_input", a.GradInput)
 	},

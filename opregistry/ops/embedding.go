@@ -28,6 +28,7 @@ var EmbeddingFwd = opregistry.NewOp("embedding_fwd", opregistry.Schema[Embedding
 		c.disjoint("output", a.Output, "indices", a.Indices)
 		return c.err
 	},
+	Lead: func(a EmbeddingFwdArgs) *tensor.Tensor { return a.Weight },
 	Operands: func(a EmbeddingFwdArgs) []opregistry.Operand {
 		return operands{}.read("indices", a.Indices).read("weight", a.Weight).write("output", a.Output)
 	},
@@ -57,6 +58,7 @@ var EmbeddingBwd = opregistry.NewOp("embedding_bwd", opregistry.Schema[Embedding
 		c.disjoint("dweight", a.DWeight, "indices", a.Indices)
 		return c.err
 	},
+	Lead: func(a EmbeddingBwdArgs) *tensor.Tensor { return a.Grad },
 	Operands: func(a EmbeddingBwdArgs) []opregistry.Operand {
 		o := operands{}.read("grad", a.Grad).read("indices", a.Indices)
 		if a.Accumulate {

@@ -41,6 +41,7 @@ type GenericGemmArgs struct {
 var GenericGemm = opregistry.NewOp("generic_gemm", opregistry.Schema[GenericGemmArgs]{
 	Doc:      "matrix product D = alpha·op(B)·op(A) + beta·D with bias and GELU epilogues",
 	Validate: validateGemm,
+	Lead:     func(a GenericGemmArgs) *tensor.Tensor { return a.A },
 	Operands: func(a GenericGemmArgs) []opregistry.Operand {
 		o := operands{}.read("A", a.A).read("B", a.B)
 		if a.Accumulate {

@@ -70,6 +70,7 @@ func newGLU(name, doc string) *opregistry.Op[ActivationArgs] {
 			c.glu(a)
 			return c.err
 		},
+		Lead:     ActivationArgs.lead,
 		Operands: ActivationArgs.operands,
 	})
 }
@@ -82,6 +83,7 @@ func newDGLU(name, doc string) *opregistry.Op[DActivationArgs] {
 			c.dglu(a)
 			return c.err
 		},
+		Lead:     DActivationArgs.lead,
 		Operands: DActivationArgs.operands,
 	})
 }

@@ -53,6 +53,7 @@ var LayerNormFwd = opregistry.NewOp("layernorm_fwd", opregistry.Schema[LayerNorm
 		c.saved(a.Saved)
 		return c.err
 	},
+	Lead: func(a LayerNormFwdArgs) *tensor.Tensor { return a.Input },
 	Operands: func(a LayerNormFwdArgs) []opregistry.Operand {
 		return operands{}.read("input", a.Input).read("weight", a.Weight).read("bias", a.Bias).
 			write("output", a.Output).write("mu", a.Mu).write("rsigma", a.RSigma)
@@ -107,6 +108,7 @@ var LayerNormBwd = opregistry.NewOp("layernorm_bwd", opregistry.Schema[LayerNorm
 		c.saved(a.Saved)
 		return c.err
 	},
+	Lead: func(a LayerNormBwdArgs) *tensor.Tensor { return a.X },
 	Operands: func(a LayerNormBwdArgs) []opregistry.Operand {
 		return operands{}.read("dz", a.DZ).read("x", a.X).read("mu", a.Mu).read("rsigma", a.RSigma).read("gamma", a.Gamma).
 			write("dx", a.DX).write("dgamma", a.DGamma).write("dbeta", a.DBeta)

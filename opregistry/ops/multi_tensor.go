@@ -68,6 +68,7 @@ var MultiTensorAdam = opregistry.NewOp("multi_tensor_adam", opregistry.Schema[Mu
 		}
 		return c.err
 	},
+	Lead: func(a MultiTensorAdamArgs) *tensor.Tensor { return firstOf(a.TensorLists) },
 	Operands: func(a MultiTensorAdamArgs) []opregistry.Operand {
 		var o operands
 		for l, list := range a.TensorLists {
@@ -116,6 +117,7 @@ var MultiTensorScale = opregistry.NewOp("multi_tensor_scale", opregistry.Schema[
 		}
 		return c.err
 	},
+	Lead: func(a MultiTensorScaleArgs) *tensor.Tensor { return firstOf(a.TensorLists) },
 	Operands: func(a MultiTensorScaleArgs) []opregistry.Operand {
 		var o operands
 		for i := range a.TensorLists[0] {
@@ -158,6 +160,7 @@ var MultiTensorL2Norm = opregistry.NewOp("multi_tensor_l2norm", opregistry.Schem
 		}
 		return c.err
 	},
+	Lead: func(a MultiTensorL2NormArgs) *tensor.Tensor { return firstOf(a.TensorLists) },
 	Operands: func(a MultiTensorL2NormArgs) []opregistry.Operand {
 		var o operands
 		for i, t := range a.TensorLists[0] {
@@ -191,4 +194,12 @@ func (c *check) lists(lists [][]*tensor.Tensor, noop *tensor.Tensor) {
 			}
 		}
 	}
+}
+
+// firstOf returns the first tensor of the first list, nil when there is none.
+func firstOf(lists [][]*tensor.Tensor) *tensor.Tensor {
+	if len(lists) == 0 || len(lists[0]) == 0 {
+		return nil
+	}
+	return lists[0][0]
 }

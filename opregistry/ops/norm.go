@@ -46,6 +46,7 @@ var RMSNormFwd = opregistry.NewOp("rmsnorm_fwd", opregistry.Schema[RMSNormFwdArg
 		c.saved(a.Saved)
 		return c.err
 	},
+	Lead: func(a RMSNormFwdArgs) *tensor.Tensor { return a.Input },
 	Operands: func(a RMSNormFwdArgs) []opregistry.Operand {
 		return operands{}.read("input", a.Input).read("weight", a.Weight).write("output", a.Output).write("rsigma", a.RSigma)
 	},
@@ -81,6 +82,7 @@ var RMSNormBwd = opregistry.NewOp("rmsnorm_bwd", opregistry.Schema[RMSNormBwdArg
 		c.saved(a.Saved)
 		return c.err
 	},
+	Lead: func(a RMSNormBwdArgs) *tensor.Tensor { return a.X },
 	Operands: func(a RMSNormBwdArgs) []opregistry.Operand {
 		return operands{}.read("dz", a.DZ).read("x", a.X).read("rsigma", a.RSigma).read("gamma", a.Gamma).
 			write("dx", a.DX).write("dgamma", a.DGamma)
@@ -119,6 +121,7 @@ var RMSNormBwdAdd = opregistry.NewOp("rmsnorm_bwd_add", opregistry.Schema[RMSNor
 		}
 		return c.err
 	},
+	Lead: func(a RMSNormBwdAddArgs) *tensor.Tensor { return a.X },
 	Operands: func(a RMSNormBwdAddArgs) []opregistry.Operand {
 		return operands{}.read("dz", a.DZ).read("x", a.X).read("add", a.Add).read("rsigma", a.RSigma).read("gamma", a.Gamma).
 			write("dx", a.DX).write("dgamma", a.DGamma)

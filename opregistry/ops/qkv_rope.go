@@ -49,6 +49,7 @@ var FusedQKVRopeForward = opregistry.NewOp("fused_qkv_rope_forward", opregistry.
 		}
 		return c.err
 	},
+	Lead: func(a FusedQKVRopeArgs) *tensor.Tensor { return a.QKV },
 	Operands: func(a FusedQKVRopeArgs) []opregistry.Operand {
 		return operands{}.read("qkv_input", a.QKV).read("q_freqs", a.QFreqs).read("k_freqs", a.KFreqs).
 			read("start_positions", a.StartPositions).write("q_out", a.Q).write("k_out", a.K).write("v_out", a.V)
@@ -68,6 +69,7 @@ var FusedQKVRopeBackward = opregistry.NewOp("fused_qkv_rope_backward", opregistr
 			named{"q_freqs", a.QFreqs}, named{"k_freqs", a.KFreqs}, named{"start_positions", a.StartPositions})
 		return c.err
 	},
+	Lead: func(a FusedQKVRopeArgs) *tensor.Tensor { return a.QKV },
 	Operands: func(a FusedQKVRopeArgs) []opregistry.Operand {
 		return operands{}.read("q_grad_out", a.Q).read("k_grad_out", a.K).read("v_grad_out", a.V).
 			read("q_freqs", a.QFreqs).read("k_freqs", a.KFreqs).read("start_positions", a.StartPositions).write("qkv_grad", a.QKV)

@@ -31,6 +31,7 @@ var ResidualAdd = opregistry.NewOp("residual_add", opregistry.Schema[ResidualAdd
 		}
 		return c.err
 	},
+	Lead: func(a ResidualAddArgs) *tensor.Tensor { return a.A },
 	Operands: func(a ResidualAddArgs) []opregistry.Operand {
 		return operands{}.read("a", a.A).read("b", a.B).write("output", a.Output)
 	},

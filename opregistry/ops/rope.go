@@ -75,6 +75,7 @@ func newRope(name, input, doc string) *opregistry.Op[FusedRopeArgs] {
 	return opregistry.NewOp(name, opregistry.Schema[FusedRopeArgs]{
 		Doc:      doc,
 		Validate: func(a FusedRopeArgs) error { return validateRope(name, input, a) },
+		Lead:     func(a FusedRopeArgs) *tensor.Tensor { return a.Input },
 		Operands: func(a FusedRopeArgs) []opregistry.Operand {
 			return operands{}.read(input, a.Input).read("freqs", a.Freqs).read("start_positions", a.StartPositions).
 				read("cu_seqlens", a.CuSeqlens).write("output", a.Output)

@@ -83,6 +83,7 @@ var ScaledMaskedSoftmaxForward = opregistry.NewOp("scaled_masked_softmax_forward
 		c.disjoint("output", a.Output, "mask", a.Mask)
 		return c.err
 	},
+	Lead: func(a ScaledMaskedSoftmaxForwardArgs) *tensor.Tensor { return a.Input },
 	Operands: func(a ScaledMaskedSoftmaxForwardArgs) []opregistry.Operand {
 		return operands{}.read("input", a.Input).read("mask", a.Mask).write("output", a.Output)
 	},
@@ -131,6 +132,7 @@ func newSoftmax(name string, axes int, doc string) *opregistry.Op[SoftmaxArgs] {
 			c.softmax(a, axes)
 			return c.err
 		},
+		Lead: func(a SoftmaxArgs) *tensor.Tensor { return a.Input },
 		Operands: func(a SoftmaxArgs) []opregistry.Operand {
 			return operands{}.read("input", a.Input).write("output", a.Output)
 		},
@@ -150,6 +152,7 @@ func newSoftmaxBackward(name string, axes int, doc string) *opregistry.Op[Softma
 			c.finite("scale_factor", a.ScaleFactor)
 			return c.err
 		},
+		Lead: func(a SoftmaxBackwardArgs) *tensor.Tensor { return a.OutputGrads },
 		Operands: func(a SoftmaxBackwardArgs) []opregistry.Operand {
 			return operands{}.read("output_grads", a.OutputGrads).read("softmax_results", a.SoftmaxResults).write("output", a.Output)
 		},

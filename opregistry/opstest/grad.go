@@ -192,3 +192,11 @@ func save[A any](t tensortest.TB, x *opregistry.Exec, op *opregistry.Op[A], forw
 	}
 	return err
 }
+
+// gradTolerance bounds gradients in f64 of magnitude 1 against central
+// differences: what limits them is the saved state, which is f32.
+func gradTolerance() tensor.Tolerance { return tensor.Tolerance{Abs: 1e-6, Rel: 1e-6} }
+
+// coarseGradTolerance is for losses that the forward op stores in f32: their
+// rounding, 2⁻²⁴, is divided by the step of the difference.
+func coarseGradTolerance() tensor.Tolerance { return tensor.Tolerance{Abs: 2e-5, Rel: 1e-5} }

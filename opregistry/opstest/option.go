@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
@@ -64,4 +65,13 @@ func WithForward(forward opregistry.Impl) Option {
 // number of workers and when calls overlap. They still have to be right.
 func Irreproducible() Option {
 	return optionFunc(func(c *config) { c.irreproducible = true })
+}
+
+// tolerance returns the bound for a written operand of dtype d.
+func (c *config) tolerance(op string, d tensor.DType) tensortest.Tolerance {
+	if tol, ok := c.tolerances[d]; ok {
+		return tol
+	}
+	tol, _ := ops.Tolerance(op, d)
+	return tol
 }

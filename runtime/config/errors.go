@@ -16,6 +16,8 @@ var (
 	ErrOutsideRoots = errors.New("config: path outside the configuration roots")
 	// ErrUnsetVariable marks a ${NAME} without default whose variable is not set.
 	ErrUnsetVariable = errors.New("config: environment variable not set")
+	// ErrNoEffect marks a value that was written and has no effect, which [Options.Strict] refuses.
+	ErrNoEffect = errors.New("config: value without effect")
 )
 
 // Error is one problem in a configuration: where, what, and what to do about it.

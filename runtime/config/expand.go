@@ -20,6 +20,8 @@ type Module struct {
 	Params *Map
 	// Private holds the merged keys that begin with an underscore, which are no parameters.
 	Private *Map
+	// headers are the values that Framework, Model and TrainerClass were read from.
+	headers map[string]Value
 }
 
 // moduleKeys are the keys of a module block that are not parameters.
@@ -42,6 +44,10 @@ func (p *parser) expand(name string, block Value) (*Module, bool) {
 		p.fail(wrongType(value, joinPath(keyPath, "framework"), "the name of a framework", ""))
 		return nil, false
 	}
+	// Exports of Primus call their modules exp.modules.<name>.
+	if value, given := m.Lookup("name"); given && value.Text() != name && value.Text() != "exp.modules."+name {
+		p.report.ignore(joinPath(keyPath, "name"), value, "the name of a module is its key")
+	}
 	module := &Module{Name: name}
 	flat, ok := p.flatten(module, framework, m, keyPath)
 	if !ok {
@@ -56,8 +62,7 @@ func (p *parser) flatten(module *Module, framework string, m *Map, keyPath strin
 	model, hasModel := m.Lookup("model")
 	if !hasConfig {
 		if overrides, ok := m.Lookup("overrides"); ok {
-			p.report.warn(overrides.Origin(), joinPath(keyPath, "overrides"),
-				"overrides of a module without config are not applied", "write the keys beside framework")
+			p.report.ignore(joinPath(keyPath, "overrides"), overrides, "a module without config has no presets to override: write the keys beside framework")
 		}
 		module.Model, _ = identifier(model)
 		return nullStrings(m), true
@@ -81,62 +86,67 @@ func (p *parser) flatten(module *Module, framework string, m *Map, keyPath strin
 	module.Config, _ = identifier(config)
 	module.Model, _ = identifier(model)
 
-	flat := p.underlay(module.Name, m, modulePreset)
-	p.addModel(module.Name, flat, nullStrings(modelPreset), model)
+	attributes := p.attributes(module.Name, m)
+	flat := p.underlay(module.Name, m, attributes, modulePreset)
+	flat = p.addModel(module.Name, flat, attributes, nullStrings(modelPreset), model)
 	hintUnknown(p.report, flat, overrides, joinPath(keyPath, "overrides"))
-	for _, key := range []string{"name", "framework"} {
-		if value, given := overrides.Lookup(key); given {
-			p.report.warn(value.Origin(), joinPath(keyPath, "overrides."+key), "override comes after the presets were chosen",
-				"set "+key+" beside overrides instead")
-		}
+	if value, given := overrides.Lookup("name"); given {
+		p.report.ignore(joinPath(keyPath, "overrides.name"), value, "the name of a module is its key")
+	}
+	if value, given := overrides.Lookup("framework"); given {
+		p.report.warn(value.Origin(), joinPath(keyPath, "overrides.framework"), "override comes after the presets were chosen",
+			"set framework beside overrides instead")
 	}
 	return Merge(flat, overrides), true
 }
 
-// underlay starts with the module preset and adds further keys of the module block where the preset has none.
-func (p *parser) underlay(name string, m, preset *Map) *Map {
-	flat := nullStrings(preset.without("name"))
-	framework, _ := m.Lookup("framework")
-	if old, ok := flat.Lookup("framework"); ok {
-		p.report.collide(Collision{
-			Module: name, Key: "framework", Winner: SourceExperiment, Loser: SourceModulePreset, Kept: framework, Dropped: old,
-		})
-	}
-	flat.set("framework", framework)
+// attributes returns the keys of a module block that are parameters although they stand beside overrides.
+func (p *parser) attributes(name string, m *Map) *Map {
+	attributes := newMap(0)
 	for key, value := range nullStrings(m).All() {
 		switch {
 		case key == "params" || strings.HasPrefix(key, "_"):
-			p.report.warn(value.Origin(), joinPath("modules."+name, key), "key is ignored", "parameters belong under overrides")
+			p.report.ignore(joinPath("modules."+name, key), value, "parameters belong under overrides")
 		case key == "overrides" || key != "trainer_class" && slices.Contains(moduleKeys, key):
 		default:
-			if kept, ok := flat.Lookup(key); ok {
-				p.report.collide(Collision{
-					Module: name, Key: key, Winner: SourceModulePreset, Loser: SourceExperiment, Kept: kept, Dropped: value,
-				})
-				continue
-			}
-			flat.set(key, value)
+			attributes.set(key, value)
 		}
 	}
+	return attributes
+}
+
+// underlay starts with the module preset and adds attributes where the preset has none.
+func (p *parser) underlay(name string, m, attributes, preset *Map) *Map {
+	flat := nullStrings(preset.without("name"))
+	framework, _ := m.Lookup("framework")
+	if named, ok := flat.Lookup("framework"); ok {
+		if !named.Equal(framework) {
+			p.report.collide(name, []Collision{{
+				Key: "framework", Winner: SourceExperiment, Loser: SourceModulePreset, Kept: framework, Dropped: named,
+			}})
+		}
+		framework = framework.replacing(named)
+	}
+	flat.set("framework", framework)
+	flat, collisions := addMissing(flat, attributes, SourceModulePreset, SourceExperiment)
+	p.report.collide(name, collisions)
 	return flat
 }
 
 // addModel adds the model preset key by key; keys that are already there stay.
-func (p *parser) addModel(name string, flat, preset *Map, model Value) {
+func (p *parser) addModel(name string, flat, attributes, preset *Map, model Value) *Map {
 	preset = preset.without("name")
 	if _, ok := preset.Lookup("model"); !ok {
 		preset.set("model", model)
 	}
-	for key, value := range preset.All() {
-		kept, ok := flat.Lookup(key)
-		if !ok {
-			flat.set(key, value)
-			continue
+	flat, collisions := addMissing(flat, preset, SourceModulePreset, SourceModelPreset)
+	for i, c := range collisions {
+		if ours, ok := attributes.Lookup(c.Key); ok && ours.origin == c.Kept.origin {
+			collisions[i].Winner = SourceExperiment
 		}
-		p.report.collide(Collision{
-			Module: name, Key: key, Winner: SourceModulePreset, Loser: SourceModelPreset, Kept: kept, Dropped: value,
-		})
 	}
+	p.report.collide(name, collisions)
+	return flat
 }
 
 // split separates the parameters from the keys that describe the module. A params mapping is the base of the parameters.
@@ -153,17 +163,19 @@ func (p *parser) split(module *Module, flat *Map, keyPath string) bool {
 		case strings.HasPrefix(key, "_"):
 			module.Private.set(key, value)
 		case key == "config" && module.Config != "":
-			p.report.warn(value.Origin(), joinPath(keyPath, key), "key is reserved and ignored", "rename it in the preset")
+			p.report.ignore(joinPath(keyPath, key), value, "the key is reserved: rename it in the preset")
 		case key == "params" || slices.Contains(moduleKeys, key):
 		default:
 			module.Params.set(key, value)
 		}
 	}
-	if model, given := flat.Lookup("model"); given {
+	model, given := flat.Lookup("model")
+	if given {
 		module.Params.set("model", model)
 	}
 	framework, _ := flat.Lookup("framework")
 	trainer, _ := flat.Lookup("trainer_class")
+	module.headers = map[string]Value{"framework": framework, "trainer_class": trainer, "model": model}
 	if module.Framework, ok = identifier(framework); !ok {
 		p.fail(wrongType(framework, joinPath(keyPath, "framework"), "the name of a framework", ""))
 		return false

@@ -21,6 +21,10 @@ type Options struct {
 	Overrides []string
 	// Module is the module the overrides apply to, and which must exist. Empty means the only module.
 	Module string
+	// Strict makes values without effect errors; see [Report.Collisions].
+	Strict bool
+	// Cache keeps presets for further loads; nil keeps nothing.
+	Cache *Cache
 }
 
 // Experiment is a loaded experiment file with its presets resolved.
@@ -37,8 +41,10 @@ type Experiment struct {
 	Modules []*Module
 	// Document is the experiment file as loaded, after substitution and extends, before presets.
 	Document *Map
-	// Report lists warnings and merge collisions.
+	// Report lists warnings, and values that have no effect.
 	Report Report
+	// Strict is [Options.Strict]: who drops values later, such as a backend, refuses to as well.
+	Strict bool
 }
 
 // RootPath joins workspace, work group, user name and experiment name. A later absolute part replaces all before it.
@@ -90,7 +96,7 @@ func (e *Experiment) moduleNames() []string {
 // The error joins one [*Error] for each problem found; loading stops at the first broken file, and checks all keys of the
 // experiment and all its modules before it gives up.
 func LoadExperiment(file string, options Options) (*Experiment, error) {
-	exp := &Experiment{File: file}
+	exp := &Experiment{File: file, Strict: options.Strict}
 	r, start, err := newReader(file, options, &exp.Report)
 	if err != nil {
 		return nil, err
@@ -113,6 +119,11 @@ func LoadExperiment(file string, options Options) (*Experiment, error) {
 	}
 	if err := exp.override(overrides, options.Module); err != nil {
 		return nil, err
+	}
+	if exp.Strict {
+		if err := exp.Report.Err(); err != nil {
+			return nil, err
+		}
 	}
 	return exp, nil
 }
@@ -138,7 +149,8 @@ func newReader(name string, options Options, report *Report) (*reader, location,
 		root.Name = relativeTo(name, absolute, root.dir)
 	}
 	r := &reader{
-		roots: append([]Root{root}, options.Presets...), env: options.Env, report: report, loaded: map[location]*Map{},
+		roots: append([]Root{root}, options.Presets...), env: options.Env, report: report, cache: options.Cache,
+		loaded: map[location]*Map{},
 	}
 	if r.env == nil {
 		r.env = os.LookupEnv

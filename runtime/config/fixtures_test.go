@@ -21,7 +21,7 @@ import (
 )
 
 // fixtureDir returns the directory of the recorded behaviour of the ancestor, or skips the test.
-func fixtureDir(t *testing.T) string {
+func fixtureDir(t testing.TB) string {
 	t.Helper()
 	shared := os.Getenv("PRIMUS_SHARED")
 	if shared == "" {
@@ -74,7 +74,7 @@ func readCases(t *testing.T, file string) []fixtureCase {
 }
 
 // unpackInputs extracts the recorded experiments and presets and returns their directory.
-func unpackInputs(t *testing.T) string {
+func unpackInputs(t testing.TB) string {
 	t.Helper()
 	handle, err := os.Open(filepath.Join(fixtureDir(t), "inputs.tar.gz"))
 	require.NoError(t, err)

@@ -19,8 +19,9 @@ const (
 type Loader interface {
 	// Extensions returns the file name endings of the format, with the dot; the first one is the usual one.
 	Extensions() []string
-	// Load decodes data into a tree whose origins name file. The error is an [*Error] with a position.
-	Load(file string, data []byte) (Value, []Warning, error)
+	// Load decodes data into a tree whose origins name file. Of a key that a mapping has twice the later value counts and the
+	// earlier one is a collision. The error is an [*Error] with a position.
+	Load(file string, data []byte) (Value, []Collision, error)
 }
 
 // Loaders returns the supported formats: YAML, JSON and TOML.
@@ -52,7 +53,7 @@ func knownExtensions() []string {
 }
 
 // decodeFile decodes a file by its extension. A panic of a third-party parser becomes an error of this file.
-func decodeFile(file string, data []byte) (root Value, warnings []Warning, err error) {
+func decodeFile(file string, data []byte) (root Value, duplicates []Collision, err error) {
 	here := Origin{File: file}
 	loader, ok := loaderFor(file)
 	if !ok {
@@ -66,21 +67,21 @@ func decodeFile(file string, data []byte) (root Value, warnings []Warning, err e
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			root, warnings, err = Value{}, nil, &Error{Origin: here, Problem: fmt.Sprintf("parser panicked: %v", r)}
+			root, duplicates, err = Value{}, nil, &Error{Origin: here, Problem: fmt.Sprintf("parser panicked: %v", r)}
 		}
 	}()
-	root, warnings, err = loader.Load(file, data)
+	root, duplicates, err = loader.Load(file, data)
 	if err == nil && root.IsNull() {
 		err = &Error{Origin: here, Problem: "file is empty", Hint: "write {} for an intentionally empty mapping"}
 	}
-	return root, warnings, err
+	return root, duplicates, err
 }
 
 // tree builds values for one file and enforces the limits.
 type tree struct {
-	file     string
-	values   int
-	warnings []Warning
+	file       string
+	values     int
+	duplicates []Collision
 }
 
 // enter counts one value at a depth.
@@ -95,16 +96,14 @@ func (t *tree) enter(origin *Origin, depth int) error {
 	return nil
 }
 
-// put sets key in m and warns when the same mapping wrote it before.
-func (t *tree) put(m *Map, written map[string]*Origin, key string, keyOrigin *Origin, value Value) {
-	if first, ok := written[key]; ok {
-		t.warnings = append(t.warnings, Warning{
-			Origin:  *keyOrigin,
-			Path:    key,
-			Message: fmt.Sprintf("duplicate key, the value of %s is dropped", first),
+// put sets key in m; a value that the same mapping gave to the key before is a collision.
+func (t *tree) put(m *Map, key string, value Value) {
+	if first, again := m.Lookup(key); again {
+		t.duplicates = append(t.duplicates, Collision{
+			Key: key, Winner: SourceLater, Loser: SourceEarlier, Kept: value, Dropped: first, Hint: "write the key once",
 		})
+		value = value.replacing(first)
 	}
-	written[key] = keyOrigin
 	m.set(key, value)
 }
 

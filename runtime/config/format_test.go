@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func decodeMap(t *testing.T, file, text string) (*Map, []Warning) {
+func decodeMap(t *testing.T, file, text string) (*Map, []Collision) {
 	t.Helper()
 	root, warnings, err := decodeFile(file, []byte(text))
 	require.NoError(t, err)
@@ -64,7 +64,8 @@ func TestDuplicateKeysWarn(t *testing.T) {
 		a, _ := m.Lookup("a")
 		assert.Equal(t, int64(3), a.Any())
 		require.Len(t, warnings, 1)
-		assert.Contains(t, warnings[0].String(), file+":3:1: a: duplicate key, the value of "+file+":1:")
+		assert.Regexp(t, `^`+file+`:1:\d: a: int 1 of the earlier of two equal keys has no effect, int 3 of the later one is kept \(`+file+`:3:\d\)`,
+			warnings[0].String())
 	}
 }
 
@@ -78,6 +79,13 @@ func TestMergeKeys(t *testing.T) {
 	assert.Equal(t, int64(1), quoted.Any())
 	chain, _ := m.Get("chain.y")
 	assert.Equal(t, int64(2), chain.Any())
+}
+
+func TestSetsAreLists(t *testing.T) {
+	t.Parallel()
+	m, _ := decodeMap(t, "x.yaml", "a: !!set {b, 2}\n")
+	a, _ := m.Lookup("a")
+	assert.Equal(t, []any{"b", int64(2)}, a.Any())
 }
 
 func TestBrokenFiles(t *testing.T) {
@@ -104,7 +112,8 @@ func TestBrokenFiles(t *testing.T) {
 		{"merge of a scalar", "x.yaml", "<<: 1\n", "x.yaml:1:5: <<: given int 1, expected a mapping"},
 		{"unknown tag", "x.yaml", "a: !!python/object:x {}\n", "unsupported tag"},
 		{"unknown scalar tag", "x.yaml", "a: !foo b\n", "x.yaml:1:4: unknown tag"},
-		{"set", "x.yaml", "a: !!set {b}\n", `unsupported tag "!!set"`},
+		{"list of pairs", "x.yaml", "a: !!omap [b: 1]\n", `unsupported tag "!!omap"`},
+		{"colon at the end", "x.yaml", "a: [b:, c]\n", `x.yaml:1:5: "b:" ends with a colon; quote it`},
 		{"no date", "x.yaml", "a: 2025-02-30\n", "x.yaml:1:4: \"2025-02-30\" looks like a date"},
 		{"value tag", "x.yaml", "a: =\n", "x.yaml:1:4: \"=\" alone"},
 		{"bad int", "x.yaml", "a: !!int x\n", "\"x\" is not an int"},

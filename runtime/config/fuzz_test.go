@@ -9,7 +9,6 @@ import (
 	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
-	"go.yaml.in/yaml/v3"
 )
 
 func FuzzYAML(f *testing.F) {
@@ -43,7 +42,7 @@ func FuzzTOML(f *testing.F) {
 	})
 }
 
-// loadAndRender decodes a file; what it accepts must survive being rendered as YAML.
+// loadAndRender decodes a file; what it accepts must survive being rendered.
 func loadAndRender(t *testing.T, file, text string) {
 	t.Helper()
 	root, _, err := decodeFile(file, []byte(text))
@@ -55,13 +54,28 @@ func loadAndRender(t *testing.T, file, text string) {
 	if !ok {
 		return
 	}
-	rendered, err := yaml.Marshal(m)
+	for _, origins := range []bool{false, true} {
+		rendered, err := Render(m, FormatYAML, origins)
+		require.NoError(t, err)
+		require.True(t, m.Equal(reread(t, "y.yaml", rendered)), "%q became %q", text, rendered)
+		if rendered, err = Render(m, FormatTOML, origins); err == nil {
+			require.True(t, nullStrings(m).Equal(nullStrings(reread(t, "y.toml", rendered))), "%q became %q", text, rendered)
+		}
+		rendered, err = Render(m, FormatJSON, origins)
+		require.NoError(t, err)
+		require.True(t, json.Valid(rendered))
+	}
+}
+
+func reread(t *testing.T, file string, text []byte) *Map {
+	t.Helper()
+	root, _, err := decodeFile(file, text)
+	require.NoError(t, err, "%q", text)
+	root, _, err = substitute(root, fixtureEnv(nil))
 	require.NoError(t, err)
-	again, _, err := decodeFile("y.yaml", rendered)
-	require.NoError(t, err, string(rendered))
-	again, err = substitute(again, fixtureEnv(nil))
-	require.NoError(t, err)
-	require.True(t, root.Equal(again), "%q became %q", text, rendered)
+	m, ok := root.Map()
+	require.True(t, ok)
+	return m
 }
 
 func FuzzExperiment(f *testing.F) {
@@ -80,10 +94,10 @@ func FuzzExperiment(f *testing.F) {
 			require.NotContains(t, err.Error(), "panicked")
 			return
 		}
-		_, err = yaml.Marshal(exp)
-		require.NoError(t, err)
-		_, err = json.Marshal(exp)
-		require.NoError(t, err)
+		for _, format := range Formats() {
+			_, err = Render(exp.Export(), format, true)
+			require.True(t, err == nil || format == FormatTOML, "%v", err)
+		}
 	})
 }
 
@@ -92,7 +106,7 @@ func FuzzSubstitute(f *testing.F) {
 	f.Add("x${A:2}${B:${C}}", "null")
 	f.Add("${A}${A}", "1e5")
 	f.Fuzz(func(t *testing.T, text, content string) {
-		got, err := substitute(Value{data: text}, fixtureEnv(map[string]string{"A": content}))
+		got, _, err := substitute(Value{data: text}, fixtureEnv(map[string]string{"A": content}))
 		if err != nil {
 			return
 		}

@@ -60,11 +60,14 @@ func load(t *testing.T, experiment string, presets files, options config.Options
 	return config.LoadExperiment(filepath.Join(dir, "exp.yaml"), options)
 }
 
-// warnings renders all warnings.
-func warnings(exp *config.Experiment) []string {
+// noticed renders all warnings and collisions.
+func noticed(exp *config.Experiment) []string {
 	var lines []string
 	for _, warning := range exp.Report.Warnings {
 		lines = append(lines, warning.String())
+	}
+	for _, collision := range exp.Report.Collisions {
+		lines = append(lines, collision.String())
 	}
 	return lines
 }

@@ -18,7 +18,7 @@ type jsonLoader struct{}
 func (jsonLoader) Extensions() []string { return []string{".json"} }
 
 // Load implements [Loader].
-func (jsonLoader) Load(file string, data []byte) (Value, []Warning, error) {
+func (jsonLoader) Load(file string, data []byte) (Value, []Collision, error) {
 	if !utf8.Valid(data) {
 		return Value{}, nil, &Error{Origin: Origin{File: file}, Problem: "invalid JSON: not UTF-8 text"}
 	}
@@ -35,7 +35,7 @@ func (jsonLoader) Load(file string, data []byte) (Value, []Warning, error) {
 	if _, err := t.decoder.Token(); !errors.Is(err, io.EOF) {
 		return Value{}, nil, &Error{Origin: *end, Problem: "invalid JSON: text after the value"}
 	}
-	return root, t.warnings, nil
+	return root, t.duplicates, nil
 }
 
 type jsonTree struct {
@@ -100,9 +100,8 @@ func (t *jsonTree) value(depth int) (Value, error) {
 }
 
 func (t *jsonTree) object(origin *Origin, depth int) (Value, error) {
-	m, written := newMap(0), map[string]*Origin{}
+	m := newMap(0)
 	for t.decoder.More() {
-		keyOrigin := t.next()
 		token, err := t.token()
 		if err != nil {
 			return Value{}, err
@@ -112,7 +111,7 @@ func (t *jsonTree) object(origin *Origin, depth int) (Value, error) {
 			return Value{}, err
 		}
 		if key, ok := token.(string); ok {
-			t.put(m, written, key, keyOrigin, value)
+			t.put(m, key, value)
 		}
 	}
 	_, err := t.token()

@@ -106,21 +106,6 @@ func (m *Map) Equal(other *Map) bool {
 	return true
 }
 
-// Merge returns base with override merged in: mappings merge key by key, everything else, lists and null included, is
-// replaced. Keys of base keep their place, new keys follow in their own order. Neither argument is changed.
-func Merge(base, override *Map) *Map {
-	merged := base.clone(override.Len())
-	for key, value := range override.All() {
-		nested, isMap := value.Map()
-		old, _ := merged.Lookup(key)
-		if oldMap, ok := old.Map(); ok && isMap {
-			value = Value{data: Merge(oldMap, nested), origin: value.origin}
-		}
-		merged.set(key, value)
-	}
-	return merged
-}
-
 // FromGo converts plain Go data to a Value without origin: nil, bools, numbers, strings, []byte, slices, maps with string
 // keys (sorted), *Map and Value. Anything else is an error.
 func FromGo(data any) (Value, error) {

@@ -3,6 +3,8 @@ package config
 import (
 	"slices"
 	"strings"
+
+	"github.com/primus-fl/primus/internal/suggest"
 )
 
 // Bounds on the work spent on suggestions: names compared for one key, length of a name, and unknown keys looked at.
@@ -12,34 +14,11 @@ const (
 	maxUnknown    = 200
 )
 
-// editDistance counts the insertions, deletions and replacements between two words, and swaps of neighbours as one.
-func editDistance(a, b string) int {
-	before, previous, current := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range previous {
-		previous[j] = j
-	}
-	for i := range len(a) {
-		current[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			current[j+1] = min(previous[j]+cost, previous[j+1]+1, current[j]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				current[j+1] = min(current[j+1], before[j-1]+1)
-			}
-		}
-		before, previous, current = previous, current, before
-	}
-	return previous[len(b)]
-}
-
-// nearestKey returns the candidate one or two edits away from key, one for keys of up to four characters. Hyphens and
+// nearestKey returns the candidate one or two edits away from key, one for keys of up to five characters. Hyphens and
 // underscores count as the same character.
 func nearestKey(key string, candidates []string) (string, bool) {
 	limit := 2
-	if len(key) <= 4 {
+	if len(key) <= 5 {
 		limit = 1
 	}
 	if len(key) > maxNameLength {
@@ -51,7 +30,7 @@ func nearestKey(key string, candidates []string) (string, bool) {
 		if difference := len(candidate) - len(key); difference > limit || -difference > limit || len(candidate) < 2 {
 			continue
 		}
-		if d := editDistance(fold.Replace(key), fold.Replace(candidate)); d < bestDistance {
+		if d := suggest.Distance(fold.Replace(key), fold.Replace(candidate)); d < bestDistance {
 			best, bestDistance = candidate, d
 		}
 	}
@@ -72,7 +51,7 @@ func nearestNames(name string, candidates []string) []string {
 		if len(candidate) > maxNameLength {
 			continue
 		}
-		d := editDistance(strings.ToLower(name), strings.ToLower(candidate))
+		d := suggest.Distance(strings.ToLower(name), strings.ToLower(candidate))
 		if d <= max(2, len(name)/3) {
 			alike = append(alike, scored{candidate, d})
 		}

@@ -82,7 +82,7 @@ func (p *parser) platform() {
 		if overrides, ok = p.overrides(m, "platform"); !ok {
 			return
 		}
-		p.warnIgnored(m, "platform", "config", "overrides")
+		p.reportIgnored(m, "platform", "config", "overrides")
 	} else {
 		overrides.set("master_sink_level", Value{data: defaultSinkLevel})
 	}
@@ -138,20 +138,26 @@ func (p *parser) modules() {
 	}
 }
 
-// ignoredKeys reads the env block and warns about top-level keys that nothing reads.
+// ignoredKeys reads the env block and reports top-level keys that nothing reads.
 func (p *parser) ignoredKeys() {
 	env, _ := p.exp.Document.Lookup("env")
 	block, isMap := env.Map()
 	if !isMap && !env.IsNull() {
-		p.report.warn(env.Origin(), "env", "given "+env.describe()+", expected a mapping: ignored", "")
+		p.report.ignore("env", env, "expected a mapping from names of variables to values")
+	}
+	for name, value := range block.All() {
+		if kind := value.Kind(); kind == KindList || kind == KindMap {
+			p.fail(wrongType(value, joinPath("env", name), "the text of a variable", ""))
+		}
 	}
 	p.exp.Env = block.clone(0)
 	// An exported experiment also carries name and config_file.
-	p.warnIgnored(p.exp.Document, "",
+	p.reportIgnored(p.exp.Document, "",
 		"work_group", "user_name", "exp_name", "workspace", "env", "platform", "modules", "name", "config_file")
 }
 
-func (p *parser) warnIgnored(m *Map, path string, known ...string) {
+// reportIgnored reports the keys of m that are not known. One that is a parameter of a module lost to that parameter.
+func (p *parser) reportIgnored(m *Map, path string, known ...string) {
 	for key, value := range m.All() {
 		if slices.Contains(known, key) {
 			continue
@@ -162,6 +168,20 @@ func (p *parser) warnIgnored(m *Map, path string, known ...string) {
 		} else if path != "" {
 			hint = "known keys: " + strings.Join(known, " ")
 		}
-		p.report.warn(value.Origin(), joinPath(path, key), "key is ignored", hint)
+		if path != "" || !p.lostToParams(key, value, hint) {
+			p.report.ignore(joinPath(path, key), value, hint)
+		}
 	}
+}
+
+func (p *parser) lostToParams(key string, value Value, hint string) (lost bool) {
+	for _, module := range p.exp.Modules {
+		if kept, ok := module.Params.Lookup(key); ok {
+			lost = true
+			p.report.collide(module.Name, []Collision{{
+				Key: key, Winner: SourceParams, Loser: SourceTopLevel, Kept: kept, Dropped: value, Hint: hint,
+			}})
+		}
+	}
+	return lost
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // experimentRoot is the index of the root the experiment lies in; preset roots follow.
@@ -16,6 +17,7 @@ type reader struct {
 	roots  []Root
 	env    func(string) (string, bool)
 	report *Report
+	cache  *Cache
 	// loaded remembers finished files, so that a file extended many times is read once.
 	loaded map[location]*Map
 	// chain is the path of files being loaded, outermost first.
@@ -33,29 +35,45 @@ func (r *reader) load(f location, from Origin) (*Map, error) {
 	r.chain = append(r.chain, f)
 	defer func() { r.chain = r.chain[:len(r.chain)-1] }()
 
-	name := r.display(f)
-	data, err := r.read(f)
-	if err != nil {
-		return nil, r.readError(name, from, err)
-	}
-	root, warnings, err := decodeFile(name, data)
+	file, err := r.source(f, from)
 	if err != nil {
 		return nil, err
 	}
-	r.report.Warnings = append(r.report.Warnings, warnings...)
-	if root, err = substitute(root, r.env); err != nil {
-		return nil, err
-	}
-	document, ok := root.Map()
-	if !ok {
-		return nil, wrongType(root, "", "a mapping at the top of the file", "")
-	}
-	merged, err := r.extend(f, document)
+	r.report.Warnings = append(r.report.Warnings, file.report.Warnings...)
+	r.report.Collisions = append(r.report.Collisions, file.report.Collisions...)
+	merged, err := r.extend(f, file.document)
 	if err != nil {
 		return nil, err
 	}
 	r.loaded[f] = merged
 	return merged, nil
+}
+
+// source reads f and substitutes variables in it.
+func (r *reader) source(f location, from Origin) (source, error) {
+	if file, ok := r.cache.lookup(f); ok {
+		return file, nil
+	}
+	name := r.display(f)
+	data, err := r.read(f)
+	if err != nil {
+		return source{}, r.readError(name, from, err)
+	}
+	root, duplicates, err := decodeFile(name, data)
+	if err != nil {
+		return source{}, err
+	}
+	root, warnings, err := substitute(root, r.env)
+	if err != nil {
+		return source{}, err
+	}
+	document, ok := root.Map()
+	if !ok {
+		return source{}, wrongType(root, "", "a mapping at the top of the file", "")
+	}
+	file := source{document, Report{Warnings: warnings, Collisions: duplicates}}
+	r.cache.keep(f, file)
+	return file, nil
 }
 
 func (r *reader) readError(name string, from Origin, err error) error {
@@ -127,4 +145,42 @@ func identifier(v Value) (string, bool) {
 		return v.Text(), v.Kind() != KindList && v.Kind() != KindMap
 	}
 	return "", false
+}
+
+// Cache keeps the files of preset roots between loads, so that many experiments read a preset once. All loads that share
+// a cache must have the same [Options.Presets] and [Options.Env]; changes of the files on disk are not seen. The zero Cache
+// is empty. It is safe for concurrent use.
+type Cache struct {
+	mu    sync.Mutex
+	files map[location]source
+}
+
+// source is one file after substitution and before what it extends.
+type source struct {
+	document *Map
+	report   Report
+}
+
+// lookup finds a file. A nil cache has none.
+func (c *Cache) lookup(f location) (source, bool) {
+	if c == nil || f.root == experimentRoot {
+		return source{}, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, ok := c.files[f]
+	return s, ok
+}
+
+// keep remembers a file. A nil cache forgets it.
+func (c *Cache) keep(f location, s source) {
+	if c == nil || f.root == experimentRoot {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.files == nil {
+		c.files = map[location]source{}
+	}
+	c.files[f] = s
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"path"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -12,19 +14,93 @@ import (
 	"github.com/primus-fl/primus/runtime/config/internal/scalar"
 )
 
-// literalDollar is a variable nobody sets; its default stands for a dollar sign that must not start a substitution.
-const literalDollar = "${PRIMUS_DOLLAR:$}{"
+// Format is a format that configurations are written in.
+type Format string
 
-var (
-	_ yaml.Marshaler = (*Map)(nil)
-	_ json.Marshaler = (*Map)(nil)
-	_ yaml.Marshaler = (*Experiment)(nil)
-	_ json.Marshaler = (*Experiment)(nil)
+// The formats.
+const (
+	FormatYAML Format = "yaml"
+	FormatJSON Format = "json"
+	FormatTOML Format = "toml"
 )
 
-// MarshalYAML implements yaml.Marshaler. Keys keep their order, and the text loads back to an equal map: strings that
-// would be typed are quoted, and text that looks like a substitution is protected.
-func (m *Map) MarshalYAML() (any, error) { return m.node(), nil }
+// Formats returns all formats.
+func Formats() []Format { return []Format{FormatYAML, FormatJSON, FormatTOML} }
+
+// ParseFormat returns the format of that name, in any case.
+func ParseFormat(name string) (Format, error) {
+	if f := Format(strings.ToLower(name)); slices.Contains(Formats(), f) {
+		return f, nil
+	}
+	return "", fmt.Errorf("config: given format %q, expected one of yaml json toml", name)
+}
+
+// FormatOf returns the format that a file name ending stands for, the same that loading the file would take.
+func FormatOf(file string) (Format, error) {
+	switch loader, _ := loaderFor(file); loader.(type) {
+	case yamlLoader:
+		return FormatYAML, nil
+	case jsonLoader:
+		return FormatJSON, nil
+	case tomlLoader:
+		return FormatTOML, nil
+	}
+	return "", fmt.Errorf("config: file %q ends with %q, expected one of %s", file, path.Ext(file), strings.Join(knownExtensions(), " "))
+}
+
+// Render returns m as text that loads back to equal values. With origins, each value is followed by a comment that says
+// where it was written and what it replaced; JSON, which has no comments, gets a further key, origins, with the same.
+//
+// JSON and TOML cannot hold everything. In JSON, infinities, NaN, dates and bytes become strings that spell them as in
+// YAML. In TOML, null outside of lists becomes the string "null", which loads as null in parameters and platforms; null
+// in lists, ints of more than 64 bits and bytes are errors that name the key.
+func Render(m *Map, format Format, origins bool) ([]byte, error) {
+	switch format {
+	case FormatJSON:
+		return renderJSON(m, origins)
+	case FormatTOML:
+		return renderTOML(m, origins)
+	case FormatYAML:
+		return renderYAML(m, origins)
+	}
+	return nil, fmt.Errorf("config: unknown format %q", format)
+}
+
+func renderYAML(m *Map, origins bool) ([]byte, error) {
+	const indent = 2
+	var b bytes.Buffer
+	encoder := yaml.NewEncoder(&b)
+	encoder.SetIndent(indent)
+	if err := encoder.Encode(m.node(origins)); err != nil {
+		return nil, fmt.Errorf("config: render YAML: %w", err)
+	}
+	if err := encoder.Close(); err != nil {
+		return nil, fmt.Errorf("config: render YAML: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+func renderJSON(m *Map, origins bool) ([]byte, error) {
+	if origins {
+		noted := m.clone(1)
+		listed := newMap(m.Len())
+		listOrigins(listed, m, "")
+		noted.set("origins", Value{data: listed})
+		m = noted
+	}
+	compact, err := m.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, compact, "", "  "); err != nil {
+		return nil, fmt.Errorf("config: render JSON: %w", err)
+	}
+	b.WriteByte('\n')
+	return b.Bytes(), nil
+}
+
+var _ json.Marshaler = (*Map)(nil)
 
 // MarshalJSON implements json.Marshaler. Keys keep their order and floats keep a point, so JSON values load back to equal
 // ones. What JSON cannot hold (infinities, NaN, dates, bytes) is written as a string that spells it as in YAML.
@@ -34,99 +110,6 @@ func (m *Map) MarshalJSON() ([]byte, error) {
 		return nil, err
 	}
 	return b.Bytes(), nil
-}
-
-// MarshalYAML implements yaml.Marshaler. The document is an experiment whose modules are flat: loading it again, with the
-// same platform preset at hand, gives the same values without any model or module preset.
-func (e *Experiment) MarshalYAML() (any, error) { return e.resolved().node(), nil }
-
-// MarshalJSON implements json.Marshaler with the content of [Experiment.MarshalYAML].
-func (e *Experiment) MarshalJSON() ([]byte, error) { return e.resolved().MarshalJSON() }
-
-// resolved rebuilds the document of e from its resolved parts.
-func (e *Experiment) resolved() *Map {
-	document := newMap(0)
-	document.set("work_group", Value{data: e.WorkGroup})
-	document.set("user_name", Value{data: e.UserName})
-	document.set("exp_name", Value{data: e.ExpName})
-	document.set("workspace", Value{data: e.Workspace})
-	if e.Env.Len() > 0 {
-		document.set("env", Value{data: e.Env})
-	}
-	platform := newMap(2)
-	config, _ := e.Platform.Lookup("config")
-	platform.set("config", config)
-	platform.set("overrides", Value{data: e.Platform.without("config")})
-	document.set("platform", Value{data: platform})
-	modules := newMap(len(e.Modules))
-	for _, module := range e.Modules {
-		modules.set(module.Name, Value{data: module.resolved()})
-	}
-	document.set("modules", Value{data: modules})
-	return document
-}
-
-func (m *Module) resolved() *Map {
-	flat := newMap(m.Private.Len() + 4)
-	flat.set("framework", Value{data: m.Framework})
-	if model, ok := m.Params.Lookup("model"); ok {
-		flat.set("model", model)
-	}
-	if m.TrainerClass != "" {
-		flat.set("trainer_class", Value{data: m.TrainerClass})
-	}
-	for key, value := range m.Private.All() {
-		flat.set(key, value)
-	}
-	flat.set("params", Value{data: m.Params})
-	return flat
-}
-
-func (m *Map) node() *yaml.Node {
-	n := &yaml.Node{Kind: yaml.MappingNode}
-	if m.Len() == 0 {
-		n.Style = yaml.FlowStyle
-	}
-	for key, value := range m.All() {
-		n.Content = append(n.Content, stringNode(key), value.node())
-	}
-	return n
-}
-
-func (v Value) node() *yaml.Node {
-	switch d := v.data.(type) {
-	case *Map:
-		return d.node()
-	case []Value:
-		n := &yaml.Node{Kind: yaml.SequenceNode}
-		if len(d) == 0 {
-			n.Style = yaml.FlowStyle
-		}
-		for _, item := range d {
-			n.Content = append(n.Content, item.node())
-		}
-		return n
-	case string:
-		if variable.MatchString(d) {
-			d = strings.ReplaceAll(d, "${", literalDollar)
-		}
-		return stringNode(d)
-	case []byte:
-		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!binary", Value: v.canonical()}
-	default:
-		return &yaml.Node{Kind: yaml.ScalarNode, Value: v.canonical()}
-	}
-}
-
-// stringNode quotes text that YAML 1.1 or 1.2 would not read as a string, and text that spans lines.
-func stringNode(text string) *yaml.Node {
-	n := &yaml.Node{Kind: yaml.ScalarNode, Value: text}
-	typed, err := scalar.YAML(text)
-	if _, isString := typed.(string); err != nil || !isString || n.ShortTag() != "!!str" || strings.ContainsAny(text, "\r\n\u0085\u2028\u2029") {
-		n.Style = yaml.DoubleQuotedStyle
-	}
-	n.Tag = "!!str"
-	return n
 }
 
 func (v Value) appendJSON(b *bytes.Buffer) error {

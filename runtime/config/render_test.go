@@ -78,17 +78,44 @@ func TestRenderedExperimentsLoadBack(t *testing.T) {
 	exp, err := load(t, experimentHead+"env: {A: '1', B: \"${X:\\\"\\\"}\"}\n"+trainer+"    trainer_class: T\n    overrides: {a: ['null'], framework: other}\n",
 		basicPresets, config.Options{Overrides: []string{"name=n", "params={'q': 1}", "_p=1", "model=x"}})
 	require.NoError(t, err)
-	text, err := yaml.Marshal(exp)
-	require.NoError(t, err)
-	file := filepath.Join(t.TempDir(), "exp.yml")
-	require.NoError(t, os.WriteFile(file, text, 0o600))
-	again, err := config.LoadExperiment(file, config.Options{Presets: []config.Root{memoryRoot(nil)}, Env: environment(nil)})
-	require.NoError(t, err, string(text))
-	assert.True(t, exp.Modules[0].Params.Equal(again.Modules[0].Params), string(text))
-	assert.True(t, exp.Platform.Equal(again.Platform))
-	assert.True(t, exp.Env.Equal(again.Env))
-	assert.Equal(t, "other", again.Modules[0].Framework)
-	assert.Equal(t, "T", again.Modules[0].TrainerClass)
+	for _, format := range config.Formats() {
+		text, err := exp.ExportAs(format)
+		require.NoError(t, err)
+		file := filepath.Join(t.TempDir(), "exp."+string(format))
+		require.NoError(t, os.WriteFile(file, text, 0o600))
+		again, err := config.LoadExperiment(file, config.Options{Presets: []config.Root{memoryRoot(nil)}, Env: environment(nil), Strict: true})
+		require.NoError(t, err, string(text))
+		assert.True(t, exp.Modules[0].Params.Equal(again.Modules[0].Params), string(text))
+		assert.True(t, exp.Platform.Equal(again.Platform))
+		assert.True(t, exp.Env.Equal(again.Env))
+		assert.Equal(t, "other", again.Modules[0].Framework)
+		assert.Equal(t, "T", again.Modules[0].TrainerClass)
+	}
+}
+
+func TestExportsThatWouldChangeAreErrors(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		format           config.Format
+		overrides, wants string
+	}{
+		{config.FormatJSON, "a={'b': [1, 1e999]}", `modules.pre_trainer.params.a.b[1]: JSON cannot hold float .inf; write YAML`},
+		{config.FormatJSON, "a=b", "env.DAY: JSON cannot hold date 2025-01-01"},
+		{config.FormatTOML, "a=b", "env.NONE: TOML has no null; write YAML or JSON"},
+		{config.FormatTOML, "a=[None]", "modules.pre_trainer.params.a[0]: TOML has no null in lists"},
+	}
+	for _, tt := range tests {
+		env := "env: {DAY: 2025-01-01, NONE: null}\n"
+		if tt.overrides != "a=b" {
+			env = ""
+		}
+		exp, err := load(t, experimentHead+env+trainer, basicPresets, config.Options{Overrides: []string{tt.overrides}})
+		require.NoError(t, err)
+		_, err = exp.ExportAs(tt.format)
+		require.ErrorContains(t, err, tt.wants)
+		_, err = exp.ExportAs(config.FormatYAML)
+		require.NoError(t, err)
+	}
 }
 
 func TestFromGoRefusesOtherTypes(t *testing.T) {
@@ -97,4 +124,57 @@ func TestFromGoRefusesOtherTypes(t *testing.T) {
 		_, err := config.FromGo(data)
 		require.Error(t, err)
 	}
+}
+
+func TestRenderTOML(t *testing.T) {
+	t.Parallel()
+	m := params(t, "b=1e-5", "t.x.y=1", "a=[1, 'x', [2.0], {'k': True}]", "n=None", "t.s=q\"\\", "e=1e999", "g={}", "odd key=-0")
+	text, err := config.Render(m, config.FormatTOML, false)
+	require.NoError(t, err)
+	assert.Equal(t, "b = 1.0e-05\na = [1, \"x\", [2.0], {k = true}]\nn = \"null\"\ne = inf\n\"odd key\" = 0\n\n[t]\ns = \"q\\\"\\\\\"\n\n[t.x]\ny = 1\n\n[g]\n",
+		string(text))
+	for token, want := range map[string]string{
+		"a={'b': [1, None]}":       `override 1 "a={'b': [1, None]}": a.b[1]: TOML has no null in lists; write YAML or JSON`,
+		"a=1234567890123456789012": "a: TOML has no int of more than 64 bits",
+		"a=[b'x']":                 "a[0]: TOML has no bytes",
+	} {
+		_, err := config.Render(params(t, token), config.FormatTOML, false)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestRenderOrigins(t *testing.T) {
+	t.Parallel()
+	m := config.Merge(params(t, "lr=1", "l=[1]", "m.a=x", "gone=\n\"y"), params(t, "--lr", "2", "l=[3]", "m=None", "gone=[]"))
+	yamlText, err := config.Render(m, config.FormatYAML, true)
+	require.NoError(t, err)
+	assert.Equal(t, `lr: 2 # override 1 "--lr 2"; over 1 (override 1 "lr=1")
+# override 3 "l=[3]"; over [1] (override 2 "l=[1]")
+l:
+  - 3
+m: null # override 4 "m=None"; over {"a":"x"} (override 3 "m.a=x")
+gone: [] # override 5 "gone=[]"; over "\"y" (override 4 "gone=\n\"y")
+`, string(yamlText))
+	tomlText, err := config.Render(m, config.FormatTOML, true)
+	require.NoError(t, err)
+	assert.Contains(t, string(tomlText), "lr = 2 # override 1 \"--lr 2\"; over 1 (override 1 \"lr=1\")\n")
+	jsonText, err := config.Render(params(t, "a.b=1"), config.FormatJSON, true)
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"a": {"b": 1}, "origins": {"a.b": {"origin": "override 1 \"a.b=1\""}}}`, string(jsonText))
+}
+
+func TestFormats(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]config.Format{"a.yaml": "yaml", "a.b/c.yml": "yaml", "x.json": "json", "x.toml": "toml"} {
+		got, err := config.FormatOf(file)
+		require.NoError(t, err)
+		assert.Equal(t, want, got)
+	}
+	_, err := config.FormatOf("x.ini")
+	require.ErrorContains(t, err, `file "x.ini" ends with ".ini", expected one of .yaml .yml .json .toml`)
+	_, err = config.ParseFormat("xml")
+	require.ErrorContains(t, err, `given format "xml", expected one of yaml json toml`)
+	format, err := config.ParseFormat("JSON")
+	require.NoError(t, err)
+	assert.Equal(t, config.FormatJSON, format)
 }

@@ -1,13 +1,25 @@
 package config
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Report lists what loading an experiment noticed besides errors.
 type Report struct {
 	// Warnings are legal things that are probably mistakes, in the order they were found.
 	Warnings []Warning
-	// Collisions are keys that two sources set to different values.
+	// Collisions are values that were written and have no effect, in the order they were found.
 	Collisions []Collision
+}
+
+// Err returns the collisions as errors that match [ErrNoEffect], joined, and nil when there are none.
+func (r Report) Err() error {
+	errs := make([]error, len(r.Collisions))
+	for i, c := range r.Collisions {
+		errs[i] = c.err()
+	}
+	return errors.Join(errs...)
 }
 
 // Warning is one probable mistake.
@@ -30,36 +42,66 @@ func (w Warning) String() string {
 // Source names one of the sources that are merged into a module.
 type Source string
 
-// The sources of module parameters that can collide.
+// The sources of parameters that can collide.
 const (
 	SourceModulePreset Source = "module preset"
 	SourceModelPreset  Source = "model preset"
 	SourceExperiment   Source = "experiment"
+	SourceParams       Source = "parameters"
+	// SourceTopLevel is a key of the experiment outside of its modules.
+	SourceTopLevel Source = "top level"
+	// SourceEarlier and SourceLater are the places of a key that one mapping has twice.
+	SourceEarlier Source = "earlier of two equal keys"
+	SourceLater   Source = "later one"
 )
 
-// Collision is a key that two sources set to different values; the first source keeps it.
+// Collision is a value that was written and has no effect, because another source has the key or because nothing reads it.
 type Collision struct {
-	// Module is the module of the experiment, and Key its top-level parameter.
-	Module, Key string
-	// Winner is the source whose value is kept, Loser the other one.
+	// Module is the module of the experiment, empty outside of modules.
+	Module string
+	// Key is the dotted key path, below the parameters of Module where that is given.
+	Key string
+	// Winner is the source whose value is kept, empty when nothing reads the key. Loser is the other one.
 	Winner, Loser Source
-	// Kept and Dropped are the two values; their origins say where each was written.
+	// Kept and Dropped are the two values; their origins say where each was written. Kept means nothing without Winner.
 	Kept, Dropped Value
+	// Hint says what to do, and may be empty.
+	Hint string
+}
+
+// Path is the key path with the module it belongs to.
+func (c Collision) Path() string {
+	if c.Module == "" {
+		return c.Key
+	}
+	return joinPath(joinPath("modules", c.Module), c.Key)
 }
 
 // String renders key, both values and both origins on one line.
-func (c Collision) String() string {
-	return fmt.Sprintf("modules.%s: %s: %s keeps %s (%s), %s value %s (%s) is dropped",
-		c.Module, c.Key, c.Winner, c.Kept.describe(), c.Kept.Origin(), c.Loser, c.Dropped.describe(), c.Dropped.Origin())
+func (c Collision) String() string { return c.err().Error() }
+
+func (c Collision) err() *Error {
+	problem := c.Dropped.describe() + " has no effect, the key is ignored"
+	if c.Winner != "" {
+		problem = fmt.Sprintf("%s of the %s has no effect, %s of the %s is kept (%s)",
+			c.Dropped.describe(), c.Loser, c.Kept.describe(), c.Winner, c.Kept.Origin())
+	}
+	return &Error{Origin: c.Dropped.Origin(), Path: c.Path(), Problem: problem, Hint: c.Hint, Kind: ErrNoEffect}
 }
 
 func (r *Report) warn(origin Origin, path, message, hint string) {
 	r.Warnings = append(r.Warnings, Warning{Origin: origin, Path: path, Message: message, Hint: hint})
 }
 
-// collide records a collision unless both values are the same.
-func (r *Report) collide(c Collision) {
-	if !c.Kept.Equal(c.Dropped) {
+// ignore records a value of the experiment that nothing reads.
+func (r *Report) ignore(path string, value Value, hint string) {
+	r.Collisions = append(r.Collisions, Collision{Key: path, Loser: SourceExperiment, Dropped: value, Hint: hint})
+}
+
+// collide records collisions in a module.
+func (r *Report) collide(module string, collisions []Collision) {
+	for _, c := range collisions {
+		c.Module = module
 		r.Collisions = append(r.Collisions, c)
 	}
 }

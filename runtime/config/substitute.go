@@ -15,8 +15,9 @@ var variable = regexp.MustCompile(`\$\{([^:{}]+)(?::([^}]*))?\}`)
 // substituter replaces ${NAME} and ${NAME:default} in string values, in one pass without recursion. A set but empty
 // variable counts as set.
 type substituter struct {
-	env  func(name string) (string, bool)
-	errs []error
+	env      func(name string) (string, bool)
+	warnings []Warning
+	errs     []error
 }
 
 // value returns v with all strings in it substituted; problems are collected in s.errs.
@@ -60,6 +61,12 @@ func (s *substituter) text(v Value, text, path string) Value {
 			used = append(used, name)
 		case m[4] >= 0:
 			replacement = text[m[4]:m[5]]
+			if isQuoted(replacement) {
+				s.warnings = append(s.warnings, Warning{
+					Origin: v.Origin(), Path: path, Message: fmt.Sprintf("the default %s of ${%s} keeps its quotes", replacement, name),
+					Hint: fmt.Sprintf("write ${%s:%s} unless they are meant", name, replacement[1:len(replacement)-1]),
+				})
+			}
 		default:
 			unset = true
 			s.errs = append(s.errs, &Error{
@@ -93,9 +100,13 @@ func (s *substituter) typed(v Value, text string, used []string, path string) Va
 	return Value{data: data, text: text, origin: &origin, guessed: true}
 }
 
+func isQuoted(text string) bool {
+	return len(text) >= 2 && text[0] == text[len(text)-1] && (text[0] == '"' || text[0] == '\'')
+}
+
 // substitute applies the environment to a whole document.
-func substitute(root Value, env func(string) (string, bool)) (Value, error) {
+func substitute(root Value, env func(string) (string, bool)) (Value, []Warning, error) {
 	s := &substituter{env: env}
 	result := s.value(root, "")
-	return result, errors.Join(s.errs...)
+	return result, s.warnings, errors.Join(s.errs...)
 }

@@ -23,7 +23,7 @@ type tomlLoader struct{}
 func (tomlLoader) Extensions() []string { return []string{".toml"} }
 
 // Load implements [Loader].
-func (tomlLoader) Load(file string, data []byte) (Value, []Warning, error) {
+func (tomlLoader) Load(file string, data []byte) (Value, []Collision, error) {
 	if open := strings.Count(string(data), "[") + strings.Count(string(data), "{"); open > maxTOMLBrackets {
 		return Value{}, nil, &Error{
 			Origin:  Origin{File: file},
@@ -57,7 +57,7 @@ func (tomlLoader) Load(file string, data []byte) (Value, []Warning, error) {
 		return Value{}, nil, &Error{Origin: Origin{File: file}, Problem: "invalid TOML", Err: err}
 	}
 	value, err := t.finish(root, 0)
-	return value, t.warnings, err
+	return value, t.duplicates, err
 }
 
 // tomlTable is a table under construction: entries holds finished values, and a null placeholder for each child table so

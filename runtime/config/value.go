@@ -52,6 +52,8 @@ type Value struct {
 	origin *Origin
 	// guessed marks a scalar whose type was read off untyped text: a substituted variable or a command line token.
 	guessed bool
+	// over is the value that this one replaced, or nil.
+	over *Value
 }
 
 // Kind returns the type of v.
@@ -136,6 +138,24 @@ func (v Value) Origin() Origin {
 		return Origin{}
 	}
 	return *v.origin
+}
+
+// Replaced returns the values that v replaced when sources were merged, the one of next lower precedence first.
+func (v Value) Replaced() []Value {
+	var replaced []Value
+	for old := v.over; old != nil; old = old.over {
+		replaced = append(replaced, *old)
+	}
+	return replaced
+}
+
+// replacing returns v with old below everything it has replaced so far.
+func (v Value) replacing(old Value) Value {
+	if v.over != nil {
+		old = v.over.replacing(old)
+	}
+	v.over = &old
+	return v
 }
 
 // Text returns a scalar as its source spells it after substitution, so that a user name 007 stays "007" although it was

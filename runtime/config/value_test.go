@@ -63,30 +63,6 @@ func TestValueAccessors(t *testing.T) {
 	assert.False(t, fromGo(t, 1).Equal(fromGo(t, 1.0)))
 }
 
-func TestMerge(t *testing.T) {
-	t.Parallel()
-	object := func(data map[string]any) *config.Map {
-		m, ok := fromGo(t, data).Map()
-		require.True(t, ok)
-		return m
-	}
-	base := object(map[string]any{"a": map[string]any{"x": 1, "y": 2}, "b": []any{1, 2}, "c": map[string]any{"z": 1}})
-	over := object(map[string]any{"a": map[string]any{"y": 3, "w": 4}, "b": []any{9}, "c": nil, "d": 5})
-	got := config.Merge(base, over)
-	assert.Equal(t, map[string]any{
-		"a": map[string]any{"x": int64(1), "y": int64(3), "w": int64(4)}, "b": []any{int64(9)}, "c": nil, "d": int64(5),
-	}, got.Any())
-	assert.Equal(t, []string{"a", "b", "c", "d"}, got.Keys())
-	y, _ := base.Get("a.y")
-	assert.Equal(t, int64(2), y.Any(), "arguments stay as they are")
-	assert.True(t, config.Merge(nil, base).Equal(base))
-	assert.True(t, config.Merge(base, nil).Equal(base))
-	assert.False(t, base.Equal(over))
-	var none *config.Map
-	assert.Zero(t, none.Len())
-	assert.Empty(t, none.Keys())
-}
-
 func TestGetPrefersWholeKeys(t *testing.T) {
 	t.Parallel()
 	m, _ := fromGo(t, map[string]any{"te.gemm": map[string]any{"a.b": 1}, "te": map[string]any{"x": 2, "gemm": 3}}).Map()

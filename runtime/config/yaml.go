@@ -20,7 +20,7 @@ type yamlLoader struct{}
 func (yamlLoader) Extensions() []string { return []string{".yaml", ".yml"} }
 
 // Load implements [Loader].
-func (yamlLoader) Load(file string, data []byte) (Value, []Warning, error) {
+func (yamlLoader) Load(file string, data []byte) (Value, []Collision, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document, second yaml.Node
 	switch err := decoder.Decode(&document); {
@@ -40,7 +40,7 @@ func (yamlLoader) Load(file string, data []byte) (Value, []Warning, error) {
 	}
 	t := &yamlTree{tree: tree{file: file}, open: map[*yaml.Node]bool{}}
 	root, err := t.value(&document, 0)
-	return root, t.warnings, err
+	return root, t.duplicates, err
 }
 
 // yamlError turns the text of a parser error into an error with a position.
@@ -82,19 +82,27 @@ func (t *yamlTree) value(n *yaml.Node, depth int) (Value, error) {
 		t.open[n] = true
 		defer delete(t.open, n)
 	}
-	if tag := n.ShortTag(); tag != "!!map" && tag != "!!seq" || (tag == "!!map") != (n.Kind == yaml.MappingNode) {
+	switch tag := n.ShortTag(); {
+	case tag == "!!map" && n.Kind == yaml.MappingNode:
+		return t.mapping(n, origin, depth)
+	case tag == "!!seq" && n.Kind == yaml.SequenceNode:
+		return t.list(n.Content, 1, origin, depth)
+	case tag == "!!set" && n.Kind == yaml.MappingNode:
+		return t.list(n.Content, 2, origin, depth)
+	default:
 		return Value{}, &Error{Origin: *origin, Problem: fmt.Sprintf("unsupported tag %q", tag)}
 	}
-	if n.Kind == yaml.MappingNode {
-		return t.mapping(n, origin, depth)
-	}
-	items := make([]Value, len(n.Content))
-	for i, child := range n.Content {
-		item, err := t.value(child, depth+1)
+}
+
+// list converts every step-th node: all of a sequence, or the keys of a set, which is a list here.
+func (t *yamlTree) list(nodes []*yaml.Node, step int, origin *Origin, depth int) (Value, error) {
+	items := make([]Value, 0, len(nodes)/step)
+	for i := 0; i < len(nodes); i += step {
+		item, err := t.value(nodes[i], depth+1)
 		if err != nil {
 			return Value{}, err
 		}
-		items[i] = item
+		items = append(items, item)
 	}
 	return Value{data: items, origin: origin}, nil
 }
@@ -116,6 +124,9 @@ func (t *yamlTree) scalar(n *yaml.Node, origin *Origin) (Value, error) {
 	switch {
 	case n.Style&yaml.TaggedStyle != 0:
 		data, err = scalar.Tagged(n.ShortTag(), n.Value)
+	case isPlain(n) && strings.HasSuffix(n.Value, ":"):
+		// Only inside brackets; other parsers read [a:] as [{a: null}].
+		err = fmt.Errorf("%q ends with a colon; quote it, or write a blank and a value behind the colon", n.Value)
 	case isPlain(n):
 		data, err = scalar.YAML(n.Value)
 	}
@@ -132,7 +143,7 @@ func (t *yamlTree) scalar(n *yaml.Node, origin *Origin) (Value, error) {
 // mapping converts a mapping; the content of merge keys comes first and never replaces the mapping's own keys. A value
 // that begins below its key has the position of the key, where a reader looks first.
 func (t *yamlTree) mapping(n *yaml.Node, origin *Origin, depth int) (Value, error) {
-	own, written := newMap(len(n.Content)/2), map[string]*Origin{}
+	own := newMap(len(n.Content) / 2)
 	var merged *Map
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		keyNode := n.Content[i]
@@ -154,7 +165,7 @@ func (t *yamlTree) mapping(n *yaml.Node, origin *Origin, depth int) (Value, erro
 		if value.origin.Line > keyOrigin.Line {
 			value.origin = keyOrigin
 		}
-		t.put(own, written, key, keyOrigin, value)
+		t.put(own, key, value)
 	}
 	if merged == nil {
 		return Value{data: own, origin: origin}, nil

@@ -15,3 +15,5 @@ func dlpath(_ uintptr, name string) string { return name }
 func register(any, uintptr) { panic("BUG: loader: Bind without a library") }
 
 func call(uintptr, []uintptr) uintptr { panic("BUG: loader: Call without a library") }
+
+func callback(any) uintptr { panic("BUG: loader: Callback without a library") }

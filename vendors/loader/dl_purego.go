@@ -23,6 +23,8 @@ func dlsym(handle uintptr, name string) (uintptr, error) { return purego.Dlsym(h
 
 func register(fn any, addr uintptr) { purego.RegisterFunc(fn, addr) }
 
+func callback(fn any) uintptr { return purego.NewCallback(fn) }
+
 func call(fn uintptr, args []uintptr) uintptr {
 	r, _, _ := purego.SyscallN(fn, args...)
 	return r

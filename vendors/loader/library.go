@@ -94,3 +94,8 @@ func (l *Library) Bind(fn any, name string) error {
 //
 //go:uintptrescapes
 func Call(fn uintptr, args ...uintptr) uintptr { return call(fn, args) }
+
+// Callback returns the address of a C function that calls fn, whose arguments and
+// result are integers or pointers. It exists for the rest of the process, and there
+// may be about two thousand of them.
+func Callback(fn any) uintptr { return callback(fn) }

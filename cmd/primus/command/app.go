@@ -92,10 +92,12 @@ type managerParams struct {
 func newManager(p managerParams, lc fx.Lifecycle) *opmanager.Manager {
 	if p.Set.opLog != nil {
 		p.Listeners = append(p.Listeners, opmanager.NewLogListener(slog.New(p.Set.opLog)))
-		logUnavailable(p.Set.log, p.Registry.Snapshot(), p.Policy)
 	}
 	m := opmanager.New(p.Registry, p.Policy, opmanager.Settings{Exec: p.Exec, Timing: p.Set.timing, Listeners: p.Listeners})
 	lc.Append(fx.StopHook(m.Close))
+	if p.Set.opLog != nil {
+		logUnavailable(p.Set.log, m)
+	}
 	for _, w := range m.Warnings() {
 		p.Set.log.Warn(w)
 	}
@@ -106,21 +108,19 @@ func newManager(p managerParams, lc fx.Lifecycle) *opmanager.Manager {
 }
 
 // logUnavailable says why impls cannot be used on this machine: a warning where the policy prefers their kind.
-func logUnavailable(log *slog.Logger, snap *opregistry.Snapshot, policy opmanager.Policy) {
-	told := map[string]bool{}
-	for i := range snap.Ops() {
-		for _, e := range snap.Impls(i) {
-			if e.Available == nil || told[e.ID] {
+func logUnavailable(log *slog.Logger, m *opmanager.Manager) {
+	prefer, told := m.Policy().Prefer, map[string]bool{}
+	for _, e := range m.ExplainAll() {
+		for _, s := range e.Rejected {
+			if s.Available || told[s.ID] {
 				continue
 			}
-			if err := e.Available(); err != nil {
-				told[e.ID] = true
-				level := slog.LevelInfo
-				if e.Kind == policy.Prefer {
-					level = slog.LevelWarn
-				}
-				log.Log(context.Background(), level, fmt.Sprintf("Implementation '%s' is not available: %v", e.ID, err))
+			told[s.ID] = true
+			level := slog.LevelInfo
+			if s.Kind == prefer {
+				level = slog.LevelWarn
 			}
+			log.Log(context.Background(), level, fmt.Sprintf("Implementation '%s' is not available: %s", s.ID, strings.TrimPrefix(s.Reason, "unavailable: ")))
 		}
 	}
 }

@@ -54,6 +54,9 @@ printf '%s\n' "${COMPREPLY[@]}"
 		{[]string{"ops", "list", "-o", "j"}, "json"},
 		{[]string{"train", "pre"}, "pretrain"},
 		{[]string{"train", "--met"}, "--metrics-addr"},
+		{[]string{"config", "v"}, "validate"},
+		{[]string{"config", "show", "-o", "t"}, "toml"},
+		{[]string{"config", "show", "--orig"}, "--origin"},
 		{[]string{"completion", "z"}, "zsh"},
 	}
 	for _, tt := range tests {

@@ -27,8 +27,11 @@ func ParseCatalog(file string, text []byte) (int, error) {
 // CatalogError is the error of ParseCatalog.
 type CatalogError = catalogError
 
-// Golden compares with a file in testdata.
-var Golden = golden
+// Golden compares with a file in testdata; Update says whether to rewrite it.
+var (
+	Golden = golden
+	Update = update
+)
 
 // PolicyOf returns the policy that train would use with these arguments, for each key of a policy file the value and its
 // source, or what is wrong.
@@ -41,7 +44,7 @@ func PolicyOf(args []string) (values map[string]string, problem error) {
 	if err != nil {
 		return nil, err
 	}
-	experiment, err := loadExperiment(opts, "pre_trainer", overrides)
+	experiment, err := opts.load("pre_trainer", overrides)
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,10 @@ func newOpsCommand(streams Streams) *cobra.Command {
 		Args:  subcommandOnly,
 		RunE:  showHelp,
 	}
-	cmd.AddCommand(newOpsListCommand(streams), newOpsExplainCommand(streams), newOpsResolveCommand(streams))
+	cmd.AddCommand(
+		newOpsListCommand(streams), newOpsExplainCommand(streams), newOpsResolveCommand(streams),
+		newOpsDiffCommand(streams), newOpsVerifyCommand(streams),
+	)
 	return cmd
 }
 
@@ -52,8 +55,8 @@ selected, and the reason says why.`,
 		ValidArgsFunction: completeOps,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var rows []implRow
-			err := withManager(cmd.Context(), streams, opts.sources(nil), func(m *opmanager.Manager, snap *opregistry.Snapshot) (err error) {
-				rows, err = listImpls(m, snap, args)
+			err := withManager(cmd.Context(), streams, opts.sources(nil), func(m *opmanager.Manager, _ *opregistry.Snapshot) (err error) {
+				rows, err = listImpls(m, args)
 				return err
 			})
 			if err != nil {
@@ -82,36 +85,27 @@ func completeOps(_ *cobra.Command, args []string, begun string) ([]cobra.Complet
 }
 
 // listImpls returns the impls of these ops, of all when none is given.
-func listImpls(m *opmanager.Manager, snap *opregistry.Snapshot, only []string) ([]implRow, error) {
-	for _, name := range only {
-		if _, err := m.Explain(name); err != nil {
-			return nil, usageError{err}
-		}
+func listImpls(m *opmanager.Manager, only []string) ([]implRow, error) {
+	all, err := explainOps(m, only, nil)
+	if err != nil {
+		return nil, err
 	}
 	rows := []implRow{}
-	for i, op := range snap.Ops() {
-		if len(only) > 0 && !slices.Contains(only, op.Name()) {
-			continue
+	for _, e := range all {
+		for i, s := range e.Order {
+			rows = append(rows, newImplRow(e.Op, s, i+1, ""))
 		}
-		e, err := m.Explain(op.Name())
-		if err != nil {
-			return nil, err
-		}
-		for rank, c := range e.Order {
-			rows = append(rows, newImplRow(op.Name(), snap.Impls(i), c.ID, rank+1, ""))
-		}
-		for _, r := range e.Rejected {
-			rows = append(rows, newImplRow(op.Name(), snap.Impls(i), r.ID, 0, r.Reason))
+		for _, s := range e.Rejected {
+			rows = append(rows, newImplRow(e.Op, s, 0, s.Reason))
 		}
 	}
 	return rows, nil
 }
 
-func newImplRow(op string, entries []opregistry.Entry, id string, rank int, reason string) implRow {
-	e := entries[slices.IndexFunc(entries, func(e opregistry.Entry) bool { return e.ID == id })]
+func newImplRow(op string, s opmanager.Standing, rank int, reason string) implRow {
 	return implRow{
-		Op: op, Impl: id, Kind: e.Kind, Vendor: e.Vendor, Priority: e.Priority,
-		Available: e.Available == nil || e.Available() == nil, Rank: rank, Reason: reason,
+		Op: op, Impl: s.ID, Kind: s.Kind, Vendor: s.Vendor, Priority: s.Priority,
+		Available: s.Available, Rank: rank, Reason: reason,
 	}
 }
 

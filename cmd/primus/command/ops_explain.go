@@ -3,17 +3,22 @@ package command
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 func newOpsExplainCommand(streams Streams) *cobra.Command {
 	var output outputFormat
 	var opts policyOptions
+	var at explainOptions
 	cmd := &cobra.Command{
 		Use:   "explain [OP…]",
 		Short: "Say which implementation serves an op, and why no other does",
@@ -22,15 +27,28 @@ follows when it declines or fails, and for every other implementation why it com
 later or cannot be selected, with where that was decided. Without an op, every op has
 one line.
 
+--dtype and --shape ask about calls whose first operand is such a tensor: an
+implementation that declares that it does not serve them is rejected. --layer and
+--phase ask about calls of one layer or phase, to which rules of a policy may apply.
+
 With -o json one op is an object; several or all are a list of such objects.`,
 		Example: `  primus ops explain generic_gemm
   TE_FL_PREFER=vendor TE_FL_DENY_VENDORS=onednn primus ops explain generic_gemm -o json
+  primus ops explain rmsnorm_fwd --dtype bf16 --shape 2048,512
+  primus ops explain --policy policy.yaml --layer 0 --phase backward
   primus ops explain`,
 		ValidArgsFunction: completeOps,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			call, err := at.call(cmd)
+			if err != nil {
+				return err
+			}
 			var all []opmanager.Explanation
-			err := withManager(cmd.Context(), streams, opts.sources(nil), func(m *opmanager.Manager, _ *opregistry.Snapshot) (err error) {
-				all, err = explainOps(m, args)
+			err = withManager(cmd.Context(), streams, opts.sources(nil), func(m *opmanager.Manager, _ *opregistry.Snapshot) (err error) {
+				if m, err = at.view(cmd, m); err != nil {
+					return err
+				}
+				all, err = explainOps(m, args, call)
 				return err
 			})
 			switch {
@@ -56,21 +74,98 @@ With -o json one op is an object; several or all are a list of such objects.`,
 	}
 	output.addFlag(cmd)
 	opts.addFlags(cmd.Flags())
+	at.addFlags(cmd.Flags())
 	return cmd
 }
 
-// explainOps answers for these ops, for all when none is given.
-func explainOps(m *opmanager.Manager, names []string) ([]opmanager.Explanation, error) {
+// explainOptions say which calls an explanation is about.
+type explainOptions struct {
+	dtype, shape, phase string
+	layer               int
+}
+
+func (o *explainOptions) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.dtype, "dtype", "", "ask about calls with a first operand of this `DTYPE`, such as f32 or bf16")
+	flags.StringVar(&o.shape, "shape", "", "ask about calls with a first operand of this `SHAPE`, such as 2048,512")
+	flags.IntVar(&o.layer, "layer", -1, "ask about calls of layer `N` of the model, counted from 0")
+	flags.StringVar(&o.phase, "phase", "", "ask about calls of a `PHASE`: forward or backward")
+}
+
+// call returns the dtype and shape that were asked about, nil for every call.
+func (o *explainOptions) call(cmd *cobra.Command) (*opmanager.CallShape, error) {
+	if o.dtype == "" && o.shape == "" {
+		return nil, nil
+	}
+	call := &opmanager.CallShape{DType: tensor.F32}
+	if o.dtype != "" {
+		d, err := parseDType(cmd, o.dtype)
+		if err != nil {
+			return nil, err
+		}
+		call.DType = d
+	}
+	if o.shape != "" {
+		for axis := range strings.SplitSeq(o.shape, ",") {
+			n, err := strconv.ParseUint(strings.TrimSpace(axis), 10, 31)
+			if err != nil {
+				return nil, usagef(cmd, "--shape: got %q, want the lengths of the axes with commas, such as 2048,512", o.shape)
+			}
+			call.Shape = append(call.Shape, int(n))
+		}
+	}
+	return call, nil
+}
+
+// parseDType reads the value of --dtype.
+func parseDType(cmd *cobra.Command, name string) (tensor.DType, error) {
+	d, err := tensor.ParseDType(name)
+	if err != nil {
+		var names []string
+		for _, known := range tensor.DTypes() {
+			names = append(names, known.String())
+		}
+		return d, usagef(cmd, "--dtype: got %q, want one of %s%s", name, strings.Join(names, ", "), didYouMean(name, names, "%q"))
+	}
+	return d, nil
+}
+
+// view returns the manager for the layer and phase that were asked about.
+func (o *explainOptions) view(cmd *cobra.Command, m *opmanager.Manager) (*opmanager.Manager, error) {
+	if cmd.Flags().Changed("layer") {
+		if o.layer < 0 {
+			return nil, usagef(cmd, "--layer: got %d, want a number from 0", o.layer)
+		}
+		m = m.Layer(o.layer)
+	}
+	if o.phase != "" {
+		p, err := opmanager.ParsePhase(o.phase)
+		if err != nil {
+			return nil, usagef(cmd, "--phase: %v", err)
+		}
+		m = m.Phase(p)
+	}
+	return m, nil
+}
+
+// explainOps answers for these ops, for all when none is given, and for calls of one
+// dtype and shape unless call is nil.
+func explainOps(m *opmanager.Manager, names []string, call *opmanager.CallShape) ([]opmanager.Explanation, error) {
 	if len(names) == 0 {
-		return m.ExplainAll(), nil
+		for _, e := range m.ExplainAll() {
+			names = append(names, e.Op)
+		}
 	}
 	all := make([]opmanager.Explanation, len(names))
 	for i, name := range names {
-		e, err := m.Explain(name)
+		var err error
+		if call != nil {
+			all[i], err = m.ExplainCall(name, *call)
+		} else {
+			all[i], err = m.Explain(name)
+		}
 		if err != nil {
 			return nil, usageError{err}
 		}
-		all[i] = e
 	}
 	return all, nil
 }
@@ -98,12 +193,31 @@ func printExplanation(out io.Writer, e opmanager.Explanation) error {
 	if e.Follows != "" {
 		order += "; ranked as " + e.Follows + ", with which it shares saved state"
 	}
+	if e.Rules != "" {
+		order += "\nrules: " + e.Rules
+	}
+	if e.Call != nil {
+		order += fmt.Sprintf("\ncalls: first operand %v", e.Call.DType)
+		if e.Call.Shape != nil {
+			order += e.Call.Shape.String()
+		}
+	}
 	if _, err := fmt.Fprintf(out, "%s: %s\norder: %s\n", e.Op, verdict, order); err != nil {
 		return err
 	}
-	t := newTable(table.Row{"rank", "impl", "kind", "vendor", "priority", "reason"}, 1, 5)
+	all := slices.Concat(e.Order, e.Rejected)
+	declared := slices.ContainsFunc(all, func(s opmanager.Standing) bool { return s.Supports != "" })
+	header := table.Row{"rank", "impl", "kind", "vendor", "priority"}
+	if declared {
+		header = append(header, "supports")
+	}
+	t := newTable(append(header, "reason"), 1, 5)
 	row := func(rank string, s opmanager.Standing) {
-		t.AppendRow(table.Row{rank, s.ID, s.Kind, dash(s.Vendor), s.Priority, s.Reason})
+		cells := table.Row{rank, s.ID, s.Kind, dash(s.Vendor), s.Priority}
+		if declared {
+			cells = append(cells, dash(s.Supports))
+		}
+		t.AppendRow(append(cells, s.Reason))
 	}
 	for i, s := range e.Order {
 		row(strconv.Itoa(i+1), s)

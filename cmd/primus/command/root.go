@@ -65,6 +65,7 @@ priority and by policy (TE_FL_PREFER, TE_FL_ALLOW_VENDORS, TE_FL_PER_OP, …), a
 explains every choice.`,
 		Example: `  primus train pretrain --config examples/native/configs/llama_2M-pretrain.yaml
   TE_FL_PREFER=vendor primus train pretrain --config exp.yaml train_iters=100 lr=1e-3
+  primus config show --config exp.yaml --origin
   primus ops list
   primus ops explain generic_gemm`,
 		Version:       buildVersion().String(),
@@ -78,7 +79,7 @@ explains every choice.`,
 	root.SetIn(streams.In)
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newTrainCommand(streams), newOpsCommand(streams), newPolicyCommand(streams), newVersionCommand(streams))
+	root.AddCommand(newTrainCommand(streams), newConfigCommand(streams), newOpsCommand(streams), newPolicyCommand(streams), newVersionCommand(streams))
 	refineBuiltins(root)
 	return root
 }

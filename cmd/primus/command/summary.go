@@ -65,12 +65,12 @@ func ending(err error) string {
 	return "failed"
 }
 
-// dispatchTable shows the impls that were called, those that took most of the time first. Declined and failed calls have
-// columns when there are any.
+// dispatchTable shows the impls that were called, those that took most of the time first. Declined, failed and verified
+// calls have columns when there are any.
 func dispatchTable(stats []opmanager.ImplStats) string {
 	var total time.Duration
 	var rows []opmanager.ImplStats
-	trouble := false
+	trouble, verified := false, false
 	for _, s := range stats {
 		if s.Calls+s.Errors+s.Declines == 0 {
 			continue
@@ -78,6 +78,7 @@ func dispatchTable(stats []opmanager.ImplStats) string {
 		rows = append(rows, s)
 		total += s.Duration
 		trouble = trouble || s.Errors+s.Declines > 0
+		verified = verified || s.Verify.Calls+s.Verify.Skipped > 0
 	}
 	if len(rows) == 0 {
 		return ""
@@ -87,7 +88,10 @@ func dispatchTable(stats []opmanager.ImplStats) string {
 	if trouble {
 		header = append(header, "declines", "errors")
 	}
-	t := newTable(header, 4, 5, 6, 7, 8, 9)
+	if verified {
+		header = append(header, "verified", "violations", "largest error")
+	}
+	t := newTable(header, 4, 5, 6, 7, 8, 9, 10, 11, 12)
 	for _, s := range rows {
 		share := 0.0
 		if total > 0 {
@@ -97,9 +101,24 @@ func dispatchTable(stats []opmanager.ImplStats) string {
 		if trouble {
 			row = append(row, count(s.Declines), count(s.Errors))
 		}
+		if verified {
+			row = append(row, verifiedCells(s.Verify)...)
+		}
 		t.AppendRow(row)
 	}
 	return render(t)
+}
+
+// verifiedCells says how many calls were compared with the reference and how far they were off at most.
+func verifiedCells(v opmanager.VerifyStats) table.Row {
+	if v.Calls == 0 {
+		cell := "-"
+		if v.Skipped > 0 {
+			cell = count(v.Skipped) + " skipped"
+		}
+		return table.Row{cell, "-", "-"}
+	}
+	return table.Row{count(v.Calls), count(v.Violations), fmt.Sprintf("%.1e, %d ulp", v.MaxAbs, v.MaxULP)}
 }
 
 // count writes a number in which nothing stands out but what is not zero.

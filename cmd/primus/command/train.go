@@ -14,27 +14,20 @@ import (
 
 // trainOptions are the flags of `primus train`. Each may come from the environment as PRIMUS_<FLAG>, too.
 type trainOptions struct {
-	config      string
-	configsDirs []string
+	experimentOptions
 	metricsAddr string
 	threads     uint
 	policy      policyOptions
+	manifest    string
 }
 
 // addFlags gives a command the flags of train.
 func (o *trainOptions) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.config, "config", "", "the experiment: a YAML, TOML or JSON `FILE`; --exp is the same")
-	flags.StringArrayVar(&o.configsDirs, "configs-dir", nil, "look for presets in `DIR` before the embedded ones; may be repeated")
+	o.experimentOptions.addFlags(flags)
 	flags.StringVar(&o.metricsAddr, "metrics-addr", "", "serve Prometheus metrics on `HOST:PORT`, such as 127.0.0.1:9400")
 	flags.UintVar(&o.threads, "threads", 0, "`N` CPU threads for ops; 0 is one a CPU")
+	flags.StringVar(&o.manifest, "require-manifest", "", "refuse to train when dispatch differs from the manifest.json in `FILE`")
 	o.policy.addFlags(flags)
-	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		name = strings.ReplaceAll(name, "_", "-")
-		if name == "exp" {
-			name = "config"
-		}
-		return pflag.NormalizedName(name)
-	})
 }
 
 func newTrainCommand(streams Streams) *cobra.Command {
@@ -57,8 +50,8 @@ func newStageCommand(streams Streams, use string, s stage, short string) *cobra.
 Parameters come from the experiment's module preset, model preset and overrides, and
 last from key=value, --key=value or --key value on the command line. The run directory
 <workspace>/<work_group>/<user_name>/<exp_name> receives the resolved configuration,
-log, metrics.jsonl, loss.png, dispatch.json and checkpoints; a run that was stopped
-goes on from its last checkpoint, and load=none starts over.
+log, metrics.jsonl, loss.png, manifest.json, dispatch.json and checkpoints; a run that
+was stopped goes on from its last checkpoint, and load=none starts over.
 
 An interrupt finishes the step in hand, saves and exits with 130; a second one exits
 at once.
@@ -66,9 +59,11 @@ at once.
 The policy that chooses between implementations comes from --policy FILE, then te_fl_*
 parameters or the dispatch block of the experiment, then the TE_FL_* variables, then
 --prefer and its like; later ones win. The file is followed while training runs.
+manifest.json lists which implementation serves each op and the fingerprint of the
+policy; --require-manifest holds another run to it.
 
-Flags may also be given as PRIMUS_CONFIG, PRIMUS_CONFIGS_DIR, PRIMUS_METRICS_ADDR,
-PRIMUS_POLICY and PRIMUS_THREADS.`,
+Flags may also be given as PRIMUS_CONFIG, PRIMUS_CONFIGS_DIR, PRIMUS_EXPORT_CONFIG,
+PRIMUS_METRICS_ADDR, PRIMUS_POLICY, PRIMUS_STRICT_CONFIG and PRIMUS_THREADS.`,
 		Example: `  primus train pretrain --config examples/native/configs/llama_2M-pretrain.yaml
   primus train pretrain --config exp.yaml train_iters=100 lr=1e-3 train_data_path=corpus/
   primus train pretrain --config exp.yaml --metrics-addr 127.0.0.1:9400
@@ -121,14 +116,8 @@ func fromEnvironment(cmd *cobra.Command) error {
 
 // check returns the first mistake in the options.
 func (o *trainOptions) check(cmd *cobra.Command, overrides []string) error {
-	if o.config == "" {
-		hint := ""
-		for _, token := range overrides {
-			if name, value, ok := strings.Cut(strings.TrimLeft(token, "-"), "="); ok && (name == "config" || name == "exp") {
-				hint = "; did you mean --config " + value + "?"
-			}
-		}
-		return usagef(cmd, "no experiment given: want --config FILE or PRIMUS_CONFIG%s", hint)
+	if err := o.experimentOptions.check(cmd, overrides); err != nil {
+		return err
 	}
 	if o.metricsAddr != "" {
 		if _, _, err := net.SplitHostPort(o.metricsAddr); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // parseTrainArgs sets the flags of the command from args and the environment, and returns the other tokens: the overrides.
@@ -27,6 +28,9 @@ func splitArgs(cmd *cobra.Command, args []string) (known, overrides []string, er
 	flags := cmd.Flags()
 	for i := 0; i < len(args); i++ {
 		token := args[i]
+		if long, ok := longForm(flags, token); ok {
+			token = long
+		}
 		name, _, hasValue := strings.Cut(strings.TrimLeft(token, "-"), "=")
 		followed := i+1 < len(args) && !strings.HasPrefix(args[i+1], "--")
 		flag := flags.Lookup(name)
@@ -57,6 +61,22 @@ func splitArgs(cmd *cobra.Command, args []string) (known, overrides []string, er
 		}
 	}
 	return known, overrides, nil
+}
+
+// longForm returns -o, -o=json and -ojson as --output and --output=json, for flags that take a value.
+func longForm(flags *pflag.FlagSet, token string) (string, bool) {
+	if len(token) < 2 || token[0] != '-' || token[1] == '-' {
+		return "", false
+	}
+	flag := flags.ShorthandLookup(token[1:2])
+	if flag == nil || flag.NoOptDefVal != "" {
+		return "", false
+	}
+	long, value := "--"+flag.Name, strings.TrimPrefix(token[2:], "=")
+	if len(token) > 2 {
+		long += "=" + value
+	}
+	return long, true
 }
 
 // isSwitch reports whether a token is the value of a flag that may also stand alone.
@@ -90,14 +110,24 @@ func experimentExtensions() []string {
 // completeTrain completes the values of flags; cobra completes their names. Overrides depend on the experiment and are not
 // completed.
 func completeTrain(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) == 0 || !strings.HasPrefix(args[len(args)-1], "--") {
+	if len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	switch flag := cmd.Flags().Lookup(strings.TrimLeft(args[len(args)-1], "-")); {
-	case flag != nil && flag.Name == "config":
+	last := args[len(args)-1]
+	if long, ok := longForm(cmd.Flags(), last); ok {
+		last = long
+	}
+	name, isFlag := strings.CutPrefix(last, "--")
+	if !isFlag {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	switch flag := cmd.Flags().Lookup(name); {
+	case flag != nil && (flag.Name == "config" || flag.Name == "export-config"):
 		return experimentExtensions(), cobra.ShellCompDirectiveFilterFileExt
 	case flag != nil && flag.Name == "policy":
 		return []cobra.Completion{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
+	case flag != nil && flag.Name == "output":
+		return configFormats(), cobra.ShellCompDirectiveNoFileComp
 	case flag != nil && flag.Name == "configs-dir":
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	}

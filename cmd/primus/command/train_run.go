@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 
@@ -11,8 +12,6 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/config"
-	"github.com/primus-fl/primus/runtime/configs"
 	"github.com/primus-fl/primus/runtime/train"
 	"go.uber.org/fx"
 )
@@ -22,7 +21,7 @@ type stage struct{ name, module string }
 
 // runTrain trains the module of a stage.
 func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, overrides []string) error {
-	experiment, err := loadExperiment(opts, s.module, overrides)
+	experiment, err := opts.load(s.module, overrides)
 	if err != nil {
 		return err
 	}
@@ -39,12 +38,7 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 	logFile := &backend.LogFile{}
 	toFile := newLineHandler(logFile, slog.LevelDebug, dateTime)
 	log := slog.New(slog.NewMultiHandler(newLineHandler(screen, slog.LevelInfo, timeOfDay), toFile))
-	for _, w := range experiment.Report.Warnings {
-		log.Warn(w.String())
-	}
-	for _, c := range experiment.Report.Collisions {
-		log.Warn(c.String())
-	}
+	logReport(log, experiment.Report)
 	defer context.AfterFunc(ctx, func() {
 		log.Warn("interrupted: the step in hand is finished and saved; interrupt again to exit at once")
 	})()
@@ -64,8 +58,30 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 		settings.Observer = backend.Observers{p.Training, show}
 	}
 	return runApp(ctx, func() error {
+		if err := checkManifest(opts.manifest, settings.Manager); err != nil {
+			return err
+		}
 		return errors.Join(train.Run(ctx, settings), show.err)
 	}, trainGraph(set, wire))
+}
+
+// checkManifest compares what m has decided with the manifest in a file; "" is no file.
+func checkManifest(file string, m *opmanager.Manager) error {
+	if file == "" {
+		return nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("--require-manifest: %w; want the manifest.json of another run", err)
+	}
+	want, err := opmanager.ParseManifest(text)
+	if err != nil {
+		return fmt.Errorf("--require-manifest %s: %w", file, err)
+	}
+	if err := want.Check(m.Manifest()); err != nil {
+		return fmt.Errorf("--require-manifest %s: dispatch differs, so nothing was trained:\n%w", file, err)
+	}
+	return nil
 }
 
 // trainParams are what training needs of the graph. They are built in the order of the fields, and what the environment
@@ -85,18 +101,4 @@ type trainParams struct {
 // trainGraph wires everything that training needs and hands it over.
 func trainGraph(set appConfig, wire func(trainParams)) fx.Option {
 	return fx.Options(core(set), fx.Provide(newPolicyWatcher), metricsOptions(), fx.Invoke(wire))
-}
-
-// loadExperiment reads the experiment with its presets, those of the user's directories first.
-func loadExperiment(opts trainOptions, module string, overrides []string) (*config.Experiment, error) {
-	var roots []config.Root
-	for _, dir := range opts.configsDirs {
-		root, err := config.DirRoot(dir)
-		if err != nil {
-			return nil, err
-		}
-		roots = append(roots, root)
-	}
-	roots = append(roots, config.Root{Name: "embedded presets", FS: configs.FS()})
-	return config.LoadExperiment(opts.config, config.Options{Presets: roots, Overrides: overrides, Module: module})
 }

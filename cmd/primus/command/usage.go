@@ -118,7 +118,16 @@ func wants(f *pflag.Flag) string {
 		return "names of vendors with commas, such as acme,nvidia"
 	case "per-op":
 		return "orders such as rmsnorm_fwd=vendor:acme|flagos"
+	case "export-config":
+		return "a file that ends with .yaml, .yml, .json or .toml"
+	case "module":
+		return "the name of a module, such as pre_trainer"
+	case "strict-config", "origin":
+		return "true or false"
 	case "output":
+		if _, configuration := f.Value.(*configFormat); configuration {
+			return "yaml, json or toml"
+		}
 		return "table or json"
 	}
 	return f.Value.Type()

@@ -150,7 +150,7 @@ func TestTrain(t *testing.T) {
 	assert.InDelta(t, math.Log(256), records[0].Loss, 0.3)
 	assert.Less(t, records[11].Loss, records[0].Loss-0.5)
 	assert.NotNil(t, records[3].ValidLoss)
-	for _, name := range []string{"config.yaml", "train.log", "metrics.jsonl", "loss.png", "dispatch.json", "batches.safetensors"} {
+	for _, name := range []string{"config.yaml", "train.log", "metrics.jsonl", "loss.png", "manifest.json", "dispatch.json", "batches.safetensors"} {
 		info, err := os.Stat(l.path("run", name))
 		if assert.NoError(t, err) && name != "train.log" {
 			assert.Positive(t, info.Size(), name)

@@ -46,6 +46,7 @@ const (
 	resolvedFile    = "config.yaml"
 	logFile         = "train.log"
 	dispatchFile    = "dispatch.json"
+	manifestFile    = "manifest.json"
 	batchesFile     = "batches.safetensors"
 	checkpointsName = "checkpoints"
 )
@@ -78,6 +79,9 @@ func (t *trainer) Init(ctx context.Context) error {
 		return err
 	}
 	if err := t.build(); err != nil {
+		return err
+	}
+	if err := t.writeJSON(manifestFile, t.tc.Manager.Manifest()); err != nil {
 		return err
 	}
 	saves := t.args.Save
@@ -319,11 +323,15 @@ type dispatchReport struct {
 
 func (t *trainer) writeDispatch(impls []opmanager.ImplStats) error {
 	m := t.tc.Manager
-	text, err := json.MarshalIndent(dispatchReport{Policy: m.Policy(), Generation: m.Generation(), Ops: m.ExplainAll(), Impls: impls}, "", "  ")
+	return t.writeJSON(dispatchFile, dispatchReport{Policy: m.Policy(), Generation: m.Generation(), Ops: m.ExplainAll(), Impls: impls})
+}
+
+func (t *trainer) writeJSON(name string, v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
-		return fmt.Errorf("write %s: %w", dispatchFile, err)
+		return fmt.Errorf("write %s: %w", name, err)
 	}
-	return t.dir.WriteFile(dispatchFile, append(text, '\n'))
+	return t.dir.WriteFile(name, append(text, '\n'))
 }
 
 var _ backend.Trainer = (*trainer)(nil)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
 )
 
 // Handle is a library that is loaded.
@@ -49,6 +50,7 @@ func (l *Library) Source() opregistry.Source {
 			Vendor:    l.name,
 			Priority:  100,
 			Run:       l.gemm,
+			Support:   opregistry.Support{DTypes: []tensor.DType{tensor.F32}},
 			Available: l.Available,
 		}},
 	}

@@ -28,12 +28,17 @@ type Dict []Pair
 // Pair is one entry of a [Dict].
 type Pair struct{ Key, Value any }
 
-// Parse reads one literal that makes up the whole text.
+// Parse reads one literal that makes up the whole text. Literals with commas between them are a tuple.
 func Parse(text string) (any, error) {
 	p := &parser{text: text}
 	value, err := p.value(0)
 	if err != nil {
 		return nil, err
+	}
+	if p.accept(',') {
+		if value, err = p.bareTuple(value); err != nil {
+			return nil, err
+		}
 	}
 	p.space()
 	if p.pos != len(p.text) {
@@ -139,6 +144,22 @@ func (p *parser) bracketed(closing byte, depth int) (any, error) {
 	default:
 		return Tuple(items), nil
 	}
+}
+
+// bareTuple reads the elements of a tuple without brackets that follow the first one and its comma.
+func (p *parser) bareTuple(first any) (Tuple, error) {
+	items := Tuple{first}
+	for p.space(); p.pos < len(p.text); p.space() {
+		item, err := p.value(1)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, item)
+		if !p.accept(',') {
+			break
+		}
+	}
+	return items, nil
 }
 
 func (p *parser) braced(depth int) (any, error) {

@@ -1,9 +1,6 @@
-package opstest
+package ops
 
-import (
-	"github.com/primus-fl/primus/tensor"
-	"github.com/primus-fl/primus/tensor/tensortest"
-)
+import "github.com/primus-fl/primus/tensor"
 
 // bound is how far the results of an op may be from the oracle's. Impls compute
 // in f32 or better and round once, so the bound of f64 storage is that of f32,
@@ -11,8 +8,8 @@ import (
 // values differ.
 type bound struct {
 	op     string
-	wide   tensortest.Tolerance // f32, f64
-	narrow tensortest.Tolerance // bf16, f16
+	wide   tensor.Tolerance // f32, f64
+	narrow tensor.Tolerance // bf16, f16
 	reason string
 }
 
@@ -20,8 +17,8 @@ type bound struct {
 func arithmetic(op string, abs, rel float64, reason string) bound {
 	return bound{
 		op:     op,
-		wide:   tensortest.Tolerance{Abs: abs, Rel: rel},
-		narrow: tensortest.Tolerance{Abs: 2 * abs, Rel: 2 * rel, ULP: 1},
+		wide:   tensor.Tolerance{Abs: abs, Rel: rel},
+		narrow: tensor.Tolerance{Abs: 2 * abs, Rel: 2 * rel, ULP: 1},
 		reason: reason,
 	}
 }
@@ -29,22 +26,22 @@ func arithmetic(op string, abs, rel float64, reason string) bound {
 // bounds is the one table of tolerances. They hold for the operands that the
 // cases make: values of magnitude 1 unless a case says otherwise.
 func bounds() []bound {
-	single := tensortest.Tolerance{Rel: 0x1p-23, Abs: 0x1p-24}
-	double := tensortest.Tolerance{Rel: 0x1p-22, Abs: 0x1p-23}
+	single := tensor.Tolerance{Rel: 0x1p-23, Abs: 0x1p-24}
+	double := tensor.Tolerance{Rel: 0x1p-22, Abs: 0x1p-23}
 	return []bound{
 		arithmetic("generic_gemm", 5e-5, 1e-5, "sums of up to 515 products, partial sums near 10: √515 roundings of 10·2⁻²⁴, four sigma"),
 		arithmetic("rmsnorm_fwd", 1e-6, 5e-6, "a sum of up to 1024 squares, a root and two products"),
 		arithmetic("rmsnorm_bwd", 2e-5, 2e-5, "sums over rows and columns of up to 1024 products that cancel"),
 		arithmetic("swiglu", 1e-6, 3e-6, "one exponential of 2 ulp and three operations"),
 		arithmetic("dswiglu", 2e-6, 1e-5, "as swiglu; 1−σ cancels where σ is near 1"),
-		{op: "residual_add", wide: single, narrow: tensortest.Tolerance{}, reason: "one rounded sum; f32 holds the sum of two narrow values well enough to round it as if it were exact"},
+		{op: "residual_add", wide: single, narrow: tensor.Tolerance{}, reason: "one rounded sum; f32 holds the sum of two narrow values well enough to round it as if it were exact"},
 		arithmetic("fused_attn_fwd", 1e-5, 1e-5, "scores up to 30 carry 30·2⁻²⁴·√d into the exponent"),
 		arithmetic("fused_attn_bwd", 5e-5, 2e-5, "as forward, and dP − rowsum(dO∘O) cancels"),
 		arithmetic("fused_rope_forward", 2e-6, 0, "cosine and sine of f32 angles up to 4096, products of magnitude 1"),
 		arithmetic("fused_rope_backward", 2e-6, 0, "as forward"),
 		arithmetic("multi_tensor_adam", 2e-6, 1e-5, "β^step in f32 loses 1e-6 relative in c₁ and c₂"),
 		arithmetic("multi_tensor_l2norm", 0, 2e-5, "a sum of up to 5000 squares"),
-		{op: "multi_tensor_scale", wide: single, narrow: tensortest.Tolerance{ULP: 1}, reason: "one product; to narrow storage it may be rounded to f32 first"},
+		{op: "multi_tensor_scale", wide: single, narrow: tensor.Tolerance{ULP: 1}, reason: "one product; to narrow storage it may be rounded to f32 first"},
 		{op: "embedding_fwd", reason: "a copy"},
 		arithmetic("embedding_bwd", 2e-5, 1e-5, "sums of up to 600 rows, partial sums near 15"),
 		arithmetic("cross_entropy_fwd", 5e-5, 1e-5, "logits up to 200 carry 200·2⁻²⁴ into the log-sum-exp"),
@@ -54,7 +51,7 @@ func bounds() []bound {
 		arithmetic("layernorm_bwd", 2e-5, 2e-5, "as rmsnorm_bwd, and a second mean is subtracted"),
 		arithmetic("gelu", 2e-6, 5e-6, "one hyperbolic tangent of 2 ulp; ½ + ½·tanh cancels for x < 0"),
 		arithmetic("qgelu", 1e-6, 3e-6, "as swiglu"),
-		arithmetic("relu", 0, 1e-7, "a choice"),
+		arithmetic("relu", 0, 1e-7, "x, rounded to f32 at most"),
 		arithmetic("srelu", 0, 2e-7, "one product"),
 		arithmetic("silu", 1e-6, 3e-6, "as swiglu"),
 		arithmetic("geglu", 2e-5, 5e-6, "as gelu, times values up to 8"),
@@ -89,34 +86,27 @@ func bounds() []bound {
 		arithmetic("scaled_aligned_causal_masked_softmax_backward", 5e-6, 1e-5, "as scaled_softmax_backward"),
 		arithmetic("fused_qkv_rope_forward", 2e-6, 0, "as fused_rope_forward"),
 		arithmetic("fused_qkv_rope_backward", 2e-6, 0, "as fused_rope_forward"),
-		{op: "dropout_fwd", wide: double, narrow: tensortest.Tolerance{ULP: 1}, reason: "one quotient, or a product with the rounded reciprocal"},
-		{op: "dropout_bwd", wide: double, narrow: tensortest.Tolerance{ULP: 1}, reason: "as dropout_fwd"},
+		{op: "dropout_fwd", wide: double, narrow: tensor.Tolerance{ULP: 1}, reason: "one quotient, or a product with the rounded reciprocal"},
+		{op: "dropout_bwd", wide: double, narrow: tensor.Tolerance{ULP: 1}, reason: "as dropout_fwd"},
 	}
 }
 
-// tolerance returns the bound for a written operand of dtype d. Operands of an
-// integer dtype have to be equal.
-func (c *config) tolerance(op string, d tensor.DType) tensortest.Tolerance {
-	if tol, ok := c.tolerances[d]; ok {
-		return tol
-	}
+// Tolerance returns how far a written operand of dtype d of an op may be from what
+// another right implementation computes, for operands of magnitude 1, and why. It
+// is zero, equality, for integers and for an op that is not of the catalogue,
+// whose reason is "".
+func Tolerance(op string, d tensor.DType) (tol tensor.Tolerance, reason string) {
 	for _, b := range bounds() {
 		switch {
-		case b.op != op || !d.IsFloat():
+		case b.op != op:
 			continue
+		case !d.IsFloat():
+			return tensor.Tolerance{}, b.reason
 		case d == tensor.F32 || d == tensor.F64:
-			return b.wide
+			return b.wide, b.reason
 		default:
-			return b.narrow
+			return b.narrow, b.reason
 		}
 	}
-	return tensortest.Tolerance{}
+	return tensor.Tolerance{}, ""
 }
-
-// gradTolerance bounds gradients in f64 of magnitude 1 against central
-// differences: what limits them is the saved state, which is f32.
-func gradTolerance() tensortest.Tolerance { return tensortest.Tolerance{Abs: 1e-6, Rel: 1e-6} }
-
-// coarseGradTolerance is for losses that the forward op stores in f32: their
-// rounding, 2⁻²⁴, is divided by the step of the difference.
-func coarseGradTolerance() tensortest.Tolerance { return tensortest.Tolerance{Abs: 2e-5, Rel: 1e-5} }

@@ -1,0 +1,80 @@
+package command
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/primus-fl/primus/runtime/config"
+	"github.com/spf13/cobra"
+)
+
+func newConfigDiffCommand(streams Streams) *cobra.Command {
+	var opts presetOptions
+	cmd := &cobra.Command{
+		Use:   "diff A B",
+		Short: "Show what two experiments come to differently",
+		Long: `Show what two experiments come to differently once presets and overrides are merged,
+with the place that each value was written at. The order of keys does not matter, 1
+and 1.0 differ. The exit code is 0 when nothing differs and 1 when something does.`,
+		Example: `  primus config diff bf16.yaml fp8.yaml
+  primus config diff --configs-dir Primus/primus/configs old.yaml new.yaml`,
+		Args: func(cmd *cobra.Command, files []string) error {
+			if len(files) != 2 {
+				return usagef(cmd, "got %d experiments, want two: A B", len(files))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, files []string) error {
+			if err := fromEnvironment(cmd); err != nil {
+				return err
+			}
+			return diffExperiments(streams, opts, files[0], files[1])
+		},
+		ValidArgsFunction: completeExperiments,
+	}
+	opts.addFlags(cmd.Flags())
+	completeDirs(cmd)
+	return cmd
+}
+
+func diffExperiments(streams Streams, opts presetOptions, files ...string) error {
+	settings, err := opts.settings()
+	if err != nil {
+		return err
+	}
+	settings.Cache = &config.Cache{}
+	var views []*config.Map
+	for _, file := range files {
+		experiment, err := config.LoadExperiment(file, settings)
+		if err != nil {
+			return err
+		}
+		views = append(views, experiment.View())
+	}
+	differences := config.Diff(views[0], views[1])
+	var b strings.Builder
+	for _, d := range differences {
+		b.WriteString(d.Path + "\n")
+		side(&b, "-", d.A)
+		side(&b, "+", d.B)
+	}
+	if _, err := fmt.Fprint(streams.Out, b.String()); err != nil {
+		return fmt.Errorf("write the result: %w", err)
+	}
+	if len(differences) > 0 {
+		return errReported
+	}
+	return nil
+}
+
+// side writes one value of a difference on a line of its own; a side that lacks the key has none.
+func side(b *strings.Builder, sign string, v *config.Value) {
+	if v == nil {
+		return
+	}
+	fmt.Fprintf(b, "  %s %s", sign, v)
+	if origin := v.Origin(); !origin.IsZero() {
+		fmt.Fprintf(b, "  (%s)", origin)
+	}
+	b.WriteByte('\n')
+}

@@ -1,0 +1,106 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/primus-fl/primus/runtime/config"
+	"github.com/spf13/cobra"
+)
+
+func newConfigValidateCommand(streams Streams) *cobra.Command {
+	var opts presetOptions
+	cmd := &cobra.Command{
+		Use:   "validate FILE…",
+		Short: "Check experiments and the presets they name",
+		Long: `Check experiments and the presets they name without training. Every fault is
+reported with file, line and key. Values that have no effect are warnings; with
+--strict-config they are errors. What a backend makes of the parameters is not
+checked. The exit code is 1 when any experiment is invalid.`,
+		Example: `  primus config validate exp.yaml
+  primus config validate --configs-dir Primus/primus/configs Primus/examples/megatron/configs/*/*.yaml
+  primus config validate --strict-config experiments/*.yaml`,
+		RunE: func(cmd *cobra.Command, files []string) error {
+			if len(files) == 0 {
+				return usagef(cmd, "no experiment given: want FILE…")
+			}
+			if err := fromEnvironment(cmd); err != nil {
+				return err
+			}
+			return validateExperiments(streams, opts, files)
+		},
+		ValidArgsFunction: completeExperiments,
+	}
+	opts.addFlags(cmd.Flags())
+	completeDirs(cmd)
+	return cmd
+}
+
+// validateExperiments says of each file what it is, and returns the faults of all.
+func validateExperiments(streams Streams, opts presetOptions, files []string) error {
+	settings, err := opts.settings()
+	if err != nil {
+		return err
+	}
+	settings.Cache = &config.Cache{}
+	log := slog.New(newLineHandler(streams.Err, slog.LevelWarn, timeOfDay))
+	var (
+		lines           strings.Builder
+		faults          []error
+		invalid, losing int
+	)
+	for _, file := range files {
+		var report config.Report
+		experiment, err := config.LoadExperiment(file, settings)
+		if err == nil {
+			report = experiment.Report
+			logReport(log, report)
+		}
+		lost := len(report.Collisions)
+		switch {
+		case err != nil:
+			invalid++
+			faults = append(faults, faultsOf(file, err)...)
+			fmt.Fprintf(&lines, "%s: invalid\n", file)
+		case lost > 0:
+			losing++
+			fmt.Fprintf(&lines, "%s: valid, %s\n", file, quantity(lost, "value without effect", "values without effect"))
+		default:
+			fmt.Fprintf(&lines, "%s: valid\n", file)
+		}
+	}
+	fmt.Fprintf(&lines, "%s: %d valid, %d of them with values without effect, %d invalid\n",
+		quantity(len(files), "experiment", "experiments"), len(files)-invalid, losing, invalid)
+	if _, err := fmt.Fprint(streams.Out, lines.String()); err != nil {
+		return fmt.Errorf("write the result: %w", err)
+	}
+	return errors.Join(faults...)
+}
+
+// faultsOf returns the faults of an experiment one by one; those of presets name the experiment, too.
+func faultsOf(file string, err error) []error {
+	type joined interface {
+		error
+		Unwrap() []error
+	}
+	faults := []error{err}
+	if several, ok := errors.AsType[joined](err); ok {
+		faults = slices.Clone(several.Unwrap())
+	}
+	for i, fault := range faults {
+		if !strings.Contains(fault.Error(), file) {
+			faults[i] = fmt.Errorf("%s: %w", file, fault)
+		}
+	}
+	return faults
+}
+
+func quantity(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprint(n, " ", many)
+}

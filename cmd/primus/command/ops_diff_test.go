@@ -1,0 +1,133 @@
+package command_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// policyIn writes a policy file.
+func policyIn(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	file := filepath.Join(dir, name)
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	return file
+}
+
+func TestOpsDiff(t *testing.T) {
+	dir := t.TempDir()
+	today := policyIn(t, dir, "today.yaml", "prefer: flagos\n")
+	tomorrow := policyIn(t, dir, "tomorrow.yaml", "per_op:\n  swiglu: reference\n  rmsnorm_*: reference|flagos\n")
+
+	got := primus(t, "ops", "diff", "--policy", today, "--policy", tomorrow, "-o", "json")
+	require.Zero(t, got.code, got.stderr)
+	var changes []struct{ Op, Layers, Phase, From, To, Reason string }
+	require.NoError(t, json.Unmarshal([]byte(got.out), &changes))
+	ops := map[string]string{}
+	for _, c := range changes {
+		ops[c.Op] = c.Reason
+		assert.Equal(t, "default.flagos", c.From)
+		assert.Equal(t, "reference.go", c.To)
+	}
+	assert.Contains(t, ops, "rmsnorm_fwd")
+	assert.Contains(t, ops, "rmsnorm_bwd")
+	assert.Equal(t, "not in the per-op order reference ("+tomorrow+":2)", ops["swiglu"])
+
+	got = primus(t, "ops", "diff", "--policy", today, "--policy", tomorrow, "--exit-code", "residual_add", "swiglu")
+	assert.Equal(t, 1, got.code)
+	assert.Empty(t, got.stderr)
+	assert.Contains(t, rowsOf(got.out), "swiglu -")
+
+	got = primus(t, "ops", "diff", "--policy", today, "--policy", today, "--exit-code")
+	assert.Zero(t, got.code, got.stderr)
+	assert.Equal(t, "no op changes its impl\n", got.out)
+
+	// What both have in common is laid over both.
+	got = primus(t, "ops", "diff", "--policy", today, "--policy", tomorrow, "--per-op", "*=reference")
+	assert.Equal(t, "no op changes its impl\n", got.out)
+}
+
+func TestOpsDiffUsage(t *testing.T) {
+	dir := t.TempDir()
+	fine := policyIn(t, dir, "fine.yaml", "prefer: flagos\n")
+	for want, args := range map[string][]string{
+		"got 1 policy files, want two: --policy A --policy B": {"--policy", fine},
+		`unknown kind "vender"`:                               {"--policy", fine, "--policy", policyIn(t, dir, "bad.yaml", "prefer: vender\n")},
+		"no such file":                                        {"--policy", fine, "--policy", filepath.Join(dir, "none.yaml")},
+		`op "swigul"`:                                         {"--policy", fine, "--policy", fine, "swigul"},
+	} {
+		got := primus(t, append([]string{"ops", "diff"}, args...)...)
+		assert.NotZero(t, got.code)
+		assert.Contains(t, got.stderr, want)
+		assert.Empty(t, got.out)
+	}
+}
+
+func TestOpsVerify(t *testing.T) {
+	got := primus(t, "ops", "verify", "residual_add", "swiglu", "--dtype", "f32,f16", "-o", "json")
+	require.Zero(t, got.code, got.stderr)
+	var results []struct {
+		Op, Impl_id, DType string
+		Served, Declined   int
+		Failures           []any
+	}
+	require.NoError(t, json.Unmarshal([]byte(got.out), &results))
+	require.Len(t, results, 4)
+	for _, r := range results {
+		assert.Equal(t, "default.flagos", r.Impl_id)
+		assert.Empty(t, r.Failures)
+		assert.Positive(t, r.Served+r.Declined)
+	}
+
+	got = primus(t, "ops", "verify", "--op", "residual_*", "--impl", "reference.*", "--dtype", "f32")
+	require.Zero(t, got.code, got.stderr)
+	assert.Contains(t, got.out, "pass")
+
+	for want, args := range map[string][]string{
+		"no impl fits; see primus ops list":        {"--impl", "vendor.none"},
+		`--dtype: got "f33", want one of f64, f32`: {"--dtype", "f33"},
+		`op "swigul"`: {"swigul"},
+		"--failures: got -1, want a number from 0":       {"--failures", "-1"},
+		`--impl: got "[", want a name in which * stands`: {"--impl", "["},
+	} {
+		got := primus(t, append([]string{"ops", "verify"}, args...)...)
+		assert.Equal(t, 2, got.code, want)
+		assert.Contains(t, got.stderr, want)
+	}
+}
+
+func TestExplainCalls(t *testing.T) {
+	got := primus(t, "ops", "explain", "swiglu", "--dtype", "bf16", "--shape", "4, 8")
+	require.Zero(t, got.code, got.stderr)
+	assert.Contains(t, got.out, "calls: first operand bf16[4 8]\n")
+	for want, args := range map[string][]string{
+		`; did you mean "bf16"?`:         {"--dtype", "bf61"},
+		`--shape: got "4x8", want the`:   {"--shape", "4x8"},
+		"--layer: got -2, want a number": {"--layer", "-2"},
+		`did you mean "forward"`:         {"--phase", "forwards"},
+	} {
+		got := primus(t, append([]string{"ops", "explain", "swiglu"}, args...)...)
+		assert.Equal(t, 2, got.code, want)
+		assert.Contains(t, got.stderr, want)
+	}
+}
+
+func TestRequireManifest(t *testing.T) {
+	l := newLab(t)
+	require.Zero(t, l.train().code)
+	manifest := l.path("manifest.json")
+
+	got := l.train("--require-manifest", manifest, "load=none")
+	require.Zero(t, got.code, got.stderr)
+	got = l.train("--require-manifest", manifest, "--per-op", "swiglu=reference", "load=none")
+	assert.Equal(t, 1, got.code)
+	assert.Contains(t, got.stderr, "dispatch differs, so nothing was trained")
+	assert.Contains(t, got.stderr, `op "swiglu" is served by reference.go, want default.flagos`)
+	got = l.train("--require-manifest", "none.json")
+	assert.Equal(t, 1, got.code)
+	assert.Contains(t, got.stderr, "want the manifest.json of another run")
+}

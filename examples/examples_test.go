@@ -1,0 +1,17 @@
+// Package examples_test runs the programs of this folder.
+package examples_test
+
+import (
+	"os/exec"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestCustomOp(t *testing.T) {
+	t.Parallel()
+	out, err := exec.CommandContext(t.Context(), "go", "run", "./custom_op").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	assert.Equal(t, "[0.8485278 1.1313704 0.8485281 1.1313708] <nil>\n", string(out))
+}

@@ -1,0 +1,243 @@
+// Command dispatch measures what dispatch costs beside a direct call, in one run,
+// and prints a Markdown table. Batches of all rows alternate, and of each row the
+// fastest batch counts, so that other work on the machine shows little.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// args are those of an op with two operands, an option and a saved state.
+type args struct {
+	In, Out *tensor.Tensor
+	Eps     float32
+	Saved   *opregistry.Saved
+}
+
+var op = opregistry.NewOp("bench_op", opregistry.Schema[args]{
+	Doc:      "an op that does nothing",
+	Validate: func(args) error { return nil },
+	Operands: func(a args) []opregistry.Operand {
+		return []opregistry.Operand{{Name: "in", Tensor: a.In, Access: opregistry.Read}}
+	},
+	Lead: func(a args) *tensor.Tensor { return a.In },
+})
+
+func noop(*opregistry.Exec, args) error { return nil }
+
+// row is one way to call the op.
+type row struct {
+	name  string
+	limit string // what the project promises
+	base  bool   // the direct call that others are compared with
+	batch func(calls int)
+	best  time.Duration // a call
+}
+
+func main() {
+	rounds := flag.Int("rounds", 3000, "batches of each row")
+	calls := flag.Int("calls", 1000, "calls of a batch")
+	flag.Parse()
+	if err := run(*rounds, *calls); err != nil {
+		fmt.Fprintln(os.Stderr, "dispatch:", err)
+		os.Exit(1)
+	}
+}
+
+func run(rounds, calls int) error {
+	x, err := tensor.FromSlice([]float32{1})
+	if err != nil {
+		return err
+	}
+	a := args{In: x, Eps: 1}
+	rows, err := makeRows(a)
+	if err != nil {
+		return err
+	}
+	for range rounds {
+		for i := range rows {
+			start := time.Now()
+			rows[i].batch(calls)
+			took := time.Since(start)
+			if rows[i].best == 0 || took < rows[i].best {
+				rows[i].best = took
+			}
+		}
+	}
+	fmt.Printf("%s, %s/%s, %d CPUs; best of %d batches of %d calls\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), rounds, calls)
+	fmt.Println("| call | ns | more than direct | allocations | promise |")
+	fmt.Println("|---|---|---|---|---|")
+	var base, single float64
+	for _, r := range rows {
+		ns := float64(r.best.Nanoseconds()) / float64(calls)
+		if r.base {
+			base = ns
+		}
+		if single == 0 && !r.base {
+			single = ns
+		}
+		fmt.Printf("| %s | %.1f | %.1f | %d | %s |\n", r.name, ns, ns-base, allocations(r.batch, calls), r.limit)
+	}
+	alone, together := contention(rounds, calls, a)
+	fmt.Printf("| bound, two goroutines with a handle each | %.1f | %.2fx one goroutine | 0 | <= 1.3x |\n", together, together/alone)
+	rebuild, err := rebuildTime()
+	if err != nil {
+		return err
+	}
+	fmt.Printf("| change of policy, 150 ops x 10 impls | %.0f us | callers do not wait | | <= 1000 us |\n", float64(rebuild.Nanoseconds())/1e3)
+	return nil
+}
+
+func manager(set opmanager.Settings, edit func(*opregistry.Impl)) (*opmanager.Manager, error) {
+	first := opregistry.Impl{Op: op, ID: "default.flagos", Kind: opregistry.KindFlagos, Priority: 150, Run: noop}
+	if edit != nil {
+		edit(&first)
+	}
+	reg := opregistry.NewRegistry()
+	err := reg.Register(opregistry.Source{Name: "bench", Impls: []opregistry.Impl{
+		first, {Op: op, ID: "reference.go", Kind: opregistry.KindReference, Priority: 50, Run: noop},
+	}})
+	return opmanager.New(reg, opmanager.DefaultPolicy(), set), err
+}
+
+func makeRows(a args) ([]row, error) {
+	var ex opregistry.Exec
+	direct := []opregistry.Func[args]{noop}
+	rows := []row{{name: "direct, through a func value", base: true, batch: func(n int) {
+		for range n {
+			_ = direct[0](&ex, a)
+		}
+	}}}
+	var faults []error
+	add := func(name, limit string, set opmanager.Settings, edit func(*opregistry.Impl), prepare func(*opmanager.Manager)) {
+		m, err := manager(set, edit)
+		faults = append(faults, err)
+		if prepare != nil {
+			prepare(m)
+		}
+		bound := opmanager.MustBind(m, op)
+		rows = append(rows, row{name: name, limit: limit, batch: func(n int) {
+			for range n {
+				_ = bound.Call(a)
+			}
+		}})
+	}
+	add("bound, calls counted (the default)", "<= 12 more", opmanager.Settings{}, nil, nil)
+	add("bound, calls not counted", "<= 4 more", opmanager.Settings{Uncounted: true}, nil, nil)
+	add("bound, the impl declares its dtypes", "", opmanager.Settings{}, func(i *opregistry.Impl) {
+		i.Support.DTypes = []tensor.DType{tensor.F32}
+	}, nil)
+	add("bound, the first choice is in quarantine", "as bound", opmanager.Settings{}, func(i *opregistry.Impl) {
+		i.Run = func(*opregistry.Exec, args) error { return errors.New("broken") }
+	}, func(m *opmanager.Manager) {
+		for len(m.Quarantines()) == 0 {
+			_ = opmanager.MustBind(m, op).Call(a)
+		}
+	})
+	add("bound, durations measured", "", opmanager.Settings{Timing: true}, nil, nil)
+	m, err := manager(opmanager.Settings{}, nil)
+	faults = append(faults, err)
+	rows = append(rows, row{name: "by name", limit: "<= 60", batch: func(n int) {
+		for range n {
+			_ = opmanager.Call(m, "bench_op", a)
+		}
+	}})
+	return rows, errors.Join(faults...)
+}
+
+// allocations returns how many there are a call, the least of some batches because
+// other goroutines of the runtime allocate, too.
+func allocations(batch func(int), calls int) uint64 {
+	least := ^uint64(0)
+	var before, after runtime.MemStats
+	for range 10 {
+		runtime.ReadMemStats(&before)
+		batch(calls)
+		runtime.ReadMemStats(&after)
+		least = min(least, (after.Mallocs-before.Mallocs)/uint64(calls))
+	}
+	return least
+}
+
+// contention returns the time of a call in nanoseconds on one goroutine and on two
+// that share a manager.
+func contention(rounds, calls int, a args) (alone, together float64) {
+	m, err := manager(opmanager.Settings{}, nil)
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	calls *= 20 // so that both run at the same time for most of a batch
+	measure := func(goroutines int) time.Duration {
+		var best time.Duration
+		for range max(1, rounds/20) {
+			var wg sync.WaitGroup
+			took := make([]time.Duration, goroutines)
+			start := make(chan struct{})
+			for g := range goroutines {
+				wg.Go(func() {
+					bound := opmanager.MustBind(m, op)
+					<-start
+					began := time.Now()
+					for range calls {
+						_ = bound.Call(a)
+					}
+					took[g] = time.Since(began)
+				})
+			}
+			close(start)
+			wg.Wait()
+			slowest := took[0]
+			for _, d := range took {
+				slowest = max(slowest, d)
+			}
+			if best == 0 || slowest < best {
+				best = slowest
+			}
+		}
+		return best
+	}
+	return float64(measure(1)) / float64(calls), float64(measure(2)) / float64(calls)
+}
+
+// rebuildTime returns how long a change of policy takes at its best.
+func rebuildTime() (time.Duration, error) {
+	src := opregistry.Source{Name: "bench"}
+	for i := range 150 {
+		op := opregistry.NewOp(fmt.Sprintf("op_%d", i), opregistry.Schema[args]{
+			Validate: func(args) error { return nil }, Operands: func(args) []opregistry.Operand { return nil },
+		})
+		for k := range 10 {
+			src.Impls = append(src.Impls, opregistry.Impl{
+				Op: op, ID: fmt.Sprint("vendor.v", k), Kind: opregistry.KindVendor, Vendor: fmt.Sprint("v", k), Priority: 100, Run: noop,
+				Available: func() error { return nil },
+			})
+		}
+	}
+	reg := opregistry.NewRegistry()
+	if err := reg.Register(src); err != nil {
+		return 0, err
+	}
+	m := opmanager.New(reg, opmanager.DefaultPolicy(), opmanager.Settings{})
+	defer m.Close()
+	policy := m.Policy()
+	if err := policy.SetDeny("v3,v4", "bench"); err != nil {
+		return 0, err
+	}
+	best := time.Hour
+	for range 200 {
+		start := time.Now()
+		m.SetPolicy(policy)
+		best = min(best, time.Since(start))
+	}
+	return best, nil
+}

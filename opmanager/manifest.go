@@ -1,0 +1,144 @@
+package opmanager
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ManifestVersion is the version of the format of a Manifest.
+const ManifestVersion = 1
+
+// Manifest is what a Manager has decided, so that another run can be held to it.
+type Manifest struct {
+	Version int `json:"version"`
+	// Policy is the fingerprint of the policy, rules for layers and phases included.
+	Policy string `json:"policy_fingerprint"`
+	// Ops are the impls that serve each op, in the order of op names.
+	Ops []ManifestOp `json:"ops"`
+}
+
+// ManifestOp is the decision for one op.
+type ManifestOp struct {
+	Op      string `json:"op"`
+	Impl    string `json:"impl_id"` // "" when calls fail
+	Source  string `json:"source,omitempty"`
+	Version string `json:"version,omitempty"` // of the source
+	// Rules are the rules for layers and phases that this decision is for, "" for
+	// none. There is one decision for every set of rules that is in use.
+	Rules string `json:"rules,omitempty"`
+}
+
+// Manifest returns the decisions in force.
+func (m *Manager) Manifest() Manifest {
+	m.core.mu.Lock()
+	tables := []*table{m.root.table.Load()}
+	for _, v := range m.root.scopes {
+		if t := v.table.Load(); !slices.Contains(tables, t) {
+			tables = append(tables, t)
+		}
+	}
+	policy := *m.root.policy
+	m.core.mu.Unlock()
+
+	versions := map[string]string{}
+	for _, s := range tables[0].registry.Sources() {
+		versions[s.Name] = s.Version
+	}
+	manifest := Manifest{Version: ManifestVersion, Policy: policy.Fingerprint(), Ops: []ManifestOp{}}
+	for _, t := range tables {
+		for i, op := range t.registry.Ops() {
+			o := ManifestOp{Op: op.Name(), Rules: t.line.rules}
+			if head := t.rows[i].head; head != nil {
+				o.Impl, o.Source, o.Version = head.info.ID, head.info.Source, versions[head.info.Source]
+			}
+			manifest.Ops = append(manifest.Ops, o)
+		}
+	}
+	slices.SortFunc(manifest.Ops, func(a, b ManifestOp) int {
+		return cmp.Or(strings.Compare(a.Op, b.Op), strings.Compare(a.Rules, b.Rules))
+	})
+	return manifest
+}
+
+// Fingerprint returns a short text that is equal for policies that mean the same,
+// wherever their values came from.
+func (p Policy) Fingerprint() string {
+	view := p.View()
+	view.Sources = nil
+	text, err := json.Marshal(view)
+	if err != nil {
+		panic(fmt.Sprintf("BUG: opmanager: a policy cannot be written as JSON: %v", err))
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+// ParseManifest reads a Manifest that was written as JSON.
+func ParseManifest(data []byte) (Manifest, error) {
+	var m Manifest
+	decoder := json.NewDecoder(strings.NewReader(string(data)))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&m); err != nil {
+		return m, fmt.Errorf("manifest: %w", err)
+	}
+	if m.Version != ManifestVersion {
+		return m, fmt.Errorf("manifest: got version %d, want %d; write it again with this release", m.Version, ManifestVersion)
+	}
+	return m, nil
+}
+
+// Check returns an error that joins every place in which got is not what the
+// manifest asks for, nil when there is none. Decisions under rules that got does
+// not have in use are not compared.
+func (m Manifest) Check(got Manifest) error {
+	var faults []error
+	if m.Policy != got.Policy {
+		faults = append(faults, fmt.Errorf("manifest: policy fingerprint is %s, want %s", got.Policy, m.Policy))
+	}
+	type key struct{ op, rules string }
+	have := map[key]ManifestOp{}
+	for _, o := range got.Ops {
+		have[key{o.Op, o.Rules}] = o
+	}
+	wanted := map[key]struct{}{}
+	for _, want := range m.Ops {
+		k := key{want.Op, want.Rules}
+		wanted[k] = struct{}{}
+		o, ok := have[k]
+		switch {
+		case !ok && want.Rules != "":
+		case !ok:
+			faults = append(faults, fmt.Errorf("manifest: op %q is missing, want it served by %s", want.Op, orNone(want.Impl)))
+		case o.Impl != want.Impl:
+			faults = append(faults, fmt.Errorf("manifest: op %q is served by %s, want %s%s", o.Op, orNone(o.Impl), orNone(want.Impl), behindRules(o.Rules)))
+		case o.Version != want.Version:
+			faults = append(faults, fmt.Errorf("manifest: op %q is served by %s of %s %s, want version %s", o.Op, o.Impl, o.Source, orNone(o.Version), orNone(want.Version)))
+		}
+	}
+	for _, o := range got.Ops {
+		if _, ok := wanted[key{o.Op, o.Rules}]; !ok && o.Rules == "" && o.Impl != "" {
+			faults = append(faults, fmt.Errorf("manifest: op %q is served by %s, want no such op", o.Op, o.Impl))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func orNone(name string) string {
+	if name == "" {
+		return "none"
+	}
+	return name
+}
+
+func behindRules(rules string) string {
+	if rules == "" {
+		return ""
+	}
+	return ", under " + rules
+}

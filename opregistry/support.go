@@ -1,0 +1,152 @@
+package opregistry
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/primus-fl/primus/internal/cpufeat"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// Support declares which calls an impl serves. What it rules out is passed over
+// before the impl runs and is shown by explanations. The zero Support rules out
+// nothing: the impl declines for itself.
+//
+// The lead operand of a call is the one that Schema.Lead names: the input of a
+// norm, A of a product.
+type Support struct {
+	// DTypes are the dtypes that the lead operand may have; nil allows any.
+	DTypes []tensor.DType
+
+	// MinRank and MaxRank bound the number of axes of the lead operand; 0 is no
+	// bound.
+	MinRank, MaxRank int
+
+	// MinElements and MaxElements bound the size of the lead operand; 0 is no
+	// bound.
+	MinElements, MaxElements int
+
+	// Features are CPU features that the impl needs, by the names of
+	// github.com/klauspost/cpuid in any case: "avx2", "avx512f", "asimd".
+	Features []string
+
+	// Call decides where the fields above are too coarse. It is a func(A) error
+	// of the op's argument struct that returns why a call is not served, and
+	// allocates nothing when it is.
+	Call any
+}
+
+// PerCall reports whether some calls are ruled out and others are not.
+func (s *Support) PerCall() bool { return s.OfLead() || s.Call != nil }
+
+// OfLead reports whether the lead operand decides about a call.
+func (s *Support) OfLead() bool {
+	return s.DTypes != nil || s.MinRank > 0 || s.MaxRank > 0 || s.MinElements > 0 || s.MaxElements > 0
+}
+
+// String describes what is declared, "" for nothing.
+func (s *Support) String() string {
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	bounds := func(what string, low, high int) {
+		switch {
+		case low > 0 && high > 0:
+			add("%d to %d %s", low, high, what)
+		case low > 0:
+			add("at least %d %s", low, what)
+		case high > 0:
+			add("at most %d %s", high, what)
+		}
+	}
+	if s.DTypes != nil {
+		add("dtype %s", s.dtypes())
+	}
+	bounds("axes", s.MinRank, s.MaxRank)
+	bounds("elements", s.MinElements, s.MaxElements)
+	if len(s.Features) > 0 {
+		add("CPU feature %s", strings.Join(s.Features, ", "))
+	}
+	if s.Call != nil {
+		add("decides at the call")
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (s *Support) dtypes() string {
+	names := make([]string, len(s.DTypes))
+	for i, d := range s.DTypes {
+		names[i] = d.String()
+	}
+	return strings.Join(names, ", ")
+}
+
+// Machine returns why no call is served on this machine, nil when there is no
+// such reason.
+func (s *Support) Machine() error {
+	missing, err := cpufeat.Missing(s.Features...)
+	if err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		return Unsupported("needs CPU feature %s, which this machine lacks", strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// Lead returns why calls with a lead operand of this dtype and shape are not
+// served, an error that wraps ErrUnsupported, or nil. A nil shape stands for any.
+func (s *Support) Lead(d tensor.DType, shape tensor.Shape) error {
+	if s.DTypes != nil && !slices.Contains(s.DTypes, d) {
+		return Unsupported("dtype %v: declared for %s", d, s.dtypes())
+	}
+	if shape == nil {
+		return nil
+	}
+	switch rank, n := len(shape), shape.NumElements(); {
+	case s.MinRank > 0 && rank < s.MinRank:
+		return Unsupported("%d axes: declared for at least %d", rank, s.MinRank)
+	case s.MaxRank > 0 && rank > s.MaxRank:
+		return Unsupported("%d axes: declared for at most %d", rank, s.MaxRank)
+	case s.MinElements > 0 && n < s.MinElements:
+		return Unsupported("%d elements: declared for at least %d", n, s.MinElements)
+	case s.MaxElements > 0 && n > s.MaxElements:
+		return Unsupported("%d elements: declared for at most %d", n, s.MaxElements)
+	}
+	return nil
+}
+
+// Serves returns why an impl with this Support does not serve a call, an error
+// that wraps ErrUnsupported, or nil.
+func Serves[A any](s *Support, op *Op[A], a A) error {
+	if s.OfLead() {
+		if lead := op.Lead(a); lead != nil {
+			if err := s.Lead(lead.DType(), lead.Shape()); err != nil {
+				return err
+			}
+		}
+	}
+	if s.Call == nil {
+		return nil
+	}
+	err := s.Call.(func(A) error)(a)
+	if err != nil && !errors.Is(err, ErrUnsupported) {
+		return fmt.Errorf("%w: %w", ErrUnsupported, err)
+	}
+	return err
+}
+
+// check returns what is wrong with a declaration.
+func (s *Support) check(op Handle) error {
+	if i := slices.IndexFunc(s.DTypes, func(d tensor.DType) bool { return d.Size() == 0 }); i >= 0 {
+		return fmt.Errorf("got dtype %v in its support, want dtypes of tensors", s.DTypes[i])
+	}
+	if _, err := cpufeat.Missing(s.Features...); err != nil {
+		return fmt.Errorf("support: %w", err)
+	}
+	if s.Call == nil {
+		return nil
+	}
+	return op.checkSupport(s.Call)
+}

@@ -1,0 +1,100 @@
+package opregistry_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+)
+
+type supportArgs struct{ X *tensor.Tensor }
+
+func supportOp(lead func(supportArgs) *tensor.Tensor) *opregistry.Op[supportArgs] {
+	return opregistry.NewOp("scale", opregistry.Schema[supportArgs]{
+		Validate: func(supportArgs) error { return nil },
+		Operands: func(a supportArgs) []opregistry.Operand {
+			return []opregistry.Operand{{Name: "x", Tensor: a.X, Access: opregistry.Update}}
+		},
+		Lead: lead,
+	})
+}
+
+func TestSupport(t *testing.T) {
+	t.Parallel()
+	odd := func(a supportArgs) error {
+		if a.X.NumElements()%2 == 1 {
+			return errors.New("an odd number of elements")
+		}
+		return nil
+	}
+	tests := []struct {
+		name    string
+		give    opregistry.Support
+		shape   []int
+		want    string // of the error
+		text    string // of the declaration
+		perCall bool
+	}{
+		{name: "nothing", shape: []int{2}},
+		{name: "dtype", give: opregistry.Support{DTypes: []tensor.DType{tensor.BF16, tensor.F16}}, shape: []int{2},
+			want: "unsupported: dtype f32: declared for bf16, f16", text: "dtype bf16, f16", perCall: true},
+		{name: "served dtype", give: opregistry.Support{DTypes: []tensor.DType{tensor.F32}}, shape: []int{2}, text: "dtype f32", perCall: true},
+		{name: "too few axes", give: opregistry.Support{MinRank: 2}, shape: []int{4}, want: "unsupported: 1 axes: declared for at least 2", text: "at least 2 axes", perCall: true},
+		{name: "too many axes", give: opregistry.Support{MaxRank: 2}, shape: []int{1, 1, 1}, want: "unsupported: 3 axes: declared for at most 2", text: "at most 2 axes", perCall: true},
+		{name: "too small", give: opregistry.Support{MinElements: 8, MaxElements: 9}, shape: []int{7}, want: "unsupported: 7 elements: declared for at least 8", text: "8 to 9 elements", perCall: true},
+		{name: "too large", give: opregistry.Support{MaxElements: 9}, shape: []int{5, 2}, want: "unsupported: 10 elements: declared for at most 9", text: "at most 9 elements", perCall: true},
+		{name: "call", give: opregistry.Support{Call: odd}, shape: []int{3}, want: "unsupported: an odd number of elements", text: "decides at the call", perCall: true},
+		{name: "served call", give: opregistry.Support{Call: odd}, shape: []int{4}, text: "decides at the call", perCall: true},
+		{name: "features", give: opregistry.Support{Features: []string{"AVX2"}}, shape: []int{4}, text: "CPU feature AVX2"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			n := 1
+			for _, axis := range tt.shape {
+				n *= axis
+			}
+			x, err := tensor.FromSlice(make([]float32, n), tt.shape...)
+			require.NoError(t, err)
+			for _, lead := range []func(supportArgs) *tensor.Tensor{nil, func(a supportArgs) *tensor.Tensor { return a.X }} {
+				err = opregistry.Serves(&tt.give, supportOp(lead), supportArgs{x})
+				if tt.want == "" {
+					require.NoError(t, err)
+				} else {
+					require.EqualError(t, err, tt.want)
+					require.ErrorIs(t, err, opregistry.ErrUnsupported)
+				}
+			}
+			assert.Equal(t, tt.text, tt.give.String())
+			assert.Equal(t, tt.perCall, tt.give.PerCall())
+		})
+	}
+}
+
+func TestSupportOfTheMachine(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, (&opregistry.Support{}).Machine())
+	err := (&opregistry.Support{Features: []string{"asimd", "avx2"}}).Machine()
+	require.ErrorIs(t, err, opregistry.ErrUnsupported, "no machine has both")
+	require.ErrorContains(t, err, "which this machine lacks")
+}
+
+func TestSupportIsCheckedAtRegistration(t *testing.T) {
+	t.Parallel()
+	op := supportOp(nil)
+	for want, support := range map[string]opregistry.Support{
+		`unknown CPU feature "avx9"`:                                               {Features: []string{"avx9"}},
+		"got dtype unspecified in its support":                                     {DTypes: []tensor.DType{tensor.Unspecified}},
+		"got Support.Call of type func(int) error, want a non-nil func(opregistry": {Call: func(int) error { return nil }},
+	} {
+		err := opregistry.NewRegistry().Register(opregistry.Source{Name: "s", Impls: []opregistry.Impl{{
+			Op: op, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Support: support,
+			Run: func(*opregistry.Exec, supportArgs) error { return nil },
+		}}})
+		require.ErrorContains(t, err, want)
+	}
+}

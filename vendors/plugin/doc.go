@@ -1,0 +1,24 @@
+// Package plugin turns shared libraries that export the interface of package abi
+// into sources of ops.
+//
+// # Concepts
+//
+// Open opens a library, checks the description of its ops and returns a Plugin;
+// Source registers it like any other source. The arguments of an op cross over as a
+// flat list: Layout derives it from the op's argument struct, and the generated
+// header primus_op_args.h has the same order as indexes.
+//
+// An op that this program's catalogue does not have is left out and listed, so that
+// a plugin may be newer than the program.
+//
+// # Concurrency
+//
+// Functions of an op are called directly when it is thread-safe, from one thread of
+// the plugin's own when it asks for that, and one at a time otherwise.
+//
+// # Errors
+//
+// Everything that is wrong with the description is an error that names the library,
+// the op and the field. What lies behind its pointers cannot be checked from here:
+// a library that nobody vouches for is opened in a child process first.
+package plugin

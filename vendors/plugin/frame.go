@@ -1,0 +1,194 @@
+package plugin
+
+import (
+	"bytes"
+	"math"
+	"reflect"
+	"unsafe"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/vendors/abi"
+)
+
+// frame is the memory of one call. It is kept between calls, so that a call
+// allocates little, and it lies on the heap, so that it does not move.
+type frame struct {
+	call    abi.Call
+	args    []abi.Arg
+	tensors []abi.Tensor
+	dims    []int64
+	lists   []abi.List
+	ints    []int64
+	text    [textBytes]byte
+}
+
+const textBytes = 512
+
+// need counts what the arguments of a call take.
+type need struct{ tensors, dims, lists, ints int }
+
+func (n *need) tensor(t *tensor.Tensor) {
+	n.tensors++
+	if t != nil {
+		n.dims += 2 * len(t.Shape())
+	}
+}
+
+func (n *need) add(v any) {
+	switch v := v.(type) {
+	case *tensor.Tensor:
+		n.tensor(v)
+	case []*tensor.Tensor:
+		n.lists++
+		for _, t := range v {
+			n.tensor(t)
+		}
+	case [][]*tensor.Tensor:
+		n.lists += 1 + len(v)
+		for _, list := range v {
+			for _, t := range list {
+				n.tensor(t)
+			}
+		}
+	case []int:
+		n.lists++
+		n.ints += len(v)
+	}
+}
+
+// fill writes the arguments of a call into the frame. Addresses are taken after
+// everything has its final place.
+func (f *frame) fill(fields []Field, args reflect.Value, x *opregistry.Exec, host uintptr) {
+	var n need
+	for _, field := range fields {
+		if field.Sort != abi.ArgInt && field.Sort != abi.ArgFloat {
+			n.add(args.Field(field.at).Interface())
+		}
+	}
+	f.args = resize(f.args, len(fields))
+	f.tensors, f.dims = resize(f.tensors, n.tensors)[:0], resize(f.dims, n.dims)[:0]
+	f.lists, f.ints = resize(f.lists, n.lists)[:0], resize(f.ints, n.ints)[:0]
+	for i, field := range fields {
+		f.args[i] = f.arg(field, args.Field(field.at))
+	}
+	f.text[0] = 0
+	f.call = abi.Call{
+		StructSize: uint32(unsafe.Sizeof(f.call)), NArgs: uint32(len(fields)), Args: address(f.args),
+		Stream: uintptr(x.Stream()), Host: host, Error: uintptr(unsafe.Pointer(&f.text)), ErrorBytes: textBytes,
+	}
+}
+
+func resize[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
+
+func address[T any](s []T) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(s))) }
+
+func (f *frame) arg(field Field, v reflect.Value) abi.Arg {
+	switch field.Sort {
+	case abi.ArgInt:
+		return abi.Arg{Sort: abi.ArgInt, Value: integer(v)}
+	case abi.ArgFloat:
+		return float(v)
+	}
+	arg := abi.Arg{Sort: field.Sort}
+	switch v := v.Interface().(type) {
+	case *tensor.Tensor:
+		if v == nil {
+			return abi.Arg{}
+		}
+		arg.Value = uint64(f.tensor(v))
+	case []*tensor.Tensor:
+		arg.Value = uint64(f.list(f.tensorList(v)))
+	case [][]*tensor.Tensor:
+		at := len(f.lists)
+		f.lists = f.lists[:at+1+len(v)]
+		for i, list := range v {
+			f.lists[at+1+i] = f.tensorList(list)
+		}
+		f.lists[at] = abi.List{Count: uint64(len(v)), Items: address(f.lists[at+1:])}
+		arg.Value = uint64(uintptr(unsafe.Pointer(&f.lists[at])))
+	case []int:
+		at := len(f.ints)
+		for _, n := range v {
+			f.ints = append(f.ints, int64(n))
+		}
+		arg.Value = uint64(f.list(abi.List{Count: uint64(len(v)), Items: address(f.ints[at:])}))
+	}
+	return arg
+}
+
+func integer(v reflect.Value) uint64 {
+	switch {
+	case v.Kind() == reflect.Bool && v.Bool():
+		return 1
+	case v.Kind() == reflect.Bool:
+		return 0
+	case v.CanInt():
+		return uint64(v.Int())
+	default:
+		return v.Uint()
+	}
+}
+
+func float(v reflect.Value) abi.Arg {
+	if option, ok := v.Interface().(ops.OptionalFloat); ok {
+		given, set := option.Get()
+		if !set {
+			return abi.Arg{}
+		}
+		return abi.Arg{Sort: abi.ArgFloat, Value: math.Float64bits(float64(given))}
+	}
+	return abi.Arg{Sort: abi.ArgFloat, Value: math.Float64bits(v.Float())}
+}
+
+func (f *frame) list(l abi.List) uintptr {
+	f.lists = append(f.lists, l)
+	return uintptr(unsafe.Pointer(&f.lists[len(f.lists)-1]))
+}
+
+func (f *frame) tensorList(list []*tensor.Tensor) abi.List {
+	at := len(f.tensors)
+	for _, t := range list {
+		f.tensor(t)
+	}
+	return abi.List{Count: uint64(len(list)), Items: address(f.tensors[at:])}
+}
+
+// tensor adds the description of a tensor and returns its address.
+func (f *frame) tensor(t *tensor.Tensor) uintptr {
+	var d abi.Tensor
+	if t != nil {
+		kind := t.DType().DLPack()
+		at := len(f.dims)
+		for _, n := range t.Shape() {
+			f.dims = append(f.dims, int64(n))
+		}
+		for _, n := range t.Strides() {
+			f.dims = append(f.dims, int64(n))
+		}
+		d = abi.Tensor{
+			Data: uintptr(t.Pointer()), DeviceType: int32(t.Device().Type), DeviceID: int32(t.Device().Index),
+			NDim: int32(len(t.Shape())), Code: kind.Code, Bits: kind.Bits, Lanes: kind.Lanes,
+			Shape: address(f.dims[at:]), Strides: address(f.dims[at+len(t.Shape()):]),
+		}
+	}
+	f.tensors = append(f.tensors, d)
+	return uintptr(unsafe.Pointer(&f.tensors[len(f.tensors)-1]))
+}
+
+// errorText returns what the plugin left in the buffer for a text.
+func errorText(text []byte, without string) string {
+	if end := bytes.IndexByte(text, 0); end >= 0 {
+		text = text[:end]
+	}
+	if len(text) == 0 {
+		return without
+	}
+	return string(bytes.ToValidUTF8(text, []byte("?")))
+}

@@ -1,0 +1,49 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"unsafe"
+
+	"github.com/primus-fl/primus/vendors/abi"
+	"github.com/primus-fl/primus/vendors/loader"
+)
+
+// newHost returns the functions that a plugin may call. It lives as long as the
+// process, as the plugin does.
+func newHost(lib *loader.Library, log *slog.Logger, name string) (*abi.Host, error) {
+	free, err := lib.Symbol("free")
+	if err != nil {
+		return nil, err
+	}
+	alloc, err := lib.Symbol("aligned_alloc")
+	if err != nil {
+		return nil, err
+	}
+	h := &abi.Host{Free: free}
+	h.StructSize = uint32(unsafe.Sizeof(*h))
+	h.Log = loader.Callback(func(level uint32, text uintptr) uintptr {
+		logText(log, name, level, text)
+		return 0
+	})
+	h.Alloc = loader.Callback(func(bytes uint64) uintptr {
+		if bytes > mostWorkspace {
+			return 0
+		}
+		return loader.Call(alloc, 64, uintptr((bytes+63)&^63))
+	})
+	return h, nil
+}
+
+func logText(log *slog.Logger, name string, level uint32, text uintptr) {
+	if log == nil {
+		return
+	}
+	line, err := readString(text, "the text")
+	if err != nil {
+		line = fmt.Sprintf("a log text without end: %v", err)
+	}
+	levels := []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}
+	log.Log(context.Background(), levels[min(int(level), len(levels)-1)], line, "plugin", name)
+}

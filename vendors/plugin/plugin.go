@@ -1,0 +1,201 @@
+package plugin
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"runtime"
+	"sync"
+	"unsafe"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/vendors/abi"
+	"github.com/primus-fl/primus/vendors/loader"
+)
+
+// Settings are what Open needs.
+type Settings struct {
+	// Ops is the catalogue: the ops that plugins may implement.
+	Ops []opregistry.Handle
+	// Log receives what plugins log; nil drops it.
+	Log *slog.Logger
+}
+
+// Plugin is a shared library whose description was read and found right.
+type Plugin struct {
+	path string
+	desc description
+	set  Settings
+	host *abi.Host
+
+	serial sync.Mutex // held in calls of what is not thread-safe
+	thread *loader.Executor
+
+	impls []opregistry.Impl
+	left  []Left
+}
+
+// Left is an op of a plugin that this program does not use.
+type Left struct {
+	Op     string `json:"op"`
+	Impl   string `json:"impl_id"`
+	Reason string `json:"reason"`
+}
+
+// Open opens the library in a file and reads the description of its ops. Nothing
+// of it is called but its entry point.
+func Open(path string, set Settings) (*Plugin, error) {
+	lib, err := loader.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	entry, err := lib.Symbol(abi.EntryPoint)
+	if err != nil {
+		return nil, fmt.Errorf("plugin %s: it exports no %s, so it is no plugin for Primus-FL", path, abi.EntryPoint)
+	}
+	table := loader.Call(entry, abi.Major)
+	if table == 0 {
+		return nil, fmt.Errorf("plugin %s: it does not speak ABI %d.%d", path, abi.Major, abi.Minor)
+	}
+	desc, err := readDescription(table)
+	if err != nil {
+		return nil, fmt.Errorf("plugin %s: %w", path, err)
+	}
+	p := &Plugin{path: path, desc: desc, set: set}
+	if p.host, err = newHost(lib, set.Log, desc.name); err != nil {
+		return nil, fmt.Errorf("plugin %s: %w", path, err)
+	}
+	p.makeImpls()
+	return p, nil
+}
+
+// Name returns the plugin's name for itself.
+func (p *Plugin) Name() string { return p.desc.name }
+
+// Version returns the plugin's version.
+func (p *Plugin) Version() string { return p.desc.version }
+
+// ABI returns the version of the interface that the plugin was built for.
+func (p *Plugin) ABI() string { return fmt.Sprintf("%d.%d", abi.Major, p.desc.minor) }
+
+// Path returns the file.
+func (p *Plugin) Path() string { return p.path }
+
+// Left returns the ops of the plugin that are not used, with the reason.
+func (p *Plugin) Left() []Left { return p.left }
+
+// Source returns the ops of the plugin as a source with the plugin's name.
+func (p *Plugin) Source() opregistry.Source {
+	return opregistry.Source{Name: p.desc.name, Version: p.desc.version, Impls: p.impls}
+}
+
+func (p *Plugin) makeImpls() {
+	known := map[string]opregistry.Handle{}
+	for _, op := range p.set.Ops {
+		known[op.Name()] = op
+	}
+	for _, e := range p.desc.ops {
+		leave := func(reason string) { p.left = append(p.left, Left{Op: e.op, Impl: e.implID, Reason: reason}) }
+		op, ok := known[e.op]
+		if !ok {
+			leave("this program's catalogue has no such op")
+			continue
+		}
+		fields, err := Layout(op)
+		if err != nil {
+			leave(err.Error())
+			continue
+		}
+		if e.flags&abi.SameThread != 0 && p.thread == nil {
+			p.thread = loader.StartExecutor(1)
+		}
+		o := &pluginOp{plugin: p, entry: e, fields: fields}
+		o.frames.New = func() any { return &frame{} }
+		p.impls = append(p.impls, opregistry.Impl{
+			Op: op, ID: e.implID, Kind: opregistry.Kind(e.kind), Vendor: e.vendor, Priority: e.priority,
+			Run: opregistry.Untyped(op, o.run), Available: o.available,
+		})
+	}
+}
+
+// pluginOp is an op of a plugin.
+type pluginOp struct {
+	plugin *Plugin
+	entry
+	fields []Field
+	frames sync.Pool
+}
+
+// enter calls f as the op's flags ask for.
+func (o *pluginOp) enter(f func()) error {
+	switch {
+	case o.flags&abi.SameThread != 0:
+		return o.plugin.thread.Do(f)
+	case o.flags&abi.ThreadSafe == 0:
+		o.plugin.serial.Lock()
+		defer o.plugin.serial.Unlock()
+	}
+	f()
+	return nil
+}
+
+func (o *pluginOp) available() error {
+	if o.isAvailable == 0 {
+		return nil
+	}
+	text := make([]byte, textBytes)
+	var status int32
+	err := o.enter(func() { status = int32(loader.Call(o.isAvailable, address(text), textBytes)) })
+	runtime.KeepAlive(text)
+	switch {
+	case err != nil:
+		return err
+	case status == abi.OK:
+		return nil
+	}
+	return errors.New(errorText(text, fmt.Sprintf("its is_available returned %d", status)))
+}
+
+func (o *pluginOp) run(x *opregistry.Exec, args any) error {
+	f := o.frames.Get().(*frame)
+	defer o.frames.Put(f)
+	f.fill(o.fields, reflect.ValueOf(args), x, uintptr(unsafe.Pointer(o.plugin.host)))
+	var status int32
+	err := o.enter(func() { status = o.call(f, x) })
+	runtime.KeepAlive(args)
+	switch {
+	case err != nil:
+		return err
+	case status == abi.OK:
+		return nil
+	case status == abi.Unsupported:
+		return opregistry.Unsupported("%s", errorText(f.text[:], "the plugin declined"))
+	}
+	return errors.New(errorText(f.text[:], fmt.Sprintf("the plugin returned %d", status)))
+}
+
+// call runs the functions of the op on a frame.
+func (o *pluginOp) call(f *frame, x *opregistry.Exec) int32 {
+	call := uintptr(unsafe.Pointer(&f.call))
+	if o.supports != 0 {
+		if status := int32(loader.Call(o.supports, call)); status != abi.OK {
+			return status
+		}
+	}
+	if o.workspaceSize != 0 {
+		if n := uint64(loader.Call(o.workspaceSize, call)); n > 0 {
+			if n > mostWorkspace {
+				copy(f.text[:], fmt.Sprintf("workspace_size asks for %d bytes, the most is %d\x00", n, uint64(mostWorkspace)))
+				return abi.Failed
+			}
+			scratch := x.Scratch(int((n + 3) / 4))
+			defer x.Release(scratch)
+			f.call.Workspace, f.call.WorkspaceBytes = address(scratch), 4*uint64(len(scratch))
+		}
+	}
+	return int32(loader.Call(o.entry.run, call))
+}
+
+// mostWorkspace is more than any op needs.
+const mostWorkspace = 1 << 40
