@@ -54,7 +54,7 @@ func bounds() []bound {
 		arithmetic("layernorm_bwd", 2e-5, 2e-5, "as rmsnorm_bwd, and a second mean is subtracted"),
 		arithmetic("gelu", 2e-6, 5e-6, "one hyperbolic tangent of 2 ulp; ½ + ½·tanh cancels for x < 0"),
 		arithmetic("qgelu", 1e-6, 3e-6, "as swiglu"),
-		arithmetic("relu", 0, 1e-7, "a choice"),
+		arithmetic("relu", 0, 1e-7, "x, rounded to f32 at most"),
 		arithmetic("srelu", 0, 2e-7, "one product"),
 		arithmetic("silu", 1e-6, 3e-6, "as swiglu"),
 		arithmetic("geglu", 2e-5, 5e-6, "as gelu, times values up to 8"),
