@@ -18,7 +18,7 @@ func TestQKVRope(t *testing.T) {
 		QKV:    f64(t, []int{1, 1, 2, 9}, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15, 16, 17, 18, 19),
 		QFreqs: of(t, tensor.F32, []int{1, 2}, quarter, quarter), KFreqs: of(t, tensor.F32, []int{1, 2}, 2*quarter, 2*quarter),
 		Q: out(t, tensor.F64, 1, 1, 4, 2), K: out(t, tensor.F64, 1, 1, 2, 2), V: out(t, tensor.F64, 1, 1, 2, 3),
-		QKVSplitArgList: [3]int{4, 2, 3}, QKVFormat: ops.SBHD,
+		QKVSplitArgList: []int{4, 2, 3}, QKVFormat: ops.SBHD,
 	}
 	run(t, ops.FusedQKVRopeForward, a)
 	tol := tensortest.Tolerance{Abs: 1e-5}
@@ -65,7 +65,7 @@ func TestQKVRopePositions(t *testing.T) {
 				turned = append(turned, math.Cos(0.1*p), math.Sin(0.1*p))
 			}
 			a, n, m := tt.give, tt.axes[0], tt.axes[1]
-			a.QKVSplitArgList = [3]int{0, 2, 0}
+			a.QKVSplitArgList = []int{0, 2, 0}
 			a.QFreqs, a.KFreqs = of(t, tensor.F32, []int{10, 2}, angles...), of(t, tensor.F32, []int{10, 2}, angles...)
 			a.QKV, a.Q, a.K, a.V = f64(t, []int{n, m, 1, 2}, x...), out(t, tensor.F64, n, m, 0, 2), out(t, tensor.F64, n, m, 1, 2), out(t, tensor.F64, n, m, 1, 0)
 			run(t, ops.FusedQKVRopeForward, a)

@@ -17,7 +17,7 @@ type FusedQKVRopeArgs struct {
 	Q               *tensor.Tensor // [s, b, g·q/k, k], or its gradient
 	K               *tensor.Tensor // [s, b, g, k], or its gradient
 	V               *tensor.Tensor // [s, b, g, v], or its gradient
-	QKVSplitArgList [3]int         // q, k, v; k divides q
+	QKVSplitArgList []int          // [q, k, v]; k divides q
 	QKVFormat       QKVFormat      // SBHD or BSHD
 	Interleaved     bool
 	CPSize, CPRank  int // context parallelism; size 0 means 1
@@ -77,7 +77,10 @@ var FusedQKVRopeBackward = opregistry.NewOp("fused_qkv_rope_backward", opregistr
 })
 
 func (c *check) qkvRope(a FusedQKVRopeArgs, qkv, q, k, v string) {
-	nq, nk, nv := a.QKVSplitArgList[0], a.QKVSplitArgList[1], a.QKVSplitArgList[2]
+	var nq, nk, nv int
+	if len(a.QKVSplitArgList) == 3 {
+		nq, nk, nv = a.QKVSplitArgList[0], a.QKVSplitArgList[1], a.QKVSplitArgList[2]
+	}
 	if nk <= 0 || nq < 0 || nv < 0 || nq%nk != 0 {
 		c.fail("qkv_split_arg_list", "[q, k, v] with k > 0, v >= 0 and q a multiple of k", "%v", a.QKVSplitArgList)
 	}

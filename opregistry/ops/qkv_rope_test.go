@@ -14,7 +14,7 @@ type qkvArgs = ops.FusedQKVRopeArgs
 func goodQKV() qkvArgs {
 	return qkvArgs{
 		QKV: f32(4, 3, 2, 20), QFreqs: f32(10, 1, 1, 4), KFreqs: f32(10, 1, 1, 2), StartPositions: i32(0, 2, 6),
-		Q: f32(4, 3, 6, 4), K: f32(4, 3, 2, 4), V: f32(4, 3, 2, 4), QKVSplitArgList: [3]int{12, 4, 4}, QKVFormat: ops.SBHD,
+		Q: f32(4, 3, 6, 4), K: f32(4, 3, 2, 4), V: f32(4, 3, 2, 4), QKVSplitArgList: []int{12, 4, 4}, QKVFormat: ops.SBHD,
 	}
 }
 
@@ -32,10 +32,12 @@ func TestFusedQKVRope(t *testing.T) {
 				{"dtype of qkv", func(a *qkvArgs) { a.QKV = of(tensor.I32, 4, 3, 2, 20) }, tt.qkv, "dtype f32, bf16, f16 or f64"},
 				{"axes of qkv", func(a *qkvArgs) { a.QKV = f32(12, 2, 20) }, tt.qkv, "4 axes"},
 				{"last axis of qkv", func(a *qkvArgs) { a.QKV = f32(4, 3, 2, 24) }, tt.qkv, "a last axis of 20 = 12 + 4 + 4"},
-				{"no split", func(a *qkvArgs) { a.QKVSplitArgList = [3]int{} }, "qkv_split_arg_list", "k > 0"},
-				{"negative v", func(a *qkvArgs) { a.QKVSplitArgList = [3]int{12, 4, -4} }, "qkv_split_arg_list", "v >= 0"},
-				{"negative q", func(a *qkvArgs) { a.QKVSplitArgList = [3]int{-12, 4, 4} }, "qkv_split_arg_list", "q a multiple of k"},
-				{"part of a head", func(a *qkvArgs) { a.QKVSplitArgList = [3]int{10, 4, 6} }, "qkv_split_arg_list", "q a multiple of k"},
+				{"two parts", func(a *qkvArgs) { a.QKVSplitArgList = []int{12, 8} }, "qkv_split_arg_list", "[q, k, v]"},
+				{"four parts", func(a *qkvArgs) { a.QKVSplitArgList = []int{12, 4, 4, 0} }, "qkv_split_arg_list", "[q, k, v]"},
+				{"no split", func(a *qkvArgs) { a.QKVSplitArgList = nil }, "qkv_split_arg_list", "k > 0"},
+				{"negative v", func(a *qkvArgs) { a.QKVSplitArgList = []int{12, 4, -4} }, "qkv_split_arg_list", "v >= 0"},
+				{"negative q", func(a *qkvArgs) { a.QKVSplitArgList = []int{-12, 4, 4} }, "qkv_split_arg_list", "q a multiple of k"},
+				{"part of a head", func(a *qkvArgs) { a.QKVSplitArgList = []int{10, 4, 6} }, "qkv_split_arg_list", "q a multiple of k"},
 				{"no format", func(a *qkvArgs) { a.QKVFormat = 0 }, "qkv_format", "sbhd or bshd"},
 				{"thd", func(a *qkvArgs) { a.QKVFormat = ops.THD }, "qkv_format", "sbhd or bshd"},
 				{"no q_freqs", func(a *qkvArgs) { a.QFreqs = nil }, "q_freqs", "a tensor"},
@@ -61,14 +63,14 @@ func TestFusedQKVRope(t *testing.T) {
 				{"odd length for ranks", func(a *qkvArgs) {
 					*a = qkvArgs{
 						QKV: f32(3, 1, 1, 6), QFreqs: f32(10, 2), KFreqs: f32(10, 2), Q: f32(3, 1, 1, 2), K: f32(3, 1, 1, 2), V: f32(3, 1, 1, 2),
-						QKVSplitArgList: [3]int{2, 2, 2}, QKVFormat: ops.SBHD, CPSize: 2,
+						QKVSplitArgList: []int{2, 2, 2}, QKVFormat: ops.SBHD, CPSize: 2,
 					}
 				}, tt.qkv, "an even sequence length with cp_size > 1"},
 			})
 			testAccepted(t, tt.op, goodQKV, map[string]func(a *qkvArgs){
 				"no start": func(a *qkvArgs) { a.StartPositions = nil },
 				"no queries": func(a *qkvArgs) {
-					a.QKVSplitArgList, a.QKV, a.Q = [3]int{0, 4, 16}, f32(4, 3, 2, 20), f32(4, 3, 0, 4)
+					a.QKVSplitArgList, a.QKV, a.Q = []int{0, 4, 16}, f32(4, 3, 2, 20), f32(4, 3, 0, 4)
 					a.V = f32(4, 3, 2, 16)
 				},
 				"ranks": func(a *qkvArgs) { a.CPSize, a.CPRank, a.StartPositions = 2, 1, i32(0, 0, 1000) },
@@ -78,7 +80,7 @@ func TestFusedQKVRope(t *testing.T) {
 				"no positions": func(a *qkvArgs) {
 					*a = qkvArgs{
 						QKV: f32(0, 1, 1, 6), QFreqs: f32(0, 2), KFreqs: f32(0, 2), Q: f32(0, 1, 1, 2), K: f32(0, 1, 1, 2), V: f32(0, 1, 1, 2),
-						QKVSplitArgList: [3]int{2, 2, 2}, QKVFormat: ops.SBHD,
+						QKVSplitArgList: []int{2, 2, 2}, QKVFormat: ops.SBHD,
 					}
 				},
 			})

@@ -159,9 +159,9 @@ func qkvRopeGradCases() []gradCase {
 	add := func(name string, edit func(s *stage, a *args)) {
 		for part, of := range []string{"q", "k", "v"} {
 			cases = append(cases, gradient(name+"/"+of, ops.FusedQKVRopeForward, ops.FusedQKVRopeBackward, func(s *stage) derivation[args, args] {
-				f := qkvRopeArgs(s, false, dense, tensor.F64, ops.BSHD, qkvShape{4, 2, 1, [3]int{8, 4, 2}, 4, 2})
+				f := qkvRopeArgs(s, false, dense, tensor.F64, ops.BSHD, qkvShape{4, 2, 1, []int{8, 4, 2}, 4, 2})
 				edit(s, &f)
-				b := qkvRopeArgs(s, true, dense, tensor.F64, ops.BSHD, qkvShape{4, 2, 1, [3]int{8, 4, 2}, 4, 2})
+				b := qkvRopeArgs(s, true, dense, tensor.F64, ops.BSHD, qkvShape{4, 2, 1, []int{8, 4, 2}, 4, 2})
 				b.QFreqs, b.KFreqs, b.StartPositions, b.Interleaved = f.QFreqs, f.KFreqs, f.StartPositions, f.Interleaved
 				b.CPSize, b.CPRank = f.CPSize, f.CPRank
 				ys, dys := []*tensor.Tensor{f.Q, f.K, f.V}, []*tensor.Tensor{b.Q, b.K, b.V}

@@ -11,8 +11,8 @@ import (
 // qkvShape are the sizes of a fused projection.
 type qkvShape struct {
 	s, b, groups int
-	split        [3]int // q, k, v
-	q, k         int    // turned elements of a head
+	split        []int // q, k, v
+	q, k         int   // turned elements of a head
 }
 
 func (n qkvShape) axes(f ops.QKVFormat, heads, d int) []int {
@@ -52,12 +52,12 @@ func qkvRopeCases(d tensor.DType, backward bool) []testCase[ops.FusedQKVRopeArgs
 	var cases []testCase[args]
 	add := func(name string, make func(*stage) args) { cases = append(cases, testCase[args]{name, make}) }
 	shapes := []qkvShape{
-		{1, 1, 1, [3]int{2, 2, 2}, 2, 2},
-		{5, 2, 2, [3]int{24, 8, 8}, 8, 8},
-		{6, 1, 3, [3]int{20, 10, 6}, 4, 10}, // values of another size, part of each head turned
-		{4, 3, 1, [3]int{0, 4, 0}, 4, 2},
-		{9, 2, 1, [3]int{64, 32, 32}, 32, 32},
-		{0, 2, 2, [3]int{8, 4, 4}, 4, 4}, {3, 0, 2, [3]int{8, 4, 4}, 4, 4}, {3, 2, 0, [3]int{8, 4, 4}, 4, 4},
+		{1, 1, 1, []int{2, 2, 2}, 2, 2},
+		{5, 2, 2, []int{24, 8, 8}, 8, 8},
+		{6, 1, 3, []int{20, 10, 6}, 4, 10}, // values of another size, part of each head turned
+		{4, 3, 1, []int{0, 4, 0}, 4, 2},
+		{9, 2, 1, []int{64, 32, 32}, 32, 32},
+		{0, 2, 2, []int{8, 4, 4}, 4, 4}, {3, 0, 2, []int{8, 4, 4}, 4, 4}, {3, 2, 0, []int{8, 4, 4}, 4, 4},
 	}
 	for _, n := range shapes {
 		for _, f := range []ops.QKVFormat{ops.SBHD, ops.BSHD} {
@@ -66,7 +66,7 @@ func qkvRopeCases(d tensor.DType, backward bool) []testCase[ops.FusedQKVRopeArgs
 				if interleaved == (f == ops.SBHD) {
 					l = padded
 				}
-				add(fmt.Sprintf("s%d,b%d,g%d,%v/%v/interleaved=%v/%v", n.s, n.b, n.groups, tensor.Shape(n.split[:]), f, interleaved, l), func(s *stage) args {
+				add(fmt.Sprintf("s%d,b%d,g%d,%v/%v/interleaved=%v/%v", n.s, n.b, n.groups, tensor.Shape(n.split), f, interleaved, l), func(s *stage) args {
 					a := qkvRopeArgs(s, backward, l, d, f, n)
 					a.Interleaved = interleaved
 					return a
@@ -76,7 +76,7 @@ func qkvRopeCases(d tensor.DType, backward bool) []testCase[ops.FusedQKVRopeArgs
 	}
 	edit := func(name string, change func(*stage, *args)) {
 		add(name, func(s *stage) args {
-			a := qkvRopeArgs(s, backward, dense, d, ops.SBHD, qkvShape{6, 2, 2, [3]int{16, 8, 8}, 8, 8})
+			a := qkvRopeArgs(s, backward, dense, d, ops.SBHD, qkvShape{6, 2, 2, []int{16, 8, 8}, 8, 8})
 			change(s, &a)
 			return a
 		})
@@ -94,7 +94,7 @@ func qkvRopeCases(d tensor.DType, backward bool) []testCase[ops.FusedQKVRopeArgs
 		a.CPSize, a.CPRank, a.StartPositions = 2, 1, s.values(tensor.I32, 4, 1000)
 	})
 	edit("turned", func(s *stage, a *args) {
-		*a = qkvRopeArgs(s, backward, turned, d, ops.BSHD, qkvShape{3, 2, 2, [3]int{16, 8, 8}, 8, 8})
+		*a = qkvRopeArgs(s, backward, turned, d, ops.BSHD, qkvShape{3, 2, 2, []int{16, 8, 8}, 8, 8})
 	})
 	edit("nan_and_inf", func(_ *stage, a *args) {
 		x, y := a.QKV, a.QKV
