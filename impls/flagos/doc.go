@@ -1,5 +1,5 @@
-// Package flagos holds the default impls: an impl of every op of the catalogue
-// that is portable and fast on the processors of a host.
+// Package flagos holds the default impls of the ops that training spends its time
+// in, portable and fast on the processors of a host.
 //
 // # Concepts
 //

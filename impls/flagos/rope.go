@@ -30,7 +30,7 @@ type rope struct {
 	x, y        heads
 	freqs       matrix
 	starts      []int32 // of each sequence, nil for 0
-	ends        []int32 // cumulative lengths of packed sequences, else nil
+	ends        []int32 // cumulative lengths of whole packed sequences, else nil
 	seq, batch  int     // of sequences that are not packed
 	heads, d    int
 	rank, size  int // of context parallelism
@@ -180,15 +180,18 @@ func (c *rope) together(t angles, lo, hi int) {
 	}
 }
 
+// end returns the local token behind the first b packed sequences.
+func (c *rope) end(b int) int { return int(c.ends[b]) / c.size }
+
 // packed turns the tokens [lo, hi) of packed sequences.
 func (c *rope) packed(t angles, lo, hi int) {
-	b := sort.Search(len(c.ends)-1, func(b int) bool { return int(c.ends[b+1]) > lo })
+	b := sort.Search(len(c.ends)-1, func(b int) bool { return c.end(b+1) > lo })
 	for token := lo; token < hi; token++ {
-		for int(c.ends[b+1]) <= token {
+		for c.end(b+1) <= token {
 			b++
 		}
-		first := int(c.ends[b])
-		t.set(c, 0, c.position(b, token-first, int(c.ends[b+1])-first))
+		first := c.end(b)
+		t.set(c, 0, c.position(b, token-first, c.end(b+1)-first))
 		c.turn(t, 0, 0, token)
 	}
 }

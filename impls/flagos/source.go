@@ -17,7 +17,7 @@ const Priority = 150
 // version of the impls, for listings.
 const version = "1.0.0"
 
-// Source returns an impl of every op of the catalogue.
+// Source returns the impls.
 func Source() opregistry.Source {
 	return opregistry.Source{
 		Name:    "flagos",

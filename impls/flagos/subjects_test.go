@@ -119,6 +119,13 @@ func buildRope(m *maker) ops.FusedRopeArgs {
 	if m.coin() {
 		a.CPSize = 1 + m.rng.IntN(3)
 		a.CPRank = m.rng.IntN(a.CPSize)
+		if a.CuSeqlens != nil {
+			ends := a.CuSeqlens.Float64s()
+			for b := range ends {
+				ends[b] *= float64(a.CPSize)
+			}
+			set(m.t, a.CuSeqlens, ends...)
+		}
 	}
 	positions := seq * batch * max(a.CPSize, 1)
 	if m.coin() {

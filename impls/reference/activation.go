@@ -6,28 +6,73 @@ import (
 	"github.com/primus-fl/primus/opregistry/ops"
 )
 
-// swiglu follows ops.SwiGLU.
-func swiglu(a ops.SwiGLUArgs) error {
-	x, h := a.Input.Float64s(), a.Output.Shape().Cols()
-	y := make([]float64, a.Output.NumElements())
-	for i := range y {
-		gate, up := halves(h, i)
-		y[i] = x[gate] * sigmoid(x[gate]) * x[up]
+// elementwise returns the impl of an op that applies f to each element, as
+// ops.GELU does.
+func elementwise(f func(float64) float64) func(ops.ActivationArgs) error {
+	return func(a ops.ActivationArgs) error {
+		y := a.Input.Float64s()
+		for i, x := range y {
+			y[i] = f(x)
+		}
+		return a.Output.SetFloat64s(y)
 	}
-	return a.Output.SetFloat64s(y)
 }
 
-// dswiglu follows ops.DSwiGLU.
-func dswiglu(a ops.DSwiGLUArgs) error {
-	x, dy, h := a.FwdInput.Float64s(), a.Grad.Float64s(), a.Grad.Shape().Cols()
-	dx := make([]float64, len(x))
-	for i, d := range dy {
-		gate, up := halves(h, i)
-		s := sigmoid(x[gate])
-		dx[gate] = d * x[up] * (s + x[gate]*s*(1-s))
-		dx[up] = d * x[gate] * s
+// elementwiseGradient returns the impl of an op like ops.DGELU, given the
+// derivative of the function.
+func elementwiseGradient(derivative func(float64) float64) func(ops.DActivationArgs) error {
+	return func(a ops.DActivationArgs) error {
+		dx := a.Grad.Float64s()
+		for i, x := range a.FwdInput.Float64s() {
+			dx[i] *= derivative(x)
+		}
+		return a.Output.SetFloat64s(dx)
 	}
-	return a.Output.SetFloat64s(dx)
+}
+
+// biasGradient returns the impl of an op like ops.DBiasDGELU; rows add to dbias in
+// ascending order.
+func biasGradient(derivative func(float64) float64) func(ops.DBiasDActivationArgs) error {
+	return func(a ops.DBiasDActivationArgs) error {
+		dx := a.Grad.Float64s()
+		dbias := make([]float64, a.FwdInput.Shape().Cols())
+		for i, x := range a.FwdInput.Float64s() {
+			dx[i] *= derivative(x)
+			dbias[i%len(dbias)] += dx[i]
+		}
+		if err := a.DBias.SetFloat64s(dbias); err != nil {
+			return err
+		}
+		return a.Output.SetFloat64s(dx)
+	}
+}
+
+// gated returns the impl of an op like ops.SwiGLU with f in place of SiLU.
+func gated(f func(float64) float64) func(ops.ActivationArgs) error {
+	return func(a ops.ActivationArgs) error {
+		x, h := a.Input.Float64s(), a.Output.Shape().Cols()
+		y := make([]float64, a.Output.NumElements())
+		for i := range y {
+			gate, up := halves(h, i)
+			y[i] = f(x[gate]) * x[up]
+		}
+		return a.Output.SetFloat64s(y)
+	}
+}
+
+// gatedGradient returns the impl of an op like ops.DSwiGLU, given the function and
+// its derivative.
+func gatedGradient(f, derivative func(float64) float64) func(ops.DActivationArgs) error {
+	return func(a ops.DActivationArgs) error {
+		x, dy, h := a.FwdInput.Float64s(), a.Grad.Float64s(), a.Grad.Shape().Cols()
+		dx := make([]float64, len(x))
+		for i, d := range dy {
+			gate, up := halves(h, i)
+			dx[gate] = d * x[up] * derivative(x[gate])
+			dx[up] = d * f(x[gate])
+		}
+		return a.Output.SetFloat64s(dx)
+	}
 }
 
 // halves returns where element i of rows of h finds its two factors in rows
@@ -39,11 +84,37 @@ func halves(h, i int) (gate, up int) {
 
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
-// residualAdd follows ops.ResidualAdd.
-func residualAdd(a ops.ResidualAddArgs) error {
-	sum := a.A.Float64s()
-	for i, b := range a.B.Float64s() {
-		sum[i] += b
-	}
-	return a.Output.SetFloat64s(sum)
+func sigmoidDerivative(x float64) float64 { return sigmoid(x) * (1 - sigmoid(x)) }
+
+// slopedSiLU returns x·σ(alpha·x).
+func slopedSiLU(x, alpha float64) float64 { return x * sigmoid(alpha*x) }
+
+func slopedSiLUDerivative(x, alpha float64) float64 {
+	return sigmoid(alpha*x) + alpha*x*sigmoidDerivative(alpha*x)
 }
+
+func silu(x float64) float64           { return slopedSiLU(x, 1) }
+func siluDerivative(x float64) float64 { return slopedSiLUDerivative(x, 1) }
+
+// qgeluSlope makes the logistic function resemble that of the normal distribution.
+const qgeluSlope = 1.702
+
+func qgelu(x float64) float64           { return slopedSiLU(x, qgeluSlope) }
+func qgeluDerivative(x float64) float64 { return slopedSiLUDerivative(x, qgeluSlope) }
+
+// relu returns max(x, 0), which is NaN for NaN.
+func relu(x float64) float64 { return max(x, 0) }
+
+func reluDerivative(x float64) float64 {
+	switch {
+	case x > 0:
+		return 1
+	case x <= 0:
+		return 0
+	default:
+		return x // NaN
+	}
+}
+
+func srelu(x float64) float64           { return relu(x) * relu(x) }
+func sreluDerivative(x float64) float64 { return 2 * relu(x) }

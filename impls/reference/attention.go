@@ -130,10 +130,7 @@ func addScaled(y []float64, f float64, x []float64) {
 
 // logSumExp returns ln Σ exp(x), −Inf for no element.
 func logSumExp(x []float64) float64 {
-	most := math.Inf(-1)
-	for _, v := range x {
-		most = max(most, v)
-	}
+	most := largest(x)
 	if math.IsInf(most, 0) {
 		return most
 	}

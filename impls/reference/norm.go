@@ -29,11 +29,32 @@ func rmsnormFwd(a ops.RMSNormFwdArgs) error {
 	return a.RSigma.SetFloat64s(rsigma)
 }
 
-// rmsnormBwd follows ops.RMSNormBwd; rows add to dgamma in ascending order.
+// rmsnormBwd follows ops.RMSNormBwd.
 func rmsnormBwd(a ops.RMSNormBwdArgs) error {
+	dx, dgamma := rmsnormGradient(a)
+	if err := a.DX.SetFloat64s(dx); err != nil {
+		return err
+	}
+	return a.DGamma.SetFloat64s(dgamma)
+}
+
+// rmsnormBwdAdd follows ops.RMSNormBwdAdd.
+func rmsnormBwdAdd(a ops.RMSNormBwdAddArgs) error {
+	dx, dgamma := rmsnormGradient(a.Bwd())
+	for i, v := range a.Add.Float64s() {
+		dx[i] += v
+	}
+	if err := a.DX.SetFloat64s(dx); err != nil {
+		return err
+	}
+	return a.DGamma.SetFloat64s(dgamma)
+}
+
+// rmsnormGradient returns dx and dgamma; rows add to dgamma in ascending order.
+func rmsnormGradient(a ops.RMSNormBwdArgs) (dx, dgamma []float64) {
 	rows, cols := a.X.Shape().Rows(), a.X.Shape().Cols()
 	x, dz, rsigma, g := a.X.Float64s(), a.DZ.Float64s(), a.RSigma.Float64s(), scales(a.Gamma, a.ZeroCenteredGamma)
-	dx, dgamma := make([]float64, len(x)), make([]float64, cols)
+	dx, dgamma = make([]float64, len(x)), make([]float64, cols)
 	for r := range rows {
 		at := r * cols
 		mean := 0.0
@@ -47,10 +68,7 @@ func rmsnormBwd(a ops.RMSNormBwdArgs) error {
 			dx[at+i] = rsigma[r] * (dz[at+i]*g[i] - hat*mean)
 		}
 	}
-	if err := a.DX.SetFloat64s(dx); err != nil {
-		return err
-	}
-	return a.DGamma.SetFloat64s(dgamma)
+	return dx, dgamma
 }
 
 // scales returns γ, or γ+1 when it is stored around zero.

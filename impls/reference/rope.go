@@ -2,47 +2,58 @@ package reference
 
 import (
 	"math"
+	"slices"
 
 	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
 )
 
 // fusedRopeForward follows ops.FusedRopeForward.
-func fusedRopeForward(a ops.FusedRopeArgs) error {
-	return rotate(a, func(x, y, theta []float64, i, j int) {
-		y[i] = x[i]*math.Cos(theta[i]) - x[j]*math.Sin(theta[i])
-		y[j] = x[j]*math.Cos(theta[j]) + x[i]*math.Sin(theta[j])
-	})
-}
+func fusedRopeForward(a ops.FusedRopeArgs) error { return rope(a, rotated) }
 
 // fusedRopeBackward follows ops.FusedRopeBackward.
-func fusedRopeBackward(a ops.FusedRopeArgs) error {
-	return rotate(a, func(dy, dx, theta []float64, i, j int) {
-		dx[i] = dy[i]*math.Cos(theta[i]) + dy[j]*math.Sin(theta[j])
-		dx[j] = dy[j]*math.Cos(theta[j]) - dy[i]*math.Sin(theta[i])
-	})
+func fusedRopeBackward(a ops.FusedRopeArgs) error { return rope(a, rotatedBack) }
+
+// rotation writes the pair (i, j) of a head vector, turned by the angles of its
+// position.
+type rotation func(x, y, theta []float64, i, j int)
+
+func rotated(x, y, theta []float64, i, j int) {
+	y[i] = x[i]*math.Cos(theta[i]) - x[j]*math.Sin(theta[i])
+	y[j] = x[j]*math.Cos(theta[j]) + x[i]*math.Sin(theta[j])
 }
 
-// rotate calls pair for each pair (i, j) of each head vector of the input with
-// the vector, its result and the angles of its position.
-func rotate(a ops.FusedRopeArgs, pair func(x, y, theta []float64, i, j int)) error {
-	shape, d2 := a.Input.Shape(), a.Freqs.Shape().Cols()
-	d, heads := shape[len(shape)-1], shape[len(shape)-2]
-	x, freqs := a.Input.Float64s(), a.Freqs.Float64s()
-	y := append([]float64(nil), x...)
-	for token, position := range positions(a) {
+func rotatedBack(dy, dx, theta []float64, i, j int) {
+	dx[i] = dy[i]*math.Cos(theta[i]) + dy[j]*math.Sin(theta[j])
+	dx[j] = dy[j]*math.Cos(theta[j]) - dy[i]*math.Sin(theta[i])
+}
+
+func rope(a ops.FusedRopeArgs, pair rotation) error {
+	shape := a.Input.Shape()
+	heads := shape[len(shape)-2]
+	x := a.Input.Float64s()
+	turn(x, heads, a.Freqs, positions(a), a.Interleaved, pair)
+	return a.Output.SetFloat64s(x)
+}
+
+// turn turns the vectors of all heads of each token in place.
+func turn(x []float64, heads int, angles *tensor.Tensor, positions []int, interleaved bool, pair rotation) {
+	d2, freqs := angles.Shape().Cols(), angles.Float64s()
+	d := len(x) / max(heads*len(positions), 1)
+	for token, position := range positions {
 		theta := freqs[position*d2 : (position+1)*d2]
 		for h := range heads {
-			at := (token*heads + h) * d
+			y := x[(token*heads+h)*d:][:d]
+			old := slices.Clone(y)
 			for p := range d2 / 2 {
 				i, j := p, p+d2/2
-				if a.Interleaved {
+				if interleaved {
 					i, j = 2*p, 2*p+1
 				}
-				pair(x[at:at+d], y[at:at+d], theta, i, j)
+				pair(old, y, theta, i, j)
 			}
 		}
 	}
-	return a.Output.SetFloat64s(y)
 }
 
 // positions returns the row of the angle table of each token, in the order of
@@ -71,7 +82,7 @@ func positions(a ops.FusedRopeArgs) []int {
 	default:
 		ends := indexes(a.CuSeqlens)
 		for b := range len(ends) - 1 {
-			length := ends[b+1] - ends[b]
+			length := (ends[b+1] - ends[b]) / max(a.CPSize, 1)
 			for s := range length {
 				out = append(out, start(b)+globalPosition(a, s, length))
 			}

@@ -56,7 +56,7 @@ func TestRopePositions(t *testing.T) {
 		{"thd", ops.FusedRopeArgs{QKVFormat: ops.THD, CuSeqlens: i32(t, 0, 2, 2, 5)}, []int{5, 1, 2}, []float64{0, 1, 0, 1, 2}},
 		{"rank 0 of 2", ops.FusedRopeArgs{QKVFormat: ops.SBHD, CPSize: 2}, []int{4, 1, 1, 2}, []float64{0, 1, 6, 7}},
 		{"rank 1 of 2", ops.FusedRopeArgs{QKVFormat: ops.SBHD, CPSize: 2, CPRank: 1}, []int{4, 1, 1, 2}, []float64{2, 3, 4, 5}},
-		{"thd, rank 1 of 2", ops.FusedRopeArgs{QKVFormat: ops.THD, CuSeqlens: i32(t, 0, 2, 6), CPSize: 2, CPRank: 1}, []int{6, 1, 2}, []float64{1, 2, 2, 3, 4, 5}},
+		{"thd, rank 1 of 2", ops.FusedRopeArgs{QKVFormat: ops.THD, CuSeqlens: i32(t, 0, 4, 12), CPSize: 2, CPRank: 1}, []int{6, 1, 2}, []float64{1, 2, 2, 3, 4, 5}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

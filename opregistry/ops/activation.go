@@ -5,105 +5,194 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// SwiGLUArgs are the arguments of SwiGLU.
-type SwiGLUArgs struct {
-	Input  *tensor.Tensor // [.., 2H]: a, then b
-	Output *tensor.Tensor // [.., H]
+// ActivationArgs are the arguments of an activation function: GELU and its like,
+// whose operands have one shape, and the gated ones of GEGLU and its like.
+type ActivationArgs struct {
+	Input  *tensor.Tensor // x; [.., 2H] of a gated function: a, then b
+	Output *tensor.Tensor // y, shape of x; [.., H] of a gated function
 }
 
-// SwiGLU multiplies the second half of each row by the SiLU of the first:
-//
-//	y[r,i] = a·σ(a)·b      a = x[r,i], b = x[r,H+i], σ(a) = 1/(1+e^−a)
-//
-// x is read, y is written; they are disjoint. Any compute dtype, one for both;
-// arithmetic in f32. Source: Shazeer 2020, arXiv:2002.05202.
-var SwiGLU = opregistry.NewOp("swiglu", opregistry.Schema[SwiGLUArgs]{
-	Doc: "SiLU-gated linear unit of rows [a, b]",
-	Validate: func(a SwiGLUArgs) error {
-		c := check{op: "swiglu"}
-		c.glu("input", a.Input, "output", a.Output)
-		c.disjoint("output", a.Output, "input", a.Input)
-		return c.err
-	},
-	Lead: func(a SwiGLUArgs) *tensor.Tensor { return a.Input },
-	Operands: func(a SwiGLUArgs) []opregistry.Operand {
-		return operands{}.read("input", a.Input).write("output", a.Output)
-	},
-})
-
-// DSwiGLUArgs are the arguments of DSwiGLU.
-type DSwiGLUArgs struct {
-	Grad     *tensor.Tensor // dy [.., H]
-	FwdInput *tensor.Tensor // x [.., 2H], the input of SwiGLU
-	Output   *tensor.Tensor // dx [.., 2H]
+// DActivationArgs are the arguments of the gradient of an activation function.
+type DActivationArgs struct {
+	Grad     *tensor.Tensor // dy, shape of y
+	FwdInput *tensor.Tensor // x, the input of the function
+	Output   *tensor.Tensor // dx, shape of x
 }
 
-// DSwiGLU is the gradient of SwiGLU:
-//
-//	dx[r,i]   = dy·b·(σ(a) + a·σ(a)·(1−σ(a)))
-//	dx[r,H+i] = dy·a·σ(a)
-//
-// dy and x are read, dx is written; dx may be x. Dtypes as SwiGLU.
-var DSwiGLU = opregistry.NewOp("dswiglu", opregistry.Schema[DSwiGLUArgs]{
-	Doc: "gradient of swiglu",
-	Validate: func(a DSwiGLUArgs) error {
-		c := check{op: "dswiglu"}
-		c.glu("fwd_input", a.FwdInput, "grad", a.Grad)
-		if c.compute("output", a.Output) {
-			c.sameDType("output", a.Output, "fwd_input", a.FwdInput)
-			c.sameShape("output", a.Output, "fwd_input", a.FwdInput)
-			c.disjointOrSame("output", a.Output, "fwd_input", a.FwdInput)
-			c.disjoint("output", a.Output, "grad", a.Grad)
-		}
-		return c.err
-	},
-	Lead: func(a DSwiGLUArgs) *tensor.Tensor { return a.FwdInput },
-	Operands: func(a DSwiGLUArgs) []opregistry.Operand {
-		return operands{}.read("grad", a.Grad).read("fwd_input", a.FwdInput).write("output", a.Output)
-	},
-})
+// DBiasDActivationArgs are the arguments of DBiasDGELU and its like.
+type DBiasDActivationArgs struct {
+	Grad     *tensor.Tensor // dy [.., cols]
+	FwdInput *tensor.Tensor // x, shape of dy
+	DBias    *tensor.Tensor // [cols]
+	Output   *tensor.Tensor // dx, shape of dy
+}
 
-// glu checks a tensor of rows [a, b] against one with rows of half the length.
-func (c *check) glu(wideName string, wide *tensor.Tensor, halfName string, half *tensor.Tensor) {
-	if !c.compute(wideName, wide) || !c.compute(halfName, half) ||
-		!c.minRank(wideName, wide, 1) || !c.minRank(halfName, half, 1) {
+// GELU is the Gaussian error linear unit in its tanh form:
+//
+//	y = x · (½ + ½·tanh(√(2/π)·(x + 0.044715·x³)))
+//
+// x is read, y is written; y may be x. Any compute dtype, one for both;
+// arithmetic in f32 or better, one rounding. An x of −∞ gives NaN. Source:
+// Hendrycks and Gimpel 2016, arXiv:1606.08415.
+var GELU = newActivation("gelu", "Gaussian error linear unit, tanh form")
+
+// QGELU is the Gaussian error linear unit by the logistic function:
+//
+//	y = x · σ(1.702·x)      σ(x) = 1/(1+e^−x)
+//
+// Operands, dtypes and aliasing as GELU. An x of −∞ gives NaN. Source: as GELU.
+var QGELU = newActivation("qgelu", "Gaussian error linear unit, logistic form")
+
+// ReLU is the rectified linear unit:
+//
+//	y = max(x, 0)
+//
+// Operands, dtypes and aliasing as GELU. A NaN stays NaN.
+var ReLU = newActivation("relu", "rectified linear unit")
+
+// SReLU is the squared rectified linear unit:
+//
+//	y = max(x, 0)²
+//
+// Operands, dtypes and aliasing as GELU. A NaN stays NaN. Source: So et al.
+// 2021, arXiv:2109.08668.
+var SReLU = newActivation("srelu", "squared rectified linear unit")
+
+// SiLU is the sigmoid linear unit:
+//
+//	y = x · σ(x)      σ(x) = 1/(1+e^−x)
+//
+// Operands, dtypes and aliasing as GELU. An x of −∞ gives NaN. Source: Elfwing
+// et al. 2017, arXiv:1702.03118.
+var SiLU = newActivation("silu", "sigmoid linear unit")
+
+// DGELU is the gradient of GELU:
+//
+//	dx = dy · (½·(1+t) + ½·x·(1−t²)·√(2/π)·(1 + 0.134145·x²))      t = tanh(√(2/π)·(x + 0.044715·x³))
+//
+// dy and x are read, dx is written; dx may be dy or x. Dtypes as GELU. The
+// product is formed as written: a NaN or an infinity in dy meets a derivative of
+// 0 as IEEE 754 has it.
+var DGELU = newDActivation("dgelu", "gradient of gelu")
+
+// DQGELU is the gradient of QGELU:
+//
+//	dx = dy · (s + 1.702·x·s·(1−s))      s = σ(1.702·x)
+//
+// Operands, dtypes and aliasing as DGELU.
+var DQGELU = newDActivation("dqgelu", "gradient of qgelu")
+
+// DReLU is the gradient of ReLU:
+//
+//	dx = dy · 1 for x > 0, dy · 0 for x ≤ 0
+//
+// Operands, dtypes and aliasing as DGELU. An x of NaN gives NaN.
+var DReLU = newDActivation("drelu", "gradient of relu")
+
+// DSReLU is the gradient of SReLU:
+//
+//	dx = dy · 2·max(x, 0)
+//
+// Operands, dtypes and aliasing as DGELU.
+var DSReLU = newDActivation("dsrelu", "gradient of srelu")
+
+// DSiLU is the gradient of SiLU:
+//
+//	dx = dy · (s + x·s·(1−s))      s = σ(x)
+//
+// Operands, dtypes and aliasing as DGELU.
+var DSiLU = newDActivation("dsilu", "gradient of silu")
+
+// DBiasDGELU is DGELU followed by the gradient of a bias that was added to x:
+//
+//	dx       = dy · gelu'(x)
+//	dbias[i] = Σ_r dx[r,i]
+//
+// dy and x are read, dbias and dx are written; dx may be dy or x. dbias has any
+// compute dtype, the others have one; dbias sums dx before it is rounded, in f32
+// or better and in a fixed order of rows. rows = 0 zeroes dbias. Source:
+// TransformerEngine 2.14, dbias_dgelu.
+var DBiasDGELU = newDBiasDActivation("dbias_dgelu", "gradient of gelu and of the bias before it")
+
+// DBiasDSiLU is DBiasDGELU for SiLU: DSiLU and the sum of dx over the rows.
+var DBiasDSiLU = newDBiasDActivation("dbias_dsilu", "gradient of silu and of the bias before it")
+
+// DBiasDReLU is DBiasDGELU for ReLU: DReLU and the sum of dx over the rows.
+var DBiasDReLU = newDBiasDActivation("dbias_drelu", "gradient of relu and of the bias before it")
+
+// DBiasDQGELU is DBiasDGELU for QGELU: DQGELU and the sum of dx over the rows.
+var DBiasDQGELU = newDBiasDActivation("dbias_dqgelu", "gradient of qgelu and of the bias before it")
+
+// DBiasDSReLU is DBiasDGELU for SReLU: DSReLU and the sum of dx over the rows.
+var DBiasDSReLU = newDBiasDActivation("dbias_dsrelu", "gradient of srelu and of the bias before it")
+
+func newActivation(name, doc string) *opregistry.Op[ActivationArgs] {
+	return opregistry.NewOp(name, opregistry.Schema[ActivationArgs]{
+		Doc: doc,
+		Validate: func(a ActivationArgs) error {
+			c := check{op: name}
+			if c.compute("input", a.Input) {
+				c.like("output", a.Output, "input", a.Input)
+				c.disjointOrSame("output", a.Output, "input", a.Input)
+			}
+			return c.err
+		},
+		Lead:     ActivationArgs.lead,
+		Operands: ActivationArgs.operands,
+	})
+}
+
+func newDActivation(name, doc string) *opregistry.Op[DActivationArgs] {
+	return opregistry.NewOp(name, opregistry.Schema[DActivationArgs]{
+		Doc: doc,
+		Validate: func(a DActivationArgs) error {
+			c := check{op: name}
+			c.dactivation(a)
+			return c.err
+		},
+		Lead:     DActivationArgs.lead,
+		Operands: DActivationArgs.operands,
+	})
+}
+
+func newDBiasDActivation(name, doc string) *opregistry.Op[DBiasDActivationArgs] {
+	return opregistry.NewOp(name, opregistry.Schema[DBiasDActivationArgs]{
+		Doc: doc,
+		Validate: func(a DBiasDActivationArgs) error {
+			c := check{op: name}
+			c.dactivation(DActivationArgs{Grad: a.Grad, FwdInput: a.FwdInput, Output: a.Output})
+			if c.err == nil && c.minRank("fwd_input", a.FwdInput, 1) && c.compute("dbias", a.DBias) {
+				c.elements("dbias", a.DBias, a.FwdInput.Shape().Cols(), "one a column")
+				c.disjointFrom("dbias", a.DBias, named{"grad", a.Grad}, named{"fwd_input", a.FwdInput}, named{"output", a.Output})
+			}
+			return c.err
+		},
+		Lead: func(a DBiasDActivationArgs) *tensor.Tensor { return a.FwdInput },
+		Operands: func(a DBiasDActivationArgs) []opregistry.Operand {
+			return operands{}.read("grad", a.Grad).read("fwd_input", a.FwdInput).write("dbias", a.DBias).write("output", a.Output)
+		},
+	})
+}
+
+func (a ActivationArgs) lead() *tensor.Tensor { return a.Input }
+
+func (a DActivationArgs) lead() *tensor.Tensor { return a.FwdInput }
+
+func (a ActivationArgs) operands() []opregistry.Operand {
+	return operands{}.read("input", a.Input).write("output", a.Output)
+}
+
+func (a DActivationArgs) operands() []opregistry.Operand {
+	return operands{}.read("grad", a.Grad).read("fwd_input", a.FwdInput).write("output", a.Output)
+}
+
+// dactivation checks the operands of the gradient of an elementwise function.
+func (c *check) dactivation(a DActivationArgs) {
+	if !c.compute("fwd_input", a.FwdInput) {
 		return
 	}
-	c.sameDType(halfName, half, wideName, wide)
-	w, h := wide.Shape(), half.Shape()
-	if len(w) != len(h) || !w[:len(w)-1].Equal(h[:len(h)-1]) || w.Cols() != 2*h.Cols() {
-		c.fail(halfName, "the axes of "+wideName+" "+w.String()+" with half the last one", "%v", half)
-	}
+	c.like("grad", a.Grad, "fwd_input", a.FwdInput)
+	c.like("output", a.Output, "fwd_input", a.FwdInput)
+	c.disjointOrSame("output", a.Output, "fwd_input", a.FwdInput)
+	c.disjointOrSame("output", a.Output, "grad", a.Grad)
 }
-
-// ResidualAddArgs are the arguments of ResidualAdd.
-type ResidualAddArgs struct {
-	A, B   *tensor.Tensor
-	Output *tensor.Tensor
-}
-
-// ResidualAdd adds two tensors of one shape:
-//
-//	out = a + b
-//
-// a and b are read, out is written; out may be a or b. Any compute dtype, one
-// for all; the sum is formed in f32 or better and rounded once.
-var ResidualAdd = opregistry.NewOp("residual_add", opregistry.Schema[ResidualAddArgs]{
-	Doc: "elementwise sum of two tensors",
-	Validate: func(a ResidualAddArgs) error {
-		c := check{op: "residual_add"}
-		if c.compute("a", a.A) && c.compute("b", a.B) && c.compute("output", a.Output) {
-			c.sameDType("b", a.B, "a", a.A)
-			c.sameShape("b", a.B, "a", a.A)
-			c.sameDType("output", a.Output, "a", a.A)
-			c.sameShape("output", a.Output, "a", a.A)
-			c.disjointOrSame("output", a.Output, "a", a.A)
-			c.disjointOrSame("output", a.Output, "b", a.B)
-		}
-		return c.err
-	},
-	Lead: func(a ResidualAddArgs) *tensor.Tensor { return a.A },
-	Operands: func(a ResidualAddArgs) []opregistry.Operand {
-		return operands{}.read("a", a.A).read("b", a.B).write("output", a.Output)
-	},
-})

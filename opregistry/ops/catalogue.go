@@ -14,5 +14,17 @@ func All() []opregistry.Handle {
 		EmbeddingFwd, EmbeddingBwd,
 		CrossEntropyFwd, CrossEntropyBwd,
 		ResidualAdd,
+		RMSNormBwdAdd, LayerNormFwd, LayerNormBwd,
+		GELU, QGELU, ReLU, SReLU, SiLU,
+		GEGLU, GLU, QGEGLU, ReGLU, SReGLU, ClampedSwiGLU,
+		DGELU, DQGELU, DReLU, DSReLU, DSiLU,
+		DGEGLU, DGLU, DQGEGLU, DReGLU, DSReGLU, ClampedDSwiGLU,
+		DBiasDGELU, DBiasDSiLU, DBiasDReLU, DBiasDQGELU, DBiasDSReLU,
+		ScaledSoftmaxForward, ScaledSoftmaxBackward,
+		ScaledMaskedSoftmaxForward, ScaledMaskedSoftmaxBackward,
+		ScaledUpperTriangMaskedSoftmaxForward, ScaledUpperTriangMaskedSoftmaxBackward,
+		ScaledAlignedCausalMaskedSoftmaxForward, ScaledAlignedCausalMaskedSoftmaxBackward,
+		FusedQKVRopeForward, FusedQKVRopeBackward,
+		DropoutFwd, DropoutBwd,
 	}
 }

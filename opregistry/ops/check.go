@@ -2,6 +2,7 @@ package ops
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
@@ -56,12 +57,16 @@ func (c *check) compute(name string, t *tensor.Tensor) bool {
 	if !c.given(name, t) {
 		return false
 	}
-	switch t.DType() {
-	case tensor.F32, tensor.BF16, tensor.F16, tensor.F64:
-		return true
+	if !isCompute(t.DType()) {
+		c.fail(name, "dtype f32, bf16, f16 or f64", "%v", t)
+		return false
 	}
-	c.fail(name, "dtype f32, bf16, f16 or f64", "%v", t)
-	return false
+	return true
+}
+
+// isCompute reports whether arithmetic ops store this dtype.
+func isCompute(d tensor.DType) bool {
+	return d == tensor.F32 || d == tensor.BF16 || d == tensor.F16 || d == tensor.F64
 }
 
 func (c *check) dtype(name string, t *tensor.Tensor, want tensor.DType) bool {
@@ -125,10 +130,36 @@ func (c *check) positive(name string, v float32) {
 	}
 }
 
+func (c *check) finite(name string, v float32) {
+	if c.err == nil && (math.IsNaN(float64(v)) || math.IsInf(float64(v), 0)) {
+		c.fail(name, "a finite number", "%v", v)
+	}
+}
+
+// contiguous requires elements in row-major order without gaps.
+func (c *check) contiguous(name string, t *tensor.Tensor) {
+	if c.err == nil && !t.IsContiguous() {
+		c.fail(name, "a contiguous tensor", "%v", t)
+	}
+}
+
 // disjoint requires a written operand to share no memory with another one.
 func (c *check) disjoint(name string, w *tensor.Tensor, other string, o *tensor.Tensor) {
 	if c.err == nil && tensor.Overlap(w, o) {
 		c.fail(name, "memory apart from "+other, "a view that overlaps %s", other)
+	}
+}
+
+// named is an operand with the name that errors use for it.
+type named struct {
+	name string
+	t    *tensor.Tensor
+}
+
+// disjointFrom requires a written operand to share no memory with any other one.
+func (c *check) disjointFrom(name string, w *tensor.Tensor, others ...named) {
+	for _, o := range others {
+		c.disjoint(name, w, o.name, o.t)
 	}
 }
 

@@ -83,11 +83,8 @@ func (c *check) table(tableName string, table, indices *tensor.Tensor, rowsName 
 
 // labels checks that every index lies in [0, limit) or is the ignored one.
 func (c *check) labels(name string, t *tensor.Tensor, limit, ignore int, hasIgnore bool) {
+	c.contiguous(name, t)
 	if c.err != nil {
-		return
-	}
-	if !t.IsContiguous() {
-		c.fail(name, "a contiguous tensor", "%v", t)
 		return
 	}
 	bad, at := 0, -1

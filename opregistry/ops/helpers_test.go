@@ -138,3 +138,13 @@ func flat(x *tensor.Tensor, n int) *tensor.Tensor {
 func bytesOf(v []int32) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v))
 }
+
+// overlaid returns n zeros of f32 with this shape and the first few of them as i32.
+func overlaid(n, few int, shape ...int) (floats, ints *tensor.Tensor) {
+	room := make([]int32, n)
+	floats, err := tensor.FromBytes(bytesOf(room), tensor.F32, shape...)
+	if err != nil {
+		panic(err)
+	}
+	return floats, i32(room[:few]...)
+}

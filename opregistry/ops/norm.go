@@ -38,7 +38,7 @@ var RMSNormFwd = opregistry.NewOp("rmsnorm_fwd", opregistry.Schema[RMSNormFwdArg
 			c.disjointOrSame("output", a.Output, "input", a.Input)
 			c.disjoint("output", a.Output, "weight", a.Weight)
 		}
-		c.rsigma(a.RSigma, a.Input)
+		c.perRow("rsigma", a.RSigma, a.Input)
 		c.disjoint("rsigma", a.RSigma, "input", a.Input)
 		c.disjoint("rsigma", a.RSigma, "output", a.Output)
 		c.disjoint("rsigma", a.RSigma, "weight", a.Weight)
@@ -78,26 +78,7 @@ var RMSNormBwd = opregistry.NewOp("rmsnorm_bwd", opregistry.Schema[RMSNormBwdArg
 	Saved:  func(a RMSNormBwdArgs) *opregistry.Saved { return a.Saved },
 	Validate: func(a RMSNormBwdArgs) error {
 		c := check{op: "rmsnorm_bwd"}
-		c.rows("x", a.X, "gamma", a.Gamma)
-		if c.compute("dz", a.DZ) {
-			c.sameShape("dz", a.DZ, "x", a.X)
-		}
-		c.rsigma(a.RSigma, a.X)
-		if c.compute("dx", a.DX) {
-			c.sameShape("dx", a.DX, "x", a.X)
-			c.disjointOrSame("dx", a.DX, "dz", a.DZ)
-			c.disjoint("dx", a.DX, "x", a.X)
-			c.disjoint("dx", a.DX, "gamma", a.Gamma)
-			c.disjoint("dx", a.DX, "rsigma", a.RSigma)
-		}
-		if c.compute("dgamma", a.DGamma) {
-			c.elements("dgamma", a.DGamma, a.X.Shape().Cols(), "one a column")
-			c.disjoint("dgamma", a.DGamma, "dx", a.DX)
-			c.disjoint("dgamma", a.DGamma, "dz", a.DZ)
-			c.disjoint("dgamma", a.DGamma, "x", a.X)
-			c.disjoint("dgamma", a.DGamma, "gamma", a.Gamma)
-			c.disjoint("dgamma", a.DGamma, "rsigma", a.RSigma)
-		}
+		c.rmsnormBwd(a)
 		c.saved(a.Saved)
 		return c.err
 	},
@@ -107,6 +88,70 @@ var RMSNormBwd = opregistry.NewOp("rmsnorm_bwd", opregistry.Schema[RMSNormBwdArg
 			write("dx", a.DX).write("dgamma", a.DGamma)
 	},
 })
+
+// RMSNormBwdAddArgs are the arguments of RMSNormBwdAdd.
+type RMSNormBwdAddArgs struct {
+	DZ                *tensor.Tensor // gradient of y [.., cols]
+	X                 *tensor.Tensor // shape of dz
+	Add               *tensor.Tensor // gradient of x from elsewhere, shape of dz
+	RSigma            *tensor.Tensor // f32 [rows], from RMSNormFwd
+	Gamma             *tensor.Tensor // γ [cols]
+	DX                *tensor.Tensor // shape of dz
+	DGamma            *tensor.Tensor // [cols]
+	ZeroCenteredGamma bool
+}
+
+// RMSNormBwdAdd is RMSNormBwd with the gradient of a residual connection:
+//
+//	dx[r,i] = (dx of rmsnorm_bwd)[r,i] + add[r,i]
+//
+// added in f32 or better before the one rounding of dx. dx may be dz or add. All
+// else is as in RMSNormBwd, but for one thing: any impl serves the call, whoever
+// ran rmsnorm_fwd. rsigma is therefore to be what RMSNormFwd defines. Source:
+// TransformerEngine 2.14, rmsnorm_bwd_add.
+var RMSNormBwdAdd = opregistry.NewOp("rmsnorm_bwd_add", opregistry.Schema[RMSNormBwdAddArgs]{
+	Doc: "gradient of rmsnorm_fwd, added to another one",
+	Validate: func(a RMSNormBwdAddArgs) error {
+		c := check{op: "rmsnorm_bwd_add"}
+		c.rmsnormBwd(a.Bwd())
+		if c.compute("add", a.Add) {
+			c.sameShape("add", a.Add, "x", a.X)
+			c.disjointOrSame("dx", a.DX, "add", a.Add)
+			c.disjoint("dgamma", a.DGamma, "add", a.Add)
+		}
+		return c.err
+	},
+	Lead: func(a RMSNormBwdAddArgs) *tensor.Tensor { return a.X },
+	Operands: func(a RMSNormBwdAddArgs) []opregistry.Operand {
+		return operands{}.read("dz", a.DZ).read("x", a.X).read("add", a.Add).read("rsigma", a.RSigma).read("gamma", a.Gamma).
+			write("dx", a.DX).write("dgamma", a.DGamma)
+	},
+})
+
+// Bwd returns the arguments of the call without Add.
+func (a RMSNormBwdAddArgs) Bwd() RMSNormBwdArgs {
+	return RMSNormBwdArgs{
+		DZ: a.DZ, X: a.X, RSigma: a.RSigma, Gamma: a.Gamma, DX: a.DX, DGamma: a.DGamma,
+		ZeroCenteredGamma: a.ZeroCenteredGamma,
+	}
+}
+
+func (c *check) rmsnormBwd(a RMSNormBwdArgs) {
+	c.rows("x", a.X, "gamma", a.Gamma)
+	if c.compute("dz", a.DZ) {
+		c.sameShape("dz", a.DZ, "x", a.X)
+	}
+	c.perRow("rsigma", a.RSigma, a.X)
+	if c.compute("dx", a.DX) {
+		c.sameShape("dx", a.DX, "x", a.X)
+		c.disjointOrSame("dx", a.DX, "dz", a.DZ)
+		c.disjointFrom("dx", a.DX, named{"x", a.X}, named{"gamma", a.Gamma}, named{"rsigma", a.RSigma})
+	}
+	if c.compute("dgamma", a.DGamma) {
+		c.elements("dgamma", a.DGamma, a.X.Shape().Cols(), "one a column")
+		c.disjointFrom("dgamma", a.DGamma, named{"dx", a.DX}, named{"dz", a.DZ}, named{"x", a.X}, named{"gamma", a.Gamma}, named{"rsigma", a.RSigma})
+	}
+}
 
 // rows checks the input of a normalisation and its weight.
 func (c *check) rows(xName string, x *tensor.Tensor, weightName string, weight *tensor.Tensor) {
@@ -121,8 +166,9 @@ func (c *check) rows(xName string, x *tensor.Tensor, weightName string, weight *
 	}
 }
 
-func (c *check) rsigma(t, x *tensor.Tensor) {
-	if c.dtype("rsigma", t, tensor.F32) {
-		c.elements("rsigma", t, x.Shape().Rows(), "one a row")
+// perRow checks a statistic of the rows of x.
+func (c *check) perRow(name string, t, x *tensor.Tensor) {
+	if c.dtype(name, t, tensor.F32) {
+		c.elements(name, t, x.Shape().Rows(), "one a row")
 	}
 }

@@ -90,3 +90,31 @@ func TestRMSNormBwd(t *testing.T) {
 		"dx": opregistry.Write, "dgamma": opregistry.Write,
 	})
 }
+
+func TestRMSNormBwdAdd(t *testing.T) {
+	type args = ops.RMSNormBwdAddArgs
+	good := func() args {
+		return args{DZ: f32(3, 4), X: f32(3, 4), Add: f32(3, 4), RSigma: f32(3), Gamma: f32(4), DX: f32(3, 4), DGamma: f32(4)}
+	}
+	testValidation(t, ops.RMSNormBwdAdd, good, []refusal[args]{
+		{"no x", func(a *args) { a.X = nil }, "x", "a tensor"},
+		{"shape of dz", func(a *args) { a.DZ = f32(4, 3) }, "dz", "the shape of x, [3 4]"},
+		{"length of rsigma", func(a *args) { a.RSigma = f32(4) }, "rsigma", "3 elements"},
+		{"length of dgamma", func(a *args) { a.DGamma = f32(3) }, "dgamma", "4 elements"},
+		{"no add", func(a *args) { a.Add = nil }, "add", "a tensor"},
+		{"dtype of add", func(a *args) { a.Add = of(tensor.I64, 3, 4) }, "add", "dtype f32, bf16, f16 or f64"},
+		{"shape of add", func(a *args) { a.Add = f32(12) }, "add", "the shape of x, [3 4]"},
+		{"dx overlaps add", func(a *args) { a.DX = shifted(&a.Add) }, "dx", "the same view as add or memory apart from it"},
+		{"dgamma over add", func(a *args) { a.DGamma = flat(a.Add, 4) }, "dgamma", "memory apart from add"},
+	})
+	testAccepted(t, ops.RMSNormBwdAdd, good, map[string]func(a *args){
+		"into dz":         func(a *args) { a.DX = a.DZ },
+		"into add":        func(a *args) { a.DX = a.Add },
+		"add is dz":       func(a *args) { a.Add = a.DZ },
+		"another storage": func(a *args) { a.Add = of(tensor.BF16, 3, 4) },
+	})
+	testOperands(t, ops.RMSNormBwdAdd, good(), access{
+		"dz": opregistry.Read, "x": opregistry.Read, "add": opregistry.Read, "rsigma": opregistry.Read, "gamma": opregistry.Read,
+		"dx": opregistry.Write, "dgamma": opregistry.Write,
+	})
+}

@@ -54,7 +54,8 @@ type FusedRopeArgs struct {
 // position is the index in the sequence plus start_positions[b]; with THD it
 // restarts at each sequence of cu_seqlens. With CPSize > 1 the first half of the
 // local sequence is chunk CPRank of 2·CPSize and the second half is chunk
-// 2·CPSize−1−CPRank.
+// 2·CPSize−1−CPRank; cu_seqlens counts the tokens of the whole sequences, of each
+// of which x holds 1/CPSize, so that it is the same on every rank.
 //
 // x and freqs are read, y is written; y may be x. One compute dtype for x and y,
 // any strides; cos, sin and arithmetic in f32. Source: Su et al. 2021,
@@ -90,7 +91,7 @@ func validateRope(name, input string, a FusedRopeArgs) error {
 	c.sameDType("output", a.Output, input, a.Input)
 	c.sameShape("output", a.Output, input, a.Input)
 	c.disjointOrSame("output", a.Output, input, a.Input)
-	c.disjoint("output", a.Output, "freqs", a.Freqs)
+	c.disjointFrom("output", a.Output, named{"freqs", a.Freqs}, named{"start_positions", a.StartPositions}, named{"cu_seqlens", a.CuSeqlens})
 	shape, seq, batch := a.Input.Shape(), 0, 0
 	switch a.QKVFormat {
 	case SBHD:
@@ -103,7 +104,7 @@ func validateRope(name, input string, a FusedRopeArgs) error {
 		}
 	case THD:
 		if c.rank(input, a.Input, 3) && c.dtype("cu_seqlens", a.CuSeqlens, tensor.I32) && c.rank("cu_seqlens", a.CuSeqlens, 1) {
-			c.cuSeqlens("cu_seqlens", a.CuSeqlens, shape[0], max(a.CPSize, 1) > 1)
+			c.cuSeqlens("cu_seqlens", a.CuSeqlens, shape[0], max(a.CPSize, 1))
 			batch = a.CuSeqlens.NumElements() - 1
 		}
 	default:
@@ -115,58 +116,86 @@ func validateRope(name, input string, a FusedRopeArgs) error {
 	if c.err != nil {
 		return c.err
 	}
-	d2 := a.Freqs.Shape().Cols()
-	if d2%2 != 0 || d2 > shape.Cols() {
-		c.fail("freqs", "an even last axis of at most "+itoa(shape.Cols()), "%v", a.Freqs)
-	}
-	cp := max(a.CPSize, 1)
-	if a.CPSize < 0 || a.CPRank < 0 || a.CPRank >= cp {
-		c.fail("cp_rank", "0 <= cp_rank < cp_size", "cp_rank %d of cp_size %d", a.CPRank, a.CPSize)
-	}
-	if cp > 1 && seq%2 != 0 {
-		c.fail(input, "an even sequence length with cp_size > 1", "%v", a.Input)
-	}
-	if a.StartPositions != nil && c.dtype("start_positions", a.StartPositions, tensor.I32) && c.rank("start_positions", a.StartPositions, 1) {
-		c.elements("start_positions", a.StartPositions, batch, "one a sequence")
-	}
-	last := 0
+	c.angles("freqs", a.Freqs, shape.Cols())
+	c.contextParallel(a.CPSize, a.CPRank, input, a.Input, seq)
+	c.startPositions(a.StartPositions, batch)
+	last, cp := 0, max(a.CPSize, 1)
 	for b := 0; c.err == nil && b < batch; b++ {
-		length, start := seq, 0
+		length, start := seq*cp, 0
 		if a.QKVFormat == THD {
 			length = element(a.CuSeqlens, b+1) - element(a.CuSeqlens, b)
 		}
 		if a.StartPositions != nil {
-			if start = element(a.StartPositions, b); start < 0 {
-				c.fail("start_positions", "positions >= 0", "%d", start)
-			}
+			start = element(a.StartPositions, b)
 		}
 		if length > 0 {
-			last = max(last, start+length*cp)
+			last = max(last, start+length)
 		}
 	}
-	if c.err == nil && a.Freqs.Shape().NumElements()/max(d2, 1) < last {
-		c.fail("freqs", "at least "+itoa(last)+" positions", "%v", a.Freqs)
-	}
+	c.positions("freqs", a.Freqs, last)
 	return c.err
 }
 
-// cuSeqlens checks cumulative sequence lengths: 0 first, not falling, total last,
-// and every length even when it must be.
-func (c *check) cuSeqlens(name string, t *tensor.Tensor, total int, even bool) {
+// angles checks the length of the rows of a table of angles for heads of d
+// elements.
+func (c *check) angles(name string, freqs *tensor.Tensor, d int) {
+	if d2 := freqs.Shape().Cols(); c.err == nil && (d2%2 != 0 || d2 > d) {
+		c.fail(name, "an even last axis of at most "+itoa(d), "%v", freqs)
+	}
+}
+
+// positions checks that a table of angles has rows for n positions.
+func (c *check) positions(name string, freqs *tensor.Tensor, n int) {
+	if c.err == nil && freqs.NumElements()/max(freqs.Shape().Cols(), 1) < n {
+		c.fail(name, "at least "+itoa(n)+" positions", "%v", freqs)
+	}
+}
+
+// contextParallel checks size and rank, and that a sequence of seq local positions
+// can be cut in two.
+func (c *check) contextParallel(size, rank int, name string, t *tensor.Tensor, seq int) {
+	ranks := max(size, 1)
+	if c.err == nil && (size < 0 || rank < 0 || rank >= ranks) {
+		c.fail("cp_rank", "0 <= cp_rank < cp_size", "cp_rank %d of cp_size %d", rank, size)
+	}
+	if c.err == nil && ranks > 1 && seq%2 != 0 {
+		c.fail(name, "an even sequence length with cp_size > 1", "%v", t)
+	}
+}
+
+// startPositions checks the first positions of the sequences, nil for 0.
+func (c *check) startPositions(t *tensor.Tensor, batch int) {
+	const name = "start_positions"
+	if t == nil || !c.dtype(name, t, tensor.I32) || !c.rank(name, t, 1) {
+		return
+	}
+	c.elements(name, t, batch, "one a sequence")
+	for b := 0; c.err == nil && b < batch; b++ {
+		if start := element(t, b); start < 0 {
+			c.fail(name, "positions >= 0", "%d", start)
+		}
+	}
+}
+
+// cuSeqlens checks cumulative lengths of sequences of which this rank of several
+// holds tokens: 0 first, not falling, the tokens of all ranks last, and every
+// length cut into two chunks a rank when there are several.
+func (c *check) cuSeqlens(name string, t *tensor.Tensor, tokens, ranks int) {
 	if c.err != nil {
 		return
 	}
 	n := t.NumElements()
-	if n == 0 || element(t, 0) != 0 || element(t, n-1) != total {
-		c.fail(name, "0 first and "+itoa(total)+" last", "%v", t.Float64s())
+	if n == 0 || element(t, 0) != 0 || element(t, n-1) != tokens*ranks {
+		c.fail(name, "0 first and "+itoa(tokens*ranks)+" last", "%v", t.Float64s())
 		return
 	}
 	for i := 1; i < n; i++ {
-		if element(t, i) < element(t, i-1) {
+		length := element(t, i) - element(t, i-1)
+		if length < 0 {
 			c.fail(name, "values that do not fall", "%v", t.Float64s())
 		}
-		if even && (element(t, i)-element(t, i-1))%2 != 0 {
-			c.fail(name, "even sequence lengths with cp_size > 1", "%v", t.Float64s())
+		if ranks > 1 && length%(2*ranks) != 0 {
+			c.fail(name, "sequence lengths that are multiples of 2·cp_size", "%v", t.Float64s())
 		}
 	}
 }

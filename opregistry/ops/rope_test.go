@@ -40,6 +40,7 @@ func testRope(t *testing.T, op *opregistry.Op[ropeArgs], input string) {
 		{"shape of output", func(a *ropeArgs) { a.Output = f32(2, 4, 3, 8) }, "output", "the shape of " + input},
 		{"output overlaps input", func(a *ropeArgs) { a.Output = shifted(&a.Input) }, "output", "the same view as " + input},
 		{"output over freqs", func(a *ropeArgs) { a.Freqs = view(a.Output, 10, 6) }, "output", "memory apart from freqs"},
+		{"output over start_positions", func(a *ropeArgs) { a.Output, a.StartPositions = overlaid(192, 2, 4, 2, 3, 8) }, "output", "memory apart from start_positions"},
 		{"no format", func(a *ropeArgs) { a.QKVFormat = 0 }, "qkv_format", "sbhd, bshd or thd"},
 		{"axes, sbhd", func(a *ropeArgs) { a.Input, a.Output = f32(8, 3, 8), f32(8, 3, 8) }, input, "4 axes"},
 		{"axes, bshd", func(a *ropeArgs) { a.Input, a.Output, a.QKVFormat = f32(8, 3, 8), f32(8, 3, 8), ops.BSHD }, input, "4 axes"},
@@ -89,12 +90,16 @@ func testPackedRope(t *testing.T, op *opregistry.Op[ropeArgs], input string) {
 		{"last of cu_seqlens", func(a *ropeArgs) { a.CuSeqlens = i32(0, 9) }, "cu_seqlens", "0 first and 10 last"},
 		{"falling cu_seqlens", func(a *ropeArgs) { a.CuSeqlens = i32(0, 6, 4, 10) }, "cu_seqlens", "values that do not fall"},
 		{"thd: length of start_positions", func(a *ropeArgs) { a.StartPositions = i32(0) }, "start_positions", "3 elements (one a sequence)"},
+		{"output over cu_seqlens", func(a *ropeArgs) { a.Output, a.CuSeqlens = overlaid(240, 4, 10, 3, 8) }, "output", "memory apart from cu_seqlens"},
 		{"scalar cu_seqlens", func(a *ropeArgs) { a.CuSeqlens = of(tensor.I32) }, "cu_seqlens", "1 axes"},
 		{"thd: too few positions", func(a *ropeArgs) { a.StartPositions, a.Freqs = nil, f32(5, 6) }, "freqs", "at least 6 positions"},
-		{"thd: too few positions of all ranks", func(a *ropeArgs) { a.CPSize, a.StartPositions = 2, nil }, "freqs", "at least 12 positions"},
+		{"thd: too few positions of all ranks", func(a *ropeArgs) {
+			a.CPSize, a.StartPositions, a.CuSeqlens = 2, nil, i32(0, 8, 20)
+		}, "freqs", "at least 12 positions"},
+		{"thd: lengths of this rank only", func(a *ropeArgs) { a.CPSize = 2 }, "cu_seqlens", "0 first and 20 last"},
 		{"thd: odd length for ranks", func(a *ropeArgs) {
-			a.CPSize, a.StartPositions, a.CuSeqlens, a.Freqs = 2, nil, i32(0, 3, 10), f32(20, 6)
-		}, "cu_seqlens", "even sequence lengths with cp_size > 1"},
+			a.CPSize, a.StartPositions, a.CuSeqlens, a.Freqs = 2, nil, i32(0, 6, 20), f32(20, 6)
+		}, "cu_seqlens", "sequence lengths that are multiples of 2·cp_size"},
 		{"packed sequence beyond freqs", func(a *ropeArgs) {
 			a.Freqs = f32(5, 6)
 		}, "freqs", "at least 6 positions"},
@@ -103,7 +108,7 @@ func testPackedRope(t *testing.T, op *opregistry.Op[ropeArgs], input string) {
 	})
 	testAccepted(t, op, good, map[string]func(a *ropeArgs){
 		"thd: just enough positions": func(a *ropeArgs) { a.StartPositions, a.Freqs = nil, f32(6, 6) },
-		"thd: ranks":                 func(a *ropeArgs) { a.CPSize, a.CPRank, a.Freqs = 2, 1, f32(14, 6) },
+		"thd: ranks":                 func(a *ropeArgs) { a.CPSize, a.CPRank, a.CuSeqlens, a.Freqs = 2, 1, i32(0, 8, 8, 20), f32(14, 6) },
 		"thd: no tokens": func(a *ropeArgs) {
 			*a = ropeArgs{Input: f32(0, 3, 8), Freqs: f32(0, 6), CuSeqlens: i32(0), Output: f32(0, 3, 8), QKVFormat: ops.THD}
 		},

@@ -94,16 +94,6 @@ func rmsnormGradCases() []gradCase {
 	return cases
 }
 
-func swigluGradCases() []gradCase {
-	return []gradCase{gradient("rows", ops.SwiGLU, ops.DSwiGLU, func(s *stage) derivation[ops.SwiGLUArgs, ops.DSwiGLUArgs] {
-		x, y, dy, dx := s.scaled(3, dense, tensor.F64, 3, 10), s.blank(3, 5), s.f64(3, 5), s.blank(3, 10)
-		return derivation[ops.SwiGLUArgs, ops.DSwiGLUArgs]{
-			forward: []ops.SwiGLUArgs{{Input: x, Output: y}}, backward: []ops.DSwiGLUArgs{{Grad: dy, FwdInput: x, Output: dx}},
-			y: y, dy: dy, wrt: []derivative{{"x", x, dx}},
-		}
-	})}
-}
-
 // residualAddGradCases add up the gradients of the two uses of x in y = (x+a)+(x+b).
 func residualAddGradCases() []gradCase {
 	type args = ops.ResidualAddArgs

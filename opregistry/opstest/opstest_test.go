@@ -1,6 +1,7 @@
 package opstest
 
 import (
+	"regexp"
 	"sync/atomic"
 	"testing"
 
@@ -32,18 +33,23 @@ func TestEveryOpHasCasesAndBounds(t *testing.T) {
 	assert.Nil(t, suiteOf(alien))
 }
 
+// gradientName matches the names of backward ops.
+var gradientName = regexp.MustCompile(`_(bwd|backward)(_|$)|^(dbias_)?d[a-z]*(elu|lu)$|_dswiglu$`)
+
 func TestEveryBackwardOpHasGradCases(t *testing.T) {
 	t.Parallel()
-	have := map[opregistry.Handle]opregistry.Handle{}
+	have := map[opregistry.Handle]bool{}
 	for _, p := range Differentiable() {
-		have[p[0]] = p[1]
+		assert.False(t, have[p[0]], "%s twice", p[0].Name())
+		have[p[0]] = true
 		assert.NotEmpty(t, gradCasesOf(p[0], p[1])(), p[0].Name())
 	}
-	assert.Equal(t, map[opregistry.Handle]opregistry.Handle{
-		ops.GenericGemm: ops.GenericGemm, ops.RMSNormBwd: ops.RMSNormFwd, ops.DSwiGLU: ops.SwiGLU, ops.ResidualAdd: ops.ResidualAdd,
-		ops.FusedAttnBwd: ops.FusedAttnFwd, ops.FusedRopeBackward: ops.FusedRopeForward, ops.EmbeddingBwd: ops.EmbeddingFwd,
-		ops.CrossEntropyBwd: ops.CrossEntropyFwd,
-	}, have)
+	for _, op := range ops.All() {
+		if gradientName.MatchString(op.Name()) {
+			assert.True(t, have[op], "gradient cases of %s", op.Name())
+		}
+	}
+	assert.True(t, have[ops.GenericGemm] && have[ops.ResidualAdd], "ops that are their own gradient")
 	assert.Nil(t, gradCasesOf(ops.RMSNormFwd, ops.RMSNormBwd))
 }
 
@@ -66,6 +72,27 @@ func TestCaseNamesAreUnique(t *testing.T) {
 		unique(t, embeddingBwdCases(d))
 		unique(t, crossEntropyFwdCases(d))
 		unique(t, crossEntropyBwdCases(d))
+		unique(t, rmsnormBwdAddCases(d))
+		unique(t, layernormFwdCases(d))
+		unique(t, layernormBwdCases(d))
+		unique(t, activationCases(d))
+		unique(t, dactivationCases(d))
+		unique(t, dbiasCases(d))
+		unique(t, gluCases(d))
+		unique(t, dgluCases(d))
+		unique(t, clampedSwiGLUCases(d))
+		unique(t, clampedDSwiGLUCases(d))
+		unique(t, softmaxCases(d))
+		unique(t, softmaxBackwardCases(d))
+		unique(t, maskedSoftmaxCases(d))
+		unique(t, triangularSoftmaxCases(d))
+		unique(t, triangularSoftmaxBackwardCases(d))
+		unique(t, alignedSoftmaxCases(d))
+		unique(t, alignedSoftmaxBackwardCases(d))
+		unique(t, qkvRopeForwardCases(d))
+		unique(t, qkvRopeBackwardCases(d))
+		unique(t, dropoutFwdCases(d))
+		unique(t, dropoutBwdCases(d))
 	}
 }
 

@@ -101,7 +101,7 @@ func ropePlaces(d tensor.DType) []testCase[ops.FusedRopeArgs] {
 		})
 		add(fmt.Sprintf("thd/context_parallel/rank%d_of_3", rank), func(s *stage) ops.FusedRopeArgs {
 			a := packed(s, dense, 0, 4, 10)
-			a.CPSize, a.CPRank = 3, rank
+			a.CuSeqlens, a.CPSize, a.CPRank = s.values(tensor.I32, 0, 12, 30), 3, rank
 			return a
 		})
 	}

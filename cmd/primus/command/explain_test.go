@@ -39,7 +39,11 @@ func TestExplainAll(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(got.out), &all))
 	require.Len(t, all, len(ops.All()))
 	for _, e := range all {
-		assert.Equal(t, "default.flagos", e.Selected)
+		if len(e.Order) == 0 {
+			assert.Empty(t, e.Selected, e.Op)
+			continue
+		}
+		assert.Equal(t, e.Order[0].ID, e.Selected, e.Op)
 		assert.Empty(t, e.Order[0].Reason)
 		for _, s := range append(e.Order[1:], e.Rejected...) {
 			assert.NotEmpty(t, s.Reason, "%s of %s", s.ID, e.Op)

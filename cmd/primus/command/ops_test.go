@@ -42,10 +42,15 @@ func TestOpsList(t *testing.T) {
 		assert.Equal(t, r.Rank == 0, r.Reason != "", "%+v", r)
 	}
 	for _, op := range ops.All() {
-		assert.Equal(t, "default.flagos", first[op.Name()])
-		assert.True(t, kinds[op.Name()+" reference"], op.Name())
-		assert.True(t, kinds[op.Name()+" flagos"], op.Name())
+		switch name := op.Name(); {
+		case kinds[name+" flagos"]:
+			assert.Equal(t, "default.flagos", first[name], name)
+		case kinds[name+" reference"]:
+			assert.Equal(t, "reference.go", first[name], name)
+		}
 	}
+	assert.Equal(t, "default.flagos", first["rmsnorm_fwd"])
+	assert.Equal(t, "reference.go", first["geglu"])
 }
 
 func TestOpsListSaysWhyALibraryIsNotUsed(t *testing.T) {

@@ -1,0 +1,109 @@
+package ops
+
+import (
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// DropoutFwdArgs are the arguments of DropoutFwd.
+type DropoutFwdArgs struct {
+	Input              *tensor.Tensor // x, n elements
+	Out                *tensor.Tensor // y, shape of x
+	Mask               *tensor.Tensor // u8 [⌈n/8⌉], contiguous: a bit for each element
+	DropoutProbability float32        // in [0, 1)
+	Seed, Offset       uint64         // of the random numbers
+	Saved              *opregistry.Saved
+}
+
+// DropoutFwd replaces elements by 0 at random and scales up the others:
+//
+//	y[i] = x[i] / (1 − p) if keep[i], else 0      p = dropout_probability
+//
+// Elements are counted in row-major order, whatever the strides. Bit i mod 8 of
+// mask[⌊i/8⌋], the lowest first, is keep[i]; the bits behind the last element are
+// 0. What is dropped is not looked at: a NaN there is gone.
+//
+// keep is a function of the arguments alone, the same in every impl: Philox4x32-10
+// with the key [seed mod 2³², ⌊seed/2³²⌋] and the counter [c mod 2³², ⌊c/2³²⌋, 0,
+// 0], where c = (offset + ⌊i/4⌋) mod 2⁶⁴, gives four words of 32 bits, of which
+// element i takes the one with index i mod 4, and keep[i] is word >= ⌊p·2³²⌋. The
+// chance of an element to be dropped is thus p to 2⁻³². A call uses the counters
+// from offset to offset + ⌈n/4⌉ − 1; the next one takes others.
+//
+// x is read, y and mask are written; y may be x. One compute dtype for x and y;
+// arithmetic in f32 or better. Source: Srivastava et al. 2014, JMLR 15; Salmon et
+// al. 2011, doi:10.1145/2063384.2063405, for Philox.
+var DropoutFwd = opregistry.NewOp("dropout_fwd", opregistry.Schema[DropoutFwdArgs]{
+	Doc:     "elements replaced by 0 at random, the others scaled up",
+	Family:  "dropout",
+	Forward: true,
+	Saved:   func(a DropoutFwdArgs) *opregistry.Saved { return a.Saved },
+	Validate: func(a DropoutFwdArgs) error {
+		c := check{op: "dropout_fwd"}
+		if c.compute("input", a.Input) {
+			c.like("out", a.Out, "input", a.Input)
+			c.disjointOrSame("out", a.Out, "input", a.Input)
+			c.keepMask(a.Mask, a.Input.NumElements())
+			c.disjoint("mask", a.Mask, "input", a.Input)
+			c.disjoint("mask", a.Mask, "out", a.Out)
+		}
+		c.dropoutProbability(a.DropoutProbability)
+		c.saved(a.Saved)
+		return c.err
+	},
+	Lead: func(a DropoutFwdArgs) *tensor.Tensor { return a.Input },
+	Operands: func(a DropoutFwdArgs) []opregistry.Operand {
+		return operands{}.read("input", a.Input).write("out", a.Out).write("mask", a.Mask)
+	},
+})
+
+// DropoutBwdArgs are the arguments of DropoutBwd.
+type DropoutBwdArgs struct {
+	GradOutput         *tensor.Tensor // dy
+	Mask               *tensor.Tensor // from DropoutFwd
+	GradInput          *tensor.Tensor // dx, shape of dy
+	DropoutProbability float32        // as given to DropoutFwd
+	Saved              *opregistry.Saved
+}
+
+// DropoutBwd is the gradient of DropoutFwd:
+//
+//	dx[i] = dy[i] / (1 − p) if keep[i], else 0
+//
+// with keep in the bits of mask. dy and mask are read, dx is written; dx may be
+// dy. Dtypes as DropoutFwd.
+var DropoutBwd = opregistry.NewOp("dropout_bwd", opregistry.Schema[DropoutBwdArgs]{
+	Doc:    "gradient of dropout_fwd",
+	Family: "dropout",
+	Saved:  func(a DropoutBwdArgs) *opregistry.Saved { return a.Saved },
+	Validate: func(a DropoutBwdArgs) error {
+		c := check{op: "dropout_bwd"}
+		if c.compute("grad_output", a.GradOutput) {
+			c.keepMask(a.Mask, a.GradOutput.NumElements())
+			c.like("grad_input", a.GradInput, "grad_output", a.GradOutput)
+			c.disjointOrSame("grad_input", a.GradInput, "grad_output", a.GradOutput)
+			c.disjoint("grad_input", a.GradInput, "mask", a.Mask)
+		}
+		c.dropoutProbability(a.DropoutProbability)
+		c.saved(a.Saved)
+		return c.err
+	},
+	Lead: func(a DropoutBwdArgs) *tensor.Tensor { return a.GradOutput },
+	Operands: func(a DropoutBwdArgs) []opregistry.Operand {
+		return operands{}.read("grad_output", a.GradOutput).read("mask", a.Mask).write("grad_input", a.GradInput)
+	},
+})
+
+// keepMask checks the bits of n elements.
+func (c *check) keepMask(t *tensor.Tensor, n int) {
+	if c.dtype("mask", t, tensor.U8) {
+		c.elements("mask", t, (n+7)/8, "a bit an element")
+		c.contiguous("mask", t)
+	}
+}
+
+func (c *check) dropoutProbability(p float32) {
+	if c.err == nil && !(p >= 0 && p < 1) {
+		c.fail("dropout_probability", "a number in [0, 1)", "%v", p)
+	}
+}
