@@ -78,7 +78,7 @@ explains every choice.`,
 	root.SetIn(streams.In)
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newTrainCommand(streams), newOpsCommand(streams), newPolicyCommand(streams), newVersionCommand(streams))
+	root.AddCommand(newTrainCommand(streams), newOpsCommand(streams), newPolicyCommand(streams), newBenchmarkCommand(streams), newVersionCommand(streams))
 	refineBuiltins(root)
 	return root
 }

@@ -23,9 +23,14 @@ type trainOptions struct {
 
 // addFlags gives a command the flags of train.
 func (o *trainOptions) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.metricsAddr, "metrics-addr", "", "serve Prometheus metrics on `HOST:PORT`, such as 127.0.0.1:9400")
+	o.addExperimentFlags(flags)
+}
+
+// addExperimentFlags gives a command the flags that say what is trained and with what.
+func (o *trainOptions) addExperimentFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.config, "config", "", "the experiment: a YAML, TOML or JSON `FILE`; --exp is the same")
 	flags.StringArrayVar(&o.configsDirs, "configs-dir", nil, "look for presets in `DIR` before the embedded ones; may be repeated")
-	flags.StringVar(&o.metricsAddr, "metrics-addr", "", "serve Prometheus metrics on `HOST:PORT`, such as 127.0.0.1:9400")
 	flags.UintVar(&o.threads, "threads", 0, "`N` CPU threads for ops; 0 is one a CPU")
 	o.policy.addFlags(flags)
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {

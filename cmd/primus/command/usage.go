@@ -118,8 +118,10 @@ func wants(f *pflag.Flag) string {
 		return "names of vendors with commas, such as acme,nvidia"
 	case "per-op":
 		return "orders such as rmsnorm_fwd=vendor:acme|flagos"
+	case "steps", "warmup":
+		return "a number of steps"
 	case "output":
-		return "table or json"
+		return f.Usage
 	}
 	return f.Value.Type()
 }

@@ -32,7 +32,7 @@ func (Adapter) NewTrainer(stage string, args any, tc backend.TrainContext) (back
 	if stage != "pretrain" {
 		return nil, fmt.Errorf("framework native: got stage %q, want pretrain", stage)
 	}
-	return &trainer{args: args.(*Args), tc: tc}, nil
+	return newTrainer(args.(*Args), tc), nil
 }
 
 // describe puts in front of each fault where the value of its key was written.

@@ -13,32 +13,29 @@ import (
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
 	"github.com/primus-fl/primus/runtime/backends/native/data"
-	"github.com/primus-fl/primus/runtime/backends/native/model"
-	"github.com/primus-fl/primus/runtime/backends/native/optim"
 	"github.com/primus-fl/primus/runtime/backends/native/rundir"
 	"go.yaml.in/yaml/v3"
 )
 
 // trainer is a run of the native backend.
 type trainer struct {
-	args *Args
-	tc   backend.TrainContext
+	engine
+	tc backend.TrainContext
 
 	dir     *rundir.Dir
-	log     *os.File
+	logTo   *os.File
 	metrics *rundir.Metrics
 	store   *checkpoint.Store
 	set     *data.Set
 	sampler *data.Sampler
 	valid   *data.Validation // nil without evaluation
-	model   *model.Model
-	pass    *model.Pass
-	adam    *optim.Adam
-
-	batch   []int32 // [global batch, seq+1]
 	state   state
 	started time.Time
 	run     backend.Run
+}
+
+func newTrainer(args *Args, tc backend.TrainContext) *trainer {
+	return &trainer{engine: engine{args: args, manager: tc.Manager, log: tc.Log}, tc: tc}
 }
 
 // The files of a run directory, besides those of package rundir.
@@ -58,10 +55,10 @@ func (t *trainer) Setup(context.Context) error {
 	if err != nil {
 		return err
 	}
-	if t.log, err = os.OpenFile(t.dir.Path(logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644); err != nil {
+	if t.logTo, err = os.OpenFile(t.dir.Path(logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644); err != nil {
 		return err
 	}
-	if err := t.tc.LogFile.Attach(t.log); err != nil {
+	if err := t.tc.LogFile.Attach(t.logTo); err != nil {
 		return err
 	}
 	t.warn(t.dir.Warnings())
@@ -77,7 +74,7 @@ func (t *trainer) Init(ctx context.Context) error {
 	if err := t.loadData(ctx); err != nil {
 		return err
 	}
-	if err := t.build(); err != nil {
+	if err := t.build(t.tc.Device); err != nil {
 		return err
 	}
 	saves := t.args.Save
@@ -163,23 +160,6 @@ func (t *trainer) loadData(ctx context.Context) error {
 	return err
 }
 
-func (t *trainer) build() (err error) {
-	if t.model, err = model.New(t.args.Config, t.tc.Device); err != nil {
-		return err
-	}
-	t.model.Init(uint64(t.args.Seed))
-	if t.pass, err = t.model.NewPass(t.tc.Manager, t.args.MicroBatchSize, t.args.SeqLength, true); err != nil {
-		return err
-	}
-	var params []optim.Param
-	for _, p := range t.model.Params() {
-		params = append(params, optim.Param{Value: p.Value, Grad: p.Grad, Decay: p.Decay})
-	}
-	t.adam, err = optim.NewAdam(t.args.AdamConfig, params, t.tc.Manager, t.tc.Device)
-	t.batch = make([]int32, t.args.GlobalBatchSize*(t.args.SeqLength+1))
-	return err
-}
-
 // Train runs the steps that are left.
 func (t *trainer) Train(ctx context.Context) (err error) {
 	t.started = time.Now()
@@ -224,13 +204,10 @@ func (t *trainer) step() error {
 	if err := t.sampler.Batch(t.batch); err != nil {
 		return err
 	}
-	loss, norm, err := t.gradients(step)
+	lr := t.args.schedule().At(step)
+	loss, norm, err := t.train(step, lr)
 	if err != nil {
 		return err
-	}
-	lr := t.args.schedule().At(step)
-	if err := t.adam.Step(step, lr); err != nil {
-		return fmt.Errorf("step %d: %w", step, err)
 	}
 	took := time.Since(begin)
 	t.state.Step, t.state.Position, t.state.Loss = step, t.sampler.Position(), loss
@@ -272,20 +249,12 @@ func (t *trainer) Cleanup(cause error) error {
 			faults = append(faults, t.metrics.Close())
 		}
 		t.tc.LogFile.Detach()
-		if t.log != nil {
-			faults = append(faults, t.log.Close())
+		if t.logTo != nil {
+			faults = append(faults, t.logTo.Close())
 		}
 		faults = append(faults, t.dir.Close())
 	}
-	if t.adam != nil {
-		faults = append(faults, t.adam.Close())
-	}
-	if t.pass != nil {
-		faults = append(faults, t.pass.Close())
-	}
-	if t.model != nil {
-		faults = append(faults, t.model.Close())
-	}
+	faults = append(faults, t.close())
 	return errors.Join(faults...)
 }
 

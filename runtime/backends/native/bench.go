@@ -1,0 +1,50 @@
+package native
+
+import (
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+
+	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/runtime/config"
+)
+
+// Bench computes training steps for measurements: those of a run with the same parameters, over one batch of random tokens.
+// It reads no data and writes no file. A Bench belongs to one goroutine.
+type Bench struct {
+	e    engine
+	step int
+}
+
+// NewBench returns a Bench for a module that the native backend trains, with warnings about its parameters. Close releases
+// its memory.
+func NewBench(m *config.Module, manager *opmanager.Manager, backend device.Backend, log *slog.Logger) (*Bench, []config.Warning, error) {
+	args, warnings, err := convert(m)
+	if err != nil {
+		return nil, warnings, err
+	}
+	b := &Bench{e: engine{args: args, manager: manager, log: log}}
+	if err := b.e.build(backend); err != nil {
+		return nil, warnings, errors.Join(err, b.e.close())
+	}
+	rng := rand.New(rand.NewPCG(uint64(args.Seed), 0))
+	for i := range b.e.batch {
+		b.e.batch[i] = rng.Int32N(int32(args.VocabSize))
+	}
+	return b, warnings, nil
+}
+
+// Args returns the parameters of the steps.
+func (b *Bench) Args() Args { return *b.e.args }
+
+// Step makes the next step: forward and backward over the global batch, clipping and AdamW. It returns the mean loss in
+// nats a token.
+func (b *Bench) Step() (loss float64, err error) {
+	b.step++
+	loss, _, err = b.e.train(b.step, b.e.args.schedule().At(b.step))
+	return loss, err
+}
+
+// Close releases the memory.
+func (b *Bench) Close() error { return b.e.close() }
