@@ -40,6 +40,10 @@ race: ## run the tests of concurrent packages under the race detector
 bench: ## run benchmarks (BENCH=regexp BENCH_PKG=packages COUNT=runs)
 	CGO_ENABLED=0 go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(BENCH_PKG)
 
+.PHONY: bench-train
+bench-train: build ## time training steps beside PyTorch (ARGS='-models llama_6M -rounds 5 -o json')
+	CGO_ENABLED=0 go run ./internal/benchmarks/bench-train $(ARGS)
+
 .PHONY: fmt
 fmt: ## format all Go files
 	gofmt -w -s .
