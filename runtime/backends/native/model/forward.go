@@ -19,6 +19,7 @@ func (p *Pass) Loss() (float64, error) {
 	if r.err != nil {
 		return 0, r.err
 	}
+	p.fresh = p.grad != nil
 	sum := 0.0
 	losses := tensor.Data[float32](p.losses)
 	for _, l := range losses {
@@ -44,6 +45,7 @@ func (p *Pass) Logits(tokens []int32, at int) ([]float32, error) {
 }
 
 func (p *Pass) forward(r *run) {
+	p.fresh = false
 	m := p.m
 	r.at = "embedding"
 	call(r, p.call.embFwd, ops.EmbeddingFwdArgs{Indices: p.tokens, Weight: m.embedding.Value, Output: p.layers[0].in})
