@@ -17,11 +17,16 @@ func newBenchmarkCommand(streams Streams) *cobra.Command {
 beside the fastest and the slowest; a share of the peak is one of what fused
 multiply-adds in registers, on all threads together, were measured to reach.`,
 		Example: `  primus benchmark train --config examples/native/configs/llama_6M-pretrain.yaml
-  primus benchmark train --config exp.yaml --per-op 'generic_gemm=vendor:onednn|flagos' -o json`,
+  primus benchmark train --config exp.yaml --per-op 'generic_gemm=vendor:onednn|flagos' -o json
+  primus benchmark gemm --shape 2048x1536x512
+  primus benchmark ops rmsnorm_fwd --shape 2048x512 -o csv`,
 		Args: subcommandOnly,
 		RunE: showHelp,
 	}
-	cmd.AddCommand(newBenchmarkTrainCommand(streams))
+	cmd.AddCommand(
+		newBenchmarkTrainCommand(streams), newBenchmarkGemmCommand(streams),
+		newBenchmarkAttentionCommand(streams), newBenchmarkOpsCommand(streams),
+	)
 	return cmd
 }
 

@@ -120,6 +120,10 @@ func wants(f *pflag.Flag) string {
 		return "orders such as rmsnorm_fwd=vendor:acme|flagos"
 	case "steps", "warmup":
 		return "a number of steps"
+	case "repeat":
+		return "a number of samples"
+	case "impl":
+		return "ids of impls with commas, such as default.flagos,vendor.onednn"
 	case "output":
 		return f.Usage
 	}
