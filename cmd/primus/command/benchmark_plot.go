@@ -1,14 +1,17 @@
 package command
 
 import (
+	"bytes"
 	"fmt"
 	"image/color"
+	"os"
 	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
 )
 
 // barHeight is the thickness of a bar in points.
@@ -76,7 +79,13 @@ func plotBenchmark(file string, rows []implBenchmark) error {
 	p.Y.Min, p.Y.Max = -0.7, float64(len(cases))-0.3
 	p.X.Max *= 1.35 // room for the legend
 	height := vg.Length(len(cases))*(vg.Length(len(impls))+1)*barHeight + 1.2*vg.Inch
-	if err := p.Save(10*vg.Inch, max(height, 2.5*vg.Inch), file); err != nil {
+	canvas := vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(10*vg.Inch, max(height, 2.5*vg.Inch)), vgimg.UseBackgroundColor(color.White))}
+	p.Draw(draw.Crop(draw.New(canvas), vg.Points(8), -vg.Points(8), vg.Points(8), -vg.Points(8)))
+	var png bytes.Buffer
+	if _, err := canvas.WriteTo(&png); err != nil {
+		return fmt.Errorf("encode the plot: %w", err)
+	}
+	if err := os.WriteFile(file, png.Bytes(), 0o644); err != nil {
 		return fmt.Errorf("write the plot: %w", err)
 	}
 	return nil

@@ -37,6 +37,7 @@ var errAbsent = errors.New("not available")
 
 // steps is what `primus benchmark train -o json` prints, as far as it matters here.
 type steps struct {
+	Parameters      int            `json:"parameters"`
 	Threads         int            `json:"threads"`
 	TokensPerStep   int            `json:"tokens_per_step"`
 	TokensPerSecond float64        `json:"tokens_per_second"`
@@ -122,7 +123,7 @@ func bestMix(seen []steps) policy {
 	for op, t := range best {
 		token := "flagos"
 		if vendor, ok := strings.CutPrefix(t.Impl, "vendor."); ok {
-			token = "vendor:" + vendor + "|flagos"
+			token = "vendor:" + vendor + "|flagos" // vendors name their impls vendor.NAME
 		}
 		order = append(order, op+"="+token)
 	}
@@ -150,6 +151,7 @@ func pytorch(o options, s steps) contender {
 			return turn{}, err
 		}
 		var got struct {
+			Parameters      int       `json:"parameters"`
 			TokensPerSecond float64   `json:"tokens_per_second"`
 			Steps           []float64 `json:"step_ms_all"`
 			PeakBytes       uint64    `json:"peak_bytes"`
@@ -158,6 +160,9 @@ func pytorch(o options, s steps) contender {
 		cmd.Env = append(without(os.Environ(), "OMP_", "LD_PRELOAD="), pytorchSettings(s.Threads)...)
 		if err := answer(cmd, &got); err != nil {
 			return turn{}, err
+		}
+		if got.Parameters != s.Parameters {
+			return turn{}, fmt.Errorf("%s trains a model of %d parameters, primus one of %d: they cannot be compared", o.script, got.Parameters, s.Parameters)
 		}
 		return turn{got.TokensPerSecond, float64(s.TokensPerStep) / (slices.Min(got.Steps) / 1e3), 0, got.PeakBytes}, nil
 	}}
