@@ -20,7 +20,7 @@ const (
 
 	// Bandwidth pauses behind each group of bursts, for a busy machine to turn to
 	// something else.
-	groups, bursts = 20, 2
+	groups, bursts = 10, 2
 	pause          = 5 * time.Millisecond
 )
 
