@@ -3,6 +3,7 @@ package native_test
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"os/exec"
 	"testing"
 
@@ -43,6 +44,7 @@ func TestPyTorchReplaysARun(t *testing.T) {
 				l.path("run", "checkpoints", "step-00000000"), l.path("run", "checkpoints", "step-00000020"), l.path("run", "batches.safetensors"),
 				"--lr=2e-3", "--min-lr=1e-4", "--warmup=5", "--decay=20",
 				"--beta1=0.9", "--beta2=0.95", "--adam-eps=1e-8", "--weight-decay=0.1", "--clip=1")
+			cmd.Env = append(os.Environ(), "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1") // idle threads would spin beside other tests
 			var stderr bytes.Buffer
 			cmd.Stderr = &stderr
 			out, err := cmd.Output()
