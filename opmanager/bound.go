@@ -70,7 +70,9 @@ func (b *Bound[A]) Call(a A) (err error) {
 	running := true
 	defer func() {
 		if running {
-			err = b.fallBack(t, panicError(b.op.Name(), t.rows[b.index].head.info.ID, recover()), *args)
+			if cause := recover(); cause != nil { // nil: the goroutine ends
+				err = b.fallBack(t, panicError(b.op.Name(), t.rows[b.index].head.info.ID, cause), *args)
+			}
 		}
 	}()
 	c := r.head
@@ -130,7 +132,9 @@ func (b *Bound[A]) invoke(c *candidate, a A) (err error) {
 	running := true
 	defer func() {
 		if running {
-			err = panicError(b.op.Name(), c.info.ID, recover())
+			if cause := recover(); cause != nil {
+				err = panicError(b.op.Name(), c.info.ID, cause)
+			}
 		}
 	}()
 	var start time.Time

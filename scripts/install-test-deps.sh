@@ -2,13 +2,24 @@
 # Installs the Debian packages that the tests of vendors use when they find them: a
 # C compiler for plugin fixtures and the libraries behind vendors/openblas and
 # vendors/onednn. Those tests skip without them, so this script never fails: it
-# says what it could not do.
+# says what it could not do. With the argument bench it also installs PyTorch and
+# what makes it fast, for make bench-train and the tests that replay training.
 set -uo pipefail
+
+packages=(gcc libc6-dev libopenblas0-pthread libdnnl2)
+case ${1:-} in
+'') ;;
+bench) packages+=(python3-torch python3-numpy libopenblas0-openmp libtcmalloc-minimal4) ;;
+*)
+	echo "usage: $0 [bench]" >&2
+	exit 2
+	;;
+esac
 
 say() { echo "install-test-deps: $*"; }
 
 missing=()
-for package in gcc libc6-dev libopenblas0-pthread libdnnl2; do
+for package in "${packages[@]}"; do
 	if ! dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed'; then
 		missing+=("$package")
 	fi
@@ -28,7 +39,7 @@ if [[ $(id -u) -ne 0 ]]; then
 fi
 
 export DEBIAN_FRONTEND=noninteractive
-apt=(timeout 180 apt-get -qq -o Acquire::Retries=1 -o Acquire::http::Timeout=15 -o Acquire::https::Timeout=15)
+apt=(timeout 600 apt-get -qq -o Acquire::Retries=1 -o Acquire::http::Timeout=15 -o Acquire::https::Timeout=15)
 if ! "${apt[@]}" update; then
 	say "the package index cannot be read; tests that need ${missing[*]} will skip"
 	exit 0

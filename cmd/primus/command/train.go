@@ -24,12 +24,17 @@ type trainOptions struct {
 
 // addFlags gives a command the flags of train.
 func (o *trainOptions) addFlags(flags *pflag.FlagSet) {
-	o.experimentOptions.addFlags(flags)
 	flags.StringVar(&o.metricsAddr, "metrics-addr", "", "serve Prometheus metrics on `HOST:PORT`, such as 127.0.0.1:9400")
-	flags.UintVar(&o.threads, "threads", 0, "`N` CPU threads for ops; 0 is one a CPU")
 	flags.StringVar(&o.manifest, "require-manifest", "", "refuse to train when dispatch differs from the manifest.json in `FILE`")
-	o.policy.addFlags(flags)
 	o.run.addFlags(flags)
+	o.addExperimentFlags(flags)
+}
+
+// addExperimentFlags gives a command the flags that say what is trained and with what.
+func (o *trainOptions) addExperimentFlags(flags *pflag.FlagSet) {
+	o.experimentOptions.addFlags(flags)
+	flags.UintVar(&o.threads, "threads", 0, "`N` CPU threads for ops; 0 is one a CPU")
+	o.policy.addFlags(flags)
 }
 
 // The stages of training.

@@ -131,6 +131,12 @@ func wants(f *pflag.Flag) string {
 		return "a directory"
 	case "patches":
 		return "ids of patches with commas, all or none"
+	case "steps", "warmup":
+		return "a number of steps"
+	case "repeat":
+		return "a number of samples"
+	case "impl":
+		return "ids of impls with commas, such as default.flagos,vendor.onednn"
 	}
 	return f.Value.Type()
 }

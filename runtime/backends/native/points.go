@@ -55,33 +55,34 @@ type points struct {
 // Points returns the extension points of the trainer.
 func (t *trainer) Points() *patch.Points { return t.points.all }
 
-func (t *trainer) declarePoints() points {
+// declarePoints makes the slots, with sample as the original of the data order.
+func (e *engine) declarePoints(sample func([]int32) error) {
 	all := &patch.Points{}
-	return points{
+	e.points = points{
 		all:           all,
 		loss:          patch.Declare(all, LossPoint, model.CrossEntropy()),
-		schedule:      patch.Declare(all, SchedulePoint, t.args.schedule().At),
-		optimizerStep: patch.Declare(all, OptimizerStepPoint, func(step int, lr float64) error { return t.adam.Step(step, lr) }),
-		dataOrder:     patch.Declare(all, DataOrderPoint, func(batch []int32) error { return t.sampler.Batch(batch) }),
-		forwardStep:   patch.Declare(all, ForwardStepPoint, t.forwardStep),
-		backwardStep:  patch.Declare(all, BackwardStepPoint, t.backwardStep),
+		schedule:      patch.Declare(all, SchedulePoint, e.args.schedule().At),
+		optimizerStep: patch.Declare(all, OptimizerStepPoint, func(step int, lr float64) error { return e.adam.Step(step, lr) }),
+		dataOrder:     patch.Declare(all, DataOrderPoint, sample),
+		forwardStep:   patch.Declare(all, ForwardStepPoint, e.forwardStep),
+		backwardStep:  patch.Declare(all, BackwardStepPoint, e.backwardStep),
 		lrScale:       patch.Declare(all, LRScalePoint, func(*model.Param) float64 { return 1 }),
 	}
 }
 
-func (t *trainer) forwardStep(rows []int32) (float64, error) {
-	if err := t.pass.SetBatch(rows); err != nil {
+func (e *engine) forwardStep(rows []int32) (float64, error) {
+	if err := e.pass.SetBatch(rows); err != nil {
 		return 0, err
 	}
-	t.pass.SetLoss(t.points.loss.Func())
-	return t.pass.Loss()
+	e.pass.SetLoss(e.points.loss.Func())
+	return e.pass.Loss()
 }
 
 // backward calls the backward step of a micro batch.
-func (t *trainer) backward(step, micro int) error {
-	return t.points.backwardStep.Func()(BackwardStep{Step: step, Micro: micro, Micros: t.args.microBatches(), GradNorm: t.adam.Norm})
+func (e *engine) backward(step, micro int) error {
+	return e.points.backwardStep.Func()(BackwardStep{Step: step, Micro: micro, Micros: e.args.microBatches(), GradNorm: e.adam.Norm})
 }
 
-func (t *trainer) backwardStep(b BackwardStep) error {
-	return t.pass.Backward(1/float32(t.args.GlobalBatchSize*t.args.SeqLength), b.Micro > 0)
+func (e *engine) backwardStep(b BackwardStep) error {
+	return e.pass.Backward(1/float32(e.args.GlobalBatchSize*e.args.SeqLength), b.Micro > 0)
 }

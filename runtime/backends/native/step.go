@@ -33,20 +33,20 @@ const mostAttempts = 5
 
 // gradients computes mean loss and clipped gradients of the batch in hand. Weights do not change, so it starts again when
 // an op failed beyond repair.
-func (t *trainer) gradients(step int) (loss, norm float64, err error) {
+func (e *engine) gradients(step int) (loss, norm float64, err error) {
 	for attempt := 1; ; attempt++ {
-		loss, norm, err = t.tryGradients(step)
-		if err == nil || attempt == mostAttempts || !t.canRepeat(err) {
+		loss, norm, err = e.tryGradients(step)
+		if err == nil || attempt == mostAttempts || !e.canRepeat(err) {
 			return loss, norm, err
 		}
-		t.tc.Log.Warn("the step is computed again", "step", step, "attempt", attempt, "error", err)
+		e.log.Warn("the step is computed again", "step", step, "attempt", attempt, "error", err)
 	}
 }
 
 // canRepeat reports whether a step may succeed when it is computed again: when an
 // impl failed, and another one may be selected by then, or when a change of policy
 // or a quarantine came between forward and backward.
-func (t *trainer) canRepeat(err error) bool {
+func (e *engine) canRepeat(err error) bool {
 	var call *opmanager.CallError
 	if !errors.As(err, &call) {
 		return false
@@ -54,45 +54,45 @@ func (t *trainer) canRepeat(err error) bool {
 	if len(call.Tried) == 0 {
 		return errors.Is(err, opmanager.ErrSavedState)
 	}
-	return !t.tc.Manager.Policy().Strict
+	return !e.manager.Policy().Strict
 }
 
-func (t *trainer) tryGradients(step int) (loss, norm float64, err error) {
-	micro := t.args.microBatches()
-	rows := len(t.batch) / micro
+func (e *engine) tryGradients(step int) (loss, norm float64, err error) {
+	micro := e.args.microBatches()
+	rows := len(e.batch) / micro
 	for i := range micro {
-		part, err := t.points.forwardStep.Func()(t.batch[i*rows : (i+1)*rows])
+		part, err := e.points.forwardStep.Func()(e.batch[i*rows : (i+1)*rows])
 		if err != nil {
 			return 0, 0, err
 		}
 		loss += part / float64(micro)
 		if !finite(loss) {
-			return 0, 0, t.nonFinite(step, "loss", loss)
+			return 0, 0, e.nonFinite(step, "loss", loss)
 		}
-		if err := t.backward(step, i); err != nil {
+		if err := e.backward(step, i); err != nil {
 			return 0, 0, err
 		}
 	}
-	if norm, err = t.adam.Clip(); err != nil {
+	if norm, err = e.adam.Clip(); err != nil {
 		return 0, 0, err
 	}
 	if !finite(norm) {
-		return 0, 0, t.nonFinite(step, "gradient norm", norm)
+		return 0, 0, e.nonFinite(step, "gradient norm", norm)
 	}
 	return loss, norm, nil
 }
 
 // nonFinite repeats the forward and backward passes and looks behind each op.
-func (t *trainer) nonFinite(step int, what string, value float64) error {
+func (e *engine) nonFinite(step int, what string, value float64) error {
 	result := &NonFiniteError{Step: step, What: what, Value: value}
-	t.pass.CheckFinite(true)
-	defer t.pass.CheckFinite(false)
-	micro := t.args.microBatches()
-	rows := len(t.batch) / micro
+	e.pass.CheckFinite(true)
+	defer e.pass.CheckFinite(false)
+	micro := e.args.microBatches()
+	rows := len(e.batch) / micro
 	for i := range micro {
-		_, err := t.points.forwardStep.Func()(t.batch[i*rows : (i+1)*rows])
+		_, err := e.points.forwardStep.Func()(e.batch[i*rows : (i+1)*rows])
 		if err == nil {
-			err = t.backward(step, i)
+			err = e.backward(step, i)
 		}
 		if errors.As(err, &result.Origin) {
 			return result

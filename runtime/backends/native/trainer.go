@@ -13,8 +13,6 @@ import (
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
 	"github.com/primus-fl/primus/runtime/backends/native/data"
-	"github.com/primus-fl/primus/runtime/backends/native/model"
-	"github.com/primus-fl/primus/runtime/backends/native/optim"
 	"github.com/primus-fl/primus/runtime/backends/native/rundir"
 	"github.com/primus-fl/primus/runtime/patch"
 	"go.yaml.in/yaml/v3"
@@ -22,22 +20,16 @@ import (
 
 // trainer is a run of the native backend.
 type trainer struct {
-	args   *Args
-	tc     *backend.TrainContext
-	points points
+	engine
+	tc *backend.TrainContext
 
 	dir     *rundir.Dir
-	log     *os.File
+	logTo   *os.File
 	metrics *rundir.Metrics
 	store   *checkpoint.Store
 	set     *data.Set
 	sampler *data.Sampler
 	valid   *data.Validation // nil without evaluation
-	model   *model.Model
-	pass    *model.Pass
-	adam    *optim.Adam
-
-	batch   []int32 // [global batch, seq+1]
 	state   state
 	started time.Time
 	run     backend.Run
@@ -48,8 +40,8 @@ func newTrainer(tc *backend.TrainContext) (backend.Trainer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &trainer{args: args, tc: tc}
-	t.points = t.declarePoints()
+	t := &trainer{engine: engine{args: args, manager: tc.Manager, log: tc.Log}, tc: tc}
+	t.declarePoints(func(batch []int32) error { return t.sampler.Batch(batch) })
 	return t, nil
 }
 
@@ -71,10 +63,10 @@ func (t *trainer) Setup(context.Context) error {
 	if err != nil {
 		return err
 	}
-	if t.log, err = os.OpenFile(t.dir.Path(logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644); err != nil {
+	if t.logTo, err = os.OpenFile(t.dir.Path(logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644); err != nil {
 		return err
 	}
-	if err := t.tc.LogFile.Attach(t.log); err != nil {
+	if err := t.tc.LogFile.Attach(t.logTo); err != nil {
 		return err
 	}
 	t.warn(t.dir.Warnings())
@@ -90,7 +82,7 @@ func (t *trainer) Init(ctx context.Context) error {
 	if err := t.loadData(ctx); err != nil {
 		return err
 	}
-	if err := t.build(); err != nil {
+	if err := t.build(t.tc.Device); err != nil {
 		return err
 	}
 	if err := t.writeJSON(manifestFile, t.tc.Manager.Manifest()); err != nil {
@@ -179,23 +171,6 @@ func (t *trainer) loadData(ctx context.Context) error {
 	return err
 }
 
-func (t *trainer) build() (err error) {
-	if t.model, err = model.New(t.args.Config, t.tc.Device); err != nil {
-		return err
-	}
-	t.model.Init(uint64(t.args.Seed))
-	if t.pass, err = t.model.NewPass(t.tc.Manager, t.args.MicroBatchSize, t.args.SeqLength, true); err != nil {
-		return err
-	}
-	var params []optim.Param
-	for _, p := range t.model.Params() {
-		params = append(params, optim.Param{Value: p.Value, Grad: p.Grad, Decay: p.Decay, LRScale: t.points.lrScale.Func()(p)})
-	}
-	t.adam, err = optim.NewAdam(t.args.AdamConfig, params, t.tc.Manager, t.tc.Device)
-	t.batch = make([]int32, t.args.GlobalBatchSize*(t.args.SeqLength+1))
-	return err
-}
-
 // Train runs the steps that are left.
 func (t *trainer) Train(ctx context.Context) (err error) {
 	t.started = time.Now()
@@ -240,13 +215,10 @@ func (t *trainer) step() error {
 	if err := t.points.dataOrder.Func()(t.batch); err != nil {
 		return err
 	}
-	loss, norm, err := t.gradients(step)
+	lr := t.points.schedule.Func()(step)
+	loss, norm, err := t.train(step, lr)
 	if err != nil {
 		return err
-	}
-	lr := t.points.schedule.Func()(step)
-	if err := t.points.optimizerStep.Func()(step, lr); err != nil {
-		return fmt.Errorf("step %d: %w", step, err)
 	}
 	took := time.Since(begin)
 	t.state.Step, t.state.Position, t.state.Loss = step, t.sampler.Position(), loss
@@ -288,20 +260,12 @@ func (t *trainer) Cleanup(cause error) error {
 			faults = append(faults, t.metrics.Close())
 		}
 		t.tc.LogFile.Detach()
-		if t.log != nil {
-			faults = append(faults, t.log.Close())
+		if t.logTo != nil {
+			faults = append(faults, t.logTo.Close())
 		}
 		faults = append(faults, t.dir.Close())
 	}
-	if t.adam != nil {
-		faults = append(faults, t.adam.Close())
-	}
-	if t.pass != nil {
-		faults = append(faults, t.pass.Close())
-	}
-	if t.model != nil {
-		faults = append(faults, t.model.Close())
-	}
+	faults = append(faults, t.close())
 	return errors.Join(faults...)
 }
 

@@ -1,20 +1,28 @@
 package model
 
 import (
+	"errors"
+
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
 )
 
 // Backward runs the gradient of scale·Σ loss over the batch of the last Loss. It
-// writes the gradients of all weights, or adds to them with accumulate.
+// writes the gradients of all weights, or adds to them with accumulate. Gradients
+// take the place of activations that are of no more use, so each Backward needs a
+// Loss of its own.
 func (p *Pass) Backward(scale float32, accumulate bool) error {
+	if !p.fresh {
+		return errors.New("backward: the activations are used up or were never computed; run Loss first")
+	}
+	p.fresh = false
 	m, g := p.m, p.grad
 	r := p.run()
 	r.accumulate = accumulate
 	p.lossBackward(r, scale)
 	r.at = "output layer"
-	p.linearBackward(r, m.head, p.norm, g.logits, g.hidden)
+	p.linearBackward(r, m.head, p.norm, p.logits, g.hidden)
 	r.at = "final norm"
 	p.normBackward(r, p.out, m.finalNorm, p.rsigma, g.hidden, g.res, p.savedN)
 	for i := len(p.layers) - 1; i >= 0; i-- {
@@ -34,8 +42,8 @@ func (p *Pass) layerBackward(r *run, i int) {
 	w, a, g := &p.m.layers[i], &p.layers[i], p.grad
 	r.layer(i, "mlp")
 	p.linearBackward(r, w.down, a.act, g.res, g.act)
-	call(r, p.call.dswiglu, ops.DSwiGLUArgs{Grad: g.act, FwdInput: a.gateUp, Output: g.gateUp})
-	p.linearBackward(r, w.gateUp, a.norm2, g.gateUp, g.hidden)
+	call(r, p.call.dswiglu, ops.DSwiGLUArgs{Grad: g.act, FwdInput: a.gateUp, Output: a.gateUp})
+	p.linearBackward(r, w.gateUp, a.norm2, a.gateUp, g.hidden)
 	p.residualBackward(r, a.mid, w.postNorm, a.rsigma2, a.saved2)
 
 	r.layer(i, "attention")
@@ -44,7 +52,7 @@ func (p *Pass) layerBackward(r *run, i int) {
 		Q: a.q, K: a.k, V: a.v, O: a.attnHeads, DO: g.attnHeads, Stats: a.stats, DQ: g.dq, DK: g.dk, DV: g.dv,
 		QKVFormat: ops.BSHD, AttnMaskType: ops.CausalMask, Saved: a.savedA,
 	})
-	call(r, p.call.ropeBwd, ops.FusedRopeArgs{Input: g.qkOut, Freqs: p.freqs, Output: g.qkIn, QKVFormat: ops.BSHD})
+	call(r, p.call.ropeBwd, ops.FusedRopeArgs{Input: g.qk, Freqs: p.freqs, Output: g.qk, QKVFormat: ops.BSHD})
 	p.linearBackward(r, w.qkv, a.norm1, g.qkv, g.hidden)
 	p.residualBackward(r, a.in, w.inputNorm, a.rsigma1, a.saved1)
 }
@@ -53,7 +61,6 @@ func (p *Pass) layerBackward(r *run, i int) {
 // gradient is in grad.hidden, to that of the residual stream.
 func (p *Pass) residualBackward(r *run, x *tensor.Tensor, gamma *Param, rsigma *tensor.Tensor, saved *opregistry.Saved) {
 	g := p.grad
-	p.normBackward(r, x, gamma, rsigma, g.hidden, p.proj, saved)
-	call(r, p.call.add, ops.ResidualAddArgs{A: g.res, B: p.proj, Output: g.resNext})
-	g.res, g.resNext = g.resNext, g.res
+	p.normBackward(r, x, gamma, rsigma, g.hidden, g.hidden, saved)
+	call(r, p.call.add, ops.ResidualAddArgs{A: g.res, B: g.hidden, Output: g.res})
 }

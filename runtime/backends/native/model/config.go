@@ -89,3 +89,17 @@ func (c Config) NumParameters() int {
 	}
 	return n
 }
+
+// FLOPsPerToken returns the floating-point operations of a training step for one token of a sequence of seq_length:
+//
+//	6·W + 6·num_layers·num_attention_heads·head_dim·seq_length
+//
+// W counts the weights that enter matrix products: all but norms and the input embedding. Forward takes two operations a
+// weight, backward four. Attention takes 12 for each head element and key, of which the causal mask leaves half.
+func (c Config) FLOPsPerToken() float64 {
+	h := c.HiddenSize
+	heads := c.NumAttentionHeads * c.HeadDim()
+	layer := c.qkvRows()*h + heads*h + 3*h*c.FFNHiddenSize
+	weights := c.NumLayers*layer + c.VocabSize*h
+	return 6*float64(weights) + 6*float64(c.NumLayers)*float64(heads)*float64(c.SeqLength)
+}

@@ -10,7 +10,9 @@ import (
 func (p *Pass) Loss() (float64, error) {
 	r := p.run()
 	p.forward(r)
-	return p.lossForward(r)
+	loss, err := p.lossForward(r)
+	p.fresh = err == nil && p.grad != nil
+	return loss, err
 }
 
 // Logits runs the model over tokens of one sequence, padded to the length of the
@@ -30,6 +32,7 @@ func (p *Pass) Logits(tokens []int32, at int) ([]float32, error) {
 }
 
 func (p *Pass) forward(r *run) {
+	p.fresh = false
 	m := p.m
 	r.at = "embedding"
 	call(r, p.call.embFwd, ops.EmbeddingFwdArgs{Indices: p.tokens, Weight: m.embedding.Value, Output: p.layers[0].in})

@@ -25,7 +25,7 @@ type LossBatch struct {
 	Losses  *tensor.Tensor // f32 [T], nats
 	LSE     *tensor.Tensor // f32 [T], log Σ exp of a row of the logits
 	DLosses *tensor.Tensor // f32 [T], the weight of each token: 1/T for a mean, in parts for a global batch
-	DLogits *tensor.Tensor // f32 [T vocab]
+	DLogits *tensor.Tensor // f32 [T vocab], which takes the place of Logits
 
 	pass *Pass
 }

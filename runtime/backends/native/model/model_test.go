@@ -116,6 +116,8 @@ func TestAccumulatedGradientIsTheSum(t *testing.T) {
 		for _, p := range m.Params() {
 			once[p.Name] = p.Grad.Float64s()
 		}
+		require.ErrorContains(t, m.Backward(1, true), "run Loss first")
+		m.loss(t)
 		require.NoError(t, m.Backward(1, true))
 		for _, p := range m.Params() {
 			for i, g := range p.Grad.Float64s() {

@@ -54,16 +54,16 @@ type activations struct {
 	saved1, saved2, savedA *opregistry.Saved
 }
 
-// gradients are the buffers of the backward pass, shared by all layers.
+// gradients are the buffers of the backward pass, shared by all layers. Those of
+// logits and of gate and up projections are written over the activations.
 type gradients struct {
-	res, resNext          *tensor.Tensor // of the residual stream, in turns
-	hidden                *tensor.Tensor // of a norm's output, or of its input
-	gateUp, act           *tensor.Tensor
-	qkv, qk               *tensor.Tensor
-	qkOut, dq, dk, dv     *tensor.Tensor // views as in activations
-	qkIn                  *tensor.Tensor
-	attn, attnHeads       *tensor.Tensor
-	gamma, logits, losses *tensor.Tensor
+	res             *tensor.Tensor // of the residual stream
+	hidden          *tensor.Tensor // of a norm's output, then of its input
+	act             *tensor.Tensor
+	qkv             *tensor.Tensor
+	qk, dq, dk, dv  *tensor.Tensor // views of qkv
+	attn, attnHeads *tensor.Tensor // as in activations
+	gamma, losses   *tensor.Tensor
 }
 
 // Pass runs a model forward and backward over batches of one size.
@@ -73,6 +73,7 @@ type Pass struct {
 	memory     *arena
 	batch, seq int
 	check      bool // look for NaN and Inf behind each op
+	fresh      bool // the activations are those of the last Loss
 	loss       Loss
 	lossArgs   LossBatch
 	current    run
@@ -138,15 +139,13 @@ func (p *Pass) allocate(train bool) {
 	p.logits, p.losses, p.lse, p.savedL = f32(t, c.VocabSize), f32(t), f32(t), new(opregistry.Saved)
 	if train {
 		p.grad = &gradients{
-			res: f32(t, h), resNext: f32(t, h), hidden: f32(t, h),
-			gateUp: f32(t, 2*f), act: f32(t, f),
-			qkv: f32(t, c.qkvRows()), qk: f32(t, (c.NumAttentionHeads+c.Groups())*d),
-			attn: f32(t, c.NumAttentionHeads*d), gamma: f32(h), logits: f32(t, c.VocabSize), losses: f32(t),
+			res: f32(t, h), hidden: f32(t, h), act: f32(t, f), qkv: f32(t, c.qkvRows()),
+			attn: f32(t, c.NumAttentionHeads*d), gamma: f32(h), losses: f32(t),
 		}
 	}
 	p.lossArgs = LossBatch{Logits: p.logits, Targets: p.targets, Losses: p.losses, LSE: p.lse, pass: p}
 	if train {
-		p.lossArgs.DLosses, p.lossArgs.DLogits = p.grad.losses, p.grad.logits
+		p.lossArgs.DLosses, p.lossArgs.DLogits = p.grad.losses, p.logits
 	}
 }
 
@@ -177,9 +176,9 @@ func (p *Pass) makeViews() {
 		l.attnHeads = split(l.attn, heads, 0, heads)
 	}
 	if g := p.grad; g != nil {
-		g.qkIn, g.qkOut = split(g.qkv, heads+2*groups, 0, heads+groups), split(g.qk, heads+groups, 0, heads+groups)
-		g.dq, g.dk = split(g.qk, heads+groups, 0, heads), split(g.qk, heads+groups, heads, heads+groups)
-		g.dv = split(g.qkv, heads+2*groups, heads+groups, heads+2*groups)
+		all := heads + 2*groups
+		g.qk = split(g.qkv, all, 0, heads+groups)
+		g.dq, g.dk, g.dv = split(g.qkv, all, 0, heads), split(g.qkv, all, heads, heads+groups), split(g.qkv, all, heads+groups, all)
 		g.attnHeads = split(g.attn, heads, 0, heads)
 	}
 }

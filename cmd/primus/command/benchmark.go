@@ -1,0 +1,68 @@
+package command
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func newBenchmarkCommand(streams Streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "benchmark",
+		Short: "Measure training steps and ops",
+		Long: `Measure training steps and ops on this machine. Times are medians over repetitions,
+beside the fastest and the slowest; a share of the peak is one of what fused
+multiply-adds in registers, on all threads together, were measured to reach.`,
+		Example: `  primus benchmark train --config examples/native/configs/llama_6M-pretrain.yaml
+  primus benchmark train --config exp.yaml --per-op 'generic_gemm=vendor:onednn|flagos' -o json
+  primus benchmark gemm --shape 2048x1536x512
+  primus benchmark ops rmsnorm_fwd --shape 2048x512 -o csv`,
+		Args: subcommandOnly,
+		RunE: showHelp,
+	}
+	cmd.AddCommand(
+		newBenchmarkTrainCommand(streams), newBenchmarkGemmCommand(streams),
+		newBenchmarkAttentionCommand(streams), newBenchmarkOpsCommand(streams),
+	)
+	return cmd
+}
+
+// spread sums up repeated measurements of one time, in milliseconds.
+type spread struct {
+	Median float64 `json:"median"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+	Count  int     `json:"count"`
+}
+
+// spreadOf returns the spread of at least one time.
+func spreadOf(times []time.Duration) spread {
+	ms := make([]float64, len(times))
+	for i, t := range times {
+		ms[i] = 1e3 * t.Seconds()
+	}
+	slices.Sort(ms)
+	n := len(ms)
+	return spread{Median: (ms[(n-1)/2] + ms[n/2]) / 2, Min: ms[0], Max: ms[n-1], Count: n}
+}
+
+// String writes the spread for people.
+func (s spread) String() string {
+	return fmt.Sprintf("%.4g ms, median of %d (%.4g to %.4g)", s.Median, s.Count, s.Min, s.Max)
+}
+
+// share returns part of whole, 0 when there is no whole.
+func share(part, whole float64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return part / whole
+}
+
+// descending orders by a number, the greatest first.
+func descending[T any](list []T, by func(T) float64) {
+	slices.SortStableFunc(list, func(a, b T) int { return cmp.Compare(by(b), by(a)) })
+}

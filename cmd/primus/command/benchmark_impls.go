@@ -1,0 +1,285 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/internal/benchmarks/opbench"
+	"github.com/primus-fl/primus/internal/benchmarks/peak"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/spf13/cobra"
+	"go.uber.org/fx"
+)
+
+// implBenchmark is what one impl did with one case.
+type implBenchmark struct {
+	Op        string          `json:"op"`
+	Shape     string          `json:"shape"`
+	DType     tensor.DType    `json:"dtype"`
+	Threads   int             `json:"threads"`
+	Impl      string          `json:"impl"`
+	Kind      opregistry.Kind `json:"kind"`
+	Time      *spread         `json:"time_ms"` // nil when the impl did not run
+	GFLOPS    float64         `json:"gflops"`  // 0 where memory is the bound
+	GBPerS    float64         `json:"gb_per_s"`
+	Bound     opbench.Bound   `json:"bound"`
+	PeakShare float64         `json:"peak_share"` // of what the machine reaches at the bound; 0 when that is not known
+	Reason    string          `json:"reason,omitempty"`
+}
+
+// implBenchmarkOptions are the flags that the benchmarks of ops have in common.
+type implBenchmarkOptions struct {
+	dtype   string
+	impls   []string
+	threads uint
+	repeat  uint
+	output  benchmarkFormat
+	plot    string
+}
+
+func (o *implBenchmarkOptions) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&o.dtype, "dtype", "f32", "`DTYPE` of the operands: f32, bf16 or f16")
+	flags.StringSliceVar(&o.impls, "impl", nil, "measure only the impls with these `IDS`, such as default.flagos,vendor.onednn")
+	flags.UintVar(&o.threads, "threads", 0, "`N` CPU threads for ops; 0 is one a CPU")
+	flags.UintVar(&o.repeat, "repeat", 20, "at most `N` samples of each impl, within two seconds each")
+	flags.StringVar(&o.plot, "plot", "", "write a bar chart to `FILE`, a PNG")
+	o.output = benchmarkFormat{outputFormat: outputTable}
+	flags.VarP(&o.output, "output", "o", "table, json or csv")
+	formats := cobra.FixedCompletions([]string{"table", "json", "csv"}, cobra.ShellCompDirectiveNoFileComp)
+	if err := cmd.RegisterFlagCompletionFunc("output", formats); err != nil {
+		panic("BUG: " + err.Error())
+	}
+}
+
+// outputCSV is a format that only benchmarks have.
+const outputCSV outputFormat = "csv"
+
+// benchmarkFormat is the value of -o of benchmarks.
+type benchmarkFormat struct{ outputFormat }
+
+// Set implements pflag.Value.
+func (o *benchmarkFormat) Set(s string) error {
+	if strings.EqualFold(s, string(outputCSV)) {
+		o.outputFormat = outputCSV
+		return nil
+	}
+	return o.outputFormat.Set(s)
+}
+
+// check returns the first mistake in the flags, and the dtype.
+func (o *implBenchmarkOptions) check(cmd *cobra.Command) (tensor.DType, error) {
+	d, err := tensor.ParseDType(o.dtype)
+	if err != nil || !slices.Contains([]tensor.DType{tensor.F32, tensor.BF16, tensor.F16}, d) {
+		return 0, usagef(cmd, "--dtype: got %q, want f32, bf16 or f16", o.dtype)
+	}
+	if o.repeat == 0 {
+		return 0, usagef(cmd, "--repeat: got 0, want at least one sample")
+	}
+	return d, nil
+}
+
+// implBenchmarkParams are what measuring ops needs of the graph.
+type implBenchmarkParams struct {
+	fx.In
+	Device   device.Backend
+	Exec     *opregistry.Exec
+	Registry *opregistry.Registry
+}
+
+// caseSet builds cases one after the other, so that only one is in memory.
+type caseSet []func(*opbench.Maker) ([]opbench.Case, error)
+
+// runImplBenchmark measures the cases on every impl and prints the results.
+func runImplBenchmark(cmd *cobra.Command, streams Streams, o implBenchmarkOptions, d tensor.DType, cases caseSet) error {
+	var p implBenchmarkParams
+	set := appConfig{threads: int(o.threads), log: slog.New(newLineHandler(streams.Err, slog.LevelWarn, timeOfDay))}
+	return runApp(cmd.Context(), func() error {
+		if err := checkImpls(cmd, p.Registry.Snapshot(), o.impls); err != nil {
+			return err
+		}
+		b := implBench{implBenchmarkParams: p, opts: o, dtype: d, peaks: map[opbench.Bound]float64{}}
+		for _, build := range cases {
+			if err := b.measure(cmd.Context(), build); err != nil {
+				return err
+			}
+		}
+		if o.plot != "" {
+			if err := plotBenchmark(o.plot, b.rows); err != nil {
+				return err
+			}
+		}
+		switch o.output.outputFormat {
+		case outputJSON:
+			return writeJSON(streams.Out, b.rows)
+		case outputCSV:
+			return writeBenchmarkCSV(streams.Out, b.rows)
+		}
+		return printBenchmark(streams.Out, b.rows)
+	}, core(set), fx.Invoke(func(built implBenchmarkParams) { p = built }))
+}
+
+// checkImpls returns an error for an id that no op has.
+func checkImpls(cmd *cobra.Command, snap *opregistry.Snapshot, ids []string) error {
+	var known []string
+	for i := range snap.Ops() {
+		for _, e := range snap.Impls(i) {
+			if !slices.Contains(known, e.ID) {
+				known = append(known, e.ID)
+			}
+		}
+	}
+	slices.Sort(known)
+	for _, id := range ids {
+		if !slices.Contains(known, id) {
+			return usagef(cmd, "--impl: got %q, want %s%s", id, strings.Join(known, ", "), didYouMean(id, known, "%q"))
+		}
+	}
+	return nil
+}
+
+// implBench collects measurements.
+type implBench struct {
+	implBenchmarkParams
+	opts  implBenchmarkOptions
+	dtype tensor.DType
+	peaks map[opbench.Bound]float64
+	rows  []implBenchmark
+}
+
+func (b *implBench) measure(ctx context.Context, build func(*opbench.Maker) ([]opbench.Case, error)) (err error) {
+	maker := opbench.NewMaker(b.Device, b.dtype)
+	defer func() { err = errors.Join(err, maker.Close()) }()
+	cases, err := build(maker)
+	if err != nil {
+		return err
+	}
+	snap := b.Registry.Snapshot()
+	for _, c := range cases {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		op, _ := snap.Index(c.Op.Name())
+		impls := slices.DeleteFunc(slices.Clone(snap.Impls(op)), func(e opregistry.Entry) bool {
+			return len(b.opts.impls) > 0 && !slices.Contains(b.opts.impls, e.ID)
+		})
+		slices.SortStableFunc(impls, func(x, y opregistry.Entry) int { return cmp.Compare(x.ID, y.ID) })
+		for _, r := range opbench.Measure(c, snap, impls, b.Exec, opbench.Settings{Repeat: int(b.opts.repeat)}) {
+			b.rows = append(b.rows, b.row(c, r))
+		}
+	}
+	return nil
+}
+
+func (b *implBench) row(c opbench.Case, r opbench.Result) implBenchmark {
+	row := implBenchmark{
+		Op: r.Op, Shape: r.Shape, DType: b.dtype, Threads: b.Exec.Pool().Workers(), Impl: r.Impl, Kind: r.Kind,
+		Bound: c.Bound, Reason: r.Reason,
+	}
+	if len(r.Samples) == 0 {
+		return row
+	}
+	s := spreadOf(r.Samples)
+	row.Time = &s
+	row.GFLOPS, row.GBPerS = c.FLOPs/s.Median/1e6, c.Bytes/s.Median/1e6
+	switch c.Bound {
+	case opbench.Compute:
+		row.PeakShare = share(1e9*row.GFLOPS, b.peak(c.Bound))
+	case opbench.Memory:
+		row.PeakShare = share(1e9*row.GBPerS, b.peak(c.Bound))
+	}
+	return row
+}
+
+// peak returns what the machine reaches at a bound, measured when it is first asked for.
+func (b *implBench) peak(bound opbench.Bound) float64 {
+	if _, ok := b.peaks[bound]; !ok {
+		if bound == opbench.Compute {
+			b.peaks[bound] = peak.FLOPS(b.Exec.Pool())
+		} else {
+			b.peaks[bound] = peak.Bandwidth(b.Exec.Pool())
+		}
+	}
+	return b.peaks[bound]
+}
+
+func printBenchmark(out io.Writer, rows []implBenchmark) error {
+	t := newTable(table.Row{"op", "shape", "impl", "median ms", "fastest", "slowest", "samples", "GFLOP/s", "GB/s", "% of peak"}, 4, 5, 6, 7, 8, 9, 10)
+	var notes []string
+	for _, r := range rows {
+		if r.Time == nil {
+			t.AppendRow(table.Row{r.Op, r.Shape, r.Impl, "-", "-", "-", "-", "-", "-", "-"})
+			if note := fmt.Sprintf("%s of %s: %s", r.Impl, r.Op, r.Reason); !slices.Contains(notes, note) {
+				notes = append(notes, note)
+			}
+			continue
+		}
+		t.AppendRow(table.Row{
+			r.Op, r.Shape, r.Impl, digits(r.Time.Median), digits(r.Time.Min), digits(r.Time.Max), r.Time.Count,
+			nonZero("%.1f", r.GFLOPS), nonZero("%.1f", r.GBPerS), nonZero("%.1f", 100*r.PeakShare),
+		})
+	}
+	if _, err := fmt.Fprintln(out, render(t)); err != nil {
+		return err
+	}
+	for _, note := range notes {
+		if _, err := fmt.Fprintln(out, note); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// digits writes a time in milliseconds.
+func digits(ms float64) string { return strconv.FormatFloat(ms, 'g', 4, 64) }
+
+// nonZero writes a figure, or a dash where there is none.
+func nonZero(format string, v float64) string {
+	if v == 0 {
+		return "-"
+	}
+	return fmt.Sprintf(format, v)
+}
+
+func writeBenchmarkCSV(out io.Writer, rows []implBenchmark) error {
+	w := csv.NewWriter(out)
+	records := [][]string{{"op", "shape", "dtype", "threads", "impl", "kind", "median_ms", "min_ms", "max_ms", "samples", "gflops", "gb_per_s", "bound", "peak_share", "reason"}}
+	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
+	for _, r := range rows {
+		times := []string{"", "", "", "0"}
+		if r.Time != nil {
+			times = []string{number(r.Time.Median), number(r.Time.Min), number(r.Time.Max), strconv.Itoa(r.Time.Count)}
+		}
+		records = append(records, slices.Concat(
+			[]string{r.Op, r.Shape, r.DType.String(), strconv.Itoa(r.Threads), r.Impl, r.Kind.String()}, times,
+			[]string{number(r.GFLOPS), number(r.GBPerS), string(r.Bound), number(r.PeakShare), r.Reason}))
+	}
+	return w.WriteAll(records)
+}
+
+// checkPlot returns an error for a file that a plot cannot be written to.
+func checkPlot(cmd *cobra.Command, file string) error {
+	if file == "" {
+		return nil
+	}
+	if !strings.HasSuffix(strings.ToLower(file), ".png") {
+		return usagef(cmd, "--plot: got %q, want the name of a file that ends in .png", file)
+	}
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("--plot: %w", err)
+	}
+	return f.Close()
+}

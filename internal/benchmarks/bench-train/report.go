@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+)
+
+// report is the result of a run.
+type report struct {
+	Machine string       `json:"machine"`
+	Rounds  int          `json:"rounds"`
+	Steps   int          `json:"steps"` // measured in each turn
+	Models  []comparison `json:"models"`
+}
+
+// comparison is one model under all contenders.
+type comparison struct {
+	Model string   `json:"model"`
+	Mix   []string `json:"best_mix"` // the arguments of the best mix
+	Rows  []row    `json:"contenders"`
+}
+
+// row is one contender. Ratios are to PyTorch and 0 without it.
+type row struct {
+	Name      string  `json:"name"`
+	Turns     []turn  `json:"turns"`
+	Tokens    float64 `json:"tokens_per_second"`      // median of the rounds
+	Best      float64 `json:"best_tokens_per_second"` // of all steps
+	Ratio     float64 `json:"ratio"`                  // median of the ratios of each round
+	BestRatio float64 `json:"best_ratio"`
+	MFU       float64 `json:"mfu"`
+	Memory    float64 `json:"memory_ratio"`
+	PeakBytes uint64  `json:"peak_bytes"`
+	Absent    string  `json:"absent,omitempty"` // why there are no turns
+}
+
+// peer is the contender that ratios are taken to.
+const peer = "pytorch"
+
+// compare lets all contenders take turns.
+func compare(ctx context.Context, o options, m model, progress io.Writer) (comparison, error) {
+	c := comparison{Model: m.name}
+	var seen []steps
+	var contenders []contender
+	for _, p := range policies() {
+		fmt.Fprintf(progress, "%s: first look at %s\n", m.name, p.name)
+		s, err := p.train(ctx, o, m)
+		if errors.Is(err, errAbsent) {
+			c.Rows = append(c.Rows, row{Name: p.name, Absent: err.Error()})
+			continue
+		}
+		if err != nil {
+			return c, err
+		}
+		seen = append(seen, s)
+		contenders = append(contenders, p.contender(o, m))
+		c.Rows = append(c.Rows, row{Name: p.name})
+	}
+	mix := bestMix(seen)
+	c.Mix = mix.args
+	contenders = append(contenders, mix.contender(o, m), pytorch(o, seen[0]))
+	c.Rows = append(c.Rows, row{Name: mix.name}, row{Name: peer})
+	for round := range o.rounds {
+		for i := range contenders {
+			turn := contenders[(i+round)%len(contenders)]
+			r := &c.Rows[slices.IndexFunc(c.Rows, func(r row) bool { return r.Name == turn.name })]
+			if r.Absent != "" {
+				continue
+			}
+			fmt.Fprintf(progress, "%s: round %d of %d: %s", m.name, round+1, o.rounds, turn.name)
+			got, err := turn.turn(ctx)
+			if errors.Is(err, errAbsent) {
+				fmt.Fprintln(progress)
+				r.Absent = err.Error()
+				continue
+			}
+			if err != nil {
+				return c, err
+			}
+			fmt.Fprintf(progress, ", %.0f tokens/s\n", got.TokensPerSecond)
+			r.Turns = append(r.Turns, got)
+		}
+	}
+	c.sumUp()
+	return c, nil
+}
+
+// sumUp fills what follows from the turns.
+func (c *comparison) sumUp() {
+	var beside []turn
+	for _, r := range c.Rows {
+		if r.Name == peer {
+			beside = r.Turns
+		}
+	}
+	for i := range c.Rows {
+		r := &c.Rows[i]
+		if len(r.Turns) == 0 {
+			continue
+		}
+		r.Tokens = medianOf(r.Turns, func(t turn) float64 { return t.TokensPerSecond })
+		r.MFU = medianOf(r.Turns, func(t turn) float64 { return t.MFU })
+		r.Best = fastest(r.Turns)
+		for _, t := range r.Turns {
+			r.PeakBytes = max(r.PeakBytes, t.PeakBytes)
+		}
+		if len(beside) != len(r.Turns) {
+			continue
+		}
+		var ratios []float64
+		var memory uint64
+		for round, t := range r.Turns {
+			ratios = append(ratios, t.TokensPerSecond/beside[round].TokensPerSecond)
+			memory = max(memory, beside[round].PeakBytes)
+		}
+		r.Ratio, r.BestRatio = median(ratios), r.Best/fastest(beside)
+		r.Memory = float64(r.PeakBytes) / float64(memory)
+	}
+}
+
+func fastest(turns []turn) float64 {
+	best := 0.
+	for _, t := range turns {
+		best = max(best, t.Best)
+	}
+	return best
+}
+
+func medianOf(turns []turn, of func(turn) float64) float64 {
+	values := make([]float64, len(turns))
+	for i, t := range turns {
+		values[i] = of(t)
+	}
+	return median(values)
+}
+
+// median returns the middle of at least one value, or the mean of the two in the middle.
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+func (r report) writeJSON(out io.Writer) error {
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(r)
+}
+
+func (r report) writeTable(out io.Writer) error {
+	fmt.Fprintf(out, "%s, %d rounds of %d steps\n\n", r.Machine, r.Rounds, r.Steps)
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "model\tcontender\ttokens/s\t× pytorch\tbest tokens/s\t× pytorch\tMFU\tMiB\t× pytorch\t")
+	var notes []string
+	for _, c := range r.Models {
+		for _, row := range c.Rows {
+			if row.Absent != "" {
+				notes = append(notes, fmt.Sprintf("%s, %s: %s", c.Model, row.Name, row.Absent))
+				continue
+			}
+			fmt.Fprintf(t, "%s\t%s\t%.0f\t%s\t%.0f\t%s\t%s\t%d\t%s\t\n", c.Model, row.Name, row.Tokens, figure(row.Ratio),
+				row.Best, figure(row.BestRatio), figure(row.MFU), row.PeakBytes>>20, figure(row.Memory))
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, note := range notes {
+		fmt.Fprintln(out, note)
+	}
+	return nil
+}
+
+// figure writes a ratio, or a dash where there is none.
+func figure(v float64) string {
+	if v == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", v)
+}

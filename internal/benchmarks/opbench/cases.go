@@ -1,0 +1,204 @@
+package opbench
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// Layout is how the operands of a product lie in memory.
+type Layout string
+
+// The layouts of the three products of a linear layer.
+const (
+	Forward Layout = "forward" // y = x·Wᵀ
+	DGrad   Layout = "dgrad"   // dx = dy·W
+	WGrad   Layout = "wgrad"   // dW = dyᵀ·x
+)
+
+// Layouts returns all layouts.
+func Layouts() []Layout { return []Layout{Forward, DGrad, WGrad} }
+
+// GEMM returns the product D [rows, cols] = op(B)·op(A) over inner elements, of 2·rows·cols·inner operations.
+func (m *Maker) GEMM(rows, cols, inner int, l Layout) (Case, error) {
+	a := ops.GenericGemmArgs{D: m.fresh(m.dtype, rows, cols)}
+	switch l {
+	case Forward:
+		a.A, a.TransA, a.B = m.random(cols, inner), true, m.random(rows, inner)
+	case DGrad:
+		a.A, a.B = m.random(inner, cols), m.random(rows, inner)
+	case WGrad:
+		a.A, a.B, a.TransB = m.random(inner, cols), m.random(inner, rows), true
+	}
+	c, err := newCase(m, ops.GenericGemm, fmt.Sprintf("%dx%dx%d %s", rows, cols, inner, l), a)
+	c.FLOPs, c.Bound = 2*float64(rows)*float64(cols)*float64(inner), Compute
+	return c, err
+}
+
+// Attention returns self-attention of [batch, seq, heads, dim] over groups heads of keys and values, forward and backward.
+// Forward has 4·batch·heads·seq²·dim operations, half of them under the causal mask; backward has 2.5 times as many.
+func (m *Maker) Attention(batch, seq, heads, groups, dim int, mask ops.MaskType) (fwd, bwd Case, err error) {
+	f := ops.FusedAttnFwdArgs{
+		Q: m.random(batch, seq, heads, dim), K: m.random(batch, seq, groups, dim), V: m.random(batch, seq, groups, dim),
+		O: m.fresh(m.dtype, batch, seq, heads, dim), Stats: m.fresh(tensor.F32, batch, heads, seq, 1),
+		QKVFormat: ops.BSHD, AttnMaskType: mask, Saved: new(opregistry.Saved),
+	}
+	b := ops.FusedAttnBwdArgs{
+		Q: f.Q, K: f.K, V: f.V, O: f.O, DO: m.random(batch, seq, heads, dim), Stats: f.Stats,
+		DQ: m.fresh(m.dtype, batch, seq, heads, dim), DK: m.fresh(m.dtype, batch, seq, groups, dim), DV: m.fresh(m.dtype, batch, seq, groups, dim),
+		QKVFormat: ops.BSHD, AttnMaskType: mask, Saved: f.Saved,
+	}
+	shape := fmt.Sprintf("%dx%dx%dx%dx%d %v", batch, seq, heads, groups, dim, mask)
+	if fwd, err = newCase(m, ops.FusedAttnFwd, shape, f); err != nil {
+		return fwd, bwd, err
+	}
+	bwd, err = newCase(m, ops.FusedAttnBwd, shape, b)
+	fwd.FLOPs = 4 * float64(batch) * float64(heads) * float64(seq) * float64(seq) * float64(dim)
+	if mask != ops.NoMask {
+		fwd.FLOPs /= 2
+	}
+	bwd.FLOPs = 2.5 * fwd.FLOPs
+	fwd.Bound, bwd.Bound, bwd.forward = Compute, Compute, &fwd
+	return fwd, bwd, err
+}
+
+// Ops returns the names of the ops that Op has cases for, in order.
+func Ops() []string { return slices.Sorted(maps.Keys(opCases())) }
+
+// Op returns the case of an op whose bound is memory, over matrices of rows × cols.
+func (m *Maker) Op(name string, rows, cols int) (Case, error) {
+	build, ok := opCases()[name]
+	if !ok {
+		return Case{}, fmt.Errorf("op %q has no case to measure", name)
+	}
+	return build(m, fmt.Sprintf("%dx%d", rows, cols), rows, cols)
+}
+
+type builder func(m *Maker, shape string, rows, cols int) (Case, error)
+
+func opCases() map[string]builder {
+	return map[string]builder{
+		ops.RMSNormFwd.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			fwd, _, err := m.norm(shape, rows, cols)
+			return fwd, err
+		},
+		ops.RMSNormBwd.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			_, bwd, err := m.norm(shape, rows, cols)
+			return bwd, err
+		},
+		ops.CrossEntropyFwd.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			fwd, _, err := m.entropy(shape, rows, cols)
+			return fwd, err
+		},
+		ops.CrossEntropyBwd.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			_, bwd, err := m.entropy(shape, rows, cols)
+			return bwd, err
+		},
+		ops.SwiGLU.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, ops.SwiGLU, shape, ops.SwiGLUArgs{Input: m.random(rows, 2*cols), Output: m.fresh(m.dtype, rows, cols)})
+		},
+		ops.DSwiGLU.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, ops.DSwiGLU, shape, ops.DSwiGLUArgs{Grad: m.random(rows, cols), FwdInput: m.random(rows, 2*cols), Output: m.fresh(m.dtype, rows, 2*cols)})
+		},
+		ops.ResidualAdd.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, ops.ResidualAdd, shape, ops.ResidualAddArgs{A: m.random(rows, cols), B: m.random(rows, cols), Output: m.fresh(m.dtype, rows, cols)})
+		},
+		ops.FusedRopeForward.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, ops.FusedRopeForward, shape, m.rope(rows, cols))
+		},
+		ops.FusedRopeBackward.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, ops.FusedRopeBackward, shape, m.rope(rows, cols))
+		},
+		ops.EmbeddingFwd.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, ops.EmbeddingFwd, shape, ops.EmbeddingFwdArgs{Indices: m.indexes(rows, rows), Weight: m.random(rows, cols), Output: m.fresh(m.dtype, rows, cols)})
+		},
+		ops.EmbeddingBwd.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, ops.EmbeddingBwd, shape, ops.EmbeddingBwdArgs{Grad: m.random(rows, cols), Indices: m.indexes(rows, rows), DWeight: m.fresh(m.dtype, rows, cols)})
+		},
+		ops.MultiTensorAdam.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, ops.MultiTensorAdam, shape, ops.MultiTensorAdamArgs{
+				NoopFlag: m.fresh(tensor.I32, 1), TensorLists: lists(m.random(rows, cols), m.random(rows, cols), m.positive(rows, cols), m.positive(rows, cols)),
+				LR: 1e-3, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, Step: 100, Mode: ops.AdamDecay, BiasCorrection: true, WeightDecay: 0.1,
+			})
+		},
+		ops.MultiTensorL2Norm.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, ops.MultiTensorL2Norm, shape, ops.MultiTensorL2NormArgs{
+				NoopFlag: m.fresh(tensor.I32, 1), TensorLists: lists(m.random(rows, cols)), Norm: m.fresh(tensor.F32, 1),
+			})
+		},
+		ops.MultiTensorScale.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, ops.MultiTensorScale, shape, ops.MultiTensorScaleArgs{
+				NoopFlag: m.fresh(tensor.I32, 1), TensorLists: lists(m.random(rows, cols), m.fresh(m.dtype, rows, cols)), Scale: 0.5,
+			})
+		},
+	}
+}
+
+// lists returns lists of one tensor each.
+func lists(tensors ...*tensor.Tensor) [][]*tensor.Tensor {
+	all := make([][]*tensor.Tensor, len(tensors))
+	for i, t := range tensors {
+		all[i] = []*tensor.Tensor{t}
+	}
+	return all
+}
+
+func (m *Maker) norm(shape string, rows, cols int) (fwd, bwd Case, err error) {
+	f := ops.RMSNormFwdArgs{
+		Input: m.random(rows, cols), Weight: m.random(cols), Output: m.fresh(m.dtype, rows, cols), RSigma: m.fresh(tensor.F32, rows),
+		Eps: 1e-5, Saved: new(opregistry.Saved),
+	}
+	b := ops.RMSNormBwdArgs{
+		DZ: m.random(rows, cols), X: f.Input, RSigma: f.RSigma, Gamma: f.Weight, DX: m.fresh(m.dtype, rows, cols), DGamma: m.fresh(m.dtype, cols),
+		Saved: f.Saved,
+	}
+	if fwd, err = newCase(m, ops.RMSNormFwd, shape, f); err != nil {
+		return fwd, bwd, err
+	}
+	bwd, err = newCase(m, ops.RMSNormBwd, shape, b)
+	bwd.forward = &fwd
+	return fwd, bwd, err
+}
+
+func (m *Maker) entropy(shape string, rows, cols int) (fwd, bwd Case, err error) {
+	f := ops.CrossEntropyFwdArgs{
+		Logits: m.random(rows, cols), Targets: m.indexes(cols, rows), Losses: m.fresh(tensor.F32, rows), LSE: m.fresh(tensor.F32, rows),
+		IgnoreIndex: -100, Saved: new(opregistry.Saved),
+	}
+	b := ops.CrossEntropyBwdArgs{
+		Logits: f.Logits, Targets: f.Targets, LSE: f.LSE, DLosses: m.positive(rows), DLogits: m.fresh(m.dtype, rows, cols),
+		IgnoreIndex: f.IgnoreIndex, Saved: f.Saved,
+	}
+	if fwd, err = newCase(m, ops.CrossEntropyFwd, shape, f); err != nil {
+		return fwd, bwd, err
+	}
+	bwd, err = newCase(m, ops.CrossEntropyBwd, shape, b)
+	bwd.forward = &fwd
+	return fwd, bwd, err
+}
+
+// ropeDim is the usual size of a head; rows that it does not divide are one head.
+const ropeDim = 64
+
+func (m *Maker) rope(rows, cols int) ops.FusedRopeArgs {
+	dim := ropeDim
+	if cols%dim != 0 {
+		dim = cols
+	}
+	freqs := m.fresh(tensor.F32, rows, 1, 1, dim)
+	if m.err == nil {
+		angles := tensor.Data[float32](freqs)
+		for i := range angles {
+			position, pair := i/dim, i%dim%max(dim/2, 1)
+			angles[i] = float32(float64(position) * math.Pow(1e4, -2*float64(pair)/float64(dim)))
+		}
+	}
+	return ops.FusedRopeArgs{
+		Input: m.random(1, rows, cols/dim, dim), Freqs: freqs, Output: m.fresh(m.dtype, 1, rows, cols/dim, dim), QKVFormat: ops.BSHD,
+	}
+}

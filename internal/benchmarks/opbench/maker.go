@@ -1,0 +1,134 @@
+package opbench
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// Bound says what limits an op on most machines.
+type Bound string
+
+// The bounds.
+const (
+	Compute Bound = "compute"
+	Memory  Bound = "memory"
+)
+
+// Case is a call of an op that can be measured.
+type Case struct {
+	Op    opregistry.Handle
+	Shape string
+	FLOPs float64 // 0 where memory is the bound
+	Bytes float64 // of all operands, those updated in place twice
+	Bound Bound
+
+	call    func(ex *opregistry.Exec, run any) error
+	forward *Case // has to run on the same impl first; nil for none
+}
+
+// Maker builds Cases with operands of one dtype in memory of a device backend.
+type Maker struct {
+	backend device.Backend
+	dtype   tensor.DType
+	rng     *rand.Rand
+	owned   []*tensor.Tensor
+	err     error
+}
+
+// NewMaker returns a Maker for operands of a dtype. Close returns the memory of the
+// Cases, which cannot be used any more.
+func NewMaker(backend device.Backend, d tensor.DType) *Maker {
+	return &Maker{backend: backend, dtype: d, rng: rand.New(rand.NewPCG(1, 2))}
+}
+
+// Close returns the memory of all Cases.
+func (m *Maker) Close() error {
+	var faults []error
+	for _, t := range m.owned {
+		faults = append(faults, t.Release())
+	}
+	m.owned = nil
+	return errors.Join(faults...)
+}
+
+// newCase returns the case of a call with these arguments; the first error of the Maker is reported here.
+func newCase[A any](m *Maker, op *opregistry.Op[A], shape string, a A) (Case, error) {
+	err := m.err
+	m.err = nil
+	if err == nil {
+		err = op.Validate(a)
+	}
+	if err != nil {
+		return Case{}, fmt.Errorf("%s of %s: %w", op.Name(), shape, err)
+	}
+	c := Case{Op: op, Shape: shape, Bound: Memory}
+	for _, o := range op.Operands(a) {
+		if o.Tensor == nil {
+			continue
+		}
+		size := float64(o.Tensor.NumElements() * o.Tensor.DType().Size())
+		if o.Access == opregistry.Update {
+			size *= 2
+		}
+		c.Bytes += size
+	}
+	c.call = func(ex *opregistry.Exec, run any) error { return run.(opregistry.Func[A])(ex, a) }
+	return c, nil
+}
+
+// mostElements bounds an operand, so that a slip of the finger does not take all memory.
+const mostElements = 1 << 28
+
+// fresh returns a tensor of zeros.
+func (m *Maker) fresh(d tensor.DType, shape ...int) *tensor.Tensor {
+	if m.err != nil {
+		return nil
+	}
+	room := mostElements
+	for _, n := range shape {
+		room /= max(n, 1)
+	}
+	if room == 0 {
+		m.err = fmt.Errorf("an operand of shape %v, want at most %d elements", shape, mostElements)
+		return nil
+	}
+	t, err := tensor.New(m.backend, d, shape...)
+	if err != nil {
+		m.err = err
+		return nil
+	}
+	m.owned = append(m.owned, t)
+	return t
+}
+
+// random returns a tensor of uniform numbers in [-1, 1] of the Maker's dtype.
+func (m *Maker) random(shape ...int) *tensor.Tensor {
+	return m.fill(m.fresh(m.dtype, shape...), func() float64 { return 2*m.rng.Float64() - 1 })
+}
+
+// positive returns an f32 tensor of uniform numbers in [0.5, 1.5].
+func (m *Maker) positive(shape ...int) *tensor.Tensor {
+	return m.fill(m.fresh(tensor.F32, shape...), func() float64 { return 0.5 + m.rng.Float64() })
+}
+
+// indexes returns an i32 tensor of numbers below n.
+func (m *Maker) indexes(n int, shape ...int) *tensor.Tensor {
+	return m.fill(m.fresh(tensor.I32, shape...), func() float64 { return float64(m.rng.IntN(n)) })
+}
+
+func (m *Maker) fill(t *tensor.Tensor, value func() float64) *tensor.Tensor {
+	if m.err != nil {
+		return nil
+	}
+	values := make([]float64, t.NumElements())
+	for i := range values {
+		values[i] = value()
+	}
+	m.err = t.SetFloat64s(values)
+	return t
+}

@@ -1,0 +1,5 @@
+//go:build !amd64 || noasm
+
+package peak
+
+func fmaKernel() (kernel func(rounds int), perRound float64) { return nil, 0 }

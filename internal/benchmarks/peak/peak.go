@@ -1,0 +1,89 @@
+// Package peak measures what the CPU can do at most: fused multiply-adds in
+// registers and a sum of arrays in memory. Efficiency is a share of these.
+package peak
+
+import (
+	"math"
+	"time"
+
+	"github.com/primus-fl/primus/internal/simd"
+	"github.com/primus-fl/primus/opregistry"
+)
+
+const (
+	// partsPerWorker keep all workers busy to the end when one starts late.
+	partsPerWorker = 8
+
+	// flopsTime is how long each worker repeats its bursts of flopsRounds.
+	flopsTime   = 200 * time.Millisecond
+	flopsRounds = 20_000
+
+	// Bandwidth pauses behind each group of bursts, for a busy machine to turn to
+	// something else.
+	groups, bursts = 10, 2
+	pause          = 5 * time.Millisecond
+)
+
+// FLOPS returns the f32 operations a second, of which a fused multiply-add is two,
+// that the workers of a pool reach at the same time with the widest vectors of this
+// CPU: the sum of what each reaches in its fastest burst, which is one that nothing
+// else disturbed. It is 0 where this package has no kernel: anywhere but on amd64
+// with FMA. It takes 0.2 s.
+func FLOPS(pool opregistry.Pool) float64 {
+	kernel, perRound := fmaKernel()
+	if kernel == nil {
+		return 0
+	}
+	best := make([]time.Duration, pool.Workers())
+	pool.Run(len(best), task(func(worker int) {
+		fastest := time.Duration(math.MaxInt64)
+		for start := time.Now(); time.Since(start) < flopsTime; {
+			begin := time.Now()
+			kernel(flopsRounds)
+			fastest = min(fastest, time.Since(begin))
+		}
+		best[worker] = max(fastest, 1)
+	}))
+	sum := 0.
+	for _, took := range best {
+		sum += flopsRounds * perRound / took.Seconds()
+	}
+	return sum
+}
+
+// sumElements are the elements of an array of Bandwidth: 64 MiB, more than caches
+// of a few cores hold.
+const sumElements = 16 << 20
+
+// Bandwidth returns the bytes a second that all workers of a pool move together
+// when they add two arrays of f32 into a third, counted as two reads and one write:
+// the fastest of several runs. It takes about a second and 192 MiB.
+func Bandwidth(pool opregistry.Pool) float64 {
+	parts := partsPerWorker * pool.Workers()
+	a, b, sum := make([]float32, sumElements), make([]float32, sumElements), make([]float32, sumElements)
+	for i := range a {
+		a[i], b[i] = 1, 2
+	}
+	add := task(func(part int) {
+		lo, hi := part*sumElements/parts, (part+1)*sumElements/parts
+		simd.Add(sum[lo:hi], a[lo:hi], b[lo:hi])
+	})
+	best := time.Duration(math.MaxInt64)
+	for range groups {
+		for range bursts {
+			begin := time.Now()
+			pool.Run(parts, add)
+			best = min(best, time.Since(begin))
+		}
+		time.Sleep(pause)
+	}
+	return 3 * 4 * sumElements / max(best, 1).Seconds()
+}
+
+// task is a function as a task of a pool.
+type task func(part int)
+
+// Do runs a part.
+func (t task) Do(part int) { t(part) }
+
+var _ opregistry.Task = task(nil)

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Times training steps of a Llama-style decoder in PyTorch on the CPU, in f32.
+
+The model, its shapes and its step are those of the native backend: RMSNorm, rotary
+positions on halves of a head, grouped causal attention, SwiGLU, cross entropy, clipping
+of the global gradient norm and AdamW that leaves the norms undecayed. It is written for
+speed: projections are fused, attention is PyTorch's own where it has one, gradients are
+released between steps, AdamW and the norm go through torch._foreach.
+
+Prints one JSON object. What the process needs from outside, such as the kernels that
+OpenBLAS takes for this CPU, is the caller's business; see the driver beside this file.
+"""
+
+import argparse
+import json
+import resource
+import statistics
+import time
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+def rms_norm(x, weight, eps):
+    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps) * weight
+
+
+class Attention(nn.Module):
+    def __init__(self, a):
+        super().__init__()
+        self.heads, self.groups = a.heads, a.groups
+        self.dim = a.hidden // a.heads
+        self.qkv = nn.Linear(a.hidden, (a.heads + 2 * a.groups) * self.dim, bias=False)
+        self.out = nn.Linear(a.heads * self.dim, a.hidden, bias=False)
+        angles = torch.outer(torch.arange(a.seq), 10000.0 ** (-torch.arange(0, self.dim, 2) / self.dim))
+        self.register_buffer("cos", angles.cos())
+        self.register_buffer("sin", angles.sin())
+        if not hasattr(F, "scaled_dot_product_attention"):
+            mask = torch.full((a.seq, a.seq), float("-inf")).triu(1)
+            self.register_buffer("mask", mask)
+
+    def rotate(self, x):
+        low, high = x.chunk(2, -1)
+        return torch.cat((low * self.cos - high * self.sin, high * self.cos + low * self.sin), -1)
+
+    def forward(self, x):
+        batch, seq, _ = x.shape
+        qkv = self.qkv(x).view(batch, seq, -1, self.dim).transpose(1, 2)
+        qk, v = qkv.split([self.heads + self.groups, self.groups], 1)
+        q, k = self.rotate(qk).split([self.heads, self.groups], 1)
+        if self.groups != self.heads:
+            k = k.repeat_interleave(self.heads // self.groups, 1)
+            v = v.repeat_interleave(self.heads // self.groups, 1)
+        y = self.attend(q, k, v)
+        return self.out(y.transpose(1, 2).reshape(batch, seq, -1))
+
+    def attend(self, q, k, v):
+        if hasattr(F, "scaled_dot_product_attention"):
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        shape = q.shape
+        q, k, v = (t.reshape(-1, *t.shape[2:]) for t in (q, k, v))
+        scores = torch.baddbmm(self.mask, q, k.transpose(1, 2), alpha=self.dim**-0.5)
+        return torch.bmm(scores.softmax(-1), v).view(shape)
+
+
+class Layer(nn.Module):
+    def __init__(self, a):
+        super().__init__()
+        self.eps = a.eps
+        self.norm1 = nn.Parameter(torch.ones(a.hidden))
+        self.attention = Attention(a)
+        self.norm2 = nn.Parameter(torch.ones(a.hidden))
+        self.gate_up = nn.Linear(a.hidden, 2 * a.ffn, bias=False)
+        self.down = nn.Linear(a.ffn, a.hidden, bias=False)
+
+    def forward(self, x):
+        x = x + self.attention(rms_norm(x, self.norm1, self.eps))
+        gate, up = self.gate_up(rms_norm(x, self.norm2, self.eps)).chunk(2, -1)
+        return x + self.down(F.silu(gate) * up)
+
+
+class Llama(nn.Module):
+    def __init__(self, a):
+        super().__init__()
+        self.eps = a.eps
+        self.embedding = nn.Embedding(a.vocab, a.hidden)
+        self.layers = nn.ModuleList(Layer(a) for _ in range(a.layers))
+        self.norm = nn.Parameter(torch.ones(a.hidden))
+        self.head = nn.Linear(a.hidden, a.vocab, bias=False)
+        if a.tied:
+            self.head.weight = self.embedding.weight
+        for p in self.parameters():
+            if p.dim() > 1:
+                nn.init.normal_(p, std=0.02)
+
+    def forward(self, tokens):
+        x = self.embedding(tokens)
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(rms_norm(x, self.norm, self.eps))
+
+
+def clip(parameters, limit):
+    """Scales the gradients down to a global norm and returns the norm they had."""
+    grads = [p.grad for p in parameters]
+    norm = torch.stack(torch._foreach_norm(grads)).norm().item()
+    if norm > limit:
+        torch._foreach_mul_(grads, limit / (norm + 1e-6))
+    return norm
+
+
+def main():
+    args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name in ("layers", "hidden", "ffn", "heads", "groups", "vocab", "seq", "batch"):
+        args.add_argument("--" + name, type=int, required=True)
+    args.add_argument("--micro-batches", type=int, default=1)
+    args.add_argument("--tied", action="store_true")
+    args.add_argument("--eps", type=float, default=1e-5)
+    args.add_argument("--warmup", type=int, default=2)
+    args.add_argument("--steps", type=int, default=5)
+    args.add_argument("--threads", type=int, default=0, help="0 is PyTorch's choice")
+    a = args.parse_args()
+    if a.threads:
+        torch.set_num_threads(a.threads)
+    torch.set_flush_denormal(True)
+    torch.manual_seed(1)
+
+    model = Llama(a)
+    parameters = list(model.parameters())
+    optimizer = torch.optim.AdamW(
+        [
+            {"params": [p for p in parameters if p.dim() > 1], "weight_decay": 0.1},
+            {"params": [p for p in parameters if p.dim() == 1], "weight_decay": 0.0},
+        ],
+        lr=1e-3, betas=(0.9, 0.95), eps=1e-8, foreach=True,
+    )
+    rows = torch.randint(a.vocab, (a.micro_batches, a.batch, a.seq + 1))
+
+    seconds = []
+    for _ in range(a.warmup + a.steps):
+        begin = time.perf_counter()
+        optimizer.zero_grad(set_to_none=True)
+        loss = 0.0
+        for part in rows:
+            scores = model(part[:, :-1])
+            mean = F.cross_entropy(scores.flatten(0, 1), part[:, 1:].flatten()) / a.micro_batches
+            mean.backward()
+            loss += mean.item()
+        clip(parameters, 1.0)
+        optimizer.step()
+        seconds.append(time.perf_counter() - begin)
+    seconds = seconds[a.warmup:]
+    step = statistics.median(seconds)
+    print(json.dumps({
+        "peer": "pytorch " + torch.__version__,
+        "threads": torch.get_num_threads(),
+        "parameters": sum(p.numel() for p in parameters),
+        "tokens_per_second": rows.shape[0] * a.batch * a.seq / step,
+        "step_ms": 1e3 * step,
+        "step_ms_all": [1e3 * s for s in seconds],
+        "peak_bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+        "loss": loss,
+        "vector_instructions": torch.backends.cpu.get_cpu_capability()
+        if hasattr(torch.backends, "cpu") and hasattr(torch.backends.cpu, "get_cpu_capability")
+        else "",
+    }))
+
+
+if __name__ == "__main__":
+    main()

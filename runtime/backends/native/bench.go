@@ -1,0 +1,58 @@
+package native
+
+import (
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+
+	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/config"
+)
+
+// Bench computes training steps for measurements: those of a run with the same parameters, over one batch of random tokens.
+// It reads no data and writes no file. A Bench belongs to one goroutine.
+type Bench struct {
+	e    engine
+	step int
+}
+
+// NewBench returns a Bench for a module that the native backend trains, with warnings about its parameters. Close releases
+// its memory.
+func NewBench(m *config.Module, manager *opmanager.Manager, dev device.Backend, log *slog.Logger) (*Bench, []config.Warning, error) {
+	tc := &backend.TrainContext{Framework: Framework, Module: m}
+	given, warnings, err := adapter{}.ConvertConfig(tc)
+	if err != nil {
+		return nil, warnings, err
+	}
+	tc.Args = given
+	args, err := newArgs(tc)
+	if err != nil {
+		return nil, warnings, err
+	}
+	b := &Bench{e: engine{args: args, manager: manager, log: log}}
+	b.e.declarePoints(func([]int32) error { return nil })
+	if err := b.e.build(dev); err != nil {
+		return nil, warnings, errors.Join(err, b.e.close())
+	}
+	rng := rand.New(rand.NewPCG(uint64(args.Seed), 0))
+	for i := range b.e.batch {
+		b.e.batch[i] = rng.Int32N(int32(args.VocabSize))
+	}
+	return b, warnings, nil
+}
+
+// Args returns the parameters of the steps.
+func (b *Bench) Args() Args { return *b.e.args }
+
+// Step makes the next step: forward and backward over the global batch, clipping and AdamW. It returns the mean loss in
+// nats a token.
+func (b *Bench) Step() (loss float64, err error) {
+	b.step++
+	loss, _, err = b.e.train(b.step, b.e.points.schedule.Func()(b.step))
+	return loss, err
+}
+
+// Close releases the memory.
+func (b *Bench) Close() error { return b.e.close() }

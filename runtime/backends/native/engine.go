@@ -1,0 +1,69 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/runtime/backends/native/model"
+	"github.com/primus-fl/primus/runtime/backends/native/optim"
+)
+
+// engine is what computes steps: model, passes and optimizer over one global batch.
+type engine struct {
+	args    *Args
+	manager *opmanager.Manager
+	log     *slog.Logger
+	points  points
+
+	model *model.Model
+	pass  *model.Pass
+	adam  *optim.Adam
+	batch []int32 // [global batch, seq+1]
+}
+
+// build allocates everything, with the weights that belong to the seed.
+func (e *engine) build(backend device.Backend) (err error) {
+	if e.model, err = model.New(e.args.Config, backend); err != nil {
+		return err
+	}
+	e.model.Init(uint64(e.args.Seed))
+	if e.pass, err = e.model.NewPass(e.manager, e.args.MicroBatchSize, e.args.SeqLength, true); err != nil {
+		return err
+	}
+	var params []optim.Param
+	for _, p := range e.model.Params() {
+		params = append(params, optim.Param{Value: p.Value, Grad: p.Grad, Decay: p.Decay, LRScale: e.points.lrScale.Func()(p)})
+	}
+	e.adam, err = optim.NewAdam(e.args.AdamConfig, params, e.manager, backend)
+	e.batch = make([]int32, e.args.GlobalBatchSize*(e.args.SeqLength+1))
+	return err
+}
+
+// close releases what build has allocated, also when it failed.
+func (e *engine) close() error {
+	var faults []error
+	if e.adam != nil {
+		faults = append(faults, e.adam.Close())
+	}
+	if e.pass != nil {
+		faults = append(faults, e.pass.Close())
+	}
+	if e.model != nil {
+		faults = append(faults, e.model.Close())
+	}
+	return errors.Join(faults...)
+}
+
+// train makes a step with the batch in hand.
+func (e *engine) train(step int, lr float64) (loss, norm float64, err error) {
+	if loss, norm, err = e.gradients(step); err != nil {
+		return 0, 0, err
+	}
+	if err := e.points.optimizerStep.Func()(step, lr); err != nil {
+		return 0, 0, fmt.Errorf("step %d: %w", step, err)
+	}
+	return loss, norm, nil
+}

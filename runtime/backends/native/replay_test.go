@@ -1,0 +1,71 @@
+package native_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// pythonWithTorch returns a Python that can import PyTorch, or skips the test.
+func pythonWithTorch(t *testing.T) string {
+	t.Helper()
+	for _, python := range []string{"/usr/bin/python3", "python3"} {
+		if exec.CommandContext(t.Context(), python, "-c", "import torch, numpy").Run() == nil {
+			return python
+		}
+	}
+	t.Skip("no Python with PyTorch and numpy: install python3-torch")
+	return ""
+}
+
+// A model that was written in PyTorch, from the papers and for this test alone,
+// makes the same steps of the same batches: forward, gradients of accumulated
+// micro-batches, clipping, schedule and AdamW.
+func TestPyTorchReplaysARun(t *testing.T) {
+	python := pythonWithTorch(t)
+	for name, overrides := range map[string][]string{
+		"grouped queries": nil,
+		"tied embeddings": {"untie_embeddings_and_output_weights=false", "num_query_groups=4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			const steps = 20
+			require.NoError(t, l.train(t.Context(), "run", append([]string{
+				"save_initial=true", "dump_batches=20", "train_iters=20", "save_interval=0", "eval_interval=0",
+				"lr=2e-3", "min_lr=1e-4", "lr_warmup_iters=5", "init_method_std=0.06",
+				"adam_beta1=0.9", "adam_beta2=0.95", "adam_eps=1e-8", "weight_decay=0.1", "clip_grad=1",
+			}, overrides...)...))
+			cmd := exec.CommandContext(t.Context(), python, "testdata/replay.py",
+				l.path("run", "checkpoints", "step-00000000"), l.path("run", "checkpoints", "step-00000020"), l.path("run", "batches.safetensors"),
+				"--lr=2e-3", "--min-lr=1e-4", "--warmup=5", "--decay=20",
+				"--beta1=0.9", "--beta2=0.95", "--adam-eps=1e-8", "--weight-decay=0.1", "--clip=1")
+			cmd.Env = append(os.Environ(), "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1") // idle threads would spin beside other tests
+			var stderr bytes.Buffer
+			cmd.Stderr = &stderr
+			out, err := cmd.Output()
+			require.NoError(t, err, stderr.String())
+			var replay struct {
+				Losses, Norms []float64
+				Distances     map[string]float64
+			}
+			require.NoError(t, json.Unmarshal(out, &replay))
+
+			records := l.metrics("run")
+			require.Len(t, records, steps)
+			require.Len(t, replay.Losses, steps)
+			for i, r := range records {
+				assert.InEpsilon(t, replay.Losses[i], r.Loss, 2e-5, "loss of step %d", i+1)
+				assert.InEpsilon(t, replay.Norms[i], r.GradNorm, 1e-4, "gradient norm of step %d", i+1)
+			}
+			assert.Greater(t, len(replay.Distances), 10)
+			for weight, distance := range replay.Distances {
+				assert.Less(t, distance, 1e-4, weight)
+			}
+		})
+	}
+}

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Trains a run of the native backend again, in PyTorch.
+
+Starts from the run's first checkpoint (save_initial), takes its batches (dump_batches) in
+their order, and compares the weights at the end with its last checkpoint. The model is
+written from the papers on RMSNorm, rotary positions, attention and SwiGLU, with plain
+tensor operations and PyTorch's gradients. Prints one JSON object: the losses and gradient
+norms of all steps, and for each weight the relative distance at the end.
+"""
+
+import argparse
+import json
+import math
+import os
+import struct
+
+import numpy
+import torch
+
+
+def read_safetensors(path):
+    with open(path, "rb") as file:
+        (size,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(size))
+        data = file.read()
+    header.pop("__metadata__", None)
+    tensors = {}
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        values = numpy.frombuffer(data[begin:end], {"F32": "<f4", "I32": "<i4"}[entry["dtype"]])
+        tensors[name] = torch.from_numpy(values.copy()).reshape(entry["shape"])
+    return tensors
+
+
+def normalise(x, gain, eps):
+    return gain * x / torch.sqrt((x * x).mean(-1, keepdim=True) + eps)
+
+
+def rotate(x, base):
+    """Turns the pairs (i, i + d/2) of each head of x [batch, seq, heads, d]."""
+    seq, dim = x.shape[1], x.shape[3]
+    rates = base ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)
+    angles = torch.arange(seq, dtype=torch.float64)[:, None] * rates
+    cos, sin = angles.cos().float()[:, None, :], angles.sin().float()[:, None, :]
+    a, b = x[..., : dim // 2], x[..., dim // 2 :]
+    return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
+
+
+def attention(x, w, at, config):
+    batch, seq, hidden = x.shape
+    heads, groups = config["num_attention_heads"], config["num_key_value_heads"]
+    dim = config["head_dim"]
+    q = (x @ w[at + "q_proj.weight"].T).reshape(batch, seq, heads, dim)
+    k = (x @ w[at + "k_proj.weight"].T).reshape(batch, seq, groups, dim)
+    v = (x @ w[at + "v_proj.weight"].T).reshape(batch, seq, groups, dim)
+    q, k = rotate(q, config["rope_theta"]), rotate(k, config["rope_theta"])
+    future = torch.ones(seq, seq, dtype=torch.bool).triu(1)
+    out = []
+    for head in range(heads):
+        group = head // (heads // groups)
+        scores = q[:, :, head] @ k[:, :, group].transpose(1, 2) / math.sqrt(dim)
+        out.append(torch.softmax(scores.masked_fill(future, -math.inf), -1) @ v[:, :, group])
+    return torch.cat(out, -1) @ w[at + "o_proj.weight"].T
+
+
+def forward(tokens, w, config):
+    eps = config["rms_norm_eps"]
+    x = w["model.embed_tokens.weight"][tokens]
+    for layer in range(config["num_hidden_layers"]):
+        at = f"model.layers.{layer}."
+        x = x + attention(normalise(x, w[at + "input_layernorm.weight"], eps), w, at + "self_attn.", config)
+        y = normalise(x, w[at + "post_attention_layernorm.weight"], eps)
+        gate, up = y @ w[at + "mlp.gate_proj.weight"].T, y @ w[at + "mlp.up_proj.weight"].T
+        x = x + (gate * torch.sigmoid(gate) * up) @ w[at + "mlp.down_proj.weight"].T
+    head = "model.embed_tokens.weight" if config["tie_word_embeddings"] else "lm_head.weight"
+    return normalise(x, w["model.norm.weight"], eps) @ w[head].T
+
+
+def learning_rate(step, a):
+    if step <= a.warmup:
+        return a.lr * step / a.warmup
+    part = min((step - a.warmup) / (a.decay - a.warmup), 1)
+    return a.min_lr + (a.lr - a.min_lr) * (1 + math.cos(math.pi * part)) / 2
+
+
+def main():
+    args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    args.add_argument("first", help="checkpoint of step 0")
+    args.add_argument("last", help="checkpoint of the last step")
+    args.add_argument("batches", help="batches.safetensors of the run")
+    for name in ("lr", "min-lr", "beta1", "beta2", "adam-eps", "weight-decay", "clip"):
+        args.add_argument("--" + name, type=float, required=True)
+    for name in ("warmup", "decay"):
+        args.add_argument("--" + name, type=int, required=True)
+    a = args.parse_args()
+
+    with open(os.path.join(a.first, "config.json")) as file:
+        config = json.load(file)
+    weights = read_safetensors(os.path.join(a.first, "model.safetensors"))
+    weights = {name: t.requires_grad_() for name, t in weights.items()}
+    optimizer = torch.optim.AdamW(
+        [
+            {"params": [t for t in weights.values() if t.dim() > 1], "weight_decay": a.weight_decay},
+            {"params": [t for t in weights.values() if t.dim() == 1], "weight_decay": 0.0},
+        ],
+        betas=(a.beta1, a.beta2), eps=a.adam_eps,
+    )
+    losses, norms = [], []
+    batches = read_safetensors(a.batches)["batches"].long()
+    for step, rows in enumerate(batches, 1):
+        scores = forward(rows[:, :-1], weights, config)
+        loss = torch.nn.functional.cross_entropy(scores.flatten(0, 1), rows[:, 1:].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        norms.append(torch.nn.utils.clip_grad_norm_(weights.values(), a.clip).item())
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate(step, a)
+        optimizer.step()
+        losses.append(loss.item())
+
+    last = read_safetensors(os.path.join(a.last, "model.safetensors"))
+    if last.keys() != weights.keys():
+        raise SystemExit(f"the last checkpoint has other weights: {sorted(last.keys() ^ weights.keys())}")
+    distances = {name: ((last[name] - t).norm() / t.norm()).item() for name, t in weights.items()}
+    print(json.dumps({"losses": losses, "norms": norms, "distances": distances}))
+
+
+if __name__ == "__main__":
+    main()
