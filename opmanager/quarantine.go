@@ -126,7 +126,7 @@ func (q *quarantine) fail(op string, info ImplInfo, cause error, set QuarantineS
 			end()
 		}
 	})
-	c.backoff = min(2*c.backoff, longestBackoff)
+	c.backoff = max(c.backoff, min(2*c.backoff, longestBackoff))
 	return Quarantined{Op: op, Impl: info, Failures: c.count, Until: c.until, Cause: cause}, true
 }
 
