@@ -203,20 +203,20 @@ func TestB20ImplsOfOneFunction(t *testing.T) {
 // B21: what was closed is collected, although the registry lives on.
 func TestB21ManagersAreCollected(t *testing.T) {
 	f := newManager(t, nil, opmanager.Settings{})
-	gone := func(open func() *opmanager.Manager) {
-		m := open()
+	// The listener stands for what a Manager shares with its views.
+	use := func(m *opmanager.Manager, shared *events) (weak.Pointer[opmanager.Manager], weak.Pointer[events]) {
 		require.NoError(t, opmanager.MustBind(m, addOne).Call(newArgs(t)))
 		require.NoError(t, opmanager.MustBind(m.Layer(3), addOne).Call(newArgs(t)))
 		m.Close()
-		left := weak.Make(m)
-		m = nil
-		require.Eventually(t, func() bool {
-			goruntime.GC()
-			return left.Value() == nil
-		}, 10*time.Second, time.Millisecond)
+		return weak.Make(m), weak.Make(shared)
 	}
-	gone(func() *opmanager.Manager { return opmanager.New(f.registry, f.Policy(), opmanager.Settings{}) })
-	gone(func() *opmanager.Manager { return f.With(f.Policy()) })
+	listener := &events{}
+	m, shared := use(opmanager.New(f.registry, f.Policy(), opmanager.Settings{Listeners: []opmanager.Listener{listener}}), listener)
+	view, _ := use(f.With(f.Policy()), nil)
+	assert.Eventually(t, func() bool {
+		goruntime.GC()
+		return m.Value() == nil && shared.Value() == nil && view.Value() == nil
+	}, 10*time.Second, time.Millisecond)
 }
 
 // B21: errors that all read differently are logged once, and are not kept.
@@ -293,4 +293,13 @@ func TestW4ImplsThatOnlyDecline(t *testing.T) {
 		}
 	}
 	assert.Empty(t, f.Quarantines())
+}
+
+// W5: an op has one argument struct; anything else is refused before an impl runs.
+func TestW5ArgumentsOfAnotherType(t *testing.T) {
+	f := newManager(t, nil, opmanager.Settings{})
+	err := opmanager.Call(f.Manager, "add_one", struct{ Input, Output *tensor.Tensor }{})
+	require.ErrorContains(t, err, `op "add_one": got arguments of type struct`)
+	assert.Zero(t, f.vendor.calls+f.flagos.calls+f.reference.calls)
+	assert.Zero(t, count[opmanager.Failed](f.events))
 }

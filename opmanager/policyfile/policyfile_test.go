@@ -42,6 +42,7 @@ verify:
   quarantine: on
 `
 
+// W8: rules for layers and phases, in a file.
 func TestParse(t *testing.T) {
 	o, err := policyfile.Parse("p.yaml", []byte(whole))
 	require.NoError(t, err)

@@ -29,7 +29,7 @@ func (l *lab) inModule(text string) {
 	l.edit("    framework: native\n", "    framework: native\n"+text)
 }
 
-// Later sources win, value by value, and each value knows where it came from.
+// W6, W8: later sources win, value by value, and each value knows where it came from.
 func TestPolicyPrecedence(t *testing.T) {
 	l := newLab(t)
 	module := func(text string) *lab {
@@ -181,7 +181,7 @@ func TestPolicyErrorsOfAllSourcesAreReportedTogether(t *testing.T) {
 	assert.Equal(t, 5, strings.Count(got.stderr, "primus: error: "), got.stderr)
 }
 
-// A change of the file takes effect while training runs, and one that cannot be used does not.
+// W8: a change of the file takes effect while training runs, and one that cannot be used does not.
 func TestPolicyFileIsFollowed(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
