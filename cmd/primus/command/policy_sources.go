@@ -107,8 +107,7 @@ func newPolicyWatcher(set appConfig, file *policyfile.Overlay, m *opmanager.Mana
 			if err != nil {
 				return 0, err
 			}
-			m.SetPolicy(p)
-			generation := m.Generation()
+			generation := m.SetPolicy(p)
 			for _, warning := range m.Warnings() {
 				set.log.Warn(warning)
 			}
