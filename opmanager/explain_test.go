@@ -30,6 +30,7 @@ func reasons(e opmanager.Explanation) map[string]string {
 	return all
 }
 
+// W6: every impl has a reason, with its source.
 func TestExplainReasons(t *testing.T) {
 	resolve := opregistry.NewRegistry().Snapshot().Vendor
 	const later = "later in the order vendor|flagos|reference (environment TE_FL_PREFER)"

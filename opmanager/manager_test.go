@@ -196,6 +196,7 @@ func TestEveryCandidateFails(t *testing.T) {
 	}
 }
 
+// B12: a caller's mistake runs no impl.
 func TestWrongArgumentsRunNothing(t *testing.T) {
 	f := newManager(t, nil, opmanager.Settings{})
 	err := opmanager.MustBind(f.Manager, addOne).Call(addArgs{})
@@ -367,6 +368,8 @@ func TestWithPolicy(t *testing.T) {
 	assert.Equal(t, 1, f.vendor.calls)
 }
 
+// B7: what has become available is used once it is asked again, and until then has
+// a reason.
 func TestUnavailable(t *testing.T) {
 	f := newManager(t, nil, opmanager.Settings{})
 	available := errors.New("libacme.so not found")
@@ -391,6 +394,7 @@ func TestUnavailable(t *testing.T) {
 	assert.Len(t, e.Rejected, 1)
 }
 
+// W2: a call builds nothing.
 func TestCallAllocatesNothing(t *testing.T) {
 	f := newManager(t, nil, opmanager.Settings{Timing: true})
 	a := newArgs(t)

@@ -17,6 +17,7 @@ func overlay(env map[string]string) (opmanager.Policy, error) {
 	})
 }
 
+// B15: a wrong value is an error that names it.
 func TestPolicyErrors(t *testing.T) {
 	tests := []struct{ name, value, want string }{
 		{"TE_FL_PREFER", "vendro", `policy: environment TE_FL_PREFER="vendro": at 1: unknown kind "vendro", want flagos, vendor or reference; did you mean "vendor"?`},
@@ -78,6 +79,7 @@ func TestPolicyFromEnvironment(t *testing.T) {
 	assert.Equal(t, "environment TE_FL_PREFER", p.Sources[opmanager.FieldPrefer])
 }
 
+// W8: rules may be for patterns.
 func TestPatterns(t *testing.T) {
 	p := opmanager.DefaultPolicy()
 	require.NoError(t, p.SetPerOp("*=flagos;*_bwd=reference;multi_*_bwd=vendor;multi_x_bwd=vendor:acme", "test"))
@@ -140,6 +142,7 @@ func TestB24SkipCUDA(t *testing.T) {
 	assert.Equal(t, []opmanager.Rejection{{ID: "vendor.cuda", Reason: "vendor CUDA is left out by environment TE_FL_SKIP_CUDA"}}, rejected)
 }
 
+// B15: a level in any spelling is read, and a wrong one named.
 func TestParseLogLevel(t *testing.T) {
 	tests := map[string]slog.Level{"": slog.LevelInfo, " debug ": slog.LevelDebug, "Warning": slog.LevelWarn, "ERROR": slog.LevelError}
 	for give, want := range tests {

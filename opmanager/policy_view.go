@@ -2,7 +2,10 @@ package opmanager
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/primus-fl/primus/opregistry"
 )
@@ -16,7 +19,35 @@ type PolicyView struct {
 	Allow          []string            `json:"allow_vendors"` // null allows all
 	SkipCUDA       bool                `json:"skip_cuda"`
 	ProtectInPlace bool                `json:"protect_in_place"`
-	Sources        map[string]string   `json:"sources"` // by the names above, and per_op_order.OP
+	Rules          []RuleView          `json:"rules"`
+	Quarantine     QuarantineView      `json:"quarantine"`
+	Verify         VerifyView          `json:"verify"`
+	Sources        map[string]string   `json:"sources"` // by the names above, per_op_order.OP and rules[N]
+}
+
+// RuleView is a Rule as results show it. What it does not change is left out.
+type RuleView struct {
+	Layers string              `json:"layers,omitzero"` // 0-3,7
+	Phase  Phase               `json:"phase,omitzero"`
+	Prefer opregistry.Kind     `json:"prefer,omitzero"`
+	Allow  []string            `json:"allow_vendors,omitzero"`
+	Deny   []string            `json:"deny_vendors,omitempty"`
+	PerOp  map[string][]string `json:"per_op_order,omitempty"`
+}
+
+// QuarantineView are QuarantineSettings with the defaults filled in.
+type QuarantineView struct {
+	Enabled  bool   `json:"enabled"`
+	Failures int    `json:"failures"`
+	Window   string `json:"window"` // 1m
+	Backoff  string `json:"backoff"`
+}
+
+// VerifyView are VerifySettings as results show them.
+type VerifyView struct {
+	Fraction   float64  `json:"fraction"`
+	Ops        []string `json:"ops"` // null stands for all
+	Quarantine bool     `json:"quarantine"`
 }
 
 // viewPerOp is how results call FieldPerOp: with the word that users of
@@ -28,20 +59,49 @@ const viewPerOp = "per_op_order"
 func (p Policy) View() PolicyView {
 	v := PolicyView{
 		Prefer: p.Prefer, Strict: p.Strict, SkipCUDA: p.SkipCUDA, ProtectInPlace: p.ProtectInPlace,
-		PerOp: map[string][]string{}, Deny: append([]string{}, vendorSet(p.Deny)...), Allow: vendorSet(p.Allow),
+		PerOp: viewOrders(p.PerOp), Deny: append([]string{}, vendorSet(p.Deny)...), Allow: vendorSet(p.Allow),
+		Rules:   []RuleView{},
+		Verify:  VerifyView{Fraction: p.Verify.Fraction, Ops: p.Verify.Ops, Quarantine: p.Verify.Quarantine},
 		Sources: map[string]string{},
 	}
 	for _, rule := range p.PerOp {
-		for _, token := range rule.Order {
-			v.PerOp[rule.Pattern] = append(v.PerOp[rule.Pattern], token.String())
-		}
 		v.Sources[viewPerOp+"."+rule.Pattern] = rule.Source
 	}
-	for _, field := range []Field{FieldPrefer, FieldStrict, FieldDeny, FieldAllow, FieldSkip, FieldProtect} {
+	for i, rule := range p.Rules {
+		v.Rules = append(v.Rules, RuleView{
+			Layers: layerList(rule.Layers), Phase: rule.Phase, Prefer: rule.Prefer,
+			Allow: vendorSet(rule.Allow), Deny: vendorSet(rule.Deny), PerOp: viewOrders(rule.PerOp),
+		})
+		v.Sources[fmt.Sprintf("%s[%d]", FieldRules, i)] = rule.Source
+	}
+	set := p.Quarantine.withDefaults()
+	v.Quarantine = QuarantineView{Enabled: !set.Disabled, Failures: set.Failures, Window: shortTime(set.Window), Backoff: shortTime(set.Backoff)}
+	for _, field := range []Field{FieldPrefer, FieldStrict, FieldDeny, FieldAllow, FieldSkip, FieldProtect, FieldRules, FieldQuarantine, FieldVerify} {
 		v.Sources[string(field)] = p.source(field)
 	}
 	v.Sources[viewPerOp] = p.source(FieldPerOp)
 	return v
+}
+
+func viewOrders(rules []OpRule) map[string][]string {
+	orders := make(map[string][]string, len(rules))
+	for _, rule := range rules {
+		for _, token := range rule.Order {
+			orders[rule.Pattern] = append(orders[rule.Pattern], token.String())
+		}
+	}
+	return orders
+}
+
+// shortTime returns a duration without units that are zero at its end: 1m, not 1m0s.
+func shortTime(d time.Duration) string {
+	s := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(s, zero) {
+			s = s[:len(s)-2]
+		}
+	}
+	return s
 }
 
 // MarshalJSON writes the policy's View.

@@ -21,8 +21,8 @@ type QuarantineSettings struct {
 	Failures int
 	// Window is the time within which failures count together; 0 means a minute.
 	Window time.Duration
-	// Backoff is how long the first quarantine lasts, up to an hour for those
-	// that follow. 0 means 30 seconds.
+	// Backoff is how long the first quarantine lasts. Those that follow grow to an
+	// hour, or stay at Backoff where that is longer. 0 means 30 seconds.
 	Backoff time.Duration
 }
 
@@ -126,7 +126,7 @@ func (q *quarantine) fail(op string, info ImplInfo, cause error, set QuarantineS
 			end()
 		}
 	})
-	c.backoff = min(2*c.backoff, longestBackoff)
+	c.backoff = max(c.backoff, min(2*c.backoff, longestBackoff))
 	return Quarantined{Op: op, Impl: info, Failures: c.count, Until: c.until, Cause: cause}, true
 }
 

@@ -138,3 +138,19 @@ func TestQuarantineSettings(t *testing.T) {
 		f.Close()
 	})
 }
+
+func TestLongQuarantinesDoNotShrink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newManager(t, func(p *opmanager.Policy) {
+			p.Quarantine = opmanager.QuarantineSettings{Failures: 1, Backoff: 2 * time.Hour}
+		}, opmanager.Settings{})
+		f.vendor.do = halfWay
+		for range 3 {
+			require.NoError(t, opmanager.MustBind(f.Manager, addOne).Call(newArgs(t)))
+			assert.Equal(t, 2*time.Hour, time.Until(f.Quarantines()[0].Until))
+			afterBackoff(2 * time.Hour)
+		}
+		assert.Equal(t, 3, f.vendor.calls)
+		f.Close()
+	})
+}

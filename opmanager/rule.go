@@ -40,6 +40,15 @@ func (r LayerRange) String() string {
 	return fmt.Sprintf("%d-%d", r.First, r.Last)
 }
 
+// layerList returns ranges as ParseLayers reads them.
+func layerList(layers []LayerRange) string {
+	names := make([]string, len(layers))
+	for i, l := range layers {
+		names[i] = l.String()
+	}
+	return strings.Join(names, ",")
+}
+
 // ParseLayers reads numbers and ranges with commas between them: 0-3,7.
 func ParseLayers(value, source string) ([]LayerRange, error) {
 	var layers []LayerRange
@@ -86,11 +95,7 @@ func (r *Rule) applies(at scope) bool {
 func (r *Rule) where() string {
 	var parts []string
 	if r.Layers != nil {
-		names := make([]string, len(r.Layers))
-		for i, l := range r.Layers {
-			names[i] = l.String()
-		}
-		parts = append(parts, "layers "+strings.Join(names, ","))
+		parts = append(parts, "layers "+layerList(r.Layers))
 	}
 	if r.Phase != PhaseUnspecified {
 		parts = append(parts, "phase "+r.Phase.String())

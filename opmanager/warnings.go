@@ -40,22 +40,34 @@ func (p *Policy) Warnings(known Known, resolve func(string) string) []string {
 			missing("vendor", resolve(name), source, known.Vendors)
 		}
 	}
-	for _, v := range p.Allow {
-		vendor(v, p.source(FieldAllow))
+	vendors := func(names []string, source string) {
+		for _, name := range names {
+			vendor(name, source)
+		}
 	}
-	for _, v := range p.Deny {
-		vendor(v, p.source(FieldDeny))
-	}
-	for _, rule := range p.PerOp {
-		missing("op", rule.Pattern, rule.Source, known.Ops)
-		for _, token := range rule.Order {
-			if token.Vendor != "" {
-				vendor(token.Vendor, rule.Source)
-			}
-			if token.Impl != "" {
-				missing("impl", token.Impl, rule.Source, known.Impls)
+	orders := func(rules []OpRule) {
+		for _, rule := range rules {
+			missing("op", rule.Pattern, rule.Source, known.Ops)
+			for _, token := range rule.Order {
+				if token.Vendor != "" {
+					vendor(token.Vendor, rule.Source)
+				}
+				if token.Impl != "" {
+					missing("impl", token.Impl, rule.Source, known.Impls)
+				}
 			}
 		}
+	}
+	vendors(p.Allow, p.source(FieldAllow))
+	vendors(p.Deny, p.source(FieldDeny))
+	orders(p.PerOp)
+	for _, rule := range p.Rules {
+		vendors(rule.Allow, rule.Source)
+		vendors(rule.Deny, rule.Source)
+		orders(rule.PerOp)
+	}
+	for _, pattern := range p.Verify.Ops {
+		missing("op", pattern, p.source(FieldVerify), known.Ops)
 	}
 	return slices.Compact(warnings)
 }

@@ -38,6 +38,8 @@ func TestRegister(t *testing.T) {
 	assert.Empty(t, empty.Ops(), "an old snapshot stays as it was")
 }
 
+// B13, B14: what does not fit an op is refused, and of its source nothing is
+// registered.
 func TestRegisterRefuses(t *testing.T) {
 	t.Parallel()
 	copies := newCopy()
@@ -87,6 +89,7 @@ func TestRegisterRefuses(t *testing.T) {
 	}
 }
 
+// B14: the impls before a duplicate are not registered either.
 func TestDuplicateID(t *testing.T) {
 	t.Parallel()
 	r, copies := opregistry.NewRegistry(), newCopy()

@@ -9,6 +9,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
+// B25: both causal masks hide the keys that they have to hide.
 func TestAttention(t *testing.T) {
 	t.Parallel()
 	// One query with the scores 0 and ln 3: weights 1/4 and 3/4.

@@ -55,6 +55,7 @@ func TestGemmGelu(t *testing.T) {
 	want(t, sum, 5+gelu[0], 10+gelu[1], 15+gelu[2], 20+gelu[3])
 }
 
+// B23: the gradient of the bias is written.
 func TestGemmGrad(t *testing.T) {
 	t.Parallel()
 	dy := f64(t, []int{4, 1}, 1, 2, -1, 1)

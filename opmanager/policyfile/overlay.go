@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 
 	"github.com/primus-fl/primus/opmanager"
 )
@@ -38,19 +39,19 @@ func Read(file string) (*Overlay, error) {
 func readFile(file string) ([]byte, error) {
 	info, err := os.Stat(file)
 	if err != nil {
-		return nil, fmt.Errorf("policy: read policy file: %w", err)
+		return nil, readError(file, err)
 	}
 	if !info.Mode().IsRegular() {
 		return nil, &Error{Place: Place{File: file}, Problem: fmt.Sprintf("given %s, expected a regular file", info.Mode().Type())}
 	}
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, fmt.Errorf("policy: read policy file: %w", err)
+		return nil, readError(file, err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, mostBytes+1))
 	if err != nil {
-		return nil, fmt.Errorf("policy: read policy file: %w", err)
+		return nil, readError(file, err)
 	}
 	if len(data) > mostBytes {
 		return nil, &Error{Place: Place{File: file}, Problem: fmt.Sprintf("given more than %d bytes, expected a policy", mostBytes)}
@@ -58,8 +59,18 @@ func readFile(file string) ([]byte, error) {
 	return data, nil
 }
 
+// readError says what was looked for, and where when the name leaves that open.
+func readError(file string, err error) error {
+	tried := ""
+	if path, absErr := filepath.Abs(file); absErr == nil && path != file {
+		tried = fmt.Sprintf(" (tried %s)", path)
+	}
+	return fmt.Errorf("policy: read policy file: %w%s; expected a YAML file, whose format `primus policy schema` prints", err, tried)
+}
+
 // Apply returns the policy with the values of the overlay in place of its own.
-// A nil overlay changes nothing. Rules of per_op are replaced all together.
+// A nil overlay changes nothing. A key is one value: orders of per_op, rules and
+// the settings of quarantine and verify are replaced all together.
 func (o *Overlay) Apply(p opmanager.Policy) opmanager.Policy {
 	if o == nil {
 		return p
@@ -78,6 +89,12 @@ func (o *Overlay) Apply(p opmanager.Policy) opmanager.Policy {
 			p.PerOp = o.values.PerOp
 		case opmanager.FieldProtect:
 			p.ProtectInPlace = o.values.ProtectInPlace
+		case opmanager.FieldRules:
+			p.Rules = o.values.Rules
+		case opmanager.FieldQuarantine:
+			p.Quarantine = o.values.Quarantine
+		case opmanager.FieldVerify:
+			p.Verify = o.values.Verify
 		}
 	}
 	sources := make(map[opmanager.Field]string, len(p.Sources)+len(o.values.Sources))

@@ -14,8 +14,8 @@ func (r *reader) perOp(key string, v Value) bool {
 	}
 	rules, before := []opmanager.OpRule{}, len(r.faults)
 	for e := range r.entries(v, key) {
-		if e.Key == "" || strings.ContainsAny(e.Key, " \t\r\n|,:;=") {
-			r.fail(e.Place, key, "given %q, expected the name of an op or a pattern such as *_bwd", shorten(e.Key))
+		if !isPattern(e.Key) {
+			r.fail(e.Place, key, "given %q, expected %s", shorten(e.Key), wantPattern)
 			continue
 		}
 		rules = append(rules, opmanager.OpRule{Pattern: e.Key, Order: r.order(e.Name, e.Value), Source: e.Place.Source()})
@@ -30,7 +30,7 @@ func (r *reader) order(key string, v Value) []opmanager.Token {
 	switch v.Type {
 	case TypeList:
 	case TypeString:
-		items = v.split()
+		items = v.split("|")
 	default:
 		r.fail(v.Place, key, "given %s, expected tokens such as vendor:acme|flagos, or a list of them", v.given())
 		return nil
@@ -54,12 +54,17 @@ func (r *reader) order(key string, v Value) []opmanager.Token {
 	return order
 }
 
-// split returns the parts of a text between |, each with its place. Blank parts
-// are left out, as they are in TE_FL_PER_OP.
-func (v Value) split() []Value {
+// wantPattern says what isPattern accepts.
+const wantPattern = "the name of an op or a pattern such as *_bwd"
+
+func isPattern(name string) bool { return name != "" && !strings.ContainsAny(name, " \t\r\n|,:;=") }
+
+// split returns the parts of a text between separators of one byte, each with its
+// place. Blank parts are left out, as they are in the variables.
+func (v Value) split(separator string) []Value {
 	var parts []Value
 	start := 0
-	for part := range strings.SplitSeq(v.Text, "|") {
+	for part := range strings.SplitSeq(v.Text, separator) {
 		if strings.TrimSpace(part) != "" {
 			parts = append(parts, Value{Place: v.at(start), Type: TypeString, Text: part})
 		}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/policyfile"
@@ -28,8 +29,20 @@ per_op:
     - impl:reference.go
     - flagos
 protect_in_place: 1
+rules:
+  - layers: 0-3, 7
+    phase: Backward
+    prefer: reference
+    deny_vendors: acme
+  - {layers: [9, 11-12], allow_vendors: [], per_op: {'*_fwd': [flagos]}}
+quarantine: {enabled: yes, failures: 5, window: 90, backoff: 1m30s}
+verify:
+  fraction: 1e-2
+  ops: generic_gemm, *_bwd
+  quarantine: on
 `
 
+// W8: rules for layers and phases, in a file.
 func TestParse(t *testing.T) {
 	o, err := policyfile.Parse("p.yaml", []byte(whole))
 	require.NoError(t, err)
@@ -42,9 +55,18 @@ func TestParse(t *testing.T) {
 			{Pattern: "*_bwd", Source: "p.yaml:8", Order: []opmanager.Token{{Impl: "reference.go"}, {Kind: opregistry.KindFlagos}}},
 		},
 		ProtectInPlace: true,
+		Rules: []opmanager.Rule{
+			{Layers: []opmanager.LayerRange{{First: 0, Last: 3}, {First: 7, Last: 7}}, Phase: opmanager.PhaseBackward,
+				Prefer: opregistry.KindReference, Deny: []string{"acme"}, Source: "p.yaml:13"},
+			{Layers: []opmanager.LayerRange{{First: 9, Last: 9}, {First: 11, Last: 12}}, Allow: []string{}, Source: "p.yaml:17",
+				PerOp: []opmanager.OpRule{{Pattern: "*_fwd", Source: "p.yaml:17", Order: []opmanager.Token{{Kind: opregistry.KindFlagos}}}}},
+		},
+		Quarantine: opmanager.QuarantineSettings{Failures: 5, Window: 90 * time.Second, Backoff: 90 * time.Second},
+		Verify:     opmanager.VerifySettings{Fraction: 0.01, Ops: []string{"generic_gemm", "*_bwd"}, Quarantine: true},
 		Sources: map[opmanager.Field]string{
 			opmanager.FieldPrefer: "p.yaml:2", opmanager.FieldStrict: "p.yaml:3", opmanager.FieldAllow: "p.yaml:4",
 			opmanager.FieldDeny: "p.yaml:5", opmanager.FieldPerOp: "p.yaml:6", opmanager.FieldProtect: "p.yaml:11",
+			opmanager.FieldRules: "p.yaml:12", opmanager.FieldQuarantine: "p.yaml:18", opmanager.FieldVerify: "p.yaml:19",
 		},
 	}, got)
 }
@@ -60,13 +82,17 @@ func TestApplyChangesWhatIsGivenOnly(t *testing.T) {
 	assert.Equal(t, want, empty.Apply(below))
 	assert.Equal(t, want, (*policyfile.Overlay)(nil).Apply(below))
 
-	off, err := policyfile.Parse("p.yaml", []byte("strict: false\nallow_vendors: []\ndeny_vendors: []\nper_op: {}\nprotect_in_place: off\n"))
+	off, err := policyfile.Parse("p.yaml", []byte("strict: false\nallow_vendors: []\ndeny_vendors: []\nper_op: {}\nprotect_in_place: off\n"+
+		"rules: []\nquarantine: off\nverify: 0\n"))
 	require.NoError(t, err)
 	got := off.Apply(below)
 	assert.False(t, got.Strict)
 	assert.False(t, got.ProtectInPlace)
 	assert.Empty(t, got.PerOp)
 	assert.Empty(t, got.Deny)
+	assert.Empty(t, got.Rules)
+	assert.Equal(t, opmanager.QuarantineSettings{Disabled: true}, got.Quarantine, "settings are one value")
+	assert.Zero(t, got.Verify)
 	assert.NotNil(t, got.Allow, "an empty list allows none")
 	assert.Empty(t, got.Allow)
 	assert.Equal(t, opregistry.KindVendor, got.Prefer)
@@ -85,7 +111,7 @@ func TestErrors(t *testing.T) {
 		{"syntax", "strict: 1\nprefer: [a\nper_op: 1\n", "2:1", "expected YAML: "},
 		{"character", "strict: 1\nprefer: `a\n", "2:1", "expected YAML: "},
 		{"second document", "prefer: vendor\n---\nstrict: 1\n", "2:1", "second document, expected one"},
-		{"unknown key", "\nprefr: vendor\n", "2:1", `unknown key "prefr", expected one of prefer, strict, allow_vendors, deny_vendors, per_op, protect_in_place; did you mean "prefer"?`},
+		{"unknown key", "\nprefr: vendor\n", "2:1", `unknown key "prefr", expected one of prefer, strict, allow_vendors, deny_vendors, per_op, protect_in_place, rules, quarantine, verify; did you mean "prefer"?`},
 		{"hyphen", "deny-vendors: acme\n", "1:1", `did you mean "deny_vendors"?`},
 		{"merge key", "<<: {prefer: vendor}\n", "1:1", `unknown key "<<"`},
 		{"twice", "strict: 1\nstrict: 0\n", "2:1", "strict is given twice, first as strict at p.yaml:1:1; keep one"},
@@ -115,6 +141,58 @@ func TestErrors(t *testing.T) {
 		{"order of another type", "per_op: {a: true}\n", "1:13", "given bool true, expected tokens"},
 		{"no token", "per_op: {a: ' | '}\n", "1:13", "given no token, expected flagos"},
 		{"empty order", "per_op: {a: []}\n", "1:13", "given no token"},
+		{"rules of another type", "rules: {layers: 1}\n", "1:8", "given a mapping of 1, expected a list of rules, each a mapping with layers or phase; write [] for none"},
+		{"no rules", "rules:\n", "1:7", "given null, expected a list of rules"},
+		{"rule of another type", "rules: [x]\n", "1:9", `rules[0]: given "x", expected a mapping with the keys layers, phase, prefer, allow_vendors, deny_vendors, per_op`},
+		{"rule for everything", "rules:\n  - prefer: vendor\n", "2:5", "rules[0]: given neither layers nor phase, expected at least one; what holds everywhere stands outside of rules"},
+		{"rule that changes nothing", "rules:\n  - layers: 1\n    deny_vendors: []\n    per_op: {}\n", "2:5", "rules[0]: given a rule that changes nothing, expected prefer, allow_vendors, deny_vendors or per_op in it"},
+		{"key of a rule", "rules:\n  - layer: 1\n    phase: forward\n    prefer: vendor\n", "2:5", `rules[0]: unknown key "layer", expected one of layers, phase, prefer, allow_vendors, deny_vendors, per_op; did you mean "layers"?`},
+		{"key of a policy in a rule", "rules: [{layers: 1, strict: true, prefer: vendor}]\n", "1:21", `rules[0]: unknown key "strict"`},
+		{"key of a rule twice", "rules:\n- layers: 1\n  layers: 2\n  prefer: vendor\n", "3:3", "rules[0].layers is given twice, first as rules[0].layers at p.yaml:2:3"},
+		{"second rule", "rules:\n- {layers: 1, prefer: vendor}\n- {phase: backward, prefer: vendro}\n", "3:29", `rules[1].prefer: given "vendro": unknown kind`},
+		{"vendor in a rule", "rules: [{layers: 1, deny_vendors: [a, b;c]}]\n", "1:39", `rules[0].deny_vendors[1]: given "b;c": vendor "b;c" has a ';' inside`},
+		{"token in a rule", "rules: [{layers: 1, per_op: {a: [vendor, flags]}}]\n", "1:42", `rules[0].per_op.a: given unknown token "flags"`},
+		{"no layers", "rules: [{layers: [], prefer: vendor}]\n", "1:18", "rules[0].layers: given no layer, expected a number counted from 0, a range such as 0-3, or a list of them"},
+		{"null as layers", "rules: [{layers: , prefer: vendor}]\n", "1:18", "rules[0].layers: given null, expected a number counted from 0"},
+		{"layers of another type", "rules: [{layers: 1.5, prefer: vendor}]\n", "1:18", "rules[0].layers: given float 1.5, expected a number counted from 0, or a range such as 0-3"},
+		{"layer below 0", "rules: [{layers: -1, prefer: vendor}]\n", "1:18", `rules[0].layers: given int -1: "-1" is no layer`},
+		{"second layer", "rules: [{layers: 0-3;x, prefer: vendor}]\n", "1:18", `"0-3;x" is no layer, want a number counted from 0, or a range such as 0-3`},
+		{"backward range", "rules:\n- layers: 1,7-3\n  prefer: vendor\n", "2:13", `range "7-3" ends before it begins, want 3-7`},
+		{"layer of a list", "rules: [{layers: [1, x], prefer: vendor}]\n", "1:22", `rules[0].layers[1]: given "x": "x" is no layer`},
+		{"layers in one", "rules: [{layers: ['1,2'], prefer: vendor}]\n", "1:19", `rules[0].layers[0]: given "1,2", expected one number or range`},
+		{"unknown phase", "rules: [{phase: backwards, prefer: vendor}]\n", "1:17", `rules[0].phase: given "backwards": unknown phase "backwards", want forward or backward; did you mean "backward"?`},
+		{"phase of another type", "rules: [{phase: 1, prefer: vendor}]\n", "1:17", "given int 1, expected forward or backward"},
+		{"no quarantine", "quarantine:\n", "1:12", "given null, expected on, off or a mapping with the keys enabled, failures, window, backoff"},
+		{"quarantine that is no switch", "quarantine: 5\n", "1:13", `quarantine: given int 5: "5" is not a switch`},
+		{"key of quarantine", "quarantine: {failure: 3}\n", "1:14", `quarantine: unknown key "failure", expected one of enabled, failures, window, backoff; did you mean "failures"?`},
+		{"enabled", "quarantine: {enabled: maybe}\n", "1:23", `quarantine.enabled: given "maybe": "maybe" is not a switch`},
+		{"no failures", "quarantine: {failures: 0}\n", "1:24", "quarantine.failures: given int 0, expected a number from 1 to 1000000"},
+		{"failures below 0", "quarantine: {failures: -3}\n", "1:24", "given int -3, expected"},
+		{"half a failure", "quarantine: {failures: 2.5}\n", "1:24", "given float 2.5, expected"},
+		{"more failures than numbers", "quarantine: {failures: 9223372036854775808}\n", "1:24", "given int 9223372036854775808, expected"},
+		{"failures in words", "quarantine: {failures: three}\n", "1:24", `given "three", expected a number`},
+		{"time without unit", "quarantine: {window: '30'}\n", "1:22", `quarantine.window: given "30", expected a time above 0 and up to 8760h0m0s, such as 30s, 1m30s or a number of seconds`},
+		{"no time", "quarantine: {backoff: 0s}\n", "1:23", `quarantine.backoff: given "0s", expected a time above 0`},
+		{"time below 0", "quarantine: {backoff: -30}\n", "1:23", "given int -30, expected a time above 0"},
+		{"less than a nanosecond", "quarantine: {backoff: 1e-10}\n", "1:23", "given float 1e-10, expected a time above 0"},
+		{"endless", "quarantine: {backoff: .inf}\n", "1:23", "given float .inf, expected a time above 0"},
+		{"more than a year", "quarantine: {backoff: 8761h}\n", "1:23", `given "8761h", expected a time above 0 and up to`},
+		{"more seconds than a year has", "quarantine: {backoff: 1e300}\n", "1:23", "given float 1e300, expected a time above 0 and up to"},
+		{"time of another type", "quarantine: {backoff: true}\n", "1:23", "given bool true, expected a time"},
+		{"verify as a switch", "verify: on\n", "1:9", `given "on", expected a number from 0 to 1 or a mapping with the keys fraction, ops, quarantine; write 0 for none`},
+		{"verify more than all", "verify: 2\n", "1:9", "verify: given int 2, expected a number from 0 to 1"},
+		{"verify below 0", "verify: -0.1\n", "1:9", "given float -0.1, expected a number from 0 to 1"},
+		{"no number", "verify: .nan\n", "1:9", "given float .nan, expected a number from 0 to 1"},
+		{"percent", "verify: {fraction: 1%}\n", "1:20", `verify.fraction: given "1%", expected a number from 0 to 1`},
+		{"no fraction", "verify: {ops: [a]}\n", "1:9", "verify: given no fraction, expected the part of the calls to verify, such as fraction: 0.01"},
+		{"empty verify", "verify: {}\n", "1:9", "verify: given no fraction"},
+		{"key of verify", "verify: {fraction: 1, op: a}\n", "1:23", `verify: unknown key "op", expected one of fraction, ops, quarantine; did you mean "ops"?`},
+		{"no ops", "verify: {fraction: 1, ops: []}\n", "1:28", "verify.ops: given no op, expected the name of an op or a pattern such as *_bwd; leave the key out for all ops"},
+		{"only commas as ops", "verify: {fraction: 1, ops: ', ,'}\n", "1:28", "verify.ops: given no op"},
+		{"ops of another type", "verify: {fraction: 1, ops: {a: 1}}\n", "1:28", "given a mapping of 1, expected a list of ops or a text such as generic_gemm,*_bwd"},
+		{"op of another type", "verify: {fraction: 1, ops: [a, 7]}\n", "1:32", "verify.ops[1]: given int 7, expected the name of an op"},
+		{"two ops in one", "verify:\n  fraction: 1\n  ops: a,b;c\n", "3:10", `verify.ops[1]: given "b;c", expected the name of an op`},
+		{"verify.quarantine", "verify: {fraction: 1, quarantine: 3}\n", "1:35", `verify.quarantine: given int 3: "3" is not a switch`},
 		{"anchor in itself", "per_op: &a {x: *a}\n", "1:16", "given a mapping of"},
 		{"date", "prefer: 2024-01-01\n", "1:9", "given timestamp 2024-01-01, expected flagos"},
 	}
@@ -125,6 +203,55 @@ func TestErrors(t *testing.T) {
 			require.Len(t, faults(err), 1, "%v", err)
 			assert.ErrorContains(t, err, "policy: p.yaml:"+tt.at+": ")
 			assert.ErrorContains(t, err, tt.want)
+		})
+	}
+}
+
+func TestScopesAndSettings(t *testing.T) {
+	layers := func(ranges ...int) opmanager.Policy {
+		rule := opmanager.Rule{Prefer: opregistry.KindVendor, Source: "p.yaml:1"}
+		for i := 0; i < len(ranges); i += 2 {
+			rule.Layers = append(rule.Layers, opmanager.LayerRange{First: ranges[i], Last: ranges[i+1]})
+		}
+		return opmanager.Policy{Rules: []opmanager.Rule{rule}}
+	}
+	window := func(d time.Duration) opmanager.Policy {
+		return opmanager.Policy{Quarantine: opmanager.QuarantineSettings{Window: d}}
+	}
+	fraction := func(x float64) opmanager.Policy {
+		return opmanager.Policy{Verify: opmanager.VerifySettings{Fraction: x}}
+	}
+	tests := map[string]opmanager.Policy{
+		"rules: [{layers: 7, prefer: vendor}]":              layers(7, 7),
+		"rules: [{layers: '7', prefer: vendor}]":            layers(7, 7),
+		"rules: [{layers: ' 3 - 5 , 9', prefer: vendor}]":   layers(3, 5, 9, 9),
+		"rules: [{layers: [1, 3-5, '9'], prefer: vendor}]":  layers(1, 1, 3, 5, 9, 9),
+		"rules: [{phase: ' FORWARD ', allow_vendors: '*'}]": {Rules: []opmanager.Rule{{Phase: opmanager.PhaseForward, Allow: []string{"*"}, Source: "p.yaml:1"}}},
+		"quarantine: on":                             {},
+		"quarantine: {}":                             {},
+		"quarantine: false":                          {Quarantine: opmanager.QuarantineSettings{Disabled: true}},
+		"quarantine: 0":                              {Quarantine: opmanager.QuarantineSettings{Disabled: true}},
+		"quarantine: {enabled: no}":                  {Quarantine: opmanager.QuarantineSettings{Disabled: true}},
+		"quarantine: {failures: 0x10}":               {Quarantine: opmanager.QuarantineSettings{Failures: 16}},
+		"quarantine: {window: 30s}":                  window(30 * time.Second),
+		"quarantine: {window: ' 1h0.5m ' }":          window(time.Hour + 30*time.Second),
+		"quarantine: {window: 30}":                   window(30 * time.Second),
+		"quarantine: {window: 0.25}":                 window(250 * time.Millisecond),
+		"quarantine: {window: 31536000}":             window(365 * 24 * time.Hour),
+		"verify: 0.25":                               fraction(0.25),
+		"verify: 1":                                  fraction(1),
+		"verify: .5":                                 fraction(0.5),
+		"verify: {fraction: 0}":                      fraction(0),
+		"verify: {fraction: 1, ops: [a, ' *_bwd ']}": {Verify: opmanager.VerifySettings{Fraction: 1, Ops: []string{"a", "*_bwd"}}},
+		"verify: {fraction: 1, ops: ' a ,, b '}":     {Verify: opmanager.VerifySettings{Fraction: 1, Ops: []string{"a", "b"}}},
+	}
+	for give, want := range tests {
+		t.Run(give, func(t *testing.T) {
+			o, err := policyfile.Parse("p.yaml", []byte(give))
+			require.NoError(t, err)
+			got := o.Apply(opmanager.Policy{})
+			got.Sources = nil
+			assert.Equal(t, want, got)
 		})
 	}
 }
@@ -149,8 +276,13 @@ func TestAliases(t *testing.T) {
 
 func TestRead(t *testing.T) {
 	dir := t.TempDir()
-	_, err := policyfile.Read(filepath.Join(dir, "none.yaml"))
+	missing := filepath.Join(dir, "none.yaml")
+	_, err := policyfile.Read(missing)
 	require.ErrorIs(t, err, os.ErrNotExist)
+	require.ErrorContains(t, err, missing+": no such file or directory; expected a YAML file")
+	t.Chdir(dir)
+	_, err = policyfile.Read("none.yaml")
+	require.ErrorContains(t, err, "no such file or directory (tried "+missing+"); expected a YAML file")
 	_, err = policyfile.Read(dir)
 	require.ErrorContains(t, err, "expected a regular file")
 	large := filepath.Join(dir, "large.yaml")
@@ -159,27 +291,49 @@ func TestRead(t *testing.T) {
 	assert.ErrorContains(t, err, "expected a policy")
 }
 
+// schemaObject is a part of the schema that describes a mapping.
+type schemaObject struct {
+	Additional any                     `json:"additionalProperties"`
+	Properties map[string]schemaObject `json:"properties"`
+	OneOf      []schemaObject          `json:"oneOf"`
+	Defs       map[string]schemaObject `json:"$defs"`
+}
+
 func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
-	var schema struct {
-		AdditionalProperties bool           `json:"additionalProperties"`
-		Properties           map[string]any `json:"properties"`
-	}
+	var schema schemaObject
 	require.NoError(t, json.Unmarshal([]byte(policyfile.Schema()), &schema))
-	var keys []string
-	for key := range schema.Properties {
-		keys = append(keys, key)
+	last := func(all []schemaObject) schemaObject { return all[len(all)-1] }
+	tests := []struct {
+		name, give string // a document with an unknown key in this place
+		part       schemaObject
+	}{
+		{"document", "?: 1\n", schema},
+		{"rule", "rules: [{?: 1, layers: 1}]\n", schema.Defs["rule"]},
+		{"quarantine", "quarantine: {?: 1}\n", last(schema.Properties["quarantine"].OneOf)},
+		{"verify", "verify: {?: 1, fraction: 1}\n", last(schema.Properties["verify"].OneOf)},
 	}
-	assert.ElementsMatch(t, policyfile.Keys(), keys)
-	assert.False(t, schema.AdditionalProperties)
-	for _, key := range policyfile.Keys() {
-		_, err := policyfile.Parse("p.yaml", []byte(key+": !x y\n"))
-		assert.NotContains(t, err.Error(), "unknown key")
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var keys []string
+			for key := range tt.part.Properties {
+				keys = append(keys, key)
+			}
+			assert.Equal(t, false, tt.part.Additional)
+			_, err := policyfile.Parse("p.yaml", []byte(strings.Replace(tt.give, "?", "'?'", 1)))
+			require.Error(t, err)
+			_, expected, ok := strings.Cut(err.Error(), `unknown key "?", expected one of `)
+			require.True(t, ok, "%v", err)
+			assert.ElementsMatch(t, strings.Split(expected, ", "), keys)
+		})
 	}
+	assert.Len(t, schema.Properties, len(policyfile.Keys()))
 }
 
 func FuzzPolicyFile(f *testing.F) {
 	f.Add([]byte(whole))
 	f.Add([]byte("per_op: &a {x: *a, y: [*a]}\n<<: *a\n"))
+	f.Add([]byte("rules: [{layers: 0-3}, {phase: x, per_op: {a: [[b]]}}]\nquarantine: {window: 1e99, failures: 1_0}\nverify: {fraction: -.inf, ops: ',*'}\n"))
+	f.Add([]byte("quarantine: &q {window: 0x1e, enabled: *q}\nverify: !!float 1\nrules: *q\n"))
 	f.Add([]byte("\xff\xfeprefer: \x00"))
 	f.Add([]byte("? [a]\n: b\n---\n!!binary x"))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -190,6 +344,15 @@ func FuzzPolicyFile(f *testing.F) {
 				assert.NotEmpty(t, rule.Order)
 				assert.Regexp(t, `^p\.yaml:\d+$`, rule.Source)
 			}
+			for _, rule := range p.Rules {
+				assert.True(t, len(rule.Layers) > 0 || rule.Phase != opmanager.PhaseUnspecified)
+				assert.Regexp(t, `^p\.yaml:\d+$`, rule.Source)
+			}
+			assert.GreaterOrEqual(t, p.Quarantine.Failures, 0)
+			assert.GreaterOrEqual(t, min(p.Quarantine.Window, p.Quarantine.Backoff), time.Duration(0))
+			assert.True(t, p.Verify.Fraction >= 0 && p.Verify.Fraction <= 1)
+			_, err := json.Marshal(p)
+			require.NoError(t, err)
 			return
 		}
 		assert.Nil(t, o)

@@ -3,6 +3,7 @@ package policyfile
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/primus-fl/primus/internal/suggest"
@@ -15,29 +16,35 @@ type reader struct {
 	faults []error
 }
 
-// keyReader reads the value of a key; what it rejects it adds to the faults.
+// keyReader reads the value of a key and reports whether it could; what it rejects
+// it adds to the faults.
 type keyReader struct {
-	field opmanager.Field
-	read  func(*reader, string, Value) bool
+	key  string
+	read func(key string, v Value) bool
 }
 
 // keyReaders lists the keys of a document in the order of the documentation.
-func keyReaders() []keyReader {
+func (r *reader) keyReaders() []keyReader {
 	return []keyReader{
-		{opmanager.FieldPrefer, (*reader).prefer},
-		{opmanager.FieldStrict, (*reader).strict},
-		{opmanager.FieldAllow, (*reader).allow},
-		{opmanager.FieldDeny, (*reader).deny},
-		{opmanager.FieldPerOp, (*reader).perOp},
-		{opmanager.FieldProtect, (*reader).protect},
+		{string(opmanager.FieldPrefer), r.prefer},
+		{string(opmanager.FieldStrict), r.strict},
+		{string(opmanager.FieldAllow), r.allow},
+		{string(opmanager.FieldDeny), r.deny},
+		{string(opmanager.FieldPerOp), r.perOp},
+		{string(opmanager.FieldProtect), r.protect},
+		{string(opmanager.FieldRules), r.rules},
+		{string(opmanager.FieldQuarantine), r.quarantine},
+		{string(opmanager.FieldVerify), r.verify},
 	}
 }
 
 // Keys returns the keys of a policy document.
-func Keys() []string {
-	var keys []string
-	for _, k := range keyReaders() {
-		keys = append(keys, string(k.field))
+func Keys() []string { return keysOf((&reader{}).keyReaders()) }
+
+func keysOf(readers []keyReader) []string {
+	keys := make([]string, len(readers))
+	for i, k := range readers {
+		keys[i] = k.key
 	}
 	return keys
 }
@@ -52,23 +59,29 @@ func FromValue(root Value) (*Overlay, error) {
 		return nil, errors.Join(r.faults...)
 	}
 	r.policy.Sources = map[opmanager.Field]string{}
-	readers := map[string]keyReader{}
-	for _, k := range keyReaders() {
-		readers[string(k.field)] = k
-	}
-	for e := range r.entries(root, "") {
-		k, known := readers[e.Key]
-		switch {
-		case !known:
-			r.fail(e.Place, "", "unknown key %q, expected one of %s%s", shorten(e.Key), strings.Join(Keys(), ", "), nearest(e.Key, Keys()))
-		case k.read(r, e.Name, e.Value):
-			r.policy.Sources[k.field] = e.Place.Source()
-		}
+	for _, e := range r.mapping(root, "", r.keyReaders()) {
+		r.policy.Sources[opmanager.Field(e.Key)] = e.Place.Source()
 	}
 	if len(r.faults) > 0 {
 		return nil, errors.Join(r.faults...)
 	}
 	return &Overlay{values: r.policy}, nil
+}
+
+// mapping reads the entries of a mapping, each by the reader of its key, and
+// returns those that could be read.
+func (r *reader) mapping(m Value, name string, readers []keyReader) []Entry {
+	var read []Entry
+	keys := keysOf(readers)
+	for e := range r.entries(m, name) {
+		switch i := slices.Index(keys, e.Key); {
+		case i < 0:
+			r.fail(e.Place, name, "unknown key %q, expected one of %s%s", shorten(e.Key), strings.Join(keys, ", "), nearest(e.Key, keys))
+		case readers[i].read(e.Name, e.Value):
+			read = append(read, e)
+		}
+	}
+	return read
 }
 
 // entries yields the entries of a mapping with their names and reports those that

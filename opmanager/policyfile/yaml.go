@@ -75,7 +75,7 @@ func countsFromZero(problem string) bool {
 // Bounds of what is converted. A policy is less deep and less long; an anchor may
 // contain itself, and a few aliases may stand for very much.
 const (
-	mostNesting = 4
+	mostNesting = 6
 	mostNodes   = 100_000
 )
 

@@ -1,8 +1,10 @@
 package command_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -94,6 +96,103 @@ func TestBadInput(t *testing.T) {
 			assert.Empty(t, l.checkpoints())
 		})
 	}
+}
+
+// B15, B24: a wrong value is named with the variable, the place in it and what to write, wherever it stands; no command
+// goes on with a part of the policy.
+func TestBadPolicyValues(t *testing.T) {
+	tests := []struct {
+		variable, value, at, want string
+	}{
+		{"TE_FL_PREFER", "  vendro", "3", `unknown kind "vendro", want flagos, vendor or reference; did you mean "vendor"?`},
+		{"TE_FL_PREFER", "default", "1", `unknown kind "default", want flagos, vendor or reference`},
+		{"TE_FL_PREFER", "vendor:acme", "1", "want flagos, vendor or reference"},
+		{"TE_FL_PREFER", "vendor,flagos", "1", "want flagos, vendor or reference"},
+		{"TE_FL_STRICT", "2", "1", `"2" is not a switch, want 1, true, yes or on, or 0, false, no or off`},
+		{"TE_FL_STRICT", "-1", "1", "is not a switch"},
+		{"TE_FL_STRICT", "\ttru", "2", `"tru" is not a switch`},
+		{"TE_FL_ALLOW_VENDORS", " , ", "1", "no vendor between the commas"},
+		{"TE_FL_ALLOW_VENDORS", "acme, nvidia amd", "7", `vendor "nvidia amd" has a blank inside; names are separated by commas`},
+		{"TE_FL_ALLOW_VENDORS", "acme|nvidia", "1", "separated by commas"},
+		{"TE_FL_ALLOW_VENDORS", "acme,vendor:nvidia", "6", "single impls go into a per-op order as impl:ID"},
+		{"TE_FL_ALLOW_VENDORS", "acme,vendor.nvidia", "6", "give the name alone"},
+		{"TE_FL_ALLOW_VENDORS", "nv*", "1", "* stands alone for every vendor"},
+		{"TE_FL_DENY_VENDORS", "acme;nvidia", "1", `vendor "acme;nvidia" has a ';' inside`},
+		{"TE_FL_DENY_VENDORS", "acme,Reference", "6", `"Reference" is a kind of impl, not a vendor; kinds go into the preference or a per-op order`},
+		{"TE_FL_DENY_VENDORS", "acme,default", "6", `"default" is a kind of impl`},
+		{"TE_FL_PER_OP", "generic_gemm", "1", `entry "generic_gemm" has no =, want op=token|token`},
+		{"TE_FL_PER_OP", "a=flagos; =vendor", "11", `"" is not the name of an op`},
+		{"TE_FL_PER_OP", "a b=flagos", "1", `"a b" is not the name of an op`},
+		{"TE_FL_PER_OP", "a=flagos;b=", "10", `op "b" has no token`},
+		{"TE_FL_PER_OP", "a=flagos;b=|", "10", `op "b" has no token`},
+		{"TE_FL_PER_OP", "a=flagos;b=vendor;a=vendor", "19", `op "a" is given twice, first at 1; keep one`},
+		{"TE_FL_PER_OP", "a=flagos|vendro", "10", `unknown token "vendro": want flagos, vendor, vendor:NAME, reference or impl:ID; did you mean "vendor"?`},
+		{"TE_FL_PER_OP", "a=flagos,vendor", "3", "tokens are separated by |"},
+		{"TE_FL_PER_OP", "a=flagos|vendor: ", "10", "the vendor's name is missing"},
+		{"TE_FL_PER_OP", "a=vendor:a b", "3", "has a blank inside"},
+		{"TE_FL_PER_OP", "a=impl:", "3", "want impl:ID with the id of one impl"},
+		{"TE_FL_PER_OP", "a=vendor.acme", "3", `did you mean "impl:vendor.acme"?`},
+		{"TE_FL_PER_OP", "a=nvidia", "3", `did you mean "vendor:nvidia"?`},
+		{"TE_FL_PER_OP", "a==flagos", "3", `unknown token "=flagos"`},
+		{"TE_FL_PREFER_VENDOR", "vendor", "1", "is not a switch"},
+		{"TE_FL_SKIP_CUDA", "maybe", "1", "is not a switch"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.variable+"="+tt.value, func(t *testing.T) {
+			check := func(source string, got outcome) {
+				t.Helper()
+				assert.Equal(t, 2, got.code)
+				assert.Empty(t, got.out)
+				line := onlyError(t, got)
+				assert.Contains(t, line, source+"="+strconv.Quote(tt.value)+": at "+tt.at+": ")
+				assert.Contains(t, line, tt.want)
+			}
+			name := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(tt.variable, "TE_FL_"), "_", "-"))
+			if name != "prefer-vendor" && name != "skip-cuda" {
+				check("flag --"+name, primus(t, "policy", "show", "--"+name+"="+tt.value))
+			}
+			t.Setenv(tt.variable, tt.value)
+			check("environment "+tt.variable, primus(t, "policy", "show"))
+			check("environment "+tt.variable, primus(t, "ops", "list", "-o", "json"))
+		})
+	}
+}
+
+// What is blank in the environment is as if it were not there, and names that are not known are warnings.
+func TestDoubtfulPolicyValues(t *testing.T) {
+	for _, name := range []string{"TE_FL_PREFER", "TE_FL_PREFER_VENDOR", "TE_FL_STRICT", "TE_FL_ALLOW_VENDORS", "TE_FL_DENY_VENDORS", "TE_FL_PER_OP", "TE_FL_SKIP_CUDA", "TEFL_LOG_LEVEL"} {
+		t.Setenv(name, " \t")
+	}
+	blank := primus(t, "ops", "explain", "generic_gemm")
+	assert.Zero(t, blank.code, blank.stderr)
+	assert.Contains(t, blank.out, "(default)")
+	assert.NotContains(t, blank.stderr, "policy: ")
+
+	t.Setenv("TE_FL_DENY_VENDORS", "onednnn,*")
+	t.Setenv("TE_FL_PER_OP", "generic_gem=vendor:openblsa|impl:default.flagso|flagos")
+	got := primus(t, "ops", "explain", "generic_gemm")
+	assert.Zero(t, got.code)
+	for _, part := range []string{
+		`environment TE_FL_DENY_VENDORS names vendor "onednnn", which no loaded source registers; did you mean "onednn"?`,
+		`environment TE_FL_PER_OP at 1 names op "generic_gem", which no loaded source registers; did you mean "generic_gemm"?`,
+		`names vendor "openblsa", which no loaded source registers; did you mean "openblas"?`,
+		`names impl "default.flagso", which no loaded source registers; did you mean "default.flagos"?`,
+	} {
+		assert.Contains(t, got.stderr, part)
+	}
+	assert.Equal(t, 4, strings.Count(got.stderr, "WARN"), got.stderr)
+}
+
+// W7: what a command answers is alone on standard output, whatever there is to warn of.
+func TestW7WarningsAreNotOutput(t *testing.T) {
+	t.Setenv("TE_FL_DENY_VENDORS", "nobody")
+	t.Setenv("TEFL_LOG_LEVEL", "DEBUG")
+	for _, args := range [][]string{{"ops", "explain"}, {"ops", "list"}, {"policy", "show"}} {
+		got := primus(t, append(args, "-o", "json")...)
+		assert.Zero(t, got.code, got.stderr)
+		assert.True(t, json.Valid([]byte(got.out)), got.out)
+	}
+	assert.Contains(t, primus(t, "ops", "explain", "-o", "json").stderr, `names vendor "nobody"`)
 }
 
 func TestUnreadableData(t *testing.T) {

@@ -83,4 +83,10 @@ func TestPolicyShowGolden(t *testing.T) {
 		command.Golden(t, "policy.txt", got.out)
 		command.Golden(t, "policy.json", primus(t, "policy", "show", "-o", "json").out)
 	})
+	t.Run("file", func(t *testing.T) {
+		got := primus(t, "policy", "show", "--policy", "testdata/policy_file.yaml")
+		require.Zero(t, got.code, got.stderr)
+		command.Golden(t, "policy_file.txt", got.out)
+		command.Golden(t, "policy_file.json", primus(t, "policy", "show", "--policy", "testdata/policy_file.yaml", "-o", "json").out)
+	})
 }

@@ -62,7 +62,13 @@ func PolicyOf(args []string) (values map[string]string, problem error) {
 	for _, rule := range p.PerOp {
 		patterns = append(patterns, rule.Pattern)
 	}
+	view := p.View()
+	var rules []string
+	for _, rule := range view.Rules {
+		rules = append(rules, ruleText(rule))
+	}
 	values = map[string]string{
+		"rules": strings.Join(rules, "; "), "quarantine": quarantineText(view.Quarantine), "verify": verifyText(view.Verify),
 		"prefer": p.Prefer.String(), "strict": fmt.Sprint(p.Strict), "allow_vendors": strings.Join(p.Allow, ","),
 		"deny_vendors": strings.Join(p.Deny, ","), "per_op": strings.Join(patterns, ","),
 	}

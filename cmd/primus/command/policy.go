@@ -3,11 +3,13 @@ package command
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
 	"github.com/spf13/cobra"
 )
 
@@ -54,25 +56,75 @@ func printPolicy(streams Streams, v opmanager.PolicyView) error {
 	row := func(field, value string) { t.AppendRow(table.Row{field, value, v.Sources[field]}) }
 	allow := "all"
 	if v.Allow != nil {
-		allow = cmp.Or(strings.Join(v.Allow, ","), "none")
+		allow = vendorText(v.Allow)
 	}
 	row("prefer", v.Prefer.String())
 	row("strict", fmt.Sprint(v.Strict))
 	row("allow_vendors", allow)
-	row("deny_vendors", cmp.Or(strings.Join(v.Deny, ","), "none"))
+	row("deny_vendors", vendorText(v.Deny))
 	row("skip_cuda", fmt.Sprint(v.SkipCUDA))
 	row("protect_in_place", fmt.Sprint(v.ProtectInPlace))
+	row("quarantine", quarantineText(v.Quarantine))
+	row("verify", verifyText(v.Verify))
 	if len(v.PerOp) == 0 {
 		row("per_op_order", "none")
 	}
-	patterns := make([]string, 0, len(v.PerOp))
-	for pattern := range v.PerOp {
-		patterns = append(patterns, pattern)
+	for _, pattern := range slices.Sorted(maps.Keys(v.PerOp)) {
+		row("per_op_order."+pattern, strings.Join(v.PerOp[pattern], "|"))
 	}
-	slices.Sort(patterns)
-	for _, pattern := range patterns {
-		t.AppendRow(table.Row{"per_op_order." + pattern, strings.Join(v.PerOp[pattern], "|"), v.Sources["per_op_order."+pattern]})
+	if len(v.Rules) == 0 {
+		row("rules", "none")
+	}
+	for i, rule := range v.Rules {
+		row(fmt.Sprintf("rules[%d]", i), ruleText(rule))
 	}
 	_, err := fmt.Fprintln(streams.Out, render(t))
 	return err
+}
+
+func vendorText(names []string) string { return cmp.Or(strings.Join(names, ","), "none") }
+
+func quarantineText(v opmanager.QuarantineView) string {
+	if !v.Enabled {
+		return "off"
+	}
+	return fmt.Sprintf("for %s after %d failures within %s", v.Backoff, v.Failures, v.Window)
+}
+
+func verifyText(v opmanager.VerifyView) string {
+	if v.Fraction == 0 {
+		return "none"
+	}
+	text := fmt.Sprintf("%v of all calls", v.Fraction)
+	if v.Ops != nil {
+		text = fmt.Sprintf("%v of the calls of %s", v.Fraction, strings.Join(v.Ops, ","))
+	}
+	if v.Quarantine {
+		text += ", with quarantine"
+	}
+	return text
+}
+
+// ruleText returns where a rule applies and what it changes, in the words of a policy file.
+func ruleText(v opmanager.RuleView) string {
+	var where, what []string
+	if v.Layers != "" {
+		where = append(where, "layers "+v.Layers)
+	}
+	if v.Phase != opmanager.PhaseUnspecified {
+		where = append(where, "phase "+v.Phase.String())
+	}
+	if v.Prefer != opregistry.KindUnspecified {
+		what = append(what, "prefer "+v.Prefer.String())
+	}
+	if v.Allow != nil {
+		what = append(what, "allow "+vendorText(v.Allow))
+	}
+	if len(v.Deny) > 0 {
+		what = append(what, "deny "+vendorText(v.Deny))
+	}
+	for _, pattern := range slices.Sorted(maps.Keys(v.PerOp)) {
+		what = append(what, pattern+" "+strings.Join(v.PerOp[pattern], "|"))
+	}
+	return strings.Join(where, ", ") + ": " + strings.Join(what, ", ")
 }

@@ -2,6 +2,8 @@ package command
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/primus-fl/primus/opmanager"
@@ -24,6 +26,10 @@ func experimentPolicy(p opmanager.Policy, m *config.Module) (opmanager.Policy, e
 		}
 		given, path := policyValue(value), "modules."+m.Name+"."+name
 		if key, single := strings.CutPrefix(name, backend.DispatchPrefix); single {
+			if slices.Contains([]opmanager.Field{opmanager.FieldRules, opmanager.FieldQuarantine, opmanager.FieldVerify}, opmanager.Field(key)) {
+				faults = append(faults, &policyfile.Error{Place: given.Place, Key: path, Problem: fmt.Sprintf("expected %s in the %s block", key, backend.DispatchBlock)})
+				continue
+			}
 			if text, isText := value.Str(); isText && key == string(opmanager.FieldPerOp) {
 				var err error
 				given, err = perOpValue(text, given.Place)

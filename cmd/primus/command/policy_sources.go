@@ -1,8 +1,9 @@
 package command
 
 import (
-	"cmp"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 
 	"github.com/primus-fl/primus/opmanager"
@@ -16,6 +17,7 @@ import (
 // The zero value is the environment of the process alone.
 type policySources struct {
 	file       string         // "" for none
+	fileSource string         // who names the file
 	experiment *config.Module // nil for none
 	lookup     func(string) (string, bool)
 	flags      policyFlags
@@ -35,7 +37,11 @@ func (o *policyOptions) addFlags(flags *pflag.FlagSet) {
 
 // sources returns where the policy comes from, with the one of a module that is to be trained, if any.
 func (o *policyOptions) sources(module *config.Module) policySources {
-	return policySources{file: cmp.Or(o.file, os.Getenv("PRIMUS_POLICY")), experiment: module, lookup: environmentNow(), flags: o.flags}
+	s := policySources{file: o.file, fileSource: "flag --policy", experiment: module, lookup: environmentNow(), flags: o.flags}
+	if s.file == "" {
+		s.file, s.fileSource = os.Getenv("PRIMUS_POLICY"), "environment PRIMUS_POLICY"
+	}
+	return s
 }
 
 // load reads the policy file and returns the policy with all faults of all sources. The overlay is that of the file, nil
@@ -46,6 +52,9 @@ func (s *policySources) load() (opmanager.Policy, *policyfile.Overlay, error) {
 		return p, nil, err
 	}
 	file, fileErr := policyfile.Read(s.file)
+	if _, unreadable := errors.AsType[*fs.PathError](fileErr); unreadable {
+		fileErr = fmt.Errorf("%s: %w", s.fileSource, fileErr)
+	}
 	p, err := s.over(file)
 	return p, file, errors.Join(fileErr, err)
 }

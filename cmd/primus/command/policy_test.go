@@ -29,7 +29,7 @@ func (l *lab) inModule(text string) {
 	l.edit("    framework: native\n", "    framework: native\n"+text)
 }
 
-// Later sources win, value by value, and each value knows where it came from.
+// W6, W8: later sources win, value by value, and each value knows where it came from.
 func TestPolicyPrecedence(t *testing.T) {
 	l := newLab(t)
 	module := func(text string) *lab {
@@ -38,6 +38,8 @@ func TestPolicyPrecedence(t *testing.T) {
 		return l
 	}
 	file := l.policy("prefer: reference\nstrict: yes\ndeny_vendors: [filed]\nper_op: {'*_bwd': reference}\n")
+	rules := filepath.Join(l.dir, "rules.yaml")
+	l.write(rules, "rules:\n- {layers: 7, deny_vendors: acme}\n- {phase: backward, prefer: vendor}\nquarantine: {failures: 5}\nverify: 1\n")
 	tests := []struct {
 		name string
 		lab  *lab
@@ -54,6 +56,13 @@ func TestPolicyPrecedence(t *testing.T) {
 			want: map[string]string{"prefer": "vendor EXP:8", "strict": "false EXP:9", "deny_vendors": "a,b EXP:10", "per_op": "*_bwd FILE:4"}},
 		{name: "block over file", lab: module("    dispatch:\n      prefer: vendor\n      strict:\n      per_op: {generic_gemm: [flagos]}\n"), args: []string{"--policy", file},
 			want: map[string]string{"prefer": "vendor EXP:9", "strict": "true FILE:2", "per_op": "generic_gemm EXP:11"}},
+		{name: "rules and settings of a block over a file", lab: module("    dispatch:\n      rules: [{layers: 0-3, prefer: reference}]\n      quarantine: off\n"),
+			args: []string{"--policy", rules, "dispatch.verify.fraction=0.5"},
+			want: map[string]string{"rules": "layers 0-3: prefer reference EXP:9", "quarantine": "off EXP:10",
+				"verify": `0.5 of all calls override 1 "dispatch.verify.fraction=0.5"`}},
+		{name: "rules and settings of a file", lab: l, args: []string{"--policy", rules},
+			want: map[string]string{"rules": "layers 7: deny acme; phase backward: prefer vendor RULES:1",
+				"quarantine": "for 30s after 5 failures within 1m RULES:4", "verify": "1 of all calls RULES:5"}},
 		{name: "overrides belong to the experiment", lab: module("    te_fl_allow_vendors: [x]\n"),
 			args: []string{"te_fl_prefer=vendor", "te_fl_per_op=rmsnorm_fwd=vendor:acme|flagos", "dispatch.strict=on"}, env: map[string]string{"TE_FL_STRICT": "no"},
 			want: map[string]string{"prefer": `vendor override 1 "te_fl_prefer=vendor"`, "strict": "false environment TE_FL_STRICT",
@@ -80,7 +89,7 @@ func TestPolicyPrecedence(t *testing.T) {
 			p, err := command.PolicyOf(append([]string{"--config", tt.lab.exp}, tt.args...))
 			require.NoError(t, err)
 			have := map[string]string{}
-			names := strings.NewReplacer(file, "FILE", tt.lab.exp, "EXP")
+			names := strings.NewReplacer(file, "FILE", rules, "RULES", tt.lab.exp, "EXP")
 			for key := range tt.want {
 				have[key] = names.Replace(p[key])
 			}
@@ -107,7 +116,7 @@ func TestPolicyErrorsOfTrain(t *testing.T) {
 		want               []string
 	}{
 		{name: "file", file: "prefer: vendro\n", code: 1, want: []string{"policy.yaml:1:9: prefer", `did you mean "vendor"`}},
-		{name: "missing file", args: []string{"--policy", "/nonexistent.yaml"}, code: 1, want: []string{"/nonexistent.yaml", "no such file"}},
+		{name: "missing file", args: []string{"--policy", "/nonexistent.yaml"}, code: 1, want: []string{"flag --policy: ", "/nonexistent.yaml", "no such file", "expected a YAML file"}},
 		{name: "no file", args: []string{"--policy"}, code: 2, want: []string{"--policy needs a value: a policy file"}},
 		{name: "parameter", module: "    te_fl_prefer: vendro\n", code: 1, want: []string{"exp.yaml:8", "modules.pre_trainer.te_fl_prefer", `did you mean "vendor"`}},
 		{name: "unknown parameter", module: "    te_fl_prefr: vendor\n", code: 1, want: []string{"exp.yaml:8", `unknown key "prefr"`, `did you mean "prefer"`}},
@@ -116,6 +125,11 @@ func TestPolicyErrorsOfTrain(t *testing.T) {
 		{name: "no block", module: "    dispatch: vendor\n", code: 1, want: []string{"exp.yaml:8", `given "vendor", expected a mapping`}},
 		{name: "both", module: "    te_fl_prefer: vendor\n    dispatch: {prefer: vendor}\n", code: 1, want: []string{"given twice", "te_fl_prefer", "dispatch.prefer"}},
 		{name: "orders in both", module: "    te_fl_per_op: a=vendor\n    dispatch: {per_op: {a: vendor}}\n", code: 1, want: []string{"given twice"}},
+		{name: "rule of a block", module: "    dispatch:\n      rules:\n        - layers: 0-x\n          prefer: vendor\n", code: 1,
+			want: []string{"exp.yaml:10:19", "modules.pre_trainer.dispatch.rules[0].layers", `"0-x" is no layer`}},
+		{name: "quarantine of a block", module: "    dispatch: {quarantine: {backof: 3}}\n", code: 1, want: []string{"exp.yaml:8", "modules.pre_trainer.dispatch.quarantine", `did you mean "backoff"`}},
+		{name: "override of a block", args: []string{"dispatch.verify=2"}, code: 1, want: []string{`override 1 "dispatch.verify=2"`, "modules.pre_trainer.dispatch.verify", "a number from 0 to 1"}},
+		{name: "rules beside the block", module: "    te_fl_rules: []\n", code: 1, want: []string{"exp.yaml:8", "modules.pre_trainer.te_fl_rules", "expected rules in the dispatch block"}},
 		{name: "flag", args: []string{"--prefer", "vendro"}, code: 2, want: []string{`flag --prefer="vendro"`, `did you mean "vendor"`}},
 		{name: "switch", args: []string{"--strict=maybe"}, code: 2, want: []string{`flag --strict="maybe"`}},
 		{name: "blank orders", args: []string{"--per-op", " ; "}, code: 2, want: []string{`flag --per-op=" ; "`, "given a blank text"}},
@@ -141,6 +155,23 @@ func TestPolicyErrorsOfTrain(t *testing.T) {
 	}
 }
 
+// The text names where a file was looked for, and who asked for it.
+func TestMissingPolicyFile(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	tried := "stat policy.yml: no such file or directory (tried " + filepath.Join(dir, "policy.yml") + "); expected a YAML file"
+	got := primus(t, "policy", "show", "--policy", "policy.yml")
+	assert.Equal(t, 1, got.code)
+	assert.Contains(t, onlyError(t, got), "flag --policy: policy: read policy file: "+tried)
+	got = primus(t, "policy", "check", "policy.yml")
+	assert.Equal(t, 1, got.code)
+	assert.Contains(t, onlyError(t, got), "primus: error: policy: read policy file: "+tried)
+	t.Setenv("PRIMUS_POLICY", "policy.yml")
+	got = primus(t, "ops", "list")
+	assert.Equal(t, 1, got.code)
+	assert.Contains(t, onlyError(t, got), "environment PRIMUS_POLICY: policy: read policy file: "+tried)
+}
+
 func TestPolicyErrorsOfAllSourcesAreReportedTogether(t *testing.T) {
 	l := newLab(t)
 	t.Setenv("TE_FL_STRICT", "maybe")
@@ -150,7 +181,7 @@ func TestPolicyErrorsOfAllSourcesAreReportedTogether(t *testing.T) {
 	assert.Equal(t, 5, strings.Count(got.stderr, "primus: error: "), got.stderr)
 }
 
-// A change of the file takes effect while training runs, and one that cannot be used does not.
+// W8: a change of the file takes effect while training runs, and one that cannot be used does not.
 func TestPolicyFileIsFollowed(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -183,21 +214,23 @@ func TestPolicyCheck(t *testing.T) {
 	t.Setenv("TE_FL_PREFER", "vendro") // says nothing about a file
 	good, foreign, bad := filepath.Join(l.dir, "good.yaml"), filepath.Join(l.dir, "foreign.yaml"), filepath.Join(l.dir, "bad.yaml")
 	l.write(good, "prefer: vendor\nper_op: {generic_gemm: vendor:openblas|flagos}\n")
-	l.write(foreign, "deny_vendors: [openblsa]\nper_op:\n  genric_gemm: vendor\n")
+	l.write(foreign, "deny_vendors: [openblsa]\nper_op:\n  genric_gemm: vendor\n"+
+		"rules:\n- phase: backward\n  allow_vendors: [onednnn]\n  per_op: {swigul: impl:default.flagso}\nverify: {fraction: 1, ops: rmsnorm_fdw}\n")
 	l.write(bad, "prefr: vendor\nstrict: 7\n")
 
 	got := primus(t, "policy", "check", good, foreign)
 	assert.Zero(t, got.code)
 	assert.Equal(t, good+": valid\n"+foreign+": valid\n", got.out)
-	assert.Equal(t, 2, strings.Count(got.stderr, "WARN"), got.stderr)
-	for _, part := range []string{foreign + ":1", foreign + ":3", `did you mean "openblas"?`, `did you mean "generic_gemm"?`} {
+	assert.Equal(t, 6, strings.Count(got.stderr, "WARN"), got.stderr)
+	for _, part := range []string{foreign + `:1 names vendor "openblsa"`, foreign + `:3 names op "genric_gemm"`, `did you mean "openblas"?`, `did you mean "generic_gemm"?`,
+		foreign + `:5 names vendor "onednnn"`, foreign + `:7 names op "swigul"`, foreign + `:7 names impl "default.flagso"`, foreign + `:8 names op "rmsnorm_fdw"`} {
 		assert.Contains(t, got.stderr, part)
 	}
 
 	got = primus(t, "policy", "check", "--strict", good, foreign, bad)
 	assert.Equal(t, 1, got.code)
 	assert.Equal(t, good+": valid\n", got.out)
-	assert.Equal(t, 4, strings.Count(got.stderr, "primus: error: "), got.stderr)
+	assert.Equal(t, 8, strings.Count(got.stderr, "primus: error: "), got.stderr)
 	for _, part := range []string{bad + ":1:1", bad + ":2:9", foreign + ":1", foreign + ":3"} {
 		assert.Contains(t, got.stderr, part)
 	}

@@ -132,6 +132,7 @@ func TestVersion(t *testing.T) {
 	assert.Contains(t, v.Platform, "/")
 }
 
+// B15: every command that reads a variable refuses a wrong value of it.
 func TestEnvironmentErrors(t *testing.T) {
 	l := newLab(t)
 	tests := []struct {

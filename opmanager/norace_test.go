@@ -1,0 +1,7 @@
+//go:build !race
+
+package opmanager_test
+
+import "time"
+
+const hammerTime = time.Second

@@ -1,0 +1,105 @@
+package policyfile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/primus-fl/primus/opmanager"
+)
+
+// rules reads a list of changes for layers and phases.
+func (r *reader) rules(key string, v Value) bool {
+	if v.Type != TypeList {
+		r.fail(v.Place, key, "given %s, expected a list of rules, each a mapping with layers or phase; write [] for none", v.given())
+		return false
+	}
+	rules, before := make([]opmanager.Rule, len(v.Items)), len(r.faults)
+	for i, item := range v.Items {
+		rules[i] = r.rule(fmt.Sprintf("%s[%d]", key, i), item)
+	}
+	r.policy.Rules = rules
+	return len(r.faults) == before
+}
+
+// rule reads where a rule applies and what it changes. Its changes have the keys of
+// a document, so a reader of its own reads them.
+func (r *reader) rule(key string, v Value) opmanager.Rule {
+	rule, in := opmanager.Rule{Source: v.Place.Source()}, &reader{}
+	readers := []keyReader{
+		{"layers", func(key string, v Value) (ok bool) {
+			rule.Layers, ok = in.layers(key, v)
+			return ok
+		}},
+		{"phase", func(key string, v Value) (ok bool) {
+			rule.Phase, ok = in.phase(key, v)
+			return ok
+		}},
+		{string(opmanager.FieldPrefer), in.prefer},
+		{string(opmanager.FieldAllow), in.allow},
+		{string(opmanager.FieldDeny), in.deny},
+		{string(opmanager.FieldPerOp), in.perOp},
+	}
+	if v.Type != TypeMapping {
+		r.fail(v.Place, key, "given %s, expected a mapping with the keys %s", v.given(), strings.Join(keysOf(readers), ", "))
+		return rule
+	}
+	in.mapping(v, key, readers)
+	rule.Prefer, rule.Allow, rule.Deny, rule.PerOp = in.policy.Prefer, in.policy.Allow, in.policy.Deny, in.policy.PerOp
+	given := func(keys ...string) bool {
+		return slices.ContainsFunc(v.Entries, func(e Entry) bool { return slices.Contains(keys, e.Key) })
+	}
+	switch {
+	case !given("layers", "phase"):
+		in.fail(v.Place, key, "given neither layers nor phase, expected at least one; what holds everywhere stands outside of rules")
+	case len(in.faults) == 0 && rule.Prefer == 0 && rule.Allow == nil && len(rule.Deny)+len(rule.PerOp) == 0:
+		in.fail(v.Place, key, "given a rule that changes nothing, expected prefer, allow_vendors, deny_vendors or per_op in it")
+	}
+	r.faults = append(r.faults, in.faults...)
+	return rule
+}
+
+// layers reads a number, a text such as 0-3,7, or a list of numbers and ranges.
+func (r *reader) layers(key string, v Value) ([]opmanager.LayerRange, bool) {
+	items, oneEach := []Value{v}, false
+	if v.Type == TypeList {
+		items, oneEach = v.Items, true
+	}
+	if len(items) == 0 {
+		r.fail(v.Place, key, "given no layer, expected a number counted from 0, a range such as 0-3, or a list of them")
+		return nil, false
+	}
+	var layers []opmanager.LayerRange
+	before := len(r.faults)
+	for i, item := range items {
+		name := key
+		if oneEach {
+			name = fmt.Sprintf("%s[%d]", key, i)
+		}
+		switch {
+		case item.Type != TypeInt && item.Type != TypeString:
+			r.fail(item.Place, name, "given %s, expected a number counted from 0, or a range such as 0-3", item.given())
+		case oneEach && strings.Contains(item.Text, ","):
+			r.fail(item.Place, name, "given %s, expected one number or range", item.given())
+		default:
+			r.accept(name, item, func(value, source string) error {
+				more, err := opmanager.ParseLayers(value, source)
+				layers = append(layers, more...)
+				return err
+			})
+		}
+	}
+	return layers, len(r.faults) == before
+}
+
+func (r *reader) phase(key string, v Value) (phase opmanager.Phase, ok bool) {
+	if v.Type != TypeString {
+		r.fail(v.Place, key, "given %s, expected forward or backward", v.given())
+		return 0, false
+	}
+	ok = r.accept(key, v, func(value, _ string) (err error) {
+		phase, err = opmanager.ParsePhase(value)
+		return err
+	})
+	return phase, ok
+}
