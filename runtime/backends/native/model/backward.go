@@ -21,15 +21,15 @@ func (p *Pass) Backward(scale float32, accumulate bool) error {
 	r := p.run()
 	r.accumulate = accumulate
 	p.lossBackward(r, scale)
-	r.at = "output layer"
+	r.leave("output layer")
 	p.linearBackward(r, m.head, p.norm, p.logits, g.hidden)
-	r.at = "final norm"
+	r.leave("final norm")
 	p.normBackward(r, p.out, m.finalNorm, p.rsigma, g.hidden, g.res, p.savedN)
 	for i := len(p.layers) - 1; i >= 0; i-- {
 		p.layerBackward(r, i)
 	}
-	r.at = "embedding"
-	call(r, p.call.embBwd, ops.EmbeddingBwdArgs{
+	r.leave("embedding")
+	call(r, r.call.embBwd, ops.EmbeddingBwdArgs{
 		Grad: g.res, Indices: p.tokens, DWeight: m.embedding.Grad,
 		Accumulate: accumulate || m.head == m.embedding,
 	})
@@ -42,17 +42,17 @@ func (p *Pass) layerBackward(r *run, i int) {
 	w, a, g := &p.m.layers[i], &p.layers[i], p.grad
 	r.layer(i, "mlp")
 	p.linearBackward(r, w.down, a.act, g.res, g.act)
-	call(r, p.call.dswiglu, ops.DSwiGLUArgs{Grad: g.act, FwdInput: a.gateUp, Output: a.gateUp})
+	call(r, r.call.dswiglu, ops.DSwiGLUArgs{Grad: g.act, FwdInput: a.gateUp, Output: a.gateUp})
 	p.linearBackward(r, w.gateUp, a.norm2, a.gateUp, g.hidden)
 	p.residualBackward(r, a.mid, w.postNorm, a.rsigma2, a.saved2)
 
 	r.layer(i, "attention")
 	p.linearBackward(r, w.out, a.attn, g.res, g.attn)
-	call(r, p.call.attnBwd, ops.FusedAttnBwdArgs{
+	call(r, r.call.attnBwd, ops.FusedAttnBwdArgs{
 		Q: a.q, K: a.k, V: a.v, O: a.attnHeads, DO: g.attnHeads, Stats: a.stats, DQ: g.dq, DK: g.dk, DV: g.dv,
 		QKVFormat: ops.BSHD, AttnMaskType: ops.CausalMask, Saved: a.savedA,
 	})
-	call(r, p.call.ropeBwd, ops.FusedRopeArgs{Input: g.qk, Freqs: p.freqs, Output: g.qk, QKVFormat: ops.BSHD})
+	call(r, r.call.ropeBwd, ops.FusedRopeArgs{Input: g.qk, Freqs: p.freqs, Output: g.qk, QKVFormat: ops.BSHD})
 	p.linearBackward(r, w.qkv, a.norm1, g.qkv, g.hidden)
 	p.residualBackward(r, a.in, w.inputNorm, a.rsigma1, a.saved1)
 }
@@ -62,5 +62,5 @@ func (p *Pass) layerBackward(r *run, i int) {
 func (p *Pass) residualBackward(r *run, x *tensor.Tensor, gamma *Param, rsigma *tensor.Tensor, saved *opregistry.Saved) {
 	g := p.grad
 	p.normBackward(r, x, gamma, rsigma, g.hidden, g.hidden, saved)
-	call(r, p.call.add, ops.ResidualAddArgs{A: g.res, B: g.hidden, Output: g.res})
+	call(r, r.call.addBwd, ops.ResidualAddArgs{A: g.res, B: g.hidden, Output: g.res})
 }

@@ -34,8 +34,8 @@ func (p *Pass) Logits(tokens []int32, at int) ([]float32, error) {
 func (p *Pass) forward(r *run) {
 	p.fresh = false
 	m := p.m
-	r.at = "embedding"
-	call(r, p.call.embFwd, ops.EmbeddingFwdArgs{Indices: p.tokens, Weight: m.embedding.Value, Output: p.layers[0].in})
+	r.leave("embedding")
+	call(r, r.call.embFwd, ops.EmbeddingFwdArgs{Indices: p.tokens, Weight: m.embedding.Value, Output: p.layers[0].in})
 	for i := range p.layers {
 		next := p.out
 		if i+1 < len(p.layers) {
@@ -43,9 +43,9 @@ func (p *Pass) forward(r *run) {
 		}
 		p.layerForward(r, i, next)
 	}
-	r.at = "final norm"
+	r.leave("final norm")
 	p.normForward(r, p.out, m.finalNorm, p.norm, p.rsigma, p.savedN)
-	r.at = "output layer"
+	r.leave("output layer")
 	p.linear(r, m.head, p.norm, p.logits)
 }
 
@@ -54,17 +54,17 @@ func (p *Pass) layerForward(r *run, i int, next *tensor.Tensor) {
 	r.layer(i, "attention")
 	p.normForward(r, a.in, w.inputNorm, a.norm1, a.rsigma1, a.saved1)
 	p.linear(r, w.qkv, a.norm1, a.qkv)
-	call(r, p.call.ropeFwd, ops.FusedRopeArgs{Input: a.qkIn, Freqs: p.freqs, Output: a.qkOut, QKVFormat: ops.BSHD})
-	call(r, p.call.attnFwd, ops.FusedAttnFwdArgs{
+	call(r, r.call.ropeFwd, ops.FusedRopeArgs{Input: a.qkIn, Freqs: p.freqs, Output: a.qkOut, QKVFormat: ops.BSHD})
+	call(r, r.call.attnFwd, ops.FusedAttnFwdArgs{
 		Q: a.q, K: a.k, V: a.v, O: a.attnHeads, Stats: a.stats,
 		QKVFormat: ops.BSHD, AttnMaskType: ops.CausalMask, Saved: a.savedA,
 	})
 	p.linear(r, w.out, a.attn, p.proj)
-	call(r, p.call.add, ops.ResidualAddArgs{A: a.in, B: p.proj, Output: a.mid})
+	call(r, r.call.add, ops.ResidualAddArgs{A: a.in, B: p.proj, Output: a.mid})
 	r.layer(i, "mlp")
 	p.normForward(r, a.mid, w.postNorm, a.norm2, a.rsigma2, a.saved2)
 	p.linear(r, w.gateUp, a.norm2, a.gateUp)
-	call(r, p.call.swiglu, ops.SwiGLUArgs{Input: a.gateUp, Output: a.act})
+	call(r, r.call.swiglu, ops.SwiGLUArgs{Input: a.gateUp, Output: a.act})
 	p.linear(r, w.down, a.act, p.proj)
-	call(r, p.call.add, ops.ResidualAddArgs{A: a.mid, B: p.proj, Output: next})
+	call(r, r.call.add, ops.ResidualAddArgs{A: a.mid, B: p.proj, Output: next})
 }

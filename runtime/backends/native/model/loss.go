@@ -35,7 +35,7 @@ func CrossEntropy() Loss {
 	return Loss{
 		Forward: func(b *LossBatch) (float64, error) {
 			r := &b.pass.current
-			call(r, b.pass.call.lossFwd, ops.CrossEntropyFwdArgs{
+			call(r, r.call.lossFwd, ops.CrossEntropyFwdArgs{
 				Logits: b.Logits, Targets: b.Targets, Losses: b.Losses, LSE: b.LSE, IgnoreIndex: noIgnore, Saved: b.pass.savedL,
 			})
 			if r.err != nil {
@@ -50,7 +50,7 @@ func CrossEntropy() Loss {
 		},
 		Backward: func(b *LossBatch) error {
 			r := &b.pass.current
-			call(r, b.pass.call.lossBwd, ops.CrossEntropyBwdArgs{
+			call(r, r.call.lossBwd, ops.CrossEntropyBwdArgs{
 				Logits: b.Logits, Targets: b.Targets, LSE: b.LSE, DLosses: b.DLosses, DLogits: b.DLogits,
 				IgnoreIndex: noIgnore, Saved: b.pass.savedL,
 			})
@@ -66,12 +66,12 @@ func (p *Pass) lossForward(r *run) (float64, error) {
 	if r.err != nil {
 		return 0, r.err
 	}
-	r.at = "loss"
+	r.leave("loss")
 	return p.loss.Forward(&p.lossArgs)
 }
 
 func (p *Pass) lossBackward(r *run, scale float32) {
-	r.at = "loss"
+	r.leave("loss")
 	dLosses := tensor.Data[float32](p.grad.losses)
 	for i := range dLosses {
 		dLosses[i] = scale

@@ -24,7 +24,7 @@ func tiny(untie bool) model.Config {
 	}
 }
 
-func newManager(t *testing.T, prefer opregistry.Kind) *opmanager.Manager {
+func newManager(t *testing.T, prefer opregistry.Kind, rules ...opmanager.Rule) *opmanager.Manager {
 	t.Helper()
 	reg := opregistry.NewRegistry()
 	require.NoError(t, reg.Register(reference.Source()))
@@ -32,6 +32,7 @@ func newManager(t *testing.T, prefer opregistry.Kind) *opmanager.Manager {
 	policy := opmanager.DefaultPolicy()
 	policy.Prefer = prefer
 	policy.Strict = true
+	policy.Rules = rules
 	m := opmanager.New(reg, policy, opmanager.Settings{})
 	t.Cleanup(m.Close)
 	return m
@@ -44,11 +45,16 @@ type trainable struct {
 
 func newModel(t *testing.T, cfg model.Config, prefer opregistry.Kind, batch int) trainable {
 	t.Helper()
+	return newModelOn(t, cfg, newManager(t, prefer), batch)
+}
+
+func newModelOn(t *testing.T, cfg model.Config, mgr *opmanager.Manager, batch int) trainable {
+	t.Helper()
 	backend := cpu.New()
 	m, err := model.New(cfg, backend)
 	require.NoError(t, err)
 	m.Init(7)
-	p, err := m.NewPass(newManager(t, prefer), batch, cfg.SeqLength, true)
+	p, err := m.NewPass(mgr, batch, cfg.SeqLength, true)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		assert.NoError(t, p.Close())
@@ -69,6 +75,31 @@ func (m trainable) loss(t *testing.T) float64 {
 	loss, err := m.Loss()
 	require.NoError(t, err)
 	return loss
+}
+
+// TestRules holds each call to the rules for its layer and phase.
+func TestRules(t *testing.T) {
+	mgr := newManager(t, opregistry.KindFlagos,
+		opmanager.Rule{Layers: []opmanager.LayerRange{{First: 1, Last: 1}}, Prefer: opregistry.KindReference},
+		opmanager.Rule{Phase: opmanager.PhaseBackward, PerOp: []opmanager.OpRule{{Pattern: "generic_gemm", Order: []opmanager.Token{{Kind: opregistry.KindReference}}}}},
+	)
+	m := newModelOn(t, tiny(false), mgr, 1)
+	m.loss(t)
+	require.NoError(t, m.Backward(1, false))
+	calls := map[string]uint64{}
+	for _, s := range mgr.Stats() {
+		if s.Calls > 0 {
+			calls[s.Op+" "+s.ID] = s.Calls
+		}
+	}
+	for call, want := range map[string]uint64{
+		"swiglu default.flagos": 1, "swiglu reference.go": 1, "dswiglu reference.go": 1, "dswiglu default.flagos": 1,
+		"rmsnorm_fwd default.flagos": 3, "rmsnorm_fwd reference.go": 2, "rmsnorm_bwd default.flagos": 3, "rmsnorm_bwd reference.go": 2,
+		"fused_attn_fwd reference.go": 1, "fused_attn_bwd reference.go": 1, "cross_entropy_bwd default.flagos": 1,
+		"generic_gemm default.flagos": 5, "generic_gemm reference.go": 4 + 2*9,
+	} {
+		assert.Equal(t, want, calls[call], call)
+	}
 }
 
 // TestGradients compares the backward pass with central differences, weight by

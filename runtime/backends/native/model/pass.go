@@ -10,9 +10,10 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// calls are the ops of the model, bound to a manager.
+// calls are the ops of a layer, or of what lies outside of layers, bound to the
+// views of a manager for that place.
 type calls struct {
-	gemm             *opmanager.Bound[ops.GenericGemmArgs]
+	gemm, gemmBwd    *opmanager.Bound[ops.GenericGemmArgs]
 	normFwd          *opmanager.Bound[ops.RMSNormFwdArgs]
 	normBwd          *opmanager.Bound[ops.RMSNormBwdArgs]
 	ropeFwd, ropeBwd *opmanager.Bound[ops.FusedRopeArgs]
@@ -20,7 +21,7 @@ type calls struct {
 	attnBwd          *opmanager.Bound[ops.FusedAttnBwdArgs]
 	swiglu           *opmanager.Bound[ops.SwiGLUArgs]
 	dswiglu          *opmanager.Bound[ops.DSwiGLUArgs]
-	add              *opmanager.Bound[ops.ResidualAddArgs]
+	add, addBwd      *opmanager.Bound[ops.ResidualAddArgs]
 	embFwd           *opmanager.Bound[ops.EmbeddingFwdArgs]
 	embBwd           *opmanager.Bound[ops.EmbeddingBwdArgs]
 	lossFwd          *opmanager.Bound[ops.CrossEntropyFwdArgs]
@@ -28,15 +29,16 @@ type calls struct {
 }
 
 func bindCalls(m *opmanager.Manager) calls {
+	fwd, bwd := m.Phase(opmanager.PhaseForward), m.Phase(opmanager.PhaseBackward)
 	return calls{
-		gemm:    opmanager.MustBind(m, ops.GenericGemm),
-		normFwd: opmanager.MustBind(m, ops.RMSNormFwd), normBwd: opmanager.MustBind(m, ops.RMSNormBwd),
-		ropeFwd: opmanager.MustBind(m, ops.FusedRopeForward), ropeBwd: opmanager.MustBind(m, ops.FusedRopeBackward),
-		attnFwd: opmanager.MustBind(m, ops.FusedAttnFwd), attnBwd: opmanager.MustBind(m, ops.FusedAttnBwd),
-		swiglu: opmanager.MustBind(m, ops.SwiGLU), dswiglu: opmanager.MustBind(m, ops.DSwiGLU),
-		add:    opmanager.MustBind(m, ops.ResidualAdd),
-		embFwd: opmanager.MustBind(m, ops.EmbeddingFwd), embBwd: opmanager.MustBind(m, ops.EmbeddingBwd),
-		lossFwd: opmanager.MustBind(m, ops.CrossEntropyFwd), lossBwd: opmanager.MustBind(m, ops.CrossEntropyBwd),
+		gemm: opmanager.MustBind(fwd, ops.GenericGemm), gemmBwd: opmanager.MustBind(bwd, ops.GenericGemm),
+		normFwd: opmanager.MustBind(fwd, ops.RMSNormFwd), normBwd: opmanager.MustBind(bwd, ops.RMSNormBwd),
+		ropeFwd: opmanager.MustBind(fwd, ops.FusedRopeForward), ropeBwd: opmanager.MustBind(bwd, ops.FusedRopeBackward),
+		attnFwd: opmanager.MustBind(fwd, ops.FusedAttnFwd), attnBwd: opmanager.MustBind(bwd, ops.FusedAttnBwd),
+		swiglu: opmanager.MustBind(fwd, ops.SwiGLU), dswiglu: opmanager.MustBind(bwd, ops.DSwiGLU),
+		add: opmanager.MustBind(fwd, ops.ResidualAdd), addBwd: opmanager.MustBind(bwd, ops.ResidualAdd),
+		embFwd: opmanager.MustBind(fwd, ops.EmbeddingFwd), embBwd: opmanager.MustBind(bwd, ops.EmbeddingBwd),
+		lossFwd: opmanager.MustBind(fwd, ops.CrossEntropyFwd), lossBwd: opmanager.MustBind(bwd, ops.CrossEntropyBwd),
 	}
 }
 
@@ -52,6 +54,7 @@ type activations struct {
 	mid, norm2, rsigma2    *tensor.Tensor
 	gateUp, act            *tensor.Tensor // [T 2f], [T f]
 	saved1, saved2, savedA *opregistry.Saved
+	call                   calls
 }
 
 // gradients are the buffers of the backward pass, shared by all layers. Those of
@@ -69,7 +72,7 @@ type gradients struct {
 // Pass runs a model forward and backward over batches of one size.
 type Pass struct {
 	m          *Model
-	call       calls
+	outside    calls
 	memory     *arena
 	batch, seq int
 	check      bool // look for NaN and Inf behind each op
@@ -96,10 +99,13 @@ func (m *Model) NewPass(mgr *opmanager.Manager, batch, seq int, train bool) (*Pa
 	if batch < 1 || seq < 1 || seq > m.cfg.SeqLength {
 		return nil, fmt.Errorf("pass of %d sequences of %d tokens: want at least one sequence of 1 to %d tokens (seq_length)", batch, seq, m.cfg.SeqLength)
 	}
-	p := &Pass{m: m, call: bindCalls(mgr), memory: &arena{backend: m.memory.backend}, batch: batch, seq: seq, loss: CrossEntropy()}
+	p := &Pass{m: m, outside: bindCalls(mgr), memory: &arena{backend: m.memory.backend}, batch: batch, seq: seq, loss: CrossEntropy()}
 	p.allocate(train)
 	if p.memory.err != nil {
 		return nil, fmt.Errorf("allocate activations for %d sequences of %d tokens: %w", batch, seq, p.memory.fail())
+	}
+	for i := range p.layers {
+		p.layers[i].call = bindCalls(mgr.Layer(i))
 	}
 	p.fillFreqs()
 	p.makeViews()

@@ -14,6 +14,8 @@ import (
 type run struct {
 	at         string // a part without layers, or the part of layer index
 	index      int    // -1 outside of layers
+	pass       *Pass
+	call       *calls // of this place
 	check      bool
 	accumulate bool
 	err        error
@@ -21,14 +23,18 @@ type run struct {
 
 // run begins a forward or backward pass; there is one at a time.
 func (p *Pass) run() *run {
-	p.current = run{index: -1, check: p.check}
+	p.current = run{index: -1, check: p.check, pass: p, call: &p.outside}
 	return &p.current
 }
 
-func (r *run) layer(i int, part string) { r.index, r.at = i, part }
+// layer moves on to a part of a layer.
+func (r *run) layer(i int, part string) { r.index, r.at, r.call = i, part, &r.pass.layers[i].call }
+
+// leave moves on to a part without layers.
+func (r *run) leave(part string) { r.index, r.at, r.call = -1, part, &r.pass.outside }
 
 func (r *run) place() string {
-	if r.index >= 0 && (r.at == "attention" || r.at == "mlp") {
+	if r.index >= 0 {
 		return fmt.Sprintf("layer %d %s", r.index, r.at)
 	}
 	return r.at
@@ -77,17 +83,17 @@ func nonFinite(place, op string, operands []opregistry.Operand) error {
 
 // linear is y = x·Wᵀ.
 func (p *Pass) linear(r *run, w *Param, x, y *tensor.Tensor) {
-	call(r, p.call.gemm, ops.GenericGemmArgs{A: w.Value, TransA: true, B: x, D: y})
+	call(r, r.call.gemm, ops.GenericGemmArgs{A: w.Value, TransA: true, B: x, D: y})
 }
 
 // linearBackward is dx = dy·W and dW = dyᵀ·x.
 func (p *Pass) linearBackward(r *run, w *Param, x, dy, dx *tensor.Tensor) {
-	call(r, p.call.gemm, ops.GenericGemmArgs{A: w.Value, B: dy, D: dx})
-	call(r, p.call.gemm, ops.GenericGemmArgs{A: x, B: dy, TransB: true, D: w.Grad, Grad: true, Accumulate: r.accumulate})
+	call(r, r.call.gemmBwd, ops.GenericGemmArgs{A: w.Value, B: dy, D: dx})
+	call(r, r.call.gemmBwd, ops.GenericGemmArgs{A: x, B: dy, TransB: true, D: w.Grad, Grad: true, Accumulate: r.accumulate})
 }
 
 func (p *Pass) normForward(r *run, x *tensor.Tensor, gamma *Param, y, rsigma *tensor.Tensor, saved *opregistry.Saved) {
-	call(r, p.call.normFwd, ops.RMSNormFwdArgs{
+	call(r, r.call.normFwd, ops.RMSNormFwdArgs{
 		Input: x, Weight: gamma.Value, Output: y, RSigma: rsigma, Eps: float32(p.m.cfg.NormEpsilon), Saved: saved,
 	})
 }
@@ -97,10 +103,10 @@ func (p *Pass) normBackward(r *run, x *tensor.Tensor, gamma *Param, rsigma, dy, 
 	if r.accumulate {
 		dGamma = p.grad.gamma
 	}
-	call(r, p.call.normBwd, ops.RMSNormBwdArgs{
+	call(r, r.call.normBwd, ops.RMSNormBwdArgs{
 		DZ: dy, X: x, RSigma: rsigma, Gamma: gamma.Value, DX: dx, DGamma: dGamma, Saved: saved,
 	})
 	if r.accumulate {
-		call(r, p.call.add, ops.ResidualAddArgs{A: gamma.Grad, B: dGamma, Output: gamma.Grad})
+		call(r, r.call.addBwd, ops.ResidualAddArgs{A: gamma.Grad, B: dGamma, Output: gamma.Grad})
 	}
 }
