@@ -97,18 +97,20 @@ func nvfp42DPartialCast(a ops.NVFP42DPartialCastArgs) error {
 	if !(global > 0) {
 		global = 1
 	}
+	for i, decode := range scale.v {
+		scale.v[i] = math.MaxFloat32
+		if decode = e4m3(decode); decode > 0 {
+			scale.v[i] = min(global/decode, math.MaxFloat32)
+		}
+	}
 	out := make([]float64, a.Out.NumElements())
 	if len(s.v)%2 != 0 {
 		out[len(out)-1] = float64(uint8(a.Out.At(len(out)-1)) & 0xf0)
 	}
 	for i, x := range s.v {
 		r, c := s.place(i)
-		decode := e4m3(*scale.at(r/a.BlockLen, c/a.BlockLen))
-		encode := math.MaxFloat32
-		if decode > 0 {
-			encode = min(global/decode, math.MaxFloat32)
-		}
-		out[i/2] += float64(uint(tensor.ToFloat4E2M1(x*encode)) << (i % 2 * 4))
+		code := tensor.ToFloat4E2M1(x * *scale.at(r/a.BlockLen, c/a.BlockLen))
+		out[i/2] += float64(uint(code) << (i % 2 * 4))
 	}
 	return a.Out.SetFloat64s(out)
 }
