@@ -3,6 +3,7 @@ package reference_test
 import (
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opregistry"
@@ -280,5 +281,5 @@ func mutants() []mutant {
 			return right(x, a)
 		}),
 	}
-	return append(list, contractMutants()...)
+	return slices.Concat(list, contractMutants(), optimizerMutants(), quantizeMutants())
 }

@@ -145,9 +145,9 @@ type FusedAmaxAndScaleUpdateArgs struct {
 // column of each history h, taken in order with the numbers of the buffer:
 //
 //	last = buffer, or h[0] where that is 0
-//	h = h[1], …, h[length−1], last, then h[0] = 0      unless last is 0
-//	amax = last, or max(last, h) with AmaxMax
-//	scale = fp8_max·2^−margin / amax
+//	h = h[1], …, h[length−1], last
+//	amax = last, or max(h) with AmaxMax
+//	scale = fp8_max·2^−margin / amax      h[0] = 0
 //
 // A scale stays as it was where amax is 0, infinite or NaN, and is the largest f32
 // where the quotient is beyond it; a NaN of the history does not count for the
