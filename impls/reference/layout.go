@@ -55,8 +55,8 @@ func transposePacked(out, in *tensor.Tensor) error {
 	to := newMatrix(2*from.cols, from.rows/2)
 	for r := range from.rows {
 		for c := range 2 * from.cols {
-			half := uint8(*from.at(r, c/2)) >> (c % 2 * 4) & 15
-			*to.at(c, r/2) += float64(half << (r % 2 * 4))
+			half := uint8(from.at(r, c/2)) >> (c % 2 * 4) & 15
+			to.set(c, r/2, to.at(c, r/2)+float64(half<<(r%2*4)))
 		}
 	}
 	return out.SetFloat64s(to.v)
@@ -81,7 +81,7 @@ func transposeTileScales(out, in *tensor.Tensor) error {
 	for r := range to.rows {
 		for tile := range to.cols {
 			if r/16 < from.cols {
-				*to.at(r, tile) = *from.at(16*tile, r/16)
+				to.set(r, tile, from.at(16*tile, r/16))
 			}
 		}
 	}

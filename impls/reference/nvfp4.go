@@ -48,7 +48,7 @@ func expand(out *tensor.Tensor, tiles matrix, blockLen int) error {
 	for r := range rows.rows {
 		for c := range rows.cols {
 			if r/blockLen < tiles.rows {
-				*rows.at(r, c) = saturated(*tiles.at(r/blockLen, c), tensor.F8E4M3)
+				rows.set(r, c, saturated(tiles.at(r/blockLen, c), tensor.F8E4M3))
 			}
 		}
 	}

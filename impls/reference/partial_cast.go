@@ -23,8 +23,7 @@ func (s shard) amaxes(out *tensor.Tensor, g grid) error {
 	m := newMatrix(out.Shape().Rows(), out.Shape().Cols())
 	for i, x := range s.v {
 		r, c := s.place(i)
-		block := m.at(r/g.height, c/g.width)
-		*block = max(*block, amax([]float64{x}))
+		m.raise(r/g.height, c/g.width, x)
 	}
 	return out.SetFloat64s(m.v)
 }
@@ -34,7 +33,7 @@ func (s shard) cast(out *tensor.Tensor, scale matrix, g grid) error {
 	scaled := make([]float64, len(s.v))
 	for i, x := range s.v {
 		r, c := s.place(i)
-		scaled[i] = saturated(x**scale.at(r/g.height, c/g.width), out.DType())
+		scaled[i] = saturated(x*scale.at(r/g.height, c/g.width), out.DType())
 	}
 	return out.SetFloat64s(scaled)
 }
@@ -109,7 +108,7 @@ func nvfp42DPartialCast(a ops.NVFP42DPartialCastArgs) error {
 	}
 	for i, x := range s.v {
 		r, c := s.place(i)
-		code := tensor.ToFloat4E2M1(x * *scale.at(r/a.BlockLen, c/a.BlockLen))
+		code := tensor.ToFloat4E2M1(x * scale.at(r/a.BlockLen, c/a.BlockLen))
 		out[i/2] += float64(uint(code) << (i % 2 * 4))
 	}
 	return a.Out.SetFloat64s(out)

@@ -19,13 +19,15 @@ func matrixOf(t *tensor.Tensor) matrix {
 
 func newMatrix(rows, cols int) matrix { return matrix{rows, cols, make([]float64, rows*cols)} }
 
-func (m matrix) at(r, c int) *float64 { return &m.v[r*m.cols+c] }
+func (m matrix) at(r, c int) float64 { return m.v[r*m.cols+c] }
+
+func (m matrix) set(r, c int, v float64) { m.v[r*m.cols+c] = v }
 
 func (m matrix) transposed() matrix {
 	t := newMatrix(m.cols, m.rows)
 	for r := range m.rows {
 		for c := range m.cols {
-			*t.at(c, r) = *m.at(r, c)
+			t.set(c, r, m.at(r, c))
 		}
 	}
 	return t
@@ -33,6 +35,9 @@ func (m matrix) transposed() matrix {
 
 // grid cuts a matrix into blocks of height×width elements.
 type grid struct{ height, width int }
+
+// raise makes an element at least the magnitude of v, as amax counts it.
+func (m matrix) raise(r, c int, v float64) { m.set(r, c, max(m.at(r, c), amax([]float64{v}))) }
 
 // gridOf returns the blocks of a scaling along rows.
 func gridOf(s ops.Scaling, square bool) grid {
@@ -48,8 +53,7 @@ func (g grid) amaxes(m matrix) matrix {
 	out := newMatrix((m.rows+g.height-1)/g.height, (m.cols+g.width-1)/g.width)
 	for r := range m.rows {
 		for c := range m.cols {
-			block := out.at(r/g.height, c/g.width)
-			*block = max(*block, amax([]float64{*m.at(r, c)}))
+			out.raise(r/g.height, c/g.width, m.at(r, c))
 		}
 	}
 	return out
@@ -172,7 +176,7 @@ func quantizeBlocks(x matrix, q ops.Quantizer, global float64, d tensor.DType, s
 	data = newMatrix(x.rows, x.cols)
 	for r := range x.rows {
 		for c := range x.cols {
-			*data.at(r, c) = saturated(*x.at(r, c)**scale.at(r/g.height, c/g.width), d)
+			data.set(r, c, saturated(x.at(r, c)*scale.at(r/g.height, c/g.width), d))
 		}
 	}
 	return data, inv
@@ -201,12 +205,12 @@ func packed(x, scale matrix, g grid, q ops.Quantizer, stream uint32) matrix {
 	out := newMatrix(x.rows, x.cols/2)
 	for r := range x.rows {
 		for c := range x.cols {
-			v := *x.at(r, c) * *scale.at(r/g.height, c/g.width)
+			v := x.at(r, c) * scale.at(r/g.height, c/g.width)
 			code := tensor.ToFloat4E2M1(v)
 			if q.Stochastic {
 				code = stochastic(v, word(q.Seed, q.Offset, stream, r*x.cols+c))
 			}
-			*out.at(r, c/2) += float64(uint(code) << (c % 2 * 4))
+			out.set(r, c/2, out.at(r, c/2)+float64(uint(code)<<(c%2*4)))
 		}
 	}
 	return out
@@ -231,18 +235,19 @@ func dequantize(a ops.DequantizeArgs) error {
 	g := gridOf(a.Scaling, a.Block2D)
 	for r := range out.rows {
 		for c := range out.cols {
-			v := out.at(r, c)
+			var v float64
 			switch a.Scaling {
 			case ops.DelayedScaling, ops.CurrentScaling:
-				*v = *d.at(r, c) * number(inv)
+				v = d.at(r, c) * number(inv)
 			case ops.BlockScaling:
-				*v = *d.at(r, c) * *s.at(r/g.height, c/g.width)
+				v = d.at(r, c) * s.at(r/g.height, c/g.width)
 			case ops.MXFP8Scaling:
-				*v = *d.at(r, c) * float64(tensor.Float8E8M0(*s.at(r/g.height, c/g.width)).Float32())
+				v = d.at(r, c) * float64(tensor.Float8E8M0(s.at(r/g.height, c/g.width)).Float32())
 			default:
-				code := tensor.Float4E2M1(uint8(*d.at(r, c/2)) >> (c % 2 * 4))
-				*v = float64(code.Float32()) * *s.at(r/g.height, c/g.width) * number(a.Input.Amax) / 2688
+				code := tensor.Float4E2M1(uint8(d.at(r, c/2)) >> (c % 2 * 4))
+				v = float64(code.Float32()) * s.at(r/g.height, c/g.width) * number(a.Input.Amax) / 2688
 			}
+			out.set(r, c, v)
 		}
 	}
 	if columns {
@@ -265,7 +270,7 @@ func (m matrix) sums() []float64 {
 	sums := make([]float64, m.cols)
 	for r := range m.rows {
 		for c := range m.cols {
-			sums[c] += *m.at(r, c)
+			sums[c] += m.at(r, c)
 		}
 	}
 	return sums

@@ -27,7 +27,7 @@ var MultiTensorAdamParamRemainder = opregistry.NewOp("multi_tensor_adam_param_re
 		c.lists(a.TensorLists, a.NoopFlag, computes, ofBF16, computes, computes, ofI16)
 		c.step(a.Step)
 		c.adam(a.Mode, a.Beta1, a.Beta2)
-		c.listsApart(a.TensorLists, afterFirst, false, single{"noop_flag", a.NoopFlag, false})
+		c.multiTensorApart(a.TensorLists, afterFirst, false, single{"noop_flag", a.NoopFlag, false})
 		return c.err
 	},
 	Operands: func(a MultiTensorAdamArgs) []opregistry.Operand {
@@ -58,7 +58,7 @@ var MultiTensorAdamFP8 = opregistry.NewOp("multi_tensor_adam_fp8", opregistry.Sc
 		c.lists(a.TensorLists, a.NoopFlag, computes, ofFP8, computes, computes, ofF32, number, number, number)
 		c.step(a.Step)
 		c.adam(a.Mode, a.Beta1, a.Beta2)
-		c.listsApart(a.TensorLists, func(list int) bool { return list != 0 && list != 5 }, false, single{"noop_flag", a.NoopFlag, false})
+		c.multiTensorApart(a.TensorLists, func(list int) bool { return list != 0 && list != 5 }, false, single{"noop_flag", a.NoopFlag, false})
 		return c.err
 	},
 	Operands: func(a MultiTensorAdamArgs) []opregistry.Operand {
@@ -125,7 +125,7 @@ func (a MultiTensorAdamCapturableArgs) validate(op string, lists int, want strin
 	}
 	c.scalar("inv_scale", a.InvScale)
 	c.adam(a.Mode, a.Beta1, a.Beta2)
-	c.listsApart(a.TensorLists, allLists, false, single{"noop_flag", a.NoopFlag, false}, single{"lr", a.LR, false},
+	c.multiTensorApart(a.TensorLists, allLists, false, single{"noop_flag", a.NoopFlag, false}, single{"lr", a.LR, false},
 		single{"step", a.Step, false}, single{"inv_scale", a.InvScale, false})
 	return c.err
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// apartWindow is the number of operands that apart looks at in one pass.
+// apartWindow is the number of operands that allApart looks at in one pass.
 const apartWindow = 512
 
 // span is the memory from the first to the last byte of an operand.
@@ -21,14 +21,14 @@ func (s span) compare(o span) int {
 	return cmp.Or(cmp.Compare(s.lo, o.lo), cmp.Compare(s.at, o.at))
 }
 
-// apart requires each of n operands that is written to share no memory with any
+// allApart requires each of n operands that is written to share no memory with any
 // other one. operand returns the operand with an index and whether it is
 // written; nil is left out. name is called for a fault only.
 //
 // The operands are visited by address, apartWindow of them in each pass over
 // all, so that any number needs no heap and n log n steps; an operand whose byte
 // range meets one before it is compared with all others.
-func (c *check) apart(n int, operand func(i int) (t *tensor.Tensor, written bool), name func(i int) string) {
+func (c *check) allApart(n int, operand func(i int) (t *tensor.Tensor, written bool), name func(i int) string) {
 	var buf [2 * apartWindow]span
 	var written, read uintptr // the highest end so far
 	last := span{at: -1}
@@ -92,15 +92,15 @@ type single struct {
 	written bool
 }
 
-// listsApart is apart for lists of equal length and single operands. In lists
+// multiTensorApart is allApart for lists of equal length and single operands. In lists
 // that are paired, the first one may hold the same views as the second.
-func (c *check) listsApart(lists [][]*tensor.Tensor, written func(list int) bool, paired bool, singles ...single) {
+func (c *check) multiTensorApart(lists [][]*tensor.Tensor, written func(list int) bool, paired bool, singles ...single) {
 	if c.err != nil {
 		return
 	}
 	n := len(lists[0])
 	inLists := n * len(lists)
-	c.apart(inLists+len(singles), func(i int) (*tensor.Tensor, bool) {
+	c.allApart(inLists+len(singles), func(i int) (*tensor.Tensor, bool) {
 		if i >= inLists {
 			return singles[i-inLists].t, singles[i-inLists].written
 		}

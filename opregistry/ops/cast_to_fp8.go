@@ -51,7 +51,7 @@ var CastToFP8 = opregistry.NewOp("cast_to_fp8", opregistry.Schema[CastToFP8Args]
 			}
 		}
 		if c.err == nil {
-			c.apart(5, a.field, castToFP8Name)
+			c.allApart(5, a.field, castToFP8Name)
 		}
 		return c.err
 	},

@@ -41,7 +41,7 @@ var MultiTensorComputeScaleAndScaleInv = opregistry.NewOp("multi_tensor_compute_
 		c.lists(a.TensorLists, a.NoopFlag, ofF32, ofF32, ofF32)
 		c.positive("max_fp8", a.MaxFP8)
 		c.notNegative("epsilon", a.Epsilon)
-		c.listsApart(a.TensorLists, afterFirst, false, single{"noop_flag", a.NoopFlag, false})
+		c.multiTensorApart(a.TensorLists, afterFirst, false, single{"noop_flag", a.NoopFlag, false})
 		return c.err
 	},
 	Operands: func(a MultiTensorComputeScaleAndScaleInvArgs) []opregistry.Operand {
@@ -74,7 +74,7 @@ var MultiTensorComputeScaleInvE8M0 = opregistry.NewOp("multi_tensor_compute_scal
 			return c.err
 		}
 		c.lists(a.TensorLists, a.NoopFlag, ofBF16, ofU8)
-		c.listsApart(a.TensorLists, onlySecond, false, single{"noop_flag", a.NoopFlag, false})
+		c.multiTensorApart(a.TensorLists, onlySecond, false, single{"noop_flag", a.NoopFlag, false})
 		return c.err
 	},
 	Operands: func(a MultiTensorComputeScaleInvE8M0Args) []opregistry.Operand {
@@ -193,7 +193,7 @@ var FusedAmaxAndScaleUpdateAfterReduction = opregistry.NewOp("fused_amax_and_sca
 			c.fail("margin", "a finite number", "%v", a.Margin)
 		}
 		n := len(a.Scales)
-		c.apart(2*n+1, func(i int) (*tensor.Tensor, bool) {
+		c.allApart(2*n+1, func(i int) (*tensor.Tensor, bool) {
 			switch {
 			case i < n:
 				return a.AmaxHistories[i], true

@@ -155,7 +155,7 @@ var NVFP42DMultiTensorTranspose = opregistry.NewOp("nvfp4_2d_multi_tensor_transp
 				return a.ColumnwiseScaleInvList, "columnwise_scale_inv_list", true
 			}
 		}
-		c.apart(4*n, func(i int) (*tensor.Tensor, bool) {
+		c.allApart(4*n, func(i int) (*tensor.Tensor, bool) {
 			l, _, written := list(i / n)
 			return l[i%n], written
 		}, func(i int) string {

@@ -111,7 +111,7 @@ func (c *check) norms(lists [][]*tensor.Tensor, noop, invScale, norm, perTensor 
 	if perTensor != nil && c.dtype("per_tensor", perTensor, tensor.F32) {
 		c.elements("per_tensor", perTensor, len(lists[0]), "one a tensor")
 	}
-	c.listsApart(lists, noList, false, single{"noop_flag", noop, true}, single{"inv_scale", invScale, false},
+	c.multiTensorApart(lists, noList, false, single{"noop_flag", noop, true}, single{"inv_scale", invScale, false},
 		single{"norm", norm, true}, single{"per_tensor", perTensor, true})
 }
 

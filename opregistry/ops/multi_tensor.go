@@ -51,7 +51,7 @@ var MultiTensorAdam = opregistry.NewOp("multi_tensor_adam", opregistry.Schema[Mu
 		c.lists(a.TensorLists, a.NoopFlag, computes, computes, computes, computes, ofF32)
 		c.step(a.Step)
 		c.adam(a.Mode, a.Beta1, a.Beta2)
-		c.listsApart(a.TensorLists, afterFirst, false, single{"noop_flag", a.NoopFlag, false})
+		c.multiTensorApart(a.TensorLists, afterFirst, false, single{"noop_flag", a.NoopFlag, false})
 		return c.err
 	},
 	Operands: func(a MultiTensorAdamArgs) []opregistry.Operand {
@@ -84,7 +84,7 @@ var MultiTensorScale = opregistry.NewOp("multi_tensor_scale", opregistry.Schema[
 			return c.err
 		}
 		c.lists(a.TensorLists, a.NoopFlag)
-		c.listsApart(a.TensorLists, onlySecond, true, single{"noop_flag", a.NoopFlag, true})
+		c.multiTensorApart(a.TensorLists, onlySecond, true, single{"noop_flag", a.NoopFlag, true})
 		return c.err
 	},
 	Operands: func(a MultiTensorScaleArgs) []opregistry.Operand {
@@ -144,7 +144,7 @@ var MultiTensorScaleTensor = opregistry.NewOp("multi_tensor_scale_tensor", opreg
 		}
 		c.lists(a.TensorLists, a.NoopFlag)
 		c.scalar("scale", a.Scale)
-		c.listsApart(a.TensorLists, onlySecond, true, single{"noop_flag", a.NoopFlag, true}, single{"scale", a.Scale, false})
+		c.multiTensorApart(a.TensorLists, onlySecond, true, single{"noop_flag", a.NoopFlag, true}, single{"scale", a.Scale, false})
 		return c.err
 	},
 	Operands: func(a MultiTensorScaleTensorArgs) []opregistry.Operand {

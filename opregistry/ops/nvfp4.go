@@ -120,7 +120,7 @@ var NVFP4FusedScale = opregistry.NewOp("nvfp4_fused_scale", opregistry.Schema[NV
 		c := check{op: "nvfp4_fused_scale"}
 		c.fusedScale(a)
 		if c.err == nil {
-			c.apart(fusedScaleFields, a.field, fusedScaleName)
+			c.allApart(fusedScaleFields, a.field, fusedScaleName)
 		}
 		return c.err
 	},
@@ -147,7 +147,7 @@ var NVFP4MultiTensorFusedScale = opregistry.NewOp("nvfp4_multi_tensor_fused_scal
 			}
 		}
 		if c.err == nil {
-			c.apart(len(a.Calls)*fusedScaleFields, func(i int) (*tensor.Tensor, bool) {
+			c.allApart(len(a.Calls)*fusedScaleFields, func(i int) (*tensor.Tensor, bool) {
 				return a.Calls[i/fusedScaleFields].field(i % fusedScaleFields)
 			}, func(i int) string { return indexed(fusedScaleName(i%fusedScaleFields)+"_list", i/fusedScaleFields) })
 		}

@@ -36,7 +36,7 @@ var NVFP4MultiTensorComputePartialAmax = opregistry.NewOp("nvfp4_multi_tensor_co
 			}
 		}
 		if c.err == nil {
-			c.apart(3*len(a.Calls), func(i int) (*tensor.Tensor, bool) { return a.Calls[i/3].field(i % 3) },
+			c.allApart(3*len(a.Calls), func(i int) (*tensor.Tensor, bool) { return a.Calls[i/3].field(i % 3) },
 				func(i int) string { return indexed(nvfp4PartialAmaxName(i%3)+"_list", i/3) })
 		}
 		return c.err
@@ -91,7 +91,7 @@ var NVFP42DPartialCast = opregistry.NewOp("nvfp4_2d_partial_cast", opregistry.Sc
 		c := check{op: "nvfp4_2d_partial_cast"}
 		c.nvfp4Cast(a)
 		if c.err == nil {
-			c.apart(4, a.field, nvfp4CastName)
+			c.allApart(4, a.field, nvfp4CastName)
 		}
 		return c.err
 	},
@@ -117,7 +117,7 @@ var NVFP4MultiTensor2DPartialCast = opregistry.NewOp("nvfp4_multi_tensor_2d_part
 			}
 		}
 		if c.err == nil {
-			c.apart(4*len(a.Calls), func(i int) (*tensor.Tensor, bool) { return a.Calls[i/4].field(i % 4) },
+			c.allApart(4*len(a.Calls), func(i int) (*tensor.Tensor, bool) { return a.Calls[i/4].field(i % 4) },
 				func(i int) string { return indexed(nvfp4CastName(i%4)+"_list", i/4) })
 		}
 		return c.err

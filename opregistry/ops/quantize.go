@@ -74,16 +74,16 @@ type Quantizer struct {
 }
 
 // Quantized is a quantised tensor: the data of a matrix by rows, by columns, or
-// both, and scales. Which fields a scaling uses, and their dtypes and shapes for a
-// matrix [rows, cols] with blocks of length b, says this table; ⌈·⌉ is rounded up.
+// both, and scales. This table says which fields a scaling uses, and their dtypes
+// and shapes for a matrix [rows, cols] with blocks of length b.
 //
-//	              delayed, current   block                 mxfp8            nvfp4
-//	Data          fp8 [rows, cols]   fp8 [rows, cols]      fp8 [rows, cols] u8 [rows, cols/2]
-//	ScaleInv      f32 [1]            f32 [rows, ⌈cols/b⌉]  u8 [rows, ⌈cols/b⌉] f8e4m3 [rows, ⌈cols/b⌉]
-//	ColumnwiseData     fp8 [cols, rows]   fp8 [cols, rows]      fp8 [rows, cols] u8 [cols, rows/2]
-//	ColumnwiseScaleInv –             f32 [cols, ⌈rows/b⌉]  u8 [⌈rows/b⌉, cols] f8e4m3 [cols, ⌈rows/b⌉]
-//	Scale         f32 [1]            –                     –                –
-//	Amax          f32 [1]            –                     –                f32 [1]
+//	                    delayed, current  block                 mxfp8                nvfp4
+//	Data                fp8 [rows, cols]  fp8 [rows, cols]      fp8 [rows, cols]     u8 [rows, cols/2]
+//	ScaleInv            f32 [1]           f32 [rows, ⌈cols/b⌉]  u8 [rows, ⌈cols/b⌉]  f8e4m3 [rows, ⌈cols/b⌉]
+//	ColumnwiseData      fp8 [cols, rows]  fp8 [cols, rows]      fp8 [rows, cols]     u8 [cols, rows/2]
+//	ColumnwiseScaleInv  –                 f32 [cols, ⌈rows/b⌉]  u8 [⌈rows/b⌉, cols]  f8e4m3 [cols, ⌈rows/b⌉]
+//	Scale               f32 [1]           –                     –                    –
+//	Amax                f32 [1]           –                     –                    f32 [1]
 //
 // With Block2D scales have ⌈rows/b⌉ rows, ⌈cols/b⌉ by columns. fp8 is f8e4m3 or
 // f8e5m2, one for both data. By columns, the blocks run down the columns; the data

@@ -205,7 +205,7 @@ func (c *check) quantizedApart(n int, at func(i int) (Quantized, Scaling), name 
 		return
 	}
 	inFields := n * quantizedFields
-	c.apart(inFields+len(singles), func(i int) (*tensor.Tensor, bool) {
+	c.allApart(inFields+len(singles), func(i int) (*tensor.Tensor, bool) {
 		if i >= inFields {
 			return singles[i-inFields].t, singles[i-inFields].written
 		}

@@ -34,7 +34,7 @@ var MultiTensorQuantize = opregistry.NewOp("multi_tensor_quantize", opregistry.S
 		}
 		// An input counts as a seventh operand of its output.
 		const fields = quantizedFields + 1
-		c.apart(n*fields, func(i int) (*tensor.Tensor, bool) {
+		c.allApart(n*fields, func(i int) (*tensor.Tensor, bool) {
 			if at, field := i/fields, i%fields; field < quantizedFields {
 				return a.OutputList[at].field(field, a.QuantizerList[at].Scaling)
 			}

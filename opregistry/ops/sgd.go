@@ -43,7 +43,7 @@ var MultiTensorSGD = opregistry.NewOp("multi_tensor_sgd", opregistry.Schema[Mult
 			return c.err
 		}
 		c.lists(a.TensorLists, a.NoopFlag)
-		c.listsApart(a.TensorLists, afterFirst, false, single{"noop_flag", a.NoopFlag, false})
+		c.multiTensorApart(a.TensorLists, afterFirst, false, single{"noop_flag", a.NoopFlag, false})
 		return c.err
 	},
 	Operands: func(a MultiTensorSGDArgs) []opregistry.Operand {

@@ -12,7 +12,7 @@ import (
 type bound struct {
 	op     string
 	wide   tensortest.Tolerance // f32, f64
-	narrow tensortest.Tolerance // bf16, f16
+	narrow tensortest.Tolerance // bf16, f16, fp8
 	reason string
 }
 
