@@ -1,38 +1,70 @@
 package ops
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/primus-fl/primus/tensor"
 )
 
-// apartWindow is the number of operands that allApart looks at in one pass.
-const apartWindow = 512
+// The numbers of operands that are sorted at once, for calls with few and with
+// many: both fit on a stack, the second one only when it is asked for.
+const (
+	fewOperands  = 512
+	manyOperands = 6144
+)
 
-// span is the memory from the first to the last byte of an operand.
+// operandAt returns an operand of a call by index and whether it is written; nil is
+// left out.
+type operandAt func(i int) (t *tensor.Tensor, written bool)
+
+// span is where the memory of an operand begins.
 type span struct {
-	lo, hi  uintptr
-	at      int // the operand's index
+	lo      uintptr
+	at      int32
 	written bool
 }
 
 func (s span) compare(o span) int {
-	return cmp.Or(cmp.Compare(s.lo, o.lo), cmp.Compare(s.at, o.at))
+	switch {
+	case s.lo < o.lo || s.lo == o.lo && s.at < o.at:
+		return -1
+	case s == o:
+		return 0
+	default:
+		return 1
+	}
 }
 
 // allApart requires each of n operands that is written to share no memory with any
-// other one. operand returns the operand with an index and whether it is
-// written; nil is left out. name is called for a fault only.
+// other one. name is called for a fault only.
 //
-// The operands are visited by address, apartWindow of them in each pass over
-// all, so that any number needs no heap and n log n steps; an operand whose byte
-// range meets one before it is compared with all others.
-func (c *check) allApart(n int, operand func(i int) (t *tensor.Tensor, written bool), name func(i int) string) {
-	var buf [2 * apartWindow]span
+// The operands are visited by address, and one whose byte range meets one before
+// it is compared with all others. No call needs the heap; one with more than
+// manyOperands passes over all of them several times.
+func (c *check) allApart(n int, operand operandAt, name func(i int) string) {
+	if n > fewOperands {
+		c.manyApart(n, operand, name)
+		return
+	}
+	var buf [fewOperands]span
+	c.apartIn(buf[:], n, operand, name)
+}
+
+// manyApart keeps its buffer out of the frame of allApart.
+//
+//go:noinline
+func (c *check) manyApart(n int, operand operandAt, name func(i int) string) {
+	var buf [manyOperands]span
+	c.apartIn(buf[:], n, operand, name)
+}
+
+func (c *check) apartIn(buf []span, n int, operand operandAt, name func(i int) string) {
 	var written, read uintptr // the highest end so far
 	last := span{at: -1}
+	window := len(buf) / 2
 	for more := true; more && c.err == nil; {
+		// Gather those that come next by address; whenever there are too many, only
+		// those that are not beyond the lower half of them.
 		more = false
 		next := buf[:0]
 		for i := range n {
@@ -40,29 +72,30 @@ func (c *check) allApart(n int, operand func(i int) (t *tensor.Tensor, written b
 			if t == nil || t.NumElements() == 0 {
 				continue
 			}
-			s := span{at: i, written: w}
-			s.lo, s.hi = t.ByteRange()
-			if s.compare(last) <= 0 || more && s.compare(next[apartWindow-1]) > 0 {
+			lo, _ := t.ByteRange()
+			s := span{lo, int32(i), w}
+			if s.compare(last) <= 0 || more && s.compare(next[window-1]) > 0 {
 				continue
 			}
 			if len(next) == len(buf) {
 				slices.SortFunc(next, span.compare)
-				next, more = next[:apartWindow], true
+				next, more = next[:window], true
+				if s.compare(next[window-1]) > 0 {
+					continue
+				}
 			}
 			next = append(next, s)
 		}
 		slices.SortFunc(next, span.compare)
-		if len(next) > apartWindow {
-			next, more = next[:apartWindow], true
-		}
 		for _, s := range next {
 			if s.lo < written || s.written && s.lo < read {
-				c.clash(s.at, n, operand, name)
+				c.clash(int(s.at), n, operand, name)
 			}
-			if s.written {
-				written = max(written, s.hi)
+			t, _ := operand(int(s.at))
+			if _, hi := t.ByteRange(); s.written {
+				written = max(written, hi)
 			} else {
-				read = max(read, s.hi)
+				read = max(read, hi)
 			}
 			last = s
 		}
@@ -70,7 +103,7 @@ func (c *check) allApart(n int, operand func(i int) (t *tensor.Tensor, written b
 }
 
 // clash compares one operand with all others.
-func (c *check) clash(at, n int, operand func(i int) (*tensor.Tensor, bool), name func(i int) string) {
+func (c *check) clash(at, n int, operand operandAt, name func(i int) string) {
 	t, written := operand(at)
 	for i := range n {
 		o, w := operand(i)
