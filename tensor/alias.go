@@ -12,8 +12,8 @@ func Overlap(a, b *Tensor) bool {
 	if a == nil || b == nil || a.elems == 0 || b.elems == 0 {
 		return false
 	}
-	aLo, aHi := a.byteRange()
-	bLo, bHi := b.byteRange()
+	aLo, aHi := a.ByteRange()
+	bLo, bHi := b.ByteRange()
 	if aLo >= bHi || bLo >= aHi {
 		return false
 	}
@@ -42,7 +42,13 @@ func Overlap(a, b *Tensor) bool {
 	return ahead < aRuns.length || pitch-ahead < bRuns.length
 }
 
-func (t *Tensor) byteRange() (lo, hi uintptr) {
+// ByteRange returns the addresses from the first byte of t, inclusive, to its
+// last one, exclusive; two zeros for a tensor without elements. Tensors whose
+// ranges do not meet do not overlap; of others Overlap knows more.
+func (t *Tensor) ByteRange() (lo, hi uintptr) {
+	if t.elems == 0 {
+		return 0, 0
+	}
 	lo = uintptr(t.Pointer())
 	return lo, lo + uintptr(t.span()*t.dtype.Size())
 }

@@ -49,6 +49,7 @@ func TestDLPackDTypes(t *testing.T) {
 		tensor.F8E5M2: {Code: 12, Bits: 8, Lanes: 1},
 		tensor.I64:    {Code: 0, Bits: 64, Lanes: 1},
 		tensor.I32:    {Code: 0, Bits: 32, Lanes: 1},
+		tensor.I16:    {Code: 0, Bits: 16, Lanes: 1},
 		tensor.U8:     {Code: 1, Bits: 8, Lanes: 1},
 		tensor.Bool:   {Code: 6, Bits: 8, Lanes: 1},
 	}

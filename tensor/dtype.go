@@ -19,6 +19,7 @@ const (
 	F8E5M2            // OCP FP8 E5M2: IEEE-like, max 57344
 	I64               // two's complement, 64 bits
 	I32               // two's complement, 32 bits
+	I16               // two's complement, 16 bits
 	U8                // unsigned, 8 bits
 	Bool              // one byte, 0 or 1
 	dtypeEnd
@@ -52,6 +53,7 @@ var dtypes = [dtypeEnd]dtypeInfo{
 	F8E5M2:      {"f8e5m2", 1, true, dlE5M2},
 	I64:         {"i64", 8, false, dlInt},
 	I32:         {"i32", 4, false, dlInt},
+	I16:         {"i16", 2, false, dlInt},
 	U8:          {"u8", 1, false, dlUInt},
 	Bool:        {"bool", 1, false, dlBool},
 }
@@ -130,7 +132,7 @@ type (
 
 // Element lists the Go types of the element types.
 type Element interface {
-	float64 | float32 | BFloat16 | Float16 | Float8E4M3 | Float8E5M2 | int64 | int32 | uint8 | bool
+	float64 | float32 | BFloat16 | Float16 | Float8E4M3 | Float8E5M2 | int64 | int32 | int16 | uint8 | bool
 }
 
 // DTypeOf returns the element type whose Go type is T.
@@ -153,6 +155,8 @@ func DTypeOf[T Element]() DType {
 		return I64
 	case int32:
 		return I32
+	case int16:
+		return I16
 	case uint8:
 		return U8
 	default:

@@ -29,7 +29,7 @@ func TestDTypeText(t *testing.T) {
 		assert.Equal(t, d, parsed)
 		assert.True(t, d.Valid())
 	}
-	assert.Len(t, seen, 10)
+	assert.Len(t, seen, 11)
 
 	got, err := json.Marshal(map[string]tensor.DType{"dtype": tensor.BF16})
 	require.NoError(t, err)
@@ -55,7 +55,7 @@ func TestDTypeInvalid(t *testing.T) {
 		assert.Equal(t, tensor.F32, d, "an error leaves the value alone")
 	}
 	_, err := tensor.ParseDType("f33")
-	assert.EqualError(t, err, `tensor: ParseDType: got "f33", want one of f64, f32, bf16, f16, f8e4m3, f8e5m2, i64, i32, u8, bool`)
+	assert.EqualError(t, err, `tensor: ParseDType: got "f33", want one of f64, f32, bf16, f16, f8e4m3, f8e5m2, i64, i32, i16, u8, bool`)
 }
 
 func TestDTypeOf(t *testing.T) {
@@ -63,7 +63,7 @@ func TestDTypeOf(t *testing.T) {
 	got := []tensor.DType{
 		tensor.DTypeOf[float64](), tensor.DTypeOf[float32](), tensor.DTypeOf[tensor.BFloat16](), tensor.DTypeOf[tensor.Float16](),
 		tensor.DTypeOf[tensor.Float8E4M3](), tensor.DTypeOf[tensor.Float8E5M2](), tensor.DTypeOf[int64](), tensor.DTypeOf[int32](),
-		tensor.DTypeOf[uint8](), tensor.DTypeOf[bool](),
+		tensor.DTypeOf[int16](), tensor.DTypeOf[uint8](), tensor.DTypeOf[bool](),
 	}
 	assert.Equal(t, tensor.DTypes(), got)
 }

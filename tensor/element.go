@@ -51,6 +51,8 @@ func (t *Tensor) load(p unsafe.Pointer) float64 {
 		return float64(*(*int64)(p))
 	case I32:
 		return float64(*(*int32)(p))
+	case I16:
+		return float64(*(*int16)(p))
 	case U8:
 		return float64(*(*uint8)(p))
 	case Bool:
@@ -83,6 +85,8 @@ func (t *Tensor) store(p unsafe.Pointer, v float64) {
 		*(*int64)(p) = truncate(v, math.MinInt64, math.MaxInt64)
 	case I32:
 		*(*int32)(p) = int32(truncate(v, math.MinInt32, math.MaxInt32))
+	case I16:
+		*(*int16)(p) = int16(truncate(v, math.MinInt16, math.MaxInt16))
 	case U8:
 		*(*uint8)(p) = uint8(truncate(v, 0, math.MaxUint8))
 	case Bool:

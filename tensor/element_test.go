@@ -33,6 +33,7 @@ func TestSetConverts(t *testing.T) {
 		{tensor.F8E5M2, []float64{1.1, nan, 1e5}, []float64{1, nan, inf}},
 		{tensor.I64, []float64{2.9, -2.9, nan, inf, -inf, 1 << 53, 1 << 63}, []float64{2, -2, 0, math.MaxInt64, math.MinInt64, 1 << 53, math.MaxInt64}},
 		{tensor.I32, []float64{2.9, -2.9, nan, inf, -inf, 1 << 31}, []float64{2, -2, 0, math.MaxInt32, math.MinInt32, math.MaxInt32}},
+		{tensor.I16, []float64{2.9, -2.9, nan, inf, -inf, 1 << 15}, []float64{2, -2, 0, math.MaxInt16, math.MinInt16, math.MaxInt16}},
 		{tensor.U8, []float64{2.9, -2.9, nan, inf, 255, 256}, []float64{2, 0, 0, 255, 255, 255}},
 		{tensor.Bool, []float64{0, 1, -3, 0.5, nan}, []float64{0, 1, 1, 1, 1}},
 	}

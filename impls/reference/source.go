@@ -12,7 +12,7 @@ const ID = "reference.go"
 // Priority ranks the impls behind those of every other kind.
 const Priority = 50
 
-// Source returns an impl of every op of the catalogue.
+// Source returns an impl of every op of the catalogue that computes something.
 func Source() opregistry.Source {
 	return opregistry.Source{
 		Name:    "reference",
@@ -77,6 +77,44 @@ func Source() opregistry.Source {
 			impl(ops.FusedQKVRopeBackward, fusedQKVRopeBackward),
 			impl(ops.DropoutFwd, dropoutFwd),
 			impl(ops.DropoutBwd, dropoutBwd),
+
+			impl(ops.MultiTensorAdamParamRemainder, multiTensorAdamParamRemainder),
+			impl(ops.MultiTensorAdamFP8, multiTensorAdamFP8),
+			impl(ops.MultiTensorAdamCapturable, multiTensorAdamCapturable),
+			impl(ops.MultiTensorAdamCapturableMaster, multiTensorAdamCapturable),
+			impl(ops.MultiTensorSGD, multiTensorSGD),
+			impl(ops.MultiTensorScaleTensor, multiTensorScaleTensor),
+			impl(ops.MultiTensorUnscaleL2Norm, multiTensorUnscaleL2Norm),
+			impl(ops.MultiTensorComputeScaleAndScaleInv, multiTensorComputeScaleAndScaleInv),
+			impl(ops.MultiTensorComputeScaleInvE8M0, multiTensorComputeScaleInvE8M0),
+			impl(ops.ComputeAmax, computeAmax),
+			impl(ops.FusedAmaxAndScaleUpdateAfterReduction, fusedAmaxAndScaleUpdate),
+			impl(ops.Quantize, quantize),
+			impl(ops.Dequantize, dequantize),
+			impl(ops.BgradQuantize, bgradQuantize),
+			impl(ops.MultiTensorQuantize, multiTensorQuantize),
+			impl(ops.SplitQuantize, splitQuantize),
+			impl(ops.GroupQuantize, groupQuantize),
+			impl(ops.BgradGroupQuantize, bgradGroupQuantize),
+			impl(ops.CastToFP8, castToFP8),
+			impl(ops.FP8Transpose, fp8Transpose),
+			impl(ops.SwapFirstDims, swapFirstDims),
+			impl(ops.NVFP4DataTranspose, nvfp4DataTranspose),
+			impl(ops.NVFP42DMultiTensorTranspose, nvfp42DMultiTensorTranspose),
+			impl(ops.SplitsToOffsets, splitsToOffsets),
+			impl(ops.FP8BlockScalingComputePartialAmax, partialAmax),
+			impl(ops.FP8BlockScalingPartialCast, partialCast),
+			impl(ops.MXFP8ScalingComputePartialAmax, mxfp8PartialAmax),
+			impl(ops.MXFP8ScalingPartialCast, mxfp8PartialCast),
+			impl(ops.NVFP42DComputePartialAmax, partialAmax),
+			impl(ops.NVFP4MultiTensorComputePartialAmax, nvfp4MultiTensorPartialAmax),
+			impl(ops.NVFP42DPartialCast, nvfp42DPartialCast),
+			impl(ops.NVFP4MultiTensor2DPartialCast, nvfp4MultiTensor2DPartialCast),
+			impl(ops.NVFP4ComputeGlobalScale, nvfp4ComputeGlobalScale),
+			impl(ops.NVFP4ComputePerBlockScale, nvfp4ComputePerBlockScale),
+			impl(ops.NVFP4ExpandScaleToFP8, nvfp4ExpandScaleToFP8),
+			impl(ops.NVFP4FusedScale, nvfp4FusedScale),
+			impl(ops.NVFP4MultiTensorFusedScale, nvfp4MultiTensorFusedScale),
 		},
 	}
 }

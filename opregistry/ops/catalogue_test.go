@@ -22,6 +22,7 @@ func TestAll(t *testing.T) {
 			families[op.Family()] = append(families[op.Family()], op.Forward())
 		}
 	}
+	assert.Subset(t, ops.All(), ops.Declared())
 	for family, forward := range families {
 		assert.Greater(t, len(forward), 1, "family %s: a backward op", family)
 		assert.Len(t, slices.DeleteFunc(forward, func(f bool) bool { return !f }), 1, "family %s: one forward op", family)

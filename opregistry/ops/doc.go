@@ -11,6 +11,9 @@
 // flattened. Operands may be strided views unless an op says "contiguous"; an
 // impl that wants contiguous memory declines what is not.
 //
+// Ops that are plumbing of one vendor's libraries are only declared: Declared lists
+// them.
+//
 // Aliasing is that of package tensor: operands are disjoint, or the same view
 // where the op's documentation allows it.
 //

@@ -1,8 +1,6 @@
 package ops
 
 import (
-	"fmt"
-
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -37,8 +35,9 @@ type MultiTensorAdamArgs struct {
 //	AdamDecay: p −= lr·(u + wd·p)
 //
 // With a fifth list the f32 master weights are updated and p becomes their
-// rounded copy. g is read; p, m, v and master are updated in place. m and v have
-// any compute dtype; arithmetic in f32 or better. Source: Kingma and Ba 2015,
+// rounded copy. g is read; p, m, v and master are updated in place and share
+// memory with no other operand. m and v have any compute dtype; arithmetic in f32
+// or better. Source: Kingma and Ba 2015,
 // arXiv:1412.6980; Loshchilov and Hutter 2019, arXiv:1711.05101;
 // TransformerEngine 2.14.
 var MultiTensorAdam = opregistry.NewOp("multi_tensor_adam", opregistry.Schema[MultiTensorAdamArgs]{
@@ -49,38 +48,15 @@ var MultiTensorAdam = opregistry.NewOp("multi_tensor_adam", opregistry.Schema[Mu
 			c.fail("tensor_lists", "4 lists (g, p, m, v) or 5 (and master)", "%d lists", len(a.TensorLists))
 			return c.err
 		}
-		c.lists(a.TensorLists, a.NoopFlag)
-		if len(a.TensorLists) == 5 {
-			for i, t := range a.TensorLists[4] {
-				if c.err == nil && t.DType() != tensor.F32 {
-					c.fail(listName(4, i), "dtype f32", "%v", t)
-				}
-			}
-		}
-		if c.err == nil && a.Step < 1 {
-			c.fail("step", "a step >= 1", "%d", a.Step)
-		}
-		if c.err == nil && a.Mode != AdamL2 && a.Mode != AdamDecay {
-			c.fail("mode", "0 (L2) or 1 (AdamW)", "%d", a.Mode)
-		}
-		if c.err == nil && !(a.Beta1 >= 0 && a.Beta1 < 1 && a.Beta2 >= 0 && a.Beta2 < 1) {
-			c.fail("beta1, beta2", "numbers in [0, 1)", "%v, %v", a.Beta1, a.Beta2)
-		}
+		c.lists(a.TensorLists, a.NoopFlag, computes, computes, computes, computes, ofF32)
+		c.step(a.Step)
+		c.adam(a.Mode, a.Beta1, a.Beta2)
+		c.multiTensorApart(a.TensorLists, afterFirst, false, single{"noop_flag", a.NoopFlag, false})
 		return c.err
 	},
 	Lead: func(a MultiTensorAdamArgs) *tensor.Tensor { return firstOf(a.TensorLists) },
 	Operands: func(a MultiTensorAdamArgs) []opregistry.Operand {
-		var o operands
-		for l, list := range a.TensorLists {
-			for i, t := range list {
-				access := opregistry.Update
-				if l == 0 {
-					access = opregistry.Read
-				}
-				o = o.add(listName(l, i), t, access)
-			}
-		}
-		return o
+		return operands{}.lists(a.TensorLists, opregistry.Read, opregistry.Update)
 	},
 })
 
@@ -95,7 +71,8 @@ type MultiTensorScaleArgs struct {
 //
 //	out = in · scale
 //
-// in is read, out is written also when the flag is set; out may be in. The
+// in is read, out is written also when the flag is set; each out may be its own
+// in and shares memory with no other operand. The
 // product is formed in f32 or better and rounded to out's dtype. The flag becomes
 // 1 when an input is not finite and is never cleared. Source: TransformerEngine
 // 2.14.
@@ -108,22 +85,12 @@ var MultiTensorScale = opregistry.NewOp("multi_tensor_scale", opregistry.Schema[
 			return c.err
 		}
 		c.lists(a.TensorLists, a.NoopFlag)
-		if c.err == nil {
-			for i, in := range a.TensorLists[0] {
-				if out := a.TensorLists[1][i]; tensor.Overlap(in, out) && !tensor.SameView(in, out) {
-					c.fail(listName(1, i), "its input or memory apart from it", "a view that overlaps it in part")
-				}
-			}
-		}
+		c.multiTensorApart(a.TensorLists, onlySecond, true, single{"noop_flag", a.NoopFlag, true})
 		return c.err
 	},
 	Lead: func(a MultiTensorScaleArgs) *tensor.Tensor { return firstOf(a.TensorLists) },
 	Operands: func(a MultiTensorScaleArgs) []opregistry.Operand {
-		var o operands
-		for i := range a.TensorLists[0] {
-			o = o.read(listName(0, i), a.TensorLists[0][i]).write(listName(1, i), a.TensorLists[1][i])
-		}
-		return o.update("noop_flag", a.NoopFlag)
+		return operands{}.lists(a.TensorLists, opregistry.Read, opregistry.Write).update("noop_flag", a.NoopFlag)
 	},
 })
 
@@ -152,48 +119,20 @@ var MultiTensorL2Norm = opregistry.NewOp("multi_tensor_l2norm", opregistry.Schem
 			return c.err
 		}
 		c.lists(a.TensorLists, a.NoopFlag)
-		if c.dtype("norm", a.Norm, tensor.F32) {
-			c.elements("norm", a.Norm, 1, "the norm")
-		}
-		if a.PerTensor != nil && c.dtype("per_tensor", a.PerTensor, tensor.F32) {
-			c.elements("per_tensor", a.PerTensor, len(a.TensorLists[0]), "one a tensor")
-		}
+		c.norms(a.TensorLists, a.NoopFlag, nil, a.Norm, a.PerTensor)
 		return c.err
 	},
 	Lead: func(a MultiTensorL2NormArgs) *tensor.Tensor { return firstOf(a.TensorLists) },
 	Operands: func(a MultiTensorL2NormArgs) []opregistry.Operand {
-		var o operands
-		for i, t := range a.TensorLists[0] {
-			o = o.read(listName(0, i), t)
-		}
-		return o.write("norm", a.Norm).write("per_tensor", a.PerTensor).update("noop_flag", a.NoopFlag)
+		return operands{}.lists(a.TensorLists, opregistry.Read).write("norm", a.Norm).write("per_tensor", a.PerTensor).update("noop_flag", a.NoopFlag)
 	},
 })
 
-func listName(list, i int) string { return fmt.Sprintf("tensor_lists[%d][%d]", list, i) }
-
-// lists checks that all lists are as long as the first and that their tensors
-// have compute dtypes and equal shapes index by index. Names are formed only for
-// a fault, to keep the good case free of allocations.
-func (c *check) lists(lists [][]*tensor.Tensor, noop *tensor.Tensor) {
-	if c.dtype("noop_flag", noop, tensor.I32) {
-		c.elements("noop_flag", noop, 1, "the flag")
-	}
-	for l, list := range lists {
-		if c.err == nil && len(list) != len(lists[0]) {
-			c.fail(fmt.Sprintf("tensor_lists[%d]", l), itoa(len(lists[0]))+" tensors, as list 0", "%d", len(list))
-		}
-		for i, t := range list {
-			if c.err != nil {
-				return
-			}
-			if t == nil || t.DType() > tensor.F16 {
-				c.compute(listName(l, i), t)
-			} else if !t.Shape().Equal(lists[0][i].Shape()) {
-				c.sameShape(listName(l, i), t, listName(0, i), lists[0][i])
-			}
-		}
-	}
+// MultiTensorScaleTensorArgs are the arguments of MultiTensorScaleTensor.
+type MultiTensorScaleTensorArgs struct {
+	NoopFlag    *tensor.Tensor     // i32 [1], set to 1 when an input is not finite
+	TensorLists [][]*tensor.Tensor // in, out
+	Scale       *tensor.Tensor     // f32 [1]
 }
 
 // firstOf returns the first tensor of the first list, nil when there is none.
@@ -203,3 +142,56 @@ func firstOf(lists [][]*tensor.Tensor) *tensor.Tensor {
 	}
 	return lists[0][0]
 }
+
+// MultiTensorScaleTensor is MultiTensorScale with a scale that is a tensor, which
+// is read and shares memory with nothing that is written.
+var MultiTensorScaleTensor = opregistry.NewOp("multi_tensor_scale_tensor", opregistry.Schema[MultiTensorScaleTensorArgs]{
+	Doc: "multiplies lists of tensors by a number held in a tensor",
+	Validate: func(a MultiTensorScaleTensorArgs) error {
+		c := check{op: "multi_tensor_scale_tensor"}
+		if len(a.TensorLists) != 2 {
+			c.fail("tensor_lists", "2 lists (in, out)", "%d lists", len(a.TensorLists))
+			return c.err
+		}
+		c.lists(a.TensorLists, a.NoopFlag)
+		c.scalar("scale", a.Scale)
+		c.multiTensorApart(a.TensorLists, onlySecond, true, single{"noop_flag", a.NoopFlag, true}, single{"scale", a.Scale, false})
+		return c.err
+	},
+	Operands: func(a MultiTensorScaleTensorArgs) []opregistry.Operand {
+		return operands{}.lists(a.TensorLists, opregistry.Read, opregistry.Write).
+			update("noop_flag", a.NoopFlag).read("scale", a.Scale)
+	},
+})
+
+// MultiTensorUnscaleL2NormArgs are the arguments of MultiTensorUnscaleL2Norm.
+type MultiTensorUnscaleL2NormArgs struct {
+	NoopFlag    *tensor.Tensor     // i32 [1], set to 1 when a sum is not finite
+	TensorLists [][]*tensor.Tensor // one list
+	InvScale    *tensor.Tensor     // f32 [1]
+	Norm        *tensor.Tensor     // f32 [1]
+	PerTensor   *tensor.Tensor     // f32 [n], nil when not wanted
+}
+
+// MultiTensorUnscaleL2Norm is MultiTensorL2Norm of the tensors multiplied by
+// inv_scale, which are left as they are:
+//
+//	norm = √(Σ_t Σ_i (t[i]·inv_scale)²)
+var MultiTensorUnscaleL2Norm = opregistry.NewOp("multi_tensor_unscale_l2norm", opregistry.Schema[MultiTensorUnscaleL2NormArgs]{
+	Doc: "Euclidean norm over a list of tensors times a number",
+	Validate: func(a MultiTensorUnscaleL2NormArgs) error {
+		c := check{op: "multi_tensor_unscale_l2norm"}
+		if len(a.TensorLists) != 1 {
+			c.fail("tensor_lists", "1 list", "%d lists", len(a.TensorLists))
+			return c.err
+		}
+		c.lists(a.TensorLists, a.NoopFlag)
+		c.scalar("inv_scale", a.InvScale)
+		c.norms(a.TensorLists, a.NoopFlag, a.InvScale, a.Norm, a.PerTensor)
+		return c.err
+	},
+	Operands: func(a MultiTensorUnscaleL2NormArgs) []opregistry.Operand {
+		return operands{}.lists(a.TensorLists, opregistry.Read).read("inv_scale", a.InvScale).
+			write("norm", a.Norm).write("per_tensor", a.PerTensor).update("noop_flag", a.NoopFlag)
+	},
+})

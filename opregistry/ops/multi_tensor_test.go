@@ -63,7 +63,7 @@ func TestMultiTensorScale(t *testing.T) {
 		{"no flag", func(a *args) { a.NoopFlag = nil }, "noop_flag", "a tensor"},
 		{"length of a list", func(a *args) { a.TensorLists[1] = nil }, "tensor_lists[1]", "2 tensors, as list 0"},
 		{"shape", func(a *args) { a.TensorLists[1][0] = f32(4) }, "tensor_lists[1][0]", "the shape of tensor_lists[0][0], [3]"},
-		{"overlap", func(a *args) { a.TensorLists[1][0] = shifted(&a.TensorLists[0][0]) }, "tensor_lists[1][0]", "its input or memory apart from it"},
+		{"overlap", func(a *args) { a.TensorLists[1][0] = shifted(&a.TensorLists[0][0]) }, "tensor_lists[1][0]", "memory apart from tensor_lists[0][0]"},
 	})
 	testAccepted(t, ops.MultiTensorScale, good, map[string]func(a *args){
 		"in place":     func(a *args) { a.TensorLists[1] = a.TensorLists[0] },

@@ -9,7 +9,7 @@ import "github.com/primus-fl/primus/tensor"
 type bound struct {
 	op     string
 	wide   tensor.Tolerance // f32, f64
-	narrow tensor.Tolerance // bf16, f16
+	narrow tensor.Tolerance // bf16, f16, fp8
 	reason string
 }
 
@@ -27,6 +27,7 @@ func arithmetic(op string, abs, rel float64, reason string) bound {
 // cases make: values of magnitude 1 unless a case says otherwise.
 func bounds() []bound {
 	single := tensor.Tolerance{Rel: 0x1p-23, Abs: 0x1p-24}
+	quotient := tensor.Tolerance{Rel: 0x1p-22, ULP: 2} // with subnormals
 	double := tensor.Tolerance{Rel: 0x1p-22, Abs: 0x1p-23}
 	return []bound{
 		arithmetic("generic_gemm", 5e-5, 1e-5, "sums of up to 515 products, partial sums near 10: √515 roundings of 10·2⁻²⁴, four sigma"),
@@ -88,6 +89,43 @@ func bounds() []bound {
 		arithmetic("fused_qkv_rope_backward", 2e-6, 0, "as fused_rope_forward"),
 		{op: "dropout_fwd", wide: double, narrow: tensor.Tolerance{ULP: 1}, reason: "one quotient, or a product with the rounded reciprocal"},
 		{op: "dropout_bwd", wide: double, narrow: tensor.Tolerance{ULP: 1}, reason: "as dropout_fwd"},
+		arithmetic("multi_tensor_adam_param_remainder", 2e-6, 1e-5, "as multi_tensor_adam"),
+		arithmetic("multi_tensor_adam_fp8", 2e-6, 1e-5, "as multi_tensor_adam"),
+		arithmetic("multi_tensor_adam_capturable", 2e-6, 1e-5, "as multi_tensor_adam"),
+		arithmetic("multi_tensor_adam_capturable_master", 2e-6, 1e-5, "as multi_tensor_adam"),
+		arithmetic("multi_tensor_sgd", 1e-6, 1e-6, "five products and sums of magnitude 1"),
+		{op: "multi_tensor_scale_tensor", wide: single, narrow: tensor.Tolerance{ULP: 1}, reason: "as multi_tensor_scale"},
+		arithmetic("multi_tensor_unscale_l2norm", 0, 2e-5, "as multi_tensor_l2norm"),
+		{op: "multi_tensor_compute_scale_and_scale_inv", wide: quotient, narrow: tensor.Tolerance{ULP: 1}, reason: "two quotients, the second of the first"},
+		{op: "multi_tensor_compute_scale_inv_e8m0", reason: "an exponent; 448 divides no bf16 to near a power of two that it is not"},
+		{op: "compute_amax", reason: "one of the elements"},
+		{op: "fused_amax_and_scale_update_after_reduction", wide: quotient, narrow: tensor.Tolerance{ULP: 1}, reason: "a quotient; the rest is moved"},
+		{op: "quantize", wide: quotient, narrow: tensor.Tolerance{ULP: 1}, reason: "scales are quotients of f32; x·scale in f32 may round to a tie of the narrow format"},
+		{op: "multi_tensor_quantize", wide: quotient, narrow: tensor.Tolerance{ULP: 1}, reason: "scales are quotients of f32; x·scale in f32 may round to a tie of the narrow format"},
+		{op: "split_quantize", wide: quotient, narrow: tensor.Tolerance{ULP: 1}, reason: "scales are quotients of f32; x·scale in f32 may round to a tie of the narrow format"},
+		{op: "group_quantize", wide: quotient, narrow: tensor.Tolerance{ULP: 1}, reason: "scales are quotients of f32; x·scale in f32 may round to a tie of the narrow format"},
+		{op: "dequantize", wide: tensor.Tolerance{Rel: 0x1p-21}, narrow: tensor.Tolerance{ULP: 1}, reason: "up to three products"},
+		arithmetic("bgrad_quantize", 0, 1e-5, "as quantize, and sums of up to 36 positive numbers"),
+		arithmetic("bgrad_group_quantize", 0, 1e-5, "as quantize, and sums of up to 36 positive numbers"),
+		{op: "cast_to_fp8", wide: quotient, narrow: tensor.Tolerance{ULP: 1}, reason: "as quantize"},
+		{op: "fp8_transpose", reason: "a copy"},
+		{op: "swap_first_dims", reason: "a copy"},
+		{op: "nvfp4_data_transpose", reason: "a copy"},
+		{op: "nvfp4_2d_multi_tensor_transpose", reason: "a copy"},
+		{op: "splits_to_offsets", reason: "integers"},
+		{op: "fp8_block_scaling_compute_partial_amax", reason: "some of the elements"},
+		{op: "mxfp8_scaling_compute_partial_amax", reason: "some of the elements"},
+		{op: "nvfp4_2d_compute_partial_amax", reason: "some of the elements"},
+		{op: "nvfp4_multi_tensor_compute_partial_amax", reason: "some of the elements"},
+		{op: "fp8_block_scaling_partial_cast", wide: quotient, narrow: tensor.Tolerance{ULP: 1}, reason: "as quantize"},
+		{op: "mxfp8_scaling_partial_cast", wide: quotient, narrow: tensor.Tolerance{ULP: 1}, reason: "as quantize"},
+		{op: "nvfp4_2d_partial_cast", reason: "packed data has no distance; no element of the cases comes near a tie"},
+		{op: "nvfp4_multi_tensor_2d_partial_cast", reason: "packed data has no distance; no element of the cases comes near a tie"},
+		{op: "nvfp4_compute_global_scale", wide: quotient, narrow: tensor.Tolerance{ULP: 1}, reason: "one or two quotients and a product"},
+		{op: "nvfp4_compute_per_block_scale", wide: quotient, narrow: tensor.Tolerance{ULP: 1}, reason: "one or two quotients and a product"},
+		{op: "nvfp4_expand_scale_to_fp8", wide: quotient, narrow: tensor.Tolerance{ULP: 1}, reason: "one or two quotients and a product"},
+		{op: "nvfp4_fused_scale", wide: quotient, narrow: tensor.Tolerance{ULP: 1}, reason: "one or two quotients and a product"},
+		{op: "nvfp4_multi_tensor_fused_scale", wide: quotient, narrow: tensor.Tolerance{ULP: 1}, reason: "one or two quotients and a product"},
 	}
 }
 

@@ -11,7 +11,7 @@ const intRange = 8
 
 // Random returns a contiguous tensor in Go memory whose values depend on the
 // arguments alone. Floating-point values are uniform in [-1, 1], rounded to d;
-// I64, I32 and U8 values are uniform in [0, 8); Bool values are 0 or 1.
+// I64, I32, I16 and U8 values are uniform in [0, 8); Bool values are 0 or 1.
 func Random(t TB, seed uint64, d tensor.DType, shape ...int) *tensor.Tensor {
 	t.Helper()
 	n := elements(t, d, shape)

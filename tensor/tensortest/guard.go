@@ -134,6 +134,8 @@ func canary(d tensor.DType) []byte {
 		return binary.NativeEndian.AppendUint64(nil, 0x5ec0dec0dec0de5e)
 	case tensor.I32:
 		return binary.NativeEndian.AppendUint32(nil, 0x5ec0de5e)
+	case tensor.I16:
+		return binary.NativeEndian.AppendUint16(nil, 0x5ede)
 	default:
 		return []byte{0xc5}
 	}
@@ -158,6 +160,8 @@ func poison(d tensor.DType) []byte {
 		return binary.NativeEndian.AppendUint64(nil, 1<<63)
 	case tensor.I32:
 		return binary.NativeEndian.AppendUint32(nil, 1<<31)
+	case tensor.I16:
+		return binary.NativeEndian.AppendUint16(nil, 1<<15)
 	case tensor.U8:
 		return []byte{0xa5}
 	default:

@@ -163,4 +163,592 @@
 #define PRIMUS_RESIDUAL_ADD_OUTPUT 2u /* tensor */
 #define PRIMUS_RESIDUAL_ADD_N_ARGS 3u
 
+/* rmsnorm_bwd_add: gradient of rmsnorm_fwd, added to another one */
+#define PRIMUS_RMSNORM_BWD_ADD_DZ 0u /* tensor */
+#define PRIMUS_RMSNORM_BWD_ADD_X 1u /* tensor */
+#define PRIMUS_RMSNORM_BWD_ADD_ADD 2u /* tensor */
+#define PRIMUS_RMSNORM_BWD_ADD_RSIGMA 3u /* tensor */
+#define PRIMUS_RMSNORM_BWD_ADD_GAMMA 4u /* tensor */
+#define PRIMUS_RMSNORM_BWD_ADD_DX 5u /* tensor */
+#define PRIMUS_RMSNORM_BWD_ADD_DGAMMA 6u /* tensor */
+#define PRIMUS_RMSNORM_BWD_ADD_ZERO_CENTERED_GAMMA 7u /* int */
+#define PRIMUS_RMSNORM_BWD_ADD_N_ARGS 8u
+
+/* layernorm_fwd: normalisation of rows to mean 0 and variance 1 */
+#define PRIMUS_LAYERNORM_FWD_INPUT 0u /* tensor */
+#define PRIMUS_LAYERNORM_FWD_WEIGHT 1u /* tensor */
+#define PRIMUS_LAYERNORM_FWD_BIAS 2u /* tensor */
+#define PRIMUS_LAYERNORM_FWD_OUTPUT 3u /* tensor */
+#define PRIMUS_LAYERNORM_FWD_MU 4u /* tensor */
+#define PRIMUS_LAYERNORM_FWD_RSIGMA 5u /* tensor */
+#define PRIMUS_LAYERNORM_FWD_EPS 6u /* float */
+#define PRIMUS_LAYERNORM_FWD_ZERO_CENTERED_GAMMA 7u /* int */
+#define PRIMUS_LAYERNORM_FWD_N_ARGS 8u
+
+/* layernorm_bwd: gradient of layernorm_fwd */
+#define PRIMUS_LAYERNORM_BWD_DZ 0u /* tensor */
+#define PRIMUS_LAYERNORM_BWD_X 1u /* tensor */
+#define PRIMUS_LAYERNORM_BWD_MU 2u /* tensor */
+#define PRIMUS_LAYERNORM_BWD_RSIGMA 3u /* tensor */
+#define PRIMUS_LAYERNORM_BWD_GAMMA 4u /* tensor */
+#define PRIMUS_LAYERNORM_BWD_DX 5u /* tensor */
+#define PRIMUS_LAYERNORM_BWD_DGAMMA 6u /* tensor */
+#define PRIMUS_LAYERNORM_BWD_DBETA 7u /* tensor */
+#define PRIMUS_LAYERNORM_BWD_ZERO_CENTERED_GAMMA 8u /* int */
+#define PRIMUS_LAYERNORM_BWD_N_ARGS 9u
+
+/* gelu: Gaussian error linear unit, tanh form */
+#define PRIMUS_GELU_INPUT 0u /* tensor */
+#define PRIMUS_GELU_OUTPUT 1u /* tensor */
+#define PRIMUS_GELU_N_ARGS 2u
+
+/* qgelu: Gaussian error linear unit, logistic form */
+#define PRIMUS_QGELU_INPUT 0u /* tensor */
+#define PRIMUS_QGELU_OUTPUT 1u /* tensor */
+#define PRIMUS_QGELU_N_ARGS 2u
+
+/* relu: rectified linear unit */
+#define PRIMUS_RELU_INPUT 0u /* tensor */
+#define PRIMUS_RELU_OUTPUT 1u /* tensor */
+#define PRIMUS_RELU_N_ARGS 2u
+
+/* srelu: squared rectified linear unit */
+#define PRIMUS_SRELU_INPUT 0u /* tensor */
+#define PRIMUS_SRELU_OUTPUT 1u /* tensor */
+#define PRIMUS_SRELU_N_ARGS 2u
+
+/* silu: sigmoid linear unit */
+#define PRIMUS_SILU_INPUT 0u /* tensor */
+#define PRIMUS_SILU_OUTPUT 1u /* tensor */
+#define PRIMUS_SILU_N_ARGS 2u
+
+/* geglu: GELU-gated linear unit of rows [a, b] */
+#define PRIMUS_GEGLU_INPUT 0u /* tensor */
+#define PRIMUS_GEGLU_OUTPUT 1u /* tensor */
+#define PRIMUS_GEGLU_N_ARGS 2u
+
+/* glu: linear unit of rows [a, b] gated by the logistic function */
+#define PRIMUS_GLU_INPUT 0u /* tensor */
+#define PRIMUS_GLU_OUTPUT 1u /* tensor */
+#define PRIMUS_GLU_N_ARGS 2u
+
+/* qgeglu: QGELU-gated linear unit of rows [a, b] */
+#define PRIMUS_QGEGLU_INPUT 0u /* tensor */
+#define PRIMUS_QGEGLU_OUTPUT 1u /* tensor */
+#define PRIMUS_QGEGLU_N_ARGS 2u
+
+/* reglu: ReLU-gated linear unit of rows [a, b] */
+#define PRIMUS_REGLU_INPUT 0u /* tensor */
+#define PRIMUS_REGLU_OUTPUT 1u /* tensor */
+#define PRIMUS_REGLU_N_ARGS 2u
+
+/* sreglu: SReLU-gated linear unit of rows [a, b] */
+#define PRIMUS_SREGLU_INPUT 0u /* tensor */
+#define PRIMUS_SREGLU_OUTPUT 1u /* tensor */
+#define PRIMUS_SREGLU_N_ARGS 2u
+
+/* clamped_swiglu: SwiGLU of bounded rows [a, b] */
+#define PRIMUS_CLAMPED_SWIGLU_INPUT 0u /* tensor */
+#define PRIMUS_CLAMPED_SWIGLU_OUTPUT 1u /* tensor */
+#define PRIMUS_CLAMPED_SWIGLU_LIMIT 2u /* float */
+#define PRIMUS_CLAMPED_SWIGLU_ALPHA 3u /* float */
+#define PRIMUS_CLAMPED_SWIGLU_GLU_LINEAR_OFFSET 4u /* float */
+#define PRIMUS_CLAMPED_SWIGLU_N_ARGS 5u
+
+/* dgelu: gradient of gelu */
+#define PRIMUS_DGELU_GRAD 0u /* tensor */
+#define PRIMUS_DGELU_FWD_INPUT 1u /* tensor */
+#define PRIMUS_DGELU_OUTPUT 2u /* tensor */
+#define PRIMUS_DGELU_N_ARGS 3u
+
+/* dqgelu: gradient of qgelu */
+#define PRIMUS_DQGELU_GRAD 0u /* tensor */
+#define PRIMUS_DQGELU_FWD_INPUT 1u /* tensor */
+#define PRIMUS_DQGELU_OUTPUT 2u /* tensor */
+#define PRIMUS_DQGELU_N_ARGS 3u
+
+/* drelu: gradient of relu */
+#define PRIMUS_DRELU_GRAD 0u /* tensor */
+#define PRIMUS_DRELU_FWD_INPUT 1u /* tensor */
+#define PRIMUS_DRELU_OUTPUT 2u /* tensor */
+#define PRIMUS_DRELU_N_ARGS 3u
+
+/* dsrelu: gradient of srelu */
+#define PRIMUS_DSRELU_GRAD 0u /* tensor */
+#define PRIMUS_DSRELU_FWD_INPUT 1u /* tensor */
+#define PRIMUS_DSRELU_OUTPUT 2u /* tensor */
+#define PRIMUS_DSRELU_N_ARGS 3u
+
+/* dsilu: gradient of silu */
+#define PRIMUS_DSILU_GRAD 0u /* tensor */
+#define PRIMUS_DSILU_FWD_INPUT 1u /* tensor */
+#define PRIMUS_DSILU_OUTPUT 2u /* tensor */
+#define PRIMUS_DSILU_N_ARGS 3u
+
+/* dgeglu: gradient of geglu */
+#define PRIMUS_DGEGLU_GRAD 0u /* tensor */
+#define PRIMUS_DGEGLU_FWD_INPUT 1u /* tensor */
+#define PRIMUS_DGEGLU_OUTPUT 2u /* tensor */
+#define PRIMUS_DGEGLU_N_ARGS 3u
+
+/* dglu: gradient of glu */
+#define PRIMUS_DGLU_GRAD 0u /* tensor */
+#define PRIMUS_DGLU_FWD_INPUT 1u /* tensor */
+#define PRIMUS_DGLU_OUTPUT 2u /* tensor */
+#define PRIMUS_DGLU_N_ARGS 3u
+
+/* dqgeglu: gradient of qgeglu */
+#define PRIMUS_DQGEGLU_GRAD 0u /* tensor */
+#define PRIMUS_DQGEGLU_FWD_INPUT 1u /* tensor */
+#define PRIMUS_DQGEGLU_OUTPUT 2u /* tensor */
+#define PRIMUS_DQGEGLU_N_ARGS 3u
+
+/* dreglu: gradient of reglu */
+#define PRIMUS_DREGLU_GRAD 0u /* tensor */
+#define PRIMUS_DREGLU_FWD_INPUT 1u /* tensor */
+#define PRIMUS_DREGLU_OUTPUT 2u /* tensor */
+#define PRIMUS_DREGLU_N_ARGS 3u
+
+/* dsreglu: gradient of sreglu */
+#define PRIMUS_DSREGLU_GRAD 0u /* tensor */
+#define PRIMUS_DSREGLU_FWD_INPUT 1u /* tensor */
+#define PRIMUS_DSREGLU_OUTPUT 2u /* tensor */
+#define PRIMUS_DSREGLU_N_ARGS 3u
+
+/* clamped_dswiglu: gradient of clamped_swiglu */
+#define PRIMUS_CLAMPED_DSWIGLU_GRAD 0u /* tensor */
+#define PRIMUS_CLAMPED_DSWIGLU_FWD_INPUT 1u /* tensor */
+#define PRIMUS_CLAMPED_DSWIGLU_OUTPUT 2u /* tensor */
+#define PRIMUS_CLAMPED_DSWIGLU_LIMIT 3u /* float */
+#define PRIMUS_CLAMPED_DSWIGLU_ALPHA 4u /* float */
+#define PRIMUS_CLAMPED_DSWIGLU_GLU_LINEAR_OFFSET 5u /* float */
+#define PRIMUS_CLAMPED_DSWIGLU_N_ARGS 6u
+
+/* dbias_dgelu: gradient of gelu and of the bias before it */
+#define PRIMUS_DBIAS_DGELU_GRAD 0u /* tensor */
+#define PRIMUS_DBIAS_DGELU_FWD_INPUT 1u /* tensor */
+#define PRIMUS_DBIAS_DGELU_DBIAS 2u /* tensor */
+#define PRIMUS_DBIAS_DGELU_OUTPUT 3u /* tensor */
+#define PRIMUS_DBIAS_DGELU_N_ARGS 4u
+
+/* dbias_dsilu: gradient of silu and of the bias before it */
+#define PRIMUS_DBIAS_DSILU_GRAD 0u /* tensor */
+#define PRIMUS_DBIAS_DSILU_FWD_INPUT 1u /* tensor */
+#define PRIMUS_DBIAS_DSILU_DBIAS 2u /* tensor */
+#define PRIMUS_DBIAS_DSILU_OUTPUT 3u /* tensor */
+#define PRIMUS_DBIAS_DSILU_N_ARGS 4u
+
+/* dbias_drelu: gradient of relu and of the bias before it */
+#define PRIMUS_DBIAS_DRELU_GRAD 0u /* tensor */
+#define PRIMUS_DBIAS_DRELU_FWD_INPUT 1u /* tensor */
+#define PRIMUS_DBIAS_DRELU_DBIAS 2u /* tensor */
+#define PRIMUS_DBIAS_DRELU_OUTPUT 3u /* tensor */
+#define PRIMUS_DBIAS_DRELU_N_ARGS 4u
+
+/* dbias_dqgelu: gradient of qgelu and of the bias before it */
+#define PRIMUS_DBIAS_DQGELU_GRAD 0u /* tensor */
+#define PRIMUS_DBIAS_DQGELU_FWD_INPUT 1u /* tensor */
+#define PRIMUS_DBIAS_DQGELU_DBIAS 2u /* tensor */
+#define PRIMUS_DBIAS_DQGELU_OUTPUT 3u /* tensor */
+#define PRIMUS_DBIAS_DQGELU_N_ARGS 4u
+
+/* dbias_dsrelu: gradient of srelu and of the bias before it */
+#define PRIMUS_DBIAS_DSRELU_GRAD 0u /* tensor */
+#define PRIMUS_DBIAS_DSRELU_FWD_INPUT 1u /* tensor */
+#define PRIMUS_DBIAS_DSRELU_DBIAS 2u /* tensor */
+#define PRIMUS_DBIAS_DSRELU_OUTPUT 3u /* tensor */
+#define PRIMUS_DBIAS_DSRELU_N_ARGS 4u
+
+/* scaled_softmax_forward: softmax of scaled rows */
+#define PRIMUS_SCALED_SOFTMAX_FORWARD_INPUT 0u /* tensor */
+#define PRIMUS_SCALED_SOFTMAX_FORWARD_OUTPUT 1u /* tensor */
+#define PRIMUS_SCALED_SOFTMAX_FORWARD_SCALE_FACTOR 2u /* float */
+#define PRIMUS_SCALED_SOFTMAX_FORWARD_N_ARGS 3u
+
+/* scaled_softmax_backward: gradient of scaled_softmax_forward */
+#define PRIMUS_SCALED_SOFTMAX_BACKWARD_OUTPUT_GRADS 0u /* tensor */
+#define PRIMUS_SCALED_SOFTMAX_BACKWARD_SOFTMAX_RESULTS 1u /* tensor */
+#define PRIMUS_SCALED_SOFTMAX_BACKWARD_OUTPUT 2u /* tensor */
+#define PRIMUS_SCALED_SOFTMAX_BACKWARD_SCALE_FACTOR 3u /* float */
+#define PRIMUS_SCALED_SOFTMAX_BACKWARD_N_ARGS 4u
+
+/* scaled_masked_softmax_forward: softmax of scaled rows under a mask */
+#define PRIMUS_SCALED_MASKED_SOFTMAX_FORWARD_INPUT 0u /* tensor */
+#define PRIMUS_SCALED_MASKED_SOFTMAX_FORWARD_MASK 1u /* tensor */
+#define PRIMUS_SCALED_MASKED_SOFTMAX_FORWARD_OUTPUT 2u /* tensor */
+#define PRIMUS_SCALED_MASKED_SOFTMAX_FORWARD_SCALE_FACTOR 3u /* float */
+#define PRIMUS_SCALED_MASKED_SOFTMAX_FORWARD_N_ARGS 4u
+
+/* scaled_masked_softmax_backward: gradient of scaled_masked_softmax_forward */
+#define PRIMUS_SCALED_MASKED_SOFTMAX_BACKWARD_OUTPUT_GRADS 0u /* tensor */
+#define PRIMUS_SCALED_MASKED_SOFTMAX_BACKWARD_SOFTMAX_RESULTS 1u /* tensor */
+#define PRIMUS_SCALED_MASKED_SOFTMAX_BACKWARD_OUTPUT 2u /* tensor */
+#define PRIMUS_SCALED_MASKED_SOFTMAX_BACKWARD_SCALE_FACTOR 3u /* float */
+#define PRIMUS_SCALED_MASKED_SOFTMAX_BACKWARD_N_ARGS 4u
+
+/* scaled_upper_triang_masked_softmax_forward: softmax of scaled rows under a causal mask */
+#define PRIMUS_SCALED_UPPER_TRIANG_MASKED_SOFTMAX_FORWARD_INPUT 0u /* tensor */
+#define PRIMUS_SCALED_UPPER_TRIANG_MASKED_SOFTMAX_FORWARD_OUTPUT 1u /* tensor */
+#define PRIMUS_SCALED_UPPER_TRIANG_MASKED_SOFTMAX_FORWARD_SCALE_FACTOR 2u /* float */
+#define PRIMUS_SCALED_UPPER_TRIANG_MASKED_SOFTMAX_FORWARD_N_ARGS 3u
+
+/* scaled_upper_triang_masked_softmax_backward: gradient of scaled_upper_triang_masked_softmax_forward */
+#define PRIMUS_SCALED_UPPER_TRIANG_MASKED_SOFTMAX_BACKWARD_OUTPUT_GRADS 0u /* tensor */
+#define PRIMUS_SCALED_UPPER_TRIANG_MASKED_SOFTMAX_BACKWARD_SOFTMAX_RESULTS 1u /* tensor */
+#define PRIMUS_SCALED_UPPER_TRIANG_MASKED_SOFTMAX_BACKWARD_OUTPUT 2u /* tensor */
+#define PRIMUS_SCALED_UPPER_TRIANG_MASKED_SOFTMAX_BACKWARD_SCALE_FACTOR 3u /* float */
+#define PRIMUS_SCALED_UPPER_TRIANG_MASKED_SOFTMAX_BACKWARD_N_ARGS 4u
+
+/* scaled_aligned_causal_masked_softmax_forward: softmax of scaled rows under a causal mask aligned to the last key */
+#define PRIMUS_SCALED_ALIGNED_CAUSAL_MASKED_SOFTMAX_FORWARD_INPUT 0u /* tensor */
+#define PRIMUS_SCALED_ALIGNED_CAUSAL_MASKED_SOFTMAX_FORWARD_OUTPUT 1u /* tensor */
+#define PRIMUS_SCALED_ALIGNED_CAUSAL_MASKED_SOFTMAX_FORWARD_SCALE_FACTOR 2u /* float */
+#define PRIMUS_SCALED_ALIGNED_CAUSAL_MASKED_SOFTMAX_FORWARD_N_ARGS 3u
+
+/* scaled_aligned_causal_masked_softmax_backward: gradient of scaled_aligned_causal_masked_softmax_forward */
+#define PRIMUS_SCALED_ALIGNED_CAUSAL_MASKED_SOFTMAX_BACKWARD_OUTPUT_GRADS 0u /* tensor */
+#define PRIMUS_SCALED_ALIGNED_CAUSAL_MASKED_SOFTMAX_BACKWARD_SOFTMAX_RESULTS 1u /* tensor */
+#define PRIMUS_SCALED_ALIGNED_CAUSAL_MASKED_SOFTMAX_BACKWARD_OUTPUT 2u /* tensor */
+#define PRIMUS_SCALED_ALIGNED_CAUSAL_MASKED_SOFTMAX_BACKWARD_SCALE_FACTOR 3u /* float */
+#define PRIMUS_SCALED_ALIGNED_CAUSAL_MASKED_SOFTMAX_BACKWARD_N_ARGS 4u
+
+/* fused_qkv_rope_forward: parts of a fused projection, queries and keys with rotary position embedding */
+#define PRIMUS_FUSED_QKV_ROPE_FORWARD_QKV 0u /* tensor */
+#define PRIMUS_FUSED_QKV_ROPE_FORWARD_QFREQS 1u /* tensor */
+#define PRIMUS_FUSED_QKV_ROPE_FORWARD_KFREQS 2u /* tensor */
+#define PRIMUS_FUSED_QKV_ROPE_FORWARD_START_POSITIONS 3u /* tensor */
+#define PRIMUS_FUSED_QKV_ROPE_FORWARD_Q 4u /* tensor */
+#define PRIMUS_FUSED_QKV_ROPE_FORWARD_K 5u /* tensor */
+#define PRIMUS_FUSED_QKV_ROPE_FORWARD_V 6u /* tensor */
+#define PRIMUS_FUSED_QKV_ROPE_FORWARD_QKV_SPLIT_ARG_LIST 7u /* list of ints */
+#define PRIMUS_FUSED_QKV_ROPE_FORWARD_QKV_FORMAT 8u /* int */
+#define PRIMUS_FUSED_QKV_ROPE_FORWARD_INTERLEAVED 9u /* int */
+#define PRIMUS_FUSED_QKV_ROPE_FORWARD_CP_SIZE 10u /* int */
+#define PRIMUS_FUSED_QKV_ROPE_FORWARD_CP_RANK 11u /* int */
+#define PRIMUS_FUSED_QKV_ROPE_FORWARD_N_ARGS 12u
+
+/* fused_qkv_rope_backward: gradient of fused_qkv_rope_forward */
+#define PRIMUS_FUSED_QKV_ROPE_BACKWARD_QKV 0u /* tensor */
+#define PRIMUS_FUSED_QKV_ROPE_BACKWARD_QFREQS 1u /* tensor */
+#define PRIMUS_FUSED_QKV_ROPE_BACKWARD_KFREQS 2u /* tensor */
+#define PRIMUS_FUSED_QKV_ROPE_BACKWARD_START_POSITIONS 3u /* tensor */
+#define PRIMUS_FUSED_QKV_ROPE_BACKWARD_Q 4u /* tensor */
+#define PRIMUS_FUSED_QKV_ROPE_BACKWARD_K 5u /* tensor */
+#define PRIMUS_FUSED_QKV_ROPE_BACKWARD_V 6u /* tensor */
+#define PRIMUS_FUSED_QKV_ROPE_BACKWARD_QKV_SPLIT_ARG_LIST 7u /* list of ints */
+#define PRIMUS_FUSED_QKV_ROPE_BACKWARD_QKV_FORMAT 8u /* int */
+#define PRIMUS_FUSED_QKV_ROPE_BACKWARD_INTERLEAVED 9u /* int */
+#define PRIMUS_FUSED_QKV_ROPE_BACKWARD_CP_SIZE 10u /* int */
+#define PRIMUS_FUSED_QKV_ROPE_BACKWARD_CP_RANK 11u /* int */
+#define PRIMUS_FUSED_QKV_ROPE_BACKWARD_N_ARGS 12u
+
+/* dropout_fwd: elements replaced by 0 at random, the others scaled up */
+#define PRIMUS_DROPOUT_FWD_INPUT 0u /* tensor */
+#define PRIMUS_DROPOUT_FWD_OUT 1u /* tensor */
+#define PRIMUS_DROPOUT_FWD_MASK 2u /* tensor */
+#define PRIMUS_DROPOUT_FWD_DROPOUT_PROBABILITY 3u /* float */
+#define PRIMUS_DROPOUT_FWD_SEED 4u /* int */
+#define PRIMUS_DROPOUT_FWD_OFFSET 5u /* int */
+#define PRIMUS_DROPOUT_FWD_N_ARGS 6u
+
+/* dropout_bwd: gradient of dropout_fwd */
+#define PRIMUS_DROPOUT_BWD_GRAD_OUTPUT 0u /* tensor */
+#define PRIMUS_DROPOUT_BWD_MASK 1u /* tensor */
+#define PRIMUS_DROPOUT_BWD_GRAD_INPUT 2u /* tensor */
+#define PRIMUS_DROPOUT_BWD_DROPOUT_PROBABILITY 3u /* float */
+#define PRIMUS_DROPOUT_BWD_N_ARGS 4u
+
+/* multi_tensor_adam_param_remainder: Adam step with f32 master weights held as bf16 and a 16-bit remainder */
+#define PRIMUS_MULTI_TENSOR_ADAM_PARAM_REMAINDER_NOOP_FLAG 0u /* tensor */
+#define PRIMUS_MULTI_TENSOR_ADAM_PARAM_REMAINDER_TENSOR_LISTS 1u /* list of lists of tensors */
+#define PRIMUS_MULTI_TENSOR_ADAM_PARAM_REMAINDER_LR 2u /* float */
+#define PRIMUS_MULTI_TENSOR_ADAM_PARAM_REMAINDER_BETA1 3u /* float */
+#define PRIMUS_MULTI_TENSOR_ADAM_PARAM_REMAINDER_BETA2 4u /* float */
+#define PRIMUS_MULTI_TENSOR_ADAM_PARAM_REMAINDER_EPSILON 5u /* float */
+#define PRIMUS_MULTI_TENSOR_ADAM_PARAM_REMAINDER_STEP 6u /* int */
+#define PRIMUS_MULTI_TENSOR_ADAM_PARAM_REMAINDER_MODE 7u /* int */
+#define PRIMUS_MULTI_TENSOR_ADAM_PARAM_REMAINDER_BIAS_CORRECTION 8u /* int */
+#define PRIMUS_MULTI_TENSOR_ADAM_PARAM_REMAINDER_WEIGHT_DECAY 9u /* float */
+#define PRIMUS_MULTI_TENSOR_ADAM_PARAM_REMAINDER_N_ARGS 10u
+
+/* multi_tensor_adam_fp8: Adam step with f32 master weights and an fp8 copy of them */
+#define PRIMUS_MULTI_TENSOR_ADAM_FP8_NOOP_FLAG 0u /* tensor */
+#define PRIMUS_MULTI_TENSOR_ADAM_FP8_TENSOR_LISTS 1u /* list of lists of tensors */
+#define PRIMUS_MULTI_TENSOR_ADAM_FP8_LR 2u /* float */
+#define PRIMUS_MULTI_TENSOR_ADAM_FP8_BETA1 3u /* float */
+#define PRIMUS_MULTI_TENSOR_ADAM_FP8_BETA2 4u /* float */
+#define PRIMUS_MULTI_TENSOR_ADAM_FP8_EPSILON 5u /* float */
+#define PRIMUS_MULTI_TENSOR_ADAM_FP8_STEP 6u /* int */
+#define PRIMUS_MULTI_TENSOR_ADAM_FP8_MODE 7u /* int */
+#define PRIMUS_MULTI_TENSOR_ADAM_FP8_BIAS_CORRECTION 8u /* int */
+#define PRIMUS_MULTI_TENSOR_ADAM_FP8_WEIGHT_DECAY 9u /* float */
+#define PRIMUS_MULTI_TENSOR_ADAM_FP8_N_ARGS 10u
+
+/* multi_tensor_adam_capturable: Adam step whose learning rate, step and gradient scale are tensors */
+#define PRIMUS_MULTI_TENSOR_ADAM_CAPTURABLE_NOOP_FLAG 0u /* tensor */
+#define PRIMUS_MULTI_TENSOR_ADAM_CAPTURABLE_TENSOR_LISTS 1u /* list of lists of tensors */
+#define PRIMUS_MULTI_TENSOR_ADAM_CAPTURABLE_LR 2u /* tensor */
+#define PRIMUS_MULTI_TENSOR_ADAM_CAPTURABLE_BETA1 3u /* float */
+#define PRIMUS_MULTI_TENSOR_ADAM_CAPTURABLE_BETA2 4u /* float */
+#define PRIMUS_MULTI_TENSOR_ADAM_CAPTURABLE_EPSILON 5u /* float */
+#define PRIMUS_MULTI_TENSOR_ADAM_CAPTURABLE_STEP 6u /* tensor */
+#define PRIMUS_MULTI_TENSOR_ADAM_CAPTURABLE_MODE 7u /* int */
+#define PRIMUS_MULTI_TENSOR_ADAM_CAPTURABLE_BIAS_CORRECTION 8u /* int */
+#define PRIMUS_MULTI_TENSOR_ADAM_CAPTURABLE_WEIGHT_DECAY 9u /* float */
+#define PRIMUS_MULTI_TENSOR_ADAM_CAPTURABLE_INV_SCALE 10u /* tensor */
+#define PRIMUS_MULTI_TENSOR_ADAM_CAPTURABLE_N_ARGS 11u
+
+/* multi_tensor_adam_capturable_master: multi_tensor_adam_capturable with f32 master weights */
+#define PRIMUS_MULTI_TENSOR_ADAM_CAPTURABLE_MASTER_NOOP_FLAG 0u /* tensor */
+#define PRIMUS_MULTI_TENSOR_ADAM_CAPTURABLE_MASTER_TENSOR_LISTS 1u /* list of lists of tensors */
+#define PRIMUS_MULTI_TENSOR_ADAM_CAPTURABLE_MASTER_LR 2u /* tensor */
+#define PRIMUS_MULTI_TENSOR_ADAM_CAPTURABLE_MASTER_BETA1 3u /* float */
+#define PRIMUS_MULTI_TENSOR_ADAM_CAPTURABLE_MASTER_BETA2 4u /* float */
+#define PRIMUS_MULTI_TENSOR_ADAM_CAPTURABLE_MASTER_EPSILON 5u /* float */
+#define PRIMUS_MULTI_TENSOR_ADAM_CAPTURABLE_MASTER_STEP 6u /* tensor */
+#define PRIMUS_MULTI_TENSOR_ADAM_CAPTURABLE_MASTER_MODE 7u /* int */
+#define PRIMUS_MULTI_TENSOR_ADAM_CAPTURABLE_MASTER_BIAS_CORRECTION 8u /* int */
+#define PRIMUS_MULTI_TENSOR_ADAM_CAPTURABLE_MASTER_WEIGHT_DECAY 9u /* float */
+#define PRIMUS_MULTI_TENSOR_ADAM_CAPTURABLE_MASTER_INV_SCALE 10u /* tensor */
+#define PRIMUS_MULTI_TENSOR_ADAM_CAPTURABLE_MASTER_N_ARGS 11u
+
+/* multi_tensor_sgd: stochastic gradient descent step over lists of tensors, in place */
+#define PRIMUS_MULTI_TENSOR_SGD_NOOP_FLAG 0u /* tensor */
+#define PRIMUS_MULTI_TENSOR_SGD_TENSOR_LISTS 1u /* list of lists of tensors */
+#define PRIMUS_MULTI_TENSOR_SGD_WD 2u /* float */
+#define PRIMUS_MULTI_TENSOR_SGD_MOMENTUM 3u /* float */
+#define PRIMUS_MULTI_TENSOR_SGD_DAMPENING 4u /* float */
+#define PRIMUS_MULTI_TENSOR_SGD_LR 5u /* float */
+#define PRIMUS_MULTI_TENSOR_SGD_NESTEROV 6u /* int */
+#define PRIMUS_MULTI_TENSOR_SGD_FIRST_RUN 7u /* int */
+#define PRIMUS_MULTI_TENSOR_SGD_WD_AFTER_MOMENTUM 8u /* int */
+#define PRIMUS_MULTI_TENSOR_SGD_SCALE 9u /* float */
+#define PRIMUS_MULTI_TENSOR_SGD_N_ARGS 10u
+
+/* multi_tensor_scale_tensor: multiplies lists of tensors by a number held in a tensor */
+#define PRIMUS_MULTI_TENSOR_SCALE_TENSOR_NOOP_FLAG 0u /* tensor */
+#define PRIMUS_MULTI_TENSOR_SCALE_TENSOR_TENSOR_LISTS 1u /* list of lists of tensors */
+#define PRIMUS_MULTI_TENSOR_SCALE_TENSOR_SCALE 2u /* tensor */
+#define PRIMUS_MULTI_TENSOR_SCALE_TENSOR_N_ARGS 3u
+
+/* multi_tensor_unscale_l2norm: Euclidean norm over a list of tensors times a number */
+#define PRIMUS_MULTI_TENSOR_UNSCALE_L2NORM_NOOP_FLAG 0u /* tensor */
+#define PRIMUS_MULTI_TENSOR_UNSCALE_L2NORM_TENSOR_LISTS 1u /* list of lists of tensors */
+#define PRIMUS_MULTI_TENSOR_UNSCALE_L2NORM_INV_SCALE 2u /* tensor */
+#define PRIMUS_MULTI_TENSOR_UNSCALE_L2NORM_NORM 3u /* tensor */
+#define PRIMUS_MULTI_TENSOR_UNSCALE_L2NORM_PER_TENSOR 4u /* tensor */
+#define PRIMUS_MULTI_TENSOR_UNSCALE_L2NORM_N_ARGS 5u
+
+/* multi_tensor_compute_scale_and_scale_inv: fp8 scales and their reciprocals from maxima */
+#define PRIMUS_MULTI_TENSOR_COMPUTE_SCALE_AND_SCALE_INV_NOOP_FLAG 0u /* tensor */
+#define PRIMUS_MULTI_TENSOR_COMPUTE_SCALE_AND_SCALE_INV_TENSOR_LISTS 1u /* list of lists of tensors */
+#define PRIMUS_MULTI_TENSOR_COMPUTE_SCALE_AND_SCALE_INV_MAX_FP8 2u /* float */
+#define PRIMUS_MULTI_TENSOR_COMPUTE_SCALE_AND_SCALE_INV_FORCE_POW2_SCALES 3u /* int */
+#define PRIMUS_MULTI_TENSOR_COMPUTE_SCALE_AND_SCALE_INV_EPSILON 4u /* float */
+#define PRIMUS_MULTI_TENSOR_COMPUTE_SCALE_AND_SCALE_INV_N_ARGS 5u
+
+/* multi_tensor_compute_scale_inv_e8m0: E8M0 scales of MXFP8 blocks from maxima */
+#define PRIMUS_MULTI_TENSOR_COMPUTE_SCALE_INV_E8M0_NOOP_FLAG 0u /* tensor */
+#define PRIMUS_MULTI_TENSOR_COMPUTE_SCALE_INV_E8M0_TENSOR_LISTS 1u /* list of lists of tensors */
+#define PRIMUS_MULTI_TENSOR_COMPUTE_SCALE_INV_E8M0_N_ARGS 2u
+
+/* compute_amax: largest magnitude of a tensor */
+#define PRIMUS_COMPUTE_AMAX_INPUT 0u /* tensor */
+#define PRIMUS_COMPUTE_AMAX_AMAX 1u /* tensor */
+#define PRIMUS_COMPUTE_AMAX_N_ARGS 2u
+
+/* fused_amax_and_scale_update_after_reduction: rolls amax histories and updates the scales of delayed scaling */
+#define PRIMUS_FUSED_AMAX_AND_SCALE_UPDATE_AFTER_REDUCTION_AMAX_REDUCTION_BUFFER 0u /* tensor */
+#define PRIMUS_FUSED_AMAX_AND_SCALE_UPDATE_AFTER_REDUCTION_AMAX_HISTORIES 1u /* list of tensors */
+#define PRIMUS_FUSED_AMAX_AND_SCALE_UPDATE_AFTER_REDUCTION_SCALES 2u /* list of tensors */
+#define PRIMUS_FUSED_AMAX_AND_SCALE_UPDATE_AFTER_REDUCTION_AMAX_COMPUTE_ALGO 3u /* int */
+#define PRIMUS_FUSED_AMAX_AND_SCALE_UPDATE_AFTER_REDUCTION_FP8_D_TYPE 4u /* int */
+#define PRIMUS_FUSED_AMAX_AND_SCALE_UPDATE_AFTER_REDUCTION_MARGIN 5u /* float */
+#define PRIMUS_FUSED_AMAX_AND_SCALE_UPDATE_AFTER_REDUCTION_N_ARGS 6u
+
+/* quantize: not for plugins, it has arguments without a form in C. */
+
+/* dequantize: not for plugins, it has arguments without a form in C. */
+
+/* bgrad_quantize: not for plugins, it has arguments without a form in C. */
+
+/* multi_tensor_quantize: not for plugins, it has arguments without a form in C. */
+
+/* split_quantize: not for plugins, it has arguments without a form in C. */
+
+/* group_quantize: not for plugins, it has arguments without a form in C. */
+
+/* bgrad_group_quantize: not for plugins, it has arguments without a form in C. */
+
+/* cast_to_fp8: not for plugins, it has arguments without a form in C. */
+
+/* fp8_transpose: transpose of an fp8 matrix */
+#define PRIMUS_FP8_TRANSPOSE_INPUT 0u /* tensor */
+#define PRIMUS_FP8_TRANSPOSE_OUT 1u /* tensor */
+#define PRIMUS_FP8_TRANSPOSE_N_ARGS 2u
+
+/* swap_first_dims: copy of a tensor with the first two axes exchanged */
+#define PRIMUS_SWAP_FIRST_DIMS_TENSOR 0u /* tensor */
+#define PRIMUS_SWAP_FIRST_DIMS_OUT 1u /* tensor */
+#define PRIMUS_SWAP_FIRST_DIMS_N_ARGS 2u
+
+/* nvfp4_data_transpose: transpose of a matrix of packed 4-bit elements */
+#define PRIMUS_NVFP4_DATA_TRANSPOSE_INPUT 0u /* tensor */
+#define PRIMUS_NVFP4_DATA_TRANSPOSE_OUT 1u /* tensor */
+#define PRIMUS_NVFP4_DATA_TRANSPOSE_N_ARGS 2u
+
+/* nvfp4_2d_multi_tensor_transpose: columnwise copies of nvfp4 tensors with 16×16 tiles */
+#define PRIMUS_NVFP4_2D_MULTI_TENSOR_TRANSPOSE_ROWWISE_DATA_LIST 0u /* list of tensors */
+#define PRIMUS_NVFP4_2D_MULTI_TENSOR_TRANSPOSE_COLUMNWISE_DATA_LIST 1u /* list of tensors */
+#define PRIMUS_NVFP4_2D_MULTI_TENSOR_TRANSPOSE_ROWWISE_SCALE_INV_LIST 2u /* list of tensors */
+#define PRIMUS_NVFP4_2D_MULTI_TENSOR_TRANSPOSE_COLUMNWISE_SCALE_INV_LIST 3u /* list of tensors */
+#define PRIMUS_NVFP4_2D_MULTI_TENSOR_TRANSPOSE_N_ARGS 4u
+
+/* splits_to_offsets: offsets of the tensors of a group in elements */
+#define PRIMUS_SPLITS_TO_OFFSETS_FIRST_DIMS 0u /* list of ints */
+#define PRIMUS_SPLITS_TO_OFFSETS_LOGICAL_LAST_DIM 1u /* int */
+#define PRIMUS_SPLITS_TO_OFFSETS_OUTPUT 2u /* tensor */
+#define PRIMUS_SPLITS_TO_OFFSETS_N_ARGS 3u
+
+/* fp8_block_scaling_compute_partial_amax: amax of square tiles from a shard of a matrix */
+#define PRIMUS_FP8_BLOCK_SCALING_COMPUTE_PARTIAL_AMAX_TENSOR 0u /* tensor */
+#define PRIMUS_FP8_BLOCK_SCALING_COMPUTE_PARTIAL_AMAX_AMAX 1u /* tensor */
+#define PRIMUS_FP8_BLOCK_SCALING_COMPUTE_PARTIAL_AMAX_H 2u /* int */
+#define PRIMUS_FP8_BLOCK_SCALING_COMPUTE_PARTIAL_AMAX_W 3u /* int */
+#define PRIMUS_FP8_BLOCK_SCALING_COMPUTE_PARTIAL_AMAX_START_OFFSET 4u /* int */
+#define PRIMUS_FP8_BLOCK_SCALING_COMPUTE_PARTIAL_AMAX_BLOCK_LEN 5u /* int */
+#define PRIMUS_FP8_BLOCK_SCALING_COMPUTE_PARTIAL_AMAX_N_ARGS 6u
+
+/* fp8_block_scaling_partial_cast: fp8 copy of a shard of a matrix with scales of square tiles */
+#define PRIMUS_FP8_BLOCK_SCALING_PARTIAL_CAST_INP 0u /* tensor */
+#define PRIMUS_FP8_BLOCK_SCALING_PARTIAL_CAST_OUT 1u /* tensor */
+#define PRIMUS_FP8_BLOCK_SCALING_PARTIAL_CAST_SCALE 2u /* tensor */
+#define PRIMUS_FP8_BLOCK_SCALING_PARTIAL_CAST_H 3u /* int */
+#define PRIMUS_FP8_BLOCK_SCALING_PARTIAL_CAST_W 4u /* int */
+#define PRIMUS_FP8_BLOCK_SCALING_PARTIAL_CAST_START_OFFSET 5u /* int */
+#define PRIMUS_FP8_BLOCK_SCALING_PARTIAL_CAST_BLOCK_LEN 6u /* int */
+#define PRIMUS_FP8_BLOCK_SCALING_PARTIAL_CAST_N_ARGS 7u
+
+/* mxfp8_scaling_compute_partial_amax: amax of mxfp8 blocks from a shard of a matrix */
+#define PRIMUS_MXFP8_SCALING_COMPUTE_PARTIAL_AMAX_INPUT 0u /* tensor */
+#define PRIMUS_MXFP8_SCALING_COMPUTE_PARTIAL_AMAX_AMAX_ROWWISE 1u /* tensor */
+#define PRIMUS_MXFP8_SCALING_COMPUTE_PARTIAL_AMAX_AMAX_COLWISE 2u /* tensor */
+#define PRIMUS_MXFP8_SCALING_COMPUTE_PARTIAL_AMAX_ROWS 3u /* int */
+#define PRIMUS_MXFP8_SCALING_COMPUTE_PARTIAL_AMAX_COLS 4u /* int */
+#define PRIMUS_MXFP8_SCALING_COMPUTE_PARTIAL_AMAX_START_OFFSET 5u /* int */
+#define PRIMUS_MXFP8_SCALING_COMPUTE_PARTIAL_AMAX_N_ARGS 6u
+
+/* mxfp8_scaling_partial_cast: mxfp8 copies of a shard of a matrix */
+#define PRIMUS_MXFP8_SCALING_PARTIAL_CAST_INPUT 0u /* tensor */
+#define PRIMUS_MXFP8_SCALING_PARTIAL_CAST_OUTPUT_ROWWISE 1u /* tensor */
+#define PRIMUS_MXFP8_SCALING_PARTIAL_CAST_OUTPUT_COLWISE 2u /* tensor */
+#define PRIMUS_MXFP8_SCALING_PARTIAL_CAST_SCALE_INV_ROWWISE 3u /* tensor */
+#define PRIMUS_MXFP8_SCALING_PARTIAL_CAST_SCALE_INV_COLWISE 4u /* tensor */
+#define PRIMUS_MXFP8_SCALING_PARTIAL_CAST_ROWS 5u /* int */
+#define PRIMUS_MXFP8_SCALING_PARTIAL_CAST_COLS 6u /* int */
+#define PRIMUS_MXFP8_SCALING_PARTIAL_CAST_START_OFFSET 7u /* int */
+#define PRIMUS_MXFP8_SCALING_PARTIAL_CAST_N_ARGS 8u
+
+/* nvfp4_2d_compute_partial_amax: amax of square nvfp4 tiles from a shard of a matrix */
+#define PRIMUS_NVFP4_2D_COMPUTE_PARTIAL_AMAX_TENSOR 0u /* tensor */
+#define PRIMUS_NVFP4_2D_COMPUTE_PARTIAL_AMAX_AMAX 1u /* tensor */
+#define PRIMUS_NVFP4_2D_COMPUTE_PARTIAL_AMAX_H 2u /* int */
+#define PRIMUS_NVFP4_2D_COMPUTE_PARTIAL_AMAX_W 3u /* int */
+#define PRIMUS_NVFP4_2D_COMPUTE_PARTIAL_AMAX_START_OFFSET 4u /* int */
+#define PRIMUS_NVFP4_2D_COMPUTE_PARTIAL_AMAX_BLOCK_LEN 5u /* int */
+#define PRIMUS_NVFP4_2D_COMPUTE_PARTIAL_AMAX_N_ARGS 6u
+
+/* nvfp4_multi_tensor_compute_partial_amax: not for plugins, it has arguments without a form in C. */
+
+/* nvfp4_2d_partial_cast: packed E2M1 copy of a shard of a matrix with scales of square tiles */
+#define PRIMUS_NVFP4_2D_PARTIAL_CAST_INP 0u /* tensor */
+#define PRIMUS_NVFP4_2D_PARTIAL_CAST_OUT 1u /* tensor */
+#define PRIMUS_NVFP4_2D_PARTIAL_CAST_SCALE 2u /* tensor */
+#define PRIMUS_NVFP4_2D_PARTIAL_CAST_GLOBAL_SCALE 3u /* tensor */
+#define PRIMUS_NVFP4_2D_PARTIAL_CAST_H 4u /* int */
+#define PRIMUS_NVFP4_2D_PARTIAL_CAST_W 5u /* int */
+#define PRIMUS_NVFP4_2D_PARTIAL_CAST_START_OFFSET 6u /* int */
+#define PRIMUS_NVFP4_2D_PARTIAL_CAST_BLOCK_LEN 7u /* int */
+#define PRIMUS_NVFP4_2D_PARTIAL_CAST_N_ARGS 8u
+
+/* nvfp4_multi_tensor_2d_partial_cast: not for plugins, it has arguments without a form in C. */
+
+/* nvfp4_compute_global_scale: encoding scales of whole nvfp4 tensors */
+#define PRIMUS_NVFP4_COMPUTE_GLOBAL_SCALE_GLOBAL_AMAXES 0u /* tensor */
+#define PRIMUS_NVFP4_COMPUTE_GLOBAL_SCALE_GLOBAL_SCALE_TENSOR 1u /* tensor */
+#define PRIMUS_NVFP4_COMPUTE_GLOBAL_SCALE_N_ARGS 2u
+
+/* nvfp4_compute_per_block_scale: decoding scales of nvfp4 blocks in f32 */
+#define PRIMUS_NVFP4_COMPUTE_PER_BLOCK_SCALE_BLOCK_AMAX 0u /* tensor */
+#define PRIMUS_NVFP4_COMPUTE_PER_BLOCK_SCALE_SCALE 1u /* tensor */
+#define PRIMUS_NVFP4_COMPUTE_PER_BLOCK_SCALE_GLOBAL_AMAX 2u /* tensor */
+#define PRIMUS_NVFP4_COMPUTE_PER_BLOCK_SCALE_N_ARGS 3u
+
+/* nvfp4_expand_scale_to_fp8: scales of nvfp4 tiles rounded to E4M3, one a row */
+#define PRIMUS_NVFP4_EXPAND_SCALE_TO_FP8_INPUT 0u /* tensor */
+#define PRIMUS_NVFP4_EXPAND_SCALE_TO_FP8_OUTPUT 1u /* tensor */
+#define PRIMUS_NVFP4_EXPAND_SCALE_TO_FP8_BLOCK_LEN 2u /* int */
+#define PRIMUS_NVFP4_EXPAND_SCALE_TO_FP8_N_ARGS 3u
+
+/* nvfp4_fused_scale: decoding scales of nvfp4 tiles in f32 and, one a row, in E4M3 */
+#define PRIMUS_NVFP4_FUSED_SCALE_BLOCK_AMAX 0u /* tensor */
+#define PRIMUS_NVFP4_FUSED_SCALE_GLOBAL_AMAX 1u /* tensor */
+#define PRIMUS_NVFP4_FUSED_SCALE_PER_BLOCK_SCALE 2u /* tensor */
+#define PRIMUS_NVFP4_FUSED_SCALE_TARGET_SCALE 3u /* tensor */
+#define PRIMUS_NVFP4_FUSED_SCALE_TARGET_AMAX 4u /* tensor */
+#define PRIMUS_NVFP4_FUSED_SCALE_BLOCK_LEN 5u /* int */
+#define PRIMUS_NVFP4_FUSED_SCALE_N_ARGS 6u
+
+/* nvfp4_multi_tensor_fused_scale: not for plugins, it has arguments without a form in C. */
+
+/* swizzle_scales_for_gemm_: not for plugins, it has arguments without a form in C. */
+
+/* grouped_swizzle_for_gemm: not for plugins, it has arguments without a form in C. */
+
+/* create_fp8_tensor_meta: not for plugins, it has arguments without a form in C. */
+
+/* bulk_overlap_ag_with_external_gemm: not for plugins, it has arguments without a form in C. */
+
+/* create_comm_overlap_helper: not for plugins, it has arguments without a form in C. */
+
+/* create_comm_overlap: not for plugins, it has arguments without a form in C. */
+
+/* create_comm_overlap_p2p: not for plugins, it has arguments without a form in C. */
+
+/* init_nvshmem_backend: not for plugins, it has arguments without a form in C. */
+
+/* create_nvshmem_tensor: not for plugins, it has arguments without a form in C. */
+
+/* nvshmem_send_on_current_stream: copies a tensor to another rank by NVSHMEM */
+#define PRIMUS_NVSHMEM_SEND_ON_CURRENT_STREAM_SRC 0u /* tensor */
+#define PRIMUS_NVSHMEM_SEND_ON_CURRENT_STREAM_DST 1u /* tensor */
+#define PRIMUS_NVSHMEM_SEND_ON_CURRENT_STREAM_PEER 2u /* int */
+#define PRIMUS_NVSHMEM_SEND_ON_CURRENT_STREAM_SIGNAL 3u /* tensor */
+#define PRIMUS_NVSHMEM_SEND_ON_CURRENT_STREAM_N_ARGS 4u
+
+/* nvshmem_wait_on_current_stream: not for plugins, it has arguments without a form in C. */
+
+/* nvshmem_finalize: stops NVSHMEM */
+#define PRIMUS_NVSHMEM_FINALIZE_N_ARGS 0u
+
+/* get_cublaslt_version: not for plugins, it has arguments without a form in C. */
+
+/* get_cudnn_version: not for plugins, it has arguments without a form in C. */
+
+/* get_num_cublas_streams: not for plugins, it has arguments without a form in C. */
+
+/* convert_host_pointers_to_tensor: addresses of tensors in device memory */
+#define PRIMUS_CONVERT_HOST_POINTERS_TO_TENSOR_TENSOR_LISTS 0u /* list of lists of tensors */
+#define PRIMUS_CONVERT_HOST_POINTERS_TO_TENSOR_RESULT 1u /* tensor */
+#define PRIMUS_CONVERT_HOST_POINTERS_TO_TENSOR_N_ARGS 2u
+
+/* get_device_pointer_for_data_and_scales: addresses of data and scales in device memory */
+#define PRIMUS_GET_DEVICE_POINTER_FOR_DATA_AND_SCALES_DATA_TENSORS 0u /* list of tensors */
+#define PRIMUS_GET_DEVICE_POINTER_FOR_DATA_AND_SCALES_SCALE_TENSORS 1u /* list of tensors */
+#define PRIMUS_GET_DEVICE_POINTER_FOR_DATA_AND_SCALES_SWIZZLE 2u /* int */
+#define PRIMUS_GET_DEVICE_POINTER_FOR_DATA_AND_SCALES_ROWWISE 3u /* int */
+#define PRIMUS_GET_DEVICE_POINTER_FOR_DATA_AND_SCALES_DATA_D_TYPE 4u /* int */
+#define PRIMUS_GET_DEVICE_POINTER_FOR_DATA_AND_SCALES_RESULT 5u /* tensor */
+#define PRIMUS_GET_DEVICE_POINTER_FOR_DATA_AND_SCALES_N_ARGS 6u
+
 #endif

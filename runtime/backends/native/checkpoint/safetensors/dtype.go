@@ -12,7 +12,7 @@ type dtypeName struct {
 }
 
 // dtypeNames pairs the names of the format with the element types of tensor.
-func dtypeNames() [10]dtypeName {
+func dtypeNames() [11]dtypeName {
 	return [...]dtypeName{
 		{"F64", tensor.F64},
 		{"F32", tensor.F32},
@@ -22,6 +22,7 @@ func dtypeNames() [10]dtypeName {
 		{"F8_E5M2", tensor.F8E5M2},
 		{"I64", tensor.I64},
 		{"I32", tensor.I32},
+		{"I16", tensor.I16},
 		{"U8", tensor.U8},
 		{"BOOL", tensor.Bool},
 	}

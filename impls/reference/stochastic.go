@@ -1,0 +1,44 @@
+package reference
+
+import (
+	"math"
+
+	"github.com/primus-fl/primus/tensor"
+)
+
+// word returns the random number of element i, as ops.Quantize numbers them.
+func word(seed, offset uint64, stream uint32, i int) uint32 {
+	block := offset + uint64(i/4)
+	counter := [4]uint32{uint32(block), uint32(block >> 32), stream, 0}
+	return philox4x32(counter, [2]uint32{uint32(seed), uint32(seed >> 32)})[i%4]
+}
+
+// philox4x32 is Philox4x32-10. Source: Salmon et al. 2011, "Parallel random
+// numbers: as easy as 1, 2, 3".
+func philox4x32(c [4]uint32, key [2]uint32) [4]uint32 {
+	for range 10 {
+		p0, p1 := 0xD2511F53*uint64(c[0]), 0xCD9E8D57*uint64(c[2])
+		c = [4]uint32{uint32(p1>>32) ^ c[1] ^ key[0], uint32(p1), uint32(p0>>32) ^ c[3] ^ key[1], uint32(p0)}
+		key[0] += 0x9E3779B9
+		key[1] += 0xBB67AE85
+	}
+	return c
+}
+
+// stochastic rounds v to one of its two neighbours in E2M1.
+func stochastic(v float64, random uint32) tensor.Float4E2M1 {
+	nearest := tensor.ToFloat4E2M1(v)
+	magnitude := math.Abs(v)
+	if !(magnitude < 6) {
+		return nearest
+	}
+	sign, low := nearest&8, nearest&7
+	if float64(low.Float32()) > magnitude {
+		low--
+	}
+	lo, hi := float64(low.Float32()), float64((low + 1).Float32())
+	if float64(random)*0x1p-32 < (magnitude-lo)/(hi-lo) {
+		low++
+	}
+	return sign | low
+}

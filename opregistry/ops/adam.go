@@ -1,0 +1,152 @@
+package ops
+
+import (
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// MultiTensorAdamParamRemainder is MultiTensorAdam over lists [g, p, m, v, rem]
+// whose f32 master weights are stored in two halves: p holds them in bf16,
+// rounded to nearest, and rem, i16, the lower 16 bits of their pattern.
+//
+//	bits = p<<16 + rem      rem read as signed: a negative one undoes the rounding up
+//
+// The master weight is put together, updated as MultiTensorAdam does, and taken
+// apart again: rem is its lower half and p its upper half, plus one where rem is
+// negative. No bit is lost; ties of p round away from zero. g is read, the others
+// are updated in place and share memory with no other operand. Source:
+// TransformerEngine 2.14.
+var MultiTensorAdamParamRemainder = opregistry.NewOp("multi_tensor_adam_param_remainder", opregistry.Schema[MultiTensorAdamArgs]{
+	Doc: "Adam step with f32 master weights held as bf16 and a 16-bit remainder",
+	Validate: func(a MultiTensorAdamArgs) error {
+		c := check{op: "multi_tensor_adam_param_remainder"}
+		if len(a.TensorLists) != 5 {
+			c.fail("tensor_lists", "5 lists (g, p, m, v, remainder)", "%d lists", len(a.TensorLists))
+			return c.err
+		}
+		c.lists(a.TensorLists, a.NoopFlag, computes, ofBF16, computes, computes, ofI16)
+		c.step(a.Step)
+		c.adam(a.Mode, a.Beta1, a.Beta2)
+		c.multiTensorApart(a.TensorLists, afterFirst, false, single{"noop_flag", a.NoopFlag, false})
+		return c.err
+	},
+	Operands: func(a MultiTensorAdamArgs) []opregistry.Operand {
+		return operands{}.lists(a.TensorLists, opregistry.Read, opregistry.Update)
+	},
+})
+
+// MultiTensorAdamFP8 is MultiTensorAdam over lists [g, p, m, v, master, scale,
+// amax, scale_inv] with f32 master weights, of which p becomes a copy in an fp8
+// dtype, scaled with a number a tensor:
+//
+//	p = fp8(master·scale)      amax = max(amax, max|master|)      scale_inv = 1/scale
+//
+// What is beyond the range of p's dtype becomes its largest value, NaN stays NaN.
+// A NaN does not count for amax. scale, amax and scale_inv are f32 of one element
+// a tensor. g and scale are read, p and scale_inv written, the others updated;
+// what is not read shares memory with no other operand. Source:
+// TransformerEngine 2.14.
+var MultiTensorAdamFP8 = opregistry.NewOp("multi_tensor_adam_fp8", opregistry.Schema[MultiTensorAdamArgs]{
+	Doc: "Adam step with f32 master weights and an fp8 copy of them",
+	Validate: func(a MultiTensorAdamArgs) error {
+		c := check{op: "multi_tensor_adam_fp8"}
+		if len(a.TensorLists) != 8 {
+			c.fail("tensor_lists", "8 lists (g, p, m, v, master, scale, amax, scale_inv)", "%d lists", len(a.TensorLists))
+			return c.err
+		}
+		number := ofF32 | ofOneElement
+		c.lists(a.TensorLists, a.NoopFlag, computes, ofFP8, computes, computes, ofF32, number, number, number)
+		c.step(a.Step)
+		c.adam(a.Mode, a.Beta1, a.Beta2)
+		c.multiTensorApart(a.TensorLists, func(list int) bool { return list != 0 && list != 5 }, false, single{"noop_flag", a.NoopFlag, false})
+		return c.err
+	},
+	Operands: func(a MultiTensorAdamArgs) []opregistry.Operand {
+		return operands{}.lists(a.TensorLists, opregistry.Read, opregistry.Write, opregistry.Update, opregistry.Update,
+			opregistry.Update, opregistry.Read, opregistry.Update, opregistry.Write)
+	},
+})
+
+// MultiTensorAdamCapturableArgs are the arguments of MultiTensorAdamCapturable
+// and MultiTensorAdamCapturableMaster.
+type MultiTensorAdamCapturableArgs struct {
+	NoopFlag       *tensor.Tensor     // i32 [1]: nothing is done when it is 1
+	TensorLists    [][]*tensor.Tensor // g, p, m, v; with master also its f32 weights
+	LR             *tensor.Tensor     // f32 [1]
+	Beta1, Beta2   float32
+	Epsilon        float32
+	Step           *tensor.Tensor // i32 [1], from 1
+	Mode           AdamMode
+	BiasCorrection bool
+	WeightDecay    float32
+	InvScale       *tensor.Tensor // f32 [1], what gradients are multiplied by
+}
+
+// MultiTensorAdamCapturable is MultiTensorAdam over lists [g, p, m, v] whose
+// learning rate, step and gradient scale are tensors, so that a recorded sequence
+// of calls can be run again with other values.
+//
+//	g = g·inv_scale, then as MultiTensorAdam
+//
+// The unscaled gradient is stored rounded and used unrounded. A flag of 1 ends the
+// call before anything is written; with any other value it has no effect. All
+// lists are updated in place and share memory with no other operand. Step is
+// not looked at by validation; with BiasCorrection a step of 0 divides by zero.
+// Source: TransformerEngine 2.14.
+var MultiTensorAdamCapturable = opregistry.NewOp("multi_tensor_adam_capturable", opregistry.Schema[MultiTensorAdamCapturableArgs]{
+	Doc: "Adam step whose learning rate, step and gradient scale are tensors",
+	Validate: func(a MultiTensorAdamCapturableArgs) error {
+		return a.validate("multi_tensor_adam_capturable", 4, "4 lists (g, p, m, v)")
+	},
+	Operands: MultiTensorAdamCapturableArgs.operands,
+})
+
+// MultiTensorAdamCapturableMaster is MultiTensorAdamCapturable over lists
+// [g, p, m, v, master]: the f32 master weights are updated and p becomes their
+// rounded copy.
+var MultiTensorAdamCapturableMaster = opregistry.NewOp("multi_tensor_adam_capturable_master", opregistry.Schema[MultiTensorAdamCapturableArgs]{
+	Doc: "multi_tensor_adam_capturable with f32 master weights",
+	Validate: func(a MultiTensorAdamCapturableArgs) error {
+		return a.validate("multi_tensor_adam_capturable_master", 5, "5 lists (g, p, m, v, master)")
+	},
+	Operands: MultiTensorAdamCapturableArgs.operands,
+})
+
+func (a MultiTensorAdamCapturableArgs) validate(op string, lists int, want string) error {
+	c := check{op: op}
+	if len(a.TensorLists) != lists {
+		c.fail("tensor_lists", want, "%d lists", len(a.TensorLists))
+		return c.err
+	}
+	c.lists(a.TensorLists, a.NoopFlag, computes, computes, computes, computes, ofF32)
+	c.scalar("lr", a.LR)
+	if c.dtype("step", a.Step, tensor.I32) {
+		c.elements("step", a.Step, 1, "a number")
+	}
+	c.scalar("inv_scale", a.InvScale)
+	c.adam(a.Mode, a.Beta1, a.Beta2)
+	c.multiTensorApart(a.TensorLists, allLists, false, single{"noop_flag", a.NoopFlag, false}, single{"lr", a.LR, false},
+		single{"step", a.Step, false}, single{"inv_scale", a.InvScale, false})
+	return c.err
+}
+
+func (a MultiTensorAdamCapturableArgs) operands() []opregistry.Operand {
+	return operands{}.lists(a.TensorLists, opregistry.Update).read("noop_flag", a.NoopFlag).
+		read("lr", a.LR).read("step", a.Step).read("inv_scale", a.InvScale)
+}
+
+func (c *check) step(step int) {
+	if c.err == nil && step < 1 {
+		c.fail("step", "a step >= 1", "%d", step)
+	}
+}
+
+// adam checks the numbers that all Adam ops take.
+func (c *check) adam(mode AdamMode, beta1, beta2 float32) {
+	if c.err == nil && mode != AdamL2 && mode != AdamDecay {
+		c.fail("mode", "0 (L2) or 1 (AdamW)", "%d", mode)
+	}
+	if c.err == nil && !(beta1 >= 0 && beta1 < 1 && beta2 >= 0 && beta2 < 1) {
+		c.fail("beta1, beta2", "numbers in [0, 1)", "%v, %v", beta1, beta2)
+	}
+}

@@ -1,0 +1,157 @@
+package ops
+
+import (
+	"slices"
+
+	"github.com/primus-fl/primus/tensor"
+)
+
+// The numbers of operands that are sorted at once, for calls with few and with
+// many: both fit on a stack, the second one only when it is asked for.
+const (
+	fewOperands  = 512
+	manyOperands = 6144
+)
+
+// operandAt returns an operand of a call by index and whether it is written; nil is
+// left out.
+type operandAt func(i int) (t *tensor.Tensor, written bool)
+
+// span is where the memory of an operand begins.
+type span struct {
+	lo      uintptr
+	at      int32
+	written bool
+}
+
+func (s span) compare(o span) int {
+	switch {
+	case s.lo < o.lo || s.lo == o.lo && s.at < o.at:
+		return -1
+	case s == o:
+		return 0
+	default:
+		return 1
+	}
+}
+
+// allApart requires each of n operands that is written to share no memory with any
+// other one. name is called for a fault only.
+//
+// The operands are visited by address, and one whose byte range meets one before
+// it is compared with all others. No call needs the heap; one with more than
+// manyOperands passes over all of them several times.
+func (c *check) allApart(n int, operand operandAt, name func(i int) string) {
+	if n > fewOperands {
+		c.manyApart(n, operand, name)
+		return
+	}
+	var buf [fewOperands]span
+	c.apartIn(buf[:], n, operand, name)
+}
+
+// manyApart keeps its buffer out of the frame of allApart.
+//
+//go:noinline
+func (c *check) manyApart(n int, operand operandAt, name func(i int) string) {
+	var buf [manyOperands]span
+	c.apartIn(buf[:], n, operand, name)
+}
+
+func (c *check) apartIn(buf []span, n int, operand operandAt, name func(i int) string) {
+	var written, read uintptr // the highest end so far
+	last := span{at: -1}
+	window := len(buf) / 2
+	for more := true; more && c.err == nil; {
+		// Gather those that come next by address; whenever there are too many, only
+		// those that are not beyond the lower half of them.
+		more = false
+		next := buf[:0]
+		for i := range n {
+			t, w := operand(i)
+			if t == nil || t.NumElements() == 0 {
+				continue
+			}
+			lo, _ := t.ByteRange()
+			s := span{lo, int32(i), w}
+			if s.compare(last) <= 0 || more && s.compare(next[window-1]) > 0 {
+				continue
+			}
+			if len(next) == len(buf) {
+				slices.SortFunc(next, span.compare)
+				next, more = next[:window], true
+				if s.compare(next[window-1]) > 0 {
+					continue
+				}
+			}
+			next = append(next, s)
+		}
+		slices.SortFunc(next, span.compare)
+		for _, s := range next {
+			if s.lo < written || s.written && s.lo < read {
+				c.clash(int(s.at), n, operand, name)
+			}
+			t, _ := operand(int(s.at))
+			if _, hi := t.ByteRange(); s.written {
+				written = max(written, hi)
+			} else {
+				read = max(read, hi)
+			}
+			last = s
+		}
+	}
+}
+
+// clash compares one operand with all others.
+func (c *check) clash(at, n int, operand operandAt, name func(i int) string) {
+	t, written := operand(at)
+	for i := range n {
+		o, w := operand(i)
+		if c.err != nil || i == at || !(written || w) || !tensor.Overlap(t, o) {
+			continue
+		}
+		wrong, other := at, i
+		if !written || w && i > at {
+			wrong, other = i, at
+		}
+		c.fail(name(wrong), "memory apart from "+name(other), "a view that overlaps %s", name(other))
+	}
+}
+
+// single is an operand beside lists.
+type single struct {
+	name    string
+	t       *tensor.Tensor
+	written bool
+}
+
+// multiTensorApart is allApart for lists of equal length and single operands. In lists
+// that are paired, the first one may hold the same views as the second.
+func (c *check) multiTensorApart(lists [][]*tensor.Tensor, written func(list int) bool, paired bool, singles ...single) {
+	if c.err != nil {
+		return
+	}
+	n := len(lists[0])
+	inLists := n * len(lists)
+	c.allApart(inLists+len(singles), func(i int) (*tensor.Tensor, bool) {
+		if i >= inLists {
+			return singles[i-inLists].t, singles[i-inLists].written
+		}
+		l, at := i/n, i%n
+		if paired && l == 0 && tensor.SameView(lists[0][at], lists[1][at]) {
+			return nil, false
+		}
+		return lists[l][at], written(l)
+	}, func(i int) string {
+		if i >= inLists {
+			return singles[i-inLists].name
+		}
+		return listName(i/n, i%n)
+	})
+}
+
+// afterFirst and onlySecond say which of an op's lists are written.
+func afterFirst(list int) bool { return list > 0 }
+func onlySecond(list int) bool { return list == 1 }
+func allLists(int) bool        { return true }
+func noList(int) bool          { return false }

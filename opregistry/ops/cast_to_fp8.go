@@ -1,0 +1,83 @@
+package ops
+
+import (
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// FP8TensorMeta is the state of delayed scaling of n tensors.
+type FP8TensorMeta struct {
+	Scale       *tensor.Tensor // f32 [n]
+	ScaleInv    *tensor.Tensor // f32 [n]
+	AmaxHistory *tensor.Tensor // f32 [length, n]
+}
+
+// CastToFP8Args are the arguments of CastToFP8.
+type CastToFP8Args struct {
+	Input         *tensor.Tensor // any compute dtype
+	FP8MetaTensor FP8TensorMeta
+	FP8Tensor     int            // which of the n tensors
+	Output        *tensor.Tensor // an fp8 dtype, shape of input
+}
+
+// CastToFP8 is Quantize by DelayedScaling with the state of tensor k of many:
+//
+//	out = fp8(x·scale[k])      scale_inv[k] = 1/scale[k]
+//	amax_history[0,k] = max(amax_history[0,k], max|x|)
+//
+// Rounding is that of Quantize; a NaN does not count for the amax. Input and scale
+// are read, output is written, scale_inv and the history are updated; what is not
+// only read shares memory with no other operand.
+var CastToFP8 = opregistry.NewOp("cast_to_fp8", opregistry.Schema[CastToFP8Args]{
+	Doc: "rounds a tensor to fp8 with one of many delayed scales",
+	Validate: func(a CastToFP8Args) error {
+		c := check{op: "cast_to_fp8"}
+		if c.compute("input", a.Input) && c.kind("output", a.Output, ofFP8) {
+			c.sameShape("output", a.Output, "input", a.Input)
+		}
+		m := a.FP8MetaTensor
+		if c.dtype("fp8_meta_tensor.scale", m.Scale, tensor.F32) && c.rank("fp8_meta_tensor.scale", m.Scale, 1) {
+			n := m.Scale.NumElements()
+			if c.dtype("fp8_meta_tensor.scale_inv", m.ScaleInv, tensor.F32) {
+				c.sameShape("fp8_meta_tensor.scale_inv", m.ScaleInv, "fp8_meta_tensor.scale", m.Scale)
+			}
+			if c.dtype("fp8_meta_tensor.amax_history", m.AmaxHistory, tensor.F32) && c.rank("fp8_meta_tensor.amax_history", m.AmaxHistory, 2) {
+				if s := m.AmaxHistory.Shape(); s[0] < 1 || s[1] != n {
+					c.fail("fp8_meta_tensor.amax_history", "at least one row of "+itoa(n)+", one a scale", "%v", m.AmaxHistory)
+				}
+			}
+			if c.err == nil && (a.FP8Tensor < 0 || a.FP8Tensor >= n) {
+				c.fail("fp8_tensor", "an index in [0, "+itoa(n)+")", "%d", a.FP8Tensor)
+			}
+		}
+		if c.err == nil {
+			c.allApart(5, a.field, castToFP8Name)
+		}
+		return c.err
+	},
+	Operands: func(a CastToFP8Args) []opregistry.Operand {
+		m := a.FP8MetaTensor
+		return operands{}.read("input", a.Input).read("fp8_meta_tensor.scale", m.Scale).
+			update("fp8_meta_tensor.scale_inv", m.ScaleInv).update("fp8_meta_tensor.amax_history", m.AmaxHistory).
+			write("output", a.Output)
+	},
+})
+
+func (a CastToFP8Args) field(i int) (t *tensor.Tensor, written bool) {
+	switch i {
+	case 0:
+		return a.Input, false
+	case 1:
+		return a.FP8MetaTensor.Scale, false
+	case 2:
+		return a.FP8MetaTensor.ScaleInv, true
+	case 3:
+		return a.FP8MetaTensor.AmaxHistory, true
+	default:
+		return a.Output, true
+	}
+}
+
+func castToFP8Name(i int) string {
+	return [...]string{"input", "fp8_meta_tensor.scale", "fp8_meta_tensor.scale_inv", "fp8_meta_tensor.amax_history", "output"}[i]
+}

@@ -1,0 +1,296 @@
+package ops
+
+import (
+	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// The ops of this file compute nothing: they are set-up, queries and memory layout
+// of one vendor's GPU libraries. They are declared so that a vendor can register
+// an impl and a policy can name them. An argument of type any is an object that
+// belongs to the impl; where an op returns a value, Result is where it goes.
+
+// declared returns the handle of an op that checks that what it needs is given.
+func declared[A any](name, doc string, require func(c *check, a A), list func(a A) operands) *opregistry.Op[A] {
+	return opregistry.NewOp(name, opregistry.Schema[A]{
+		Doc: doc,
+		Validate: func(a A) error {
+			c := check{op: name}
+			require(&c, a)
+			return c.err
+		},
+		Operands: func(a A) []opregistry.Operand {
+			if list == nil {
+				return nil
+			}
+			return list(a)
+		},
+	})
+}
+
+func (c *check) object(name string, there bool) {
+	if c.err == nil && !there {
+		c.fail(name, "an object", "nil")
+	}
+}
+
+// SwizzleScalesForGemmArgs are the arguments of SwizzleScalesForGemm.
+type SwizzleScalesForGemmArgs struct {
+	Tensor  Quantized
+	Scaling Scaling // mxfp8 or nvfp4
+}
+
+// SwizzleScalesForGemm reorders the scales of a tensor in place to the layout of
+// cuBLASLt.
+var SwizzleScalesForGemm = declared("swizzle_scales_for_gemm_", "reorders scales in place for cuBLASLt",
+	func(c *check, a SwizzleScalesForGemmArgs) {
+		c.swizzled(a.Scaling)
+		c.object("tensor", a.Tensor.ScaleInv != nil || a.Tensor.ColumnwiseScaleInv != nil)
+	},
+	func(a SwizzleScalesForGemmArgs) operands { return operands{}.swizzled("tensor", a.Tensor, true, true) })
+
+// GroupedSwizzleForGemmArgs are the arguments of GroupedSwizzleForGemm.
+type GroupedSwizzleForGemmArgs struct {
+	TensorList          []Quantized
+	Scaling             Scaling // mxfp8 or nvfp4
+	Rowwise, Columnwise bool    // which scales
+}
+
+// GroupedSwizzleForGemm is SwizzleScalesForGemm for a group of tensors.
+var GroupedSwizzleForGemm = declared("grouped_swizzle_for_gemm", "reorders the scales of a group in place for cuBLASLt",
+	func(c *check, a GroupedSwizzleForGemmArgs) {
+		c.swizzled(a.Scaling)
+		for i, z := range a.TensorList {
+			if c.err == nil {
+				c.object("tensor", (!a.Rowwise || z.ScaleInv != nil) && (!a.Columnwise || z.ColumnwiseScaleInv != nil))
+				c.locate("_list", i)
+			}
+		}
+	},
+	func(a GroupedSwizzleForGemmArgs) operands {
+		var o operands
+		for i, z := range a.TensorList {
+			o = o.swizzled(indexed("tensor_list", i), z, a.Rowwise, a.Columnwise)
+		}
+		return o
+	})
+
+func (c *check) swizzled(s Scaling) {
+	if s != MXFP8Scaling && s != NVFP4Scaling {
+		c.fail("scaling", "mxfp8 or nvfp4", "%v", s)
+	}
+}
+
+func (o operands) swizzled(name string, z Quantized, rowwise, columnwise bool) operands {
+	if rowwise {
+		o = o.update(name+".scale_inv", z.ScaleInv)
+	}
+	if columnwise {
+		o = o.update(name+".columnwise_scale_inv", z.ColumnwiseScaleInv)
+	}
+	return o
+}
+
+// CreateFP8TensorMetaArgs are the arguments of CreateFP8TensorMeta.
+type CreateFP8TensorMetaArgs struct{ Result *FP8TensorMeta }
+
+// CreateFP8TensorMeta returns an empty state of delayed scaling.
+var CreateFP8TensorMeta = declared("create_fp8_tensor_meta", "makes an empty state of delayed scaling",
+	func(c *check, a CreateFP8TensorMetaArgs) { c.object("result", a.Result != nil) }, nil)
+
+// BulkOverlapAGWithExternalGemmArgs are the arguments of
+// BulkOverlapAGWithExternalGemm.
+type BulkOverlapAGWithExternalGemmArgs struct {
+	AllgatherCommunicator  any // of CreateCommOverlap
+	SendStream, RecvStream device.Stream
+}
+
+// BulkOverlapAGWithExternalGemm starts an all-gather beside a GEMM that runs
+// elsewhere.
+var BulkOverlapAGWithExternalGemm = declared("bulk_overlap_ag_with_external_gemm", "all-gather beside a GEMM of another library",
+	func(c *check, a BulkOverlapAGWithExternalGemmArgs) {
+		c.object("allgather_communicator", a.AllgatherCommunicator != nil)
+	}, nil)
+
+// CreateCommOverlapHelperArgs are the arguments of CreateCommOverlapHelper.
+type CreateCommOverlapHelperArgs struct {
+	WorldGroup, IntraNodeGroup any // process groups; nil for one process
+	Result                     *any
+}
+
+// CreateCommOverlapHelper makes the set-up object of communication overlap.
+var CreateCommOverlapHelper = declared("create_comm_overlap_helper", "makes the set-up object of communication overlap",
+	func(c *check, a CreateCommOverlapHelperArgs) { c.object("result", a.Result != nil) }, nil)
+
+// CreateCommOverlapArgs are the arguments of CreateCommOverlap and
+// CreateCommOverlapP2P.
+type CreateCommOverlapArgs struct {
+	BufferShape []int
+	BufferDType tensor.DType
+	Helper      any // of CreateCommOverlapHelper
+	TPSize      int
+	CommType    any // of CreateCommOverlapP2P: which collective
+	Result      *any
+}
+
+// CreateCommOverlap makes a communicator whose collectives run beside GEMMs.
+var CreateCommOverlap = declared("create_comm_overlap", "makes a communicator that overlaps with GEMMs", (*check).commOverlap, nil)
+
+// CreateCommOverlapP2P makes a communicator of CreateCommOverlap that sends from
+// rank to rank.
+var CreateCommOverlapP2P = declared("create_comm_overlap_p2p", "makes a point-to-point communicator that overlaps with GEMMs", (*check).commOverlap, nil)
+
+func (c *check) commOverlap(a CreateCommOverlapArgs) {
+	c.object("helper", a.Helper != nil)
+	c.object("result", a.Result != nil)
+	if c.err == nil && !a.BufferDType.Valid() {
+		c.fail("buffer_dtype", "a valid dtype", "%v", a.BufferDType)
+	}
+	if c.err == nil && a.TPSize < 1 {
+		c.fail("tp_size", "a number of ranks >= 1", "%d", a.TPSize)
+	}
+}
+
+// InitNVSHMEMBackendArgs are the arguments of InitNVSHMEMBackend.
+type InitNVSHMEMBackendArgs struct{ ProcessGroup any }
+
+// InitNVSHMEMBackend starts NVSHMEM for a process group.
+var InitNVSHMEMBackend = declared("init_nvshmem_backend", "starts NVSHMEM",
+	func(c *check, a InitNVSHMEMBackendArgs) { c.object("process_group", a.ProcessGroup != nil) }, nil)
+
+// CreateNVSHMEMTensorArgs are the arguments of CreateNVSHMEMTensor.
+type CreateNVSHMEMTensorArgs struct {
+	Shape  []int
+	DType  tensor.DType
+	Result **tensor.Tensor
+}
+
+// CreateNVSHMEMTensor makes a tensor in memory that all ranks can reach.
+var CreateNVSHMEMTensor = declared("create_nvshmem_tensor", "makes a tensor in NVSHMEM memory",
+	func(c *check, a CreateNVSHMEMTensorArgs) {
+		if !a.DType.Valid() {
+			c.fail("dtype", "a valid dtype", "%v", a.DType)
+		}
+		c.object("result", a.Result != nil)
+	}, nil)
+
+// NVSHMEMSendOnCurrentStreamArgs are the arguments of NVSHMEMSendOnCurrentStream.
+type NVSHMEMSendOnCurrentStreamArgs struct {
+	Src, Dst *tensor.Tensor
+	Peer     int
+	Signal   *tensor.Tensor
+}
+
+// NVSHMEMSendOnCurrentStream copies src to dst on another rank and raises its
+// signal.
+var NVSHMEMSendOnCurrentStream = declared("nvshmem_send_on_current_stream", "copies a tensor to another rank by NVSHMEM",
+	func(c *check, a NVSHMEMSendOnCurrentStreamArgs) {
+		if c.given("src", a.Src) && c.given("dst", a.Dst) && c.given("signal", a.Signal) && a.Peer < 0 {
+			c.fail("peer", "a rank >= 0", "%d", a.Peer)
+		}
+	},
+	func(a NVSHMEMSendOnCurrentStreamArgs) operands {
+		return operands{}.read("src", a.Src).write("dst", a.Dst).update("signal", a.Signal)
+	})
+
+// NVSHMEMWaitOnCurrentStreamArgs are the arguments of NVSHMEMWaitOnCurrentStream.
+type NVSHMEMWaitOnCurrentStreamArgs struct {
+	Signal   *tensor.Tensor
+	WaitKind string // what waits: a kernel, NVSHMEM, or the stream
+}
+
+// NVSHMEMWaitOnCurrentStream waits for a signal and clears it.
+var NVSHMEMWaitOnCurrentStream = declared("nvshmem_wait_on_current_stream", "waits for a signal of NVSHMEM",
+	func(c *check, a NVSHMEMWaitOnCurrentStreamArgs) { c.given("signal", a.Signal) },
+	func(a NVSHMEMWaitOnCurrentStreamArgs) operands { return operands{}.update("signal", a.Signal) })
+
+// NVSHMEMFinalizeArgs are the arguments of NVSHMEMFinalize, which takes none.
+type NVSHMEMFinalizeArgs struct{}
+
+// NVSHMEMFinalize stops NVSHMEM.
+var NVSHMEMFinalize = declared("nvshmem_finalize", "stops NVSHMEM", func(*check, NVSHMEMFinalizeArgs) {}, nil)
+
+// QueryArgs are the arguments of the ops that return a number.
+type QueryArgs struct{ Result *int }
+
+func (c *check) query(a QueryArgs) { c.object("result", a.Result != nil) }
+
+// GetCuBLASLtVersion returns the version of cuBLASLt. TransformerEngine spells the
+// name of the op with a capital L.
+var GetCuBLASLtVersion = declared("get_cublaslt_version", "version of cuBLASLt", (*check).query, nil)
+
+// GetCuDNNVersion returns the version of cuDNN.
+var GetCuDNNVersion = declared("get_cudnn_version", "version of cuDNN", (*check).query, nil)
+
+// GetNumCuBLASStreams returns how many streams grouped GEMMs of cuBLAS use.
+var GetNumCuBLASStreams = declared("get_num_cublas_streams", "number of streams for cuBLAS", (*check).query, nil)
+
+// ConvertHostPointersToTensorArgs are the arguments of ConvertHostPointersToTensor.
+type ConvertHostPointersToTensorArgs struct {
+	TensorLists [][]*tensor.Tensor // of equal length
+	Result      *tensor.Tensor     // i64 [lists, n], on the device
+}
+
+// ConvertHostPointersToTensor writes the addresses of tensors to device memory.
+var ConvertHostPointersToTensor = declared("convert_host_pointers_to_tensor", "addresses of tensors in device memory",
+	func(c *check, a ConvertHostPointersToTensorArgs) {
+		n := 0
+		for l, list := range a.TensorLists {
+			if l == 0 {
+				n = len(list)
+			}
+			if len(list) != n && c.err == nil {
+				c.length("tensor_lists", len(list), n, "list 0")
+				c.locate("", l)
+			}
+			for i, t := range list {
+				if t == nil {
+					c.given(listName(l, i), t)
+				}
+			}
+		}
+		c.addresses("result", a.Result, n*len(a.TensorLists))
+	},
+	func(a ConvertHostPointersToTensorArgs) operands {
+		return operands{}.lists(a.TensorLists, opregistry.Read).write("result", a.Result)
+	})
+
+// GetDevicePointerForDataAndScalesArgs are the arguments of
+// GetDevicePointerForDataAndScales.
+type GetDevicePointerForDataAndScalesArgs struct {
+	DataTensors  []*tensor.Tensor
+	ScaleTensors []*tensor.Tensor
+	Swizzle      bool // scales are reordered for cuBLASLt
+	Rowwise      bool
+	DataDType    tensor.DType   // Unspecified for that of the tensors
+	Result       *tensor.Tensor // i64 [2, n], on the device
+}
+
+// GetDevicePointerForDataAndScales writes the addresses of data and scales to
+// device memory.
+var GetDevicePointerForDataAndScales = declared("get_device_pointer_for_data_and_scales", "addresses of data and scales in device memory",
+	func(c *check, a GetDevicePointerForDataAndScalesArgs) {
+		c.length("scale_tensors", len(a.ScaleTensors), len(a.DataTensors), "data_tensors")
+		for i, t := range a.DataTensors {
+			if c.err == nil {
+				c.given("data_tensors", t)
+				c.given("scale_tensors", a.ScaleTensors[i])
+				c.locate("", i)
+			}
+		}
+		c.addresses("result", a.Result, 2*len(a.DataTensors))
+	},
+	func(a GetDevicePointerForDataAndScalesArgs) operands {
+		var o operands
+		for i, t := range a.DataTensors {
+			o = o.read(indexed("data_tensors", i), t).read(indexed("scale_tensors", i), a.ScaleTensors[i])
+		}
+		return o.write("result", a.Result)
+	})
+
+func (c *check) addresses(name string, t *tensor.Tensor, n int) {
+	if c.dtype(name, t, tensor.I64) {
+		c.elements(name, t, n, "one a tensor")
+	}
+}

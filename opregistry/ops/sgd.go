@@ -1,0 +1,52 @@
+package ops
+
+import (
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// MultiTensorSGDArgs are the arguments of MultiTensorSGD.
+type MultiTensorSGDArgs struct {
+	NoopFlag        *tensor.Tensor     // i32 [1]: nothing is done when it is not 0
+	TensorLists     [][]*tensor.Tensor // g, p, momentum, and optionally a copy of p
+	WD              float32
+	Momentum        float32
+	Dampening       float32
+	LR              float32
+	Nesterov        bool
+	FirstRun        bool // the momentum holds nothing yet
+	WDAfterMomentum bool
+	Scale           float32 // what gradients are multiplied by
+}
+
+// MultiTensorSGD makes one step of stochastic gradient descent for each tensor
+// of the lists [g, p, mom]:
+//
+//	d = g·scale                                  (+ wd·p)
+//	mom = d on the first run, otherwise momentum·mom + (1−dampening)·d
+//	d = d + momentum·mom with Nesterov, otherwise mom
+//	d                                            (+ wd·p with WDAfterMomentum)
+//	p −= lr·d
+//
+// Weight decay is added in one of the two places. With a momentum of 0 the two
+// lines about mom do not exist and mom is left alone. A fourth list becomes the
+// rounded copy of p. g is read; p and mom are updated in place, the copy is
+// written; these share memory with no other operand. Any compute dtype for each;
+// arithmetic in f32 or better. Source: Sutskever et al. 2013 for Nesterov;
+// TransformerEngine 2.14.
+var MultiTensorSGD = opregistry.NewOp("multi_tensor_sgd", opregistry.Schema[MultiTensorSGDArgs]{
+	Doc: "stochastic gradient descent step over lists of tensors, in place",
+	Validate: func(a MultiTensorSGDArgs) error {
+		c := check{op: "multi_tensor_sgd"}
+		if len(a.TensorLists) != 3 && len(a.TensorLists) != 4 {
+			c.fail("tensor_lists", "3 lists (g, p, momentum) or 4 (and a copy of p)", "%d lists", len(a.TensorLists))
+			return c.err
+		}
+		c.lists(a.TensorLists, a.NoopFlag)
+		c.multiTensorApart(a.TensorLists, afterFirst, false, single{"noop_flag", a.NoopFlag, false})
+		return c.err
+	},
+	Operands: func(a MultiTensorSGDArgs) []opregistry.Operand {
+		return operands{}.lists(a.TensorLists, opregistry.Read, opregistry.Update).read("noop_flag", a.NoopFlag)
+	},
+})

@@ -1,0 +1,219 @@
+package opstest
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// The ops of this file have operands of dtypes of their own, so that their cases
+// are the same for every storage dtype, unless they take the dtype.
+
+// amaxes are values that the rules of scales tell apart.
+func amaxes() []float64 {
+	return []float64{
+		0, 1, 2, 3, 448, 57344, 0.1, 1e-12, 1e-36, 0x1p-130, 0x1p-149, 3e38, math.MaxFloat32, math.Inf(1), math.NaN(),
+		448 * (1 + 0x1p-7), 448 * (1 - 0x1p-8), 7, 3.5, 1.75,
+	}
+}
+
+func computeScaleCases(tensor.DType) []testCase[ops.MultiTensorComputeScaleAndScaleInvArgs] {
+	var cases []testCase[ops.MultiTensorComputeScaleAndScaleInvArgs]
+	for _, largest := range []float32{448, 57344} {
+		for _, pow2 := range []bool{false, true} {
+			for _, eps := range []float32{0, 1e-3} {
+				for _, l := range []layout{dense, padded} {
+					cases = append(cases, testCase[ops.MultiTensorComputeScaleAndScaleInvArgs]{
+						fmt.Sprintf("max=%g/pow2=%v/epsilon=%g/%v", largest, pow2, eps, l), func(s *stage) ops.MultiTensorComputeScaleAndScaleInvArgs {
+							a := ops.MultiTensorComputeScaleAndScaleInvArgs{NoopFlag: s.flag(1), MaxFP8: largest, ForcePow2Scales: pow2, Epsilon: eps, TensorLists: make([][]*tensor.Tensor, 3)}
+							for _, v := range [][]float64{amaxes(), {5}, {}} {
+								x := s.out(l, tensor.F32, len(v))
+								s.fill(x, v)
+								a.TensorLists[0] = append(a.TensorLists[0], x)
+								a.TensorLists[1] = append(a.TensorLists[1], s.out(l, tensor.F32, len(v)))
+								a.TensorLists[2] = append(a.TensorLists[2], s.out(l, tensor.F32, len(v)))
+							}
+							return a
+						},
+					})
+				}
+			}
+		}
+	}
+	return cases
+}
+
+func computeE8M0Cases(tensor.DType) []testCase[ops.MultiTensorComputeScaleInvE8M0Args] {
+	var cases []testCase[ops.MultiTensorComputeScaleInvE8M0Args]
+	for _, l := range []layout{dense, padded} {
+		cases = append(cases, testCase[ops.MultiTensorComputeScaleInvE8M0Args]{l.String(), func(s *stage) ops.MultiTensorComputeScaleInvE8M0Args {
+			a := ops.MultiTensorComputeScaleInvE8M0Args{NoopFlag: s.flag(1), TensorLists: make([][]*tensor.Tensor, 2)}
+			// From 2⁻¹¹⁰ on the quotient is no subnormal of f32.
+			powers := make([]float64, 237)
+			for i := range powers {
+				powers[i] = math.Ldexp(7, i-110)
+			}
+			normal := []float64{0, 1, 2, 3, 448, 57344, 0.1, math.Inf(1), math.NaN(), 450, 446, 7}
+			for _, v := range [][]float64{normal, powers, {}} {
+				x := s.out(l, tensor.BF16, len(v))
+				s.fill(x, v)
+				a.TensorLists[0] = append(a.TensorLists[0], x)
+				a.TensorLists[1] = append(a.TensorLists[1], s.out(l, tensor.U8, len(v)))
+			}
+			return a
+		}})
+	}
+	return cases
+}
+
+func computeAmaxCases(d tensor.DType) []testCase[ops.ComputeAmaxArgs] {
+	var cases []testCase[ops.ComputeAmaxArgs]
+	add := func(name string, x func(s *stage) *tensor.Tensor) {
+		cases = append(cases, testCase[ops.ComputeAmaxArgs]{name, func(s *stage) ops.ComputeAmaxArgs {
+			return ops.ComputeAmaxArgs{Input: x(s), Amax: s.out(dense, tensor.F32, 1)}
+		}})
+	}
+	for _, shape := range [][]int{{}, {1}, {7}, {0}, {3, 11}, {64, 17}, {2, 3, 5}, {3000}} {
+		for _, l := range []layout{dense, padded, turned} {
+			add(fmt.Sprintf("%v/%v", shape, l), func(s *stage) *tensor.Tensor { return s.in(l, d, shape...) })
+		}
+	}
+	inf, nan := math.Inf(-1), math.NaN()
+	for _, v := range [][]float64{{nan, 1, -2, nan}, {nan, nan}, {1, inf, nan}, {-3, 1}, {0, 0}} {
+		add(fmt.Sprint(v), func(s *stage) *tensor.Tensor { return s.values(d, v...) })
+	}
+	return cases
+}
+
+func fusedAmaxCases(tensor.DType) []testCase[ops.FusedAmaxAndScaleUpdateArgs] {
+	var cases []testCase[ops.FusedAmaxAndScaleUpdateArgs]
+	add := func(name string, l layout, algo ops.AmaxComputeAlgo, d tensor.DType, margin float32, lengths, counts []int, edit func(a *ops.FusedAmaxAndScaleUpdateArgs)) {
+		cases = append(cases, testCase[ops.FusedAmaxAndScaleUpdateArgs]{name, func(s *stage) ops.FusedAmaxAndScaleUpdateArgs {
+			a := ops.FusedAmaxAndScaleUpdateArgs{AmaxComputeAlgo: algo, FP8DType: d, Margin: margin}
+			total := 0
+			for i, n := range counts {
+				a.AmaxHistories = append(a.AmaxHistories, s.squares([]*tensor.Tensor{s.in(l, tensor.F32, lengths[i], n)})...)
+				a.Scales = append(a.Scales, s.in(l, tensor.F32, n))
+				total += n
+			}
+			a.AmaxReductionBuffer = s.squares([]*tensor.Tensor{s.in(l, tensor.F32, total)})[0]
+			edit(&a)
+			return a
+		}})
+	}
+	plain := func(*ops.FusedAmaxAndScaleUpdateArgs) {}
+	for _, algo := range []ops.AmaxComputeAlgo{ops.AmaxMostRecent, ops.AmaxMax} {
+		for _, l := range []layout{dense, padded} {
+			add(fmt.Sprintf("%v/%v", algo, l), l, algo, tensor.F8E4M3, 0, []int{5, 1, 33}, []int{3, 2, 7}, plain)
+		}
+		add(fmt.Sprintf("%v/e5m2/margin", algo), dense, algo, tensor.F8E5M2, 2, []int{4}, []int{3}, plain)
+		add(fmt.Sprintf("%v/special_values", algo), dense, algo, tensor.F8E4M3, 0, []int{3}, []int{8}, func(a *ops.FusedAmaxAndScaleUpdateArgs) {
+			h, b := a.AmaxHistories[0], a.AmaxReductionBuffer
+			for col, v := range []float64{0, 0, math.Inf(1), math.NaN(), 1e-38, 1, 1, 0} {
+				b.Set(v, col)
+			}
+			h.Set(0, 0, 1) // a column of which nothing is known
+			h.Set(math.Inf(1), 1, 5)
+			h.Set(math.NaN(), 2, 6)
+			for row := range 3 {
+				h.Set(0, row, 7)
+			}
+		})
+		add(fmt.Sprintf("%v/nothing", algo), dense, algo, tensor.F8E4M3, 0, nil, nil, plain)
+	}
+	return cases
+}
+
+// tileAmaxes are positive amaxes of tiles of magnitude 1, zero among them.
+func (s *stage) tileAmaxes(l layout, rows, cols int) *tensor.Tensor {
+	s.t.Helper()
+	x := s.squares([]*tensor.Tensor{s.in(l, tensor.F32, rows, cols)})[0]
+	if x.NumElements() > 3 {
+		x.Set(0, rows-1, cols-1)
+	}
+	return x
+}
+
+func globalScaleCases(tensor.DType) []testCase[ops.NVFP4ComputeGlobalScaleArgs] {
+	var cases []testCase[ops.NVFP4ComputeGlobalScaleArgs]
+	add := func(name string, l layout, v []float64, same bool) {
+		cases = append(cases, testCase[ops.NVFP4ComputeGlobalScaleArgs]{name, func(s *stage) ops.NVFP4ComputeGlobalScaleArgs {
+			x := s.out(l, tensor.F32, len(v))
+			s.fill(x, v)
+			if same {
+				return ops.NVFP4ComputeGlobalScaleArgs{GlobalAmaxes: x, GlobalScaleTensor: x}
+			}
+			return ops.NVFP4ComputeGlobalScaleArgs{GlobalAmaxes: x, GlobalScaleTensor: s.out(l, tensor.F32, len(v))}
+		}})
+	}
+	v := append(amaxes(), -1)
+	add("dense", dense, v, false)
+	add("padded", padded, v, false)
+	add("in_place", dense, v, true)
+	add("nothing", dense, nil, false)
+	return cases
+}
+
+func perBlockScaleCases(tensor.DType) []testCase[ops.NVFP4ComputePerBlockScaleArgs] {
+	var cases []testCase[ops.NVFP4ComputePerBlockScaleArgs]
+	for _, global := range []float64{1, 0.7, 0, 1e-36, 300} {
+		for _, l := range []layout{dense, padded, turned} {
+			cases = append(cases, testCase[ops.NVFP4ComputePerBlockScaleArgs]{fmt.Sprintf("global=%g/%v", global, l), func(s *stage) ops.NVFP4ComputePerBlockScaleArgs {
+				return ops.NVFP4ComputePerBlockScaleArgs{
+					BlockAmax: s.tileAmaxes(l, 5, 7), Scale: s.out(l, tensor.F32, 5, 7), GlobalAmax: s.values(tensor.F32, global),
+				}
+			}})
+		}
+	}
+	return append(cases, testCase[ops.NVFP4ComputePerBlockScaleArgs]{"in_place", func(s *stage) ops.NVFP4ComputePerBlockScaleArgs {
+		x := s.tileAmaxes(dense, 4, 4)
+		return ops.NVFP4ComputePerBlockScaleArgs{BlockAmax: x, Scale: x, GlobalAmax: s.values(tensor.F32, 1)}
+	}})
+}
+
+func expandScaleCases(tensor.DType) []testCase[ops.NVFP4ExpandScaleToFP8Args] {
+	var cases []testCase[ops.NVFP4ExpandScaleToFP8Args]
+	for _, shape := range [][3]int{{2, 3, 32}, {2, 3, 128}, {1, 1, 16}, {3, 5, 33}, {2, 2, 0}, {0, 2, 16}} {
+		for _, l := range []layout{dense, padded} {
+			cases = append(cases, testCase[ops.NVFP4ExpandScaleToFP8Args]{fmt.Sprintf("%v/%v", shape, l), func(s *stage) ops.NVFP4ExpandScaleToFP8Args {
+				x := s.scaled(500, l, tensor.F32, shape[0], shape[1])
+				if shape[0] > 1 {
+					x.Set(math.NaN(), 1, 0)
+					x.Set(math.Inf(1), 0, 1)
+				}
+				return ops.NVFP4ExpandScaleToFP8Args{Input: x, Output: s.out(l, tensor.F8E4M3, shape[2], shape[1]), BlockLen: 16}
+			}})
+		}
+	}
+	return cases
+}
+
+func fusedScaleCases(tensor.DType) []testCase[ops.NVFP4FusedScaleArgs] {
+	var cases []testCase[ops.NVFP4FusedScaleArgs]
+	for _, l := range []layout{dense, padded} {
+		for _, shape := range [][3]int{{2, 3, 128}, {3, 5, 33}, {1, 1, 1}, {2, 2, 0}} {
+			cases = append(cases, testCase[ops.NVFP4FusedScaleArgs]{fmt.Sprintf("%v/%v", shape, l), func(s *stage) ops.NVFP4FusedScaleArgs {
+				return s.fusedScale(l, shape[0], shape[1], shape[2])
+			}})
+		}
+	}
+	return cases
+}
+
+func (s *stage) fusedScale(l layout, rows, cols, padded int) ops.NVFP4FusedScaleArgs {
+	return ops.NVFP4FusedScaleArgs{
+		BlockAmax: s.tileAmaxes(l, rows, cols), GlobalAmax: s.values(tensor.F32, 1.1), PerBlockScale: s.out(l, tensor.F32, rows, cols),
+		TargetScale: s.out(l, tensor.F8E4M3, padded, cols), TargetAmax: s.out(dense, tensor.F32, 1), BlockLen: 16,
+	}
+}
+
+func multiFusedScaleCases(tensor.DType) []testCase[ops.NVFP4MultiTensorFusedScaleArgs] {
+	return []testCase[ops.NVFP4MultiTensorFusedScaleArgs]{
+		{"two", func(s *stage) ops.NVFP4MultiTensorFusedScaleArgs {
+			return ops.NVFP4MultiTensorFusedScaleArgs{Calls: []ops.NVFP4FusedScaleArgs{s.fusedScale(dense, 2, 3, 128), s.fusedScale(padded, 1, 5, 16)}}
+		}},
+		{"none", func(*stage) ops.NVFP4MultiTensorFusedScaleArgs { return ops.NVFP4MultiTensorFusedScaleArgs{} }},
+	}
+}
