@@ -40,6 +40,10 @@ race: ## run the tests of concurrent packages under the race detector
 bench: ## run benchmarks (BENCH=regexp BENCH_PKG=packages COUNT=runs)
 	CGO_ENABLED=0 go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(BENCH_PKG)
 
+.PHONY: bench-kernels
+bench-kernels: ## measure the kernels beside OpenBLAS, a bandwidth loop and PyTorch (ARGS='-only gemm -o json')
+	@CGO_ENABLED=0 go run ./internal/benchmarks/kernels $(ARGS)
+
 .PHONY: fmt
 fmt: ## format all Go files
 	gofmt -w -s .
