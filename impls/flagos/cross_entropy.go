@@ -9,8 +9,8 @@ import (
 	"github.com/primus-fl/primus/opregistry/ops"
 )
 
-// expChunk is the number of exponentials that are held in the first-level cache.
-// Their sum is f32; the sums of chunks are added up in f64.
+// expChunk is the number of exponentials whose sum is f32; the sums of chunks are
+// added up in f64.
 const expChunk = 1024
 
 type entropy struct {
@@ -61,13 +61,12 @@ func logSumExp(x []float32) (most, rest float64) {
 	if f := float64(shift); math.IsInf(f, 0) || f != f {
 		return widest(x), 0
 	}
-	var exp [expChunk]float32
 	sum := 0.
 	for len(x) > expChunk {
-		sum += float64(simd.ExpSum(exp[:], x[:expChunk], shift))
+		sum += float64(simd.SumExp(x[:expChunk], shift))
 		x = x[expChunk:]
 	}
-	sum += float64(simd.ExpSum(exp[:len(x)], x, shift))
+	sum += float64(simd.SumExp(x, shift))
 	return float64(shift), math.Log(sum)
 }
 
@@ -121,11 +120,7 @@ func (c *entropyGrad) part(part int) {
 		// 1−p loses digits where p is close to 1; the target is one element of
 		// many, so it takes the long way.
 		atTarget := float64(dloss) * math.Expm1(float64(x[target])-float64(lse))
-		for at := 0; at < len(x); at += expChunk {
-			end := min(at+expChunk, len(x))
-			simd.ExpSum(dx[at:end], x[at:end], lse)
-			simd.Scale(dloss, dx[at:end], dx[at:end])
-		}
+		simd.ExpScale(dx, x, lse, dloss)
 		dx[target] = float32(atTarget)
 	}
 }

@@ -75,8 +75,8 @@ type loop struct {
 const loopPart = 1 << 14
 
 // loopFor returns the loop that reads and writes in about the proportion of an op:
-// a sum for an op that only reads, and the scale, add and triad in place of
-// McCalpin's STREAM.
+// a sum for an op that only reads, McCalpin's STREAM scale and add, a triad in
+// place, and a scale with two results.
 func loopFor(t traffic) *loop {
 	var l *loop
 	arrays := 0
@@ -87,8 +87,10 @@ func loopFor(t traffic) *loop {
 		l, arrays = &loop{name: "y += a·x", passes: 3, do: func(a [][]float32, lo, hi int) { simd.Axpy(1e-9, a[0][lo:hi], a[1][lo:hi]) }}, 2
 	case 2*t.read >= 3*t.written:
 		l, arrays = &loop{name: "z = x + y", passes: 3, do: func(a [][]float32, lo, hi int) { simd.Add(a[2][lo:hi], a[0][lo:hi], a[1][lo:hi]) }}, 3
-	default:
+	case 3*t.read > 2*t.written:
 		l, arrays = &loop{name: "y = a·x", passes: 2, do: func(a [][]float32, lo, hi int) { simd.Scale(0.5, a[1][lo:hi], a[0][lo:hi]) }}, 2
+	default:
+		l, arrays = &loop{name: "y, z = a·x, b·x", passes: 3, do: scaleTwice}, 3
 	}
 	l.size = t.distinct() / 4 / arrays
 	for range arrays {
@@ -111,4 +113,14 @@ func (l *loop) run(pool opregistry.Pool) { pool.Run(l.parts, l) }
 func (l *loop) Do(part int) {
 	lo, hi := parallel.Split(l.size, l.parts, part)
 	l.do(l.arrays, lo, hi)
+}
+
+// scaleTwice reads each piece of its source from memory once.
+func scaleTwice(a [][]float32, lo, hi int) {
+	const piece = 1 << 10
+	for ; lo < hi; lo += piece {
+		end := min(lo+piece, hi)
+		simd.Scale(0.5, a[1][lo:end], a[0][lo:end])
+		simd.Scale(0.25, a[2][lo:end], a[0][lo:end])
+	}
 }
