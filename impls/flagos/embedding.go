@@ -50,26 +50,27 @@ const (
 // that of the indexes.
 type scatter struct {
 	parts       int // a power of two
-	zero        bool
 	grad, table matrix
 	index       indexes
+	seen        []float32 // 1 for each row of the table that holds a sum; nil if all do
 }
 
 var scatterKernel = parallel.NewKernel((*scatter).part)
 
-// embeddingBwd follows ops.EmbeddingBwd.
+// embeddingBwd follows ops.EmbeddingBwd. Scratch: one float for each row of dweight
+// unless it accumulates.
 func embeddingBwd(e *opregistry.Exec, a ops.EmbeddingBwdArgs) error {
 	var v views
-	c := scatter{
-		grad: v.matrix("grad", a.Grad), table: v.matrix("dweight", a.DWeight), index: v.indexes("indices", a.Indices),
-		zero: !a.Accumulate,
-	}
+	c := scatter{grad: v.matrix("grad", a.Grad), table: v.matrix("dweight", a.DWeight), index: v.indexes("indices", a.Indices)}
 	if v.err != nil {
 		return v.err
 	}
 	work := c.grad.rows * c.grad.cols
-	if c.zero {
+	if !a.Accumulate {
 		work += c.table.rows * c.table.cols
+		c.seen = e.Scratch(c.table.rows)
+		defer e.Release(c.seen)
+		clear(c.seen)
 	}
 	for c.parts = 1; c.parts < scatterParts && c.parts*grain < work; c.parts *= 2 {
 	}
@@ -78,17 +79,27 @@ func embeddingBwd(e *opregistry.Exec, a ops.EmbeddingBwdArgs) error {
 }
 
 func (c *scatter) part(part int) {
-	if c.zero {
-		for first := part * scatterBlock; first < c.table.rows; first += c.parts * scatterBlock {
-			for r := first; r < min(first+scatterBlock, c.table.rows); r++ {
-				clear(c.table.row(r))
-			}
-		}
-	}
 	for r := range c.grad.rows {
-		if to := c.index.at(r); to/scatterBlock&(c.parts-1) == part {
-			sum := c.table.row(to)
-			simd.Add(sum, sum, c.grad.row(r))
+		row := c.index.at(r)
+		if row/scatterBlock&(c.parts-1) != part {
+			continue
+		}
+		to := c.table.row(row)
+		if c.seen != nil && c.seen[row] == 0 {
+			c.seen[row] = 1
+			copy(to, c.grad.row(r))
+			continue
+		}
+		simd.Add(to, to, c.grad.row(r))
+	}
+	if c.seen == nil {
+		return
+	}
+	for first := part * scatterBlock; first < c.table.rows; first += c.parts * scatterBlock {
+		for row := first; row < min(first+scatterBlock, c.table.rows); row++ {
+			if c.seen[row] == 0 {
+				clear(c.table.row(row))
+			}
 		}
 	}
 }
