@@ -84,7 +84,7 @@ func (c *attnBwd) part(part int) {
 
 	keys := c.k.steps(sequence, group, c.SeqKV, c.DimQK)
 	keys.transposed().packColumns(b.keysT, c.DimQK*nr, 0, c.DimQK, 0, c.SeqKV, nr)
-	keys.packSteps(b.keys, c.SeqKV*nr, nr)
+	keys.packSteps(b.keys, c.SeqKV*nr, 0, c.SeqKV, 0, c.DimQK, nr)
 	values := c.v.steps(sequence, group, c.SeqKV, c.DimV)
 	if c.DimV > 0 {
 		values.transposed().packColumns(b.valuesT, c.DimV*nr, 0, c.DimV, 0, c.SeqKV, nr)
@@ -118,9 +118,9 @@ func (c *attnBwd) queries(b *bwdRoom, sequence, head, first int, dK, dV gemmOper
 	qPitch, vPitch := c.DimQK+leftPad, c.DimV+leftPad
 	c.copyRows(b.q, qPitch, q, first, rows)
 	c.copyRows(b.dO, vPitch, dO, first, rows)
-	q.from(first, rows).packSteps(b.qPanels, rows*nr, nr)
+	q.packSteps(b.qPanels, rows*nr, first, rows, 0, c.DimQK, nr)
 	if c.DimV > 0 {
-		dO.from(first, rows).packSteps(b.dOPanels, rows*nr, nr)
+		dO.packSteps(b.dOPanels, rows*nr, first, rows, 0, c.DimV, nr)
 	}
 
 	p := scoreBlock{data: b.probabilities, pitch: bwdKeys + leftPad, query: first, rows: rows}

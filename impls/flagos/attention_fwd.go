@@ -61,7 +61,7 @@ func (c *attnFwd) part(part int) {
 	keys, values := room[:keySize], room[keySize:]
 	c.k.steps(sequence, group, c.SeqKV, c.DimQK).transposed().packColumns(keys, c.DimQK*nr, 0, c.DimQK, 0, c.SeqKV, nr)
 	if c.DimV > 0 {
-		c.v.steps(sequence, group, c.SeqKV, c.DimV).packSteps(values, c.SeqKV*nr, nr)
+		c.v.steps(sequence, group, c.SeqKV, c.DimV).packSteps(values, c.SeqKV*nr, 0, c.SeqKV, 0, c.DimV, nr)
 	}
 	perGroup := c.Heads / c.Groups
 	for unit := part % c.shares; unit < perGroup*c.blocks; unit += c.shares {
