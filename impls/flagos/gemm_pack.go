@@ -56,6 +56,15 @@ func (x gemmOperand) row(r int) []float32 {
 	return x.data[r*x.rowStep:][:x.cols]
 }
 
+// from returns the rows from row r on.
+func (x gemmOperand) from(r int) gemmOperand {
+	x.rows -= r
+	if x.rows > 0 && x.cols > 0 {
+		x.data = x.data[r*x.rowStep:]
+	}
+	return x
+}
+
 // packRows copies rows r0 and following, columns k0 and following, of an operand
 // whose rows are dense, at a pitch for the micro-kernel. Missing rows of the last
 // tile are zero.
