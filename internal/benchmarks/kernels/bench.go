@@ -22,13 +22,13 @@ type bench struct {
 	rng     *rand.Rand
 }
 
-func newBench(threads int) (*bench, error) {
+func newBench(threads int) *bench {
 	pool := parallel.New(threads)
 	return &bench{
 		threads: threads, pool: pool, exec: opregistry.NewExec(pool, 0), flagos: flagos.Source(),
 		blas: openblas.New(openblas.Options{Threads: threads}), torch: &torch{threads: threads},
 		rng: rand.New(rand.NewPCG(1, 1)),
-	}, nil
+	}
 }
 
 func (b *bench) close() {

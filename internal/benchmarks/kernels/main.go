@@ -97,7 +97,7 @@ func measureAll(o options, stderr io.Writer) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []row
+	all := []row{}
 	for _, n := range o.threads {
 		var out bytes.Buffer
 		cmd := exec.Command(self, "-threads", strconv.Itoa(n), "-only", o.only.String(), "-o", "json",
@@ -117,12 +117,9 @@ func measureAll(o options, stderr io.Writer) ([]row, error) {
 
 // measure runs the chosen cases of all groups.
 func measure(threads int, o options, stderr io.Writer) ([]row, error) {
-	b, err := newBench(threads)
-	if err != nil {
-		return nil, err
-	}
+	b := newBench(threads)
 	defer b.close()
-	var rows []row
+	rows := []row{}
 	for _, g := range []func() []contest{b.gemms, b.memoryOps, b.attentions} {
 		for _, c := range g() {
 			if !o.only.MatchString(c.group + "/" + c.name) {
