@@ -35,10 +35,10 @@ func (c *gather) part(part int) {
 }
 
 const (
-	// scatterBlock is the number of rows of a table that go to one part together;
-	// the blocks are dealt out in turn, because tokens that are frequent tend to
-	// have indexes close to each other.
-	scatterBlock = 8
+	// scatterBlock is the number of rows of a table that go to one part together,
+	// so many that their marks fill a cache line; the blocks are dealt out in turn,
+	// because tokens that are frequent tend to have indexes close to each other.
+	scatterBlock = lineFloats
 
 	// scatterParts bounds the parts, each of which looks at all indexes. It is a
 	// power of two.
