@@ -44,6 +44,10 @@ bench: ## run benchmarks (BENCH=regexp BENCH_PKG=packages COUNT=runs)
 bench-dispatch: ## print what a call costs beside a direct one
 	CGO_ENABLED=0 go run ./internal/benchmarks/dispatch
 
+.PHONY: bench-kernels
+bench-kernels: ## measure the kernels beside OpenBLAS, a bandwidth loop and PyTorch (ARGS='-only gemm -o json')
+	@CGO_ENABLED=0 go run ./internal/benchmarks/kernels $(ARGS)
+
 .PHONY: bench-train
 bench-train: build ## time training steps beside PyTorch (ARGS='-models llama_6M -rounds 5 -o json')
 	CGO_ENABLED=0 go run ./internal/benchmarks/bench-train $(ARGS)

@@ -84,6 +84,7 @@ type scoreBlock struct {
 	pitch      int
 	query, key int // the first of each
 	rows, keys int
+	more       bool // not the first block of these queries
 }
 
 func (s *scoreBlock) row(r int) []float32 { return s.data[r*s.pitch:][:s.pitch] }
@@ -106,22 +107,23 @@ func (c *attention) scores(s *scoreBlock, left []float32, leftPitch, d int, pane
 	}
 }
 
-// timesKeys stores, or adds, scale · block · right to the rows of c that belong to
-// the block's queries; panels hold right, d columns, for all keys of the head.
+// timesKeys stores, or adds if there are more blocks than the first one, scale ·
+// block · right to the rows of dst, the first of which belongs to the block's first
+// query; panels hold right, d columns, for all keys of the head.
 func (c *attention) timesKeys(s *scoreBlock, panels []float32, d int, dst gemmOperand, scale float32) {
 	mr, nr := c.kernel.MR, c.kernel.NR
 	t := simd.Tile{ARow: s.pitch, AStep: 1, CRow: dst.rowStep, Alpha: scale}
-	if s.key > 0 {
+	if s.more {
 		t.Beta = 1
 	}
 	for r := 0; r < s.rows; r += mr {
 		t.Rows = min(mr, s.rows-r)
 		t.K = c.seen(s, r+t.Rows-1)
-		if t.K == 0 && s.key > 0 {
+		if t.K == 0 && s.more {
 			continue
 		}
 		t.A = s.data[r*s.pitch:]
-		c.row(&t, panels[s.key*nr:], c.SeqKV*nr, dst.data[(s.query+r)*dst.rowStep:], d)
+		c.row(&t, panels[s.key*nr:], c.SeqKV*nr, dst.data[r*dst.rowStep:], d)
 	}
 }
 

@@ -14,20 +14,27 @@ const (
 	bwdKeys    = 256
 )
 
+// bwdParts is how many parts a backward call is cut into at least, if it can.
+const bwdParts = 16
+
 // attnBwd is one backward call.
 type attnBwd struct {
 	attention
 	dO, dQ, dK, dV heads
+	shares         int       // parts of a head of K and V
+	partial        []float32 // what all shares but the first add to dQ: [shares−1, b, h, s_q, d_qk]
 }
 
 var attnBwdKernel = parallel.NewKernel((*attnBwd).part)
 
 // fusedAttnBwd serves ops.FusedAttnBwd. All operands but stats may be views whose
-// last axis is dense; stats must be contiguous. Everything is in f32. A part owns a
-// head of K and V with all heads of Q that it serves and adds them up in order, so
-// the result is the same bit for bit for any number of workers; blocks that a mask
-// hides are left out. Scratch a worker: K twice, V once for a head, and two blocks
-// of scores.
+// last axis is dense; stats must be contiguous. Everything is in f32. A part owns
+// some blocks of keys of a head of K and V, with all heads of Q that it serves and
+// adds them up in order; where that makes several parts of a head, what they add to
+// dQ is summed in their order. So the result is the same bit for bit for any number
+// of workers; blocks that a mask hides are left out. Scratch a worker: K twice, V
+// once for a head, and two blocks of scores; dQ once for each part of a head but
+// the first.
 func fusedAttnBwd(e *opregistry.Exec, a ops.FusedAttnBwdArgs) error {
 	var v views
 	c := attnBwd{
@@ -38,8 +45,51 @@ func fusedAttnBwd(e *opregistry.Exec, a ops.FusedAttnBwdArgs) error {
 	if v.err != nil {
 		return v.err
 	}
-	attnBwdKernel.Run(e.Pool(), c.Batch*c.Groups, c)
+	pairs := c.Batch * c.Groups
+	if pairs == 0 {
+		return nil
+	}
+	c.shares = max(min((bwdParts+pairs-1)/pairs, (c.SeqKV+bwdKeys-1)/bwdKeys), 1)
+	if c.shares > 1 {
+		c.partial = e.Scratch((c.shares - 1) * c.queryElements())
+		defer e.Release(c.partial)
+	}
+	attnBwdKernel.Run(e.Pool(), pairs*c.shares, c)
+	if c.shares > 1 {
+		s := attnBwdSum{attnBwd: c, cut: cutItems(c.Batch*c.Heads*c.SeqQ, c.DimQK*c.shares)}
+		attnBwdSumKernel.Run(e.Pool(), s.parts, s)
+	}
 	return nil
+}
+
+func (c *attnBwd) queryElements() int { return c.Batch * c.Heads * c.SeqQ * c.DimQK }
+
+// partialOf returns what a share adds to dQ of one head.
+func (c *attnBwd) partialOf(share, sequence, head int) gemmOperand {
+	if share == 0 {
+		return c.dQ.steps(sequence, head, c.SeqQ, c.DimQK)
+	}
+	at := (share-1)*c.queryElements() + (sequence*c.Heads+head)*c.SeqQ*c.DimQK
+	return gemmOperand{data: c.partial[at:], rows: c.SeqQ, cols: c.DimQK, rowStep: c.DimQK, colStep: 1}
+}
+
+// attnBwdSum adds up the shares of dQ.
+type attnBwdSum struct {
+	attnBwd
+	cut
+}
+
+var attnBwdSumKernel = parallel.NewKernel((*attnBwdSum).part)
+
+func (c *attnBwdSum) part(part int) {
+	lo, hi := c.bounds(part)
+	for i := lo; i < hi; i++ {
+		head, query := i/c.SeqQ, i%c.SeqQ
+		to := c.partialOf(0, head/c.Heads, head%c.Heads).row(query)
+		for share := 1; share < c.shares; share++ {
+			simd.Add(to, to, c.partialOf(share, head/c.Heads, head%c.Heads).row(query))
+		}
+	}
 }
 
 // bwdRoom is the scratch of a part.
@@ -75,41 +125,54 @@ func (c *attnBwd) room() (room []float32, b bwdRoom) {
 	return room, b
 }
 
-// part computes dK and dV of one head and dQ of the heads that share it.
+// part computes every shares-th block of dK and dV of one head and their share of
+// dQ of the heads that it serves.
 func (c *attnBwd) part(part int) {
 	nr := c.kernel.NR
-	sequence, group := part/c.Groups, part%c.Groups
+	pair, share := part/c.shares, part%c.shares
+	sequence, group := pair/c.Groups, pair%c.Groups
 	room, b := c.room()
 	defer c.exec.Release(room)
 
 	keys := c.k.steps(sequence, group, c.SeqKV, c.DimQK)
-	keys.transposed().packColumns(b.keysT, c.DimQK*nr, 0, c.DimQK, 0, c.SeqKV, nr)
-	keys.packSteps(b.keys, c.SeqKV*nr, nr)
 	values := c.v.steps(sequence, group, c.SeqKV, c.DimV)
-	if c.DimV > 0 {
-		values.transposed().packColumns(b.valuesT, c.DimV*nr, 0, c.DimV, 0, c.SeqKV, nr)
-	}
 	dK := c.dK.steps(sequence, group, c.SeqKV, c.DimQK)
 	dV := c.dV.steps(sequence, group, c.SeqKV, c.DimV)
-	for j := range c.SeqKV {
-		clear(dK.row(j))
-		clear(dV.row(j))
+	for key := share * bwdKeys; key < c.SeqKV; key += c.shares * bwdKeys {
+		end := min(key+bwdKeys, c.SeqKV)
+		keys.transposed().packColumns(b.keysT[key*c.DimQK:], c.DimQK*nr, 0, c.DimQK, key, end, nr)
+		keys.packSteps(b.keys[key*nr:], c.SeqKV*nr, key, end-key, 0, c.DimQK, nr)
+		if c.DimV > 0 {
+			values.transposed().packColumns(b.valuesT[key*c.DimV:], c.DimV*nr, 0, c.DimV, key, end, nr)
+		}
+		for j := key; j < end; j++ {
+			clear(dK.row(j))
+			clear(dV.row(j))
+		}
 	}
-	share := c.Heads / c.Groups
-	for head := group * share; head < (group+1)*share; head++ {
+	perGroup := c.Heads / c.Groups
+	for head := group * perGroup; head < (group+1)*perGroup; head++ {
+		dQ := c.partialOf(share, sequence, head)
 		for first := 0; first < c.SeqQ; first += bwdQueries {
-			c.queries(&b, sequence, head, first, dK, dV)
+			c.queries(&b, share, sequence, head, first, dQ.from(first), dK, dV)
 		}
 	}
 }
 
-// queries adds the gradients of a block of queries of one head.
-func (c *attnBwd) queries(b *bwdRoom, sequence, head, first int, dK, dV gemmOperand) {
+// queries adds the gradients of a block of queries of one head and a share of its
+// keys; dQ begins at the first query.
+func (c *attnBwd) queries(b *bwdRoom, share, sequence, head, first int, dQ, dK, dV gemmOperand) {
 	nr := c.kernel.NR
 	rows := min(bwdQueries, c.SeqQ-first)
+	key, end := share*bwdKeys, c.visible(first+rows-1)
+	if key >= end {
+		for r := range rows {
+			clear(dQ.row(r))
+		}
+		return
+	}
 	q := c.q.steps(sequence, head, c.SeqQ, c.DimQK)
 	o, dO := c.o.steps(sequence, head, c.SeqQ, c.DimV), c.dO.steps(sequence, head, c.SeqQ, c.DimV)
-	dQ := c.dQ.steps(sequence, head, c.SeqQ, c.DimQK)
 	log := c.log(sequence, head)[first:]
 	var inner [bwdQueries]float32 // rowsum(dO∘O)
 	for r := range rows {
@@ -118,17 +181,17 @@ func (c *attnBwd) queries(b *bwdRoom, sequence, head, first int, dK, dV gemmOper
 	qPitch, vPitch := c.DimQK+leftPad, c.DimV+leftPad
 	c.copyRows(b.q, qPitch, q, first, rows)
 	c.copyRows(b.dO, vPitch, dO, first, rows)
-	q.from(first, rows).packSteps(b.qPanels, rows*nr, nr)
+	q.packSteps(b.qPanels, rows*nr, first, rows, 0, c.DimQK, nr)
 	if c.DimV > 0 {
-		dO.from(first, rows).packSteps(b.dOPanels, rows*nr, nr)
+		dO.packSteps(b.dOPanels, rows*nr, first, rows, 0, c.DimV, nr)
 	}
 
 	p := scoreBlock{data: b.probabilities, pitch: bwdKeys + leftPad, query: first, rows: rows}
 	ds := scoreBlock{data: b.gradient, pitch: bwdKeys + leftPad, query: first, rows: rows}
-	end := c.visible(first + rows - 1)
-	for more := true; more; more = p.key < end {
-		p.keys = min(bwdKeys, end-p.key)
-		ds.key, ds.keys = p.key, p.keys
+	for ; key < end; key += c.shares * bwdKeys {
+		keys := min(bwdKeys, end-key)
+		p.key, p.keys = key, keys
+		ds.key, ds.keys = key, keys
 		c.scores(&p, b.q, qPitch, c.DimQK, b.keysT, c.scale)
 		c.scores(&ds, b.dO, vPitch, c.DimV, b.valuesT, 1)
 		for r := range rows {
@@ -137,7 +200,7 @@ func (c *attnBwd) queries(b *bwdRoom, sequence, head, first int, dK, dV gemmOper
 		c.timesQueries(&p, b.dOPanels, c.DimV, dV, 1)
 		c.timesQueries(&ds, b.qPanels, c.DimQK, dK, c.scale)
 		c.timesKeys(&ds, b.keys, c.DimQK, dQ, c.scale)
-		p.key += bwdKeys
+		ds.more = true
 	}
 }
 

@@ -61,7 +61,7 @@ func (c *attnFwd) part(part int) {
 	keys, values := room[:keySize], room[keySize:]
 	c.k.steps(sequence, group, c.SeqKV, c.DimQK).transposed().packColumns(keys, c.DimQK*nr, 0, c.DimQK, 0, c.SeqKV, nr)
 	if c.DimV > 0 {
-		c.v.steps(sequence, group, c.SeqKV, c.DimV).packSteps(values, c.SeqKV*nr, nr)
+		c.v.steps(sequence, group, c.SeqKV, c.DimV).packSteps(values, c.SeqKV*nr, 0, c.SeqKV, 0, c.DimV, nr)
 	}
 	perGroup := c.Heads / c.Groups
 	for unit := part % c.shares; unit < perGroup*c.blocks; unit += c.shares {
@@ -86,18 +86,20 @@ func (c *attnFwd) queries(sequence, head, first int, keys, values []float32) {
 		most[r] = float32(math.Inf(-1))
 	}
 	end := c.visible(first + rows - 1)
-	for more := true; more; more = s.key < end {
+	for ; ; s.more = true {
 		s.keys = min(fwdKeys, end-s.key)
 		c.scores(&s, q, qPitch, c.DimQK, keys, c.scale)
 		for r := range rows {
 			correction := c.softmax(&s, r, &most[r], &total[r])
-			if s.key > 0 && correction != 1 {
+			if s.more && correction != 1 {
 				row := o.data[(first+r)*o.rowStep:][:c.DimV]
 				simd.Scale(correction, row, row)
 			}
 		}
-		c.timesKeys(&s, values, c.DimV, o, 1)
-		s.key += fwdKeys
+		c.timesKeys(&s, values, c.DimV, o.from(first), 1)
+		if s.key += fwdKeys; s.key >= end {
+			break
+		}
 	}
 	log := c.log(sequence, head)[first:]
 	for r := range rows {

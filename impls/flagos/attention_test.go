@@ -203,20 +203,24 @@ func TestAttentionMatchesFloat64(t *testing.T) {
 
 func TestAttentionIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 	fwd, bwd := flagosRun(t, ops.FusedAttnFwd), flagosRun(t, ops.FusedAttnBwd)
-	d := ops.AttnDims{Batch: 2, SeqQ: 150, SeqKV: 150, Heads: 4, Groups: 2, DimQK: 32, DimV: 32}
-	var first [][]float64
-	for _, workers := range []int{1, 2, 3} {
-		pool := parallel.New(workers)
-		e := opregistry.NewExec(pool, 0)
-		c := newAttnCase(t, rand.New(rand.NewPCG(2, 2)), d, ops.BSHD, ops.CausalMask, true)
-		require.NoError(t, fwd(e, c.bwd.Fwd()))
-		require.NoError(t, bwd(e, c.bwd))
-		pool.Close()
-		got := [][]float64{c.bwd.O.Float64s(), c.bwd.Stats.Float64s(), c.bwd.DQ.Float64s(), c.bwd.DK.Float64s(), c.bwd.DV.Float64s()}
-		if first == nil {
-			first = got
+	for _, d := range []ops.AttnDims{
+		{Batch: 2, SeqQ: 150, SeqKV: 150, Heads: 4, Groups: 2, DimQK: 32, DimV: 32},
+		{Batch: 1, SeqQ: 600, SeqKV: 600, Heads: 2, Groups: 1, DimQK: 8, DimV: 8}, // several parts a head
+	} {
+		var first [][]float64
+		for _, workers := range []int{1, 2, 3} {
+			pool := parallel.New(workers)
+			e := opregistry.NewExec(pool, 0)
+			c := newAttnCase(t, rand.New(rand.NewPCG(2, 2)), d, ops.BSHD, ops.CausalMask, true)
+			require.NoError(t, fwd(e, c.bwd.Fwd()))
+			require.NoError(t, bwd(e, c.bwd))
+			pool.Close()
+			got := [][]float64{c.bwd.O.Float64s(), c.bwd.Stats.Float64s(), c.bwd.DQ.Float64s(), c.bwd.DK.Float64s(), c.bwd.DV.Float64s()}
+			if first == nil {
+				first = got
+			}
+			assert.Equal(t, first, got, "%+v, %d workers", d, workers)
 		}
-		assert.Equal(t, first, got, "%d workers", workers)
 	}
 }
 
@@ -283,7 +287,7 @@ func TestAttentionAllocatesNothing(t *testing.T) {
 		pool := parallel.New(workers)
 		defer pool.Close()
 		e := opregistry.NewExec(pool, 0)
-		c := newAttnCase(t, rand.New(rand.NewPCG(6, 6)), ops.AttnDims{Batch: 2, SeqQ: 64, SeqKV: 64, Heads: 2, Groups: 2, DimQK: 16, DimV: 16}, ops.SBHD, ops.CausalMask, true)
+		c := newAttnCase(t, rand.New(rand.NewPCG(6, 6)), ops.AttnDims{Batch: 2, SeqQ: 64, SeqKV: 300, Heads: 2, Groups: 2, DimQK: 16, DimV: 16}, ops.SBHD, ops.CausalMask, true)
 		assert.Zero(t, testing.AllocsPerRun(30, func() { _ = fwd(e, c.bwd.Fwd()) }), "forward, %d workers", workers)
 		assert.Zero(t, testing.AllocsPerRun(30, func() { _ = bwd(e, c.bwd) }), "backward, %d workers", workers)
 	}

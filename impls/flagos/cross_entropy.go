@@ -9,8 +9,8 @@ import (
 	"github.com/primus-fl/primus/opregistry/ops"
 )
 
-// expChunk is the number of exponentials that are held in the first-level cache.
-// Their sum is f32; the sums of chunks are added up in f64.
+// expChunk is the number of exponentials whose sum is f32; the sums of chunks are
+// added up in f64.
 const expChunk = 1024
 
 type entropy struct {
@@ -42,33 +42,46 @@ func crossEntropyFwd(e *opregistry.Exec, a ops.CrossEntropyFwdArgs) error {
 	return nil
 }
 
+// logRows is how many rows' logarithms are taken in a row: each is a long chain of
+// operations, but those of several overlap.
+const logRows = 32
+
 func (c *entropy) part(part int) {
 	lo, hi := c.bounds(part)
+	for ; lo < hi; lo += logRows {
+		c.block(lo, min(lo+logRows, hi))
+	}
+}
+
+// block serves at most logRows rows.
+func (c *entropy) block(lo, hi int) {
+	var most, sum [logRows]float64
 	for r := lo; r < hi; r++ {
-		x := c.logits.row(r)
-		most, rest := logSumExp(x)
+		most[r-lo], sum[r-lo] = sumExp(c.logits.row(r))
+	}
+	for r := lo; r < hi; r++ {
+		most, rest := most[r-lo], math.Log(sum[r-lo])
 		c.lse[r] = float32(most + rest)
 		c.losses[r] = 0
 		if target := c.targets.at(r); target != c.ignore {
-			c.losses[r] = float32(most - float64(x[target]) + rest)
+			c.losses[r] = float32(most - float64(c.logits.row(r)[target]) + rest)
 		}
 	}
 }
 
-// logSumExp returns ln Σ exp(x) as the sum of the maximum and a rest.
-func logSumExp(x []float32) (most, rest float64) {
+// sumExp returns the maximum of x and Σ exp(x − maximum), which is 1 where the
+// maximum is not finite.
+func sumExp(x []float32) (most, sum float64) {
 	shift := simd.Max(x)
 	if f := float64(shift); math.IsInf(f, 0) || f != f {
-		return widest(x), 0
+		return widest(x), 1
 	}
-	var exp [expChunk]float32
-	sum := 0.
 	for len(x) > expChunk {
-		sum += float64(simd.ExpSum(exp[:], x[:expChunk], shift))
+		sum += float64(simd.SumExp(x[:expChunk], shift))
 		x = x[expChunk:]
 	}
-	sum += float64(simd.ExpSum(exp[:len(x)], x, shift))
-	return float64(shift), math.Log(sum)
+	sum += float64(simd.SumExp(x, shift))
+	return float64(shift), sum
 }
 
 // widest returns the maximum, or NaN where there is one.
@@ -109,6 +122,9 @@ func crossEntropyBwd(e *opregistry.Exec, a ops.CrossEntropyBwdArgs) error {
 	return nil
 }
 
+// logHalf is ln ½.
+const logHalf = -math.Ln2
+
 func (c *entropyGrad) part(part int) {
 	lo, hi := c.bounds(part)
 	for r := lo; r < hi; r++ {
@@ -118,14 +134,13 @@ func (c *entropyGrad) part(part int) {
 			continue
 		}
 		lse, dloss := c.lse[r], c.dlosses[r]
-		// 1−p loses digits where p is close to 1; the target is one element of
-		// many, so it takes the long way.
-		atTarget := float64(dloss) * math.Expm1(float64(x[target])-float64(lse))
-		for at := 0; at < len(x); at += expChunk {
-			end := min(at+expChunk, len(x))
-			simd.ExpSum(dx[at:end], x[at:end], lse)
-			simd.Scale(dloss, dx[at:end], dx[at:end])
+		log := float64(x[target]) - float64(lse)
+		simd.ExpScale(dx, x, lse, dloss)
+		if log > logHalf {
+			// p−1 has lost digits where p is close to 1.
+			dx[target] = float32(float64(dloss) * math.Expm1(log))
+		} else {
+			dx[target] -= dloss
 		}
-		dx[target] = float32(atTarget)
 	}
 }

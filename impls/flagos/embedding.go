@@ -34,56 +34,72 @@ func (c *gather) part(part int) {
 	}
 }
 
-// scatterColumns is the width of the strips of a table that one part owns.
-const scatterColumns = 64
+const (
+	// scatterBlock is the number of rows of a table that go to one part together,
+	// so many that their marks fill a cache line; the blocks are dealt out in turn,
+	// because tokens that are frequent tend to have indexes close to each other.
+	scatterBlock = lineFloats
 
-// scatter adds the rows of a gradient to a table. Each part owns strips of
-// columns and takes all rows in order, so that no two parts write to one element.
+	// scatterParts bounds the parts, each of which looks at all indexes. It is a
+	// power of two.
+	scatterParts = 16
+)
+
+// scatter adds the rows of a gradient to a table. Each part owns rows of the table
+// and takes the rows of the gradient in order, so that the order of each sum is
+// that of the indexes.
 type scatter struct {
-	cut
+	parts       int // a power of two
 	grad, table matrix
 	index       indexes
+	seen        []float32 // 1 for each row of the table that holds a sum; nil if all do
 }
 
 var scatterKernel = parallel.NewKernel((*scatter).part)
 
-var zeroKernel = parallel.NewKernel((*zero).part)
-
-// embeddingBwd follows ops.EmbeddingBwd.
+// embeddingBwd follows ops.EmbeddingBwd. Scratch: one float for each row of dweight
+// unless it accumulates.
 func embeddingBwd(e *opregistry.Exec, a ops.EmbeddingBwdArgs) error {
 	var v views
 	c := scatter{grad: v.matrix("grad", a.Grad), table: v.matrix("dweight", a.DWeight), index: v.indexes("indices", a.Indices)}
 	if v.err != nil {
 		return v.err
 	}
+	work := c.grad.rows * c.grad.cols
 	if !a.Accumulate {
-		z := zero{cut: cutItems(c.table.rows, c.table.cols), out: c.table}
-		zeroKernel.Run(e.Pool(), z.parts, z)
+		work += c.table.rows * c.table.cols
+		c.seen = e.Scratch(c.table.rows)
+		defer e.Release(c.seen)
+		clear(c.seen)
 	}
-	strips := roundUp(c.table.cols, scatterColumns) / scatterColumns
-	c.cut = cutItems(strips, scatterColumns*c.grad.rows)
+	for c.parts = 1; c.parts < scatterParts && c.parts*grain < work; c.parts *= 2 {
+	}
 	scatterKernel.Run(e.Pool(), c.parts, c)
 	return nil
 }
 
 func (c *scatter) part(part int) {
-	lo, hi := c.bounds(part)
-	lo, hi = lo*scatterColumns, min(hi*scatterColumns, c.table.cols)
 	for r := range c.grad.rows {
-		sum := c.table.row(c.index.at(r))[lo:hi]
-		simd.Add(sum, sum, c.grad.row(r)[lo:hi])
+		row := c.index.at(r)
+		if row/scatterBlock&(c.parts-1) != part {
+			continue
+		}
+		to := c.table.row(row)
+		if c.seen != nil && c.seen[row] == 0 {
+			c.seen[row] = 1
+			copy(to, c.grad.row(r))
+			continue
+		}
+		simd.Add(to, to, c.grad.row(r))
 	}
-}
-
-// zero clears rows.
-type zero struct {
-	cut
-	out matrix
-}
-
-func (c *zero) part(part int) {
-	lo, hi := c.bounds(part)
-	for r := lo; r < hi; r++ {
-		clear(c.out.row(r))
+	if c.seen == nil {
+		return
+	}
+	for first := part * scatterBlock; first < c.table.rows; first += c.parts * scatterBlock {
+		for row := first; row < min(first+scatterBlock, c.table.rows); row++ {
+			if c.seen[row] == 0 {
+				clear(c.table.row(row))
+			}
+		}
 	}
 }

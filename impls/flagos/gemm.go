@@ -147,17 +147,19 @@ func (g *gemm) packPart(part int) {
 	switch {
 	case part >= g.rightParts:
 		k0, k1 := parallel.Split(g.k, g.leftParts, part-g.rightParts)
-		for k := k0; k < k1; k++ {
+		for k, end := k0, k0; k < k1; k = end {
 			b := g.depthBlock(k / g.depth)
+			end = min(b.k0+b.depth, k1)
 			at, panel := g.leftAt(b)
-			g.left.packStep(g.leftPanels[at+(k-b.k0)*mr:], panel, k, 0, g.m, mr)
+			g.left.packSteps(g.leftPanels[at+(k-b.k0)*mr:], panel, k, end-k, 0, g.m, mr)
 		}
 	case g.rightSteps:
 		k0, k1 := parallel.Split(g.k, g.rightParts, part)
-		for k := k0; k < k1; k++ {
+		for k, end := k0, k0; k < k1; k = end {
 			b := g.depthBlock(k / g.depth)
+			end = min(b.k0+b.depth, k1)
 			at, panel := g.rightAt(b)
-			g.right.packStep(g.panels[at+(k-b.k0)*nr:], panel, k, g.col, g.colEnd, nr)
+			g.right.packSteps(g.panels[at+(k-b.k0)*nr:], panel, k, end-k, g.col, g.colEnd, nr)
 		}
 	default:
 		p0, p1 := parallel.Split(g.colPanels, g.rightParts, part)

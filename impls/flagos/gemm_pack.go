@@ -56,12 +56,12 @@ func (x gemmOperand) row(r int) []float32 {
 	return x.data[r*x.rowStep:][:x.cols]
 }
 
-// from returns n rows from row r on.
-func (x gemmOperand) from(r, n int) gemmOperand {
-	if n > 0 && x.cols > 0 {
+// from returns the rows from row r on.
+func (x gemmOperand) from(r int) gemmOperand {
+	x.rows -= r
+	if x.rows > 0 && x.cols > 0 {
 		x.data = x.data[r*x.rowStep:]
 	}
-	x.rows = n
 	return x
 }
 
@@ -89,67 +89,25 @@ func (x gemmOperand) packColumns(dst []float32, panel, k0, depth, col, colEnd, w
 	}
 }
 
-// packStep copies row k of the columns from col to colEnd, whatever the strides, to
-// panels of width columns that lie panel elements apart; missing columns of the
-// last one are zero.
-func (x gemmOperand) packStep(dst []float32, panel, k, col, colEnd, width int) {
-	spread(dst, panel, width, x.data[k*x.rowStep+col*x.colStep:], x.colStep, colEnd-col)
-}
-
-// packSteps does so for all rows.
-func (x gemmOperand) packSteps(dst []float32, panel, width int) {
-	for k := range x.rows {
-		x.packStep(dst[k*width:], panel, k, 0, x.cols, width)
-	}
-}
-
-// spread copies n elements that lie each elements apart to groups of width elements
-// that lie panel elements apart. The rest of the last group becomes zero.
-func spread(dst []float32, panel, width int, src []float32, each, n int) {
-	switch {
-	case each != 1:
-		for i := range n {
-			dst[i/width*panel+i%width] = src[i*each]
-		}
-	case width == 32:
-		to := 0
-		for i := 0; i+32 <= n; i += 32 {
-			d, s := (*[32]float32)(dst[to:]), (*[32]float32)(src[i:])
-			copy16((*[16]float32)(d[:16]), (*[16]float32)(s[:16]))
-			copy16((*[16]float32)(d[16:]), (*[16]float32)(s[16:]))
-			to += panel
-		}
-	case width == 12:
-		to := 0
-		for i := 0; i+12 <= n; i += 12 {
-			d, s := (*[12]float32)(dst[to:]), (*[12]float32)(src[i:])
-			*(*[4]float32)(d[0:]) = *(*[4]float32)(s[0:])
-			*(*[4]float32)(d[4:]) = *(*[4]float32)(s[4:])
-			*(*[4]float32)(d[8:]) = *(*[4]float32)(s[8:])
-			to += panel
-		}
-	default:
-		to := 0
-		for i := 0; i+width <= n; i += width {
-			copy(dst[to:][:width], src[i:])
-			to += panel
-		}
-	}
-	rest := n % width
-	if rest == 0 {
+// packSteps copies rows k0 and following of the columns from col to colEnd, whatever
+// the strides, to panels of width columns that lie panel elements apart; missing
+// columns of the last one are zero.
+func (x gemmOperand) packSteps(dst []float32, panel, k0, depth, col, colEnd, width int) {
+	if x.cols == 0 || depth == 0 {
 		return
 	}
-	last := dst[n/width*panel:][:width]
-	if each == 1 {
-		copy(last, src[n-rest:n])
+	from := x.data[k0*x.rowStep+col*x.colStep:]
+	if x.colStep == 1 {
+		simd.Spread(dst, panel, width, from, x.rowStep, depth, colEnd-col)
+		return
 	}
-	clear(last[rest:])
-}
-
-// copy16 copies in pieces that the compiler moves without a call.
-func copy16(d, s *[16]float32) {
-	*(*[4]float32)(d[0:]) = *(*[4]float32)(s[0:])
-	*(*[4]float32)(d[4:]) = *(*[4]float32)(s[4:])
-	*(*[4]float32)(d[8:]) = *(*[4]float32)(s[8:])
-	*(*[4]float32)(d[12:]) = *(*[4]float32)(s[12:])
+	n := colEnd - col
+	for k := range depth {
+		for i := range n {
+			dst[i/width*panel+k*width+i%width] = from[k*x.rowStep+i*x.colStep]
+		}
+		if rest := n % width; rest > 0 {
+			clear(dst[n/width*panel+k*width+rest:][:width-rest])
+		}
+	}
 }

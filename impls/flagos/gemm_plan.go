@@ -5,7 +5,7 @@ import "github.com/primus-fl/primus/internal/simd"
 const (
 	// gemmMaxDepth bounds the inner axis of a block: a panel of right of this depth
 	// fills the better part of a first-level cache beside the rows of left.
-	gemmMaxDepth = 256
+	gemmMaxDepth = 320
 
 	// gemmMaxBlock bounds the floats of a packed block of left: a quarter of a
 	// second-level cache.

@@ -22,7 +22,7 @@ type heads struct {
 }
 
 // from returns the elements from the first head of a step on.
-func (h heads) from(sequence, step int) []float32 { return h.data[sequence*h.sequence+step*h.step:] }
+func (h *heads) from(sequence, step int) []float32 { return h.data[sequence*h.sequence+step*h.step:] }
 
 type rope struct {
 	cut
@@ -148,7 +148,7 @@ func (c *rope) position(sequence, s, n int) int {
 func (c *rope) part(part int) {
 	size := ropeBlock * c.freqs.cols
 	scratch := c.exec.Scratch(2 * size)
-	t := angles{cos: scratch[:size], sin: scratch[size:], d2: c.freqs.cols}
+	t := &angles{cos: scratch[:size], sin: scratch[size:], d2: c.freqs.cols}
 	lo, hi := c.bounds(part)
 	switch {
 	case c.ends != nil:
@@ -166,7 +166,7 @@ func (c *rope) part(part int) {
 }
 
 // together turns the steps [lo, hi) of all sequences.
-func (c *rope) together(t angles, lo, hi int) {
+func (c *rope) together(t *angles, lo, hi int) {
 	for ; lo < hi; lo += ropeBlock {
 		end := min(lo+ropeBlock, hi)
 		for s := lo; s < end; s++ {
@@ -184,7 +184,7 @@ func (c *rope) together(t angles, lo, hi int) {
 func (c *rope) end(b int) int { return int(c.ends[b]) / c.size }
 
 // packed turns the tokens [lo, hi) of packed sequences.
-func (c *rope) packed(t angles, lo, hi int) {
+func (c *rope) packed(t *angles, lo, hi int) {
 	b := sort.Search(len(c.ends)-1, func(b int) bool { return c.end(b+1) > lo })
 	for token := lo; token < hi; token++ {
 		for c.end(b+1) <= token {
@@ -197,7 +197,7 @@ func (c *rope) packed(t angles, lo, hi int) {
 }
 
 // turn turns all heads of one step by the angles in a row of t.
-func (c *rope) turn(t angles, row, sequence, step int) {
+func (c *rope) turn(t *angles, row, sequence, step int) {
 	x, y := c.x.from(sequence, step), c.y.from(sequence, step)
 	cos, sin := t.row(row)
 	half := t.d2 / 2

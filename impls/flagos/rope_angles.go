@@ -15,12 +15,12 @@ type angles struct {
 	d2       int
 }
 
-func (t angles) row(i int) (cos, sin []float32) {
+func (t *angles) row(i int) (cos, sin []float32) {
 	return t.cos[i*t.d2:][:t.d2], t.sin[i*t.d2:][:t.d2]
 }
 
 // set fills row i for a position.
-func (t angles) set(c *rope, i, position int) {
+func (t *angles) set(c *rope, i, position int) {
 	cos, sin := t.row(i)
 	theta := c.freqs.row(position)
 	half := t.d2 / 2

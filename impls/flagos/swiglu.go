@@ -1,16 +1,11 @@
 package flagos
 
 import (
-	"github.com/primus-fl/primus/impls/flagos/internal/fused"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/internal/simd"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 )
-
-// gateChunk is the number of elements whose logistic function is kept in the
-// first-level cache between the loop that makes it and the one that uses it.
-const gateChunk = 1024
 
 type gate struct {
 	cut
@@ -32,18 +27,11 @@ func swiGLU(e *opregistry.Exec, a ops.SwiGLUArgs) error {
 }
 
 func (c *gate) part(part int) {
-	var sigma [gateChunk]float32
 	lo, hi := c.bounds(part)
 	h := c.y.cols
 	for r := lo; r < hi; r++ {
-		x, y := c.x.row(r), c.y.row(r)
-		a, b := x[:h], x[h:2*h]
-		for at := 0; at < h; at += gateChunk {
-			end := min(at+gateChunk, h)
-			s := sigma[:end-at]
-			simd.Sigmoid(s, a[at:end])
-			fused.Gate(y[at:end], a[at:end], s, b[at:end])
-		}
+		x := c.x.row(r)
+		simd.SwiGLU(c.y.row(r), x[:h], x[h:2*h])
 	}
 }
 
@@ -67,17 +55,10 @@ func dSwiGLU(e *opregistry.Exec, a ops.DSwiGLUArgs) error {
 }
 
 func (c *gateGrad) part(part int) {
-	var sigma [gateChunk]float32
 	lo, hi := c.bounds(part)
 	h := c.dy.cols
 	for r := lo; r < hi; r++ {
-		dy, x, dx := c.dy.row(r), c.x.row(r), c.dx.row(r)
-		a, b, da, db := x[:h], x[h:2*h], dx[:h], dx[h:2*h]
-		for at := 0; at < h; at += gateChunk {
-			end := min(at+gateChunk, h)
-			s := sigma[:end-at]
-			simd.Sigmoid(s, a[at:end])
-			fused.GateGrad(da[at:end], db[at:end], dy[at:end], a[at:end], s, b[at:end])
-		}
+		x, dx := c.x.row(r), c.dx.row(r)
+		simd.SwiGLUGrad(dx[:h], dx[h:2*h], c.dy.row(r), x[:h], x[h:2*h])
 	}
 }

@@ -12,10 +12,10 @@ type matrix struct {
 	rows, cols, pitch int
 }
 
-func (m matrix) row(r int) []float32 { return m.data[r*m.pitch:][:m.cols:m.cols] }
+func (m *matrix) row(r int) []float32 { return m.data[r*m.pitch:][:m.cols:m.cols] }
 
 // dense reports whether the elements lie in order without gaps.
-func (m matrix) dense() bool { return m.pitch == m.cols || m.rows <= 1 }
+func (m *matrix) dense() bool { return m.pitch == m.cols || m.rows <= 1 }
 
 // views turns operands into slices. It keeps the first reason to decline the
 // call and is used before anything is written.
@@ -79,7 +79,7 @@ type indexes struct {
 	wide   []int64
 }
 
-func (x indexes) at(i int) int {
+func (x *indexes) at(i int) int {
 	if x.narrow != nil {
 		return int(x.narrow[i])
 	}

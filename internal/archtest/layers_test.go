@@ -158,6 +158,7 @@ func TestLayersFindViolations(t *testing.T) {
 		{"metrics/a.go", "impls/reference", false},
 		{"internal/parallel/a.go", "opregistry", true},
 		{"internal/parallel/a.go", "impls/flagos", false},
+		{"internal/benchmarks/kernels/a.go", "vendors/openblas", true},
 		{"cmd/primus/main.go", "cmd/primus/command", true},
 		{"cmd/primus/command/a.go", "vendors/openblas", true},
 		{"examples/custom_op/main.go", "impls/flagos", true},

@@ -219,3 +219,185 @@ sigmoid1:
 sigmoid0:
 	VZEROUPPER
 	RET
+
+// func expScaleAVX2(dst, x []float32, shift, a float32)
+TEXT ·expScaleAVX2(SB), NOSPLIT, $0-56
+	MOVQ dst_base+0(FP), DI
+	MOVQ x_base+24(FP), SI
+	MOVQ x_len+32(FP), CX
+	VBROADCASTSS shift+48(FP), Y6
+	VBROADCASTSS a+52(FP), Y7
+	LEAQ expTable8<>(SB), R8
+
+expscale8:
+	CMPQ CX, $8
+	JLT  expscale1
+	VMOVUPS (SI), Y0
+	VSUBPS  Y6, Y0, Y0
+	EXP
+	VMULPS  Y7, Y0, Y0
+	VMOVUPS Y0, (DI)
+	ADDQ $32, SI
+	ADDQ $32, DI
+	SUBQ $8, CX
+	JMP  expscale8
+
+expscale1:
+	TESTQ CX, CX
+	JEQ   expscale0
+	MASK
+	VMASKMOVPS (SI), Y15, Y0
+	VSUBPS     Y6, Y0, Y0
+	EXP
+	VMULPS     Y7, Y0, Y0
+	VMASKMOVPS Y0, Y15, (DI)
+
+expscale0:
+	VZEROUPPER
+	RET
+
+// func sumExpAVX2(x []float32, shift float32) float32
+TEXT ·sumExpAVX2(SB), NOSPLIT, $0-36
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), CX
+	VBROADCASTSS shift+24(FP), Y6
+	VXORPS Y7, Y7, Y7
+	LEAQ expTable8<>(SB), R8
+
+sumexp8:
+	CMPQ CX, $8
+	JLT  sumexp1
+	VMOVUPS (SI), Y0
+	VSUBPS  Y6, Y0, Y0
+	EXP
+	VADDPS  Y0, Y7, Y7
+	ADDQ $32, SI
+	SUBQ $8, CX
+	JMP  sumexp8
+
+sumexp1:
+	TESTQ CX, CX
+	JEQ   sumexp0
+	MASK
+	VMASKMOVPS (SI), Y15, Y0
+	VSUBPS     Y6, Y0, Y0
+	EXP
+	VANDPS     Y15, Y0, Y0
+	VADDPS     Y0, Y7, Y7
+
+sumexp0:
+	VEXTRACTF128 $1, Y7, X1
+	VADDPS       X1, X7, X0
+	VMOVHLPS     X0, X0, X1
+	VADDPS       X1, X0, X0
+	VMOVSHDUP    X0, X1
+	VADDSS       X1, X0, X0
+	VMOVSS       X0, ret+32(FP)
+	VZEROUPPER
+	RET
+
+// SIGMOID replaces Y0 by its logistic function with Y6 zero and Y7 one.
+#define SIGMOID \
+	VSUBPS Y0, Y6, Y0 \
+	EXP               \
+	VADDPS Y7, Y0, Y0 \
+	VDIVPS Y0, Y7, Y0
+
+// func swiGLUAVX2(dst, a, b []float32)
+TEXT ·swiGLUAVX2(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), DI
+	MOVQ a_base+24(FP), SI
+	MOVQ a_len+32(FP), CX
+	MOVQ b_base+48(FP), DX
+	VXORPS Y6, Y6, Y6
+	LEAQ expTable8<>(SB), R8
+	VMOVUPS 320(R8), Y7
+
+swiglu8:
+	CMPQ CX, $8
+	JLT  swiglu1
+	VMOVUPS (SI), Y8
+	VMOVAPS Y8, Y0
+	SIGMOID
+	VMULPS  Y8, Y0, Y0
+	VMULPS  (DX), Y0, Y0
+	VMOVUPS Y0, (DI)
+	ADDQ $32, SI
+	ADDQ $32, DX
+	ADDQ $32, DI
+	SUBQ $8, CX
+	JMP  swiglu8
+
+swiglu1:
+	TESTQ CX, CX
+	JEQ   swiglu0
+	MASK
+	VMASKMOVPS (SI), Y15, Y8
+	VMASKMOVPS (DX), Y15, Y9
+	VMOVAPS    Y8, Y0
+	SIGMOID
+	VMULPS     Y8, Y0, Y0
+	VMULPS     Y9, Y0, Y0
+	VMASKMOVPS Y0, Y15, (DI)
+
+swiglu0:
+	VZEROUPPER
+	RET
+
+// GATEGRAD turns σ(a) in Y0, a in Y8, b in Y9 and dy in Y10 into da in Y0 and db in
+// Y10.
+#define GATEGRAD \
+	VMULPS      Y0, Y8, Y8   \
+	VSUBPS      Y0, Y7, Y1   \
+	VFMADD231PS Y8, Y1, Y0   \
+	VMULPS      Y10, Y9, Y1  \
+	VMULPS      Y8, Y10, Y10 \
+	VMULPS      Y1, Y0, Y0
+
+// func swiGLUGradAVX2(da, db, dy, a, b []float32)
+TEXT ·swiGLUGradAVX2(SB), NOSPLIT, $0-120
+	MOVQ da_base+0(FP), DI
+	MOVQ db_base+24(FP), R9
+	MOVQ dy_base+48(FP), R10
+	MOVQ a_base+72(FP), SI
+	MOVQ a_len+80(FP), CX
+	MOVQ b_base+96(FP), DX
+	VXORPS Y6, Y6, Y6
+	LEAQ expTable8<>(SB), R8
+	VMOVUPS 320(R8), Y7
+
+swiglugrad8:
+	CMPQ CX, $8
+	JLT  swiglugrad1
+	VMOVUPS (SI), Y8
+	VMOVUPS (DX), Y9
+	VMOVUPS (R10), Y10
+	VMOVAPS Y8, Y0
+	SIGMOID
+	GATEGRAD
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y10, (R9)
+	ADDQ $32, SI
+	ADDQ $32, DX
+	ADDQ $32, R10
+	ADDQ $32, DI
+	ADDQ $32, R9
+	SUBQ $8, CX
+	JMP  swiglugrad8
+
+swiglugrad1:
+	TESTQ CX, CX
+	JEQ   swiglugrad0
+	MASK
+	VMASKMOVPS (SI), Y15, Y8
+	VMASKMOVPS (DX), Y15, Y9
+	VMASKMOVPS (R10), Y15, Y10
+	VMOVAPS    Y8, Y0
+	SIGMOID
+	GATEGRAD
+	VMASKMOVPS Y0, Y15, (DI)
+	VMASKMOVPS Y10, Y15, (R9)
+
+swiglugrad0:
+	VZEROUPPER
+	RET

@@ -72,3 +72,18 @@ func sigmoidGeneric(dst, x []float32) {
 		dst[i] = 1 / (1 + Exp1(-v))
 	}
 }
+
+func expScaleGeneric(dst, x []float32, shift, a float32) {
+	dst = dst[:len(x)]
+	for i, v := range x {
+		dst[i] = a * Exp1(v-shift)
+	}
+}
+
+func sumExpGeneric(x []float32, shift float32) float32 {
+	var sum float32
+	for _, v := range x {
+		sum += Exp1(v - shift)
+	}
+	return sum
+}

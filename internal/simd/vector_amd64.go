@@ -131,6 +131,49 @@ func sigmoid(dst, x []float32) {
 	}
 }
 
+func expScale(dst, x []float32, shift, a float32) {
+	switch {
+	case cpufeat.Has(cpufeat.AVX512):
+		expScaleAVX512(dst, x, shift, a)
+	case cpufeat.Has(cpufeat.AVX2):
+		expScaleAVX2(dst, x, shift, a)
+	default:
+		expScaleGeneric(dst, x, shift, a)
+	}
+}
+
+func sumExp(x []float32, shift float32) float32 {
+	switch {
+	case cpufeat.Has(cpufeat.AVX512):
+		return sumExpAVX512(x, shift)
+	case cpufeat.Has(cpufeat.AVX2):
+		return sumExpAVX2(x, shift)
+	}
+	return sumExpGeneric(x, shift)
+}
+
+func swiGLU(dst, a, b []float32) {
+	switch {
+	case cpufeat.Has(cpufeat.AVX512):
+		swiGLUAVX512(dst, a, b)
+	case cpufeat.Has(cpufeat.AVX2):
+		swiGLUAVX2(dst, a, b)
+	default:
+		swiGLUGeneric(dst, a, b)
+	}
+}
+
+func swiGLUGrad(da, db, dy, a, b []float32) {
+	switch {
+	case cpufeat.Has(cpufeat.AVX512):
+		swiGLUGradAVX512(da, db, dy, a, b)
+	case cpufeat.Has(cpufeat.AVX2):
+		swiGLUGradAVX2(da, db, dy, a, b)
+	default:
+		swiGLUGradGeneric(da, db, dy, a, b)
+	}
+}
+
 // The functions in assembly compute what the generic ones do; see there for the
 // loops. Every other operand is at least as long as x.
 
@@ -202,3 +245,27 @@ func sigmoidAVX512(dst, x []float32)
 
 //go:noescape
 func sigmoidAVX2(dst, x []float32)
+
+//go:noescape
+func expScaleAVX512(dst, x []float32, shift, a float32)
+
+//go:noescape
+func expScaleAVX2(dst, x []float32, shift, a float32)
+
+//go:noescape
+func sumExpAVX512(x []float32, shift float32) float32
+
+//go:noescape
+func sumExpAVX2(x []float32, shift float32) float32
+
+//go:noescape
+func swiGLUAVX512(dst, a, b []float32)
+
+//go:noescape
+func swiGLUAVX2(dst, a, b []float32)
+
+//go:noescape
+func swiGLUGradAVX512(da, db, dy, a, b []float32)
+
+//go:noescape
+func swiGLUGradAVX2(da, db, dy, a, b []float32)

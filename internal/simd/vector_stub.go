@@ -14,3 +14,8 @@ func mulSub(dst, x, y []float32, c float32)          { mulSubGeneric(dst, x, y, 
 func exp(dst, x []float32)                           { expGeneric(dst, x) }
 func expSum(dst, x []float32, shift float32) float32 { return expSumGeneric(dst, x, shift) }
 func sigmoid(dst, x []float32)                       { sigmoidGeneric(dst, x) }
+
+func expScale(dst, x []float32, shift, a float32) { expScaleGeneric(dst, x, shift, a) }
+func sumExp(x []float32, shift float32) float32   { return sumExpGeneric(x, shift) }
+func swiGLU(dst, a, b []float32)                  { swiGLUGeneric(dst, a, b) }
+func swiGLUGrad(da, db, dy, a, b []float32)       { swiGLUGradGeneric(da, db, dy, a, b) }

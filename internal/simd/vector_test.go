@@ -132,7 +132,9 @@ func TestElementwiseMatchFloat64(t *testing.T) {
 		{"mul", simd.Mul, func(_, x, y float64) float64 { return x * y }},
 		{"mulsub", func(dst, x, y []float32) { simd.MulSub(dst, x, y, a) }, func(_, x, y float64) float64 { return x * (y - a) }},
 		{"exp", func(dst, x, _ []float32) { simd.Exp(dst, x) }, func(_, x, _ float64) float64 { return math.Exp(x) }},
+		{"expscale", func(dst, x, _ []float32) { simd.ExpScale(dst, x, 0.5, a) }, func(_, x, _ float64) float64 { return a * math.Exp(x-0.5) }},
 		{"sigmoid", func(dst, x, _ []float32) { simd.Sigmoid(dst, x) }, func(_, x, _ float64) float64 { return 1 / (1 + math.Exp(-x)) }},
+		{"swiglu", simd.SwiGLU, func(_, x, y float64) float64 { return x / (1 + math.Exp(-x)) * y }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -164,6 +166,7 @@ func TestDestinationMayBeTheSource(t *testing.T) {
 				"exp":     simd.Exp,
 				"expsum":  func(dst, x []float32) { simd.ExpSum(dst, x, 0.5) },
 				"sigmoid": simd.Sigmoid,
+				"swiglu":  func(dst, x []float32) { simd.SwiGLU(dst, x, y.data) },
 				"scale":   func(dst, x []float32) { simd.Scale(3, dst, x) },
 				"add":     func(dst, x []float32) { simd.Add(dst, x, y.data) },
 				"mul":     func(dst, x []float32) { simd.Mul(dst, x, y.data) },
@@ -238,6 +241,73 @@ func TestExpSumShiftsAndAdds(t *testing.T) {
 			dst.requireGuards(t)
 		})
 		assert.Zero(t, simd.ExpSum(make([]float32, 3), []float32{-1e30, -1e30, float32(math.Inf(-1))}, 0))
+	})
+}
+
+func TestSumExp(t *testing.T) {
+	eachISA(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(11, 12))
+		eachShape(func(n, offset int) {
+			x := newOperand(r, offset, n)
+			const shift = 5
+			sum := 0.0
+			for _, v := range x.data {
+				sum += math.Exp(float64(v) - shift)
+			}
+			require.InDelta(t, sum, simd.SumExp(x.data, shift), 1e-6*sum, "sum of %d at %d", n, offset)
+		})
+		for _, v := range []float32{-80, -10, -1, -0.3, 0} {
+			require.InEpsilon(t, math.Exp(float64(v)), simd.SumExp([]float32{v + 3}, 3), 2e-7*(1-float64(v)/10), "exp(%v)", v)
+		}
+		assert.Less(t, simd.SumExp([]float32{-1e30, -200, float32(math.Inf(-1))}, 0), float32(1e-37))
+		for n := 1; n < 70; n++ {
+			x := make([]float32, n)
+			x[n/2] = float32(math.NaN())
+			got := simd.SumExp(x, 0)
+			require.True(t, got != got, "NaN in %d elements gives %v", n, got)
+		}
+	})
+}
+
+func TestSigmoidOfSpecialValues(t *testing.T) {
+	inf := float32(math.Inf(1))
+	give := []float32{0, 20, 87, 88.8, 1e30, inf, -20, -80, -90, -1e30, -inf, float32(math.NaN())}
+	eachISA(t, func(t *testing.T) {
+		for lead := range 20 {
+			x := append(make([]float32, lead), give...)
+			got := make([]float32, len(x))
+			simd.Sigmoid(got, x)
+			for i, v := range give {
+				want := 1 / (1 + math.Exp(-float64(v)))
+				if want != want {
+					require.True(t, got[lead+i] != got[lead+i], "σ(%v) = %v", v, got[lead+i])
+					continue
+				}
+				require.InDelta(t, want, got[lead+i], 3e-7*want+1e-37, "σ(%v)", v)
+			}
+		}
+	})
+}
+
+func TestSwiGLUGrad(t *testing.T) {
+	eachISA(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(13, 14))
+		eachShape(func(n, offset int) {
+			da, db := newOperand(r, (offset*5+1)%16, n), newOperand(r, (offset*3+2)%16, n)
+			dy, a, b := newOperand(r, (offset+4)%16, n), newOperand(r, offset, n), newOperand(r, (offset*7+3)%16, n)
+			simd.SwiGLUGrad(da.data, db.data, dy.data, a.data, b.data)
+			for i := range n {
+				d, x, y := float64(dy.data[i]), float64(a.data[i]), float64(b.data[i])
+				s := 1 / (1 + math.Exp(-x))
+				require.InDelta(t, d*y*(s+x*s*(1-s)), da.data[i], 2e-6*(1+math.Abs(d*y)), "da %d of %d at %d", i, n, offset)
+				require.InDelta(t, d*x*s, db.data[i], 1e-6*(1+math.Abs(d*x)), "db %d of %d at %d", i, n, offset)
+			}
+			da.requireGuards(t)
+			db.requireGuards(t)
+			simd.SwiGLUGrad(a.data, b.data, dy.data, a.data, b.data)
+			require.Equal(t, da.data, a.data)
+			require.Equal(t, db.data, b.data)
+		})
 	})
 }
 

@@ -47,23 +47,6 @@ func forms() []form {
 				}
 				return 0
 			}},
-		{"gate", 4, 1, 1,
-			func(s [][]float32) float32 { Gate(s[0], s[1], s[2], s[3]); return 0 },
-			func(s [][]float64) float64 {
-				for i := range s[0] {
-					s[0][i] = s[1][i] * s[2][i] * s[3][i]
-				}
-				return 0
-			}},
-		{"gate_grad", 6, 2, 1,
-			func(s [][]float32) float32 { GateGrad(s[0], s[1], s[2], s[3], s[4], s[5]); return 0 },
-			func(s [][]float64) float64 {
-				for i := range s[0] {
-					dy, a, g, b := s[2][i], s[3][i], s[4][i], s[5][i]
-					s[0][i], s[1][i] = dy*b*(g+a*g*(1-g)), dy*a*g
-				}
-				return 0
-			}},
 		{"dot3", 3, 0, 1,
 			func(s [][]float32) float32 { return Dot3(s[0], s[1], s[2]) },
 			func(s [][]float64) float64 {

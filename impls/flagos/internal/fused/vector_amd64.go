@@ -38,23 +38,10 @@ func scaleVector(dst, x []float32, scale float32) (int, bool) {
 	return n, scaleAVX2(at(dst), at(x), n, scale) == 0
 }
 
-func gateVector(dst, a, s, b []float32) int {
-	n := whole(len(dst))
-	if n > 0 {
-		gateAVX2(at(dst), at(a), at(s), at(b), n)
-	}
-	return n
-}
-
-func gateGradVector(da, db, dy, a, s, b []float32) int {
-	n := whole(len(da))
-	if n > 0 {
-		gateGradAVX2(at(da), at(db), at(dy), at(a), at(s), at(b), n)
-	}
-	return n
-}
-
 func dot3Vector(a, b, c []float32) (int, float32) {
+	if cpufeat.Has(cpufeat.AVX512) {
+		return len(a), dot3AVX512(at(a), at(b), at(c), len(a))
+	}
 	n := whole(len(a))
 	if n == 0 {
 		return 0, 0
@@ -71,6 +58,10 @@ func sumSquaresVector(x []float32) (int, float64) {
 }
 
 func normGradVector(dx, dgamma, dz, x, g []float32, rsigma, k float32) int {
+	if cpufeat.Has(cpufeat.AVX512) {
+		normGradAVX512(at(dx), at(dgamma), at(dz), at(x), at(g), len(dx), rsigma, k)
+		return len(dx)
+	}
 	n := whole(len(dx))
 	if n > 0 {
 		normGradAVX2(at(dx), at(dgamma), at(dz), at(x), at(g), n, rsigma, k)
@@ -79,6 +70,10 @@ func normGradVector(dx, dgamma, dz, x, g []float32, rsigma, k float32) int {
 }
 
 func rotateHalvesVector(y0, y1 []float32, yPitch int, x0, x1 []float32, xPitch, heads int, c0, c1, s0, s1 []float32) int {
+	if cpufeat.Has(cpufeat.AVX512) {
+		rotateHalvesAVX512(at(y0), at(y1), yPitch, at(x0), at(x1), xPitch, heads, at(c0), at(c1), at(s0), at(s1), len(c0))
+		return len(c0)
+	}
 	n := whole(len(c0))
 	if n > 0 {
 		rotateHalvesAVX2(at(y0), at(y1), yPitch, at(x0), at(x1), xPitch, heads, at(c0), at(c1), at(s0), at(s1), n)
@@ -110,8 +105,8 @@ func adamVector(p, m, v, g []float32, step *AdamStep) int {
 	return n
 }
 
-// The assembly forms take n > 0 elements, a multiple of lanes, and compute what
-// the function in plain Go of the same name does.
+// The assembly forms compute what the function in plain Go of the same name does.
+// Those for AVX2 take n > 0 elements, a multiple of lanes, those for AVX-512 any n.
 
 //go:noescape
 func mulScaleAVX2(dst, x, w *float32, n int, scale float32)
@@ -120,12 +115,6 @@ func mulScaleAVX2(dst, x, w *float32, n int, scale float32)
 //
 //go:noescape
 func scaleAVX2(dst, x *float32, n int, scale float32) (bad int32)
-
-//go:noescape
-func gateAVX2(dst, a, s, b *float32, n int)
-
-//go:noescape
-func gateGradAVX2(da, db, dy, a, s, b *float32, n int)
 
 //go:noescape
 func dot3AVX2(a, b, c *float32, n int) (sum float32)
@@ -147,3 +136,14 @@ func sinCosAVX2(sin, cos, theta *float32, n int)
 
 //go:noescape
 func adamAVX2(p, m, v, grad *float32, n int, step *AdamStep)
+
+//go:noescape
+func dot3AVX512(a, b, c *float32, n int) (sum float32)
+
+//go:noescape
+func normGradAVX512(dx, dgamma, dz, x, gamma *float32, n int, rsigma, k float32)
+
+// rotateHalvesAVX512 takes n > 0.
+//
+//go:noescape
+func rotateHalvesAVX512(y0, y1 *float32, yPitch int, x0, x1 *float32, xPitch, heads int, c0, c1, s0, s1 *float32, n int)

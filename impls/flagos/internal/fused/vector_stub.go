@@ -8,10 +8,6 @@ func mulScaleVector(_, _, _ []float32, _ float32) int { return 0 }
 
 func scaleVector(_, _ []float32, _ float32) (int, bool) { return 0, true }
 
-func gateVector(_, _, _, _ []float32) int { return 0 }
-
-func gateGradVector(_, _, _, _, _, _ []float32) int { return 0 }
-
 func dot3Vector(_, _, _ []float32) (int, float32) { return 0, 0 }
 
 func normGradVector(_, _, _, _, _ []float32, _, _ float32) int { return 0 }

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"math"
+	"time"
+)
+
+// contest is one case: flagos and a peer at the same work.
+type contest struct {
+	group, name string
+	unit        string // of the rates
+	prepare     func() (match, error)
+}
+
+// match is a contest with all that it needs in memory. Work is that of a call, in
+// billions of what the unit counts.
+type match struct {
+	ours, peer         side
+	oursWork, peerWork float64
+	peerName           string
+}
+
+// side makes one call and returns how long it took. A side that is absent says why.
+type side struct {
+	call   func() (time.Duration, error)
+	settle time.Duration // how long its idle threads go on to spin
+	absent error
+}
+
+// timed is a side in this process.
+func timed(call func() error) side {
+	return side{call: func() (time.Duration, error) {
+		start := time.Now()
+		err := call()
+		return time.Since(start), err
+	}}
+}
+
+// limits say when a case ends: after this time, and not before so many rounds.
+type limits struct {
+	time   time.Duration
+	rounds int
+}
+
+// burst is how often a side is called in a row: the first call finds the threads
+// asleep and the caches full of the other side's data.
+const burst = 4
+
+func (c *contest) run(l limits) (row, error) {
+	m, err := c.prepare()
+	if err != nil {
+		return row{}, err
+	}
+	sides := []side{m.ours, m.peer}
+	if m.peer.absent != nil {
+		sides = sides[:1]
+	}
+	best := [2]time.Duration{math.MaxInt64, math.MaxInt64}
+	start := time.Now()
+	for round := 0; round < l.rounds || time.Since(start) < l.time; round++ {
+		for i := range sides {
+			at := (i + round) % len(sides)
+			for range burst {
+				took, err := sides[at].call()
+				if err != nil {
+					return row{}, err
+				}
+				best[at] = min(best[at], took)
+			}
+			time.Sleep(sides[at].settle)
+		}
+	}
+	r := row{Group: c.group, Case: c.name, Unit: c.unit, Flagos: m.oursWork / best[0].Seconds(), PeerName: m.peerName}
+	if m.peer.absent != nil {
+		r.Absent = m.peer.absent.Error()
+		return r, nil
+	}
+	r.Peer = m.peerWork / best[1].Seconds()
+	r.Ratio = r.Flagos / r.Peer
+	return r, nil
+}

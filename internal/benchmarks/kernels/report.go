@@ -1,0 +1,101 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"text/tabwriter"
+)
+
+// row is the result of a case.
+type row struct {
+	Group    string  `json:"group"`
+	Case     string  `json:"case"`
+	Threads  int     `json:"threads"`
+	Unit     string  `json:"unit"`
+	Flagos   float64 `json:"flagos"`
+	PeerName string  `json:"peer_name"`
+	Peer     float64 `json:"peer,omitempty"`
+	Ratio    float64 `json:"ratio,omitempty"`
+	Absent   string  `json:"absent,omitempty"` // why there is no peer
+}
+
+func (r row) ratio() string {
+	if r.Absent != "" {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", r.Ratio)
+}
+
+func report(w io.Writer, format string, rows []row) error {
+	if format == "json" {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(rows)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "group\tcase\tthreads\tflagos\tpeer\tunit\tratio\tpeer is")
+	for _, r := range rows {
+		peer := fmt.Sprintf("%.1f", r.Peer)
+		if r.Absent != "" {
+			peer = "-"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%.1f\t%s\t%s\t%s\t%s\n", r.Group, r.Case, r.Threads, r.Flagos, peer, r.Unit, r.ratio(), r.PeerName)
+	}
+	fmt.Fprintln(t)
+	fmt.Fprintln(t, "group\tthreads\tcases\tleast\tmean")
+	for _, s := range summarize(rows) {
+		fmt.Fprintf(t, "%s\t%d\t%d\t%.2f\t%.2f\n", s.group, s.threads, s.cases, s.least, s.mean())
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	said := make(map[string]bool)
+	for _, r := range rows {
+		if r.Absent != "" && !said[r.Absent] {
+			said[r.Absent] = true
+			fmt.Fprintf(w, "no %s: %s\n", r.PeerName, r.Absent)
+		}
+	}
+	return nil
+}
+
+// summary holds the ratios of a group with one number of threads.
+type summary struct {
+	group   string
+	threads int
+	cases   int
+	least   float64
+	logs    float64
+}
+
+// mean returns the geometric mean.
+func (s *summary) mean() float64 { return math.Exp(s.logs / float64(s.cases)) }
+
+// summarize returns the summaries in the order in which their groups appear, and
+// leaves out cases without a peer.
+func summarize(rows []row) []*summary {
+	type key struct {
+		group   string
+		threads int
+	}
+	var all []*summary
+	found := make(map[key]*summary)
+	for _, r := range rows {
+		if r.Absent != "" {
+			continue
+		}
+		k := key{r.Group, r.Threads}
+		s := found[k]
+		if s == nil {
+			s = &summary{group: r.Group, threads: r.Threads, least: math.Inf(1)}
+			found[k] = s
+			all = append(all, s)
+		}
+		s.cases++
+		s.least = min(s.least, r.Ratio)
+		s.logs += math.Log(r.Ratio)
+	}
+	return all
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bufio"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+//go:embed torch_peer.py
+var torchProgram string
+
+// torch is PyTorch in a process of its own, started when it is first asked.
+type torch struct {
+	threads int
+	command *exec.Cmd
+	in      io.WriteCloser
+	out     *bufio.Scanner
+	absent  error
+}
+
+// pythons are tried in order; a distribution's PyTorch belongs to its own Python.
+var pythons = []string{"python3", "/usr/bin/python3"}
+
+// environment puts the peer at its best: the kernels that fit the CPU, the build
+// of OpenBLAS that shares PyTorch's threads where the system has it, and memory
+// that is kept from one call to the next.
+func (t *torch) environment() []string {
+	env := append(os.Environ(),
+		"OPENBLAS_CORETYPE=SkylakeX", "ATEN_CPU_CAPABILITY=avx512",
+		"OMP_NUM_THREADS="+strconv.Itoa(t.threads), "OPENBLAS_NUM_THREADS="+strconv.Itoa(t.threads),
+		"MALLOC_MMAP_MAX_=0", "MALLOC_TRIM_THRESHOLD_=17179869184",
+	)
+	if found, _ := filepath.Glob("/usr/lib/*/openblas-openmp"); len(found) > 0 {
+		env = append(env, "LD_LIBRARY_PATH="+found[0])
+	}
+	return env
+}
+
+func (t *torch) start() error {
+	if t.command != nil || t.absent != nil {
+		return t.absent
+	}
+	var reasons []error
+	for _, python := range pythons {
+		err := t.startWith(python)
+		if err == nil {
+			return nil
+		}
+		reasons = append(reasons, fmt.Errorf("%s: %w", python, err))
+	}
+	t.absent = errors.Join(reasons...)
+	return t.absent
+}
+
+func (t *torch) startWith(python string) error {
+	cmd := exec.Command(python, "-c", torchProgram, strconv.Itoa(t.threads))
+	cmd.Env = t.environment()
+	var complaint strings.Builder
+	cmd.Stderr = &complaint
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() || !strings.HasPrefix(lines.Text(), "ready") {
+		in.Close()
+		err := cmd.Wait()
+		said := strings.Split(strings.TrimSpace(complaint.String()), "\n")
+		return fmt.Errorf("%w: %s", err, said[len(said)-1])
+	}
+	t.command, t.in, t.out = cmd, in, lines
+	return nil
+}
+
+// settle is how long PyTorch's idle threads go on to spin.
+const settle = 20 * time.Millisecond
+
+// attention returns the side that runs one forward and backward pass.
+func (t *torch) attention(batch, heads, seq, dim int) side {
+	if err := t.start(); err != nil {
+		return side{absent: err}
+	}
+	return side{settle: settle, call: func() (time.Duration, error) {
+		if _, err := fmt.Fprintf(t.in, "%d %d %d %d\n", batch, heads, seq, dim); err != nil {
+			return 0, fmt.Errorf("ask PyTorch: %w", err)
+		}
+		if !t.out.Scan() {
+			return 0, errors.New("PyTorch ended without an answer")
+		}
+		took, err := strconv.ParseInt(t.out.Text(), 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("PyTorch answered %q, want nanoseconds", t.out.Text())
+		}
+		return time.Duration(took), nil
+	}}
+}
+
+// close ends the process.
+func (t *torch) close() {
+	if t.command != nil {
+		t.in.Close()
+		_ = t.command.Wait()
+	}
+}

@@ -1,0 +1,52 @@
+package simd
+
+import "fmt"
+
+// Spread copies a matrix to panels of width columns, with distances in elements:
+//
+//	dst[p·panel + r·width + c] = src[r·srcRow + p·width + c]
+//
+// for r < rows and p·width+c < cols. The columns that the last panel has beyond
+// cols become zero. The slices must not overlap. It is the packing of an operand
+// whose columns run along the inner axis of a matrix product.
+func Spread(dst []float32, panel, width int, src []float32, srcRow, rows, cols int) {
+	if rows <= 0 || cols <= 0 {
+		return
+	}
+	if width < 1 || panel < 0 || srcRow < 0 {
+		panic(fmt.Sprintf("BUG: simd: spread to panels of %d columns with distances %d and %d", width, panel, srcRow))
+	}
+	panels := (cols + width - 1) / width
+	_ = dst[(panels-1)*panel+rows*width-1]
+	_ = src[(rows-1)*srcRow+cols-1]
+	for r := range rows {
+		raceRead(src[r*srcRow:][:cols])
+	}
+	for p := range panels {
+		raceWrite(dst[p*panel:][:rows*width])
+	}
+	for rows > 0 {
+		some := min(rows, spreadRows)
+		whole := spreadPanels(dst, panel, width, src, srcRow, some, cols/width)
+		if whole*width < cols {
+			spreadGeneric(dst[whole*panel:], panel, width, src[whole*width:], srcRow, some, cols-whole*width)
+		}
+		if rows -= some; rows > 0 {
+			dst, src = dst[some*width:], src[some*srcRow:]
+		}
+	}
+}
+
+// spreadRows is the number of rows that go to one panel after the other, so that
+// whole cache lines of panels are written in one go while the rows stay near.
+const spreadRows = 8
+
+func spreadGeneric(dst []float32, panel, width int, src []float32, srcRow, rows, cols int) {
+	for r := range rows {
+		for c := 0; c < cols; c += width {
+			to := dst[c/width*panel+r*width:][:width]
+			n := copy(to, src[r*srcRow+c:r*srcRow+cols])
+			clear(to[n:])
+		}
+	}
+}

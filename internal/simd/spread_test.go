@@ -1,0 +1,48 @@
+package simd_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/internal/simd"
+)
+
+func TestSpreadOfEverySmallShape(t *testing.T) {
+	eachISA(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(1, 4))
+		for _, width := range []int{1, 4, 6, 12, 16, 17, 32, 40} {
+			for rows := 1; rows <= 19; rows += 1 + rows/4 {
+				for cols := 1; cols <= 3*width+1; cols += 1 + cols/7 {
+					srcRow, panel := cols+rows%5, rows*width+cols%3
+					panels := (cols + width - 1) / width
+					src := newOperand(r, rows%16, (rows-1)*srcRow+cols)
+					dst := newOperand(r, cols%16, (panels-1)*panel+rows*width)
+					want := append([]float32(nil), dst.data...)
+					for p := range panels {
+						for i := range rows * width {
+							want[p*panel+i] = 0
+							if c := p*width + i%width; c < cols {
+								want[p*panel+i] = src.data[i/width*srcRow+c]
+							}
+						}
+					}
+					simd.Spread(dst.data, panel, width, src.data, srcRow, rows, cols)
+					require.Equal(t, want, dst.data, "%d×%d to panels of %d", rows, cols, width)
+					dst.requireGuards(t)
+				}
+			}
+		}
+	})
+}
+
+func TestSpreadOfNothing(t *testing.T) {
+	assert.NotPanics(t, func() {
+		simd.Spread(nil, 1, 4, nil, 1, 0, 5)
+		simd.Spread(nil, 1, 4, nil, 1, 5, 0)
+	})
+	assert.Panics(t, func() { simd.Spread(make([]float32, 7), 4, 4, make([]float32, 5), 5, 1, 5) })
+	assert.Panics(t, func() { simd.Spread(make([]float32, 8), 4, 4, make([]float32, 4), 5, 1, 5) })
+}
