@@ -1,6 +1,7 @@
 package opmanager
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,8 +17,9 @@ import (
 type LogListener struct {
 	log *slog.Logger
 
-	mu   sync.Mutex
-	seen map[string]struct{}
+	mu      sync.Mutex
+	seen    map[string]struct{}
+	without map[string]string // the impl that serves an op without rules
 }
 
 // mostSeen bounds the memory for lines that were written; beyond it repetitions
@@ -26,7 +28,7 @@ const mostSeen = 4096
 
 // NewLogListener returns a listener that writes to log.
 func NewLogListener(log *slog.Logger) *LogListener {
-	return &LogListener{log: log, seen: map[string]struct{}{}}
+	return &LogListener{log: log, seen: map[string]struct{}{}, without: map[string]string{}}
 }
 
 // OnEvent writes the line for an event.
@@ -36,7 +38,13 @@ func (l *LogListener) OnEvent(e Event) {
 		l.log.Info(fmt.Sprintf("OpManager initialized: %d ops with %d implementations", e.Ops, e.Impls))
 		l.log.Info(fmt.Sprintf("Registered impl_ids: ['%s']", strings.Join(e.IDs, "', '")))
 	case Selected:
-		l.log.Info(fmt.Sprintf("Op '%s' using '%s' %s%s", e.Op, e.Impl.ID, e.Impl.detail(), behindRules(e.Rules)))
+		level := slog.LevelInfo
+		if e.Rules == "" {
+			l.plain(e.Op, e.Impl.ID)
+		} else if l.isPlain(e.Op, e.Impl.ID) {
+			level = slog.LevelDebug // the rules changed nothing for this op
+		}
+		l.log.Log(context.Background(), level, fmt.Sprintf("Op '%s' using '%s' %s%s", e.Op, e.Impl.ID, e.Impl.detail(), behindRules(e.Rules)))
 	case Switched:
 		l.once("switch", e.Op, e.From.ID+">"+e.To.ID+e.Rules, func() {
 			l.log.Info(fmt.Sprintf("Op '%s' switched from '%s' to '%s' %s%s", e.Op, e.From.ID, e.To.ID, e.To.detail(), behindRules(e.Rules)))
@@ -58,6 +66,18 @@ func (l *LogListener) OnEvent(e Event) {
 	case PolicyChanged:
 		l.log.Info("policy changed", "generation", e.Generation)
 	}
+}
+
+func (l *LogListener) plain(op, impl string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.without[op] = impl
+}
+
+func (l *LogListener) isPlain(op, impl string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.without[op] == impl
 }
 
 func (l *LogListener) failed(e Failed) {

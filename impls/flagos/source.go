@@ -5,6 +5,7 @@ import (
 
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
 )
 
 // ID is the id of each impl of the package.
@@ -42,5 +43,8 @@ func Source() opregistry.Source {
 }
 
 func impl[A any](op *opregistry.Op[A], run opregistry.Func[A]) opregistry.Impl {
-	return opregistry.Impl{Op: op, ID: ID, Kind: opregistry.KindFlagos, Priority: Priority, Run: run}
+	return opregistry.Impl{
+		Op: op, ID: ID, Kind: opregistry.KindFlagos, Priority: Priority, Run: run,
+		Support: opregistry.Support{DTypes: []tensor.DType{tensor.F32}},
+	}
 }

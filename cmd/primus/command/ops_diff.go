@@ -43,7 +43,7 @@ are compared where they differ from what holds elsewhere.`,
 			var policies [2]opmanager.Policy
 			for i, file := range files {
 				var err error
-				sources := policySources{file: file, lookup: environmentNow(), flags: flags}
+				sources := policySources{file: file, fileSource: "flag --policy", lookup: environmentNow(), flags: flags}
 				if policies[i], _, err = sources.load(); err != nil {
 					return err
 				}

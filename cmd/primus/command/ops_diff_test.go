@@ -57,7 +57,7 @@ func TestOpsDiffUsage(t *testing.T) {
 	for want, args := range map[string][]string{
 		"got 1 policy files, want two: --policy A --policy B": {"--policy", fine},
 		`unknown kind "vender"`:                               {"--policy", fine, "--policy", policyIn(t, dir, "bad.yaml", "prefer: vender\n")},
-		"no such file":                                        {"--policy", fine, "--policy", filepath.Join(dir, "none.yaml")},
+		"primus: error: flag --policy: policy: ":              {"--policy", fine, "--policy", filepath.Join(dir, "none.yaml")},
 		`op "swigul"`:                                         {"--policy", fine, "--policy", fine, "swigul"},
 	} {
 		got := primus(t, append([]string{"ops", "diff"}, args...)...)

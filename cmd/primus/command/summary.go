@@ -89,7 +89,7 @@ func dispatchTable(stats []opmanager.ImplStats) string {
 		header = append(header, "declines", "errors")
 	}
 	if verified {
-		header = append(header, "verified", "violations", "largest error")
+		header = append(header, "verified", "violations", "largest difference")
 	}
 	t := newTable(header, 4, 5, 6, 7, 8, 9, 10, 11, 12)
 	for _, s := range rows {
@@ -118,7 +118,7 @@ func verifiedCells(v opmanager.VerifyStats) table.Row {
 		}
 		return table.Row{cell, "-", "-"}
 	}
-	return table.Row{count(v.Calls), count(v.Violations), fmt.Sprintf("%.1e, %d ulp", v.MaxAbs, v.MaxULP)}
+	return table.Row{count(v.Calls), count(v.Violations), fmt.Sprintf("%.1e", v.MaxAbs)}
 }
 
 // count writes a number in which nothing stands out but what is not zero.
