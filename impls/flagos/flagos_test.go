@@ -220,7 +220,7 @@ func TestCallsAllocateNothing(t *testing.T) {
 	}
 }
 
-func TestSourceHasAnImplOfEveryOp(t *testing.T) {
+func TestSource(t *testing.T) {
 	have := map[string]int{}
 	for _, i := range flagos.Source().Impls {
 		have[i.Op.Name()]++
@@ -229,8 +229,13 @@ func TestSourceHasAnImplOfEveryOp(t *testing.T) {
 		assert.Equal(t, flagos.Priority, i.Priority)
 		assert.Empty(t, i.Vendor)
 	}
+	catalogue := map[string]bool{}
 	for _, h := range ops.All() {
-		assert.Equal(t, 1, have[h.Name()], h.Name())
+		catalogue[h.Name()] = true
+	}
+	for name, n := range have {
+		assert.Equal(t, 1, n, name)
+		assert.True(t, catalogue[name], "%s is an op of the catalogue", name)
 	}
 	require.NoError(t, opregistry.NewRegistry().Register(flagos.Source()))
 }

@@ -129,6 +129,28 @@ func (c *check) disjoint(name string, w *tensor.Tensor, other string, o *tensor.
 	}
 }
 
+// named is an operand under its name; the tensor is nil when it was left out.
+type named struct {
+	name string
+	t    *tensor.Tensor
+}
+
+// apart requires each of writes to share no memory with the others and with reads.
+func (c *check) apart(writes, reads []named) {
+	if c.err != nil {
+		return
+	}
+	for i, w := range writes {
+		for _, other := range [...][]named{reads, writes[i+1:]} {
+			for _, o := range other {
+				if w.t != nil && o.t != nil {
+					c.disjoint(w.name, w.t, o.name, o.t)
+				}
+			}
+		}
+	}
+}
+
 // disjointOrSame requires a written operand to be another one or apart from it.
 func (c *check) disjointOrSame(name string, w *tensor.Tensor, other string, o *tensor.Tensor) {
 	if c.err == nil && tensor.Overlap(w, o) && !tensor.SameView(w, o) {
