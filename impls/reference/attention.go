@@ -63,7 +63,7 @@ func alibiSlopes(a ops.FusedAttnFwdArgs, d ops.AttnDims) []float64 {
 func fusedAttnFwd(a ops.FusedAttnFwdArgs) error {
 	c := newAttention(a)
 	o := zeroHeads(a.O, a.QKVFormat)
-	stats, most := lowest(a.Stats.NumElements()), lowest(c.Heads)
+	stats, most := orAll(nil, a.Stats.NumElements(), math.Inf(-1)), orAll(nil, c.Heads, math.Inf(-1))
 	c.eachQuery(func(r row) {
 		scores := r.scores()
 		for _, s := range scores {
@@ -245,15 +245,6 @@ func broadcast(t *tensor.Tensor, index ...int) int {
 		}
 	}
 	return at
-}
-
-// lowest returns n times −Inf.
-func lowest(n int) []float64 {
-	x := make([]float64, n)
-	for i := range x {
-		x[i] = math.Inf(-1)
-	}
-	return x
 }
 
 // headVectors is a query, key or value tensor by batch, row and head.

@@ -35,6 +35,11 @@ func Source() opregistry.Source {
 			impl(ops.CrossEntropyFwd, crossEntropyFwd),
 			impl(ops.CrossEntropyBwd, crossEntropyBwd),
 			impl(ops.ResidualAdd, residualAdd),
+
+			impl(ops.TEGeneralGroupedGemm, teGeneralGroupedGemm),
+			impl(ops.TEGeneralGroupedGemmForGroupedTensor, groupedGemm),
+			impl(ops.TEGeneralGroupedGemmForDiscreteIn, groupedGemm),
+			impl(ops.TEGeneralGroupedGemmForDiscreteOut, groupedGemm),
 		},
 	}
 }

@@ -14,5 +14,7 @@ func All() []opregistry.Handle {
 		EmbeddingFwd, EmbeddingBwd,
 		CrossEntropyFwd, CrossEntropyBwd,
 		ResidualAdd,
+
+		TEGeneralGroupedGemm, TEGeneralGroupedGemmForGroupedTensor, TEGeneralGroupedGemmForDiscreteIn, TEGeneralGroupedGemmForDiscreteOut,
 	}
 }

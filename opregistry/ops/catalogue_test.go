@@ -1,6 +1,7 @@
 package ops_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -21,10 +22,10 @@ func TestAll(t *testing.T) {
 			families[op.Family()] = append(families[op.Family()], op.Forward())
 		}
 	}
-	assert.Len(t, names, 17)
-	assert.Equal(t, map[string][]bool{
-		"rmsnorm": {true, false}, "fused_attn": {true, false}, "cross_entropy": {true, false},
-	}, families, "a forward and a backward op each")
+	for family, forward := range families {
+		assert.True(t, forward[0] && !slices.Contains(forward[1:], true) && len(forward) > 1,
+			"family %s: one forward op, then those that read what it saves", family)
+	}
 	assert.NoError(t, opregistry.NewRegistry().Register(opregistry.Source{Name: "catalogue", Ops: ops.All()}))
 }
 

@@ -169,8 +169,3 @@ func (c *check) cuSeqlens(name string, t *tensor.Tensor, total int, even bool) {
 		}
 	}
 }
-
-// element returns element i of a vector of i32. Unlike At it allocates nothing.
-func element(t *tensor.Tensor, i int) int {
-	return int(tensor.Data[int32](t)[i*t.Strides()[0]])
-}

@@ -26,6 +26,8 @@ func gradients() []pair {
 		{ops.FusedRopeBackward, ops.FusedRopeForward, ropeGradCases},
 		{ops.EmbeddingBwd, ops.EmbeddingFwd, embeddingGradCases},
 		{ops.CrossEntropyBwd, ops.CrossEntropyFwd, crossEntropyGradCases},
+
+		{ops.TEGeneralGroupedGemm, ops.TEGeneralGroupedGemm, groupedGemmGradCases},
 	}
 }
 

@@ -58,6 +58,11 @@ func suites() []anySuite {
 		suite[ops.EmbeddingBwdArgs]{op: ops.EmbeddingBwd, cases: embeddingBwdCases},
 		suite[ops.CrossEntropyFwdArgs]{op: ops.CrossEntropyFwd, cases: crossEntropyFwdCases},
 		suite[ops.CrossEntropyBwdArgs]{op: ops.CrossEntropyBwd, cases: crossEntropyBwdCases, refresh: crossEntropyRefresh},
+
+		suite[ops.TEGeneralGroupedGemmArgs]{op: ops.TEGeneralGroupedGemm, cases: groupedGemmCases},
+		suite[ops.GroupedGemmArgs]{op: ops.TEGeneralGroupedGemmForGroupedTensor, cases: groupedTensorCases},
+		suite[ops.GroupedGemmArgs]{op: ops.TEGeneralGroupedGemmForDiscreteIn, cases: discreteInCases},
+		suite[ops.GroupedGemmArgs]{op: ops.TEGeneralGroupedGemmForDiscreteOut, cases: discreteOutCases},
 	}
 }
 

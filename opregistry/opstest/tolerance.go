@@ -48,6 +48,11 @@ func bounds() []bound {
 		arithmetic("embedding_bwd", 2e-5, 1e-5, "sums of up to 600 rows, partial sums near 15"),
 		arithmetic("cross_entropy_fwd", 5e-5, 1e-5, "logits up to 200 carry 200·2⁻²⁴ into the log-sum-exp"),
 		arithmetic("cross_entropy_bwd", 2e-6, 2e-5, "differences logit − lse up to 200 carry 200·2⁻²⁴ into the exponent"),
+
+		arithmetic("te_general_grouped_gemm", 2e-5, 1e-5, "as generic_gemm, sums of up to 70 products"),
+		arithmetic("te_general_grouped_gemm_for_grouped_tensor", 2e-5, 1e-5, "as te_general_grouped_gemm"),
+		arithmetic("te_general_grouped_gemm_for_discrete_in", 2e-5, 1e-5, "as te_general_grouped_gemm"),
+		arithmetic("te_general_grouped_gemm_for_discrete_out", 2e-5, 1e-5, "as te_general_grouped_gemm"),
 	}
 }
 
