@@ -40,6 +40,16 @@ func Source() opregistry.Source {
 			impl(ops.TEGeneralGroupedGemmForGroupedTensor, groupedGemm),
 			impl(ops.TEGeneralGroupedGemmForDiscreteIn, groupedGemm),
 			impl(ops.TEGeneralGroupedGemmForDiscreteOut, groupedGemm),
+			impl(ops.MoEPermuteFwd, moePermuteFwd),
+			impl(ops.MoEPermuteBwd, moeUnpermute),
+			impl(ops.MoEUnpermuteFwd, moeUnpermute),
+			impl(ops.MoEUnpermuteBwd, moeUnpermuteBwd),
+			impl(ops.MoEPermuteWithRoutingMap, moePermuteWithRoutingMap),
+			impl(ops.MoEUnpermuteWithRoutingMap, moeUnpermuteWithRoutingMap),
+			impl(ops.MoESortChunksFwd, moeSortChunksFwd),
+			impl(ops.MoESortChunksBwd, moeSortChunksBwd),
+			impl(ops.FusedMultiRowPadding, multiRow),
+			impl(ops.FusedMultiRowUnpadding, multiRow),
 		},
 	}
 }

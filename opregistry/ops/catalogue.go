@@ -16,5 +16,9 @@ func All() []opregistry.Handle {
 		ResidualAdd,
 
 		TEGeneralGroupedGemm, TEGeneralGroupedGemmForGroupedTensor, TEGeneralGroupedGemmForDiscreteIn, TEGeneralGroupedGemmForDiscreteOut,
+		MoEPermuteFwd, MoEPermuteBwd, MoEUnpermuteFwd, MoEUnpermuteBwd,
+		MoEPermuteWithRoutingMap, MoEUnpermuteWithRoutingMap,
+		MoESortChunksFwd, MoESortChunksBwd,
+		FusedMultiRowPadding, FusedMultiRowUnpadding,
 	}
 }

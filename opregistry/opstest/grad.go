@@ -28,6 +28,10 @@ func gradients() []pair {
 		{ops.CrossEntropyBwd, ops.CrossEntropyFwd, crossEntropyGradCases},
 
 		{ops.TEGeneralGroupedGemm, ops.TEGeneralGroupedGemm, groupedGemmGradCases},
+		{ops.MoEPermuteBwd, ops.MoEPermuteFwd, moePermuteGradCases},
+		{ops.MoEUnpermuteBwd, ops.MoEUnpermuteFwd, moeUnpermuteGradCases},
+		{ops.MoEUnpermuteWithRoutingMap, ops.MoEPermuteWithRoutingMap, routingMapGradCases},
+		{ops.MoESortChunksBwd, ops.MoESortChunksFwd, sortChunksGradCases},
 	}
 }
 

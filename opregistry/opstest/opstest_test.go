@@ -79,6 +79,14 @@ func TestCaseNamesAreUnique(t *testing.T) {
 		unique(t, groupedTensorCases(d))
 		unique(t, discreteInCases(d))
 		unique(t, discreteOutCases(d))
+		unique(t, moePermuteFwdCases(d))
+		unique(t, moeUnpermuteCases(d))
+		unique(t, moeUnpermuteBwdCases(d))
+		unique(t, routingMapCases(d))
+		unique(t, unpermuteMapCases(d))
+		unique(t, sortChunksCases(d))
+		unique(t, sortChunksBwdCases(d))
+		unique(t, multiRowCases(true)(d))
 	}
 }
 

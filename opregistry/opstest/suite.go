@@ -63,6 +63,16 @@ func suites() []anySuite {
 		suite[ops.GroupedGemmArgs]{op: ops.TEGeneralGroupedGemmForGroupedTensor, cases: groupedTensorCases},
 		suite[ops.GroupedGemmArgs]{op: ops.TEGeneralGroupedGemmForDiscreteIn, cases: discreteInCases},
 		suite[ops.GroupedGemmArgs]{op: ops.TEGeneralGroupedGemmForDiscreteOut, cases: discreteOutCases},
+		suite[ops.MoEPermuteFwdArgs]{op: ops.MoEPermuteFwd, cases: moePermuteFwdCases},
+		suite[ops.MoEUnpermuteArgs]{op: ops.MoEPermuteBwd, cases: moeUnpermuteCases, refresh: moeUnpermuteRefresh},
+		suite[ops.MoEUnpermuteArgs]{op: ops.MoEUnpermuteFwd, cases: moeUnpermuteCases, refresh: moeUnpermuteRefresh},
+		suite[ops.MoEUnpermuteBwdArgs]{op: ops.MoEUnpermuteBwd, cases: moeUnpermuteBwdCases, refresh: moeUnpermuteBwdRefresh},
+		suite[ops.MoEPermuteWithRoutingMapArgs]{op: ops.MoEPermuteWithRoutingMap, cases: routingMapCases},
+		suite[ops.MoEUnpermuteWithRoutingMapArgs]{op: ops.MoEUnpermuteWithRoutingMap, cases: unpermuteMapCases, refresh: unpermuteMapRefresh},
+		suite[ops.MoESortChunksFwdArgs]{op: ops.MoESortChunksFwd, cases: sortChunksCases},
+		suite[ops.MoESortChunksBwdArgs]{op: ops.MoESortChunksBwd, cases: sortChunksBwdCases, refresh: sortChunksRefresh},
+		suite[ops.MultiRowPaddingArgs]{op: ops.FusedMultiRowPadding, cases: multiRowCases(false)},
+		suite[ops.MultiRowPaddingArgs]{op: ops.FusedMultiRowUnpadding, cases: multiRowCases(true)},
 	}
 }
 

@@ -53,6 +53,16 @@ func bounds() []bound {
 		arithmetic("te_general_grouped_gemm_for_grouped_tensor", 2e-5, 1e-5, "as te_general_grouped_gemm"),
 		arithmetic("te_general_grouped_gemm_for_discrete_in", 2e-5, 1e-5, "as te_general_grouped_gemm"),
 		arithmetic("te_general_grouped_gemm_for_discrete_out", 2e-5, 1e-5, "as te_general_grouped_gemm"),
+		{op: "moe_permute_fwd", reason: "a copy"},
+		arithmetic("moe_permute_bwd", 5e-6, 2e-6, "sums of up to 64 terms, partial sums near 5"),
+		arithmetic("moe_unpermute_fwd", 5e-6, 2e-6, "sums of up to 64 products, partial sums near 5"),
+		arithmetic("moe_unpermute_bwd", 5e-6, 2e-6, "sums of up to 65 products, partial sums near 5"),
+		{op: "moe_permute_with_routing_map", reason: "a copy"},
+		arithmetic("moe_unpermute_with_routing_map", 5e-6, 2e-6, "sums of up to 60 rows, partial sums near 5"),
+		{op: "moe_sort_chunks_fwd", reason: "a copy"},
+		{op: "moe_sort_chunks_bwd", reason: "a copy"},
+		{op: "fused_multi_row_padding", reason: "a copy"},
+		{op: "fused_multi_row_unpadding", reason: "a copy"},
 	}
 }
 
