@@ -50,6 +50,12 @@ func Source() opregistry.Source {
 			impl(ops.MoESortChunksBwd, moeSortChunksBwd),
 			impl(ops.FusedMultiRowPadding, multiRow),
 			impl(ops.FusedMultiRowUnpadding, multiRow),
+			impl(ops.FusedTopkWithScoreFunctionFwd, fusedTopkFwd),
+			impl(ops.FusedTopkWithScoreFunctionBwd, fusedTopkBwd),
+			impl(ops.FusedScoreForMoEAuxLossFwd, fusedScoreFwd),
+			impl(ops.FusedScoreForMoEAuxLossBwd, fusedScoreBwd),
+			impl(ops.FusedMoEAuxLossFwd, fusedAuxLossFwd),
+			impl(ops.FusedMoEAuxLossBwd, fusedAuxLossBwd),
 		},
 	}
 }

@@ -20,5 +20,8 @@ func All() []opregistry.Handle {
 		MoEPermuteWithRoutingMap, MoEUnpermuteWithRoutingMap,
 		MoESortChunksFwd, MoESortChunksBwd,
 		FusedMultiRowPadding, FusedMultiRowUnpadding,
+		FusedTopkWithScoreFunctionFwd, FusedTopkWithScoreFunctionBwd,
+		FusedScoreForMoEAuxLossFwd, FusedScoreForMoEAuxLossBwd,
+		FusedMoEAuxLossFwd, FusedMoEAuxLossBwd,
 	}
 }

@@ -32,6 +32,9 @@ func gradients() []pair {
 		{ops.MoEUnpermuteBwd, ops.MoEUnpermuteFwd, moeUnpermuteGradCases},
 		{ops.MoEUnpermuteWithRoutingMap, ops.MoEPermuteWithRoutingMap, routingMapGradCases},
 		{ops.MoESortChunksBwd, ops.MoESortChunksFwd, sortChunksGradCases},
+		{ops.FusedTopkWithScoreFunctionBwd, ops.FusedTopkWithScoreFunctionFwd, topkGradCases},
+		{ops.FusedScoreForMoEAuxLossBwd, ops.FusedScoreForMoEAuxLossFwd, scoreGradCases},
+		{ops.FusedMoEAuxLossBwd, ops.FusedMoEAuxLossFwd, auxLossGradCases},
 	}
 }
 

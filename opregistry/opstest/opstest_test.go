@@ -87,6 +87,12 @@ func TestCaseNamesAreUnique(t *testing.T) {
 		unique(t, sortChunksCases(d))
 		unique(t, sortChunksBwdCases(d))
 		unique(t, multiRowCases(true)(d))
+		unique(t, topkCases(d))
+		unique(t, topkBwdCases(d))
+		unique(t, scoreCases(d))
+		unique(t, scoreBwdCases(d))
+		unique(t, auxLossCases(d))
+		unique(t, auxLossBwdCases(d))
 	}
 }
 

@@ -73,6 +73,12 @@ func suites() []anySuite {
 		suite[ops.MoESortChunksBwdArgs]{op: ops.MoESortChunksBwd, cases: sortChunksBwdCases, refresh: sortChunksRefresh},
 		suite[ops.MultiRowPaddingArgs]{op: ops.FusedMultiRowPadding, cases: multiRowCases(false)},
 		suite[ops.MultiRowPaddingArgs]{op: ops.FusedMultiRowUnpadding, cases: multiRowCases(true)},
+		suite[ops.FusedTopkWithScoreFunctionFwdArgs]{op: ops.FusedTopkWithScoreFunctionFwd, cases: topkCases},
+		suite[ops.FusedTopkWithScoreFunctionBwdArgs]{op: ops.FusedTopkWithScoreFunctionBwd, cases: topkBwdCases, refresh: topkRefresh},
+		suite[ops.FusedScoreForMoEAuxLossFwdArgs]{op: ops.FusedScoreForMoEAuxLossFwd, cases: scoreCases},
+		suite[ops.FusedScoreForMoEAuxLossBwdArgs]{op: ops.FusedScoreForMoEAuxLossBwd, cases: scoreBwdCases, refresh: scoreRefresh},
+		suite[ops.FusedMoEAuxLossFwdArgs]{op: ops.FusedMoEAuxLossFwd, cases: auxLossCases},
+		suite[ops.FusedMoEAuxLossBwdArgs]{op: ops.FusedMoEAuxLossBwd, cases: auxLossBwdCases, refresh: auxLossRefresh},
 	}
 }
 

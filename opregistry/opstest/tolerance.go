@@ -63,6 +63,12 @@ func bounds() []bound {
 		{op: "moe_sort_chunks_bwd", reason: "a copy"},
 		{op: "fused_multi_row_padding", reason: "a copy"},
 		{op: "fused_multi_row_unpadding", reason: "a copy"},
+		arithmetic("fused_topk_with_score_function_fwd", 1e-6, 5e-6, "one exponential of 2 ulp, a sum of up to 64 scores and a quotient"),
+		arithmetic("fused_topk_with_score_function_bwd", 5e-6, 5e-6, "differences of sums of up to 64 products that cancel"),
+		arithmetic("fused_score_for_moe_aux_loss_fwd", 1e-6, 5e-6, "as fused_topk_with_score_function_fwd"),
+		arithmetic("fused_score_for_moe_aux_loss_bwd", 5e-6, 5e-6, "as fused_topk_with_score_function_bwd"),
+		arithmetic("fused_moe_aux_loss_fwd", 5e-5, 5e-6, "a sum of up to 8320 products up to 100 with a factor of 2⁻⁹"),
+		arithmetic("fused_moe_aux_loss_bwd", 0, 1e-6, "two products"),
 	}
 }
 
