@@ -56,6 +56,18 @@ func Source() opregistry.Source {
 			impl(ops.FusedScoreForMoEAuxLossBwd, fusedScoreBwd),
 			impl(ops.FusedMoEAuxLossFwd, fusedAuxLossFwd),
 			impl(ops.FusedMoEAuxLossBwd, fusedAuxLossBwd),
+			impl(ops.FAPrepareFwd, faPrepareFwd),
+			impl(ops.FAPrepareBwd, faPrepareBwd),
+			impl(ops.CopyToKVCache, copyToKVCache),
+			impl(ops.ConvertTHDToBSHD, convertTHDToBSHD),
+			impl(ops.ConvertBSHDToTHD, convertBSHDToTHD),
+			impl(ops.GatedDeltaNetForward, gatedDeltaNetForward),
+			impl(ops.THDGetPartitionedIndices, thdGetPartitionedIndices),
+			impl(ops.THDReadHalfTensor, thdReadHalfTensor),
+			impl(ops.THDReadSecondHalfLSE, thdReadSecondHalfLSE),
+			impl(ops.THDSecondHalfLSECorrection, thdSecondHalfLSECorrection),
+			impl(ops.THDOutCorrection, thdOutCorrection),
+			impl(ops.THDGradCorrection, thdGradCorrection),
 		},
 	}
 }

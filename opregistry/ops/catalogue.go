@@ -23,5 +23,8 @@ func All() []opregistry.Handle {
 		FusedTopkWithScoreFunctionFwd, FusedTopkWithScoreFunctionBwd,
 		FusedScoreForMoEAuxLossFwd, FusedScoreForMoEAuxLossBwd,
 		FusedMoEAuxLossFwd, FusedMoEAuxLossBwd,
+		FAPrepareFwd, FAPrepareBwd, CopyToKVCache, ConvertTHDToBSHD, ConvertBSHDToTHD, GatedDeltaNetForward,
+		THDGetPartitionedIndices, THDReadHalfTensor, THDReadSecondHalfLSE,
+		THDSecondHalfLSECorrection, THDOutCorrection, THDGradCorrection,
 	}
 }

@@ -35,6 +35,7 @@ func gradients() []pair {
 		{ops.FusedTopkWithScoreFunctionBwd, ops.FusedTopkWithScoreFunctionFwd, topkGradCases},
 		{ops.FusedScoreForMoEAuxLossBwd, ops.FusedScoreForMoEAuxLossFwd, scoreGradCases},
 		{ops.FusedMoEAuxLossBwd, ops.FusedMoEAuxLossFwd, auxLossGradCases},
+		{ops.FAPrepareBwd, ops.FAPrepareFwd, faPrepareGradCases},
 	}
 }
 

@@ -93,6 +93,17 @@ func TestCaseNamesAreUnique(t *testing.T) {
 		unique(t, scoreBwdCases(d))
 		unique(t, auxLossCases(d))
 		unique(t, auxLossBwdCases(d))
+		unique(t, faPrepareFwdCases(d))
+		unique(t, faPrepareBwdCases(d))
+		unique(t, kvCacheCases(d))
+		unique(t, convertTHDCases(true)(d))
+		unique(t, deltaNetCases(d))
+		unique(t, partitionCases(d))
+		unique(t, readHalfCases(d))
+		unique(t, readLSECases(d))
+		unique(t, correctLSECases(d))
+		unique(t, outCorrectionCases(d))
+		unique(t, gradCorrectionCases(d))
 	}
 }
 

@@ -79,6 +79,18 @@ func suites() []anySuite {
 		suite[ops.FusedScoreForMoEAuxLossBwdArgs]{op: ops.FusedScoreForMoEAuxLossBwd, cases: scoreBwdCases, refresh: scoreRefresh},
 		suite[ops.FusedMoEAuxLossFwdArgs]{op: ops.FusedMoEAuxLossFwd, cases: auxLossCases},
 		suite[ops.FusedMoEAuxLossBwdArgs]{op: ops.FusedMoEAuxLossBwd, cases: auxLossBwdCases, refresh: auxLossRefresh},
+		suite[ops.FAPrepareFwdArgs]{op: ops.FAPrepareFwd, cases: faPrepareFwdCases},
+		suite[ops.FAPrepareBwdArgs]{op: ops.FAPrepareBwd, cases: faPrepareBwdCases},
+		suite[ops.CopyToKVCacheArgs]{op: ops.CopyToKVCache, cases: kvCacheCases},
+		suite[ops.ConvertTHDArgs]{op: ops.ConvertTHDToBSHD, cases: convertTHDCases(false)},
+		suite[ops.ConvertTHDArgs]{op: ops.ConvertBSHDToTHD, cases: convertTHDCases(true)},
+		suite[ops.GatedDeltaNetForwardArgs]{op: ops.GatedDeltaNetForward, cases: deltaNetCases},
+		suite[ops.THDGetPartitionedIndicesArgs]{op: ops.THDGetPartitionedIndices, cases: partitionCases},
+		suite[ops.THDReadHalfTensorArgs]{op: ops.THDReadHalfTensor, cases: readHalfCases},
+		suite[ops.THDReadSecondHalfLSEArgs]{op: ops.THDReadSecondHalfLSE, cases: readLSECases},
+		suite[ops.THDSecondHalfLSECorrectionArgs]{op: ops.THDSecondHalfLSECorrection, cases: correctLSECases},
+		suite[ops.THDOutCorrectionArgs]{op: ops.THDOutCorrection, cases: outCorrectionCases},
+		suite[ops.THDGradCorrectionArgs]{op: ops.THDGradCorrection, cases: gradCorrectionCases},
 	}
 }
 

@@ -69,6 +69,18 @@ func bounds() []bound {
 		arithmetic("fused_score_for_moe_aux_loss_bwd", 5e-6, 5e-6, "as fused_topk_with_score_function_bwd"),
 		arithmetic("fused_moe_aux_loss_fwd", 5e-5, 5e-6, "a sum of up to 8320 products up to 100 with a factor of 2⁻⁹"),
 		arithmetic("fused_moe_aux_loss_bwd", 0, 1e-6, "two products"),
+		{op: "fa_prepare_fwd", reason: "a copy"},
+		{op: "fa_prepare_bwd", reason: "a copy"},
+		{op: "copy_to_kv_cache", reason: "a copy"},
+		{op: "convert_thd_to_bshd", reason: "a copy"},
+		{op: "convert_bshd_to_thd", reason: "a copy"},
+		arithmetic("gated_delta_net_forward", 1e-5, 1e-5, "70 updates of a state that forgets, sums of up to 16 products"),
+		{op: "thd_get_partitioned_indices", reason: "integers"},
+		{op: "thd_read_half_tensor", reason: "a copy"},
+		{op: "thd_read_second_half_lse", reason: "a copy"},
+		arithmetic("thd_second_half_lse_correction", 1e-6, 1e-6, "an exponential and a logarithm of 2 ulp"),
+		arithmetic("thd_out_correction", 1e-6, 5e-6, "an exponential of up to e⁶ whose exponent carries 6·2⁻²³"),
+		{op: "thd_grad_correction", wide: single, narrow: tensortest.Tolerance{}, reason: "one rounded sum, as residual_add"},
 	}
 }
 
