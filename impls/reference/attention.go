@@ -64,7 +64,7 @@ func fusedAttnFwd(a ops.FusedAttnFwdArgs) error {
 	c := newAttention(a)
 	o := zeroHeads(a.O, a.QKVFormat)
 	stats, most := orAll(nil, a.Stats.NumElements(), math.Inf(-1)), orAll(nil, c.Heads, math.Inf(-1))
-	c.eachQuery(func(r row) {
+	c.eachQuery(func(r *row) {
 		scores := r.scores()
 		for _, s := range scores {
 			most[r.head] = math.Max(most[r.head], s.value)
@@ -97,7 +97,7 @@ func fusedAttnBwd(a ops.FusedAttnBwdArgs) error {
 		biasScale = c.scale
 	}
 	stats := a.Stats.Float64s()
-	c.eachQuery(func(r row) {
+	c.eachQuery(func(r *row) {
 		q, dout := c.q.at(r.batch, r.query, r.head), do.at(r.batch, r.query, r.head)
 		mean := dot(dout, o.at(r.batch, r.query, r.head))
 		for _, s := range r.scores() {
@@ -139,16 +139,20 @@ type row struct {
 	ops.Sequence
 	batch, head, group int
 	i, query           int // the query's position in its sequence and its row
+	diagonal           int // the key that lies at its diagonal
 	stat               int // where its statistics lie
 }
 
 // eachQuery calls f for each query that belongs to a sequence, and each head.
-func (c *attention) eachQuery(f func(row)) {
+func (c *attention) eachQuery(f func(*row)) {
 	for b := range c.Batch {
 		for h := range c.Heads {
-			r := row{attention: c, Sequence: c.Sequence(b), batch: b, head: h, group: h / (c.Heads / c.Groups)}
+			r := &row{attention: c, Sequence: c.Sequence(b), batch: b, head: h, group: h / (c.Heads / c.Groups)}
 			for i := range r.LenQ {
-				r.i, r.query = i, r.FirstQ+i
+				r.i, r.query, r.diagonal = i, r.FirstQ+i, i
+				if c.BottomRight() {
+					r.diagonal += r.LenKV - r.LenQ
+				}
 				r.stat = (b*c.Heads+h)*c.SeqQ + i
 				if c.QKVFormat == ops.THD {
 					r.stat = r.query*c.Heads + h
@@ -165,9 +169,9 @@ type score struct {
 	value, dropout float64
 }
 
-func (r row) scores() []score {
+func (r *row) scores() []score {
 	q := r.q.at(r.batch, r.query, r.head)
-	var out []score
+	out := make([]score, 0, r.LenKV)
 	for j := range r.LenKV {
 		if !r.sees(j) {
 			continue
@@ -180,7 +184,7 @@ func (r row) scores() []score {
 		case ops.PostScaleBias:
 			s.value = r.scale*product + r.bias[broadcast(r.Bias, r.batch, r.head, r.i, j)]
 		case ops.ALiBi:
-			s.value = r.scale*product - r.slopes[r.batch*r.Heads+r.head]*math.Abs(float64(j-r.diagonal()))
+			s.value = r.scale*product - r.slopes[r.batch*r.Heads+r.head]*math.Abs(float64(j-r.diagonal))
 		default:
 			s.value = r.scale * product
 		}
@@ -189,21 +193,12 @@ func (r row) scores() []score {
 	return out
 }
 
-// diagonal returns the key that lies at the diagonal of the query.
-func (r row) diagonal() int {
-	if r.BottomRight() {
-		return r.i + r.LenKV - r.LenQ
-	}
-	return r.i
-}
-
-func (r row) sees(j int) bool {
-	at := r.diagonal()
+func (r *row) sees(j int) bool {
 	left, right := r.WindowSize.Bounds()
 	switch {
-	case r.AttnMaskType.Causal() && j > at:
+	case r.AttnMaskType.Causal() && j > r.diagonal:
 		return false
-	case left >= 0 && j < at-left, right >= 0 && j > at+right:
+	case left >= 0 && j < r.diagonal-left, right >= 0 && j > r.diagonal+right:
 		return false
 	default:
 		return r.AttentionMask == nil || r.hidden[broadcast(r.AttentionMask, r.batch, r.head, r.i, j)] == 0
@@ -211,7 +206,7 @@ func (r row) sees(j int) bool {
 }
 
 // dropout returns what the probability of key j is multiplied by.
-func (r row) dropout(j int) float64 {
+func (r *row) dropout(j int) float64 {
 	if r.PDropout == 0 {
 		return 1
 	}

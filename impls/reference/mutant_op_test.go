@@ -280,5 +280,5 @@ func mutants() []mutant {
 			return right(x, a)
 		}),
 	}
-	return append(list, contractMutants()...)
+	return append(append(list, expertMutants()...), contractMutants()...)
 }

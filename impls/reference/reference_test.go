@@ -1,6 +1,7 @@
 package reference_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -25,9 +26,9 @@ func TestSourceServesTheCatalogue(t *testing.T) {
 		assert.Empty(t, impl.Vendor)
 	}
 	for _, op := range ops.All() {
-		assert.True(t, have[op], "an impl of %s", op.Name())
+		assert.NotEqual(t, slices.Contains(ops.Declared(), op), have[op], "an impl of %s", op.Name())
 	}
-	assert.Len(t, src.Impls, len(ops.All()))
+	assert.Len(t, src.Impls, len(ops.All())-len(ops.Declared()))
 }
 
 // The reference is its own oracle here: what this finds is writing to operands

@@ -28,7 +28,7 @@ func fusedTopkFwd(a ops.FusedTopkWithScoreFunctionFwdArgs) error {
 		for e := range value {
 			value[e] = s[e] + bias[e]
 		}
-		best := largest(value, considered(a, value), a.Topk)
+		best := topmost(value, considered(a, value), a.Topk)
 		p := weights(s, best, a.ScoreFunction, a.UsePreSoftmax)
 		for k, e := range best {
 			probs[first+e], chosen[first+e] = scale*p[k], 1
@@ -87,21 +87,21 @@ func considered(a ops.FusedTopkWithScoreFunctionFwdArgs, value []float64) []int 
 	worth, groups := make([]float64, a.NumGroups), make([]int, a.NumGroups)
 	for g := range groups {
 		groups[g] = g
-		for _, e := range largest(value, all[g*size:(g+1)*size], a.Topk/a.GroupTopk) {
+		for _, e := range topmost(value, all[g*size:(g+1)*size], a.Topk/a.GroupTopk) {
 			worth[g] += value[e]
 		}
 	}
 	var experts []int
-	for _, g := range largest(worth, groups, a.GroupTopk) {
+	for _, g := range topmost(worth, groups, a.GroupTopk) {
 		experts = append(experts, all[g*size:(g+1)*size]...)
 	}
 	slices.Sort(experts)
 	return experts
 }
 
-// largest returns the n of some indexes with the largest values: the first of equal
+// topmost returns the n of some indexes with the largest values: the first of equal
 // ones, NaN last.
-func largest(value []float64, index []int, n int) []int {
+func topmost(value []float64, index []int, n int) []int {
 	index = slices.Clone(index)
 	slices.SortStableFunc(index, func(i, j int) int {
 		x, y := value[i], value[j]
@@ -220,7 +220,7 @@ func fusedScoreFwd(a ops.FusedScoreForMoEAuxLossFwdArgs) error {
 			}
 		}
 		copy(out[first:], s)
-		for _, e := range largest(s, all, a.Topk) {
+		for _, e := range topmost(s, all, a.Topk) {
 			chosen[first+e] = 1
 		}
 	}

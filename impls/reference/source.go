@@ -12,7 +12,7 @@ const ID = "reference.go"
 // Priority ranks the impls behind those of every other kind.
 const Priority = 50
 
-// Source returns an impl of every op of the catalogue.
+// Source returns an impl of every op of the catalogue that computes something.
 func Source() opregistry.Source {
 	return opregistry.Source{
 		Name:    "reference",

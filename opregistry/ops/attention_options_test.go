@@ -140,3 +140,14 @@ func TestDefaultAlibiSlopes(t *testing.T) {
 	assert.InDeltaSlice(t, []float32{0.70710678, 0.35355339, 0.1767767, 0.08838835}, ops.DefaultAlibiSlopes(12)[8:], 1e-7)
 	assert.Empty(t, ops.DefaultAlibiSlopes(0))
 }
+
+func TestAttentionBackends(t *testing.T) {
+	type fused = ops.GetFusedAttnBackendArgs
+	testValidation(t, ops.GetFusedAttnBackend, func() fused { return fused{Result: new(ops.FusedAttnBackend)} }, []refusal[fused]{
+		{"no result", func(a *fused) { a.Result = nil }, "result", "where the answer goes"},
+	})
+	type all = ops.GetAttentionBackendArgs
+	testValidation(t, ops.GetAttentionBackend, func() all { return all{Result: new(ops.AttentionBackends)} }, []refusal[all]{
+		{"no result", func(a *all) { a.Result = nil }, "result", "where the answer goes"},
+	})
+}

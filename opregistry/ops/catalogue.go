@@ -3,7 +3,10 @@ package ops
 import "github.com/primus-fl/primus/opregistry"
 
 // All returns the handles of every op of the catalogue.
-func All() []opregistry.Handle {
+func All() []opregistry.Handle { return append(computed(), Declared()...) }
+
+// computed are the ops that compute something.
+func computed() []opregistry.Handle {
 	return []opregistry.Handle{
 		GenericGemm,
 		RMSNormFwd, RMSNormBwd,
@@ -26,5 +29,14 @@ func All() []opregistry.Handle {
 		FAPrepareFwd, FAPrepareBwd, CopyToKVCache, ConvertTHDToBSHD, ConvertBSHDToTHD, GatedDeltaNetForward,
 		THDGetPartitionedIndices, THDReadHalfTensor, THDReadSecondHalfLSE,
 		THDSecondHalfLSECorrection, THDOutCorrection, THDGradCorrection,
+	}
+}
+
+// Declared returns the handles of the ops that have no implementation in this
+// project: set-up, queries and memory layout of one vendor's libraries, which only
+// that vendor can implement.
+func Declared() []opregistry.Handle {
+	return []opregistry.Handle{
+		GetAttentionBackend, GetFusedAttnBackend,
 	}
 }

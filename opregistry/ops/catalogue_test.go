@@ -22,6 +22,7 @@ func TestAll(t *testing.T) {
 			families[op.Family()] = append(families[op.Family()], op.Forward())
 		}
 	}
+	assert.Subset(t, ops.All(), ops.Declared())
 	for family, forward := range families {
 		assert.True(t, forward[0] && !slices.Contains(forward[1:], true) && len(forward) > 1,
 			"family %s: one forward op, then those that read what it saves", family)

@@ -129,7 +129,7 @@ func (c *check) disjoint(name string, w *tensor.Tensor, other string, o *tensor.
 	}
 }
 
-// named is an operand under its name; the tensor is nil when it was left out.
+// named is an operand with the name that errors use for it.
 type named struct {
 	name string
 	t    *tensor.Tensor

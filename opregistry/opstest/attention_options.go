@@ -37,10 +37,10 @@ func attnOptionCases() []attnOption {
 		{"window=2,0", ops.NoMask, one, []attnEdit{window(2, 0)}},
 		{"window=0,0", ops.NoMask, one, []attnEdit{window(0, 0)}},
 		{"window=-1,1", ops.NoMask, one, []attnEdit{window(-1, 1)}},
-		{"window=3,-1/bottom_right", ops.NoMask, plain, []attnEdit{window(3, -1), bottomRight}},
+		{"window=3,-1/bottom_right", ops.NoMask, plain, []attnEdit{window(3, -1), toBottomRight}},
 		{"window=1,2", ops.CausalMask, plain, []attnEdit{window(1, 2)}},
 		{"window=2,0", ops.CausalBottomRightMask, plain, []attnEdit{window(2, 0)}},
-		{"window=1,1/bottom_right", ops.PaddingMask, packed, []attnEdit{window(1, 1), bottomRight}},
+		{"window=1,1/bottom_right", ops.PaddingMask, packed, []attnEdit{window(1, 1), toBottomRight}},
 		{"no_sequence", ops.PaddingMask, packed, []attnEdit{noSequence}},
 		{"mask=b1qk", ops.ArbitraryMask, plain, []attnEdit{hide(true, false, true)}},
 		{"mask=bhqk", ops.ArbitraryMask, one, []attnEdit{hide(true, true, true)}},
@@ -48,7 +48,7 @@ func attnOptionCases() []attnOption {
 		{"mask_all", ops.ArbitraryMask, one, []attnEdit{hideAll}},
 		{"alibi", ops.CausalMask, plain, []attnEdit{alibi}},
 		{"alibi", ops.CausalBottomRightMask, one, []attnEdit{alibi}},
-		{"alibi/bottom_right", ops.NoMask, one, []attnEdit{alibi, bottomRight}},
+		{"alibi/bottom_right", ops.NoMask, one, []attnEdit{alibi, toBottomRight}},
 		{"alibi/slopes=h", ops.PaddingMask, one, []attnEdit{alibi, slopes(false)}},
 		{"alibi/slopes=bh", ops.PaddingCausalBottomRightMask, packed, []attnEdit{alibi, slopes(true)}},
 		{"off_by_one", ops.CausalBottomRightMask, plain, []attnEdit{offByOne}},
@@ -123,7 +123,7 @@ func window(left, right int) attnEdit {
 	return func(_ *stage, a *ops.FusedAttnFwdArgs) { a.WindowSize = ops.Window(left, right) }
 }
 
-func bottomRight(_ *stage, a *ops.FusedAttnFwdArgs) { a.BottomRightDiagonal = ops.Bool(true) }
+func toBottomRight(_ *stage, a *ops.FusedAttnFwdArgs) { a.BottomRightDiagonal = ops.Bool(true) }
 
 // hide hides about a third of the keys.
 func hide(b, h, q bool) attnEdit {
@@ -199,7 +199,8 @@ func (s *stage) saveAttn(a ops.FusedAttnBwdArgs) {
 	for i := range stats {
 		stats[i] = math.Inf(-1)
 	}
-	x := attnScores{FusedAttnFwdArgs: f, AttnDims: n, q: a.Q.Float64s(), k: a.K.Float64s(), v: a.V.Float64s()}
+	scale := float64(a.AttnScale.Or(float32(1 / math.Sqrt(float64(n.DimQK)))))
+	x := &attnScores{FusedAttnFwdArgs: f, AttnDims: n, scale: scale, q: a.Q.Float64s(), k: a.K.Float64s(), v: a.V.Float64s()}
 	for b := range n.Batch {
 		seq := f.Sequence(b)
 		for h := range n.Heads {
@@ -221,11 +222,12 @@ func (s *stage) saveAttn(a ops.FusedAttnBwdArgs) {
 type attnScores struct {
 	ops.FusedAttnFwdArgs
 	ops.AttnDims
+	scale   float64
 	q, k, v []float64
 }
 
 // at returns where a head of size d of n heads and seq positions begins.
-func (x attnScores) at(seq, n, d, b, row, h int) int {
+func (x *attnScores) at(seq, n, d, b, row, h int) int {
 	switch x.QKVFormat {
 	case ops.SBHD:
 		return ((row*x.Batch+b)*n + h) * d
@@ -237,7 +239,7 @@ func (x attnScores) at(seq, n, d, b, row, h int) int {
 }
 
 // query writes a row of O and returns the denominator of its softmax.
-func (x attnScores) query(o []float64, seq ops.Sequence, b, h, i int) float64 {
+func (x *attnScores) query(o []float64, seq ops.Sequence, b, h, i int) float64 {
 	g := h * x.Groups / x.Heads
 	query := x.at(x.SeqQ, x.Heads, x.DimQK, b, seq.FirstQ+i, h)
 	sum := 0.0
@@ -247,11 +249,12 @@ func (x attnScores) query(o []float64, seq ops.Sequence, b, h, i int) float64 {
 	case ops.LearnableSoftmax:
 		sum = math.Exp(x.SoftmaxOffset.At(0, h, 0, 0))
 	}
+	diagonal := i
+	if x.BottomRight() {
+		diagonal += seq.LenKV - seq.LenQ
+	}
 	for j := range seq.LenKV {
-		distance := j - i
-		if x.BottomRight() {
-			distance -= seq.LenKV - seq.LenQ
-		}
+		distance := j - diagonal
 		if x.hides(distance, b, h, i, j) {
 			continue
 		}
@@ -281,19 +284,18 @@ func (x attnScores) query(o []float64, seq ops.Sequence, b, h, i int) float64 {
 	return sum
 }
 
-func (x attnScores) hides(distance, b, h, i, j int) bool {
+func (x *attnScores) hides(distance, b, h, i, j int) bool {
 	left, right := x.WindowSize.Bounds()
 	return distance > 0 && x.AttnMaskType.Causal() || left >= 0 && distance < -left || right >= 0 && distance > right ||
 		x.AttentionMask != nil && repeated(x.AttentionMask, b, h, i, j) != 0
 }
 
-func (x attnScores) score(product float64, distance, b, h, i, j int) float64 {
-	scale := float64(x.AttnScale.Or(float32(1 / math.Sqrt(float64(x.DimQK)))))
+func (x *attnScores) score(product float64, distance, b, h, i, j int) float64 {
 	switch x.BiasType {
 	case ops.PreScaleBias:
-		return scale * (product + repeated(x.Bias, b, h, i, j))
+		return x.scale * (product + repeated(x.Bias, b, h, i, j))
 	case ops.PostScaleBias:
-		return scale*product + repeated(x.Bias, b, h, i, j)
+		return x.scale*product + repeated(x.Bias, b, h, i, j)
 	case ops.ALiBi:
 		slope := float64(ops.DefaultAlibiSlopes(x.Heads)[h])
 		if t := x.AlibiSlopes; t != nil && len(t.Shape()) == 1 {
@@ -301,9 +303,9 @@ func (x attnScores) score(product float64, distance, b, h, i, j int) float64 {
 		} else if t != nil {
 			slope = t.At(b, h)
 		}
-		return scale*product - slope*math.Abs(float64(distance))
+		return x.scale*product - slope*math.Abs(float64(distance))
 	default:
-		return scale * product
+		return x.scale * product
 	}
 }
 

@@ -30,7 +30,7 @@ func (p packedCase) longest() int {
 func packedCases() []packedCase {
 	return []packedCase{
 		{[]int{2}, 2, 1, 1}, {[]int{4, 0, 6}, 10, 3, 5}, {[]int{4, 0, 6}, 14, 2, 4}, {[]int{}, 4, 2, 3}, {[]int{0}, 0, 2, 3},
-		{[]int{8, 34, 2}, 44, 2, 16}, {[]int{4, 2}, 6, 0, 3},
+		{[]int{8, 34, 2}, 44, 2, 5}, {[]int{4, 2}, 6, 0, 3},
 	}
 }
 
