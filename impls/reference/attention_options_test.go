@@ -62,9 +62,6 @@ func TestAttentionMasks(t *testing.T) {
 		{"lengths", func(a *ops.FusedAttnFwdArgs) {
 			a.AttnMaskType, a.CuSeqlensQ, a.CuSeqlensKV = ops.PaddingMask, i32(t, 0, 2), i32(t, 0, 3)
 		}, []string{"1110", "1110", "0000"}},
-		{"mask true hides", func(a *ops.FusedAttnFwdArgs) {
-			a.AttnMaskType, a.AttentionMask = ops.ArbitraryMask, of(t, tensor.Bool, []int{1, 1, 1, 4}, 0, 1, 1, 0)
-		}, []string{"1001", "1001", "1001"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -89,6 +86,14 @@ func TestCausalMasks_UpstreamAppliesNoneButCausal(t *testing.T) {
 
 	a.AttnMaskType = ops.PaddingCausalBottomRightMask
 	assert.Equal(t, []string{"1110", "1111", "0000"}, seen(t, a))
+}
+
+// The PyTorch class of upstream reads true as keep.
+func TestAttentionMask_UpstreamReadsItInverted(t *testing.T) {
+	t.Parallel()
+	a := uniform(t, 2, 4)
+	a.AttnMaskType, a.AttentionMask = ops.ArbitraryMask, of(t, tensor.Bool, []int{1, 1, 2, 4}, 0, 1, 1, 0, 1, 1, 1, 1)
+	assert.Equal(t, []string{"1001", "0000"}, seen(t, a))
 }
 
 // Two sequences of one and two queries among four tokens, with a gap behind each.

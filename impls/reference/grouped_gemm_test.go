@@ -40,3 +40,15 @@ func TestGroupedTensorGemm(t *testing.T) {
 	})
 	want(t, d, 3+50+0.5, 6+100+0.5, 40+0.25)
 }
+
+// The reference of upstream adds the bias of a gradient to the product, returns no
+// gradient of it, and applies GELU where its derivative is due.
+func TestGemmGrad_UpstreamRunsTheForwardEpilogue(t *testing.T) {
+	t.Parallel()
+	dx, db := out(t, tensor.F64, 2, 1), f32(t, 100)
+	run(t, ops.GenericGemm, ops.GenericGemmArgs{
+		A: f64(t, []int{1, 1}, 3), B: f64(t, []int{2, 1}, 1, 2), D: dx, Grad: true, Bias: db, Gelu: true, GeluIn: f64(t, []int{2, 1}, 0, 0),
+	})
+	want(t, dx, 1.5, 3) // gelu'(0) = 1/2
+	want(t, db, 3)
+}
