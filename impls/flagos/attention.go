@@ -28,8 +28,20 @@ type attention struct {
 	stats   []float32
 }
 
-// attention requires the operands of a forward call.
+// attention requires the operands of a forward call without options, whose mask
+// hides nothing or what lies behind the diagonal.
 func (v *views) attention(e *opregistry.Exec, a ops.FusedAttnFwdArgs) attention {
+	switch {
+	case a.AttnMaskType > ops.CausalBottomRightMask:
+		v.decline("attn_mask_type %v, this impl serves no_mask, causal and causal_bottom_right", a.AttnMaskType)
+	case a.AttnOptions != (ops.AttnOptions{}):
+		v.decline("a window, a bias, a softmax type or dropout, this impl serves attention without")
+	case a.MaxLogit != nil:
+		v.decline("max_logit, this impl does not compute it")
+	}
+	if v.err != nil {
+		return attention{}
+	}
 	c := attention{
 		AttnDims: a.Dims(), exec: e, kernel: simd.BestKernel(), mask: a.AttnMaskType,
 		q: v.heads("Q", a.Q, a.QKVFormat), k: v.heads("K", a.K, a.QKVFormat),

@@ -292,3 +292,35 @@ func TestAttentionAllocatesNothing(t *testing.T) {
 		assert.Zero(t, testing.AllocsPerRun(30, func() { _ = bwd(e, c.bwd) }), "backward, %d workers", workers)
 	}
 }
+
+// What the kernels do not compute is left to another impl, before anything is
+// written.
+func TestAttentionDeclinesOptions(t *testing.T) {
+	fwd, bwd := flagosRun(t, ops.FusedAttnFwd), flagosRun(t, ops.FusedAttnBwd)
+	lengths, err := tensor.FromSlice([]int32{0, 3})
+	require.NoError(t, err)
+	hidden, err := tensor.FromSlice(make([]bool, 1), 1, 1, 1, 1)
+	require.NoError(t, err)
+	for name, edit := range map[string]func(a *ops.FusedAttnBwdArgs){
+		"window":   func(a *ops.FusedAttnBwdArgs) { a.WindowSize = ops.Window(1, 0) },
+		"diagonal": func(a *ops.FusedAttnBwdArgs) { a.BottomRightDiagonal = ops.Bool(true) },
+		"alibi":    func(a *ops.FusedAttnBwdArgs) { a.BiasType = ops.ALiBi },
+		"softmax":  func(a *ops.FusedAttnBwdArgs) { a.SoftmaxType = ops.OffByOneSoftmax },
+		"dropout":  func(a *ops.FusedAttnBwdArgs) { a.PDropout = 0.1 },
+		"mask":     func(a *ops.FusedAttnBwdArgs) { a.AttnMaskType, a.AttentionMask = ops.ArbitraryMask, hidden },
+		"padding": func(a *ops.FusedAttnBwdArgs) {
+			a.AttnMaskType, a.CuSeqlensQ, a.CuSeqlensKV = ops.PaddingMask, lengths, lengths
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newAttnCase(t, rand.New(rand.NewPCG(7, 7)), ops.AttnDims{Batch: 1, SeqQ: 3, SeqKV: 3, Heads: 1, Groups: 1, DimQK: 4, DimV: 4}, ops.BSHD, ops.NoMask, false)
+			a := c.bwd
+			edit(&a)
+			require.NoError(t, ops.FusedAttnBwd.Validate(a))
+			before := append(a.O.Float64s(), a.DQ.Float64s()...)
+			require.ErrorIs(t, fwd(opregistry.NewExec(nil, 0), a.Fwd()), opregistry.ErrUnsupported)
+			require.ErrorIs(t, bwd(opregistry.NewExec(nil, 0), a), opregistry.ErrUnsupported)
+			assert.Equal(t, before, append(a.O.Float64s(), a.DQ.Float64s()...))
+		})
+	}
+}

@@ -7,27 +7,77 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
+// attention is a call of fused_attn_fwd with its operands in float64.
+type attention struct {
+	ops.FusedAttnFwdArgs
+	ops.AttnDims
+	scale                float64
+	q, k, v              headVectors
+	bias, slopes, offset []float64 // empty when the call has none
+	hidden               []float64 // attention_mask
+}
+
+func newAttention(a ops.FusedAttnFwdArgs) *attention {
+	d := a.Dims()
+	c := &attention{
+		FusedAttnFwdArgs: a, AttnDims: d,
+		scale: float64(a.AttnScale.Or(float32(1 / math.Sqrt(float64(d.DimQK))))),
+		q:     heads(a.Q, a.QKVFormat), k: heads(a.K, a.QKVFormat), v: heads(a.V, a.QKVFormat),
+	}
+	if a.Bias != nil {
+		c.bias = a.Bias.Float64s()
+	}
+	if a.AttentionMask != nil {
+		c.hidden = a.AttentionMask.Float64s()
+	}
+	if a.BiasType == ops.ALiBi {
+		c.slopes = alibiSlopes(a, d)
+	}
+	switch a.SoftmaxType {
+	case ops.OffByOneSoftmax:
+		c.offset = make([]float64, d.Heads)
+	case ops.LearnableSoftmax:
+		c.offset = a.SoftmaxOffset.Float64s()
+	}
+	return c
+}
+
+// alibiSlopes returns the slope of each batch and head.
+func alibiSlopes(a ops.FusedAttnFwdArgs, d ops.AttnDims) []float64 {
+	var given []float64
+	if a.AlibiSlopes != nil {
+		given = a.AlibiSlopes.Float64s()
+	} else {
+		for _, s := range ops.DefaultAlibiSlopes(d.Heads) {
+			given = append(given, float64(s))
+		}
+	}
+	slopes := make([]float64, d.Batch*d.Heads)
+	for i := range slopes {
+		slopes[i] = given[i%len(given)]
+	}
+	return slopes
+}
+
 // fusedAttnFwd follows ops.FusedAttnFwd.
 func fusedAttnFwd(a ops.FusedAttnFwdArgs) error {
-	d := a.Dims()
-	q, k, v := heads(a.Q, a.QKVFormat), heads(a.K, a.QKVFormat), heads(a.V, a.QKVFormat)
+	c := newAttention(a)
 	o := zeroHeads(a.O, a.QKVFormat)
-	stats := make([]float64, d.Batch*d.Heads*d.SeqQ)
-	scores := make([]float64, d.SeqKV)
-	for b := range d.Batch {
-		for h := range d.Heads {
-			g := h / (d.Heads / d.Groups)
-			for i := range d.SeqQ {
-				seen := scores[:keysSeen(a.AttnMaskType, i, d)]
-				for j := range seen {
-					seen[j] = attnScale(a, d) * dot(q.at(b, i, h), k.at(b, j, g))
-				}
-				lse := logSumExp(seen)
-				stats[(b*d.Heads+h)*d.SeqQ+i] = lse
-				for j, s := range seen {
-					addScaled(o.at(b, i, h), math.Exp(s-lse), v.at(b, j, g))
-				}
-			}
+	stats, most := orAll(nil, a.Stats.NumElements(), math.Inf(-1)), orAll(nil, c.Heads, math.Inf(-1))
+	c.eachQuery(func(r *row) {
+		scores := r.scores()
+		for _, s := range scores {
+			most[r.head] = math.Max(most[r.head], s.value)
+		}
+		lse := c.logDenominator(scores, r.head)
+		stats[r.stat] = lse
+		for _, s := range scores {
+			addScaled(o.at(r.batch, r.query, r.head), math.Exp(s.value-lse)*s.dropout, c.v.at(r.batch, s.key, r.group))
+		}
+	})
+	if a.MaxLogit != nil {
+		if err := a.MaxLogit.SetFloat64s(most); err != nil {
+			return err
 		}
 	}
 	if err := a.O.SetFloat64s(o.data); err != nil {
@@ -38,24 +88,40 @@ func fusedAttnFwd(a ops.FusedAttnFwdArgs) error {
 
 // fusedAttnBwd follows ops.FusedAttnBwd.
 func fusedAttnBwd(a ops.FusedAttnBwdArgs) error {
-	fwd, format := a.Fwd(), a.QKVFormat
-	d, scale := fwd.Dims(), attnScale(fwd, fwd.Dims())
-	q, k, v, o, do := heads(a.Q, format), heads(a.K, format), heads(a.V, format), heads(a.O, format), heads(a.DO, format)
+	c, format := newAttention(a.Fwd()), a.QKVFormat
+	o, do := heads(a.O, format), heads(a.DO, format)
 	dq, dk, dv := zeroHeads(a.DQ, format), zeroHeads(a.DK, format), zeroHeads(a.DV, format)
+	dbias, doffset := make([]float64, len(c.bias)), make([]float64, c.Heads)
+	biasScale := 1.0
+	if a.BiasType == ops.PreScaleBias {
+		biasScale = c.scale
+	}
 	stats := a.Stats.Float64s()
-	for b := range d.Batch {
-		for h := range d.Heads {
-			g := h / (d.Heads / d.Groups)
-			for i := range d.SeqQ {
-				mean := dot(do.at(b, i, h), o.at(b, i, h))
-				for j := range keysSeen(a.AttnMaskType, i, d) {
-					p := math.Exp(scale*dot(q.at(b, i, h), k.at(b, j, g)) - stats[(b*d.Heads+h)*d.SeqQ+i])
-					ds := p * (dot(do.at(b, i, h), v.at(b, j, g)) - mean)
-					addScaled(dv.at(b, j, g), p, do.at(b, i, h))
-					addScaled(dq.at(b, i, h), scale*ds, k.at(b, j, g))
-					addScaled(dk.at(b, j, g), scale*ds, q.at(b, i, h))
-				}
+	c.eachQuery(func(r *row) {
+		q, dout := c.q.at(r.batch, r.query, r.head), do.at(r.batch, r.query, r.head)
+		mean := dot(dout, o.at(r.batch, r.query, r.head))
+		for _, s := range r.scores() {
+			p := math.Exp(s.value - stats[r.stat])
+			ds := p * (s.dropout*dot(dout, c.v.at(r.batch, s.key, r.group)) - mean)
+			addScaled(dv.at(r.batch, s.key, r.group), p*s.dropout, dout)
+			addScaled(dq.at(r.batch, r.query, r.head), c.scale*ds, c.k.at(r.batch, s.key, r.group))
+			addScaled(dk.at(r.batch, s.key, r.group), c.scale*ds, q)
+			if a.Bias != nil {
+				dbias[broadcast(a.Bias, r.batch, r.head, r.i, s.j)] += biasScale * ds
 			}
+		}
+		if a.SoftmaxType == ops.LearnableSoftmax {
+			doffset[r.head] -= math.Exp(c.offset[r.head]-stats[r.stat]) * mean
+		}
+	})
+	if a.DBias != nil {
+		if err := a.DBias.SetFloat64s(dbias); err != nil {
+			return err
+		}
+	}
+	if a.DSoftmaxOffset != nil {
+		if err := a.DSoftmaxOffset.SetFloat64s(doffset); err != nil {
+			return err
 		}
 	}
 	if err := a.DQ.SetFloat64s(dq.data); err != nil {
@@ -67,27 +133,120 @@ func fusedAttnBwd(a ops.FusedAttnBwdArgs) error {
 	return a.DV.SetFloat64s(dv.data)
 }
 
-// keysSeen returns how many keys, from the first, query i sees.
-func keysSeen(mask ops.MaskType, i int, d ops.AttnDims) int {
-	switch mask {
-	case ops.CausalMask:
-		return min(i+1, d.SeqKV)
-	case ops.CausalBottomRightMask:
-		return max(0, i+d.SeqKV-d.SeqQ+1)
-	default:
-		return d.SeqKV
+// row is the scores of one query and head.
+type row struct {
+	*attention
+	ops.Sequence
+	batch, head, group int
+	i, query           int // the query's position in its sequence and its row
+	diagonal           int // the key that lies at its diagonal
+	stat               int // where its statistics lie
+}
+
+// eachQuery calls f for each query that belongs to a sequence, and each head.
+func (c *attention) eachQuery(f func(*row)) {
+	for b := range c.Batch {
+		for h := range c.Heads {
+			r := &row{attention: c, Sequence: c.Sequence(b), batch: b, head: h, group: h / (c.Heads / c.Groups)}
+			for i := range r.LenQ {
+				r.i, r.query, r.diagonal = i, r.FirstQ+i, i
+				if c.BottomRight() {
+					r.diagonal += r.LenKV - r.LenQ
+				}
+				r.stat = (b*c.Heads+h)*c.SeqQ + i
+				if c.QKVFormat == ops.THD {
+					r.stat = r.query*c.Heads + h
+				}
+				f(r)
+			}
+		}
 	}
 }
 
-func attnScale(a ops.FusedAttnFwdArgs, d ops.AttnDims) float64 {
-	return float64(a.AttnScale.Or(float32(1 / math.Sqrt(float64(d.DimQK)))))
+// score is that of a key which the query sees.
+type score struct {
+	j, key         int // the key's position in its sequence and its row
+	value, dropout float64
 }
 
-// headVectors is a query, key or value tensor by batch, position and head.
+func (r *row) scores() []score {
+	q := r.q.at(r.batch, r.query, r.head)
+	out := make([]score, 0, r.LenKV)
+	for j := range r.LenKV {
+		if !r.sees(j) {
+			continue
+		}
+		s := score{j: j, key: r.FirstKV + j, dropout: r.dropout(j)}
+		product := dot(q, r.k.at(r.batch, s.key, r.group))
+		switch r.BiasType {
+		case ops.PreScaleBias:
+			s.value = r.scale * (product + r.bias[broadcast(r.Bias, r.batch, r.head, r.i, j)])
+		case ops.PostScaleBias:
+			s.value = r.scale*product + r.bias[broadcast(r.Bias, r.batch, r.head, r.i, j)]
+		case ops.ALiBi:
+			s.value = r.scale*product - r.slopes[r.batch*r.Heads+r.head]*math.Abs(float64(j-r.diagonal))
+		default:
+			s.value = r.scale * product
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func (r *row) sees(j int) bool {
+	left, right := r.WindowSize.Bounds()
+	switch {
+	case r.AttnMaskType.Causal() && j > r.diagonal:
+		return false
+	case left >= 0 && j < r.diagonal-left, right >= 0 && j > r.diagonal+right:
+		return false
+	default:
+		return r.AttentionMask == nil || r.hidden[broadcast(r.AttentionMask, r.batch, r.head, r.i, j)] == 0
+	}
+}
+
+// dropout returns what the probability of key j is multiplied by.
+func (r *row) dropout(j int) float64 {
+	if r.PDropout == 0 {
+		return 1
+	}
+	n := ((uint64(r.batch)*uint64(r.Heads)+uint64(r.head))*uint64(r.SeqQ)+uint64(r.i))*uint64(r.SeqKV) + uint64(j)
+	if float64(ops.RandomBits(r.RNGSeed, r.RNGOffset, n)) < float64(r.PDropout)*0x1p32 {
+		return 0
+	}
+	return 1 / (1 - float64(r.PDropout))
+}
+
+// logDenominator returns ln Z.
+func (c *attention) logDenominator(scores []score, head int) float64 {
+	x := make([]float64, len(scores), len(scores)+1)
+	for i, s := range scores {
+		x[i] = s.value
+	}
+	if len(c.offset) > 0 {
+		x = append(x, c.offset[head])
+	}
+	return logSumExp(x)
+}
+
+// broadcast returns the index of an element of a tensor whose axes have the size
+// of an index's range or 1.
+func broadcast(t *tensor.Tensor, index ...int) int {
+	at := 0
+	for axis, n := range t.Shape() {
+		at *= n
+		if n > 1 {
+			at += index[axis]
+		}
+	}
+	return at
+}
+
+// headVectors is a query, key or value tensor by batch, row and head.
 type headVectors struct {
-	data                    []float64
-	batch, seq, heads, size int
-	seqFirst                bool
+	data               []float64
+	batchStep, seqStep int // in tokens
+	heads, size        int
 }
 
 func heads(t *tensor.Tensor, f ops.QKVFormat) headVectors {
@@ -98,19 +257,20 @@ func heads(t *tensor.Tensor, f ops.QKVFormat) headVectors {
 
 func zeroHeads(t *tensor.Tensor, f ops.QKVFormat) headVectors {
 	s := t.Shape()
-	x := headVectors{data: make([]float64, t.NumElements()), batch: s[0], seq: s[1], heads: s[2], size: s[3]}
-	if f == ops.SBHD {
-		x.batch, x.seq, x.seqFirst = s[1], s[0], true
+	x := headVectors{data: make([]float64, t.NumElements()), heads: s[len(s)-2], size: s[len(s)-1]}
+	switch f {
+	case ops.SBHD:
+		x.batchStep, x.seqStep = 1, s[1]
+	case ops.THD:
+		x.seqStep = 1
+	default:
+		x.batchStep, x.seqStep = s[1], 1
 	}
 	return x
 }
 
 func (x headVectors) at(b, s, h int) []float64 {
-	token := b*x.seq + s
-	if x.seqFirst {
-		token = s*x.batch + b
-	}
-	i := (token*x.heads + h) * x.size
+	i := ((b*x.batchStep+s*x.seqStep)*x.heads + h) * x.size
 	return x.data[i : i+x.size]
 }
 

@@ -281,5 +281,5 @@ func mutants() []mutant {
 			return right(x, a)
 		}),
 	}
-	return slices.Concat(list, contractMutants(), functionMutants(), optimizerMutants(), quantizeMutants())
+	return slices.Concat(list, expertMutants(), contractMutants(), functionMutants(), optimizerMutants(), quantizeMutants())
 }

@@ -10,53 +10,89 @@ import (
 // MaskType says which keys a query of an attention op sees.
 type MaskType uint8
 
-// The mask types.
+// The mask types. The positions i of a query and j of a key count from the
+// beginning of their sequence; the padding masks have sequences whose lengths
+// l_q and l_kv cu_seqlens say, the others sequences of s_q and s_kv positions.
 const (
-	MaskUnspecified       MaskType = iota
-	NoMask                         // every key
-	CausalMask                     // key j for query i when j <= i
-	CausalBottomRightMask          // key j for query i when j <= i + s_kv − s_q
+	MaskUnspecified              MaskType = iota
+	NoMask                                // every key
+	CausalMask                            // key j for query i when j <= i
+	CausalBottomRightMask                 // key j for query i when j <= i + s_kv − s_q
+	PaddingMask                           // every key of the sequence
+	PaddingCausalMask                     // key j for query i when j <= i
+	PaddingCausalBottomRightMask          // key j for query i when j <= i + l_kv − l_q
+	ArbitraryMask                         // where attention_mask is false
 )
+
+var maskTypeNames = [...]string{
+	NoMask: "no_mask", CausalMask: "causal", CausalBottomRightMask: "causal_bottom_right",
+	PaddingMask: "padding", PaddingCausalMask: "padding_causal",
+	PaddingCausalBottomRightMask: "padding_causal_bottom_right", ArbitraryMask: "arbitrary",
+}
 
 // String returns the mask type in TransformerEngine's spelling.
 func (m MaskType) String() string {
-	switch m {
-	case NoMask:
-		return "no_mask"
-	case CausalMask:
-		return "causal"
-	case CausalBottomRightMask:
-		return "causal_bottom_right"
-	default:
+	if !m.valid() {
 		return fmt.Sprintf("mask_type(%d)", uint8(m))
 	}
+	return maskTypeNames[m]
+}
+
+func (m MaskType) valid() bool { return m >= NoMask && m <= ArbitraryMask }
+
+// Padding reports whether the lengths of the sequences are those of cu_seqlens.
+func (m MaskType) Padding() bool { return m >= PaddingMask && m <= PaddingCausalBottomRightMask }
+
+// Causal reports whether a query sees no key behind its diagonal.
+func (m MaskType) Causal() bool {
+	return m == CausalMask || m == PaddingCausalMask || m.bottomRight()
+}
+
+func (m MaskType) bottomRight() bool {
+	return m == CausalBottomRightMask || m == PaddingCausalBottomRightMask
 }
 
 // FusedAttnFwdArgs are the arguments of FusedAttnFwd. The shapes are those of
-// BSHD; with SBHD the first two axes are exchanged.
+// BSHD; with SBHD the first two axes are exchanged, with THD they are one axis of
+// the tokens of all sequences.
 type FusedAttnFwdArgs struct {
 	Q            *tensor.Tensor // [b, s_q, h, d_qk]
 	K            *tensor.Tensor // [b, s_kv, g, d_qk], g divides h
 	V            *tensor.Tensor // [b, s_kv, g, d_v]
 	O            *tensor.Tensor // [b, s_q, h, d_v]
-	Stats        *tensor.Tensor // f32 [b, h, s_q, 1]: log-sum-exp of the scaled, masked scores
+	Stats        *tensor.Tensor // f32 [b, h, s_q, 1], with THD [t_q, h, 1]: log of the softmax's denominator
+	MaxLogit     *tensor.Tensor // f32 [h]: the largest score of each head, nil when not wanted
 	AttnScale    OptionalFloat  // 1/√d_qk when left out
-	QKVFormat    QKVFormat      // SBHD or BSHD
+	QKVFormat    QKVFormat
 	AttnMaskType MaskType
-	Saved        *opregistry.Saved
+	AttnOptions
+	Saved *opregistry.Saved
 }
 
 // FusedAttnFwd is scaled dot-product attention with grouped keys and values:
 //
-//	S[b,h,i,j] = scale · Σ_d Q[b,i,h,d]·K[b,j,h·g/h_q,d], −∞ where masked
-//	O[b,i,h,:] = Σ_j softmax_j(S)[b,h,i,j] · V[b,j,h·g/h_q,:]
-//	stats      = ln Σ_j exp(S[b,h,i,j])
+//	S[b,h,i,j] = scale · Σ_d Q[b,i,h,d]·K[b,j,h·g/h_q,d], −∞ where hidden
+//	Z[b,h,i]   = Σ_j exp(S[b,h,i,j])
+//	P[b,h,i,j] = exp(S[b,h,i,j]) / Z[b,h,i]
+//	O[b,i,h,:] = Σ_j P[b,h,i,j] · V[b,j,h·g/h_q,:]
+//	stats      = ln Z      max_logit[h] = max S[·,h,·,·]
 //
-// Each head of K and V serves h/g consecutive heads of Q. A query that sees no
-// key gets O = 0 and stats = −∞. Q, K and V are read, O and stats are written;
-// all are disjoint, any strides. One compute dtype for Q, K, V and O; arithmetic
-// in f32 or better. Source: TransformerEngine 2.14, fused_attn_fwd; Dao et al.
-// 2022, arXiv:2205.14135, for the saved log-sum-exp.
+// Each head of K and V serves h/g consecutive heads of Q. A key is hidden from a
+// query by the mask type or by the window. A query that sees no key gets O = 0 and
+// stats = −∞, a head without a score gets max_logit = −∞. Rows of O and stats that
+// belong to no sequence are set to 0 and −∞.
+//
+// AttnOptions changes S by a bias, Z by a further term and P by dropout.
+//
+// Q, K, V and the tensors of AttnOptions are read; O, stats and max_logit are
+// written; what is written is disjoint from everything, any strides. One compute
+// dtype for Q, K, V and O; arithmetic in f32 or better.
+//
+// This op is what TransformerEngine's get_flash_attention_class hands out as a
+// Python class; a class is no op, so the catalogue has none of that name. Paged
+// keys, and keys in another format than the queries, are not part of the op.
+// Source: TransformerEngine 2.14, fused_attn_fwd; Dao et al. 2022,
+// arXiv:2205.14135, for the saved log-sum-exp.
 var FusedAttnFwd = opregistry.NewOp("fused_attn_fwd", opregistry.Schema[FusedAttnFwdArgs]{
 	Doc:     "scaled dot-product attention with grouped keys and values",
 	Family:  "fused_attn",
@@ -65,22 +101,20 @@ var FusedAttnFwd = opregistry.NewOp("fused_attn_fwd", opregistry.Schema[FusedAtt
 	Validate: func(a FusedAttnFwdArgs) error {
 		c := check{op: "fused_attn_fwd"}
 		c.attention(a)
-		c.disjoint("O", a.O, "Q", a.Q)
-		c.disjoint("O", a.O, "K", a.K)
-		c.disjoint("O", a.O, "V", a.V)
-		c.disjoint("stats", a.Stats, "O", a.O)
-		c.disjoint("stats", a.Stats, "Q", a.Q)
-		c.disjoint("stats", a.Stats, "K", a.K)
-		c.disjoint("stats", a.Stats, "V", a.V)
+		c.apart([]named{{"max_logit", a.MaxLogit}, {"stats", a.Stats}, {"O", a.O}},
+			[]named{{"Q", a.Q}, {"K", a.K}, {"V", a.V}})
+		c.apartFromOptions([]named{{"max_logit", a.MaxLogit}, {"stats", a.Stats}, {"O", a.O}}, a.AttnOptions)
 		return c.err
 	},
 	Lead: func(a FusedAttnFwdArgs) *tensor.Tensor { return a.Q },
 	Operands: func(a FusedAttnFwdArgs) []opregistry.Operand {
-		return operands{}.read("Q", a.Q).read("K", a.K).read("V", a.V).write("O", a.O).write("stats", a.Stats)
+		return operands{}.read("Q", a.Q).read("K", a.K).read("V", a.V).options(a.AttnOptions).
+			write("O", a.O).write("stats", a.Stats).write("max_logit", a.MaxLogit)
 	},
 })
 
-// AttnDims are the sizes of an attention call.
+// AttnDims are the sizes of an attention call. With THD, SeqQ and SeqKV are the
+// tokens of all sequences.
 type AttnDims struct {
 	Batch, SeqQ, SeqKV, Heads, Groups, DimQK, DimV int
 }
@@ -88,27 +122,37 @@ type AttnDims struct {
 // Dims returns the sizes of the call.
 func (a FusedAttnFwdArgs) Dims() AttnDims {
 	q, v := a.Q.Shape(), a.V.Shape()
-	d := AttnDims{Batch: q[0], SeqQ: q[1], SeqKV: v[1], Heads: q[2], Groups: v[2], DimQK: q[3], DimV: v[3]}
-	if a.QKVFormat == SBHD {
-		d.Batch, d.SeqQ, d.SeqKV = q[1], q[0], v[0]
+	switch a.QKVFormat {
+	case SBHD:
+		return AttnDims{Batch: q[1], SeqQ: q[0], SeqKV: v[0], Heads: q[2], Groups: v[2], DimQK: q[3], DimV: v[3]}
+	case THD:
+		return AttnDims{Batch: a.CuSeqlensQ.NumElements() - 1, SeqQ: q[0], SeqKV: v[0], Heads: q[1], Groups: v[1], DimQK: q[2], DimV: v[2]}
+	default:
+		return AttnDims{Batch: q[0], SeqQ: q[1], SeqKV: v[1], Heads: q[2], Groups: v[2], DimQK: q[3], DimV: v[3]}
 	}
-	return d
 }
 
+// attention checks what forward and backward share, aliasing aside.
 func (c *check) attention(a FusedAttnFwdArgs) {
-	if a.QKVFormat != SBHD && a.QKVFormat != BSHD {
-		c.fail("qkv_format", "sbhd or bshd", "%v", a.QKVFormat)
+	if a.QKVFormat < SBHD || a.QKVFormat > THD {
+		c.fail("qkv_format", "sbhd, bshd or thd", "%v", a.QKVFormat)
 	}
-	if a.AttnMaskType < NoMask || a.AttnMaskType > CausalBottomRightMask {
-		c.fail("attn_mask_type", "no_mask, causal or causal_bottom_right", "%v", a.AttnMaskType)
+	if !a.AttnMaskType.valid() {
+		c.fail("attn_mask_type", "a mask type from no_mask to arbitrary", "%v", a.AttnMaskType)
 	}
-	if !c.compute("Q", a.Q) || !c.compute("K", a.K) || !c.compute("V", a.V) || !c.compute("O", a.O) ||
-		!c.rank("Q", a.Q, 4) || !c.rank("K", a.K, 4) || !c.rank("V", a.V, 4) || !c.rank("O", a.O, 4) {
+	rank := 4
+	if a.QKVFormat == THD {
+		rank = 3
+	}
+	for _, x := range [...]named{{"Q", a.Q}, {"K", a.K}, {"V", a.V}, {"O", a.O}} {
+		if !c.compute(x.name, x.t) || !c.rank(x.name, x.t, rank) {
+			return
+		}
+		c.sameDType(x.name, x.t, "Q", a.Q)
+	}
+	if !c.sequences(a) {
 		return
 	}
-	c.sameDType("K", a.K, "Q", a.Q)
-	c.sameDType("V", a.V, "Q", a.Q)
-	c.sameDType("O", a.O, "Q", a.Q)
 	d := a.Dims()
 	c.qkvShape("K", a.K, a.QKVFormat, d.Batch, d.SeqKV, d.Groups, d.DimQK)
 	c.qkvShape("V", a.V, a.QKVFormat, d.Batch, d.SeqKV, d.Groups, d.DimV)
@@ -120,8 +164,16 @@ func (c *check) attention(a FusedAttnFwdArgs) {
 		c.fail("Q", "heads of at least one element", "%v", a.Q)
 	}
 	if c.dtype("stats", a.Stats, tensor.F32) {
-		c.elements("stats", a.Stats, d.Batch*d.Heads*d.SeqQ, "one a batch, head and query")
+		if a.QKVFormat == THD {
+			c.elements("stats", a.Stats, d.SeqQ*d.Heads, "one a token and head of Q")
+		} else {
+			c.elements("stats", a.Stats, d.Batch*d.Heads*d.SeqQ, "one a batch, head and query")
+		}
 	}
+	if a.MaxLogit != nil && c.dtype("max_logit", a.MaxLogit, tensor.F32) {
+		c.elements("max_logit", a.MaxLogit, d.Heads, "one a head")
+	}
+	c.options(a, d)
 	c.saved(a.Saved)
 }
 
@@ -129,36 +181,46 @@ func (c *check) qkvShape(name string, t *tensor.Tensor, f QKVFormat, b, s, h, d 
 	if c.err != nil {
 		return
 	}
-	first, second := b, s
-	if f == SBHD {
-		first, second = s, b
+	want := [...]int{b, s, h, d}
+	first := 0
+	switch f {
+	case SBHD:
+		want[0], want[1] = s, b
+	case THD:
+		first = 1
 	}
-	sh := t.Shape()
-	if sh[0] != first || sh[1] != second || sh[2] != h || sh[3] != d {
-		c.fail(name, tensor.Shape{first, second, h, d}.String(), "%v", t)
+	if !t.Shape().Equal(want[first:]) {
+		c.fail(name, append(tensor.Shape(nil), want[first:]...).String(), "%v", t)
 	}
 }
 
 // FusedAttnBwdArgs are the arguments of FusedAttnBwd.
 type FusedAttnBwdArgs struct {
-	Q, K, V, O   *tensor.Tensor // as given to and written by FusedAttnFwd
-	DO           *tensor.Tensor // gradient of O
-	Stats        *tensor.Tensor // from FusedAttnFwd
-	DQ, DK, DV   *tensor.Tensor // shapes of Q, K, V
-	AttnScale    OptionalFloat  // 1/√d_qk when left out
-	QKVFormat    QKVFormat
-	AttnMaskType MaskType
-	Saved        *opregistry.Saved
+	Q, K, V, O     *tensor.Tensor // as given to and written by FusedAttnFwd
+	DO             *tensor.Tensor // gradient of O
+	Stats          *tensor.Tensor // from FusedAttnFwd
+	DQ, DK, DV     *tensor.Tensor // shapes of Q, K, V
+	DBias          *tensor.Tensor // shape of Bias, nil when not wanted
+	DSoftmaxOffset *tensor.Tensor // f32, h elements, nil when not wanted
+	AttnScale      OptionalFloat  // 1/√d_qk when left out
+	QKVFormat      QKVFormat
+	AttnMaskType   MaskType
+	AttnOptions    // as given to FusedAttnFwd
+	Saved          *opregistry.Saved
 }
 
-// FusedAttnBwd is the gradient of FusedAttnFwd. With P = exp(S − stats):
+// FusedAttnBwd is the gradient of FusedAttnFwd. With P = exp(S − stats) and D the
+// factors of dropout, 1 without it:
 //
-//	dV = Pᵀ·dO     dP = dO·Vᵀ     dS = P∘(dP − rowsum(dO∘O))
-//	dQ = scale·dS·K                dK = scale·dSᵀ·Q
+//	dV = (P∘D)ᵀ·dO     dP = D∘(dO·Vᵀ)     dS = P∘(dP − rowsum(dO∘O))
+//	dQ = scale·dS·K    dK = scale·dSᵀ·Q
+//	dbias = dS, or scale·dS with PreScaleBias, added up over the axes that bias repeats
+//	dsoftmax_offset[h] = −Σ_{b,i} exp(softmax_offset[h] − stats)·rowsum(dO∘O)
 //
 // and the gradients of the query heads that share a head of K and V added up.
-// DQ, DK and DV are written, all else is read; what is written is disjoint from
-// everything. Dtypes as FusedAttnFwd.
+// Rows that belong to no sequence get 0. What is named d… but dO is written, all
+// else is read; what is written is disjoint from everything. dbias has the dtype of
+// bias; other dtypes as FusedAttnFwd.
 var FusedAttnBwd = opregistry.NewOp("fused_attn_bwd", opregistry.Schema[FusedAttnBwdArgs]{
 	Doc:    "gradient of fused_attn_fwd",
 	Family: "fused_attn",
@@ -170,25 +232,17 @@ var FusedAttnBwd = opregistry.NewOp("fused_attn_bwd", opregistry.Schema[FusedAtt
 		c.like("dQ", a.DQ, "Q", a.Q)
 		c.like("dK", a.DK, "K", a.K)
 		c.like("dV", a.DV, "V", a.V)
-		if c.err != nil {
-			return c.err
-		}
-		reads := [...]*tensor.Tensor{a.Q, a.K, a.V, a.O, a.DO, a.Stats}
-		names := [...]string{"Q", "K", "V", "O", "dO", "stats"}
-		for i, r := range reads {
-			c.disjoint("dQ", a.DQ, names[i], r)
-			c.disjoint("dK", a.DK, names[i], r)
-			c.disjoint("dV", a.DV, names[i], r)
-		}
-		c.disjoint("dQ", a.DQ, "dK", a.DK)
-		c.disjoint("dQ", a.DQ, "dV", a.DV)
-		c.disjoint("dK", a.DK, "dV", a.DV)
+		c.optionGradients(a)
+		writes := [...]named{{"dQ", a.DQ}, {"dK", a.DK}, {"dV", a.DV}, {"dbias", a.DBias}, {"dsoftmax_offset", a.DSoftmaxOffset}}
+		c.apart(writes[:], []named{{"Q", a.Q}, {"K", a.K}, {"V", a.V}, {"O", a.O}, {"dO", a.DO}, {"stats", a.Stats}})
+		c.apartFromOptions(writes[:], a.AttnOptions)
 		return c.err
 	},
 	Lead: func(a FusedAttnBwdArgs) *tensor.Tensor { return a.Q },
 	Operands: func(a FusedAttnBwdArgs) []opregistry.Operand {
 		return operands{}.read("Q", a.Q).read("K", a.K).read("V", a.V).read("O", a.O).read("dO", a.DO).
-			read("stats", a.Stats).write("dQ", a.DQ).write("dK", a.DK).write("dV", a.DV)
+			read("stats", a.Stats).options(a.AttnOptions).write("dQ", a.DQ).write("dK", a.DK).write("dV", a.DV).
+			write("dbias", a.DBias).write("dsoftmax_offset", a.DSoftmaxOffset)
 	},
 })
 
@@ -196,7 +250,7 @@ var FusedAttnBwd = opregistry.NewOp("fused_attn_bwd", opregistry.Schema[FusedAtt
 func (a FusedAttnBwdArgs) Fwd() FusedAttnFwdArgs {
 	return FusedAttnFwdArgs{
 		Q: a.Q, K: a.K, V: a.V, O: a.O, Stats: a.Stats, AttnScale: a.AttnScale,
-		QKVFormat: a.QKVFormat, AttnMaskType: a.AttnMaskType, Saved: a.Saved,
+		QKVFormat: a.QKVFormat, AttnMaskType: a.AttnMaskType, AttnOptions: a.AttnOptions, Saved: a.Saved,
 	}
 }
 

@@ -20,10 +20,11 @@ func goodAttnFwd() ops.FusedAttnFwdArgs {
 func TestFusedAttnFwd(t *testing.T) {
 	type args = ops.FusedAttnFwdArgs
 	testValidation(t, ops.FusedAttnFwd, goodAttnFwd, []refusal[args]{
-		{"no format", func(a *args) { a.QKVFormat = 0 }, "qkv_format", "sbhd or bshd"},
-		{"packed format", func(a *args) { a.QKVFormat = ops.THD }, "qkv_format", "sbhd or bshd"},
-		{"no mask type", func(a *args) { a.AttnMaskType = 0 }, "attn_mask_type", "no_mask, causal or causal_bottom_right"},
-		{"unknown mask type", func(a *args) { a.AttnMaskType = 9 }, "attn_mask_type", "no_mask, causal or causal_bottom_right"},
+		{"no format", func(a *args) { a.QKVFormat = 0 }, "qkv_format", "sbhd, bshd or thd"},
+		{"unknown format", func(a *args) { a.QKVFormat = 9 }, "qkv_format", "sbhd, bshd or thd"},
+		{"packed format", func(a *args) { a.QKVFormat = ops.THD }, "Q", "3 axes"},
+		{"no mask type", func(a *args) { a.AttnMaskType = 0 }, "attn_mask_type", "a mask type from no_mask to arbitrary"},
+		{"unknown mask type", func(a *args) { a.AttnMaskType = 9 }, "attn_mask_type", "a mask type from no_mask to arbitrary"},
 		{"no Q", func(a *args) { a.Q = nil }, "Q", "a tensor"},
 		{"no K", func(a *args) { a.K = nil }, "K", "a tensor"},
 		{"no V", func(a *args) { a.V = nil }, "V", "a tensor"},
@@ -57,6 +58,10 @@ func TestFusedAttnFwd(t *testing.T) {
 		{"stats over Q", func(a *args) { a.Stats = flat(a.Q, 40) }, "stats", "memory apart from Q"},
 		{"stats over K", func(a *args) { a.Stats = flat(a.K, 40) }, "stats", "memory apart from K"},
 		{"stats over V", func(a *args) { a.Stats = flat(a.V, 40) }, "stats", "memory apart from V"},
+		{"dtype of max_logit", func(a *args) { a.MaxLogit = of(tensor.F16, 4) }, "max_logit", "dtype f32"},
+		{"length of max_logit", func(a *args) { a.MaxLogit = f32(2, 4) }, "max_logit", "4 elements"},
+		{"max_logit over stats", func(a *args) { a.MaxLogit = flat(a.Stats, 4) }, "max_logit", "memory apart from stats"},
+		{"max_logit over Q", func(a *args) { a.MaxLogit = flat(a.Q, 4) }, "max_logit", "memory apart from Q"},
 	})
 	testAccepted(t, ops.FusedAttnFwd, goodAttnFwd, map[string]func(a *args){
 		"K is Q": func(a *args) { a.K = a.Q; a.V = f32(2, 5, 4, 6) },
@@ -85,7 +90,7 @@ func TestFusedAttnBwd(t *testing.T) {
 		}
 	}
 	refusals := []refusal[args]{
-		{"what forward refuses", func(a *args) { a.QKVFormat = ops.THD }, "qkv_format", "sbhd or bshd"},
+		{"what forward refuses", func(a *args) { a.QKVFormat = 0 }, "qkv_format", "sbhd, bshd or thd"},
 		{"shape of K", func(a *args) { a.K = f32(2, 7, 2, 6) }, "K", "[2 7 2 8]"},
 		{"no stats", func(a *args) { a.Stats = nil }, "stats", "a tensor"},
 		{"no saved", func(a *args) { a.Saved = nil }, "saved", "Saved"},
@@ -115,6 +120,27 @@ func TestFusedAttnBwd(t *testing.T) {
 		)
 	}
 	testValidation(t, ops.FusedAttnBwd, good, refusals)
+	withOptions := func() args {
+		a := good()
+		a.BiasType, a.Bias, a.DBias = ops.PostScaleBias, f32(1, 4, 5, 7), f32(1, 4, 5, 7)
+		a.SoftmaxType, a.SoftmaxOffset, a.DSoftmaxOffset = ops.LearnableSoftmax, f32(4), f32(1, 4, 1, 1)
+		return a
+	}
+	testValidation(t, ops.FusedAttnBwd, withOptions, []refusal[args]{
+		{"shape of dbias", func(a *args) { a.DBias = f32(2, 4, 5, 7) }, "dbias", "the shape of bias"},
+		{"dtype of dbias", func(a *args) { a.DBias = of(tensor.F64, 1, 4, 5, 7) }, "dbias", "the dtype of bias"},
+		{"dbias without bias", func(a *args) { a.BiasType, a.Bias = ops.NoBias, nil }, "dbias", "nil without bias"},
+		{"dbias over bias", func(a *args) { a.DBias = a.Bias }, "dbias", "memory apart from bias"},
+		{"dQ over bias", func(a *args) { a.DQ = over(a.Bias, a.DQ.Shape()) }, "dQ", "memory apart from bias"},
+		{"dbias over dQ", func(a *args) { a.DBias = over(a.DQ, a.DBias.Shape()) }, "dQ", "memory apart from dbias"},
+		{"dsoftmax_offset without softmax_offset", func(a *args) { a.SoftmaxType, a.SoftmaxOffset = ops.VanillaSoftmax, nil }, "dsoftmax_offset", "nil without softmax_offset"},
+		{"length of dsoftmax_offset", func(a *args) { a.DSoftmaxOffset = f32(5) }, "dsoftmax_offset", "4 elements"},
+		{"dtype of dsoftmax_offset", func(a *args) { a.DSoftmaxOffset = of(tensor.BF16, 4) }, "dsoftmax_offset", "dtype f32"},
+		{"dsoftmax_offset over softmax_offset", func(a *args) { a.DSoftmaxOffset = a.SoftmaxOffset }, "dsoftmax_offset", "memory apart from softmax_offset"},
+	})
+	testAccepted(t, ops.FusedAttnBwd, withOptions, map[string]func(a *args){
+		"gradients not wanted": func(a *args) { a.DBias, a.DSoftmaxOffset = nil, nil },
+	})
 	testOperands(t, ops.FusedAttnBwd, good(), access{
 		"Q": opregistry.Read, "K": opregistry.Read, "V": opregistry.Read, "O": opregistry.Read, "dO": opregistry.Read, "stats": opregistry.Read,
 		"dQ": opregistry.Write, "dK": opregistry.Write, "dV": opregistry.Write,

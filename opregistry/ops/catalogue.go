@@ -44,6 +44,18 @@ func computed() []opregistry.Handle {
 		NVFP42DPartialCast, NVFP4MultiTensor2DPartialCast,
 		NVFP4ComputeGlobalScale, NVFP4ComputePerBlockScale, NVFP4ExpandScaleToFP8,
 		NVFP4FusedScale, NVFP4MultiTensorFusedScale,
+
+		TEGeneralGroupedGemm, TEGeneralGroupedGemmForGroupedTensor, TEGeneralGroupedGemmForDiscreteIn, TEGeneralGroupedGemmForDiscreteOut,
+		MoEPermuteFwd, MoEPermuteBwd, MoEUnpermuteFwd, MoEUnpermuteBwd,
+		MoEPermuteWithRoutingMap, MoEUnpermuteWithRoutingMap,
+		MoESortChunksFwd, MoESortChunksBwd,
+		FusedMultiRowPadding, FusedMultiRowUnpadding,
+		FusedTopkWithScoreFunctionFwd, FusedTopkWithScoreFunctionBwd,
+		FusedScoreForMoEAuxLossFwd, FusedScoreForMoEAuxLossBwd,
+		FusedMoEAuxLossFwd, FusedMoEAuxLossBwd,
+		FAPrepareFwd, FAPrepareBwd, CopyToKVCache, ConvertTHDToBSHD, ConvertBSHDToTHD, GatedDeltaNetForward,
+		THDGetPartitionedIndices, THDReadHalfTensor, THDReadSecondHalfLSE,
+		THDSecondHalfLSECorrection, THDOutCorrection, THDGradCorrection,
 	}
 }
 
@@ -57,5 +69,6 @@ func Declared() []opregistry.Handle {
 		InitNVSHMEMBackend, CreateNVSHMEMTensor, NVSHMEMSendOnCurrentStream, NVSHMEMWaitOnCurrentStream, NVSHMEMFinalize,
 		GetCuBLASLtVersion, GetCuDNNVersion, GetNumCuBLASStreams,
 		ConvertHostPointersToTensor, GetDevicePointerForDataAndScales,
+		GetAttentionBackend, GetFusedAttnBackend,
 	}
 }

@@ -163,6 +163,62 @@ func (c *check) disjointFrom(name string, w *tensor.Tensor, others ...named) {
 	}
 }
 
+// apart requires each of writes to share no memory with the others and with reads.
+func (c *check) apart(writes, reads []named) {
+	if c.err != nil {
+		return
+	}
+	for i, w := range writes {
+		for _, other := range [...][]named{reads, writes[i+1:]} {
+			for _, o := range other {
+				if w.t != nil && o.t != nil {
+					c.disjoint(w.name, w.t, o.name, o.t)
+				}
+			}
+		}
+	}
+}
+
+// list is a list of operands under its name.
+type list struct {
+	name string
+	ts   []*tensor.Tensor
+}
+
+func (l list) at(i int) string { return l.name + "[" + itoa(i) + "]" }
+
+// listsApart requires each tensor of writes to share no memory with the others and
+// with those of reads. Tensors may be nil.
+func (c *check) listsApart(writes, reads []list) {
+	for i, w := range writes {
+		for k, x := range w.ts {
+			if x == nil {
+				continue
+			}
+			c.listApart(w, k, list{w.name, w.ts[k+1:]}, k+1)
+			for _, other := range [...][]list{reads, writes[i+1:]} {
+				for _, o := range other {
+					c.listApart(w, k, o, 0)
+				}
+			}
+		}
+	}
+}
+
+// listApart requires tensor k of w to be apart from those of others, whose first
+// one is number first of its list.
+func (c *check) listApart(w list, k int, others list, first int) {
+	if c.err != nil {
+		return
+	}
+	for i, o := range others.ts {
+		if o != nil && tensor.Overlap(w.ts[k], o) {
+			c.fail(w.at(k), "memory apart from "+others.at(first+i), "a view that overlaps it")
+			return
+		}
+	}
+}
+
 // disjointOrSame requires a written operand to be another one or apart from it.
 func (c *check) disjointOrSame(name string, w *tensor.Tensor, other string, o *tensor.Tensor) {
 	if c.err == nil && tensor.Overlap(w, o) && !tensor.SameView(w, o) {
@@ -190,6 +246,14 @@ func (o operands) write(name string, t *tensor.Tensor) operands {
 
 func (o operands) update(name string, t *tensor.Tensor) operands {
 	return o.add(name, t, opregistry.Update)
+}
+
+// all adds the tensors of a list.
+func (o operands) all(l list, a opregistry.Access) operands {
+	for i, t := range l.ts {
+		o = o.add(l.at(i), t, a)
+	}
+	return o
 }
 
 func (o operands) add(name string, t *tensor.Tensor, a opregistry.Access) operands {

@@ -20,6 +20,12 @@
 // Empty operands (an axis of length 0) are legal and do nothing unless an op
 // says otherwise. NaN and Inf propagate as IEEE 754 arithmetic has it.
 //
+// Random ops take a seed and an offset and get their bits from RandomBits, so that
+// impls agree bit for bit.
+//
+// Ops that only one vendor's library can answer are declared and have no impl here;
+// Declared lists them.
+//
 // # Concurrency
 //
 // Handles are immutable. Calls on disjoint operands may run at the same time.

@@ -36,7 +36,7 @@ type GenericGemmArgs struct {
 // A and B have one compute dtype; D, Bias and GeluIn may have another; sums are
 // kept in f32 or better and rounded once. A and B are read; D is written, or
 // updated with Accumulate; no operand that is written may overlap another. With
-// k = 0 D is zeroed (or scaled by beta). Source: TransformerEngine 2.14,
+// k = 0 the product is 0. Source: TransformerEngine 2.14,
 // generic_gemm.
 var GenericGemm = opregistry.NewOp("generic_gemm", opregistry.Schema[GenericGemmArgs]{
 	Doc:      "matrix product D = alpha·op(B)·op(A) + beta·D with bias and GELU epilogues",
@@ -71,9 +71,19 @@ func (a GenericGemmArgs) Dims() (m, n, k int) {
 
 func validateGemm(a GenericGemmArgs) error {
 	c := check{op: "generic_gemm"}
+	c.gemm(a, false)
+	if !a.Accumulate && a.Beta.Or(0) != 0 {
+		c.fail("beta", "0 without accumulate", "%v", a.Beta.Or(0))
+	}
+	return c.err
+}
+
+// gemm checks everything but beta. With rows D holds the rows of the product and
+// those of others.
+func (c *check) gemm(a GenericGemmArgs, rows bool) {
 	if !c.compute("A", a.A) || !c.compute("B", a.B) || !c.compute("D", a.D) ||
 		!c.minRank("A", a.A, 2) || !c.minRank("B", a.B, 2) || !c.minRank("D", a.D, 2) {
-		return c.err
+		return
 	}
 	c.sameDType("B", a.B, "A", a.A)
 	m, n, k := a.Dims()
@@ -84,7 +94,7 @@ func validateGemm(a GenericGemmArgs) error {
 	} else if inner != k {
 		c.fail("A", "inner size "+itoa(k)+" of op(B)", "%v", a.A)
 	}
-	if c.err == nil && (a.D.Shape().Cols() != n || a.D.NumElements() != m*n) {
+	if c.err == nil && (a.D.Shape().Cols() != n || !rows && a.D.NumElements() != m*n) {
 		c.fail("D", "shape ["+itoa(m)+" "+itoa(n)+"]", "%v", a.D)
 	}
 	if a.Bias != nil && c.compute("bias", a.Bias) {
@@ -95,23 +105,32 @@ func validateGemm(a GenericGemmArgs) error {
 			c.disjoint("bias", a.Bias, "B", a.B)
 		}
 	}
-	if a.Gelu {
-		if c.compute("gelu_in", a.GeluIn) {
-			c.sameShape("gelu_in", a.GeluIn, "D", a.D)
-			c.disjoint("D", a.D, "gelu_in", a.GeluIn)
-			c.disjoint("gelu_in", a.GeluIn, "A", a.A)
-			c.disjoint("gelu_in", a.GeluIn, "B", a.B)
-			c.disjoint("gelu_in", a.GeluIn, "bias", a.Bias)
-		}
-	} else if a.GeluIn != nil {
-		c.fail("gelu_in", "nil without gelu", "%v", a.GeluIn)
-	}
-	if !a.Accumulate && a.Beta.Or(0) != 0 {
-		c.fail("beta", "0 without accumulate", "%v", a.Beta.Or(0))
-	}
+	c.gelu(a, m, n, rows)
 	c.disjoint("D", a.D, "A", a.A)
 	c.disjoint("D", a.D, "B", a.B)
-	return c.err
+}
+
+func (c *check) gelu(a GenericGemmArgs, m, n int, rows bool) {
+	if !a.Gelu {
+		if a.GeluIn != nil {
+			c.fail("gelu_in", "nil without gelu", "%v", a.GeluIn)
+		}
+		return
+	}
+	if !c.compute("gelu_in", a.GeluIn) {
+		return
+	}
+	if !rows {
+		c.sameShape("gelu_in", a.GeluIn, "D", a.D)
+	} else if a.GeluIn.NumElements() != m*n || a.GeluIn.Shape().Cols() != n {
+		c.fail("gelu_in", "shape ["+itoa(m)+" "+itoa(n)+"]", "%v", a.GeluIn)
+	}
+	c.disjoint("D", a.D, "gelu_in", a.GeluIn)
+	c.disjoint("gelu_in", a.GeluIn, "A", a.A)
+	c.disjoint("gelu_in", a.GeluIn, "B", a.B)
+	if a.Bias != nil {
+		c.disjoint("gelu_in", a.GeluIn, "bias", a.Bias)
+	}
 }
 
 // biasLen is the length of Bias: the columns of D, or of B when it receives the

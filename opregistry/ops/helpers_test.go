@@ -36,18 +36,25 @@ func testValidation[A any](t *testing.T, op *opregistry.Op[A], good func() A, re
 	for _, r := range refusals {
 		require.False(t, names[r.name], "%s twice", r.name)
 		names[r.name] = true
-		t.Run(r.name, func(t *testing.T) {
-			wrong := good()
-			r.edit(&wrong)
-			err := op.Validate(wrong)
-			arg, ok := errors.AsType[*opregistry.ArgError](err)
-			require.True(t, ok, "got %v, want an ArgError", err)
-			assert.Equal(t, op.Name(), arg.Op)
-			assert.Equal(t, r.operand, arg.Operand, "%v", err)
-			assert.Contains(t, arg.Want, r.want, "%v", err)
-			assert.NotEmpty(t, arg.Got)
-		})
+		testRefused(t, op, good, r)
 	}
+}
+
+// testRefused checks that a mistake is refused with an error that names op and
+// operand.
+func testRefused[A any](t *testing.T, op *opregistry.Op[A], good func() A, r refusal[A]) {
+	t.Helper()
+	t.Run(r.name, func(t *testing.T) {
+		wrong := good()
+		r.edit(&wrong)
+		err := op.Validate(wrong)
+		arg, ok := errors.AsType[*opregistry.ArgError](err)
+		require.True(t, ok, "got %v, want an ArgError", err)
+		assert.Equal(t, op.Name(), arg.Op)
+		assert.Equal(t, r.operand, arg.Operand, "%v", err)
+		assert.Contains(t, arg.Want, r.want, "%v", err)
+		assert.NotEmpty(t, arg.Got)
+	})
 }
 
 // testAccepted checks calls that are unusual and right.

@@ -199,8 +199,3 @@ func (c *check) cuSeqlens(name string, t *tensor.Tensor, tokens, ranks int) {
 		}
 	}
 }
-
-// element returns element i of a vector of i32. Unlike At it allocates nothing.
-func element(t *tensor.Tensor, i int) int {
-	return int(tensor.Data[int32](t)[i*t.Strides()[0]])
-}

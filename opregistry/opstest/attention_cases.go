@@ -10,7 +10,8 @@ import (
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
 
-// attnShape is ops.AttnDims in the order of a case's name.
+// attnShape is ops.AttnDims in the order of a case's name. With THD, sq and skv
+// are the tokens of all sequences.
 type attnShape struct{ b, sq, skv, h, g, dqk, dv int }
 
 func (a attnShape) String() string {
@@ -19,10 +20,22 @@ func (a attnShape) String() string {
 
 // axes returns the axes of an operand with s positions, n heads and size d.
 func (a attnShape) axes(f ops.QKVFormat, s, n, d int) []int {
-	if f == ops.SBHD {
+	switch f {
+	case ops.SBHD:
 		return []int{s, a.b, n, d}
+	case ops.THD:
+		return []int{s, n, d}
+	default:
+		return []int{a.b, s, n, d}
 	}
-	return []int{a.b, s, n, d}
+}
+
+// stats returns the axes of the statistics.
+func (a attnShape) stats(f ops.QKVFormat) []int {
+	if f == ops.THD {
+		return []int{a.sq, a.h, 1}
+	}
+	return []int{a.b, a.h, a.sq, 1}
 }
 
 func maskTypes() []ops.MaskType {
@@ -35,7 +48,7 @@ func attnFwdArgs(s *stage, l layout, d tensor.DType, f ops.QKVFormat, m ops.Mask
 		K:         s.in(l, d, n.axes(f, n.skv, n.g, n.dqk)...),
 		V:         s.in(l, d, n.axes(f, n.skv, n.g, n.dv)...),
 		O:         s.out(l, d, n.axes(f, n.sq, n.h, n.dv)...),
-		Stats:     s.out(dense, tensor.F32, n.b, n.h, n.sq, 1),
+		Stats:     s.out(dense, tensor.F32, n.stats(f)...),
 		QKVFormat: f, AttnMaskType: m, Saved: new(opregistry.Saved),
 	}
 }
@@ -90,6 +103,24 @@ func attnFwdCases(d tensor.DType) []testCase[ops.FusedAttnFwdArgs] {
 			return a
 		})
 	}
+	for _, o := range attnOptionCases() {
+		for _, f := range o.formats {
+			add(fmt.Sprintf("%s/%v/%v", o.name, o.mask, f), func(s *stage) ops.FusedAttnFwdArgs {
+				a := attnFwdArgs(s, dense, d, f, o.mask, optionShape)
+				o.edit(s, &a)
+				return a
+			})
+		}
+	}
+	edit("max_logit", func(s *stage, a *ops.FusedAttnFwdArgs) { a.MaxLogit = s.out(dense, tensor.F32, 4) })
+	edit("max_logit/no_keys", func(s *stage, a *ops.FusedAttnFwdArgs) {
+		*a = attnFwdArgs(s, dense, d, ops.BSHD, ops.NoMask, attnShape{2, 3, 0, 4, 2, 8, 8})
+		a.MaxLogit = s.out(dense, tensor.F32, 4)
+	})
+	edit("max_logit/options", func(s *stage, a *ops.FusedAttnFwdArgs) {
+		a.MaxLogit = s.out(padded, tensor.F32, 4)
+		a.BiasType, a.SoftmaxType, a.WindowSize = ops.ALiBi, ops.OffByOneSoftmax, ops.Window(2, 0)
+	})
 	edit("scale", func(_ *stage, a *ops.FusedAttnFwdArgs) { a.AttnScale = ops.Float(1.25) })
 	edit("scale=0", func(_ *stage, a *ops.FusedAttnFwdArgs) { a.AttnScale = ops.Float(0) })
 	edit("large_scores", func(_ *stage, a *ops.FusedAttnFwdArgs) { a.AttnScale = ops.Float(12) })
@@ -116,67 +147,22 @@ func attnFwdCases(d tensor.DType) []testCase[ops.FusedAttnFwdArgs] {
 }
 
 func attnBwdArgs(s *stage, l layout, d tensor.DType, f ops.QKVFormat, m ops.MaskType, n attnShape) ops.FusedAttnBwdArgs {
-	fwd := attnFwdArgs(s, l, d, f, m, n)
+	return attnGradient(s, l, attnFwdArgs(s, l, d, f, m, n))
+}
+
+// attnGradient makes the gradient of a forward call, with the state that it saves.
+func attnGradient(s *stage, l layout, fwd ops.FusedAttnFwdArgs) ops.FusedAttnBwdArgs {
+	d := fwd.Q.DType()
 	a := ops.FusedAttnBwdArgs{
 		Q: fwd.Q, K: fwd.K, V: fwd.V, O: fwd.O, Stats: fwd.Stats,
 		DO:        s.in(l, d, fwd.O.Shape()...),
 		DQ:        s.out(l, d, fwd.Q.Shape()...),
 		DK:        s.out(l, d, fwd.K.Shape()...),
 		DV:        s.out(l, d, fwd.V.Shape()...),
-		QKVFormat: f, AttnMaskType: m, Saved: fwd.Saved,
+		QKVFormat: fwd.QKVFormat, AttnMaskType: fwd.AttnMaskType, AttnOptions: fwd.AttnOptions, Saved: fwd.Saved,
 	}
 	s.saveAttn(a)
 	return a
-}
-
-// saveAttn writes the O and the log-sum-exp that the documentation of
-// fused_attn_fwd defines. Float64 holds the exponentials of the scores that the
-// cases make, so no maximum is subtracted.
-func (s *stage) saveAttn(a ops.FusedAttnBwdArgs) {
-	n := a.Fwd().Dims()
-	scale := float64(a.AttnScale.Or(float32(1 / math.Sqrt(float64(n.DimQK)))))
-	// at returns where a head of size d of n heads and seq positions begins.
-	at := func(seq, heads, d, b, i, h int) int {
-		if a.QKVFormat == ops.SBHD {
-			return ((i*n.Batch+b)*heads + h) * d
-		}
-		return ((b*seq+i)*heads + h) * d
-	}
-	q, k, v := a.Q.Float64s(), a.K.Float64s(), a.V.Float64s()
-	o := make([]float64, a.O.NumElements())
-	stats := make([]float64, 0, a.Stats.NumElements())
-	for b := range n.Batch {
-		for h := range n.Heads {
-			g := h * n.Groups / n.Heads
-			for i := range n.SeqQ {
-				query, out := at(n.SeqQ, n.Heads, n.DimQK, b, i, h), at(n.SeqQ, n.Heads, n.DimV, b, i, h)
-				sum := 0.0
-				for j := range n.SeqKV {
-					if a.AttnMaskType == ops.CausalMask && j > i || a.AttnMaskType == ops.CausalBottomRightMask && j > i+n.SeqKV-n.SeqQ {
-						continue
-					}
-					key, value := at(n.SeqKV, n.Groups, n.DimQK, b, j, g), at(n.SeqKV, n.Groups, n.DimV, b, j, g)
-					score := 0.0
-					for d := range n.DimQK {
-						score += scale * q[query+d] * k[key+d]
-					}
-					weight := math.Exp(score)
-					sum += weight
-					for d := range n.DimV {
-						o[out+d] += weight * v[value+d]
-					}
-				}
-				for d := range n.DimV {
-					if sum > 0 {
-						o[out+d] /= sum
-					}
-				}
-				stats = append(stats, math.Log(sum))
-			}
-		}
-	}
-	s.fill(a.O, o)
-	s.fill(a.Stats, stats)
 }
 
 // attnRefresh replaces O and stats by what a forward impl saves.
@@ -192,6 +178,13 @@ func attnBwdCases(d tensor.DType) []testCase[ops.FusedAttnBwdArgs] {
 	}
 	for _, c := range attnCalls() {
 		add(c.name, func(s *stage) ops.FusedAttnBwdArgs { return attnBwdArgs(s, c.layout, d, c.format, c.mask, c.shape) })
+	}
+	for _, o := range attnOptionCases() {
+		for _, f := range o.formats {
+			add(fmt.Sprintf("%s/%v/%v", o.name, o.mask, f), func(s *stage) ops.FusedAttnBwdArgs {
+				return attnOptionBwdArgs(s, d, f, o, optionShape)
+			})
+		}
 	}
 	edit := func(name string, change func(*stage, *ops.FusedAttnBwdArgs)) {
 		add(name, func(s *stage) ops.FusedAttnBwdArgs {

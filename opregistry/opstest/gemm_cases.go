@@ -168,6 +168,16 @@ func gemmSpecial(d tensor.DType) []testCase[ops.GenericGemmArgs] {
 			a.Accumulate, a.D = true, s.in(dense, other, g.m, g.n)
 			return a
 		}},
+		{"into_" + other.String(), func(s *stage) ops.GenericGemmArgs {
+			a := plain(s)
+			a.D = s.out(dense, other, g.m, g.n)
+			return a
+		}},
+		{"wgrad_into_" + other.String(), func(s *stage) ops.GenericGemmArgs {
+			a := gemmOperands(s, dense, d, g, false, true)
+			a.Grad, a.Bias, a.D = true, s.out(dense, other, g.m), s.out(dense, other, g.m, g.n)
+			return a
+		}},
 		{"bias_and_gelu_in_of_" + other.String(), func(s *stage) ops.GenericGemmArgs {
 			a := plain(s)
 			a.Bias, a.Gelu, a.GeluIn = s.in(dense, other, g.n), true, s.out(dense, other, g.m, g.n)

@@ -50,6 +50,16 @@ func gradients() []pair {
 		{ops.ScaledMaskedSoftmaxBackward, ops.ScaledMaskedSoftmaxForward, maskedSoftmaxGradCases},
 		{ops.FusedQKVRopeBackward, ops.FusedQKVRopeForward, qkvRopeGradCases},
 		{ops.DropoutBwd, ops.DropoutFwd, dropoutGradCases},
+
+		{ops.TEGeneralGroupedGemm, ops.TEGeneralGroupedGemm, groupedGemmGradCases},
+		{ops.MoEPermuteBwd, ops.MoEPermuteFwd, moePermuteGradCases},
+		{ops.MoEUnpermuteBwd, ops.MoEUnpermuteFwd, moeUnpermuteGradCases},
+		{ops.MoEUnpermuteWithRoutingMap, ops.MoEPermuteWithRoutingMap, routingMapGradCases},
+		{ops.MoESortChunksBwd, ops.MoESortChunksFwd, sortChunksGradCases},
+		{ops.FusedTopkWithScoreFunctionBwd, ops.FusedTopkWithScoreFunctionFwd, topkGradCases},
+		{ops.FusedScoreForMoEAuxLossBwd, ops.FusedScoreForMoEAuxLossFwd, scoreGradCases},
+		{ops.FusedMoEAuxLossBwd, ops.FusedMoEAuxLossFwd, auxLossGradCases},
+		{ops.FAPrepareBwd, ops.FAPrepareFwd, faPrepareGradCases},
 	}
 }
 
@@ -88,10 +98,11 @@ type derivative struct {
 //
 //	f'(x) ≈ (8·(f(x+h) − f(x−h)) − (f(x+2h) − f(x−2h))) / 12h
 //
-// is off by h⁴·f⁽⁵⁾/30 and by the rounding of f over h.
+// is off by h⁴·f⁽⁵⁾/30 and by the rounding of f over h. The fine step is a power of
+// two: x ± 2h is exact also in f32 if x has few bits.
 const (
-	fineStep   = 1e-3 // for y in f64
-	coarseStep = 0.05 // for y in f32
+	fineStep   = 0x1p-10 // for y in f64
+	coarseStep = 0.05    // for y in f32
 )
 
 func gradient[F, B any](name string, fwdOp *opregistry.Op[F], bwdOp *opregistry.Op[B], make func(*stage) derivation[F, B]) gradCase {

@@ -109,21 +109,36 @@ func residualAddGradCases() []gradCase {
 
 func attnGradCases() []gradCase {
 	var cases []gradCase
+	add := func(name string, make func(*stage) ops.FusedAttnBwdArgs) {
+		cases = append(cases, gradient(name, ops.FusedAttnFwd, ops.FusedAttnBwd, func(s *stage) derivation[ops.FusedAttnFwdArgs, ops.FusedAttnBwdArgs] {
+			b := make(s)
+			fwd := b.Fwd()
+			fwd.O, fwd.Stats = s.blank(b.O.Shape()...), s.out(dense, tensor.F32, b.Stats.Shape()...)
+			wrt := []derivative{{"Q", b.Q, b.DQ}, {"K", b.K, b.DK}, {"V", b.V, b.DV}}
+			if b.DBias != nil {
+				wrt = append(wrt, derivative{"bias", b.Bias, b.DBias})
+			}
+			if b.DSoftmaxOffset != nil {
+				wrt = append(wrt, derivative{"softmax_offset", b.SoftmaxOffset, b.DSoftmaxOffset})
+			}
+			return derivation[ops.FusedAttnFwdArgs, ops.FusedAttnBwdArgs]{
+				forward: []ops.FusedAttnFwdArgs{fwd}, backward: []ops.FusedAttnBwdArgs{b},
+				y: fwd.O, dy: b.DO, wrt: wrt, refresh: attnRefresh,
+			}
+		}))
+	}
 	for _, n := range []attnShape{{2, 4, 4, 2, 2, 3, 3}, {1, 4, 4, 4, 2, 3, 2}, {1, 3, 5, 2, 1, 2, 3}, {1, 5, 3, 2, 1, 2, 3}} {
 		for _, m := range maskTypes() {
 			for _, f := range []ops.QKVFormat{ops.SBHD, ops.BSHD} {
-				cases = append(cases, gradient(fmt.Sprintf("%v/%v/%v", n, m, f), ops.FusedAttnFwd, ops.FusedAttnBwd,
-					func(s *stage) derivation[ops.FusedAttnFwdArgs, ops.FusedAttnBwdArgs] {
-						b := attnBwdArgs(s, dense, tensor.F64, f, m, n)
-						fwd := b.Fwd()
-						fwd.O, fwd.Stats = s.blank(b.O.Shape()...), s.out(dense, tensor.F32, b.Stats.Shape()...)
-						return derivation[ops.FusedAttnFwdArgs, ops.FusedAttnBwdArgs]{
-							forward: []ops.FusedAttnFwdArgs{fwd}, backward: []ops.FusedAttnBwdArgs{b},
-							y: fwd.O, dy: b.DO, wrt: []derivative{{"Q", b.Q, b.DQ}, {"K", b.K, b.DK}, {"V", b.V, b.DV}}, refresh: attnRefresh,
-						}
-					}))
+				add(fmt.Sprintf("%v/%v/%v", n, m, f), func(s *stage) ops.FusedAttnBwdArgs { return attnBwdArgs(s, dense, tensor.F64, f, m, n) })
 			}
 		}
+	}
+	for _, o := range attnOptionCases() {
+		f := o.formats[0]
+		add(fmt.Sprintf("%s/%v/%v", o.name, o.mask, f), func(s *stage) ops.FusedAttnBwdArgs {
+			return attnOptionBwdArgs(s, tensor.F64, f, o, attnShape{2, 6, 7, 2, 1, 2, 2})
+		})
 	}
 	return cases
 }

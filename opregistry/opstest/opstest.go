@@ -52,8 +52,9 @@ func RunAll(t *testing.T, src, oracle opregistry.Source, opts ...Option) {
 
 // GradCheck compares impl, of a backward op, with central differences of
 // forward, an impl of the op that it is the gradient of which computes in f64.
-// For generic_gemm, which is its own gradient, and residual_add both are of that
-// op. Operands are f64; an impl that declines them is skipped.
+// For generic_gemm and te_general_grouped_gemm, which are their own gradients, and
+// residual_add both are of that op. Operands are f64; an impl that declines them is
+// skipped.
 func GradCheck(t *testing.T, impl, forward opregistry.Impl, opts ...Option) {
 	t.Helper()
 	if impl.Op == nil || forward.Op == nil {

@@ -1,6 +1,7 @@
 package opstest
 
 import (
+	"math"
 	"slices"
 
 	"github.com/primus-fl/primus/tensor"
@@ -74,6 +75,18 @@ func (s *stage) scaled(f float64, l layout, d tensor.DType, shape ...int) *tenso
 	v := x.Float64s()
 	for i := range v {
 		v[i] *= f
+	}
+	s.fill(x, v)
+	return x
+}
+
+// short returns a guarded operand of random multiples of 1/64 in [-1, 1].
+func (s *stage) short(d tensor.DType, shape ...int) *tensor.Tensor {
+	s.t.Helper()
+	x := s.in(dense, d, shape...)
+	v := x.Float64s()
+	for i := range v {
+		v[i] = math.Round(v[i]*64) / 64
 	}
 	s.fill(x, v)
 	return x

@@ -51,31 +51,9 @@
 #define PRIMUS_DSWIGLU_OUTPUT 2u /* tensor */
 #define PRIMUS_DSWIGLU_N_ARGS 3u
 
-/* fused_attn_fwd: scaled dot-product attention with grouped keys and values */
-#define PRIMUS_FUSED_ATTN_FWD_Q 0u /* tensor */
-#define PRIMUS_FUSED_ATTN_FWD_K 1u /* tensor */
-#define PRIMUS_FUSED_ATTN_FWD_V 2u /* tensor */
-#define PRIMUS_FUSED_ATTN_FWD_O 3u /* tensor */
-#define PRIMUS_FUSED_ATTN_FWD_STATS 4u /* tensor */
-#define PRIMUS_FUSED_ATTN_FWD_ATTN_SCALE 5u /* float */
-#define PRIMUS_FUSED_ATTN_FWD_QKV_FORMAT 6u /* int */
-#define PRIMUS_FUSED_ATTN_FWD_ATTN_MASK_TYPE 7u /* int */
-#define PRIMUS_FUSED_ATTN_FWD_N_ARGS 8u
+/* fused_attn_fwd: not for plugins, it has arguments without a form in C. */
 
-/* fused_attn_bwd: gradient of fused_attn_fwd */
-#define PRIMUS_FUSED_ATTN_BWD_Q 0u /* tensor */
-#define PRIMUS_FUSED_ATTN_BWD_K 1u /* tensor */
-#define PRIMUS_FUSED_ATTN_BWD_V 2u /* tensor */
-#define PRIMUS_FUSED_ATTN_BWD_O 3u /* tensor */
-#define PRIMUS_FUSED_ATTN_BWD_DO 4u /* tensor */
-#define PRIMUS_FUSED_ATTN_BWD_STATS 5u /* tensor */
-#define PRIMUS_FUSED_ATTN_BWD_DQ 6u /* tensor */
-#define PRIMUS_FUSED_ATTN_BWD_DK 7u /* tensor */
-#define PRIMUS_FUSED_ATTN_BWD_DV 8u /* tensor */
-#define PRIMUS_FUSED_ATTN_BWD_ATTN_SCALE 9u /* float */
-#define PRIMUS_FUSED_ATTN_BWD_QKV_FORMAT 10u /* int */
-#define PRIMUS_FUSED_ATTN_BWD_ATTN_MASK_TYPE 11u /* int */
-#define PRIMUS_FUSED_ATTN_BWD_N_ARGS 12u
+/* fused_attn_bwd: not for plugins, it has arguments without a form in C. */
 
 /* fused_rope_forward: rotary position embedding */
 #define PRIMUS_FUSED_ROPE_FORWARD_INPUT 0u /* tensor */
@@ -701,6 +679,256 @@
 
 /* nvfp4_multi_tensor_fused_scale: not for plugins, it has arguments without a form in C. */
 
+/* te_general_grouped_gemm: matrix products of several groups with bias and GELU epilogues */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_A 0u /* list of tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_B 1u /* list of tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_TRANS_A 2u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_TRANS_B 3u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_D 4u /* list of tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_SINGLE_OUTPUT 5u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_BIAS 6u /* list of tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_PRE_GELU_OUT 7u /* list of tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_GRAD 8u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_ACCUMULATE 9u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_N_ARGS 10u
+
+/* te_general_grouped_gemm_for_grouped_tensor: not for plugins, it has arguments without a form in C. */
+
+/* te_general_grouped_gemm_for_discrete_in: not for plugins, it has arguments without a form in C. */
+
+/* te_general_grouped_gemm_for_discrete_out: not for plugins, it has arguments without a form in C. */
+
+/* moe_permute_fwd: rows of tokens sorted by the experts that they go to */
+#define PRIMUS_MOE_PERMUTE_FWD_INPUT 0u /* tensor */
+#define PRIMUS_MOE_PERMUTE_FWD_INDICES 1u /* tensor */
+#define PRIMUS_MOE_PERMUTE_FWD_OUTPUT 2u /* tensor */
+#define PRIMUS_MOE_PERMUTE_FWD_ROW_ID_MAP 3u /* tensor */
+#define PRIMUS_MOE_PERMUTE_FWD_N_ARGS 4u
+
+/* moe_permute_bwd: gradient of moe_permute_fwd */
+#define PRIMUS_MOE_PERMUTE_BWD_INPUT 0u /* tensor */
+#define PRIMUS_MOE_PERMUTE_BWD_ROW_ID_MAP 1u /* tensor */
+#define PRIMUS_MOE_PERMUTE_BWD_PROB 2u /* tensor */
+#define PRIMUS_MOE_PERMUTE_BWD_OUTPUT 3u /* tensor */
+#define PRIMUS_MOE_PERMUTE_BWD_N_ARGS 4u
+
+/* moe_unpermute_fwd: rows of experts added up by token */
+#define PRIMUS_MOE_UNPERMUTE_FWD_INPUT 0u /* tensor */
+#define PRIMUS_MOE_UNPERMUTE_FWD_ROW_ID_MAP 1u /* tensor */
+#define PRIMUS_MOE_UNPERMUTE_FWD_PROB 2u /* tensor */
+#define PRIMUS_MOE_UNPERMUTE_FWD_OUTPUT 3u /* tensor */
+#define PRIMUS_MOE_UNPERMUTE_FWD_N_ARGS 4u
+
+/* moe_unpermute_bwd: gradient of moe_unpermute_fwd */
+#define PRIMUS_MOE_UNPERMUTE_BWD_INPUT_BWD 0u /* tensor */
+#define PRIMUS_MOE_UNPERMUTE_BWD_INPUT_FWD 1u /* tensor */
+#define PRIMUS_MOE_UNPERMUTE_BWD_ROW_ID_MAP 2u /* tensor */
+#define PRIMUS_MOE_UNPERMUTE_BWD_PROB 3u /* tensor */
+#define PRIMUS_MOE_UNPERMUTE_BWD_ACT_GRAD 4u /* tensor */
+#define PRIMUS_MOE_UNPERMUTE_BWD_PROB_GRAD 5u /* tensor */
+#define PRIMUS_MOE_UNPERMUTE_BWD_N_ARGS 6u
+
+/* moe_permute_with_routing_map: rows of tokens sorted by the experts that a map names */
+#define PRIMUS_MOE_PERMUTE_WITH_ROUTING_MAP_TOKENS 0u /* tensor */
+#define PRIMUS_MOE_PERMUTE_WITH_ROUTING_MAP_ROUTING_MAP 1u /* tensor */
+#define PRIMUS_MOE_PERMUTE_WITH_ROUTING_MAP_PROBS 2u /* tensor */
+#define PRIMUS_MOE_PERMUTE_WITH_ROUTING_MAP_OUTPUT 3u /* tensor */
+#define PRIMUS_MOE_PERMUTE_WITH_ROUTING_MAP_OUTPUT_PROBS 4u /* tensor */
+#define PRIMUS_MOE_PERMUTE_WITH_ROUTING_MAP_SORTED_INDICES 5u /* tensor */
+#define PRIMUS_MOE_PERMUTE_WITH_ROUTING_MAP_N_ARGS 6u
+
+/* moe_unpermute_with_routing_map: rows sorted by moe_permute_with_routing_map added up by token */
+#define PRIMUS_MOE_UNPERMUTE_WITH_ROUTING_MAP_PERMUTED_TOKENS 0u /* tensor */
+#define PRIMUS_MOE_UNPERMUTE_WITH_ROUTING_MAP_SORTED_INDICES 1u /* tensor */
+#define PRIMUS_MOE_UNPERMUTE_WITH_ROUTING_MAP_OUTPUT 2u /* tensor */
+#define PRIMUS_MOE_UNPERMUTE_WITH_ROUTING_MAP_N_ARGS 3u
+
+/* moe_sort_chunks_fwd: chunks of rows in another order */
+#define PRIMUS_MOE_SORT_CHUNKS_FWD_INPUT 0u /* tensor */
+#define PRIMUS_MOE_SORT_CHUNKS_FWD_SPLIT_SIZES 1u /* tensor */
+#define PRIMUS_MOE_SORT_CHUNKS_FWD_SORTED_IDXS 2u /* tensor */
+#define PRIMUS_MOE_SORT_CHUNKS_FWD_PROBS 3u /* tensor */
+#define PRIMUS_MOE_SORT_CHUNKS_FWD_OUTPUT 4u /* tensor */
+#define PRIMUS_MOE_SORT_CHUNKS_FWD_OUTPUT_PROBS 5u /* tensor */
+#define PRIMUS_MOE_SORT_CHUNKS_FWD_INVERSE_ROW_MAP 6u /* tensor */
+#define PRIMUS_MOE_SORT_CHUNKS_FWD_N_ARGS 7u
+
+/* moe_sort_chunks_bwd: gradient of moe_sort_chunks_fwd */
+#define PRIMUS_MOE_SORT_CHUNKS_BWD_GRAD_OUTPUT 0u /* tensor */
+#define PRIMUS_MOE_SORT_CHUNKS_BWD_GRAD_PROBS 1u /* tensor */
+#define PRIMUS_MOE_SORT_CHUNKS_BWD_INVERSE_ROW_MAP 2u /* tensor */
+#define PRIMUS_MOE_SORT_CHUNKS_BWD_GRAD_INPUT 3u /* tensor */
+#define PRIMUS_MOE_SORT_CHUNKS_BWD_GRAD_IN_PROBS 4u /* tensor */
+#define PRIMUS_MOE_SORT_CHUNKS_BWD_N_ARGS 5u
+
+/* fused_multi_row_padding: groups of rows padded with zeros */
+#define PRIMUS_FUSED_MULTI_ROW_PADDING_INPUT 0u /* tensor */
+#define PRIMUS_FUSED_MULTI_ROW_PADDING_OUTPUT 1u /* tensor */
+#define PRIMUS_FUSED_MULTI_ROW_PADDING_INPUT_ROWS 2u /* list of ints */
+#define PRIMUS_FUSED_MULTI_ROW_PADDING_OUTPUT_ROWS 3u /* list of ints */
+#define PRIMUS_FUSED_MULTI_ROW_PADDING_N_ARGS 4u
+
+/* fused_multi_row_unpadding: groups of rows without their padding */
+#define PRIMUS_FUSED_MULTI_ROW_UNPADDING_INPUT 0u /* tensor */
+#define PRIMUS_FUSED_MULTI_ROW_UNPADDING_OUTPUT 1u /* tensor */
+#define PRIMUS_FUSED_MULTI_ROW_UNPADDING_INPUT_ROWS 2u /* list of ints */
+#define PRIMUS_FUSED_MULTI_ROW_UNPADDING_OUTPUT_ROWS 3u /* list of ints */
+#define PRIMUS_FUSED_MULTI_ROW_UNPADDING_N_ARGS 4u
+
+/* fused_topk_with_score_function_fwd: choice and weights of the experts of each token */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_LOGITS 0u /* tensor */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_TOPK 1u /* int */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_USE_PRE_SOFTMAX 2u /* int */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_NUM_GROUPS 3u /* int */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_GROUP_TOPK 4u /* int */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_SCALING_FACTOR 5u /* float */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_SCORE_FUNCTION 6u /* int */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_EXPERT_BIAS 7u /* tensor */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_PROBS 8u /* tensor */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_ROUTING_MAP 9u /* tensor */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_INTERMEDIATE_OUTPUT 10u /* tensor */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_N_ARGS 11u
+
+/* fused_topk_with_score_function_bwd: gradient of fused_topk_with_score_function_fwd */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_BWD_ROUTING_MAP 0u /* tensor */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_BWD_INTERMEDIATE_OUTPUT 1u /* tensor */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_BWD_GRAD_PROBS 2u /* tensor */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_BWD_GRAD_LOGITS 3u /* tensor */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_BWD_TOPK 4u /* int */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_BWD_USE_PRE_SOFTMAX 5u /* int */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_BWD_SCALING_FACTOR 6u /* float */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_BWD_SCORE_FUNCTION 7u /* int */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_BWD_N_ARGS 8u
+
+/* fused_score_for_moe_aux_loss_fwd: scores of all experts for the load-balancing loss */
+#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_FWD_LOGITS 0u /* tensor */
+#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_FWD_TOPK 1u /* int */
+#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_FWD_SCORE_FUNCTION 2u /* int */
+#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_FWD_SCORES 3u /* tensor */
+#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_FWD_ROUTING_MAP 4u /* tensor */
+#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_FWD_INTERMEDIATE_OUTPUT 5u /* tensor */
+#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_FWD_N_ARGS 6u
+
+/* fused_score_for_moe_aux_loss_bwd: gradient of fused_score_for_moe_aux_loss_fwd */
+#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_BWD_INTERMEDIATE_OUTPUT 0u /* tensor */
+#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_BWD_GRAD_SCORES 1u /* tensor */
+#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_BWD_GRAD_LOGITS 2u /* tensor */
+#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_BWD_TOPK 3u /* int */
+#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_BWD_SCORE_FUNCTION 4u /* int */
+#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_BWD_N_ARGS 5u
+
+/* fused_moe_aux_loss_fwd: load-balancing loss of a mixture of experts */
+#define PRIMUS_FUSED_MOE_AUX_LOSS_FWD_PROBS 0u /* tensor */
+#define PRIMUS_FUSED_MOE_AUX_LOSS_FWD_TOKENS_PER_EXPERT 1u /* tensor */
+#define PRIMUS_FUSED_MOE_AUX_LOSS_FWD_TOTAL_NUM_TOKENS 2u /* int */
+#define PRIMUS_FUSED_MOE_AUX_LOSS_FWD_NUM_EXPERTS 3u /* int */
+#define PRIMUS_FUSED_MOE_AUX_LOSS_FWD_TOPK 4u /* int */
+#define PRIMUS_FUSED_MOE_AUX_LOSS_FWD_COEFF 5u /* float */
+#define PRIMUS_FUSED_MOE_AUX_LOSS_FWD_AUX_LOSS 6u /* tensor */
+#define PRIMUS_FUSED_MOE_AUX_LOSS_FWD_CONST_BUF 7u /* tensor */
+#define PRIMUS_FUSED_MOE_AUX_LOSS_FWD_N_ARGS 8u
+
+/* fused_moe_aux_loss_bwd: gradient of fused_moe_aux_loss_fwd */
+#define PRIMUS_FUSED_MOE_AUX_LOSS_BWD_CONST_BUF 0u /* tensor */
+#define PRIMUS_FUSED_MOE_AUX_LOSS_BWD_TOKENS_PER_EXPERT 1u /* tensor */
+#define PRIMUS_FUSED_MOE_AUX_LOSS_BWD_GRAD_AUX_LOSS 2u /* tensor */
+#define PRIMUS_FUSED_MOE_AUX_LOSS_BWD_GRAD_PROBS 3u /* tensor */
+#define PRIMUS_FUSED_MOE_AUX_LOSS_BWD_N_ARGS 4u
+
+/* fa_prepare_fwd: query, key and value out of an interleaved projection */
+#define PRIMUS_FA_PREPARE_FWD_QKVI 0u /* tensor */
+#define PRIMUS_FA_PREPARE_FWD_OUTPUT 1u /* tensor */
+#define PRIMUS_FA_PREPARE_FWD_N_ARGS 2u
+
+/* fa_prepare_bwd: gradient of fa_prepare_fwd */
+#define PRIMUS_FA_PREPARE_BWD_Q 0u /* tensor */
+#define PRIMUS_FA_PREPARE_BWD_K 1u /* tensor */
+#define PRIMUS_FA_PREPARE_BWD_V 2u /* tensor */
+#define PRIMUS_FA_PREPARE_BWD_OUTPUT 3u /* tensor */
+#define PRIMUS_FA_PREPARE_BWD_N_ARGS 4u
+
+/* copy_to_kv_cache: appends keys and values to the caches of sequences */
+#define PRIMUS_COPY_TO_KV_CACHE_NEW_K 0u /* tensor */
+#define PRIMUS_COPY_TO_KV_CACHE_NEW_V 1u /* tensor */
+#define PRIMUS_COPY_TO_KV_CACHE_KCACHE 2u /* tensor */
+#define PRIMUS_COPY_TO_KV_CACHE_VCACHE 3u /* tensor */
+#define PRIMUS_COPY_TO_KV_CACHE_PAGE_TABLE 4u /* tensor */
+#define PRIMUS_COPY_TO_KV_CACHE_CU_NEW_LENS 5u /* tensor */
+#define PRIMUS_COPY_TO_KV_CACHE_CU_CACHED_LENS 6u /* tensor */
+#define PRIMUS_COPY_TO_KV_CACHE_QKV_FORMAT 7u /* int */
+#define PRIMUS_COPY_TO_KV_CACHE_IS_NON_PAGED 8u /* int */
+#define PRIMUS_COPY_TO_KV_CACHE_N_ARGS 9u
+
+/* convert_thd_to_bshd: packed sequences with a row each */
+#define PRIMUS_CONVERT_THD_TO_BSHD_TENSOR 0u /* tensor */
+#define PRIMUS_CONVERT_THD_TO_BSHD_CU_SEQLENS 1u /* tensor */
+#define PRIMUS_CONVERT_THD_TO_BSHD_OUTPUT 2u /* tensor */
+#define PRIMUS_CONVERT_THD_TO_BSHD_N_ARGS 3u
+
+/* convert_bshd_to_thd: sequences with a row each, packed */
+#define PRIMUS_CONVERT_BSHD_TO_THD_TENSOR 0u /* tensor */
+#define PRIMUS_CONVERT_BSHD_TO_THD_CU_SEQLENS 1u /* tensor */
+#define PRIMUS_CONVERT_BSHD_TO_THD_OUTPUT 2u /* tensor */
+#define PRIMUS_CONVERT_BSHD_TO_THD_N_ARGS 3u
+
+/* gated_delta_net_forward: linear attention by the gated delta rule */
+#define PRIMUS_GATED_DELTA_NET_FORWARD_QUERY 0u /* tensor */
+#define PRIMUS_GATED_DELTA_NET_FORWARD_KEY 1u /* tensor */
+#define PRIMUS_GATED_DELTA_NET_FORWARD_VALUE 2u /* tensor */
+#define PRIMUS_GATED_DELTA_NET_FORWARD_G 3u /* tensor */
+#define PRIMUS_GATED_DELTA_NET_FORWARD_BETA 4u /* tensor */
+#define PRIMUS_GATED_DELTA_NET_FORWARD_INITIAL_STATE 5u /* tensor */
+#define PRIMUS_GATED_DELTA_NET_FORWARD_USE_QKL2_NORM 6u /* int */
+#define PRIMUS_GATED_DELTA_NET_FORWARD_OUTPUT 7u /* tensor */
+#define PRIMUS_GATED_DELTA_NET_FORWARD_FINAL_STATE 8u /* tensor */
+#define PRIMUS_GATED_DELTA_NET_FORWARD_N_ARGS 9u
+
+/* thd_get_partitioned_indices: tokens of packed sequences that a rank owns */
+#define PRIMUS_THD_GET_PARTITIONED_INDICES_CU_SEQLENS 0u /* tensor */
+#define PRIMUS_THD_GET_PARTITIONED_INDICES_WORLD_SIZE 1u /* int */
+#define PRIMUS_THD_GET_PARTITIONED_INDICES_RANK 2u /* int */
+#define PRIMUS_THD_GET_PARTITIONED_INDICES_OUTPUT 3u /* tensor */
+#define PRIMUS_THD_GET_PARTITIONED_INDICES_N_ARGS 4u
+
+/* thd_read_half_tensor: first or second halves of packed sequences */
+#define PRIMUS_THD_READ_HALF_TENSOR_TENSOR 0u /* tensor */
+#define PRIMUS_THD_READ_HALF_TENSOR_CU_SEQLENS 1u /* tensor */
+#define PRIMUS_THD_READ_HALF_TENSOR_HALF_IDX 2u /* int */
+#define PRIMUS_THD_READ_HALF_TENSOR_HALF 3u /* tensor */
+#define PRIMUS_THD_READ_HALF_TENSOR_N_ARGS 4u
+
+/* thd_read_second_half_lse: log-sum-exps of the second halves of packed sequences */
+#define PRIMUS_THD_READ_SECOND_HALF_LSE_LSE 0u /* tensor */
+#define PRIMUS_THD_READ_SECOND_HALF_LSE_CU_SEQLENS 1u /* tensor */
+#define PRIMUS_THD_READ_SECOND_HALF_LSE_LSE_PACKED 2u /* int */
+#define PRIMUS_THD_READ_SECOND_HALF_LSE_HALF_LSE 3u /* tensor */
+#define PRIMUS_THD_READ_SECOND_HALF_LSE_N_ARGS 4u
+
+/* thd_second_half_lse_correction: adds a step to the log-sum-exps of the second halves of packed sequences */
+#define PRIMUS_THD_SECOND_HALF_LSE_CORRECTION_LSE 0u /* tensor */
+#define PRIMUS_THD_SECOND_HALF_LSE_CORRECTION_LSE_PER_STEP 1u /* tensor */
+#define PRIMUS_THD_SECOND_HALF_LSE_CORRECTION_CU_SEQLENS 2u /* tensor */
+#define PRIMUS_THD_SECOND_HALF_LSE_CORRECTION_LSE_PACKED 3u /* int */
+#define PRIMUS_THD_SECOND_HALF_LSE_CORRECTION_N_ARGS 4u
+
+/* thd_out_correction: adds a step to the attention of packed sequences */
+#define PRIMUS_THD_OUT_CORRECTION_OUT 0u /* tensor */
+#define PRIMUS_THD_OUT_CORRECTION_OUT_PER_STEP 1u /* tensor */
+#define PRIMUS_THD_OUT_CORRECTION_LSE 2u /* tensor */
+#define PRIMUS_THD_OUT_CORRECTION_LSE_PER_STEP 3u /* tensor */
+#define PRIMUS_THD_OUT_CORRECTION_CU_SEQLENS 4u /* tensor */
+#define PRIMUS_THD_OUT_CORRECTION_ONLY_SECOND_HALF 5u /* int */
+#define PRIMUS_THD_OUT_CORRECTION_LSE_PACKED 6u /* int */
+#define PRIMUS_THD_OUT_CORRECTION_N_ARGS 7u
+
+/* thd_grad_correction: adds a step to the gradient of halves of packed sequences */
+#define PRIMUS_THD_GRAD_CORRECTION_GRAD 0u /* tensor */
+#define PRIMUS_THD_GRAD_CORRECTION_GRAD_PER_STEP 1u /* tensor */
+#define PRIMUS_THD_GRAD_CORRECTION_CU_SEQLENS 2u /* tensor */
+#define PRIMUS_THD_GRAD_CORRECTION_FIRST_HALF 3u /* int */
+#define PRIMUS_THD_GRAD_CORRECTION_SECOND_HALF 4u /* int */
+#define PRIMUS_THD_GRAD_CORRECTION_N_ARGS 5u
+
 /* swizzle_scales_for_gemm_: not for plugins, it has arguments without a form in C. */
 
 /* grouped_swizzle_for_gemm: not for plugins, it has arguments without a form in C. */
@@ -750,5 +978,9 @@
 #define PRIMUS_GET_DEVICE_POINTER_FOR_DATA_AND_SCALES_DATA_D_TYPE 4u /* int */
 #define PRIMUS_GET_DEVICE_POINTER_FOR_DATA_AND_SCALES_RESULT 5u /* tensor */
 #define PRIMUS_GET_DEVICE_POINTER_FOR_DATA_AND_SCALES_N_ARGS 6u
+
+/* get_attention_backend: not for plugins, it has arguments without a form in C. */
+
+/* get_fused_attn_backend: not for plugins, it has arguments without a form in C. */
 
 #endif

@@ -1,0 +1,356 @@
+package ops
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/primus-fl/primus/tensor"
+)
+
+// BiasType says what is added to the scores of attention.
+type BiasType uint8
+
+// The bias types, with TransformerEngine's numbers.
+const (
+	NoBias        BiasType = iota
+	PreScaleBias           // S = scale · (Q·Kᵀ + bias)
+	PostScaleBias          // S = scale · Q·Kᵀ + bias
+	ALiBi                  // S = scale · Q·Kᵀ − slope · |distance of the key from the diagonal|
+)
+
+// String returns the bias type in TransformerEngine's spelling.
+func (b BiasType) String() string {
+	if b > ALiBi {
+		return fmt.Sprintf("bias_type(%d)", uint8(b))
+	}
+	return [...]string{"no_bias", "pre_scale_bias", "post_scale_bias", "alibi"}[b]
+}
+
+// SoftmaxType says what else the softmax of attention divides by.
+type SoftmaxType uint8
+
+// The softmax types, with TransformerEngine's numbers.
+const (
+	VanillaSoftmax   SoftmaxType = iota // Z = Σ exp(S)
+	OffByOneSoftmax                     // Z = Σ exp(S) + 1
+	LearnableSoftmax                    // Z = Σ exp(S) + exp(softmax_offset[h])
+)
+
+// String returns the softmax type in TransformerEngine's spelling.
+func (s SoftmaxType) String() string {
+	if s > LearnableSoftmax {
+		return fmt.Sprintf("softmax_type(%d)", uint8(s))
+	}
+	return [...]string{"vanilla", "off-by-one", "learnable"}[s]
+}
+
+// WindowSize limits the keys that a query sees to a band around its diagonal. Its
+// zero value limits nothing.
+type WindowSize struct {
+	left, right int
+	set         bool
+}
+
+// Window returns the window of left keys before the diagonal, the key on it, and
+// right keys behind it; −1 stands for all of them.
+func Window(left, right int) WindowSize { return WindowSize{left: left, right: right, set: true} }
+
+// Bounds returns how many keys before and behind the diagonal are seen, −1 for all.
+func (w WindowSize) Bounds() (left, right int) {
+	if !w.set {
+		return -1, -1
+	}
+	return w.left, w.right
+}
+
+// AttnOptions are the arguments of attention that a plain call leaves out. The zero
+// value asks for nothing.
+//
+// Key j lies at the diagonal of query i when j = i, or with a bottom right diagonal
+// when j = i + l_kv − l_q, where l_q and l_kv are the lengths of the sequence. With
+// a window (l, r) the query sees the keys from l before to r behind the diagonal
+// that the mask type does not hide.
+//
+// ALiBi without slopes uses those of Press et al. 2022, arXiv:2108.12409: with n the
+// largest power of two ≤ h, slope[k] = 2^(−8(k+1)/n) for k < n, then
+// 2^(−4(2(k−n)+1)/n).
+//
+// Dropout keeps probability n = ((b·h + head)·s_q + i)·s_kv + j, s_q and s_kv being
+// the lengths of the axes of Q and K, when RandomBits(rng_seed, rng_offset, n) ≥
+// p_dropout · 2³². What is kept is multiplied by 1/(1−p_dropout), what is not by 0.
+type AttnOptions struct {
+	AttentionMask       *tensor.Tensor // bool, true hides; [b, h, s_q, s_kv] or 1 for any of them; ArbitraryMask only
+	CuSeqlensQ          *tensor.Tensor // i32 [b+1]: the sum of the lengths of the sequences before; padding masks only
+	CuSeqlensKV         *tensor.Tensor // i32 [b+1]
+	CuSeqlensQPadded    *tensor.Tensor // i32 [b+1]: where the sequences begin in a THD tensor with gaps, nil without gaps
+	CuSeqlensKVPadded   *tensor.Tensor // i32 [b+1], given when CuSeqlensQPadded is
+	WindowSize          WindowSize
+	BottomRightDiagonal OptionalBool // whether the mask type is one of the bottom right when left out
+	BiasType            BiasType
+	Bias                *tensor.Tensor // dtype of Q; [b, h, s_q, s_kv] or 1 for any of them; not with THD
+	AlibiSlopes         *tensor.Tensor // f32 [h] or [b, h]; with ALiBi, may be nil
+	SoftmaxType         SoftmaxType
+	SoftmaxOffset       *tensor.Tensor // f32, h elements; with LearnableSoftmax
+	PDropout            float32        // in [0, 1)
+	RNGSeed, RNGOffset  uint64
+}
+
+// OptionalBool is a bool that may be left out; its zero value is left out.
+type OptionalBool struct{ value, set bool }
+
+// Bool returns an OptionalBool that is given.
+func Bool(v bool) OptionalBool { return OptionalBool{value: v, set: true} }
+
+// Or returns the value, or def when it was left out.
+func (b OptionalBool) Or(def bool) bool {
+	if b.set {
+		return b.value
+	}
+	return def
+}
+
+// BottomRight reports whether the diagonal of the call ends in the last query and
+// the last key of a sequence.
+func (a FusedAttnFwdArgs) BottomRight() bool {
+	return a.BottomRightDiagonal.Or(a.AttnMaskType.bottomRight())
+}
+
+// Sequence is where a sequence of an attention call lies: the row of its first
+// query and key, counted within its batch or, with THD, among all tokens, and how
+// many it has.
+type Sequence struct{ FirstQ, LenQ, FirstKV, LenKV int }
+
+// Sequence returns where sequence b lies.
+func (a FusedAttnFwdArgs) Sequence(b int) Sequence {
+	d := a.Dims()
+	s := Sequence{LenQ: d.SeqQ, LenKV: d.SeqKV}
+	if a.AttnMaskType.Padding() {
+		s.LenQ = element(a.CuSeqlensQ, b+1) - element(a.CuSeqlensQ, b)
+		s.LenKV = element(a.CuSeqlensKV, b+1) - element(a.CuSeqlensKV, b)
+	}
+	switch {
+	case a.QKVFormat != THD:
+	case a.CuSeqlensQPadded != nil:
+		s.FirstQ, s.FirstKV = element(a.CuSeqlensQPadded, b), element(a.CuSeqlensKVPadded, b)
+	default:
+		s.FirstQ, s.FirstKV = element(a.CuSeqlensQ, b), element(a.CuSeqlensKV, b)
+	}
+	return s
+}
+
+// sequences checks the cumulative lengths. It reports whether Dims may be called.
+func (c *check) sequences(a FusedAttnFwdArgs) bool {
+	if a.QKVFormat == THD && !a.AttnMaskType.Padding() {
+		c.fail("attn_mask_type", "a padding mask with thd", "%v", a.AttnMaskType)
+	}
+	for _, x := range [...]named{{"cu_seqlens_q_padded", a.CuSeqlensQPadded}, {"cu_seqlens_kv_padded", a.CuSeqlensKVPadded}} {
+		if c.err == nil && x.t != nil && a.QKVFormat != THD {
+			c.fail(x.name, "nil unless qkv_format is thd", "%v", x.t)
+		}
+	}
+	if !a.AttnMaskType.Padding() {
+		for _, x := range [...]named{{"cu_seqlens_q", a.CuSeqlensQ}, {"cu_seqlens_kv", a.CuSeqlensKV}} {
+			if c.err == nil && x.t != nil {
+				c.fail(x.name, "nil unless attn_mask_type is one with padding", "%v", x.t)
+			}
+		}
+		return c.err == nil
+	}
+	c.rising("cu_seqlens_q", a.CuSeqlensQ)
+	c.rising("cu_seqlens_kv", a.CuSeqlensKV)
+	if c.err != nil {
+		return false
+	}
+	d := a.Dims()
+	c.elements("cu_seqlens_q", a.CuSeqlensQ, d.Batch+1, "one a batch and one more")
+	c.elements("cu_seqlens_kv", a.CuSeqlensKV, d.Batch+1, "one a batch and one more")
+	if a.QKVFormat != THD {
+		for b := 0; c.err == nil && b < d.Batch; b++ {
+			if s := a.Sequence(b); s.LenQ > d.SeqQ || s.LenKV > d.SeqKV {
+				c.fail("cu_seqlens", "lengths of at most "+itoa(d.SeqQ)+" queries and "+itoa(d.SeqKV)+" keys", "%d and %d", s.LenQ, s.LenKV)
+			}
+		}
+		return c.err == nil
+	}
+	c.packed(named{"cu_seqlens_q", a.CuSeqlensQ}, named{"cu_seqlens_q_padded", a.CuSeqlensQPadded}, d.SeqQ, a.CuSeqlensKVPadded != nil)
+	c.packed(named{"cu_seqlens_kv", a.CuSeqlensKV}, named{"cu_seqlens_kv_padded", a.CuSeqlensKVPadded}, d.SeqKV, a.CuSeqlensQPadded != nil)
+	return c.err == nil
+}
+
+// packed checks that the sequences of a THD tensor lie within its tokens and apart.
+func (c *check) packed(lengths, starts named, tokens int, padded bool) {
+	if c.err != nil {
+		return
+	}
+	last := lengths.t.NumElements() - 1
+	if starts.t == nil {
+		if padded {
+			c.fail(starts.name, "a tensor, as for the other of q and kv", "nil")
+		} else if n := element(lengths.t, last); n > tokens {
+			c.fail(lengths.name, "at most "+itoa(tokens)+" tokens", "%d", n)
+		}
+		return
+	}
+	c.rising(starts.name, starts.t)
+	c.elements(starts.name, starts.t, last+1, "as many as lengths")
+	for b := 0; c.err == nil && b < last; b++ {
+		if room := element(starts.t, b+1) - element(starts.t, b); element(lengths.t, b+1)-element(lengths.t, b) > room {
+			c.fail(starts.name, "room for each sequence", "%d tokens for sequence %d", room, b)
+		}
+	}
+	if c.err == nil && element(starts.t, last) > tokens {
+		c.fail(starts.name, "at most "+itoa(tokens)+" tokens", "%d", element(starts.t, last))
+	}
+}
+
+// rising requires cumulative lengths: i32 in one axis, 0 first, not falling.
+func (c *check) rising(name string, t *tensor.Tensor) {
+	if !c.dtype(name, t, tensor.I32) || !c.rank(name, t, 1) {
+		return
+	}
+	if t.NumElements() == 0 || element(t, 0) != 0 {
+		c.fail(name, "0 first", "%v", t.Float64s())
+	}
+	for i := 1; c.err == nil && i < t.NumElements(); i++ {
+		if element(t, i) < element(t, i-1) {
+			c.fail(name, "values that do not fall", "%v", t.Float64s())
+		}
+	}
+}
+
+// options checks AttnOptions but for the lengths of the sequences.
+func (c *check) options(a FusedAttnFwdArgs, d AttnDims) {
+	if c.err != nil || a.AttnOptions == (AttnOptions{}) && a.AttnMaskType != ArbitraryMask {
+		return
+	}
+	if left, right := a.WindowSize.Bounds(); left < -1 || right < -1 {
+		c.fail("window_size", "sizes >= -1", "(%d, %d)", left, right)
+	}
+	if a.AttnMaskType.Causal() && a.BottomRight() != a.AttnMaskType.bottomRight() {
+		c.fail("bottom_right_diagonal", "that of "+a.AttnMaskType.String()+", or nothing", "%v", a.BottomRight())
+	}
+	if a.AttnMaskType == ArbitraryMask {
+		if c.dtype("attention_mask", a.AttentionMask, tensor.Bool) {
+			c.scoreShape("attention_mask", a.AttentionMask, d)
+		}
+	} else if a.AttentionMask != nil {
+		c.fail("attention_mask", "nil unless attn_mask_type is arbitrary", "%v", a.AttentionMask)
+	}
+	c.bias(a, d)
+	if a.SoftmaxType > LearnableSoftmax {
+		c.fail("softmax_type", "vanilla, off-by-one or learnable", "%v", a.SoftmaxType)
+	}
+	if a.SoftmaxType == LearnableSoftmax {
+		if c.dtype("softmax_offset", a.SoftmaxOffset, tensor.F32) {
+			c.elements("softmax_offset", a.SoftmaxOffset, d.Heads, "one a head")
+		}
+	} else if a.SoftmaxOffset != nil {
+		c.fail("softmax_offset", "nil unless softmax_type is learnable", "%v", a.SoftmaxOffset)
+	}
+	if !(a.PDropout >= 0 && a.PDropout < 1) {
+		c.fail("p_dropout", "a number in [0, 1)", "%v", a.PDropout)
+	}
+}
+
+func (c *check) bias(a FusedAttnFwdArgs, d AttnDims) {
+	switch a.BiasType {
+	case NoBias, ALiBi:
+		if a.Bias != nil {
+			c.fail("bias", "nil with "+a.BiasType.String(), "%v", a.Bias)
+		}
+	case PreScaleBias, PostScaleBias:
+		if a.QKVFormat == THD {
+			c.fail("bias_type", "no_bias or alibi with thd", "%v", a.BiasType)
+		}
+		if c.compute("bias", a.Bias) {
+			c.sameDType("bias", a.Bias, "Q", a.Q)
+			c.scoreShape("bias", a.Bias, d)
+		}
+	default:
+		c.fail("bias_type", "no_bias, pre_scale_bias, post_scale_bias or alibi", "%v", a.BiasType)
+	}
+	if a.AlibiSlopes == nil {
+		return
+	}
+	if a.BiasType != ALiBi {
+		c.fail("alibi_slopes", "nil unless bias_type is alibi", "%v", a.AlibiSlopes)
+	}
+	if c.dtype("alibi_slopes", a.AlibiSlopes, tensor.F32) {
+		shape := a.AlibiSlopes.Shape()
+		if !shape.Equal([]int{d.Heads}) && !shape.Equal([]int{d.Batch, d.Heads}) {
+			c.fail("alibi_slopes", fmt.Sprintf("[%d] or [%d %d]", d.Heads, d.Batch, d.Heads), "%v", a.AlibiSlopes)
+		}
+	}
+}
+
+// scoreShape requires the axes of the scores or 1.
+func (c *check) scoreShape(name string, t *tensor.Tensor, d AttnDims) {
+	if !c.rank(name, t, 4) {
+		return
+	}
+	for axis, n := range [...]int{d.Batch, d.Heads, d.SeqQ, d.SeqKV} {
+		if got := t.Shape()[axis]; got != 1 && got != n {
+			c.fail(name, fmt.Sprintf("[%d %d %d %d] or 1 for any axis", d.Batch, d.Heads, d.SeqQ, d.SeqKV), "%v", t)
+		}
+	}
+}
+
+// optionGradients checks the gradients of what AttnOptions adds.
+func (c *check) optionGradients(a FusedAttnBwdArgs) {
+	if a.DBias != nil {
+		if a.Bias == nil {
+			c.fail("dbias", "nil without bias", "%v", a.DBias)
+		}
+		c.like("dbias", a.DBias, "bias", a.Bias)
+	}
+	if a.DSoftmaxOffset != nil {
+		if a.SoftmaxOffset == nil {
+			c.fail("dsoftmax_offset", "nil without softmax_offset", "%v", a.DSoftmaxOffset)
+		}
+		if c.dtype("dsoftmax_offset", a.DSoftmaxOffset, tensor.F32) {
+			c.elements("dsoftmax_offset", a.DSoftmaxOffset, a.SoftmaxOffset.NumElements(), "one a head")
+		}
+	}
+}
+
+// list returns the tensors among the options; those left out are nil.
+func (o *AttnOptions) list() [8]named {
+	return [...]named{
+		{"attention_mask", o.AttentionMask}, {"cu_seqlens_q", o.CuSeqlensQ}, {"cu_seqlens_kv", o.CuSeqlensKV},
+		{"cu_seqlens_q_padded", o.CuSeqlensQPadded}, {"cu_seqlens_kv_padded", o.CuSeqlensKVPadded},
+		{"bias", o.Bias}, {"alibi_slopes", o.AlibiSlopes}, {"softmax_offset", o.SoftmaxOffset},
+	}
+}
+
+func (c *check) apartFromOptions(writes []named, o AttnOptions) {
+	if o == (AttnOptions{}) {
+		return
+	}
+	reads := o.list()
+	c.apart(writes, reads[:])
+}
+
+func (o operands) options(options AttnOptions) operands {
+	for _, x := range options.list() {
+		o = o.read(x.name, x.t)
+	}
+	return o
+}
+
+// DefaultAlibiSlopes returns the slopes of ALiBi for a number of heads, as the
+// documentation of AttnOptions has them.
+func DefaultAlibiSlopes(heads int) []float32 {
+	slopes := make([]float32, heads)
+	n := 1
+	for 2*n <= heads {
+		n *= 2
+	}
+	for k := range slopes {
+		exponent := -8 * float64(k+1) / float64(n)
+		if k >= n {
+			exponent = -4 * float64(2*(k-n)+1) / float64(n)
+		}
+		slopes[k] = float32(math.Exp2(exponent))
+	}
+	return slopes
+}

@@ -1,0 +1,351 @@
+package ops
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// THDGetPartitionedIndicesArgs are the arguments of THDGetPartitionedIndices.
+type THDGetPartitionedIndicesArgs struct {
+	CuSeqlens *tensor.Tensor // i32 [b+1]; the last is TransformerEngine's total_tokens
+	WorldSize int
+	Rank      int
+	Output    *tensor.Tensor // i32 [tokens / world_size]
+}
+
+// THDGetPartitionedIndices lists the tokens that a rank of context parallelism owns.
+// Each packed sequence is cut into 2·world_size chunks of equal length, and rank r
+// owns chunks r and 2·world_size−1−r:
+//
+//	output = tokens of chunk r, then of the other chunk, sequence by sequence
+//
+// Cu_seqlens is read, output is written; they are disjoint. A sequence whose length
+// is no multiple of 2·world_size is an argument error. Source: TransformerEngine 2.14.
+var THDGetPartitionedIndices = opregistry.NewOp("thd_get_partitioned_indices", opregistry.Schema[THDGetPartitionedIndicesArgs]{
+	Doc: "tokens of packed sequences that a rank owns",
+	Validate: func(a THDGetPartitionedIndicesArgs) error {
+		c := check{op: "thd_get_partitioned_indices"}
+		c.rising("cu_seqlens", a.CuSeqlens)
+		if c.err == nil && (a.WorldSize < 1 || a.WorldSize > math.MaxInt32) {
+			c.fail("world_size", "a number from 1 to 2³¹−1", "%d", a.WorldSize)
+		}
+		if c.err == nil && (a.Rank < 0 || a.Rank >= a.WorldSize) {
+			c.fail("rank", "0 <= rank < world_size", "rank %d of world_size %d", a.Rank, a.WorldSize)
+		}
+		c.multiples("cu_seqlens", a.CuSeqlens, 2*a.WorldSize)
+		if c.dtype("output", a.Output, tensor.I32) && c.rank("output", a.Output, 1) {
+			c.elements("output", a.Output, lastLength(a.CuSeqlens)/a.WorldSize, "one a token of the rank")
+			c.disjoint("output", a.Output, "cu_seqlens", a.CuSeqlens)
+		}
+		return c.err
+	},
+	Operands: func(a THDGetPartitionedIndicesArgs) []opregistry.Operand {
+		return operands{}.read("cu_seqlens", a.CuSeqlens).write("output", a.Output)
+	},
+})
+
+// THDReadHalfTensorArgs are the arguments of THDReadHalfTensor.
+type THDReadHalfTensorArgs struct {
+	Tensor    *tensor.Tensor // [t, h, d] or [n, t, h, d]
+	CuSeqlens *tensor.Tensor // i32 [b+1]
+	HalfIdx   int            // 0 for the first half of each sequence, 1 for the second
+	Half      *tensor.Tensor // [t/2, h, d] or [n, t/2, h, d]
+}
+
+// THDReadHalfTensor copies the first or the second half of each packed sequence:
+//
+//	half[(start(b) / 2) + i] = tensor[start(b) + half_idx·len(b)/2 + i] for i < len(b)/2
+//
+// Tokens of half that belong to no sequence are 0. Tensor and cu_seqlens are read,
+// half is written; all are disjoint. Bit for bit, in any dtype. A sequence of odd
+// length is an argument error. Source: TransformerEngine 2.14.
+var THDReadHalfTensor = opregistry.NewOp("thd_read_half_tensor", opregistry.Schema[THDReadHalfTensorArgs]{
+	Doc: "first or second halves of packed sequences",
+	Validate: func(a THDReadHalfTensorArgs) error {
+		c := check{op: "thd_read_half_tensor"}
+		if c.given("tensor", a.Tensor) && c.given("half", a.Half) {
+			c.sameDType("half", a.Half, "tensor", a.Tensor)
+			c.tokens("tensor", a.Tensor, a.CuSeqlens)
+			c.perStep("half", a.Half, "tensor", a.Tensor, true)
+		}
+		if c.err == nil && a.HalfIdx != 0 && a.HalfIdx != 1 {
+			c.fail("half_idx", "0 or 1", "%d", a.HalfIdx)
+		}
+		c.apart([]named{{"half", a.Half}}, []named{{"tensor", a.Tensor}, {"cu_seqlens", a.CuSeqlens}})
+		return c.err
+	},
+	Operands: func(a THDReadHalfTensorArgs) []opregistry.Operand {
+		return operands{}.read("tensor", a.Tensor).read("cu_seqlens", a.CuSeqlens).write("half", a.Half)
+	},
+})
+
+// THDReadSecondHalfLSEArgs are the arguments of THDReadSecondHalfLSE.
+type THDReadSecondHalfLSEArgs struct {
+	LSE       *tensor.Tensor // f32 [b, h, s], or [h, t] when packed
+	CuSeqlens *tensor.Tensor // i32 [b+1]
+	LSEPacked bool
+	HalfLSE   *tensor.Tensor // f32 [b, h, s/2], or [h, at least t/2] when packed
+}
+
+// THDReadSecondHalfLSE copies the log-sum-exps of the second half of each packed
+// sequence:
+//
+//	half_lse[b,h,i] = lse[b,h,len(b)/2+i]                          for i < len(b)/2
+//	half_lse[h,start(b)/2+i] = lse[h,start(b)+len(b)/2+i]          when packed
+//
+// Other elements of half_lse are 0. Lse and cu_seqlens are read, half_lse is written;
+// all are disjoint. A sequence of odd length is an argument error. Source:
+// TransformerEngine 2.14, whose second_half_lse_seqlen is the last axis of half_lse.
+var THDReadSecondHalfLSE = opregistry.NewOp("thd_read_second_half_lse", opregistry.Schema[THDReadSecondHalfLSEArgs]{
+	Doc: "log-sum-exps of the second halves of packed sequences",
+	Validate: func(a THDReadSecondHalfLSEArgs) error {
+		c := check{op: "thd_read_second_half_lse"}
+		c.lse("lse", a.LSE, a.CuSeqlens, a.LSEPacked)
+		c.lsePerStep("half_lse", a.HalfLSE, a.LSE, a.LSEPacked, true)
+		c.apart([]named{{"half_lse", a.HalfLSE}}, []named{{"lse", a.LSE}, {"cu_seqlens", a.CuSeqlens}})
+		return c.err
+	},
+	Operands: func(a THDReadSecondHalfLSEArgs) []opregistry.Operand {
+		return operands{}.read("lse", a.LSE).read("cu_seqlens", a.CuSeqlens).write("half_lse", a.HalfLSE)
+	},
+})
+
+// THDSecondHalfLSECorrectionArgs are the arguments of THDSecondHalfLSECorrection.
+type THDSecondHalfLSECorrectionArgs struct {
+	LSE        *tensor.Tensor // f32 [b, h, s], or [h, t] when packed
+	LSEPerStep *tensor.Tensor // f32 [b, h, s/2], or [h, at least t/2] when packed
+	CuSeqlens  *tensor.Tensor // i32 [b+1]
+	LSEPacked  bool
+}
+
+// THDSecondHalfLSECorrection adds a step's part to the log-sum-exps of the second half
+// of each packed sequence:
+//
+//	lse = ln(exp(lse) + exp(lse_per_step)) = m + ln(1 + exp(n − m)), m ≥ n
+//
+// with the elements matched as THDReadSecondHalfLSE has it. Two equal infinities make
+// the same infinity. Lse is updated there and left alone elsewhere; lse_per_step and
+// cu_seqlens are read; all are disjoint. Source: TransformerEngine 2.14.
+var THDSecondHalfLSECorrection = opregistry.NewOp("thd_second_half_lse_correction", opregistry.Schema[THDSecondHalfLSECorrectionArgs]{
+	Doc: "adds a step to the log-sum-exps of the second halves of packed sequences",
+	Validate: func(a THDSecondHalfLSECorrectionArgs) error {
+		c := check{op: "thd_second_half_lse_correction"}
+		c.lse("lse", a.LSE, a.CuSeqlens, a.LSEPacked)
+		c.lsePerStep("lse_per_step", a.LSEPerStep, a.LSE, a.LSEPacked, true)
+		c.apart([]named{{"lse", a.LSE}}, []named{{"lse_per_step", a.LSEPerStep}, {"cu_seqlens", a.CuSeqlens}})
+		return c.err
+	},
+	Operands: func(a THDSecondHalfLSECorrectionArgs) []opregistry.Operand {
+		return operands{}.update("lse", a.LSE).read("lse_per_step", a.LSEPerStep).read("cu_seqlens", a.CuSeqlens)
+	},
+})
+
+// THDOutCorrectionArgs are the arguments of THDOutCorrection.
+type THDOutCorrectionArgs struct {
+	Out            *tensor.Tensor // [t, h, d]
+	OutPerStep     *tensor.Tensor // [t, h, d], or [t/2, h, d] with OnlySecondHalf
+	LSE            *tensor.Tensor // f32 [b, h, s], or [h, at least t] when packed
+	LSEPerStep     *tensor.Tensor // like LSE; half as long with OnlySecondHalf
+	CuSeqlens      *tensor.Tensor // i32 [b+1]
+	OnlySecondHalf bool
+	LSEPacked      bool
+}
+
+// THDOutCorrection adds a step's part of attention to its output:
+//
+//	out += out_per_step · exp(lse_per_step − lse)
+//
+// for each token and head of packed sequences, or of their second halves. What is 0 in
+// out_per_step adds nothing, whatever the factor. Out is updated there and left alone
+// elsewhere; the others are read; all are disjoint. One compute dtype for out and
+// out_per_step; arithmetic in f32 or better, rounded once. Source: TransformerEngine
+// 2.14.
+var THDOutCorrection = opregistry.NewOp("thd_out_correction", opregistry.Schema[THDOutCorrectionArgs]{
+	Doc: "adds a step to the attention of packed sequences",
+	Validate: func(a THDOutCorrectionArgs) error {
+		c := check{op: "thd_out_correction"}
+		if c.compute("out", a.Out) && c.rank("out", a.Out, 3) && c.compute("out_per_step", a.OutPerStep) {
+			c.sameDType("out_per_step", a.OutPerStep, "out", a.Out)
+			c.tokens("out", a.Out, a.CuSeqlens)
+			c.perStep("out_per_step", a.OutPerStep, "out", a.Out, a.OnlySecondHalf)
+		}
+		c.lse("lse", a.LSE, a.CuSeqlens, a.LSEPacked)
+		c.lsePerStep("lse_per_step", a.LSEPerStep, a.LSE, a.LSEPacked, a.OnlySecondHalf)
+		if c.err == nil {
+			heads, axis := a.Out.Shape()[1], 1
+			if a.LSEPacked {
+				axis = 0
+			}
+			if a.LSE.Shape()[axis] != heads {
+				c.fail("lse", "the "+itoa(heads)+" heads of out", "%v", a.LSE)
+			}
+		}
+		c.apart([]named{{"out", a.Out}},
+			[]named{{"out_per_step", a.OutPerStep}, {"lse", a.LSE}, {"lse_per_step", a.LSEPerStep}, {"cu_seqlens", a.CuSeqlens}})
+		return c.err
+	},
+	Operands: func(a THDOutCorrectionArgs) []opregistry.Operand {
+		return operands{}.update("out", a.Out).read("out_per_step", a.OutPerStep).read("lse", a.LSE).
+			read("lse_per_step", a.LSEPerStep).read("cu_seqlens", a.CuSeqlens)
+	},
+})
+
+// Correction says what becomes of a half of a gradient.
+type Correction uint8
+
+// The corrections.
+const (
+	CorrectionUnspecified Correction = iota
+	NoCorrection                     // left alone
+	AddCorrection                    // a step is added
+	CopyCorrection                   // a step replaces it
+)
+
+// String returns the correction in TransformerEngine's spelling.
+func (x Correction) String() string {
+	if x < NoCorrection || x > CopyCorrection {
+		return fmt.Sprintf("correction(%d)", uint8(x))
+	}
+	return [...]string{"none", "add", "copy"}[x-NoCorrection]
+}
+
+// THDGradCorrectionArgs are the arguments of THDGradCorrection.
+type THDGradCorrectionArgs struct {
+	Grad        *tensor.Tensor // [t, h, d] or [n, t, h, d]
+	GradPerStep *tensor.Tensor // like Grad; half its tokens when one of the halves is left alone
+	CuSeqlens   *tensor.Tensor // i32 [b+1]
+	FirstHalf   Correction
+	SecondHalf  Correction // another one than FirstHalf
+}
+
+// THDGradCorrection adds a step's part to the halves of the gradient of each packed
+// sequence, or copies it there:
+//
+//	grad += grad_per_step    add
+//	grad  = grad_per_step    copy
+//
+// When one half is left alone, grad_per_step holds the other halves one behind the
+// other. Grad is updated and left alone where it belongs to no sequence; grad_per_step
+// and cu_seqlens are read; all are disjoint. One compute dtype; sums are rounded once.
+// A sequence of odd length is an argument error. Source: TransformerEngine 2.14.
+var THDGradCorrection = opregistry.NewOp("thd_grad_correction", opregistry.Schema[THDGradCorrectionArgs]{
+	Doc: "adds a step to the gradient of halves of packed sequences",
+	Validate: func(a THDGradCorrectionArgs) error {
+		c := check{op: "thd_grad_correction"}
+		c.correction("first_half", a.FirstHalf)
+		c.correction("second_half", a.SecondHalf)
+		if c.err == nil && a.FirstHalf == a.SecondHalf {
+			c.fail("second_half", "another correction than first_half", "%v", a.SecondHalf)
+		}
+		if c.compute("grad", a.Grad) && c.compute("grad_per_step", a.GradPerStep) {
+			c.sameDType("grad_per_step", a.GradPerStep, "grad", a.Grad)
+			c.tokens("grad", a.Grad, a.CuSeqlens)
+			c.perStep("grad_per_step", a.GradPerStep, "grad", a.Grad, a.FirstHalf == NoCorrection || a.SecondHalf == NoCorrection)
+		}
+		c.apart([]named{{"grad", a.Grad}}, []named{{"grad_per_step", a.GradPerStep}, {"cu_seqlens", a.CuSeqlens}})
+		return c.err
+	},
+	Operands: func(a THDGradCorrectionArgs) []opregistry.Operand {
+		return operands{}.update("grad", a.Grad).read("grad_per_step", a.GradPerStep).read("cu_seqlens", a.CuSeqlens)
+	},
+})
+
+func (c *check) correction(name string, x Correction) {
+	if c.err == nil && (x < NoCorrection || x > CopyCorrection) {
+		c.fail(name, "none, add or copy", "%v", x)
+	}
+}
+
+// multiples requires sequence lengths that are multiples of n.
+func (c *check) multiples(name string, cu *tensor.Tensor, n int) {
+	for i := 1; c.err == nil && i < cu.NumElements(); i++ {
+		if length := element(cu, i) - element(cu, i-1); length%n != 0 {
+			c.fail(name, "sequence lengths that are multiples of "+itoa(n), "%d", length)
+		}
+	}
+}
+
+func lastLength(cu *tensor.Tensor) int { return element(cu, cu.NumElements()-1) }
+
+// tokens requires [t, h, d] or [n, t, h, d] and sequences of even length within t.
+func (c *check) tokens(name string, t, cu *tensor.Tensor) {
+	if n := len(t.Shape()); c.err == nil && n != 3 && n != 4 {
+		c.fail(name, "3 or 4 axes", "%v", t)
+	}
+	c.rising("cu_seqlens", cu)
+	if c.err != nil {
+		return
+	}
+	c.multiples("cu_seqlens", cu, 2)
+	if tokens := t.Shape()[len(t.Shape())-3]; lastLength(cu) > tokens {
+		c.fail("cu_seqlens", "at most the "+itoa(tokens)+" tokens of "+name, "%d", lastLength(cu))
+	}
+}
+
+// perStep requires the shape of another tensor, but with half its tokens.
+func (c *check) perStep(name string, t *tensor.Tensor, otherName string, other *tensor.Tensor, half bool) {
+	if !c.rank(name, t, len(other.Shape())) {
+		return
+	}
+	for axis, n := range other.Shape() {
+		if half && axis == len(other.Shape())-3 {
+			n /= 2
+		}
+		if t.Shape()[axis] != n {
+			c.fail(name, itoa(n)+" in axis "+itoa(axis)+", as "+otherName+" has it", "%v", t)
+		}
+	}
+}
+
+// lse requires log-sum-exps of sequences of even length.
+func (c *check) lse(name string, t, cu *tensor.Tensor, packed bool) {
+	if !c.dtype(name, t, tensor.F32) {
+		return
+	}
+	c.rising("cu_seqlens", cu)
+	rank := 3
+	if packed {
+		rank = 2
+	}
+	if !c.rank(name, t, rank) {
+		return
+	}
+	c.multiples("cu_seqlens", cu, 2)
+	shape := t.Shape()
+	if packed {
+		if last := lastLength(cu); last > shape[1] {
+			c.fail("cu_seqlens", "at most the "+itoa(shape[1])+" tokens of "+name, "%d", last)
+		}
+		return
+	}
+	c.elements("cu_seqlens", cu, shape[0]+1, "one a batch and one more")
+	for b := 0; c.err == nil && b < shape[0]; b++ {
+		if n := element(cu, b+1) - element(cu, b); n > shape[2] {
+			c.fail("cu_seqlens", "sequences of at most the "+itoa(shape[2])+" positions of "+name, "%d", n)
+		}
+	}
+}
+
+// lsePerStep requires the shape of lse, but with half its positions; packed ones may
+// be more.
+func (c *check) lsePerStep(name string, t, lse *tensor.Tensor, packed, half bool) {
+	if !c.dtype(name, t, tensor.F32) || !c.rank(name, t, len(lse.Shape())) {
+		return
+	}
+	last := len(lse.Shape()) - 1
+	n := lse.Shape()[last]
+	if half {
+		n /= 2
+	}
+	if got := t.Shape()[last]; got < n || got > n && !packed {
+		c.fail(name, itoa(n)+" positions", "%v", t)
+	}
+	for axis := range last {
+		if t.Shape()[axis] != lse.Shape()[axis] {
+			c.fail(name, itoa(lse.Shape()[axis])+" in axis "+itoa(axis)+", as lse", "%v", t)
+		}
+	}
+}

@@ -1,0 +1,23 @@
+package ops
+
+import "github.com/primus-fl/primus/tensor"
+
+// The functions here read single elements. Unlike At they allocate nothing.
+
+// element returns element i of a vector of i32.
+func element(t *tensor.Tensor, i int) int {
+	return int(tensor.Data[int32](t)[i*t.Strides()[0]])
+}
+
+// integer returns element i of a vector of i32 or i64.
+func integer(t *tensor.Tensor, i int) int {
+	if t.DType() == tensor.I32 {
+		return element(t, i)
+	}
+	return int(tensor.Data[int64](t)[i*t.Strides()[0]])
+}
+
+// flag returns an element of a matrix of bool.
+func flag(t *tensor.Tensor, i, j int) bool {
+	return tensor.Data[bool](t)[i*t.Strides()[0]+j*t.Strides()[1]]
+}

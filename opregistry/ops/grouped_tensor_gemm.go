@@ -1,0 +1,249 @@
+package ops
+
+import (
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// GroupedTensor is the matrices of one operand of a grouped product: blocks of the
+// rows of one tensor, or the tensors of a list.
+type GroupedTensor struct {
+	Data       *tensor.Tensor   // [rows, cols], the members one behind the other
+	FirstDims  *tensor.Tensor   // i32 or i64, one a member: its rows; nil when all have as many
+	NumTensors int              // how many members when FirstDims is nil
+	List       []*tensor.Tensor // the members themselves, instead of the above
+}
+
+// Len returns the number of members.
+func (g GroupedTensor) Len() int {
+	switch {
+	case g.List != nil:
+		return len(g.List)
+	case g.FirstDims != nil:
+		return g.FirstDims.NumElements()
+	default:
+		return g.NumTensors
+	}
+}
+
+// Member returns member i. Of a GroupedTensor with Data, firstRow is the number of
+// rows of the members before.
+func (g GroupedTensor) Member(i, firstRow int) (*tensor.Tensor, error) {
+	if g.List != nil {
+		return g.List[i], nil
+	}
+	return g.Data.Slice(0, firstRow, firstRow+g.rows(i))
+}
+
+func (g *GroupedTensor) rows(i int) int {
+	switch {
+	case g.List != nil:
+		return g.List[i].Shape()[0]
+	case g.FirstDims != nil:
+		return integer(g.FirstDims, i)
+	default:
+		return g.Data.Shape()[0] / g.NumTensors
+	}
+}
+
+func (g *GroupedTensor) cols(i int) int {
+	if g.List != nil {
+		return g.List[i].Shape()[1]
+	}
+	return g.Data.Shape()[1]
+}
+
+// GroupedGemmArgs are the arguments of the grouped products with grouped tensors.
+type GroupedGemmArgs struct {
+	A, B, D        GroupedTensor
+	TransA, TransB bool
+	Bias           *tensor.Tensor // [n, cols of D], nil without bias
+	Alpha          *tensor.Tensor // f32, one a member; 1 when left out
+	Beta           *tensor.Tensor // f32, one a member; 0 when left out
+}
+
+// TEGeneralGroupedGemmForGroupedTensor multiplies the members of grouped tensors:
+//
+//	D_i = alpha_i · op(B_i) · op(A_i) + beta_i · D_i + bias_i
+//
+// with bias_i added to each row of D_i, and op and the sizes as in GenericGemm. A, B
+// and D have equally many members, each a row block of one tensor; members without
+// rows are legal. beta_i = 0 does not read D_i. A and B have one compute dtype; D
+// and bias may have another; sums are kept in f32 or better and rounded once. D is
+// written, or updated with Beta, and disjoint from everything else, which is read.
+// Source: TransformerEngine 2.14.
+var TEGeneralGroupedGemmForGroupedTensor = newGroupedGemm("te_general_grouped_gemm_for_grouped_tensor",
+	"matrix products of the members of grouped tensors", false, false)
+
+// TEGeneralGroupedGemmForDiscreteIn is TEGeneralGroupedGemmForGroupedTensor with A
+// given as a list of tensors, such as the weights of experts.
+var TEGeneralGroupedGemmForDiscreteIn = newGroupedGemm("te_general_grouped_gemm_for_discrete_in",
+	"matrix products of a list of tensors and the members of a grouped tensor", true, false)
+
+// TEGeneralGroupedGemmForDiscreteOut is TEGeneralGroupedGemmForGroupedTensor with D
+// given as a list of tensors, such as the weight gradients of experts, and without
+// bias.
+var TEGeneralGroupedGemmForDiscreteOut = newGroupedGemm("te_general_grouped_gemm_for_discrete_out",
+	"matrix products of the members of grouped tensors, into a list of tensors", false, true)
+
+func newGroupedGemm(name, doc string, listA, listD bool) *opregistry.Op[GroupedGemmArgs] {
+	return opregistry.NewOp(name, opregistry.Schema[GroupedGemmArgs]{
+		Doc:      doc,
+		Validate: func(a GroupedGemmArgs) error { return validateGroupedTensors(name, a, listA, listD) },
+		Operands: func(a GroupedGemmArgs) []opregistry.Operand {
+			output := opregistry.Write
+			if a.Beta != nil {
+				output = opregistry.Update
+			}
+			return operands{}.grouped("A", a.A, opregistry.Read).grouped("B", a.B, opregistry.Read).grouped("D", a.D, output).
+				read("bias", a.Bias).read("alpha", a.Alpha).read("beta", a.Beta)
+		},
+	})
+}
+
+// dims returns the sizes of the product of member i: op(B) is m×k, op(A) is k×n, D is m×n.
+func (a *GroupedGemmArgs) dims(i int) (m, n, k int) {
+	m, k = a.B.rows(i), a.B.cols(i)
+	if a.TransB {
+		m, k = k, m
+	}
+	n = a.A.cols(i)
+	if a.TransA {
+		n = a.A.rows(i)
+	}
+	return m, n, k
+}
+
+func validateGroupedTensors(name string, a GroupedGemmArgs, listA, listD bool) error {
+	c := check{op: name}
+	c.grouped("A", "A.first_dims", &a.A, listA)
+	c.grouped("B", "B.first_dims", &a.B, false)
+	c.grouped("D", "D.first_dims", &a.D, listD)
+	if c.err != nil {
+		return c.err
+	}
+	n := a.B.Len()
+	c.members("A", a.A, n)
+	c.members("D", a.D, n)
+	if c.err == nil && n > 0 {
+		c.sameDType("B", a.B.Data, "A", a.A.first())
+	}
+	for i := 0; i < n && c.err == nil; i++ {
+		c.member(&a, i)
+	}
+	if a.Bias != nil && listD {
+		c.fail("bias", "nil with a list of outputs", "%v", a.Bias)
+	} else if a.Bias != nil && c.compute("bias", a.Bias) && c.rank("bias", a.Bias, 2) {
+		if s := a.Bias.Shape(); s[0] != n || n > 0 && s[1] != a.D.cols(0) {
+			c.fail("bias", "a row a member, with the columns of D", "%v", a.Bias)
+		}
+	}
+	for _, x := range [...]named{{"alpha", a.Alpha}, {"beta", a.Beta}} {
+		if x.t != nil && c.dtype(x.name, x.t, tensor.F32) && c.rank(x.name, x.t, 1) {
+			c.elements(x.name, x.t, n, "one a member")
+		}
+	}
+	c.groupedApart(&a)
+	return c.err
+}
+
+// first returns the tensor that holds member 0.
+func (g *GroupedTensor) first() *tensor.Tensor {
+	if g.List != nil {
+		return g.List[0]
+	}
+	return g.Data
+}
+
+// grouped checks one operand by itself.
+func (c *check) grouped(name, dimsName string, g *GroupedTensor, discrete bool) {
+	if discrete {
+		if g.Data != nil || g.FirstDims != nil || g.NumTensors != 0 {
+			c.fail(name, "a list of tensors", "a grouped tensor")
+		}
+		l := list{name, g.List}
+		c.tensors(l, len(g.List))
+		for i, t := range g.List {
+			if c.err == nil && !(t.DType() <= tensor.F16 && len(t.Shape()) == 2 && t.DType() == g.List[0].DType()) {
+				c.fail(l.at(i), "2 axes and one dtype f32, bf16, f16 or f64 for all", "%v", t)
+			}
+		}
+		return
+	}
+	if c.err == nil && g.List != nil {
+		c.fail(name, "a grouped tensor", "a list of tensors")
+	}
+	if !c.compute(name, g.Data) || !c.rank(name, g.Data, 2) {
+		return
+	}
+	rows := g.Data.Shape()[0]
+	if g.FirstDims == nil {
+		if g.NumTensors < 0 || g.NumTensors == 0 && rows > 0 || g.NumTensors > 0 && rows%g.NumTensors != 0 {
+			c.fail(name, "a number of members that divides its "+itoa(rows)+" rows", "%d", g.NumTensors)
+		}
+		return
+	}
+	if g.NumTensors != 0 {
+		c.fail(name, "no number of members beside first_dims", "%d", g.NumTensors)
+	}
+	if !c.index(dimsName, g.FirstDims) || !c.rank(dimsName, g.FirstDims, 1) {
+		return
+	}
+	sum := 0
+	for i := range g.FirstDims.NumElements() {
+		n := integer(g.FirstDims, i)
+		if n < 0 || n > rows-sum {
+			c.fail(dimsName, "rows that add up to "+itoa(rows), "%v", g.FirstDims.Float64s())
+			return
+		}
+		sum += n
+	}
+	if sum != rows {
+		c.fail(dimsName, "rows that add up to "+itoa(rows), "%v", g.FirstDims.Float64s())
+	}
+}
+
+func (c *check) members(name string, g GroupedTensor, n int) {
+	if c.err == nil && g.Len() != n {
+		c.fail(name, itoa(n)+" members, as B", "%d", g.Len())
+	}
+}
+
+// member checks the sizes of one product.
+func (c *check) member(a *GroupedGemmArgs, i int) {
+	m, n, k := a.dims(i)
+	inner := a.A.rows(i)
+	if a.TransA {
+		inner = a.A.cols(i)
+	}
+	if inner != k {
+		c.fail("A", "inner size "+itoa(k)+" of op(B) for member "+itoa(i), "%d", inner)
+	}
+	if rows, cols := a.D.rows(i), a.D.cols(i); rows != m || cols != n {
+		c.fail("D", "shape ["+itoa(m)+" "+itoa(n)+"] for member "+itoa(i), "[%d %d]", rows, cols)
+	}
+}
+
+func (c *check) groupedApart(a *GroupedGemmArgs) {
+	if c.err != nil {
+		return
+	}
+	reads := [...]named{
+		{"A", a.A.Data}, {"A.first_dims", a.A.FirstDims}, {"B", a.B.Data}, {"B.first_dims", a.B.FirstDims},
+		{"D.first_dims", a.D.FirstDims}, {"bias", a.Bias}, {"alpha", a.Alpha}, {"beta", a.Beta},
+	}
+	c.apart([]named{{"D", a.D.Data}}, reads[:])
+	for _, t := range a.D.List {
+		c.apart([]named{{"D", t}}, reads[:])
+	}
+	c.listsApart([]list{{"D", a.D.List}}, []list{{"A", a.A.List}})
+	for i, t := range a.A.List {
+		if a.D.Data != nil && c.err == nil && tensor.Overlap(a.D.Data, t) {
+			c.fail("D", "memory apart from "+list{name: "A"}.at(i), "a view that overlaps it")
+		}
+	}
+}
+
+func (o operands) grouped(name string, g GroupedTensor, a opregistry.Access) operands {
+	return o.add(name, g.Data, a).read(name+".first_dims", g.FirstDims).all(list{name, g.List}, a)
+}

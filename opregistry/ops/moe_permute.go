@@ -1,0 +1,183 @@
+package ops
+
+import (
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// MoEPermuteFwdArgs are the arguments of MoEPermuteFwd.
+type MoEPermuteFwdArgs struct {
+	Input    *tensor.Tensor // [tokens, h]
+	Indices  *tensor.Tensor // i32 [tokens, topk]: the experts of each token
+	Output   *tensor.Tensor // [rows, h]; TransformerEngine's num_out_tokens is its number of rows
+	RowIDMap *tensor.Tensor // i32, topk·tokens elements
+	Saved    *opregistry.Saved
+}
+
+// MoEPermuteFwd copies the rows of tokens to their experts, expert by expert:
+//
+//	pos[t,k]            = rank of (t, k) when all pairs are sorted by indices[t,k],
+//	                      those of one expert by t·topk + k
+//	row_id_map[k·tokens + t] = pos[t,k], or −1 when there is no such row
+//	out[pos[t,k],:]     = input[t,:]
+//
+// Rows beyond the last of out are dropped; out has at most tokens·topk rows. Input
+// and indices are read, out and row_id_map are written; all are disjoint. Rows are
+// copied bit for bit, in any compute dtype. Source: TransformerEngine 2.14.
+var MoEPermuteFwd = opregistry.NewOp("moe_permute_fwd", opregistry.Schema[MoEPermuteFwdArgs]{
+	Doc:     "rows of tokens sorted by the experts that they go to",
+	Family:  "moe_permute",
+	Forward: true,
+	Saved:   func(a MoEPermuteFwdArgs) *opregistry.Saved { return a.Saved },
+	Validate: func(a MoEPermuteFwdArgs) error {
+		c := check{op: "moe_permute_fwd"}
+		c.rowsAlike("input", a.Input, "output", a.Output)
+		if c.dtype("indices", a.Indices, tensor.I32) && c.rank("indices", a.Indices, 2) && a.Indices.Shape()[0] != a.Input.Shape()[0] {
+			c.fail("indices", "a row for each of "+itoa(a.Input.Shape()[0])+" tokens", "%v", a.Indices)
+		}
+		if c.err == nil && a.Output.Shape()[0] > a.Indices.NumElements() {
+			c.fail("output", "at most "+itoa(a.Indices.NumElements())+" rows, one a token and expert", "%v", a.Output)
+		}
+		if c.dtype("row_id_map", a.RowIDMap, tensor.I32) && c.rank("row_id_map", a.RowIDMap, 1) {
+			c.elements("row_id_map", a.RowIDMap, a.Indices.NumElements(), "one a token and expert")
+		}
+		c.apart([]named{{"output", a.Output}, {"row_id_map", a.RowIDMap}}, []named{{"input", a.Input}, {"indices", a.Indices}})
+		c.saved(a.Saved)
+		return c.err
+	},
+	Operands: func(a MoEPermuteFwdArgs) []opregistry.Operand {
+		return operands{}.read("input", a.Input).read("indices", a.Indices).write("output", a.Output).write("row_id_map", a.RowIDMap)
+	},
+})
+
+// MoEUnpermuteArgs are the arguments of MoEPermuteBwd and MoEUnpermuteFwd.
+type MoEUnpermuteArgs struct {
+	Input    *tensor.Tensor // [rows, h], sorted by expert
+	RowIDMap *tensor.Tensor // i32, topk·tokens elements, from MoEPermuteFwd
+	Prob     *tensor.Tensor // f32 [tokens, topk], nil for 1
+	Output   *tensor.Tensor // [tokens, h]
+	Saved    *opregistry.Saved
+}
+
+// MoEUnpermuteFwd adds up what the experts made of each token:
+//
+//	out[t,:] = Σ_k prob[t,k] · input[row_id_map[k·tokens + t],:]
+//
+// Entries −1 of the map are left out; a token without any gets 0. Input, row_id_map
+// and prob are read, out is written; all are disjoint. One compute dtype for input
+// and out; the sum is kept in f32 or better, where TransformerEngine keeps it in the
+// dtype of input, and rounded once. An entry of the map outside [−1, rows) is an
+// argument error. Source: TransformerEngine 2.14.
+var MoEUnpermuteFwd = newUnpermute("moe_unpermute_fwd", "rows of experts added up by token")
+
+// MoEPermuteBwd is the gradient of MoEPermuteFwd with respect to its input: what
+// MoEUnpermuteFwd computes of the gradient of its output.
+var MoEPermuteBwd = newUnpermute("moe_permute_bwd", "gradient of moe_permute_fwd")
+
+func newUnpermute(name, doc string) *opregistry.Op[MoEUnpermuteArgs] {
+	return opregistry.NewOp(name, opregistry.Schema[MoEUnpermuteArgs]{
+		Doc:    doc,
+		Family: "moe_permute",
+		Saved:  func(a MoEUnpermuteArgs) *opregistry.Saved { return a.Saved },
+		Validate: func(a MoEUnpermuteArgs) error {
+			c := check{op: name}
+			c.rowsAlike("input", a.Input, "output", a.Output)
+			c.rowIDMap(a.RowIDMap, "input", a.Input, "output", a.Output)
+			if a.Prob != nil {
+				c.prob("prob", a.Prob, a.RowIDMap, "output", a.Output)
+			}
+			c.apart([]named{{"output", a.Output}}, []named{{"input", a.Input}, {"row_id_map", a.RowIDMap}, {"prob", a.Prob}})
+			c.saved(a.Saved)
+			return c.err
+		},
+		Operands: func(a MoEUnpermuteArgs) []opregistry.Operand {
+			return operands{}.read("input", a.Input).read("row_id_map", a.RowIDMap).read("prob", a.Prob).write("output", a.Output)
+		},
+	})
+}
+
+// MoEUnpermuteBwdArgs are the arguments of MoEUnpermuteBwd.
+type MoEUnpermuteBwdArgs struct {
+	InputBwd *tensor.Tensor // [tokens, h], the gradient of MoEUnpermuteFwd's output
+	InputFwd *tensor.Tensor // [rows, h], the input of MoEUnpermuteFwd
+	RowIDMap *tensor.Tensor // i32, topk·tokens elements, from MoEPermuteFwd
+	Prob     *tensor.Tensor // f32 [tokens, topk], nil for 1
+	ActGrad  *tensor.Tensor // [rows, h], the gradient of InputFwd
+	ProbGrad *tensor.Tensor // f32 [tokens, topk], given when Prob is
+	Saved    *opregistry.Saved
+}
+
+// MoEUnpermuteBwd is the gradient of MoEUnpermuteFwd. With r = row_id_map[k·tokens + t]:
+//
+//	act_grad[r,:]  = prob[t,k] · input_bwd[t,:]
+//	prob_grad[t,k] = Σ_i input_bwd[t,i] · input_fwd[r,i], 0 where r = −1
+//
+// and rows of act_grad that no entry of the map names are 0. The entries other than
+// −1 are distinct. The inputs, row_id_map and prob are read, act_grad and prob_grad
+// are written; what is written is disjoint from everything. Dtypes and sums as
+// MoEUnpermuteFwd. Source: TransformerEngine 2.14.
+var MoEUnpermuteBwd = opregistry.NewOp("moe_unpermute_bwd", opregistry.Schema[MoEUnpermuteBwdArgs]{
+	Doc:    "gradient of moe_unpermute_fwd",
+	Family: "moe_permute",
+	Saved:  func(a MoEUnpermuteBwdArgs) *opregistry.Saved { return a.Saved },
+	Validate: func(a MoEUnpermuteBwdArgs) error {
+		c := check{op: "moe_unpermute_bwd"}
+		c.rowsAlike("input_bwd", a.InputBwd, "input_fwd", a.InputFwd)
+		c.rowIDMap(a.RowIDMap, "input_fwd", a.InputFwd, "input_bwd", a.InputBwd)
+		c.like("act_grad", a.ActGrad, "input_fwd", a.InputFwd)
+		switch {
+		case a.Prob != nil:
+			c.prob("prob", a.Prob, a.RowIDMap, "input_bwd", a.InputBwd)
+			c.prob("prob_grad", a.ProbGrad, a.RowIDMap, "input_bwd", a.InputBwd)
+		case a.ProbGrad != nil:
+			c.fail("prob_grad", "nil without prob", "%v", a.ProbGrad)
+		}
+		c.apart([]named{{"act_grad", a.ActGrad}, {"prob_grad", a.ProbGrad}},
+			[]named{{"input_bwd", a.InputBwd}, {"input_fwd", a.InputFwd}, {"row_id_map", a.RowIDMap}, {"prob", a.Prob}})
+		c.saved(a.Saved)
+		return c.err
+	},
+	Operands: func(a MoEUnpermuteBwdArgs) []opregistry.Operand {
+		return operands{}.read("input_bwd", a.InputBwd).read("input_fwd", a.InputFwd).read("row_id_map", a.RowIDMap).
+			read("prob", a.Prob).write("act_grad", a.ActGrad).write("prob_grad", a.ProbGrad)
+	},
+})
+
+// rowsAlike requires two matrices of one compute dtype and rows of one length.
+func (c *check) rowsAlike(name string, t *tensor.Tensor, otherName string, other *tensor.Tensor) {
+	if !c.compute(name, t) || !c.rank(name, t, 2) || !c.compute(otherName, other) || !c.rank(otherName, other, 2) {
+		return
+	}
+	c.sameDType(otherName, other, name, t)
+	if c.err == nil && other.Shape()[1] != t.Shape()[1] {
+		c.fail(otherName, "rows of "+itoa(t.Shape()[1])+", as "+name, "%v", other)
+	}
+}
+
+// rowIDMap requires a whole number of entries a token, each −1 or a row.
+func (c *check) rowIDMap(t *tensor.Tensor, rowsName string, rows *tensor.Tensor, tokensName string, tokens *tensor.Tensor) {
+	const name = "row_id_map"
+	if !c.dtype(name, t, tensor.I32) || !c.rank(name, t, 1) {
+		return
+	}
+	n := tokens.Shape()[0]
+	if n == 0 && t.NumElements() > 0 || n > 0 && t.NumElements()%n != 0 {
+		c.fail(name, "as many entries for each of the "+itoa(n)+" rows of "+tokensName, "%v", t)
+	}
+	for i := 0; c.err == nil && i < t.NumElements(); i++ {
+		if r := element(t, i); r < -1 || r >= rows.Shape()[0] {
+			c.fail(name, "-1 or a row of "+rowsName+", below "+itoa(rows.Shape()[0]), "%d at element %d", r, i)
+		}
+	}
+}
+
+// prob requires a number for each token and expert.
+func (c *check) prob(name string, t, rowIDMap *tensor.Tensor, tokensName string, tokens *tensor.Tensor) {
+	if !c.dtype(name, t, tensor.F32) || !c.rank(name, t, 2) {
+		return
+	}
+	if t.Shape()[0] != tokens.Shape()[0] {
+		c.fail(name, "a row for each of the "+itoa(tokens.Shape()[0])+" rows of "+tokensName, "%v", t)
+	}
+	c.elements(name, t, rowIDMap.NumElements(), "as row_id_map")
+}

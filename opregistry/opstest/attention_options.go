@@ -1,0 +1,318 @@
+package opstest
+
+import (
+	"math"
+
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// optionShape is the shape of the cases with options. With THD its positions are
+// the tokens of all sequences.
+var optionShape = attnShape{2, 7, 9, 4, 2, 4, 5}
+
+// attnEdit changes a call of optionShape or of a smaller one.
+type attnEdit func(*stage, *ops.FusedAttnFwdArgs)
+
+// attnOption is a case of attention with options.
+type attnOption struct {
+	name    string
+	mask    ops.MaskType
+	formats []ops.QKVFormat
+	edits   []attnEdit
+}
+
+func (o attnOption) edit(s *stage, a *ops.FusedAttnFwdArgs) {
+	if o.mask.Padding() {
+		lengths(s, a)
+	}
+	for _, e := range o.edits {
+		e(s, a)
+	}
+}
+
+func attnOptionCases() []attnOption {
+	one, plain, packed := []ops.QKVFormat{ops.BSHD}, []ops.QKVFormat{ops.SBHD, ops.BSHD}, []ops.QKVFormat{ops.THD}
+	cases := []attnOption{
+		{"window=2,0", ops.NoMask, one, []attnEdit{window(2, 0)}},
+		{"window=0,0", ops.NoMask, one, []attnEdit{window(0, 0)}},
+		{"window=-1,1", ops.NoMask, one, []attnEdit{window(-1, 1)}},
+		{"window=3,-1/bottom_right", ops.NoMask, plain, []attnEdit{window(3, -1), toBottomRight}},
+		{"window=1,2", ops.CausalMask, plain, []attnEdit{window(1, 2)}},
+		{"window=2,0", ops.CausalBottomRightMask, plain, []attnEdit{window(2, 0)}},
+		{"window=1,1/bottom_right", ops.PaddingMask, packed, []attnEdit{window(1, 1), toBottomRight}},
+		{"no_sequence", ops.PaddingMask, packed, []attnEdit{noSequence}},
+		{"mask=b1qk", ops.ArbitraryMask, plain, []attnEdit{hide(true, false, true)}},
+		{"mask=bhqk", ops.ArbitraryMask, one, []attnEdit{hide(true, true, true)}},
+		{"mask=111k", ops.ArbitraryMask, one, []attnEdit{hide(false, false, false)}},
+		{"mask_all", ops.ArbitraryMask, one, []attnEdit{hideAll}},
+		{"alibi", ops.CausalMask, plain, []attnEdit{alibi}},
+		{"alibi", ops.CausalBottomRightMask, one, []attnEdit{alibi}},
+		{"alibi/bottom_right", ops.NoMask, one, []attnEdit{alibi, toBottomRight}},
+		{"alibi/slopes=h", ops.PaddingMask, one, []attnEdit{alibi, slopes(false)}},
+		{"alibi/slopes=bh", ops.PaddingCausalBottomRightMask, packed, []attnEdit{alibi, slopes(true)}},
+		{"off_by_one", ops.CausalBottomRightMask, plain, []attnEdit{offByOne}},
+		{"off_by_one/mask_all", ops.ArbitraryMask, one, []attnEdit{offByOne, hideAll}},
+		{"learnable", ops.CausalMask, plain, []attnEdit{learnable}},
+		{"learnable", ops.PaddingMask, packed, []attnEdit{learnable}},
+		{"dropout=0.25", ops.NoMask, plain, []attnEdit{dropout(0.25)}},
+		{"dropout=0.6", ops.PaddingCausalMask, packed, []attnEdit{dropout(0.6)}},
+		{"everything", ops.CausalBottomRightMask, plain, []attnEdit{window(4, 0), bias(ops.PostScaleBias, false, true, true), learnable, dropout(0.25)}},
+		{"everything", ops.PaddingCausalMask, packed, []attnEdit{gaps, window(4, 0), alibi, offByOne, dropout(0.25)}},
+	}
+	for _, m := range []ops.MaskType{ops.PaddingMask, ops.PaddingCausalMask, ops.PaddingCausalBottomRightMask} {
+		cases = append(cases, attnOption{"lengths", m, plain, nil}, attnOption{"packed", m, packed, nil}, attnOption{"gaps", m, packed, []attnEdit{gaps}})
+	}
+	for _, t := range []ops.BiasType{ops.PreScaleBias, ops.PostScaleBias} {
+		cases = append(cases,
+			attnOption{t.String() + "=1hqk", ops.CausalMask, plain, []attnEdit{bias(t, false, true, true)}},
+			attnOption{t.String() + "=b1qk", ops.NoMask, one, []attnEdit{bias(t, true, false, true)}},
+			attnOption{t.String() + "=bhqk", ops.PaddingMask, one, []attnEdit{bias(t, true, true, true)}},
+			attnOption{t.String() + "=111k", ops.NoMask, one, []attnEdit{bias(t, false, false, false)}},
+		)
+	}
+	return cases
+}
+
+// lengths gives the first sequence most positions of its keys and fewer of its
+// queries, the second some of each, and leaves at least one position to none.
+func lengths(s *stage, a *ops.FusedAttnFwdArgs) {
+	n := attnAxes(a)
+	q, kv := []float64{0, 3, 5}, []float64{0, 4, 6}
+	if a.QKVFormat != ops.THD { // a sequence has an axis of its own
+		q, kv = []float64{0, float64(n.sq - 1), float64(n.sq + 1)}, []float64{0, float64(n.skv), float64(n.skv + 1)}
+	}
+	a.CuSeqlensQ, a.CuSeqlensKV = s.values(tensor.I32, q...), s.values(tensor.I32, kv...)
+}
+
+// gaps leaves a token behind each of the sequences that lengths made.
+func gaps(s *stage, a *ops.FusedAttnFwdArgs) {
+	a.CuSeqlensQPadded, a.CuSeqlensKVPadded = s.values(tensor.I32, 0, 4, 6), s.values(tensor.I32, 0, 5, 7)
+}
+
+func noSequence(s *stage, a *ops.FusedAttnFwdArgs) {
+	a.CuSeqlensQ, a.CuSeqlensKV = s.values(tensor.I32, 0), s.values(tensor.I32, 0)
+}
+
+// attnAxes returns the sizes of a call whose cumulative lengths may be missing.
+func attnAxes(a *ops.FusedAttnFwdArgs) attnShape {
+	q, v := a.Q.Shape(), a.V.Shape()
+	switch a.QKVFormat {
+	case ops.SBHD:
+		return attnShape{b: q[1], sq: q[0], skv: v[0], h: q[2]}
+	case ops.THD:
+		return attnShape{b: 2, sq: q[0], skv: v[0], h: q[1]}
+	default:
+		return attnShape{b: q[0], sq: q[1], skv: v[1], h: q[2]}
+	}
+}
+
+// scoreAxes returns the axes of the scores, with 1 for those that are not wanted.
+func scoreAxes(a *ops.FusedAttnFwdArgs, b, h, q bool) []int {
+	n := attnAxes(a)
+	axes := []int{1, 1, 1, n.skv}
+	for i, wanted := range []bool{b, h, q} {
+		if wanted {
+			axes[i] = []int{n.b, n.h, n.sq}[i]
+		}
+	}
+	return axes
+}
+
+func window(left, right int) attnEdit {
+	return func(_ *stage, a *ops.FusedAttnFwdArgs) { a.WindowSize = ops.Window(left, right) }
+}
+
+func toBottomRight(_ *stage, a *ops.FusedAttnFwdArgs) { a.BottomRightDiagonal = ops.Bool(true) }
+
+// hide hides about a third of the keys.
+func hide(b, h, q bool) attnEdit {
+	return func(s *stage, a *ops.FusedAttnFwdArgs) {
+		axes := scoreAxes(a, b, h, q)
+		a.AttentionMask = s.out(padded, tensor.Bool, axes...)
+		v := s.in(dense, tensor.F64, axes...).Float64s()
+		for i := range v {
+			v[i] = max(0, math.Floor(v[i]+2.0/3)) // 1 above 1/3
+		}
+		s.fill(a.AttentionMask, v)
+	}
+}
+
+func hideAll(s *stage, a *ops.FusedAttnFwdArgs) {
+	a.AttentionMask = s.out(dense, tensor.Bool, 1, 1, 1, 1)
+	s.fill(a.AttentionMask, []float64{1})
+}
+
+func bias(t ops.BiasType, b, h, q bool) attnEdit {
+	return func(s *stage, a *ops.FusedAttnFwdArgs) {
+		a.BiasType, a.Bias = t, s.in(dense, a.Q.DType(), scoreAxes(a, b, h, q)...)
+	}
+}
+
+func alibi(_ *stage, a *ops.FusedAttnFwdArgs) { a.BiasType = ops.ALiBi }
+
+func slopes(byBatch bool) attnEdit {
+	return func(s *stage, a *ops.FusedAttnFwdArgs) {
+		n := attnAxes(a)
+		if byBatch {
+			a.AlibiSlopes = s.in(dense, tensor.F32, n.b, n.h)
+		} else {
+			a.AlibiSlopes = s.in(dense, tensor.F32, n.h)
+		}
+	}
+}
+
+func offByOne(_ *stage, a *ops.FusedAttnFwdArgs) { a.SoftmaxType = ops.OffByOneSoftmax }
+
+func learnable(s *stage, a *ops.FusedAttnFwdArgs) {
+	a.SoftmaxType, a.SoftmaxOffset = ops.LearnableSoftmax, s.short(tensor.F32, 1, attnAxes(a).h, 1, 1)
+}
+
+func dropout(p float32) attnEdit {
+	return func(_ *stage, a *ops.FusedAttnFwdArgs) {
+		a.PDropout, a.RNGSeed, a.RNGOffset = p, 0x123456789abcdef0, 1<<32-3
+	}
+}
+
+// attnOptionBwdArgs makes the gradient of a call with options.
+func attnOptionBwdArgs(s *stage, d tensor.DType, f ops.QKVFormat, o attnOption, n attnShape) ops.FusedAttnBwdArgs {
+	fwd := attnFwdArgs(s, dense, d, f, o.mask, n)
+	o.edit(s, &fwd)
+	a := attnGradient(s, dense, fwd)
+	if a.Bias != nil {
+		a.DBias = s.out(dense, d, a.Bias.Shape()...)
+	}
+	if a.SoftmaxOffset != nil {
+		a.DSoftmaxOffset = s.out(dense, tensor.F32, a.SoftmaxOffset.Shape()...)
+	}
+	return a
+}
+
+// saveAttn writes the O and the statistics that the documentation of
+// fused_attn_fwd defines. Float64 holds the exponentials of the scores that the
+// cases make, so no maximum is subtracted.
+func (s *stage) saveAttn(a ops.FusedAttnBwdArgs) {
+	f := a.Fwd()
+	n := f.Dims()
+	o := make([]float64, a.O.NumElements())
+	stats := make([]float64, a.Stats.NumElements())
+	for i := range stats {
+		stats[i] = math.Inf(-1)
+	}
+	scale := float64(a.AttnScale.Or(float32(1 / math.Sqrt(float64(n.DimQK)))))
+	x := &attnScores{FusedAttnFwdArgs: f, AttnDims: n, scale: scale, q: a.Q.Float64s(), k: a.K.Float64s(), v: a.V.Float64s()}
+	for b := range n.Batch {
+		seq := f.Sequence(b)
+		for h := range n.Heads {
+			for i := range seq.LenQ {
+				at := (b*n.Heads+h)*n.SeqQ + i
+				if f.QKVFormat == ops.THD {
+					at = (seq.FirstQ+i)*n.Heads + h
+				}
+				out := x.at(n.SeqQ, n.Heads, n.DimV, b, seq.FirstQ+i, h)
+				stats[at] = math.Log(x.query(o[out:out+n.DimV], seq, b, h, i))
+			}
+		}
+	}
+	s.fill(a.O, o)
+	s.fill(a.Stats, stats)
+}
+
+// attnScores is a call whose scores saveAttn works out.
+type attnScores struct {
+	ops.FusedAttnFwdArgs
+	ops.AttnDims
+	scale   float64
+	q, k, v []float64
+}
+
+// at returns where a head of size d of n heads and seq positions begins.
+func (x *attnScores) at(seq, n, d, b, row, h int) int {
+	switch x.QKVFormat {
+	case ops.SBHD:
+		return ((row*x.Batch+b)*n + h) * d
+	case ops.THD:
+		return (row*n + h) * d
+	default:
+		return ((b*seq+row)*n + h) * d
+	}
+}
+
+// query writes a row of O and returns the denominator of its softmax.
+func (x *attnScores) query(o []float64, seq ops.Sequence, b, h, i int) float64 {
+	g := h * x.Groups / x.Heads
+	query := x.at(x.SeqQ, x.Heads, x.DimQK, b, seq.FirstQ+i, h)
+	sum := 0.0
+	switch x.SoftmaxType {
+	case ops.OffByOneSoftmax:
+		sum = 1
+	case ops.LearnableSoftmax:
+		sum = math.Exp(x.SoftmaxOffset.At(0, h, 0, 0))
+	}
+	diagonal := i
+	if x.BottomRight() {
+		diagonal += seq.LenKV - seq.LenQ
+	}
+	for j := range seq.LenKV {
+		distance := j - diagonal
+		if x.hides(distance, b, h, i, j) {
+			continue
+		}
+		key, value := x.at(x.SeqKV, x.Groups, x.DimQK, b, seq.FirstKV+j, g), x.at(x.SeqKV, x.Groups, x.DimV, b, seq.FirstKV+j, g)
+		product := 0.0
+		for d := range x.DimQK {
+			product += x.q[query+d] * x.k[key+d]
+		}
+		weight := math.Exp(x.score(product, distance, b, h, i, j))
+		sum += weight
+		if x.PDropout > 0 {
+			n := ((b*x.Heads+h)*x.SeqQ+i)*x.SeqKV + j
+			if float64(ops.RandomBits(x.RNGSeed, x.RNGOffset, uint64(n)))/(1<<32) < float64(x.PDropout) {
+				weight = 0
+			}
+			weight /= 1 - float64(x.PDropout)
+		}
+		for d := range o {
+			o[d] += weight * x.v[value+d]
+		}
+	}
+	for d := range o {
+		if sum > 0 {
+			o[d] /= sum
+		}
+	}
+	return sum
+}
+
+func (x *attnScores) hides(distance, b, h, i, j int) bool {
+	left, right := x.WindowSize.Bounds()
+	return distance > 0 && x.AttnMaskType.Causal() || left >= 0 && distance < -left || right >= 0 && distance > right ||
+		x.AttentionMask != nil && repeated(x.AttentionMask, b, h, i, j) != 0
+}
+
+func (x *attnScores) score(product float64, distance, b, h, i, j int) float64 {
+	switch x.BiasType {
+	case ops.PreScaleBias:
+		return x.scale * (product + repeated(x.Bias, b, h, i, j))
+	case ops.PostScaleBias:
+		return x.scale*product + repeated(x.Bias, b, h, i, j)
+	case ops.ALiBi:
+		slope := float64(ops.DefaultAlibiSlopes(x.Heads)[h])
+		if t := x.AlibiSlopes; t != nil && len(t.Shape()) == 1 {
+			slope = t.At(h)
+		} else if t != nil {
+			slope = t.At(b, h)
+		}
+		return x.scale*product - slope*math.Abs(float64(distance))
+	default:
+		return x.scale * product
+	}
+}
+
+// repeated returns an element of a tensor that is repeated along axes of length 1.
+func repeated(t *tensor.Tensor, index ...int) float64 {
+	for axis, n := range t.Shape() {
+		index[axis] = min(index[axis], n-1)
+	}
+	return t.At(index...)
+}
