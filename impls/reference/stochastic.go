@@ -3,6 +3,7 @@ package reference
 import (
 	"math"
 
+	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -10,19 +11,7 @@ import (
 func word(seed, offset uint64, stream uint32, i int) uint32 {
 	block := offset + uint64(i/4)
 	counter := [4]uint32{uint32(block), uint32(block >> 32), stream, 0}
-	return philox4x32(counter, [2]uint32{uint32(seed), uint32(seed >> 32)})[i%4]
-}
-
-// philox4x32 is Philox4x32-10. Source: Salmon et al. 2011, "Parallel random
-// numbers: as easy as 1, 2, 3".
-func philox4x32(c [4]uint32, key [2]uint32) [4]uint32 {
-	for range 10 {
-		p0, p1 := 0xD2511F53*uint64(c[0]), 0xCD9E8D57*uint64(c[2])
-		c = [4]uint32{uint32(p1>>32) ^ c[1] ^ key[0], uint32(p1), uint32(p0>>32) ^ c[3] ^ key[1], uint32(p0)}
-		key[0] += 0x9E3779B9
-		key[1] += 0xBB67AE85
-	}
-	return c
+	return ops.Philox4x32(counter, [2]uint32{uint32(seed), uint32(seed >> 32)})[i%4]
 }
 
 // stochastic rounds v to one of its two neighbours in E2M1.
