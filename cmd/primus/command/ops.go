@@ -22,7 +22,7 @@ func newOpsCommand(streams Streams) *cobra.Command {
 	}
 	cmd.AddCommand(
 		newOpsListCommand(streams), newOpsExplainCommand(streams), newOpsResolveCommand(streams),
-		newOpsDiffCommand(streams), newOpsVerifyCommand(streams),
+		newOpsDiffCommand(streams), newOpsVerifyCommand(streams), newOpsCoverageCommand(streams),
 	)
 	return cmd
 }

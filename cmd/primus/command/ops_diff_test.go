@@ -131,3 +131,21 @@ func TestRequireManifest(t *testing.T) {
 	assert.Equal(t, 1, got.code)
 	assert.Contains(t, got.stderr, "want the manifest.json of another run")
 }
+
+func TestOpsCoverage(t *testing.T) {
+	got := primus(t, "ops", "coverage", "residual_add", "get_cudnn_version", "--dtype", "f32")
+	require.Zero(t, got.code, got.stderr)
+	assert.Contains(t, got.out, "| op | default.flagos | reference.go |\n|---|---|---|\n| `residual_add` | f32 ")
+	assert.Contains(t, got.out, "Declared without an implementation: ")
+
+	got = primus(t, "ops", "coverage", "--op", "residual_add", "--impl", "reference.*", "-o", "json")
+	require.Zero(t, got.code, got.stderr)
+	var c struct {
+		Results  []map[string]any
+		Declared []string
+	}
+	require.NoError(t, json.Unmarshal([]byte(got.out), &c))
+	assert.Len(t, c.Results, 4, "one a dtype")
+	assert.Contains(t, c.Declared, "get_cudnn_version")
+	assert.Equal(t, 2, primus(t, "ops", "coverage", "-o", "yaml").code)
+}
