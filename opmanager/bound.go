@@ -75,14 +75,13 @@ func (b *Bound[A]) Call(a A) (err error) {
 			}
 		}
 	}()
-	c := r.head
-	failure := c.run.(opregistry.Func[A])(b.exec, a)
+	failure := r.run.(opregistry.Func[A])(b.exec, a)
 	running = false
 	if failure != nil {
-		return b.fallBack(t, b.implError(c, failure), a)
+		return b.fallBack(t, b.implError(r.head, failure), a)
 	}
 	if b.counters != nil {
-		b.counters.of(c).calls.Add(1)
+		b.counters.of(r.slot).calls.Add(1)
 	}
 	return nil
 }
@@ -147,7 +146,7 @@ func (b *Bound[A]) invoke(c *candidate, a A) (err error) {
 		return b.implError(c, failure)
 	}
 	if b.counters != nil {
-		count := b.counters.of(c)
+		count := b.counters.of(c.slot)
 		if b.timing {
 			count.nanos.Add(int64(time.Since(start)))
 		}

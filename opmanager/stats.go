@@ -55,12 +55,12 @@ type handleCounters struct {
 	_     [64]byte // nobody else's counters on these cache lines
 }
 
-// of returns the counters for a candidate.
-func (h *handleCounters) of(c *candidate) *count {
-	if c.slot < len(h.first) {
-		return &h.first[c.slot]
+// of returns the counters of a slot.
+func (h *handleCounters) of(slot int) *count {
+	if slot < len(h.first) {
+		return &h.first[slot]
 	}
-	return h.beyond(c.slot - len(h.first))
+	return h.beyond(slot - len(h.first))
 }
 
 func (h *handleCounters) beyond(slot int) *count {

@@ -36,13 +36,19 @@ type line struct {
 
 // row is one op of a table.
 type row struct {
-	head     *candidate  // order[0], nil when there is none
-	special  atomic.Bool // the next call needs more than to run head and count
-	unusual  bool        // and so do all that follow
-	cold     bool        // they need callCold
+	// What a call through head needs stands together.
+	special atomic.Bool // the next call needs more than to run head and count
+	slot    int         // of head
+	run     any         // of head
+
+	head     *candidate // order[0], nil when there is none
+	unusual  bool       // and so do all that follow
+	cold     bool       // they need callCold
 	order    []*candidate
 	rejected []Rejection
 	follows  int // the op of the family whose order this one takes over, -1 for none
+
+	_ [24]byte // to 128, so that the place of a row is a shift away
 }
 
 // leader returns the op whose order decides in row i.
@@ -79,6 +85,7 @@ func (c *core) buildTable(in inputs, p *Policy, l *line) *table {
 			slices.ContainsFunc(r.order, func(c *candidate) bool { return c.trial != nil })
 		if len(r.order) > 0 {
 			r.head = r.order[0]
+			r.run, r.slot = r.head.run, r.head.slot
 		}
 		r.unusual = r.cold || c.timing || r.head.support != nil
 		r.special.Store(true)
