@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
 )
 
 // Bound is an op of a Manager, ready to be called. It follows every change of
@@ -15,6 +16,7 @@ import (
 type Bound[A any] struct {
 	table    *atomic.Pointer[table]
 	validate func(A) error
+	lead     func(A) *tensor.Tensor
 	index    int
 	exec     *opregistry.Exec
 	counters *handleCounters // nil when calls are not counted
@@ -33,7 +35,7 @@ func Bind[A any](m *Manager, op *opregistry.Op[A]) (*Bound[A], error) {
 	if !ok {
 		return nil, unknownOp(snap, op.Name())
 	}
-	b := &Bound[A]{m: m, op: op, table: &m.table, validate: op.Validator(), index: i, exec: m.core.exec, timing: m.core.timing}
+	b := &Bound[A]{m: m, op: op, table: &m.table, validate: op.Validator(), lead: op.Leader(), index: i, exec: m.core.exec, timing: m.core.timing}
 	if !m.core.uncounted {
 		b.counters = newHandleCounters(m.core, b)
 	}
@@ -61,7 +63,7 @@ func (b *Bound[A]) Call(a A) (err error) {
 	}
 	t := b.table.Load()
 	r := &t.rows[b.index]
-	if r.special.Load() {
+	if r.special.Load() || r.dtypes != 0 && !b.fits(r.dtypes, a) {
 		return b.callSpecial(t, r, a)
 	}
 	// The deferred function reads the arguments through a pointer, because a
@@ -84,6 +86,15 @@ func (b *Bound[A]) Call(a A) (err error) {
 		b.counters.of(r.slot).calls.Add(1)
 	}
 	return nil
+}
+
+// fits reports whether the lead operand of a call has one of these dtypes.
+func (b *Bound[A]) fits(dtypes uint32, a A) bool {
+	if b.lead == nil {
+		return false
+	}
+	lead := b.lead(a)
+	return lead == nil || dtypes>>lead.DType()&1 != 0
 }
 
 // noescape hides a pointer from escape analysis. The pointer must not outlive what

@@ -38,6 +38,7 @@ type line struct {
 type row struct {
 	// What a call through head needs stands together.
 	special atomic.Bool // the next call needs more than to run head and count
+	dtypes  uint32      // that head serves, as bits; 0 for any
 	slot    int         // of head
 	run     any         // of head
 
@@ -87,7 +88,12 @@ func (c *core) buildTable(in inputs, p *Policy, l *line) *table {
 			r.head = r.order[0]
 			r.run, r.slot = r.head.run, r.head.slot
 		}
-		r.unusual = r.cold || c.timing || r.head.support != nil
+		r.unusual = r.cold || c.timing
+		if !r.unusual && r.head.support != nil {
+			var only bool
+			r.dtypes, only = r.head.support.DTypeMask()
+			r.unusual = !only
+		}
 		r.special.Store(true)
 	}
 	return t

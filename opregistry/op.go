@@ -128,6 +128,9 @@ func (o *Op[A]) Saved(a A) *Saved {
 // Operands lists the tensors of a call.
 func (o *Op[A]) Operands(a A) []Operand { return o.schema.Operands(a) }
 
+// Leader returns the function behind Lead, nil where the schema has none.
+func (o *Op[A]) Leader() func(A) *tensor.Tensor { return o.schema.Lead }
+
 // Lead returns the lead operand of a call, nil when there is none.
 func (o *Op[A]) Lead(a A) *tensor.Tensor {
 	if o.schema.Lead != nil {

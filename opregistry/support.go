@@ -82,6 +82,17 @@ func (s *Support) dtypes() string {
 	return strings.Join(names, ", ")
 }
 
+// DTypeMask returns the dtypes of the lead operand as bits, 0 when any is served.
+// only says whether they are all that is declared about single calls.
+func (s *Support) DTypeMask() (mask uint32, only bool) {
+	for _, d := range s.DTypes {
+		mask |= 1 << d
+	}
+	rest := *s
+	rest.DTypes = nil
+	return mask, !rest.PerCall()
+}
+
 // Machine returns why no call is served on this machine, nil when there is no
 // such reason.
 func (s *Support) Machine() error {
