@@ -1,0 +1,183 @@
+package flagos_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/impls/flagos"
+	"github.com/primus-fl/primus/impls/reference"
+	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/tensor/tensortest"
+)
+
+// randomCases is how many calls of each op are compared with the reference.
+const randomCases = 1000
+
+// random makes operands of one call; equal seeds make equal operands.
+type random struct {
+	*rand.Rand
+	t    *testing.T
+	next uint64
+}
+
+func (r *random) between(lo, hi int) int { return lo + r.IntN(hi-lo+1) }
+
+func (r *random) f32(shape ...int) *tensor.Tensor {
+	r.next++
+	return tensortest.Random(r.t, r.next, tensor.F32, shape...)
+}
+
+func (r *random) indexes(n, limit int) *tensor.Tensor {
+	v := make([]int32, n)
+	for i := range v {
+		v[i] = r.Int32N(int32(limit))
+	}
+	x, err := tensor.FromSlice(v)
+	require.NoError(r.t, err)
+	return x
+}
+
+func (r *random) saved() *opregistry.Saved { return new(opregistry.Saved) }
+
+// compare runs calls of random shapes on flagos and on the reference.
+func compare[A any](t *testing.T, op *opregistry.Op[A], make func(*random) A) {
+	t.Run(op.Name(), func(t *testing.T) {
+		t.Parallel()
+		pool := parallel.New(2)
+		defer pool.Close()
+		x := opregistry.NewExec(pool, 0)
+		fast, slow := runOf(t, flagos.Source(), op), runOf(t, reference.Source(), op)
+		for i := range uint64(randomCases) {
+			args := func() A {
+				return make(&random{Rand: rand.New(rand.NewPCG(i, 7)), t: t, next: i << 8})
+			}
+			want, got := args(), args()
+			require.NoError(t, op.Validate(got))
+			require.NoError(t, slow(x, want))
+			require.NoError(t, fast(x, got), "case %d: %+v", i, got)
+			expected := op.Operands(want)
+			for k, o := range op.Operands(got) {
+				if o.Access == opregistry.Read {
+					continue
+				}
+				values := expected[k].Tensor.Float64s()
+				tol, _ := ops.Tolerance(op.Name(), o.Tensor.DType())
+				largest := 1.0
+				for _, v := range values {
+					largest = max(largest, math.Abs(v))
+				}
+				tol.Abs *= largest
+				d, err := tensor.Compare(values, o.Tensor, tol)
+				require.NoError(t, err)
+				require.Zero(t, d.Beyond, "case %d: operand %s of %s: worst %v", i, o.Name, describe(op.Operands(got)), d.Worst)
+			}
+		}
+	})
+}
+
+func describe(operands []opregistry.Operand) string {
+	text := ""
+	for _, o := range operands {
+		text += fmt.Sprintf("%s %v ", o.Name, o.Tensor)
+	}
+	return text
+}
+
+func TestRandomShapesEqualTheReference(t *testing.T) {
+	compare(t, ops.GenericGemm, func(r *random) ops.GenericGemmArgs {
+		m, n, k := r.between(1, 40), r.between(1, 70), r.between(0, 50)
+		a := ops.GenericGemmArgs{TransA: r.IntN(2) == 0, TransB: r.IntN(2) == 0, D: r.f32(m, n), Accumulate: r.IntN(2) == 0}
+		a.A, a.B = r.f32(k, n), r.f32(m, k)
+		if a.TransA {
+			a.A = r.f32(n, k)
+		}
+		if a.TransB {
+			a.B = r.f32(k, m)
+		}
+		if r.IntN(2) == 0 {
+			a.Alpha = ops.Float(r.Float32()*4 - 2)
+		}
+		return a
+	})
+	rows := func(r *random) (rows, cols int) { return r.between(0, 20), r.between(1, 300) }
+	compare(t, ops.RMSNormFwd, func(r *random) ops.RMSNormFwdArgs {
+		m, n := rows(r)
+		return ops.RMSNormFwdArgs{
+			Input: r.f32(m, n), Weight: r.f32(n), Output: r.f32(m, n), RSigma: r.f32(m), Eps: 1e-5,
+			ZeroCenteredGamma: r.IntN(2) == 0, Saved: r.saved(),
+		}
+	})
+	compare(t, ops.RMSNormBwd, func(r *random) ops.RMSNormBwdArgs {
+		m, n := rows(r)
+		return ops.RMSNormBwdArgs{
+			DZ: r.f32(m, n), X: r.f32(m, n), RSigma: r.f32(m), Gamma: r.f32(n), DX: r.f32(m, n), DGamma: r.f32(n),
+			ZeroCenteredGamma: r.IntN(2) == 0, Saved: r.saved(),
+		}
+	})
+	compare(t, ops.SwiGLU, func(r *random) ops.SwiGLUArgs {
+		m, n := rows(r)
+		return ops.SwiGLUArgs{Input: r.f32(m, 2*n), Output: r.f32(m, n)}
+	})
+	compare(t, ops.DSwiGLU, func(r *random) ops.DSwiGLUArgs {
+		m, n := rows(r)
+		return ops.DSwiGLUArgs{Grad: r.f32(m, n), FwdInput: r.f32(m, 2*n), Output: r.f32(m, 2*n)}
+	})
+	compare(t, ops.ResidualAdd, func(r *random) ops.ResidualAddArgs {
+		m, n := rows(r)
+		return ops.ResidualAddArgs{A: r.f32(m, n), B: r.f32(m, n), Output: r.f32(m, n)}
+	})
+	attention := func(r *random) (b, sq, sk, heads, groups, d, dv int) {
+		groups = r.between(1, 3)
+		return r.between(1, 2), r.between(1, 40), r.between(1, 40), groups * r.between(1, 3), groups, 4 * r.between(1, 8), 4 * r.between(1, 8)
+	}
+	mask := func(r *random) ops.MaskType {
+		return []ops.MaskType{ops.NoMask, ops.CausalMask, ops.CausalBottomRightMask}[r.IntN(3)]
+	}
+	forward := func(r *random) ops.FusedAttnFwdArgs {
+		b, sq, sk, h, g, d, dv := attention(r)
+		return ops.FusedAttnFwdArgs{
+			Q: r.f32(b, sq, h, d), K: r.f32(b, sk, g, d), V: r.f32(b, sk, g, dv), O: r.f32(b, sq, h, dv), Stats: r.f32(b, h, sq, 1),
+			QKVFormat: ops.BSHD, AttnMaskType: mask(r), Saved: r.saved(),
+		}
+	}
+	compare(t, ops.FusedAttnFwd, forward)
+	fwd := runOf(t, reference.Source(), ops.FusedAttnFwd)
+	compare(t, ops.FusedAttnBwd, func(r *random) ops.FusedAttnBwdArgs {
+		a := forward(r)
+		require.NoError(t, fwd(opregistry.NewExec(nil, 0), a))
+		like := func(x *tensor.Tensor) *tensor.Tensor { return r.f32(x.Shape()...) }
+		return ops.FusedAttnBwdArgs{
+			Q: a.Q, K: a.K, V: a.V, O: a.O, DO: like(a.O), Stats: a.Stats, DQ: like(a.Q), DK: like(a.K), DV: like(a.V),
+			QKVFormat: a.QKVFormat, AttnMaskType: a.AttnMaskType, Saved: r.saved(),
+		}
+	})
+	compare(t, ops.EmbeddingFwd, func(r *random) ops.EmbeddingFwdArgs {
+		tokens, vocab, n := r.between(0, 60), r.between(1, 50), r.between(1, 70)
+		return ops.EmbeddingFwdArgs{Indices: r.indexes(tokens, vocab), Weight: r.f32(vocab, n), Output: r.f32(tokens, n)}
+	})
+	compare(t, ops.EmbeddingBwd, func(r *random) ops.EmbeddingBwdArgs {
+		tokens, vocab, n := r.between(0, 60), r.between(1, 50), r.between(1, 70)
+		return ops.EmbeddingBwdArgs{Grad: r.f32(tokens, n), Indices: r.indexes(tokens, vocab), DWeight: r.f32(vocab, n), Accumulate: r.IntN(2) == 0}
+	})
+	compare(t, ops.CrossEntropyFwd, func(r *random) ops.CrossEntropyFwdArgs {
+		tokens, vocab := r.between(0, 20), r.between(1, 300)
+		return ops.CrossEntropyFwdArgs{
+			Logits: r.f32(tokens, vocab), Targets: r.indexes(tokens, vocab), Losses: r.f32(tokens), LSE: r.f32(tokens),
+			IgnoreIndex: -100, Saved: r.saved(),
+		}
+	})
+	compare(t, ops.CrossEntropyBwd, func(r *random) ops.CrossEntropyBwdArgs {
+		tokens, vocab := r.between(0, 20), r.between(1, 300)
+		return ops.CrossEntropyBwdArgs{
+			Logits: r.f32(tokens, vocab), Targets: r.indexes(tokens, vocab), LSE: r.f32(tokens), DLosses: r.f32(tokens),
+			DLogits: r.f32(tokens, vocab), IgnoreIndex: -100, Saved: r.saved(),
+		}
+	})
+}
