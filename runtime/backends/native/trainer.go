@@ -281,7 +281,9 @@ func (t *trainer) finish(cause error) error {
 		r.Sample = sample
 		faults = append(faults, err)
 	}
-	if records := t.metrics.Records(); len(records) > 0 {
+	records, err := t.metrics.Records()
+	faults = append(faults, err)
+	if len(records) > 0 {
 		faults = append(faults, t.dir.PlotLoss(t.run.Name, records))
 	}
 	faults = append(faults, t.writeDispatch(r.Impls))

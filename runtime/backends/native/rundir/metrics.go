@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"slices"
 
@@ -19,7 +20,7 @@ const MetricsName = "metrics.jsonl"
 // Metrics appends to the metrics file of a run.
 type Metrics struct {
 	f        *os.File
-	records  []Record
+	path     string
 	warnings []string
 	broken   error // why the last line of the file may be torn
 }
@@ -35,8 +36,10 @@ func (d *Dir) OpenMetrics(step int64) (*Metrics, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("rundir: %w", durable.Explain(err))
 	}
-	m := &Metrics{}
-	if kept := m.parse(text, step); !bytes.Equal(kept, text) {
+	m := &Metrics{path: path}
+	_, kept, warnings := parse(text, step)
+	m.warnings = warnings
+	if !bytes.Equal(kept, text) {
 		err := durable.WriteFile(path, func(w io.Writer) error {
 			_, err := w.Write(kept)
 			return err
@@ -52,10 +55,9 @@ func (d *Dir) OpenMetrics(step int64) (*Metrics, error) {
 	return m, nil
 }
 
-// parse fills the records up to step and the warnings, and returns the lines
-// that stay.
-func (m *Metrics) parse(text []byte, step int64) []byte {
-	kept := make([]byte, 0, len(text))
+// parse returns the records up to step, their lines, and what is odd.
+func parse(text []byte, step int64) (records []Record, kept []byte, warnings []string) {
+	kept = make([]byte, 0, len(text))
 	number := 0
 	for line := range bytes.Lines(text) {
 		number++
@@ -64,15 +66,15 @@ func (m *Metrics) parse(text []byte, step int64) []byte {
 		}
 		var r Record
 		if err := json.Unmarshal(line, &r); err != nil {
-			m.warnings = append(m.warnings, fmt.Sprintf("%s: dropped line %d, which is no record: %v", MetricsName, number, err))
+			warnings = append(warnings, fmt.Sprintf("%s: dropped line %d, which is no record: %v", MetricsName, number, err))
 			continue
 		}
 		if r.Step <= step {
-			m.records = append(m.records, r)
+			records = append(records, r)
 			kept = append(kept, line...)
 		}
 	}
-	return kept
+	return records, kept, warnings
 }
 
 // Append writes the line of a step. A number that is not finite is an error, and
@@ -93,13 +95,19 @@ func (m *Metrics) Append(r Record) error {
 		m.broken = fmt.Errorf("rundir: write the record of step %d: %w", r.Step, durable.Explain(err))
 		return m.broken
 	}
-	m.records = append(m.records, r)
 	return nil
 }
 
-// Records returns a copy of the records in the file, those of earlier runs that
-// OpenMetrics kept included.
-func (m *Metrics) Records() []Record { return slices.Clone(m.records) }
+// Records reads the records of the file, those of earlier runs that OpenMetrics
+// kept included.
+func (m *Metrics) Records() ([]Record, error) {
+	text, err := os.ReadFile(m.path)
+	if err != nil {
+		return nil, fmt.Errorf("rundir: %w", durable.Explain(err))
+	}
+	records, _, _ := parse(text, math.MaxInt64)
+	return records, nil
+}
 
 // Warnings returns what was odd in the file when it was opened.
 func (m *Metrics) Warnings() []string { return slices.Clone(m.warnings) }
