@@ -20,6 +20,9 @@ type Settings struct {
 	Ops []opregistry.Handle
 	// Log receives what plugins log; nil drops it.
 	Log *slog.Logger
+	// Report is what a probe found. With it the availability of ops is the one that
+	// the probe saw, and the library is not asked again.
+	Report *Report
 }
 
 // Plugin is a shared library whose description was read and found right.
@@ -32,6 +35,7 @@ type Plugin struct {
 	serial sync.Mutex // held in calls of what is not thread-safe
 	thread *loader.Executor
 
+	ops   []*pluginOp
 	impls []opregistry.Impl
 	left  []Left
 }
@@ -62,13 +66,19 @@ func Open(path string, set Settings) (*Plugin, error) {
 	if err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", path, err)
 	}
-	p := &Plugin{path: path, desc: desc, set: set}
-	if p.host, err = newHost(lib, set.Log, desc.name); err != nil {
+	p := &Plugin{path: path, desc: desc, set: set, left: []Left{}}
+	if p.host, err = newHost(set.Log, desc.name); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", path, err)
 	}
 	p.makeImpls()
+	if err := checkSource(p.Source()); err != nil {
+		return nil, fmt.Errorf("plugin %s: %w", path, err)
+	}
 	return p, nil
 }
+
+// checkSource returns what a registry that has nothing else refuses about a source.
+func checkSource(src opregistry.Source) error { return opregistry.NewRegistry().Register(src) }
 
 // Name returns the plugin's name for itself.
 func (p *Plugin) Name() string { return p.desc.name }
@@ -112,6 +122,7 @@ func (p *Plugin) makeImpls() {
 		}
 		o := &pluginOp{plugin: p, entry: e, fields: fields}
 		o.frames.New = func() any { return &frame{} }
+		p.ops = append(p.ops, o)
 		p.impls = append(p.impls, opregistry.Impl{
 			Op: op, ID: e.implID, Kind: opregistry.Kind(e.kind), Vendor: e.vendor, Priority: e.priority,
 			Run: opregistry.Untyped(op, o.run), Available: o.available,
@@ -140,7 +151,11 @@ func (o *pluginOp) enter(f func()) error {
 	return nil
 }
 
+// available returns why the op cannot run on this machine, nil when it can.
 func (o *pluginOp) available() error {
+	if r := o.plugin.set.Report; r != nil {
+		return r.available(o.op, o.implID)
+	}
 	if o.isAvailable == 0 {
 		return nil
 	}
@@ -198,4 +213,4 @@ func (o *pluginOp) call(f *frame, x *opregistry.Exec) int32 {
 }
 
 // mostWorkspace is more than any op needs.
-const mostWorkspace = 1 << 40
+const mostWorkspace = 1 << 34
