@@ -23,6 +23,15 @@ type Settings struct {
 	// Report is what a probe found. With it the availability of ops is the one that
 	// the probe saw, and the library is not asked again.
 	Report *Report
+	// Before, if it is not nil, is called with the name of what of the plugin runs
+	// next, up to the end of Report.
+	Before func(step string)
+}
+
+func (s *Settings) before(format string, args ...any) {
+	if s.Before != nil {
+		s.Before(fmt.Sprintf(format, args...))
+	}
 }
 
 // Plugin is a shared library whose description was read and found right.
@@ -50,6 +59,7 @@ type Left struct {
 // Open opens the library in a file and reads the description of its ops. Nothing
 // of it is called but its entry point.
 func Open(path string, set Settings) (*Plugin, error) {
+	set.before("its constructors")
 	lib, err := loader.Open(path)
 	if err != nil {
 		return nil, err
@@ -58,10 +68,12 @@ func Open(path string, set Settings) (*Plugin, error) {
 	if err != nil {
 		return nil, fmt.Errorf("plugin %s: it exports no %s, so it is no plugin for Primus-FL", path, abi.EntryPoint)
 	}
+	set.before("%s", abi.EntryPoint)
 	table := loader.Call(entry, abi.Major)
 	if table == 0 {
 		return nil, fmt.Errorf("plugin %s: it does not speak ABI %d.%d", path, abi.Major, abi.Minor)
 	}
+	set.before("the reading of its description")
 	desc, err := readDescription(table)
 	if err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", path, err)

@@ -64,9 +64,11 @@ func TestAvailable(t *testing.T) {
 	require.EqualError(t, impls["acme.reason"].Available(), "its is_available returned 9")
 
 	var steps []string
-	r := p.Report(func(step string) { steps = append(steps, step) })
-	assert.Len(t, steps, len(impls))
-	assert.Equal(t, `is_available of op "everything"`, steps[0])
+	p, err := plugin.Open(p.Path(), plugin.Settings{Ops: fixtureOps, Before: func(step string) { steps = append(steps, step) }})
+	require.NoError(t, err)
+	r := p.Report()
+	assert.Equal(t, []string{"its constructors", "primus_plugin_get_api", "the reading of its description", `is_available of impl "acme.show" of op "everything"`}, steps[:4])
+	assert.Len(t, steps, 3+len(impls))
 	require.Len(t, r.Ops, len(impls))
 	assert.Equal(t, plugin.OpReport{
 		Op: "everything", Impl: "acme.show", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 100,

@@ -2,7 +2,6 @@ package plugin
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/vendors/abi"
@@ -36,9 +35,8 @@ var flagNames = []struct {
 	name string
 }{{abi.ThreadSafe, "thread_safe"}, {abi.Deterministic, "deterministic"}, {abi.SameThread, "same_thread"}, {abi.Async, "async"}}
 
-// Report asks every op whether it can run on this machine. before, if it is not
-// nil, is called with the name of each function of the plugin that is called next.
-func (p *Plugin) Report(before func(step string)) Report {
+// Report asks every op whether it can run on this machine.
+func (p *Plugin) Report() Report {
 	r := Report{Name: p.Name(), Version: p.Version(), ABI: p.ABI(), Ops: []OpReport{}, Left: p.Left()}
 	for _, o := range p.ops {
 		op := OpReport{Op: o.op, Impl: o.implID, Kind: opregistry.Kind(o.kind), Vendor: o.vendor, Priority: o.priority, Flags: []string{}, Available: true}
@@ -47,9 +45,7 @@ func (p *Plugin) Report(before func(step string)) Report {
 				op.Flags = append(op.Flags, f.name)
 			}
 		}
-		if before != nil {
-			before(fmt.Sprintf("is_available of op %q", o.op))
-		}
+		p.set.before("is_available of impl %q of op %q", o.implID, o.op)
 		if err := o.available(); err != nil {
 			op.Available, op.Reason = false, err.Error()
 		}
