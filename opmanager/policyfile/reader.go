@@ -11,8 +11,9 @@ import (
 
 // reader fills an overlay from a document and collects the faults.
 type reader struct {
-	policy opmanager.Policy
-	faults []error
+	policy  opmanager.Policy
+	plugins Plugins
+	faults  []error
 }
 
 // keyReader reads the value of a key; what it rejects it adds to the faults.
@@ -30,6 +31,9 @@ func keyReaders() []keyReader {
 		{opmanager.FieldDeny, (*reader).deny},
 		{opmanager.FieldPerOp, (*reader).perOp},
 		{opmanager.FieldProtect, (*reader).protect},
+		{FieldPluginModules, (*reader).pluginModules},
+		{FieldPluginSHA256, (*reader).pluginSHA256},
+		{FieldIsolatePlugins, (*reader).isolatePlugins},
 	}
 }
 
@@ -68,7 +72,7 @@ func FromValue(root Value) (*Overlay, error) {
 	if len(r.faults) > 0 {
 		return nil, errors.Join(r.faults...)
 	}
-	return &Overlay{values: r.policy}, nil
+	return &Overlay{values: r.policy, plugins: r.plugins}, nil
 }
 
 // entries yields the entries of a mapping with their names and reports those that
