@@ -143,6 +143,11 @@ func (r *reader) pluginSHA256(key string, v Value) (ok bool) {
 		r.fail(v.Place, key, "given %s, expected a list of sums; write [] to allow no library", v.given())
 		return false
 	}
+	for i := range v.Items { // digits alone are a number to YAML
+		if t := v.Items[i].Type; t == TypeInt || t == TypeFloat {
+			v.Items[i].Type = TypeString
+		}
+	}
 	r.plugins.SHA256, ok = r.texts(key, v, "a SHA-256 sum of 64 hexadecimal digits", func(text string) error {
 		if sum, err := hex.DecodeString(text); err != nil || len(sum) != 32 {
 			return errors.New("is no SHA-256 sum, which has 64 hexadecimal digits; sha256sum prints it")

@@ -13,6 +13,8 @@ import (
 func TestPlugins(t *testing.T) {
 	sum := strings.Repeat("0123456789ABCDEF", 4)
 	lower := strings.ToLower(sum)
+	digits := strings.Repeat("1", 64)
+	exponent := strings.Repeat("1", 60) + "e123"
 	below := policyfile.Plugins{Modules: []string{"below.so"}, Isolate: []string{"*"}, Sources: map[opmanager.Field]string{"plugin_modules": "below"}}
 	tests := []struct {
 		name, give string
@@ -23,6 +25,7 @@ func TestPlugins(t *testing.T) {
 		{"text", "plugin_modules: /opt/liba.so, ,libb.so\n", policyfile.Plugins{Modules: []string{"/opt/liba.so", "libb.so"}, Isolate: below.Isolate}},
 		{"none", "plugin_modules: []\nplugin_sha256: []\nisolate_plugins: []\n", policyfile.Plugins{Modules: []string{}, SHA256: []string{}, Isolate: []string{}}},
 		{"sums", "plugin_sha256: ['" + sum + "', " + lower + "]\n", policyfile.Plugins{Modules: below.Modules, Isolate: below.Isolate, SHA256: []string{lower, lower}}},
+		{"sums of digits", "plugin_sha256: [" + digits + ", " + exponent + "]\n", policyfile.Plugins{Modules: below.Modules, Isolate: below.Isolate, SHA256: []string{digits, exponent}}},
 		{"isolate all", "isolate_plugins: true\n", policyfile.Plugins{Modules: below.Modules, Isolate: []string{"*"}}},
 		{"isolate none", "isolate_plugins: 'off'\n", policyfile.Plugins{Modules: below.Modules}},
 		{"isolate some", "isolate_plugins: [liba.so]\n", policyfile.Plugins{Modules: below.Modules, Isolate: []string{"liba.so"}}},

@@ -2,12 +2,14 @@ package command
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/spf13/cobra"
 )
 
@@ -34,14 +36,15 @@ func newPolicyShowCommand(streams Streams) *cobra.Command {
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			sources := opts.sources(nil)
-			policy, _, err := sources.load()
-			if err != nil {
+			policy, file, err := sources.load()
+			plugins, pluginsErr := sources.plugins(file)
+			if err := errors.Join(err, pluginsErr); err != nil {
 				return err
 			}
 			if output == outputJSON {
-				return writeJSON(streams.Out, policy.View())
+				return writeJSON(streams.Out, shownPolicy{policy.View(), viewPlugins(plugins)})
 			}
-			return printPolicy(streams, policy.View())
+			return printPolicy(streams, policy.View(), plugins)
 		},
 	}
 	output.addFlag(cmd)
@@ -49,7 +52,7 @@ func newPolicyShowCommand(streams Streams) *cobra.Command {
 	return cmd
 }
 
-func printPolicy(streams Streams, v opmanager.PolicyView) error {
+func printPolicy(streams Streams, v opmanager.PolicyView, plugins policyfile.Plugins) error {
 	t := newTable(table.Row{"field", "value", "source"})
 	row := func(field, value string) { t.AppendRow(table.Row{field, value, v.Sources[field]}) }
 	allow := "all"
@@ -72,6 +75,9 @@ func printPolicy(streams Streams, v opmanager.PolicyView) error {
 	slices.Sort(patterns)
 	for _, pattern := range patterns {
 		t.AppendRow(table.Row{"per_op_order." + pattern, strings.Join(v.PerOp[pattern], "|"), v.Sources["per_op_order."+pattern]})
+	}
+	for _, r := range pluginRows(plugins) {
+		t.AppendRow(r)
 	}
 	_, err := fmt.Fprintln(streams.Out, render(t))
 	return err
