@@ -166,7 +166,7 @@ func (o *pluginOp) enter(f func()) error {
 // available returns why the op cannot run on this machine, nil when it can.
 func (o *pluginOp) available() error {
 	if r := o.plugin.set.Report; r != nil {
-		return r.available(o.op, o.implID)
+		return r.Availability(o.op, o.implID)
 	}
 	if o.isAvailable == 0 {
 		return nil

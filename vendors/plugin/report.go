@@ -54,8 +54,8 @@ func (p *Plugin) Report() Report {
 	return r
 }
 
-// available returns what the report says of an impl.
-func (r *Report) available(op, id string) error {
+// Availability returns why an impl cannot run on this machine, nil when it can.
+func (r *Report) Availability(op, id string) error {
 	for _, o := range r.Ops {
 		switch {
 		case o.Op != op || o.Impl != id:

@@ -83,7 +83,10 @@ func (c *child) wait() error {
 var crash = regexp.MustCompile(`(?m)^(SIG[A-Z0-9]+): (.+)$`)
 
 // death says how a child that was waited for has ended, and in what.
-func (c *child) death() string {
+func (c *child) death() string { return c.ending() + in(step(c.stderr.String())) }
+
+// ending says how a child that was waited for has ended.
+func (c *child) ending() string {
 	text := c.stderr.String()
 	how := ""
 	switch signal, found := endedBy(c.cmd.ProcessState), crash.FindStringSubmatch(text); {
@@ -97,7 +100,7 @@ func (c *child) death() string {
 			how += fmt.Sprintf(" after the line %q", line)
 		}
 	}
-	return how + in(step(text))
+	return how
 }
 
 // stepMark begins the lines on which a child says what it runs next.
@@ -124,7 +127,7 @@ func in(step string) string {
 func lastLine(text string) string {
 	last := ""
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, stepMark) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, stepMark) && !strings.HasPrefix(line, logMark) {
 			last = line
 		}
 	}
@@ -144,10 +147,13 @@ func watchLifeline() {
 	}()
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of what is written to it and hands on whole lines.
 type tail struct {
+	line func(string) // nil drops them
+
 	mu   sync.Mutex
 	text []byte
+	part []byte // of a line
 }
 
 const tailBytes = 16 << 10
@@ -160,7 +166,18 @@ func (t *tail) Write(p []byte) (int, error) {
 	if over := len(t.text) - tailBytes; over > 0 {
 		t.text = append(t.text[:0], bytes.Clone(t.text[over:])...)
 	}
-	return len(p), nil
+	if t.line == nil {
+		return len(p), nil
+	}
+	t.part = append(t.part, p...)
+	for {
+		line, rest, ended := bytes.Cut(t.part, []byte("\n"))
+		if !ended && len(line) < tailBytes {
+			return len(p), nil
+		}
+		t.line(string(line))
+		t.part = append(t.part[:0], bytes.Clone(rest)...)
+	}
 }
 
 // String returns what is kept.

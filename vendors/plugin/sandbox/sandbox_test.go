@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/loader"
 	"github.com/primus-fl/primus/vendors/plugin"
@@ -36,6 +37,11 @@ func TestMain(m *testing.M) {
 		if !ok {
 			os.Exit(1)
 		}
+	case "serve":
+		if err := sandbox.Serve(file, plugin.Settings{Ops: catalogue}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	}
 }
 
@@ -52,7 +58,7 @@ var probeOp = opregistry.NewOp("probe", opregistry.Schema[probe]{
 	},
 })
 
-var catalogue = []opregistry.Handle{probeOp}
+var catalogue = append(ops.All(), probeOp, everythingOp)
 
 // serving returns settings for children that play a role.
 func serving(role string) sandbox.Settings {
@@ -70,7 +76,7 @@ func compile(t testing.TB, source string, macros ...string) string {
 		t.Skip("no C compiler: ", err)
 	}
 	out := filepath.Join(t.TempDir(), "libacme.so")
-	args := []string{"-std=gnu11", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-pthread", "-I", filepath.Join("..", "..", "abi"), "-o", out, filepath.Join("testdata", source)}
+	args := []string{"-std=gnu11", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-I", filepath.Join("..", "..", "abi"), "-o", out, filepath.FromSlash(source)}
 	for _, m := range macros {
 		args = append(args, "-D"+m)
 	}
@@ -84,7 +90,7 @@ func TestProbe(t *testing.T) {
 	for name, reason := range map[string]string{"NOTHING": "", "PRINTS": "", "AVAILABLE_NOT": "no driver"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, err := sandbox.Probe(t.Context(), compile(t, "probe.c", name), serving("probe"))
+			r, err := sandbox.Probe(t.Context(), compile(t, "testdata/probe.c", name), serving("probe"))
 			require.NoError(t, err)
 			assert.Equal(t, &plugin.Report{Name: "acme_ops", Version: "1.2.0", ABI: "1.0", Left: []plugin.Left{}, Ops: []plugin.OpReport{{
 				Op: "probe", Impl: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 100,
@@ -140,7 +146,7 @@ func TestProbeRejects(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.macro, func(t *testing.T) {
 			t.Parallel()
-			path := compile(t, "probe.c", tt.macro)
+			path := compile(t, "testdata/probe.c", tt.macro)
 			r, err := sandbox.Probe(t.Context(), path, serving("probe"))
 			assert.Nil(t, r)
 			assert.ErrorContains(t, err, path+": ")
@@ -154,7 +160,7 @@ func TestProbeTimeOut(t *testing.T) {
 	for macro, where := range map[string]string{"LOAD_HANG": "its constructors", "AVAILABLE_HANG": `is_available of impl "vendor.acme" of op "probe"`} {
 		t.Run(macro, func(t *testing.T) {
 			t.Parallel()
-			path, set := compile(t, "probe.c", macro), serving("probe")
+			path, set := compile(t, "testdata/probe.c", macro), serving("probe")
 			set.Timeout = 2 * time.Second
 			_, err := sandbox.Probe(t.Context(), path, set)
 			require.EqualError(t, err, "plugin "+path+": it did not come back within 2s in "+where)
@@ -164,7 +170,7 @@ func TestProbeTimeOut(t *testing.T) {
 
 func TestProbeIsCancelled(t *testing.T) {
 	t.Parallel()
-	path := compile(t, "probe.c", "LOAD_HANG")
+	path := compile(t, "testdata/probe.c", "LOAD_HANG")
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := sandbox.Probe(ctx, path, serving("probe"))
