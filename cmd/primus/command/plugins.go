@@ -10,7 +10,7 @@ func newPluginsCommand(streams Streams) *cobra.Command {
 		RunE:  showHelp,
 	}
 	cmd.AddCommand(
-		newPluginsListCommand(streams), newPluginsProbeCommand(),
+		newPluginsListCommand(streams), newPluginsProbeCommand(), newPluginsServeCommand(),
 	)
 	return cmd
 }

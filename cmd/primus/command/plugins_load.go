@@ -17,6 +17,7 @@ import (
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/vendors/plugin"
 	"github.com/primus-fl/primus/vendors/plugin/sandbox"
+	"go.uber.org/fx"
 )
 
 // loadedPlugin is a plugin that was named, and what became of it.
@@ -34,7 +35,7 @@ type loadedPlugin struct {
 type pluginSet struct{ all []*loadedPlugin }
 
 // newPlugins loads the plugins that the policy names. What goes wrong with one of them is kept with it.
-func newPlugins(set appConfig, wanted policyfile.Plugins) *pluginSet {
+func newPlugins(set appConfig, wanted policyfile.Plugins, lc fx.Lifecycle) *pluginSet {
 	s := &pluginSet{}
 	var wg sync.WaitGroup
 	for _, module := range wanted.Modules {
@@ -49,7 +50,13 @@ func newPlugins(set appConfig, wanted policyfile.Plugins) *pluginSet {
 			l.err = fmt.Errorf("plugin %s: it is the same library as %s, which %s names before; keep one", l.module, s.all[first].module, wanted.Source(policyfile.FieldPluginModules))
 		}
 		if l.err == nil {
-			l.err = l.open(set, wanted)
+			l.err = l.open(set, wanted, lc)
+		}
+	}
+	for _, name := range wanted.Isolate {
+		meant := func(l *loadedPlugin) bool { return l.named([]string{name}) }
+		if name != "*" && !slices.ContainsFunc(s.all, meant) {
+			set.log.Warn(fmt.Sprintf("%s names %q, which is none of the plugins", wanted.Source(policyfile.FieldIsolatePlugins), name))
 		}
 	}
 	return s
@@ -72,8 +79,17 @@ func (l *loadedPlugin) probe(set appConfig, wanted policyfile.Plugins) (err erro
 	return err
 }
 
-// open opens a library that has passed its probe.
-func (l *loadedPlugin) open(set appConfig, _ policyfile.Plugins) error {
+// open opens a library that has passed its probe, here or in a process of its own.
+func (l *loadedPlugin) open(set appConfig, wanted policyfile.Plugins, lc fx.Lifecycle) error {
+	if l.named(wanted.Isolate) {
+		i, err := sandbox.Isolate(l.path, l.report, ops.All(), childSettings(set, "serve"), set.log)
+		if err != nil {
+			return err
+		}
+		lc.Append(fx.StopHook(i.Close))
+		l.isolated, l.source = true, i.Source()
+		return nil
+	}
 	p, err := plugin.Open(l.path, plugin.Settings{Ops: ops.All(), Log: set.log, Report: l.report})
 	if err != nil {
 		return err
@@ -120,6 +136,6 @@ func (s *pluginSet) register(reg *opregistry.Registry, policy opmanager.Policy, 
 // named reports whether one of these names means the plugin: the name of its file, with or without the path, or its own.
 func (l *loadedPlugin) named(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
-		return name == "*" || name == l.module || name == filepath.Base(l.module) || name == l.report.Name
+		return name == "*" || name == l.module || name == filepath.Base(l.module) || l.report != nil && name == l.report.Name
 	})
 }

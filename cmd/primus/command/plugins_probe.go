@@ -31,6 +31,19 @@ func newPluginsProbeCommand() *cobra.Command {
 	}
 }
 
+// newPluginsServeCommand returns the process of an isolated plugin. It talks to the process that started it.
+func newPluginsServeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "serve FILE",
+		Short:  "Serve calls of an isolated plugin",
+		Hidden: true,
+		Args:   oneFile,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return sandbox.Serve(args[0], plugin.Settings{Ops: ops.All()})
+		},
+	}
+}
+
 // oneFile is the argument validator of commands that take one file.
 func oneFile(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {

@@ -1,6 +1,7 @@
 package command_test
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -124,6 +127,9 @@ func TestPluginSources(t *testing.T) {
 	}{
 		{name: "nothing"},
 		{name: "blank variable", env: []string{"TE_FL_PLUGIN_MODULES= "}},
+		{name: "isolated", env: []string{"TE_FL_PLUGIN_MODULES=" + lib}, args: []string{"--isolate-plugins"}, state: "isolated"},
+		{name: "isolated by name", env: []string{"TE_FL_PLUGIN_MODULES=" + lib}, args: []string{"--isolate-plugins=" + file}, state: "isolated"},
+		{name: "another isolated", env: []string{"TE_FL_PLUGIN_MODULES=" + lib}, args: []string{"--isolate-plugins=other.so"}, state: "loaded"},
 		{name: "policy file", args: []string{"--policy", policy("plugin_modules: [" + lib + "]\n")}, state: "loaded"},
 		{name: "variable over policy file", env: []string{"TE_FL_PLUGIN_MODULES=" + lib}, args: []string{"--policy", policy("plugin_modules: [/absent.so]\n")}, state: "loaded"},
 		{name: "flag over variable", env: []string{"TE_FL_PLUGIN_MODULES=/absent.so"}, args: []string{"--plugin-modules", lib}, state: "loaded"},
@@ -208,6 +214,26 @@ func TestTrainWithPlugins(t *testing.T) {
 		assert.Contains(t, string(manifest), `"acme_ops"`)
 		assert.Contains(t, string(manifest), `"1.2.0"`)
 	})
+	for name, want := range map[string]string{
+		"CRASH": `it crashed with SIGABRT (abort) in impl "vendor.acme" of op "residual_add"`,
+		"HANG":  `its process did not answer within 3s in impl "vendor.acme" of op "residual_add" and was killed`,
+	} {
+		t.Run("isolated "+name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t)
+			l.inModule("    dispatch: {plugin_modules: [" + buildPlugin(t, name) + "], isolate_plugins: [acme_ops]}\n")
+			got := runChild(t, []string{order}, l.args("train_iters=20", "--plugin-timeout", "3s")...)
+			require.Zero(t, got.code, got.stderr)
+			rows := rowsOf(got.out)
+			assert.Contains(t, rows, "residual_add vendor.acme")
+			assert.Contains(t, rows, "residual_add default.flagos", "took over")
+			assert.Contains(t, got.stderr, want)
+			assert.Contains(t, got.stderr, "acme runs plugin=acme_ops")
+			for i, want := range plain.records() {
+				assert.InEpsilon(t, want.Loss, l.records()[i].Loss, 1e-3)
+			}
+		})
+	}
 	t.Run("rejected", func(t *testing.T) {
 		l := newLab(t)
 		got := l.trainChild(order, "TE_FL_PLUGIN_MODULES="+broken)
@@ -222,6 +248,26 @@ func TestTrainWithPlugins(t *testing.T) {
 		assert.Contains(t, got.stderr, "it crashed with SIGABRT")
 		assert.NoDirExists(t, l.workspace)
 	})
+}
+
+// What a policy file says about plugins is read once.
+func TestPluginsOfAChangedPolicyFile(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	file := l.policy("prefer: flagos\n")
+	stderr, out := &buffer{}, &buffer{}
+	root := command.NewRoot(command.Streams{Out: out, Err: stderr})
+	root.SetArgs(l.args("train_iters=1000000", "log_interval=100000", "--policy", file))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- root.ExecuteContext(ctx) }()
+	waitFor(t, stderr, "Op 'multi_tensor_adam' using 'default.flagos'")
+	l.write(file, "prefer: flagos\nplugin_modules: [/absent.so]\n")
+	waitFor(t, stderr, "the policy file says something else about plugins, which the next start takes up")
+	waitFor(t, stderr, "policy file is in force")
+	cancel()
+	require.ErrorIs(t, <-ended, backend.ErrInterrupted)
 }
 
 func TestPluginsProbe(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -48,9 +49,17 @@ var everythingOp = opregistry.NewOp("everything", opregistry.Schema[everything]{
 	},
 })
 
+func linuxOnly(t testing.TB) {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("plugins run in a process of their own on linux only")
+	}
+}
+
 // isolate returns a plugin in a process of its own, which the test ends.
 func isolate(t testing.TB, path string, limit time.Duration, log *slog.Logger) map[string]opregistry.Impl {
 	t.Helper()
+	linuxOnly(t)
 	probe, serve := serving("probe"), serving("serve")
 	serve.Timeout = limit
 	report, err := sandbox.Probe(t.Context(), path, probe)
@@ -169,6 +178,7 @@ func (w writer) Write(p []byte) (int, error) { return w(p) }
 
 func TestIsolatedClosed(t *testing.T) {
 	t.Parallel()
+	linuxOnly(t)
 	path := compile(t, "testdata/isolated.c")
 	report, err := sandbox.Probe(t.Context(), path, serving("probe"))
 	require.NoError(t, err)
@@ -183,6 +193,7 @@ func TestIsolatedClosed(t *testing.T) {
 // The process has to load the library that was probed.
 func TestIsolatedLibraryIsAnother(t *testing.T) {
 	t.Parallel()
+	linuxOnly(t)
 	report, err := sandbox.Probe(t.Context(), compile(t, "testdata/isolated.c"), serving("probe"))
 	require.NoError(t, err)
 	for name, want := range map[string]string{

@@ -28,7 +28,8 @@ func TestMain(m *testing.M) {
 	file := os.Args[len(os.Args)-1]
 	switch os.Getenv(roleEnv) {
 	case "":
-		goleak.VerifyTestMain(m)
+		// A plugin in this process keeps its thread.
+		goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/primus-fl/primus/vendors/loader.(*Executor).thread"))
 	case "probe":
 		ok, err := sandbox.ServeProbe(file, plugin.Settings{Ops: catalogue})
 		if err != nil {
@@ -37,6 +38,8 @@ func TestMain(m *testing.M) {
 		if !ok {
 			os.Exit(1)
 		}
+	case "host":
+		hangInChild(file)
 	case "serve":
 		if err := sandbox.Serve(file, plugin.Settings{Ops: catalogue}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
