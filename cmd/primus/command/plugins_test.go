@@ -306,6 +306,17 @@ func TestPolicyShowsPlugins(t *testing.T) {
 	assert.Equal(t, map[string]string{"plugin_modules": "environment TE_FL_PLUGIN_MODULES"}, shown.Plugins.Sources)
 }
 
+// The conformance kit looks at plugins, too, also at one that is isolated.
+func TestVerifyPlugin(t *testing.T) {
+	t.Parallel()
+	lib := buildPlugin(t)
+	for _, flag := range []string{"--isolate-plugins=false", "--isolate-plugins"} {
+		got := runChild(t, nil, "ops", "verify", "residual_add", "--impl", "vendor.acme", "--dtype", "f32", "--plugin-modules", lib, flag)
+		assert.Zero(t, got.code, got.stderr)
+		assert.Regexp(t, `(?m)^residual_add +vendor\.acme +f32 +pass`, got.out)
+	}
+}
+
 func TestPluginErrorsOfCommands(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{

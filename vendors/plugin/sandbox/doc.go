@@ -9,9 +9,15 @@
 // child reports, or how it ended. The child is this program with a command line that
 // leads to ServeProbe.
 //
+// Isolate gives a plugin a process for the life of this one, whose command line leads
+// to Serve. A call is a message in shared memory with copies of the operands; a socket
+// carries its length and the outcome. A process that has ended or that does not answer
+// is a failed call that has touched no operand, and a later call starts another one.
+//
 // # Concurrency
 //
-// Probe may be called from many goroutines.
+// Everything may be used from many goroutines. The calls of an isolated plugin are made
+// one at a time.
 //
 // # Errors
 //
