@@ -19,7 +19,8 @@
 //   - an impl that fails or panics is passed over if the op only wrote outputs;
 //     repeated failures put it into quarantine for a while.
 //   - an impl that fails on operands that are updated in place ends the call
-//     with an error, unless the policy protects them with a copy.
+//     with an error, unless the policy protects them with a copy or the impl says
+//     that it has not touched them (opregistry.ErrUntouched).
 //   - the backward op of a family runs on the impl that its forward op ran on.
 //   - a strict policy passes nothing over.
 //

@@ -157,7 +157,7 @@ func (b *Bound[A]) serve(t *table, r *row, copies []savedOperand, first error, a
 		if declined {
 			continue
 		}
-		if updated := b.op.Updated(a); len(updated) > 0 && copies == nil {
+		if updated := b.op.Updated(a); len(updated) > 0 && copies == nil && !errors.Is(err, opregistry.ErrUntouched) {
 			return nil, stop(fmt.Sprintf("operand %q is updated in place and may be half written, so no other impl may run; set protect_in_place to allow it", updated[0].Name))
 		}
 		if err := restore(copies); err != nil {

@@ -235,6 +235,17 @@ func TestInPlaceDeclineFallsBack(t *testing.T) {
 	assert.Equal(t, []float32{2, 3, 4}, tensor.Data[float32](a.In))
 }
 
+// An impl that failed somewhere else, such as in another process, leaves operands as they were.
+func TestUntouchedInPlaceFallsBack(t *testing.T) {
+	f := newManager(t, nil, opmanager.Settings{})
+	f.vendor.do = func(addArgs) error { return opregistry.Untouched(errors.New("its process died")) }
+	a := newArgs(t)
+	a.Out = a.In
+	require.NoError(t, opmanager.MustBind(f.Manager, addOne).Call(a))
+	assert.Equal(t, []float32{2, 3, 4}, tensor.Data[float32](a.In))
+	assert.Equal(t, 1, f.flagos.calls)
+}
+
 func TestProtectedInPlaceFallsBack(t *testing.T) {
 	f := newManager(t, func(p *opmanager.Policy) { p.ProtectInPlace = true }, opmanager.Settings{})
 	f.vendor.do = halfWay

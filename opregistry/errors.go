@@ -18,6 +18,19 @@ func Unsupported(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrUnsupported, fmt.Sprintf(format, args...))
 }
 
+// ErrUntouched is what an impl's error wraps when it failed and has written to no
+// operand, so that another impl may take over also where operands are updated in
+// place. Untouched makes such an error.
+var ErrUntouched = errors.New("operands untouched")
+
+// Untouched returns err, with its text, as an error that wraps ErrUntouched.
+func Untouched(err error) error { return untouched{err} }
+
+type untouched struct{ error }
+
+// Unwrap returns the failure and ErrUntouched.
+func (e untouched) Unwrap() []error { return []error{e.error, ErrUntouched} }
+
 // ArgError is a caller's mistake: an operand of a call does not fit the op's
 // schema. No impl has run.
 type ArgError struct {

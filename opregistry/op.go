@@ -77,6 +77,7 @@ type Handle interface {
 	checkRun(run any) error
 	checkSupport(call any) error
 	untyped(f func(*Exec, any) error) any
+	operandsOf(args any) []Operand
 }
 
 // Func is the signature of an impl of an op with argument struct A.
@@ -182,6 +183,12 @@ func (o *Op[A]) untyped(f func(*Exec, any) error) any {
 // reflection only, as it is to code that serves many ops alike. f receives the
 // struct as its value. Each call allocates a copy of it.
 func Untyped(op Handle, f func(x *Exec, args any) error) any { return op.untyped(f) }
+
+func (o *Op[A]) operandsOf(args any) []Operand { return o.schema.Operands(args.(A)) }
+
+// OperandsOf lists the tensors of a call of an op whose argument struct is known by
+// reflection only. It panics when args is not a value of that struct.
+func OperandsOf(op Handle, args any) []Operand { return op.operandsOf(args) }
 
 func (o *Op[A]) checkSupport(call any) error {
 	if f, ok := call.(func(A) error); ok && f != nil {

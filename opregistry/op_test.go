@@ -127,6 +127,16 @@ func TestErrors(t *testing.T) {
 	require.ErrorIs(t, failure, opregistry.ErrUnsupported)
 }
 
+func TestUntouched(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("its process died")
+	err := opregistry.Untouched(cause)
+	require.EqualError(t, err, "its process died")
+	require.ErrorIs(t, err, opregistry.ErrUntouched)
+	require.ErrorIs(t, err, cause)
+	require.NotErrorIs(t, err, opregistry.ErrUnsupported)
+}
+
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	for _, k := range opregistry.Kinds() {
@@ -166,4 +176,5 @@ func TestUntyped(t *testing.T) {
 	require.True(t, ok)
 	require.ErrorIs(t, f(nil, supportArgs{}), opregistry.ErrUnsupported)
 	assert.Equal(t, supportArgs{}, got)
+	assert.Equal(t, op.Operands(supportArgs{}), opregistry.OperandsOf(op, supportArgs{}))
 }

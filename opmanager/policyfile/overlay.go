@@ -13,8 +13,9 @@ import (
 
 // Overlay is what one document says about a policy.
 type Overlay struct {
-	// values holds the fields that are given, which are those in its Sources.
-	values opmanager.Policy
+	// values and plugins hold what is given, which is named in the Sources of values.
+	values  opmanager.Policy
+	plugins Plugins
 
 	file    string
 	content fingerprint

@@ -111,7 +111,7 @@ func TestErrors(t *testing.T) {
 		{"syntax", "strict: 1\nprefer: [a\nper_op: 1\n", "2:1", "expected YAML: "},
 		{"character", "strict: 1\nprefer: `a\n", "2:1", "expected YAML: "},
 		{"second document", "prefer: vendor\n---\nstrict: 1\n", "2:1", "second document, expected one"},
-		{"unknown key", "\nprefr: vendor\n", "2:1", `unknown key "prefr", expected one of prefer, strict, allow_vendors, deny_vendors, per_op, protect_in_place, rules, quarantine, verify; did you mean "prefer"?`},
+		{"unknown key", "\nprefr: vendor\n", "2:1", `unknown key "prefr", expected one of prefer, strict, allow_vendors, deny_vendors, per_op, protect_in_place, rules, quarantine, verify, plugin_modules, plugin_sha256, isolate_plugins; did you mean "prefer"?`},
 		{"hyphen", "deny-vendors: acme\n", "1:1", `did you mean "deny_vendors"?`},
 		{"merge key", "<<: {prefer: vendor}\n", "1:1", `unknown key "<<"`},
 		{"twice", "strict: 1\nstrict: 0\n", "2:1", "strict is given twice, first as strict at p.yaml:1:1; keep one"},

@@ -12,8 +12,9 @@ import (
 
 // reader fills an overlay from a document and collects the faults.
 type reader struct {
-	policy opmanager.Policy
-	faults []error
+	policy  opmanager.Policy
+	plugins Plugins
+	faults  []error
 }
 
 // keyReader reads the value of a key and reports whether it could; what it rejects
@@ -35,6 +36,9 @@ func (r *reader) keyReaders() []keyReader {
 		{string(opmanager.FieldRules), r.rules},
 		{string(opmanager.FieldQuarantine), r.quarantine},
 		{string(opmanager.FieldVerify), r.verify},
+		{string(FieldPluginModules), r.pluginModules},
+		{string(FieldPluginSHA256), r.pluginSHA256},
+		{string(FieldIsolatePlugins), r.isolatePlugins},
 	}
 }
 
@@ -65,7 +69,7 @@ func FromValue(root Value) (*Overlay, error) {
 	if len(r.faults) > 0 {
 		return nil, errors.Join(r.faults...)
 	}
-	return &Overlay{values: r.policy}, nil
+	return &Overlay{values: r.policy, plugins: r.plugins}, nil
 }
 
 // mapping reads the entries of a mapping, each by the reader of its key, and

@@ -101,6 +101,9 @@ type OptionalBool struct{ value, set bool }
 // Bool returns an OptionalBool that is given.
 func Bool(v bool) OptionalBool { return OptionalBool{value: v, set: true} }
 
+// Get returns the value and whether it was given.
+func (b OptionalBool) Get() (v, given bool) { return b.value, b.set }
+
 // Or returns the value, or def when it was left out.
 func (b OptionalBool) Or(def bool) bool {
 	if b.set {

@@ -44,6 +44,14 @@ const (
 	ArgInts    = 6
 )
 
+// Levels of log.
+const (
+	LogDebug = 0
+	LogInfo  = 1
+	LogWarn  = 2
+	LogError = 3
+)
+
 // Tensor is primus_tensor.
 type Tensor struct {
 	Data       uintptr

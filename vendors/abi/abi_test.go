@@ -41,6 +41,7 @@ var constants = map[string]uint64{
 	"PRIMUS_FLAG_SAME_THREAD": abi.SameThread, "PRIMUS_FLAG_ASYNC": abi.Async,
 	"PRIMUS_ARG_ABSENT": abi.ArgAbsent, "PRIMUS_ARG_TENSOR": abi.ArgTensor, "PRIMUS_ARG_TENSORS": abi.ArgTensors,
 	"PRIMUS_ARG_LISTS": abi.ArgLists, "PRIMUS_ARG_INT": abi.ArgInt, "PRIMUS_ARG_FLOAT": abi.ArgFloat, "PRIMUS_ARG_INTS": abi.ArgInts,
+	"PRIMUS_LOG_DEBUG": abi.LogDebug, "PRIMUS_LOG_INFO": abi.LogInfo, "PRIMUS_LOG_WARN": abi.LogWarn, "PRIMUS_LOG_ERROR": abi.LogError,
 }
 
 // TestLayout compiles the header as C and C++ and compares every size, offset and

@@ -51,9 +51,64 @@
 #define PRIMUS_DSWIGLU_OUTPUT 2u /* tensor */
 #define PRIMUS_DSWIGLU_N_ARGS 3u
 
-/* fused_attn_fwd: not for plugins, it has arguments without a form in C. */
+/* fused_attn_fwd: scaled dot-product attention with grouped keys and values */
+#define PRIMUS_FUSED_ATTN_FWD_Q 0u /* tensor */
+#define PRIMUS_FUSED_ATTN_FWD_K 1u /* tensor */
+#define PRIMUS_FUSED_ATTN_FWD_V 2u /* tensor */
+#define PRIMUS_FUSED_ATTN_FWD_O 3u /* tensor */
+#define PRIMUS_FUSED_ATTN_FWD_STATS 4u /* tensor */
+#define PRIMUS_FUSED_ATTN_FWD_MAX_LOGIT 5u /* tensor */
+#define PRIMUS_FUSED_ATTN_FWD_ATTN_SCALE 6u /* float */
+#define PRIMUS_FUSED_ATTN_FWD_QKV_FORMAT 7u /* int */
+#define PRIMUS_FUSED_ATTN_FWD_ATTN_MASK_TYPE 8u /* int */
+#define PRIMUS_FUSED_ATTN_FWD_ATTENTION_MASK 9u /* tensor */
+#define PRIMUS_FUSED_ATTN_FWD_CU_SEQLENS_Q 10u /* tensor */
+#define PRIMUS_FUSED_ATTN_FWD_CU_SEQLENS_KV 11u /* tensor */
+#define PRIMUS_FUSED_ATTN_FWD_CU_SEQLENS_Q_PADDED 12u /* tensor */
+#define PRIMUS_FUSED_ATTN_FWD_CU_SEQLENS_KV_PADDED 13u /* tensor */
+#define PRIMUS_FUSED_ATTN_FWD_WINDOW_SIZE 14u /* list of ints */
+#define PRIMUS_FUSED_ATTN_FWD_BOTTOM_RIGHT_DIAGONAL 15u /* int */
+#define PRIMUS_FUSED_ATTN_FWD_BIAS_TYPE 16u /* int */
+#define PRIMUS_FUSED_ATTN_FWD_BIAS 17u /* tensor */
+#define PRIMUS_FUSED_ATTN_FWD_ALIBI_SLOPES 18u /* tensor */
+#define PRIMUS_FUSED_ATTN_FWD_SOFTMAX_TYPE 19u /* int */
+#define PRIMUS_FUSED_ATTN_FWD_SOFTMAX_OFFSET 20u /* tensor */
+#define PRIMUS_FUSED_ATTN_FWD_PDROPOUT 21u /* float */
+#define PRIMUS_FUSED_ATTN_FWD_RNG_SEED 22u /* int */
+#define PRIMUS_FUSED_ATTN_FWD_RNG_OFFSET 23u /* int */
+#define PRIMUS_FUSED_ATTN_FWD_N_ARGS 24u
 
-/* fused_attn_bwd: not for plugins, it has arguments without a form in C. */
+/* fused_attn_bwd: gradient of fused_attn_fwd */
+#define PRIMUS_FUSED_ATTN_BWD_Q 0u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_K 1u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_V 2u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_O 3u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_DO 4u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_STATS 5u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_DQ 6u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_DK 7u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_DV 8u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_DBIAS 9u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_DSOFTMAX_OFFSET 10u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_ATTN_SCALE 11u /* float */
+#define PRIMUS_FUSED_ATTN_BWD_QKV_FORMAT 12u /* int */
+#define PRIMUS_FUSED_ATTN_BWD_ATTN_MASK_TYPE 13u /* int */
+#define PRIMUS_FUSED_ATTN_BWD_ATTENTION_MASK 14u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_CU_SEQLENS_Q 15u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_CU_SEQLENS_KV 16u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_CU_SEQLENS_Q_PADDED 17u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_CU_SEQLENS_KV_PADDED 18u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_WINDOW_SIZE 19u /* list of ints */
+#define PRIMUS_FUSED_ATTN_BWD_BOTTOM_RIGHT_DIAGONAL 20u /* int */
+#define PRIMUS_FUSED_ATTN_BWD_BIAS_TYPE 21u /* int */
+#define PRIMUS_FUSED_ATTN_BWD_BIAS 22u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_ALIBI_SLOPES 23u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_SOFTMAX_TYPE 24u /* int */
+#define PRIMUS_FUSED_ATTN_BWD_SOFTMAX_OFFSET 25u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_PDROPOUT 26u /* float */
+#define PRIMUS_FUSED_ATTN_BWD_RNG_SEED 27u /* int */
+#define PRIMUS_FUSED_ATTN_BWD_RNG_OFFSET 28u /* int */
+#define PRIMUS_FUSED_ATTN_BWD_N_ARGS 29u
 
 /* fused_rope_forward: rotary position embedding */
 #define PRIMUS_FUSED_ROPE_FORWARD_INPUT 0u /* tensor */

@@ -10,6 +10,8 @@ func dlopen(string, bool) (uintptr, error) { return 0, ErrPlatform }
 
 func dlsym(uintptr, string) (uintptr, error) { return 0, ErrPlatform }
 
+func dlglobal(string) (uintptr, error) { return 0, ErrPlatform }
+
 func dlpath(_ uintptr, name string) string { return name }
 
 func register(any, uintptr) { panic("BUG: loader: Bind without a library") }

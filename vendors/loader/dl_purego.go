@@ -21,6 +21,8 @@ func dlopen(name string, global bool) (uintptr, error) {
 
 func dlsym(handle uintptr, name string) (uintptr, error) { return purego.Dlsym(handle, name) }
 
+func dlglobal(name string) (uintptr, error) { return purego.Dlsym(purego.RTLD_DEFAULT, name) }
+
 func register(fn any, addr uintptr) { purego.RegisterFunc(fn, addr) }
 
 func callback(fn any) uintptr { return purego.NewCallback(fn) }
@@ -42,7 +44,7 @@ func dlpath(handle uintptr, name string) string {
 	if runtime.GOOS != "linux" {
 		return name
 	}
-	dlinfo, err := purego.Dlsym(purego.RTLD_DEFAULT, "dlinfo")
+	dlinfo, err := dlglobal("dlinfo")
 	if err != nil {
 		return name
 	}

@@ -70,6 +70,18 @@ func (l *Library) Symbol(name string) (uintptr, error) {
 	return addr, nil
 }
 
+// Global returns the address of a symbol of the C library, or of another library
+// that is open for all others to use.
+func Global(name string) (uintptr, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	addr, err := dlglobal(name)
+	if err != nil {
+		return 0, fmt.Errorf("loader: %w %q in the C library", ErrNoSymbol, name)
+	}
+	return addr, nil
+}
+
 // Bind sets *fn, a variable of function type, to call the symbol. Nothing can
 // check that the type fits the C signature. Integers, floats, pointers, bool and
 // string are accepted as arguments and results; a string result is copied. It

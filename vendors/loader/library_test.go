@@ -108,6 +108,18 @@ func TestMissingSymbol(t *testing.T) {
 	assert.Nil(t, optional)
 }
 
+func TestGlobal(t *testing.T) {
+	openFixture(t)
+	strlen, err := loader.Global("strlen")
+	require.NoError(t, err)
+	text := []byte("primus\x00")
+	assert.EqualValues(t, 6, loader.Call(strlen, uintptr(unsafe.Pointer(&text[0]))))
+
+	_, err = loader.Global("fixture_double")
+	require.ErrorIs(t, err, loader.ErrNoSymbol, "symbols of a local library are not seen")
+	assert.ErrorContains(t, err, `"fixture_double"`)
+}
+
 func TestCall(t *testing.T) {
 	lib := openFixture(t)
 	sum, err := lib.Symbol("fixture_sum13")

@@ -3,7 +3,8 @@
 //
 // # Concepts
 //
-// Open opens a library, checks the description of its ops and returns a Plugin;
+// Locate finds the file that a name means, and Inspect judges it before any of its code
+// runs. Open opens a library, checks the description of its ops and returns a Plugin;
 // Source registers it like any other source. The arguments of an op cross over as a
 // flat list: Layout derives it from the op's argument struct, and the generated
 // header primus_op_args.h has the same order as indexes.
@@ -19,6 +20,7 @@
 // # Errors
 //
 // Everything that is wrong with the description is an error that names the library,
-// the op and the field. What lies behind its pointers cannot be checked from here:
-// a library that nobody vouches for is opened in a child process first.
+// the op and the field; so are pointers that lead to memory that cannot be read. What
+// functions do cannot be checked from here: package sandbox opens a library in a child
+// process first.
 package plugin

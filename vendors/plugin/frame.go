@@ -55,6 +55,9 @@ func (n *need) add(v any) {
 	case []int:
 		n.lists++
 		n.ints += len(v)
+	case ops.WindowSize:
+		n.lists++
+		n.ints += 2
 	}
 }
 
@@ -64,14 +67,14 @@ func (f *frame) fill(fields []Field, args reflect.Value, x *opregistry.Exec, hos
 	var n need
 	for _, field := range fields {
 		if field.Sort != abi.ArgInt && field.Sort != abi.ArgFloat {
-			n.add(args.Field(field.at).Interface())
+			n.add(args.FieldByIndex(field.at).Interface())
 		}
 	}
 	f.args = resize(f.args, len(fields))
 	f.tensors, f.dims = resize(f.tensors, n.tensors)[:0], resize(f.dims, n.dims)[:0]
 	f.lists, f.ints = resize(f.lists, n.lists)[:0], resize(f.ints, n.ints)[:0]
 	for i, field := range fields {
-		f.args[i] = f.arg(field, args.Field(field.at))
+		f.args[i] = f.arg(field, args.FieldByIndex(field.at))
 	}
 	f.text[0] = 0
 	f.call = abi.Call{
@@ -92,7 +95,7 @@ func address[T any](s []T) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceD
 func (f *frame) arg(field Field, v reflect.Value) abi.Arg {
 	switch field.Sort {
 	case abi.ArgInt:
-		return abi.Arg{Sort: abi.ArgInt, Value: integer(v)}
+		return integer(v)
 	case abi.ArgFloat:
 		return float(v)
 	}
@@ -114,26 +117,40 @@ func (f *frame) arg(field Field, v reflect.Value) abi.Arg {
 		f.lists[at] = abi.List{Count: uint64(len(v)), Items: address(f.lists[at+1:])}
 		arg.Value = uint64(uintptr(unsafe.Pointer(&f.lists[at])))
 	case []int:
-		at := len(f.ints)
-		for _, n := range v {
-			f.ints = append(f.ints, int64(n))
-		}
-		arg.Value = uint64(f.list(abi.List{Count: uint64(len(v)), Items: address(f.ints[at:])}))
+		arg.Value = uint64(f.numbers(v...))
+	case ops.WindowSize:
+		arg.Value = uint64(f.numbers(v.Bounds()))
 	}
 	return arg
 }
 
-func integer(v reflect.Value) uint64 {
+func integer(v reflect.Value) abi.Arg {
+	arg := abi.Arg{Sort: abi.ArgInt}
+	if option, ok := v.Interface().(ops.OptionalBool); ok {
+		given, set := option.Get()
+		if !set {
+			return abi.Arg{}
+		}
+		v = reflect.ValueOf(given)
+	}
 	switch {
 	case v.Kind() == reflect.Bool && v.Bool():
-		return 1
+		arg.Value = 1
 	case v.Kind() == reflect.Bool:
-		return 0
 	case v.CanInt():
-		return uint64(v.Int())
+		arg.Value = uint64(v.Int())
 	default:
-		return v.Uint()
+		arg.Value = v.Uint()
 	}
+	return arg
+}
+
+func (f *frame) numbers(v ...int) uintptr {
+	at := len(f.ints)
+	for _, n := range v {
+		f.ints = append(f.ints, int64(n))
+	}
+	return f.list(abi.List{Count: uint64(len(v)), Items: address(f.ints[at:])})
 }
 
 func float(v reflect.Value) abi.Arg {

@@ -2,8 +2,8 @@ package plugin
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
+	"strings"
 	"unsafe"
 
 	"github.com/primus-fl/primus/vendors/abi"
@@ -12,12 +12,12 @@ import (
 
 // newHost returns the functions that a plugin may call. It lives as long as the
 // process, as the plugin does.
-func newHost(lib *loader.Library, log *slog.Logger, name string) (*abi.Host, error) {
-	free, err := lib.Symbol("free")
+func newHost(log *slog.Logger, name string) (*abi.Host, error) {
+	free, err := loader.Global("free")
 	if err != nil {
 		return nil, err
 	}
-	alloc, err := lib.Symbol("aligned_alloc")
+	alloc, err := loader.Global("aligned_alloc")
 	if err != nil {
 		return nil, err
 	}
@@ -40,10 +40,10 @@ func logText(log *slog.Logger, name string, level uint32, text uintptr) {
 	if log == nil {
 		return
 	}
-	line, err := readString(text, "the text")
+	line, err := readString(text, mostLogText, "the text of a log line")
 	if err != nil {
-		line = fmt.Sprintf("a log text without end: %v", err)
+		line = err.Error()
 	}
 	levels := []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}
-	log.Log(context.Background(), levels[min(int(level), len(levels)-1)], line, "plugin", name)
+	log.Log(context.Background(), levels[min(level, abi.LogError)], strings.ToValidUTF8(line, "?"), "plugin", name)
 }

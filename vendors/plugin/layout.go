@@ -3,6 +3,7 @@ package plugin
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -16,7 +17,7 @@ import (
 type Field struct {
 	Name string // in lower_snake
 	Sort uint32 // of package abi; what may be left out may come as ArgAbsent, too
-	at   int    // index in the struct
+	at   []int  // indexes in the struct, of embedded ones first
 }
 
 var (
@@ -26,24 +27,36 @@ var (
 	intsType    = reflect.TypeFor[[]int]()
 	savedType   = reflect.TypeFor[*opregistry.Saved]()
 	optionType  = reflect.TypeFor[ops.OptionalFloat]()
+	switchType  = reflect.TypeFor[ops.OptionalBool]()
+	windowType  = reflect.TypeFor[ops.WindowSize]()
 )
 
-// Layout returns the arguments of an op in the order of its argument struct. The
-// record of a family's saved state is the host's business and left out. An op with
-// an argument that has no form in C is an error.
-func Layout(op opregistry.Handle) ([]Field, error) {
-	t := op.Args()
+// Layout returns the arguments of an op in the order of its argument struct, with
+// those of embedded structs in their place. The record of a family's saved state is
+// the host's business and left out. An op with an argument that has no form in C is
+// an error.
+func Layout(op opregistry.Handle) ([]Field, error) { return layout(op, op.Args(), nil) }
+
+func layout(op opregistry.Handle, t reflect.Type, above []int) ([]Field, error) {
 	var fields []Field
 	for i := range t.NumField() {
-		f := t.Field(i)
+		f, at := t.Field(i), append(slices.Clone(above), i)
 		if f.Type == savedType {
+			continue
+		}
+		if f.Anonymous && f.Type.Kind() == reflect.Struct {
+			embedded, err := layout(op, f.Type, at)
+			if err != nil {
+				return nil, err
+			}
+			fields = append(fields, embedded...)
 			continue
 		}
 		sort, ok := sortOf(f.Type)
 		if !ok || !f.IsExported() {
 			return nil, fmt.Errorf("plugin: op %q: argument %s of type %v has no form in C", op.Name(), f.Name, f.Type)
 		}
-		fields = append(fields, Field{Name: snake(f.Name), Sort: sort, at: i})
+		fields = append(fields, Field{Name: snake(f.Name), Sort: sort, at: at})
 	}
 	return fields, nil
 }
@@ -56,10 +69,12 @@ func sortOf(t reflect.Type) (uint32, bool) {
 		return abi.ArgTensors, true
 	case listsType:
 		return abi.ArgLists, true
-	case intsType:
+	case intsType, windowType:
 		return abi.ArgInts, true
 	case optionType:
 		return abi.ArgFloat, true
+	case switchType:
+		return abi.ArgInt, true
 	}
 	switch t.Kind() {
 	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,

@@ -20,6 +20,18 @@ type Settings struct {
 	Ops []opregistry.Handle
 	// Log receives what plugins log; nil drops it.
 	Log *slog.Logger
+	// Report is what a probe found. With it the availability of ops is the one that
+	// the probe saw, and the library is not asked again.
+	Report *Report
+	// Before, if it is not nil, is called with the name of what of the plugin runs
+	// next, up to the end of Report.
+	Before func(step string)
+}
+
+func (s *Settings) before(format string, args ...any) {
+	if s.Before != nil {
+		s.Before(fmt.Sprintf(format, args...))
+	}
 }
 
 // Plugin is a shared library whose description was read and found right.
@@ -32,6 +44,7 @@ type Plugin struct {
 	serial sync.Mutex // held in calls of what is not thread-safe
 	thread *loader.Executor
 
+	ops   []*pluginOp
 	impls []opregistry.Impl
 	left  []Left
 }
@@ -46,6 +59,7 @@ type Left struct {
 // Open opens the library in a file and reads the description of its ops. Nothing
 // of it is called but its entry point.
 func Open(path string, set Settings) (*Plugin, error) {
+	set.before("its constructors")
 	lib, err := loader.Open(path)
 	if err != nil {
 		return nil, err
@@ -54,21 +68,29 @@ func Open(path string, set Settings) (*Plugin, error) {
 	if err != nil {
 		return nil, fmt.Errorf("plugin %s: it exports no %s, so it is no plugin for Primus-FL", path, abi.EntryPoint)
 	}
+	set.before("%s", abi.EntryPoint)
 	table := loader.Call(entry, abi.Major)
 	if table == 0 {
 		return nil, fmt.Errorf("plugin %s: it does not speak ABI %d.%d", path, abi.Major, abi.Minor)
 	}
+	set.before("the reading of its description")
 	desc, err := readDescription(table)
 	if err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", path, err)
 	}
-	p := &Plugin{path: path, desc: desc, set: set}
-	if p.host, err = newHost(lib, set.Log, desc.name); err != nil {
+	p := &Plugin{path: path, desc: desc, set: set, left: []Left{}}
+	if p.host, err = newHost(set.Log, desc.name); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", path, err)
 	}
 	p.makeImpls()
+	if err := checkSource(p.Source()); err != nil {
+		return nil, fmt.Errorf("plugin %s: %w", path, err)
+	}
 	return p, nil
 }
+
+// checkSource returns what a registry that has nothing else refuses about a source.
+func checkSource(src opregistry.Source) error { return opregistry.NewRegistry().Register(src) }
 
 // Name returns the plugin's name for itself.
 func (p *Plugin) Name() string { return p.desc.name }
@@ -112,6 +134,7 @@ func (p *Plugin) makeImpls() {
 		}
 		o := &pluginOp{plugin: p, entry: e, fields: fields}
 		o.frames.New = func() any { return &frame{} }
+		p.ops = append(p.ops, o)
 		p.impls = append(p.impls, opregistry.Impl{
 			Op: op, ID: e.implID, Kind: opregistry.Kind(e.kind), Vendor: e.vendor, Priority: e.priority,
 			Run: opregistry.Untyped(op, o.run), Available: o.available,
@@ -140,7 +163,11 @@ func (o *pluginOp) enter(f func()) error {
 	return nil
 }
 
+// available returns why the op cannot run on this machine, nil when it can.
 func (o *pluginOp) available() error {
+	if r := o.plugin.set.Report; r != nil {
+		return r.Availability(o.op, o.implID)
+	}
 	if o.isAvailable == 0 {
 		return nil
 	}
@@ -198,4 +225,4 @@ func (o *pluginOp) call(f *frame, x *opregistry.Exec) int32 {
 }
 
 // mostWorkspace is more than any op needs.
-const mostWorkspace = 1 << 40
+const mostWorkspace = 1 << 34

@@ -2,6 +2,12 @@ package plugin
 
 import (
 	"fmt"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 	"unsafe"
 
 	"github.com/primus-fl/primus/vendors/abi"
@@ -9,9 +15,12 @@ import (
 
 // Bounds of what a description may hold.
 const (
-	mostOps    = 4096
-	mostString = 256
+	mostOps     = 4096
+	mostString  = 256
+	mostLogText = 4096
 )
+
+var pluginName = regexp.MustCompile(`^[A-Za-z0-9_]+([.-][A-Za-z0-9_]+)*$`)
 
 // readStruct copies what both sides know of a struct that begins with its size.
 func readStruct[T any](p uintptr, what string) (T, error) {
@@ -32,17 +41,17 @@ func readStruct[T any](p uintptr, what string) (T, error) {
 // pointer turns an address that C gave into a pointer.
 func pointer(p uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&p)) }
 
-// readString copies a string of C.
-func readString(p uintptr, what string) (string, error) {
+// readString copies a string of C that ends within so many bytes.
+func readString(p uintptr, most int, what string) (string, error) {
 	if p == 0 {
 		return "", nil
 	}
-	for n := range uintptr(mostString) {
+	for n := range uintptr(most) {
 		if *(*byte)(pointer(p + n)) == 0 {
 			return string(unsafe.Slice((*byte)(pointer(p)), n)), nil
 		}
 	}
-	return "", fmt.Errorf("%s has no end within %d bytes", what, mostString)
+	return "", fmt.Errorf("%s has no end within %d bytes", what, most)
 }
 
 // entry is an op of a description.
@@ -61,9 +70,18 @@ type description struct {
 	ops           []entry
 }
 
-// readDescription copies and checks the description at an address.
-func readDescription(p uintptr) (description, error) {
-	var d description
+// readDescription copies and checks the description at an address. Memory that
+// cannot be read is an error, too.
+func readDescription(p uintptr) (d description, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		cause := recover()
+		if fault, ok := cause.(runtime.Error); ok {
+			err = fmt.Errorf("its description points to memory that cannot be read: %w", fault)
+		} else if cause != nil {
+			panic(cause)
+		}
+	}()
 	table, err := readStruct[abi.Plugin](p, "primus_plugin")
 	if err != nil {
 		return d, err
@@ -71,16 +89,18 @@ func readDescription(p uintptr) (description, error) {
 	if table.AbiMajor != abi.Major {
 		return d, fmt.Errorf("it has ABI %d.%d, this program speaks %d.%d", table.AbiMajor, table.AbiMinor, abi.Major, abi.Minor)
 	}
-	if d.name, err = readString(table.Name, "name"); err != nil {
+	if d.name, err = readString(table.Name, mostString, "name"); err != nil {
 		return d, err
 	}
-	if d.version, err = readString(table.Version, "version"); err != nil {
+	if d.version, err = readString(table.Version, mostString, "version"); err != nil {
 		return d, err
 	}
 	d.minor = table.AbiMinor
 	switch {
-	case d.name == "":
-		return d, fmt.Errorf("name is missing, want the name of the plugin")
+	case !pluginName.MatchString(d.name):
+		return d, fmt.Errorf("got name %q, want words of letters, digits and _ joined by dots or dashes, such as acme_ops", d.name)
+	case strings.ContainsFunc(d.version, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }):
+		return d, fmt.Errorf("got version %q, want printable characters, such as 1.2.0", d.version)
 	case table.NOps > mostOps:
 		return d, fmt.Errorf("n_ops is %d, want at most %d", table.NOps, mostOps)
 	case table.NOps > 0 && table.Ops == 0:
@@ -107,7 +127,7 @@ func readOp(p uintptr, what string) (entry, error) {
 		from uintptr
 		name string
 	}{{&e.op, op.Op, ".op"}, {&e.implID, op.ImplID, ".impl_id"}, {&e.vendor, op.Vendor, ".vendor"}} {
-		if *s.to, err = readString(s.from, what+s.name); err != nil {
+		if *s.to, err = readString(s.from, mostString, what+s.name); err != nil {
 			return e, err
 		}
 	}

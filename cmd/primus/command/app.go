@@ -32,6 +32,7 @@ type appConfig struct {
 	opLog       slog.Handler // of the op manager; nil keeps it silent
 	metricsAddr string       // "" serves no metrics
 	policy      policySources
+	listPlugins bool // plugins that cannot be used are only listed
 }
 
 // listenerGroup collects what hears of dispatch.
@@ -43,7 +44,7 @@ func core(set appConfig) fx.Option {
 		fx.WithLogger(func() fxevent.Logger { return fxevent.NopLogger }),
 		fx.Supply(set),
 		fx.Provide(
-			newPool, newExec, newRegistry, newPolicy, newManager,
+			newPool, newExec, newPlugins, newRegistry, newPolicy, newManager,
 			newDevices, selectDevice,
 			fx.Annotate(backend.NewRegistry, fx.ParamTags(`group:"backends"`)),
 			fx.Annotate(newPatches, fx.ParamTags(`group:"patches"`)),
@@ -66,6 +67,9 @@ func newExec(pool *parallel.Pool) *opregistry.Exec {
 type registryParams struct {
 	fx.In
 	Sources []opregistry.Source `group:"op_sources"`
+	Set     appConfig
+	Policy  opmanager.Policy
+	Plugins *pluginSet
 }
 
 func newRegistry(p registryParams) (*opregistry.Registry, error) {
@@ -79,7 +83,7 @@ func newRegistry(p registryParams) (*opregistry.Registry, error) {
 			return nil, err
 		}
 	}
-	return reg, nil
+	return reg, p.Plugins.register(reg, p.Policy, p.Set)
 }
 
 type managerParams struct {
@@ -102,9 +106,6 @@ func newManager(p managerParams, lc fx.Lifecycle) *opmanager.Manager {
 	}
 	for _, w := range m.Warnings() {
 		p.Set.log.Warn(w)
-	}
-	if _, set := os.LookupEnv("TE_FL_PLUGIN_MODULES"); set {
-		p.Set.log.Warn("TE_FL_PLUGIN_MODULES is set, but this version of primus loads no plugin modules")
 	}
 	return m
 }

@@ -20,6 +20,7 @@ type verifyOptions struct {
 	impl, op string
 	dtypes   []string
 	failures int
+	plugins  pluginFlags
 }
 
 func newOpsVerifyCommand(streams Streams) *cobra.Command {
@@ -45,7 +46,7 @@ The exit code is 1 when a case fails.`,
 				return err
 			}
 			var results []opstest.Result
-			err = withManager(cmd.Context(), streams, policySources{}, func(m *opmanager.Manager, snap *opregistry.Snapshot) (err error) {
+			err = withManager(cmd.Context(), streams, policySources{flags: policyFlags{plugins: opts.plugins}}, func(m *opmanager.Manager, snap *opregistry.Snapshot) (err error) {
 				results, err = verifyImpls(cmd, streams, m, snap, opts, args, dtypes)
 				return err
 			})
@@ -68,6 +69,7 @@ The exit code is 1 when a case fails.`,
 	cmd.Flags().StringVar(&opts.op, "op", "", "only ops whose name fits `PATTERN`")
 	cmd.Flags().StringSliceVar(&opts.dtypes, "dtype", nil, "only these storage `DTYPES`: f32, bf16, f16, f64")
 	cmd.Flags().IntVar(&opts.failures, "failures", 3, "show at most `N` failed cases of an impl and dtype; 0 shows all")
+	opts.plugins.addFlags(cmd.Flags())
 	return cmd
 }
 

@@ -2,6 +2,7 @@ package command
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/spf13/cobra"
 )
@@ -36,14 +38,15 @@ func newPolicyShowCommand(streams Streams) *cobra.Command {
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			sources := opts.sources(nil)
-			policy, _, err := sources.load()
-			if err != nil {
+			policy, file, err := sources.load()
+			plugins, pluginsErr := sources.plugins(file)
+			if err := errors.Join(err, pluginsErr); err != nil {
 				return err
 			}
 			if output == outputJSON {
-				return writeJSON(streams.Out, policy.View())
+				return writeJSON(streams.Out, shownPolicy{policy.View(), viewPlugins(plugins)})
 			}
-			return printPolicy(streams, policy.View())
+			return printPolicy(streams, policy.View(), plugins)
 		},
 	}
 	output.addFlag(cmd)
@@ -51,7 +54,7 @@ func newPolicyShowCommand(streams Streams) *cobra.Command {
 	return cmd
 }
 
-func printPolicy(streams Streams, v opmanager.PolicyView) error {
+func printPolicy(streams Streams, v opmanager.PolicyView, plugins policyfile.Plugins) error {
 	t := newTable(table.Row{"field", "value", "source"})
 	row := func(field, value string) { t.AppendRow(table.Row{field, value, v.Sources[field]}) }
 	allow := "all"
@@ -77,6 +80,9 @@ func printPolicy(streams Streams, v opmanager.PolicyView) error {
 	}
 	for i, rule := range v.Rules {
 		row(fmt.Sprintf("rules[%d]", i), ruleText(rule))
+	}
+	for _, r := range pluginRows(plugins) {
+		t.AppendRow(r)
 	}
 	_, err := fmt.Fprintln(streams.Out, render(t))
 	return err

@@ -12,11 +12,11 @@ import (
 	"github.com/primus-fl/primus/runtime/config"
 )
 
-// experimentPolicy lays the dispatch parameters of a module over a policy: te_fl_prefer and its like, and the keys of the
-// dispatch block, which are those of a policy file. Null is as if the key were not there.
-func experimentPolicy(p opmanager.Policy, m *config.Module) (opmanager.Policy, error) {
+// experimentOverlay returns the dispatch parameters of a module: te_fl_prefer and its like, and the keys of the dispatch
+// block, which are those of a policy file. Null is as if the key were not there.
+func experimentOverlay(m *config.Module) (*policyfile.Overlay, error) {
 	if m == nil {
-		return p, nil
+		return nil, nil
 	}
 	document := policyfile.Value{Type: policyfile.TypeMapping}
 	var faults []error
@@ -51,9 +51,9 @@ func experimentPolicy(p opmanager.Policy, m *config.Module) (opmanager.Policy, e
 	}
 	overlay, err := policyfile.FromValue(document)
 	if err := errors.Join(append(faults, err)...); err != nil {
-		return p, err
+		return nil, err
 	}
-	return overlay.Apply(p), nil
+	return overlay, nil
 }
 
 // perOpValue returns the orders of a text as TE_FL_PER_OP has it.

@@ -12,6 +12,7 @@ import (
 // no PRIMUS_* variables.
 type policyFlags struct {
 	prefer, strict, allow, deny, perOp policyFlag
+	plugins                            pluginFlags
 }
 
 // policyFlag is a text that remembers whether it was given.
@@ -27,16 +28,19 @@ const variableOnly = "primus_no_variable"
 // addFlags gives a command the flags of a policy.
 func (f *policyFlags) addFlags(flags *pflag.FlagSet) {
 	f.perOp.join = ";"
-	add := func(flag *policyFlag, name, usage string) *pflag.Flag {
-		added := flags.VarPF(flag, name, "", usage)
-		added.Annotations = map[string][]string{variableOnly: nil}
-		return added
-	}
+	f.plugins.addFlags(flags)
+	add := func(flag *policyFlag, name, usage string) *pflag.Flag { return addPolicyFlag(flags, flag, name, usage) }
 	add(&f.prefer, "prefer", "the `KIND` of impl that comes first: flagos, vendor or reference")
 	add(&f.strict, "strict", "with a true `SWITCH` the first candidate of an op runs or the call fails; --strict alone is true").NoOptDefVal = "true"
 	add(&f.allow, "allow-vendors", "only these vendors: `NAMES` with commas, or *")
 	add(&f.deny, "deny-vendors", "never these vendors: `NAMES` with commas, or *")
 	add(&f.perOp, "per-op", "orders for single ops: `OP=TOKEN|TOKEN`, more behind ; or in a repeated flag")
+}
+
+func addPolicyFlag(flags *pflag.FlagSet, flag *policyFlag, name, usage string) *pflag.Flag {
+	added := flags.VarPF(flag, name, "", usage)
+	added.Annotations = map[string][]string{variableOnly: nil}
+	return added
 }
 
 // apply lays the flags over a policy.
@@ -53,16 +57,21 @@ func (f *policyFlags) apply(p opmanager.Policy) (opmanager.Policy, error) {
 		{f.deny, "deny-vendors", p.SetDeny},
 		{f.perOp, "per-op", p.SetPerOp},
 	} {
-		source := "flag --" + flag.name
-		switch {
-		case !flag.given:
-		case strings.Trim(flag.value, " \t\r\n;") == "":
-			faults = append(faults, &opmanager.PolicyError{Source: source, Value: flag.value, Problem: "given a blank text, expected a value; leave the flag out to change nothing"})
-		default:
-			faults = append(faults, flag.set(flag.value, source))
-		}
+		faults = append(faults, flag.apply(flag.name, flag.set))
 	}
 	return p, errors.Join(faults...)
+}
+
+// apply hands the text of a flag that was given to set, with where it came from.
+func (f *policyFlag) apply(name string, set func(value, source string) error) error {
+	source := "flag --" + name
+	switch {
+	case !f.given:
+		return nil
+	case strings.Trim(f.value, " \t\r\n;") == "":
+		return &opmanager.PolicyError{Source: source, Value: f.value, Problem: "given a blank text, expected a value; leave the flag out to change nothing"}
+	}
+	return set(f.value, source)
 }
 
 // String implements pflag.Value.

@@ -65,7 +65,8 @@ func (s *policySources) over(file *policyfile.Overlay) (opmanager.Policy, error)
 	if lookup == nil {
 		lookup = os.LookupEnv
 	}
-	p, experimentErr := experimentPolicy(file.Apply(opmanager.DefaultPolicy()), s.experiment)
+	experiment, experimentErr := experimentOverlay(s.experiment)
+	p := experiment.Apply(file.Apply(opmanager.DefaultPolicy()))
 	p, envErr := p.Overlay(lookup)
 	p, flagsErr := s.flags.apply(p)
 	if usage := errors.Join(envErr, flagsErr); usage != nil {
@@ -79,7 +80,7 @@ func environmentNow() func(string) (string, bool) {
 	values := map[string]string{}
 	for _, name := range []string{
 		opmanager.EnvPrefer, opmanager.EnvPreferVendor, opmanager.EnvStrict, opmanager.EnvAllow, opmanager.EnvDeny,
-		opmanager.EnvPerOp, opmanager.EnvSkipCUDA,
+		opmanager.EnvPerOp, opmanager.EnvSkipCUDA, envPluginModules,
 	} {
 		if value, ok := os.LookupEnv(name); ok {
 			values[name] = value
@@ -91,12 +92,14 @@ func environmentNow() func(string) (string, bool) {
 	}
 }
 
-func newPolicy(set appConfig) (opmanager.Policy, *policyfile.Overlay, error) {
-	return set.policy.load()
+func newPolicy(set appConfig) (opmanager.Policy, *policyfile.Overlay, policyfile.Plugins, error) {
+	p, file, err := set.policy.load()
+	plugins, pluginsErr := set.policy.plugins(file)
+	return p, file, plugins, errors.Join(err, pluginsErr)
 }
 
 // newPolicyWatcher follows the policy file while the program runs. It is nil when there is none.
-func newPolicyWatcher(set appConfig, file *policyfile.Overlay, m *opmanager.Manager, lc fx.Lifecycle) *policyfile.Watcher {
+func newPolicyWatcher(set appConfig, file *policyfile.Overlay, plugins policyfile.Plugins, m *opmanager.Manager, lc fx.Lifecycle) *policyfile.Watcher {
 	if file == nil {
 		return nil
 	}
@@ -108,6 +111,9 @@ func newPolicyWatcher(set appConfig, file *policyfile.Overlay, m *opmanager.Mana
 				return 0, err
 			}
 			generation := m.SetPolicy(p)
+			if next, err := set.policy.plugins(file); err != nil || !samePlugins(plugins, next) {
+				set.log.Warn("the policy file says something else about plugins, which the next start takes up")
+			}
 			for _, warning := range m.Warnings() {
 				set.log.Warn(warning)
 			}

@@ -79,7 +79,7 @@ explains every choice.`,
 	root.SetIn(streams.In)
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newTrainCommand(streams), newConfigCommand(streams), newOpsCommand(streams), newPolicyCommand(streams),
+	root.AddCommand(newTrainCommand(streams), newConfigCommand(streams), newOpsCommand(streams), newPolicyCommand(streams), newPluginsCommand(streams),
 		newPatchesCommand(streams), newBackendsCommand(streams), newBenchmarkCommand(streams), newVersionCommand(streams))
 	refineBuiltins(root)
 	return root

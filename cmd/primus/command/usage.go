@@ -110,6 +110,14 @@ func wants(f *pflag.Flag) string {
 		return "a number of threads, 0 for one a CPU"
 	case "policy":
 		return "a policy file"
+	case "plugin-modules":
+		return "shared libraries with commas, such as ./libacme_ops.so"
+	case "plugin-dir":
+		return "a directory with plugins"
+	case "plugin-timeout":
+		return "a time such as 10s or 1m"
+	case "isolate-plugins":
+		return "true, false or names of plugins with commas"
 	case "prefer":
 		return "flagos, vendor or reference"
 	case "allow-vendors", "deny-vendors":

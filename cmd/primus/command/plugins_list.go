@@ -1,0 +1,154 @@
+package command
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/vendors/plugin"
+	"github.com/spf13/cobra"
+	"go.uber.org/fx"
+)
+
+// The states of a source.
+const (
+	sourceCompiledIn = "compiled_in"
+	sourceLoaded     = "loaded"
+	sourceIsolated   = "isolated"
+	sourceRejected   = "rejected"
+)
+
+// sourceRow is one source of `primus plugins list`.
+type sourceRow struct {
+	Source  string        `json:"source"` // "" for a plugin that did not tell its name
+	Version string        `json:"version"`
+	State   string        `json:"state"`
+	Module  string        `json:"module,omitempty"` // a plugin as it was named
+	Path    string        `json:"path,omitempty"`
+	SHA256  string        `json:"sha256,omitempty"`
+	ABI     string        `json:"abi,omitempty"`
+	Ops     []sourceOp    `json:"ops"`
+	Left    []plugin.Left `json:"left_out,omitempty"`
+	Reason  string        `json:"reason"` // why it was rejected
+}
+
+// sourceOp is an impl of a source.
+type sourceOp struct {
+	Op        string `json:"op"`
+	Impl      string `json:"impl_id"`
+	Available bool   `json:"available"`
+	Reason    string `json:"reason"` // why it is not available
+}
+
+func newPluginsListCommand(streams Streams) *cobra.Command {
+	var output outputFormat
+	var opts policyOptions
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the sources of ops: those compiled in, and plugins with what became of them",
+		Long: `List the sources of ops: those that are compiled in, and the plugins that
+TE_FL_PLUGIN_MODULES, --plugin-modules or plugin_modules of the policy file names. A
+plugin is loaded, runs isolated in a process of its own, or was rejected for a reason.
+The ops are counted: those that can run on this machine, of all that the source has;
+-o json names them and says why one cannot run.`,
+		Example: `  primus plugins list
+  TE_FL_PLUGIN_MODULES=./libacme_ops.so primus plugins list -o json
+  primus plugins list --policy policy.yaml --plugin-dir /opt/plugins`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var p opsParams
+			var plugins *pluginSet
+			set := appConfig{log: slog.New(newLineHandler(streams.Err, slog.LevelWarn, timeOfDay)), policy: opts.sources(nil), listPlugins: true}
+			var rows []sourceRow
+			err := runApp(cmd.Context(), func() error {
+				rows = listSources(p.Manager, p.Registry.Snapshot(), plugins)
+				return nil
+			}, opsGraph(set, func(built opsParams) { p = built }), fx.Populate(&plugins))
+			if err != nil {
+				return err
+			}
+			if output == outputJSON {
+				return writeJSON(streams.Out, rows)
+			}
+			return printSources(streams, rows)
+		},
+	}
+	output.addFlag(cmd)
+	opts.addFlags(cmd.Flags())
+	return cmd
+}
+
+// listSources returns the sources that are compiled in by name, then the plugins in order.
+func listSources(m *opmanager.Manager, snap *opregistry.Snapshot, plugins *pluginSet) []sourceRow {
+	impls := implsBySource(m, snap)
+	rows := []sourceRow{}
+	for _, src := range snap.Sources() {
+		fromPlugin := slices.ContainsFunc(plugins.all, func(l *loadedPlugin) bool { return l.err == nil && l.source.Name == src.Name })
+		if !fromPlugin && len(src.Impls) > 0 {
+			rows = append(rows, sourceRow{Source: src.Name, Version: src.Version, State: sourceCompiledIn, Ops: impls[src.Name]})
+		}
+	}
+	for _, l := range plugins.all {
+		r := sourceRow{State: sourceLoaded, Module: l.module, Path: l.path, SHA256: l.sum, Ops: []sourceOp{}}
+		if l.report != nil {
+			r.Source, r.Version, r.ABI, r.Left = l.report.Name, l.report.Version, l.report.ABI, l.report.Left
+		}
+		switch {
+		case l.err != nil:
+			r.State, r.Reason = sourceRejected, l.err.Error()
+		case l.isolated:
+			r.State = sourceIsolated
+		}
+		if l.err == nil {
+			r.Ops = impls[l.source.Name]
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// implsBySource returns the impls of every source in the order of the ops.
+func implsBySource(m *opmanager.Manager, snap *opregistry.Snapshot) map[string][]sourceOp {
+	standing := map[[2]string]opmanager.Standing{}
+	for _, e := range m.ExplainAll() {
+		for _, s := range slices.Concat(e.Order, e.Rejected) {
+			standing[[2]string{e.Op, s.ID}] = s
+		}
+	}
+	impls := map[string][]sourceOp{}
+	for i, op := range snap.Ops() {
+		for _, e := range snap.Impls(i) {
+			s := standing[[2]string{op.Name(), e.ID}]
+			row := sourceOp{Op: op.Name(), Impl: e.ID, Available: s.Available}
+			if !s.Available {
+				row.Reason = strings.TrimPrefix(s.Reason, "unavailable: ")
+			}
+			impls[e.Source] = append(impls[e.Source], row)
+		}
+	}
+	return impls
+}
+
+// printSources prints the sources as a table.
+func printSources(streams Streams, rows []sourceRow) error {
+	t := newTable(table.Row{"source", "version", "state", "path", "sha256", "ops", "reason"})
+	for _, r := range rows {
+		usable := 0
+		for _, o := range r.Ops {
+			if o.Available {
+				usable++
+			}
+		}
+		t.AppendRow(table.Row{
+			dash(r.Source), dash(r.Version), strings.ReplaceAll(r.State, "_", " "), dash(cmp.Or(r.Path, r.Module)),
+			dash(r.SHA256[:min(len(r.SHA256), 12)]), fmt.Sprintf("%d of %d", usable, len(r.Ops)), strings.ReplaceAll(r.Reason, "\n", "; "),
+		})
+	}
+	_, err := fmt.Fprintln(streams.Out, render(t))
+	return err
+}

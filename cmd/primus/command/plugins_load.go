@@ -1,0 +1,141 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/policyfile"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/vendors/plugin"
+	"github.com/primus-fl/primus/vendors/plugin/sandbox"
+	"go.uber.org/fx"
+)
+
+// loadedPlugin is a plugin that was named, and what became of it.
+type loadedPlugin struct {
+	module   string // as it was named
+	path     string
+	sum      string
+	report   *plugin.Report
+	isolated bool
+	source   opregistry.Source
+	err      error // why it is not used
+}
+
+// pluginSet are the plugins that were named, in order.
+type pluginSet struct{ all []*loadedPlugin }
+
+// newPlugins loads the plugins that the policy names. What goes wrong with one of them is kept with it.
+func newPlugins(set appConfig, wanted policyfile.Plugins, lc fx.Lifecycle) *pluginSet {
+	s := &pluginSet{}
+	var wg sync.WaitGroup
+	for _, module := range wanted.Modules {
+		l := &loadedPlugin{module: module}
+		s.all = append(s.all, l)
+		wg.Go(func() { l.err = l.probe(set, wanted) })
+	}
+	wg.Wait()
+	for i, l := range s.all {
+		first := slices.IndexFunc(s.all[:i], func(o *loadedPlugin) bool { return o.path != "" && o.path == l.path })
+		if first >= 0 {
+			l.err = fmt.Errorf("plugin %s: it is the same library as %s, which %s names before; keep one", l.module, s.all[first].module, wanted.Source(policyfile.FieldPluginModules))
+		}
+		if l.err == nil {
+			l.err = l.open(set, wanted, lc)
+		}
+	}
+	for _, name := range wanted.Isolate {
+		meant := func(l *loadedPlugin) bool { return l.named([]string{name}) }
+		if name != "*" && !slices.ContainsFunc(s.all, meant) {
+			set.log.Warn(fmt.Sprintf("%s names %q, which is none of the plugins", wanted.Source(policyfile.FieldIsolatePlugins), name))
+		}
+	}
+	return s
+}
+
+// probe finds the library, judges the file and lets a child process load it.
+func (l *loadedPlugin) probe(set appConfig, wanted policyfile.Plugins) (err error) {
+	if l.path, err = plugin.Locate(l.module, set.policy.flags.plugins.searched()); err != nil {
+		return err
+	}
+	file, err := plugin.Inspect(l.path)
+	if err != nil {
+		return err
+	}
+	l.path, l.sum = file.Path, file.SHA256
+	if wanted.SHA256 != nil && !slices.Contains(wanted.SHA256, l.sum) {
+		return fmt.Errorf("plugin %s: its SHA-256 sum %s is not among those that %s allows with %s", l.path, l.sum, wanted.Source(policyfile.FieldPluginSHA256), policyfile.FieldPluginSHA256)
+	}
+	l.report, err = sandbox.Probe(context.Background(), l.path, childSettings(set, "probe"))
+	return err
+}
+
+// open opens a library that has passed its probe, here or in a process of its own.
+func (l *loadedPlugin) open(set appConfig, wanted policyfile.Plugins, lc fx.Lifecycle) error {
+	if l.named(wanted.Isolate) {
+		i, err := sandbox.Isolate(l.path, l.report, ops.All(), childSettings(set, "serve"), set.log)
+		if err != nil {
+			return err
+		}
+		lc.Append(fx.StopHook(i.Close))
+		l.isolated, l.source = true, i.Source()
+		return nil
+	}
+	p, err := plugin.Open(l.path, plugin.Settings{Ops: ops.All(), Log: set.log, Report: l.report})
+	if err != nil {
+		return err
+	}
+	l.source = p.Source()
+	return nil
+}
+
+// childSettings returns how a child of this program serves a plugin.
+func childSettings(set appConfig, command string) sandbox.Settings {
+	self := "/proc/self/exe" // this program, also when its file was replaced
+	if goruntime.GOOS != "linux" {
+		self, _ = os.Executable()
+	}
+	return sandbox.Settings{Command: []string{self, "plugins", command}, Timeout: set.policy.flags.plugins.limit()}
+}
+
+// register adds the sources of the plugins to a registry that has all others. A plugin that cannot be used is an error
+// under a strict policy, else a warning.
+func (s *pluginSet) register(reg *opregistry.Registry, policy opmanager.Policy, set appConfig) error {
+	var faults []error
+	for _, l := range s.all {
+		if l.err == nil {
+			if err := reg.Register(l.source); err != nil {
+				l.err = fmt.Errorf("plugin %s: %w", l.path, err)
+			}
+		}
+		if l.err != nil {
+			faults = append(faults, l.err)
+		}
+	}
+	switch {
+	case set.listPlugins || len(faults) == 0:
+		return nil
+	case policy.Strict:
+		return fmt.Errorf("the policy is strict (%s), so every plugin has to load:\n%w", policy.Sources[opmanager.FieldStrict], errors.Join(faults...))
+	}
+	for _, fault := range faults {
+		set.log.Warn("not used: " + strings.ReplaceAll(fault.Error(), "\n", "; "))
+	}
+	return nil
+}
+
+// named reports whether one of these names means the plugin: the name of its file, with or without the path, or its own.
+func (l *loadedPlugin) named(names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		return name == "*" || name == l.module || name == filepath.Base(l.module) || l.report != nil && name == l.report.Name
+	})
+}

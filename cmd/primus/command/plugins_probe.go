@@ -1,0 +1,53 @@
+package command
+
+import (
+	"path/filepath"
+
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/vendors/plugin"
+	"github.com/primus-fl/primus/vendors/plugin/sandbox"
+	"github.com/spf13/cobra"
+)
+
+// newPluginsProbeCommand returns the child of a probe. The report goes to the standard output of the process, which the
+// code of the plugin does not get to see.
+func newPluginsProbeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "probe FILE",
+		Short:  "Load a plugin and print what it reports as JSON",
+		Hidden: true,
+		Args:   oneFile,
+		RunE: func(_ *cobra.Command, args []string) error {
+			path, err := filepath.Abs(args[0])
+			if err != nil {
+				return err
+			}
+			ok, err := sandbox.ServeProbe(path, plugin.Settings{Ops: ops.All()})
+			if err == nil && !ok {
+				return errReported
+			}
+			return err
+		},
+	}
+}
+
+// newPluginsServeCommand returns the process of an isolated plugin. It talks to the process that started it.
+func newPluginsServeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "serve FILE",
+		Short:  "Serve calls of an isolated plugin",
+		Hidden: true,
+		Args:   oneFile,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return sandbox.Serve(args[0], plugin.Settings{Ops: ops.All()})
+		},
+	}
+}
+
+// oneFile is the argument validator of commands that take one file.
+func oneFile(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usagef(cmd, "got %d files, want one", len(args))
+	}
+	return nil
+}

@@ -1,0 +1,339 @@
+package command_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// buildPlugin builds testdata/acme.c with these macros defined and returns the library.
+func buildPlugin(t *testing.T, macros ...string) string {
+	t.Helper()
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip("no C compiler: ", err)
+	}
+	out := filepath.Join(t.TempDir(), "libacme_ops.so")
+	args := []string{"-std=gnu11", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-I", "../../../vendors/abi", "-o", out, "testdata/acme.c"}
+	for _, m := range macros {
+		args = append(args, "-D"+m)
+	}
+	text, err := exec.CommandContext(t.Context(), cc, args...).CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	return out
+}
+
+// runChild runs a command line in a process that may load plugins; others of vendors are left out.
+func runChild(t *testing.T, env []string, args ...string) outcome {
+	t.Helper()
+	cmd := child(t.Context(), append([]string{"PRIMUS_OPENBLAS=" + absent, "PRIMUS_ONEDNN=" + absent}, env...), args...)
+	var out, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &stderr
+	code := exitCode(t, cmd.Run())
+	return outcome{code, out.String(), stderr.String()}
+}
+
+// sourceRow is a row of `primus plugins list -o json`.
+type sourceRow struct {
+	Source, Version, State, Module, Path, SHA256, ABI, Reason string
+	Ops                                                       []struct {
+		Op, Reason string
+		Impl       string `json:"impl_id"`
+		Available  bool
+	}
+}
+
+// listPlugins returns the rows by the name of the source, or of the module where that is not known.
+func listPlugins(t *testing.T, env []string, args ...string) map[string]sourceRow {
+	t.Helper()
+	got := runChild(t, env, append([]string{"plugins", "list", "-o", "json"}, args...)...)
+	require.Zero(t, got.code, got.stderr)
+	var rows []sourceRow
+	require.NoError(t, json.Unmarshal([]byte(got.out), &rows))
+	byName := map[string]sourceRow{}
+	for _, r := range rows {
+		name := r.Source
+		if name == "" {
+			name = r.Module
+		}
+		byName[name] = r
+	}
+	return byName
+}
+
+func TestPluginsList(t *testing.T) {
+	t.Parallel()
+	lib, noDevice := buildPlugin(t), buildPlugin(t, "NO_DEVICE", `NAME="acme_two"`, `ID="vendor.acme2"`)
+	rows := listPlugins(t, []string{"TE_FL_PLUGIN_MODULES= " + lib + ", ," + noDevice + ",my_plugin"})
+	assert.Equal(t, "compiled_in", rows["flagos"].State)
+	assert.NotEmpty(t, rows["flagos"].Ops)
+
+	acme := rows["acme_ops"]
+	assert.Equal(t, "loaded", acme.State)
+	assert.Equal(t, "1.2.0", acme.Version)
+	assert.Equal(t, "1.0", acme.ABI)
+	assert.Equal(t, lib, acme.Path)
+	assert.Equal(t, sumOf(t, lib), acme.SHA256)
+	require.Len(t, acme.Ops, 1)
+	assert.Equal(t, "residual_add", acme.Ops[0].Op)
+	assert.Equal(t, "vendor.acme", acme.Ops[0].Impl)
+	assert.True(t, acme.Ops[0].Available)
+	require.Len(t, rows["acme_two"].Ops, 1)
+	assert.False(t, rows["acme_two"].Ops[0].Available)
+	assert.Equal(t, "no acme chip", rows["acme_two"].Ops[0].Reason)
+	assert.Equal(t, "rejected", rows["my_plugin"].State)
+	assert.Contains(t, rows["my_plugin"].Reason, "Python")
+
+	table := runChild(t, []string{"TE_FL_PLUGIN_MODULES=" + lib}, "plugins", "list")
+	assert.Zero(t, table.code, table.stderr)
+	assert.Regexp(t, `(?m)^acme_ops +1\.2\.0 +loaded +`+lib+` +`+acme.SHA256[:12]+` +1 of 1$`, table.out)
+	assert.Empty(t, table.stderr)
+}
+
+func sumOf(t *testing.T, file string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "sha256sum", file).Output()
+	if err != nil {
+		t.Skip(err)
+	}
+	return strings.Fields(string(out))[0]
+}
+
+// Where plugins come from and how far they are trusted: later sources win.
+func TestPluginSources(t *testing.T) {
+	t.Parallel()
+	lib := buildPlugin(t)
+	dir, file := filepath.Dir(lib), filepath.Base(lib)
+	policy := func(text string) string {
+		path := filepath.Join(t.TempDir(), "policy.yaml")
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	tests := []struct {
+		name  string
+		env   []string
+		args  []string
+		state string // "" when nothing is named
+		want  string // part of the reason
+	}{
+		{name: "nothing"},
+		{name: "blank variable", env: []string{"TE_FL_PLUGIN_MODULES= "}},
+		{name: "isolated", env: []string{"TE_FL_PLUGIN_MODULES=" + lib}, args: []string{"--isolate-plugins"}, state: "isolated"},
+		{name: "isolated by name", env: []string{"TE_FL_PLUGIN_MODULES=" + lib}, args: []string{"--isolate-plugins=" + file}, state: "isolated"},
+		{name: "another isolated", env: []string{"TE_FL_PLUGIN_MODULES=" + lib}, args: []string{"--isolate-plugins=other.so"}, state: "loaded"},
+		{name: "policy file", args: []string{"--policy", policy("plugin_modules: [" + lib + "]\n")}, state: "loaded"},
+		{name: "variable over policy file", env: []string{"TE_FL_PLUGIN_MODULES=" + lib}, args: []string{"--policy", policy("plugin_modules: [/absent.so]\n")}, state: "loaded"},
+		{name: "flag over variable", env: []string{"TE_FL_PLUGIN_MODULES=/absent.so"}, args: []string{"--plugin-modules", lib}, state: "loaded"},
+		{name: "name in a directory", args: []string{"--plugin-modules", file, "--plugin-dir", t.TempDir(), "--plugin-dir", dir}, state: "loaded"},
+		{name: "name in the path", env: []string{"PRIMUS_PLUGIN_PATH=/absent:" + dir, "TE_FL_PLUGIN_MODULES=" + file}, state: "loaded"},
+		{name: "name in no directory", env: []string{"PRIMUS_PLUGIN_PATH=/absent:/absent2", "TE_FL_PLUGIN_MODULES=" + file}, state: "rejected", want: "no such file in /absent, /absent2"},
+		{name: "name alone", env: []string{"LD_LIBRARY_PATH=" + dir, "TE_FL_PLUGIN_MODULES=" + file}, state: "rejected", want: "PRIMUS_PLUGIN_PATH"},
+		{name: "missing", args: []string{"--plugin-modules", dir + "/absent.so"}, state: "rejected", want: "no such file or directory"},
+		{name: "sum that is allowed", args: []string{"--plugin-modules", lib, "--policy", policy("plugin_sha256: [" + sumOf(t, lib) + "]\n")}, state: "loaded"},
+		{name: "sum that is not allowed", args: []string{"--plugin-modules", lib, "--policy", policy("plugin_sha256: [" + strings.Repeat("0", 64) + "]\n")}, state: "rejected", want: "is not among those that "},
+		{name: "no sum is allowed", args: []string{"--plugin-modules", lib, "--policy", policy("plugin_sha256: []\n")}, state: "rejected", want: "policy.yaml:1 allows"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			for name, r := range listPlugins(t, tt.env, tt.args...) {
+				if r.Module == "" {
+					continue
+				}
+				require.NotEmpty(t, tt.state, "%s: %+v", name, r)
+				assert.Equal(t, tt.state, r.State, r.Reason)
+				assert.Contains(t, r.Reason, tt.want)
+				return
+			}
+			assert.Empty(t, tt.state, "nothing is listed")
+		})
+	}
+}
+
+// A library that cannot be used is listed with its reason, whatever is wrong with it.
+func TestPluginsAreRejected(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, macro, want string }{
+		{"crash", "PROBE_CRASH", "it crashed with SIGABRT (abort) in is_available of impl"},
+		{"hang", "PROBE_HANG", "it did not come back within 3s in is_available of impl"},
+		{"old ABI", "OLD_ABI", "it does not speak ABI 1.0"},
+		{"name of a source", `NAME="flagos"`, `source "flagos" is registered already`},
+		{"id of an impl", `ID="default.flagos"`, `impl "default.flagos" of op "residual_add" from source "acme_ops" is registered already by source "flagos"`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			lib := buildPlugin(t, tt.macro)
+			for _, r := range listPlugins(t, nil, "--plugin-modules", lib, "--plugin-timeout", "3s") {
+				if r.Module != "" {
+					assert.Equal(t, "rejected", r.State)
+					assert.Contains(t, r.Reason, "plugin "+lib+": ")
+					assert.Contains(t, r.Reason, tt.want)
+					assert.Empty(t, r.Ops)
+					return
+				}
+			}
+			t.Error("the plugin is not listed")
+		})
+	}
+	lib := buildPlugin(t)
+	got := runChild(t, nil, "ops", "list", "residual_add", "--plugin-modules", lib+","+filepath.Dir(lib)+"/../"+filepath.Base(filepath.Dir(lib))+"/libacme_ops.so")
+	assert.Zero(t, got.code)
+	assert.Contains(t, got.out, "vendor.acme")
+	assert.Contains(t, got.stderr, "it is the same library as "+lib)
+}
+
+// A plugin serves calls of a training run, and one that cannot be used does not stop the run unless the policy is strict.
+func TestTrainWithPlugins(t *testing.T) {
+	t.Parallel()
+	lib, broken := buildPlugin(t), buildPlugin(t, "PROBE_CRASH")
+	plain := newLab(t)
+	plain.trainChild("TE_FL_PREFER=reference")
+	order := "TE_FL_PER_OP=residual_add=vendor:acme|flagos"
+	t.Run("used", func(t *testing.T) {
+		l := newLab(t)
+		l.inModule("    te_fl_plugin_modules: [" + lib + "]\n")
+		got := l.trainChild(order)
+		row := rowsOf(got.out)["residual_add vendor.acme"]
+		require.NotNil(t, row, got.out)
+		assert.Contains(t, got.stderr, "acme runs plugin=acme_ops")
+		for i, want := range plain.records() {
+			assert.InEpsilon(t, want.Loss, l.records()[i].Loss, 1e-3)
+		}
+		manifest, err := os.ReadFile(l.path("manifest.json"))
+		require.NoError(t, err)
+		assert.Contains(t, string(manifest), `"acme_ops"`)
+		assert.Contains(t, string(manifest), `"1.2.0"`)
+	})
+	for name, want := range map[string]string{
+		"CRASH": `it crashed with SIGABRT (abort) in impl "vendor.acme" of op "residual_add"`,
+		"HANG":  `its process did not answer within 3s in impl "vendor.acme" of op "residual_add" and was killed`,
+	} {
+		t.Run("isolated "+name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t)
+			l.inModule("    dispatch: {plugin_modules: [" + buildPlugin(t, name) + "], isolate_plugins: [acme_ops]}\n")
+			got := runChild(t, []string{order}, l.args("train_iters=20", "--plugin-timeout", "3s")...)
+			require.Zero(t, got.code, got.stderr)
+			rows := rowsOf(got.out)
+			assert.Contains(t, rows, "residual_add vendor.acme")
+			assert.Contains(t, rows, "residual_add default.flagos", "took over")
+			assert.Contains(t, got.stderr, want)
+			assert.Contains(t, got.stderr, "acme runs plugin=acme_ops")
+			for i, want := range plain.records() {
+				assert.InEpsilon(t, want.Loss, l.records()[i].Loss, 1e-3)
+			}
+		})
+	}
+	t.Run("rejected", func(t *testing.T) {
+		l := newLab(t)
+		got := l.trainChild(order, "TE_FL_PLUGIN_MODULES="+broken)
+		assert.Contains(t, rowsOf(got.out), "residual_add default.flagos")
+		assert.Equal(t, 1, strings.Count(got.stderr, "not used: plugin "+broken+": it crashed with SIGABRT"), got.stderr)
+	})
+	t.Run("rejected under a strict policy", func(t *testing.T) {
+		l := newLab(t)
+		got := runChild(t, []string{"TE_FL_STRICT=1", "TE_FL_PLUGIN_MODULES=" + broken}, l.args()...)
+		assert.Equal(t, 1, got.code)
+		assert.Contains(t, got.stderr, "the policy is strict (environment TE_FL_STRICT), so every plugin has to load:")
+		assert.Contains(t, got.stderr, "it crashed with SIGABRT")
+		assert.NoDirExists(t, l.workspace)
+	})
+}
+
+// What a policy file says about plugins is read once.
+func TestPluginsOfAChangedPolicyFile(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	file := l.policy("prefer: flagos\n")
+	stderr, out := &buffer{}, &buffer{}
+	root := command.NewRoot(command.Streams{Out: out, Err: stderr})
+	root.SetArgs(l.args("train_iters=1000000", "log_interval=100000", "--policy", file))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- root.ExecuteContext(ctx) }()
+	waitFor(t, stderr, "Op 'multi_tensor_adam' using 'default.flagos'")
+	l.write(file, "prefer: flagos\nplugin_modules: [/absent.so]\n")
+	waitFor(t, stderr, "the policy file says something else about plugins, which the next start takes up")
+	waitFor(t, stderr, "policy file is in force")
+	cancel()
+	require.ErrorIs(t, <-ended, backend.ErrInterrupted)
+}
+
+func TestPluginsProbe(t *testing.T) {
+	t.Parallel()
+	got := runChild(t, nil, "plugins", "probe", buildPlugin(t))
+	assert.Zero(t, got.code, got.stderr)
+	assert.Contains(t, got.out, `"name": "acme_ops"`)
+	assert.True(t, json.Valid([]byte(got.out)))
+	got = runChild(t, nil, "plugins", "probe", "absent.so")
+	assert.Equal(t, 1, got.code)
+	assert.True(t, json.Valid([]byte(got.out)))
+	assert.Contains(t, got.out, "cannot open shared object file")
+	got = runChild(t, nil, "plugins", "probe")
+	assert.Equal(t, 2, got.code)
+	assert.NotContains(t, runChild(t, nil, "plugins", "--help").out, "probe")
+}
+
+func TestPolicyShowsPlugins(t *testing.T) {
+	t.Parallel()
+	env := []string{"TE_FL_PLUGIN_MODULES=./liba.so,libb.so"}
+	got := runChild(t, env, "policy", "show", "--isolate-plugins")
+	assert.Zero(t, got.code, got.stderr)
+	assert.Regexp(t, `(?m)^plugin_modules +\./liba\.so,libb\.so +environment TE_FL_PLUGIN_MODULES$`, got.out)
+	assert.Regexp(t, `(?m)^isolate_plugins +\* +flag --isolate-plugins$`, got.out)
+	assert.NotContains(t, got.out, "plugin_sha256", "nothing is said")
+	var shown struct {
+		Prefer  string
+		Plugins struct {
+			Modules []string          `json:"plugin_modules"`
+			Sources map[string]string `json:"sources"`
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(runChild(t, env, "policy", "show", "-o", "json").out), &shown))
+	assert.Equal(t, "flagos", shown.Prefer)
+	assert.Equal(t, []string{"./liba.so", "libb.so"}, shown.Plugins.Modules)
+	assert.Equal(t, map[string]string{"plugin_modules": "environment TE_FL_PLUGIN_MODULES"}, shown.Plugins.Sources)
+}
+
+// The conformance kit looks at plugins, too, also at one that is isolated.
+func TestVerifyPlugin(t *testing.T) {
+	t.Parallel()
+	lib := buildPlugin(t)
+	for _, flag := range []string{"--isolate-plugins=false", "--isolate-plugins"} {
+		got := runChild(t, nil, "ops", "verify", "residual_add", "--impl", "vendor.acme", "--dtype", "f32", "--plugin-modules", lib, flag)
+		assert.Zero(t, got.code, got.stderr)
+		assert.Regexp(t, `(?m)^residual_add +vendor\.acme +f32 +pass`, got.out)
+	}
+}
+
+func TestPluginErrorsOfCommands(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		`flag --plugin-modules=" , ": at 1: no plugin between the commas`: {"--plugin-modules", " , "},
+		`flag --isolate-plugins=" ": at 1: given a blank text`:            {"--isolate-plugins= "},
+		`--plugin-timeout: got "soon", want a time such as 10s or 1m`:     {"--plugin-timeout", "soon"},
+		`flag --plugin-timeout="-1s"`:                                     {"--plugin-timeout=-1s"},
+		`environment TE_FL_PLUGIN_MODULES=",": at 1: no plugin between`:   nil,
+	} {
+		var env []string
+		if args == nil {
+			env = []string{"TE_FL_PLUGIN_MODULES=,"}
+		}
+		for _, command := range [][]string{{"ops", "list"}, {"policy", "show"}, {"plugins", "list"}} {
+			got := runChild(t, env, append(command, args...)...)
+			assert.Equal(t, 2, got.code, "%v", command)
+			assert.Contains(t, onlyError(t, got), want)
+		}
+	}
+}

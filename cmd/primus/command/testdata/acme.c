@@ -1,0 +1,81 @@
+/* A vendor's residual_add in float32, with one thing wrong if a name is defined. */
+#include "primus_op_args.h"
+#include "primus_op_plugin.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#ifndef NAME
+#define NAME "acme_ops"
+#endif
+#ifndef ID
+#define ID "vendor.acme"
+#endif
+
+static int64_t elements(const primus_tensor *t) {
+    int64_t n = 1;
+    for (int i = t->ndim - 1; i >= 0; i--) {
+        if (t->shape[i] != 1 && t->strides[i] != n) return -1;
+        n *= t->shape[i];
+    }
+    return n;
+}
+
+static int32_t supports(const primus_call *call) {
+    for (uint32_t i = 0; i < PRIMUS_RESIDUAL_ADD_N_ARGS; i++) {
+        const primus_tensor *t = call->args[i].value.tensor;
+        if (t->dtype.code != 2 || t->dtype.bits != 32 || elements(t) < 0) {
+            snprintf(call->error, call->error_bytes, "only contiguous float32");
+            return PRIMUS_UNSUPPORTED;
+        }
+    }
+    return PRIMUS_OK;
+}
+
+static int32_t run(const primus_call *call) {
+    const primus_tensor *out = call->args[PRIMUS_RESIDUAL_ADD_OUTPUT].value.tensor;
+    const float *a = call->args[PRIMUS_RESIDUAL_ADD_A].value.tensor->data, *b = call->args[PRIMUS_RESIDUAL_ADD_B].value.tensor->data;
+    float *y = out->data;
+    static int calls;
+    if (calls++ == 0) call->host->log(PRIMUS_LOG_INFO, "acme runs");
+#if defined(CRASH)
+    if (calls > 3) abort();
+#elif defined(HANG)
+    if (calls > 3) pause();
+#endif
+    for (int64_t i = 0, n = elements(out); i < n; i++) y[i] = a[i] + b[i];
+    return PRIMUS_OK;
+}
+
+static int32_t is_available(char *reason, uint64_t bytes) {
+#if defined(PROBE_CRASH)
+    abort();
+#elif defined(PROBE_HANG)
+    pause();
+#elif defined(NO_DEVICE)
+    snprintf(reason, bytes, "no acme chip");
+    return PRIMUS_UNSUPPORTED;
+#endif
+    (void)reason, (void)bytes;
+    return PRIMUS_OK;
+}
+
+static const primus_op residual_add = {
+    .struct_size = sizeof(primus_op), .kind = PRIMUS_KIND_VENDOR, .op = "residual_add", .impl_id = ID, .vendor = "acme",
+    .priority = 100, .flags = PRIMUS_FLAG_THREAD_SAFE, .is_available = is_available, .supports = supports, .run = run,
+};
+
+static const primus_op *const ops[] = {&residual_add};
+
+static const primus_plugin plugin = {
+    .struct_size = sizeof plugin, .abi_major = PRIMUS_ABI_MAJOR, .abi_minor = PRIMUS_ABI_MINOR,
+    .n_ops = 1, .name = NAME, .version = "1.2.0", .ops = ops,
+};
+
+const primus_plugin *primus_plugin_get_api(uint32_t abi_major) {
+#ifdef OLD_ABI
+    return NULL;
+#endif
+    return abi_major == PRIMUS_ABI_MAJOR ? &plugin : NULL;
+}

@@ -1,0 +1,194 @@
+package policyfile
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/primus-fl/primus/opmanager"
+)
+
+// The keys of a document that are about plugins.
+const (
+	FieldPluginModules  opmanager.Field = "plugin_modules"
+	FieldPluginSHA256   opmanager.Field = "plugin_sha256"
+	FieldIsolatePlugins opmanager.Field = "isolate_plugins"
+)
+
+// Plugins says which shared libraries bring ops of vendors, and how far they are
+// trusted. The program that opens libraries reads it; a policy's ranks do not depend
+// on it.
+type Plugins struct {
+	// Modules are the libraries, in order: paths, or names of files that are looked
+	// up in the directories for plugins.
+	Modules []string
+	// SHA256 lists the sums, in lower-case hexadecimal, of the libraries that may be
+	// opened; nil allows any, an empty list none.
+	SHA256 []string
+	// Isolate names the modules that run in a process of their own; "*" stands for
+	// all.
+	Isolate []string
+	// Sources says for each key that was set where its value came from.
+	Sources map[opmanager.Field]string
+}
+
+// ApplyPlugins returns p with what the overlay says about plugins in place of its
+// own. A nil overlay changes nothing.
+func (o *Overlay) ApplyPlugins(p Plugins) Plugins {
+	if o == nil {
+		return p
+	}
+	for _, field := range []opmanager.Field{FieldPluginModules, FieldPluginSHA256, FieldIsolatePlugins} {
+		source, given := o.values.Sources[field]
+		switch {
+		case !given:
+			continue
+		case field == FieldPluginModules:
+			p.Modules = o.plugins.Modules
+		case field == FieldPluginSHA256:
+			p.SHA256 = o.plugins.SHA256
+		default:
+			p.Isolate = o.plugins.Isolate
+		}
+		p.setSource(field, source)
+	}
+	return p
+}
+
+// SetModules sets the libraries from a text with commas, as TE_FL_PLUGIN_MODULES has
+// it. Blank parts are left out.
+func (p *Plugins) SetModules(value, source string) error {
+	var modules []string
+	for name := range strings.SplitSeq(value, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			modules = append(modules, name)
+		}
+	}
+	if len(modules) == 0 {
+		return &opmanager.PolicyError{Source: source, Value: value, Problem: "no plugin between the commas, want libraries such as ./libacme_ops.so"}
+	}
+	p.Modules = modules
+	p.setSource(FieldPluginModules, source)
+	return nil
+}
+
+// SetIsolate sets which libraries run in a process of their own: all or none with a
+// switch as Policy.SetStrict takes, or those in a text with commas.
+func (p *Plugins) SetIsolate(value, source string) error {
+	var toggle opmanager.Policy
+	if toggle.SetStrict(value, source) == nil {
+		p.Isolate = nil
+		if toggle.Strict {
+			p.Isolate = []string{"*"}
+		}
+		p.setSource(FieldIsolatePlugins, source)
+		return nil
+	}
+	var names Plugins
+	if err := names.SetModules(value, source); err != nil {
+		return err
+	}
+	p.Isolate = names.Modules
+	p.setSource(FieldIsolatePlugins, source)
+	return nil
+}
+
+// Source returns where the value of a key came from.
+func (p *Plugins) Source(field opmanager.Field) string {
+	if source, given := p.Sources[field]; given {
+		return source
+	}
+	return "default"
+}
+
+// setSource changes no map that another copy shares.
+func (p *Plugins) setSource(field opmanager.Field, source string) {
+	next := maps.Clone(p.Sources)
+	if next == nil {
+		next = map[opmanager.Field]string{}
+	}
+	next[field] = source
+	p.Sources = next
+}
+
+func (r *reader) pluginModules(key string, v Value) (ok bool) {
+	r.plugins.Modules, ok = r.modules(key, v)
+	return ok
+}
+
+// modules reads a list of libraries, or one text with commas.
+func (r *reader) modules(key string, v Value) ([]string, bool) {
+	var p Plugins
+	switch v.Type {
+	case TypeString:
+		ok := r.accept(key, v, p.SetModules)
+		return p.Modules, ok
+	case TypeList:
+		return r.texts(key, v, "one library, such as /opt/acme/libacme_ops.so", func(text string) error {
+			if strings.Contains(text, ",") {
+				return errors.New("has a comma inside; give each library by itself")
+			}
+			return nil
+		})
+	}
+	r.fail(v.Place, key, "given %s, expected a list of libraries, such as [/opt/acme/libacme_ops.so]; write [] for none", v.given())
+	return nil, false
+}
+
+func (r *reader) pluginSHA256(key string, v Value) (ok bool) {
+	if v.Type != TypeList {
+		r.fail(v.Place, key, "given %s, expected a list of sums; write [] to allow no library", v.given())
+		return false
+	}
+	for i := range v.Items { // digits alone are a number to YAML
+		if t := v.Items[i].Type; t == TypeInt || t == TypeFloat {
+			v.Items[i].Type = TypeString
+		}
+	}
+	r.plugins.SHA256, ok = r.texts(key, v, "a SHA-256 sum of 64 hexadecimal digits", func(text string) error {
+		if sum, err := hex.DecodeString(text); err != nil || len(sum) != 32 {
+			return errors.New("is no SHA-256 sum, which has 64 hexadecimal digits; sha256sum prints it")
+		}
+		return nil
+	})
+	for i, sum := range r.plugins.SHA256 {
+		r.plugins.SHA256[i] = strings.ToLower(sum)
+	}
+	return ok
+}
+
+func (r *reader) isolatePlugins(key string, v Value) (ok bool) {
+	switch v.Type {
+	case TypeBool, TypeInt:
+		var on bool
+		on, ok = r.toggle(key, v)
+		if r.plugins.Isolate = nil; on {
+			r.plugins.Isolate = []string{"*"}
+		}
+		return ok
+	case TypeString:
+		return r.accept(key, v, r.plugins.SetIsolate)
+	}
+	r.plugins.Isolate, ok = r.modules(key, v)
+	return ok
+}
+
+// texts reads a list whose items are texts that check accepts. The result of an empty
+// list is empty, not nil.
+func (r *reader) texts(key string, v Value, want string, check func(string) error) ([]string, bool) {
+	texts, before := make([]string, 0, len(v.Items)), len(r.faults)
+	for i, item := range v.Items {
+		name, text := fmt.Sprintf("%s[%d]", key, i), strings.TrimSpace(item.Text)
+		if item.Type != TypeString || text == "" {
+			r.fail(item.Place, name, "given %s, expected %s", item.given(), want)
+		} else if err := check(text); err != nil {
+			r.fail(item.Place, name, "given %s: it %v", item.given(), err)
+		} else if !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	return texts, len(r.faults) == before
+}

@@ -1,0 +1,149 @@
+package plugin_test
+
+import (
+	"bytes"
+	"log/slog"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/vendors/loader"
+	"github.com/primus-fl/primus/vendors/plugin"
+)
+
+// side is an enumeration as ops have them.
+type side uint8
+
+// everything has an argument of every sort.
+type everything struct {
+	In, Out *tensor.Tensor
+	Flag    bool
+	Side    side
+	Small   int8
+	Count   uint64
+	Step    int
+	Scale   float32
+	Factor  float64
+	Alpha   ops.OptionalFloat
+	List    []*tensor.Tensor
+	Lists   [][]*tensor.Tensor
+	Axes    []int
+	Saved   *opregistry.Saved
+}
+
+// probe is what most ops of the fixture take.
+type probe struct {
+	Out        *tensor.Tensor
+	Mode, Text int
+}
+
+var everythingOp = opregistry.NewOp("everything", opregistry.Schema[everything]{
+	Validate: func(everything) error { return nil },
+	Operands: func(a everything) []opregistry.Operand {
+		operands := []opregistry.Operand{{Name: "in", Tensor: a.In, Access: opregistry.Read}, {Name: "out", Tensor: a.Out, Access: opregistry.Write}}
+		for _, t := range slices.Concat(append([][]*tensor.Tensor{a.List}, a.Lists...)...) {
+			operands = append(operands, opregistry.Operand{Name: "lists", Tensor: t, Access: opregistry.Update})
+		}
+		return operands
+	},
+})
+
+var probeOp = opregistry.NewOp("probe", opregistry.Schema[probe]{
+	Validate: func(probe) error { return nil },
+	Operands: func(a probe) []opregistry.Operand {
+		return []opregistry.Operand{{Name: "out", Tensor: a.Out, Access: opregistry.Update}}
+	},
+})
+
+// fixtureOps is the catalogue that fixtures implement.
+var fixtureOps = []opregistry.Handle{everythingOp, probeOp}
+
+// compile builds a C file of testdata into a shared library and returns its path.
+func compile(t testing.TB, source string, flags ...string) string {
+	t.Helper()
+	if _, err := loader.Open(); err == loader.ErrPlatform {
+		t.Skip(err)
+	}
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip("no C compiler: ", err)
+	}
+	out := filepath.Join(t.TempDir(), "lib"+strings.TrimSuffix(source, ".c")+".so")
+	args := []string{"-std=c11", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-I", filepath.Join("..", "abi"), "-o", out, filepath.Join("testdata", source)}
+	text, err := exec.CommandContext(t.Context(), cc, append(args, flags...)...).CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	return out
+}
+
+// lines collects what plugins log, one "LEVEL text" a line.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// take returns the lines since the last take.
+func (l *lines) take() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text := strings.TrimSuffix(l.text.String(), "\n")
+	l.text.Reset()
+	return strings.Split(text, "\n")
+}
+
+func (l *lines) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+}
+
+// openFixture opens fixture.c and returns its impls by id.
+func openFixture(t testing.TB) (*plugin.Plugin, map[string]opregistry.Impl, *lines) {
+	t.Helper()
+	log := &lines{}
+	p, err := plugin.Open(compile(t, "fixture.c"), plugin.Settings{Ops: fixtureOps, Log: log.logger()})
+	require.NoError(t, err)
+	return p, implsOf(p.Source()), log
+}
+
+func implsOf(src opregistry.Source) map[string]opregistry.Impl {
+	impls := map[string]opregistry.Impl{}
+	for _, i := range src.Impls {
+		impls[i.ID] = i
+	}
+	return impls
+}
+
+func newExec() *opregistry.Exec { return opregistry.NewExec(nil, device.DefaultStream) }
+
+func floats(t testing.TB, values []float32, shape ...int) *tensor.Tensor {
+	t.Helper()
+	x, err := tensor.FromSlice(values, shape...)
+	require.NoError(t, err)
+	return x
+}
+
+// call runs an impl of probeOp and returns what it wrote.
+func call(t testing.TB, impl opregistry.Impl, mode, text int) ([]float32, error) {
+	t.Helper()
+	out := make([]float32, 4)
+	err := impl.Run.(opregistry.Func[probe])(newExec(), probe{Out: floats(t, out, 4), Mode: mode, Text: text})
+	return out, err
+}

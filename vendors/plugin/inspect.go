@@ -1,0 +1,169 @@
+package plugin
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"debug/buildinfo"
+	"debug/elf"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// File is a library that was looked at without being loaded.
+type File struct {
+	Path   string // without links
+	SHA256 string // in lower-case hexadecimal
+}
+
+// Inspect looks at a library before any of its code runs. It refuses what anybody
+// but the owner may change, by the file or by its directory; a link that leaves its
+// directory; what is no shared library for this machine; a library that is cut off;
+// and libraries written in Go, because a process has room for one Go runtime.
+//
+// What was checked is the file at this moment: its owner may still replace it before
+// it is loaded.
+func Inspect(path string) (File, error) {
+	f, err := inspect(path)
+	if err != nil {
+		return File{}, fmt.Errorf("plugin %s: %w", path, err)
+	}
+	return f, nil
+}
+
+func inspect(path string) (File, error) {
+	path, err := withoutLinks(path)
+	if err != nil {
+		return File{}, err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return File{}, plainError(err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return File{}, plainError(err)
+	}
+	if !info.Mode().IsRegular() {
+		return File{}, notRegular(info)
+	}
+	dir, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		return File{}, plainError(err)
+	}
+	if err := errors.Join(private("it", info), private("its directory "+filepath.Dir(path), dir)); err != nil {
+		return File{}, err
+	}
+	if err := checkFormat(file, info.Size()); err != nil {
+		return File{}, err
+	}
+	sum := sha256.New()
+	if _, err := io.Copy(sum, io.NewSectionReader(file, 0, info.Size())); err != nil {
+		return File{}, plainError(err)
+	}
+	return File{Path: path, SHA256: hex.EncodeToString(sum.Sum(nil))}, nil
+}
+
+// withoutLinks follows links to a library as long as they stay in its directory.
+func withoutLinks(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if err != nil {
+		return "", plainError(err)
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return "", notRegular(info) // before a pipe or device is opened
+	}
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", plainError(err)
+	}
+	if filepath.Dir(target) != dir {
+		return "", fmt.Errorf("it is a link to %s, which leaves its directory; name that file itself", target)
+	}
+	return target, nil
+}
+
+// plainError leaves the path out of an error of the file system.
+func plainError(err error) error {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		return path.Err
+	}
+	return err
+}
+
+func notRegular(info fs.FileInfo) error {
+	if info.IsDir() {
+		return fmt.Errorf("it is a directory, want a shared library")
+	}
+	return fmt.Errorf("it is no regular file (%v), want a shared library", info.Mode())
+}
+
+// private refuses what others than the owner may write to.
+func private(what string, info fs.FileInfo) error {
+	const others = 0o022
+	if runtime.GOOS == "windows" || info.Mode().Perm()&others == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s is writable by its group or others (mode %v), who could decide what this program runs: chmod go-w", what, info.Mode())
+}
+
+// machines are the processors of ELF files by GOARCH.
+var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
+
+// checkFormat refuses what is no shared library for this machine. Only ELF is looked
+// into: where libraries have another format the system's loader judges them.
+func checkFormat(file *os.File, size int64) error {
+	if runtime.GOOS != "linux" {
+		return checkGo(file)
+	}
+	magic := make([]byte, len(elf.ELFMAG))
+	if _, err := io.ReadFull(io.NewSectionReader(file, 0, size), magic); err != nil || !bytes.Equal(magic, []byte(elf.ELFMAG)) {
+		return fmt.Errorf("it is no shared library: it does not begin with %q", elf.ELFMAG)
+	}
+	lib, err := elf.NewFile(file)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("it is cut off: its headers speak of more than its %d bytes", size)
+	}
+	if err != nil {
+		return fmt.Errorf("its ELF header is damaged: %w", err)
+	}
+	if err := checkGo(file); err != nil {
+		return err
+	}
+	if want := machines[runtime.GOARCH]; lib.Machine != want || lib.Class != elf.ELFCLASS64 {
+		return fmt.Errorf("it is built for %v %v, this program runs on %v %v", lib.Machine, lib.Class, want, elf.ELFCLASS64)
+	}
+	if lib.Type != elf.ET_DYN {
+		return fmt.Errorf("it is an ELF file of type %v, want a shared library (%v)", lib.Type, elf.ET_DYN)
+	}
+	if lib.Section(".go.buildinfo") != nil {
+		return goLibrary("")
+	}
+	for _, p := range lib.Progs {
+		if end := p.Off + p.Filesz; end > uint64(size) || end < p.Off {
+			return fmt.Errorf("it is cut off: it has %d bytes, and its headers speak of %d", size, end)
+		}
+	}
+	return nil
+}
+
+func checkGo(file *os.File) error {
+	if info, err := buildinfo.Read(file); err == nil {
+		return goLibrary(fmt.Sprintf(" (%s, %s)", info.Path, info.GoVersion))
+	}
+	return nil
+}
+
+func goLibrary(which string) error {
+	return fmt.Errorf("it is written in Go%s, and a process has room for one Go runtime: compile its module in with primus plugins build --with MODULE", which)
+}

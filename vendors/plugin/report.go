@@ -1,0 +1,69 @@
+package plugin
+
+import (
+	"errors"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/vendors/abi"
+)
+
+// Report is what a plugin says about itself and whether its ops can run on this
+// machine.
+type Report struct {
+	Name    string     `json:"name"`
+	Version string     `json:"version"`
+	ABI     string     `json:"abi"`
+	Ops     []OpReport `json:"ops"`
+	Left    []Left     `json:"left_out"`
+}
+
+// OpReport is an op of a Report.
+type OpReport struct {
+	Op        string          `json:"op"`
+	Impl      string          `json:"impl_id"`
+	Kind      opregistry.Kind `json:"kind"`
+	Vendor    string          `json:"vendor"`
+	Priority  int             `json:"priority"`
+	Flags     []string        `json:"flags"`
+	Available bool            `json:"available"`
+	Reason    string          `json:"reason"` // why it is not available
+}
+
+// flagNames are the words for the flags of an op.
+var flagNames = []struct {
+	bit  uint32
+	name string
+}{{abi.ThreadSafe, "thread_safe"}, {abi.Deterministic, "deterministic"}, {abi.SameThread, "same_thread"}, {abi.Async, "async"}}
+
+// Report asks every op whether it can run on this machine.
+func (p *Plugin) Report() Report {
+	r := Report{Name: p.Name(), Version: p.Version(), ABI: p.ABI(), Ops: []OpReport{}, Left: p.Left()}
+	for _, o := range p.ops {
+		op := OpReport{Op: o.op, Impl: o.implID, Kind: opregistry.Kind(o.kind), Vendor: o.vendor, Priority: o.priority, Flags: []string{}, Available: true}
+		for _, f := range flagNames {
+			if o.flags&f.bit != 0 {
+				op.Flags = append(op.Flags, f.name)
+			}
+		}
+		p.set.before("is_available of impl %q of op %q", o.implID, o.op)
+		if err := o.available(); err != nil {
+			op.Available, op.Reason = false, err.Error()
+		}
+		r.Ops = append(r.Ops, op)
+	}
+	return r
+}
+
+// Availability returns why an impl cannot run on this machine, nil when it can.
+func (r *Report) Availability(op, id string) error {
+	for _, o := range r.Ops {
+		switch {
+		case o.Op != op || o.Impl != id:
+		case o.Available:
+			return nil
+		default:
+			return errors.New(o.Reason)
+		}
+	}
+	return errors.New("its probe did not list it")
+}

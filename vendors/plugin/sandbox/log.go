@@ -1,0 +1,48 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+)
+
+// logMark begins the lines on which a plugin's log leaves its process: level and text.
+const logMark = "primus: logs "
+
+// lineLog writes the records of a plugin's log as lines for the host.
+type lineLog struct{ out io.Writer }
+
+// Enabled implements slog.Handler.
+func (*lineLog) Enabled(context.Context, slog.Level) bool { return true }
+
+// Handle implements slog.Handler.
+func (l *lineLog) Handle(_ context.Context, r slog.Record) error {
+	_, err := fmt.Fprintf(l.out, "%s%v %s\n", logMark, r.Level, strings.ReplaceAll(r.Message, "\n", "; "))
+	return err
+}
+
+// WithAttrs implements slog.Handler; the host names the plugin.
+func (l *lineLog) WithAttrs([]slog.Attr) slog.Handler { return l }
+
+// WithGroup implements slog.Handler.
+func (l *lineLog) WithGroup(string) slog.Handler { return l }
+
+// forward hands a line of a child to the log of the host: the plugin's log with its
+// level, and what its code printed otherwise.
+func forward(log *slog.Logger, name, line string) {
+	if log == nil || strings.HasPrefix(line, stepMark) {
+		return
+	}
+	level := slog.LevelInfo
+	if text, ok := strings.CutPrefix(line, logMark); ok {
+		word, rest, _ := strings.Cut(text, " ")
+		if level.UnmarshalText([]byte(word)) == nil {
+			line = rest
+		}
+	}
+	log.Log(context.Background(), level, strings.ToValidUTF8(line, "?"), "plugin", name)
+}
+
+var _ slog.Handler = (*lineLog)(nil)

@@ -1,0 +1,42 @@
+//go:build unix
+
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// ownGroup puts a command into a process group of its own, all of which is killed
+// when its time is over.
+func ownGroup(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
+}
+
+// endedBy returns the signal that ended a process, "" when none did.
+func endedBy(state *os.ProcessState) string {
+	status, ok := state.Sys().(syscall.WaitStatus)
+	if !ok || !status.Signaled() {
+		return ""
+	}
+	return fmt.Sprintf("%s (%v)", unix.SignalName(status.Signal()), status.Signal())
+}
+
+// takeStdout returns the standard output of this process as a file of its own. What
+// libraries print goes to the standard error from then on.
+func takeStdout() (*os.File, error) {
+	fd, err := unix.Dup(unix.Stdout)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: keep the standard output: %w", err)
+	}
+	unix.CloseOnExec(fd)
+	if err := unix.Dup2(unix.Stderr, unix.Stdout); err != nil {
+		return nil, fmt.Errorf("sandbox: send what a plugin prints to the standard error: %w", err)
+	}
+	return os.NewFile(uintptr(fd), "stdout"), nil
+}

@@ -1,0 +1,191 @@
+package sandbox_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/vendors/loader"
+	"github.com/primus-fl/primus/vendors/plugin"
+	"github.com/primus-fl/primus/vendors/plugin/sandbox"
+)
+
+// roleEnv makes a child process of the test binary serve a plugin instead of running the tests.
+const roleEnv = "PRIMUS_SANDBOX_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	file := os.Args[len(os.Args)-1]
+	switch os.Getenv(roleEnv) {
+	case "":
+		// A plugin in this process keeps its thread.
+		goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/primus-fl/primus/vendors/loader.(*Executor).thread"))
+	case "probe":
+		ok, err := sandbox.ServeProbe(file, plugin.Settings{Ops: catalogue})
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		if !ok {
+			os.Exit(1)
+		}
+	case "host":
+		hangInChild(file)
+	case "serve":
+		if err := sandbox.Serve(file, plugin.Settings{Ops: catalogue}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+}
+
+// probe is what ops of the fixtures take.
+type probe struct {
+	Out        *tensor.Tensor
+	Mode, Text int
+}
+
+var probeOp = opregistry.NewOp("probe", opregistry.Schema[probe]{
+	Validate: func(probe) error { return nil },
+	Operands: func(a probe) []opregistry.Operand {
+		return []opregistry.Operand{{Name: "out", Tensor: a.Out, Access: opregistry.Update}}
+	},
+})
+
+var catalogue = append(ops.All(), probeOp, everythingOp)
+
+// serving returns settings for children that play a role.
+func serving(role string) sandbox.Settings {
+	return sandbox.Settings{Command: []string{os.Args[0]}, Env: append(os.Environ(), roleEnv+"="+role), Timeout: time.Minute}
+}
+
+// compile builds a C file of testdata with these macros defined.
+func compile(t testing.TB, source string, macros ...string) string {
+	t.Helper()
+	if _, err := loader.Open(); err == loader.ErrPlatform {
+		t.Skip(err)
+	}
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip("no C compiler: ", err)
+	}
+	out := filepath.Join(t.TempDir(), "libacme.so")
+	args := []string{"-std=gnu11", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-I", filepath.Join("..", "..", "abi"), "-o", out, filepath.FromSlash(source)}
+	for _, m := range macros {
+		args = append(args, "-D"+m)
+	}
+	text, err := exec.CommandContext(t.Context(), cc, args...).CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	return out
+}
+
+func TestProbe(t *testing.T) {
+	t.Parallel()
+	for name, reason := range map[string]string{"NOTHING": "", "PRINTS": "", "AVAILABLE_NOT": "no driver"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, err := sandbox.Probe(t.Context(), compile(t, "testdata/probe.c", name), serving("probe"))
+			require.NoError(t, err)
+			assert.Equal(t, &plugin.Report{Name: "acme_ops", Version: "1.2.0", ABI: "1.0", Left: []plugin.Left{}, Ops: []plugin.OpReport{{
+				Op: "probe", Impl: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 100,
+				Flags: []string{"thread_safe"}, Available: reason == "", Reason: reason,
+			}}}, r)
+		})
+	}
+}
+
+// A library that is wrong in any way is an error that says how, and this process goes on.
+func TestProbeRejects(t *testing.T) {
+	t.Parallel()
+	entry := "primus_plugin_get_api"
+	available := `is_available of impl "vendor.acme" of op "probe"`
+	tests := []struct{ macro, want string }{
+		{"LOAD_CRASH", "it crashed with SIGSEGV (segmentation violation) in its constructors"},
+		{"LOAD_EXIT", `it ended its process with status 0 after the line "acme: no licence" in its constructors`},
+		{"LOAD_STATUS", "it ended its process with status 7 in its constructors"},
+		{"LOAD_KILL", "it was ended by SIGKILL (killed) in its constructors"},
+		{"ENTRY_ABORT", "it crashed with SIGABRT (abort) in " + entry},
+		{"ENTRY_EXIT", "it ended its process with status 3 in " + entry},
+		{"AVAILABLE_CRASH", "it crashed with SIGSEGV (segmentation violation) in " + available},
+		{"UNDEFINED", "undefined symbol: nobody_defines_this"},
+		{"NO_ENTRY", "it exports no primus_plugin_get_api, so it is no plugin for Primus-FL"},
+		{"ENTRY_NULL", "it does not speak ABI 1.0"},
+		{"ENTRY_GARBAGE=0xdead0000", "its description points to memory that cannot be read"},
+		{"ENTRY_GARBAGE=16", "its description points to memory that cannot be read"},
+		{"ENTRY_GARBAGE=0xdeaddeaddead0000", "its description points to memory that cannot be read"},
+		{"ENTRY_GARBAGE=0xdead0001", "primus_plugin lies at 0xdead0001, want an address that 8 divides"},
+		{"MAJOR=2", "it has ABI 2.0, this program speaks 1.0"},
+		{"SIZE=0", "primus_plugin has struct_size 0, want at least 40; set it to sizeof"},
+		{"SIZE=0xffffffff", "primus_plugin has struct_size 4294967295"},
+		{"N_OPS=0xffffffff", "n_ops is 4294967295, want at most 4096"},
+		{"N_OPS=4", "ops[2] is NULL"},
+		{"OPS=NULL", "ops is NULL, want 1 ops"},
+		{"OPS=(void*)0xdead0000", "its description points to memory that cannot be read"},
+		{"NAME=NULL", `got name "", want words`},
+		{`NAME="acme ops"`, `got name "acme ops", want words`},
+		{"NAME=endless", "name has no end within 256 bytes"},
+		{"NAME=(char*)0xdead0000", "its description points to memory that cannot be read"},
+		{`VERSION="1\n2"`, `got version "1\n2", want printable characters`},
+		{"OP_SIZE=8", "ops[0] has struct_size 8, want at least 72"},
+		{"OP=NULL", "ops[0].op is missing"},
+		{"OP=endless", "ops[0].op has no end within 256 bytes"},
+		{"ID=(char*)0xdead0000", "its description points to memory that cannot be read"},
+		{"RUN=NULL", `ops[0].run of op "probe" is NULL`},
+		{"FLAGS=0x100", `ops[0].flags of op "probe" is 0x100, which has unknown bits`},
+		{"KIND=9", "want flagos, vendor or reference"},
+		{`ID="acme/1"`, `got id "acme/1"`},
+		{"VENDOR=NULL", "got kind vendor without a vendor"},
+		{"N_OPS=2", `impl "vendor.acme" of op "probe" from source "acme_ops" is registered already`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.macro, func(t *testing.T) {
+			t.Parallel()
+			path := compile(t, "testdata/probe.c", tt.macro)
+			r, err := sandbox.Probe(t.Context(), path, serving("probe"))
+			assert.Nil(t, r)
+			assert.ErrorContains(t, err, path+": ")
+			assert.ErrorContains(t, err, tt.want)
+		})
+	}
+}
+
+func TestProbeTimeOut(t *testing.T) {
+	t.Parallel()
+	for macro, where := range map[string]string{"LOAD_HANG": "its constructors", "AVAILABLE_HANG": `is_available of impl "vendor.acme" of op "probe"`} {
+		t.Run(macro, func(t *testing.T) {
+			t.Parallel()
+			path, set := compile(t, "testdata/probe.c", macro), serving("probe")
+			set.Timeout = 2 * time.Second
+			_, err := sandbox.Probe(t.Context(), path, set)
+			require.EqualError(t, err, "plugin "+path+": it did not come back within 2s in "+where)
+		})
+	}
+}
+
+func TestProbeIsCancelled(t *testing.T) {
+	t.Parallel()
+	path := compile(t, "testdata/probe.c", "LOAD_HANG")
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := sandbox.Probe(ctx, path, serving("probe"))
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+func TestProbeWithoutAProgram(t *testing.T) {
+	t.Parallel()
+	_, err := sandbox.Probe(t.Context(), "libx.so", sandbox.Settings{Timeout: time.Second})
+	require.ErrorContains(t, err, "got no command")
+	_, err = sandbox.Probe(t.Context(), "libx.so", sandbox.Settings{Command: []string{"/nonexistent/primus"}, Timeout: time.Second})
+	require.ErrorIs(t, err, os.ErrNotExist)
+	_, err = sandbox.Probe(t.Context(), "libx.so", sandbox.Settings{Command: []string{"/bin/echo"}, Timeout: 10 * time.Second})
+	require.ErrorContains(t, err, "its probe printed no report")
+}

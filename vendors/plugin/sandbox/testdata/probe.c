@@ -1,0 +1,125 @@
+/* Libraries with one thing wrong, chosen by a name that is defined. */
+#include "primus_op_plugin.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char endless[4096] __attribute__((unused));
+
+static void crash(void) { *(volatile int *)8 = 1; }
+
+static void hang(void) {
+    for (;;) pause();
+}
+
+static int32_t __attribute__((unused)) run(const primus_call *call) {
+    (void)call;
+    return PRIMUS_OK;
+}
+
+static int32_t is_available(char *reason, uint64_t bytes) {
+#if defined(AVAILABLE_CRASH)
+    crash();
+#elif defined(AVAILABLE_HANG)
+    hang();
+#elif defined(AVAILABLE_NOT)
+    snprintf(reason, bytes, "no driver");
+    return PRIMUS_UNSUPPORTED;
+#endif
+    (void)reason, (void)bytes, (void)crash, (void)hang;
+    return PRIMUS_OK;
+}
+
+__attribute__((constructor)) static void constructor(void) {
+    memset(endless, 'x', sizeof endless);
+#if defined(LOAD_CRASH)
+    crash();
+#elif defined(LOAD_HANG)
+    hang();
+#elif defined(LOAD_EXIT)
+    fprintf(stderr, "acme: no licence\n");
+    exit(0);
+#elif defined(LOAD_STATUS)
+    exit(7);
+#elif defined(LOAD_KILL)
+    raise(SIGKILL);
+#elif defined(PRINTS)
+    printf("{\"error\": \"acme says hello\"}\n");
+    fflush(stdout);
+#endif
+}
+
+#ifdef UNDEFINED
+extern int nobody_defines_this(void);
+int calls_it(void) { return nobody_defines_this(); }
+#endif
+
+#ifndef OP
+#define OP "probe"
+#endif
+#ifndef ID
+#define ID "vendor.acme"
+#endif
+#ifndef VENDOR
+#define VENDOR "acme"
+#endif
+#ifndef KIND
+#define KIND PRIMUS_KIND_VENDOR
+#endif
+#ifndef FLAGS
+#define FLAGS PRIMUS_FLAG_THREAD_SAFE
+#endif
+#ifndef RUN
+#define RUN run
+#endif
+#ifndef OP_SIZE
+#define OP_SIZE sizeof(primus_op)
+#endif
+#ifndef SIZE
+#define SIZE sizeof(primus_plugin)
+#endif
+#ifndef MAJOR
+#define MAJOR PRIMUS_ABI_MAJOR
+#endif
+#ifndef N_OPS
+#define N_OPS 1
+#endif
+#ifndef OPS
+#define OPS all
+#endif
+#ifndef NAME
+#define NAME "acme_ops"
+#endif
+#ifndef VERSION
+#define VERSION "1.2.0"
+#endif
+
+static const primus_op op = {
+    .struct_size = OP_SIZE, .kind = KIND, .op = OP, .impl_id = ID, .vendor = VENDOR, .priority = 100,
+    .flags = FLAGS, .is_available = is_available, .run = RUN,
+};
+static const primus_op *const all[] __attribute__((unused)) = {&op, &op, NULL, NULL};
+
+static const primus_plugin __attribute__((unused)) plugin = {
+    .struct_size = SIZE, .abi_major = MAJOR, .abi_minor = PRIMUS_ABI_MINOR,
+    .n_ops = N_OPS, .name = NAME, .version = VERSION, .ops = OPS,
+};
+
+#ifndef NO_ENTRY
+const primus_plugin *primus_plugin_get_api(uint32_t abi_major) {
+#if defined(ENTRY_ABORT)
+    abort();
+#elif defined(ENTRY_EXIT)
+    exit(3);
+#elif defined(ENTRY_NULL)
+    return NULL;
+#elif defined(ENTRY_GARBAGE)
+    return (const primus_plugin *)ENTRY_GARBAGE;
+#endif
+    (void)abi_major;
+    return &plugin;
+}
+#endif

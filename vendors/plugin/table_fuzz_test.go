@@ -1,0 +1,115 @@
+package plugin
+
+import (
+	"encoding/binary"
+	"runtime"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/vendors/abi"
+)
+
+// image is the memory of a library for readDescription: words that are small are offsets into it, so that tables hang
+// together and also point to nowhere.
+type image struct{ words [512]uint64 }
+
+func (m *image) base() uintptr { return uintptr(unsafe.Pointer(&m.words)) }
+
+// load fills the image. The words at these places are pointers.
+func (m *image) load(data []byte, pointers []int) {
+	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&m.words)), unsafe.Sizeof(m.words))
+	clear(bytes)
+	copy(bytes, data)
+	for _, at := range pointers {
+		if w := m.words[at]; w != 0 && w < uint64(len(bytes)) {
+			m.words[at] = uint64(m.base()) + w
+		}
+	}
+}
+
+// The image of a right description: the plugin at 0, its list of two ops at 64, the ops at 128 and 256, texts from 512.
+const (
+	listAt, opAt, secondAt, textAt = 64, 128, 256, 512
+)
+
+// pointersOf are the places of pointers in that image, in words.
+func pointersOf() []int {
+	at := []int{2, 3, 4, listAt / 8, listAt/8 + 1}
+	for _, op := range []int{opAt / 8, secondAt / 8} {
+		at = append(at, op+1, op+2, op+3)
+	}
+	return at
+}
+
+func rightImage() []byte {
+	data := make([]byte, 1024)
+	word := func(at int, v uint64) { binary.LittleEndian.PutUint64(data[at:], v) }
+	half := func(at int, v uint32) { binary.LittleEndian.PutUint32(data[at:], v) }
+	half(0, uint32(unsafe.Sizeof(abi.Plugin{})))
+	half(4, abi.Major)
+	half(12, 2)
+	word(16, textAt)
+	word(24, textAt+32)
+	word(32, listAt)
+	for i, op := range []int{opAt, secondAt} {
+		word(listAt+8*i, uint64(op))
+		half(op, uint32(unsafe.Sizeof(abi.Op{})))
+		half(op+4, abi.KindVendor)
+		word(op+8, textAt+64)
+		word(op+16, textAt+96)
+		word(op+24, textAt+128)
+		half(op+32, 100)
+		word(op+64, 1<<40)
+	}
+	for i, text := range []string{"acme_ops", "1.2.0", "rmsnorm_fwd", "vendor.acme", "acme"} {
+		copy(data[textAt+32*i:], text)
+	}
+	return data
+}
+
+func TestReadDescription(t *testing.T) {
+	t.Parallel()
+	m := &image{}
+	m.load(rightImage(), pointersOf())
+	d, err := readDescription(m.base())
+	require.NoError(t, err)
+	runtime.KeepAlive(m)
+	assert.Equal(t, "acme_ops", d.name)
+	assert.Equal(t, "1.2.0", d.version)
+	require.Len(t, d.ops, 2)
+	assert.Equal(t, entry{op: "rmsnorm_fwd", implID: "vendor.acme", vendor: "acme", kind: abi.KindVendor, priority: 100, run: 1 << 40}, d.ops[0])
+}
+
+// Whatever a description says, reading it ends with a description or an error.
+func FuzzReadDescription(f *testing.F) {
+	f.Add(rightImage())
+	for _, at := range []int{0, 4, 12, 16, 24, 32, listAt, opAt, opAt + 8, opAt + 36} {
+		for _, v := range []uint64{0, 1, 8, 0xffffffff, 1 << 40, 0xdeadbeefdeadbeef, ^uint64(0)} {
+			data := rightImage()
+			binary.LittleEndian.PutUint64(data[at&^7:], v)
+			f.Add(data)
+		}
+	}
+	f.Add([]byte(strings.Repeat("x", 4096)))
+	pointers := pointersOf()
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m := &image{}
+		m.load(data, pointers)
+		d, err := readDescription(m.base())
+		runtime.KeepAlive(m)
+		if err != nil {
+			assert.Less(t, len(err.Error()), 1024)
+			return
+		}
+		assert.NotEmpty(t, d.name)
+		assert.LessOrEqual(t, len(d.ops), mostOps)
+		for _, o := range d.ops {
+			assert.NotEmpty(t, o.op)
+			assert.NotZero(t, o.run)
+		}
+	})
+}
