@@ -26,12 +26,12 @@ import (
 
 // appConfig is what a command decides about the graph.
 type appConfig struct {
-	threads     int // 0 means one a CPU
-	timing      bool
-	log         *slog.Logger // of the program
-	opLog       slog.Handler // of the op manager; nil keeps it silent
-	metricsAddr string       // "" serves no metrics
-	policy      policySources
+	threads int // 0 means one a CPU
+	timing  bool
+	log     *slog.Logger // of the program
+	opLog   slog.Handler // of the op manager; nil keeps it silent
+	metrics metricsConfig
+	policy  policySources
 }
 
 // listenerGroup collects what hears of dispatch.

@@ -177,7 +177,7 @@ func (t *trainer) Train(ctx context.Context) (err error) {
 	t.run = backend.Run{
 		Name: t.tc.Experiment.ExpName, Model: t.args.ModelName, Dir: t.dir.Path(), Parameters: t.args.NumParameters(),
 		FirstStep: t.state.Step + 1, Steps: t.args.TrainIters, TokensPerStep: t.args.GlobalBatchSize * t.args.SeqLength,
-		LogInterval: t.args.LogInterval,
+		FLOPsPerToken: t.args.FLOPsPerToken(), LogInterval: t.args.LogInterval,
 	}
 	t.tc.Log.Info(fmt.Sprintf("training %s: %d parameters, %d steps of %d tokens, run directory %s",
 		t.run.Model, t.run.Parameters, t.run.Steps, t.run.TokensPerStep, t.run.Dir))
