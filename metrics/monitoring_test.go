@@ -97,6 +97,10 @@ func TestExpressionsParse(t *testing.T) {
 	promtool(t, "check", "rules", name)
 }
 
+func TestExampleConfiguration(t *testing.T) {
+	promtool(t, "check", "config", filepath.Join("..", "examples", "monitoring", "prometheus.yml"))
+}
+
 func TestRules(t *testing.T) {
 	promtool(t, "check", "rules", filepath.Join("rules", "primus.yaml"))
 	promtool(t, "test", "rules", filepath.Join("rules", "primus_test.yaml"))

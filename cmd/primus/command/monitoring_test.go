@@ -48,12 +48,12 @@ func (s server) get(path string, query url.Values, data any) error {
 	return nil
 }
 
-// samples returns how many values an expression has now that are not NaN.
-func (s server) samples(expr string) (int, error) {
+// samples returns how many values an expression has at a time that are not NaN.
+func (s server) samples(expr string, at time.Time) (int, error) {
 	var data struct {
 		Result []struct{ Value []any }
 	}
-	err := s.get("/api/v1/query", url.Values{"query": {expr}}, &data)
+	err := s.get("/api/v1/query", url.Values{"query": {expr}, "time": {at.Format(time.RFC3339Nano)}}, &data)
 	n := 0
 	for _, sample := range data.Result {
 		if len(sample.Value) == 2 && sample.Value[1] != "NaN" {
@@ -76,7 +76,7 @@ func startPrometheus(t *testing.T, target string) server {
 	require.NoError(t, err)
 	var config map[string]any
 	require.NoError(t, yaml.Unmarshal(text, &config))
-	config["global"] = map[string]any{"scrape_interval": "250ms", "scrape_timeout": "250ms", "evaluation_interval": "250ms"}
+	config["global"] = map[string]any{"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "500ms"}
 	rules, ok := config["rule_files"].([]any)
 	require.True(t, ok)
 	for i := range rules {
@@ -111,10 +111,12 @@ func startPrometheus(t *testing.T, target string) server {
 // TestMonitoring asks a Prometheus that scrapes a run everything that dashboards and rules ask.
 func TestMonitoring(t *testing.T) {
 	l := newLab(t)
+	policy := filepath.Join(l.dir, "policy.yaml")
+	l.write(policy, "prefer: flagos\n")
 	stderr := &buffer{}
 	root := command.NewRoot(command.Streams{Out: io.Discard, Err: stderr})
 	root.SetArgs(l.args("train_iters=1000000", "--metrics-addr", "127.0.0.1:0", "eval_interval=50", "eval_iters=1", "save_interval=50",
-		"log_interval=50", "--peak-tflops", "1"))
+		"log_interval=50", "--peak-tflops", "1", "--policy", policy))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
@@ -136,19 +138,17 @@ func TestMonitoring(t *testing.T) {
 				continue
 			}
 			require.Eventually(t, func() bool {
-				_, err := prometheus.samples(expr)
+				_, err := prometheus.samples(expr, time.Now())
 				return err == nil
 			}, 30*time.Second, 50*time.Millisecond, "%s: %s", d.Title, expr)
 		}
 	}
-	for _, record := range []string{"run_op_impl:primus_op_seconds:rate5m", "run_op_impl:primus_op_calls:rate5m",
-		"run_rank:primus_train_step_duration_seconds:mean5m", "run_rank:primus_train_step_duration_seconds:mean1h"} {
-		must = append(must, record)
-	}
+	must = append(must, "run_op_impl:primus_op_seconds:rate5m", "run_op_impl:primus_op_calls:rate5m",
+		"run_rank:primus_train_step_duration_seconds:mean5m", "run_rank:primus_train_step_duration_seconds:mean1h")
 	assert.Eventually(t, func() bool {
 		var empty []string
 		for _, expr := range must {
-			if n, err := prometheus.samples(expr); err != nil || n == 0 {
+			if n, err := prometheus.samples(expr, time.Now()); err != nil || n == 0 {
 				empty = append(empty, expr)
 			}
 		}
@@ -178,4 +178,24 @@ func TestMonitoring(t *testing.T) {
 	}, &exemplars))
 	require.NotEmpty(t, exemplars)
 	assert.Regexp(t, `^[1-9]\d*$`, exemplars[0].Exemplars[0].Labels["step"])
+
+	answers := func(expr string) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			n, err := prometheus.samples(expr, time.Now())
+			return err == nil && n > 0
+		}, 30*time.Second, 50*time.Millisecond, expr)
+	}
+	answers(`primus_op_selected_info{op="swiglu"} offset 2s`)
+	changed := time.Now()
+	l.write(policy, "prefer: flagos\nper_op: {swiglu: reference}\n")
+	answers(`primus_op_switches_total{op="swiglu"} > 0 and on (run) primus_policy_changes_total > 0`)
+	// Annotations look a minute back. So does this, to a second before the change.
+	for _, d := range dashboards.All() {
+		for _, a := range d.Annotations.List {
+			n, err := prometheus.samples(variables.Replace(a.Expr), changed.Add(time.Minute-time.Second))
+			require.NoError(t, err)
+			assert.Positive(t, n, "%s: no mark %q", d.Title, a.Name)
+		}
+	}
 }
