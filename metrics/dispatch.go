@@ -2,22 +2,28 @@ package metrics
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Dispatch exports what an op manager counts. It has to be a listener of the manager, too, to count fallbacks.
+// Dispatch exports what an op manager counts. It has to be a listener of the manager, too, to count fallbacks, switches and
+// changes of policy and to hear durations, and an observer of the run, so that durations carry the step.
 type Dispatch struct {
-	manager   atomic.Pointer[opmanager.Manager]
-	fallbacks *prometheus.CounterVec
-	reg       prometheus.Registerer
+	set     *set
+	manager atomic.Pointer[opmanager.Manager]
+	step    stepExemplar
 
-	calls, errors, declines, duration           *prometheus.Desc
+	fallbacks, switches, quarantines *prometheus.CounterVec
+	policyChanges                    prometheus.Counter
+	durations                        *prometheus.HistogramVec
+
+	calls, errors, declines, seconds            *prometheus.Desc
 	verified, violations, unverified, verifyMax *prometheus.Desc
 	selected, quarantined, policy, generation   *prometheus.Desc
 }
@@ -26,30 +32,39 @@ type Dispatch struct {
 // none and returns the error of reg.
 func NewDispatch(reg prometheus.Registerer) (*Dispatch, error) {
 	labels := []string{"op", "impl", "kind", "vendor"}
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("primus_"+name, help, labels, nil)
+	}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "primus_" + name, Help: help}, labels)
+	}
 	d := &Dispatch{
-		reg:         reg,
-		calls:       prometheus.NewDesc("primus_op_calls_total", "Calls that an impl served.", labels, nil),
-		errors:      prometheus.NewDesc("primus_op_errors_total", "Calls in which an impl returned an error or panicked.", labels, nil),
-		declines:    prometheus.NewDesc("primus_op_declines_total", "Calls that an impl declined as unsupported.", labels, nil),
-		duration:    prometheus.NewDesc("primus_op_duration_seconds", "Time in the calls that an impl served.", labels, nil),
-		verified:    prometheus.NewDesc("primus_op_verify_calls_total", "Calls whose results were compared with the reference.", labels, nil),
-		violations:  prometheus.NewDesc("primus_op_verify_violations_total", "Verified calls whose results were beyond the tolerance.", labels, nil),
-		unverified:  prometheus.NewDesc("primus_op_verify_skipped_total", "Sampled calls that could not be compared with the reference.", labels, nil),
-		verifyMax:   prometheus.NewDesc("primus_op_verify_error_ratio_max", "Largest difference from the reference in verified calls, over the reference's value.", labels, nil),
-		selected:    prometheus.NewDesc("primus_op_selected_info", "The impl that serves an op outside of rules for layers and phases.", labels, nil),
-		quarantined: prometheus.NewDesc("primus_op_quarantined", "1 for an impl that is set aside for an op.", []string{"op", "impl", "state"}, nil),
-		policy:      prometheus.NewDesc("primus_policy_info", "The dispatch policy in force.", []string{"fingerprint", "prefer", "strict"}, nil),
-		generation:  prometheus.NewDesc("primus_dispatch_generation", "Number of the dispatch table in force; every change of policy, registry or quarantine makes a new one.", nil, nil),
-		fallbacks: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "primus_op_fallbacks_total", Help: "Calls that another impl served than the first candidate.",
-		}, []string{"op", "from", "to", "reason"}),
+		calls:       desc("op_calls_total", "Calls that an impl served.", labels...),
+		errors:      desc("op_errors_total", "Calls in which an impl returned an error or panicked.", labels...),
+		declines:    desc("op_declines_total", "Calls that an impl declined as unsupported.", labels...),
+		seconds:     desc("op_seconds_total", "Time in the calls that an impl served.", labels...),
+		verified:    desc("op_verify_calls_total", "Calls whose results were compared with the reference.", labels...),
+		violations:  desc("op_verify_violations_total", "Verified calls whose results were beyond the tolerance.", labels...),
+		unverified:  desc("op_verify_skipped_total", "Sampled calls that could not be compared with the reference.", labels...),
+		verifyMax:   desc("op_verify_error_ratio_max", "Largest difference from the reference in verified calls, over the reference's value.", labels...),
+		selected:    desc("op_selected_info", "The impl that serves an op outside of rules for layers and phases.", labels...),
+		quarantined: desc("op_quarantined", "1 for an impl that is set aside for an op.", "op", "impl", "state"),
+		policy:      desc("policy_info", "The dispatch policy in force.", "fingerprint", "prefer", "strict"),
+		generation:  desc("dispatch_generation", "Number of the dispatch table in force; every change of policy, registry or quarantine makes a new one."),
+
+		fallbacks:     counter("op_fallbacks_total", "Calls that another impl served than the first candidate.", "op", "from", "to", "reason"),
+		switches:      counter("op_switches_total", "Times that an op was served by another impl than before.", "op", "from", "to"),
+		quarantines:   counter("op_quarantines_total", "Times that an impl was set aside for an op.", "op", "impl"),
+		policyChanges: prometheus.NewCounter(prometheus.CounterOpts{Name: "primus_policy_changes_total", Help: "Policies put in force after the first."}),
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "primus_op_duration_seconds", Help: "Duration of every seventh call that an impl served.",
+			Buckets:                     prometheus.ExponentialBuckets(1e-6, 4, 12), // 1 µs to 4.2 s
+			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100, NativeHistogramMinResetDuration: time.Hour,
+		}, labels),
 	}
-	if err := reg.Register(d); err != nil {
-		return nil, fmt.Errorf("metrics: register dispatch: %w", err)
-	}
-	if err := reg.Register(d.fallbacks); err != nil {
-		reg.Unregister(d)
-		return nil, fmt.Errorf("metrics: register dispatch: %w", err)
+	var err error
+	if d.set, err = register(reg, "dispatch", d, d.fallbacks, d.switches, d.quarantines, d.policyChanges, d.durations); err != nil {
+		return nil, err
 	}
 	return d, nil
 }
@@ -58,26 +73,46 @@ func NewDispatch(reg prometheus.Registerer) (*Dispatch, error) {
 func (d *Dispatch) Watch(m *opmanager.Manager) { d.manager.Store(m) }
 
 // Close unregisters the metrics. Further calls do nothing.
-func (d *Dispatch) Close() {
-	d.reg.Unregister(d)
-	d.reg.Unregister(d.fallbacks)
-}
+func (d *Dispatch) Close() { d.set.close() }
 
-// OnEvent counts fallbacks. It implements opmanager.Listener.
+// OnEvent counts what happens between scrapes. It implements opmanager.Listener.
 func (d *Dispatch) OnEvent(e opmanager.Event) {
-	if f, ok := e.(opmanager.FellBack); ok {
+	switch e := e.(type) {
+	case opmanager.FellBack:
 		reason := "failed"
-		if errors.Is(f.Cause, opregistry.ErrUnsupported) {
+		if errors.Is(e.Cause, opregistry.ErrUnsupported) {
 			reason = "declined"
 		}
-		d.fallbacks.WithLabelValues(f.Op, f.From.ID, f.To.ID, reason).Inc()
+		d.fallbacks.WithLabelValues(e.Op, e.From.ID, e.To.ID, reason).Inc()
+	case opmanager.Switched:
+		d.switches.WithLabelValues(e.Op, e.From.ID, e.To.ID).Inc()
+	case opmanager.Quarantined:
+		d.quarantines.WithLabelValues(e.Op, e.Impl.ID).Inc()
+	case opmanager.PolicyChanged:
+		d.policyChanges.Inc()
 	}
 }
+
+// Durations observes the calls of an op that an impl served, with the step as exemplar. It implements
+// opmanager.DurationListener.
+func (d *Dispatch) Durations(op string, impl opmanager.ImplInfo) func(time.Duration) {
+	histogram := d.durations.WithLabelValues(op, impl.ID, impl.Kind.String(), impl.Vendor).(prometheus.ExemplarObserver)
+	return func(took time.Duration) { histogram.ObserveWithExemplar(took.Seconds(), d.step.labels()) }
+}
+
+// RunStarted takes the first step of the run.
+func (d *Dispatch) RunStarted(r backend.Run) { d.step.set(r.FirstStep) }
+
+// StepDone takes the step that begins now.
+func (d *Dispatch) StepDone(s backend.Step) { d.step.set(s.Step + 1) }
+
+// RunEnded says that there is no step any more.
+func (d *Dispatch) RunEnded(backend.Result) { d.step.clear() }
 
 // Describe implements prometheus.Collector.
 func (d *Dispatch) Describe(ch chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		d.calls, d.errors, d.declines, d.duration, d.verified, d.violations, d.unverified, d.verifyMax,
+		d.calls, d.errors, d.declines, d.seconds, d.verified, d.violations, d.unverified, d.verifyMax,
 		d.selected, d.quarantined, d.policy, d.generation,
 	} {
 		ch <- desc
@@ -90,22 +125,22 @@ func (d *Dispatch) Collect(ch chan<- prometheus.Metric) {
 	if m == nil {
 		return
 	}
-	counter := func(desc *prometheus.Desc, n uint64, labels []string) {
-		ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(n), labels...)
+	counter := func(desc *prometheus.Desc, v float64, labels []string) {
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, v, labels...)
 	}
 	gauge := func(desc *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v, labels...)
 	}
 	for _, s := range m.Stats() {
 		labels := []string{s.Op, s.ID, s.Kind.String(), s.Vendor}
-		counter(d.calls, s.Calls, labels)
-		counter(d.errors, s.Errors, labels)
-		counter(d.declines, s.Declines, labels)
-		ch <- prometheus.MustNewConstSummary(d.duration, s.Calls, s.Duration.Seconds(), nil, labels...)
+		counter(d.calls, float64(s.Calls), labels)
+		counter(d.errors, float64(s.Errors), labels)
+		counter(d.declines, float64(s.Declines), labels)
+		counter(d.seconds, s.Duration.Seconds(), labels)
 		if s.Verify.Calls+s.Verify.Skipped > 0 {
-			counter(d.verified, s.Verify.Calls, labels)
-			counter(d.violations, s.Verify.Violations, labels)
-			counter(d.unverified, s.Verify.Skipped, labels)
+			counter(d.verified, float64(s.Verify.Calls), labels)
+			counter(d.violations, float64(s.Verify.Violations), labels)
+			counter(d.unverified, float64(s.Verify.Skipped), labels)
 			gauge(d.verifyMax, s.Verify.MaxRel, labels...)
 		}
 	}
@@ -124,6 +159,7 @@ func (d *Dispatch) Collect(ch chan<- prometheus.Metric) {
 }
 
 var (
-	_ prometheus.Collector = (*Dispatch)(nil)
-	_ opmanager.Listener   = (*Dispatch)(nil)
+	_ prometheus.Collector       = (*Dispatch)(nil)
+	_ opmanager.DurationListener = (*Dispatch)(nil)
+	_ backend.Observer           = (*Dispatch)(nil)
 )

@@ -2,17 +2,21 @@ package metrics_test
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -84,8 +88,8 @@ func value(t *testing.T, g prometheus.Gatherer, name string, labels map[string]s
 				}
 			}
 			switch {
-			case m.GetSummary() != nil:
-				return m.GetSummary().GetSampleSum()
+			case m.GetHistogram() != nil:
+				return float64(m.GetHistogram().GetSampleCount())
 			case m.GetGauge() != nil:
 				return m.GetGauge().GetValue()
 			default:
@@ -108,8 +112,8 @@ func TestDispatchCounts(t *testing.T) {
 	assert.InDelta(t, 1, value(t, reg, "primus_op_declines_total", acme), 0)
 	assert.InDelta(t, 2, value(t, reg, "primus_op_calls_total", other), 0)
 	assert.InDelta(t, 0, value(t, reg, "primus_op_errors_total", other), 0)
-	assert.Positive(t, value(t, reg, "primus_op_duration_seconds", acme))
-	assert.Positive(t, value(t, reg, "primus_op_duration_seconds", other))
+	assert.Positive(t, value(t, reg, "primus_op_seconds_total", acme))
+	assert.Positive(t, value(t, reg, "primus_op_seconds_total", other))
 	for _, reason := range []string{"failed", "declined"} {
 		assert.InDelta(t, 1, value(t, reg, "primus_op_fallbacks_total", map[string]string{
 			"op": "residual_add", "from": "vendor.acme", "to": "reference.go", "reason": reason,
@@ -117,12 +121,52 @@ func TestDispatchCounts(t *testing.T) {
 	}
 }
 
+func TestDispatchSamplesDurationsWithTheStep(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	d, err := metrics.NewDispatch(reg)
+	require.NoError(t, err)
+	defer d.Close()
+	tell := d.Durations("residual_add", opmanager.ImplInfo{ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme"})
+	tell(2 * time.Second) // before any step
+	d.RunStarted(backend.Run{FirstStep: 4})
+	tell(10 * time.Microsecond)
+	d.StepDone(backend.Step{Step: 4})
+	tell(time.Millisecond)
+	d.RunEnded(backend.Result{})
+	tell(100 * time.Millisecond)
+
+	families, err := reg.Gather()
+	require.NoError(t, err)
+	i := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == "primus_op_duration_seconds" })
+	require.GreaterOrEqual(t, i, 0)
+	h := families[i].GetMetric()[0].GetHistogram()
+	assert.Equal(t, uint64(4), h.GetSampleCount())
+	assert.Equal(t, []string{"4", "5"}, exemplars(h))
+	assert.NotEmpty(t, h.GetPositiveSpan(), "a native histogram, too")
+	assert.NotEmpty(t, h.GetBucket(), "a classic one, too")
+}
+
+func TestDispatchCountsEvents(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	d, err := metrics.NewDispatch(reg)
+	require.NoError(t, err)
+	defer d.Close()
+	from, to := opmanager.ImplInfo{ID: "vendor.acme"}, opmanager.ImplInfo{ID: "default.flagos"}
+	d.OnEvent(opmanager.Selected{Op: "gelu", Impl: from})
+	d.OnEvent(opmanager.Switched{Op: "gelu", From: from, To: to})
+	d.OnEvent(opmanager.Quarantined{Op: "gelu", Impl: from})
+	d.OnEvent(opmanager.PolicyChanged{Generation: 2})
+	assert.InDelta(t, 1, value(t, reg, "primus_op_switches_total", map[string]string{"op": "gelu", "from": "vendor.acme", "to": "default.flagos"}), 0)
+	assert.InDelta(t, 1, value(t, reg, "primus_op_quarantines_total", map[string]string{"op": "gelu", "impl": "vendor.acme"}), 0)
+	assert.InDelta(t, 1, value(t, reg, "primus_policy_changes_total", nil), 0)
+}
+
 func TestDispatchIsEmptyBeforeWatch(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	d, err := metrics.NewDispatch(reg)
 	require.NoError(t, err)
 	defer d.Close()
-	n, err := testutil.GatherAndCount(reg)
+	n, err := testutil.GatherAndCount(reg, "primus_op_calls_total", "primus_op_duration_seconds", "primus_policy_info", "primus_dispatch_generation")
 	require.NoError(t, err)
 	assert.Zero(t, n)
 }

@@ -31,7 +31,7 @@ func request(t *testing.T, method, url string) (int, string) {
 
 func TestServe(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	train, err := metrics.NewTraining(reg)
+	train, err := metrics.NewTraining(reg, metrics.TrainingSettings{})
 	require.NoError(t, err)
 	defer train.Close()
 	s, err := metrics.Serve("127.0.0.1:0", reg)

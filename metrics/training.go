@@ -1,8 +1,9 @@
 package metrics
 
 import (
-	"fmt"
+	"errors"
 	"math"
+	"time"
 
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,75 +11,146 @@ import (
 
 // Training exports the progress of a run. It is an observer of the trainer.
 type Training struct {
-	reg                                                            prometheus.Registerer
+	set       *set
+	peakFLOPS float64
+	run       backend.Run
+	exemplar  stepExemplar
+
+	info, patches                                                  *prometheus.GaugeVec
+	running, lastStep, steps, flops, mfu                           prometheus.Gauge
 	step, loss, validLoss, learningRate, gradNorm, tokensPerSecond prometheus.Gauge
-	tokens                                                         prometheus.Counter
+	checkpointStep, checkpointTime                                 prometheus.Gauge
+	tokens, nonFinite, checkpoints                                 prometheus.Counter
 	stepDuration                                                   prometheus.Histogram
+}
+
+// TrainingSettings are what code passes to NewTraining; the zero value works.
+type TrainingSettings struct {
+	// PeakFLOPS is how many floating-point operations a second the devices of this process reach at best; 0 says that it is
+	// not known, so that the utilisation is NaN.
+	PeakFLOPS float64
 }
 
 // NewTraining registers the metrics of training. What is not known yet is NaN. When one of the names is taken it registers
 // none and returns the error of reg.
-func NewTraining(reg prometheus.Registerer) (*Training, error) {
+func NewTraining(reg prometheus.Registerer, s TrainingSettings) (*Training, error) {
 	gauge := func(name, help string) prometheus.Gauge {
-		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "primus_train_" + name, Help: help})
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "primus_" + name, Help: help})
+	}
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: "primus_" + name, Help: help})
+	}
+	info := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "primus_" + name, Help: help}, labels)
 	}
 	t := &Training{
-		reg:             reg,
-		step:            gauge("step", "Last finished step."),
-		loss:            gauge("loss", "Training loss of the last step in nats a token."),
-		validLoss:       gauge("valid_loss", "Last validation loss in nats a token."),
-		learningRate:    gauge("learning_rate", "Learning rate of the last step."),
-		gradNorm:        gauge("grad_norm", "Global gradient norm of the last step, before clipping."),
-		tokensPerSecond: gauge("tokens_per_second", "Training throughput of the last step."),
-		tokens:          prometheus.NewCounter(prometheus.CounterOpts{Name: "primus_train_tokens_total", Help: "Tokens trained on."}),
+		peakFLOPS:       s.PeakFLOPS,
+		info:            info("train_model_info", "The model that is trained.", "model"),
+		patches:         info("patch_applied_info", "A patch that was applied to the training backend.", "patch", "phase"),
+		running:         gauge("train_running", "1 from the beginning of training to its end, however it ends."),
+		step:            gauge("train_step", "Last finished step."),
+		steps:           gauge("train_steps", "Last step of the run when it goes to its end."),
+		lastStep:        gauge("train_last_step_timestamp_seconds", "Time at which the last step was finished, or training began."),
+		loss:            gauge("train_loss", "Training loss of the last step in nats a token."),
+		validLoss:       gauge("train_valid_loss", "Last validation loss in nats a token."),
+		learningRate:    gauge("train_learning_rate", "Learning rate of the last step."),
+		gradNorm:        gauge("train_grad_norm", "Global gradient norm of the last step, before clipping."),
+		tokensPerSecond: gauge("train_tokens_per_second", "Training throughput of the last step."),
+		flops:           gauge("train_flops_per_second", "Floating-point operations a second of the last step, those of the model only."),
+		mfu:             gauge("train_mfu_ratio", "Floating-point operations a second of the last step over the peak of the devices."),
+		tokens:          counter("train_tokens_total", "Tokens trained on."),
+		nonFinite:       counter("train_nonfinite_total", "Steps whose loss or gradient was NaN or infinite."),
+		checkpoints:     counter("checkpoint_saves_total", "Checkpoints saved."),
+		checkpointStep:  gauge("checkpoint_step", "Step of the last checkpoint of this process."),
+		checkpointTime:  gauge("checkpoint_timestamp_seconds", "Time at which the last checkpoint of this process was complete."),
 		stepDuration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "primus_train_step_duration_seconds", Help: "Duration of training steps.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 2, 18), // 1 ms to 131 s
+			Buckets:                     prometheus.ExponentialBuckets(0.001, 2, 18), // 1 ms to 131 s
+			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100, NativeHistogramMinResetDuration: time.Hour,
 		}),
 	}
-	for _, g := range []prometheus.Gauge{t.loss, t.validLoss, t.learningRate, t.gradNorm, t.tokensPerSecond} {
+	unknown := []prometheus.Gauge{
+		t.step, t.steps, t.lastStep, t.loss, t.validLoss, t.learningRate, t.gradNorm, t.tokensPerSecond, t.flops, t.mfu, t.checkpointStep, t.checkpointTime,
+	}
+	for _, g := range unknown {
 		g.Set(math.NaN())
 	}
-	for i, c := range t.collectors() {
-		if err := reg.Register(c); err != nil {
-			for _, done := range t.collectors()[:i] {
-				reg.Unregister(done)
-			}
-			return nil, fmt.Errorf("metrics: register training: %w", err)
-		}
+	collectors := []prometheus.Collector{t.info, t.patches, t.running, t.tokens, t.nonFinite, t.checkpoints, t.stepDuration}
+	for _, g := range unknown {
+		collectors = append(collectors, g)
+	}
+	var err error
+	if t.set, err = register(reg, "training", collectors...); err != nil {
+		return nil, err
 	}
 	return t, nil
 }
 
-func (t *Training) collectors() []prometheus.Collector {
-	return []prometheus.Collector{t.step, t.loss, t.validLoss, t.learningRate, t.gradNorm, t.tokensPerSecond, t.tokens, t.stepDuration}
-}
-
 // Close unregisters the metrics. Further calls do nothing.
-func (t *Training) Close() {
-	for _, c := range t.collectors() {
-		t.reg.Unregister(c)
-	}
-}
+func (t *Training) Close() { t.set.close() }
 
-// RunStarted sets the step that the run starts from.
-func (t *Training) RunStarted(r backend.Run) { t.step.Set(float64(r.FirstStep - 1)) }
+// RunStarted takes the model and the step that the run starts from.
+func (t *Training) RunStarted(r backend.Run) {
+	t.run = r
+	t.info.WithLabelValues(r.Model).Set(1)
+	t.running.Set(1)
+	t.step.Set(float64(r.FirstStep - 1))
+	t.steps.Set(float64(r.Steps))
+	t.lastStep.SetToCurrentTime()
+}
 
 // StepDone takes the figures of a step.
 func (t *Training) StepDone(s backend.Step) {
 	t.step.Set(float64(s.Step))
+	t.lastStep.SetToCurrentTime()
 	t.loss.Set(s.Loss)
 	t.learningRate.Set(s.LR)
 	t.gradNorm.Set(s.GradNorm)
 	t.tokensPerSecond.Set(s.TokensPerSecond)
 	t.tokens.Add(float64(s.Tokens))
-	t.stepDuration.Observe(s.Duration.Seconds())
+	t.exemplar.set(s.Step)
+	t.stepDuration.(prometheus.ExemplarObserver).ObserveWithExemplar(s.Duration.Seconds(), t.exemplar.labels())
 	if s.ValidLoss != nil {
 		t.validLoss.Set(*s.ValidLoss)
 	}
+	if !finite(s.Loss) || !finite(s.GradNorm) {
+		t.nonFinite.Inc()
+	}
+	if t.run.FLOPsPerToken > 0 {
+		flops := t.run.FLOPsPerToken * s.TokensPerSecond
+		t.flops.Set(flops)
+		if t.peakFLOPS > 0 {
+			t.mfu.Set(flops / t.peakFLOPS)
+		}
+	}
 }
 
-// RunEnded does nothing: the last figures stay.
-func (t *Training) RunEnded(backend.Result) {}
+// CheckpointSaved takes the step and the time of a checkpoint.
+func (t *Training) CheckpointSaved(step int) {
+	t.checkpoints.Inc()
+	t.checkpointStep.Set(float64(step))
+	t.checkpointTime.SetToCurrentTime()
+}
 
-var _ backend.Observer = (*Training)(nil)
+// PatchesApplied takes the patches of a phase.
+func (t *Training) PatchesApplied(phase string, ids []string) {
+	for _, id := range ids {
+		t.patches.WithLabelValues(id, phase).Set(1)
+	}
+}
+
+// RunEnded says that nothing runs any more, and whether a step was not finite. The last figures stay.
+func (t *Training) RunEnded(r backend.Result) {
+	t.running.Set(0)
+	if errors.Is(r.Err, backend.ErrNonFinite) {
+		t.nonFinite.Inc()
+	}
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+var (
+	_ backend.Observer           = (*Training)(nil)
+	_ backend.CheckpointObserver = (*Training)(nil)
+	_ backend.PatchObserver      = (*Training)(nil)
+)

@@ -158,10 +158,14 @@ func (b *Bound[A]) invoke(c *candidate, a A) (err error) {
 	}
 	if b.counters != nil {
 		count := b.counters.of(c.slot)
+		var took time.Duration
 		if b.timing {
-			count.nanos.Add(int64(time.Since(start)))
+			took = time.Since(start)
+			count.nanos.Add(int64(took))
 		}
-		count.calls.Add(1)
+		if calls := count.calls.Add(1); b.timing && calls%sampledCalls == 0 {
+			b.m.core.tellDuration(b.op.Name(), c.counters, took)
+		}
 	}
 	if !c.served.Load() {
 		b.m.core.firstServed(b.op.Name(), c)

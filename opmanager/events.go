@@ -104,3 +104,15 @@ func (VerificationFailed) event() {}
 type Listener interface {
 	OnEvent(Event)
 }
+
+// DurationListener is a Listener that also hears how long calls take. It does so
+// under Settings.Timing, and of every seventh call that an impl serves through a
+// handle: enough for a distribution, and no divisor of how often layers repeat.
+type DurationListener interface {
+	Listener
+
+	// Durations returns what is told the durations of calls of an op that an impl
+	// served. It is asked once for each, after a call and without any lock held; the
+	// function is called from any goroutine and returns at once.
+	Durations(op string, impl ImplInfo) func(time.Duration)
+}

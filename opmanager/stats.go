@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +35,26 @@ type counters struct {
 	verify                      verifyCounters
 
 	retired count // of handles that are gone; guarded by core.countersMu
+
+	bindDurations sync.Once
+	durations     []func(time.Duration) // of listeners
+}
+
+// sampledCalls is how many calls go by for one whose duration listeners hear.
+const sampledCalls = 7
+
+// tellDuration tells listeners how long a call took.
+func (c *core) tellDuration(op string, all *counters, took time.Duration) {
+	all.bindDurations.Do(func() {
+		for _, l := range c.listeners {
+			if d, ok := l.(DurationListener); ok {
+				all.durations = append(all.durations, d.Durations(op, all.info))
+			}
+		}
+	})
+	for _, tell := range all.durations {
+		tell(took)
+	}
 }
 
 // count are the counters that a call writes.

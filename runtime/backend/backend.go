@@ -19,6 +19,9 @@ var (
 
 	// ErrInterrupted says that training stopped early because its context ended, with everything saved.
 	ErrInterrupted = errors.New("interrupted")
+
+	// ErrNonFinite says that training stopped at a loss or gradient that is NaN or infinite.
+	ErrNonFinite = errors.New("loss or gradient is not finite")
 )
 
 // Adapter connects a training framework to the runtime. Package train calls the methods, in the order of the interface.

@@ -37,6 +37,32 @@ func (o Observers) RunEnded(r Result) {
 	}
 }
 
+// CheckpointObserver is an Observer that is also told of each checkpoint that is complete.
+type CheckpointObserver interface{ CheckpointSaved(step int) }
+
+// CheckpointSaved tells every observer that wants to know.
+func (o Observers) CheckpointSaved(step int) {
+	for _, each := range o {
+		if c, ok := each.(CheckpointObserver); ok {
+			c.CheckpointSaved(step)
+		}
+	}
+}
+
+// PatchObserver is an Observer that is also told which patches were applied in a phase.
+type PatchObserver interface {
+	PatchesApplied(phase string, ids []string)
+}
+
+// PatchesApplied tells every observer that wants to know.
+func (o Observers) PatchesApplied(phase string, ids []string) {
+	for _, each := range o {
+		if p, ok := each.(PatchObserver); ok {
+			p.PatchesApplied(phase, ids)
+		}
+	}
+}
+
 // Run describes a run that starts.
 type Run struct {
 	Name          string // of the experiment
@@ -46,7 +72,8 @@ type Run struct {
 	FirstStep     int // 1, or the step after the checkpoint
 	Steps         int // the last step
 	TokensPerStep int
-	LogInterval   int // steps between lines of the log
+	FLOPsPerToken float64 // of a training step; 0 when it is not known
+	LogInterval   int     // steps between lines of the log
 }
 
 // Step is one step of training.

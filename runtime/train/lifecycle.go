@@ -88,7 +88,10 @@ func (r *session) patches(phase patch.Phase) error {
 	if r.dry {
 		r.planPhase(c)
 	}
-	_, err := r.s.Patches.Run(c, patch.Options{Filter: r.s.Filter, StopOnError: r.s.StrictPatches, IdleLevel: slog.LevelDebug})
+	report, err := r.s.Patches.Run(c, patch.Options{Filter: r.s.Filter, StopOnError: r.s.StrictPatches, IdleLevel: slog.LevelDebug})
+	if o, ok := r.tc.Observer.(backend.PatchObserver); ok {
+		o.PatchesApplied(string(phase), report.Applied)
+	}
 	return err
 }
 

@@ -30,7 +30,7 @@ type appConfig struct {
 	timing      bool
 	log         *slog.Logger // of the program
 	opLog       slog.Handler // of the op manager; nil keeps it silent
-	metricsAddr string       // "" serves no metrics
+	metrics     metricsConfig
 	policy      policySources
 	listPlugins bool // plugins that cannot be used are only listed
 }

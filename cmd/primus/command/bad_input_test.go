@@ -65,6 +65,8 @@ func TestBadInput(t *testing.T) {
 		{name: "checkpoint that does not exist", args: []string{"load=/nonexistent/checkpoint"}, want: []string{"/nonexistent/checkpoint"}},
 		{name: "metrics address that is not ours", args: []string{"--metrics-addr", "192.0.2.1:9400"},
 			want: []string{"192.0.2.1:9400", "HOST:PORT"}, clean: true},
+		{name: "metrics file in no directory", args: []string{"--metrics-textfile", "/nonexistent/run.prom"},
+			want: []string{"/nonexistent/run.prom", "directory must exist"}, clean: true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -53,7 +53,7 @@ printf '%s\n' "${COMPREPLY[@]}"
 		{[]string{"ops", "list", "generic"}, "generic_gemm"},
 		{[]string{"ops", "list", "-o", "j"}, "json"},
 		{[]string{"train", "pre"}, "pretrain"},
-		{[]string{"train", "--met"}, "--metrics-addr"},
+		{[]string{"train", "--metrics-a"}, "--metrics-addr"},
 		{[]string{"config", "v"}, "validate"},
 		{[]string{"config", "show", "-o", "t"}, "toml"},
 		{[]string{"config", "show", "--orig"}, "--origin"},

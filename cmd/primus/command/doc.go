@@ -7,8 +7,8 @@
 // to Streams.Out, logs, progress and errors to Streams.Err.
 //
 // Flags of train and config may come from the environment, too, as PRIMUS_CONFIG, PRIMUS_CONFIGS_DIR, PRIMUS_EXPORT_CONFIG,
-// PRIMUS_METRICS_ADDR, PRIMUS_POLICY, PRIMUS_STRICT_CONFIG and PRIMUS_THREADS. PRIMUS_OPENBLAS and PRIMUS_ONEDNN name the
-// files of these libraries to load instead of the system's.
+// PRIMUS_METRICS_ADDR, PRIMUS_METRICS_TEXTFILE, PRIMUS_PEAK_TFLOPS, PRIMUS_POLICY, PRIMUS_STRICT_CONFIG and PRIMUS_THREADS.
+// PRIMUS_OPENBLAS and PRIMUS_ONEDNN name the files of these libraries to load instead of the system's.
 //
 // # Concurrency
 //

@@ -15,7 +15,7 @@ func Graphs() map[string]fx.Option {
 	return map[string]fx.Option{
 		"ops":   opsGraph(appConfig{}, func(opsParams) {}),
 		"plan":  planGraph(appConfig{}, func(planParams) {}),
-		"train": trainGraph(appConfig{metricsAddr: "127.0.0.1:0"}, func(trainParams) {}),
+		"train": trainGraph(appConfig{metrics: metricsConfig{addr: "127.0.0.1:0", textfile: "run.prom"}}, func(trainParams) {}),
 	}
 }
 

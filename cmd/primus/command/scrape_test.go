@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -14,6 +16,38 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
+
+func TestMetricsStayInAFile(t *testing.T) {
+	tests := []struct {
+		name string
+		args []string
+		want []string
+	}{
+		{"finished", []string{"--peak-tflops=0.001"}, []string{
+			"primus_train_running{$} 0", "primus_train_step{$} 8", "primus_train_steps{$} 8", "primus_train_nonfinite_total{$} 0",
+			"primus_checkpoint_step{$} 8", "primus_checkpoint_saves_total{$} 1", `primus_train_model_info{model="llama_2M.yaml",$} 1`,
+			"primus_train_mfu_ratio{$} [0-9.]+",
+		}},
+		{"not finite", []string{"lr=1e30", "min_lr=1e30", "lr_warmup_iters=0", "clip_grad=0"}, []string{
+			"primus_train_running{$} 0", "primus_train_nonfinite_total{$} 1", "primus_train_mfu_ratio{$} NaN",
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t)
+			file := filepath.Join(l.dir, "run.prom")
+			l.train(append(tt.args, "--metrics-textfile", file)...)
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			for _, want := range tt.want {
+				want = strings.NewReplacer("{", `\{`, "}", `\}`, "$", `rank="0",run="exp"`).Replace(want)
+				assert.True(t, regexp.MustCompile("(?m)^"+want+"$").Match(text), "no line %s", want)
+			}
+			assert.NotContains(t, string(text), "go_goroutines")
+		})
+	}
+}
 
 func TestMetricsOfARun(t *testing.T) {
 	l := newLab(t)
@@ -35,13 +69,15 @@ func TestMetricsOfARun(t *testing.T) {
 	require.NoError(t, resp.Body.Close())
 
 	for _, want := range []string{
-		`primus_op_calls_total\{impl="default.flagos",kind="flagos",op="generic_gemm",vendor=""\} [1-9]`,
-		`primus_op_errors_total\{impl="default.flagos",kind="flagos",op="generic_gemm",vendor=""\} 0`,
+		`primus_op_calls_total\{impl="default.flagos",kind="flagos",op="generic_gemm",rank="0",run="exp",vendor=""\} [1-9]`,
+		`primus_op_errors_total\{impl="default.flagos",kind="flagos",op="generic_gemm",rank="0",run="exp",vendor=""\} 0`,
 		`primus_op_declines_total\{`,
-		`primus_op_duration_seconds_sum\{impl="default.flagos",kind="flagos",op="swiglu",vendor=""\} \d`,
-		`primus_op_duration_seconds_count\{impl="default.flagos",kind="flagos",op="swiglu",vendor=""\} [1-9]`,
-		`primus_train_loss \d`, `primus_train_valid_loss \d`, `primus_train_tokens_total [1-9]`, `primus_train_step [1-9]`,
-		`primus_train_step_duration_seconds_count [1-9]`, `primus_train_tokens_per_second [1-9]`,
+		`primus_op_seconds_total\{impl="default.flagos",kind="flagos",op="swiglu",rank="0",run="exp",vendor=""\} \d`,
+		`primus_op_duration_seconds_count\{impl="default.flagos",kind="flagos",op="swiglu",rank="0",run="exp",vendor=""\} [1-9]`,
+		`primus_plugin_info\{plugin="flagos",rank="0",run="exp",state="active",version="[^"]*"\} 1`,
+		`primus_build_info\{goversion="go1\.`, `go_goroutines\{`, `process_resident_memory_bytes\{`,
+		`primus_train_loss\{rank="0",run="exp"\} \d`, `primus_train_valid_loss\{rank="0",run="exp"\} \d`, `primus_train_tokens_total\{rank="0",run="exp"\} [1-9]`, `primus_train_step\{rank="0",run="exp"\} [1-9]`,
+		`primus_train_step_duration_seconds_count\{rank="0",run="exp"\} [1-9]`, `primus_train_tokens_per_second\{rank="0",run="exp"\} [1-9]`,
 	} {
 		assert.Regexp(t, "(?m)^"+want, string(text))
 	}

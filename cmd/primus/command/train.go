@@ -1,8 +1,10 @@
 package command
 
 import (
+	"math"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -16,6 +18,8 @@ import (
 type trainOptions struct {
 	experimentOptions
 	metricsAddr string
+	textfile    string
+	peakTFLOPS  float64
 	threads     uint
 	policy      policyOptions
 	manifest    string
@@ -25,6 +29,8 @@ type trainOptions struct {
 // addFlags gives a command the flags of train.
 func (o *trainOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.metricsAddr, "metrics-addr", "", "serve Prometheus metrics on `HOST:PORT`, such as 127.0.0.1:9400")
+	flags.StringVar(&o.textfile, "metrics-textfile", "", "keep Prometheus metrics in `FILE`.prom, for node_exporter")
+	flags.Float64Var(&o.peakTFLOPS, "peak-tflops", 0, "the devices reach `N` TFLOP/s at best, for primus_train_mfu_ratio; 0 is unknown")
 	flags.StringVar(&o.manifest, "require-manifest", "", "refuse to train when dispatch differs from the manifest.json in `FILE`")
 	o.run.addFlags(flags)
 	o.addExperimentFlags(flags)
@@ -79,7 +85,8 @@ Patches that the experiment switches on are applied on the way (primus patches p
 would be done and does nothing of it.
 
 Flags may also be given as PRIMUS_CONFIG, PRIMUS_CONFIGS_DIR, PRIMUS_EXPORT_CONFIG,
-PRIMUS_METRICS_ADDR, PRIMUS_PATCHES, PRIMUS_POLICY, PRIMUS_STRICT_CONFIG, PRIMUS_THREADS
+PRIMUS_METRICS_ADDR, PRIMUS_METRICS_TEXTFILE, PRIMUS_PATCHES, PRIMUS_PEAK_TFLOPS,
+PRIMUS_POLICY, PRIMUS_STRICT_CONFIG, PRIMUS_THREADS
 and so on.`,
 		Example: `  primus train pretrain --config examples/native/configs/llama_2M-pretrain.yaml
   primus train pretrain --config exp.yaml train_iters=100 lr=1e-3 train_data_path=corpus/
@@ -141,6 +148,12 @@ func (o *trainOptions) check(cmd *cobra.Command, overrides []string) error {
 		if _, _, err := net.SplitHostPort(o.metricsAddr); err != nil {
 			return usagef(cmd, "--metrics-addr: got %q, want %s", o.metricsAddr, wants(cmd.Flags().Lookup("metrics-addr")))
 		}
+	}
+	if o.textfile != "" && filepath.Ext(o.textfile) != ".prom" {
+		return usagef(cmd, "--metrics-textfile: got %q, want %s", o.textfile, wants(cmd.Flags().Lookup("metrics-textfile")))
+	}
+	if !(o.peakTFLOPS >= 0) || math.IsInf(o.peakTFLOPS, 0) {
+		return usagef(cmd, "--peak-tflops: got %v, want %s", o.peakTFLOPS, wants(cmd.Flags().Lookup("peak-tflops")))
 	}
 	if _, err := opmanager.ParseLogLevel(os.Getenv(opmanager.EnvLogLevel)); err != nil {
 		return usageError{err}

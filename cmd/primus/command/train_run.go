@@ -11,6 +11,7 @@ import (
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/policyfile"
+	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/train"
@@ -53,7 +54,7 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 
 	show := &progress{streams: streams, console: screen, log: log, fileLog: slog.New(toFile)}
 	set := appConfig{
-		threads: int(opts.threads), timing: true, log: log, metricsAddr: opts.metricsAddr,
+		threads: int(opts.threads), timing: true, log: log, metrics: opts.metrics(experiment),
 		policy: opts.policy.sources(module),
 		opLog:  slog.NewMultiHandler(newLineHandler(screen, opLevel, timeOfDay), toFile),
 	}
@@ -61,8 +62,9 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 	settings.LogFile = logFile
 	wire := func(p trainParams) {
 		p.Dispatch.Watch(p.Manager)
+		p.Process.WatchPlugins(sourceLister{p.Registry, p.Manager})
 		settings.Manager, settings.Device, settings.Backends, settings.Patches = p.Manager, p.Device, p.Backends, p.Patches
-		settings.Observer = backend.Observers{p.Training, show}
+		settings.Observer = backend.Observers{p.Training, p.Dispatch, show}
 	}
 	return runApp(ctx, func() error {
 		if err := checkManifest(opts.manifest, settings.Manager); err != nil {
@@ -103,7 +105,9 @@ type trainParams struct {
 	Patches  *patch.Set
 	Training *metrics.Training
 	Dispatch *metrics.Dispatch
-	Server   *metricsServer
+	Process  *metrics.Process
+	Registry *opregistry.Registry
+	Output   *metricsOutput
 }
 
 // trainGraph wires everything that training needs and hands it over.

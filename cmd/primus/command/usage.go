@@ -106,6 +106,10 @@ func wants(f *pflag.Flag) string {
 		return "an experiment file"
 	case "metrics-addr":
 		return "HOST:PORT, such as 127.0.0.1:9400"
+	case "metrics-textfile":
+		return "a file that ends with .prom"
+	case "peak-tflops":
+		return "a number of TFLOP/s, 0 when it is not known"
 	case "threads":
 		return "a number of threads, 0 for one a CPU"
 	case "policy":

@@ -38,6 +38,8 @@ type Args struct {
 	Load         string `param:"load"` // "" goes on from the run's own checkpoints, "none" starts over
 	DumpBatches  int    `param:"dump_batches"`
 
+	DisableTensorboard bool `param:"disable_tensorboard"`
+
 	ModelName string `param:"model_name"`
 }
 

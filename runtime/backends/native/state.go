@@ -3,6 +3,7 @@ package native
 import (
 	"errors"
 
+	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/safetensors"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
@@ -56,6 +57,9 @@ func (t *trainer) save() error {
 	}
 	t.warn(saved.Warnings)
 	t.tc.Log.Info("saved checkpoint", "step", t.state.Step, "path", saved.Path)
+	if o, ok := t.tc.Observer.(backend.CheckpointObserver); ok {
+		o.CheckpointSaved(t.state.Step)
+	}
 	return nil
 }
 

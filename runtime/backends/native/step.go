@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 )
 
@@ -26,6 +27,9 @@ func (e *NonFiniteError) Error() string {
 	}
 	return fmt.Sprintf("step %d: the %s is %v; %s; the last checkpoint is untouched: lower lr or clip_grad, or look at the op with TE_FL_PER_OP", e.Step, e.What, e.Value, where)
 }
+
+// Is says that this is a backend.ErrNonFinite.
+func (e *NonFiniteError) Is(target error) bool { return target == backend.ErrNonFinite }
 
 // mostAttempts bounds how often a step is computed again after a failed op: often enough for the impl at fault to be set
 // aside by quarantine.

@@ -14,6 +14,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
 	"github.com/primus-fl/primus/runtime/backends/native/data"
 	"github.com/primus-fl/primus/runtime/backends/native/rundir"
+	"github.com/primus-fl/primus/runtime/backends/native/tensorboard"
 	"github.com/primus-fl/primus/runtime/patch"
 	"go.yaml.in/yaml/v3"
 )
@@ -26,6 +27,7 @@ type trainer struct {
 	dir     *rundir.Dir
 	logTo   *os.File
 	metrics *rundir.Metrics
+	events  *tensorboard.Writer // nil without TensorBoard
 	store   *checkpoint.Store
 	set     *data.Set
 	sampler *data.Sampler
@@ -53,6 +55,7 @@ const (
 	manifestFile    = "manifest.json"
 	batchesFile     = "batches.safetensors"
 	checkpointsName = "checkpoints"
+	tensorboardName = "tensorboard"
 )
 
 // Setup takes the run directory.
@@ -107,6 +110,11 @@ func (t *trainer) Init(ctx context.Context) error {
 		return err
 	}
 	t.warn(t.metrics.Warnings())
+	if !t.args.DisableTensorboard {
+		if t.events, err = tensorboard.Create(t.dir.Path(tensorboardName), int64(t.state.Step)+1); err != nil {
+			return err
+		}
+	}
 	if t.state.Step > 0 {
 		return nil
 	}
@@ -177,7 +185,7 @@ func (t *trainer) Train(ctx context.Context) (err error) {
 	t.run = backend.Run{
 		Name: t.tc.Experiment.ExpName, Model: t.args.ModelName, Dir: t.dir.Path(), Parameters: t.args.NumParameters(),
 		FirstStep: t.state.Step + 1, Steps: t.args.TrainIters, TokensPerStep: t.args.GlobalBatchSize * t.args.SeqLength,
-		LogInterval: t.args.LogInterval,
+		FLOPsPerToken: t.args.FLOPsPerToken(), LogInterval: t.args.LogInterval,
 	}
 	t.tc.Log.Info(fmt.Sprintf("training %s: %d parameters, %d steps of %d tokens, run directory %s",
 		t.run.Model, t.run.Parameters, t.run.Steps, t.run.TokensPerStep, t.run.Dir))
@@ -245,8 +253,26 @@ func (t *trainer) step() error {
 	}); err != nil {
 		return err
 	}
+	if err := t.writeEvents(s); err != nil {
+		return err
+	}
 	t.tc.Observer.StepDone(s)
 	return nil
+}
+
+// writeEvents writes a step for TensorBoard.
+func (t *trainer) writeEvents(s backend.Step) error {
+	if t.events == nil {
+		return nil
+	}
+	scalars := []tensorboard.Scalar{
+		{Tag: "train/loss", Value: s.Loss}, {Tag: "train/learning_rate", Value: s.LR}, {Tag: "train/grad_norm", Value: s.GradNorm},
+		{Tag: "train/tokens_per_second", Value: s.TokensPerSecond}, {Tag: "train/step_seconds", Value: s.Duration.Seconds()},
+	}
+	if s.ValidLoss != nil {
+		scalars = append(scalars, tensorboard.Scalar{Tag: "valid/loss", Value: *s.ValidLoss})
+	}
+	return t.events.Scalars(int64(s.Step), scalars...)
 }
 
 // Cleanup writes what a run leaves behind and releases everything.
@@ -258,6 +284,9 @@ func (t *trainer) Cleanup(cause error) error {
 		}
 		if t.metrics != nil {
 			faults = append(faults, t.metrics.Close())
+		}
+		if t.events != nil {
+			faults = append(faults, t.events.Close())
 		}
 		t.tc.LogFile.Detach()
 		if t.logTo != nil {

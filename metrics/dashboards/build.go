@@ -1,0 +1,190 @@
+package dashboards
+
+import "strings"
+
+// schemaVersion is that of Grafana 9; later ones migrate it when they load it.
+const schemaVersion = 37
+
+// source is the data source that the reader of a dashboard has chosen.
+var source = Datasource{Type: "prometheus", UID: "${datasource}"}
+
+// selected are the labels that every query filters by; ofVendor adds the vendor.
+const (
+	selected = `run=~"$run",rank=~"$rank"`
+	ofVendor = selected + `,vendor=~"$vendor"`
+	window   = "[$__rate_interval]"
+)
+
+// fill puts the filters into an expression: {…} selects runs and ranks, {v…} vendors, too, and [] is the window of a rate.
+func fill(expr string) string {
+	return strings.NewReplacer("{…}", "{"+selected+"}", "{v…}", "{"+ofVendor+"}", "[]", window).Replace(expr)
+}
+
+// variables returns the choices of a dashboard: data source, run, rank and more.
+func variables(more ...Variable) Templating {
+	return Templating{List: append([]Variable{
+		{Name: "datasource", Label: "Data source", Type: "datasource", Query: "prometheus"},
+		choice("run", "Run", `label_values(primus_train_running, run)`, ".+"),
+		choice("rank", "Rank", `label_values(primus_train_running{run=~"$run"}, rank)`, ".+"),
+	}, more...)}
+}
+
+// choice is a variable with the values of a label; all is what stands for every one of them.
+func choice(name, label, query, all string) Variable {
+	return Variable{
+		Name: name, Label: label, Type: "query", Datasource: &source, Query: query,
+		Refresh: 2, Sort: 3, Multi: true, IncludeAll: true, AllValue: all,
+	}
+}
+
+// mark is an annotation.
+func mark(name, color, expr, text string) Annotation {
+	return Annotation{
+		Name: name, Datasource: source, Enable: true, IconColor: color, Expr: fill(expr), Step: "$__interval",
+		TitleFormat: name, TextFormat: text,
+	}
+}
+
+// query asks for lines with a legend.
+func query(expr, legend string) Query {
+	return Query{Datasource: source, Expr: fill(expr), LegendFormat: legend}
+}
+
+// rarely asks for what a healthy run may not have.
+func rarely(expr, legend string) Query { return optional(query(expr, legend)) }
+
+// optional marks a query that a healthy run may not answer.
+func optional(q Query) Query {
+	q.MayBeEmpty = true
+	return q
+}
+
+// exemplars shows the steps of single observations in a chart.
+func exemplars(q Query) Query {
+	q.Exemplar = true
+	return q
+}
+
+// column asks for a column of a table.
+func column(expr string) Query {
+	return Query{Datasource: source, Expr: fill(expr), Format: "table", Instant: true}
+}
+
+func panel(kind, title, unit string, width, height int, queries ...Query) Panel {
+	for i := range queries {
+		queries[i].RefID = string(rune('A' + i))
+	}
+	return Panel{
+		Type: kind, Title: title, Datasource: &source, Targets: queries, GridPos: GridPos{W: width, H: height},
+		FieldConfig: &FieldConfig{Defaults: FieldDefaults{Unit: unit}, Overrides: []any{}},
+	}
+}
+
+// lines is a chart over time.
+func lines(title, unit string, width int, queries ...Query) Panel {
+	p := panel("timeseries", title, unit, width, 8, queries...)
+	p.FieldConfig.Defaults.Custom = map[string]any{"lineWidth": 1, "fillOpacity": 5, "showPoints": "never", "spanNulls": false}
+	p.Options = map[string]any{
+		"legend":  map[string]any{"displayMode": "table", "placement": "right", "calcs": []string{"mean", "lastNotNull"}},
+		"tooltip": map[string]any{"mode": "multi", "sort": "desc"},
+	}
+	return p
+}
+
+// shares is a chart over time of parts of a whole.
+func shares(title string, width int, queries ...Query) Panel {
+	p := lines(title, "percentunit", width, queries...)
+	zero, one := 0.0, 1.0
+	p.FieldConfig.Defaults.Min, p.FieldConfig.Defaults.Max = &zero, &one
+	p.FieldConfig.Defaults.Custom["stacking"] = map[string]any{"mode": "normal", "group": "A"}
+	p.FieldConfig.Defaults.Custom["fillOpacity"] = 60
+	return p
+}
+
+// logarithmic gives a chart an axis in powers of ten.
+func logarithmic(p Panel) Panel {
+	p.FieldConfig.Defaults.Custom["scaleDistribution"] = map[string]any{"type": "log", "log": 10}
+	return p
+}
+
+// figure shows the last value. From the limits on, if there are any, it is orange and red.
+func figure(title, unit string, width int, q Query, limits ...float64) Panel {
+	p := panel("stat", title, unit, width, 4, q)
+	steps := []Threshold{{Color: "green"}}
+	for i := range limits {
+		steps = append(steps, Threshold{Color: []string{"orange", "red"}[i], Value: &limits[i]})
+	}
+	p.FieldConfig.Defaults.Thresholds = &Thresholds{Mode: "absolute", Steps: steps}
+	p.Options = map[string]any{"reduceOptions": map[string]any{"calcs": []string{"lastNotNull"}}, "colorMode": "value", "graphMode": "area"}
+	return p
+}
+
+// timeline shows when something was the case.
+func timeline(title string, width int, queries ...Query) Panel {
+	p := panel("state-timeline", title, "", width, 8, queries...)
+	p.FieldConfig.Defaults.Custom = map[string]any{"fillOpacity": 70, "lineWidth": 0}
+	p.Options = map[string]any{"showValue": "never", "mergeValues": true, "legend": map[string]any{"showLegend": false}}
+	return p
+}
+
+// table joins the answers of its queries by their labels; columns names the value of each.
+func table(title, unit string, width int, columns []string, queries ...Query) Panel {
+	p := panel("table", title, unit, width, 9, queries...)
+	names := map[string]string{}
+	hidden := map[string]bool{"Time": true, "__name__": true, "instance": true, "job": true}
+	for i, name := range columns {
+		key := "Value"
+		if len(columns) > 1 {
+			key += " #" + string(rune('A'+i))
+		}
+		if name == "" {
+			hidden[key] = true
+			continue
+		}
+		names[key] = name
+	}
+	p.Transformations = []Transformation{
+		{ID: "merge", Options: map[string]any{}},
+		{ID: "organize", Options: map[string]any{"excludeByName": hidden, "renameByName": names}},
+	}
+	return p
+}
+
+// described adds what a panel means.
+func described(p Panel, text string) Panel {
+	p.Description = text
+	return p
+}
+
+// group is a titled row of panels.
+type group struct {
+	title  string
+	panels []Panel
+}
+
+// columns of the grid of Grafana.
+const columns = 24
+
+// layout places the panels of groups from left to right, and numbers them.
+func layout(groups ...group) []Panel {
+	var all []Panel
+	y := 0
+	place := func(p Panel, x int) {
+		p.ID, p.GridPos.X, p.GridPos.Y = len(all)+1, x, y
+		all = append(all, p)
+	}
+	for _, g := range groups {
+		place(Panel{Type: "row", Title: g.title, GridPos: GridPos{W: columns, H: 1}}, 0)
+		y++
+		x, tallest := 0, 0
+		for _, p := range g.panels {
+			if x+p.GridPos.W > columns {
+				x, y, tallest = 0, y+tallest, 0
+			}
+			place(p, x)
+			x, tallest = x+p.GridPos.W, max(tallest, p.GridPos.H)
+		}
+		y += tallest
+	}
+	return all
+}

@@ -1,0 +1,74 @@
+package dashboards_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/primus-fl/primus/metrics/dashboards"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestFilesAreGenerated(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, dashboards.Write(dir))
+	files, err := filepath.Glob("*.json")
+	require.NoError(t, err)
+	assert.Len(t, files, len(dashboards.All()), "no dashboard is left from before")
+	for _, file := range files {
+		want, err := os.ReadFile(filepath.Join(dir, file))
+		require.NoError(t, err)
+		got, err := os.ReadFile(file)
+		require.NoError(t, err)
+		assert.Equal(t, string(want), string(got), "%s: run go generate ./metrics/dashboards", file)
+		assert.True(t, json.Valid(got))
+	}
+}
+
+func TestPanelsAreInPlace(t *testing.T) {
+	uids := map[string]bool{}
+	for _, d := range dashboards.All() {
+		t.Run(d.Title, func(t *testing.T) {
+			assert.False(t, uids[d.UID], "the uid is taken")
+			uids[d.UID] = true
+			ids, taken := map[int]bool{}, map[[2]int]string{}
+			for _, p := range d.Panels {
+				assert.False(t, ids[p.ID], "%s: the id is taken", p.Title)
+				ids[p.ID] = true
+				assert.LessOrEqual(t, p.GridPos.X+p.GridPos.W, 24, p.Title)
+				for x := range p.GridPos.W {
+					for y := range p.GridPos.H {
+						at := [2]int{p.GridPos.X + x, p.GridPos.Y + y}
+						assert.Empty(t, taken[at], "%s lies over it", p.Title)
+						taken[at] = p.Title
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestEveryQueryIsFiltered(t *testing.T) {
+	selector := regexp.MustCompile(`\b(?:primus|go|process)_[a-z_]+(\{[^}]*\})?`)
+	variable := regexp.MustCompile(`\$[a-z_]+`)
+	for _, d := range dashboards.All() {
+		known := map[string]bool{"$__rate_interval": true, "$__interval": true}
+		for _, v := range d.Templating.List {
+			known["$"+v.Name] = true
+		}
+		for _, q := range d.Queries() {
+			found := selector.FindAllStringSubmatch(q.Expr, -1)
+			assert.NotEmpty(t, found, q.Expr)
+			for _, m := range found {
+				assert.Regexp(t, `^\{run=~"\$run",rank=~"\$rank"`, m[1], q.Expr)
+			}
+			for _, name := range variable.FindAllString(q.Expr, -1) {
+				assert.True(t, known[name], "%s: %s has no such variable", q.Expr, d.Title)
+			}
+			assert.Equal(t, "prometheus", q.Datasource.Type)
+		}
+	}
+}
