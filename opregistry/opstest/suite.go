@@ -37,6 +37,7 @@ type anySuite interface {
 	handle() opregistry.Handle
 	// run returns how many cases the impl passed and how many it declined.
 	run(T, opregistry.Impl, opregistry.Impl, *config) (served, declined int)
+	workloads(d tensor.DType, subjects []Subject, order func(a, b int) int) ([]*Workload, error)
 }
 
 func suites() []anySuite {
@@ -132,13 +133,21 @@ func (s suite[A]) run(t T, impl, oracle opregistry.Impl, cfg *config) (served, d
 	}
 	for _, d := range cfg.dtypes {
 		for _, c := range s.cases(d) {
-			t.Run(d.String()+"/"+c.name, func(t T) { r.check(t, d, c) })
+			r.run(t, d.String()+"/"+c.name, func(t T) { r.check(t, d, c) })
 		}
 	}
 	if len(r.served) > 0 {
-		t.Run("at_the_same_time", r.together)
+		r.run(t, "at_the_same_time", r.together)
 	}
 	return len(r.served), r.declined
+}
+
+func (r *runner[A]) run(t T, name string, f func(T)) {
+	t.Helper()
+	if r.cfg.progress != nil {
+		r.cfg.progress(name)
+	}
+	t.Run(name, f)
 }
 
 func function[A any](t tensortest.TB, op *opregistry.Op[A], impl opregistry.Impl) opregistry.Func[A] {
