@@ -1,0 +1,14 @@
+package command
+
+import "github.com/spf13/cobra"
+
+func newPluginsCommand(streams Streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "plugins",
+		Short: "Make, check and build in ops from outside of this program",
+		Args:  subcommandOnly,
+		RunE:  showHelp,
+	}
+	cmd.AddCommand(newPluginsCheckCommand(streams), newPluginsCheckChildCommand())
+	return cmd
+}
