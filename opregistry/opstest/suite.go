@@ -150,13 +150,22 @@ func (r *runner[A]) run(t T, name string, f func(T)) {
 	t.Run(name, f)
 }
 
+// function returns what runs an impl. It declines what the impl's Support rules out.
 func function[A any](t tensortest.TB, op *opregistry.Op[A], impl opregistry.Impl) opregistry.Func[A] {
 	t.Helper()
 	f, ok := impl.Run.(opregistry.Func[A])
 	if !ok || f == nil {
 		t.Fatalf("opstest: op %q: impl %q: got Run of type %T, want a non-nil %T", op.Name(), impl.ID, impl.Run, f)
 	}
-	return f
+	if !impl.Support.PerCall() {
+		return f
+	}
+	return func(x *opregistry.Exec, a A) error {
+		if err := opregistry.Serves(&impl.Support, op, a); err != nil {
+			return err
+		}
+		return f(x, a)
+	}
 }
 
 // staged is a call whose operands are ready.
