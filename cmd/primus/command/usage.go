@@ -120,6 +120,12 @@ func wants(f *pflag.Flag) string {
 		return "a file that ends with .yaml, .yml, .json or .toml"
 	case "module":
 		return "the name of a module, such as pre_trainer"
+	case "primus":
+		return "VERSION, =DIR or VERSION=DIR"
+	case "timeout":
+		return "a time such as 90s"
+	case "with":
+		return "MODULE, MODULE@VERSION or MODULE=DIR"
 	case "strict-config", "origin":
 		return "true or false"
 	case "output":
