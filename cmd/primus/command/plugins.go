@@ -9,6 +9,6 @@ func newPluginsCommand(streams Streams) *cobra.Command {
 		Args:  subcommandOnly,
 		RunE:  showHelp,
 	}
-	cmd.AddCommand(newPluginsBuildCommand(streams), newPluginsCheckCommand(streams), newPluginsCheckChildCommand())
+	cmd.AddCommand(newPluginsBuildCommand(streams), newPluginsCheckCommand(streams), newPluginsNewCommand(streams), newPluginsCheckChildCommand())
 	return cmd
 }

@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/primus-fl/primus/internal/suggest"
 	"github.com/spf13/cobra"
@@ -120,6 +121,8 @@ func wants(f *pflag.Flag) string {
 		return "a file that ends with .yaml, .yml, .json or .toml"
 	case "module":
 		return "the name of a module, such as pre_trainer"
+	case "lang":
+		return "one of " + strings.Join(languageNames(), ", ")
 	case "primus":
 		return "VERSION, =DIR or VERSION=DIR"
 	case "timeout":
