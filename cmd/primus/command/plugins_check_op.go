@@ -241,6 +241,16 @@ func (c *opChecker) hammer() error {
 	return nil
 }
 
+// implOf returns the impl of a source with this name.
+func implOf(src opregistry.Source, name implName) (opregistry.Impl, bool) {
+	for _, i := range src.Impls {
+		if i.Op.Name() == name.Op && i.ID == name.ID {
+			return i, true
+		}
+	}
+	return opregistry.Impl{}, false
+}
+
 // subjectOf returns an impl with the one that writes the saved state it reads.
 func subjectOf(src opregistry.Source, impl opregistry.Impl) opstest.Subject {
 	s := opstest.Subject{Impl: impl}

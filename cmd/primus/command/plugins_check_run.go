@@ -226,13 +226,3 @@ func (l *lastText) Write(p []byte) (int, error) {
 func (l *lastText) String() string { return strings.ToValidUTF8(string(l.text), "?") }
 
 var _ io.Writer = (*lastText)(nil)
-
-// implOf returns the impl of a source with this name.
-func implOf(src opregistry.Source, name implName) (opregistry.Impl, bool) {
-	for _, i := range src.Impls {
-		if i.Op.Name() == name.Op && i.ID == name.ID {
-			return i, true
-		}
-	}
-	return opregistry.Impl{}, false
-}
