@@ -78,6 +78,7 @@ lint: ## run staticcheck, and golangci-lint if it is installed
 tidy-check: ## fail when go.mod or go.sum would change
 	go mod tidy -diff
 	cd internal/tools && go mod tidy -diff
+	cd examples/outtree_go && go mod tidy -diff
 
 .PHONY: generate-check
 generate-check: ## fail when go generate changes a file

@@ -15,3 +15,12 @@ func TestCustomOp(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 	assert.Equal(t, "[0.8485278 1.1313704 0.8485281 1.1313708] <nil>\n", string(out))
 }
+
+// A module of its own is not part of go test ./... of this one.
+func TestOutOfTreeGo(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), "go", "test", "./...")
+	cmd.Dir = "outtree_go"
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}

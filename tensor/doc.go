@@ -8,7 +8,8 @@
 // unless its name says so (CopyFrom, SetFloat64s, …). The description of a
 // Tensor never changes after it was made, its data may.
 //
-// Memory comes from a device.Backend (New) or from a Go slice (FromSlice).
+// Memory comes from a device.Backend (New), from a Go slice (FromSlice) or from
+// another framework (FromDLPack).
 // Memory of a backend belongs to the caller of New, who ends its life with
 // Release; every view of the Storage is dead from then on.
 //

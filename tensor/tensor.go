@@ -14,7 +14,8 @@ type Storage struct {
 	base     unsafe.Pointer
 	size     int
 	device   device.Device
-	backend  device.Backend // nil for Go memory
+	backend  device.Backend // nil for memory of Go and of others
+	release  func()         // nil unless memory of others has to be given back
 	released atomic.Bool
 }
 
@@ -145,16 +146,20 @@ func (t *Tensor) String() string {
 	return s
 }
 
-// Release returns the memory of the tensor's Storage to its backend. No view of
-// the Storage may be used afterwards. A second Release is an error; releasing Go
-// memory does nothing.
+// Release returns the memory of the tensor's Storage to its backend, or to the
+// framework that it came from. No view of the Storage may be used afterwards. A
+// second Release is an error; releasing Go memory does nothing.
 func (t *Tensor) Release() error {
 	st := t.storage
-	if st.backend == nil {
+	if st.backend == nil && st.release == nil {
 		return nil
 	}
 	if st.released.Swap(true) {
 		return &Error{Func: "Release", Got: "a storage that was released before", Want: "one Release a storage"}
+	}
+	if st.release != nil {
+		st.release()
+		return nil
 	}
 	if err := st.backend.Free(st.base); err != nil {
 		return fmt.Errorf("tensor: Release: %w", err)

@@ -25,6 +25,9 @@
 //
 // Verify runs the same cases outside a Go test and returns what it found.
 //
+// A Workload is one case that is called again and again: to measure impls side by
+// side, and to see what many calls leave behind.
+//
 // GradCheck compares an impl of a backward op with central differences of a
 // forward oracle in f64: it finds what an oracle with the same mistake hides.
 //
@@ -36,7 +39,8 @@
 //
 // # Concurrency
 //
-// The functions run sub-tests in order and share nothing.
+// The functions run sub-tests in order and share nothing. A Workload serves one
+// caller at a time.
 //
 // # Errors
 //

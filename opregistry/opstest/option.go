@@ -22,6 +22,7 @@ type config struct {
 	tolerances     map[tensor.DType]tensortest.Tolerance
 	forward        *opregistry.Impl
 	irreproducible bool
+	progress       func(name string)
 }
 
 func newConfig(opts []Option) *config {
@@ -65,6 +66,12 @@ func WithForward(forward opregistry.Impl) Option {
 // number of workers and when calls overlap. They still have to be right.
 func Irreproducible() Option {
 	return optionFunc(func(c *config) { c.irreproducible = true })
+}
+
+// WithProgress calls f with the name of each case before it runs, so that one which
+// takes the process with it can be named.
+func WithProgress(f func(name string)) Option {
+	return optionFunc(func(c *config) { c.progress = f })
 }
 
 // tolerance returns the bound for a written operand of dtype d.

@@ -45,6 +45,7 @@ type anySuite interface {
 	handle() opregistry.Handle
 	// run returns how many cases the impl passed and how many it declined.
 	run(T, opregistry.Impl, opregistry.Impl, *config) (served, declined int)
+	workloads(d tensor.DType, subjects []Subject, order func(a, b int) int) ([]*Workload, error)
 }
 
 func suites() []anySuite {
@@ -211,22 +212,39 @@ func (s suite[A]) run(t T, impl, oracle opregistry.Impl, cfg *config) (served, d
 	}
 	for _, d := range cfg.dtypes {
 		for _, c := range s.cases(d) {
-			t.Run(d.String()+"/"+c.name, func(t T) { r.check(t, d, c) })
+			r.run(t, d.String()+"/"+c.name, func(t T) { r.check(t, d, c) })
 		}
 	}
 	if len(r.served) > 0 {
-		t.Run("at_the_same_time", r.together)
+		r.run(t, "at_the_same_time", r.together)
 	}
 	return len(r.served), r.declined
 }
 
+func (r *runner[A]) run(t T, name string, f func(T)) {
+	t.Helper()
+	if r.cfg.progress != nil {
+		r.cfg.progress(name)
+	}
+	t.Run(name, f)
+}
+
+// function returns what runs an impl. It declines what the impl's Support rules out.
 func function[A any](t tensortest.TB, op *opregistry.Op[A], impl opregistry.Impl) opregistry.Func[A] {
 	t.Helper()
 	f, ok := impl.Run.(opregistry.Func[A])
 	if !ok || f == nil {
 		t.Fatalf("opstest: op %q: impl %q: got Run of type %T, want a non-nil %T", op.Name(), impl.ID, impl.Run, f)
 	}
-	return f
+	if !impl.Support.PerCall() {
+		return f
+	}
+	return func(x *opregistry.Exec, a A) error {
+		if err := opregistry.Serves(&impl.Support, op, a); err != nil {
+			return err
+		}
+		return f(x, a)
+	}
 }
 
 // staged is a call whose operands are ready.

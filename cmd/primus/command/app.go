@@ -33,6 +33,7 @@ type appConfig struct {
 	metrics     metricsConfig
 	policy      policySources
 	listPlugins bool // plugins that cannot be used are only listed
+	extras      []Extra
 }
 
 // listenerGroup collects what hears of dispatch.
@@ -72,7 +73,7 @@ type registryParams struct {
 	Plugins *pluginSet
 }
 
-func newRegistry(p registryParams) (*opregistry.Registry, error) {
+func newRegistry(p registryParams, set appConfig) (*opregistry.Registry, error) {
 	reg := opregistry.NewRegistry()
 	if err := reg.Register(opregistry.Source{Name: "catalogue", Ops: ops.All()}); err != nil {
 		return nil, err
@@ -81,6 +82,11 @@ func newRegistry(p registryParams) (*opregistry.Registry, error) {
 	for _, src := range p.Sources {
 		if err := reg.Register(src); err != nil {
 			return nil, err
+		}
+	}
+	for _, extra := range p.Set.extras {
+		if err := reg.Register(extra.Source()); err != nil {
+			return nil, fmt.Errorf("module %s: %w", extra.Module, err)
 		}
 	}
 	return reg, p.Plugins.register(reg, p.Policy, p.Set)
@@ -175,7 +181,7 @@ func opsGraph(set appConfig, wire func(opsParams)) fx.Option {
 // withManager runs f with an op manager over everything that is compiled in, under a policy.
 func withManager(ctx context.Context, streams Streams, policy policySources, f func(*opmanager.Manager, *opregistry.Snapshot) error) error {
 	var p opsParams
-	set := appConfig{log: slog.New(newLineHandler(streams.Err, slog.LevelWarn, timeOfDay)), policy: policy}
+	set := appConfig{log: slog.New(newLineHandler(streams.Err, slog.LevelWarn, timeOfDay)), policy: policy, extras: streams.extras}
 	return runApp(ctx, func() error { return f(p.Manager, p.Registry.Snapshot()) },
 		opsGraph(set, func(built opsParams) { p = built }))
 }

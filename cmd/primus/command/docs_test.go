@@ -86,8 +86,8 @@ func oneBlank(s string) string { return strings.Join(strings.Fields(s), " ") }
 // left out.
 func checkListing(t *testing.T, root string, b block) {
 	t.Helper()
-	comment := map[string]string{"go": "// ", "yaml": "# "}[b.language]
-	file, ok := strings.CutPrefix(b.lines[0], comment)
+	comment := map[string]string{"go": "// ", "yaml": "# ", "c": "/* "}[b.language]
+	file, ok := strings.CutPrefix(strings.TrimSuffix(b.lines[0], " */"), comment)
 	require.True(t, ok, "a listing names its file: %s", b.lines[0])
 	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
 	require.NoError(t, err)

@@ -63,7 +63,7 @@ The ops are counted: those that can run on this machine, of all that the source 
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var p opsParams
 			var plugins *pluginSet
-			set := appConfig{log: slog.New(newLineHandler(streams.Err, slog.LevelWarn, timeOfDay)), policy: opts.sources(nil), listPlugins: true}
+			set := appConfig{log: slog.New(newLineHandler(streams.Err, slog.LevelWarn, timeOfDay)), policy: opts.sources(nil), listPlugins: true, extras: streams.extras}
 			var rows []sourceRow
 			err := runApp(cmd.Context(), func() error {
 				rows = listSources(p.Manager, p.Registry.Snapshot(), plugins)

@@ -39,7 +39,7 @@ they are errors.`,
 // checkPolicies returns the faults of all files, and says of the others that they are valid.
 func checkPolicies(ctx context.Context, streams Streams, files []string, strict bool) error {
 	log := slog.New(newLineHandler(streams.Err, slog.LevelWarn, timeOfDay))
-	set := appConfig{log: log}
+	set := appConfig{log: log, extras: streams.extras}
 	set.policy.lookup = func(string) (string, bool) { return "", false } // a file is judged by itself
 	var p opsParams
 	return runApp(ctx, func() error {

@@ -21,8 +21,9 @@ const (
 	exitInterrupted = 130
 )
 
-// Main runs the command line and returns the exit code.
-func Main(args []string, streams Streams) int {
+// Main runs the command line, with extra sources of ops besides those that are compiled in, and returns the exit code.
+func Main(args []string, streams Streams, extras ...Extra) int {
+	streams.extras = extras
 	ctx, stop := interruptible(streams.Err)
 	defer stop()
 	root := NewRoot(streams)

@@ -16,6 +16,8 @@ type Streams struct {
 
 	// Width returns the columns of the terminal that Err is; nil says that Err is none, so that no progress bar appears.
 	Width func() int
+
+	extras []Extra // of main; every command that has the streams has them
 }
 
 // usualWidth is for terminals that do not tell theirs.

@@ -55,8 +55,8 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 	show := &progress{streams: streams, console: screen, log: log, fileLog: slog.New(toFile)}
 	set := appConfig{
 		threads: int(opts.threads), timing: true, log: log, metrics: opts.metrics(experiment),
-		policy: opts.policy.sources(module),
-		opLog:  slog.NewMultiHandler(newLineHandler(screen, opLevel, timeOfDay), toFile),
+		policy: opts.policy.sources(module), extras: streams.extras,
+		opLog: slog.NewMultiHandler(newLineHandler(screen, opLevel, timeOfDay), toFile),
 	}
 	settings := opts.run.settings(experiment, s, log)
 	settings.LogFile = logFile

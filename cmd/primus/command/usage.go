@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/primus-fl/primus/internal/suggest"
 	"github.com/spf13/cobra"
@@ -132,6 +133,14 @@ func wants(f *pflag.Flag) string {
 		return "a file that ends with .yaml, .yml, .json or .toml"
 	case "module":
 		return "the name of a module, such as pre_trainer"
+	case "lang":
+		return "one of " + strings.Join(languageNames(), ", ")
+	case "primus":
+		return "VERSION, =DIR or VERSION=DIR"
+	case "timeout":
+		return "a time such as 90s"
+	case "with":
+		return "MODULE, MODULE@VERSION or MODULE=DIR"
 	case "strict-config", "origin":
 		return "true or false"
 	case "output":

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	goruntime "runtime"
@@ -32,8 +33,8 @@ func buildVersion() versionInfo {
 			v.Revision = s.Value
 		}
 	}
-	if v.Version == "" {
-		v.Version = info.Main.Version
+	if built, ok := moduleOf(info, primusModule); ok && v.Version == "" {
+		v.Version = cmp.Or(built.Version, unversioned)
 	}
 	return v
 }

@@ -1,0 +1,53 @@
+package command_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestWritingAVendor follows the guide in a shell: its commands succeed and print what the guide shows behind them, and its
+// listings are in the files that they name.
+func TestWritingAVendor(t *testing.T) {
+	tools(t, "bash", "make", "cc", "go", "sed", "grep")
+	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
+	require.NoError(t, err)
+	text, err := os.ReadFile(filepath.Join(root, "docs", "writing-a-vendor.md"))
+	require.NoError(t, err)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	bin, dir, commands, output := t.TempDir(), t.TempDir(), 0, ""
+	require.NoError(t, os.Symlink(self, filepath.Join(bin, "primus")))
+	where := filepath.Join(bin, "where") // the guide changes directories
+	env := append(os.Environ(), roleEnv+"=primus", "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"),
+		"PRIMUS_SOURCE="+root, "GOPROXY=off", "WHERE="+where)
+	for _, b := range blocks(string(text)) {
+		switch b.language {
+		case "c", "go":
+			checkListing(t, root, b)
+		case "sh":
+			commands += len(b.lines)
+			cmd := exec.Command("bash", "-ec", strings.Join(b.lines, "\n")+"\npwd > $WHERE\n")
+			cmd.Dir, cmd.Env = dir, env
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, err, "%s\n%s", strings.Join(b.lines, "\n"), out)
+			output = string(out)
+			now, err := os.ReadFile(where)
+			require.NoError(t, err)
+			dir = strings.TrimSpace(string(now))
+		case "text":
+			rest := oneBlank(output)
+			for _, line := range b.lines {
+				var found bool
+				_, rest, found = strings.Cut(rest, oneBlank(line))
+				require.True(t, found, "%q in this order in\n%s", line, output)
+			}
+		}
+	}
+	assert.GreaterOrEqual(t, commands, 15)
+}

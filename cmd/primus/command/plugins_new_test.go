@@ -1,0 +1,111 @@
+package command_test
+
+import (
+	"go/format"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// tools skips a test where one of these programs is missing.
+func tools(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skip(err)
+		}
+	}
+}
+
+func TestPluginsNewLibraries(t *testing.T) {
+	tests := []struct {
+		lang, library string // "" where the guide for authors checks it
+		tools, build  []string
+	}{
+		{"c", "", []string{"make", "cc"}, []string{"make", "CFLAGS=-O1 -Wall -Wextra -Wpedantic -Werror"}},
+		{"cpp", "libacme.so", []string{"make", "c++"}, []string{"make", "CXXFLAGS=-O1 -Wall -Wextra -Wpedantic -Werror"}},
+		{"rust", "target/release/libacme_ops.so", []string{"cargo"}, []string{"cargo", "build", "--release", "--offline"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.lang, func(t *testing.T) {
+			tools(t, tt.tools...)
+			dir := filepath.Join(t.TempDir(), "new")
+			got := primus(t, "plugins", "new", "--lang", tt.lang, "acme", "--dir", dir)
+			require.Zero(t, got.code, got.stderr)
+			assert.Contains(t, got.out, "primus plugins check")
+			cmd := exec.Command(tt.build[0], tt.build[1:]...)
+			cmd.Dir = dir
+			text, err := cmd.CombinedOutput()
+			require.NoError(t, err, "%s", text)
+			if tt.library == "" {
+				return
+			}
+			report, got := check(t, filepath.Join(dir, tt.library))
+			assert.Zero(t, got.code, got.out)
+			assert.True(t, report.Passed)
+			assert.Equal(t, "acme_ops", report.Name)
+			assert.Empty(t, report.Notes)
+		})
+	}
+}
+
+// The guide for authors goes on from here: it tests the module and builds a program with it.
+func TestPluginsNewModule(t *testing.T) {
+	t.Chdir(t.TempDir())
+	got := primus(t, "plugins", "new", "--lang", "go", "acme", "--module", "example.com/team/acme", "--primus", "v1.2.3=/src/primus")
+	require.Zero(t, got.code, got.stderr)
+	assert.Contains(t, got.out, "primus plugins build --with example.com/team/acme=. --output ./primus-acme")
+	for _, name := range []string{"source.go", "source_test.go"} {
+		text, err := os.ReadFile(filepath.Join("acme", name))
+		require.NoError(t, err)
+		formatted, err := format.Source(text)
+		require.NoError(t, err)
+		assert.Equal(t, string(formatted), string(text))
+	}
+	text, err := os.ReadFile(filepath.Join("acme", "go.mod"))
+	require.NoError(t, err)
+	assert.Equal(t, `module example.com/team/acme
+
+go 1.26.0
+
+require github.com/primus-fl/primus v1.2.3
+
+replace github.com/primus-fl/primus => "/src/primus"
+`, string(text))
+}
+
+func TestPluginsNewBadArguments(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("taken", nil, 0o600))
+	tests := []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"acme"}, 2, "no language given, want --lang with one of c, cpp, go, rust"},
+		{[]string{"acme", "--lang", "fortran"}, 2, `got "fortran"`},
+		{[]string{"--lang", "c"}, 2, "want the name of one vendor"},
+		{[]string{"a", "b", "--lang", "c"}, 2, "want the name of one vendor"},
+		{[]string{"Acme", "--lang", "c"}, 2, `got the name "Acme"`},
+		{[]string{"../acme", "--lang", "c"}, 2, `got the name "../acme"`},
+		{[]string{"func", "--lang", "go"}, 2, "no keyword"},
+		{[]string{"main", "--lang", "go"}, 2, "no keyword"},
+		{[]string{"acme", "--lang", "c", "--module", "example.com/a"}, 2, "only a project in go"},
+		{[]string{"acme", "--lang", "go", "--module", "a b"}, 2, `got "a b"`},
+		{[]string{"taken", "--lang", "c"}, 1, "taken exists already"},
+		{[]string{"acme", "--lang", "c", "--dir", "nothing/here"}, 1, "no such file"},
+		{[]string{"acme", "--lang", "go"}, 2, "does not know which version"},
+	}
+	for _, tt := range tests {
+		got := primus(t, append([]string{"plugins", "new"}, tt.args...)...)
+		assert.Equal(t, tt.code, got.code, tt.args)
+		assert.Contains(t, onlyError(t, got), tt.want)
+	}
+	entries, err := os.ReadDir(".")
+	require.NoError(t, err)
+	assert.Len(t, entries, 1)
+}

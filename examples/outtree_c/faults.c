@@ -1,0 +1,71 @@
+/*
+ * The ops of acme.c with a fault, to see what the host makes of it. One of these is
+ * defined:
+ *
+ *     ACME_WRONG    rsigma is off by 1 in 1,000
+ *     ACME_GUARD    one element behind rsigma is written
+ *     ACME_RACE     two calls at a time use one variable, against what the flags say
+ *     ACME_LEAK     every call loses 256 bytes
+ *     ACME_CRASH    run writes to address 0
+ *     ACME_HANG     run does not return
+ *     ACME_EXIT     run ends the process
+ *     ACME_OLD_ABI  the plugin speaks an older major version
+ */
+#define primus_plugin_get_api sound_plugin
+#include "acme.c"
+#undef primus_plugin_get_api
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#if defined(ACME_OLD_ABI)
+
+const primus_plugin *primus_plugin_get_api(uint32_t abi_major) { return abi_major == PRIMUS_ABI_MAJOR - 1 ? &acme : NULL; }
+
+#else
+
+#if defined(ACME_RACE)
+static const primus_call *volatile current;
+#elif defined(ACME_LEAK)
+static void *volatile lost;
+#endif
+
+static int32_t faulty_run(const primus_call *call) {
+#if defined(ACME_CRASH)
+    *(volatile int *)NULL = 1;
+#elif defined(ACME_HANG)
+    for (;;) pause();
+#elif defined(ACME_EXIT)
+    _exit(7);
+#elif defined(ACME_RACE)
+    current = call;
+    usleep(10);
+    call = current;
+#elif defined(ACME_LEAK)
+    lost = calloc(1, 256);
+#endif
+    int32_t status = forward_run(call);
+#if defined(ACME_WRONG) || defined(ACME_GUARD)
+    float *rsigma = data(call, PRIMUS_RMSNORM_FWD_RSIGMA);
+    int64_t n = rows(tensor(call, PRIMUS_RMSNORM_FWD_INPUT));
+#if defined(ACME_GUARD)
+    if (n > 0) rsigma[n] = 0;
+#else
+    for (int64_t r = 0; r < n; r++) rsigma[r] *= 1.001f;
+#endif
+#endif
+    return status;
+}
+
+const primus_plugin *primus_plugin_get_api(uint32_t abi_major) {
+    static primus_op faulty_fwd;
+    static const primus_op *const ops[] = {&faulty_fwd, &rmsnorm_bwd};
+    static primus_plugin plugin;
+    faulty_fwd = rmsnorm_fwd;
+    faulty_fwd.run = faulty_run;
+    plugin = acme;
+    plugin.ops = ops;
+    return abi_major == PRIMUS_ABI_MAJOR ? &plugin : NULL;
+}
+
+#endif

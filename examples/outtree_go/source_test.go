@@ -1,0 +1,22 @@
+package acme_test
+
+import (
+	"testing"
+
+	acme "example.com/acme/primus-ops"
+	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/impls/reference"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/opstest"
+)
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	opstest.RunAll(t, acme.Source(), reference.Source())
+}
+
+func TestSourceRegisters(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, opregistry.NewRegistry().Register(acme.Source()))
+}

@@ -1,0 +1,92 @@
+package tensor
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"unsafe"
+
+	"github.com/primus-fl/primus/device"
+)
+
+// mostAxes is more axes than any framework allows.
+const mostAxes = 64
+
+// FromDLPack returns a tensor over memory that another framework describes,
+// without a copy. The struct, its shape and its strides are copied. Strides of nil
+// are those of a contiguous tensor; negative ones, vector types and dtypes that
+// DTypes does not list are errors, as is data that is not aligned to its dtype.
+//
+// The memory has to stay valid until Release, which calls release to give it back;
+// release may be nil. After an error release is not called and the memory is still
+// the caller's.
+func FromDLPack(d *DLTensor, release func()) (*Tensor, error) {
+	fail := func(want, format string, args ...any) (*Tensor, error) {
+		return nil, &Error{Func: "FromDLPack", Got: fmt.Sprintf(format, args...), Want: want}
+	}
+	if d == nil {
+		return fail("a DLTensor", "nil")
+	}
+	dtype, ok := fromDLPack(d.DType)
+	if !ok {
+		return fail("a dtype of tensors", "type code %d with %d bits and %d lanes", d.DType.Code, d.DType.Bits, d.DType.Lanes)
+	}
+	if d.NDim < 0 || d.NDim > mostAxes || d.NDim > 0 && d.Shape == nil {
+		return fail(fmt.Sprintf("0 to %d axes with a shape", mostAxes), "%d axes, shape at %p", d.NDim, d.Shape)
+	}
+	shape, err := ints(d.Shape, d.NDim)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := Shape(shape).byteSize("FromDLPack", dtype); err != nil {
+		return nil, err
+	}
+	strides := Shape(shape).rowMajor()
+	if d.Strides != nil {
+		if strides, err = ints(d.Strides, d.NDim); err != nil {
+			return nil, err
+		}
+	}
+	t := &Tensor{storage: &Storage{device: device.Device{Type: device.Type(d.Device.Type), Index: int(d.Device.Index)}, release: release}, dtype: dtype}
+	t = t.view(shape, strides, 0)
+	if t.elems == 0 {
+		return t, nil
+	}
+	switch {
+	case slices.ContainsFunc(strides, func(s int) bool { return s < 0 }):
+		return fail("strides >= 0", "strides %v", strides)
+	case !fits(shape, strides, math.MaxInt/dtype.Size()):
+		return fail("a size that fits in an int", "shape %v, strides %v of %v", Shape(shape), strides, dtype)
+	case d.Data == nil:
+		return fail("the address of the data", "nil for shape %v", Shape(shape))
+	case d.ByteOffset > math.MaxInt:
+		return fail("an offset that fits in an int", "byte offset %d", d.ByteOffset)
+	case (uintptr(d.Data)+uintptr(d.ByteOffset))%uintptr(dtype.Size()) != 0:
+		return fail(fmt.Sprintf("alignment to %d bytes", dtype.Size()), "data at %p with byte offset %d", d.Data, d.ByteOffset)
+	}
+	t.storage.base = unsafe.Add(d.Data, d.ByteOffset)
+	t.storage.size = t.span() * dtype.Size()
+	return t, nil
+}
+
+// fromDLPack returns the dtype of DLPack's description.
+func fromDLPack(d DLDataType) (DType, bool) {
+	for _, t := range DTypes() {
+		if t.DLPack() == d {
+			return t, true
+		}
+	}
+	return Unspecified, false
+}
+
+// ints copies n numbers of C.
+func ints(p *int64, n int32) ([]int, error) {
+	out := make([]int, n)
+	for i, v := range unsafe.Slice(p, int(n)) {
+		if int64(int(v)) != v {
+			return nil, &Error{Func: "FromDLPack", Got: fmt.Sprintf("%d in a shape or strides", v), Want: "numbers that fit in an int"}
+		}
+		out[i] = int(v)
+	}
+	return out, nil
+}
