@@ -1,6 +1,7 @@
 package opstest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -37,9 +38,9 @@ type Workload struct {
 type original struct{ operand, content *tensor.Tensor }
 
 // Largest returns one workload for each subject, all of the case with the most
-// bytes that every subject serves, with operands of storage dtype d that are
-// contiguous. It returns nil when there is no such case, and an error when a
-// subject fails in one.
+// bytes that every subject serves, with operands of storage dtype d. Cases with
+// strided operands are only taken when there is no other. It returns nil when no
+// case is served, and an error when a subject fails in one.
 func Largest(d tensor.DType, subjects ...Subject) ([]*Workload, error) {
 	return workloads(d, subjects, func(a, b int) int { return b - a })
 }
@@ -91,12 +92,13 @@ func (s suite[A]) workloads(d tensor.DType, subjects []Subject, order func(a, b 
 	return nil, nil
 }
 
-// bySize returns the cases with contiguous operands, some of which are written,
-// in the order of their bytes.
+// bySize returns the cases that write an element in the order of their bytes, those
+// with strided operands last.
 func (s suite[A]) bySize(t T, d tensor.DType, order func(a, b int) int) []testCase[A] {
 	type sized struct {
 		testCase[A]
-		bytes int
+		bytes   int
+		strided int
 	}
 	var all []sized
 	r := &runner[A]{suite: s}
@@ -105,11 +107,16 @@ func (s suite[A]) bySize(t T, d tensor.DType, order func(a, b int) int) []testCa
 		writes := slices.ContainsFunc(operands, func(o opregistry.Operand) bool {
 			return o.Access != opregistry.Read && o.Tensor.NumElements() > 0
 		})
-		if writes && contiguous(operands) {
-			all = append(all, sized{c, size(operands)})
+		if !writes {
+			continue
 		}
+		strided := 1
+		if contiguous(operands) {
+			strided = 0
+		}
+		all = append(all, sized{c, size(operands), strided})
 	}
-	slices.SortStableFunc(all, func(a, b sized) int { return order(a.bytes, b.bytes) })
+	slices.SortStableFunc(all, func(a, b sized) int { return cmp.Or(a.strided-b.strided, order(a.bytes, b.bytes)) })
 	cases := make([]testCase[A], len(all))
 	for i, c := range all {
 		cases[i] = c.testCase
