@@ -19,14 +19,11 @@ type Change struct {
 }
 
 // Preview returns what SetPolicy would change, by op: calls outside of layers and
-// phases, and those of every view that is in use. It changes nothing, and counts
-// what is in quarantine and what is not available as SetPolicy would.
-func (m *Manager) Preview(policy Policy) []Change {
-	c := m.core
-	scratch := &core{
-		timing: c.timing, counters: map[statsKey]*counters{}, slots: map[string]int{},
-		quarantine: quarantine{cases: c.quarantine.copyCases()},
-	}
+// phases, and those of every view that is in use; and the Warnings that there would
+// be. It changes nothing, and counts what is in quarantine and what is not available
+// as SetPolicy would.
+func (m *Manager) Preview(policy Policy) (changes []Change, warnings []string) {
+	c, scratch := m.core, m.core.aside()
 	c.mu.Lock()
 	now := map[scope]*table{m.root.scope: m.root.table.Load()}
 	for at, v := range m.root.scopes {
@@ -54,7 +51,7 @@ func (m *Manager) Preview(policy Policy) []Change {
 			}
 		}
 	}
-	changes := make([]Change, 0, len(where))
+	changes = make([]Change, 0, len(where))
 	for c, scopes := range where {
 		if len(scopes) < len(now) {
 			c.Where = describeScopes(scopes)
@@ -62,7 +59,35 @@ func (m *Manager) Preview(policy Policy) []Change {
 		changes = append(changes, c)
 	}
 	slices.SortFunc(changes, func(a, b Change) int { return cmp.Or(strings.Compare(a.Op, b.Op), strings.Compare(a.Where, b.Where)) })
-	return changes
+	registry := now[m.root.scope].registry
+	return changes, policy.Warnings(knownNames(registry), registry.Vendor)
+}
+
+// ExplainIn answers for every op in a layer, none if it is below 0, and a phase, as
+// Explain of the view of Layer and Phase does. The question leaves no view behind,
+// so that there may be any number of them. call is nil for every call.
+func (m *Manager) ExplainIn(layer int, phase Phase, call *CallShape) []Explanation {
+	at := scope{layer: max(0, layer+1), phase: phase}
+	c := m.core
+	c.mu.Lock()
+	policy, in := m.root.policy, m.root.table.Load().inputs
+	c.mu.Unlock()
+	scoped, rules := policy.at(at)
+	t := c.aside().buildTable(in, scoped, &line{rules: rules})
+	all := make([]Explanation, len(t.rows))
+	for i := range t.rows {
+		all[i] = t.explain(i, call)
+	}
+	return all
+}
+
+// aside returns a core that builds the tables that c would, and leaves the counters
+// of c alone.
+func (c *core) aside() *core {
+	return &core{
+		timing: c.timing, counters: map[statsKey]*counters{}, slots: map[string]int{},
+		quarantine: quarantine{cases: c.quarantine.copyCases()},
+	}
 }
 
 // reasonOf returns why an impl does not serve calls.

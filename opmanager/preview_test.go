@@ -5,6 +5,7 @@ import (
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -32,7 +33,7 @@ func TestPreview(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			generation, stats, events := f.Generation(), f.Stats(), count[opmanager.Event](f.events)
-			got := f.Preview(tt.give)
+			got, _ := f.Preview(tt.give)
 			assert.Equal(t, generation, f.Generation(), "nothing has changed")
 			assert.Equal(t, stats, f.Stats())
 			assert.Equal(t, events, count[opmanager.Event](f.events))
@@ -46,7 +47,12 @@ func TestPreview(t *testing.T) {
 			assert.Contains(t, got[i].Reason, tt.contains)
 		})
 	}
-	assert.Empty(t, f.Preview(f.Policy()))
+	unknown := f.Policy()
+	unknown.Deny = []string{"acne"}
+	changes, warnings := f.Preview(unknown)
+	assert.Empty(t, changes)
+	require.Len(t, warnings, 1)
+	assert.Contains(t, warnings[0], `did you mean "acme"?`)
 }
 
 // What is set aside stays so under another policy.
@@ -59,11 +65,41 @@ func TestPreviewSeesQuarantines(t *testing.T) {
 	}
 	p := f.Policy()
 	p.PerOp = []opmanager.OpRule{{Pattern: "add_one", Order: []opmanager.Token{{Impl: "vendor.acme"}, {Kind: opregistry.KindReference}}}}
-	got := f.Preview(p)
+	got, warnings := f.Preview(p)
+	assert.Empty(t, warnings)
 	require.Len(t, got, 1)
 	assert.Equal(t, opmanager.Change{Op: "add_one", From: "default.flagos", To: "reference.go", Reason: got[0].Reason}, got[0])
 	f.SetPolicy(p)
 	e, err := f.Explain("add_one")
 	require.NoError(t, err)
 	assert.Equal(t, got[0].To, e.Selected)
+}
+
+// A question about a layer is answered as its view answers, and leaves nothing behind.
+func TestExplainIn(t *testing.T) {
+	f := newManager(t, func(p *opmanager.Policy) {
+		p.Rules = []opmanager.Rule{{Layers: []opmanager.LayerRange{{First: 1, Last: 1}}, Phase: opmanager.PhaseBackward, Deny: []string{"acme"}, Source: "p.yaml:1"}}
+	}, opmanager.Settings{})
+	for _, tt := range []struct {
+		name  string
+		layer int
+		phase opmanager.Phase
+		view  func() *opmanager.Manager
+	}{
+		{"nowhere", -1, opmanager.PhaseUnspecified, func() *opmanager.Manager { return f.Manager }},
+		{"layer 0", 0, opmanager.PhaseUnspecified, func() *opmanager.Manager { return f.Layer(0) }},
+		{"layer 1, backward", 1, opmanager.PhaseBackward, func() *opmanager.Manager { return f.Layer(1).Phase(opmanager.PhaseBackward) }},
+		{"backward", -1, opmanager.PhaseBackward, func() *opmanager.Manager { return f.Phase(opmanager.PhaseBackward) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			call := opmanager.CallShape{DType: tensor.BF16}
+			all, about := f.ExplainIn(tt.layer, tt.phase, nil), f.ExplainIn(tt.layer, tt.phase, &call)
+			assert.Equal(t, tt.view().ExplainAll(), all)
+			for i, e := range all {
+				want, err := tt.view().ExplainCall(e.Op, call)
+				require.NoError(t, err)
+				assert.Equal(t, want, about[i])
+			}
+		})
+	}
 }

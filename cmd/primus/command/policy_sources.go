@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/primus-fl/primus/cmd/primus/serve"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/runtime/config"
@@ -96,7 +97,7 @@ func newPolicy(set appConfig) (opmanager.Policy, *policyfile.Overlay, error) {
 }
 
 // newPolicyWatcher follows the policy file while the program runs. It is nil when there is none.
-func newPolicyWatcher(set appConfig, file *policyfile.Overlay, m *opmanager.Manager, lc fx.Lifecycle) *policyfile.Watcher {
+func newPolicyWatcher(set appConfig, file *policyfile.Overlay, m *opmanager.Manager, control *serve.Control, lc fx.Lifecycle) *policyfile.Watcher {
 	if file == nil {
 		return nil
 	}
@@ -107,7 +108,7 @@ func newPolicyWatcher(set appConfig, file *policyfile.Overlay, m *opmanager.Mana
 			if err != nil {
 				return 0, err
 			}
-			generation := m.SetPolicy(p)
+			generation := control.SetBase(p)
 			for _, warning := range m.Warnings() {
 				set.log.Warn(warning)
 			}

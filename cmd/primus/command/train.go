@@ -17,6 +17,7 @@ type trainOptions struct {
 	experimentOptions
 	metricsAddr string
 	threads     uint
+	serve       serveOptions
 	policy      policyOptions
 	manifest    string
 	run         runOptions
@@ -25,6 +26,7 @@ type trainOptions struct {
 // addFlags gives a command the flags of train.
 func (o *trainOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.metricsAddr, "metrics-addr", "", "serve Prometheus metrics on `HOST:PORT`, such as 127.0.0.1:9400")
+	o.serve.addFlags(flags, "serve", "", "serve-")
 	flags.StringVar(&o.manifest, "require-manifest", "", "refuse to train when dispatch differs from the manifest.json in `FILE`")
 	o.run.addFlags(flags)
 	o.addExperimentFlags(flags)
@@ -84,6 +86,7 @@ and so on.`,
 		Example: `  primus train pretrain --config examples/native/configs/llama_2M-pretrain.yaml
   primus train pretrain --config exp.yaml train_iters=100 lr=1e-3 train_data_path=corpus/
   primus train pretrain --config exp.yaml --metrics-addr 127.0.0.1:9400
+  primus train pretrain --config exp.yaml --serve 127.0.0.1:9400 --serve-token-file tokens
   primus train pretrain --config exp.yaml --policy policy.yaml --deny-vendors acme
   primus train pretrain --config exp.yaml --dry-run
   TE_FL_PREFER=vendor primus train pretrain --config exp.yaml`,
@@ -140,6 +143,11 @@ func (o *trainOptions) check(cmd *cobra.Command, overrides []string) error {
 	if o.metricsAddr != "" {
 		if _, _, err := net.SplitHostPort(o.metricsAddr); err != nil {
 			return usagef(cmd, "--metrics-addr: got %q, want %s", o.metricsAddr, wants(cmd.Flags().Lookup("metrics-addr")))
+		}
+	}
+	if o.serve.Addr != "" {
+		if err := o.serve.Check(); err != nil {
+			return usagef(cmd, "--serve: %w", err)
 		}
 	}
 	if _, err := opmanager.ParseLogLevel(os.Getenv(opmanager.EnvLogLevel)); err != nil {
