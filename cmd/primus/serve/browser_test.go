@@ -1,3 +1,0 @@
-package serve_test
-
-import _ "github.com/chromedp/chromedp"
