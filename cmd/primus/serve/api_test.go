@@ -90,7 +90,17 @@ func TestOpenAPI(t *testing.T) {
 		OpenAPI string `json:"openapi"`
 		Paths   map[string]map[string]struct {
 			Security []any `json:"security"`
+			Body     struct {
+				Content map[string]struct {
+					Schema struct{ Type string } `json:"schema"`
+				} `json:"content"`
+			} `json:"requestBody"`
 		} `json:"paths"`
+		Components struct {
+			Schemas map[string]struct {
+				Properties map[string]struct{ Type any } `json:"properties"`
+			} `json:"schemas"`
+		} `json:"components"`
 	}](b, "/openapi.json")
 	assert.Regexp(t, `^3\.1`, doc.OpenAPI)
 	for path, methods := range doc.Paths {
@@ -100,6 +110,10 @@ func TestOpenAPI(t *testing.T) {
 		}
 	}
 	assert.Contains(t, doc.Paths, "/v1/events")
+	body := doc.Paths["/v1/policy"]["put"].Body
+	assert.Equal(t, "object", body.Content["application/yaml"].Schema.Type)
+	assert.Equal(t, "object", body.Content["application/json"].Schema.Type)
+	assert.Equal(t, "string", doc.Components.Schemas["RuleView"].Properties["phase"].Type, "as it is in answers")
 	assert.Contains(t, doc.Paths["/v1/policy"], "put")
 }
 

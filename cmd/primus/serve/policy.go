@@ -21,6 +21,15 @@ type Document struct {
 // documentTypes are the media types that a policy may have.
 var documentTypes = []string{"application/yaml", "application/x-yaml", "text/yaml", "application/json"}
 
+// requestBody describes a Document.
+func requestBody() *huma.RequestBody {
+	body := &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{}, Description: "a policy in the format of policy files, whose schema `primus policy schema` prints"}
+	for _, kind := range documentTypes {
+		body.Content[kind] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeObject}}
+	}
+	return body
+}
+
 // text returns the document. The body belongs to the request only.
 func (d *Document) text() (string, error) {
 	if kind, _, err := mime.ParseMediaType(d.ContentType); err != nil || !slices.Contains(documentTypes, kind) {
@@ -84,6 +93,8 @@ func (s *Server) registerPolicy() {
 		s.report(who, "withdraw policy", err, "generation", p.Generation, "ops_changed", len(p.Changes))
 		return p, err
 	})
+	paths := s.api.OpenAPI().Paths // described now, because bodies that are described before are decoded, too
+	paths["/v1/policy"].Put.RequestBody, paths["/v1/policy/proposal"].Post.RequestBody = requestBody(), requestBody()
 	get(s, "list-quarantine", "/v1/quarantine", "List the impls that are set aside", func(context.Context, *nothing) ([]opmanager.Quarantine, error) {
 		return s.set.Manager.Quarantines(), nil
 	})
