@@ -33,6 +33,15 @@ func (p Phase) MarshalText() ([]byte, error) {
 	return []byte(p.String()), nil
 }
 
+// UnmarshalText reads what MarshalText writes.
+func (p *Phase) UnmarshalText(text []byte) (err error) {
+	*p = PhaseUnspecified
+	if len(text) > 0 {
+		*p, err = ParsePhase(string(text))
+	}
+	return err
+}
+
 // ParsePhase reads forward or backward in any case.
 func ParsePhase(name string) (Phase, error) {
 	switch strings.ToLower(strings.TrimSpace(name)) {

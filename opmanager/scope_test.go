@@ -121,3 +121,15 @@ func TestParsePhase(t *testing.T) {
 	_, err := opmanager.ParsePhase("backwards")
 	require.EqualError(t, err, `unknown phase "backwards", want forward or backward; did you mean "backward"?`)
 }
+
+func TestPhaseText(t *testing.T) {
+	for _, p := range []opmanager.Phase{opmanager.PhaseUnspecified, opmanager.PhaseForward, opmanager.PhaseBackward} {
+		text, err := p.MarshalText()
+		require.NoError(t, err)
+		got := opmanager.PhaseForward
+		require.NoError(t, got.UnmarshalText(text))
+		assert.Equal(t, p, got)
+	}
+	var p opmanager.Phase
+	assert.ErrorContains(t, p.UnmarshalText([]byte("sideways")), "want forward or backward")
+}

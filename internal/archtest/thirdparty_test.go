@@ -22,6 +22,8 @@ var confinements = []confinement{
 	{module: "github.com/spf13/cobra", in: []string{"cmd"}},
 	{module: "github.com/spf13/pflag", in: []string{"cmd"}},
 	{module: "github.com/prometheus", in: []string{"metrics", "cmd"}},
+	{module: "github.com/danielgtaylor/huma", in: []string{"cmd/primus/serve"}},
+	{module: "github.com/chromedp", tests: true},
 	{module: "github.com/ebitengine/purego", in: []string{"vendors/loader", "device/cuda"}},
 	{module: "github.com/stretchr/testify", tests: true},
 	{module: "go.uber.org/goleak", tests: true},

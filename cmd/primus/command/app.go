@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/primus-fl/primus/cmd/primus/serve"
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/device/cpu"
 	"github.com/primus-fl/primus/internal/parallel"
@@ -31,6 +32,8 @@ type appConfig struct {
 	log         *slog.Logger // of the program
 	opLog       slog.Handler // of the op manager; nil keeps it silent
 	metrics     metricsConfig
+	serve       serve.Config // no address serves nothing
+	trains      bool         // the service is ready once a run has begun
 	policy      policySources
 	listPlugins bool // plugins that cannot be used are only listed
 	extras      []Extra

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/primus-fl/primus/cmd/primus/serve"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/spf13/cobra"
 	"go.uber.org/fx"
@@ -15,6 +16,7 @@ func Graphs() map[string]fx.Option {
 	return map[string]fx.Option{
 		"ops":   opsGraph(appConfig{}, func(opsParams) {}),
 		"plan":  planGraph(appConfig{}, func(planParams) {}),
+		"serve": serveGraph(appConfig{serve: serve.Config{Addr: "127.0.0.1:0"}}),
 		"train": trainGraph(appConfig{metrics: metricsConfig{addr: "127.0.0.1:0", textfile: "run.prom"}}, func(trainParams) {}),
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/primus-fl/primus/cmd/primus/serve"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/runtime/config"
@@ -99,7 +100,7 @@ func newPolicy(set appConfig) (opmanager.Policy, *policyfile.Overlay, policyfile
 }
 
 // newPolicyWatcher follows the policy file while the program runs. It is nil when there is none.
-func newPolicyWatcher(set appConfig, file *policyfile.Overlay, plugins policyfile.Plugins, m *opmanager.Manager, lc fx.Lifecycle) *policyfile.Watcher {
+func newPolicyWatcher(set appConfig, file *policyfile.Overlay, plugins policyfile.Plugins, m *opmanager.Manager, control *serve.Control, lc fx.Lifecycle) *policyfile.Watcher {
 	if file == nil {
 		return nil
 	}
@@ -110,7 +111,7 @@ func newPolicyWatcher(set appConfig, file *policyfile.Overlay, plugins policyfil
 			if err != nil {
 				return 0, err
 			}
-			generation := m.SetPolicy(p)
+			generation := control.SetBase(p)
 			if next, err := set.policy.plugins(file); err != nil || !samePlugins(plugins, next) {
 				set.log.Warn("the policy file says something else about plugins, which the next start takes up")
 			}

@@ -21,6 +21,7 @@ type trainOptions struct {
 	textfile    string
 	peakTFLOPS  float64
 	threads     uint
+	serve       serveOptions
 	policy      policyOptions
 	manifest    string
 	run         runOptions
@@ -31,6 +32,7 @@ func (o *trainOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.metricsAddr, "metrics-addr", "", "serve Prometheus metrics on `HOST:PORT`, such as 127.0.0.1:9400")
 	flags.StringVar(&o.textfile, "metrics-textfile", "", "keep Prometheus metrics in `FILE`.prom, for node_exporter")
 	flags.Float64Var(&o.peakTFLOPS, "peak-tflops", 0, "the devices reach `N` TFLOP/s at best, for primus_train_mfu_ratio; 0 is unknown")
+	o.serve.addFlags(flags, "serve", "", "serve-")
 	flags.StringVar(&o.manifest, "require-manifest", "", "refuse to train when dispatch differs from the manifest.json in `FILE`")
 	o.run.addFlags(flags)
 	o.addExperimentFlags(flags)
@@ -91,6 +93,7 @@ and so on.`,
 		Example: `  primus train pretrain --config examples/native/configs/llama_2M-pretrain.yaml
   primus train pretrain --config exp.yaml train_iters=100 lr=1e-3 train_data_path=corpus/
   primus train pretrain --config exp.yaml --metrics-addr 127.0.0.1:9400
+  primus train pretrain --config exp.yaml --serve 127.0.0.1:9400 --serve-token-file tokens
   primus train pretrain --config exp.yaml --policy policy.yaml --deny-vendors acme
   primus train pretrain --config exp.yaml --dry-run
   TE_FL_PREFER=vendor primus train pretrain --config exp.yaml`,
@@ -154,6 +157,11 @@ func (o *trainOptions) check(cmd *cobra.Command, overrides []string) error {
 	}
 	if !(o.peakTFLOPS >= 0) || math.IsInf(o.peakTFLOPS, 0) {
 		return usagef(cmd, "--peak-tflops: got %v, want %s", o.peakTFLOPS, wants(cmd.Flags().Lookup("peak-tflops")))
+	}
+	if o.serve.Addr != "" {
+		if err := o.serve.Check(); err != nil {
+			return usagef(cmd, "--serve: %w", err)
+		}
 	}
 	if _, err := opmanager.ParseLogLevel(os.Getenv(opmanager.EnvLogLevel)); err != nil {
 		return usageError{err}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/primus-fl/primus/cmd/primus/serve"
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
@@ -54,7 +55,7 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 
 	show := &progress{streams: streams, console: screen, log: log, fileLog: slog.New(toFile)}
 	set := appConfig{
-		threads: int(opts.threads), timing: true, log: log, metrics: opts.metrics(experiment),
+		threads: int(opts.threads), timing: true, log: log, metrics: opts.metrics(experiment), serve: opts.serve.Config, trains: true,
 		policy: opts.policy.sources(module), extras: streams.extras,
 		opLog: slog.NewMultiHandler(newLineHandler(screen, opLevel, timeOfDay), toFile),
 	}
@@ -64,7 +65,7 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 		p.Dispatch.Watch(p.Manager)
 		p.Process.WatchPlugins(sourceLister{p.Registry, p.Manager})
 		settings.Manager, settings.Device, settings.Backends, settings.Patches = p.Manager, p.Device, p.Backends, p.Patches
-		settings.Observer = backend.Observers{p.Training, p.Dispatch, show}
+		settings.Observer = backend.Observers{p.Training, p.Dispatch, p.Board, show}
 	}
 	return runApp(ctx, func() error {
 		if err := checkManifest(opts.manifest, settings.Manager); err != nil {
@@ -108,9 +109,11 @@ type trainParams struct {
 	Process  *metrics.Process
 	Registry *opregistry.Registry
 	Output   *metricsOutput
+	Board    *serve.Board
+	Service  *service
 }
 
 // trainGraph wires everything that training needs and hands it over.
 func trainGraph(set appConfig, wire func(trainParams)) fx.Option {
-	return fx.Options(core(set), fx.Provide(newPolicyWatcher), metricsOptions(), fx.Invoke(wire))
+	return fx.Options(core(set), fx.Provide(newPolicyWatcher), metricsOptions(), serviceOptions(), fx.Invoke(wire))
 }

@@ -105,7 +105,7 @@ func wants(f *pflag.Flag) string {
 		return "a JSON file that lists impls, or - for standard input"
 	case "config":
 		return "an experiment file"
-	case "metrics-addr":
+	case "metrics-addr", "serve", "listen":
 		return "HOST:PORT, such as 127.0.0.1:9400"
 	case "metrics-textfile":
 		return "a file that ends with .prom"
@@ -113,6 +113,8 @@ func wants(f *pflag.Flag) string {
 		return "a number of TFLOP/s, 0 when it is not known"
 	case "threads":
 		return "a number of threads, 0 for one a CPU"
+	case "token-file", "serve-token-file":
+		return "a file with one token a line"
 	case "policy":
 		return "a policy file"
 	case "plugin-modules":

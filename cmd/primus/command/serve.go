@@ -1,0 +1,144 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/primus-fl/primus/cmd/primus/serve"
+	"github.com/primus-fl/primus/metrics"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/policyfile"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/patch"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.uber.org/fx"
+)
+
+// serveOptions are the flags of the service.
+type serveOptions struct{ serve.Config }
+
+// addFlags gives a command the flags of the service. They begin with a prefix, and the address has a name of its own.
+func (o *serveOptions) addFlags(flags *pflag.FlagSet, addr, usual, prefix string) {
+	flags.StringVar(&o.Addr, addr, usual, "serve API, page and metrics on `HOST:PORT`")
+	flags.StringVar(&o.TokenFile, prefix+"token-file", "", "let those with a token of `FILE` change policy and quarantine; without it nobody may")
+	flags.StringVar(&o.CertFile, prefix+"tls-cert", "", "serve over TLS with the certificate in `FILE`")
+	flags.StringVar(&o.KeyFile, prefix+"tls-key", "", "the key of the certificate, in `FILE`")
+	flags.BoolVar(&o.Insecure, prefix+"insecure", false, "allow an address that others can reach without TLS")
+	flags.StringArrayVar(&o.Hosts, prefix+"host", nil, "a `NAME` by which clients call the service, besides addresses and the hostname; may be repeated")
+	flags.BoolVar(&o.Pprof, prefix+"pprof", false, "serve Go profiles at /debug/pprof/")
+}
+
+func newServeCommand(streams Streams) *cobra.Command {
+	var opts serveOptions
+	var policy policyOptions
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve what dispatch would decide on this machine, and a page that shows it",
+		Long: `Serve an HTTP API, a page and metrics about the ops and implementations of this machine
+and the policy in force. train --serve ADDR serves the same about a run, with its
+progress; docs/service.md has the whole API, which /openapi.json describes.
+
+Reading is open to whoever reaches the address. Changing the policy, or a quarantine,
+takes a token of --token-file. Other addresses than those of this machine alone need
+--tls-cert and --tls-key, or --insecure. An interrupt ends the service.`,
+		Example: `  primus serve
+  primus serve --listen 127.0.0.1:9400 --token-file tokens --policy policy.yaml
+  primus train pretrain --config exp.yaml --serve 127.0.0.1:9400 --serve-token-file tokens`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := opts.Check(); err != nil {
+				return usagef(cmd, "%w", err)
+			}
+			return runServe(cmd.Context(), streams, opts, policy)
+		},
+	}
+	opts.addFlags(cmd.Flags(), "listen", "127.0.0.1:9400", "")
+	policy.addFlags(cmd.Flags())
+	return cmd
+}
+
+// runServe serves until ctx ends.
+func runServe(ctx context.Context, streams Streams, opts serveOptions, policy policyOptions) error {
+	log := slog.New(newLineHandler(streams.Err, slog.LevelInfo, timeOfDay))
+	set := appConfig{log: log, timing: true, policy: policy.sources(nil), serve: opts.Config}
+	return runApp(ctx, func() error {
+		<-ctx.Done()
+		return nil
+	}, serveGraph(set))
+}
+
+// serveParams are what the service alone needs of the graph, in the order in which they are built.
+type serveParams struct {
+	fx.In
+	Policy   opmanager.Policy
+	Manager  *opmanager.Manager
+	Watcher  *policyfile.Watcher
+	Dispatch *metrics.Dispatch
+	Server   *service
+}
+
+// serveGraph wires everything that the service alone needs.
+func serveGraph(set appConfig) fx.Option {
+	return fx.Options(core(set), serviceOptions(), metricsOptions(), fx.Provide(newPolicyWatcher),
+		fx.Invoke(func(p serveParams) { p.Dispatch.Watch(p.Manager) }))
+}
+
+// serviceOptions wires the service, what it listens to, and the control of the policy.
+func serviceOptions() fx.Option {
+	return fx.Options(
+		fx.Provide(serve.NewHub, serve.NewBoard, serve.NewControl, newService),
+		fx.Provide(fx.Annotate(func(h *serve.Hub) opmanager.Listener { return h }, fx.ResultTags(listenerGroup))),
+	)
+}
+
+type serviceParams struct {
+	fx.In
+	Set      appConfig
+	Manager  *opmanager.Manager
+	Registry *opregistry.Registry
+	Control  *serve.Control
+	Hub      *serve.Hub
+	Board    *serve.Board
+	Metrics  *prometheus.Registry
+	Backends *backend.Registry
+	Patches  *patch.Set
+}
+
+// service is the HTTP service while the graph runs, if an address is given.
+type service struct{ server *serve.Server }
+
+func newService(p serviceParams, lc fx.Lifecycle) *service {
+	s := &service{}
+	if p.Set.serve.Addr == "" {
+		return s
+	}
+	settings := serve.Settings{
+		Manager: p.Manager, Registry: p.Registry, Control: p.Control, Hub: p.Hub, Board: p.Board, Log: p.Set.log,
+		Version: buildVersion().Version, Gatherer: p.Metrics,
+		Patches: func(context.Context) (any, error) { return patchRows(p.Patches, "", ""), nil },
+		Backends: func(context.Context) (any, error) {
+			return listBackends(planParams{Backends: p.Backends, Patches: p.Patches})
+		},
+	}
+	if p.Set.trains {
+		settings.Ready = p.Board.Ready
+	}
+	lc.Append(fx.Hook{
+		OnStart: func(context.Context) (err error) {
+			if s.server, err = serve.New(p.Set.serve, settings); err != nil {
+				return err
+			}
+			if err := s.server.Start(); err != nil {
+				return err
+			}
+			p.Set.log.Info(fmt.Sprintf("service on %s/", s.server.URL()))
+			return nil
+		},
+		OnStop: func(ctx context.Context) error { return s.server.Close(ctx) },
+	})
+	return s
+}

@@ -1,0 +1,149 @@
+package command_test
+
+import (
+	"context"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var screenshots = flag.String("screenshots", "", "write pictures of the page to this directory")
+
+// browser is a tab of a real browser, which hears of everything that goes wrong in a page.
+type browser struct {
+	t   *testing.T
+	ctx context.Context
+
+	mu     sync.Mutex
+	faults []string
+}
+
+func newBrowser(t *testing.T) *browser {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("chromium is not installed")
+	}
+	limited, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 90*time.Second)
+	t.Cleanup(cancel)
+	ctx, closeTab := chromedp.NewContext(limited, chromedp.WithAllocatorOptions(
+		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-dev-shm-usage", true),
+		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
+	))
+	b := &browser{t: t, ctx: ctx}
+	t.Cleanup(func() {
+		assert.NoError(t, chromedp.Cancel(ctx))
+		closeTab()
+	})
+	b.do() // starts the browser
+	messages := chromedp.Console(ctx)
+	go func() {
+		for m, err := range messages {
+			if err != nil {
+				return
+			}
+			if m.Source != "network" && (m.Type == chromedp.ConsoleError || m.Type == chromedp.ConsoleException) {
+				b.mu.Lock()
+				b.faults = append(b.faults, m.Text)
+				b.mu.Unlock()
+			}
+		}
+	}()
+	return b
+}
+
+func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	require.NoError(b.t, chromedp.Do(b.ctx, steps...))
+}
+
+// sees waits until an expression of the page is true.
+func (b *browser) sees(expression string) {
+	b.t.Helper()
+	require.Eventually(b.t, func() bool {
+		ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](expression))
+		return err == nil && ok
+	}, 20*time.Second, 50*time.Millisecond, expression)
+}
+
+// picture takes the whole page at a width, where pictures are asked for.
+func (b *browser) picture(name string, width, height int64) {
+	b.t.Helper()
+	b.do(chromedp.EmulateViewport(width, height))
+	overflow, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("document.documentElement.scrollWidth > innerWidth"))
+	require.NoError(b.t, err)
+	assert.False(b.t, overflow, "at %d pixels the page is wider than the window", width)
+	if *screenshots == "" {
+		return
+	}
+	picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	require.NoError(b.t, err)
+	require.NoError(b.t, os.WriteFile(filepath.Join(*screenshots, name+".png"), picture, 0o644))
+}
+
+func TestPage(t *testing.T) {
+	t.Parallel()
+	b := newBrowser(t)
+	l := newLab(t)
+	s := startServing(t, l.args("train_iters=1000000", "log_interval=100000", "eval_interval=50", "eval_iters=1", "--serve", "127.0.0.1:0", "--serve-token-file", tokenFile(t))...)
+	waitFor(t, s.stderr, "Op 'multi_tensor_adam' using 'default.flagos'")
+
+	b.do(chromedp.EmulateViewport(1280, 900), chromedp.Navigate(s.base))
+	b.sees(`document.getElementById("run-state").textContent === "running"`)
+	b.sees(`document.querySelectorAll("#matrix tbody tr").length > 90`)
+	b.sees(`document.querySelector("#loss .curve") && /Loss: [\d.]+ at step 1,/.test(document.getElementById("loss").getAttribute("aria-label"))`)
+	b.sees(`document.querySelectorAll("#share meter").length > 3`)
+	b.sees(`document.getElementById("link").textContent === "live"`)
+
+	// Filter, and explain what is left.
+	b.do(chromedp.SendKeys("#filter", "swiglu"), chromedp.Click("#called"))
+	b.sees(`[...document.querySelectorAll("#matrix tbody tr")].map(r => r.dataset.op).sort().join() === "swiglu,swiglu_bwd" || document.querySelectorAll("#matrix tbody tr").length === 2`)
+	b.do(chromedp.Click(`[data-cell="swiglu reference.go"]`))
+	b.sees(`document.getElementById("explain").open && document.getElementById("explain-verdict").textContent === "served by default.flagos"`)
+	b.sees(`/later in the order flagos/.test(document.getElementById("standings").textContent)`)
+	b.do(chromedp.SendKeys("#dtype", "f33\n"))
+	b.sees(`/want one of/.test(document.getElementById("explain-fault").textContent)`)
+	b.do(chromedp.SendKeys("#explain", "\x1b"))
+	b.sees(`!document.getElementById("explain").open`)
+
+	b.do(chromedp.SendKeys("#filter", strings.Repeat("\b", len("swiglu"))))
+	b.sees(`document.querySelectorAll("#matrix tbody tr").length > 10`)
+
+	// Change the policy, first without a token.
+	b.do(chromedp.SendKeys("#document", "per_op: {swiglu: reference}"), chromedp.Click("#propose"))
+	b.sees(`/swiglu.*default\.flagos → reference\.go/.test(document.getElementById("diff").textContent)`)
+	b.picture("service-1280", 1280, 900)
+	b.picture("service-390", 390, 844)
+	b.do(chromedp.EmulateViewport(1280, 900), chromedp.Click("#apply"))
+	b.sees(`document.getElementById("verdict").className === "bad" && /token/.test(document.getElementById("verdict").textContent)`)
+	b.do(chromedp.SendKeys("#token", "0123456789abcdef"), chromedp.Click("#propose"))
+	b.sees(`!document.getElementById("apply").disabled`)
+	b.do(chromedp.Click("#apply"))
+	b.sees(`/In force since generation \d+/.test(document.getElementById("verdict").textContent)`)
+	waitFor(t, s.stderr, "Op 'swiglu' switched from 'default.flagos' to 'reference.go'")
+	b.sees(`document.querySelector('[data-cell="swiglu reference.go"]').className === "selected"`)
+	b.sees(`/swiglu: default\.flagos → reference\.go/.test(document.getElementById("log").textContent)`)
+	b.do(chromedp.Click("#withdraw"))
+	b.sees(`document.querySelector('[data-cell="swiglu default.flagos"]').className === "selected"`)
+
+	unnamed, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`[...document.querySelectorAll("input, select, textarea, button, meter, progress, svg[role=img]")].filter(e =>
+		!(e.labels && e.labels.length) && !e.getAttribute("aria-label") && !e.textContent.trim()).map(e => e.outerHTML).join("\n")`))
+	require.NoError(t, err)
+	assert.Empty(t, unnamed, "every control has a name")
+	b.mu.Lock()
+	assert.Empty(t, b.faults)
+	b.mu.Unlock()
+	s.cancel()
+	require.ErrorIs(t, <-s.ended, backend.ErrInterrupted)
+	assert.False(t, strings.Contains(s.stderr.String(), "0123456789abcdef"), "the token is not logged")
+}

@@ -1,0 +1,100 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/primus-fl/primus/opmanager/policyfile"
+	"github.com/primus-fl/primus/opregistry"
+)
+
+// answer is the body of an operation.
+type answer[T any] struct{ Body T }
+
+// nothing is the input of operations that take none.
+type nothing struct{}
+
+// register adds the operations of the API, and the document that describes them, to mux.
+func (s *Server) register(mux *http.ServeMux) {
+	config := huma.DefaultConfig("Primus", s.set.Version)
+	config.Info.Description = "What dispatch has decided and why, the policy that decides, and the progress of training."
+	config.DocsPath, config.SchemasPath = "", "" // pages of others, and links in every answer
+	config.CreateHooks = nil
+	config.RejectUnknownQueryParameters = true
+	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
+	s.api = humago.New(mux, config)
+	s.registerOps()
+	s.registerPolicy()
+	s.registerInventory()
+	s.registerRuns()
+	s.registerStream()
+}
+
+// get adds an operation that reads.
+func get[I, O any](s *Server, id, path, summary string, handler func(context.Context, *I) (O, error)) {
+	op := huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Errors: []int{http.StatusTooManyRequests}}
+	huma.Register(s.api, op, func(ctx context.Context, in *I) (*answer[O], error) {
+		body, err := handler(ctx, in)
+		return &answer[O]{body}, problem(err)
+	})
+}
+
+// change adds an operation that changes state.
+func change[I, O any](s *Server, op huma.Operation, handler func(actor, *I) (O, error)) {
+	op.Security = []map[string][]string{{"token": {}}}
+	op.Middlewares = huma.Middlewares{s.requireToken}
+	op.Errors = append(op.Errors, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests)
+	huma.Register(s.api, op, func(ctx context.Context, in *I) (*answer[O], error) {
+		body, err := handler(ctx.Value(ownerKey{}).(actor), in)
+		return &answer[O]{body}, problem(err)
+	})
+}
+
+func unwrap(ctx huma.Context) (*http.Request, http.ResponseWriter) { return humago.Unwrap(ctx) }
+
+// problem returns the problem details for an error.
+func problem(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[huma.StatusError](err); ok {
+		return err
+	}
+	if _, ok := errors.AsType[*ConflictError](err); ok {
+		return huma.Error409Conflict(err.Error())
+	}
+	if errors.Is(err, opregistry.ErrNotFound) {
+		return huma.Error404NotFound(err.Error())
+	}
+	if faults := documentFaults(err); faults != nil {
+		return huma.Error422UnprocessableEntity("the policy cannot be used, and nothing has changed", faults...)
+	}
+	return huma.Error500InternalServerError(err.Error())
+}
+
+// documentFaults returns the faults of a policy document, each with its place, nil for another error.
+func documentFaults(err error) []error {
+	all := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		all = joined.Unwrap()
+	}
+	var faults []error
+	for _, each := range all {
+		fault, ok := errors.AsType[*policyfile.Error](each)
+		if !ok {
+			return nil
+		}
+		message := fault.Problem
+		if fault.Key != "" {
+			message = fault.Key + ": " + message
+		}
+		at := []string{"body", strconv.Itoa(fault.Place.Line), strconv.Itoa(fault.Place.Column)}
+		faults = append(faults, &huma.ErrorDetail{Location: strings.Join(at, ":"), Message: message})
+	}
+	return faults
+}

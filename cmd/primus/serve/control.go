@@ -1,0 +1,139 @@
+package serve
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/policyfile"
+)
+
+// Source is what policies name as the origin of values that the service was given.
+const Source = "service"
+
+// ConflictError is a change that was meant for another policy than the one in force.
+type ConflictError struct {
+	Expected uint64 // the generation that the change was meant for
+	Since    uint64 // the generation that began with the policy in force
+	Current  uint64
+}
+
+// Error says which generations would do.
+func (e *ConflictError) Error() string {
+	if e.Expected > e.Current {
+		return fmt.Sprintf("policy: given expected_generation %d, but the dispatch table is of generation %d; read the policy again", e.Expected, e.Current)
+	}
+	return fmt.Sprintf("policy: given expected_generation %d, but the policy was changed in generation %d; read it again and look at what is different", e.Expected, e.Since)
+}
+
+// Control changes the policy of a manager while calls go on. Whatever changes that policy goes through it, so that no
+// change undoes another unseen.
+type Control struct {
+	manager *opmanager.Manager
+
+	mu       sync.Mutex
+	base     opmanager.Policy    // of every source but the service
+	overlay  *policyfile.Overlay // of the service; nil for none
+	document string              // that overlay came from
+	since    uint64              // the generation that began with the policy in force
+}
+
+// NewControl returns a Control of a manager whose policy comes from all sources but the service.
+func NewControl(m *opmanager.Manager) *Control {
+	return &Control{manager: m, base: m.Policy(), since: m.Generation()}
+}
+
+// SetBase puts another policy of all other sources in force, below the document of the service, and returns the
+// generation that begins with it.
+func (c *Control) SetBase(base opmanager.Policy) uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.base = base
+	return c.put()
+}
+
+// State is the policy in force.
+type State struct {
+	Generation  uint64               `json:"generation" doc:"number of the dispatch table; give it as expected_generation of a change"`
+	Since       uint64               `json:"since" doc:"generation that began with this policy"`
+	Fingerprint string               `json:"fingerprint" doc:"equal for policies that mean the same"`
+	Policy      opmanager.PolicyView `json:"policy"`
+	Document    string               `json:"document" doc:"what this service was given, on top of all other sources; empty for nothing"`
+	Warnings    []string             `json:"warnings" doc:"names in the policy that no loaded source registers"`
+}
+
+// State returns the policy in force.
+func (c *Control) State() State {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.manager.Policy()
+	return State{
+		Generation: c.manager.Generation(), Since: c.since, Fingerprint: p.Fingerprint(), Policy: p.View(),
+		Document: c.document, Warnings: append([]string{}, c.manager.Warnings()...),
+	}
+}
+
+// Proposal is what a document would change.
+type Proposal struct {
+	Generation  uint64               `json:"generation" doc:"number of the dispatch table that the proposal was compared with"`
+	Fingerprint string               `json:"fingerprint" doc:"of the policy that would be in force"`
+	Policy      opmanager.PolicyView `json:"policy" doc:"the policy that would be in force"`
+	Changes     []opmanager.Change   `json:"changes" doc:"ops that would be served by another impl"`
+	Warnings    []string             `json:"warnings" doc:"names in the proposed policy that no loaded source registers"`
+}
+
+// Propose returns what a document would change, and changes nothing. The error joins the faults of the document.
+func (c *Control) Propose(document string) (Proposal, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	overlay, err := parse(document)
+	if err != nil {
+		return Proposal{}, err
+	}
+	return c.proposal(overlay), nil
+}
+
+// Apply puts a document in force in place of the one before, if the policy has not changed since the expected
+// generation. The error is a *ConflictError or joins the faults of the document; with an error nothing has changed.
+func (c *Control) Apply(document string, expected uint64) (Proposal, error) {
+	return c.change(expected, document, func() (*policyfile.Overlay, error) { return parse(document) })
+}
+
+// Withdraw takes the document in force away, under the condition of Apply.
+func (c *Control) Withdraw(expected uint64) (Proposal, error) {
+	return c.change(expected, "", func() (*policyfile.Overlay, error) { return nil, nil })
+}
+
+func (c *Control) change(expected uint64, document string, read func() (*policyfile.Overlay, error)) (Proposal, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if current := c.manager.Generation(); expected < c.since || expected > current {
+		return Proposal{}, &ConflictError{Expected: expected, Since: c.since, Current: current}
+	}
+	overlay, err := read()
+	if err != nil {
+		return Proposal{}, err
+	}
+	p := c.proposal(overlay)
+	c.overlay, c.document = overlay, document
+	p.Generation = c.put()
+	return p, nil
+}
+
+func parse(document string) (*policyfile.Overlay, error) {
+	return policyfile.Parse(Source, []byte(document))
+}
+
+func (c *Control) proposal(overlay *policyfile.Overlay) Proposal {
+	p := overlay.Apply(c.base)
+	changes, warnings := c.manager.Preview(p)
+	return Proposal{
+		Generation: c.manager.Generation(), Fingerprint: p.Fingerprint(), Policy: p.View(),
+		Changes: changes, Warnings: append([]string{}, warnings...),
+	}
+}
+
+func (c *Control) put() uint64 {
+	c.since = c.manager.SetPolicy(c.overlay.Apply(c.base))
+	return c.since
+}

@@ -1,0 +1,208 @@
+package serve_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/primus-fl/primus/cmd/primus/serve"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestForeignHostsAndOrigins(t *testing.T) {
+	b := newBench(t, func(cfg *serve.Config, _ *serve.Settings) { cfg.Hosts = []string{"trainer.example"} })
+	own := b.server.URL()
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(own, "http://"))
+	require.NoError(t, err)
+	tests := []struct {
+		name    string
+		headers []string
+		status  int
+	}{
+		{"own address", nil, 200},
+		{"localhost", []string{"Host: localhost:" + port}, 200},
+		{"IPv6", []string{"Host: [::1]:" + port}, 200},
+		{"a name it was given", []string{"Host: trainer.example"}, 200},
+		{"a name that was pointed here", []string{"Host: evil.example:" + port}, 421},
+		{"an address that is none", []string{"Host: 127.0.0.1.evil.example"}, 421},
+		{"own page", []string{"Origin: " + own}, 200},
+		{"another page", []string{"Origin: http://evil.example"}, 403},
+		{"another port", []string{"Origin: http://127.0.0.1:1"}, 403},
+		{"a page without origin", []string{"Origin: null"}, 403},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := b.ask(http.MethodGet, "/v1/policy", "", tt.headers...)
+			assert.Equal(t, tt.status, got.status, got.body)
+			assert.Empty(t, got.header.Get("Access-Control-Allow-Origin"))
+		})
+	}
+	got := b.ask(http.MethodDelete, "/v1/quarantine", "", bearer, "Sec-Fetch-Site: cross-site")
+	assert.Equal(t, http.StatusForbidden, got.status, "a form of another page, even with the token")
+	for _, path := range []string{"/", "/v1/policy", "/nothing", "/metrics"} {
+		h := b.ask(http.MethodGet, path, "").header
+		assert.Contains(t, h.Get("Content-Security-Policy"), "default-src 'none'", path)
+		assert.NotContains(t, h.Get("Content-Security-Policy"), "unsafe", path)
+		assert.Equal(t, "nosniff", h.Get("X-Content-Type-Options"), path)
+	}
+}
+
+func TestNobodyMayChangeAnythingWithoutTokens(t *testing.T) {
+	b := newBench(t, func(cfg *serve.Config, _ *serve.Settings) { cfg.TokenFile = "" })
+	for _, auth := range []string{bearer, "Authorization: Bearer ", "Authorization: "} {
+		got := b.ask(http.MethodDelete, "/v1/quarantine", "", auth)
+		assert.Equal(t, http.StatusForbidden, got.status)
+		assert.Contains(t, got.problem(t).Detail, "without a token file")
+	}
+}
+
+func TestRequestsAreLimited(t *testing.T) {
+	b := newBench(t, nil)
+	statuses := map[int]int{}
+	for range 40 {
+		got := b.ask(http.MethodDelete, "/v1/quarantine", "")
+		statuses[got.status]++
+		if got.status == http.StatusTooManyRequests {
+			assert.Equal(t, "1", got.header.Get("Retry-After"))
+			got.problem(t)
+		}
+	}
+	assert.GreaterOrEqual(t, statuses[http.StatusUnauthorized], 20)
+	assert.Positive(t, statuses[http.StatusTooManyRequests], "%v", statuses)
+	assert.Equal(t, http.StatusOK, b.ask(http.MethodGet, "/v1/policy", "").status, "reading goes on")
+}
+
+func TestConfig(t *testing.T) {
+	tests := []struct {
+		name string
+		give serve.Config
+		want string // "" is fine
+	}{
+		{"loopback", serve.Config{Addr: "127.0.0.1:0"}, ""},
+		{"another loopback", serve.Config{Addr: "127.8.9.1:0"}, ""},
+		{"IPv6 loopback", serve.Config{Addr: "[::1]:0"}, ""},
+		{"localhost", serve.Config{Addr: "localhost:0"}, ""},
+		{"everywhere", serve.Config{Addr: ":9400"}, "without TLS"},
+		{"all of IPv4", serve.Config{Addr: "0.0.0.0:9400"}, "without TLS"},
+		{"a name", serve.Config{Addr: "trainer:9400"}, "without TLS"},
+		{"everywhere, insecure", serve.Config{Addr: ":9400", Insecure: true}, ""},
+		{"everywhere with TLS", serve.Config{Addr: ":9400", CertFile: "c", KeyFile: "k"}, ""},
+		{"half of TLS", serve.Config{Addr: ":9400", CertFile: "c"}, "both files or neither"},
+		{"no port", serve.Config{Addr: "127.0.0.1"}, "want HOST:PORT"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			err := tt.give.Check()
+			if tt.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, tt.want)
+		})
+	}
+}
+
+func TestTokens(t *testing.T) {
+	tests := []struct{ name, give, want string }{
+		{"one", secret, ""},
+		{"names and comments", "# team\nalice " + secret + "\n\n  bob\t" + secret + "2\r\n" + secret + "3", ""},
+		{"none", "\n# nobody\n", "given no token"},
+		{"short", "alice hunter2", "t:1: given a token of 7 bytes"},
+		{"words", "one two three", "t:1: given 3 words"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tokens, err := serve.ParseTokens("t", tt.give)
+			if tt.want == "" {
+				require.NoError(t, err)
+				assert.NotEmpty(t, tokens)
+				return
+			}
+			require.ErrorContains(t, err, tt.want)
+			for _, word := range strings.Fields(tt.give)[1:] {
+				assert.NotContains(t, err.Error(), word, "what may be a secret is not repeated")
+			}
+		})
+	}
+	_, err := serve.ReadTokens(filepath.Join(t.TempDir(), "none"))
+	assert.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func FuzzTokens(f *testing.F) {
+	f.Add("alice " + secret + "\n#\n\n" + secret)
+	f.Fuzz(func(t *testing.T, text string) {
+		if tokens, err := serve.ParseTokens("t", text); (err == nil) != (len(tokens) > 0) {
+			t.Errorf("got %d tokens and %v", len(tokens), err)
+		}
+	})
+}
+
+// certificate writes a certificate for 127.0.0.1 and its key.
+func certificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	require.NoError(t, err)
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	require.NoError(t, err)
+	cert, key = filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	require.NoError(t, os.WriteFile(cert, text, 0o600))
+	require.NoError(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600))
+	pool = x509.NewCertPool()
+	require.True(t, pool.AppendCertsFromPEM(text))
+	return cert, key, pool
+}
+
+func TestTLS(t *testing.T) {
+	cert, key, pool := certificate(t)
+	b := newBench(t, func(cfg *serve.Config, _ *serve.Settings) { cfg.CertFile, cfg.KeyFile = cert, key })
+	b.client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool}}}
+	require.True(t, strings.HasPrefix(b.server.URL(), "https://"))
+	assert.Equal(t, http.StatusOK, b.ask(http.MethodGet, "/healthz", "").status)
+	_, err := serve.New(serve.Config{Addr: "127.0.0.1:0", CertFile: key, KeyFile: cert}, serve.Settings{Log: slog.New(slog.DiscardHandler)})
+	assert.ErrorContains(t, err, "want both in PEM")
+}
+
+func TestPprofWhenAskedFor(t *testing.T) {
+	b := newBench(t, func(cfg *serve.Config, _ *serve.Settings) { cfg.Pprof = true })
+	assert.Equal(t, http.StatusOK, b.ask(http.MethodGet, "/debug/pprof/heap?debug=1", "").status)
+	assert.NotEqual(t, http.StatusOK, b.ask(http.MethodGet, "/debug/pprof/cmdline", "").status, "arguments may name what is nobody's business")
+}
+
+// A client that never finishes its request is cut off, and another one is served meanwhile.
+func TestSlowRequest(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for a timeout")
+	}
+	t.Parallel()
+	b := newBench(t, nil)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(b.server.URL(), "http://"))
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = conn.Write([]byte("GET / HT"))
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusOK, b.ask(http.MethodGet, "/healthz", "").status)
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(8*time.Second)))
+	_, err = io.ReadAll(conn)
+	assert.NoError(t, err, "the service ended it first")
+}

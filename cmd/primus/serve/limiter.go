@@ -1,0 +1,111 @@
+package serve
+
+import (
+	"net"
+	"sync"
+	"time"
+)
+
+// limiter gives each client an allowance of requests that refills at a rate.
+type limiter struct {
+	rate, burst float64 // requests a second, and at once
+
+	mu      sync.Mutex
+	clients map[string]*allowance
+}
+
+type allowance struct {
+	left float64
+	at   time.Time
+}
+
+// mostClients bounds the memory for clients; when they are more, those with a full allowance are forgotten, and if all
+// have used some of theirs, any.
+const mostClients = 1024
+
+func newLimiter(rate, burst float64) *limiter {
+	return &limiter{rate: rate, burst: burst, clients: map[string]*allowance{}}
+}
+
+// allow reports whether a client may have one more request, and in how long it may if not.
+func (l *limiter) allow(client string, now time.Time) (wait time.Duration, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a, known := l.clients[client]
+	if !known {
+		if len(l.clients) >= mostClients {
+			l.forget(now)
+		}
+		a = &allowance{left: l.burst, at: now}
+		l.clients[client] = a
+	}
+	a.left, a.at = l.refilled(a, now), now
+	if a.left < 1 {
+		return time.Duration((1 - a.left) / l.rate * float64(time.Second)), false
+	}
+	a.left--
+	return 0, true
+}
+
+func (l *limiter) refilled(a *allowance, now time.Time) float64 {
+	return min(l.burst, a.left+l.rate*now.Sub(a.at).Seconds())
+}
+
+func (l *limiter) forget(now time.Time) {
+	for client, a := range l.clients {
+		if l.refilled(a, now) >= l.burst {
+			delete(l.clients, client)
+		}
+	}
+	for client := range l.clients {
+		if len(l.clients) < mostClients {
+			return
+		}
+		delete(l.clients, client)
+	}
+}
+
+// limitListener accepts no more than a number of connections at once; others wait in the queue of the system.
+type limitListener struct {
+	net.Listener
+	free   chan struct{}
+	closed chan struct{}
+	close  sync.Once
+}
+
+func newLimitListener(l net.Listener, most int) *limitListener {
+	return &limitListener{Listener: l, free: make(chan struct{}, most), closed: make(chan struct{})}
+}
+
+// Accept waits until one more connection may be open.
+func (l *limitListener) Accept() (net.Conn, error) {
+	select {
+	case l.free <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		<-l.free
+		return nil, err
+	}
+	return &limitedConn{Conn: conn, release: func() { <-l.free }}, nil
+}
+
+// Close ends Accept, also one that waits.
+func (l *limitListener) Close() error {
+	l.close.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+type limitedConn struct {
+	net.Conn
+	once    sync.Once
+	release func()
+}
+
+// Close lets another connection in.
+func (c *limitedConn) Close() error {
+	defer c.once.Do(c.release)
+	return c.Conn.Close()
+}

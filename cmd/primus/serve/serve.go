@@ -1,0 +1,160 @@
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Bounds on what clients can ask of a Server.
+const (
+	mostConnections = 256
+	mostStreams     = 32
+	mostBody        = 1 << 20
+	mostHeader      = 16 << 10
+
+	headerTimeout = 5 * time.Second
+	readTimeout   = 10 * time.Second
+	writeTimeout  = time.Minute // longer than the profile that is asked for by default
+	idleTimeout   = time.Minute
+)
+
+// Server is the service of a run.
+type Server struct {
+	cfg    Config
+	set    Settings
+	tokens Tokens
+	hosts  map[string]bool
+	reads  *limiter
+	writes *limiter
+	api    huma.API
+
+	streams chan struct{} // one value a stream that is open
+	closing atomic.Bool
+	ended   chan struct{} // closed when streams have to end
+
+	server *http.Server
+	tls    *tls.Config // nil for none
+	addr   net.Addr
+	served chan error
+	close  sync.Once
+	err    error // of Close
+}
+
+// New returns a Server that does nothing until Start.
+func New(cfg Config, set Settings) (*Server, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	s := &Server{
+		cfg: cfg, set: set, hosts: hostNames(&cfg), reads: newLimiter(50, 200), writes: newLimiter(2, 20),
+		streams: make(chan struct{}, mostStreams), ended: make(chan struct{}), served: make(chan error, 1),
+	}
+	if cfg.TokenFile != "" {
+		var err error
+		if s.tokens, err = ReadTokens(cfg.TokenFile); err != nil {
+			return nil, err
+		}
+	}
+	s.server = &http.Server{
+		Handler: s.handler(), ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: mostHeader, ErrorLog: slog.NewLogLogger(set.Log.Handler(), slog.LevelDebug),
+	}
+	if cfg.CertFile != "" {
+		cert, err := tls.LoadX509KeyPair(cfg.CertFile, cfg.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("serve: read the certificate %q and its key %q: %w; want both in PEM", cfg.CertFile, cfg.KeyFile, err)
+		}
+		s.tls = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	}
+	return s, nil
+}
+
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	s.register(mux)
+	s.registerPage(mux)
+	if s.set.Gatherer != nil {
+		mux.Handle("GET /metrics", promhttp.HandlerFor(s.set.Gatherer, promhttp.HandlerOpts{EnableOpenMetrics: true}))
+	}
+	if s.set.Discovery != nil {
+		mux.Handle("GET /v1/sd", s.set.Discovery)
+	}
+	if s.cfg.Pprof {
+		mux.HandleFunc("GET /debug/pprof/", s.profile(pprof.Index))
+		mux.HandleFunc("GET /debug/pprof/profile", s.profile(pprof.Profile))
+		mux.HandleFunc("GET /debug/pprof/trace", s.profile(pprof.Trace))
+		mux.HandleFunc("GET /debug/pprof/symbol", s.profile(pprof.Symbol))
+	}
+	return s.guard(route(mux))
+}
+
+// profile serves profiles to this machine, and to others who carry a token.
+func (s *Server) profile(handler http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if _, ok := s.tokens.owner(r); !ok && !isLoopback(remote(r)) {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="primus"`)
+			writeProblem(w, http.StatusUnauthorized, "profiles are for this machine, and for others with the header Authorization: Bearer TOKEN")
+			return
+		}
+		handler(w, r)
+	}
+}
+
+// Start listens and serves until Close. An address that cannot be listened on is an error at once.
+func (s *Server) Start() error {
+	listener, err := net.Listen("tcp", s.cfg.Addr)
+	if err != nil {
+		return fmt.Errorf("serve: listen on %q: %w; give another HOST:PORT, or port 0 for any that is free", s.cfg.Addr, err)
+	}
+	s.addr = listener.Addr()
+	listener = newLimitListener(listener, mostConnections)
+	if s.tls != nil {
+		listener = tls.NewListener(listener, s.tls)
+	}
+	go func() { s.served <- s.server.Serve(listener) }()
+	return nil
+}
+
+// URL returns where the service is, once started.
+func (s *Server) URL() string {
+	scheme := "http"
+	if s.tls != nil {
+		scheme = "https"
+	}
+	return scheme + "://" + s.addr.String()
+}
+
+// Close ends streams, stops listening and waits for the requests in hand. When ctx ends first, they are cut off and its
+// error is returned. It is idempotent and safe without Start.
+func (s *Server) Close(ctx context.Context) error {
+	s.close.Do(func() {
+		s.closing.Store(true)
+		close(s.ended)
+		if s.addr == nil {
+			return
+		}
+		err := s.server.Shutdown(ctx)
+		if err != nil {
+			err = errors.Join(err, s.server.Close())
+		}
+		if served := <-s.served; !errors.Is(served, http.ErrServerClosed) {
+			err = errors.Join(err, served)
+		}
+		if err != nil {
+			s.err = fmt.Errorf("serve: close the server on %s: %w", s.addr, err)
+		}
+	})
+	return s.err
+}

@@ -1,0 +1,95 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Config is what the user decides about the service.
+type Config struct {
+	// Addr is HOST:PORT to listen on. Anything but a loopback address needs TLS or Insecure.
+	Addr string
+	// TokenFile holds the tokens of those who may change state; without one, nobody may.
+	TokenFile string
+	// CertFile and KeyFile are the certificate and key for TLS, in PEM; both or neither.
+	CertFile, KeyFile string
+	// Insecure allows other addresses than loopback without TLS.
+	Insecure bool
+	// Hosts are names by which clients may call the service besides the machine's own and IP addresses.
+	Hosts []string
+	// Pprof serves /debug/pprof/.
+	Pprof bool
+}
+
+// Check returns what is wrong with the configuration, files left out.
+func (c *Config) Check() error {
+	host, _, err := net.SplitHostPort(c.Addr)
+	if err != nil {
+		return fmt.Errorf("serve: given the address %q, want HOST:PORT, such as 127.0.0.1:9400", c.Addr)
+	}
+	var faults []error
+	if (c.CertFile == "") != (c.KeyFile == "") {
+		faults = append(faults, errors.New("serve: given one of the TLS certificate and its key, want both files or neither"))
+	}
+	if c.CertFile == "" && !c.Insecure && !isLoopback(host) {
+		faults = append(faults, fmt.Errorf("serve: given the address %q, which others can reach, without TLS: give a certificate and key, listen on 127.0.0.1, or say insecure if the network is safe", c.Addr))
+	}
+	return errors.Join(faults...)
+}
+
+// isLoopback reports whether a host of an address is this machine alone. No host is every interface.
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}
+
+// Lister returns what a list of the service shows; nil stands for a list that is always empty.
+type Lister func(context.Context) (any, error)
+
+// Settings are what a Server answers from. Manager, Control, Hub, Board and Log are required.
+type Settings struct {
+	Manager  *opmanager.Manager
+	Registry *opregistry.Registry
+	Control  *Control
+	Hub      *Hub
+	Board    *Board
+	Log      *slog.Logger
+	Version  string
+
+	// Gatherer is served at /metrics.
+	Gatherer prometheus.Gatherer
+	// Plugins, Patches and Backends list what is compiled in or was loaded.
+	Plugins, Patches, Backends Lister
+	// Discovery is served at /v1/sd, nil serves nothing there.
+	Discovery http.Handler
+	// Ready returns why the program is not ready yet; nil is always ready.
+	Ready func() error
+}
+
+// hostNames returns the names by which clients may call the service, beside IP addresses.
+func hostNames(c *Config) map[string]bool {
+	names := map[string]bool{"localhost": true}
+	if host, _, err := net.SplitHostPort(c.Addr); err == nil && host != "" {
+		names[host] = true
+	}
+	if name, err := os.Hostname(); err == nil {
+		names[name] = true
+	}
+	for _, name := range c.Hosts {
+		names[name] = true
+	}
+	return names
+}

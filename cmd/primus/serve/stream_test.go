@@ -1,0 +1,212 @@
+package serve_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/primus-fl/primus/cmd/primus/serve"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// follow opens the stream of events and hands them over one by one.
+func (b *bench) follow(ctx context.Context, lastID string) <-chan serve.Event {
+	b.t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.server.URL()+"/v1/events", nil)
+	require.NoError(b.t, err)
+	if lastID != "" {
+		req.Header.Set("Last-Event-ID", lastID)
+	}
+	resp, err := b.client.Do(req)
+	require.NoError(b.t, err)
+	require.Equal(b.t, http.StatusOK, resp.StatusCode)
+	require.Equal(b.t, "text/event-stream", resp.Header.Get("Content-Type"))
+	events := make(chan serve.Event)
+	go func() {
+		defer close(events)
+		defer resp.Body.Close()
+		lines := bufio.NewScanner(resp.Body)
+		for lines.Scan() {
+			data, ok := strings.CutPrefix(lines.Text(), "data: ")
+			if !ok {
+				continue
+			}
+			var e serve.Event
+			if json.Unmarshal([]byte(data), &e) != nil {
+				return
+			}
+			select {
+			case events <- e:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return events
+}
+
+// next returns the next event of a type.
+func next(t *testing.T, events <-chan serve.Event, kind string) serve.Event {
+	t.Helper()
+	timeout := time.After(10 * time.Second)
+	for {
+		select {
+		case e, open := <-events:
+			require.True(t, open, "the stream ended before %s", kind)
+			if e.Type == kind {
+				return e
+			}
+		case <-timeout:
+			require.Fail(t, "no event in time", kind)
+		}
+	}
+}
+
+func TestEventsAreFollowed(t *testing.T) {
+	b := newBench(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	events := b.follow(ctx, "")
+	assert.Positive(t, next(t, events, "registered").Count)
+	_, err := b.control.Apply("prefer: vendor", b.manager.Generation())
+	require.NoError(t, err)
+	changed := next(t, events, "policy_changed")
+	assert.Equal(t, b.manager.Generation(), changed.Generation)
+	for range 3 {
+		require.NoError(t, b.add())
+	}
+	quarantined := next(t, events, "quarantined")
+	assert.Equal(t, "residual_add vendor.acme", quarantined.Op+" "+quarantined.Impl)
+	assert.Contains(t, quarantined.Cause, "device lost")
+	cancel()
+
+	// Who comes back gets what it has missed, and nothing twice.
+	again, stop := context.WithCancel(t.Context())
+	defer stop()
+	first := <-b.follow(again, changed.ID)
+	assert.Equal(t, "failed", first.Type)
+	other := <-b.follow(again, "of-another-process-7")
+	assert.Equal(t, "registered", other.Type, "an id of another process says nothing")
+}
+
+func TestWhoFallsBehindIsToldHowMuch(t *testing.T) {
+	b := newBench(t, nil)
+	for g := range 3000 {
+		b.hub.OnEvent(opmanager.PolicyChanged{Generation: uint64(g)})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	events := b.follow(ctx, "")
+	lost := <-events
+	assert.Equal(t, "lost", lost.Type)
+	assert.Equal(t, uint64(3001-1024), lost.Count)
+	assert.Equal(t, uint64(3000-1024), (<-events).Generation)
+}
+
+// What happens in every call does not fill the stream.
+func TestRepeatedEventsAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hub := serve.NewHub()
+		fail := func() {
+			hub.OnEvent(opmanager.Failed{Op: "a", Impl: opmanager.ImplInfo{ID: "vendor.acme"}, Err: errors.New("x"), Declined: true})
+		}
+		for range 500 {
+			fail()
+		}
+		time.Sleep(2 * time.Second)
+		fail()
+		events := serve.Kept(hub)
+		require.Len(t, events, 2)
+		assert.Equal(t, "declined 1", fmt.Sprint(events[0].Type, " ", events[0].Count))
+		assert.Equal(t, uint64(500), events[1].Count)
+	})
+}
+
+// A client that does not read costs a connection, and nobody waits for it.
+func TestSlowReader(t *testing.T) {
+	b := newBench(t, nil)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(b.server.URL(), "http://"))
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = fmt.Fprintf(conn, "GET /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+	require.NoError(t, err)
+	long := strings.Repeat("x", 1<<16)
+	began := time.Now()
+	for i := range 2000 {
+		b.hub.OnEvent(opmanager.Quarantined{Op: long, Cause: errors.New("x"), Failures: i})
+	}
+	assert.Less(t, time.Since(began), 5*time.Second)
+	assert.Equal(t, http.StatusOK, b.ask(http.MethodGet, "/healthz", "").status)
+}
+
+func TestStreamsAreBounded(t *testing.T) {
+	b := newBench(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for range 32 {
+		b.follow(ctx, "")
+	}
+	got := b.ask(http.MethodGet, "/v1/events", "")
+	assert.Equal(t, http.StatusServiceUnavailable, got.status)
+	assert.Equal(t, "10", got.header.Get("Retry-After"))
+	got.problem(t)
+}
+
+func TestCloseEndsStreams(t *testing.T) {
+	b := newBench(t, nil)
+	events := b.follow(t.Context(), "")
+	next(t, events, "registered")
+	require.NoError(t, b.server.Close(t.Context()))
+	for range events {
+	}
+	_, err := b.client.Get(b.server.URL() + "/healthz")
+	assert.Error(t, err)
+}
+
+func TestRun(t *testing.T) {
+	b := newBench(t, nil)
+	assert.Equal(t, http.StatusServiceUnavailable, b.ask(http.MethodGet, "/readyz", "").status)
+	b.board.RunStarted(backend.Run{Name: "exp a/b", Model: "llama", FirstStep: 5, Steps: 9004, Parameters: 7})
+	assert.Equal(t, http.StatusOK, b.ask(http.MethodGet, "/readyz", "").status)
+	valid := 2.5
+	for step := 5; step <= 9004; step++ {
+		s := backend.Step{Step: step, Loss: float64(step), TokensPerSecond: 100}
+		if step == 6000 {
+			s.ValidLoss = &valid
+		}
+		if step == 9004 {
+			s.Loss = math.NaN()
+		}
+		b.board.StepDone(s)
+	}
+	runs := read[[]serve.Run](b, "/v1/runs")
+	require.Len(t, runs, 1)
+	assert.Equal(t, "running 9004", fmt.Sprint(runs[0].State, " ", runs[0].Step))
+	assert.Nil(t, runs[0].Loss, "no number that JSON has")
+	assert.InDelta(t, 2.5, *runs[0].ValidLoss, 0)
+	points := read[[]serve.Point](b, "/v1/runs/exp%20a%2Fb/steps")
+	assert.Less(t, len(points), 2048)
+	assert.Greater(t, len(points), 1024)
+	assert.Equal(t, 5, points[0].Step)
+	kept := false
+	for i, p := range points {
+		kept = kept || p.ValidLoss != nil
+		assert.True(t, i == 0 || points[i-1].Step < p.Step, "in order")
+	}
+	assert.True(t, kept, "evaluations are not thinned out")
+	assert.Equal(t, 8000, read[[]serve.Point](b, "/v1/runs/exp%20a%2Fb/steps?from=8000")[0].Step/10*10)
+	b.board.RunEnded(backend.Result{Run: backend.Run{Name: "exp a/b"}, Err: fmt.Errorf("step 9004: %w", backend.ErrInterrupted)})
+	assert.Equal(t, "interrupted", read[[]serve.Run](b, "/v1/runs")[0].State)
+}
