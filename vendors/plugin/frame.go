@@ -64,14 +64,14 @@ func (f *frame) fill(fields []Field, args reflect.Value, x *opregistry.Exec, hos
 	var n need
 	for _, field := range fields {
 		if field.Sort != abi.ArgInt && field.Sort != abi.ArgFloat {
-			n.add(args.Field(field.at).Interface())
+			n.add(args.FieldByIndex(field.at).Interface())
 		}
 	}
 	f.args = resize(f.args, len(fields))
 	f.tensors, f.dims = resize(f.tensors, n.tensors)[:0], resize(f.dims, n.dims)[:0]
 	f.lists, f.ints = resize(f.lists, n.lists)[:0], resize(f.ints, n.ints)[:0]
 	for i, field := range fields {
-		f.args[i] = f.arg(field, args.Field(field.at))
+		f.args[i] = f.arg(field, args.FieldByIndex(field.at))
 	}
 	f.text[0] = 0
 	f.call = abi.Call{

@@ -3,6 +3,7 @@ package plugin
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -16,7 +17,7 @@ import (
 type Field struct {
 	Name string // in lower_snake
 	Sort uint32 // of package abi; what may be left out may come as ArgAbsent, too
-	at   int    // index in the struct
+	at   []int  // index in the struct and those in it
 }
 
 var (
@@ -28,22 +29,43 @@ var (
 	optionType  = reflect.TypeFor[ops.OptionalFloat]()
 )
 
-// Layout returns the arguments of an op in the order of its argument struct. The
+// Layout returns the arguments of an op in the order of its argument struct. A struct
+// in it stands for its fields, with its name in front unless it is embedded. The
 // record of a family's saved state is the host's business and left out. An op with
 // an argument that has no form in C is an error.
 func Layout(op opregistry.Handle) ([]Field, error) {
-	t := op.Args()
+	fields, err := layout(op.Args(), "", nil)
+	if err != nil {
+		return nil, fmt.Errorf("plugin: op %q: %w", op.Name(), err)
+	}
+	return fields, nil
+}
+
+func layout(t reflect.Type, prefix string, above []int) ([]Field, error) {
 	var fields []Field
 	for i := range t.NumField() {
-		f := t.Field(i)
+		f, at := t.Field(i), append(slices.Clone(above), i)
+		name := prefix + snake(f.Name)
 		if f.Type == savedType {
 			continue
 		}
 		sort, ok := sortOf(f.Type)
-		if !ok || !f.IsExported() {
-			return nil, fmt.Errorf("plugin: op %q: argument %s of type %v has no form in C", op.Name(), f.Name, f.Type)
+		switch {
+		case !f.IsExported() || !ok && f.Type.Kind() != reflect.Struct:
+			return nil, fmt.Errorf("argument %s of type %v has no form in C", f.Name, f.Type)
+		case ok:
+			fields = append(fields, Field{Name: name, Sort: sort, at: at})
+			continue
+		case f.Anonymous:
+			name = prefix
+		default:
+			name += "_"
 		}
-		fields = append(fields, Field{Name: snake(f.Name), Sort: sort, at: i})
+		below, err := layout(f.Type, name, at)
+		if err != nil {
+			return nil, fmt.Errorf("argument %s: %w", f.Name, err)
+		}
+		fields = append(fields, below...)
 	}
 	return fields, nil
 }

@@ -33,9 +33,7 @@ func decode(op opregistry.Handle, body, data []byte) (reflect.Value, error) {
 		d.table()
 	}
 	args := reflect.New(op.Args()).Elem()
-	for i := range args.NumField() {
-		d.field(args.Field(i))
-	}
+	d.group(args)
 	if d.err == nil && len(d.body) > 0 {
 		d.err = fmt.Errorf("the message of a call of op %q has %d bytes too many", op.Name(), len(d.body))
 	}
@@ -101,6 +99,13 @@ func (d *decoder) table() {
 	d.tensors = append(d.tensors, t)
 }
 
+// group reads the fields of a struct.
+func (d *decoder) group(v reflect.Value) {
+	for i := range v.NumField() {
+		d.field(v.Field(i))
+	}
+}
+
 func (d *decoder) field(v reflect.Value) {
 	switch v.Interface().(type) {
 	case *opregistry.Saved:
@@ -126,7 +131,11 @@ func (d *decoder) field(v reflect.Value) {
 			v.Set(reflect.ValueOf(ops.Float(f)))
 		}
 	default:
-		d.scalar(v)
+		if v.Kind() == reflect.Struct {
+			d.group(v)
+		} else {
+			d.scalar(v)
+		}
 	}
 }
 
