@@ -599,11 +599,53 @@
 #define PRIMUS_FUSED_AMAX_AND_SCALE_UPDATE_AFTER_REDUCTION_MARGIN 5u /* float */
 #define PRIMUS_FUSED_AMAX_AND_SCALE_UPDATE_AFTER_REDUCTION_N_ARGS 6u
 
-/* quantize: not for plugins, it has arguments without a form in C. */
+/* quantize: rounds a tensor to fp8 or fp4 with scales */
+#define PRIMUS_QUANTIZE_TENSOR 0u /* tensor */
+#define PRIMUS_QUANTIZE_QUANTIZER_SCALING 1u /* int */
+#define PRIMUS_QUANTIZE_QUANTIZER_FORCE_POW2_SCALES 2u /* int */
+#define PRIMUS_QUANTIZE_QUANTIZER_AMAX_EPSILON 3u /* float */
+#define PRIMUS_QUANTIZE_QUANTIZER_BLOCK2_D 4u /* int */
+#define PRIMUS_QUANTIZE_QUANTIZER_STOCHASTIC 5u /* int */
+#define PRIMUS_QUANTIZE_QUANTIZER_SEED 6u /* int */
+#define PRIMUS_QUANTIZE_QUANTIZER_OFFSET 7u /* int */
+#define PRIMUS_QUANTIZE_OUTPUT_DATA 8u /* tensor */
+#define PRIMUS_QUANTIZE_OUTPUT_SCALE_INV 9u /* tensor */
+#define PRIMUS_QUANTIZE_OUTPUT_COLUMNWISE_DATA 10u /* tensor */
+#define PRIMUS_QUANTIZE_OUTPUT_COLUMNWISE_SCALE_INV 11u /* tensor */
+#define PRIMUS_QUANTIZE_OUTPUT_SCALE 12u /* tensor */
+#define PRIMUS_QUANTIZE_OUTPUT_AMAX 13u /* tensor */
+#define PRIMUS_QUANTIZE_NOOP 14u /* tensor */
+#define PRIMUS_QUANTIZE_N_ARGS 15u
 
-/* dequantize: not for plugins, it has arguments without a form in C. */
+/* dequantize: values of a tensor quantised to fp8 or fp4 */
+#define PRIMUS_DEQUANTIZE_INPUT_DATA 0u /* tensor */
+#define PRIMUS_DEQUANTIZE_INPUT_SCALE_INV 1u /* tensor */
+#define PRIMUS_DEQUANTIZE_INPUT_COLUMNWISE_DATA 2u /* tensor */
+#define PRIMUS_DEQUANTIZE_INPUT_COLUMNWISE_SCALE_INV 3u /* tensor */
+#define PRIMUS_DEQUANTIZE_INPUT_SCALE 4u /* tensor */
+#define PRIMUS_DEQUANTIZE_INPUT_AMAX 5u /* tensor */
+#define PRIMUS_DEQUANTIZE_SCALING 6u /* int */
+#define PRIMUS_DEQUANTIZE_BLOCK2_D 7u /* int */
+#define PRIMUS_DEQUANTIZE_OUTPUT 8u /* tensor */
+#define PRIMUS_DEQUANTIZE_N_ARGS 9u
 
-/* bgrad_quantize: not for plugins, it has arguments without a form in C. */
+/* bgrad_quantize: sum over rows of a gradient, and the gradient quantised */
+#define PRIMUS_BGRAD_QUANTIZE_INPUT 0u /* tensor */
+#define PRIMUS_BGRAD_QUANTIZE_QUANTIZER_SCALING 1u /* int */
+#define PRIMUS_BGRAD_QUANTIZE_QUANTIZER_FORCE_POW2_SCALES 2u /* int */
+#define PRIMUS_BGRAD_QUANTIZE_QUANTIZER_AMAX_EPSILON 3u /* float */
+#define PRIMUS_BGRAD_QUANTIZE_QUANTIZER_BLOCK2_D 4u /* int */
+#define PRIMUS_BGRAD_QUANTIZE_QUANTIZER_STOCHASTIC 5u /* int */
+#define PRIMUS_BGRAD_QUANTIZE_QUANTIZER_SEED 6u /* int */
+#define PRIMUS_BGRAD_QUANTIZE_QUANTIZER_OFFSET 7u /* int */
+#define PRIMUS_BGRAD_QUANTIZE_OUTPUT_DATA 8u /* tensor */
+#define PRIMUS_BGRAD_QUANTIZE_OUTPUT_SCALE_INV 9u /* tensor */
+#define PRIMUS_BGRAD_QUANTIZE_OUTPUT_COLUMNWISE_DATA 10u /* tensor */
+#define PRIMUS_BGRAD_QUANTIZE_OUTPUT_COLUMNWISE_SCALE_INV 11u /* tensor */
+#define PRIMUS_BGRAD_QUANTIZE_OUTPUT_SCALE 12u /* tensor */
+#define PRIMUS_BGRAD_QUANTIZE_OUTPUT_AMAX 13u /* tensor */
+#define PRIMUS_BGRAD_QUANTIZE_DBIAS 14u /* tensor */
+#define PRIMUS_BGRAD_QUANTIZE_N_ARGS 15u
 
 /* multi_tensor_quantize: not for plugins, it has arguments without a form in C. */
 
@@ -613,7 +655,14 @@
 
 /* bgrad_group_quantize: not for plugins, it has arguments without a form in C. */
 
-/* cast_to_fp8: not for plugins, it has arguments without a form in C. */
+/* cast_to_fp8: rounds a tensor to fp8 with one of many delayed scales */
+#define PRIMUS_CAST_TO_FP8_INPUT 0u /* tensor */
+#define PRIMUS_CAST_TO_FP8_FP8_META_TENSOR_SCALE 1u /* tensor */
+#define PRIMUS_CAST_TO_FP8_FP8_META_TENSOR_SCALE_INV 2u /* tensor */
+#define PRIMUS_CAST_TO_FP8_FP8_META_TENSOR_AMAX_HISTORY 3u /* tensor */
+#define PRIMUS_CAST_TO_FP8_FP8_TENSOR 4u /* int */
+#define PRIMUS_CAST_TO_FP8_OUTPUT 5u /* tensor */
+#define PRIMUS_CAST_TO_FP8_N_ARGS 6u
 
 /* fp8_transpose: transpose of an fp8 matrix */
 #define PRIMUS_FP8_TRANSPOSE_INPUT 0u /* tensor */
@@ -747,11 +796,65 @@
 #define PRIMUS_TE_GENERAL_GROUPED_GEMM_ACCUMULATE 9u /* int */
 #define PRIMUS_TE_GENERAL_GROUPED_GEMM_N_ARGS 10u
 
-/* te_general_grouped_gemm_for_grouped_tensor: not for plugins, it has arguments without a form in C. */
+/* te_general_grouped_gemm_for_grouped_tensor: matrix products of the members of grouped tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_A_DATA 0u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_A_FIRST_DIMS 1u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_A_NUM_TENSORS 2u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_A_LIST 3u /* list of tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_B_DATA 4u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_B_FIRST_DIMS 5u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_B_NUM_TENSORS 6u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_B_LIST 7u /* list of tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_D_DATA 8u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_D_FIRST_DIMS 9u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_D_NUM_TENSORS 10u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_D_LIST 11u /* list of tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_TRANS_A 12u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_TRANS_B 13u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_BIAS 14u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_ALPHA 15u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_BETA 16u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_N_ARGS 17u
 
-/* te_general_grouped_gemm_for_discrete_in: not for plugins, it has arguments without a form in C. */
+/* te_general_grouped_gemm_for_discrete_in: matrix products of a list of tensors and the members of a grouped tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_A_DATA 0u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_A_FIRST_DIMS 1u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_A_NUM_TENSORS 2u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_A_LIST 3u /* list of tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_B_DATA 4u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_B_FIRST_DIMS 5u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_B_NUM_TENSORS 6u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_B_LIST 7u /* list of tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_D_DATA 8u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_D_FIRST_DIMS 9u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_D_NUM_TENSORS 10u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_D_LIST 11u /* list of tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_TRANS_A 12u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_TRANS_B 13u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_BIAS 14u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_ALPHA 15u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_BETA 16u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_N_ARGS 17u
 
-/* te_general_grouped_gemm_for_discrete_out: not for plugins, it has arguments without a form in C. */
+/* te_general_grouped_gemm_for_discrete_out: matrix products of the members of grouped tensors, into a list of tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_A_DATA 0u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_A_FIRST_DIMS 1u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_A_NUM_TENSORS 2u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_A_LIST 3u /* list of tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_B_DATA 4u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_B_FIRST_DIMS 5u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_B_NUM_TENSORS 6u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_B_LIST 7u /* list of tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_D_DATA 8u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_D_FIRST_DIMS 9u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_D_NUM_TENSORS 10u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_D_LIST 11u /* list of tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_TRANS_A 12u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_TRANS_B 13u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_BIAS 14u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_ALPHA 15u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_BETA 16u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_N_ARGS 17u
 
 /* moe_permute_fwd: rows of tokens sorted by the experts that they go to */
 #define PRIMUS_MOE_PERMUTE_FWD_INPUT 0u /* tensor */
@@ -984,7 +1087,15 @@
 #define PRIMUS_THD_GRAD_CORRECTION_SECOND_HALF 4u /* int */
 #define PRIMUS_THD_GRAD_CORRECTION_N_ARGS 5u
 
-/* swizzle_scales_for_gemm_: not for plugins, it has arguments without a form in C. */
+/* swizzle_scales_for_gemm_: reorders scales in place for cuBLASLt */
+#define PRIMUS_SWIZZLE_SCALES_FOR_GEMM__TENSOR_DATA 0u /* tensor */
+#define PRIMUS_SWIZZLE_SCALES_FOR_GEMM__TENSOR_SCALE_INV 1u /* tensor */
+#define PRIMUS_SWIZZLE_SCALES_FOR_GEMM__TENSOR_COLUMNWISE_DATA 2u /* tensor */
+#define PRIMUS_SWIZZLE_SCALES_FOR_GEMM__TENSOR_COLUMNWISE_SCALE_INV 3u /* tensor */
+#define PRIMUS_SWIZZLE_SCALES_FOR_GEMM__TENSOR_SCALE 4u /* tensor */
+#define PRIMUS_SWIZZLE_SCALES_FOR_GEMM__TENSOR_AMAX 5u /* tensor */
+#define PRIMUS_SWIZZLE_SCALES_FOR_GEMM__SCALING 6u /* int */
+#define PRIMUS_SWIZZLE_SCALES_FOR_GEMM__N_ARGS 7u
 
 /* grouped_swizzle_for_gemm: not for plugins, it has arguments without a form in C. */
 

@@ -37,7 +37,16 @@ type everything struct {
 	List    []*tensor.Tensor
 	Lists   [][]*tensor.Tensor
 	Axes    []int
-	Saved   *opregistry.Saved
+	Options
+	Saved *opregistry.Saved
+}
+
+// Window and Options are structs in arguments.
+type Window struct{ Left, Right int }
+
+type Options struct {
+	WindowSize Window
+	PDropout   float32
 }
 
 // probe is what most ops of the fixture take.

@@ -17,7 +17,7 @@ import (
 type Field struct {
 	Name string // in lower_snake
 	Sort uint32 // of package abi; what may be left out may come as ArgAbsent, too
-	at   []int  // indexes in the struct, of embedded ones first
+	at   []int  // index in the struct and those in it
 }
 
 var (
@@ -31,32 +31,43 @@ var (
 	windowType  = reflect.TypeFor[ops.WindowSize]()
 )
 
-// Layout returns the arguments of an op in the order of its argument struct, with
-// those of embedded structs in their place. The record of a family's saved state is
-// the host's business and left out. An op with an argument that has no form in C is
-// an error.
-func Layout(op opregistry.Handle) ([]Field, error) { return layout(op, op.Args(), nil) }
+// Layout returns the arguments of an op in the order of its argument struct. A struct
+// in it stands for its fields, with its name in front unless it is embedded. The
+// record of a family's saved state is the host's business and left out. An op with
+// an argument that has no form in C is an error.
+func Layout(op opregistry.Handle) ([]Field, error) {
+	fields, err := layout(op.Args(), "", nil)
+	if err != nil {
+		return nil, fmt.Errorf("plugin: op %q: %w", op.Name(), err)
+	}
+	return fields, nil
+}
 
-func layout(op opregistry.Handle, t reflect.Type, above []int) ([]Field, error) {
+func layout(t reflect.Type, prefix string, above []int) ([]Field, error) {
 	var fields []Field
 	for i := range t.NumField() {
 		f, at := t.Field(i), append(slices.Clone(above), i)
+		name := prefix + snake(f.Name)
 		if f.Type == savedType {
 			continue
 		}
-		if f.Anonymous && f.Type.Kind() == reflect.Struct {
-			embedded, err := layout(op, f.Type, at)
-			if err != nil {
-				return nil, err
-			}
-			fields = append(fields, embedded...)
-			continue
-		}
 		sort, ok := sortOf(f.Type)
-		if !ok || !f.IsExported() {
-			return nil, fmt.Errorf("plugin: op %q: argument %s of type %v has no form in C", op.Name(), f.Name, f.Type)
+		switch {
+		case !f.IsExported() || !ok && f.Type.Kind() != reflect.Struct:
+			return nil, fmt.Errorf("argument %s of type %v has no form in C", f.Name, f.Type)
+		case ok:
+			fields = append(fields, Field{Name: name, Sort: sort, at: at})
+			continue
+		case f.Anonymous:
+			name = prefix
+		default:
+			name += "_"
 		}
-		fields = append(fields, Field{Name: snake(f.Name), Sort: sort, at: at})
+		below, err := layout(f.Type, name, at)
+		if err != nil {
+			return nil, fmt.Errorf("argument %s: %w", f.Name, err)
+		}
+		fields = append(fields, below...)
 	}
 	return fields, nil
 }

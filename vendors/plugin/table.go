@@ -38,8 +38,14 @@ func readStruct[T any](p uintptr, what string) (T, error) {
 	return *(*T)(pointer(p)), nil
 }
 
-// pointer turns an address that C gave into a pointer.
-func pointer(p uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&p)) }
+// pointer turns an address that C gave into a pointer. At the end of the address
+// space, where a struct would wrap around, is no more memory than at nil.
+func pointer(p uintptr) unsafe.Pointer {
+	if p > ^uintptr(1<<16) {
+		p = 0
+	}
+	return *(*unsafe.Pointer)(unsafe.Pointer(&p))
+}
 
 // readString copies a string of C that ends within so many bytes.
 func readString(p uintptr, most int, what string) (string, error) {

@@ -1,32 +1,42 @@
+//go:build unix
+
 package plugin
 
 import (
 	"encoding/binary"
-	"runtime"
 	"strings"
 	"testing"
 	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/primus-fl/primus/vendors/abi"
 )
 
-// image is the memory of a library for readDescription: words that are small are offsets into it, so that tables hang
-// together and also point to nowhere.
-type image struct{ words [512]uint64 }
+// image is the memory of a library for readDescription, which is not Go's. Pointers that are small are offsets into it,
+// so that tables hang together and also point to nowhere.
+type image []byte
 
-func (m *image) base() uintptr { return uintptr(unsafe.Pointer(&m.words)) }
+func newImage(t testing.TB) image {
+	t.Helper()
+	m, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, unix.Munmap(m)) })
+	return m
+}
+
+func (m image) base() uintptr { return uintptr(unsafe.Pointer(&m[0])) }
 
 // load fills the image. The words at these places are pointers.
-func (m *image) load(data []byte, pointers []int) {
-	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&m.words)), unsafe.Sizeof(m.words))
-	clear(bytes)
-	copy(bytes, data)
+func (m image) load(data []byte, pointers []int) {
+	clear(m)
+	copy(m, data)
 	for _, at := range pointers {
-		if w := m.words[at]; w != 0 && w < uint64(len(bytes)) {
-			m.words[at] = uint64(m.base()) + w
+		word := m[8*at:]
+		if w := binary.LittleEndian.Uint64(word); w != 0 && w < uint64(len(m)) {
+			binary.LittleEndian.PutUint64(word, uint64(m.base())+w)
 		}
 	}
 }
@@ -73,11 +83,10 @@ func rightImage() []byte {
 
 func TestReadDescription(t *testing.T) {
 	t.Parallel()
-	m := &image{}
+	m := newImage(t)
 	m.load(rightImage(), pointersOf())
 	d, err := readDescription(m.base())
 	require.NoError(t, err)
-	runtime.KeepAlive(m)
 	assert.Equal(t, "acme_ops", d.name)
 	assert.Equal(t, "1.2.0", d.version)
 	require.Len(t, d.ops, 2)
@@ -97,10 +106,9 @@ func FuzzReadDescription(f *testing.F) {
 	f.Add([]byte(strings.Repeat("x", 4096)))
 	pointers := pointersOf()
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m := &image{}
+		m := newImage(t)
 		m.load(data, pointers)
 		d, err := readDescription(m.base())
-		runtime.KeepAlive(m)
 		if err != nil {
 			assert.Less(t, len(err.Error()), 1024)
 			return

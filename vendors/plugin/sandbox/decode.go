@@ -33,9 +33,7 @@ func decode(op opregistry.Handle, body, data []byte) (reflect.Value, error) {
 		d.table()
 	}
 	args := reflect.New(op.Args()).Elem()
-	for i := range args.NumField() {
-		d.field(args.Field(i))
-	}
+	d.group(args)
 	if d.err == nil && len(d.body) > 0 {
 		d.err = fmt.Errorf("the message of a call of op %q has %d bytes too many", op.Name(), len(d.body))
 	}
@@ -101,6 +99,13 @@ func (d *decoder) table() {
 	d.tensors = append(d.tensors, t)
 }
 
+// group reads the fields of a struct.
+func (d *decoder) group(v reflect.Value) {
+	for i := range v.NumField() {
+		d.field(v.Field(i))
+	}
+}
+
 func (d *decoder) field(v reflect.Value) {
 	switch v.Interface().(type) {
 	case *opregistry.Saved:
@@ -134,12 +139,10 @@ func (d *decoder) field(v reflect.Value) {
 		left, right := int(d.number64()), int(d.number64())
 		v.Set(reflect.ValueOf(ops.Window(left, right)))
 	default:
-		if v.Kind() != reflect.Struct {
+		if v.Kind() == reflect.Struct {
+			d.group(v)
+		} else {
 			d.scalar(v)
-			return
-		}
-		for i := range v.NumField() {
-			d.field(v.Field(i))
 		}
 	}
 }

@@ -43,11 +43,8 @@ func (e *encoder) encode(op opregistry.Handle, args any) error {
 		e.index = map[unsafe.Pointer][]int{}
 	}
 	clear(e.index)
-	v := reflect.ValueOf(args)
-	for i := range v.NumField() {
-		if err := e.field(v.Field(i)); err != nil {
-			return err
-		}
+	if err := e.group(reflect.ValueOf(args)); err != nil {
+		return err
 	}
 	listed := make([]bool, len(e.tensors))
 	for _, o := range opregistry.OperandsOf(op, args) {
@@ -77,6 +74,16 @@ func (e *encoder) encode(op opregistry.Handle, args any) error {
 		}
 	}
 	e.body = append(e.body, e.fields...)
+	return nil
+}
+
+// group appends the fields of a struct.
+func (e *encoder) group(v reflect.Value) error {
+	for i := range v.NumField() {
+		if err := e.field(v.Field(i)); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -119,15 +126,9 @@ func (e *encoder) field(v reflect.Value) error {
 		e.number64(uint64(right))
 		return nil
 	}
-	if v.Kind() == reflect.Struct {
-		for i := range v.NumField() {
-			if err := e.field(v.Field(i)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
 	switch {
+	case v.Kind() == reflect.Struct:
+		return e.group(v)
 	case v.Kind() == reflect.Bool && v.Bool():
 		e.number64(1)
 	case v.Kind() == reflect.Bool:

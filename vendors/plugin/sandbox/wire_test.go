@@ -29,7 +29,13 @@ type lists struct {
 var listsOp = opregistry.NewOp("lists", opregistry.Schema[lists]{
 	Validate: func(lists) error { return nil },
 	Operands: func(a lists) []opregistry.Operand {
-		return []opregistry.Operand{{Name: "x", Tensor: a.X, Access: opregistry.Write}}
+		operands := []opregistry.Operand{{Name: "x", Tensor: a.X, Access: opregistry.Write}}
+		for _, lists := range a.Lists {
+			for _, t := range lists {
+				operands = append(operands, opregistry.Operand{Name: "lists", Tensor: t, Access: opregistry.Read})
+			}
+		}
+		return operands
 	},
 })
 
@@ -51,7 +57,7 @@ func message(t testing.TB) *encoder {
 	require.NoError(t, err)
 	e := &encoder{}
 	require.NoError(t, e.encode(listsOp, lists{
-		X: x, Many: []*tensor.Tensor{nil, again, newTensor(t, 4)}, Lists: [][]*tensor.Tensor{{x}, nil}, Axes: []int{-1, 7},
+		X: x, Many: []*tensor.Tensor{nil, again, newTensor(t, 4)}, Lists: [][]*tensor.Tensor{{again, newTensor(t)}, nil}, Axes: []int{-1, 7},
 		Alpha: ops.Float(-0.5), On: true, N: -3, U: 65535, F: 0.1,
 	}))
 	return e
@@ -60,10 +66,11 @@ func message(t testing.TB) *encoder {
 func TestMessage(t *testing.T) {
 	t.Parallel()
 	e := message(t)
-	assert.Len(t, e.tensors, 2, "one view is one tensor, however often it is given")
-	assert.True(t, e.tensors[0].written)
-	assert.False(t, e.tensors[0].read)
-	assert.True(t, e.tensors[1].read, "what is no operand is read")
+	assert.Len(t, e.tensors, 3, "one view is one tensor, however often it is given")
+	for i, want := range []placed{{read: true, written: true}, {read: true}, {read: true}} {
+		assert.Equal(t, want.read, e.tensors[i].read, "%d", i)
+		assert.Equal(t, want.written, e.tensors[i].written, "%d: an operand that is read, and what is no operand, is not written", i)
+	}
 	v, err := decode(listsOp, e.body, make([]byte, e.size))
 	require.NoError(t, err)
 	a := v.Interface().(lists)
