@@ -128,6 +128,7 @@ type record struct {
 	Loss      float64  `json:"loss"`
 	ValidLoss *float64 `json:"valid_loss"`
 	GradNorm  float64  `json:"grad_norm"`
+	AuxLoss   *float64 `json:"aux_loss"`
 }
 
 func (l *lab) path(name string, elem ...string) string {
@@ -190,6 +191,9 @@ func TestFamiliesLearn(t *testing.T) {
 			assert.InDelta(t, math.Log(256), records[0].Loss, 0.3)
 			assert.Less(t, records[29].Loss, records[0].Loss-1.5)
 			assert.Less(t, *records[29].ValidLoss, records[0].Loss-1.5)
+			if assert.Equal(t, name == "moe_8x3M", records[0].AuxLoss != nil) && records[0].AuxLoss != nil {
+				assert.InDelta(t, 2*0.01, *records[0].AuxLoss, 0.005, "coefficient times layers when experts are used alike")
+			}
 			assert.True(t, strings.HasPrefix(end.result.Sample, "func "))
 			assert.Greater(t, len(end.result.Sample), 100)
 		})

@@ -60,12 +60,14 @@ func (e *engine) canRepeat(err error) bool {
 func (e *engine) tryGradients(step int) (loss, norm float64, err error) {
 	micro := e.args.microBatches()
 	rows := len(e.batch) / micro
+	e.aux = 0
 	for i := range micro {
 		part, err := e.forward(step, i, e.batch[i*rows:(i+1)*rows])
 		if err != nil {
 			return 0, 0, err
 		}
 		loss += part / float64(micro)
+		e.aux += e.pass.AuxLoss() / float64(micro)
 		if !finite(loss) {
 			return 0, 0, e.nonFinite(step, "loss", loss)
 		}

@@ -171,6 +171,9 @@ func (c Config) Groups() int {
 	return max(c.NumQueryGroups, 1)
 }
 
+// Balanced reports whether layers have an auxiliary loss.
+func (c Config) Balanced() bool { return c.mixture() && c.AuxLossCoeff > 0 }
+
 func (c Config) layerNorm() bool        { return c.Normalization == LayerNorm }
 func (c Config) rotary() bool           { return cmp.Or(c.PositionEmbedding, Rope) == Rope }
 func (c Config) learnedPositions() bool { return c.PositionEmbedding == LearnedAbsolute }

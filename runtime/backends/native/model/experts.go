@@ -63,7 +63,7 @@ func (b *builder) experts(w expertWeights) *experts {
 		swiglu: opmanager.MustBind(b.fwd, ops.SwiGLU), dSwiglu: opmanager.MustBind(b.bwd, ops.DSwiGLU),
 		addBwd: opmanager.MustBind(b.bwd, ops.ResidualAdd),
 	}
-	if b.cfg.AuxLossCoeff > 0 {
+	if b.cfg.Balanced() {
 		e.balance = b.balance()
 	}
 	return e
