@@ -200,6 +200,18 @@ func TestFamiliesLearn(t *testing.T) {
 	}
 }
 
+// With a learning rate of next to nothing the weights stay as they are, so that only dropout could tell the runs apart.
+func TestEvaluationDropsNothing(t *testing.T) {
+	l := newLab(t)
+	l.model = "gpt2_10M"
+	frozen := []string{"num_query_groups=4", "lr=1e-12", "min_lr=0", "train_iters=4"}
+	require.NoError(t, l.train(t.Context(), "all", frozen...))
+	require.NoError(t, l.train(t.Context(), "dropped", append(frozen, "hidden_dropout=0.8")...))
+	all, dropped := l.metrics("all")[3], l.metrics("dropped")[3]
+	assert.Greater(t, math.Abs(all.Loss-dropped.Loss), 1e-4)
+	assert.InDelta(t, *all.ValidLoss, *dropped.ValidLoss, 1e-6)
+}
+
 type ended struct {
 	backend.Observers
 	result backend.Result
