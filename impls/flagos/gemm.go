@@ -55,53 +55,73 @@ var (
 // is not dense; one more D if a product is accumulated behind gelu's derivative.
 func genericGemm(e *opregistry.Exec, a ops.GenericGemmArgs) error {
 	var v views
-	d := v.matrix("D", a.D)
-	left, right := v.gemmOperand("B", a.B, a.TransB), v.gemmOperand("A", a.A, a.TransA)
-	var bias []float32
-	if a.Bias != nil {
-		bias = v.vector("bias", a.Bias)
-	}
-	var geluIn matrix
-	if a.Gelu {
-		geluIn = v.matrix("gelu_in", a.GeluIn)
-	}
+	p := v.product(a, v.matrix("D", a.D))
 	if v.err != nil {
 		return v.err
 	}
-	if a.Grad && a.Bias != nil {
-		columnSums(e, v.gemmOperand("B", a.B, false), bias)
+	p.run(e)
+	return nil
+}
+
+// product is a call of genericGemm.
+type product struct {
+	ops.GenericGemmArgs
+	left, right gemmOperand
+	d, geluIn   matrix
+	bias        []float32
+}
+
+// product requires the operands of a call but D, for which d stands.
+func (v *views) product(a ops.GenericGemmArgs, d matrix) product {
+	p := product{GenericGemmArgs: a, left: v.gemmOperand("B", a.B, a.TransB), right: v.gemmOperand("A", a.A, a.TransA), d: d}
+	if a.Bias != nil {
+		p.bias = v.vector("bias", a.Bias)
 	}
-	m, n, k := a.Dims()
+	if a.Gelu {
+		p.geluIn = v.matrix("gelu_in", a.GeluIn)
+	}
+	return p
+}
+
+func (p *product) run(e *opregistry.Exec) {
+	if p.Grad && p.bias != nil {
+		rows := p.left
+		if p.TransB {
+			rows = rows.transposed()
+		}
+		columnSums(e, rows, p.bias)
+	}
+	m, n, k := p.Dims()
 	if m == 0 || n == 0 {
-		return nil
+		return
 	}
+	d := p.d
 	d.rows, d.cols = m, n
 	beta := float32(0)
-	if a.Accumulate {
-		beta = a.Beta.Or(1)
+	if p.Accumulate {
+		beta = p.Beta.Or(1)
 	}
-	g := gemm{exec: e, left: left, right: right, alpha: a.Alpha.Or(1), beta: beta, c: d.data, pitch: d.pitch}
-	epilogue := gemmEpilogue{d: d, beta: beta, geluIn: geluIn, grad: a.Grad}
-	if !a.Grad {
-		epilogue.bias = bias
+	g := gemm{exec: e, left: p.left, right: p.right, alpha: p.Alpha.Or(1), beta: beta, c: d.data, pitch: d.pitch}
+	epilogue := gemmEpilogue{d: d, beta: beta, geluIn: p.geluIn, grad: p.Grad}
+	if !p.Grad {
+		epilogue.bias = p.bias
 	}
 	switch {
-	case a.Gelu && !a.Grad:
-		epilogue.product = geluIn
-	case a.Gelu && beta != 0:
+	case p.Gelu && !p.Grad:
+		epilogue.product = p.geluIn
+	case p.Gelu && beta != 0:
 		epilogue.product = matrix{data: e.Scratch(m * n), rows: m, cols: n, pitch: n}
 		defer e.Release(epilogue.product.data)
 	default:
 		epilogue.product = d
 	}
-	if a.Gelu {
+	if p.Gelu {
 		g.c, g.pitch, g.beta = epilogue.product.data, epilogue.product.pitch, 0
 	}
 	g.run(m, n, k)
-	if a.Gelu || epilogue.bias != nil {
+	if p.Gelu || epilogue.bias != nil {
 		epilogue.run(e)
 	}
-	return nil
 }
 
 // run computes the product of m×k and k×n, with m and n at least 1.

@@ -84,13 +84,9 @@ func rmsNormBwd(e *opregistry.Exec, a ops.RMSNormBwdArgs) error {
 		defer e.Release(c.gain)
 	}
 	c.cut = cutAtMost(c.x.rows, c.x.cols, maxNormGradParts)
-	pitch := roundUp(c.x.cols, lineFloats)
-	c.dgamma = matrix{data: e.Scratch(c.parts * pitch), rows: c.parts, cols: c.x.cols, pitch: pitch}
+	c.dgamma = partRows(e.Scratch(c.parts*roundUp(c.x.cols, lineFloats)), c.parts, c.x.cols)
 	normBwdKernel.Run(e.Pool(), c.parts, c)
-	clear(dgamma)
-	for part := range c.parts {
-		simd.Add(dgamma, dgamma, c.dgamma.row(part))
-	}
+	addParts(dgamma, c.dgamma)
 	e.Release(c.dgamma.data)
 	return nil
 }
@@ -104,6 +100,19 @@ func (c *normBwd) part(part int) {
 		mean := float64(fused.Dot3(dz, c.gain, x)) / float64(len(x))
 		k := float64(rsigma) * float64(rsigma) * mean
 		fused.NormGrad(c.dx.row(r), dgamma, dz, x, c.gain, rsigma, float32(k))
+	}
+}
+
+// partRows makes a row for each part of memory, in cache lines of its own.
+func partRows(memory []float32, parts, cols int) matrix {
+	return matrix{data: memory, rows: parts, cols: cols, pitch: roundUp(cols, lineFloats)}
+}
+
+// addParts stores the sum over the rows of the parts, in order.
+func addParts(sum []float32, parts matrix) {
+	clear(sum)
+	for part := range parts.rows {
+		simd.Add(sum, sum, parts.row(part))
 	}
 }
 

@@ -23,10 +23,26 @@ type architecture struct {
 	QueryGroups int     `param:"num_query_groups,required"`
 	Vocabulary  int     `param:"vocab_size,required"`
 	SeqLength   int     `param:"seq_length,required"`
-	RotaryBase  float64 `param:"rotary_base,required"`
+	RotaryBase  float64 `param:"rotary_base"`
 	NormEpsilon float64 `param:"norm_epsilon,required"`
 	InitStd     float64 `param:"init_method_std,required"`
 	Untie       bool    `param:"untie_embeddings_and_output_weights,required"`
+	family
+}
+
+// family are the parameters that say how a native model differs from Llama.
+type family struct {
+	Normalization    string  `param:"normalization"`
+	Positions        string  `param:"position_embedding_type"`
+	MaxPositions     int     `param:"max_position_embeddings"`
+	Activation       string  `param:"activation_func"`
+	Bias             bool    `param:"add_bias_linear"`
+	HiddenDropout    float64 `param:"hidden_dropout"`
+	AttentionDropout float64 `param:"attention_dropout"`
+	Experts          int     `param:"num_experts"`
+	Topk             int     `param:"moe_router_topk"`
+	ExpertFFN        int     `param:"moe_ffn_hidden_size"`
+	AuxLoss          float64 `param:"moe_aux_loss_coeff"`
 }
 
 // training are the parameters of native training.
@@ -67,11 +83,15 @@ func TestExamplesLoad(t *testing.T) {
 	t.Parallel()
 	examples, err := filepath.Glob(filepath.Join("..", "..", "examples", "native", "configs", "*.yaml"))
 	require.NoError(t, err)
-	require.Len(t, examples, 3)
+	require.Len(t, examples, 5)
 	want := map[string]architecture{
-		"llama_2M.yaml":  {4, 192, 512, 6, 2, 256, 256, 10000, 1e-5, 0.04, true},
-		"llama_6M.yaml":  {6, 288, 768, 6, 6, 512, 256, 10000, 1e-5, 0.02, true},
-		"llama_30M.yaml": {8, 512, 1376, 8, 8, 4096, 512, 10000, 1e-5, 0.02, true},
+		"llama_2M.yaml":  {4, 192, 512, 6, 2, 256, 256, 10000, 1e-5, 0.04, true, family{}},
+		"llama_6M.yaml":  {6, 288, 768, 6, 6, 512, 256, 10000, 1e-5, 0.02, true, family{}},
+		"llama_30M.yaml": {8, 512, 1376, 8, 8, 4096, 512, 10000, 1e-5, 0.02, true, family{}},
+		"gpt2_10M.yaml": {8, 320, 1280, 5, 5, 256, 256, 0, 1e-5, 0.02, false, family{
+			Normalization: "LayerNorm", Positions: "learned_absolute", MaxPositions: 256, Activation: "gelu", Bias: true,
+		}},
+		"moe_8x3M.yaml": {4, 256, 768, 8, 4, 256, 256, 10000, 1e-5, 0.02, true, family{Experts: 8, Topk: 2, ExpertFFN: 768, AuxLoss: 1e-2}},
 	}
 	for _, example := range examples {
 		t.Run(filepath.Base(example), func(t *testing.T) {
@@ -125,7 +145,7 @@ func TestModelPresetsDescribeTheModel(t *testing.T) {
 	t.Parallel()
 	models, err := fs.Glob(configs.FS(), "models/native/*.yaml")
 	require.NoError(t, err)
-	require.Len(t, models, 3)
+	require.Len(t, models, 5)
 	for _, file := range models {
 		exp, err := config.LoadExperiment(filepath.Join("testdata", "minimal.yaml"), config.Options{
 			Presets: presets(), Env: func(string) (string, bool) { return filepath.Base(file), true },
@@ -133,7 +153,10 @@ func TestModelPresetsDescribeTheModel(t *testing.T) {
 		require.NoError(t, err)
 		fields := reflect.TypeFor[architecture]()
 		for i := range fields.NumField() {
-			key, _, _ := strings.Cut(fields.Field(i).Tag.Get("param"), ",")
+			key, required := strings.CutSuffix(fields.Field(i).Tag.Get("param"), ",required")
+			if !required {
+				continue
+			}
 			origin, ok := exp.Modules[0].Params.Origin(key)
 			require.True(t, ok, key)
 			assert.Equal(t, "embedded/"+file, origin.File, key)

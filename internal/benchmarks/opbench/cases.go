@@ -82,23 +82,11 @@ func (m *Maker) Op(name string, rows, cols int) (Case, error) {
 type builder func(m *Maker, shape string, rows, cols int) (Case, error)
 
 func opCases() map[string]builder {
-	return map[string]builder{
-		ops.RMSNormFwd.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			fwd, _, err := m.norm(shape, rows, cols)
-			return fwd, err
-		},
-		ops.RMSNormBwd.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			_, bwd, err := m.norm(shape, rows, cols)
-			return bwd, err
-		},
-		ops.CrossEntropyFwd.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			fwd, _, err := m.entropy(shape, rows, cols)
-			return fwd, err
-		},
-		ops.CrossEntropyBwd.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			_, bwd, err := m.entropy(shape, rows, cols)
-			return bwd, err
-		},
+	cases := map[string]builder{
+		ops.RMSNormFwd.Name():      first((*Maker).norm),
+		ops.RMSNormBwd.Name():      second((*Maker).norm),
+		ops.CrossEntropyFwd.Name(): first((*Maker).entropy),
+		ops.CrossEntropyBwd.Name(): second((*Maker).entropy),
 		ops.SwiGLU.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
 			return newCase(m, ops.SwiGLU, shape, ops.SwiGLUArgs{Input: m.random(rows, 2*cols), Output: m.fresh(m.dtype, rows, cols)})
 		},
@@ -137,6 +125,8 @@ func opCases() map[string]builder {
 			})
 		},
 	}
+	maps.Copy(cases, familyCases())
+	return cases
 }
 
 // lists returns lists of one tensor each.
@@ -153,16 +143,10 @@ func (m *Maker) norm(shape string, rows, cols int) (fwd, bwd Case, err error) {
 		Input: m.random(rows, cols), Weight: m.random(cols), Output: m.fresh(m.dtype, rows, cols), RSigma: m.fresh(tensor.F32, rows),
 		Eps: 1e-5, Saved: new(opregistry.Saved),
 	}
-	b := ops.RMSNormBwdArgs{
+	return pair(m, shape, ops.RMSNormFwd, f, ops.RMSNormBwd, ops.RMSNormBwdArgs{
 		DZ: m.random(rows, cols), X: f.Input, RSigma: f.RSigma, Gamma: f.Weight, DX: m.fresh(m.dtype, rows, cols), DGamma: m.fresh(m.dtype, cols),
 		Saved: f.Saved,
-	}
-	if fwd, err = newCase(m, ops.RMSNormFwd, shape, f); err != nil {
-		return fwd, bwd, err
-	}
-	bwd, err = newCase(m, ops.RMSNormBwd, shape, b)
-	bwd.forward = &fwd
-	return fwd, bwd, err
+	})
 }
 
 func (m *Maker) entropy(shape string, rows, cols int) (fwd, bwd Case, err error) {
@@ -170,16 +154,10 @@ func (m *Maker) entropy(shape string, rows, cols int) (fwd, bwd Case, err error)
 		Logits: m.random(rows, cols), Targets: m.indexes(cols, rows), Losses: m.fresh(tensor.F32, rows), LSE: m.fresh(tensor.F32, rows),
 		IgnoreIndex: -100, Saved: new(opregistry.Saved),
 	}
-	b := ops.CrossEntropyBwdArgs{
+	return pair(m, shape, ops.CrossEntropyFwd, f, ops.CrossEntropyBwd, ops.CrossEntropyBwdArgs{
 		Logits: f.Logits, Targets: f.Targets, LSE: f.LSE, DLosses: m.positive(rows), DLogits: m.fresh(m.dtype, rows, cols),
 		IgnoreIndex: f.IgnoreIndex, Saved: f.Saved,
-	}
-	if fwd, err = newCase(m, ops.CrossEntropyFwd, shape, f); err != nil {
-		return fwd, bwd, err
-	}
-	bwd, err = newCase(m, ops.CrossEntropyBwd, shape, b)
-	bwd.forward = &fwd
-	return fwd, bwd, err
+	})
 }
 
 // ropeDim is the usual size of a head; rows that it does not divide are one head.

@@ -1,5 +1,5 @@
-// Package native is the training backend that is written in Go: a Llama-style decoder trained by AdamW, every operation of
-// it an op of the manager.
+// Package native is the training backend that is written in Go: decoders of several families trained by AdamW,
+// every operation of them an op of the manager.
 //
 // # Concepts
 //

@@ -22,6 +22,7 @@ type engine struct {
 	pass  *model.Pass
 	adam  *optim.Adam
 	batch []int32 // [global batch, seq+1]
+	aux   float64 // mean auxiliary loss of the micro batches of the step
 }
 
 // build allocates everything, with the weights that belong to the seed.

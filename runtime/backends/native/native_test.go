@@ -33,7 +33,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tiny are overrides that make llama_2M small enough for tests.
+// tiny are overrides that make model presets small enough for tests.
 var tiny = []string{
 	"num_layers=2", "hidden_size=32", "ffn_hidden_size=64", "num_attention_heads=4", "num_query_groups=2",
 	"seq_length=32", "micro_batch_size=2", "global_batch_size=4", "train_iters=12", "lr_warmup_iters=2",
@@ -44,6 +44,7 @@ var tiny = []string{
 type lab struct {
 	t         *testing.T
 	dir       string
+	model     string
 	prefer    opregistry.Kind
 	workers   int
 	sources   []opregistry.Source
@@ -72,12 +73,12 @@ modules:
   pre_trainer:
     framework: native
     config: pre_trainer.yaml
-    model: llama_2M.yaml
+    model: ${MODEL}.yaml
     overrides:
       train_data_path: %s
 `, dir, filepath.Join(dir, "text.go"))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "exp.yaml"), []byte(experiment), 0o644))
-	return &lab{t: t, dir: dir, prefer: opregistry.KindFlagos, workers: 1, observer: backend.Observers{}}
+	return &lab{t: t, dir: dir, model: "llama_2M", prefer: opregistry.KindFlagos, workers: 1, observer: backend.Observers{}}
 }
 
 // train runs the experiment under a name and returns its error.
@@ -88,10 +89,8 @@ func (l *lab) train(ctx context.Context, name string, overrides ...string) error
 		Overrides: append(append([]string{}, tiny...), overrides...),
 		Module:    "pre_trainer",
 		Env: func(key string) (string, bool) {
-			if key == "EXP" {
-				return name, true
-			}
-			return "", false
+			value, ok := map[string]string{"EXP": name, "MODEL": l.model}[key]
+			return value, ok
 		},
 	})
 	require.NoError(l.t, err)
@@ -129,6 +128,7 @@ type record struct {
 	Loss      float64  `json:"loss"`
 	ValidLoss *float64 `json:"valid_loss"`
 	GradNorm  float64  `json:"grad_norm"`
+	AuxLoss   *float64 `json:"aux_loss"`
 }
 
 func (l *lab) path(name string, elem ...string) string {
@@ -169,6 +169,56 @@ func TestTrain(t *testing.T) {
 	assert.FileExists(t, filepath.Join(steps[1], "config.json"))
 }
 
+// families are the model presets of each family, with overrides that use all that it has.
+func families() map[string][]string {
+	return map[string][]string{
+		"llama_2M": nil,
+		"gpt2_10M": {"num_query_groups=4", "max_position_embeddings=40", "hidden_dropout=0.1", "attention_dropout=0.1", "init_method_std=0.04"},
+		"moe_8x3M": {"moe_ffn_hidden_size=16", "init_method_std=0.04"},
+	}
+}
+
+// Every family learns, and writes text at the end of a run.
+func TestFamiliesLearn(t *testing.T) {
+	for name, overrides := range families() {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			l.model = name
+			end := &ended{}
+			l.observer = end
+			require.NoError(t, l.train(t.Context(), "run", append(overrides, "train_iters=30")...))
+			records := l.metrics("run")
+			assert.InDelta(t, math.Log(256), records[0].Loss, 0.3)
+			assert.Less(t, records[29].Loss, records[0].Loss-1.5)
+			assert.Less(t, *records[29].ValidLoss, records[0].Loss-1.5)
+			if assert.Equal(t, name == "moe_8x3M", records[0].AuxLoss != nil) && records[0].AuxLoss != nil {
+				assert.InDelta(t, 2*0.01, *records[0].AuxLoss, 0.005, "coefficient times layers when experts are used alike")
+			}
+			assert.True(t, strings.HasPrefix(end.result.Sample, "func "))
+			assert.Greater(t, len(end.result.Sample), 100)
+		})
+	}
+}
+
+// With a learning rate of next to nothing the weights stay as they are, so that only dropout could tell the runs apart.
+func TestEvaluationDropsNothing(t *testing.T) {
+	l := newLab(t)
+	l.model = "gpt2_10M"
+	frozen := []string{"num_query_groups=4", "lr=1e-12", "min_lr=0", "train_iters=4"}
+	require.NoError(t, l.train(t.Context(), "all", frozen...))
+	require.NoError(t, l.train(t.Context(), "dropped", append(frozen, "hidden_dropout=0.8")...))
+	all, dropped := l.metrics("all")[3], l.metrics("dropped")[3]
+	assert.Greater(t, math.Abs(all.Loss-dropped.Loss), 1e-4)
+	assert.InDelta(t, *all.ValidLoss, *dropped.ValidLoss, 1e-6)
+}
+
+type ended struct {
+	backend.Observers
+	result backend.Result
+}
+
+func (e *ended) RunEnded(r backend.Result) { e.result = r }
+
 // The same seed and impls give the same losses bit for bit, for any number of
 // workers.
 func TestWorkersDoNotChangeLosses(t *testing.T) {
@@ -198,26 +248,31 @@ type onStep struct {
 func (o onStep) StepDone(s backend.Step) { o.do(s) }
 
 func TestInterruptAndResume(t *testing.T) {
-	l := newLab(t)
-	require.NoError(t, l.train(t.Context(), "whole"))
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	l.observer = onStep{do: func(s backend.Step) {
-		if s.Step == 6 {
-			cancel()
-		}
-	}}
-	err := l.train(ctx, "parts")
-	require.ErrorIs(t, err, backend.ErrInterrupted)
-	assert.Len(t, l.metrics("parts"), 6)
-	l.observer = backend.Observers{}
-	require.NoError(t, l.train(t.Context(), "parts"))
-	assert.Equal(t, l.metrics("whole"), l.metrics("parts"))
-	want, err := os.ReadFile(l.path("whole", "checkpoints", "step-00000012", "model.safetensors"))
-	require.NoError(t, err)
-	got, err := os.ReadFile(l.path("parts", "checkpoints", "step-00000012", "model.safetensors"))
-	require.NoError(t, err)
-	assert.Equal(t, want, got, "bit-identical weights")
+	for name, overrides := range families() {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			l.model = name
+			require.NoError(t, l.train(t.Context(), "whole", overrides...))
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			l.observer = onStep{do: func(s backend.Step) {
+				if s.Step == 6 {
+					cancel()
+				}
+			}}
+			err := l.train(ctx, "parts", overrides...)
+			require.ErrorIs(t, err, backend.ErrInterrupted)
+			assert.Len(t, l.metrics("parts"), 6)
+			l.observer = backend.Observers{}
+			require.NoError(t, l.train(t.Context(), "parts", overrides...))
+			assert.Equal(t, l.metrics("whole"), l.metrics("parts"))
+			want, err := os.ReadFile(l.path("whole", "checkpoints", "step-00000012", "model.safetensors"))
+			require.NoError(t, err)
+			got, err := os.ReadFile(l.path("parts", "checkpoints", "step-00000012", "model.safetensors"))
+			require.NoError(t, err)
+			assert.Equal(t, want, got, "bit-identical weights")
+		})
+	}
 }
 
 func TestLoadNoneStartsOver(t *testing.T) {

@@ -3,8 +3,6 @@ package native
 import (
 	"fmt"
 	"math"
-	"strconv"
-	"strings"
 
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/patch"
@@ -16,7 +14,7 @@ const lrLayerDecay = "lr_layer_decay"
 //
 //	d^(L+1−i)
 //
-// where d is lr_layer_decay, 0 < d <= 1, L the number of layers and i the depth of the weight: 0 for the embedding, which is
+// where d is lr_layer_decay, 0 < d <= 1, L the number of layers and i the depth of the weight: 0 for the embeddings, of which that of tokens is
 // also the output layer where the two are tied, 1 … L for the layers, and L+1 for the final norm and the output layer.
 //
 // Source: Clark et al. 2020, "ELECTRA", arXiv:2003.10555, appendix A, with one step of depth for the embedding.
@@ -46,23 +44,9 @@ func layerwiseLRDecay() patch.Patch {
 			}
 			return patch.Wrap(c, LRScalePoint, func(next func(*model.Param) float64) func(*model.Param) float64 {
 				return func(p *model.Param) float64 {
-					return next(p) * math.Pow(decay, float64(int(layers)+1-depth(p.Name, int(layers))))
+					return next(p) * math.Pow(decay, float64(int(layers)+1-p.Depth))
 				}
 			})
 		},
 	}
-}
-
-// depth returns how far a weight is from the input.
-func depth(name string, layers int) int {
-	if below, ok := strings.CutPrefix(name, "model.layers."); ok {
-		index, _, _ := strings.Cut(below, ".")
-		if i, err := strconv.Atoi(index); err == nil {
-			return i + 1
-		}
-	}
-	if strings.HasPrefix(name, "model.embed_tokens.") {
-		return 0
-	}
-	return layers + 1
 }

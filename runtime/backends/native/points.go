@@ -78,6 +78,12 @@ func (e *engine) forwardStep(rows []int32) (float64, error) {
 	return e.pass.Loss()
 }
 
+// forward calls the forward step of a micro batch.
+func (e *engine) forward(step, micro int, rows []int32) (float64, error) {
+	e.pass.Drop(uint64(e.args.Seed), uint64((step-1)*e.args.microBatches()+micro))
+	return e.points.forwardStep.Func()(rows)
+}
+
 // backward calls the backward step of a micro batch.
 func (e *engine) backward(step, micro int) error {
 	return e.points.backwardStep.Func()(BackwardStep{Step: step, Micro: micro, Micros: e.args.microBatches(), GradNorm: e.adam.Norm})

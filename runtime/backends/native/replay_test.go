@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -23,23 +24,29 @@ func pythonWithTorch(t *testing.T) string {
 	return ""
 }
 
-// A model that was written in PyTorch, from the papers and for this test alone,
-// makes the same steps of the same batches: forward, gradients of accumulated
+// Models that were written in PyTorch, from the papers and for this test alone,
+// make the same steps of the same batches: forward, gradients of accumulated
 // micro-batches, clipping, schedule and AdamW.
 func TestPyTorchReplaysARun(t *testing.T) {
 	python := pythonWithTorch(t)
-	for name, overrides := range map[string][]string{
-		"grouped queries": nil,
-		"tied embeddings": {"untie_embeddings_and_output_weights=false", "num_query_groups=4"},
+	for name, tt := range map[string]struct {
+		model     string
+		overrides []string
+	}{
+		"grouped queries":    {"llama_2M", nil},
+		"tied embeddings":    {"llama_2M", []string{"untie_embeddings_and_output_weights=false", "num_query_groups=4"}},
+		"gpt2":               {"gpt2_10M", []string{"num_query_groups=4"}},
+		"mixture of experts": {"moe_8x3M", []string{"moe_ffn_hidden_size=16", "micro_batch_size=4"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
+			l.model = tt.model
 			const steps = 20
 			require.NoError(t, l.train(t.Context(), "run", append([]string{
 				"save_initial=true", "dump_batches=20", "train_iters=20", "save_interval=0", "eval_interval=0",
 				"lr=2e-3", "min_lr=1e-4", "lr_warmup_iters=5", "init_method_std=0.06",
 				"adam_beta1=0.9", "adam_beta2=0.95", "adam_eps=1e-8", "weight_decay=0.1", "clip_grad=1",
-			}, overrides...)...))
+			}, tt.overrides...)...))
 			cmd := exec.CommandContext(t.Context(), python, "testdata/replay.py",
 				l.path("run", "checkpoints", "step-00000000"), l.path("run", "checkpoints", "step-00000020"), l.path("run", "batches.safetensors"),
 				"--lr=2e-3", "--min-lr=1e-4", "--warmup=5", "--decay=20",
@@ -64,7 +71,11 @@ func TestPyTorchReplaysARun(t *testing.T) {
 			}
 			assert.Greater(t, len(replay.Distances), 10)
 			for weight, distance := range replay.Distances {
-				assert.Less(t, distance, 1e-4, weight)
+				most := 1e-4
+				if strings.HasSuffix(weight, ".c_attn.bias") {
+					most = 1e-2 // the gradient of a bias of all keys is 0, and AdamW makes steps of its rounding
+				}
+				assert.Less(t, distance, most, weight)
 			}
 		})
 	}

@@ -64,12 +64,14 @@ func (e *engine) canRepeat(err error) bool {
 func (e *engine) tryGradients(step int) (loss, norm float64, err error) {
 	micro := e.args.microBatches()
 	rows := len(e.batch) / micro
+	e.aux = 0
 	for i := range micro {
-		part, err := e.points.forwardStep.Func()(e.batch[i*rows : (i+1)*rows])
+		part, err := e.forward(step, i, e.batch[i*rows:(i+1)*rows])
 		if err != nil {
 			return 0, 0, err
 		}
 		loss += part / float64(micro)
+		e.aux += e.pass.AuxLoss() / float64(micro)
 		if !finite(loss) {
 			return 0, 0, e.nonFinite(step, "loss", loss)
 		}
@@ -94,7 +96,7 @@ func (e *engine) nonFinite(step int, what string, value float64) error {
 	micro := e.args.microBatches()
 	rows := len(e.batch) / micro
 	for i := range micro {
-		_, err := e.points.forwardStep.Func()(e.batch[i*rows : (i+1)*rows])
+		_, err := e.forward(step, i, e.batch[i*rows:(i+1)*rows])
 		if err == nil {
 			err = e.backward(step, i)
 		}
@@ -109,6 +111,7 @@ func (e *engine) nonFinite(step int, what string, value float64) error {
 func (t *trainer) evaluate() (float64, error) {
 	t.valid.Reset()
 	t.pass.SetLoss(t.points.loss.Original())
+	t.pass.KeepAll()
 	rows := t.batch[:t.args.MicroBatchSize*(t.args.SeqLength+1)]
 	sum := 0.0
 	for range t.args.EvalIters {

@@ -247,10 +247,15 @@ func (t *trainer) step() error {
 		}
 		s.ValidLoss, t.state.ValidLoss = &valid, &valid
 	}
-	if err := t.metrics.Append(rundir.Record{
+	record := rundir.Record{
 		Step: int64(step), Loss: loss, ValidLoss: s.ValidLoss, LR: lr, GradNorm: norm,
 		TokensPerSecond: s.TokensPerSecond, StepSeconds: took.Seconds(),
-	}); err != nil {
+	}
+	if t.args.Balanced() {
+		aux := t.aux
+		record.AuxLoss = &aux
+	}
+	if err := t.metrics.Append(record); err != nil {
 		return err
 	}
 	if err := t.writeEvents(s); err != nil {

@@ -40,7 +40,42 @@ func (a *arena) close() error {
 	return errors.Join(faults...)
 }
 
+// reel is memory that blocks which are alike take in the same order, each its own
+// or, when shared, each the same. What a call of the first block has left there is
+// gone after that of the next. A nil reel has no tensors.
+type reel struct {
+	arena  *arena
+	shared bool
+	taken  []*tensor.Tensor
+	next   int
+}
+
+func (m *reel) new(d tensor.DType, shape ...int) *tensor.Tensor {
+	if m == nil {
+		return nil
+	}
+	if m.next == len(m.taken) {
+		m.taken = append(m.taken, m.arena.new(d, shape...))
+	}
+	m.next++
+	return m.taken[m.next-1]
+}
+
+func (m *reel) f32(shape ...int) *tensor.Tensor { return m.new(tensor.F32, shape...) }
+
+// rewind begins the memory of the next block.
+func (m *reel) rewind() {
+	if m == nil {
+		return
+	}
+	m.next = 0
+	if !m.shared {
+		m.taken = nil
+	}
+}
+
 // The view functions below are for shapes that the package itself has computed.
+// Without a tensor, of a nil reel or a failed allocation, they return none.
 
 func must(t *tensor.Tensor, err error) *tensor.Tensor {
 	if err != nil {
@@ -49,6 +84,18 @@ func must(t *tensor.Tensor, err error) *tensor.Tensor {
 	return t
 }
 
-func rows(t *tensor.Tensor, lo, hi int) *tensor.Tensor { return must(t.Slice(0, lo, hi)) }
+func rows(t *tensor.Tensor, lo, hi int) *tensor.Tensor {
+	if t == nil {
+		return nil
+	}
+	return must(t.Slice(0, lo, hi))
+}
 
-func reshape(t *tensor.Tensor, shape ...int) *tensor.Tensor { return must(t.Reshape(shape...)) }
+// heads returns the heads lo to hi of a matrix of rows of heads of d elements, as [batch, seq, heads, d].
+func heads(t *tensor.Tensor, batch, seq, d, lo, hi int) *tensor.Tensor {
+	if t == nil {
+		return nil
+	}
+	all := must(t.Reshape(batch, seq, t.Shape().Cols()/d, d))
+	return must(all.Slice(2, lo, hi))
+}

@@ -1,17 +1,25 @@
-// Package model is the Llama-style decoder that the native backend trains:
-// RMSNorm, rotary positions, grouped-query attention, SwiGLU, tied or untied
-// embeddings, with an explicit forward and backward pass.
+// Package model is the decoder that the native backend trains, with an explicit
+// forward and backward pass. Its configuration decides whether it is a Llama, a
+// GPT-2, a Mixtral or a mixture of their parts: the norm, rotary or learned
+// positions, grouped-query attention, SwiGLU, GELU or a mixture of experts, biases,
+// dropout, tied or untied embeddings.
 //
 // # Concepts
 //
 // Every computation is an op of the catalogue, called through an op manager; this
 // package only owns memory and order. A Model holds the weights and their
 // gradients. A Pass holds the activations for one batch size and sequence length
-// and runs forward and backward over them. Nothing is allocated in a step.
+// and runs forward and backward over them. Nothing is allocated in a step, but for
+// the views of the rows that go to each expert.
+//
+// A Pass is made of blocks: norm, attention, mlp, dropout and embedding are chosen
+// when it is built. A block has its weights, its activations and its ops, bound to
+// the manager's views for its layer and for forward and backward.
 //
 // Query, key and value projections share one weight (rows: query heads, key
-// heads, value heads), as do gate and up projections (rows: gate, up); Tensors
-// gives the parts under the names of Hugging Face's Llama.
+// heads, value heads), as do gate and up projections (rows: gate, up) and the
+// experts of a layer; Tensors gives the parts under the names of the Hugging Face
+// class that the model is one of.
 //
 // # Concurrency
 //

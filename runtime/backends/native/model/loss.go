@@ -35,7 +35,7 @@ func CrossEntropy() Loss {
 	return Loss{
 		Forward: func(b *LossBatch) (float64, error) {
 			r := &b.pass.current
-			call(r, r.call.lossFwd, ops.CrossEntropyFwdArgs{
+			call(r, b.pass.lossFwd, ops.CrossEntropyFwdArgs{
 				Logits: b.Logits, Targets: b.Targets, Losses: b.Losses, LSE: b.LSE, IgnoreIndex: noIgnore, Saved: b.pass.savedL,
 			})
 			if r.err != nil {
@@ -50,7 +50,7 @@ func CrossEntropy() Loss {
 		},
 		Backward: func(b *LossBatch) error {
 			r := &b.pass.current
-			call(r, r.call.lossBwd, ops.CrossEntropyBwdArgs{
+			call(r, b.pass.lossBwd, ops.CrossEntropyBwdArgs{
 				Logits: b.Logits, Targets: b.Targets, LSE: b.LSE, DLosses: b.DLosses, DLogits: b.DLogits,
 				IgnoreIndex: noIgnore, Saved: b.pass.savedL,
 			})

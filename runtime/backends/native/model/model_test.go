@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/primus-fl/primus/device/cpu"
@@ -21,6 +22,40 @@ func tiny(untie bool) model.Config {
 	return model.Config{
 		NumLayers: 2, HiddenSize: 16, FFNHiddenSize: 24, NumAttentionHeads: 4, NumQueryGroups: 2,
 		SeqLength: 6, VocabSize: 256, RotaryBase: 10000, NormEpsilon: 1e-5, InitMethodStd: 0.2, Untie: untie,
+	}
+}
+
+func gpt2() model.Config {
+	c := tiny(false)
+	c.NumQueryGroups, c.RotaryBase, c.MaxPositionEmbeddings = 0, 0, 8
+	c.Normalization, c.PositionEmbedding, c.Activation, c.AddBiasLinear = model.LayerNorm, model.LearnedAbsolute, model.GELU, true
+	return c
+}
+
+func mixtral() model.Config {
+	c := tiny(true)
+	c.Experts = model.Experts{NumExperts: 4, MoEFFNHiddenSize: 8, AuxLossCoeff: 0.1}
+	return c
+}
+
+// mixed is an architecture of parts that no family has together.
+func mixed() model.Config {
+	c := tiny(true)
+	c.Normalization, c.AddBiasLinear = model.LayerNorm, true
+	c.HiddenDropout, c.AttentionDropout = 0.3, 0.2
+	return c
+}
+
+func plain() model.Config {
+	c := tiny(false)
+	c.Activation = model.GELU
+	return c
+}
+
+func architectures() map[string]model.Config {
+	return map[string]model.Config{
+		"llama": tiny(false), "llama untied": tiny(true), "gpt2": gpt2(), "mixtral": mixtral(),
+		"layernorm with rope, swiglu, biases and dropout": mixed(), "rmsnorm with rope and gelu": plain(),
 	}
 }
 
@@ -102,16 +137,26 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// whole returns the loss that Backward takes the gradient of.
+func (m trainable) whole(t *testing.T) float64 {
+	t.Helper()
+	return m.loss(t) + m.AuxLoss()
+}
+
 // TestGradients compares the backward pass with central differences, weight by
 // weight, for a choice of elements of each.
 func TestGradients(t *testing.T) {
 	for _, kind := range []opregistry.Kind{opregistry.KindReference, opregistry.KindFlagos} {
-		for _, untie := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%v untied %v", kind, untie), func(t *testing.T) {
-				cfg := tiny(untie)
+		for name, cfg := range architectures() {
+			t.Run(fmt.Sprintf("%v %s", kind, name), func(t *testing.T) {
 				const batch = 2
-				m := newModel(t, cfg, kind, batch)
-				m.loss(t)
+				mgr := newManager(t, kind, opmanager.Rule{PerOp: []opmanager.OpRule{{Pattern: "fused_attn_*", Order: []opmanager.Token{{Kind: opregistry.KindReference}}}}})
+				if cfg.AttentionDropout == 0 {
+					mgr = newManager(t, kind)
+				}
+				m := newModelOn(t, cfg, mgr, batch)
+				m.Drop(5, 6)
+				m.whole(t)
 				require.NoError(t, m.Backward(1/float32(batch*cfg.SeqLength), false))
 				rng := rand.New(rand.NewPCG(3, 4))
 				for _, p := range m.Params() {
@@ -126,9 +171,9 @@ func TestGradients(t *testing.T) {
 						old := value[i]
 						const step = 1e-2
 						value[i] = old + step
-						up := m.loss(t)
+						up := m.whole(t)
 						value[i] = old - step
-						down := m.loss(t)
+						down := m.whole(t)
 						value[i] = old
 						assert.InDelta(t, (up-down)/(2*step), float64(grad[i]), 0.02*largest+2e-5, "%s[%d]", p.Name, i)
 					}
@@ -139,59 +184,94 @@ func TestGradients(t *testing.T) {
 }
 
 func TestAccumulatedGradientIsTheSum(t *testing.T) {
-	for _, untie := range []bool{false, true} {
-		m := newModel(t, tiny(untie), opregistry.KindFlagos, 1)
-		m.loss(t)
-		require.NoError(t, m.Backward(1, false))
-		once := map[string][]float64{}
-		for _, p := range m.Params() {
-			once[p.Name] = p.Grad.Float64s()
-		}
-		require.ErrorContains(t, m.Backward(1, true), "run Loss first")
-		m.loss(t)
-		require.NoError(t, m.Backward(1, true))
-		for _, p := range m.Params() {
-			for i, g := range p.Grad.Float64s() {
-				require.InDelta(t, 2*once[p.Name][i], g, 1e-4*(1+math.Abs(g)), "%s[%d]", p.Name, i)
+	for name, cfg := range architectures() {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(t, cfg, opregistry.KindReference, 1)
+			m.Drop(1, 2)
+			m.loss(t)
+			require.NoError(t, m.Backward(1, false))
+			once := map[string][]float64{}
+			for _, p := range m.Params() {
+				once[p.Name] = p.Grad.Float64s()
 			}
-		}
+			require.ErrorContains(t, m.Backward(1, true), "run Loss first")
+			m.loss(t)
+			require.NoError(t, m.Backward(1, true))
+			for _, p := range m.Params() {
+				for i, g := range p.Grad.Float64s() {
+					require.InDelta(t, 2*once[p.Name][i], g, 1e-4*(1+math.Abs(g)), "%s[%d]", p.Name, i)
+				}
+			}
+		})
 	}
 }
 
 func TestImplsAgree(t *testing.T) {
-	want := newModel(t, tiny(true), opregistry.KindReference, 2)
-	got := newModel(t, tiny(true), opregistry.KindFlagos, 2)
-	assert.InEpsilon(t, want.loss(t), got.loss(t), 1e-5)
+	for name, cfg := range architectures() {
+		t.Run(name, func(t *testing.T) {
+			want := newModel(t, cfg, opregistry.KindReference, 2)
+			got := newModel(t, cfg, opregistry.KindFlagos, 2)
+			assert.InEpsilon(t, want.loss(t), got.loss(t), 1e-5)
+			assert.InDelta(t, want.AuxLoss(), got.AuxLoss(), 1e-6)
+		})
+	}
 }
 
+// A forward-only pass shares memory among layers, and it drops nothing.
 func TestForwardOnlyPassAgrees(t *testing.T) {
-	cfg := tiny(true)
-	cfg.NumLayers = 5
-	m := newModel(t, cfg, opregistry.KindFlagos, 1)
-	forward, err := m.NewPass(newManager(t, opregistry.KindFlagos), 1, cfg.SeqLength, false)
-	require.NoError(t, err)
-	defer func() { assert.NoError(t, forward.Close()) }()
-	rows := []int32{1, 2, 3, 4, 5, 6, 7}
-	require.NoError(t, forward.SetBatch(rows))
-	require.NoError(t, m.SetBatch(rows))
-	loss, err := forward.Loss()
-	require.NoError(t, err)
-	assert.Equal(t, m.loss(t), loss)
+	for name, cfg := range architectures() {
+		t.Run(name, func(t *testing.T) {
+			cfg.NumLayers = 5
+			m := newModel(t, cfg, opregistry.KindFlagos, 1)
+			forward, err := m.NewPass(newManager(t, opregistry.KindFlagos), 1, cfg.SeqLength, false)
+			require.NoError(t, err)
+			defer func() { assert.NoError(t, forward.Close()) }()
+			rows := []int32{1, 2, 3, 4, 5, 6, 7}
+			require.NoError(t, forward.SetBatch(rows))
+			require.NoError(t, m.SetBatch(rows))
+			loss, err := forward.Loss()
+			require.NoError(t, err)
+			assert.Equal(t, m.loss(t), loss)
+		})
+	}
+}
+
+// What is dropped is a function of seed and batch.
+func TestDropout(t *testing.T) {
+	m := newModel(t, mixed(), opregistry.KindReference, 2)
+	all := m.loss(t)
+	m.Drop(1, 1)
+	first := m.loss(t)
+	assert.NotEqual(t, all, first)
+	assert.Equal(t, first, m.loss(t))
+	m.Drop(1, 2)
+	second := m.loss(t)
+	m.Drop(2, 1)
+	assert.NotEqual(t, first, second)
+	assert.NotEqual(t, second, m.loss(t))
+	m.Drop(1, 1)
+	assert.Equal(t, first, m.loss(t))
+	m.KeepAll()
+	assert.Equal(t, all, m.loss(t))
 }
 
 func TestStepAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("sync.Pool drops what it holds under the race detector")
 	}
-	m := newModel(t, tiny(true), opregistry.KindFlagos, 2)
-	assert.LessOrEqual(t, testing.AllocsPerRun(10, func() {
-		if _, err := m.Loss(); err != nil {
-			t.Error(err)
-		}
-		if err := m.Backward(1, false); err != nil {
-			t.Error(err)
-		}
-	}), 2.0, "the two runs")
+	for name, most := range map[string]float64{"llama": 2, "gpt2": 2, "mixtral": 700} {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(t, architectures()[name], opregistry.KindFlagos, 2)
+			assert.LessOrEqual(t, testing.AllocsPerRun(10, func() {
+				if _, err := m.Loss(); err != nil {
+					t.Error(err)
+				}
+				if err := m.Backward(1, false); err != nil {
+					t.Error(err)
+				}
+			}), most, "the two runs, views of the rows of experts, and what the reference of their router takes")
+		})
+	}
 }
 
 func TestCheckFiniteNamesTheOp(t *testing.T) {
@@ -223,17 +303,96 @@ func TestConfigErrors(t *testing.T) {
 	}
 }
 
+func TestConfigErrorsOfParts(t *testing.T) {
+	cfg := tiny(true)
+	cfg.Normalization, cfg.PositionEmbedding, cfg.Activation = "rmsnorm", "alibi", "relu"
+	cfg.MaxPositionEmbeddings, cfg.HiddenDropout, cfg.AttentionDropout = 3, 1, -1
+	cfg.Experts = model.Experts{NumExperts: 4, RouterTopk: 5, AuxLossCoeff: -1, MoEFFNHiddenSize: -1}
+	cfg.AddBiasLinear = true
+	err := cfg.Validate()
+	for _, want := range []string{
+		`normalization: got "rmsnorm", want RMSNorm or LayerNorm`,
+		`position_embedding_type: got "alibi", want rope or learned_absolute`,
+		`activation_func: got "relu", want swiglu or gelu`,
+		"max_position_embeddings: got 3, want at least seq_length 6",
+		"hidden_dropout: got 1, want a number in [0, 1)",
+		"attention_dropout: got -1, want a number in [0, 1)",
+		"moe_router_topk: got 5, want a number from 2 to num_experts 4",
+		"moe_aux_loss_coeff: got -1",
+		"moe_ffn_hidden_size: got -1",
+		"activation_func: got relu, want swiglu with num_experts",
+		"add_bias_linear: got true, want false with num_experts",
+	} {
+		assert.ErrorContains(t, err, want)
+	}
+	cfg = tiny(true)
+	cfg.NumExperts = 1
+	assert.ErrorContains(t, cfg.Validate(), "num_experts: got 1, want 0 for an MLP, or a number >= 2")
+}
+
 func TestNumParameters(t *testing.T) {
-	for _, untie := range []bool{false, true} {
-		m := newModel(t, tiny(untie), opregistry.KindFlagos, 1)
-		n, named := 0, 0
-		for _, p := range m.Params() {
-			n += p.Value.NumElements()
-		}
-		for _, x := range m.Tensors() {
-			named += x.Tensor.NumElements()
-		}
-		assert.Equal(t, m.Model.Config().NumParameters(), n)
-		assert.Equal(t, n, named)
+	for name, cfg := range architectures() {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(t, cfg, opregistry.KindFlagos, 1)
+			n, named := 0, 0
+			for _, p := range m.Params() {
+				n += p.Value.NumElements()
+			}
+			for _, x := range m.Tensors() {
+				named += x.Tensor.NumElements()
+			}
+			assert.Equal(t, m.Model.Config().NumParameters(), n)
+			assert.Equal(t, n, named)
+		})
+	}
+}
+
+// Checkpoints have the names and shapes of the family of the model.
+func TestFamilies(t *testing.T) {
+	tests := []struct {
+		cfg       model.Config
+		modelType string
+		names     []string
+		shape     []int // of the last of them
+	}{
+		{tiny(true), "llama", []string{"model.layers.1.self_attn.k_proj.weight", "model.layers.0.mlp.up_proj.weight", "lm_head.weight"}, []int{256, 16}},
+		{gpt2(), "gpt2", []string{"transformer.wpe.weight", "transformer.h.1.ln_2.bias", "transformer.ln_f.bias", "transformer.h.0.attn.c_attn.bias", "transformer.h.0.mlp.c_fc.weight"}, []int{16, 24}},
+		{mixtral(), "mixtral", []string{"model.layers.0.block_sparse_moe.gate.weight", "model.layers.1.block_sparse_moe.experts.3.w3.weight", "model.layers.0.block_sparse_moe.experts.0.w2.weight"}, []int{16, 8}},
+		{mixed(), "primus", []string{"model.layers.0.self_attn.q_proj.bias", "model.layers.0.mlp.gate_proj.bias", "model.norm.bias"}, []int{16}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.modelType, func(t *testing.T) {
+			m := newModel(t, tt.cfg, opregistry.KindFlagos, 1)
+			assert.Equal(t, tt.modelType, m.HFConfig()["model_type"])
+			shapes := map[string]tensor.Shape{}
+			for _, n := range m.Tensors() {
+				shapes[n.Name] = n.Tensor.Shape()
+			}
+			for _, name := range tt.names {
+				assert.Contains(t, shapes, name)
+			}
+			assert.EqualValues(t, tt.shape, shapes[tt.names[len(tt.names)-1]])
+		})
+	}
+}
+
+// The depth of a weight is that of its layer, and only matrices decay.
+func TestDepthAndDecay(t *testing.T) {
+	for name, cfg := range architectures() {
+		t.Run(name, func(t *testing.T) {
+			for _, p := range newModel(t, cfg, opregistry.KindFlagos, 1).Params() {
+				want := cfg.NumLayers + 1
+				switch {
+				case strings.Contains(p.Name, ".0."):
+					want = 1
+				case strings.Contains(p.Name, ".1."):
+					want = 2
+				case strings.Contains(p.Name, "embed") || strings.Contains(p.Name, ".wte") || strings.Contains(p.Name, ".wpe"):
+					want = 0
+				}
+				assert.Equal(t, want, p.Depth, p.Name)
+				assert.Equal(t, len(p.Value.Shape()) > 1, p.Decay, p.Name)
+			}
+		})
 	}
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -14,24 +13,25 @@ import (
 type run struct {
 	at         string // a part without layers, or the part of layer index
 	index      int    // -1 outside of layers
-	pass       *Pass
-	call       *calls // of this place
 	check      bool
+	dropout    dropoutKey
 	accumulate bool
+	auxLoss    float64 // of the layers so far
+	auxScale   float32 // the gradient of the auxiliary loss of each layer
 	err        error
 }
 
 // run begins a forward or backward pass; there is one at a time.
 func (p *Pass) run() *run {
-	p.current = run{index: -1, check: p.check, pass: p, call: &p.outside}
+	p.current = run{index: -1, check: p.check, dropout: p.dropout}
 	return &p.current
 }
 
 // layer moves on to a part of a layer.
-func (r *run) layer(i int, part string) { r.index, r.at, r.call = i, part, &r.pass.layers[i].call }
+func (r *run) layer(i int, part string) { r.index, r.at = i, part }
 
 // leave moves on to a part without layers.
-func (r *run) leave(part string) { r.index, r.at, r.call = -1, part, &r.pass.outside }
+func (r *run) leave(part string) { r.index, r.at = -1, part }
 
 func (r *run) place() string {
 	if r.index >= 0 {
@@ -79,34 +79,4 @@ func nonFinite(place, op string, operands []opregistry.Operand) error {
 		}
 	}
 	return nil
-}
-
-// linear is y = x·Wᵀ.
-func (p *Pass) linear(r *run, w *Param, x, y *tensor.Tensor) {
-	call(r, r.call.gemm, ops.GenericGemmArgs{A: w.Value, TransA: true, B: x, D: y})
-}
-
-// linearBackward is dx = dy·W and dW = dyᵀ·x.
-func (p *Pass) linearBackward(r *run, w *Param, x, dy, dx *tensor.Tensor) {
-	call(r, r.call.gemmBwd, ops.GenericGemmArgs{A: w.Value, B: dy, D: dx})
-	call(r, r.call.gemmBwd, ops.GenericGemmArgs{A: x, B: dy, TransB: true, D: w.Grad, Grad: true, Accumulate: r.accumulate})
-}
-
-func (p *Pass) normForward(r *run, x *tensor.Tensor, gamma *Param, y, rsigma *tensor.Tensor, saved *opregistry.Saved) {
-	call(r, r.call.normFwd, ops.RMSNormFwdArgs{
-		Input: x, Weight: gamma.Value, Output: y, RSigma: rsigma, Eps: float32(p.m.cfg.NormEpsilon), Saved: saved,
-	})
-}
-
-func (p *Pass) normBackward(r *run, x *tensor.Tensor, gamma *Param, rsigma, dy, dx *tensor.Tensor, saved *opregistry.Saved) {
-	dGamma := gamma.Grad
-	if r.accumulate {
-		dGamma = p.grad.gamma
-	}
-	call(r, r.call.normBwd, ops.RMSNormBwdArgs{
-		DZ: dy, X: x, RSigma: rsigma, Gamma: gamma.Value, DX: dx, DGamma: dGamma, Saved: saved,
-	})
-	if r.accumulate {
-		call(r, r.call.addBwd, ops.ResidualAddArgs{A: gamma.Grad, B: dGamma, Output: gamma.Grad})
-	}
 }

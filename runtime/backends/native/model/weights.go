@@ -3,22 +3,34 @@ package model
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
+	"strconv"
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/tensor"
 )
 
-// Param is one weight of the model with its gradient.
-type Param struct {
-	Name  string // "model.layers.0.mlp.down_proj.weight"; fused weights have names of their own
-	Value *tensor.Tensor
-	Grad  *tensor.Tensor
-	Decay bool // whether weight decay applies
+// normWeights are the weights of a norm; RMSNorm has no bias.
+type normWeights struct{ gain, bias *Param }
+
+// linearWeights are the weights of y = x·Wᵀ + b. A weight is [out in], or [in out]
+// where the family of checkpoints has it so.
+type linearWeights struct {
+	weight *Param
+	bias   *Param // nil without
+	inOut  bool
+}
+
+// expertWeights are the weights of the experts of a layer, behind each other.
+type expertWeights struct {
+	router   linearWeights
+	up, down *Param // [experts·2f, h], [experts·h, f]
 }
 
 type layerWeights struct {
-	inputNorm, qkv, out, postNorm, gateUp, down *Param
+	inputNorm, postNorm normWeights
+	qkv, out            linearWeights
+	up, down            linearWeights // without experts
+	experts             expertWeights
 }
 
 // Model holds the weights of a decoder and their gradients, in memory of a device
@@ -28,8 +40,9 @@ type Model struct {
 	memory *arena
 
 	embedding *Param
+	positions *Param // nil unless they are learned
 	layers    []layerWeights
-	finalNorm *Param
+	finalNorm normWeights
 	head      *Param // the embedding when tied
 	params    []*Param
 }
@@ -40,34 +53,29 @@ func New(cfg Config, backend device.Backend) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{cfg: cfg, memory: &arena{backend: backend}}
-	h, f := cfg.HiddenSize, cfg.FFNHiddenSize
-	m.embedding = m.param("model.embed_tokens.weight", true, cfg.VocabSize, h)
-	for i := range cfg.NumLayers {
-		at := fmt.Sprintf("model.layers.%d.", i)
-		m.layers = append(m.layers, layerWeights{
-			inputNorm: m.param(at+"input_layernorm.weight", false, h),
-			qkv:       m.param(at+"self_attn.qkv_proj.weight", true, cfg.qkvRows(), h),
-			out:       m.param(at+"self_attn.o_proj.weight", true, h, cfg.NumAttentionHeads*cfg.HeadDim()),
-			postNorm:  m.param(at+"post_attention_layernorm.weight", false, h),
-			gateUp:    m.param(at+"mlp.gate_up_proj.weight", true, 2*f, h),
-			down:      m.param(at+"mlp.down_proj.weight", true, h, f),
-		})
+	b := weightBuilder{m: m, names: llamaNames}
+	if cfg.family() == familyGPT2 {
+		b.names, b.inOut = gpt2Names, true
 	}
-	m.finalNorm = m.param("model.norm.weight", false, h)
+	h, normal := cfg.HiddenSize, start{std: cfg.InitMethodStd}
+	m.embedding = b.param(b.names.embedding+".weight", normal, cfg.VocabSize, h)
+	if cfg.learnedPositions() {
+		m.positions = b.param(b.names.positions+".weight", normal, cfg.positions(), h)
+	}
+	for i := range cfg.NumLayers {
+		b.depth = i + 1
+		m.layers = append(m.layers, b.layer(b.names.layers+strconv.Itoa(i)+"."))
+	}
+	b.depth = cfg.NumLayers + 1
+	m.finalNorm = b.norm(b.names.finalNorm)
 	m.head = m.embedding
 	if cfg.Untie {
-		m.head = m.param("lm_head.weight", true, cfg.VocabSize, h)
+		m.head = b.param(b.names.head+".weight", normal, cfg.VocabSize, h)
 	}
 	if m.memory.err != nil {
 		return nil, fmt.Errorf("allocate the weights: %w", m.memory.fail())
 	}
 	return m, nil
-}
-
-func (m *Model) param(name string, decay bool, shape ...int) *Param {
-	p := &Param{Name: name, Value: m.memory.new(tensor.F32, shape...), Grad: m.memory.new(tensor.F32, shape...), Decay: decay}
-	m.params = append(m.params, p)
-	return p
 }
 
 // Config returns the parameters of the architecture.
@@ -80,105 +88,95 @@ func (m *Model) Params() []*Param { return m.params }
 // Close returns the memory of weights and gradients.
 func (m *Model) Close() error { return m.memory.close() }
 
-// Init fills the weights from a seed: norms with ones, matrices with normal
-// numbers of standard deviation init_method_std, those that write into the
-// residual stream divided by √(2·num_layers). The same seed gives the same bits
-// everywhere.
-func (m *Model) Init(seed uint64) {
-	residual := m.cfg.InitMethodStd / math.Sqrt(2*float64(m.cfg.NumLayers))
-	for _, p := range m.params {
-		data := tensor.Data[float32](p.Value)
-		if !p.Decay {
-			for i := range data {
-				data[i] = 1
-			}
+// weightBuilder allocates the weights of a model in the order of its computation.
+type weightBuilder struct {
+	m     *Model
+	names names
+	inOut bool
+	depth int
+}
+
+func (b *weightBuilder) param(name string, s start, shape ...int) *Param {
+	p := &Param{
+		Name: name, Value: b.m.memory.new(tensor.F32, shape...), Grad: b.m.memory.new(tensor.F32, shape...),
+		Decay: len(shape) > 1, Depth: b.depth, start: s,
+	}
+	b.m.params = append(b.m.params, p)
+	return p
+}
+
+func (b *weightBuilder) norm(name string) normWeights {
+	w := normWeights{gain: b.param(name+".weight", start{value: 1}, b.m.cfg.HiddenSize)}
+	if b.m.cfg.layerNorm() {
+		w.bias = b.param(name+".bias", start{}, b.m.cfg.HiddenSize)
+	}
+	return w
+}
+
+// linear allocates a projection of in to out columns; parts are those of its rows.
+func (b *weightBuilder) linear(name string, std float64, out, in int, parts ...part) linearWeights {
+	w := linearWeights{inOut: b.inOut}
+	if w.inOut {
+		w.weight = b.param(name+".weight", start{std: std}, in, out)
+	} else {
+		w.weight = b.param(name+".weight", start{std: std}, out, in)
+		w.weight.parts = suffixed(parts, ".weight")
+	}
+	if b.m.cfg.AddBiasLinear {
+		w.bias = b.param(name+".bias", start{}, out)
+		if !w.inOut {
+			w.bias.parts = suffixed(parts, ".bias")
 		}
 	}
-	rng := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
-	fill := func(p *Param, std float64) {
-		data := tensor.Data[float32](p.Value)
-		for i := range data {
-			data[i] = float32(rng.NormFloat64() * std)
-		}
-	}
-	fill(m.embedding, m.cfg.InitMethodStd)
-	for _, l := range m.layers {
-		fill(l.qkv, m.cfg.InitMethodStd)
-		fill(l.out, residual)
-		fill(l.gateUp, m.cfg.InitMethodStd)
-		fill(l.down, residual)
-	}
-	if m.cfg.Untie {
-		fill(m.head, m.cfg.InitMethodStd)
-	}
+	return w
 }
 
-// Named is a tensor under its name in a checkpoint.
-type Named struct {
-	Name   string
-	Tensor *tensor.Tensor
+func suffixed(parts []part, suffix string) []part {
+	var all []part
+	for _, p := range parts {
+		all = append(all, part{p.name + suffix, p.rows})
+	}
+	return all
 }
 
-// Tensors returns views of the weights under the names that Hugging Face's Llama
-// uses, in a fixed order.
-func (m *Model) Tensors() []Named { return m.named(func(p *Param) *tensor.Tensor { return p.Value }) }
-
-// Split returns views of tensors that stand beside the weights, such as an
-// optimizer's moments, one for each of Params in their order, under the names and
-// in the order of Tensors.
-func (m *Model) Split(beside []*tensor.Tensor) []Named {
-	of := make(map[*Param]*tensor.Tensor, len(beside))
-	for i, p := range m.params {
-		of[p] = beside[i]
+func (b *weightBuilder) layer(at string) layerWeights {
+	c, n := b.m.cfg, b.names
+	h, d, heads, groups, f := c.HiddenSize, c.HeadDim(), c.NumAttentionHeads, c.Groups(), c.FFNHiddenSize
+	std := c.InitMethodStd
+	residual := std / math.Sqrt(2*float64(c.NumLayers))
+	var w layerWeights
+	w.inputNorm = b.norm(at + n.inputNorm)
+	attention := at + n.attention
+	w.qkv = b.linear(attention+n.qkv, std, c.qkvRows(), h,
+		part{attention + n.q, heads * d}, part{attention + n.k, groups * d}, part{attention + n.v, groups * d})
+	w.out = b.linear(attention+n.out, residual, h, heads*d)
+	w.postNorm = b.norm(at + n.postNorm)
+	mlp := at + n.mlp
+	switch {
+	case c.mixture():
+		w.experts = b.experts(at, std, residual)
+		return w
+	case c.gated():
+		w.up = b.linear(mlp+n.gateUp, std, 2*f, h, part{mlp + n.gate, f}, part{mlp + n.up, f})
+	default:
+		w.up = b.linear(mlp+n.up, std, f, h)
 	}
-	return m.named(func(p *Param) *tensor.Tensor { return of[p] })
+	w.down = b.linear(mlp+n.down, residual, h, f)
+	return w
 }
 
-func (m *Model) named(of func(*Param) *tensor.Tensor) []Named {
-	d, heads, groups, f := m.cfg.HeadDim(), m.cfg.NumAttentionHeads, m.cfg.Groups(), m.cfg.FFNHiddenSize
-	named := []Named{{m.embedding.Name, of(m.embedding)}}
-	for i, l := range m.layers {
-		at := fmt.Sprintf("model.layers.%d.", i)
-		named = append(named,
-			Named{l.inputNorm.Name, of(l.inputNorm)},
-			Named{at + "self_attn.q_proj.weight", rows(of(l.qkv), 0, heads*d)},
-			Named{at + "self_attn.k_proj.weight", rows(of(l.qkv), heads*d, (heads+groups)*d)},
-			Named{at + "self_attn.v_proj.weight", rows(of(l.qkv), (heads+groups)*d, (heads+2*groups)*d)},
-			Named{l.out.Name, of(l.out)},
-			Named{l.postNorm.Name, of(l.postNorm)},
-			Named{at + "mlp.gate_proj.weight", rows(of(l.gateUp), 0, f)},
-			Named{at + "mlp.up_proj.weight", rows(of(l.gateUp), f, 2*f)},
-			Named{l.down.Name, of(l.down)},
-		)
+func (b *weightBuilder) experts(at string, std, residual float64) expertWeights {
+	c, n := b.m.cfg, b.names
+	h, f := c.HiddenSize, c.expertSize()
+	w := expertWeights{
+		router: b.linear(at+n.router, std, c.NumExperts, h),
+		up:     b.param(at+n.experts+n.expertsUp+".weight", start{std: std}, c.NumExperts*2*f, h),
+		down:   b.param(at+n.experts+n.expertsDown+".weight", start{std: residual}, c.NumExperts*h, f),
 	}
-	named = append(named, Named{m.finalNorm.Name, of(m.finalNorm)})
-	if m.cfg.Untie {
-		named = append(named, Named{m.head.Name, of(m.head)})
+	for e := range c.NumExperts {
+		expert := at + n.experts + strconv.Itoa(e) + "."
+		w.up.parts = append(w.up.parts, part{expert + n.expertGate + ".weight", f}, part{expert + n.expertUp + ".weight", f})
+		w.down.parts = append(w.down.parts, part{expert + n.expertDown + ".weight", h})
 	}
-	return named
-}
-
-// HFConfig returns the content of a Hugging Face config.json for the weights.
-func (m *Model) HFConfig() map[string]any {
-	return map[string]any{
-		"architectures":           []string{"LlamaForCausalLM"},
-		"model_type":              "llama",
-		"hidden_act":              "silu",
-		"hidden_size":             m.cfg.HiddenSize,
-		"intermediate_size":       m.cfg.FFNHiddenSize,
-		"num_hidden_layers":       m.cfg.NumLayers,
-		"num_attention_heads":     m.cfg.NumAttentionHeads,
-		"num_key_value_heads":     m.cfg.Groups(),
-		"head_dim":                m.cfg.HeadDim(),
-		"max_position_embeddings": m.cfg.SeqLength,
-		"vocab_size":              m.cfg.VocabSize,
-		"rms_norm_eps":            m.cfg.NormEpsilon,
-		"rope_theta":              m.cfg.RotaryBase,
-		"attention_bias":          false,
-		"mlp_bias":                false,
-		"tie_word_embeddings":     !m.cfg.Untie,
-		"initializer_range":       m.cfg.InitMethodStd,
-		"torch_dtype":             "float32",
-		"use_cache":               true,
-	}
+	return w
 }

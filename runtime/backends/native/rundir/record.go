@@ -10,6 +10,7 @@ type Record struct {
 	Step            int64    `json:"step"`
 	Loss            float64  `json:"loss"`                 // nats a token, of training
 	ValidLoss       *float64 `json:"valid_loss,omitempty"` // nats a token; nil when the step had no evaluation
+	AuxLoss         *float64 `json:"aux_loss,omitempty"`   // of unequal use of experts; nil without such a loss
 	LR              float64  `json:"lr"`
 	GradNorm        float64  `json:"grad_norm"` // before clipping
 	TokensPerSecond float64  `json:"tokens_per_second"`
@@ -27,10 +28,8 @@ func (r Record) check() error {
 		{"grad_norm", r.GradNorm},
 		{"tokens_per_second", r.TokensPerSecond},
 		{"step_seconds", r.StepSeconds},
-		{"valid_loss", 0},
-	}
-	if r.ValidLoss != nil {
-		values[len(values)-1].value = *r.ValidLoss
+		{"valid_loss", orZero(r.ValidLoss)},
+		{"aux_loss", orZero(r.AuxLoss)},
 	}
 	for _, v := range values {
 		if math.IsNaN(v.value) || math.IsInf(v.value, 0) {
@@ -38,4 +37,11 @@ func (r Record) check() error {
 		}
 	}
 	return nil
+}
+
+func orZero(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
 }

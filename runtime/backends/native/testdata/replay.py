@@ -2,10 +2,11 @@
 """Trains a run of the native backend again, in PyTorch.
 
 Starts from the run's first checkpoint (save_initial), takes its batches (dump_batches) in
-their order, and compares the weights at the end with its last checkpoint. The model is
-written from the papers on RMSNorm, rotary positions, attention and SwiGLU, with plain
-tensor operations and PyTorch's gradients. Prints one JSON object: the losses and gradient
-norms of all steps, and for each weight the relative distance at the end.
+their order, and compares the weights at the end with its last checkpoint. The models, one
+for each family that config.json may name, are written from the papers on RMSNorm, layer
+normalisation, rotary positions, attention, SwiGLU, GELU and the balanced mixture of experts,
+with plain tensor operations and PyTorch's gradients. Prints one JSON object: the losses and
+gradient norms of all steps, and for each weight the relative distance at the end.
 """
 
 import argparse
@@ -32,6 +33,11 @@ def read_safetensors(path):
     return tensors
 
 
+def standardise(x, w, at, eps):
+    x = x - x.mean(-1, keepdim=True)
+    return w[at + "weight"] * x / torch.sqrt((x * x).mean(-1, keepdim=True) + eps) + w[at + "bias"]
+
+
 def normalise(x, gain, eps):
     return gain * x / torch.sqrt((x * x).mean(-1, keepdim=True) + eps)
 
@@ -54,26 +60,81 @@ def attention(x, w, at, config):
     k = (x @ w[at + "k_proj.weight"].T).reshape(batch, seq, groups, dim)
     v = (x @ w[at + "v_proj.weight"].T).reshape(batch, seq, groups, dim)
     q, k = rotate(q, config["rope_theta"]), rotate(k, config["rope_theta"])
+    return attend(q, k, v) @ w[at + "o_proj.weight"].T
+
+
+def attend(q, k, v):
+    """Mixes v [batch, seq, groups, d] causally, and joins the heads."""
+    seq, heads, dim = q.shape[1:]
     future = torch.ones(seq, seq, dtype=torch.bool).triu(1)
     out = []
     for head in range(heads):
-        group = head // (heads // groups)
+        group = head // (heads // k.shape[2])
         scores = q[:, :, head] @ k[:, :, group].transpose(1, 2) / math.sqrt(dim)
         out.append(torch.softmax(scores.masked_fill(future, -math.inf), -1) @ v[:, :, group])
-    return torch.cat(out, -1) @ w[at + "o_proj.weight"].T
+    return torch.cat(out, -1)
 
 
-def forward(tokens, w, config):
-    eps = config["rms_norm_eps"]
+def swiglu(x, gate, up, down):
+    gate, up = x @ gate.T, x @ up.T
+    return (gate * torch.sigmoid(gate) * up) @ down.T
+
+
+def mlp(x, w, at, config):
+    at += "mlp."
+    return swiglu(x, w[at + "gate_proj.weight"], w[at + "up_proj.weight"], w[at + "down_proj.weight"]), 0
+
+
+def mixture(x, w, at, config):
+    """Each token goes to the best experts; the second result is the loss of unequal use."""
+    at += "block_sparse_moe."
+    count, topk = config["num_local_experts"], config["num_experts_per_tok"]
+    logits = x @ w[at + "gate.weight"].T
+    best, chosen = logits.topk(topk, -1)
+    share = torch.zeros_like(logits).scatter(-1, chosen, torch.softmax(best, -1))
+    y = sum(
+        share[..., i : i + 1]
+        * swiglu(x, *(w[f"{at}experts.{i}.{name}.weight"] for name in ("w1", "w3", "w2")))
+        for i in range(count)
+    )
+    tokens = x.shape[0] * x.shape[1]
+    used = torch.zeros_like(logits).scatter(-1, chosen, 1).sum((0, 1)) / (tokens * topk)
+    mean = torch.softmax(logits, -1).mean((0, 1))
+    return y, config["router_aux_loss_coef"] * count * (used * mean).sum()
+
+
+def llama(tokens, w, config):
+    eps, extra = config["rms_norm_eps"], 0
+    feed = mixture if config["model_type"] == "mixtral" else mlp
     x = w["model.embed_tokens.weight"][tokens]
     for layer in range(config["num_hidden_layers"]):
         at = f"model.layers.{layer}."
         x = x + attention(normalise(x, w[at + "input_layernorm.weight"], eps), w, at + "self_attn.", config)
-        y = normalise(x, w[at + "post_attention_layernorm.weight"], eps)
-        gate, up = y @ w[at + "mlp.gate_proj.weight"].T, y @ w[at + "mlp.up_proj.weight"].T
-        x = x + (gate * torch.sigmoid(gate) * up) @ w[at + "mlp.down_proj.weight"].T
+        y, loss = feed(normalise(x, w[at + "post_attention_layernorm.weight"], eps), w, at, config)
+        x, extra = x + y, extra + loss
     head = "model.embed_tokens.weight" if config["tie_word_embeddings"] else "lm_head.weight"
-    return normalise(x, w["model.norm.weight"], eps) @ w[head].T
+    return normalise(x, w["model.norm.weight"], eps) @ w[head].T, extra
+
+
+def gpt2(tokens, w, config):
+    eps, heads = config["layer_norm_epsilon"], config["n_head"]
+    batch, seq = tokens.shape
+    x = w["transformer.wte.weight"][tokens] + w["transformer.wpe.weight"][:seq]
+    for layer in range(config["n_layer"]):
+        at = f"transformer.h.{layer}."
+
+        def linear(x, name):
+            return x @ w[at + name + ".weight"] + w[at + name + ".bias"]
+
+        q, k, v = (
+            t.reshape(batch, seq, heads, -1)
+            for t in linear(standardise(x, w, at + "ln_1.", eps), "attn.c_attn").chunk(3, -1)
+        )
+        x = x + linear(attend(q, k, v), "attn.c_proj")
+        y = linear(standardise(x, w, at + "ln_2.", eps), "mlp.c_fc")
+        y = y / 2 * (1 + torch.tanh(math.sqrt(2 / math.pi) * (y + 0.044715 * y**3)))
+        x = x + linear(y, "mlp.c_proj")
+    return standardise(x, w, "transformer.ln_f.", eps) @ w["transformer.wte.weight"].T, 0
 
 
 def learning_rate(step, a):
@@ -96,6 +157,7 @@ def main():
 
     with open(os.path.join(a.first, "config.json")) as file:
         config = json.load(file)
+    forward = {"llama": llama, "mixtral": llama, "gpt2": gpt2}[config["model_type"]]
     weights = read_safetensors(os.path.join(a.first, "model.safetensors"))
     weights = {name: t.requires_grad_() for name, t in weights.items()}
     optimizer = torch.optim.AdamW(
@@ -108,10 +170,10 @@ def main():
     losses, norms = [], []
     batches = read_safetensors(a.batches)["batches"].long()
     for step, rows in enumerate(batches, 1):
-        scores = forward(rows[:, :-1], weights, config)
+        scores, extra = forward(rows[:, :-1], weights, config)
         loss = torch.nn.functional.cross_entropy(scores.flatten(0, 1), rows[:, 1:].flatten())
         optimizer.zero_grad()
-        loss.backward()
+        (loss + extra).backward()
         norms.append(torch.nn.utils.clip_grad_norm_(weights.values(), a.clip).item())
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(step, a)

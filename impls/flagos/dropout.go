@@ -1,0 +1,104 @@
+package flagos
+
+import (
+	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// maskBlock is the number of elements that a part takes together: those of a cache
+// line of the mask.
+const maskBlock = 64 * 8
+
+// drop is dropout of n elements, block by block of the mask.
+type drop struct {
+	cut
+	x, y       []float32
+	mask       []uint8
+	scale      float32
+	threshold  uint32
+	key        [2]uint32
+	firstWords uint64 // the counter of the words of element 0
+}
+
+var (
+	dropKernel     = parallel.NewKernel((*drop).part)
+	dropGradKernel = parallel.NewKernel((*drop).gradPart)
+)
+
+// dropoutForward follows ops.DropoutFwd for contiguous operands.
+func dropoutForward(e *opregistry.Exec, a ops.DropoutFwdArgs) error {
+	var v views
+	c := v.drop(a.Input, a.Out, a.Mask, a.DropoutProbability)
+	if v.err != nil {
+		return v.err
+	}
+	c.threshold = uint32(float64(a.DropoutProbability) * (1 << 32))
+	c.key, c.firstWords = [2]uint32{uint32(a.Seed), uint32(a.Seed >> 32)}, a.Offset
+	dropKernel.Run(e.Pool(), c.parts, c)
+	return nil
+}
+
+// dropoutBackward follows ops.DropoutBwd for contiguous operands.
+func dropoutBackward(e *opregistry.Exec, a ops.DropoutBwdArgs) error {
+	var v views
+	c := v.drop(a.GradOutput, a.GradInput, a.Mask, a.DropoutProbability)
+	if v.err != nil {
+		return v.err
+	}
+	dropGradKernel.Run(e.Pool(), c.parts, c)
+	return nil
+}
+
+func (v *views) drop(x, y, mask *tensor.Tensor, p float32) drop {
+	c := drop{x: v.vector("the input", x), y: v.vector("the output", y), scale: float32(1 / (1 - float64(p)))}
+	if v.host("mask", mask, tensor.U8) {
+		c.mask = tensor.Data[uint8](mask)
+	}
+	c.cut = cutItems((len(c.x)+maskBlock-1)/maskBlock, maskBlock)
+	return c
+}
+
+func (c *drop) part(part int) {
+	lo, hi := c.bounds(part)
+	for at := lo * maskBlock; at < min(hi*maskBlock, len(c.x)); at += 8 {
+		end := min(at+8, len(c.x))
+		bits := c.keep(at/4) | c.keep(at/4+1)<<4
+		bits &= 0xff >> (8 - (end - at))
+		c.mask[at/8] = bits
+		c.scaled(at, end, bits)
+	}
+}
+
+// keep returns the bits of the four elements that share words of Philox.
+func (c *drop) keep(four int) uint8 {
+	n := c.firstWords + uint64(four)
+	words := ops.Philox4x32([4]uint32{uint32(n), uint32(n >> 32)}, c.key)
+	bits := uint8(0)
+	for i, w := range words {
+		if w >= c.threshold {
+			bits |= 1 << i
+		}
+	}
+	return bits
+}
+
+func (c *drop) gradPart(part int) {
+	lo, hi := c.bounds(part)
+	for at := lo * maskBlock; at < min(hi*maskBlock, len(c.x)); at += 8 {
+		c.scaled(at, min(at+8, len(c.x)), c.mask[at/8])
+	}
+}
+
+// scaled stores at most eight elements, of which bits says what is kept.
+func (c *drop) scaled(lo, hi int, bits uint8) {
+	y := c.y[lo:hi]
+	for i, v := range c.x[lo:hi] {
+		if bits>>i&1 == 0 {
+			y[i] = 0
+		} else {
+			y[i] = v * c.scale
+		}
+	}
+}

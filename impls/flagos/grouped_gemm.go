@@ -1,0 +1,53 @@
+package flagos
+
+import (
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+)
+
+// groupedGemm follows ops.TEGeneralGroupedGemm: genericGemm for each group, in
+// order, once all are known to be served.
+func groupedGemm(e *opregistry.Exec, a ops.TEGeneralGroupedGemmArgs) error {
+	var v views
+	var whole matrix
+	if a.SingleOutput {
+		whole = v.matrix("D", a.D[0])
+	}
+	for i := range a.A {
+		v.product(group(&a, i), matrix{})
+		if !a.SingleOutput {
+			v.matrix("D", a.D[i])
+		}
+		if v.err != nil {
+			return v.err
+		}
+	}
+	first := 0
+	for i := range a.A {
+		g := group(&a, i)
+		m, n, _ := g.Dims()
+		d := matrix{rows: m, cols: n, pitch: whole.pitch}
+		switch {
+		case !a.SingleOutput:
+			d = v.matrix("D", a.D[i])
+		case m > 0 && n > 0:
+			d.data = whole.data[first*whole.pitch:]
+		}
+		p := v.product(g, d)
+		p.run(e)
+		first += m
+	}
+	return nil
+}
+
+// group returns the product of group i without its D.
+func group(a *ops.TEGeneralGroupedGemmArgs, i int) ops.GenericGemmArgs {
+	g := ops.GenericGemmArgs{A: a.A[i], TransA: a.TransA, B: a.B[i], TransB: a.TransB, Grad: a.Grad, Accumulate: a.Accumulate}
+	if a.Bias != nil {
+		g.Bias = a.Bias[i]
+	}
+	if a.PreGeluOut != nil {
+		g.Gelu, g.GeluIn = true, a.PreGeluOut[i]
+	}
+	return g
+}

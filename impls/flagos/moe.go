@@ -1,0 +1,200 @@
+package flagos
+
+import (
+	"unsafe"
+
+	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/internal/simd"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// maxExperts bounds the experts that rows are sorted by.
+const maxExperts = 1 << 16
+
+func moeImpls() []opregistry.Impl {
+	return []opregistry.Impl{
+		impl(ops.TEGeneralGroupedGemm, groupedGemm),
+		impl(ops.MoEPermuteFwd, moePermute),
+		impl(ops.MoEPermuteBwd, moeUnpermute),
+		impl(ops.MoEUnpermuteFwd, moeUnpermute),
+		impl(ops.MoEUnpermuteBwd, moeUnpermuteBackward),
+	}
+}
+
+// routes are the rows of each token, which parts are cut by, and its weights for
+// them.
+type routes struct {
+	cut
+	rowOf        []int32
+	prob         []float32 // nil for 1
+	tokens, topk int
+}
+
+func (v *views) routes(rowIDMap, prob *tensor.Tensor, tokens, h int) routes {
+	c := routes{rowOf: v.int32s("row_id_map", rowIDMap), tokens: tokens, topk: rowIDMap.NumElements() / max(tokens, 1)}
+	if prob != nil {
+		c.prob = v.vector("prob", prob)
+	}
+	c.cut = cutItems(tokens, h*max(c.topk, 1))
+	return c
+}
+
+// row returns the row of a choice of a token, negative without one.
+func (c *routes) row(token, choice int) int { return int(c.rowOf[choice*c.tokens+token]) }
+
+func (c *routes) weight(token, choice int) float32 {
+	if c.prob == nil {
+		return 1
+	}
+	return c.prob[token*c.topk+choice]
+}
+
+type permute struct {
+	routes
+	in, out matrix
+}
+
+var permuteKernel = parallel.NewKernel((*permute).part)
+
+// moePermute follows ops.MoEPermuteFwd for contiguous indices of experts from 0 to
+// maxExperts. Scratch: a number for each expert.
+func moePermute(e *opregistry.Exec, a ops.MoEPermuteFwdArgs) error {
+	var v views
+	c := permute{in: v.matrix("input", a.Input), out: v.matrix("output", a.Output)}
+	c.routes = v.routes(a.RowIDMap, nil, a.Input.Shape()[0], a.Input.Shape()[1])
+	experts := v.int32s("indices", a.Indices)
+	last := int32(-1)
+	for _, expert := range experts {
+		if expert < 0 || expert >= maxExperts {
+			v.decline("expert %d, this impl serves those from 0 to %d", expert, maxExperts-1)
+		}
+		last = max(last, expert)
+	}
+	if v.err != nil {
+		return v.err
+	}
+	scratch := e.Scratch(int(last) + 1)
+	next := unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(scratch))), len(scratch))
+	c.sort(experts, next)
+	e.Release(scratch)
+	permuteKernel.Run(e.Pool(), c.parts, c)
+	return nil
+}
+
+// sort fills the map of rows; next has room for a number an expert.
+func (c *permute) sort(experts, next []int32) {
+	clear(next)
+	for _, expert := range experts {
+		next[expert]++
+	}
+	first := int32(0)
+	for i, n := range next {
+		next[i] = first
+		first += n
+	}
+	for i, expert := range experts {
+		row := next[expert]
+		next[expert]++
+		if int(row) >= c.out.rows {
+			row = -1
+		}
+		c.rowOf[i%c.topk*c.tokens+i/c.topk] = row
+	}
+}
+
+func (c *permute) part(part int) {
+	lo, hi := c.bounds(part)
+	for t := lo; t < hi; t++ {
+		for k := range c.topk {
+			if r := c.row(t, k); r >= 0 {
+				copy(c.out.row(r), c.in.row(t))
+			}
+		}
+	}
+}
+
+type unpermute struct {
+	routes
+	in, out matrix
+}
+
+var unpermuteKernel = parallel.NewKernel((*unpermute).part)
+
+// moeUnpermute follows ops.MoEUnpermuteFwd and ops.MoEPermuteBwd; the terms of a
+// token are added in ascending order of its choices.
+func moeUnpermute(e *opregistry.Exec, a ops.MoEUnpermuteArgs) error {
+	var v views
+	c := unpermute{in: v.matrix("input", a.Input), out: v.matrix("output", a.Output)}
+	c.routes = v.routes(a.RowIDMap, a.Prob, a.Output.Shape()[0], a.Output.Shape()[1])
+	if v.err != nil {
+		return v.err
+	}
+	unpermuteKernel.Run(e.Pool(), c.parts, c)
+	return nil
+}
+
+func (c *unpermute) part(part int) {
+	lo, hi := c.bounds(part)
+	for t := lo; t < hi; t++ {
+		out := c.out.row(t)
+		clear(out)
+		for k := range c.topk {
+			if r := c.row(t, k); r >= 0 {
+				simd.Axpy(c.weight(t, k), c.in.row(r), out)
+			}
+		}
+	}
+}
+
+type unpermuteGrad struct {
+	routes
+	dy, x, dx matrix
+	dprob     []float32 // nil without prob
+}
+
+var unpermuteGradKernel = parallel.NewKernel((*unpermuteGrad).part)
+
+// moeUnpermuteBackward follows ops.MoEUnpermuteBwd.
+func moeUnpermuteBackward(e *opregistry.Exec, a ops.MoEUnpermuteBwdArgs) error {
+	var v views
+	c := unpermuteGrad{dy: v.matrix("input_bwd", a.InputBwd), x: v.matrix("input_fwd", a.InputFwd), dx: v.matrix("act_grad", a.ActGrad)}
+	c.routes = v.routes(a.RowIDMap, a.Prob, a.InputBwd.Shape()[0], a.InputBwd.Shape()[1])
+	if a.ProbGrad != nil {
+		c.dprob = v.vector("prob_grad", a.ProbGrad)
+	}
+	if v.err != nil {
+		return v.err
+	}
+	named := 0
+	for _, r := range c.rowOf {
+		if r >= 0 {
+			named++
+		}
+	}
+	if named < c.dx.rows {
+		for r := range c.dx.rows {
+			clear(c.dx.row(r))
+		}
+	}
+	unpermuteGradKernel.Run(e.Pool(), c.parts, c)
+	return nil
+}
+
+func (c *unpermuteGrad) part(part int) {
+	lo, hi := c.bounds(part)
+	for t := lo; t < hi; t++ {
+		dy := c.dy.row(t)
+		for k := range c.topk {
+			dprob := float32(0)
+			if r := c.row(t, k); r >= 0 {
+				dprob = simd.Dot(dy, c.x.row(r))
+				simd.Scale(c.weight(t, k), c.dx.row(r), dy)
+			}
+			if c.dprob != nil {
+				c.dprob[t*c.topk+k] = dprob
+			}
+		}
+	}
+}

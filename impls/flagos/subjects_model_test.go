@@ -1,0 +1,177 @@
+package flagos_test
+
+import (
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+func buildLayerNormFwd(m *maker) ops.LayerNormFwdArgs {
+	rows, cols := m.size(9, 700), m.size(70, 320)
+	x := m.fill(m.out(rows, cols))
+	a := ops.LayerNormFwdArgs{
+		Input: x, Weight: m.fill(m.dense(tensor.F32, cols)), Output: x, Mu: m.dense(tensor.F32, rows), RSigma: m.dense(tensor.F32, rows),
+		Eps: 1e-5, ZeroCenteredGamma: m.coin(), Saved: &opregistry.Saved{},
+	}
+	if m.coin() {
+		a.Output = m.out(rows, cols)
+	}
+	if m.coin() {
+		a.Bias = m.fill(m.dense(tensor.F32, cols))
+	}
+	return a
+}
+
+func buildLayerNormBwd(m *maker) ops.LayerNormBwdArgs {
+	rows, cols := m.size(9, 700), m.size(70, 320)
+	dz := m.fill(m.out(rows, cols))
+	a := ops.LayerNormBwdArgs{
+		DZ: dz, X: m.fill(m.out(rows, cols)), Mu: m.fill(m.dense(tensor.F32, rows)), RSigma: m.fill(m.dense(tensor.F32, rows)),
+		Gamma: m.fill(m.dense(tensor.F32, cols)), DX: dz, DGamma: m.dense(tensor.F32, cols),
+		ZeroCenteredGamma: m.coin(), Saved: &opregistry.Saved{},
+	}
+	if m.coin() {
+		a.DX = m.out(rows, cols)
+	}
+	if m.coin() {
+		a.DBeta = m.dense(tensor.F32, cols)
+	}
+	return a
+}
+
+func buildGELU(m *maker) ops.ActivationArgs {
+	rows, cols := m.size(9, 600), gateWidth(m)
+	x := m.fill(m.out(rows, cols))
+	a := ops.ActivationArgs{Input: x, Output: x}
+	if m.coin() {
+		a.Output = m.out(rows, cols)
+	}
+	return a
+}
+
+func buildDGELU(m *maker) ops.DActivationArgs {
+	rows, cols := m.size(9, 600), gateWidth(m)
+	a := ops.DActivationArgs{Grad: m.fill(m.out(rows, cols)), FwdInput: m.fill(m.out(rows, cols)), Output: m.out(rows, cols)}
+	switch m.rng.IntN(3) {
+	case 0:
+		a.Output = a.Grad
+	case 1:
+		a.Output = a.FwdInput
+	}
+	return a
+}
+
+func buildDBiasDGELU(m *maker) ops.DBiasDActivationArgs {
+	a := buildDGELU(m)
+	return ops.DBiasDActivationArgs{Grad: a.Grad, FwdInput: a.FwdInput, Output: a.Output, DBias: m.dense(tensor.F32, a.Grad.Shape().Cols())}
+}
+
+func buildDropoutFwd(m *maker) ops.DropoutFwdArgs {
+	rows, cols := m.size(9, 300), m.size(300, 300)
+	x := m.fill(m.dense(tensor.F32, rows, cols))
+	a := ops.DropoutFwdArgs{
+		Input: x, Out: x, Mask: m.dense(tensor.U8, (rows*cols+7)/8), DropoutProbability: float32(m.rng.IntN(10)) / 10,
+		Seed: m.rng.Uint64(), Offset: m.rng.Uint64(), Saved: &opregistry.Saved{},
+	}
+	if m.coin() {
+		a.Out = m.dense(tensor.F32, rows, cols)
+	}
+	return a
+}
+
+func buildDropoutBwd(m *maker) ops.DropoutBwdArgs {
+	f := buildDropoutFwd(m)
+	bits := make([]float64, f.Mask.NumElements())
+	for i := range bits {
+		bits[i] = float64(m.rng.IntN(256))
+	}
+	return ops.DropoutBwdArgs{
+		GradOutput: f.Input, GradInput: f.Out, Mask: set(m.t, f.Mask, bits...), DropoutProbability: f.DropoutProbability, Saved: f.Saved,
+	}
+}
+
+// buildGroupedGemm makes the three products of a linear layer of several experts,
+// some of which have no rows.
+func buildGroupedGemm(m *maker) ops.TEGeneralGroupedGemmArgs {
+	groups, in, out := 1+m.rng.IntN(4), m.size(40, 80), m.size(40, 80)
+	a := ops.TEGeneralGroupedGemmArgs{}
+	kind, bias, total := m.rng.IntN(3), m.coin(), 0
+	for range groups {
+		rows := 0
+		if m.rng.IntN(4) > 0 {
+			rows = m.size(9, 200)
+		}
+		total += rows
+		x, dy, w := m.fill(m.out(rows, in)), m.fill(m.out(rows, out)), m.fill(m.out(out, in))
+		switch kind {
+		case 0:
+			a.A, a.B, a.TransA = append(a.A, w), append(a.B, x), true
+			if bias {
+				a.Bias = append(a.Bias, m.fill(m.dense(tensor.F32, out)))
+			}
+		case 1:
+			a.A, a.B, a.Grad = append(a.A, w), append(a.B, dy), true
+			if bias {
+				a.Bias = append(a.Bias, m.dense(tensor.F32, out))
+			}
+		case 2:
+			a.A, a.B, a.D, a.TransB, a.Grad, a.Accumulate = append(a.A, x), append(a.B, dy), append(a.D, m.fill(m.out(out, in))), true, true, bias
+		}
+	}
+	if kind < 2 {
+		cols := []int{out, in}[kind]
+		a.SingleOutput, a.D = true, []*tensor.Tensor{m.out(total, cols)}
+	}
+	return a
+}
+
+func buildPermute(m *maker) ops.MoEPermuteFwdArgs {
+	tokens, topk, h, experts := m.size(20, 500), m.size(4, 4), m.size(70, 200), m.size(8, 16)
+	indices := make([]float64, tokens*topk)
+	for i := range indices {
+		indices[i] = float64(m.rng.IntN(experts))
+	}
+	rows := tokens * topk
+	if m.coin() {
+		rows -= m.rng.IntN(rows)
+	}
+	return ops.MoEPermuteFwdArgs{
+		Input: m.fill(m.out(tokens, h)), Indices: set(m.t, m.dense(tensor.I32, tokens, topk), indices...),
+		Output: m.out(rows, h), RowIDMap: m.dense(tensor.I32, tokens*topk), Saved: &opregistry.Saved{},
+	}
+}
+
+// rowIDMap makes a map of distinct rows, some of which are left out.
+func (m *maker) rowIDMap(tokens, topk int) *tensor.Tensor {
+	values := make([]float64, tokens*topk)
+	for i, row := range m.rng.Perm(len(values)) {
+		values[i] = float64(row)
+		if m.rng.IntN(8) == 0 {
+			values[i] = -1
+		}
+	}
+	return set(m.t, m.dense(tensor.I32, len(values)), values...)
+}
+
+func buildUnpermute(m *maker) ops.MoEUnpermuteArgs {
+	tokens, topk, h := m.size(20, 500), m.size(4, 4), m.size(70, 200)
+	a := ops.MoEUnpermuteArgs{
+		Input: m.fill(m.out(tokens*topk, h)), RowIDMap: m.rowIDMap(tokens, topk), Output: m.out(tokens, h), Saved: &opregistry.Saved{},
+	}
+	if m.coin() {
+		a.Prob = m.fill(m.dense(tensor.F32, tokens, topk))
+	}
+	return a
+}
+
+func buildUnpermuteBwd(m *maker) ops.MoEUnpermuteBwdArgs {
+	f := buildUnpermute(m)
+	a := ops.MoEUnpermuteBwdArgs{
+		InputBwd: m.fill(f.Output), InputFwd: f.Input, RowIDMap: f.RowIDMap, Prob: f.Prob,
+		ActGrad: m.out(f.Input.Shape()...), Saved: &opregistry.Saved{},
+	}
+	if a.Prob != nil {
+		a.ProbGrad = m.dense(tensor.F32, a.Prob.Shape()...)
+	}
+	return a
+}

@@ -1,0 +1,119 @@
+package opbench
+
+import (
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// The experts of the cases of a mixture, and how many of them a token goes to.
+const (
+	experts = 8
+	topk    = 2
+)
+
+// dropped is the dropout probability of the cases.
+const dropped = 0.1
+
+// familyCases are those of the ops that models other than Llama have.
+func familyCases() map[string]builder {
+	return map[string]builder{
+		ops.LayerNormFwd.Name():    first((*Maker).layerNorm),
+		ops.LayerNormBwd.Name():    second((*Maker).layerNorm),
+		ops.DropoutFwd.Name():      first((*Maker).dropout),
+		ops.DropoutBwd.Name():      second((*Maker).dropout),
+		ops.MoEPermuteFwd.Name():   first((*Maker).permute),
+		ops.MoEPermuteBwd.Name():   second((*Maker).permute),
+		ops.MoEUnpermuteFwd.Name(): first((*Maker).unpermute),
+		ops.MoEUnpermuteBwd.Name(): second((*Maker).unpermute),
+		ops.GELU.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, ops.GELU, shape, ops.ActivationArgs{Input: m.random(rows, cols), Output: m.fresh(m.dtype, rows, cols)})
+		},
+		ops.DGELU.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, ops.DGELU, shape, ops.DActivationArgs{Grad: m.random(rows, cols), FwdInput: m.random(rows, cols), Output: m.fresh(m.dtype, rows, cols)})
+		},
+		ops.DBiasDGELU.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, ops.DBiasDGELU, shape, ops.DBiasDActivationArgs{
+				Grad: m.random(rows, cols), FwdInput: m.random(rows, cols), DBias: m.fresh(m.dtype, cols), Output: m.fresh(m.dtype, rows, cols),
+			})
+		},
+	}
+}
+
+// first and second are the builders of one case of two.
+func first(build func(m *Maker, shape string, rows, cols int) (fwd, bwd Case, err error)) builder {
+	return func(m *Maker, shape string, rows, cols int) (Case, error) {
+		fwd, _, err := build(m, shape, rows, cols)
+		return fwd, err
+	}
+}
+
+func second(build func(m *Maker, shape string, rows, cols int) (fwd, bwd Case, err error)) builder {
+	return func(m *Maker, shape string, rows, cols int) (Case, error) {
+		_, bwd, err := build(m, shape, rows, cols)
+		return bwd, err
+	}
+}
+
+// pair returns the cases of a forward op and of one that reads what it has saved.
+func pair[A, B any](m *Maker, shape string, fwdOp *opregistry.Op[A], f A, bwdOp *opregistry.Op[B], b B) (fwd, bwd Case, err error) {
+	if fwd, err = newCase(m, fwdOp, shape, f); err != nil {
+		return fwd, bwd, err
+	}
+	bwd, err = newCase(m, bwdOp, shape, b)
+	bwd.forward = &fwd
+	return fwd, bwd, err
+}
+
+func (m *Maker) layerNorm(shape string, rows, cols int) (fwd, bwd Case, err error) {
+	f := ops.LayerNormFwdArgs{
+		Input: m.random(rows, cols), Weight: m.random(cols), Bias: m.random(cols), Output: m.fresh(m.dtype, rows, cols),
+		Mu: m.fresh(tensor.F32, rows), RSigma: m.fresh(tensor.F32, rows), Eps: 1e-5, Saved: new(opregistry.Saved),
+	}
+	return pair(m, shape, ops.LayerNormFwd, f, ops.LayerNormBwd, ops.LayerNormBwdArgs{
+		DZ: m.random(rows, cols), X: f.Input, Mu: f.Mu, RSigma: f.RSigma, Gamma: f.Weight, DX: m.fresh(m.dtype, rows, cols),
+		DGamma: m.fresh(m.dtype, cols), DBeta: m.fresh(m.dtype, cols), Saved: f.Saved,
+	})
+}
+
+func (m *Maker) dropout(shape string, rows, cols int) (fwd, bwd Case, err error) {
+	f := ops.DropoutFwdArgs{
+		Input: m.random(rows, cols), Out: m.fresh(m.dtype, rows, cols), Mask: m.fresh(tensor.U8, (rows*cols+7)/8),
+		DropoutProbability: dropped, Seed: 1, Saved: new(opregistry.Saved),
+	}
+	return pair(m, shape, ops.DropoutFwd, f, ops.DropoutBwd, ops.DropoutBwdArgs{
+		GradOutput: m.random(rows, cols), Mask: f.Mask, GradInput: m.fresh(m.dtype, rows, cols), DropoutProbability: dropped, Saved: f.Saved,
+	})
+}
+
+// permute returns the cases that bring the rows of tokens to their experts and the gradients back.
+func (m *Maker) permute(shape string, rows, cols int) (fwd, bwd Case, err error) {
+	f := ops.MoEPermuteFwdArgs{
+		Input: m.random(rows, cols), Indices: m.indexes(experts, rows, topk), Output: m.fresh(m.dtype, topk*rows, cols),
+		RowIDMap: m.fresh(tensor.I32, topk*rows), Saved: new(opregistry.Saved),
+	}
+	return pair(m, shape, ops.MoEPermuteFwd, f, ops.MoEPermuteBwd, ops.MoEUnpermuteArgs{
+		Input: m.random(topk*rows, cols), RowIDMap: f.RowIDMap, Output: m.fresh(m.dtype, rows, cols), Saved: f.Saved,
+	})
+}
+
+// unpermute returns the cases that add up what experts made of each token, by weight, behind a permutation.
+func (m *Maker) unpermute(shape string, rows, cols int) (fwd, bwd Case, err error) {
+	f := ops.MoEPermuteFwdArgs{
+		Input: m.random(rows, cols), Indices: m.indexes(experts, rows, topk), Output: m.fresh(m.dtype, topk*rows, cols),
+		RowIDMap: m.fresh(tensor.I32, topk*rows), Saved: new(opregistry.Saved),
+	}
+	prob := m.positive(rows, topk)
+	permuted, fwd, err := pair(m, shape, ops.MoEPermuteFwd, f, ops.MoEUnpermuteFwd, ops.MoEUnpermuteArgs{
+		Input: f.Output, RowIDMap: f.RowIDMap, Prob: prob, Output: m.fresh(m.dtype, rows, cols), Saved: f.Saved,
+	})
+	if err != nil {
+		return fwd, bwd, err
+	}
+	bwd, err = newCase(m, ops.MoEUnpermuteBwd, shape, ops.MoEUnpermuteBwdArgs{
+		InputBwd: m.random(rows, cols), InputFwd: f.Output, RowIDMap: f.RowIDMap, Prob: prob,
+		ActGrad: m.fresh(m.dtype, topk*rows, cols), ProbGrad: m.fresh(tensor.F32, rows, topk), Saved: f.Saved,
+	})
+	bwd.forward = &permuted
+	return fwd, bwd, err
+}

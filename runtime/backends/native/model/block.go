@@ -1,0 +1,124 @@
+package model
+
+import (
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// norm normalises the rows of x. Backward takes the gradient of y and may write
+// that of x over it.
+type norm interface {
+	forward(r *run, x, y *tensor.Tensor)
+	backward(r *run, x, dy, dx *tensor.Tensor)
+}
+
+// mlp is what follows attention in a layer. Backward takes the x of the last
+// forward and leaves dy as it is.
+type mlp interface {
+	forward(r *run, x, y *tensor.Tensor)
+	backward(r *run, x, dy, dx *tensor.Tensor)
+}
+
+// builder makes the blocks of one place, a layer or what lies outside of layers:
+// bound to the views of a manager for it, and with its memory.
+type builder struct {
+	cfg        Config
+	batch, seq int
+	fwd, bwd   *opmanager.Manager
+	keep       *reel  // what forward leaves for backward
+	spare      *reel  // what a block is done with when its call returns; nil for a forward-only pass
+	counter    uint64 // of random numbers that are taken
+}
+
+// at moves on to a place of a manager, which begins with memory of its own or that
+// of the place before.
+func (b *builder) at(m *opmanager.Manager) {
+	b.fwd, b.bwd = m.Phase(opmanager.PhaseForward), m.Phase(opmanager.PhaseBackward)
+	b.keep.rewind()
+	b.spare.rewind()
+}
+
+// tokens is the number of rows of the residual stream.
+func (b *builder) tokens() int { return b.batch * b.seq }
+
+// vectorGrad is where the gradient of a vector of weights goes. Ops write such
+// gradients and do not add to them, so that accumulating takes a step more.
+type vectorGrad struct {
+	param *Param
+	part  *tensor.Tensor
+	add   *opmanager.Bound[ops.ResidualAddArgs]
+}
+
+func (b *builder) vectorGrad(p *Param) vectorGrad {
+	if p == nil {
+		return vectorGrad{}
+	}
+	return vectorGrad{p, b.spare.f32(p.Value.NumElements()), opmanager.MustBind(b.bwd, ops.ResidualAdd)}
+}
+
+// to returns what an op writes the gradient to, nil without a weight.
+func (g *vectorGrad) to(r *run) *tensor.Tensor {
+	switch {
+	case g.param == nil:
+		return nil
+	case r.accumulate:
+		return g.part
+	default:
+		return g.param.Grad
+	}
+}
+
+// done adds up what an op has written.
+func (g *vectorGrad) done(r *run) {
+	if g.param != nil && r.accumulate {
+		call(r, g.add, ops.ResidualAddArgs{A: g.param.Grad, B: g.part, Output: g.param.Grad})
+	}
+}
+
+// value returns the values of a weight, nil without one.
+func (p *Param) value() *tensor.Tensor {
+	if p == nil {
+		return nil
+	}
+	return p.Value
+}
+
+// linear is y = x·Wᵀ + b.
+type linear struct {
+	linearWeights
+	biasGrad vectorGrad
+	fwd, bwd *opmanager.Bound[ops.GenericGemmArgs]
+}
+
+func (b *builder) linear(w linearWeights) linear {
+	return linear{
+		linearWeights: w, biasGrad: b.vectorGrad(w.bias),
+		fwd: opmanager.MustBind(b.fwd, ops.GenericGemm), bwd: opmanager.MustBind(b.bwd, ops.GenericGemm),
+	}
+}
+
+func (l *linear) forward(r *run, x, y *tensor.Tensor) {
+	call(r, l.fwd, ops.GenericGemmArgs{A: l.weight.Value, TransA: !l.inOut, B: x, D: y, Bias: l.bias.value()})
+}
+
+// backward is dx = dy·W, db = Σ dy over the rows, and dW = dyᵀ·x.
+func (l *linear) backward(r *run, x, dy, dx *tensor.Tensor) {
+	l.products(r, x, dy, dx, l.biasGrad.to(r))
+	l.biasGrad.done(r)
+}
+
+// products is backward with another place for the gradient of the bias, nil when
+// it has been computed.
+func (l *linear) products(r *run, x, dy, dx, db *tensor.Tensor) {
+	call(r, l.bwd, ops.GenericGemmArgs{A: l.weight.Value, TransA: l.inOut, B: dy, D: dx, Bias: db, Grad: db != nil})
+	left, right := dy, x
+	if l.inOut {
+		left, right = x, dy
+	}
+	call(r, l.bwd, ops.GenericGemmArgs{A: right, B: left, TransB: true, D: l.weight.Grad, Grad: true, Accumulate: r.accumulate})
+}
+
+// saved returns what an impl of an op keeps for its gradient.
+func saved() *opregistry.Saved { return new(opregistry.Saved) }

@@ -1,0 +1,75 @@
+package model
+
+import (
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// dropoutKey is what the random numbers of a pass are a function of. The zero value
+// drops nothing.
+type dropoutKey struct {
+	on  bool
+	key uint64
+}
+
+// Drop makes the passes from now on apply the dropout of the configuration, with
+// random numbers that are a function of a seed and the number of the batch.
+func (p *Pass) Drop(seed, batch uint64) {
+	words := ops.Philox4x32([4]uint32{uint32(batch), uint32(batch >> 32)}, [2]uint32{uint32(seed), uint32(seed >> 32)})
+	p.dropout = dropoutKey{on: true, key: uint64(words[0]) | uint64(words[1])<<32}
+}
+
+// KeepAll makes the passes from now on drop nothing, as new ones do.
+func (p *Pass) KeepAll() { p.dropout = dropoutKey{} }
+
+// random takes the random numbers of n elements of each pass and returns their offset.
+func (b *builder) random(n int) uint64 {
+	first := b.counter
+	b.counter += (uint64(n) + 3) / 4
+	return first
+}
+
+// dropout zeroes elements of rows of the hidden size; nil keeps all.
+type dropout struct {
+	probability float32
+	offset      uint64
+	mask        *tensor.Tensor
+	grad        *tensor.Tensor // [T h]
+	saved       *opregistry.Saved
+	fwd         *opmanager.Bound[ops.DropoutFwdArgs]
+	bwd         *opmanager.Bound[ops.DropoutBwdArgs]
+}
+
+// dropout makes the dropout of hidden states; a forward-only pass has none.
+func (b *builder) dropout() *dropout {
+	if b.cfg.HiddenDropout == 0 || b.spare == nil {
+		return nil
+	}
+	n := b.tokens() * b.cfg.HiddenSize
+	return &dropout{
+		probability: float32(b.cfg.HiddenDropout), offset: b.random(n), mask: b.keep.new(tensor.U8, (n+7)/8),
+		grad: b.spare.f32(b.tokens(), b.cfg.HiddenSize), saved: saved(),
+		fwd: opmanager.MustBind(b.fwd, ops.DropoutFwd), bwd: opmanager.MustBind(b.bwd, ops.DropoutBwd),
+	}
+}
+
+// forward changes x.
+func (d *dropout) forward(r *run, x *tensor.Tensor) {
+	if d != nil && r.dropout.on {
+		call(r, d.fwd, ops.DropoutFwdArgs{
+			Input: x, Out: x, Mask: d.mask, DropoutProbability: d.probability, Seed: r.dropout.key, Offset: d.offset, Saved: d.saved,
+		})
+	}
+}
+
+// backward returns the gradient of x, given that of what x became. It leaves dy as
+// it is.
+func (d *dropout) backward(r *run, dy *tensor.Tensor) *tensor.Tensor {
+	if d == nil || !r.dropout.on {
+		return dy
+	}
+	call(r, d.bwd, ops.DropoutBwdArgs{GradOutput: dy, Mask: d.mask, GradInput: d.grad, DropoutProbability: d.probability, Saved: d.saved})
+	return d.grad
+}

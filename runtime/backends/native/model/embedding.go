@@ -1,0 +1,61 @@
+package model
+
+import (
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// embedding is the sum of the vectors of tokens and, where they are learned, of
+// positions.
+type embedding struct {
+	tokens, positions *Param         // positions are nil unless they are learned
+	indices, places   *tensor.Tensor // i32 [T]: the tokens, and the position of each
+	vectors           *tensor.Tensor // of places, scratch [T h]
+	tied              bool           // the output layer has the weight of tokens, whose gradient it has begun
+	dropout           *dropout
+	fwd               *opmanager.Bound[ops.EmbeddingFwdArgs]
+	bwd               *opmanager.Bound[ops.EmbeddingBwdArgs]
+	add               *opmanager.Bound[ops.ResidualAddArgs]
+}
+
+func (b *builder) embedding(m *Model) *embedding {
+	e := &embedding{
+		tokens: m.embedding, positions: m.positions, indices: b.keep.new(tensor.I32, b.tokens()), tied: m.head == m.embedding,
+		dropout: b.dropout(),
+		fwd:     opmanager.MustBind(b.fwd, ops.EmbeddingFwd), bwd: opmanager.MustBind(b.bwd, ops.EmbeddingBwd),
+		add: opmanager.MustBind(b.fwd, ops.ResidualAdd),
+	}
+	if e.positions != nil {
+		e.places, e.vectors = b.keep.new(tensor.I32, b.tokens()), b.keep.f32(b.tokens(), b.cfg.HiddenSize)
+	}
+	return e
+}
+
+// fillPlaces writes the position of each token in its sequence.
+func (e *embedding) fillPlaces(seq int) {
+	if e.positions == nil {
+		return
+	}
+	places := tensor.Data[int32](e.places)
+	for i := range places {
+		places[i] = int32(i % seq)
+	}
+}
+
+func (e *embedding) forward(r *run, y *tensor.Tensor) {
+	call(r, e.fwd, ops.EmbeddingFwdArgs{Indices: e.indices, Weight: e.tokens.Value, Output: y})
+	if e.positions != nil {
+		call(r, e.fwd, ops.EmbeddingFwdArgs{Indices: e.places, Weight: e.positions.Value, Output: e.vectors})
+		call(r, e.add, ops.ResidualAddArgs{A: y, B: e.vectors, Output: y})
+	}
+	e.dropout.forward(r, y)
+}
+
+func (e *embedding) backward(r *run, dy *tensor.Tensor) {
+	dy = e.dropout.backward(r, dy)
+	call(r, e.bwd, ops.EmbeddingBwdArgs{Grad: dy, Indices: e.indices, DWeight: e.tokens.Grad, Accumulate: r.accumulate || e.tied})
+	if e.positions != nil {
+		call(r, e.bwd, ops.EmbeddingBwdArgs{Grad: dy, Indices: e.places, DWeight: e.positions.Grad, Accumulate: r.accumulate})
+	}
+}

@@ -1,0 +1,250 @@
+package model
+
+import (
+	"fmt"
+
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// experts is a mixture of SwiGLU experts: each token goes to the topk that the
+// router scores best, whose outputs are added up by weight. R is T·topk, the rows of
+// all experts behind each other.
+type experts struct {
+	router    linear
+	balance   *balance // nil without an auxiliary loss
+	num, topk int
+
+	logits, probs *tensor.Tensor // [T experts]
+	state         *tensor.Tensor // [T experts], what the choice leaves for its gradient
+	chosen        *tensor.Tensor // bool [T experts]
+	indices       *tensor.Tensor // i32 [T topk]: the chosen, in ascending order
+	weights       *tensor.Tensor // [T topk]: their probs
+	counts        *tensor.Tensor // i32 [experts]: tokens of each
+	rowOf         *tensor.Tensor // i32 [R]
+	in            *tensor.Tensor // [R h]
+	gateUp        *tensor.Tensor // [R 2f]; backward writes its gradient there
+	act           *tensor.Tensor // [R f]
+	out           *tensor.Tensor // [R h]
+
+	dLogits, dProbs *tensor.Tensor // [T experts]
+	dWeights        *tensor.Tensor // [T topk]
+	dOut, dIn       *tensor.Tensor // [R h]
+	dAct            *tensor.Tensor // [R f]
+	dHidden         *tensor.Tensor // [T h], by way of the router
+
+	up, down                  grouped
+	savedChoice, savedPermute *opregistry.Saved
+	choose                    *opmanager.Bound[ops.FusedTopkWithScoreFunctionFwdArgs]
+	chooseBwd                 *opmanager.Bound[ops.FusedTopkWithScoreFunctionBwdArgs]
+	permute                   *opmanager.Bound[ops.MoEPermuteFwdArgs]
+	permuteBwd, unpermute     *opmanager.Bound[ops.MoEUnpermuteArgs]
+	unpermuteBwd              *opmanager.Bound[ops.MoEUnpermuteBwdArgs]
+	swiglu                    *opmanager.Bound[ops.SwiGLUArgs]
+	dSwiglu                   *opmanager.Bound[ops.DSwiGLUArgs]
+	addBwd                    *opmanager.Bound[ops.ResidualAddArgs]
+}
+
+func (b *builder) experts(w expertWeights) *experts {
+	t, h, f, n, k := b.tokens(), b.cfg.HiddenSize, b.cfg.expertSize(), b.cfg.NumExperts, b.cfg.topk()
+	e := &experts{
+		router: b.linear(w.router), num: n, topk: k,
+		logits: b.keep.f32(t, n), probs: b.keep.f32(t, n), state: b.keep.f32(t, n), chosen: b.keep.new(tensor.Bool, t, n),
+		indices: b.keep.new(tensor.I32, t, k), weights: b.keep.f32(t, k), counts: b.keep.new(tensor.I32, n), rowOf: b.keep.new(tensor.I32, t*k),
+		in: b.keep.f32(t*k, h), gateUp: b.keep.f32(t*k, 2*f), act: b.keep.f32(t*k, f), out: b.keep.f32(t*k, h),
+		dLogits: b.spare.f32(t, n), dProbs: b.spare.f32(t, n), dWeights: b.spare.f32(t, k),
+		dOut: b.spare.f32(t*k, h), dIn: b.spare.f32(t*k, h), dAct: b.spare.f32(t*k, f), dHidden: b.spare.f32(t, h),
+		up: b.grouped(w.up, n), down: b.grouped(w.down, n), savedChoice: saved(), savedPermute: saved(),
+		choose: opmanager.MustBind(b.fwd, ops.FusedTopkWithScoreFunctionFwd), chooseBwd: opmanager.MustBind(b.bwd, ops.FusedTopkWithScoreFunctionBwd),
+		permute: opmanager.MustBind(b.fwd, ops.MoEPermuteFwd), permuteBwd: opmanager.MustBind(b.bwd, ops.MoEPermuteBwd),
+		unpermute: opmanager.MustBind(b.fwd, ops.MoEUnpermuteFwd), unpermuteBwd: opmanager.MustBind(b.bwd, ops.MoEUnpermuteBwd),
+		swiglu: opmanager.MustBind(b.fwd, ops.SwiGLU), dSwiglu: opmanager.MustBind(b.bwd, ops.DSwiGLU),
+		addBwd: opmanager.MustBind(b.bwd, ops.ResidualAdd),
+	}
+	if b.cfg.Balanced() {
+		e.balance = b.balance()
+	}
+	return e
+}
+
+func (e *experts) forward(r *run, x, y *tensor.Tensor) {
+	e.router.forward(r, x, e.logits)
+	call(r, e.choose, ops.FusedTopkWithScoreFunctionFwdArgs{
+		Logits: e.logits, Topk: e.topk, ScoreFunction: ops.SoftmaxScore,
+		Probs: e.probs, RoutingMap: e.chosen, IntermediateOutput: e.state, Saved: e.savedChoice,
+	})
+	if r.err != nil {
+		return
+	}
+	if err := e.list(); err != nil {
+		r.err = fmt.Errorf("%s: %w", r.place(), err)
+		return
+	}
+	e.balance.forward(r, e)
+	call(r, e.permute, ops.MoEPermuteFwdArgs{Input: x, Indices: e.indices, Output: e.in, RowIDMap: e.rowOf, Saved: e.savedPermute})
+	e.up.forward(r, e.counts, e.in, e.gateUp)
+	call(r, e.swiglu, ops.SwiGLUArgs{Input: e.gateUp, Output: e.act})
+	e.down.forward(r, e.counts, e.act, e.out)
+	call(r, e.unpermute, ops.MoEUnpermuteArgs{Input: e.out, RowIDMap: e.rowOf, Prob: e.weights, Output: y, Saved: e.savedPermute})
+}
+
+// list turns the map of what was chosen into lists.
+func (e *experts) list() error {
+	chosen, probs := tensor.Data[bool](e.chosen), tensor.Data[float32](e.probs)
+	indices, weights, counts := tensor.Data[int32](e.indices), tensor.Data[float32](e.weights), tensor.Data[int32](e.counts)
+	clear(counts)
+	for t := range len(indices) / e.topk {
+		k := 0
+		for expert, is := range chosen[t*e.num : (t+1)*e.num] {
+			if !is {
+				continue
+			}
+			if k < e.topk {
+				indices[t*e.topk+k], weights[t*e.topk+k] = int32(expert), probs[t*e.num+expert]
+			}
+			counts[expert]++
+			k++
+		}
+		if k != e.topk {
+			return fmt.Errorf("op %q chose %d experts for token %d, want moe_router_topk %d", e.choose.Op().Name(), k, t, e.topk)
+		}
+	}
+	return nil
+}
+
+// spread is the gradient of list.
+func (e *experts) spread() {
+	indices, dWeights, dProbs := tensor.Data[int32](e.indices), tensor.Data[float32](e.dWeights), tensor.Data[float32](e.dProbs)
+	clear(dProbs)
+	for i, expert := range indices {
+		dProbs[i/e.topk*e.num+int(expert)] = dWeights[i]
+	}
+}
+
+func (e *experts) backward(r *run, x, dy, dx *tensor.Tensor) {
+	call(r, e.unpermuteBwd, ops.MoEUnpermuteBwdArgs{
+		InputBwd: dy, InputFwd: e.out, RowIDMap: e.rowOf, Prob: e.weights, ActGrad: e.dOut, ProbGrad: e.dWeights, Saved: e.savedPermute,
+	})
+	e.down.backward(r, e.counts, e.act, e.dOut, e.dAct)
+	call(r, e.dSwiglu, ops.DSwiGLUArgs{Grad: e.dAct, FwdInput: e.gateUp, Output: e.gateUp})
+	e.up.backward(r, e.counts, e.in, e.gateUp, e.dIn)
+	call(r, e.permuteBwd, ops.MoEUnpermuteArgs{Input: e.dIn, RowIDMap: e.rowOf, Output: dx, Saved: e.savedPermute})
+	if r.err != nil {
+		return
+	}
+	e.spread()
+	call(r, e.chooseBwd, ops.FusedTopkWithScoreFunctionBwdArgs{
+		RoutingMap: e.chosen, IntermediateOutput: e.state, GradProbs: e.dProbs, GradLogits: e.dLogits,
+		Topk: e.topk, ScoreFunction: ops.SoftmaxScore, Saved: e.savedChoice,
+	})
+	e.balance.backward(r, e)
+	e.router.backward(r, x, e.dLogits, e.dHidden)
+	call(r, e.addBwd, ops.ResidualAddArgs{A: dx, B: e.dHidden, Output: dx})
+}
+
+// grouped is a linear layer of each expert on the rows that belong to it.
+type grouped struct {
+	weights, grads []*tensor.Tensor // a view of each expert's
+	fwd, bwd       *opmanager.Bound[ops.TEGeneralGroupedGemmArgs]
+	left, right    []*tensor.Tensor // views of rows of the call in hand
+	whole          [1]*tensor.Tensor
+}
+
+func (b *builder) grouped(w *Param, experts int) grouped {
+	g := grouped{
+		fwd: opmanager.MustBind(b.fwd, ops.TEGeneralGroupedGemm), bwd: opmanager.MustBind(b.bwd, ops.TEGeneralGroupedGemm),
+		left: make([]*tensor.Tensor, experts), right: make([]*tensor.Tensor, experts),
+	}
+	size := w.Value.Shape()[0] / experts
+	for e := range experts {
+		g.weights = append(g.weights, rows(w.Value, e*size, (e+1)*size))
+		g.grads = append(g.grads, rows(w.Grad, e*size, (e+1)*size))
+	}
+	return g
+}
+
+func (g *grouped) forward(r *run, counts, x, y *tensor.Tensor) {
+	split(g.left, x, counts)
+	g.whole[0] = y
+	call(r, g.fwd, ops.TEGeneralGroupedGemmArgs{A: g.weights, TransA: true, B: g.left, D: g.whole[:], SingleOutput: true})
+}
+
+func (g *grouped) backward(r *run, counts, x, dy, dx *tensor.Tensor) {
+	split(g.left, dy, counts)
+	split(g.right, x, counts)
+	g.whole[0] = dx
+	call(r, g.bwd, ops.TEGeneralGroupedGemmArgs{A: g.weights, B: g.left, D: g.whole[:], SingleOutput: true})
+	call(r, g.bwd, ops.TEGeneralGroupedGemmArgs{A: g.right, B: g.left, TransB: true, D: g.grads, Grad: true, Accumulate: r.accumulate})
+}
+
+// split makes views of the rows of each expert.
+func split(views []*tensor.Tensor, t, counts *tensor.Tensor) {
+	from := 0
+	for i, n := range tensor.Data[int32](counts) {
+		views[i] = rows(t, from, from+int(n))
+		from += int(n)
+	}
+}
+
+// balance is the auxiliary loss that makes the router use all experts alike.
+type balance struct {
+	coeff            float32
+	scores, state    *tensor.Tensor // [T experts]
+	best             *tensor.Tensor // bool [T experts]
+	loss, factor     *tensor.Tensor // [1]
+	dLoss            *tensor.Tensor // [1]
+	dScores, dLogits *tensor.Tensor // [T experts]
+
+	savedScore, savedLoss *opregistry.Saved
+	score                 *opmanager.Bound[ops.FusedScoreForMoEAuxLossFwdArgs]
+	scoreBwd              *opmanager.Bound[ops.FusedScoreForMoEAuxLossBwdArgs]
+	fwd                   *opmanager.Bound[ops.FusedMoEAuxLossFwdArgs]
+	bwd                   *opmanager.Bound[ops.FusedMoEAuxLossBwdArgs]
+	addBwd                *opmanager.Bound[ops.ResidualAddArgs]
+}
+
+func (b *builder) balance() *balance {
+	t, n := b.tokens(), b.cfg.NumExperts
+	return &balance{
+		coeff:  float32(b.cfg.AuxLossCoeff),
+		scores: b.keep.f32(t, n), state: b.keep.f32(t, n), best: b.keep.new(tensor.Bool, t, n), loss: b.keep.f32(1), factor: b.keep.f32(1),
+		dLoss: b.spare.f32(1), dScores: b.spare.f32(t, n), dLogits: b.spare.f32(t, n), savedScore: saved(), savedLoss: saved(),
+		score: opmanager.MustBind(b.fwd, ops.FusedScoreForMoEAuxLossFwd), scoreBwd: opmanager.MustBind(b.bwd, ops.FusedScoreForMoEAuxLossBwd),
+		fwd: opmanager.MustBind(b.fwd, ops.FusedMoEAuxLossFwd), bwd: opmanager.MustBind(b.bwd, ops.FusedMoEAuxLossBwd),
+		addBwd: opmanager.MustBind(b.bwd, ops.ResidualAdd),
+	}
+}
+
+func (l *balance) forward(r *run, e *experts) {
+	if l == nil {
+		return
+	}
+	call(r, l.score, ops.FusedScoreForMoEAuxLossFwdArgs{
+		Logits: e.logits, Topk: e.topk, ScoreFunction: ops.SoftmaxScore,
+		Scores: l.scores, RoutingMap: l.best, IntermediateOutput: l.state, Saved: l.savedScore,
+	})
+	call(r, l.fwd, ops.FusedMoEAuxLossFwdArgs{
+		Probs: l.scores, TokensPerExpert: e.counts, TotalNumTokens: e.logits.Shape()[0], NumExperts: e.num, Topk: e.topk,
+		Coeff: l.coeff, AuxLoss: l.loss, ConstBuf: l.factor, Saved: l.savedLoss,
+	})
+	if r.err == nil {
+		r.auxLoss += float64(tensor.Data[float32](l.loss)[0])
+	}
+}
+
+// backward adds the gradient of the loss to that of the logits.
+func (l *balance) backward(r *run, e *experts) {
+	if l == nil {
+		return
+	}
+	tensor.Data[float32](l.dLoss)[0] = r.auxScale
+	call(r, l.bwd, ops.FusedMoEAuxLossBwdArgs{
+		ConstBuf: l.factor, TokensPerExpert: e.counts, GradAuxLoss: l.dLoss, GradProbs: l.dScores, Saved: l.savedLoss,
+	})
+	call(r, l.scoreBwd, ops.FusedScoreForMoEAuxLossBwdArgs{
+		IntermediateOutput: l.state, GradScores: l.dScores, GradLogits: l.dLogits, Topk: e.topk, ScoreFunction: ops.SoftmaxScore, Saved: l.savedScore,
+	})
+	call(r, l.addBwd, ops.ResidualAddArgs{A: e.dLogits, B: l.dLogits, Output: e.dLogits})
+}

@@ -1,0 +1,55 @@
+package model
+
+import (
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// layer is attention and an MLP, each behind a norm and added to the residual
+// stream.
+type layer struct {
+	in, norm1, mid, norm2 *tensor.Tensor // [T h]
+	inputNorm, postNorm   norm
+	attention             *attention
+	mlp                   mlp
+	dropout1, dropout2    *dropout
+	add, addBwd           *opmanager.Bound[ops.ResidualAddArgs]
+}
+
+func (b *builder) layer(w layerWeights, in, freqs *tensor.Tensor) layer {
+	t, h := b.tokens(), b.cfg.HiddenSize
+	return layer{
+		in: in, norm1: b.keep.f32(t, h), mid: b.keep.f32(t, h), norm2: b.keep.f32(t, h),
+		inputNorm: b.norm(w.inputNorm), attention: b.attention(w, freqs), dropout1: b.dropout(),
+		postNorm: b.norm(w.postNorm), mlp: b.mlp(w), dropout2: b.dropout(),
+		add: opmanager.MustBind(b.fwd, ops.ResidualAdd), addBwd: opmanager.MustBind(b.bwd, ops.ResidualAdd),
+	}
+}
+
+// forward writes the residual stream behind the layer to out; proj is scratch.
+func (l *layer) forward(r *run, i int, proj, out *tensor.Tensor) {
+	r.layer(i, "attention")
+	l.inputNorm.forward(r, l.in, l.norm1)
+	l.attention.forward(r, l.norm1, proj)
+	l.dropout1.forward(r, proj)
+	call(r, l.add, ops.ResidualAddArgs{A: l.in, B: proj, Output: l.mid})
+	r.layer(i, "mlp")
+	l.postNorm.forward(r, l.mid, l.norm2)
+	l.mlp.forward(r, l.norm2, proj)
+	l.dropout2.forward(r, proj)
+	call(r, l.add, ops.ResidualAddArgs{A: l.mid, B: proj, Output: out})
+}
+
+// backward takes the gradient of the residual stream behind the layer in g.res and
+// leaves there the one in front of it.
+func (l *layer) backward(r *run, i int, g *gradients) {
+	r.layer(i, "mlp")
+	l.mlp.backward(r, l.norm2, l.dropout2.backward(r, g.res), g.hidden)
+	l.postNorm.backward(r, l.mid, g.hidden, g.hidden)
+	call(r, l.addBwd, ops.ResidualAddArgs{A: g.res, B: g.hidden, Output: g.res})
+	r.layer(i, "attention")
+	l.attention.backward(r, l.norm1, l.dropout1.backward(r, g.res), g.hidden)
+	l.inputNorm.backward(r, l.in, g.hidden, g.hidden)
+	call(r, l.addBwd, ops.ResidualAddArgs{A: g.res, B: g.hidden, Output: g.res})
+}

@@ -1,0 +1,77 @@
+package model
+
+import (
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+func (b *builder) mlp(w layerWeights) mlp {
+	if b.cfg.mixture() {
+		return b.experts(w.experts)
+	}
+	t, f := b.tokens(), b.cfg.FFNHiddenSize
+	up, down := b.linear(w.up), b.linear(w.down)
+	in, act, dAct := b.keep.f32(t, b.cfg.upRows()), b.keep.f32(t, f), b.spare.f32(t, f)
+	if b.cfg.gated() {
+		return &swiGLU{
+			up: up, down: down, in: in, act: act, dAct: dAct,
+			fwd: opmanager.MustBind(b.fwd, ops.SwiGLU), bwd: opmanager.MustBind(b.bwd, ops.DSwiGLU),
+		}
+	}
+	return &gelu{
+		up: up, down: down, in: in, act: act, dAct: dAct,
+		fwd: opmanager.MustBind(b.fwd, ops.GELU), bwd: opmanager.MustBind(b.bwd, ops.DGELU),
+		biasBwd: opmanager.MustBind(b.bwd, ops.DBiasDGELU),
+	}
+}
+
+// swiGLU is an MLP whose first projection makes gate and value.
+type swiGLU struct {
+	up, down linear
+	in       *tensor.Tensor // [T 2f], what goes into the activation; backward writes its gradient there
+	act      *tensor.Tensor // [T f]
+	dAct     *tensor.Tensor
+	fwd      *opmanager.Bound[ops.SwiGLUArgs]
+	bwd      *opmanager.Bound[ops.DSwiGLUArgs]
+}
+
+func (m *swiGLU) forward(r *run, x, y *tensor.Tensor) {
+	m.up.forward(r, x, m.in)
+	call(r, m.fwd, ops.SwiGLUArgs{Input: m.in, Output: m.act})
+	m.down.forward(r, m.act, y)
+}
+
+func (m *swiGLU) backward(r *run, x, dy, dx *tensor.Tensor) {
+	m.down.backward(r, m.act, dy, m.dAct)
+	call(r, m.bwd, ops.DSwiGLUArgs{Grad: m.dAct, FwdInput: m.in, Output: m.in})
+	m.up.backward(r, x, m.in, dx)
+}
+
+// gelu is the MLP of two projections with GELU between them.
+type gelu struct {
+	up, down linear
+	in       *tensor.Tensor // [T f], as in swiGLU
+	act      *tensor.Tensor // [T f]
+	dAct     *tensor.Tensor
+	fwd      *opmanager.Bound[ops.ActivationArgs]
+	bwd      *opmanager.Bound[ops.DActivationArgs]
+	biasBwd  *opmanager.Bound[ops.DBiasDActivationArgs]
+}
+
+func (m *gelu) forward(r *run, x, y *tensor.Tensor) {
+	m.up.forward(r, x, m.in)
+	call(r, m.fwd, ops.ActivationArgs{Input: m.in, Output: m.act})
+	m.down.forward(r, m.act, y)
+}
+
+func (m *gelu) backward(r *run, x, dy, dx *tensor.Tensor) {
+	m.down.backward(r, m.act, dy, m.dAct)
+	if m.up.bias == nil {
+		call(r, m.bwd, ops.DActivationArgs{Grad: m.dAct, FwdInput: m.in, Output: m.in})
+	} else {
+		call(r, m.biasBwd, ops.DBiasDActivationArgs{Grad: m.dAct, FwdInput: m.in, DBias: m.up.biasGrad.to(r), Output: m.in})
+		m.up.biasGrad.done(r)
+	}
+	m.up.products(r, x, m.in, dx, nil)
+}

@@ -1,0 +1,125 @@
+package model
+
+// family is whose names and layout a checkpoint has.
+type family uint8
+
+const (
+	familyLlama family = iota
+	familyGPT2
+	familyMixtral
+	familyOwn // a mixture of traits that Hugging Face has no class for; the names are Llama's and Mixtral's
+)
+
+// family returns the family of Hugging Face models that can load the weights.
+func (c Config) family() family {
+	llama := c.rotary() && c.gated() && !c.layerNorm()
+	switch {
+	case llama && c.mixture():
+		return familyMixtral
+	case llama:
+		return familyLlama
+	case c.layerNorm() && c.learnedPositions() && c.Activation == GELU && c.AddBiasLinear && c.Groups() == c.NumAttentionHeads:
+		return familyGPT2
+	default:
+		return familyOwn
+	}
+}
+
+// names are what the weights are called, without ".weight" and ".bias".
+type names struct {
+	embedding, positions, layers, finalNorm, head string
+	inputNorm, postNorm                           string
+	attention, qkv, q, k, v, out                  string
+	mlp, gateUp, gate, up, down                   string
+	router, experts, expertsUp, expertsDown       string // all experts in one
+	expertGate, expertUp, expertDown              string // one of them
+}
+
+var gpt2Names = names{
+	embedding: "transformer.wte", positions: "transformer.wpe", layers: "transformer.h.", finalNorm: "transformer.ln_f", head: "lm_head",
+	inputNorm: "ln_1", attention: "attn.", qkv: "c_attn", out: "c_proj", postNorm: "ln_2",
+	mlp: "mlp.", up: "c_fc", down: "c_proj",
+}
+
+var llamaNames = names{
+	embedding: "model.embed_tokens", positions: "model.embed_positions", layers: "model.layers.", finalNorm: "model.norm", head: "lm_head",
+	inputNorm: "input_layernorm", attention: "self_attn.", qkv: "qkv_proj", q: "q_proj", k: "k_proj", v: "v_proj", out: "o_proj",
+	postNorm: "post_attention_layernorm",
+	mlp:      "mlp.", gateUp: "gate_up_proj", gate: "gate_proj", up: "up_proj", down: "down_proj",
+	router: "block_sparse_moe.gate", experts: "block_sparse_moe.experts.", expertsUp: "w1_w3", expertsDown: "w2",
+	expertGate: "w1", expertUp: "w3", expertDown: "w2",
+}
+
+// HFConfig returns the content of a Hugging Face config.json for the weights.
+func (m *Model) HFConfig() map[string]any {
+	c := m.cfg
+	common := map[string]any{
+		"vocab_size":          c.VocabSize,
+		"tie_word_embeddings": !c.Untie,
+		"initializer_range":   c.InitMethodStd,
+		"torch_dtype":         "float32",
+		"use_cache":           true,
+	}
+	add := func(more map[string]any) {
+		for key, v := range more {
+			common[key] = v
+		}
+	}
+	if c.family() == familyGPT2 {
+		add(map[string]any{
+			"architectures":       []string{"GPT2LMHeadModel"},
+			"model_type":          "gpt2",
+			"activation_function": "gelu_new",
+			"n_embd":              c.HiddenSize,
+			"n_inner":             c.FFNHiddenSize,
+			"n_layer":             c.NumLayers,
+			"n_head":              c.NumAttentionHeads,
+			"n_positions":         c.positions(),
+			"layer_norm_epsilon":  c.NormEpsilon,
+			"embd_pdrop":          c.HiddenDropout,
+			"resid_pdrop":         c.HiddenDropout,
+			"attn_pdrop":          c.AttentionDropout,
+		})
+		return common
+	}
+	add(map[string]any{
+		"architectures":           []string{"LlamaForCausalLM"},
+		"model_type":              "llama",
+		"hidden_act":              "silu",
+		"hidden_size":             c.HiddenSize,
+		"intermediate_size":       c.FFNHiddenSize,
+		"num_hidden_layers":       c.NumLayers,
+		"num_attention_heads":     c.NumAttentionHeads,
+		"num_key_value_heads":     c.Groups(),
+		"head_dim":                c.HeadDim(),
+		"max_position_embeddings": c.positions(),
+		"rms_norm_eps":            c.NormEpsilon,
+		"rope_theta":              c.RotaryBase,
+		"attention_bias":          c.AddBiasLinear,
+		"mlp_bias":                c.AddBiasLinear,
+	})
+	if c.mixture() {
+		add(map[string]any{
+			"architectures":        []string{"MixtralForCausalLM"},
+			"model_type":           "mixtral",
+			"intermediate_size":    c.expertSize(),
+			"num_local_experts":    c.NumExperts,
+			"num_experts_per_tok":  c.topk(),
+			"router_aux_loss_coef": c.AuxLossCoeff,
+			"attention_dropout":    c.AttentionDropout,
+			"sliding_window":       nil,
+		})
+		delete(common, "attention_bias")
+		delete(common, "mlp_bias")
+	}
+	if c.family() == familyOwn {
+		add(map[string]any{
+			"architectures":           []string{"PrimusForCausalLM"},
+			"model_type":              "primus",
+			"normalization":           string(c.Normalization),
+			"position_embedding_type": string(c.PositionEmbedding),
+			"activation_func":         string(c.Activation),
+		})
+	}
+	return common
+}

@@ -1,0 +1,69 @@
+package model
+
+import (
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+func (b *builder) norm(w normWeights) norm {
+	eps, rsigma := float32(b.cfg.NormEpsilon), b.keep.f32(b.tokens())
+	if b.cfg.layerNorm() {
+		return &layerNorm{
+			gain: w.gain, bias: w.bias, gainGrad: b.vectorGrad(w.gain), biasGrad: b.vectorGrad(w.bias),
+			mu: b.keep.f32(b.tokens()), rsigma: rsigma, eps: eps, saved: saved(),
+			fwd: opmanager.MustBind(b.fwd, ops.LayerNormFwd), bwd: opmanager.MustBind(b.bwd, ops.LayerNormBwd),
+		}
+	}
+	return &rmsNorm{
+		gain: w.gain, gainGrad: b.vectorGrad(w.gain), rsigma: rsigma, eps: eps, saved: saved(),
+		fwd: opmanager.MustBind(b.fwd, ops.RMSNormFwd), bwd: opmanager.MustBind(b.bwd, ops.RMSNormBwd),
+	}
+}
+
+type rmsNorm struct {
+	gain     *Param
+	gainGrad vectorGrad
+	rsigma   *tensor.Tensor // [T]
+	eps      float32
+	saved    *opregistry.Saved
+	fwd      *opmanager.Bound[ops.RMSNormFwdArgs]
+	bwd      *opmanager.Bound[ops.RMSNormBwdArgs]
+}
+
+func (n *rmsNorm) forward(r *run, x, y *tensor.Tensor) {
+	call(r, n.fwd, ops.RMSNormFwdArgs{Input: x, Weight: n.gain.Value, Output: y, RSigma: n.rsigma, Eps: n.eps, Saved: n.saved})
+}
+
+func (n *rmsNorm) backward(r *run, x, dy, dx *tensor.Tensor) {
+	call(r, n.bwd, ops.RMSNormBwdArgs{
+		DZ: dy, X: x, RSigma: n.rsigma, Gamma: n.gain.Value, DX: dx, DGamma: n.gainGrad.to(r), Saved: n.saved,
+	})
+	n.gainGrad.done(r)
+}
+
+type layerNorm struct {
+	gain, bias         *Param
+	gainGrad, biasGrad vectorGrad
+	mu, rsigma         *tensor.Tensor // [T]
+	eps                float32
+	saved              *opregistry.Saved
+	fwd                *opmanager.Bound[ops.LayerNormFwdArgs]
+	bwd                *opmanager.Bound[ops.LayerNormBwdArgs]
+}
+
+func (n *layerNorm) forward(r *run, x, y *tensor.Tensor) {
+	call(r, n.fwd, ops.LayerNormFwdArgs{
+		Input: x, Weight: n.gain.Value, Bias: n.bias.Value, Output: y, Mu: n.mu, RSigma: n.rsigma, Eps: n.eps, Saved: n.saved,
+	})
+}
+
+func (n *layerNorm) backward(r *run, x, dy, dx *tensor.Tensor) {
+	call(r, n.bwd, ops.LayerNormBwdArgs{
+		DZ: dy, X: x, Mu: n.mu, RSigma: n.rsigma, Gamma: n.gain.Value,
+		DX: dx, DGamma: n.gainGrad.to(r), DBeta: n.biasGrad.to(r), Saved: n.saved,
+	})
+	n.gainGrad.done(r)
+	n.biasGrad.done(r)
+}

@@ -1,0 +1,80 @@
+package model
+
+import (
+	"math/rand/v2"
+
+	"github.com/primus-fl/primus/tensor"
+)
+
+// Param is one weight of the model with its gradient.
+type Param struct {
+	Name  string // "model.layers.0.mlp.down_proj.weight"; fused weights have names of their own
+	Value *tensor.Tensor
+	Grad  *tensor.Tensor
+	Decay bool // whether weight decay applies: to matrices, not to norms and biases
+	Depth int  // 0 for embeddings, i+1 for layer i, num_layers+1 for what comes behind the layers
+
+	start start
+	parts []part
+}
+
+// start is what a weight begins with: normal numbers of a standard deviation, or one value where that is 0.
+type start struct{ std, value float64 }
+
+// part is what a fused weight holds for a checkpoint: rows from the end of the part before.
+type part struct {
+	name string
+	rows int
+}
+
+// Named is a tensor under its name in a checkpoint.
+type Named struct {
+	Name   string
+	Tensor *tensor.Tensor
+}
+
+// Init fills the weights from a seed: gains of norms with ones, biases with zeros, matrices with normal numbers of standard
+// deviation init_method_std, those that write into the residual stream divided by √(2·num_layers). The same seed gives the
+// same bits everywhere.
+func (m *Model) Init(seed uint64) {
+	rng := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
+	for _, p := range m.params {
+		data := tensor.Data[float32](p.Value)
+		for i := range data {
+			data[i] = float32(p.start.value)
+			if p.start.std > 0 {
+				data[i] = float32(rng.NormFloat64() * p.start.std)
+			}
+		}
+	}
+}
+
+// Tensors returns views of the weights under the names that Hugging Face's class
+// of the model uses, in a fixed order.
+func (m *Model) Tensors() []Named {
+	return m.named(func(i int) *tensor.Tensor { return m.params[i].Value })
+}
+
+// Split returns views of tensors that stand beside the weights, such as an
+// optimizer's moments, one for each of Params in their order, under the names and
+// in the order of Tensors.
+func (m *Model) Split(beside []*tensor.Tensor) []Named {
+	return m.named(func(i int) *tensor.Tensor { return beside[i] })
+}
+
+func (m *Model) named(of func(int) *tensor.Tensor) []Named {
+	var named []Named
+	for i, p := range m.params {
+		t := of(i)
+		if p.parts == nil {
+			named = append(named, Named{p.Name, t})
+			continue
+		}
+		from := 0
+		for _, part := range p.parts {
+			named = append(named, Named{part.name, rows(t, from, from+part.rows)})
+			from += part.rows
+		}
+	}
+	return named
+}

@@ -1,0 +1,66 @@
+package model
+
+// NumParameters returns the number of weights.
+func (c Config) NumParameters() int {
+	h := c.HiddenSize
+	norm, biases := h, 0
+	if c.layerNorm() {
+		norm = 2 * h
+	}
+	if c.AddBiasLinear {
+		biases = c.qkvRows() + h + c.upRows() + h
+	}
+	mlp := c.mlpWeights()
+	if c.mixture() {
+		mlp = mlp*c.NumExperts + c.NumExperts*h
+	}
+	n := c.VocabSize*h + c.NumLayers*(2*norm+c.qkvRows()*h+h*h+biases+mlp) + norm
+	if c.learnedPositions() {
+		n += c.positions() * h
+	}
+	if c.Untie {
+		n += c.VocabSize * h
+	}
+	return n
+}
+
+// upRows is the number of rows of the projection into an MLP or an expert.
+func (c Config) upRows() int {
+	switch {
+	case c.mixture():
+		return 2 * c.expertSize()
+	case c.gated():
+		return 2 * c.FFNHiddenSize
+	default:
+		return c.FFNHiddenSize
+	}
+}
+
+// downCols is the number of columns of the projection out of an MLP or an expert.
+func (c Config) downCols() int {
+	if c.mixture() {
+		return c.expertSize()
+	}
+	return c.FFNHiddenSize
+}
+
+// mlpWeights is the number of weights of the two projections of an MLP or an expert.
+func (c Config) mlpWeights() int { return c.HiddenSize * (c.upRows() + c.downCols()) }
+
+// FLOPsPerToken returns the floating-point operations of a training step for one token of a sequence of seq_length:
+//
+//	6·W + 6·num_layers·num_attention_heads·head_dim·seq_length
+//
+// W counts the weights that enter matrix products of the token: all but norms, biases, embeddings of the input and experts
+// that the token does not go to. Forward takes two operations a weight, backward four. Attention takes 12 for each head
+// element and key, of which the causal mask leaves half.
+func (c Config) FLOPsPerToken() float64 {
+	h := c.HiddenSize
+	heads := c.NumAttentionHeads * c.HeadDim()
+	mlp := c.mlpWeights()
+	if c.mixture() {
+		mlp = mlp*c.topk() + c.NumExperts*h
+	}
+	weights := c.NumLayers*(c.qkvRows()*h+heads*h+mlp) + c.VocabSize*h
+	return 6*float64(weights) + 6*float64(c.NumLayers)*float64(heads)*float64(c.SeqLength)
+}
