@@ -32,6 +32,7 @@ type appConfig struct {
 	opLog       slog.Handler // of the op manager; nil keeps it silent
 	metricsAddr string       // "" serves no metrics
 	policy      policySources
+	fleet       fleetSettings
 }
 
 // listenerGroup collects what hears of dispatch.

@@ -10,10 +10,10 @@ import (
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/spf13/pflag"
-	"go.uber.org/fx"
 )
 
-// policySources is where the policy of a command comes from, later ones win: policy file, experiment, environment, flags.
+// policySources is where the policy of a command comes from, later ones win: policy file, fleet, experiment, environment,
+// flags.
 // The zero value is the environment of the process alone.
 type policySources struct {
 	file       string         // "" for none
@@ -48,7 +48,7 @@ func (o *policyOptions) sources(module *config.Module) policySources {
 // when there is none.
 func (s *policySources) load() (opmanager.Policy, *policyfile.Overlay, error) {
 	if s.file == "" {
-		p, err := s.over(nil)
+		p, err := s.over()
 		return p, nil, err
 	}
 	file, fileErr := policyfile.Read(s.file)
@@ -59,13 +59,17 @@ func (s *policySources) load() (opmanager.Policy, *policyfile.Overlay, error) {
 	return p, file, errors.Join(fileErr, err)
 }
 
-// over returns the policy that has this overlay where the policy file belongs.
-func (s *policySources) over(file *policyfile.Overlay) (opmanager.Policy, error) {
+// over returns the policy that has these documents where policy file and fleet belong.
+func (s *policySources) over(documents ...*policyfile.Overlay) (opmanager.Policy, error) {
 	lookup := s.lookup
 	if lookup == nil {
 		lookup = os.LookupEnv
 	}
-	p, experimentErr := experimentPolicy(file.Apply(opmanager.DefaultPolicy()), s.experiment)
+	p := opmanager.DefaultPolicy()
+	for _, document := range documents {
+		p = document.Apply(p)
+	}
+	p, experimentErr := experimentPolicy(p, s.experiment)
 	p, envErr := p.Overlay(lookup)
 	p, flagsErr := s.flags.apply(p)
 	if usage := errors.Join(envErr, flagsErr); usage != nil {
@@ -93,27 +97,4 @@ func environmentNow() func(string) (string, bool) {
 
 func newPolicy(set appConfig) (opmanager.Policy, *policyfile.Overlay, error) {
 	return set.policy.load()
-}
-
-// newPolicyWatcher follows the policy file while the program runs. It is nil when there is none.
-func newPolicyWatcher(set appConfig, file *policyfile.Overlay, m *opmanager.Manager, lc fx.Lifecycle) *policyfile.Watcher {
-	if file == nil {
-		return nil
-	}
-	w := policyfile.NewWatcher(file, policyfile.WatchSettings{
-		Log: set.log,
-		Apply: func(file *policyfile.Overlay) (uint64, error) {
-			p, err := set.policy.over(file)
-			if err != nil {
-				return 0, err
-			}
-			generation := m.SetPolicy(p)
-			for _, warning := range m.Warnings() {
-				set.log.Warn(warning)
-			}
-			return generation, nil
-		},
-	})
-	lc.Append(fx.StartStopHook(w.Start, w.Close))
-	return w
 }

@@ -80,7 +80,8 @@ explains every choice.`,
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newTrainCommand(streams), newConfigCommand(streams), newOpsCommand(streams), newPolicyCommand(streams),
-		newPatchesCommand(streams), newBackendsCommand(streams), newBenchmarkCommand(streams), newVersionCommand(streams))
+		newPatchesCommand(streams), newBackendsCommand(streams), newBenchmarkCommand(streams), newFleetCommand(streams),
+		newVersionCommand(streams))
 	refineBuiltins(root)
 	return root
 }

@@ -41,6 +41,10 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 	if err != nil {
 		return usageError{err}
 	}
+	member, err := opts.fleet.member(experiment, module)
+	if err != nil {
+		return err
+	}
 	screen := &console{out: streams.Err, width: streams.Width}
 	defer screen.setStatus("")
 	logFile := &backend.LogFile{}
@@ -54,8 +58,8 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 	show := &progress{streams: streams, console: screen, log: log, fileLog: slog.New(toFile)}
 	set := appConfig{
 		threads: int(opts.threads), timing: true, log: log, metricsAddr: opts.metricsAddr,
-		policy: opts.policy.sources(module),
-		opLog:  slog.NewMultiHandler(newLineHandler(screen, opLevel, timeOfDay), toFile),
+		policy: opts.policy.sources(module), fleet: member,
+		opLog: slog.NewMultiHandler(newLineHandler(screen, opLevel, timeOfDay), toFile),
 	}
 	settings := opts.run.settings(experiment, s, log)
 	settings.LogFile = logFile
@@ -104,9 +108,10 @@ type trainParams struct {
 	Training *metrics.Training
 	Dispatch *metrics.Dispatch
 	Server   *metricsServer
+	Fleet    *fleetMember
 }
 
 // trainGraph wires everything that training needs and hands it over.
 func trainGraph(set appConfig, wire func(trainParams)) fx.Option {
-	return fx.Options(core(set), fx.Provide(newPolicyWatcher), metricsOptions(), fx.Invoke(wire))
+	return fx.Options(core(set), fx.Provide(newLivePolicy, newPolicyWatcher, newFleetMember), metricsOptions(), fx.Invoke(wire))
 }

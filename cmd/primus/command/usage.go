@@ -106,6 +106,18 @@ func wants(f *pflag.Flag) string {
 		return "an experiment file"
 	case "metrics-addr":
 		return "HOST:PORT, such as 127.0.0.1:9400"
+	case "listen":
+		return "HOST:PORT, such as 127.0.0.1:9401"
+	case "fleet":
+		return "endpoints of etcd with commas, such as 10.0.0.1:2379"
+	case "fleet-prefix":
+		return "a prefix of keys, such as /primus"
+	case "fleet-ca", "fleet-cert", "fleet-key":
+		return "a PEM file"
+	case "expect":
+		return "the revision of a policy, 0 for none"
+	case "patience":
+		return "a time such as 10s"
 	case "threads":
 		return "a number of threads, 0 for one a CPU"
 	case "policy":
