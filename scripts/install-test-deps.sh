@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that tests use when they find them: a C compiler for
-# plugin fixtures, the libraries behind vendors/openblas and vendors/onednn, and
-# etcd for cmd/primus/fleet. Those tests skip without them, so this script never fails: it
+# plugin fixtures, the libraries behind vendors/openblas and vendors/onednn, etcd and
+# Prometheus for fleets. Those tests skip without them, so this script never fails: it
 # says what it could not do. With the argument bench it also installs PyTorch and
 # what makes it fast, for make bench-train and the tests that replay training.
 set -uo pipefail
 
-packages=(gcc libc6-dev libopenblas0-pthread libdnnl2 etcd-server etcd-client)
+packages=(gcc libc6-dev libopenblas0-pthread libdnnl2 etcd-server etcd-client prometheus)
 case ${1:-} in
 '') ;;
 bench) packages+=(python3-torch python3-numpy libopenblas0-openmp libtcmalloc-minimal4) ;;

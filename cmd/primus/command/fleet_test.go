@@ -3,9 +3,13 @@ package command_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
+	neturl "net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -159,9 +163,50 @@ func TestFleetReportsRejections(t *testing.T) {
 	assert.Contains(t, got.stderr, `unknown key \"from\"`)
 }
 
+// scraped starts the Prometheus of the machine with targets from a URL, and returns a function that asks it.
+func scraped(t *testing.T, url string) (query func(string) string) {
+	t.Helper()
+	path, err := exec.LookPath("prometheus")
+	if err != nil {
+		t.Skip("no prometheus on this machine; scripts/install-test-deps.sh installs it")
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := listener.Addr().String()
+	require.NoError(t, listener.Close())
+	dir := t.TempDir()
+	config := filepath.Join(dir, "prometheus.yml")
+	require.NoError(t, os.WriteFile(config, []byte(`scrape_configs:
+  - job_name: primus
+    scrape_interval: 1s
+    http_sd_configs: [{url: "`+url+`", refresh_interval: 1s}]
+`), 0o600))
+	cmd := exec.Command(path, "--config.file", config, "--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", address, "--log.level", "error")
+	log := &buffer{}
+	cmd.Stdout, cmd.Stderr = log, log
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	waitForAddress(t, address, log)
+	return func(expr string) string {
+		return get(t, "http://"+address+"/api/v1/query?query="+neturl.QueryEscape(expr))
+	}
+}
+
+func waitForAddress(t *testing.T, address string, log *buffer) {
+	t.Helper()
+	listening := func() bool {
+		conn, err := net.Dial("tcp", address)
+		return err == nil && conn.Close() == nil
+	}
+	require.Eventually(t, listening, 30*time.Second, 50*time.Millisecond, log.String())
+}
+
 func TestFleetDiscovery(t *testing.T) {
 	etcd := fleettest.Start(t)
-	inFleet(t, etcd.Address)
+	_, stopRun := inFleet(t, etcd.Address)
 	_, stderr, stop := background(t, "fleet", "sd", "--fleet", etcd.Address, "--listen", "127.0.0.1:0")
 	waitFor(t, stderr, "/v1/sd\n")
 	url := regexp.MustCompile(`http://\S+`).FindString(stderr.String())
@@ -175,6 +220,17 @@ func TestFleetDiscovery(t *testing.T) {
 	require.NoError(t, resp.Body.Close())
 	assert.Equal(t, http.StatusMethodNotAllowed, resp.StatusCode)
 	http.DefaultClient.CloseIdleConnections()
+
+	query := scraped(t, url)
+	found := func(expr, text string) func() bool {
+		return func() bool { return strings.Contains(query(expr), text) }
+	}
+	require.Eventually(t, found(`primus_train_step{run="exp",rank="0"} > 0`, `"run":"exp"`), 30*time.Second, 100*time.Millisecond)
+	const apart = "max by (run) (primus_fleet_policy_revision) != %s min by (run) (primus_fleet_policy_revision)"
+	assert.Contains(t, query(fmt.Sprintf(apart, "bool")), `"0"]`, "the ranks of the run agree")
+	assert.Contains(t, query(fmt.Sprintf(apart, "")), `"result":[]`)
+	require.ErrorIs(t, stopRun(), backend.ErrInterrupted)
+	require.Eventually(t, found(`up{run="exp"}`, `"result":[]`), 30*time.Second, 100*time.Millisecond, "a run that ends is no target any more")
 	assert.NoError(t, stop())
 }
 

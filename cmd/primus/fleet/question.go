@@ -138,11 +138,17 @@ func broken(ctx context.Context, r clientv3.WatchResponse, open bool) error {
 	}
 }
 
+// longestName bounds the names of ops in questions.
+const longestName = 256
+
 // explain answers a question for a run.
 func explain(m *opmanager.Manager, text []byte) reply {
 	var q Question
 	if err := json.Unmarshal(text, &q); err != nil {
 		return reply{Error: fmt.Sprintf("the question cannot be read: %v", err)}
+	}
+	if len(q.Op) > longestName { // the nearest name to a long one is dear to find
+		return reply{Error: fmt.Sprintf("the question is about an op whose name has %d bytes, want at most %d", len(q.Op), longestName)}
 	}
 	e, err := opmanager.Explanation{}, error(nil)
 	if q.Call != nil {
