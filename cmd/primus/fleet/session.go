@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -88,20 +87,14 @@ func (s *session) follow(ctx context.Context, revision int64) error {
 	}
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
-	patience := s.set.Lease * 2 / 3
-	silence := time.NewTimer(patience)
-	defer silence.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-silence.C:
-			return over(fmt.Errorf("no sign of life within %s", patience))
 		case _, ok := <-alive:
-			if !ok {
-				return over(errors.New("the lease has ended"))
+			if !ok { // also when nothing was heard for as long as it lasts
+				return over(errors.New("the lease has ended: etcd was silent for too long, or has revoked it"))
 			}
-			silence.Reset(patience)
 		case r, ok := <-policy:
 			if err := broken(ctx, r, ok); err != nil {
 				return over(err)
