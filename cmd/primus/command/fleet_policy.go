@@ -207,7 +207,7 @@ func applyResults(revision int64, members []fleet.Member) (results []applyResult
 }
 
 func printResults(streams Streams, revision int64, results []applyResult) error {
-	text := fmt.Sprintf("policy %d is set; no runs have to follow it yet", revision)
+	text := fmt.Sprintf("policy %d is set; no run is registered", revision)
 	if len(results) > 0 {
 		t := newTable(table.Row{"run", "rank", "host", fmt.Sprintf("policy %d", revision), "generation", "reason"}, 5)
 		for _, r := range results {
