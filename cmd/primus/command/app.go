@@ -37,6 +37,7 @@ type appConfig struct {
 	policy      policySources
 	listPlugins bool // plugins that cannot be used are only listed
 	extras      []Extra
+	fleet       fleetSettings
 }
 
 // listenerGroup collects what hears of dispatch.

@@ -85,10 +85,15 @@ type explainOptions struct {
 }
 
 func (o *explainOptions) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.dtype, "dtype", "", "ask about calls with a first operand of this `DTYPE`, such as f32 or bf16")
-	flags.StringVar(&o.shape, "shape", "", "ask about calls with a first operand of this `SHAPE`, such as 2048,512")
+	o.addCallFlags(flags)
 	flags.IntVar(&o.layer, "layer", -1, "ask about calls of layer `N` of the model, counted from 0")
 	flags.StringVar(&o.phase, "phase", "", "ask about calls of a `PHASE`: forward or backward")
+}
+
+// addCallFlags gives a command the flags about the first operand.
+func (o *explainOptions) addCallFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.dtype, "dtype", "", "ask about calls with a first operand of this `DTYPE`, such as f32 or bf16")
+	flags.StringVar(&o.shape, "shape", "", "ask about calls with a first operand of this `SHAPE`, such as 2048,512")
 }
 
 // call returns the dtype and shape that were asked about, nil for every call.

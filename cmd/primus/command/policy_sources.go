@@ -6,15 +6,14 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/primus-fl/primus/cmd/primus/serve"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/spf13/pflag"
-	"go.uber.org/fx"
 )
 
-// policySources is where the policy of a command comes from, later ones win: policy file, experiment, environment, flags.
+// policySources is where the policy of a command comes from, later ones win: policy file, fleet, experiment, environment,
+// flags.
 // The zero value is the environment of the process alone.
 type policySources struct {
 	file       string         // "" for none
@@ -49,7 +48,7 @@ func (o *policyOptions) sources(module *config.Module) policySources {
 // when there is none.
 func (s *policySources) load() (opmanager.Policy, *policyfile.Overlay, error) {
 	if s.file == "" {
-		p, err := s.over(nil)
+		p, err := s.over()
 		return p, nil, err
 	}
 	file, fileErr := policyfile.Read(s.file)
@@ -60,14 +59,18 @@ func (s *policySources) load() (opmanager.Policy, *policyfile.Overlay, error) {
 	return p, file, errors.Join(fileErr, err)
 }
 
-// over returns the policy that has this overlay where the policy file belongs.
-func (s *policySources) over(file *policyfile.Overlay) (opmanager.Policy, error) {
+// over returns the policy that has these documents where policy file and fleet belong.
+func (s *policySources) over(documents ...*policyfile.Overlay) (opmanager.Policy, error) {
 	lookup := s.lookup
 	if lookup == nil {
 		lookup = os.LookupEnv
 	}
+	p := opmanager.DefaultPolicy()
+	for _, document := range documents {
+		p = document.Apply(p)
+	}
 	experiment, experimentErr := experimentOverlay(s.experiment)
-	p := experiment.Apply(file.Apply(opmanager.DefaultPolicy()))
+	p = experiment.Apply(p)
 	p, envErr := p.Overlay(lookup)
 	p, flagsErr := s.flags.apply(p)
 	if usage := errors.Join(envErr, flagsErr); usage != nil {
@@ -97,30 +100,4 @@ func newPolicy(set appConfig) (opmanager.Policy, *policyfile.Overlay, policyfile
 	p, file, err := set.policy.load()
 	plugins, pluginsErr := set.policy.plugins(file)
 	return p, file, plugins, errors.Join(err, pluginsErr)
-}
-
-// newPolicyWatcher follows the policy file while the program runs. It is nil when there is none.
-func newPolicyWatcher(set appConfig, file *policyfile.Overlay, plugins policyfile.Plugins, m *opmanager.Manager, control *serve.Control, lc fx.Lifecycle) *policyfile.Watcher {
-	if file == nil {
-		return nil
-	}
-	w := policyfile.NewWatcher(file, policyfile.WatchSettings{
-		Log: set.log,
-		Apply: func(file *policyfile.Overlay) (uint64, error) {
-			p, err := set.policy.over(file)
-			if err != nil {
-				return 0, err
-			}
-			generation := control.SetBase(p)
-			if next, err := set.policy.plugins(file); err != nil || !samePlugins(plugins, next) {
-				set.log.Warn("the policy file says something else about plugins, which the next start takes up")
-			}
-			for _, warning := range m.Warnings() {
-				set.log.Warn(warning)
-			}
-			return generation, nil
-		},
-	})
-	lc.Append(fx.StartStopHook(w.Start, w.Close))
-	return w
 }

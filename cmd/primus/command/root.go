@@ -81,7 +81,8 @@ explains every choice.`,
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newTrainCommand(streams), newConfigCommand(streams), newOpsCommand(streams), newPolicyCommand(streams), newPluginsCommand(streams),
-		newPatchesCommand(streams), newBackendsCommand(streams), newBenchmarkCommand(streams), newServeCommand(streams), newVersionCommand(streams))
+		newPatchesCommand(streams), newBackendsCommand(streams), newBenchmarkCommand(streams), newServeCommand(streams), newFleetCommand(streams),
+		newVersionCommand(streams))
 	refineBuiltins(root)
 	return root
 }

@@ -83,7 +83,7 @@ type serveParams struct {
 
 // serveGraph wires everything that the service alone needs.
 func serveGraph(set appConfig) fx.Option {
-	return fx.Options(core(set), serviceOptions(), metricsOptions(), fx.Provide(newPolicyWatcher),
+	return fx.Options(core(set), serviceOptions(), metricsOptions(), fx.Provide(newLivePolicy, newPolicyWatcher),
 		fx.Invoke(func(p serveParams) { p.Dispatch.Watch(p.Manager) }))
 }
 

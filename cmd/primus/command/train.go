@@ -25,6 +25,7 @@ type trainOptions struct {
 	policy      policyOptions
 	manifest    string
 	run         runOptions
+	fleet       fleetOptions
 }
 
 // addFlags gives a command the flags of train.
@@ -35,6 +36,7 @@ func (o *trainOptions) addFlags(flags *pflag.FlagSet) {
 	o.serve.addFlags(flags, "serve", "", "serve-")
 	flags.StringVar(&o.manifest, "require-manifest", "", "refuse to train when dispatch differs from the manifest.json in `FILE`")
 	o.run.addFlags(flags)
+	o.fleet.addFlags(flags)
 	o.addExperimentFlags(flags)
 }
 
@@ -82,14 +84,17 @@ parameters or the dispatch block of the experiment, then the TE_FL_* variables, 
 manifest.json lists which implementation serves each op and the fingerprint of the
 policy; --require-manifest holds another run to it.
 
+With --fleet the run is listed in etcd while it goes on, and follows the policy of the
+fleet, which comes between policy file and experiment (primus fleet --help). Training
+never waits for etcd.
+
 Patches that the experiment switches on are applied on the way (primus patches plan);
 --patches, which is PRIMUS_PATCHES, lets only some of them pass. --dry-run prints what
 would be done and does nothing of it.
 
 Flags may also be given as PRIMUS_CONFIG, PRIMUS_CONFIGS_DIR, PRIMUS_EXPORT_CONFIG,
-PRIMUS_METRICS_ADDR, PRIMUS_METRICS_TEXTFILE, PRIMUS_PATCHES, PRIMUS_PEAK_TFLOPS,
-PRIMUS_POLICY, PRIMUS_STRICT_CONFIG, PRIMUS_THREADS
-and so on.`,
+PRIMUS_FLEET, PRIMUS_METRICS_ADDR, PRIMUS_METRICS_TEXTFILE, PRIMUS_PATCHES,
+PRIMUS_PEAK_TFLOPS, PRIMUS_POLICY, PRIMUS_STRICT_CONFIG, PRIMUS_THREADS and so on.`,
 		Example: `  primus train pretrain --config examples/native/configs/llama_2M-pretrain.yaml
   primus train pretrain --config exp.yaml train_iters=100 lr=1e-3 train_data_path=corpus/
   primus train pretrain --config exp.yaml --metrics-addr 127.0.0.1:9400
@@ -157,6 +162,9 @@ func (o *trainOptions) check(cmd *cobra.Command, overrides []string) error {
 	}
 	if !(o.peakTFLOPS >= 0) || math.IsInf(o.peakTFLOPS, 0) {
 		return usagef(cmd, "--peak-tflops: got %v, want %s", o.peakTFLOPS, wants(cmd.Flags().Lookup("peak-tflops")))
+	}
+	if err := o.fleet.check(cmd); err != nil {
+		return err
 	}
 	if o.serve.Addr != "" {
 		if err := o.serve.Check(); err != nil {

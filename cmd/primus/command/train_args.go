@@ -128,6 +128,8 @@ func completeTrain(cmd *cobra.Command, args []string, _ string) ([]cobra.Complet
 		return []cobra.Completion{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 	case flag != nil && flag.Name == "output":
 		return configFormats(), cobra.ShellCompDirectiveNoFileComp
+	case flag != nil && slices.Contains([]string{"fleet-ca", "fleet-cert", "fleet-key"}, flag.Name):
+		return []cobra.Completion{"pem", "crt", "key"}, cobra.ShellCompDirectiveFilterFileExt
 	case flag != nil && slices.Contains([]string{"configs-dir", "data-path", "backend-path"}, flag.Name):
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	}

@@ -43,6 +43,10 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 	if err != nil {
 		return usageError{err}
 	}
+	member, err := opts.fleet.member(experiment, module)
+	if err != nil {
+		return err
+	}
 	screen := &console{out: streams.Err, width: streams.Width}
 	defer screen.setStatus("")
 	logFile := &backend.LogFile{}
@@ -56,7 +60,7 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 	show := &progress{streams: streams, console: screen, log: log, fileLog: slog.New(toFile)}
 	set := appConfig{
 		threads: int(opts.threads), timing: true, log: log, metrics: opts.metrics(experiment), serve: opts.serve.Config, trains: true,
-		policy: opts.policy.sources(module), extras: streams.extras,
+		policy: opts.policy.sources(module), fleet: member, extras: streams.extras,
 		opLog: slog.NewMultiHandler(newLineHandler(screen, opLevel, timeOfDay), toFile),
 	}
 	settings := opts.run.settings(experiment, s, log)
@@ -111,9 +115,10 @@ type trainParams struct {
 	Output   *metricsOutput
 	Board    *serve.Board
 	Service  *service
+	Fleet    *fleetMember
 }
 
 // trainGraph wires everything that training needs and hands it over.
 func trainGraph(set appConfig, wire func(trainParams)) fx.Option {
-	return fx.Options(core(set), fx.Provide(newPolicyWatcher), metricsOptions(), serviceOptions(), fx.Invoke(wire))
+	return fx.Options(core(set), fx.Provide(newLivePolicy, newPolicyWatcher, newFleetMember), metricsOptions(), serviceOptions(), fx.Invoke(wire))
 }

@@ -111,6 +111,16 @@ func wants(f *pflag.Flag) string {
 		return "a file that ends with .prom"
 	case "peak-tflops":
 		return "a number of TFLOP/s, 0 when it is not known"
+	case "fleet":
+		return "endpoints of etcd with commas, such as 10.0.0.1:2379"
+	case "fleet-prefix":
+		return "a prefix of keys, such as /primus"
+	case "fleet-ca", "fleet-cert", "fleet-key":
+		return "a PEM file"
+	case "expect":
+		return "the revision of a policy, 0 for none"
+	case "patience":
+		return "a time such as 10s"
 	case "threads":
 		return "a number of threads, 0 for one a CPU"
 	case "token-file", "serve-token-file":

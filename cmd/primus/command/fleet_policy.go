@@ -1,0 +1,220 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/primus-fl/primus/cmd/primus/fleet"
+	"github.com/primus-fl/primus/opmanager/policyfile"
+	"github.com/spf13/cobra"
+)
+
+func newFleetPolicyCommand(streams Streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "policy",
+		Short: "Show or replace the policy of a fleet",
+		Args:  subcommandOnly,
+		RunE:  showHelp,
+	}
+	cmd.AddCommand(newFleetPolicyApplyCommand(streams), newFleetPolicyShowCommand(streams))
+	return cmd
+}
+
+func newFleetPolicyShowCommand(streams Streams) *cobra.Command {
+	var output outputFormat
+	var opts fleetOptions
+	cmd := &cobra.Command{
+		Use:   "show",
+		Short: "Print the policy of a fleet, behind its revision in a comment",
+		Example: `  primus fleet policy show --fleet 10.0.0.1:2379
+  primus fleet policy show > policy.yaml`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return opts.withFleet(cmd, func(ctx context.Context, c *fleet.Client) error {
+				s, err := c.Snapshot(ctx)
+				switch {
+				case err != nil:
+					return err
+				case output == outputJSON:
+					return writeJSON(streams.Out, s.Policy)
+				case s.Policy.Revision == 0:
+					return errors.New("the fleet has no policy; primus fleet policy apply gives it one")
+				}
+				_, err = fmt.Fprintf(streams.Out, "# revision %d\n%s", s.Policy.Revision, s.Policy.Text)
+				return err
+			})
+		},
+	}
+	output.addFlag(cmd)
+	opts.addFlags(cmd.Flags())
+	return cmd
+}
+
+// applyOptions are the flags of `primus fleet policy apply`.
+type applyOptions struct {
+	fleet    fleetOptions
+	output   outputFormat
+	expect   int64
+	patience time.Duration
+}
+
+func newFleetPolicyApplyCommand(streams Streams) *cobra.Command {
+	var opts applyOptions
+	cmd := &cobra.Command{
+		Use:   "apply FILE",
+		Short: "Give all runs of a fleet the policy in a file",
+		Long: `Give all runs of a fleet the policy in a file, and wait until each of them has said what
+became of it. A file with faults is not sent. The policy stays for runs that begin
+later, until another one replaces it; the file {} takes it back.
+
+In each run it comes between policy file and experiment: what the experiment, the
+environment or flags of the run set stays as it is. A run rejects a policy that is not
+possible with these, and keeps the one before.
+
+--expect replaces only the policy of that revision (fleet list shows it), so that two
+people do not undo each other's change.
+
+The exit code is 1 when a run rejects the policy or does not answer in time; the
+policy is replaced nevertheless.`,
+		Example: `  primus fleet policy apply policy.yaml --fleet 10.0.0.1:2379
+  primus fleet policy apply policy.yaml --expect 1207`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef(cmd, "got %d policy files, want one", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("expect") && opts.expect < 0 {
+				return usagef(cmd, "--expect: got %d, want %s", opts.expect, wants(cmd.Flags().Lookup("expect")))
+			}
+			text, err := readPolicy(args[0])
+			if err != nil {
+				return err
+			}
+			return opts.fleet.withFleet(cmd, func(ctx context.Context, c *fleet.Client) error {
+				return applyToFleet(ctx, streams, c, text, opts)
+			})
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return []cobra.Completion{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+	}
+	opts.output.addFlag(cmd)
+	opts.fleet.addFlags(cmd.Flags())
+	cmd.Flags().Int64Var(&opts.expect, "expect", -1, "replace only the policy of this `REVISION`, 0 for none")
+	cmd.Flags().Lookup("expect").DefValue = "" // which is any
+	cmd.Flags().DurationVar(&opts.patience, "patience", fleetPatience, "wait this long for the runs, a `TIME` such as 10s")
+	return cmd
+}
+
+// readPolicy returns the content of a policy file that has no faults.
+func readPolicy(file string) (string, error) {
+	if _, err := policyfile.Read(file); err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("read the policy: %w", err)
+	}
+	_, err = policyfile.Parse(file, text) // the file may have changed
+	return string(text), err
+}
+
+// applyToFleet replaces the policy and prints what the runs say.
+func applyToFleet(ctx context.Context, streams Streams, c *fleet.Client, text string, opts applyOptions) error {
+	revision, err := c.SetPolicy(ctx, text, opts.expect)
+	if err != nil {
+		return err
+	}
+	members, err := awaitReports(ctx, c, revision, opts.patience)
+	if err != nil {
+		return fmt.Errorf("the policy is replaced, revision %d, but what runs make of it is not known: %w", revision, err)
+	}
+	results, missing := applyResults(revision, members)
+	if opts.output == outputJSON {
+		err = writeJSON(streams.Out, struct {
+			Revision int64         `json:"revision"`
+			Runs     []applyResult `json:"runs"`
+		}{revision, results})
+	} else {
+		err = printResults(streams, revision, results)
+	}
+	if err == nil && missing > 0 {
+		err = fmt.Errorf("policy %d is not in force in %d of %s", revision, missing, countRuns(len(results)))
+	}
+	return err
+}
+
+// awaitReports returns the members when all have seen a policy or one after it, or when patience is over.
+func awaitReports(ctx context.Context, c *fleet.Client, revision int64, patience time.Duration) ([]fleet.Member, error) {
+	const between = 200 * time.Millisecond
+	for over := time.Now().Add(patience); ; {
+		s, err := c.Snapshot(ctx)
+		if err != nil {
+			return nil, err
+		}
+		waiting := false
+		for _, m := range s.Members {
+			waiting = waiting || m.Policy.Seen < revision
+		}
+		if !waiting || time.Now().After(over) {
+			return s.Members, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(between):
+		}
+	}
+}
+
+// applyResult is what became of a policy in a run.
+type applyResult struct {
+	Run        string `json:"run"`
+	Rank       string `json:"rank"`
+	Host       string `json:"host"`
+	Result     string `json:"result"` // in force, rejected, replaced or no answer
+	Generation uint64 `json:"generation"`
+	Reason     string `json:"reason,omitempty"`
+}
+
+// applyResults returns the result of each member, and how many do not have the policy in force.
+func applyResults(revision int64, members []fleet.Member) (results []applyResult, missing int) {
+	results = []applyResult{}
+	for _, m := range members {
+		r := applyResult{Run: m.ID, Rank: rankText(m), Host: m.Host, Generation: m.Generation}
+		switch {
+		case m.Policy.Seen < revision:
+			r.Result = "no answer"
+		case m.Policy.Seen > revision:
+			r.Result, r.Reason = "replaced", "by policy "+revisionText(m.Policy.Seen)
+		case m.Policy.Rejected != "":
+			r.Result, r.Reason = "rejected", m.Policy.Rejected
+		default:
+			r.Result = "in force"
+		}
+		if r.Result != "in force" {
+			missing++
+		}
+		results = append(results, r)
+	}
+	return results, missing
+}
+
+func printResults(streams Streams, revision int64, results []applyResult) error {
+	text := fmt.Sprintf("policy %d is set; no run is registered", revision)
+	if len(results) > 0 {
+		t := newTable(table.Row{"run", "rank", "host", fmt.Sprintf("policy %d", revision), "generation", "reason"}, 5)
+		for _, r := range results {
+			t.AppendRow(table.Row{r.Run, r.Rank, r.Host, r.Result, r.Generation, r.Reason})
+		}
+		text = render(t)
+	}
+	_, err := fmt.Fprintln(streams.Out, text)
+	return err
+}

@@ -1,0 +1,65 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/primus-fl/primus/cmd/primus/fleet"
+	"github.com/spf13/cobra"
+)
+
+func newFleetSDCommand(streams Streams) *cobra.Command {
+	var opts fleetOptions
+	var listen string
+	cmd := &cobra.Command{
+		Use:   "sd",
+		Short: "Tell Prometheus where the runs of a fleet serve their metrics, until interrupted",
+		Long: `Tell Prometheus where the runs of a fleet serve their metrics, until interrupted: GET
+/v1/sd answers as its HTTP service discovery asks (http_sd_configs). Runs without
+--metrics-addr are left out.`,
+		Example: `  primus fleet sd --fleet 10.0.0.1:2379 --listen 127.0.0.1:9401
+  curl -s 127.0.0.1:9401/v1/sd`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if _, _, err := net.SplitHostPort(listen); err != nil {
+				return usagef(cmd, "--listen: got %q, want %s", listen, wants(cmd.Flags().Lookup("listen")))
+			}
+			return opts.withFleet(cmd, func(ctx context.Context, c *fleet.Client) error {
+				return serveDiscovery(ctx, streams, listen, c)
+			})
+		},
+	}
+	opts.addFlags(cmd.Flags())
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:9401", "serve on `HOST:PORT`; port 0 takes a free one")
+	return cmd
+}
+
+// serveDiscovery serves /v1/sd until ctx ends.
+func serveDiscovery(ctx context.Context, streams Streams, addr string, c *fleet.Client) error {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", addr)
+	if err != nil {
+		return fmt.Errorf("serve on %q: %w; give --listen another HOST:PORT, or port 0 for any that is free", addr, err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /v1/sd", fleet.Discovery(c))
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	fmt.Fprintf(streams.Err, "targets on http://%s/v1/sd\n", listener.Addr())
+	select {
+	case err = <-served:
+	case <-ctx.Done():
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		err = errors.Join(server.Shutdown(stopping), <-served)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
+}

@@ -1,0 +1,72 @@
+package command
+
+import (
+	"log/slog"
+	"sync"
+
+	"github.com/primus-fl/primus/cmd/primus/serve"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/policyfile"
+	"go.uber.org/fx"
+)
+
+// livePolicy changes the policy of a run: policy file and fleet may change while it runs, the sources above them do not.
+type livePolicy struct {
+	sources policySources
+	manager *opmanager.Manager
+	control *serve.Control
+	plugins policyfile.Plugins // of the start
+	log     *slog.Logger
+
+	mu          sync.Mutex // held while a policy is put together and put in force, so that the last change wins
+	file, fleet *policyfile.Overlay
+}
+
+func newLivePolicy(set appConfig, file *policyfile.Overlay, plugins policyfile.Plugins, m *opmanager.Manager, control *serve.Control) *livePolicy {
+	return &livePolicy{sources: set.policy, manager: m, control: control, plugins: plugins, log: set.log, file: file}
+}
+
+// setFile puts another policy file in force.
+func (l *livePolicy) setFile(file *policyfile.Overlay) (generation uint64, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if generation, err = l.apply(file, l.fleet); err == nil {
+		l.file = file
+		if next, err := l.sources.plugins(file); err != nil || !samePlugins(l.plugins, next) {
+			l.log.Warn("the policy file says something else about plugins, which the next start takes up")
+		}
+	}
+	return generation, err
+}
+
+// setFleet puts another policy of the fleet in force.
+func (l *livePolicy) setFleet(fleet *policyfile.Overlay) (generation uint64, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if generation, err = l.apply(l.file, fleet); err == nil {
+		l.fleet = fleet
+	}
+	return generation, err
+}
+
+func (l *livePolicy) apply(file, fleet *policyfile.Overlay) (uint64, error) {
+	p, err := l.sources.over(file, fleet)
+	if err != nil {
+		return 0, err
+	}
+	generation := l.control.SetBase(p)
+	for _, warning := range l.manager.Warnings() {
+		l.log.Warn(warning)
+	}
+	return generation, nil
+}
+
+// newPolicyWatcher follows the policy file while the program runs. It is nil when there is none.
+func newPolicyWatcher(set appConfig, file *policyfile.Overlay, live *livePolicy, lc fx.Lifecycle) *policyfile.Watcher {
+	if file == nil {
+		return nil
+	}
+	w := policyfile.NewWatcher(file, policyfile.WatchSettings{Log: set.log, Apply: live.setFile})
+	lc.Append(fx.StartStopHook(w.Start, w.Close))
+	return w
+}

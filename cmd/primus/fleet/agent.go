@@ -1,0 +1,171 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/policyfile"
+)
+
+// DefaultLease is how long etcd keeps the record of a run that has gone silent.
+const DefaultLease = 10 * time.Second
+
+// Settings are what an Agent needs. All fields but Lease are required.
+type Settings struct {
+	Config   Config
+	Identity Identity
+	Manager  *opmanager.Manager
+	// Apply puts the policy of the fleet in force and returns the number of the generation that begins with it. When it
+	// returns an error, nothing has changed.
+	Apply func(*policyfile.Overlay) (generation uint64, err error)
+	// Log hears of every change of the policy and of the connection.
+	Log *slog.Logger
+	// Lease is how long etcd keeps the record when the run has gone silent; 0 means DefaultLease. etcd counts whole seconds
+	// and has a least number of them.
+	Lease time.Duration
+}
+
+// Agent is the part of a run that belongs to the fleet.
+type Agent struct {
+	set  Settings
+	keys keys
+	id   string
+
+	// Of the goroutine.
+	policy  followed
+	written Member // the record as etcd has it
+
+	start, end sync.Once
+	first      chan struct{} // closed when the first attempt has succeeded or failed
+	stop       context.CancelFunc
+	done       sync.WaitGroup
+
+	mu    sync.Mutex
+	state State // guarded by mu
+}
+
+// State is how an Agent stands.
+type State struct {
+	ID string `json:"id"`
+	// Connected says whether the run is registered and follows the policy. Otherwise Problem says why, and since When.
+	Connected bool      `json:"connected"`
+	Problem   string    `json:"problem,omitempty"`
+	When      time.Time `json:"when"` // of the last change of Connected
+	// Losses counts how often the connection was lost.
+	Losses uint64       `json:"losses"`
+	Policy PolicyReport `json:"policy"`
+	// Rejections counts policies that could not be used.
+	Rejections uint64 `json:"rejections"`
+}
+
+// NewAgent returns an Agent for a run. It does nothing until Start. The error is one of the configuration.
+func NewAgent(set Settings) (*Agent, error) {
+	if err := set.Config.Validate(); err != nil {
+		return nil, err
+	}
+	if _, err := set.Config.tls(); err != nil {
+		return nil, err
+	}
+	if set.Lease == 0 {
+		set.Lease = DefaultLease
+	}
+	a := &Agent{set: set, keys: set.Config.keys(), id: newID(set.Identity), first: make(chan struct{})}
+	a.state = State{ID: a.id, Problem: "not started"}
+	return a, nil
+}
+
+// Start begins, and returns when the run is registered with the policy of the fleet in force, when the first attempt has
+// failed, or when ctx ends. An etcd that does not answer is no error: the Agent goes on trying. Calls after the first one do
+// nothing.
+func (a *Agent) Start(ctx context.Context) {
+	a.start.Do(func() {
+		life, stop := context.WithCancel(context.WithoutCancel(ctx))
+		a.stop = stop
+		a.done.Go(func() { a.run(life) })
+		select {
+		case <-a.first:
+		case <-ctx.Done():
+		}
+	})
+}
+
+// Close takes the run out of the fleet and waits for that, at most for a second when etcd does not answer. It is idempotent
+// and safe without Start.
+func (a *Agent) Close() {
+	a.start.Do(func() {})
+	a.end.Do(func() {
+		if a.stop != nil {
+			a.stop()
+		}
+	})
+	a.done.Wait()
+}
+
+// State returns how the Agent stands.
+func (a *Agent) State() State {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.state
+}
+
+// run holds one session after the other until ctx ends.
+func (a *Agent) run(ctx context.Context) {
+	firstOver := sync.OnceFunc(func() { close(a.first) })
+	pause := firstPause
+	for {
+		err := a.session(ctx, func() {
+			pause = firstPause
+			a.connected()
+			firstOver()
+		})
+		if ctx.Err() != nil {
+			a.closed()
+			return
+		}
+		a.lost(err)
+		firstOver()
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause + rand.N(pause/2)):
+		}
+		pause = min(2*pause, longestPause)
+	}
+}
+
+func (a *Agent) connected() {
+	a.mu.Lock()
+	a.state.Connected, a.state.Problem, a.state.When = true, "", time.Now()
+	a.mu.Unlock()
+	a.set.Log.Info("run is registered with the fleet", "id", a.id, "policy", a.policy.report.InForce)
+}
+
+// lost notes why a session has ended or could not begin, and logs it once for each outage.
+func (a *Agent) lost(err error) {
+	a.mu.Lock()
+	already := !a.state.Connected && !a.state.When.IsZero()
+	if a.state.Connected {
+		a.state.Losses++
+	}
+	if !already {
+		a.state.When = time.Now()
+	}
+	a.state.Connected, a.state.Problem = false, err.Error()
+	a.mu.Unlock()
+	if !already {
+		a.set.Log.Warn("the fleet cannot be reached; training goes on with the policy in force, and the connection is tried again", "reason", err)
+	}
+}
+
+func (a *Agent) closed() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.state.Connected, a.state.Problem, a.state.When = false, "closed", time.Now()
+}
+
+// errWatchEnded says that a watch is over without a reason given.
+var errWatchEnded = errors.New("the watch has ended")

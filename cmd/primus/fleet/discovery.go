@@ -1,0 +1,61 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+)
+
+// Lister lists a fleet; *Client is one.
+type Lister interface {
+	Snapshot(context.Context) (Snapshot, error)
+}
+
+var _ Lister = (*Client)(nil)
+
+// TargetGroup is what Prometheus scrapes, as its HTTP service discovery wants it.
+type TargetGroup struct {
+	Targets []string          `json:"targets"`
+	Labels  map[string]string `json:"labels"`
+}
+
+// Discovery returns the handler of /v1/sd: a group for each member that serves metrics, with the labels run (the experiment)
+// and rank, and __meta_primus_id, __meta_primus_backend, __meta_primus_host, __meta_primus_version and
+// __meta_primus_world_size for relabelling. While the fleet cannot be listed it answers 503, at which Prometheus keeps the
+// targets that it has.
+func Discovery(fleet Lister) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s, err := fleet.Snapshot(r.Context())
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		text, err := json.Marshal(Targets(s.Members))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(text) // a client that is gone does not want it
+	})
+}
+
+// Targets returns the groups of the members that serve metrics, in their order. It is never nil.
+func Targets(members []Member) []TargetGroup {
+	groups := []TargetGroup{}
+	for _, m := range members {
+		if m.Metrics == "" {
+			continue
+		}
+		groups = append(groups, TargetGroup{
+			Targets: []string{m.Metrics},
+			Labels: map[string]string{
+				"run": m.Experiment, "rank": strconv.Itoa(m.Rank),
+				"__meta_primus_id": m.ID, "__meta_primus_backend": m.Backend, "__meta_primus_host": m.Host,
+				"__meta_primus_version": m.Version, "__meta_primus_world_size": strconv.Itoa(m.WorldSize),
+			},
+		})
+	}
+	return groups
+}

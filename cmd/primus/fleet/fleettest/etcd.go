@@ -1,0 +1,107 @@
+// Package fleettest runs etcd for tests, and takes it away from them.
+//
+// # Concepts
+//
+// Start runs the etcd of the machine with data of its own, or skips the test where there is none. Kill and Restart do to it
+// what happens to servers; a Proxy does what happens to networks.
+//
+// # Concurrency
+//
+// An Etcd is for the goroutine of the test. A Proxy is safe for concurrent use.
+//
+// # Errors
+//
+// What goes wrong fails the test.
+package fleettest
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Etcd is an etcd server of one member.
+type Etcd struct {
+	// Address is the HOST:PORT of clients. It stays the same for the life of the test.
+	Address string
+
+	t       testing.TB
+	path    string
+	peer    string
+	data    string
+	args    []string
+	process *exec.Cmd
+	log     *bytes.Buffer
+}
+
+// Start runs etcd until the end of the test, with more arguments if any.
+func Start(t testing.TB, args ...string) *Etcd {
+	t.Helper()
+	path, err := exec.LookPath("etcd")
+	if err != nil {
+		t.Skip("no etcd on this machine; scripts/install-test-deps.sh installs it")
+	}
+	e := &Etcd{t: t, path: path, Address: freeAddress(t), peer: freeAddress(t), data: filepath.Join(t.TempDir(), "etcd"), args: args}
+	t.Cleanup(e.Kill)
+	e.Restart()
+	return e
+}
+
+// Restart runs etcd again over the data that it has, and waits until it answers.
+func (e *Etcd) Restart() {
+	e.t.Helper()
+	scheme := "http"
+	if len(e.args) > 0 {
+		scheme = "https"
+	}
+	client, peer := scheme+"://"+e.Address, "http://"+e.peer
+	e.log = &bytes.Buffer{}
+	e.process = exec.Command(e.path, append([]string{
+		"--name", "one", "--data-dir", e.data, "--unsafe-no-fsync", "--log-level", "error",
+		"--listen-client-urls", client, "--advertise-client-urls", client,
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "one=" + peer,
+		"--heartbeat-interval", "50", "--election-timeout", "500",
+	}, e.args...)...)
+	e.process.Stdout, e.process.Stderr = e.log, e.log
+	require.NoError(e.t, e.process.Start())
+	for range 600 {
+		if conn, err := net.Dial("tcp", e.Address); err == nil {
+			require.NoError(e.t, conn.Close())
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	e.Kill()
+	require.Fail(e.t, "etcd does not listen", "%s", e.log)
+}
+
+// Kill ends etcd at once.
+func (e *Etcd) Kill() {
+	if e.process == nil {
+		return
+	}
+	_ = e.process.Process.Kill()
+	_ = e.process.Wait()
+	e.process = nil
+}
+
+// Forget kills etcd and removes its data, so that Restart begins a cluster anew.
+func (e *Etcd) Forget() {
+	e.t.Helper()
+	e.Kill()
+	e.data = filepath.Join(e.t.TempDir(), fmt.Sprintf("etcd-%d", time.Now().UnixNano()))
+}
+
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}

@@ -1,0 +1,59 @@
+package fleet
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Whoever may write to etcd may write anything: it is an error at most.
+
+func FuzzParseMember(f *testing.F) {
+	f.Add("/primus/runs/a", encode(Member{ID: "a"}))
+	f.Add("/primus/runs/a", []byte(`{"id":"b"}`))
+	f.Add("a", []byte(`{"id":"","rank":"x"`))
+	f.Fuzz(func(t *testing.T, key string, text []byte) {
+		m, err := parseMember(key, text)
+		if err != nil {
+			return
+		}
+		assert.True(t, strings.HasSuffix(key, "/"+m.ID))
+		again, err := parseMember(key, encode(m))
+		require.NoError(t, err)
+		assert.Equal(t, encode(m), encode(again))
+	})
+}
+
+func FuzzQuestion(f *testing.F) {
+	registry := opregistry.NewRegistry()
+	require.NoError(f, registry.Register(opregistry.Source{Name: "catalogue", Ops: ops.All()}))
+	manager := opmanager.New(registry, opmanager.DefaultPolicy(), opmanager.Settings{})
+	f.Cleanup(manager.Close)
+	f.Add([]byte(`{"op":"rmsnorm_fwd","call":{"dtype":"bf16","shape":[2,-3]}}`))
+	f.Add([]byte(`{"op":"` + strings.Repeat("é", longest) + `"}`))
+	f.Add([]byte(`{"call":{"dtype":"f7"}}`))
+	f.Add([]byte(`null`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		r := explain(manager, text)
+		assert.NotEqual(t, r.Explanation == nil, r.Error == "", "one of the two")
+		assert.LessOrEqual(t, len(r.Error), longest+len("…"))
+		assert.True(t, utf8.ValidString(r.Error))
+		assert.Equal(t, r.Error, parseReply(encode(r)).Error)
+	})
+}
+
+func FuzzReply(f *testing.F) {
+	f.Add([]byte(`{"explanation":{"op":"a"}}`))
+	f.Add([]byte(`{"explanation":{"op":"a"},"error":"b"}`))
+	f.Add([]byte(`{}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		r := parseReply(text)
+		assert.NotEqual(t, r.Explanation == nil, r.Error == "")
+	})
+}

@@ -1,0 +1,163 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/primus-fl/primus/opmanager"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Question asks every run which impl serves an op, and why no other does.
+type Question struct {
+	Op string `json:"op"`
+	// Call narrows the question to calls of one dtype and shape; nil asks about every call.
+	Call *opmanager.CallShape `json:"call,omitempty"`
+}
+
+// Answer is what one run said.
+type Answer struct {
+	Member Member `json:"run"`
+	// Explanation is the answer, nil when there is none; Error says then why.
+	Explanation *opmanager.Explanation `json:"explanation,omitempty"`
+	Error       string                 `json:"error,omitempty"`
+}
+
+// reply is what a run writes: one of the two.
+type reply struct {
+	Explanation *opmanager.Explanation `json:"explanation,omitempty"`
+	Error       string                 `json:"error,omitempty"`
+}
+
+// Ask puts a question to all members and waits for their answers, at most for patience. There is an answer for each member,
+// in the order of Snapshot; one that was not heard in time has an Error.
+func (c *Client) Ask(ctx context.Context, q Question, patience time.Duration) ([]Answer, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var lease *clientv3.LeaseGrantResponse
+	err := c.config.request(ctx, "ask", func(ctx context.Context) (err error) {
+		lease, err = c.etcd.Grant(ctx, int64((patience + 2*requestTimeout).Seconds()))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer c.forget(ctx, lease.ID)
+	fleet, err := c.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	id := fmt.Sprintf("%x", lease.ID)
+	replies, err := c.watch(ctx, c.keys.answers+id+"/", fleet.revision+1, clientv3.WithPrefix(), clientv3.WithFilterDelete())
+	if err != nil {
+		return nil, err
+	}
+	err = c.config.request(ctx, "ask", func(ctx context.Context) error {
+		_, err := c.etcd.Put(ctx, c.keys.questions+id, string(encode(q)), clientv3.WithLease(lease.ID))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	heard, err := c.hear(ctx, replies, fleet.Members, patience)
+	if err != nil {
+		return nil, err
+	}
+	answers := make([]Answer, len(fleet.Members))
+	for i, m := range fleet.Members {
+		r, ok := heard[m.ID]
+		if !ok {
+			r.Error = fmt.Sprintf("no answer within %s", patience)
+		}
+		answers[i] = Answer{Member: m, Explanation: r.Explanation, Error: r.Error}
+	}
+	return answers, nil
+}
+
+// hear collects replies until all members have answered or patience is over.
+func (c *Client) hear(ctx context.Context, replies clientv3.WatchChan, from []Member, patience time.Duration) (map[string]reply, error) {
+	waiting := map[string]bool{}
+	for _, m := range from {
+		waiting[m.ID] = true
+	}
+	heard := map[string]reply{}
+	over := time.NewTimer(patience)
+	defer over.Stop()
+	for len(waiting) > 0 {
+		select {
+		case <-over.C:
+			return heard, nil
+		case r, ok := <-replies:
+			if err := broken(ctx, r, ok); err != nil {
+				return nil, c.config.fault("wait for answers", err)
+			}
+			for _, e := range r.Events {
+				key := string(e.Kv.Key)
+				id := key[strings.LastIndexByte(key, '/')+1:]
+				if !waiting[id] {
+					continue
+				}
+				delete(waiting, id)
+				heard[id] = parseReply(e.Kv.Value)
+			}
+		}
+	}
+	return heard, nil
+}
+
+func parseReply(text []byte) reply {
+	var r reply
+	if err := json.Unmarshal(text, &r); err != nil {
+		return reply{Error: fmt.Sprintf("the answer cannot be read: %v", err)}
+	}
+	if (r.Explanation == nil) == (r.Error == "") {
+		return reply{Error: "the answer is neither an explanation nor an error"}
+	}
+	return r
+}
+
+// forget takes back everything that was written under a lease, as far as etcd answers; it ends by itself in any case.
+func (c *Client) forget(ctx context.Context, lease clientv3.LeaseID) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_, _ = c.etcd.Revoke(ctx, lease)
+}
+
+// broken returns why a watch has ended, nil when it goes on.
+func broken(ctx context.Context, r clientv3.WatchResponse, open bool) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case !open:
+		return errWatchEnded
+	default:
+		return r.Err()
+	}
+}
+
+// longestName bounds the names of ops in questions.
+const longestName = 256
+
+// explain answers a question for a run.
+func explain(m *opmanager.Manager, text []byte) reply {
+	var q Question
+	if err := json.Unmarshal(text, &q); err != nil {
+		return reply{Error: fmt.Sprintf("the question cannot be read: %v", err)}
+	}
+	if len(q.Op) > longestName { // the nearest name to a long one is dear to find
+		return reply{Error: fmt.Sprintf("the question is about an op whose name has %d bytes, want at most %d", len(q.Op), longestName)}
+	}
+	e, err := opmanager.Explanation{}, error(nil)
+	if q.Call != nil {
+		e, err = m.ExplainCall(q.Op, *q.Call)
+	} else {
+		e, err = m.Explain(q.Op)
+	}
+	if err != nil {
+		return reply{Error: shorten(err.Error())}
+	}
+	return reply{Explanation: &e}
+}

@@ -1,0 +1,161 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// lookEvery is how often a run looks whether its record has to be written again.
+const lookEvery = time.Second
+
+// session registers the run, calls ready, and follows policy and questions until ctx ends or etcd is silent. It returns why
+// it is over.
+func (a *Agent) session(ctx context.Context, ready func()) error {
+	etcd, err := a.set.Config.open()
+	if err != nil {
+		return err
+	}
+	defer etcd.Close() //nolint:errcheck // what it says concerns a connection that is given up
+	s := &session{Agent: a, client: newClient(a.set.Config, etcd)}
+	revision, err := s.register(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if ctx.Err() != nil {
+			s.client.forget(ctx, s.lease)
+		}
+	}()
+	ready()
+	return s.follow(ctx, revision)
+}
+
+// session is the time from one connection to its end.
+type session struct {
+	*Agent
+	client *Client
+	lease  clientv3.LeaseID
+}
+
+// register takes over the policy and writes the record. It returns the revision of etcd that the policy is as of.
+func (s *session) register(ctx context.Context) (revision int64, err error) {
+	config := s.set.Config
+	err = config.request(ctx, "register", func(ctx context.Context) error {
+		lease, err := s.client.etcd.Grant(ctx, max(1, int64(s.set.Lease.Seconds())))
+		if err != nil {
+			return err
+		}
+		s.lease = lease.ID
+		policy, err := s.client.etcd.Get(ctx, s.keys.policy)
+		if err != nil {
+			return err
+		}
+		revision = policy.Header.Revision
+		if len(policy.Kvs) == 0 {
+			s.policyGone()
+		}
+		for _, kv := range policy.Kvs {
+			s.takePolicy(kv.ModRevision, kv.Value)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	s.written = Member{}
+	return revision, s.publish(ctx)
+}
+
+// follow waits for what concerns the run, and returns why that is over.
+func (s *session) follow(ctx context.Context, revision int64) error {
+	over := func(err error) error { return s.set.Config.fault("follow", err) }
+	alive, err := s.client.etcd.KeepAlive(ctx, s.lease)
+	if err != nil {
+		return over(err)
+	}
+	policy, err := s.client.watch(ctx, s.keys.policy, revision+1)
+	if err != nil {
+		return err
+	}
+	questions, err := s.client.watch(ctx, s.keys.questions, revision+1, clientv3.WithPrefix(), clientv3.WithFilterDelete())
+	if err != nil {
+		return err
+	}
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case _, ok := <-alive:
+			if !ok { // also when nothing was heard for as long as it lasts
+				return over(errors.New("the lease has ended: etcd was silent for too long, or has revoked it"))
+			}
+		case r, ok := <-policy:
+			if err := broken(ctx, r, ok); err != nil {
+				return over(err)
+			}
+			s.policyEvents(r.Events)
+		case r, ok := <-questions:
+			if err := broken(ctx, r, ok); err != nil {
+				return over(err)
+			}
+			if err := s.answer(ctx, r.Events); err != nil {
+				return err
+			}
+		case <-look.C:
+		}
+		if err := s.publish(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// publish writes the record if it is not as etcd has it.
+func (s *session) publish(ctx context.Context) error {
+	generation := s.set.Manager.Generation()
+	if s.written.ID != "" && s.written.Generation == generation && s.written.Policy == s.policy.report {
+		return nil
+	}
+	manifest := s.set.Manager.Manifest()
+	m := Member{
+		ID: s.id, Identity: s.set.Identity, Generation: generation,
+		Fingerprint: manifest.Policy, Manifest: manifestHash(manifest), Policy: s.policy.report,
+	}
+	err := s.set.Config.request(ctx, "write the record", func(ctx context.Context) error {
+		_, err := s.client.etcd.Put(ctx, s.keys.runs+s.id, string(encode(m)), clientv3.WithLease(s.lease))
+		return err
+	})
+	if err == nil {
+		s.written = m
+	}
+	return err
+}
+
+// answer answers questions, under the lease of each; one without would leave its answers behind for ever.
+func (s *session) answer(ctx context.Context, events []*clientv3.Event) error {
+	for _, e := range events {
+		if e.Kv.Lease == 0 {
+			continue
+		}
+		id := string(e.Kv.Key[len(s.keys.questions):])
+		text := encode(explain(s.set.Manager, e.Kv.Value))
+		err := s.set.Config.request(ctx, "answer", func(ctx context.Context) error {
+			_, err := s.client.etcd.Put(ctx, s.keys.answers+id+"/"+s.id, string(text), clientv3.WithLease(clientv3.LeaseID(e.Kv.Lease)))
+			return err
+		})
+		_, refused := errors.AsType[rpctypes.EtcdError](err)
+		switch {
+		case err == nil, errors.Is(err, rpctypes.ErrLeaseNotFound): // in the latter case nobody waits any more
+		case refused:
+			s.set.Log.Warn("a question about the dispatch of this run is not answered", "reason", err)
+		default:
+			return err
+		}
+	}
+	return nil
+}
