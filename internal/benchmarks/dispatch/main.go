@@ -35,6 +35,22 @@ var op = opregistry.NewOp("bench_op", opregistry.Schema[args]{
 
 func noop(*opregistry.Exec, args) error { return nil }
 
+// contained calls an impl and turns a panic into an error: the least that a call
+// costs which survives one.
+//
+//go:noinline
+func contained(run opregistry.Func[args], ex *opregistry.Exec, a args) (err error) {
+	running := true
+	defer func() {
+		if running {
+			err = fmt.Errorf("panic: %v", recover())
+		}
+	}()
+	err = run(ex, a)
+	running = false
+	return err
+}
+
 // row is one way to call the op.
 type row struct {
 	name  string
@@ -77,14 +93,11 @@ func run(rounds, calls int) error {
 	fmt.Printf("%s, %s/%s, %d CPUs; best of %d batches of %d calls\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), rounds, calls)
 	fmt.Println("| call | ns | more than direct | allocations | promise |")
 	fmt.Println("|---|---|---|---|---|")
-	var base, single float64
+	var base float64
 	for _, r := range rows {
 		ns := float64(r.best.Nanoseconds()) / float64(calls)
 		if r.base {
 			base = ns
-		}
-		if single == 0 && !r.base {
-			single = ns
 		}
 		fmt.Printf("| %s | %.1f | %.1f | %d | %s |\n", r.name, ns, ns-base, allocations(r.batch, calls), r.limit)
 	}
@@ -116,6 +129,10 @@ func makeRows(a args) ([]row, error) {
 	rows := []row{{name: "direct, through a func value", base: true, batch: func(n int) {
 		for range n {
 			_ = direct[0](&ex, a)
+		}
+	}}, {name: "direct, panics contained", batch: func(n int) {
+		for range n {
+			_ = contained(direct[0], &ex, a)
 		}
 	}}}
 	var faults []error
