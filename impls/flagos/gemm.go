@@ -126,7 +126,7 @@ func (p *product) run(e *opregistry.Exec) {
 
 // run computes the product of m×k and k×n, with m and n at least 1.
 func (g gemm) run(m, n, k int) {
-	g.kernel = simd.BestKernel()
+	g.kernel = simd.BestKernel(0)
 	g.gemmPlan = planGemm(m, n, k, g.kernel)
 	if g.few() {
 		g.runFew()
