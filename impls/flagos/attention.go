@@ -15,6 +15,9 @@ func attentionImpls() []opregistry.Impl {
 	}
 }
 
+// keysMultiple divides the keys of every block of scores.
+const keysMultiple = 256
+
 // attention is what forward and backward share. Scores exist only for a block of
 // queries and a block of keys at a time, as in Dao et al. 2022, arXiv:2205.14135.
 type attention struct {
@@ -43,7 +46,7 @@ func (v *views) attention(e *opregistry.Exec, a ops.FusedAttnFwdArgs) attention 
 		return attention{}
 	}
 	c := attention{
-		AttnDims: a.Dims(), exec: e, kernel: simd.BestKernel(), mask: a.AttnMaskType,
+		AttnDims: a.Dims(), exec: e, kernel: simd.BestKernel(keysMultiple), mask: a.AttnMaskType,
 		q: v.heads("Q", a.Q, a.QKVFormat), k: v.heads("K", a.K, a.QKVFormat),
 		v: v.heads("V", a.V, a.QKVFormat), o: v.heads("O", a.O, a.QKVFormat),
 		stats: v.vector("stats", a.Stats),

@@ -11,7 +11,7 @@ import (
 // of every kernel; two such blocks leave room in a second-level cache.
 const (
 	bwdQueries = 96
-	bwdKeys    = 256
+	bwdKeys    = keysMultiple
 )
 
 // bwdParts is how many parts a backward call is cut into at least, if it can.

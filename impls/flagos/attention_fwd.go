@@ -13,7 +13,7 @@ import (
 // of every kernel that leave room in a second-level cache.
 const (
 	fwdQueries = 48
-	fwdKeys    = 512
+	fwdKeys    = 2 * keysMultiple
 )
 
 // fwdParts is how many parts a forward call is cut into at least, if it can: a head

@@ -13,10 +13,10 @@ func gemmImpls() []opregistry.Impl {
 }
 
 // gemm is one blocked product c = alpha · left · right + beta · c, as in Goto and
-// van de Geijn 2008: right is packed once for all parts; each part packs its rows
-// of left, block by block, and runs the micro-kernel over both. A left without
-// dense rows is packed as a whole, too, because short pieces of many rows are slow
-// to gather.
+// van de Geijn 2008: right is packed once for all parts, and each part runs the
+// micro-kernel over its rows of left, block by block. A left without dense rows is
+// packed as a whole, too, because short pieces of many rows are slow to gather;
+// dense rows are read where they are, but for those of a tile that is not whole.
 type gemm struct {
 	exec        *opregistry.Exec
 	kernel      simd.Kernel
@@ -51,7 +51,7 @@ var (
 // sums are added in order, or as simd.Dot has it where B has few rows: the result
 // is the same bit for bit for any number of workers. alpha is applied to each block.
 // beta 0 does not read D. Scratch: a copy of op(A), at most gemmMaxPanels floats or
-// one panel of it; a block of op(B) a worker, or all of op(B) where its inner axis
+// one panel of it; a tile of op(B) a worker, or all of op(B) where its inner axis
 // is not dense; one more D if a product is accumulated behind gelu's derivative.
 func genericGemm(e *opregistry.Exec, a ops.GenericGemmArgs) error {
 	var v views
@@ -126,7 +126,7 @@ func (p *product) run(e *opregistry.Exec) {
 
 // run computes the product of m×k and k×n, with m and n at least 1.
 func (g gemm) run(m, n, k int) {
-	g.kernel = simd.BestKernel()
+	g.kernel = simd.BestKernel(0)
 	g.gemmPlan = planGemm(m, n, k, g.kernel)
 	if g.few() {
 		g.runFew()
@@ -217,34 +217,42 @@ func (g *gemm) part(part int) {
 	p0, p1 := parallel.Split(g.colPanels, g.colParts, part%g.colParts)
 	r0, r1 := parallel.Split((g.m+mr-1)/mr, g.rowParts, part/g.colParts)
 	r0, r1 = r0*mr, min(r1*mr, g.m)
-	var packed []float32
-	if g.leftRows {
-		packed = g.exec.Scratch(roundUp(min(r1-r0, g.blockRows), mr) * (g.depth + leftPad))
-		defer g.exec.Release(packed)
+	var tail []float32
+	if g.leftRows && ((r1-r0)%mr > 0 || g.k == 0) {
+		tail = g.exec.Scratch(mr * (g.depth + leftPad))
+		defer g.exec.Release(tail)
 	}
 	for ; r0 < r1; r0 += g.blockRows {
 		rows := min(g.blockRows, r1-r0)
 		for i := range g.depths {
-			g.block(packed, r0, rows, g.depthBlock(i), p0, p1)
+			g.block(tail, r0, rows, g.depthBlock(i), p0, p1)
 		}
 	}
 }
 
 // block adds the products of a block of the inner axis to some rows of the panels
-// p0 to p1 of c.
-func (g *gemm) block(packed []float32, r0, rows int, b depthBlock, p0, p1 int) {
+// p0 to p1 of c. tail has room for the rows of a tile that is not whole.
+func (g *gemm) block(tail []float32, r0, rows int, b depthBlock, p0, p1 int) {
 	mr, nr := g.kernel.MR, g.kernel.NR
-	t := simd.Tile{ARow: 1, AStep: mr, CRow: g.pitch, K: b.depth, Alpha: g.alpha, Beta: 1}
+	t := simd.Tile{CRow: g.pitch, K: b.depth, Alpha: g.alpha, Beta: 1}
 	if b.index == 0 {
 		t.Beta = g.beta
 	}
-	leftAt, leftPanel := g.leftAt(b)
-	if g.leftRows {
-		t.ARow, t.AStep = b.depth+leftPad, 1
-		leftPanel = mr * t.ARow
-		g.left.packRows(packed, t.ARow, r0, rows, b.k0, b.depth, mr)
-	} else {
-		packed = g.leftPanels[leftAt+r0/mr*leftPanel:]
+	var left []float32
+	row, step, leftPanel, tailRow := 1, mr, 0, rows
+	switch {
+	case !g.leftRows:
+		at, panel := g.leftAt(b)
+		left, leftPanel = g.leftPanels[at+r0/mr*panel:], panel
+	case b.depth == 0:
+		tailRow = 0
+	default:
+		row, step = g.left.rowStep, 1
+		left, leftPanel = g.left.data[r0*row+b.k0:], mr*row
+		if rest := rows % mr; rest > 0 {
+			tailRow = rows - rest
+			g.left.packRows(tail, b.depth+leftPad, r0+tailRow, rest, b.k0, b.depth, mr)
+		}
 	}
 	rightAt, rightPanel := g.rightAt(b)
 	for p := p0; p < p1; p++ {
@@ -253,8 +261,12 @@ func (g *gemm) block(packed []float32, r0, rows int, b depthBlock, p0, p1 int) {
 		t.B = g.panels[rightAt+p*rightPanel:]
 		for r := 0; r < rows; r += mr {
 			t.Rows = min(mr, rows-r)
-			t.A = packed[r/mr*leftPanel:]
 			t.C = g.c[(r0+r)*g.pitch+col:]
+			if r < tailRow {
+				t.A, t.ARow, t.AStep = left[r/mr*leftPanel:], row, step
+			} else {
+				t.A, t.ARow, t.AStep = tail, b.depth+leftPad, 1
+			}
 			g.kernel.Run(&t)
 		}
 	}

@@ -3,12 +3,12 @@ package flagos
 import "github.com/primus-fl/primus/internal/simd"
 
 const (
-	// gemmMaxDepth bounds the inner axis of a block: a panel of right of this depth
-	// fills the better part of a first-level cache beside the rows of left.
-	gemmMaxDepth = 320
+	// gemmMaxDepth bounds the inner axis of a block: c is read and written again for
+	// each, and a panel of right of this depth stays in a second-level cache.
+	gemmMaxDepth = 512
 
-	// gemmMaxBlock bounds the floats of a packed block of left: a quarter of a
-	// second-level cache.
+	// gemmMaxBlock bounds the floats of a block of left, which passes each panel of
+	// right: less than half of a second-level cache.
 	gemmMaxBlock = 1 << 17
 
 	// gemmMaxPanels bounds the floats of right that are packed at a time.
@@ -26,7 +26,7 @@ type gemmPlan struct {
 	m, n, k   int
 	depth     int // of a block of the inner axis, the last one may be less deep
 	depths    int // blocks of the inner axis, at least 1
-	blockRows int // rows of left that are packed at a time
+	blockRows int // rows of left that pass the panels of right at a time
 	widest    int // columns of right that are packed at a time
 	packParts int
 	rowParts  int
@@ -37,7 +37,7 @@ func planGemm(m, n, k int, kernel simd.Kernel) gemmPlan {
 	p := gemmPlan{m: m, n: n, k: k}
 	p.depths = max((k+gemmMaxDepth-1)/gemmMaxDepth, 1)
 	p.depth = (k + p.depths - 1) / p.depths
-	p.blockRows = max(gemmMaxBlock/(p.depth+leftPad)/kernel.MR, 1) * kernel.MR
+	p.blockRows = max(gemmMaxBlock/max(p.depth, 1)/kernel.MR, 1) * kernel.MR
 	p.widest = max(gemmMaxPanels/max(k, 1)/kernel.NR, 1) * kernel.NR
 	width := min(n, p.widest)
 	p.packParts = max(min(k*width/grain, maxParts), 1)

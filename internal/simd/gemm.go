@@ -8,7 +8,7 @@ import "fmt"
 //
 // for r < Rows and c < Cols. With Beta 0, C is only written.
 type Tile struct {
-	A           []float32 // MR rows of K elements: the rows from Rows on are read, too
+	A           []float32 // MR rows of K elements, one of the distances is 1: the rows from Rows on are read, too
 	ARow, AStep int
 	B           []float32 // K steps of NR elements: the columns from Cols on are read, too
 	C           []float32 // Rows rows of Cols elements
@@ -30,7 +30,7 @@ type Kernel struct {
 // MaxMR and MaxNR bound the tiles of all kernels.
 const (
 	MaxMR = 12
-	MaxNR = 32
+	MaxNR = 48
 )
 
 type isa uint8
@@ -41,8 +41,9 @@ const (
 	isaAVX512
 )
 
-// BestKernel returns the fastest kernel that this machine can run.
-func BestKernel() Kernel { return bestKernel() }
+// BestKernel returns the fastest kernel that this machine can run of those whose NR
+// divides a number that 16 divides, such as 0 for any.
+func BestKernel(multiple int) Kernel { return bestKernel(multiple) }
 
 // Run computes a tile. Sums run over k in order, in float32, with one rounding a
 // step where the instruction set fuses product and sum: every element depends on
@@ -53,6 +54,9 @@ func (k Kernel) Run(t *Tile) {
 	if t.Rows < 1 || t.Rows > k.MR || t.Cols < 1 || t.Cols > k.NR || t.K < 0 {
 		panic(fmt.Sprintf("BUG: simd: tile of %d×%d×%d for a kernel of %d×%d", t.Rows, t.Cols, t.K, k.MR, k.NR))
 	}
+	if t.ARow != 1 && t.AStep != 1 {
+		panic(fmt.Sprintf("BUG: simd: tile of rows %d and steps %d apart, want one of them side by side", t.ARow, t.AStep))
+	}
 	if t.K > 0 {
 		_ = t.A[(k.MR-1)*t.ARow+(t.K-1)*t.AStep]
 		_ = t.B[t.K*k.NR-1]
@@ -61,7 +65,7 @@ func (k Kernel) Run(t *Tile) {
 	raceTile(t)
 	switch {
 	case k.isa == isaAVX512:
-		gemmAVX512(t)
+		gemmAVX512(t, k.NR)
 	case t.Rows == k.MR && t.Cols == k.NR:
 		k.whole(t)
 	default:

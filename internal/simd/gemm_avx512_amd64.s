@@ -3,62 +3,440 @@
 #include "go_asm.h"
 #include "textflag.h"
 
+// Two kernels, of 8×48 and of 12×32 sums in Z0 to Z23, three or two registers a row.
+//
 // Registers: SI, R9, R10 rows 0, 4 and 8 of A; R8 and R11 one and three of its row
-// strides; R12 its step; BX B; DI C; DX its row stride; CX the steps left, then the
-// rows left. Z0 to Z23 are the 12×32 sums.
+// distances; R12 the distance of its steps; BX B; DI C; DX the distance of its rows;
+// CX the steps left, then the rows left; K1 to K3 the columns of a row of C.
+//
+// A loop takes a row of B to Z24 to Z26 and multiplies it by one element after the
+// other of a column of A, which stands in a register or, where a row is one register
+// wide, in memory. Rows of A that are dense have their steps side by side, else the
+// rows of one step are.
 
-#define QUAD(base, z0, z1, z2, z3, z4, z5, z6, z7) \
-	VBROADCASTSS (base), Z26         \
-	VBROADCASTSS (base)(R8*1), Z27   \
-	VBROADCASTSS (base)(R8*2), Z28   \
-	VBROADCASTSS (base)(R11*1), Z29  \
-	ADDQ         R12, base           \
-	VFMADD231PS  Z24, Z26, z0        \
-	VFMADD231PS  Z25, Z26, z1        \
-	VFMADD231PS  Z24, Z27, z2        \
-	VFMADD231PS  Z25, Z27, z3        \
-	VFMADD231PS  Z24, Z28, z4        \
-	VFMADD231PS  Z25, Z28, z5        \
-	VFMADD231PS  Z24, Z29, z6        \
-	VFMADD231PS  Z25, Z29, z7
+#define FMA3(a, t, z0, z1, z2) \
+	VBROADCASTSS a, t        \
+	VFMADD231PS  Z24, t, z0  \
+	VFMADD231PS  Z25, t, z1  \
+	VFMADD231PS  Z26, t, z2
 
-#define STEP(disp) \
-	VMOVUPS disp+0(BX), Z24  \
-	VMOVUPS disp+64(BX), Z25 \
-	QUAD(SI, Z0, Z1, Z2, Z3, Z4, Z5, Z6, Z7)         \
-	QUAD(R9, Z8, Z9, Z10, Z11, Z12, Z13, Z14, Z15)   \
-	QUAD(R10, Z16, Z17, Z18, Z19, Z20, Z21, Z22, Z23)
+#define FMA2(a, t, z0, z1) \
+	VBROADCASTSS a, t        \
+	VFMADD231PS  Z24, t, z0  \
+	VFMADD231PS  Z25, t, z1
 
-// HALFQUAD and HALFSTEP do so for the first 16 columns only.
-#define HALFQUAD(base, z0, z2, z4, z6) \
-	VFMADD231PS.BCST (base), Z24, z0        \
-	VFMADD231PS.BCST (base)(R8*1), Z24, z2  \
-	VFMADD231PS.BCST (base)(R8*2), Z24, z4  \
-	VFMADD231PS.BCST (base)(R11*1), Z24, z6 \
-	ADDQ             R12, base
+// A column of A times a row of B.
+#define COLUMN8BY48(a0, a1, a2, a3, a4, a5, a6, a7) \
+	FMA3(a0, Z27, Z0, Z1, Z2) \
+	FMA3(a1, Z28, Z3, Z4, Z5) \
+	FMA3(a2, Z29, Z6, Z7, Z8) \
+	FMA3(a3, Z30, Z9, Z10, Z11) \
+	FMA3(a4, Z31, Z12, Z13, Z14) \
+	FMA3(a5, Z27, Z15, Z16, Z17) \
+	FMA3(a6, Z28, Z18, Z19, Z20) \
+	FMA3(a7, Z29, Z21, Z22, Z23)
 
-#define HALFSTEP \
-	VMOVUPS (BX), Z24             \
-	HALFQUAD(SI, Z0, Z2, Z4, Z6)     \
-	HALFQUAD(R9, Z8, Z10, Z12, Z14)  \
-	HALFQUAD(R10, Z16, Z18, Z20, Z22)
+#define COLUMN8BY32(a0, a1, a2, a3, a4, a5, a6, a7) \
+	FMA2(a0, Z27, Z0, Z1) \
+	FMA2(a1, Z28, Z3, Z4) \
+	FMA2(a2, Z29, Z6, Z7) \
+	FMA2(a3, Z30, Z9, Z10) \
+	FMA2(a4, Z31, Z12, Z13) \
+	FMA2(a5, Z27, Z15, Z16) \
+	FMA2(a6, Z28, Z18, Z19) \
+	FMA2(a7, Z29, Z21, Z22)
+
+#define COLUMN8BY16(a0, a1, a2, a3, a4, a5, a6, a7) \
+	VFMADD231PS.BCST a0, Z24, Z0 \
+	VFMADD231PS.BCST a1, Z24, Z3 \
+	VFMADD231PS.BCST a2, Z24, Z6 \
+	VFMADD231PS.BCST a3, Z24, Z9 \
+	VFMADD231PS.BCST a4, Z24, Z12 \
+	VFMADD231PS.BCST a5, Z24, Z15 \
+	VFMADD231PS.BCST a6, Z24, Z18 \
+	VFMADD231PS.BCST a7, Z24, Z21
+
+#define COLUMN12BY32(a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11) \
+	FMA2(a0, Z26, Z0, Z1) \
+	FMA2(a1, Z27, Z2, Z3) \
+	FMA2(a2, Z28, Z4, Z5) \
+	FMA2(a3, Z29, Z6, Z7) \
+	FMA2(a4, Z30, Z8, Z9) \
+	FMA2(a5, Z31, Z10, Z11) \
+	FMA2(a6, Z26, Z12, Z13) \
+	FMA2(a7, Z27, Z14, Z15) \
+	FMA2(a8, Z28, Z16, Z17) \
+	FMA2(a9, Z29, Z18, Z19) \
+	FMA2(a10, Z30, Z20, Z21) \
+	FMA2(a11, Z31, Z22, Z23)
+
+#define COLUMN12BY16(a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11) \
+	VFMADD231PS.BCST a0, Z24, Z0 \
+	VFMADD231PS.BCST a1, Z24, Z2 \
+	VFMADD231PS.BCST a2, Z24, Z4 \
+	VFMADD231PS.BCST a3, Z24, Z6 \
+	VFMADD231PS.BCST a4, Z24, Z8 \
+	VFMADD231PS.BCST a5, Z24, Z10 \
+	VFMADD231PS.BCST a6, Z24, Z12 \
+	VFMADD231PS.BCST a7, Z24, Z14 \
+	VFMADD231PS.BCST a8, Z24, Z16 \
+	VFMADD231PS.BCST a9, Z24, Z18 \
+	VFMADD231PS.BCST a10, Z24, Z20 \
+	VFMADD231PS.BCST a11, Z24, Z22
 
 // SET stores a row of sums times alpha; UPDATE adds beta times what was there.
-#define SET(z0, z1) \
-	VMULPS  Z30, z0, z0      \
-	VMULPS  Z30, z1, z1      \
-	VMOVUPS z0, K1, 0(DI)    \
+#define SET3(z0, z1, z2) \
+	VMULPS  Z30, z0, z0 \
+	VMULPS  Z30, z1, z1 \
+	VMULPS  Z30, z2, z2 \
+	VMOVUPS z0, K1, 0(DI) \
+	VMOVUPS z1, K2, 64(DI) \
+	VMOVUPS z2, K3, 128(DI)
+
+#define UPDATE3(z0, z1, z2) \
+	VMULPS      Z30, z0, z0 \
+	VMULPS      Z30, z1, z1 \
+	VMULPS      Z30, z2, z2 \
+	VMOVUPS.Z   0(DI), K1, Z24 \
+	VMOVUPS.Z   64(DI), K2, Z25 \
+	VMOVUPS.Z   128(DI), K3, Z26 \
+	VFMADD231PS Z24, Z31, z0 \
+	VFMADD231PS Z25, Z31, z1 \
+	VFMADD231PS Z26, Z31, z2 \
+	VMOVUPS     z0, K1, 0(DI) \
+	VMOVUPS     z1, K2, 64(DI) \
+	VMOVUPS     z2, K3, 128(DI)
+
+#define SET2(z0, z1) \
+	VMULPS  Z30, z0, z0 \
+	VMULPS  Z30, z1, z1 \
+	VMOVUPS z0, K1, 0(DI) \
 	VMOVUPS z1, K2, 64(DI)
 
-#define UPDATE(z0, z1) \
-	VMULPS      Z30, z0, z0      \
-	VMULPS      Z30, z1, z1      \
-	VMOVUPS.Z   0(DI), K1, Z24   \
-	VMOVUPS.Z   64(DI), K2, Z25  \
-	VFMADD231PS Z24, Z31, z0     \
-	VFMADD231PS Z25, Z31, z1     \
-	VMOVUPS     z0, K1, 0(DI)    \
+#define UPDATE2(z0, z1) \
+	VMULPS      Z30, z0, z0 \
+	VMULPS      Z30, z1, z1 \
+	VMOVUPS.Z   0(DI), K1, Z24 \
+	VMOVUPS.Z   64(DI), K2, Z25 \
+	VFMADD231PS Z24, Z31, z0 \
+	VFMADD231PS Z25, Z31, z1 \
+	VMOVUPS     z0, K1, 0(DI) \
 	VMOVUPS     z1, K2, 64(DI)
+
+// NEXT goes on to the next row of C, if there is one.
+#define NEXT \
+	DECQ CX     \
+	JEQ  done   \
+	ADDQ DX, DI
+
+// func gemm8x48AVX512(t *Tile)
+TEXT ·gemm8x48AVX512(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+	MOVQ Tile_A(AX), SI
+	MOVQ Tile_ARow(AX), R8
+	MOVQ Tile_AStep(AX), R12
+	MOVQ Tile_B(AX), BX
+	MOVQ Tile_C(AX), DI
+	MOVQ Tile_CRow(AX), DX
+	SHLQ $2, R8
+	SHLQ $2, R12
+	SHLQ $2, DX
+	LEAQ (R8)(R8*2), R11
+	LEAQ (SI)(R8*4), R9
+
+	// The masks of the columns.
+	MOVQ  Tile_Cols(AX), CX
+	MOVQ  $1, R13
+	SHLQ  CX, R13
+	DECQ  R13
+	KMOVW R13, K1
+	SHRQ  $16, R13
+	KMOVW R13, K2
+	SHRQ  $16, R13
+	KMOVW R13, K3
+
+	// Bring C near while the sums are made.
+	MOVQ Tile_Rows(AX), CX
+	MOVQ DI, R13
+
+near:
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	PREFETCHT0 128(R13)
+	ADDQ DX, R13
+	DECQ CX
+	JNE  near
+
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+
+	MOVQ  Tile_K(AX), CX
+	TESTQ CX, CX
+	JEQ   store
+	CMPQ  Tile_Cols(AX), $16
+	JLE   wide16
+	CMPQ  Tile_Cols(AX), $32
+	JLE   wide32
+
+	CMPQ R12, $4
+	JNE  steps48
+	SUBQ $4, CX
+	JLT  rest48
+
+rows48:
+	VMOVUPS 0(BX), Z24
+	VMOVUPS 64(BX), Z25
+	VMOVUPS 128(BX), Z26
+	COLUMN8BY48(0(SI), 0(SI)(R8*1), 0(SI)(R8*2), 0(SI)(R11*1), 0(R9), 0(R9)(R8*1), 0(R9)(R8*2), 0(R9)(R11*1))
+	VMOVUPS 192(BX), Z24
+	VMOVUPS 256(BX), Z25
+	VMOVUPS 320(BX), Z26
+	COLUMN8BY48(4(SI), 4(SI)(R8*1), 4(SI)(R8*2), 4(SI)(R11*1), 4(R9), 4(R9)(R8*1), 4(R9)(R8*2), 4(R9)(R11*1))
+	VMOVUPS 384(BX), Z24
+	VMOVUPS 448(BX), Z25
+	VMOVUPS 512(BX), Z26
+	COLUMN8BY48(8(SI), 8(SI)(R8*1), 8(SI)(R8*2), 8(SI)(R11*1), 8(R9), 8(R9)(R8*1), 8(R9)(R8*2), 8(R9)(R11*1))
+	VMOVUPS 576(BX), Z24
+	VMOVUPS 640(BX), Z25
+	VMOVUPS 704(BX), Z26
+	COLUMN8BY48(12(SI), 12(SI)(R8*1), 12(SI)(R8*2), 12(SI)(R11*1), 12(R9), 12(R9)(R8*1), 12(R9)(R8*2), 12(R9)(R11*1))
+	ADDQ $768, BX
+	ADDQ $16, SI
+	ADDQ $16, R9
+	SUBQ $4, CX
+	JGE  rows48
+
+rest48:
+	ADDQ $4, CX
+	JEQ  store
+
+row48:
+	VMOVUPS 0(BX), Z24
+	VMOVUPS 64(BX), Z25
+	VMOVUPS 128(BX), Z26
+	COLUMN8BY48(0(SI), 0(SI)(R8*1), 0(SI)(R8*2), 0(SI)(R11*1), 0(R9), 0(R9)(R8*1), 0(R9)(R8*2), 0(R9)(R11*1))
+	ADDQ $192, BX
+	ADDQ $4, SI
+	ADDQ $4, R9
+	DECQ CX
+	JNE  row48
+	JMP  store
+
+steps48:
+	SUBQ $2, CX
+	JLT  step48
+
+pair48:
+	VMOVUPS 0(BX), Z24
+	VMOVUPS 64(BX), Z25
+	VMOVUPS 128(BX), Z26
+	COLUMN8BY48(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI))
+	ADDQ R12, SI
+	VMOVUPS 192(BX), Z24
+	VMOVUPS 256(BX), Z25
+	VMOVUPS 320(BX), Z26
+	COLUMN8BY48(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI))
+	ADDQ R12, SI
+	ADDQ $384, BX
+	SUBQ $2, CX
+	JGE  pair48
+
+step48:
+	ADDQ $2, CX
+	JEQ  store
+	VMOVUPS 0(BX), Z24
+	VMOVUPS 64(BX), Z25
+	VMOVUPS 128(BX), Z26
+	COLUMN8BY48(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI))
+	JMP  store
+
+wide32:
+	CMPQ R12, $4
+	JNE  steps32
+	SUBQ $4, CX
+	JLT  rest32
+
+rows32:
+	VMOVUPS 0(BX), Z24
+	VMOVUPS 64(BX), Z25
+	COLUMN8BY32(0(SI), 0(SI)(R8*1), 0(SI)(R8*2), 0(SI)(R11*1), 0(R9), 0(R9)(R8*1), 0(R9)(R8*2), 0(R9)(R11*1))
+	VMOVUPS 192(BX), Z24
+	VMOVUPS 256(BX), Z25
+	COLUMN8BY32(4(SI), 4(SI)(R8*1), 4(SI)(R8*2), 4(SI)(R11*1), 4(R9), 4(R9)(R8*1), 4(R9)(R8*2), 4(R9)(R11*1))
+	VMOVUPS 384(BX), Z24
+	VMOVUPS 448(BX), Z25
+	COLUMN8BY32(8(SI), 8(SI)(R8*1), 8(SI)(R8*2), 8(SI)(R11*1), 8(R9), 8(R9)(R8*1), 8(R9)(R8*2), 8(R9)(R11*1))
+	VMOVUPS 576(BX), Z24
+	VMOVUPS 640(BX), Z25
+	COLUMN8BY32(12(SI), 12(SI)(R8*1), 12(SI)(R8*2), 12(SI)(R11*1), 12(R9), 12(R9)(R8*1), 12(R9)(R8*2), 12(R9)(R11*1))
+	ADDQ $768, BX
+	ADDQ $16, SI
+	ADDQ $16, R9
+	SUBQ $4, CX
+	JGE  rows32
+
+rest32:
+	ADDQ $4, CX
+	JEQ  store
+
+row32:
+	VMOVUPS 0(BX), Z24
+	VMOVUPS 64(BX), Z25
+	COLUMN8BY32(0(SI), 0(SI)(R8*1), 0(SI)(R8*2), 0(SI)(R11*1), 0(R9), 0(R9)(R8*1), 0(R9)(R8*2), 0(R9)(R11*1))
+	ADDQ $192, BX
+	ADDQ $4, SI
+	ADDQ $4, R9
+	DECQ CX
+	JNE  row32
+	JMP  store
+
+steps32:
+	SUBQ $2, CX
+	JLT  step32
+
+pair32:
+	VMOVUPS 0(BX), Z24
+	VMOVUPS 64(BX), Z25
+	COLUMN8BY32(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI))
+	ADDQ R12, SI
+	VMOVUPS 192(BX), Z24
+	VMOVUPS 256(BX), Z25
+	COLUMN8BY32(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI))
+	ADDQ R12, SI
+	ADDQ $384, BX
+	SUBQ $2, CX
+	JGE  pair32
+
+step32:
+	ADDQ $2, CX
+	JEQ  store
+	VMOVUPS 0(BX), Z24
+	VMOVUPS 64(BX), Z25
+	COLUMN8BY32(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI))
+	JMP  store
+
+wide16:
+	CMPQ R12, $4
+	JNE  steps16
+	SUBQ $4, CX
+	JLT  rest16
+
+rows16:
+	VMOVUPS 0(BX), Z24
+	COLUMN8BY16(0(SI), 0(SI)(R8*1), 0(SI)(R8*2), 0(SI)(R11*1), 0(R9), 0(R9)(R8*1), 0(R9)(R8*2), 0(R9)(R11*1))
+	VMOVUPS 192(BX), Z24
+	COLUMN8BY16(4(SI), 4(SI)(R8*1), 4(SI)(R8*2), 4(SI)(R11*1), 4(R9), 4(R9)(R8*1), 4(R9)(R8*2), 4(R9)(R11*1))
+	VMOVUPS 384(BX), Z24
+	COLUMN8BY16(8(SI), 8(SI)(R8*1), 8(SI)(R8*2), 8(SI)(R11*1), 8(R9), 8(R9)(R8*1), 8(R9)(R8*2), 8(R9)(R11*1))
+	VMOVUPS 576(BX), Z24
+	COLUMN8BY16(12(SI), 12(SI)(R8*1), 12(SI)(R8*2), 12(SI)(R11*1), 12(R9), 12(R9)(R8*1), 12(R9)(R8*2), 12(R9)(R11*1))
+	ADDQ $768, BX
+	ADDQ $16, SI
+	ADDQ $16, R9
+	SUBQ $4, CX
+	JGE  rows16
+
+rest16:
+	ADDQ $4, CX
+	JEQ  store
+
+row16:
+	VMOVUPS 0(BX), Z24
+	COLUMN8BY16(0(SI), 0(SI)(R8*1), 0(SI)(R8*2), 0(SI)(R11*1), 0(R9), 0(R9)(R8*1), 0(R9)(R8*2), 0(R9)(R11*1))
+	ADDQ $192, BX
+	ADDQ $4, SI
+	ADDQ $4, R9
+	DECQ CX
+	JNE  row16
+	JMP  store
+
+steps16:
+	SUBQ $2, CX
+	JLT  step16
+
+pair16:
+	VMOVUPS 0(BX), Z24
+	COLUMN8BY16(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI))
+	ADDQ R12, SI
+	VMOVUPS 192(BX), Z24
+	COLUMN8BY16(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI))
+	ADDQ R12, SI
+	ADDQ $384, BX
+	SUBQ $2, CX
+	JGE  pair16
+
+step16:
+	ADDQ $2, CX
+	JEQ  store
+	VMOVUPS 0(BX), Z24
+	COLUMN8BY16(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI))
+
+store:
+	VBROADCASTSS Tile_Alpha(AX), Z30
+	VBROADCASTSS Tile_Beta(AX), Z31
+	MOVQ         Tile_Rows(AX), CX
+	MOVL         Tile_Beta(AX), R13
+	SHLL         $1, R13
+	JNE          update
+	SET3(Z0, Z1, Z2)
+	NEXT
+	SET3(Z3, Z4, Z5)
+	NEXT
+	SET3(Z6, Z7, Z8)
+	NEXT
+	SET3(Z9, Z10, Z11)
+	NEXT
+	SET3(Z12, Z13, Z14)
+	NEXT
+	SET3(Z15, Z16, Z17)
+	NEXT
+	SET3(Z18, Z19, Z20)
+	NEXT
+	SET3(Z21, Z22, Z23)
+	JMP done
+
+update:
+	UPDATE3(Z0, Z1, Z2)
+	NEXT
+	UPDATE3(Z3, Z4, Z5)
+	NEXT
+	UPDATE3(Z6, Z7, Z8)
+	NEXT
+	UPDATE3(Z9, Z10, Z11)
+	NEXT
+	UPDATE3(Z12, Z13, Z14)
+	NEXT
+	UPDATE3(Z15, Z16, Z17)
+	NEXT
+	UPDATE3(Z18, Z19, Z20)
+	NEXT
+	UPDATE3(Z21, Z22, Z23)
+
+done:
+	VZEROUPPER
+	RET
 
 // func gemm12x32AVX512(t *Tile)
 TEXT ·gemm12x32AVX512(SB), NOSPLIT, $0-8
@@ -121,34 +499,135 @@ near:
 	VPXORD Z22, Z22, Z22
 	VPXORD Z23, Z23, Z23
 
-	MOVQ Tile_K(AX), CX
-	CMPQ Tile_Cols(AX), $16
-	JLE  narrow
-	SUBQ $2, CX
-	JLT  odd
-
-pair:
-	STEP(0)
-	STEP(128)
-	ADDQ $256, BX
-	SUBQ $2, CX
-	JGE  pair
-
-odd:
-	ADDQ $2, CX
-	JEQ  store
-	STEP(0)
-	JMP  store
-
-narrow:
+	MOVQ  Tile_K(AX), CX
 	TESTQ CX, CX
 	JEQ   store
+	CMPQ  Tile_Cols(AX), $16
+	JLE   wide16
 
-half:
-	HALFSTEP
+	CMPQ R12, $4
+	JNE  steps32
+	SUBQ $4, CX
+	JLT  rest32
+
+rows32:
+	VMOVUPS 0(BX), Z24
+	VMOVUPS 64(BX), Z25
+	COLUMN12BY32(0(SI), 0(SI)(R8*1), 0(SI)(R8*2), 0(SI)(R11*1), 0(R9), 0(R9)(R8*1), 0(R9)(R8*2), 0(R9)(R11*1), 0(R10), 0(R10)(R8*1), 0(R10)(R8*2), 0(R10)(R11*1))
+	VMOVUPS 128(BX), Z24
+	VMOVUPS 192(BX), Z25
+	COLUMN12BY32(4(SI), 4(SI)(R8*1), 4(SI)(R8*2), 4(SI)(R11*1), 4(R9), 4(R9)(R8*1), 4(R9)(R8*2), 4(R9)(R11*1), 4(R10), 4(R10)(R8*1), 4(R10)(R8*2), 4(R10)(R11*1))
+	VMOVUPS 256(BX), Z24
+	VMOVUPS 320(BX), Z25
+	COLUMN12BY32(8(SI), 8(SI)(R8*1), 8(SI)(R8*2), 8(SI)(R11*1), 8(R9), 8(R9)(R8*1), 8(R9)(R8*2), 8(R9)(R11*1), 8(R10), 8(R10)(R8*1), 8(R10)(R8*2), 8(R10)(R11*1))
+	VMOVUPS 384(BX), Z24
+	VMOVUPS 448(BX), Z25
+	COLUMN12BY32(12(SI), 12(SI)(R8*1), 12(SI)(R8*2), 12(SI)(R11*1), 12(R9), 12(R9)(R8*1), 12(R9)(R8*2), 12(R9)(R11*1), 12(R10), 12(R10)(R8*1), 12(R10)(R8*2), 12(R10)(R11*1))
+	ADDQ $512, BX
+	ADDQ $16, SI
+	ADDQ $16, R9
+	ADDQ $16, R10
+	SUBQ $4, CX
+	JGE  rows32
+
+rest32:
+	ADDQ $4, CX
+	JEQ  store
+
+row32:
+	VMOVUPS 0(BX), Z24
+	VMOVUPS 64(BX), Z25
+	COLUMN12BY32(0(SI), 0(SI)(R8*1), 0(SI)(R8*2), 0(SI)(R11*1), 0(R9), 0(R9)(R8*1), 0(R9)(R8*2), 0(R9)(R11*1), 0(R10), 0(R10)(R8*1), 0(R10)(R8*2), 0(R10)(R11*1))
 	ADDQ $128, BX
+	ADDQ $4, SI
+	ADDQ $4, R9
+	ADDQ $4, R10
 	DECQ CX
-	JNE  half
+	JNE  row32
+	JMP  store
+
+steps32:
+	SUBQ $2, CX
+	JLT  step32
+
+pair32:
+	VMOVUPS 0(BX), Z24
+	VMOVUPS 64(BX), Z25
+	COLUMN12BY32(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI), 32(SI), 36(SI), 40(SI), 44(SI))
+	ADDQ R12, SI
+	VMOVUPS 128(BX), Z24
+	VMOVUPS 192(BX), Z25
+	COLUMN12BY32(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI), 32(SI), 36(SI), 40(SI), 44(SI))
+	ADDQ R12, SI
+	ADDQ $256, BX
+	SUBQ $2, CX
+	JGE  pair32
+
+step32:
+	ADDQ $2, CX
+	JEQ  store
+	VMOVUPS 0(BX), Z24
+	VMOVUPS 64(BX), Z25
+	COLUMN12BY32(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI), 32(SI), 36(SI), 40(SI), 44(SI))
+	JMP  store
+
+wide16:
+	CMPQ R12, $4
+	JNE  steps16
+	SUBQ $4, CX
+	JLT  rest16
+
+rows16:
+	VMOVUPS 0(BX), Z24
+	COLUMN12BY16(0(SI), 0(SI)(R8*1), 0(SI)(R8*2), 0(SI)(R11*1), 0(R9), 0(R9)(R8*1), 0(R9)(R8*2), 0(R9)(R11*1), 0(R10), 0(R10)(R8*1), 0(R10)(R8*2), 0(R10)(R11*1))
+	VMOVUPS 128(BX), Z24
+	COLUMN12BY16(4(SI), 4(SI)(R8*1), 4(SI)(R8*2), 4(SI)(R11*1), 4(R9), 4(R9)(R8*1), 4(R9)(R8*2), 4(R9)(R11*1), 4(R10), 4(R10)(R8*1), 4(R10)(R8*2), 4(R10)(R11*1))
+	VMOVUPS 256(BX), Z24
+	COLUMN12BY16(8(SI), 8(SI)(R8*1), 8(SI)(R8*2), 8(SI)(R11*1), 8(R9), 8(R9)(R8*1), 8(R9)(R8*2), 8(R9)(R11*1), 8(R10), 8(R10)(R8*1), 8(R10)(R8*2), 8(R10)(R11*1))
+	VMOVUPS 384(BX), Z24
+	COLUMN12BY16(12(SI), 12(SI)(R8*1), 12(SI)(R8*2), 12(SI)(R11*1), 12(R9), 12(R9)(R8*1), 12(R9)(R8*2), 12(R9)(R11*1), 12(R10), 12(R10)(R8*1), 12(R10)(R8*2), 12(R10)(R11*1))
+	ADDQ $512, BX
+	ADDQ $16, SI
+	ADDQ $16, R9
+	ADDQ $16, R10
+	SUBQ $4, CX
+	JGE  rows16
+
+rest16:
+	ADDQ $4, CX
+	JEQ  store
+
+row16:
+	VMOVUPS 0(BX), Z24
+	COLUMN12BY16(0(SI), 0(SI)(R8*1), 0(SI)(R8*2), 0(SI)(R11*1), 0(R9), 0(R9)(R8*1), 0(R9)(R8*2), 0(R9)(R11*1), 0(R10), 0(R10)(R8*1), 0(R10)(R8*2), 0(R10)(R11*1))
+	ADDQ $128, BX
+	ADDQ $4, SI
+	ADDQ $4, R9
+	ADDQ $4, R10
+	DECQ CX
+	JNE  row16
+	JMP  store
+
+steps16:
+	SUBQ $2, CX
+	JLT  step16
+
+pair16:
+	VMOVUPS 0(BX), Z24
+	COLUMN12BY16(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI), 32(SI), 36(SI), 40(SI), 44(SI))
+	ADDQ R12, SI
+	VMOVUPS 128(BX), Z24
+	COLUMN12BY16(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI), 32(SI), 36(SI), 40(SI), 44(SI))
+	ADDQ R12, SI
+	ADDQ $256, BX
+	SUBQ $2, CX
+	JGE  pair16
+
+step16:
+	ADDQ $2, CX
+	JEQ  store
+	VMOVUPS 0(BX), Z24
+	COLUMN12BY16(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI), 32(SI), 36(SI), 40(SI), 44(SI))
 
 store:
 	VBROADCASTSS Tile_Alpha(AX), Z30
@@ -157,99 +636,55 @@ store:
 	MOVL         Tile_Beta(AX), R13
 	SHLL         $1, R13
 	JNE          update
-	SET(Z0, Z1)
-	DECQ CX
-	JEQ  done
-	ADDQ DX, DI
-	SET(Z2, Z3)
-	DECQ CX
-	JEQ  done
-	ADDQ DX, DI
-	SET(Z4, Z5)
-	DECQ CX
-	JEQ  done
-	ADDQ DX, DI
-	SET(Z6, Z7)
-	DECQ CX
-	JEQ  done
-	ADDQ DX, DI
-	SET(Z8, Z9)
-	DECQ CX
-	JEQ  done
-	ADDQ DX, DI
-	SET(Z10, Z11)
-	DECQ CX
-	JEQ  done
-	ADDQ DX, DI
-	SET(Z12, Z13)
-	DECQ CX
-	JEQ  done
-	ADDQ DX, DI
-	SET(Z14, Z15)
-	DECQ CX
-	JEQ  done
-	ADDQ DX, DI
-	SET(Z16, Z17)
-	DECQ CX
-	JEQ  done
-	ADDQ DX, DI
-	SET(Z18, Z19)
-	DECQ CX
-	JEQ  done
-	ADDQ DX, DI
-	SET(Z20, Z21)
-	DECQ CX
-	JEQ  done
-	ADDQ DX, DI
-	SET(Z22, Z23)
-	JMP  done
+	SET2(Z0, Z1)
+	NEXT
+	SET2(Z2, Z3)
+	NEXT
+	SET2(Z4, Z5)
+	NEXT
+	SET2(Z6, Z7)
+	NEXT
+	SET2(Z8, Z9)
+	NEXT
+	SET2(Z10, Z11)
+	NEXT
+	SET2(Z12, Z13)
+	NEXT
+	SET2(Z14, Z15)
+	NEXT
+	SET2(Z16, Z17)
+	NEXT
+	SET2(Z18, Z19)
+	NEXT
+	SET2(Z20, Z21)
+	NEXT
+	SET2(Z22, Z23)
+	JMP done
 
 update:
-	UPDATE(Z0, Z1)
-	DECQ CX
-	JEQ  done
-	ADDQ DX, DI
-	UPDATE(Z2, Z3)
-	DECQ CX
-	JEQ  done
-	ADDQ DX, DI
-	UPDATE(Z4, Z5)
-	DECQ CX
-	JEQ  done
-	ADDQ DX, DI
-	UPDATE(Z6, Z7)
-	DECQ CX
-	JEQ  done
-	ADDQ DX, DI
-	UPDATE(Z8, Z9)
-	DECQ CX
-	JEQ  done
-	ADDQ DX, DI
-	UPDATE(Z10, Z11)
-	DECQ CX
-	JEQ  done
-	ADDQ DX, DI
-	UPDATE(Z12, Z13)
-	DECQ CX
-	JEQ  done
-	ADDQ DX, DI
-	UPDATE(Z14, Z15)
-	DECQ CX
-	JEQ  done
-	ADDQ DX, DI
-	UPDATE(Z16, Z17)
-	DECQ CX
-	JEQ  done
-	ADDQ DX, DI
-	UPDATE(Z18, Z19)
-	DECQ CX
-	JEQ  done
-	ADDQ DX, DI
-	UPDATE(Z20, Z21)
-	DECQ CX
-	JEQ  done
-	ADDQ DX, DI
-	UPDATE(Z22, Z23)
+	UPDATE2(Z0, Z1)
+	NEXT
+	UPDATE2(Z2, Z3)
+	NEXT
+	UPDATE2(Z4, Z5)
+	NEXT
+	UPDATE2(Z6, Z7)
+	NEXT
+	UPDATE2(Z8, Z9)
+	NEXT
+	UPDATE2(Z10, Z11)
+	NEXT
+	UPDATE2(Z12, Z13)
+	NEXT
+	UPDATE2(Z14, Z15)
+	NEXT
+	UPDATE2(Z16, Z17)
+	NEXT
+	UPDATE2(Z18, Z19)
+	NEXT
+	UPDATE2(Z20, Z21)
+	NEXT
+	UPDATE2(Z22, Z23)
 
 done:
 	VZEROUPPER

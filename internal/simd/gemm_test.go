@@ -11,9 +11,21 @@ import (
 	"github.com/primus-fl/primus/internal/simd"
 )
 
-func TestKernelMatchesFloat64OnEveryEdge(t *testing.T) {
+// eachKernel runs f with every kernel of this machine.
+func eachKernel(t *testing.T, f func(t *testing.T, kernel simd.Kernel)) {
+	t.Helper()
 	eachISA(t, func(t *testing.T) {
-		kernel := simd.BestKernel()
+		widest, dividing := simd.BestKernel(0), simd.BestKernel(32)
+		require.Zero(t, 32%dividing.NR)
+		f(t, widest)
+		if dividing != widest {
+			f(t, dividing)
+		}
+	})
+}
+
+func TestKernelMatchesFloat64OnEveryEdge(t *testing.T) {
+	eachKernel(t, func(t *testing.T, kernel simd.Kernel) {
 		require.LessOrEqual(t, kernel.MR, simd.MaxMR)
 		require.LessOrEqual(t, kernel.NR, simd.MaxNR)
 		r := rand.New(rand.NewPCG(1, 1))
@@ -55,8 +67,7 @@ func TestKernelMatchesFloat64OnEveryEdge(t *testing.T) {
 }
 
 func TestKernelGivesEachElementTheSameBitsAnywhereInTheTile(t *testing.T) {
-	eachISA(t, func(t *testing.T) {
-		kernel := simd.BestKernel()
+	eachKernel(t, func(t *testing.T, kernel simd.Kernel) {
 		r := rand.New(rand.NewPCG(2, 2))
 		const k = 37
 		a, b := newOperand(r, 0, kernel.MR*k), newOperand(r, 0, kernel.NR*k)
@@ -83,8 +94,8 @@ func TestKernelGivesEachElementTheSameBitsAnywhereInTheTile(t *testing.T) {
 	})
 }
 
-func TestKernelPanicsOnShortSlices(t *testing.T) {
-	kernel := simd.BestKernel()
+func TestKernelPanicsOnWrongTiles(t *testing.T) {
+	kernel := simd.BestKernel(0)
 	whole := func() simd.Tile {
 		return simd.Tile{
 			A: make([]float32, kernel.MR*8), ARow: 8, AStep: 1, B: make([]float32, 8*kernel.NR),
@@ -98,6 +109,7 @@ func TestKernelPanicsOnShortSlices(t *testing.T) {
 		"a":    func(t *simd.Tile) { t.A = t.A[1:] },
 		"b":    func(t *simd.Tile) { t.B = t.B[1:] },
 		"c":    func(t *simd.Tile) { t.C = t.C[1:] },
+		"step": func(t *simd.Tile) { t.A, t.AStep = make([]float32, 1000), 2 },
 		"rows": func(t *simd.Tile) { t.Rows = kernel.MR + 1 },
 		"cols": func(t *simd.Tile) { t.Cols = 0 },
 	} {
@@ -108,8 +120,7 @@ func TestKernelPanicsOnShortSlices(t *testing.T) {
 }
 
 func TestKernelAllocatesNothing(t *testing.T) {
-	eachISA(t, func(t *testing.T) {
-		kernel := simd.BestKernel()
+	eachKernel(t, func(t *testing.T, kernel simd.Kernel) {
 		a, b, c := make([]float32, kernel.MR*8), make([]float32, 8*kernel.NR), make([]float32, kernel.MR*kernel.NR)
 		rows := 1
 		assert.Zero(t, testing.AllocsPerRun(20, func() {
@@ -120,7 +131,7 @@ func TestKernelAllocatesNothing(t *testing.T) {
 }
 
 func BenchmarkKernel(b *testing.B) {
-	kernel := simd.BestKernel()
+	kernel := simd.BestKernel(0)
 	for _, k := range []int{32, 64, 192, 256, 384} {
 		b.Run(fmt.Sprintf("k=%d", k), func(b *testing.B) {
 			tile := simd.Tile{

@@ -7,14 +7,14 @@ import "github.com/primus-fl/primus/internal/cpufeat"
 // spreadPanels copies whole panels, as many as the assembly can, and returns how
 // many these are.
 func spreadPanels(dst []float32, panel, width int, src []float32, srcRow, rows, panels int) int {
-	if panels == 0 || width > 32 || !cpufeat.Has(cpufeat.AVX512) {
+	if panels == 0 || width > MaxNR || !cpufeat.Has(cpufeat.AVX512) {
 		return 0
 	}
 	spreadAVX512(&dst[0], panel, width, &src[0], srcRow, rows, panels)
 	return panels
 }
 
-// spreadAVX512 copies rows of at least one panel of at most 32 columns.
+// spreadAVX512 copies rows of at least one panel of at most MaxNR columns.
 //
 //go:noescape
 func spreadAVX512(dst *float32, panel, width int, src *float32, srcRow, rows, panels int)

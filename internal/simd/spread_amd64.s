@@ -21,6 +21,8 @@ TEXT ·spreadAVX512(SB), NOSPLIT, $0-56
 	KMOVW AX, K1
 	SHRQ $16, AX
 	KMOVW AX, K2
+	SHRQ $16, AX
+	KMOVW AX, K3
 	SHLQ $2, R8
 	SHLQ $2, R9
 	SHLQ $2, R10
@@ -31,8 +33,26 @@ spreadPanel:
 	MOVQ rows+40(FP), R13
 	CMPQ R10, $64
 	JLE  spreadNarrow
+	CMPQ R10, $128
+	JLE  spreadMedium
 
 spreadWide:
+	VMOVUPS.Z  (R12), K1, Z0
+	VMOVUPS.Z  64(R12), K2, Z1
+	VMOVUPS.Z  128(R12), K3, Z2
+	PREFETCHT0 (R11)(R9*1)
+	PREFETCHT0 64(R11)(R9*1)
+	PREFETCHT0 128(R11)(R9*1)
+	VMOVUPS    Z0, K1, (R11)
+	VMOVUPS    Z1, K2, 64(R11)
+	VMOVUPS    Z2, K3, 128(R11)
+	ADDQ       R8, R12
+	ADDQ       R10, R11
+	DECQ       R13
+	JNZ        spreadWide
+	JMP        spreadNext
+
+spreadMedium:
 	VMOVUPS.Z  (R12), K1, Z0
 	VMOVUPS.Z  64(R12), K2, Z1
 	PREFETCHT0 (R11)(R9*1)
@@ -42,7 +62,7 @@ spreadWide:
 	ADDQ       R8, R12
 	ADDQ       R10, R11
 	DECQ       R13
-	JNZ        spreadWide
+	JNZ        spreadMedium
 	JMP        spreadNext
 
 spreadNarrow:

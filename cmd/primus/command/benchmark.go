@@ -44,9 +44,14 @@ func spreadOf(times []time.Duration) spread {
 	for i, t := range times {
 		ms[i] = 1e3 * t.Seconds()
 	}
-	slices.Sort(ms)
-	n := len(ms)
-	return spread{Median: (ms[(n-1)/2] + ms[n/2]) / 2, Min: ms[0], Max: ms[n-1], Count: n}
+	return spread{Median: median(ms), Min: slices.Min(ms), Max: slices.Max(ms), Count: len(ms)}
+}
+
+// median returns that of at least one number.
+func median(of []float64) float64 {
+	sorted := slices.Sorted(slices.Values(of))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
 // String writes the spread for people.

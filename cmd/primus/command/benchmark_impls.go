@@ -203,11 +203,16 @@ func (b *implBench) row(c opbench.Case, r opbench.Result) implBenchmark {
 	return row
 }
 
+// peakMeasurements is how often the peak of computing is measured; the best counts.
+const peakMeasurements = 10
+
 // peak returns what the machine reaches at a bound, measured when it is first asked for.
 func (b *implBench) peak(bound opbench.Bound) float64 {
 	if _, ok := b.peaks[bound]; !ok {
 		if bound == opbench.Compute {
-			b.peaks[bound] = peak.FLOPS(b.Exec.Pool())
+			for range peakMeasurements {
+				b.peaks[bound] = max(b.peaks[bound], peak.FLOPS(b.Exec.Pool()))
+			}
 		} else {
 			b.peaks[bound] = peak.Bandwidth(b.Exec.Pool())
 		}

@@ -37,7 +37,7 @@ type trainBenchmark struct {
 	TokensPerSecond float64        `json:"tokens_per_second"` // of the median step
 	Step            spread         `json:"step_ms"`
 	FLOPsPerToken   float64        `json:"flops_per_token"`
-	PeakFLOPS       float64        `json:"peak_flops"` // measured, all threads; 0 where there is no kernel for it
+	PeakFLOPS       float64        `json:"peak_flops"` // of all threads, measured before each step, median; 0 where there is no kernel for it
 	MFU             float64        `json:"mfu"`        // tokens_per_second · flops_per_token / peak_flops
 	PeakBytes       uint64         `json:"peak_bytes"` // largest resident set of the process; 0 where the system does not tell
 	Loss            float64        `json:"loss"`       // of the last step, nats a token
@@ -81,7 +81,7 @@ file is written.
 
 The table splits a mean step by op and implementation. Model FLOPs utilisation is
 
-  MFU = tokens/s × FLOP/token ÷ FMA peak of all threads
+  MFU = tokens/s × FLOP/token ÷ FMA peak of all threads, measured between the steps
   FLOP/token = 6·W + 6·layers·heads·head_dim·seq_length
 
 where W counts the weights that enter matrix products, and attention is counted at
@@ -188,12 +188,16 @@ func measureSteps(ctx context.Context, p benchmarkParams, module *config.Module,
 	var before []opmanager.ImplStats
 	var times []time.Duration
 	var sum time.Duration
+	var peaks []float64
 	for i := range warmup + steps {
 		if ctx.Err() != nil {
 			return r, ctx.Err()
 		}
 		if i == warmup {
 			before = p.Manager.Stats()
+		}
+		if i >= warmup {
+			peaks = append(peaks, peak.FLOPS(p.Exec.Pool()))
 		}
 		begin := time.Now()
 		if r.Loss, err = bench.Step(); err != nil {
@@ -209,7 +213,7 @@ func measureSteps(ctx context.Context, p benchmarkParams, module *config.Module,
 	r.Threads = p.Exec.Pool().Workers()
 	r.Step = spreadOf(times)
 	r.TokensPerSecond = float64(r.TokensPerStep) / (r.Step.Median / 1e3)
-	r.PeakFLOPS = peak.FLOPS(p.Exec.Pool())
+	r.PeakFLOPS = median(peaks)
 	r.MFU = share(r.TokensPerSecond*r.FLOPsPerToken, r.PeakFLOPS)
 	r.Ops = opShares(before, p.Manager.Stats(), sum, steps)
 	r.OutsideOps = 1e3 * sum.Seconds() / float64(steps)

@@ -14,8 +14,8 @@ const (
 	// partsPerWorker keep all workers busy to the end when one starts late.
 	partsPerWorker = 8
 
-	// flopsTime is how long each worker repeats its bursts of flopsRounds.
-	flopsTime   = 200 * time.Millisecond
+	// flopsTime is how long each worker repeats flopsRounds.
+	flopsTime   = 20 * time.Millisecond
 	flopsRounds = 20_000
 
 	// Bandwidth pauses behind each group of bursts, for a busy machine to turn to
@@ -26,27 +26,26 @@ const (
 
 // FLOPS returns the f32 operations a second, of which a fused multiply-add is two,
 // that the workers of a pool reach at the same time with the widest vectors of this
-// CPU: the sum of what each reaches in its fastest burst, which is one that nothing
-// else disturbed. It is 0 where this package has no kernel: anywhere but on amd64
-// with FMA. It takes 0.2 s.
+// CPU: the sum of their means over 20 ms, which contain whatever else the machine
+// does then. It is 0 where this package has no kernel: anywhere but on amd64 with
+// FMA.
 func FLOPS(pool opregistry.Pool) float64 {
 	kernel, perRound := fmaKernel()
 	if kernel == nil {
 		return 0
 	}
-	best := make([]time.Duration, pool.Workers())
-	pool.Run(len(best), task(func(worker int) {
-		fastest := time.Duration(math.MaxInt64)
-		for start := time.Now(); time.Since(start) < flopsTime; {
-			begin := time.Now()
+	rates := make([]float64, pool.Workers())
+	pool.Run(len(rates), task(func(worker int) {
+		start, took, bursts := time.Now(), time.Duration(0), 0
+		for ; took < flopsTime; took = time.Since(start) {
 			kernel(flopsRounds)
-			fastest = min(fastest, time.Since(begin))
+			bursts++
 		}
-		best[worker] = max(fastest, 1)
+		rates[worker] = float64(bursts) * flopsRounds * perRound / took.Seconds()
 	}))
 	sum := 0.
-	for _, took := range best {
-		sum += flopsRounds * perRound / took.Seconds()
+	for _, r := range rates {
+		sum += r
 	}
 	return sum
 }
