@@ -34,15 +34,16 @@ type sourceRow struct {
 	ABI     string        `json:"abi,omitempty"`
 	Ops     []sourceOp    `json:"ops"`
 	Left    []plugin.Left `json:"left_out,omitempty"`
-	Reason  string        `json:"reason"` // why it was rejected
+	Reason  string        `json:"reason"` // why it was rejected, or what was found when it was tried
 }
 
 // sourceOp is an impl of a source.
 type sourceOp struct {
-	Op        string `json:"op"`
-	Impl      string `json:"impl_id"`
-	Available bool   `json:"available"`
-	Reason    string `json:"reason"` // why it is not available
+	Op        string        `json:"op"`
+	Impl      string        `json:"impl_id"`
+	Available bool          `json:"available"`
+	Reason    string        `json:"reason"`          // why it is not available
+	Trial     *plugin.Trial `json:"trial,omitempty"` // of a plugin whose op was tried
 }
 
 func newPluginsListCommand(streams Streams) *cobra.Command {
@@ -98,18 +99,43 @@ func listSources(m *opmanager.Manager, snap *opregistry.Snapshot, plugins *plugi
 		if l.report != nil {
 			r.Source, r.Version, r.ABI, r.Left = l.report.Name, l.report.Version, l.report.ABI, l.report.Left
 		}
-		switch {
-		case l.err != nil:
-			r.State, r.Reason = sourceRejected, l.err.Error()
-		case l.isolated:
+		if l.isolated {
 			r.State = sourceIsolated
 		}
-		if l.err == nil {
-			r.Ops = impls[l.source.Name]
+		if l.err != nil {
+			r.State, r.Reason = sourceRejected, l.err.Error()
+		} else {
+			r.Ops, r.Reason = withTrials(impls[l.source.Name], l.report), l.found()
 		}
 		rows = append(rows, r)
 	}
 	return rows
+}
+
+// withTrials adds what came of the trials of a plugin to its impls.
+func withTrials(impls []sourceOp, report *plugin.Report) []sourceOp {
+	for i := range impls {
+		for _, o := range report.Ops {
+			if o.Op == impls[i].Op && o.Impl == impls[i].Impl {
+				impls[i].Trial = o.Trial
+			}
+		}
+	}
+	return impls
+}
+
+// found says what is wrong with a plugin that is used, "" when nothing was found.
+func (l *loadedPlugin) found() string {
+	if l.fault != nil {
+		return l.fault.Error()
+	}
+	var failures []string
+	for _, o := range l.report.Ops {
+		if o.Trial != nil && o.Trial.Failure != "" {
+			failures = append(failures, fmt.Sprintf("impl %q of op %q failed: %s", o.Impl, o.Op, o.Trial.Failure))
+		}
+	}
+	return strings.Join(failures, "\n")
 }
 
 // implsBySource returns the impls of every source in the order of the ops.
