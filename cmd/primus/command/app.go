@@ -49,7 +49,7 @@ func core(set appConfig) fx.Option {
 		fx.WithLogger(func() fxevent.Logger { return fxevent.NopLogger }),
 		fx.Supply(set),
 		fx.Provide(
-			newPool, newExec, newPlugins, newRegistry, newPolicy, newManager,
+			newPool, newExec, newPlugins, newRegistry, newPolicy, newManager, newSourceList,
 			newDevices, selectDevice,
 			fx.Annotate(backend.NewRegistry, fx.ParamTags(`group:"backends"`)),
 			fx.Annotate(newPatches, fx.ParamTags(`group:"patches"`)),

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/vendors/plugin"
@@ -15,26 +16,29 @@ import (
 	"go.uber.org/fx"
 )
 
-// The states of a source.
-const (
-	sourceCompiledIn = "compiled_in"
-	sourceLoaded     = "loaded"
-	sourceIsolated   = "isolated"
-	sourceRejected   = "rejected"
-)
-
 // sourceRow is one source of `primus plugins list`.
 type sourceRow struct {
-	Source  string        `json:"source"` // "" for a plugin that did not tell its name
-	Version string        `json:"version"`
-	State   string        `json:"state"`
-	Module  string        `json:"module,omitempty"` // a plugin as it was named
-	Path    string        `json:"path,omitempty"`
-	SHA256  string        `json:"sha256,omitempty"`
-	ABI     string        `json:"abi,omitempty"`
-	Ops     []sourceOp    `json:"ops"`
-	Left    []plugin.Left `json:"left_out,omitempty"`
-	Reason  string        `json:"reason"` // why it was rejected, or what was found when it was tried
+	Source  string              `json:"source"` // "" for a plugin that did not tell its name
+	Version string              `json:"version"`
+	State   metrics.PluginState `json:"state"`
+	Module  string              `json:"module,omitempty"` // a plugin as it was named
+	Path    string              `json:"path,omitempty"`
+	SHA256  string              `json:"sha256,omitempty"`
+	ABI     string              `json:"abi,omitempty"`
+	Ops     []sourceOp          `json:"ops"`
+	Left    []plugin.Left       `json:"left_out,omitempty"`
+	Reason  string              `json:"reason"` // why it was rejected, or what was found when it was tried
+}
+
+// usable returns how many impls can run on this machine.
+func (r *sourceRow) usable() int {
+	n := 0
+	for _, o := range r.Ops {
+		if o.Available {
+			n++
+		}
+	}
+	return n
 }
 
 // sourceOp is an impl of a source.
@@ -62,14 +66,13 @@ The ops are counted: those that can run on this machine, of all that the source 
   primus plugins list --policy policy.yaml --plugin-dir /opt/plugins`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var p opsParams
-			var plugins *pluginSet
+			var sources *sourceList
 			set := appConfig{log: slog.New(newLineHandler(streams.Err, slog.LevelWarn, timeOfDay)), policy: opts.sources(nil), listPlugins: true, extras: streams.extras}
 			var rows []sourceRow
 			err := runApp(cmd.Context(), func() error {
-				rows = listSources(p.Manager, p.Registry.Snapshot(), plugins)
+				rows = sources.rows()
 				return nil
-			}, opsGraph(set, func(built opsParams) { p = built }), fx.Populate(&plugins))
+			}, opsGraph(set, func(opsParams) {}), fx.Populate(&sources))
 			if err != nil {
 				return err
 			}
@@ -84,26 +87,38 @@ The ops are counted: those that can run on this machine, of all that the source 
 	return cmd
 }
 
-// listSources returns the sources that are compiled in by name, then the plugins in order.
-func listSources(m *opmanager.Manager, snap *opregistry.Snapshot, plugins *pluginSet) []sourceRow {
-	impls := implsBySource(m, snap)
+// sourceList lists the sources of ops that the program has, and the plugins that it was to have.
+type sourceList struct {
+	manager  *opmanager.Manager
+	registry *opregistry.Registry
+	plugins  *pluginSet
+}
+
+func newSourceList(m *opmanager.Manager, r *opregistry.Registry, p *pluginSet) *sourceList {
+	return &sourceList{m, r, p}
+}
+
+// rows returns the sources that are compiled in by name, then the plugins in order.
+func (s *sourceList) rows() []sourceRow {
+	snap := s.registry.Snapshot()
+	impls := implsBySource(s.manager, snap)
 	rows := []sourceRow{}
 	for _, src := range snap.Sources() {
-		fromPlugin := slices.ContainsFunc(plugins.all, func(l *loadedPlugin) bool { return l.err == nil && l.source.Name == src.Name })
+		fromPlugin := slices.ContainsFunc(s.plugins.all, func(l *loadedPlugin) bool { return l.err == nil && l.source.Name == src.Name })
 		if !fromPlugin && len(src.Impls) > 0 {
-			rows = append(rows, sourceRow{Source: src.Name, Version: src.Version, State: sourceCompiledIn, Ops: impls[src.Name]})
+			rows = append(rows, sourceRow{Source: src.Name, Version: src.Version, State: metrics.PluginCompiledIn, Ops: impls[src.Name]})
 		}
 	}
-	for _, l := range plugins.all {
-		r := sourceRow{State: sourceLoaded, Module: l.module, Path: l.path, SHA256: l.sum, Ops: []sourceOp{}}
+	for _, l := range s.plugins.all {
+		r := sourceRow{State: metrics.PluginLoaded, Module: l.module, Path: l.path, SHA256: l.sum, Ops: []sourceOp{}}
 		if l.report != nil {
 			r.Source, r.Version, r.ABI, r.Left = l.report.Name, l.report.Version, l.report.ABI, l.report.Left
 		}
 		if l.isolated {
-			r.State = sourceIsolated
+			r.State = metrics.PluginIsolated
 		}
 		if l.err != nil {
-			r.State, r.Reason = sourceRejected, l.err.Error()
+			r.State, r.Reason = metrics.PluginRejected, l.err.Error()
 		} else {
 			r.Ops, r.Reason = withTrials(impls[l.source.Name], l.report), l.found()
 		}
@@ -164,15 +179,9 @@ func implsBySource(m *opmanager.Manager, snap *opregistry.Snapshot) map[string][
 func printSources(streams Streams, rows []sourceRow) error {
 	t := newTable(table.Row{"source", "version", "state", "path", "sha256", "ops", "reason"})
 	for _, r := range rows {
-		usable := 0
-		for _, o := range r.Ops {
-			if o.Available {
-				usable++
-			}
-		}
 		t.AppendRow(table.Row{
-			dash(r.Source), dash(r.Version), strings.ReplaceAll(r.State, "_", " "), dash(cmp.Or(r.Path, r.Module)),
-			dash(r.SHA256[:min(len(r.SHA256), 12)]), fmt.Sprintf("%d of %d", usable, len(r.Ops)), strings.ReplaceAll(r.Reason, "\n", "; "),
+			dash(r.Source), dash(r.Version), strings.ReplaceAll(string(r.State), "_", " "), dash(cmp.Or(r.Path, r.Module)),
+			dash(r.SHA256[:min(len(r.SHA256), 12)]), fmt.Sprintf("%d of %d", r.usable(), len(r.Ops)), strings.ReplaceAll(r.Reason, "\n", "; "),
 		})
 	}
 	_, err := fmt.Fprintln(streams.Out, render(t))
