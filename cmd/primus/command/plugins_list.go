@@ -21,13 +21,22 @@ type sourceRow struct {
 	Source  string              `json:"source"` // "" for a plugin that did not tell its name
 	Version string              `json:"version"`
 	State   metrics.PluginState `json:"state"`
-	Module  string              `json:"module,omitempty"` // a plugin as it was named
+	Built   *moduleVersion      `json:"built_from,omitempty"` // the module of what is compiled in
+	Module  string              `json:"module,omitempty"`     // a plugin as it was named
 	Path    string              `json:"path,omitempty"`
 	SHA256  string              `json:"sha256,omitempty"`
 	ABI     string              `json:"abi,omitempty"`
 	Ops     []sourceOp          `json:"ops"`
 	Left    []plugin.Left       `json:"left_out,omitempty"`
 	Reason  string              `json:"reason"` // why it was rejected, or what was found when it was tried
+}
+
+// from says where a source comes from.
+func (r *sourceRow) from() string {
+	if r.Built != nil {
+		return r.Built.String()
+	}
+	return cmp.Or(r.Path, r.Module)
 }
 
 // usable returns how many impls can run on this machine.
@@ -56,11 +65,12 @@ func newPluginsListCommand(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the sources of ops: those compiled in, and plugins with what became of them",
-		Long: `List the sources of ops: those that are compiled in, and the plugins that
-TE_FL_PLUGIN_MODULES, --plugin-modules or plugin_modules of the policy file names. A
-plugin is loaded, runs isolated in a process of its own, or was rejected for a reason.
-The ops are counted: those that can run on this machine, of all that the source has;
--o json names them and says why one cannot run.`,
+		Long: `List the sources of ops: those that are compiled in, with the version of the module
+that they come from, and the plugins that TE_FL_PLUGIN_MODULES, --plugin-modules or
+plugin_modules of the policy file names. A plugin is loaded, runs isolated in a process
+of its own, or was rejected for a reason. The ops are counted: those that can run on
+this machine, of all that the source has; -o json names them and says why one cannot
+run.`,
 		Example: `  primus plugins list
   TE_FL_PLUGIN_MODULES=./libacme_ops.so primus plugins list -o json
   primus plugins list --policy policy.yaml --plugin-dir /opt/plugins`,
@@ -91,11 +101,12 @@ The ops are counted: those that can run on this machine, of all that the source 
 type sourceList struct {
 	manager  *opmanager.Manager
 	registry *opregistry.Registry
+	extras   []extraSource
 	plugins  *pluginSet
 }
 
-func newSourceList(m *opmanager.Manager, r *opregistry.Registry, p *pluginSet) *sourceList {
-	return &sourceList{m, r, p}
+func newSourceList(m *opmanager.Manager, r *opregistry.Registry, extras []extraSource, p *pluginSet) *sourceList {
+	return &sourceList{m, r, extras, p}
 }
 
 // rows returns the sources that are compiled in by name, then the plugins in order.
@@ -106,7 +117,8 @@ func (s *sourceList) rows() []sourceRow {
 	for _, src := range snap.Sources() {
 		fromPlugin := slices.ContainsFunc(s.plugins.all, func(l *loadedPlugin) bool { return l.err == nil && l.source.Name == src.Name })
 		if !fromPlugin && len(src.Impls) > 0 {
-			rows = append(rows, sourceRow{Source: src.Name, Version: src.Version, State: metrics.PluginCompiledIn, Ops: impls[src.Name]})
+			built := s.builtFrom(src.Name)
+			rows = append(rows, sourceRow{Source: src.Name, Version: src.Version, State: metrics.PluginCompiledIn, Built: &built, Ops: impls[src.Name]})
 		}
 	}
 	for _, l := range s.plugins.all {
@@ -125,6 +137,16 @@ func (s *sourceList) rows() []sourceRow {
 		rows = append(rows, r)
 	}
 	return rows
+}
+
+// builtFrom returns the module that a source is compiled in from.
+func (s *sourceList) builtFrom(name string) moduleVersion {
+	for _, extra := range s.extras {
+		if extra.Name == name {
+			return builtFrom(extra.module)
+		}
+	}
+	return builtFrom(primusModule)
 }
 
 // withTrials adds what came of the trials of a plugin to its impls.
@@ -177,10 +199,10 @@ func implsBySource(m *opmanager.Manager, snap *opregistry.Snapshot) map[string][
 
 // printSources prints the sources as a table.
 func printSources(streams Streams, rows []sourceRow) error {
-	t := newTable(table.Row{"source", "version", "state", "path", "sha256", "ops", "reason"})
+	t := newTable(table.Row{"source", "version", "state", "from", "sha256", "ops", "reason"})
 	for _, r := range rows {
 		t.AppendRow(table.Row{
-			dash(r.Source), dash(r.Version), strings.ReplaceAll(string(r.State), "_", " "), dash(cmp.Or(r.Path, r.Module)),
+			dash(r.Source), dash(r.Version), strings.ReplaceAll(string(r.State), "_", " "), dash(r.from()),
 			dash(r.SHA256[:min(len(r.SHA256), 12)]), fmt.Sprintf("%d of %d", r.usable(), len(r.Ops)), strings.ReplaceAll(r.Reason, "\n", "; "),
 		})
 	}
