@@ -22,8 +22,8 @@ type File struct {
 }
 
 // Inspect looks at a library before any of its code runs. It refuses what anybody
-// but the owner may change, by the file or by its directory; a link that leaves its
-// directory; what is no shared library for this machine; a library that is cut off;
+// but the owner may change, by the file, by its directory or by one on the way to it;
+// a link that leaves its directory; what is no shared library for this machine; a library that is cut off;
 // and libraries written in Go, because a process has room for one Go runtime.
 //
 // What was checked is the file at this moment: its owner may still replace it before
@@ -37,8 +37,11 @@ func Inspect(path string) (File, error) {
 }
 
 func inspect(path string) (File, error) {
-	path, err := withoutLinks(path)
+	given, err := filepath.Abs(path)
 	if err != nil {
+		return File{}, err
+	}
+	if path, err = withoutLinks(given); err != nil {
 		return File{}, err
 	}
 	file, err := os.Open(path)
@@ -60,6 +63,9 @@ func inspect(path string) (File, error) {
 	if err := errors.Join(private("it", info), private("its directory "+filepath.Dir(path), dir)); err != nil {
 		return File{}, err
 	}
+	if err := privatePath(given); err != nil {
+		return File{}, err
+	}
 	if err := checkFormat(file, info.Size()); err != nil {
 		return File{}, err
 	}
@@ -72,10 +78,6 @@ func inspect(path string) (File, error) {
 
 // withoutLinks follows links to a library as long as they stay in its directory.
 func withoutLinks(path string) (string, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return "", err
-	}
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {
 		return "", plainError(err)
@@ -106,15 +108,6 @@ func notRegular(info fs.FileInfo) error {
 		return fmt.Errorf("it is a directory, want a shared library")
 	}
 	return fmt.Errorf("it is no regular file (%v), want a shared library", info.Mode())
-}
-
-// private refuses what others than the owner may write to.
-func private(what string, info fs.FileInfo) error {
-	const others = 0o022
-	if runtime.GOOS == "windows" || info.Mode().Perm()&others == 0 {
-		return nil
-	}
-	return fmt.Errorf("%s is writable by its group or others (mode %v), who could decide what this program runs: chmod go-w", what, info.Mode())
 }
 
 // machines are the processors of ELF files by GOARCH.

@@ -102,6 +102,34 @@ func TestInspect(t *testing.T) {
 		{name: "file writable by others", want: []string{"it is writable by its group or others"}, prepare: chmod(0o757, "lib.so")},
 		{name: "directory writable by its group", want: []string{"its directory /", "is writable by its group or others"}, prepare: chmod(0o770, ".")},
 		{name: "directory writable by all, sticky", want: []string{"its directory /", "is writable by its group or others"}, prepare: chmod(0o777|os.ModeSticky, ".")},
+		{name: "directory above writable by its group", give: "a/b/c/lib.so", want: []string{"the directory /", "/a on its way is writable by its group or others (mode drwxrwxr-x)", "chmod go-w /", "or move the library"}, prepare: func(t *testing.T, dir, path string) {
+			below(t, dir, "a/b/c")
+			chmod(0o775, "a")(t, dir, path)
+		}},
+		{name: "directory above sticky", give: "a/b/c/lib.so", prepare: func(t *testing.T, dir, path string) {
+			below(t, dir, "a/b/c")
+			chmod(0o777|os.ModeSticky, "a")(t, dir, path)
+		}},
+		{name: "directory of another in a sticky one", give: "a/b/c/lib.so", want: []string{"/a on its way is writable by its group or others (mode dtrwxrwxrwx)", "/a/b in it belongs neither to root nor to this user"}, prepare: func(t *testing.T, dir, path string) {
+			below(t, dir, "a/b/c")
+			chmod(0o777|os.ModeSticky, "a")(t, dir, path)
+			if err := os.Chown(filepath.Join(dir, "a", "b"), 65534, 65534); err != nil {
+				t.Skip("only root gives files away: ", err)
+			}
+		}},
+		{name: "link in a writable directory", give: "a/current/lib.so", want: []string{"/a on its way is writable by its group or others (mode drwxrwxrwx)"}, prepare: func(t *testing.T, dir, path string) {
+			below(t, dir, "v1")
+			below(t, dir, "a")
+			require.NoError(t, os.Symlink("../v1", filepath.Join(dir, "a", "current")))
+			chmod(0o777, "a")(t, dir, path)
+		}},
+		{name: "link to a link through a writable directory", give: "current/lib.so", want: []string{"/a on its way is writable by its group or others"}, prepare: func(t *testing.T, dir, path string) {
+			below(t, dir, "v1")
+			below(t, dir, "a")
+			require.NoError(t, os.Symlink(filepath.Join(dir, "v1"), filepath.Join(dir, "a", "latest")))
+			require.NoError(t, os.Symlink("a/latest", filepath.Join(dir, "current")))
+			chmod(0o777, "a")(t, dir, path)
+		}},
 		{name: "empty", want: []string{"it is no shared library"}, prepare: content("")},
 		{name: "text", want: []string{"it is no shared library"}, prepare: content("import torch\n")},
 		{name: "nothing behind the magic", want: []string{"it is cut off"}, prepare: content("\x7fELF")},
@@ -144,6 +172,12 @@ func TestInspect(t *testing.T) {
 
 func chmod(mode os.FileMode, name string) func(*testing.T, string, string) {
 	return func(t *testing.T, dir, _ string) { require.NoError(t, os.Chmod(filepath.Join(dir, name), mode)) }
+}
+
+// below copies the library of a directory into one below it.
+func below(t *testing.T, dir, name string) {
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, name), 0o755))
+	require.NoError(t, os.Link(filepath.Join(dir, "lib.so"), filepath.Join(dir, name, "lib.so")))
 }
 
 func content(text string) func(*testing.T, string, string) {
