@@ -44,18 +44,11 @@ func inspect(path string) (File, error) {
 	if path, err = withoutLinks(given); err != nil {
 		return File{}, err
 	}
-	file, err := os.Open(path)
+	file, info, err := openRegular(path)
 	if err != nil {
-		return File{}, plainError(err)
+		return File{}, err
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return File{}, plainError(err)
-	}
-	if !info.Mode().IsRegular() {
-		return File{}, notRegular(info)
-	}
 	dir, err := os.Stat(filepath.Dir(path))
 	if err != nil {
 		return File{}, plainError(err)
@@ -66,14 +59,53 @@ func inspect(path string) (File, error) {
 	if err := privatePath(given); err != nil {
 		return File{}, err
 	}
-	if err := checkFormat(file, info.Size()); err != nil {
-		return File{}, err
+	return examine(path, file, info)
+}
+
+// Examine is Inspect without the question who may change the library. A file that
+// could be read and is no library comes with the error.
+func Examine(path string) (File, error) {
+	file, info, err := openRegular(path)
+	if err != nil {
+		return File{}, fmt.Errorf("plugin %s: %w", path, err)
 	}
+	defer file.Close()
+	f, err := examine(path, file, info)
+	if err != nil {
+		return f, fmt.Errorf("plugin %s: %w", path, err)
+	}
+	return f, nil
+}
+
+func examine(path string, file *os.File, info fs.FileInfo) (File, error) {
 	sum := sha256.New()
 	if _, err := io.Copy(sum, io.NewSectionReader(file, 0, info.Size())); err != nil {
 		return File{}, plainError(err)
 	}
-	return File{Path: path, SHA256: hex.EncodeToString(sum.Sum(nil))}, nil
+	return File{Path: path, SHA256: hex.EncodeToString(sum.Sum(nil))}, checkFormat(file, info.Size())
+}
+
+// openRegular opens a file unless it is a directory, a pipe or a device.
+func openRegular(path string) (*os.File, fs.FileInfo, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, nil, plainError(err)
+	}
+	if !info.Mode().IsRegular() { // which to open may wait for ever
+		return nil, nil, notRegular(info)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, nil, plainError(err)
+	}
+	if info, err = file.Stat(); err == nil && !info.Mode().IsRegular() {
+		err = notRegular(info)
+	}
+	if err != nil {
+		file.Close()
+		return nil, nil, plainError(err)
+	}
+	return file, info, nil
 }
 
 // withoutLinks follows links to a library as long as they stay in its directory.
@@ -81,9 +113,6 @@ func withoutLinks(path string) (string, error) {
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {
 		return "", plainError(err)
-	}
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return "", notRegular(info) // before a pipe or device is opened
 	}
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -119,9 +148,15 @@ func checkFormat(file *os.File, size int64) error {
 	if runtime.GOOS != "linux" {
 		return checkGo(file)
 	}
-	magic := make([]byte, len(elf.ELFMAG))
-	if _, err := io.ReadFull(io.NewSectionReader(file, 0, size), magic); err != nil || !bytes.Equal(magic, []byte(elf.ELFMAG)) {
-		return fmt.Errorf("it is no shared library: it does not begin with %q", elf.ELFMAG)
+	if size == 0 {
+		return errors.New("it is empty, want a shared library")
+	}
+	begin := make([]byte, min(size, 16))
+	if _, err := io.ReadFull(io.NewSectionReader(file, 0, size), begin); err != nil {
+		return plainError(err)
+	}
+	if !bytes.HasPrefix(begin, []byte(elf.ELFMAG)) {
+		return fmt.Errorf("it is not an ELF shared library: it begins with %q", begin)
 	}
 	lib, err := elf.NewFile(file)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {

@@ -130,8 +130,9 @@ func TestInspect(t *testing.T) {
 			require.NoError(t, os.Symlink("a/latest", filepath.Join(dir, "current")))
 			chmod(0o777, "a")(t, dir, path)
 		}},
-		{name: "empty", want: []string{"it is no shared library"}, prepare: content("")},
-		{name: "text", want: []string{"it is no shared library"}, prepare: content("import torch\n")},
+		{name: "empty", want: []string{"it is empty, want a shared library"}, prepare: content("")},
+		{name: "text", want: []string{`it is not an ELF shared library: it begins with "import torch\n"`}, prepare: content("import torch\n")},
+		{name: "one byte", want: []string{`it begins with "\x7f"`}, prepare: content("\x7f")},
 		{name: "nothing behind the magic", want: []string{"it is cut off"}, prepare: content("\x7fELF")},
 		{name: "garbage behind the magic", want: []string{"its ELF header is damaged"}, prepare: content("\x7fELF" + strings.Repeat("\xee", 4096))},
 		{name: "cut off", want: []string{"it is cut off"}, prepare: content(string(library[:len(library)*2/3]))},
@@ -211,4 +212,36 @@ func FuzzInspect(f *testing.F) {
 			assert.ErrorContains(t, err, "plugin "+path+": ")
 		}
 	})
+}
+
+// Examine says the same about a file as Inspect, and nothing about who may change it.
+func TestExamine(t *testing.T) {
+	t.Parallel()
+	path := compile(t, "fixture.c")
+	library, err := os.ReadFile(path)
+	require.NoError(t, err)
+	want, err := plugin.Inspect(path)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o777))
+	for name, text := range map[string]string{"lib.so": string(library), "text.so": "import torch\n", "short.so": string(library[:len(library)/3]), "empty.so": ""} {
+		file := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		got, err := plugin.Examine(file)
+		assert.Equal(t, file, got.Path)
+		assert.Len(t, got.SHA256, 64)
+		if name == "lib.so" {
+			require.NoError(t, err)
+			assert.Equal(t, want.SHA256, got.SHA256)
+			continue
+		}
+		alone := filepath.Join(t.TempDir(), "lib.so")
+		require.NoError(t, os.WriteFile(alone, []byte(text), 0o600))
+		_, other := plugin.Inspect(alone)
+		require.EqualError(t, err, strings.ReplaceAll(other.Error(), alone, file))
+	}
+	_, err = plugin.Examine(dir)
+	require.EqualError(t, err, "plugin "+dir+": it is a directory, want a shared library")
+	_, err = plugin.Examine(filepath.Join(dir, "absent.so"))
+	require.ErrorIs(t, err, os.ErrNotExist)
 }
