@@ -34,7 +34,7 @@ func all(t *testing.T) *prometheus.Registry {
 	process, err := metrics.NewProcess(reg, metrics.Build{Version: "1.0.0"})
 	require.NoError(t, err)
 	t.Cleanup(process.Close)
-	process.WatchPlugins(plugins{{Name: "acme", Version: "1", State: metrics.PluginActive}})
+	process.WatchPlugins(plugins{{Name: "acme", Version: "1", State: metrics.PluginLoaded, Usable: true}})
 	return reg
 }
 

@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,16 +16,18 @@ type Build struct{ Version, Revision, GoVersion string }
 type Plugin struct {
 	Name, Version string
 	State         PluginState
+	Usable        bool // some of its impls can run on this machine
 }
 
-// PluginState says how far a plugin has come.
+// PluginState says what became of a plugin.
 type PluginState string
 
 // The states of a plugin.
 const (
-	PluginActive      PluginState = "active"      // some of its impls can run on this machine
-	PluginUnavailable PluginState = "unavailable" // none can
-	PluginRejected    PluginState = "rejected"    // it was not taken in
+	PluginCompiledIn PluginState = "compiled_in"
+	PluginLoaded     PluginState = "loaded"
+	PluginIsolated   PluginState = "isolated" // loaded by a process of its own
+	PluginRejected   PluginState = "rejected" // not taken in
 )
 
 // PluginLister tells which plugins there are. It is asked at every scrape, from any goroutine.
@@ -44,7 +48,7 @@ func NewProcess(reg prometheus.Registerer, b Build) (*Process, error) {
 		ConstLabels: prometheus.Labels{"version": b.Version, "revision": b.Revision, "goversion": b.GoVersion},
 	})
 	build.Set(1)
-	p := &Process{info: prometheus.NewDesc("primus_plugin_info", "A source of ops, and whether it can be used.", []string{"plugin", "version", "state"}, nil)}
+	p := &Process{info: prometheus.NewDesc("primus_plugin_info", "A source of ops, and whether it can be used.", []string{"plugin", "version", "state", "usable"}, nil)}
 	var err error
 	p.set, err = register(reg, "process", build, p, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if err != nil {
@@ -53,7 +57,7 @@ func NewProcess(reg prometheus.Registerer, b Build) (*Process, error) {
 	return p, nil
 }
 
-// WatchPlugins makes the plugins of l the ones that are exported. Their names must differ.
+// WatchPlugins makes the plugins of l the ones that are exported, once those that are alike in everything.
 func (p *Process) WatchPlugins(l PluginLister) { p.plugins.Store(&l) }
 
 // Close unregisters the metrics. Further calls do nothing.
@@ -68,8 +72,13 @@ func (p *Process) Collect(ch chan<- prometheus.Metric) {
 	if l == nil {
 		return
 	}
+	told := map[Plugin]bool{}
 	for _, each := range (*l).Plugins() {
-		ch <- prometheus.MustNewConstMetric(p.info, prometheus.GaugeValue, 1, each.Name, each.Version, string(each.State))
+		each.Name = strings.ToValidUTF8(each.Name, "?") // of a file, which has any bytes
+		if !told[each] {
+			told[each] = true
+			ch <- prometheus.MustNewConstMetric(p.info, prometheus.GaugeValue, 1, each.Name, each.Version, string(each.State), strconv.FormatBool(each.Usable))
+		}
 	}
 }
 

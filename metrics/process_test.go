@@ -18,10 +18,15 @@ func TestProcess(t *testing.T) {
 	require.NoError(t, err)
 	assert.Zero(t, n, "nobody lists plugins yet")
 
-	p.WatchPlugins(plugins{{"openblas", "0.3.21", metrics.PluginActive}, {"onednn", "", metrics.PluginUnavailable}})
+	rejected := metrics.Plugin{Name: "lib\xff.so", State: metrics.PluginRejected}
+	p.WatchPlugins(plugins{{"openblas", "0.3.21", metrics.PluginCompiledIn, true}, {"acme", "", metrics.PluginIsolated, false}, rejected, rejected})
+	n, err = testutil.GatherAndCount(reg, "primus_plugin_info")
+	require.NoError(t, err)
+	assert.Equal(t, 3, n, "what is alike is told once")
 	assert.InDelta(t, 1, value(t, reg, "primus_build_info", map[string]string{"version": "1.2.3", "revision": "abc", "goversion": "go1.26"}), 0)
-	assert.InDelta(t, 1, value(t, reg, "primus_plugin_info", map[string]string{"plugin": "openblas", "version": "0.3.21", "state": "active"}), 0)
-	assert.InDelta(t, 1, value(t, reg, "primus_plugin_info", map[string]string{"plugin": "onednn", "version": "", "state": "unavailable"}), 0)
+	assert.InDelta(t, 1, value(t, reg, "primus_plugin_info", map[string]string{"plugin": "openblas", "version": "0.3.21", "state": "compiled_in", "usable": "true"}), 0)
+	assert.InDelta(t, 1, value(t, reg, "primus_plugin_info", map[string]string{"plugin": "acme", "version": "", "state": "isolated", "usable": "false"}), 0)
+	assert.InDelta(t, 1, value(t, reg, "primus_plugin_info", map[string]string{"plugin": "lib?.so", "version": "", "state": "rejected", "usable": "false"}), 0)
 	assert.Positive(t, value(t, reg, "go_goroutines", nil))
 	assert.Positive(t, value(t, reg, "process_cpu_seconds_total", nil))
 

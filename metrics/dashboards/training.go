@@ -41,7 +41,7 @@ func training() *Dashboard {
 				lines("CPUs", "none", 8, query(`rate(process_cpu_seconds_total{…}[])`, each)),
 				lines("Garbage collection", "percentunit", 8, query(`rate(go_gc_duration_seconds_sum{…}[])`, each)),
 				table("Builds", "", 8, []string{""}, column(`primus_build_info{…}`)),
-				table("Plugins", "", 8, []string{"processes"}, column(`count by (plugin, version, state) (primus_plugin_info{…})`)),
+				table("Plugins", "", 8, []string{"processes"}, column(`count by (plugin, version, state, usable) (primus_plugin_info{…})`)),
 				table("Patches", "", 8, []string{"processes"}, optional(column(`count by (run, phase, patch) (primus_patch_applied_info{…})`))),
 			}},
 		),

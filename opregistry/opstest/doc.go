@@ -26,7 +26,8 @@
 // Verify runs the same cases outside a Go test and returns what it found.
 //
 // A Workload is one case that is called again and again: to measure impls side by
-// side, and to see what many calls leave behind.
+// side, and to see what many calls leave behind. Try makes a few calls of an impl that
+// nobody knows yet, without an oracle.
 //
 // GradCheck compares an impl of a backward op with central differences of a
 // forward oracle in f64: it finds what an oracle with the same mistake hides.

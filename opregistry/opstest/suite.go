@@ -46,6 +46,7 @@ type anySuite interface {
 	// run returns how many cases the impl passed and how many it declined.
 	run(T, opregistry.Impl, opregistry.Impl, *config) (served, declined int)
 	workloads(d tensor.DType, subjects []Subject, order func(a, b int) int) ([]*Workload, error)
+	try(opregistry.Impl, *config) (Trial, error)
 }
 
 func suites() []anySuite {

@@ -22,8 +22,8 @@ type File struct {
 }
 
 // Inspect looks at a library before any of its code runs. It refuses what anybody
-// but the owner may change, by the file or by its directory; a link that leaves its
-// directory; what is no shared library for this machine; a library that is cut off;
+// but the owner may change, by the file, by its directory or by one on the way to it;
+// a link that leaves its directory; what is no shared library for this machine; a library that is cut off;
 // and libraries written in Go, because a process has room for one Go runtime.
 //
 // What was checked is the file at this moment: its owner may still replace it before
@@ -37,22 +37,18 @@ func Inspect(path string) (File, error) {
 }
 
 func inspect(path string) (File, error) {
-	path, err := withoutLinks(path)
+	given, err := filepath.Abs(path)
 	if err != nil {
 		return File{}, err
 	}
-	file, err := os.Open(path)
+	if path, err = withoutLinks(given); err != nil {
+		return File{}, err
+	}
+	file, info, err := openRegular(path)
 	if err != nil {
-		return File{}, plainError(err)
+		return File{}, err
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return File{}, plainError(err)
-	}
-	if !info.Mode().IsRegular() {
-		return File{}, notRegular(info)
-	}
 	dir, err := os.Stat(filepath.Dir(path))
 	if err != nil {
 		return File{}, plainError(err)
@@ -60,28 +56,63 @@ func inspect(path string) (File, error) {
 	if err := errors.Join(private("it", info), private("its directory "+filepath.Dir(path), dir)); err != nil {
 		return File{}, err
 	}
-	if err := checkFormat(file, info.Size()); err != nil {
+	if err := privatePath(given); err != nil {
 		return File{}, err
 	}
+	return examine(path, file, info)
+}
+
+// Examine is Inspect without the question who may change the library. A file that
+// could be read and is no library comes with the error.
+func Examine(path string) (File, error) {
+	file, info, err := openRegular(path)
+	if err != nil {
+		return File{}, fmt.Errorf("plugin %s: %w", path, err)
+	}
+	defer file.Close()
+	f, err := examine(path, file, info)
+	if err != nil {
+		return f, fmt.Errorf("plugin %s: %w", path, err)
+	}
+	return f, nil
+}
+
+func examine(path string, file *os.File, info fs.FileInfo) (File, error) {
 	sum := sha256.New()
 	if _, err := io.Copy(sum, io.NewSectionReader(file, 0, info.Size())); err != nil {
 		return File{}, plainError(err)
 	}
-	return File{Path: path, SHA256: hex.EncodeToString(sum.Sum(nil))}, nil
+	return File{Path: path, SHA256: hex.EncodeToString(sum.Sum(nil))}, checkFormat(file, info.Size())
+}
+
+// openRegular opens a file unless it is a directory, a pipe or a device.
+func openRegular(path string) (*os.File, fs.FileInfo, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, nil, plainError(err)
+	}
+	if !info.Mode().IsRegular() { // which to open may wait for ever
+		return nil, nil, notRegular(info)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, nil, plainError(err)
+	}
+	if info, err = file.Stat(); err == nil && !info.Mode().IsRegular() {
+		err = notRegular(info)
+	}
+	if err != nil {
+		file.Close()
+		return nil, nil, plainError(err)
+	}
+	return file, info, nil
 }
 
 // withoutLinks follows links to a library as long as they stay in its directory.
 func withoutLinks(path string) (string, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return "", err
-	}
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {
 		return "", plainError(err)
-	}
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return "", notRegular(info) // before a pipe or device is opened
 	}
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -108,15 +139,6 @@ func notRegular(info fs.FileInfo) error {
 	return fmt.Errorf("it is no regular file (%v), want a shared library", info.Mode())
 }
 
-// private refuses what others than the owner may write to.
-func private(what string, info fs.FileInfo) error {
-	const others = 0o022
-	if runtime.GOOS == "windows" || info.Mode().Perm()&others == 0 {
-		return nil
-	}
-	return fmt.Errorf("%s is writable by its group or others (mode %v), who could decide what this program runs: chmod go-w", what, info.Mode())
-}
-
 // machines are the processors of ELF files by GOARCH.
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
@@ -126,9 +148,15 @@ func checkFormat(file *os.File, size int64) error {
 	if runtime.GOOS != "linux" {
 		return checkGo(file)
 	}
-	magic := make([]byte, len(elf.ELFMAG))
-	if _, err := io.ReadFull(io.NewSectionReader(file, 0, size), magic); err != nil || !bytes.Equal(magic, []byte(elf.ELFMAG)) {
-		return fmt.Errorf("it is no shared library: it does not begin with %q", elf.ELFMAG)
+	if size == 0 {
+		return errors.New("it is empty, want a shared library")
+	}
+	begin := make([]byte, min(size, 16))
+	if _, err := io.ReadFull(io.NewSectionReader(file, 0, size), begin); err != nil {
+		return plainError(err)
+	}
+	if !bytes.HasPrefix(begin, []byte(elf.ELFMAG)) {
+		return fmt.Errorf("it is not an ELF shared library: it begins with %q", begin)
 	}
 	lib, err := elf.NewFile(file)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {

@@ -102,8 +102,37 @@ func TestInspect(t *testing.T) {
 		{name: "file writable by others", want: []string{"it is writable by its group or others"}, prepare: chmod(0o757, "lib.so")},
 		{name: "directory writable by its group", want: []string{"its directory /", "is writable by its group or others"}, prepare: chmod(0o770, ".")},
 		{name: "directory writable by all, sticky", want: []string{"its directory /", "is writable by its group or others"}, prepare: chmod(0o777|os.ModeSticky, ".")},
-		{name: "empty", want: []string{"it is no shared library"}, prepare: content("")},
-		{name: "text", want: []string{"it is no shared library"}, prepare: content("import torch\n")},
+		{name: "directory above writable by its group", give: "a/b/c/lib.so", want: []string{"the directory /", "/a on its way is writable by its group or others (mode drwxrwxr-x)", "chmod go-w /", "or move the library"}, prepare: func(t *testing.T, dir, path string) {
+			below(t, dir, "a/b/c")
+			chmod(0o775, "a")(t, dir, path)
+		}},
+		{name: "directory above sticky", give: "a/b/c/lib.so", prepare: func(t *testing.T, dir, path string) {
+			below(t, dir, "a/b/c")
+			chmod(0o777|os.ModeSticky, "a")(t, dir, path)
+		}},
+		{name: "directory of another in a sticky one", give: "a/b/c/lib.so", want: []string{"/a on its way is writable by its group or others (mode dtrwxrwxrwx)", "/a/b in it belongs neither to root nor to this user"}, prepare: func(t *testing.T, dir, path string) {
+			below(t, dir, "a/b/c")
+			chmod(0o777|os.ModeSticky, "a")(t, dir, path)
+			if err := os.Chown(filepath.Join(dir, "a", "b"), 65534, 65534); err != nil {
+				t.Skip("only root gives files away: ", err)
+			}
+		}},
+		{name: "link in a writable directory", give: "a/current/lib.so", want: []string{"/a on its way is writable by its group or others (mode drwxrwxrwx)"}, prepare: func(t *testing.T, dir, path string) {
+			below(t, dir, "v1")
+			below(t, dir, "a")
+			require.NoError(t, os.Symlink("../v1", filepath.Join(dir, "a", "current")))
+			chmod(0o777, "a")(t, dir, path)
+		}},
+		{name: "link to a link through a writable directory", give: "current/lib.so", want: []string{"/a on its way is writable by its group or others"}, prepare: func(t *testing.T, dir, path string) {
+			below(t, dir, "v1")
+			below(t, dir, "a")
+			require.NoError(t, os.Symlink(filepath.Join(dir, "v1"), filepath.Join(dir, "a", "latest")))
+			require.NoError(t, os.Symlink("a/latest", filepath.Join(dir, "current")))
+			chmod(0o777, "a")(t, dir, path)
+		}},
+		{name: "empty", want: []string{"it is empty, want a shared library"}, prepare: content("")},
+		{name: "text", want: []string{`it is not an ELF shared library: it begins with "import torch\n"`}, prepare: content("import torch\n")},
+		{name: "one byte", want: []string{`it begins with "\x7f"`}, prepare: content("\x7f")},
 		{name: "nothing behind the magic", want: []string{"it is cut off"}, prepare: content("\x7fELF")},
 		{name: "garbage behind the magic", want: []string{"its ELF header is damaged"}, prepare: content("\x7fELF" + strings.Repeat("\xee", 4096))},
 		{name: "cut off", want: []string{"it is cut off"}, prepare: content(string(library[:len(library)*2/3]))},
@@ -146,6 +175,12 @@ func chmod(mode os.FileMode, name string) func(*testing.T, string, string) {
 	return func(t *testing.T, dir, _ string) { require.NoError(t, os.Chmod(filepath.Join(dir, name), mode)) }
 }
 
+// below copies the library of a directory into one below it.
+func below(t *testing.T, dir, name string) {
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, name), 0o755))
+	require.NoError(t, os.Link(filepath.Join(dir, "lib.so"), filepath.Join(dir, name, "lib.so")))
+}
+
 func content(text string) func(*testing.T, string, string) {
 	return func(t *testing.T, _, path string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o700)) }
 }
@@ -177,4 +212,36 @@ func FuzzInspect(f *testing.F) {
 			assert.ErrorContains(t, err, "plugin "+path+": ")
 		}
 	})
+}
+
+// Examine says the same about a file as Inspect, and nothing about who may change it.
+func TestExamine(t *testing.T) {
+	t.Parallel()
+	path := compile(t, "fixture.c")
+	library, err := os.ReadFile(path)
+	require.NoError(t, err)
+	want, err := plugin.Inspect(path)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o777))
+	for name, text := range map[string]string{"lib.so": string(library), "text.so": "import torch\n", "short.so": string(library[:len(library)/3]), "empty.so": ""} {
+		file := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		got, err := plugin.Examine(file)
+		assert.Equal(t, file, got.Path)
+		assert.Len(t, got.SHA256, 64)
+		if name == "lib.so" {
+			require.NoError(t, err)
+			assert.Equal(t, want.SHA256, got.SHA256)
+			continue
+		}
+		alone := filepath.Join(t.TempDir(), "lib.so")
+		require.NoError(t, os.WriteFile(alone, []byte(text), 0o600))
+		_, other := plugin.Inspect(alone)
+		require.EqualError(t, err, strings.ReplaceAll(other.Error(), alone, file))
+	}
+	_, err = plugin.Examine(dir)
+	require.EqualError(t, err, "plugin "+dir+": it is a directory, want a shared library")
+	_, err = plugin.Examine(filepath.Join(dir, "absent.so"))
+	require.ErrorIs(t, err, os.ErrNotExist)
 }

@@ -24,7 +24,7 @@ type Settings struct {
 	// the probe saw, and the library is not asked again.
 	Report *Report
 	// Before, if it is not nil, is called with the name of what of the plugin runs
-	// next, up to the end of Report.
+	// next, up to the end of Report, and in Try.
 	Before func(step string)
 }
 
@@ -47,6 +47,8 @@ type Plugin struct {
 	ops   []*pluginOp
 	impls []opregistry.Impl
 	left  []Left
+
+	trying string // the case of a trial; "" while there is none
 }
 
 // Left is an op of a plugin that this program does not use.
@@ -206,11 +208,13 @@ func (o *pluginOp) run(x *opregistry.Exec, args any) error {
 func (o *pluginOp) call(f *frame, x *opregistry.Exec) int32 {
 	call := uintptr(unsafe.Pointer(&f.call))
 	if o.supports != 0 {
+		o.announce("supports")
 		if status := int32(loader.Call(o.supports, call)); status != abi.OK {
 			return status
 		}
 	}
 	if o.workspaceSize != 0 {
+		o.announce("workspace_size")
 		if n := uint64(loader.Call(o.workspaceSize, call)); n > 0 {
 			if n > mostWorkspace {
 				copy(f.text[:], fmt.Sprintf("workspace_size asks for %d bytes, the most is %d\x00", n, uint64(mostWorkspace)))
@@ -221,6 +225,7 @@ func (o *pluginOp) call(f *frame, x *opregistry.Exec) int32 {
 			f.call.Workspace, f.call.WorkspaceBytes = address(scratch), 4*uint64(len(scratch))
 		}
 	}
+	o.announce("run")
 	return int32(loader.Call(o.entry.run, call))
 }
 

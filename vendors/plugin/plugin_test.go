@@ -3,6 +3,8 @@ package plugin_test
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -55,6 +57,24 @@ func TestLayoutOfWhatHasNoFormInC(t *testing.T) {
 	})
 	_, err = plugin.Layout(op2)
 	assert.EqualError(t, err, `plugin: op "hidden": argument At: argument first of type int has no form in C`)
+}
+
+// The documentation lists the ops of the catalogue that plugins cannot serve.
+func TestDocumentedLayouts(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "plugins.md"))
+	require.NoError(t, err)
+	_, section, found := strings.Cut(string(text), "is left out:\n")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n## ")
+	var left []string
+	for _, op := range ops.All() {
+		if _, err := plugin.Layout(op); err != nil {
+			left = append(left, "`"+op.Name()+"`")
+		}
+	}
+	assert.Equal(t, strings.Join(left, ", ")+".", strings.Join(strings.Fields(section), " "))
+	assert.Contains(t, string(text), fmt.Sprintf("The catalogue has %d ops with arguments of other forms", len(left)))
 }
 
 func TestDescription(t *testing.T) {

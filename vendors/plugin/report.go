@@ -26,7 +26,8 @@ type OpReport struct {
 	Priority  int             `json:"priority"`
 	Flags     []string        `json:"flags"`
 	Available bool            `json:"available"`
-	Reason    string          `json:"reason"` // why it is not available
+	Reason    string          `json:"reason"`          // why it is not available
+	Trial     *Trial          `json:"trial,omitempty"` // nil when it was not tried
 }
 
 // flagNames are the words for the flags of an op.

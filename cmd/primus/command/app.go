@@ -49,7 +49,7 @@ func core(set appConfig) fx.Option {
 		fx.WithLogger(func() fxevent.Logger { return fxevent.NopLogger }),
 		fx.Supply(set),
 		fx.Provide(
-			newPool, newExec, newPlugins, newRegistry, newPolicy, newManager,
+			newPool, newExec, newPlugins, newExtraSources, newRegistry, newPolicy, newManager, newSourceList,
 			newDevices, selectDevice,
 			fx.Annotate(backend.NewRegistry, fx.ParamTags(`group:"backends"`)),
 			fx.Annotate(newPatches, fx.ParamTags(`group:"patches"`)),
@@ -72,12 +72,13 @@ func newExec(pool *parallel.Pool) *opregistry.Exec {
 type registryParams struct {
 	fx.In
 	Sources []opregistry.Source `group:"op_sources"`
+	Extras  []extraSource
 	Set     appConfig
 	Policy  opmanager.Policy
 	Plugins *pluginSet
 }
 
-func newRegistry(p registryParams, set appConfig) (*opregistry.Registry, error) {
+func newRegistry(p registryParams) (*opregistry.Registry, error) {
 	reg := opregistry.NewRegistry()
 	if err := reg.Register(opregistry.Source{Name: "catalogue", Ops: ops.All()}); err != nil {
 		return nil, err
@@ -88,9 +89,9 @@ func newRegistry(p registryParams, set appConfig) (*opregistry.Registry, error) 
 			return nil, err
 		}
 	}
-	for _, extra := range p.Set.extras {
-		if err := reg.Register(extra.Source()); err != nil {
-			return nil, fmt.Errorf("module %s: %w", extra.Module, err)
+	for _, extra := range p.Extras {
+		if err := reg.Register(extra.Source); err != nil {
+			return nil, fmt.Errorf("module %s: %w", extra.module, err)
 		}
 	}
 	return reg, p.Plugins.register(reg, p.Policy, p.Set)

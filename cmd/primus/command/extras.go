@@ -19,12 +19,51 @@ type Extra struct {
 	Source func() opregistry.Source
 }
 
+// extraSource is a source of another module that is compiled in.
+type extraSource struct {
+	opregistry.Source
+	module string
+}
+
+func newExtraSources(set appConfig) []extraSource {
+	var all []extraSource
+	for _, e := range set.extras {
+		all = append(all, extraSource{e.Source(), e.Module})
+	}
+	return all
+}
+
 // moduleVersion is what went into a program of a module.
 type moduleVersion struct {
 	Module  string `json:"module"`
 	Version string `json:"version"` // "" for a directory
 	Sum     string `json:"sum,omitempty"`
 	Dir     string `json:"dir,omitempty"` // that stood in for the module
+}
+
+// String spells it as plugins build takes it.
+func (v moduleVersion) String() string {
+	switch {
+	case v.Version != "":
+		return v.Module + "@" + v.Version
+	case v.Dir != "":
+		return v.Module + "=" + v.Dir
+	}
+	return v.Module
+}
+
+// builtFrom returns the version of a module in this program, the module alone where that is not known.
+func builtFrom(path string) moduleVersion {
+	v := moduleVersion{Module: path}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		if found, ok := moduleOf(info, path); ok {
+			v = found
+		}
+	}
+	if path == primusModule && version != "" {
+		v.Version = version
+	}
+	return v
 }
 
 // moduleOf returns the version of a module in a program; ok is false when it is not in it.

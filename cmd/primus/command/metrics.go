@@ -1,13 +1,14 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"path/filepath"
 	"strconv"
 
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
-	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/prometheus/client_golang/prometheus"
@@ -92,32 +93,15 @@ func (o *metricsOutput) stop(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// sourceLister lists the sources of impls as plugins.
-type sourceLister struct {
-	registry *opregistry.Registry
-	manager  *opmanager.Manager
-}
-
 // Plugins implements metrics.PluginLister.
-func (l sourceLister) Plugins() []metrics.Plugin {
-	active := map[string]bool{}
-	for _, e := range l.manager.ExplainAll() {
-		for _, standings := range [][]opmanager.Standing{e.Order, e.Rejected} {
-			for _, s := range standings {
-				active[s.Source] = active[s.Source] || s.Available
-			}
-		}
-	}
+func (s *sourceList) Plugins() []metrics.Plugin {
 	var plugins []metrics.Plugin
-	for _, s := range l.registry.Snapshot().Sources() {
-		if len(s.Impls) == 0 {
-			continue
-		}
-		state := metrics.PluginUnavailable
-		if active[s.Name] {
-			state = metrics.PluginActive
-		}
-		plugins = append(plugins, metrics.Plugin{Name: s.Name, Version: s.Version, State: state})
+	for _, r := range s.rows() {
+		plugins = append(plugins, metrics.Plugin{
+			Name: cmp.Or(r.Source, filepath.Base(r.Module)), Version: r.Version, State: r.State, Usable: r.usable() > 0,
+		})
 	}
 	return plugins
 }
+
+var _ metrics.PluginLister = (*sourceList)(nil)

@@ -177,6 +177,11 @@ func TestMainWithExtras(t *testing.T) {
 	require.Zero(t, got.code, got.stderr)
 	assert.Contains(t, got.out, "vendor.acme")
 
+	got = run(command.Extra{Module: "example.com/acme", Source: source("vendor.acme")}, "plugins", "list")
+	require.Zero(t, got.code, got.stderr)
+	assert.Regexp(t, `(?m)^acme +- +compiled in +example\.com/acme +- +1 of 1$`, got.out)
+	assert.Regexp(t, `(?m)^flagos +1\.0\.0 +compiled in +github\.com/primus-fl/primus\S* +- `, got.out)
+
 	got = run(command.Extra{Module: "example.com/acme", Source: source("default.flagos")}, "ops", "list")
 	assert.Equal(t, 1, got.code)
 	assert.Contains(t, onlyError(t, got), fmt.Sprintf("module example.com/acme: opregistry: impl %q", "default.flagos"))

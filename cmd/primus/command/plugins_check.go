@@ -1,11 +1,8 @@
 package command
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	goruntime "runtime"
 	"strings"
@@ -13,6 +10,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/klauspost/cpuid/v2"
+	"github.com/primus-fl/primus/vendors/plugin"
 	"github.com/spf13/cobra"
 )
 
@@ -101,16 +99,22 @@ type checkReport struct {
 	Passed bool      `json:"passed"`
 }
 
+// newCheckReport begins the report on a file with what can be told without loading it.
 func newCheckReport(file string) (*checkReport, error) {
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("plugin %s: %w; want the file of a shared library", file, err)
+	found, fault := plugin.Examine(file)
+	if found.SHA256 == "" {
+		return nil, fault
 	}
-	sum := sha256.Sum256(content)
-	return &checkReport{
-		File: file, SHA256: hex.EncodeToString(sum[:]), Primus: buildVersion(), CPU: cpuid.CPU.BrandName,
+	r := &checkReport{
+		File: file, SHA256: found.SHA256, Primus: buildVersion(), CPU: cpuid.CPU.BrandName,
 		Threads: goruntime.GOMAXPROCS(0), Checks: []opCheck{}, Faults: []string{}, Notes: []string{},
-	}, nil
+	}
+	if fault != nil {
+		r.Faults = append(r.Faults, fault.Error())
+	} else if _, err := plugin.Inspect(file); err != nil {
+		r.Notes = append(r.Notes, "it would not be loaded from here: "+err.Error())
+	}
+	return r, nil
 }
 
 func printChecked(out io.Writer, r *checkReport, most int) error {

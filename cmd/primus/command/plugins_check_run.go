@@ -51,8 +51,8 @@ type checkMessage struct {
 // checkPlugin checks the plugin in a file. The error says why there is no report.
 func checkPlugin(ctx context.Context, file string, opts checkOptions, status func(string)) (*checkReport, error) {
 	report, err := newCheckReport(file)
-	if err != nil {
-		return nil, err
+	if err != nil || len(report.Faults) > 0 {
+		return report, err
 	}
 	file, err = filepath.Abs(file)
 	if err != nil {

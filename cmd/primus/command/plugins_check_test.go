@@ -2,6 +2,7 @@ package command_test
 
 import (
 	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -131,7 +132,22 @@ func TestPluginsCheckFindsFaults(t *testing.T) {
 func TestPluginsCheckTellsWhatIsNoPlugin(t *testing.T) {
 	report, got := check(t, "plugins_check_test.go")
 	assert.Equal(t, 1, got.code)
-	assert.Contains(t, report.Faults[0], "plugins_check_test.go")
+	assert.Equal(t, []string{`plugin plugins_check_test.go: it is not an ELF shared library: it begins with "package command_"`}, report.Faults)
+	assert.Len(t, report.SHA256, 64)
+
+	library, err := os.ReadFile(acme(t, ""))
+	require.NoError(t, err)
+	open := filepath.Join(t.TempDir(), "libacme.so")
+	require.NoError(t, os.WriteFile(open, library[:len(library)/2], 0o600))
+	report, _ = check(t, open)
+	require.Len(t, report.Faults, 1)
+	assert.Contains(t, report.Faults[0], "it is cut off")
+	require.NoError(t, os.WriteFile(open, library, 0o600))
+	require.NoError(t, os.Chmod(open, 0o666))
+	report, got = check(t, open, "--op", "none")
+	assert.Equal(t, 1, got.code, "nothing was checked")
+	require.Len(t, report.Notes, 1)
+	assert.Contains(t, report.Notes[0], "it would not be loaded from here: plugin "+open+": it is writable by its group or others")
 
 	for _, tt := range []struct {
 		args []string
@@ -139,6 +155,7 @@ func TestPluginsCheckTellsWhatIsNoPlugin(t *testing.T) {
 		want string
 	}{
 		{[]string{"/nonexistent/libacme.so"}, 1, "no such file"},
+		{[]string{"."}, 1, "plugin .: it is a directory, want a shared library"},
 		{nil, 2, "want the file of one plugin"},
 		{[]string{"a.so", "b.so"}, 2, "want the file of one plugin"},
 		{[]string{"a.so", "--op", "["}, 2, "--op"},

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/vendors/plugin"
@@ -15,34 +16,47 @@ import (
 	"go.uber.org/fx"
 )
 
-// The states of a source.
-const (
-	sourceCompiledIn = "compiled_in"
-	sourceLoaded     = "loaded"
-	sourceIsolated   = "isolated"
-	sourceRejected   = "rejected"
-)
-
 // sourceRow is one source of `primus plugins list`.
 type sourceRow struct {
-	Source  string        `json:"source"` // "" for a plugin that did not tell its name
-	Version string        `json:"version"`
-	State   string        `json:"state"`
-	Module  string        `json:"module,omitempty"` // a plugin as it was named
-	Path    string        `json:"path,omitempty"`
-	SHA256  string        `json:"sha256,omitempty"`
-	ABI     string        `json:"abi,omitempty"`
-	Ops     []sourceOp    `json:"ops"`
-	Left    []plugin.Left `json:"left_out,omitempty"`
-	Reason  string        `json:"reason"` // why it was rejected
+	Source  string              `json:"source"` // "" for a plugin that did not tell its name
+	Version string              `json:"version"`
+	State   metrics.PluginState `json:"state"`
+	Built   *moduleVersion      `json:"built_from,omitempty"` // the module of what is compiled in
+	Module  string              `json:"module,omitempty"`     // a plugin as it was named
+	Path    string              `json:"path,omitempty"`
+	SHA256  string              `json:"sha256,omitempty"`
+	ABI     string              `json:"abi,omitempty"`
+	Ops     []sourceOp          `json:"ops"`
+	Left    []plugin.Left       `json:"left_out,omitempty"`
+	Reason  string              `json:"reason"` // why it was rejected, or what was found when it was tried
+}
+
+// from says where a source comes from.
+func (r *sourceRow) from() string {
+	if r.Built != nil {
+		return r.Built.String()
+	}
+	return cmp.Or(r.Path, r.Module)
+}
+
+// usable returns how many impls can run on this machine.
+func (r *sourceRow) usable() int {
+	n := 0
+	for _, o := range r.Ops {
+		if o.Available {
+			n++
+		}
+	}
+	return n
 }
 
 // sourceOp is an impl of a source.
 type sourceOp struct {
-	Op        string `json:"op"`
-	Impl      string `json:"impl_id"`
-	Available bool   `json:"available"`
-	Reason    string `json:"reason"` // why it is not available
+	Op        string        `json:"op"`
+	Impl      string        `json:"impl_id"`
+	Available bool          `json:"available"`
+	Reason    string        `json:"reason"`          // why it is not available
+	Trial     *plugin.Trial `json:"trial,omitempty"` // of a plugin whose op was tried
 }
 
 func newPluginsListCommand(streams Streams) *cobra.Command {
@@ -51,24 +65,24 @@ func newPluginsListCommand(streams Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the sources of ops: those compiled in, and plugins with what became of them",
-		Long: `List the sources of ops: those that are compiled in, and the plugins that
-TE_FL_PLUGIN_MODULES, --plugin-modules or plugin_modules of the policy file names. A
-plugin is loaded, runs isolated in a process of its own, or was rejected for a reason.
-The ops are counted: those that can run on this machine, of all that the source has;
--o json names them and says why one cannot run.`,
+		Long: `List the sources of ops: those that are compiled in, with the version of the module
+that they come from, and the plugins that TE_FL_PLUGIN_MODULES, --plugin-modules or
+plugin_modules of the policy file names. A plugin is loaded, runs isolated in a process
+of its own, or was rejected for a reason. The ops are counted: those that can run on
+this machine, of all that the source has; -o json names them and says why one cannot
+run.`,
 		Example: `  primus plugins list
   TE_FL_PLUGIN_MODULES=./libacme_ops.so primus plugins list -o json
   primus plugins list --policy policy.yaml --plugin-dir /opt/plugins`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var p opsParams
-			var plugins *pluginSet
+			var sources *sourceList
 			set := appConfig{log: slog.New(newLineHandler(streams.Err, slog.LevelWarn, timeOfDay)), policy: opts.sources(nil), listPlugins: true, extras: streams.extras}
 			var rows []sourceRow
 			err := runApp(cmd.Context(), func() error {
-				rows = listSources(p.Manager, p.Registry.Snapshot(), plugins)
+				rows = sources.rows()
 				return nil
-			}, opsGraph(set, func(built opsParams) { p = built }), fx.Populate(&plugins))
+			}, opsGraph(set, func(opsParams) {}), fx.Populate(&sources))
 			if err != nil {
 				return err
 			}
@@ -83,33 +97,82 @@ The ops are counted: those that can run on this machine, of all that the source 
 	return cmd
 }
 
-// listSources returns the sources that are compiled in by name, then the plugins in order.
-func listSources(m *opmanager.Manager, snap *opregistry.Snapshot, plugins *pluginSet) []sourceRow {
-	impls := implsBySource(m, snap)
+// sourceList lists the sources of ops that the program has, and the plugins that it was to have.
+type sourceList struct {
+	manager  *opmanager.Manager
+	registry *opregistry.Registry
+	extras   []extraSource
+	plugins  *pluginSet
+}
+
+func newSourceList(m *opmanager.Manager, r *opregistry.Registry, extras []extraSource, p *pluginSet) *sourceList {
+	return &sourceList{m, r, extras, p}
+}
+
+// rows returns the sources that are compiled in by name, then the plugins in order.
+func (s *sourceList) rows() []sourceRow {
+	snap := s.registry.Snapshot()
+	impls := implsBySource(s.manager, snap)
 	rows := []sourceRow{}
 	for _, src := range snap.Sources() {
-		fromPlugin := slices.ContainsFunc(plugins.all, func(l *loadedPlugin) bool { return l.err == nil && l.source.Name == src.Name })
+		fromPlugin := slices.ContainsFunc(s.plugins.all, func(l *loadedPlugin) bool { return l.err == nil && l.source.Name == src.Name })
 		if !fromPlugin && len(src.Impls) > 0 {
-			rows = append(rows, sourceRow{Source: src.Name, Version: src.Version, State: sourceCompiledIn, Ops: impls[src.Name]})
+			built := s.builtFrom(src.Name)
+			rows = append(rows, sourceRow{Source: src.Name, Version: src.Version, State: metrics.PluginCompiledIn, Built: &built, Ops: impls[src.Name]})
 		}
 	}
-	for _, l := range plugins.all {
-		r := sourceRow{State: sourceLoaded, Module: l.module, Path: l.path, SHA256: l.sum, Ops: []sourceOp{}}
+	for _, l := range s.plugins.all {
+		r := sourceRow{State: metrics.PluginLoaded, Module: l.module, Path: l.path, SHA256: l.sum, Ops: []sourceOp{}}
 		if l.report != nil {
 			r.Source, r.Version, r.ABI, r.Left = l.report.Name, l.report.Version, l.report.ABI, l.report.Left
 		}
-		switch {
-		case l.err != nil:
-			r.State, r.Reason = sourceRejected, l.err.Error()
-		case l.isolated:
-			r.State = sourceIsolated
+		if l.isolated {
+			r.State = metrics.PluginIsolated
 		}
-		if l.err == nil {
-			r.Ops = impls[l.source.Name]
+		if l.err != nil {
+			r.State, r.Reason = metrics.PluginRejected, l.err.Error()
+		} else {
+			r.Ops, r.Reason = withTrials(impls[l.source.Name], l.report), l.found()
 		}
 		rows = append(rows, r)
 	}
 	return rows
+}
+
+// builtFrom returns the module that a source is compiled in from.
+func (s *sourceList) builtFrom(name string) moduleVersion {
+	for _, extra := range s.extras {
+		if extra.Name == name {
+			return builtFrom(extra.module)
+		}
+	}
+	return builtFrom(primusModule)
+}
+
+// withTrials adds what came of the trials of a plugin to its impls.
+func withTrials(impls []sourceOp, report *plugin.Report) []sourceOp {
+	for i := range impls {
+		for _, o := range report.Ops {
+			if o.Op == impls[i].Op && o.Impl == impls[i].Impl {
+				impls[i].Trial = o.Trial
+			}
+		}
+	}
+	return impls
+}
+
+// found says what is wrong with a plugin that is used, "" when nothing was found.
+func (l *loadedPlugin) found() string {
+	if l.fault != nil {
+		return l.fault.Error()
+	}
+	var failures []string
+	for _, o := range l.report.Ops {
+		if o.Trial != nil && o.Trial.Failure != "" {
+			failures = append(failures, fmt.Sprintf("impl %q of op %q failed: %s", o.Impl, o.Op, o.Trial.Failure))
+		}
+	}
+	return strings.Join(failures, "\n")
 }
 
 // implsBySource returns the impls of every source in the order of the ops.
@@ -136,17 +199,11 @@ func implsBySource(m *opmanager.Manager, snap *opregistry.Snapshot) map[string][
 
 // printSources prints the sources as a table.
 func printSources(streams Streams, rows []sourceRow) error {
-	t := newTable(table.Row{"source", "version", "state", "path", "sha256", "ops", "reason"})
+	t := newTable(table.Row{"source", "version", "state", "from", "sha256", "ops", "reason"})
 	for _, r := range rows {
-		usable := 0
-		for _, o := range r.Ops {
-			if o.Available {
-				usable++
-			}
-		}
 		t.AppendRow(table.Row{
-			dash(r.Source), dash(r.Version), strings.ReplaceAll(r.State, "_", " "), dash(cmp.Or(r.Path, r.Module)),
-			dash(r.SHA256[:min(len(r.SHA256), 12)]), fmt.Sprintf("%d of %d", usable, len(r.Ops)), strings.ReplaceAll(r.Reason, "\n", "; "),
+			dash(r.Source), dash(r.Version), strings.ReplaceAll(string(r.State), "_", " "), dash(r.from()),
+			dash(r.SHA256[:min(len(r.SHA256), 12)]), fmt.Sprintf("%d of %d", r.usable(), len(r.Ops)), strings.ReplaceAll(r.Reason, "\n", "; "),
 		})
 	}
 	_, err := fmt.Fprintln(streams.Out, render(t))

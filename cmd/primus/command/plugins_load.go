@@ -29,6 +29,7 @@ type loadedPlugin struct {
 	isolated bool
 	source   opregistry.Source
 	err      error // why it is not used
+	fault    error // what its probe found that an isolated plugin may do
 }
 
 // pluginSet are the plugins that were named, in order.
@@ -76,6 +77,9 @@ func (l *loadedPlugin) probe(set appConfig, wanted policyfile.Plugins) (err erro
 		return fmt.Errorf("plugin %s: its SHA-256 sum %s is not among those that %s allows with %s", l.path, l.sum, wanted.Source(policyfile.FieldPluginSHA256), policyfile.FieldPluginSHA256)
 	}
 	l.report, err = sandbox.Probe(context.Background(), l.path, childSettings(set, "probe"))
+	if l.report != nil && l.named(wanted.Isolate) {
+		l.fault, err = err, nil
+	}
 	return err
 }
 
@@ -88,6 +92,9 @@ func (l *loadedPlugin) open(set appConfig, wanted policyfile.Plugins, lc fx.Life
 		}
 		lc.Append(fx.StopHook(i.Close))
 		l.isolated, l.source = true, i.Source()
+		if l.fault != nil && !set.listPlugins {
+			set.log.Warn("isolated, so it is used: " + l.fault.Error())
+		}
 		return nil
 	}
 	p, err := plugin.Open(l.path, plugin.Settings{Ops: ops.All(), Log: set.log, Report: l.report})

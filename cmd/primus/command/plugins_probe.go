@@ -3,18 +3,20 @@ package command
 import (
 	"path/filepath"
 
+	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/opregistry/opstest"
 	"github.com/primus-fl/primus/vendors/plugin"
 	"github.com/primus-fl/primus/vendors/plugin/sandbox"
 	"github.com/spf13/cobra"
 )
 
-// newPluginsProbeCommand returns the child of a probe. The report goes to the standard output of the process, which the
-// code of the plugin does not get to see.
+// newPluginsProbeCommand returns the child of a probe. What it reports goes to the standard output of the process, which
+// the code of the plugin does not get to see.
 func newPluginsProbeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "probe FILE",
-		Short:  "Load a plugin and print what it reports as JSON",
+		Short:  "Load a plugin, try its ops and print what it reports as JSON",
 		Hidden: true,
 		Args:   oneFile,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -22,13 +24,19 @@ func newPluginsProbeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ok, err := sandbox.ServeProbe(path, plugin.Settings{Ops: ops.All()})
+			ok, err := sandbox.ServeProbe(path, plugin.Settings{Ops: ops.All()}, tryOp)
 			if err == nil && !ok {
 				return errReported
 			}
 			return err
 		},
 	}
+}
+
+// tryOp calls an impl of a source in a few cases of the conformance kit.
+func tryOp(src opregistry.Source, impl opregistry.Impl, progress func(string)) (plugin.Trial, error) {
+	found, err := opstest.Try(subjectOf(src, impl), opstest.WithProgress(progress))
+	return plugin.Trial(found), err
 }
 
 // newPluginsServeCommand returns the process of an isolated plugin. It talks to the process that started it.

@@ -49,6 +49,10 @@ type sourceRow struct {
 		Op, Reason string
 		Impl       string `json:"impl_id"`
 		Available  bool
+		Trial      struct {
+			Served, Declined int
+			Failure          string
+		}
 	}
 }
 
@@ -87,6 +91,8 @@ func TestPluginsList(t *testing.T) {
 	assert.Equal(t, "residual_add", acme.Ops[0].Op)
 	assert.Equal(t, "vendor.acme", acme.Ops[0].Impl)
 	assert.True(t, acme.Ops[0].Available)
+	assert.Equal(t, 4, acme.Ops[0].Trial.Served)
+	assert.Positive(t, acme.Ops[0].Trial.Declined)
 	require.Len(t, rows["acme_two"].Ops, 1)
 	assert.False(t, rows["acme_two"].Ops[0].Available)
 	assert.Equal(t, "no acme chip", rows["acme_two"].Ops[0].Reason)
@@ -165,6 +171,8 @@ func TestPluginsAreRejected(t *testing.T) {
 	tests := []struct{ name, macro, want string }{
 		{"crash", "PROBE_CRASH", "it crashed with SIGABRT (abort) in is_available of impl"},
 		{"hang", "PROBE_HANG", "it did not come back within 3s in is_available of impl"},
+		{"crash in run", "CRASH", `it crashed with SIGABRT (abort) in run of impl "vendor.acme" of op "residual_add", case f32/`},
+		{"hang in run", "HANG", `it did not come back within 3s in run of impl "vendor.acme" of op "residual_add", case f32/`},
 		{"old ABI", "OLD_ABI", "it does not speak ABI 1.0"},
 		{"name of a source", `NAME="flagos"`, `source "flagos" is registered already`},
 		{"id of an impl", `ID="default.flagos"`, `impl "default.flagos" of op "residual_add" from source "acme_ops" is registered already by source "flagos"`},
@@ -192,10 +200,30 @@ func TestPluginsAreRejected(t *testing.T) {
 	assert.Contains(t, got.stderr, "it is the same library as "+lib)
 }
 
+// A plugin whose op returns a failure is used: other impls take its calls. One that crashes is used in a process of its own.
+func TestPluginsWithFailingOps(t *testing.T) {
+	t.Parallel()
+	row := listPlugins(t, nil, "--plugin-modules", buildPlugin(t, "FAIL"))["acme_ops"]
+	assert.Equal(t, "loaded", row.State)
+	require.Len(t, row.Ops, 1)
+	assert.True(t, row.Ops[0].Available)
+	assert.Regexp(t, `^case f32/.*: no memory$`, row.Ops[0].Trial.Failure)
+	assert.Equal(t, `impl "vendor.acme" of op "residual_add" failed: `+row.Ops[0].Trial.Failure, row.Reason)
+
+	lib := buildPlugin(t, "CRASH")
+	for name, state := range map[string]string{"acme_ops": "isolated", "other.so": "rejected"} {
+		row := listPlugins(t, nil, "--plugin-modules", lib, "--isolate-plugins="+name)["acme_ops"]
+		assert.Equal(t, state, row.State)
+		assert.Equal(t, "1.2.0", row.Version)
+		assert.Contains(t, row.Reason, "plugin "+lib+`: it crashed with SIGABRT (abort) in run of impl "vendor.acme" of op "residual_add"`)
+	}
+}
+
 // A plugin serves calls of a training run, and one that cannot be used does not stop the run unless the policy is strict.
 func TestTrainWithPlugins(t *testing.T) {
 	t.Parallel()
-	lib, broken := buildPlugin(t), buildPlugin(t, "PROBE_CRASH")
+	lib, broken := buildPlugin(t), buildPlugin(t, "CRASH")
+	tried := `it crashed with SIGABRT (abort) in run of impl "vendor.acme" of op "residual_add"`
 	plain := newLab(t)
 	plain.trainChild("TE_FL_PREFER=reference")
 	order := "TE_FL_PER_OP=residual_add=vendor:acme|flagos"
@@ -228,6 +256,7 @@ func TestTrainWithPlugins(t *testing.T) {
 			assert.Contains(t, rows, "residual_add vendor.acme")
 			assert.Contains(t, rows, "residual_add default.flagos", "took over")
 			assert.Contains(t, got.stderr, want)
+			assert.Equal(t, 1, strings.Count(got.stderr, "isolated, so it is used: plugin "), got.stderr)
 			assert.Contains(t, got.stderr, "acme runs plugin=acme_ops")
 			for i, want := range plain.records() {
 				assert.InEpsilon(t, want.Loss, l.records()[i].Loss, 1e-3)
@@ -238,14 +267,14 @@ func TestTrainWithPlugins(t *testing.T) {
 		l := newLab(t)
 		got := l.trainChild(order, "TE_FL_PLUGIN_MODULES="+broken)
 		assert.Contains(t, rowsOf(got.out), "residual_add default.flagos")
-		assert.Equal(t, 1, strings.Count(got.stderr, "not used: plugin "+broken+": it crashed with SIGABRT"), got.stderr)
+		assert.Equal(t, 1, strings.Count(got.stderr, "not used: plugin "+broken+": "+tried), got.stderr)
 	})
 	t.Run("rejected under a strict policy", func(t *testing.T) {
 		l := newLab(t)
 		got := runChild(t, []string{"TE_FL_STRICT=1", "TE_FL_PLUGIN_MODULES=" + broken}, l.args()...)
 		assert.Equal(t, 1, got.code)
 		assert.Contains(t, got.stderr, "the policy is strict (environment TE_FL_STRICT), so every plugin has to load:")
-		assert.Contains(t, got.stderr, "it crashed with SIGABRT")
+		assert.Contains(t, got.stderr, tried)
 		assert.NoDirExists(t, l.workspace)
 	})
 }
@@ -274,8 +303,13 @@ func TestPluginsProbe(t *testing.T) {
 	t.Parallel()
 	got := runChild(t, nil, "plugins", "probe", buildPlugin(t))
 	assert.Zero(t, got.code, got.stderr)
-	assert.Contains(t, got.out, `"name": "acme_ops"`)
-	assert.True(t, json.Valid([]byte(got.out)))
+	lines := strings.Split(strings.TrimSpace(got.out), "\n")
+	require.Len(t, lines, 2, "before the trial and behind it")
+	for i, trial := range []string{`"tried":false`, `"trial":{"served":4,`} {
+		assert.True(t, json.Valid([]byte(lines[i])))
+		assert.Contains(t, lines[i], `"name":"acme_ops"`)
+		assert.Contains(t, lines[i], trial)
+	}
 	got = runChild(t, nil, "plugins", "probe", "absent.so")
 	assert.Equal(t, 1, got.code)
 	assert.True(t, json.Valid([]byte(got.out)))

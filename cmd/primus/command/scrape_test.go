@@ -74,7 +74,7 @@ func TestMetricsOfARun(t *testing.T) {
 		`primus_op_declines_total\{`,
 		`primus_op_seconds_total\{impl="default.flagos",kind="flagos",op="swiglu",rank="0",run="exp",vendor=""\} \d`,
 		`primus_op_duration_seconds_count\{impl="default.flagos",kind="flagos",op="swiglu",rank="0",run="exp",vendor=""\} [1-9]`,
-		`primus_plugin_info\{plugin="flagos",rank="0",run="exp",state="active",version="[^"]*"\} 1`,
+		`primus_plugin_info\{plugin="flagos",rank="0",run="exp",state="compiled_in",usable="true",version="[^"]*"\} 1`,
 		`primus_build_info\{goversion="go1\.`, `go_goroutines\{`, `process_resident_memory_bytes\{`,
 		`primus_train_loss\{rank="0",run="exp"\} \d`, `primus_train_valid_loss\{rank="0",run="exp"\} \d`, `primus_train_tokens_total\{rank="0",run="exp"\} [1-9]`, `primus_train_step\{rank="0",run="exp"\} [1-9]`,
 		`primus_train_step_duration_seconds_count\{rank="0",run="exp"\} [1-9]`, `primus_train_tokens_per_second\{rank="0",run="exp"\} [1-9]`,

@@ -64,7 +64,7 @@ takes a token of --token-file. Other addresses than those of this machine alone 
 // runServe serves until ctx ends.
 func runServe(ctx context.Context, streams Streams, opts serveOptions, policy policyOptions) error {
 	log := slog.New(newLineHandler(streams.Err, slog.LevelInfo, timeOfDay))
-	set := appConfig{log: log, timing: true, policy: policy.sources(nil), serve: opts.Config}
+	set := appConfig{log: log, timing: true, policy: policy.sources(nil), serve: opts.Config, extras: streams.extras}
 	return runApp(ctx, func() error {
 		<-ctx.Done()
 		return nil
@@ -78,13 +78,18 @@ type serveParams struct {
 	Manager  *opmanager.Manager
 	Watcher  *policyfile.Watcher
 	Dispatch *metrics.Dispatch
+	Process  *metrics.Process
+	Sources  *sourceList
 	Server   *service
 }
 
 // serveGraph wires everything that the service alone needs.
 func serveGraph(set appConfig) fx.Option {
 	return fx.Options(core(set), serviceOptions(), metricsOptions(), fx.Provide(newLivePolicy, newPolicyWatcher),
-		fx.Invoke(func(p serveParams) { p.Dispatch.Watch(p.Manager) }))
+		fx.Invoke(func(p serveParams) {
+			p.Dispatch.Watch(p.Manager)
+			p.Process.WatchPlugins(p.Sources)
+		}))
 }
 
 // serviceOptions wires the service, what it listens to, and the control of the policy.
@@ -104,6 +109,7 @@ type serviceParams struct {
 	Hub      *serve.Hub
 	Board    *serve.Board
 	Metrics  *prometheus.Registry
+	Sources  *sourceList
 	Backends *backend.Registry
 	Patches  *patch.Set
 }
@@ -119,6 +125,7 @@ func newService(p serviceParams, lc fx.Lifecycle) *service {
 	settings := serve.Settings{
 		Manager: p.Manager, Registry: p.Registry, Control: p.Control, Hub: p.Hub, Board: p.Board, Log: p.Set.log,
 		Version: buildVersion().Version, Gatherer: p.Metrics,
+		Plugins: func(context.Context) (any, error) { return p.Sources.rows(), nil },
 		Patches: func(context.Context) (any, error) { return patchRows(p.Patches, "", ""), nil },
 		Backends: func(context.Context) (any, error) {
 			return listBackends(planParams{Backends: p.Backends, Patches: p.Patches})

@@ -37,9 +37,15 @@ func startServing(t *testing.T, args ...string) *serving {
 	s.cancel = cancel
 	t.Cleanup(cancel)
 	go func() { s.ended <- root.ExecuteContext(ctx) }()
-	waitFor(t, s.stderr, "service on ")
-	s.base = strings.TrimPrefix(regexp.MustCompile(`service on \S+/`).FindString(s.stderr.String()), "service on ")
+	s.waitForAddress()
 	return s
+}
+
+// waitForAddress returns when the service says where it is.
+func (s *serving) waitForAddress() {
+	s.t.Helper()
+	waitFor(s.t, s.stderr, "service on ")
+	s.base = strings.TrimPrefix(regexp.MustCompile(`service on \S+/`).FindString(s.stderr.String()), "service on ")
 }
 
 func (s *serving) ask(method, path, body string) (int, string) {

@@ -12,7 +12,6 @@ import (
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/policyfile"
-	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/train"
@@ -67,7 +66,7 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 	settings.LogFile = logFile
 	wire := func(p trainParams) {
 		p.Dispatch.Watch(p.Manager)
-		p.Process.WatchPlugins(sourceLister{p.Registry, p.Manager})
+		p.Process.WatchPlugins(p.Sources)
 		settings.Manager, settings.Device, settings.Backends, settings.Patches = p.Manager, p.Device, p.Backends, p.Patches
 		settings.Observer = backend.Observers{p.Training, p.Dispatch, p.Board, show}
 	}
@@ -111,7 +110,7 @@ type trainParams struct {
 	Training *metrics.Training
 	Dispatch *metrics.Dispatch
 	Process  *metrics.Process
-	Registry *opregistry.Registry
+	Sources  *sourceList
 	Output   *metricsOutput
 	Board    *serve.Board
 	Service  *service

@@ -29,7 +29,7 @@ func (s *Server) registerInventory() {
 		id, path, summary string
 		lister            Lister
 	}{
-		{"list-plugins", "/v1/plugins", "List plugins that were loaded or rejected", s.set.Plugins},
+		{"list-plugins", "/v1/plugins", "List what brings ops, compiled in, loaded, isolated or rejected, as primus plugins list does", s.set.Plugins},
 		{"list-patches", "/v1/patches", "List the patches of training backends, as primus patches list does", s.set.Patches},
 		{"list-backends", "/v1/backends", "List training backends, as primus backends list does", s.set.Backends},
 	} {

@@ -5,9 +5,9 @@
 // # Concepts
 //
 // A library that crashes or hangs takes its process with it. Probe therefore loads
-// it first in a child, lets every op say whether it can run, and returns what the
-// child reports, or how it ended. The child is this program with a command line that
-// leads to ServeProbe.
+// it first in a child, lets every op say whether it can run, has those that can called
+// a few times, and returns what the child reports, or how it ended. The child is this
+// program with a command line that leads to ServeProbe.
 //
 // Isolate gives a plugin a process for the life of this one, whose command line leads
 // to Serve. A call is a message in shared memory with copies of the operands; a socket

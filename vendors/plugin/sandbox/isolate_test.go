@@ -291,10 +291,20 @@ func TestIsolatedArguments(t *testing.T) {
 	}
 }
 
-// An isolated op passes the conformance kit: views, aliases, guard bands, calls at the same time.
+// An op passes the conformance kit in this process and isolated: views, aliases, guard bands, lists of tensors, calls at the
+// same time.
 func TestIsolatedConforms(t *testing.T) {
 	t.Parallel()
-	path := compile(t, "../../../cmd/primus/command/testdata/acme.c")
+	for _, source := range []string{"../../../cmd/primus/command/testdata/acme.c", "testdata/lists.c"} {
+		t.Run(source, func(t *testing.T) {
+			t.Parallel()
+			conforms(t, compile(t, source))
+		})
+	}
+}
+
+func conforms(t *testing.T, path string) {
+	t.Helper()
 	acme := isolate(t, path, time.Minute, nil)["vendor.acme"]
 	var oracle opregistry.Impl
 	for _, i := range reference.Source().Impls {
@@ -310,6 +320,7 @@ func TestIsolatedConforms(t *testing.T) {
 	require.NoError(t, err)
 	for i, r := range results {
 		assert.Empty(t, r.Failures)
+		assert.Empty(t, direct[i].Failures)
 		if r.DType == tensor.F32 {
 			assert.Positive(t, direct[i].Served)
 			assert.Greater(t, r.Served, direct[i].Served, "strided operands arrive packed")

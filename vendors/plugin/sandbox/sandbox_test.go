@@ -2,10 +2,12 @@ package sandbox_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,7 +33,7 @@ func TestMain(m *testing.M) {
 		// A plugin in this process keeps its thread.
 		goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/primus-fl/primus/vendors/loader.(*Executor).thread"))
 	case "probe":
-		ok, err := sandbox.ServeProbe(file, plugin.Settings{Ops: catalogue})
+		ok, err := sandbox.ServeProbe(file, plugin.Settings{Ops: catalogue}, try)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
@@ -60,6 +62,32 @@ var probeOp = opregistry.NewOp("probe", opregistry.Schema[probe]{
 		return []opregistry.Operand{{Name: "out", Tensor: a.Out, Access: opregistry.Update}}
 	},
 })
+
+// try calls an impl of probeOp once, on the first four of five numbers.
+func try(_ opregistry.Source, impl opregistry.Impl, progress func(string)) (found plugin.Trial, err error) {
+	run, ok := impl.Run.(opregistry.Func[probe])
+	if !ok {
+		return found, nil
+	}
+	progress("small")
+	values := make([]float32, 5)
+	x, err := tensor.FromSlice(values[:4])
+	if err != nil {
+		return found, err
+	}
+	switch err := run(newExec(), probe{Out: x}); {
+	case errors.Is(err, opregistry.ErrUnsupported):
+		found.Declined++
+	case err != nil:
+		found.Failure = err.Error()
+	default:
+		found.Served++
+	}
+	if values[4] != 0 {
+		found.Stray = "it wrote behind the end"
+	}
+	return found, nil
+}
 
 var catalogue = append(ops.All(), probeOp, everythingOp)
 
@@ -90,15 +118,60 @@ func compile(t testing.TB, source string, macros ...string) string {
 
 func TestProbe(t *testing.T) {
 	t.Parallel()
-	for name, reason := range map[string]string{"NOTHING": "", "PRINTS": "", "AVAILABLE_NOT": "no driver"} {
-		t.Run(name, func(t *testing.T) {
+	served := &plugin.Trial{Served: 1}
+	tests := []struct {
+		macro, reason string
+		trial         *plugin.Trial
+	}{
+		{macro: "NOTHING", trial: served},
+		{macro: "PRINTS", trial: served},
+		{macro: "AVAILABLE_NOT", reason: "no driver"},
+		{macro: "RUN_DECLINES", trial: &plugin.Trial{Declined: 1}},
+		{macro: "RUN_FAILS", trial: &plugin.Trial{Failure: "the plugin returned 2"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.macro, func(t *testing.T) {
 			t.Parallel()
-			r, err := sandbox.Probe(t.Context(), compile(t, "testdata/probe.c", name), serving("probe"))
+			r, err := sandbox.Probe(t.Context(), compile(t, "testdata/probe.c", tt.macro), serving("probe"))
 			require.NoError(t, err)
-			assert.Equal(t, &plugin.Report{Name: "acme_ops", Version: "1.2.0", ABI: "1.0", Left: []plugin.Left{}, Ops: []plugin.OpReport{{
-				Op: "probe", Impl: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 100,
-				Flags: []string{"thread_safe"}, Available: reason == "", Reason: reason,
-			}}}, r)
+			assert.Equal(t, report(tt.reason, tt.trial), r)
+		})
+	}
+}
+
+// report is what a sound library reports.
+func report(reason string, trial *plugin.Trial) *plugin.Report {
+	return &plugin.Report{Name: "acme_ops", Version: "1.2.0", ABI: "1.0", Left: []plugin.Left{}, Ops: []plugin.OpReport{{
+		Op: "probe", Impl: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 100,
+		Flags: []string{"thread_safe"}, Available: reason == "", Reason: reason, Trial: trial,
+	}}}
+}
+
+// A library that does harm when it is called is an error that says how, and what it is called is known.
+func TestProbeTriesOps(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ macro, want string }{
+		{"RUN_CRASH", "it crashed with SIGSEGV (segmentation violation) in run of CALL"},
+		{"RUN_EXIT", "it ended its process with status 0 in run of CALL"},
+		{"RUN_HANG", "it did not come back within 2s in run of CALL"},
+		{"SUPPORTS_CRASH", "it crashed with SIGSEGV (segmentation violation) in supports of CALL"},
+		{"WORKSPACE_CRASH", "it crashed with SIGSEGV (segmentation violation) in workspace_size of CALL"},
+		{"RUN_STRAYS", `impl "vendor.acme" of op "probe": it wrote behind the end`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.macro, func(t *testing.T) {
+			t.Parallel()
+			path, set := compile(t, "testdata/probe.c", tt.macro), serving("probe")
+			if tt.macro == "RUN_HANG" {
+				set.Timeout = 2 * time.Second
+			}
+			r, err := sandbox.Probe(t.Context(), path, set)
+			require.EqualError(t, err, "plugin "+path+": "+strings.Replace(tt.want, "CALL", `impl "vendor.acme" of op "probe", case small`, 1))
+			if tt.macro == "RUN_STRAYS" {
+				require.Equal(t, "it wrote behind the end", r.Ops[0].Trial.Stray)
+				r.Ops[0].Trial = nil
+			}
+			assert.Equal(t, report("", nil), r)
 		})
 	}
 }

@@ -39,6 +39,10 @@ static int32_t run(const primus_call *call) {
     float *y = out->data;
     static int calls;
     if (calls++ == 0) call->host->log(PRIMUS_LOG_INFO, "acme runs");
+#if defined(FAIL)
+    snprintf(call->error, call->error_bytes, "no memory");
+    return PRIMUS_FAILED;
+#endif
 #if defined(CRASH)
     if (calls > 3) abort();
 #elif defined(HANG)

@@ -17,7 +17,36 @@ static void hang(void) {
 
 static int32_t __attribute__((unused)) run(const primus_call *call) {
     (void)call;
+#if defined(RUN_CRASH)
+    crash();
+#elif defined(RUN_HANG)
+    hang();
+#elif defined(RUN_EXIT)
+    exit(0);
+#elif defined(RUN_DECLINES)
+    return PRIMUS_UNSUPPORTED;
+#elif defined(RUN_FAILS)
+    return PRIMUS_FAILED;
+#elif defined(RUN_STRAYS)
+    ((float *)call->args[0].value.tensor->data)[4] = 7;
+#endif
     return PRIMUS_OK;
+}
+
+static int32_t supports(const primus_call *call) {
+    (void)call;
+#if defined(SUPPORTS_CRASH)
+    crash();
+#endif
+    return PRIMUS_OK;
+}
+
+static uint64_t workspace_size(const primus_call *call) {
+    (void)call;
+#if defined(WORKSPACE_CRASH)
+    crash();
+#endif
+    return 0;
 }
 
 static int32_t is_available(char *reason, uint64_t bytes) {
@@ -99,7 +128,7 @@ int calls_it(void) { return nobody_defines_this(); }
 
 static const primus_op op = {
     .struct_size = OP_SIZE, .kind = KIND, .op = OP, .impl_id = ID, .vendor = VENDOR, .priority = 100,
-    .flags = FLAGS, .is_available = is_available, .run = RUN,
+    .flags = FLAGS, .is_available = is_available, .supports = supports, .workspace_size = workspace_size, .run = RUN,
 };
 static const primus_op *const all[] __attribute__((unused)) = {&op, &op, NULL, NULL};
 

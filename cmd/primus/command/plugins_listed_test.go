@@ -1,0 +1,91 @@
+//go:build unix
+
+package command_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// everyState returns the arguments that give a run a plugin of each state.
+func everyState(t *testing.T) []string {
+	t.Helper()
+	isolated := buildPlugin(t, `NAME="acme_apart"`, `ID="vendor.acme_apart"`)
+	absent := buildPlugin(t, "NO_DEVICE", `NAME="acme_absent"`, `ID="vendor.acme_absent"`)
+	broken := filepath.Join(t.TempDir(), "libbroken.so")
+	require.NoError(t, os.WriteFile(broken, []byte("nothing"), 0o600))
+	all := []string{buildPlugin(t), isolated, absent, buildPlugin(t, "CRASH", `NAME="acme_crash"`), broken, broken}
+	return []string{"--plugin-modules", strings.Join(all, ","), "--isolate-plugins=acme_apart"}
+}
+
+// pluginStates are the plugins of everyState as metrics show them, without the labels of the run.
+var pluginStates = []string{
+	`plugin="acme_ops",$state="loaded",usable="true",version="1.2.0"`,
+	`plugin="acme_apart",$state="isolated",usable="true",version="1.2.0"`,
+	`plugin="acme_absent",$state="loaded",usable="false",version="1.2.0"`,
+	`plugin="acme_crash",$state="rejected",usable="false",version="1.2.0"`,
+	`plugin="libbroken.so",$state="rejected",usable="false",version=""`,
+	`plugin="flagos",$state="compiled_in",usable="true",version="1.0.0"`,
+	`plugin="openblas",$state="compiled_in",usable="false",version=""`,
+}
+
+func assertPluginStates(t *testing.T, metrics string) {
+	t.Helper()
+	assert.Equal(t, 1, strings.Count(metrics, `plugin="libbroken.so"`))
+	for _, labels := range pluginStates {
+		pattern := strings.Replace(regexp.QuoteMeta(labels), `\$`, `rank="0",run="[^"]*",`, 1)
+		assert.Regexp(t, `(?m)^primus_plugin_info\{`+pattern+`\} 1$`, metrics)
+	}
+}
+
+// The metrics of a run have every plugin, whatever became of it.
+func TestMetricsOfPlugins(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	file := filepath.Join(l.dir, "run.prom")
+	got := runChild(t, nil, l.args(append(everyState(t), "--metrics-textfile", file)...)...)
+	require.Zero(t, got.code, got.stderr)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assertPluginStates(t, string(text))
+}
+
+// The service of a program has the same list as the command line.
+func TestServicePlugins(t *testing.T) {
+	t.Parallel()
+	args := everyState(t)
+	want := runChild(t, nil, append([]string{"plugins", "list", "-o", "json"}, args...)...)
+	require.Zero(t, want.code, want.stderr)
+	for name, path := range map[string]string{"state": `"state": "isolated"`, "version": `"version": "1.2.0"`, "path": "libbroken.so", "reason": "it crashed with SIGABRT"} {
+		assert.Contains(t, want.out, path, name)
+	}
+	l := newLab(t)
+	for name, command := range map[string][]string{
+		"alone":    {"serve", "--listen", "127.0.0.1:0"},
+		"of a run": l.args("train_iters=1000000", "--serve", "127.0.0.1:0"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &serving{t: t, stderr: &buffer{}}
+			cmd := child(t.Context(), []string{"PRIMUS_OPENBLAS=" + absent, "PRIMUS_ONEDNN=" + absent}, append(command, args...)...)
+			cmd.Stderr = s.stderr
+			require.NoError(t, cmd.Start())
+			s.waitForAddress()
+			code, got := s.ask(http.MethodGet, "/v1/plugins", "")
+			assert.Equal(t, http.StatusOK, code)
+			assert.JSONEq(t, want.out, got)
+			_, metrics := s.ask(http.MethodGet, "/metrics", "")
+			assertPluginStates(t, metrics)
+			require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+			_ = cmd.Wait()
+		})
+	}
+}

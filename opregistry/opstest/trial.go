@@ -1,0 +1,129 @@
+package opstest
+
+import (
+	"errors"
+	"iter"
+
+	"github.com/primus-fl/primus/opregistry"
+)
+
+// Trial is what came of calls whose results nobody judged.
+type Trial struct {
+	Served   int
+	Declined int
+	Failure  string // the first call that failed, and how
+	Stray    string // the first call that wrote to what it may not, and where
+}
+
+// What Try calls in one storage dtype, at most.
+const (
+	trialServed   = 4
+	trialDeclined = 16
+)
+
+// Try calls a subject in a few cases of its op in each storage dtype, spread over all
+// there are, to see whether it comes back and keeps to its operands. Results are not
+// looked at. An op without cases has an empty trial.
+func Try(s Subject, opts ...Option) (Trial, error) {
+	if s.Impl.Op == nil {
+		return Trial{}, errors.New("opstest: got an impl without an op")
+	}
+	cases := suiteOf(s.Impl.Op)
+	if cases == nil {
+		return Trial{}, nil
+	}
+	cfg := newConfig(opts)
+	cfg.forward = s.Forward
+	return cases.try(s.Impl, cfg)
+}
+
+func (s suite[A]) try(impl opregistry.Impl, cfg *config) (Trial, error) {
+	var found Trial
+	r := &runner[A]{suite: s, cfg: cfg, serial: opregistry.NewExec(nil, 0)}
+	if fault := faultOf(func(t T) { r.impl = function(t, s.op, impl) }); fault != "" {
+		return found, errors.New("opstest: " + fault)
+	}
+	for _, d := range cfg.dtypes {
+		all := s.cases(d)
+		called, declined := 0, 0
+		for i := range spread(len(all)) {
+			if called == trialServed || declined == trialDeclined {
+				break
+			}
+			name := d.String() + "/" + all[i].name
+			if cfg.progress != nil {
+				cfg.progress(name)
+			}
+			stray, err := r.try(all[i])
+			if errors.Is(err, opregistry.ErrUnsupported) {
+				declined++
+			} else {
+				called++
+			}
+			found.add("case "+name+": ", stray, err)
+		}
+	}
+	return found, nil
+}
+
+// add counts a call. Of what is wrong with calls the first is kept.
+func (t *Trial) add(where, stray string, err error) {
+	switch {
+	case errors.Is(err, opregistry.ErrUnsupported):
+		t.Declined++
+	case err == nil:
+		t.Served++
+	case t.Failure == "":
+		t.Failure = where + err.Error()
+	}
+	if stray != "" && t.Stray == "" {
+		t.Stray = where + stray
+	}
+}
+
+// try calls the impl in one case and returns what it wrote to and may not.
+func (r *runner[A]) try(c testCase[A]) (stray string, err error) {
+	var call *staged[A]
+	fault := faultOf(func(t T) {
+		if call, err = r.ready(t, c); err == nil {
+			err = r.guard(r.serial, call.args)
+			r.inspect(t, call, nil)
+		}
+	})
+	if call == nil && err == nil { // the forward impl failed
+		return "", errors.New(fault)
+	}
+	return fault, err
+}
+
+// faultOf returns the first failure that f reports, "" when there is none.
+func faultOf(f func(T)) string {
+	r := &record{}
+	r.Run("", f)
+	if len(r.failures) == 0 {
+		return ""
+	}
+	return r.failures[0].Reason
+}
+
+// spread yields the numbers below n so that the first few lie far from each other.
+func spread(n int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		step := n*5/8 + 1
+		for gcd(step, n) != 1 {
+			step++
+		}
+		for k := range n {
+			if !yield(k * step % n) {
+				return
+			}
+		}
+	}
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}

@@ -1,0 +1,40 @@
+package plugin
+
+import "github.com/primus-fl/primus/opregistry"
+
+// Trial is what came of calls of an op with small operands.
+type Trial struct {
+	Served   int    `json:"served"`
+	Declined int    `json:"declined"`
+	Failure  string `json:"failure,omitempty"` // the first call that failed, and how
+	Stray    string `json:"stray,omitempty"`   // the first call that wrote to what it may not, and where
+}
+
+// Tryer calls an impl of a source in a few cases, and progress with the name of each
+// before it begins.
+type Tryer func(src opregistry.Source, impl opregistry.Impl, progress func(name string)) (Trial, error)
+
+// Try calls the ops of the plugin that can run on this machine and adds to its report
+// what came of that. No other calls may be made meanwhile.
+func (p *Plugin) Try(try Tryer, r *Report) error {
+	defer func() { p.trying = "" }()
+	for i := range r.Ops {
+		op := &r.Ops[i]
+		if !op.Available {
+			continue
+		}
+		found, err := try(p.Source(), p.impls[i], func(name string) { p.trying = name })
+		if err != nil {
+			return err
+		}
+		op.Trial = &found
+	}
+	return nil
+}
+
+// announce says which function of the op runs next in a trial.
+func (o *pluginOp) announce(function string) {
+	if p := o.plugin; p.trying != "" {
+		p.set.before("%s of impl %q of op %q, case %s", function, o.implID, o.op, p.trying)
+	}
+}

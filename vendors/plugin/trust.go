@@ -1,0 +1,89 @@
+package plugin
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// private refuses what others than the owner may write to.
+func private(what string, info fs.FileInfo) error {
+	if runtime.GOOS == "windows" || !shared(info) {
+		return nil
+	}
+	return fmt.Errorf("%s is writable by its group or others (mode %v), who could decide what this program runs: chmod go-w", what, info.Mode())
+}
+
+// shared reports whether others than the owner may write to a file or directory.
+func shared(info fs.FileInfo) bool { return info.Mode().Perm()&0o022 != 0 }
+
+// privatePath refuses a path to a library when somebody else may put another file in
+// its place: in every directory on the way, those that links lead through included,
+// only the owner may write. A sticky directory, in which only owners replace what is
+// theirs, is all right where what comes next belongs to root or to this user.
+func privatePath(path string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	separator := string(filepath.Separator)
+	dir, rest := separator, strings.Split(filepath.Clean(path), separator)
+	for links := 0; len(rest) > 0; {
+		name := rest[0]
+		rest = rest[1:]
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			dir = filepath.Dir(dir) // which has no links
+			continue
+		}
+		next := filepath.Join(dir, name)
+		info, err := os.Lstat(next)
+		if err != nil {
+			return plainError(err)
+		}
+		if err := privateDir(dir, next, info); err != nil {
+			return err
+		}
+		if info.Mode()&fs.ModeSymlink == 0 {
+			dir = next
+			continue
+		}
+		target, err := os.Readlink(next)
+		if err != nil {
+			return plainError(err)
+		}
+		if links++; links > mostLinks {
+			return fmt.Errorf("it lies behind more than %d links", mostLinks)
+		}
+		if filepath.IsAbs(target) {
+			dir = separator
+		}
+		rest = append(strings.Split(target, separator), rest...)
+	}
+	return nil
+}
+
+// mostLinks is more than systems follow.
+const mostLinks = 255
+
+// privateDir refuses a directory on the way to a library in which somebody else may
+// replace what comes next.
+func privateDir(dir, next string, nextInfo fs.FileInfo) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return plainError(err)
+	}
+	switch {
+	case !shared(info):
+		return nil
+	case info.Mode()&fs.ModeSticky == 0:
+		return fmt.Errorf("the directory %s on its way is writable by its group or others (mode %v), who could put another library in its place: chmod go-w %s, or move the library", dir, info.Mode(), dir)
+	case !trustedOwner(nextInfo):
+		return fmt.Errorf("the directory %s on its way is writable by its group or others (mode %v), and %s in it belongs neither to root nor to this user: move the library to a directory of your own", dir, info.Mode(), next)
+	}
+	return nil
+}
