@@ -38,7 +38,7 @@ func startServing(t *testing.T, args ...string) *serving {
 	t.Cleanup(cancel)
 	go func() { s.ended <- root.ExecuteContext(ctx) }()
 	waitFor(t, s.stderr, "service on ")
-	s.base = strings.TrimPrefix(regexp.MustCompile(`service on \S+/`).FindString(s.stderr.String()), "service on ")
+	s.base = regexp.MustCompile(`service on (\S+)/`).FindStringSubmatch(s.stderr.String())[1]
 	return s
 }
 
@@ -138,6 +138,7 @@ func TestServeMistakes(t *testing.T) {
 		{"open", []string{"serve", "--listen", ":0"}, "without TLS"},
 		{"train, open", []string{"train", "--config", "x.yaml", "--serve", "0.0.0.0:0"}, "--serve: "},
 		{"no value", []string{"serve", "--token-file"}, "a file with one token a line"},
+		{"fleet", []string{"serve", "--fleet", "etcd"}, "want HOST:PORT"},
 		{"argument", []string{"serve", "now"}, "unexpected argument"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -232,6 +232,8 @@ func TestDiscovery(t *testing.T) {
 	assert.Equal(t, http.StatusServiceUnavailable, code)
 	assert.Contains(t, body, etcd.Address)
 	assert.Equal(t, []fleet.TargetGroup{}, fleet.Targets([]fleet.Member{{ID: "without metrics"}}))
+	assert.NotContains(t, groups[1].Labels, "__scheme__")
+	assert.Equal(t, "https", fleet.Targets([]fleet.Member{{Identity: fleet.Identity{Metrics: "a:1", MetricsTLS: true}}})[0].Labels["__scheme__"])
 }
 
 func TestConfig(t *testing.T) {

@@ -1,7 +1,10 @@
 package serve_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -55,9 +58,7 @@ func TestExplainAnswersAsTheManagerDoes(t *testing.T) {
 }
 
 func TestLists(t *testing.T) {
-	b := newBench(t, func(_ *serve.Config, set *serve.Settings) {
-		set.Discovery = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("[]")) })
-	})
+	b := newBench(t, nil)
 	require.NoError(t, b.add())
 	ops := read[[]serve.Op](b, "/v1/ops")
 	assert.Len(t, ops, len(b.manager.ExplainAll()))
@@ -82,6 +83,19 @@ func TestLists(t *testing.T) {
 	assert.Contains(t, b.ask(http.MethodGet, "/metrics", "").body, `primus_op_calls_total{impl="default.flagos",kind="flagos",op="residual_add",vendor=""} 1`)
 	assert.Equal(t, http.StatusOK, b.ask(http.MethodGet, "/healthz", "").status)
 	assert.Equal(t, http.StatusNotFound, b.ask(http.MethodGet, "/debug/pprof/", "").status, "only when asked for")
+}
+
+func TestDiscovery(t *testing.T) {
+	var fault error
+	b := newBench(t, func(_ *serve.Config, set *serve.Settings) {
+		set.Discovery = func(context.Context) (any, error) { return []string{"a:1"}, fault }
+	})
+	got := b.ask(http.MethodGet, "/v1/sd", "")
+	assert.Equal(t, "application/json 200 [\"a:1\"]", fmt.Sprint(got.header.Get("Content-Type"), " ", got.status, " ", strings.TrimSpace(got.body)))
+	fault = errors.New("etcd is away")
+	got = b.ask(http.MethodGet, "/v1/sd", "")
+	assert.Equal(t, http.StatusServiceUnavailable, got.status, "at which Prometheus keeps what it has")
+	assert.Equal(t, "etcd is away", got.problem(t).Detail)
 }
 
 func TestOpenAPI(t *testing.T) {

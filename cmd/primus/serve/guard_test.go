@@ -24,7 +24,7 @@ import (
 )
 
 func TestForeignHostsAndOrigins(t *testing.T) {
-	b := newBench(t, func(cfg *serve.Config, _ *serve.Settings) { cfg.Hosts = []string{"trainer.example"} })
+	b := newBench(t, func(cfg *serve.Config, _ *serve.Settings) { cfg.Hosts = []string{"Trainer.example"} })
 	own := b.server.URL()
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(own, "http://"))
 	require.NoError(t, err)
@@ -37,6 +37,7 @@ func TestForeignHostsAndOrigins(t *testing.T) {
 		{"localhost", []string{"Host: localhost:" + port}, 200},
 		{"IPv6", []string{"Host: [::1]:" + port}, 200},
 		{"a name it was given", []string{"Host: trainer.example"}, 200},
+		{"in other letters", []string{"Host: TRAINER.Example:" + port}, 200},
 		{"a name that was pointed here", []string{"Host: evil.example:" + port}, 421},
 		{"an address that is none", []string{"Host: 127.0.0.1.evil.example"}, 421},
 		{"own page", []string{"Origin: " + own}, 200},

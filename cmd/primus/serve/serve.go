@@ -88,9 +88,6 @@ func (s *Server) handler() http.Handler {
 	if s.set.Gatherer != nil {
 		mux.Handle("GET /metrics", promhttp.HandlerFor(s.set.Gatherer, promhttp.HandlerOpts{EnableOpenMetrics: true}))
 	}
-	if s.set.Discovery != nil {
-		mux.Handle("GET /v1/sd", s.set.Discovery)
-	}
 	if s.cfg.Pprof {
 		mux.HandleFunc("GET /debug/pprof/", s.profile(pprof.Index))
 		mux.HandleFunc("GET /debug/pprof/profile", s.profile(pprof.Profile))
