@@ -78,7 +78,7 @@ func step(t *testing.T, metrics string) string {
 func TestFleetOfTwoTrainers(t *testing.T) {
 	etcd := fleettest.Start(t)
 	t.Setenv("PRIMUS_FLEET", etcd.Address)
-	one, _ := inFleet(t, etcd.Address)
+	one, _ := inFleet(t, etcd.Address, "--serve", "127.0.0.1:0")
 	two, stopTwo := inFleet(t, etcd.Address, "--prefer", "reference")
 
 	var listed fleet.Snapshot
@@ -95,7 +95,7 @@ func TestFleetOfTwoTrainers(t *testing.T) {
 	waitFor(t, events, "joined")
 
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
-	require.NoError(t, os.WriteFile(policy, []byte("prefer: vendor\nper_op: {rmsnorm_fwd: reference}\n"), 0o600))
+	require.NoError(t, os.WriteFile(policy, []byte("prefer: vendor\nper_op: {rmsnorm_fwd: reference}\nrules: [{layers: 0, phase: forward, prefer: reference}]\n"), 0o600))
 	began := time.Now()
 	got = primus(t, "fleet", "policy", "apply", policy, "--expect", "0")
 	took := time.Since(began)
@@ -116,6 +116,21 @@ func TestFleetOfTwoTrainers(t *testing.T) {
 	got = primus(t, "fleet", "explain", "swiglu")
 	assert.Equal(t, 2, strings.Count(got.out, "1 run: "), "a flag of one run is above the policy: %s", got.out)
 	assert.Contains(t, got.out, "(flag --prefer)")
+	got = primus(t, "fleet", "explain", "swiglu", "--layer", "0", "--phase", "forward", "--dtype", "bf16", "--shape", "4,8", "-o", "json")
+	require.Zero(t, got.code, got.stderr)
+	var answers []struct {
+		Member      fleet.Member    `json:"run"`
+		Explanation json.RawMessage `json:"explanation"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(got.out), &answers))
+	service := regexp.MustCompile(`service on (\S+)/`).FindStringSubmatch(one.String())[1]
+	for _, a := range answers {
+		if a.Member.Metrics == metrics[1] {
+			said := get(t, service+"/v1/ops/swiglu/explain?layer=0&phase=forward&dtype=bf16&shape=4,8")
+			assert.JSONEq(t, said, string(a.Explanation), "as the run itself says")
+			assert.Contains(t, said, `"selected":"reference.go"`)
+		}
+	}
 	got = primus(t, "fleet", "explain", "swigul")
 	assert.Equal(t, 1, got.code)
 	assert.Contains(t, got.out, `did you mean "swiglu"`)
@@ -250,6 +265,8 @@ func TestFleetUsage(t *testing.T) {
 		{[]string{"fleet", "list", "--flet", "a:1"}, []string{"did you mean --fleet?"}},
 		{[]string{"fleet", "explain", "--fleet", "a:1"}, []string{"got 0 ops, want one"}},
 		{[]string{"fleet", "explain", "a", "--fleet", "a:1", "--patience", "x"}, []string{`--patience: got "x"`, "10s"}},
+		{[]string{"fleet", "explain", "a", "--fleet", "a:1", "--layer=-2"}, []string{"--layer: got -2"}},
+		{[]string{"fleet", "explain", "a", "--fleet", "a:1", "--phase", "forwards"}, []string{`--phase: unknown phase "forwards"`}},
 		{[]string{"fleet", "policy", "apply", "--fleet", "a:1"}, []string{"got 0 policy files, want one"}},
 		{[]string{"fleet", "policy", "apply", "x", "--fleet", "a:1", "--expect=-1"}, []string{"--expect: got -1"}},
 		{[]string{"fleet", "sd", "--fleet", "a:1", "--listen", "9401"}, []string{`--listen: got "9401"`}},
