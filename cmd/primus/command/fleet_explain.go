@@ -25,11 +25,16 @@ func newFleetExplainCommand(streams Streams) *cobra.Command {
 		Short: "Ask every run which implementation serves an op, and why no other does",
 		Long: `Ask every run of a fleet which implementation serves an op, and why no other does.
 Each run answers for itself, with its own policy, machine and quarantines; runs with
-the same answer are shown together. Rules for layers and phases are left out of it.
+the same answer are shown together.
+
+--dtype and --shape ask about calls whose first operand is such a tensor, --layer and
+--phase about calls of one layer or phase, as primus ops explain does. Without these,
+rules for layers and phases are left out.
 
 The exit code is 1 when a run gives no explanation or does not answer in time.`,
 		Example: `  primus fleet explain generic_gemm --fleet 10.0.0.1:2379
-  primus fleet explain rmsnorm_fwd --dtype bf16 --shape 2048,512`,
+  primus fleet explain rmsnorm_fwd --dtype bf16 --shape 2048,512
+  primus fleet explain generic_gemm --layer 0 --phase backward`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usagef(cmd, "got %d ops, want one", len(args))
@@ -42,8 +47,12 @@ The exit code is 1 when a run gives no explanation or does not answer in time.`,
 			if err != nil {
 				return err
 			}
+			layer, phase, err := at.place(cmd)
+			if err != nil {
+				return err
+			}
 			return opts.withFleet(cmd, func(ctx context.Context, c *fleet.Client) error {
-				answers, err := c.Ask(ctx, fleet.Question{Op: args[0], Call: call}, patience)
+				answers, err := c.Ask(ctx, fleet.Question{Op: args[0], Layer: layer, Phase: phase, Call: call}, patience)
 				if err != nil {
 					return err
 				}
@@ -61,7 +70,7 @@ The exit code is 1 when a run gives no explanation or does not answer in time.`,
 	}
 	output.addFlag(cmd)
 	opts.addFlags(cmd.Flags())
-	at.addCallFlags(cmd.Flags())
+	at.addFlags(cmd.Flags())
 	cmd.Flags().DurationVar(&patience, "patience", fleetPatience, "wait this long for the runs, a `TIME` such as 10s")
 	return cmd
 }

@@ -2,10 +2,7 @@ package command
 
 import (
 	"context"
-	"log/slog"
-	"net"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/fleet"
@@ -16,46 +13,42 @@ import (
 	"go.uber.org/fx"
 )
 
-// fleetSettings are what a run tells the fleet; without endpoints it belongs to none.
+// fleetSettings are what a process says about itself, and which fleet it tells; without endpoints it belongs to none.
 type fleetSettings struct {
 	config   fleet.Config
 	identity fleet.Identity
 }
 
-// member returns the settings for the run of a module.
+// process returns the settings of a process that is no run.
+func (o *fleetOptions) process() fleetSettings {
+	return fleetSettings{config: o.config(), identity: fleet.Identity{
+		Host: hostname(), PID: os.Getpid(), WorldSize: 1, Version: buildVersion().Version, Started: time.Now().UTC(),
+	}}
+}
+
+// member returns the settings for the run of a module. A rank that cannot be read ends the run before its first step, so
+// that it matters to a fleet alone.
 func (o *fleetOptions) member(e *config.Experiment, m *config.Module) (fleetSettings, error) {
-	if o.endpoints == "" {
-		return fleetSettings{}, nil
-	}
 	d, err := backend.ReadDistributed(backend.ProcessEnviron())
-	if err != nil {
+	if err != nil && o.endpoints != "" {
 		return fleetSettings{}, usageError{err}
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return fleetSettings{config: o.config(), identity: fleet.Identity{
-		Experiment: e.ExpName, Backend: m.Framework, Rank: d.Rank, WorldSize: d.WorldSize,
-		Host: host, PID: os.Getpid(), Version: buildVersion().Version, Started: time.Now().UTC(),
-	}}, nil
+	s := o.process()
+	s.identity.Experiment, s.identity.Backend, s.identity.Rank, s.identity.WorldSize = e.ExpName, m.Framework, d.Rank, d.WorldSize
+	return s, nil
 }
 
 // fleetMember makes a run known to its fleet while the graph runs, if there is one.
 type fleetMember struct{ agent *fleet.Agent }
 
-func newFleetMember(set appConfig, m *opmanager.Manager, live *livePolicy, output *metricsOutput, reg *prometheus.Registry, lc fx.Lifecycle) *fleetMember {
+func newFleetMember(set appConfig, m *opmanager.Manager, live *livePolicy, service *service, reg *prometheus.Registry, lc fx.Lifecycle) *fleetMember {
 	f := &fleetMember{}
 	if len(set.fleet.config.Endpoints) == 0 {
 		return f
 	}
 	lc.Append(fx.Hook{
 		OnStart: func(ctx context.Context) (err error) {
-			identity := set.fleet.identity
-			if output.server != nil {
-				identity.Metrics = advertised(ctx, set.log, output.server.Addr(), set.fleet.config.Endpoints[0])
-			}
-			f.agent, err = fleet.NewAgent(fleet.Settings{Config: set.fleet.config, Identity: identity, Manager: m, Apply: live.setFleet, Log: set.log})
+			f.agent, err = fleet.NewAgent(fleet.Settings{Config: set.fleet.config, Identity: service.identity(), Manager: m, Apply: live.setFleet, Log: set.log})
 			if err != nil {
 				return err
 			}
@@ -71,29 +64,4 @@ func newFleetMember(set appConfig, m *opmanager.Manager, live *livePolicy, outpu
 		},
 	})
 	return f
-}
-
-// advertised returns where others reach a server that listens on an address: for one that listens on every address of the
-// machine, the one that packets to the fleet come from, or else the name of the machine.
-func advertised(ctx context.Context, log *slog.Logger, listen, endpoint string) string {
-	host, port, err := net.SplitHostPort(listen)
-	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() {
-		return listen
-	}
-	if _, address, found := strings.Cut(endpoint, "://"); found {
-		endpoint = address
-	}
-	dialer := net.Dialer{Timeout: time.Second}
-	conn, err := dialer.DialContext(ctx, "udp", endpoint) // sends nothing
-	if err == nil {
-		defer conn.Close()
-		host, _, err = net.SplitHostPort(conn.LocalAddr().String())
-	}
-	if err != nil {
-		if host, err = os.Hostname(); err != nil {
-			host = "localhost"
-		}
-		log.Warn("the address of this machine towards the fleet is not known, its name stands for it", "name", host)
-	}
-	return net.JoinHostPort(host, port)
 }

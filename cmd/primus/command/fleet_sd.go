@@ -20,7 +20,7 @@ func newFleetSDCommand(streams Streams) *cobra.Command {
 		Short: "Tell Prometheus where the runs of a fleet serve their metrics, until interrupted",
 		Long: `Tell Prometheus where the runs of a fleet serve their metrics, until interrupted: GET
 /v1/sd answers as its HTTP service discovery asks (http_sd_configs). Runs without
---metrics-addr are left out.`,
+--metrics-addr and --serve are left out.`,
 		Example: `  primus fleet sd --fleet 10.0.0.1:2379 --listen 127.0.0.1:9401
   curl -s 127.0.0.1:9401/v1/sd`,
 		Args: noArgs,

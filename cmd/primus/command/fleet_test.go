@@ -7,9 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
-	neturl "net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -80,7 +78,7 @@ func step(t *testing.T, metrics string) string {
 func TestFleetOfTwoTrainers(t *testing.T) {
 	etcd := fleettest.Start(t)
 	t.Setenv("PRIMUS_FLEET", etcd.Address)
-	one, _ := inFleet(t, etcd.Address)
+	one, _ := inFleet(t, etcd.Address, "--serve", "127.0.0.1:0")
 	two, stopTwo := inFleet(t, etcd.Address, "--prefer", "reference")
 
 	var listed fleet.Snapshot
@@ -97,7 +95,7 @@ func TestFleetOfTwoTrainers(t *testing.T) {
 	waitFor(t, events, "joined")
 
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
-	require.NoError(t, os.WriteFile(policy, []byte("prefer: vendor\nper_op: {rmsnorm_fwd: reference}\n"), 0o600))
+	require.NoError(t, os.WriteFile(policy, []byte("prefer: vendor\nper_op: {rmsnorm_fwd: reference}\nrules: [{layers: 0, phase: forward, prefer: reference}]\n"), 0o600))
 	began := time.Now()
 	got = primus(t, "fleet", "policy", "apply", policy, "--expect", "0")
 	took := time.Since(began)
@@ -118,6 +116,21 @@ func TestFleetOfTwoTrainers(t *testing.T) {
 	got = primus(t, "fleet", "explain", "swiglu")
 	assert.Equal(t, 2, strings.Count(got.out, "1 run: "), "a flag of one run is above the policy: %s", got.out)
 	assert.Contains(t, got.out, "(flag --prefer)")
+	got = primus(t, "fleet", "explain", "swiglu", "--layer", "0", "--phase", "forward", "--dtype", "bf16", "--shape", "4,8", "-o", "json")
+	require.Zero(t, got.code, got.stderr)
+	var answers []struct {
+		Member      fleet.Member    `json:"run"`
+		Explanation json.RawMessage `json:"explanation"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(got.out), &answers))
+	service := regexp.MustCompile(`service on (\S+)/`).FindStringSubmatch(one.String())[1]
+	for _, a := range answers {
+		if a.Member.Metrics == metrics[1] {
+			said := get(t, service+"/v1/ops/swiglu/explain?layer=0&phase=forward&dtype=bf16&shape=4,8")
+			assert.JSONEq(t, said, string(a.Explanation), "as the run itself says")
+			assert.Contains(t, said, `"selected":"reference.go"`)
+		}
+	}
 	got = primus(t, "fleet", "explain", "swigul")
 	assert.Equal(t, 1, got.code)
 	assert.Contains(t, got.out, `did you mean "swiglu"`)
@@ -163,75 +176,78 @@ func TestFleetReportsRejections(t *testing.T) {
 	assert.Contains(t, got.stderr, `unknown key \"from\"`)
 }
 
-// scraped starts the Prometheus of the machine with targets from a URL, and returns a function that asks it.
-func scraped(t *testing.T, url string) (query func(string) string) {
+// targets asks a list of targets, as Prometheus does.
+func targets(t *testing.T, url string) (groups []fleet.TargetGroup) {
 	t.Helper()
-	path, err := exec.LookPath("prometheus")
-	if err != nil {
-		t.Skip("no prometheus on this machine; scripts/install-test-deps.sh installs it")
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := listener.Addr().String()
-	require.NoError(t, listener.Close())
-	dir := t.TempDir()
-	config := filepath.Join(dir, "prometheus.yml")
-	require.NoError(t, os.WriteFile(config, []byte(`scrape_configs:
-  - job_name: primus
-    scrape_interval: 1s
-    http_sd_configs: [{url: "`+url+`", refresh_interval: 1s}]
-`), 0o600))
-	cmd := exec.Command(path, "--config.file", config, "--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", address, "--log.level", "error")
-	log := &buffer{}
-	cmd.Stdout, cmd.Stderr = log, log
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	waitForAddress(t, address, log)
-	return func(expr string) string {
-		return get(t, "http://"+address+"/api/v1/query?query="+neturl.QueryEscape(expr))
-	}
+	require.NoError(t, json.Unmarshal([]byte(get(t, url)), &groups))
+	return groups
 }
 
-func waitForAddress(t *testing.T, address string, log *buffer) {
-	t.Helper()
-	listening := func() bool {
-		conn, err := net.Dial("tcp", address)
-		return err == nil && conn.Close() == nil
-	}
-	require.Eventually(t, listening, 30*time.Second, 50*time.Millisecond, log.String())
-}
-
+// Prometheus finds the runs of a fleet, at whichever address they serve metrics, from each list of targets.
 func TestFleetDiscovery(t *testing.T) {
 	etcd := fleettest.Start(t)
-	_, stopRun := inFleet(t, etcd.Address)
+	run, stopRun := inFleet(t, etcd.Address, "--serve", "127.0.0.1:0", "--metrics-addr", "")
+	own := regexp.MustCompile(`service on (http://(\S+)/)`).FindStringSubmatch(run.String())
 	_, stderr, stop := background(t, "fleet", "sd", "--fleet", etcd.Address, "--listen", "127.0.0.1:0")
 	waitFor(t, stderr, "/v1/sd\n")
-	url := regexp.MustCompile(`http://\S+`).FindString(stderr.String())
-	var groups []fleet.TargetGroup
-	require.NoError(t, json.Unmarshal([]byte(get(t, url)), &groups))
-	require.Len(t, groups, 1)
-	assert.Equal(t, "exp", groups[0].Labels["run"])
-	assert.Contains(t, get(t, "http://"+groups[0].Targets[0]+"/metrics"), "primus_train_step")
-	resp, err := http.Post(url, "text/plain", strings.NewReader("x"))
+	t.Setenv("PRIMUS_FLEET", etcd.Address)
+	service := startServing(t, "serve", "--listen", "127.0.0.1:0")
+	urls := []string{regexp.MustCompile(`http://\S+`).FindString(stderr.String()), service.base + "/v1/sd", own[1] + "v1/sd"}
+	for _, url := range urls {
+		groups := targets(t, url)
+		require.Len(t, groups, 1, url)
+		assert.Equal(t, []string{own[2]}, groups[0].Targets, url)
+		assert.Equal(t, "exp 0 1", groups[0].Labels["run"]+" "+groups[0].Labels["rank"]+" "+groups[0].Labels["__meta_primus_world_size"])
+	}
+	resp, err := http.Post(urls[0], "text/plain", strings.NewReader("x"))
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
 	assert.Equal(t, http.StatusMethodNotAllowed, resp.StatusCode)
 	http.DefaultClient.CloseIdleConnections()
 
-	query := scraped(t, url)
-	found := func(expr, text string) func() bool {
-		return func() bool { return strings.Contains(query(expr), text) }
-	}
-	require.Eventually(t, found(`primus_train_step{run="exp",rank="0"} > 0`, `"run":"exp"`), 30*time.Second, 100*time.Millisecond)
+	prometheus := discovering(t, urls...)
+	prometheus.answers(t, `count(primus_train_step{run="exp",rank="0",exported_run=""} > 0) == 3`)
 	const apart = "max by (run) (primus_fleet_policy_revision) != %s min by (run) (primus_fleet_policy_revision)"
-	assert.Contains(t, query(fmt.Sprintf(apart, "bool")), `"0"]`, "the ranks of the run agree")
-	assert.Contains(t, query(fmt.Sprintf(apart, "")), `"result":[]`)
+	assert.Equal(t, []sample{{map[string]string{"run": "exp"}, 0}}, prometheus.answers(t, fmt.Sprintf(apart, "bool")), "the ranks of the run agree")
+	different, err := prometheus.query(fmt.Sprintf(apart, ""), time.Now())
+	require.NoError(t, err)
+	assert.Empty(t, different)
 	require.ErrorIs(t, stopRun(), backend.ErrInterrupted)
-	require.Eventually(t, found(`up{run="exp"}`, `"result":[]`), 30*time.Second, 100*time.Millisecond, "a run that ends is no target any more")
+	prometheus.answers(t, `absent(up{run="exp",job=~"primus-[01]"})`) // a run that ends is no target any more
 	assert.NoError(t, stop())
+
+	etcd.Kill()
+	code, text := service.ask(http.MethodGet, "/v1/sd", "")
+	assert.Equal(t, http.StatusServiceUnavailable, code)
+	assert.Contains(t, text, "etcd at "+etcd.Address)
+	service.cancel()
+	require.NoError(t, <-service.ended)
+}
+
+// Without a fleet a service lists itself, or the address that was meant for metrics.
+func TestDiscoveryWithoutAFleet(t *testing.T) {
+	service := startServing(t, "serve", "--listen", "localhost:0")
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(service.base, "http://"))
+	require.NoError(t, err)
+	groups := targets(t, service.base+"/v1/sd")
+	require.Len(t, groups, 1)
+	assert.Equal(t, []string{"localhost:" + port}, groups[0].Targets)
+	assert.Contains(t, get(t, "http://"+groups[0].Targets[0]+"/metrics"), "primus_dispatch_generation")
+	service.cancel()
+	require.NoError(t, <-service.ended)
+
+	t.Setenv("RANK", "3")
+	t.Setenv("WORLD_SIZE", "4")
+	run := startServing(t, newLab(t).args("train_iters=1000000", "--serve", "127.0.0.1:0", "--metrics-addr", ":0")...)
+	groups = targets(t, run.base+"/v1/sd")
+	require.Len(t, groups, 1)
+	name, err := os.Hostname()
+	require.NoError(t, err)
+	port = regexp.MustCompile(`metrics on http://\S+:(\d+)/`).FindStringSubmatch(run.stderr.String())[1]
+	assert.Equal(t, []string{net.JoinHostPort(name, port)}, groups[0].Targets)
+	assert.Equal(t, "exp 3 native", groups[0].Labels["run"]+" "+groups[0].Labels["rank"]+" "+groups[0].Labels["__meta_primus_backend"])
+	run.cancel()
+	require.ErrorIs(t, <-run.ended, backend.ErrInterrupted)
 }
 
 func TestFleetUsage(t *testing.T) {
@@ -249,6 +265,8 @@ func TestFleetUsage(t *testing.T) {
 		{[]string{"fleet", "list", "--flet", "a:1"}, []string{"did you mean --fleet?"}},
 		{[]string{"fleet", "explain", "--fleet", "a:1"}, []string{"got 0 ops, want one"}},
 		{[]string{"fleet", "explain", "a", "--fleet", "a:1", "--patience", "x"}, []string{`--patience: got "x"`, "10s"}},
+		{[]string{"fleet", "explain", "a", "--fleet", "a:1", "--layer=-2"}, []string{"--layer: got -2"}},
+		{[]string{"fleet", "explain", "a", "--fleet", "a:1", "--phase", "forwards"}, []string{`--phase: unknown phase "forwards"`}},
 		{[]string{"fleet", "policy", "apply", "--fleet", "a:1"}, []string{"got 0 policy files, want one"}},
 		{[]string{"fleet", "policy", "apply", "x", "--fleet", "a:1", "--expect=-1"}, []string{"--expect: got -1"}},
 		{[]string{"fleet", "sd", "--fleet", "a:1", "--listen", "9401"}, []string{`--listen: got "9401"`}},

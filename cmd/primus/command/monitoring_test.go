@@ -2,14 +2,10 @@ package command_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -24,52 +20,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// server is a Prometheus that runs.
-type server struct{ base string }
-
-// get asks the API and decodes the data of its answer.
-func (s server) get(path string, query url.Values, data any) error {
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
-	resp, err := client.Get(s.base + path + "?" + query.Encode())
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	answer := struct {
-		Error string
-		Data  any
-	}{Data: data}
-	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
-		return err
-	}
-	if answer.Error != "" {
-		return fmt.Errorf("%s", answer.Error)
-	}
-	return nil
-}
-
-// samples returns how many values an expression has at a time that are not NaN.
-func (s server) samples(expr string, at time.Time) (int, error) {
-	var data struct {
-		Result []struct{ Value []any }
-	}
-	err := s.get("/api/v1/query", url.Values{"query": {expr}, "time": {at.Format(time.RFC3339Nano)}}, &data)
-	n := 0
-	for _, sample := range data.Result {
-		if len(sample.Value) == 2 && sample.Value[1] != "NaN" {
-			n++
-		}
-	}
-	return n, err
-}
-
 // startPrometheus scrapes an address with the configuration of examples/monitoring, only faster.
 func startPrometheus(t *testing.T, target string) server {
 	t.Helper()
-	program, err := exec.LookPath("prometheus")
-	if err != nil {
-		t.Skip("prometheus is not installed; scripts/install-test-deps.sh installs it")
-	}
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	require.NoError(t, err)
 	text, err := os.ReadFile(filepath.Join(root, "examples", "monitoring", "prometheus.yml"))
@@ -85,27 +38,7 @@ func startPrometheus(t *testing.T, target string) server {
 	config["scrape_configs"] = []any{map[string]any{"job_name": "primus", "static_configs": []any{map[string]any{"targets": []any{target}}}}}
 	text, err = yaml.Marshal(config)
 	require.NoError(t, err)
-	dir := t.TempDir()
-	file := filepath.Join(dir, "prometheus.yml")
-	require.NoError(t, os.WriteFile(file, text, 0o644))
-
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	addr := free.Addr().String()
-	require.NoError(t, free.Close())
-	cmd := exec.CommandContext(t.Context(), program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"),
-		"--web.listen-address="+addr, "--enable-feature=exemplar-storage", "--log.level=error")
-	log := &buffer{}
-	cmd.Stderr = log
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		require.NoError(t, cmd.Process.Kill())
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Log(log.String())
-		}
-	})
-	return server{"http://" + addr}
+	return runPrometheus(t, string(text))
 }
 
 // TestMonitoring asks a Prometheus that scrapes a run everything that dashboards and rules ask.
@@ -138,7 +71,7 @@ func TestMonitoring(t *testing.T) {
 				continue
 			}
 			require.Eventually(t, func() bool {
-				_, err := prometheus.samples(expr, time.Now())
+				_, err := prometheus.query(expr, time.Now())
 				return err == nil
 			}, 30*time.Second, 50*time.Millisecond, "%s: %s", d.Title, expr)
 		}
@@ -148,7 +81,7 @@ func TestMonitoring(t *testing.T) {
 	assert.Eventually(t, func() bool {
 		var empty []string
 		for _, expr := range must {
-			if n, err := prometheus.samples(expr, time.Now()); err != nil || n == 0 {
+			if all, err := prometheus.query(expr, time.Now()); err != nil || len(all) == 0 {
 				empty = append(empty, expr)
 			}
 		}
@@ -179,23 +112,16 @@ func TestMonitoring(t *testing.T) {
 	require.NotEmpty(t, exemplars)
 	assert.Regexp(t, `^[1-9]\d*$`, exemplars[0].Exemplars[0].Labels["step"])
 
-	answers := func(expr string) {
-		t.Helper()
-		require.Eventually(t, func() bool {
-			n, err := prometheus.samples(expr, time.Now())
-			return err == nil && n > 0
-		}, 30*time.Second, 50*time.Millisecond, expr)
-	}
-	answers(`primus_op_selected_info{op="swiglu"} offset 2s`)
+	prometheus.answers(t, `primus_op_selected_info{op="swiglu"} offset 2s`)
 	changed := time.Now()
 	l.write(policy, "prefer: flagos\nper_op: {swiglu: reference}\n")
-	answers(`primus_op_switches_total{op="swiglu"} > 0 and on (run) primus_policy_changes_total > 0`)
+	prometheus.answers(t, `primus_op_switches_total{op="swiglu"} > 0 and on (run) primus_policy_changes_total > 0`)
 	// Annotations look a minute back. So does this, to a second before the change.
 	for _, d := range dashboards.All() {
 		for _, a := range d.Annotations.List {
-			n, err := prometheus.samples(variables.Replace(a.Expr), changed.Add(time.Minute-time.Second))
+			all, err := prometheus.query(variables.Replace(a.Expr), changed.Add(time.Minute-time.Second))
 			require.NoError(t, err)
-			assert.Positive(t, n, "%s: no mark %q", d.Title, a.Name)
+			assert.NotEmpty(t, all, "%s: no mark %q", d.Title, a.Name)
 		}
 	}
 }

@@ -43,10 +43,15 @@ With -o json one op is an object; several or all are a list of such objects.`,
 			if err != nil {
 				return err
 			}
+			layer, phase, err := at.place(cmd)
+			if err != nil {
+				return err
+			}
 			var all []opmanager.Explanation
 			err = withManager(cmd.Context(), streams, opts.sources(nil), func(m *opmanager.Manager, _ *opregistry.Snapshot) (err error) {
-				if m, err = at.view(cmd, m); err != nil {
-					return err
+				m = m.Phase(phase)
+				if layer != nil {
+					m = m.Layer(*layer)
 				}
 				all, err = explainOps(m, args, call)
 				return err
@@ -85,15 +90,10 @@ type explainOptions struct {
 }
 
 func (o *explainOptions) addFlags(flags *pflag.FlagSet) {
-	o.addCallFlags(flags)
-	flags.IntVar(&o.layer, "layer", -1, "ask about calls of layer `N` of the model, counted from 0")
-	flags.StringVar(&o.phase, "phase", "", "ask about calls of a `PHASE`: forward or backward")
-}
-
-// addCallFlags gives a command the flags about the first operand.
-func (o *explainOptions) addCallFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.dtype, "dtype", "", "ask about calls with a first operand of this `DTYPE`, such as f32 or bf16")
 	flags.StringVar(&o.shape, "shape", "", "ask about calls with a first operand of this `SHAPE`, such as 2048,512")
+	flags.IntVar(&o.layer, "layer", -1, "ask about calls of layer `N` of the model, counted from 0")
+	flags.StringVar(&o.phase, "phase", "", "ask about calls of a `PHASE`: forward or backward")
 }
 
 // call returns the dtype and shape that were asked about, nil for every call.
@@ -134,22 +134,20 @@ func parseDType(cmd *cobra.Command, name string) (tensor.DType, error) {
 	return d, nil
 }
 
-// view returns the manager for the layer and phase that were asked about.
-func (o *explainOptions) view(cmd *cobra.Command, m *opmanager.Manager) (*opmanager.Manager, error) {
+// place returns the layer and phase that were asked about, nil and the zero phase for none.
+func (o *explainOptions) place(cmd *cobra.Command) (layer *int, phase opmanager.Phase, err error) {
 	if cmd.Flags().Changed("layer") {
 		if o.layer < 0 {
-			return nil, usagef(cmd, "--layer: got %d, want a number from 0", o.layer)
+			return nil, 0, usagef(cmd, "--layer: got %d, want a number from 0", o.layer)
 		}
-		m = m.Layer(o.layer)
+		layer = &o.layer
 	}
 	if o.phase != "" {
-		p, err := opmanager.ParsePhase(o.phase)
-		if err != nil {
-			return nil, usagef(cmd, "--phase: %v", err)
+		if phase, err = opmanager.ParsePhase(o.phase); err != nil {
+			return nil, 0, usagef(cmd, "--phase: %v", err)
 		}
-		m = m.Phase(p)
 	}
-	return m, nil
+	return layer, phase, nil
 }
 
 // explainOps answers for these ops, for all when none is given, and for calls of one

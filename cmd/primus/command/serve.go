@@ -35,6 +35,7 @@ func (o *serveOptions) addFlags(flags *pflag.FlagSet, addr, usual, prefix string
 func newServeCommand(streams Streams) *cobra.Command {
 	var opts serveOptions
 	var policy policyOptions
+	var of fleetOptions
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve what dispatch would decide on this machine, and a page that shows it",
@@ -44,27 +45,37 @@ progress; docs/service.md has the whole API, which /openapi.json describes.
 
 Reading is open to whoever reaches the address. Changing the policy, or a quarantine,
 takes a token of --token-file. Other addresses than those of this machine alone need
---tls-cert and --tls-key, or --insecure. An interrupt ends the service.`,
+--tls-cert and --tls-key, or --insecure. An interrupt ends the service.
+
+With --fleet, Prometheus finds the runs of the fleet at /v1/sd. Flags may also be given as
+PRIMUS_LISTEN, PRIMUS_TOKEN_FILE, PRIMUS_FLEET and so on.`,
 		Example: `  primus serve
   primus serve --listen 127.0.0.1:9400 --token-file tokens --policy policy.yaml
   primus train pretrain --config exp.yaml --serve 127.0.0.1:9400 --serve-token-file tokens`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := fromEnvironment(cmd); err != nil {
+				return err
+			}
+			if err := of.check(cmd); err != nil {
+				return err
+			}
 			if err := opts.Check(); err != nil {
 				return usagef(cmd, "%w", err)
 			}
-			return runServe(cmd.Context(), streams, opts, policy)
+			return runServe(cmd.Context(), streams, opts, policy, of)
 		},
 	}
 	opts.addFlags(cmd.Flags(), "listen", "127.0.0.1:9400", "")
 	policy.addFlags(cmd.Flags())
+	of.addFlags(cmd.Flags())
 	return cmd
 }
 
 // runServe serves until ctx ends.
-func runServe(ctx context.Context, streams Streams, opts serveOptions, policy policyOptions) error {
+func runServe(ctx context.Context, streams Streams, opts serveOptions, policy policyOptions, of fleetOptions) error {
 	log := slog.New(newLineHandler(streams.Err, slog.LevelInfo, timeOfDay))
-	set := appConfig{log: log, timing: true, policy: policy.sources(nil), serve: opts.Config, extras: streams.extras}
+	set := appConfig{log: log, timing: true, policy: policy.sources(nil), serve: opts.Config, fleet: of.process(), extras: streams.extras}
 	return runApp(ctx, func() error {
 		<-ctx.Done()
 		return nil
@@ -110,15 +121,20 @@ type serviceParams struct {
 	Board    *serve.Board
 	Metrics  *prometheus.Registry
 	Sources  *sourceList
+	Output   *metricsOutput
 	Backends *backend.Registry
 	Patches  *patch.Set
 }
 
 // service is the HTTP service while the graph runs, if an address is given.
-type service struct{ server *serve.Server }
+type service struct {
+	set    appConfig
+	output *metricsOutput
+	server *serve.Server
+}
 
 func newService(p serviceParams, lc fx.Lifecycle) *service {
-	s := &service{}
+	s := &service{set: p.Set, output: p.Output}
 	if p.Set.serve.Addr == "" {
 		return s
 	}
@@ -130,6 +146,7 @@ func newService(p serviceParams, lc fx.Lifecycle) *service {
 		Backends: func(context.Context) (any, error) {
 			return listBackends(planParams{Backends: p.Backends, Patches: p.Patches})
 		},
+		Discovery: s.discovery(lc),
 	}
 	if p.Set.trains {
 		settings.Ready = p.Board.Ready

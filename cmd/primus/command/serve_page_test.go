@@ -32,7 +32,7 @@ func newBrowser(t *testing.T) *browser {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	if err != nil {
-		t.Skip("chromium is not installed")
+		t.Skip("chromium is not installed; scripts/install-test-deps.sh installs it")
 	}
 	limited, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 90*time.Second)
 	t.Cleanup(cancel)

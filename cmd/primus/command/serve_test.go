@@ -45,7 +45,7 @@ func startServing(t *testing.T, args ...string) *serving {
 func (s *serving) waitForAddress() {
 	s.t.Helper()
 	waitFor(s.t, s.stderr, "service on ")
-	s.base = strings.TrimPrefix(regexp.MustCompile(`service on \S+/`).FindString(s.stderr.String()), "service on ")
+	s.base = regexp.MustCompile(`service on (\S+)/`).FindStringSubmatch(s.stderr.String())[1]
 }
 
 func (s *serving) ask(method, path, body string) (int, string) {
@@ -144,6 +144,7 @@ func TestServeMistakes(t *testing.T) {
 		{"open", []string{"serve", "--listen", ":0"}, "without TLS"},
 		{"train, open", []string{"train", "--config", "x.yaml", "--serve", "0.0.0.0:0"}, "--serve: "},
 		{"no value", []string{"serve", "--token-file"}, "a file with one token a line"},
+		{"fleet", []string{"serve", "--fleet", "etcd"}, "want HOST:PORT"},
 		{"argument", []string{"serve", "now"}, "unexpected argument"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

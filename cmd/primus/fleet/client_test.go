@@ -33,7 +33,9 @@ func TestAsk(t *testing.T) {
 
 	start(t, config, 1)
 	other := newTrainer(t, fleetAt(proxy.Address), 1)
-	other.manager.SetPolicy(opmanager.Policy{Prefer: opregistry.KindVendor})
+	other.manager.SetPolicy(opmanager.Policy{Prefer: opregistry.KindVendor, Rules: []opmanager.Rule{
+		{Layers: []opmanager.LayerRange{{First: 2, Last: 2}}, Phase: opmanager.PhaseBackward, Deny: []string{"acme"}},
+	}})
 	other.agent.Start(t.Context())
 
 	for _, tt := range []struct {
@@ -43,6 +45,9 @@ func TestAsk(t *testing.T) {
 	}{
 		{"every call", fleet.Question{Op: "residual_add"}, [2]string{"default.flagos", "vendor.acme"}},
 		{"calls of a dtype", fleet.Question{Op: "residual_add", Call: &opmanager.CallShape{DType: tensor.F32}}, [2]string{"default.flagos", "default.flagos"}},
+		{"calls of a layer", fleet.Question{Op: "residual_add", Layer: new(2)}, [2]string{"default.flagos", "vendor.acme"}},
+		{"calls of a phase", fleet.Question{Op: "residual_add", Phase: opmanager.PhaseBackward}, [2]string{"default.flagos", "vendor.acme"}},
+		{"calls of both", fleet.Question{Op: "residual_add", Layer: new(2), Phase: opmanager.PhaseBackward}, [2]string{"default.flagos", "default.flagos"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			answers, err := c.Ask(t.Context(), tt.give, time.Minute)
@@ -56,15 +61,20 @@ func TestAsk(t *testing.T) {
 			}
 		})
 	}
-	answers, err := c.Ask(t.Context(), fleet.Question{Op: "residual_ad"}, time.Minute)
-	require.NoError(t, err)
-	for _, a := range answers {
-		assert.Nil(t, a.Explanation)
-		assert.Contains(t, a.Error, `"residual_add"`, "the nearest name")
+	for want, give := range map[string]fleet.Question{
+		`"residual_add"`:               {Op: "residual_ad"}, // the nearest name
+		"layer -1, want one from 0 to": {Op: "residual_add", Layer: new(-1)},
+	} {
+		answers, err := c.Ask(t.Context(), give, time.Minute)
+		require.NoError(t, err)
+		for _, a := range answers {
+			assert.Nil(t, a.Explanation)
+			assert.Contains(t, a.Error, want)
+		}
 	}
 
 	proxy.Block()
-	answers, err = c.Ask(t.Context(), fleet.Question{Op: "residual_add"}, 500*time.Millisecond)
+	answers, err := c.Ask(t.Context(), fleet.Question{Op: "residual_add"}, 500*time.Millisecond)
 	require.NoError(t, err)
 	require.Len(t, answers, 2)
 	assert.Empty(t, answers[0].Error)
@@ -232,6 +242,8 @@ func TestDiscovery(t *testing.T) {
 	assert.Equal(t, http.StatusServiceUnavailable, code)
 	assert.Contains(t, body, etcd.Address)
 	assert.Equal(t, []fleet.TargetGroup{}, fleet.Targets([]fleet.Member{{ID: "without metrics"}}))
+	assert.NotContains(t, groups[1].Labels, "__scheme__")
+	assert.Equal(t, "https", fleet.Targets([]fleet.Member{{Identity: fleet.Identity{Metrics: "a:1", MetricsTLS: true}}})[0].Labels["__scheme__"])
 }
 
 func TestConfig(t *testing.T) {

@@ -21,8 +21,8 @@ type TargetGroup struct {
 }
 
 // Discovery returns the handler of /v1/sd: a group for each member that serves metrics, with the labels run (the experiment)
-// and rank, and __meta_primus_id, __meta_primus_backend, __meta_primus_host, __meta_primus_version and
-// __meta_primus_world_size for relabelling. While the fleet cannot be listed it answers 503, at which Prometheus keeps the
+// and rank, __scheme__ for one over TLS, and __meta_primus_id, __meta_primus_backend, __meta_primus_host,
+// __meta_primus_version and __meta_primus_world_size for relabelling. While the fleet cannot be listed it answers 503, at which Prometheus keeps the
 // targets that it has.
 func Discovery(fleet Lister) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -48,14 +48,18 @@ func Targets(members []Member) []TargetGroup {
 		if m.Metrics == "" {
 			continue
 		}
-		groups = append(groups, TargetGroup{
+		g := TargetGroup{
 			Targets: []string{m.Metrics},
 			Labels: map[string]string{
 				"run": m.Experiment, "rank": strconv.Itoa(m.Rank),
 				"__meta_primus_id": m.ID, "__meta_primus_backend": m.Backend, "__meta_primus_host": m.Host,
 				"__meta_primus_version": m.Version, "__meta_primus_world_size": strconv.Itoa(m.WorldSize),
 			},
-		})
+		}
+		if m.MetricsTLS {
+			g.Labels["__scheme__"] = "https"
+		}
+		groups = append(groups, g)
 	}
 	return groups
 }

@@ -22,10 +22,11 @@ type Identity struct {
 	WorldSize  int    `json:"world_size"`
 	Host       string `json:"host"`
 	PID        int    `json:"pid"`
-	// Metrics is the HOST:PORT that serves /metrics, "" for none.
-	Metrics string    `json:"metrics,omitempty"`
-	Version string    `json:"version"` // of primus
-	Started time.Time `json:"started"`
+	// Metrics is the HOST:PORT that serves /metrics, "" for none, and MetricsTLS whether over TLS.
+	Metrics    string    `json:"metrics,omitempty"`
+	MetricsTLS bool      `json:"metrics_tls,omitempty"`
+	Version    string    `json:"version"` // of primus
+	Started    time.Time `json:"started"`
 }
 
 // Member is the record of a run.

@@ -38,6 +38,8 @@ func FuzzQuestion(f *testing.F) {
 	f.Add([]byte(`{"op":"rmsnorm_fwd","call":{"dtype":"bf16","shape":[2,-3]}}`))
 	f.Add([]byte(`{"op":"` + strings.Repeat("é", longest) + `"}`))
 	f.Add([]byte(`{"call":{"dtype":"f7"}}`))
+	f.Add([]byte(`{"op":"rmsnorm_fwd","layer":9223372036854775807,"phase":"backward"}`))
+	f.Add([]byte(`{"op":"rmsnorm_fwd","phase":"sideways"}`))
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		r := explain(manager, text)
@@ -46,6 +48,12 @@ func FuzzQuestion(f *testing.F) {
 		assert.True(t, utf8.ValidString(r.Error))
 		assert.Equal(t, r.Error, parseReply(encode(r)).Error)
 	})
+}
+
+// A question of a later release may mean less than it seems to.
+func TestQuestionOfALaterRelease(t *testing.T) {
+	r := explain(nil, []byte(`{"op":"rmsnorm_fwd","expert":3}`))
+	assert.Equal(t, reply{Error: `the question cannot be read: json: unknown field "expert"`}, r)
 }
 
 func FuzzReply(f *testing.F) {

@@ -1,9 +1,11 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +16,10 @@ import (
 // Question asks every run which impl serves an op, and why no other does.
 type Question struct {
 	Op string `json:"op"`
+	// Layer, counted from 0, and Phase are where in the model the calls are, so that rules for these apply; nil and the zero
+	// Phase are nowhere.
+	Layer *int            `json:"layer,omitempty"`
+	Phase opmanager.Phase `json:"phase,omitzero"`
 	// Call narrows the question to calls of one dtype and shape; nil asks about every call.
 	Call *opmanager.CallShape `json:"call,omitempty"`
 }
@@ -138,26 +144,33 @@ func broken(ctx context.Context, r clientv3.WatchResponse, open bool) error {
 	}
 }
 
-// longestName bounds the names of ops in questions.
-const longestName = 256
+// longestName bounds the names of ops in questions, mostLayers the layers.
+const (
+	longestName = 256
+	mostLayers  = 1_000_000
+)
 
-// explain answers a question for a run.
+// explain answers a question for a run. What it does not know of it may change its meaning, and is an error.
 func explain(m *opmanager.Manager, text []byte) reply {
 	var q Question
-	if err := json.Unmarshal(text, &q); err != nil {
-		return reply{Error: fmt.Sprintf("the question cannot be read: %v", err)}
+	read := json.NewDecoder(bytes.NewReader(text))
+	read.DisallowUnknownFields()
+	if err := read.Decode(&q); err != nil {
+		return reply{Error: shorten(fmt.Sprintf("the question cannot be read: %v", err))}
 	}
 	if len(q.Op) > longestName { // the nearest name to a long one is dear to find
 		return reply{Error: fmt.Sprintf("the question is about an op whose name has %d bytes, want at most %d", len(q.Op), longestName)}
 	}
-	e, err := opmanager.Explanation{}, error(nil)
-	if q.Call != nil {
-		e, err = m.ExplainCall(q.Op, *q.Call)
-	} else {
-		e, err = m.Explain(q.Op)
+	layer := -1
+	if q.Layer != nil {
+		if layer = *q.Layer; layer < 0 || layer >= mostLayers {
+			return reply{Error: fmt.Sprintf("the question is about layer %d, want one from 0 to %d", layer, mostLayers-1)}
+		}
 	}
-	if err != nil {
+	if _, err := m.Explain(q.Op); err != nil {
 		return reply{Error: shorten(err.Error())}
 	}
-	return reply{Explanation: &e}
+	all := m.ExplainIn(layer, q.Phase, q.Call)
+	i := slices.IndexFunc(all, func(e opmanager.Explanation) bool { return e.Op == q.Op })
+	return reply{Explanation: &all[i]}
 }

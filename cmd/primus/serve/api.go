@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -28,6 +29,7 @@ func (s *Server) register(mux *http.ServeMux) {
 	config.RejectUnknownQueryParameters = true
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
 	s.api = humago.New(mux, config)
+	s.api.UseMiddleware(s.refuseRepeated)
 	s.registerOps()
 	s.registerPolicy()
 	s.registerInventory()
@@ -53,6 +55,28 @@ func change[I, O any](s *Server, op huma.Operation, handler func(actor, *I) (O, 
 		body, err := handler(ctx.Value(ownerKey{}).(actor), in)
 		return &answer[O]{body}, problem(err)
 	})
+}
+
+// refuseRepeated lets operations pass whose query parameters are each given once: of several, one would not count.
+func (s *Server) refuseRepeated(ctx huma.Context, next func(huma.Context)) {
+	u := ctx.URL()
+	for name, values := range u.Query() {
+		if len(values) > 1 {
+			s.fail(ctx, http.StatusUnprocessableEntity, fmt.Sprintf("query parameter %q is given %d times, want it once", name, len(values)))
+			return
+		}
+	}
+	next(ctx)
+}
+
+// fail answers an operation with problem details, and with headers, each a name and a value.
+func (s *Server) fail(ctx huma.Context, status int, detail string, headers ...string) {
+	for i := 0; i < len(headers); i += 2 {
+		ctx.SetHeader(headers[i], headers[i+1])
+	}
+	if err := huma.WriteErr(s.api, ctx, status, detail); err != nil {
+		s.set.Log.Debug("answer not written", "reason", err)
+	}
 }
 
 func unwrap(ctx huma.Context) (*http.Request, http.ResponseWriter) { return humago.Unwrap(ctx) }

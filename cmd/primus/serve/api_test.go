@@ -1,7 +1,10 @@
 package serve_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -55,9 +58,7 @@ func TestExplainAnswersAsTheManagerDoes(t *testing.T) {
 }
 
 func TestLists(t *testing.T) {
-	b := newBench(t, func(_ *serve.Config, set *serve.Settings) {
-		set.Discovery = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("[]")) })
-	})
+	b := newBench(t, nil)
 	require.NoError(t, b.add())
 	ops := read[[]serve.Op](b, "/v1/ops")
 	assert.Len(t, ops, len(b.manager.ExplainAll()))
@@ -82,6 +83,19 @@ func TestLists(t *testing.T) {
 	assert.Contains(t, b.ask(http.MethodGet, "/metrics", "").body, `primus_op_calls_total{impl="default.flagos",kind="flagos",op="residual_add",vendor=""} 1`)
 	assert.Equal(t, http.StatusOK, b.ask(http.MethodGet, "/healthz", "").status)
 	assert.Equal(t, http.StatusNotFound, b.ask(http.MethodGet, "/debug/pprof/", "").status, "only when asked for")
+}
+
+func TestDiscovery(t *testing.T) {
+	var fault error
+	b := newBench(t, func(_ *serve.Config, set *serve.Settings) {
+		set.Discovery = func(context.Context) (any, error) { return []string{"a:1"}, fault }
+	})
+	got := b.ask(http.MethodGet, "/v1/sd", "")
+	assert.Equal(t, "application/json 200 [\"a:1\"]", fmt.Sprint(got.header.Get("Content-Type"), " ", got.status, " ", strings.TrimSpace(got.body)))
+	fault = errors.New("etcd is away")
+	got = b.ask(http.MethodGet, "/v1/sd", "")
+	assert.Equal(t, http.StatusServiceUnavailable, got.status, "at which Prometheus keeps what it has")
+	assert.Equal(t, "etcd is away", got.problem(t).Detail)
 }
 
 func TestOpenAPI(t *testing.T) {
@@ -143,8 +157,15 @@ func TestMistakes(t *testing.T) {
 		{"malformed", "POST", "/v1/policy/proposal", `{"strict": `, []string{"Content-Type: application/json"}, 422, "body:2:1"},
 		{"bad values", "POST", "/v1/policy/proposal", "prefer: vendro\nstrict: 7\n", []string{asYAML}, 422, `did you mean`},
 		{"empty", "POST", "/v1/policy/proposal", "", []string{asYAML}, 400, ""},
-		{"huge", "POST", "/v1/policy/proposal", strings.Repeat("#", 1<<20+1), []string{asYAML}, 413, ""},
-		{"many aliases", "POST", "/v1/policy/proposal", "prefer: &a [" + strings.Repeat("x,", 50_000) + "]\nstrict: [" + strings.Repeat("*a,", 50_000) + "]\n", []string{asYAML}, 422, "values"},
+		{"huge", "POST", "/v1/policy/proposal", strings.Repeat("#", 1<<16+1), []string{asYAML}, 413, "65536 bytes"},
+		{"many aliases", "POST", "/v1/policy/proposal", "prefer: &a [" + strings.Repeat("x,", 1000) + "]\nstrict: [" + strings.Repeat("*a,", 1000) + "]\n", []string{asYAML}, 422, "values"},
+		{"another encoding", "POST", "/v1/policy/proposal", "p\x00r\x00e\x00f\x00e\x00r\x00:\x00 \x00\xff\xfe", []string{asYAML}, 422, "UTF-8"},
+		{"long op", "GET", "/v1/ops/" + strings.Repeat("a", 9000) + "/explain", "", nil, 422, "path.op"},
+		{"long op of impls", "GET", "/v1/impls?op=" + strings.Repeat("a", 9000), "", nil, 422, "query.op"},
+		{"long axis", "GET", "/v1/explain?shape=2147483648", "", nil, 422, "query.shape"},
+		{"layer twice", "GET", "/v1/explain?layer=1&layer=2", "", nil, 422, `\"layer\" is given 2 times`},
+		{"generation twice", "PUT", "/v1/policy?expected_generation=1&expected_generation=2", "strict: 1", []string{asYAML, bearer}, 422, "want it once"},
+		{"unknown op of quarantine", "DELETE", "/v1/quarantine?op=rmsnorm_fdw", "", []string{bearer}, 404, `did you mean \"rmsnorm_fwd\"`},
 		{"no token", "PUT", "/v1/policy?expected_generation=1", "strict: 1", []string{asYAML}, 401, "Bearer TOKEN"},
 		{"wrong token", "PUT", "/v1/policy?expected_generation=1", "strict: 1", []string{asYAML, bearer + "x"}, 401, "wrong"},
 		{"wrong scheme", "DELETE", "/v1/quarantine", "", []string{"Authorization: Basic " + secret}, 401, "wrong"},

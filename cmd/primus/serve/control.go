@@ -84,13 +84,14 @@ type Proposal struct {
 
 // Propose returns what a document would change, and changes nothing. The error joins the faults of the document.
 func (c *Control) Propose(document string) (Proposal, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	overlay, err := parse(document)
 	if err != nil {
 		return Proposal{}, err
 	}
-	return c.proposal(overlay), nil
+	c.mu.Lock()
+	base, generation := c.base, c.manager.Generation()
+	c.mu.Unlock()
+	return c.proposal(base, generation, overlay), nil // may take long, and nobody waits
 }
 
 // Apply puts a document in force in place of the one before, if the policy has not changed since the expected
@@ -114,7 +115,7 @@ func (c *Control) change(expected uint64, document string, read func() (*policyf
 	if err != nil {
 		return Proposal{}, err
 	}
-	p := c.proposal(overlay)
+	p := c.proposal(c.base, c.manager.Generation(), overlay)
 	c.overlay, c.document = overlay, document
 	p.Generation = c.put()
 	return p, nil
@@ -124,11 +125,11 @@ func parse(document string) (*policyfile.Overlay, error) {
 	return policyfile.Parse(Source, []byte(document))
 }
 
-func (c *Control) proposal(overlay *policyfile.Overlay) Proposal {
-	p := overlay.Apply(c.base)
+func (c *Control) proposal(base opmanager.Policy, generation uint64, overlay *policyfile.Overlay) Proposal {
+	p := overlay.Apply(base)
 	changes, warnings := c.manager.Preview(p)
 	return Proposal{
-		Generation: c.manager.Generation(), Fingerprint: p.Fingerprint(), Policy: p.View(),
+		Generation: generation, Fingerprint: p.Fingerprint(), Policy: p.View(),
 		Changes: changes, Warnings: append([]string{}, warnings...),
 	}
 }

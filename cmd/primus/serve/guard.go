@@ -1,12 +1,16 @@
 package serve
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -46,12 +50,41 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			limit = s.writes
 		}
 		if wait, ok := limit.allow(remote(r), time.Now()); !ok {
-			h.Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+			h.Set("Retry-After", inSeconds(wait))
 			writeProblem(w, http.StatusTooManyRequests, "too many requests from this address; ask again later")
 			return
 		}
-		next.ServeHTTP(w, r)
+		if takeBody(w, r) {
+			next.ServeHTTP(w, r)
+		}
 	})
+}
+
+// inSeconds returns a time for the header Retry-After.
+func inSeconds(wait time.Duration) string { return strconv.Itoa(int(math.Ceil(wait.Seconds()))) }
+
+// takeBody reads the body of a request, and answers those whose body is too large, late or malformed. One that says that
+// it is too large is not read at all.
+func takeBody(w http.ResponseWriter, r *http.Request) (ok bool) {
+	if r.ContentLength == 0 {
+		return true
+	}
+	body, err := []byte(nil), error(&http.MaxBytesError{Limit: mostBody})
+	if r.ContentLength <= mostBody {
+		body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
+	}
+	if err == nil {
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		return true
+	}
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		writeProblem(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes, which is the most here", mostBody))
+	} else if errors.Is(err, os.ErrDeadlineExceeded) {
+		writeProblem(w, http.StatusRequestTimeout, fmt.Sprintf("the body did not come within %s", readTimeout))
+	} else {
+		writeProblem(w, http.StatusBadRequest, "the body cannot be read: "+err.Error())
+	}
+	return false
 }
 
 // knownHost reports whether a request is for this service: by IP address, which no foreign name can point to, or by one
@@ -73,10 +106,13 @@ func sameOrigin(origin, host string) bool {
 }
 
 // remote returns the address that a request comes from, without the port.
-func remote(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
+func remote(r *http.Request) string { return hostOf(r.RemoteAddr) }
+
+// hostOf returns an address without its port.
+func hostOf(address string) string {
+	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return r.RemoteAddr
+		return address
 	}
 	return host
 }
@@ -131,11 +167,9 @@ type ownerKey struct{}
 
 // requireToken lets operations pass that carry a token.
 func (s *Server) requireToken(ctx huma.Context, next func(huma.Context)) {
-	fail := func(status int, detail string) {
+	fail := func(status int, detail string, headers ...string) {
 		s.set.Log.Warn("request refused", "what", ctx.Method()+" "+ctx.Operation().Path, "from", ctx.RemoteAddr(), "reason", detail)
-		if err := huma.WriteErr(s.api, ctx, status, detail); err != nil {
-			s.set.Log.Debug("answer not written", "reason", err)
-		}
+		s.fail(ctx, status, detail, headers...)
 	}
 	if len(s.tokens) == 0 {
 		fail(http.StatusForbidden, "this service was started without a token file, so nobody may change anything")
@@ -144,15 +178,23 @@ func (s *Server) requireToken(ctx huma.Context, next func(huma.Context)) {
 	r, _ := unwrap(ctx)
 	owner, ok := s.tokens.owner(r)
 	if !ok {
-		ctx.SetHeader("WWW-Authenticate", `Bearer realm="primus"`)
 		detail := "the token is wrong"
 		if r.Header.Get("Authorization") == "" {
 			detail = "no token is given, want the header Authorization: Bearer TOKEN"
 		}
-		fail(http.StatusUnauthorized, detail)
+		fail(http.StatusUnauthorized, detail, "WWW-Authenticate", `Bearer realm="primus"`)
 		return
 	}
 	next(huma.WithValue(ctx, ownerKey{}, actor{name: owner, from: ctx.RemoteAddr()}))
+}
+
+// noteToken lets all operations pass, those that carry a token with its owner.
+func (s *Server) noteToken(ctx huma.Context, next func(huma.Context)) {
+	r, _ := unwrap(ctx)
+	if owner, ok := s.tokens.owner(r); ok {
+		ctx = huma.WithValue(ctx, ownerKey{}, actor{name: owner, from: ctx.RemoteAddr()})
+	}
+	next(ctx)
 }
 
 // actor is who changes something.

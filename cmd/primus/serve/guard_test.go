@@ -1,12 +1,14 @@
 package serve_test
 
 import (
+	"bufio"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"log/slog"
 	"math/big"
@@ -24,7 +26,7 @@ import (
 )
 
 func TestForeignHostsAndOrigins(t *testing.T) {
-	b := newBench(t, func(cfg *serve.Config, _ *serve.Settings) { cfg.Hosts = []string{"trainer.example"} })
+	b := newBench(t, func(cfg *serve.Config, _ *serve.Settings) { cfg.Hosts = []string{"Trainer.example"} })
 	own := b.server.URL()
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(own, "http://"))
 	require.NoError(t, err)
@@ -37,6 +39,7 @@ func TestForeignHostsAndOrigins(t *testing.T) {
 		{"localhost", []string{"Host: localhost:" + port}, 200},
 		{"IPv6", []string{"Host: [::1]:" + port}, 200},
 		{"a name it was given", []string{"Host: trainer.example"}, 200},
+		{"in other letters", []string{"Host: TRAINER.Example:" + port}, 200},
 		{"a name that was pointed here", []string{"Host: evil.example:" + port}, 421},
 		{"an address that is none", []string{"Host: 127.0.0.1.evil.example"}, 421},
 		{"own page", []string{"Origin: " + own}, 200},
@@ -68,6 +71,90 @@ func TestNobodyMayChangeAnythingWithoutTokens(t *testing.T) {
 		assert.Equal(t, http.StatusForbidden, got.status)
 		assert.Contains(t, got.problem(t).Detail, "without a token file")
 	}
+}
+
+// A body that will not do is refused as soon as that is known.
+func TestBodies(t *testing.T) {
+	b := newBench(t, nil)
+	put := "PUT /v1/policy?expected_generation=1 HTTP/1.1\r\nHost: 127.0.0.1\r\n" + bearer + "\r\n" + asYAML + "\r\nConnection: close\r\n"
+	for _, tt := range []struct{ name, request, want string }{
+		{"says that it is huge", put + "Content-Length: 1099511627776\r\n\r\n#", "413 Request Entity Too Large"},
+		{"is huge", put + "Transfer-Encoding: chunked\r\n\r\n10001\r\n" + strings.Repeat("#", 1<<16+1), "413 Request Entity Too Large"},
+		{"malformed", put + "Transfer-Encoding: chunked\r\n\r\nzz\r\n#", "400 Bad Request"},
+		{"whole", put + "Transfer-Encoding: chunked\r\n\r\n9\r\nstrict: 1\r\n0\r\n\r\n", "409 Conflict"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", strings.TrimPrefix(b.server.URL(), "http://"))
+			require.NoError(t, err)
+			defer conn.Close()
+			require.NoError(t, conn.SetDeadline(time.Now().Add(5*time.Second)))
+			_, err = io.WriteString(conn, tt.request)
+			require.NoError(t, err)
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			require.NoError(t, err)
+			defer resp.Body.Close()
+			assert.Equal(t, tt.want, resp.Status)
+			assert.Equal(t, "application/problem+json", resp.Header.Get("Content-Type"))
+		})
+	}
+}
+
+// Whoever opens many connections keeps nobody else out, and is let in again when they are closed.
+func TestConnectionsAreLimited(t *testing.T) {
+	b := newBench(t, nil)
+	address := strings.TrimPrefix(b.server.URL(), "http://")
+	var held []net.Conn
+	for range 300 {
+		conn, err := net.Dial("tcp", address)
+		require.NoError(t, err)
+		held = append(held, conn)
+	}
+	other := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	conn, err := other.Dial("tcp", address)
+	if err != nil {
+		t.Skip("this machine has one loopback address")
+	}
+	defer conn.Close()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(3*time.Second))) // before silent connections are closed
+	_, err = io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+	require.NoError(t, err)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	assert.Equal(t, http.StatusOK, resp.StatusCode)
+	for _, c := range held {
+		require.NoError(t, c.Close())
+	}
+	require.Eventually(t, func() bool {
+		resp, err := b.client.Get(b.server.URL() + "/healthz")
+		return err == nil && resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
+	}, 10*time.Second, 20*time.Millisecond)
+}
+
+// What proposals cost is up to those who make them, so strangers have a common limit.
+func TestProposalsOfStrangersAreLimited(t *testing.T) {
+	dear := strings.Builder{}
+	dear.WriteString("per_op:\n")
+	for i := range 3500 {
+		fmt.Fprintf(&dear, "  op%d: flagos\n", i)
+	}
+	asked := map[string]int{}
+	for name, document := range map[string]string{"cheap": "strict: true", "dear": dear.String()} {
+		b := newBench(t, nil)
+		propose := func(headers ...string) reply {
+			return b.ask(http.MethodPost, "/v1/policy/proposal", document, append(headers, asYAML)...)
+		}
+		got := propose()
+		for ; got.status == http.StatusOK; got = propose() {
+			asked[name]++
+		}
+		assert.Equal(t, http.StatusTooManyRequests, got.status)
+		assert.NotEmpty(t, got.header.Get("Retry-After"))
+		assert.Contains(t, got.problem(t).Detail, "with a token")
+		assert.Equal(t, http.StatusOK, propose(bearer).status)
+	}
+	assert.GreaterOrEqual(t, asked["cheap"], 10)
+	assert.Less(t, asked["dear"], 10, "they count by the time that they take")
 }
 
 func TestRequestsAreLimited(t *testing.T) {

@@ -40,6 +40,16 @@ func (s *Server) registerInventory() {
 			return list.lister(ctx)
 		})
 	}
+	get(s, "discover-targets", "/v1/sd", "List where metrics are, as the HTTP service discovery of Prometheus asks", func(ctx context.Context, _ *nothing) (any, error) {
+		if s.set.Discovery == nil {
+			return []any{}, nil
+		}
+		targets, err := s.set.Discovery(ctx)
+		if err != nil {
+			return nil, huma.Error503ServiceUnavailable(err.Error())
+		}
+		return targets, nil
+	})
 	get(s, "health", "/healthz", "Say whether the service answers", func(context.Context, *nothing) (Health, error) { return s.health(), nil })
 	get(s, "ready", "/readyz", "Say whether the program is ready: 503 until a run has begun, and while it ends", func(context.Context, *nothing) (Health, error) {
 		if s.closing.Load() {

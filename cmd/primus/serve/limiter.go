@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"net"
 	"sync"
 	"time"
 )
@@ -47,6 +46,15 @@ func (l *limiter) allow(client string, now time.Time) (wait time.Duration, ok bo
 	return 0, true
 }
 
+// spend takes more from the allowance of a client that was allowed something dear; it may become less than nothing.
+func (l *limiter) spend(client string, amount float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if a, known := l.clients[client]; known {
+		a.left -= amount
+	}
+}
+
 func (l *limiter) refilled(a *allowance, now time.Time) float64 {
 	return min(l.burst, a.left+l.rate*now.Sub(a.at).Seconds())
 }
@@ -63,49 +71,4 @@ func (l *limiter) forget(now time.Time) {
 		}
 		delete(l.clients, client)
 	}
-}
-
-// limitListener accepts no more than a number of connections at once; others wait in the queue of the system.
-type limitListener struct {
-	net.Listener
-	free   chan struct{}
-	closed chan struct{}
-	close  sync.Once
-}
-
-func newLimitListener(l net.Listener, most int) *limitListener {
-	return &limitListener{Listener: l, free: make(chan struct{}, most), closed: make(chan struct{})}
-}
-
-// Accept waits until one more connection may be open.
-func (l *limitListener) Accept() (net.Conn, error) {
-	select {
-	case l.free <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		<-l.free
-		return nil, err
-	}
-	return &limitedConn{Conn: conn, release: func() { <-l.free }}, nil
-}
-
-// Close ends Accept, also one that waits.
-func (l *limitListener) Close() error {
-	l.close.Do(func() { close(l.closed) })
-	return l.Listener.Close()
-}
-
-type limitedConn struct {
-	net.Conn
-	once    sync.Once
-	release func()
-}
-
-// Close lets another connection in.
-func (c *limitedConn) Close() error {
-	defer c.once.Do(c.release)
-	return c.Conn.Close()
 }

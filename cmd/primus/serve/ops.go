@@ -43,7 +43,7 @@ type Impl struct {
 }
 
 type implFilter struct {
-	Op     string `query:"op" doc:"only this op"`
+	Op     string `query:"op" maxLength:"256" doc:"only this op"`
 	Kind   string `query:"kind" doc:"only impls of this kind" enum:"flagos,vendor,reference"`
 	Vendor string `query:"vendor" doc:"only impls of this vendor"`
 	State  string `query:"state" doc:"only impls in this state" enum:"selected,candidate,on_trial,rejected,quarantined,unavailable"`
@@ -52,13 +52,13 @@ type implFilter struct {
 // CallQuery says which calls an explanation is about.
 type CallQuery struct {
 	DType string `query:"dtype" doc:"calls with a first operand of this dtype, such as bf16"`
-	Shape []int  `query:"shape" doc:"calls with a first operand of this shape, such as 2048,512" minimum:"0" maxItems:"16"`
+	Shape []int  `query:"shape" doc:"calls with a first operand of this shape, such as 2048,512" minimum:"0" maximum:"2147483647" maxItems:"16"`
 	Layer int    `query:"layer" default:"-1" minimum:"-1" maximum:"999999" doc:"calls of this layer of the model, counted from 0"`
 	Phase string `query:"phase" enum:"forward,backward" doc:"calls of this phase"`
 }
 
 type explainOne struct {
-	Op string `path:"op"`
+	Op string `path:"op" maxLength:"256"`
 	CallQuery
 }
 

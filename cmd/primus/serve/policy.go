@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/primus-fl/primus/opmanager"
@@ -32,6 +34,9 @@ func requestBody() *huma.RequestBody {
 
 // text returns the document. The body belongs to the request only.
 func (d *Document) text() (string, error) {
+	if !utf8.Valid(d.RawBody) {
+		return "", huma.Error422UnprocessableEntity("given a body that is not UTF-8, want a policy in UTF-8")
+	}
 	if kind, _, err := mime.ParseMediaType(d.ContentType); err != nil || !slices.Contains(documentTypes, kind) {
 		return "", huma.Error415UnsupportedMediaType(fmt.Sprintf("given a body of type %q, want a policy as %s", d.ContentType, strings.Join(documentTypes, ", ")))
 	}
@@ -49,7 +54,7 @@ type policyChange struct {
 }
 
 type quarantineFilter struct {
-	Op   string `query:"op" doc:"only for this op"`
+	Op   string `query:"op" maxLength:"256" doc:"only for this op"`
 	Impl string `query:"impl_id" doc:"only this impl"`
 }
 
@@ -61,19 +66,24 @@ type Cleared struct {
 func (s *Server) registerPolicy() {
 	get(s, "get-policy", "/v1/policy", "Read the policy in force", func(context.Context, *nothing) (State, error) { return s.set.Control.State(), nil })
 	huma.Register(s.api, huma.Operation{
-		OperationID: "propose-policy", Method: http.MethodPost, Path: "/v1/policy/proposal", DefaultStatus: http.StatusOK, MaxBodyBytes: mostBody,
-		Summary: "Check a policy and say what it would change, and change nothing",
-		Errors:  []int{http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusTooManyRequests},
-	}, func(_ context.Context, in *Document) (*answer[Proposal], error) {
+		OperationID: "propose-policy", Method: http.MethodPost, Path: "/v1/policy/proposal", DefaultStatus: http.StatusOK,
+		Summary:     "Check a policy and say what it would change, and change nothing",
+		Middlewares: huma.Middlewares{s.noteToken},
+		Errors:      []int{http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusTooManyRequests},
+	}, func(ctx context.Context, in *Document) (*answer[Proposal], error) {
 		text, err := in.text()
 		if err != nil {
 			return nil, err
 		}
-		p, err := s.set.Control.Propose(text)
+		propose := s.tryOut
+		if _, known := ctx.Value(ownerKey{}).(actor); known {
+			propose = s.set.Control.Propose
+		}
+		p, err := propose(text)
 		return &answer[Proposal]{p}, problem(err)
 	})
 	change(s, huma.Operation{
-		OperationID: "apply-policy", Method: http.MethodPut, Path: "/v1/policy", MaxBodyBytes: mostBody,
+		OperationID: "apply-policy", Method: http.MethodPut, Path: "/v1/policy",
 		Summary: "Put a policy in force, on top of all other sources and in place of the one that the service had before",
 		Errors:  []int{http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity},
 	}, func(who actor, in *policyChange) (Proposal, error) {
@@ -100,12 +110,37 @@ func (s *Server) registerPolicy() {
 	})
 	change(s, huma.Operation{
 		OperationID: "clear-quarantine", Method: http.MethodDelete, Path: "/v1/quarantine",
-		Summary: "Let impls that are set aside be used again at once; without a filter all of them",
+		Summary: "Let impls that are set aside be used again at once; without a filter all of them", Errors: []int{http.StatusNotFound},
 	}, func(who actor, in *quarantineFilter) (Cleared, error) {
+		if in.Op != "" {
+			if _, err := s.set.Manager.Explain(in.Op); err != nil {
+				return Cleared{}, err
+			}
+		}
 		n := s.set.Manager.ClearQuarantine(in.Op, in.Impl)
 		s.report(who, "clear quarantine", nil, "op", in.Op, "impl", in.Impl, "cleared", n)
 		return Cleared{n}, nil
 	})
+}
+
+// trialTime is what a proposal by somebody without a token may take before it counts as several: together they take a
+// twentieth of a CPU from training in the long run, however dear their documents are.
+const trialTime = 50 * time.Millisecond
+
+// everybody is the one client of a limit that all share.
+const everybody = ""
+
+// tryOut proposes a document for somebody without a token, one at a time.
+func (s *Server) tryOut(document string) (Proposal, error) {
+	s.trying.Lock()
+	defer s.trying.Unlock()
+	if wait, ok := s.trials.allow(everybody, time.Now()); !ok {
+		err := huma.Error429TooManyRequests("too many policies are being tried out; ask again later, or with a token")
+		return Proposal{}, huma.ErrorWithHeaders(err, http.Header{"Retry-After": {inSeconds(wait)}})
+	}
+	began := time.Now()
+	defer func() { s.trials.spend(everybody, max(0, float64(time.Since(began))/float64(trialTime)-1)) }()
+	return s.set.Control.Propose(document)
 }
 
 // report logs a change: who made it, from where, and what it was.

@@ -20,8 +20,9 @@ import (
 // Bounds on what clients can ask of a Server.
 const (
 	mostConnections = 256
+	mostOfAnAddress = 128 // of these
 	mostStreams     = 32
-	mostBody        = 1 << 20
+	mostBody        = 64 << 10
 	mostHeader      = 16 << 10
 
 	headerTimeout = 5 * time.Second
@@ -39,6 +40,9 @@ type Server struct {
 	reads  *limiter
 	writes *limiter
 	api    huma.API
+
+	trying sync.Mutex // held while somebody without a token tries out a policy
+	trials *limiter   // of these
 
 	streams chan struct{} // one value a stream that is open
 	closing atomic.Bool
@@ -58,7 +62,7 @@ func New(cfg Config, set Settings) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		cfg: cfg, set: set, hosts: hostNames(&cfg), reads: newLimiter(50, 200), writes: newLimiter(2, 20),
+		cfg: cfg, set: set, hosts: hostNames(&cfg), reads: newLimiter(50, 200), writes: newLimiter(2, 20), trials: newLimiter(1, 10),
 		streams: make(chan struct{}, mostStreams), ended: make(chan struct{}), served: make(chan error, 1),
 	}
 	if cfg.TokenFile != "" {
@@ -88,9 +92,6 @@ func (s *Server) handler() http.Handler {
 	if s.set.Gatherer != nil {
 		mux.Handle("GET /metrics", promhttp.HandlerFor(s.set.Gatherer, promhttp.HandlerOpts{EnableOpenMetrics: true}))
 	}
-	if s.set.Discovery != nil {
-		mux.Handle("GET /v1/sd", s.set.Discovery)
-	}
 	if s.cfg.Pprof {
 		mux.HandleFunc("GET /debug/pprof/", s.profile(pprof.Index))
 		mux.HandleFunc("GET /debug/pprof/profile", s.profile(pprof.Profile))
@@ -119,7 +120,7 @@ func (s *Server) Start() error {
 		return fmt.Errorf("serve: listen on %q: %w; give another HOST:PORT, or port 0 for any that is free", s.cfg.Addr, err)
 	}
 	s.addr = listener.Addr()
-	listener = newLimitListener(listener, mostConnections)
+	listener = newLimitListener(listener, mostConnections, mostOfAnAddress)
 	if s.tls != nil {
 		listener = tls.NewListener(listener, s.tls)
 	}

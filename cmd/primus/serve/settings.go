@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/netip"
 	"os"
+	"strings"
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
@@ -73,23 +73,25 @@ type Settings struct {
 	Gatherer prometheus.Gatherer
 	// Plugins, Patches and Backends list what is compiled in or was loaded.
 	Plugins, Patches, Backends Lister
-	// Discovery is served at /v1/sd, nil serves nothing there.
-	Discovery http.Handler
+	// Discovery lists where Prometheus finds metrics, in the form of its HTTP service discovery. An error says that this
+	// is not known at the moment.
+	Discovery Lister
 	// Ready returns why the program is not ready yet; nil is always ready.
 	Ready func() error
 }
 
-// hostNames returns the names by which clients may call the service, beside IP addresses.
+// hostNames returns the names by which clients may call the service, beside IP addresses, in lower case.
 func hostNames(c *Config) map[string]bool {
-	names := map[string]bool{"localhost": true}
+	all := append([]string{"localhost"}, c.Hosts...)
 	if host, _, err := net.SplitHostPort(c.Addr); err == nil && host != "" {
-		names[host] = true
+		all = append(all, host)
 	}
 	if name, err := os.Hostname(); err == nil {
-		names[name] = true
+		all = append(all, name)
 	}
-	for _, name := range c.Hosts {
-		names[name] = true
+	names := map[string]bool{}
+	for _, name := range all {
+		names[strings.ToLower(name)] = true
 	}
 	return names
 }

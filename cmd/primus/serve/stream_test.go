@@ -9,6 +9,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -113,6 +114,57 @@ func TestWhoFallsBehindIsToldHowMuch(t *testing.T) {
 	assert.Equal(t, "lost", lost.Type)
 	assert.Equal(t, uint64(3001-1024), lost.Count)
 	assert.Equal(t, uint64(3000-1024), (<-events).Generation)
+
+	// Who comes back hears of what was lost since then, and behind that event of nothing any more.
+	epoch, _, _ := strings.Cut(lost.ID, "-")
+	again := <-b.follow(ctx, epoch+"-1001")
+	assert.Equal(t, "lost 976", fmt.Sprint(again.Type, " ", again.Count))
+	assert.Equal(t, uint64(3000-1024), (<-b.follow(ctx, again.ID)).Generation)
+}
+
+// Every event is either delivered or counted, also to a client that stops reading for a while.
+func TestWhoPausesIsToldHowMuch(t *testing.T) {
+	b := newBench(t, nil)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(b.server.URL(), "http://"))
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = fmt.Fprintf(conn, "GET /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+	require.NoError(t, err)
+	lines := bufio.NewScanner(conn)
+	lines.Buffer(nil, 1<<20)
+	var delivered, lost, last int
+	readTo := func(number int) {
+		for last < number && lines.Scan() {
+			data, ok := strings.CutPrefix(lines.Text(), "data: ")
+			if !ok {
+				continue
+			}
+			var e serve.Event
+			require.NoError(t, json.Unmarshal([]byte(data), &e))
+			_, number, _ := strings.Cut(e.ID, "-")
+			n, err := strconv.Atoi(number)
+			require.NoError(t, err)
+			if e.Type == "lost" {
+				lost += int(e.Count)
+			} else {
+				delivered++
+			}
+			last = n
+			require.Equal(t, last, delivered+lost, "a gap of which nothing is said")
+		}
+		require.Equal(t, number, last)
+	}
+	readTo(1)
+
+	const large, small = 600, 3000 // the large ones fill what a connection holds
+	for range large {
+		b.hub.OnEvent(opmanager.Released{Op: strings.Repeat("x", 1<<15)})
+	}
+	for g := range small {
+		b.hub.OnEvent(opmanager.PolicyChanged{Generation: uint64(g)})
+	}
+	readTo(1 + large + small)
+	assert.Positive(t, lost)
 }
 
 // What happens in every call does not fill the stream.

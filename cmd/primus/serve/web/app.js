@@ -81,15 +81,15 @@ function draw(svg, name, points, value, second) {
   svg.setAttribute('aria-label', `${name}: ${figure(value(first))} at step ${first.step}, ${figure(value(last))} at step ${last.step}`);
   const values = known.flatMap(p => [value(p), second(p)]).filter(v => typeof v === 'number');
   const low = Math.min(...values), high = Math.max(...values);
-  const x = p => 56 + 534 * (p.step - first.step) / Math.max(1, last.step - first.step);
+  const x = p => 72 + 518 * (p.step - first.step) / Math.max(1, last.step - first.step);
   const y = v => 150 - 135 * (v - low) / ((high - low) || 1);
   const path = known.map((p, i) => `${i ? 'L' : 'M'}${x(p).toFixed(1)} ${y(value(p)).toFixed(1)}`).join('');
   svg.replaceChildren(
-    node('path', { class: 'axis', d: 'M56 10V150H590', fill: 'none' }),
-    node('text', { x: 50, y: 20, 'text-anchor': 'end' }, figure(high, 3)),
-    node('text', { x: 50, y: 152, 'text-anchor': 'end' }, figure(low, 3)),
-    node('text', { x: 56, y: 170 }, `step ${first.step}`),
-    node('text', { x: 590, y: 170, 'text-anchor': 'end' }, `step ${last.step}`),
+    node('path', { class: 'axis', d: 'M72 10V150H590', fill: 'none' }),
+    node('text', { x: 66, y: 20, 'text-anchor': 'end' }, figure(high, 3)),
+    node('text', { x: 66, y: 152, 'text-anchor': 'end' }, figure(low, 3)),
+    node('text', { x: 72, y: 172 }, `step ${first.step}`),
+    node('text', { x: 590, y: 172, 'text-anchor': 'end' }, `step ${last.step}`),
     node('path', { class: 'curve', d: path }),
     ...known.filter(p => typeof second(p) === 'number').map(p => node('circle', { class: 'valid', r: 3.5, cx: x(p), cy: y(second(p)) })),
   );
@@ -267,10 +267,15 @@ function sentence(e) {
   }
 }
 
+let source;
+
+function showLink() {
+  $('link').textContent = source.readyState === EventSource.OPEN ? 'live' : 'connection lost, trying again';
+}
+
 function follow() {
-  const source = new EventSource('v1/events');
-  source.onopen = () => { $('link').textContent = 'live'; };
-  source.onerror = () => { $('link').textContent = 'connection lost, trying again'; };
+  source = new EventSource('v1/events');
+  source.onopen = source.onerror = showLink;
   const add = message => {
     const e = JSON.parse(message.data);
     const line = element('li', { class: e.type }, element('time', { datetime: e.time }, new Date(e.time).toLocaleTimeString('en-GB')), `${e.type.replaceAll('_', ' ')} `, sentence(e));
@@ -291,12 +296,22 @@ function refreshSoon() {
   soon = setTimeout(refresh, 150);
 }
 
+let fault = '', refreshing = false, again = false; // of two at once, each would add the same steps to the curve
+
 async function refresh() {
+  again = refreshing;
+  if (refreshing) return;
+  refreshing = true;
   try {
     await Promise.all([showRun(), showImpls(), showPolicy()]);
-  } catch (fault) {
-    $('link').textContent = fault.message;
+    if (fault) showLink();
+    fault = '';
+  } catch (e) {
+    fault = e.message;
+    $('link').textContent = fault;
   }
+  refreshing = false;
+  if (again) refresh();
 }
 
 $('legend').replaceChildren(...Object.entries(marks).map(([state, mark]) => element('li', { class: state }, `${mark} ${state.replace('_', ' ')}`)));
