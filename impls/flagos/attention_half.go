@@ -79,17 +79,13 @@ func (c headsCopy) run(e *opregistry.Exec, kernel *parallel.Kernel[headsCopy]) {
 func (c *headsCopy) load(part int) {
 	lo, hi := c.bounds(part)
 	for i := lo; i < hi; i++ {
-		for h := range c.n {
-			c.half.load(c.f32.data[c.f32.at(i/c.seq, i%c.seq, h):][:c.d], c.half.at(i/c.seq, i%c.seq, h))
-		}
+		c.half.widen(c.f32.from(i/c.seq, i%c.seq), i/c.seq, i%c.seq, c.n, c.d)
 	}
 }
 
 func (c *headsCopy) store(part int) {
 	lo, hi := c.bounds(part)
 	for i := lo; i < hi; i++ {
-		for h := range c.n {
-			c.half.store(c.half.at(i/c.seq, i%c.seq, h), c.f32.data[c.f32.at(i/c.seq, i%c.seq, h):][:c.d])
-		}
+		c.half.round(c.f32.from(i/c.seq, i%c.seq), i/c.seq, i%c.seq, c.n, c.d)
 	}
 }

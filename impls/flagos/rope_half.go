@@ -15,16 +15,7 @@ func (c *rope) turnHalf(t *angles, row, sequence, step int) {
 	w.x = heads{data: t.room[:n], head: c.d}
 	w.y = heads{data: t.room[n:][:n], head: c.d}
 	w.same = false
-	for h := range c.heads {
-		c.x.load(w.x.data[h*c.d:][:c.d], c.x.at(sequence, step, h))
-	}
+	c.x.widen(w.x.data, sequence, step, c.heads, c.d)
 	w.turn(t, row, 0, 0)
-	for h := range c.heads {
-		c.y.store(c.y.at(sequence, step, h), w.y.data[h*c.d:][:c.d])
-	}
-}
-
-// at returns the index of the first element of a vector.
-func (h *heads) at(sequence, step, head int) int {
-	return sequence*h.sequence + step*h.step + head*h.head
+	c.y.round(w.y.data, sequence, step, c.heads, c.d)
 }
