@@ -32,11 +32,11 @@ linear layer's products: forward y = x·Wᵀ, dgrad dx = dy·W and wgrad dW = dy
 ` + peakHelp,
 		Example: `  primus benchmark gemm --shape 2048x1536x512 --layout forward,dgrad,wgrad
   primus benchmark gemm --impl default.flagos,vendor.onednn --threads 1 -o csv
-  primus benchmark gemm --shape 256x1408x512 --groups 8 --dtype bf16
+  primus benchmark gemm --shape 256x1408x512 --groups 8 --dtype f32,bf16
   primus benchmark gemm --shape 1024x1024x1024 --shape 4096x4096x4096 --plot gemm.png`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d, err := o.check(cmd)
+			dtypes, err := o.check(cmd)
 			if err != nil {
 				return err
 			}
@@ -65,7 +65,7 @@ linear layer's products: forward y = x·Wᵀ, dgrad dx = dy·W and wgrad dW = dy
 			if err := checkPlot(cmd, o.plot); err != nil {
 				return err
 			}
-			return runImplBenchmark(cmd, streams, o, d, cases)
+			return runImplBenchmark(cmd, streams, o, dtypes, cases)
 		},
 	}
 	cmd.Flags().StringSliceVar(&shapes, "shape", []string{"512x512x512", "1024x1024x1024"}, "`ROWSxCOLSxINNER`; may be repeated")
@@ -93,7 +93,7 @@ BATCHxSEQxHEADSxGROUPSxDIM, with GROUPS heads of keys and values. Forward counts
   primus benchmark attention --shape 1x2048x16x4x64 --pass forward --mask no_mask -o json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d, err := o.check(cmd)
+			dtypes, err := o.check(cmd)
 			if err != nil {
 				return err
 			}
@@ -127,7 +127,7 @@ BATCHxSEQxHEADSxGROUPSxDIM, with GROUPS heads of keys and values. Forward counts
 			if err := checkPlot(cmd, o.plot); err != nil {
 				return err
 			}
-			return runImplBenchmark(cmd, streams, o, d, cases)
+			return runImplBenchmark(cmd, streams, o, dtypes, cases)
 		},
 	}
 	cmd.Flags().StringSliceVar(&shapes, "shape", []string{"4x512x8x8x64"}, "`BATCHxSEQxHEADSxGROUPSxDIM`; may be repeated")
@@ -154,7 +154,7 @@ size of the weights that an optimizer updates.
   primus benchmark ops multi_tensor_adam --shape 4096x4096 -o csv --plot adam.png`,
 		ValidArgs: opbench.Ops(),
 		RunE: func(cmd *cobra.Command, names []string) error {
-			d, err := o.check(cmd)
+			dtypes, err := o.check(cmd)
 			if err != nil {
 				return err
 			}
@@ -180,7 +180,7 @@ size of the weights that an optimizer updates.
 			if err := checkPlot(cmd, o.plot); err != nil {
 				return err
 			}
-			return runImplBenchmark(cmd, streams, o, d, cases)
+			return runImplBenchmark(cmd, streams, o, dtypes, cases)
 		},
 	}
 	cmd.Flags().StringSliceVar(&shapes, "shape", []string{"2048x512"}, "`ROWSxCOLS`; may be repeated")
