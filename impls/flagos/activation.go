@@ -9,6 +9,7 @@ import (
 
 type geluFwd struct {
 	cut
+	exec *opregistry.Exec
 	x, y matrix
 }
 
@@ -17,12 +18,12 @@ var geluFwdKernel = parallel.NewKernel((*geluFwd).part)
 // geluForward follows ops.GELU.
 func geluForward(e *opregistry.Exec, a ops.ActivationArgs) error {
 	var v views
-	c := geluFwd{x: v.matrix("input", a.Input), y: v.matrix("output", a.Output)}
+	c := geluFwd{exec: e, x: v.matrix("input", a.Input), y: v.matrix("output", a.Output)}
 	if v.err != nil {
 		return v.err
 	}
 	c.cut = cutItems(c.x.rows, c.x.cols)
-	geluFwdKernel.Run(e.Pool(), c.parts, c)
+	kernelFor(geluFwdKernel, geluFwdTiles, c.x, c.y).Run(e.Pool(), c.parts, c)
 	return nil
 }
 
@@ -39,6 +40,7 @@ func (c *geluFwd) part(part int) {
 
 type geluBwd struct {
 	cut
+	exec      *opregistry.Exec
 	dy, x, dx matrix
 	dbias     matrix // a row of partial sums for each part; without data when there is no bias
 }
@@ -48,12 +50,12 @@ var geluBwdKernel = parallel.NewKernel((*geluBwd).part)
 // geluBackward follows ops.DGELU.
 func geluBackward(e *opregistry.Exec, a ops.DActivationArgs) error {
 	var v views
-	c := geluBwd{dy: v.matrix("grad", a.Grad), x: v.matrix("fwd_input", a.FwdInput), dx: v.matrix("output", a.Output)}
+	c := geluBwd{exec: e, dy: v.matrix("grad", a.Grad), x: v.matrix("fwd_input", a.FwdInput), dx: v.matrix("output", a.Output)}
 	if v.err != nil {
 		return v.err
 	}
 	c.cut = cutItems(c.x.rows, c.x.cols)
-	geluBwdKernel.Run(e.Pool(), c.parts, c)
+	kernelFor(geluBwdKernel, geluBwdTiles, c.dy, c.x, c.dx).Run(e.Pool(), c.parts, c)
 	return nil
 }
 
@@ -61,14 +63,14 @@ func geluBackward(e *opregistry.Exec, a ops.DActivationArgs) error {
 // part and then over the parts, in order. Scratch: a row a part.
 func geluBiasBackward(e *opregistry.Exec, a ops.DBiasDActivationArgs) error {
 	var v views
-	c := geluBwd{dy: v.matrix("grad", a.Grad), x: v.matrix("fwd_input", a.FwdInput), dx: v.matrix("output", a.Output)}
-	dbias := v.vector("dbias", a.DBias)
+	c := geluBwd{exec: e, dy: v.matrix("grad", a.Grad), x: v.matrix("fwd_input", a.FwdInput), dx: v.matrix("output", a.Output)}
+	dbias := v.line("dbias", a.DBias)
 	if v.err != nil {
 		return v.err
 	}
 	c.cut = cutAtMost(c.x.rows, c.x.cols, maxNormGradParts)
 	c.dbias = partRows(e.Scratch(c.parts*roundUp(c.x.cols, lineFloats)), c.parts, c.x.cols)
-	geluBwdKernel.Run(e.Pool(), c.parts, c)
+	kernelFor(geluBwdKernel, geluBwdTiles, c.dy, c.x, c.dx).Run(e.Pool(), c.parts, c)
 	addParts(dbias, c.dbias)
 	e.Release(c.dbias.data)
 	return nil

@@ -57,6 +57,12 @@ func adamStep(a ops.MultiTensorAdamArgs) fused.AdamStep {
 
 func (c *adam) part(part int) {
 	at, lo, hi := locate(c.lists[0], part)
+	for _, list := range c.lists {
+		if list[at].DType() != tensor.F32 {
+			c.tiles(at, lo, hi)
+			return
+		}
+	}
 	g, p := c.data(0, at), c.data(1, at)
 	m, v := c.data(2, at), c.data(3, at)
 	if len(c.lists) == 4 {

@@ -28,13 +28,13 @@ type attnBwd struct {
 var attnBwdKernel = parallel.NewKernel((*attnBwd).part)
 
 // fusedAttnBwd serves ops.FusedAttnBwd. All operands but stats may be views whose
-// last axis is dense; stats must be contiguous. Everything is in f32. A part owns
+// last axis is dense; stats must be contiguous. All arithmetic is in f32. A part owns
 // some blocks of keys of a head of K and V, with all heads of Q that it serves and
 // adds them up in order; where that makes several parts of a head, what they add to
 // dQ is summed in their order. So the result is the same bit for bit for any number
 // of workers; blocks that a mask hides are left out. Scratch a worker: K twice, V
 // once for a head, and two blocks of scores; dQ once for each part of a head but
-// the first.
+// the first; and of operands in bf16 and f16 a copy in f32.
 func fusedAttnBwd(e *opregistry.Exec, a ops.FusedAttnBwdArgs) error {
 	var v views
 	c := attnBwd{
@@ -49,6 +49,15 @@ func fusedAttnBwd(e *opregistry.Exec, a ops.FusedAttnBwdArgs) error {
 	if pairs == 0 {
 		return nil
 	}
+	w := f32Heads{exec: e}
+	defer w.release()
+	dQ, dK, dV := c.dQ, c.dK, c.dV
+	c.attention = w.inputs(c.attention)
+	c.o = w.load(c.o, c.Batch, c.SeqQ, c.Heads, c.DimV)
+	c.dO = w.load(c.dO, c.Batch, c.SeqQ, c.Heads, c.DimV)
+	c.dQ = w.place(dQ, c.Batch, c.SeqQ, c.Heads, c.DimQK)
+	c.dK = w.place(dK, c.Batch, c.SeqKV, c.Groups, c.DimQK)
+	c.dV = w.place(dV, c.Batch, c.SeqKV, c.Groups, c.DimV)
 	c.shares = max(min((bwdParts+pairs-1)/pairs, (c.SeqKV+bwdKeys-1)/bwdKeys), 1)
 	if c.shares > 1 {
 		c.partial = e.Scratch((c.shares - 1) * c.queryElements())
@@ -59,6 +68,9 @@ func fusedAttnBwd(e *opregistry.Exec, a ops.FusedAttnBwdArgs) error {
 		s := attnBwdSum{attnBwd: c, cut: cutItems(c.Batch*c.Heads*c.SeqQ, c.DimQK*c.shares)}
 		attnBwdSumKernel.Run(e.Pool(), s.parts, s)
 	}
+	w.store(dQ, c.dQ, c.Batch, c.SeqQ, c.Heads, c.DimQK)
+	w.store(dK, c.dK, c.Batch, c.SeqKV, c.Groups, c.DimQK)
+	w.store(dV, c.dV, c.Batch, c.SeqKV, c.Groups, c.DimV)
 	return nil
 }
 

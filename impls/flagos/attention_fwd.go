@@ -30,10 +30,11 @@ type attnFwd struct {
 var attnFwdKernel = parallel.NewKernel((*attnFwd).part)
 
 // fusedAttnFwd serves ops.FusedAttnFwd. Q, K, V and O may be views whose last axis
-// is dense; stats must be contiguous. Everything is in f32. Keys pass in blocks in
+// is dense; stats must be contiguous. All arithmetic is in f32. Keys pass in blocks in
 // ascending order with a running maximum and sum, so the result is the same bit for
 // bit for any number of workers; blocks that a mask hides are left out. Scratch a
-// worker: a copy of a head of K and V, and a block of scores.
+// worker: a copy of a head of K and V, and a block of scores; and of operands in bf16
+// and f16 a copy in f32.
 func fusedAttnFwd(e *opregistry.Exec, a ops.FusedAttnFwdArgs) error {
 	var v views
 	c := attnFwd{attention: v.attention(e, a)}
@@ -46,7 +47,13 @@ func fusedAttnFwd(e *opregistry.Exec, a ops.FusedAttnFwdArgs) error {
 	}
 	c.blocks = (c.SeqQ + fwdQueries - 1) / fwdQueries
 	c.shares = min((fwdParts+pairs-1)/pairs, c.Heads/c.Groups*c.blocks)
+	w := f32Heads{exec: e}
+	o := c.o
+	c.attention = w.inputs(c.attention)
+	c.o = w.place(o, c.Batch, c.SeqQ, c.Heads, c.DimV)
 	attnFwdKernel.Run(e.Pool(), pairs*c.shares, c)
+	w.store(o, c.o, c.Batch, c.SeqQ, c.Heads, c.DimV)
+	w.release()
 	return nil
 }
 

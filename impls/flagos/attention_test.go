@@ -258,14 +258,14 @@ func TestAttentionDeclinesBeforeWriting(t *testing.T) {
 	e := opregistry.NewExec(nil, 0)
 	d := ops.AttnDims{Batch: 1, SeqQ: 3, SeqKV: 3, Heads: 1, Groups: 1, DimQK: 4, DimV: 4}
 	r := rand.New(rand.NewPCG(5, 5))
-	narrow := func() *tensor.Tensor {
-		x, err := tensor.FromSlice(make([]tensor.BFloat16, 12), 1, 3, 1, 4)
+	double := func() *tensor.Tensor {
+		x, err := tensor.FromSlice(make([]float64, 12), 1, 3, 1, 4)
 		require.NoError(t, err)
 		return x
 	}
 	c := newAttnCase(t, r, d, ops.BSHD, ops.NoMask, false)
 	a := c.bwd
-	a.Q, a.K, a.V, a.O, a.DO, a.DQ, a.DK, a.DV = narrow(), narrow(), narrow(), narrow(), narrow(), narrow(), narrow(), narrow()
+	a.Q, a.K, a.V, a.O, a.DO, a.DQ, a.DK, a.DV = double(), double(), double(), double(), double(), double(), double(), double()
 	require.NoError(t, ops.FusedAttnBwd.Validate(a))
 	assert.ErrorIs(t, fwd(e, a.Fwd()), opregistry.ErrUnsupported)
 	assert.ErrorIs(t, bwd(e, a), opregistry.ErrUnsupported)

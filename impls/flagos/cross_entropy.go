@@ -15,6 +15,7 @@ const expChunk = 1024
 
 type entropy struct {
 	cut
+	exec        *opregistry.Exec
 	logits      matrix
 	targets     indexes
 	losses, lse []float32
@@ -28,6 +29,7 @@ var entropyKernel = parallel.NewKernel((*entropy).part)
 func crossEntropyFwd(e *opregistry.Exec, a ops.CrossEntropyFwdArgs) error {
 	var v views
 	c := entropy{
+		exec:    e,
 		logits:  v.matrix("logits", a.Logits),
 		targets: v.indexes("targets", a.Targets),
 		losses:  v.vector("losses", a.Losses),
@@ -38,7 +40,7 @@ func crossEntropyFwd(e *opregistry.Exec, a ops.CrossEntropyFwdArgs) error {
 		return v.err
 	}
 	c.cut = cutItems(c.logits.rows, c.logits.cols)
-	entropyKernel.Run(e.Pool(), c.parts, c)
+	kernelFor(entropyKernel, entropyTiles, c.logits).Run(e.Pool(), c.parts, c)
 	return nil
 }
 
@@ -95,6 +97,7 @@ func widest(x []float32) float64 {
 
 type entropyGrad struct {
 	cut
+	exec            *opregistry.Exec
 	logits, dlogits matrix
 	targets         indexes
 	lse, dlosses    []float32
@@ -107,6 +110,7 @@ var entropyGradKernel = parallel.NewKernel((*entropyGrad).part)
 func crossEntropyBwd(e *opregistry.Exec, a ops.CrossEntropyBwdArgs) error {
 	var v views
 	c := entropyGrad{
+		exec:    e,
 		logits:  v.matrix("logits", a.Logits),
 		dlogits: v.matrix("dlogits", a.DLogits),
 		targets: v.indexes("targets", a.Targets),
@@ -118,7 +122,7 @@ func crossEntropyBwd(e *opregistry.Exec, a ops.CrossEntropyBwdArgs) error {
 		return v.err
 	}
 	c.cut = cutItems(c.logits.rows, c.logits.cols)
-	entropyGradKernel.Run(e.Pool(), c.parts, c)
+	kernelFor(entropyGradKernel, entropyGradTiles, c.logits, c.dlogits).Run(e.Pool(), c.parts, c)
 	return nil
 }
 

@@ -4,10 +4,14 @@
 // # Concepts
 //
 // Source returns the impls, all of kind flagos with the id "default.flagos". They
-// serve f32 operands in host memory and decline everything else, before anything
-// is written, with an error that wraps opregistry.ErrUnsupported. Operands may be
-// views whose last axis is dense; views without one pitch for all rows are
-// declined, too, where an op says "rows".
+// serve operands of f32, bf16 and f16 in host memory and decline everything else,
+// before anything is written, with an error that wraps opregistry.ErrUnsupported.
+// Operands may be views whose last axis is dense; views without one pitch for all
+// rows are declined, too, where an op says "rows".
+//
+// All arithmetic is in f32 or better. Rows of bf16 and f16 are widened, a few at a
+// time, to scratch in the first-level cache, where the kernels for f32 work on them,
+// and results are rounded once on their way back.
 //
 // An op is cut into parts by its shape alone and each part is worked off in rows
 // or blocks that stay in the caches. Sums over parts are added up in the order of

@@ -14,7 +14,7 @@ const maskBlock = 64 * 8
 // drop is dropout of n elements, block by block of the mask.
 type drop struct {
 	cut
-	x, y       []float32
+	x, y       matrix // as one row
 	mask       []uint8
 	scale      float32
 	threshold  uint32
@@ -52,23 +52,32 @@ func dropoutBackward(e *opregistry.Exec, a ops.DropoutBwdArgs) error {
 }
 
 func (v *views) drop(x, y, mask *tensor.Tensor, p float32) drop {
-	c := drop{x: v.vector("the input", x), y: v.vector("the output", y), scale: float32(1 / (1 - float64(p)))}
+	c := drop{x: v.line("the input", x), y: v.line("the output", y), scale: float32(1 / (1 - float64(p)))}
 	if v.host("mask", mask, tensor.U8) {
 		c.mask = tensor.Data[uint8](mask)
 	}
-	c.cut = cutItems((len(c.x)+maskBlock-1)/maskBlock, maskBlock)
+	c.cut = cutItems((c.x.cols+maskBlock-1)/maskBlock, maskBlock)
 	return c
 }
 
 func (c *drop) part(part int) {
 	lo, hi := c.bounds(part)
-	for at := lo * maskBlock; at < min(hi*maskBlock, len(c.x)); at += 8 {
-		end := min(at+8, len(c.x))
-		bits := c.keep(at/4) | c.keep(at/4+1)<<4
-		bits &= 0xff >> (8 - (end - at))
-		c.mask[at/8] = bits
-		c.scaled(at, end, bits)
+	for block := lo; block < hi; block++ {
+		mask := c.maskOf(block)
+		first := block * maskBlock / 4
+		for i := range mask {
+			mask[i] = c.keep(first+2*i) | c.keep(first+2*i+1)<<4
+		}
+		if beyond := (block+1)*maskBlock - c.x.cols; beyond > 0 {
+			mask[len(mask)-1] &= 0xff >> (beyond % 8)
+		}
+		c.scaled(block, mask)
 	}
+}
+
+// maskOf returns the bits of a block.
+func (c *drop) maskOf(block int) []uint8 {
+	return c.mask[block*maskBlock/8 : min((block+1)*maskBlock, c.x.cols+7)/8]
 }
 
 // keep returns the bits of the four elements that share words of Philox.
@@ -86,19 +95,23 @@ func (c *drop) keep(four int) uint8 {
 
 func (c *drop) gradPart(part int) {
 	lo, hi := c.bounds(part)
-	for at := lo * maskBlock; at < min(hi*maskBlock, len(c.x)); at += 8 {
-		c.scaled(at, min(at+8, len(c.x)), c.mask[at/8])
+	for block := lo; block < hi; block++ {
+		c.scaled(block, c.maskOf(block))
 	}
 }
 
-// scaled stores at most eight elements, of which bits says what is kept.
-func (c *drop) scaled(lo, hi int, bits uint8) {
-	y := c.y[lo:hi]
-	for i, v := range c.x[lo:hi] {
-		if bits>>i&1 == 0 {
+// scaled stores the elements of a block, of which the mask says what is kept.
+func (c *drop) scaled(block int, mask []uint8) {
+	var xRoom, yRoom [maskBlock]float32
+	at := block * maskBlock
+	n := min(maskBlock, c.x.cols-at)
+	x, y := c.x.piece(0, at, n, xRoom[:]), c.y.place(0, at, n, yRoom[:])
+	for i, v := range x {
+		if mask[i/8]>>(i%8)&1 == 0 {
 			y[i] = 0
 		} else {
 			y[i] = v * c.scale
 		}
 	}
+	c.y.settle(0, at, y)
 }

@@ -30,7 +30,7 @@ func embeddingFwd(e *opregistry.Exec, a ops.EmbeddingFwdArgs) error {
 func (c *gather) part(part int) {
 	lo, hi := c.bounds(part)
 	for r := lo; r < hi; r++ {
-		copy(c.out.row(r), c.table.row(c.index.at(r)))
+		c.out.take(r, &c.table, c.index.at(r))
 	}
 }
 
@@ -58,15 +58,24 @@ type scatter struct {
 var scatterKernel = parallel.NewKernel((*scatter).part)
 
 // embeddingBwd follows ops.EmbeddingBwd. Scratch: one float for each row of dweight
-// unless it accumulates.
+// unless it accumulates; with bf16 and f16 also two copies of the gradient in f32.
 func embeddingBwd(e *opregistry.Exec, a ops.EmbeddingBwdArgs) error {
 	var v views
 	c := scatter{grad: v.matrix("grad", a.Grad), table: v.matrix("dweight", a.DWeight), index: v.indexes("indices", a.Indices)}
 	if v.err != nil {
 		return v.err
 	}
+	if c.table.narrow() {
+		c.runHalf(e, a.Accumulate)
+	} else {
+		c.run(e, a.Accumulate)
+	}
+	return nil
+}
+
+func (c scatter) run(e *opregistry.Exec, accumulate bool) {
 	work := c.grad.rows * c.grad.cols
-	if !a.Accumulate {
+	if !accumulate {
 		work += c.table.rows * c.table.cols
 		c.seen = e.Scratch(c.table.rows)
 		defer e.Release(c.seen)
@@ -75,7 +84,6 @@ func embeddingBwd(e *opregistry.Exec, a ops.EmbeddingBwdArgs) error {
 	for c.parts = 1; c.parts < scatterParts && c.parts*grain < work; c.parts *= 2 {
 	}
 	scatterKernel.Run(e.Pool(), c.parts, c)
-	return nil
 }
 
 func (c *scatter) part(part int) {

@@ -1,7 +1,6 @@
 package flagos_test
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -22,12 +21,17 @@ import (
 type maker struct {
 	t      testing.TB
 	rng    *rand.Rand
-	big    bool // enough work for many parts
+	dtype  tensor.DType // of what an op stores in the dtype of its choice
+	big    bool         // enough work for many parts
 	guards []func(tensortest.TB)
 }
 
 func newMaker(t testing.TB, seed uint64, big bool) *maker {
-	return &maker{t: t, rng: rand.New(rand.NewPCG(seed, 7)), big: big}
+	return newMakerOf(t, tensor.F32, seed, big)
+}
+
+func newMakerOf(t testing.TB, d tensor.DType, seed uint64, big bool) *maker {
+	return &maker{t: t, rng: rand.New(rand.NewPCG(seed, 7)), dtype: d, big: big}
 }
 
 // size draws an axis: up to small, or about large when the call is to be big.
@@ -40,14 +44,25 @@ func (m *maker) size(small, large int) int {
 
 func (m *maker) coin() bool { return m.rng.IntN(2) == 0 }
 
-// out makes a tensor of f32 between guard bands, at times with gaps between its
+// out makes a tensor between guard bands, at times with gaps between its
 // rows.
 func (m *maker) out(shape ...int) *tensor.Tensor {
 	make := tensortest.Guarded
 	if len(shape) > 1 && m.coin() {
 		make = tensortest.GuardedStrided
 	}
-	return m.keep(make(m.t, tensor.F32, shape...))
+	return m.keep(make(m.t, m.dtype, shape...))
+}
+
+// stored makes a dense tensor.
+func (m *maker) stored(shape ...int) *tensor.Tensor { return m.dense(m.dtype, shape...) }
+
+// mixed makes a dense tensor that is f32 at times whatever the others are.
+func (m *maker) mixed(shape ...int) *tensor.Tensor {
+	if m.coin() {
+		return m.dense(tensor.F32, shape...)
+	}
+	return m.stored(shape...)
 }
 
 func (m *maker) dense(d tensor.DType, shape ...int) *tensor.Tensor {
@@ -91,11 +106,11 @@ func (m *maker) indexes(n, limit, ignored int) *tensor.Tensor {
 type subject interface {
 	name() string
 	// differ compares a random call with the reference.
-	differ(t *testing.T, seed uint64)
+	differ(t *testing.T, d tensor.DType, seed uint64)
 	// same compares a big call on several pools bit for bit.
-	same(t *testing.T)
+	same(t *testing.T, d tensor.DType)
 	// allocs returns the allocations of a big call on a pool.
-	allocs(t *testing.T, pool opregistry.Pool) float64
+	allocs(t *testing.T, d tensor.DType, pool opregistry.Pool) float64
 }
 
 type subjectOf[A any] struct {
@@ -105,6 +120,18 @@ type subjectOf[A any] struct {
 }
 
 func (s subjectOf[A]) name() string { return s.op.Name() }
+
+// dtypes are what every op is tested with.
+var dtypes = [...]tensor.DType{tensor.F32, tensor.BF16, tensor.F16}
+
+// tolerance follows the table of tolerances: narrow storage adds the one unit by which
+// two roundings of nearly equal values differ.
+func (s subjectOf[A]) tolerance(d tensor.DType) tensortest.Tolerance {
+	if d == tensor.F32 {
+		return s.tol
+	}
+	return tensortest.Tolerance{Abs: 2 * s.tol.Abs, Rel: 2 * s.tol.Rel, ULP: 1}
+}
 
 func runOf[A any](t testing.TB, source opregistry.Source, op *opregistry.Op[A]) opregistry.Func[A] {
 	t.Helper()
@@ -117,11 +144,11 @@ func runOf[A any](t testing.TB, source opregistry.Source, op *opregistry.Op[A]) 
 	return nil
 }
 
-func (s subjectOf[A]) differ(t *testing.T, seed uint64) {
+func (s subjectOf[A]) differ(t *testing.T, d tensor.DType, seed uint64) {
 	pool := parallel.New(2)
 	defer pool.Close()
-	want := s.build(newMaker(t, seed, false))
-	m := newMaker(t, seed, false)
+	want := s.build(newMakerOf(t, d, seed, false))
+	m := newMakerOf(t, d, seed, false)
 	got := s.build(m)
 	require.NoError(t, s.op.Validate(got))
 	operands := s.op.Operands(got)
@@ -134,7 +161,7 @@ func (s subjectOf[A]) differ(t *testing.T, seed uint64) {
 	for i, o := range s.op.Operands(want) {
 		switch {
 		case o.Access != opregistry.Read:
-			if !tensortest.Close(t, o.Tensor, operands[i].Tensor, s.tol) {
+			if !tensortest.Close(t, o.Tensor, operands[i].Tensor, s.tolerance(o.Tensor.DType())) {
 				t.Logf("operand %s of seed %d", o.Name, seed)
 			}
 		case !written(operands, operands[i].Tensor):
@@ -156,12 +183,12 @@ func written(operands []opregistry.Operand, x *tensor.Tensor) bool {
 	return false
 }
 
-func (s subjectOf[A]) same(t *testing.T) {
+func (s subjectOf[A]) same(t *testing.T, d tensor.DType) {
 	run := runOf(t, flagos.Source(), s.op)
 	var want [][]byte
-	for _, workers := range []int{1, 2, 3} {
+	for _, workers := range []int{1, 3} {
 		pool := parallel.New(workers)
-		a := s.build(newMaker(t, 99, true))
+		a := s.build(newMakerOf(t, d, 99, true))
 		require.NoError(t, s.op.Validate(a))
 		require.NoError(t, run(opregistry.NewExec(pool, 0), a))
 		pool.Close()
@@ -175,10 +202,10 @@ func (s subjectOf[A]) same(t *testing.T) {
 	}
 }
 
-func (s subjectOf[A]) allocs(t *testing.T, pool opregistry.Pool) float64 {
+func (s subjectOf[A]) allocs(t *testing.T, d tensor.DType, pool opregistry.Pool) float64 {
 	run := runOf(t, flagos.Source(), s.op)
 	e := opregistry.NewExec(pool, 0)
-	a := s.build(newMaker(t, 99, true))
+	a := s.build(newMakerOf(t, d, 99, true))
 	return testing.AllocsPerRun(20, func() {
 		if err := run(e, a); err != nil {
 			t.Fatal(err)
@@ -186,22 +213,34 @@ func (s subjectOf[A]) allocs(t *testing.T, pool opregistry.Pool) float64 {
 	})
 }
 
+// seeds are those of the random calls of a dtype.
+func seeds(d tensor.DType) uint64 {
+	if d == tensor.F32 {
+		return 60
+	}
+	return 20
+}
+
 func TestImplsEqualTheReference(t *testing.T) {
 	for _, s := range subjects() {
-		t.Run(s.name(), func(t *testing.T) {
-			for seed := range uint64(60) {
-				s.differ(t, seed)
-				if t.Failed() {
-					return
+		for _, d := range dtypes {
+			t.Run(s.name()+"/"+d.String(), func(t *testing.T) {
+				for seed := range seeds(d) {
+					s.differ(t, d, seed)
+					if t.Failed() {
+						return
+					}
 				}
-			}
-		})
+			})
+		}
 	}
 }
 
 func TestResultsDoNotDependOnTheWorkers(t *testing.T) {
 	for _, s := range subjects() {
-		t.Run(s.name(), s.same)
+		for _, d := range dtypes {
+			t.Run(s.name()+"/"+d.String(), func(t *testing.T) { s.same(t, d) })
+		}
 	}
 }
 
@@ -210,11 +249,11 @@ func TestCallsAllocateNothing(t *testing.T) {
 		t.Skip("under the race detector pools of memory drop what they hold")
 	}
 	for _, s := range subjects() {
-		for _, workers := range []int{1, 2} {
-			t.Run(fmt.Sprintf("%s/workers=%d", s.name(), workers), func(t *testing.T) {
-				pool := parallel.New(workers)
+		for _, d := range dtypes {
+			t.Run(s.name()+"/"+d.String(), func(t *testing.T) {
+				pool := parallel.New(2)
 				defer pool.Close()
-				assert.Zero(t, s.allocs(t, pool))
+				assert.Zero(t, s.allocs(t, d, pool))
 			})
 		}
 	}

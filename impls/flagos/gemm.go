@@ -21,9 +21,9 @@ type gemm struct {
 	exec        *opregistry.Exec
 	kernel      simd.Kernel
 	left, right gemmOperand
-	c           []float32
-	pitch       int // of c
 	alpha, beta float32
+	epilogue    gemmEpilogue
+	direct      bool // c is the memory of D
 	gemmPlan
 
 	// The columns of right that are packed at a time.
@@ -50,9 +50,11 @@ var (
 // are in f32 and run in ascending order, in blocks of at most gemmMaxDepth whose
 // sums are added in order, or as simd.Dot has it where B has few rows: the result
 // is the same bit for bit for any number of workers. alpha is applied to each block.
-// beta 0 does not read D. Scratch: a copy of op(A), at most gemmMaxPanels floats or
-// one panel of it; a tile of op(B) a worker, or all of op(B) where its inner axis
-// is not dense; one more D if a product is accumulated behind gelu's derivative.
+// beta 0 does not read D. bf16 and f16 are widened while they are packed; a D of
+// theirs is rounded once, from sums in f32. Scratch, in f32: a copy of op(A), at most
+// gemmMaxPanels floats or one panel of it; all of op(B) where its inner axis is not
+// dense, else a block of it a worker unless B is f32, a tile then; a block of D a
+// worker unless D is f32 and there is no gelu.
 func genericGemm(e *opregistry.Exec, a ops.GenericGemmArgs) error {
 	var v views
 	p := v.product(a, v.matrix("D", a.D))
@@ -68,14 +70,14 @@ type product struct {
 	ops.GenericGemmArgs
 	left, right gemmOperand
 	d, geluIn   matrix
-	bias        []float32
+	bias        matrix // without columns when there is none
 }
 
 // product requires the operands of a call but D, for which d stands.
 func (v *views) product(a ops.GenericGemmArgs, d matrix) product {
 	p := product{GenericGemmArgs: a, left: v.gemmOperand("B", a.B, a.TransB), right: v.gemmOperand("A", a.A, a.TransA), d: d}
 	if a.Bias != nil {
-		p.bias = v.vector("bias", a.Bias)
+		p.bias = v.line("bias", a.Bias)
 	}
 	if a.Gelu {
 		p.geluIn = v.matrix("gelu_in", a.GeluIn)
@@ -84,7 +86,7 @@ func (v *views) product(a ops.GenericGemmArgs, d matrix) product {
 }
 
 func (p *product) run(e *opregistry.Exec) {
-	if p.Grad && p.bias != nil {
+	if p.Grad && p.Bias != nil {
 		rows := p.left
 		if p.TransB {
 			rows = rows.transposed()
@@ -95,33 +97,24 @@ func (p *product) run(e *opregistry.Exec) {
 	if m == 0 || n == 0 {
 		return
 	}
-	d := p.d
-	d.rows, d.cols = m, n
 	beta := float32(0)
 	if p.Accumulate {
 		beta = p.Beta.Or(1)
 	}
-	g := gemm{exec: e, left: p.left, right: p.right, alpha: p.Alpha.Or(1), beta: beta, c: d.data, pitch: d.pitch}
-	epilogue := gemmEpilogue{d: d, beta: beta, geluIn: p.geluIn, grad: p.Grad}
-	if !p.Grad {
-		epilogue.bias = p.bias
+	g := gemm{exec: e, left: p.left, right: p.right, alpha: p.Alpha.Or(1), direct: !p.d.narrow() && !p.Gelu}
+	g.epilogue = gemmEpilogue{d: p.d, geluIn: p.geluIn, gelu: p.Gelu, grad: p.Grad, stored: g.direct}
+	g.epilogue.d.rows, g.epilogue.d.cols = m, n
+	if g.direct {
+		g.beta = beta
+	} else {
+		g.epilogue.beta = beta
 	}
-	switch {
-	case p.Gelu && !p.Grad:
-		epilogue.product = p.geluIn
-	case p.Gelu && beta != 0:
-		epilogue.product = matrix{data: e.Scratch(m * n), rows: m, cols: n, pitch: n}
-		defer e.Release(epilogue.product.data)
-	default:
-		epilogue.product = d
-	}
-	if p.Gelu {
-		g.c, g.pitch, g.beta = epilogue.product.data, epilogue.product.pitch, 0
+	if p.Bias != nil && !p.Grad {
+		room := e.Scratch(n)
+		defer e.Release(room)
+		g.epilogue.bias = p.bias.piece(0, 0, n, room)
 	}
 	g.run(m, n, k)
-	if p.Gelu || epilogue.bias != nil {
-		epilogue.run(e)
-	}
 }
 
 // run computes the product of m×k and k×n, with m and n at least 1.
@@ -217,42 +210,54 @@ func (g *gemm) part(part int) {
 	p0, p1 := parallel.Split(g.colPanels, g.colParts, part%g.colParts)
 	r0, r1 := parallel.Split((g.m+mr-1)/mr, g.rowParts, part/g.colParts)
 	r0, r1 = r0*mr, min(r1*mr, g.m)
-	var tail []float32
-	if g.leftRows && ((r1-r0)%mr > 0 || g.k == 0) {
-		tail = g.exec.Scratch(mr * (g.depth + leftPad))
-		defer g.exec.Release(tail)
+	most := min(r1-r0, g.blockRows)
+	var packed []float32
+	if g.leftRows {
+		rows := max(most-g.asIs(most), (r1-r0)%mr)
+		packed = g.exec.Scratch(roundUp(rows, mr) * (g.depth + leftPad))
+		defer g.exec.Release(packed)
 	}
+	t := g.target(most, g.col+p0*g.kernel.NR, min(g.col+p1*g.kernel.NR, g.colEnd))
 	for ; r0 < r1; r0 += g.blockRows {
 		rows := min(g.blockRows, r1-r0)
+		t.move(r0)
 		for i := range g.depths {
-			g.block(tail, r0, rows, g.depthBlock(i), p0, p1)
+			g.block(packed, t, r0, rows, g.depthBlock(i), p0, p1)
 		}
+		g.epilogue.finish(t, r0, rows)
 	}
+	t.release()
+}
+
+// asIs returns how many of some rows of left, when they are dense, the kernel reads
+// where they are: those of whole tiles of f32. The others are packed.
+func (g *gemm) asIs(rows int) int {
+	if g.left.narrow() || g.k == 0 {
+		return 0
+	}
+	return rows / g.kernel.MR * g.kernel.MR
 }
 
 // block adds the products of a block of the inner axis to some rows of the panels
-// p0 to p1 of c. tail has room for the rows of a tile that is not whole.
-func (g *gemm) block(tail []float32, r0, rows int, b depthBlock, p0, p1 int) {
+// p0 to p1 of c. packed has room for the rows of left that are.
+func (g *gemm) block(packed []float32, c gemmTarget, r0, rows int, b depthBlock, p0, p1 int) {
 	mr, nr := g.kernel.MR, g.kernel.NR
-	t := simd.Tile{CRow: g.pitch, K: b.depth, Alpha: g.alpha, Beta: 1}
+	t := simd.Tile{CRow: c.pitch, K: b.depth, Alpha: g.alpha, Beta: 1}
 	if b.index == 0 {
 		t.Beta = g.beta
 	}
 	var left []float32
-	row, step, leftPanel, tailRow := 1, mr, 0, rows
-	switch {
-	case !g.leftRows:
+	row, step, leftPanel := 1, mr, 0
+	asIs, pitch := rows, b.depth+leftPad
+	if g.leftRows {
+		if asIs = g.asIs(rows); asIs > 0 {
+			row, step = g.left.rowStep, 1
+			left, leftPanel = g.left.data[r0*row+b.k0:], mr*row
+		}
+		g.left.packRows(packed, pitch, r0+asIs, rows-asIs, b.k0, b.depth, mr)
+	} else {
 		at, panel := g.leftAt(b)
 		left, leftPanel = g.leftPanels[at+r0/mr*panel:], panel
-	case b.depth == 0:
-		tailRow = 0
-	default:
-		row, step = g.left.rowStep, 1
-		left, leftPanel = g.left.data[r0*row+b.k0:], mr*row
-		if rest := rows % mr; rest > 0 {
-			tailRow = rows - rest
-			g.left.packRows(tail, b.depth+leftPad, r0+tailRow, rest, b.k0, b.depth, mr)
-		}
 	}
 	rightAt, rightPanel := g.rightAt(b)
 	for p := p0; p < p1; p++ {
@@ -261,11 +266,11 @@ func (g *gemm) block(tail []float32, r0, rows int, b depthBlock, p0, p1 int) {
 		t.B = g.panels[rightAt+p*rightPanel:]
 		for r := 0; r < rows; r += mr {
 			t.Rows = min(mr, rows-r)
-			t.C = g.c[(r0+r)*g.pitch+col:]
-			if r < tailRow {
+			t.C = c.at(r0+r, col)
+			if r < asIs {
 				t.A, t.ARow, t.AStep = left[r/mr*leftPanel:], row, step
 			} else {
-				t.A, t.ARow, t.AStep = tail, b.depth+leftPad, 1
+				t.A, t.ARow, t.AStep = packed[(r-asIs)*pitch:], pitch, 1
 			}
 			g.kernel.Run(&t)
 		}
@@ -274,7 +279,7 @@ func (g *gemm) block(tail []float32, r0, rows int, b depthBlock, p0, p1 int) {
 
 // gemmOperand requires an operand of a product and returns op(X) of it.
 func (v *views) gemmOperand(name string, t *tensor.Tensor, transposed bool) gemmOperand {
-	if !v.host(name, t, tensor.F32) {
+	if !v.stored(name, t) {
 		return gemmOperand{}
 	}
 	x, ok := gemmOperandOf(t)

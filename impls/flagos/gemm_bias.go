@@ -16,41 +16,41 @@ const (
 // biasGrad adds up the rows of x.
 type biasGrad struct {
 	x   gemmOperand
-	sum []float32
+	sum matrix // a row
 }
 
 var biasGradKernel = parallel.NewKernel((*biasGrad).part)
 
 // columnSums stores the sum over the rows of x, in f32, block by block of rows in
 // ascending order.
-func columnSums(e *opregistry.Exec, x gemmOperand, sum []float32) {
+func columnSums(e *opregistry.Exec, x gemmOperand, sum matrix) {
 	biasGradKernel.Run(e.Pool(), (x.cols+gradColumns-1)/gradColumns, biasGrad{x: x, sum: sum})
 }
 
 func (c *biasGrad) part(part int) {
-	var room, line [gradColumns]float32
+	var sumRoom, blockRoom, line [gradColumns]float32
 	lo := part * gradColumns
-	sum := c.sum[lo:min(lo+gradColumns, c.x.cols)]
-	block := room[:len(sum)]
-	clear(sum)
+	n := min(gradColumns, c.x.cols-lo)
+	sum, block := sumRoom[:n], blockRoom[:n]
 	for r0 := 0; r0 < c.x.rows; r0 += gradRows {
 		clear(block)
 		for r := r0; r < min(r0+gradRows, c.x.rows); r++ {
-			simd.Add(block, block, c.row(r, lo, line[:len(sum)]))
+			simd.Add(block, block, c.row(r, lo, line[:n]))
 		}
 		simd.Add(sum, sum, block)
 	}
+	c.sum.put(0, lo, sum)
 }
 
 // row returns the elements of row r from column lo on, gathered in line where they
-// do not lie side by side.
+// are not f32 side by side.
 func (c *biasGrad) row(r, lo int, line []float32) []float32 {
-	from := c.x.data[r*c.x.rowStep+lo*c.x.colStep:]
+	at := r*c.x.rowStep + lo*c.x.colStep
 	if c.x.colStep == 1 {
-		return from[:len(line)]
+		return c.x.piece(at, len(line), line)
 	}
 	for i := range line {
-		line[i] = from[i*c.x.colStep]
+		line[i] = c.x.one(at + i*c.x.colStep)
 	}
 	return line
 }

@@ -1,64 +1,101 @@
 package flagos
 
 import (
-	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/internal/simd"
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// gemmEpilogue is what follows a product.
-type gemmEpilogue struct {
-	cut
-	d       matrix
-	product matrix // d itself, gelu_in, or scratch
-	geluIn  matrix // without data when there is no gelu
-	bias    []float32
-	beta    float32
-	grad    bool
+// gemmTarget is where a part of a product puts c: into D itself, or into scratch that
+// holds the rows from row on of the columns from col to end.
+type gemmTarget struct {
+	exec     *opregistry.Exec
+	room     []float32 // nil when it is D
+	data     []float32
+	pitch    int
+	row      int // the first row in data
+	col, end int
+	first    int // the first column in data
 }
 
-var gemmEpilogueKernel = parallel.NewKernel((*gemmEpilogue).part)
+// target returns where a part puts columns of at most some rows.
+func (g *gemm) target(rows, col, end int) gemmTarget {
+	t := gemmTarget{exec: g.exec, col: col, end: end}
+	if g.direct {
+		t.data, t.pitch = g.epilogue.d.data, g.epilogue.d.pitch
+		return t
+	}
+	t.pitch, t.first = end-col+leftPad, col
+	t.room = g.exec.Scratch(rows * t.pitch)
+	t.data = t.room
+	return t
+}
 
-func (c gemmEpilogue) run(e *opregistry.Exec) {
-	c.cut = cutItems(c.d.rows, c.d.cols)
-	gemmEpilogueKernel.Run(e.Pool(), c.parts, c)
+// move makes room for the rows from one on.
+func (t *gemmTarget) move(row int) {
+	if t.room != nil {
+		t.row = row
+	}
+}
+
+// at returns the elements from one of c on.
+func (t *gemmTarget) at(r, col int) []float32 { return t.data[(r-t.row)*t.pitch+col-t.first:] }
+
+func (t *gemmTarget) release() {
+	if t.room != nil {
+		t.exec.Release(t.room)
+	}
+}
+
+// gemmEpilogue is what follows a product.
+type gemmEpilogue struct {
+	d      matrix
+	geluIn matrix
+	bias   []float32 // nil without
+	beta   float32   // of what D holds, unless the product has been added to it
+	gelu   bool
+	grad   bool
+	stored bool // the product is in D
 }
 
 // geluChunk is how many elements pass through gelu at a time.
 const geluChunk = 256
 
-func (c *gemmEpilogue) part(part int) {
-	lo, hi := c.bounds(part)
-	for r := lo; r < hi; r++ {
-		product := c.product.row(r)
-		if c.bias != nil {
-			simd.Add(product, product, c.bias)
-		}
-		if c.geluIn.data == nil {
-			continue
-		}
-		d, in := c.d.row(r), c.geluIn.row(r)
-		for at := 0; at < len(d); at += geluChunk {
-			end := min(at+geluChunk, len(d))
-			c.gelu(d[at:end], product[at:end], in[at:end])
+// finish makes D of some rows of a target.
+func (c *gemmEpilogue) finish(t gemmTarget, r0, rows int) {
+	if c.stored && c.bias == nil {
+		return
+	}
+	var y, line [geluChunk]float32
+	for r := r0; r < r0+rows; r++ {
+		for col := t.col; col < t.end; col += geluChunk {
+			n := min(geluChunk, t.end-col)
+			c.chunk(t.at(r, col)[:n], r, col, y[:n], line[:n])
 		}
 	}
 }
 
-// gelu finishes at most geluChunk elements.
-func (c *gemmEpilogue) gelu(d, product, in []float32) {
-	var room [geluChunk]float32
-	y := room[:len(d)]
-	if c.grad {
-		geluDerivative(y, in)
+// chunk finishes at most geluChunk elements of a product; y and line have room for as
+// many.
+func (c *gemmEpilogue) chunk(product []float32, r, col int, y, line []float32) {
+	if c.bias != nil {
+		simd.Add(product, product, c.bias[col:])
+	}
+	switch {
+	case c.stored:
+		return
+	case !c.gelu:
+		y = product
+	case c.grad:
+		geluDerivative(y, c.geluIn.piece(r, col, len(product), line))
 		simd.Mul(y, y, product)
-	} else {
-		gelu(y, in)
+	default:
+		c.geluIn.put(r, col, product)
+		gelu(y, product)
 	}
 	if c.beta != 0 {
-		simd.Axpy(c.beta, d, y)
+		simd.Axpy(c.beta, c.d.piece(r, col, len(product), line), y)
 	}
-	copy(d, y)
+	c.d.put(r, col, y)
 }
 
 // gelu(x) = x/2·(1 + tanh u) = x·σ(2u) with 2u = geluLinear·x + geluCubic·x³.

@@ -25,15 +25,26 @@ func (g gemm) runFew() {
 
 func (g *gemm) fewPart(part int) {
 	lo, hi := parallel.Split(g.n, g.colParts, part)
+	lines := g.exec.Scratch((g.m + 1) * g.k)
+	defer g.exec.Release(lines)
+	t := g.target(g.m, lo, hi)
+	t.move(0)
+	var rows [fewRows][]float32
+	for i := range g.m {
+		rows[i] = g.left.line(i, lines[i*g.k:][:g.k])
+	}
+	columns := g.right.transposed()
 	for j := lo; j < hi; j++ {
-		column := g.right.transposed().row(j)
+		column := columns.line(j, lines[g.m*g.k:][:g.k])
 		for i := range g.m {
-			to := &g.c[i*g.pitch+j]
-			product := g.alpha * simd.Dot(g.left.row(i), column)
+			to := &t.at(i, j)[0]
+			product := g.alpha * simd.Dot(rows[i], column)
 			if g.beta != 0 {
 				product += g.beta * *to
 			}
 			*to = product
 		}
 	}
+	g.epilogue.finish(t, 0, g.m)
+	t.release()
 }

@@ -11,7 +11,8 @@ const leftPad = 16
 
 // gemmOperand is op(X) of a product: element (r, c) lies at r·rowStep + c·colStep.
 type gemmOperand struct {
-	data             []float32
+	data []float32
+	half
 	rows, cols       int
 	rowStep, colStep int
 }
@@ -21,7 +22,8 @@ type gemmOperand struct {
 func gemmOperandOf(t *tensor.Tensor) (gemmOperand, bool) {
 	shape, strides := t.Shape(), t.Strides()
 	last := len(shape) - 1
-	x := gemmOperand{data: tensor.Data[float32](t), rows: shape.Rows(), cols: shape.Cols(), rowStep: shape[last], colStep: strides[last]}
+	x := gemmOperand{rows: shape.Rows(), cols: shape.Cols(), rowStep: shape[last], colStep: strides[last]}
+	x.data, x.half = elementsOf(t)
 	if x.cols == 1 {
 		x.colStep = 1
 	}
@@ -45,10 +47,34 @@ func gemmOperandOf(t *tensor.Tensor) (gemmOperand, bool) {
 
 // transposed returns the transpose.
 func (x gemmOperand) transposed() gemmOperand {
-	return gemmOperand{data: x.data, rows: x.cols, cols: x.rows, rowStep: x.colStep, colStep: x.rowStep}
+	x.rows, x.cols, x.rowStep, x.colStep = x.cols, x.rows, x.colStep, x.rowStep
+	return x
 }
 
-// row returns row r of an operand whose rows are dense.
+// piece returns n elements that lie side by side, in room unless they are f32.
+func (x *gemmOperand) piece(at, n int, room []float32) []float32 {
+	if !x.narrow() {
+		return x.data[at:][:n]
+	}
+	x.load(room[:n], at)
+	return room[:n]
+}
+
+// one returns one element.
+func (x *gemmOperand) one(at int) float32 {
+	var room [1]float32
+	return x.piece(at, 1, room[:])[0]
+}
+
+// line returns row r of an operand whose rows are dense, in room unless it is f32.
+func (x *gemmOperand) line(r int, room []float32) []float32 {
+	if x.cols == 0 {
+		return nil
+	}
+	return x.piece(r*x.rowStep, x.cols, room)
+}
+
+// row returns row r of an operand of f32 whose rows are dense.
 func (x gemmOperand) row(r int) []float32 {
 	if x.cols == 0 {
 		return nil
@@ -70,7 +96,12 @@ func (x gemmOperand) from(r int) gemmOperand {
 // tile are zero.
 func (x gemmOperand) packRows(dst []float32, pitch, r0, rows, k0, depth, mr int) {
 	for r := range rows {
-		copy(dst[r*pitch:][:depth], x.data[(r0+r)*x.rowStep+k0:])
+		to, at := dst[r*pitch:][:depth], (r0+r)*x.rowStep+k0
+		if x.narrow() {
+			x.load(to, at)
+		} else {
+			copy(to, x.data[at:])
+		}
 	}
 	clear(dst[rows*pitch : roundUp(rows, mr)*pitch])
 }
@@ -79,6 +110,10 @@ func (x gemmOperand) packRows(dst []float32, pitch, r0, rows, k0, depth, mr int)
 // are dense, as panels of width columns that lie panel elements apart; missing
 // columns of the last one are zero.
 func (x gemmOperand) packColumns(dst []float32, panel, k0, depth, col, colEnd, width int) {
+	if x.narrow() {
+		x.packHalfColumns(dst, panel, k0, depth, col, colEnd, width)
+		return
+	}
 	for ; col < colEnd; col += width {
 		w := min(width, colEnd-col)
 		if w < width {
@@ -96,15 +131,18 @@ func (x gemmOperand) packSteps(dst []float32, panel, k0, depth, col, colEnd, wid
 	if x.cols == 0 || depth == 0 {
 		return
 	}
-	from := x.data[k0*x.rowStep+col*x.colStep:]
-	if x.colStep == 1 {
-		simd.Spread(dst, panel, width, from, x.rowStep, depth, colEnd-col)
+	at, n := k0*x.rowStep+col*x.colStep, colEnd-col
+	switch {
+	case x.colStep == 1 && x.narrow():
+		x.packHalfSteps(dst, panel, at, depth, n, width)
+		return
+	case x.colStep == 1:
+		simd.Spread(dst, panel, width, x.data[at:], x.rowStep, depth, n)
 		return
 	}
-	n := colEnd - col
 	for k := range depth {
 		for i := range n {
-			dst[i/width*panel+k*width+i%width] = from[k*x.rowStep+i*x.colStep]
+			dst[i/width*panel+k*width+i%width] = x.one(at + k*x.rowStep + i*x.colStep)
 		}
 		if rest := n % width; rest > 0 {
 			clear(dst[n/width*panel+k*width+rest:][:width-rest])

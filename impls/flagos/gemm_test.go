@@ -316,16 +316,16 @@ func TestGemmDeclinesBeforeWriting(t *testing.T) {
 	run := flagosRun(t, ops.GenericGemm)
 	r := rand.New(rand.NewPCG(6, 6))
 	e := opregistry.NewExec(nil, 0)
-	narrow, err := tensor.FromSlice(make([]tensor.BFloat16, 16), 4, 4)
+	double, err := tensor.FromSlice(make([]float64, 16), 4, 4)
 	require.NoError(t, err)
 	wide := func(layout string, shape ...int) *tensor.Tensor { return newMatrix(t, r, layout, shape...).tensor }
 	tests := []struct {
 		name string
 		give func(*ops.GenericGemmArgs)
 	}{
-		{"narrow operands", func(a *ops.GenericGemmArgs) { a.A, a.B = narrow, narrow }},
-		{"narrow result", func(a *ops.GenericGemmArgs) { a.D = narrow }},
-		{"narrow bias", func(a *ops.GenericGemmArgs) { a.Bias, _ = tensor.FromSlice(make([]tensor.BFloat16, 4)) }},
+		{"double operands", func(a *ops.GenericGemmArgs) { a.A, a.B = double, double }},
+		{"double result", func(a *ops.GenericGemmArgs) { a.D = double }},
+		{"double bias", func(a *ops.GenericGemmArgs) { a.Bias, _ = tensor.FromSlice(make([]float64, 4)) }},
 		{"sparse result", func(a *ops.GenericGemmArgs) { a.D = wide("sparse", 4, 4) }},
 		{"sparse bias", func(a *ops.GenericGemmArgs) { a.Bias = wide("sparse", 4) }},
 		{"uneven rows", func(a *ops.GenericGemmArgs) { a.B = wide("columns", 2, 2, 4) }},

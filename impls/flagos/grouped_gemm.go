@@ -25,13 +25,10 @@ func groupedGemm(e *opregistry.Exec, a ops.TEGeneralGroupedGemmArgs) error {
 	first := 0
 	for i := range a.A {
 		g := group(&a, i)
-		m, n, _ := g.Dims()
-		d := matrix{rows: m, cols: n, pitch: whole.pitch}
-		switch {
-		case !a.SingleOutput:
+		m, _, _ := g.Dims()
+		d := whole.sub(first, m)
+		if !a.SingleOutput {
 			d = v.matrix("D", a.D[i])
-		case m > 0 && n > 0:
-			d.data = whole.data[first*whole.pitch:]
 		}
 		p := v.product(g, d)
 		p.run(e)

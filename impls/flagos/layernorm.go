@@ -12,6 +12,7 @@ import (
 
 type layerNormFwd struct {
 	cut
+	exec             *opregistry.Exec
 	x, y             matrix
 	mu, rsigma       []float32
 	gain, bias, ones []float32 // no bias when it is nil
@@ -26,27 +27,32 @@ var layerNormFwdKernel = parallel.NewKernel((*layerNormFwd).part)
 func layerNormForward(e *opregistry.Exec, a ops.LayerNormFwdArgs) error {
 	var v views
 	c := layerNormFwd{
+		exec:   e,
 		x:      v.matrix("input", a.Input),
 		y:      v.matrix("output", a.Output),
 		mu:     v.vector("mu", a.Mu),
 		rsigma: v.vector("rsigma", a.RSigma),
-		gain:   v.vector("weight", a.Weight),
 		eps:    float64(a.Eps),
 	}
+	gamma := v.line("weight", a.Weight)
+	var bias matrix
 	if a.Bias != nil {
-		c.bias = v.vector("bias", a.Bias)
+		bias = v.line("bias", a.Bias)
 	}
 	if v.err != nil {
 		return v.err
 	}
-	if a.ZeroCenteredGamma {
-		c.gain = plusOne(e, c.gain)
-		defer e.Release(c.gain)
+	c.gain = gain(e, gamma, a.ZeroCenteredGamma)
+	defer e.Release(c.gain)
+	if a.Bias != nil {
+		room := e.Scratch(bias.cols)
+		defer e.Release(room)
+		c.bias = bias.piece(0, 0, bias.cols, room)
 	}
 	c.ones = ones(e, c.x.cols)
 	defer e.Release(c.ones)
 	c.cut = cutItems(c.x.rows, c.x.cols)
-	layerNormFwdKernel.Run(e.Pool(), c.parts, c)
+	kernelFor(layerNormFwdKernel, layerNormFwdTiles, c.x, c.y).Run(e.Pool(), c.parts, c)
 	return nil
 }
 
@@ -73,6 +79,7 @@ func (c *layerNormFwd) part(part int) {
 
 type layerNormBwd struct {
 	cut
+	exec             *opregistry.Exec
 	dz, x, dx        matrix
 	mu, rsigma       []float32
 	gain, ones       []float32
@@ -88,25 +95,23 @@ var layerNormBwdKernel = parallel.NewKernel((*layerNormBwd).part)
 func layerNormBackward(e *opregistry.Exec, a ops.LayerNormBwdArgs) error {
 	var v views
 	c := layerNormBwd{
+		exec:   e,
 		dz:     v.matrix("dz", a.DZ),
 		x:      v.matrix("x", a.X),
 		dx:     v.matrix("dx", a.DX),
 		mu:     v.vector("mu", a.Mu),
 		rsigma: v.vector("rsigma", a.RSigma),
-		gain:   v.vector("gamma", a.Gamma),
 	}
-	dgamma := v.vector("dgamma", a.DGamma)
-	var dbeta []float32
+	gamma, dgamma := v.line("gamma", a.Gamma), v.line("dgamma", a.DGamma)
+	var dbeta matrix
 	if a.DBeta != nil {
-		dbeta = v.vector("dbeta", a.DBeta)
+		dbeta = v.line("dbeta", a.DBeta)
 	}
 	if v.err != nil {
 		return v.err
 	}
-	if a.ZeroCenteredGamma {
-		c.gain = plusOne(e, c.gain)
-		defer e.Release(c.gain)
-	}
+	c.gain = gain(e, gamma, a.ZeroCenteredGamma)
+	defer e.Release(c.gain)
 	c.ones = ones(e, c.x.cols)
 	defer e.Release(c.ones)
 	c.cut = cutAtMost(c.x.rows, c.x.cols, maxNormGradParts)
@@ -117,9 +122,9 @@ func layerNormBackward(e *opregistry.Exec, a ops.LayerNormBwdArgs) error {
 	for i, m := range scratch {
 		*m = partRows(memory[i*size:], c.parts, c.x.cols)
 	}
-	layerNormBwdKernel.Run(e.Pool(), c.parts, c)
+	kernelFor(layerNormBwdKernel, layerNormBwdTiles, c.dz, c.x, c.dx).Run(e.Pool(), c.parts, c)
 	addParts(dgamma, c.dgamma)
-	if dbeta != nil {
+	if a.DBeta != nil {
 		addParts(dbeta, c.dbeta)
 	}
 	return nil

@@ -109,7 +109,7 @@ func (c *permute) part(part int) {
 	for t := lo; t < hi; t++ {
 		for k := range c.topk {
 			if r := c.row(t, k); r >= 0 {
-				copy(c.out.row(r), c.in.row(t))
+				c.out.take(r, &c.in, t)
 			}
 		}
 	}
@@ -117,6 +117,7 @@ func (c *permute) part(part int) {
 
 type unpermute struct {
 	routes
+	exec    *opregistry.Exec
 	in, out matrix
 }
 
@@ -126,7 +127,7 @@ var unpermuteKernel = parallel.NewKernel((*unpermute).part)
 // token are added in ascending order of its choices.
 func moeUnpermute(e *opregistry.Exec, a ops.MoEUnpermuteArgs) error {
 	var v views
-	c := unpermute{in: v.matrix("input", a.Input), out: v.matrix("output", a.Output)}
+	c := unpermute{exec: e, in: v.matrix("input", a.Input), out: v.matrix("output", a.Output)}
 	c.routes = v.routes(a.RowIDMap, a.Prob, a.Output.Shape()[0], a.Output.Shape()[1])
 	if v.err != nil {
 		return v.err
@@ -137,19 +138,24 @@ func moeUnpermute(e *opregistry.Exec, a ops.MoEUnpermuteArgs) error {
 
 func (c *unpermute) part(part int) {
 	lo, hi := c.bounds(part)
+	h := c.out.cols
+	room := c.exec.Scratch(2 * h)
 	for t := lo; t < hi; t++ {
-		out := c.out.row(t)
+		out := c.out.place(t, 0, h, room[h:])
 		clear(out)
 		for k := range c.topk {
 			if r := c.row(t, k); r >= 0 {
-				simd.Axpy(c.weight(t, k), c.in.row(r), out)
+				simd.Axpy(c.weight(t, k), c.in.piece(r, 0, h, room), out)
 			}
 		}
+		c.out.settle(t, 0, out)
 	}
+	c.exec.Release(room)
 }
 
 type unpermuteGrad struct {
 	routes
+	exec      *opregistry.Exec
 	dy, x, dx matrix
 	dprob     []float32 // nil without prob
 }
@@ -159,7 +165,7 @@ var unpermuteGradKernel = parallel.NewKernel((*unpermuteGrad).part)
 // moeUnpermuteBackward follows ops.MoEUnpermuteBwd.
 func moeUnpermuteBackward(e *opregistry.Exec, a ops.MoEUnpermuteBwdArgs) error {
 	var v views
-	c := unpermuteGrad{dy: v.matrix("input_bwd", a.InputBwd), x: v.matrix("input_fwd", a.InputFwd), dx: v.matrix("act_grad", a.ActGrad)}
+	c := unpermuteGrad{exec: e, dy: v.matrix("input_bwd", a.InputBwd), x: v.matrix("input_fwd", a.InputFwd), dx: v.matrix("act_grad", a.ActGrad)}
 	c.routes = v.routes(a.RowIDMap, a.Prob, a.InputBwd.Shape()[0], a.InputBwd.Shape()[1])
 	if a.ProbGrad != nil {
 		c.dprob = v.vector("prob_grad", a.ProbGrad)
@@ -175,7 +181,7 @@ func moeUnpermuteBackward(e *opregistry.Exec, a ops.MoEUnpermuteBwdArgs) error {
 	}
 	if named < c.dx.rows {
 		for r := range c.dx.rows {
-			clear(c.dx.row(r))
+			c.dx.zero(r)
 		}
 	}
 	unpermuteGradKernel.Run(e.Pool(), c.parts, c)
@@ -184,17 +190,22 @@ func moeUnpermuteBackward(e *opregistry.Exec, a ops.MoEUnpermuteBwdArgs) error {
 
 func (c *unpermuteGrad) part(part int) {
 	lo, hi := c.bounds(part)
+	h := c.dy.cols
+	room := c.exec.Scratch(2 * h)
 	for t := lo; t < hi; t++ {
-		dy := c.dy.row(t)
+		dy := c.dy.piece(t, 0, h, room[h:])
 		for k := range c.topk {
 			dprob := float32(0)
 			if r := c.row(t, k); r >= 0 {
-				dprob = simd.Dot(dy, c.x.row(r))
-				simd.Scale(c.weight(t, k), c.dx.row(r), dy)
+				dprob = simd.Dot(dy, c.x.piece(r, 0, h, room))
+				dx := c.dx.place(r, 0, h, room)
+				simd.Scale(c.weight(t, k), dx, dy)
+				c.dx.settle(r, 0, dx)
 			}
 			if c.dprob != nil {
 				c.dprob[t*c.topk+k] = dprob
 			}
 		}
 	}
+	c.exec.Release(room)
 }

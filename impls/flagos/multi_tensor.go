@@ -35,15 +35,30 @@ func locate(list []*tensor.Tensor, part int) (at, lo, hi int) {
 	return at, part * listBlock, min((part+1)*listBlock, list[at].NumElements())
 }
 
-// lists requires dense f32 in all lists.
+// lists requires dense f32, bf16 or f16 in all lists.
 func (v *views) lists(lists [][]*tensor.Tensor) {
 	for _, list := range lists {
 		for _, t := range list {
-			if !v.host("a tensor of tensor_lists", t, tensor.F32) || !v.dense("a tensor of tensor_lists", t) {
+			if !v.stored("a tensor of tensor_lists", t) || !v.dense("a tensor of tensor_lists", t) {
 				return
 			}
 		}
 	}
+}
+
+// listTile is how many elements of a tensor are held in f32 at a time when one of
+// those that belong together is narrow.
+const listTile = 1024
+
+// step returns how many elements of some lines a kernel takes at a time: all of them
+// where they are f32.
+func step(lines ...matrix) int {
+	for i := range lines {
+		if lines[i].narrow() {
+			return listTile
+		}
+	}
+	return listBlock
 }
 
 type scaleLists struct {
@@ -69,9 +84,15 @@ func multiTensorScale(e *opregistry.Exec, a ops.MultiTensorScaleArgs) error {
 
 func (c *scaleLists) part(part int) {
 	at, lo, hi := locate(c.in, part)
-	in, out := tensor.Data[float32](c.in[at]), tensor.Data[float32](c.out[at])
-	if !fused.Scale(out[lo:hi], in[lo:hi], c.scale) {
-		atomic.StoreInt32(c.flag, 1)
+	in, out := lineOf(c.in[at]), lineOf(c.out[at])
+	var inRoom, outRoom [listTile]float32
+	for n := step(in, out); lo < hi; lo += n {
+		n = min(n, hi-lo)
+		y := out.place(0, lo, n, outRoom[:])
+		if !fused.Scale(y, in.piece(0, lo, n, inRoom[:]), c.scale) {
+			atomic.StoreInt32(c.flag, 1)
+		}
+		out.settle(0, lo, y)
 	}
 }
 
@@ -122,5 +143,15 @@ func multiTensorL2Norm(e *opregistry.Exec, a ops.MultiTensorL2NormArgs) error {
 
 func (c *squares) part(part int) {
 	at, lo, hi := locate(c.list, part)
-	c.sums[part] = fused.SumSquares(tensor.Data[float32](c.list[at])[lo:hi])
+	line := lineOf(c.list[at])
+	if !line.narrow() {
+		c.sums[part] = fused.SumSquares(line.data[lo:hi])
+		return
+	}
+	var room [listTile]float32
+	sum := 0.
+	for ; lo < hi; lo += listTile {
+		sum += fused.SumSquares(line.piece(0, lo, min(listTile, hi-lo), room[:]))
+	}
+	c.sums[part] = sum
 }

@@ -15,6 +15,7 @@ const maxNormGradParts = 32
 
 type normFwd struct {
 	cut
+	exec         *opregistry.Exec
 	x, y         matrix
 	rsigma, gain []float32
 	eps          float64
@@ -26,21 +27,20 @@ var normFwdKernel = parallel.NewKernel((*normFwd).part)
 func rmsNormFwd(e *opregistry.Exec, a ops.RMSNormFwdArgs) error {
 	var v views
 	c := normFwd{
+		exec:   e,
 		x:      v.matrix("input", a.Input),
 		y:      v.matrix("output", a.Output),
 		rsigma: v.vector("rsigma", a.RSigma),
-		gain:   v.vector("weight", a.Weight),
 		eps:    float64(a.Eps),
 	}
+	gamma := v.line("weight", a.Weight)
 	if v.err != nil {
 		return v.err
 	}
-	if a.ZeroCenteredGamma {
-		c.gain = plusOne(e, c.gain)
-		defer e.Release(c.gain)
-	}
+	c.gain = gain(e, gamma, a.ZeroCenteredGamma)
+	defer e.Release(c.gain)
 	c.cut = cutItems(c.x.rows, c.x.cols)
-	normFwdKernel.Run(e.Pool(), c.parts, c)
+	kernelFor(normFwdKernel, normFwdTiles, c.x, c.y).Run(e.Pool(), c.parts, c)
 	return nil
 }
 
@@ -57,6 +57,7 @@ func (c *normFwd) part(part int) {
 
 type normBwd struct {
 	cut
+	exec         *opregistry.Exec
 	dz, x, dx    matrix
 	rsigma, gain []float32
 	dgamma       matrix // a row of partial sums for each part
@@ -69,23 +70,21 @@ var normBwdKernel = parallel.NewKernel((*normBwd).part)
 func rmsNormBwd(e *opregistry.Exec, a ops.RMSNormBwdArgs) error {
 	var v views
 	c := normBwd{
+		exec:   e,
 		dz:     v.matrix("dz", a.DZ),
 		x:      v.matrix("x", a.X),
 		dx:     v.matrix("dx", a.DX),
 		rsigma: v.vector("rsigma", a.RSigma),
-		gain:   v.vector("gamma", a.Gamma),
 	}
-	dgamma := v.vector("dgamma", a.DGamma)
+	gamma, dgamma := v.line("gamma", a.Gamma), v.line("dgamma", a.DGamma)
 	if v.err != nil {
 		return v.err
 	}
-	if a.ZeroCenteredGamma {
-		c.gain = plusOne(e, c.gain)
-		defer e.Release(c.gain)
-	}
+	c.gain = gain(e, gamma, a.ZeroCenteredGamma)
+	defer e.Release(c.gain)
 	c.cut = cutAtMost(c.x.rows, c.x.cols, maxNormGradParts)
 	c.dgamma = partRows(e.Scratch(c.parts*roundUp(c.x.cols, lineFloats)), c.parts, c.x.cols)
-	normBwdKernel.Run(e.Pool(), c.parts, c)
+	kernelFor(normBwdKernel, normBwdTiles, c.dz, c.x, c.dx).Run(e.Pool(), c.parts, c)
 	addParts(dgamma, c.dgamma)
 	e.Release(c.dgamma.data)
 	return nil
@@ -108,19 +107,27 @@ func partRows(memory []float32, parts, cols int) matrix {
 	return matrix{data: memory, rows: parts, cols: cols, pitch: roundUp(cols, lineFloats)}
 }
 
-// addParts stores the sum over the rows of the parts, in order.
-func addParts(sum []float32, parts matrix) {
-	clear(sum)
-	for part := range parts.rows {
-		simd.Add(sum, sum, parts.row(part))
+// addParts stores the sum over the rows of the parts, in order, to a row.
+func addParts(sum, parts matrix) {
+	var room [lineFloats * lineFloats]float32
+	for at := 0; at < sum.cols; at += len(room) {
+		line := room[:min(len(room), sum.cols-at)]
+		clear(line)
+		for part := range parts.rows {
+			simd.Add(line, line, parts.row(part)[at:])
+		}
+		sum.put(0, at, line)
 	}
 }
 
-// plusOne returns gamma+1 in scratch memory.
-func plusOne(e *opregistry.Exec, gamma []float32) []float32 {
-	out := e.Scratch(len(gamma))
-	for i, g := range gamma {
-		out[i] = g + 1
+// gain returns gamma, or gamma+1, in scratch memory.
+func gain(e *opregistry.Exec, gamma matrix, plusOne bool) []float32 {
+	out := e.Scratch(gamma.cols)
+	copy(out, gamma.piece(0, 0, gamma.cols, out))
+	if plusOne {
+		for i := range out {
+			out[i]++
+		}
 	}
 	return out
 }

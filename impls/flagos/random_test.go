@@ -17,21 +17,30 @@ import (
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
 
-// randomCases is how many calls of each op are compared with the reference.
-const randomCases = 1000
+// randomCases is how many calls of each op are compared with the reference; narrowCases
+// are those of bf16 and f16, which take the oracle longest and run the same kernels.
+const (
+	randomCases = 1000
+	narrowCases = 100
+)
 
 // random makes operands of one call; equal seeds make equal operands.
 type random struct {
 	*rand.Rand
-	t    *testing.T
-	next uint64
+	t     *testing.T
+	dtype tensor.DType // of stored
+	next  uint64
 }
 
 func (r *random) between(lo, hi int) int { return lo + r.IntN(hi-lo+1) }
 
-func (r *random) f32(shape ...int) *tensor.Tensor {
+func (r *random) f32(shape ...int) *tensor.Tensor { return r.of(tensor.F32, shape...) }
+
+func (r *random) stored(shape ...int) *tensor.Tensor { return r.of(r.dtype, shape...) }
+
+func (r *random) of(d tensor.DType, shape ...int) *tensor.Tensor {
 	r.next++
-	return tensortest.Random(r.t, r.next, tensor.F32, shape...)
+	return tensortest.Random(r.t, r.next, d, shape...)
 }
 
 func (r *random) indexes(n, limit int) *tensor.Tensor {
@@ -48,38 +57,48 @@ func (r *random) saved() *opregistry.Saved { return new(opregistry.Saved) }
 
 // compare runs calls of random shapes on flagos and on the reference.
 func compare[A any](t *testing.T, op *opregistry.Op[A], make func(*random) A) {
-	t.Run(op.Name(), func(t *testing.T) {
-		t.Parallel()
-		pool := parallel.New(2)
-		defer pool.Close()
-		x := opregistry.NewExec(pool, 0)
-		fast, slow := runOf(t, flagos.Source(), op), runOf(t, reference.Source(), op)
-		for i := range uint64(randomCases) {
-			args := func() A {
-				return make(&random{Rand: rand.New(rand.NewPCG(i, 7)), t: t, next: i << 8})
-			}
-			want, got := args(), args()
-			require.NoError(t, op.Validate(got))
-			require.NoError(t, slow(x, want))
-			require.NoError(t, fast(x, got), "case %d: %+v", i, got)
-			expected := op.Operands(want)
-			for k, o := range op.Operands(got) {
-				if o.Access == opregistry.Read {
-					continue
-				}
-				values := expected[k].Tensor.Float64s()
-				tol, _ := ops.Tolerance(op.Name(), o.Tensor.DType())
-				largest := 1.0
-				for _, v := range values {
-					largest = max(largest, math.Abs(v))
-				}
-				tol.Abs *= largest
-				d, err := tensor.Compare(values, o.Tensor, tol)
-				require.NoError(t, err)
-				require.Zero(t, d.Beyond, "case %d: operand %s of %s: worst %v", i, o.Name, describe(op.Operands(got)), d.Worst)
-			}
+	for _, d := range dtypes {
+		t.Run(op.Name()+"/"+d.String(), func(t *testing.T) {
+			t.Parallel()
+			compareOf(t, op, d, make)
+		})
+	}
+}
+
+func compareOf[A any](t *testing.T, op *opregistry.Op[A], d tensor.DType, make func(*random) A) {
+	pool := parallel.New(2)
+	defer pool.Close()
+	x := opregistry.NewExec(pool, 0)
+	fast, slow := runOf(t, flagos.Source(), op), runOf(t, reference.Source(), op)
+	cases := uint64(randomCases)
+	if d != tensor.F32 {
+		cases = narrowCases
+	}
+	for i := range cases {
+		args := func() A {
+			return make(&random{Rand: rand.New(rand.NewPCG(i, 7)), t: t, dtype: d, next: i << 8})
 		}
-	})
+		want, got := args(), args()
+		require.NoError(t, op.Validate(got))
+		require.NoError(t, slow(x, want))
+		require.NoError(t, fast(x, got), "case %d: %+v", i, got)
+		expected := op.Operands(want)
+		for k, o := range op.Operands(got) {
+			if o.Access == opregistry.Read {
+				continue
+			}
+			values := expected[k].Tensor.Float64s()
+			tol, _ := ops.Tolerance(op.Name(), o.Tensor.DType())
+			largest := 1.0
+			for _, v := range values {
+				largest = max(largest, math.Abs(v))
+			}
+			tol.Abs *= largest
+			d, err := tensor.Compare(values, o.Tensor, tol)
+			require.NoError(t, err)
+			require.Zero(t, d.Beyond, "case %d: operand %s of %s: worst %v", i, o.Name, describe(op.Operands(got)), d.Worst)
+		}
+	}
 }
 
 func describe(operands []opregistry.Operand) string {
@@ -93,13 +112,13 @@ func describe(operands []opregistry.Operand) string {
 func TestRandomShapesEqualTheReference(t *testing.T) {
 	compare(t, ops.GenericGemm, func(r *random) ops.GenericGemmArgs {
 		m, n, k := r.between(1, 40), r.between(1, 70), r.between(0, 50)
-		a := ops.GenericGemmArgs{TransA: r.IntN(2) == 0, TransB: r.IntN(2) == 0, D: r.f32(m, n), Accumulate: r.IntN(2) == 0}
-		a.A, a.B = r.f32(k, n), r.f32(m, k)
+		a := ops.GenericGemmArgs{TransA: r.IntN(2) == 0, TransB: r.IntN(2) == 0, D: r.stored(m, n), Accumulate: r.IntN(2) == 0}
+		a.A, a.B = r.stored(k, n), r.stored(m, k)
 		if a.TransA {
-			a.A = r.f32(n, k)
+			a.A = r.stored(n, k)
 		}
 		if a.TransB {
-			a.B = r.f32(k, m)
+			a.B = r.stored(k, m)
 		}
 		if r.IntN(2) == 0 {
 			a.Alpha = ops.Float(r.Float32()*4 - 2)
@@ -110,28 +129,28 @@ func TestRandomShapesEqualTheReference(t *testing.T) {
 	compare(t, ops.RMSNormFwd, func(r *random) ops.RMSNormFwdArgs {
 		m, n := rows(r)
 		return ops.RMSNormFwdArgs{
-			Input: r.f32(m, n), Weight: r.f32(n), Output: r.f32(m, n), RSigma: r.f32(m), Eps: 1e-5,
+			Input: r.stored(m, n), Weight: r.stored(n), Output: r.stored(m, n), RSigma: r.f32(m), Eps: 1e-5,
 			ZeroCenteredGamma: r.IntN(2) == 0, Saved: r.saved(),
 		}
 	})
 	compare(t, ops.RMSNormBwd, func(r *random) ops.RMSNormBwdArgs {
 		m, n := rows(r)
 		return ops.RMSNormBwdArgs{
-			DZ: r.f32(m, n), X: r.f32(m, n), RSigma: r.f32(m), Gamma: r.f32(n), DX: r.f32(m, n), DGamma: r.f32(n),
+			DZ: r.stored(m, n), X: r.stored(m, n), RSigma: r.f32(m), Gamma: r.stored(n), DX: r.stored(m, n), DGamma: r.stored(n),
 			ZeroCenteredGamma: r.IntN(2) == 0, Saved: r.saved(),
 		}
 	})
 	compare(t, ops.SwiGLU, func(r *random) ops.SwiGLUArgs {
 		m, n := rows(r)
-		return ops.SwiGLUArgs{Input: r.f32(m, 2*n), Output: r.f32(m, n)}
+		return ops.SwiGLUArgs{Input: r.stored(m, 2*n), Output: r.stored(m, n)}
 	})
 	compare(t, ops.DSwiGLU, func(r *random) ops.DSwiGLUArgs {
 		m, n := rows(r)
-		return ops.DSwiGLUArgs{Grad: r.f32(m, n), FwdInput: r.f32(m, 2*n), Output: r.f32(m, 2*n)}
+		return ops.DSwiGLUArgs{Grad: r.stored(m, n), FwdInput: r.stored(m, 2*n), Output: r.stored(m, 2*n)}
 	})
 	compare(t, ops.ResidualAdd, func(r *random) ops.ResidualAddArgs {
 		m, n := rows(r)
-		return ops.ResidualAddArgs{A: r.f32(m, n), B: r.f32(m, n), Output: r.f32(m, n)}
+		return ops.ResidualAddArgs{A: r.stored(m, n), B: r.stored(m, n), Output: r.stored(m, n)}
 	})
 	attention := func(r *random) (b, sq, sk, heads, groups, d, dv int) {
 		groups = r.between(1, 3)
@@ -143,7 +162,7 @@ func TestRandomShapesEqualTheReference(t *testing.T) {
 	forward := func(r *random) ops.FusedAttnFwdArgs {
 		b, sq, sk, h, g, d, dv := attention(r)
 		return ops.FusedAttnFwdArgs{
-			Q: r.f32(b, sq, h, d), K: r.f32(b, sk, g, d), V: r.f32(b, sk, g, dv), O: r.f32(b, sq, h, dv), Stats: r.f32(b, h, sq, 1),
+			Q: r.stored(b, sq, h, d), K: r.stored(b, sk, g, d), V: r.stored(b, sk, g, dv), O: r.stored(b, sq, h, dv), Stats: r.f32(b, h, sq, 1),
 			QKVFormat: ops.BSHD, AttnMaskType: mask(r), Saved: r.saved(),
 		}
 	}
@@ -152,7 +171,7 @@ func TestRandomShapesEqualTheReference(t *testing.T) {
 	compare(t, ops.FusedAttnBwd, func(r *random) ops.FusedAttnBwdArgs {
 		a := forward(r)
 		require.NoError(t, fwd(opregistry.NewExec(nil, 0), a))
-		like := func(x *tensor.Tensor) *tensor.Tensor { return r.f32(x.Shape()...) }
+		like := func(x *tensor.Tensor) *tensor.Tensor { return r.stored(x.Shape()...) }
 		return ops.FusedAttnBwdArgs{
 			Q: a.Q, K: a.K, V: a.V, O: a.O, DO: like(a.O), Stats: a.Stats, DQ: like(a.Q), DK: like(a.K), DV: like(a.V),
 			QKVFormat: a.QKVFormat, AttnMaskType: a.AttnMaskType, Saved: r.saved(),
@@ -160,24 +179,24 @@ func TestRandomShapesEqualTheReference(t *testing.T) {
 	})
 	compare(t, ops.EmbeddingFwd, func(r *random) ops.EmbeddingFwdArgs {
 		tokens, vocab, n := r.between(0, 60), r.between(1, 50), r.between(1, 70)
-		return ops.EmbeddingFwdArgs{Indices: r.indexes(tokens, vocab), Weight: r.f32(vocab, n), Output: r.f32(tokens, n)}
+		return ops.EmbeddingFwdArgs{Indices: r.indexes(tokens, vocab), Weight: r.stored(vocab, n), Output: r.stored(tokens, n)}
 	})
 	compare(t, ops.EmbeddingBwd, func(r *random) ops.EmbeddingBwdArgs {
 		tokens, vocab, n := r.between(0, 60), r.between(1, 50), r.between(1, 70)
-		return ops.EmbeddingBwdArgs{Grad: r.f32(tokens, n), Indices: r.indexes(tokens, vocab), DWeight: r.f32(vocab, n), Accumulate: r.IntN(2) == 0}
+		return ops.EmbeddingBwdArgs{Grad: r.stored(tokens, n), Indices: r.indexes(tokens, vocab), DWeight: r.stored(vocab, n), Accumulate: r.IntN(2) == 0}
 	})
 	compare(t, ops.CrossEntropyFwd, func(r *random) ops.CrossEntropyFwdArgs {
 		tokens, vocab := r.between(0, 20), r.between(1, 300)
 		return ops.CrossEntropyFwdArgs{
-			Logits: r.f32(tokens, vocab), Targets: r.indexes(tokens, vocab), Losses: r.f32(tokens), LSE: r.f32(tokens),
+			Logits: r.stored(tokens, vocab), Targets: r.indexes(tokens, vocab), Losses: r.f32(tokens), LSE: r.f32(tokens),
 			IgnoreIndex: -100, Saved: r.saved(),
 		}
 	})
 	compare(t, ops.CrossEntropyBwd, func(r *random) ops.CrossEntropyBwdArgs {
 		tokens, vocab := r.between(0, 20), r.between(1, 300)
 		return ops.CrossEntropyBwdArgs{
-			Logits: r.f32(tokens, vocab), Targets: r.indexes(tokens, vocab), LSE: r.f32(tokens), DLosses: r.f32(tokens),
-			DLogits: r.f32(tokens, vocab), IgnoreIndex: -100, Saved: r.saved(),
+			Logits: r.stored(tokens, vocab), Targets: r.indexes(tokens, vocab), LSE: r.f32(tokens), DLosses: r.f32(tokens),
+			DLogits: r.stored(tokens, vocab), IgnoreIndex: -100, Saved: r.saved(),
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 // sum adds rows, or elements when all operands are dense.
 type sum struct {
 	cut
+	exec      *opregistry.Exec
 	a, b, out matrix
 	dense     bool
 }
@@ -19,17 +20,18 @@ var sumKernel = parallel.NewKernel((*sum).part)
 // residualAdd follows ops.ResidualAdd.
 func residualAdd(e *opregistry.Exec, a ops.ResidualAddArgs) error {
 	var v views
-	c := sum{a: v.matrix("a", a.A), b: v.matrix("b", a.B), out: v.matrix("output", a.Output)}
+	c := sum{exec: e, a: v.matrix("a", a.A), b: v.matrix("b", a.B), out: v.matrix("output", a.Output)}
 	if v.err != nil {
 		return v.err
 	}
 	c.dense = c.a.dense() && c.b.dense() && c.out.dense()
 	if c.dense {
-		c.cut = cutItems(c.a.rows*c.a.cols, 1)
-	} else {
-		c.cut = cutItems(c.a.rows, c.a.cols)
+		for _, m := range [...]*matrix{&c.a, &c.b, &c.out} {
+			m.rows, m.cols, m.pitch = m.rows*m.cols, 1, 1
+		}
 	}
-	sumKernel.Run(e.Pool(), c.parts, c)
+	c.cut = cutItems(c.a.rows, c.a.cols)
+	kernelFor(sumKernel, sumTiles, c.a, c.b, c.out).Run(e.Pool(), c.parts, c)
 	return nil
 }
 

@@ -14,10 +14,11 @@ import (
 // first-level cache while all sequences and heads of those positions pass.
 const ropeBlock = 16
 
-// heads is a tensor of f32 seen as vectors by sequence, position in the sequence
-// and head.
+// heads is a tensor seen as vectors by sequence, position in the sequence and head. Its
+// elements are f32, in data, or those of half.
 type heads struct {
-	data                 []float32
+	data []float32
+	half
 	sequence, step, head int // distances
 }
 
@@ -97,7 +98,7 @@ func rotate(e *opregistry.Exec, a ops.FusedRopeArgs, op string, backward bool) e
 
 // heads requires a dense last axis.
 func (v *views) heads(name string, t *tensor.Tensor, format ops.QKVFormat) heads {
-	if !v.host(name, t, tensor.F32) {
+	if !v.stored(name, t) {
 		return heads{}
 	}
 	strides := t.Strides()
@@ -106,7 +107,8 @@ func (v *views) heads(name string, t *tensor.Tensor, format ops.QKVFormat) heads
 		v.decline("strides %v of %s %v, this impl serves a dense last axis", strides, name, t.Shape())
 		return heads{}
 	}
-	h := heads{data: tensor.Data[float32](t), head: strides[last-1]}
+	h := heads{head: strides[last-1]}
+	h.data, h.half = elementsOf(t)
 	switch format {
 	case ops.SBHD:
 		h.step, h.sequence = strides[0], strides[1]
@@ -147,8 +149,8 @@ func (c *rope) position(sequence, s, n int) int {
 
 func (c *rope) part(part int) {
 	size := ropeBlock * c.freqs.cols
-	scratch := c.exec.Scratch(2 * size)
-	t := &angles{cos: scratch[:size], sin: scratch[size:], d2: c.freqs.cols}
+	scratch := c.exec.Scratch(2*size + c.roomOfStep())
+	t := &angles{cos: scratch[:size], sin: scratch[size : 2*size], d2: c.freqs.cols, room: scratch[2*size:]}
 	lo, hi := c.bounds(part)
 	switch {
 	case c.ends != nil:
@@ -198,6 +200,10 @@ func (c *rope) packed(t *angles, lo, hi int) {
 
 // turn turns all heads of one step by the angles in a row of t.
 func (c *rope) turn(t *angles, row, sequence, step int) {
+	if c.x.narrow() {
+		c.turnHalf(t, row, sequence, step)
+		return
+	}
 	x, y := c.x.from(sequence, step), c.y.from(sequence, step)
 	cos, sin := t.row(row)
 	half := t.d2 / 2

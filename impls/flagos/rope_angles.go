@@ -13,6 +13,7 @@ import (
 type angles struct {
 	cos, sin []float32
 	d2       int
+	room     []float32 // for the heads of a step, when they are narrow
 }
 
 func (t *angles) row(i int) (cos, sin []float32) {

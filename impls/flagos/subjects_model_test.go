@@ -10,14 +10,14 @@ func buildLayerNormFwd(m *maker) ops.LayerNormFwdArgs {
 	rows, cols := m.size(9, 700), m.size(70, 320)
 	x := m.fill(m.out(rows, cols))
 	a := ops.LayerNormFwdArgs{
-		Input: x, Weight: m.fill(m.dense(tensor.F32, cols)), Output: x, Mu: m.dense(tensor.F32, rows), RSigma: m.dense(tensor.F32, rows),
+		Input: x, Weight: m.fill(m.mixed(cols)), Output: x, Mu: m.dense(tensor.F32, rows), RSigma: m.dense(tensor.F32, rows),
 		Eps: 1e-5, ZeroCenteredGamma: m.coin(), Saved: &opregistry.Saved{},
 	}
 	if m.coin() {
 		a.Output = m.out(rows, cols)
 	}
 	if m.coin() {
-		a.Bias = m.fill(m.dense(tensor.F32, cols))
+		a.Bias = m.fill(m.mixed(cols))
 	}
 	return a
 }
@@ -27,14 +27,14 @@ func buildLayerNormBwd(m *maker) ops.LayerNormBwdArgs {
 	dz := m.fill(m.out(rows, cols))
 	a := ops.LayerNormBwdArgs{
 		DZ: dz, X: m.fill(m.out(rows, cols)), Mu: m.fill(m.dense(tensor.F32, rows)), RSigma: m.fill(m.dense(tensor.F32, rows)),
-		Gamma: m.fill(m.dense(tensor.F32, cols)), DX: dz, DGamma: m.dense(tensor.F32, cols),
+		Gamma: m.fill(m.mixed(cols)), DX: dz, DGamma: m.mixed(cols),
 		ZeroCenteredGamma: m.coin(), Saved: &opregistry.Saved{},
 	}
 	if m.coin() {
 		a.DX = m.out(rows, cols)
 	}
 	if m.coin() {
-		a.DBeta = m.dense(tensor.F32, cols)
+		a.DBeta = m.mixed(cols)
 	}
 	return a
 }
@@ -63,18 +63,18 @@ func buildDGELU(m *maker) ops.DActivationArgs {
 
 func buildDBiasDGELU(m *maker) ops.DBiasDActivationArgs {
 	a := buildDGELU(m)
-	return ops.DBiasDActivationArgs{Grad: a.Grad, FwdInput: a.FwdInput, Output: a.Output, DBias: m.dense(tensor.F32, a.Grad.Shape().Cols())}
+	return ops.DBiasDActivationArgs{Grad: a.Grad, FwdInput: a.FwdInput, Output: a.Output, DBias: m.mixed(a.Grad.Shape().Cols())}
 }
 
 func buildDropoutFwd(m *maker) ops.DropoutFwdArgs {
 	rows, cols := m.size(9, 300), m.size(300, 300)
-	x := m.fill(m.dense(tensor.F32, rows, cols))
+	x := m.fill(m.stored(rows, cols))
 	a := ops.DropoutFwdArgs{
 		Input: x, Out: x, Mask: m.dense(tensor.U8, (rows*cols+7)/8), DropoutProbability: float32(m.rng.IntN(10)) / 10,
 		Seed: m.rng.Uint64(), Offset: m.rng.Uint64(), Saved: &opregistry.Saved{},
 	}
 	if m.coin() {
-		a.Out = m.dense(tensor.F32, rows, cols)
+		a.Out = m.stored(rows, cols)
 	}
 	return a
 }
@@ -107,12 +107,12 @@ func buildGroupedGemm(m *maker) ops.TEGeneralGroupedGemmArgs {
 		case 0:
 			a.A, a.B, a.TransA = append(a.A, w), append(a.B, x), true
 			if bias {
-				a.Bias = append(a.Bias, m.fill(m.dense(tensor.F32, out)))
+				a.Bias = append(a.Bias, m.fill(m.mixed(out)))
 			}
 		case 1:
 			a.A, a.B, a.Grad = append(a.A, w), append(a.B, dy), true
 			if bias {
-				a.Bias = append(a.Bias, m.dense(tensor.F32, out))
+				a.Bias = append(a.Bias, m.mixed(out))
 			}
 		case 2:
 			a.A, a.B, a.D, a.TransB, a.Grad, a.Accumulate = append(a.A, x), append(a.B, dy), append(a.D, m.fill(m.out(out, in))), true, true, bias

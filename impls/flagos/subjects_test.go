@@ -49,7 +49,7 @@ func buildNormFwd(m *maker) ops.RMSNormFwdArgs {
 	rows, cols := m.size(9, 700), m.size(70, 320)
 	x := m.fill(m.out(rows, cols))
 	a := ops.RMSNormFwdArgs{
-		Input: x, Weight: m.fill(m.dense(tensor.F32, cols)), Output: x, RSigma: m.dense(tensor.F32, rows),
+		Input: x, Weight: m.fill(m.mixed(cols)), Output: x, RSigma: m.dense(tensor.F32, rows),
 		Eps: 1e-5, ZeroCenteredGamma: m.coin(), Saved: &opregistry.Saved{},
 	}
 	if m.coin() {
@@ -63,7 +63,7 @@ func buildNormBwd(m *maker) ops.RMSNormBwdArgs {
 	dz := m.fill(m.out(rows, cols))
 	a := ops.RMSNormBwdArgs{
 		DZ: dz, X: m.fill(m.out(rows, cols)), RSigma: m.fill(m.dense(tensor.F32, rows)),
-		Gamma: m.fill(m.dense(tensor.F32, cols)), DX: dz, DGamma: m.dense(tensor.F32, cols),
+		Gamma: m.fill(m.mixed(cols)), DX: dz, DGamma: m.mixed(cols),
 		ZeroCenteredGamma: m.coin(), Saved: &opregistry.Saved{},
 	}
 	if m.coin() {
@@ -104,8 +104,8 @@ func buildSum(m *maker) ops.ResidualAddArgs {
 	case 1:
 		a.Output = a.B
 	case 2:
-		a.A = m.fill(m.dense(tensor.F32, rows, cols))
-		a.B, a.Output = m.fill(m.dense(tensor.F32, rows, cols)), m.dense(tensor.F32, rows, cols)
+		a.A = m.fill(m.stored(rows, cols))
+		a.B, a.Output = m.fill(m.stored(rows, cols)), m.stored(rows, cols)
 	}
 	return a
 }
@@ -148,17 +148,17 @@ func buildRope(m *maker) ops.FusedRopeArgs {
 		a.StartPositions = set(m.t, m.dense(tensor.I32, batch), starts...)
 		positions += 2
 	}
-	a.Freqs = m.fill(m.out(positions, 1, 1, d2))
+	a.Freqs = m.fill(m.dense(tensor.F32, positions, 1, 1, d2))
 	if m.coin() {
 		repeatHalves(m, a.Freqs)
 	}
 	// The first heads of a wider buffer, as in a fused projection.
 	wide := append(append([]int(nil), shape[:len(shape)-2]...), heads+2, d)
-	view, err := m.fill(m.dense(tensor.F32, wide...)).Slice(len(shape)-2, 0, heads)
+	view, err := m.fill(m.stored(wide...)).Slice(len(shape)-2, 0, heads)
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	narrow := m.fill(m.dense(tensor.F32, shape...))
+	narrow := m.fill(m.stored(shape...))
 	switch m.rng.IntN(4) {
 	case 0:
 		a.Input, a.Output = view, view
@@ -181,6 +181,9 @@ func repeatHalves(m *maker, freqs *tensor.Tensor) {
 	set(m.t, freqs, values...)
 }
 
+// masters is the list that is always f32.
+const masters = 4
+
 // lists makes n lists of tensors; big ones are of more than one block.
 func (m *maker) lists(n int) [][]*tensor.Tensor {
 	out := make([][]*tensor.Tensor, n)
@@ -190,7 +193,11 @@ func (m *maker) lists(n int) [][]*tensor.Tensor {
 			size = 1<<15 + m.rng.IntN(1<<15)
 		}
 		for l := range out {
-			out[l] = append(out[l], m.fill(m.dense(tensor.F32, size)))
+			if l == masters {
+				out[l] = append(out[l], m.fill(m.dense(tensor.F32, size)))
+			} else {
+				out[l] = append(out[l], m.fill(m.mixed(size)))
+			}
 		}
 	}
 	return out

@@ -9,6 +9,7 @@ import (
 
 type gate struct {
 	cut
+	exec *opregistry.Exec
 	x, y matrix
 }
 
@@ -17,12 +18,12 @@ var gateKernel = parallel.NewKernel((*gate).part)
 // swiGLU follows ops.SwiGLU.
 func swiGLU(e *opregistry.Exec, a ops.SwiGLUArgs) error {
 	var v views
-	c := gate{x: v.matrix("input", a.Input), y: v.matrix("output", a.Output)}
+	c := gate{exec: e, x: v.matrix("input", a.Input), y: v.matrix("output", a.Output)}
 	if v.err != nil {
 		return v.err
 	}
 	c.cut = cutItems(c.x.rows, c.x.cols)
-	gateKernel.Run(e.Pool(), c.parts, c)
+	kernelFor(gateKernel, gateTiles, c.x, c.y).Run(e.Pool(), c.parts, c)
 	return nil
 }
 
@@ -37,6 +38,7 @@ func (c *gate) part(part int) {
 
 type gateGrad struct {
 	cut
+	exec      *opregistry.Exec
 	dy, x, dx matrix
 }
 
@@ -45,12 +47,12 @@ var gateGradKernel = parallel.NewKernel((*gateGrad).part)
 // dSwiGLU follows ops.DSwiGLU.
 func dSwiGLU(e *opregistry.Exec, a ops.DSwiGLUArgs) error {
 	var v views
-	c := gateGrad{dy: v.matrix("grad", a.Grad), x: v.matrix("fwd_input", a.FwdInput), dx: v.matrix("output", a.Output)}
+	c := gateGrad{exec: e, dy: v.matrix("grad", a.Grad), x: v.matrix("fwd_input", a.FwdInput), dx: v.matrix("output", a.Output)}
 	if v.err != nil {
 		return v.err
 	}
 	c.cut = cutItems(c.x.rows, c.x.cols)
-	gateGradKernel.Run(e.Pool(), c.parts, c)
+	kernelFor(gateGradKernel, gateGradTiles, c.dy, c.x, c.dx).Run(e.Pool(), c.parts, c)
 	return nil
 }
 

@@ -6,13 +6,84 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// matrix is a tensor of f32 seen as rows of one length that lie one pitch apart.
+// matrix is a tensor seen as rows of one length that lie one pitch apart. Its elements
+// are f32, in data, or those of half.
 type matrix struct {
-	data              []float32
+	data []float32
+	half
 	rows, cols, pitch int
 }
 
+// row returns a row of f32.
 func (m *matrix) row(r int) []float32 { return m.data[r*m.pitch:][:m.cols:m.cols] }
+
+// piece returns n elements of a row from a column on, in room unless they are f32.
+func (m *matrix) piece(r, col, n int, room []float32) []float32 {
+	at := r*m.pitch + col
+	if !m.narrow() {
+		return m.data[at:][:n]
+	}
+	m.load(room[:n], at)
+	return room[:n]
+}
+
+// place returns where to put n elements of a row from a column on, until settle stores
+// them: in room unless they are f32.
+func (m *matrix) place(r, col, n int, room []float32) []float32 {
+	if !m.narrow() {
+		return m.data[r*m.pitch+col:][:n]
+	}
+	return room[:n]
+}
+
+// settle stores what was put where place had it.
+func (m *matrix) settle(r, col int, x []float32) {
+	if m.narrow() {
+		m.store(r*m.pitch+col, x)
+	}
+}
+
+// put stores elements of a row from a column on.
+func (m *matrix) put(r, col int, x []float32) {
+	at := r*m.pitch + col
+	if m.narrow() {
+		m.store(at, x)
+	} else {
+		copy(m.data[at:][:len(x)], x)
+	}
+}
+
+// take copies a row of a matrix of the same dtype.
+func (m *matrix) take(r int, from *matrix, row int) {
+	if m.narrow() {
+		copy(m.bits[r*m.pitch:][:m.cols], from.bits[row*from.pitch:])
+	} else {
+		copy(m.row(r), from.row(row))
+	}
+}
+
+// zero clears a row.
+func (m *matrix) zero(r int) {
+	if m.narrow() {
+		clear(m.bits[r*m.pitch:][:m.cols])
+	} else {
+		clear(m.row(r))
+	}
+}
+
+// sub returns some rows.
+func (m matrix) sub(first, rows int) matrix {
+	m.rows = rows
+	if rows == 0 || m.cols == 0 {
+		return m
+	}
+	if m.narrow() {
+		m.half = m.half.from(first * m.pitch)
+	} else {
+		m.data = m.data[first*m.pitch:]
+	}
+	return m
+}
 
 // dense reports whether the elements lie in order without gaps.
 func (m *matrix) dense() bool { return m.pitch == m.cols || m.rows <= 1 }
@@ -31,7 +102,20 @@ func (v *views) decline(format string, args ...any) {
 func (v *views) host(name string, t *tensor.Tensor, want tensor.DType) bool {
 	if t.DType() != want {
 		v.decline("dtype %v of %s, this impl serves %v", t.DType(), name, want)
-	} else if t.Device().Type != device.TypeCPU {
+	}
+	return v.near(name, t)
+}
+
+// stored requires an operand of f32, bf16 or f16 in host memory.
+func (v *views) stored(name string, t *tensor.Tensor) bool {
+	if d := t.DType(); d != tensor.F32 && d != tensor.BF16 && d != tensor.F16 {
+		v.decline("dtype %v of %s, this impl serves f32, bf16 and f16", d, name)
+	}
+	return v.near(name, t)
+}
+
+func (v *views) near(name string, t *tensor.Tensor) bool {
+	if t.Device().Type != device.TypeCPU {
 		v.decline("%s lies on %v, this impl serves host memory", name, t.Device())
 	}
 	return v.err == nil
@@ -39,7 +123,7 @@ func (v *views) host(name string, t *tensor.Tensor, want tensor.DType) bool {
 
 // matrix requires rows of one pitch.
 func (v *views) matrix(name string, t *tensor.Tensor) matrix {
-	if !v.host(name, t, tensor.F32) {
+	if !v.stored(name, t) {
 		return matrix{}
 	}
 	pitch, ok := pitchOf(t)
@@ -47,10 +131,28 @@ func (v *views) matrix(name string, t *tensor.Tensor) matrix {
 		v.decline("strides %v of %s %v, this impl serves dense rows of one pitch", t.Strides(), name, t.Shape())
 		return matrix{}
 	}
-	return matrix{data: tensor.Data[float32](t), rows: t.Shape().Rows(), cols: t.Shape().Cols(), pitch: pitch}
+	m := matrix{rows: t.Shape().Rows(), cols: t.Shape().Cols(), pitch: pitch}
+	m.data, m.half = elementsOf(t)
+	return m
 }
 
-// vector requires dense elements, whatever the axes.
+// line requires dense elements, whatever the axes, and returns them as one row.
+func (v *views) line(name string, t *tensor.Tensor) matrix {
+	if !v.stored(name, t) || !v.dense(name, t) {
+		return matrix{}
+	}
+	return lineOf(t)
+}
+
+// lineOf returns dense elements as one row.
+func lineOf(t *tensor.Tensor) matrix {
+	n := t.NumElements()
+	m := matrix{rows: 1, cols: n, pitch: n}
+	m.data, m.half = elementsOf(t)
+	return m
+}
+
+// vector requires dense f32, whatever the axes.
 func (v *views) vector(name string, t *tensor.Tensor) []float32 {
 	if v.host(name, t, tensor.F32) && v.dense(name, t) {
 		return tensor.Data[float32](t)
@@ -77,6 +179,14 @@ func (v *views) dense(name string, t *tensor.Tensor) bool {
 type indexes struct {
 	narrow []int32
 	wide   []int64
+}
+
+// from returns the integers from one on.
+func (x indexes) from(i int) indexes {
+	if x.narrow != nil {
+		return indexes{narrow: x.narrow[i:]}
+	}
+	return indexes{wide: x.wide[i:]}
 }
 
 func (x *indexes) at(i int) int {

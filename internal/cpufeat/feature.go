@@ -12,7 +12,7 @@ type Feature uint8
 
 // The features that kernels distinguish.
 const (
-	AVX2   Feature = iota // AVX2 and FMA3
+	AVX2   Feature = iota // AVX2, FMA3 and F16C
 	AVX512                // AVX-512 F, BW, DQ and VL
 	end
 )
@@ -20,7 +20,7 @@ const (
 var names = [end]string{"avx2", "avx512"}
 
 var needs = [end][]cpuid.FeatureID{
-	AVX2:   {cpuid.AVX2, cpuid.FMA3},
+	AVX2:   {cpuid.AVX2, cpuid.FMA3, cpuid.F16C},
 	AVX512: {cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL},
 }
 

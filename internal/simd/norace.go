@@ -2,8 +2,8 @@
 
 package simd
 
-func raceRead([]float32) {}
+func raceRead[T float32 | uint16]([]T) {}
 
-func raceWrite([]float32) {}
+func raceWrite[T float32 | uint16]([]T) {}
 
 func raceTile(*Tile) {}

@@ -9,15 +9,15 @@ import (
 
 // raceRead and raceWrite tell the race detector what assembly is about to touch.
 
-func raceRead(s []float32) {
+func raceRead[T float32 | uint16](s []T) {
 	if len(s) > 0 {
-		runtime.RaceReadRange(unsafe.Pointer(&s[0]), 4*len(s))
+		runtime.RaceReadRange(unsafe.Pointer(&s[0]), int(unsafe.Sizeof(s[0]))*len(s))
 	}
 }
 
-func raceWrite(s []float32) {
+func raceWrite[T float32 | uint16](s []T) {
 	if len(s) > 0 {
-		runtime.RaceWriteRange(unsafe.Pointer(&s[0]), 4*len(s))
+		runtime.RaceWriteRange(unsafe.Pointer(&s[0]), int(unsafe.Sizeof(s[0]))*len(s))
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package onednn serves generic_gemm in f32 with oneDNN (formerly MKL-DNN),
+// Package onednn serves generic_gemm in f32 and bf16 with oneDNN (formerly MKL-DNN),
 // loaded while the program runs.
 //
 // # Concepts
@@ -16,7 +16,9 @@
 // to 20 µs.
 //
 // The impl is vendor.onednn. It declines what package blas declines, and products
-// below 4 MFLOP, for which the hand-over costs more than oneDNN gains.
+// below 4 MFLOP, for which the hand-over costs more than oneDNN gains. Operands in
+// bf16 give a result in f32. They are declined on CPUs without instructions for bf16,
+// where oneDNN is slower than the default impl, and below 8 MFLOP.
 //
 // # Concurrency
 //

@@ -18,6 +18,7 @@ type handle struct {
 	threads int
 
 	sgemm    sgemmFunc
+	bgemm    bgemmFunc // nil without
 	products chan *product
 	fixed    *loader.Executor
 }
@@ -69,6 +70,9 @@ func open(opts Options) (*handle, error) {
 	if v := version(); v != nil {
 		h.version = fmt.Sprintf("%d.%d.%d", v.major, v.minor, v.patch)
 	}
+	if lib.Bind(&h.bgemm, "dnnl_gemm_bf16bf16f32") != nil {
+		h.bgemm = nil
+	}
 	var isa, threads func() int32
 	if lib.Bind(&isa, "dnnl_get_effective_cpu_isa") == nil {
 		h.isa = isa()
@@ -80,7 +84,7 @@ func open(opts Options) (*handle, error) {
 	h.fixed = loader.StartExecutor(callers)
 	h.products = make(chan *product, callers)
 	for range callers {
-		h.products <- newProduct(h.sgemm)
+		h.products <- newProduct(h.sgemm, h.bgemm)
 	}
 	return h, nil
 }
@@ -97,7 +101,7 @@ func isaName(mask int32) string {
 	for _, isa := range [...]struct {
 		mask int32
 		name string
-	}{{0x1, "sse4.1"}, {0x3, "avx"}, {0x7, "avx2"}, {0x27, "avx512"}, {0x67, "avx512 vnni"}, {0xe7, "avx512 bf16"}, {0x1ef, "avx512 fp16"}} {
+	}{{0x1, "sse4.1"}, {0x3, "avx"}, {0x7, "avx2"}, {0x27, "avx512"}, {0x67, "avx512 vnni"}, {isaBF16, "avx512 bf16"}, {0x1ef, "avx512 fp16"}} {
 		if mask&isa.mask == isa.mask {
 			name = isa.name
 		}

@@ -40,6 +40,45 @@ func TestDifferential(t *testing.T) {
 	t.Run("on several threads", func(t *testing.T) { blastest.Differential(t, all, 12, 150) })
 }
 
+// A CPU without instructions for bf16 has them emulated, so that the results can be
+// checked on any.
+func openedForBF16(t *testing.T) *handle {
+	h := opened(t)
+	if h.bgemm == nil {
+		t.Skip("no product in bf16")
+	}
+	h.isa |= isaBF16
+	return h
+}
+
+func TestDifferentialBF16(t *testing.T) {
+	h := openedForBF16(t)
+	all := func(x *opregistry.Exec, a ops.GenericGemmArgs) error {
+		return blas.Gemm(x, a, h, blas.Limits{MaxDim: math.MaxInt})
+	}
+	t.Run("small", func(t *testing.T) { blastest.DifferentialBF16(t, all, 300, 1) })
+	t.Run("on several threads", func(t *testing.T) { blastest.DifferentialBF16(t, all, 12, 150) })
+}
+
+func TestConformanceBF16(t *testing.T) {
+	h := openedForBF16(t)
+	all := func(x *opregistry.Exec, a ops.GenericGemmArgs) error {
+		return blas.Gemm(x, a, h, blas.Limits{MaxDim: math.MaxInt})
+	}
+	opstest.Run(t, blastest.Unlimited("vendor.onednn", all), blastest.Oracle(), opstest.WithDTypes(tensor.BF16))
+}
+
+func TestBF16IsDeclinedWhereItIsSlow(t *testing.T) {
+	h := opened(t)
+	h.isa = 0x67
+	assert.ErrorIs(t, h.BF16(), opregistry.ErrUnsupported)
+	assert.ErrorContains(t, h.BF16(), "avx512 vnni")
+	h.isa = 0x7ff
+	assert.NoError(t, h.BF16())
+	h.bgemm = nil
+	assert.ErrorIs(t, h.BF16(), opregistry.ErrUnsupported)
+}
+
 func TestConformance(t *testing.T) {
 	h := opened(t)
 	all := func(x *opregistry.Exec, a ops.GenericGemmArgs) error {

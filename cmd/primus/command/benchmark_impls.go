@@ -41,7 +41,7 @@ type implBenchmark struct {
 
 // implBenchmarkOptions are the flags that the benchmarks of ops have in common.
 type implBenchmarkOptions struct {
-	dtype   string
+	dtypes  []string
 	impls   []string
 	threads uint
 	repeat  uint
@@ -51,7 +51,7 @@ type implBenchmarkOptions struct {
 
 func (o *implBenchmarkOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.dtype, "dtype", "f32", "`DTYPE` of the operands: f32, bf16 or f16")
+	flags.StringSliceVar(&o.dtypes, "dtype", []string{"f32"}, "`DTYPE` of the operands: f32, bf16 or f16; more with commas")
 	flags.StringSliceVar(&o.impls, "impl", nil, "measure only the impls with these `IDS`, such as default.flagos,vendor.onednn")
 	flags.UintVar(&o.threads, "threads", 0, "`N` CPU threads for ops; 0 is one a CPU")
 	flags.UintVar(&o.repeat, "repeat", 20, "at most `N` samples of each impl, within two seconds each")
@@ -79,16 +79,20 @@ func (o *benchmarkFormat) Set(s string) error {
 	return o.outputFormat.Set(s)
 }
 
-// check returns the first mistake in the flags, and the dtype.
-func (o *implBenchmarkOptions) check(cmd *cobra.Command) (tensor.DType, error) {
-	d, err := tensor.ParseDType(o.dtype)
-	if err != nil || !slices.Contains([]tensor.DType{tensor.F32, tensor.BF16, tensor.F16}, d) {
-		return 0, usagef(cmd, "--dtype: got %q, want f32, bf16 or f16", o.dtype)
+// check returns the first mistake in the flags, and the dtypes.
+func (o *implBenchmarkOptions) check(cmd *cobra.Command) ([]tensor.DType, error) {
+	var dtypes []tensor.DType
+	for _, name := range o.dtypes {
+		d, err := tensor.ParseDType(name)
+		if err != nil || !slices.Contains([]tensor.DType{tensor.F32, tensor.BF16, tensor.F16}, d) {
+			return nil, usagef(cmd, "--dtype: got %q, want f32, bf16 or f16", name)
+		}
+		dtypes = append(dtypes, d)
 	}
 	if o.repeat == 0 {
-		return 0, usagef(cmd, "--repeat: got 0, want at least one sample")
+		return nil, usagef(cmd, "--repeat: got 0, want at least one sample")
 	}
-	return d, nil
+	return dtypes, nil
 }
 
 // implBenchmarkParams are what measuring ops needs of the graph.
@@ -102,18 +106,20 @@ type implBenchmarkParams struct {
 // caseSet builds cases one after the other, so that only one is in memory.
 type caseSet []func(*opbench.Maker) ([]opbench.Case, error)
 
-// runImplBenchmark measures the cases on every impl and prints the results.
-func runImplBenchmark(cmd *cobra.Command, streams Streams, o implBenchmarkOptions, d tensor.DType, cases caseSet) error {
+// runImplBenchmark measures the cases with each dtype on every impl and prints the results.
+func runImplBenchmark(cmd *cobra.Command, streams Streams, o implBenchmarkOptions, dtypes []tensor.DType, cases caseSet) error {
 	var p implBenchmarkParams
 	set := appConfig{threads: int(o.threads), log: slog.New(newLineHandler(streams.Err, slog.LevelWarn, timeOfDay)), extras: streams.extras}
 	return runApp(cmd.Context(), func() error {
 		if err := checkImpls(cmd, p.Registry.Snapshot(), o.impls); err != nil {
 			return err
 		}
-		b := implBench{implBenchmarkParams: p, opts: o, dtype: d, peaks: map[opbench.Bound]float64{}}
+		b := implBench{implBenchmarkParams: p, opts: o, peaks: map[opbench.Bound]float64{}}
 		for _, build := range cases {
-			if err := b.measure(cmd.Context(), build); err != nil {
-				return err
+			for _, d := range dtypes {
+				if err := b.measure(cmd.Context(), d, build); err != nil {
+					return err
+				}
 			}
 		}
 		if o.plot != "" {
@@ -154,13 +160,12 @@ func checkImpls(cmd *cobra.Command, snap *opregistry.Snapshot, ids []string) err
 type implBench struct {
 	implBenchmarkParams
 	opts  implBenchmarkOptions
-	dtype tensor.DType
 	peaks map[opbench.Bound]float64
 	rows  []implBenchmark
 }
 
-func (b *implBench) measure(ctx context.Context, build func(*opbench.Maker) ([]opbench.Case, error)) (err error) {
-	maker := opbench.NewMaker(b.Device, b.dtype)
+func (b *implBench) measure(ctx context.Context, d tensor.DType, build func(*opbench.Maker) ([]opbench.Case, error)) (err error) {
+	maker := opbench.NewMaker(b.Device, d)
 	defer func() { err = errors.Join(err, maker.Close()) }()
 	cases, err := build(maker)
 	if err != nil {
@@ -177,15 +182,15 @@ func (b *implBench) measure(ctx context.Context, build func(*opbench.Maker) ([]o
 		})
 		slices.SortStableFunc(impls, func(x, y opregistry.Entry) int { return cmp.Compare(x.ID, y.ID) })
 		for _, r := range opbench.Measure(c, snap, impls, b.Exec, opbench.Settings{Repeat: int(b.opts.repeat)}) {
-			b.rows = append(b.rows, b.row(c, r))
+			b.rows = append(b.rows, b.row(c, d, r))
 		}
 	}
 	return nil
 }
 
-func (b *implBench) row(c opbench.Case, r opbench.Result) implBenchmark {
+func (b *implBench) row(c opbench.Case, d tensor.DType, r opbench.Result) implBenchmark {
 	row := implBenchmark{
-		Op: r.Op, Shape: r.Shape, DType: b.dtype, Threads: b.Exec.Pool().Workers(), Impl: r.Impl, Kind: r.Kind,
+		Op: r.Op, Shape: r.Shape, DType: d, Threads: b.Exec.Pool().Workers(), Impl: r.Impl, Kind: r.Kind,
 		Bound: c.Bound, Reason: r.Reason,
 	}
 	if len(r.Samples) == 0 {
@@ -221,18 +226,18 @@ func (b *implBench) peak(bound opbench.Bound) float64 {
 }
 
 func printBenchmark(out io.Writer, rows []implBenchmark) error {
-	t := newTable(table.Row{"op", "shape", "impl", "median ms", "fastest", "slowest", "samples", "GFLOP/s", "GB/s", "% of peak"}, 4, 5, 6, 7, 8, 9, 10)
+	t := newTable(table.Row{"op", "shape", "dtype", "impl", "median ms", "fastest", "slowest", "samples", "GFLOP/s", "GB/s", "% of peak"}, 5, 6, 7, 8, 9, 10, 11)
 	var notes []string
 	for _, r := range rows {
 		if r.Time == nil {
-			t.AppendRow(table.Row{r.Op, r.Shape, r.Impl, "-", "-", "-", "-", "-", "-", "-"})
-			if note := fmt.Sprintf("%s of %s: %s", r.Impl, r.Op, r.Reason); !slices.Contains(notes, note) {
+			t.AppendRow(table.Row{r.Op, r.Shape, r.DType, r.Impl, "-", "-", "-", "-", "-", "-", "-"})
+			if note := fmt.Sprintf("%s of %s in %v: %s", r.Impl, r.Op, r.DType, r.Reason); !slices.Contains(notes, note) {
 				notes = append(notes, note)
 			}
 			continue
 		}
 		t.AppendRow(table.Row{
-			r.Op, r.Shape, r.Impl, digits(r.Time.Median), digits(r.Time.Min), digits(r.Time.Max), r.Time.Count,
+			r.Op, r.Shape, r.DType, r.Impl, digits(r.Time.Median), digits(r.Time.Min), digits(r.Time.Max), r.Time.Count,
 			nonZero("%.1f", r.GFLOPS), nonZero("%.1f", r.GBPerS), nonZero("%.1f", 100*r.PeakShare),
 		})
 	}

@@ -20,20 +20,23 @@ where caches may lift it above 100 %.`
 func newBenchmarkGemmCommand(streams Streams) *cobra.Command {
 	var o implBenchmarkOptions
 	var shapes, layouts []string
+	var groups uint
 	cmd := &cobra.Command{
 		Use:   "gemm",
 		Short: "Measure matrix products on every implementation",
 		Long: `Measure generic_gemm on every implementation. A shape is ROWSxCOLSxINNER of
 D [rows, cols], which takes 2·rows·cols·inner operations. The layouts are those of a
-linear layer's products: forward y = x·Wᵀ, dgrad dx = dy·W and wgrad dW = dyᵀ·x.
+linear layer's products: forward y = x·Wᵀ, dgrad dx = dy·W and wgrad dW = dyᵀ·x. With
+--groups, measure te_general_grouped_gemm, of as many such products.
 
 ` + peakHelp,
 		Example: `  primus benchmark gemm --shape 2048x1536x512 --layout forward,dgrad,wgrad
   primus benchmark gemm --impl default.flagos,vendor.onednn --threads 1 -o csv
+  primus benchmark gemm --shape 256x1408x512 --groups 8 --dtype f32,bf16
   primus benchmark gemm --shape 1024x1024x1024 --shape 4096x4096x4096 --plot gemm.png`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d, err := o.check(cmd)
+			dtypes, err := o.check(cmd)
 			if err != nil {
 				return err
 			}
@@ -50,6 +53,10 @@ linear layer's products: forward y = x·Wᵀ, dgrad dx = dy·W and wgrad dW = dy
 				}
 				for _, l := range layouts {
 					cases = append(cases, func(m *opbench.Maker) ([]opbench.Case, error) {
+						if groups > 0 {
+							c, err := m.GroupedGEMM(int(groups), n[0], n[1], n[2], opbench.Layout(l))
+							return []opbench.Case{c}, err
+						}
 						c, err := m.GEMM(n[0], n[1], n[2], opbench.Layout(l))
 						return []opbench.Case{c}, err
 					})
@@ -58,11 +65,12 @@ linear layer's products: forward y = x·Wᵀ, dgrad dx = dy·W and wgrad dW = dy
 			if err := checkPlot(cmd, o.plot); err != nil {
 				return err
 			}
-			return runImplBenchmark(cmd, streams, o, d, cases)
+			return runImplBenchmark(cmd, streams, o, dtypes, cases)
 		},
 	}
 	cmd.Flags().StringSliceVar(&shapes, "shape", []string{"512x512x512", "1024x1024x1024"}, "`ROWSxCOLSxINNER`; may be repeated")
 	cmd.Flags().StringSliceVar(&layouts, "layout", []string{"forward"}, "forward, dgrad or wgrad; more with commas")
+	cmd.Flags().UintVar(&groups, "groups", 0, "`N` products in one call of the grouped op; 0 is the plain op")
 	o.addFlags(cmd)
 	return cmd
 }
@@ -85,7 +93,7 @@ BATCHxSEQxHEADSxGROUPSxDIM, with GROUPS heads of keys and values. Forward counts
   primus benchmark attention --shape 1x2048x16x4x64 --pass forward --mask no_mask -o json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d, err := o.check(cmd)
+			dtypes, err := o.check(cmd)
 			if err != nil {
 				return err
 			}
@@ -119,7 +127,7 @@ BATCHxSEQxHEADSxGROUPSxDIM, with GROUPS heads of keys and values. Forward counts
 			if err := checkPlot(cmd, o.plot); err != nil {
 				return err
 			}
-			return runImplBenchmark(cmd, streams, o, d, cases)
+			return runImplBenchmark(cmd, streams, o, dtypes, cases)
 		},
 	}
 	cmd.Flags().StringSliceVar(&shapes, "shape", []string{"4x512x8x8x64"}, "`BATCHxSEQxHEADSxGROUPSxDIM`; may be repeated")
@@ -146,7 +154,7 @@ size of the weights that an optimizer updates.
   primus benchmark ops multi_tensor_adam --shape 4096x4096 -o csv --plot adam.png`,
 		ValidArgs: opbench.Ops(),
 		RunE: func(cmd *cobra.Command, names []string) error {
-			d, err := o.check(cmd)
+			dtypes, err := o.check(cmd)
 			if err != nil {
 				return err
 			}
@@ -172,7 +180,7 @@ size of the weights that an optimizer updates.
 			if err := checkPlot(cmd, o.plot); err != nil {
 				return err
 			}
-			return runImplBenchmark(cmd, streams, o, d, cases)
+			return runImplBenchmark(cmd, streams, o, dtypes, cases)
 		},
 	}
 	cmd.Flags().StringSliceVar(&shapes, "shape", []string{"2048x512"}, "`ROWSxCOLS`; may be repeated")

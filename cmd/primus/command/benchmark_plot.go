@@ -45,7 +45,7 @@ func plotBenchmark(file string, rows []implBenchmark) error {
 	}
 	slices.Reverse(cases) // the first belongs on top
 	p := plot.New()
-	p.Title.Text = fmt.Sprintf("%v, %s", rows[0].DType, plural(rows[0].Threads, "thread"))
+	p.Title.Text = plural(rows[0].Threads, "thread")
 	p.X.Label.Text = unit
 	p.X.Min = 0
 	p.Legend.Top, p.Legend.Padding = true, vg.Points(3)
@@ -91,4 +91,4 @@ func plotBenchmark(file string, rows []implBenchmark) error {
 	return nil
 }
 
-func caseName(r implBenchmark) string { return r.Op + " " + r.Shape }
+func caseName(r implBenchmark) string { return fmt.Sprintf("%s %s %v", r.Op, r.Shape, r.DType) }

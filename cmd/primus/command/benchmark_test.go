@@ -97,8 +97,10 @@ type implBenchmark struct {
 func TestBenchmarkImpls(t *testing.T) {
 	for _, args := range []string{
 		"gemm --shape 8x9x10,3x4x5 --layout forward,wgrad",
+		"gemm --shape 8x9x10 --layout forward,dgrad --groups 3 --dtype bf16,f32",
 		"attention --shape 1x8x4x2x8 --pass both",
 		"ops rmsnorm_bwd swiglu --shape 4x8",
+		"ops rmsnorm_bwd swiglu --shape 4x8 --dtype f16",
 	} {
 		t.Run(args, func(t *testing.T) {
 			got := primus(t, append([]string{"benchmark"}, strings.Fields(args+" --repeat 2 --threads 1 -o json --impl default.flagos,reference.go")...)...)

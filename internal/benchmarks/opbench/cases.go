@@ -26,6 +26,26 @@ func Layouts() []Layout { return []Layout{Forward, DGrad, WGrad} }
 
 // GEMM returns the product D [rows, cols] = op(B)·op(A) over inner elements, of 2·rows·cols·inner operations.
 func (m *Maker) GEMM(rows, cols, inner int, l Layout) (Case, error) {
+	c, err := newCase(m, ops.GenericGemm, fmt.Sprintf("%dx%dx%d %s", rows, cols, inner, l), m.product(rows, cols, inner, l))
+	c.FLOPs, c.Bound = 2*float64(rows)*float64(cols)*float64(inner), Compute
+	return c, err
+}
+
+// GroupedGEMM returns the products of several experts, each as GEMM has it.
+func (m *Maker) GroupedGEMM(groups, rows, cols, inner int, l Layout) (Case, error) {
+	var a ops.TEGeneralGroupedGemmArgs
+	for range groups {
+		p := m.product(rows, cols, inner, l)
+		a.A, a.B, a.D = append(a.A, p.A), append(a.B, p.B), append(a.D, p.D)
+		a.TransA, a.TransB = p.TransA, p.TransB
+	}
+	c, err := newCase(m, ops.TEGeneralGroupedGemm, fmt.Sprintf("%d of %dx%dx%d %s", groups, rows, cols, inner, l), a)
+	c.FLOPs, c.Bound = 2*float64(groups)*float64(rows)*float64(cols)*float64(inner), Compute
+	return c, err
+}
+
+// product makes the operands of one product.
+func (m *Maker) product(rows, cols, inner int, l Layout) ops.GenericGemmArgs {
 	a := ops.GenericGemmArgs{D: m.fresh(m.dtype, rows, cols)}
 	switch l {
 	case Forward:
@@ -35,9 +55,7 @@ func (m *Maker) GEMM(rows, cols, inner int, l Layout) (Case, error) {
 	case WGrad:
 		a.A, a.B, a.TransB = m.random(inner, cols), m.random(inner, rows), true
 	}
-	c, err := newCase(m, ops.GenericGemm, fmt.Sprintf("%dx%dx%d %s", rows, cols, inner, l), a)
-	c.FLOPs, c.Bound = 2*float64(rows)*float64(cols)*float64(inner), Compute
-	return c, err
+	return a
 }
 
 // Attention returns self-attention of [batch, seq, heads, dim] over groups heads of keys and values, forward and backward.

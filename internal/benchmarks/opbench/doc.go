@@ -4,7 +4,8 @@
 //
 // A Maker builds Cases: calls of ops with operands of some shape and dtype. Measure
 // runs a Case on several impls, in turns, so that a machine that slows down slows all
-// of them. Impls are called as they are, without an op manager: nothing falls back.
+// of them. Impls are called as they are, without an op manager: nothing falls back, and
+// what an impl's Support rules out it does not run.
 //
 // # Concurrency
 //

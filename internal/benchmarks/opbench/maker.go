@@ -28,6 +28,7 @@ type Case struct {
 	Bound Bound
 
 	call    func(ex *opregistry.Exec, run any) error
+	serves  func(s *opregistry.Support) error
 	forward *Case // has to run on the same impl first; nil for none
 }
 
@@ -78,6 +79,7 @@ func newCase[A any](m *Maker, op *opregistry.Op[A], shape string, a A) (Case, er
 		c.Bytes += size
 	}
 	c.call = func(ex *opregistry.Exec, run any) error { return run.(opregistry.Func[A])(ex, a) }
+	c.serves = func(s *opregistry.Support) error { return opregistry.Serves(s, op, a) }
 	return c, nil
 }
 

@@ -78,6 +78,9 @@ func warmUp(c Case, snap *opregistry.Snapshot, e opregistry.Entry, ex *opregistr
 			return 0, fmt.Errorf("not available: %w", err)
 		}
 	}
+	if err := c.serves(&e.Support); err != nil {
+		return 0, err
+	}
 	if err := prepare(c, snap, e, ex); err != nil {
 		return 0, err
 	}

@@ -53,7 +53,13 @@ func measure(t *testing.T, c opbench.Case, snap *opregistry.Snapshot) map[string
 
 func TestEveryCaseRunsOnEveryImpl(t *testing.T) {
 	t.Parallel()
-	m := newMaker(t, tensor.F32)
+	for _, d := range []tensor.DType{tensor.F32, tensor.BF16, tensor.F16} {
+		t.Run(d.String(), func(t *testing.T) { runEveryCase(t, d) })
+	}
+}
+
+func runEveryCase(t *testing.T, d tensor.DType) {
+	m := newMaker(t, d)
 	snap := snapshot(t)
 	var cases []opbench.Case
 	add := func(c opbench.Case, err error) {
@@ -62,6 +68,7 @@ func TestEveryCaseRunsOnEveryImpl(t *testing.T) {
 	}
 	for _, l := range opbench.Layouts() {
 		add(m.GEMM(5, 6, 7, l))
+		add(m.GroupedGEMM(3, 5, 6, 7, l))
 	}
 	for _, mask := range []ops.MaskType{ops.CausalMask, ops.NoMask} {
 		fwd, bwd, err := m.Attention(2, 9, 4, 2, 8, mask)
@@ -90,6 +97,10 @@ func TestCounts(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 60., gemm.FLOPs)
 	assert.Equal(t, 4.*(6+10+15), gemm.Bytes)
+	grouped, err := m.GroupedGEMM(4, 2, 3, 5, opbench.DGrad)
+	require.NoError(t, err)
+	assert.Equal(t, 4*gemm.FLOPs, grouped.FLOPs)
+	assert.Equal(t, 4*gemm.Bytes, grouped.Bytes)
 	fwd, bwd, err := m.Attention(2, 8, 4, 4, 16, ops.CausalMask)
 	require.NoError(t, err)
 	assert.Equal(t, 2.*2*4*8*8*16, fwd.FLOPs)
@@ -146,6 +157,11 @@ func TestReasons(t *testing.T) {
 		fake("declines", func(*opregistry.Exec, ops.ResidualAddArgs) error {
 			return fmt.Errorf("%w: bf16", opregistry.ErrUnsupported)
 		}, nil),
+		{
+			Op: ops.ResidualAdd, ID: "vendor.undeclared", Kind: opregistry.KindVendor, Vendor: "undeclared",
+			Run:     opregistry.Func[ops.ResidualAddArgs](func(*opregistry.Exec, ops.ResidualAddArgs) error { panic("not reached") }),
+			Support: opregistry.Support{DTypes: []tensor.DType{tensor.F32}},
+		},
 		fake("panics", func(*opregistry.Exec, ops.ResidualAddArgs) error { panic("boom") }, nil),
 		fake("fails_later", func(*opregistry.Exec, ops.ResidualAddArgs) error {
 			if runs++; runs > 3 {
@@ -158,7 +174,7 @@ func TestReasons(t *testing.T) {
 	require.NoError(t, err)
 	got := measure(t, c, snap)
 	for impl, reason := range map[string]string{
-		"vendor.away": "no such chip", "vendor.declines": "unsupported", "vendor.panics": "boom", "vendor.fails_later": "worn out",
+		"vendor.away": "no such chip", "vendor.declines": "unsupported", "vendor.undeclared": "declared for f32", "vendor.panics": "boom", "vendor.fails_later": "worn out",
 	} {
 		assert.Contains(t, got[impl].Reason, reason)
 		assert.Empty(t, got[impl].Samples)

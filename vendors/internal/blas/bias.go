@@ -1,6 +1,9 @@
 package blas
 
-import "github.com/primus-fl/primus/opregistry"
+import (
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+)
 
 // partElements is the work of a part in elements: enough to hide the hand-out,
 // and independent of the number of workers.
@@ -69,6 +72,12 @@ func (s *sumTask) Do(part int) {
 	for begin := 0; begin < s.m.rows; begin += sumRows {
 		var block [sumCols]float32
 		for i := begin; i < min(begin+sumRows, s.m.rows); i++ {
+			if s.m.dtype == tensor.BF16 {
+				for j, v := range s.m.rowBF16(i, lo, hi) {
+					block[j] += v.Float32()
+				}
+				continue
+			}
 			for j, v := range s.m.row(i, lo, hi) {
 				block[j] += v
 			}

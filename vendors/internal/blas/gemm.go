@@ -12,8 +12,9 @@ import (
 
 // Limits says which products a library takes.
 type Limits struct {
-	// MinFLOP is the least 2·m·n·k that is worth the call of the library.
-	MinFLOP float64
+	// MinFLOP is the least 2·m·n·k that is worth the call of the library; MinBF16 is
+	// that of operands in bf16, 0 for a library that does not multiply them.
+	MinFLOP, MinBF16 float64
 
 	// MaxDim is the largest size and leading dimension that the library's
 	// integers hold.
@@ -29,18 +30,25 @@ type call struct {
 
 var calls = sync.Pool{New: func() any { return new(call) }}
 
-// Gemm computes ops.GenericGemm with a library's product. All operands are f32
-// in CPU memory; the last axis is contiguous and leading axes have a common
+// Gemm computes ops.GenericGemm with a library's product. All operands are f32 in
+// CPU memory, or A and B bf16 if the library is a BF16GEMM; the last axis is contiguous and leading axes have a common
 // pitch; Bias is contiguous. Sums are kept in f32, the bias gradient's in f64 over
 // blocks of rows. The result depends on the library and on its number of
 // threads. It allocates nothing in a steady state unless lib does.
 func Gemm(x *opregistry.Exec, a ops.GenericGemmArgs, lib SGEMM, limits Limits) error {
-	for _, t := range [...]*tensor.Tensor{a.A, a.B, a.D, a.Bias} {
+	narrow, isBF16 := lib.(BF16GEMM)
+	if isBF16 = isBF16 && a.A.DType() == tensor.BF16; isBF16 {
+		if err := narrow.BF16(); err != nil {
+			return err
+		}
+		limits.MinFLOP = limits.MinBF16
+	}
+	for i, t := range [...]*tensor.Tensor{a.A, a.B, a.D, a.Bias} {
 		if t == nil {
 			continue
 		}
-		if t.DType() != tensor.F32 {
-			return opregistry.Unsupported("got dtype %v, want f32", t.DType())
+		if d := t.DType(); d != tensor.F32 && (i > 1 || !isBF16) {
+			return opregistry.Unsupported("got dtype %v, want f32", d)
 		}
 		if t.Device().Type != device.TypeCPU {
 			return opregistry.Unsupported("got memory on %v, want cpu", t.Device())
@@ -92,9 +100,16 @@ func Gemm(x *opregistry.Exec, a ops.GenericGemmArgs, lib SGEMM, limits Limits) e
 	c.product = Product{
 		TransLeft: a.TransB, TransRight: a.TransA,
 		M: m, N: n, K: k, Alpha: alpha, Beta: beta,
-		Left: left.first, LDLeft: left.ld, Right: right.first, LDRight: right.ld, Out: d.first, LDOut: d.ld,
+		LDLeft: left.ld, LDRight: right.ld, Out: (*float32)(d.first), LDOut: d.ld,
 	}
-	err := lib.SGEMM(&c.product)
+	var err error
+	if isBF16 {
+		c.product.LeftBF16, c.product.RightBF16 = (*tensor.BFloat16)(left.first), (*tensor.BFloat16)(right.first)
+		err = narrow.BF16GEMM(&c.product)
+	} else {
+		c.product.Left, c.product.Right = (*float32)(left.first), (*float32)(right.first)
+		err = lib.SGEMM(&c.product)
+	}
 	c.product = Product{}
 	runtime.KeepAlive(a)
 	return err

@@ -41,6 +41,10 @@ func NewLibrary(vendor string, limits Limits, open func() (Handle, error)) *Libr
 
 // Source returns the impl that the library brings: vendor.<name> of generic_gemm.
 func (l *Library) Source() opregistry.Source {
+	dtypes := []tensor.DType{tensor.F32}
+	if l.limits.MinBF16 > 0 {
+		dtypes = append(dtypes, tensor.BF16)
+	}
 	return opregistry.Source{
 		Name: l.name,
 		Impls: []opregistry.Impl{{
@@ -50,7 +54,7 @@ func (l *Library) Source() opregistry.Source {
 			Vendor:    l.name,
 			Priority:  100,
 			Run:       l.gemm,
-			Support:   opregistry.Support{DTypes: []tensor.DType{tensor.F32}},
+			Support:   opregistry.Support{DTypes: dtypes},
 			Available: l.Available,
 		}},
 	}

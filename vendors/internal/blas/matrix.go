@@ -6,9 +6,10 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// matrix is a tensor seen as rows of contiguous elements.
+// matrix is a tensor seen as rows of contiguous elements of f32 or bf16.
 type matrix struct {
-	first          *float32
+	first          unsafe.Pointer
+	dtype          tensor.DType
 	rows, cols, ld int
 }
 
@@ -17,7 +18,7 @@ type matrix struct {
 // overlap.
 func matrixOf(t *tensor.Tensor) (matrix, bool) {
 	shape, strides := t.Shape(), t.Strides()
-	m := matrix{first: (*float32)(t.Pointer()), rows: shape.Rows(), cols: shape.Cols()}
+	m := matrix{first: t.Pointer(), dtype: t.DType(), rows: shape.Rows(), cols: shape.Cols()}
 	m.ld = max(m.cols, 1)
 	if m.rows == 0 || m.cols == 0 {
 		return m, true
@@ -45,7 +46,17 @@ func matrixOf(t *tensor.Tensor) (matrix, bool) {
 	return m, true
 }
 
-// row returns columns lo to hi of a row.
+// at returns where an element lies.
+func (m *matrix) at(i, j int) unsafe.Pointer {
+	return unsafe.Add(m.first, m.dtype.Size()*(i*m.ld+j))
+}
+
+// row returns columns lo to hi of a row of f32.
 func (m *matrix) row(i, lo, hi int) []float32 {
-	return unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(m.first), 4*(i*m.ld+lo))), hi-lo)
+	return unsafe.Slice((*float32)(m.at(i, lo)), hi-lo)
+}
+
+// rowBF16 is row for bf16.
+func (m *matrix) rowBF16(i, lo, hi int) []tensor.BFloat16 {
+	return unsafe.Slice((*tensor.BFloat16)(m.at(i, lo)), hi-lo)
 }

@@ -1,6 +1,8 @@
 package blas
 
-// Product is one matrix product of row-major f32 matrices:
+import "github.com/primus-fl/primus/tensor"
+
+// Product is one matrix product of row-major matrices, f32 but for operands in bf16:
 //
 //	Out = Alpha · op(Left) · op(Right) + Beta · Out      op(X) = Xᵀ if transposed, else X
 //
@@ -15,7 +17,9 @@ type Product struct {
 	TransLeft, TransRight  bool
 	M, N, K                int
 	Alpha, Beta            float32
-	Left, Right, Out       *float32
+	Left, Right            *float32 // nil when the operands are in bf16
+	LeftBF16, RightBF16    *tensor.BFloat16
+	Out                    *float32
 	LDLeft, LDRight, LDOut int
 }
 
@@ -24,4 +28,14 @@ type SGEMM interface {
 	// SGEMM computes p, whose memory stays in place until it returns. It keeps
 	// nothing of p.
 	SGEMM(p *Product) error
+}
+
+// BF16GEMM is a library that also multiplies operands in bf16, into f32.
+type BF16GEMM interface {
+	// BF16GEMM computes p as SGEMM does, of LeftBF16 and RightBF16.
+	BF16GEMM(p *Product) error
+
+	// BF16 returns why products in bf16 are not worth the call on this machine, an
+	// error that wraps opregistry.ErrUnsupported, or nil.
+	BF16() error
 }

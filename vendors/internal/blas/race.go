@@ -2,20 +2,17 @@
 
 package blas
 
-import (
-	"runtime"
-	"unsafe"
-)
+import "runtime"
 
 // annotate tells the race detector what the library, which it cannot see, is
 // about to read and write.
 func annotate(left, right, out *matrix) {
 	for _, m := range [...]*matrix{left, right} {
 		for i := range m.rows {
-			runtime.RaceReadRange(unsafe.Pointer(unsafe.SliceData(m.row(i, 0, m.cols))), 4*m.cols)
+			runtime.RaceReadRange(m.at(i, 0), m.dtype.Size()*m.cols)
 		}
 	}
 	for i := range out.rows {
-		runtime.RaceWriteRange(unsafe.Pointer(unsafe.SliceData(out.row(i, 0, out.cols))), 4*out.cols)
+		runtime.RaceWriteRange(out.at(i, 0), out.dtype.Size()*out.cols)
 	}
 }

@@ -116,6 +116,23 @@ func operand(t *testing.T, r *rand.Rand, lead, rows, cols int, transposed bool) 
 	return view, buf
 }
 
+// narrow makes A and B bf16; the buffers keep their values in f32.
+func (p *problem) narrow(t *testing.T) {
+	for i, x := range []**tensor.Tensor{&p.args.A, &p.args.B} {
+		elements := make([]tensor.BFloat16, len(p.buffers[i]))
+		for k, v := range p.buffers[i] {
+			elements[k] = tensor.ToBFloat16(v)
+			p.buffers[i][k] = elements[k].Float32()
+		}
+		p.before[i] = append([]float32(nil), p.buffers[i]...)
+		all, err := tensor.FromSlice(elements)
+		require.NoError(t, err)
+		*x, err = all.AsStrided((*x).Shape(), (*x).Strides(), 3)
+		require.NoError(t, err)
+	}
+	require.NoError(t, ops.GenericGemm.Validate(p.args))
+}
+
 // String describes the call.
 func (p *problem) String() string {
 	a := p.args

@@ -19,10 +19,25 @@ type Gemm = opregistry.Func[ops.GenericGemmArgs]
 // sizes are at least least. gemm must decline none of them.
 func Differential(t *testing.T, gemm Gemm, cases, least int) {
 	t.Helper()
+	differential(t, gemm, cases, func(r *rand.Rand) *problem { return newProblem(t, r, least) })
+}
+
+// DifferentialBF16 is Differential with A and B in bf16.
+func DifferentialBF16(t *testing.T, gemm Gemm, cases, least int) {
+	t.Helper()
+	differential(t, gemm, cases, func(r *rand.Rand) *problem {
+		p := newProblem(t, r, least)
+		p.narrow(t)
+		return p
+	})
+}
+
+func differential(t *testing.T, gemm Gemm, cases int, next func(*rand.Rand) *problem) {
+	t.Helper()
 	r := rand.New(rand.NewPCG(2, 14))
 	exec := []*opregistry.Exec{opregistry.NewExec(nil, 0), opregistry.NewExec(spread{}, 0)}
 	for i := range cases {
-		p := newProblem(t, r, least)
+		p := next(r)
 		require.NoError(t, gemm(exec[i%2], p.args), p)
 		p.compare(t)
 	}

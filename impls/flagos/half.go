@@ -1,0 +1,67 @@
+package flagos
+
+import (
+	"unsafe"
+
+	"github.com/primus-fl/primus/internal/simd"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// half holds elements of 16 bits. Kernels work on f32: what they read is widened to
+// scratch that stays in the first-level cache, what they write is rounded from there,
+// to nearest with ties to even. The zero half stands beside elements of f32.
+type half struct {
+	bits  []uint16
+	dtype tensor.DType // BF16 or F16
+}
+
+// elementsOf returns the elements of f32, bf16 or f16, one of the results being empty.
+func elementsOf(t *tensor.Tensor) (data []float32, h half) {
+	switch t.DType() {
+	case tensor.BF16:
+		return nil, half{patterns(tensor.Data[tensor.BFloat16](t)), tensor.BF16}
+	case tensor.F16:
+		return nil, half{patterns(tensor.Data[tensor.Float16](t)), tensor.F16}
+	default:
+		return tensor.Data[float32](t), half{}
+	}
+}
+
+func patterns[T tensor.BFloat16 | tensor.Float16](s []T) []uint16 {
+	return unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(s))), len(s))
+}
+
+// narrow reports whether the elements have 16 bits.
+func (h *half) narrow() bool { return h.dtype != tensor.Unspecified }
+
+// load widens len(dst) elements.
+func (h *half) load(dst []float32, at int) {
+	if len(dst) == 0 {
+		return
+	}
+	if from := h.bits[at:][:len(dst)]; h.dtype == tensor.BF16 {
+		simd.WidenBF16(dst, from)
+	} else {
+		simd.WidenF16(dst, from)
+	}
+}
+
+// store rounds elements.
+func (h *half) store(at int, src []float32) {
+	if len(src) == 0 {
+		return
+	}
+	if to := h.bits[at:][:len(src)]; h.dtype == tensor.BF16 {
+		simd.NarrowBF16(to, src)
+	} else {
+		simd.NarrowF16(to, src)
+	}
+}
+
+// from returns the elements from one on.
+func (h half) from(at int) half {
+	if h.narrow() {
+		h.bits = h.bits[at:]
+	}
+	return h
+}

@@ -1,0 +1,32 @@
+package flagos
+
+import "github.com/primus-fl/primus/impls/flagos/internal/fused"
+
+// maxAdamLists is the number of lists with master weights.
+const maxAdamLists = 5
+
+// tiles makes a step for tensors of which some are narrow.
+func (c *adam) tiles(at, lo, hi int) {
+	var rooms [maxAdamLists][listTile]float32
+	var x [maxAdamLists][]float32
+	var lines [maxAdamLists]matrix
+	for i, list := range c.lists {
+		lines[i] = lineOf(list[at])
+	}
+	for ; lo < hi; lo += listTile {
+		n := min(listTile, hi-lo)
+		for i := range c.lists {
+			x[i] = lines[i].piece(0, lo, n, rooms[i][:])
+		}
+		g, p, m, v := x[0], x[1], x[2], x[3]
+		if len(c.lists) == maxAdamLists {
+			fused.Adam(x[4], m, v, g, &c.step)
+			copy(p, x[4])
+		} else {
+			fused.Adam(p, m, v, g, &c.step)
+		}
+		for i := 1; i < len(c.lists); i++ {
+			lines[i].settle(0, lo, x[i])
+		}
+	}
+}
