@@ -52,6 +52,10 @@ bench-kernels: ## measure the kernels beside OpenBLAS, a bandwidth loop and PyTo
 bench-train: build ## time training steps beside PyTorch (ARGS='-models llama_6M -rounds 5 -o json')
 	CGO_ENABLED=0 go run ./internal/benchmarks/bench-train $(ARGS)
 
+.PHONY: bench-metrics
+bench-metrics: ## print what counting and timing calls costs, of a call and of a step (ARGS='-steps 25 -config exp.yaml')
+	CGO_ENABLED=0 go run ./internal/benchmarks/metrics $(ARGS)
+
 .PHONY: bench-serve
 bench-serve: build ## train while 1,000 clients watch (ARGS='-every 5s -rounds 3 -pin=false')
 	CGO_ENABLED=0 go run ./internal/benchmarks/serve $(ARGS)
