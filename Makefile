@@ -53,8 +53,9 @@ bench-train: build ## time training steps beside PyTorch (ARGS='-models llama_6M
 	CGO_ENABLED=0 go run ./internal/benchmarks/bench-train $(ARGS)
 
 .PHONY: bench-metrics
-bench-metrics: ## print what counting and timing calls costs, of a call and of a step (ARGS='-steps 25 -config exp.yaml')
-	CGO_ENABLED=0 go run ./internal/benchmarks/metrics $(ARGS)
+bench-metrics: ## print what counting and timing calls costs, of a call and of steps of llama_6M
+	CGO_ENABLED=0 go test -run '^$$' -bench WatchedCalls -benchtime 3000x ./metrics
+	CGO_ENABLED=0 go test -run '^$$' -bench WatchedSteps -benchtime 25x ./metrics
 
 .PHONY: bench-serve
 bench-serve: build ## train while 1,000 clients watch (ARGS='-every 5s -rounds 3 -pin=false')
