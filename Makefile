@@ -52,6 +52,15 @@ bench-kernels: ## measure the kernels beside OpenBLAS, a bandwidth loop and PyTo
 bench-train: build ## time training steps beside PyTorch (ARGS='-models llama_6M -rounds 5 -o json')
 	CGO_ENABLED=0 go run ./internal/benchmarks/bench-train $(ARGS)
 
+.PHONY: bench-metrics
+bench-metrics: ## print what counting and timing calls costs, of a call and of steps of llama_6M
+	CGO_ENABLED=0 go test -run '^$$' -bench WatchedCalls -benchtime 3000x ./metrics
+	CGO_ENABLED=0 go test -run '^$$' -bench WatchedSteps -benchtime 25x ./metrics
+
+.PHONY: bench-serve
+bench-serve: build ## train while 1,000 clients watch (ARGS='-every 5s -rounds 3 -pin=false')
+	CGO_ENABLED=0 go run ./internal/benchmarks/serve $(ARGS)
+
 .PHONY: coverage
 coverage: build ## rewrite the table of ops against implementations in docs/coverage.md
 	sed '/^|/,$$d' docs/coverage.md > docs/coverage.tmp && ./$(BIN) ops coverage >> docs/coverage.tmp && mv docs/coverage.tmp docs/coverage.md

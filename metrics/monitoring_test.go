@@ -18,6 +18,7 @@ import (
 // rule is a rule of Prometheus.
 type rule struct {
 	Record, Alert, Expr string
+	Annotations         map[string]string
 }
 
 // rules returns the rules of the project.
@@ -111,6 +112,8 @@ func TestEveryAlertIsTestedAndDocumented(t *testing.T) {
 	require.NoError(t, err)
 	docs, err := os.ReadFile(filepath.Join("..", "docs", "metrics.md"))
 	require.NoError(t, err)
+	runbook, err := os.ReadFile(filepath.Join("..", "docs", "operations.md"))
+	require.NoError(t, err)
 	for _, r := range rules(t) {
 		if r.Alert == "" {
 			continue
@@ -118,5 +121,8 @@ func TestEveryAlertIsTestedAndDocumented(t *testing.T) {
 		fires := regexp.MustCompile(`alertname: ` + r.Alert + `\n\s+exp_alerts:\n`)
 		assert.True(t, fires.Match(tests), "no test in which %s fires", r.Alert)
 		assert.True(t, strings.Contains(string(docs), "| `"+r.Alert+"` |"), "%s is not documented", r.Alert)
+		_, page, _ := strings.Cut(r.Annotations["runbook_url"], "/blob/main/")
+		assert.Equal(t, "docs/operations.md#"+strings.ToLower(r.Alert), page)
+		assert.Contains(t, string(runbook), "\n### "+r.Alert+"\n", "what to do about it")
 	}
 }

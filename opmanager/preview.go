@@ -14,8 +14,17 @@ type Change struct {
 	To   string `json:"to"`
 	// Where are the calls that change, "" for all.
 	Where string `json:"where,omitempty"`
-	// Reason says why From would not serve calls any more.
+	// Reason says why From would not serve calls any more, or by which order To
+	// would where nothing does.
 	Reason string `json:"reason,omitempty"`
+	// Places are the calls that change, one by one.
+	Places []Place `json:"-"`
+}
+
+// Place is where calls come from.
+type Place struct {
+	Layer int // below 0 for calls outside of layers
+	Phase Phase
 }
 
 // Preview returns what SetPolicy would change, by op: calls outside of layers and
@@ -41,21 +50,27 @@ func (m *Manager) Preview(policy Policy) (changes []Change, warnings []string) {
 		p := pair{from, built[rules]}
 		groups[p] = append(groups[p], at)
 	}
-	where := map[Change][]scope{}
+	type move struct{ op, from, to, reason string }
+	where := map[move][]scope{}
 	for p, scopes := range groups {
 		for i, op := range p.from.registry.Ops() {
 			from, to := p.from.explain(i, nil), p.to.explain(i, nil)
 			if from.Selected != to.Selected {
-				c := Change{Op: op.Name(), From: from.Selected, To: to.Selected, Reason: to.reasonOf(from.Selected)}
+				c := move{op.Name(), from.Selected, to.Selected, to.reasonOf(from.Selected)}
 				where[c] = append(where[c], scopes...)
 			}
 		}
 	}
 	changes = make([]Change, 0, len(where))
-	for c, scopes := range where {
+	for m, scopes := range where {
+		c := Change{Op: m.op, From: m.from, To: m.to, Reason: m.reason}
 		if len(scopes) < len(now) {
 			c.Where = describeScopes(scopes)
 		}
+		for _, at := range scopes {
+			c.Places = append(c.Places, Place{at.layer - 1, at.phase})
+		}
+		slices.SortFunc(c.Places, func(a, b Place) int { return cmp.Or(a.Layer-b.Layer, cmp.Compare(a.Phase, b.Phase)) })
 		changes = append(changes, c)
 	}
 	slices.SortFunc(changes, func(a, b Change) int { return cmp.Or(strings.Compare(a.Op, b.Op), strings.Compare(a.Where, b.Where)) })
@@ -90,8 +105,12 @@ func (c *core) aside() *core {
 	}
 }
 
-// reasonOf returns why an impl does not serve calls.
+// reasonOf returns why an impl does not serve calls, for none the order by which
+// another does.
 func (e *Explanation) reasonOf(id string) string {
+	if id == "" {
+		return "order " + e.Tokens + " (" + e.Source + ")"
+	}
 	for _, s := range slices.Concat(e.Order, e.Rejected) {
 		if s.ID == id {
 			return s.Reason

@@ -68,7 +68,7 @@ func TestPreviewSeesQuarantines(t *testing.T) {
 	got, warnings := f.Preview(p)
 	assert.Empty(t, warnings)
 	require.Len(t, got, 1)
-	assert.Equal(t, opmanager.Change{Op: "add_one", From: "default.flagos", To: "reference.go", Reason: got[0].Reason}, got[0])
+	assert.Equal(t, opmanager.Change{Op: "add_one", From: "default.flagos", To: "reference.go", Reason: got[0].Reason, Places: []opmanager.Place{{Layer: -1}}}, got[0])
 	f.SetPolicy(p)
 	e, err := f.Explain("add_one")
 	require.NoError(t, err)

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -50,7 +51,7 @@ are compared where they differ from what holds elsewhere.`,
 			}
 			changes := []opChange{}
 			err := withManager(cmd.Context(), streams, policySources{lookup: func(string) (string, bool) { return "", false }}, func(m *opmanager.Manager, _ *opregistry.Snapshot) (err error) {
-				changes, err = diffPolicies(m.With(policies[0]), m.With(policies[1]), args)
+				changes, err = diffPolicies(m.With(policies[0]), policies[1], args)
 				return err
 			})
 			if err != nil {
@@ -74,34 +75,54 @@ are compared where they differ from what holds elsewhere.`,
 	return cmd
 }
 
-// diffPolicies compares the winners of these ops, of all when none is given.
-func diffPolicies(a, b *opmanager.Manager, only []string) ([]opChange, error) {
-	changes, err := diffAt(a, b, only, "", "")
+// diffPolicies returns which of these ops, of all when none is given, change from the policy of m to another. What changes
+// outside of layers comes first, then what changes elsewhere and not there.
+func diffPolicies(m *opmanager.Manager, to opmanager.Policy, only []string) ([]opChange, error) {
+	explained, err := explainOps(m, only, nil)
 	if err != nil {
 		return nil, err
 	}
-	everywhere := map[[3]string]bool{}
-	for _, c := range changes {
-		everywhere[[3]string{c.Op, c.From, c.To}] = true
+	spans := layerSpans(append(slices.Clone(m.Policy().Rules), to.Rules...))
+	for _, span := range spans {
+		for _, phase := range []opmanager.Phase{opmanager.PhaseForward, opmanager.PhaseBackward} {
+			if at := m.Phase(phase); span.Last >= 0 {
+				at.Layer(span.First)
+			}
+		}
 	}
-	phases := []opmanager.Phase{opmanager.PhaseForward, opmanager.PhaseBackward}
-	rules := append(slices.Clone(a.Policy().Rules), b.Policy().Rules...)
-	for _, span := range layerSpans(rules) {
-		for _, phase := range phases {
-			inA, inB := a.Phase(phase), b.Phase(phase)
-			layers := ""
-			if span.Last >= 0 {
-				layers, inA, inB = span.String(), inA.Layer(span.First), inB.Layer(span.First)
-			}
-			here, err := diffAt(inA, inB, only, layers, phase.String())
-			if err != nil {
-				return nil, err
-			}
-			for _, c := range here {
-				if !everywhere[[3]string{c.Op, c.From, c.To}] {
-					changes = append(changes, c)
+	moved, _ := m.Preview(to)
+	type row struct {
+		opChange
+		span, op int
+	}
+	var rows []row
+	everywhere := map[[3]string]bool{}
+	for _, c := range moved {
+		op := slices.IndexFunc(explained, func(e opmanager.Explanation) bool { return e.Op == c.Op })
+		if op < 0 {
+			continue
+		}
+		for _, at := range c.Places {
+			r := row{opChange{Op: c.Op, From: c.From, To: c.To, Reason: c.Reason}, -1, op}
+			if at.Phase != opmanager.PhaseUnspecified {
+				r.Phase = at.Phase.String()
+				r.span = slices.IndexFunc(spans, func(s opmanager.LayerRange) bool { return s.First == at.Layer })
+				if at.Layer >= 0 {
+					r.Layers = spans[r.span].String()
 				}
+			} else {
+				everywhere[[3]string{c.Op, c.From, c.To}] = true
 			}
+			rows = append(rows, r)
+		}
+	}
+	slices.SortFunc(rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(a.span, b.span), -cmp.Compare(a.Phase, b.Phase), cmp.Compare(a.op, b.op)) // forward, backward
+	})
+	changes := []opChange{}
+	for _, r := range rows {
+		if r.span < 0 || !everywhere[[3]string{r.Op, r.From, r.To}] {
+			changes = append(changes, r.opChange)
 		}
 	}
 	return mergePhases(changes), nil
@@ -126,35 +147,6 @@ func layerSpans(rules []opmanager.Rule) []opmanager.LayerRange {
 		spans = append(spans, opmanager.LayerRange{First: cuts[i], Last: cuts[i+1] - 1})
 	}
 	return spans
-}
-
-func diffAt(a, b *opmanager.Manager, only []string, layers, phase string) ([]opChange, error) {
-	before, err := explainOps(a, only, nil)
-	if err != nil {
-		return nil, err
-	}
-	after, err := explainOps(b, only, nil)
-	if err != nil {
-		return nil, err
-	}
-	changes := []opChange{}
-	for i, was := range before {
-		is := after[i]
-		if was.Selected == is.Selected {
-			continue
-		}
-		c := opChange{Op: was.Op, Layers: layers, Phase: phase, From: was.Selected, To: is.Selected}
-		for _, s := range slices.Concat(is.Order, is.Rejected) {
-			if s.ID == was.Selected {
-				c.Reason = s.Reason
-			}
-		}
-		if was.Selected == "" {
-			c.Reason = "order " + is.Tokens + " (" + is.Source + ")"
-		}
-		changes = append(changes, c)
-	}
-	return changes, nil
 }
 
 // mergePhases joins the changes that are alike in both phases of the same layers.

@@ -2,6 +2,7 @@ package command_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -49,6 +50,40 @@ func TestOpsDiff(t *testing.T) {
 	// What both have in common is laid over both.
 	got = primus(t, "ops", "diff", "--policy", today, "--policy", tomorrow, "--per-op", "*=reference")
 	assert.Equal(t, "no op changes its impl\n", got.out)
+}
+
+// Rules are compared where they differ from what holds elsewhere.
+func TestOpsDiffOfRules(t *testing.T) {
+	dir := t.TempDir()
+	a := policyIn(t, dir, "a.yaml", "rules:\n  - {layers: 0-3, prefer: reference}\n  - {phase: backward, per_op: {swiglu: reference}}\n")
+	b := policyIn(t, dir, "b.yaml", "per_op: {swiglu: 'vendor:none'}\nrules:\n  - {layers: '2,5', per_op: {residual_add: reference}}\n")
+	diff := func(from, to string) []string {
+		got := primus(t, "ops", "diff", "--policy", from, "--policy", to, "-o", "json", "swiglu", "residual_add")
+		require.Zero(t, got.code, got.stderr)
+		var changes []struct{ Op, Layers, Phase, From, To, Reason string }
+		require.NoError(t, json.Unmarshal([]byte(got.out), &changes))
+		var lines []string
+		for _, c := range changes {
+			lines = append(lines, fmt.Sprintf("%s %q %q %s>%s", c.Op, c.Layers, c.Phase, c.From, c.To))
+			if c.From == "" {
+				assert.Regexp(t, `^order \S+ \(.+\)$`, c.Reason)
+			}
+		}
+		return lines
+	}
+	assert.Equal(t, []string{
+		`swiglu "" "" default.flagos>`,
+		`swiglu "" "backward" reference.go>`,
+		`swiglu "0-1" "" reference.go>`,
+		`residual_add "0-1" "" reference.go>default.flagos`,
+		`swiglu "2" "" reference.go>`,
+		`swiglu "3" "" reference.go>`,
+		`residual_add "3" "" reference.go>default.flagos`,
+		`swiglu "4" "backward" reference.go>`,
+		`residual_add "5" "" default.flagos>reference.go`,
+		`swiglu "5" "backward" reference.go>`,
+	}, diff(a, b))
+	assert.Contains(t, diff(b, a), `swiglu "" "" >default.flagos`)
 }
 
 func TestOpsDiffUsage(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -170,7 +169,10 @@ func explain(m *opmanager.Manager, text []byte) reply {
 	if _, err := m.Explain(q.Op); err != nil {
 		return reply{Error: shorten(err.Error())}
 	}
-	all := m.ExplainIn(layer, q.Phase, q.Call)
-	i := slices.IndexFunc(all, func(e opmanager.Explanation) bool { return e.Op == q.Op })
-	return reply{Explanation: &all[i]}
+	for _, e := range m.ExplainIn(layer, q.Phase, q.Call) {
+		if e.Op == q.Op {
+			return reply{Explanation: &e}
+		}
+	}
+	return reply{Error: fmt.Sprintf("op %q is not registered any more", q.Op)}
 }

@@ -1,7 +1,21 @@
 package serve
 
+import "net/http"
+
 // Kept returns the events that a Hub keeps.
 func Kept(h *Hub) []Event {
 	events, _, _ := h.since(1)
 	return events
+}
+
+// FillStreams lets it look as if as many streams were open as there may be.
+func FillStreams(s *Server) {
+	for len(s.streams) < mostStreams {
+		s.streams <- struct{}{}
+	}
+}
+
+// NewShared returns the part of a Server that lets clients share answers.
+func NewShared(next http.Handler, generation func() uint64) http.Handler {
+	return newShared(next, func() version { return version{generation: generation()} })
 }

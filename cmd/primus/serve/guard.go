@@ -136,7 +136,7 @@ func route(mux *http.ServeMux) http.Handler {
 			mux.ServeHTTP(w, r)
 			return
 		}
-		answer := &statusOnly{header: http.Header{}, status: http.StatusOK}
+		answer := &recorded{header: http.Header{}, status: http.StatusOK}
 		handler.ServeHTTP(answer, r)
 		if answer.status == http.StatusMethodNotAllowed {
 			allowed := answer.header.Get("Allow")
@@ -147,21 +147,6 @@ func route(mux *http.ServeMux) http.Handler {
 		writeProblem(w, http.StatusNotFound, fmt.Sprintf("there is nothing at %q; /openapi.json lists what there is", r.URL.Path))
 	})
 }
-
-// statusOnly takes the status and headers of an answer.
-type statusOnly struct {
-	header http.Header
-	status int
-}
-
-// Header implements http.ResponseWriter.
-func (s *statusOnly) Header() http.Header { return s.header }
-
-// Write implements http.ResponseWriter.
-func (s *statusOnly) Write(p []byte) (int, error) { return len(p), nil }
-
-// WriteHeader implements http.ResponseWriter.
-func (s *statusOnly) WriteHeader(status int) { s.status = status }
 
 type ownerKey struct{}
 

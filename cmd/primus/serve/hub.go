@@ -24,6 +24,8 @@ type Event struct {
 	Count      uint64    `json:"count,omitempty" doc:"of failed, declined and fell_back how many there were since the last such event; of lost how many events this client has missed"`
 	Step       *Point    `json:"step,omitempty"`
 	Run        string    `json:"run,omitempty"`
+
+	text []byte // of the event in a stream
 }
 
 const (
@@ -42,6 +44,7 @@ type Hub struct {
 	mu       sync.Mutex
 	events   []Event // the one with number n at n mod mostEvents
 	next     uint64  // number of the next event; the first is 1
+	news     uint64  // events that do not only say that something goes on
 	changed  chan struct{}
 	repeats  map[repeat]*repeated
 	lastStep time.Time
@@ -91,11 +94,13 @@ func (h *Hub) OnEvent(e opmanager.Event) {
 func (h *Hub) add(e Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.news++
 	h.addLocked(e)
 }
 
 func (h *Hub) addLocked(e Event) {
 	e.Time, e.ID = time.Now(), h.id(h.next)
+	e.text = e.encode()
 	if len(h.events) < mostEvents {
 		h.events = append(h.events, Event{})
 	}
@@ -132,6 +137,13 @@ func (h *Hub) addStep(p Point) {
 	}
 }
 
+// told returns how many events there were that do not only say that something goes on.
+func (h *Hub) told() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.news
+}
+
 func (h *Hub) id(number uint64) string { return h.epoch + "-" + strconv.FormatUint(number, 10) }
 
 // after returns the number of the event behind the one with an id: the first one for an id of another process, or none.
@@ -153,7 +165,9 @@ func (h *Hub) since(number uint64) (events []Event, next uint64, changed <-chan 
 	defer h.mu.Unlock()
 	first := h.next - uint64(len(h.events))
 	if number < first {
-		events = append(events, Event{ID: h.id(first - 1), Time: time.Now(), Type: "lost", Count: first - number})
+		lost := Event{ID: h.id(first - 1), Time: time.Now(), Type: "lost", Count: first - number}
+		lost.text = lost.encode()
+		events = append(events, lost)
 		number = first
 	}
 	for ; number < h.next; number++ {

@@ -19,9 +19,9 @@ import (
 
 // Bounds on what clients can ask of a Server.
 const (
-	mostConnections = 256
-	mostOfAnAddress = 128 // of these
-	mostStreams     = 32
+	mostConnections = 4096
+	mostOfAnAddress = 2048 // of these
+	mostStreams     = 1024
 	mostBody        = 64 << 10
 	mostHeader      = 16 << 10
 
@@ -98,7 +98,7 @@ func (s *Server) handler() http.Handler {
 		mux.HandleFunc("GET /debug/pprof/trace", s.profile(pprof.Trace))
 		mux.HandleFunc("GET /debug/pprof/symbol", s.profile(pprof.Symbol))
 	}
-	return s.guard(route(mux))
+	return s.guard(newShared(route(mux), func() version { return version{s.set.Manager.Generation(), s.set.Hub.told()} }))
 }
 
 // profile serves profiles to this machine, and to others who carry a token.

@@ -205,11 +205,7 @@ func TestSlowReader(t *testing.T) {
 
 func TestStreamsAreBounded(t *testing.T) {
 	b := newBench(t, nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	for range 32 {
-		b.follow(ctx, "")
-	}
+	serve.FillStreams(b.server)
 	got := b.ask(http.MethodGet, "/v1/events", "")
 	assert.Equal(t, http.StatusServiceUnavailable, got.status)
 	assert.Equal(t, "10", got.header.Get("Retry-After"))

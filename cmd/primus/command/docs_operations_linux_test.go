@@ -1,0 +1,91 @@
+package command_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestOperations follows the guide in one shell, with ports that are free, scrapes that are more frequent and a model that
+// is smaller: its commands succeed and print what the guide shows behind them.
+func TestOperations(t *testing.T) {
+	tools(t, "bash", "curl", "jq", "openssl", "prometheus", "promtool", "etcd")
+	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
+	require.NoError(t, err)
+	text, err := os.ReadFile(filepath.Join(root, "docs", "operations.md"))
+	require.NoError(t, err)
+
+	l := newLab(t)
+	require.NoError(t, os.Symlink(filepath.Join(root, "metrics"), filepath.Join(l.dir, "metrics")))
+	tiny, err := os.ReadFile(l.exp)
+	require.NoError(t, err)
+	endless := strings.NewReplacer("train_iters: 8", "train_iters: 100000000", "NAME:exp}", "NAME:llama_2M-pretrain}", l.workspace, "./output").Replace(string(tiny))
+	l.write(filepath.Join(l.dir, "examples", "native", "configs", "llama_2M-pretrain.yaml"), endless)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(self, filepath.Join(l.dir, "primus")))
+
+	changes := []string{"_interval: 5s", "_interval: 1s"}
+	for _, port := range []string{"2379", "2380", "9090", "9400", "9401", "9402"} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		_, free, err := net.SplitHostPort(listener.Addr().String())
+		require.NoError(t, err)
+		changes = append(changes, ":"+port, ":"+free)
+		require.NoError(t, listener.Close())
+	}
+	here := strings.NewReplacer(changes...)
+
+	var script strings.Builder
+	var want [][]string
+	for _, b := range blocks(string(text)) {
+		switch b.language {
+		case "sh":
+			script.WriteString(here.Replace(strings.Join(b.lines, "\n")) + "\n")
+		case "text":
+			fmt.Fprintf(&script, "echo 'end of block %d'\n", len(want))
+			want = append(want, b.lines)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script.String())
+	cmd.Dir, cmd.SysProcAttr = l.dir, &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.Env = append(child(t.Context(), nil).Env, "USER=alice", "PATH="+l.dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what a failed script has left
+	if err != nil {
+		logs, _ := filepath.Glob(filepath.Join(l.dir, "watch", "*.log"))
+		for _, name := range logs {
+			log, err := os.ReadFile(name)
+			require.NoError(t, err)
+			t.Logf("%s:\n%s", name, log)
+		}
+	}
+	require.NoError(t, err, "%s", out)
+
+	rest := string(out)
+	for i, lines := range want {
+		printed, after, found := strings.Cut(rest, fmt.Sprintf("end of block %d\n", i))
+		require.True(t, found, rest)
+		rest = after
+		printed = oneBlank(printed)
+		for _, line := range lines {
+			_, left, found := strings.Cut(printed, oneBlank(here.Replace(line)))
+			require.True(t, found, "%q in this order in\n%s", line, printed)
+			printed = left
+		}
+	}
+	assert.GreaterOrEqual(t, len(want), 7)
+}

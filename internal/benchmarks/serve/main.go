@@ -1,0 +1,228 @@
+// Command serve measures what watching costs training, in one run: steps of llama_6M
+// on flagos without the service, with it, with a crowd that polls it, and with a
+// crowd that follows its events.
+//
+// Two processes train, one with --serve and one without; one of them is stopped while
+// the other has its turn. Phases alternate, and ratios are taken within a round. Of
+// each phase the time that training has of the CPU for a step counts as well as the
+// time that a step takes, because the first says little about what else the machine
+// does.
+//
+// What connections had of the time of the CPUs comes from a profile of the process.
+//
+// The crowd runs on this machine, too. With -pin, training and the service that it
+// serves have the first CPU for themselves, with one thread, and the crowd has the
+// others: what the service takes, training loses, and nothing else is in the ratio.
+// With -pin=false all share all CPUs, and the ratio has the work of the crowd in it.
+//
+// Every client has an address of its own in 127.0.0.0/8, as if it came from a machine
+// of its own, so the program is for Linux.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+)
+
+// options are the flags.
+type options struct {
+	primus, config string
+	args           []string // further ones of primus
+	clients        int
+	every          time.Duration
+	rounds         int
+	phase, settle  time.Duration
+	pin            bool
+	phases         string
+	output         string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "bench-serve: error:", err)
+		os.Exit(1)
+	}
+}
+
+func parse(args []string, usage io.Writer) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("bench-serve", flag.ContinueOnError)
+	flags.SetOutput(usage)
+	flags.StringVar(&o.primus, "primus", "bin/primus", "the program to measure")
+	flags.StringVar(&o.config, "config", "examples/native/configs/llama_6M-pretrain.yaml", "the experiment that is trained")
+	flags.IntVar(&o.clients, "clients", 1000, "clients of a crowd")
+	flags.DurationVar(&o.every, "every", 5*time.Second, "mean time between two questions of a client that polls")
+	flags.IntVar(&o.rounds, "rounds", 3, "how often each phase has its turn")
+	flags.DurationVar(&o.phase, "phase", 5*time.Second, "length of a phase")
+	flags.DurationVar(&o.settle, "settle", 1500*time.Millisecond, "time before a phase in which its crowd arrives")
+	flags.BoolVar(&o.pin, "pin", true, "keep training and crowd on different CPUs")
+	flags.StringVar(&o.phases, "phases", "off,poll,follow", "what is compared with a service that nobody asks, with commas: off is no service, poll and follow are crowds")
+	flags.StringVar(&o.output, "o", "table", "table or json")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	o.args = flags.Args() // key=value of the experiment, and flags behind --
+	switch {
+	case o.clients < 1 || o.clients > mostClients || o.rounds < 1:
+		return o, fmt.Errorf("got %d clients and %d rounds, want 1 to %d clients and at least one round", o.clients, o.rounds, mostClients)
+	case o.every <= 0 || o.phase <= 0 || o.settle <= 0:
+		return o, fmt.Errorf("got -every %v -phase %v -settle %v, want more than nothing of each", o.every, o.phase, o.settle)
+	case o.output != "table" && o.output != "json":
+		return o, fmt.Errorf("-o: got %q, want table or json", o.output)
+	}
+	return o, nil
+}
+
+func run(ctx context.Context, args []string, out, progress io.Writer) error {
+	opts, err := parse(args, progress)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "bench-serve-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	report, err := measure(ctx, opts, dir, progress)
+	if err != nil {
+		return err
+	}
+	if opts.output == "json" {
+		return report.writeJSON(out)
+	}
+	return report.writeTable(out)
+}
+
+// phase is what a crowd does while a process trains.
+type phase struct {
+	key, name string
+	serve     bool // whether the process that trains has the service
+	crowd     func(context.Context, *crowd) error
+}
+
+// phases returns the one that others are compared with, and those with these keys.
+func phases(keys string) ([]phase, error) {
+	others := map[string]phase{
+		"off":    {"off", "without the service", false, nil},
+		"poll":   {"poll", "clients poll", true, pollers},
+		"follow": {"follow", "clients follow events", true, followers},
+	}
+	chosen := []phase{{"idle", "nobody asks", true, nil}}
+	for key := range strings.SplitSeq(keys, ",") {
+		p, ok := others[key]
+		if !ok {
+			return nil, fmt.Errorf("-phases: got %q, want off, poll or follow, with commas", key)
+		}
+		chosen = append(chosen, p)
+	}
+	return chosen, nil
+}
+
+// measure trains in all phases in turn.
+func measure(ctx context.Context, o options, dir string, progress io.Writer) (r report, err error) {
+	chosen, err := phases(o.phases)
+	if err != nil {
+		return r, err
+	}
+	pin, err := pinning(o.pin)
+	if err != nil {
+		return r, err
+	}
+	r = newReport(o, pin != nil, chosen)
+	trainers := map[bool]*trainer{} // by whether they have the service
+	for _, p := range chosen {
+		if trainers[p.serve] != nil {
+			continue
+		}
+		t, err := startTrainer(ctx, o, pin, dir, p.serve)
+		if err != nil {
+			return r, err
+		}
+		defer t.kill()
+		trainers[p.serve] = t
+		if err := t.pause(); err != nil {
+			return r, err
+		}
+	}
+	for round := range o.rounds {
+		for i, p := range chosen {
+			fmt.Fprintf(progress, "round %d of %d: %s\n", round+1, o.rounds, p.name)
+			seen, err := oneTurn(ctx, o, trainers[p.serve], p)
+			if err != nil {
+				return r, fmt.Errorf("%s: %w", p.name, err)
+			}
+			r.Phases[i].turns = append(r.Phases[i].turns, seen)
+		}
+	}
+	r.compare()
+	return r, nil
+}
+
+// turn is what was seen in a phase.
+type turn struct {
+	steps   []float64 // seconds
+	served  float64   // part of the time on CPUs that connections had
+	cpu     float64   // of the process, seconds a step
+	memory  uint64    // resident bytes of the process at the end
+	answers []float64 // seconds that clients waited
+	events  int       // that clients were sent
+	refused int       // answers other than 200
+}
+
+func oneTurn(ctx context.Context, o options, t *trainer, p phase) (turn, error) {
+	if err := t.resume(); err != nil {
+		return turn{}, err
+	}
+	var got turn
+	crowded, c, leave := gather(ctx, o, t.addr(), p.crowd)
+	defer leave()
+	if err := sleep(ctx, o.settle); err != nil {
+		return got, err
+	}
+	first, err := t.boundary(ctx)
+	if err != nil {
+		return got, err
+	}
+	c.forget()
+	profiled := t.profile(ctx, o.phase)
+	last := first
+	for time.Since(first.at) < o.phase {
+		if last, err = t.boundary(ctx); err != nil {
+			return got, err
+		}
+	}
+	if got.served, err = profiled(); err != nil {
+		return got, err
+	}
+	got.answers, got.events, got.refused = c.seen()
+	if got.memory, err = t.memory(); err != nil {
+		return got, err
+	}
+	if got.steps, err = t.stepsBetween(first, last); err != nil {
+		return got, err
+	}
+	got.cpu = (last.cpu - first.cpu) / float64(len(got.steps))
+	leave()
+	if err := <-crowded; err != nil {
+		return got, err
+	}
+	return got, t.pause()
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+	"slices"
+	"text/tabwriter"
+)
+
+// report is what was measured.
+type report struct {
+	CPUs    int           `json:"cpus"`
+	Pinned  bool          `json:"pinned"`
+	Clients int           `json:"clients"`
+	Every   float64       `json:"every_seconds"`
+	Rounds  int           `json:"rounds"`
+	Phases  []phaseReport `json:"phases"`
+}
+
+// phaseReport is what was measured of a phase. Ratios are to the phase in which nobody asks. Those of the median step and of
+// the CPU are taken within a round, and are the median over rounds. That of the best steps, which a crowd meets like every
+// other, suffers least from what else the machine does.
+type phaseReport struct {
+	Name      string  `json:"name"`
+	Steps     int     `json:"steps"`
+	Step      float64 `json:"step_ms"` // median
+	Best      float64 `json:"best_step_ms"`
+	CPU       float64 `json:"cpu_ms"` // of a step, median over rounds
+	StepRatio float64 `json:"step_ratio,omitempty"`
+	BestRatio float64 `json:"best_step_ratio,omitempty"`
+	CPURatio  float64 `json:"cpu_ratio,omitempty"`
+	Served    float64 `json:"served"` // part of the time on CPUs that connections had, mean over rounds
+	Memory    uint64  `json:"memory_bytes"`
+
+	Answers int                `json:"answers"`
+	Refused int                `json:"refused"`
+	Events  int                `json:"events"`
+	Latency map[string]float64 `json:"latency_ms,omitempty"` // by percentile
+
+	turns []turn
+}
+
+func newReport(o options, pinned bool, chosen []phase) report {
+	r := report{CPUs: runtime.NumCPU(), Pinned: pinned, Clients: o.clients, Every: o.every.Seconds(), Rounds: o.rounds}
+	for _, p := range chosen {
+		r.Phases = append(r.Phases, phaseReport{Name: p.name})
+	}
+	return r
+}
+
+// compare computes the figures of all phases.
+func (r *report) compare() {
+	for i := range r.Phases {
+		p := &r.Phases[i]
+		var steps, cpu, answers []float64
+		for _, t := range p.turns {
+			steps, cpu, answers = append(steps, t.steps...), append(cpu, t.cpu), append(answers, t.answers...)
+			p.Served += t.served / float64(len(p.turns))
+			p.Memory = max(p.Memory, t.memory)
+			p.Events, p.Refused = p.Events+t.events, p.Refused+t.refused
+		}
+		p.Steps, p.Answers = len(steps), len(answers)
+		p.Step, p.Best, p.CPU = 1e3*quantile(steps, 0.5), 1e3*slices.Min(steps), 1e3*quantile(cpu, 0.5)
+		if len(answers) > 0 {
+			p.Latency = map[string]float64{}
+			for name, q := range map[string]float64{"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1} {
+				p.Latency[name] = 1e3 * quantile(answers, q)
+			}
+		}
+		if i == 0 {
+			continue
+		}
+		base := &r.Phases[0]
+		var stepRatios, cpuRatios []float64
+		for k, t := range p.turns {
+			stepRatios = append(stepRatios, quantile(t.steps, 0.5)/quantile(base.turns[k].steps, 0.5))
+			cpuRatios = append(cpuRatios, t.cpu/base.turns[k].cpu)
+		}
+		p.StepRatio, p.BestRatio, p.CPURatio = quantile(stepRatios, 0.5), p.Best/base.Best, quantile(cpuRatios, 0.5)
+	}
+}
+
+// quantile returns the smallest value that a part q of all do not exceed, NaN of none.
+func quantile(values []float64, q float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
+}
+
+func (r report) writeJSON(out io.Writer) error {
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(r)
+}
+
+func (r report) writeTable(out io.Writer) error {
+	where := "all on the same CPUs"
+	if r.Pinned {
+		where = "training on one of them, clients on the others"
+	}
+	fmt.Fprintf(out, "%d CPUs, %s; %d clients; who polls asks every %g s; %d rounds\n\n", r.CPUs, where, r.Clients, r.Every, r.Rounds)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "phase\tsteps\tstep ms\tratio\tbest ms\tratio\tCPU ms a step\tratio\tserving\tMiB\tanswers\trefused\tp50 ms\tp90\tp99\tmax\tevents")
+	ratio := func(v float64) string {
+		if v == 0 {
+			return "-"
+		}
+		return fmt.Sprintf("%.4f", v)
+	}
+	for _, p := range r.Phases {
+		fmt.Fprintf(w, "%s\t%d\t%.1f\t%s\t%.1f\t%s\t%.1f\t%s\t%.2f %%\t%d\t%d\t%d", p.Name, p.Steps, p.Step, ratio(p.StepRatio), p.Best, ratio(p.BestRatio),
+			p.CPU, ratio(p.CPURatio), 100*p.Served, p.Memory>>20, p.Answers, p.Refused)
+		for _, q := range []string{"p50", "p90", "p99", "max"} {
+			if v, ok := p.Latency[q]; ok {
+				fmt.Fprintf(w, "\t%.1f", v)
+			} else {
+				fmt.Fprint(w, "\t-")
+			}
+		}
+		fmt.Fprintf(w, "\t%d\n", p.Events)
+	}
+	return w.Flush()
+}

@@ -1,0 +1,151 @@
+package metrics_test
+
+import (
+	"log/slog"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/device/cpu"
+	"github.com/primus-fl/primus/impls/flagos"
+	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/metrics"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/runtime/backends/native"
+	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/configs"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+)
+
+// watched is a manager over flagos whose calls are watched in some way.
+type watched struct {
+	unit    string
+	manager *opmanager.Manager
+	best    float64 // nanoseconds
+	times   []float64
+}
+
+// newWatched returns managers whose calls are not counted, counted, and counted with durations in a histogram.
+func newWatched(b *testing.B) []*watched {
+	durations, err := metrics.NewDispatch(prometheus.NewRegistry())
+	require.NoError(b, err)
+	pool := parallel.New(runtime.GOMAXPROCS(0))
+	b.Cleanup(pool.Close)
+	var all []*watched
+	for _, w := range []struct {
+		unit string
+		set  opmanager.Settings
+	}{
+		{"uncounted", opmanager.Settings{Uncounted: true}},
+		{"counted", opmanager.Settings{}},
+		{"durations", opmanager.Settings{Timing: true, Listeners: []opmanager.Listener{durations}}},
+	} {
+		impls := opregistry.NewRegistry()
+		require.NoError(b, impls.Register(opregistry.Source{Name: "catalogue", Ops: ops.All()}))
+		require.NoError(b, impls.Register(flagos.Source()))
+		w.set.Exec = opregistry.NewExec(pool, device.DefaultStream)
+		m := opmanager.New(impls, opmanager.DefaultPolicy(), w.set)
+		b.Cleanup(m.Close)
+		all = append(all, &watched{unit: w.unit, manager: m})
+	}
+	return all
+}
+
+func (w *watched) add(d time.Duration) {
+	w.times = append(w.times, float64(d.Nanoseconds()))
+	w.best = slices.Min(w.times)
+}
+
+// BenchmarkWatchedCalls calls a small op in each way in turn, in batches of which the best counts.
+func BenchmarkWatchedCalls(b *testing.B) {
+	const batch = 1000
+	all := newWatched(b)
+	x, err := tensor.FromSlice([]float32{1})
+	require.NoError(b, err)
+	y, err := tensor.FromSlice([]float32{1})
+	require.NoError(b, err)
+	args := ops.ResidualAddArgs{A: x, B: x, Output: y}
+	bound := make([]*opmanager.Bound[ops.ResidualAddArgs], len(all))
+	for i, w := range all {
+		bound[i] = opmanager.MustBind(w.manager, ops.ResidualAdd)
+	}
+	for b.Loop() {
+		for i, w := range all {
+			began := time.Now()
+			for range batch {
+				if err := bound[i].Call(args); err != nil {
+					b.Fatal(err)
+				}
+			}
+			took := float64(time.Since(began).Nanoseconds())
+			if w.best == 0 || took < w.best {
+				w.best = took
+			}
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+	for _, w := range all {
+		b.ReportMetric(w.best/batch, w.unit+"-ns/call")
+	}
+}
+
+// BenchmarkWatchedSteps trains llama_6M in each way in turn, and reports steps against those in which nothing is counted.
+func BenchmarkWatchedSteps(b *testing.B) {
+	all := newWatched(b)
+	host := cpu.New()
+	defer host.Close()
+	file := filepath.Join("..", "examples", "native", "configs", "llama_6M-pretrain.yaml")
+	benches := make([]*native.Bench, len(all))
+	for i, w := range all {
+		experiment, err := config.LoadExperiment(file, config.Options{Presets: []config.Root{{Name: "embedded", FS: configs.FS()}}})
+		require.NoError(b, err)
+		module, err := experiment.Module("pre_trainer")
+		require.NoError(b, err)
+		benches[i], _, err = native.NewBench(module, w.manager, host, slog.New(slog.DiscardHandler))
+		require.NoError(b, err)
+		defer func() { require.NoError(b, benches[i].Close()) }()
+		_, err = benches[i].Step()
+		require.NoError(b, err)
+	}
+	before := served(all[1].manager)
+	for b.Loop() {
+		for i, w := range all {
+			began := time.Now()
+			if _, err := benches[i].Step(); err != nil {
+				b.Fatal(err)
+			}
+			w.add(time.Since(began))
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(served(all[1].manager)-before)/float64(len(all[1].times)), "calls/step")
+	for _, w := range all {
+		b.ReportMetric(w.best/1e6, w.unit+"-best-ms")
+		b.ReportMetric(medianRatio(w.times, all[0].times), w.unit+"-median-ratio")
+	}
+}
+
+// served returns the calls that a manager has counted.
+func served(m *opmanager.Manager) (calls uint64) {
+	for _, s := range m.Stats() {
+		calls += s.Calls
+	}
+	return calls
+}
+
+// medianRatio returns the median of the ratios of steps that were made in turn.
+func medianRatio(a, b []float64) float64 {
+	ratios := make([]float64, len(a))
+	for i := range a {
+		ratios[i] = a[i] / b[i]
+	}
+	slices.Sort(ratios)
+	return ratios[len(ratios)/2]
+}
