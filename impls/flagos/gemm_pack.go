@@ -82,7 +82,7 @@ func (x gemmOperand) row(r int) []float32 {
 	return x.data[r*x.rowStep:][:x.cols]
 }
 
-// from returns the rows from row r on.
+// from returns the rows of f32 from row r on.
 func (x gemmOperand) from(r int) gemmOperand {
 	x.rows -= r
 	if x.rows > 0 && x.cols > 0 {
