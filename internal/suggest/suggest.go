@@ -13,6 +13,9 @@ func Nearest(given string, names []string) (string, bool) {
 	best, bestDistance := "", 3
 	given = strings.ToLower(given)
 	for _, name := range names {
+		if difference := len(given) - len(name); max(difference, -difference) >= bestDistance {
+			continue
+		}
 		if d := Distance(given, strings.ToLower(name)); d < bestDistance && 2*d < max(len(given), len(name)) {
 			best, bestDistance = name, d
 		}
