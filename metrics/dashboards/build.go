@@ -85,7 +85,7 @@ func lines(title, unit string, width int, queries ...Query) Panel {
 	p := panel("timeseries", title, unit, width, 8, queries...)
 	p.FieldConfig.Defaults.Custom = map[string]any{"lineWidth": 1, "fillOpacity": 5, "showPoints": "never", "spanNulls": false}
 	p.Options = map[string]any{
-		"legend":  map[string]any{"displayMode": "table", "placement": "right", "calcs": []string{"mean", "lastNotNull"}},
+		"legend":  map[string]any{"showLegend": true, "displayMode": "table", "placement": "right", "calcs": []string{"mean", "lastNotNull"}},
 		"tooltip": map[string]any{"mode": "multi", "sort": "desc"},
 	}
 	return p
@@ -115,7 +115,7 @@ func figure(title, unit string, width int, q Query, limits ...float64) Panel {
 		steps = append(steps, Threshold{Color: []string{"orange", "red"}[i], Value: &limits[i]})
 	}
 	p.FieldConfig.Defaults.Thresholds = &Thresholds{Mode: "absolute", Steps: steps}
-	p.Options = map[string]any{"reduceOptions": map[string]any{"calcs": []string{"lastNotNull"}}, "colorMode": "value", "graphMode": "area"}
+	p.Options = map[string]any{"reduceOptions": map[string]any{"calcs": []string{"lastNotNull"}, "values": false}, "colorMode": "value", "graphMode": "area"}
 	return p
 }
 
@@ -123,7 +123,7 @@ func figure(title, unit string, width int, q Query, limits ...float64) Panel {
 func timeline(title string, width int, queries ...Query) Panel {
 	p := panel("state-timeline", title, "", width, 8, queries...)
 	p.FieldConfig.Defaults.Custom = map[string]any{"fillOpacity": 70, "lineWidth": 0}
-	p.Options = map[string]any{"showValue": "never", "mergeValues": true, "legend": map[string]any{"showLegend": false}}
+	p.Options = map[string]any{"showValue": "never", "mergeValues": true, "legend": map[string]any{"showLegend": false, "displayMode": "list", "placement": "bottom", "calcs": []string{}}}
 	return p
 }
 
@@ -174,7 +174,7 @@ func layout(groups ...group) []Panel {
 		all = append(all, p)
 	}
 	for _, g := range groups {
-		place(Panel{Type: "row", Title: g.title, GridPos: GridPos{W: columns, H: 1}}, 0)
+		place(Panel{Type: "row", Title: g.title, GridPos: GridPos{W: columns, H: 1}, Collapsed: new(bool), Panels: &[]Panel{}}, 0)
 		y++
 		x, tallest := 0, 0
 		for _, p := range g.panels {

@@ -76,6 +76,8 @@ type Panel struct {
 	ID              int              `json:"id"`
 	Type            string           `json:"type"`
 	Title           string           `json:"title"`
+	Collapsed       *bool            `json:"collapsed,omitempty"` // of a row; the panels of one that is not follow it
+	Panels          *[]Panel         `json:"panels,omitempty"`    // of a row that is collapsed
 	Description     string           `json:"description,omitempty"`
 	GridPos         GridPos          `json:"gridPos"`
 	Datasource      *Datasource      `json:"datasource,omitempty"`

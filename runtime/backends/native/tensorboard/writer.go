@@ -31,7 +31,8 @@ func Create(dir string, step int64) (*Writer, error) {
 		host = "localhost"
 	}
 	now := time.Now()
-	name := fmt.Sprintf("events.out.tfevents.%010d.%s.%d.%09d", now.Unix(), host, os.Getpid(), now.Nanosecond())
+	// TensorBoard reads files in the order of their names, which has to be that of the sessions.
+	name := fmt.Sprintf("events.out.tfevents.%010d.%09d.%s.%d", now.Unix(), now.Nanosecond(), host, os.Getpid())
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("tensorboard: %w", err)
