@@ -9,10 +9,6 @@ import (
 	"github.com/primus-fl/primus/opregistry/ops"
 )
 
-// expChunk is the number of exponentials whose sum is f32; the sums of chunks are
-// added up in f64.
-const expChunk = 1024
-
 type entropy struct {
 	cut
 	exec        *opregistry.Exec
@@ -44,55 +40,28 @@ func crossEntropyFwd(e *opregistry.Exec, a ops.CrossEntropyFwdArgs) error {
 	return nil
 }
 
-// logRows is how many rows' logarithms are taken in a row: each is a long chain of
-// operations, but those of several overlap.
-const logRows = 32
+// entropyRows is how many rows are worked off together.
+const entropyRows = 32
 
 func (c *entropy) part(part int) {
 	lo, hi := c.bounds(part)
-	for ; lo < hi; lo += logRows {
-		c.block(lo, min(lo+logRows, hi))
+	for ; lo < hi; lo += entropyRows {
+		c.block(lo, min(lo+entropyRows, hi))
 	}
 }
 
-// block serves at most logRows rows.
+// block serves at most entropyRows rows.
 func (c *entropy) block(lo, hi int) {
-	var most, sum [logRows]float64
+	var logs [entropyRows]float64
+	simd.LogSumExp(logs[:hi-lo], c.logits.data[lo*c.logits.pitch:], c.logits.cols, c.logits.pitch)
 	for r := lo; r < hi; r++ {
-		most[r-lo], sum[r-lo] = sumExp(c.logits.row(r))
-	}
-	for r := lo; r < hi; r++ {
-		most, rest := most[r-lo], math.Log(sum[r-lo])
-		c.lse[r] = float32(most + rest)
+		lse := logs[r-lo]
+		c.lse[r] = float32(lse)
 		c.losses[r] = 0
 		if target := c.targets.at(r); target != c.ignore {
-			c.losses[r] = float32(most - float64(c.logits.row(r)[target]) + rest)
+			c.losses[r] = float32(max(lse-float64(c.logits.row(r)[target]), 0)) // rounding must not make it negative
 		}
 	}
-}
-
-// sumExp returns the maximum of x and Σ exp(x − maximum), which is 1 where the
-// maximum is not finite.
-func sumExp(x []float32) (most, sum float64) {
-	shift := simd.Max(x)
-	if f := float64(shift); math.IsInf(f, 0) || f != f {
-		return widest(x), 1
-	}
-	for len(x) > expChunk {
-		sum += float64(simd.SumExp(x[:expChunk], shift))
-		x = x[expChunk:]
-	}
-	sum += float64(simd.SumExp(x, shift))
-	return float64(shift), sum
-}
-
-// widest returns the maximum, or NaN where there is one.
-func widest(x []float32) float64 {
-	most := math.Inf(-1)
-	for _, v := range x {
-		most = max(most, float64(v))
-	}
-	return most
 }
 
 type entropyGrad struct {

@@ -1,6 +1,8 @@
 package flagos
 
 import (
+	"unsafe"
+
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/internal/simd"
 	"github.com/primus-fl/primus/opregistry"
@@ -34,80 +36,90 @@ func (c *gather) part(part int) {
 	}
 }
 
-const (
-	// scatterBlock is the number of rows of a table that go to one part together,
-	// so many that their marks fill a cache line; the blocks are dealt out in turn,
-	// because tokens that are frequent tend to have indexes close to each other.
-	scatterBlock = lineFloats
+// scatterBlock is the number of rows of a table that go to one part together. The
+// blocks are dealt out in turn, because tokens that are frequent tend to have indexes
+// close to each other.
+const scatterBlock = 16
 
-	// scatterParts bounds the parts, each of which looks at all indexes. It is a
-	// power of two.
-	scatterParts = 16
-)
-
-// scatter adds the rows of a gradient to a table. Each part owns rows of the table
-// and takes the rows of the gradient in order, so that the order of each sum is
-// that of the indexes.
+// scatter adds the rows of a gradient to a table. Each part owns rows of the table,
+// writes each once from first to last and takes the rows of the gradient that belong
+// to it in order, so that the order of each sum is that of the indexes.
 type scatter struct {
-	parts       int // a power of two
+	exec        *opregistry.Exec
+	parts       int
 	grad, table matrix
-	index       indexes
-	seen        []float32 // 1 for each row of the table that holds a sum; nil if all do
+	accumulate  bool
+	first       []int32 // row of the gradient for each row of the table, -1 for none
+	next        []int32 // row of the gradient with the same index, -1 for none
 }
 
 var scatterKernel = parallel.NewKernel((*scatter).part)
 
-// embeddingBwd follows ops.EmbeddingBwd. Scratch: one float for each row of dweight
-// unless it accumulates; with bf16 and f16 also two copies of the gradient in f32.
+// embeddingBwd follows ops.EmbeddingBwd. Scratch: four bytes for each row of grad and
+// of dweight; with bf16 and f16 also two rows of f32 a worker.
 func embeddingBwd(e *opregistry.Exec, a ops.EmbeddingBwdArgs) error {
 	var v views
-	c := scatter{grad: v.matrix("grad", a.Grad), table: v.matrix("dweight", a.DWeight), index: v.indexes("indices", a.Indices)}
+	c := scatter{exec: e, grad: v.matrix("grad", a.Grad), table: v.matrix("dweight", a.DWeight), accumulate: a.Accumulate}
+	index := v.indexes("indices", a.Indices)
 	if v.err != nil {
 		return v.err
 	}
-	if c.table.narrow() {
-		c.runHalf(e, a.Accumulate)
-	} else {
-		c.run(e, a.Accumulate)
+	scratch := e.Scratch(c.table.rows + c.grad.rows)
+	defer e.Release(scratch)
+	lists := unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(scratch))), len(scratch))
+	c.first, c.next = lists[:c.table.rows], lists[c.table.rows:]
+	for i := range c.first {
+		c.first[i] = -1
 	}
+	for r := c.grad.rows - 1; r >= 0; r-- {
+		row := index.at(r)
+		c.next[r], c.first[row] = c.first[row], int32(r)
+	}
+	rows := c.grad.rows
+	if !a.Accumulate {
+		rows += c.table.rows
+	}
+	blocks := (c.table.rows + scatterBlock - 1) / scatterBlock
+	c.parts = min(max(rows*c.grad.cols/grain, 1), blocks, maxParts)
+	scatterKernel.Run(e.Pool(), c.parts, c)
 	return nil
 }
 
-func (c scatter) run(e *opregistry.Exec, accumulate bool) {
-	work := c.grad.rows * c.grad.cols
-	if !accumulate {
-		work += c.table.rows * c.table.cols
-		c.seen = e.Scratch(c.table.rows)
-		defer e.Release(c.seen)
-		clear(c.seen)
+func (c *scatter) part(part int) {
+	var sum, row []float32
+	if cols := c.table.cols; c.table.narrow() {
+		room := c.exec.Scratch(2 * cols)
+		defer c.exec.Release(room)
+		sum, row = room[:cols], room[cols:]
 	}
-	for c.parts = 1; c.parts < scatterParts && c.parts*grain < work; c.parts *= 2 {
+	for lo := part * scatterBlock; lo < c.table.rows; lo += c.parts * scatterBlock {
+		for r := lo; r < min(lo+scatterBlock, c.table.rows); r++ {
+			c.fill(r, sum, row)
+		}
 	}
-	scatterKernel.Run(e.Pool(), c.parts, c)
 }
 
-func (c *scatter) part(part int) {
-	for r := range c.grad.rows {
-		row := c.index.at(r)
-		if row/scatterBlock&(c.parts-1) != part {
-			continue
-		}
-		to := c.table.row(row)
-		if c.seen != nil && c.seen[row] == 0 {
-			c.seen[row] = 1
-			copy(to, c.grad.row(r))
-			continue
-		}
-		simd.Add(to, to, c.grad.row(r))
-	}
-	if c.seen == nil {
+// fill serves one row of the table. sum and row are for elements of 16 bits.
+func (c *scatter) fill(to int, sum, row []float32) {
+	cols, r := c.table.cols, c.first[to]
+	switch {
+	case r < 0 && c.accumulate:
 		return
+	case r < 0:
+		c.table.zero(to)
+		return
+	case c.accumulate:
+		sum = c.table.piece(to, 0, cols, sum)
+	case c.next[r] < 0:
+		c.table.take(to, &c.grad, int(r))
+		return
+	default:
+		sum = c.table.place(to, 0, cols, sum)
+		copy(sum, c.grad.piece(int(r), 0, cols, row))
+		r = c.next[r]
 	}
-	for first := part * scatterBlock; first < c.table.rows; first += c.parts * scatterBlock {
-		for row := first; row < min(first+scatterBlock, c.table.rows); row++ {
-			if c.seen[row] == 0 {
-				clear(c.table.row(row))
-			}
-		}
+	for ; r >= 0; r = c.next[r] {
+		simd.Add(sum, sum, c.grad.piece(int(r), 0, cols, row))
 	}
+	c.table.settle(to, 0, sum)
 }

@@ -43,20 +43,6 @@ func ExpScale(dst, x []float32, shift, a float32) {
 	expScale(dst, x, shift, a)
 }
 
-// SumExp returns the sum of shifted exponentials:
-//
-//	Σ eˣ⁽ⁱ⁾⁻ˢʰⁱᶠᵗ
-//
-// over the elements of x, for a shift of at least max(x). The relative error of a
-// term is within 2·10⁻⁷·(1 + (shift − x)/10): small where a term counts. Terms are
-// added in float32 in several partial sums of fixed layout; those below the
-// smallest normal float32 count as less than twice that.
-// An empty x gives 0. NaN stays NaN.
-func SumExp(x []float32, shift float32) float32 {
-	raceRead(x)
-	return sumExp(x, shift)
-}
-
 // Sigmoid stores the logistic function:
 //
 //	dst[i] = 1 / (1 + e⁻ˣ⁽ⁱ⁾)

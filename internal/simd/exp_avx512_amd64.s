@@ -2,8 +2,7 @@
 
 #include "textflag.h"
 
-// The constants of exp_generic.go as bit patterns; 1; then the coefficients of 2ᶠ on
-// |f| ≤ 1/2, fitted for least relative error, 9·10⁻⁸, with 1 as the first one.
+// The constants of exp_generic.go as bit patterns.
 DATA expTable<>+0(SB)/4, $0xc2aeac4f  // expLow
 DATA expTable<>+4(SB)/4, $0x42b20000  // expHigh
 DATA expTable<>+8(SB)/4, $0x3fb8aa3b  // log2e
@@ -17,12 +16,7 @@ DATA expTable<>+36(SB)/4, $0x3ab511a9 // expC6
 DATA expTable<>+40(SB)/4, $0x3f800000 // 1
 DATA expTable<>+44(SB)/4, $0x4b400000 // roundMagic
 DATA expTable<>+48(SB)/4, $0x7f800000 // +Inf
-DATA expTable<>+52(SB)/4, $0x3f317215 // 0.693147004
-DATA expTable<>+56(SB)/4, $0x3e75fcde // 0.240222424
-DATA expTable<>+60(SB)/4, $0x3d635ba9 // 0.0555073358
-DATA expTable<>+64(SB)/4, $0x3c1e7544 // 0.00967151299
-DATA expTable<>+68(SB)/4, $0x3aaddd0a // 0.00132647273
-GLOBL expTable<>(SB), RODATA|NOPTR, $72
+GLOBL expTable<>(SB), RODATA|NOPTR, $52
 
 #define MASK \
 	MOVL  $1, AX   \
@@ -195,6 +189,7 @@ expscale32:
 	VMOVUPS 0(SI), Z0
 	VMOVUPS 64(SI), Z4
 	AHEAD(DI)
+	AHEAD(SI)
 	VSUBPS  Z31, Z0, Z0
 	VSUBPS  Z31, Z4, Z4
 	EXP(Z0, Z1, Z2, Z3, K2)
@@ -231,96 +226,6 @@ expscale1:
 	VMOVUPS   Z0, K1, (DI)
 
 expscale0:
-	VZEROUPPER
-	RET
-
-#define SUMCONSTANTS \
-	LEAQ         expTable<>(SB), AX \
-	VBROADCASTSS 0(AX), Z20  \
-	VBROADCASTSS 8(AX), Z22  \
-	VBROADCASTSS 40(AX), Z30 \
-	VBROADCASTSS 44(AX), Z19 \
-	VBROADCASTSS 52(AX), Z25 \
-	VBROADCASTSS 56(AX), Z26 \
-	VBROADCASTSS 60(AX), Z27 \
-	VBROADCASTSS 64(AX), Z28 \
-	VBROADCASTSS 68(AX), Z29
-
-// ADDEXP adds the exponential of x to sum; n and p are scratch. The power of two
-// goes straight into the exponent of p. The maximum returns its last source for
-// NaN.
-#define ADDEXP(x, n, p, sum) \
-	VMAXPS      x, Z20, x    \
-	VMOVAPS     Z19, n       \
-	VFMADD231PS Z22, x, n    \
-	VSUBPS      Z19, n, p    \
-	VFMSUB213PS p, Z22, x    \
-	VPSLLD      $23, n, n    \
-	VMOVAPS     Z29, p       \
-	VFMADD213PS Z28, x, p    \
-	VFMADD213PS Z27, x, p    \
-	VFMADD213PS Z26, x, p    \
-	VFMADD213PS Z25, x, p    \
-	VFMADD213PS Z30, x, p    \
-	VPADDD      n, p, p      \
-	VADDPS      p, sum, sum
-
-// func sumExpAVX512(x []float32, shift float32) float32
-TEXT ·sumExpAVX512(SB), NOSPLIT, $0-36
-	MOVQ x_base+0(FP), SI
-	MOVQ x_len+8(FP), CX
-	VBROADCASTSS shift+24(FP), Z31
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
-	SUMCONSTANTS
-	MOVQ CX, DX
-	SHLQ $2, DX
-
-sumexp32:
-	CMPQ CX, $32
-	JLT  sumexp16
-	VMOVUPS 0(SI), Z0
-	VMOVUPS 64(SI), Z4
-	PREFETCHT0 (SI)(DX*1)
-	PREFETCHT0 64(SI)(DX*1)
-	VSUBPS  Z31, Z0, Z0
-	VSUBPS  Z31, Z4, Z4
-	ADDEXP(Z0, Z1, Z2, Z16)
-	ADDEXP(Z4, Z5, Z6, Z17)
-	ADDQ $128, SI
-	SUBQ $32, CX
-	JMP  sumexp32
-
-sumexp16:
-	CMPQ CX, $16
-	JLT  sumexp1
-	VMOVUPS (SI), Z0
-	VSUBPS  Z31, Z0, Z0
-	ADDEXP(Z0, Z1, Z2, Z16)
-	ADDQ $64, SI
-	SUBQ $16, CX
-
-sumexp1:
-	TESTQ CX, CX
-	JEQ   sumexp0
-	MASK
-	VMOVUPS.Z (SI), K1, Z0
-	VSUBPS    Z31, Z0, Z0
-	VPXORD    Z7, Z7, Z7
-	ADDEXP(Z0, Z1, Z2, Z7)
-	VADDPS    Z7, Z17, K1, Z17
-
-sumexp0:
-	VADDPS        Z17, Z16, Z0
-	VEXTRACTF64X4 $1, Z0, Y1
-	VADDPS        Y1, Y0, Y0
-	VEXTRACTF128  $1, Y0, X1
-	VADDPS        X1, X0, X0
-	VMOVHLPS      X0, X0, X1
-	VADDPS        X1, X0, X0
-	VMOVSHDUP     X0, X1
-	VADDSS        X1, X0, X0
-	VMOVSS        X0, ret+32(FP)
 	VZEROUPPER
 	RET
 
@@ -462,6 +367,9 @@ swiglugrad16:
 	VMOVUPS (R9), Z10
 	PREFETCHT0 FAR(DI)
 	PREFETCHT0 FAR(R8)
+	PREFETCHT0 FAR(SI)
+	PREFETCHT0 FAR(DX)
+	PREFETCHT0 FAR(R9)
 	VMOVAPS Z8, Z0
 	SIGMOID(Z0, Z1, Z2, Z3, K2)
 	GATEGRAD(Z0, Z8, Z9, Z10, Z1)

@@ -79,11 +79,3 @@ func expScaleGeneric(dst, x []float32, shift, a float32) {
 		dst[i] = a * Exp1(v-shift)
 	}
 }
-
-func sumExpGeneric(x []float32, shift float32) float32 {
-	var sum float32
-	for _, v := range x {
-		sum += Exp1(v - shift)
-	}
-	return sum
-}

@@ -15,9 +15,15 @@ func raceRead[T float32 | uint16](s []T) {
 	}
 }
 
-func raceWrite[T float32 | uint16](s []T) {
+func raceReadRows(x []float32, rows, cols, pitch int) {
+	for r := range rows {
+		raceRead(x[r*pitch:][:cols])
+	}
+}
+
+func raceWrite[T float32 | float64 | uint16](s []T) {
 	if len(s) > 0 {
-		runtime.RaceWriteRange(unsafe.Pointer(&s[0]), int(unsafe.Sizeof(s[0]))*len(s))
+		runtime.RaceWriteRange(unsafe.Pointer(&s[0]), len(s)*int(unsafe.Sizeof(s[0])))
 	}
 }
 

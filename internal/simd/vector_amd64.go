@@ -142,16 +142,6 @@ func expScale(dst, x []float32, shift, a float32) {
 	}
 }
 
-func sumExp(x []float32, shift float32) float32 {
-	switch {
-	case cpufeat.Has(cpufeat.AVX512):
-		return sumExpAVX512(x, shift)
-	case cpufeat.Has(cpufeat.AVX2):
-		return sumExpAVX2(x, shift)
-	}
-	return sumExpGeneric(x, shift)
-}
-
 func swiGLU(dst, a, b []float32) {
 	switch {
 	case cpufeat.Has(cpufeat.AVX512):
@@ -251,12 +241,6 @@ func expScaleAVX512(dst, x []float32, shift, a float32)
 
 //go:noescape
 func expScaleAVX2(dst, x []float32, shift, a float32)
-
-//go:noescape
-func sumExpAVX512(x []float32, shift float32) float32
-
-//go:noescape
-func sumExpAVX2(x []float32, shift float32) float32
 
 //go:noescape
 func swiGLUAVX512(dst, a, b []float32)

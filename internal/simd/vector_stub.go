@@ -16,6 +16,5 @@ func expSum(dst, x []float32, shift float32) float32 { return expSumGeneric(dst,
 func sigmoid(dst, x []float32)                       { sigmoidGeneric(dst, x) }
 
 func expScale(dst, x []float32, shift, a float32) { expScaleGeneric(dst, x, shift, a) }
-func sumExp(x []float32, shift float32) float32   { return sumExpGeneric(x, shift) }
 func swiGLU(dst, a, b []float32)                  { swiGLUGeneric(dst, a, b) }
 func swiGLUGrad(da, db, dy, a, b []float32)       { swiGLUGradGeneric(da, db, dy, a, b) }
