@@ -91,10 +91,26 @@ func rotatePairsVector(y, x, c, s []float32) int {
 
 func sinCosVector(sin, cos, theta []float32) int {
 	n := whole(len(theta))
-	if n > 0 {
+	switch {
+	case n == 0:
+	case cpufeat.Has(cpufeat.AVX512):
+		n = sinCosAVX512(at(sin), at(cos), at(theta), n)
+	case reducible(theta[:n]):
 		sinCosAVX2(at(sin), at(cos), at(theta), n)
+	default:
+		n = 0
 	}
 	return n
+}
+
+// reducible reports whether all angles are below maxReduced.
+func reducible(theta []float32) bool {
+	for _, t := range theta {
+		if !(t > -maxReduced && t < maxReduced) {
+			return false
+		}
+	}
+	return true
 }
 
 func adamVector(p, m, v, g []float32, step *AdamStep) int {
@@ -136,6 +152,12 @@ func sinCosAVX2(sin, cos, theta *float32, n int)
 
 //go:noescape
 func adamAVX2(p, m, v, grad *float32, n int, step *AdamStep)
+
+// sinCosAVX512 takes n as those for AVX2 do, stops before a vector with an angle that
+// is not below maxReduced, and returns how many elements it has done.
+//
+//go:noescape
+func sinCosAVX512(sin, cos, theta *float32, n int) (done int)
 
 //go:noescape
 func dot3AVX512(a, b, c *float32, n int) (sum float32)
