@@ -69,14 +69,21 @@ func normGradVector(dx, dgamma, dz, x, g []float32, rsigma, k float32) int {
 	return n
 }
 
-func rotateHalvesVector(y0, y1 []float32, yPitch int, x0, x1 []float32, xPitch, heads int, c0, c1, s0, s1 []float32) int {
-	if cpufeat.Has(cpufeat.AVX512) {
-		rotateHalvesAVX512(at(y0), at(y1), yPitch, at(x0), at(x1), xPitch, heads, at(c0), at(c1), at(s0), at(s1), len(c0))
-		return len(c0)
+func rotateHalvesVector(t Turns, y0, y1 []float32, y Pitch, x0, x1 []float32, x Pitch, c0, c1, s0, s1 []float32) int {
+	wide, n := cpufeat.Has(cpufeat.AVX512), t.Columns
+	if !wide {
+		n = whole(n)
 	}
-	n := whole(len(c0))
-	if n > 0 {
-		rotateHalvesAVX2(at(y0), at(y1), yPitch, at(x0), at(x1), xPitch, heads, at(c0), at(c1), at(s0), at(s1), n)
+	if n == 0 {
+		return 0
+	}
+	for s := range t.Steps {
+		to, from, a := s*y.Step, s*x.Step, s*t.Angles
+		if wide {
+			rotateHalvesAVX512(&y0[to], &y1[to], y.Head, &x0[from], &x1[from], x.Head, t.Heads, &c0[a], &c1[a], &s0[a], &s1[a], n)
+		} else {
+			rotateHalvesAVX2(&y0[to], &y1[to], y.Head, &x0[from], &x1[from], x.Head, t.Heads, &c0[a], &c1[a], &s0[a], &s1[a], n)
+		}
 	}
 	return n
 }
