@@ -161,7 +161,7 @@ func (c *rope) part(part int) {
 		for token := lo; token < hi; token++ {
 			b, s := token/c.seq, token%c.seq
 			t.set(c, 0, c.position(b, s, c.seq))
-			c.turn(t, 0, b, s)
+			c.turn(t, b, s, 1)
 		}
 	}
 	c.exec.Release(scratch)
@@ -175,9 +175,7 @@ func (c *rope) together(t *angles, lo, hi int) {
 			t.set(c, s-lo, c.position(0, s, c.seq))
 		}
 		for b := range c.batch {
-			for s := lo; s < end; s++ {
-				c.turn(t, s-lo, b, s)
-			}
+			c.turn(t, b, lo, end-lo)
 		}
 	}
 }
@@ -194,32 +192,42 @@ func (c *rope) packed(t *angles, lo, hi int) {
 		}
 		first := c.end(b)
 		t.set(c, 0, c.position(b, token-first, c.end(b+1)-first))
-		c.turn(t, 0, 0, token)
+		c.turn(t, 0, token, 1)
 	}
 }
 
-// turn turns all heads of one step by the angles in a row of t.
-func (c *rope) turn(t *angles, row, sequence, step int) {
+// turn turns all heads of a number of steps by the first angles of t.
+func (c *rope) turn(t *angles, sequence, step, steps int) {
 	if c.x.narrow() {
-		c.turnHalf(t, row, sequence, step)
+		for s := range steps {
+			c.turnHalf(t, s, sequence, step+s)
+		}
 		return
 	}
 	x, y := c.x.from(sequence, step), c.y.from(sequence, step)
-	cos, sin := t.row(row)
-	half := t.d2 / 2
-	switch {
-	case c.interleaved:
-		for h := range c.heads {
-			fused.RotatePairs(y[h*c.y.head:][:t.d2], x[h*c.x.head:][:t.d2], cos, sin)
+	if !c.interleaved {
+		half := t.d2 / 2
+		size := fused.Turns{Steps: steps, Heads: c.heads, Columns: half, Angles: t.d2}
+		from, to := fused.Pitch{Step: c.x.step, Head: c.x.head}, fused.Pitch{Step: c.y.step, Head: c.y.head}
+		if c.backward {
+			fused.RotateHalves(size, y[half:], y, to, x[half:], x, from, t.cos[half:], t.cos, t.sin, t.sin[half:])
+		} else {
+			fused.RotateHalves(size, y, y[half:], to, x, x[half:], from, t.cos, t.cos[half:], t.sin, t.sin[half:])
 		}
-	case c.backward:
-		fused.RotateHalves(y[half:], y, c.y.head, x[half:], x, c.x.head, c.heads, cos[half:], cos[:half], sin[:half], sin[half:])
-	default:
-		fused.RotateHalves(y, y[half:], c.y.head, x, x[half:], c.x.head, c.heads, cos[:half], cos[half:], sin[:half], sin[half:])
 	}
-	if rest := c.d - t.d2; rest > 0 && !c.same {
+	if !c.interleaved && (c.d == t.d2 || c.same) {
+		return
+	}
+	for s := range steps {
+		cos, sin := t.row(s)
 		for h := range c.heads {
-			copy(y[h*c.y.head+t.d2:][:rest], x[h*c.x.head+t.d2:])
+			x, y := x[s*c.x.step+h*c.x.head:][:c.d], y[s*c.y.step+h*c.y.head:][:c.d]
+			if c.interleaved {
+				fused.RotatePairs(y[:t.d2], x, cos, sin)
+			}
+			if !c.same {
+				copy(y[t.d2:], x[t.d2:])
+			}
 		}
 	}
 }

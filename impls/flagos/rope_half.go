@@ -8,7 +8,7 @@ func (c *rope) roomOfStep() int {
 	return 2 * c.heads * c.d
 }
 
-// turnHalf is turn for heads of 16 bits.
+// turnHalf turns the heads of 16 bits of one step by the angles in a row of t.
 func (c *rope) turnHalf(t *angles, row, sequence, step int) {
 	n := c.heads * c.d
 	w := *c
@@ -16,6 +16,7 @@ func (c *rope) turnHalf(t *angles, row, sequence, step int) {
 	w.y = heads{data: t.room[n:][:n], head: c.d}
 	w.same = false
 	c.x.widen(w.x.data, sequence, step, c.heads, c.d)
-	w.turn(t, row, 0, 0)
+	cos, sin := t.row(row)
+	w.turn(&angles{cos: cos, sin: sin, d2: t.d2}, 0, 0, 1)
 	c.y.round(w.y.data, sequence, step, c.heads, c.d)
 }

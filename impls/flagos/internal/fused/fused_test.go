@@ -134,7 +134,7 @@ func adam64(s [][]float64, step *AdamStep) {
 func rotateTwoHeads(s [][]float32) {
 	h := len(s[0]) / 2
 	c, d := s[2][:h], s[3][:h]
-	RotateHalves(s[0], s[1], h, s[0], s[1], h, 2, c, c, d, d)
+	RotateHalves(Turns{Steps: 1, Heads: 2, Columns: h}, s[0], s[1], Pitch{Head: h}, s[0], s[1], Pitch{Head: h}, c, c, d, d)
 }
 
 const guard = 16
@@ -267,15 +267,26 @@ func BenchmarkForms(b *testing.B) {
 	}
 }
 
-func TestRotateHalvesKeepsTheGapsBetweenHeads(t *testing.T) {
-	const n, heads, yPitch, xPitch = 11, 3, 14, 12
-	s := fill(rand.New(rand.NewPCG(1, 1)), 8, heads*yPitch)
-	want := append([]float32(nil), s[0]...)
-	for k := range heads {
-		for i := range n {
-			want[k*yPitch+i] = s[2][k*xPitch+i]*s[4][i] - s[3][k*xPitch+i]*s[6][i]
+func TestRotateHalvesKeepsTheGaps(t *testing.T) {
+	turns := Turns{Steps: 2, Heads: 3, Columns: 11, Angles: 15}
+	y, x := Pitch{Step: 50, Head: 14}, Pitch{Step: 37, Head: 12}
+	for _, simd := range []bool{true, false} {
+		s := fill(rand.New(rand.NewPCG(1, 1)), 8, y.end(turns)+guard)
+		want0, want1 := append([]float32(nil), s[0]...), append([]float32(nil), s[1]...)
+		for step := range turns.Steps {
+			for k := range turns.Heads {
+				for i := range turns.Columns {
+					to, from, a := step*y.Step+k*y.Head+i, step*x.Step+k*x.Head+i, step*turns.Angles+i
+					want0[to] = s[2][from]*s[4][a] - s[3][from]*s[6][a]
+					want1[to] = s[3][from]*s[5][a] + s[2][from]*s[7][a]
+				}
+			}
 		}
+		if !simd {
+			defer cpufeat.Disable(cpufeat.AVX2)()
+		}
+		RotateHalves(turns, s[0], s[1], y, s[2], s[3], x, s[4], s[5], s[6], s[7])
+		assert.InDeltaSlice(t, want0, s[0], 1e-6)
+		assert.InDeltaSlice(t, want1, s[1], 1e-6)
 	}
-	RotateHalves(s[0], s[1], yPitch, s[2], s[3], xPitch, heads, s[4][:n], s[5][:n], s[6][:n], s[7][:n])
-	assert.InDeltaSlice(t, want, s[0], 1e-6)
 }

@@ -1,37 +1,58 @@
 package fused
 
-// RotateHalves turns the pairs (x0[i], x1[i]) of several heads by one set of
-// angles. For each head k < heads, with y0, y1 from element k·yPitch on, x0 and
-// x1 from k·xPitch on, and i < len(c0):
+// Turns says which vectors RotateHalves turns: Columns pairs of each of Heads heads of
+// each of Steps steps. The angles of a step lie Angles elements after those of the step
+// before.
+type Turns struct{ Steps, Heads, Columns, Angles int }
+
+// Pitch holds the distances between vectors, in elements.
+type Pitch struct{ Step, Head int }
+
+// end returns the element behind the last one.
+func (p Pitch) end(t Turns) int { return (t.Steps-1)*p.Step + (t.Heads-1)*p.Head + t.Columns }
+
+// RotateHalves turns the pairs (x0[i], x1[i]) of the heads of several steps by the
+// angles of each step. For each step s and head k, with y0 and y1 from element
+// s·y.Step + k·y.Head on, x0 and x1 likewise, the cosines and sines from s·t.Angles on,
+// and i < t.Columns:
 //
 //	y0[i] = x0[i]·c0[i] − x1[i]·s0[i]
 //	y1[i] = x1[i]·c1[i] + x0[i]·s1[i]
 //
-// The cosines and sines have one length. y0 and y1 may be x0 and x1. To turn back
-// by the transposed rotation, exchange the zeroth and first y, x and c.
-func RotateHalves(y0, y1 []float32, yPitch int, x0, x1 []float32, xPitch, heads int, c0, c1, s0, s1 []float32) {
-	n := len(c0)
-	if n == 0 || heads == 0 {
+// y0 and y1 may be x0 and x1. To turn back by the transposed rotation, exchange the
+// zeroth and first y, x and c.
+func RotateHalves(t Turns, y0, y1 []float32, y Pitch, x0, x1 []float32, x Pitch, c0, c1, s0, s1 []float32) {
+	if t.Steps == 0 || t.Heads == 0 || t.Columns == 0 {
 		return
 	}
-	c1, s0, s1 = c1[:n], s0[:n], s1[:n]
-	yEnd, xEnd := (heads-1)*yPitch+n, (heads-1)*xPitch+n
+	yEnd, xEnd, end := y.end(t), x.end(t), Pitch{Step: t.Angles}.end(t)
 	y0, y1, x0, x1 = y0[:yEnd], y1[:yEnd], x0[:xEnd], x1[:xEnd]
+	c0, c1, s0, s1 = c0[:end], c1[:end], s0[:end], s1[:end]
 	if racing {
-		raceRead(c0, c1, s0, s1)
-		for k := range heads {
-			raceRead(x0[k*xPitch:][:n], x1[k*xPitch:][:n])
-			raceWrite(y0[k*yPitch:][:n], y1[k*yPitch:][:n])
+		raceRotateHalves(t, y0, y1, y, x0, x1, x, c0, c1, s0, s1)
+	}
+	done := rotateHalvesVector(t, y0, y1, y, x0, x1, x, c0, c1, s0, s1)
+	if done == t.Columns {
+		return
+	}
+	for s := range t.Steps {
+		from, to := s*t.Angles+done, s*t.Angles+t.Columns
+		for k := range t.Heads {
+			y, x := s*y.Step+k*y.Head+done, s*x.Step+k*x.Head+done
+			rotateHalvesGo(y0[y:], y1[y:], x0[x:], x1[x:], c0[from:to], c1[from:to], s0[from:to], s1[from:to])
 		}
 	}
-	done := rotateHalvesVector(y0, y1, yPitch, x0, x1, xPitch, heads, c0, c1, s0, s1)
-	if done == n {
-		return
-	}
-	c0, c1, s0, s1 = c0[done:], c1[done:], s0[done:], s1[done:]
-	for k := range heads {
-		y, x := k*yPitch+done, k*xPitch+done
-		rotateHalvesGo(y0[y:], y1[y:], x0[x:], x1[x:], c0, c1, s0, s1)
+}
+
+func raceRotateHalves(t Turns, y0, y1 []float32, y Pitch, x0, x1 []float32, x Pitch, c0, c1, s0, s1 []float32) {
+	for s := range t.Steps {
+		a := s * t.Angles
+		raceRead(c0[a:][:t.Columns], c1[a:][:t.Columns], s0[a:][:t.Columns], s1[a:][:t.Columns])
+		for k := range t.Heads {
+			y, x := s*y.Step+k*y.Head, s*x.Step+k*x.Head
+			raceRead(x0[x:][:t.Columns], x1[x:][:t.Columns])
+			raceWrite(y0[y:][:t.Columns], y1[y:][:t.Columns])
+		}
 	}
 }
 

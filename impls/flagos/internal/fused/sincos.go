@@ -13,25 +13,13 @@ func SinCos(sin, cos, theta []float32) {
 	sin, cos = sin[:n], cos[:n]
 	raceRead(theta)
 	raceWrite(sin, cos)
-	done := 0
-	if small(theta) {
-		done = sinCosVector(sin, cos, theta)
-	}
+	done := sinCosVector(sin, cos, theta)
 	sinCosGo(sin[done:], cos[done:], theta[done:])
 }
 
 // maxReduced bounds the angles that are reduced by subtracting turns of π/2 in
 // two parts; larger ones, which no position reaches, take math.Sincos.
 const maxReduced = 1 << 20
-
-func small(theta []float32) bool {
-	for _, t := range theta {
-		if !(t > -maxReduced && t < maxReduced) {
-			return false
-		}
-	}
-	return true
-}
 
 const (
 	// roundShift pushes the fraction out of a float64, so that adding it rounds

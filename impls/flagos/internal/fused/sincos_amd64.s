@@ -19,7 +19,8 @@ DATA trig<>+96(SB)/8, $0xbfe0000000000000  // −1/2
 DATA trig<>+104(SB)/8, $0x3ff0000000000000 // 1
 DATA trig<>+112(SB)/8, $0x8000000000000000 // sign
 DATA trig<>+120(SB)/8, $0x0000000000000001
-GLOBL trig<>(SB), RODATA|NOPTR, $128
+DATA trig<>+128(SB)/8, $0x4130000000000000 // maxReduced
+GLOBL trig<>(SB), RODATA|NOPTR, $136
 
 // func sinCosAVX2(sin, cos, theta *float32, n int)
 TEXT ·sinCosAVX2(SB), NOSPLIT, $0-32
@@ -81,5 +82,78 @@ sinCosLoop:
 	ADDQ         $16, SI
 	SUBQ         $4, CX
 	JNZ          sinCosLoop
+	VZEROUPPER
+	RET
+
+// func sinCosAVX512(sin, cos, theta *float32, n int) (done int)
+TEXT ·sinCosAVX512(SB), NOSPLIT, $0-40
+	MOVQ         sin+0(FP), DI
+	MOVQ         cos+8(FP), SI
+	MOVQ         theta+16(FP), DX
+	MOVQ         n+24(FP), CX
+	XORQ         BX, BX
+	VBROADCASTSD trig<>+0(SB), Z31
+	VBROADCASTSD trig<>+8(SB), Z30
+	VBROADCASTSD trig<>+16(SB), Z29
+	VBROADCASTSD trig<>+24(SB), Z28
+	VBROADCASTSD trig<>+32(SB), Z27
+	VBROADCASTSD trig<>+40(SB), Z26
+	VBROADCASTSD trig<>+48(SB), Z25
+	VBROADCASTSD trig<>+56(SB), Z24
+	VBROADCASTSD trig<>+64(SB), Z23
+	VBROADCASTSD trig<>+72(SB), Z22
+	VBROADCASTSD trig<>+80(SB), Z21
+	VBROADCASTSD trig<>+88(SB), Z20
+	VBROADCASTSD trig<>+96(SB), Z19
+	VBROADCASTSD trig<>+104(SB), Z18
+	VBROADCASTSD trig<>+112(SB), Z17
+	VBROADCASTSD trig<>+120(SB), Z16
+	VBROADCASTSD trig<>+128(SB), Z15
+
+sinCos8:
+	VCVTPS2PD    (DX)(BX*4), Z0
+	VPANDNQ      Z0, Z17, Z1
+	VCMPPD       $1, Z15, Z1, K1           // not for NaN
+	KMOVW        K1, AX
+	CMPL         AX, $0xff
+	JNE          sinCosDone
+	VMOVAPD      Z30, Z1
+	VFMADD231PD  Z31, Z0, Z1               // quadrant in the low bits
+	VSUBPD       Z30, Z1, Z2               // turns
+	VFNMADD231PD Z29, Z2, Z0
+	VFNMADD231PD Z28, Z2, Z0               // r
+	VMULPD       Z0, Z0, Z3                // z
+	VMOVAPD      Z27, Z4
+	VMOVAPD      Z23, Z5
+	VFMADD213PD  Z26, Z3, Z4
+	VFMADD213PD  Z22, Z3, Z5
+	VFMADD213PD  Z25, Z3, Z4
+	VFMADD213PD  Z21, Z3, Z5
+	VFMADD213PD  Z24, Z3, Z4
+	VFMADD213PD  Z20, Z3, Z5
+	VMULPD       Z0, Z3, Z2
+	VFMADD213PD  Z19, Z3, Z5
+	VFMADD213PD  Z0, Z2, Z4                // sin r
+	VFMADD213PD  Z18, Z3, Z5               // cos r
+	VPTESTMQ     Z16, Z1, K1
+	VBLENDMPD    Z5, Z4, K1, Z6            // exchanged in odd quadrants
+	VBLENDMPD    Z4, Z5, K1, Z7
+	VPADDQ       Z16, Z1, Z3
+	VPSLLQ       $62, Z1, Z2
+	VPSLLQ       $62, Z3, Z3
+	VPANDQ       Z17, Z2, Z2
+	VPANDQ       Z17, Z3, Z3
+	VPXORQ       Z2, Z6, Z6
+	VPXORQ       Z3, Z7, Z7
+	VCVTPD2PS    Z6, Y6
+	VCVTPD2PS    Z7, Y7
+	VMOVUPS      Y6, (DI)(BX*4)
+	VMOVUPS      Y7, (SI)(BX*4)
+	ADDQ         $8, BX
+	CMPQ         BX, CX
+	JLT          sinCos8
+
+sinCosDone:
+	MOVQ BX, done+32(FP)
 	VZEROUPPER
 	RET

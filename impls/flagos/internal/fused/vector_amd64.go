@@ -69,14 +69,21 @@ func normGradVector(dx, dgamma, dz, x, g []float32, rsigma, k float32) int {
 	return n
 }
 
-func rotateHalvesVector(y0, y1 []float32, yPitch int, x0, x1 []float32, xPitch, heads int, c0, c1, s0, s1 []float32) int {
-	if cpufeat.Has(cpufeat.AVX512) {
-		rotateHalvesAVX512(at(y0), at(y1), yPitch, at(x0), at(x1), xPitch, heads, at(c0), at(c1), at(s0), at(s1), len(c0))
-		return len(c0)
+func rotateHalvesVector(t Turns, y0, y1 []float32, y Pitch, x0, x1 []float32, x Pitch, c0, c1, s0, s1 []float32) int {
+	wide, n := cpufeat.Has(cpufeat.AVX512), t.Columns
+	if !wide {
+		n = whole(n)
 	}
-	n := whole(len(c0))
-	if n > 0 {
-		rotateHalvesAVX2(at(y0), at(y1), yPitch, at(x0), at(x1), xPitch, heads, at(c0), at(c1), at(s0), at(s1), n)
+	if n == 0 {
+		return 0
+	}
+	for s := range t.Steps {
+		to, from, a := s*y.Step, s*x.Step, s*t.Angles
+		if wide {
+			rotateHalvesAVX512(&y0[to], &y1[to], y.Head, &x0[from], &x1[from], x.Head, t.Heads, &c0[a], &c1[a], &s0[a], &s1[a], n)
+		} else {
+			rotateHalvesAVX2(&y0[to], &y1[to], y.Head, &x0[from], &x1[from], x.Head, t.Heads, &c0[a], &c1[a], &s0[a], &s1[a], n)
+		}
 	}
 	return n
 }
@@ -91,10 +98,26 @@ func rotatePairsVector(y, x, c, s []float32) int {
 
 func sinCosVector(sin, cos, theta []float32) int {
 	n := whole(len(theta))
-	if n > 0 {
+	switch {
+	case n == 0:
+	case cpufeat.Has(cpufeat.AVX512):
+		n = sinCosAVX512(at(sin), at(cos), at(theta), n)
+	case reducible(theta[:n]):
 		sinCosAVX2(at(sin), at(cos), at(theta), n)
+	default:
+		n = 0
 	}
 	return n
+}
+
+// reducible reports whether all angles are below maxReduced.
+func reducible(theta []float32) bool {
+	for _, t := range theta {
+		if !(t > -maxReduced && t < maxReduced) {
+			return false
+		}
+	}
+	return true
 }
 
 func adamVector(p, m, v, g []float32, step *AdamStep) int {
@@ -136,6 +159,12 @@ func sinCosAVX2(sin, cos, theta *float32, n int)
 
 //go:noescape
 func adamAVX2(p, m, v, grad *float32, n int, step *AdamStep)
+
+// sinCosAVX512 takes n as those for AVX2 do, stops before a vector with an angle that
+// is not below maxReduced, and returns how many elements it has done.
+//
+//go:noescape
+func sinCosAVX512(sin, cos, theta *float32, n int) (done int)
 
 //go:noescape
 func dot3AVX512(a, b, c *float32, n int) (sum float32)

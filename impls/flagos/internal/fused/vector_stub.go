@@ -12,7 +12,7 @@ func dot3Vector(_, _, _ []float32) (int, float32) { return 0, 0 }
 
 func normGradVector(_, _, _, _, _ []float32, _, _ float32) int { return 0 }
 
-func rotateHalvesVector(_, _ []float32, _ int, _, _ []float32, _, _ int, _, _, _, _ []float32) int {
+func rotateHalvesVector(_ Turns, _, _ []float32, _ Pitch, _, _ []float32, _ Pitch, _, _, _, _ []float32) int {
 	return 0
 }
 
