@@ -2,6 +2,7 @@ package flagos
 
 import (
 	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/impls/flagos/internal/fused"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -13,6 +14,9 @@ type matrix struct {
 }
 
 func (m *matrix) row(r int) []float32 { return m.data[r*m.pitch:][:m.cols:m.cols] }
+
+// from returns the rows from one on.
+func (m *matrix) from(r int) fused.Rows { return fused.Rows{Data: m.data[r*m.pitch:], Pitch: m.pitch} }
 
 // dense reports whether the elements lie in order without gaps.
 func (m *matrix) dense() bool { return m.pitch == m.cols || m.rows <= 1 }
