@@ -94,12 +94,7 @@ func (c *normBwd) part(part int) {
 	lo, hi := c.bounds(part)
 	dgamma := c.dgamma.row(part)
 	clear(dgamma)
-	for r := lo; r < hi; r++ {
-		dz, x, rsigma := c.dz.row(r), c.x.row(r), c.rsigma[r]
-		mean := float64(fused.Dot3(dz, c.gain, x)) / float64(len(x))
-		k := float64(rsigma) * float64(rsigma) * mean
-		fused.NormGrad(c.dx.row(r), dgamma, dz, x, c.gain, rsigma, float32(k))
-	}
+	fused.NormGrad(c.dx.rowsFrom(lo), c.dz.rowsFrom(lo), c.x.rowsFrom(lo), dgamma, c.gain, c.rsigma[lo:hi])
 }
 
 // partRows makes a row for each part of memory, in cache lines of its own.

@@ -2,6 +2,7 @@ package flagos
 
 import (
 	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/impls/flagos/internal/fused"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -83,6 +84,11 @@ func (m matrix) sub(first, rows int) matrix {
 		m.data = m.data[first*m.pitch:]
 	}
 	return m
+}
+
+// rowsFrom returns the rows of f32 from one on.
+func (m *matrix) rowsFrom(r int) fused.Rows {
+	return fused.Rows{Data: m.data[r*m.pitch:], Pitch: m.pitch}
 }
 
 // dense reports whether the elements lie in order without gaps.

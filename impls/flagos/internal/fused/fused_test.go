@@ -48,7 +48,7 @@ func forms() []form {
 				return 0
 			}},
 		{"dot3", 3, 0, 1,
-			func(s [][]float32) float32 { return Dot3(s[0], s[1], s[2]) },
+			func(s [][]float32) float32 { return dot3(s[0], s[1], s[2]) },
 			func(s [][]float64) float64 {
 				sum := 0.
 				for i := range s[0] {
@@ -66,7 +66,7 @@ func forms() []form {
 				return sum
 			}},
 		{"norm_grad", 5, 2, 1,
-			func(s [][]float32) float32 { NormGrad(s[0], s[1], s[2], s[3], s[4], 0.75, 0.3); return 0 },
+			func(s [][]float32) float32 { normGrad(s[0], s[1], s[2], s[3], s[4], 0.75, 0.3); return 0 },
 			func(s [][]float64) float64 {
 				for i := range s[0] {
 					dz, x, g := s[2][i], s[3][i], s[4][i]
@@ -267,26 +267,58 @@ func BenchmarkForms(b *testing.B) {
 	}
 }
 
+func TestNormGradKeepsTheGaps(t *testing.T) {
+	const rows, cols = 3, 21
+	for _, simd := range []bool{true, false} {
+		t.Run(fmt.Sprintf("simd=%v", simd), func(t *testing.T) {
+			if !simd {
+				defer cpufeat.Disable(cpufeat.AVX2)()
+			}
+			s := fill(rand.New(rand.NewPCG(1, 1)), 6, 100)
+			dx, dz, x := Rows{s[0], 24}, Rows{s[1], 33}, Rows{s[2], 21}
+			dgamma, g, rsigma := s[3][:cols], s[4][:cols], s[5][:rows]
+			want, wantGamma := append([]float32(nil), s[0]...), append([]float32(nil), s[3]...)
+			for r := range rows {
+				k := 0.
+				for i := range cols {
+					k += float64(dz.row(r, cols)[i]) * float64(g[i]) * float64(x.row(r, cols)[i]) / cols
+				}
+				k *= float64(rsigma[r]) * float64(rsigma[r])
+				for i := range cols {
+					d, x := dz.row(r, cols)[i], x.row(r, cols)[i]
+					want[r*dx.Pitch+i] = rsigma[r] * (d*g[i] - x*float32(k))
+					wantGamma[i] += d * x * rsigma[r]
+				}
+			}
+			NormGrad(dx, dz, x, dgamma, g, rsigma)
+			assert.InDeltaSlice(t, want, s[0], 1e-5)
+			assert.InDeltaSlice(t, wantGamma, s[3], 1e-5)
+		})
+	}
+}
+
 func TestRotateHalvesKeepsTheGaps(t *testing.T) {
 	turns := Turns{Steps: 2, Heads: 3, Columns: 11, Angles: 15}
 	y, x := Pitch{Step: 50, Head: 14}, Pitch{Step: 37, Head: 12}
 	for _, simd := range []bool{true, false} {
-		s := fill(rand.New(rand.NewPCG(1, 1)), 8, y.end(turns)+guard)
-		want0, want1 := append([]float32(nil), s[0]...), append([]float32(nil), s[1]...)
-		for step := range turns.Steps {
-			for k := range turns.Heads {
-				for i := range turns.Columns {
-					to, from, a := step*y.Step+k*y.Head+i, step*x.Step+k*x.Head+i, step*turns.Angles+i
-					want0[to] = s[2][from]*s[4][a] - s[3][from]*s[6][a]
-					want1[to] = s[3][from]*s[5][a] + s[2][from]*s[7][a]
+		t.Run(fmt.Sprintf("simd=%v", simd), func(t *testing.T) {
+			if !simd {
+				defer cpufeat.Disable(cpufeat.AVX2)()
+			}
+			s := fill(rand.New(rand.NewPCG(1, 1)), 8, y.end(turns)+guard)
+			want0, want1 := append([]float32(nil), s[0]...), append([]float32(nil), s[1]...)
+			for step := range turns.Steps {
+				for k := range turns.Heads {
+					for i := range turns.Columns {
+						to, from, a := step*y.Step+k*y.Head+i, step*x.Step+k*x.Head+i, step*turns.Angles+i
+						want0[to] = s[2][from]*s[4][a] - s[3][from]*s[6][a]
+						want1[to] = s[3][from]*s[5][a] + s[2][from]*s[7][a]
+					}
 				}
 			}
-		}
-		if !simd {
-			defer cpufeat.Disable(cpufeat.AVX2)()
-		}
-		RotateHalves(turns, s[0], s[1], y, s[2], s[3], x, s[4], s[5], s[6], s[7])
-		assert.InDeltaSlice(t, want0, s[0], 1e-6)
-		assert.InDeltaSlice(t, want1, s[1], 1e-6)
+			RotateHalves(turns, s[0], s[1], y, s[2], s[3], x, s[4], s[5], s[6], s[7])
+			assert.InDeltaSlice(t, want0, s[0], 1e-6)
+			assert.InDeltaSlice(t, want1, s[1], 1e-6)
+		})
 	}
 }

@@ -1,11 +1,43 @@
 package fused
 
-// Dot3 returns Σ a[i]·b[i]·c[i], summed in several partial sums.
-func Dot3(a, b, c []float32) float32 {
+// Rows is a matrix whose rows begin Pitch elements apart.
+type Rows struct {
+	Data  []float32
+	Pitch int
+}
+
+func (r *Rows) row(i, cols int) []float32 { return r.Data[i*r.Pitch:][:cols] }
+
+// NormGrad computes the gradient of rows of a normalisation by the root mean square
+// 1/rsigma. For each row, with the mean over its elements:
+//
+//	k          = rsigma²·mean(dz·g·x)
+//	dx[i]      = rsigma·(dz[i]·g[i] − x[i]·k)
+//	dgamma[i] += dz[i]·x[i]·rsigma
+//
+// There are len(rsigma) rows of len(g) columns. dx may be dz.
+func NormGrad(dx, dz, x Rows, dgamma, g, rsigma []float32) {
+	cols := len(g)
+	if normGradRows(dx, dz, x, dgamma[:cols], g, rsigma) {
+		return
+	}
+	for r, rsigma := range rsigma {
+		dz, x := dz.row(r, cols), x.row(r, cols)
+		mean := float64(dot3(dz, g, x)) / float64(cols)
+		k := float64(rsigma) * float64(rsigma) * mean
+		normGrad(dx.row(r, cols), dgamma, dz, x, g, rsigma, float32(k))
+	}
+}
+
+// dot3 returns Σ a[i]·b[i]·c[i], summed in several partial sums.
+func dot3(a, b, c []float32) float32 {
 	n := len(a)
 	b, c = b[:n], c[:n]
 	raceRead(a, b, c)
 	done, sum := dot3Vector(a, b, c)
+	if done == n {
+		return sum
+	}
 	return sum + dot3Go(a[done:], b[done:], c[done:])
 }
 
@@ -26,19 +58,16 @@ func dot3Go(a, b, c []float32) float32 {
 	return (s0 + s1) + (s2 + s3)
 }
 
-// NormGrad computes the gradient of one row of a normalisation by the root mean
-// square r = 1/rsigma, given k = rsigma²·mean(dz·g·x):
-//
-//	dx[i]      = rsigma·(dz[i]·g[i] − x[i]·k)
-//	dgamma[i] += dz[i]·x[i]·rsigma
-//
-// dx may be dz.
-func NormGrad(dx, dgamma, dz, x, g []float32, rsigma, k float32) {
+// normGrad computes dx and dgamma of one row of NormGrad for its k.
+func normGrad(dx, dgamma, dz, x, g []float32, rsigma, k float32) {
 	n := len(dx)
 	dgamma, dz, x, g = dgamma[:n], dz[:n], x[:n], g[:n]
 	raceRead(dz, x, g)
 	raceWrite(dx, dgamma)
 	done := normGradVector(dx, dgamma, dz, x, g, rsigma, k)
+	if done == n {
+		return
+	}
 	normGradGo(dx[done:], dgamma[done:], dz[done:], x[done:], g[done:], rsigma, k)
 }
 
