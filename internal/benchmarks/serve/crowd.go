@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -121,7 +120,7 @@ func (c *crowd) follow(ctx context.Context) error {
 	})
 }
 
-// each runs what a client does for all of them, on a connection each, and returns what went wrong before ctx ended.
+// each runs what a client does for all of them, on a connection each, and returns the first fault from before ctx ended.
 func (c *crowd) each(ctx context.Context, client func(context.Context, net.Conn, *rand.Rand) error) error {
 	faults := make([]error, c.clients)
 	var wg sync.WaitGroup
@@ -141,7 +140,12 @@ func (c *crowd) each(ctx context.Context, client func(context.Context, net.Conn,
 		})
 	}
 	wg.Wait()
-	return errors.Join(faults...)
+	for i, err := range faults {
+		if err != nil {
+			return fmt.Errorf("client %d: %w", i+1, err) // others will have met the same
+		}
+	}
+	return nil
 }
 
 // ask reads an answer to its end and returns its status.

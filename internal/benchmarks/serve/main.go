@@ -104,19 +104,19 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 
 // phase is what a crowd does while a process trains.
 type phase struct {
-	key, name string
-	serve     bool // whether the process that trains has the service
-	crowd     func(context.Context, *crowd) error
+	name  string
+	serve bool // whether the process that trains has the service
+	crowd func(context.Context, *crowd) error
 }
 
 // phases returns the one that others are compared with, and those with these keys.
 func phases(keys string) ([]phase, error) {
 	others := map[string]phase{
-		"off":    {"off", "without the service", false, nil},
-		"poll":   {"poll", "clients poll", true, pollers},
-		"follow": {"follow", "clients follow events", true, followers},
+		"off":    {"without the service", false, nil},
+		"poll":   {"clients poll", true, pollers},
+		"follow": {"clients follow events", true, followers},
 	}
-	chosen := []phase{{"idle", "nobody asks", true, nil}}
+	chosen := []phase{{"nobody asks", true, nil}}
 	for key := range strings.SplitSeq(keys, ",") {
 		p, ok := others[key]
 		if !ok {
