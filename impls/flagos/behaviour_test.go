@@ -102,6 +102,25 @@ func TestCrossEntropyOfInfiniteLogits(t *testing.T) {
 	}
 }
 
+func TestCrossEntropyIsNeverNegative(t *testing.T) {
+	const rows = 500
+	m := newMaker(t, 1, false)
+	logits := m.dense(tensor.F32, rows, 2)
+	for r := range rows {
+		logits.Set(float64(r)*0.173-40, r, 0)
+		logits.Set(float64(r)*0.173-70, r, 1)
+	}
+	a := ops.CrossEntropyFwdArgs{
+		Logits: logits, Targets: set(t, m.dense(tensor.I32, rows), make([]float64, rows)...), Losses: m.dense(tensor.F32, rows), LSE: m.dense(tensor.F32, rows),
+		IgnoreIndex: ignored, Saved: &opregistry.Saved{},
+	}
+	require.NoError(t, call(t, ops.CrossEntropyFwd, a))
+	for r := range rows {
+		require.GreaterOrEqual(t, a.Losses.At(r), 0.)
+		require.InDelta(t, 0, a.Losses.At(r), 2e-7)
+	}
+}
+
 func TestCrossEntropyBwdKeepsTheDigitsOfASureTarget(t *testing.T) {
 	m := newMaker(t, 1, false)
 	logits := set(t, m.dense(tensor.F32, 1, 2), 0, -17)
