@@ -119,7 +119,7 @@ func (i *Isolated) ready() error {
 	case wait > 0:
 		return fmt.Errorf("its process is started again in %v: %w", wait.Round(time.Millisecond), i.last)
 	}
-	p, err := startProcess(i.path, i.set, func(line string) { forward(i.log, i.report.Name, line) })
+	p, err := startProcess(i.path, i.set, (&forwarder{log: i.log, name: i.report.Name}).forward)
 	if err != nil {
 		return i.backOff(err)
 	}

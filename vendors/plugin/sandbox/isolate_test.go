@@ -174,10 +174,11 @@ func TestIsolatedLog(t *testing.T) {
 		out.Lock()
 		defer out.Unlock()
 		return out.Write(p)
-	}), nil))
+	}), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	acme := isolate(t, compile(t, "testdata/isolated.c"), time.Minute, log)["vendor.acme"]
 	require.NoError(t, call(t, acme, []float32{1}, 6))
-	for _, want := range []string{"level=WARN msg=logged plugin=acme_ops\n", "level=INFO msg=printed plugin=acme_ops\n", "level=INFO msg=\"half a line\" plugin=acme_ops\n"} {
+	require.Error(t, call(t, acme, []float32{1}, 3), "it crashes")
+	for _, want := range []string{"level=DEBUG msg=\"SIGSEGV: segmentation violation\" plugin=acme_ops\n", "level=WARN msg=logged plugin=acme_ops\n", "level=INFO msg=printed plugin=acme_ops\n", "level=INFO msg=\"half a line\" plugin=acme_ops\n"} {
 		require.Eventually(t, func() bool {
 			out.Lock()
 			defer out.Unlock()

@@ -29,10 +29,18 @@ func (l *lineLog) WithAttrs([]slog.Attr) slog.Handler { return l }
 // WithGroup implements slog.Handler.
 func (l *lineLog) WithGroup(string) slog.Handler { return l }
 
-// forward hands a line of a child to the log of the host: the plugin's log with its
-// level, and what its code printed otherwise.
-func forward(log *slog.Logger, name, line string) {
-	if log == nil || strings.HasPrefix(line, stepMark) {
+// forwarder hands the lines of a child to the log of the host.
+type forwarder struct {
+	log     *slog.Logger
+	name    string
+	crashed bool
+}
+
+// forward hands on one line: the plugin's log with its level, and what its code printed
+// otherwise. What Go prints when it crashes is for debugging; the host tells of the
+// crash itself.
+func (f *forwarder) forward(line string) {
+	if f.log == nil || strings.HasPrefix(line, stepMark) {
 		return
 	}
 	level := slog.LevelInfo
@@ -41,8 +49,10 @@ func forward(log *slog.Logger, name, line string) {
 		if level.UnmarshalText([]byte(word)) == nil {
 			line = rest
 		}
+	} else if f.crashed = f.crashed || crash.MatchString(line); f.crashed {
+		level = slog.LevelDebug
 	}
-	log.Log(context.Background(), level, strings.ToValidUTF8(line, "?"), "plugin", name)
+	f.log.Log(context.Background(), level, strings.ToValidUTF8(line, "?"), "plugin", f.name)
 }
 
 var _ slog.Handler = (*lineLog)(nil)
