@@ -152,6 +152,7 @@ func TestBenchmarkUsage(t *testing.T) {
 		"trian":                                `did you mean "train"`,
 		"train":                                "no experiment given",
 		"train --config x --steps 0":           "--steps: got 0",
+		"gemm --groups -3":                     `--groups: got "-3", want a number of products, 0 for the plain op`,
 		"train --config x --steps many":        `--steps: got "many", want a number of steps`,
 		"train --config x -o csv":              `--output: got "csv", want table or json`,
 		"gemm --shape 3x4":                     `"3x4" with 2 sizes, want ROWSxCOLSxINNER`,

@@ -166,6 +166,8 @@ func wants(f *pflag.Flag) string {
 		return "ids of patches with commas, all or none"
 	case "steps", "warmup":
 		return "a number of steps"
+	case "groups":
+		return "a number of products, 0 for the plain op"
 	case "repeat":
 		return "a number of samples"
 	case "impl":
