@@ -61,6 +61,10 @@ bench-metrics: ## print what counting and timing calls costs, of a call and of s
 bench-serve: build ## train while 1,000 clients watch (ARGS='-every 5s -rounds 3 -pin=false')
 	CGO_ENABLED=0 go run ./internal/benchmarks/serve $(ARGS)
 
+.PHONY: soak
+soak: build ## train 10,000 steps of a tiny model and watch that the process does not grow (ARGS='-steps 40000')
+	CGO_ENABLED=0 go run ./internal/benchmarks/soak $(ARGS)
+
 .PHONY: coverage
 coverage: build ## rewrite the table of ops against implementations in docs/coverage.md
 	sed '/^|/,$$d' docs/coverage.md > docs/coverage.tmp && ./$(BIN) ops coverage >> docs/coverage.tmp && mv docs/coverage.tmp docs/coverage.md
