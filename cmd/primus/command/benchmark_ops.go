@@ -17,6 +17,26 @@ is not available or declines says why. The share of the peak is of the FMA peak 
 threads for products and attention, and of the bandwidth of memory for the other ops,
 where caches may lift it above 100 %.`
 
+// wrapped joins words to lines that are no wider than width, where no word is.
+func wrapped(words []string, width int) string {
+	var b strings.Builder
+	line := 0
+	for i, w := range words {
+		switch {
+		case i == 0:
+		case line+1+len(w) > width:
+			b.WriteByte('\n')
+			line = 0
+		default:
+			b.WriteByte(' ')
+			line++
+		}
+		b.WriteString(w)
+		line += len(w)
+	}
+	return b.String()
+}
+
 func newBenchmarkGemmCommand(streams Streams) *cobra.Command {
 	var o implBenchmarkOptions
 	var shapes, layouts []string
@@ -144,7 +164,10 @@ func newBenchmarkOpsCommand(streams Streams) *cobra.Command {
 		Use:   "ops [OP…]",
 		Short: "Measure the ops whose bound is memory on every implementation",
 		Long: `Measure ops whose bound is memory on every implementation: those given, or all of
-` + strings.Join(opbench.Ops(), ", ") + `.
+these:
+
+` + wrapped(opbench.Ops(), 90) + `
+
 A shape is ROWSxCOLS: tokens and their width, or the vocabulary of cross entropy, or the
 size of the weights that an optimizer updates.
 

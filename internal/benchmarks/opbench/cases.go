@@ -105,12 +105,6 @@ func opCases() map[string]builder {
 		ops.RMSNormBwd.Name():      second((*Maker).norm),
 		ops.CrossEntropyFwd.Name(): first((*Maker).entropy),
 		ops.CrossEntropyBwd.Name(): second((*Maker).entropy),
-		ops.SwiGLU.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, ops.SwiGLU, shape, ops.SwiGLUArgs{Input: m.random(rows, 2*cols), Output: m.fresh(m.dtype, rows, cols)})
-		},
-		ops.DSwiGLU.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, ops.DSwiGLU, shape, ops.DSwiGLUArgs{Grad: m.random(rows, cols), FwdInput: m.random(rows, 2*cols), Output: m.fresh(m.dtype, rows, 2*cols)})
-		},
 		ops.ResidualAdd.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
 			return newCase(m, ops.ResidualAdd, shape, ops.ResidualAddArgs{A: m.random(rows, cols), B: m.random(rows, cols), Output: m.fresh(m.dtype, rows, cols)})
 		},
@@ -132,6 +126,12 @@ func opCases() map[string]builder {
 				LR: 1e-3, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, Step: 100, Mode: ops.AdamDecay, BiasCorrection: true, WeightDecay: 0.1,
 			})
 		},
+		ops.MultiTensorSGD.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, ops.MultiTensorSGD, shape, ops.MultiTensorSGDArgs{
+				NoopFlag: m.fresh(tensor.I32, 1), TensorLists: lists(m.random(rows, cols), m.random(rows, cols), m.random(rows, cols)),
+				LR: 1e-3, Momentum: 0.9, WD: 0.1, Scale: 1,
+			})
+		},
 		ops.MultiTensorL2Norm.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
 			return newCase(m, ops.MultiTensorL2Norm, shape, ops.MultiTensorL2NormArgs{
 				NoopFlag: m.fresh(tensor.I32, 1), TensorLists: lists(m.random(rows, cols)), Norm: m.fresh(tensor.F32, 1),
@@ -144,6 +144,8 @@ func opCases() map[string]builder {
 		},
 	}
 	maps.Copy(cases, familyCases())
+	maps.Copy(cases, activationCases())
+	maps.Copy(cases, softmaxCases())
 	return cases
 }
 
