@@ -103,9 +103,9 @@ func TestPluginsCheckFindsFaults(t *testing.T) {
 		{fault: "guard", failure: `guard elements were written to`},
 		{fault: "race", failure: `differs alone and beside other calls`},
 		{fault: "leak", want: `rmsnorm_fwd, vendor\.acme: \d+ calls of case f32/.+ lost memory, 2\d\d bytes a call`},
-		{fault: "crash", want: `rmsnorm_fwd, vendor\.acme: case f32/\[1 1\]\S+ crashed with SIGSEGV`},
-		{fault: "exit", want: `case f32/\[1 1\]\S+ ended the process: exit status 7`},
-		{fault: "hang", want: `did not end within 2s`, args: []string{"--timeout", "2s"}},
+		{fault: "crash", want: `rmsnorm_fwd, vendor\.acme: it crashed with SIGSEGV \(segmentation violation\) in case f32/\[1 1\]`},
+		{fault: "exit", want: `it ended its process with status 7 in case f32/\[1 1\]`},
+		{fault: "hang", want: `it did not come back within 2s in case f32/`, args: []string{"--timeout", "2s"}},
 		{fault: "old_abi", want: `does not speak ABI 1\.0`},
 	}
 	for _, tt := range tests {

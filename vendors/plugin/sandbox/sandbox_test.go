@@ -28,11 +28,16 @@ const roleEnv = "PRIMUS_SANDBOX_TEST_ROLE"
 
 func TestMain(m *testing.M) {
 	file := os.Args[len(os.Args)-1]
-	switch os.Getenv(roleEnv) {
+	switch role := os.Getenv(roleEnv); role {
 	case "":
 		// A plugin in this process keeps its thread.
 		goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/primus-fl/primus/vendors/loader.(*Executor).thread"))
-	case "probe":
+	case "probe", "busy probe":
+		if role == "busy probe" {
+			for range 300 {
+				go func() { select {} }()
+			}
+		}
 		ok, err := sandbox.ServeProbe(file, plugin.Settings{Ops: catalogue}, try)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -244,6 +249,14 @@ func TestProbeTimeOut(t *testing.T) {
 	}
 }
 
+// Go prints much about a crash of a process that has many goroutines.
+func TestProbeNamesTheCrashOfABusyProcess(t *testing.T) {
+	t.Parallel()
+	path := compile(t, "testdata/probe.c", "RUN_CRASH")
+	_, err := sandbox.Probe(t.Context(), path, serving("busy probe"))
+	require.EqualError(t, err, "plugin "+path+`: it crashed with SIGSEGV (segmentation violation) in run of impl "vendor.acme" of op "probe", case small`)
+}
+
 func TestProbeIsCancelled(t *testing.T) {
 	t.Parallel()
 	path := compile(t, "testdata/probe.c", "LOAD_HANG")
@@ -260,5 +273,5 @@ func TestProbeWithoutAProgram(t *testing.T) {
 	_, err = sandbox.Probe(t.Context(), "libx.so", sandbox.Settings{Command: []string{"/nonexistent/primus"}, Timeout: time.Second})
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = sandbox.Probe(t.Context(), "libx.so", sandbox.Settings{Command: []string{"/bin/echo"}, Timeout: 10 * time.Second})
-	require.ErrorContains(t, err, "its probe printed no report")
+	require.ErrorContains(t, err, `its process printed "libx.so", want a report`)
 }
