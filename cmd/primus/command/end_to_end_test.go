@@ -106,6 +106,7 @@ func onlyMember(t *testing.T, etcd string) fleet.Member {
 // that tells of dispatch tells of this change: the page, the stream of events, Prometheus, which has found the run by itself,
 // the fleet, and what the run leaves behind.
 func TestEndToEnd(t *testing.T) {
+	t.Parallel()
 	const from, to = "vendor.openblas", "default.flagos"
 	env := []string{"PRIMUS_ONEDNN=" + absent}
 	if reason := unavailable(t, from, env); reason != "" {

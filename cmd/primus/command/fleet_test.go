@@ -185,13 +185,13 @@ func targets(t *testing.T, url string) (groups []fleet.TargetGroup) {
 
 // Prometheus finds the runs of a fleet, at whichever address they serve metrics, from each list of targets.
 func TestFleetDiscovery(t *testing.T) {
+	t.Parallel()
 	etcd := fleettest.Start(t)
 	run, stopRun := inFleet(t, etcd.Address, "--serve", "127.0.0.1:0", "--metrics-addr", "")
 	own := regexp.MustCompile(`service on (http://(\S+)/)`).FindStringSubmatch(run.String())
 	_, stderr, stop := background(t, "fleet", "sd", "--fleet", etcd.Address, "--listen", "127.0.0.1:0")
 	waitFor(t, stderr, "/v1/sd\n")
-	t.Setenv("PRIMUS_FLEET", etcd.Address)
-	service := startServing(t, "serve", "--listen", "127.0.0.1:0")
+	service := startServing(t, "serve", "--listen", "127.0.0.1:0", "--fleet", etcd.Address)
 	urls := []string{regexp.MustCompile(`http://\S+`).FindString(stderr.String()), service.base + "/v1/sd", own[1] + "v1/sd"}
 	for _, url := range urls {
 		groups := targets(t, url)
