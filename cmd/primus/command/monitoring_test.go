@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/primus-fl/primus/cmd/primus/primustest"
 	"github.com/primus-fl/primus/metrics/dashboards"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/stretchr/testify/assert"
@@ -47,7 +48,7 @@ func TestMonitoring(t *testing.T) {
 	l := newLab(t)
 	policy := filepath.Join(l.dir, "policy.yaml")
 	l.write(policy, "prefer: flagos\n")
-	stderr := &buffer{}
+	stderr := &primustest.Buffer{}
 	root := command.NewRoot(command.Streams{Out: io.Discard, Err: stderr})
 	root.SetArgs(l.args("train_iters=1000000", "--metrics-addr", "127.0.0.1:0", "eval_interval=50", "eval_iters=1", "save_interval=50",
 		"log_interval=50", "--peak-tflops", "1", "--policy", policy))

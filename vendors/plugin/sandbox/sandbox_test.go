@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +16,7 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
-	"github.com/primus-fl/primus/vendors/loader"
+	"github.com/primus-fl/primus/vendors/loader/loadertest"
 	"github.com/primus-fl/primus/vendors/plugin"
 	"github.com/primus-fl/primus/vendors/plugin/sandbox"
 )
@@ -104,21 +102,11 @@ func serving(role string) sandbox.Settings {
 // compile builds a C file of testdata with these macros defined.
 func compile(t testing.TB, source string, macros ...string) string {
 	t.Helper()
-	if _, err := loader.Open(); err == loader.ErrPlatform {
-		t.Skip(err)
-	}
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("no C compiler: ", err)
-	}
-	out := filepath.Join(t.TempDir(), "libacme.so")
-	args := []string{"-std=gnu11", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-I", filepath.Join("..", "..", "abi"), "-o", out, filepath.FromSlash(source)}
+	flags := []string{"-I../../abi"}
 	for _, m := range macros {
-		args = append(args, "-D"+m)
+		flags = append(flags, "-D"+m)
 	}
-	text, err := exec.CommandContext(t.Context(), cc, args...).CombinedOutput()
-	require.NoError(t, err, "%s", text)
-	return out
+	return loadertest.Library(t, "libacme.so", source, flags...)
 }
 
 func TestProbe(t *testing.T) {
