@@ -1,8 +1,6 @@
 package loader_test
 
 import (
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,13 +9,7 @@ import (
 )
 
 func BenchmarkCall(b *testing.B) {
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		b.Skip(err)
-	}
-	out := filepath.Join(b.TempDir(), "libfixture.so")
-	require.NoError(b, exec.Command(cc, "-shared", "-fPIC", "-O1", "-o", out, "testdata/fixture.c").Run())
-	lib, err := loader.Open(out)
+	lib, err := loader.Open(compile(b, "fixture.c"))
 	require.NoError(b, err)
 
 	b.Run("Call/13", func(b *testing.B) {

@@ -2,30 +2,20 @@ package loader_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/vendors/loader"
+	"github.com/primus-fl/primus/vendors/loader/loadertest"
 )
 
 // compile builds testdata/<source> into a shared library and returns its path.
-func compile(t *testing.T, source string, flags ...string) string {
+func compile(t testing.TB, source string, flags ...string) string {
 	t.Helper()
-	if _, err := loader.Open(); err == loader.ErrPlatform {
-		t.Skip(err)
-	}
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("no C compiler: ", err)
-	}
-	out := filepath.Join(t.TempDir(), "lib"+source[:len(source)-len(".c")]+".so")
-	args := append([]string{"-shared", "-fPIC", "-O1", "-o", out, filepath.Join("testdata", source)}, flags...)
-	text, err := exec.Command(cc, args...).CombinedOutput()
-	require.NoError(t, err, "%s", text)
-	return out
+	return loadertest.Library(t, "lib"+strings.TrimSuffix(source, ".c")+".so", "testdata/"+source, flags...)
 }
 
 func openFixture(t *testing.T) *loader.Library {

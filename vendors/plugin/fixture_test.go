@@ -3,8 +3,6 @@ package plugin_test
 import (
 	"bytes"
 	"log/slog"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -16,7 +14,7 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
-	"github.com/primus-fl/primus/vendors/loader"
+	"github.com/primus-fl/primus/vendors/loader/loadertest"
 	"github.com/primus-fl/primus/vendors/plugin"
 )
 
@@ -79,18 +77,8 @@ var fixtureOps = []opregistry.Handle{everythingOp, probeOp}
 // compile builds a C file of testdata into a shared library and returns its path.
 func compile(t testing.TB, source string, flags ...string) string {
 	t.Helper()
-	if _, err := loader.Open(); err == loader.ErrPlatform {
-		t.Skip(err)
-	}
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("no C compiler: ", err)
-	}
-	out := filepath.Join(t.TempDir(), "lib"+strings.TrimSuffix(source, ".c")+".so")
-	args := []string{"-std=c11", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-I", filepath.Join("..", "abi"), "-o", out, filepath.Join("testdata", source)}
-	text, err := exec.CommandContext(t.Context(), cc, append(args, flags...)...).CombinedOutput()
-	require.NoError(t, err, "%s", text)
-	return out
+	name := "lib" + strings.TrimSuffix(source, ".c") + ".so"
+	return loadertest.Library(t, name, "testdata/"+source, append([]string{"-I../abi"}, flags...)...)
 }
 
 // lines collects what plugins log, one "LEVEL text" a line.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/primus-fl/primus/cmd/primus/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -225,7 +226,7 @@ func TestUnwritableRunDirectory(t *testing.T) {
 func TestSecondRunInOneDirectory(t *testing.T) {
 	l := newLab(t)
 	cmd := child(t.Context(), nil, l.args("train_iters=1000000")...)
-	stderr := &buffer{}
+	stderr := &primustest.Buffer{}
 	cmd.Stderr = stderr
 	require.NoError(t, cmd.Start())
 	defer func() {

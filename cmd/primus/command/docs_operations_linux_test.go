@@ -19,6 +19,7 @@ import (
 // TestOperations follows the guide in one shell, with ports that are free, scrapes that are more frequent and a model that
 // is smaller: its commands succeed and print what the guide shows behind them.
 func TestOperations(t *testing.T) {
+	t.Parallel()
 	tools(t, "bash", "curl", "jq", "openssl", "prometheus", "promtool", "etcd")
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	require.NoError(t, err)

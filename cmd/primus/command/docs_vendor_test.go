@@ -14,6 +14,7 @@ import (
 // TestWritingAVendor follows the guide in a shell: its commands succeed and print what the guide shows behind them, and its
 // listings are in the files that they name.
 func TestWritingAVendor(t *testing.T) {
+	t.Parallel()
 	tools(t, "bash", "make", "cc", "go", "sed", "grep")
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	require.NoError(t, err)

@@ -20,15 +20,16 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/primus-fl/primus/cmd/primus/fleet"
 	"github.com/primus-fl/primus/cmd/primus/fleet/fleettest"
+	"github.com/primus-fl/primus/cmd/primus/primustest"
 	"github.com/primus-fl/primus/cmd/primus/serve"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 // inProcess starts a run in a process of its own, which is ended with the test if it is not before.
-func inProcess(t *testing.T, env []string, args ...string) (cmd *exec.Cmd, out, stderr *buffer) {
+func inProcess(t *testing.T, env []string, args ...string) (cmd *exec.Cmd, out, stderr *primustest.Buffer) {
 	t.Helper()
-	out, stderr = &buffer{}, &buffer{}
+	out, stderr = &primustest.Buffer{}, &primustest.Buffer{}
 	cmd = child(context.WithoutCancel(t.Context()), env, args...)
 	cmd.Stdout, cmd.Stderr = out, stderr
 	require.NoError(t, cmd.Start())
@@ -106,6 +107,7 @@ func onlyMember(t *testing.T, etcd string) fleet.Member {
 // that tells of dispatch tells of this change: the page, the stream of events, Prometheus, which has found the run by itself,
 // the fleet, and what the run leaves behind.
 func TestEndToEnd(t *testing.T) {
+	t.Parallel()
 	const from, to = "vendor.openblas", "default.flagos"
 	env := []string{"PRIMUS_ONEDNN=" + absent}
 	if reason := unavailable(t, from, env); reason != "" {

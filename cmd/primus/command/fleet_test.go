@@ -2,6 +2,7 @@ package command_test
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -17,15 +18,16 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command"
 	"github.com/primus-fl/primus/cmd/primus/fleet"
 	"github.com/primus-fl/primus/cmd/primus/fleet/fleettest"
+	"github.com/primus-fl/primus/cmd/primus/primustest"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 // background runs a command line until the function that it returns is called, which returns its error.
-func background(t *testing.T, args ...string) (out, stderr *buffer, stop func() error) {
+func background(t *testing.T, args ...string) (out, stderr *primustest.Buffer, stop func() error) {
 	t.Helper()
-	out, stderr = &buffer{}, &buffer{}
+	out, stderr = &primustest.Buffer{}, &primustest.Buffer{}
 	root := command.NewRoot(command.Streams{Out: out, Err: stderr})
 	root.SetArgs(args)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -46,7 +48,7 @@ func background(t *testing.T, args ...string) (out, stderr *buffer, stop func() 
 }
 
 // inFleet starts a run without end in a fleet and waits until it trains.
-func inFleet(t *testing.T, etcd string, more ...string) (stderr *buffer, stop func() error) {
+func inFleet(t *testing.T, etcd string, more ...string) (stderr *primustest.Buffer, stop func() error) {
 	t.Helper()
 	l := newLab(t)
 	_, stderr, stop = background(t, l.args(append([]string{
@@ -103,7 +105,7 @@ func TestFleetOfTwoTrainers(t *testing.T) {
 	assert.Equal(t, 2, strings.Count(got.out, "in force"), got.out)
 	t.Logf("two trainers have followed after %v", took)
 	assert.Less(t, took, 2*time.Second)
-	for _, run := range []*buffer{one, two} {
+	for _, run := range []*primustest.Buffer{one, two} {
 		assert.Contains(t, run.String(), "policy of the fleet is in force")
 	}
 	waitFor(t, events, "applied")
@@ -185,13 +187,13 @@ func targets(t *testing.T, url string) (groups []fleet.TargetGroup) {
 
 // Prometheus finds the runs of a fleet, at whichever address they serve metrics, from each list of targets.
 func TestFleetDiscovery(t *testing.T) {
+	t.Parallel()
 	etcd := fleettest.Start(t)
 	run, stopRun := inFleet(t, etcd.Address, "--serve", "127.0.0.1:0", "--metrics-addr", "")
 	own := regexp.MustCompile(`service on (http://(\S+)/)`).FindStringSubmatch(run.String())
 	_, stderr, stop := background(t, "fleet", "sd", "--fleet", etcd.Address, "--listen", "127.0.0.1:0")
 	waitFor(t, stderr, "/v1/sd\n")
-	t.Setenv("PRIMUS_FLEET", etcd.Address)
-	service := startServing(t, "serve", "--listen", "127.0.0.1:0")
+	service := startServing(t, "serve", "--listen", "127.0.0.1:0", "--fleet", etcd.Address)
 	urls := []string{regexp.MustCompile(`http://\S+`).FindString(stderr.String()), service.base + "/v1/sd", own[1] + "v1/sd"}
 	for _, url := range urls {
 		groups := targets(t, url)
@@ -248,6 +250,25 @@ func TestDiscoveryWithoutAFleet(t *testing.T) {
 	assert.Equal(t, "exp 3 native", groups[0].Labels["run"]+" "+groups[0].Labels["rank"]+" "+groups[0].Labels["__meta_primus_backend"])
 	run.cancel()
 	require.ErrorIs(t, <-run.ended, backend.ErrInterrupted)
+}
+
+// A service over TLS says so, because Prometheus has to ask it so.
+func TestDiscoveryOfAServiceOverTLS(t *testing.T) {
+	t.Parallel()
+	authority := primustest.NewAuthority(t)
+	cert, key := authority.Sign("service")
+	service := startServing(t, "serve", "--listen", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: authority.Pool}}}
+	resp, err := client.Get(service.base + "/v1/sd")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	var groups []fleet.TargetGroup
+	require.NoError(t, json.NewDecoder(resp.Body).Decode(&groups))
+	require.Len(t, groups, 1)
+	assert.Equal(t, []string{strings.TrimPrefix(service.base, "https://")}, groups[0].Targets)
+	assert.Equal(t, "https", groups[0].Labels["__scheme__"])
+	service.cancel()
+	require.NoError(t, <-service.ended)
 }
 
 func TestFleetUsage(t *testing.T) {

@@ -1,7 +1,6 @@
 package command_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,11 +10,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/primus-fl/primus/cmd/primus/primustest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -28,27 +27,9 @@ type outcome struct {
 // primus runs a command line in this process.
 func primus(t *testing.T, args ...string) outcome {
 	t.Helper()
-	var out, stderr buffer
+	var out, stderr primustest.Buffer
 	code := command.Main(args, command.Streams{Out: &out, Err: &stderr})
 	return outcome{code, out.String(), stderr.String()}
-}
-
-// buffer is a bytes.Buffer that may be read while it is written.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 // child prepares a command line in a process of its own, with the libraries of vendors and these variables.
@@ -184,7 +165,7 @@ func leftovers(t *testing.T, dir string) []string {
 }
 
 // waitFor returns when a process has written some text.
-func waitFor(t *testing.T, b *buffer, text string) {
+func waitFor(t *testing.T, b *primustest.Buffer, text string) {
 	t.Helper()
 	require.Eventually(t, func() bool { return strings.Contains(b.String(), text) }, 30*time.Second, time.Millisecond,
 		"no %q in time", text)

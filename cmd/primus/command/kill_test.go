@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/primus-fl/primus/cmd/primus/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -25,7 +26,7 @@ func TestKill(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	unfinished, reached := 0, 0
 	for range 20 {
-		stderr := &buffer{}
+		stderr := &primustest.Buffer{}
 		cmd := child(t.Context(), []string{"PRIMUS_OPENBLAS=" + absent, "PRIMUS_ONEDNN=" + absent},
 			l.args("train_iters=1000000", "lr_decay_iters=1000", "save_interval=1")...)
 		cmd.Stderr = stderr

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/primus-fl/primus/cmd/primus/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -39,7 +40,7 @@ type resolution struct {
 // resolveOp asks for an op of a catalogue on standard input, with the output JSON.
 func resolveOp(t *testing.T, op, catalog string) (resolution, outcome) {
 	t.Helper()
-	var out, stderr buffer
+	var out, stderr primustest.Buffer
 	code := command.Main([]string{"ops", "resolve", "--catalog", "-", "-o", "json", "--", op},
 		command.Streams{Out: &out, Err: &stderr, In: strings.NewReader(catalog)})
 	got := outcome{code, out.String(), stderr.String()}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/primus-fl/primus/cmd/primus/primustest"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/stretchr/testify/assert"
@@ -169,7 +170,7 @@ func TestMainWithExtras(t *testing.T) {
 		}
 	}
 	run := func(extra command.Extra, args ...string) outcome {
-		var out, stderr buffer
+		var out, stderr primustest.Buffer
 		code := command.Main(args, command.Streams{Out: &out, Err: &stderr}, extra)
 		return outcome{code, out.String(), stderr.String()}
 	}

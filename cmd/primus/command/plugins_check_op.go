@@ -1,10 +1,8 @@
 package command
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	goruntime "runtime"
 	"slices"
 	"sync"
@@ -19,14 +17,12 @@ import (
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/abi"
 	"github.com/primus-fl/primus/vendors/plugin"
+	"github.com/primus-fl/primus/vendors/plugin/sandbox"
 	"github.com/spf13/cobra"
 )
 
 // checkChild is the command that checks a part of a plugin for `primus plugins check`.
 const checkChild = "check-child"
-
-// checkPipe is the file of a child that leads to its parent. A plugin may print what it wants elsewhere.
-const checkPipe = 3
 
 // opCheck is what was found about one op of a plugin.
 type opCheck struct {
@@ -61,40 +57,30 @@ func (c *opCheck) servedDTypes() []tensor.DType {
 
 func newPluginsCheckChildCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:    checkChild + " FILE [OP IMPL]",
+		Use:    checkChild + " [OP IMPL] FILE",
 		Short:  "Check a part of a plugin for primus plugins check",
 		Hidden: true,
 		Args:   cobra.RangeArgs(1, 3),
 		RunE: func(_ *cobra.Command, args []string) error {
-			out := json.NewEncoder(os.NewFile(checkPipe, "the parent"))
-			say := func(m checkMessage) {
-				if err := out.Encode(m); err != nil {
-					os.Exit(exitFailure) // the parent has ended
-				}
-			}
-			if err := checkPart(args, say); err != nil {
-				say(checkMessage{Error: err.Error()})
-			}
-			return nil
+			return sandbox.Report(func(host *sandbox.Reporter) error { return checkPart(args, host) })
 		},
 	}
 }
 
 // checkPart opens a plugin and describes it, or checks one of its ops.
-func checkPart(args []string, say func(checkMessage)) error {
-	say(checkMessage{Step: "opening the library"})
-	p, err := plugin.Open(args[0], plugin.Settings{Ops: ops.All()})
+func checkPart(args []string, host *sandbox.Reporter) error {
+	p, err := plugin.Open(args[len(args)-1], plugin.Settings{Ops: ops.All(), Before: host.Step})
 	if err != nil {
-		return err
+		return host.Say(checkMessage{Fault: err.Error()})
 	}
 	if len(args) < 3 {
 		found, err := describePlugin(p)
-		if err == nil {
-			say(checkMessage{Description: found})
+		if err != nil {
+			return host.Say(checkMessage{Fault: err.Error()})
 		}
-		return err
+		return host.Say(checkMessage{Description: found})
 	}
-	c := &opChecker{plugin: p, source: p.Source(), name: implName{args[1], args[2]}, say: say}
+	c := &opChecker{plugin: p, source: p.Source(), name: implName{args[0], args[1]}, host: host}
 	return c.run()
 }
 
@@ -118,7 +104,7 @@ type opChecker struct {
 	plugin *plugin.Plugin
 	source opregistry.Source
 	name   implName
-	say    func(checkMessage)
+	host   *sandbox.Reporter
 
 	impl    opregistry.Impl
 	subject opstest.Subject
@@ -126,34 +112,35 @@ type opChecker struct {
 	found   opCheck
 }
 
-// run tells what was found after each step, because the next one may be the last.
+// run tells what was found after each part, because the next one may be the last.
 func (c *opChecker) run() error {
 	impl, ok := implOf(c.source, c.name)
 	if !ok {
-		return fmt.Errorf("the plugin has no impl %q of op %q any more", c.name.ID, c.name.Op)
+		return c.host.Say(checkMessage{Fault: fmt.Sprintf("the plugin has no impl %q of op %q any more", c.name.ID, c.name.Op)})
 	}
 	c.impl, c.flags = impl, c.plugin.Flags(c.name.Op, c.name.ID)
 	c.subject = subjectOf(c.source, impl)
 	c.found = opCheck{Op: c.name.Op, Impl: c.name.ID, Flags: flagWords(c.flags)}
-	c.step("is_available")
 	if err := impl.Available(); err != nil {
 		c.found.Unavailable = err.Error()
-		c.say(checkMessage{Check: &c.found})
-		return nil
+		return c.tell()
 	}
 	for _, part := range []func() error{c.conform, c.hammer, c.leak, c.measure} {
-		if err := part(); err != nil {
+		err := part()
+		if err != nil {
 			c.found.Faults = append(c.found.Faults, err.Error())
-			break
+		}
+		if told := c.tell(); told != nil || err != nil {
+			return told
 		}
 	}
-	c.say(checkMessage{Check: &c.found})
 	return nil
 }
 
-func (c *opChecker) step(format string, args ...any) {
-	c.say(checkMessage{Step: fmt.Sprintf(format, args...), Check: &c.found})
-}
+// tell says what was found so far.
+func (c *opChecker) tell() error { return c.host.Say(checkMessage{Check: &c.found}) }
+
+func (c *opChecker) step(format string, args ...any) { c.host.Step(fmt.Sprintf(format, args...)) }
 
 // conform runs the conformance kit.
 func (c *opChecker) conform() error {
@@ -174,6 +161,9 @@ func (c *opChecker) conform() error {
 			return err
 		}
 		c.found.Results = append(c.found.Results, results...)
+		if err := c.tell(); err != nil {
+			return err
+		}
 	}
 	if !slices.ContainsFunc(c.found.Results, func(r opstest.Result) bool { return r.Status() != "unsupported" }) {
 		return errors.New("it declined all cases")

@@ -3,11 +3,11 @@ package command_test
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/primus-fl/primus/vendors/loader/loadertest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -15,21 +15,11 @@ import (
 // acme compiles the example in C, the ops with a fault unless fault is "".
 func acme(t *testing.T, fault string) string {
 	t.Helper()
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("no C compiler: ", err)
-	}
-	example := filepath.Join("..", "..", "..", "examples", "outtree_c")
-	source, flags := "acme.c", []string{}
+	source, flags := "acme.c", []string{"-O2", "-I../../../vendors/abi", "-lm"}
 	if fault != "" {
-		source, flags = "faults.c", []string{"-DACME_" + strings.ToUpper(fault)}
+		source, flags = "faults.c", append(flags, "-DACME_"+strings.ToUpper(fault))
 	}
-	file := filepath.Join(t.TempDir(), "libacme.so")
-	args := append(flags, "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared",
-		"-I"+filepath.Join("..", "..", "..", "vendors", "abi"), "-o", file, filepath.Join(example, source), "-lm")
-	text, err := exec.Command(cc, args...).CombinedOutput()
-	require.NoError(t, err, "%s", text)
-	return file
+	return loadertest.Library(t, "libacme.so", "../../../examples/outtree_c/"+source, flags...)
 }
 
 // checked is what a test reads of a report.
@@ -103,9 +93,9 @@ func TestPluginsCheckFindsFaults(t *testing.T) {
 		{fault: "guard", failure: `guard elements were written to`},
 		{fault: "race", failure: `differs alone and beside other calls`},
 		{fault: "leak", want: `rmsnorm_fwd, vendor\.acme: \d+ calls of case f32/.+ lost memory, 2\d\d bytes a call`},
-		{fault: "crash", want: `rmsnorm_fwd, vendor\.acme: case f32/\[1 1\]\S+ crashed with SIGSEGV`},
-		{fault: "exit", want: `case f32/\[1 1\]\S+ ended the process: exit status 7`},
-		{fault: "hang", want: `did not end within 2s`, args: []string{"--timeout", "2s"}},
+		{fault: "crash", want: `rmsnorm_fwd, vendor\.acme: it crashed with SIGSEGV \(segmentation violation\) in case f32/\[1 1\]`},
+		{fault: "exit", want: `it ended its process with status 7 in case f32/\[1 1\]`},
+		{fault: "hang", want: `it did not come back within 2s in case f32/`, args: []string{"--timeout", "2s"}},
 		{fault: "old_abi", want: `does not speak ABI 1\.0`},
 	}
 	for _, tt := range tests {

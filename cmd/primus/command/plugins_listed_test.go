@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/primus-fl/primus/cmd/primus/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -74,7 +75,7 @@ func TestServicePlugins(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &serving{t: t, stderr: &buffer{}}
+			s := &serving{t: t, stderr: &primustest.Buffer{}}
 			cmd := child(t.Context(), []string{"PRIMUS_OPENBLAS=" + absent, "PRIMUS_ONEDNN=" + absent}, append(command, args...)...)
 			cmd.Stderr = s.stderr
 			require.NoError(t, cmd.Start())

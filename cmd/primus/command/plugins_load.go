@@ -107,11 +107,16 @@ func (l *loadedPlugin) open(set appConfig, wanted policyfile.Plugins, lc fx.Life
 
 // childSettings returns how a child of this program serves a plugin.
 func childSettings(set appConfig, command string) sandbox.Settings {
-	self := "/proc/self/exe" // this program, also when its file was replaced
-	if goruntime.GOOS != "linux" {
-		self, _ = os.Executable()
+	return sandbox.Settings{Command: []string{self(), "plugins", command}, Timeout: set.policy.flags.plugins.limit()}
+}
+
+// self returns the file of this program, also when it was replaced.
+func self() string {
+	if goruntime.GOOS == "linux" {
+		return "/proc/self/exe"
 	}
-	return sandbox.Settings{Command: []string{self, "plugins", command}, Timeout: set.policy.flags.plugins.limit()}
+	file, _ := os.Executable()
+	return file
 }
 
 // register adds the sources of the plugins to a registry that has all others. A plugin that cannot be used is an error

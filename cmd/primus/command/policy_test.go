@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/primus-fl/primus/cmd/primus/primustest"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/stretchr/testify/assert"
@@ -186,7 +187,7 @@ func TestPolicyFileIsFollowed(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	file := l.policy("prefer: flagos\n")
-	stderr, out := &buffer{}, &buffer{}
+	stderr, out := &primustest.Buffer{}, &primustest.Buffer{}
 	root := command.NewRoot(command.Streams{Out: out, Err: stderr})
 	root.SetArgs(l.args("train_iters=1000000", "log_interval=100000", "--policy", file, "--deny-vendors", "acme"))
 	ctx, cancel := context.WithCancel(t.Context())

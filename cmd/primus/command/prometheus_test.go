@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/primus-fl/primus/cmd/primus/primustest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -38,7 +39,7 @@ func runPrometheus(t *testing.T, config string) server {
 	require.NoError(t, free.Close())
 	cmd := exec.Command(program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"),
 		"--web.listen-address="+addr, "--enable-feature=exemplar-storage", "--log.level=error")
-	log := &buffer{}
+	log := &primustest.Buffer{}
 	cmd.Stdout, cmd.Stderr = log, log
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/primus-fl/primus/cmd/primus/primustest"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"github.com/stretchr/testify/assert"
@@ -51,7 +52,7 @@ func TestMetricsStayInAFile(t *testing.T) {
 
 func TestMetricsOfARun(t *testing.T) {
 	l := newLab(t)
-	stderr := &buffer{}
+	stderr := &primustest.Buffer{}
 	root := command.NewRoot(command.Streams{Out: io.Discard, Err: stderr})
 	root.SetArgs(l.args("train_iters=1000000", "--metrics-addr", "127.0.0.1:0", "eval_interval=5", "eval_iters=1"))
 	ctx, cancel := context.WithCancel(t.Context())

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/primus-fl/primus/cmd/primus/primustest"
 	"github.com/primus-fl/primus/cmd/primus/serve"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/stretchr/testify/assert"
@@ -23,14 +24,14 @@ import (
 type serving struct {
 	t      *testing.T
 	base   string
-	stderr *buffer
+	stderr *primustest.Buffer
 	cancel context.CancelFunc
 	ended  chan error
 }
 
 func startServing(t *testing.T, args ...string) *serving {
 	t.Helper()
-	s := &serving{t: t, stderr: &buffer{}, ended: make(chan error, 1)}
+	s := &serving{t: t, stderr: &primustest.Buffer{}, ended: make(chan error, 1)}
 	root := command.NewRoot(command.Streams{Out: io.Discard, Err: s.stderr})
 	root.SetArgs(args)
 	ctx, cancel := context.WithCancel(t.Context())

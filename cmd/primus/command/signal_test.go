@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/primus-fl/primus/cmd/primus/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -17,7 +18,7 @@ func TestInterrupt(t *testing.T) {
 		t.Run(signal.String(), func(t *testing.T) {
 			t.Parallel()
 			l := newLab(t)
-			out, stderr := &buffer{}, &buffer{}
+			out, stderr := &primustest.Buffer{}, &primustest.Buffer{}
 			cmd := child(t.Context(), nil, l.args("train_iters=1000000", "lr_decay_iters=1000", "log_interval=1")...)
 			cmd.Stdout, cmd.Stderr = out, stderr
 			require.NoError(t, cmd.Start())
@@ -45,7 +46,7 @@ func TestInterrupt(t *testing.T) {
 func TestInterruptTwice(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	stderr := &buffer{}
+	stderr := &primustest.Buffer{}
 	// One step of this takes the reference impls longer than anybody waits.
 	cmd := child(t.Context(), []string{"TE_FL_PREFER=reference"}, l.args("hidden_size=512", "ffn_hidden_size=2048",
 		"seq_length=512", "global_batch_size=8", "micro_batch_size=8")...)

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/primus-fl/primus/cmd/primus/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -26,7 +27,7 @@ func TestAnotherReaderOfEventFiles(t *testing.T) {
 			"eval_interval=4", "eval_iters=1",
 		}
 	}
-	stderr := &buffer{}
+	stderr := &primustest.Buffer{}
 	cmd := child(t.Context(), []string{"PRIMUS_OPENBLAS=" + absent, "PRIMUS_ONEDNN=" + absent}, l.args(args(1000000)...)...)
 	cmd.Stderr = stderr
 	require.NoError(t, cmd.Start())

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/primus-fl/primus/cmd/primus/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -49,9 +50,9 @@ func TestTerminal(t *testing.T) {
 	for _, width := range []int{120, 30, 1} {
 		t.Run(strconv.Itoa(width), func(t *testing.T) {
 			l := newLab(t)
-			stderr := &buffer{}
+			stderr := &primustest.Buffer{}
 			code := command.Main(l.args("train_iters=150", "eval_interval=50", "eval_iters=1", "save_interval=50"),
-				command.Streams{Out: &buffer{}, Err: stderr, Width: func() int { return width }})
+				command.Streams{Out: &primustest.Buffer{}, Err: stderr, Width: func() int { return width }})
 			require.Zero(t, code, stderr.String())
 			var s screen
 			s.feed(stderr.String())

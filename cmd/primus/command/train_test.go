@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/primus-fl/primus/cmd/primus/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -84,7 +85,7 @@ func TestClosedOutput(t *testing.T) {
 	defer full.Close()
 	l := newLab(t)
 	cmd := child(t.Context(), nil, l.args("train_iters=1")...)
-	stderr := &buffer{}
+	stderr := &primustest.Buffer{}
 	cmd.Stdout, cmd.Stderr = full, stderr
 	assert.Equal(t, 1, exitCode(t, cmd.Run()))
 	assert.Contains(t, stderr.String(), "write the summary")

@@ -1,6 +1,9 @@
 package serve
 
-import "net/http"
+import (
+	"net"
+	"net/http"
+)
 
 // Kept returns the events that a Hub keeps.
 func Kept(h *Hub) []Event {
@@ -18,4 +21,9 @@ func FillStreams(s *Server) {
 // NewShared returns the part of a Server that lets clients share answers.
 func NewShared(next http.Handler, generation func() uint64) http.Handler {
 	return newShared(next, func() version { return version{generation: generation()} })
+}
+
+// NewLimitListener returns the part of a Server that limits connections, and those of one address.
+func NewLimitListener(l net.Listener, most, each int) net.Listener {
+	return newLimitListener(l, most, each)
 }

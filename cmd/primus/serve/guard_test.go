@@ -2,24 +2,20 @@ package serve_test
 
 import (
 	"bufio"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"log/slog"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/primus-fl/primus/cmd/primus/primustest"
 	"github.com/primus-fl/primus/cmd/primus/serve"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -101,34 +97,66 @@ func TestBodies(t *testing.T) {
 
 // Whoever opens many connections keeps nobody else out, and is let in again when they are closed.
 func TestConnectionsAreLimited(t *testing.T) {
-	b := newBench(t, nil)
-	address := strings.TrimPrefix(b.server.URL(), "http://")
-	var held []net.Conn
-	for range 300 {
-		conn, err := net.Dial("tcp", address)
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	limited := serve.NewLimitListener(inner, 5, 3)
+	t.Cleanup(func() { _ = limited.Close() })
+	one, other := net.IPv4(127, 0, 0, 1), net.IPv4(127, 0, 0, 2)
+	dial := func(from net.IP) net.Conn {
+		t.Helper()
+		conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: from}}).Dial("tcp", inner.Addr().String())
+		if err != nil && from.Equal(other) {
+			t.Skip("this machine has one loopback address")
+		}
 		require.NoError(t, err)
-		held = append(held, conn)
+		t.Cleanup(func() { _ = conn.Close() })
+		return conn
 	}
-	other := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
-	conn, err := other.Dial("tcp", address)
-	if err != nil {
-		t.Skip("this machine has one loopback address")
+	accept := func(from net.IP) net.Conn {
+		t.Helper()
+		conn, err := limited.Accept()
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		assert.True(t, from.Equal(conn.RemoteAddr().(*net.TCPAddr).IP), "from %v", conn.RemoteAddr())
+		return conn
 	}
-	defer conn.Close()
-	require.NoError(t, conn.SetDeadline(time.Now().Add(3*time.Second))) // before silent connections are closed
-	_, err = io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
-	require.NoError(t, err)
-	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	require.NoError(t, err)
-	require.NoError(t, resp.Body.Close())
-	assert.Equal(t, http.StatusOK, resp.StatusCode)
-	for _, c := range held {
-		require.NoError(t, c.Close())
+	var held []net.Conn
+	for range 3 {
+		dial(one)
+		held = append(held, accept(one))
 	}
-	require.Eventually(t, func() bool {
-		resp, err := b.client.Get(b.server.URL() + "/healthz")
-		return err == nil && resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
-	}, 10*time.Second, 20*time.Millisecond)
+	tooMany := []net.Conn{dial(one), dial(one)}
+	dial(other)
+	accept(other)
+	for _, conn := range tooMany {
+		_, err := conn.Read(make([]byte, 1))
+		assert.ErrorIs(t, err, io.EOF)
+	}
+	require.NoError(t, held[0].Close())
+	assert.ErrorIs(t, held[0].Close(), net.ErrClosed, "which frees one place, not two")
+	dial(one)
+	accept(one)
+	dial(other)
+	accept(other)
+
+	// As many are open as may be: whoever comes now waits until one is closed, or all is over.
+	dial(other)
+	var closed atomic.Bool
+	waited := make(chan bool)
+	go func() {
+		_ = accept(other)
+		waited <- closed.Load()
+	}()
+	closed.Store(true)
+	require.NoError(t, held[1].Close())
+	assert.True(t, <-waited)
+	ended := make(chan error)
+	go func() {
+		_, err := limited.Accept()
+		ended <- err
+	}()
+	require.NoError(t, limited.Close())
+	assert.ErrorIs(t, <-ended, net.ErrClosed)
 }
 
 // What proposals cost is up to those who make them, so strangers have a common limit.
@@ -238,32 +266,11 @@ func FuzzTokens(f *testing.F) {
 	})
 }
 
-// certificate writes a certificate for 127.0.0.1 and its key.
-func certificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	require.NoError(t, err)
-	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	require.NoError(t, err)
-	cert, key = filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")
-	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	require.NoError(t, os.WriteFile(cert, text, 0o600))
-	require.NoError(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600))
-	pool = x509.NewCertPool()
-	require.True(t, pool.AppendCertsFromPEM(text))
-	return cert, key, pool
-}
-
 func TestTLS(t *testing.T) {
-	cert, key, pool := certificate(t)
+	authority := primustest.NewAuthority(t)
+	cert, key := authority.Sign("service")
 	b := newBench(t, func(cfg *serve.Config, _ *serve.Settings) { cfg.CertFile, cfg.KeyFile = cert, key })
-	b.client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool}}}
+	b.client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: authority.Pool}}}
 	require.True(t, strings.HasPrefix(b.server.URL(), "https://"))
 	assert.Equal(t, http.StatusOK, b.ask(http.MethodGet, "/healthz", "").status)
 	_, err := serve.New(serve.Config{Addr: "127.0.0.1:0", CertFile: key, KeyFile: cert}, serve.Settings{Log: slog.New(slog.DiscardHandler)})

@@ -1,7 +1,6 @@
 package serve_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,9 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
+	"github.com/primus-fl/primus/cmd/primus/primustest"
 	"github.com/primus-fl/primus/cmd/primus/serve"
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/impls/reference"
@@ -32,24 +31,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // secret is the token of alice.
 const secret = "correct-horse-battery"
 
-// buffer is a bytes.Buffer for several goroutines.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
 // bench is a service over real impls, and one of vendor acme that fails when it is told to.
 type bench struct {
 	t       *testing.T
@@ -58,14 +39,14 @@ type bench struct {
 	hub     *serve.Hub
 	board   *serve.Board
 	server  *serve.Server
-	log     *buffer
+	log     *primustest.Buffer
 	acme    func() error
 	client  *http.Client
 }
 
 func newBench(t *testing.T, edit func(*serve.Config, *serve.Settings)) *bench {
 	t.Helper()
-	b := &bench{t: t, log: &buffer{}, hub: serve.NewHub(), client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	b := &bench{t: t, log: &primustest.Buffer{}, hub: serve.NewHub(), client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 	reg := opregistry.NewRegistry()
 	require.NoError(t, reg.Register(opregistry.Source{Name: "catalogue", Ops: ops.All()}))
 	require.NoError(t, reg.Register(flagos.Source()))

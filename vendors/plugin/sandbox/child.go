@@ -35,7 +35,7 @@ const firstExtraFile = 3
 // child is a process that runs code of a plugin.
 type child struct {
 	cmd      *exec.Cmd
-	stderr   *tail
+	stderr   *listener
 	lifeline *os.File // the child ends when this is closed
 }
 
@@ -50,7 +50,7 @@ func newChild(ctx context.Context, set Settings, path string, files ...*os.File)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
-	c := &child{cmd: exec.CommandContext(ctx, set.Command[0], append(set.Command[1:len(set.Command):len(set.Command)], path)...), stderr: &tail{}, lifeline: ours}
+	c := &child{cmd: exec.CommandContext(ctx, set.Command[0], append(set.Command[1:len(set.Command):len(set.Command)], path)...), stderr: &listener{}, lifeline: ours}
 	c.cmd.Env = set.Env
 	if c.cmd.Env == nil {
 		c.cmd.Env = os.Environ()
@@ -76,44 +76,28 @@ func (c *child) start() error {
 // wait waits for the end of the child and of its output.
 func (c *child) wait() error {
 	defer c.lifeline.Close()
+	defer c.stderr.end()
 	return c.cmd.Wait()
 }
 
 // crash matches what Go prints when a signal ends a program whose code caused it.
-var crash = regexp.MustCompile(`(?m)^(SIG[A-Z0-9]+): (.+)$`)
+var crash = regexp.MustCompile(`^(SIG[A-Z0-9]+): (.+)$`)
 
 // death says how a child that was waited for has ended, and in what.
-func (c *child) death() string { return c.ending() + in(step(c.stderr.String())) }
+func (c *child) death() string { return c.ending() + in(c.stderr.step()) }
 
 // ending says how a child that was waited for has ended.
 func (c *child) ending() string {
-	text := c.stderr.String()
-	how := ""
-	switch signal, found := endedBy(c.cmd.ProcessState), crash.FindStringSubmatch(text); {
+	switch signal, said := endedBy(c.cmd.ProcessState), c.stderr; {
 	case signal != "":
-		how = "it was ended by " + signal
-	case found != nil:
-		how = fmt.Sprintf("it crashed with %s (%s)", found[1], found[2])
+		return "it was ended by " + signal
+	case said.crash != nil:
+		return fmt.Sprintf("it crashed with %s (%s)", said.crash[1], said.crash[2])
+	case said.last != "":
+		return fmt.Sprintf("it ended its process with status %d after the line %q", c.cmd.ProcessState.ExitCode(), said.last)
 	default:
-		how = fmt.Sprintf("it ended its process with status %d", c.cmd.ProcessState.ExitCode())
-		if line := lastLine(text); line != "" {
-			how += fmt.Sprintf(" after the line %q", line)
-		}
+		return fmt.Sprintf("it ended its process with status %d", c.cmd.ProcessState.ExitCode())
 	}
-	return how
-}
-
-// stepMark begins the lines on which a child says what it runs next.
-const stepMark = "primus: runs "
-
-// step returns what a child ran last, "" when it did not say.
-func step(stderr string) string {
-	at := strings.LastIndex(stderr, stepMark)
-	if at < 0 {
-		return ""
-	}
-	name, _, _ := strings.Cut(stderr[at+len(stepMark):], "\n")
-	return name
 }
 
 func in(step string) string {
@@ -121,17 +105,6 @@ func in(step string) string {
 		return ""
 	}
 	return " in " + step
-}
-
-// lastLine returns the last line that did not come from a child's own code.
-func lastLine(text string) string {
-	last := ""
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, stepMark) && !strings.HasPrefix(line, logMark) {
-			last = line
-		}
-	}
-	return strings.ToValidUTF8(last[:min(len(last), 200)], "?")
 }
 
 // watchLifeline ends this process when its parent has ended, whatever runs then.
@@ -147,42 +120,72 @@ func watchLifeline() {
 	}()
 }
 
-// tail keeps the end of what is written to it and hands on whole lines.
-type tail struct {
-	line func(string) // nil drops them
+// stepMark begins the lines on which a child says what it runs next.
+const stepMark = "primus: runs "
 
-	mu   sync.Mutex
-	text []byte
-	part []byte // of a line
+// announceStep tells the host what runs next.
+func announceStep(name string) { fmt.Fprintf(os.Stderr, "%s%s\n", stepMark, name) }
+
+// listener takes what a child prints on its standard error apart into lines. It keeps
+// what tells how a child has ended, however much Go prints about a crash.
+type listener struct {
+	line func(string) // is called with each line; nil drops them
+
+	mu    sync.Mutex
+	part  []byte   // of a line
+	runs  string   // the last step
+	crash []string // the first line that crash matches
+	last  string   // the last line that did not come from a child's own code
 }
 
-const tailBytes = 16 << 10
+const (
+	mostLine   = 16 << 10
+	mostQuoted = 200
+)
 
 // Write implements io.Writer.
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, p...)
-	if over := len(t.text) - tailBytes; over > 0 {
-		t.text = append(t.text[:0], bytes.Clone(t.text[over:])...)
-	}
-	if t.line == nil {
-		return len(p), nil
-	}
-	t.part = append(t.part, p...)
+func (l *listener) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.part = append(l.part, p...)
 	for {
-		line, rest, ended := bytes.Cut(t.part, []byte("\n"))
-		if !ended && len(line) < tailBytes {
+		line, rest, ended := bytes.Cut(l.part, []byte("\n"))
+		if !ended && len(line) < mostLine {
 			return len(p), nil
 		}
-		t.line(string(line))
-		t.part = append(t.part[:0], bytes.Clone(rest)...)
+		l.take(string(line))
+		l.part = append(l.part[:0], bytes.Clone(rest)...)
 	}
 }
 
-// String returns what is kept.
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.text)
+// end takes what is left of a child that was waited for as a line.
+func (l *listener) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.part) > 0 {
+		l.take(string(l.part))
+		l.part = nil
+	}
+}
+
+func (l *listener) take(line string) {
+	text := strings.TrimSpace(line)
+	if name, ok := strings.CutPrefix(line, stepMark); ok {
+		l.runs = name
+	} else if text != "" && !strings.HasPrefix(line, logMark) {
+		l.last = strings.ToValidUTF8(text[:min(len(text), mostQuoted)], "?")
+	}
+	if l.crash == nil {
+		l.crash = crash.FindStringSubmatch(line)
+	}
+	if l.line != nil {
+		l.line(line)
+	}
+}
+
+// step returns what a child ran last, "" when it did not say.
+func (l *listener) step() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.runs
 }

@@ -1,113 +1,69 @@
 package sandbox
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/primus-fl/primus/vendors/plugin"
 )
 
-// answer is a line that the child of a probe prints: what the library says about
-// itself, and the same again when its ops were tried.
+// answer is what the child of a probe says: what the library says about itself, and the
+// same again when its ops were tried.
 type answer struct {
 	*plugin.Report
-	Tried bool   `json:"tried"`
-	Error string `json:"error,omitempty"` // why there is no report
+	Error string `json:"error,omitempty"` // what is wrong with the library
 }
-
-// mostAnswer is more than the answers about any plugin.
-const mostAnswer = 16 << 20
 
 // Probe loads a library in a child process, has every op say whether it can run, calls
 // those that can, and returns what the child reports. A library that crashes or hangs
 // there is an error. When it was in a call of an op, or when a call wrote to memory that
 // is not for it, the report comes with the error.
 func Probe(ctx context.Context, path string, set Settings) (*plugin.Report, error) {
-	timed, cancel := context.WithTimeout(ctx, set.Timeout)
+	timed, cancel := context.WithTimeoutCause(ctx, set.Timeout, fmt.Errorf("it did not come back within %v", set.Timeout))
 	defer cancel()
-	c, err := newChild(timed, set, path)
-	if err != nil {
-		return nil, err
-	}
-	stdout := &bytes.Buffer{}
-	c.cmd.Stdout = stdout
-	if err := c.start(); err != nil {
-		return nil, fmt.Errorf("probe plugin %s: %w", path, err)
-	}
-	waitErr := c.wait()
-	a, err := lastAnswer(stdout)
+	var last answer
+	err := Follow(timed, path, set, Watch{Said: func(value []byte) error {
+		last = answer{}
+		return json.Unmarshal(value, &last)
+	}})
 	switch {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("probe plugin %s: %w", path, ctx.Err())
-	case timed.Err() != nil:
-		return a.Report, fmt.Errorf("plugin %s: it did not come back within %v%s", path, set.Timeout, in(step(c.stderr.String())))
-	case a.Error != "":
-		return a.Report, errors.New(a.Error)
-	case waitErr != nil || err == nil && !a.Tried:
-		return a.Report, fmt.Errorf("plugin %s: %s", path, c.death())
+	case last.Error != "":
+		return last.Report, errors.New(last.Error)
 	case err != nil:
-		return nil, fmt.Errorf("plugin %s: its probe printed no report: %w", path, err)
+		return last.Report, fmt.Errorf("plugin %s: %w", path, err)
+	case last.Report == nil:
+		return nil, fmt.Errorf("plugin %s: its probe printed no report", path)
 	}
-	for _, o := range a.Ops {
+	for _, o := range last.Ops {
 		if o.Trial != nil && o.Trial.Stray != "" {
-			return a.Report, fmt.Errorf("plugin %s: impl %q of op %q: %s", path, o.Impl, o.Op, o.Trial.Stray)
+			return last.Report, fmt.Errorf("plugin %s: impl %q of op %q: %s", path, o.Impl, o.Op, o.Trial.Stray)
 		}
 	}
-	return a.Report, nil
-}
-
-// lastAnswer returns the last answer of a child that is whole. The error says why there
-// is none at all.
-func lastAnswer(out *bytes.Buffer) (last answer, err error) {
-	dec := json.NewDecoder(io.LimitReader(out, mostAnswer))
-	for first := true; ; first = false {
-		var a answer
-		switch err := dec.Decode(&a); {
-		case err == nil && a.Report == nil && a.Error == "":
-			return last, errors.New("got an answer without one")
-		case err == nil:
-			last = a
-		case first && !errors.Is(err, io.EOF):
-			return last, err
-		default:
-			return last, nil
-		}
-	}
+	return last.Report, nil
 }
 
 // ServeProbe is the child of Probe. It loads the library, has try call its ops, and
-// prints the report, or why there is none, on the standard output as JSON. ok tells
-// which.
+// reports what it finds. ok is false when there is something wrong with the library.
 func ServeProbe(path string, set plugin.Settings, try plugin.Tryer) (ok bool, err error) {
-	watchLifeline()
-	out, err := takeStdout()
-	if err != nil {
-		return false, err
-	}
-	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false)
-	say := func(a answer) error {
-		if err := enc.Encode(a); err != nil {
-			return fmt.Errorf("sandbox: print the report: %w", err)
+	err = Report(func(r *Reporter) error {
+		set.Before = r.Step
+		p, err := plugin.Open(path, set)
+		if err != nil {
+			return r.Say(answer{Error: err.Error()})
 		}
-		return nil
-	}
-	set.Before = func(step string) { fmt.Fprintf(os.Stderr, "%s%s\n", stepMark, step) }
-	p, err := plugin.Open(path, set)
-	if err != nil {
-		return false, say(answer{Error: err.Error()})
-	}
-	r := p.Report()
-	if err := say(answer{Report: &r}); err != nil {
-		return false, err
-	}
-	if err := p.Try(try, &r); err != nil {
-		return false, say(answer{Report: &r, Error: fmt.Sprintf("plugin %s: %v", path, err)})
-	}
-	return true, say(answer{Report: &r, Tried: true})
+		found := p.Report()
+		if err := r.Say(answer{Report: &found}); err != nil {
+			return err
+		}
+		if err := p.Try(try, &found); err != nil {
+			return r.Say(answer{Report: &found, Error: fmt.Sprintf("plugin %s: %v", path, err)})
+		}
+		ok = true
+		return r.Say(answer{Report: &found})
+	})
+	return ok, err
 }

@@ -121,7 +121,7 @@ func (p *process) end(err error, what string) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		if what == "" {
-			what = step(p.stderr.String())
+			what = p.stderr.step()
 		}
 		err = fmt.Errorf("its process did not answer within %v%s and was killed", p.limit, in(what))
 	case gone && what != "":

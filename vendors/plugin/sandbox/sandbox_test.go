@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +16,7 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
-	"github.com/primus-fl/primus/vendors/loader"
+	"github.com/primus-fl/primus/vendors/loader/loadertest"
 	"github.com/primus-fl/primus/vendors/plugin"
 	"github.com/primus-fl/primus/vendors/plugin/sandbox"
 )
@@ -28,11 +26,16 @@ const roleEnv = "PRIMUS_SANDBOX_TEST_ROLE"
 
 func TestMain(m *testing.M) {
 	file := os.Args[len(os.Args)-1]
-	switch os.Getenv(roleEnv) {
+	switch role := os.Getenv(roleEnv); role {
 	case "":
 		// A plugin in this process keeps its thread.
 		goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/primus-fl/primus/vendors/loader.(*Executor).thread"))
-	case "probe":
+	case "probe", "busy probe":
+		if role == "busy probe" {
+			for range 300 {
+				go func() { select {} }()
+			}
+		}
 		ok, err := sandbox.ServeProbe(file, plugin.Settings{Ops: catalogue}, try)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -99,21 +102,11 @@ func serving(role string) sandbox.Settings {
 // compile builds a C file of testdata with these macros defined.
 func compile(t testing.TB, source string, macros ...string) string {
 	t.Helper()
-	if _, err := loader.Open(); err == loader.ErrPlatform {
-		t.Skip(err)
-	}
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("no C compiler: ", err)
-	}
-	out := filepath.Join(t.TempDir(), "libacme.so")
-	args := []string{"-std=gnu11", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-I", filepath.Join("..", "..", "abi"), "-o", out, filepath.FromSlash(source)}
+	flags := []string{"-I../../abi"}
 	for _, m := range macros {
-		args = append(args, "-D"+m)
+		flags = append(flags, "-D"+m)
 	}
-	text, err := exec.CommandContext(t.Context(), cc, args...).CombinedOutput()
-	require.NoError(t, err, "%s", text)
-	return out
+	return loadertest.Library(t, "libacme.so", source, flags...)
 }
 
 func TestProbe(t *testing.T) {
@@ -244,6 +237,14 @@ func TestProbeTimeOut(t *testing.T) {
 	}
 }
 
+// Go prints much about a crash of a process that has many goroutines.
+func TestProbeNamesTheCrashOfABusyProcess(t *testing.T) {
+	t.Parallel()
+	path := compile(t, "testdata/probe.c", "RUN_CRASH")
+	_, err := sandbox.Probe(t.Context(), path, serving("busy probe"))
+	require.EqualError(t, err, "plugin "+path+`: it crashed with SIGSEGV (segmentation violation) in run of impl "vendor.acme" of op "probe", case small`)
+}
+
 func TestProbeIsCancelled(t *testing.T) {
 	t.Parallel()
 	path := compile(t, "testdata/probe.c", "LOAD_HANG")
@@ -260,5 +261,5 @@ func TestProbeWithoutAProgram(t *testing.T) {
 	_, err = sandbox.Probe(t.Context(), "libx.so", sandbox.Settings{Command: []string{"/nonexistent/primus"}, Timeout: time.Second})
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = sandbox.Probe(t.Context(), "libx.so", sandbox.Settings{Command: []string{"/bin/echo"}, Timeout: 10 * time.Second})
-	require.ErrorContains(t, err, "its probe printed no report")
+	require.ErrorContains(t, err, `its process printed "libx.so", want a report`)
 }

@@ -28,7 +28,7 @@ func Serve(path string, set plugin.Settings) error {
 	}
 	socket := os.NewFile(socketFile, "host")
 	s := &server{exec: opregistry.NewExec(nil, device.DefaultStream), memory: &memory{file: os.NewFile(memoryFile, "shared memory")}}
-	set.Before = func(step string) { fmt.Fprintf(os.Stderr, "%s%s\n", stepMark, step) }
+	set.Before = announceStep
 	set.Log = slog.New(&lineLog{out: os.Stderr})
 	p, err := plugin.Open(path, set)
 	if err != nil {

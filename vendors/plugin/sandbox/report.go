@@ -1,0 +1,141 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// reportLine is a line that the child of Follow prints.
+type reportLine struct {
+	Said json.RawMessage `json:"said,omitempty"`
+	Done bool            `json:"done,omitempty"`
+}
+
+// mostReport is more than a line about any plugin.
+const mostReport = 16 << 20
+
+// Watch is told what a child does while it does it. Said and Step run at the same time.
+type Watch struct {
+	// Said is called with each value that the child says, as JSON. An error of it is
+	// that of Follow.
+	Said func(value []byte) error
+	// Step, if it is not nil, is called with what the child runs next.
+	Step func(name string)
+}
+
+// Follow starts a child that leads to Report and returns when it has ended. The error
+// says how the child ended before its work was done, and in what; when ctx has ended, it
+// is its cause. Settings.Timeout does not count.
+func Follow(ctx context.Context, path string, set Settings, w Watch) error {
+	c, err := newChild(ctx, set, path)
+	if err != nil {
+		return err
+	}
+	box := inbox{said: w.Said}
+	c.cmd.Stdout = &box
+	if w.Step != nil {
+		c.stderr.line = func(line string) {
+			if name, ok := strings.CutPrefix(line, stepMark); ok {
+				w.Step(name)
+			}
+		}
+	}
+	if err := c.start(); err != nil {
+		return err
+	}
+	waitErr := c.wait()
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w%s", context.Cause(ctx), in(c.stderr.step()))
+	case box.err != nil:
+		return box.err
+	case waitErr != nil || !box.last.Done:
+		return errors.New(c.death())
+	}
+	return nil
+}
+
+// inbox takes apart what a child prints.
+type inbox struct {
+	said func([]byte) error
+	part []byte
+	last reportLine
+	err  error
+}
+
+// Write implements io.Writer.
+func (b *inbox) Write(p []byte) (int, error) {
+	if b.err == nil {
+		b.part = append(b.part, p...)
+	}
+	for b.err == nil {
+		line, rest, ended := bytes.Cut(b.part, []byte("\n"))
+		switch {
+		case !ended && len(line) > mostReport:
+			b.err = fmt.Errorf("its process printed a line of more than %d bytes", mostReport)
+		case !ended:
+			return len(p), nil
+		default:
+			b.part = rest
+			b.err = b.take(line)
+		}
+	}
+	return len(p), nil
+}
+
+func (b *inbox) take(line []byte) error {
+	var m reportLine
+	if err := json.Unmarshal(line, &m); err != nil {
+		return fmt.Errorf("its process printed %.80q, want a report: %w", line, err)
+	}
+	b.last = m
+	if m.Said == nil {
+		return nil
+	}
+	return b.said(m.Said)
+}
+
+// Reporter is how the work in a child of Follow tells what it does.
+type Reporter struct{ out *json.Encoder }
+
+// Report does work in the child of Follow, whose standard output it takes for itself.
+// What is wrong with a plugin is for Say; the error is that of work.
+func Report(work func(*Reporter) error) error {
+	watchLifeline()
+	out, err := takeStdout()
+	if err != nil {
+		return err
+	}
+	r := &Reporter{json.NewEncoder(out)}
+	r.out.SetEscapeHTML(false)
+	if err := work(r); err != nil {
+		return err
+	}
+	return r.send(reportLine{Done: true})
+}
+
+// Step says what runs next.
+func (r *Reporter) Step(name string) { announceStep(name) }
+
+// Say sends a value to the host.
+func (r *Reporter) Say(v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("sandbox: encode a report: %w", err)
+	}
+	return r.send(reportLine{Said: text})
+}
+
+func (r *Reporter) send(m reportLine) error {
+	if err := r.out.Encode(m); err != nil {
+		return fmt.Errorf("sandbox: print a report: %w", err)
+	}
+	return nil
+}
+
+var _ io.Writer = (*inbox)(nil)
