@@ -23,18 +23,13 @@ func Source() opregistry.Source {
 	return opregistry.Source{
 		Name:    "flagos",
 		Version: version,
-		Impls: slices.Concat(gemmImpls(), attentionImpls(), moeImpls(), []opregistry.Impl{
+		Impls: slices.Concat(gemmImpls(), attentionImpls(), moeImpls(), activationImpls(), []opregistry.Impl{
 			impl(ops.RMSNormFwd, rmsNormFwd),
 			impl(ops.RMSNormBwd, rmsNormBwd),
 			impl(ops.LayerNormFwd, layerNormForward),
 			impl(ops.LayerNormBwd, layerNormBackward),
-			impl(ops.GELU, geluForward),
-			impl(ops.DGELU, geluBackward),
-			impl(ops.DBiasDGELU, geluBiasBackward),
 			impl(ops.DropoutFwd, dropoutForward),
 			impl(ops.DropoutBwd, dropoutBackward),
-			impl(ops.SwiGLU, swiGLU),
-			impl(ops.DSwiGLU, dSwiGLU),
 			impl(ops.FusedRopeForward, fusedRopeForward),
 			impl(ops.FusedRopeBackward, fusedRopeBackward),
 			impl(ops.MultiTensorAdam, multiTensorAdam),

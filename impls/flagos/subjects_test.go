@@ -15,14 +15,11 @@ var (
 )
 
 func subjects() []subject {
-	return []subject{
+	return append(activationSubjects(), []subject{
 		subjectOf[ops.RMSNormFwdArgs]{ops.RMSNormFwd, buildNormFwd, elementwise},
 		subjectOf[ops.RMSNormBwdArgs]{ops.RMSNormBwd, buildNormBwd, summed},
 		subjectOf[ops.LayerNormFwdArgs]{ops.LayerNormFwd, buildLayerNormFwd, elementwise},
 		subjectOf[ops.LayerNormBwdArgs]{ops.LayerNormBwd, buildLayerNormBwd, summed},
-		subjectOf[ops.ActivationArgs]{ops.GELU, buildGELU, elementwise},
-		subjectOf[ops.DActivationArgs]{ops.DGELU, buildDGELU, elementwise},
-		subjectOf[ops.DBiasDActivationArgs]{ops.DBiasDGELU, buildDBiasDGELU, summed},
 		subjectOf[ops.DropoutFwdArgs]{ops.DropoutFwd, buildDropoutFwd, tensortest.Tolerance{ULP: 1}},
 		subjectOf[ops.DropoutBwdArgs]{ops.DropoutBwd, buildDropoutBwd, tensortest.Tolerance{ULP: 1}},
 		subjectOf[ops.TEGeneralGroupedGemmArgs]{ops.TEGeneralGroupedGemm, buildGroupedGemm, summed},
@@ -30,8 +27,6 @@ func subjects() []subject {
 		subjectOf[ops.MoEUnpermuteArgs]{ops.MoEPermuteBwd, buildUnpermute, elementwise},
 		subjectOf[ops.MoEUnpermuteArgs]{ops.MoEUnpermuteFwd, buildUnpermute, elementwise},
 		subjectOf[ops.MoEUnpermuteBwdArgs]{ops.MoEUnpermuteBwd, buildUnpermuteBwd, summed},
-		subjectOf[ops.SwiGLUArgs]{ops.SwiGLU, buildSwiGLU, elementwise},
-		subjectOf[ops.DSwiGLUArgs]{ops.DSwiGLU, buildDSwiGLU, elementwise},
 		subjectOf[ops.ResidualAddArgs]{ops.ResidualAdd, buildSum, tensortest.Tolerance{}},
 		subjectOf[ops.FusedRopeArgs]{ops.FusedRopeForward, buildRope, elementwise},
 		subjectOf[ops.FusedRopeArgs]{ops.FusedRopeBackward, buildRope, elementwise},
@@ -42,7 +37,7 @@ func subjects() []subject {
 		subjectOf[ops.EmbeddingBwdArgs]{ops.EmbeddingBwd, buildEmbeddingBwd, summed},
 		subjectOf[ops.CrossEntropyFwdArgs]{ops.CrossEntropyFwd, buildEntropyFwd, elementwise},
 		subjectOf[ops.CrossEntropyBwdArgs]{ops.CrossEntropyBwd, buildEntropyBwd, elementwise},
-	}
+	}...)
 }
 
 func buildNormFwd(m *maker) ops.RMSNormFwdArgs {
@@ -68,29 +63,6 @@ func buildNormBwd(m *maker) ops.RMSNormBwdArgs {
 	}
 	if m.coin() {
 		a.DX = m.out(rows, cols)
-	}
-	return a
-}
-
-// gateWidth is now and then wider than the chunk of the logistic function.
-func gateWidth(m *maker) int {
-	if m.rng.IntN(8) == 0 {
-		return 1020 + m.rng.IntN(20)
-	}
-	return m.size(70, 300)
-}
-
-func buildSwiGLU(m *maker) ops.SwiGLUArgs {
-	rows, h := m.size(9, 600), gateWidth(m)
-	return ops.SwiGLUArgs{Input: m.fill(m.out(2, rows, 2*h)), Output: m.out(2, rows, h)}
-}
-
-func buildDSwiGLU(m *maker) ops.DSwiGLUArgs {
-	rows, h := m.size(9, 600), gateWidth(m)
-	x := m.fill(m.out(rows, 2*h))
-	a := ops.DSwiGLUArgs{Grad: m.fill(m.out(rows, h)), FwdInput: x, Output: x}
-	if m.coin() {
-		a.Output = m.out(rows, 2*h)
 	}
 	return a
 }

@@ -6,36 +6,14 @@ import (
 )
 
 var (
-	gateTiles        = parallel.NewKernel((*gate).tiles)
-	gateGradTiles    = parallel.NewKernel((*gateGrad).tiles)
-	geluFwdTiles     = parallel.NewKernel((*geluFwd).tiles)
-	geluBwdTiles     = parallel.NewKernel((*geluBwd).tiles)
-	sumTiles         = parallel.NewKernel((*sum).tiles)
-	entropyTiles     = parallel.NewKernel((*entropy).tiles)
-	entropyGradTiles = parallel.NewKernel((*entropyGrad).tiles)
+	activateTiles     = parallel.NewKernel((*activate).tiles)
+	activateGradTiles = parallel.NewKernel((*activateGrad).tiles)
+	sumTiles          = parallel.NewKernel((*sum).tiles)
+	entropyTiles      = parallel.NewKernel((*entropy).tiles)
+	entropyGradTiles  = parallel.NewKernel((*entropyGrad).tiles)
 )
 
-func (c *gate) tiles(part int) {
-	lo, hi := c.bounds(part)
-	for t := newTile(c.exec, lo, hi, c.x, c.y); t.next(); {
-		w := *c
-		w.cut, w.x, w.y = t.whole(), t.load(c.x), t.place(c.y)
-		w.part(0)
-		t.store(c.y, w.y)
-	}
-}
-
-func (c *gateGrad) tiles(part int) {
-	lo, hi := c.bounds(part)
-	for t := newTile(c.exec, lo, hi, c.dy, c.x, c.dx); t.next(); {
-		w := *c
-		w.cut, w.dy, w.x, w.dx = t.whole(), t.load(c.dy), t.load(c.x), t.place(c.dx)
-		w.part(0)
-		t.store(c.dx, w.dx)
-	}
-}
-
-func (c *geluFwd) tiles(part int) {
+func (c *activate) tiles(part int) {
 	lo, hi := c.bounds(part)
 	for t := newTile(c.exec, lo, hi, c.x, c.y); t.next(); {
 		w := *c
@@ -46,7 +24,7 @@ func (c *geluFwd) tiles(part int) {
 }
 
 // tiles adds the sums of one tile after the other.
-func (c *geluBwd) tiles(part int) {
+func (c *activateGrad) tiles(part int) {
 	lo, hi := c.bounds(part)
 	var own []float32
 	if c.dbias.data != nil {

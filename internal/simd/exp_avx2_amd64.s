@@ -296,29 +296,44 @@ sumexp0:
 	VZEROUPPER
 	RET
 
-// SIGMOID replaces Y0 by its logistic function with Y6 zero and Y7 one.
-#define SIGMOID \
-	VSUBPS Y0, Y6, Y0 \
-	EXP               \
-	VADDPS Y7, Y0, Y0 \
-	VDIVPS Y0, Y7, Y0
+// GATECONSTANTS broadcasts −Linear, −Cubic and the largest finite number, with R8 at
+// the table of EXP.
+#define GATECONSTANTS(linear, cubic) \
+	LEAQ         expTable8<>(SB), R8 \
+	VMOVUPS      320(R8), Y7         \
+	VXORPS       Y13, Y13, Y13       \
+	VBROADCASTSS linear, Y6          \
+	VBROADCASTSS cubic, Y12          \
+	VSUBPS       Y6, Y13, Y6         \
+	VSUBPS       Y12, Y13, Y12       \
+	MOVL         $0x7f7fffff, AX     \
+	MOVQ         AX, X13             \
+	VBROADCASTSS X13, Y13
 
-// func swiGLUAVX2(dst, a, b []float32)
-TEXT ·swiGLUAVX2(SB), NOSPLIT, $0-72
+// GATE makes of a in Y8 its square in Y11 and σ(u) in Y0.
+#define GATE \
+	VMULPS      Y8, Y8, Y11   \
+	VMINPS      Y13, Y11, Y11 \
+	VMOVAPS     Y6, Y0        \
+	VFMADD231PS Y11, Y12, Y0  \
+	VMULPS      Y8, Y0, Y0    \
+	EXP                       \
+	VADDPS      Y7, Y0, Y0    \
+	VDIVPS      Y0, Y7, Y0
+
+// func gateAVX2(dst, a, b []float32, f Swish)
+TEXT ·gateAVX2(SB), NOSPLIT, $0-80
 	MOVQ dst_base+0(FP), DI
 	MOVQ a_base+24(FP), SI
 	MOVQ a_len+32(FP), CX
 	MOVQ b_base+48(FP), DX
-	VXORPS Y6, Y6, Y6
-	LEAQ expTable8<>(SB), R8
-	VMOVUPS 320(R8), Y7
+	GATECONSTANTS(f_Linear+72(FP), f_Cubic+76(FP))
 
-swiglu8:
+gate8:
 	CMPQ CX, $8
-	JLT  swiglu1
+	JLT  gate1
 	VMOVUPS (SI), Y8
-	VMOVAPS Y8, Y0
-	SIGMOID
+	GATE
 	VMULPS  Y8, Y0, Y0
 	VMULPS  (DX), Y0, Y0
 	VMOVUPS Y0, (DI)
@@ -326,54 +341,54 @@ swiglu8:
 	ADDQ $32, DX
 	ADDQ $32, DI
 	SUBQ $8, CX
-	JMP  swiglu8
+	JMP  gate8
 
-swiglu1:
+gate1:
 	TESTQ CX, CX
-	JEQ   swiglu0
+	JEQ   gate0
 	MASK
 	VMASKMOVPS (SI), Y15, Y8
 	VMASKMOVPS (DX), Y15, Y9
-	VMOVAPS    Y8, Y0
-	SIGMOID
+	GATE
 	VMULPS     Y8, Y0, Y0
 	VMULPS     Y9, Y0, Y0
 	VMASKMOVPS Y0, Y15, (DI)
 
-swiglu0:
+gate0:
 	VZEROUPPER
 	RET
 
-// GATEGRAD turns σ(a) in Y0, a in Y8, b in Y9 and dy in Y10 into da in Y0 and db in
-// Y10.
+// GATEGRAD turns σ(u) in Y0, a in Y8, its square in Y11, b in Y9 and dy in Y10 into da
+// in Y0 and db in Y10, with Y14 = −3·Cubic.
 #define GATEGRAD \
-	VMULPS      Y0, Y8, Y8   \
-	VSUBPS      Y0, Y7, Y1   \
-	VFMADD231PS Y8, Y1, Y0   \
-	VMULPS      Y10, Y9, Y1  \
-	VMULPS      Y8, Y10, Y10 \
-	VMULPS      Y1, Y0, Y0
+	VFMADD213PS  Y6, Y14, Y11  \
+	VMULPS       Y0, Y8, Y8    \
+	VSUBPS       Y0, Y7, Y1    \
+	VMULPS       Y11, Y1, Y1   \
+	VFNMADD231PS Y8, Y1, Y0    \
+	VMULPS       Y10, Y9, Y1   \
+	VMULPS       Y8, Y10, Y10  \
+	VMULPS       Y1, Y0, Y0
 
-// func swiGLUGradAVX2(da, db, dy, a, b []float32)
-TEXT ·swiGLUGradAVX2(SB), NOSPLIT, $0-120
+// func gateGradAVX2(da, db, dy, a, b []float32, f Swish)
+TEXT ·gateGradAVX2(SB), NOSPLIT, $0-128
 	MOVQ da_base+0(FP), DI
 	MOVQ db_base+24(FP), R9
 	MOVQ dy_base+48(FP), R10
 	MOVQ a_base+72(FP), SI
 	MOVQ a_len+80(FP), CX
 	MOVQ b_base+96(FP), DX
-	VXORPS Y6, Y6, Y6
-	LEAQ expTable8<>(SB), R8
-	VMOVUPS 320(R8), Y7
+	GATECONSTANTS(f_Linear+120(FP), f_Cubic+124(FP))
+	VADDPS Y12, Y12, Y14
+	VADDPS Y12, Y14, Y14
 
-swiglugrad8:
+gategrad8:
 	CMPQ CX, $8
-	JLT  swiglugrad1
+	JLT  gategrad1
 	VMOVUPS (SI), Y8
 	VMOVUPS (DX), Y9
 	VMOVUPS (R10), Y10
-	VMOVAPS Y8, Y0
-	SIGMOID
+	GATE
 	GATEGRAD
 	VMOVUPS Y0, (DI)
 	VMOVUPS Y10, (R9)
@@ -383,21 +398,20 @@ swiglugrad8:
 	ADDQ $32, DI
 	ADDQ $32, R9
 	SUBQ $8, CX
-	JMP  swiglugrad8
+	JMP  gategrad8
 
-swiglugrad1:
+gategrad1:
 	TESTQ CX, CX
-	JEQ   swiglugrad0
+	JEQ   gategrad0
 	MASK
 	VMASKMOVPS (SI), Y15, Y8
 	VMASKMOVPS (DX), Y15, Y9
 	VMASKMOVPS (R10), Y15, Y10
-	VMOVAPS    Y8, Y0
-	SIGMOID
+	GATE
 	GATEGRAD
 	VMASKMOVPS Y0, Y15, (DI)
 	VMASKMOVPS Y10, Y15, (R9)
 
-swiglugrad0:
+gategrad0:
 	VZEROUPPER
 	RET
