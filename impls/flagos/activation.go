@@ -98,18 +98,25 @@ func (f activation) forward(e *opregistry.Exec, a ops.ActivationArgs) error {
 }
 
 func (c *activate) part(part int) {
-	room := newActivationRoom()
 	lo, hi := c.bounds(part)
+	room := c.f.room(c.exec, c.y.cols)
+	c.rows(lo, hi, &room)
+	room.release(c.exec)
+}
+
+func (c *activate) rows(lo, hi int, room *activationRoom) {
 	h := c.y.cols
 	for r := lo; r < hi; r++ {
 		x, y := c.x.row(r), c.y.row(r)
-		for at := 0; at < h; at += activationChunk {
-			n := min(activationChunk, h-at)
-			b := room.ones[:n]
+		for at := 0; at < h; at += room.chunk {
+			n := min(room.chunk, h-at)
+			var b []float32
 			if c.f.gated {
 				b = x[h+at:][:n]
+			} else {
+				b = room.ones[:n]
 			}
-			c.f.value(y[at:][:n], x[at:][:n], b, &room)
+			c.f.value(y[at:][:n], x[at:][:n], b, room)
 		}
 	}
 }
@@ -154,23 +161,31 @@ func (f activation) biasBackward(e *opregistry.Exec, a ops.DBiasDActivationArgs)
 }
 
 func (c *activateGrad) part(part int) {
-	room := newActivationRoom()
 	lo, hi := c.bounds(part)
-	h := c.dy.cols
 	var sum []float32
 	if c.dbias.data != nil {
 		sum = c.dbias.row(part)
 		clear(sum)
 	}
+	room := c.f.room(c.exec, c.dy.cols)
+	c.rows(lo, hi, sum, &room)
+	room.release(c.exec)
+}
+
+// rows adds dx to sum, unless it is nil.
+func (c *activateGrad) rows(lo, hi int, sum []float32, room *activationRoom) {
+	h := c.dy.cols
 	for r := lo; r < hi; r++ {
 		dy, x, dx := c.dy.row(r), c.x.row(r), c.dx.row(r)
-		for at := 0; at < h; at += activationChunk {
-			n := min(activationChunk, h-at)
-			b, db := room.ones[:n], room.unused[:n]
+		for at := 0; at < h; at += room.chunk {
+			n := min(room.chunk, h-at)
+			var b, db []float32
 			if c.f.gated {
 				b, db = x[h+at:][:n], dx[h+at:][:n]
+			} else {
+				b, db = room.ones[:n], room.unused[:n]
 			}
-			c.f.gradient(dx[at:][:n], db, dy[at:][:n], x[at:][:n], b, &room)
+			c.f.gradient(dx[at:][:n], db, dy[at:][:n], x[at:][:n], b, room)
 		}
 		if sum != nil {
 			simd.Add(sum, sum, dx)

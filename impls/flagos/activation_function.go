@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/primus-fl/primus/internal/simd"
+	"github.com/primus-fl/primus/opregistry"
 )
 
 // activation is a function f of a number a, times a number b that is 1 unless it is
@@ -26,22 +27,37 @@ const (
 	squaredRamp               // max(a, 0)²
 )
 
-// activationChunk is how many elements an activation takes at a time.
-const activationChunk = 512
+// activationRoom holds what a function needs beside its operands for a chunk of some
+// elements, in the first-level cache.
+type activationRoom struct {
+	ones, unused, first, second []float32
+	chunk                       int
+}
 
-// activationRoom holds intermediate results of a chunk, in the first-level cache.
-type activationRoom struct{ ones, unused, first, second [activationChunk]float32 }
-
-func newActivationRoom() (r activationRoom) {
-	for i := range r.ones {
+// room returns the room of a function for rows of h numbers. One that needs none takes
+// rows as they are.
+func (f *activation) room(e *opregistry.Exec, h int) activationRoom {
+	if f.curve == swish && f.gated {
+		return activationRoom{chunk: max(h, 1)}
+	}
+	const chunk = 512
+	room := e.Scratch(4 * chunk)
+	r := activationRoom{ones: room[:chunk], unused: room[chunk:][:chunk], first: room[2*chunk:][:chunk], second: room[3*chunk:], chunk: chunk}
+	for i := range r.ones[:min(h, chunk)] {
 		r.ones[i] = 1
 	}
 	return r
 }
 
+func (r *activationRoom) release(e *opregistry.Exec) {
+	if r.ones != nil {
+		e.Release(r.ones)
+	}
+}
+
 var infinity = float32(math.Inf(1))
 
-// value stores f(a)·b of at most activationChunk elements. y may be a.
+// value stores f(a)·b of a chunk. y may be a.
 func (f *activation) value(y, a, b []float32, room *activationRoom) {
 	switch f.curve {
 	case swish:
@@ -62,15 +78,16 @@ func (f *activation) value(y, a, b []float32, room *activationRoom) {
 	}
 }
 
-// gradient stores da = dy·f′(a)·b and db = dy·f(a) of at most activationChunk elements.
+// gradient stores da = dy·f′(a)·b and db = dy·f(a) of a chunk.
 // da may be a or dy, and db may be b.
 func (f *activation) gradient(da, db, dy, a, b []float32, room *activationRoom) {
 	n := len(a)
-	value, slope := room.first[:n], room.second[:n]
-	switch f.curve {
-	case swish:
+	if f.curve == swish {
 		simd.GateGrad(da, db, dy, a, b, f.swish)
 		return
+	}
+	value, slope := room.first[:n], room.second[:n]
+	switch f.curve {
 	case clampedSwish:
 		gate, factor := f.clamp(a, b, room)
 		simd.GateGrad(gate, factor, dy, gate, factor, f.swish)

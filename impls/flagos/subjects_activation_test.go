@@ -39,7 +39,7 @@ func gateWidth(m *maker) int {
 }
 
 func buildActivation(m *maker) ops.ActivationArgs {
-	rows, cols := m.size(9, 600), gateWidth(m)
+	rows, cols := m.size(9, 200), gateWidth(m)
 	x := m.fill(m.out(rows, cols))
 	a := ops.ActivationArgs{Input: x, Output: x}
 	if m.coin() {
@@ -49,7 +49,7 @@ func buildActivation(m *maker) ops.ActivationArgs {
 }
 
 func buildDActivation(m *maker) ops.DActivationArgs {
-	rows, cols := m.size(9, 600), gateWidth(m)
+	rows, cols := m.size(9, 200), gateWidth(m)
 	a := ops.DActivationArgs{Grad: m.fill(m.out(rows, cols)), FwdInput: m.fill(m.out(rows, cols)), Output: m.out(rows, cols)}
 	switch m.rng.IntN(3) {
 	case 0:
@@ -66,12 +66,12 @@ func buildDBiasDActivation(m *maker) ops.DBiasDActivationArgs {
 }
 
 func buildGLU(m *maker) ops.ActivationArgs {
-	rows, h := m.size(9, 600), gateWidth(m)
+	rows, h := m.size(9, 200), gateWidth(m)
 	return ops.ActivationArgs{Input: m.fill(m.out(2, rows, 2*h)), Output: m.out(2, rows, h)}
 }
 
 func buildDGLU(m *maker) ops.DActivationArgs {
-	rows, h := m.size(9, 600), gateWidth(m)
+	rows, h := m.size(9, 200), gateWidth(m)
 	x := m.fill(m.out(rows, 2*h))
 	a := ops.DActivationArgs{Grad: m.fill(m.out(rows, h)), FwdInput: x, Output: x}
 	if m.coin() {

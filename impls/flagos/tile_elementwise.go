@@ -2,7 +2,6 @@ package flagos
 
 import (
 	"github.com/primus-fl/primus/internal/parallel"
-	"github.com/primus-fl/primus/internal/simd"
 )
 
 var (
@@ -15,35 +14,31 @@ var (
 
 func (c *activate) tiles(part int) {
 	lo, hi := c.bounds(part)
+	room := c.f.room(c.exec, c.y.cols)
 	for t := newTile(c.exec, lo, hi, c.x, c.y); t.next(); {
 		w := *c
-		w.cut, w.x, w.y = t.whole(), t.load(c.x), t.place(c.y)
-		w.part(0)
+		w.x, w.y = t.load(c.x), t.place(c.y)
+		w.rows(0, w.y.rows, &room)
 		t.store(c.y, w.y)
 	}
+	room.release(c.exec)
 }
 
-// tiles adds the sums of one tile after the other.
 func (c *activateGrad) tiles(part int) {
 	lo, hi := c.bounds(part)
-	var own []float32
+	var sum []float32
 	if c.dbias.data != nil {
-		clear(c.dbias.row(part))
-		own = c.exec.Scratch(c.x.cols)
-		defer c.exec.Release(own)
+		sum = c.dbias.row(part)
+		clear(sum)
 	}
+	room := c.f.room(c.exec, c.dy.cols)
 	for t := newTile(c.exec, lo, hi, c.dy, c.x, c.dx); t.next(); {
 		w := *c
-		w.cut, w.dy, w.x, w.dx = t.whole(), t.load(c.dy), t.load(c.x), t.place(c.dx)
-		if own != nil {
-			w.dbias = partRows(own, 1, c.x.cols)
-		}
-		w.part(0)
-		if own != nil {
-			simd.Add(c.dbias.row(part), c.dbias.row(part), own)
-		}
+		w.dy, w.x, w.dx = t.load(c.dy), t.load(c.x), t.place(c.dx)
+		w.rows(0, w.dx.rows, sum, &room)
 		t.store(c.dx, w.dx)
 	}
+	room.release(c.exec)
 }
 
 func (c *sum) tiles(part int) {

@@ -13,8 +13,8 @@ import (
 
 var gelu = simd.Swish{Linear: 1.5957691, Cubic: 0.071354814}
 
-// gates are SiLU, one of another slope, one that falls, and GELU.
-var gates = []simd.Swish{{Linear: 1}, {Linear: 1.702}, {Linear: -0.5}, gelu}
+// gates are SiLU, one that falls, and GELU.
+var gates = []simd.Swish{{Linear: 1}, {Linear: -0.5}, gelu}
 
 // logistic returns σ(u) and u′ of a gate in f64.
 func logistic(f simd.Swish, a float64) (s, slope float64) {

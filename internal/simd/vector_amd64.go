@@ -143,22 +143,30 @@ func expScale(dst, x []float32, shift, a float32) {
 }
 
 func gate(dst, a, b []float32, f Swish) {
-	switch {
+	switch cubic := f.Cubic != 0; {
+	case cubic && cpufeat.Has(cpufeat.AVX512):
+		gateCubicAVX512(dst, a, b, f.Linear, f.Cubic)
+	case cubic && cpufeat.Has(cpufeat.AVX2):
+		gateCubicAVX2(dst, a, b, f.Linear, f.Cubic)
 	case cpufeat.Has(cpufeat.AVX512):
-		gateAVX512(dst, a, b, f)
+		gateAVX512(dst, a, b, f.Linear)
 	case cpufeat.Has(cpufeat.AVX2):
-		gateAVX2(dst, a, b, f)
+		gateAVX2(dst, a, b, f.Linear)
 	default:
 		gateGeneric(dst, a, b, f)
 	}
 }
 
 func gateGrad(da, db, dy, a, b []float32, f Swish) {
-	switch {
+	switch cubic := f.Cubic != 0; {
+	case cubic && cpufeat.Has(cpufeat.AVX512):
+		gateGradCubicAVX512(da, db, dy, a, b, f.Linear, f.Cubic)
+	case cubic && cpufeat.Has(cpufeat.AVX2):
+		gateGradCubicAVX2(da, db, dy, a, b, f.Linear, f.Cubic)
 	case cpufeat.Has(cpufeat.AVX512):
-		gateGradAVX512(da, db, dy, a, b, f)
+		gateGradAVX512(da, db, dy, a, b, f.Linear)
 	case cpufeat.Has(cpufeat.AVX2):
-		gateGradAVX2(da, db, dy, a, b, f)
+		gateGradAVX2(da, db, dy, a, b, f.Linear)
 	default:
 		gateGradGeneric(da, db, dy, a, b, f)
 	}
@@ -265,16 +273,28 @@ func expScaleAVX512(dst, x []float32, shift, a float32)
 func expScaleAVX2(dst, x []float32, shift, a float32)
 
 //go:noescape
-func gateAVX512(dst, a, b []float32, f Swish)
+func gateAVX512(dst, a, b []float32, linear float32)
 
 //go:noescape
-func gateAVX2(dst, a, b []float32, f Swish)
+func gateCubicAVX512(dst, a, b []float32, linear, cubic float32)
 
 //go:noescape
-func gateGradAVX512(da, db, dy, a, b []float32, f Swish)
+func gateAVX2(dst, a, b []float32, linear float32)
 
 //go:noescape
-func gateGradAVX2(da, db, dy, a, b []float32, f Swish)
+func gateCubicAVX2(dst, a, b []float32, linear, cubic float32)
+
+//go:noescape
+func gateGradAVX512(da, db, dy, a, b []float32, linear float32)
+
+//go:noescape
+func gateGradCubicAVX512(da, db, dy, a, b []float32, linear, cubic float32)
+
+//go:noescape
+func gateGradAVX2(da, db, dy, a, b []float32, linear float32)
+
+//go:noescape
+func gateGradCubicAVX2(da, db, dy, a, b []float32, linear, cubic float32)
 
 //go:noescape
 func clampAVX512(dst, x []float32, lo, hi float32)
