@@ -23,7 +23,7 @@ func Source() opregistry.Source {
 	return opregistry.Source{
 		Name:    "flagos",
 		Version: version,
-		Impls: slices.Concat(gemmImpls(), attentionImpls(), moeImpls(), activationImpls(), []opregistry.Impl{
+		Impls: slices.Concat(gemmImpls(), attentionImpls(), moeImpls(), activationImpls(), softmaxImpls(), []opregistry.Impl{
 			impl(ops.RMSNormFwd, rmsNormFwd),
 			impl(ops.RMSNormBwd, rmsNormBwd),
 			impl(ops.LayerNormFwd, layerNormForward),

@@ -1,6 +1,8 @@
 package flagos_test
 
 import (
+	"slices"
+
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
@@ -15,7 +17,7 @@ var (
 )
 
 func subjects() []subject {
-	return append(activationSubjects(), []subject{
+	return slices.Concat(activationSubjects(), softmaxSubjects(), []subject{
 		subjectOf[ops.RMSNormFwdArgs]{ops.RMSNormFwd, buildNormFwd, elementwise},
 		subjectOf[ops.RMSNormBwdArgs]{ops.RMSNormBwd, buildNormBwd, summed},
 		subjectOf[ops.LayerNormFwdArgs]{ops.LayerNormFwd, buildLayerNormFwd, elementwise},
@@ -37,7 +39,7 @@ func subjects() []subject {
 		subjectOf[ops.EmbeddingBwdArgs]{ops.EmbeddingBwd, buildEmbeddingBwd, summed},
 		subjectOf[ops.CrossEntropyFwdArgs]{ops.CrossEntropyFwd, buildEntropyFwd, elementwise},
 		subjectOf[ops.CrossEntropyBwdArgs]{ops.CrossEntropyBwd, buildEntropyBwd, elementwise},
-	}...)
+	})
 }
 
 func buildNormFwd(m *maker) ops.RMSNormFwdArgs {

@@ -7,6 +7,8 @@ import (
 var (
 	activateTiles     = parallel.NewKernel((*activate).tiles)
 	activateGradTiles = parallel.NewKernel((*activateGrad).tiles)
+	softmaxTiles      = parallel.NewKernel((*softmax).tiles)
+	softmaxGradTiles  = parallel.NewKernel((*softmaxGrad).tiles)
 	sumTiles          = parallel.NewKernel((*sum).tiles)
 	entropyTiles      = parallel.NewKernel((*entropy).tiles)
 	entropyGradTiles  = parallel.NewKernel((*entropyGrad).tiles)
@@ -69,5 +71,26 @@ func (c *entropyGrad) tiles(part int) {
 		w.targets, w.lse, w.dlosses = c.targets.from(t.lo), c.lse[t.lo:t.hi], c.dlosses[t.lo:t.hi]
 		w.part(0)
 		t.store(c.dlogits, w.dlogits)
+	}
+}
+
+func (c *softmax) tiles(part int) {
+	lo, hi := c.bounds(part)
+	for t := newTile(c.exec, lo, hi, c.x, c.y); t.next(); {
+		w := *c
+		w.cut, w.first, w.x, w.y = t.whole(), t.lo, t.load(c.x), t.place(c.y)
+		w.part(0)
+		t.store(c.y, w.y)
+	}
+}
+
+func (c *softmaxGrad) tiles(part int) {
+	lo, hi := c.bounds(part)
+	for t := newTile(c.exec, lo, hi, c.dy, c.y, c.dx); t.next(); {
+		w := *c
+		w.cut, w.first = t.whole(), t.lo
+		w.dy, w.y, w.dx = t.load(c.dy), t.load(c.y), t.place(c.dx)
+		w.part(0)
+		t.store(c.dx, w.dx)
 	}
 }
