@@ -105,12 +105,6 @@ func opCases() map[string]builder {
 		ops.RMSNormBwd.Name():      second((*Maker).norm),
 		ops.CrossEntropyFwd.Name(): first((*Maker).entropy),
 		ops.CrossEntropyBwd.Name(): second((*Maker).entropy),
-		ops.SwiGLU.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, ops.SwiGLU, shape, ops.SwiGLUArgs{Input: m.random(rows, 2*cols), Output: m.fresh(m.dtype, rows, cols)})
-		},
-		ops.DSwiGLU.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, ops.DSwiGLU, shape, ops.DSwiGLUArgs{Grad: m.random(rows, cols), FwdInput: m.random(rows, 2*cols), Output: m.fresh(m.dtype, rows, 2*cols)})
-		},
 		ops.ResidualAdd.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
 			return newCase(m, ops.ResidualAdd, shape, ops.ResidualAddArgs{A: m.random(rows, cols), B: m.random(rows, cols), Output: m.fresh(m.dtype, rows, cols)})
 		},
@@ -144,6 +138,7 @@ func opCases() map[string]builder {
 		},
 	}
 	maps.Copy(cases, familyCases())
+	maps.Copy(cases, functionCases())
 	return cases
 }
 

@@ -26,17 +26,6 @@ func familyCases() map[string]builder {
 		ops.MoEPermuteBwd.Name():   second((*Maker).permute),
 		ops.MoEUnpermuteFwd.Name(): first((*Maker).unpermute),
 		ops.MoEUnpermuteBwd.Name(): second((*Maker).unpermute),
-		ops.GELU.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, ops.GELU, shape, ops.ActivationArgs{Input: m.random(rows, cols), Output: m.fresh(m.dtype, rows, cols)})
-		},
-		ops.DGELU.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, ops.DGELU, shape, ops.DActivationArgs{Grad: m.random(rows, cols), FwdInput: m.random(rows, cols), Output: m.fresh(m.dtype, rows, cols)})
-		},
-		ops.DBiasDGELU.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, ops.DBiasDGELU, shape, ops.DBiasDActivationArgs{
-				Grad: m.random(rows, cols), FwdInput: m.random(rows, cols), DBias: m.fresh(m.dtype, cols), Output: m.fresh(m.dtype, rows, cols),
-			})
-		},
 	}
 }
 
