@@ -17,7 +17,7 @@ var (
 )
 
 func subjects() []subject {
-	return slices.Concat(activationSubjects(), softmaxSubjects(), []subject{
+	return slices.Concat(activationSubjects(), softmaxSubjects(), listSubjects(), []subject{
 		subjectOf[ops.RMSNormFwdArgs]{ops.RMSNormFwd, buildNormFwd, elementwise},
 		subjectOf[ops.RMSNormBwdArgs]{ops.RMSNormBwd, buildNormBwd, summed},
 		subjectOf[ops.LayerNormFwdArgs]{ops.LayerNormFwd, buildLayerNormFwd, elementwise},
@@ -32,9 +32,6 @@ func subjects() []subject {
 		subjectOf[ops.ResidualAddArgs]{ops.ResidualAdd, buildSum, tensortest.Tolerance{}},
 		subjectOf[ops.FusedRopeArgs]{ops.FusedRopeForward, buildRope, elementwise},
 		subjectOf[ops.FusedRopeArgs]{ops.FusedRopeBackward, buildRope, elementwise},
-		subjectOf[ops.MultiTensorAdamArgs]{ops.MultiTensorAdam, buildAdam, elementwise},
-		subjectOf[ops.MultiTensorL2NormArgs]{ops.MultiTensorL2Norm, buildL2Norm, tensortest.Tolerance{ULP: 1}},
-		subjectOf[ops.MultiTensorScaleArgs]{ops.MultiTensorScale, buildScale, tensortest.Tolerance{ULP: 1}},
 		subjectOf[ops.EmbeddingFwdArgs]{ops.EmbeddingFwd, buildEmbeddingFwd, tensortest.Tolerance{}},
 		subjectOf[ops.EmbeddingBwdArgs]{ops.EmbeddingBwd, buildEmbeddingBwd, summed},
 		subjectOf[ops.CrossEntropyFwdArgs]{ops.CrossEntropyFwd, buildEntropyFwd, elementwise},
@@ -153,63 +150,6 @@ func repeatHalves(m *maker, freqs *tensor.Tensor) {
 		copy(values[at+d2/2:at+d2], values[at:at+d2/2])
 	}
 	set(m.t, freqs, values...)
-}
-
-// masters is the list that is always f32.
-const masters = 4
-
-// lists makes n lists of tensors; big ones are of more than one block.
-func (m *maker) lists(n int) [][]*tensor.Tensor {
-	out := make([][]*tensor.Tensor, n)
-	for range m.rng.IntN(5) + 1 {
-		size := m.rng.IntN(200)
-		if m.big || m.rng.IntN(30) == 0 {
-			size = 1<<15 + m.rng.IntN(1<<15)
-		}
-		for l := range out {
-			if l == masters {
-				out[l] = append(out[l], m.fill(m.dense(tensor.F32, size)))
-			} else {
-				out[l] = append(out[l], m.fill(m.mixed(size)))
-			}
-		}
-	}
-	return out
-}
-
-func buildAdam(m *maker) ops.MultiTensorAdamArgs {
-	a := ops.MultiTensorAdamArgs{
-		NoopFlag: set(m.t, m.dense(tensor.I32, 1), float64(m.rng.IntN(2))), TensorLists: m.lists(4 + m.rng.IntN(2)),
-		LR: 0.01, Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-6, Step: 1 + m.rng.IntN(100),
-		Mode: ops.AdamMode(m.rng.IntN(2)), BiasCorrection: m.coin(), WeightDecay: 0.1 * float32(m.rng.IntN(2)),
-	}
-	for _, v := range a.TensorLists[3] {
-		values := v.Float64s()
-		for i := range values {
-			values[i] *= values[i]
-		}
-		set(m.t, v, values...)
-	}
-	return a
-}
-
-func buildL2Norm(m *maker) ops.MultiTensorL2NormArgs {
-	a := ops.MultiTensorL2NormArgs{NoopFlag: set(m.t, m.dense(tensor.I32, 1), 0), TensorLists: m.lists(1), Norm: m.dense(tensor.F32, 1)}
-	if m.coin() {
-		a.PerTensor = m.dense(tensor.F32, len(a.TensorLists[0]))
-	}
-	return a
-}
-
-func buildScale(m *maker) ops.MultiTensorScaleArgs {
-	a := ops.MultiTensorScaleArgs{
-		NoopFlag:    set(m.t, m.dense(tensor.I32, 1), float64(m.rng.IntN(2))),
-		TensorLists: m.lists(2), Scale: float32(m.rng.NormFloat64()),
-	}
-	if m.coin() {
-		a.TensorLists[1] = a.TensorLists[0]
-	}
-	return a
 }
 
 func buildEmbeddingFwd(m *maker) ops.EmbeddingFwdArgs {
