@@ -7,90 +7,185 @@ import (
 	"github.com/primus-fl/primus/opregistry/ops"
 )
 
-type geluFwd struct {
+// activationImpls are the activation functions, their gated forms and the gradients of
+// both: one function each, and one way through memory for all.
+func activationImpls() []opregistry.Impl {
+	var (
+		silu    = activation{swish: simd.Swish{Linear: 1}}
+		qgelu   = activation{swish: simd.Swish{Linear: 1.702}}
+		gelu    = activation{swish: simd.Swish{Linear: geluLinear, Cubic: geluCubic}}
+		sigmoid = activation{curve: logistic}
+		relu    = activation{curve: ramp}
+		srelu   = activation{curve: squaredRamp}
+	)
+	return []opregistry.Impl{
+		impl(ops.SiLU, silu.forward),
+		impl(ops.QGELU, qgelu.forward),
+		impl(ops.GELU, gelu.forward),
+		impl(ops.ReLU, relu.forward),
+		impl(ops.SReLU, srelu.forward),
+		impl(ops.DSiLU, silu.backward),
+		impl(ops.DQGELU, qgelu.backward),
+		impl(ops.DGELU, gelu.backward),
+		impl(ops.DReLU, relu.backward),
+		impl(ops.DSReLU, srelu.backward),
+		impl(ops.DBiasDSiLU, silu.biasBackward),
+		impl(ops.DBiasDQGELU, qgelu.biasBackward),
+		impl(ops.DBiasDGELU, gelu.biasBackward),
+		impl(ops.DBiasDReLU, relu.biasBackward),
+		impl(ops.DBiasDSReLU, srelu.biasBackward),
+		impl(ops.SwiGLU, silu.ofHalves().forward),
+		impl(ops.QGEGLU, qgelu.ofHalves().forward),
+		impl(ops.GEGLU, gelu.ofHalves().forward),
+		impl(ops.GLU, sigmoid.ofHalves().forward),
+		impl(ops.ReGLU, relu.ofHalves().forward),
+		impl(ops.SReGLU, srelu.ofHalves().forward),
+		impl(ops.ClampedSwiGLU, clampedSwiGLU),
+		impl(ops.DSwiGLU, silu.ofHalves().backward),
+		impl(ops.DQGEGLU, qgelu.ofHalves().backward),
+		impl(ops.DGEGLU, gelu.ofHalves().backward),
+		impl(ops.DGLU, sigmoid.ofHalves().backward),
+		impl(ops.DReGLU, relu.ofHalves().backward),
+		impl(ops.DSReGLU, srelu.ofHalves().backward),
+		impl(ops.ClampedDSwiGLU, clampedDSwiGLU),
+	}
+}
+
+// ofHalves returns the gated form of a function: of the first half of a row, times the
+// second one.
+func (f activation) ofHalves() activation {
+	f.gated = true
+	return f
+}
+
+// clampedSwiGLU follows ops.ClampedSwiGLU.
+func clampedSwiGLU(e *opregistry.Exec, a ops.ClampedSwiGLUArgs) error {
+	return clamped(a.Limit, a.Alpha, a.GLULinearOffset).forward(e, ops.ActivationArgs{Input: a.Input, Output: a.Output})
+}
+
+// clampedDSwiGLU follows ops.ClampedDSwiGLU.
+func clampedDSwiGLU(e *opregistry.Exec, a ops.ClampedDSwiGLUArgs) error {
+	f := clamped(a.Limit, a.Alpha, a.GLULinearOffset)
+	return f.backward(e, ops.DActivationArgs{Grad: a.Grad, FwdInput: a.FwdInput, Output: a.Output})
+}
+
+func clamped(limit, alpha, offset ops.OptionalFloat) activation {
+	return activation{
+		curve: clampedSwish, swish: simd.Swish{Linear: alpha.Or(1.702)},
+		limit: limit.Or(7), offset: offset.Or(1), gated: true,
+	}
+}
+
+type activate struct {
 	cut
 	exec *opregistry.Exec
+	f    activation
 	x, y matrix
 }
 
-var geluFwdKernel = parallel.NewKernel((*geluFwd).part)
+var activateKernel = parallel.NewKernel((*activate).part)
 
-// geluForward follows ops.GELU.
-func geluForward(e *opregistry.Exec, a ops.ActivationArgs) error {
+// forward follows ops.GELU and, of halves, ops.SwiGLU.
+func (f activation) forward(e *opregistry.Exec, a ops.ActivationArgs) error {
 	var v views
-	c := geluFwd{exec: e, x: v.matrix("input", a.Input), y: v.matrix("output", a.Output)}
+	c := activate{exec: e, f: f, x: v.matrix("input", a.Input), y: v.matrix("output", a.Output)}
 	if v.err != nil {
 		return v.err
 	}
 	c.cut = cutItems(c.x.rows, c.x.cols)
-	kernelFor(geluFwdKernel, geluFwdTiles, c.x, c.y).Run(e.Pool(), c.parts, c)
+	kernelFor(activateKernel, activateTiles, c.x, c.y).Run(e.Pool(), c.parts, c)
 	return nil
 }
 
-func (c *geluFwd) part(part int) {
+func (c *activate) part(part int) {
 	lo, hi := c.bounds(part)
+	room := c.f.room(c.exec, c.y.cols)
+	c.rows(lo, hi, &room)
+	room.release(c.exec)
+}
+
+func (c *activate) rows(lo, hi int, room *activationRoom) {
+	h := c.y.cols
 	for r := lo; r < hi; r++ {
 		x, y := c.x.row(r), c.y.row(r)
-		for at := 0; at < len(x); at += geluChunk {
-			end := min(at+geluChunk, len(x))
-			gelu(y[at:end], x[at:end])
+		for at := 0; at < h; at += room.chunk {
+			n := min(room.chunk, h-at)
+			var b []float32
+			if c.f.gated {
+				b = x[h+at:][:n]
+			} else {
+				b = room.ones[:n]
+			}
+			c.f.value(y[at:][:n], x[at:][:n], b, room)
 		}
 	}
 }
 
-type geluBwd struct {
+type activateGrad struct {
 	cut
 	exec      *opregistry.Exec
+	f         activation
 	dy, x, dx matrix
 	dbias     matrix // a row of partial sums for each part; without data when there is no bias
 }
 
-var geluBwdKernel = parallel.NewKernel((*geluBwd).part)
+var activateGradKernel = parallel.NewKernel((*activateGrad).part)
 
-// geluBackward follows ops.DGELU.
-func geluBackward(e *opregistry.Exec, a ops.DActivationArgs) error {
+// backward follows ops.DGELU and, of halves, ops.DSwiGLU.
+func (f activation) backward(e *opregistry.Exec, a ops.DActivationArgs) error {
 	var v views
-	c := geluBwd{exec: e, dy: v.matrix("grad", a.Grad), x: v.matrix("fwd_input", a.FwdInput), dx: v.matrix("output", a.Output)}
+	c := activateGrad{exec: e, f: f, dy: v.matrix("grad", a.Grad), x: v.matrix("fwd_input", a.FwdInput), dx: v.matrix("output", a.Output)}
 	if v.err != nil {
 		return v.err
 	}
 	c.cut = cutItems(c.x.rows, c.x.cols)
-	kernelFor(geluBwdKernel, geluBwdTiles, c.dy, c.x, c.dx).Run(e.Pool(), c.parts, c)
+	kernelFor(activateGradKernel, activateGradTiles, c.dy, c.x, c.dx).Run(e.Pool(), c.parts, c)
 	return nil
 }
 
-// geluBiasBackward follows ops.DBiasDGELU. dbias is summed over the rows of each
-// part and then over the parts, in order. Scratch: a row a part.
-func geluBiasBackward(e *opregistry.Exec, a ops.DBiasDActivationArgs) error {
+// biasBackward follows ops.DBiasDGELU. dbias is summed over the rows of each part and
+// then over the parts, in order. Scratch: a row a part.
+func (f activation) biasBackward(e *opregistry.Exec, a ops.DBiasDActivationArgs) error {
 	var v views
-	c := geluBwd{exec: e, dy: v.matrix("grad", a.Grad), x: v.matrix("fwd_input", a.FwdInput), dx: v.matrix("output", a.Output)}
+	c := activateGrad{exec: e, f: f, dy: v.matrix("grad", a.Grad), x: v.matrix("fwd_input", a.FwdInput), dx: v.matrix("output", a.Output)}
 	dbias := v.line("dbias", a.DBias)
 	if v.err != nil {
 		return v.err
 	}
 	c.cut = cutAtMost(c.x.rows, c.x.cols, maxNormGradParts)
 	c.dbias = partRows(e.Scratch(c.parts*roundUp(c.x.cols, lineFloats)), c.parts, c.x.cols)
-	kernelFor(geluBwdKernel, geluBwdTiles, c.dy, c.x, c.dx).Run(e.Pool(), c.parts, c)
+	kernelFor(activateGradKernel, activateGradTiles, c.dy, c.x, c.dx).Run(e.Pool(), c.parts, c)
 	addParts(dbias, c.dbias)
 	e.Release(c.dbias.data)
 	return nil
 }
 
-func (c *geluBwd) part(part int) {
-	var room [geluChunk]float32
+func (c *activateGrad) part(part int) {
 	lo, hi := c.bounds(part)
 	var sum []float32
 	if c.dbias.data != nil {
 		sum = c.dbias.row(part)
 		clear(sum)
 	}
+	room := c.f.room(c.exec, c.dy.cols)
+	c.rows(lo, hi, sum, &room)
+	room.release(c.exec)
+}
+
+// rows adds dx to sum, unless it is nil.
+func (c *activateGrad) rows(lo, hi int, sum []float32, room *activationRoom) {
+	h := c.dy.cols
 	for r := lo; r < hi; r++ {
 		dy, x, dx := c.dy.row(r), c.x.row(r), c.dx.row(r)
-		for at := 0; at < len(x); at += geluChunk {
-			end := min(at+geluChunk, len(x))
-			slope := room[:end-at]
-			geluDerivative(slope, x[at:end])
-			simd.Mul(dx[at:end], dy[at:end], slope)
+		for at := 0; at < h; at += room.chunk {
+			n := min(room.chunk, h-at)
+			var b, db []float32
+			if c.f.gated {
+				b, db = x[h+at:][:n], dx[h+at:][:n]
+			} else {
+				b, db = room.ones[:n], room.unused[:n]
+			}
+			c.f.gradient(dx[at:][:n], db, dy[at:][:n], x[at:][:n], b, room)
 		}
 		if sum != nil {
 			simd.Add(sum, sum, dx)

@@ -5,18 +5,21 @@ import (
 
 	"github.com/primus-fl/primus/impls/flagos/internal/fused"
 	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/internal/simd"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
 )
 
-// copyBlock is the number of master weights that are copied while they are in
-// the first-level cache.
+// copyBlock is the number of elements that more than one pass goes over while they are
+// in the first-level cache.
 const copyBlock = 2048
 
 type adam struct {
-	lists [][]*tensor.Tensor
-	step  fused.AdamStep
+	lists    [][]*tensor.Tensor
+	step     fused.AdamStep
+	unscales bool // gradients are multiplied by scale and stored
+	scale    float32
 }
 
 var adamKernel = parallel.NewKernel((*adam).part)
@@ -29,6 +32,25 @@ func multiTensorAdam(e *opregistry.Exec, a ops.MultiTensorAdamArgs) error {
 		return v.err
 	}
 	adamKernel.Run(e.Pool(), blocks(a.TensorLists[0]), adam{lists: a.TensorLists, step: adamStep(a)})
+	return nil
+}
+
+// multiTensorAdamCapturable follows ops.MultiTensorAdamCapturable and, with a fifth
+// list, ops.MultiTensorAdamCapturableMaster.
+func multiTensorAdamCapturable(e *opregistry.Exec, a ops.MultiTensorAdamCapturableArgs) error {
+	var v views
+	v.lists(a.TensorLists)
+	flag, step := v.int32s("noop_flag", a.NoopFlag), v.int32s("step", a.Step)
+	rate, scale := v.number("lr", a.LR), v.number("inv_scale", a.InvScale)
+	if v.err != nil || flag[0] == 1 {
+		return v.err
+	}
+	plain := ops.MultiTensorAdamArgs{
+		LR: rate, Beta1: a.Beta1, Beta2: a.Beta2, Epsilon: a.Epsilon, Step: int(step[0]), Mode: a.Mode,
+		BiasCorrection: a.BiasCorrection, WeightDecay: a.WeightDecay,
+	}
+	c := adam{lists: a.TensorLists, step: adamStep(plain), unscales: true, scale: scale}
+	adamKernel.Run(e.Pool(), blocks(a.TensorLists[0]), c)
 	return nil
 }
 
@@ -65,15 +87,23 @@ func (c *adam) part(part int) {
 	}
 	g, p := c.data(0, at), c.data(1, at)
 	m, v := c.data(2, at), c.data(3, at)
-	if len(c.lists) == 4 {
+	if len(c.lists) == 4 && !c.unscales {
 		fused.Adam(p[lo:hi], m[lo:hi], v[lo:hi], g[lo:hi], &c.step)
 		return
 	}
-	master := c.data(4, at)
+	weights := p
+	if len(c.lists) == maxAdamLists {
+		weights = c.data(4, at)
+	}
 	for ; lo < hi; lo += copyBlock {
 		end := min(lo+copyBlock, hi)
-		fused.Adam(master[lo:end], m[lo:end], v[lo:end], g[lo:end], &c.step)
-		copy(p[lo:end], master[lo:end])
+		if c.unscales {
+			simd.Scale(c.scale, g[lo:end], g[lo:end])
+		}
+		fused.Adam(weights[lo:end], m[lo:end], v[lo:end], g[lo:end], &c.step)
+		if len(c.lists) == maxAdamLists {
+			copy(p[lo:end], weights[lo:end])
+		}
 	}
 }
 

@@ -72,12 +72,22 @@ var scaleKernel = parallel.NewKernel((*scaleLists).part)
 // multiTensorScale follows ops.MultiTensorScale.
 func multiTensorScale(e *opregistry.Exec, a ops.MultiTensorScaleArgs) error {
 	var v views
-	v.lists(a.TensorLists)
-	flag := v.int32s("noop_flag", a.NoopFlag)
+	return v.scaleLists(e, a.TensorLists, a.Scale, a.NoopFlag)
+}
+
+// multiTensorScaleTensor follows ops.MultiTensorScaleTensor.
+func multiTensorScaleTensor(e *opregistry.Exec, a ops.MultiTensorScaleTensorArgs) error {
+	var v views
+	return v.scaleLists(e, a.TensorLists, v.number("scale", a.Scale), a.NoopFlag)
+}
+
+func (v *views) scaleLists(e *opregistry.Exec, lists [][]*tensor.Tensor, scale float32, flag *tensor.Tensor) error {
+	v.lists(lists)
+	raised := v.int32s("noop_flag", flag)
 	if v.err != nil {
 		return v.err
 	}
-	c := scaleLists{in: a.TensorLists[0], out: a.TensorLists[1], scale: a.Scale, flag: &flag[0]}
+	c := scaleLists{in: lists[0], out: lists[1], scale: scale, flag: &raised[0]}
 	scaleKernel.Run(e.Pool(), blocks(c.in), c)
 	return nil
 }
@@ -97,8 +107,9 @@ func (c *scaleLists) part(part int) {
 }
 
 type squares struct {
-	list []*tensor.Tensor
-	sums []float64 // one a part
+	list  []*tensor.Tensor
+	scale float64   // of each square
+	sums  []float64 // one a part
 }
 
 var squaresKernel = parallel.NewKernel((*squares).part)
@@ -106,6 +117,17 @@ var squaresKernel = parallel.NewKernel((*squares).part)
 // multiTensorL2Norm follows ops.MultiTensorL2Norm. Sums are f64.
 func multiTensorL2Norm(e *opregistry.Exec, a ops.MultiTensorL2NormArgs) error {
 	var v views
+	return v.l2Norm(e, a, 1)
+}
+
+// multiTensorUnscaleL2Norm follows ops.MultiTensorUnscaleL2Norm. Sums are f64.
+func multiTensorUnscaleL2Norm(e *opregistry.Exec, a ops.MultiTensorUnscaleL2NormArgs) error {
+	var v views
+	scale := v.number("inv_scale", a.InvScale)
+	return v.l2Norm(e, ops.MultiTensorL2NormArgs{NoopFlag: a.NoopFlag, TensorLists: a.TensorLists, Norm: a.Norm, PerTensor: a.PerTensor}, scale)
+}
+
+func (v *views) l2Norm(e *opregistry.Exec, a ops.MultiTensorL2NormArgs, scale float32) error {
 	v.lists(a.TensorLists)
 	flag := v.int32s("noop_flag", a.NoopFlag)
 	norm := v.vector("norm", a.Norm)
@@ -119,7 +141,10 @@ func multiTensorL2Norm(e *opregistry.Exec, a ops.MultiTensorL2NormArgs) error {
 	list := a.TensorLists[0]
 	parts := blocks(list)
 	scratch := e.Scratch(2 * parts)
-	c := squares{list: list, sums: unsafe.Slice((*float64)(unsafe.Pointer(unsafe.SliceData(scratch))), parts)}
+	c := squares{
+		list: list, scale: float64(scale) * float64(scale),
+		sums: unsafe.Slice((*float64)(unsafe.Pointer(unsafe.SliceData(scratch))), parts),
+	}
 	squaresKernel.Run(e.Pool(), parts, c)
 	total, sums := 0., c.sums
 	for i, t := range list {
@@ -145,7 +170,7 @@ func (c *squares) part(part int) {
 	at, lo, hi := locate(c.list, part)
 	line := lineOf(c.list[at])
 	if !line.narrow() {
-		c.sums[part] = fused.SumSquares(line.data[lo:hi])
+		c.sums[part] = c.scale * fused.SumSquares(line.data[lo:hi])
 		return
 	}
 	var room [listTile]float32
@@ -153,5 +178,5 @@ func (c *squares) part(part int) {
 	for ; lo < hi; lo += listTile {
 		sum += fused.SumSquares(line.piece(0, lo, min(listTile, hi-lo), room[:]))
 	}
-	c.sums[part] = sum
+	c.sums[part] = c.scale * sum
 }

@@ -39,33 +39,6 @@ func buildLayerNormBwd(m *maker) ops.LayerNormBwdArgs {
 	return a
 }
 
-func buildGELU(m *maker) ops.ActivationArgs {
-	rows, cols := m.size(9, 600), gateWidth(m)
-	x := m.fill(m.out(rows, cols))
-	a := ops.ActivationArgs{Input: x, Output: x}
-	if m.coin() {
-		a.Output = m.out(rows, cols)
-	}
-	return a
-}
-
-func buildDGELU(m *maker) ops.DActivationArgs {
-	rows, cols := m.size(9, 600), gateWidth(m)
-	a := ops.DActivationArgs{Grad: m.fill(m.out(rows, cols)), FwdInput: m.fill(m.out(rows, cols)), Output: m.out(rows, cols)}
-	switch m.rng.IntN(3) {
-	case 0:
-		a.Output = a.Grad
-	case 1:
-		a.Output = a.FwdInput
-	}
-	return a
-}
-
-func buildDBiasDGELU(m *maker) ops.DBiasDActivationArgs {
-	a := buildDGELU(m)
-	return ops.DBiasDActivationArgs{Grad: a.Grad, FwdInput: a.FwdInput, Output: a.Output, DBias: m.mixed(a.Grad.Shape().Cols())}
-}
-
 func buildDropoutFwd(m *maker) ops.DropoutFwdArgs {
 	rows, cols := m.size(9, 300), m.size(300, 300)
 	x := m.fill(m.stored(rows, cols))

@@ -1,6 +1,9 @@
 package flagos
 
-import "github.com/primus-fl/primus/impls/flagos/internal/fused"
+import (
+	"github.com/primus-fl/primus/impls/flagos/internal/fused"
+	"github.com/primus-fl/primus/internal/simd"
+)
 
 // maxAdamLists is the number of lists with master weights.
 const maxAdamLists = 5
@@ -19,13 +22,18 @@ func (c *adam) tiles(at, lo, hi int) {
 			x[i] = lines[i].piece(0, lo, n, rooms[i][:])
 		}
 		g, p, m, v := x[0], x[1], x[2], x[3]
+		first := 1 // of the lists that are written
+		if c.unscales {
+			simd.Scale(c.scale, g, g)
+			first = 0
+		}
 		if len(c.lists) == maxAdamLists {
 			fused.Adam(x[4], m, v, g, &c.step)
 			copy(p, x[4])
 		} else {
 			fused.Adam(p, m, v, g, &c.step)
 		}
-		for i := 1; i < len(c.lists); i++ {
+		for i := first; i < len(c.lists); i++ {
 			lines[i].settle(0, lo, x[i])
 		}
 	}

@@ -2,70 +2,45 @@ package flagos
 
 import (
 	"github.com/primus-fl/primus/internal/parallel"
-	"github.com/primus-fl/primus/internal/simd"
 )
 
 var (
-	gateTiles        = parallel.NewKernel((*gate).tiles)
-	gateGradTiles    = parallel.NewKernel((*gateGrad).tiles)
-	geluFwdTiles     = parallel.NewKernel((*geluFwd).tiles)
-	geluBwdTiles     = parallel.NewKernel((*geluBwd).tiles)
-	sumTiles         = parallel.NewKernel((*sum).tiles)
-	entropyTiles     = parallel.NewKernel((*entropy).tiles)
-	entropyGradTiles = parallel.NewKernel((*entropyGrad).tiles)
+	activateTiles     = parallel.NewKernel((*activate).tiles)
+	activateGradTiles = parallel.NewKernel((*activateGrad).tiles)
+	softmaxTiles      = parallel.NewKernel((*softmax).tiles)
+	softmaxGradTiles  = parallel.NewKernel((*softmaxGrad).tiles)
+	sumTiles          = parallel.NewKernel((*sum).tiles)
+	entropyTiles      = parallel.NewKernel((*entropy).tiles)
+	entropyGradTiles  = parallel.NewKernel((*entropyGrad).tiles)
 )
 
-func (c *gate) tiles(part int) {
+func (c *activate) tiles(part int) {
 	lo, hi := c.bounds(part)
+	room := c.f.room(c.exec, c.y.cols)
 	for t := newTile(c.exec, lo, hi, c.x, c.y); t.next(); {
 		w := *c
-		w.cut, w.x, w.y = t.whole(), t.load(c.x), t.place(c.y)
-		w.part(0)
+		w.x, w.y = t.load(c.x), t.place(c.y)
+		w.rows(0, w.y.rows, &room)
 		t.store(c.y, w.y)
 	}
+	room.release(c.exec)
 }
 
-func (c *gateGrad) tiles(part int) {
+func (c *activateGrad) tiles(part int) {
 	lo, hi := c.bounds(part)
-	for t := newTile(c.exec, lo, hi, c.dy, c.x, c.dx); t.next(); {
-		w := *c
-		w.cut, w.dy, w.x, w.dx = t.whole(), t.load(c.dy), t.load(c.x), t.place(c.dx)
-		w.part(0)
-		t.store(c.dx, w.dx)
-	}
-}
-
-func (c *geluFwd) tiles(part int) {
-	lo, hi := c.bounds(part)
-	for t := newTile(c.exec, lo, hi, c.x, c.y); t.next(); {
-		w := *c
-		w.cut, w.x, w.y = t.whole(), t.load(c.x), t.place(c.y)
-		w.part(0)
-		t.store(c.y, w.y)
-	}
-}
-
-// tiles adds the sums of one tile after the other.
-func (c *geluBwd) tiles(part int) {
-	lo, hi := c.bounds(part)
-	var own []float32
+	var sum []float32
 	if c.dbias.data != nil {
-		clear(c.dbias.row(part))
-		own = c.exec.Scratch(c.x.cols)
-		defer c.exec.Release(own)
+		sum = c.dbias.row(part)
+		clear(sum)
 	}
+	room := c.f.room(c.exec, c.dy.cols)
 	for t := newTile(c.exec, lo, hi, c.dy, c.x, c.dx); t.next(); {
 		w := *c
-		w.cut, w.dy, w.x, w.dx = t.whole(), t.load(c.dy), t.load(c.x), t.place(c.dx)
-		if own != nil {
-			w.dbias = partRows(own, 1, c.x.cols)
-		}
-		w.part(0)
-		if own != nil {
-			simd.Add(c.dbias.row(part), c.dbias.row(part), own)
-		}
+		w.dy, w.x, w.dx = t.load(c.dy), t.load(c.x), t.place(c.dx)
+		w.rows(0, w.dx.rows, sum, &room)
 		t.store(c.dx, w.dx)
 	}
+	room.release(c.exec)
 }
 
 func (c *sum) tiles(part int) {
@@ -96,5 +71,26 @@ func (c *entropyGrad) tiles(part int) {
 		w.targets, w.lse, w.dlosses = c.targets.from(t.lo), c.lse[t.lo:t.hi], c.dlosses[t.lo:t.hi]
 		w.part(0)
 		t.store(c.dlogits, w.dlogits)
+	}
+}
+
+func (c *softmax) tiles(part int) {
+	lo, hi := c.bounds(part)
+	for t := newTile(c.exec, lo, hi, c.x, c.y); t.next(); {
+		w := *c
+		w.cut, w.first, w.x, w.y = t.whole(), t.lo, t.load(c.x), t.place(c.y)
+		w.part(0)
+		t.store(c.y, w.y)
+	}
+}
+
+func (c *softmaxGrad) tiles(part int) {
+	lo, hi := c.bounds(part)
+	for t := newTile(c.exec, lo, hi, c.dy, c.y, c.dx); t.next(); {
+		w := *c
+		w.cut, w.first = t.whole(), t.lo
+		w.dy, w.y, w.dx = t.load(c.dy), t.load(c.y), t.place(c.dx)
+		w.part(0)
+		t.store(c.dx, w.dx)
 	}
 }

@@ -166,6 +166,14 @@ func (v *views) vector(name string, t *tensor.Tensor) []float32 {
 	return nil
 }
 
+// number requires an element of f32.
+func (v *views) number(name string, t *tensor.Tensor) float32 {
+	if x := v.vector(name, t); len(x) == 1 {
+		return x[0]
+	}
+	return 0
+}
+
 // int32s is vector for i32.
 func (v *views) int32s(name string, t *tensor.Tensor) []int32 {
 	if v.host(name, t, tensor.I32) && v.dense(name, t) {

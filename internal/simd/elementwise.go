@@ -62,3 +62,29 @@ func MulSub(dst, x, y []float32, c float32) {
 	raceWrite(dst)
 	mulSub(dst, x, y, c)
 }
+
+// Clamp stores numbers within bounds:
+//
+//	dst[i] = min(max(x[i], lo), hi)
+//
+// for every element of x. A NaN of x stays NaN. dst may be x. lo <= hi, either of
+// which may be infinite.
+func Clamp(dst, x []float32, lo, hi float32) {
+	dst = dst[:len(x)]
+	raceRead(x)
+	raceWrite(dst)
+	clamp(dst, x, lo, hi)
+}
+
+// Keep stores y where x lies within bounds:
+//
+//	dst[i] = 0 where x[i] < lo or x[i] > hi, y[i] elsewhere
+//
+// for every element of x; where x is NaN, y is stored. dst may be x or y.
+func Keep(dst, y, x []float32, lo, hi float32) {
+	dst, y = dst[:len(x)], y[:len(x)]
+	raceRead(x)
+	raceRead(y)
+	raceWrite(dst)
+	keep(dst, y, x, lo, hi)
+}

@@ -34,3 +34,21 @@ func mulSubGeneric(dst, x, y []float32, c float32) {
 		dst[i] = v * (y[i] - c)
 	}
 }
+
+func clampGeneric(dst, x []float32, lo, hi float32) {
+	dst = dst[:len(x)]
+	for i, v := range x {
+		dst[i] = min(max(v, lo), hi)
+	}
+}
+
+func keepGeneric(dst, y, x []float32, lo, hi float32) {
+	dst, y = dst[:len(x)], y[:len(x)]
+	for i, v := range x {
+		if v < lo || v > hi {
+			dst[i] = 0
+		} else {
+			dst[i] = y[i]
+		}
+	}
+}

@@ -296,108 +296,156 @@ sumexp0:
 	VZEROUPPER
 	RET
 
-// SIGMOID replaces Y0 by its logistic function with Y6 zero and Y7 one.
-#define SIGMOID \
-	VSUBPS Y0, Y6, Y0 \
+// GATECONSTANTS sets R8 to the table of EXP and broadcasts Linear and its negative to
+// Y6 and Y14.
+#define GATECONSTANTS(linear) \
+	LEAQ         expTable8<>(SB), R8 \
+	VMOVUPS      320(R8), Y7         \
+	VXORPS       Y13, Y13, Y13       \
+	VBROADCASTSS linear, Y6          \
+	VSUBPS       Y6, Y13, Y14
+
+// CUBICCONSTANTS broadcasts Cubic and the largest finite number, too.
+#define CUBICCONSTANTS(linear, cubic) \
+	GATECONSTANTS(linear)        \
+	VBROADCASTSS cubic, Y12      \
+	MOVL         $0x7f7fffff, AX \
+	MOVQ         AX, X13         \
+	VBROADCASTSS X13, Y13
+
+// LINEAR makes −u of a in Y8 in Y0 and leaves u′ in Y6; CUBIC makes both, u′ in Y11.
+#define LINEAR VMULPS Y8, Y14, Y0
+#define CUBIC \
+	VMULPS       Y8, Y8, Y0   \
+	VMINPS       Y13, Y0, Y0  \
+	VMULPS       Y12, Y0, Y0  \
+	VADDPS       Y0, Y0, Y11  \
+	VADDPS       Y0, Y11, Y11 \
+	VADDPS       Y6, Y11, Y11 \
+	VSUBPS       Y0, Y14, Y0  \
+	VMULPS       Y8, Y0, Y0
+
+// LOGISTIC replaces Y0 by the logistic function of its negative.
+#define LOGISTIC \
 	EXP               \
 	VADDPS Y7, Y0, Y0 \
 	VDIVPS Y0, Y7, Y0
 
-// func swiGLUAVX2(dst, a, b []float32)
-TEXT ·swiGLUAVX2(SB), NOSPLIT, $0-72
+// GATE stores a·σ(u)·b, with a at SI and b at DX.
+#define GATE(U) \
+gate8:                           \
+	CMPQ CX, $8                  \
+	JLT  gate1                   \
+	VMOVUPS (SI), Y8             \
+	U                            \
+	LOGISTIC                     \
+	VMULPS  Y8, Y0, Y0           \
+	VMULPS  (DX), Y0, Y0         \
+	VMOVUPS Y0, (DI)             \
+	ADDQ $32, SI                 \
+	ADDQ $32, DX                 \
+	ADDQ $32, DI                 \
+	SUBQ $8, CX                  \
+	JMP  gate8                   \
+gate1:                           \
+	TESTQ CX, CX                 \
+	JEQ   gate0                  \
+	MASK                         \
+	VMASKMOVPS (SI), Y15, Y8     \
+	VMASKMOVPS (DX), Y15, Y9     \
+	U                            \
+	LOGISTIC                     \
+	VMULPS     Y8, Y0, Y0        \
+	VMULPS     Y9, Y0, Y0        \
+	VMASKMOVPS Y0, Y15, (DI)     \
+gate0:                           \
+	VZEROUPPER                   \
+	RET
+
+// func gateAVX2(dst, a, b []float32, linear float32)
+TEXT ·gateAVX2(SB), NOSPLIT, $0-76
 	MOVQ dst_base+0(FP), DI
 	MOVQ a_base+24(FP), SI
 	MOVQ a_len+32(FP), CX
 	MOVQ b_base+48(FP), DX
-	VXORPS Y6, Y6, Y6
-	LEAQ expTable8<>(SB), R8
-	VMOVUPS 320(R8), Y7
+	GATECONSTANTS(linear+72(FP))
+	GATE(LINEAR)
 
-swiglu8:
-	CMPQ CX, $8
-	JLT  swiglu1
-	VMOVUPS (SI), Y8
-	VMOVAPS Y8, Y0
-	SIGMOID
-	VMULPS  Y8, Y0, Y0
-	VMULPS  (DX), Y0, Y0
-	VMOVUPS Y0, (DI)
-	ADDQ $32, SI
-	ADDQ $32, DX
-	ADDQ $32, DI
-	SUBQ $8, CX
-	JMP  swiglu8
+// func gateCubicAVX2(dst, a, b []float32, linear, cubic float32)
+TEXT ·gateCubicAVX2(SB), NOSPLIT, $0-80
+	MOVQ dst_base+0(FP), DI
+	MOVQ a_base+24(FP), SI
+	MOVQ a_len+32(FP), CX
+	MOVQ b_base+48(FP), DX
+	CUBICCONSTANTS(linear+72(FP), cubic+76(FP))
+	GATE(CUBIC)
 
-swiglu1:
-	TESTQ CX, CX
-	JEQ   swiglu0
-	MASK
-	VMASKMOVPS (SI), Y15, Y8
-	VMASKMOVPS (DX), Y15, Y9
-	VMOVAPS    Y8, Y0
-	SIGMOID
-	VMULPS     Y8, Y0, Y0
-	VMULPS     Y9, Y0, Y0
-	VMASKMOVPS Y0, Y15, (DI)
+// SLOPE turns σ(u) in Y0, a in Y8, b in Y9, dy in Y10 and u′ in q into da in Y0 and db
+// in Y10.
+#define SLOPE(q) \
+	VMULPS       Y0, Y8, Y8    \
+	VMOVAPS      q, Y1         \
+	VFNMADD231PS Y0, q, Y1     \
+	VFMADD231PS  Y8, Y1, Y0    \
+	VMULPS       Y10, Y9, Y1   \
+	VMULPS       Y8, Y10, Y10  \
+	VMULPS       Y1, Y0, Y0
 
-swiglu0:
-	VZEROUPPER
+// GATEGRAD stores the gradients, da at DI and db at R9, with a at SI, b at DX and dy
+// at R10; U leaves u′ in q.
+#define GATEGRAD(U, q) \
+gategrad8:                       \
+	CMPQ CX, $8                  \
+	JLT  gategrad1               \
+	VMOVUPS (SI), Y8             \
+	VMOVUPS (DX), Y9             \
+	VMOVUPS (R10), Y10           \
+	U                            \
+	LOGISTIC                     \
+	SLOPE(q)                     \
+	VMOVUPS Y0, (DI)             \
+	VMOVUPS Y10, (R9)            \
+	ADDQ $32, SI                 \
+	ADDQ $32, DX                 \
+	ADDQ $32, R10                \
+	ADDQ $32, DI                 \
+	ADDQ $32, R9                 \
+	SUBQ $8, CX                  \
+	JMP  gategrad8               \
+gategrad1:                       \
+	TESTQ CX, CX                 \
+	JEQ   gategrad0              \
+	MASK                         \
+	VMASKMOVPS (SI), Y15, Y8     \
+	VMASKMOVPS (DX), Y15, Y9     \
+	VMASKMOVPS (R10), Y15, Y10   \
+	U                            \
+	LOGISTIC                     \
+	SLOPE(q)                     \
+	VMASKMOVPS Y0, Y15, (DI)     \
+	VMASKMOVPS Y10, Y15, (R9)    \
+gategrad0:                       \
+	VZEROUPPER                   \
 	RET
 
-// GATEGRAD turns σ(a) in Y0, a in Y8, b in Y9 and dy in Y10 into da in Y0 and db in
-// Y10.
-#define GATEGRAD \
-	VMULPS      Y0, Y8, Y8   \
-	VSUBPS      Y0, Y7, Y1   \
-	VFMADD231PS Y8, Y1, Y0   \
-	VMULPS      Y10, Y9, Y1  \
-	VMULPS      Y8, Y10, Y10 \
-	VMULPS      Y1, Y0, Y0
-
-// func swiGLUGradAVX2(da, db, dy, a, b []float32)
-TEXT ·swiGLUGradAVX2(SB), NOSPLIT, $0-120
+// func gateGradAVX2(da, db, dy, a, b []float32, linear float32)
+TEXT ·gateGradAVX2(SB), NOSPLIT, $0-124
 	MOVQ da_base+0(FP), DI
 	MOVQ db_base+24(FP), R9
 	MOVQ dy_base+48(FP), R10
 	MOVQ a_base+72(FP), SI
 	MOVQ a_len+80(FP), CX
 	MOVQ b_base+96(FP), DX
-	VXORPS Y6, Y6, Y6
-	LEAQ expTable8<>(SB), R8
-	VMOVUPS 320(R8), Y7
+	GATECONSTANTS(linear+120(FP))
+	GATEGRAD(LINEAR, Y6)
 
-swiglugrad8:
-	CMPQ CX, $8
-	JLT  swiglugrad1
-	VMOVUPS (SI), Y8
-	VMOVUPS (DX), Y9
-	VMOVUPS (R10), Y10
-	VMOVAPS Y8, Y0
-	SIGMOID
-	GATEGRAD
-	VMOVUPS Y0, (DI)
-	VMOVUPS Y10, (R9)
-	ADDQ $32, SI
-	ADDQ $32, DX
-	ADDQ $32, R10
-	ADDQ $32, DI
-	ADDQ $32, R9
-	SUBQ $8, CX
-	JMP  swiglugrad8
-
-swiglugrad1:
-	TESTQ CX, CX
-	JEQ   swiglugrad0
-	MASK
-	VMASKMOVPS (SI), Y15, Y8
-	VMASKMOVPS (DX), Y15, Y9
-	VMASKMOVPS (R10), Y15, Y10
-	VMOVAPS    Y8, Y0
-	SIGMOID
-	GATEGRAD
-	VMASKMOVPS Y0, Y15, (DI)
-	VMASKMOVPS Y10, Y15, (R9)
-
-swiglugrad0:
-	VZEROUPPER
-	RET
+// func gateGradCubicAVX2(da, db, dy, a, b []float32, linear, cubic float32)
+TEXT ·gateGradCubicAVX2(SB), NOSPLIT, $0-128
+	MOVQ da_base+0(FP), DI
+	MOVQ db_base+24(FP), R9
+	MOVQ dy_base+48(FP), R10
+	MOVQ a_base+72(FP), SI
+	MOVQ a_len+80(FP), CX
+	MOVQ b_base+96(FP), DX
+	CUBICCONSTANTS(linear+120(FP), cubic+124(FP))
+	GATEGRAD(CUBIC, Y11)

@@ -16,7 +16,8 @@ DATA expTable<>+36(SB)/4, $0x3ab511a9 // expC6
 DATA expTable<>+40(SB)/4, $0x3f800000 // 1
 DATA expTable<>+44(SB)/4, $0x4b400000 // roundMagic
 DATA expTable<>+48(SB)/4, $0x7f800000 // +Inf
-GLOBL expTable<>(SB), RODATA|NOPTR, $52
+DATA expTable<>+52(SB)/4, $0x7f7fffff // the largest finite number
+GLOBL expTable<>(SB), RODATA|NOPTR, $56
 
 #define MASK \
 	MOVL  $1, AX   \
@@ -229,16 +230,14 @@ expscale0:
 	VZEROUPPER
 	RET
 
-#define GATECONSTANTS \
+#define LOGISTICCONSTANTS \
 	CONSTANTS                \
-	VBROADCASTSS 48(AX), Z18 \
-	VPXORD Z31, Z31, Z31
+	VBROADCASTSS 48(AX), Z18
 
-// SIGMOID replaces x by its logistic function; n, p, s and k are scratch. The
-// reciprocal of d = 1 + e⁻ˣ is refined once, which does not work for an infinite d;
+// LOGISTIC replaces x by the logistic function of −x; n, p, s and k are scratch. The
+// reciprocal of d = 1 + eˣ is refined once, which does not work for an infinite d;
 // NaN passes.
-#define SIGMOID(x, n, p, s, k) \
-	VSUBPS         x, Z31, x        \
+#define LOGISTIC(x, n, p, s, k) \
 	EXP(x, n, p, s, k)              \
 	VADDPS         Z30, x, x        \
 	VCMPPS         $4, Z18, x, k    \
@@ -248,12 +247,18 @@ expscale0:
 	VFMADD213PS    n, n, p          \
 	VMOVAPS.Z      p, k, x
 
+// SIGMOID replaces x by its logistic function; Z31 is zero.
+#define SIGMOID(x, n, p, s, k) \
+	VSUBPS x, Z31, x        \
+	LOGISTIC(x, n, p, s, k)
+
 // func sigmoidAVX512(dst, x []float32)
 TEXT ·sigmoidAVX512(SB), NOSPLIT, $0-48
 	MOVQ dst_base+0(FP), DI
 	MOVQ x_base+24(FP), SI
 	MOVQ x_len+32(FP), CX
-	GATECONSTANTS
+	LOGISTICCONSTANTS
+	VPXORD Z31, Z31, Z31
 
 sigmoid16:
 	CMPQ CX, $16
@@ -278,124 +283,173 @@ sigmoid0:
 	VZEROUPPER
 	RET
 
-// func swiGLUAVX512(dst, a, b []float32)
-TEXT ·swiGLUAVX512(SB), NOSPLIT, $0-72
+// GATECONSTANTS broadcasts Linear and its negative to Z15 and Z31.
+#define GATECONSTANTS(linear) \
+	LOGISTICCONSTANTS          \
+	VPXORD       Z16, Z16, Z16 \
+	VBROADCASTSS linear, Z15   \
+	VSUBPS       Z15, Z16, Z31
+
+// CUBICCONSTANTS broadcasts −Cubic, 3·Cubic and the largest finite number, too.
+#define CUBICCONSTANTS(linear, cubic) \
+	GATECONSTANTS(linear)      \
+	VBROADCASTSS cubic, Z14    \
+	VSUBPS       Z14, Z16, Z17 \
+	VSUBPS       Z17, Z14, Z13 \
+	VADDPS       Z14, Z13, Z14 \
+	VBROADCASTSS 52(AX), Z16
+
+// LINEAR makes −u of a in x and leaves u′ in Z15; CUBIC makes both, u′ in q.
+#define LINEAR(a, x, q) VMULPS a, Z31, x
+#define CUBIC(a, x, q) \
+	VMULPS      a, a, q     \
+	VMINPS      Z16, q, q   \
+	VMOVAPS     Z31, x      \
+	VFMADD231PS q, Z17, x   \
+	VMULPS      a, x, x     \
+	VFMADD213PS Z15, Z14, q
+
+// GATE stores a·σ(u)·b, with a at SI and b at DX.
+#define GATE(U) \
+gate32:                            \
+	CMPQ CX, $32                   \
+	JLT  gate16                    \
+	VMOVUPS 0(SI), Z8              \
+	VMOVUPS 64(SI), Z9             \
+	AHEAD(DI)                      \
+	AHEAD(SI)                      \
+	AHEAD(DX)                      \
+	U(Z8, Z0, Z10)                 \
+	U(Z9, Z4, Z11)                 \
+	LOGISTIC(Z0, Z1, Z2, Z3, K2)   \
+	LOGISTIC(Z4, Z5, Z6, Z7, K3)   \
+	VMULPS  Z8, Z0, Z0             \
+	VMULPS  Z9, Z4, Z4             \
+	VMULPS  0(DX), Z0, Z0          \
+	VMULPS  64(DX), Z4, Z4         \
+	VMOVUPS Z0, 0(DI)              \
+	VMOVUPS Z4, 64(DI)             \
+	ADDQ $128, SI                  \
+	ADDQ $128, DX                  \
+	ADDQ $128, DI                  \
+	SUBQ $32, CX                   \
+	JMP  gate32                    \
+gate16:                            \
+	CMPQ CX, $16                   \
+	JLT  gate1                     \
+	VMOVUPS (SI), Z8               \
+	U(Z8, Z0, Z10)                 \
+	LOGISTIC(Z0, Z1, Z2, Z3, K2)   \
+	VMULPS  Z8, Z0, Z0             \
+	VMULPS  (DX), Z0, Z0           \
+	VMOVUPS Z0, (DI)               \
+	ADDQ $64, SI                   \
+	ADDQ $64, DX                   \
+	ADDQ $64, DI                   \
+	SUBQ $16, CX                   \
+gate1:                             \
+	TESTQ CX, CX                   \
+	JEQ   gate0                    \
+	MASK                           \
+	VMOVUPS.Z (SI), K1, Z8         \
+	VMOVUPS.Z (DX), K1, Z9         \
+	U(Z8, Z0, Z10)                 \
+	LOGISTIC(Z0, Z1, Z2, Z3, K2)   \
+	VMULPS    Z8, Z0, Z0           \
+	VMULPS    Z9, Z0, Z0           \
+	VMOVUPS   Z0, K1, (DI)         \
+gate0:                             \
+	VZEROUPPER                     \
+	RET
+
+// func gateAVX512(dst, a, b []float32, linear float32)
+TEXT ·gateAVX512(SB), NOSPLIT, $0-76
 	MOVQ dst_base+0(FP), DI
 	MOVQ a_base+24(FP), SI
 	MOVQ a_len+32(FP), CX
 	MOVQ b_base+48(FP), DX
-	GATECONSTANTS
+	GATECONSTANTS(linear+72(FP))
+	GATE(LINEAR)
 
-swiglu32:
-	CMPQ CX, $32
-	JLT  swiglu16
-	VMOVUPS 0(SI), Z8
-	VMOVUPS 64(SI), Z9
-	AHEAD(DI)
-	AHEAD(SI)
-	AHEAD(DX)
-	VMOVAPS Z8, Z0
-	VMOVAPS Z9, Z4
-	SIGMOID(Z0, Z1, Z2, Z3, K2)
-	SIGMOID(Z4, Z5, Z6, Z7, K3)
-	VMULPS  Z8, Z0, Z0
-	VMULPS  Z9, Z4, Z4
-	VMULPS  0(DX), Z0, Z0
-	VMULPS  64(DX), Z4, Z4
-	VMOVUPS Z0, 0(DI)
-	VMOVUPS Z4, 64(DI)
-	ADDQ $128, SI
-	ADDQ $128, DX
-	ADDQ $128, DI
-	SUBQ $32, CX
-	JMP  swiglu32
+// func gateCubicAVX512(dst, a, b []float32, linear, cubic float32)
+TEXT ·gateCubicAVX512(SB), NOSPLIT, $0-80
+	MOVQ dst_base+0(FP), DI
+	MOVQ a_base+24(FP), SI
+	MOVQ a_len+32(FP), CX
+	MOVQ b_base+48(FP), DX
+	CUBICCONSTANTS(linear+72(FP), cubic+76(FP))
+	GATE(CUBIC)
 
-swiglu16:
-	CMPQ CX, $16
-	JLT  swiglu1
-	VMOVUPS (SI), Z8
-	VMOVAPS Z8, Z0
-	SIGMOID(Z0, Z1, Z2, Z3, K2)
-	VMULPS  Z8, Z0, Z0
-	VMULPS  (DX), Z0, Z0
-	VMOVUPS Z0, (DI)
-	ADDQ $64, SI
-	ADDQ $64, DX
-	ADDQ $64, DI
-	SUBQ $16, CX
+// SLOPE turns s = σ(u), a, b, dy and u′ in q into da in s and db in dy; t is scratch.
+#define SLOPE(s, a, b, dy, q, t) \
+	VMULPS       s, a, a     \
+	VMOVAPS      q, t        \
+	VFNMADD231PS s, q, t     \
+	VFMADD231PS  a, t, s     \
+	VMULPS       dy, b, t    \
+	VMULPS       a, dy, dy   \
+	VMULPS       t, s, s
 
-swiglu1:
-	TESTQ CX, CX
-	JEQ   swiglu0
-	MASK
-	VMOVUPS.Z (SI), K1, Z8
-	VMOVUPS.Z (DX), K1, Z9
-	VMOVAPS   Z8, Z0
-	SIGMOID(Z0, Z1, Z2, Z3, K2)
-	VMULPS    Z8, Z0, Z0
-	VMULPS    Z9, Z0, Z0
-	VMOVUPS   Z0, K1, (DI)
-
-swiglu0:
-	VZEROUPPER
+// GATEGRAD stores the gradients, da at DI and db at R8, with a at SI, b at DX and dy
+// at R9; U leaves u′ in q.
+#define GATEGRAD(U, q) \
+gategrad16:                        \
+	CMPQ CX, $16                   \
+	JLT  gategrad1                 \
+	VMOVUPS (SI), Z8               \
+	VMOVUPS (DX), Z9               \
+	VMOVUPS (R9), Z10              \
+	PREFETCHT0 FAR(DI)             \
+	PREFETCHT0 FAR(R8)             \
+	PREFETCHT0 FAR(SI)             \
+	PREFETCHT0 FAR(DX)             \
+	PREFETCHT0 FAR(R9)             \
+	U(Z8, Z0, q)                   \
+	LOGISTIC(Z0, Z1, Z2, Z3, K2)   \
+	SLOPE(Z0, Z8, Z9, Z10, q, Z1)  \
+	VMOVUPS Z0, (DI)               \
+	VMOVUPS Z10, (R8)              \
+	ADDQ $64, SI                   \
+	ADDQ $64, DX                   \
+	ADDQ $64, R9                   \
+	ADDQ $64, DI                   \
+	ADDQ $64, R8                   \
+	SUBQ $16, CX                   \
+	JMP  gategrad16                \
+gategrad1:                         \
+	TESTQ CX, CX                   \
+	JEQ   gategrad0                \
+	MASK                           \
+	VMOVUPS.Z (SI), K1, Z8         \
+	VMOVUPS.Z (DX), K1, Z9         \
+	VMOVUPS.Z (R9), K1, Z10        \
+	U(Z8, Z0, q)                   \
+	LOGISTIC(Z0, Z1, Z2, Z3, K2)   \
+	SLOPE(Z0, Z8, Z9, Z10, q, Z1)  \
+	VMOVUPS   Z0, K1, (DI)         \
+	VMOVUPS   Z10, K1, (R8)        \
+gategrad0:                         \
+	VZEROUPPER                     \
 	RET
 
-// GATEGRAD turns s = σ(a), a, b and dy into da in s and db in dy; t is scratch.
-#define GATEGRAD(s, a, b, dy, t) \
-	VMULPS      s, a, a      \
-	VSUBPS      s, Z30, t    \
-	VFMADD231PS a, t, s      \
-	VMULPS      dy, b, t     \
-	VMULPS      a, dy, dy    \
-	VMULPS      t, s, s
-
-// func swiGLUGradAVX512(da, db, dy, a, b []float32)
-TEXT ·swiGLUGradAVX512(SB), NOSPLIT, $0-120
+// func gateGradAVX512(da, db, dy, a, b []float32, linear float32)
+TEXT ·gateGradAVX512(SB), NOSPLIT, $0-124
 	MOVQ da_base+0(FP), DI
 	MOVQ db_base+24(FP), R8
 	MOVQ dy_base+48(FP), R9
 	MOVQ a_base+72(FP), SI
 	MOVQ a_len+80(FP), CX
 	MOVQ b_base+96(FP), DX
-	GATECONSTANTS
+	GATECONSTANTS(linear+120(FP))
+	GATEGRAD(LINEAR, Z15)
 
-swiglugrad16:
-	CMPQ CX, $16
-	JLT  swiglugrad1
-	VMOVUPS (SI), Z8
-	VMOVUPS (DX), Z9
-	VMOVUPS (R9), Z10
-	PREFETCHT0 FAR(DI)
-	PREFETCHT0 FAR(R8)
-	PREFETCHT0 FAR(SI)
-	PREFETCHT0 FAR(DX)
-	PREFETCHT0 FAR(R9)
-	VMOVAPS Z8, Z0
-	SIGMOID(Z0, Z1, Z2, Z3, K2)
-	GATEGRAD(Z0, Z8, Z9, Z10, Z1)
-	VMOVUPS Z0, (DI)
-	VMOVUPS Z10, (R8)
-	ADDQ $64, SI
-	ADDQ $64, DX
-	ADDQ $64, R9
-	ADDQ $64, DI
-	ADDQ $64, R8
-	SUBQ $16, CX
-	JMP  swiglugrad16
-
-swiglugrad1:
-	TESTQ CX, CX
-	JEQ   swiglugrad0
-	MASK
-	VMOVUPS.Z (SI), K1, Z8
-	VMOVUPS.Z (DX), K1, Z9
-	VMOVUPS.Z (R9), K1, Z10
-	VMOVAPS   Z8, Z0
-	SIGMOID(Z0, Z1, Z2, Z3, K2)
-	GATEGRAD(Z0, Z8, Z9, Z10, Z1)
-	VMOVUPS   Z0, K1, (DI)
-	VMOVUPS   Z10, K1, (R8)
-
-swiglugrad0:
-	VZEROUPPER
-	RET
+// func gateGradCubicAVX512(da, db, dy, a, b []float32, linear, cubic float32)
+TEXT ·gateGradCubicAVX512(SB), NOSPLIT, $0-128
+	MOVQ da_base+0(FP), DI
+	MOVQ db_base+24(FP), R8
+	MOVQ dy_base+48(FP), R9
+	MOVQ a_base+72(FP), SI
+	MOVQ a_len+80(FP), CX
+	MOVQ b_base+96(FP), DX
+	CUBICCONSTANTS(linear+120(FP), cubic+124(FP))
+	GATEGRAD(CUBIC, Z11)

@@ -142,25 +142,55 @@ func expScale(dst, x []float32, shift, a float32) {
 	}
 }
 
-func swiGLU(dst, a, b []float32) {
-	switch {
+func gate(dst, a, b []float32, f Swish) {
+	switch cubic := f.Cubic != 0; {
+	case cubic && cpufeat.Has(cpufeat.AVX512):
+		gateCubicAVX512(dst, a, b, f.Linear, f.Cubic)
+	case cubic && cpufeat.Has(cpufeat.AVX2):
+		gateCubicAVX2(dst, a, b, f.Linear, f.Cubic)
 	case cpufeat.Has(cpufeat.AVX512):
-		swiGLUAVX512(dst, a, b)
+		gateAVX512(dst, a, b, f.Linear)
 	case cpufeat.Has(cpufeat.AVX2):
-		swiGLUAVX2(dst, a, b)
+		gateAVX2(dst, a, b, f.Linear)
 	default:
-		swiGLUGeneric(dst, a, b)
+		gateGeneric(dst, a, b, f)
 	}
 }
 
-func swiGLUGrad(da, db, dy, a, b []float32) {
+func gateGrad(da, db, dy, a, b []float32, f Swish) {
+	switch cubic := f.Cubic != 0; {
+	case cubic && cpufeat.Has(cpufeat.AVX512):
+		gateGradCubicAVX512(da, db, dy, a, b, f.Linear, f.Cubic)
+	case cubic && cpufeat.Has(cpufeat.AVX2):
+		gateGradCubicAVX2(da, db, dy, a, b, f.Linear, f.Cubic)
+	case cpufeat.Has(cpufeat.AVX512):
+		gateGradAVX512(da, db, dy, a, b, f.Linear)
+	case cpufeat.Has(cpufeat.AVX2):
+		gateGradAVX2(da, db, dy, a, b, f.Linear)
+	default:
+		gateGradGeneric(da, db, dy, a, b, f)
+	}
+}
+
+func clamp(dst, x []float32, lo, hi float32) {
 	switch {
 	case cpufeat.Has(cpufeat.AVX512):
-		swiGLUGradAVX512(da, db, dy, a, b)
+		clampAVX512(dst, x, lo, hi)
 	case cpufeat.Has(cpufeat.AVX2):
-		swiGLUGradAVX2(da, db, dy, a, b)
+		clampAVX2(dst, x, lo, hi)
 	default:
-		swiGLUGradGeneric(da, db, dy, a, b)
+		clampGeneric(dst, x, lo, hi)
+	}
+}
+
+func keep(dst, y, x []float32, lo, hi float32) {
+	switch {
+	case cpufeat.Has(cpufeat.AVX512):
+		keepAVX512(dst, y, x, lo, hi)
+	case cpufeat.Has(cpufeat.AVX2):
+		keepAVX2(dst, y, x, lo, hi)
+	default:
+		keepGeneric(dst, y, x, lo, hi)
 	}
 }
 
@@ -243,13 +273,37 @@ func expScaleAVX512(dst, x []float32, shift, a float32)
 func expScaleAVX2(dst, x []float32, shift, a float32)
 
 //go:noescape
-func swiGLUAVX512(dst, a, b []float32)
+func gateAVX512(dst, a, b []float32, linear float32)
 
 //go:noescape
-func swiGLUAVX2(dst, a, b []float32)
+func gateCubicAVX512(dst, a, b []float32, linear, cubic float32)
 
 //go:noescape
-func swiGLUGradAVX512(da, db, dy, a, b []float32)
+func gateAVX2(dst, a, b []float32, linear float32)
 
 //go:noescape
-func swiGLUGradAVX2(da, db, dy, a, b []float32)
+func gateCubicAVX2(dst, a, b []float32, linear, cubic float32)
+
+//go:noescape
+func gateGradAVX512(da, db, dy, a, b []float32, linear float32)
+
+//go:noescape
+func gateGradCubicAVX512(da, db, dy, a, b []float32, linear, cubic float32)
+
+//go:noescape
+func gateGradAVX2(da, db, dy, a, b []float32, linear float32)
+
+//go:noescape
+func gateGradCubicAVX2(da, db, dy, a, b []float32, linear, cubic float32)
+
+//go:noescape
+func clampAVX512(dst, x []float32, lo, hi float32)
+
+//go:noescape
+func clampAVX2(dst, x []float32, lo, hi float32)
+
+//go:noescape
+func keepAVX512(dst, y, x []float32, lo, hi float32)
+
+//go:noescape
+func keepAVX2(dst, y, x []float32, lo, hi float32)

@@ -367,3 +367,76 @@ mulsub1:
 mulsub0:
 	VZEROUPPER
 	RET
+
+// func clampAVX2(dst, x []float32, lo, hi float32)
+TEXT ·clampAVX2(SB), NOSPLIT, $0-56
+	MOVQ dst_base+0(FP), DI
+	MOVQ x_base+24(FP), SI
+	MOVQ x_len+32(FP), CX
+	VBROADCASTSS lo+48(FP), Y0
+	VBROADCASTSS hi+52(FP), Y1
+
+clamp8:
+	CMPQ CX, $8
+	JLT  clamp1
+	VMOVUPS (SI), Y4
+	VMAXPS  Y4, Y0, Y4
+	VMINPS  Y4, Y1, Y4
+	VMOVUPS Y4, (DI)
+	ADDQ $32, SI
+	ADDQ $32, DI
+	SUBQ $8, CX
+	JMP  clamp8
+
+clamp1:
+	TESTQ CX, CX
+	JEQ   clamp0
+	MASK
+	VMASKMOVPS (SI), Y15, Y4
+	VMAXPS     Y4, Y0, Y4
+	VMINPS     Y4, Y1, Y4
+	VMASKMOVPS Y4, Y15, (DI)
+
+clamp0:
+	VZEROUPPER
+	RET
+
+// func keepAVX2(dst, y, x []float32, lo, hi float32)
+TEXT ·keepAVX2(SB), NOSPLIT, $0-80
+	MOVQ dst_base+0(FP), DI
+	MOVQ y_base+24(FP), DX
+	MOVQ x_base+48(FP), SI
+	MOVQ x_len+56(FP), CX
+	VBROADCASTSS lo+72(FP), Y0
+	VBROADCASTSS hi+76(FP), Y1
+
+keep8:
+	CMPQ CX, $8
+	JLT  keep1
+	VMOVUPS (SI), Y4
+	VCMPPS  $0x15, Y0, Y4, Y5
+	VCMPPS  $0x1a, Y1, Y4, Y6
+	VANDPS  Y6, Y5, Y5
+	VANDPS  (DX), Y5, Y5
+	VMOVUPS Y5, (DI)
+	ADDQ $32, SI
+	ADDQ $32, DX
+	ADDQ $32, DI
+	SUBQ $8, CX
+	JMP  keep8
+
+keep1:
+	TESTQ CX, CX
+	JEQ   keep0
+	MASK
+	VMASKMOVPS (SI), Y15, Y4
+	VMASKMOVPS (DX), Y15, Y7
+	VCMPPS     $0x15, Y0, Y4, Y5
+	VCMPPS     $0x1a, Y1, Y4, Y6
+	VANDPS     Y6, Y5, Y5
+	VANDPS     Y7, Y5, Y5
+	VMASKMOVPS Y5, Y15, (DI)
+
+keep0:
+	VZEROUPPER
+	RET

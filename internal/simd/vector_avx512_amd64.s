@@ -410,3 +410,73 @@ mulsub1:
 mulsub0:
 	VZEROUPPER
 	RET
+
+// func clampAVX512(dst, x []float32, lo, hi float32)
+TEXT ·clampAVX512(SB), NOSPLIT, $0-56
+	MOVQ dst_base+0(FP), DI
+	MOVQ x_base+24(FP), SI
+	MOVQ x_len+32(FP), CX
+	VBROADCASTSS lo+48(FP), Z0
+	VBROADCASTSS hi+52(FP), Z1
+
+clamp16:
+	CMPQ CX, $16
+	JLT  clamp1
+	VMOVUPS (SI), Z4
+	VMAXPS  Z4, Z0, Z4
+	VMINPS  Z4, Z1, Z4
+	VMOVUPS Z4, (DI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JMP  clamp16
+
+clamp1:
+	TESTQ CX, CX
+	JEQ   clamp0
+	MASK
+	VMOVUPS.Z (SI), K1, Z4
+	VMAXPS    Z4, Z0, Z4
+	VMINPS    Z4, Z1, Z4
+	VMOVUPS   Z4, K1, (DI)
+
+clamp0:
+	VZEROUPPER
+	RET
+
+// func keepAVX512(dst, y, x []float32, lo, hi float32)
+TEXT ·keepAVX512(SB), NOSPLIT, $0-80
+	MOVQ dst_base+0(FP), DI
+	MOVQ y_base+24(FP), DX
+	MOVQ x_base+48(FP), SI
+	MOVQ x_len+56(FP), CX
+	VBROADCASTSS lo+72(FP), Z0
+	VBROADCASTSS hi+76(FP), Z1
+
+keep16:
+	CMPQ CX, $16
+	JLT  keep1
+	VMOVUPS   (SI), Z4
+	VCMPPS    $0x15, Z0, Z4, K2
+	VCMPPS    $0x1a, Z1, Z4, K2, K2
+	VMOVUPS.Z (DX), K2, Z5
+	VMOVUPS   Z5, (DI)
+	ADDQ $64, SI
+	ADDQ $64, DX
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JMP  keep16
+
+keep1:
+	TESTQ CX, CX
+	JEQ   keep0
+	MASK
+	VMOVUPS.Z (SI), K1, Z4
+	VCMPPS    $0x15, Z0, Z4, K1, K2
+	VCMPPS    $0x1a, Z1, Z4, K2, K2
+	VMOVUPS.Z (DX), K2, Z5
+	VMOVUPS   Z5, K1, (DI)
+
+keep0:
+	VZEROUPPER
+	RET

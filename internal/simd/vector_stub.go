@@ -15,6 +15,8 @@ func exp(dst, x []float32)                           { expGeneric(dst, x) }
 func expSum(dst, x []float32, shift float32) float32 { return expSumGeneric(dst, x, shift) }
 func sigmoid(dst, x []float32)                       { sigmoidGeneric(dst, x) }
 
-func expScale(dst, x []float32, shift, a float32) { expScaleGeneric(dst, x, shift, a) }
-func swiGLU(dst, a, b []float32)                  { swiGLUGeneric(dst, a, b) }
-func swiGLUGrad(da, db, dy, a, b []float32)       { swiGLUGradGeneric(da, db, dy, a, b) }
+func expScale(dst, x []float32, shift, a float32)  { expScaleGeneric(dst, x, shift, a) }
+func gate(dst, a, b []float32, f Swish)            { gateGeneric(dst, a, b, f) }
+func gateGrad(da, db, dy, a, b []float32, f Swish) { gateGradGeneric(da, db, dy, a, b, f) }
+func clamp(dst, x []float32, lo, hi float32)       { clampGeneric(dst, x, lo, hi) }
+func keep(dst, y, x []float32, lo, hi float32)     { keepGeneric(dst, y, x, lo, hi) }

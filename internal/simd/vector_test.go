@@ -134,7 +134,13 @@ func TestElementwiseMatchFloat64(t *testing.T) {
 		{"exp", func(dst, x, _ []float32) { simd.Exp(dst, x) }, func(_, x, _ float64) float64 { return math.Exp(x) }},
 		{"expscale", func(dst, x, _ []float32) { simd.ExpScale(dst, x, 0.5, a) }, func(_, x, _ float64) float64 { return a * math.Exp(x-0.5) }},
 		{"sigmoid", func(dst, x, _ []float32) { simd.Sigmoid(dst, x) }, func(_, x, _ float64) float64 { return 1 / (1 + math.Exp(-x)) }},
-		{"swiglu", simd.SwiGLU, func(_, x, y float64) float64 { return x / (1 + math.Exp(-x)) * y }},
+		{"clamp", func(dst, x, _ []float32) { simd.Clamp(dst, x, -0.5, a) }, func(_, x, _ float64) float64 { return min(max(x, -0.5), a) }},
+		{"keep", func(dst, x, y []float32) { simd.Keep(dst, y, x, -0.5, a) }, func(_, x, y float64) float64 {
+			if x < -0.5 || x > a {
+				return 0
+			}
+			return y
+		}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -166,7 +172,9 @@ func TestDestinationMayBeTheSource(t *testing.T) {
 				"exp":     simd.Exp,
 				"expsum":  func(dst, x []float32) { simd.ExpSum(dst, x, 0.5) },
 				"sigmoid": simd.Sigmoid,
-				"swiglu":  func(dst, x []float32) { simd.SwiGLU(dst, x, y.data) },
+				"gate":    func(dst, x []float32) { simd.Gate(dst, x, y.data, gelu) },
+				"clamp":   func(dst, x []float32) { simd.Clamp(dst, x, 0, 1) },
+				"keep":    func(dst, x []float32) { simd.Keep(dst, y.data, x, 0, 1) },
 				"scale":   func(dst, x []float32) { simd.Scale(3, dst, x) },
 				"add":     func(dst, x []float32) { simd.Add(dst, x, y.data) },
 				"mul":     func(dst, x []float32) { simd.Mul(dst, x, y.data) },
@@ -261,28 +269,6 @@ func TestSigmoidOfSpecialValues(t *testing.T) {
 				require.InDelta(t, want, got[lead+i], 3e-7*want+1e-37, "σ(%v)", v)
 			}
 		}
-	})
-}
-
-func TestSwiGLUGrad(t *testing.T) {
-	eachISA(t, func(t *testing.T) {
-		r := rand.New(rand.NewPCG(13, 14))
-		eachShape(func(n, offset int) {
-			da, db := newOperand(r, (offset*5+1)%16, n), newOperand(r, (offset*3+2)%16, n)
-			dy, a, b := newOperand(r, (offset+4)%16, n), newOperand(r, offset, n), newOperand(r, (offset*7+3)%16, n)
-			simd.SwiGLUGrad(da.data, db.data, dy.data, a.data, b.data)
-			for i := range n {
-				d, x, y := float64(dy.data[i]), float64(a.data[i]), float64(b.data[i])
-				s := 1 / (1 + math.Exp(-x))
-				require.InDelta(t, d*y*(s+x*s*(1-s)), da.data[i], 2e-6*(1+math.Abs(d*y)), "da %d of %d at %d", i, n, offset)
-				require.InDelta(t, d*x*s, db.data[i], 1e-6*(1+math.Abs(d*x)), "db %d of %d at %d", i, n, offset)
-			}
-			da.requireGuards(t)
-			db.requireGuards(t)
-			simd.SwiGLUGrad(a.data, b.data, dy.data, a.data, b.data)
-			require.Equal(t, da.data, a.data)
-			require.Equal(t, db.data, b.data)
-		})
 	})
 }
 

@@ -1,0 +1,77 @@
+package flagos
+
+import (
+	"math"
+
+	"github.com/primus-fl/primus/impls/flagos/internal/fused"
+	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// adamRemainder makes Adam steps for weights that are stored in two halves.
+type adamRemainder struct {
+	lists [][]*tensor.Tensor
+	step  fused.AdamStep
+}
+
+var adamRemainderKernel = parallel.NewKernel((*adamRemainder).part)
+
+// multiTensorAdamParamRemainder follows ops.MultiTensorAdamParamRemainder.
+func multiTensorAdamParamRemainder(e *opregistry.Exec, a ops.MultiTensorAdamArgs) error {
+	var v views
+	for i, list := range a.TensorLists {
+		if i < 4 {
+			v.lists(a.TensorLists[i : i+1])
+			continue
+		}
+		for _, t := range list {
+			if !v.host("a tensor of tensor_lists", t, tensor.I16) || !v.dense("a tensor of tensor_lists", t) {
+				break
+			}
+		}
+	}
+	if v.err != nil {
+		return v.err
+	}
+	c := adamRemainder{lists: a.TensorLists, step: adamStep(a)}
+	adamRemainderKernel.Run(e.Pool(), blocks(a.TensorLists[0]), c)
+	return nil
+}
+
+func (c *adamRemainder) part(part int) {
+	at, lo, hi := locate(c.lists[0], part)
+	g, m, v := lineOf(c.lists[0][at]), lineOf(c.lists[2][at]), lineOf(c.lists[3][at])
+	high, low := patterns(tensor.Data[tensor.BFloat16](c.lists[1][at])), tensor.Data[int16](c.lists[4][at])
+	var gRoom, mRoom, vRoom, weights [listTile]float32
+	for ; lo < hi; lo += listTile {
+		n := min(listTile, hi-lo)
+		p := weights[:n]
+		joinHalves(p, high[lo:], low[lo:])
+		mean, variance := m.piece(0, lo, n, mRoom[:]), v.piece(0, lo, n, vRoom[:])
+		fused.Adam(p, mean, variance, g.piece(0, lo, n, gRoom[:]), &c.step)
+		m.settle(0, lo, mean)
+		v.settle(0, lo, variance)
+		splitHalves(high[lo:], low[lo:], p)
+	}
+}
+
+// joinHalves puts numbers together from their upper halves, rounded, and the signed
+// remainders.
+func joinHalves(p []float32, high []uint16, low []int16) {
+	high, low = high[:len(p)], low[:len(p)]
+	for i := range p {
+		p[i] = math.Float32frombits(uint32(high[i])<<16 + uint32(int32(low[i])))
+	}
+}
+
+// splitHalves takes them apart: a negative remainder rounds the upper half up.
+func splitHalves(high []uint16, low []int16, p []float32) {
+	high, low = high[:len(p)], low[:len(p)]
+	for i, x := range p {
+		bits := math.Float32bits(x)
+		low[i] = int16(bits)
+		high[i] = uint16((bits + 1<<15) >> 16)
+	}
+}

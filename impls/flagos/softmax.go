@@ -1,0 +1,145 @@
+package flagos
+
+import (
+	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/internal/simd"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+func softmaxImpls() []opregistry.Impl {
+	every, causal := softmaxRows{}, softmaxRows{causal: true}
+	return []opregistry.Impl{
+		impl(ops.ScaledSoftmaxForward, every.forward),
+		impl(ops.ScaledSoftmaxBackward, every.backward),
+		impl(ops.ScaledMaskedSoftmaxForward, maskedSoftmax),
+		impl(ops.ScaledMaskedSoftmaxBackward, every.backward),
+		impl(ops.ScaledUpperTriangMaskedSoftmaxForward, causal.forward),
+		impl(ops.ScaledUpperTriangMaskedSoftmaxBackward, causal.backward),
+		impl(ops.ScaledAlignedCausalMaskedSoftmaxForward, causal.forward),
+		impl(ops.ScaledAlignedCausalMaskedSoftmaxBackward, causal.backward),
+	}
+}
+
+// softmaxRows says which columns, from the first, a row of scores has a say in: all, or
+// those of a causal mask aligned to the bottom right of matrices [rows, cols].
+type softmaxRows struct {
+	causal     bool
+	rows, cols int
+}
+
+// of returns the same for scores of a shape.
+func (s softmaxRows) of(scores tensor.Shape) softmaxRows {
+	s.rows, s.cols = scores[len(scores)-2], scores.Cols()
+	return s
+}
+
+func (s *softmaxRows) seen(row int) int {
+	if !s.causal {
+		return s.cols
+	}
+	return max(row%s.rows+s.cols-s.rows+1, 0)
+}
+
+type softmax struct {
+	cut
+	softmaxRows
+	exec  *opregistry.Exec
+	x, y  matrix
+	scale float32
+	mask  softmaxMask
+	first int // which row of the operands the first one is
+}
+
+var softmaxKernel = parallel.NewKernel((*softmax).part)
+
+// forward follows ops.ScaledSoftmaxForward.
+func (s softmaxRows) forward(e *opregistry.Exec, a ops.SoftmaxArgs) error {
+	var v views
+	return v.softmax(e, s, a, softmaxMask{})
+}
+
+// maskedSoftmax follows ops.ScaledMaskedSoftmaxForward.
+func maskedSoftmax(e *opregistry.Exec, a ops.ScaledMaskedSoftmaxForwardArgs) error {
+	var v views
+	mask := v.softmaxMask(a)
+	return v.softmax(e, softmaxRows{}, ops.SoftmaxArgs{Input: a.Input, Output: a.Output, ScaleFactor: a.ScaleFactor}, mask)
+}
+
+func (v *views) softmax(e *opregistry.Exec, s softmaxRows, a ops.SoftmaxArgs, mask softmaxMask) error {
+	c := softmax{
+		softmaxRows: s.of(a.Input.Shape()), exec: e, scale: a.ScaleFactor, mask: mask,
+		x: v.matrix("input", a.Input), y: v.matrix("output", a.Output),
+	}
+	if v.err != nil {
+		return v.err
+	}
+	c.cut = cutItems(c.x.rows, c.x.cols)
+	kernelFor(softmaxKernel, softmaxTiles, c.x, c.y).Run(e.Pool(), c.parts, c)
+	return nil
+}
+
+// part keeps a row in the first-level cache from the first pass over it to the last.
+func (c *softmax) part(part int) {
+	var room [softmaxMaskChunk]float32
+	lo, hi := c.bounds(part)
+	for r := lo; r < hi; r++ {
+		n := c.seen(c.first + r)
+		y := c.y.row(r)
+		clear(y[n:])
+		if n == 0 {
+			continue
+		}
+		y = y[:n]
+		simd.Scale(c.scale, y, c.x.row(r)[:n])
+		c.mask.apply(y, c.first+r, room[:])
+		most := simd.Max(y)
+		sum := simd.ExpSum(y, y, most)
+		if c.mask.hides(most) && sum == sum {
+			clear(y)
+			continue
+		}
+		simd.Scale(1/sum, y, y)
+	}
+}
+
+type softmaxGrad struct {
+	cut
+	softmaxRows
+	exec      *opregistry.Exec
+	dy, y, dx matrix
+	scale     float32
+	first     int // which row of the operands the first one is
+}
+
+var softmaxGradKernel = parallel.NewKernel((*softmaxGrad).part)
+
+// backward follows ops.ScaledSoftmaxBackward.
+func (s softmaxRows) backward(e *opregistry.Exec, a ops.SoftmaxBackwardArgs) error {
+	var v views
+	c := softmaxGrad{
+		softmaxRows: s.of(a.SoftmaxResults.Shape()), exec: e, scale: a.ScaleFactor,
+		dy: v.matrix("output_grads", a.OutputGrads), y: v.matrix("softmax_results", a.SoftmaxResults), dx: v.matrix("output", a.Output),
+	}
+	if v.err != nil {
+		return v.err
+	}
+	c.cut = cutItems(c.y.rows, c.y.cols)
+	kernelFor(softmaxGradKernel, softmaxGradTiles, c.dy, c.y, c.dx).Run(e.Pool(), c.parts, c)
+	return nil
+}
+
+func (c *softmaxGrad) part(part int) {
+	lo, hi := c.bounds(part)
+	for r := lo; r < hi; r++ {
+		n := c.seen(c.first + r)
+		dx := c.dx.row(r)
+		dy, y := c.dy.row(r)[:n], c.y.row(r)[:n]
+		clear(dx[n:])
+		simd.MulSub(dx, y, dy, simd.Dot(y, dy))
+		if c.scale != 1 {
+			simd.Scale(c.scale, dx, dx[:n])
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package flagos
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"github.com/primus-fl/primus/internal/simd"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// maskedLogit is the value of a masked logit, and the largest one of a row that gives
+// zeros.
+const maskedLogit = -10000
+
+// softmaxMask changes the logits of a row. The zero one leaves them as they are.
+type softmaxMask struct {
+	bytes  []uint8 // 1 where a logit is masked
+	added  matrix  // without rows unless it is added
+	pitch  int     // of bytes
+	heads  int     // that share a row
+	rows   int     // of a matrix
+	shared bool    // by the whole batch
+}
+
+// softmaxMask returns the mask of a call.
+func (v *views) softmaxMask(a ops.ScaledMaskedSoftmaxForwardArgs) softmaxMask {
+	shape := a.Input.Shape()
+	m := softmaxMask{heads: shape[1], rows: shape[2], shared: a.Mask.Shape()[0] == 1}
+	d := a.Mask.DType()
+	if d != tensor.U8 && d != tensor.Bool {
+		m.added = v.matrix("mask", a.Mask)
+		return m
+	}
+	if !v.near("mask", a.Mask) {
+		return m
+	}
+	pitch, ok := pitchOf(a.Mask)
+	switch {
+	case !ok:
+		v.decline("strides %v of mask %v, this impl serves dense rows of one pitch", a.Mask.Strides(), a.Mask.Shape())
+	case d == tensor.U8:
+		m.bytes = tensor.Data[uint8](a.Mask)
+	default:
+		bools := tensor.Data[bool](a.Mask)
+		m.bytes = unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(bools))), len(bools))
+	}
+	m.pitch = pitch
+	return m
+}
+
+// row returns which row of the mask a row of the scores has.
+func (m *softmaxMask) row(r int) int {
+	within := r % m.rows
+	if m.shared {
+		return within
+	}
+	return r/(m.heads*m.rows)*m.rows + within
+}
+
+// softmaxMaskChunk is how many elements of a narrow mask are widened at a time.
+const softmaxMaskChunk = 512
+
+// apply changes the logits of a row.
+func (m *softmaxMask) apply(z []float32, row int, room []float32) {
+	switch {
+	case m.bytes != nil:
+		maskLogits(z, m.bytes[m.row(row)*m.pitch:][:len(z)])
+	case m.added.rows > 0:
+		for at := 0; at < len(z); at += softmaxMaskChunk {
+			part := z[at:min(at+softmaxMaskChunk, len(z))]
+			simd.Add(part, part, m.added.piece(m.row(row), at, len(part), room))
+		}
+	}
+}
+
+// hides reports whether a row of this largest logit, which is not NaN, gives zeros.
+func (m *softmaxMask) hides(most float32) bool { return m.bytes != nil && most == maskedLogit }
+
+// maskLogits looks at eight bytes at a time: most often they are alike.
+func maskLogits(z []float32, mask []uint8) {
+	const ones = 0x0101010101010101
+	for len(z) >= 8 {
+		switch binary.LittleEndian.Uint64(mask) {
+		case 0:
+		case ones:
+			for i := range z[:8] {
+				z[i] = maskedLogit
+			}
+		default:
+			maskEach(z[:8], mask)
+		}
+		z, mask = z[8:], mask[8:]
+	}
+	maskEach(z, mask)
+}
+
+func maskEach(z []float32, mask []uint8) {
+	for i := range z {
+		if mask[i] == 1 {
+			z[i] = maskedLogit
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package simd
+
+import "math"
+
+// Swish is a gate a·σ(u) of a number a, where σ is the logistic function and
+//
+//	u = Linear·a + Cubic·a³
+//
+// {1, 0} is SiLU. Cubic is less than 1 in magnitude.
+type Swish struct{ Linear, Cubic float32 }
+
+// Gate stores the product of a gate and what it lets through:
+//
+//	dst[i] = a[i]·σ(u)·b[i]
+//
+// for every element of a, with u of f and σ as Sigmoid has it. dst may be a or b.
+// Source: Shazeer 2020, arXiv:2002.05202.
+func Gate(dst, a, b []float32, f Swish) {
+	dst, b = dst[:len(a)], b[:len(a)]
+	raceRead(a)
+	raceRead(b)
+	raceWrite(dst)
+	gate(dst, a, b, f)
+}
+
+// GateGrad stores the gradients of Gate:
+//
+//	da[i] = dy[i]·b[i]·(σ(u) + a[i]·σ(u)·(1−σ(u))·(Linear + 3·Cubic·a[i]²))
+//	db[i] = dy[i]·a[i]·σ(u)
+//
+// for every element of a. da and db are disjoint; da may be a or dy and db may be b.
+func GateGrad(da, db, dy, a, b []float32, f Swish) {
+	da, db, dy, b = da[:len(a)], db[:len(a)], dy[:len(a)], b[:len(a)]
+	raceRead(dy)
+	raceRead(a)
+	raceRead(b)
+	raceWrite(da)
+	raceWrite(db)
+	gateGrad(da, db, dy, a, b, f)
+}
+
+func gateGeneric(dst, a, b []float32, f Swish) {
+	dst, b = dst[:len(a)], b[:len(a)]
+	for i, v := range a {
+		dst[i] = v / (1 + Exp1(-v*(f.Linear+f.Cubic*square(v)))) * b[i]
+	}
+}
+
+func gateGradGeneric(da, db, dy, a, b []float32, f Swish) {
+	da, db, dy, b = da[:len(a)], db[:len(a)], dy[:len(a)], b[:len(a)]
+	for i, v := range a {
+		q, d := square(v), dy[i]
+		s := 1 / (1 + Exp1(-v*(f.Linear+f.Cubic*q)))
+		gated := v * s
+		da[i], db[i] = d*b[i]*(s+gated*((1-s)*(f.Linear+3*f.Cubic*q))), d*gated
+	}
+}
+
+// square returns v², the largest finite number where that is beyond it: times a cubic
+// coefficient of 0 it is 0.
+func square(v float32) float32 { return min(v*v, math.MaxFloat32) }

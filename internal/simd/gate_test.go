@@ -1,0 +1,126 @@
+package simd_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/internal/simd"
+)
+
+var gelu = simd.Swish{Linear: 1.5957691, Cubic: 0.071354814}
+
+// gates are SiLU, one that falls, and GELU.
+var gates = []simd.Swish{{Linear: 1}, {Linear: -0.5}, gelu}
+
+// logistic returns σ(u) and u′ of a gate in f64.
+func logistic(f simd.Swish, a float64) (s, slope float64) {
+	linear, cubic := float64(f.Linear), float64(f.Cubic)
+	return 1 / (1 + math.Exp(-a*(linear+cubic*a*a))), linear + 3*cubic*a*a
+}
+
+func TestGate(t *testing.T) {
+	eachISA(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(13, 14))
+		for _, f := range gates {
+			eachShape(func(n, offset int) {
+				dst, a, b := newOperand(r, (offset*5+1)%16, n), newOperand(r, offset, n), newOperand(r, (offset*7+3)%16, n)
+				simd.Gate(dst.data, a.data, b.data, f)
+				for i := range n {
+					x, y := float64(a.data[i]), float64(b.data[i])
+					s, _ := logistic(f, x)
+					require.InDelta(t, x*s*y, dst.data[i], 1e-6*(1+math.Abs(x*y)), "%v: element %d of %d at %d", f, i, n, offset)
+				}
+				dst.requireGuards(t)
+			})
+		}
+	})
+}
+
+func TestGateGrad(t *testing.T) {
+	eachISA(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(13, 14))
+		for _, f := range gates {
+			eachShape(func(n, offset int) {
+				da, db := newOperand(r, (offset*5+1)%16, n), newOperand(r, (offset*3+2)%16, n)
+				dy, a, b := newOperand(r, (offset+4)%16, n), newOperand(r, offset, n), newOperand(r, (offset*7+3)%16, n)
+				simd.GateGrad(da.data, db.data, dy.data, a.data, b.data, f)
+				for i := range n {
+					d, x, y := float64(dy.data[i]), float64(a.data[i]), float64(b.data[i])
+					s, slope := logistic(f, x)
+					require.InDelta(t, d*y*(s+x*s*(1-s)*slope), da.data[i], 2e-6*(1+math.Abs(d*y)), "%v: da %d of %d at %d", f, i, n, offset)
+					require.InDelta(t, d*x*s, db.data[i], 1e-6*(1+math.Abs(d*x)), "%v: db %d of %d at %d", f, i, n, offset)
+				}
+				da.requireGuards(t)
+				db.requireGuards(t)
+				same := append(make([]float32, 0, n), dy.data...)
+				simd.GateGrad(same, make([]float32, n), same, a.data, b.data, f)
+				require.Equal(t, da.data, same)
+				simd.GateGrad(a.data, b.data, dy.data, a.data, b.data, f)
+				require.Equal(t, da.data, a.data)
+				require.Equal(t, db.data, b.data)
+			})
+		}
+	})
+}
+
+func TestGateAtTheEndsOfTheRange(t *testing.T) {
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	tests := []struct{ a, want, slope float32 }{
+		{0, 0, 0.5}, {1e30, 1e30, 1}, {math.MaxFloat32, math.MaxFloat32, 1}, {-1e30, 0, 0}, {-math.MaxFloat32, 0, 0},
+		{inf, inf, nan}, {-inf, nan, nan}, {nan, nan, nan},
+	}
+	eachISA(t, func(t *testing.T) {
+		for _, f := range []simd.Swish{{Linear: 1}, gelu} {
+			for lead := range 20 {
+				a := make([]float32, lead, lead+len(tests))
+				for _, tt := range tests {
+					a = append(a, tt.a)
+				}
+				ones, y, da, db := make([]float32, len(a)), make([]float32, len(a)), make([]float32, len(a)), make([]float32, len(a))
+				for i := range ones {
+					ones[i] = 1
+				}
+				simd.Gate(y, a, ones, f)
+				simd.GateGrad(da, db, ones, a, ones, f)
+				for i, tt := range tests {
+					i += lead
+					requireSame(t, tt.want, y[i], "%v: gate of %v", f, tt.a)
+					requireSame(t, tt.want, db[i], "%v: db of %v", f, tt.a)
+					requireSame(t, tt.slope, da[i], "%v: da of %v", f, tt.a)
+				}
+			}
+		}
+	})
+}
+
+func TestBoundsLetNaNPass(t *testing.T) {
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	x := []float32{-inf, -2, -1, 0, 1, 2, inf, nan}
+	clamped := []float32{-1, -1, -1, 0, 1, 1, 1, nan}
+	kept := []float32{0, 0, 7, 7, 7, 0, 0, 7}
+	eachISA(t, func(t *testing.T) {
+		for lead := range 20 {
+			give := append(make([]float32, lead), x...)
+			got, sevens := make([]float32, len(give)), make([]float32, len(give))
+			for i := range sevens {
+				sevens[i] = 7
+			}
+			simd.Clamp(got, give, -1, 1)
+			for i, want := range clamped {
+				requireSame(t, want, got[lead+i], "clamp of %v", x[i])
+			}
+			simd.Keep(got, sevens, give, -1, 1)
+			assert.Equal(t, kept, got[lead:])
+		}
+	})
+}
+
+// requireSame requires a number, or NaN.
+func requireSame(t *testing.T, want, got float32, format string, args ...any) {
+	t.Helper()
+	require.Truef(t, want == got || want != want && got != got, "want %v, got %v: "+format, append([]any{want, got}, args...)...)
+}
