@@ -1,30 +1,35 @@
 package flagos
 
 import (
-	"math"
-
 	"github.com/primus-fl/primus/impls/flagos/internal/fused"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/internal/simd"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
 )
-
-// maxNormGradParts bounds the partial sums of dgamma.
-const maxNormGradParts = 32
 
 type normFwd struct {
 	cut
-	exec         *opregistry.Exec
-	x, y         matrix
-	rsigma, gain []float32
-	eps          float64
+	exec       *opregistry.Exec
+	x, y       matrix
+	mu, rsigma []float32 // no mu: rows keep their mean
+	gain, bias []float32
+	eps        float64
 }
 
 var normFwdKernel = parallel.NewKernel((*normFwd).part)
 
 // rmsNormFwd follows ops.RMSNormFwd. Sums of squares are f64.
 func rmsNormFwd(e *opregistry.Exec, a ops.RMSNormFwdArgs) error {
+	return layerNormFwd(e, ops.LayerNormFwdArgs{
+		Input: a.Input, Weight: a.Weight, Output: a.Output, RSigma: a.RSigma, Eps: a.Eps, ZeroCenteredGamma: a.ZeroCenteredGamma,
+	})
+}
+
+// layerNormFwd follows ops.LayerNormFwd, or without mu ops.RMSNormFwd. Mean and
+// variance are f64.
+func layerNormFwd(e *opregistry.Exec, a ops.LayerNormFwdArgs) error {
 	var v views
 	c := normFwd{
 		exec:   e,
@@ -34,11 +39,22 @@ func rmsNormFwd(e *opregistry.Exec, a ops.RMSNormFwdArgs) error {
 		eps:    float64(a.Eps),
 	}
 	gamma := v.line("weight", a.Weight)
+	bias := matrix{cols: c.x.cols}
+	if a.Bias != nil {
+		bias = v.line("bias", a.Bias)
+	}
+	if a.Mu != nil {
+		c.mu = v.vector("mu", a.Mu)
+	}
 	if v.err != nil {
 		return v.err
 	}
 	c.gain = gain(e, gamma, a.ZeroCenteredGamma)
 	defer e.Release(c.gain)
+	if a.Mu != nil {
+		c.bias = gain(e, bias, false)
+		defer e.Release(c.bias)
+	}
 	c.cut = cutItems(c.x.rows, c.x.cols)
 	kernelFor(normFwdKernel, normFwdTiles, c.x, c.y).Run(e.Pool(), c.parts, c)
 	return nil
@@ -46,28 +62,50 @@ func rmsNormFwd(e *opregistry.Exec, a ops.RMSNormFwdArgs) error {
 
 func (c *normFwd) part(part int) {
 	lo, hi := c.bounds(part)
-	for r := lo; r < hi; r++ {
-		x := c.x.row(r)
-		mean := fused.SumSquares(x) / float64(len(x))
-		rsigma := float32(1 / math.Sqrt(mean+c.eps))
-		c.rsigma[r] = rsigma
-		fused.MulScale(c.y.row(r), x, c.gain, rsigma)
+	y, x, rsigma := c.y.rowsFrom(lo), c.x.rowsFrom(lo), c.rsigma[lo:hi]
+	if c.mu == nil {
+		fused.RMSNorm(y, x, c.gain, rsigma, c.eps)
+	} else {
+		fused.LayerNorm(y, x, c.gain, c.bias, c.mu[lo:hi], rsigma, c.eps)
 	}
 }
 
+// maxNormGradParts bounds the partial sums of dgamma.
+const maxNormGradParts = 32
+
 type normBwd struct {
 	cut
-	exec         *opregistry.Exec
-	dz, x, dx    matrix
-	rsigma, gain []float32
-	dgamma       matrix // a row of partial sums for each part
+	exec          *opregistry.Exec
+	dz, x, dx     matrix
+	add           matrix    // without elements when nothing is added
+	mu, rsigma    []float32 // no mu: rows kept their mean
+	gain          []float32
+	dgamma, dbeta matrix // a row of partial sums for each part; dbeta may be without data
 }
 
 var normBwdKernel = parallel.NewKernel((*normBwd).part)
 
-// rmsNormBwd follows ops.RMSNormBwd. dgamma is summed over the rows of each part
-// and then over the parts, in order.
+// rmsNormBwd follows ops.RMSNormBwd.
 func rmsNormBwd(e *opregistry.Exec, a ops.RMSNormBwdArgs) error {
+	return normBackward(e, ops.LayerNormBwdArgs{
+		DZ: a.DZ, X: a.X, RSigma: a.RSigma, Gamma: a.Gamma, DX: a.DX, DGamma: a.DGamma, ZeroCenteredGamma: a.ZeroCenteredGamma,
+	}, nil)
+}
+
+// rmsNormBwdAdd follows ops.RMSNormBwdAdd.
+func rmsNormBwdAdd(e *opregistry.Exec, a ops.RMSNormBwdAddArgs) error {
+	return normBackward(e, ops.LayerNormBwdArgs{
+		DZ: a.DZ, X: a.X, RSigma: a.RSigma, Gamma: a.Gamma, DX: a.DX, DGamma: a.DGamma, ZeroCenteredGamma: a.ZeroCenteredGamma,
+	}, a.Add)
+}
+
+// layerNormBwd follows ops.LayerNormBwd.
+func layerNormBwd(e *opregistry.Exec, a ops.LayerNormBwdArgs) error { return normBackward(e, a, nil) }
+
+// normBackward is the gradient of a norm, without mu that of ops.RMSNormFwd, to which
+// another one is added unless it is nil. dgamma and dbeta are summed over the rows of
+// each part and then over the parts, in order. Scratch: a row a part for each of them.
+func normBackward(e *opregistry.Exec, a ops.LayerNormBwdArgs, add *tensor.Tensor) error {
 	var v views
 	c := normBwd{
 		exec:   e,
@@ -77,24 +115,64 @@ func rmsNormBwd(e *opregistry.Exec, a ops.RMSNormBwdArgs) error {
 		rsigma: v.vector("rsigma", a.RSigma),
 	}
 	gamma, dgamma := v.line("gamma", a.Gamma), v.line("dgamma", a.DGamma)
+	var dbeta matrix
+	if a.DBeta != nil {
+		dbeta = v.line("dbeta", a.DBeta)
+	}
+	if a.Mu != nil {
+		c.mu = v.vector("mu", a.Mu)
+	}
+	if add != nil {
+		c.add = v.matrix("add", add)
+	}
 	if v.err != nil {
 		return v.err
 	}
 	c.gain = gain(e, gamma, a.ZeroCenteredGamma)
 	defer e.Release(c.gain)
 	c.cut = cutAtMost(c.x.rows, c.x.cols, maxNormGradParts)
-	c.dgamma = partRows(e.Scratch(c.parts*roundUp(c.x.cols, lineFloats)), c.parts, c.x.cols)
-	kernelFor(normBwdKernel, normBwdTiles, c.dz, c.x, c.dx).Run(e.Pool(), c.parts, c)
+	size := c.parts * roundUp(c.x.cols, lineFloats)
+	room := e.Scratch(2 * size)
+	defer e.Release(room)
+	c.dgamma = partRows(room, c.parts, c.x.cols)
+	if a.DBeta != nil {
+		c.dbeta = partRows(room[size:], c.parts, c.x.cols)
+	}
+	kernelFor(normBwdKernel, normBwdTiles, c.dz, c.x, c.add, c.dx).Run(e.Pool(), c.parts, c)
 	addParts(dgamma, c.dgamma)
-	e.Release(c.dgamma.data)
+	if a.DBeta != nil {
+		addParts(dbeta, c.dbeta)
+	}
 	return nil
 }
 
 func (c *normBwd) part(part int) {
+	sums := c.sums(part)
 	lo, hi := c.bounds(part)
-	dgamma := c.dgamma.row(part)
-	clear(dgamma)
-	fused.NormGrad(c.dx.rowsFrom(lo), c.dz.rowsFrom(lo), c.x.rowsFrom(lo), dgamma, c.gain, c.rsigma[lo:hi])
+	c.rows(lo, hi, &sums)
+}
+
+// sums clears the sums of a part.
+func (c *normBwd) sums(part int) fused.Gradient {
+	g := fused.Gradient{G: c.gain, DGamma: c.dgamma.row(part)}
+	clear(g.DGamma)
+	if c.dbeta.data != nil {
+		g.DBeta = c.dbeta.row(part)
+		clear(g.DBeta)
+	}
+	return g
+}
+
+// rows stores the gradient of rows, and adds to sums.
+func (c *normBwd) rows(lo, hi int, g *fused.Gradient) {
+	g.DX, g.DZ, g.X, g.RSigma = c.dx.rowsFrom(lo), c.dz.rowsFrom(lo), c.x.rowsFrom(lo), c.rsigma[lo:hi]
+	if c.mu != nil {
+		g.Mu = c.mu[lo:hi]
+	}
+	if c.add.data != nil {
+		g.Add = c.add.rowsFrom(lo)
+	}
+	fused.NormGrad(g)
 }
 
 // partRows makes a row for each part of memory, in cache lines of its own.
@@ -115,10 +193,14 @@ func addParts(sum, parts matrix) {
 	}
 }
 
-// gain returns gamma, or gamma+1, in scratch memory.
+// gain returns γ, or γ+1, in scratch memory; a line without elements is 0.
 func gain(e *opregistry.Exec, gamma matrix, plusOne bool) []float32 {
 	out := e.Scratch(gamma.cols)
-	copy(out, gamma.piece(0, 0, gamma.cols, out))
+	if gamma.rows == 0 {
+		clear(out)
+	} else {
+		copy(out, gamma.piece(0, 0, gamma.cols, out))
+	}
 	if plusOne {
 		for i := range out {
 			out[i]++

@@ -140,6 +140,27 @@ func TestRandomShapesEqualTheReference(t *testing.T) {
 			ZeroCenteredGamma: r.IntN(2) == 0, Saved: r.saved(),
 		}
 	})
+	compare(t, ops.RMSNormBwdAdd, func(r *random) ops.RMSNormBwdAddArgs {
+		m, n := rows(r)
+		return ops.RMSNormBwdAddArgs{
+			DZ: r.stored(m, n), X: r.stored(m, n), Add: r.stored(m, n), RSigma: r.f32(m), Gamma: r.stored(n), DX: r.stored(m, n),
+			DGamma: r.stored(n), ZeroCenteredGamma: r.IntN(2) == 0,
+		}
+	})
+	compare(t, ops.LayerNormFwd, func(r *random) ops.LayerNormFwdArgs {
+		m, n := rows(r)
+		return ops.LayerNormFwdArgs{
+			Input: r.stored(m, n+1), Weight: r.stored(n + 1), Bias: r.stored(n + 1), Output: r.stored(m, n+1), Mu: r.f32(m), RSigma: r.f32(m),
+			Eps: 1e-5, ZeroCenteredGamma: r.IntN(2) == 0, Saved: r.saved(),
+		}
+	})
+	compare(t, ops.LayerNormBwd, func(r *random) ops.LayerNormBwdArgs {
+		m, n := rows(r)
+		return ops.LayerNormBwdArgs{
+			DZ: r.stored(m, n), X: r.stored(m, n), Mu: r.f32(m), RSigma: r.f32(m), Gamma: r.stored(n), DX: r.stored(m, n), DGamma: r.stored(n),
+			DBeta: r.stored(n), ZeroCenteredGamma: r.IntN(2) == 0, Saved: r.saved(),
+		}
+	})
 	compare(t, ops.SwiGLU, func(r *random) ops.SwiGLUArgs {
 		m, n := rows(r)
 		return ops.SwiGLUArgs{Input: r.stored(m, 2*n), Output: r.stored(m, n)}

@@ -26,8 +26,9 @@ func Source() opregistry.Source {
 		Impls: slices.Concat(gemmImpls(), attentionImpls(), moeImpls(), activationImpls(), softmaxImpls(), []opregistry.Impl{
 			impl(ops.RMSNormFwd, rmsNormFwd),
 			impl(ops.RMSNormBwd, rmsNormBwd),
-			impl(ops.LayerNormFwd, layerNormForward),
-			impl(ops.LayerNormBwd, layerNormBackward),
+			impl(ops.RMSNormBwdAdd, rmsNormBwdAdd),
+			impl(ops.LayerNormFwd, layerNormFwd),
+			impl(ops.LayerNormBwd, layerNormBwd),
 			impl(ops.DropoutFwd, dropoutForward),
 			impl(ops.DropoutBwd, dropoutBackward),
 			impl(ops.FusedRopeForward, fusedRopeForward),

@@ -20,6 +20,7 @@ func subjects() []subject {
 	return slices.Concat(activationSubjects(), softmaxSubjects(), listSubjects(), []subject{
 		subjectOf[ops.RMSNormFwdArgs]{ops.RMSNormFwd, buildNormFwd, elementwise},
 		subjectOf[ops.RMSNormBwdArgs]{ops.RMSNormBwd, buildNormBwd, summed},
+		subjectOf[ops.RMSNormBwdAddArgs]{ops.RMSNormBwdAdd, buildNormBwdAdd, summed},
 		subjectOf[ops.LayerNormFwdArgs]{ops.LayerNormFwd, buildLayerNormFwd, elementwise},
 		subjectOf[ops.LayerNormBwdArgs]{ops.LayerNormBwd, buildLayerNormBwd, summed},
 		subjectOf[ops.DropoutFwdArgs]{ops.DropoutFwd, buildDropoutFwd, tensortest.Tolerance{ULP: 1}},
@@ -62,6 +63,21 @@ func buildNormBwd(m *maker) ops.RMSNormBwdArgs {
 	}
 	if m.coin() {
 		a.DX = m.out(rows, cols)
+	}
+	return a
+}
+
+func buildNormBwdAdd(m *maker) ops.RMSNormBwdAddArgs {
+	b := buildNormBwd(m)
+	a := ops.RMSNormBwdAddArgs{
+		DZ: b.DZ, X: b.X, Add: m.fill(m.out(b.X.Shape()...)), RSigma: b.RSigma, Gamma: b.Gamma, DX: b.DX, DGamma: b.DGamma,
+		ZeroCenteredGamma: b.ZeroCenteredGamma,
+	}
+	switch m.rng.IntN(4) {
+	case 0:
+		a.DX = a.Add
+	case 1:
+		a.Add = a.DZ
 	}
 	return a
 }

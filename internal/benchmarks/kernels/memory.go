@@ -31,6 +31,32 @@ func (b *bench) memoryOps() []contest {
 				DZ: x(hidden), X: x(hidden), RSigma: x(1), Gamma: b.floats(hidden), DX: x(hidden), DGamma: b.floats(hidden), Saved: saved,
 			}
 		}),
+		memoryOp(b, "rmsnorm_bwd_add", ops.RMSNormBwdAdd, func() ops.RMSNormBwdAddArgs {
+			return ops.RMSNormBwdAddArgs{
+				DZ: x(hidden), X: x(hidden), Add: x(hidden), RSigma: x(1), Gamma: b.floats(hidden), DX: x(hidden), DGamma: b.floats(hidden),
+			}
+		}),
+		memoryOp(b, "layernorm_fwd", ops.LayerNormFwd, func() ops.LayerNormFwdArgs {
+			return ops.LayerNormFwdArgs{
+				Input: x(hidden), Weight: b.floats(hidden), Bias: b.floats(hidden), Output: x(hidden), Mu: x(1), RSigma: x(1), Eps: 1e-5,
+				Saved: saved,
+			}
+		}),
+		memoryOp(b, "layernorm_bwd", ops.LayerNormBwd, func() ops.LayerNormBwdArgs {
+			return ops.LayerNormBwdArgs{
+				DZ: x(hidden), X: x(hidden), Mu: x(1), RSigma: x(1), Gamma: b.floats(hidden), DX: x(hidden), DGamma: b.floats(hidden),
+				DBeta: b.floats(hidden), Saved: saved,
+			}
+		}),
+		memoryOp(b, "gelu", ops.GELU, func() ops.ActivationArgs {
+			return ops.ActivationArgs{Input: x(hidden), Output: x(hidden)}
+		}),
+		memoryOp(b, "dgelu", ops.DGELU, func() ops.DActivationArgs {
+			return ops.DActivationArgs{Grad: x(hidden), FwdInput: x(hidden), Output: x(hidden)}
+		}),
+		memoryOp(b, "dbias_dgelu", ops.DBiasDGELU, func() ops.DBiasDActivationArgs {
+			return ops.DBiasDActivationArgs{Grad: x(hidden), FwdInput: x(hidden), Output: x(hidden), DBias: b.floats(hidden)}
+		}),
 		memoryOp(b, "swiglu", ops.SwiGLU, func() ops.SwiGLUArgs {
 			return ops.SwiGLUArgs{Input: x(2 * hidden), Output: x(hidden)}
 		}),

@@ -47,15 +47,6 @@ func forms() []form {
 				}
 				return 0
 			}},
-		{"dot3", 3, 0, 1,
-			func(s [][]float32) float32 { return dot3(s[0], s[1], s[2]) },
-			func(s [][]float64) float64 {
-				sum := 0.
-				for i := range s[0] {
-					sum += s[0][i] * s[1][i] * s[2][i]
-				}
-				return sum
-			}},
 		{"sum_squares", 1, 0, 1,
 			func(s [][]float32) float32 { return float32(SumSquares(s[0])) },
 			func(s [][]float64) float64 {
@@ -64,16 +55,6 @@ func forms() []form {
 					sum += v * v
 				}
 				return sum
-			}},
-		{"norm_grad", 5, 2, 1,
-			func(s [][]float32) float32 { normGrad(s[0], s[1], s[2], s[3], s[4], 0.75, 0.3); return 0 },
-			func(s [][]float64) float64 {
-				for i := range s[0] {
-					dz, x, g := s[2][i], s[3][i], s[4][i]
-					s[0][i] = 0.75 * (dz*g - x*float64(float32(0.3)))
-					s[1][i] += dz * x * 0.75
-				}
-				return 0
 			}},
 		{"rotate_halves", 4, 2, 2,
 			func(s [][]float32) float32 { rotateTwoHeads(s); return 0 },
@@ -263,36 +244,6 @@ func BenchmarkForms(b *testing.B) {
 			for b.Loop() {
 				f.call(s)
 			}
-		})
-	}
-}
-
-func TestNormGradKeepsTheGaps(t *testing.T) {
-	const rows, cols = 3, 21
-	for _, simd := range []bool{true, false} {
-		t.Run(fmt.Sprintf("simd=%v", simd), func(t *testing.T) {
-			if !simd {
-				defer cpufeat.Disable(cpufeat.AVX2)()
-			}
-			s := fill(rand.New(rand.NewPCG(1, 1)), 6, 100)
-			dx, dz, x := Rows{s[0], 24}, Rows{s[1], 33}, Rows{s[2], 21}
-			dgamma, g, rsigma := s[3][:cols], s[4][:cols], s[5][:rows]
-			want, wantGamma := append([]float32(nil), s[0]...), append([]float32(nil), s[3]...)
-			for r := range rows {
-				k := 0.
-				for i := range cols {
-					k += float64(dz.row(r, cols)[i]) * float64(g[i]) * float64(x.row(r, cols)[i]) / cols
-				}
-				k *= float64(rsigma[r]) * float64(rsigma[r])
-				for i := range cols {
-					d, x := dz.row(r, cols)[i], x.row(r, cols)[i]
-					want[r*dx.Pitch+i] = rsigma[r] * (d*g[i] - x*float32(k))
-					wantGamma[i] += d * x * rsigma[r]
-				}
-			}
-			NormGrad(dx, dz, x, dgamma, g, rsigma)
-			assert.InDeltaSlice(t, want, s[0], 1e-5)
-			assert.InDeltaSlice(t, wantGamma, s[3], 1e-5)
 		})
 	}
 }

@@ -1,5 +1,7 @@
 package fused
 
+import "math"
+
 // Rows is a matrix whose rows begin Pitch elements apart.
 type Rows struct {
 	Data  []float32
@@ -8,76 +10,153 @@ type Rows struct {
 
 func (r *Rows) row(i, cols int) []float32 { return r.Data[i*r.Pitch:][:cols] }
 
-// NormGrad computes the gradient of rows of a normalisation by the root mean square
-// 1/rsigma. For each row, with the mean over its elements:
+// RMSNorm normalises rows by their root mean square and stores its inverse:
 //
-//	k          = rsigma²·mean(dz·g·x)
-//	dx[i]      = rsigma·(dz[i]·g[i] − x[i]·k)
-//	dgamma[i] += dz[i]·x[i]·rsigma
+//	rsigma  = 1 / √(mean(x²) + eps)
+//	y[i]    = x[i]·rsigma·g[i]
 //
-// There are len(rsigma) rows of len(g) columns. dx may be dz.
-func NormGrad(dx, dz, x Rows, dgamma, g, rsigma []float32) {
+// for len(rsigma) rows of len(g) columns, at least one. Squares are added in f64. y may
+// be x.
+func RMSNorm(y, x Rows, g, rsigma []float32, eps float64) {
 	cols := len(g)
-	if normGradRows(dx, dz, x, dgamma[:cols], g, rsigma) {
+	for r := range rsigma {
+		x := x.row(r, cols)
+		rsigma[r] = float32(1 / math.Sqrt(SumSquares(x)/float64(cols)+eps))
+		MulScale(y.row(r, cols), x, g, rsigma[r])
+	}
+}
+
+// LayerNorm shifts and scales rows to mean 0 and variance 1, and stores the mean and
+// the inverse of the deviation:
+//
+//	mu     = mean(x)
+//	rsigma = 1 / √(mean((x − mu)²) + eps)
+//	y[i]   = (x[i] − mu)·rsigma·g[i] + b[i]
+//
+// for len(rsigma) rows of len(g) columns, at least one. Both means are f64: those of
+// what x is beyond the first element of its row, whose square is at most len(g) times
+// the variance, so that nothing is lost when it is taken off again. In y, mu counts to
+// twice the digits of f32. y may be x.
+func LayerNorm(y, x Rows, g, b, mu, rsigma []float32, eps float64) {
+	cols := len(g)
+	for r := range rsigma {
+		x, y := x.row(r, cols), y.row(r, cols)
+		shift := float64(x[0])
+		if shift-shift != 0 { // not finite
+			shift = 0
+		}
+		sum, squares := moments(x, shift)
+		beyond := sum / float64(cols)
+		variance := squares/float64(cols) - beyond*beyond
+		mean := shift + beyond
+		mu[r] = float32(mean)
+		rsigma[r] = float32(1 / math.Sqrt(max(variance, 0)+eps))
+		center(y, x, g, b, centering{mu[r], float32(mean - float64(mu[r])), rsigma[r]})
+	}
+}
+
+// moments returns Σ x[i] − shift and Σ (x[i] − shift)², in f64 in several partial sums.
+func moments(x []float32, shift float64) (sum, squares float64) {
+	raceRead(x)
+	done, sum, squares := momentsVector(x, shift)
+	for _, v := range x[done:] {
+		d := float64(v) - shift
+		sum += d
+		squares += d * d
+	}
+	return sum, squares
+}
+
+// centering is what a row is shifted and scaled by; low makes up for the rounding of mu.
+type centering struct{ mu, low, rsigma float32 }
+
+// center computes y[i] = ((x[i] − mu) − low)·rsigma·g[i] + b[i].
+func center(y, x, g, b []float32, by centering) {
+	raceRead(x, g, b)
+	raceWrite(y)
+	done := centerVector(y, x, g, b, by)
+	y, x, g, b = y[done:], x[done:], g[done:], b[done:]
+	x, g, b = x[:len(y)], g[:len(y)], b[:len(y)]
+	for i := range y {
+		y[i] = ((x[i]-by.mu)-by.low)*by.rsigma*g[i] + b[i]
+	}
+}
+
+// Gradient is the gradient of normalised rows and what it is made of. What may be absent
+// is nil then.
+type Gradient struct {
+	DX            Rows
+	DZ, X, Add    Rows      // Add, which may be absent, is added to the result
+	G             []float32 // of the columns
+	Mu, RSigma    []float32 // of the rows; an absent Mu is 0
+	DGamma, DBeta []float32 // of the columns; DBeta may be absent
+}
+
+// NormGrad computes the gradient of RMSNorm, or with Mu that of LayerNorm. For each row,
+// with x̂ = (x − mu)·rsigma and the means over its elements:
+//
+//	dx[i]      = rsigma·(dz[i]·g[i] − x̂[i]·mean(dz·g·x̂) − mean(dz·g)) + add[i]
+//	dgamma[i] += dz[i]·x̂[i]
+//	dbeta[i]  += dz[i]
+//
+// without mean(dz·g) when Mu is absent. There are len(RSigma) rows of len(G) columns.
+// DX may be DZ or Add.
+func NormGrad(a *Gradient) {
+	if len(a.RSigma) == 0 || len(a.G) == 0 {
 		return
 	}
-	for r, rsigma := range rsigma {
-		dz, x := dz.row(r, cols), x.row(r, cols)
-		mean := float64(dot3(dz, g, x)) / float64(cols)
-		k := float64(rsigma) * float64(rsigma) * mean
-		normGrad(dx.row(r, cols), dgamma, dz, x, g, rsigma, float32(k))
+	if racing {
+		a.race()
+	}
+	if !normGradVector(a) {
+		a.rows()
 	}
 }
 
-// dot3 returns Σ a[i]·b[i]·c[i], summed in several partial sums.
-func dot3(a, b, c []float32) float32 {
-	n := len(a)
-	b, c = b[:n], c[:n]
-	raceRead(a, b, c)
-	done, sum := dot3Vector(a, b, c)
-	if done == n {
-		return sum
+func (a *Gradient) race() {
+	cols := len(a.G)
+	raceRead(a.G, a.Mu, a.RSigma)
+	raceWrite(a.DGamma, a.DBeta)
+	for r := range a.RSigma {
+		raceRead(a.DZ.row(r, cols), a.X.row(r, cols))
+		if a.Add.Data != nil {
+			raceRead(a.Add.row(r, cols))
+		}
+		raceWrite(a.DX.row(r, cols))
 	}
-	return sum + dot3Go(a[done:], b[done:], c[done:])
 }
 
-func dot3Go(a, b, c []float32) float32 {
-	b, c = b[:len(a)], c[:len(a)]
-	var s0, s1, s2, s3 float32
-	for len(a) >= 4 && len(b) >= 4 && len(c) >= 4 {
-		s0 += a[0] * b[0] * c[0]
-		s1 += a[1] * b[1] * c[1]
-		s2 += a[2] * b[2] * c[2]
-		s3 += a[3] * b[3] * c[3]
-		a, b, c = a[4:], b[4:], c[4:]
-	}
-	b, c = b[:len(a)], c[:len(a)]
-	for i := range a {
-		s0 += a[i] * b[i] * c[i]
-	}
-	return (s0 + s1) + (s2 + s3)
-}
-
-// normGrad computes dx and dgamma of one row of NormGrad for its k.
-func normGrad(dx, dgamma, dz, x, g []float32, rsigma, k float32) {
-	n := len(dx)
-	dgamma, dz, x, g = dgamma[:n], dz[:n], x[:n], g[:n]
-	raceRead(dz, x, g)
-	raceWrite(dx, dgamma)
-	done := normGradVector(dx, dgamma, dz, x, g, rsigma, k)
-	if done == n {
-		return
-	}
-	normGradGo(dx[done:], dgamma[done:], dz[done:], x[done:], g[done:], rsigma, k)
-}
-
-func normGradGo(dx, dgamma, dz, x, g []float32, rsigma, k float32) {
-	n := len(dx)
-	dgamma, dz, x, g = dgamma[:n], dz[:n], x[:n], g[:n]
-	for i := range dx {
-		d, xi := dz[i], x[i]
-		dgamma[i] += d * (xi * rsigma)
-		dx[i] = rsigma * (d*g[i] - xi*k)
+// rows is NormGrad in plain Go.
+func (a *Gradient) rows() {
+	cols := len(a.G)
+	for r, rsigma := range a.RSigma {
+		dx, dz, x := a.DX.row(r, cols), a.DZ.row(r, cols), a.X.row(r, cols)
+		var mu, mean float32
+		var sum, products float64
+		if a.Mu != nil {
+			mu = a.Mu[r]
+		}
+		for i, g := range a.G {
+			dzg := dz[i] * g
+			sum += float64(dzg)
+			products += float64(dzg * ((x[i] - mu) * rsigma))
+		}
+		slope := float32(products / float64(cols))
+		if a.Mu != nil {
+			mean = float32(sum / float64(cols))
+		}
+		for i, g := range a.G {
+			d, xhat := dz[i], (x[i]-mu)*rsigma
+			a.DGamma[i] += d * xhat
+			if a.DBeta != nil {
+				a.DBeta[i] += d
+			}
+			d = rsigma * (d*g - (xhat*slope + mean))
+			if a.Add.Data != nil {
+				d += a.Add.Data[r*a.Add.Pitch+i]
+			}
+			dx[i] = d
+		}
 	}
 }
 

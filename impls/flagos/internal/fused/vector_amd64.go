@@ -38,17 +38,6 @@ func scaleVector(dst, x []float32, scale float32) (int, bool) {
 	return n, scaleAVX2(at(dst), at(x), n, scale) == 0
 }
 
-func dot3Vector(a, b, c []float32) (int, float32) {
-	if cpufeat.Has(cpufeat.AVX512) {
-		return len(a), dot3AVX512(at(a), at(b), at(c), len(a))
-	}
-	n := whole(len(a))
-	if n == 0 {
-		return 0, 0
-	}
-	return n, dot3AVX2(at(a), at(b), at(c), n)
-}
-
 func sumSquaresVector(x []float32) (int, float64) {
 	n := whole(len(x))
 	if n == 0 {
@@ -57,32 +46,45 @@ func sumSquaresVector(x []float32) (int, float64) {
 	return n, sumSquaresAVX2(at(x), n)
 }
 
-// normGradRows is NormGrad for a machine with AVX-512, and reports whether this is
-// one: for short rows the way through normGrad takes a tenth of the time.
-func normGradRows(dx, dz, x Rows, dgamma, g, rsigma []float32) bool {
-	if racing || !cpufeat.Has(cpufeat.AVX512) {
-		return false
+func momentsVector(x []float32, shift float64) (done int, sum, squares float64) {
+	wide := cpufeat.Has(cpufeat.AVX512)
+	n := whole(len(x))
+	if wide {
+		n = len(x) &^ (2*lanes - 1)
 	}
-	cols := len(g)
-	for r, rsigma := range rsigma {
-		dx, dz, x := at(dx.row(r, cols)), at(dz.row(r, cols)), at(x.row(r, cols))
-		mean := float64(dot3AVX512(dz, at(g), x, cols)) / float64(cols)
-		k := float64(rsigma) * float64(rsigma) * mean
-		normGradAVX512(dx, at(dgamma), dz, x, at(g), cols, rsigma, float32(k))
+	if n == 0 {
+		return 0, 0, 0
 	}
-	return true
+	if wide {
+		sum, squares = momentsAVX512(at(x), n, shift)
+	} else {
+		sum, squares = momentsAVX2(at(x), n, shift)
+	}
+	return n, sum, squares
 }
 
-func normGradVector(dx, dgamma, dz, x, g []float32, rsigma, k float32) int {
-	if cpufeat.Has(cpufeat.AVX512) {
-		normGradAVX512(at(dx), at(dgamma), at(dz), at(x), at(g), len(dx), rsigma, k)
-		return len(dx)
+func centerVector(y, x, g, b []float32, by centering) int {
+	switch n := len(y); {
+	case n == 0 || !cpufeat.Has(cpufeat.AVX2):
+		return 0
+	case cpufeat.Has(cpufeat.AVX512):
+		centerAVX512(at(y), at(x), at(g), at(b), n, by.mu, by.low, by.rsigma)
+	default:
+		centerAVX2(at(y), at(x), at(g), at(b), n, by.mu, by.low, by.rsigma)
 	}
-	n := whole(len(dx))
-	if n > 0 {
-		normGradAVX2(at(dx), at(dgamma), at(dz), at(x), at(g), n, rsigma, k)
+	return len(y)
+}
+
+func normGradVector(a *Gradient) bool {
+	switch {
+	case cpufeat.Has(cpufeat.AVX512):
+		normGradAVX512(a)
+	case cpufeat.Has(cpufeat.AVX2):
+		normGradAVX2(a)
+	default:
+		return false
 	}
-	return n
+	return true
 }
 
 func rotateHalvesVector(t Turns, y0, y1 []float32, y Pitch, x0, x1 []float32, x Pitch, c0, c1, s0, s1 []float32) int {
@@ -156,13 +158,29 @@ func mulScaleAVX2(dst, x, w *float32, n int, scale float32)
 func scaleAVX2(dst, x *float32, n int, scale float32) (bad int32)
 
 //go:noescape
-func dot3AVX2(a, b, c *float32, n int) (sum float32)
-
-//go:noescape
 func sumSquaresAVX2(x *float32, n int) (sum float64)
 
 //go:noescape
-func normGradAVX2(dx, dgamma, dz, x, gamma *float32, n int, rsigma, k float32)
+func momentsAVX2(x *float32, n int, shift float64) (sum, squares float64)
+
+// momentsAVX512 takes a multiple of 2·lanes.
+//
+//go:noescape
+func momentsAVX512(x *float32, n int, shift float64) (sum, squares float64)
+
+// centerAVX2, centerAVX512, normGradAVX2 and normGradAVX512 take any n > 0.
+//
+//go:noescape
+func centerAVX2(y, x, gain, bias *float32, n int, mu, low, rsigma float32)
+
+//go:noescape
+func centerAVX512(y, x, gain, bias *float32, n int, mu, low, rsigma float32)
+
+//go:noescape
+func normGradAVX2(a *Gradient)
+
+//go:noescape
+func normGradAVX512(a *Gradient)
 
 //go:noescape
 func rotateHalvesAVX2(y0, y1 *float32, yPitch int, x0, x1 *float32, xPitch, heads int, c0, c1, s0, s1 *float32, n int)
@@ -181,12 +199,6 @@ func adamAVX2(p, m, v, grad *float32, n int, step *AdamStep)
 //
 //go:noescape
 func sinCosAVX512(sin, cos, theta *float32, n int) (done int)
-
-//go:noescape
-func dot3AVX512(a, b, c *float32, n int) (sum float32)
-
-//go:noescape
-func normGradAVX512(dx, dgamma, dz, x, gamma *float32, n int, rsigma, k float32)
 
 // rotateHalvesAVX512 takes n > 0.
 //

@@ -8,11 +8,11 @@ func mulScaleVector(_, _, _ []float32, _ float32) int { return 0 }
 
 func scaleVector(_, _ []float32, _ float32) (int, bool) { return 0, true }
 
-func dot3Vector(_, _, _ []float32) (int, float32) { return 0, 0 }
+func momentsVector(_ []float32, _ float64) (done int, sum, squares float64) { return 0, 0, 0 }
 
-func normGradRows(_, _, _ Rows, _, _, _ []float32) bool { return false }
+func centerVector(_, _, _, _ []float32, _ centering) int { return 0 }
 
-func normGradVector(_, _, _, _, _ []float32, _, _ float32) int { return 0 }
+func normGradVector(_ *Gradient) bool { return false }
 
 func rotateHalvesVector(_ Turns, _, _ []float32, _ Pitch, _, _ []float32, _ Pitch, _, _, _, _ []float32) int {
 	return 0

@@ -1,0 +1,90 @@
+//go:build amd64 && !noasm
+
+#include "go_asm.h"
+#include "textflag.h"
+
+// Eight ones, then eight zeros: from -4n behind the middle on, n ones lead.
+DATA tailMask<>+0(SB)/8, $-1
+DATA tailMask<>+8(SB)/8, $-1
+DATA tailMask<>+16(SB)/8, $-1
+DATA tailMask<>+24(SB)/8, $-1
+DATA tailMask<>+32(SB)/8, $0
+DATA tailMask<>+40(SB)/8, $0
+DATA tailMask<>+48(SB)/8, $0
+DATA tailMask<>+56(SB)/8, $0
+GLOBL tailMask<>(SB), RODATA|NOPTR, $64
+
+#define LANES 8
+#define V0 Y0
+#define V1 Y1
+#define V2 Y2
+#define V3 Y3
+#define V4 Y4
+#define V5 Y5
+#define V6 Y6
+#define V7 Y7
+#define V8 Y8
+#define V9 Y9
+#define V10 Y10
+#define V11 Y11
+#define V12 Y12
+#define V13 Y13
+
+// MASK takes n in a register other than R12, which it changes.
+#define MASK(n) \
+	LEAQ    tailMask<>+32(SB), R12 \
+	NEGQ    n                      \
+	VMOVDQU (R12)(n*4), Y15
+#define TAIL(mem, v) VMASKMOVPS mem, Y15, v
+#define PUTTAIL(v, mem) VMASKMOVPS v, Y15, mem
+#define FOLD(add, v, y, t)
+
+#define MOMENTS ·momentsAVX2
+#define CENTER ·centerAVX2
+#define NORMGRAD ·normGradAVX2
+
+#include "norm_amd64.h"
+
+// func sumSquaresAVX2(x *float32, n int) (sum float64)
+TEXT ·sumSquaresAVX2(SB), NOSPLIT, $0-24
+	MOVQ   x+0(FP), SI
+	MOVQ   n+8(FP), CX
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
+	SUBQ   $16, CX
+	JLT    sumSquaresRest
+
+sumSquaresLoop:
+	VCVTPS2PD   (SI), Y4
+	VCVTPS2PD   16(SI), Y5
+	VCVTPS2PD   32(SI), Y6
+	VCVTPS2PD   48(SI), Y7
+	VFMADD231PD Y4, Y4, Y0
+	VFMADD231PD Y5, Y5, Y1
+	VFMADD231PD Y6, Y6, Y2
+	VFMADD231PD Y7, Y7, Y3
+	ADDQ        $64, SI
+	SUBQ        $16, CX
+	JGE         sumSquaresLoop
+
+sumSquaresRest:
+	ADDQ $16, CX
+	JZ   sumSquaresSum
+	VCVTPS2PD   (SI), Y4
+	VCVTPS2PD   16(SI), Y5
+	VFMADD231PD Y4, Y4, Y0
+	VFMADD231PD Y5, Y5, Y1
+
+sumSquaresSum:
+	VADDPD       Y1, Y0, Y0
+	VADDPD       Y3, Y2, Y2
+	VADDPD       Y2, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VADDPD       X1, X0, X0
+	VUNPCKHPD    X0, X0, X1
+	VADDSD       X1, X0, X0
+	VMOVSD       X0, sum+16(FP)
+	VZEROUPPER
+	RET
