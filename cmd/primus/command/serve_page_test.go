@@ -76,6 +76,14 @@ func (b *browser) sees(expression string) {
 	}, 20*time.Second, 50*time.Millisecond, expression)
 }
 
+// wellBehaved checks that nothing has gone wrong in a page.
+func (b *browser) wellBehaved() {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	assert.Empty(b.t, b.faults)
+}
+
 // picture takes the whole page at a width, where pictures are asked for.
 func (b *browser) picture(name string, width, height int64) {
 	b.t.Helper()
@@ -140,9 +148,7 @@ func TestPage(t *testing.T) {
 		!(e.labels && e.labels.length) && !e.getAttribute("aria-label") && !e.textContent.trim()).map(e => e.outerHTML).join("\n")`))
 	require.NoError(t, err)
 	assert.Empty(t, unnamed, "every control has a name")
-	b.mu.Lock()
-	assert.Empty(t, b.faults)
-	b.mu.Unlock()
+	b.wellBehaved()
 	s.cancel()
 	require.ErrorIs(t, <-s.ended, backend.ErrInterrupted)
 	assert.False(t, strings.Contains(s.stderr.String(), "0123456789abcdef"), "the token is not logged")

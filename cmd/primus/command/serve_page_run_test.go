@@ -1,0 +1,75 @@
+package command_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/primus-fl/primus/cmd/primus/serve"
+	"github.com/primus-fl/primus/impls/flagos"
+	"github.com/primus-fl/primus/impls/reference"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// An open page follows a run to its end and then the next one, and shows impls that were registered meanwhile.
+func TestPageFollowsRunsAndImpls(t *testing.T) {
+	t.Parallel()
+	b := newBrowser(t)
+	hub := serve.NewHub()
+	board := serve.NewBoard(hub)
+	reg := opregistry.NewRegistry()
+	for _, src := range []opregistry.Source{{Name: "catalogue", Ops: ops.All()}, flagos.Source(), reference.Source()} {
+		require.NoError(t, reg.Register(src))
+	}
+	manager := opmanager.New(reg, opmanager.DefaultPolicy(), opmanager.Settings{Timing: true, Listeners: []opmanager.Listener{hub}})
+	t.Cleanup(manager.Close)
+	service, err := serve.New(serve.Config{Addr: "127.0.0.1:0"}, serve.Settings{
+		Manager: manager, Registry: reg, Control: serve.NewControl(manager), Hub: hub, Board: board, Log: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	require.NoError(t, service.Start())
+	t.Cleanup(func() { assert.NoError(t, service.Close(context.WithoutCancel(t.Context()))) })
+
+	b.do(chromedp.EmulateViewport(1280, 900), chromedp.Navigate(service.URL()))
+	b.sees(`!document.getElementById("run-none").hidden && document.getElementById("run-body").hidden`)
+	b.sees(`document.getElementById("link").textContent === "live"`)
+	b.sees(`document.getElementById("token").disabled`)
+
+	train := func(name string, first, last int) {
+		board.RunStarted(backend.Run{Name: name, Model: "llama <2M>", FirstStep: first, Steps: last, Parameters: 2_000_000})
+		for step := first; step <= last; step++ {
+			board.StepDone(backend.Step{Step: step, Loss: float64(10 * step), TokensPerSecond: 100})
+		}
+	}
+	train("first", 1, 3)
+	b.sees(`document.getElementById("run-state").textContent === "running"`)
+	b.sees(`document.getElementById("loss").getAttribute("aria-label") === "Loss: 10 at step 1, 30 at step 3"`)
+	board.RunEnded(backend.Result{Run: backend.Run{Name: "first"}, Err: errors.New("step 3: the <disk> is full")})
+	b.sees(`document.getElementById("run-state").className === "tag failed"`)
+	b.sees(`document.getElementById("run-about").textContent === "llama <2M> · 2M parameters · step 3: the <disk> is full"`)
+	b.sees(`document.getElementById("run-progress").value === 1`)
+	b.sees(`document.querySelector("#log .run_ended").textContent.endsWith("first")`)
+	train("second", 7, 8)
+	b.sees(`document.getElementById("run-name").textContent === "second" && document.getElementById("run-state").textContent === "running"`)
+	b.sees(`document.getElementById("loss").getAttribute("aria-label") === "Loss: 70 at step 7, 80 at step 8"`)
+	board.RunEnded(backend.Result{Run: backend.Run{Name: "second"}})
+	b.sees(`document.getElementById("run-state").textContent === "done"`)
+
+	const cell = `document.querySelector('[data-cell="residual_add vendor.acme"]')`
+	b.sees(cell + ` === null && document.querySelectorAll("#matrix tbody tr").length > 90`)
+	acme := opregistry.Impl{
+		Op: ops.ResidualAdd, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 100,
+		Run: opregistry.Func[ops.ResidualAddArgs](func(*opregistry.Exec, ops.ResidualAddArgs) error { return nil }),
+	}
+	require.NoError(t, reg.Register(opregistry.Source{Name: "acme", Impls: []opregistry.Impl{acme}}))
+	b.sees(cell + `?.className === "candidate"`)
+	b.sees(`[...document.querySelectorAll("#matrix thead th")].some(h => h.textContent === "vendor.acme")`)
+	b.wellBehaved()
+}
