@@ -13,10 +13,10 @@ func gemmImpls() []opregistry.Impl {
 }
 
 // gemm is one blocked product c = alpha · left · right + beta · c, as in Goto and
-// van de Geijn 2008: right is packed once for all parts, and each part runs the
-// micro-kernel over its rows of left, block by block. A left without dense rows is
-// packed as a whole, too, because short pieces of many rows are slow to gather;
-// dense rows are read where they are, but for those of a tile that is not whole.
+// van de Geijn 2008, in passes over some blocks of the inner axis: right is packed
+// for all parts, always to the same memory, and each part runs the micro-kernel over
+// its rows of left, block by block. Dense rows of left are read where they are, but
+// for those of a tile that is not whole; other rows are packed by the part.
 type gemm struct {
 	exec        *opregistry.Exec
 	kernel      simd.Kernel
@@ -26,18 +26,15 @@ type gemm struct {
 	direct      bool // c is the memory of D
 	gemmPlan
 
-	// The columns of right that are packed at a time.
+	leftRows   bool // left has dense rows, else it is transposed
+	rightSteps bool // right is packed step by step, not column by column
+
+	// What of right is packed: the columns from col to colEnd of the blocks of the
+	// inner axis from first to last.
 	panels      []float32
 	col, colEnd int
 	colPanels   int
-	rightParts  int
-	rightSteps  bool // packed step by step, not column by column
-
-	// Left, packed as a whole when its rows are not dense; it is transposed then.
-	leftRows   bool
-	leftPanels []float32
-	rowPanels  int
-	leftParts  int
+	first, last int
 }
 
 var (
@@ -120,65 +117,41 @@ func (p *product) run(e *opregistry.Exec) {
 // run computes the product of m×k and k×n, with m and n at least 1.
 func (g gemm) run(m, n, k int) {
 	g.kernel = simd.BestKernel(0)
-	g.gemmPlan = planGemm(m, n, k, g.kernel)
+	g.gemmPlan = planGemm(m, n, k, g.kernel, g.exec.Pool().Workers(), g.direct)
 	if g.few() {
 		g.runFew()
 		return
 	}
-	mr, nr := g.kernel.MR, g.kernel.NR
-	width := min(g.widest, roundUp(n, nr))
-	g.panels = g.exec.Scratch(width * k)
+	width := min(g.widest, roundUp(n, g.kernel.NR))
+	g.panels = g.exec.Scratch(width * min(g.passDepths*g.depth, k))
+	defer g.exec.Release(g.panels)
+	g.rightSteps = g.right.rowStep != 1 || g.right.colStep == 1
 	if g.leftRows = g.left.colStep == 1; !g.leftRows {
 		g.left = g.left.transposed()
-		g.rowPanels = (m + mr - 1) / mr
-		g.leftPanels = g.exec.Scratch(g.rowPanels * (mr*k + g.depths*leftPad))
-		g.leftParts = max(min(k*m/grain, maxParts, k), 1)
 	}
 	for g.col = 0; g.col < n; g.col = g.colEnd {
 		g.colEnd = min(g.col+width, n)
-		g.colPanels = (g.colEnd - g.col + nr - 1) / nr
-		g.rightParts = min(g.packParts, g.colPanels)
-		if g.rightSteps = g.right.rowStep != 1 || g.right.colStep == 1; g.rightSteps {
-			g.rightParts = min(g.packParts, k)
-		}
-		if k > 0 {
-			gemmPackKernel.Run(g.exec.Pool(), g.rightParts+g.leftParts, g)
-		}
-		g.leftParts = 0
+		g.colPanels = (g.colEnd - g.col + g.kernel.NR - 1) / g.kernel.NR
 		g.colParts = min(g.colParts, g.colPanels)
-		gemmKernel.Run(g.exec.Pool(), g.rowParts*g.colParts, g)
-	}
-	g.exec.Release(g.panels)
-	if !g.leftRows {
-		g.exec.Release(g.leftPanels)
+		for g.first = 0; g.first < g.depths; g.first = g.last {
+			g.last = min(g.first+g.passDepths, g.depths)
+			gemmPackKernel.Run(g.exec.Pool(), g.packParts, g)
+			gemmKernel.Run(g.exec.Pool(), g.rowParts*g.colParts, g)
+		}
 	}
 }
 
-// packPart packs some steps or some panels of right, then of left.
+// packPart packs some steps or some panels of right.
 func (g *gemm) packPart(part int) {
-	mr, nr := g.kernel.MR, g.kernel.NR
-	switch {
-	case part >= g.rightParts:
-		k0, k1 := parallel.Split(g.k, g.leftParts, part-g.rightParts)
-		for k, end := k0, k0; k < k1; k = end {
-			b := g.depthBlock(k / g.depth)
-			end = min(b.k0+b.depth, k1)
-			at, panel := g.leftAt(b)
-			g.left.packSteps(g.leftPanels[at+(k-b.k0)*mr:], panel, k, end-k, 0, g.m, mr)
-		}
-	case g.rightSteps:
-		k0, k1 := parallel.Split(g.k, g.rightParts, part)
-		for k, end := k0, k0; k < k1; k = end {
-			b := g.depthBlock(k / g.depth)
-			end = min(b.k0+b.depth, k1)
-			at, panel := g.rightAt(b)
-			g.right.packSteps(g.panels[at+(k-b.k0)*nr:], panel, k, end-k, g.col, g.colEnd, nr)
-		}
-	default:
-		p0, p1 := parallel.Split(g.colPanels, g.rightParts, part)
-		for i := range g.depths {
-			b := g.depthBlock(i)
-			at, panel := g.rightAt(b)
+	nr := g.kernel.NR
+	p0, p1 := parallel.Split(g.colPanels, g.packParts, part)
+	for i := g.first; i < g.last; i++ {
+		b := g.depthBlock(i)
+		at, panel := g.rightAt(b)
+		if g.rightSteps {
+			k0, k1 := parallel.Split(b.depth, g.packParts, part)
+			g.right.packSteps(g.panels[at+k0*nr:], panel, b.k0+k0, k1-k0, g.col, g.colEnd, nr)
+		} else {
 			g.right.packColumns(g.panels[at+p0*panel:], panel, b.k0, b.depth, g.col+p0*nr, min(g.col+p1*nr, g.colEnd), nr)
 		}
 	}
@@ -195,44 +168,37 @@ func (g *gemm) depthBlock(i int) depthBlock {
 // lie apart. The panels of a block lie side by side, so that they do not compete
 // for sets of a cache.
 func (g *gemm) rightAt(b depthBlock) (at, panel int) {
-	return b.k0 * g.colPanels * g.kernel.NR, b.depth * g.kernel.NR
+	return (b.k0 - g.first*g.depth) * g.colPanels * g.kernel.NR, b.depth * g.kernel.NR
 }
 
-// leftAt does so for left when it is packed as a whole. A cache line between the
-// panels keeps the lines apart that are being filled at the same time.
-func (g *gemm) leftAt(b depthBlock) (at, panel int) {
-	return (b.k0*g.kernel.MR + b.index*leftPad) * g.rowPanels, b.depth*g.kernel.MR + leftPad
-}
-
-// part computes a rectangle of c.
+// part adds a pass to a rectangle of c.
 func (g *gemm) part(part int) {
 	mr := g.kernel.MR
 	p0, p1 := parallel.Split(g.colPanels, g.colParts, part%g.colParts)
 	r0, r1 := parallel.Split((g.m+mr-1)/mr, g.rowParts, part/g.colParts)
 	r0, r1 = r0*mr, min(r1*mr, g.m)
 	most := min(r1-r0, g.blockRows)
-	var packed []float32
-	if g.leftRows {
-		rows := max(most-g.asIs(most), (r1-r0)%mr)
-		packed = g.exec.Scratch(roundUp(rows, mr) * (g.depth + leftPad))
-		defer g.exec.Release(packed)
-	}
+	rows := max(most-g.asIs(most), (r1-r0)%mr)
+	packed := g.exec.Scratch(roundUp(rows, mr) * (g.depth + leftPad))
+	defer g.exec.Release(packed)
 	t := g.target(most, g.col+p0*g.kernel.NR, min(g.col+p1*g.kernel.NR, g.colEnd))
 	for ; r0 < r1; r0 += g.blockRows {
 		rows := min(g.blockRows, r1-r0)
 		t.move(r0)
-		for i := range g.depths {
+		for i := g.first; i < g.last; i++ {
 			g.block(packed, t, r0, rows, g.depthBlock(i), p0, p1)
 		}
-		g.epilogue.finish(t, r0, rows)
+		if g.last == g.depths {
+			g.epilogue.finish(t, r0, rows)
+		}
 	}
 	t.release()
 }
 
-// asIs returns how many of some rows of left, when they are dense, the kernel reads
-// where they are: those of whole tiles of f32. The others are packed.
+// asIs returns how many of some rows of left the kernel reads where they are: those
+// of whole tiles when rows are dense and of f32. The others are packed.
 func (g *gemm) asIs(rows int) int {
-	if g.left.narrow() || g.k == 0 {
+	if !g.leftRows || g.left.narrow() || g.k == 0 {
 		return 0
 	}
 	return rows / g.kernel.MR * g.kernel.MR
@@ -246,35 +212,50 @@ func (g *gemm) block(packed []float32, c gemmTarget, r0, rows int, b depthBlock,
 	if b.index == 0 {
 		t.Beta = g.beta
 	}
-	var left []float32
-	row, step, leftPanel := 1, mr, 0
-	asIs, pitch := rows, b.depth+leftPad
-	if g.leftRows {
-		if asIs = g.asIs(rows); asIs > 0 {
-			row, step = g.left.rowStep, 1
-			left, leftPanel = g.left.data[r0*row+b.k0:], mr*row
-		}
-		g.left.packRows(packed, pitch, r0+asIs, rows-asIs, b.k0, b.depth, mr)
-	} else {
-		at, panel := g.leftAt(b)
-		left, leftPanel = g.leftPanels[at+r0/mr*panel:], panel
-	}
+	asIs := g.asIs(rows)
+	left := g.packLeft(packed, r0+asIs, rows-asIs, b)
 	rightAt, rightPanel := g.rightAt(b)
 	for p := p0; p < p1; p++ {
 		col := g.col + p*nr
 		t.Cols = min(nr, g.colEnd-col)
 		t.B = g.panels[rightAt+p*rightPanel:]
+		next := t.B[min(rightPanel, len(t.B)):]
 		for r := 0; r < rows; r += mr {
 			t.Rows = min(mr, rows-r)
 			t.C = c.at(r0+r, col)
 			if r < asIs {
-				t.A, t.ARow, t.AStep = left[r/mr*leftPanel:], row, step
+				t.A, t.ARow, t.AStep = g.left.data[(r0+r)*g.left.rowStep+b.k0:], g.left.rowStep, 1
 			} else {
-				t.A, t.ARow, t.AStep = packed[(r-asIs)*pitch:], pitch, 1
+				t.A, t.ARow, t.AStep = left.data[(r-asIs)/mr*left.panel:], left.row, left.step
+			}
+			t.Ahead = nil
+			if r/mr*simd.AheadStep < nr && p+1 < p1 {
+				t.Ahead = next[r/mr*simd.AheadStep*b.depth:]
 			}
 			g.kernel.Run(&t)
 		}
 	}
+}
+
+// packedLeft is where the packed rows of left lie: tiles panel elements apart, with
+// the distances of Tile.
+type packedLeft struct {
+	data             []float32
+	panel, row, step int
+}
+
+// packLeft packs some rows of left from r0 on.
+func (g *gemm) packLeft(packed []float32, r0, rows int, b depthBlock) packedLeft {
+	mr := g.kernel.MR
+	if g.leftRows {
+		pitch := b.depth + leftPad
+		g.left.packRows(packed, pitch, r0, rows, b.k0, b.depth, mr)
+		return packedLeft{data: packed, panel: mr * pitch, row: pitch, step: 1}
+	}
+	// A cache line between the tiles keeps apart the lines that are filled together.
+	panel := b.depth*mr + leftPad
+	g.left.packSteps(packed, panel, b.k0, b.depth, r0, r0+rows, mr)
+	return packedLeft{data: packed, panel: panel, row: 1, step: mr}
 }
 
 // gemmOperand requires an operand of a product and returns op(X) of it.
