@@ -13,10 +13,11 @@ func gemmImpls() []opregistry.Impl {
 }
 
 // gemm is one blocked product c = alpha · left · right + beta · c, as in Goto and
-// van de Geijn 2008, in passes over some blocks of the inner axis: right is packed
-// for all parts, always to the same memory, and each part runs the micro-kernel over
-// its rows of left, block by block. Dense rows of left are read where they are, but
-// for those of a tile that is not whole; other rows are packed by the part.
+// van de Geijn 2008, in passes over some blocks of the inner axis and some columns.
+// The part of right that a pass needs is packed for all parts, by whoever is done
+// with the pass before; each part runs the micro-kernel over its rows of left, block
+// by block. Dense rows of left are read where they are, but for those of a tile that
+// is not whole; other rows are packed by the part.
 type gemm struct {
 	exec        *opregistry.Exec
 	kernel      simd.Kernel
@@ -28,9 +29,12 @@ type gemm struct {
 
 	leftRows   bool // left has dense rows, else it is transposed
 	rightSteps bool // right is packed step by step, not column by column
+	now, next  gemmPass
+}
 
-	// What of right is packed: the columns from col to colEnd of the blocks of the
-	// inner axis from first to last.
+// gemmPass is the product over the blocks of the inner axis from first to last for
+// the columns from col to colEnd; panels hold what it needs of right.
+type gemmPass struct {
 	panels      []float32
 	col, colEnd int
 	colPanels   int
@@ -122,37 +126,65 @@ func (g gemm) run(m, n, k int) {
 		g.runFew()
 		return
 	}
-	width := min(g.widest, roundUp(n, g.kernel.NR))
-	g.panels = g.exec.Scratch(width * min(g.passDepths*g.depth, k))
-	defer g.exec.Release(g.panels)
 	g.rightSteps = g.right.rowStep != 1 || g.right.colStep == 1
 	if g.leftRows = g.left.colStep == 1; !g.leftRows {
 		g.left = g.left.transposed()
 	}
-	for g.col = 0; g.col < n; g.col = g.colEnd {
-		g.colEnd = min(g.col+width, n)
-		g.colPanels = (g.colEnd - g.col + g.kernel.NR - 1) / g.kernel.NR
-		g.colParts = min(g.colParts, g.colPanels)
-		for g.first = 0; g.first < g.depths; g.first = g.last {
-			g.last = min(g.first+g.passDepths, g.depths)
-			gemmPackKernel.Run(g.exec.Pool(), g.packParts, g)
-			gemmKernel.Run(g.exec.Pool(), g.rowParts*g.colParts, g)
+	g.next = g.pass(0, 0)
+	size := g.next.colPanels * g.kernel.NR * min(g.passDepths*g.depth, k)
+	rooms := 1
+	if g.next.last < g.depths || g.next.colEnd < n {
+		rooms = 2
+	}
+	room := g.exec.Scratch(rooms * size)
+	defer g.exec.Release(room)
+	g.next.panels = room[:size]
+	gemmPackKernel.Run(g.exec.Pool(), g.packParts, g)
+	for g.next.colPanels > 0 {
+		free := g.now.panels
+		if free == nil {
+			free = room[size:]
 		}
+		g.now, g.next = g.next, g.after(g.next)
+		g.next.panels = free
+		parts := g.rowParts * g.colParts
+		if g.next.colPanels > 0 {
+			parts += g.packParts
+		}
+		gemmKernel.Run(g.exec.Pool(), parts, g)
 	}
 }
 
-// packPart packs some steps or some panels of right.
+// pass returns the pass that begins with a column and a block of the inner axis.
+func (g *gemm) pass(col, first int) gemmPass {
+	p := gemmPass{col: col, colEnd: min(col+g.widest, g.n), first: first, last: min(first+g.passDepths, g.depths)}
+	p.colPanels = (p.colEnd - col + g.kernel.NR - 1) / g.kernel.NR
+	return p
+}
+
+// after returns the pass that follows, one without panels after the last.
+func (g *gemm) after(p gemmPass) gemmPass {
+	switch {
+	case p.last < g.depths:
+		return g.pass(p.col, p.last)
+	case p.colEnd < g.n:
+		return g.pass(p.colEnd, 0)
+	}
+	return gemmPass{}
+}
+
+// packPart packs some steps or some panels of right for the next pass.
 func (g *gemm) packPart(part int) {
-	nr := g.kernel.NR
-	p0, p1 := parallel.Split(g.colPanels, g.packParts, part)
-	for i := g.first; i < g.last; i++ {
+	nr, to := g.kernel.NR, &g.next
+	p0, p1 := parallel.Split(to.colPanels, g.packParts, part)
+	for i := to.first; i < to.last; i++ {
 		b := g.depthBlock(i)
-		at, panel := g.rightAt(b)
+		at, panel := g.rightAt(to, b)
 		if g.rightSteps {
 			k0, k1 := parallel.Split(b.depth, g.packParts, part)
-			g.right.packSteps(g.panels[at+k0*nr:], panel, b.k0+k0, k1-k0, g.col, g.colEnd, nr)
+			g.right.packSteps(to.panels[at+k0*nr:], panel, b.k0+k0, k1-k0, to.col, to.colEnd, nr)
 		} else {
-			g.right.packColumns(g.panels[at+p0*panel:], panel, b.k0, b.depth, g.col+p0*nr, min(g.col+p1*nr, g.colEnd), nr)
+			g.right.packColumns(to.panels[at+p0*panel:], panel, b.k0, b.depth, to.col+p0*nr, min(to.col+p1*nr, to.colEnd), nr)
 		}
 	}
 }
@@ -167,28 +199,32 @@ func (g *gemm) depthBlock(i int) depthBlock {
 // rightAt returns where a block of the packed right begins and how far its panels
 // lie apart. The panels of a block lie side by side, so that they do not compete
 // for sets of a cache.
-func (g *gemm) rightAt(b depthBlock) (at, panel int) {
-	return (b.k0 - g.first*g.depth) * g.colPanels * g.kernel.NR, b.depth * g.kernel.NR
+func (g *gemm) rightAt(p *gemmPass, b depthBlock) (at, panel int) {
+	return (b.k0 - p.first*g.depth) * p.colPanels * g.kernel.NR, b.depth * g.kernel.NR
 }
 
-// part adds a pass to a rectangle of c.
+// part adds a pass to a rectangle of c, or packs for the next one.
 func (g *gemm) part(part int) {
+	if part >= g.rowParts*g.colParts {
+		g.packPart(part - g.rowParts*g.colParts)
+		return
+	}
 	mr := g.kernel.MR
-	p0, p1 := parallel.Split(g.colPanels, g.colParts, part%g.colParts)
+	p0, p1 := parallel.Split(g.now.colPanels, g.colParts, part%g.colParts)
 	r0, r1 := parallel.Split((g.m+mr-1)/mr, g.rowParts, part/g.colParts)
 	r0, r1 = r0*mr, min(r1*mr, g.m)
 	most := min(r1-r0, g.blockRows)
 	rows := max(most-g.asIs(most), (r1-r0)%mr)
 	packed := g.exec.Scratch(roundUp(rows, mr) * (g.depth + leftPad))
 	defer g.exec.Release(packed)
-	t := g.target(most, g.col+p0*g.kernel.NR, min(g.col+p1*g.kernel.NR, g.colEnd))
+	t := g.target(most, g.now.col+p0*g.kernel.NR, min(g.now.col+p1*g.kernel.NR, g.now.colEnd))
 	for ; r0 < r1; r0 += g.blockRows {
 		rows := min(g.blockRows, r1-r0)
 		t.move(r0)
-		for i := g.first; i < g.last; i++ {
+		for i := g.now.first; i < g.now.last; i++ {
 			g.block(packed, t, r0, rows, g.depthBlock(i), p0, p1)
 		}
-		if g.last == g.depths {
+		if g.now.last == g.depths {
 			g.epilogue.finish(t, r0, rows)
 		}
 	}
@@ -214,11 +250,11 @@ func (g *gemm) block(packed []float32, c gemmTarget, r0, rows int, b depthBlock,
 	}
 	asIs := g.asIs(rows)
 	left := g.packLeft(packed, r0+asIs, rows-asIs, b)
-	rightAt, rightPanel := g.rightAt(b)
+	rightAt, rightPanel := g.rightAt(&g.now, b)
 	for p := p0; p < p1; p++ {
-		col := g.col + p*nr
-		t.Cols = min(nr, g.colEnd-col)
-		t.B = g.panels[rightAt+p*rightPanel:]
+		col := g.now.col + p*nr
+		t.Cols = min(nr, g.now.colEnd-col)
+		t.B = g.now.panels[rightAt+p*rightPanel:]
 		next := t.B[min(rightPanel, len(t.B)):]
 		for r := 0; r < rows; r += mr {
 			t.Rows = min(mr, rows-r)
