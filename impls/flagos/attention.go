@@ -142,17 +142,24 @@ func (c *attention) timesKeys(s *scoreBlock, panels []float32, d int, dst gemmOp
 	}
 }
 
-// timesQueries adds scale · blockᵀ · right to the rows of c that belong to the
-// block's keys; panels hold right, d columns, for the queries of the block.
-func (c *attention) timesQueries(s *scoreBlock, panels []float32, d int, dst gemmOperand, scale float32) {
+// timesQueries adds scale · blockᵀ · right to the rows of dst that belong to the
+// block's keys; panels hold right, d columns, for the queries of the block. Where
+// fresh, a tile of keys that no query before the block sees is stored, as a whole.
+func (c *attention) timesQueries(s *scoreBlock, panels []float32, d int, dst gemmOperand, scale float32, fresh bool) {
 	mr, nr := c.kernel.MR, c.kernel.NR
-	t := simd.Tile{ARow: 1, AStep: s.pitch, CRow: dst.rowStep, Alpha: scale, Beta: 1}
+	t := simd.Tile{ARow: 1, AStep: s.pitch, CRow: dst.rowStep, Alpha: scale}
+	limit := min(bwdKeys, c.visible(c.SeqQ-1)-s.key)
 	for j := 0; j < s.keys; j += mr {
-		first := min(max(c.firstQuery(s.key+j)-s.query, 0), s.rows)
+		sees := c.firstQuery(s.key + j)
+		first := min(max(sees-s.query, 0), s.rows)
 		if t.K = s.rows - first; t.K == 0 {
 			return
 		}
-		t.Rows = min(mr, s.keys-j)
+		t.Rows = min(mr, limit-j)
+		t.Beta = 1
+		if fresh && sees >= s.query {
+			t.Beta = 0
+		}
 		t.A = s.data[first*s.pitch+j:]
 		c.row(&t, panels[first*nr:], s.rows*nr, dst.data[(s.key+j)*dst.rowStep:], d)
 	}
@@ -166,6 +173,13 @@ func (c *attention) row(t *simd.Tile, panels []float32, panel int, dst []float32
 		t.B = panels[col/nr*panel:]
 		t.C = dst[col:]
 		c.kernel.Run(t)
+	}
+}
+
+// near brings rows of x from r0 on, as many as there are of some, nearer.
+func near(x gemmOperand, r0, some int) {
+	if rows := min(some, x.rows-r0); rows > 0 && x.cols > 0 {
+		simd.Near(x.data[r0*x.rowStep:], x.rowStep, rows, x.cols)
 	}
 }
 

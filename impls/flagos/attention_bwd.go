@@ -150,14 +150,17 @@ func (c *attnBwd) part(part int) {
 	values := c.v.steps(sequence, group, c.SeqKV, c.DimV)
 	dK := c.dK.steps(sequence, group, c.SeqKV, c.DimQK)
 	dV := c.dV.steps(sequence, group, c.SeqKV, c.DimV)
+	seen := c.visible(c.SeqQ - 1)
 	for key := share * bwdKeys; key < c.SeqKV; key += c.shares * bwdKeys {
 		end := min(key+bwdKeys, c.SeqKV)
+		near(keys, key, bwdKeys)
+		near(values, key, bwdKeys)
 		keys.transposed().packColumns(b.keysT[key*c.DimQK:], c.DimQK*nr, 0, c.DimQK, key, end, nr)
 		keys.packSteps(b.keys[key*nr:], c.SeqKV*nr, key, end-key, 0, c.DimQK, nr)
 		if c.DimV > 0 {
 			values.transposed().packColumns(b.valuesT[key*c.DimV:], c.DimV*nr, 0, c.DimV, key, end, nr)
 		}
-		for j := key; j < end; j++ {
+		for j := max(key, seen); j < end; j++ {
 			clear(dK.row(j))
 			clear(dV.row(j))
 		}
@@ -165,10 +168,18 @@ func (c *attnBwd) part(part int) {
 	perGroup := c.Heads / c.Groups
 	for head := group * perGroup; head < (group+1)*perGroup; head++ {
 		dQ := c.partialOf(share, sequence, head)
+		c.near(sequence, head, 0)
 		for first := 0; first < c.SeqQ; first += bwdQueries {
 			c.queries(&b, share, sequence, head, first, dQ.from(first), dK, dV)
 		}
 	}
+}
+
+// near brings a block of queries nearer, if there is one.
+func (c *attnBwd) near(sequence, head, first int) {
+	near(c.q.steps(sequence, head, c.SeqQ, c.DimQK), first, bwdQueries)
+	near(c.o.steps(sequence, head, c.SeqQ, c.DimV), first, bwdQueries)
+	near(c.dO.steps(sequence, head, c.SeqQ, c.DimV), first, bwdQueries)
 }
 
 // queries adds the gradients of a block of queries of one head and a share of its
@@ -198,6 +209,9 @@ func (c *attnBwd) queries(b *bwdRoom, share, sequence, head, first int, dQ, dK, 
 		dO.packSteps(b.dOPanels, rows*nr, first, rows, 0, c.DimV, nr)
 	}
 
+	c.near(sequence, head, first+bwdQueries)
+
+	fresh := head%(c.Heads/c.Groups) == 0
 	p := scoreBlock{data: b.probabilities, pitch: bwdKeys + leftPad, query: first, rows: rows}
 	ds := scoreBlock{data: b.gradient, pitch: bwdKeys + leftPad, query: first, rows: rows}
 	for ; key < end; key += c.shares * bwdKeys {
@@ -209,8 +223,8 @@ func (c *attnBwd) queries(b *bwdRoom, share, sequence, head, first int, dQ, dK, 
 		for r := range rows {
 			c.softmaxGradient(&p, &ds, r, log[r], inner[r])
 		}
-		c.timesQueries(&p, b.dOPanels, c.DimV, dV, 1)
-		c.timesQueries(&ds, b.qPanels, c.DimQK, dK, c.scale)
+		c.timesQueries(&p, b.dOPanels, c.DimV, dV, 1, fresh)
+		c.timesQueries(&ds, b.qPanels, c.DimQK, dK, c.scale, fresh)
 		c.timesKeys(&ds, b.keys, c.DimQK, dQ, c.scale)
 		ds.more = true
 	}

@@ -13,10 +13,11 @@ func gemmImpls() []opregistry.Impl {
 }
 
 // gemm is one blocked product c = alpha · left · right + beta · c, as in Goto and
-// van de Geijn 2008: right is packed once for all parts, and each part runs the
-// micro-kernel over its rows of left, block by block. A left without dense rows is
-// packed as a whole, too, because short pieces of many rows are slow to gather;
-// dense rows are read where they are, but for those of a tile that is not whole.
+// van de Geijn 2008, in passes over some blocks of the inner axis and some columns.
+// The part of right that a pass needs is packed for all parts, by whoever is done
+// with the pass before; each part runs the micro-kernel over its rows of left, block
+// by block. Dense rows of left are read where they are, but for those of a tile that
+// is not whole; other rows are packed by the part.
 type gemm struct {
 	exec        *opregistry.Exec
 	kernel      simd.Kernel
@@ -26,18 +27,18 @@ type gemm struct {
 	direct      bool // c is the memory of D
 	gemmPlan
 
-	// The columns of right that are packed at a time.
+	leftRows   bool // left has dense rows, else it is transposed
+	rightSteps bool // right is packed step by step, not column by column
+	now, next  gemmPass
+}
+
+// gemmPass is the product over the blocks of the inner axis from first to last for
+// the columns from col to colEnd; panels hold what it needs of right.
+type gemmPass struct {
 	panels      []float32
 	col, colEnd int
 	colPanels   int
-	rightParts  int
-	rightSteps  bool // packed step by step, not column by column
-
-	// Left, packed as a whole when its rows are not dense; it is transposed then.
-	leftRows   bool
-	leftPanels []float32
-	rowPanels  int
-	leftParts  int
+	first, last int
 }
 
 var (
@@ -120,66 +121,70 @@ func (p *product) run(e *opregistry.Exec) {
 // run computes the product of m×k and k×n, with m and n at least 1.
 func (g gemm) run(m, n, k int) {
 	g.kernel = simd.BestKernel(0)
-	g.gemmPlan = planGemm(m, n, k, g.kernel)
+	g.gemmPlan = planGemm(m, n, k, g.kernel, g.exec.Pool().Workers(), g.direct)
 	if g.few() {
 		g.runFew()
 		return
 	}
-	mr, nr := g.kernel.MR, g.kernel.NR
-	width := min(g.widest, roundUp(n, nr))
-	g.panels = g.exec.Scratch(width * k)
+	g.rightSteps = g.right.rowStep != 1 || g.right.colStep == 1
 	if g.leftRows = g.left.colStep == 1; !g.leftRows {
 		g.left = g.left.transposed()
-		g.rowPanels = (m + mr - 1) / mr
-		g.leftPanels = g.exec.Scratch(g.rowPanels * (mr*k + g.depths*leftPad))
-		g.leftParts = max(min(k*m/grain, maxParts, k), 1)
 	}
-	for g.col = 0; g.col < n; g.col = g.colEnd {
-		g.colEnd = min(g.col+width, n)
-		g.colPanels = (g.colEnd - g.col + nr - 1) / nr
-		g.rightParts = min(g.packParts, g.colPanels)
-		if g.rightSteps = g.right.rowStep != 1 || g.right.colStep == 1; g.rightSteps {
-			g.rightParts = min(g.packParts, k)
-		}
-		if k > 0 {
-			gemmPackKernel.Run(g.exec.Pool(), g.rightParts+g.leftParts, g)
-		}
-		g.leftParts = 0
-		g.colParts = min(g.colParts, g.colPanels)
-		gemmKernel.Run(g.exec.Pool(), g.rowParts*g.colParts, g)
+	g.next = g.pass(0, 0)
+	size := g.next.colPanels * g.kernel.NR * min(g.passDepths*g.depth, k)
+	rooms := 1
+	if g.next.last < g.depths || g.next.colEnd < n {
+		rooms = 2
 	}
-	g.exec.Release(g.panels)
-	if !g.leftRows {
-		g.exec.Release(g.leftPanels)
+	room := g.exec.Scratch(rooms * size)
+	defer g.exec.Release(room)
+	g.next.panels = room[:size]
+	gemmPackKernel.Run(g.exec.Pool(), g.packParts, g)
+	for g.next.colPanels > 0 {
+		free := g.now.panels
+		if free == nil {
+			free = room[size:]
+		}
+		g.now, g.next = g.next, g.after(g.next)
+		g.next.panels = free
+		parts := g.rowParts * g.colParts
+		if g.next.colPanels > 0 {
+			parts += g.packParts
+		}
+		gemmKernel.Run(g.exec.Pool(), parts, g)
 	}
 }
 
-// packPart packs some steps or some panels of right, then of left.
-func (g *gemm) packPart(part int) {
-	mr, nr := g.kernel.MR, g.kernel.NR
+// pass returns the pass that begins with a column and a block of the inner axis.
+func (g *gemm) pass(col, first int) gemmPass {
+	p := gemmPass{col: col, colEnd: min(col+g.widest, g.n), first: first, last: min(first+g.passDepths, g.depths)}
+	p.colPanels = (p.colEnd - col + g.kernel.NR - 1) / g.kernel.NR
+	return p
+}
+
+// after returns the pass that follows, one without panels after the last.
+func (g *gemm) after(p gemmPass) gemmPass {
 	switch {
-	case part >= g.rightParts:
-		k0, k1 := parallel.Split(g.k, g.leftParts, part-g.rightParts)
-		for k, end := k0, k0; k < k1; k = end {
-			b := g.depthBlock(k / g.depth)
-			end = min(b.k0+b.depth, k1)
-			at, panel := g.leftAt(b)
-			g.left.packSteps(g.leftPanels[at+(k-b.k0)*mr:], panel, k, end-k, 0, g.m, mr)
-		}
-	case g.rightSteps:
-		k0, k1 := parallel.Split(g.k, g.rightParts, part)
-		for k, end := k0, k0; k < k1; k = end {
-			b := g.depthBlock(k / g.depth)
-			end = min(b.k0+b.depth, k1)
-			at, panel := g.rightAt(b)
-			g.right.packSteps(g.panels[at+(k-b.k0)*nr:], panel, k, end-k, g.col, g.colEnd, nr)
-		}
-	default:
-		p0, p1 := parallel.Split(g.colPanels, g.rightParts, part)
-		for i := range g.depths {
-			b := g.depthBlock(i)
-			at, panel := g.rightAt(b)
-			g.right.packColumns(g.panels[at+p0*panel:], panel, b.k0, b.depth, g.col+p0*nr, min(g.col+p1*nr, g.colEnd), nr)
+	case p.last < g.depths:
+		return g.pass(p.col, p.last)
+	case p.colEnd < g.n:
+		return g.pass(p.colEnd, 0)
+	}
+	return gemmPass{}
+}
+
+// packPart packs some steps or some panels of right for the next pass.
+func (g *gemm) packPart(part int) {
+	nr, to := g.kernel.NR, &g.next
+	p0, p1 := parallel.Split(to.colPanels, g.packParts, part)
+	for i := to.first; i < to.last; i++ {
+		b := g.depthBlock(i)
+		at, panel := g.rightAt(to, b)
+		if g.rightSteps {
+			k0, k1 := parallel.Split(b.depth, g.packParts, part)
+			g.right.packSteps(to.panels[at+k0*nr:], panel, b.k0+k0, k1-k0, to.col, to.colEnd, nr)
+		} else {
+			g.right.packColumns(to.panels[at+p0*panel:], panel, b.k0, b.depth, to.col+p0*nr, min(to.col+p1*nr, to.colEnd), nr)
 		}
 	}
 }
@@ -194,45 +199,42 @@ func (g *gemm) depthBlock(i int) depthBlock {
 // rightAt returns where a block of the packed right begins and how far its panels
 // lie apart. The panels of a block lie side by side, so that they do not compete
 // for sets of a cache.
-func (g *gemm) rightAt(b depthBlock) (at, panel int) {
-	return b.k0 * g.colPanels * g.kernel.NR, b.depth * g.kernel.NR
+func (g *gemm) rightAt(p *gemmPass, b depthBlock) (at, panel int) {
+	return (b.k0 - p.first*g.depth) * p.colPanels * g.kernel.NR, b.depth * g.kernel.NR
 }
 
-// leftAt does so for left when it is packed as a whole. A cache line between the
-// panels keeps the lines apart that are being filled at the same time.
-func (g *gemm) leftAt(b depthBlock) (at, panel int) {
-	return (b.k0*g.kernel.MR + b.index*leftPad) * g.rowPanels, b.depth*g.kernel.MR + leftPad
-}
-
-// part computes a rectangle of c.
+// part adds a pass to a rectangle of c, or packs for the next one.
 func (g *gemm) part(part int) {
+	if part >= g.rowParts*g.colParts {
+		g.packPart(part - g.rowParts*g.colParts)
+		return
+	}
 	mr := g.kernel.MR
-	p0, p1 := parallel.Split(g.colPanels, g.colParts, part%g.colParts)
+	p0, p1 := parallel.Split(g.now.colPanels, g.colParts, part%g.colParts)
 	r0, r1 := parallel.Split((g.m+mr-1)/mr, g.rowParts, part/g.colParts)
 	r0, r1 = r0*mr, min(r1*mr, g.m)
 	most := min(r1-r0, g.blockRows)
-	var packed []float32
-	if g.leftRows {
-		rows := max(most-g.asIs(most), (r1-r0)%mr)
-		packed = g.exec.Scratch(roundUp(rows, mr) * (g.depth + leftPad))
-		defer g.exec.Release(packed)
-	}
-	t := g.target(most, g.col+p0*g.kernel.NR, min(g.col+p1*g.kernel.NR, g.colEnd))
+	rows := max(most-g.asIs(most), (r1-r0)%mr)
+	packed := g.exec.Scratch(roundUp(rows, mr) * (g.depth + leftPad))
+	defer g.exec.Release(packed)
+	t := g.target(most, g.now.col+p0*g.kernel.NR, min(g.now.col+p1*g.kernel.NR, g.now.colEnd))
 	for ; r0 < r1; r0 += g.blockRows {
 		rows := min(g.blockRows, r1-r0)
 		t.move(r0)
-		for i := range g.depths {
+		for i := g.now.first; i < g.now.last; i++ {
 			g.block(packed, t, r0, rows, g.depthBlock(i), p0, p1)
 		}
-		g.epilogue.finish(t, r0, rows)
+		if g.now.last == g.depths {
+			g.epilogue.finish(t, r0, rows)
+		}
 	}
 	t.release()
 }
 
-// asIs returns how many of some rows of left, when they are dense, the kernel reads
-// where they are: those of whole tiles of f32. The others are packed.
+// asIs returns how many of some rows of left the kernel reads where they are: those
+// of whole tiles when rows are dense and of f32. The others are packed.
 func (g *gemm) asIs(rows int) int {
-	if g.left.narrow() || g.k == 0 {
+	if !g.leftRows || g.left.narrow() || g.k == 0 {
 		return 0
 	}
 	return rows / g.kernel.MR * g.kernel.MR
@@ -246,35 +248,50 @@ func (g *gemm) block(packed []float32, c gemmTarget, r0, rows int, b depthBlock,
 	if b.index == 0 {
 		t.Beta = g.beta
 	}
-	var left []float32
-	row, step, leftPanel := 1, mr, 0
-	asIs, pitch := rows, b.depth+leftPad
-	if g.leftRows {
-		if asIs = g.asIs(rows); asIs > 0 {
-			row, step = g.left.rowStep, 1
-			left, leftPanel = g.left.data[r0*row+b.k0:], mr*row
-		}
-		g.left.packRows(packed, pitch, r0+asIs, rows-asIs, b.k0, b.depth, mr)
-	} else {
-		at, panel := g.leftAt(b)
-		left, leftPanel = g.leftPanels[at+r0/mr*panel:], panel
-	}
-	rightAt, rightPanel := g.rightAt(b)
+	asIs := g.asIs(rows)
+	left := g.packLeft(packed, r0+asIs, rows-asIs, b)
+	rightAt, rightPanel := g.rightAt(&g.now, b)
 	for p := p0; p < p1; p++ {
-		col := g.col + p*nr
-		t.Cols = min(nr, g.colEnd-col)
-		t.B = g.panels[rightAt+p*rightPanel:]
+		col := g.now.col + p*nr
+		t.Cols = min(nr, g.now.colEnd-col)
+		t.B = g.now.panels[rightAt+p*rightPanel:]
+		next := t.B[min(rightPanel, len(t.B)):]
 		for r := 0; r < rows; r += mr {
 			t.Rows = min(mr, rows-r)
 			t.C = c.at(r0+r, col)
 			if r < asIs {
-				t.A, t.ARow, t.AStep = left[r/mr*leftPanel:], row, step
+				t.A, t.ARow, t.AStep = g.left.data[(r0+r)*g.left.rowStep+b.k0:], g.left.rowStep, 1
 			} else {
-				t.A, t.ARow, t.AStep = packed[(r-asIs)*pitch:], pitch, 1
+				t.A, t.ARow, t.AStep = left.data[(r-asIs)/mr*left.panel:], left.row, left.step
+			}
+			t.Ahead = nil
+			if r/mr*simd.AheadStep < nr && p+1 < p1 {
+				t.Ahead = next[r/mr*simd.AheadStep*b.depth:]
 			}
 			g.kernel.Run(&t)
 		}
 	}
+}
+
+// packedLeft is where the packed rows of left lie: tiles panel elements apart, with
+// the distances of Tile.
+type packedLeft struct {
+	data             []float32
+	panel, row, step int
+}
+
+// packLeft packs some rows of left from r0 on.
+func (g *gemm) packLeft(packed []float32, r0, rows int, b depthBlock) packedLeft {
+	mr := g.kernel.MR
+	if g.leftRows {
+		pitch := b.depth + leftPad
+		g.left.packRows(packed, pitch, r0, rows, b.k0, b.depth, mr)
+		return packedLeft{data: packed, panel: mr * pitch, row: pitch, step: 1}
+	}
+	// A cache line between the tiles keeps apart the lines that are filled together.
+	panel := b.depth*mr + leftPad
+	g.left.packSteps(packed, panel, b.k0, b.depth, r0, r0+rows, mr)
+	return packedLeft{data: packed, panel: panel, row: 1, step: mr}
 }
 
 // gemmOperand requires an operand of a product and returns op(X) of it.

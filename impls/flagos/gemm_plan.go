@@ -8,72 +8,80 @@ const (
 	gemmMaxDepth = 512
 
 	// gemmMaxBlock bounds the floats of a block of left, which passes each panel of
-	// right: less than half of a second-level cache.
-	gemmMaxBlock = 1 << 17
+	// right: a quarter of a second-level cache.
+	gemmMaxBlock = 1 << 16
 
-	// gemmMaxPanels bounds the floats of right that are packed at a time.
+	// gemmMaxPanels bounds the floats of right that are packed at a time, if they
+	// are more than one block of the inner axis gemmMaxPass.
 	gemmMaxPanels = 1 << 22
+	gemmMaxPass   = 1 << 18
 
 	// gemmGrain is the number of products and sums that are worth a part of their
-	// own; gemmMaxParts bounds the parts.
-	gemmGrain    = 1 << 22
-	gemmMaxParts = 32
+	// own.
+	gemmGrain = 1 << 22
 )
 
-// gemmPlan says how a product is cut. It depends on the sizes and the kernel
-// alone, never on the workers.
+// gemmPlan says how a product is cut. Its blocks of the inner axis, on which the
+// order of sums depends, follow from the sizes alone; what workers share may not.
 type gemmPlan struct {
-	m, n, k   int
-	depth     int // of a block of the inner axis, the last one may be less deep
-	depths    int // blocks of the inner axis, at least 1
-	blockRows int // rows of left that pass the panels of right at a time
-	widest    int // columns of right that are packed at a time
-	packParts int
-	rowParts  int
-	colParts  int
+	m, n, k    int
+	depth      int // of a block of the inner axis, at least 1; the last one may be less deep
+	depths     int // blocks of the inner axis, at least 1
+	blockRows  int // rows of left that pass the panels of right at a time
+	widest     int // columns of right that are packed at a time
+	passDepths int // blocks of the inner axis that are
+	packParts  int
+	rowParts   int
+	colParts   int
 }
 
-func planGemm(m, n, k int, kernel simd.Kernel) gemmPlan {
+// planGemm plans a product. inPasses says that c can keep sums between passes.
+func planGemm(m, n, k int, kernel simd.Kernel, workers int, inPasses bool) gemmPlan {
 	p := gemmPlan{m: m, n: n, k: k}
 	p.depths = max((k+gemmMaxDepth-1)/gemmMaxDepth, 1)
-	p.depth = (k + p.depths - 1) / p.depths
-	p.blockRows = max(gemmMaxBlock/max(p.depth, 1)/kernel.MR, 1) * kernel.MR
-	p.widest = max(gemmMaxPanels/max(k, 1)/kernel.NR, 1) * kernel.NR
+	p.depth = max((k+p.depths-1)/p.depths, 1)
+	p.blockRows = max(gemmMaxBlock/p.depth/kernel.MR, 1) * kernel.MR
+	p.passDepths = p.depths
+	if inPasses {
+		p.passDepths = min(max(gemmMaxPass/(p.depth*n), 1), p.depths)
+	}
+	steps := p.passDepths * p.depth
+	p.widest = max(gemmMaxPanels/steps/kernel.NR, 1) * kernel.NR
 	width := min(n, p.widest)
-	p.packParts = max(min(k*width/grain, maxParts), 1)
-	p.rowParts, p.colParts = cutGemm((m+kernel.MR-1)/kernel.MR, (width+kernel.NR-1)/kernel.NR, min(m*width*k/gemmGrain, gemmMaxParts))
+	p.packParts = max(min(steps*width/grain, maxParts), 1)
+	rowTiles, colTiles := (m+kernel.MR-1)/kernel.MR, (width+kernel.NR-1)/kernel.NR
+	most := min(max(m*width*steps/gemmGrain, 1), maxParts)
+	p.rowParts, p.colParts = cutGemm(rowTiles, colTiles, p.blockRows/kernel.MR, most, workers)
 	return p
 }
 
 // gemmShares are the numbers of parts that an axis may be cut into.
 var gemmShares = [...]int{1, 2, 3, 4, 6, 8, 12, 16, 24, 32}
 
-// leftReload and rightReload are what a tile costs more when its operands come from
-// the third-level cache, relative to the tile; parts of w columns of tiles pay the
-// one for left in each w-th tile, parts of h rows the one for right in each h-th.
+// What a part costs beside its tiles, in tiles: leftLoad for each row of tiles and
+// rightLoad for each column of them, to bring their operands near; and unevenLoad of
+// its tiles in the last turn, in which workers wait for the slowest.
 const (
-	leftReload  = 0.9
-	rightReload = 1.5
+	leftLoad   = 0.9
+	rightLoad  = 0.5
+	unevenLoad = 0.1
 )
 
-// cutGemm chooses into how many parts a product of this many whole and partial
-// tiles is cut along each axis, about parts in all: so that the busier of two
-// workers has least to do if all parts were as large as the largest.
-func cutGemm(rowTiles, colTiles, parts int) (rowParts, colParts int) {
-	rowParts, colParts = 1, 1
-	if parts < 2 {
-		return rowParts, colParts
-	}
+// cutGemm chooses into how many parts, some at most, a product of this many whole
+// and partial tiles is cut along each axis: so that the busiest worker has least to
+// do if all parts were as large as the largest. Parts have blocks of blockTiles rows
+// of tiles.
+func cutGemm(rowTiles, colTiles, blockTiles, parts, workers int) (rowParts, colParts int) {
 	best := 0.0
 	for _, rows := range gemmShares {
 		for _, cols := range gemmShares {
-			if rows > rowTiles || cols > colTiles || rows*cols > parts || 2*rows*cols < parts {
+			if rows > rowTiles || cols > colTiles || rows*cols > parts {
 				continue
 			}
 			high := (rowTiles + rows - 1) / rows
 			wide := (colTiles + cols - 1) / cols
-			pairs := (rows*cols + 1) / 2
-			cost := float64(pairs*high*wide) * (1 + leftReload/float64(wide) + rightReload/float64(high))
+			turns := float64((rows*cols + workers - 1) / workers)
+			cost := float64(high*wide) * (turns + unevenLoad) * (1 + leftLoad/float64(wide) + rightLoad/float64(min(high, blockTiles)))
 			if best == 0 || cost < best {
 				best, rowParts, colParts = cost, rows, cols
 			}

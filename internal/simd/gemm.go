@@ -13,6 +13,7 @@ type Tile struct {
 	B           []float32 // K steps of NR elements: the columns from Cols on are read, too
 	C           []float32 // Rows rows of Cols elements
 	CRow        int
+	Ahead       []float32 // what the next tiles read, if known: AheadStep elements a step may be brought near
 	K           int
 	Rows, Cols  int // 1 to MR and 1 to NR
 	Alpha, Beta float32
@@ -26,6 +27,10 @@ type Kernel struct {
 
 	isa isa
 }
+
+// AheadStep is how many elements of Tile.Ahead a whole tile brings near with each of
+// its K steps.
+const AheadStep = 8
 
 // MaxMR and MaxNR bound the tiles of all kernels.
 const (

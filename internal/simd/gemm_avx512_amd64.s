@@ -204,12 +204,18 @@ near:
 	CMPQ  Tile_Cols(AX), $32
 	JLE   wide32
 
+	MOVQ    Tile_Ahead(AX), R13
+	TESTQ   R13, R13
+	CMOVQEQ BX, R13
+
 	CMPQ R12, $4
 	JNE  steps48
 	SUBQ $4, CX
 	JLT  rest48
 
 rows48:
+	PREFETCHT1 (R13)
+	PREFETCHT1 64(R13)
 	VMOVUPS 0(BX), Z24
 	VMOVUPS 64(BX), Z25
 	VMOVUPS 128(BX), Z26
@@ -229,6 +235,7 @@ rows48:
 	ADDQ $768, BX
 	ADDQ $16, SI
 	ADDQ $16, R9
+	ADDQ $128, R13
 	SUBQ $4, CX
 	JGE  rows48
 
@@ -253,6 +260,7 @@ steps48:
 	JLT  step48
 
 pair48:
+	PREFETCHT1 (R13)
 	VMOVUPS 0(BX), Z24
 	VMOVUPS 64(BX), Z25
 	VMOVUPS 128(BX), Z26
@@ -264,6 +272,7 @@ pair48:
 	COLUMN8BY48(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI))
 	ADDQ R12, SI
 	ADDQ $384, BX
+	ADDQ $64, R13
 	SUBQ $2, CX
 	JGE  pair48
 
