@@ -26,7 +26,7 @@ func (h *handle) layerNormForward(e *opregistry.Exec, a ops.LayerNormFwdArgs) er
 	gain, bias := s.gain(a.Weight, a.ZeroCenteredGamma), s.line(a.Bias, cols)
 	mu, variance := tensor.Data[float32](a.Mu), tensor.Data[float32](a.RSigma)
 	annotate([]*tensor.Tensor{a.Input}, []*tensor.Tensor{a.Output, a.Mu, a.RSigma})
-	err := h.execute(spec{dtype: a.Input.DType(), rows: rows, cols: cols, eps: a.Eps},
+	err := h.execute(spec{kind: normForward, dtype: a.Input.DType(), rows: rows, cols: cols, eps: a.Eps},
 		a.Input.Pointer(), first(mu), first(variance), first(gain), first(bias), a.Output.Pointer())
 	runtime.KeepAlive(a)
 	if err != nil {
@@ -70,7 +70,7 @@ func (h *handle) layerNormBackward(e *opregistry.Exec, a ops.LayerNormBwdArgs) e
 		gain, mu := s.gain(a.Gamma, a.ZeroCenteredGamma), tensor.Data[float32](a.Mu)
 		annotate([]*tensor.Tensor{a.X, a.DZ, a.Mu}, []*tensor.Tensor{a.DX, a.DGamma, a.DBeta})
 		// β has no say in the gradient, but oneDNN wants one.
-		err := h.execute(spec{backward: true, dtype: a.X.DType(), rows: rows, cols: cols},
+		err := h.execute(spec{kind: normBackward, dtype: a.X.DType(), rows: rows, cols: cols},
 			a.X.Pointer(), first(mu), first(variance), first(gain), first(gain), a.DZ.Pointer(), a.DX.Pointer(), first(dgamma), first(dbeta))
 		runtime.KeepAlive(a)
 		if err != nil {

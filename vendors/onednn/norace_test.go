@@ -11,7 +11,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-func TestNormsAllocateNothing(t *testing.T) {
+func TestPrimitivesAllocateNothing(t *testing.T) {
 	h := openedWithPrimitives(t)
 	x := opregistry.NewExec(nil, 0)
 	for _, d := range []tensor.DType{tensor.F32, tensor.BF16} {
@@ -21,6 +21,8 @@ func TestNormsAllocateNothing(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		assert.Zero(t, got, "%v", d)
+		assert.Zero(t, got, "norm of %v", d)
+		g := gradientCall(t, 1, d, 1, 1, 8, 64)
+		assert.Zero(t, testing.AllocsPerRun(20, func() { _ = h.softmaxGradient(x, g) }), "gradient of softmax of %v", d)
 	}
 }

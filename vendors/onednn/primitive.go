@@ -1,14 +1,26 @@
 package onednn
 
-import "github.com/primus-fl/primus/tensor"
+import (
+	"slices"
 
-// spec is what a primitive is made for: a layer normalisation and the form of its
-// operands.
+	"github.com/primus-fl/primus/tensor"
+)
+
+// kind is what a primitive computes.
+type kind int
+
+const (
+	normForward kind = iota
+	normBackward
+	softmaxBackward
+)
+
+// spec is what a primitive is made for.
 type spec struct {
-	backward   bool
+	kind       kind
 	dtype      tensor.DType
 	rows, cols int
-	eps        float32
+	eps        float32 // of a norm
 }
 
 // maxOperands is how many operands a primitive has at most.
@@ -45,11 +57,16 @@ type operand struct {
 
 // operands are the operands of a call in the order in which it gives them.
 func (s *spec) operands() []operand {
-	common := []operand{{argX, matrix}, {argMean, perRow}, {argVariance, perRow}, {argScale, perColumn}, {argShift, perColumn}}
-	if s.backward {
-		return append(common, operand{argDY, matrix}, operand{argDX, matrix}, operand{argDScale, perColumn}, operand{argDShift, perColumn})
+	norm := []operand{{argX, matrix}, {argMean, perRow}, {argVariance, perRow}, {argScale, perColumn}, {argShift, perColumn}}
+	gradient := []operand{{argDY, matrix}, {argDX, matrix}}
+	switch s.kind {
+	case normForward:
+		return append(norm, operand{argY, matrix})
+	case normBackward:
+		return slices.Concat(norm, gradient, []operand{{argDScale, perColumn}, {argDShift, perColumn}})
+	default:
+		return append(gradient, operand{argY, matrix})
 	}
-	return append(common, operand{argY, matrix})
 }
 
 // argument is dnnl_exec_arg_t.
@@ -114,15 +131,11 @@ func (b *builder) make() {
 		perRow:    b.describeDense(typeF32, rows),
 		perColumn: b.describeDense(typeF32, cols),
 	}
-	forward := b.desc(0, func(op *opDesc) int32 {
-		return b.normForward(op, forwardTraining, b.forms[matrix], b.forms[perRow], b.spec.eps, useScale|useShift)
-	})
-	defer b.destroyDesc(forward)
-	desc := forward
-	if b.spec.backward {
-		desc = b.desc(forward, func(op *opDesc) int32 {
-			return b.normBackward(op, backward, b.forms[matrix], b.forms[matrix], b.forms[perRow], b.spec.eps, useScale|useShift)
-		})
+	forward, gradient := b.describeOp()
+	desc := b.desc(0, forward)
+	defer b.destroyDesc(desc)
+	if gradient != nil {
+		desc = b.desc(desc, gradient)
 		defer b.destroyDesc(desc)
 	}
 	if !b.do("dnnl_primitive_create", func() int32 { return b.create(&b.made.handle, desc) }) {
@@ -149,11 +162,27 @@ func (b *builder) describeDense(dtype int32, sizes ...int64) *memoryDesc {
 	return m
 }
 
+// describeOp returns what describes the forward operation, and its gradient if that is
+// asked for.
+func (b *builder) describeOp() (forward, gradient func(op *opDesc) int32) {
+	m, stat, eps := b.forms[matrix], b.forms[perRow], b.spec.eps
+	const flags, axis = useScale | useShift, 1
+	if b.spec.kind == softmaxBackward {
+		return func(op *opDesc) int32 { return b.softmaxForward(op, forwardTraining, m, axis) },
+			func(op *opDesc) int32 { return b.softmaxBackward(op, m, m, axis) }
+	}
+	forward = func(op *opDesc) int32 { return b.normForward(op, forwardTraining, m, stat, eps, flags) }
+	if b.spec.kind == normBackward {
+		gradient = func(op *opDesc) int32 { return b.normBackward(op, backward, m, m, stat, eps, flags) }
+	}
+	return forward, gradient
+}
+
 // desc makes a primitive descriptor of what describe describes; forward is that of
 // the forward primitive, 0 for none.
 func (b *builder) desc(forward uintptr, describe func(op *opDesc) int32) uintptr {
 	op, desc := &opDesc{}, uintptr(0)
-	b.do("dnnl_layer_normalization_desc_init", func() int32 { return describe(op) })
+	b.do("dnnl_desc_init", func() int32 { return describe(op) })
 	b.do("dnnl_primitive_desc_create", func() int32 { return b.createDesc(&desc, op, b.attributes, b.engine, forward) })
 	return desc
 }

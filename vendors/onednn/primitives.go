@@ -21,6 +21,9 @@ type primitives struct {
 	normForward  func(op *opDesc, prop int32, data, stat *memoryDesc, eps float32, flags uint32) int32
 	normBackward func(op *opDesc, prop int32, diff, data, stat *memoryDesc, eps float32, flags uint32) int32
 
+	softmaxForward  func(op *opDesc, prop int32, data *memoryDesc, axis int32) int32
+	softmaxBackward func(op *opDesc, diff, data *memoryDesc, axis int32) int32
+
 	createDesc    func(desc *uintptr, op *opDesc, attributes, engine, forward uintptr) int32
 	destroyDesc   func(desc uintptr) int32
 	queryMemory   func(desc uintptr, what, index int32) *memoryDesc
@@ -77,6 +80,8 @@ func bindPrimitives(lib *loader.Library, major int32) (*primitives, error) {
 		{"dnnl_memory_desc_init_by_strides", &p.describe},
 		{"dnnl_layer_normalization_forward_desc_init", &p.normForward},
 		{"dnnl_layer_normalization_backward_desc_init", &p.normBackward},
+		{"dnnl_softmax_forward_desc_init", &p.softmaxForward},
+		{"dnnl_softmax_backward_desc_init", &p.softmaxBackward},
 		{"dnnl_primitive_desc_create", &p.createDesc},
 		{"dnnl_primitive_desc_destroy", &p.destroyDesc},
 		{"dnnl_primitive_desc_query_md", &p.queryMemory},
