@@ -21,6 +21,9 @@ type handle struct {
 	bgemm    bgemmFunc // nil without
 	products chan *product
 	fixed    *loader.Executor
+
+	lanes        chan *lane
+	noPrimitives error // why there are no lanes
 }
 
 // libraryVersion is the head of the C struct dnnl_version_t, which has not
@@ -67,7 +70,9 @@ func open(opts Options) (*handle, error) {
 	if err := errors.Join(lib.Bind(&h.sgemm, "dnnl_sgemm"), lib.Bind(&version, "dnnl_version")); err != nil {
 		return nil, fmt.Errorf("%s is not oneDNN: %w", h.file, err)
 	}
+	var major int32
 	if v := version(); v != nil {
+		major = v.major
 		h.version = fmt.Sprintf("%d.%d.%d", v.major, v.minor, v.patch)
 	}
 	if lib.Bind(&h.bgemm, "dnnl_gemm_bf16bf16f32") != nil {
@@ -86,6 +91,7 @@ func open(opts Options) (*handle, error) {
 	for range callers {
 		h.products <- newProduct(h.sgemm, h.bgemm)
 	}
+	h.lanes, h.noPrimitives = newLanes(lib, major, callers)
 	return h, nil
 }
 

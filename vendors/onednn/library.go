@@ -1,8 +1,13 @@
 package onednn
 
 import (
+	"fmt"
 	"math"
+	"sync"
 
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/internal/blas"
 )
 
@@ -14,6 +19,10 @@ const minFLOP = 4 << 20
 // twice as many in the time of f32, or more: the hand-over is a third of the time of a
 // product of twice the size.
 const minBF16 = 2 * minFLOP
+
+// minElements is where the hand-over is a tenth of the time of an op that a primitive
+// computes on two threads, and oneDNN faster than the default impl in spite of it.
+const minElements = 1 << 20
 
 // Options are the choices of who makes a Library.
 type Options struct {
@@ -27,10 +36,67 @@ type Options struct {
 	Names []string
 }
 
-// Library is oneDNN as a source of impls.
-type Library = blas.Library
+// Library is oneDNN as a source of impls. It is loaded once, when the first of its
+// methods needs it.
+type Library struct {
+	gemm *blas.Library
+	open func() (*handle, error)
+}
 
 // New returns a Library that has loaded nothing yet.
 func New(opts Options) *Library {
-	return blas.NewLibrary("onednn", blas.Limits{MinFLOP: minFLOP, MinBF16: minBF16, MaxDim: math.MaxInt}, func() (blas.Handle, error) { return open(opts) })
+	once := sync.OnceValues(func() (*handle, error) { return open(opts) })
+	limits := blas.Limits{MinFLOP: minFLOP, MinBF16: minBF16, MaxDim: math.MaxInt}
+	return &Library{open: once, gemm: blas.NewLibrary("onednn", limits, func() (blas.Handle, error) { return once() })}
+}
+
+// Source returns the impls that the library brings, vendor.onednn of each op. They
+// declare the dtypes in which oneDNN is faster than the default impl.
+func (l *Library) Source() opregistry.Source {
+	source := l.gemm.Source()
+	source.Impls = append(source.Impls,
+		impl(l, ops.LayerNormFwd, (*handle).layerNormForward, tensor.BF16),
+		impl(l, ops.LayerNormBwd, (*handle).layerNormBackward, tensor.BF16),
+		impl(l, ops.ScaledSoftmaxBackward, (*handle).softmaxGradient, tensor.F32, tensor.BF16),
+		impl(l, ops.ScaledMaskedSoftmaxBackward, (*handle).softmaxGradient, tensor.F32, tensor.BF16),
+	)
+	return source
+}
+
+// Info describes the library that is in use; without it, it says why.
+func (l *Library) Info() string { return l.gemm.Info() }
+
+// impl returns the impl of an op that a primitive computes.
+func impl[A any](l *Library, op *opregistry.Op[A], run func(*handle, *opregistry.Exec, A) error, dtypes ...tensor.DType) opregistry.Impl {
+	return opregistry.Impl{
+		Op:       op,
+		ID:       "vendor.onednn",
+		Kind:     opregistry.KindVendor,
+		Vendor:   "onednn",
+		Priority: 100,
+		Run: func(x *opregistry.Exec, a A) error {
+			h, err := l.primitives()
+			if err != nil {
+				return opregistry.Unsupported("%v", err)
+			}
+			return run(h, x, a)
+		},
+		Support: opregistry.Support{DTypes: dtypes, MinElements: minElements},
+		Available: func() error {
+			_, err := l.primitives()
+			return err
+		},
+	}
+}
+
+// primitives returns the library if it has primitives that are known here.
+func (l *Library) primitives() (*handle, error) {
+	h, err := l.open()
+	if err == nil {
+		err = h.noPrimitives
+	}
+	if err != nil {
+		return nil, fmt.Errorf("onednn: %w", err)
+	}
+	return h, nil
 }

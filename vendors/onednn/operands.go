@@ -1,0 +1,114 @@
+package onednn
+
+import (
+	"unsafe"
+
+	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// named is an operand with the name that the op gives it.
+type named struct {
+	name string
+	t    *tensor.Tensor // nil for one that is not there
+}
+
+// served declines operands that oneDNN does not take: those of the size of the rows
+// have one dtype, f32 or bf16; the others have either.
+func served(rows, others []named) error {
+	want := rows[0].t.DType()
+	for _, o := range rows {
+		if d := o.t.DType(); d != want {
+			return opregistry.Unsupported("got %s of dtype %v, want that of %s, %v", o.name, d, rows[0].name, want)
+		}
+	}
+	for _, all := range [...][]named{rows, others} {
+		for _, o := range all {
+			if o.t == nil {
+				continue
+			}
+			switch d := o.t.DType(); {
+			case d != tensor.F32 && d != tensor.BF16:
+				return opregistry.Unsupported("got %s of dtype %v, want f32 or bf16", o.name, d)
+			case o.t.Device().Type != device.TypeCPU:
+				return opregistry.Unsupported("got %s on %v, want memory on cpu", o.name, o.t.Device())
+			case !o.t.IsContiguous():
+				return opregistry.Unsupported("got %s with strides %v, want it contiguous", o.name, o.t.Strides())
+			}
+		}
+	}
+	return nil
+}
+
+// scratch hands out memory that is given back together.
+type scratch struct {
+	exec *opregistry.Exec
+	lent [5][]float32
+	n    int
+}
+
+func (s *scratch) floats(n int) []float32 {
+	buf := s.exec.Scratch(n)
+	s.lent[s.n] = buf
+	s.n++
+	return buf
+}
+
+func (s *scratch) release() {
+	for _, buf := range s.lent[:s.n] {
+		s.exec.Release(buf)
+	}
+}
+
+// line returns a contiguous tensor in f32, zeros for nil.
+func (s *scratch) line(t *tensor.Tensor, n int) []float32 {
+	switch {
+	case t == nil:
+		out := s.floats(n)
+		clear(out)
+		return out
+	case t.DType() == tensor.F32:
+		return tensor.Data[float32](t)
+	}
+	out := s.floats(n)
+	for i, v := range tensor.Data[tensor.BFloat16](t) {
+		out[i] = v.Float32()
+	}
+	return out
+}
+
+// gain returns what the rows are multiplied by: γ, or γ+1.
+func (s *scratch) gain(gamma *tensor.Tensor, zeroCentered bool) []float32 {
+	g := s.line(gamma, gamma.NumElements())
+	if !zeroCentered {
+		return g
+	}
+	out := s.floats(len(g))
+	for i, v := range g {
+		out[i] = v + 1
+	}
+	return out
+}
+
+// result returns room in f32 for a contiguous tensor, which store then rounds to its
+// dtype; a tensor that is nil is not wanted.
+func (s *scratch) result(t *tensor.Tensor, n int) []float32 {
+	if t != nil && t.DType() == tensor.F32 {
+		return tensor.Data[float32](t)
+	}
+	return s.floats(n)
+}
+
+func store(t *tensor.Tensor, v []float32) {
+	if t == nil || t.DType() == tensor.F32 {
+		return
+	}
+	out := tensor.Data[tensor.BFloat16](t)
+	for i := range out {
+		out[i] = tensor.ToBFloat16(v[i])
+	}
+}
+
+// first returns where the elements begin; there is one.
+func first(v []float32) unsafe.Pointer { return unsafe.Pointer(&v[0]) }

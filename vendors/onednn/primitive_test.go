@@ -1,0 +1,120 @@
+package onednn
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// openedWithPrimitives returns oneDNN with the API for primitives, or skips the test
+// with the reason.
+func openedWithPrimitives(t *testing.T) *handle {
+	t.Helper()
+	h := opened(t)
+	if h.noPrimitives != nil {
+		t.Skip(h.noPrimitives)
+	}
+	return h
+}
+
+// unlimited is an impl that is not kept from small calls.
+func unlimited[A any](h *handle, op *opregistry.Op[A], run func(*handle, *opregistry.Exec, A) error) opregistry.Impl {
+	return opregistry.Impl{
+		Op: op, ID: "vendor.onednn", Kind: opregistry.KindVendor, Vendor: "onednn",
+		Run: func(x *opregistry.Exec, a A) error { return run(h, x, a) },
+	}
+}
+
+func oracle[A any](op *opregistry.Op[A], run opregistry.Func[A]) opregistry.Impl {
+	return opregistry.Impl{Op: op, ID: "reference.test", Kind: opregistry.KindReference, Run: run}
+}
+
+// kept returns how many primitives are kept; it waits for calls to end.
+func kept(h *handle) int {
+	n := 0
+	for range cap(h.lanes) {
+		l := <-h.lanes
+		n += len(l.kept)
+		h.lanes <- l
+	}
+	return n
+}
+
+func TestPrimitiveIsKept(t *testing.T) {
+	h := openedWithPrimitives(t)
+	l := <-h.lanes
+	first, err := l.primitive(spec{kind: normForward, dtype: tensor.F32, rows: 1, cols: 1})
+	require.NoError(t, err)
+	for n := range maxKept {
+		_, err := l.primitive(spec{kind: normForward, dtype: tensor.F32, rows: 1, cols: 2 + n})
+		require.NoError(t, err)
+		again, err := l.primitive(spec{kind: normForward, dtype: tensor.F32, rows: 1, cols: 1})
+		require.NoError(t, err)
+		require.Same(t, first, again, "the one in use stays")
+	}
+	require.Len(t, l.kept, maxKept)
+	require.NotContains(t, l.kept, spec{kind: normForward, dtype: tensor.F32, rows: 1, cols: 2}, "the oldest one goes")
+}
+
+func TestPrimitiveThatCannotBeMade(t *testing.T) {
+	h := openedWithPrimitives(t)
+	err := h.execute(spec{dtype: tensor.F32, rows: -1, cols: 4})
+	require.ErrorIs(t, err, opregistry.ErrUnsupported)
+	assert.ErrorContains(t, err, "onednn: dnnl_memory_desc_init_by_strides: got status 2, want 0")
+	assert.Zero(t, kept(h))
+	c := newNormCall(t, 2, tensor.F32, 3, 5)
+	require.NoError(t, c.run(opregistry.NewExec(nil, 0), h.layerNormForward, h.layerNormBackward))
+	c.compare(t, 2)
+}
+
+func TestSmallCallsAreNotDeclared(t *testing.T) {
+	for _, impl := range New(Options{}).Source().Impls[1:] {
+		assert.ErrorIs(t, impl.Support.Lead(tensor.BF16, tensor.Shape{1, 1, 1024, 512}), opregistry.ErrUnsupported)
+		assert.NoError(t, impl.Support.Lead(tensor.BF16, tensor.Shape{1, 1, 2048, 512}))
+		assert.ErrorIs(t, impl.Support.Lead(tensor.F16, tensor.Shape{1, 1, 2048, 512}), opregistry.ErrUnsupported)
+	}
+}
+
+// withoutPrimitives builds a library that has a product only.
+func withoutPrimitives(t *testing.T, major string) string {
+	t.Helper()
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip("no C compiler: ", err)
+	}
+	out := filepath.Join(t.TempDir(), "libproducts.so")
+	text, err := exec.Command(cc, "-shared", "-fPIC", "-DMAJOR="+major, "-o", out, "testdata/products.c").CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	return out
+}
+
+func TestLibraryWithoutPrimitives(t *testing.T) {
+	opened(t)
+	for major, want := range map[string]string{
+		"2": `"dnnl_engine_create"`,
+		"3": "got the C API of oneDNN 3, which has no descriptors for the caller, want that of 2",
+	} {
+		t.Run(major, func(t *testing.T) {
+			file := withoutPrimitives(t, major)
+			impls := New(Options{Names: []string{file}}).Source().Impls
+			require.Len(t, impls, 5)
+			assert.NoError(t, impls[0].Available(), "the product is there")
+			for _, impl := range impls[1:] {
+				err := impl.Available()
+				require.ErrorContains(t, err, want)
+				assert.ErrorContains(t, err, file)
+				assert.ErrorContains(t, err, "onednn: ")
+			}
+			c := newNormCall(t, 2, tensor.F32, 4, 8)
+			run := impls[1].Run.(opregistry.Func[ops.LayerNormFwdArgs])
+			assert.ErrorIs(t, run(opregistry.NewExec(nil, 0), c.forward), opregistry.ErrUnsupported)
+		})
+	}
+}
