@@ -52,10 +52,10 @@ var (
 // sums are added in order, or as simd.Dot has it where B has few rows: the result
 // is the same bit for bit for any number of workers. alpha is applied to each block.
 // beta 0 does not read D. bf16 and f16 are widened while they are packed; a D of
-// theirs is rounded once, from sums in f32. Scratch, in f32: a copy of op(A), at most
-// gemmMaxPanels floats or one panel of it; all of op(B) where its inner axis is not
-// dense, else a block of it a worker unless B is f32, a tile then; a block of D a
-// worker unless D is f32 and there is no gelu.
+// theirs is rounded once, from sums in f32. Scratch, in f32: what two passes need of
+// op(A), for each at most gemmMaxPanels floats or one panel; for each worker a block
+// of op(B), or a tile where B is f32 and its inner axis is dense, and a block of D
+// unless D is f32 and there is no gelu.
 func genericGemm(e *opregistry.Exec, a ops.GenericGemmArgs) error {
 	var v views
 	p := v.product(a, v.matrix("D", a.D))

@@ -11,8 +11,9 @@ const (
 	// right: a quarter of a second-level cache.
 	gemmMaxBlock = 1 << 16
 
-	// gemmMaxPanels bounds the floats of right that are packed at a time, if they
-	// are more than one block of the inner axis gemmMaxPass.
+	// gemmMaxPanels bounds the floats of right that are packed for a pass, and
+	// gemmMaxPass those of a pass over several blocks of the inner axis where one
+	// block would do: passes over what is small would spend their time on waiting.
 	gemmMaxPanels = 1 << 22
 	gemmMaxPass   = 1 << 18
 
@@ -28,8 +29,8 @@ type gemmPlan struct {
 	depth      int // of a block of the inner axis, at least 1; the last one may be less deep
 	depths     int // blocks of the inner axis, at least 1
 	blockRows  int // rows of left that pass the panels of right at a time
-	widest     int // columns of right that are packed at a time
-	passDepths int // blocks of the inner axis that are
+	widest     int // columns of right in a pass
+	passDepths int // blocks of the inner axis in a pass
 	packParts  int
 	rowParts   int
 	colParts   int

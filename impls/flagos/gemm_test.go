@@ -251,9 +251,42 @@ func TestGemmMatchesFloat64(t *testing.T) {
 	})
 }
 
+func TestGemmInSeveralPasses(t *testing.T) {
+	run := flagosRun(t, ops.GenericGemm)
+	pool := parallel.New(3)
+	defer pool.Close()
+	for _, tt := range []struct {
+		name             string
+		m, n, k          int
+		transposed, gelu bool
+	}{
+		{"blocks of the inner axis", 20, 700, 1100, false, false},
+		{"blocks of the inner axis, transposed", 20, 700, 1100, true, false},
+		{"and of columns", 4, 8200, 1024, true, false},
+		{"columns alone", 4, 1100, 4096, false, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(9, 9))
+			a := gemmArgs(t, r, tt.m, tt.n, tt.k, !tt.transposed, tt.transposed)
+			a.Accumulate, a.Bias = true, newMatrix(t, r, "dense", tt.n).tensor
+			if a.Gelu = tt.gelu; a.Gelu {
+				a.GeluIn = newMatrix(t, r, "dense", tt.m, tt.n).tensor
+			}
+			require.NoError(t, ops.GenericGemm.Validate(a))
+			want, geluIn, _ := naiveGemm(a)
+			require.NoError(t, run(opregistry.NewExec(pool, 0), a))
+			tolerance := 2e-6 * (4 + math.Sqrt(float64(tt.k)))
+			requireClose(t, want, a.D, tolerance, "D")
+			if a.Gelu {
+				requireClose(t, geluIn, a.GeluIn, tolerance, "gelu_in")
+			}
+		})
+	}
+}
+
 func TestGemmIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 	run := flagosRun(t, ops.GenericGemm)
-	for _, s := range []struct{ m, n, k int }{{300, 200, 700}, {2048, 96, 64}, {97, 333, 513}, {1, 512, 512}} {
+	for _, s := range []struct{ m, n, k int }{{300, 200, 700}, {2048, 96, 64}, {97, 333, 513}, {96, 700, 1100}, {1, 512, 512}} {
 		for _, transposed := range []bool{false, true} {
 			var first []float32
 			for _, workers := range []int{1, 2, 3} {

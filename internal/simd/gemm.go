@@ -13,7 +13,7 @@ type Tile struct {
 	B           []float32 // K steps of NR elements: the columns from Cols on are read, too
 	C           []float32 // Rows rows of Cols elements
 	CRow        int
-	Ahead       []float32 // what the next tiles read, if known: AheadStep elements a step may be brought near
+	Ahead       []float32 // what a later tile reads, if known: the first K·AheadStep elements may be fetched ahead
 	K           int
 	Rows, Cols  int // 1 to MR and 1 to NR
 	Alpha, Beta float32
@@ -28,8 +28,7 @@ type Kernel struct {
 	isa isa
 }
 
-// AheadStep is how many elements of Tile.Ahead a whole tile brings near with each of
-// its K steps.
+// AheadStep is how many elements of Tile.Ahead a kernel fetches with each step.
 const AheadStep = 8
 
 // MaxMR and MaxNR bound the tiles of all kernels.

@@ -7,7 +7,8 @@
 //
 // Registers: SI, R9, R10 rows 0, 4 and 8 of A; R8 and R11 one and three of its row
 // distances; R12 the distance of its steps; BX B; DI C; DX the distance of its rows;
-// CX the steps left, then the rows left; K1 to K3 the columns of a row of C.
+// CX the steps left, then the rows left; R13 what is fetched ahead; K1 to K3 the
+// columns of a row of C.
 //
 // A loop takes a row of B to Z24 to Z26 and multiplies it by one element after the
 // other of a column of A, which stands in a register or, where a row is one register
@@ -156,6 +157,49 @@
 	JEQ  done   \
 	ADDQ DX, DI
 
+// ROWS does something to every row of C that there is, with its sums.
+#define ROWS3(op) \
+	op(Z0, Z1, Z2) \
+	NEXT \
+	op(Z3, Z4, Z5) \
+	NEXT \
+	op(Z6, Z7, Z8) \
+	NEXT \
+	op(Z9, Z10, Z11) \
+	NEXT \
+	op(Z12, Z13, Z14) \
+	NEXT \
+	op(Z15, Z16, Z17) \
+	NEXT \
+	op(Z18, Z19, Z20) \
+	NEXT \
+	op(Z21, Z22, Z23)
+
+#define ROWS2(op) \
+	op(Z0, Z1) \
+	NEXT \
+	op(Z2, Z3) \
+	NEXT \
+	op(Z4, Z5) \
+	NEXT \
+	op(Z6, Z7) \
+	NEXT \
+	op(Z8, Z9) \
+	NEXT \
+	op(Z10, Z11) \
+	NEXT \
+	op(Z12, Z13) \
+	NEXT \
+	op(Z14, Z15) \
+	NEXT \
+	op(Z16, Z17) \
+	NEXT \
+	op(Z18, Z19) \
+	NEXT \
+	op(Z20, Z21) \
+	NEXT \
+	op(Z22, Z23)
+
 // func gemm8x48AVX512(t *Tile)
 TEXT ·gemm8x48AVX512(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
@@ -204,6 +248,7 @@ near:
 	CMPQ  Tile_Cols(AX), $32
 	JLE   wide32
 
+	// Where there is nothing to fetch ahead, B is at hand.
 	MOVQ    Tile_Ahead(AX), R13
 	TESTQ   R13, R13
 	CMOVQEQ BX, R13
@@ -413,39 +458,11 @@ store:
 	MOVL         Tile_Beta(AX), R13
 	SHLL         $1, R13
 	JNE          update
-	SET3(Z0, Z1, Z2)
-	NEXT
-	SET3(Z3, Z4, Z5)
-	NEXT
-	SET3(Z6, Z7, Z8)
-	NEXT
-	SET3(Z9, Z10, Z11)
-	NEXT
-	SET3(Z12, Z13, Z14)
-	NEXT
-	SET3(Z15, Z16, Z17)
-	NEXT
-	SET3(Z18, Z19, Z20)
-	NEXT
-	SET3(Z21, Z22, Z23)
+	ROWS3(SET3)
 	JMP done
 
 update:
-	UPDATE3(Z0, Z1, Z2)
-	NEXT
-	UPDATE3(Z3, Z4, Z5)
-	NEXT
-	UPDATE3(Z6, Z7, Z8)
-	NEXT
-	UPDATE3(Z9, Z10, Z11)
-	NEXT
-	UPDATE3(Z12, Z13, Z14)
-	NEXT
-	UPDATE3(Z15, Z16, Z17)
-	NEXT
-	UPDATE3(Z18, Z19, Z20)
-	NEXT
-	UPDATE3(Z21, Z22, Z23)
+	ROWS3(UPDATE3)
 
 done:
 	VZEROUPPER
@@ -626,55 +643,11 @@ store:
 	MOVL         Tile_Beta(AX), R13
 	SHLL         $1, R13
 	JNE          update
-	SET2(Z0, Z1)
-	NEXT
-	SET2(Z2, Z3)
-	NEXT
-	SET2(Z4, Z5)
-	NEXT
-	SET2(Z6, Z7)
-	NEXT
-	SET2(Z8, Z9)
-	NEXT
-	SET2(Z10, Z11)
-	NEXT
-	SET2(Z12, Z13)
-	NEXT
-	SET2(Z14, Z15)
-	NEXT
-	SET2(Z16, Z17)
-	NEXT
-	SET2(Z18, Z19)
-	NEXT
-	SET2(Z20, Z21)
-	NEXT
-	SET2(Z22, Z23)
+	ROWS2(SET2)
 	JMP done
 
 update:
-	UPDATE2(Z0, Z1)
-	NEXT
-	UPDATE2(Z2, Z3)
-	NEXT
-	UPDATE2(Z4, Z5)
-	NEXT
-	UPDATE2(Z6, Z7)
-	NEXT
-	UPDATE2(Z8, Z9)
-	NEXT
-	UPDATE2(Z10, Z11)
-	NEXT
-	UPDATE2(Z12, Z13)
-	NEXT
-	UPDATE2(Z14, Z15)
-	NEXT
-	UPDATE2(Z16, Z17)
-	NEXT
-	UPDATE2(Z18, Z19)
-	NEXT
-	UPDATE2(Z20, Z21)
-	NEXT
-	UPDATE2(Z22, Z23)
+	ROWS2(UPDATE2)
 
 done:
 	VZEROUPPER

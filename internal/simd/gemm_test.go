@@ -44,7 +44,7 @@ func TestKernelMatchesFloat64OnEveryEdge(t *testing.T) {
 						before := append([]float32(nil), c.data...)
 						kernel.Run(&simd.Tile{
 							A: a.data, ARow: layout.row, AStep: layout.step, B: b.data, C: c.data, CRow: crow,
-							K: k, Rows: rows, Cols: cols, Alpha: alpha, Beta: beta,
+							Ahead: b.data[:cols%2*len(b.data)], K: k, Rows: rows, Cols: cols, Alpha: alpha, Beta: beta,
 						})
 						for i, got := range c.data {
 							row, col := i/crow, i%crow
