@@ -50,7 +50,7 @@ func TestOpsList(t *testing.T) {
 		}
 	}
 	assert.Equal(t, "default.flagos", first["rmsnorm_fwd"])
-	assert.Equal(t, "reference.go", first["geglu"])
+	assert.Equal(t, "reference.go", first["multi_tensor_adam_fp8"])
 }
 
 func TestOpsListSaysWhyALibraryIsNotUsed(t *testing.T) {

@@ -120,42 +120,12 @@ func opCases() map[string]builder {
 		ops.EmbeddingBwd.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
 			return newCase(m, ops.EmbeddingBwd, shape, ops.EmbeddingBwdArgs{Grad: m.random(rows, cols), Indices: m.indexes(rows, rows), DWeight: m.fresh(m.dtype, rows, cols)})
 		},
-		ops.MultiTensorAdam.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, ops.MultiTensorAdam, shape, ops.MultiTensorAdamArgs{
-				NoopFlag: m.fresh(tensor.I32, 1), TensorLists: lists(m.random(rows, cols), m.random(rows, cols), m.positive(rows, cols), m.positive(rows, cols)),
-				LR: 1e-3, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, Step: 100, Mode: ops.AdamDecay, BiasCorrection: true, WeightDecay: 0.1,
-			})
-		},
-		ops.MultiTensorSGD.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, ops.MultiTensorSGD, shape, ops.MultiTensorSGDArgs{
-				NoopFlag: m.fresh(tensor.I32, 1), TensorLists: lists(m.random(rows, cols), m.random(rows, cols), m.random(rows, cols)),
-				LR: 1e-3, Momentum: 0.9, WD: 0.1, Scale: 1,
-			})
-		},
-		ops.MultiTensorL2Norm.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, ops.MultiTensorL2Norm, shape, ops.MultiTensorL2NormArgs{
-				NoopFlag: m.fresh(tensor.I32, 1), TensorLists: lists(m.random(rows, cols)), Norm: m.fresh(tensor.F32, 1),
-			})
-		},
-		ops.MultiTensorScale.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, ops.MultiTensorScale, shape, ops.MultiTensorScaleArgs{
-				NoopFlag: m.fresh(tensor.I32, 1), TensorLists: lists(m.random(rows, cols), m.fresh(m.dtype, rows, cols)), Scale: 0.5,
-			})
-		},
 	}
 	maps.Copy(cases, familyCases())
 	maps.Copy(cases, activationCases())
 	maps.Copy(cases, softmaxCases())
+	maps.Copy(cases, listCases())
 	return cases
-}
-
-// lists returns lists of one tensor each.
-func lists(tensors ...*tensor.Tensor) [][]*tensor.Tensor {
-	all := make([][]*tensor.Tensor, len(tensors))
-	for i, t := range tensors {
-		all[i] = []*tensor.Tensor{t}
-	}
-	return all
 }
 
 func (m *Maker) norm(shape string, rows, cols int) (fwd, bwd Case, err error) {

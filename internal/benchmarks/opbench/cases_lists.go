@@ -1,0 +1,76 @@
+package opbench
+
+import (
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// listCases are those of the ops over lists of tensors, of one tensor each.
+func listCases() map[string]builder {
+	return map[string]builder{
+		ops.MultiTensorAdam.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, ops.MultiTensorAdam, shape, ops.MultiTensorAdamArgs{
+				NoopFlag: m.fresh(tensor.I32, 1), TensorLists: lists(m.random(rows, cols), m.random(rows, cols), m.positive(rows, cols), m.positive(rows, cols)),
+				LR: 1e-3, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, Step: 100, Mode: ops.AdamDecay, BiasCorrection: true, WeightDecay: 0.1,
+			})
+		},
+		ops.MultiTensorL2Norm.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, ops.MultiTensorL2Norm, shape, ops.MultiTensorL2NormArgs{
+				NoopFlag: m.fresh(tensor.I32, 1), TensorLists: lists(m.random(rows, cols)), Norm: m.fresh(tensor.F32, 1),
+			})
+		},
+		ops.MultiTensorScale.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, ops.MultiTensorScale, shape, ops.MultiTensorScaleArgs{
+				NoopFlag: m.fresh(tensor.I32, 1), TensorLists: lists(m.random(rows, cols), m.fresh(m.dtype, rows, cols)), Scale: 0.5,
+			})
+		},
+		ops.MultiTensorAdamParamRemainder.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, ops.MultiTensorAdamParamRemainder, shape, ops.MultiTensorAdamArgs{
+				NoopFlag:    m.fresh(tensor.I32, 1),
+				TensorLists: lists(m.random(rows, cols), m.fresh(tensor.BF16, rows, cols), m.positive(rows, cols), m.positive(rows, cols), m.fresh(tensor.I16, rows, cols)),
+				LR:          1e-3, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, Step: 100, Mode: ops.AdamDecay, BiasCorrection: true, WeightDecay: 0.1,
+			})
+		},
+		ops.MultiTensorAdamCapturable.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, ops.MultiTensorAdamCapturable, shape, m.capturable(
+				m.random(rows, cols), m.random(rows, cols), m.positive(rows, cols), m.positive(rows, cols)))
+		},
+		ops.MultiTensorAdamCapturableMaster.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, ops.MultiTensorAdamCapturableMaster, shape, m.capturable(
+				m.random(rows, cols), m.random(rows, cols), m.positive(rows, cols), m.positive(rows, cols), m.positive(rows, cols)))
+		},
+		ops.MultiTensorSGD.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, ops.MultiTensorSGD, shape, ops.MultiTensorSGDArgs{
+				NoopFlag: m.fresh(tensor.I32, 1), TensorLists: lists(m.random(rows, cols), m.random(rows, cols), m.positive(rows, cols)),
+				WD: 0.1, Momentum: 0.9, LR: 1e-3, Nesterov: true, Scale: 1,
+			})
+		},
+		ops.MultiTensorUnscaleL2Norm.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, ops.MultiTensorUnscaleL2Norm, shape, ops.MultiTensorUnscaleL2NormArgs{
+				NoopFlag: m.fresh(tensor.I32, 1), TensorLists: lists(m.random(rows, cols)), InvScale: m.positive(1), Norm: m.fresh(tensor.F32, 1),
+			})
+		},
+		ops.MultiTensorScaleTensor.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, ops.MultiTensorScaleTensor, shape, ops.MultiTensorScaleTensorArgs{
+				NoopFlag: m.fresh(tensor.I32, 1), TensorLists: lists(m.random(rows, cols), m.fresh(m.dtype, rows, cols)), Scale: m.positive(1),
+			})
+		},
+	}
+}
+
+// capturable returns a step of Adam over lists of one tensor each.
+func (m *Maker) capturable(tensors ...*tensor.Tensor) ops.MultiTensorAdamCapturableArgs {
+	return ops.MultiTensorAdamCapturableArgs{
+		NoopFlag: m.fresh(tensor.I32, 1), TensorLists: lists(tensors...), LR: m.positive(1), Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8,
+		Step: m.indexes(100, 1), Mode: ops.AdamDecay, BiasCorrection: true, WeightDecay: 0.1, InvScale: m.positive(1),
+	}
+}
+
+// lists returns lists of one tensor each.
+func lists(tensors ...*tensor.Tensor) [][]*tensor.Tensor {
+	all := make([][]*tensor.Tensor, len(tensors))
+	for i, t := range tensors {
+		all[i] = []*tensor.Tensor{t}
+	}
+	return all
+}
