@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/opmanager"
@@ -102,6 +103,18 @@ func (o *verifyOptions) wants(op string, only []string, e opregistry.Entry) bool
 		(o.impl != "" || e.Kind != opregistry.KindReference)
 }
 
+// asked returns what was asked for, as it stands on the command line.
+func (o *verifyOptions) asked(only []string) string {
+	words := slices.Clone(only)
+	for name, pattern := range map[string]string{"--op": o.op, "--impl": o.impl} {
+		if pattern != "" {
+			words = append(words, fmt.Sprintf("%s %q", name, pattern))
+		}
+	}
+	slices.Sort(words[len(only):])
+	return strings.Join(words, " ")
+}
+
 // verifyImpls runs the conformance kit and shows where it is.
 func verifyImpls(cmd *cobra.Command, streams Streams, m *opmanager.Manager, snap *opregistry.Snapshot, opts verifyOptions, only []string, dtypes []tensor.DType) ([]opstest.Result, error) {
 	all, err := explainOps(m, only, nil)
@@ -144,7 +157,7 @@ func verifyImpls(cmd *cobra.Command, streams Streams, m *opmanager.Manager, snap
 		}
 	}
 	if len(results) == 0 {
-		return nil, usagef(cmd, "no impl fits; see primus ops list")
+		return nil, usagef(cmd, "primus ops list shows no impl that runs on this machine and fits %s", opts.asked(only))
 	}
 	return results, nil
 }

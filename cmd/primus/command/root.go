@@ -45,7 +45,7 @@ func exitCode(ctx context.Context, err error, out io.Writer) int {
 		fmt.Fprintln(out, "primus:", err)
 		return exitInterrupted
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
-		fmt.Fprintln(out, "primus: interrupted before training began")
+		fmt.Fprintln(out, "primus: interrupted")
 		return exitInterrupted
 	}
 	fmt.Fprintln(out, "primus: error:", strings.ReplaceAll(err.Error(), "\n", "\nprimus: error: "))

@@ -62,6 +62,15 @@ func newTrainCommand(streams Streams) *cobra.Command {
 	return cmd
 }
 
+// stageExamples are those of the command of each stage.
+const stageExamples = `  primus train STAGE --config exp.yaml
+  primus train STAGE --config exp.yaml train_iters=100 lr=1e-3 train_data_path=corpus/
+  primus train STAGE --config exp.yaml --metrics-addr 127.0.0.1:9400
+  primus train STAGE --config exp.yaml --serve 127.0.0.1:9400 --serve-token-file tokens
+  primus train STAGE --config exp.yaml --policy policy.yaml --deny-vendors acme
+  primus train STAGE --config exp.yaml --dry-run
+  TE_FL_PREFER=vendor primus train STAGE --config exp.yaml`
+
 func newStageCommand(streams Streams, use string, s stage, short string) *cobra.Command {
 	var opts trainOptions
 	cmd := &cobra.Command{
@@ -95,13 +104,7 @@ would be done and does nothing of it.
 Flags may also be given as PRIMUS_CONFIG, PRIMUS_CONFIGS_DIR, PRIMUS_EXPORT_CONFIG,
 PRIMUS_FLEET, PRIMUS_METRICS_ADDR, PRIMUS_METRICS_TEXTFILE, PRIMUS_PATCHES,
 PRIMUS_PEAK_TFLOPS, PRIMUS_POLICY, PRIMUS_STRICT_CONFIG, PRIMUS_THREADS and so on.`,
-		Example: `  primus train pretrain --config examples/native/configs/llama_2M-pretrain.yaml
-  primus train pretrain --config exp.yaml train_iters=100 lr=1e-3 train_data_path=corpus/
-  primus train pretrain --config exp.yaml --metrics-addr 127.0.0.1:9400
-  primus train pretrain --config exp.yaml --serve 127.0.0.1:9400 --serve-token-file tokens
-  primus train pretrain --config exp.yaml --policy policy.yaml --deny-vendors acme
-  primus train pretrain --config exp.yaml --dry-run
-  TE_FL_PREFER=vendor primus train pretrain --config exp.yaml`,
+		Example:            strings.ReplaceAll(stageExamples, "STAGE", s.name),
 		DisableFlagParsing: true, // what is no flag is an override, in the order given
 		ValidArgsFunction:  completeTrain,
 	}

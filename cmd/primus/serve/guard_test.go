@@ -109,6 +109,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 			t.Skip("this machine has one loopback address")
 		}
 		require.NoError(t, err)
+		require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
 		t.Cleanup(func() { _ = conn.Close() })
 		return conn
 	}

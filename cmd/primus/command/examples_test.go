@@ -1,0 +1,69 @@
+package command_test
+
+import (
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Every command has examples, and each is a line that this program takes.
+func TestExamplesOfHelp(t *testing.T) {
+	seen := 0
+	var check func(c *cobra.Command)
+	check = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			check(sub)
+		}
+		if c.Hidden || c.HasSubCommands() || c.Name() == "help" || c.Parent().Name() == "completion" {
+			return
+		}
+		require.NotEmpty(t, c.Example, "%s has no example", c.CommandPath())
+		own := false
+		for line := range strings.SplitSeq(c.Example, "\n") {
+			words := shellWords(line)
+			for len(words) > 0 && words[0] != "primus" {
+				words = words[1:] // variables, and a command before a pipe
+			}
+			if len(words) == 0 {
+				continue
+			}
+			seen++
+			root := command.NewRoot(command.Streams{Out: io.Discard, Err: io.Discard})
+			found, rest, err := root.Find(words[1:])
+			require.NoError(t, err, line)
+			own = own || found.CommandPath() == c.CommandPath()
+			if found.DisableFlagParsing {
+				continue
+			}
+			require.NoError(t, found.ParseFlags(rest), line)
+			assert.NoError(t, found.ValidateArgs(found.Flags().Args()), line)
+		}
+		assert.True(t, own, "no example of %s shows it", c.CommandPath())
+	}
+	check(command.NewRoot(command.Streams{Out: io.Discard, Err: io.Discard}))
+	assert.Greater(t, seen, 60)
+}
+
+// shellWords splits the first command of a line that names primus; quotes keep blanks, and a redirection or pipe ends it.
+func shellWords(line string) []string {
+	var words []string
+	for i, part := range strings.Split(line, "'") {
+		if i%2 == 1 {
+			words = append(words, part)
+			continue
+		}
+		for _, w := range strings.Fields(part) {
+			if (w == ">" || w == "|") && slices.Contains(words, "primus") {
+				return words
+			}
+			words = append(words, w)
+		}
+	}
+	return words
+}
