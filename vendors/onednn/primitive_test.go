@@ -1,8 +1,6 @@
 package onednn
 
 import (
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -11,6 +9,7 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/vendors/loader/loadertest"
 )
 
 // openedWithPrimitives returns oneDNN with the API for primitives, or skips the test
@@ -82,19 +81,6 @@ func TestCallsThatAreSlowerAreNotDeclared(t *testing.T) {
 	}
 }
 
-// withoutPrimitives builds a library that has a product only.
-func withoutPrimitives(t *testing.T, major string) string {
-	t.Helper()
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("no C compiler: ", err)
-	}
-	out := filepath.Join(t.TempDir(), "libproducts.so")
-	text, err := exec.Command(cc, "-shared", "-fPIC", "-DMAJOR="+major, "-o", out, "testdata/products.c").CombinedOutput()
-	require.NoError(t, err, "%s", text)
-	return out
-}
-
 func TestLibraryWithoutPrimitives(t *testing.T) {
 	opened(t)
 	for major, want := range map[string]string{
@@ -102,7 +88,7 @@ func TestLibraryWithoutPrimitives(t *testing.T) {
 		"3": "got the C API of oneDNN 3, which has no descriptors for the caller, want that of 2",
 	} {
 		t.Run(major, func(t *testing.T) {
-			file := withoutPrimitives(t, major)
+			file := loadertest.Library(t, "libproducts.so", "testdata/products.c", "-DMAJOR="+major) // without primitives
 			impls := New(Options{Names: []string{file}}).Source().Impls
 			require.Len(t, impls, 5)
 			assert.NoError(t, impls[0].Available(), "the product is there")
