@@ -13,7 +13,7 @@ func activationImpls() []opregistry.Impl {
 	var (
 		silu    = activation{swish: simd.Swish{Linear: 1}}
 		qgelu   = activation{swish: simd.Swish{Linear: 1.702}}
-		gelu    = activation{swish: simd.Swish{Linear: geluLinear, Cubic: geluCubic}}
+		gelu    = activation{swish: geluGate()}
 		sigmoid = activation{curve: logistic}
 		relu    = activation{curve: ramp}
 		srelu   = activation{curve: squaredRamp}
@@ -49,6 +49,13 @@ func activationImpls() []opregistry.Impl {
 		impl(ops.DSReGLU, srelu.ofHalves().backward),
 		impl(ops.ClampedDSwiGLU, clampedDSwiGLU),
 	}
+}
+
+// geluGate is x/2·(1 + tanh u) = x·σ(2u), the tanh form of GELU. Source: Hendrycks and
+// Gimpel 2016, arXiv:1606.08415.
+func geluGate() simd.Swish {
+	const linear = 1.5957691216057308 // 2·√(2/π)
+	return simd.Swish{Linear: linear, Cubic: linear * 0.044715}
 }
 
 // ofHalves returns the gated form of a function: of the first half of a row, times the

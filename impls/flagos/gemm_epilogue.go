@@ -60,78 +60,45 @@ type gemmEpilogue struct {
 // geluChunk is how many elements pass through gelu at a time.
 const geluChunk = 256
 
+// geluRoom is scratch for a chunk, with ones: gelu is a gate that lets them through.
+type geluRoom struct{ y, line, ones, unused [geluChunk]float32 }
+
 // finish makes D of some rows of a target.
 func (c *gemmEpilogue) finish(t gemmTarget, r0, rows int) {
 	if c.stored && c.bias == nil {
 		return
 	}
-	var y, line [geluChunk]float32
+	var room geluRoom
+	for i := range room.ones {
+		room.ones[i] = 1
+	}
 	for r := r0; r < r0+rows; r++ {
 		for col := t.col; col < t.end; col += geluChunk {
-			n := min(geluChunk, t.end-col)
-			c.chunk(t.at(r, col)[:n], r, col, y[:n], line[:n])
+			c.chunk(t.at(r, col)[:min(geluChunk, t.end-col)], r, col, &room)
 		}
 	}
 }
 
-// chunk finishes at most geluChunk elements of a product; y and line have room for as
-// many.
-func (c *gemmEpilogue) chunk(product []float32, r, col int, y, line []float32) {
+// chunk finishes at most geluChunk elements of a product.
+func (c *gemmEpilogue) chunk(product []float32, r, col int, room *geluRoom) {
 	if c.bias != nil {
 		simd.Add(product, product, c.bias[col:])
 	}
+	n := len(product)
+	y, line, ones := room.y[:n], room.line[:n], room.ones[:n]
 	switch {
 	case c.stored:
 		return
 	case !c.gelu:
 		y = product
 	case c.grad:
-		geluDerivative(y, c.geluIn.piece(r, col, len(product), line))
-		simd.Mul(y, y, product)
+		simd.GateGrad(y, room.unused[:n], product, c.geluIn.piece(r, col, n, line), ones, geluGate())
 	default:
 		c.geluIn.put(r, col, product)
-		gelu(y, product)
+		simd.Gate(y, product, ones, geluGate())
 	}
 	if c.beta != 0 {
-		simd.Axpy(c.beta, c.d.piece(r, col, len(product), line), y)
+		simd.Axpy(c.beta, c.d.piece(r, col, n, line), y)
 	}
 	c.d.put(r, col, y)
-}
-
-// gelu(x) = x/2·(1 + tanh u) = x·σ(2u) with 2u = geluLinear·x + geluCubic·x³.
-const (
-	geluLinear = 1.5957691216057308 // 2·√(2/π)
-	geluCubic  = geluLinear * 0.044715
-)
-
-// gelu stores the tanh form of GELU of at most geluChunk elements. Source:
-// Hendrycks and Gimpel 2016, arXiv:1606.08415.
-func gelu(y, x []float32) {
-	var room [geluChunk]float32
-	u := room[:len(x)]
-	simd.Mul(u, x, x)
-	simd.Mul(u, u, x)
-	simd.Scale(geluCubic, u, u)
-	simd.Axpy(geluLinear, x, u)
-	simd.Sigmoid(u, u)
-	simd.Mul(y, x, u)
-}
-
-// geluDerivative stores σ(2u) + x·σ(2u)·(1 − σ(2u))·(2u)′ of at most geluChunk
-// elements.
-func geluDerivative(y, x []float32) {
-	var uRoom, slopeRoom [geluChunk]float32
-	u, slope := uRoom[:len(x)], slopeRoom[:len(x)]
-	simd.Mul(u, x, x)
-	simd.Mul(u, u, x)
-	simd.Scale(3*geluCubic, slope, u)
-	simd.Axpy(geluLinear, x, slope)
-	simd.Scale(geluCubic, u, u)
-	simd.Axpy(geluLinear, x, u)
-	simd.Sigmoid(u, u)
-	simd.Mul(slope, slope, u)
-	simd.Mul(y, slope, u)
-	simd.Scale(-1, y, y)
-	simd.Add(y, y, slope)
-	simd.Add(y, y, u)
 }
