@@ -8,7 +8,7 @@ import "math"
 //
 // for len(dst) rows of cols elements that begin pitch elements apart, within 4·10⁻⁷
 // and the rounding of the elements that count: the relative error of a term of the sum
-// is within 3·10⁻⁷·(1 + d/4), where d is how far its element is below the maximum. Sums
+// is within 2·10⁻⁷·(1 + d/3), where d is how far its element is below the maximum. Sums
 // are float32 in several partial sums of fixed layout, and float64 over stretches of
 // some thousand elements. A row with a NaN gives NaN, else one with +Inf gives +Inf;
 // −Inf alone, or no element, gives −Inf.

@@ -2,40 +2,40 @@
 
 #include "textflag.h"
 
-// What scales the square below: 0.2410994·2ʲᐟ³²⁻ⁿ for j < 32, where n = ⌊j/32 − 23/16⌋.
-DATA powerTable<>+0(SB)/8, $0x3f7c4aba3f76e2c4
-DATA powerTable<>+8(SB)/8, $0x3f83bb1d3f80e87f
-DATA powerTable<>+16(SB)/8, $0x3f89902a3f869d8d
-DATA powerTable<>+24(SB)/8, $0x3f8fa7513f8c934c
-DATA powerTable<>+32(SB)/8, $0x3f96037f3f92cc97
-DATA powerTable<>+40(SB)/8, $0x3f9ca7c43f994c6d
-DATA powerTable<>+48(SB)/8, $0x3fa397503fa015ec
-DATA powerTable<>+56(SB)/8, $0x3f2ad5773f272c59
-DATA powerTable<>+64(SB)/8, $0x3f3265b63f2e931b
-DATA powerTable<>+72(SB)/8, $0x3f3a4baf3f364dc0
-DATA powerTable<>+80(SB)/8, $0x3f428b2d3f3e5fff
-DATA powerTable<>+88(SB)/8, $0x3f4b28263f46cdb9
-DATA powerTable<>+96(SB)/8, $0x3f5426bf3f4f9afb
-DATA powerTable<>+104(SB)/8, $0x3f5d8b4a3f58cbff
-DATA powerTable<>+112(SB)/8, $0x3f675a4a3f626531
-DATA powerTable<>+120(SB)/8, $0x3f7198763f6c6b2d
+// 2ʲᐟ³² for j < 32.
+DATA powerTable<>+0(SB)/8, $0x3f82cd873f800000
+DATA powerTable<>+8(SB)/8, $0x3f88980f3f85aac3
+DATA powerTable<>+16(SB)/8, $0x3f8ea43a3f8b95c2
+DATA powerTable<>+24(SB)/8, $0x3f94f4f03f91c3d3
+DATA powerTable<>+32(SB)/8, $0x3f9b8d3a3f9837f0
+DATA powerTable<>+40(SB)/8, $0x3fa270433f9ef532
+DATA powerTable<>+48(SB)/8, $0x3fa9a15b3fa5fed7
+DATA powerTable<>+56(SB)/8, $0x3fb123f63fad583f
+DATA powerTable<>+64(SB)/8, $0x3fb8fbaf3fb504f3
+DATA powerTable<>+72(SB)/8, $0x3fc12c4d3fbd08a4
+DATA powerTable<>+80(SB)/8, $0x3fc9b9be3fc5672a
+DATA powerTable<>+88(SB)/8, $0x3fd2a81e3fce248c
+DATA powerTable<>+96(SB)/8, $0x3fdbfbb83fd744fd
+DATA powerTable<>+104(SB)/8, $0x3fe5b9073fe0ccdf
+DATA powerTable<>+112(SB)/8, $0x3fefe4ba3feac0c7
+DATA powerTable<>+120(SB)/8, $0x3ffa83b33ff5257d
 GLOBL powerTable<>(SB), RODATA|NOPTR, $128
 
-// Of floats: log2e; 1.5·2¹⁸, which added to a number leaves it rounded to 32nds in the
-// low bits; that and 23/16; the summand beside the square below, fitted with the factor
-// of powerTable for least relative error, 1.3·10⁻⁷; the limits of the scale of a row and
-// of its sum.
+// Of floats: the coefficients of 2ʳ on |r| ≤ 1/64, fitted for least relative error,
+// 5·10⁻⁸, with 1 as the first one; 1.5·2¹⁸, which added to a number leaves it rounded
+// to 32nds in the low bits; the limits of the scale of a row and of its sum.
 DATA sumTable<>+0(SB)/4, $0x3fb8aa3b  // log2e
 DATA sumTable<>+4(SB)/4, $0x48c00000  // 1.5·2¹⁸
-DATA sumTable<>+8(SB)/4, $0x48c0002e  // 1.5·2¹⁸ + 23/16
-DATA sumTable<>+12(SB)/4, $0x4005335d // 2.08126
-DATA sumTable<>+16(SB)/4, $0xc7800000 // -65536
-DATA sumTable<>+20(SB)/4, $0x42000000 // 32
-DATA sumTable<>+24(SB)/4, $0x42c00000 // 96
-DATA sumTable<>+28(SB)/4, $0xc2ec0000 // -118
-DATA sumTable<>+32(SB)/4, $0x21800000 // 2⁻⁶⁰
-DATA sumTable<>+36(SB)/4, $0x7b800000 // 2¹²⁰
-GLOBL sumTable<>(SB), RODATA|NOPTR, $40
+DATA sumTable<>+8(SB)/4, $0x3e75fdef  // 0.24022649
+DATA sumTable<>+12(SB)/4, $0x3f3172c2 // 0.6931573
+DATA sumTable<>+16(SB)/4, $0x3f800000 // 1
+DATA sumTable<>+20(SB)/4, $0xc7800000 // -65536
+DATA sumTable<>+24(SB)/4, $0x42000000 // 32
+DATA sumTable<>+28(SB)/4, $0x42c00000 // 96
+DATA sumTable<>+32(SB)/4, $0xc2ec0000 // -118
+DATA sumTable<>+36(SB)/4, $0x21800000 // 2⁻⁶⁰
+DATA sumTable<>+40(SB)/4, $0x7b800000 // 2¹²⁰
+GLOBL sumTable<>(SB), RODATA|NOPTR, $44
 
 // Of doubles: 1, 1/log2e, and the coefficients of ln((1+s)/(1-s))/s in powers of s² for
 // s ≤ 1/3, the highest first, fitted to within 2·10⁻¹⁰. The logarithms are to the base
@@ -51,18 +51,19 @@ DATA logTable<>+56(SB)/8, $0x40000000038ed36e // 2.000000027
 GLOBL logTable<>(SB), RODATA|NOPTR, $64
 
 // ADDEXP adds the exponential of x times the scale of the table in Z21 and Z22 to sum;
-// k and s are scratch. With x·log2e = s + r, s in 32nds of which j are beyond ⌊s⌋, that
-// is 2^⌊s⌋·2ʲᐟ³²·2ʳ. A quadratic for 2ʳ is a multiple of (r + 1.44)² + 2.08, so it takes
-// one instruction: 23/16 is taken off s, the multiple is in the table.
-#define ADDEXP(x, k, s, sum) \
+// k, s and q are scratch. With x·log2e = s + r, s in 32nds of which j are beyond ⌊s⌋,
+// that is 2^⌊s⌋·2ʲᐟ³²·2ʳ.
+#define ADDEXP(x, k, s, q, sum) \
 	VMOVAPS     Z17, k       \
 	VFMADD231PS Z16, x, k    \
-	VSUBPS      Z18, k, s    \
+	VSUBPS      Z17, k, s    \
 	VPERMI2PS   Z22, Z21, k  \
 	VFMSUB213PS s, Z16, x    \
-	VFMADD213PS Z19, x, x    \
+	VMOVAPS     Z18, q       \
+	VFMADD213PS Z19, x, q    \
+	VFMADD213PS Z20, x, q    \
 	VSCALEFPS   s, k, k      \
-	VFMADD231PS k, x, sum
+	VFMADD231PS k, q, sum
 
 // LOG replaces y by the logarithm of x·2ʸ for a normal x and an integer y; e, m and p
 // are scratch.
@@ -103,8 +104,9 @@ TEXT ·logSumExpAVX512(SB), 0, $1152-40
 	VBROADCASTSS 4(BX), Z17
 	VBROADCASTSS 8(BX), Z18
 	VBROADCASTSS 12(BX), Z19
-	VBROADCASTSS 16(BX), Z31
-	VBROADCASTSS 20(BX), Z30
+	VBROADCASTSS 16(BX), Z20
+	VBROADCASTSS 20(BX), Z31
+	VBROADCASTSS 24(BX), Z30
 	VMOVUPS      0(AX), Z23
 	VMOVUPS      64(AX), Z24
 
@@ -114,8 +116,8 @@ row:
 	VBROADCASTSS (SI), Z25
 	VFNMADD213PS Z30, Z16, Z25
 	VRNDSCALEPS  $0, Z25, Z25
-	VMINPS.BCST  24(BX), Z25, Z25
-	VMAXPS.BCST  28(BX), Z25, Z25
+	VMINPS.BCST  28(BX), Z25, Z25
+	VMAXPS.BCST  32(BX), Z25, Z25
 	VMOVSS       X25, (R9)
 	VSCALEFPS    Z25, Z23, Z21
 	VSCALEFPS    Z25, Z24, Z22
@@ -141,10 +143,10 @@ row64:
 	VFMADD231PS Z16, Z3, Z7
 	PREFETCHT0  2048(SI)
 	PREFETCHT0  2112(SI)
-	VSUBPS      Z18, Z4, Z8
-	VSUBPS      Z18, Z5, Z9
-	VSUBPS      Z18, Z6, Z10
-	VSUBPS      Z18, Z7, Z11
+	VSUBPS      Z17, Z4, Z8
+	VSUBPS      Z17, Z5, Z9
+	VSUBPS      Z17, Z6, Z10
+	VSUBPS      Z17, Z7, Z11
 	PREFETCHT0  2176(SI)
 	PREFETCHT0  2240(SI)
 	VFMSUB213PS Z8, Z16, Z0
@@ -155,18 +157,26 @@ row64:
 	VPERMI2PS   Z22, Z21, Z5
 	VPERMI2PS   Z22, Z21, Z6
 	VPERMI2PS   Z22, Z21, Z7
-	VFMADD213PS Z19, Z0, Z0
-	VFMADD213PS Z19, Z1, Z1
-	VFMADD213PS Z19, Z2, Z2
-	VFMADD213PS Z19, Z3, Z3
+	VMOVAPS     Z18, Z12
+	VMOVAPS     Z18, Z13
+	VMOVAPS     Z18, Z14
+	VMOVAPS     Z18, Z15
+	VFMADD213PS Z19, Z0, Z12
+	VFMADD213PS Z19, Z1, Z13
+	VFMADD213PS Z19, Z2, Z14
+	VFMADD213PS Z19, Z3, Z15
 	VSCALEFPS   Z8, Z4, Z4
 	VSCALEFPS   Z9, Z5, Z5
 	VSCALEFPS   Z10, Z6, Z6
 	VSCALEFPS   Z11, Z7, Z7
-	VFMADD231PS Z4, Z0, Z26
-	VFMADD231PS Z5, Z1, Z27
-	VFMADD231PS Z6, Z2, Z26
-	VFMADD231PS Z7, Z3, Z27
+	VFMADD213PS Z20, Z0, Z12
+	VFMADD213PS Z20, Z1, Z13
+	VFMADD213PS Z20, Z2, Z14
+	VFMADD213PS Z20, Z3, Z15
+	VFMADD231PS Z4, Z12, Z26
+	VFMADD231PS Z5, Z13, Z27
+	VFMADD231PS Z6, Z14, Z26
+	VFMADD231PS Z7, Z15, Z27
 	ADDQ        $256, SI
 	SUBQ        $64, CX
 	JMP         row64
@@ -175,7 +185,7 @@ row16:
 	CMPQ   CX, $16
 	JLT    row1
 	VMOVUPS (SI), Z0
-	ADDEXP(Z0, Z1, Z2, Z26)
+	ADDEXP(Z0, Z1, Z2, Z3, Z26)
 	ADDQ   $64, SI
 	SUBQ   $16, CX
 	JMP    row16
@@ -189,7 +199,7 @@ row1:
 	KMOVW   AX, K1
 	VMOVAPS Z31, Z0
 	VMOVUPS (SI), K1, Z0
-	ADDEXP(Z0, Z1, Z2, Z27)
+	ADDEXP(Z0, Z1, Z2, Z3, Z27)
 
 row0:
 	VADDPS  Z27, Z26, Z26
@@ -227,8 +237,8 @@ fold:
 	DECL          AX
 	KMOVW         AX, K1
 	VMOVUPS.Z     totals-1152(SP), K1, Z0
-	VCMPPS.BCST   $13, 32(BX), Z0, K1, K2
-	VCMPPS.BCST   $2, 36(BX), Z0, K2, K2
+	VCMPPS.BCST   $13, 36(BX), Z0, K1, K2
+	VCMPPS.BCST   $2, 40(BX), Z0, K2, K2
 	VPTERNLOGD    $0xff, Z1, Z1, Z1
 	VMOVAPS       Z0, K2, Z1
 	VPXORD        Z2, Z2, Z2
