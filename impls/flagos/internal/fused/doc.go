@@ -7,7 +7,7 @@
 // computes in f32 unless it says otherwise. The first slices are the results.
 // Every function has a plain Go form, which is always compiled and serves every
 // machine, and an assembly form for AVX2 with FMA that works on whole vectors
-// and leaves the tail to the Go form. Where that is not at the limit of the
+// and mostly leaves the tail to the Go form. Where that is not at the limit of the
 // memory, there is one for AVX-512, too. All forms agree within a few units in the
 // last place; one machine always takes the same form, so results repeat bit for
 // bit. The build tag noasm leaves the assembly out.

@@ -33,52 +33,59 @@ func RMSNorm(y, x Rows, g, rsigma []float32, eps float64) {
 //	rsigma = 1 / √(mean((x − mu)²) + eps)
 //	y[i]   = (x[i] − mu)·rsigma·g[i] + b[i]
 //
-// for len(rsigma) rows of len(g) columns, at least one. Both means are f64: those of
-// what x is beyond the first element of its row, whose square is at most len(g) times
-// the variance, so that nothing is lost when it is taken off again. In y, mu counts to
-// twice the digits of f32. y may be x.
+// for len(rsigma) rows of len(g) columns, at least one. Both means are f64, and in y, mu
+// counts to twice the digits of f32. y may be x.
 func LayerNorm(y, x Rows, g, b, mu, rsigma []float32, eps float64) {
 	cols := len(g)
 	for r := range rsigma {
-		x, y := x.row(r, cols), y.row(r, cols)
-		shift := float64(x[0])
-		if shift-shift != 0 { // not finite
-			shift = 0
+		x := x.row(r, cols)
+		sum, squares := moments(x)
+		mean := sum / float64(cols)
+		variance := squares/float64(cols) - mean*mean
+		if variance < cancelled*mean*mean {
+			variance = varianceAround(x, mean)
 		}
-		sum, squares := moments(x, shift)
-		beyond := sum / float64(cols)
-		variance := squares/float64(cols) - beyond*beyond
-		mean := shift + beyond
-		mu[r] = float32(mean)
-		rsigma[r] = float32(1 / math.Sqrt(max(variance, 0)+eps))
-		center(y, x, g, b, centering{mu[r], float32(mean - float64(mu[r])), rsigma[r]})
+		mu[r], rsigma[r] = float32(mean), float32(1/math.Sqrt(variance+eps))
+		center(y.row(r, cols), x, g, b, mu[r], float32(mean-float64(mu[r])), rsigma[r])
 	}
 }
 
-// moments returns Σ x[i] − shift and Σ (x[i] − shift)², in f64 in several partial sums.
-func moments(x []float32, shift float64) (sum, squares float64) {
+// cancelled is the part of the square of the mean below which a variance that is the
+// difference of two such squares has lost too much: 20 of 53 bits.
+const cancelled = 0x1p-20
+
+// varianceAround returns the mean square of what x is beyond its mean.
+func varianceAround(x []float32, mean float64) float64 {
+	sum := 0.
+	for _, v := range x {
+		d := float64(v) - mean
+		sum += d * d
+	}
+	return sum / float64(len(x))
+}
+
+// moments returns Σ x[i] and Σ x[i]², in f64 in several partial sums.
+func moments(x []float32) (sum, squares float64) {
 	raceRead(x)
-	done, sum, squares := momentsVector(x, shift)
+	done, sum, squares := momentsVector(x)
 	for _, v := range x[done:] {
-		d := float64(v) - shift
+		d := float64(v)
 		sum += d
 		squares += d * d
 	}
 	return sum, squares
 }
 
-// centering is what a row is shifted and scaled by; low makes up for the rounding of mu.
-type centering struct{ mu, low, rsigma float32 }
-
-// center computes y[i] = ((x[i] − mu) − low)·rsigma·g[i] + b[i].
-func center(y, x, g, b []float32, by centering) {
+// center computes y[i] = ((x[i] − mu) − low)·rsigma·g[i] + b[i], where low makes up for
+// the rounding of mu.
+func center(y, x, g, b []float32, mu, low, rsigma float32) {
 	raceRead(x, g, b)
 	raceWrite(y)
-	done := centerVector(y, x, g, b, by)
+	done := centerVector(y, x, g, b, mu, low, rsigma)
 	y, x, g, b = y[done:], x[done:], g[done:], b[done:]
 	x, g, b = x[:len(y)], g[:len(y)], b[:len(y)]
 	for i := range y {
-		y[i] = ((x[i]-by.mu)-by.low)*by.rsigma*g[i] + b[i]
+		y[i] = ((x[i]-mu)-low)*rsigma*g[i] + b[i]
 	}
 }
 

@@ -1,5 +1,5 @@
 // The kernels of norms for vectors of any width: a file that includes this one says in
-// V0 to V13 and LANES what a vector is, and defines
+// V0 to V12 and LANES what a vector is, and defines
 //
 //	MASK(n)           prepares for the n % LANES elements of a tail
 //	TAIL(mem, v)      loads a tail, with zeros behind
@@ -8,13 +8,11 @@
 //
 // and the names MOMENTS, CENTER and NORMGRAD.
 
-// MOMENTS2 adds what LANES elements from at on are beyond V0 to two sums, and their
-// squares to two others.
+// MOMENTS2 adds LANES elements from at on to two sums, and their squares to two others.
 #define MOMENTS2(at, s0, s1, q0, q1, d0, d1) \
 	VCVTPS2PD   at(SI), d0             \
 	VCVTPS2PD   (at+2*LANES)(SI), d1   \
-	VSUBPD      V0, d0, d0             \
-	VSUBPD      V0, d1, d1             \
+	PREFETCHT0  at(SI)(R12*4)          \
 	VADDPD      d0, s0, s0             \
 	VADDPD      d1, s1, s1             \
 	VFMADD231PD d0, d0, q0             \
@@ -28,21 +26,24 @@
 	VUNPCKHPD    x, x, tx    \
 	VADDSD       tx, x, x
 
-// func moments(x *float32, n int, shift float64) (sum, squares float64)
-TEXT MOMENTS(SB), NOSPLIT, $0-40
-	MOVQ         x+0(FP), SI
-	MOVQ         n+8(FP), CX
-	VBROADCASTSD shift+16(FP), V0
-	VXORPD       V1, V1, V1
-	VXORPD       V2, V2, V2
-	VXORPD       V3, V3, V3
-	VXORPD       V4, V4, V4
-	VXORPD       V5, V5, V5
-	VXORPD       V6, V6, V6
-	VXORPD       V7, V7, V7
-	VXORPD       V8, V8, V8
-	SUBQ         $(2*LANES), CX
-	JLT          momentsRest
+// func moments(x *float32, n int) (sum, squares float64)
+//
+// The next row is likely to follow: its elements are fetched ahead, and those of the
+// next result by center.
+TEXT MOMENTS(SB), NOSPLIT, $0-32
+	MOVQ   x+0(FP), SI
+	MOVQ   n+8(FP), CX
+	MOVQ   CX, R12
+	VXORPD V1, V1, V1
+	VXORPD V2, V2, V2
+	VXORPD V3, V3, V3
+	VXORPD V4, V4, V4
+	VXORPD V5, V5, V5
+	VXORPD V6, V6, V6
+	VXORPD V7, V7, V7
+	VXORPD V8, V8, V8
+	SUBQ   $(2*LANES), CX
+	JLT    momentsRest
 
 momentsLoop:
 	MOMENTS2(0, V1, V2, V5, V6, V9, V10)
@@ -65,8 +66,8 @@ momentsSum:
 	VADDPD V7, V5, V5
 	FOLDPD(V1, Y1, X1, Y2, X2)
 	FOLDPD(V5, Y5, X5, Y6, X6)
-	VMOVSD X1, sum+24(FP)
-	VMOVSD X5, squares+32(FP)
+	VMOVSD X1, sum+16(FP)
+	VMOVSD X5, squares+24(FP)
 	VZEROUPPER
 	RET
 
@@ -77,18 +78,16 @@ momentsSum:
 	VMULPS V2, x, x
 
 // func center(y, x, gain, bias *float32, n int, mu, low, rsigma float32)
-//
-// The next row is likely to follow: its lines are fetched ahead.
 TEXT CENTER(SB), NOSPLIT, $0-52
 	MOVQ         y+0(FP), DI
 	MOVQ         x+8(FP), SI
 	MOVQ         gain+16(FP), BX
 	MOVQ         bias+24(FP), DX
-	MOVQ         n+32(FP), R12
+	MOVQ         n+32(FP), CX
+	MOVQ         CX, R12
 	VBROADCASTSS mu+40(FP), V0
 	VBROADCASTSS low+44(FP), V1
 	VBROADCASTSS rsigma+48(FP), V2
-	MOVQ         R12, CX
 	ANDQ         $~(LANES-1), CX
 	XORL         AX, AX
 
@@ -97,7 +96,6 @@ centerLoop:
 	JGE         centerTail
 	VMOVUPS     (SI)(AX*4), V3
 	VMOVUPS     (DX)(AX*4), V4
-	PREFETCHT0  (SI)(R12*4)
 	PREFETCHT0  (DI)(R12*4)
 	CENTERED(V3)
 	VFMADD231PS (BX)(AX*4), V3, V4
@@ -135,8 +133,9 @@ centerEnd:
 	VFMADD231PS x, dz, products
 
 #define SUMSAT(at, dz, x, sum, products) \
-	VMOVUPS at(SI)(AX*4), dz \
-	VMOVUPS at(DX)(AX*4), x  \
+	VMOVUPS    at(SI)(AX*4), dz \
+	VMOVUPS    at(DX)(AX*4), x  \
+	PREFETCHT0 at(DI)(AX*4)     \
 	SUMS(dz, x, at(BX)(AX*4), sum, products)
 
 // FOLDPS adds up the elements of v.
@@ -159,7 +158,9 @@ centerEnd:
 
 // func normGrad(a *Gradient)
 //
-// A row passes twice, the first time for the sums.
+// A row passes twice, the first time for the sums. Lines of dx are fetched in the first
+// pass, so that stores need not wait for them, those of the row that is likely to follow
+// in the second.
 TEXT NORMGRAD(SB), NOSPLIT, $16-8
 	MOVQ a+0(FP), R9
 	MOVQ (Gradient_DX+Rows_Data)(R9), DI
@@ -236,7 +237,6 @@ means:
 noMean:
 	VXORPS V2, V2, V2
 
-	// The next row is likely to follow: its lines are fetched ahead.
 grads:
 	XORL AX, AX
 
@@ -245,7 +245,6 @@ grad:
 	JGE         gradTail
 	VMOVUPS     (SI)(AX*4), V4
 	VMOVUPS     (DX)(AX*4), V5
-	PREFETCHT0  (DI)(R12*4)
 	PREFETCHT0  (SI)(R12*4)
 	PREFETCHT0  (DX)(R12*4)
 	XHAT(V5)

@@ -28,7 +28,6 @@ GLOBL tailMask<>(SB), RODATA|NOPTR, $64
 #define V10 Y10
 #define V11 Y11
 #define V12 Y12
-#define V13 Y13
 
 // MASK takes n in a register other than R12, which it changes.
 #define MASK(n) \

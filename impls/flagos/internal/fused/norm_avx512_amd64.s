@@ -17,7 +17,6 @@
 #define V10 Z10
 #define V11 Z11
 #define V12 Z12
-#define V13 Z13
 
 // MASK takes n in a register other than R12, which it changes.
 #define MASK(n) \

@@ -46,31 +46,30 @@ func sumSquaresVector(x []float32) (int, float64) {
 	return n, sumSquaresAVX2(at(x), n)
 }
 
-func momentsVector(x []float32, shift float64) (done int, sum, squares float64) {
-	wide := cpufeat.Has(cpufeat.AVX512)
-	n := whole(len(x))
-	if wide {
-		n = len(x) &^ (2*lanes - 1)
-	}
-	if n == 0 {
-		return 0, 0, 0
-	}
-	if wide {
-		sum, squares = momentsAVX512(at(x), n, shift)
+func momentsVector(x []float32) (done int, sum, squares float64) {
+	if cpufeat.Has(cpufeat.AVX512) {
+		done = len(x) &^ (2*lanes - 1)
 	} else {
-		sum, squares = momentsAVX2(at(x), n, shift)
+		done = whole(len(x))
 	}
-	return n, sum, squares
+	switch {
+	case done == 0:
+	case cpufeat.Has(cpufeat.AVX512):
+		sum, squares = momentsAVX512(at(x), done)
+	default:
+		sum, squares = momentsAVX2(at(x), done)
+	}
+	return done, sum, squares
 }
 
-func centerVector(y, x, g, b []float32, by centering) int {
+func centerVector(y, x, g, b []float32, mu, low, rsigma float32) int {
 	switch n := len(y); {
 	case n == 0 || !cpufeat.Has(cpufeat.AVX2):
 		return 0
 	case cpufeat.Has(cpufeat.AVX512):
-		centerAVX512(at(y), at(x), at(g), at(b), n, by.mu, by.low, by.rsigma)
+		centerAVX512(at(y), at(x), at(g), at(b), n, mu, low, rsigma)
 	default:
-		centerAVX2(at(y), at(x), at(g), at(b), n, by.mu, by.low, by.rsigma)
+		centerAVX2(at(y), at(x), at(g), at(b), n, mu, low, rsigma)
 	}
 	return len(y)
 }
@@ -161,12 +160,12 @@ func scaleAVX2(dst, x *float32, n int, scale float32) (bad int32)
 func sumSquaresAVX2(x *float32, n int) (sum float64)
 
 //go:noescape
-func momentsAVX2(x *float32, n int, shift float64) (sum, squares float64)
+func momentsAVX2(x *float32, n int) (sum, squares float64)
 
 // momentsAVX512 takes a multiple of 2·lanes.
 //
 //go:noescape
-func momentsAVX512(x *float32, n int, shift float64) (sum, squares float64)
+func momentsAVX512(x *float32, n int) (sum, squares float64)
 
 // centerAVX2, centerAVX512, normGradAVX2 and normGradAVX512 take any n > 0.
 //

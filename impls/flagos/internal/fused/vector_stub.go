@@ -8,9 +8,9 @@ func mulScaleVector(_, _, _ []float32, _ float32) int { return 0 }
 
 func scaleVector(_, _ []float32, _ float32) (int, bool) { return 0, true }
 
-func momentsVector(_ []float32, _ float64) (done int, sum, squares float64) { return 0, 0, 0 }
+func momentsVector(_ []float32) (done int, sum, squares float64) { return 0, 0, 0 }
 
-func centerVector(_, _, _, _ []float32, _ centering) int { return 0 }
+func centerVector(_, _, _, _ []float32, _, _, _ float32) int { return 0 }
 
 func normGradVector(_ *Gradient) bool { return false }
 
