@@ -150,7 +150,11 @@ func (c *attnBwd) part(part int) {
 	values := c.v.steps(sequence, group, c.SeqKV, c.DimV)
 	dK := c.dK.steps(sequence, group, c.SeqKV, c.DimQK)
 	dV := c.dV.steps(sequence, group, c.SeqKV, c.DimV)
-	seen := c.visible(c.SeqQ - 1)
+	perGroup := c.Heads / c.Groups
+	seen := 0 // keys whose gradients are stored by what the first of the heads adds
+	if perGroup > 0 && c.SeqQ > 0 {
+		seen = c.visible(c.SeqQ - 1)
+	}
 	for key := share * bwdKeys; key < c.SeqKV; key += c.shares * bwdKeys {
 		end := min(key+bwdKeys, c.SeqKV)
 		near(keys, key, bwdKeys)
@@ -165,7 +169,6 @@ func (c *attnBwd) part(part int) {
 			clear(dV.row(j))
 		}
 	}
-	perGroup := c.Heads / c.Groups
 	for head := group * perGroup; head < (group+1)*perGroup; head++ {
 		dQ := c.partialOf(share, sequence, head)
 		c.near(sequence, head, 0)
