@@ -3,6 +3,7 @@
 //
 //	gemm       the products of a training step and squares, beside OpenBLAS
 //	memory     the memory-bound ops, beside a loop that only moves as many bytes
+//	gelu       GELU and its gradients, beside such a loop: arithmetic is their bound
 //	attention  causal attention forward and backward, beside PyTorch
 //
 // Both sides are called in turn until the time of a case is used up, and the

@@ -17,6 +17,27 @@ const (
 	ignored    = -100
 )
 
+// geluOps are GELU and its gradients on [2048, 512], whose arithmetic takes longer than
+// memory does.
+func (b *bench) geluOps() []contest {
+	x := func() *tensor.Tensor { return b.floats(tokens, hidden) }
+	all := []contest{
+		memoryOp(b, "gelu", ops.GELU, func() ops.ActivationArgs {
+			return ops.ActivationArgs{Input: x(), Output: x()}
+		}),
+		memoryOp(b, "dgelu", ops.DGELU, func() ops.DActivationArgs {
+			return ops.DActivationArgs{Grad: x(), FwdInput: x(), Output: x()}
+		}),
+		memoryOp(b, "dbias_dgelu", ops.DBiasDGELU, func() ops.DBiasDActivationArgs {
+			return ops.DBiasDActivationArgs{Grad: x(), FwdInput: x(), Output: x(), DBias: b.floats(hidden)}
+		}),
+	}
+	for i := range all {
+		all[i].group = "gelu"
+	}
+	return all
+}
+
 // memoryOps are the memory-bound ops on [2048, 512].
 func (b *bench) memoryOps() []contest {
 	x := func(cols int) *tensor.Tensor { return b.floats(tokens, cols) }
@@ -47,15 +68,6 @@ func (b *bench) memoryOps() []contest {
 				DZ: x(hidden), X: x(hidden), Mu: x(1), RSigma: x(1), Gamma: b.floats(hidden), DX: x(hidden), DGamma: b.floats(hidden),
 				DBeta: b.floats(hidden), Saved: saved,
 			}
-		}),
-		memoryOp(b, "gelu", ops.GELU, func() ops.ActivationArgs {
-			return ops.ActivationArgs{Input: x(hidden), Output: x(hidden)}
-		}),
-		memoryOp(b, "dgelu", ops.DGELU, func() ops.DActivationArgs {
-			return ops.DActivationArgs{Grad: x(hidden), FwdInput: x(hidden), Output: x(hidden)}
-		}),
-		memoryOp(b, "dbias_dgelu", ops.DBiasDGELU, func() ops.DBiasDActivationArgs {
-			return ops.DBiasDActivationArgs{Grad: x(hidden), FwdInput: x(hidden), Output: x(hidden), DBias: b.floats(hidden)}
 		}),
 		memoryOp(b, "swiglu", ops.SwiGLU, func() ops.SwiGLUArgs {
 			return ops.SwiGLUArgs{Input: x(2 * hidden), Output: x(hidden)}
