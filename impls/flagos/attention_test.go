@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
@@ -150,7 +151,7 @@ func TestAttentionMatchesFloat64(t *testing.T) {
 	fwd, bwd := flagosRun(t, ops.FusedAttnFwd), flagosRun(t, ops.FusedAttnBwd)
 	masks := []ops.MaskType{ops.NoMask, ops.CausalMask, ops.CausalBottomRightMask}
 	formats := []ops.QKVFormat{ops.SBHD, ops.BSHD}
-	withEachISA(t, func(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 1))
 		pool := parallel.New(3)
 		defer pool.Close()
@@ -228,7 +229,7 @@ func TestAttentionIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 
 func TestAttentionSurvivesLargeScores(t *testing.T) {
 	fwd := flagosRun(t, ops.FusedAttnFwd)
-	withEachISA(t, func(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
 		c := newAttnCase(t, rand.New(rand.NewPCG(3, 3)), ops.AttnDims{Batch: 1, SeqQ: 9, SeqKV: 9, Heads: 1, Groups: 1, DimQK: 4, DimV: 4}, ops.BSHD, ops.CausalMask, true)
 		c.bwd.AttnScale = ops.Float(500)
 		want := newNaiveAttn(c.bwd)
@@ -244,7 +245,7 @@ func TestAttentionSurvivesLargeScores(t *testing.T) {
 
 func TestAttentionPropagatesNaN(t *testing.T) {
 	fwd := flagosRun(t, ops.FusedAttnFwd)
-	withEachISA(t, func(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
 		c := newAttnCase(t, rand.New(rand.NewPCG(4, 4)), ops.AttnDims{Batch: 1, SeqQ: 40, SeqKV: 40, Heads: 1, Groups: 1, DimQK: 4, DimV: 4}, ops.BSHD, ops.CausalMask, true)
 		c.bwd.Q.Set(math.NaN(), 0, 5, 0, 1)
 		require.NoError(t, fwd(opregistry.NewExec(nil, 0), c.bwd.Fwd()))

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/impls/reference"
-	"github.com/primus-fl/primus/internal/cpufeat"
+	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
@@ -83,14 +83,7 @@ func BenchmarkGemmISA(b *testing.B) {
 	bench := func(b *testing.B) {
 		measure(b, 2*512*512*512, func() error { return run(e, a) })
 	}
-	features := cpufeat.Features()
-	for i := len(features) - 1; i >= 0; i-- {
-		if cpufeat.Has(features[i]) {
-			b.Run(features[i].String(), bench)
-		}
-		defer cpufeat.Disable(features[i])()
-	}
-	b.Run("go", bench)
+	cpufeattest.Each(b, bench)
 	for _, i := range reference.Source().Impls {
 		if i.Op == opregistry.Handle(ops.GenericGemm) {
 			run = i.Run.(opregistry.Func[ops.GenericGemmArgs])

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/impls/flagos"
-	"github.com/primus-fl/primus/internal/cpufeat"
+	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
@@ -27,20 +27,6 @@ func flagosRun[A any](t testing.TB, op *opregistry.Op[A]) opregistry.Func[A] {
 	}
 	t.Fatalf("no impl of %s", op.Name())
 	return nil
-}
-
-// withEachISA runs f with every set of vector instructions that this machine has,
-// the best one first and plain Go last.
-func withEachISA(t *testing.T, f func(t *testing.T)) {
-	t.Helper()
-	features := cpufeat.Features()
-	for i := len(features) - 1; i >= 0; i-- {
-		if cpufeat.Has(features[i]) {
-			t.Run(features[i].String(), f)
-		}
-		defer cpufeat.Disable(features[i])()
-	}
-	t.Run("go", f)
 }
 
 // cases returns how many of n random cases to run: fewer under the race detector.
@@ -185,7 +171,7 @@ func requireClose(t *testing.T, want []float64, got *tensor.Tensor, tolerance fl
 func TestGemmMatchesFloat64(t *testing.T) {
 	run := flagosRun(t, ops.GenericGemm)
 	layouts := []string{"dense", "pitch", "columns", "sparse"}
-	withEachISA(t, func(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 1))
 		pool := parallel.New(3)
 		defer pool.Close()
@@ -377,7 +363,7 @@ func TestGemmDeclinesBeforeWriting(t *testing.T) {
 
 func TestGemmDoesNotReadWhatItOverwrites(t *testing.T) {
 	run := flagosRun(t, ops.GenericGemm)
-	withEachISA(t, func(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
 		for _, n := range []int{3, 64} {
 			a := gemmArgs(t, rand.New(rand.NewPCG(7, 7)), n, n, n, false, false)
 			want, _, _ := naiveGemm(a)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/simd"
 )
 
@@ -23,7 +24,7 @@ func logistic(f simd.Swish, a float64) (s, slope float64) {
 }
 
 func TestGate(t *testing.T) {
-	eachISA(t, func(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(13, 14))
 		for _, f := range gates {
 			eachShape(func(n, offset int) {
@@ -41,7 +42,7 @@ func TestGate(t *testing.T) {
 }
 
 func TestGateGrad(t *testing.T) {
-	eachISA(t, func(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(13, 14))
 		for _, f := range gates {
 			eachShape(func(n, offset int) {
@@ -73,7 +74,7 @@ func TestGateAtTheEndsOfTheRange(t *testing.T) {
 		{0, 0, 0.5}, {1e30, 1e30, 1}, {math.MaxFloat32, math.MaxFloat32, 1}, {-1e30, 0, 0}, {-math.MaxFloat32, 0, 0},
 		{inf, inf, nan}, {-inf, nan, nan}, {nan, nan, nan},
 	}
-	eachISA(t, func(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
 		for _, f := range []simd.Swish{{Linear: 1}, gelu} {
 			for lead := range 20 {
 				a := make([]float32, lead, lead+len(tests))
@@ -102,7 +103,7 @@ func TestBoundsLetNaNPass(t *testing.T) {
 	x := []float32{-inf, -2, -1, 0, 1, 2, inf, nan}
 	clamped := []float32{-1, -1, -1, 0, 1, 1, 1, nan}
 	kept := []float32{0, 0, 7, 7, 7, 0, 0, 7}
-	eachISA(t, func(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
 		for lead := range 20 {
 			give := append(make([]float32, lead), x...)
 			got, sevens := make([]float32, len(give)), make([]float32, len(give))

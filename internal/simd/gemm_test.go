@@ -8,13 +8,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/simd"
 )
 
 // eachKernel runs f with every kernel of this machine.
 func eachKernel(t *testing.T, f func(t *testing.T, kernel simd.Kernel)) {
 	t.Helper()
-	eachISA(t, func(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
 		widest, dividing := simd.BestKernel(0), simd.BestKernel(32)
 		require.Zero(t, 32%dividing.NR)
 		f(t, widest)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/simd"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -41,7 +42,7 @@ func TestEveryPatternWidens(t *testing.T) {
 	}
 	for _, c := range conversions {
 		t.Run(c.name, func(t *testing.T) {
-			eachISA(t, func(t *testing.T) {
+			cpufeattest.Each(t, func(t *testing.T) {
 				wide, back := make([]float32, len(all)), make([]uint16, len(all))
 				c.widen(wide, all)
 				c.narrow(back, wide)
@@ -87,7 +88,7 @@ func TestNarrowRoundsToNearestEven(t *testing.T) {
 			for i, v := range values {
 				want[i] = c.rounded(v)
 			}
-			eachISA(t, func(t *testing.T) {
+			cpufeattest.Each(t, func(t *testing.T) {
 				got := make([]uint16, len(values))
 				c.narrow(got, values)
 				for i, v := range values {
@@ -107,7 +108,7 @@ func TestConversionsKeepToTheirSlices(t *testing.T) {
 	const guard16 = 0xabcd
 	for _, c := range conversions {
 		t.Run(c.name, func(t *testing.T) {
-			eachISA(t, func(t *testing.T) {
+			cpufeattest.Each(t, func(t *testing.T) {
 				r := rand.New(rand.NewPCG(4, 5))
 				eachShape(func(n, offset int) {
 					block := make([]uint16, margin+offset+n+margin)

@@ -7,11 +7,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/simd"
 )
 
 func TestLogSumExp(t *testing.T) {
-	eachISA(t, func(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(11, 12))
 		eachShape(func(n, offset int) {
 			rows, gap := 1+r.IntN(20), r.IntN(3)
@@ -52,7 +53,7 @@ func requireLogSumExp(t *testing.T, x []float32, got float64) {
 
 func TestLogSumExpOfLongRows(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
-	eachISA(t, func(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(13, 14))
 		for _, n := range []int{4096, 4097, 8192, 70001, 140000} {
 			x := newOperand(r, 3, 2*n).data
@@ -114,7 +115,7 @@ func TestLogSumExpOfSpecialValues(t *testing.T) {
 		{[]float32{100, -30}, 100},
 		{[]float32{-30, 100}, 100},
 	}
-	eachISA(t, func(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
 		for _, tt := range tests {
 			for lead := range 70 {
 				x := make([]float32, lead, lead+len(tt.give))
@@ -138,7 +139,7 @@ func TestLogSumExpOfSpecialValues(t *testing.T) {
 }
 
 func TestLogSumExpOfOneElement(t *testing.T) {
-	eachISA(t, func(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
 		for x := float32(-200); x < 200; x += 0.173 {
 			got := make([]float64, 1)
 			simd.LogSumExp(got, []float32{x}, 1, 1)

@@ -7,11 +7,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/simd"
 )
 
 func TestTransposeOfEverySmallShape(t *testing.T) {
-	eachISA(t, func(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 3))
 		for rows := 1; rows <= 50; rows++ {
 			for cols := 1; cols <= 21; cols++ {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/simd"
 )
 
@@ -60,7 +61,7 @@ func eachShape(f func(n, offset int)) {
 }
 
 func TestReductionsMatchFloat64(t *testing.T) {
-	eachISA(t, func(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		eachShape(func(n, offset int) {
 			x, y := newOperand(r, offset, n), newOperand(r, (offset*7+3)%16, n)
@@ -85,7 +86,7 @@ func TestReductionsMatchFloat64(t *testing.T) {
 }
 
 func TestReductionsDoNotDependOnAlignment(t *testing.T) {
-	eachISA(t, func(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(3, 4))
 		x, y := newOperand(r, 0, 133), newOperand(r, 0, 133)
 		dot, sum, squares := simd.Dot(x.data, y.data), simd.Sum(x.data), simd.SumSquares(x.data)
@@ -102,7 +103,7 @@ func TestReductionsDoNotDependOnAlignment(t *testing.T) {
 
 func TestMaxOfSpecialValues(t *testing.T) {
 	inf := float32(math.Inf(1))
-	eachISA(t, func(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
 		assert.Equal(t, -inf, simd.Max(nil))
 		assert.Equal(t, -inf, simd.Max([]float32{-inf, -inf, -inf}))
 		assert.Equal(t, inf, simd.Max([]float32{1, inf, 2}))
@@ -144,7 +145,7 @@ func TestElementwiseMatchFloat64(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			eachISA(t, func(t *testing.T) {
+			cpufeattest.Each(t, func(t *testing.T) {
 				r := rand.New(rand.NewPCG(5, 6))
 				eachShape(func(n, offset int) {
 					dst, x, y := newOperand(r, (offset*5+1)%16, n), newOperand(r, offset, n), newOperand(r, (offset*3+2)%16, n)
@@ -164,7 +165,7 @@ func TestElementwiseMatchFloat64(t *testing.T) {
 }
 
 func TestDestinationMayBeTheSource(t *testing.T) {
-	eachISA(t, func(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(7, 8))
 		for _, n := range []int{1, 15, 16, 33, 100} {
 			x, y, dst := newOperand(r, 3, n), newOperand(r, 5, n), newOperand(r, 0, n)
@@ -189,7 +190,7 @@ func TestDestinationMayBeTheSource(t *testing.T) {
 }
 
 func TestExpIsWithinTwoUnits(t *testing.T) {
-	eachISA(t, func(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
 		const n = 1 << 16
 		x, got := make([]float32, n), make([]float32, n)
 		for i := range x {
@@ -211,7 +212,7 @@ func TestExpOfSpecialValues(t *testing.T) {
 	inf := float32(math.Inf(1))
 	give := []float32{0, 1, -inf, -1000, -87.4, 88.7, 88.8, 89.5, 1e30, inf, float32(math.NaN())}
 	want := []float32{1, math.E, 0, 0, 0, float32(math.Exp(float64(float32(88.7)))), inf, inf, inf, inf, float32(math.NaN())}
-	eachISA(t, func(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
 		for lead := range 40 {
 			x := make([]float32, lead, lead+len(give))
 			x = append(x, give...)
@@ -233,7 +234,7 @@ func TestExpOfSpecialValues(t *testing.T) {
 }
 
 func TestExpSumShiftsAndAdds(t *testing.T) {
-	eachISA(t, func(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(9, 10))
 		eachShape(func(n, offset int) {
 			x, dst := newOperand(r, offset, n), newOperand(r, (offset+9)%16, n)
@@ -255,7 +256,7 @@ func TestExpSumShiftsAndAdds(t *testing.T) {
 func TestSigmoidOfSpecialValues(t *testing.T) {
 	inf := float32(math.Inf(1))
 	give := []float32{0, 20, 87, 88.8, 1e30, inf, -20, -80, -90, -1e30, -inf, float32(math.NaN())}
-	eachISA(t, func(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
 		for lead := range 20 {
 			x := append(make([]float32, lead), give...)
 			got := make([]float32, len(x))

@@ -8,21 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/internal/cpufeat"
+	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 )
-
-// eachISA runs f with every set of kernels that this machine can run, plain Go last.
-func eachISA(t *testing.T, f func(t *testing.T)) {
-	t.Helper()
-	features := cpufeat.Features()
-	for i := len(features) - 1; i >= 0; i-- {
-		if cpufeat.Has(features[i]) {
-			t.Run(features[i].String(), f)
-		}
-		defer cpufeat.Disable(features[i])()
-	}
-	t.Run("go", f)
-}
 
 // eachWidth runs f for rows of every length up to two vectors of 16 and more, and of
 // some long ones.
@@ -58,7 +45,7 @@ func (g *gaps) requireKept(t *testing.T) {
 
 func TestNormGrad(t *testing.T) {
 	const rows = 3
-	eachISA(t, func(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(1, 2))
 		eachWidth(func(cols int) {
 			for kind := range 16 {
@@ -145,7 +132,7 @@ func TestNormGradOfNothing(t *testing.T) {
 
 func TestNorms(t *testing.T) {
 	const rows, eps = 3, 1e-5
-	eachISA(t, func(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(3, 4))
 		eachWidth(func(cols int) {
 			for kind := range 4 {
@@ -216,7 +203,7 @@ func TestLayerNormOfRowsFarFromZero(t *testing.T) {
 		"ends of the range": func(i int, _ float64) float64 { return math.MaxFloat32 * float64(1-2*(i&1)) },
 		"tiny":              func(_ int, noise float64) float64 { return 1e-3 + 1e-6*noise },
 	}
-	eachISA(t, func(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
 		for name, value := range tests {
 			rng := rand.New(rand.NewPCG(5, 6))
 			x, y, ones, zeros := make([]float32, cols), make([]float32, cols), make([]float32, cols), make([]float32, cols)
@@ -237,7 +224,7 @@ func TestLayerNormOfRowsFarFromZero(t *testing.T) {
 
 func TestLayerNormOfRowsThatAreNotFinite(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
-	eachISA(t, func(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
 		for _, bad := range []float32{inf, -inf, nan} {
 			for at := range 40 {
 				x, y, ones := make([]float32, 120), make([]float32, 120), make([]float32, 40)
