@@ -238,6 +238,22 @@ func (v Value) Equal(other Value) bool {
 	return v.data == other.data
 }
 
+// Describe names kind and value for messages, long text shortened.
+func (v Value) Describe() string {
+	switch d := v.data.(type) {
+	case nil:
+		return "null"
+	case string:
+		return "string " + strconv.Quote(shorten(d))
+	case []Value:
+		return "a list of " + strconv.Itoa(len(d))
+	case *Map:
+		return "a mapping of " + strconv.Itoa(d.Len())
+	default:
+		return v.Kind().String() + " " + shorten(v.canonical())
+	}
+}
+
 // canonical spells a scalar the way the renderers do.
 func (v Value) canonical() string {
 	switch d := v.data.(type) {
@@ -266,22 +282,6 @@ func (v Value) canonical() string {
 
 // maxShown is how much of a value a message quotes.
 const maxShown = 80
-
-// Describe names kind and value for messages, long text shortened.
-func (v Value) Describe() string {
-	switch d := v.data.(type) {
-	case nil:
-		return "null"
-	case string:
-		return "string " + strconv.Quote(shorten(d))
-	case []Value:
-		return "a list of " + strconv.Itoa(len(d))
-	case *Map:
-		return "a mapping of " + strconv.Itoa(d.Len())
-	default:
-		return v.Kind().String() + " " + shorten(v.canonical())
-	}
-}
 
 func shorten(text string) string {
 	if len(text) <= maxShown {
