@@ -7,26 +7,26 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 // Args are the arguments of a backend: what an adapter makes of the parameters of a module, what patches change, and what
 // a trainer reads. The top level has no order. Args belong to one goroutine.
 type Args struct {
-	values map[string]config.Value
+	values map[string]document.Value
 	log    []argChange
 }
 
 // argChange is a change that Rewind can take back.
 type argChange struct {
 	key    string
-	before config.Value
+	before document.Value
 	had    bool
 	by     string
 }
 
 // NewArgs returns arguments with the values of a mapping, without those of some keys.
-func NewArgs(params *config.Map, without ...string) *Args {
+func NewArgs(params *document.Map, without ...string) *Args {
 	a := &Args{values: maps.Collect(params.All())}
 	for _, key := range without {
 		delete(a.values, key)
@@ -35,7 +35,7 @@ func NewArgs(params *config.Map, without ...string) *Args {
 }
 
 // Lookup returns the argument at a dotted path.
-func (a *Args) Lookup(path string) (config.Value, bool) {
+func (a *Args) Lookup(path string) (document.Value, bool) {
 	if v, ok := a.values[path]; ok {
 		return v, true
 	}
@@ -54,8 +54,8 @@ func (a *Args) Has(key string) bool {
 func (a *Args) Keys() []string { return slices.Sorted(maps.Keys(a.values)) }
 
 // Map returns the arguments as they are now, sorted by name.
-func (a *Args) Map() *config.Map {
-	v, err := config.FromGo(a.values)
+func (a *Args) Map() *document.Map {
+	v, err := document.FromGo(a.values)
 	if err != nil {
 		panic("BUG: " + err.Error()) // every value is one already
 	}
@@ -67,7 +67,7 @@ func (a *Args) Map() *config.Map {
 // value on the way that is something else is an error, and so is a value that is no configuration value. Setting what is
 // there already changes nothing.
 func (a *Args) Set(path string, value any, by string) error {
-	v, err := config.FromGo(value)
+	v, err := document.FromGo(value)
 	if err != nil {
 		return fmt.Errorf("argument %s: %w", path, err)
 	}
@@ -86,7 +86,7 @@ func (a *Args) Set(path string, value any, by string) error {
 }
 
 // put returns a mapping with a value put at a dotted path below it.
-func put(into config.Value, path string, v config.Value) (config.Value, error) {
+func put(into document.Value, path string, v document.Value) (document.Value, error) {
 	m, isMap := into.Map()
 	if !isMap && !into.IsNull() {
 		return into, fmt.Errorf("%s %s, expected a mapping", into.Kind(), into.Text())
@@ -104,7 +104,7 @@ func put(into config.Value, path string, v config.Value) (config.Value, error) {
 		}
 	}
 	fields[key] = v
-	return config.FromGo(fields)
+	return document.FromGo(fields)
 }
 
 // Delete removes a top-level argument and remembers who did it.
@@ -149,7 +149,7 @@ func (a *Args) Rewind(to ArgsMark) {
 // Conflict is a parameter whose value differs from the argument of the same name, which is kept.
 type Conflict struct {
 	Key           string
-	Kept, Dropped config.Value
+	Kept, Dropped document.Value
 	By            string // who set the argument
 }
 
@@ -163,14 +163,14 @@ func (c Conflict) String() string {
 }
 
 // Show writes a value on one line.
-func Show(v config.Value) string {
+func Show(v document.Value) string {
 	switch v.Kind() {
-	case config.KindList, config.KindMap:
+	case document.KindList, document.KindMap:
 		if text, err := json.Marshal(v.Any()); err == nil {
 			return string(text)
 		}
 		return v.Kind().String()
-	case config.KindString:
+	case document.KindString:
 		return fmt.Sprintf("%q", v.Text())
 	}
 	return v.Text()
@@ -178,7 +178,7 @@ func Show(v config.Value) string {
 
 // Merge adds the parameters that are no arguments yet and returns their names, sorted, and the conflicts of the others. adapter
 // is who set what nobody else has.
-func (a *Args) Merge(params *config.Map, adapter string) (added []string, conflicts []Conflict) {
+func (a *Args) Merge(params *document.Map, adapter string) (added []string, conflicts []Conflict) {
 	for key, value := range params.All() {
 		kept, ok := a.values[key]
 		switch {

@@ -8,6 +8,7 @@ import (
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 var (
@@ -37,7 +38,7 @@ type Adapter interface {
 	// ConvertConfig makes the arguments of the framework from the parameters of tc.Module. Parameters that are not for the
 	// framework may be left out; they are added after the patches of phase build_args. Warnings are what is legal and
 	// probably a mistake. It does no I/O.
-	ConvertConfig(tc *TrainContext) (*Args, []config.Warning, error)
+	ConvertConfig(tc *TrainContext) (*Args, []document.Warning, error)
 
 	// DetectVersion returns the version of the framework. It is asked after Prepare, unless the adapter is an
 	// EarlyVersioner that knew it before.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -55,7 +55,7 @@ func TestTrainers(t *testing.T) {
 
 func newArgs(t *testing.T, data map[string]any, without ...string) *backend.Args {
 	t.Helper()
-	v, err := config.FromGo(data)
+	v, err := document.FromGo(data)
 	require.NoError(t, err)
 	m, _ := v.Map()
 	return backend.NewArgs(m, without...)
@@ -89,7 +89,7 @@ func TestArgs(t *testing.T) {
 func TestMergeKeepsWhatWasDeleted(t *testing.T) {
 	a := newArgs(t, map[string]any{"gone": 1, "kept": 1})
 	a.Delete("gone", "patch p")
-	v, err := config.FromGo(map[string]any{"gone": 1, "kept": 2, "more": 3})
+	v, err := document.FromGo(map[string]any{"gone": 1, "kept": 2, "more": 3})
 	require.NoError(t, err)
 	m, _ := v.Map()
 	added, conflicts := a.Merge(m, "framework f")

@@ -1,4 +1,4 @@
-package config
+package config_test
 
 import (
 	"io/fs"
@@ -8,13 +8,16 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/internal/recordtest"
 )
 
 // BenchmarkLoadExperiment loads one recorded experiment with large presets, all of them in turn, and all with a cache as
 // `primus config validate` does.
 func BenchmarkLoadExperiment(b *testing.B) {
-	inputs := unpackInputs(b)
-	golden, err := fs.Glob(os.DirFS(filepath.Join(fixtureDir(b), "golden")), "*.json")
+	inputs := recordtest.Inputs(b)
+	golden, err := fs.Glob(os.DirFS(filepath.Join(recordtest.Dir(b), "golden")), "*.json")
 	require.NoError(b, err)
 	var all []string
 	for _, name := range golden {
@@ -22,18 +25,18 @@ func BenchmarkLoadExperiment(b *testing.B) {
 			all = append(all, experiment)
 		}
 	}
-	presets, err := DirRoot(filepath.Join(inputs, "primus", "configs"))
+	presets, err := config.DirRoot(filepath.Join(inputs, "primus", "configs"))
 	require.NoError(b, err)
-	options := Options{Root: inputs, Presets: []Root{presets}, Env: fixtureEnv(nil)}
+	options := config.Options{Root: inputs, Presets: []config.Root{presets}, Env: recordtest.Environment(nil)}
 	load := func(b *testing.B, experiments []string, cached bool) {
 		b.ReportAllocs()
 		options := options
 		for b.Loop() {
 			if cached {
-				options.Cache = &Cache{}
+				options.Cache = &config.Cache{}
 			}
 			for _, experiment := range experiments {
-				_, err := LoadExperiment(filepath.Join(inputs, experiment), options)
+				_, err := config.LoadExperiment(filepath.Join(inputs, experiment), options)
 				require.NoError(b, err)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 // TestDifferencesFromPrimus holds what docs/compatibility.md lists, under the same numbers.
@@ -94,7 +95,7 @@ func TestExportKeepsModuleNamesAndPlatform(t *testing.T) { // 3, 5
 	text := strings.Replace(experimentHead, "{config: local.yaml}", "{config: local.yaml, overrides: {workspace: ./mine, extra: 1}}", 1) + trainer
 	exp, err := load(t, text, basicPresets, config.Options{})
 	require.NoError(t, err)
-	exported, err := config.Render(exp.Export(), config.FormatYAML, false)
+	exported, err := document.Render(exp.Export(), document.FormatYAML, false)
 	require.NoError(t, err)
 	again, err := load(t, string(exported), nil, config.Options{Strict: true})
 	require.NoError(t, err)

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 // Options configures [LoadExperiment]. The zero value reads the process environment and knows no presets.
@@ -17,7 +19,7 @@ type Options struct {
 	Root string
 	// Env looks up environment variables; nil means os.LookupEnv.
 	Env func(name string) (value string, ok bool)
-	// Overrides are command line tokens, applied to the parameters of one module; see [ParseOverrides].
+	// Overrides are command line tokens, applied to the parameters of one module; see [document.ParseOverrides].
 	Overrides []string
 	// Module is the module the overrides apply to, and which must exist. Empty means the only module.
 	Module string
@@ -34,13 +36,13 @@ type Experiment struct {
 	// WorkGroup, UserName, ExpName and Workspace say where results go; see [Experiment.RootPath].
 	WorkGroup, UserName, ExpName, Workspace string
 	// Platform is the platform preset with its overrides.
-	Platform *Map
+	Platform *document.Map
 	// Env is the env block: variables the training process should see. It may be empty.
-	Env *Map
+	Env *document.Map
 	// Modules are the modules in file order.
 	Modules []*Module
 	// Document is the experiment file as loaded, after substitution and extends, before presets.
-	Document *Map
+	Document *document.Map
 	// Report lists warnings, and values that have no effect.
 	Report Report
 	// Strict is [Options.Strict]: who drops values later, such as a backend, refuses to as well.
@@ -77,8 +79,8 @@ func (e *Experiment) Module(name string) (*Module, error) {
 	if len(e.Modules) > 0 {
 		available = strings.Join(e.moduleNames(), " ")
 	}
-	return nil, &Error{
-		Origin: Origin{File: e.File}, Path: "modules",
+	return nil, &document.Error{
+		Origin: document.Origin{File: e.File}, Path: "modules",
 		Problem: fmt.Sprintf("no module %q", name), Hint: "available modules: " + available,
 	}
 }
@@ -93,20 +95,20 @@ func (e *Experiment) moduleNames() []string {
 
 // LoadExperiment reads an experiment with everything it extends and the presets it names. It only reads files.
 //
-// The error joins one [*Error] for each problem found; loading stops at the first broken file, and checks all keys of the
-// experiment and all its modules before it gives up.
+// The error joins one [*document.Error] for each problem found; loading stops at the first broken file, and checks all keys
+// of the experiment and all its modules before it gives up.
 func LoadExperiment(file string, options Options) (*Experiment, error) {
 	exp := &Experiment{File: file, Strict: options.Strict}
 	r, start, err := newReader(file, options, &exp.Report)
 	if err != nil {
 		return nil, err
 	}
-	overrides, warnings, err := ParseOverrides(options.Overrides)
+	overrides, warnings, err := document.ParseOverrides(options.Overrides)
 	exp.Report.Warnings = append(exp.Report.Warnings, warnings...)
 	if err != nil {
 		return nil, err
 	}
-	if exp.Document, err = r.load(start, Origin{}); err != nil {
+	if exp.Document, err = r.load(start, document.Origin{}); err != nil {
 		return nil, err
 	}
 	p := &parser{reader: r, exp: exp, file: r.display(start)}
@@ -132,7 +134,7 @@ func LoadExperiment(file string, options Options) (*Experiment, error) {
 func newReader(name string, options Options, report *Report) (*reader, location, error) {
 	absolute, err := filepath.Abs(name)
 	if err != nil {
-		return nil, location{}, &Error{Origin: Origin{File: name}, Err: err}
+		return nil, location{}, &document.Error{Origin: document.Origin{File: name}, Err: err}
 	}
 	dir := options.Root
 	if dir == "" {
@@ -150,15 +152,12 @@ func newReader(name string, options Options, report *Report) (*reader, location,
 	}
 	r := &reader{
 		roots: append([]Root{root}, options.Presets...), env: options.Env, report: report, cache: options.Cache,
-		loaded: map[location]*Map{},
-	}
-	if r.env == nil {
-		r.env = os.LookupEnv
+		loaded: map[location]*document.Map{},
 	}
 	start, err := r.locate(absolute)
 	if name == "" || err != nil || start.root != experimentRoot {
-		return nil, location{}, &Error{
-			Origin: Origin{File: name}, Kind: ErrOutsideRoots,
+		return nil, location{}, &document.Error{
+			Origin: document.Origin{File: name}, Kind: ErrOutsideRoots,
 			Problem: fmt.Sprintf("experiment %q lies outside %s", name, root.dir),
 		}
 	}
@@ -180,14 +179,14 @@ func relativeTo(name, absolute, dir string) string {
 }
 
 // override merges command line overrides into the parameters of the selected module.
-func (e *Experiment) override(overrides *Map, name string) error {
+func (e *Experiment) override(overrides *document.Map, name string) error {
 	if name == "" {
 		if overrides.Len() == 0 {
 			return nil
 		}
 		if len(e.Modules) != 1 {
-			return &Error{
-				Origin: Origin{File: e.File}, Kind: ErrUsage, Problem: "overrides need the name of the module they apply to",
+			return &document.Error{
+				Origin: document.Origin{File: e.File}, Kind: document.ErrUsage, Problem: "overrides need the name of the module they apply to",
 				Hint: "modules: " + strings.Join(e.moduleNames(), " "),
 			}
 		}
@@ -199,13 +198,13 @@ func (e *Experiment) override(overrides *Map, name string) error {
 	}
 	hintUnknown(&e.Report, module.Params, overrides, "")
 	e.hintIdentity(module, overrides)
-	module.Params = Merge(module.Params, overrides)
+	module.Params = document.Merge(module.Params, overrides)
 	return nil
 }
 
 // hintIdentity warns about overrides that look like they move the results: these keys belong to the experiment, overrides to
 // the parameters of a module.
-func (e *Experiment) hintIdentity(module *Module, overrides *Map) {
+func (e *Experiment) hintIdentity(module *Module, overrides *document.Map) {
 	for _, key := range []struct{ name, variable string }{
 		{"work_group", "PRIMUS_TEAM"}, {"user_name", "PRIMUS_USER"}, {"exp_name", "PRIMUS_EXP_NAME"}, {"workspace", "PRIMUS_WORKSPACE"},
 	} {

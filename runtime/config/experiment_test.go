@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 var basicPresets = files{
@@ -40,7 +41,7 @@ func TestLoadExperimentMergesInOrder(t *testing.T) {
 		`string "module" of the module preset is kept (embedded/modules/fw/t.yaml:2:9)`, collision.String())
 }
 
-func value(t *testing.T, m *config.Map, path string) config.Value {
+func value(t *testing.T, m *document.Map, path string) document.Value {
 	t.Helper()
 	v, ok := m.Get(path)
 	require.True(t, ok, path)
@@ -96,11 +97,11 @@ func TestLoadExperimentErrors(t *testing.T) {
 		{name: "extends absolute", experiment: "extends: /etc/passwd\n" + experimentHead, wantErr: config.ErrOutsideRoots},
 		{name: "preset extends leaves the root", experiment: experimentHead + trainer, wantErr: config.ErrOutsideRoots,
 			presets: files{"modules/fw/t.yaml": "extends: [../../../etc.yaml]", "models/fw/m.yaml": "{}"}},
-		{name: "extends itself", experiment: "extends: [exp.yaml]\n", wantErr: config.ErrCycle, want: []string{"exp.yaml -> "}},
+		{name: "extends itself", experiment: "extends: [exp.yaml]\n", wantErr: document.ErrCycle, want: []string{"exp.yaml -> "}},
 		{name: "extends missing", experiment: "extends: gone.yaml\n", wantErr: fs.ErrNotExist, want: []string{"exp.yaml:1:10", "gone.yaml"}},
 		{name: "extends null", experiment: "extends:\n", want: []string{"extends: given null, expected a file name"}},
 		{name: "extends mapping", experiment: "extends: {a: b}\n", want: []string{"given a mapping of 1"}},
-		{name: "unset variables all at once", experiment: "a: ${NO_A}\nb: [{c: '${NO_B}'}]\n", wantErr: config.ErrUnsetVariable,
+		{name: "unset variables all at once", experiment: "a: ${NO_A}\nb: [{c: '${NO_B}'}]\n", wantErr: document.ErrUnsetVariable,
 			want: []string{"exp.yaml:1:4: a: ${NO_A} has no default and the variable is not set", "b[0].c: ${NO_B} has no default"}},
 		{name: "module without trainer in its name", experiment: experimentHead + "modules:\n  evaluator: {framework: fw}\n",
 			want: []string{"exp.yaml:7:14: modules.evaluator: unsupported module"}},
@@ -114,7 +115,7 @@ func TestLoadExperimentErrors(t *testing.T) {
 		{name: "module to override is missing", experiment: experimentHead + trainer, presets: basicPresets,
 			options: config.Options{Module: "sft_trainer"}, want: []string{`no module "sft_trainer"; available modules: pre_trainer`}},
 		{name: "overrides for several modules", experiment: experimentHead + "modules:\n  a_trainer: {framework: fw}\n  b_trainer: {framework: fw}\n",
-			options: config.Options{Overrides: []string{"a=1"}}, wantErr: config.ErrUsage, want: []string{"a_trainer b_trainer"}},
+			options: config.Options{Overrides: []string{"a=1"}}, wantErr: document.ErrUsage, want: []string{"a_trainer b_trainer"}},
 		{name: "empty path of root", experiment: experimentHead, options: config.Options{Root: "/nonexistent"}, wantErr: config.ErrOutsideRoots},
 	}
 	for _, tt := range tests {

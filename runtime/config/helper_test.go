@@ -71,11 +71,3 @@ func noticed(exp *config.Experiment) []string {
 	}
 	return lines
 }
-
-// params parses overrides as a quick way to a map.
-func params(t *testing.T, tokens ...string) *config.Map {
-	t.Helper()
-	m, _, err := config.ParseOverrides(tokens)
-	require.NoError(t, err)
-	return m
-}

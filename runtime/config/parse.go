@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 // parser turns the loaded document into an experiment; it collects problems instead of stopping at the first.
@@ -18,13 +20,13 @@ type parser struct {
 func (p *parser) fail(err error) { p.errs = append(p.errs, err) }
 
 // here is the experiment file as a whole.
-func (p *parser) here() Origin { return Origin{File: p.file} }
+func (p *parser) here() document.Origin { return document.Origin{File: p.file} }
 
 // require returns a key that must be there.
-func (p *parser) require(m *Map, origin Origin, path, key string) (Value, bool) {
+func (p *parser) require(m *document.Map, origin document.Origin, path, key string) (document.Value, bool) {
 	value, ok := m.Lookup(key)
 	if !ok {
-		p.fail(&Error{Origin: origin, Path: joinPath(path, key), Problem: "required key is missing"})
+		p.fail(&document.Error{Origin: origin, Path: document.JoinPath(path, key), Problem: "required key is missing"})
 	}
 	return value, ok
 }
@@ -42,10 +44,10 @@ func (p *parser) identity() {
 		if !ok {
 			continue
 		}
-		text, isText := identifier(value)
+		text, isText := value.Identifier()
 		switch {
 		case !isText:
-			p.fail(wrongType(value, field.key, "a string", "quote it if it is a name"))
+			p.fail(document.WrongType(value, field.key, "a string", "quote it if it is a name"))
 		case text == "":
 			p.report.warn(value.Origin(), field.key, "value is empty", "results of different experiments may share a directory")
 		case field.key != "workspace" && path.IsAbs(text):
@@ -69,11 +71,12 @@ const (
 
 func (p *parser) platform() {
 	block, given := p.exp.Document.Lookup("platform")
-	config, overrides := Value{data: defaultPlatform, origin: &Origin{File: p.file}}, newMap(1)
+	config := document.StringValue(defaultPlatform).At(p.here())
+	var overrides *document.Map
 	if given {
 		m, ok := block.Map()
 		if !ok {
-			p.fail(wrongType(block, "platform", "a mapping with the key config", ""))
+			p.fail(document.WrongType(block, "platform", "a mapping with the key config", ""))
 			return
 		}
 		if config, ok = p.require(m, block.Origin(), "platform", "config"); !ok {
@@ -84,34 +87,37 @@ func (p *parser) platform() {
 		}
 		p.reportIgnored(m, "platform", "config", "overrides")
 	} else {
-		overrides.set("master_sink_level", Value{data: defaultSinkLevel})
+		var defaults document.Builder
+		defaults.Set("master_sink_level", document.StringValue(defaultSinkLevel))
+		overrides = defaults.Map()
 	}
 	preset, err := p.preset(platformsDir, config, "platform.config")
 	if err != nil {
 		p.fail(err)
 		return
 	}
-	platform := nullStrings(preset).clone(1)
-	platform.set("config", config)
+	merged := document.NewBuilder(preset.NullStrings())
+	merged.Set("config", config)
+	platform := merged.Map()
 	hintUnknown(p.report, platform, overrides, "platform.overrides")
-	p.exp.Platform = Merge(platform, overrides)
+	p.exp.Platform = document.Merge(platform, overrides)
 	for _, key := range platformKeys {
 		p.require(p.exp.Platform, config.Origin(), "platform", key)
 	}
 }
 
 // overrides reads an optional overrides block; null means none.
-func (p *parser) overrides(m *Map, path string) (*Map, bool) {
+func (p *parser) overrides(m *document.Map, path string) (*document.Map, bool) {
 	value, _ := m.Lookup("overrides")
 	if value.IsNull() {
-		return newMap(0), true
+		return nil, true
 	}
 	overrides, ok := value.Map()
 	if !ok {
-		p.fail(wrongType(value, joinPath(path, "overrides"), "a mapping", ""))
+		p.fail(document.WrongType(value, document.JoinPath(path, "overrides"), "a mapping", ""))
 		return nil, false
 	}
-	return nullStrings(overrides), true
+	return overrides.NullStrings(), true
 }
 
 func (p *parser) modules() {
@@ -121,13 +127,13 @@ func (p *parser) modules() {
 	}
 	modules, ok := value.Map()
 	if !ok {
-		p.fail(wrongType(value, "modules", "a mapping from module names to modules", ""))
+		p.fail(document.WrongType(value, "modules", "a mapping from module names to modules", ""))
 		return
 	}
 	for name, block := range modules.All() {
 		if !strings.Contains(name, "trainer") {
-			p.fail(&Error{
-				Origin: block.Origin(), Path: joinPath("modules", name), Problem: fmt.Sprintf("unsupported module %q", name),
+			p.fail(&document.Error{
+				Origin: block.Origin(), Path: document.JoinPath("modules", name), Problem: fmt.Sprintf("unsupported module %q", name),
 				Hint: `the name of a module contains "trainer", such as pre_trainer`,
 			})
 			continue
@@ -146,35 +152,35 @@ func (p *parser) ignoredKeys() {
 		p.report.ignore("env", env, "expected a mapping from names of variables to values")
 	}
 	for name, value := range block.All() {
-		if kind := value.Kind(); kind == KindList || kind == KindMap {
-			p.fail(wrongType(value, joinPath("env", name), "the text of a variable", ""))
+		if kind := value.Kind(); kind == document.KindList || kind == document.KindMap {
+			p.fail(document.WrongType(value, document.JoinPath("env", name), "the text of a variable", ""))
 		}
 	}
-	p.exp.Env = block.clone(0)
+	p.exp.Env = block
 	// An exported experiment also carries name and config_file.
 	p.reportIgnored(p.exp.Document, "",
 		"work_group", "user_name", "exp_name", "workspace", "env", "platform", "modules", "name", "config_file")
 }
 
 // reportIgnored reports the keys of m that are not known. One that is a parameter of a module lost to that parameter.
-func (p *parser) reportIgnored(m *Map, path string, known ...string) {
+func (p *parser) reportIgnored(m *document.Map, path string, known ...string) {
 	for key, value := range m.All() {
 		if slices.Contains(known, key) {
 			continue
 		}
 		hint := "parameters belong under modules.<name>.overrides"
-		if near, ok := nearestKey(key, known); ok {
+		if near, ok := document.Nearest(key, known); ok {
 			hint = "did you mean " + near + "?"
 		} else if path != "" {
 			hint = "known keys: " + strings.Join(known, " ")
 		}
 		if path != "" || !p.lostToParams(key, value, hint) {
-			p.report.ignore(joinPath(path, key), value, hint)
+			p.report.ignore(document.JoinPath(path, key), value, hint)
 		}
 	}
 }
 
-func (p *parser) lostToParams(key string, value Value, hint string) (lost bool) {
+func (p *parser) lostToParams(key string, value document.Value, hint string) (lost bool) {
 	for _, module := range p.exp.Modules {
 		if kept, ok := module.Params.Lookup(key); ok {
 			lost = true

@@ -6,6 +6,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 // The directories of a preset root.
@@ -16,23 +18,23 @@ const (
 )
 
 // preset loads a preset named by a value of the experiment. dir is below the root, such as modules/megatron.
-func (r *reader) preset(dir string, name Value, keyPath string) (*Map, error) {
-	text, ok := identifier(name)
+func (r *reader) preset(dir string, name document.Value, keyPath string) (*document.Map, error) {
+	text, ok := name.Identifier()
 	if !ok || text == "" {
-		return nil, wrongType(name, keyPath, "the name of a preset in "+dir, "")
+		return nil, document.WrongType(name, keyPath, "the name of a preset in "+dir, "")
 	}
 	var candidates []string
-	if _, known := loaderFor(text); known {
+	if _, err := document.FormatOf(text); err == nil {
 		candidates = []string{text}
 	} else {
-		for _, extension := range knownExtensions() {
+		for _, extension := range document.Extensions() {
 			candidates = append(candidates, text+extension)
 		}
 	}
 	for _, candidate := range candidates {
 		relative := path.Join(dir, candidate)
 		if path.IsAbs(candidate) || !fs.ValidPath(relative) {
-			return nil, &Error{
+			return nil, &document.Error{
 				Origin: name.Origin(), Path: keyPath, Kind: ErrOutsideRoots,
 				Problem: fmt.Sprintf("preset %q leaves the preset roots", text),
 				Hint:    "use a name relative to " + dir,
@@ -47,7 +49,7 @@ func (r *reader) preset(dir string, name Value, keyPath string) (*Map, error) {
 	return nil, r.presetNotFound(dir, text, name, keyPath)
 }
 
-func (r *reader) presetNotFound(dir, text string, name Value, keyPath string) error {
+func (r *reader) presetNotFound(dir, text string, name document.Value, keyPath string) error {
 	var searched []string
 	for _, root := range r.roots[experimentRoot+1:] {
 		searched = append(searched, path.Join(root.Name, dir))
@@ -56,7 +58,7 @@ func (r *reader) presetNotFound(dir, text string, name Value, keyPath string) er
 	if len(searched) == 0 {
 		problem = fmt.Sprintf("preset %q not found: there are no preset roots", text)
 	}
-	return &Error{Origin: name.Origin(), Path: keyPath, Problem: problem, Hint: r.presetHint(dir, text), Kind: fs.ErrNotExist}
+	return &document.Error{Origin: name.Origin(), Path: keyPath, Problem: problem, Hint: r.presetHint(dir, text), Kind: fs.ErrNotExist}
 }
 
 // presetHint names the nearest presets and the available ones, or the available frameworks when there are none.
@@ -92,7 +94,7 @@ func (r *reader) list(dir string) []string {
 			if err != nil || len(names) >= maxCandidates {
 				return fs.SkipAll
 			}
-			if _, known := loaderFor(p); known && !entry.IsDir() {
+			if _, err := document.FormatOf(p); err == nil && !entry.IsDir() {
 				names = append(names, strings.TrimSuffix(strings.TrimPrefix(p, dir+"/"), path.Ext(p)))
 			}
 			return nil

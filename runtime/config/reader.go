@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 // experimentRoot is the index of the root the experiment lies in; preset roots follow.
@@ -19,18 +21,18 @@ type reader struct {
 	report *Report
 	cache  *Cache
 	// loaded remembers finished files, so that a file extended many times is read once.
-	loaded map[location]*Map
+	loaded map[location]*document.Map
 	// chain is the path of files being loaded, outermost first.
 	chain []location
 }
 
 // load reads f, substitutes variables and merges what it extends. from is the place that asked for the file.
-func (r *reader) load(f location, from Origin) (*Map, error) {
+func (r *reader) load(f location, from document.Origin) (*document.Map, error) {
 	if m, ok := r.loaded[f]; ok {
 		return m, nil
 	}
 	if slices.Contains(r.chain, f) {
-		return nil, &Error{Origin: from, Path: "extends", Kind: ErrCycle, Problem: "files extend each other: " + r.showChain(f)}
+		return nil, &document.Error{Origin: from, Path: "extends", Kind: document.ErrCycle, Problem: "files extend each other: " + r.showChain(f)}
 	}
 	r.chain = append(r.chain, f)
 	defer func() { r.chain = r.chain[:len(r.chain)-1] }()
@@ -41,7 +43,7 @@ func (r *reader) load(f location, from Origin) (*Map, error) {
 	}
 	r.report.Warnings = append(r.report.Warnings, file.report.Warnings...)
 	r.report.Collisions = append(r.report.Collisions, file.report.Collisions...)
-	merged, err := r.extend(f, file.document)
+	merged, err := r.extend(f, file.top)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +52,7 @@ func (r *reader) load(f location, from Origin) (*Map, error) {
 }
 
 // source reads f and substitutes variables in it.
-func (r *reader) source(f location, from Origin) (source, error) {
+func (r *reader) source(f location, from document.Origin) (source, error) {
 	if file, ok := r.cache.lookup(f); ok {
 		return file, nil
 	}
@@ -59,27 +61,28 @@ func (r *reader) source(f location, from Origin) (source, error) {
 	if err != nil {
 		return source{}, r.readError(name, from, err)
 	}
-	root, duplicates, err := decodeFile(name, data)
+	root, duplicates, err := document.Parse(name, data)
 	if err != nil {
 		return source{}, err
 	}
-	root, warnings, err := substitute(root, r.env)
+	root, warnings, err := document.Substitute(root, r.env)
 	if err != nil {
 		return source{}, err
 	}
-	document, ok := root.Map()
+	top, ok := root.Map()
 	if !ok {
-		return source{}, wrongType(root, "", "a mapping at the top of the file", "")
+		return source{}, document.WrongType(root, "", "a mapping at the top of the file", "")
 	}
-	file := source{document, Report{Warnings: warnings, Collisions: duplicates}}
+	file := source{top, Report{Warnings: warnings}}
+	file.report.repeat(duplicates)
 	r.cache.keep(f, file)
 	return file, nil
 }
 
-func (r *reader) readError(name string, from Origin, err error) error {
-	problem := &Error{Origin: from, Err: err}
+func (r *reader) readError(name string, from document.Origin, err error) error {
+	problem := &document.Error{Origin: from, Err: err}
 	if from.IsZero() {
-		problem.Origin = Origin{File: name}
+		problem.Origin = document.Origin{File: name}
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -102,25 +105,25 @@ func (r *reader) showChain(again location) string {
 	return strings.Join(append(names, r.display(again)), " -> ")
 }
 
-// extend merges the files that document extends, later ones over earlier ones, and document over all of them.
-func (r *reader) extend(f location, document *Map) (*Map, error) {
-	value, ok := document.Lookup("extends")
+// extend merges the files that own extends, later ones over earlier ones, and own over all of them.
+func (r *reader) extend(f location, own *document.Map) (*document.Map, error) {
+	value, ok := own.Lookup("extends")
 	if !ok {
-		return document, nil
+		return own, nil
 	}
 	entries, isList := value.List()
 	if !isList {
-		entries = []Value{value}
+		entries = []document.Value{value}
 	}
-	var base *Map
+	var base *document.Map
 	for _, entry := range entries {
-		name, isText := identifier(entry)
+		name, isText := entry.Identifier()
 		if !isText || name == "" {
-			return nil, wrongType(entry, "extends", "a file name or a list of file names", "")
+			return nil, document.WrongType(entry, "extends", "a file name or a list of file names", "")
 		}
 		target, err := r.resolve(f, name)
 		if err != nil {
-			return nil, &Error{
+			return nil, &document.Error{
 				Origin: entry.Origin(), Path: "extends", Kind: ErrOutsideRoots,
 				Problem: fmt.Sprintf("path %q leaves the configuration roots", name),
 				Hint:    "allowed are files below " + r.rootNames(),
@@ -130,21 +133,9 @@ func (r *reader) extend(f location, document *Map) (*Map, error) {
 		if err != nil {
 			return nil, err
 		}
-		base = Merge(base, extended)
+		base = document.Merge(base, extended)
 	}
-	return Merge(base, document.without("extends")), nil
-}
-
-// identifier returns the text of a value that names something: a string, or a scalar that was typed from untyped text,
-// such as a substituted variable.
-func identifier(v Value) (string, bool) {
-	if s, ok := v.Str(); ok {
-		return s, true
-	}
-	if v.guessed && !v.IsNull() {
-		return v.Text(), v.Kind() != KindList && v.Kind() != KindMap
-	}
-	return "", false
+	return document.Merge(base, own.Without("extends")), nil
 }
 
 // Cache keeps the files of preset roots between loads, so that many experiments read a preset once. All loads that share
@@ -157,8 +148,8 @@ type Cache struct {
 
 // source is one file after substitution and before what it extends.
 type source struct {
-	document *Map
-	report   Report
+	top    *document.Map
+	report Report
 }
 
 // lookup finds a file. A nil cache has none.

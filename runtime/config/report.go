@@ -3,12 +3,17 @@ package config
 import (
 	"errors"
 	"fmt"
+
+	"github.com/primus-fl/primus/runtime/config/document"
 )
+
+// ErrNoEffect marks a value that was written and has no effect, which [Options.Strict] refuses.
+var ErrNoEffect = errors.New("config: value without effect")
 
 // Report lists what loading an experiment noticed besides errors.
 type Report struct {
 	// Warnings are legal things that are probably mistakes, in the order they were found.
-	Warnings []Warning
+	Warnings []document.Warning
 	// Collisions are values that were written and have no effect, in the order they were found.
 	Collisions []Collision
 }
@@ -20,23 +25,6 @@ func (r Report) Err() error {
 		errs[i] = c.err()
 	}
 	return errors.Join(errs...)
-}
-
-// Warning is one probable mistake.
-type Warning struct {
-	// Origin is where the value in question was written.
-	Origin Origin
-	// Path is the dotted key path, empty for a whole file or token.
-	Path string
-	// Message says what was noticed and what happens.
-	Message string
-	// Hint says what to do, and may be empty.
-	Hint string
-}
-
-// String renders origin, path, message and hint on one line.
-func (w Warning) String() string {
-	return (&Error{Origin: w.Origin, Path: w.Path, Problem: w.Message, Hint: w.Hint}).Error()
 }
 
 // Source names one of the sources that are merged into a module.
@@ -64,7 +52,7 @@ type Collision struct {
 	// Winner is the source whose value is kept, empty when nothing reads the key. Loser is the other one.
 	Winner, Loser Source
 	// Kept and Dropped are the two values; their origins say where each was written. Kept means nothing without Winner.
-	Kept, Dropped Value
+	Kept, Dropped document.Value
 	// Hint says what to do, and may be empty.
 	Hint string
 }
@@ -74,28 +62,37 @@ func (c Collision) Path() string {
 	if c.Module == "" {
 		return c.Key
 	}
-	return joinPath(joinPath("modules", c.Module), c.Key)
+	return document.JoinPath(document.JoinPath("modules", c.Module), c.Key)
 }
 
 // String renders key, both values and both origins on one line.
 func (c Collision) String() string { return c.err().Error() }
 
-func (c Collision) err() *Error {
-	problem := c.Dropped.describe() + " has no effect, the key is ignored"
+func (c Collision) err() *document.Error {
+	problem := c.Dropped.Describe() + " has no effect, the key is ignored"
 	if c.Winner != "" {
 		problem = fmt.Sprintf("%s of the %s has no effect, %s of the %s is kept (%s)",
-			c.Dropped.describe(), c.Loser, c.Kept.describe(), c.Winner, c.Kept.Origin())
+			c.Dropped.Describe(), c.Loser, c.Kept.Describe(), c.Winner, c.Kept.Origin())
 	}
-	return &Error{Origin: c.Dropped.Origin(), Path: c.Path(), Problem: problem, Hint: c.Hint, Kind: ErrNoEffect}
+	return &document.Error{Origin: c.Dropped.Origin(), Path: c.Path(), Problem: problem, Hint: c.Hint, Kind: ErrNoEffect}
 }
 
-func (r *Report) warn(origin Origin, path, message, hint string) {
-	r.Warnings = append(r.Warnings, Warning{Origin: origin, Path: path, Message: message, Hint: hint})
+func (r *Report) warn(origin document.Origin, path, message, hint string) {
+	r.Warnings = append(r.Warnings, document.Warning{Origin: origin, Path: path, Message: message, Hint: hint})
 }
 
 // ignore records a value of the experiment that nothing reads.
-func (r *Report) ignore(path string, value Value, hint string) {
+func (r *Report) ignore(path string, value document.Value, hint string) {
 	r.Collisions = append(r.Collisions, Collision{Key: path, Loser: SourceExperiment, Dropped: value, Hint: hint})
+}
+
+// repeat records values of keys that one mapping has twice.
+func (r *Report) repeat(duplicates []document.Duplicate) {
+	for _, d := range duplicates {
+		r.Collisions = append(r.Collisions, Collision{
+			Key: d.Key, Winner: SourceLater, Loser: SourceEarlier, Kept: d.Kept, Dropped: d.Dropped, Hint: "write the key once",
+		})
+	}
 }
 
 // collide records collisions in a module.

@@ -9,7 +9,12 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"github.com/primus-fl/primus/runtime/config/document"
 )
+
+// ErrOutsideRoots marks a path that leaves the configuration roots.
+var ErrOutsideRoots = errors.New("config: path outside the configuration roots")
 
 // Root is a directory tree that configuration files may be read from. A preset root holds modules/<framework>/,
 // models/<framework>/ and platforms/. Paths that lead out of the tree are refused; symbolic links in it are followed.
@@ -52,7 +57,7 @@ func (r *reader) read(f location) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(io.LimitReader(handle, maxFileSize+1))
+	data, err := io.ReadAll(io.LimitReader(handle, document.MaxSize+1))
 	return data, errors.Join(err, handle.Close())
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document"
 	"github.com/primus-fl/primus/runtime/configs"
 )
 
@@ -112,7 +113,7 @@ func TestExamplesLoad(t *testing.T) {
 				architecture
 				training
 			}
-			_, err = config.Decode(module.Params, &got)
+			_, err = document.Decode(module.Params, &got)
 			require.NoError(t, err)
 			assert.Equal(t, want[module.Model], got.architecture)
 			assert.Zero(t, got.Hidden%got.Heads)
@@ -129,7 +130,7 @@ func TestDefaults(t *testing.T) {
 	exp, err := config.LoadExperiment(filepath.Join("testdata", "minimal.yaml"), config.Options{Presets: presets(), Env: noEnv})
 	require.NoError(t, err)
 	var got training
-	_, err = config.Decode(exp.Modules[0].Params, &got)
+	_, err = document.Decode(exp.Modules[0].Params, &got)
 	require.NoError(t, err)
 	assert.Equal(t, training{
 		Model: "llama_2M", Iters: 400, GlobalBatch: 4, MicroBatch: 4, LR: 3e-3, MinLR: 3e-4, DecayStyle: "cosine", WarmupIters: 20,

@@ -6,7 +6,7 @@ import (
 	"math/big"
 
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 // Context is what conditions and handlers get.
@@ -19,7 +19,7 @@ type Context struct {
 	ModuleName     string
 	Platform       string
 
-	Params  *config.Map           // of the module; from phase setup on together with the arguments of the backend
+	Params  *document.Map         // of the module; from phase setup on together with the arguments of the backend
 	Args    *backend.Args         // of the backend, nil where there are none
 	Environ *backend.Environ      // nil where the environment cannot be changed
 	Points  *Points               // of the trainer, nil where there is none yet
@@ -31,7 +31,7 @@ type Context struct {
 }
 
 // Value returns the parameter at a dotted path, and whether it is there and not null.
-func (c *Context) Value(path string) (config.Value, bool) {
+func (c *Context) Value(path string) (document.Value, bool) {
 	v, ok := c.Params.Get(path)
 	return v, ok && !v.IsNull()
 }

@@ -3,7 +3,7 @@ package patch_test
 import (
 	"fmt"
 
-	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document"
 	"github.com/primus-fl/primus/runtime/patch"
 )
 
@@ -27,7 +27,7 @@ func Example() {
 		return
 	}
 	for _, tokens := range [][]string{nil, {"halve=true"}} {
-		params, _, err := config.ParseOverrides(tokens)
+		params, _, err := document.ParseOverrides(tokens)
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -225,9 +225,9 @@ func (l *lines) has(level string, texts ...string) bool {
 	})
 }
 
-func mapping(t *testing.T, data map[string]any) *config.Map {
+func mapping(t *testing.T, data map[string]any) *document.Map {
 	t.Helper()
-	v, err := config.FromGo(data)
+	v, err := document.FromGo(data)
 	require.NoError(t, err)
 	m, _ := v.Map()
 	return m

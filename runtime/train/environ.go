@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 // envHFHome is where the libraries of Hugging Face keep models and data sets.
@@ -26,11 +26,11 @@ func (r *session) environment() error {
 	for name, v := range r.s.Experiment.Env.All() {
 		path := "env." + name
 		switch v.Kind() {
-		case config.KindNull:
-			log.Warn(config.Warning{Origin: v.Origin(), Path: path, Message: "null sets nothing", Hint: `write "" for an empty variable`}.String())
+		case document.KindNull:
+			log.Warn(document.Warning{Origin: v.Origin(), Path: path, Message: "null sets nothing", Hint: `write "" for an empty variable`}.String())
 			continue
-		case config.KindList, config.KindMap:
-			faults = append(faults, &config.Error{Origin: v.Origin(), Path: path, Problem: "given a " + v.Kind().String() + ", expected the text of a variable"})
+		case document.KindList, document.KindMap:
+			faults = append(faults, &document.Error{Origin: v.Origin(), Path: path, Problem: "given a " + v.Kind().String() + ", expected the text of a variable"})
 			continue
 		}
 		value := env.Expand(v.Text())
@@ -39,7 +39,7 @@ func (r *session) environment() error {
 			continue
 		}
 		if strings.HasPrefix(name, envPolicy) && !r.factory.PlanOnly {
-			log.Warn(config.Warning{
+			log.Warn(document.Warning{
 				Origin: v.Origin(), Path: path, Message: "the dispatch policy of this process is made before, so that the variable has no effect on it",
 				Hint: "write the parameter " + strings.ToLower(name) + " in the module",
 			}.String())

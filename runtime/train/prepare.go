@@ -9,6 +9,7 @@ import (
 
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document"
 	"github.com/primus-fl/primus/runtime/patch"
 )
 
@@ -122,9 +123,9 @@ func (r *session) buildArgs() error {
 
 // known tells whether a warning says nothing new: loading the experiment warned about the same value, or the parameter that
 // the framework does not know is one of a patch.
-func (r *session) known(w config.Warning) bool {
+func (r *session) known(w document.Warning) bool {
 	return r.s.Patches.HasKey(r.tc.Framework, w.Path) ||
-		slices.ContainsFunc(r.s.Experiment.Report.Warnings, func(known config.Warning) bool { return known.Origin == w.Origin })
+		slices.ContainsFunc(r.s.Experiment.Report.Warnings, func(known document.Warning) bool { return known.Origin == w.Origin })
 }
 
 // loadTrainer chooses the trainer class.
@@ -152,7 +153,7 @@ func (r *session) loadTrainer() error {
 }
 
 // dump logs every value of a mapping under its dotted name, sorted and aligned.
-func (r *session) dump(title string, m *config.Map) {
+func (r *session) dump(title string, m *document.Map) {
 	const rule = "--------------------------------------------------------------------------------"
 	leaves := flatten(m)
 	width := 0
@@ -170,14 +171,14 @@ func (r *session) dump(title string, m *config.Map) {
 
 type leaf struct {
 	path  string
-	value config.Value
+	value document.Value
 }
 
 // flatten returns the values of a mapping that are no mappings, sorted by their dotted paths.
-func flatten(m *config.Map) []leaf {
+func flatten(m *document.Map) []leaf {
 	var leaves []leaf
-	var walk func(prefix string, m *config.Map)
-	walk = func(prefix string, m *config.Map) {
+	var walk func(prefix string, m *document.Map)
+	walk = func(prefix string, m *document.Map) {
 		for key, v := range m.All() {
 			if nested, ok := v.Map(); ok && nested.Len() > 0 {
 				walk(prefix+key+".", nested)

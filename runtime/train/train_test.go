@@ -12,6 +12,7 @@ import (
 
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/train"
 	"github.com/stretchr/testify/assert"
@@ -54,12 +55,12 @@ func (r *recorder) SetupPath(given string, _ *backend.TrainContext) (backend.Pat
 
 func (r *recorder) Prepare(context.Context, *backend.TrainContext) error { return r.do("prepare") }
 
-func (r *recorder) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []config.Warning, error) {
+func (r *recorder) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []document.Warning, error) {
 	args := backend.NewArgs(tc.Module.Params, "primus_only")
 	if r.change != nil {
 		r.change(args)
 	}
-	return args, []config.Warning{{Path: "odd", Message: "odd"}, {Path: "knob", Message: "unknown knob"}}, r.do("convert")
+	return args, []document.Warning{{Path: "odd", Message: "odd"}, {Path: "knob", Message: "unknown knob"}}, r.do("convert")
 }
 
 func (r *recorder) EarlyVersion(*backend.TrainContext) (string, error) {

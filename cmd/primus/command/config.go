@@ -3,7 +3,7 @@ package command
 import (
 	"errors"
 
-	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -20,18 +20,18 @@ func newConfigCommand(streams Streams) *cobra.Command {
 }
 
 // configFormat is the value of -o of commands that print configurations.
-type configFormat struct{ config.Format }
+type configFormat struct{ document.Format }
 
 // addFlag gives a command the flag -o.
 func (f *configFormat) addFlag(cmd *cobra.Command) {
-	f.Format = config.FormatYAML
+	f.Format = document.FormatYAML
 	cmd.Flags().VarP(f, "output", "o", "yaml, json or toml")
 }
 
 // configFormats returns the values of -o for completion.
 func configFormats() []cobra.Completion {
 	var names []cobra.Completion
-	for _, format := range config.Formats() {
+	for _, format := range document.Formats() {
 		names = append(names, string(format))
 	}
 	return names
@@ -45,7 +45,7 @@ func (f *configFormat) Type() string { return "configuration format" }
 
 // Set implements pflag.Value.
 func (f *configFormat) Set(s string) error {
-	format, err := config.ParseFormat(s)
+	format, err := document.ParseFormat(s)
 	if err != nil {
 		return errors.New("unknown format")
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document"
 	"github.com/spf13/cobra"
 )
 
@@ -43,7 +44,7 @@ func diffExperiments(streams Streams, opts presetOptions, files ...string) error
 		return err
 	}
 	settings.Cache = &config.Cache{}
-	var views []*config.Map
+	var views []*document.Map
 	for _, file := range files {
 		experiment, err := config.LoadExperiment(file, settings)
 		if err != nil {
@@ -51,7 +52,7 @@ func diffExperiments(streams Streams, opts presetOptions, files ...string) error
 		}
 		views = append(views, experiment.View())
 	}
-	differences := config.Diff(views[0], views[1])
+	differences := document.Diff(views[0], views[1])
 	var b strings.Builder
 	for _, d := range differences {
 		b.WriteString(d.Path + "\n")
@@ -68,7 +69,7 @@ func diffExperiments(streams Streams, opts presetOptions, files ...string) error
 }
 
 // side writes one value of a difference on a line of its own; a side that lacks the key has none.
-func side(b *strings.Builder, sign string, v *config.Value) {
+func side(b *strings.Builder, sign string, v *document.Value) {
 	if v == nil {
 		return
 	}

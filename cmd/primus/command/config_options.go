@@ -10,6 +10,7 @@ import (
 
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
 	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document"
 	"github.com/primus-fl/primus/runtime/configs"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -75,7 +76,7 @@ func (o *experimentOptions) check(cmd *cobra.Command, overrides []string) error 
 		return usagef(cmd, "no experiment given: want --config FILE or PRIMUS_CONFIG%s", hint)
 	}
 	if o.export != "" {
-		if _, err := config.FormatOf(o.export); err != nil {
+		if _, err := document.FormatOf(o.export); err != nil {
 			return usagef(cmd, "--export-config: got %q, want %s", o.export, wants(cmd.Flags().Lookup("export-config")))
 		}
 	}
@@ -101,7 +102,7 @@ func (o *experimentOptions) load(module string, overrides []string) (*config.Exp
 
 // exportExperiment writes a resolved experiment; the file is there as a whole or not at all.
 func exportExperiment(file string, experiment *config.Experiment) error {
-	format, err := config.FormatOf(file)
+	format, err := document.FormatOf(file)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document"
 	"github.com/spf13/cobra"
 )
 
@@ -73,7 +73,7 @@ func showExperiment(streams Streams, opts showOptions, overrides []string) error
 		modules = []string{module.Name}
 	}
 	logReport(slog.New(newLineHandler(streams.Err, slog.LevelWarn, timeOfDay)), experiment.Report)
-	text, err := config.Render(experiment.View(modules...), opts.format.Format, opts.origin)
+	text, err := document.Render(experiment.View(modules...), opts.format.Format, opts.origin)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 // experimentOverlay returns the dispatch parameters of a module: te_fl_prefer and its like, and the keys of the dispatch
@@ -18,7 +19,7 @@ func experimentOverlay(m *config.Module) (*policyfile.Overlay, error) {
 	if m == nil {
 		return nil, nil
 	}
-	document := policyfile.Value{Type: policyfile.TypeMapping}
+	policy := policyfile.Value{Type: policyfile.TypeMapping}
 	var faults []error
 	for name, value := range m.Params.All() {
 		if value.IsNull() || !backend.IsDispatchParam(name) {
@@ -35,7 +36,7 @@ func experimentOverlay(m *config.Module) (*policyfile.Overlay, error) {
 				given, err = perOpValue(text, given.Place)
 				faults = append(faults, err)
 			}
-			document.Entries = append(document.Entries, policyfile.Entry{Key: key, Name: path, Place: given.Place, Value: given})
+			policy.Entries = append(policy.Entries, policyfile.Entry{Key: key, Name: path, Place: given.Place, Value: given})
 			continue
 		}
 		if given.Type != policyfile.TypeMapping {
@@ -45,11 +46,11 @@ func experimentOverlay(m *config.Module) (*policyfile.Overlay, error) {
 		for _, e := range given.Entries {
 			if e.Value.Type != policyfile.TypeNull {
 				e.Name = path + "." + e.Key
-				document.Entries = append(document.Entries, e)
+				policy.Entries = append(policy.Entries, e)
 			}
 		}
 	}
-	overlay, err := policyfile.FromValue(document)
+	overlay, err := policyfile.FromValue(policy)
 	if err := errors.Join(append(faults, err)...); err != nil {
 		return nil, err
 	}
@@ -72,26 +73,26 @@ func perOpValue(text string, at policyfile.Place) (policyfile.Value, error) {
 }
 
 // policyValue returns a value of a configuration as one of a policy document.
-func policyValue(v config.Value) policyfile.Value {
+func policyValue(v document.Value) policyfile.Value {
 	out := policyfile.Value{Place: place(v), Text: v.Text()}
 	switch v.Kind() {
-	case config.KindNull:
+	case document.KindNull:
 		out.Type = policyfile.TypeNull
-	case config.KindBool:
+	case document.KindBool:
 		out.Type = policyfile.TypeBool
-	case config.KindInt:
+	case document.KindInt:
 		out.Type = policyfile.TypeInt
-	case config.KindFloat:
+	case document.KindFloat:
 		out.Type = policyfile.TypeFloat
-	case config.KindString:
+	case document.KindString:
 		out.Type = policyfile.TypeString
-	case config.KindList:
+	case document.KindList:
 		out.Type = policyfile.TypeList
 		items, _ := v.List()
 		for _, item := range items {
 			out.Items = append(out.Items, policyValue(item))
 		}
-	case config.KindMap:
+	case document.KindMap:
 		out.Type = policyfile.TypeMapping
 		m, _ := v.Map()
 		for key, value := range m.All() {
@@ -104,7 +105,7 @@ func policyValue(v config.Value) policyfile.Value {
 }
 
 // place returns where a value was written: in a file, or on the command line.
-func place(v config.Value) policyfile.Place {
+func place(v document.Value) policyfile.Place {
 	o := v.Origin()
 	if o.Position > 0 || o.Env != "" {
 		return policyfile.Place{File: o.String()}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document"
 	"github.com/spf13/cobra"
 	"go.uber.org/dig"
 )
@@ -50,7 +50,7 @@ func exitCode(ctx context.Context, err error, out io.Writer) int {
 	}
 	fmt.Fprintln(out, "primus: error:", strings.ReplaceAll(err.Error(), "\n", "\nprimus: error: "))
 	var usage usageError
-	if errors.As(err, &usage) || errors.Is(err, config.ErrUsage) {
+	if errors.As(err, &usage) || errors.Is(err, document.ErrUsage) {
 		return exitUsage
 	}
 	return exitFailure

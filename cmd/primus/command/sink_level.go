@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"strings"
 
-	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 // logLevels are the least levels of log lines on the terminal and in the file.
@@ -20,7 +20,7 @@ var levelNames = map[string]slog.Level{
 
 // sinkLevels reads the levels of a module: sink_level for both, or stderr_sink_level and file_sink_level. The variable
 // PRIMUS_LOG_LEVEL can make the terminal say more, and is passed over when it names no level.
-func sinkLevels(params *config.Map, variable string) (logLevels, error) {
+func sinkLevels(params *document.Map, variable string) (logLevels, error) {
 	levels := logLevels{console: slog.LevelInfo, file: slog.LevelDebug}
 	read := func(into *slog.Level, key string) error {
 		v, ok := params.Lookup(key)
@@ -29,7 +29,7 @@ func sinkLevels(params *config.Map, variable string) (logLevels, error) {
 		}
 		level, known := levelNames[strings.ToUpper(v.Text())]
 		if !known {
-			return &config.Error{
+			return &document.Error{
 				Origin: v.Origin(), Path: key, Problem: fmt.Sprintf("Level '%s' does not exist", v.Text()),
 				Hint: "levels are TRACE, DEBUG, INFO, SUCCESS, WARNING, ERROR and CRITICAL",
 			}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -98,11 +98,9 @@ func strayWord(cmd *cobra.Command, word string) error {
 
 // experimentExtensions returns the endings of experiment files.
 func experimentExtensions() []string {
-	var endings []string
-	for _, format := range config.Loaders() {
-		for _, ending := range format.Extensions() {
-			endings = append(endings, strings.TrimPrefix(ending, "."))
-		}
+	endings := document.Extensions()
+	for i, ending := range endings {
+		endings[i] = strings.TrimPrefix(ending, ".")
 	}
 	return endings
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 // Framework is the name that experiments use for this backend.
@@ -36,7 +36,7 @@ func (Adapter) Prepare(_ context.Context, tc *backend.TrainContext) error {
 }
 
 // ConvertConfig returns the parameters of the module as they are.
-func (Adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []config.Warning, error) {
+func (Adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []document.Warning, error) {
 	args := backend.NewArgs(tc.Module.Params)
 	tc.Log.Info("[Primus:DummyAdapter] Converted Primus params -> dummy backend_args")
 	return args, nil, nil

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document"
 	"github.com/primus-fl/primus/runtime/patch"
 )
 
@@ -30,7 +30,7 @@ type pretrainTrainer struct {
 
 func newPretrainTrainer(tc *backend.TrainContext) (backend.Trainer, error) {
 	t := &pretrainTrainer{tc: tc, points: &patch.Points{}}
-	if _, err := config.Decode(tc.Args.Map(), &t.args); err != nil {
+	if _, err := document.Decode(tc.Args.Map(), &t.args); err != nil {
 		return nil, err
 	}
 	t.step = patch.Declare(t.points, StepPoint, func(int) error { return nil })

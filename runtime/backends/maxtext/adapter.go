@@ -7,7 +7,7 @@ import (
 
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/internal/pysource"
-	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 // Framework is the name that experiments use for this backend.
@@ -27,9 +27,9 @@ var trainers = backend.Trainers{{Stage: "pretrain", Name: "MaxTextPretrainTraine
 
 // Args are the parameters that this program looks at.
 type Args struct {
-	BaseConfig    string                  `param:"base_config"`
-	Steps         int                     `param:"steps"`
-	OverrideModel map[string]config.Value `param:"override_model"`
+	BaseConfig    string                    `param:"base_config"`
+	Steps         int                       `param:"steps"`
+	OverrideModel map[string]document.Value `param:"override_model"`
 }
 
 // runtimeKeys are parameters of the runtime, which MaxText refuses.
@@ -41,16 +41,16 @@ func (adapter) SetupPath(given string, tc *backend.TrainContext) (backend.Paths,
 
 func (adapter) Prepare(context.Context, *backend.TrainContext) error { return nil }
 
-func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []config.Warning, error) {
+func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []document.Warning, error) {
 	args := backend.NewArgs(tc.Module.Params, runtimeKeys...)
 	var typed Args
-	if _, err := config.Decode(args.Map(), &typed); err != nil {
+	if _, err := document.Decode(args.Map(), &typed); err != nil {
 		return nil, nil, err
 	}
 	var faults []error
 	for key, v := range typed.OverrideModel {
-		if v.Kind() == config.KindMap {
-			faults = append(faults, &config.Error{
+		if v.Kind() == document.KindMap {
+			faults = append(faults, &document.Error{
 				Origin: v.Origin(), Path: "override_model." + key,
 				Problem: fmt.Sprintf("given a %s, expected a value for the command line of MaxText", v.Kind()),
 			})

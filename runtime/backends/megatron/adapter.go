@@ -6,7 +6,7 @@ import (
 
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/internal/pysource"
-	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 // Framework is the name that experiments use for this backend.
@@ -48,7 +48,7 @@ func (adapter) SetupPath(given string, tc *backend.TrainContext) (backend.Paths,
 
 func (adapter) Prepare(context.Context, *backend.TrainContext) error { return nil }
 
-func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []config.Warning, error) {
+func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []document.Warning, error) {
 	args := backend.NewArgs(tc.Module.Params)
 	err := errors.Join(
 		args.Set("rank", tc.Rank, "rank of this process"),
@@ -56,7 +56,7 @@ func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []config.
 		args.Set("local_rank", tc.LocalRank, "rank of this process"),
 	)
 	if err == nil {
-		_, err = config.Decode(args.Map(), &Args{})
+		_, err = document.Decode(args.Map(), &Args{})
 	}
 	return args, nil, err
 }

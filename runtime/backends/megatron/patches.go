@@ -4,7 +4,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document"
 	"github.com/primus-fl/primus/runtime/patch"
 )
 
@@ -65,7 +65,7 @@ func saveInExperiment(c *patch.Context) error {
 func pathTexts(c *patch.Context) map[string]string {
 	texts := map[string]string{}
 	for _, key := range dataPaths {
-		if v, ok := c.Value(key); ok && v.Kind() == config.KindString {
+		if v, ok := c.Value(key); ok && v.Kind() == document.KindString {
 			texts[key] = v.Text()
 		}
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/internal/pysource"
-	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 // Framework is the name that experiments use for this backend.
@@ -39,12 +39,12 @@ func (adapter) SetupPath(given string, tc *backend.TrainContext) (backend.Paths,
 
 func (adapter) Prepare(context.Context, *backend.TrainContext) error { return nil }
 
-func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []config.Warning, error) {
+func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []document.Warning, error) {
 	args := backend.NewArgs(tc.Module.Params)
 	if err := normalise(args); err != nil {
 		return nil, nil, err
 	}
-	_, err := config.Decode(args.Map(), &Args{})
+	_, err := document.Decode(args.Map(), &Args{})
 	return args, nil, err
 }
 

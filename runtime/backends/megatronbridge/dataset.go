@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 // pathLists are the arguments that list data, and pathTexts those that name a file of arguments about data.
@@ -73,7 +73,7 @@ func mock(args *backend.Args, real bool) error {
 				return err
 			}
 		default:
-			return &config.Error{Origin: v.Origin(), Path: "mock", Problem: fmt.Sprintf("given string %q, expected true or false", text)}
+			return &document.Error{Origin: v.Origin(), Path: "mock", Problem: fmt.Sprintf("given string %q, expected true or false", text)}
 		}
 	}
 	if given && real {
@@ -83,20 +83,20 @@ func mock(args *backend.Args, real bool) error {
 }
 
 // paths returns the paths of a list, or of a text that is one path or a list in Python's notation; nil for none.
-func paths(key string, v config.Value) ([]any, error) {
+func paths(key string, v document.Value) ([]any, error) {
 	var list []any
 	switch v.Kind() {
-	case config.KindNull:
+	case document.KindNull:
 		return nil, nil
-	case config.KindList:
+	case document.KindList:
 		items, _ := v.List()
 		for _, item := range items {
 			list = append(list, item)
 		}
 		return list, nil
-	case config.KindString:
+	case document.KindString:
 	default:
-		return nil, &config.Error{Origin: v.Origin(), Path: key, Problem: fmt.Sprintf("given %s %s, expected a path or a list of paths", v.Kind(), v.Text())}
+		return nil, &document.Error{Origin: v.Origin(), Path: key, Problem: fmt.Sprintf("given %s %s, expected a path or a list of paths", v.Kind(), v.Text())}
 	}
 	text := strings.TrimSpace(v.Text())
 	if empty(text) {
@@ -105,14 +105,14 @@ func paths(key string, v config.Value) ([]any, error) {
 	if !strings.HasPrefix(text, "[") {
 		return []any{text}, nil
 	}
-	parsed, _, err := config.ParseOverrides([]string{key + "=" + text})
+	parsed, _, err := document.ParseOverrides([]string{key + "=" + text})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}
 	value, _ := parsed.Lookup(key)
 	items, isList := value.List()
 	if !isList {
-		return nil, &config.Error{Origin: v.Origin(), Path: key, Problem: fmt.Sprintf("given %q, expected a list such as ['a', 'b']", text)}
+		return nil, &document.Error{Origin: v.Origin(), Path: key, Problem: fmt.Sprintf("given %q, expected a list such as ['a', 'b']", text)}
 	}
 	for _, item := range items {
 		list = append(list, item)

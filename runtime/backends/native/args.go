@@ -7,7 +7,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/optim"
-	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 // Args are the parameters of a native trainer, with Megatron's names where it has one.
@@ -47,19 +47,19 @@ type Args struct {
 const loadNone = "none"
 
 // ConvertConfig returns the parameters that the trainer has, as they are.
-func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []config.Warning, error) {
-	unknown, err := config.Decode(tc.Module.Params, &Args{})
+func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []document.Warning, error) {
+	unknown, err := document.Decode(tc.Module.Params, &Args{})
 	if err != nil {
 		return nil, nil, err
 	}
-	var warnings []config.Warning
+	var warnings []document.Warning
 	var left []string
 	for _, u := range unknown {
 		left = append(left, u.Path)
 		if u.Path == "model" && u.Origin.Token == "" || backend.IsRuntimeParam(u.Path) {
 			continue
 		}
-		w := config.Warning{Origin: u.Origin, Path: u.Path, Message: "the native backend has no such parameter, so it has no effect"}
+		w := document.Warning{Origin: u.Origin, Path: u.Path, Message: "the native backend has no such parameter, so it has no effect"}
 		switch {
 		case u.Path == "model":
 			w.Hint = "the experiment chooses the model preset"
@@ -74,7 +74,7 @@ func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []config.
 // newArgs fills Args from the arguments of a run and checks them.
 func newArgs(tc *backend.TrainContext) (*Args, error) {
 	a := &Args{}
-	if _, err := config.Decode(tc.Args.Map(), a); err != nil {
+	if _, err := document.Decode(tc.Args.Map(), a); err != nil {
 		return nil, err
 	}
 	if a.LRDecayIters == 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 // Bench computes training steps for measurements: those of a run with the same parameters, over one batch of random tokens.
@@ -20,7 +21,7 @@ type Bench struct {
 
 // NewBench returns a Bench for a module that the native backend trains, with warnings about its parameters. Close releases
 // its memory.
-func NewBench(m *config.Module, manager *opmanager.Manager, dev device.Backend, log *slog.Logger) (*Bench, []config.Warning, error) {
+func NewBench(m *config.Module, manager *opmanager.Manager, dev device.Backend, log *slog.Logger) (*Bench, []document.Warning, error) {
 	tc := &backend.TrainContext{Framework: Framework, Module: m}
 	given, warnings, err := adapter{}.ConvertConfig(tc)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
-	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/stretchr/testify/assert"
@@ -25,7 +25,7 @@ import (
 // context returns a context with parameters and with the slots of some points.
 func newContext(t *testing.T, phase patch.Phase, params map[string]any, points *patch.Points) *patch.Context {
 	t.Helper()
-	v, err := config.FromGo(params)
+	v, err := document.FromGo(params)
 	require.NoError(t, err)
 	m, _ := v.Map()
 	return &patch.Context{Backend: native.Framework, Phase: phase, Params: m, Points: points, Args: backend.NewArgs(m), Log: slog.New(slog.DiscardHandler)}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/internal/pysource"
-	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 // Framework is the name that experiments use for this backend.
@@ -43,15 +43,15 @@ func (adapter) SetupPath(given string, tc *backend.TrainContext) (backend.Paths,
 
 func (adapter) Prepare(context.Context, *backend.TrainContext) error { return nil }
 
-func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []config.Warning, error) {
+func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []document.Warning, error) {
 	var others []string
 	for key, v := range tc.Module.Params.All() {
-		if v.Kind() != config.KindMap || key == backend.DispatchBlock {
+		if v.Kind() != document.KindMap || key == backend.DispatchBlock {
 			others = append(others, key)
 		}
 	}
 	args := backend.NewArgs(tc.Module.Params, others...)
-	_, err := config.Decode(args.Map(), &Args{})
+	_, err := document.Decode(args.Map(), &Args{})
 	return args, nil, err
 }
 

@@ -1,0 +1,42 @@
+package config_test
+
+import (
+	"io/fs"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/runtime/config"
+)
+
+// countingFS counts the files that are opened.
+type countingFS struct {
+	fs.FS
+	opened *atomic.Int64
+}
+
+func (c countingFS) Open(name string) (fs.File, error) {
+	c.opened.Add(1)
+	return c.FS.Open(name)
+}
+
+func TestCacheReadsPresetsOnce(t *testing.T) {
+	t.Parallel()
+	var opened atomic.Int64
+	root := memoryRoot(files{"modules/fw/t.yaml": "a: 1\na: 2\nb: ${NO_B:''}\n", "models/fw/m.yaml": "c: 1\n"})
+	root.FS = countingFS{root.FS, &opened}
+	dir := write(t, files{"exp.yaml": experimentHead + trainer})
+	options := config.Options{Presets: []config.Root{root}, Env: environment(nil), Cache: &config.Cache{}}
+	first, err := config.LoadExperiment(filepath.Join(dir, "exp.yaml"), options)
+	require.NoError(t, err)
+	once := opened.Load()
+	again, err := config.LoadExperiment(filepath.Join(dir, "exp.yaml"), options)
+	require.NoError(t, err)
+	assert.Less(t, opened.Load()-once, once, "existence is still checked, content is not read")
+	assert.True(t, first.View().Equal(again.View()))
+	assert.Equal(t, noticed(first), noticed(again))
+	assert.Len(t, noticed(again), 2)
+}
