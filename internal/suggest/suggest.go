@@ -5,23 +5,34 @@ package suggest
 
 import "strings"
 
-// Nearest returns the name with the smallest edit distance to given, compared
-// without case, and whether it is near enough to be worth showing: at most two
-// edits, and fewer than half of the letters. Of equally near names the first one
-// wins.
+// Bounds on the work for one name: names compared, and the length of a name.
+const (
+	maxNames  = 2000
+	maxLength = 128
+)
+
+// Nearest returns the name with the smallest edit distance to given, and whether it
+// is near enough to be worth showing: at most two edits, and fewer than half of the
+// letters. Case does not count, nor whether words are joined by hyphens or underscores.
+// Of equally near names the first one wins.
 func Nearest(given string, names []string) (string, bool) {
 	best, bestDistance := "", 3
-	given = strings.ToLower(given)
-	for _, name := range names {
+	if len(given) > maxLength {
+		return "", false
+	}
+	given = fold(given)
+	for _, name := range names[:min(len(names), maxNames)] {
 		if difference := len(given) - len(name); max(difference, -difference) >= bestDistance {
 			continue
 		}
-		if d := Distance(given, strings.ToLower(name)); d < bestDistance && 2*d < max(len(given), len(name)) {
+		if d := Distance(given, fold(name)); d < bestDistance && 2*d < max(len(given), len(name)) {
 			best, bestDistance = name, d
 		}
 	}
 	return best, best != ""
 }
+
+func fold(name string) string { return strings.ReplaceAll(strings.ToLower(name), "-", "_") }
 
 // Distance returns the number of bytes to insert, delete, replace or exchange
 // with their neighbour that lead from a to b (optimal string alignment).

@@ -1,6 +1,7 @@
 package suggest_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/primus-fl/primus/internal/suggest"
@@ -8,13 +9,15 @@ import (
 )
 
 func TestNearest(t *testing.T) {
-	names := []string{"flagos", "vendor", "reference"}
+	names := []string{"flagos", "vendor", "reference", "num_layers"}
 	tests := []struct{ give, want string }{
 		{"vendro", "vendor"},
 		{"Flagso", "flagos"},
 		{"reference", "reference"},
 		{"refrence", "reference"},
 		{"cuda", ""},
+		{"num-layer", "num_layers"},
+		{strings.Repeat("x", 1000), ""},
 		{"", ""},
 	}
 	for _, tt := range tests {

@@ -49,7 +49,7 @@ func hintUnknown(report *Report, base, override *document.Map, path string) {
 		known, ok := base.Lookup(key)
 		if !ok && unknown < maxUnknown {
 			unknown++
-			if near, found := document.Nearest(key, keys); found {
+			if near, found := suggest.Nearest(key, keys); found {
 				report.warn(value.Origin(), document.JoinPath(path, key), "unknown key is added as it is", "did you mean "+near+"?")
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/primus-fl/primus/internal/suggest"
 	"github.com/primus-fl/primus/runtime/config/document"
 )
 
@@ -169,7 +170,7 @@ func (p *parser) reportIgnored(m *document.Map, path string, known ...string) {
 			continue
 		}
 		hint := "parameters belong under modules.<name>.overrides"
-		if near, ok := document.Nearest(key, known); ok {
+		if near, ok := suggest.Nearest(key, known); ok {
 			hint = "did you mean " + near + "?"
 		} else if path != "" {
 			hint = "known keys: " + strings.Join(known, " ")

@@ -1,7 +1,6 @@
 package document_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -78,18 +77,6 @@ func TestPartsOfMaps(t *testing.T) {
 	assert.Equal(t, 3, m.Len())
 	var none *document.Map
 	assert.Equal(t, 0, none.Without("a").NullStrings().Len())
-}
-
-func TestNearest(t *testing.T) {
-	t.Parallel()
-	keys := []string{"lr", "num_layers", "train_iters"}
-	for key, want := range map[string]string{
-		"num-layer": "num_layers", "trian_iters": "train_iters", "ls": "lr", "sl": "", "layers": "", "": "", strings.Repeat("x", 1000): "",
-	} {
-		got, ok := document.Nearest(key, keys)
-		assert.Equal(t, want, got, key)
-		assert.Equal(t, want != "", ok, key)
-	}
 }
 
 func TestExtensions(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"strings"
 	"time"
+
+	"github.com/primus-fl/primus/internal/suggest"
 )
 
 // UnknownKey is a key that no field of the target takes.
@@ -68,7 +70,7 @@ func (d *decoder) structure(m *Map, target reflect.Value, path string, origin Or
 		if taken[key] {
 			continue
 		}
-		nearest, _ := Nearest(key, known)
+		nearest, _ := suggest.Nearest(key, known)
 		d.unknown = append(d.unknown, UnknownKey{Path: JoinPath(path, key), Origin: value.Origin(), Nearest: nearest})
 	}
 }
