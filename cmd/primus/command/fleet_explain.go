@@ -33,7 +33,7 @@ rules for layers and phases are left out.
 
 The exit code is 1 when a run gives no explanation or does not answer in time.`,
 		Example: `  primus fleet explain generic_gemm --fleet 10.0.0.1:2379
-  primus fleet explain rmsnorm_fwd --dtype bf16 --shape 2048,512
+  primus fleet explain rmsnorm_fwd --dtype bf16 --shape 2048x512
   primus fleet explain generic_gemm --layer 0 --phase backward`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {

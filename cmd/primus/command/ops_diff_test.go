@@ -136,12 +136,12 @@ func TestOpsVerify(t *testing.T) {
 }
 
 func TestExplainCalls(t *testing.T) {
-	got := primus(t, "ops", "explain", "swiglu", "--dtype", "bf16", "--shape", "4, 8")
+	got := primus(t, "ops", "explain", "swiglu", "--dtype", "bf16", "--shape", "4x8")
 	require.Zero(t, got.code, got.stderr)
 	assert.Contains(t, got.out, "calls: first operand bf16[4 8]\n")
 	for want, args := range map[string][]string{
 		`; did you mean "bf16"?`:         {"--dtype", "bf61"},
-		`--shape: got "4x8", want the`:   {"--shape", "4x8"},
+		`--shape: got "4x", want the`:    {"--shape", "4x"},
 		"--layer: got -2, want a number": {"--layer", "-2"},
 		`did you mean "forward"`:         {"--phase", "forwards"},
 	} {

@@ -34,7 +34,7 @@ implementation that declares that it does not serve them is rejected. --layer an
 With -o json one op is an object; several or all are a list of such objects.`,
 		Example: `  primus ops explain generic_gemm
   TE_FL_PREFER=vendor TE_FL_DENY_VENDORS=onednn primus ops explain generic_gemm -o json
-  primus ops explain rmsnorm_fwd --dtype bf16 --shape 2048,512
+  primus ops explain rmsnorm_fwd --dtype bf16 --shape 2048x512
   primus ops explain --policy policy.yaml --layer 0 --phase backward
   primus ops explain`,
 		ValidArgsFunction: completeOps,
@@ -91,7 +91,7 @@ type explainOptions struct {
 
 func (o *explainOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.dtype, "dtype", "", "ask about calls with a first operand of this `DTYPE`, such as f32 or bf16")
-	flags.StringVar(&o.shape, "shape", "", "ask about calls with a first operand of this `SHAPE`, such as 2048,512")
+	flags.StringVar(&o.shape, "shape", "", "ask about calls with a first operand of this `SHAPE`, such as 2048x512")
 	flags.IntVar(&o.layer, "layer", -1, "ask about calls of layer `N` of the model, counted from 0")
 	flags.StringVar(&o.phase, "phase", "", "ask about calls of a `PHASE`: forward or backward")
 }
@@ -110,10 +110,10 @@ func (o *explainOptions) call(cmd *cobra.Command) (*opmanager.CallShape, error) 
 		call.DType = d
 	}
 	if o.shape != "" {
-		for axis := range strings.SplitSeq(o.shape, ",") {
+		for axis := range strings.SplitSeq(strings.ReplaceAll(o.shape, ",", "x"), "x") {
 			n, err := strconv.ParseUint(strings.TrimSpace(axis), 10, 31)
 			if err != nil {
-				return nil, usagef(cmd, "--shape: got %q, want the lengths of the axes with commas, such as 2048,512", o.shape)
+				return nil, usagef(cmd, "--shape: got %q, want the lengths of the axes, such as 2048x512", o.shape)
 			}
 			call.Shape = append(call.Shape, int(n))
 		}
