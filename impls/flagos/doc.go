@@ -15,8 +15,9 @@
 //
 // An op is cut into parts by its shape alone and each part is worked off in rows
 // or blocks that stay in the caches. Sums over parts are added up in the order of
-// the parts. So a result is the same bit for bit for any number of workers, on
-// one machine; machines with other vector instructions differ in the last bits.
+// the parts; parts of a product, which is cut for its workers, too, share no sum.
+// So a result is the same bit for bit for any number of workers, on one machine;
+// machines with other vector instructions differ in the last bits.
 // The inner loops are those of internal/simd and of internal/fused below this
 // package, each with a form in plain Go.
 //
