@@ -28,7 +28,7 @@ func TestProcess(t *testing.T) {
 	assert.InDelta(t, 1, value(t, reg, "primus_plugin_info", map[string]string{"plugin": "acme", "version": "", "state": "isolated", "usable": "false"}), 0)
 	assert.InDelta(t, 1, value(t, reg, "primus_plugin_info", map[string]string{"plugin": "lib?.so", "version": "", "state": "rejected", "usable": "false"}), 0)
 	assert.Positive(t, value(t, reg, "go_goroutines", nil))
-	assert.Positive(t, value(t, reg, "process_cpu_seconds_total", nil))
+	assert.Positive(t, value(t, reg, "process_resident_memory_bytes", nil))
 
 	p.Close()
 	p.Close()

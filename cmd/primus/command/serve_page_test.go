@@ -67,6 +67,12 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	require.NoError(b.t, chromedp.Do(b.ctx, steps...))
 }
 
+// click clicks on an element of a part of the page that may be drawn anew meanwhile.
+func (b *browser) click(selector string) {
+	b.t.Helper()
+	require.Eventually(b.t, func() bool { return chromedp.Do(b.ctx, chromedp.Click(selector)) == nil }, 20*time.Second, 50*time.Millisecond, selector)
+}
+
 // sees waits until an expression of the page is true.
 func (b *browser) sees(expression string) {
 	b.t.Helper()
@@ -116,7 +122,7 @@ func TestPage(t *testing.T) {
 	// Filter, and explain what is left.
 	b.do(chromedp.SendKeys("#filter", "swiglu"), chromedp.Click("#called"))
 	b.sees(`[...document.querySelectorAll("#matrix tbody tr")].map(r => r.dataset.op).sort().join() === "swiglu,swiglu_bwd" || document.querySelectorAll("#matrix tbody tr").length === 2`)
-	b.do(chromedp.Click(`[data-cell="swiglu reference.go"]`))
+	b.click(`[data-cell="swiglu reference.go"]`)
 	b.sees(`document.getElementById("explain").open && document.getElementById("explain-verdict").textContent === "served by default.flagos"`)
 	b.sees(`/later in the order flagos/.test(document.getElementById("standings").textContent)`)
 	b.do(chromedp.SendKeys("#dtype", "f33\n"))

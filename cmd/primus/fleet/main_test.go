@@ -93,6 +93,14 @@ func members(t *testing.T, c *fleet.Client) []fleet.Member {
 	return s.Members
 }
 
+// answers says that a client has found its way back to etcd.
+func answers(t *testing.T, c *fleet.Client) func() bool {
+	return func() bool {
+		_, err := c.Snapshot(t.Context())
+		return err == nil
+	}
+}
+
 func (r *trainer) prefers(kind opregistry.Kind) func() bool {
 	return func() bool { return r.manager.Policy().Prefer == kind }
 }

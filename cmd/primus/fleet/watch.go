@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -95,11 +96,9 @@ func (w *watcher) follow(ctx context.Context, s Snapshot) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	runs, err := w.client.watch(ctx, w.client.keys.runs, s.revision+1, clientv3.WithPrefix())
-	if err != nil {
-		return err
-	}
-	policy, err := w.client.watch(ctx, w.client.keys.policy, s.revision+1)
+	// One watch, because changes come in order within a watch only: over all keys from the policy to the last run.
+	keys := w.client.keys
+	changes, err := w.client.watch(ctx, keys.policy, s.revision+1, clientv3.WithRange(clientv3.GetPrefixRangeEnd(keys.runs)))
 	if err != nil {
 		return err
 	}
@@ -109,8 +108,7 @@ func (w *watcher) follow(ctx context.Context, s Snapshot) error {
 		var r clientv3.WatchResponse
 		var ok bool
 		select {
-		case r, ok = <-runs:
-		case r, ok = <-policy:
+		case r, ok = <-changes:
 		case <-look.C: // a watch does not notice by itself that nobody is there
 			if err := w.client.reach(ctx); err != nil {
 				return err
@@ -130,14 +128,16 @@ func (w *watcher) follow(ctx context.Context, s Snapshot) error {
 
 func (w *watcher) change(e *clientv3.Event) error {
 	key, gone := string(e.Kv.Key), e.Type == clientv3.EventTypeDelete
-	if key == w.client.keys.policy {
-		if gone {
-			return w.setPolicy(0)
-		}
+	id, run := strings.CutPrefix(key, w.client.keys.runs)
+	switch {
+	case key == w.client.keys.policy && gone:
+		return w.setPolicy(0)
+	case key == w.client.keys.policy:
 		return w.setPolicy(e.Kv.ModRevision)
-	}
-	if gone {
-		return w.left(key[len(w.client.keys.runs):])
+	case !run:
+		return nil
+	case gone:
+		return w.left(id)
 	}
 	m, err := parseMember(key, e.Kv.Value)
 	if err != nil {
