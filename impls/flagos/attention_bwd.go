@@ -10,7 +10,7 @@ import (
 // bwdQueries and bwdKeys are the sizes of a block of scores: multiples of the tiles
 // of every kernel; two such blocks leave room in a second-level cache.
 const (
-	bwdQueries = 96
+	bwdQueries = 144
 	bwdKeys    = keysMultiple
 )
 

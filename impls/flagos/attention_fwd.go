@@ -12,7 +12,7 @@ import (
 // fwdQueries and fwdKeys are the sizes of a block of scores: multiples of the tiles
 // of every kernel that leave room in a second-level cache.
 const (
-	fwdQueries = 48
+	fwdQueries = 96
 	fwdKeys    = 2 * keysMultiple
 )
 
