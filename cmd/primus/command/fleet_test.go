@@ -238,8 +238,6 @@ func TestDiscoveryWithoutAFleet(t *testing.T) {
 	service.cancel()
 	require.NoError(t, <-service.ended)
 
-	t.Setenv("RANK", "3")
-	t.Setenv("WORLD_SIZE", "4")
 	run := startServing(t, newLab(t).args("train_iters=1000000", "--serve", "127.0.0.1:0", "--metrics-addr", ":0")...)
 	groups = targets(t, run.base+"/v1/sd")
 	require.Len(t, groups, 1)
@@ -247,7 +245,7 @@ func TestDiscoveryWithoutAFleet(t *testing.T) {
 	require.NoError(t, err)
 	port = regexp.MustCompile(`metrics on http://\S+:(\d+)/`).FindStringSubmatch(run.stderr.String())[1]
 	assert.Equal(t, []string{net.JoinHostPort(name, port)}, groups[0].Targets)
-	assert.Equal(t, "exp 3 native", groups[0].Labels["run"]+" "+groups[0].Labels["rank"]+" "+groups[0].Labels["__meta_primus_backend"])
+	assert.Equal(t, "exp 0 native", groups[0].Labels["run"]+" "+groups[0].Labels["rank"]+" "+groups[0].Labels["__meta_primus_backend"])
 	run.cancel()
 	require.ErrorIs(t, <-run.ended, backend.ErrInterrupted)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -50,6 +51,7 @@ type lab struct {
 	sources   []opregistry.Source
 	listeners []opmanager.Listener
 	observer  backend.Observer
+	env       map[string]string // beside HOME
 	policy    func(*opmanager.Policy)
 	patches   []patch.Patch
 	manager   *opmanager.Manager // of the run in hand
@@ -115,9 +117,11 @@ func (l *lab) train(ctx context.Context, name string, overrides ...string) error
 	patches, err := patch.Sorted(append(native.Patches(), l.patches...))
 	require.NoError(l.t, err)
 	l.log = &strings.Builder{}
+	env := map[string]string{"HOME": l.dir}
+	maps.Copy(env, l.env)
 	return train.Run(ctx, train.Settings{
 		Experiment: experiment, ModuleName: "pre_trainer", Stage: "pretrain", Backends: backends, Patches: patches,
-		StrictPatches: true, Environ: backend.MapEnviron(map[string]string{"HOME": l.dir}),
+		StrictPatches: true, Environ: backend.MapEnviron(env),
 		Manager: manager, Device: device, Observer: l.observer,
 		Log: slog.New(slog.NewTextHandler(l.log, nil)), LogFile: &backend.LogFile{},
 	})

@@ -38,6 +38,9 @@ type trainer struct {
 }
 
 func newTrainer(tc *backend.TrainContext) (backend.Trainer, error) {
+	if err := checkWorld(tc); err != nil {
+		return nil, err
+	}
 	args, err := newArgs(tc)
 	if err != nil {
 		return nil, err
