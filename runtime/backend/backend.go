@@ -104,6 +104,7 @@ type TrainContext struct {
 	Manager  *opmanager.Manager
 	Device   device.Backend
 	Observer Observer
+	Requests *Requests
 	Log      *slog.Logger // of this rank: the first one says everything, the others what is wrong
 	LogFile  *LogFile
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/cmd/primus/fleet"
+	"github.com/primus-fl/primus/internal/escape"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/spf13/cobra"
 )
@@ -44,7 +45,7 @@ func newFleetPolicyShowCommand(streams Streams) *cobra.Command {
 				case s.Policy.Revision == 0:
 					return errors.New("the fleet has no policy; primus fleet policy apply gives it one")
 				}
-				_, err = fmt.Fprintf(streams.Out, "# revision %d\n%s", s.Policy.Revision, s.Policy.Text)
+				_, err = fmt.Fprintf(streams.Out, "# revision %d\n%s", s.Policy.Revision, escape.Lines(s.Policy.Text, ""))
 				return err
 			})
 		},

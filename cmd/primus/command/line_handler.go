@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/primus-fl/primus/internal/escape"
 )
 
 // Formats of the time in log lines: of day for people who watch, with the date for files.
@@ -38,7 +40,7 @@ func (h *lineHandler) Enabled(_ context.Context, l slog.Level) bool { return l >
 // Handle implements slog.Handler.
 func (h *lineHandler) Handle(_ context.Context, r slog.Record) error {
 	var line strings.Builder
-	fmt.Fprintf(&line, "%s %-5s %s%s", r.Time.Format(h.format), r.Level, r.Message, h.attrs)
+	fmt.Fprintf(&line, "%s %-5s %s%s", r.Time.Format(h.format), r.Level, escape.Lines(r.Message, moreIndent), h.attrs)
 	r.Attrs(func(a slog.Attr) bool {
 		writeAttr(&line, h.group, a)
 		return true
@@ -50,8 +52,11 @@ func (h *lineHandler) Handle(_ context.Context, r slog.Record) error {
 	return err
 }
 
-// writeAttr writes " key=value", quoted where that would be ambiguous. Text of several lines, such as a stack, stays as it
-// is and begins on a line of its own.
+// moreIndent begins the further lines of a record, which no text of others can make look like a record of its own.
+const moreIndent = "  "
+
+// writeAttr writes " key=value", quoted where that would be ambiguous or not printable. Text of several lines, such as a
+// stack, begins on a line of its own, and its lines are indented.
 func writeAttr(b *strings.Builder, group string, a slog.Attr) {
 	value := a.Value.Resolve()
 	if value.Kind() == slog.KindGroup {
@@ -66,8 +71,8 @@ func writeAttr(b *strings.Builder, group string, a slog.Attr) {
 	text := value.String()
 	switch {
 	case strings.Contains(text, "\n"):
-		text = "\n" + strings.TrimRight(text, "\n")
-	case text == "" || strings.ContainsAny(text, " \t\"="):
+		text = escape.Lines("\n"+strings.TrimRight(text, "\n"), moreIndent)
+	case text == "" || strings.ContainsAny(text, " \t\"=") || !escape.IsPrintable(text):
 		text = strconv.Quote(text)
 	}
 	fmt.Fprintf(b, " %s%s=%s", group, a.Key, text)

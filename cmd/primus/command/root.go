@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
+	"github.com/primus-fl/primus/internal/escape"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config/document"
 	"github.com/spf13/cobra"
@@ -48,7 +48,7 @@ func exitCode(ctx context.Context, err error, out io.Writer) int {
 		fmt.Fprintln(out, "primus: interrupted")
 		return exitInterrupted
 	}
-	fmt.Fprintln(out, "primus: error:", strings.ReplaceAll(err.Error(), "\n", "\nprimus: error: "))
+	fmt.Fprintln(out, "primus: error:", escape.Lines(err.Error(), "primus: error: "))
 	var usage usageError
 	if errors.As(err, &usage) || errors.Is(err, document.ErrUsage) {
 		return exitUsage

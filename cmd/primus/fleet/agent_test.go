@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 )
 
 func TestRunsRegister(t *testing.T) {
@@ -235,4 +237,39 @@ primus_fleet_policy_revision 0
 	problems, err := testutil.GatherAndLint(reg)
 	require.NoError(t, err)
 	assert.Empty(t, problems)
+}
+
+// Whoever removes or overwrites a record does not hide the run: it writes the record again, under the same lease.
+func TestARecordThatIsRemovedComesBack(t *testing.T) {
+	t.Parallel()
+	address := fleettest.Start(t).Address
+	config := fleetAt(address)
+	run := start(t, config, 1)[0]
+	c := open(t, config)
+	key := "/primus/runs/" + members(t, c)[0].ID
+	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{address}, DialTimeout: time.Minute, Logger: zap.NewNop()})
+	require.NoError(t, err)
+	defer etcd.Close()
+	there := func() bool {
+		s, err := c.Snapshot(t.Context())
+		return err == nil && len(s.Members) == 1 && s.Members[0].Host == "host"
+	}
+	for _, attack := range []func() error{
+		func() error { _, err := etcd.Delete(t.Context(), key); return err },
+		func() error {
+			_, err := etcd.Put(t.Context(), key, `{"id":"`+run.agent.State().ID+`","host":"elsewhere"}`)
+			return err
+		},
+		func() error { _, err := etcd.Delete(t.Context(), "/primus/runs/", clientv3.WithPrefix()); return err },
+	} {
+		require.NoError(t, attack())
+		soon(t, there, "%s", run.log.String())
+	}
+	assert.Zero(t, run.agent.State().Losses)
+	assert.GreaterOrEqual(t, run.log.count("it is written again"), 1)
+	got, err := etcd.Get(t.Context(), key)
+	require.NoError(t, err)
+	assert.NotZero(t, got.Kvs[0].Lease, "the record goes with the run")
+	run.agent.Close()
+	assert.Empty(t, members(t, c))
 }

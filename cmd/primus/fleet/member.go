@@ -1,16 +1,20 @@
 package fleet
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/primus-fl/primus/internal/escape"
 	"github.com/primus-fl/primus/opmanager"
 )
 
@@ -93,16 +97,53 @@ func shorten(text string) string {
 	return strings.ToValidUTF8(text[:longest], "") + "…"
 }
 
+// oneLine returns the faults of an error on one line.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
 // parseMember reads a record. Fields that it does not know are those of a later release.
 func parseMember(key string, text []byte) (Member, error) {
 	var m Member
-	if err := json.Unmarshal(text, &m); err != nil {
+	if err := decode(text, &m); err != nil {
 		return m, fmt.Errorf("fleet: key %q: %w; want the record of a run", key, err)
 	}
 	if m.ID == "" || !strings.HasSuffix(key, "/"+m.ID) {
 		return m, fmt.Errorf("fleet: key %q holds the record of %q, want the id that ends the key", key, m.ID)
 	}
 	return m, nil
+}
+
+// decode reads JSON that anybody who may write to etcd can have written. Its texts end in tables, lines and logs, so what
+// is not printable in them is escaped.
+func decode(text []byte, v any) error {
+	read := json.NewDecoder(bytes.NewReader(text))
+	read.UseNumber()
+	var all any
+	if err := read.Decode(&all); err != nil {
+		return err
+	}
+	if _, err := read.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("there is more than one value")
+	}
+	return json.Unmarshal(encode(makePrintable(all)), v)
+}
+
+// makePrintable returns a JSON value with its texts printable.
+func makePrintable(v any) any {
+	switch v := v.(type) {
+	case string:
+		return escape.Text(v)
+	case []any:
+		for i := range v {
+			v[i] = makePrintable(v[i])
+		}
+	case map[string]any:
+		clean := make(map[string]any, len(v))
+		for key, value := range v {
+			clean[escape.Text(key)] = makePrintable(value)
+		}
+		return clean
+	}
+	return v
 }
 
 func sortMembers(all []Member) {

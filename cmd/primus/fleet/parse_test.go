@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/primus-fl/primus/internal/escape"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
@@ -18,12 +19,16 @@ func FuzzParseMember(f *testing.F) {
 	f.Add("/primus/runs/a", encode(Member{ID: "a"}))
 	f.Add("/primus/runs/a", []byte(`{"id":"b"}`))
 	f.Add("a", []byte(`{"id":"","rank":"x"`))
+	f.Add("/a", []byte(`{"id":"a","host":"\u001b[2J","policy":{"rejected":"a\n12:00 joined b"}} `))
 	f.Fuzz(func(t *testing.T, key string, text []byte) {
 		m, err := parseMember(key, text)
 		if err != nil {
 			return
 		}
 		assert.True(t, strings.HasSuffix(key, "/"+m.ID))
+		for _, text := range []string{m.ID, m.Experiment, m.Backend, m.Host, m.Metrics, m.Version, m.Fingerprint, m.Manifest, m.Policy.Rejected} {
+			assert.True(t, escape.IsPrintable(text), "%q", text)
+		}
 		again, err := parseMember(key, encode(m))
 		require.NoError(t, err)
 		assert.Equal(t, encode(m), encode(again))

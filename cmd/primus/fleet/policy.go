@@ -40,7 +40,7 @@ func (a *Agent) takePolicy(revision int64, text []byte) {
 	generation, err := a.apply(revision, text)
 	if err != nil {
 		a.set.Log.Warn("policy of the fleet is not used, the policy before it stays in force", "revision", revision, "reason", err)
-		a.noteReport(PolicyReport{Seen: revision, InForce: a.policy.report.InForce, Rejected: shorten(err.Error())}, string(text))
+		a.noteReport(PolicyReport{Seen: revision, InForce: a.policy.report.InForce, Rejected: shorten(oneLine(err))}, string(text))
 		return
 	}
 	a.set.Log.Info("policy of the fleet is in force", "revision", revision, "generation", generation)

@@ -115,7 +115,7 @@ func (c *Client) hear(ctx context.Context, replies clientv3.WatchChan, from []Me
 
 func parseReply(text []byte) reply {
 	var r reply
-	if err := json.Unmarshal(text, &r); err != nil {
+	if err := decode(text, &r); err != nil {
 		return reply{Error: fmt.Sprintf("the answer cannot be read: %v", err)}
 	}
 	if (r.Explanation == nil) == (r.Error == "") {

@@ -39,6 +39,8 @@ type session struct {
 	*Agent
 	client *Client
 	lease  clientv3.LeaseID
+
+	revision int64 // at which the record was written
 }
 
 // register takes over the policy and writes the record. It returns the revision of etcd that the policy is as of.
@@ -85,6 +87,10 @@ func (s *session) follow(ctx context.Context, revision int64) error {
 	if err != nil {
 		return err
 	}
+	record, err := s.client.watch(ctx, s.keys.runs+s.id, revision+1)
+	if err != nil {
+		return err
+	}
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	for {
@@ -107,6 +113,11 @@ func (s *session) follow(ctx context.Context, revision int64) error {
 			if err := s.answer(ctx, r.Events); err != nil {
 				return err
 			}
+		case r, ok := <-record:
+			if err := broken(ctx, r, ok); err != nil {
+				return over(err)
+			}
+			s.recordEvents(r.Events)
 		case <-look.C:
 		}
 		if err := s.publish(ctx); err != nil {
@@ -127,13 +138,28 @@ func (s *session) publish(ctx context.Context) error {
 		Fingerprint: manifest.Policy, Manifest: manifestHash(manifest), Policy: s.policy.report,
 	}
 	err := s.set.Config.request(ctx, "write the record", func(ctx context.Context) error {
-		_, err := s.client.etcd.Put(ctx, s.keys.runs+s.id, string(encode(m)), clientv3.WithLease(s.lease))
+		put, err := s.client.etcd.Put(ctx, s.keys.runs+s.id, string(encode(m)), clientv3.WithLease(s.lease))
+		if err == nil {
+			s.revision = put.Header.Revision
+		}
 		return err
 	})
 	if err == nil {
 		s.written = m
 	}
 	return err
+}
+
+// recordEvents looks whether somebody else has changed or removed the record since it was written: then it has to be
+// written again.
+func (s *session) recordEvents(events []*clientv3.Event) {
+	for _, e := range events {
+		if e.Kv.ModRevision <= s.revision || s.written.ID == "" {
+			continue
+		}
+		s.set.Log.Warn("somebody else has changed or removed the record of this run in the fleet; it is written again", "id", s.id)
+		s.written = Member{}
+	}
 }
 
 // answer answers questions, under the lease of each; one without would leave its answers behind for ever.

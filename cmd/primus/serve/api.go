@@ -52,7 +52,11 @@ func change[I, O any](s *Server, op huma.Operation, handler func(actor, *I) (O, 
 	op.Middlewares = huma.Middlewares{s.requireToken}
 	op.Errors = append(op.Errors, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests)
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*answer[O], error) {
-		body, err := handler(ctx.Value(ownerKey{}).(actor), in)
+		who, ok := actorOf(ctx)
+		if !ok {
+			panic("BUG: serve: a change without a token")
+		}
+		body, err := handler(who, in)
 		return &answer[O]{body}, problem(err)
 	})
 }

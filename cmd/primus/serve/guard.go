@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,13 +46,13 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			writeProblem(w, http.StatusForbidden, fmt.Sprintf("the request comes from a page of %q, want one of this service", origin))
 			return
 		}
-		limit := s.reads
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			limit = s.writes
+		owner, known := s.tokens.owner(r)
+		if known {
+			r = r.WithContext(context.WithValue(r.Context(), ownerKey{}, actor{name: owner, from: r.RemoteAddr}))
 		}
-		if wait, ok := limit.allow(remote(r), time.Now()); !ok {
+		if wait, ok := s.admit(r, owner, known); !ok {
 			h.Set("Retry-After", inSeconds(wait))
-			writeProblem(w, http.StatusTooManyRequests, "too many requests from this address; ask again later")
+			writeProblem(w, http.StatusTooManyRequests, "too many requests from this address or with this token; ask again later")
 			return
 		}
 		if takeBody(w, r) {
@@ -59,6 +60,25 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		}
 	})
 }
+
+// admit counts a request against the allowance of its token, or without one of its address, so that strangers use up
+// nothing of those who have tokens. Probes and scrapes are always let in: whoever watches must not go blind when somebody
+// asks too much, and their answers are cheap or shared.
+func (s *Server) admit(r *http.Request, owner string, known bool) (wait time.Duration, ok bool) {
+	limit, client := s.reads, "address "+remote(r)
+	if known {
+		client = "token " + owner
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		limit = s.writes
+	} else if unlimited[r.URL.Path] {
+		return 0, true
+	}
+	return limit.allow(client, time.Now())
+}
+
+// unlimited are the paths of probes and scrapes.
+var unlimited = map[string]bool{"/healthz": true, "/readyz": true, "/metrics": true}
 
 // inSeconds returns a time for the header Retry-After.
 func inSeconds(wait time.Duration) string { return strconv.Itoa(int(math.Ceil(wait.Seconds()))) }
@@ -150,6 +170,12 @@ func route(mux *http.ServeMux) http.Handler {
 
 type ownerKey struct{}
 
+// actorOf returns who carries a token, if it is a good one.
+func actorOf(ctx context.Context) (who actor, ok bool) {
+	who, ok = ctx.Value(ownerKey{}).(actor)
+	return who, ok
+}
+
 // requireToken lets operations pass that carry a token.
 func (s *Server) requireToken(ctx huma.Context, next func(huma.Context)) {
 	fail := func(status int, detail string, headers ...string) {
@@ -160,24 +186,13 @@ func (s *Server) requireToken(ctx huma.Context, next func(huma.Context)) {
 		fail(http.StatusForbidden, "this service was started without a token file, so nobody may change anything")
 		return
 	}
-	r, _ := unwrap(ctx)
-	owner, ok := s.tokens.owner(r)
-	if !ok {
+	if _, ok := actorOf(ctx.Context()); !ok {
 		detail := "the token is wrong"
-		if r.Header.Get("Authorization") == "" {
+		if ctx.Header("Authorization") == "" {
 			detail = "no token is given, want the header Authorization: Bearer TOKEN"
 		}
 		fail(http.StatusUnauthorized, detail, "WWW-Authenticate", `Bearer realm="primus"`)
 		return
-	}
-	next(huma.WithValue(ctx, ownerKey{}, actor{name: owner, from: ctx.RemoteAddr()}))
-}
-
-// noteToken lets all operations pass, those that carry a token with its owner.
-func (s *Server) noteToken(ctx huma.Context, next func(huma.Context)) {
-	r, _ := unwrap(ctx)
-	if owner, ok := s.tokens.owner(r); ok {
-		ctx = huma.WithValue(ctx, ownerKey{}, actor{name: owner, from: ctx.RemoteAddr()})
 	}
 	next(ctx)
 }

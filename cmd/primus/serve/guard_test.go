@@ -10,7 +10,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -202,6 +204,59 @@ func TestRequestsAreLimited(t *testing.T) {
 	assert.Equal(t, http.StatusOK, b.ask(http.MethodGet, "/v1/policy", "").status, "reading goes on")
 }
 
+// Strangers who ask as fast as they can lock nobody out: neither those who carry a token, nor probes and scrapes, from the
+// same address.
+func TestFlood(t *testing.T) {
+	b := newBench(t, nil)
+	var refused atomic.Int64
+	var strangers sync.WaitGroup
+	stop := make(chan struct{})
+	for _, request := range [][]string{
+		{http.MethodGet, "/v1/policy"}, {http.MethodGet, "/v1/impls"}, {http.MethodPut, "/v1/policy?expected_generation=1"},
+		{http.MethodDelete, "/v1/quarantine"}, {http.MethodDelete, "/v1/quarantine", "Authorization: Bearer wrong-horse-battery"}, {http.MethodPost, "/v1/policy/proposal"},
+	} {
+		strangers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if b.ask(request[0], request[1], "strict: true", append(request[2:], asYAML)...).status == http.StatusTooManyRequests {
+					refused.Add(1)
+				}
+			}
+		})
+	}
+	require.Eventually(t, func() bool { return refused.Load() > 50 }, time.Minute, time.Millisecond)
+	for i := range 15 {
+		generation := b.manager.Generation()
+		got := b.ask(http.MethodPut, fmt.Sprintf("/v1/policy?expected_generation=%d", generation), fmt.Sprintf("strict: %t", i%2 == 0), bearer, asYAML)
+		assert.Equal(t, http.StatusOK, got.status, got.body)
+		for _, path := range []string{"/healthz", "/metrics"} {
+			assert.Equal(t, http.StatusOK, b.ask(http.MethodGet, path, "").status, path)
+		}
+		assert.Equal(t, http.StatusServiceUnavailable, b.ask(http.MethodGet, "/readyz", "").status, "no run has begun")
+		assert.Equal(t, http.StatusOK, b.ask(http.MethodGet, "/v1/policy", "", bearer).status)
+	}
+	before := refused.Load()
+	require.Eventually(t, func() bool { return refused.Load() > before }, time.Minute, time.Millisecond, "the flood went on")
+	close(stop)
+	strangers.Wait()
+}
+
+// Those who carry a token have a limit, too, each of their own.
+func TestTokensAreLimited(t *testing.T) {
+	b := newBench(t, nil)
+	statuses := map[int]int{}
+	require.Eventually(t, func() bool {
+		statuses[b.ask(http.MethodDelete, "/v1/quarantine", "", bearer).status]++
+		return statuses[http.StatusTooManyRequests] > 0
+	}, time.Minute, time.Microsecond)
+	assert.GreaterOrEqual(t, statuses[http.StatusOK], 20)
+	assert.Equal(t, http.StatusUnauthorized, b.ask(http.MethodDelete, "/v1/quarantine", "").status, "others have an allowance of their own")
+}
+
 func TestConfig(t *testing.T) {
 	tests := []struct {
 		name string
@@ -256,6 +311,14 @@ func TestTokens(t *testing.T) {
 	}
 	_, err := serve.ReadTokens(filepath.Join(t.TempDir(), "none"))
 	assert.ErrorIs(t, err, os.ErrNotExist)
+	open := filepath.Join(t.TempDir(), "open")
+	require.NoError(t, os.WriteFile(open, []byte(secret), 0o600))
+	require.NoError(t, os.Chmod(open, 0o604))
+	_, err = serve.ReadTokens(open)
+	if goruntime.GOOS != "windows" {
+		require.ErrorContains(t, err, "other users can read")
+		assert.ErrorContains(t, err, "chmod 600 "+open)
+	}
 }
 
 func FuzzTokens(f *testing.F) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/primus-fl/primus/cmd/primus/secretfile"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
@@ -76,7 +77,7 @@ func New(cfg Config, set Settings) (*Server, error) {
 		IdleTimeout: idleTimeout, MaxHeaderBytes: mostHeader, ErrorLog: slog.NewLogLogger(set.Log.Handler(), slog.LevelDebug),
 	}
 	if cfg.CertFile != "" {
-		cert, err := tls.LoadX509KeyPair(cfg.CertFile, cfg.KeyFile)
+		cert, err := secretfile.KeyPair(cfg.CertFile, cfg.KeyFile)
 		if err != nil {
 			return nil, fmt.Errorf("serve: read the certificate %q and its key %q: %w; want both in PEM", cfg.CertFile, cfg.KeyFile, err)
 		}
@@ -104,7 +105,7 @@ func (s *Server) handler() http.Handler {
 // profile serves profiles to this machine, and to others who carry a token.
 func (s *Server) profile(handler http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if _, ok := s.tokens.owner(r); !ok && !isLoopback(remote(r)) {
+		if _, ok := actorOf(r.Context()); !ok && !isLoopback(remote(r)) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="primus"`)
 			writeProblem(w, http.StatusUnauthorized, "profiles are for this machine, and for others with the header Authorization: Bearer TOKEN")
 			return

@@ -6,8 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
+
+	"github.com/primus-fl/primus/cmd/primus/secretfile"
 )
 
 // Tokens are the secrets of those who may change state. Only their digests are kept.
@@ -21,10 +22,11 @@ type token struct {
 // shortestToken is how many bytes a token has at least.
 const shortestToken = 16
 
-// ReadTokens reads a file with one token a line, each alone or behind the name of its owner and a blank. Blank lines and
-// lines that begin with # are left out. Errors name lines and never what stands in them.
+// ReadTokens reads a file with one token a line, each alone or after the name of its owner and a space. Empty lines and
+// lines that begin with # are left out. A file that others can read is refused. Errors name lines and never what stands in
+// them.
 func ReadTokens(file string) (Tokens, error) {
-	text, err := os.ReadFile(file)
+	text, err := secretfile.Read(file)
 	if err != nil {
 		return nil, fmt.Errorf("read tokens: %w; want a file with one token a line", err)
 	}

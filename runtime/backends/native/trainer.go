@@ -201,7 +201,8 @@ func (t *trainer) Train(ctx context.Context) (err error) {
 		if err := t.step(); err != nil {
 			return err
 		}
-		if t.args.SaveInterval > 0 && t.state.Step%t.args.SaveInterval == 0 || t.state.Step == t.args.TrainIters {
+		asked := t.tc.Requests.TakeSave()
+		if asked || t.args.SaveInterval > 0 && t.state.Step%t.args.SaveInterval == 0 || t.state.Step == t.args.TrainIters {
 			if err := t.save(); err != nil {
 				return err
 			}

@@ -1,0 +1,63 @@
+// Package secretfile reads files that only their owner may read: tokens and private keys.
+//
+// As ssh does with keys, Read refuses a file that other users of the machine can read or change, so that a secret that has
+// leaked is noticed when it is used first. Everybody else may never have access; the group of the file may, if the file
+// belongs to another user, which is how secrets are handed to services. On Windows permissions are not looked at.
+package secretfile
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// KeyPair returns a certificate, which everybody may read, with its key, both in PEM.
+func KeyPair(certFile, keyFile string) (tls.Certificate, error) {
+	cert, err := os.ReadFile(certFile)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	key, err := Read(keyFile)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(cert, key)
+}
+
+// maxSize bounds what is read.
+const maxSize = 1 << 20
+
+// ExposedError is a file that others have access to.
+type ExposedError struct {
+	File string
+	Mode fs.FileMode
+}
+
+// Error says how the file is protected.
+func (e *ExposedError) Error() string {
+	return fmt.Sprintf("%s has the permissions %04o, so that other users can read or change it, want %04o or less: chmod 600 %[1]s",
+		e.File, e.Mode.Perm(), 0o600)
+}
+
+// Read returns the content of a file. A file that others have access to is an *ExposedError.
+func Read(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if exposed(info) {
+		return nil, &ExposedError{file, info.Mode()}
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxSize+1))
+	if err == nil && len(text) > maxSize {
+		return nil, fmt.Errorf("%s has more than %d bytes, which is no token or key", file, maxSize)
+	}
+	return text, err
+}

@@ -1,0 +1,58 @@
+// Package escape makes text of others fit for logs and terminals.
+//
+// Text from clients, etcd and plugins may hold escape sequences that move the cursor, hide what stands before, or end the
+// line and begin one that looks like ours. Text and Lines write such characters as Go writes them in a literal, and leave
+// everything else as it is. Both are safe for concurrent use.
+package escape
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Text returns s on one line: every character that is not printable, line feeds and tabs included, is escaped.
+func Text(s string) string { return replace(s, "") }
+
+// Lines returns s with its line feeds and tabs, and every other character that is not printable escaped. Each line after
+// the first begins with indent, so that none of them can look like a line that somebody else wrote.
+func Lines(s, indent string) string {
+	s = replace(s, "\n\t")
+	if indent == "" {
+		return s
+	}
+	return strings.ReplaceAll(s, "\n", "\n"+indent)
+}
+
+// IsPrintable reports whether Text would leave s as it is.
+func IsPrintable(s string) bool { return clean(s, "") }
+
+func clean(s, keep string) bool {
+	if !utf8.ValidString(s) {
+		return false
+	}
+	return strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) && !strings.ContainsRune(keep, r) }) < 0
+}
+
+func replace(s, keep string) string {
+	if clean(s, keep) {
+		return s
+	}
+	var b strings.Builder
+	for len(s) > 0 {
+		r, size := utf8.DecodeRuneInString(s)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[0])
+		case unicode.IsPrint(r), strings.ContainsRune(keep, r):
+			b.WriteRune(r)
+		default:
+			quoted := strconv.QuoteRune(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+		s = s[size:]
+	}
+	return b.String()
+}
