@@ -29,7 +29,7 @@ the module. The go command does the work, so its settings hold, and nothing is
 downloaded that its cache has.
 
 The program of the same version as this one is built; --primus names another version, or
-a directory with its source after an equals sign.`,
+a directory with its source.`,
 		Example: `  primus plugins build --with example.com/acme/primus-ops@v1.2.0
   primus plugins build --with example.com/acme/primus-ops=. --output ./primus-acme`,
 		Args: noArgs,
@@ -46,7 +46,7 @@ a directory with its source after an equals sign.`,
 		},
 	}
 	cmd.Flags().StringArrayVar(&with, "with", nil, "compile in a `MODULE[@VERSION][=DIR]`; may be given many times")
-	cmd.Flags().StringVar(&primus, "primus", "", "`[VERSION][=DIR]` of primus itself")
+	cmd.Flags().StringVar(&primus, "primus", "", "`VERSION`, DIR or VERSION=DIR of primus itself")
 	cmd.Flags().StringVar(&output, "output", "primus", "`FILE` to write")
 	return cmd
 }
@@ -100,13 +100,16 @@ func newBuilder(cmd *cobra.Command, with []string, primus, output string) (*buil
 // the working directory.
 func primusSource(cmd *cobra.Command, asked string) (moduleRef, error) {
 	if asked != "" {
+		if isDirectory(asked) {
+			return moduleRef{path: primusModule, dir: asked}, nil
+		}
 		sep := "@"
 		if strings.HasPrefix(asked, "=") {
 			sep = ""
 		}
 		m, err := parseModuleRef(primusModule + sep + asked)
 		if err != nil {
-			return m, usagef(cmd, "--primus: got %q, want VERSION, =DIR or VERSION=DIR", asked)
+			return m, usagef(cmd, "--primus: got %q, want VERSION, DIR or VERSION=DIR", asked)
 		}
 		return m, nil
 	}
@@ -124,13 +127,22 @@ func primusSource(cmd *cobra.Command, asked string) (moduleRef, error) {
 		return moduleRef{}, err
 	}
 	for ; ; dir = filepath.Dir(dir) {
-		if declared, err := declaredModule(dir); err == nil && declared == primusModule {
+		if mod, err := readModule(dir); err == nil && mod.Module.Mod.Path == primusModule {
 			return moduleRef{path: primusModule, dir: dir}, nil
 		}
 		if dir == filepath.Dir(dir) {
-			return moduleRef{}, usagef(cmd, "this program does not know which version of %s it was built from; name one by --primus VERSION, or its source by --primus =DIR", primusModule)
+			return moduleRef{}, usagef(cmd, "this program does not know which version of %s it was built from; name one by --primus VERSION, or its source by --primus DIR", primusModule)
 		}
 	}
+}
+
+// isDirectory reports whether what was asked for means a directory and no version.
+func isDirectory(asked string) bool {
+	if strings.HasPrefix(asked, ".") || filepath.IsAbs(asked) {
+		return true
+	}
+	info, err := os.Stat(asked)
+	return err == nil && info.IsDir()
 }
 
 // run builds the program beside its place and moves it there when it has started once.

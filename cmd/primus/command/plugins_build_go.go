@@ -13,53 +13,43 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"text/template"
+
+	"golang.org/x/mod/modfile"
 )
 
 // part is a module whose source lies in a directory.
 type part struct {
 	moduleRef
 	replaced bool // by the directory that was given
+	mod      *modfile.File
 	sums     string
 	source   string // the function that returns the ops
 }
 
-// noVersion ends the version of a module that a directory stands in for.
-const noVersion = ".0.0-00010101000000-000000000000"
-
-// majorSuffix matches the major version at the end of a module's path.
-var majorSuffix = regexp.MustCompile(`[/.](v[0-9]+)$`)
-
 // fetch finds the source of a module, in the directory given or by the go command.
 func fetch(ctx context.Context, work string, m moduleRef) (part, error) {
-	p := part{moduleRef: m}
+	p, err := part{moduleRef: m}, error(nil)
 	if m.dir == "" {
 		if err := p.download(ctx, work); err != nil {
 			return p, err
 		}
 	} else {
 		p.replaced = true
-		var err error
 		if p.dir, err = filepath.Abs(m.dir); err != nil {
 			return p, err
 		}
 		if m.version == "" {
-			major := "v0"
-			if found := majorSuffix.FindStringSubmatch(m.path); found != nil {
-				major = found[1]
-			}
-			p.version = major + noVersion
+			p.version = noVersion(m.path)
 		}
 	}
-	declared, err := declaredModule(p.dir)
-	if err != nil {
+	if p.mod, err = readModule(p.dir); err != nil {
 		return p, fmt.Errorf("module %s: %w", m.path, err)
 	}
-	if declared != m.path {
+	if declared := p.mod.Module.Mod.Path; declared != m.path {
 		return p, fmt.Errorf("module %s: %s declares module %q", m.path, filepath.Join(p.dir, "go.mod"), declared)
 	}
 	sums, err := os.ReadFile(filepath.Join(p.dir, "go.sum"))
@@ -90,22 +80,6 @@ func (p *part) download(ctx context.Context, work string) error {
 	p.version, p.dir = found.Version, found.Dir
 	p.sums = fmt.Sprintf("%[1]s %[2]s %[3]s\n%[1]s %[2]s/go.mod %[4]s\n", p.path, found.Version, found.Sum, found.GoModSum)
 	return nil
-}
-
-// moduleLine matches the directive of a go.mod that names the module.
-var moduleLine = regexp.MustCompile(`(?m)^\s*module\s+"?([^\s"]+)`)
-
-// declaredModule returns what the go.mod of a directory calls its module.
-func declaredModule(dir string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-	if err != nil {
-		return "", fmt.Errorf("%w; want the root of a Go module", err)
-	}
-	found := moduleLine.FindSubmatch(text)
-	if found == nil {
-		return "", fmt.Errorf("%s names no module", filepath.Join(dir, "go.mod"))
-	}
-	return string(found[1]), nil
 }
 
 // findSource finds the function at the root of the module that returns its ops.
@@ -184,23 +158,22 @@ func main() {
 
 // generate writes a module whose program has the parts: primus first, then those with ops.
 func generate(work string, parts []part) error {
-	var program, mod, sums bytes.Buffer
+	var program, sums bytes.Buffer
 	var imports []struct{ Path, Source string }
-	fmt.Fprintf(&mod, "module primus_with_plugins\n\ngo 1.26.0\n")
 	for _, p := range parts {
-		fmt.Fprintf(&mod, "\nrequire %s %s\n", p.path, p.version)
-		if p.replaced {
-			fmt.Fprintf(&mod, "replace %s => %s\n", p.path, strconv.Quote(p.dir))
-		}
 		sums.WriteString(p.sums)
 		if p.source != "" {
 			imports = append(imports, struct{ Path, Source string }{p.path, p.source})
 		}
 	}
+	mod, err := requirements(parts)
+	if err != nil {
+		return err
+	}
 	if err := mainTemplate.Execute(&program, imports); err != nil {
 		return err
 	}
-	for name, content := range map[string][]byte{"main.go": program.Bytes(), "go.mod": mod.Bytes(), "go.sum": sums.Bytes()} {
+	for name, content := range map[string][]byte{"main.go": program.Bytes(), "go.mod": mod, "go.sum": sums.Bytes()} {
 		if err := os.WriteFile(filepath.Join(work, name), content, 0o644); err != nil {
 			return err
 		}

@@ -47,6 +47,7 @@ type project struct {
 	PrimusModule  string
 	PrimusVersion string
 	PrimusDir     string // that stands in for PrimusModule
+	sums          []byte // its go.sum, nil when it is not known
 }
 
 func newPluginsNewCommand(streams Streams) *cobra.Command {
@@ -90,7 +91,7 @@ is: a shared library in C, C++ or Rust, or a Go module. Nothing that exists is c
 	cmd.Flags().StringVar(&lang, "lang", "", "`LANGUAGE`: "+strings.Join(languageNames(), ", "))
 	cmd.Flags().StringVar(&dir, "dir", "", "write to this new `DIR` instead of ./NAME")
 	cmd.Flags().StringVar(&module, "module", "", "`PATH` of the Go module instead of example.com/NAME")
-	cmd.Flags().StringVar(&primus, "primus", "", "`[VERSION][=DIR]` of primus that a Go module needs")
+	cmd.Flags().StringVar(&primus, "primus", "", "`VERSION`, DIR or VERSION=DIR of primus that a Go module needs")
 	return cmd
 }
 
@@ -131,7 +132,13 @@ func (p *project) require(cmd *cobra.Command, asked string) error {
 	if p.PrimusVersion == "" {
 		p.PrimusVersion = "v0.0.0"
 	}
-	p.PrimusDir, err = filepath.Abs(source.dir)
+	if p.PrimusDir, err = filepath.Abs(source.dir); err != nil {
+		return err
+	}
+	p.sums, err = os.ReadFile(filepath.Join(p.PrimusDir, "go.sum"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	return err
 }
 
@@ -173,6 +180,9 @@ func (p *project) files(lang string) (map[string][]byte, error) {
 	if languages()[lang].header {
 		files["include/primus_op_plugin.h"] = []byte(abi.Header())
 		files["include/primus_op_args.h"] = []byte(abi.ArgsHeader())
+	}
+	if p.sums != nil {
+		files["go.sum"] = p.sums // go mod tidy keeps the lines that the module needs
 	}
 	root := path.Join("templates", lang)
 	err := fs.WalkDir(templates, root, func(file string, entry fs.DirEntry, err error) error {

@@ -5,7 +5,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -53,6 +55,37 @@ func TestPluginsNewLibraries(t *testing.T) {
 	}
 }
 
+// The C and C++ projects link functions of the mathematical library, and are built again when their Makefile changes.
+func TestPluginsNewMakefiles(t *testing.T) {
+	for lang, flags := range map[string]string{"c": "CFLAGS", "cpp": "CXXFLAGS"} {
+		t.Run(lang, func(t *testing.T) {
+			tools(t, "make", "cc", "c++")
+			dir := filepath.Join(t.TempDir(), "new")
+			got := primus(t, "plugins", "new", "--lang", lang, "acme", "--dir", dir)
+			require.Zero(t, got.code, got.stderr)
+			file := filepath.Join(dir, "acme."+lang)
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			changed := strings.Replace(string(text), "a[i] + b[i]", "expf(a[i]) + b[i]", 1)
+			require.NotEqual(t, string(text), changed)
+			require.NoError(t, os.WriteFile(file, []byte("#include <math.h>\n"+changed), 0o600))
+			command := func(args ...string) ([]byte, error) {
+				cmd := exec.Command("make", args...)
+				cmd.Dir = dir
+				return cmd.CombinedOutput()
+			}
+			out, err := command(flags + "=-O0 -Wl,-z,defs")
+			require.NoError(t, err, "%s", out)
+			out, err = command("-q")
+			require.NoError(t, err, "%s", out)
+			later := time.Now().Add(time.Hour)
+			require.NoError(t, os.Chtimes(filepath.Join(dir, "Makefile"), later, later))
+			_, err = command("-q")
+			require.Error(t, err, "the Makefile is newer than the library")
+		})
+	}
+}
+
 // The guide for authors goes on from here: it tests the module and builds a program with it.
 func TestPluginsNewModule(t *testing.T) {
 	t.Chdir(t.TempDir())
@@ -76,6 +109,21 @@ require github.com/primus-fl/primus v1.2.3
 
 replace github.com/primus-fl/primus => "/src/primus"
 `, string(text))
+}
+
+// A module that is built against a checkout begins with its checksums, so that the go command need not ask for them.
+func TestPluginsNewTakesChecksums(t *testing.T) {
+	t.Chdir(t.TempDir())
+	root, sums := t.TempDir(), "example.com/x v1.0.0 h1:x=\n"
+	require.NoError(t, os.WriteFile(filepath.Join(root, "go.sum"), []byte(sums), 0o600))
+	got := primus(t, "plugins", "new", "--lang", "go", "acme", "--primus", root)
+	require.Zero(t, got.code, got.stderr)
+	text, err := os.ReadFile(filepath.Join("acme", "go.sum"))
+	require.NoError(t, err)
+	assert.Equal(t, sums, string(text))
+	text, err = os.ReadFile(filepath.Join("acme", "go.mod"))
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "replace github.com/primus-fl/primus => \""+root+"\"")
 }
 
 func TestPluginsNewBadArguments(t *testing.T) {
