@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
+	goruntime "runtime"
 	"slices"
 	"strings"
 
@@ -17,6 +19,11 @@ type Factory struct {
 	New         func() Adapter
 	Hooks       []Hook // what has to happen before Prepare, in this order
 	PlanOnly    bool   // runs can be planned and not started
+}
+
+// origin tells apart factories of one framework: what they say about themselves and the function that makes the adapter.
+func (f Factory) origin() string {
+	return fmt.Sprintf("%q made by %s", f.Description, goruntime.FuncForPC(reflect.ValueOf(f.New).Pointer()).Name())
 }
 
 // Hook is a step of the preparation of a framework.
@@ -35,8 +42,8 @@ func NewRegistry(factories ...Factory) (*Registry, error) {
 		if f.Framework == "" || f.New == nil {
 			return nil, fmt.Errorf("backend: the factory of framework %q lacks a name or a constructor", f.Framework)
 		}
-		if _, taken := r.factories[f.Framework]; taken {
-			return nil, fmt.Errorf("backend: two adapters for framework %q", f.Framework)
+		if first, taken := r.factories[f.Framework]; taken {
+			return nil, fmt.Errorf("backend: two adapters for framework %q: %s and %s; keep one", f.Framework, first.origin(), f.origin())
 		}
 		r.factories[f.Framework] = f
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	goruntime "runtime"
@@ -14,7 +15,6 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/serve"
 	"github.com/primus-fl/primus/device"
-	"github.com/primus-fl/primus/device/cpu"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
@@ -35,13 +35,10 @@ type appConfig struct {
 	serve       serve.Config // no address serves nothing
 	trains      bool         // the service is ready once a run has begun
 	policy      policySources
-	listPlugins bool // plugins that cannot be used are only listed
-	extras      []Extra
+	listPlugins bool        // plugins that cannot be used are only listed
+	extras      []fx.Option // of Main
 	fleet       fleetSettings
 }
-
-// listenerGroup collects what hears of dispatch.
-const listenerGroup = `group:"listeners"`
 
 // core wires what every command with an op manager needs.
 func core(set appConfig) fx.Option {
@@ -49,12 +46,13 @@ func core(set appConfig) fx.Option {
 		fx.WithLogger(func() fxevent.Logger { return fxevent.NopLogger }),
 		fx.Supply(set),
 		fx.Provide(
-			newPool, newExec, newPlugins, newExtraSources, newRegistry, newPolicy, newManager, newSourceList,
-			newDevices, selectDevice,
-			fx.Annotate(backend.NewRegistry, fx.ParamTags(`group:"backends"`)),
-			fx.Annotate(newPatches, fx.ParamTags(`group:"patches"`)),
+			newPool, newExec, newPlugins, newRegistry, newPolicy, newManager, newSourceList, selectDevice,
+			fx.Annotate(newExtraSources, fx.ParamTags(`group:"extra_sources"`)),
+			fx.Annotate(newDevices, fx.ParamTags(Devices)),
+			fx.Annotate(backend.NewRegistry, fx.ParamTags(Backends)),
+			fx.Annotate(newPatches, fx.ParamTags(Patches)),
 		),
-		opSources(), backends(),
+		opSources(), backends(), devices(), fx.Options(set.extras...),
 	)
 }
 
@@ -83,7 +81,9 @@ func newRegistry(p registryParams) (*opregistry.Registry, error) {
 	if err := reg.Register(opregistry.Source{Name: "catalogue", Ops: ops.All()}); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(p.Sources, func(a, b opregistry.Source) int { return strings.Compare(a.Name, b.Name) })
+	if err := sortSources(p.Sources); err != nil {
+		return nil, err
+	}
 	for _, src := range p.Sources {
 		if err := reg.Register(src); err != nil {
 			return nil, err
@@ -139,11 +139,54 @@ func logUnavailable(log *slog.Logger, m *opmanager.Manager) {
 	}
 }
 
-func newDevices(lc fx.Lifecycle) (*device.Registry, error) {
+// newExtraSources returns the sources of other modules by name; their order in the group is random.
+func newExtraSources(sources []extraSource) []extraSource {
+	slices.SortFunc(sources, func(a, b extraSource) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.module, b.module))
+	})
+	return sources
+}
+
+// sortSources orders sources by name. Two of one name are an error.
+func sortSources(sources []opregistry.Source) error {
+	slices.SortFunc(sources, func(a, b opregistry.Source) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(describeSource(a), describeSource(b)))
+	})
+	for i := 1; i < len(sources); i++ {
+		if a, b := sources[i-1], sources[i]; a.Name == b.Name {
+			return fmt.Errorf("two sources of ops named %q: %s and %s; rename one", a.Name, describeSource(a), describeSource(b))
+		}
+	}
+	return nil
+}
+
+// describeSource tells apart sources of one name.
+func describeSource(s opregistry.Source) string {
+	text := "one without impls"
+	if len(s.Impls) > 0 {
+		text = fmt.Sprintf("one with %s, first %q", quantity(len(s.Impls), "impl", "impls"), s.Impls[0].ID)
+	}
+	if s.Version != "" {
+		text += ", version " + s.Version
+	}
+	return text
+}
+
+// newDevices registers the device backends of the group, whose order is random, and closes them at the end.
+func newDevices(backends []device.Backend, lc fx.Lifecycle) (*device.Registry, error) {
 	reg := device.NewRegistry()
-	backend := cpu.New()
-	lc.Append(fx.StopHook(backend.Close))
-	return reg, reg.Register(backend.Name(), backend)
+	slices.SortFunc(backends, func(a, b device.Backend) int {
+		return cmp.Or(strings.Compare(a.Name(), b.Name()), strings.Compare(fmt.Sprintf("%T", a), fmt.Sprintf("%T", b)))
+	})
+	for _, b := range backends {
+		if closer, ok := b.(io.Closer); ok {
+			lc.Append(fx.StopHook(closer.Close))
+		}
+		if err := reg.Register(b.Name(), b); err != nil {
+			return nil, err
+		}
+	}
+	return reg, nil
 }
 
 func selectDevice(reg *device.Registry, set appConfig) (device.Backend, error) {

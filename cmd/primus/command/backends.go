@@ -42,7 +42,7 @@ func newBackendsListCommand(streams Streams) *cobra.Command {
   BACKEND_PATH=/opt/Megatron-LM primus backends list -o json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withBackends(cmd.Context(), slog.New(slog.DiscardHandler), func(p planParams) error {
+			return withBackends(cmd.Context(), streams, slog.New(slog.DiscardHandler), func(p planParams) error {
 				rows, err := listBackends(p)
 				if err != nil {
 					return err

@@ -11,13 +11,15 @@ import (
 	"go.uber.org/fx"
 )
 
-// Graphs returns the fx graphs of the program by name.
-func Graphs() map[string]fx.Option {
+// Graphs returns the fx graphs of the program by name, with what another program adds.
+func Graphs(extras ...fx.Option) map[string]fx.Option {
+	listens := serve.Config{Addr: "127.0.0.1:0"}
+	output := metricsConfig{addr: "127.0.0.1:0", textfile: "run.prom"}
 	return map[string]fx.Option{
-		"ops":   opsGraph(appConfig{}, func(opsParams) {}),
-		"plan":  planGraph(appConfig{}, func(planParams) {}),
-		"serve": serveGraph(appConfig{serve: serve.Config{Addr: "127.0.0.1:0"}}),
-		"train": trainGraph(appConfig{metrics: metricsConfig{addr: "127.0.0.1:0", textfile: "run.prom"}}, func(trainParams) {}),
+		"ops":   opsGraph(appConfig{extras: extras}, func(opsParams) {}),
+		"plan":  planGraph(appConfig{extras: extras}, func(planParams) {}),
+		"serve": serveGraph(appConfig{serve: listens, extras: extras}),
+		"train": trainGraph(appConfig{metrics: output, serve: listens, extras: extras}, func(trainParams) {}),
 	}
 }
 

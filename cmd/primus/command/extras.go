@@ -1,9 +1,30 @@
 package command
 
 import (
+	"cmp"
+	"path"
+	"reflect"
+	goruntime "runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/primus-fl/primus/opregistry"
+	"go.uber.org/fx"
+)
+
+// The groups that a program of its own may add to with [Main], as result tags for fx.Annotate: what is in them is treated as
+// what is compiled in here. The order in a group does not matter, and two of one name are an error that names both.
+const (
+	// OpSources is the group of opregistry.Source values.
+	OpSources = `group:"op_sources"`
+	// Backends is the group of backend.Factory values, the training frameworks.
+	Backends = `group:"backends"`
+	// Patches is the group of patch.Patch values; a constructor of several takes `group:"patches,flatten"`.
+	Patches = `group:"patches"`
+	// Devices is the group of device.Backend values. One that implements io.Closer is closed at the end.
+	Devices = `group:"devices"`
+	// Listeners is the group of opmanager.Listener values, which hear of dispatch.
+	Listeners = `group:"listeners"`
 )
 
 // primusModule is the module that this program is made from.
@@ -12,25 +33,16 @@ const primusModule = "github.com/primus-fl/primus"
 // unversioned is what the go command calls the version of a directory.
 const unversioned = "(devel)"
 
-// Extra is a source of ops from another module that is compiled in by a main of its own, as `primus plugins build` writes
-// one.
-type Extra struct {
-	Module string
-	Source func() opregistry.Source
+// Extra returns an option for [Main] that adds the ops of another module, as the programs of `primus plugins build` do.
+// Errors and `primus plugins list` name the module.
+func Extra(module string, source func() opregistry.Source) fx.Option {
+	return provideGroup("extra_sources", func() extraSource { return extraSource{source(), module} })
 }
 
 // extraSource is a source of another module that is compiled in.
 type extraSource struct {
 	opregistry.Source
 	module string
-}
-
-func newExtraSources(set appConfig) []extraSource {
-	var all []extraSource
-	for _, e := range set.extras {
-		all = append(all, extraSource{e.Source(), e.Module})
-	}
-	return all
 }
 
 // moduleVersion is what went into a program of a module.
@@ -64,6 +76,28 @@ func builtFrom(path string) moduleVersion {
 		v.Version = version
 	}
 	return v
+}
+
+// moduleOfSource returns the module that a source was written in, by the function of its first impl; this one when the
+// program does not know.
+func moduleOfSource(src opregistry.Source) string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || len(src.Impls) == 0 {
+		return primusModule
+	}
+	name := goruntime.FuncForPC(reflect.ValueOf(src.Impls[0].Run).Pointer()).Name()
+	dir, last := path.Split(name)
+	pkg, _, _ := strings.Cut(last, ".")
+	if pkg = dir + pkg; pkg == "main" {
+		return info.Main.Path
+	}
+	found := ""
+	for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {
+		if (pkg == m.Path || strings.HasPrefix(pkg, m.Path+"/")) && len(m.Path) > len(found) {
+			found = m.Path
+		}
+	}
+	return cmp.Or(found, primusModule)
 }
 
 // moduleOf returns the version of a module in a program; ok is false when it is not in it.

@@ -46,7 +46,7 @@ func metricsOptions() fx.Option {
 			return metrics.Build{Version: v.Version, Revision: v.Revision, GoVersion: v.Go}
 		},
 		metrics.NewDispatch, metrics.NewTraining, metrics.NewProcess, newMetricsOutput,
-		fx.Annotate(func(d *metrics.Dispatch) opmanager.Listener { return d }, fx.ResultTags(listenerGroup)),
+		fx.Annotate(func(d *metrics.Dispatch) opmanager.Listener { return d }, fx.ResultTags(Listeners)),
 	)
 }
 

@@ -66,7 +66,7 @@ func newPatchesListCommand(streams Streams) *cobra.Command {
   primus patches list -o md > patches.md`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withBackends(cmd.Context(), slog.New(slog.DiscardHandler), func(p planParams) error {
+			return withBackends(cmd.Context(), streams, slog.New(slog.DiscardHandler), func(p planParams) error {
 				if _, err := p.Backends.Get(backend); backend != "" && err != nil {
 					return usageError{err}
 				}

@@ -63,7 +63,7 @@ func newPatchesPlanCommand(streams Streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return withBackends(cmd.Context(), plan.Log, func(p planParams) error {
+			return withBackends(cmd.Context(), streams, plan.Log, func(p planParams) error {
 				view := newPlanView(plan, p.Patches)
 				if output == outputJSON {
 					return writeJSON(streams.Out, view)

@@ -151,7 +151,7 @@ import (
 
 func main() {
 	os.Exit(command.Main(os.Args[1:], command.StandardStreams(),{{range $i, $m := .}}
-		command.Extra{Module: "{{$m.Path}}", Source: module{{$i}}.{{$m.Source}}},{{end}}
+		command.Extra("{{$m.Path}}", module{{$i}}.{{$m.Source}}),{{end}}
 	))
 }
 `))

@@ -14,6 +14,7 @@ import (
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/fx"
 )
 
 // goTool skips a test where there is no go command.
@@ -173,21 +174,21 @@ func TestMainWithExtras(t *testing.T) {
 			}}}
 		}
 	}
-	run := func(extra command.Extra, args ...string) outcome {
+	run := func(extra fx.Option, args ...string) outcome {
 		var out, stderr primustest.Buffer
 		code := command.Main(args, command.Streams{Out: &out, Err: &stderr}, extra)
 		return outcome{code, out.String(), stderr.String()}
 	}
-	got := run(command.Extra{Module: "example.com/acme", Source: source("vendor.acme")}, "ops", "list", "residual_add")
+	got := run(command.Extra("example.com/acme", source("vendor.acme")), "ops", "list", "residual_add")
 	require.Zero(t, got.code, got.stderr)
 	assert.Contains(t, got.out, "vendor.acme")
 
-	got = run(command.Extra{Module: "example.com/acme", Source: source("vendor.acme")}, "plugins", "list")
+	got = run(command.Extra("example.com/acme", source("vendor.acme")), "plugins", "list")
 	require.Zero(t, got.code, got.stderr)
 	assert.Regexp(t, `(?m)^acme +- +compiled in +example\.com/acme +- +1 of 1$`, got.out)
 	assert.Regexp(t, `(?m)^flagos +1\.0\.0 +compiled in +github\.com/primus-fl/primus\S* +- `, got.out)
 
-	got = run(command.Extra{Module: "example.com/acme", Source: source("default.flagos")}, "ops", "list")
+	got = run(command.Extra("example.com/acme", source("default.flagos")), "ops", "list")
 	assert.Equal(t, 1, got.code)
 	assert.Contains(t, onlyError(t, got), fmt.Sprintf("module example.com/acme: opregistry: impl %q", "default.flagos"))
 }

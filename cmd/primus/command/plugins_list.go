@@ -117,7 +117,7 @@ func (s *sourceList) rows() []sourceRow {
 	for _, src := range snap.Sources() {
 		fromPlugin := slices.ContainsFunc(s.plugins.all, func(l *loadedPlugin) bool { return l.err == nil && l.source.Name == src.Name })
 		if !fromPlugin && len(src.Impls) > 0 {
-			built := s.builtFrom(src.Name)
+			built := s.builtFrom(src)
 			rows = append(rows, sourceRow{Source: src.Name, Version: src.Version, State: metrics.PluginCompiledIn, Built: &built, Ops: impls[src.Name]})
 		}
 	}
@@ -140,13 +140,13 @@ func (s *sourceList) rows() []sourceRow {
 }
 
 // builtFrom returns the module that a source is compiled in from.
-func (s *sourceList) builtFrom(name string) moduleVersion {
+func (s *sourceList) builtFrom(src opregistry.Source) moduleVersion {
 	for _, extra := range s.extras {
-		if extra.Name == name {
+		if extra.Name == src.Name {
 			return builtFrom(extra.module)
 		}
 	}
-	return builtFrom(primusModule)
+	return builtFrom(moduleOfSource(src))
 }
 
 // withTrials adds what came of the trials of a plugin to its impls.

@@ -11,6 +11,7 @@ import (
 	"github.com/primus-fl/primus/runtime/config/document"
 	"github.com/spf13/cobra"
 	"go.uber.org/dig"
+	"go.uber.org/fx"
 )
 
 // Exit codes.
@@ -21,8 +22,11 @@ const (
 	exitInterrupted = 130
 )
 
-// Main runs the command line, with extra sources of ops besides those that are compiled in, and returns the exit code.
-func Main(args []string, streams Streams, extras ...Extra) int {
+// Main runs the command line and returns the exit code. Options add to the graph that each command builds: sources of ops,
+// training backends, patches, devices and listeners through the groups of this package ([OpSources] and the others), or
+// whatever else fx can do, such as decorating a value. Some commands start the program again as a child process, so a program
+// calls Main before it does anything of its own.
+func Main(args []string, streams Streams, extras ...fx.Option) int {
 	streams.extras = extras
 	ctx, stop := interruptible(streams.Err)
 	defer stop()
@@ -37,7 +41,7 @@ func exitCode(ctx context.Context, err error, out io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
-	err = dig.RootCause(err)
+	err = cause(err)
 	switch {
 	case errors.Is(err, errReported):
 		return exitFailure
@@ -54,6 +58,17 @@ func exitCode(ctx context.Context, err error, out io.Writer) int {
 		return exitUsage
 	}
 	return exitFailure
+}
+
+// cause returns what a constructor of the graph reported, without the path to it. A fault of the graph itself, such as two
+// constructors of one type, keeps the path, which names them.
+func cause(err error) error {
+	root := dig.RootCause(err)
+	if _, ofGraph := errors.AsType[dig.Error](root); !ofGraph {
+		return root
+	}
+	whole, _ := errors.AsType[dig.Error](err)
+	return whole
 }
 
 // NewRoot returns the command line.

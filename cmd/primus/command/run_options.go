@@ -56,9 +56,9 @@ func planGraph(set appConfig, wire func(planParams)) fx.Option {
 }
 
 // withBackends runs f with the backends and patches that are compiled in.
-func withBackends(ctx context.Context, log *slog.Logger, f func(planParams) error) error {
+func withBackends(ctx context.Context, streams Streams, log *slog.Logger, f func(planParams) error) error {
 	var p planParams
-	return runApp(ctx, func() error { return f(p) }, planGraph(appConfig{log: log}, func(built planParams) { p = built }))
+	return runApp(ctx, func() error { return f(p) }, planGraph(appConfig{log: log, extras: streams.extras}, func(built planParams) { p = built }))
 }
 
 // planRun plans the run of an experiment.
@@ -66,7 +66,7 @@ func planRun(ctx context.Context, streams Streams, o *runOptions, s stage, e *co
 	log := slog.New(newLineHandler(streams.Err, slog.LevelWarn, timeOfDay))
 	logReport(log, e.Report)
 	var plan *train.Plan
-	err := withBackends(ctx, log, func(p planParams) (err error) {
+	err := withBackends(ctx, streams, log, func(p planParams) (err error) {
 		settings := o.settings(e, s, log)
 		settings.Backends, settings.Patches = p.Backends, p.Patches
 		plan, err = train.NewPlan(ctx, settings)

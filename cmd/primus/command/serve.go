@@ -107,7 +107,7 @@ func serveGraph(set appConfig) fx.Option {
 func serviceOptions() fx.Option {
 	return fx.Options(
 		fx.Provide(serve.NewHub, serve.NewBoard, serve.NewControl, newService),
-		fx.Provide(fx.Annotate(func(h *serve.Hub) opmanager.Listener { return h }, fx.ResultTags(listenerGroup))),
+		fx.Provide(fx.Annotate(func(h *serve.Hub) opmanager.Listener { return h }, fx.ResultTags(Listeners))),
 	)
 }
 

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/device/cpu"
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opregistry"
@@ -45,6 +47,11 @@ func backends() fx.Option {
 	return fx.Options(
 		dummy.Module, maxtext.Module, megatron.Module, megatronbridge.Module, native.Module, torchtitan.Module,
 	)
+}
+
+// devices lists the device backends that are compiled in.
+func devices() fx.Option {
+	return provideGroup("devices", func() device.Backend { return cpu.New() })
 }
 
 // provideGroup provides one value of a group for each constructor.

@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 
+	"go.uber.org/fx"
 	"golang.org/x/term"
 )
 
@@ -17,7 +18,7 @@ type Streams struct {
 	// Width returns the columns of the terminal that Err is; nil says that Err is none, so that no progress bar appears.
 	Width func() int
 
-	extras []Extra // of main; every command that has the streams has them
+	extras []fx.Option // of Main; every command that has the streams has them
 }
 
 // usualWidth is for terminals that do not tell theirs.
