@@ -19,7 +19,8 @@ type Options struct {
 	Root string
 	// Env looks up environment variables; nil means os.LookupEnv.
 	Env func(name string) (value string, ok bool)
-	// Overrides are command line tokens, applied to the parameters of one module; see [document.ParseOverrides].
+	// Overrides are command line tokens, applied to the parameters of one module; see [document.ParseOverrides]. Those of
+	// work_group, user_name, exp_name and workspace change the experiment instead.
 	Overrides []string
 	// Module is the module the overrides apply to, and which must exist. Empty means the only module.
 	Module string
@@ -111,6 +112,7 @@ func LoadExperiment(file string, options Options) (*Experiment, error) {
 	if exp.Document, err = r.load(start, document.Origin{}); err != nil {
 		return nil, err
 	}
+	overrides = exp.place(overrides)
 	p := &parser{reader: r, exp: exp, file: r.display(start)}
 	p.identity()
 	p.platform()
@@ -178,6 +180,21 @@ func relativeTo(name, absolute, dir string) string {
 	return dir
 }
 
+// placeKeys say where results go. They belong to the experiment, not to a module, on the command line as well.
+var placeKeys = []string{"work_group", "user_name", "exp_name", "workspace"}
+
+// place merges the overrides that say where results go into the document, and returns the others.
+func (e *Experiment) place(overrides *document.Map) *document.Map {
+	var place document.Builder
+	for _, key := range placeKeys {
+		if value, given := overrides.Lookup(key); given {
+			place.Set(key, value)
+		}
+	}
+	e.Document = document.Merge(e.Document, place.Map())
+	return overrides.Without(placeKeys...)
+}
+
 // override merges command line overrides into the parameters of the selected module.
 func (e *Experiment) override(overrides *document.Map, name string) error {
 	if name == "" {
@@ -197,22 +214,6 @@ func (e *Experiment) override(overrides *document.Map, name string) error {
 		return err
 	}
 	hintUnknown(&e.Report, module.Params, overrides, "")
-	e.hintIdentity(module, overrides)
 	module.Params = document.Merge(module.Params, overrides)
 	return nil
-}
-
-// hintIdentity warns about overrides that look like they move the results: these keys belong to the experiment, overrides to
-// the parameters of a module.
-func (e *Experiment) hintIdentity(module *Module, overrides *document.Map) {
-	for _, key := range []struct{ name, variable string }{
-		{"work_group", "PRIMUS_TEAM"}, {"user_name", "PRIMUS_USER"}, {"exp_name", "PRIMUS_EXP_NAME"}, {"workspace", "PRIMUS_WORKSPACE"},
-	} {
-		value, given := overrides.Lookup(key.name)
-		if _, known := module.Params.Lookup(key.name); !given || known {
-			continue
-		}
-		e.Report.warn(value.Origin(), key.name, "this is a key of the experiment, not a parameter of module "+module.Name+", and has no effect here",
-			fmt.Sprintf("change it in %s, or set the variable that is read there, such as %s", e.File, key.variable))
-	}
 }

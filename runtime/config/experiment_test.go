@@ -200,6 +200,31 @@ func TestExtendsAcrossFilesAndFormats(t *testing.T) {
 	assert.Equal(t, int64(2), value(t, exp.Modules[0].Params, "hidden_size").Any(), "a preset may extend one of a later root")
 }
 
+// Overrides of the keys that say where results go change the experiment and no module, and an export keeps them.
+func TestOverridesOfThePlace(t *testing.T) {
+	t.Parallel()
+	presets := files{"modules/fw/t.yaml": "{}", "models/fw/m.yaml": "{}"}
+	exp, err := load(t, experimentHead+trainer, presets, config.Options{Overrides: []string{"exp_name=007", "--workspace", "/data/runs", "lr=1"}})
+	require.NoError(t, err)
+	assert.Equal(t, "/data/runs/wg/u/007", exp.RootPath())
+	assert.False(t, has(exp.Modules[0].Params, "exp_name"))
+	assert.True(t, has(exp.Modules[0].Params, "lr"))
+	text, err := exp.ExportAs(document.FormatYAML)
+	require.NoError(t, err)
+	again, err := load(t, string(text), presets, config.Options{})
+	require.NoError(t, err)
+	assert.Equal(t, exp.RootPath(), again.RootPath())
+
+	_, err = load(t, experimentHead+trainer, presets, config.Options{Overrides: []string{"exp_name=[1, 2]"}})
+	require.ErrorContains(t, err, "override 1")
+	require.ErrorContains(t, err, "exp_name")
+}
+
+func has(m *document.Map, key string) bool {
+	_, ok := m.Lookup(key)
+	return ok
+}
+
 func TestFlatModuleNeedsNoPresets(t *testing.T) {
 	t.Parallel()
 	exp, err := load(t, experimentHead+"modules:\n  pre_trainer: {framework: fw, model: {layers: 1}, lr: 'null', _note: x, params: {lr: 2, b: 3}}\n", nil, config.Options{})

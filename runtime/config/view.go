@@ -73,7 +73,7 @@ func (e *Experiment) identity(key string) document.Value {
 // same values without any model or module preset.
 func (e *Experiment) Export() *document.Map {
 	var flat, platform, modules document.Builder
-	for _, key := range []string{"work_group", "user_name", "exp_name", "workspace"} {
+	for _, key := range placeKeys {
 		flat.Set(key, e.identity(key))
 	}
 	if e.Env.Len() > 0 {

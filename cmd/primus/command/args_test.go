@@ -2,6 +2,7 @@ package command_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -58,9 +59,9 @@ func TestFlagsFromTheEnvironment(t *testing.T) {
 func TestWarningsAppearOnce(t *testing.T) {
 	l := newLab(t)
 	l.edit("      num_layers: 1\n", "      num_layers: 1\n      hiden_size: 3\n      strange: 4\n")
-	got := l.train("train_iters=1", "bogus=1", "sed=3", "exp_name=other", "workspace=/elsewhere", "model=llama_30M")
+	got := l.train("train_iters=1", "bogus=1", "sed=3", "model=llama_30M")
 	require.Zero(t, got.code, got.stderr)
-	for _, key := range []string{"hiden_size", "strange", "bogus", "sed", "exp_name", "workspace", "model"} {
+	for _, key := range []string{"hiden_size", "strange", "bogus", "sed", "model"} {
 		n := 0
 		for line := range strings.Lines(got.stderr) {
 			if strings.Contains(line, "WARN") && strings.Contains(line, " "+key+": ") || strings.Contains(line, "WARN") && strings.Contains(line, "."+key+": ") {
@@ -69,8 +70,20 @@ func TestWarningsAppearOnce(t *testing.T) {
 		}
 		assert.Equal(t, 1, n, "%s in\n%s", key, got.stderr)
 	}
-	assert.Contains(t, got.stderr, "PRIMUS_EXP_NAME")
-	assert.Contains(t, got.stderr, "PRIMUS_WORKSPACE")
 	assert.Contains(t, got.stderr, "did you mean seed?")
-	assert.DirExists(t, l.path(), "the override did not move the run")
+}
+
+// The keys that say where results go belong to the experiment, and the command line reaches them.
+func TestPlaceOnTheCommandLine(t *testing.T) {
+	l := newLab(t)
+	elsewhere := t.TempDir()
+	got := l.train("train_iters=1", "exp_name=other", "--work_group", "wg", "--user_name=me", "workspace="+elsewhere)
+	require.Zero(t, got.code, got.stderr)
+	assert.NotContains(t, got.stderr, "WARN")
+	assert.FileExists(t, filepath.Join(elsewhere, "wg", "me", "other", "metrics.jsonl"))
+	assert.Contains(t, got.out, "run         other finished")
+	assert.NoDirExists(t, l.workspace)
+	shown := primus(t, "config", "show", "--config", l.exp, "--origin", "exp_name=other")
+	require.Zero(t, shown.code, shown.stderr)
+	assert.Regexp(t, `exp_name: other # override 1`, shown.out)
 }

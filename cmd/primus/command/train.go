@@ -81,8 +81,10 @@ func newStageCommand(streams Streams, use string, s stage, short string) *cobra.
 Parameters come from the experiment's module preset, model preset and overrides, and
 last from key=value, --key=value or --key value on the command line. The run directory
 <workspace>/<work_group>/<user_name>/<exp_name> receives the resolved configuration,
-log, metrics.jsonl, loss.png, manifest.json, dispatch.json and checkpoints; a run that
-was stopped goes on from its last checkpoint, and load=none starts over.
+log, metrics.jsonl, loss.png, manifest.json, dispatch.json and checkpoints. A run that
+was stopped goes on from its last checkpoint; load=none starts over and keeps the earlier
+run in previous/. Another corpus, model or seed needs another exp_name, which may be
+given here like a parameter: exp_name=NAME.
 
 An interrupt finishes the step in hand, saves and exits with 130; a second one exits
 at once.

@@ -279,15 +279,6 @@ func TestInterruptAndResume(t *testing.T) {
 	}
 }
 
-func TestLoadNoneStartsOver(t *testing.T) {
-	l := newLab(t)
-	require.NoError(t, l.train(t.Context(), "run", "train_iters=5"))
-	first := l.metrics("run")
-	require.NoError(t, l.train(t.Context(), "run", "train_iters=5", "load=none"))
-	assert.Equal(t, first, l.metrics("run"))
-	assert.DirExists(t, l.path("run", "checkpoints.previous", "step-00000005"))
-}
-
 func TestLoadOfAnotherShape(t *testing.T) {
 	l := newLab(t)
 	require.NoError(t, l.train(t.Context(), "run", "train_iters=4"))

@@ -84,12 +84,22 @@ func entries(tensors []model.Named, suffix string) ([]safetensors.Entry, error) 
 	return all, nil
 }
 
-// restore loads the checkpoint that the run goes on from, if there is one.
+// restore loads the checkpoint that the run goes on from, if there is one, and keeps what an earlier run has left.
 func (t *trainer) restore() error {
 	c, err := t.findCheckpoint()
-	if err != nil || c == nil {
+	if err != nil {
 		return err
 	}
+	if c != nil {
+		if err := t.loadFrom(c); err != nil {
+			return err
+		}
+	}
+	return t.keepEarlier(c)
+}
+
+// loadFrom sets weights, moments and state to those of a checkpoint.
+func (t *trainer) loadFrom(c *checkpoint.Checkpoint) error {
 	weights := map[string]*tensor.Tensor{}
 	for _, n := range t.model.Tensors() {
 		weights[n.Name] = n.Tensor
@@ -103,20 +113,25 @@ func (t *trainer) restore() error {
 	if err := c.JSON(stateFile, &s); err != nil {
 		return err
 	}
-	if err := load(c, weightsFile, weights); err != nil {
+	if err := t.checkSame(c, &s); err != nil {
+		return err
+	}
+	err := load(c, weightsFile, weights)
+	if differs, ok := errors.AsType[*checkpoint.ConfigError](err); ok && t.args.Load == "" {
+		return t.anotherRun(c, "has another model: "+differs.Error())
+	}
+	if err != nil {
 		return err
 	}
 	if err := load(c, optimizerFile, moments); err != nil {
 		return err
 	}
-	if s.Seed != t.args.Seed || s.Data != t.set.Fingerprint() {
-		t.tc.Log.Warn("the checkpoint was trained on other data or with another seed; batches begin anew",
-			"checkpoint_seed", s.Seed, "seed", t.args.Seed, "checkpoint_data", s.Data, "data", t.set.Fingerprint())
-		s.Position = 0
-	}
 	s.Seed, s.Data = t.args.Seed, t.set.Fingerprint()
 	t.state = s
 	t.sampler.Seek(s.Position)
+	if err := t.checkLeft(c); err != nil {
+		return err
+	}
 	t.tc.Log.Info("resuming from checkpoint", "step", s.Step, "path", c.Path())
 	return nil
 }

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -76,11 +77,7 @@ func (t *trainer) Setup(context.Context) error {
 		return err
 	}
 	t.warn(t.dir.Warnings())
-	resolved, err := yaml.Marshal(e)
-	if err != nil {
-		return fmt.Errorf("write the resolved configuration: %w", err)
-	}
-	return t.dir.WriteFile(resolvedFile, resolved)
+	return nil
 }
 
 // Init builds data, model and optimizer and loads the checkpoint to go on from.
@@ -91,22 +88,15 @@ func (t *trainer) Init(ctx context.Context) error {
 	if err := t.build(t.tc.Device); err != nil {
 		return err
 	}
-	if err := t.writeJSON(manifestFile, t.tc.Manager.Manifest()); err != nil {
-		return err
-	}
-	saves := t.args.Save
-	if saves == "" {
-		saves = t.dir.Path(checkpointsName)
-		if err := t.setAside(saves); err != nil {
-			return err
-		}
-	}
 	var err error
-	if t.store, err = checkpoint.NewStore(saves, checkpoint.Settings{}); err != nil {
+	if t.store, err = checkpoint.NewStore(cmp.Or(t.args.Save, t.dir.Path(checkpointsName)), checkpoint.Settings{}); err != nil {
 		return err
 	}
 	t.state = state{Seed: t.args.Seed, Data: t.set.Fingerprint()}
 	if err := t.restore(); err != nil {
+		return err
+	}
+	if err := t.recordRun(); err != nil {
 		return err
 	}
 	if t.metrics, err = t.dir.OpenMetrics(int64(t.state.Step)); err != nil {
@@ -132,24 +122,19 @@ func (t *trainer) Init(ctx context.Context) error {
 	return nil
 }
 
-// setAside moves the checkpoints of an earlier run out of the way when this one
-// starts over, so that a later resume cannot pick them up.
-func (t *trainer) setAside(checkpoints string) error {
-	if t.args.Load != loadNone {
+// recordRun writes what the run was asked to do, unless it is done already.
+func (t *trainer) recordRun() error {
+	if t.state.Step >= t.args.TrainIters {
 		return nil
 	}
-	previous := checkpoints + ".previous"
-	if _, err := os.Stat(checkpoints); errors.Is(err, os.ErrNotExist) {
-		return nil
+	resolved, err := yaml.Marshal(t.tc.Experiment)
+	if err != nil {
+		return fmt.Errorf("write the resolved configuration: %w", err)
 	}
-	if err := os.RemoveAll(previous); err != nil {
-		return fmt.Errorf("start over: %w", err)
+	if err := t.dir.WriteFile(resolvedFile, resolved); err != nil {
+		return err
 	}
-	if err := os.Rename(checkpoints, previous); err != nil {
-		return fmt.Errorf("start over: %w", err)
-	}
-	t.tc.Log.Info("starting over: the checkpoints of the earlier run are in " + previous)
-	return nil
+	return t.writeJSON(manifestFile, t.tc.Manager.Manifest())
 }
 
 func (t *trainer) warn(warnings []string) {
@@ -193,7 +178,7 @@ func (t *trainer) Train(ctx context.Context) (err error) {
 	t.tc.Log.Info(fmt.Sprintf("training %s: %d parameters, %d steps of %d tokens, run directory %s",
 		t.run.Model, t.run.Parameters, t.run.Steps, t.run.TokensPerStep, t.run.Dir))
 	if t.state.Step >= t.args.TrainIters {
-		t.tc.Log.Info(fmt.Sprintf("nothing to train: the checkpoint is at step %d and train_iters is %d; raise train_iters to go on or give load=none to start over", t.state.Step, t.args.TrainIters))
+		t.tc.Log.Info(fmt.Sprintf("nothing to train: this run is finished at step %d; a larger train_iters trains further, exp_name=NAME begins another run, load=none starts over and keeps this one in %s", t.state.Step, t.dir.Path(rundir.PreviousName)))
 	}
 	t.tc.Observer.RunStarted(t.run)
 	saved := t.state.Step
@@ -217,7 +202,7 @@ func (t *trainer) Train(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	return fmt.Errorf("%w at step %d of %d; the same command goes on from there", backend.ErrInterrupted, t.state.Step, t.args.TrainIters)
+	return fmt.Errorf("%w at step %d of %d; %s", backend.ErrInterrupted, t.state.Step, t.args.TrainIters, t.howToGoOn())
 }
 
 // step trains on the next batch and reports.
@@ -307,7 +292,7 @@ func (t *trainer) Cleanup(cause error) error {
 	return errors.Join(faults...)
 }
 
-// finish writes the plot and the account of dispatch and reports the end.
+// finish reports the end and writes the plot and the account of dispatch, which a run without steps leaves as they are.
 func (t *trainer) finish(cause error) error {
 	r := backend.Result{
 		Run: t.run, LastStep: t.state.Step, FirstLoss: t.state.FirstLoss, Loss: t.state.Loss, ValidLoss: t.state.ValidLoss,
@@ -319,12 +304,14 @@ func (t *trainer) finish(cause error) error {
 		r.Sample = sample
 		faults = append(faults, err)
 	}
-	records, err := t.metrics.Records()
-	faults = append(faults, err)
-	if len(records) > 0 {
-		faults = append(faults, t.dir.PlotLoss(t.run.Name, records))
+	if t.state.Step >= t.run.FirstStep {
+		records, err := t.metrics.Records()
+		faults = append(faults, err)
+		if len(records) > 0 {
+			faults = append(faults, t.dir.PlotLoss(t.run.Name, records))
+		}
+		faults = append(faults, t.writeDispatch(r.Impls))
 	}
-	faults = append(faults, t.writeDispatch(r.Impls))
 	t.tc.Observer.RunEnded(r)
 	return errors.Join(faults...)
 }

@@ -110,7 +110,12 @@ func (s *Set) ValidWindows() int { return len(s.valid) * s.blockWindows }
 // is cut. A run that is resumed on data with another fingerprint would see other
 // batches than the uninterrupted run.
 func (s *Set) Fingerprint() string {
-	return fmt.Sprintf("tokens=%d crc32c=%08x seq_length=%d train_windows=%d valid_windows=%d", s.tokens.Len(), s.tokens.crc, s.seq, s.TrainWindows(), s.ValidWindows())
+	return fmt.Sprintf("%s seq_length=%d train_windows=%d valid_windows=%d", s.Corpus(), s.seq, s.TrainWindows(), s.ValidWindows())
+}
+
+// Corpus identifies the content of the stream; every Fingerprint begins with it.
+func (s *Set) Corpus() string {
+	return fmt.Sprintf("tokens=%d crc32c=%08x", s.tokens.Len(), s.tokens.crc)
 }
 
 // window fills dst, which holds seq+1 tokens, with window i of the given blocks.

@@ -1,0 +1,118 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
+	"github.com/primus-fl/primus/runtime/backends/native/rundir"
+)
+
+// runFiles are what a run leaves in its directory, besides the log. Those of an earlier run stay together.
+var runFiles = []string{
+	checkpointsName, rundir.MetricsName, rundir.PlotName, resolvedFile, manifestFile, dispatchFile, batchesFile, tensorboardName,
+}
+
+// keepEarlier sets aside what an earlier run left in the directory, unless this one goes on with it from checkpoint c, which
+// is nil for a run that starts from new weights.
+func (t *trainer) keepEarlier(c *checkpoint.Checkpoint) error {
+	if goesOn, err := t.isNewest(c); goesOn || err != nil {
+		return err
+	}
+	trained, err := t.hasEarlier()
+	if !trained || err != nil {
+		return err
+	}
+	to, err := t.dir.SetAside(runFiles...)
+	if err != nil {
+		return err
+	}
+	t.tc.Log.Info("the run that was in this directory is kept in " + to)
+	return nil
+}
+
+// isNewest reports whether c is the newest checkpoint of the run's own.
+func (t *trainer) isNewest(c *checkpoint.Checkpoint) (bool, error) {
+	if c == nil || !sameDir(filepath.Dir(c.Path()), t.store.Dir()) {
+		return false, nil
+	}
+	if t.args.Load == "" {
+		return true, nil // newer ones are damaged
+	}
+	steps, err := t.store.Steps()
+	return len(steps) > 0 && steps[0] == c.Step(), err
+}
+
+// hasEarlier reports whether the run directory holds steps or checkpoints.
+func (t *trainer) hasEarlier() (bool, error) {
+	if info, err := os.Stat(t.dir.Path(rundir.MetricsName)); err == nil && info.Size() > 0 {
+		return true, nil
+	}
+	entries, err := os.ReadDir(t.dir.Path(checkpointsName))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return len(entries) > 0, err
+}
+
+// checkSame returns an error when checkpoint c, whose state is s, is of another corpus or seed. With load the user has asked
+// for these weights, so that the run begins to train them on its own batches; so it does where only the windows of the same
+// corpus are other ones.
+func (t *trainer) checkSame(c *checkpoint.Checkpoint, s *state) error {
+	var differs string
+	other := true
+	switch data := t.set.Fingerprint(); {
+	case s.Seed != t.args.Seed:
+		differs = fmt.Sprintf("was trained with seed %d, and this run's is %d", s.Seed, t.args.Seed)
+	case s.Data == data:
+		return nil
+	case strings.HasPrefix(s.Data, t.set.Corpus()+" "):
+		differs, other = fmt.Sprintf("was trained on other windows of the corpus: %s, and this run's are %s", s.Data, data), false
+	default:
+		differs = fmt.Sprintf("was trained on other data: %s, and this run's is %s", s.Data, data)
+	}
+	if other && t.args.Load == "" {
+		return t.anotherRun(c, differs)
+	}
+	t.tc.Log.Warn("the checkpoint " + differs + "; batches begin anew")
+	s.Position = 0
+	return nil
+}
+
+// anotherRun is the error for a directory whose run is not the one that was asked for.
+func (t *trainer) anotherRun(c *checkpoint.Checkpoint, differs string) error {
+	return fmt.Errorf("run directory %s holds another run: %s %s; give exp_name=NAME for a directory of its own, load=%s to train those weights further, or load=none to start over and keep the earlier run in %s",
+		t.dir.Path(), filepath.Base(c.Path()), differs, t.store.Dir(), t.dir.Path(rundir.PreviousName))
+}
+
+// checkLeft returns an error when the run is already further than it shall come.
+func (t *trainer) checkLeft(c *checkpoint.Checkpoint) error {
+	if t.state.Step <= t.args.TrainIters {
+		return nil
+	}
+	return fmt.Errorf("train_iters: got %d, and %s is at step %d already: give train_iters a larger number to train further, exp_name=NAME for another run, or load=none to start over",
+		t.args.TrainIters, c.Path(), t.state.Step)
+}
+
+// howToGoOn says which command goes on from the checkpoint that was saved last.
+func (t *trainer) howToGoOn() string {
+	load, _ := t.tc.Args.Lookup("load")
+	switch {
+	case t.args.Load == "" || sameDir(t.args.Load, t.store.Dir()):
+		return "the same command goes on from there"
+	case load.Origin().Token != "":
+		return fmt.Sprintf("the same command without %s goes on from there", load.Origin().Token)
+	default:
+		return fmt.Sprintf("the same command with load=null goes on from there, as load is %s in the experiment", t.args.Load)
+	}
+}
+
+// sameDir reports whether two paths are the same directory.
+func sameDir(a, b string) bool {
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
+}
