@@ -17,7 +17,7 @@ type Training struct {
 	exemplar  stepExemplar
 
 	info, patches                                                  *prometheus.GaugeVec
-	running, lastStep, steps, flops, mfu                           prometheus.Gauge
+	running, failed, lastStep, steps, flops, mfu                   prometheus.Gauge
 	step, loss, validLoss, learningRate, gradNorm, tokensPerSecond prometheus.Gauge
 	checkpointStep, checkpointTime                                 prometheus.Gauge
 	tokens, nonFinite, checkpoints                                 prometheus.Counter
@@ -48,6 +48,7 @@ func NewTraining(reg prometheus.Registerer, s TrainingSettings) (*Training, erro
 		info:            info("train_model_info", "The model that is trained.", "model"),
 		patches:         info("patch_applied_info", "A patch that was applied to the training backend.", "patch", "phase"),
 		running:         gauge("train_running", "1 from the beginning of training to its end, however it ends."),
+		failed:          gauge("train_failed", "1 after training ended with an error other than an interrupt."),
 		step:            gauge("train_step", "Last finished step."),
 		steps:           gauge("train_steps", "Last step of the run when it goes to its end."),
 		lastStep:        gauge("train_last_step_timestamp_seconds", "Time at which the last step was finished, or training began."),
@@ -75,7 +76,7 @@ func NewTraining(reg prometheus.Registerer, s TrainingSettings) (*Training, erro
 	for _, g := range unknown {
 		g.Set(math.NaN())
 	}
-	collectors := []prometheus.Collector{t.info, t.patches, t.running, t.tokens, t.nonFinite, t.checkpoints, t.stepDuration}
+	collectors := []prometheus.Collector{t.info, t.patches, t.running, t.failed, t.tokens, t.nonFinite, t.checkpoints, t.stepDuration}
 	for _, g := range unknown {
 		collectors = append(collectors, g)
 	}
@@ -94,6 +95,7 @@ func (t *Training) RunStarted(r backend.Run) {
 	t.run = r
 	t.info.WithLabelValues(r.Model).Set(1)
 	t.running.Set(1)
+	t.failed.Set(0)
 	t.step.Set(float64(r.FirstStep - 1))
 	t.steps.Set(float64(r.Steps))
 	t.lastStep.SetToCurrentTime()
@@ -139,9 +141,13 @@ func (t *Training) PatchesApplied(phase string, ids []string) {
 	}
 }
 
-// RunEnded says that nothing runs any more, and whether a step was not finite. The last figures stay.
+// RunEnded says that nothing runs any more, whether that is a failure, and whether a step was not finite. The last figures
+// stay.
 func (t *Training) RunEnded(r backend.Result) {
 	t.running.Set(0)
+	if r.Err != nil && !errors.Is(r.Err, backend.ErrInterrupted) {
+		t.failed.Set(1)
+	}
 	if errors.Is(r.Err, backend.ErrNonFinite) {
 		t.nonFinite.Inc()
 	}

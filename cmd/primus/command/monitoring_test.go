@@ -22,7 +22,7 @@ import (
 )
 
 // startPrometheus scrapes an address with the configuration of examples/monitoring, only faster.
-func startPrometheus(t *testing.T, target string) server {
+func startPrometheus(t *testing.T, targets ...string) server {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	require.NoError(t, err)
@@ -36,7 +36,7 @@ func startPrometheus(t *testing.T, target string) server {
 	for i := range rules {
 		rules[i] = filepath.Join(root, "examples", "monitoring", fmt.Sprint(rules[i]))
 	}
-	config["scrape_configs"] = []any{map[string]any{"job_name": "primus", "static_configs": []any{map[string]any{"targets": []any{target}}}}}
+	config["scrape_configs"] = []any{map[string]any{"job_name": "primus", "static_configs": []any{map[string]any{"targets": targets}}}}
 	text, err = yaml.Marshal(config)
 	require.NoError(t, err)
 	return runPrometheus(t, string(text))

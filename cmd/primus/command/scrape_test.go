@@ -54,7 +54,7 @@ func TestMetricsOfARun(t *testing.T) {
 	l := newLab(t)
 	stderr := &primustest.Buffer{}
 	root := command.NewRoot(command.Streams{Out: io.Discard, Err: stderr})
-	root.SetArgs(l.args("train_iters=1000000", "--metrics-addr", "127.0.0.1:0", "eval_interval=5", "eval_iters=1"))
+	root.SetArgs(l.args("train_iters=1000000", "--metrics-addr", "127.0.0.1:0", "--linger", "0s", "eval_interval=5", "eval_iters=1"))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)

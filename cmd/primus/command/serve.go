@@ -12,7 +12,6 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/patch"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.uber.org/fx"
@@ -119,7 +118,7 @@ type serviceParams struct {
 	Control  *serve.Control
 	Hub      *serve.Hub
 	Board    *serve.Board
-	Metrics  *prometheus.Registry
+	Metrics  *metrics.Scrapes
 	Sources  *sourceList
 	Output   *metricsOutput
 	Backends *backend.Registry

@@ -76,7 +76,7 @@ func TestServiceOfARun(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	file := l.policy("deny_vendors: [acme]\n")
-	s := startServing(t, l.args("train_iters=1000000", "log_interval=100000", "--policy", file, "--serve", "127.0.0.1:0", "--serve-token-file", tokenFile(t))...)
+	s := startServing(t, l.args("train_iters=1000000", "log_interval=100000", "--policy", file, "--serve", "127.0.0.1:0", "--serve-token-file", tokenFile(t), "--linger", "0s")...)
 	waitFor(t, s.stderr, "Op 'multi_tensor_adam' using 'default.flagos'")
 
 	var runs []serve.Run

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/spf13/cobra"
@@ -19,6 +20,7 @@ type trainOptions struct {
 	experimentOptions
 	metricsAddr string
 	textfile    string
+	linger      time.Duration
 	peakTFLOPS  float64
 	threads     uint
 	serve       serveOptions
@@ -32,6 +34,8 @@ type trainOptions struct {
 func (o *trainOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.metricsAddr, "metrics-addr", "", "serve Prometheus metrics on `HOST:PORT`, such as 127.0.0.1:9400")
 	flags.StringVar(&o.textfile, "metrics-textfile", "", "keep Prometheus metrics in `FILE`.prom, for node_exporter")
+	flags.DurationVar(&o.linger, "linger", -1, "serve metrics after the end until they are scraped once more, at most for `TIME`; by default for those who have scraped them before")
+	flags.Lookup("linger").DefValue = ""
 	flags.Float64Var(&o.peakTFLOPS, "peak-tflops", 0, "the devices reach `N` TFLOP/s at best, for primus_train_mfu_ratio; 0 is unknown")
 	o.serve.addFlags(flags, "serve", "", "serve-")
 	flags.StringVar(&o.manifest, "require-manifest", "", "refuse to train when dispatch differs from the manifest.json in `FILE`")
@@ -104,7 +108,7 @@ Patches that the experiment switches on are applied on the way (primus patches p
 would be done and does nothing of it.
 
 Flags may also be given as PRIMUS_CONFIG, PRIMUS_CONFIGS_DIR, PRIMUS_EXPORT_CONFIG,
-PRIMUS_FLEET, PRIMUS_METRICS_ADDR, PRIMUS_METRICS_TEXTFILE, PRIMUS_PATCHES,
+PRIMUS_FLEET, PRIMUS_LINGER, PRIMUS_METRICS_ADDR, PRIMUS_METRICS_TEXTFILE, PRIMUS_PATCHES,
 PRIMUS_PEAK_TFLOPS, PRIMUS_POLICY, PRIMUS_STRICT_CONFIG, PRIMUS_THREADS and so on.`,
 		Example:            strings.ReplaceAll(stageExamples, "STAGE", s.name),
 		DisableFlagParsing: true, // what is no flag is an override, in the order given
@@ -164,6 +168,9 @@ func (o *trainOptions) check(cmd *cobra.Command, overrides []string) error {
 	}
 	if o.textfile != "" && filepath.Ext(o.textfile) != ".prom" {
 		return usagef(cmd, "--metrics-textfile: got %q, want %s", o.textfile, wants(cmd.Flags().Lookup("metrics-textfile")))
+	}
+	if cmd.Flags().Changed("linger") && o.linger < 0 {
+		return usagef(cmd, "--linger: got %s, want %s", o.linger, wants(cmd.Flags().Lookup("linger")))
 	}
 	if !(o.peakTFLOPS >= 0) || math.IsInf(o.peakTFLOPS, 0) {
 		return usagef(cmd, "--peak-tflops: got %v, want %s", o.peakTFLOPS, wants(cmd.Flags().Lookup("peak-tflops")))

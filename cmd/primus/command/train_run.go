@@ -64,7 +64,10 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 	}
 	settings := opts.run.settings(experiment, s, log)
 	settings.LogFile = logFile
+	var board *serve.Board
+	var output *metricsOutput
 	wire := func(p trainParams) {
+		board, output = p.Board, p.Output
 		p.Dispatch.Watch(p.Manager)
 		p.Process.WatchPlugins(p.Sources)
 		settings.Manager, settings.Device, settings.Backends, settings.Patches = p.Manager, p.Device, p.Backends, p.Patches
@@ -74,7 +77,11 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 		if err := checkManifest(opts.manifest, settings.Manager); err != nil {
 			return err
 		}
-		return errors.Join(train.Run(ctx, settings), show.err)
+		err := errors.Join(train.Run(ctx, settings), show.err)
+		if board.Ready() == nil {
+			output.linger(ctx)
+		}
+		return err
 	}, trainGraph(set, wire))
 }
 
