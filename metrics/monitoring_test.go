@@ -18,7 +18,7 @@ import (
 // rule is a rule of Prometheus.
 type rule struct {
 	Record, Alert, Expr string
-	Annotations         map[string]string
+	Labels, Annotations map[string]string
 }
 
 // rules returns the rules of the project.
@@ -118,9 +118,12 @@ func TestEveryAlertIsTestedAndDocumented(t *testing.T) {
 		if r.Alert == "" {
 			continue
 		}
-		fires := regexp.MustCompile(`alertname: ` + r.Alert + `\n\s+exp_alerts:\n`)
+		fires := regexp.MustCompile(`alertname: ` + r.Alert + `\n\s+exp_alerts:(?: &\w+)?\n`)
 		assert.True(t, fires.Match(tests), "no test in which %s fires", r.Alert)
 		assert.True(t, strings.Contains(string(docs), "| `"+r.Alert+"` |"), "%s is not documented", r.Alert)
+		assert.Contains(t, []string{"warning", "critical"}, r.Labels["severity"], r.Alert)
+		assert.NotEmpty(t, r.Annotations["summary"], r.Alert)
+		assert.NotEmpty(t, r.Annotations["description"], r.Alert)
 		_, page, _ := strings.Cut(r.Annotations["runbook_url"], "/blob/main/")
 		assert.Equal(t, "docs/operations.md#"+strings.ToLower(r.Alert), page)
 		assert.Contains(t, string(runbook), "\n### "+r.Alert+"\n", "what to do about it")
