@@ -2,6 +2,7 @@ package opmanager
 
 import (
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -39,6 +40,8 @@ func Bind[A any](m *Manager, op *opregistry.Op[A]) (*Bound[A], error) {
 	if !m.core.uncounted {
 		b.counters = newHandleCounters(m.core, b)
 	}
+	m.bound.add(i)
+	runtime.AddCleanup(b, m.bound.remove, i)
 	return b, nil
 }
 

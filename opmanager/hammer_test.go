@@ -239,7 +239,9 @@ func TestHammer(t *testing.T) {
 	}
 	until(time.Millisecond, func() {
 		i := rand.IntN(len(hammerPolicies))
-		changes = append(changes, change{m.SetPolicy(hammerPolicies[i].policy()), i})
+		generation, err := m.SetPolicy(hammerPolicies[i].policy())
+		assert.NoError(t, err)
+		changes = append(changes, change{generation, i})
 	})
 	until(time.Millisecond, func() {
 		assert.NoError(t, registry.Register(hammerSource("green", 50, 1)))

@@ -32,6 +32,7 @@ type Manager struct {
 	scopes map[scope]*Manager    // the views of a root; guarded by core.mu
 	lines  map[string]*line      // of a root, by the rules that apply; guarded by core.mu
 	named  atomic.Pointer[[]any] // bound handles by op, for Call
+	bound  *bindings
 }
 
 // core is what a Manager shares with the views made by With, Layer and Phase.
@@ -77,7 +78,7 @@ func New(registry *opregistry.Registry, policy Policy, set Settings) *Manager {
 func (m *Manager) With(policy Policy) *Manager { return m.core.view(policy) }
 
 func (c *core) view(policy Policy) *Manager {
-	m := &Manager{core: c, policy: &policy, scopes: map[scope]*Manager{}, lines: map[string]*line{}}
+	m := &Manager{core: c, policy: &policy, scopes: map[scope]*Manager{}, lines: map[string]*line{}, bound: newBindings()}
 	m.root = m
 	c.update(func() { c.roots[m] = struct{}{} })
 	return m
@@ -85,9 +86,19 @@ func (c *core) view(policy Policy) *Manager {
 
 func (c *core) rebuild() { c.update(func() {}) }
 
-// update makes a change and gives every view a new table, all of one generation,
-// which it returns. Calls go on meanwhile.
-func (c *core) update(change func()) uint64 {
+// update makes a change and gives every view a new table, all of one generation.
+// Calls go on meanwhile.
+func (c *core) update(change func()) {
+	c.apply(func(inputs) (*Manager, error) {
+		change()
+		return nil, nil
+	})
+}
+
+// apply makes a change, unless that returns an error, and gives every view a new
+// table. All are of one generation, which it returns. The change may have put in
+// place those of a root, which it returns.
+func (c *core) apply(change func(inputs) (*Manager, error)) (uint64, error) {
 	for {
 		snap := c.registry.Snapshot()
 		available := c.probes.answers(snap) // may take long, hence without the lock
@@ -96,33 +107,45 @@ func (c *core) update(change func()) uint64 {
 			c.mu.Unlock()
 			continue
 		}
-		change()
-		c.generation++
-		in := inputs{generation: c.generation, registry: snap, available: available}
+		in := inputs{generation: c.generation + 1, registry: snap, available: available}
+		done, err := change(in)
+		if err != nil {
+			c.mu.Unlock()
+			return 0, err
+		}
+		c.generation = in.generation
 		for m := range c.roots {
-			c.rebuildRoot(m, in)
+			if m != done {
+				storeTables(c.buildTables(m.views(), m.policy, in, m.line))
+			}
 		}
 		c.mu.Unlock()
-		return in.generation
+		return in.generation, nil
 	}
 }
 
-// rebuildRoot gives a root and its views new tables. Views to which the same rules
-// apply share one.
-func (c *core) rebuildRoot(m *Manager, in inputs) {
-	built := map[string]*table{}
-	tableAt := func(at scope) *table {
-		policy, rules := m.policy.at(at)
-		t, ok := built[rules]
-		if !ok {
-			t = c.buildTable(in, policy, m.line(rules))
-			built[rules] = t
+// views returns a root and the views made from it. The caller holds core.mu.
+func (m *Manager) views() []*Manager {
+	return slices.AppendSeq([]*Manager{m}, maps.Values(m.scopes))
+}
+
+// buildTables returns what would be the tables of a root and its views under a
+// policy. Views to which the same rules apply share one.
+func (c *core) buildTables(views []*Manager, p *Policy, in inputs, lineOf func(rules string) *line) map[*Manager]*table {
+	built, tables := map[string]*table{}, make(map[*Manager]*table, len(views))
+	for _, v := range views {
+		policy, rules := p.at(v.scope)
+		if built[rules] == nil {
+			built[rules] = c.buildTable(in, policy, lineOf(rules))
 		}
-		return t
+		tables[v] = built[rules]
 	}
-	m.table.Store(tableAt(m.scope))
-	for at, v := range m.scopes {
-		v.table.Store(tableAt(at))
+	return tables
+}
+
+func storeTables(tables map[*Manager]*table) {
+	for m, t := range tables {
+		m.table.Store(t)
 	}
 }
 
@@ -145,11 +168,34 @@ func (m *Manager) Generation() uint64 { return m.table.Load().generation }
 
 // SetPolicy puts another policy in force for the calls that follow, for a view of
 // a layer or phase that of the Manager it came from. It returns the generation
-// that begins with it.
-func (m *Manager) SetPolicy(policy Policy) uint64 {
-	generation := m.core.update(func() { m.root.policy = &policy })
+// that begins with it. A policy that takes the last impl from an op that handles
+// are bound to is refused with an *UnservedError, and nothing has changed.
+func (m *Manager) SetPolicy(policy Policy) (uint64, error) {
+	generation, err := m.core.apply(func(in inputs) (*Manager, error) {
+		tables := m.core.buildTables(m.root.views(), &policy, in, m.root.line)
+		if err := unserved(tables); err != nil {
+			return nil, err
+		}
+		m.root.policy = &policy
+		storeTables(tables)
+		return m.root, nil
+	})
+	if err != nil {
+		return 0, err
+	}
 	m.core.emit(PolicyChanged{Generation: generation})
-	return generation
+	return generation, nil
+}
+
+// CheckPolicy returns the error with which SetPolicy would refuse a policy, and
+// changes nothing.
+func (m *Manager) CheckPolicy(policy Policy) error {
+	c := m.core
+	c.mu.Lock()
+	views, in := m.root.views(), m.root.table.Load().inputs
+	c.mu.Unlock()
+	newLine := func(rules string) *line { return &line{rules: rules} }
+	return unserved(c.aside().buildTables(views, &policy, in, newLine))
 }
 
 // Reprobe asks every impl again whether it is available.

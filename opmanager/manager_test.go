@@ -107,6 +107,12 @@ type fixtureManager struct {
 	registry                  *opregistry.Registry
 }
 
+// setPolicy returns the error of SetPolicy.
+func setPolicy(m *opmanager.Manager, p opmanager.Policy) error {
+	_, err := m.SetPolicy(p)
+	return err
+}
+
 // newManager registers a vendor, a flagos and a reference impl for each op; the
 // policy prefers vendor unless edit changes it.
 func newManager(t *testing.T, edit func(*opmanager.Policy), set opmanager.Settings) fixtureManager {
@@ -285,7 +291,7 @@ func TestW1BackwardFollowsForward(t *testing.T) {
 
 	denied := f.Policy()
 	denied.PerOp = []opmanager.OpRule{{Pattern: "pair_fwd", Order: []opmanager.Token{{Kind: opregistry.KindReference}}}}
-	f.SetPolicy(denied)
+	require.NoError(t, setPolicy(f.Manager, denied))
 	err = bwd.Call(a)
 	require.ErrorContains(t, err, `impl "default.flagos", which can no longer be selected`)
 	require.ErrorIs(t, err, opmanager.ErrSavedState)
@@ -304,7 +310,7 @@ func TestFamilyIsSelectedTogether(t *testing.T) {
 
 	policy := f.Policy()
 	require.NoError(t, policy.SetPerOp("pair_bwd=reference", "test"))
-	f.SetPolicy(policy)
+	require.NoError(t, setPolicy(f.Manager, policy))
 	e, err = f.Explain("pair_fwd")
 	require.NoError(t, err)
 	require.Len(t, e.Order, 1, "what the backward op may not use, the forward op may not either")

@@ -31,7 +31,7 @@ func TestManifest(t *testing.T) {
 	policy := f.Policy()
 	require.NoError(t, policy.SetDeny("acme", "elsewhere"))
 	require.NoError(t, policy.SetPerOp("pair_*=reference", "elsewhere"))
-	f.SetPolicy(policy)
+	require.NoError(t, setPolicy(f.Manager, policy))
 	err = want.Check(f.Manifest())
 	require.ErrorContains(t, err, "manifest: policy fingerprint is ")
 	require.ErrorContains(t, err, `manifest: op "add_one" is served by default.flagos, want vendor.acme`)

@@ -69,7 +69,7 @@ func TestPreviewSeesQuarantines(t *testing.T) {
 	assert.Empty(t, warnings)
 	require.Len(t, got, 1)
 	assert.Equal(t, opmanager.Change{Op: "add_one", From: "default.flagos", To: "reference.go", Reason: got[0].Reason, Places: []opmanager.Place{{Layer: -1}}}, got[0])
-	f.SetPolicy(p)
+	require.NoError(t, setPolicy(f.Manager, p))
 	e, err := f.Explain("add_one")
 	require.NoError(t, err)
 	assert.Equal(t, got[0].To, e.Selected)

@@ -89,7 +89,7 @@ func (m *Manager) at(at scope) *Manager {
 	if v, ok := m.scopes[at]; ok {
 		return v
 	}
-	v := &Manager{core: c, root: m, scope: at}
+	v := &Manager{core: c, root: m, scope: at, bound: newBindings()}
 	m.scopes[at] = v
 	policy, rules := m.policy.at(at)
 	if rules == "" {

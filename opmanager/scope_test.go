@@ -50,7 +50,7 @@ func TestRulesForLayersAndPhases(t *testing.T) {
 	assert.Equal(t, 1, f.flagos.calls)
 	plain := f.Policy()
 	plain.Rules = nil
-	f.SetPolicy(plain)
+	require.NoError(t, setPolicy(f.Manager, plain))
 	require.NoError(t, bound.Call(newArgs(t)))
 	assert.Equal(t, 1, f.vendor.calls)
 }

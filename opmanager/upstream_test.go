@@ -184,7 +184,7 @@ func TestB20ImplsOfOneFunction(t *testing.T) {
 	require.NoError(t, f.registry.Register(twins))
 	policy := f.Policy()
 	require.NoError(t, policy.SetPerOp("*=vendor:right|vendor:left", "test"))
-	f.SetPolicy(policy)
+	require.NoError(t, setPolicy(f.Manager, policy))
 	a := newArgs(t)
 	require.NoError(t, opmanager.MustBind(f.Manager, addOne).Call(a))
 	require.NoError(t, opmanager.MustBind(f.Manager, pairFwd).Call(a))
@@ -248,7 +248,7 @@ func TestB26CallByNameObeysThePolicy(t *testing.T) {
 	assert.Equal(t, []int{0, 1, 0}, []int{f.vendor.calls, f.flagos.calls, f.reference.calls})
 	policy := f.Policy()
 	policy.Strict = false
-	f.SetPolicy(policy)
+	require.NoError(t, setPolicy(f.Manager, policy))
 	require.NoError(t, opmanager.Call(f.Manager, "add_one", newArgs(t)))
 	assert.Equal(t, []int{0, 2, 1}, []int{f.vendor.calls, f.flagos.calls, f.reference.calls})
 }

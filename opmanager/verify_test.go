@@ -71,7 +71,7 @@ func TestVerifySamples(t *testing.T) {
 
 	only := f.Policy()
 	only.Verify = opmanager.VerifySettings{Fraction: 1, Ops: []string{"pair_*"}}
-	f.SetPolicy(only)
+	require.NoError(t, setPolicy(f.Manager, only))
 	require.NoError(t, bound.Call(newArgs(t)))
 	assert.Equal(t, 10, f.reference.calls)
 }

@@ -54,7 +54,10 @@ func (l *livePolicy) apply(file, fleet *policyfile.Overlay) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	generation := l.control.SetBase(p)
+	generation, err := l.control.SetBase(p)
+	if err != nil {
+		return 0, err
+	}
 	for _, warning := range l.manager.Warnings() {
 		l.log.Warn(warning)
 	}

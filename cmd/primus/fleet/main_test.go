@@ -55,7 +55,7 @@ func newTrainer(t *testing.T, config fleet.Config, rank int) *trainer {
 		Identity: fleet.Identity{Experiment: "exp/1", Backend: "native", Rank: rank, WorldSize: 2, Host: "host", Metrics: "127.0.0.1:940" + string(rune('0'+rank))},
 		Manager:  r.manager,
 		Apply: func(o *policyfile.Overlay) (uint64, error) {
-			return r.manager.SetPolicy(o.Apply(opmanager.DefaultPolicy())), nil
+			return r.manager.SetPolicy(o.Apply(opmanager.DefaultPolicy()))
 		},
 		Log: slog.New(slog.NewTextHandler(&r.log, nil)), Lease: lease,
 	})

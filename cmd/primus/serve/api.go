@@ -10,6 +10,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/opregistry"
 )
@@ -96,6 +97,9 @@ func problem(err error) error {
 	if _, ok := errors.AsType[*ConflictError](err); ok {
 		return huma.Error409Conflict(err.Error())
 	}
+	if refused, ok := errors.AsType[*opmanager.UnservedError](err); ok {
+		return huma.Error422UnprocessableEntity(refused.Error(), details(refused)...)
+	}
 	if errors.Is(err, opregistry.ErrNotFound) {
 		return huma.Error404NotFound(err.Error())
 	}
@@ -103,6 +107,15 @@ func problem(err error) error {
 		return huma.Error422UnprocessableEntity("the policy cannot be used, and nothing has changed", faults...)
 	}
 	return huma.Error500InternalServerError(err.Error())
+}
+
+// details returns a line for each op that a refused policy would leave without an impl.
+func details(refused *opmanager.UnservedError) []error {
+	all := make([]error, len(refused.Ops))
+	for i, op := range refused.Ops {
+		all[i] = &huma.ErrorDetail{Message: op.String(), Location: "op." + op.Op}
+	}
+	return all
 }
 
 // documentFaults returns the faults of a policy document, each with its place, nil for another error.

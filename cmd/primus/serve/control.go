@@ -44,12 +44,15 @@ func NewControl(m *opmanager.Manager) *Control {
 }
 
 // SetBase puts another policy of all other sources in force, below the document of the service, and returns the
-// generation that begins with it.
-func (c *Control) SetBase(base opmanager.Policy) uint64 {
+// generation that begins with it. The error is an *opmanager.UnservedError; with an error nothing has changed.
+func (c *Control) SetBase(base opmanager.Policy) (uint64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := c.put(base, c.overlay); err != nil {
+		return 0, err
+	}
 	c.base = base
-	return c.put()
+	return c.since, nil
 }
 
 // State is the policy in force.
@@ -80,6 +83,7 @@ type Proposal struct {
 	Policy      opmanager.PolicyView `json:"policy" doc:"the policy that would be in force"`
 	Changes     []opmanager.Change   `json:"changes" doc:"ops that would be served by another impl"`
 	Warnings    []string             `json:"warnings" doc:"names in the proposed policy that no loaded source registers"`
+	Refused     string               `json:"refused,omitempty" doc:"why the policy would be refused: it leaves an op that is in use without an impl"`
 }
 
 // Propose returns what a document would change, and changes nothing. The error joins the faults of the document.
@@ -95,7 +99,8 @@ func (c *Control) Propose(document string) (Proposal, error) {
 }
 
 // Apply puts a document in force in place of the one before, if the policy has not changed since the expected
-// generation. The error is a *ConflictError or joins the faults of the document; with an error nothing has changed.
+// generation. The error is a *ConflictError, an *opmanager.UnservedError or joins the faults of the document; with an error
+// nothing has changed.
 func (c *Control) Apply(document string, expected uint64) (Proposal, error) {
 	return c.change(expected, document, func() (*policyfile.Overlay, error) { return parse(document) })
 }
@@ -116,8 +121,11 @@ func (c *Control) change(expected uint64, document string, read func() (*policyf
 		return Proposal{}, err
 	}
 	p := c.proposal(c.base, c.manager.Generation(), overlay)
+	if err := c.put(c.base, overlay); err != nil {
+		return Proposal{}, err
+	}
 	c.overlay, c.document = overlay, document
-	p.Generation = c.put()
+	p.Generation, p.Refused = c.since, ""
 	return p, nil
 }
 
@@ -128,13 +136,21 @@ func parse(document string) (*policyfile.Overlay, error) {
 func (c *Control) proposal(base opmanager.Policy, generation uint64, overlay *policyfile.Overlay) Proposal {
 	p := overlay.Apply(base)
 	changes, warnings := c.manager.Preview(p)
-	return Proposal{
+	proposal := Proposal{
 		Generation: generation, Fingerprint: p.Fingerprint(), Policy: p.View(),
 		Changes: changes, Warnings: append([]string{}, warnings...),
 	}
+	if err := c.manager.CheckPolicy(p); err != nil {
+		proposal.Refused = err.Error()
+	}
+	return proposal
 }
 
-func (c *Control) put() uint64 {
-	c.since = c.manager.SetPolicy(c.overlay.Apply(c.base))
-	return c.since
+// put puts a policy and a document on top of it in force.
+func (c *Control) put(base opmanager.Policy, overlay *policyfile.Overlay) error {
+	generation, err := c.manager.SetPolicy(overlay.Apply(base))
+	if err == nil {
+		c.since = generation
+	}
+	return err
 }

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	goruntime "runtime"
 	"sync"
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/serve"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/policyfile"
+	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -74,6 +76,38 @@ func TestPolicyIsProposedAppliedAndWithdrawn(t *testing.T) {
 	assert.Equal(t, before.Fingerprint, read[serve.State](b, "/v1/policy").Fingerprint)
 }
 
+// Nothing that takes the last impl from an op that is in use comes into force, from the service or from below it.
+func TestPolicyThatLeavesAnOpWithoutImplIsRefused(t *testing.T) {
+	b := newBench(t, nil)
+	add := opmanager.MustBind(b.manager, ops.ResidualAdd)
+	b.acme = func() error { return nil }
+	before := read[serve.State](b, "/v1/policy")
+	const dead = "per_op: {residual_add: vendor:nvidia, generic_gemm: vendor:nvidia}\n"
+
+	got := b.ask(http.MethodPost, "/v1/policy/proposal", dead, asYAML)
+	require.Equal(t, http.StatusOK, got.status, got.body)
+	assert.Contains(t, decode[serve.Proposal](t, got.body).Refused, `op "residual_add" is in use, served by default.flagos`)
+
+	got = b.apply(before.Generation, dead)
+	require.Equal(t, http.StatusUnprocessableEntity, got.status, got.body)
+	require.Len(t, got.problem(t).Errors, 1, "nobody has bound generic_gemm")
+	assert.Equal(t, "op.residual_add", got.problem(t).Errors[0].Location)
+	assert.Contains(t, got.problem(t).Errors[0].Message, `impl "default.flagos": not in the per-op order vendor:nvidia (service:1)`)
+	assert.Equal(t, before, read[serve.State](b, "/v1/policy"))
+
+	_, err := b.control.Apply("per_op: {residual_add: vendor:acme}", b.manager.Generation())
+	require.NoError(t, err)
+	below := opmanager.DefaultPolicy()
+	below.Deny = []string{"acme"}
+	_, err = b.control.SetBase(below)
+	require.ErrorContains(t, err, `impl "vendor.acme": vendor acme is denied`)
+	_, err = b.control.Apply("strict: true", b.manager.Generation())
+	require.NoError(t, err, "the refused policy below is forgotten")
+	assert.Empty(t, b.manager.Policy().Deny)
+
+	goruntime.KeepAlive(add)
+}
+
 // The document of the service stays on top when a source below it changes, and a change below is a change of the policy.
 func TestServiceIsAboveOtherSources(t *testing.T) {
 	b := newBench(t, nil)
@@ -82,7 +116,8 @@ func TestServiceIsAboveOtherSources(t *testing.T) {
 	read := b.manager.Generation()
 	file, err := policyfile.Parse("p.yaml", []byte("prefer: vendor\nstrict: true"))
 	require.NoError(t, err)
-	generation := b.control.SetBase(file.Apply(opmanager.DefaultPolicy()))
+	generation, err := b.control.SetBase(file.Apply(opmanager.DefaultPolicy()))
+	require.NoError(t, err)
 	assert.Equal(t, "reference.go", b.selected("residual_add"))
 	assert.True(t, b.manager.Policy().Strict)
 	_, err = b.control.Apply("{}", read)
