@@ -56,7 +56,7 @@ func (m *Manager) Preview(policy Policy) (changes []Change, warnings []string) {
 		for i, op := range p.from.registry.Ops() {
 			from, to := p.from.explain(i, nil), p.to.explain(i, nil)
 			if from.Selected != to.Selected {
-				c := move{op.Name(), from.Selected, to.Selected, to.reasonOf(from.Selected)}
+				c := move{op.Name(), from.Selected, to.Selected, to.ReasonOf(from.Selected)}
 				where[c] = append(where[c], scopes...)
 			}
 		}
@@ -105,9 +105,9 @@ func (c *core) aside() *core {
 	}
 }
 
-// reasonOf returns why an impl does not serve calls, for none the order by which
+// ReasonOf returns why an impl does not serve calls, for none the order by which
 // another does.
-func (e *Explanation) reasonOf(id string) string {
+func (e *Explanation) ReasonOf(id string) string {
 	if id == "" {
 		return "order " + e.Tokens + " (" + e.Source + ")"
 	}

@@ -49,6 +49,28 @@ func layerList(layers []LayerRange) string {
 	return strings.Join(names, ",")
 }
 
+// LayerSpans cuts the layers that rules name into ranges within which every rule
+// applies to all or none. The first range, of layer -1, stands for calls outside of
+// layers. Without rules there is none.
+func LayerSpans(rules []Rule) []LayerRange {
+	if len(rules) == 0 {
+		return nil
+	}
+	var cuts []int
+	for _, r := range rules {
+		for _, l := range r.Layers {
+			cuts = append(cuts, l.First, l.Last+1)
+		}
+	}
+	slices.Sort(cuts)
+	cuts = slices.Compact(cuts)
+	spans := []LayerRange{{First: -1, Last: -1}}
+	for i := range max(0, len(cuts)-1) {
+		spans = append(spans, LayerRange{First: cuts[i], Last: cuts[i+1] - 1})
+	}
+	return spans
+}
+
 // ParseLayers reads numbers and ranges with commas between them: 0-3,7.
 func ParseLayers(value, source string) ([]LayerRange, error) {
 	var layers []LayerRange

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,6 +62,7 @@ type applyOptions struct {
 	output   outputFormat
 	expect   int64
 	patience time.Duration
+	rollback bool
 }
 
 func newFleetPolicyApplyCommand(streams Streams) *cobra.Command {
@@ -74,15 +76,17 @@ later, until another one replaces it; the file {} takes it back.
 
 In each run it comes between policy file and experiment: what the experiment, the
 environment or flags of the run set stays as it is. A run rejects a policy that is not
-possible with these, and keeps the one before.
+possible with these, or that would leave an op that it uses without an implementation,
+and keeps the one before.
 
 --expect replaces only the policy of that revision (fleet list shows it), so that two
 people do not undo each other's change.
 
 The exit code is 1 when a run rejects the policy or does not answer in time; the
-policy is replaced nevertheless.`,
+policy is replaced nevertheless. With --rollback the fleet gets the policy before it
+again in that case, {} where it had none.`,
 		Example: `  primus fleet policy apply policy.yaml --fleet 10.0.0.1:2379
-  primus fleet policy apply policy.yaml --expect 1207`,
+  primus fleet policy apply policy.yaml --expect 1207 --rollback`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usagef(cmd, "got %d policy files, want one", len(args))
@@ -110,6 +114,7 @@ policy is replaced nevertheless.`,
 	cmd.Flags().Int64Var(&opts.expect, "expect", -1, "replace only the policy of this `REVISION`, 0 for none")
 	cmd.Flags().Lookup("expect").DefValue = "" // which is any
 	cmd.Flags().DurationVar(&opts.patience, "patience", fleetPatience, "wait this long for the runs, a `TIME` such as 10s")
+	cmd.Flags().BoolVar(&opts.rollback, "rollback", false, "take the policy back when a run rejects it or does not answer")
 	return cmd
 }
 
@@ -126,29 +131,70 @@ func readPolicy(file string) (string, error) {
 	return string(text), err
 }
 
+// applied is the result of `primus fleet policy apply`.
+type applied struct {
+	Revision int64         `json:"revision"`
+	Runs     []applyResult `json:"runs"`
+	Rollback *applied      `json:"rollback,omitempty"` // of the policy before, where it was put back
+
+	missing int // runs that do not have the policy in force
+}
+
 // applyToFleet replaces the policy and prints what the runs say.
 func applyToFleet(ctx context.Context, streams Streams, c *fleet.Client, text string, opts applyOptions) error {
-	revision, err := c.SetPolicy(ctx, text, opts.expect)
+	var before fleet.Policy
+	if opts.rollback {
+		s, err := c.Snapshot(ctx)
+		if err != nil {
+			return err
+		}
+		if before = s.Policy; opts.expect < 0 {
+			opts.expect = before.Revision // what is put back has to be what was replaced
+		}
+	}
+	result, err := setPolicy(ctx, c, text, opts.expect, opts.patience)
 	if err != nil {
 		return err
 	}
-	members, err := awaitReports(ctx, c, revision, opts.patience)
+	var back error
+	if opts.rollback && result.missing > 0 {
+		var r applied
+		if r, back = setPolicy(ctx, c, cmp.Or(before.Text, "{}\n"), result.Revision, opts.patience); back == nil {
+			result.Rollback = &r
+		}
+	}
+	if opts.output == outputJSON {
+		err = writeJSON(streams.Out, result)
+	} else {
+		err = printApplied(streams, result)
+	}
+	if err != nil || result.missing == 0 {
+		return err
+	}
+	fault := fmt.Errorf("policy %d is not in force in %d of %s", result.Revision, result.missing, countRuns(len(result.Runs)))
+	switch {
+	case back != nil:
+		return errors.Join(fault, fmt.Errorf("roll back: %w", back))
+	case result.Rollback == nil:
+		return fmt.Errorf("%w; it stays the policy of the fleet: apply another one, or use --rollback", fault)
+	case result.Rollback.missing > 0:
+		return fmt.Errorf("%w; the policy before it is policy %d now and not in force in %d of %s", fault, result.Rollback.Revision, result.Rollback.missing, countRuns(len(result.Rollback.Runs)))
+	}
+	return fmt.Errorf("%w; the policy before it is in force again as policy %d", fault, result.Rollback.Revision)
+}
+
+// setPolicy replaces the policy of a fleet and waits for the runs.
+func setPolicy(ctx context.Context, c *fleet.Client, text string, expect int64, patience time.Duration) (applied, error) {
+	revision, err := c.SetPolicy(ctx, text, expect)
 	if err != nil {
-		return fmt.Errorf("the policy is replaced, revision %d, but what runs make of it is not known: %w", revision, err)
+		return applied{}, err
+	}
+	members, err := awaitReports(ctx, c, revision, patience)
+	if err != nil {
+		return applied{}, fmt.Errorf("the policy is replaced, revision %d, but what runs make of it is not known: %w", revision, err)
 	}
 	results, missing := applyResults(revision, members)
-	if opts.output == outputJSON {
-		err = writeJSON(streams.Out, struct {
-			Revision int64         `json:"revision"`
-			Runs     []applyResult `json:"runs"`
-		}{revision, results})
-	} else {
-		err = printResults(streams, revision, results)
-	}
-	if err == nil && missing > 0 {
-		err = fmt.Errorf("policy %d is not in force in %d of %s", revision, missing, countRuns(len(results)))
-	}
-	return err
+	return applied{Revision: revision, Runs: results, missing: missing}, nil
 }
 
 // awaitReports returns the members when all have seen a policy or one after it, or when patience is over.
@@ -205,6 +251,17 @@ func applyResults(revision int64, members []fleet.Member) (results []applyResult
 		results = append(results, r)
 	}
 	return results, missing
+}
+
+// printApplied prints a table for the policy, and another one where it was taken back.
+func printApplied(streams Streams, a applied) error {
+	if err := printResults(streams, a.Revision, a.Runs); err != nil || a.Rollback == nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(streams.Out, "\ntaken back:"); err != nil {
+		return err
+	}
+	return printResults(streams, a.Rollback.Revision, a.Rollback.Runs)
 }
 
 func printResults(streams Streams, revision int64, results []applyResult) error {

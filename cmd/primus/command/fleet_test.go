@@ -178,6 +178,42 @@ func TestFleetReportsRejections(t *testing.T) {
 	assert.Contains(t, got.stderr, `unknown key \"from\"`)
 }
 
+// A policy that would end the runs of a fleet is refused by each of them, and can be taken back.
+func TestFleetRefusesAPolicyThatEndsRuns(t *testing.T) {
+	t.Parallel()
+	etcd := fleettest.Start(t)
+	run, stopRun := inFleet(t, etcd.Address)
+	dir := t.TempDir()
+	apply := func(text string, args ...string) outcome {
+		file := policyIn(t, dir, "policy.yaml", text)
+		return primus(t, append([]string{"fleet", "policy", "apply", file, "--fleet", etcd.Address, "--patience", "1m"}, args...)...)
+	}
+	const dead = "per_op: {generic_gemm: vendor:nvidia}\n"
+
+	got := apply(dead, "--rollback")
+	assert.Equal(t, 1, got.code)
+	assert.Contains(t, got.out, `op "generic_gemm" is in use, served by default.flagos`)
+	assert.Contains(t, got.out, "\ntaken back:\n")
+	assert.Regexp(t, `not in force in 1 of 1 run; the policy before it is in force again as policy \d+`, onlyError(t, got))
+	got = primus(t, "fleet", "policy", "show", "--fleet", etcd.Address)
+	assert.Regexp(t, `^# revision \d+\n\{\}\n$`, got.out)
+
+	got = apply("prefer: vendor\n", "--rollback", "-o", "json")
+	require.Zero(t, got.code, got.stderr+got.out)
+	assert.NotContains(t, got.out, "rollback")
+	got = apply(dead, "-o", "json")
+	assert.Equal(t, 1, got.code)
+	assert.Contains(t, got.out, `"result": "rejected"`)
+	assert.Contains(t, got.stderr, "it stays the policy of the fleet")
+	got = primus(t, "fleet", "list", "--fleet", etcd.Address)
+	assert.Contains(t, got.out, "in force in 0 of 1 run")
+
+	address := regexp.MustCompile(`http://\S+/metrics`).FindString(run.String())
+	at := step(t, address)
+	require.Eventually(t, func() bool { return step(t, address) != at }, time.Minute, 10*time.Millisecond, "training goes on")
+	require.ErrorIs(t, stopRun(), backend.ErrInterrupted)
+}
+
 // targets asks a list of targets, as Prometheus does.
 func targets(t *testing.T, url string) (groups []fleet.TargetGroup) {
 	t.Helper()

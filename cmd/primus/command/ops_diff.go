@@ -1,13 +1,14 @@
 package command
 
 import (
-	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"slices"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/spf13/cobra"
 )
@@ -22,38 +23,49 @@ type opChange struct {
 	Reason string `json:"reason"` // why the second policy does not select what the first does
 }
 
+// where says in which layers and phase the op changes, with a blank before it, "" for everywhere.
+func (c opChange) where() string {
+	text := ""
+	if c.Layers != "" {
+		text += " in layers " + c.Layers
+	}
+	if c.Phase != "" {
+		text += " in phase " + c.Phase
+	}
+	return text
+}
+
+// diffOptions are the flags of `primus ops diff`.
+type diffOptions struct {
+	files    []string
+	exitCode bool
+	both     policyFlags
+	from, to policyFlags // of one side, above those of both
+}
+
 func newOpsDiffCommand(streams Streams) *cobra.Command {
 	var output outputFormat
-	var files []string
-	var exitCode bool
-	var flags policyFlags
+	var opts diffOptions
 	cmd := &cobra.Command{
-		Use:   "diff --policy A --policy B [OP…]",
-		Short: "Say which ops change their implementation from one policy file to another",
+		Use:   "diff [--policy A --policy B] [OP…]",
+		Short: "Say which ops change their implementation from one policy to another",
 		Long: `Say which ops, or which of the ops given, are served by another implementation under
-policy file B than under policy file A, and why. Everything else that makes up a
-policy, TE_FL_* variables and flags, is the same for both. Rules for layers and phases
-are compared where they differ from what holds elsewhere.`,
+policy B than under policy A, and why. A policy is made up as everywhere: the first
+--policy is A's file and the second one B's, a single one is that of both; TE_FL_*
+variables and flags such as --prefer are the same for both; flags such as
+--from-prefer and --to-prefer are above these, for A or for B alone. Each side has its
+plugins. Rules for layers and phases are compared where they differ from what holds
+elsewhere.`,
 		Example: `  primus ops diff --policy today.yaml --policy tomorrow.yaml
-  primus ops diff --policy today.yaml --policy tomorrow.yaml --exit-code -o json`,
+  primus ops diff --to-prefer vendor
+  primus ops diff --policy today.yaml --to-plugin-modules ./libacme_ops.so --exit-code -o json`,
 		ValidArgsFunction: completeOps,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(files) != 2 {
-				return usagef(cmd, "got %d policy files, want two: --policy A --policy B", len(files))
-			}
-			var policies [2]opmanager.Policy
-			for i, file := range files {
-				var err error
-				sources := policySources{file: file, fileSource: "flag --policy", lookup: environmentNow(), flags: flags}
-				if policies[i], _, err = sources.load(); err != nil {
-					return err
-				}
-			}
-			changes := []opChange{}
-			err := withManager(cmd.Context(), streams, policySources{lookup: func(string) (string, bool) { return "", false }}, func(m *opmanager.Manager, _ *opregistry.Snapshot) (err error) {
-				changes, err = diffPolicies(m.With(policies[0]), policies[1], args)
+			from, to, err := opts.sides(cmd)
+			if err != nil {
 				return err
-			})
+			}
+			changes, err := diffSides(cmd.Context(), streams, from, to, args)
 			if err != nil {
 				return err
 			}
@@ -62,91 +74,113 @@ are compared where they differ from what holds elsewhere.`,
 			} else {
 				err = printChanges(streams.Out, changes)
 			}
-			if err == nil && exitCode && len(changes) > 0 {
+			if err == nil && opts.exitCode && len(changes) > 0 {
 				return errReported
 			}
 			return err
 		},
 	}
 	output.addFlag(cmd)
-	cmd.Flags().StringArrayVar(&files, "policy", nil, "a policy `FILE`; give two")
-	cmd.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 1 when an op changes")
-	flags.addFlags(cmd.Flags())
+	cmd.Flags().StringArrayVar(&opts.files, "policy", nil, "a policy `FILE`; of two the first is A's and the second B's")
+	cmd.Flags().BoolVar(&opts.exitCode, "exit-code", false, "exit with 1 when an op changes")
+	opts.both.addFlags(cmd.Flags())
+	opts.from.addSideFlags(cmd.Flags(), "from-", "of A alone: ")
+	opts.to.addSideFlags(cmd.Flags(), "to-", "of B alone: ")
 	return cmd
 }
 
-// diffPolicies returns which of these ops, of all when none is given, change from the policy of m to another. What changes
+// sides returns where the two policies come from.
+func (o *diffOptions) sides(cmd *cobra.Command) (from, to policySources, err error) {
+	side := func(file int, above policyFlags) policySources {
+		options := policyOptions{flags: o.both.under(above)}
+		if len(o.files) > 0 {
+			options.file = o.files[min(file, len(o.files)-1)]
+		}
+		return options.sources(nil)
+	}
+	switch {
+	case len(o.files) > 2:
+		return from, to, usagef(cmd, "got %d policy files, want two: --policy A --policy B", len(o.files))
+	case len(o.files) < 2 && !o.from.given() && !o.to.given():
+		return from, to, usagef(cmd, "both policies are the same, want two: --policy A --policy B, or a flag of one side such as --to-prefer vendor")
+	}
+	return side(0, o.from), side(1, o.to), nil
+}
+
+// diffSides returns what changes from one policy to the other, each with the sources of ops that it names.
+func diffSides(ctx context.Context, streams Streams, from, to policySources, only []string) (changes []opChange, err error) {
+	var plugins [2]policyfile.Plugins
+	var policies [2]opmanager.Policy
+	for i, s := range []policySources{from, to} {
+		var file *policyfile.Overlay
+		if policies[i], file, err = s.load(); err != nil {
+			return nil, err
+		}
+		if plugins[i], err = s.plugins(file); err != nil {
+			return nil, err
+		}
+	}
+	err = withManager(ctx, streams, from, func(a *opmanager.Manager, _ *opregistry.Snapshot) error {
+		compare := func(b *opmanager.Manager, _ *opregistry.Snapshot) (err error) {
+			changes, err = diffPolicies(a, b, only)
+			return err
+		}
+		if samePlugins(plugins[0], plugins[1]) {
+			b := a.With(policies[1])
+			defer b.Close()
+			return compare(b, nil)
+		}
+		return withManager(ctx, streams, to, compare)
+	})
+	return changes, err
+}
+
+// diffPolicies returns which of these ops, of all when none is given, change from one manager to another. What changes
 // outside of layers comes first, then what changes elsewhere and not there.
-func diffPolicies(m *opmanager.Manager, to opmanager.Policy, only []string) ([]opChange, error) {
-	explained, err := explainOps(m, only, nil)
+func diffPolicies(from, to *opmanager.Manager, only []string) ([]opChange, error) {
+	explained, err := explainOps(from, only, nil)
 	if err != nil {
 		return nil, err
 	}
-	spans := layerSpans(append(slices.Clone(m.Policy().Rules), to.Rules...))
-	for _, span := range spans {
-		for _, phase := range []opmanager.Phase{opmanager.PhaseForward, opmanager.PhaseBackward} {
-			if at := m.Phase(phase); span.Last >= 0 {
-				at.Layer(span.First)
+	compare := func(layer int, phase opmanager.Phase) []opChange {
+		var moved []opChange
+		before, after := from.ExplainIn(layer, phase, nil), to.ExplainIn(layer, phase, nil)
+		for _, op := range explained {
+			a, b := explanationOf(before, op.Op), explanationOf(after, op.Op)
+			if a.Selected != b.Selected {
+				moved = append(moved, opChange{Op: op.Op, From: a.Selected, To: b.Selected, Reason: b.ReasonOf(a.Selected)})
 			}
 		}
+		return moved
 	}
-	moved, _ := m.Preview(to)
-	type row struct {
-		opChange
-		span, op int
-	}
-	var rows []row
+	changes := append([]opChange{}, compare(-1, opmanager.PhaseUnspecified)...)
 	everywhere := map[[3]string]bool{}
-	for _, c := range moved {
-		op := slices.IndexFunc(explained, func(e opmanager.Explanation) bool { return e.Op == c.Op })
-		if op < 0 {
-			continue
-		}
-		for _, at := range c.Places {
-			r := row{opChange{Op: c.Op, From: c.From, To: c.To, Reason: c.Reason}, -1, op}
-			if at.Phase != opmanager.PhaseUnspecified {
-				r.Phase = at.Phase.String()
-				r.span = slices.IndexFunc(spans, func(s opmanager.LayerRange) bool { return s.First == at.Layer })
-				if at.Layer >= 0 {
-					r.Layers = spans[r.span].String()
-				}
-			} else {
-				everywhere[[3]string{c.Op, c.From, c.To}] = true
-			}
-			rows = append(rows, r)
-		}
+	for _, c := range changes {
+		everywhere[[3]string{c.Op, c.From, c.To}] = true
 	}
-	slices.SortFunc(rows, func(a, b row) int {
-		return cmp.Or(cmp.Compare(a.span, b.span), -cmp.Compare(a.Phase, b.Phase), cmp.Compare(a.op, b.op)) // forward, backward
-	})
-	changes := []opChange{}
-	for _, r := range rows {
-		if r.span < 0 || !everywhere[[3]string{r.Op, r.From, r.To}] {
-			changes = append(changes, r.opChange)
+	for _, span := range opmanager.LayerSpans(slices.Concat(from.Policy().Rules, to.Policy().Rules)) {
+		for _, phase := range []opmanager.Phase{opmanager.PhaseForward, opmanager.PhaseBackward} {
+			for _, c := range compare(span.First, phase) {
+				if everywhere[[3]string{c.Op, c.From, c.To}] {
+					continue
+				}
+				if c.Phase = phase.String(); span.First >= 0 {
+					c.Layers = span.String()
+				}
+				changes = append(changes, c)
+			}
 		}
 	}
 	return mergePhases(changes), nil
 }
 
-// layerSpans cuts the layers that rules name into ranges within which every rule
-// applies to all or none. The first, without layers, stands for rules without any.
-func layerSpans(rules []opmanager.Rule) []opmanager.LayerRange {
-	if len(rules) == 0 {
-		return nil
+// explanationOf returns the explanation of an op, which the zero one stands for where nothing declares it.
+func explanationOf(all []opmanager.Explanation, op string) opmanager.Explanation {
+	i := slices.IndexFunc(all, func(e opmanager.Explanation) bool { return e.Op == op })
+	if i < 0 {
+		return opmanager.Explanation{Op: op}
 	}
-	var cuts []int
-	for _, r := range rules {
-		for _, l := range r.Layers {
-			cuts = append(cuts, l.First, l.Last+1)
-		}
-	}
-	slices.Sort(cuts)
-	cuts = slices.Compact(cuts)
-	spans := []opmanager.LayerRange{{First: -1, Last: -1}}
-	for i := range max(0, len(cuts)-1) {
-		spans = append(spans, opmanager.LayerRange{First: cuts[i], Last: cuts[i+1] - 1})
-	}
-	return spans
+	return all[i]
 }
 
 // mergePhases joins the changes that are alike in both phases of the same layers.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -52,6 +53,35 @@ func TestOpsDiff(t *testing.T) {
 	assert.Equal(t, "no op changes its impl\n", got.out)
 }
 
+// Flags and variables make up both policies, and flags of a side one of them.
+func TestOpsDiffOfFlags(t *testing.T) {
+	t.Setenv("TE_FL_PREFER", "reference")
+	got := primus(t, "ops", "diff", "--from-prefer", "flagos", "--per-op", "swiglu=flagos", "swiglu", "residual_add")
+	require.Zero(t, got.code, got.stderr)
+	assert.Contains(t, rowsOf(got.out), "residual_add -")
+	assert.Contains(t, got.out, "later in the order reference|flagos|vendor (environment TE_FL_PREFER)")
+	assert.NotContains(t, got.out, "swiglu")
+	got = primus(t, "ops", "diff", "--prefer", "flagos", "--to-per-op", "swiglu=reference", "--exit-code")
+	assert.Equal(t, 1, got.code)
+	assert.Contains(t, got.out, "(flag --to-per-op at 1)")
+	assert.Equal(t, 1, strings.Count(got.out, "reference.go"), got.out)
+}
+
+// Each side has its plugins, as explain has them.
+func TestOpsDiffLoadsPlugins(t *testing.T) {
+	t.Parallel()
+	library := buildPlugin(t)
+	named := []string{"TE_FL_PLUGIN_MODULES=" + library}
+	for name, got := range map[string]outcome{
+		"of both": runChild(t, named, "ops", "diff", "--from-prefer", "flagos", "--to-prefer", "vendor", "residual_add", "--exit-code"),
+		"of B":    runChild(t, nil, "ops", "diff", "--prefer", "vendor", "--to-plugin-modules", library, "residual_add", "--exit-code"),
+	} {
+		assert.Equal(t, 1, got.code, "%s: %s", name, got.stderr)
+		assert.Contains(t, rowsOf(got.out), "residual_add -", name)
+		assert.Contains(t, got.out, "vendor.acme", name)
+	}
+}
+
 // Rules are compared where they differ from what holds elsewhere.
 func TestOpsDiffOfRules(t *testing.T) {
 	dir := t.TempDir()
@@ -90,10 +120,13 @@ func TestOpsDiffUsage(t *testing.T) {
 	dir := t.TempDir()
 	fine := policyIn(t, dir, "fine.yaml", "prefer: flagos\n")
 	for want, args := range map[string][]string{
-		"got 1 policy files, want two: --policy A --policy B": {"--policy", fine},
-		`unknown kind "vender"`:                               {"--policy", fine, "--policy", policyIn(t, dir, "bad.yaml", "prefer: vender\n")},
-		"primus: error: flag --policy: policy: ":              {"--policy", fine, "--policy", filepath.Join(dir, "none.yaml")},
-		`op "swigul"`:                                         {"--policy", fine, "--policy", fine, "swigul"},
+		"both policies are the same, want two: --policy A --policy B": {"--policy", fine},
+		"got 3 policy files":                                       {"--policy", fine, "--policy", fine, "--policy", fine},
+		`flag --to-prefer="vendro"`:                                {"--to-prefer", "vendro"},
+		"--from-prefer needs a value: flagos, vendor or reference": {"--from-prefer"},
+		`unknown kind "vender"`:                                    {"--policy", fine, "--policy", policyIn(t, dir, "bad.yaml", "prefer: vender\n")},
+		"primus: error: flag --policy: policy: ":                   {"--policy", fine, "--policy", filepath.Join(dir, "none.yaml")},
+		`op "swigul"`:                                              {"--policy", fine, "--policy", fine, "swigul"},
 	} {
 		got := primus(t, append([]string{"ops", "diff"}, args...)...)
 		assert.NotZero(t, got.code)

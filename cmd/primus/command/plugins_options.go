@@ -31,11 +31,15 @@ type pluginFlags struct {
 	timeout          time.Duration
 }
 
-// addFlags gives a command the flags for plugins.
-func (f *pluginFlags) addFlags(flags *pflag.FlagSet) {
+// addSideFlags adds the flags that say which plugins are loaded.
+func (f *pluginFlags) addSideFlags(add func(flag *policyFlag, name, usage string) *pflag.Flag) {
 	f.modules.join = ","
-	addPolicyFlag(flags, &f.modules, "plugin-modules", "load ops from these shared libraries: `FILES` with commas")
-	addPolicyFlag(flags, &f.isolate, "isolate-plugins", "run plugins in processes of their own: a `SWITCH`, or names with commas; --isolate-plugins alone is all").NoOptDefVal = "true"
+	add(&f.modules, "plugin-modules", "load ops from these shared libraries: `FILES` with commas")
+	add(&f.isolate, "isolate-plugins", "run plugins in processes of their own: a `SWITCH`, or names with commas; the flag alone is all").NoOptDefVal = "true"
+}
+
+// addFlags gives a command the flags that say where plugins are and how long they may take.
+func (f *pluginFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.dirs, "plugin-dir", nil, "look in `DIR` for plugins that are named without a path; may be repeated, before "+envPluginPath)
 	flags.DurationVar(&f.timeout, "plugin-timeout", defaultPluginTimeout, "how long a plugin may take to answer when it is probed, or in a process of its own; a `TIME` such as 10s")
 	for _, name := range []string{"plugin-dir", "plugin-timeout"} {
@@ -64,7 +68,7 @@ func (s *policySources) plugins(file *policyfile.Overlay) (policyfile.Plugins, e
 	if value, ok := lookup(envPluginModules); ok && strings.TrimSpace(value) != "" {
 		faults = append(faults, p.SetModules(value, "environment "+envPluginModules))
 	}
-	faults = append(faults, s.flags.plugins.modules.apply("plugin-modules", p.SetModules), s.flags.plugins.isolate.apply("isolate-plugins", p.SetIsolate))
+	faults = append(faults, s.flags.plugins.modules.apply(p.SetModules), s.flags.plugins.isolate.apply(p.SetIsolate))
 	if s.flags.plugins.timeout < 0 {
 		faults = append(faults, &opmanager.PolicyError{Source: "flag --plugin-timeout", Value: s.flags.plugins.timeout.String(), Problem: "want a time above 0, such as 10s"})
 	}

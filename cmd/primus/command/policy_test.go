@@ -6,8 +6,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
 	"github.com/primus-fl/primus/cmd/primus/primustest"
@@ -239,6 +241,64 @@ func TestPolicyCheck(t *testing.T) {
 	got = primus(t, "policy", "check")
 	assert.Equal(t, 2, got.code)
 	assert.Contains(t, got.stderr, "no policy file given")
+}
+
+// A policy that a run could not use is noticed here, and by the run itself, which goes on.
+func TestPolicyCheckForARun(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	dead := l.policy("per_op: {generic_gemm: vendor:nvidia}\n")
+	got := primus(t, "policy", "check", dead)
+	assert.Zero(t, got.code, got.stderr)
+	assert.Contains(t, got.stderr, `op "generic_gemm" would have no impl`)
+	got = primus(t, "policy", "check", "--strict", dead)
+	assert.Equal(t, 1, got.code)
+	assert.Contains(t, got.stderr, `not in the per-op order vendor:nvidia (`+dead+`:1)`)
+
+	stderr, out := &primustest.Buffer{}, &primustest.Buffer{}
+	root := command.NewRoot(command.Streams{Out: out, Err: stderr})
+	file := filepath.Join(l.dir, "run.yaml")
+	l.write(file, "prefer: flagos\n")
+	root.SetArgs(l.args("train_iters=1000000", "log_interval=1", "--policy", file, "--serve", "127.0.0.1:0"))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- root.ExecuteContext(ctx) }()
+	waitFor(t, stderr, "Op 'multi_tensor_adam' using")
+	address := regexp.MustCompile(`service on http://(\S+)/`).FindStringSubmatch(stderr.String())[1]
+
+	got = primus(t, "policy", "check", "--for", address, dead)
+	assert.Equal(t, 1, got.code)
+	assert.Contains(t, onlyErrorOf(t, got), `would refuse it: policy: refused, the policy before it stays in force: op "generic_gemm" is in use, served by default.flagos`)
+	got = primus(t, "policy", "check", "--for", "http://"+address, l.policy("per_op: {swiglu: reference}\n"))
+	require.Zero(t, got.code, got.stderr)
+	assert.Contains(t, got.out, "where 1 ops change")
+	got = primus(t, "policy", "check", "--for", address, l.policy("per_op: {rmsnorm_fwd: impl:default.flagos}\ndeny_vendors: [acne]\n"))
+	assert.Contains(t, got.stderr, `names vendor "acne"`)
+
+	l.write(file, "per_op: {generic_gemm: vendor:nvidia}\n")
+	waitFor(t, stderr, "policy file is not used, the policy before it stays in force")
+	assert.Contains(t, stderr.String(), `op \"generic_gemm\" is in use`)
+	before := strings.Count(stderr.String(), " step ")
+	require.Eventually(t, func() bool { return strings.Count(stderr.String(), " step ") > before }, time.Minute, 10*time.Millisecond, "training goes on")
+	cancel()
+	require.ErrorIs(t, <-ended, backend.ErrInterrupted)
+
+	got = primus(t, "policy", "check", "--for", address, file)
+	assert.Equal(t, 1, got.code)
+	assert.Contains(t, got.stderr, "ask the run at http://"+address)
+	for _, wrong := range []string{"run", "ftp://h:1", "h:1?x=1", "http://:9400"} {
+		got = primus(t, "policy", "check", "--for", wrong, file)
+		assert.Equal(t, 2, got.code, wrong)
+		assert.Contains(t, got.stderr, "want the address of the service of a run")
+	}
+}
+
+// onlyErrorOf returns the error of a command that may warn, too.
+func onlyErrorOf(t *testing.T, got outcome) string {
+	t.Helper()
+	require.Equal(t, 1, strings.Count(got.stderr, "primus: error: "), got.stderr)
+	return got.stderr[strings.Index(got.stderr, "primus: error: "):]
 }
 
 func TestPolicySchema(t *testing.T) {

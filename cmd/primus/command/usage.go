@@ -100,7 +100,7 @@ func flagHint(flags *pflag.FlagSet, given string) string {
 
 // wants says what values a flag takes.
 func wants(f *pflag.Flag) string {
-	switch f.Name {
+	switch strings.TrimPrefix(strings.TrimPrefix(f.Name, "from-"), "to-") {
 	case "catalog":
 		return "a JSON file that lists impls, or - for standard input"
 	case "config":
@@ -127,6 +127,8 @@ func wants(f *pflag.Flag) string {
 		return "a file with one token a line"
 	case "policy":
 		return "a policy file"
+	case "for":
+		return "the address of the service of a run, such as 127.0.0.1:9400"
 	case "plugin-modules":
 		return "shared libraries with commas, such as ./libacme_ops.so"
 	case "plugin-dir":
