@@ -95,6 +95,9 @@ type TrainContext struct {
 	DataPath   string
 	Distributed
 
+	// PatchKey reports whether a patch of the framework reads a parameter; nil when there are no patches.
+	PatchKey func(name string) bool
+
 	Adapter Adapter
 	Paths   Paths
 	Version string // of the framework, empty when it is unknown

@@ -99,4 +99,5 @@ type Result struct {
 	Impls     []opmanager.ImplStats // what each impl did in training
 	Sample    string                // generated text
 	Err       error                 // nil when the run went to its last step
+	Ignored   []string              // names of parameters that were given and have no effect
 }

@@ -88,7 +88,12 @@ func (r *session) runHooks(ctx context.Context) error {
 func (r *session) buildArgs() error {
 	tc := r.tc
 	args, warnings, err := tc.Adapter.ConvertConfig(tc)
+	var dropped []error
 	for _, w := range warnings {
+		if tc.PatchKey(w.Path) {
+			continue
+		}
+		dropped = append(dropped, &document.Error{Origin: w.Origin, Path: w.Path, Problem: w.Message, Hint: w.Hint, Kind: config.ErrNoEffect})
 		if !r.known(w) {
 			tc.Log.Warn(w.String())
 		}
@@ -102,7 +107,6 @@ func (r *session) buildArgs() error {
 	}
 	r.dump("Final backend args (after patches)", args.Map())
 	added, conflicts := args.Merge(tc.Module.Params, "framework "+tc.Framework)
-	var dropped []error
 	for _, c := range conflicts {
 		if strings.HasPrefix(c.By, "patch ") {
 			tc.Log.Info("[Runtime] " + c.String())
@@ -121,11 +125,9 @@ func (r *session) buildArgs() error {
 	return nil
 }
 
-// known tells whether a warning says nothing new: loading the experiment warned about the same value, or the parameter that
-// the framework does not know is one of a patch.
+// known tells whether a warning says nothing new: loading the experiment warned about the same value.
 func (r *session) known(w document.Warning) bool {
-	return r.s.Patches.HasKey(r.tc.Framework, w.Path) ||
-		slices.ContainsFunc(r.s.Experiment.Report.Warnings, func(known document.Warning) bool { return known.Origin == w.Origin })
+	return slices.ContainsFunc(r.s.Experiment.Report.Warnings, func(known document.Warning) bool { return known.Origin == w.Origin })
 }
 
 // loadTrainer chooses the trainer class.

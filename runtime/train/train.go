@@ -118,7 +118,7 @@ func open(s Settings) (*session, error) {
 	r.tc = &backend.TrainContext{
 		Experiment: s.Experiment, Module: module, ModuleName: s.ModuleName, Framework: factory.Framework, Stage: s.Stage,
 		DataPath: s.DataPath, Environ: s.Environ, Manager: s.Manager, Device: s.Device, Observer: s.Observer, Log: s.Log,
-		Requests: s.Requests, LogFile: s.LogFile,
+		Requests: s.Requests, LogFile: s.LogFile, PatchKey: func(name string) bool { return s.Patches.HasKey(factory.Framework, name) },
 	}
 	for _, w := range s.Filter.Unknown(s.Patches) {
 		s.Log.Warn(w)

@@ -31,6 +31,9 @@ func printSummary(out io.Writer, r backend.Result) error {
 	if r.ValidLoss != nil {
 		fmt.Fprintf(&b, "validation  %.4f\n", *r.ValidLoss)
 	}
+	if len(r.Ignored) > 0 {
+		fmt.Fprintf(&b, "no effect   %s (no parameters of this backend)\n", strings.Join(r.Ignored, ", "))
+	}
 	fmt.Fprintf(&b, "directory   %s\n", r.Dir)
 	if r.Sample != "" {
 		fmt.Fprintf(&b, "\ngenerated text\n%s\n", indent(printable(r.Sample)))

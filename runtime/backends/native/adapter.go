@@ -51,7 +51,11 @@ func describe(tc *backend.TrainContext, err error) error {
 	for i, fault := range faults {
 		key, _, _ := strings.Cut(fault.Error(), ":")
 		where := tc.Args.SetBy(key)
-		if v, ok := tc.Args.Lookup(key); ok && !v.Origin().IsZero() {
+		v, ok := tc.Args.Lookup(key)
+		if !ok {
+			v, _ = tc.Module.Params.Lookup(key)
+		}
+		if !v.Origin().IsZero() {
 			where = v.Origin().String()
 		}
 		if where != "" {

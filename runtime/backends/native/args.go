@@ -32,6 +32,7 @@ type Args struct {
 	LogInterval  int    `param:"log_interval"`
 	EvalInterval int    `param:"eval_interval"` // 0 means no evaluation
 	EvalIters    int    `param:"eval_iters"`
+	EvalAll      bool   `param:"full_validation"` // every evaluation is over all that is held out
 	Save         string `param:"save"` // directory of checkpoints; "" means that of the run
 	SaveInterval int    `param:"save_interval"`
 	SaveInitial  bool   `param:"save_initial"`
@@ -46,31 +47,6 @@ type Args struct {
 // loadNone is the value of load that starts over.
 const loadNone = "none"
 
-// ConvertConfig returns the parameters that the trainer has, as they are.
-func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []document.Warning, error) {
-	unknown, err := document.Decode(tc.Module.Params, &Args{})
-	if err != nil {
-		return nil, nil, err
-	}
-	var warnings []document.Warning
-	var left []string
-	for _, u := range unknown {
-		left = append(left, u.Path)
-		if u.Path == "model" && u.Origin.Token == "" || backend.IsRuntimeParam(u.Path) {
-			continue
-		}
-		w := document.Warning{Origin: u.Origin, Path: u.Path, Message: "the native backend has no such parameter, so it has no effect"}
-		switch {
-		case u.Path == "model":
-			w.Hint = "the experiment chooses the model preset"
-		case u.Nearest != "":
-			w.Hint = "did you mean " + u.Nearest + "?"
-		}
-		warnings = append(warnings, w)
-	}
-	return backend.NewArgs(tc.Module.Params, left...), warnings, nil
-}
-
 // newArgs fills Args from the arguments of a run and checks them.
 func newArgs(tc *backend.TrainContext) (*Args, error) {
 	a := &Args{}
@@ -83,7 +59,11 @@ func newArgs(tc *backend.TrainContext) (*Args, error) {
 	if a.ModelName == "" {
 		a.ModelName = tc.Module.Model
 	}
-	if err := a.validate(); err != nil {
+	refused, err := refusals(tc, a)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(a.validate(), refused); err != nil {
 		return nil, describe(tc, err)
 	}
 	return a, nil

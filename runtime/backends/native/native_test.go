@@ -52,6 +52,7 @@ type lab struct {
 	listeners []opmanager.Listener
 	observer  backend.Observer
 	env       map[string]string // beside HOME
+	strict    bool
 	policy    func(*opmanager.Policy)
 	patches   []patch.Patch
 	manager   *opmanager.Manager // of the run in hand
@@ -90,6 +91,7 @@ func (l *lab) train(ctx context.Context, name string, overrides ...string) error
 		Presets:   []config.Root{{Name: "embedded", FS: configs.FS()}},
 		Overrides: append(append([]string{}, tiny...), overrides...),
 		Module:    "pre_trainer",
+		Strict:    l.strict,
 		Env: func(key string) (string, bool) {
 			value, ok := map[string]string{"EXP": name, "MODEL": l.model}[key]
 			return value, ok

@@ -297,6 +297,7 @@ func (t *trainer) finish(cause error) error {
 	r := backend.Result{
 		Run: t.run, LastStep: t.state.Step, FirstLoss: t.state.FirstLoss, Loss: t.state.Loss, ValidLoss: t.state.ValidLoss,
 		Duration: time.Since(t.started), Impls: t.tc.Manager.Stats(), Err: cause,
+		Ignored: ignored(t.tc),
 	}
 	var faults []error
 	if cause == nil {

@@ -1,0 +1,60 @@
+package native_test
+
+import (
+	"testing"
+
+	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/patch"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A parameter that would have changed the result, had it been served, ends the run before it begins, with all of its like.
+func TestWhatWouldChangeTheResultIsRefused(t *testing.T) {
+	l := newLab(t)
+	err := l.train(t.Context(), "run", "bf16=true", "tensor_model_parallel_size=2", "optimizer=sgd", "tokenizer_type=GPT2BPETokenizer", "qk_layernorm=true")
+	for _, name := range []string{"bf16", "tensor_model_parallel_size", "optimizer", "tokenizer_type", "qk_layernorm"} {
+		assert.ErrorContains(t, err, "modules.pre_trainer."+name+": got ")
+	}
+	assert.ErrorContains(t, err, `override 15 "bf16=true"`)
+	assert.NoDirExists(t, l.path("run"))
+}
+
+// What asks for what the trainer does anyway is not mentioned, what changes no result is told twice: at the start and at the
+// end.
+func TestWhatHasNoEffectIsTold(t *testing.T) {
+	l := newLab(t)
+	end := &ended{}
+	l.observer = end
+	require.NoError(t, l.train(t.Context(), "run", "train_iters=2", "bf16=false", "optimizer=adam", "log_throughput=true", "train_iter=10", "z_loss_coeff=0.0"))
+	assert.Equal(t, []string{"log_throughput", "train_iter"}, end.result.Ignored)
+	assert.Contains(t, l.log.String(), "log_throughput: the native backend has no such parameter")
+	for _, name := range []string{"bf16", "optimizer", "z_loss_coeff:"} {
+		assert.NotContains(t, l.log.String(), name)
+	}
+}
+
+// --strict-config makes errors of them.
+func TestStrictRefusesWhatHasNoEffect(t *testing.T) {
+	for _, override := range []string{"train_iter=10", "log_throughput=true"} {
+		l := newLab(t)
+		l.strict = true
+		err := l.train(t.Context(), "run", override)
+		require.ErrorIs(t, err, config.ErrNoEffect)
+		assert.NoDirExists(t, l.path("run"))
+	}
+	l := newLab(t)
+	l.strict = true
+	require.NoError(t, l.train(t.Context(), "run", "train_iters=1", "bf16=false", "z_loss_coeff=0.1"))
+}
+
+// A parameter that a patch serves is served.
+func TestAPatchServesAParameter(t *testing.T) {
+	l := newLab(t)
+	served := patch.Patch{
+		ID: "test.qk_layernorm", Description: "serves qk_layernorm", Backend: "native", Phase: patch.Setup, Style: patch.Wrapping,
+		Symbols: []string{"x"}, Keys: []string{"qk_layernorm"}, Condition: patch.When("qk_layernorm"), Apply: func(*patch.Context) error { return nil },
+	}
+	l.patches = []patch.Patch{served}
+	require.NoError(t, l.train(t.Context(), "run", "train_iters=1", "qk_layernorm=true"))
+}

@@ -1,0 +1,65 @@
+package unsupported
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/primus-fl/primus/runtime/backends/native/model"
+	"github.com/primus-fl/primus/runtime/config/document"
+)
+
+// Run is what the values of some parameters are compared with.
+type Run struct {
+	model.Config
+	WeightDecay float64
+}
+
+// Known reports whether a parameter decides what a run computes and is not one of the native trainer.
+func Known(name string) bool {
+	_, known := rules()[name]
+	return known
+}
+
+// Check returns why the value of a parameter cannot be served: nil when it asks for what the trainer does anyway, and for a
+// name that is not Known. The error begins with the name.
+func Check(name string, v document.Value, run Run) error {
+	r, known := rules()[name]
+	if !known || v.IsNull() || r.matters != nil && !r.matters(run) {
+		return nil
+	}
+	neutral := r.neutral(run)
+	for _, n := range neutral {
+		if equal(v, n) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: got %s, want %s: %s", name, v.Describe(), alternatives(neutral), r.does)
+}
+
+// equal compares a value with a bool, a string, a float64, or nil for an empty list.
+func equal(v document.Value, want any) bool {
+	switch w := want.(type) {
+	case bool:
+		got, ok := v.Bool()
+		return ok && got == w
+	case float64:
+		got, ok := v.Float64()
+		return ok && got == w
+	case string:
+		return v.Kind() == document.KindString && strings.EqualFold(v.Text(), w)
+	default:
+		items, ok := v.List()
+		return ok && len(items) == 0
+	}
+}
+
+// alternatives lists the neutral values for a sentence. Null is always one of them.
+func alternatives(neutral []any) string {
+	var words []string
+	for _, n := range neutral {
+		if n != nil {
+			words = append(words, fmt.Sprint(n))
+		}
+	}
+	return strings.Join(append(words, "null"), " or ")
+}

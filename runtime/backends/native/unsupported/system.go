@@ -1,0 +1,39 @@
+package unsupported
+
+// parallel are the parameters that spread a model over processes.
+func parallel() map[string]rule {
+	const alone = "the native trainer runs on one process"
+	return map[string]rule{
+		"tensor_model_parallel_size":            only(alone, 1.0),
+		"pipeline_model_parallel_size":          only(alone, 1.0),
+		"context_parallel_size":                 only(alone, 1.0),
+		"expert_model_parallel_size":            only(alone, 1.0),
+		"expert_tensor_parallel_size":           only(alone, 1.0),
+		"model_parallel_size":                   only(alone, 1.0),
+		"num_layers_per_virtual_pipeline_stage": only(alone),
+		"num_virtual_stages_per_pipeline_rank":  only(alone, 1.0),
+		"pipeline_model_parallel_layout":        only(alone),
+		"hierarchical_context_parallel_sizes":   only(alone, nil),
+		"hybrid_context_parallel":               off(alone),
+		"use_megatron_fsdp":                     off(alone),
+		"use_torch_fsdp2":                       off(alone),
+	}
+}
+
+// precision are the parameters that choose the types of numbers.
+func precision() map[string]rule {
+	const f32 = "the native trainer computes and stores everything in f32"
+	return map[string]rule{
+		"fp16":                     off(f32),
+		"bf16":                     off(f32),
+		"fp8":                      only(f32, false),
+		"fp4":                      only(f32, false),
+		"grad_reduce_in_bf16":      off(f32),
+		"fp16_lm_cross_entropy":    off(f32),
+		"main_grads_dtype":         only(f32, "fp32"),
+		"main_params_dtype":        only(f32, "fp32"),
+		"exp_avg_dtype":            only(f32, "fp32"),
+		"exp_avg_sq_dtype":         only(f32, "fp32"),
+		"te_precision_config_file": only(f32),
+	}
+}

@@ -1,0 +1,82 @@
+package unsupported
+
+// optimizer are the parameters of the update of weights.
+func optimizer() map[string]rule {
+	const (
+		adam  = "the optimizer is AdamW in f32"
+		decay = "weight_decay is the same in every step"
+	)
+	return map[string]rule{
+		"optimizer":               only(adam, "adam"),
+		"decoupled_lr":            only("lr is that of all weights"),
+		"decoupled_min_lr":        only("min_lr is that of all weights"),
+		"start_weight_decay":      depends(weightDecay, decay),
+		"end_weight_decay":        depends(weightDecay, decay),
+		"weight_decay_incr_style": only(decay, "constant"),
+	}
+}
+
+func weightDecay(r Run) []any { return []any{r.WeightDecay} }
+
+// schedule are the parameters that decide how many steps of which size there are.
+func schedule() map[string]rule {
+	const steps = "training is counted in steps: train_iters, lr_warmup_iters, lr_decay_iters"
+	return map[string]rule{
+		"train_samples":         only(steps, 0.0),
+		"lr_decay_samples":      only(steps, 0.0),
+		"lr_warmup_samples":     only(steps, 0.0),
+		"lr_warmup_fraction":    only(steps, 0.0),
+		"warmup":                only(steps),
+		"lr_warmup_init":        only("the warm-up begins at lr / lr_warmup_iters", 0.0),
+		"rampup_batch_size":     only("global_batch_size is the same in every step", nil),
+		"iterations_to_skip":    only("no step is skipped", nil),
+		"skip_train":            off("train trains"),
+		"exit_interval":         only("a run goes to train_iters"),
+		"exit_duration_in_mins": only("a run goes to train_iters"),
+		"perform_rl_step":       off("the native trainer trains on text only"),
+	}
+}
+
+// data are the parameters of text and tokens.
+func data() map[string]rule {
+	const (
+		bytes = "tokens are bytes, without special ones"
+		text  = "the text is train_data_path, of which valid_fraction is held out"
+		whole = "a window of the text is one sequence"
+	)
+	return map[string]rule{
+		"tokenizer_type":              only(bytes),
+		"tokenizer_model":             only(bytes),
+		"vocab_file":                  only(bytes),
+		"merge_file":                  only(bytes),
+		"vocab_extra_ids":             only(bytes, 0.0),
+		"mock_data":                   off(text),
+		"split":                       only(text),
+		"valid_data_path":             only(text, nil),
+		"data_args_path":              only(text),
+		"per_split_data_args_path":    only(text),
+		"phase_transition_iterations": only(text),
+		"sample_rate":                 only(text, 1.0),
+		"dataloader_type":             only("the windows are visited in an order that depends on seed", "single", "cyclic"),
+		"reset_position_ids":          off(whole),
+		"reset_attention_mask":        off(whole),
+		"eod_mask_loss":               off(whole),
+		"fim_data":                    off(whole),
+		"sft":                         off(whole),
+	}
+}
+
+// resumption are the parameters of what a run goes on from.
+func resumption() map[string]rule {
+	const load = "a run goes on from a whole checkpoint of primus, with the parameters of its own configuration"
+	return map[string]rule{
+		"pretrained_checkpoint":              only(load),
+		"finetune":                           off(load),
+		"ckpt_step":                          only(load + "; load takes the directory of one step, too"),
+		"no_load_optim":                      off(load),
+		"use_checkpoint_args":                off(load),
+		"use_mp_args_from_checkpoint_args":   off(load),
+		"use_checkpoint_opt_param_scheduler": off(load),
+		"yaml_cfg":                           only("the experiment is the only configuration"),
+	}
+}
