@@ -32,7 +32,6 @@ type Args struct {
 	LogInterval  int    `param:"log_interval"`
 	EvalInterval int    `param:"eval_interval"` // 0 means no evaluation
 	EvalIters    int    `param:"eval_iters"`
-	EvalAll      bool   `param:"full_validation"` // every evaluation is over all that is held out
 	Save         string `param:"save"` // directory of checkpoints; "" means that of the run
 	SaveInterval int    `param:"save_interval"`
 	SaveInitial  bool   `param:"save_initial"`
