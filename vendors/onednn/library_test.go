@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -135,7 +136,7 @@ func TestDeclinesSmallProducts(t *testing.T) {
 func TestStatusIsAnError(t *testing.T) {
 	h := opened(t)
 	v := make([]float32, 4)
-	p := &blas.Product{M: 2, N: 2, K: 2, Alpha: 1, Left: &v[0], Right: &v[0], Out: &v[0], LDLeft: 1, LDRight: 2, LDOut: 2}
+	p := &blas.Product{M: 2, N: 2, K: 2, Alpha: 1, Left: unsafe.Pointer(&v[0]), Right: unsafe.Pointer(&v[0]), Out: unsafe.Pointer(&v[0]), LDLeft: 1, LDRight: 2, LDOut: 2}
 	err := h.SGEMM(p)
 	require.ErrorContains(t, err, "onednn: dnnl_sgemm of 2×2×2: got status")
 	assert.NotErrorIs(t, err, opregistry.ErrUnsupported)

@@ -33,13 +33,13 @@ func newProduct(sgemm sgemmFunc, bgemm bgemmFunc) *product {
 
 func (c *product) call() {
 	p := c.p
-	if p.LeftBF16 != nil {
+	if p.DType == tensor.BF16 {
 		c.status = c.bgemm(flag(p.TransLeft), flag(p.TransRight), int64(p.M), int64(p.N), int64(p.K),
-			p.Alpha, p.LeftBF16, int64(p.LDLeft), p.RightBF16, int64(p.LDRight), p.Beta, p.Out, int64(p.LDOut))
+			p.Alpha, (*tensor.BFloat16)(p.Left), int64(p.LDLeft), (*tensor.BFloat16)(p.Right), int64(p.LDRight), p.Beta, (*float32)(p.Out), int64(p.LDOut))
 		return
 	}
 	c.status = c.sgemm(flag(p.TransLeft), flag(p.TransRight), int64(p.M), int64(p.N), int64(p.K),
-		p.Alpha, p.Left, int64(p.LDLeft), p.Right, int64(p.LDRight), p.Beta, p.Out, int64(p.LDOut))
+		p.Alpha, (*float32)(p.Left), int64(p.LDLeft), (*float32)(p.Right), int64(p.LDRight), p.Beta, (*float32)(p.Out), int64(p.LDOut))
 }
 
 // SGEMM computes p on one of the fixed threads. It waits while all are busy.

@@ -66,9 +66,9 @@ func (s *slot) set(p *blas.Product) {
 	s.m, s.n, s.k = int32(p.N), int32(p.M), int32(p.K)
 	s.alpha, s.beta = p.Alpha, p.Beta
 	s.lda, s.ldb, s.ldc = int32(p.LDRight), int32(p.LDLeft), int32(p.LDOut)
-	s.args[argA] = uintptr(unsafe.Pointer(p.Right))
-	s.args[argB] = uintptr(unsafe.Pointer(p.Left))
-	s.args[argC] = uintptr(unsafe.Pointer(p.Out))
+	s.args[argA] = uintptr(p.Right)
+	s.args[argB] = uintptr(p.Left)
+	s.args[argC] = uintptr(p.Out)
 }
 
 func (s *slot) call() {

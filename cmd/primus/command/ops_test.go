@@ -56,12 +56,21 @@ func TestOpsList(t *testing.T) {
 func TestOpsListSaysWhyALibraryIsNotUsed(t *testing.T) {
 	for _, r := range listOps(t, "generic_gemm") {
 		assert.Equal(t, "generic_gemm", r.Op)
-		if r.Kind == "vendor" {
+		if r.Kind == "vendor" && r.Vendor != "gonum" {
 			assert.False(t, r.Available)
 			assert.Zero(t, r.Rank)
 			assert.Contains(t, r.Reason, absent)
 		}
 	}
+}
+
+// A preference for vendors means something on a machine without libraries, too.
+func TestOpsListPrefersAVendorWithoutLibraries(t *testing.T) {
+	t.Setenv("TE_FL_PREFER", "vendor")
+	rows := listOps(t, "generic_gemm")
+	require.NotEmpty(t, rows)
+	assert.Equal(t, "vendor.gonum", rows[0].Impl)
+	assert.Equal(t, 1, rows[0].Rank)
 }
 
 func TestOpsListFollowsThePolicy(t *testing.T) {

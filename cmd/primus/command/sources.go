@@ -15,6 +15,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/megatronbridge"
 	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/backends/torchtitan"
+	"github.com/primus-fl/primus/vendors/gonum"
 	"github.com/primus-fl/primus/vendors/onednn"
 	"github.com/primus-fl/primus/vendors/openblas"
 	"go.uber.org/fx"
@@ -25,6 +26,7 @@ func opSources() fx.Option {
 	return provideGroup("op_sources",
 		flagos.Source,
 		reference.Source,
+		gonum.Source,
 		func(set appConfig) opregistry.Source {
 			return openblas.New(openblas.Options{Threads: set.threads, Names: libraryFiles("PRIMUS_OPENBLAS")}).Source()
 		},

@@ -13,12 +13,12 @@ const partElements = 1 << 15
 // added to. d is not read when beta is 0.
 type baseTask struct {
 	d    matrix
-	bias []float32 // nil for 0
+	bias matrix // of one row; without an address for 0
 	beta float32
 	rows int // of a part
 }
 
-func (b *baseTask) run(pool opregistry.Pool, d matrix, bias []float32, beta float32) {
+func (b *baseTask) run(pool opregistry.Pool, d, bias matrix, beta float32) {
 	*b = baseTask{d: d, bias: bias, beta: beta, rows: max(1, partElements/d.cols)}
 	pool.Run((d.rows+b.rows-1)/b.rows, b)
 	*b = baseTask{}
@@ -27,21 +27,29 @@ func (b *baseTask) run(pool opregistry.Pool, d matrix, bias []float32, beta floa
 // Do computes the rows of a part.
 func (b *baseTask) Do(part int) {
 	for i := part * b.rows; i < min((part+1)*b.rows, b.d.rows); i++ {
-		row := b.d.row(i, 0, b.d.cols)
-		switch {
-		case b.beta != 0 && b.bias != nil:
-			for j, v := range b.bias {
-				row[j] = b.beta*row[j] + v
-			}
-		case b.beta != 0:
-			for j := range row {
-				row[j] *= b.beta
-			}
-		case b.bias != nil:
-			copy(row, b.bias)
-		default:
-			clear(row)
+		if b.d.dtype == tensor.F64 {
+			baseRow[float64](b, i)
+		} else {
+			baseRow[float32](b, i)
 		}
+	}
+}
+
+func baseRow[T float32 | float64](b *baseTask, i int) {
+	row := rowOf[T](&b.d, i, 0, b.d.cols)
+	switch {
+	case b.beta != 0 && b.bias.first != nil:
+		for j, v := range rowOf[T](&b.bias, 0, 0, b.d.cols) {
+			row[j] = T(b.beta)*row[j] + v
+		}
+	case b.beta != 0:
+		for j := range row {
+			row[j] *= T(b.beta)
+		}
+	case b.bias.first != nil:
+		copy(row, rowOf[T](&b.bias, 0, 0, b.d.cols))
+	default:
+		clear(row)
 	}
 }
 
@@ -53,12 +61,9 @@ const (
 )
 
 // sumTask computes out[j] = Σ_i m[i,j].
-type sumTask struct {
-	m   matrix
-	out []float32
-}
+type sumTask struct{ m, out matrix }
 
-func (s *sumTask) run(pool opregistry.Pool, m matrix, out []float32) {
+func (s *sumTask) run(pool opregistry.Pool, m, out matrix) {
 	*s = sumTask{m: m, out: out}
 	pool.Run((m.cols+sumCols-1)/sumCols, s)
 	*s = sumTask{}
@@ -68,17 +73,21 @@ func (s *sumTask) run(pool opregistry.Pool, m matrix, out []float32) {
 func (s *sumTask) Do(part int) {
 	lo := part * sumCols
 	hi := min(lo+sumCols, s.m.cols)
+	if s.m.dtype == tensor.F64 {
+		s.doF64(lo, hi)
+		return
+	}
 	var total [sumCols]float64
 	for begin := 0; begin < s.m.rows; begin += sumRows {
 		var block [sumCols]float32
 		for i := begin; i < min(begin+sumRows, s.m.rows); i++ {
 			if s.m.dtype == tensor.BF16 {
-				for j, v := range s.m.rowBF16(i, lo, hi) {
+				for j, v := range rowOf[tensor.BFloat16](&s.m, i, lo, hi) {
 					block[j] += v.Float32()
 				}
 				continue
 			}
-			for j, v := range s.m.row(i, lo, hi) {
+			for j, v := range rowOf[float32](&s.m, i, lo, hi) {
 				block[j] += v
 			}
 		}
@@ -86,8 +95,18 @@ func (s *sumTask) Do(part int) {
 			total[j] += float64(block[j])
 		}
 	}
-	for j := range hi - lo {
-		s.out[lo+j] = float32(total[j])
+	for j, out := 0, rowOf[float32](&s.out, 0, lo, hi); j < len(out); j++ {
+		out[j] = float32(total[j])
+	}
+}
+
+func (s *sumTask) doF64(lo, hi int) {
+	out := rowOf[float64](&s.out, 0, lo, hi)
+	clear(out)
+	for i := range s.m.rows {
+		for j, v := range rowOf[float64](&s.m, i, lo, hi) {
+			out[j] += v
+		}
 	}
 }
 

@@ -9,7 +9,8 @@
 // leading dimensions, lays the bias into D before the product is accumulated
 // onto it, and sums the bias gradient. It declines what a vendor's library
 // cannot do or does worse than the default impl: dtypes other than f32, but for
-// operands in bf16 that a BF16GEMM multiplies into f32, memory that is not on the CPU, a last axis that is not contiguous, GELU, and products
+// operands in bf16 that a BF16GEMM multiplies into f32 and for f64 that a DGEMM takes;
+// memory that is not on the CPU, a last axis that is not contiguous, GELU, and products
 // too small to be worth the call.
 //
 // # Concurrency

@@ -31,28 +31,18 @@ type call struct {
 var calls = sync.Pool{New: func() any { return new(call) }}
 
 // Gemm computes ops.GenericGemm with a library's product. All operands are f32 in
-// CPU memory, or A and B bf16 if the library is a BF16GEMM; the last axis is contiguous and leading axes have a common
-// pitch; Bias is contiguous. Sums are kept in f32, the bias gradient's in f64 over
-// blocks of rows. The result depends on the library and on its number of
+// CPU memory, or A and B bf16 if the library is a BF16GEMM, or all f64 if it is a
+// DGEMM; the last axis is contiguous and leading axes have a common pitch; Bias is
+// contiguous. Sums are kept in f32, or f64 for operands in f64, the bias gradient's in
+// f64 over blocks of rows. The result depends on the library and on its number of
 // threads. It allocates nothing in a steady state unless lib does.
 func Gemm(x *opregistry.Exec, a ops.GenericGemmArgs, lib SGEMM, limits Limits) error {
-	narrow, isBF16 := lib.(BF16GEMM)
-	if isBF16 = isBF16 && a.A.DType() == tensor.BF16; isBF16 {
-		if err := narrow.BF16(); err != nil {
-			return err
-		}
-		limits.MinFLOP = limits.MinBF16
+	factor, result, err := dtypesOf(lib, a.A.DType(), &limits)
+	if err != nil {
+		return err
 	}
-	for i, t := range [...]*tensor.Tensor{a.A, a.B, a.D, a.Bias} {
-		if t == nil {
-			continue
-		}
-		if d := t.DType(); d != tensor.F32 && (i > 1 || !isBF16) {
-			return opregistry.Unsupported("got dtype %v, want f32", d)
-		}
-		if t.Device().Type != device.TypeCPU {
-			return opregistry.Unsupported("got memory on %v, want cpu", t.Device())
-		}
+	if err := checkOperands(a, factor, result); err != nil {
+		return err
 	}
 	alpha, beta := a.Alpha.Or(1), float32(0)
 	if a.Accumulate {
@@ -78,18 +68,18 @@ func Gemm(x *opregistry.Exec, a ops.GenericGemmArgs, lib SGEMM, limits Limits) e
 
 	c := calls.Get().(*call)
 	defer calls.Put(c)
-	var bias []float32
+	var bias matrix
 	if a.Bias != nil {
-		bias = tensor.Data[float32](a.Bias)
+		bias = vector(a.Bias)
 		if a.Grad {
 			c.sums.run(x.Pool(), left, bias)
-			bias = nil
+			bias = matrix{}
 		}
 	}
 	if m == 0 || n == 0 {
 		return nil
 	}
-	if bias != nil || k == 0 {
+	if bias.first != nil || k == 0 {
 		c.base.run(x.Pool(), d, bias, beta)
 		beta = 1
 	}
@@ -98,19 +88,60 @@ func Gemm(x *opregistry.Exec, a ops.GenericGemmArgs, lib SGEMM, limits Limits) e
 	}
 	annotate(&left, &right, &d)
 	c.product = Product{
-		TransLeft: a.TransB, TransRight: a.TransA,
+		Exec: x, DType: left.dtype, TransLeft: a.TransB, TransRight: a.TransA,
 		M: m, N: n, K: k, Alpha: alpha, Beta: beta,
-		LDLeft: left.ld, LDRight: right.ld, Out: (*float32)(d.first), LDOut: d.ld,
+		Left: left.first, LDLeft: left.ld, Right: right.first, LDRight: right.ld, Out: d.first, LDOut: d.ld,
 	}
-	var err error
-	if isBF16 {
-		c.product.LeftBF16, c.product.RightBF16 = (*tensor.BFloat16)(left.first), (*tensor.BFloat16)(right.first)
-		err = narrow.BF16GEMM(&c.product)
-	} else {
-		c.product.Left, c.product.Right = (*float32)(left.first), (*float32)(right.first)
-		err = lib.SGEMM(&c.product)
-	}
+	err = multiply(lib, &c.product)
 	c.product = Product{}
 	runtime.KeepAlive(a)
 	return err
+}
+
+// dtypesOf returns the dtypes of operands and result of a library's product, given that
+// of A, and fits the limits to it. The error says why it is not worth the call.
+func dtypesOf(lib SGEMM, d tensor.DType, limits *Limits) (factor, result tensor.DType, err error) {
+	switch d {
+	case tensor.BF16:
+		if narrow, ok := lib.(BF16GEMM); ok {
+			limits.MinFLOP = limits.MinBF16
+			return tensor.BF16, tensor.F32, narrow.BF16()
+		}
+	case tensor.F64:
+		if _, ok := lib.(DGEMM); ok {
+			return tensor.F64, tensor.F64, nil
+		}
+	}
+	return tensor.F32, tensor.F32, nil
+}
+
+// checkOperands declines operands that are not on the CPU or have other dtypes.
+func checkOperands(a ops.GenericGemmArgs, factor, result tensor.DType) error {
+	for i, t := range [...]*tensor.Tensor{a.A, a.B, a.D, a.Bias} {
+		if t == nil {
+			continue
+		}
+		want := result
+		if i < 2 {
+			want = factor
+		}
+		if d := t.DType(); d != want {
+			return opregistry.Unsupported("got dtype %v, want %v", d, want)
+		}
+		if t.Device().Type != device.TypeCPU {
+			return opregistry.Unsupported("got memory on %v, want cpu", t.Device())
+		}
+	}
+	return nil
+}
+
+// multiply calls the product of a library for the dtype of the operands.
+func multiply(lib SGEMM, p *Product) error {
+	switch p.DType {
+	case tensor.BF16:
+		return lib.(BF16GEMM).BF16GEMM(p)
+	case tensor.F64:
+		return lib.(DGEMM).DGEMM(p)
+	}
+	return lib.SGEMM(p)
 }

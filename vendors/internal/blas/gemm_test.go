@@ -55,11 +55,11 @@ func (l *plain) SGEMM(p *blas.Product) error {
 }
 
 // elements returns X of a rows×cols op(X).
-func elements(first *float32, ld, rows, cols int, transposed bool) []float32 {
+func elements(first unsafe.Pointer, ld, rows, cols int, transposed bool) []float32 {
 	if transposed {
 		rows, cols = cols, rows
 	}
-	return unsafe.Slice(first, (rows-1)*ld+cols)
+	return unsafe.Slice((*float32)(first), (rows-1)*ld+cols)
 }
 
 var anything = blas.Limits{MaxDim: math.MaxInt32}

@@ -6,7 +6,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// matrix is a tensor seen as rows of contiguous elements of f32 or bf16.
+// matrix is a tensor seen as rows of contiguous elements of f32, f64 or bf16.
 type matrix struct {
 	first          unsafe.Pointer
 	dtype          tensor.DType
@@ -46,17 +46,18 @@ func matrixOf(t *tensor.Tensor) (matrix, bool) {
 	return m, true
 }
 
+// vector returns a contiguous tensor as a matrix of one row.
+func vector(t *tensor.Tensor) matrix {
+	n := t.NumElements()
+	return matrix{first: t.Pointer(), dtype: t.DType(), rows: 1, cols: n, ld: max(n, 1)}
+}
+
 // at returns where an element lies.
 func (m *matrix) at(i, j int) unsafe.Pointer {
 	return unsafe.Add(m.first, m.dtype.Size()*(i*m.ld+j))
 }
 
-// row returns columns lo to hi of a row of f32.
-func (m *matrix) row(i, lo, hi int) []float32 {
-	return unsafe.Slice((*float32)(m.at(i, lo)), hi-lo)
-}
-
-// rowBF16 is row for bf16.
-func (m *matrix) rowBF16(i, lo, hi int) []tensor.BFloat16 {
-	return unsafe.Slice((*tensor.BFloat16)(m.at(i, lo)), hi-lo)
+// rowOf returns columns lo to hi of a row of a matrix whose elements are T.
+func rowOf[T float32 | float64 | tensor.BFloat16](m *matrix, i, lo, hi int) []T {
+	return unsafe.Slice((*T)(m.at(i, lo)), hi-lo)
 }

@@ -1,8 +1,14 @@
 package blas
 
-import "github.com/primus-fl/primus/tensor"
+import (
+	"unsafe"
 
-// Product is one matrix product of row-major matrices, f32 but for operands in bf16:
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// Product is one matrix product of row-major matrices: f32, f64, or operands in bf16
+// and a result in f32.
 //
 //	Out = Alpha · op(Left) · op(Right) + Beta · Out      op(X) = Xᵀ if transposed, else X
 //
@@ -14,25 +20,31 @@ import "github.com/primus-fl/primus/tensor"
 // A library whose matrices are column-major takes the operands in exchanged
 // order, each with its own flag, and exchanged M and N: it computes Outᵀ.
 type Product struct {
+	Exec                   *opregistry.Exec // workers and scratch memory, for a library without its own
+	DType                  tensor.DType     // of Left and Right
 	TransLeft, TransRight  bool
 	M, N, K                int
 	Alpha, Beta            float32
-	Left, Right            *float32 // nil when the operands are in bf16
-	LeftBF16, RightBF16    *tensor.BFloat16
-	Out                    *float32
+	Left, Right, Out       unsafe.Pointer
 	LDLeft, LDRight, LDOut int
 }
 
 // SGEMM is a library's single-precision matrix product.
 type SGEMM interface {
-	// SGEMM computes p, whose memory stays in place until it returns. It keeps
-	// nothing of p.
+	// SGEMM computes p in f32. The memory of p stays in place until it returns. It
+	// keeps nothing of p.
 	SGEMM(p *Product) error
+}
+
+// DGEMM is a library that also multiplies in f64.
+type DGEMM interface {
+	// DGEMM computes p as SGEMM does, in f64.
+	DGEMM(p *Product) error
 }
 
 // BF16GEMM is a library that also multiplies operands in bf16, into f32.
 type BF16GEMM interface {
-	// BF16GEMM computes p as SGEMM does, of LeftBF16 and RightBF16.
+	// BF16GEMM computes p as SGEMM does, of operands in bf16.
 	BF16GEMM(p *Product) error
 
 	// BF16 returns why products in bf16 are not worth the call on this machine, an

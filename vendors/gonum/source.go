@@ -1,0 +1,59 @@
+package gonum
+
+import (
+	"math"
+	"runtime/debug"
+	"strings"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/vendors/internal/blas"
+)
+
+// priority is below that of vendors with a library: with OpenBLAS or oneDNN on the machine
+// a product takes a fraction of the time.
+const priority = 80
+
+// Source returns the impl vendor.gonum of generic_gemm.
+func Source() opregistry.Source {
+	return opregistry.Source{
+		Name:    "gonum",
+		Version: version(),
+		Impls: []opregistry.Impl{{
+			Op:       ops.GenericGemm,
+			ID:       "vendor.gonum",
+			Kind:     opregistry.KindVendor,
+			Vendor:   "gonum",
+			Priority: priority,
+			Run:      opregistry.Func[ops.GenericGemmArgs](gemm),
+			Support:  opregistry.Support{DTypes: []tensor.DType{tensor.F32, tensor.F64}},
+		}},
+	}
+}
+
+// gemm computes ops.GenericGemm as blas.Gemm says, in f32 or f64. The result is the same
+// bits for any number of workers; it differs between platforms, whose kernels sum in
+// another order. Every element of op(A) and op(B) counts, so that NaN and infinities reach
+// D beside zeros, too.
+func gemm(x *opregistry.Exec, a ops.GenericGemmArgs) error {
+	return blas.Gemm(x, a, library{}, blas.Limits{MaxDim: math.MaxInt})
+}
+
+// module is where gonum comes from.
+const module = "gonum.org/v1/gonum"
+
+// version returns the version of gonum that the program was built with, "" when it does
+// not tell.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, m := range info.Deps {
+		if m.Path == module {
+			return strings.TrimPrefix(m.Version, "v")
+		}
+	}
+	return ""
+}
