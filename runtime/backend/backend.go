@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opmanager"
@@ -108,6 +109,8 @@ type TrainContext struct {
 	Device   device.Backend
 	Observer Observer
 	Requests *Requests
-	Log      *slog.Logger // of this rank: the first one says everything, the others what is wrong
-	LogFile  *LogFile
+
+	Grace   time.Duration // what an interrupted run may take to end
+	Log     *slog.Logger  // of this rank: the first one says everything, the others what is wrong
+	LogFile *LogFile
 }

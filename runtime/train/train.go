@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opmanager"
@@ -40,6 +41,7 @@ type Settings struct {
 	Device   device.Backend
 	Observer backend.Observer
 	Requests *backend.Requests
+	Grace    time.Duration // what an interrupted run may take to end
 	LogFile  *backend.LogFile
 }
 
@@ -63,13 +65,21 @@ func Run(ctx context.Context, s Settings) (err error) {
 	case errors.As(err, &configuration):
 		return configuration.err
 	case errors.Is(err, backend.ErrInterrupted):
-		r.tc.Log.Info("Interrupted by user (Ctrl+C)")
+		r.tc.Log.Info(interruptedBy(ctx))
 		return err
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return fmt.Errorf("%w before the first step: nothing was trained or saved", backend.ErrInterrupted)
 	}
 	//lint:ignore ST1005 users of Primus search for this text
 	return fmt.Errorf("Training execution failed: %w", err)
+}
+
+// interruptedBy says what has ended ctx: an interrupt from the keyboard, unless there is another cause.
+func interruptedBy(ctx context.Context) string {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		return fmt.Sprintf("Interrupted by %v", cause)
+	}
+	return "Interrupted by user (Ctrl+C)"
 }
 
 // configError marks what is wrong with the configuration, so that nothing was executed.
@@ -118,7 +128,8 @@ func open(s Settings) (*session, error) {
 	r.tc = &backend.TrainContext{
 		Experiment: s.Experiment, Module: module, ModuleName: s.ModuleName, Framework: factory.Framework, Stage: s.Stage,
 		DataPath: s.DataPath, Environ: s.Environ, Manager: s.Manager, Device: s.Device, Observer: s.Observer, Log: s.Log,
-		Requests: s.Requests, LogFile: s.LogFile, PatchKey: func(name string) bool { return s.Patches.HasKey(factory.Framework, name) },
+		Requests: s.Requests, Grace: s.Grace, LogFile: s.LogFile,
+		PatchKey: func(name string) bool { return s.Patches.HasKey(factory.Framework, name) },
 	}
 	for _, w := range s.Filter.Unknown(s.Patches) {
 		s.Log.Warn(w)

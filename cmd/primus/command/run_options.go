@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
@@ -19,12 +20,14 @@ type runOptions struct {
 	patches       string
 	dataPath      string
 	backendPath   string
+	grace         time.Duration
 }
 
 // addFlags gives a command the flags of a run.
 func (o *runOptions) addFlags(flags *pflag.FlagSet) {
 	o.addPlanFlags(flags)
 	flags.BoolVar(&o.dryRun, "dry-run", false, "print what would be done, and do nothing of it")
+	flags.DurationVar(&o.grace, "grace", 30*time.Second, "`TIME` that an interrupted run may take; half of it is for the step in hand, the rest for saving")
 	flags.BoolVar(&o.strictPatches, "strict-patches", false, "end the run at the first patch that fails")
 }
 
@@ -40,6 +43,7 @@ func (o *runOptions) settings(e *config.Experiment, s stage, log *slog.Logger) t
 	return train.Settings{
 		Experiment: e, ModuleName: s.module, Stage: s.name, Log: log, Filter: patch.ParseFilter(o.patches),
 		StrictPatches: o.strictPatches, PrimusVersion: buildVersion().Version, DataPath: o.dataPath, BackendPath: o.backendPath,
+		Grace: o.grace,
 	}
 }
 

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -9,27 +10,69 @@ import (
 	"syscall"
 )
 
-// interruptible returns a context that ends with the first interrupt or termination signal; the second one ends the
-// process. The function that it returns restores the usual effect of these signals.
+// endSignals ask a process to end: from the keyboard, from a scheduler, and from a terminal that is gone.
+var endSignals = map[os.Signal]string{os.Interrupt: "", syscall.SIGTERM: "SIGTERM", syscall.SIGHUP: "SIGHUP"}
+
+// interruptible returns a context that ends with the first signal that asks the process to end, which is its cause unless it
+// came from the keyboard; the second one ends the process. A signal that the process was started to ignore, as nohup does with
+// SIGHUP, stays ignored. The function that it returns restores the usual effect of these signals.
 func interruptible(out io.Writer) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	for s := range endSignals {
+		if !signal.Ignored(s) {
+			signal.Notify(signals, s)
+		}
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for range signals {
+		for s := range signals {
 			if ctx.Err() != nil {
 				fmt.Fprintln(out, "\nprimus: interrupted twice: exit at once")
 				os.Exit(exitInterrupted)
 			}
-			cancel()
+			cancel(signalCause(s))
 		}
 	}()
 	return ctx, func() {
 		signal.Stop(signals)
 		close(signals)
 		<-done
-		cancel()
+		cancel(nil)
+	}
+}
+
+// signalCause returns the cause of a context that a signal ends, nil for the interrupt key.
+func signalCause(s os.Signal) error {
+	if name := endSignals[s]; name != "" {
+		return errors.New(name)
+	}
+	return nil
+}
+
+// readWriter is where the log goes while somebody reads it.
+type readWriter struct {
+	io.Writer
+	cancel context.CancelCauseFunc // when nobody does any more
+}
+
+// Write passes p on.
+func (w readWriter) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	if errors.Is(err, syscall.EPIPE) {
+		w.cancel(errors.New("EPIPE: nobody reads the log"))
+	}
+	return n, err
+}
+
+// endWithReader returns out, and a context that also ends when nobody reads what is written there any more. Until the
+// function that it returns is called, such a write does not end the process where it stands.
+func endWithReader(parent context.Context, out io.Writer) (context.Context, io.Writer, func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signal.Ignore(syscall.SIGPIPE)
+	return ctx, readWriter{out, cancel}, func() {
+		signal.Reset(syscall.SIGPIPE)
+		cancel(nil)
 	}
 }

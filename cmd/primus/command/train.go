@@ -90,8 +90,10 @@ was stopped goes on from its last checkpoint; load=none starts over and keeps th
 run in previous/. Another corpus, model or seed needs another exp_name, which may be
 given here like a parameter: exp_name=NAME.
 
-An interrupt finishes the step in hand, saves and exits with 130; a second one exits
-at once.
+An interrupt, SIGTERM, SIGHUP and a closed pipe finish the step in hand, save and exit
+with 130; a second one exits at once. A step or an evaluation that takes longer than half
+of --grace is given up, and the step before it is what is saved. Whatever else ends a
+run saves its last step first, unless its weights are at fault.
 
 The policy that chooses between implementations comes from --policy FILE, then te_fl_*
 parameters or the dispatch block of the experiment, then the TE_FL_* variables, then
@@ -174,6 +176,9 @@ func (o *trainOptions) check(cmd *cobra.Command, overrides []string) error {
 	}
 	if !(o.peakTFLOPS >= 0) || math.IsInf(o.peakTFLOPS, 0) {
 		return usagef(cmd, "--peak-tflops: got %v, want %s", o.peakTFLOPS, wants(cmd.Flags().Lookup("peak-tflops")))
+	}
+	if o.run.grace < 0 {
+		return usagef(cmd, "--grace: got %v, want %s", o.run.grace, wants(cmd.Flags().Lookup("grace")))
 	}
 	if err := o.fleet.check(cmd); err != nil {
 		return err

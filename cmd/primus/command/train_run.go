@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/serve"
 	"github.com/primus-fl/primus/device"
@@ -46,15 +47,15 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 	if err != nil {
 		return err
 	}
-	screen := &console{out: streams.Err, width: streams.Width}
+	ctx, stderr, restore := endWithReader(ctx, streams.Err)
+	defer restore()
+	screen := &console{out: stderr, width: streams.Width}
 	defer screen.setStatus("")
 	logFile := &backend.LogFile{}
 	toFile := newLineHandler(logFile, levels.file, dateTime)
 	log := slog.New(slog.NewMultiHandler(newLineHandler(screen, levels.console, timeOfDay), toFile))
 	logReport(log, experiment.Report)
-	defer context.AfterFunc(ctx, func() {
-		log.Warn("interrupted: the step in hand is finished and saved; interrupt again to exit at once")
-	})()
+	defer warnWhenInterrupted(ctx, log, opts.run.grace)()
 
 	show := &progress{streams: streams, console: screen, log: log, fileLog: slog.New(toFile)}
 	set := appConfig{
@@ -73,7 +74,7 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 		settings.Manager, settings.Device, settings.Backends, settings.Patches = p.Manager, p.Device, p.Backends, p.Patches
 		settings.Observer = backend.Observers{p.Training, p.Dispatch, p.Board, show}
 	}
-	return runApp(ctx, func() error {
+	err = runApp(ctx, func() error {
 		if err := checkManifest(opts.manifest, settings.Manager); err != nil {
 			return err
 		}
@@ -83,6 +84,31 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 		}
 		return err
 	}, trainGraph(set, wire))
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return fmt.Errorf("%w before the run began", backend.ErrInterrupted)
+	}
+	return err
+}
+
+// warnWhenInterrupted says what follows when ctx ends, and again when the grace period is over. The function that it returns
+// ends that.
+func warnWhenInterrupted(ctx context.Context, log *slog.Logger, grace time.Duration) (stop func()) {
+	ended, end := context.WithCancel(context.Background())
+	stopFirst := context.AfterFunc(ctx, func() {
+		by := ""
+		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+			by = fmt.Sprintf(" by %v", cause)
+		}
+		log.Warn(fmt.Sprintf("interrupted%s: the step in hand is finished, for %v at most, and saved; interrupt again to exit at once", by, grace/2))
+		timer := time.AfterFunc(grace, func() {
+			log.Warn(fmt.Sprintf("the grace period of %v is over, and the run is still saving or computing a micro batch; it goes on until that is done", grace))
+		})
+		context.AfterFunc(ended, func() { timer.Stop() })
+	})
+	return func() {
+		stopFirst()
+		end()
+	}
 }
 
 // checkManifest compares what m has decided with the manifest in a file; "" is no file.

@@ -119,7 +119,7 @@ func wants(f *pflag.Flag) string {
 		return "a PEM file"
 	case "expect":
 		return "the revision of a policy, 0 for none"
-	case "patience", "linger":
+	case "patience", "linger", "grace":
 		return "a time such as 10s"
 	case "threads":
 		return "a number of threads, 0 for one a CPU"

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
@@ -51,7 +52,7 @@ func (b *Bench) Args() Args { return *b.e.args }
 // nats a token.
 func (b *Bench) Step() (loss float64, err error) {
 	b.step++
-	loss, _, err = b.e.train(b.step, b.e.points.schedule.Func()(b.step))
+	loss, _, err = b.e.train(context.Background(), b.step, b.e.points.schedule.Func()(b.step))
 	return loss, err
 }
 

@@ -146,7 +146,7 @@ func TestTheNextCommand(t *testing.T) {
 			}
 			err := l.interruptAt(tt.name, 6, tt.give)
 			require.ErrorIs(t, err, backend.ErrInterrupted)
-			require.ErrorContains(t, err, "at step 6 of 12; ")
+			require.ErrorContains(t, err, "at step 6 of 12, which is saved; ")
 			require.ErrorContains(t, err, tt.want)
 			require.NoError(t, l.train(t.Context(), tt.name, tt.next))
 			assert.Equal(t, tt.continues, strings.Contains(l.log.String(), "resuming from checkpoint"), l.log.String())

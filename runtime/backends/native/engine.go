@@ -1,6 +1,7 @@
 package native
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,6 +24,8 @@ type engine struct {
 	adam  *optim.Adam
 	batch []int32 // [global batch, seq+1]
 	aux   float64 // mean auxiliary loss of the micro batches of the step
+
+	updating bool // weights may be those of two steps
 }
 
 // build allocates everything, with the weights that belong to the seed.
@@ -58,11 +61,12 @@ func (e *engine) close() error {
 	return errors.Join(faults...)
 }
 
-// train makes a step with the batch in hand.
-func (e *engine) train(step int, lr float64) (loss, norm float64, err error) {
-	if loss, norm, err = e.gradients(step); err != nil {
+// train makes a step with the batch in hand, or errGivenUp when ctx ends before the weights change.
+func (e *engine) train(ctx context.Context, step int, lr float64) (loss, norm float64, err error) {
+	if loss, norm, err = e.gradients(ctx, step); err != nil {
 		return 0, 0, err
 	}
+	e.updating = true
 	if err := e.points.optimizerStep.Func()(step, lr); err != nil {
 		return 0, 0, fmt.Errorf("step %d: %w", step, err)
 	}

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 
@@ -13,8 +14,8 @@ const sampleLength = 200
 // sampleTemperature divides the scores; below 1 favours likely bytes.
 const sampleTemperature = 0.8
 
-// generate returns text that the model writes, byte by byte, after a prompt.
-func (t *trainer) generate(prompt string, length int) (text string, err error) {
+// generate returns text that the model writes, byte by byte, after a prompt, or errGivenUp when ctx ends before.
+func (t *trainer) generate(ctx context.Context) (text string, err error) {
 	pass, err := t.model.NewPass(t.tc.Manager, 1, t.args.SeqLength, false)
 	if err != nil {
 		return "", err
@@ -26,8 +27,11 @@ func (t *trainer) generate(prompt string, length int) (text string, err error) {
 	}()
 	rng := rand.New(rand.NewPCG(uint64(t.args.Seed), uint64(t.state.Step)))
 	tok := data.ByteTokenizer{}
-	tokens := tok.Encode(nil, []byte(prompt))
-	for range length {
+	tokens := tok.Encode(nil, []byte("func "))
+	for range sampleLength {
+		if ctx.Err() != nil {
+			return "", errGivenUp
+		}
 		window := tokens[max(0, len(tokens)-t.args.SeqLength):]
 		scores, err := pass.Logits(window, len(window)-1)
 		if err != nil {

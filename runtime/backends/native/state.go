@@ -52,9 +52,10 @@ func (t *trainer) save() error {
 		}
 		return w.JSON(stateFile, t.state)
 	})
-	if err != nil {
+	if t.saveFailed = err != nil; t.saveFailed {
 		return err
 	}
+	t.savedStep = t.state.Step
 	t.warn(saved.Warnings)
 	t.tc.Log.Info("saved checkpoint", "step", t.state.Step, "path", saved.Path)
 	if o, ok := t.tc.Observer.(backend.CheckpointObserver); ok {
@@ -128,6 +129,7 @@ func (t *trainer) loadFrom(c *checkpoint.Checkpoint) error {
 	}
 	s.Seed, s.Data = t.args.Seed, t.set.Fingerprint()
 	t.state = s
+	t.savedStep = s.Step
 	t.sampler.Seek(s.Position)
 	if err := t.checkLeft(c); err != nil {
 		return err

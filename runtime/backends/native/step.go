@@ -1,6 +1,7 @@
 package native
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -37,9 +38,9 @@ const mostAttempts = 5
 
 // gradients computes mean loss and clipped gradients of the batch in hand. Weights do not change, so it starts again when
 // an op failed beyond repair.
-func (e *engine) gradients(step int) (loss, norm float64, err error) {
+func (e *engine) gradients(ctx context.Context, step int) (loss, norm float64, err error) {
 	for attempt := 1; ; attempt++ {
-		loss, norm, err = e.tryGradients(step)
+		loss, norm, err = e.tryGradients(ctx, step)
 		if err == nil || attempt == mostAttempts || !e.canRepeat(err) {
 			return loss, norm, err
 		}
@@ -61,11 +62,14 @@ func (e *engine) canRepeat(err error) bool {
 	return !e.manager.Policy().Strict
 }
 
-func (e *engine) tryGradients(step int) (loss, norm float64, err error) {
+func (e *engine) tryGradients(ctx context.Context, step int) (loss, norm float64, err error) {
 	micro := e.args.microBatches()
 	rows := len(e.batch) / micro
 	e.aux = 0
 	for i := range micro {
+		if ctx.Err() != nil {
+			return 0, 0, errGivenUp
+		}
 		part, err := e.forward(step, i, e.batch[i*rows:(i+1)*rows])
 		if err != nil {
 			return 0, 0, err
@@ -107,14 +111,17 @@ func (e *engine) nonFinite(step int, what string, value float64) error {
 	return result
 }
 
-// evaluate returns the mean loss over the validation windows, as it is without patches.
-func (t *trainer) evaluate() (float64, error) {
+// evaluate returns the mean loss over the validation windows, as it is without patches, or errGivenUp when ctx ends before.
+func (t *trainer) evaluate(ctx context.Context) (float64, error) {
 	t.valid.Reset()
 	t.pass.SetLoss(t.points.loss.Original())
 	t.pass.KeepAll()
 	rows := t.batch[:t.args.MicroBatchSize*(t.args.SeqLength+1)]
 	sum := 0.0
 	for range t.args.EvalIters {
+		if ctx.Err() != nil {
+			return 0, errGivenUp
+		}
 		if err := t.valid.Batch(rows); err != nil {
 			return 0, err
 		}

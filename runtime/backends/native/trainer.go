@@ -36,6 +36,10 @@ type trainer struct {
 	state   state
 	started time.Time
 	run     backend.Run
+	sample  string // generated text
+
+	savedStep  int  // of the last checkpoint, 0 for none
+	saveFailed bool // the last save has failed
 }
 
 func newTrainer(tc *backend.TrainContext) (backend.Trainer, error) {
@@ -112,7 +116,7 @@ func (t *trainer) Init(ctx context.Context) error {
 		return nil
 	}
 	if t.args.DumpBatches > 0 {
-		if err := data.DumpBatches(t.dir.Path(batchesFile), t.sampler, t.args.DumpBatches, t.args.GlobalBatchSize); err != nil {
+		if err := data.DumpBatches(ctx, t.dir.Path(batchesFile), t.sampler, t.args.DumpBatches, t.args.GlobalBatchSize); err != nil {
 			return err
 		}
 	}
@@ -167,53 +171,15 @@ func (t *trainer) loadData(ctx context.Context) error {
 	return err
 }
 
-// Train runs the steps that are left.
-func (t *trainer) Train(ctx context.Context) (err error) {
-	t.started = time.Now()
-	t.run = backend.Run{
-		Name: t.tc.Experiment.ExpName, Model: t.args.ModelName, Dir: t.dir.Path(), Parameters: t.args.NumParameters(),
-		FirstStep: t.state.Step + 1, Steps: t.args.TrainIters, TokensPerStep: t.args.GlobalBatchSize * t.args.SeqLength,
-		FLOPsPerToken: t.args.FLOPsPerToken(), LogInterval: t.args.LogInterval,
-	}
-	t.tc.Log.Info(fmt.Sprintf("training %s: %d parameters, %d steps of %d tokens, run directory %s",
-		t.run.Model, t.run.Parameters, t.run.Steps, t.run.TokensPerStep, t.run.Dir))
-	if t.state.Step >= t.args.TrainIters {
-		t.tc.Log.Info(fmt.Sprintf("nothing to train: this run is finished at step %d; a larger train_iters trains further, exp_name=NAME begins another run, load=none starts over and keeps this one in %s", t.state.Step, t.dir.Path(rundir.PreviousName)))
-	}
-	t.tc.Observer.RunStarted(t.run)
-	saved := t.state.Step
-	for t.state.Step < t.args.TrainIters && ctx.Err() == nil {
-		if err := t.step(); err != nil {
-			return err
-		}
-		asked := t.tc.Requests.TakeSave()
-		if asked || t.args.SaveInterval > 0 && t.state.Step%t.args.SaveInterval == 0 || t.state.Step == t.args.TrainIters {
-			if err := t.save(); err != nil {
-				return err
-			}
-			saved = t.state.Step
-		}
-	}
-	if ctx.Err() == nil {
-		return nil
-	}
-	if saved != t.state.Step {
-		if err := t.save(); err != nil {
-			return err
-		}
-	}
-	return fmt.Errorf("%w at step %d of %d; %s", backend.ErrInterrupted, t.state.Step, t.args.TrainIters, t.howToGoOn())
-}
-
-// step trains on the next batch and reports.
-func (t *trainer) step() error {
+// step trains on the next batch and reports. When late ends, it gives up where nothing is lost but the work in hand.
+func (t *trainer) step(late context.Context) error {
 	begin := time.Now()
 	step := t.state.Step + 1
 	if err := t.points.dataOrder.Func()(t.batch); err != nil {
 		return err
 	}
 	lr := t.points.schedule.Func()(step)
-	loss, norm, err := t.train(step, lr)
+	loss, norm, err := t.train(late, step, lr)
 	if err != nil {
 		return err
 	}
@@ -222,19 +188,23 @@ func (t *trainer) step() error {
 	if step == 1 {
 		t.state.FirstLoss = loss
 	}
+	t.updating = false
 	s := backend.Step{
 		Step: step, Loss: loss, LR: lr, GradNorm: norm, Duration: took,
 		Tokens: t.run.TokensPerStep, TokensPerSecond: float64(t.run.TokensPerStep) / took.Seconds(),
 	}
 	if t.valid != nil && (step%t.args.EvalInterval == 0 || step == t.args.TrainIters) {
-		valid, err := t.evaluate()
-		if err != nil {
+		valid, err := t.evaluate(late)
+		switch {
+		case errors.Is(err, errGivenUp):
+			t.tc.Log.Warn(fmt.Sprintf("the evaluation after step %d is left out: half of the grace period is over", step))
+		case err != nil:
 			return err
-		}
-		if !finite(valid) {
+		case !finite(valid):
 			return &NonFiniteError{Step: step, What: "validation loss", Value: valid}
+		default:
+			s.ValidLoss, t.state.ValidLoss = &valid, &valid
 		}
-		s.ValidLoss, t.state.ValidLoss = &valid, &valid
 	}
 	record := rundir.Record{
 		Step: int64(step), Loss: loss, ValidLoss: s.ValidLoss, LR: lr, GradNorm: norm,
@@ -296,15 +266,10 @@ func (t *trainer) Cleanup(cause error) error {
 func (t *trainer) finish(cause error) error {
 	r := backend.Result{
 		Run: t.run, LastStep: t.state.Step, FirstLoss: t.state.FirstLoss, Loss: t.state.Loss, ValidLoss: t.state.ValidLoss,
-		Duration: time.Since(t.started), Impls: t.tc.Manager.Stats(), Err: cause,
+		Duration: time.Since(t.started), Impls: t.tc.Manager.Stats(), Sample: t.sample, Err: cause,
 		Ignored: ignored(t.tc),
 	}
 	var faults []error
-	if cause == nil {
-		sample, err := t.generate("func ", sampleLength)
-		r.Sample = sample
-		faults = append(faults, err)
-	}
 	if t.state.Step >= t.run.FirstStep {
 		records, err := t.metrics.Records()
 		faults = append(faults, err)

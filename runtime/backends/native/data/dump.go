@@ -1,6 +1,7 @@
 package data
 
 import (
+	"context"
 	"fmt"
 	"io"
 
@@ -12,8 +13,9 @@ import (
 // the Sampler's position, so that a run can be replayed elsewhere: one tensor
 // "batches" of i32 [count, globalBatch, seq_length+1]. The metadata names the
 // position of the first sample, the seed and the fingerprint of the Set. The
-// Sampler's position is as before; one batch at a time is in memory.
-func DumpBatches(path string, s *Sampler, count, globalBatch int) error {
+// Sampler's position is as before; one batch at a time is in memory. When ctx
+// ends, the file is as it was.
+func DumpBatches(ctx context.Context, path string, s *Sampler, count, globalBatch int) error {
 	if count < 1 || globalBatch < 1 {
 		return fmt.Errorf("data: dump_batches: got %d batches of %d samples, want 1 or more of each", count, globalBatch)
 	}
@@ -22,6 +24,9 @@ func DumpBatches(path string, s *Sampler, count, globalBatch int) error {
 	e, err := safetensors.Stream("batches", tensor.I32, []int{count, globalBatch, width}, func(w io.Writer) error {
 		batch := make([]int32, globalBatch*width)
 		for range count {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			if err := replay.Batch(batch); err != nil {
 				return err
 			}

@@ -285,7 +285,7 @@ func TestDumpBatches(t *testing.T) {
 	s := data.NewSampler(set, 7)
 	s.Seek(5)
 	path := filepath.Join(t.TempDir(), "batches.safetensors")
-	require.NoError(t, data.DumpBatches(path, s, 30, 4))
+	require.NoError(t, data.DumpBatches(t.Context(), path, s, 30, 4))
 	assert.Equal(t, uint64(5), s.Position())
 
 	f, err := safetensors.Open(path)
@@ -300,7 +300,7 @@ func TestDumpBatches(t *testing.T) {
 	assert.Equal(t, want, got)
 
 	for _, bad := range [][2]int{{0, 1}, {1, 0}} {
-		require.ErrorContains(t, data.DumpBatches(path, s, bad[0], bad[1]), "1 or more")
+		require.ErrorContains(t, data.DumpBatches(t.Context(), path, s, bad[0], bad[1]), "1 or more")
 	}
-	require.ErrorContains(t, data.DumpBatches(filepath.Join(path, "x"), s, 1, 1), "dump_batches")
+	require.ErrorContains(t, data.DumpBatches(t.Context(), filepath.Join(path, "x"), s, 1, 1), "dump_batches")
 }

@@ -1,0 +1,128 @@
+package native_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/primus-fl/primus/impls/flagos"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Whatever ends a run while its weights are whole saves them first, and the run goes on to what an undisturbed one gives.
+func TestLastStepIsSaved(t *testing.T) {
+	lost := errors.New("the library is gone")
+	dead := func(*opregistry.Exec, ops.GenericGemmArgs) error { return lost }
+	perStep := gemmsPerStep(t)
+	tests := map[string]struct {
+		spoil func(*lab)
+		want  string
+	}{
+		"a dead impl": {func(l *lab) {
+			l.prefer, l.policy = opregistry.KindVendor, func(p *opmanager.Policy) { p.Strict = true }
+			l.sources = []opregistry.Source{saboteur(6*perStep+perStep/2, dead)}
+		}, "the library is gone"},
+		"a panic between steps": {func(l *lab) {
+			l.observer = onStep{do: func(s backend.Step) {
+				if s.Step == 6 {
+					panic("out of luck")
+				}
+			}}
+		}, "panicked: out of luck"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			require.NoError(t, l.train(t.Context(), "whole", "save_interval=0", "eval_interval=0"))
+			tt.spoil(l)
+			err := l.train(t.Context(), "parts", "save_interval=0", "eval_interval=0")
+			require.ErrorContains(t, err, tt.want)
+			assert.DirExists(t, l.path("parts", "checkpoints", "step-00000006"))
+			assert.Contains(t, l.log.String(), "step 6 is saved before the end; the same command goes on from there")
+			l.prefer, l.policy, l.sources, l.observer = opregistry.KindFlagos, nil, nil, backend.Observers{}
+			require.NoError(t, l.train(t.Context(), "parts", "save_interval=0", "eval_interval=0"))
+			assert.Equal(t, l.metrics("whole"), l.metrics("parts"))
+		})
+	}
+}
+
+// gemmsPerStep counts the products of a step without evaluation.
+func gemmsPerStep(t *testing.T) int64 {
+	t.Helper()
+	l := newLab(t)
+	require.NoError(t, l.train(t.Context(), "one", "train_iters=1", "save_interval=0", "eval_interval=0"))
+	first := calls(l, "generic_gemm")
+	require.NoError(t, l.train(t.Context(), "two", "train_iters=2", "save_interval=0", "eval_interval=0"))
+	return calls(l, "generic_gemm") - first
+}
+
+func calls(l *lab, op string) int64 {
+	var n uint64
+	for _, s := range l.manager.Stats() {
+		if s.Op == op {
+			n += s.Calls
+		}
+	}
+	return int64(n)
+}
+
+// Weights that are half updated are not saved: the checkpoint before them stays the last one.
+func TestHalfUpdatedWeightsAreNotSaved(t *testing.T) {
+	l := newLab(t)
+	var run opregistry.Func[ops.MultiTensorAdamArgs]
+	for _, impl := range flagos.Source().Impls {
+		if impl.Op == opregistry.Handle(ops.MultiTensorAdam) {
+			run = impl.Run.(opregistry.Func[ops.MultiTensorAdamArgs])
+		}
+	}
+	var n atomic.Int64
+	l.sources = []opregistry.Source{{Name: "acme", Impls: []opregistry.Impl{{
+		Op: ops.MultiTensorAdam, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 100,
+		Run: func(ex *opregistry.Exec, a ops.MultiTensorAdamArgs) error {
+			if err := run(ex, a); n.Add(1) <= 13 {
+				return err
+			}
+			return errors.New("lost half way")
+		},
+	}}}}
+	l.prefer = opregistry.KindVendor
+	err := l.train(t.Context(), "run", "save_interval=4", "eval_interval=0")
+	require.ErrorContains(t, err, "lost half way")
+	assert.DirExists(t, l.path("run", "checkpoints", "step-00000004"))
+	assert.NoDirExists(t, l.path("run", "checkpoints", "step-00000006"))
+	assert.Contains(t, l.log.String(), "step 7 is not saved: the weights are half updated; the last checkpoint is that of step 4")
+}
+
+// Long loops end soon after an interrupt: those before the first step, and evaluation when there is no time left for it.
+func TestLongLoopsListen(t *testing.T) {
+	t.Run("dump_batches", func(t *testing.T) {
+		l := newLab(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		err := l.train(ctx, "run", "dump_batches=1000000000")
+		require.ErrorIs(t, err, backend.ErrInterrupted)
+		assert.NoFileExists(t, l.path("run", "batches.safetensors"))
+	})
+	t.Run("evaluation", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		perStep := gemmsPerStep(t)
+		l := newLab(t)
+		l.prefer = opregistry.KindVendor
+		l.sources = []opregistry.Source{saboteur(4*perStep, func(*opregistry.Exec, ops.GenericGemmArgs) error {
+			cancel()
+			return opregistry.Unsupported("no more calls")
+		})}
+		err := l.train(ctx, "run")
+		require.ErrorIs(t, err, backend.ErrInterrupted)
+		assert.Contains(t, l.log.String(), "the evaluation after step 4 is left out")
+		assert.DirExists(t, l.path("run", "checkpoints", "step-00000004"))
+		assert.Nil(t, l.metrics("run")[3].ValidLoss)
+	})
+}

@@ -1,0 +1,126 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/native/rundir"
+)
+
+// errGivenUp says that work in hand was left because half of the grace period was over.
+var errGivenUp = errors.New("given up, because half of the grace period is over")
+
+// Train runs the steps that are left. When ctx ends, the step in hand and its evaluation may take half of the grace period;
+// then they are given up, and the last whole step is saved. Whatever else ends training, a panic included, the last whole
+// step is saved first, unless the weights themselves are at fault.
+func (t *trainer) Train(ctx context.Context) (err error) {
+	t.begin()
+	late, cancel := endLater(ctx, t.tc.Grace/2)
+	defer cancel()
+	defer func() {
+		cause := recover()
+		if err != nil || cause != nil {
+			t.saveBeforeEnd(err)
+		}
+		if cause != nil {
+			panic(cause)
+		}
+	}()
+	for t.state.Step < t.args.TrainIters && ctx.Err() == nil {
+		err := t.step(late)
+		if errors.Is(err, errGivenUp) {
+			t.tc.Log.Warn(fmt.Sprintf("step %d is given up: half of the grace period is over", t.state.Step+1))
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if t.saveIsDue() {
+			if err := t.save(); err != nil {
+				return err
+			}
+		}
+	}
+	if t.state.Step < t.args.TrainIters {
+		return t.interrupted(ctx)
+	}
+	if t.sample, err = t.generate(late); errors.Is(err, errGivenUp) {
+		return nil
+	}
+	return err
+}
+
+// begin announces the run.
+func (t *trainer) begin() {
+	t.started = time.Now()
+	t.run = backend.Run{
+		Name: t.tc.Experiment.ExpName, Model: t.args.ModelName, Dir: t.dir.Path(), Parameters: t.args.NumParameters(),
+		FirstStep: t.state.Step + 1, Steps: t.args.TrainIters, TokensPerStep: t.args.GlobalBatchSize * t.args.SeqLength,
+		FLOPsPerToken: t.args.FLOPsPerToken(), LogInterval: t.args.LogInterval,
+	}
+	t.tc.Log.Info(fmt.Sprintf("training %s: %d parameters, %d steps of %d tokens, run directory %s",
+		t.run.Model, t.run.Parameters, t.run.Steps, t.run.TokensPerStep, t.run.Dir))
+	if t.state.Step >= t.args.TrainIters {
+		t.tc.Log.Info(fmt.Sprintf("nothing to train: this run is finished at step %d; a larger train_iters trains further, exp_name=NAME begins another run, load=none starts over and keeps this one in %s", t.state.Step, t.dir.Path(rundir.PreviousName)))
+	}
+	t.tc.Observer.RunStarted(t.run)
+}
+
+// saveIsDue reports whether the step that was just made is to be saved.
+func (t *trainer) saveIsDue() bool {
+	asked := t.tc.Requests.TakeSave()
+	return asked || t.args.SaveInterval > 0 && t.state.Step%t.args.SaveInterval == 0 || t.state.Step == t.args.TrainIters
+}
+
+// interrupted saves the last step and says how to go on.
+func (t *trainer) interrupted(ctx context.Context) error {
+	if t.state.Step == 0 {
+		return ctx.Err()
+	}
+	if t.state.Step != t.savedStep {
+		if err := t.save(); err != nil {
+			return err
+		}
+	}
+	by := ""
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		by = fmt.Sprintf(" by %v", cause)
+	}
+	return fmt.Errorf("%w%s at step %d of %d, which is saved; %s", backend.ErrInterrupted, by, t.state.Step, t.args.TrainIters, t.howToGoOn())
+}
+
+// saveBeforeEnd saves the last whole step when training ends otherwise than by an interrupt, and cause does not speak of the
+// weights.
+func (t *trainer) saveBeforeEnd(cause error) {
+	if errors.Is(cause, backend.ErrInterrupted) || t.state.Step == t.savedStep || t.saveFailed || errors.Is(cause, backend.ErrNonFinite) {
+		return
+	}
+	if t.updating {
+		t.tc.Log.Warn(fmt.Sprintf("step %d is not saved: the weights are half updated; the last checkpoint is that of step %d", t.state.Step+1, t.savedStep))
+		return
+	}
+	if err := t.save(); err != nil {
+		t.tc.Log.Warn(fmt.Sprintf("step %d could not be saved before the end: %v", t.state.Step, err))
+		return
+	}
+	t.tc.Log.Warn(fmt.Sprintf("step %d is saved before the end; %s", t.state.Step, t.howToGoOn()))
+}
+
+// endLater returns a context that ends some time after ctx does.
+func endLater(ctx context.Context, after time.Duration) (context.Context, context.CancelFunc) {
+	if after <= 0 {
+		return context.WithCancel(ctx)
+	}
+	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(after, cancel)
+		context.AfterFunc(late, func() { timer.Stop() })
+	})
+	return late, func() {
+		stop()
+		cancel()
+	}
+}
