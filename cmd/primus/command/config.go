@@ -15,7 +15,7 @@ func newConfigCommand(streams Streams) *cobra.Command {
 		Args:  subcommandOnly,
 		RunE:  showHelp,
 	}
-	cmd.AddCommand(newConfigShowCommand(streams), newConfigDiffCommand(streams), newConfigValidateCommand(streams))
+	cmd.AddCommand(newConfigShowCommand(streams), newConfigDiffCommand(streams), newConfigValidateCommand(streams), newConfigCLICommand(streams))
 	return cmd
 }
 

@@ -26,9 +26,6 @@ and 1.0 differ. The exit code is 0 when nothing differs and 1 when something doe
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, files []string) error {
-			if err := fromEnvironment(cmd); err != nil {
-				return err
-			}
 			return diffExperiments(streams, opts, files[0], files[1])
 		},
 		ValidArgsFunction: completeExperiments,

@@ -69,8 +69,13 @@ func runGuide(t *testing.T, line string) string {
 	}
 	for ; strings.Contains(words[0], "="); words = words[1:] {
 		name, value, _ := strings.Cut(words[0], "=")
+		before, set := os.LookupEnv(name)
 		require.NoError(t, os.Setenv(name, value))
-		defer os.Unsetenv(name)
+		defer func() {
+			if os.Unsetenv(name); set {
+				os.Setenv(name, before)
+			}
+		}()
 	}
 	require.Equal(t, "primus", words[0])
 	got := primus(t, words[1:]...)

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// presetOptions are the flags of commands that read experiments. Each may come from the environment as PRIMUS_<FLAG>, too.
+// presetOptions are the flags of commands that read experiments.
 type presetOptions struct {
 	configsDirs []string
 	strict      bool
@@ -73,7 +73,7 @@ func (o *experimentOptions) check(cmd *cobra.Command, overrides []string) error 
 				hint = "; did you mean --config " + value + "?"
 			}
 		}
-		return usagef(cmd, "no experiment given: want --config FILE or PRIMUS_CONFIG%s", hint)
+		return usagef(cmd, "no experiment given: want --config FILE, PRIMUS_CONFIG or config in primus.yaml%s", hint)
 	}
 	if o.export != "" {
 		if _, err := document.FormatOf(o.export); err != nil {

@@ -27,9 +27,6 @@ checked. The exit code is 1 when any experiment is invalid.`,
 			if len(files) == 0 {
 				return usagef(cmd, "no experiment given: want FILE…")
 			}
-			if err := fromEnvironment(cmd); err != nil {
-				return err
-			}
 			return validateExperiments(streams, opts, files)
 		},
 		ValidArgsFunction: completeExperiments,

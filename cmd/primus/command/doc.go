@@ -6,9 +6,9 @@
 // from an fx graph of op sources, backends, op manager, device and metrics (app.go, sources.go, train_run.go). Results go
 // to Streams.Out, logs, progress and errors to Streams.Err.
 //
-// Flags of train, config and fleet may come from the environment, too, as PRIMUS_CONFIG, PRIMUS_CONFIGS_DIR, PRIMUS_EXPORT_CONFIG,
-// PRIMUS_FLEET, PRIMUS_METRICS_ADDR, PRIMUS_METRICS_TEXTFILE, PRIMUS_PEAK_TFLOPS, PRIMUS_POLICY, PRIMUS_STRICT_CONFIG and
-// PRIMUS_THREADS. PRIMUS_OPENBLAS and PRIMUS_ONEDNN name the files of these libraries to load instead of the system's.
+// Flags that were not given may come from the environment, as PRIMUS_<FLAG>, and from primus.yaml: see the package settings
+// and `primus config cli`. PRIMUS_OPENBLAS and PRIMUS_ONEDNN name the files of these libraries to load instead of the
+// system's.
 //
 // # Concurrency
 //

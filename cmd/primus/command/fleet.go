@@ -69,9 +69,6 @@ func (o *fleetOptions) check(cmd *cobra.Command) error {
 
 // withFleet runs f with a client of the fleet that flags and environment name.
 func (o *fleetOptions) withFleet(cmd *cobra.Command, f func(context.Context, *fleet.Client) error) (err error) {
-	if err := fromEnvironment(cmd); err != nil {
-		return err
-	}
 	if err := o.check(cmd); err != nil {
 		return err
 	}

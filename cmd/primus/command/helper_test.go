@@ -15,6 +15,7 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command"
 	"github.com/primus-fl/primus/cmd/primus/primustest"
+	"github.com/primus-fl/primus/cmd/primus/settings"
 	"github.com/stretchr/testify/require"
 )
 
@@ -38,7 +39,7 @@ func child(ctx context.Context, env []string, args ...string) *exec.Cmd {
 	keep := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "PRIMUS_") || strings.HasPrefix(v, "TE_FL_") || strings.HasPrefix(v, "TEFL_")
 	})
-	cmd.Env = slices.Concat(keep, []string{roleEnv + "=primus"}, env)
+	cmd.Env = slices.Concat(keep, []string{roleEnv + "=primus", settings.EnvFile + "=none"}, env)
 	return cmd
 }
 

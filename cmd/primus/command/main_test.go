@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/primus-fl/primus/cmd/primus/settings"
 	"go.uber.org/goleak"
 )
 
@@ -19,6 +20,10 @@ func TestMain(m *testing.M) {
 		os.Exit(command.Main(os.Args[1:], command.StandardStreams()))
 	default:
 		os.Exit(mounted(role, os.Args[1:]))
+	}
+	if err := os.Setenv(settings.EnvFile, "none"); err != nil { // of the user who runs the tests
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	// The libraries of vendors keep threads for the life of a process, so this one does without; children have them.
 	for _, variable := range []string{"PRIMUS_OPENBLAS", "PRIMUS_ONEDNN"} {

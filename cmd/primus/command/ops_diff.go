@@ -82,6 +82,7 @@ elsewhere.`,
 	}
 	output.addFlag(cmd)
 	cmd.Flags().StringArrayVar(&opts.files, "policy", nil, "a policy `FILE`; of two the first is A's and the second B's")
+	withoutVariable(cmd.Flags(), "policy")
 	cmd.Flags().BoolVar(&opts.exitCode, "exit-code", false, "exit with 1 when an op changes")
 	opts.both.addFlags(cmd.Flags())
 	opts.from.addSideFlags(cmd.Flags(), "from-", "of A alone: ")

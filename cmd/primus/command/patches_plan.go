@@ -45,9 +45,6 @@ func newPatchesPlanCommand(streams Streams) *cobra.Command {
 		Example: `  primus patches plan --config exp.yaml
   primus patches plan --config exp.yaml z_loss_coeff=1e-4 -o json`,
 		RunE: func(cmd *cobra.Command, overrides []string) error {
-			if err := fromEnvironment(cmd); err != nil {
-				return err
-			}
 			if err := opts.check(cmd, overrides); err != nil {
 				return err
 			}

@@ -89,6 +89,12 @@ explains every choice.`,
 		SilenceErrors: true,
 		Args:          subcommandOnly,
 		RunE:          showHelp,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.DisableFlagParsing {
+				return nil // the command applies them once it has parsed its flags
+			}
+			return applyDefaults(cmd)
+		},
 	}
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)

@@ -53,9 +53,6 @@ PRIMUS_LISTEN, PRIMUS_TOKEN_FILE, PRIMUS_FLEET and so on.`,
   primus train pretrain --config exp.yaml --serve 127.0.0.1:9400 --serve-token-file tokens`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := fromEnvironment(cmd); err != nil {
-				return err
-			}
 			if err := of.check(cmd); err != nil {
 				return err
 			}

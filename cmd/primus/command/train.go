@@ -12,10 +12,9 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"github.com/spf13/viper"
 )
 
-// trainOptions are the flags of `primus train`. Each may come from the environment as PRIMUS_<FLAG>, too.
+// trainOptions are the flags of `primus train`.
 type trainOptions struct {
 	experimentOptions
 	metricsAddr string
@@ -109,9 +108,8 @@ Patches that the experiment switches on are applied on the way (primus patches p
 --patches, which is PRIMUS_PATCHES, lets only some of them pass. --dry-run prints what
 would be done and does nothing of it.
 
-Flags may also be given as PRIMUS_CONFIG, PRIMUS_CONFIGS_DIR, PRIMUS_EXPORT_CONFIG,
-PRIMUS_FLEET, PRIMUS_LINGER, PRIMUS_METRICS_ADDR, PRIMUS_METRICS_TEXTFILE, PRIMUS_PATCHES,
-PRIMUS_PEAK_TFLOPS, PRIMUS_POLICY, PRIMUS_STRICT_CONFIG, PRIMUS_THREADS and so on.`,
+Flags may also be given as PRIMUS_THREADS, PRIMUS_METRICS_ADDR and so on, or in a file
+primus.yaml (primus config cli).`,
 		Example:            strings.ReplaceAll(stageExamples, "STAGE", s.name),
 		DisableFlagParsing: true, // what is no flag is an override, in the order given
 		ValidArgsFunction:  completeTrain,
@@ -131,31 +129,6 @@ PRIMUS_PEAK_TFLOPS, PRIMUS_POLICY, PRIMUS_STRICT_CONFIG, PRIMUS_THREADS and so o
 		return runTrain(cmd.Context(), streams, s, opts, overrides)
 	}
 	return cmd
-}
-
-// fromEnvironment sets the flags that were not given from PRIMUS_<FLAG>.
-func fromEnvironment(cmd *cobra.Command) error {
-	v := viper.NewWithOptions(viper.KeyDelimiter("::"))
-	v.SetEnvPrefix("primus")
-	v.SetEnvKeyReplacer(strings.NewReplacer("-", "_"))
-	v.AutomaticEnv()
-	var err error
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if _, without := f.Annotations[variableOnly]; without || f.Changed || f.Name == "help" || !v.IsSet(f.Name) || err != nil {
-			return
-		}
-		values := []string{v.GetString(f.Name)}
-		if f.Value.Type() == "stringArray" {
-			values = strings.Split(values[0], string(os.PathListSeparator))
-		}
-		for _, value := range values {
-			if setErr := cmd.Flags().Set(f.Name, value); setErr != nil && err == nil {
-				variable := "PRIMUS_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-				err = usagef(cmd, "%s: got %q, want %s", variable, value, wants(f))
-			}
-		}
-	})
-	return err
 }
 
 // check returns the first mistake in the options.

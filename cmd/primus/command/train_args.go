@@ -19,7 +19,7 @@ func parseTrainArgs(cmd *cobra.Command, args []string) ([]string, error) {
 	if err := cmd.Flags().Parse(known); err != nil {
 		return nil, flagError(cmd, err)
 	}
-	return overrides, fromEnvironment(cmd)
+	return overrides, applyDefaults(cmd)
 }
 
 // splitArgs parts the tokens that are flags of the command, with their values, from overrides, which are key=value,
