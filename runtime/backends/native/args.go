@@ -70,6 +70,9 @@ func newArgs(tc *backend.TrainContext) (*Args, error) {
 
 // validate returns every fault; each begins with the key it is about.
 func (a *Args) validate() error {
+	if faults := a.representable(); faults != nil {
+		return errors.Join(faults...)
+	}
 	faults := []error{a.Config.Validate(), a.AdamConfig.Validate(), a.schedule().Validate()}
 	atLeast := func(key string, v, least int) {
 		if v < least {

@@ -1,0 +1,39 @@
+package native
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+)
+
+// representable returns an error for each number of Args that f32 cannot hold: one that is infinite there, and one that is 0
+// there and not itself. What is not a number at all is refused by the range of each parameter.
+func (a *Args) representable() []error {
+	var faults []error
+	var walk func(v reflect.Value)
+	walk = func(v reflect.Value) {
+		for i := range v.NumField() {
+			field, f := v.Type().Field(i), v.Field(i)
+			switch {
+			case field.Anonymous:
+				walk(f)
+			case f.Kind() == reflect.Float64:
+				if err := representable(f.Float()); err != nil {
+					faults = append(faults, fmt.Errorf("%s: %w", field.Tag.Get("param"), err))
+				}
+			}
+		}
+	}
+	walk(reflect.ValueOf(a).Elem())
+	return faults
+}
+
+func representable(v float64) error {
+	switch {
+	case math.Abs(v) > math.MaxFloat32:
+		return fmt.Errorf("got %v, want a finite number of at most %v", v, float32(math.MaxFloat32))
+	case v != 0 && float32(v) == 0:
+		return fmt.Errorf("got %v, want 0 or a number of at least %v", v, float32(math.SmallestNonzeroFloat32))
+	}
+	return nil
+}
