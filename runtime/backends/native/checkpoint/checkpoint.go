@@ -11,7 +11,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 
+	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/safetensors"
 )
 
@@ -70,38 +72,50 @@ func openDir(path string) (*Checkpoint, error) {
 	return &Checkpoint{path: path, manifest: m}, nil
 }
 
-func verify(dir string, want manifestFile) error {
-	corrupt := func(got, expected string) error {
-		return &CorruptError{Path: dir, File: want.Name, Got: got, Want: expected}
-	}
-	f, err := os.Open(filepath.Join(dir, want.Name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return corrupt("no such file", fmt.Sprintf("%d bytes", want.Size))
-	}
+// openFile opens a file of the checkpoint in dir and compares its size.
+func openFile(dir string, want manifestFile) (*os.File, error) {
+	expected := fmt.Sprintf("%d bytes", want.Size)
+	f, err := durable.OpenRegular(filepath.Join(dir, want.Name))
 	if err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
+		return nil, unusable(dir, want.Name, expected, err)
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		err = unusable(dir, want.Name, expected, err)
+	case info.Size() != want.Size:
+		err = &CorruptError{Path: dir, File: want.Name, Got: fmt.Sprintf("%d bytes", info.Size()), Want: strconv.FormatInt(want.Size, 10)}
+	default:
+		return f, nil
+	}
+	return nil, errors.Join(err, f.Close())
+}
+
+// verify compares the size and the checksum of a file of the checkpoint in dir.
+func verify(dir string, want manifestFile) error {
+	f, err := openFile(dir, want)
+	if err != nil {
+		return err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
-	}
-	if info.Size() != want.Size {
-		return corrupt(fmt.Sprintf("%d bytes", info.Size()), fmt.Sprintf("%d", want.Size))
-	}
 	crc := crc32.New(castagnoli())
 	n, err := io.Copy(crc, f)
 	if err != nil {
-		return fmt.Errorf("checkpoint: read %s: %w", f.Name(), err)
+		return unusable(dir, want.Name, "", err)
 	}
 	if got := hex32(crc.Sum32()); n != want.Size || got != want.CRC32C {
-		return corrupt(fmt.Sprintf("%d bytes with CRC-32C %s", n, got), fmt.Sprintf("%d with %s", want.Size, want.CRC32C))
+		return &CorruptError{
+			Path: dir, File: want.Name, Got: fmt.Sprintf("%d bytes with CRC-32C %s", n, got), Want: fmt.Sprintf("%d with %s", want.Size, want.CRC32C),
+		}
 	}
 	return nil
 }
 
 // Step returns the training step that the checkpoint was saved after.
 func (c *Checkpoint) Step() int64 { return c.manifest.Step }
+
+// Run returns the name of the run that saved the checkpoint, empty for one of an older version of this program.
+func (c *Checkpoint) Run() string { return c.manifest.Run }
 
 // Path returns the checkpoint's directory.
 func (c *Checkpoint) Path() string { return c.path }
@@ -128,6 +142,9 @@ func (c *Checkpoint) Safetensors(name string) (*safetensors.File, error) {
 	return safetensors.Open(path)
 }
 
+// maxJSON is the largest JSON file of a checkpoint.
+const maxJSON = 64 << 20
+
 // JSON decodes one of the checkpoint's JSON files into v. A field that v does
 // not have is an error, so that no part of a saved state is lost unseen.
 func (c *Checkpoint) JSON(name string, v any) error {
@@ -135,14 +152,17 @@ func (c *Checkpoint) JSON(name string, v any) error {
 	if err != nil {
 		return err
 	}
-	text, err := os.ReadFile(path)
+	text, err := durable.ReadRegular(path, maxJSON)
 	if err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
+		return unusable(c.path, name, "a JSON file", err)
 	}
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {
 		return fmt.Errorf("checkpoint: decode %s: %w", path, err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return fmt.Errorf("checkpoint: decode %s: got text after the value, want one value", path)
 	}
 	return nil
 }

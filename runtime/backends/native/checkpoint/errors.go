@@ -25,6 +25,42 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("checkpoint: %s is damaged: %s: got %s, want %s; load an earlier checkpoint", e.Path, e.File, e.Got, e.Want)
 }
 
+// UnreadableError says that the system could not read a checkpoint, which may be intact.
+type UnreadableError struct {
+	Path string // the checkpoint's directory
+	Err  error
+}
+
+// Error names the checkpoint and the cause.
+func (e *UnreadableError) Error() string {
+	return fmt.Sprintf("checkpoint: %s cannot be read now, which does not mean that it is damaged: %v", e.Path, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *UnreadableError) Unwrap() error { return e.Err }
+
+// VersionError says that a checkpoint was written by a newer version of this program.
+type VersionError struct {
+	Path      string // the checkpoint's directory
+	Got, Want int    // versions of the format: that of the checkpoint, and the newest that is understood
+}
+
+// Error names the checkpoint and both versions.
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("checkpoint: %s has version %d of the format, this program understands up to %d: use the program that wrote it", e.Path, e.Got, e.Want)
+}
+
+// OwnerError says that the checkpoints of a Store belong to another run.
+type OwnerError struct {
+	Dir      string // the Store's directory
+	Run, Own string // the run of the newest checkpoint, and that of the Store
+}
+
+// Error names the directory and both runs.
+func (e *OwnerError) Error() string {
+	return fmt.Sprintf("checkpoint: the checkpoints in %s belong to run %s, and this is run %s", e.Dir, e.Run, e.Own)
+}
+
 // ConfigError says that a checkpoint does not fit the model it was loaded into.
 type ConfigError struct {
 	File   string

@@ -30,18 +30,20 @@ func parseDirName(name string) (int64, bool) {
 	return step, err == nil && dirName(step) == name
 }
 
-// found is a directory that is named like a checkpoint.
+// found is a directory that is named like a checkpoint and holds one, or what is left of one.
 type found struct {
 	path     string
 	step     int64
 	sequence uint64
+	run      string // that saved it
+	files    []manifestFile
+	link     bool  // a symbolic link, which may lead to a checkpoint of somebody else
 	err      error // why its manifest cannot be used, nil when it can
 }
 
-// list returns the checkpoints of a Store's directory, newest first. One without
-// a usable manifest has no place in the order of saving; it is sorted in by its
-// step, in front of the first that has a lower one. A directory that does not
-// exist has none.
+// list returns the checkpoints of a Store's directory, newest first. One without a usable manifest has no place in the order
+// of saving; it is sorted in by its step, in front of the first that has a lower one. What is named like a checkpoint and has
+// neither a manifest nor tensors is none. A directory that does not exist has no checkpoints.
 func list(dir string) ([]found, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -52,19 +54,14 @@ func list(dir string) ([]found, error) {
 	}
 	var good, bad []found
 	for _, e := range entries {
-		step, ok := parseDirName(e.Name())
-		if !ok || !e.IsDir() {
-			continue
-		}
-		f := found{path: filepath.Join(dir, e.Name()), step: step}
-		m, err := readManifest(f.path)
-		if err != nil {
-			f.err = err
+		f, ok := look(dir, e)
+		switch {
+		case !ok:
+		case f.err != nil:
 			bad = append(bad, f)
-			continue
+		default:
+			good = append(good, f)
 		}
-		f.sequence = m.Sequence
-		good = append(good, f)
 	}
 	slices.SortFunc(good, func(a, b found) int {
 		return cmp.Or(cmp.Compare(b.sequence, a.sequence), cmp.Compare(b.step, a.step))
@@ -77,4 +74,36 @@ func list(dir string) ([]found, error) {
 		good = slices.Insert(good, at, b)
 	}
 	return good, nil
+}
+
+// look reads the manifest of an entry of a Store's directory, and says whether it is a checkpoint at all.
+func look(dir string, e fs.DirEntry) (found, bool) {
+	step, ok := parseDirName(e.Name())
+	f := found{path: filepath.Join(dir, e.Name()), step: step, link: e.Type()&fs.ModeSymlink != 0}
+	if !ok || !e.IsDir() && !f.link {
+		return f, false
+	}
+	info, err := os.Stat(f.path)
+	if err != nil {
+		f.err = &UnreadableError{Path: f.path, Err: err}
+		return f, true
+	}
+	if !info.IsDir() {
+		return f, false
+	}
+	m, err := readManifest(f.path)
+	if err != nil {
+		f.err = err
+		return f, !isForeign(f.path)
+	}
+	f.sequence, f.run, f.files = m.Sequence, m.Run, m.Files
+	return f, true
+}
+
+// isForeign reports whether a directory has neither a manifest nor tensors, so that it never was a checkpoint.
+func isForeign(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	return err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		return e.Name() == manifestName || filepath.Ext(e.Name()) == ".safetensors"
+	})
 }

@@ -7,15 +7,16 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
+
+	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
 )
 
 const (
 	manifestName    = "checkpoint.json"
 	manifestFormat  = "primus-checkpoint"
-	manifestVersion = 1
+	manifestVersion = 2
 	maxManifest     = 1 << 20
 )
 
@@ -29,6 +30,7 @@ type manifest struct {
 	Version  int            `json:"version"`
 	Step     int64          `json:"step"`
 	Sequence uint64         `json:"sequence"`
+	Run      string         `json:"run,omitempty"` // that saved it; version 1 has none
 	Files    []manifestFile `json:"files"`
 	Checksum string         `json:"checksum"` // of this text with an empty checksum
 }
@@ -61,47 +63,68 @@ func (m manifest) text() ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// readManifest reads the manifest of the checkpoint in dir and checks that it is
-// intact; the files it lists are not looked at.
+// readManifest reads the manifest of the checkpoint in dir and checks that it is intact; the files it lists are not looked at.
+// The error is a *CorruptError, *UnreadableError or *VersionError.
 func readManifest(dir string) (manifest, error) {
+	text, err := durable.ReadRegular(filepath.Join(dir, manifestName), maxManifest)
+	if err != nil {
+		return manifest{}, unusable(dir, manifestName, "the manifest of a complete checkpoint", err)
+	}
+	return parseManifest(dir, text)
+}
+
+// parseManifest reads the text of the manifest of the checkpoint in dir.
+func parseManifest(dir string, text []byte) (manifest, error) {
 	var m manifest
 	corrupt := func(got, want string) (manifest, error) {
 		return manifest{}, &CorruptError{Path: dir, File: manifestName, Got: got, Want: want}
 	}
-	path := filepath.Join(dir, manifestName)
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return corrupt("no such file", "the manifest of a complete checkpoint")
-	case err != nil:
-		return m, fmt.Errorf("checkpoint: %w", err)
-	case !info.Mode().IsRegular() || info.Size() > maxManifest:
-		return corrupt(fmt.Sprintf("%v of %d bytes", info.Mode(), info.Size()), fmt.Sprintf("a regular file of at most %d bytes", maxManifest))
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return m, fmt.Errorf("checkpoint: %w", err)
-	}
 	if err := json.Unmarshal(text, &m); err != nil {
 		return corrupt("text that is not JSON: "+err.Error(), "a manifest")
 	}
-	if m.Format != manifestFormat {
+	switch {
+	case m.Format != manifestFormat:
 		return corrupt(fmt.Sprintf("format %q", m.Format), manifestFormat)
-	}
-	if m.Version != manifestVersion {
-		return m, fmt.Errorf("checkpoint: %s: got version %d, want %d: it was written by another version of this program", path, m.Version, manifestVersion)
+	case m.Version > manifestVersion:
+		return manifest{}, &VersionError{Path: dir, Got: m.Version, Want: manifestVersion}
+	case m.Version < 1:
+		return corrupt(fmt.Sprintf("version %d", m.Version), "a version of at least 1")
 	}
 	again, err := m.encode()
 	if err != nil {
-		return m, err
+		return manifest{}, err
 	}
 	if !bytes.Equal(text, again) {
 		return corrupt("a text that does not match its own checksum", "an unchanged manifest")
 	}
+	if m.Step < 0 {
+		return corrupt(fmt.Sprintf("step %d", m.Step), "0 or more")
+	}
+	seen := map[string]bool{manifestName: true}
 	for _, f := range m.Files {
-		if !fileName.MatchString(f.Name) {
-			return corrupt(fmt.Sprintf("the file name %q", f.Name), "a plain file name")
+		if !fileName.MatchString(f.Name) || seen[f.Name] || f.Size < 0 {
+			return corrupt(fmt.Sprintf("the file %q of %d bytes", f.Name, f.Size), "plain file names, each once")
 		}
+		seen[f.Name] = true
 	}
 	return m, nil
+}
+
+// unusable returns why a file of the checkpoint in dir cannot be used: it is damaged when the file is missing or something
+// else than a file, and unreadable when the system has another reason.
+func unusable(dir, file, want string, err error) error {
+	got := ""
+	irregular, isIrregular := errors.AsType[*durable.IrregularError](err)
+	long, isLong := errors.AsType[*durable.LengthError](err)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		got = "no such file"
+	case isIrregular:
+		got = irregular.Kind()
+	case isLong:
+		got = fmt.Sprintf("more than %d bytes", long.Limit)
+	default:
+		return &UnreadableError{Path: dir, Err: durable.Explain(err)}
+	}
+	return &CorruptError{Path: dir, File: file, Got: got, Want: want}
 }

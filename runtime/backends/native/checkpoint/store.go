@@ -3,8 +3,11 @@ package checkpoint
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
 )
@@ -14,24 +17,31 @@ const DefaultKeep = 2
 
 const lockName = ".lock"
 
+// PreviousName is the directory, within that of a Store, that keeps what was in the way of a save and was not the run's own.
+const PreviousName = "previous"
+
 // Settings are the knobs of a Store.
 type Settings struct {
-	// Keep is the number of newest checkpoints that a save leaves; 0 means
-	// DefaultKeep.
+	// Keep is the number of newest checkpoints of the run that a save leaves; 0 means DefaultKeep.
 	Keep int
+
+	// Run names the run that saves. A save removes only checkpoints of the same run.
+	Run string
 }
 
 // Store is a directory of checkpoints. It belongs to one goroutine.
 type Store struct {
 	dir  string
 	keep int
+	run  string
+	lock *durable.LockFile // nil while the Store is not acquired
 
 	// damaged holds the paths that Latest found damaged beyond their manifest,
 	// so that they do not count as kept checkpoints.
 	damaged map[string]bool
 }
 
-// NewStore returns the Store at dir, which is created by the first Save. It
+// NewStore returns the Store at dir, which is created by Acquire or the first Save. It
 // touches no file.
 func NewStore(dir string, s Settings) (*Store, error) {
 	if dir == "" {
@@ -43,41 +53,87 @@ func NewStore(dir string, s Settings) (*Store, error) {
 	if s.Keep == 0 {
 		s.Keep = DefaultKeep
 	}
-	return &Store{dir: dir, keep: s.Keep, damaged: make(map[string]bool)}, nil
+	return &Store{dir: dir, keep: s.Keep, run: s.Run, damaged: make(map[string]bool)}, nil
 }
 
 // Dir returns the Store's directory.
 func (s *Store) Dir() string { return s.dir }
 
+// Run returns the name of the run that saves.
+func (s *Store) Run() string { return s.run }
+
+// SetRun changes the name of the run that saves: a run that goes on with the checkpoints of a Store takes the name that they
+// have.
+func (s *Store) SetRun(name string) { s.run = name }
+
+// Acquire makes the directory, locks it against other processes until Close, and writes and removes a file, so that a
+// directory that nothing can be saved in is found at once. A directory that another process has is an error that wraps
+// *durable.LockedError.
+func (s *Store) Acquire() (warning string, err error) {
+	if s.lock != nil {
+		return "", nil
+	}
+	lock, err := s.open()
+	if err != nil {
+		return "", fmt.Errorf("checkpoint: nothing can be saved in %s: %w", s.dir, err)
+	}
+	if err := durable.CheckWritable(s.dir); err != nil {
+		return "", errors.Join(fmt.Errorf("checkpoint: nothing can be saved in %s: %w", s.dir, err), lock.Unlock())
+	}
+	s.lock = lock
+	return lock.Warning(), nil
+}
+
+// open makes the directory and locks it.
+func (s *Store) open() (*durable.LockFile, error) {
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		return nil, durable.Explain(err)
+	}
+	if err := durable.SyncDir(filepath.Dir(s.dir)); err != nil {
+		return nil, err
+	}
+	return durable.Lock(filepath.Join(s.dir, lockName))
+}
+
+// Close ends the lock of Acquire. Further calls do nothing.
+func (s *Store) Close() error {
+	if s.lock == nil {
+		return nil
+	}
+	err := s.lock.Unlock()
+	s.lock = nil
+	if err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	return nil
+}
+
 // Saved describes a finished save.
 type Saved struct {
 	Path     string   // the checkpoint's directory
 	Bytes    int64    // of its files, without the manifest
-	Removed  []string // older checkpoints and left-overs of killed saves
+	Removed  []string // older checkpoints of the run and left-overs of killed saves
+	Kept     []string // paths that what was in the way and was not the run's own is kept at
 	Warnings []string // what could not be removed
 }
 
-// Save writes a checkpoint with the files that write adds, as the newest one.
-// It replaces a checkpoint of the same step. When write or the disk fails, or
+// Save writes a checkpoint with the files that write adds, as the newest one. It replaces a checkpoint of the same step and
+// run; what else has its name is moved to the directory PreviousName. When write or the disk fails, or
 // write panics, the Store is as before.
 func (s *Store) Save(step int64, write func(w *Writer) error) (saved Saved, err error) {
 	if step < 0 {
 		return saved, fmt.Errorf("checkpoint: got step %d, want 0 or more", step)
 	}
-	if err := os.MkdirAll(s.dir, 0o755); err != nil {
-		return saved, fmt.Errorf("checkpoint: save step %d: %w", step, durable.Explain(err))
+	if s.lock == nil {
+		lock, err := s.open()
+		if err != nil {
+			return saved, fmt.Errorf("checkpoint: save step %d: %w", step, err)
+		}
+		defer func() { err = errors.Join(err, lock.Unlock()) }()
 	}
-	if err := durable.SyncDir(filepath.Dir(s.dir)); err != nil {
-		return saved, fmt.Errorf("checkpoint: save step %d: %w", step, err)
-	}
-	lock, err := durable.Lock(filepath.Join(s.dir, lockName))
-	if err != nil {
-		return saved, fmt.Errorf("checkpoint: save step %d: %w", step, err)
-	}
-	defer func() { err = errors.Join(err, lock.Unlock()) }()
 
 	// Left-overs go first: they may be what fills the disk.
-	left, err := durable.RemoveTemps(s.dir, dirPrefix)
+	left, err := durable.RemoveTemps(s.dir, leftOver)
 	if err != nil {
 		saved.Warnings = append(saved.Warnings, "remove what a killed save left: "+err.Error())
 	}
@@ -86,14 +142,17 @@ func (s *Store) Save(step int64, write func(w *Writer) error) (saved Saved, err 
 	if err != nil {
 		return saved, err
 	}
-	if err := s.write(step, nextSequence(existing), write, &saved); err != nil {
+	if err := s.write(step, existing, write, &saved); err != nil {
 		return saved, fmt.Errorf("save step %d: %w", step, err)
 	}
 	s.prune(saved.Path, existing, &saved)
 	return saved, nil
 }
 
-func (s *Store) write(step int64, sequence uint64, write func(w *Writer) error, saved *Saved) (err error) {
+// leftOver matches the names of directories that a killed save leaves.
+var leftOver = regexp.MustCompile(`^step-\d{8,18}` + regexp.QuoteMeta(durable.TempMark) + `[0-9a-z]+$`)
+
+func (s *Store) write(step int64, existing []found, write func(w *Writer) error, saved *Saved) (err error) {
 	target := filepath.Join(s.dir, dirName(step))
 	temp := durable.TempName(target)
 	if err := os.Mkdir(temp, 0o755); err != nil {
@@ -113,7 +172,10 @@ func (s *Store) write(step int64, sequence uint64, write func(w *Writer) error, 
 	if err := write(w); err != nil {
 		return err
 	}
-	if err := w.finish(step, sequence); err != nil {
+	if err := w.finish(manifest{Step: step, Sequence: nextSequence(existing), Run: s.run}); err != nil {
+		return err
+	}
+	if err := s.clear(target, existing, saved); err != nil {
 		return err
 	}
 	if err := durable.ReplaceDir(temp, target); err != nil {
@@ -128,15 +190,58 @@ func (s *Store) write(step int64, sequence uint64, write func(w *Writer) error, 
 	return nil
 }
 
-// prune removes what was there before the save, except the newest complete
-// checkpoints that the Store keeps beside the one just written.
+// owns reports whether a checkpoint is one of the run's own that can be used, so that a save may remove it. Of its files only
+// the sizes are compared.
+func (s *Store) owns(f found) bool {
+	if f.err != nil || f.run != s.run || f.link || s.damaged[f.path] {
+		return false
+	}
+	for _, want := range f.files {
+		file, err := openFile(f.path, want)
+		if err != nil {
+			return false
+		}
+		file.Close()
+	}
+	return true
+}
+
+// clear moves what is at the path of a new checkpoint out of the way, unless it is one of the run's own, which is replaced.
+func (s *Store) clear(target string, existing []found, saved *Saved) error {
+	if _, err := os.Lstat(target); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, f := range existing {
+		if f.path == target && s.owns(f) {
+			return nil
+		}
+	}
+	for n := 1; ; n++ {
+		dir := filepath.Join(s.dir, PreviousName, strconv.Itoa(n))
+		to := filepath.Join(dir, filepath.Base(target))
+		if _, err := os.Lstat(to); err == nil {
+			continue
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("checkpoint: %w", durable.Explain(err))
+		}
+		if err := os.Rename(target, to); err != nil {
+			return fmt.Errorf("checkpoint: move what is in the way: %w", durable.Explain(err))
+		}
+		saved.Kept = append(saved.Kept, to)
+		return nil
+	}
+}
+
+// prune removes the run's own checkpoints that were there before the save, except the newest ones that the Store keeps
+// beside the one just written. Whatever is damaged, unreadable, newer, or another's stays.
 func (s *Store) prune(written string, existing []found, saved *Saved) {
 	kept := 1
 	for _, f := range existing {
-		if f.path == written {
+		if f.path == written || !s.owns(f) {
 			continue
 		}
-		if kept < s.keep && f.err == nil && !s.damaged[f.path] {
+		if kept < s.keep {
 			kept++
 			continue
 		}
@@ -152,7 +257,6 @@ func (s *Store) prune(written string, existing []found, saved *Saved) {
 			continue
 		}
 		saved.Removed = append(saved.Removed, filepath.Base(f.path))
-		delete(s.damaged, f.path)
 	}
 }
 
@@ -164,11 +268,11 @@ func nextSequence(existing []found) uint64 {
 	return next
 }
 
-// Latest returns the newest checkpoint that is intact, for a resume without a
-// checkpoint named by the user. Every newer one that it had to skip gives a
-// warning. A Store without checkpoints gives an error that matches ErrNone; one
-// whose checkpoints are all damaged gives another error, because starting anew
-// would hide the loss.
+// Latest returns the newest checkpoint of the run, for a resume without a checkpoint named by the user; one of an older
+// version, which names no run, is anybody's. Every newer one that is damaged is skipped with a warning. One that cannot be
+// read now, or that a newer version has written, is an error, because training would silently go back to an earlier one.
+// A Store without checkpoints gives an error that matches ErrNone; one whose checkpoints are all damaged gives another error,
+// because starting anew would hide the loss; one whose usable checkpoints all belong to other runs gives an *OwnerError.
 func (s *Store) Latest() (*Checkpoint, []string, error) {
 	existing, err := list(s.dir)
 	if err != nil {
@@ -178,17 +282,30 @@ func (s *Store) Latest() (*Checkpoint, []string, error) {
 		return nil, nil, fmt.Errorf("%w in %s", ErrNone, s.dir)
 	}
 	var warnings []string
-	var problems error
+	var damaged error
+	other := ""
 	for _, f := range existing {
+		if f.err == nil && f.run != "" && s.run != "" && f.run != s.run {
+			if other == "" {
+				other = f.run
+			}
+			continue
+		}
 		c, err := openDir(f.path)
 		if err == nil {
 			return c, warnings, nil
 		}
+		if _, isDamaged := errors.AsType[*CorruptError](err); !isDamaged {
+			return nil, warnings, err
+		}
 		s.damaged[f.path] = true
-		problems = errors.Join(problems, err)
+		damaged = errors.Join(damaged, err)
 		warnings = append(warnings, fmt.Sprintf("skipped %s: %v", filepath.Base(f.path), err))
 	}
-	return nil, warnings, fmt.Errorf("checkpoint: none of the %d checkpoints in %s can be used, remove or repair them to start anew: %w", len(existing), s.dir, problems)
+	if other != "" {
+		return nil, warnings, &OwnerError{Dir: s.dir, Run: other, Own: s.run}
+	}
+	return nil, warnings, fmt.Errorf("checkpoint: none of the %d checkpoints in %s can be used, remove or repair them to start anew: %w", len(existing), s.dir, damaged)
 }
 
 // Steps returns the steps of the checkpoints, newest first, damaged ones

@@ -276,9 +276,10 @@ func TestDamageIsFoundBeforeLoading(t *testing.T) {
 			require.Len(t, warnings, 1)
 			assert.Contains(t, warnings[0], "skipped step-00000200")
 
-			// The damaged one does not push the good one out.
+			// The damaged one does not push the good one out, and stays.
 			save(t, s, 150)
-			assert.Equal(t, []string{"step-00000100", "step-00000150"}, names(t, s.Dir()))
+			save(t, s, 160)
+			assert.Equal(t, []string{"step-00000150", "step-00000160", "step-00000200"}, names(t, s.Dir()))
 		})
 	}
 }

@@ -72,7 +72,7 @@ func (w *Writer) add(name string, write func(out io.Writer) error) error {
 }
 
 // finish writes the manifest, which makes the directory a checkpoint.
-func (w *Writer) finish(step int64, sequence uint64) error {
+func (w *Writer) finish(m manifest) error {
 	w.closed = true
 	if w.err != nil {
 		return w.err
@@ -80,7 +80,8 @@ func (w *Writer) finish(step int64, sequence uint64) error {
 	if len(w.files) == 0 {
 		return fmt.Errorf("checkpoint: got a checkpoint without files, want at least one")
 	}
-	text, err := manifest{Format: manifestFormat, Version: manifestVersion, Step: step, Sequence: sequence, Files: w.files}.encode()
+	m.Format, m.Version, m.Files = manifestFormat, manifestVersion, w.files
+	text, err := m.encode()
 	if err != nil {
 		return err
 	}

@@ -6,12 +6,16 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
 )
 
 const lockName = ".lock"
+
+// leftOver matches the names of files that a killed run leaves.
+var leftOver = regexp.MustCompile(`^\..*` + regexp.QuoteMeta(durable.TempMark) + `[0-9a-z]+$`)
 
 // Dir is the locked directory of one run.
 type Dir struct {
@@ -46,7 +50,7 @@ func Open(l Location) (*Dir, error) {
 	if w := lock.Warning(); w != "" {
 		d.warnings = append(d.warnings, w)
 	}
-	if _, err := durable.RemoveTemps(path, "."); err != nil {
+	if _, err := durable.RemoveTemps(path, leftOver); err != nil {
 		d.warnings = append(d.warnings, "remove what a killed run left: "+err.Error())
 	}
 	return d, nil

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -104,12 +105,12 @@ func TestRemoveTemps(t *testing.T) {
 		require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o755))
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, stale, "f"), []byte("x"), 0o644))
-	removed, err := durable.RemoveTemps(dir, "step-")
+	removed, err := durable.RemoveTemps(dir, regexp.MustCompile("^step-"))
 	require.NoError(t, err)
 	assert.Equal(t, []string{stale}, removed)
 	assert.Len(t, names(t, dir), 2)
 
-	removed, err = durable.RemoveTemps(filepath.Join(dir, "absent"), "")
+	removed, err = durable.RemoveTemps(filepath.Join(dir, "absent"), regexp.MustCompile(""))
 	require.NoError(t, err)
 	assert.Empty(t, removed)
 }

@@ -28,7 +28,10 @@ type LockFile struct {
 //
 // On a file system without locks the result is not locked and Warning says so.
 func Lock(path string) (*LockFile, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, &IrregularError{Path: path, Mode: info.Mode()}
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|nonBlocking, 0o644)
 	if err != nil {
 		return nil, Explain(err)
 	}

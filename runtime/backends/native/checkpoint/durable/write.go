@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	goruntime "runtime"
 	"strconv"
 	"strings"
@@ -96,10 +97,9 @@ func CheckWritable(dir string) error {
 	return remove(probe)
 }
 
-// RemoveTemps removes the entries of dir whose name begins with prefix and
-// contains TempMark, and returns their names. The caller makes sure that nobody
-// is writing them. A directory that does not exist has none.
-func RemoveTemps(dir, prefix string) ([]string, error) {
+// RemoveTemps removes the entries of dir whose names match pattern and contain TempMark, and returns these names. The caller
+// makes sure that nobody is writing them. A directory that does not exist has none.
+func RemoveTemps(dir string, pattern *regexp.Regexp) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -110,7 +110,7 @@ func RemoveTemps(dir, prefix string) ([]string, error) {
 	var removed []string
 	var problems error
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), prefix) || !strings.Contains(e.Name(), TempMark) {
+		if !pattern.MatchString(e.Name()) || !strings.Contains(e.Name(), TempMark) {
 			continue
 		}
 		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {

@@ -7,9 +7,9 @@ import (
 	"io"
 	"maps"
 	"math"
-	"os"
 	"slices"
 
+	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -25,14 +25,11 @@ type File struct {
 // Open reads and checks the header of the file at path. The caller closes the
 // File.
 func Open(path string) (*File, error) {
-	f, err := os.Open(path)
+	f, err := durable.OpenRegular(path)
 	if err != nil {
 		return nil, fmt.Errorf("safetensors: %w", err)
 	}
 	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is a %v, want a regular file", path, info.Mode().Type())
-	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("safetensors: %w", err), f.Close())
 	}

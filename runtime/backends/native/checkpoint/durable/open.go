@@ -1,0 +1,87 @@
+package durable
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// IrregularError says that a path is no regular file: a directory, a named pipe, a socket or a device.
+type IrregularError struct {
+	Path string
+	Mode fs.FileMode
+}
+
+// Error names the path and what it is.
+func (e *IrregularError) Error() string {
+	return fmt.Sprintf("%s is %s, want a regular file", e.Path, e.Kind())
+}
+
+// Kind says in words what the path is.
+func (e *IrregularError) Kind() string {
+	switch {
+	case e.Mode.IsDir():
+		return "a directory"
+	case e.Mode&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	case e.Mode&fs.ModeSocket != 0:
+		return "a socket"
+	default:
+		return "a device"
+	}
+}
+
+// OpenRegular opens the regular file at path for reading. Anything else is an *IrregularError: a named pipe without a writer,
+// which blocks whoever opens it, does not block OpenRegular.
+func OpenRegular(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &IrregularError{Path: path, Mode: info.Mode()}
+	}
+	// The file may have been replaced since.
+	f, err := os.OpenFile(path, os.O_RDONLY|nonBlocking, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err = f.Stat(); err == nil && !info.Mode().IsRegular() {
+		err = &IrregularError{Path: path, Mode: info.Mode()}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// ReadRegular returns the content of the regular file at path, of which it reads at most limit bytes; see OpenRegular. A
+// longer file is an error.
+func ReadRegular(path string, limit int64) ([]byte, error) {
+	f, err := OpenRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(text)) > limit {
+		return nil, &LengthError{Path: path, Limit: limit}
+	}
+	return text, nil
+}
+
+// LengthError says that a file is longer than what it should hold can be.
+type LengthError struct {
+	Path  string
+	Limit int64
+}
+
+// Error names the path and the limit.
+func (e *LengthError) Error() string {
+	return fmt.Sprintf("%s has more than %d bytes", e.Path, e.Limit)
+}
