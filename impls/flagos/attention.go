@@ -22,23 +22,21 @@ const keysMultiple = 256
 // queries and a block of keys at a time, as in Dao et al. 2022, arXiv:2205.14135.
 type attention struct {
 	ops.AttnDims
+	band
 	exec    *opregistry.Exec
 	kernel  simd.Kernel
 	scale   float32
-	mask    ops.MaskType
 	q, k, v heads
 	o       heads
 	stats   []float32
+	options attnOptions
 }
 
-// attention requires the operands of a forward call without options, whose mask
-// hides nothing or what lies behind the diagonal.
+// attention requires the operands of a forward call whose sequences have one length.
 func (v *views) attention(e *opregistry.Exec, a ops.FusedAttnFwdArgs) attention {
 	switch {
 	case a.AttnMaskType > ops.CausalBottomRightMask:
 		v.decline("attn_mask_type %v, this impl serves no_mask, causal and causal_bottom_right", a.AttnMaskType)
-	case a.AttnOptions != (ops.AttnOptions{}):
-		v.decline("a window, a bias, a softmax type or dropout, this impl serves attention without")
 	case a.MaxLogit != nil:
 		v.decline("max_logit, this impl does not compute it")
 	}
@@ -46,37 +44,15 @@ func (v *views) attention(e *opregistry.Exec, a ops.FusedAttnFwdArgs) attention 
 		return attention{}
 	}
 	c := attention{
-		AttnDims: a.Dims(), exec: e, kernel: simd.BestKernel(keysMultiple), mask: a.AttnMaskType,
+		AttnDims: a.Dims(), exec: e, kernel: simd.BestKernel(keysMultiple),
 		q: v.heads("Q", a.Q, a.QKVFormat), k: v.heads("K", a.K, a.QKVFormat),
 		v: v.heads("V", a.V, a.QKVFormat), o: v.heads("O", a.O, a.QKVFormat),
 		stats: v.vector("stats", a.Stats),
 	}
+	c.band = bandOf(a, c.AttnDims)
 	c.scale = a.AttnScale.Or(float32(1 / math.Sqrt(float64(c.DimQK))))
+	c.options = v.attnOptions(a, c.scale)
 	return c
-}
-
-// visible returns how many keys, from the first on, a query sees.
-func (c *attention) visible(query int) int {
-	switch c.mask {
-	case ops.CausalMask:
-		return min(query+1, c.SeqKV)
-	case ops.CausalBottomRightMask:
-		return min(max(query+1+c.SeqKV-c.SeqQ, 0), c.SeqKV)
-	default:
-		return c.SeqKV
-	}
-}
-
-// firstQuery returns the first query that sees a key; it may lie behind the last.
-func (c *attention) firstQuery(key int) int {
-	switch c.mask {
-	case ops.CausalMask:
-		return key
-	case ops.CausalBottomRightMask:
-		return max(key-(c.SeqKV-c.SeqQ), 0)
-	default:
-		return 0
-	}
 }
 
 // log returns the statistics of the queries of a head.
@@ -92,23 +68,6 @@ func (h heads) steps(sequence, head, n, d int) gemmOperand {
 	return gemmOperand{data: h.data[sequence*h.sequence+head*h.head:], rows: n, cols: d, rowStep: h.step, colStep: 1}
 }
 
-// scoreBlock holds the scores of some queries and some keys. Rows have room for a
-// tile of keys behind the last one.
-type scoreBlock struct {
-	data       []float32
-	pitch      int
-	query, key int // the first of each
-	rows, keys int
-	more       bool // not the first block of these queries
-}
-
-func (s *scoreBlock) row(r int) []float32 { return s.data[r*s.pitch:][:s.pitch] }
-
-// seen returns how many keys of the block row r sees.
-func (c *attention) seen(s *scoreBlock, r int) int {
-	return min(max(c.visible(s.query+r)-s.key, 0), s.keys)
-}
-
 // scores stores scale · left · keys for what is visible of the block; left has the
 // rows of the block at a pitch, panels hold the keys of the whole head.
 func (c *attention) scores(s *scoreBlock, left []float32, leftPitch, d int, panels []float32, scale float32) {
@@ -118,7 +77,8 @@ func (c *attention) scores(s *scoreBlock, left []float32, leftPitch, d int, pane
 	for r := 0; r < s.rows; r += mr {
 		t.Rows = min(mr, s.rows-r)
 		t.A = left[r*leftPitch:]
-		c.row(&t, panels[s.key/nr*panel:], panel, s.data[r*s.pitch:], c.seen(s, r+t.Rows-1))
+		first := c.from(s, r) / nr * nr
+		c.row(&t, panels[(s.key+first)/nr*panel:], panel, s.data[r*s.pitch+first:], c.seen(s, r+t.Rows-1)-first)
 	}
 }
 
@@ -126,6 +86,9 @@ func (c *attention) scores(s *scoreBlock, left []float32, leftPitch, d int, pane
 // block · right to the rows of dst, the first of which belongs to the block's first
 // query; panels hold right, d columns, for all keys of the head.
 func (c *attention) timesKeys(s *scoreBlock, panels []float32, d int, dst gemmOperand, scale float32) {
+	if d == 0 {
+		return
+	}
 	mr, nr := c.kernel.MR, c.kernel.NR
 	t := simd.Tile{ARow: s.pitch, AStep: 1, CRow: dst.rowStep, Alpha: scale}
 	if s.more {
@@ -133,12 +96,13 @@ func (c *attention) timesKeys(s *scoreBlock, panels []float32, d int, dst gemmOp
 	}
 	for r := 0; r < s.rows; r += mr {
 		t.Rows = min(mr, s.rows-r)
-		t.K = c.seen(s, r+t.Rows-1)
+		first := c.from(s, r)
+		t.K = c.seen(s, r+t.Rows-1) - first
 		if t.K == 0 && s.more {
 			continue
 		}
-		t.A = s.data[r*s.pitch:]
-		c.row(&t, panels[s.key*nr:], c.SeqKV*nr, dst.data[r*dst.rowStep:], d)
+		t.A = s.data[r*s.pitch+first:]
+		c.row(&t, panels[(s.key+first)*nr:], c.SeqKV*nr, dst.data[r*dst.rowStep:], d)
 	}
 }
 
@@ -146,18 +110,23 @@ func (c *attention) timesKeys(s *scoreBlock, panels []float32, d int, dst gemmOp
 // block's keys; panels hold right, d columns, for the queries of the block. Where
 // fresh, a tile of keys that no query before the block sees is stored, as a whole.
 func (c *attention) timesQueries(s *scoreBlock, panels []float32, d int, dst gemmOperand, scale float32, fresh bool) {
+	if d == 0 {
+		return
+	}
 	mr, nr := c.kernel.MR, c.kernel.NR
 	t := simd.Tile{ARow: 1, AStep: s.pitch, CRow: dst.rowStep, Alpha: scale}
 	limit := min(bwdKeys, c.visible(c.SeqQ-1)-s.key)
 	for j := 0; j < s.keys; j += mr {
-		sees := c.firstQuery(s.key + j)
-		first := min(max(sees-s.query, 0), s.rows)
-		if t.K = s.rows - first; t.K == 0 {
+		t.Rows = min(mr, limit-j)
+		first, end := c.sees(s, j, t.Rows)
+		if first == s.rows {
 			return
 		}
-		t.Rows = min(mr, limit-j)
+		if t.K = end - first; t.K <= 0 {
+			continue
+		}
 		t.Beta = 1
-		if fresh && sees >= s.query {
+		if fresh && c.firstQuery(s.key+j) >= s.query {
 			t.Beta = 0
 		}
 		t.A = s.data[first*s.pitch+j:]

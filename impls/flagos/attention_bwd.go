@@ -2,6 +2,7 @@ package flagos
 
 import (
 	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/internal/philox"
 	"github.com/primus-fl/primus/internal/simd"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
@@ -23,6 +24,7 @@ type attnBwd struct {
 	dO, dQ, dK, dV heads
 	shares         int       // parts of a head of K and V
 	partial        []float32 // what all shares but the first add to dQ: [shares−1, b, h, s_q, d_qk]
+	biasGrad       scoreGrad
 }
 
 var attnBwdKernel = parallel.NewKernel((*attnBwd).part)
@@ -32,9 +34,10 @@ var attnBwdKernel = parallel.NewKernel((*attnBwd).part)
 // some blocks of keys of a head of K and V, with all heads of Q that it serves and
 // adds them up in order; where that makes several parts of a head, what they add to
 // dQ is summed in their order. So the result is the same bit for bit for any number
-// of workers; blocks that a mask hides are left out. Scratch a worker: K twice, V
-// once for a head, and two blocks of scores; dQ once for each part of a head but
-// the first; and of operands in bf16 and f16 a copy in f32.
+// of workers; blocks that a mask or a window hides are left out. Scratch a worker: K
+// twice, V once for a head, and two blocks of scores; dQ once for each part of a head
+// but the first; of operands in bf16 and f16 a copy in f32; and dbias in f32, at most
+// bwdParts times if it is repeated over sequences or heads.
 func fusedAttnBwd(e *opregistry.Exec, a ops.FusedAttnBwdArgs) error {
 	var v views
 	c := attnBwd{
@@ -42,15 +45,15 @@ func fusedAttnBwd(e *opregistry.Exec, a ops.FusedAttnBwdArgs) error {
 		dO:        v.heads("dO", a.DO, a.QKVFormat), dQ: v.heads("dQ", a.DQ, a.QKVFormat),
 		dK: v.heads("dK", a.DK, a.QKVFormat), dV: v.heads("dV", a.DV, a.QKVFormat),
 	}
+	c.biasGrad = v.scoreGrad(a, &c.options)
+	var dSinks []float32
+	if a.DSoftmaxOffset != nil {
+		dSinks = v.vector("dsoftmax_offset", a.DSoftmaxOffset)
+	}
 	if v.err != nil {
 		return v.err
 	}
-	pairs := c.Batch * c.Groups
-	if pairs == 0 {
-		return nil
-	}
 	w := f32Heads{exec: e}
-	defer w.release()
 	dQ, dK, dV := c.dQ, c.dK, c.dV
 	c.attention = w.inputs(c.attention)
 	c.o = w.load(c.o, c.Batch, c.SeqQ, c.Heads, c.DimV)
@@ -58,20 +61,67 @@ func fusedAttnBwd(e *opregistry.Exec, a ops.FusedAttnBwdArgs) error {
 	c.dQ = w.place(dQ, c.Batch, c.SeqQ, c.Heads, c.DimQK)
 	c.dK = w.place(dK, c.Batch, c.SeqKV, c.Groups, c.DimQK)
 	c.dV = w.place(dV, c.Batch, c.SeqKV, c.Groups, c.DimV)
-	c.shares = max(min((bwdParts+pairs-1)/pairs, (c.SeqKV+bwdKeys-1)/bwdKeys), 1)
-	if c.shares > 1 {
-		c.partial = e.Scratch((c.shares - 1) * c.queryElements())
-		defer e.Release(c.partial)
+	c.options.prepare(&c.attention)
+	c.run()
+	if dSinks != nil {
+		sinkGradKernel.Run(e.Pool(), c.Heads, sinkGrad{attention: c.attention, dO: c.dO, to: dSinks})
 	}
-	attnBwdKernel.Run(e.Pool(), pairs*c.shares, c)
-	if c.shares > 1 {
-		s := attnBwdSum{attnBwd: c, cut: cutItems(c.Batch*c.Heads*c.SeqQ, c.DimQK*c.shares)}
-		attnBwdSumKernel.Run(e.Pool(), s.parts, s)
-	}
+	c.options.release(e)
 	w.store(dQ, c.dQ, c.Batch, c.SeqQ, c.Heads, c.DimQK)
 	w.store(dK, c.dK, c.Batch, c.SeqKV, c.Groups, c.DimQK)
 	w.store(dV, c.dV, c.Batch, c.SeqKV, c.Groups, c.DimV)
+	w.release()
 	return nil
+}
+
+// run computes dQ, dK, dV and dbias.
+func (c *attnBwd) run() {
+	pool, pairs := c.exec.Pool(), c.Batch*c.Groups
+	c.shares = 1
+	if blocks := (c.SeqKV + bwdKeys - 1) / bwdKeys; pairs > 0 && blocks > 0 {
+		c.shares = min((bwdParts+pairs-1)/pairs, blocks)
+	}
+	if c.shares > 1 {
+		c.partial = c.exec.Scratch((c.shares - 1) * c.queryElements())
+		defer c.exec.Release(c.partial)
+	}
+	b := &c.biasGrad
+	b.deal(&c.AttnDims, c.shares)
+	if b.wanted {
+		b.begin(c)
+		defer b.end(c)
+	}
+	attnBwdKernel.Run(pool, b.others*b.lanes*c.shares, *c)
+	if c.shares > 1 {
+		s := attnBwdSum{attnBwd: *c, cut: cutItems(c.Batch*c.Heads*c.SeqQ, c.DimQK*c.shares)}
+		attnBwdSumKernel.Run(pool, s.parts, s)
+	}
+}
+
+// blocks returns the blocks of keys that a share has: the first keys of the first one and
+// of the one behind the last, and the distance between two. Where queries see many keys
+// the shares take turns; where a window hides most of them, a share has blocks side by
+// side, so that most queries meet few shares.
+func (c *attnBwd) blocks(share int) (key, end, step int) {
+	if c.narrow() {
+		all := (c.SeqKV + bwdKeys - 1) / bwdKeys
+		lo, hi := parallel.Split(all, c.shares, share)
+		return lo * bwdKeys, min(hi*bwdKeys, c.SeqKV), bwdKeys
+	}
+	return share * bwdKeys, c.SeqKV, c.shares * bwdKeys
+}
+
+// narrow reports whether a window hides most keys.
+func (c *attnBwd) narrow() bool { return 4*(c.left+c.right) < c.SeqKV }
+
+// meets returns the first keys of the first block of a share that some queries see a key
+// of, and of the one behind the last. No block is left when they are equal or more.
+func (c *attnBwd) meets(share, query, rows int) (key, end int) {
+	key, end, step := c.blocks(share)
+	if beyond := c.firstKey(query)/bwdKeys*bwdKeys - key; beyond > 0 {
+		key += (beyond + step - 1) / step * step
+	}
+	return key, min(end, c.visible(query+rows-1))
 }
 
 func (c *attnBwd) queryElements() int { return c.Batch * c.Heads * c.SeqQ * c.DimQK }
@@ -98,7 +148,11 @@ func (c *attnBwdSum) part(part int) {
 	for i := lo; i < hi; i++ {
 		head, query := i/c.SeqQ, i%c.SeqQ
 		to := c.partialOf(0, head/c.Heads, head%c.Heads).row(query)
+		block := query / bwdQueries * bwdQueries
 		for share := 1; share < c.shares; share++ {
+			if key, end := c.meets(share, block, min(bwdQueries, c.SeqQ-block)); key >= end {
+				continue
+			}
 			simd.Add(to, to, c.partialOf(share, head/c.Heads, head%c.Heads).row(query))
 		}
 	}
@@ -106,6 +160,7 @@ func (c *attnBwdSum) part(part int) {
 
 // bwdRoom is the scratch of a part.
 type bwdRoom struct {
+	lane                    int       // whose sum of the bias's gradient the part adds to
 	keysT, keys, valuesT    []float32 // packed: K as right of Q·Kᵀ and of dS·K, V of dO·Vᵀ
 	q, dO                   []float32 // rows of a block of queries at a pitch
 	qPanels, dOPanels       []float32 // the same as right of dSᵀ·Q and Pᵀ·dO
@@ -137,25 +192,36 @@ func (c *attnBwd) room() (room []float32, b bwdRoom) {
 	return room, b
 }
 
-// part computes every shares-th block of dK and dV of one head and their share of
-// dQ of the heads that it serves.
+// part computes every shares-th block of dK and dV, and its share of dQ, of one head of
+// K and V, or of those that a lane of the bias's gradient has.
 func (c *attnBwd) part(part int) {
-	nr := c.kernel.NR
-	pair, share := part/c.shares, part%c.shares
-	sequence, group := pair/c.Groups, pair%c.Groups
+	share, rest := part%c.shares, part/c.shares
+	lane, other := rest%c.biasGrad.lanes, rest/c.biasGrad.lanes
 	room, b := c.room()
 	defer c.exec.Release(room)
+	b.lane = lane
+	lo, hi := parallel.Split(c.biasGrad.shared(&c.AttnDims), c.biasGrad.lanes, lane)
+	for i := lo; i < hi; i++ {
+		sequence, group := c.biasGrad.pair(&c.AttnDims, other, i)
+		c.head(&b, share, sequence, group)
+	}
+}
 
+// head computes every shares-th block of dK and dV of one head and their share of dQ
+// of the heads that it serves.
+func (c *attnBwd) head(b *bwdRoom, share, sequence, group int) {
+	nr := c.kernel.NR
 	keys := c.k.steps(sequence, group, c.SeqKV, c.DimQK)
 	values := c.v.steps(sequence, group, c.SeqKV, c.DimV)
 	dK := c.dK.steps(sequence, group, c.SeqKV, c.DimQK)
 	dV := c.dV.steps(sequence, group, c.SeqKV, c.DimV)
 	perGroup := c.Heads / c.Groups
-	seen := 0 // keys whose gradients are stored by what the first of the heads adds
+	unseen, seen := 0, 0 // between them are the keys whose gradients the first of the heads stores
 	if perGroup > 0 && c.SeqQ > 0 {
-		seen = c.visible(c.SeqQ - 1)
+		unseen, seen = c.firstKey(0), c.visible(c.SeqQ-1)
 	}
-	for key := share * bwdKeys; key < c.SeqKV; key += c.shares * bwdKeys {
+	first, beyond, step := c.blocks(share)
+	for key := first; key < beyond; key += step {
 		end := min(key+bwdKeys, c.SeqKV)
 		near(keys, key, bwdKeys)
 		near(values, key, bwdKeys)
@@ -164,16 +230,18 @@ func (c *attnBwd) part(part int) {
 		if c.DimV > 0 {
 			values.transposed().packColumns(b.valuesT[key*c.DimV:], c.DimV*nr, 0, c.DimV, key, end, nr)
 		}
-		for j := max(key, seen); j < end; j++ {
-			clear(dK.row(j))
-			clear(dV.row(j))
+		for j := key; j < end; j++ {
+			if j < unseen || j >= seen {
+				clear(dK.row(j))
+				clear(dV.row(j))
+			}
 		}
 	}
 	for head := group * perGroup; head < (group+1)*perGroup; head++ {
 		dQ := c.partialOf(share, sequence, head)
 		c.near(sequence, head, 0)
 		for first := 0; first < c.SeqQ; first += bwdQueries {
-			c.queries(&b, share, sequence, head, first, dQ.from(first), dK, dV)
+			c.queries(b, share, sequence, head, first, dQ.from(first), dK, dV)
 		}
 	}
 }
@@ -190,13 +258,16 @@ func (c *attnBwd) near(sequence, head, first int) {
 func (c *attnBwd) queries(b *bwdRoom, share, sequence, head, first int, dQ, dK, dV gemmOperand) {
 	nr := c.kernel.NR
 	rows := min(bwdQueries, c.SeqQ-first)
-	key, end := share*bwdKeys, c.visible(first+rows-1)
+	key, end := c.meets(share, first, rows)
 	if key >= end {
 		for r := range rows {
-			clear(dQ.row(r))
+			if share == 0 {
+				clear(dQ.row(r))
+			}
 		}
 		return
 	}
+	_, _, step := c.blocks(share)
 	q := c.q.steps(sequence, head, c.SeqQ, c.DimQK)
 	o, dO := c.o.steps(sequence, head, c.SeqQ, c.DimV), c.dO.steps(sequence, head, c.SeqQ, c.DimV)
 	log := c.log(sequence, head)[first:]
@@ -217,31 +288,46 @@ func (c *attnBwd) queries(b *bwdRoom, share, sequence, head, first int, dQ, dK, 
 	fresh := head%(c.Heads/c.Groups) == 0
 	p := scoreBlock{data: b.probabilities, pitch: bwdKeys + leftPad, query: first, rows: rows}
 	ds := scoreBlock{data: b.gradient, pitch: bwdKeys + leftPad, query: first, rows: rows}
-	for ; key < end; key += c.shares * bwdKeys {
+	for ; key < end; key += step {
 		keys := min(bwdKeys, end-key)
 		p.key, p.keys = key, keys
 		ds.key, ds.keys = key, keys
+		c.options.bias.near(&p, sequence, head)
 		c.scores(&p, b.q, qPitch, c.DimQK, b.keysT, c.scale)
-		c.scores(&ds, b.dO, vPitch, c.DimV, b.valuesT, 1)
+		c.biasGrad.sum.near(&p, sequence, head)
+		c.scores(&ds, b.dO, vPitch, c.DimV, b.valuesT, c.options.dropout.kept)
 		for r := range rows {
-			c.softmaxGradient(&p, &ds, r, log[r], inner[r])
+			c.addToScores(&p, r, sequence, head)
+			c.softmaxGradient(&p, &ds, r, log[r], inner[r], sequence, head)
+			if c.biasGrad.wanted {
+				c.biasGrad.add(ds.row(r)[c.from(&ds, r):c.seen(&ds, r)], b.lane, share, sequence, head, first+r, key+c.from(&ds, r))
+			}
 		}
-		c.timesQueries(&p, b.dOPanels, c.DimV, dV, 1, fresh)
+		c.timesQueries(&p, b.dOPanels, c.DimV, dV, c.options.dropout.kept, fresh)
 		c.timesQueries(&ds, b.qPanels, c.DimQK, dK, c.scale, fresh)
 		c.timesKeys(&ds, b.keys, c.DimQK, dQ, c.scale)
 		ds.more = true
 	}
 }
 
-// softmaxGradient replaces a row of scores by probabilities and a row of dP by
-// P·(dP − rowsum(dO∘O)).
-func (c *attention) softmaxGradient(p, ds *scoreBlock, r int, log, inner float32) {
-	seen := c.seen(p, r)
-	probabilities, gradient := p.row(r), ds.row(r)
-	if seen > 0 {
-		simd.ExpSum(probabilities[:seen], probabilities[:seen], log)
-		simd.MulSub(gradient[:seen], probabilities[:seen], gradient[:seen], inner)
+// softmaxGradient replaces a row of scores by probabilities, those that are dropped by 0,
+// and a row of dP, where nothing is dropped yet, by P·(dP − rowsum(dO∘O)).
+func (c *attention) softmaxGradient(p, ds *scoreBlock, r int, log, inner float32, sequence, head int) {
+	from, seen := c.from(p, r), c.seen(p, r)
+	c.clearBeside(p.row(r), from, seen)
+	c.clearBeside(ds.row(r), from, seen)
+	if from == seen {
+		return
 	}
-	clear(probabilities[seen : seen+c.kernel.MR])
-	clear(gradient[seen : seen+c.kernel.MR])
+	probabilities, gradient := p.row(r)[from:seen], ds.row(r)[from:seen]
+	simd.ExpSum(probabilities, probabilities, log)
+	if !c.options.dropout.on {
+		simd.MulSub(gradient, probabilities, gradient, inner)
+		return
+	}
+	var bits dropRow
+	kept, at := c.decide(&bits, p, r, from, seen, sequence, head)
+	philox.Select(gradient, gradient, kept, at)
+	simd.MulSub(gradient, probabilities, gradient, inner)
+	philox.Select(probabilities, probabilities, kept, at)
 }

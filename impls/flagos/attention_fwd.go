@@ -32,9 +32,9 @@ var attnFwdKernel = parallel.NewKernel((*attnFwd).part)
 // fusedAttnFwd serves ops.FusedAttnFwd. Q, K, V and O may be views whose last axis
 // is dense; stats must be contiguous. All arithmetic is in f32. Keys pass in blocks in
 // ascending order with a running maximum and sum, so the result is the same bit for
-// bit for any number of workers; blocks that a mask hides are left out. Scratch a
-// worker: a copy of a head of K and V, and a block of scores; and of operands in bf16
-// and f16 a copy in f32.
+// bit for any number of workers; blocks that a mask or a window hides are left out.
+// Scratch a worker: a copy of a head of K and V, and a block of scores; and of operands
+// in bf16 and f16 a copy in f32.
 func fusedAttnFwd(e *opregistry.Exec, a ops.FusedAttnFwdArgs) error {
 	var v views
 	c := attnFwd{attention: v.attention(e, a)}
@@ -51,7 +51,9 @@ func fusedAttnFwd(e *opregistry.Exec, a ops.FusedAttnFwdArgs) error {
 	o := c.o
 	c.attention = w.inputs(c.attention)
 	c.o = w.place(o, c.Batch, c.SeqQ, c.Heads, c.DimV)
+	c.options.prepare(&c.attention)
 	attnFwdKernel.Run(e.Pool(), pairs*c.shares, c)
+	c.options.release(e)
 	w.store(o, c.o, c.Batch, c.SeqQ, c.Heads, c.DimV)
 	w.release()
 	return nil
@@ -90,14 +92,18 @@ func (c *attnFwd) queries(sequence, head, first int, keys, values []float32) {
 
 	var most, total [fwdQueries]float32
 	for r := range rows {
-		most[r] = float32(math.Inf(-1))
+		most[r], total[r] = c.options.sink(head)
 	}
+	s.key = c.firstKey(first) / c.kernel.NR * c.kernel.NR
 	end := c.visible(first + rows - 1)
 	for ; ; s.more = true {
-		s.keys = min(fwdKeys, end-s.key)
+		s.keys = max(min(fwdKeys, end-s.key), 0)
+		c.options.bias.near(&s, sequence, head)
 		c.scores(&s, q, qPitch, c.DimQK, keys, c.scale)
 		for r := range rows {
+			c.addToScores(&s, r, sequence, head)
 			correction := c.softmax(&s, r, &most[r], &total[r])
+			c.dropProbabilities(&s, r, sequence, head)
 			if s.more && correction != 1 {
 				row := o.data[(first+r)*o.rowStep:][:c.DimV]
 				simd.Scale(correction, row, row)
@@ -110,15 +116,11 @@ func (c *attnFwd) queries(sequence, head, first int, keys, values []float32) {
 	}
 	log := c.log(sequence, head)[first:]
 	for r := range rows {
-		if c.visible(first+r) == 0 {
-			log[r] = float32(math.Inf(-1))
-			continue
-		}
-		if c.DimV > 0 {
-			row := o.data[(first+r)*o.rowStep:][:c.DimV]
-			simd.Scale(1/total[r], row, row)
-		}
 		log[r] = most[r] + float32(math.Log(float64(total[r])))
+		if c.DimV > 0 && c.visible(first+r) > c.firstKey(first+r) {
+			row := o.data[(first+r)*o.rowStep:][:c.DimV]
+			simd.Scale(c.options.dropout.kept/total[r], row, row)
+		}
 	}
 }
 
@@ -126,17 +128,22 @@ func (c *attnFwd) queries(sequence, head, first int, keys, values []float32) {
 // so far, adds them up, and returns what earlier results of the row have to be
 // multiplied with.
 func (c *attention) softmax(s *scoreBlock, r int, most, total *float32) (correction float32) {
-	seen := c.seen(s, r)
+	from, seen := c.from(s, r), c.seen(s, r)
 	row := s.row(r)
-	clear(row[seen : seen+c.kernel.MR])
-	if seen == 0 {
+	c.clearBeside(row, from, seen)
+	if from == seen {
 		return 1
 	}
+	row = row[from:seen]
 	correction = 1
-	if m := simd.Max(row[:seen]); m > *most {
+	if m := simd.Max(row); m > *most {
 		correction = simd.Exp1(*most - m)
 		*most = m
 	}
-	*total = *total*correction + simd.ExpSum(row[:seen], row[:seen], *most)
+	shift := *most
+	if shift == float32(math.Inf(-1)) {
+		shift = 0 // no score is finite yet
+	}
+	*total = *total*correction + simd.ExpSum(row, row, shift)
 	return correction
 }

@@ -305,12 +305,7 @@ func TestAttentionDeclinesOptions(t *testing.T) {
 	hidden, err := tensor.FromSlice(make([]bool, 1), 1, 1, 1, 1)
 	require.NoError(t, err)
 	for name, edit := range map[string]func(a *ops.FusedAttnBwdArgs){
-		"window":   func(a *ops.FusedAttnBwdArgs) { a.WindowSize = ops.Window(1, 0) },
-		"diagonal": func(a *ops.FusedAttnBwdArgs) { a.BottomRightDiagonal = ops.Bool(true) },
-		"alibi":    func(a *ops.FusedAttnBwdArgs) { a.BiasType = ops.ALiBi },
-		"softmax":  func(a *ops.FusedAttnBwdArgs) { a.SoftmaxType = ops.OffByOneSoftmax },
-		"dropout":  func(a *ops.FusedAttnBwdArgs) { a.PDropout = 0.1 },
-		"mask":     func(a *ops.FusedAttnBwdArgs) { a.AttnMaskType, a.AttentionMask = ops.ArbitraryMask, hidden },
+		"mask": func(a *ops.FusedAttnBwdArgs) { a.AttnMaskType, a.AttentionMask = ops.ArbitraryMask, hidden },
 		"padding": func(a *ops.FusedAttnBwdArgs) {
 			a.AttnMaskType, a.CuSeqlensQ, a.CuSeqlensKV = ops.PaddingMask, lengths, lengths
 		},

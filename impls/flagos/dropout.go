@@ -2,6 +2,8 @@ package flagos
 
 import (
 	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/internal/philox"
+	"github.com/primus-fl/primus/internal/simd"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
@@ -14,12 +16,11 @@ const maskBlock = 64 * 8
 // drop is dropout of n elements, block by block of the mask.
 type drop struct {
 	cut
-	x, y       matrix // as one row
-	mask       []uint8
-	scale      float32
-	threshold  uint32
-	key        [2]uint32
-	firstWords uint64 // the counter of the words of element 0
+	x, y          matrix // as one row
+	mask          []uint8
+	scale         float32
+	threshold     uint32
+	seed, counter uint64 // the counter of the words of element 0
 }
 
 var (
@@ -35,7 +36,7 @@ func dropoutForward(e *opregistry.Exec, a ops.DropoutFwdArgs) error {
 		return v.err
 	}
 	c.threshold = uint32(float64(a.DropoutProbability) * (1 << 32))
-	c.key, c.firstWords = [2]uint32{uint32(a.Seed), uint32(a.Seed >> 32)}, a.Offset
+	c.seed, c.counter = a.Seed, a.Offset
 	dropKernel.Run(e.Pool(), c.parts, c)
 	return nil
 }
@@ -60,18 +61,22 @@ func (v *views) drop(x, y, mask *tensor.Tensor, p float32) drop {
 	return c
 }
 
+// keepBits has a bit for each element of a block, with what Select reads behind them.
+type keepBits [maskBlock/32 + 1]uint32
+
 func (c *drop) part(part int) {
+	var bits keepBits
 	lo, hi := c.bounds(part)
 	for block := lo; block < hi; block++ {
 		mask := c.maskOf(block)
-		first := block * maskBlock / 4
+		philox.AtLeast(bits[:(len(mask)+3)/4], c.seed, c.counter+uint64(block)*(maskBlock/4), c.threshold)
 		for i := range mask {
-			mask[i] = c.keep(first+2*i) | c.keep(first+2*i+1)<<4
+			mask[i] = uint8(bits[i/4] >> (i % 4 * 8))
 		}
 		if beyond := (block+1)*maskBlock - c.x.cols; beyond > 0 {
 			mask[len(mask)-1] &= 0xff >> (beyond % 8)
 		}
-		c.scaled(block, mask)
+		c.scaled(block, &bits)
 	}
 }
 
@@ -80,38 +85,24 @@ func (c *drop) maskOf(block int) []uint8 {
 	return c.mask[block*maskBlock/8 : min((block+1)*maskBlock, c.x.cols+7)/8]
 }
 
-// keep returns the bits of the four elements that share words of Philox.
-func (c *drop) keep(four int) uint8 {
-	n := c.firstWords + uint64(four)
-	words := ops.Philox4x32([4]uint32{uint32(n), uint32(n >> 32)}, c.key)
-	bits := uint8(0)
-	for i, w := range words {
-		if w >= c.threshold {
-			bits |= 1 << i
-		}
-	}
-	return bits
-}
-
 func (c *drop) gradPart(part int) {
 	lo, hi := c.bounds(part)
 	for block := lo; block < hi; block++ {
-		c.scaled(block, c.maskOf(block))
+		var bits keepBits
+		for i, m := range c.maskOf(block) {
+			bits[i/4] |= uint32(m) << (i % 4 * 8)
+		}
+		c.scaled(block, &bits)
 	}
 }
 
-// scaled stores the elements of a block, of which the mask says what is kept.
-func (c *drop) scaled(block int, mask []uint8) {
+// scaled stores the elements of a block, of which the bits say what is kept.
+func (c *drop) scaled(block int, bits *keepBits) {
 	var xRoom, yRoom [maskBlock]float32
 	at := block * maskBlock
 	n := min(maskBlock, c.x.cols-at)
-	x, y := c.x.piece(0, at, n, xRoom[:]), c.y.place(0, at, n, yRoom[:])
-	for i, v := range x {
-		if mask[i/8]>>(i%8)&1 == 0 {
-			y[i] = 0
-		} else {
-			y[i] = v * c.scale
-		}
-	}
+	y := c.y.place(0, at, n, yRoom[:])
+	philox.Select(y, c.x.piece(0, at, n, xRoom[:]), bits[:], 0)
+	simd.Scale(c.scale, y, y)
 	c.y.settle(0, at, y)
 }

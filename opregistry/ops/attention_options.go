@@ -344,16 +344,21 @@ func (o operands) options(options AttnOptions) operands {
 // documentation of AttnOptions has them.
 func DefaultAlibiSlopes(heads int) []float32 {
 	slopes := make([]float32, heads)
+	for k := range slopes {
+		slopes[k] = AlibiSlope(k, heads)
+	}
+	return slopes
+}
+
+// AlibiSlope returns the slope of one head of DefaultAlibiSlopes.
+func AlibiSlope(head, heads int) float32 {
 	n := 1
 	for 2*n <= heads {
 		n *= 2
 	}
-	for k := range slopes {
-		exponent := -8 * float64(k+1) / float64(n)
-		if k >= n {
-			exponent = -4 * float64(2*(k-n)+1) / float64(n)
-		}
-		slopes[k] = float32(math.Exp2(exponent))
+	exponent := -8 * float64(head+1) / float64(n)
+	if head >= n {
+		exponent = -4 * float64(2*(head-n)+1) / float64(n)
 	}
-	return slopes
+	return float32(math.Exp2(exponent))
 }

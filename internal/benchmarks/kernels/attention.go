@@ -22,25 +22,82 @@ func (b *bench) attentions() []contest {
 }
 
 func (b *bench) attention(batch, seq int) contest {
-	// The visible half of two products forward and of five backward.
-	work := 1e-9 * 7 * float64(batch*attnHeads*seq*seq*headDim)
 	return contest{group: "attention", name: fmt.Sprintf("causal/b%d_s%d", batch, seq), unit: "GFLOP/s", prepare: func() (match, error) {
-		x := func() *tensor.Tensor { return b.floats(batch, seq, attnHeads, headDim) }
-		a := ops.FusedAttnBwdArgs{
-			Q: x(), K: x(), V: x(), O: x(), DO: x(), DQ: x(), DK: x(), DV: x(), Stats: b.floats(batch, attnHeads, seq, 1),
-			QKVFormat: ops.BSHD, AttnMaskType: ops.CausalMask, Saved: &opregistry.Saved{},
-		}
-		if err := ops.FusedAttnBwd.Validate(a); err != nil {
+		ours, work, err := b.causal(batch, seq, nil)
+		if err != nil {
 			return match{}, err
 		}
-		fwd, bwd := implOf(b.flagos, ops.FusedAttnFwd), implOf(b.flagos, ops.FusedAttnBwd)
-		pair := match{oursWork: work, peerWork: work, peerName: "PyTorch", ours: timed(func() error {
-			if err := fwd(b.exec, a.Fwd()); err != nil {
-				return err
-			}
-			return bwd(b.exec, a)
-		})}
-		pair.peer = b.torch.attention(batch, attnHeads, seq, headDim)
-		return pair, nil
+		return match{
+			oursWork: work, peerWork: work, peerName: "PyTorch",
+			ours: ours, peer: b.torch.attention(batch, attnHeads, seq, headDim),
+		}, nil
 	}}
+}
+
+// causal returns a side that runs a forward and a backward pass of causal attention, with
+// options where edit gives it some, and the work that is done for the keys that queries
+// see: two products forward and five backward.
+func (b *bench) causal(batch, seq int, edit func(*ops.FusedAttnBwdArgs)) (side, float64, error) {
+	x := func() *tensor.Tensor { return b.floats(batch, seq, attnHeads, headDim) }
+	a := ops.FusedAttnBwdArgs{
+		Q: x(), K: x(), V: x(), O: x(), DO: x(), DQ: x(), DK: x(), DV: x(), Stats: b.floats(batch, attnHeads, seq, 1),
+		QKVFormat: ops.BSHD, AttnMaskType: ops.CausalMask, Saved: &opregistry.Saved{},
+	}
+	if edit != nil {
+		edit(&a)
+	}
+	if err := ops.FusedAttnBwd.Validate(a); err != nil {
+		return side{}, 0, err
+	}
+	pairs := 0.5 * float64(seq*seq)
+	if left, _ := a.WindowSize.Bounds(); left >= 0 && left < seq {
+		beyond := float64(seq - left)
+		pairs -= 0.5 * beyond * beyond
+	}
+	fwd, bwd := implOf(b.flagos, ops.FusedAttnFwd), implOf(b.flagos, ops.FusedAttnBwd)
+	return timed(func() error {
+		if err := fwd(b.exec, a.Fwd()); err != nil {
+			return err
+		}
+		return bwd(b.exec, a)
+	}), 1e-9 * 14 * float64(batch*attnHeads*headDim) * pairs, nil
+}
+
+// attentionOptions are attention with options beside attention without, both of flagos.
+func (b *bench) attentionOptions() []contest {
+	var all []contest
+	for _, shape := range [][2]int{{4, 512}, {1, 2048}} {
+		batch, seq := shape[0], shape[1]
+		square := func() *tensor.Tensor { return b.floats(1, attnHeads, seq, seq) }
+		dropout := func(a *ops.FusedAttnBwdArgs) { a.PDropout, a.RNGSeed = 0.1, 1 }
+		window := func(a *ops.FusedAttnBwdArgs) { a.WindowSize = ops.Window(256, 0) }
+		sinks := func(a *ops.FusedAttnBwdArgs) {
+			a.SoftmaxType, a.SoftmaxOffset, a.DSoftmaxOffset = ops.LearnableSoftmax, b.floats(attnHeads), b.floats(attnHeads)
+		}
+		alibi := func(a *ops.FusedAttnBwdArgs) { a.BiasType = ops.ALiBi }
+		for _, o := range []struct {
+			name string
+			edit func(*ops.FusedAttnBwdArgs)
+		}{
+			{"dropout", dropout},
+			{"window", window},
+			{"sinks", sinks},
+			{"alibi", alibi},
+			{"bias", func(a *ops.FusedAttnBwdArgs) { a.BiasType, a.Bias = ops.PostScaleBias, square() }},
+			{"bias_and_gradient", func(a *ops.FusedAttnBwdArgs) {
+				a.BiasType, a.Bias, a.DBias = ops.PostScaleBias, square(), square()
+			}},
+			{"window_alibi_sinks", func(a *ops.FusedAttnBwdArgs) { window(a); alibi(a); sinks(a) }},
+		} {
+			all = append(all, contest{group: "options", name: fmt.Sprintf("%s/b%d_s%d", o.name, batch, seq), unit: "GFLOP/s", prepare: func() (match, error) {
+				m := match{peerName: "without"}
+				var err error
+				if m.ours, m.oursWork, err = b.causal(batch, seq, o.edit); err == nil {
+					m.peer, m.peerWork, err = b.causal(batch, seq, nil)
+				}
+				return m, err
+			}})
+		}
+	}
+	return all
 }

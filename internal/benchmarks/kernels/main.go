@@ -120,7 +120,7 @@ func measure(threads int, o options, stderr io.Writer) ([]row, error) {
 	b := newBench(threads)
 	defer b.close()
 	rows := []row{}
-	for _, g := range []func() []contest{b.gemms, b.memoryOps, b.geluOps, b.attentions} {
+	for _, g := range []func() []contest{b.gemms, b.memoryOps, b.geluOps, b.attentions, b.attentionOptions} {
 		for _, c := range g() {
 			if !o.only.MatchString(c.group + "/" + c.name) {
 				continue

@@ -1,0 +1,218 @@
+package flagos
+
+import (
+	"math"
+
+	"github.com/primus-fl/primus/internal/philox"
+	"github.com/primus-fl/primus/internal/simd"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// attnOptions is what ops.AttnOptions adds to the scores, to the softmax and to its
+// probabilities.
+type attnOptions struct {
+	bias       scoreOperand
+	biasFactor float32
+
+	alibi     bool
+	slopes    []float32 // [h] or [b, h]
+	distances []float32 // of keys from the diagonal, that of the diagonal itself at center
+	center    int
+	room      []float32 // that slopes and distances lie in
+
+	softmax ops.SoftmaxType
+	sinks   []float32 // of each head, for a learnable softmax
+
+	dropout attnDropout
+}
+
+// attnDropout says which probabilities are dropped. What is kept is multiplied by kept.
+type attnDropout struct {
+	on            bool
+	threshold     uint32
+	seed, counter uint64
+	kept          float32
+}
+
+// attnOptions requires the operands among the options.
+func (v *views) attnOptions(a ops.FusedAttnFwdArgs, scale float32) attnOptions {
+	o := attnOptions{alibi: a.BiasType == ops.ALiBi, softmax: a.SoftmaxType, dropout: attnDropout{kept: 1}}
+	if a.Bias != nil {
+		o.bias, o.biasFactor = v.scoreOperand("bias", a.Bias), 1
+		if a.BiasType == ops.PreScaleBias {
+			o.biasFactor = scale
+		}
+	}
+	if a.AlibiSlopes != nil {
+		o.slopes = v.vector("alibi_slopes", a.AlibiSlopes)
+	}
+	if a.SoftmaxOffset != nil {
+		o.sinks = v.vector("softmax_offset", a.SoftmaxOffset)
+	}
+	if p := float64(a.PDropout); p > 0 {
+		o.dropout = attnDropout{
+			on: true, threshold: uint32(math.Ceil(p * (1 << 32))), kept: float32(1 / (1 - p)),
+			seed: a.RNGSeed, counter: a.RNGOffset,
+		}
+	}
+	return o
+}
+
+// prepare computes what the parts of a call share, in scratch that release hands back.
+func (o *attnOptions) prepare(c *attention) {
+	if !o.alibi {
+		return
+	}
+	o.center = max(c.offset+c.SeqQ-1, 0)
+	n := o.center + max(c.SeqKV-c.offset, 0)
+	o.room = c.exec.Scratch(n + c.Heads)
+	o.distances = o.room[:n]
+	for i := range o.distances {
+		o.distances[i] = float32(max(i-o.center, o.center-i))
+	}
+	if o.slopes == nil {
+		o.slopes = o.room[n:]
+		for h := range o.slopes {
+			o.slopes[h] = ops.AlibiSlope(h, c.Heads)
+		}
+	}
+}
+
+func (o *attnOptions) release(e *opregistry.Exec) {
+	if o.room != nil {
+		e.Release(o.room)
+	}
+}
+
+// sink returns the largest score and the sum of exponentials relative to it that a
+// softmax over no key has.
+func (o *attnOptions) sink(head int) (most, total float32) {
+	switch none := float32(math.Inf(-1)); {
+	case o.softmax == ops.OffByOneSoftmax:
+		return 0, 1
+	case o.softmax == ops.LearnableSoftmax && o.sinks[head] != none:
+		return o.sinks[head], 1
+	default:
+		return none, 0
+	}
+}
+
+// addToScores adds bias and ALiBi to a row of scores.
+func (c *attention) addToScores(s *scoreBlock, r, sequence, head int) {
+	o := &c.options
+	if !o.alibi && !o.bias.given {
+		return
+	}
+	from, seen := c.from(s, r), c.seen(s, r)
+	row, key := s.row(r)[from:seen], s.key+from
+	if len(row) == 0 {
+		return
+	}
+	if o.bias.given {
+		o.bias.addTo(row, o.biasFactor, sequence, head, s.query+r, key)
+	}
+	if o.alibi {
+		slope := o.slopes[(sequence*c.Heads+head)%len(o.slopes)]
+		simd.Axpy(-slope, o.distances[o.center+key-(s.query+r+c.offset):][:len(row)], row)
+	}
+}
+
+// near brings what belongs to a block of scores nearer.
+func (x *scoreOperand) near(s *scoreBlock, sequence, head int) {
+	if len(x.data) > 0 && x.key == 1 && s.keys > 0 {
+		simd.Near(x.data[x.at(sequence, head, s.query, s.key):], x.query, s.rows, s.keys)
+	}
+}
+
+// dropBits is the number of decisions that a row of a block needs, with those that share
+// words with them.
+const dropBits = fwdKeys + 3
+
+// dropRow is room for them.
+type dropRow [(dropBits + 63) / 32]uint32
+
+// decide returns the decisions for the keys of a row of a block from one on, and which of
+// them is the first.
+func (c *attention) decide(bits *dropRow, s *scoreBlock, r, from, seen, sequence, head int) (kept []uint32, first int) {
+	n := ((uint64(sequence)*uint64(c.Heads)+uint64(head))*uint64(c.SeqQ)+uint64(s.query+r))*uint64(c.SeqKV) + uint64(s.key+from)
+	first = int(n % 4)
+	o := &c.options.dropout
+	philox.AtLeast(bits[:(first+seen-from+31)/32], o.seed, o.counter+n/4, o.threshold)
+	return bits[:], first
+}
+
+// dropProbabilities sets those of a row that are dropped to 0.
+func (c *attention) dropProbabilities(s *scoreBlock, r, sequence, head int) {
+	if !c.options.dropout.on {
+		return
+	}
+	var bits dropRow
+	from, seen := c.from(s, r), c.seen(s, r)
+	kept, first := c.decide(&bits, s, r, from, seen, sequence, head)
+	row := s.row(r)[from:seen]
+	philox.Select(row, row, kept, first)
+}
+
+// scoreOperand is a tensor with the axes of the scores, of which those of length 1 are
+// repeated: their distance is 0.
+type scoreOperand struct {
+	given bool
+	data  []float32
+	half
+	batch, head, query, key int // distances; that of keys is 0 or 1
+}
+
+// scoreOperand requires keys that are dense.
+func (v *views) scoreOperand(name string, t *tensor.Tensor) scoreOperand {
+	if !v.stored(name, t) {
+		return scoreOperand{}
+	}
+	x := scoreOperand{given: true}
+	for axis, d := range [...]*int{&x.batch, &x.head, &x.query, &x.key} {
+		if t.Shape()[axis] > 1 {
+			*d = t.Strides()[axis]
+		}
+	}
+	if x.key > 1 {
+		v.decline("strides %v of %s %v, this impl serves a dense last axis", t.Strides(), name, t.Shape())
+		return scoreOperand{}
+	}
+	x.data, x.half = elementsOf(t)
+	return x
+}
+
+func (x *scoreOperand) at(sequence, head, query, key int) int {
+	return sequence*x.batch + head*x.head + query*x.query + key*x.key
+}
+
+// addTo adds multiples of the elements of a query from a key on.
+func (x *scoreOperand) addTo(row []float32, factor float32, sequence, head, query, key int) {
+	at := x.at(sequence, head, query, key)
+	switch {
+	case x.narrow():
+		x.addNarrow(row, factor, at)
+	case x.key == 1:
+		simd.Axpy(factor, x.data[at:][:len(row)], row)
+	default:
+		addConstant(row, factor*x.data[at])
+	}
+}
+
+func (x *scoreOperand) addNarrow(row []float32, factor float32, at int) {
+	var room [fwdKeys]float32
+	if x.key == 1 {
+		x.load(room[:len(row)], at)
+		simd.Axpy(factor, room[:len(row)], row)
+	} else {
+		x.load(room[:1], at)
+		addConstant(row, factor*room[0])
+	}
+}
+
+func addConstant(row []float32, c float32) {
+	for i := range row {
+		row[i] += c
+	}
+}

@@ -1,0 +1,60 @@
+package philox
+
+import "github.com/primus-fl/primus/opregistry/ops"
+
+// wordBits is the number of decisions in an element of bits.
+const wordBits = 32
+
+// AtLeast fills dst with decisions, bit i mod 32 of dst[⌊i/32⌋] being
+//
+//	RandomBits(seed, counter, i) >= threshold
+func AtLeast(dst []uint32, seed, counter uint64, threshold uint32) {
+	if len(dst) > 0 {
+		atLeast(dst, seed, counter, threshold)
+	}
+}
+
+// Words returns how many elements of bits Select wants for n elements from bit first on.
+func Words(first, n int) int { return (first + n + slack + wordBits - 1) / wordBits }
+
+// slack is how many bits behind the last one Select may read.
+const slack = 32
+
+// Select stores what is kept of x:
+//
+//	dst[i] = x[i] where bit first+i is set, 0 elsewhere
+//
+// for every element of x. What is not kept is not looked at: a NaN there is gone. dst
+// may be x. bits has at least Words(first, len(x)) elements.
+func Select(dst, x []float32, bits []uint32, first int) {
+	dst = dst[:len(x)]
+	_ = bits[:Words(first, len(x))]
+	if len(x) > 0 {
+		keep(dst, x, bits, first)
+	}
+}
+
+func atLeastGeneric(dst []uint32, seed, counter uint64, threshold uint32) {
+	key := [2]uint32{uint32(seed), uint32(seed >> 32)}
+	for i := range dst {
+		word := uint32(0)
+		for at := 0; at < wordBits; at += 4 {
+			for k, w := range ops.Philox4x32([4]uint32{uint32(counter), uint32(counter >> 32)}, key) {
+				if w >= threshold {
+					word |= 1 << (at + k)
+				}
+			}
+			counter++
+		}
+		dst[i] = word
+	}
+}
+
+func selectGeneric(dst, x []float32, bits []uint32, first int) {
+	for i, v := range x {
+		if at := first + i; bits[at/wordBits]>>(at%wordBits)&1 == 0 {
+			v = 0
+		}
+		dst[i] = v
+	}
+}

@@ -1,0 +1,9 @@
+//go:build !amd64 || noasm || race
+
+package philox
+
+func atLeast(dst []uint32, seed, counter uint64, threshold uint32) {
+	atLeastGeneric(dst, seed, counter, threshold)
+}
+
+func keep(dst, x []float32, bits []uint32, first int) { selectGeneric(dst, x, bits, first) }
