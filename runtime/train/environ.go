@@ -66,7 +66,7 @@ func (r *session) environment() error {
 	if d.Rank > 0 {
 		r.tc.Log = slog.New(onlyProblems{log.Handler()})
 	}
-	r.tc.Log.Info(fmt.Sprintf("[Primus:Env] rank=%d, world_size=%d, local_rank=%d, master=%s:%d",
+	backend.Detail(r.tc.Log, fmt.Sprintf("[Primus:Env] rank=%d, world_size=%d, local_rank=%d, master=%s:%d",
 		d.Rank, d.WorldSize, d.LocalRank, d.MasterAddr, d.MasterPort))
 	return nil
 }

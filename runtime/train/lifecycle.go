@@ -70,7 +70,7 @@ func (r *session) step(name string, f func() error) error {
 	log := r.tc.Log
 	banner := func(text string) {
 		log.Debug(rule)
-		log.Info(text)
+		backend.Detail(log, text)
 		log.Debug(rule)
 	}
 	banner(name + " started.")

@@ -60,7 +60,7 @@ func (r *session) prepareBackend(ctx context.Context) error {
 		if err := tc.Adapter.Prepare(ctx, tc); err != nil {
 			return fmt.Errorf("prepare framework %s: %w", tc.Framework, err)
 		}
-		tc.Log.Info(fmt.Sprintf("[Primus:%s] Backend prepared", tc.Framework))
+		backend.Detail(tc.Log, fmt.Sprintf("[Primus:%s] Backend prepared", tc.Framework))
 	}
 	if tc.Version == "" {
 		if tc.Version, err = tc.Adapter.DetectVersion(tc); err != nil {
@@ -145,12 +145,12 @@ func (r *session) loadTrainer() error {
 		tc.Log.Info("[TrainRuntime] Using trainer_class: " + class)
 		shown = class
 	}
-	tc.Log.Info(fmt.Sprintf("[TrainRuntime] Loading trainer: stage=%s, trainer_class=%s", tc.Stage, shown))
+	backend.Detail(tc.Log, fmt.Sprintf("[TrainRuntime] Loading trainer: stage=%s, trainer_class=%s", tc.Stage, shown))
 	var err error
 	if r.class, err = tc.Adapter.LoadTrainer(tc.Stage, class); err != nil {
 		return &configError{err}
 	}
-	tc.Log.Info("[TrainRuntime] Loaded trainer class: " + r.class.Name)
+	backend.Detail(tc.Log, "[TrainRuntime] Loaded trainer class: "+r.class.Name)
 	return nil
 }
 

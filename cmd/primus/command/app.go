@@ -130,7 +130,7 @@ func logUnavailable(log *slog.Logger, m *opmanager.Manager) {
 				continue
 			}
 			told[s.ID] = true
-			level := slog.LevelInfo
+			level := backend.LevelDetail
 			if s.Kind == prefer {
 				level = slog.LevelWarn
 			}
@@ -198,7 +198,7 @@ func selectDevice(reg *device.Registry, set appConfig) (device.Backend, error) {
 		return nil, err
 	}
 	if s.Note != "" {
-		set.log.Info(s.Note)
+		backend.Detail(set.log, s.Note)
 	}
 	return s.Backend, nil
 }
@@ -229,7 +229,7 @@ func opsGraph(set appConfig, wire func(opsParams)) fx.Option {
 // withManager runs f with an op manager over everything that is compiled in, under a policy.
 func withManager(ctx context.Context, streams Streams, policy policySources, f func(*opmanager.Manager, *opregistry.Snapshot) error) error {
 	var p opsParams
-	set := appConfig{log: slog.New(newLineHandler(streams.Err, slog.LevelWarn, timeOfDay)), policy: policy, extras: streams.extras}
+	set := appConfig{log: slog.New(streams.lines(streams.Err, slog.LevelWarn)), policy: policy, extras: streams.extras}
 	return runApp(ctx, func() error { return f(p.Manager, p.Registry.Snapshot()) },
 		opsGraph(set, func(built opsParams) { p = built }))
 }

@@ -109,7 +109,7 @@ type caseSet []func(*opbench.Maker) ([]opbench.Case, error)
 // runImplBenchmark measures the cases with each dtype on every impl and prints the results.
 func runImplBenchmark(cmd *cobra.Command, streams Streams, o implBenchmarkOptions, dtypes []tensor.DType, cases caseSet) error {
 	var p implBenchmarkParams
-	set := appConfig{threads: int(o.threads), log: slog.New(newLineHandler(streams.Err, slog.LevelWarn, timeOfDay)), extras: streams.extras}
+	set := appConfig{threads: int(o.threads), log: slog.New(streams.lines(streams.Err, slog.LevelWarn)), extras: streams.extras}
 	return runApp(cmd.Context(), func() error {
 		if err := checkImpls(cmd, p.Registry.Snapshot(), o.impls); err != nil {
 			return err

@@ -158,7 +158,7 @@ func runBenchmarkTrain(ctx context.Context, streams Streams, opts benchmarkTrain
 	if module.Framework != native.Framework {
 		return usageError{fmt.Errorf("benchmark train: module %q has framework %q, want %s: other backends are not measured", name, module.Framework, native.Framework)}
 	}
-	log := slog.New(newLineHandler(streams.Err, slog.LevelWarn, timeOfDay))
+	log := slog.New(streams.lines(streams.Err, slog.LevelWarn))
 	logReport(log, experiment.Report)
 	var p benchmarkParams
 	set := appConfig{threads: int(opts.threads), timing: true, log: log, policy: opts.policy.sources(module), extras: streams.extras}

@@ -72,7 +72,7 @@ func showExperiment(streams Streams, opts showOptions, overrides []string) error
 		}
 		modules = []string{module.Name}
 	}
-	logReport(slog.New(newLineHandler(streams.Err, slog.LevelWarn, timeOfDay)), experiment.Report)
+	logReport(slog.New(streams.lines(streams.Err, slog.LevelWarn)), experiment.Report)
 	text, err := document.Render(experiment.View(modules...), opts.format.Format, opts.origin)
 	if err != nil {
 		return err

@@ -43,7 +43,7 @@ func validateExperiments(streams Streams, opts presetOptions, files []string) er
 		return err
 	}
 	settings.Cache = &config.Cache{}
-	log := slog.New(newLineHandler(streams.Err, slog.LevelWarn, timeOfDay))
+	log := slog.New(streams.lines(streams.Err, slog.LevelWarn))
 	var (
 		lines           strings.Builder
 		faults          []error

@@ -14,8 +14,11 @@ type console struct {
 	status string
 }
 
-// eraseLine goes to the beginning of the line and empties it.
-const eraseLine = "\r\x1b[K"
+// eraseRest empties the line from where the cursor is, and eraseLine the whole line.
+const (
+	eraseRest = "\x1b[K"
+	eraseLine = "\r" + eraseRest
+)
 
 // Write prints whole lines above the status line.
 func (c *console) Write(p []byte) (int, error) {
@@ -45,5 +48,6 @@ func (c *console) setStatus(line string) {
 		return
 	}
 	c.status = line
-	_, _ = io.WriteString(c.out, eraseLine+line)
+	// The old line is written over, and only what is left of it erased, so that nothing flickers.
+	_, _ = io.WriteString(c.out, "\r"+line+eraseRest)
 }

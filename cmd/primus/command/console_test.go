@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/stretchr/testify/assert"
 )
 
@@ -32,9 +33,10 @@ func TestConsoleKeepsLinesWhole(t *testing.T) {
 	c.setStatus("")
 	text := out.String()
 	for _, status := range []string{"status 1", "status 2, which is "} {
-		text = strings.ReplaceAll(text, status+eraseLine, eraseLine)
+		text = strings.ReplaceAll(text, "\r"+status+eraseRest, "")
+		text = strings.ReplaceAll(text, status, "")
 	}
-	text = strings.ReplaceAll(text, eraseLine, "")
+	text = strings.ReplaceAll(strings.ReplaceAll(text, eraseLine, ""), "\r", "")
 	assert.Equal(t, strings.Repeat("a line of the log\n", 800), text)
 }
 
@@ -43,6 +45,20 @@ func TestConsoleWithoutTerminalHasNoStatus(t *testing.T) {
 	c := &console{out: &out}
 	c.setStatus("status")
 	assert.Empty(t, out.String())
+}
+
+func TestLevelsInColour(t *testing.T) {
+	var out bytes.Buffer
+	h := newLineHandler(&out, slog.LevelDebug, timeOfDay)
+	h.color = true
+	log := slog.New(h)
+	log.Info("a")
+	backend.Detail(log, "b")
+	log.Warn("c")
+	log.Error("d")
+	for _, want := range []string{" INFO  a\n", " INFO  b\n", " \x1b[1;33mWARN \x1b[0m c\n", " \x1b[1;31mERROR\x1b[0m d\n"} {
+		assert.Contains(t, out.String(), want)
+	}
 }
 
 func TestLineHandler(t *testing.T) {

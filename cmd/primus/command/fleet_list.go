@@ -43,7 +43,7 @@ and a run that has been silent for ten seconds is not listed.`,
 }
 
 func printFleet(streams Streams, s fleet.Snapshot) error {
-	log := slog.New(newLineHandler(streams.Err, slog.LevelWarn, timeOfDay))
+	log := slog.New(streams.lines(streams.Err, slog.LevelWarn))
 	for _, strange := range s.Strange {
 		log.Warn(strange)
 	}

@@ -33,13 +33,14 @@ func primus(t *testing.T, args ...string) outcome {
 	return outcome{code, out.String(), stderr.String()}
 }
 
-// child prepares a command line in a process of its own, with the libraries of vendors and these variables.
+// child prepares a command line in a process of its own, with the libraries of vendors, the lines of the op manager on its
+// standard error, and these variables.
 func child(ctx context.Context, env []string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
 	keep := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "PRIMUS_") || strings.HasPrefix(v, "TE_FL_") || strings.HasPrefix(v, "TEFL_")
 	})
-	cmd.Env = slices.Concat(keep, []string{roleEnv + "=primus", settings.EnvFile + "=none"}, env)
+	cmd.Env = slices.Concat(keep, []string{roleEnv + "=primus", settings.EnvFile + "=none", "TEFL_LOG_LEVEL=INFO"}, env)
 	return cmd
 }
 

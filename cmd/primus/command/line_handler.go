@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/primus-fl/primus/internal/escape"
+	"github.com/primus-fl/primus/runtime/backend"
 )
 
 // Formats of the time in log lines: of day for people who watch, with the date for files.
@@ -18,12 +19,20 @@ const (
 	dateTime  = "2006-01-02 15:04:05"
 )
 
+// What terminals understand as colours.
+const (
+	boldYellow = "\x1b[1;33m"
+	boldRed    = "\x1b[1;31m"
+	plain      = "\x1b[0m"
+)
+
 // lineHandler is a slog.Handler that writes one readable line a record:
 //
 //	22:30:05 INFO  message key=value
 type lineHandler struct {
 	level  slog.Leveler
 	format string // of the time
+	color  bool   // of the levels from WARN on
 	out    io.Writer
 	mu     *sync.Mutex
 	attrs  string // of WithAttrs, as they are written
@@ -40,7 +49,7 @@ func (h *lineHandler) Enabled(_ context.Context, l slog.Level) bool { return l >
 // Handle implements slog.Handler.
 func (h *lineHandler) Handle(_ context.Context, r slog.Record) error {
 	var line strings.Builder
-	fmt.Fprintf(&line, "%s %-5s %s%s", r.Time.Format(h.format), r.Level, escape.Lines(r.Message, moreIndent), h.attrs)
+	fmt.Fprintf(&line, "%s %s %s%s", r.Time.Format(h.format), h.levelName(r.Level), escape.Lines(r.Message, moreIndent), h.attrs)
 	r.Attrs(func(a slog.Attr) bool {
 		writeAttr(&line, h.group, a)
 		return true
@@ -50,6 +59,22 @@ func (h *lineHandler) Handle(_ context.Context, r slog.Record) error {
 	defer h.mu.Unlock()
 	_, err := io.WriteString(h.out, line.String())
 	return err
+}
+
+// levelName returns the name of a level in five columns, and in colour what must not be overlooked.
+func (h *lineHandler) levelName(l slog.Level) string {
+	if l == backend.LevelDetail {
+		l = slog.LevelInfo
+	}
+	name := fmt.Sprintf("%-5s", l)
+	switch {
+	case !h.color || l < slog.LevelWarn:
+		return name
+	case l < slog.LevelError:
+		return boldYellow + name + plain
+	default:
+		return boldRed + name + plain
+	}
 }
 
 // moreIndent begins the further lines of a record, which no text of others can make look like a record of its own.

@@ -78,7 +78,7 @@ wrong catalogue and no_candidate when nothing can be selected.`,
 			if err != nil {
 				return err
 			}
-			log := slog.New(newLineHandler(streams.Err, slog.LevelWarn, timeOfDay))
+			log := slog.New(streams.lines(streams.Err, slog.LevelWarn))
 			for _, w := range r.Warnings {
 				log.Warn(w)
 			}

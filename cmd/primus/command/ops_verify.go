@@ -129,7 +129,7 @@ func verifyImpls(cmd *cobra.Command, streams Streams, m *opmanager.Manager, snap
 	}
 	screen := &console{out: streams.Err, width: streams.Width}
 	defer screen.setStatus("")
-	log := slog.New(newLineHandler(screen, slog.LevelInfo, timeOfDay))
+	log := slog.New(streams.lines(screen, slog.LevelInfo))
 	results := []opstest.Result{}
 	for i, op := range snap.Ops() {
 		entries := snap.Impls(i)

@@ -77,7 +77,7 @@ run.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var sources *sourceList
-			set := appConfig{log: slog.New(newLineHandler(streams.Err, slog.LevelWarn, timeOfDay)), policy: opts.sources(nil), listPlugins: true, extras: streams.extras}
+			set := appConfig{log: slog.New(streams.lines(streams.Err, slog.LevelWarn)), policy: opts.sources(nil), listPlugins: true, extras: streams.extras}
 			var rows []sourceRow
 			err := runApp(cmd.Context(), func() error {
 				rows = sources.rows()

@@ -60,7 +60,7 @@ type policyCheckOptions struct {
 
 // checkPolicies returns the faults of all files, and says of the others that they are valid.
 func checkPolicies(ctx context.Context, streams Streams, files []string, opts policyCheckOptions) error {
-	log := slog.New(newLineHandler(streams.Err, slog.LevelWarn, timeOfDay))
+	log := slog.New(streams.lines(streams.Err, slog.LevelWarn))
 	set := appConfig{log: log, extras: streams.extras}
 	set.policy.lookup = func(string) (string, bool) { return "", false } // a file is judged by itself
 	var p opsParams

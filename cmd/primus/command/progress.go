@@ -3,6 +3,8 @@ package command
 import (
 	"fmt"
 	"log/slog"
+	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,6 +23,7 @@ type progress struct {
 	started time.Time
 	drawn   time.Time // when the bar was drawn last
 	valid   *float64  // of the last evaluation
+	rate    float64   // tokens a second, averaged over the last seconds
 	err     error     // of writing the summary
 }
 
@@ -40,6 +43,7 @@ func (p *progress) StepDone(s backend.Step) {
 	if s.ValidLoss != nil {
 		p.valid = s.ValidLoss
 	}
+	p.average(s)
 	if s.Step%max(p.run.LogInterval, 1) == 0 || s.Step == p.run.FirstStep || s.Step == p.run.Steps || s.ValidLoss != nil {
 		log := p.log
 		if p.streams.Width != nil && s.ValidLoss == nil {
@@ -61,13 +65,24 @@ func (p *progress) line(s backend.Step) string {
 	return line + fmt.Sprintf("  lr %.2e  grad norm %.3f  %s tokens/s%s", s.LR, s.GradNorm, thousands(s.TokensPerSecond), p.eta(s.Step))
 }
 
-// figures is what stands beside the bar after a step.
+// rateWindow is the time over which the rate beside the bar is averaged.
+const rateWindow = 3 * time.Second
+
+// average counts the rate of a step by its share of the window.
+func (p *progress) average(s backend.Step) {
+	if p.rate == 0 {
+		p.rate = s.TokensPerSecond
+	}
+	p.rate += (s.TokensPerSecond - p.rate) * (1 - math.Exp(-s.Duration.Seconds()/rateWindow.Seconds()))
+}
+
+// figures is what stands beside the bar after a step, with the columns that change often of one width.
 func (p *progress) figures(s backend.Step) string {
 	text := fmt.Sprintf("  loss %.3f", s.Loss)
 	if p.valid != nil {
 		text += fmt.Sprintf("  valid %.3f", *p.valid)
 	}
-	return text + fmt.Sprintf("  %s tok/s%s", thousands(s.TokensPerSecond), p.eta(s.Step))
+	return text + fmt.Sprintf("  %5s tok/s%s", thousands(p.rate), p.eta(s.Step))
 }
 
 // eta is the time that the steps left will take if they are as fast as those of this run, evaluations and checkpoints
@@ -93,15 +108,15 @@ func (p *progress) draw(step int, figures string) {
 		return
 	}
 	p.drawn = time.Now()
-	share := float64(step) / float64(max(p.run.Steps, 1))
-	head := fmt.Sprintf("%3.0f%% ", 100*share)
-	tail := fmt.Sprintf(" %d/%d%s", step, p.run.Steps, figures)
+	steps := max(p.run.Steps, 1)
+	head := fmt.Sprintf("%3d%% ", 100*step/steps) // 100 only at the end
+	tail := fmt.Sprintf(" %*d/%d%s", len(strconv.Itoa(steps)), step, p.run.Steps, figures)
 	length := min(longestBar, p.streams.Width()-1-len(head)-len(tail))
 	if length < shortestBar {
 		p.console.setStatus(head + strings.TrimPrefix(tail, " "))
 		return
 	}
-	filled := int(share * float64(length))
+	filled := step * length / steps
 	p.console.setStatus(head + strings.Repeat("█", filled) + strings.Repeat("░", length-filled) + tail)
 }
 

@@ -72,8 +72,9 @@ func TestProgressIsNotDrawnTooOften(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			p.StepDone(backend.Step{Step: step})
 		}
-		assert.Equal(t, 11, strings.Count(screen.String(), eraseLine), "the empty bar and ten more in a second")
+		assert.Equal(t, 11, strings.Count(screen.String(), eraseRest), "the empty bar and ten more in a second")
 		assert.Contains(t, screen.String(), "1000/1000")
+		assert.Equal(t, 1, strings.Count(screen.String(), "100%"), "100 % is the end")
 	})
 }
 

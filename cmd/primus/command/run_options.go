@@ -67,7 +67,7 @@ func withBackends(ctx context.Context, streams Streams, log *slog.Logger, f func
 
 // planRun plans the run of an experiment.
 func planRun(ctx context.Context, streams Streams, o *runOptions, s stage, e *config.Experiment) (*train.Plan, error) {
-	log := slog.New(newLineHandler(streams.Err, slog.LevelWarn, timeOfDay))
+	log := slog.New(streams.lines(streams.Err, slog.LevelWarn))
 	logReport(log, e.Report)
 	var plan *train.Plan
 	err := withBackends(ctx, streams, log, func(p planParams) (err error) {

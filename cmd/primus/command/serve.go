@@ -70,7 +70,7 @@ PRIMUS_LISTEN, PRIMUS_TOKEN_FILE, PRIMUS_FLEET and so on.`,
 
 // runServe serves until ctx ends.
 func runServe(ctx context.Context, streams Streams, opts serveOptions, policy policyOptions, of fleetOptions) error {
-	log := slog.New(newLineHandler(streams.Err, slog.LevelInfo, timeOfDay))
+	log := slog.New(streams.lines(streams.Err, slog.LevelInfo))
 	set := appConfig{log: log, timing: true, policy: policy.sources(nil), serve: opts.Config, fleet: of.process(), extras: streams.extras}
 	return runApp(ctx, func() error {
 		<-ctx.Done()

@@ -2,6 +2,7 @@ package command
 
 import (
 	"io"
+	"log/slog"
 	"os"
 
 	"go.uber.org/fx"
@@ -18,19 +19,24 @@ type Streams struct {
 	// Width returns the columns of the terminal that Err is; nil says that Err is none, so that no progress bar appears.
 	Width func() int
 
+	// Color says that Err shows colours.
+	Color bool
+
 	extras []fx.Option // of Main; every command that has the streams has them
 }
 
 // usualWidth is for terminals that do not tell theirs.
 const usualWidth = 80
 
-// StandardStreams returns the standard output and error of the process.
+// StandardStreams returns the standard output and error of the process. CI in the environment stands for no terminal, and
+// NO_COLOR for one without colours.
 func StandardStreams() Streams {
 	s := Streams{Out: os.Stdout, Err: os.Stderr, In: os.Stdin}
 	fd := int(os.Stderr.Fd())
-	if !term.IsTerminal(fd) || os.Getenv("TERM") == "dumb" {
+	if !term.IsTerminal(fd) || os.Getenv("TERM") == "dumb" || os.Getenv("CI") != "" {
 		return s
 	}
+	s.Color = os.Getenv("NO_COLOR") == ""
 	s.Width = func() int {
 		width, _, err := term.GetSize(fd)
 		if err != nil || width <= 0 {
@@ -39,4 +45,11 @@ func StandardStreams() Streams {
 		return width
 	}
 	return s
+}
+
+// lines returns a handler of log lines for people who watch, on Err or on the console that is there.
+func (s Streams) lines(out io.Writer, level slog.Leveler) *lineHandler {
+	h := newLineHandler(out, level, timeOfDay)
+	h.color = s.Color
+	return h
 }

@@ -16,7 +16,7 @@ import (
 type screen struct {
 	lines  [][]rune
 	column int
-	frames []string // what the last line held each time it was erased
+	frames []string // what the last line held each time its rest was erased
 }
 
 func (s *screen) last() []rune { return s.lines[len(s.lines)-1] }
@@ -26,8 +26,8 @@ func (s *screen) feed(text string) {
 	for len(text) > 0 {
 		switch {
 		case strings.HasPrefix(text, "\x1b[K"):
-			s.frames = append(s.frames, string(s.last()))
 			s.lines[len(s.lines)-1] = s.last()[:min(s.column, len(s.last()))]
+			s.frames = append(s.frames, string(s.last()))
 			text = text[len("\x1b[K"):]
 			continue
 		case text[0] == '\r':
@@ -37,7 +37,11 @@ func (s *screen) feed(text string) {
 			s.column = 0
 		default:
 			r := []rune(text)[0]
-			s.lines[len(s.lines)-1] = append(s.last()[:min(s.column, len(s.last()))], r)
+			if line := s.last(); s.column < len(line) {
+				line[s.column] = r
+			} else {
+				s.lines[len(s.lines)-1] = append(line, r)
+			}
 			s.column++
 			text = text[len(string(r)):]
 			continue

@@ -43,6 +43,9 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 	if err != nil {
 		return usageError{err}
 	}
+	if os.Getenv(opmanager.EnvLogLevel) == "" && levels.console >= slog.LevelInfo {
+		opLevel = slog.LevelWarn // the log file has the rest
+	}
 	member, err := opts.fleet.member(experiment, module)
 	if err != nil {
 		return err
@@ -52,8 +55,11 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 	screen := &console{out: stderr, width: streams.Width}
 	defer screen.setStatus("")
 	logFile := &backend.LogFile{}
+	if levels.file == slog.LevelInfo {
+		levels.file = backend.LevelDetail
+	}
 	toFile := newLineHandler(logFile, levels.file, dateTime)
-	log := slog.New(slog.NewMultiHandler(newLineHandler(screen, levels.console, timeOfDay), toFile))
+	log := slog.New(slog.NewMultiHandler(streams.lines(screen, levels.console), toFile))
 	logReport(log, experiment.Report)
 	defer warnWhenInterrupted(ctx, log, opts.run.grace)()
 
@@ -61,7 +67,7 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 	set := appConfig{
 		threads: int(opts.threads), timing: true, log: log, metrics: opts.metrics(experiment), serve: opts.serve.Config, trains: true,
 		policy: opts.policy.sources(module), fleet: member, extras: streams.extras,
-		opLog: slog.NewMultiHandler(newLineHandler(screen, opLevel, timeOfDay), toFile),
+		opLog: slog.NewMultiHandler(streams.lines(screen, opLevel), toFile),
 	}
 	settings := opts.run.settings(experiment, s, log)
 	settings.LogFile = logFile
