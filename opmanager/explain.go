@@ -17,6 +17,10 @@ type Standing struct {
 	// Supports is what the impl declares about the calls that it serves, "" for
 	// nothing.
 	Supports string `json:"supports,omitempty"`
+	// Determinism is what the impl declares about the bits of its results.
+	Determinism opregistry.Determinism `json:"determinism"`
+	// Measured is how fast the impl was measured to be, nil where that was not declared.
+	Measured *opregistry.Measurement `json:"measured,omitempty"`
 	// Reason says why the impl does not serve calls, "" of the one that does.
 	Reason string `json:"reason,omitempty"`
 }
@@ -158,6 +162,8 @@ func (p *Policy) behind(op string, first, c Candidate, resolve func(string) stri
 		return fmt.Sprintf("later in the order %s%s", tokenList(tokens), inBrackets(source))
 	case c.Priority != first.Priority:
 		return fmt.Sprintf("lower priority: %d, where %s has %d", c.Priority, first.ID, first.Priority)
+	case c.Measured.Rate != first.Measured.Rate:
+		return fmt.Sprintf("slower as measured beside default.flagos: %s, where %s has %s", rate(c.Measured), first.ID, rate(first.Measured))
 	default:
 		return fmt.Sprintf("lower priority: the same %d as %s, whose id sorts after this one", c.Priority, first.ID)
 	}
@@ -171,7 +177,22 @@ func inBrackets(source string) string {
 }
 
 func standing(c Candidate, reason string) Standing {
-	return Standing{ImplInfo: ImplInfo{ID: c.ID, Kind: c.Kind, Vendor: c.Vendor}, Priority: c.Priority, Available: c.Unusable == "", Reason: reason}
+	s := Standing{
+		ImplInfo: ImplInfo{ID: c.ID, Kind: c.Kind, Vendor: c.Vendor}, Priority: c.Priority, Available: c.Unusable == "",
+		Determinism: c.Determinism, Reason: reason,
+	}
+	if c.Measured.Rate > 0 {
+		s.Measured = &c.Measured
+	}
+	return s
+}
+
+// rate says how fast an impl was measured to be, and by what.
+func rate(m opregistry.Measurement) string {
+	if m.Rate == 0 {
+		return "no measurement"
+	}
+	return fmt.Sprintf("%.2g (%s)", m.Rate, m.By)
 }
 
 func (t *table) standing(e opregistry.Entry, reason string) Standing {
@@ -183,7 +204,7 @@ func (t *table) standing(e opregistry.Entry, reason string) Standing {
 }
 
 func asCandidate(e opregistry.Entry) Candidate {
-	return Candidate{ID: e.ID, Kind: e.Kind, Vendor: e.Vendor, Priority: e.Priority}
+	return Candidate{ID: e.ID, Kind: e.Kind, Vendor: e.Vendor, Priority: e.Priority, Determinism: e.Determinism, Measured: e.Measured}
 }
 
 func entryOf(entries []opregistry.Entry, id string) opregistry.Entry {

@@ -164,3 +164,64 @@ func TestPolicyWarnings(t *testing.T) {
 	require.NoError(t, p.SetDeny("*", "test"))
 	assert.Empty(t, p.Warnings(opmanager.Known{}, opregistry.NormalVendor), "every vendor is right even where there is none")
 }
+
+// A deterministic policy uses only impls that declare it, and says of the others why not.
+func TestDeterministicPolicy(t *testing.T) {
+	impls := []opmanager.Candidate{
+		{ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 100},
+		{ID: "default.flagos", Kind: opregistry.KindFlagos, Priority: 150, Determinism: opregistry.DeterminismOfClass},
+		{ID: "vendor.exact", Kind: opregistry.KindVendor, Vendor: "exact", Priority: 90, Determinism: opregistry.DeterminismEverywhere},
+	}
+	p := opmanager.Policy{Prefer: opregistry.KindVendor, Deterministic: true}
+	e := p.Explain("op", impls, opregistry.NormalVendor)
+	assert.Equal(t, "vendor.exact", e.Selected)
+	require.Len(t, e.Rejected, 1)
+	assert.Equal(t, "it does not declare to compute the same bits with any number of threads, which the program asks for", e.Rejected[0].Reason)
+	assert.Equal(t, opregistry.DeterminismEverywhere, e.Order[0].Determinism)
+	p.Deterministic = false
+	assert.Equal(t, "vendor.acme", p.Explain("op", impls, opregistry.NormalVendor).Selected)
+}
+
+// Where policy and priority do not say which vendor comes first, the one that was
+// measured to be the fastest does; without a measurement ids decide, as upstream.
+func TestVendorsAreRankedByMeasurement(t *testing.T) {
+	vendor := func(name string, priority int, rate float64) opmanager.Candidate {
+		c := opmanager.Candidate{ID: "vendor." + name, Kind: opregistry.KindVendor, Vendor: name, Priority: priority}
+		if rate > 0 {
+			c.Measured = opregistry.Measurement{Rate: rate, By: "make bench"}
+		}
+		return c
+	}
+	impls := []opmanager.Candidate{vendor("slow", 100, 0.8), vendor("fast", 100, 0.9), vendor("a", 100, 0), vendor("z", 100, 0), vendor("first", 101, 0.1)}
+	p := opmanager.Policy{Prefer: opregistry.KindVendor}
+	e := p.Explain("op", impls, opregistry.NormalVendor)
+	var order []string
+	for _, s := range e.Order {
+		order = append(order, s.ID)
+	}
+	assert.Equal(t, []string{"vendor.first", "vendor.fast", "vendor.slow", "vendor.z", "vendor.a"}, order)
+	p.Deny = []string{"first"}
+	e = p.Explain("op", impls, opregistry.NormalVendor)
+	assert.Equal(t, "slower as measured beside default.flagos: 0.8 (make bench), where vendor.fast has 0.9 (make bench)", e.Order[1].Reason)
+	assert.Contains(t, e.Order[2].Reason, "slower as measured beside default.flagos: no measurement, where vendor.fast")
+	p.PerOp = []opmanager.OpRule{{Pattern: "op", Order: []opmanager.Token{{Kind: opregistry.KindVendor, Vendor: "slow"}, {Kind: opregistry.KindVendor}}}}
+	e = p.Explain("op", impls, opregistry.NormalVendor)
+	assert.Equal(t, "vendor.slow", e.Selected, "an order of vendors rules")
+	assert.Equal(t, "the program", e.Source)
+}
+
+// What a program sets in a policy is not explained as a default.
+func TestSourceOfWhatAProgramSets(t *testing.T) {
+	p := opmanager.DefaultPolicy()
+	assert.Equal(t, "default", p.View().Sources["prefer"])
+	p.Prefer, p.Strict, p.SkipCUDA, p.ProtectInPlace, p.Deterministic = opregistry.KindVendor, true, true, true, true
+	p.Allow, p.Deny, p.PerOp, p.Rules = []string{"a"}, []string{"b"}, []opmanager.OpRule{{Pattern: "op"}}, []opmanager.Rule{{}}
+	p.Quarantine.Failures, p.Verify.Fraction = 1, 1
+	for field, source := range p.View().Sources {
+		assert.Equal(t, "the program", source, field)
+	}
+	assert.Equal(t, "the program", p.Explain("other", nil, opregistry.NormalVendor).Source)
+	p, err := p.Overlay(func(name string) (string, bool) { return "flagos", name == opmanager.EnvPrefer })
+	require.NoError(t, err)
+	assert.Equal(t, "environment TE_FL_PREFER", p.View().Sources["prefer"])
+}

@@ -1,6 +1,7 @@
 package opmanager
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,6 +27,10 @@ type Policy struct {
 
 	// SkipCUDA leaves out the impls of vendor nvidia, whether there are any or not.
 	SkipCUDA bool
+
+	// Deterministic leaves out the impls that do not declare to compute the same
+	// bits with any number of workers.
+	Deterministic bool
 
 	// PerOp replaces the preference for the ops that a rule's pattern matches.
 	PerOp []OpRule
@@ -58,16 +63,17 @@ type Field string
 
 // The fields of a Policy.
 const (
-	FieldPrefer     Field = "prefer"
-	FieldStrict     Field = "strict"
-	FieldAllow      Field = "allow_vendors"
-	FieldDeny       Field = "deny_vendors"
-	FieldSkip       Field = "skip_cuda"
-	FieldPerOp      Field = "per_op"
-	FieldProtect    Field = "protect_in_place"
-	FieldRules      Field = "rules"
-	FieldQuarantine Field = "quarantine"
-	FieldVerify     Field = "verify"
+	FieldPrefer        Field = "prefer"
+	FieldStrict        Field = "strict"
+	FieldAllow         Field = "allow_vendors"
+	FieldDeny          Field = "deny_vendors"
+	FieldSkip          Field = "skip_cuda"
+	FieldDeterministic Field = "deterministic"
+	FieldPerOp         Field = "per_op"
+	FieldProtect       Field = "protect_in_place"
+	FieldRules         Field = "rules"
+	FieldQuarantine    Field = "quarantine"
+	FieldVerify        Field = "verify"
 )
 
 // OpRule is the order of tokens for the ops that a pattern matches.
@@ -187,11 +193,11 @@ func defaultOrder(prefer opregistry.Kind) []Token {
 func (p *Policy) Order(op string) (order []Token, source string) {
 	for _, rules := range p.scopedPerOp {
 		if rule := ruleFor(op, rules); rule != nil {
-			return rule.Order, rule.Source
+			return rule.Order, rule.source()
 		}
 	}
 	if rule := ruleFor(op, p.PerOp); rule != nil {
-		return rule.Order, rule.Source
+		return rule.Order, rule.source()
 	}
 	return defaultOrder(p.Prefer), p.source(FieldPrefer)
 }
@@ -210,12 +216,54 @@ func ruleFor(op string, rules []OpRule) *OpRule {
 	return best
 }
 
+// The sources of values that no text brought.
+const (
+	sourceDefault = "default"
+	sourceProgram = "the program" // that made the policy
+)
+
+// source returns where the value of a field came from.
 func (p *Policy) source(f Field) string {
 	if s, ok := p.Sources[f]; ok {
 		return s
 	}
-	return "default"
+	if p.set(f) {
+		return sourceProgram
+	}
+	return sourceDefault
 }
+
+// set reports whether a field has another value than DefaultPolicy gives it.
+func (p *Policy) set(f Field) bool {
+	switch f {
+	case FieldPrefer:
+		return p.Prefer != opregistry.KindUnspecified && p.Prefer != DefaultPolicy().Prefer
+	case FieldStrict:
+		return p.Strict
+	case FieldAllow:
+		return p.Allow != nil
+	case FieldDeny:
+		return p.Deny != nil
+	case FieldSkip:
+		return p.SkipCUDA
+	case FieldDeterministic:
+		return p.Deterministic
+	case FieldPerOp:
+		return p.PerOp != nil
+	case FieldProtect:
+		return p.ProtectInPlace
+	case FieldRules:
+		return p.Rules != nil
+	case FieldQuarantine:
+		return p.Quarantine != QuarantineSettings{}
+	case FieldVerify:
+		return p.Verify.Fraction != 0
+	}
+	return false
+}
+
+// source returns where a rule came from.
+func (r *OpRule) source() string { return cmp.Or(r.Source, sourceProgram) }
 
 // setSource records where a field came from without touching a map that another
 // copy of the policy shares.
@@ -248,6 +296,14 @@ func matchPattern(pattern, name string) bool {
 		name = name[i+len(part):]
 	}
 	return true
+}
+
+// reproducible returns why impls that declare this may not be used, "" when they may.
+func (p *Policy) reproducible(d opregistry.Determinism) string {
+	if !p.Deterministic || d != opregistry.DeterminismUndeclared {
+		return ""
+	}
+	return fmt.Sprintf("it does not declare to compute the same bits with any number of threads, which %s asks for", p.source(FieldDeterministic))
 }
 
 // cudaVendor is whose impls SkipCUDA leaves out.

@@ -1,6 +1,7 @@
 package opmanager
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -18,6 +19,7 @@ type PolicyView struct {
 	Deny           []string            `json:"deny_vendors"`
 	Allow          []string            `json:"allow_vendors"` // null allows all
 	SkipCUDA       bool                `json:"skip_cuda"`
+	Deterministic  bool                `json:"deterministic,omitzero"`
 	ProtectInPlace bool                `json:"protect_in_place"`
 	Rules          []RuleView          `json:"rules"`
 	Quarantine     QuarantineView      `json:"quarantine"`
@@ -58,25 +60,25 @@ const viewPerOp = "per_op_order"
 // tokens in words, and a source for every field.
 func (p Policy) View() PolicyView {
 	v := PolicyView{
-		Prefer: p.Prefer, Strict: p.Strict, SkipCUDA: p.SkipCUDA, ProtectInPlace: p.ProtectInPlace,
+		Prefer: p.Prefer, Strict: p.Strict, SkipCUDA: p.SkipCUDA, Deterministic: p.Deterministic, ProtectInPlace: p.ProtectInPlace,
 		PerOp: viewOrders(p.PerOp), Deny: append([]string{}, vendorSet(p.Deny)...), Allow: vendorSet(p.Allow),
 		Rules:   []RuleView{},
 		Verify:  VerifyView{Fraction: p.Verify.Fraction, Ops: p.Verify.Ops, Quarantine: p.Verify.Quarantine},
 		Sources: map[string]string{},
 	}
 	for _, rule := range p.PerOp {
-		v.Sources[viewPerOp+"."+rule.Pattern] = rule.Source
+		v.Sources[viewPerOp+"."+rule.Pattern] = rule.source()
 	}
 	for i, rule := range p.Rules {
 		v.Rules = append(v.Rules, RuleView{
 			Layers: layerList(rule.Layers), Phase: rule.Phase, Prefer: rule.Prefer,
 			Allow: vendorSet(rule.Allow), Deny: vendorSet(rule.Deny), PerOp: viewOrders(rule.PerOp),
 		})
-		v.Sources[fmt.Sprintf("%s[%d]", FieldRules, i)] = rule.Source
+		v.Sources[fmt.Sprintf("%s[%d]", FieldRules, i)] = cmp.Or(rule.Source, sourceProgram)
 	}
 	set := p.Quarantine.withDefaults()
 	v.Quarantine = QuarantineView{Enabled: !set.Disabled, Failures: set.Failures, Window: shortTime(set.Window), Backoff: shortTime(set.Backoff)}
-	for _, field := range []Field{FieldPrefer, FieldStrict, FieldDeny, FieldAllow, FieldSkip, FieldProtect, FieldRules, FieldQuarantine, FieldVerify} {
+	for _, field := range []Field{FieldPrefer, FieldStrict, FieldDeny, FieldAllow, FieldSkip, FieldDeterministic, FieldProtect, FieldRules, FieldQuarantine, FieldVerify} {
 		v.Sources[string(field)] = p.source(field)
 	}
 	v.Sources[viewPerOp] = p.source(FieldPerOp)

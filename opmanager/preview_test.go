@@ -27,7 +27,7 @@ func TestPreview(t *testing.T) {
 		where    string
 		contains string
 	}{
-		{"everywhere", denied, "default.flagos", "", "vendor acme is denied by default"},
+		{"everywhere", denied, "default.flagos", "", "vendor acme is denied by the program"},
 		{"two layers of a phase", ruled, "reference.go", "layers 1-2, layers 1-2 backward", "later in the order reference"},
 	}
 	for _, tt := range tests {

@@ -1,6 +1,7 @@
 package opmanager
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -122,10 +123,11 @@ func (r *Rule) where() string {
 	if r.Phase != PhaseUnspecified {
 		parts = append(parts, "phase "+r.Phase.String())
 	}
+	source := cmp.Or(r.Source, sourceProgram)
 	if len(parts) == 0 {
-		return r.Source
+		return source
 	}
-	return r.Source + " for " + strings.Join(parts, ", ")
+	return source + " for " + strings.Join(parts, ", ")
 }
 
 // at returns the policy for a scope and the names of the rules that apply: p itself

@@ -15,6 +15,9 @@ type Candidate struct {
 	Kind     opregistry.Kind
 	Vendor   string
 	Priority int
+	// Determinism and Measured are what the impl declares.
+	Determinism opregistry.Determinism
+	Measured    opregistry.Measurement
 	// Unusable says why the impl cannot run now, "" when it can.
 	Unusable string
 }
@@ -29,13 +32,14 @@ type Rejection struct {
 // that may serve calls, best first, and the reason for each other. resolve maps
 // names of vendors to the ones that impls carry.
 //
-// Within one token impls are ordered by priority, then by id, both descending; a
-// token never crosses another one's priorities.
+// Within one token impls are ordered by priority, then by the rate that was
+// measured, then by id, all descending; a token never crosses another one's
+// priorities.
 func (p *Policy) Select(op string, impls []Candidate, resolve func(string) string) (order []int, rejected []Rejection) {
 	tokens, source := p.Order(op)
 	reasons := make([]string, len(impls))
 	for i, impl := range impls {
-		reasons[i] = cmp.Or(p.allows(impl.Vendor, resolve), impl.Unusable)
+		reasons[i] = cmp.Or(p.allows(impl.Vendor, resolve), impl.Unusable, p.reproducible(impl.Determinism))
 	}
 	taken := make([]bool, len(impls))
 	for _, token := range tokens {
@@ -47,7 +51,8 @@ func (p *Policy) Select(op string, impls []Candidate, resolve func(string) strin
 			}
 		}
 		slices.SortFunc(order[first:], func(a, b int) int {
-			return cmp.Or(cmp.Compare(impls[b].Priority, impls[a].Priority), strings.Compare(impls[b].ID, impls[a].ID))
+			return cmp.Or(cmp.Compare(impls[b].Priority, impls[a].Priority),
+				cmp.Compare(impls[b].Measured.Rate, impls[a].Measured.Rate), strings.Compare(impls[b].ID, impls[a].ID))
 		})
 	}
 	for i, impl := range impls {

@@ -107,6 +107,7 @@ func (c *core) buildRow(r *row, op string, in inputs, entries []opregistry.Entry
 		trials[k] = half
 		impls[k] = Candidate{
 			ID: e.ID, Kind: e.Kind, Vendor: e.Vendor, Priority: e.Priority,
+			Determinism: e.Determinism, Measured: e.Measured,
 			Unusable: cmp.Or(in.available[e.Number], reason),
 		}
 	}

@@ -32,6 +32,12 @@ type Impl struct {
 	// Support declares which calls the impl serves.
 	Support Support
 
+	// Determinism declares when equal operands give equal bits.
+	Determinism Determinism
+
+	// Measured ranks the impl among those of its priority.
+	Measured Measurement
+
 	// Available returns nil when the impl can run on this machine, else why
 	// not. It is called when a dispatch table is built, never in a call. Nil
 	// means available.
@@ -87,6 +93,12 @@ func (i *Impl) check() error {
 	}
 	if err := i.Support.check(i.Op); err != nil {
 		return fail("%v", err)
+	}
+	if err := i.Measured.check(); err != nil {
+		return fail("%v", err)
+	}
+	if i.Determinism > DeterminismEverywhere {
+		return fail("got %v, want a level of Determinism", i.Determinism)
 	}
 	return nil
 }

@@ -65,6 +65,9 @@ func TestRegisterRefuses(t *testing.T) {
 		{"vendor without a name", edit(func(i *opregistry.Impl) { i.Kind = opregistry.KindVendor }), []string{"kind vendor without a vendor"}},
 		{"vendor of odd characters", edit(func(i *opregistry.Impl) { i.Vendor = "a/b" }), []string{`vendor "a/b"`}},
 		{"nothing to run", edit(func(i *opregistry.Impl) { i.Run = nil }), []string{"Run of type <nil>", "copyArgs"}},
+		{"rate below 0", edit(func(i *opregistry.Impl) { i.Measured = opregistry.Measurement{Rate: -1, By: "make bench"} }), []string{"measured rate of -1", "above 0"}},
+		{"rate of nobody", edit(func(i *opregistry.Impl) { i.Measured.Rate = 2 }), []string{"measured rate of 2 without what measured it"}},
+		{"determinism of another release", edit(func(i *opregistry.Impl) { i.Determinism = 9 }), []string{"determinism(9)"}},
 		{"nil function", edit(func(i *opregistry.Impl) { i.Run = noRun }), []string{"non-nil"}},
 		{"arguments of another op", edit(func(i *opregistry.Impl) {
 			i.Run = func(*opregistry.Exec, otherArgs) error { return nil }
@@ -239,4 +242,18 @@ func TestRegistryHammer(t *testing.T) {
 	wg.Wait()
 	assert.Equal(t, uint64(1+2*writers*rounds), r.Snapshot().Generation())
 	assert.Len(t, r.Snapshot().Sources(), 1)
+}
+
+func TestDeclarations(t *testing.T) {
+	for level := range opregistry.DeterminismEverywhere + 1 {
+		text, err := level.MarshalText()
+		require.NoError(t, err)
+		var back opregistry.Determinism
+		require.NoError(t, back.UnmarshalText(text))
+		assert.Equal(t, level, back)
+	}
+	_, err := (opregistry.DeterminismEverywhere + 1).MarshalText()
+	require.Error(t, err)
+	require.Error(t, new(opregistry.Determinism).UnmarshalText([]byte("sometimes")))
+	assert.Equal(t, "determinism(9)", opregistry.Determinism(9).String())
 }

@@ -54,6 +54,7 @@ func Source() opregistry.Source {
 func impl[A any](op *opregistry.Op[A], run opregistry.Func[A]) opregistry.Impl {
 	return opregistry.Impl{
 		Op: op, ID: ID, Kind: opregistry.KindFlagos, Priority: Priority, Run: run,
-		Support: opregistry.Support{DTypes: []tensor.DType{tensor.F32, tensor.BF16, tensor.F16}},
+		Support:     opregistry.Support{DTypes: []tensor.DType{tensor.F32, tensor.BF16, tensor.F16}},
+		Determinism: opregistry.DeterminismOfClass,
 	}
 }

@@ -159,6 +159,8 @@ func impl[A any](op *opregistry.Op[A], run func(A) error) opregistry.Impl {
 		ID:       ID,
 		Kind:     opregistry.KindReference,
 		Priority: Priority,
+		// One class of CPU only, because math.Exp and its like use FMA where the CPU has it.
+		Determinism: opregistry.DeterminismOfClass,
 		Run: func(_ *opregistry.Exec, a A) error {
 			for _, o := range op.Operands(a) {
 				if d := o.Tensor.Device(); d.Type != device.TypeCPU {

@@ -2,6 +2,7 @@ package cpufeat
 
 import (
 	"fmt"
+	"runtime"
 	"sync/atomic"
 
 	"github.com/klauspost/cpuid/v2"
@@ -53,6 +54,18 @@ func (f Feature) String() string {
 		return fmt.Sprintf("feature(%d)", uint8(f))
 	}
 	return names[f]
+}
+
+// Class names what decides which kernels run, and with them the bits of results: the
+// architecture and the features that kernels distinguish and may use here.
+func Class() string {
+	class := runtime.GOARCH
+	for _, f := range Features() {
+		if Has(f) {
+			class += "+" + f.String()
+		}
+	}
+	return class
 }
 
 // Missing returns those of the named CPU features that this machine lacks. Names

@@ -2,6 +2,7 @@ package cpufeat_test
 
 import (
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -19,6 +20,20 @@ func TestDisableHidesOneFeatureUntilRestored(t *testing.T) {
 		assert.False(t, cpufeat.Has(f), "%v after a nested restore", f)
 		restore()
 		assert.Equal(t, before, cpufeat.Has(f), "%v", f)
+	}
+}
+
+func TestClassNamesWhatKernelsMayUse(t *testing.T) {
+	var restore []func()
+	for _, f := range cpufeat.Features() {
+		restore = append(restore, cpufeat.Disable(f))
+	}
+	assert.Equal(t, runtime.GOARCH, cpufeat.Class())
+	for _, r := range restore {
+		r()
+	}
+	for _, f := range cpufeat.Features() {
+		assert.Equal(t, cpufeat.Has(f), strings.Contains(cpufeat.Class()+"+", "+"+f.String()+"+"))
 	}
 }
 

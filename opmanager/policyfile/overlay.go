@@ -86,6 +86,8 @@ func (o *Overlay) Apply(p opmanager.Policy) opmanager.Policy {
 			p.Allow = o.values.Allow
 		case opmanager.FieldDeny:
 			p.Deny = o.values.Deny
+		case opmanager.FieldDeterministic:
+			p.Deterministic = o.values.Deterministic
 		case opmanager.FieldPerOp:
 			p.PerOp = o.values.PerOp
 		case opmanager.FieldProtect:

@@ -31,6 +31,7 @@ func (r *reader) keyReaders() []keyReader {
 		{string(opmanager.FieldStrict), r.strict},
 		{string(opmanager.FieldAllow), r.allow},
 		{string(opmanager.FieldDeny), r.deny},
+		{string(opmanager.FieldDeterministic), r.deterministic},
 		{string(opmanager.FieldPerOp), r.perOp},
 		{string(opmanager.FieldProtect), r.protect},
 		{string(opmanager.FieldRules), r.rules},
@@ -142,6 +143,11 @@ func (r *reader) strict(key string, v Value) bool {
 	if ok {
 		ok = r.accept(key, v, r.policy.SetStrict)
 	}
+	return ok
+}
+
+func (r *reader) deterministic(key string, v Value) (ok bool) {
+	r.policy.Deterministic, ok = r.toggle(key, v)
 	return ok
 }
 

@@ -45,15 +45,16 @@ func (r *reader) rule(key string, v Value) opmanager.Rule {
 		return rule
 	}
 	in.mapping(v, key, readers)
+	where, changes := keysOf(readers[:2]), keysOf(readers[2:])
 	rule.Prefer, rule.Allow, rule.Deny, rule.PerOp = in.policy.Prefer, in.policy.Allow, in.policy.Deny, in.policy.PerOp
 	given := func(keys ...string) bool {
 		return slices.ContainsFunc(v.Entries, func(e Entry) bool { return slices.Contains(keys, e.Key) })
 	}
 	switch {
-	case !given("layers", "phase"):
-		in.fail(v.Place, key, "given neither layers nor phase, expected at least one; what holds everywhere stands outside of rules")
+	case !given(where...):
+		in.fail(v.Place, key, "given neither %s, expected at least one; what holds everywhere stands outside of rules", strings.Join(where, " nor "))
 	case len(in.faults) == 0 && rule.Prefer == 0 && rule.Allow == nil && len(rule.Deny)+len(rule.PerOp) == 0:
-		in.fail(v.Place, key, "given a rule that changes nothing, expected prefer, allow_vendors, deny_vendors or per_op in it")
+		in.fail(v.Place, key, "given a rule that changes nothing, expected one of %s in it", strings.Join(changes, ", "))
 	}
 	r.faults = append(r.faults, in.faults...)
 	return rule

@@ -63,7 +63,8 @@ func WithForward(forward opregistry.Impl) Option {
 }
 
 // Irreproducible lifts the demand that results are the same bit for bit for any
-// number of workers and when calls overlap. They still have to be right.
+// number of workers and when calls overlap. They still have to be right. An impl
+// that declares its determinism is held to it all the same.
 func Irreproducible() Option {
 	return optionFunc(func(c *config) { c.irreproducible = true })
 }

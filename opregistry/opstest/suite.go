@@ -207,6 +207,10 @@ type runner[A any] struct {
 
 func (s suite[A]) run(t T, impl, oracle opregistry.Impl, cfg *config) (served, declined int) {
 	t.Helper()
+	if impl.Determinism != opregistry.DeterminismUndeclared {
+		held := *cfg
+		held.irreproducible, cfg = false, &held
+	}
 	r := &runner[A]{
 		suite: s, cfg: cfg, impl: function(t, s.op, impl), oracle: function(t, s.op, oracle),
 		serial: opregistry.NewExec(nil, 0), many: opregistry.NewExec(scattered{}, 0),

@@ -21,13 +21,14 @@ func Source() opregistry.Source {
 		Name:    "gonum",
 		Version: version(),
 		Impls: []opregistry.Impl{{
-			Op:       ops.GenericGemm,
-			ID:       "vendor.gonum",
-			Kind:     opregistry.KindVendor,
-			Vendor:   "gonum",
-			Priority: priority,
-			Run:      opregistry.Func[ops.GenericGemmArgs](gemm),
-			Support:  opregistry.Support{DTypes: []tensor.DType{tensor.F32, tensor.F64}},
+			Op:          ops.GenericGemm,
+			ID:          "vendor.gonum",
+			Kind:        opregistry.KindVendor,
+			Vendor:      "gonum",
+			Priority:    priority,
+			Run:         opregistry.Func[ops.GenericGemmArgs](gemm),
+			Support:     opregistry.Support{DTypes: []tensor.DType{tensor.F32, tensor.F64}},
+			Determinism: opregistry.DeterminismOfClass,
 		}},
 	}
 }

@@ -44,11 +44,15 @@ type Library struct {
 	open func() (*handle, error)
 }
 
+// measured is the geometric mean of the rates of training llama_6M and llama_30M with
+// oneDNN's products, beside flagos alone: 3381/3683 and 759/963 in docs/performance.md.
+var measured = opregistry.Measurement{Rate: 0.85, By: "make bench-train"}
+
 // New returns a Library that has loaded nothing yet.
 func New(opts Options) *Library {
 	once := sync.OnceValues(func() (*handle, error) { return open(opts) })
 	limits := blas.Limits{MinFLOP: minFLOP, MinBF16: minBF16, MaxDim: math.MaxInt}
-	return &Library{open: once, gemm: blas.NewLibrary("onednn", limits, func() (blas.Handle, error) { return once() })}
+	return &Library{open: once, gemm: blas.NewLibrary("onednn", limits, measured, func() (blas.Handle, error) { return once() })}
 }
 
 // Source returns the impls that the library brings, vendor.onednn of each op.

@@ -139,7 +139,7 @@ func (p *Plugin) makeImpls() {
 		p.ops = append(p.ops, o)
 		p.impls = append(p.impls, opregistry.Impl{
 			Op: op, ID: e.implID, Kind: opregistry.Kind(e.kind), Vendor: e.vendor, Priority: e.priority,
-			Run: opregistry.Untyped(op, o.run), Available: o.available,
+			Run: opregistry.Untyped(op, o.run), Available: o.available, Determinism: determinism(e.flags),
 		})
 	}
 }

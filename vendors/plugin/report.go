@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/vendors/abi"
@@ -35,6 +36,24 @@ var flagNames = []struct {
 	bit  uint32
 	name string
 }{{abi.ThreadSafe, "thread_safe"}, {abi.Deterministic, "deterministic"}, {abi.SameThread, "same_thread"}, {abi.Async, "async"}}
+
+// determinism returns what the flags of an op declare: a plugin does not know how many workers there are.
+func determinism(flags uint32) opregistry.Determinism {
+	if flags&abi.Deterministic != 0 {
+		return opregistry.DeterminismOfClass
+	}
+	return opregistry.DeterminismUndeclared
+}
+
+// Determinism returns what the op declares about the bits of its results.
+func (o *OpReport) Determinism() opregistry.Determinism {
+	for _, f := range flagNames {
+		if slices.Contains(o.Flags, f.name) && f.bit == abi.Deterministic {
+			return opregistry.DeterminismOfClass
+		}
+	}
+	return opregistry.DeterminismUndeclared
+}
 
 // Report asks every op whether it can run on this machine.
 func (p *Plugin) Report() Report {

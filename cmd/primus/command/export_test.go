@@ -74,7 +74,7 @@ func PolicyOf(args []string) (values map[string]string, problem error) {
 	values = map[string]string{
 		"rules": strings.Join(rules, "; "), "quarantine": quarantineText(view.Quarantine), "verify": verifyText(view.Verify),
 		"prefer": p.Prefer.String(), "strict": fmt.Sprint(p.Strict), "allow_vendors": strings.Join(p.Allow, ","),
-		"deny_vendors": strings.Join(p.Deny, ","), "per_op": strings.Join(patterns, ","),
+		"deny_vendors": strings.Join(p.Deny, ","), "deterministic": fmt.Sprint(p.Deterministic), "per_op": strings.Join(patterns, ","),
 	}
 	for key := range values {
 		source, ok := p.Sources[opmanager.Field(key)]

@@ -25,7 +25,9 @@ func newOpsExplainCommand(streams Streams) *cobra.Command {
 		Long: `Say which implementation serves each op under the policy of the environment, what
 follows when it declines or fails, and for every other implementation why it comes
 later or cannot be selected, with where that was decided. Without an op, every op has
-one line.
+one line. The column "same bits" says what an implementation declares: "any threads"
+computes the same bits with any number of threads on CPUs of one class, "anywhere" on
+every machine.
 
 --dtype and --shape ask about calls whose first operand is such a tensor: an
 implementation that declares that it does not serve them is rejected. --layer and
@@ -210,13 +212,23 @@ func printExplanation(out io.Writer, e opmanager.Explanation) error {
 	}
 	all := slices.Concat(e.Order, e.Rejected)
 	declared := slices.ContainsFunc(all, func(s opmanager.Standing) bool { return s.Supports != "" })
+	bits := slices.ContainsFunc(all, func(s opmanager.Standing) bool { return s.Determinism != opregistry.DeterminismUndeclared })
 	header := table.Row{"rank", "impl", "kind", "vendor", "priority"}
+	if bits {
+		header = append(header, "same bits")
+	}
 	if declared {
 		header = append(header, "supports")
 	}
 	t := newTable(append(header, "reason"), 1, 5)
 	row := func(rank string, s opmanager.Standing) {
 		cells := table.Row{rank, s.ID, s.Kind, dash(s.Vendor), s.Priority}
+		switch {
+		case bits && s.Determinism == opregistry.DeterminismUndeclared:
+			cells = append(cells, dash(""))
+		case bits:
+			cells = append(cells, s.Determinism)
+		}
 		if declared {
 			cells = append(cells, dash(s.Supports))
 		}

@@ -2,10 +2,15 @@ package command_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/vendors/onednn"
+	"github.com/primus-fl/primus/vendors/openblas"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -99,4 +104,21 @@ func TestUnknownVendorInThePolicyIsAWarning(t *testing.T) {
 	assert.Zero(t, got.code)
 	assert.Contains(t, got.stderr, "WARN")
 	assert.Contains(t, got.stderr, "acme")
+}
+
+// Without an order of vendors the one that was measured to be the fastest comes first.
+func TestFastestVendorComesFirst(t *testing.T) {
+	rate := func(s opregistry.Source) float64 { return s.Impls[0].Measured.Rate }
+	assert.Greater(t, rate(onednn.New(onednn.Options{}).Source()), rate(openblas.New(openblas.Options{}).Source()))
+	t.Setenv("TE_FL_PREFER", "vendor")
+	got := primus(t, "ops", "explain", "generic_gemm", "-o", "json")
+	require.Zero(t, got.code, got.stderr)
+	var e opmanager.Explanation
+	require.NoError(t, json.Unmarshal([]byte(got.out), &e))
+	both := slices.ContainsFunc(e.Order, func(s opmanager.Standing) bool { return s.ID == "vendor.openblas" })
+	if !both || !slices.ContainsFunc(e.Order, func(s opmanager.Standing) bool { return s.ID == "vendor.onednn" }) {
+		t.Skip("OpenBLAS and oneDNN are not both here")
+	}
+	assert.Equal(t, "vendor.onednn", e.Selected)
+	assert.Contains(t, e.Order[1].Reason, "slower as measured beside default.flagos: 0.79 (make bench-train), where vendor.onednn has 0.85")
 }

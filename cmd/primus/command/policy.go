@@ -66,6 +66,7 @@ func printPolicy(streams Streams, v opmanager.PolicyView, plugins policyfile.Plu
 	row("allow_vendors", allow)
 	row("deny_vendors", vendorText(v.Deny))
 	row("skip_cuda", fmt.Sprint(v.SkipCUDA))
+	row("deterministic", fmt.Sprint(v.Deterministic))
 	row("protect_in_place", fmt.Sprint(v.ProtectInPlace))
 	row("quarantine", quarantineText(v.Quarantine))
 	row("verify", verifyText(v.Verify))

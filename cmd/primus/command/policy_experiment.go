@@ -13,8 +13,11 @@ import (
 	"github.com/primus-fl/primus/runtime/config/document"
 )
 
-// experimentOverlay returns the dispatch parameters of a module: te_fl_prefer and its like, and the keys of the dispatch
-// block, which are those of a policy file. Null is as if the key were not there.
+// deterministicMode is the parameter of Megatron that asks for the same bits every time.
+const deterministicMode = "deterministic_mode"
+
+// experimentOverlay returns the dispatch parameters of a module: te_fl_prefer and its like, the keys of the dispatch block,
+// which are those of a policy file, and deterministic_mode where it is true. Null is as if the key were not there.
 func experimentOverlay(m *config.Module) (*policyfile.Overlay, error) {
 	if m == nil {
 		return nil, nil
@@ -22,6 +25,13 @@ func experimentOverlay(m *config.Module) (*policyfile.Overlay, error) {
 	policy := policyfile.Value{Type: policyfile.TypeMapping}
 	var faults []error
 	for name, value := range m.Params.All() {
+		if on, _ := value.Bool(); on && name == deterministicMode {
+			at := policyValue(value)
+			policy.Entries = append(policy.Entries, policyfile.Entry{
+				Key: string(opmanager.FieldDeterministic), Name: "modules." + m.Name + "." + name, Place: at.Place, Value: at,
+			})
+			continue
+		}
 		if value.IsNull() || !backend.IsDispatchParam(name) {
 			continue
 		}

@@ -22,15 +22,16 @@ type Handle interface {
 // Library is a vendor's library as a source of impls. It is loaded once, when the
 // first of its methods needs it.
 type Library struct {
-	name   string
-	limits Limits
-	open   func() (Handle, error)
+	name     string
+	limits   Limits
+	measured opregistry.Measurement
+	open     func() (Handle, error)
 }
 
 // NewLibrary returns the Library of a vendor, which has loaded nothing yet. open
 // loads it.
-func NewLibrary(vendor string, limits Limits, open func() (Handle, error)) *Library {
-	return &Library{name: vendor, limits: limits, open: sync.OnceValues(func() (Handle, error) {
+func NewLibrary(vendor string, limits Limits, measured opregistry.Measurement, open func() (Handle, error)) *Library {
+	return &Library{name: vendor, limits: limits, measured: measured, open: sync.OnceValues(func() (Handle, error) {
 		h, err := open()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", vendor, err)
@@ -56,6 +57,7 @@ func (l *Library) Source() opregistry.Source {
 			Run:       l.gemm,
 			Support:   opregistry.Support{DTypes: dtypes},
 			Available: l.Available,
+			Measured:  l.measured,
 		}},
 	}
 }

@@ -60,7 +60,7 @@ func Isolate(path string, report *plugin.Report, catalogue []opregistry.Handle, 
 		i.impls = append(i.impls, opregistry.Impl{
 			Op: op, ID: o.Impl, Kind: o.Kind, Vendor: o.Vendor, Priority: o.Priority,
 			Run:       opregistry.Untyped(op, func(_ *opregistry.Exec, args any) error { return i.call(n, args) }),
-			Available: func() error { return report.Availability(o.Op, o.Impl) },
+			Available: func() error { return report.Availability(o.Op, o.Impl) }, Determinism: o.Determinism(),
 		})
 	}
 	i.list = implList(i.impls)
