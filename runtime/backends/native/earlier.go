@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
@@ -13,15 +14,11 @@ import (
 
 // runFiles are what a run leaves in its directory, besides the log. Those of an earlier run stay together.
 var runFiles = []string{
-	checkpointsName, rundir.MetricsName, rundir.PlotName, resolvedFile, manifestFile, dispatchFile, batchesFile, tensorboardName,
+	checkpointsName, nameFile, rundir.MetricsName, rundir.PlotName, resolvedFile, manifestFile, dispatchFile, batchesFile, tensorboardName,
 }
 
-// keepEarlier sets aside what an earlier run left in the directory, unless this one goes on with it from checkpoint c, which
-// is nil for a run that starts from new weights.
-func (t *trainer) keepEarlier(c *checkpoint.Checkpoint) error {
-	if goesOn, err := t.isNewest(c); goesOn || err != nil {
-		return err
-	}
+// keepEarlier sets aside what an earlier run left in the directory.
+func (t *trainer) keepEarlier() error {
 	trained, err := t.hasEarlier()
 	if !trained || err != nil {
 		return err
@@ -34,7 +31,8 @@ func (t *trainer) keepEarlier(c *checkpoint.Checkpoint) error {
 	return nil
 }
 
-// isNewest reports whether c is the newest checkpoint of the run's own.
+// isNewest reports whether c, which is nil for a run that starts from new weights, is the newest checkpoint of the run's own,
+// so that the run goes on with what is in its directory.
 func (t *trainer) isNewest(c *checkpoint.Checkpoint) (bool, error) {
 	if c == nil || !sameDir(filepath.Dir(c.Path()), t.store.Dir()) {
 		return false, nil
@@ -55,7 +53,7 @@ func (t *trainer) hasEarlier() (bool, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
-	return len(entries) > 0, err
+	return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !strings.HasPrefix(e.Name(), ".") }), err
 }
 
 // checkSame returns an error when checkpoint c, whose state is s, is of another corpus or seed. With load the user has asked

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,17 +17,19 @@ type NonFiniteError struct {
 	Step  int
 	What  string // "loss" or "gradient norm"
 	Value float64
+	// Reason takes the place of Origin for what no op of a step has computed.
+	Reason string
 	// Origin names the first op of the step whose result is not finite; nil when none was found.
 	Origin *model.NonFiniteError
 }
 
 // Error names the step, what is not finite and where that began.
 func (e *NonFiniteError) Error() string {
-	where := "no single op was found at fault: the sum over the batch overflows"
+	where := cmp.Or(e.Reason, "no single op was found at fault: the sum over the batch overflows")
 	if e.Origin != nil {
 		where = "it began at " + e.Origin.Error()
 	}
-	return fmt.Sprintf("step %d: the %s is %v; %s; the last checkpoint is untouched: lower lr or clip_grad, or look at the op with TE_FL_PER_OP", e.Step, e.What, e.Value, where)
+	return fmt.Sprintf("step %d: the %s is %v; %s; the checkpoints are untouched: lower lr or clip_grad, or look at the op with TE_FL_PER_OP", e.Step, e.What, e.Value, where)
 }
 
 // Is says that this is a backend.ErrNonFinite.

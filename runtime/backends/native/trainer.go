@@ -256,6 +256,9 @@ func (t *trainer) Cleanup(cause error) error {
 		if t.logTo != nil {
 			faults = append(faults, t.logTo.Close())
 		}
+		if t.store != nil {
+			faults = append(faults, t.store.Close())
+		}
 		faults = append(faults, t.dir.Close())
 	}
 	faults = append(faults, t.close())

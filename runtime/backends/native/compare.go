@@ -1,0 +1,141 @@
+package native
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
+)
+
+// check returns an error when the state contradicts the manifest of its checkpoint.
+func (s *state) check(c *checkpoint.Checkpoint) error {
+	if int64(s.Step) != c.Step() {
+		return &checkpoint.CorruptError{Path: c.Path(), File: stateFile, Got: fmt.Sprintf("step %d", s.Step), Want: fmt.Sprintf("step %d, as in the manifest", c.Step())}
+	}
+	if s.Position > math.MaxInt64 {
+		return &checkpoint.CorruptError{Path: c.Path(), File: stateFile, Got: fmt.Sprintf("%d samples", s.Position), Want: "a number of samples"}
+	}
+	return nil
+}
+
+// modelKeys are the keys of config.json that decide which function a model is, with the parameters that they come from.
+var modelKeys = map[string]string{
+	"model_type": "normalization, position_embedding_type and activation_func", "vocab_size": "vocab_size",
+	"hidden_size": "hidden_size", "n_embd": "hidden_size",
+	"intermediate_size": "ffn_hidden_size", "n_inner": "ffn_hidden_size",
+	"num_hidden_layers": "num_layers", "n_layer": "num_layers",
+	"num_attention_heads": "num_attention_heads", "n_head": "num_attention_heads", "head_dim": "num_attention_heads",
+	"num_key_value_heads": "num_query_groups",
+	"rms_norm_eps":        "norm_epsilon", "layer_norm_epsilon": "norm_epsilon",
+	"rope_theta":     "rotary_base",
+	"attention_bias": "add_bias_linear", "mlp_bias": "add_bias_linear",
+	"hidden_act": "activation_func", "activation_function": "activation_func", "activation_func": "activation_func",
+	"normalization": "normalization", "position_embedding_type": "position_embedding_type",
+	"tie_word_embeddings": "untie_embeddings_and_output_weights",
+	"num_local_experts":   "num_experts", "num_experts_per_tok": "moe_router_topk",
+}
+
+// modelDefaults are what keys of config.json mean that older versions of this program have written as empty strings.
+var modelDefaults = map[string]any{"normalization": "RMSNorm", "position_embedding_type": "rope", "activation_func": "swiglu"}
+
+// checkModel returns an error when the weights of a checkpoint belong to another function than the model of this run, also
+// where they have the same shapes.
+func (t *trainer) checkModel(c *checkpoint.Checkpoint) error {
+	saved := map[string]any{}
+	if err := c.JSON(configFile, &saved); err != nil {
+		return err
+	}
+	own, err := asJSON(t.model.HFConfig())
+	if err != nil {
+		return err
+	}
+	for key, value := range modelDefaults {
+		if saved[key] == "" {
+			saved[key] = value
+		}
+	}
+	var differs []string
+	for key, param := range modelKeys {
+		if have, want := saved[key], own[key]; have != want {
+			differs = append(differs, fmt.Sprintf("%s (%s %v, and this run's is %v)", param, key, shown(have), shown(want)))
+		}
+	}
+	if differs == nil {
+		return nil
+	}
+	slices.Sort(differs)
+	what := "has another model: it differs in " + strings.Join(differs, ", ")
+	if t.args.Load == "" {
+		return t.anotherRun(c, what)
+	}
+	return fmt.Errorf("checkpoint %s %s: give the parameters that it was trained with", c.Path(), what)
+}
+
+// shown writes a value of a JSON file for a message.
+func shown(v any) any {
+	if v == nil {
+		return "not given"
+	}
+	return v
+}
+
+// asJSON returns a mapping as it is after it was written and read.
+func asJSON(m map[string]any) (map[string]any, error) {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", configFile, err)
+	}
+	var again map[string]any
+	return again, json.Unmarshal(text, &again)
+}
+
+// notCompared are parameters of Args whose change is no news: where a run reads and writes, and what it reports.
+var notCompared = []string{
+	"train_data_path", "train_data_max_bytes", "log_interval", "eval_interval", "eval_iters", "save", "save_interval", "save_initial",
+	"load", "dump_batches", "disable_tensorboard", "model_name",
+}
+
+// compared returns the parameters that a resumed run is compared with, as JSON has them.
+func (a *Args) compared() map[string]any {
+	all := map[string]any{}
+	var walk func(v reflect.Value)
+	walk = func(v reflect.Value) {
+		for i := range v.NumField() {
+			field, f := v.Type().Field(i), v.Field(i)
+			name := field.Tag.Get("param")
+			switch {
+			case field.Anonymous:
+				walk(f)
+			case slices.Contains(notCompared, name):
+			case f.CanInt():
+				all[name] = float64(f.Int())
+			case f.Kind() == reflect.String:
+				all[name] = f.String()
+			default:
+				all[name] = f.Interface()
+			}
+		}
+	}
+	walk(reflect.ValueOf(a).Elem())
+	return all
+}
+
+// tellChanged says which parameters differ from those that the checkpoint was saved with.
+func (t *trainer) tellChanged(c *checkpoint.Checkpoint, saved map[string]any) {
+	own := t.args.compared()
+	var changed []string
+	for _, key := range slices.SortedFunc(maps.Keys(saved), cmp.Compare) {
+		if want, ok := own[key]; ok && saved[key] != want {
+			changed = append(changed, fmt.Sprintf("%s %v instead of %v", key, want, saved[key]))
+		}
+	}
+	if changed != nil {
+		t.tc.Log.Info(fmt.Sprintf("the run goes on from %s with other parameters: %s", c.Path(), strings.Join(changed, ", ")))
+	}
+}

@@ -1,0 +1,63 @@
+package native
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/primus-fl/primus/tensor"
+)
+
+// healthy returns an error when the weights or moments cannot be trained further: when one of them is not finite, or the
+// loss that the weights give is not. It is asked before each save, so that a run that diverges keeps the last good
+// checkpoint. The loss is that of the micro batch in hand, without patches and dropout.
+func (t *trainer) healthy() error {
+	if err := t.finiteWeights(); err != nil {
+		return err
+	}
+	rows := t.batch[:t.args.MicroBatchSize*(t.args.SeqLength+1)]
+	t.pass.SetLoss(t.points.loss.Original())
+	t.pass.KeepAll()
+	if err := t.pass.SetBatch(rows); err != nil {
+		return err
+	}
+	loss, err := t.pass.Loss()
+	if err == nil && !finite(loss) { // weights can be saved also when an op fails
+		return &NonFiniteError{Step: t.state.Step, What: "loss after the update", Value: loss, Reason: notSaved}
+	}
+	return nil
+}
+
+const notSaved = "the weights are not saved"
+
+// finiteWeights returns an error for the first weight or moment that is not finite.
+func (t *trainer) finiteWeights() error {
+	for i, p := range t.model.Params() {
+		for _, of := range []struct {
+			what   string
+			values *tensor.Tensor
+		}{{"weight", p.Value}, {"first moment of", t.adam.M[i]}, {"second moment of", t.adam.V[i]}} {
+			if v, found := firstNonFinite(tensor.Data[float32](of.values)); found {
+				return &NonFiniteError{Step: t.state.Step, What: of.what + " " + p.Name, Value: v, Reason: notSaved}
+			}
+		}
+	}
+	return nil
+}
+
+// firstNonFinite returns the first number that is NaN or infinite.
+func firstNonFinite(values []float32) (v float64, found bool) {
+	for _, x := range values {
+		if math.Float32bits(x)&0x7f800000 == 0x7f800000 {
+			return float64(x), true
+		}
+	}
+	return 0, false
+}
+
+// checkLoaded returns an error when the weights of the checkpoint at path are not finite.
+func (t *trainer) checkLoaded(path string) error {
+	if err := t.finiteWeights(); err != nil {
+		return fmt.Errorf("checkpoint %s cannot be trained further: %w; give load the directory of an earlier one", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
+	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// restore loads the checkpoint that the run goes on from, if there is one, and keeps what an earlier run has left.
+func (t *trainer) restore() error {
+	if t.args.Save != "" { // the run directory is locked already
+		if err := t.acquire(); err != nil {
+			return err
+		}
+	}
+	name, err := t.readName()
+	if err != nil {
+		return err
+	}
+	if t.args.Save != "" {
+		t.store.SetRun(name)
+	}
+	c, err := t.findCheckpoint()
+	if err != nil {
+		return err
+	}
+	if c != nil {
+		if err := t.loadFrom(c); err != nil {
+			return err
+		}
+	}
+	goesOn, err := t.isNewest(c)
+	if err != nil {
+		return err
+	}
+	if !goesOn {
+		if err := t.keepEarlier(); err != nil {
+			return err
+		}
+	}
+	if err := t.takeName(name, c, goesOn); err != nil {
+		return err
+	}
+	return t.acquire()
+}
+
+// acquire takes the directory of checkpoints until Cleanup.
+func (t *trainer) acquire() error {
+	warning, err := t.store.Acquire()
+	if locked, ok := errors.AsType[*durable.LockedError](err); ok {
+		return fmt.Errorf("save: another run saves in %s (process %d): give this run a directory of its own: %w", t.store.Dir(), locked.PID, err)
+	}
+	if warning != "" {
+		t.tc.Log.Warn(warning)
+	}
+	return err
+}
+
+// loadFrom sets weights, moments and state to those of a checkpoint.
+func (t *trainer) loadFrom(c *checkpoint.Checkpoint) error {
+	weights := map[string]*tensor.Tensor{}
+	for _, n := range t.model.Tensors() {
+		weights[n.Name] = n.Tensor
+	}
+	moments := map[string]*tensor.Tensor{}
+	for i, n := range t.model.Split(t.adam.M) {
+		moments[n.Name+".exp_avg"] = n.Tensor
+		moments[n.Name+".exp_avg_sq"] = t.model.Split(t.adam.V)[i].Tensor
+	}
+	var s state
+	if err := c.JSON(stateFile, &s); err != nil {
+		return err
+	}
+	if err := s.check(c); err != nil {
+		return err
+	}
+	if err := t.checkSame(c, &s); err != nil {
+		return err
+	}
+	if err := t.checkModel(c); err != nil {
+		return err
+	}
+	err := load(c, weightsFile, weights)
+	if differs, ok := errors.AsType[*checkpoint.ConfigError](err); ok && t.args.Load == "" {
+		return t.anotherRun(c, "has another model: "+differs.Error())
+	}
+	if err != nil {
+		return err
+	}
+	if err := load(c, optimizerFile, moments); err != nil {
+		return err
+	}
+	if err := t.checkLoaded(c.Path()); err != nil {
+		return err
+	}
+	t.tellChanged(c, s.Parameters)
+	s.Seed, s.Data = t.args.Seed, t.set.Fingerprint()
+	t.state = s
+	t.savedStep = s.Step
+	t.sampler.Seek(s.Position)
+	if err := t.checkLeft(c); err != nil {
+		return err
+	}
+	t.tc.Log.Info("resuming from checkpoint", "step", s.Step, "path", c.Path())
+	return nil
+}
+
+func load(c *checkpoint.Checkpoint, name string, into map[string]*tensor.Tensor) error {
+	f, err := c.Safetensors(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(checkpoint.Load(f, into), f.Close())
+}
+
+// findCheckpoint returns the checkpoint to go on from: that of load when it is given, else the run's own, nil for none.
+func (t *trainer) findCheckpoint() (*checkpoint.Checkpoint, error) {
+	switch t.args.Load {
+	case loadNone:
+		return nil, nil
+	case "":
+		c, warnings, err := t.store.Latest()
+		t.warn(warnings)
+		if errors.Is(err, checkpoint.ErrNone) {
+			return nil, nil
+		}
+		if owner, ok := errors.AsType[*checkpoint.OwnerError](err); ok {
+			return nil, fmt.Errorf("%w: give save a directory of its own, load=%s to go on from that run, or load=none to start over beside it", owner, owner.Dir)
+		}
+		return c, err
+	default:
+		c, err := checkpoint.Open(t.args.Load)
+		if errors.Is(err, checkpoint.ErrNone) && sameDir(t.args.Load, t.store.Dir()) {
+			t.tc.Log.Info(fmt.Sprintf("%s is the directory of load and of save and holds no checkpoint yet: training starts from new weights", t.store.Dir()))
+			return nil, nil
+		}
+		return c, err
+	}
+}
