@@ -51,7 +51,7 @@ func (c *sgd) part(part int) {
 		}
 		if len(c.lists) == 4 {
 			rounded := lineOf(c.lists[3][at])
-			rounded.put(0, lo, p.piece(0, lo, n, pRoom[:]))
+			rounded.put(0, lo, weights)
 		}
 	}
 }

@@ -214,7 +214,7 @@ func multiTensorSGD(a ops.MultiTensorSGDArgs) error {
 			}
 		}
 		if len(a.TensorLists) == 4 {
-			if err := a.TensorLists[3][i].SetFloat64s(weights.Float64s()); err != nil {
+			if err := a.TensorLists[3][i].SetFloat64s(p); err != nil {
 				return err
 			}
 		}

@@ -176,6 +176,16 @@ func TestSGD_UpstreamHasAnotherSignature(t *testing.T) {
 	}
 }
 
+// The copy has what p has no room for: it is not rounded to the dtype of p first.
+func TestTheCopyOfSGDIsRoundedOnce(t *testing.T) {
+	t.Parallel()
+	p := of(t, tensor.BF16, []int{1}, 256)
+	lists := append(one(t, 1), []*tensor.Tensor{p}, one(t, 0)[0], []*tensor.Tensor{out(t, tensor.F32, 1)})
+	run(t, ops.MultiTensorSGD, ops.MultiTensorSGDArgs{NoopFlag: i32(t, 0), TensorLists: lists, LR: 0.25, Scale: 1})
+	want(t, p, 256)
+	want(t, lists[3][0], 255.75)
+}
+
 func TestNumbersInTensors(t *testing.T) {
 	t.Parallel()
 	x, y, flag := f32(t, 1, -2, inf), out(t, tensor.F32, 3), i32(t, 0)

@@ -325,6 +325,13 @@ sumexp0:
 	VSUBPS       Y0, Y14, Y0  \
 	VMULPS       Y8, Y0, Y0
 
+// finite8 is the largest finite number eight times.
+DATA finite8<>+0(SB)/8, $0x7f7fffff7f7fffff
+DATA finite8<>+8(SB)/8, $0x7f7fffff7f7fffff
+DATA finite8<>+16(SB)/8, $0x7f7fffff7f7fffff
+DATA finite8<>+24(SB)/8, $0x7f7fffff7f7fffff
+GLOBL finite8<>(SB), RODATA|NOPTR, $32
+
 // LOGISTIC replaces Y0 by the logistic function of its negative.
 #define LOGISTIC \
 	EXP               \
@@ -380,13 +387,18 @@ TEXT ·gateCubicAVX2(SB), NOSPLIT, $0-80
 	CUBICCONSTANTS(linear+72(FP), cubic+76(FP))
 	GATE(CUBIC)
 
-// SLOPE turns σ(u) in Y0, a in Y8, b in Y9, dy in Y10 and u′ in q into da in Y0 and db
-// in Y10.
+// SLOPE turns −u in Y0, a in Y8, b in Y9, dy in Y10 and u′ in q into da in Y0 and db in
+// Y10. 1 − σ(u) is made as e⁻ᵘ·σ(u), which keeps its digits where it is small, and where
+// e⁻ᵘ is infinite as 0, which a·σ(u) = 0 is multiplied with.
 #define SLOPE(q) \
-	VMULPS       Y0, Y8, Y8    \
-	VMOVAPS      q, Y1         \
-	VFNMADD231PS Y0, q, Y1     \
-	VFMADD231PS  Y8, Y1, Y0    \
+	EXP                            \
+	VMINPS       finite8<>(SB), Y0, Y1 \
+	VADDPS       Y7, Y0, Y0        \
+	VDIVPS       Y0, Y7, Y0        \
+	VMULPS       Y0, Y1, Y1        \
+	VMULPS       Y0, Y8, Y8        \
+	VMULPS       q, Y1, Y1         \
+	VFMADD231PS  Y8, Y1, Y0        \
 	VMULPS       Y10, Y9, Y1   \
 	VMULPS       Y8, Y10, Y10  \
 	VMULPS       Y1, Y0, Y0
@@ -401,7 +413,6 @@ gategrad8:                       \
 	VMOVUPS (DX), Y9             \
 	VMOVUPS (R10), Y10           \
 	U                            \
-	LOGISTIC                     \
 	SLOPE(q)                     \
 	VMOVUPS Y0, (DI)             \
 	VMOVUPS Y10, (R9)            \
@@ -420,7 +431,6 @@ gategrad1:                       \
 	VMASKMOVPS (DX), Y15, Y9     \
 	VMASKMOVPS (R10), Y15, Y10   \
 	U                            \
-	LOGISTIC                     \
 	SLOPE(q)                     \
 	VMASKMOVPS Y0, Y15, (DI)     \
 	VMASKMOVPS Y10, Y15, (R9)    \

@@ -239,6 +239,8 @@ expscale0:
 // NaN passes.
 #define LOGISTIC(x, n, p, s, k) \
 	EXP(x, n, p, s, k)              \
+	RECIPROCAL(x, n, p, k)
+#define RECIPROCAL(x, n, p, k) \
 	VADDPS         Z30, x, x        \
 	VCMPPS         $4, Z18, x, k    \
 	VRCP14PS       x, n             \
@@ -380,14 +382,19 @@ TEXT ·gateCubicAVX512(SB), NOSPLIT, $0-80
 	CUBICCONSTANTS(linear+72(FP), cubic+76(FP))
 	GATE(CUBIC)
 
-// SLOPE turns s = σ(u), a, b, dy and u′ in q into da in s and db in dy; t is scratch.
-#define SLOPE(s, a, b, dy, q, t) \
-	VMULPS       s, a, a     \
-	VMOVAPS      q, t        \
-	VFNMADD231PS s, q, t     \
-	VFMADD231PS  a, t, s     \
-	VMULPS       dy, b, t    \
-	VMULPS       a, dy, dy   \
+// SLOPE turns −u in s, a, b, dy and u′ in q into da in s and db in dy. The others are
+// scratch. 1 − σ(u) is made as e⁻ᵘ·σ(u), which keeps its digits where it is small, and
+// where e⁻ᵘ is infinite as 0, which a·σ(u) = 0 is multiplied with.
+#define SLOPE(s, a, b, dy, q, t, n, p, k) \
+	EXP(s, n, p, t, k)         \
+	VMOVAPS      s, t          \
+	RECIPROCAL(s, n, p, k)     \
+	VMULPS.Z     s, t, k, t    \
+	VMULPS       s, a, a       \
+	VMULPS       q, t, t       \
+	VFMADD231PS  a, t, s       \
+	VMULPS       dy, b, t      \
+	VMULPS       a, dy, dy     \
 	VMULPS       t, s, s
 
 // GATEGRAD stores the gradients, da at DI and db at R8, with a at SI, b at DX and dy
@@ -405,8 +412,7 @@ gategrad16:                        \
 	PREFETCHT0 FAR(DX)             \
 	PREFETCHT0 FAR(R9)             \
 	U(Z8, Z0, q)                   \
-	LOGISTIC(Z0, Z1, Z2, Z3, K2)   \
-	SLOPE(Z0, Z8, Z9, Z10, q, Z1)  \
+	SLOPE(Z0, Z8, Z9, Z10, q, Z3, Z1, Z2, K2) \
 	VMOVUPS Z0, (DI)               \
 	VMOVUPS Z10, (R8)              \
 	ADDQ $64, SI                   \
@@ -424,8 +430,7 @@ gategrad1:                         \
 	VMOVUPS.Z (DX), K1, Z9         \
 	VMOVUPS.Z (R9), K1, Z10        \
 	U(Z8, Z0, q)                   \
-	LOGISTIC(Z0, Z1, Z2, Z3, K2)   \
-	SLOPE(Z0, Z8, Z9, Z10, q, Z1)  \
+	SLOPE(Z0, Z8, Z9, Z10, q, Z3, Z1, Z2, K2) \
 	VMOVUPS   Z0, K1, (DI)         \
 	VMOVUPS   Z10, K1, (R8)        \
 gategrad0:                         \

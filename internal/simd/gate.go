@@ -50,9 +50,10 @@ func gateGradGeneric(da, db, dy, a, b []float32, f Swish) {
 	da, db, dy, b = da[:len(a)], db[:len(a)], dy[:len(a)], b[:len(a)]
 	for i, v := range a {
 		q, d := square(v), dy[i]
-		s := 1 / (1 + Exp1(-v*(f.Linear+f.Cubic*q)))
-		gated := v * s
-		da[i], db[i] = d*b[i]*(s+gated*((1-s)*(f.Linear+3*f.Cubic*q))), d*gated
+		e := Exp1(-v * (f.Linear + f.Cubic*q))
+		s := 1 / (1 + e)
+		gated, rest := v*s, min(e, math.MaxFloat32)*s // rest is 1−σ with all its digits, or 0 where gated is 0
+		da[i], db[i] = d*b[i]*(s+gated*(rest*(f.Linear+3*f.Cubic*q))), d*gated
 	}
 }
 

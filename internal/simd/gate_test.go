@@ -68,6 +68,24 @@ func TestGateGrad(t *testing.T) {
 	})
 }
 
+// 1 − σ is small where the gate is nearly open, and multiplied with numbers that are not.
+func TestGateGradKeepsDigitsWhereTheGateIsNearlyOpen(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
+		for _, f := range gates {
+			const n = 1 << 14
+			a, da, db, ones := make([]float32, n), make([]float32, n), make([]float32, n), make([]float32, n)
+			for i := range a {
+				a[i], ones[i] = -8+16*float32(i)/n, 1
+			}
+			simd.GateGrad(da, db, ones, a, ones, f)
+			for i, x := range a {
+				s, slope := logistic(f, float64(x))
+				require.InDelta(t, s+float64(x)*s*(1-s)*slope, da[i], 4*0x1p-24, "%v: da of %v", f, x)
+			}
+		}
+	})
+}
+
 func TestGateAtTheEndsOfTheRange(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
 	tests := []struct{ a, want, slope float32 }{

@@ -18,7 +18,9 @@
 // where the op's documentation allows it.
 //
 // Empty operands (an axis of length 0) are legal and do nothing unless an op
-// says otherwise. NaN and Inf propagate as IEEE 754 arithmetic has it.
+// says otherwise. NaN and Inf propagate as IEEE 754 arithmetic has it. Subnormal numbers
+// are kept, with one exception: where an exponential is smaller than 2⁻¹²⁶, as in
+// a softmax, a gate or its gradient, an impl may take 0 for it.
 //
 // Random ops take a seed and an offset and get their bits from RandomBits, so that
 // impls agree bit for bit.

@@ -182,7 +182,7 @@ func sgdCases(d tensor.DType) []testCase[ops.MultiTensorSGDArgs] {
 		a.TensorLists[0][0].Set(math.Inf(-1), 2)
 		a.TensorLists[1][0].Set(math.NaN(), 3)
 	})
-	for _, to := range []tensor.DType{tensor.F16, tensor.BF16} {
+	for _, to := range []tensor.DType{tensor.F32, tensor.F16, tensor.BF16} {
 		add("copy_of_"+to.String(), dense, small, func(s *stage, a *ops.MultiTensorSGDArgs) {
 			a.TensorLists = append(a.TensorLists, s.list(dense, to, small...))
 		})
