@@ -9,12 +9,14 @@
  *     ACME_CRASH    run writes to address 0
  *     ACME_HANG     run does not return
  *     ACME_EXIT     run ends the process
+ *     ACME_ROUNDS   run changes the rounding mode of its thread
  *     ACME_OLD_ABI  the plugin speaks an older major version
  */
 #define primus_plugin_get_api sound_plugin
 #include "acme.c"
 #undef primus_plugin_get_api
 
+#include <fenv.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -53,6 +55,9 @@ static int32_t faulty_run(const primus_call *call) {
 #else
     for (int64_t r = 0; r < n; r++) rsigma[r] *= 1.001f;
 #endif
+#endif
+#if defined(ACME_ROUNDS)
+    fesetround(FE_TOWARDZERO);
 #endif
     return status;
 }

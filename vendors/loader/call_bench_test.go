@@ -21,6 +21,22 @@ func BenchmarkCall(b *testing.B) {
 			loader.Call(sum, args...)
 		}
 	})
+	b.Run("Guard/2", func(b *testing.B) {
+		sum := symbol(b, lib, "fixture_sum13")
+		var g loader.Guard
+		b.ReportAllocs()
+		for b.Loop() {
+			g.Call(sum, 0, 0)
+		}
+	})
+	b.Run("Call/2", func(b *testing.B) {
+		sum := symbol(b, lib, "fixture_sum13")
+		args := make([]uintptr, 2)
+		b.ReportAllocs()
+		for b.Loop() {
+			loader.Call(sum, args...)
+		}
+	})
 	b.Run("Bind/6", func(b *testing.B) {
 		var mixed func(c byte, n int64, alpha float32, x *float32, beta float32, gamma float64) float64
 		require.NoError(b, lib.Bind(&mixed, "fixture_mixed"))

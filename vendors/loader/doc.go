@@ -14,6 +14,10 @@
 // process and cannot be recovered. C code must not keep a Go pointer past the
 // call it was given in.
 //
+// A library that changes how floating-point numbers are rounded, or flushes small ones to zero,
+// would change the results of everything that its thread computes later. Open undoes what
+// constructors do, and a Guard what a call does; both say what it was.
+//
 // An Executor runs functions on a fixed set of OS threads, for libraries that
 // keep state for each thread that calls them. The hand-over to another OS thread
 // costs tens of microseconds; a library that does not mind who calls is better

@@ -10,6 +10,7 @@ type Library struct {
 	name   string
 	path   string
 	handle uintptr
+	change Change
 }
 
 // Open opens the first of these sonames or paths that can be opened. All symbols
@@ -44,11 +45,15 @@ func open(global bool, names []string) (*Library, error) {
 func openOne(name string, global bool) (*Library, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	handle, err := dlopen(name, global)
+	var (
+		handle uintptr
+		err    error
+	)
+	change := guarded(func() { handle, err = dlopen(name, global) })
 	if err != nil {
 		return nil, err
 	}
-	return &Library{name: name, path: dlpath(handle, name), handle: handle}, nil
+	return &Library{name: name, path: dlpath(handle, name), handle: handle, change: change}, nil
 }
 
 // Name returns the name under which the library was opened.
@@ -57,6 +62,10 @@ func (l *Library) Name() string { return l.name }
 // Path returns the file that was mapped, or the name where the system does not
 // tell.
 func (l *Library) Path() string { return l.path }
+
+// Change returns what the library's constructors did to the floating-point environment of the
+// thread that loaded it, which was restored.
+func (l *Library) Change() Change { return l.change }
 
 // Symbol returns the address of a symbol of the library or of a library that it
 // depends on.

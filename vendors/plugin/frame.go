@@ -10,11 +10,13 @@ import (
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/abi"
+	"github.com/primus-fl/primus/vendors/loader"
 )
 
 // frame is the memory of one call. It is kept between calls, so that a call
 // allocates little, and it lies on the heap, so that it does not move.
 type frame struct {
+	guard   loader.Guard
 	call    abi.Call
 	args    []abi.Arg
 	tensors []abi.Tensor

@@ -48,7 +48,8 @@ type Plugin struct {
 	impls []opregistry.Impl
 	left  []Left
 
-	trying string // the case of a trial; "" while there is none
+	trying   string // the case of a trial; "" while there is none
+	controls controls
 }
 
 // Left is an op of a plugin that this program does not use.
@@ -66,22 +67,23 @@ func Open(path string, set Settings) (*Plugin, error) {
 	if err != nil {
 		return nil, err
 	}
+	p := &Plugin{path: path, set: set, left: []Left{}}
+	p.controls.add(p, "its constructors", lib.Change())
 	entry, err := lib.Symbol(abi.EntryPoint)
 	if err != nil {
 		return nil, fmt.Errorf("plugin %s: it exports no %s, so it is no plugin for Primus-FL", path, abi.EntryPoint)
 	}
 	set.before("%s", abi.EntryPoint)
-	table := loader.Call(entry, abi.Major)
+	table, change := new(loader.Guard).Call(entry, abi.Major, 0)
+	p.controls.add(p, abi.EntryPoint, change)
 	if table == 0 {
 		return nil, fmt.Errorf("plugin %s: it does not speak ABI %d.%d", path, abi.Major, abi.Minor)
 	}
 	set.before("the reading of its description")
-	desc, err := readDescription(table)
-	if err != nil {
+	if p.desc, err = readDescription(table); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", path, err)
 	}
-	p := &Plugin{path: path, desc: desc, set: set, left: []Left{}}
-	if p.host, err = newHost(set.Log, desc.name); err != nil {
+	if p.host, err = newHost(set.Log, p.desc.name); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", path, err)
 	}
 	p.makeImpls()
@@ -108,6 +110,9 @@ func (p *Plugin) Path() string { return p.path }
 
 // Left returns the ops of the plugin that are not used, with the reason.
 func (p *Plugin) Left() []Left { return p.left }
+
+// Control says which functions of the plugin have changed the floating-point environment, and how.
+func (p *Plugin) Control() []string { return p.controls.list() }
 
 // Source returns the ops of the plugin as a source with the plugin's name.
 func (p *Plugin) Source() opregistry.Source {
@@ -175,7 +180,9 @@ func (o *pluginOp) available() error {
 	}
 	text := make([]byte, textBytes)
 	var status int32
-	err := o.enter(func() { status = int32(loader.Call(o.isAvailable, address(text), textBytes)) })
+	err := o.enter(func() {
+		status = int32(o.invoke(new(loader.Guard), "is_available", o.isAvailable, address(text), textBytes))
+	})
 	runtime.KeepAlive(text)
 	switch {
 	case err != nil:
@@ -209,13 +216,13 @@ func (o *pluginOp) call(f *frame, x *opregistry.Exec) int32 {
 	call := uintptr(unsafe.Pointer(&f.call))
 	if o.supports != 0 {
 		o.announce("supports")
-		if status := int32(loader.Call(o.supports, call)); status != abi.OK {
+		if status := int32(o.invoke(&f.guard, "supports", o.supports, call, 0)); status != abi.OK {
 			return status
 		}
 	}
 	if o.workspaceSize != 0 {
 		o.announce("workspace_size")
-		if n := uint64(loader.Call(o.workspaceSize, call)); n > 0 {
+		if n := uint64(o.invoke(&f.guard, "workspace_size", o.workspaceSize, call, 0)); n > 0 {
 			if n > mostWorkspace {
 				copy(f.text[:], fmt.Sprintf("workspace_size asks for %d bytes, the most is %d\x00", n, uint64(mostWorkspace)))
 				return abi.Failed
@@ -226,7 +233,16 @@ func (o *pluginOp) call(f *frame, x *opregistry.Exec) int32 {
 		}
 	}
 	o.announce("run")
-	return int32(loader.Call(o.entry.run, call))
+	return int32(o.invoke(&f.guard, "run", o.entry.run, call, 0))
+}
+
+// invoke calls a function of the op, which may not change the floating-point environment.
+func (o *pluginOp) invoke(g *loader.Guard, function string, fn, a0, a1 uintptr) uintptr {
+	result, change := g.Call(fn, a0, a1)
+	if !change.IsZero() {
+		o.plugin.controls.add(o.plugin, fmt.Sprintf("%s of impl %q of op %q", function, o.implID, o.op), change)
+	}
+	return result
 }
 
 // mostWorkspace is more than any op needs.

@@ -16,6 +16,8 @@ type Report struct {
 	ABI     string     `json:"abi"`
 	Ops     []OpReport `json:"ops"`
 	Left    []Left     `json:"left_out"`
+	// Control says which functions changed the floating-point environment, and how.
+	Control []string `json:"floating_point,omitempty"`
 }
 
 // OpReport is an op of a Report.
@@ -71,6 +73,7 @@ func (p *Plugin) Report() Report {
 		}
 		r.Ops = append(r.Ops, op)
 	}
+	r.Control = p.controls.list()
 	return r
 }
 

@@ -17,7 +17,7 @@ type Tryer func(src opregistry.Source, impl opregistry.Impl, progress func(name 
 // Try calls the ops of the plugin that can run on this machine and adds to its report
 // what came of that. No other calls may be made meanwhile.
 func (p *Plugin) Try(try Tryer, r *Report) error {
-	defer func() { p.trying = "" }()
+	defer func() { p.trying, r.Control = "", p.controls.list() }()
 	for i := range r.Ops {
 		op := &r.Ops[i]
 		if !op.Available {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	goruntime "runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -125,7 +126,7 @@ func (c *opChecker) run() error {
 		c.found.Unavailable = err.Error()
 		return c.tell()
 	}
-	for _, part := range []func() error{c.conform, c.hammer, c.leak, c.measure} {
+	for _, part := range []func() error{c.conform, c.keepControl, c.hammer, c.leak, c.measure} {
 		err := part()
 		if err != nil {
 			c.found.Faults = append(c.found.Faults, err.Error())
@@ -133,6 +134,15 @@ func (c *opChecker) run() error {
 		if told := c.tell(); told != nil || err != nil {
 			return told
 		}
+	}
+	return nil
+}
+
+// keepControl refuses ops that change the floating-point environment. That is undone here, but the vendor's own tests may
+// have passed because of it.
+func (c *opChecker) keepControl() error {
+	if changes := c.plugin.Control(); len(changes) > 0 {
+		return errors.New(strings.Join(changes, "; "))
 	}
 	return nil
 }

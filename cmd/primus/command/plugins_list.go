@@ -172,7 +172,7 @@ func (l *loadedPlugin) found() string {
 			failures = append(failures, fmt.Sprintf("impl %q of op %q failed: %s", o.Impl, o.Op, o.Trial.Failure))
 		}
 	}
-	return strings.Join(failures, "\n")
+	return strings.Join(append(failures, l.report.Control...), "\n")
 }
 
 // implsBySource returns the impls of every source in the order of the ops.

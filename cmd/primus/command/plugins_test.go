@@ -274,6 +274,29 @@ func TestTrainWithPlugins(t *testing.T) {
 	})
 }
 
+// A library that changes how numbers are rounded, when it is loaded or in its calls, changes no result but its own, and is named.
+func TestTrainWithPluginsThatChangeRounding(t *testing.T) {
+	t.Parallel()
+	plain := newLab(t)
+	plain.trainChild("TE_FL_PER_OP=residual_add=flagos")
+	for macro, want := range map[string]struct{ order, function string }{
+		"LOAD_ROUNDS": {"TE_FL_PER_OP=residual_add=flagos", "its constructors"},
+		"ROUNDS":      {"TE_FL_PER_OP=residual_add=vendor:acme", `run of impl "vendor.acme" of op "residual_add"`},
+	} {
+		t.Run(macro, func(t *testing.T) {
+			t.Parallel()
+			lib := buildPlugin(t, macro)
+			said := "plugin " + lib + ": " + want.function + " changed the floating-point environment, which was restored: rounding towards zero"
+			l := newLab(t)
+			got := l.trainChild(want.order, "TE_FL_PLUGIN_MODULES="+lib)
+			assert.Equal(t, 1, strings.Count(got.stderr, said), got.stderr)
+			for i, want := range plain.records() {
+				assert.Equal(t, want.Loss, l.records()[i].Loss, "step %d", i)
+			}
+		})
+	}
+}
+
 // What a policy file says about plugins is read once.
 func TestPluginsOfAChangedPolicyFile(t *testing.T) {
 	t.Parallel()

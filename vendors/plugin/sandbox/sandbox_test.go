@@ -115,10 +115,13 @@ func TestProbe(t *testing.T) {
 	tests := []struct {
 		macro, reason string
 		trial         *plugin.Trial
+		control       string // what changed the floating-point environment
 	}{
 		{macro: "NOTHING", trial: served},
 		{macro: "PRINTS", trial: served},
 		{macro: "AVAILABLE_NOT", reason: "no driver"},
+		{macro: "LOAD_ROUNDS", trial: served, control: "its constructors"},
+		{macro: "RUN_ROUNDS", trial: served, control: `run of impl "vendor.acme" of op "probe"`},
 		{macro: "RUN_DECLINES", trial: &plugin.Trial{Declined: 1}},
 		{macro: "RUN_FAILS", trial: &plugin.Trial{Failure: "the plugin returned 2"}},
 	}
@@ -127,6 +130,11 @@ func TestProbe(t *testing.T) {
 			t.Parallel()
 			r, err := sandbox.Probe(t.Context(), compile(t, "testdata/probe.c", tt.macro), serving("probe"))
 			require.NoError(t, err)
+			if tt.control != "" {
+				require.Len(t, r.Control, 1)
+				assert.Contains(t, r.Control[0], tt.control+" changed the floating-point environment, which was restored: rounding towards zero")
+				r.Control = nil
+			}
 			assert.Equal(t, report(tt.reason, tt.trial), r)
 		})
 	}

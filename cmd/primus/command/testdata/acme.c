@@ -13,6 +13,23 @@
 #define ID "vendor.acme"
 #endif
 
+#if defined(__x86_64__)
+/* Rounds towards zero and flushes subnormal numbers. */
+static void __attribute__((unused)) change_control(void) {
+    unsigned control = 0xffc0;
+    __asm__ volatile("ldmxcsr %0" : : "m"(control));
+}
+#else
+static void __attribute__((unused)) change_control(void) {
+    unsigned long control = 0x1c00000;
+    __asm__ volatile("msr fpcr, %0" : : "r"(control));
+}
+#endif
+
+#ifdef LOAD_ROUNDS
+__attribute__((constructor)) static void constructor(void) { change_control(); }
+#endif
+
 static int64_t elements(const primus_tensor *t) {
     int64_t n = 1;
     for (int i = t->ndim - 1; i >= 0; i--) {
@@ -49,6 +66,9 @@ static int32_t run(const primus_call *call) {
     if (calls > 3) pause();
 #endif
     for (int64_t i = 0, n = elements(out); i < n; i++) y[i] = a[i] + b[i];
+#if defined(ROUNDS)
+    change_control();
+#endif
     return PRIMUS_OK;
 }
 

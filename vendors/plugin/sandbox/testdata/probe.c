@@ -9,6 +9,19 @@
 
 static char endless[4096] __attribute__((unused));
 
+#if defined(__x86_64__)
+/* Rounds towards zero and flushes subnormal numbers. */
+static void __attribute__((unused)) change_control(void) {
+    unsigned control = 0xffc0;
+    __asm__ volatile("ldmxcsr %0" : : "m"(control));
+}
+#else
+static void __attribute__((unused)) change_control(void) {
+    unsigned long control = 0x1c00000;
+    __asm__ volatile("msr fpcr, %0" : : "r"(control));
+}
+#endif
+
 static void crash(void) { *(volatile int *)8 = 1; }
 
 static void hang(void) {
@@ -23,6 +36,8 @@ static int32_t __attribute__((unused)) run(const primus_call *call) {
     hang();
 #elif defined(RUN_EXIT)
     exit(0);
+#elif defined(RUN_ROUNDS)
+    change_control();
 #elif defined(RUN_DECLINES)
     return PRIMUS_UNSUPPORTED;
 #elif defined(RUN_FAILS)
@@ -73,6 +88,8 @@ __attribute__((constructor)) static void constructor(void) {
     exit(0);
 #elif defined(LOAD_STATUS)
     exit(7);
+#elif defined(LOAD_ROUNDS)
+    change_control();
 #elif defined(LOAD_KILL)
     raise(SIGKILL);
 #elif defined(PRINTS)

@@ -1,0 +1,73 @@
+//go:build (linux || darwin) && (amd64 || arm64) && !android && !nopurego
+
+package loader
+
+import (
+	"runtime"
+	"unsafe"
+)
+
+// Guard calls C functions that may not change the floating-point environment of this program. The
+// zero value is ready; it serves one call at a time.
+type Guard struct {
+	frame guardFrame
+	args  [1]uintptr
+}
+
+// guardFrame is what the assembly of guardEntry reads and writes.
+type guardFrame struct {
+	fn, a0, a1    uintptr
+	result        uintptr
+	before, after Control
+}
+
+// guardEntry is the address of a C function that takes a *guardFrame. It calls fn with a0 and a1
+// and then gives its thread the floating-point environment from before; on amd64 it also clears
+// the direction flag. That happens before Go goes on, because Go may then do so on another
+// thread, and leave this one to others.
+var guardEntry uintptr
+
+// readControl stores the floating-point environment of this thread.
+//
+//go:noescape
+func readControl(c *Control)
+
+// writeControl sets the floating-point environment of this thread.
+//
+//go:noescape
+func writeControl(c *Control)
+
+// Call calls the C function at an address that Symbol returned with two arguments that are
+// integers or pointers, and returns its integer result and what it did to the floating-point
+// environment, which is restored. What is said of memory in the package function Call holds here.
+//
+//go:uintptrescapes
+func (g *Guard) Call(fn, a0, a1 uintptr) (result uintptr, change Change) {
+	f := &g.frame
+	f.fn, f.a0, f.a1 = fn, a0, a1
+	g.args[0] = uintptr(unsafe.Pointer(f)) // which does not move: the slice keeps g on the heap
+	call(guardEntry, g.args[:])
+	return f.result, changeOf(f.before, f.after)
+}
+
+// guarded runs f, which calls C from this thread alone, and restores the floating-point
+// environment.
+func guarded(f func()) Change {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var before, after Control
+	readControl(&before)
+	f()
+	readControl(&after)
+	change := changeOf(before, after)
+	if !change.IsZero() {
+		writeControl(&before)
+	}
+	return change
+}
+
+// changeOf compares two readings without the bits that are no Control.
+func changeOf(before, after Control) Change {
+	mask := func(c Control) Control { return Control{c.SIMD & simdMask, c.X87 & x87Mask} }
+	return Change{mask(before), mask(after)}
+}
