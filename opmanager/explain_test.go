@@ -2,10 +2,12 @@ package opmanager_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -224,4 +226,25 @@ func TestSourceOfWhatAProgramSets(t *testing.T) {
 	p, err := p.Overlay(func(name string) (string, bool) { return "flagos", name == opmanager.EnvPrefer })
 	require.NoError(t, err)
 	assert.Equal(t, "environment TE_FL_PREFER", p.View().Sources["prefer"])
+}
+
+func TestExplanationString(t *testing.T) {
+	resolve := opregistry.NewRegistry().Snapshot().Vendor
+	policy := opmanager.DefaultPolicy()
+	e := policy.Explain("rmsnorm_fwd", catalogue[3:], resolve)
+	assert.Equal(t, strings.TrimPrefix(`
+rmsnorm_fwd: served by vendor.slow
+order: flagos|vendor|reference (default)
+rank  impl          kind       vendor  priority  reason
+───────────────────────────────────────────────────────────────────────────────────────────────────────
+   1  vendor.slow   vendor     slow          10
+   2  reference.go  reference  -             50  later in the order flagos|vendor|reference (default)
+   -  vendor.gone   vendor     gone         200  unavailable: no driver`, "\n"), e.String())
+
+	e.Call = &opmanager.CallShape{DType: tensor.BF16, Shape: tensor.Shape{4, 8}}
+	e.Follows, e.Rules = "rmsnorm_bwd", "rules[0]"
+	assert.Contains(t, e.String(), "\norder: flagos|vendor|reference (default); ranked as rmsnorm_bwd, with which it shares saved state\n"+
+		"rules: rules[0]\ncalls: first operand bf16[4 8]\nrank ")
+	e = policy.Explain("rmsnorm_fwd", nil, resolve)
+	assert.Contains(t, e.String(), "rmsnorm_fwd: no impl can be selected, so calls fail\n")
 }

@@ -29,6 +29,20 @@ func TestExplainGolden(t *testing.T) {
 	}
 }
 
+// Text is what the library says of itself, and every format can be had for some ops and for all.
+func TestExplainFormats(t *testing.T) {
+	got := primus(t, "ops", "explain", "swiglu", "-o", "json")
+	var e opmanager.Explanation
+	require.NoError(t, json.Unmarshal([]byte(got.out), &e))
+	text := primus(t, "ops", "explain", "swiglu", "-o", "text")
+	assert.Equal(t, e.String()+"\n", text.out, text.stderr)
+	assert.Equal(t, text, primus(t, "ops", "explain", "swiglu"))
+	assert.Equal(t, primus(t, "ops", "explain"), primus(t, "ops", "explain", "-o", "table"))
+	assert.Equal(t, 3, strings.Count(primus(t, "ops", "explain", "swiglu", "-o", "table").out, "\n"))
+	assert.Equal(t, len(ops.All()), strings.Count(primus(t, "ops", "explain", "-o", "text").out, "\norder: "))
+	assert.Equal(t, 2, primus(t, "ops", "explain", "-o", "yaml").code)
+}
+
 func TestExplainAll(t *testing.T) {
 	got := primus(t, "ops", "explain")
 	require.Zero(t, got.code, got.stderr)

@@ -102,9 +102,7 @@ func printAnswers(out io.Writer, answers []fleet.Answer) error {
 			fmt.Fprintln(out, a.Error)
 			continue
 		}
-		if err := printExplanation(out, *a.Explanation); err != nil {
-			return err
-		}
+		fmt.Fprintln(out, a.Explanation)
 	}
 	return nil
 }

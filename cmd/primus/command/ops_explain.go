@@ -3,7 +3,6 @@ package command
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -16,7 +15,7 @@ import (
 )
 
 func newOpsExplainCommand(streams Streams) *cobra.Command {
-	var output outputFormat
+	var output outputWithText
 	var opts policyOptions
 	var at explainOptions
 	cmd := &cobra.Command{
@@ -25,7 +24,7 @@ func newOpsExplainCommand(streams Streams) *cobra.Command {
 		Long: `Say which implementation serves each op under the policy of the environment, what
 follows when it declines or fails, and for every other implementation why it comes
 later or cannot be selected, with where that was decided. Without an op, every op has
-one line. The column "same bits" says what an implementation declares: "any threads"
+one line, as it does with -o table; -o text explains all in full. The column "same bits" says what an implementation declares: "any threads"
 computes the same bits with any number of threads on CPUs of one class, "anywhere" on
 every machine.
 
@@ -61,22 +60,14 @@ With -o json one op is an object; several or all are a list of such objects.`,
 			switch {
 			case err != nil:
 				return err
-			case output == outputJSON && len(args) == 1:
+			case output.outputFormat == outputJSON && len(args) == 1:
 				return writeJSON(streams.Out, all[0])
-			case output == outputJSON:
+			case output.outputFormat == outputJSON:
 				return writeJSON(streams.Out, all)
-			case len(args) == 0:
-				return printWinners(streams.Out, all)
+			case output.outputFormat == outputText, output.outputFormat == "" && len(args) > 0:
+				return printExplanations(streams.Out, all)
 			}
-			for i, e := range all {
-				if i > 0 {
-					fmt.Fprintln(streams.Out)
-				}
-				if err := printExplanation(streams.Out, e); err != nil {
-					return err
-				}
-			}
-			return nil
+			return printWinners(streams.Out, all)
 		},
 	}
 	output.addFlag(cmd)
@@ -185,61 +176,12 @@ func printWinners(out io.Writer, all []opmanager.Explanation) error {
 	return err
 }
 
-// printExplanation prints the answer for one op.
-func printExplanation(out io.Writer, e opmanager.Explanation) error {
-	verdict := "no impl can be selected, so calls fail"
-	if e.Selected != "" {
-		verdict = "served by " + e.Selected
+// printExplanations prints the answers for ops, each as its String method spells it.
+func printExplanations(out io.Writer, all []opmanager.Explanation) error {
+	texts := make([]string, len(all))
+	for i, e := range all {
+		texts[i] = e.String()
 	}
-	order := e.Tokens
-	if e.Source != "" {
-		order += " (" + e.Source + ")"
-	}
-	if e.Follows != "" {
-		order += "; ranked as " + e.Follows + ", with which it shares saved state"
-	}
-	if e.Rules != "" {
-		order += "\nrules: " + e.Rules
-	}
-	if e.Call != nil {
-		order += fmt.Sprintf("\ncalls: first operand %v", e.Call.DType)
-		if e.Call.Shape != nil {
-			order += e.Call.Shape.String()
-		}
-	}
-	if _, err := fmt.Fprintf(out, "%s: %s\norder: %s\n", e.Op, verdict, order); err != nil {
-		return err
-	}
-	all := slices.Concat(e.Order, e.Rejected)
-	declared := slices.ContainsFunc(all, func(s opmanager.Standing) bool { return s.Supports != "" })
-	bits := slices.ContainsFunc(all, func(s opmanager.Standing) bool { return s.Determinism != opregistry.DeterminismUndeclared })
-	header := table.Row{"rank", "impl", "kind", "vendor", "priority"}
-	if bits {
-		header = append(header, "same bits")
-	}
-	if declared {
-		header = append(header, "supports")
-	}
-	t := newTable(append(header, "reason"), 1, 5)
-	row := func(rank string, s opmanager.Standing) {
-		cells := table.Row{rank, s.ID, s.Kind, dash(s.Vendor), s.Priority}
-		switch {
-		case bits && s.Determinism == opregistry.DeterminismUndeclared:
-			cells = append(cells, dash(""))
-		case bits:
-			cells = append(cells, s.Determinism)
-		}
-		if declared {
-			cells = append(cells, dash(s.Supports))
-		}
-		t.AppendRow(append(cells, s.Reason))
-	}
-	for i, s := range e.Order {
-		row(strconv.Itoa(i+1), s)
-	}
-	for _, s := range e.Rejected {
-		row("-", s)
-	}
-	_, err := fmt.Fprintln(out, render(t))
+	_, err := fmt.Fprintln(out, strings.Join(texts, "\n\n"))
 	return err
 }

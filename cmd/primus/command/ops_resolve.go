@@ -82,7 +82,7 @@ wrong catalogue and no_candidate when nothing can be selected.`,
 			for _, w := range r.Warnings {
 				log.Warn(w)
 			}
-			return printExplanation(streams.Out, r.explained)
+			return printExplanations(streams.Out, []opmanager.Explanation{r.explained})
 		},
 	}
 	cmd.Flags().StringVar(&file, "catalog", "", "`FILE` that lists impls in JSON, or - for standard input")

@@ -16,14 +16,41 @@ type outputFormat string
 const (
 	outputTable outputFormat = "table"
 	outputJSON  outputFormat = "json"
+	outputText  outputFormat = "text"
 )
 
-// addFlag gives a command the flag -o.
+// addFlag gives a command the flag -o for tables and JSON.
 func (o *outputFormat) addFlag(cmd *cobra.Command) {
 	*o = outputTable
-	cmd.Flags().VarP(o, "output", "o", "table or json")
-	formats := cobra.FixedCompletions([]string{string(outputTable), string(outputJSON)}, cobra.ShellCompDirectiveNoFileComp)
-	if err := cmd.RegisterFlagCompletionFunc("output", formats); err != nil {
+	addOutput(cmd, o, "table or json", outputTable, outputJSON)
+}
+
+// outputWithText also takes text. The zero value leaves the choice to the command.
+type outputWithText struct{ outputFormat }
+
+// addFlag gives a command the flag -o.
+func (o *outputWithText) addFlag(cmd *cobra.Command) {
+	addOutput(cmd, o, "text, table or json", outputText, outputTable, outputJSON)
+}
+
+// Set implements pflag.Value.
+func (o *outputWithText) Set(s string) error {
+	if strings.EqualFold(s, string(outputText)) {
+		o.outputFormat = outputText
+		return nil
+	}
+	return o.outputFormat.Set(s)
+}
+
+// addOutput gives a command the flag -o with its completion.
+func addOutput(cmd *cobra.Command, value pflag.Value, usage string, formats ...outputFormat) {
+	cmd.Flags().VarP(value, "output", "o", usage)
+	names := make([]string, len(formats))
+	for i, f := range formats {
+		names[i] = string(f)
+	}
+	complete := cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)
+	if err := cmd.RegisterFlagCompletionFunc("output", complete); err != nil {
 		panic("BUG: " + err.Error())
 	}
 }
@@ -55,4 +82,7 @@ func writeJSON(out io.Writer, v any) error {
 // errReported is the error of a command that has printed what went wrong as its result.
 var errReported = errors.New("reported")
 
-var _ pflag.Value = (*outputFormat)(nil)
+var (
+	_ pflag.Value = (*outputFormat)(nil)
+	_ pflag.Value = (*outputWithText)(nil)
+)
