@@ -1,5 +1,4 @@
-// Command custom_distribution is primus with parts of its own, each in the group that the parts of primus are in: an
-// implementation of an op, a device, a training framework, a patch and a listener.
+// Command custom_distribution is primus with an op, a device, a framework, a patch and a listener of its own.
 package main
 
 import (
@@ -16,49 +15,32 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/patch"
 	"go.uber.org/fx"
+	"gonum.org/v1/gonum/floats"
 )
 
-func source() opregistry.Source {
-	return opregistry.Source{Name: "acme", Version: "0.1.0", Impls: []opregistry.Impl{{
-		Op: ops.ResidualAdd, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 200,
-		Run: func(_ *opregistry.Exec, a ops.ResidualAddArgs) error {
-			if len(a.Output.Shape()) != 2 {
-				return fmt.Errorf("%w: got shape %v, want rows and columns", opregistry.ErrUnsupported, a.Output.Shape())
-			}
-			for r, cols := 0, a.Output.Shape()[1]; r < a.Output.Shape()[0]; r++ {
-				for i := range cols {
-					a.Output.Set(a.A.At(r, i)+a.B.At(r, i), r, i)
-				}
-			}
-			return nil
-		},
-	}}}
+func add(_ *opregistry.Exec, a ops.ResidualAddArgs) error {
+	sum := floats.AddTo(make([]float64, a.A.NumElements()), a.A.Float64s(), a.B.Float64s())
+	return a.Output.SetFloat64s(sum)
 }
 
-// chip is a device of its own kind; this one keeps its memory where the CPU does.
+func source() opregistry.Source {
+	return opregistry.Source{Name: "acme", Version: "0.1.0", Impls: []opregistry.Impl{
+		{Op: ops.ResidualAdd, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 200, Run: add}}}
+}
+
 type chip struct{ *cpu.Backend }
 
 func (chip) Name() string { return "ACME" }
 
-// adapter is the trainer of primus under another name and version, which is all that a framework must have of its own.
-type adapter struct{ backend.Adapter }
-
-func (adapter) DetectVersion(*backend.TrainContext) (string, error) { return "acme-1.0", nil }
-
 func factory() backend.Factory {
-	return backend.Factory{Framework: "acme", Description: "trains as native does", New: func() backend.Adapter {
-		return adapter{native.Factory().New()}
-	}}
+	return backend.Factory{Framework: "acme", Description: "trains as native does", New: native.Factory().New}
 }
 
 func greeting() patch.Patch {
-	return patch.Patch{
-		ID: "acme.greeting", Description: "Greet the user", Backend: "acme", Phase: patch.Setup, Style: patch.Environment,
-		Symbols: []string{"env:ACME_GREETING"}, Apply: func(c *patch.Context) error { return c.Setenv("ACME_GREETING", "hello:") },
-	}
+	return patch.Patch{ID: "acme.greeting", Description: "Greet the user", Backend: "acme", Phase: patch.Setup, Style: patch.Environment,
+		Symbols: []string{"env:GREETING"}, Apply: func(c *patch.Context) error { return c.Setenv("GREETING", "hello:") }}
 }
 
-// listener says which impl an op gets.
 type listener struct{}
 
 func (listener) OnEvent(e opmanager.Event) {
