@@ -120,3 +120,24 @@ func Call(fn uintptr, args ...uintptr) uintptr { return call(fn, args) }
 // result are integers or pointers. It exists for the rest of the process, and there
 // may be about two thousand of them.
 func Callback(fn any) uintptr { return callback(fn) }
+
+// OnExit has f called when C code ends this process by exit or quick_exit, after the handlers
+// that C code registers later. The process ends when f returns; f may end it otherwise. A Go
+// program ends without either function, so f is called for nothing else.
+func OnExit(f func()) error {
+	register, err := Global("__cxa_atexit")
+	if err != nil {
+		return err
+	}
+	handler := Callback(func(uintptr) uintptr {
+		f()
+		return 0
+	})
+	if status := Call(register, handler, 0, 0); status != 0 {
+		return fmt.Errorf("loader: __cxa_atexit returned %d", int32(status))
+	}
+	if register, err = Global("__cxa_at_quick_exit"); err == nil { // which not every system has
+		Call(register, handler, 0)
+	}
+	return nil
+}

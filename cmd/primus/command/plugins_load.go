@@ -15,6 +15,7 @@ import (
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/vendors/loader"
 	"github.com/primus-fl/primus/vendors/plugin"
 	"github.com/primus-fl/primus/vendors/plugin/sandbox"
 	"go.uber.org/fx"
@@ -45,10 +46,17 @@ func newPlugins(set appConfig, wanted policyfile.Plugins, lc fx.Lifecycle) *plug
 		wg.Go(func() { l.err = l.probe(set, wanted) })
 	}
 	wg.Wait()
+	var exits error
+	if slices.ContainsFunc(s.all, func(l *loadedPlugin) bool { return l.err == nil && !l.named(wanted.Isolate) }) {
+		exits = loader.OnExit(s.exited)
+	}
 	for i, l := range s.all {
 		first := slices.IndexFunc(s.all[:i], func(o *loadedPlugin) bool { return o.path != "" && o.path == l.path })
 		if first >= 0 {
 			l.err = fmt.Errorf("plugin %s: it is the same library as %s, which %s names before; keep one", l.module, s.all[first].module, wanted.Source(policyfile.FieldPluginModules))
+		}
+		if l.err == nil && !l.named(wanted.Isolate) {
+			l.err = exits
 		}
 		if l.err == nil {
 			l.err = l.open(set, wanted, lc)
@@ -61,6 +69,21 @@ func newPlugins(set appConfig, wanted policyfile.Plugins, lc fx.Lifecycle) *plug
 		}
 	}
 	return s
+}
+
+// exited ends this process with an error when a plugin calls exit, with whatever status: what was asked for is not done.
+func (s *pluginSet) exited() {
+	var here []string
+	for _, l := range s.all {
+		if l.source.Name != "" && !l.isolated {
+			here = append(here, fmt.Sprintf("%s (%s)", l.source.Name, l.path))
+		}
+	}
+	if len(here) == 0 { // in its constructors
+		here = []string{"one that is being loaded"}
+	}
+	fmt.Fprintf(os.Stderr, "primus: error: a plugin in this process called exit, so what was asked for is not finished: %s; see --isolate-plugins\n", strings.Join(here, " or "))
+	os.Exit(1)
 }
 
 // probe finds the library, judges the file and lets a child process load it.

@@ -297,6 +297,24 @@ func TestTrainWithPluginsThatChangeRounding(t *testing.T) {
 	}
 }
 
+// A run that a plugin ends is not a success, whatever status the plugin has in mind.
+func TestTrainWithPluginsThatExit(t *testing.T) {
+	t.Parallel()
+	for _, macro := range []string{"EXIT=exit", "EXIT=quick_exit", "EXIT_THREAD", "EXIT_LATER"} {
+		t.Run(macro, func(t *testing.T) {
+			t.Parallel()
+			lib := buildPlugin(t, macro)
+			got := runChild(t, []string{"TE_FL_PER_OP=residual_add=vendor:acme", "TE_FL_PLUGIN_MODULES=" + lib}, newLab(t).args()...)
+			assert.Equal(t, 1, got.code, got.stderr)
+			want := "a plugin in this process called exit, so what was asked for is not finished: acme_ops (" + lib + ")"
+			if macro == "EXIT_LATER" {
+				want = "is not finished: one that is being loaded"
+			}
+			assert.Contains(t, got.stderr, want)
+		})
+	}
+}
+
 // What a policy file says about plugins is read once.
 func TestPluginsOfAChangedPolicyFile(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@
 #include "primus_op_args.h"
 #include "primus_op_plugin.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -28,6 +29,20 @@ static void __attribute__((unused)) change_control(void) {
 
 #ifdef LOAD_ROUNDS
 __attribute__((constructor)) static void constructor(void) { change_control(); }
+#endif
+
+#ifdef EXIT_THREAD
+static void *exits(void *nothing) {
+    (void)nothing;
+    exit(0);
+}
+#endif
+
+#ifdef EXIT_LATER
+/* Ends the process of the run, which is not that of the probe. */
+__attribute__((constructor)) static void constructor(void) {
+    if (getenv("PRIMUS_PLUGIN_LIFELINE") == NULL) exit(0);
+}
 #endif
 
 static int64_t elements(const primus_tensor *t) {
@@ -60,7 +75,15 @@ static int32_t run(const primus_call *call) {
     snprintf(call->error, call->error_bytes, "no memory");
     return PRIMUS_FAILED;
 #endif
-#if defined(CRASH)
+#if defined(EXIT)
+    if (calls > 20) EXIT(0);
+#elif defined(EXIT_THREAD)
+    if (calls == 21) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, exits, NULL);
+        pthread_join(thread, NULL);
+    }
+#elif defined(CRASH)
     if (calls > 3) abort();
 #elif defined(HANG)
     if (calls > 3) pause();
