@@ -86,6 +86,15 @@ type Trainer interface {
 	Cleanup(cause error) error
 }
 
+// Inspector is a Trainer that can look at what a run would read and write before anything is done. A dry run asks it.
+type Inspector interface {
+	// Inspect returns what it has found, and what would make the run fail. It changes nothing.
+	Inspect(ctx context.Context) ([]Finding, error)
+}
+
+// Finding is what is known about a part of a run before it begins.
+type Finding struct{ Name, Text string }
+
 // TrainContext is what the runtime knows about a run; fields are filled as it goes on.
 type TrainContext struct {
 	Experiment *config.Experiment

@@ -19,7 +19,8 @@ type Plan struct {
 	Added       []string // parameters that the framework does not know
 	Conflicts   []backend.Conflict
 	Phases      []PhasePlan
-	Problems    []string // what would make Run fail, as far as can be seen
+	Findings    []backend.Finding // of the trainer
+	Problems    []string          // what would make Run fail, as far as can be seen
 }
 
 // PhasePlan says what would happen to each patch in a phase.
@@ -31,7 +32,8 @@ type PhasePlan struct {
 
 // NewPlan returns what Run would do, and does nothing of it: setup hooks, Prepare and trainers are not run, and the
 // environment stays as it is. Patches of phase build_args are applied to the arguments, so that the conditions of later
-// phases see what they would see. A framework that is not on this machine is a problem in the plan, not an error.
+// phases see what they would see. What a trainer that is a backend.Inspector finds to be wrong is the error that Run would
+// return. A framework that is not on this machine is a problem in the plan, not an error.
 func NewPlan(ctx context.Context, s Settings) (*Plan, error) {
 	if s.Environ == nil {
 		s.Environ = backend.ProcessEnviron()
@@ -47,7 +49,7 @@ func NewPlan(ctx context.Context, s Settings) (*Plan, error) {
 		return nil, err
 	}
 	if r.class.New != nil {
-		if _, err := r.class.New(r.tc); err != nil {
+		if err := r.inspect(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -62,6 +64,18 @@ func NewPlan(ctx context.Context, s Settings) (*Plan, error) {
 	}
 	r.plan.TrainContext, r.plan.Trainer, r.plan.Environment = r.tc, r.class.Name, r.tc.Environ.Changes()
 	return r.plan, nil
+}
+
+// inspect lets the trainer look at what it would read and write.
+func (r *session) inspect(ctx context.Context) error {
+	trainer, err := r.class.New(r.tc)
+	if err != nil {
+		return err
+	}
+	if i, ok := trainer.(backend.Inspector); ok {
+		r.plan.Findings, err = i.Inspect(ctx)
+	}
+	return err
 }
 
 // planPhase notes what the patches of a phase would do.

@@ -32,12 +32,13 @@ func TestPlan(t *testing.T) {
 	p, err := train.NewPlan(t.Context(), s)
 	require.NoError(t, err)
 
-	assert.Equal(t, []string{"path", "convert", "patches build_args", "new"}, r.calls, "hooks, Prepare and the trainer are not run")
+	assert.Equal(t, []string{"path", "convert", "patches build_args", "new", "inspect"}, r.calls, "hooks, Prepare and the trainer are not run")
 	assert.Equal(t, map[string]string{"SET": "mine"}, r.env)
 	after, err := os.ReadDir(r.dir)
 	require.NoError(t, err)
 	assert.Equal(t, files, after, "no file is made")
 
+	assert.Equal(t, []backend.Finding{{Name: "corpus", Text: "3 files"}}, p.Findings)
 	assert.Equal(t, "Recorder", p.Trainer)
 	assert.Equal(t, "1.2.3", p.Version)
 	assert.Equal(t, "/opt/tree", p.Paths.Dir)
@@ -89,4 +90,8 @@ func TestPlanOfABadConfiguration(t *testing.T) {
 	r := &recorder{failAt: "new", err: errors.New("num_layers: got 0")}
 	_, err := train.NewPlan(t.Context(), r.prepare(t, "recorder"))
 	require.ErrorContains(t, err, "num_layers: got 0")
+
+	r = &recorder{failAt: "inspect", err: errors.New("no corpus")}
+	_, err = train.NewPlan(t.Context(), r.prepare(t, "recorder"))
+	require.ErrorContains(t, err, "no corpus", "what the trainer finds is an error, too")
 }

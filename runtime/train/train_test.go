@@ -94,6 +94,10 @@ func (r *recorder) InitTrainer(backend.Trainer, *backend.TrainContext) error {
 	return r.do("init trainer")
 }
 
+func (r *recorder) Inspect(context.Context) ([]backend.Finding, error) {
+	return []backend.Finding{{Name: "corpus", Text: "3 files"}}, r.do("inspect")
+}
+
 func (r *recorder) Setup(context.Context) error { return r.do("setup") }
 func (r *recorder) Init(context.Context) error  { return r.do("init") }
 func (r *recorder) Train(context.Context) error { return r.do("train") }

@@ -17,12 +17,13 @@ import (
 // leaves nothing half written.
 func TestBadInput(t *testing.T) {
 	tests := []struct {
-		name  string
-		setUp func(*lab)
-		args  []string
-		want  []string
-		code  int  // 1 unless set
-		clean bool // nothing at all is written
+		name   string
+		setUp  func(*lab)
+		args   []string
+		want   []string
+		code   int  // 1 unless set
+		clean  bool // nothing at all is written
+		unseen bool // by a dry run
 	}{
 		{name: "missing experiment", setUp: func(l *lab) { require.NoError(l.t, os.Remove(l.exp)) },
 			want: []string{"exp.yaml", "does not exist"}, clean: true},
@@ -64,9 +65,14 @@ func TestBadInput(t *testing.T) {
 		{name: "run directory is a file", setUp: func(l *lab) { l.write(filepath.Join(l.workspace, "group"), "in the way") },
 			want: []string{"run directory", "ws/group", "a part of the path is a file"}},
 		{name: "checkpoint that does not exist", args: []string{"load=/nonexistent/checkpoint"}, want: []string{"/nonexistent/checkpoint"}},
-		{name: "metrics address that is not ours", args: []string{"--metrics-addr", "192.0.2.1:9400"},
+		{name: "checkpoints below a file", setUp: func(l *lab) { l.write(filepath.Join(l.dir, "file"), "in the way") },
+			args: []string{"save=DIR/file/checkpoints"}, want: []string{"DIR/file/checkpoints", "a part of the path is a file"}},
+		{name: "missing policy file", args: []string{"--policy", "/nonexistent/policy.yaml"}, want: []string{"--policy", "/nonexistent/policy.yaml"}, clean: true},
+		{name: "missing manifest", args: []string{"--require-manifest", "/nonexistent/manifest.json"},
+			want: []string{"--require-manifest", "/nonexistent/manifest.json"}, clean: true},
+		{name: "metrics address that is not ours", unseen: true, args: []string{"--metrics-addr", "192.0.2.1:9400"},
 			want: []string{"192.0.2.1:9400", "HOST:PORT"}, clean: true},
-		{name: "metrics file in no directory", args: []string{"--metrics-textfile", "/nonexistent/run.prom"},
+		{name: "metrics file in no directory", unseen: true, args: []string{"--metrics-textfile", "/nonexistent/run.prom"},
 			want: []string{"/nonexistent/run.prom", "directory must exist"}, clean: true},
 	}
 	for _, tt := range tests {
@@ -85,13 +91,23 @@ func TestBadInput(t *testing.T) {
 				}
 				more = append(more, strings.ReplaceAll(arg, "DIR", l.dir))
 			}
-			got := primus(t, append([]string{"train", stage, "--config", l.exp}, more...)...)
-			assert.Equal(t, max(tt.code, 1), got.code)
-			assert.Empty(t, got.out)
-			line := onlyError(t, got)
-			for _, part := range tt.want {
-				assert.Contains(t, line, part)
+			args := append([]string{"train", stage, "--config", l.exp}, more...)
+			check := func(args []string) {
+				t.Helper()
+				got := primus(t, args...)
+				assert.Equal(t, max(tt.code, 1), got.code)
+				assert.Empty(t, got.out)
+				line := onlyError(t, got)
+				for _, part := range tt.want {
+					assert.Contains(t, line, strings.ReplaceAll(part, "DIR", l.dir))
+				}
 			}
+			if !tt.unseen {
+				before := filesBelow(t, l.dir)
+				check(append(args, "--dry-run"))
+				assert.Equal(t, before, filesBelow(t, l.dir), "a dry run changes nothing")
+			}
+			check(args)
 			if tt.clean {
 				assert.NoDirExists(t, l.workspace)
 			}
@@ -99,6 +115,17 @@ func TestBadInput(t *testing.T) {
 			assert.Empty(t, l.checkpoints())
 		})
 	}
+}
+
+// filesBelow returns the paths of all files and directories below dir.
+func filesBelow(t *testing.T, dir string) []string {
+	t.Helper()
+	var paths []string
+	require.NoError(t, filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		paths = append(paths, path)
+		return err
+	}))
+	return paths
 }
 
 // B15, B24: a wrong value is named with the variable, the place in it and what to write, wherever it stands; no command
@@ -299,7 +326,7 @@ func TestCheckpointOfAnotherShape(t *testing.T) {
 		for _, load := range [][]string{nil, {"load=" + before[1]}} {
 			got := l.train(append(load, change, "train_iters=6")...)
 			assert.Equal(t, 1, got.code)
-			assert.Contains(t, got.stderr, before[1])
+			assert.Contains(t, got.stderr, filepath.Base(before[1]))
 			assert.Contains(t, got.stderr, strings.Split(change, "=")[0])
 			assert.Equal(t, before, l.checkpoints(), "the checkpoints are untouched")
 		}

@@ -4,21 +4,57 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/train"
+	"go.uber.org/fx"
 	"go.yaml.in/yaml/v3"
 )
 
-// dryRun prints what training the module of a stage would do.
+// dryParams are what a dry run needs of the graph: what the run itself makes its decisions with.
+type dryParams struct {
+	fx.In
+	Policy   opmanager.Policy
+	Device   device.Backend
+	Manager  *opmanager.Manager
+	Backends *backend.Registry
+	Patches  *patch.Set
+}
+
+// dryRun prints what training the module of a stage would do. What would make it fail is the error that the run itself would
+// end with, as far as it can be seen without training.
 func dryRun(ctx context.Context, streams Streams, s stage, opts trainOptions, e *config.Experiment) error {
-	plan, err := planRun(ctx, streams, &opts.run, s, e)
+	module, err := e.Module(s.module)
+	if err != nil {
+		return err
+	}
+	if _, err := opts.fleet.member(e, module); err != nil {
+		return err
+	}
+	log := slog.New(streams.lines(streams.Err, slog.LevelWarn))
+	logReport(log, e.Report)
+	set := appConfig{log: log, threads: int(opts.threads), policy: opts.policy.sources(module), extras: streams.extras}
+	var p dryParams
+	var plan *train.Plan
+	err = runApp(ctx, func() error {
+		if err := checkManifest(opts.manifest, p.Manager); err != nil {
+			return err
+		}
+		settings := opts.run.settings(e, s, log)
+		settings.Manager, settings.Device, settings.Backends, settings.Patches = p.Manager, p.Device, p.Backends, p.Patches
+		plan, err = train.NewPlan(ctx, settings)
+		return err
+	}, core(set), fx.Invoke(func(built dryParams) { p = built }))
 	if err != nil {
 		return err
 	}
@@ -69,6 +105,12 @@ func describePlan(p *train.Plan) (string, error) {
 	}
 	for _, c := range p.Conflicts {
 		line("\n%s", c)
+	}
+	if len(p.Findings) > 0 {
+		line("\nwhat the run would find\n")
+		for _, f := range p.Findings {
+			line("  %-11s  %s", f.Name, f.Text)
+		}
 	}
 	section("patches", patchesTable(p.Phases))
 	line("%s", contended(p.Phases))

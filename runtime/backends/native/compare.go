@@ -51,7 +51,7 @@ func (t *trainer) checkModel(c *checkpoint.Checkpoint) error {
 	if err := c.JSON(configFile, &saved); err != nil {
 		return err
 	}
-	own, err := asJSON(t.model.HFConfig())
+	own, err := asJSON(t.args.HFConfig())
 	if err != nil {
 		return err
 	}

@@ -60,11 +60,13 @@ func (t *trainer) hasEarlier() (bool, error) {
 // for these weights, so that the run begins to train them on its own batches; so it does where only the windows of the same
 // corpus are other ones.
 func (t *trainer) checkSame(c *checkpoint.Checkpoint, s *state) error {
+	if s.Seed != t.args.Seed {
+		s.Position = 0
+		return t.checkSeed(c, s)
+	}
 	var differs string
 	other := true
 	switch data := t.set.Fingerprint(); {
-	case s.Seed != t.args.Seed:
-		differs = fmt.Sprintf("was trained with seed %d, and this run's is %d", s.Seed, t.args.Seed)
 	case s.Data == data:
 		return nil
 	case strings.HasPrefix(s.Data, t.set.Corpus()+" "):
@@ -72,27 +74,42 @@ func (t *trainer) checkSame(c *checkpoint.Checkpoint, s *state) error {
 	default:
 		differs = fmt.Sprintf("was trained on other data: %s, and this run's is %s", s.Data, data)
 	}
-	if other && t.args.Load == "" {
+	s.Position = 0
+	return t.otherBatches(c, differs, other)
+}
+
+// checkSeed is checkSame for the seed alone.
+func (t *trainer) checkSeed(c *checkpoint.Checkpoint, s *state) error {
+	if s.Seed == t.args.Seed {
+		return nil
+	}
+	return t.otherBatches(c, fmt.Sprintf("was trained with seed %d, and this run's is %d", s.Seed, t.args.Seed), true)
+}
+
+// otherBatches says that a run would see other batches than the one that saved checkpoint c, because that differs. Where it
+// is another run, and load has not asked for these weights, that is an error.
+func (t *trainer) otherBatches(c *checkpoint.Checkpoint, differs string, otherRun bool) error {
+	if otherRun && t.args.Load == "" {
 		return t.anotherRun(c, differs)
 	}
 	t.tc.Log.Warn("the checkpoint " + differs + "; batches begin anew")
-	s.Position = 0
 	return nil
 }
 
 // anotherRun is the error for a directory whose run is not the one that was asked for.
 func (t *trainer) anotherRun(c *checkpoint.Checkpoint, differs string) error {
+	dir := t.location().Path()
 	return fmt.Errorf("run directory %s holds another run: %s %s; give exp_name=NAME for a directory of its own, load=%s to train those weights further, or load=none to start over and keep the earlier run in %s",
-		t.dir.Path(), filepath.Base(c.Path()), differs, t.store.Dir(), t.dir.Path(rundir.PreviousName))
+		dir, filepath.Base(c.Path()), differs, t.store.Dir(), filepath.Join(dir, rundir.PreviousName))
 }
 
 // checkLeft returns an error when the run is already further than it shall come.
-func (t *trainer) checkLeft(c *checkpoint.Checkpoint) error {
-	if t.state.Step <= t.args.TrainIters {
+func (t *trainer) checkLeft(c *checkpoint.Checkpoint, step int) error {
+	if step <= t.args.TrainIters {
 		return nil
 	}
 	return fmt.Errorf("train_iters: got %d, and %s is at step %d already: give train_iters a larger number to train further, exp_name=NAME for another run, or load=none to start over",
-		t.args.TrainIters, c.Path(), t.state.Step)
+		t.args.TrainIters, c.Path(), step)
 }
 
 // howToGoOn says which command goes on from the checkpoint that was saved last.

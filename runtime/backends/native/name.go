@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"path/filepath"
 	"strings"
 
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
@@ -19,7 +20,7 @@ const maxName = 1 << 10
 
 // readName returns the name that the run in this directory has, a new one when there is none yet.
 func (t *trainer) readName() (string, error) {
-	text, err := durable.ReadRegular(t.dir.Path(nameFile), maxName)
+	text, err := durable.ReadRegular(filepath.Join(t.location().Path(), nameFile), maxName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return t.newName(), nil
 	}

@@ -70,20 +70,17 @@ func (t *trainer) loadFrom(c *checkpoint.Checkpoint) error {
 		moments[n.Name+".exp_avg"] = n.Tensor
 		moments[n.Name+".exp_avg_sq"] = t.model.Split(t.adam.V)[i].Tensor
 	}
-	var s state
-	if err := c.JSON(stateFile, &s); err != nil {
+	s, err := readState(c)
+	if err != nil {
 		return err
 	}
-	if err := s.check(c); err != nil {
-		return err
-	}
-	if err := t.checkSame(c, &s); err != nil {
+	if err := t.checkSame(c, s); err != nil {
 		return err
 	}
 	if err := t.checkModel(c); err != nil {
 		return err
 	}
-	err := load(c, weightsFile, weights)
+	err = load(c, weightsFile, weights)
 	if differs, ok := errors.AsType[*checkpoint.ConfigError](err); ok && t.args.Load == "" {
 		return t.anotherRun(c, "has another model: "+differs.Error())
 	}
@@ -98,14 +95,23 @@ func (t *trainer) loadFrom(c *checkpoint.Checkpoint) error {
 	}
 	t.tellChanged(c, s.Parameters)
 	s.Seed, s.Data = t.args.Seed, t.set.Fingerprint()
-	t.state = s
+	t.state = *s
 	t.savedStep = s.Step
 	t.sampler.Seek(s.Position)
-	if err := t.checkLeft(c); err != nil {
+	if err := t.checkLeft(c, s.Step); err != nil {
 		return err
 	}
 	t.tc.Log.Info("resuming from checkpoint", "step", s.Step, "path", c.Path())
 	return nil
+}
+
+// readState returns the state of a checkpoint.
+func readState(c *checkpoint.Checkpoint) (*state, error) {
+	s := &state{}
+	if err := c.JSON(stateFile, s); err != nil {
+		return nil, err
+	}
+	return s, s.check(c)
 }
 
 func load(c *checkpoint.Checkpoint, name string, into map[string]*tensor.Tensor) error {
@@ -137,6 +143,9 @@ func (t *trainer) findCheckpoint() (*checkpoint.Checkpoint, error) {
 			t.tc.Log.Info(fmt.Sprintf("%s is the directory of load and of save and holds no checkpoint yet: training starts from new weights", t.store.Dir()))
 			return nil, nil
 		}
-		return c, err
+		if err != nil {
+			return nil, describe(t.tc, fmt.Errorf("load: %w", err))
+		}
+		return c, nil
 	}
 }

@@ -50,7 +50,7 @@ func (t *trainer) save() error {
 		if err := w.Safetensors(optimizerFile, moments, nil); err != nil {
 			return err
 		}
-		if err := w.JSON(configFile, t.model.HFConfig()); err != nil {
+		if err := w.JSON(configFile, t.args.HFConfig()); err != nil {
 			return err
 		}
 		return w.JSON(stateFile, t.state)

@@ -68,10 +68,8 @@ const (
 
 // Setup takes the run directory.
 func (t *trainer) Setup(context.Context) error {
-	e := t.tc.Experiment
 	var err error
-	t.dir, err = rundir.Open(rundir.Location{Workspace: e.Workspace, WorkGroup: e.WorkGroup, UserName: e.UserName, ExpName: e.ExpName})
-	if err != nil {
+	if t.dir, err = rundir.Open(t.location()); err != nil {
 		return err
 	}
 	if t.logTo, err = os.OpenFile(t.dir.Path(logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644); err != nil {
@@ -84,6 +82,12 @@ func (t *trainer) Setup(context.Context) error {
 	return nil
 }
 
+// location returns where the run directory is.
+func (t *trainer) location() rundir.Location {
+	e := t.tc.Experiment
+	return rundir.Location{Workspace: e.Workspace, WorkGroup: e.WorkGroup, UserName: e.UserName, ExpName: e.ExpName}
+}
+
 // Init builds data, model and optimizer and loads the checkpoint to go on from.
 func (t *trainer) Init(ctx context.Context) error {
 	if err := t.loadData(ctx); err != nil {
@@ -92,8 +96,7 @@ func (t *trainer) Init(ctx context.Context) error {
 	if err := t.build(t.tc.Device); err != nil {
 		return err
 	}
-	var err error
-	if t.store, err = checkpoint.NewStore(cmp.Or(t.args.Save, t.dir.Path(checkpointsName)), checkpoint.Settings{}); err != nil {
+	if err := t.openStore(); err != nil {
 		return err
 	}
 	t.state = state{Seed: t.args.Seed, Data: t.set.Fingerprint()}
@@ -103,6 +106,7 @@ func (t *trainer) Init(ctx context.Context) error {
 	if err := t.recordRun(); err != nil {
 		return err
 	}
+	var err error
 	if t.metrics, err = t.dir.OpenMetrics(int64(t.state.Step)); err != nil {
 		return err
 	}
@@ -124,6 +128,13 @@ func (t *trainer) Init(ctx context.Context) error {
 		return t.save()
 	}
 	return nil
+}
+
+// openStore names the directory of checkpoints. It touches no file.
+func (t *trainer) openStore() (err error) {
+	own := filepath.Join(t.location().Path(), checkpointsName)
+	t.store, err = checkpoint.NewStore(cmp.Or(t.args.Save, own), checkpoint.Settings{})
+	return err
 }
 
 // recordRun writes what the run was asked to do, unless it is done already.
@@ -148,27 +159,45 @@ func (t *trainer) warn(warnings []string) {
 }
 
 func (t *trainer) loadData(ctx context.Context) error {
-	tokens, report, err := data.Load(ctx, data.Settings{
-		Path: t.args.TrainDataPath, MaxBytes: t.args.TrainDataMax,
-		CacheDir: filepath.Join(t.tc.Experiment.Workspace, "cache"),
-	})
-	t.warn(report.Warnings)
+	corpus, err := t.findCorpus(ctx)
 	if err != nil {
 		return err
 	}
-	t.tc.Log.Info(report.String())
-	validFraction := t.args.ValidFraction
-	if t.args.EvalInterval == 0 {
-		validFraction = 0
+	tokens, report, err := corpus.Load(ctx)
+	t.warn(report.Warnings)
+	if err != nil {
+		return describe(t.tc, err)
 	}
-	if t.set, err = data.NewSet(tokens, data.SplitSettings{SeqLength: t.args.SeqLength, ValidFraction: validFraction}); err != nil {
-		return err
+	t.tc.Log.Info(report.String())
+	if t.set, err = data.NewSet(tokens, t.split()); err != nil {
+		return describe(t.tc, err)
 	}
 	t.sampler = data.NewSampler(t.set, uint64(t.args.Seed))
-	if validFraction > 0 {
+	if t.split().ValidFraction > 0 {
 		t.valid, err = data.NewValidation(t.set, t.args.EvalIters*t.args.MicroBatchSize)
 	}
 	return err
+}
+
+// findCorpus lists the files of the corpus.
+func (t *trainer) findCorpus(ctx context.Context) (*data.Corpus, error) {
+	corpus, err := data.Find(ctx, data.Settings{
+		Path: t.args.TrainDataPath, MaxBytes: t.args.TrainDataMax,
+		CacheDir: filepath.Join(t.tc.Experiment.Workspace, "cache"),
+	})
+	if err != nil {
+		return nil, describe(t.tc, err)
+	}
+	return corpus, nil
+}
+
+// split says how the corpus is cut; nothing is held out when nothing is evaluated.
+func (t *trainer) split() data.SplitSettings {
+	s := data.SplitSettings{SeqLength: t.args.SeqLength, ValidFraction: t.args.ValidFraction}
+	if t.args.EvalInterval == 0 {
+		s.ValidFraction = 0
+	}
+	return s
 }
 
 // step trains on the next batch and reports. When late ends, it gives up where nothing is lost but the work in hand.

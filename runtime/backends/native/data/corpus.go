@@ -53,16 +53,16 @@ func (f *finder) find(ctx context.Context, spec string) error {
 	case err == nil:
 		return f.add(ctx, spec, info)
 	case !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("data: train_data_path: %w", durable.Explain(err))
+		return fmt.Errorf("train_data_path: %w", durable.Explain(err))
 	case !strings.ContainsAny(spec, "*?["):
-		return fmt.Errorf("data: train_data_path: %w: want an existing file, a directory or a glob such as corpus/*.txt", err)
+		return fmt.Errorf("train_data_path: %w: want an existing file, a directory or a glob such as corpus/*.txt", err)
 	}
 	matches, err := filepath.Glob(spec)
 	if err != nil {
-		return fmt.Errorf("data: train_data_path: got the glob %q: %w", spec, err)
+		return fmt.Errorf("train_data_path: got the glob %q: %w", spec, err)
 	}
 	if len(matches) == 0 {
-		return fmt.Errorf("data: train_data_path: the glob %q matches no file: check the directory and the pattern", spec)
+		return fmt.Errorf("train_data_path: the glob %q matches no file: check the directory and the pattern", spec)
 	}
 	wantHidden := strings.HasPrefix(filepath.Base(spec), ".")
 	for _, match := range matches {
@@ -72,7 +72,7 @@ func (f *finder) find(ctx context.Context, spec string) error {
 		}
 		info, err := os.Stat(match)
 		if err != nil {
-			return fmt.Errorf("data: train_data_path: %w", durable.Explain(err))
+			return fmt.Errorf("train_data_path: %w", durable.Explain(err))
 		}
 		if err := f.add(ctx, match, info); err != nil {
 			return err
@@ -88,7 +88,7 @@ func (f *finder) add(ctx context.Context, path string, info fs.FileInfo) error {
 	case info.Mode().IsRegular():
 		return f.file(path, filepath.ToSlash(filepath.Base(path)), info)
 	default:
-		return fmt.Errorf("data: train_data_path: %s is a %v, want a file or a directory", path, info.Mode().Type())
+		return fmt.Errorf("train_data_path: %s is a %v, want a file or a directory", path, info.Mode().Type())
 	}
 }
 
@@ -100,7 +100,7 @@ func (f *finder) walk(ctx context.Context, root string) error {
 	}
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return fmt.Errorf("data: train_data_path: %w", durable.Explain(err))
+			return fmt.Errorf("train_data_path: %w", durable.Explain(err))
 		}
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("data: list %s: %w", root, err)
@@ -128,7 +128,7 @@ func (f *finder) walk(ctx context.Context, root string) error {
 		}
 		info, err := d.Info()
 		if err != nil {
-			return fmt.Errorf("data: train_data_path: %w", durable.Explain(err))
+			return fmt.Errorf("train_data_path: %w", durable.Explain(err))
 		}
 		return f.file(path, rel, info)
 	})
@@ -190,7 +190,7 @@ func (f *finder) dropBinary(ctx context.Context) error {
 		}
 		isBinary, err := hasNUL(s.path, buf)
 		if err != nil {
-			return fmt.Errorf("data: train_data_path: %w", durable.Explain(err))
+			return fmt.Errorf("train_data_path: %w", durable.Explain(err))
 		}
 		if isBinary {
 			f.skipped.Binary++

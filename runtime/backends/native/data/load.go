@@ -35,7 +35,7 @@ type Settings struct {
 	Tokenizer Tokenizer
 }
 
-// Report says what Load did.
+// Report says what a corpus holds and how it was loaded.
 type Report struct {
 	Source    string // the path, the glob, or GOROOT/src
 	Default   bool   // Source was chosen because no path was given
@@ -55,7 +55,10 @@ func (r Report) String() string {
 	if r.Default {
 		b.WriteString("no train_data_path: training on the Go standard library's sources, ")
 	}
-	fmt.Fprintf(&b, "corpus %s: %d files, %d bytes, %d tokens", r.Source, r.Files, r.Bytes, r.Tokens)
+	fmt.Fprintf(&b, "corpus %s: %d files, %d bytes", r.Source, r.Files, r.Bytes)
+	if r.Tokens > 0 {
+		fmt.Fprintf(&b, ", %d tokens", r.Tokens)
+	}
 	if r.Limited {
 		b.WriteString(" (limited, files chosen by a hash of their names)")
 	}
@@ -81,34 +84,82 @@ func (r Report) String() string {
 	return b.String()
 }
 
-// Load returns the tokens of a corpus, from the cache when it has them.
-//
-// The stream depends only on the contents and relative order of the files, the
-// tokenizer and the limit. A missing or unreadable path, a glob without matches
-// and a corpus without text are errors.
-func Load(ctx context.Context, s Settings) (*Tokens, Report, error) {
+// Corpus is the text files that Settings name, before any of them is encoded.
+type Corpus struct {
+	settings Settings
+	width    int // bytes of a token id
+	sources  []source
+	report   Report
+}
+
+// Find lists the files of a corpus. A missing or unreadable path, a glob without
+// matches and a corpus without text are errors.
+func Find(ctx context.Context, s Settings) (*Corpus, error) {
 	if s.Tokenizer == nil {
 		s.Tokenizer = ByteTokenizer{}
 	}
-	var r Report
 	if s.MaxBytes < 0 {
-		return nil, r, fmt.Errorf("data: got a limit of %d bytes, want 0 (none) or more", s.MaxBytes)
+		return nil, fmt.Errorf("train_data_max_bytes: got %d, want 0 (no limit) or more", s.MaxBytes)
 	}
 	width, err := widthOf(s.Tokenizer.VocabSize())
 	if err != nil {
-		return nil, r, err
+		return nil, err
 	}
-	sources, err := corpus(ctx, &s, &r)
-	if err != nil {
-		return nil, r, err
+	c := &Corpus{settings: s, width: width}
+	return c, c.find(ctx)
+}
+
+// Report says what the corpus holds; Tokens is 0 until it is loaded.
+func (c *Corpus) Report() Report { return c.report }
+
+// find fills sources and the report's part about them.
+func (c *Corpus) find(ctx context.Context) error {
+	f, r, limit := &finder{}, &c.report, c.settings.MaxBytes
+	r.Source = c.settings.Path
+	if r.Source == "" {
+		root, err := f.findGoSource(ctx)
+		if err != nil {
+			return err
+		}
+		r.Source, r.Default = root, true
+		if limit == 0 {
+			limit = DefaultMaxBytes
+		}
+	} else if err := f.find(ctx, r.Source); err != nil {
+		return err
 	}
-	if s.CacheDir == "" {
-		tokens, err := encode(ctx, sources, s.Tokenizer, width)
+	if err := f.dropBinary(ctx); err != nil {
+		return err
+	}
+	all := len(f.sources)
+	f.limit(limit)
+	c.sources, r.Skipped, r.Files = f.sources, f.skipped, len(f.sources)
+	for i, src := range f.sources {
+		r.Bytes += src.size
+		if i > 0 {
+			r.Bytes += int64(len(separator))
+		}
+		r.Limited = r.Limited || src.size < src.whole
+	}
+	r.Limited = r.Limited || len(f.sources) < all
+	if r.Files == 0 {
+		return fmt.Errorf("train_data_path: %s holds no text: skipped %d hidden, %d binary, %d special and %d empty entries", r.Source, r.Skipped.Hidden, r.Skipped.Binary, r.Skipped.Special, r.Skipped.Empty)
+	}
+	return nil
+}
+
+// Load returns the tokens of the corpus, from the cache when it has them. They
+// depend only on the contents and relative order of the files, the tokenizer and
+// the limit.
+func (c *Corpus) Load(ctx context.Context) (*Tokens, Report, error) {
+	r := c.report
+	if c.settings.CacheDir == "" {
+		tokens, err := encode(ctx, c.sources, c.settings.Tokenizer, c.width)
 		return report(tokens, r, err)
 	}
-	c := newCache(s.CacheDir, cacheKey(sources, s.Tokenizer.Name(), width), width)
-	r.CachePath = c.path
-	tokens, err := c.read()
+	cached := newCache(c.settings.CacheDir, cacheKey(c.sources, c.settings.Tokenizer.Name(), c.width), c.width)
+	r.CachePath = cached.path
+	tokens, err := cached.read()
 	if err == nil {
 		r.FromCache = true
 		return report(tokens, r, nil)
@@ -116,11 +167,11 @@ func Load(ctx context.Context, s Settings) (*Tokens, Report, error) {
 	if !errors.Is(err, os.ErrNotExist) {
 		r.Warnings = append(r.Warnings, "the token cache is built anew: "+err.Error())
 	}
-	tokens, err = encode(ctx, sources, s.Tokenizer, width)
+	tokens, err = encode(ctx, c.sources, c.settings.Tokenizer, c.width)
 	if err != nil {
 		return nil, r, err
 	}
-	if err := c.write(tokens); err != nil {
+	if err := cached.write(tokens); err != nil {
 		r.CachePath = ""
 		r.Warnings = append(r.Warnings, "the token cache was not written: "+err.Error())
 	}
@@ -133,42 +184,6 @@ func report(t *Tokens, r Report, err error) (*Tokens, Report, error) {
 	}
 	r.Tokens = t.Len()
 	return t, r, nil
-}
-
-// corpus finds the files and fills the report's part about them.
-func corpus(ctx context.Context, s *Settings, r *Report) ([]source, error) {
-	f := &finder{}
-	r.Source = s.Path
-	if s.Path == "" {
-		root, err := f.findGoSource(ctx)
-		if err != nil {
-			return nil, err
-		}
-		r.Source, r.Default = root, true
-		if s.MaxBytes == 0 {
-			s.MaxBytes = DefaultMaxBytes
-		}
-	} else if err := f.find(ctx, s.Path); err != nil {
-		return nil, err
-	}
-	if err := f.dropBinary(ctx); err != nil {
-		return nil, err
-	}
-	all := len(f.sources)
-	f.limit(s.MaxBytes)
-	r.Skipped, r.Files = f.skipped, len(f.sources)
-	for i, src := range f.sources {
-		r.Bytes += src.size
-		if i > 0 {
-			r.Bytes += int64(len(separator))
-		}
-		r.Limited = r.Limited || src.size < src.whole
-	}
-	r.Limited = r.Limited || len(f.sources) < all
-	if r.Files == 0 {
-		return nil, fmt.Errorf("data: train_data_path: %s holds no text: skipped %d hidden, %d binary, %d special and %d empty entries", r.Source, r.Skipped.Hidden, r.Skipped.Binary, r.Skipped.Special, r.Skipped.Empty)
-	}
-	return f.sources, nil
 }
 
 // encode reads and tokenizes the files one after the other.
@@ -207,7 +222,7 @@ func encode(ctx context.Context, sources []source, tok Tokenizer, width int) (*T
 func readText(buf []byte, s source) ([]byte, error) {
 	f, err := os.Open(s.path)
 	if err != nil {
-		return buf, fmt.Errorf("data: train_data_path: %w", durable.Explain(err))
+		return buf, fmt.Errorf("train_data_path: %w", durable.Explain(err))
 	}
 	defer f.Close()
 	if int64(cap(buf)) < s.size {
@@ -216,9 +231,9 @@ func readText(buf []byte, s source) ([]byte, error) {
 	buf = buf[:s.size]
 	if _, err := io.ReadFull(f, buf); err != nil {
 		if err == io.ErrUnexpectedEOF || err == io.EOF {
-			return buf, fmt.Errorf("data: %s became shorter than the %d bytes it had when the corpus was listed: start again when nobody writes it", filepath.Clean(s.path), s.size)
+			return buf, fmt.Errorf("train_data_path: %s became shorter than the %d bytes it had when the corpus was listed: start again when nobody writes it", filepath.Clean(s.path), s.size)
 		}
-		return buf, fmt.Errorf("data: train_data_path: %w", durable.Explain(err))
+		return buf, fmt.Errorf("train_data_path: %w", durable.Explain(err))
 	}
 	return buf, nil
 }

@@ -28,9 +28,18 @@ func tree(t *testing.T, files map[string]string) string {
 	return root
 }
 
+// loadCorpus finds and loads a corpus.
+func loadCorpus(ctx context.Context, s data.Settings) (*data.Tokens, data.Report, error) {
+	corpus, err := data.Find(ctx, s)
+	if err != nil {
+		return nil, data.Report{}, err
+	}
+	return corpus.Load(ctx)
+}
+
 func load(t *testing.T, s data.Settings) (string, data.Report) {
 	t.Helper()
-	tokens, report, err := data.Load(t.Context(), s)
+	tokens, report, err := loadCorpus(t.Context(), s)
 	require.NoError(t, err)
 	ids := make([]int32, tokens.Len())
 	tokens.Read(ids, 0)
@@ -111,18 +120,18 @@ func TestBadCorpora(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, _, err := data.Load(t.Context(), data.Settings{Path: filepath.Join(root, tt.give)})
+			_, _, err := loadCorpus(t.Context(), data.Settings{Path: filepath.Join(root, tt.give)})
 			require.Error(t, err)
 			for _, want := range append(tt.want, "train_data_path") {
 				assert.ErrorContains(t, err, want)
 			}
 		})
 	}
-	_, _, err := data.Load(t.Context(), data.Settings{Path: root, MaxBytes: -1})
-	assert.ErrorContains(t, err, "-1 bytes")
+	_, _, err := loadCorpus(t.Context(), data.Settings{Path: root, MaxBytes: -1})
+	assert.ErrorContains(t, err, "train_data_max_bytes: got -1")
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, _, err = data.Load(cancelled, data.Settings{Path: root})
+	_, _, err = loadCorpus(cancelled, data.Settings{Path: root})
 	assert.ErrorIs(t, err, context.Canceled)
 }
 
@@ -133,7 +142,7 @@ func TestUnreadableFile(t *testing.T) {
 	}
 	root := tree(t, map[string]string{"a/secret.txt": "x"})
 	require.NoError(t, os.Chmod(filepath.Join(root, "a", "secret.txt"), 0))
-	_, _, err := data.Load(t.Context(), data.Settings{Path: root})
+	_, _, err := loadCorpus(t.Context(), data.Settings{Path: root})
 	require.ErrorIs(t, err, os.ErrPermission)
 	assert.ErrorContains(t, err, "secret.txt")
 }
@@ -197,13 +206,13 @@ func TestCacheIsUsedAndRebuilt(t *testing.T) {
 	assert.NotEqual(t, report.CachePath, changed.CachePath)
 	_, limited := load(t, data.Settings{Path: root, CacheDir: dir, MaxBytes: 4})
 	assert.False(t, limited.FromCache)
-	tokens, other, err := data.Load(t.Context(), data.Settings{Path: root, CacheDir: dir, Tokenizer: shifted{}})
+	tokens, other, err := loadCorpus(t.Context(), data.Settings{Path: root, CacheDir: dir, Tokenizer: shifted{}})
 	require.NoError(t, err)
 	assert.False(t, other.FromCache)
 	ids := make([]int32, 2)
 	tokens.Read(ids, 1)
 	assert.Equal(t, []int32{'e' + 1000, 'l' + 1000}, ids)
-	tokens, other, err = data.Load(t.Context(), data.Settings{Path: root, CacheDir: dir, Tokenizer: shifted{}})
+	tokens, other, err = loadCorpus(t.Context(), data.Settings{Path: root, CacheDir: dir, Tokenizer: shifted{}})
 	require.NoError(t, err)
 	assert.True(t, other.FromCache)
 	tokens.Read(ids, 1)
@@ -234,7 +243,7 @@ func (liar) VocabSize() int { return 1000 }
 func TestATokenizerThatLies(t *testing.T) {
 	t.Parallel()
 	root := tree(t, map[string]string{"a.txt": "x"})
-	_, _, err := data.Load(t.Context(), data.Settings{Path: root, Tokenizer: liar{}})
+	_, _, err := loadCorpus(t.Context(), data.Settings{Path: root, Tokenizer: liar{}})
 	require.ErrorContains(t, err, "id 1120, want 0 to 999")
 }
 

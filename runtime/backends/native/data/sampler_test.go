@@ -38,7 +38,7 @@ func stream(t *testing.T, n int) (*data.Tokens, []int32) {
 	require.Less(t, n, 255*255)
 	path := filepath.Join(t.TempDir(), "corpus")
 	require.NoError(t, os.WriteFile(path, text, 0o644))
-	tokens, _, err := data.Load(t.Context(), data.Settings{Path: path, Tokenizer: counted{}})
+	tokens, _, err := loadCorpus(t.Context(), data.Settings{Path: path, Tokenizer: counted{}})
 	require.NoError(t, err)
 	require.Equal(t, n, tokens.Len())
 	ids := make([]int32, n)

@@ -24,6 +24,19 @@ type SplitSettings struct {
 	ValidFraction float64
 }
 
+// CheckLength returns a *TooShortError when a stream of this many tokens is too
+// short for one block of each kind.
+func (s SplitSettings) CheckLength(tokens int) error {
+	minBlocks := 1
+	if s.ValidFraction > 0 {
+		minBlocks = 2
+	}
+	if need := minBlocks * (s.SeqLength + 1); tokens < need {
+		return &TooShortError{Have: tokens, Need: need, SeqLength: s.SeqLength, Valid: minBlocks == 2}
+	}
+	return nil
+}
+
 // Set is a stream cut into training and validation windows.
 type Set struct {
 	tokens       *Tokens
@@ -47,7 +60,7 @@ func (e *TooShortError) Error() string {
 	if e.Valid {
 		what = "one training and one validation window"
 	}
-	return fmt.Sprintf("data: the sequence is longer than the data: got %d tokens, want at least %d for %s of seq_length+1 = %d tokens: lower seq_length, add text to train_data_path or raise its limit", e.Have, e.Need, what, e.SeqLength+1)
+	return fmt.Sprintf("seq_length: the sequence is longer than the data: got %d tokens, want at least %d for %s of seq_length+1 = %d tokens: lower seq_length, add text to train_data_path or raise its limit", e.Have, e.Need, what, e.SeqLength+1)
 }
 
 // NewSet cuts a stream into blocks of windows. Block b begins at token
@@ -67,12 +80,8 @@ func NewSet(t *Tokens, s SplitSettings) (*Set, error) {
 	if !(s.ValidFraction >= 0 && s.ValidFraction < 1) {
 		return nil, fmt.Errorf("data: got a validation fraction of %v, want 0 <= fraction < 1", s.ValidFraction)
 	}
-	minBlocks := 1
-	if s.ValidFraction > 0 {
-		minBlocks = 2
-	}
-	if need := minBlocks * (s.SeqLength + 1); t.Len() < need {
-		return nil, &TooShortError{Have: t.Len(), Need: need, SeqLength: s.SeqLength, Valid: minBlocks == 2}
+	if err := s.CheckLength(t.Len()); err != nil {
+		return nil, err
 	}
 	set := &Set{tokens: t, seq: s.SeqLength}
 	set.blockWindows = min(max(t.Len()/(s.SeqLength*wantBlocks), 1), maxBlockWindows)

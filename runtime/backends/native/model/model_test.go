@@ -363,7 +363,7 @@ func TestFamilies(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.modelType, func(t *testing.T) {
 			m := newModel(t, tt.cfg, opregistry.KindFlagos, 1)
-			assert.Equal(t, tt.modelType, m.HFConfig()["model_type"])
+			assert.Equal(t, tt.modelType, m.Config().HFConfig()["model_type"])
 			shapes := map[string]tensor.Shape{}
 			for _, n := range m.Tensors() {
 				shapes[n.Name] = n.Tensor.Shape()

@@ -51,8 +51,7 @@ var llamaNames = names{
 }
 
 // HFConfig returns the content of a Hugging Face config.json for the weights.
-func (m *Model) HFConfig() map[string]any {
-	c := m.cfg
+func (c Config) HFConfig() map[string]any {
 	common := map[string]any{
 		"vocab_size":          c.VocabSize,
 		"tie_word_embeddings": !c.Untie,

@@ -1,0 +1,6 @@
+//go:build !unix
+
+package durable
+
+// access cannot tell on this system.
+func access(string) error { return nil }

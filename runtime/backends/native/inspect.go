@@ -1,0 +1,98 @@
+package native
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
+	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
+)
+
+// Inspect looks at the corpus, the checkpoint to go on from and the directories to write, with the errors that the run
+// itself would end with. The corpus is listed and not read, so that a run on other text in a directory that has a run already
+// passes.
+func (t *trainer) Inspect(ctx context.Context) ([]backend.Finding, error) {
+	var found []backend.Finding
+	var faults []error
+	for _, look := range []struct {
+		name string
+		at   func(context.Context) (string, error)
+	}{{"corpus", t.inspectCorpus}, {"checkpoints", t.inspectDirs}, {"start", t.inspectStart}} {
+		text, err := look.at(ctx)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		faults = append(faults, err)
+		found = append(found, backend.Finding{Name: look.name, Text: text})
+	}
+	return found, errors.Join(faults...)
+}
+
+// inspectCorpus lists the corpus and checks that it is long enough.
+func (t *trainer) inspectCorpus(ctx context.Context) (string, error) {
+	corpus, err := t.findCorpus(ctx)
+	if err != nil {
+		return "", err
+	}
+	report := corpus.Report()
+	if err := t.split().CheckLength(int(report.Bytes)); err != nil { // a token is a byte
+		return "", describe(t.tc, err)
+	}
+	return report.String(), nil
+}
+
+// inspectDirs checks that the run directory and that of the checkpoints can be made and written.
+func (t *trainer) inspectDirs(context.Context) (string, error) {
+	location := t.location()
+	if err := location.Validate(); err != nil {
+		return "", err
+	}
+	if err := durable.MayWrite(location.Path()); err != nil {
+		return "", fmt.Errorf("run directory %s: %w", location.Path(), err)
+	}
+	if err := t.openStore(); err != nil {
+		return "", err
+	}
+	dir := t.store.Dir()
+	if err := durable.MayWrite(dir); err != nil {
+		t.store = nil
+		return "", describe(t.tc, fmt.Errorf("save: nothing can be saved in %s: %w", dir, err))
+	}
+	return "saved in " + dir, nil
+}
+
+// inspectStart opens the checkpoint that the run would go on from and compares it with the run.
+func (t *trainer) inspectStart(context.Context) (string, error) {
+	if t.store == nil { // inspectDirs has said why not
+		return "", nil
+	}
+	name, err := t.readName()
+	if err != nil {
+		return "", err
+	}
+	if t.args.Save != "" {
+		t.store.SetRun(name)
+	}
+	c, err := t.findCheckpoint()
+	if err != nil {
+		return "", err
+	}
+	if c == nil {
+		return "from new weights", nil
+	}
+	return "from " + c.Path(), t.inspectCheckpoint(c)
+}
+
+// inspectCheckpoint compares a checkpoint with what the run would make of it.
+func (t *trainer) inspectCheckpoint(c *checkpoint.Checkpoint) error {
+	s, err := readState(c)
+	if err != nil {
+		return err
+	}
+	return cmp.Or(t.checkModel(c), t.checkSeed(c, s), t.checkLeft(c, s.Step))
+}
+
+var _ backend.Inspector = (*trainer)(nil)
