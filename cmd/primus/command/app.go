@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/primus-fl/primus/cmd/primus/runs"
 	"github.com/primus-fl/primus/cmd/primus/serve"
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/parallel"
@@ -34,6 +35,8 @@ type appConfig struct {
 	metrics     metricsConfig
 	serve       serve.Config // no address serves nothing
 	trains      bool         // the service is ready once a run has begun
+	runLog      *runs.Tail   // of the run, for the service
+	operator    serve.Operator
 	policy      policySources
 	listPlugins bool        // plugins that cannot be used are only listed
 	extras      []fx.Option // of Main

@@ -7,6 +7,7 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command"
 	"github.com/primus-fl/primus/cmd/primus/settings"
+	"github.com/primus-fl/primus/opmanager"
 	"go.uber.org/goleak"
 )
 
@@ -25,9 +26,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	// The libraries of vendors keep threads for the life of a process, so this one does without; children have them.
-	for _, variable := range []string{"PRIMUS_OPENBLAS", "PRIMUS_ONEDNN"} {
-		if err := os.Setenv(variable, absent); err != nil {
+	// The libraries of vendors keep threads for the life of a process, so this one does without; children have them. Tests
+	// wait for lines about ops, which the terminal shows at this level only.
+	for variable, value := range map[string]string{"PRIMUS_OPENBLAS": absent, "PRIMUS_ONEDNN": absent, opmanager.EnvLogLevel: "INFO"} {
+		if err := os.Setenv(variable, value); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/primus-fl/primus/cmd/primus/runs"
 	"github.com/primus-fl/primus/cmd/primus/serve"
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
@@ -102,9 +103,14 @@ func serveGraph(set appConfig) fx.Option {
 // serviceOptions wires the service, what it listens to, and the control of the policy.
 func serviceOptions() fx.Option {
 	return fx.Options(
-		fx.Provide(serve.NewHub, serve.NewBoard, serve.NewControl, newService),
+		fx.Provide(serve.NewHub, newBoard, serve.NewControl, newService),
 		fx.Provide(fx.Annotate(func(h *serve.Hub) opmanager.Listener { return h }, fx.ResultTags(Listeners))),
 	)
+}
+
+// newBoard returns where the service finds the run of this process.
+func newBoard(set appConfig, m *opmanager.Manager) *runs.Board {
+	return runs.NewBoard(runs.BoardSettings{Rank: set.fleet.identity.Rank, WorldSize: set.fleet.identity.WorldSize, Stats: m.Stats, Log: set.runLog})
 }
 
 type serviceParams struct {
@@ -114,7 +120,7 @@ type serviceParams struct {
 	Registry *opregistry.Registry
 	Control  *serve.Control
 	Hub      *serve.Hub
-	Board    *serve.Board
+	Board    *runs.Board
 	Metrics  *metrics.Scrapes
 	Sources  *sourceList
 	Output   *metricsOutput
@@ -135,7 +141,7 @@ func newService(p serviceParams, lc fx.Lifecycle) *service {
 		return s
 	}
 	settings := serve.Settings{
-		Manager: p.Manager, Registry: p.Registry, Control: p.Control, Hub: p.Hub, Board: p.Board, Log: p.Set.log,
+		Manager: p.Manager, Registry: p.Registry, Control: p.Control, Hub: p.Hub, Runs: p.Board, Log: p.Set.log, Operator: p.Set.operator,
 		Version: buildVersion().Version, Gatherer: p.Metrics,
 		Plugins: func(context.Context) (any, error) { return p.Sources.rows(), nil },
 		Patches: func(context.Context) (any, error) { return patchRows(p.Patches, "", ""), nil },

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/primus-fl/primus/cmd/primus/runs"
 	"github.com/primus-fl/primus/cmd/primus/serve"
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/impls/reference"
@@ -23,7 +24,8 @@ func TestPageFollowsRunsAndImpls(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t)
 	hub := serve.NewHub()
-	board := serve.NewBoard(hub)
+	board := runs.NewBoard(runs.BoardSettings{})
+	observers := backend.Observers{board, hub}
 	reg := opregistry.NewRegistry()
 	for _, src := range []opregistry.Source{{Name: "catalogue", Ops: ops.All()}, flagos.Source(), reference.Source()} {
 		require.NoError(t, reg.Register(src))
@@ -31,7 +33,7 @@ func TestPageFollowsRunsAndImpls(t *testing.T) {
 	manager := opmanager.New(reg, opmanager.DefaultPolicy(), opmanager.Settings{Timing: true, Listeners: []opmanager.Listener{hub}})
 	t.Cleanup(manager.Close)
 	service, err := serve.New(serve.Config{Addr: "127.0.0.1:0"}, serve.Settings{
-		Manager: manager, Registry: reg, Control: serve.NewControl(manager), Hub: hub, Board: board, Log: slog.New(slog.DiscardHandler),
+		Manager: manager, Registry: reg, Control: serve.NewControl(manager), Hub: hub, Runs: board, Log: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
 	require.NoError(t, service.Start())
@@ -43,15 +45,15 @@ func TestPageFollowsRunsAndImpls(t *testing.T) {
 	b.sees(`document.getElementById("token").disabled`)
 
 	train := func(name string, first, last int) {
-		board.RunStarted(backend.Run{Name: name, Model: "llama <2M>", FirstStep: first, Steps: last, Parameters: 2_000_000})
+		observers.RunStarted(backend.Run{Name: name, Model: "llama <2M>", FirstStep: first, Steps: last, Parameters: 2_000_000})
 		for step := first; step <= last; step++ {
-			board.StepDone(backend.Step{Step: step, Loss: float64(10 * step), TokensPerSecond: 100})
+			observers.StepDone(backend.Step{Step: step, Loss: float64(10 * step), TokensPerSecond: 100})
 		}
 	}
 	train("first", 1, 3)
 	b.sees(`document.getElementById("run-state").textContent === "running"`)
 	b.sees(`document.getElementById("loss").getAttribute("aria-label") === "Loss: 10 at step 1, 30 at step 3"`)
-	board.RunEnded(backend.Result{Run: backend.Run{Name: "first"}, Err: errors.New("step 3: the <disk> is full")})
+	observers.RunEnded(backend.Result{Run: backend.Run{Name: "first"}, Err: errors.New("step 3: the <disk> is full")})
 	b.sees(`document.getElementById("run-state").className === "tag failed"`)
 	b.sees(`document.getElementById("run-about").textContent === "llama <2M> · 2M parameters · step 3: the <disk> is full"`)
 	b.sees(`document.getElementById("run-progress").value === 1`)
@@ -59,7 +61,7 @@ func TestPageFollowsRunsAndImpls(t *testing.T) {
 	train("second", 7, 8)
 	b.sees(`document.getElementById("run-name").textContent === "second" && document.getElementById("run-state").textContent === "running"`)
 	b.sees(`document.getElementById("loss").getAttribute("aria-label") === "Loss: 70 at step 7, 80 at step 8"`)
-	board.RunEnded(backend.Result{Run: backend.Run{Name: "second"}})
+	observers.RunEnded(backend.Result{Run: backend.Run{Name: "second"}})
 	b.sees(`document.getElementById("run-state").textContent === "done"`)
 
 	const cell = `document.querySelector('[data-cell="residual_add vendor.acme"]')`

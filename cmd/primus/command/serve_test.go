@@ -14,6 +14,7 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command"
 	"github.com/primus-fl/primus/cmd/primus/primustest"
+	"github.com/primus-fl/primus/cmd/primus/runs"
 	"github.com/primus-fl/primus/cmd/primus/serve"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/stretchr/testify/assert"
@@ -79,11 +80,11 @@ func TestServiceOfARun(t *testing.T) {
 	s := startServing(t, l.args("train_iters=1000000", "log_interval=100000", "--policy", file, "--serve", "127.0.0.1:0", "--serve-token-file", tokenFile(t), "--linger", "0s")...)
 	waitFor(t, s.stderr, "Op 'multi_tensor_adam' using 'default.flagos'")
 
-	var runs []serve.Run
+	var all []runs.Run
 	_, text := s.ask(http.MethodGet, "/v1/runs", "")
-	require.NoError(t, json.Unmarshal([]byte(text), &runs))
-	require.Len(t, runs, 1)
-	assert.Equal(t, "exp running", runs[0].Name+" "+runs[0].State)
+	require.NoError(t, json.Unmarshal([]byte(text), &all))
+	require.Len(t, all, 1)
+	assert.Equal(t, "exp running", all[0].Name+" "+string(all[0].State))
 	code, _ := s.ask(http.MethodGet, "/readyz", "")
 	assert.Equal(t, http.StatusOK, code)
 	_, text = s.ask(http.MethodGet, "/metrics", "")
@@ -157,4 +158,33 @@ func TestServeMistakes(t *testing.T) {
 	got := primus(t, "serve", "--listen", "127.0.0.1:0", "--token-file", "/nonexistent")
 	assert.Equal(t, 1, got.code)
 	assert.Contains(t, onlyError(t, got), "want a file with one token a line")
+}
+
+// Somebody with a token saves a run now and stops it later; the next start goes on from there.
+func TestServiceSavesAndStopsARun(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	s := startServing(t, l.args("train_iters=1000000", "save_interval=0", "log_interval=100000", "--serve", "127.0.0.1:0", "--serve-token-file", tokenFile(t), "--linger", "0s")...)
+	waitFor(t, s.stderr, "Op 'multi_tensor_adam' using")
+	code, text := s.ask(http.MethodPost, "/v1/runs/exp/save", "")
+	require.Equal(t, http.StatusAccepted, code, text)
+	waitFor(t, s.stderr, "saved checkpoint")
+	_, text = s.ask(http.MethodGet, "/v1/runs", "")
+	var all []runs.Run
+	require.NoError(t, json.Unmarshal([]byte(text), &all))
+	require.Len(t, all, 1)
+	assert.Positive(t, all[0].CheckpointStep)
+	assert.Equal(t, l.path(), all[0].Dir)
+	_, text = s.ask(http.MethodGet, "/v1/runs/exp/log?lines=1000", "")
+	assert.Contains(t, text, "saved checkpoint")
+	assert.Contains(t, text, "save run by=alice")
+
+	code, text = s.ask(http.MethodPost, "/v1/runs/exp/stop", "")
+	require.Equal(t, http.StatusAccepted, code, text)
+	err := <-s.ended
+	require.ErrorIs(t, err, backend.ErrInterrupted)
+	require.ErrorContains(t, err, "interrupted by alice over the service at step ")
+	again := l.train("train_iters=" + strings.Fields(strings.SplitAfter(err.Error(), "at step ")[1])[0])
+	require.Zero(t, again.code, again.stderr)
+	assert.Contains(t, again.stderr, "nothing to train")
 }

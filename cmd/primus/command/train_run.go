@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"time"
 
+	"github.com/primus-fl/primus/cmd/primus/runs"
 	"github.com/primus-fl/primus/cmd/primus/serve"
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/metrics"
@@ -50,15 +52,17 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 	if err != nil {
 		return err
 	}
-	ctx, stderr, restore := endWithReader(ctx, streams.Err)
+	outer, stderr, restore := endWithReader(ctx, streams.Err)
 	defer restore()
+	ctx, stop := context.WithCancelCause(outer)
+	defer stop(nil)
 	screen := &console{out: stderr, width: streams.Width}
 	defer screen.setStatus("")
-	logFile := &backend.LogFile{}
+	logFile, tail, requests := &backend.LogFile{}, &runs.Tail{}, &backend.Requests{}
 	if levels.file == slog.LevelInfo {
 		levels.file = backend.LevelDetail
 	}
-	toFile := newLineHandler(logFile, levels.file, dateTime)
+	toFile := newLineHandler(io.MultiWriter(tail, logFile), levels.file, dateTime)
 	log := slog.New(slog.NewMultiHandler(streams.lines(screen, levels.console), toFile))
 	logReport(log, experiment.Report)
 	defer warnWhenInterrupted(ctx, log, opts.run.grace)()
@@ -67,18 +71,19 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 	set := appConfig{
 		threads: int(opts.threads), timing: true, log: log, metrics: opts.metrics(experiment), serve: opts.serve.Config, trains: true,
 		policy: opts.policy.sources(module), fleet: member, extras: streams.extras,
+		runLog: tail, operator: serve.Operator{Save: requests.Save, Stop: stop},
 		opLog: slog.NewMultiHandler(streams.lines(screen, opLevel), toFile),
 	}
 	settings := opts.run.settings(experiment, s, log)
-	settings.LogFile = logFile
-	var board *serve.Board
+	settings.LogFile, settings.Requests = logFile, requests
+	var board *runs.Board
 	var output *metricsOutput
 	wire := func(p trainParams) {
 		board, output = p.Board, p.Output
 		p.Dispatch.Watch(p.Manager)
 		p.Process.WatchPlugins(p.Sources)
 		settings.Manager, settings.Device, settings.Backends, settings.Patches = p.Manager, p.Device, p.Backends, p.Patches
-		settings.Observer = backend.Observers{p.Training, p.Dispatch, p.Board, show}
+		settings.Observer = backend.Observers{p.Training, p.Dispatch, p.Board, p.Hub, show}
 	}
 	err = runApp(ctx, func() error {
 		if err := checkManifest(opts.manifest, settings.Manager); err != nil {
@@ -86,7 +91,7 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 		}
 		err := errors.Join(train.Run(ctx, settings), show.err)
 		if board.Ready() == nil {
-			output.linger(ctx)
+			output.linger(outer)
 		}
 		return err
 	}, trainGraph(set, wire))
@@ -151,7 +156,8 @@ type trainParams struct {
 	Process  *metrics.Process
 	Sources  *sourceList
 	Output   *metricsOutput
-	Board    *serve.Board
+	Board    *runs.Board
+	Hub      *serve.Hub
 	Service  *service
 	Fleet    *fleetMember
 }

@@ -35,6 +35,7 @@ func (s *Server) register(mux *http.ServeMux) {
 	s.registerPolicy()
 	s.registerInventory()
 	s.registerRuns()
+	s.registerProcess()
 	s.registerStream()
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/primustest"
+	"github.com/primus-fl/primus/cmd/primus/runs"
 	"github.com/primus-fl/primus/cmd/primus/serve"
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/impls/reference"
@@ -20,6 +21,7 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
@@ -37,9 +39,11 @@ type bench struct {
 	manager *opmanager.Manager
 	control *serve.Control
 	hub     *serve.Hub
-	board   *serve.Board
+	board   *runs.Board
+	run     backend.Observers
 	server  *serve.Server
 	log     *primustest.Buffer
+	tail    runs.Tail // the log of the run
 	acme    func() error
 	client  *http.Client
 }
@@ -62,12 +66,13 @@ func newBench(t *testing.T, edit func(*serve.Config, *serve.Settings)) *bench {
 	b.manager = opmanager.New(reg, opmanager.DefaultPolicy(), opmanager.Settings{Timing: true, Listeners: []opmanager.Listener{b.hub, dispatch}})
 	t.Cleanup(b.manager.Close)
 	dispatch.Watch(b.manager)
-	b.control, b.board = serve.NewControl(b.manager), serve.NewBoard(b.hub)
+	b.control, b.board = serve.NewControl(b.manager), runs.NewBoard(runs.BoardSettings{Stats: b.manager.Stats, Log: &b.tail})
+	b.run = backend.Observers{b.board, b.hub}
 	tokens := filepath.Join(t.TempDir(), "tokens")
 	require.NoError(t, os.WriteFile(tokens, []byte("# who may\nalice "+secret+"\n\n"), 0o600))
 	cfg := serve.Config{Addr: "127.0.0.1:0", TokenFile: tokens}
 	set := serve.Settings{
-		Manager: b.manager, Registry: reg, Control: b.control, Hub: b.hub, Board: b.board, Gatherer: metricsOf, Version: "1.2.3",
+		Manager: b.manager, Registry: reg, Control: b.control, Hub: b.hub, Runs: b.board, Gatherer: metricsOf, Version: "1.2.3",
 		Log: slog.New(slog.NewTextHandler(b.log, nil)), Ready: b.board.Ready,
 	}
 	if edit != nil {

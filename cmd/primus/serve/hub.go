@@ -6,24 +6,27 @@ import (
 	"sync"
 	"time"
 
+	"github.com/primus-fl/primus/cmd/primus/runs"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/runtime/backend"
 )
 
 // Event is something that happened in a run.
 type Event struct {
-	ID         string    `json:"id"`
-	Time       time.Time `json:"time"`
-	Type       string    `json:"type" doc:"registered, selected, switched, fell_back, failed, declined, quarantined, released, policy_changed, verification_failed, run_started, step, run_ended or lost"`
-	Op         string    `json:"op,omitempty"`
-	Impl       string    `json:"impl_id,omitempty" doc:"the impl that it is about, or that serves calls now"`
-	From       string    `json:"from,omitempty" doc:"the impl that served calls before, or should have"`
-	Rules      string    `json:"rules,omitempty"`
-	Cause      string    `json:"cause,omitempty"`
-	Until      string    `json:"until,omitempty" doc:"end of a quarantine"`
-	Generation uint64    `json:"generation,omitempty"`
-	Count      uint64    `json:"count,omitempty" doc:"of failed, declined and fell_back how many there were since the last such event; of lost how many events this client has missed"`
-	Step       *Point    `json:"step,omitempty"`
-	Run        string    `json:"run,omitempty"`
+	ID         string      `json:"id"`
+	Time       time.Time   `json:"time"`
+	Type       string      `json:"type" doc:"registered, selected, switched, fell_back, failed, declined, quarantined, released, policy_changed, verification_failed, run_started, step, checkpoint_saved, run_ended or lost"`
+	Op         string      `json:"op,omitempty"`
+	Impl       string      `json:"impl_id,omitempty" doc:"the impl that it is about, or that serves calls now"`
+	From       string      `json:"from,omitempty" doc:"the impl that served calls before, or should have"`
+	Rules      string      `json:"rules,omitempty"`
+	Cause      string      `json:"cause,omitempty"`
+	Until      string      `json:"until,omitempty" doc:"end of a quarantine"`
+	Generation uint64      `json:"generation,omitempty"`
+	Count      uint64      `json:"count,omitempty" doc:"of failed, declined and fell_back how many there were since the last such event; of lost how many events this client has missed"`
+	Step       *runs.Point `json:"step,omitempty"`
+	Run        string      `json:"run,omitempty"`
+	Checkpoint int         `json:"checkpoint,omitempty" doc:"the step of a checkpoint that was saved"`
 
 	text []byte // of the event in a stream
 }
@@ -37,7 +40,8 @@ const (
 )
 
 // Hub keeps the latest events and tells those who wait for more. It never waits for them: who falls behind what is kept
-// is told how much was lost. It is a listener of an op manager.
+// is told how much was lost. It is a listener of an op manager and an observer of training; what else observes the run is told
+// before it, so that whoever hears of an event finds the state that follows from it.
 type Hub struct {
 	epoch string // tells the ids of this process from those of another
 
@@ -127,12 +131,22 @@ func (h *Hub) addRepeated(e Event) {
 	}
 }
 
-// addStep keeps a step of training, one each stepEvery.
-func (h *Hub) addStep(p Point) {
+// RunStarted keeps the beginning of a run.
+func (h *Hub) RunStarted(r backend.Run) { h.add(Event{Type: "run_started", Run: r.Name}) }
+
+// CheckpointSaved keeps the step of a checkpoint.
+func (h *Hub) CheckpointSaved(step int) { h.add(Event{Type: "checkpoint_saved", Checkpoint: step}) }
+
+// RunEnded keeps the end of a run.
+func (h *Hub) RunEnded(r backend.Result) { h.add(Event{Type: "run_ended", Run: r.Name}) }
+
+// StepDone keeps a step of training, one each stepEvery.
+func (h *Hub) StepDone(s backend.Step) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if now := time.Now(); now.Sub(h.lastStep) >= stepEvery {
 		h.lastStep = now
+		p := runs.PointOf(s)
 		h.addLocked(Event{Type: "step", Step: &p})
 	}
 }
@@ -176,4 +190,8 @@ func (h *Hub) since(number uint64) (events []Event, next uint64, changed <-chan 
 	return events, h.next, h.changed
 }
 
-var _ opmanager.Listener = (*Hub)(nil)
+var (
+	_ opmanager.Listener         = (*Hub)(nil)
+	_ backend.Observer           = (*Hub)(nil)
+	_ backend.CheckpointObserver = (*Hub)(nil)
+)

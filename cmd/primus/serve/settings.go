@@ -59,16 +59,18 @@ func isLoopback(host string) bool {
 // Lister returns what a list of the service shows; nil stands for a list that is always empty.
 type Lister func(context.Context) (any, error)
 
-// Settings are what a Server answers from. Manager, Control, Hub, Board and Log are required.
+// Settings are what a Server answers from. Manager, Control, Hub, Runs and Log are required.
 type Settings struct {
 	Manager  *opmanager.Manager
 	Registry *opregistry.Registry
 	Control  *Control
 	Hub      *Hub
-	Board    *Board
+	Runs     Runs
 	Log      *slog.Logger
 	Version  string
 
+	// Operator carries out what is asked of the run of this process.
+	Operator Operator
 	// Gatherer is served at /metrics.
 	Gatherer prometheus.Gatherer
 	// Plugins, Patches and Backends list what is compiled in or was loaded.

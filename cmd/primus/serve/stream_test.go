@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"net/http"
 	"strconv"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/serve"
 	"github.com/primus-fl/primus/opmanager"
-	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -221,40 +219,4 @@ func TestCloseEndsStreams(t *testing.T) {
 	}
 	_, err := b.client.Get(b.server.URL() + "/healthz")
 	assert.Error(t, err)
-}
-
-func TestRun(t *testing.T) {
-	b := newBench(t, nil)
-	assert.Equal(t, http.StatusServiceUnavailable, b.ask(http.MethodGet, "/readyz", "").status)
-	b.board.RunStarted(backend.Run{Name: "exp a/b", Model: "llama", FirstStep: 5, Steps: 9004, Parameters: 7})
-	assert.Equal(t, http.StatusOK, b.ask(http.MethodGet, "/readyz", "").status)
-	valid := 2.5
-	for step := 5; step <= 9004; step++ {
-		s := backend.Step{Step: step, Loss: float64(step), TokensPerSecond: 100}
-		if step == 6000 {
-			s.ValidLoss = &valid
-		}
-		if step == 9004 {
-			s.Loss = math.NaN()
-		}
-		b.board.StepDone(s)
-	}
-	runs := read[[]serve.Run](b, "/v1/runs")
-	require.Len(t, runs, 1)
-	assert.Equal(t, "running 9004", fmt.Sprint(runs[0].State, " ", runs[0].Step))
-	assert.Nil(t, runs[0].Loss, "no number that JSON has")
-	assert.InDelta(t, 2.5, *runs[0].ValidLoss, 0)
-	points := read[[]serve.Point](b, "/v1/runs/exp%20a%2Fb/steps")
-	assert.Less(t, len(points), 2048)
-	assert.Greater(t, len(points), 1024)
-	assert.Equal(t, 5, points[0].Step)
-	kept := false
-	for i, p := range points {
-		kept = kept || p.ValidLoss != nil
-		assert.True(t, i == 0 || points[i-1].Step < p.Step, "in order")
-	}
-	assert.True(t, kept, "evaluations are not thinned out")
-	assert.Equal(t, 8000, read[[]serve.Point](b, "/v1/runs/exp%20a%2Fb/steps?from=8000")[0].Step/10*10)
-	b.board.RunEnded(backend.Result{Run: backend.Run{Name: "exp a/b"}, Err: fmt.Errorf("step 9004: %w", backend.ErrInterrupted)})
-	assert.Equal(t, "interrupted", read[[]serve.Run](b, "/v1/runs")[0].State)
 }

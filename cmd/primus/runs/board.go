@@ -1,0 +1,172 @@
+package runs
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/runtime/backend"
+)
+
+// BoardSettings are what code passes to NewBoard; the zero value works.
+type BoardSettings struct {
+	Rank, WorldSize int
+	Stats           func() []opmanager.ImplStats // what impls did; nil for nothing
+	Log             *Tail                        // of the run; nil for none
+}
+
+// Board keeps the progress of the run of this process. It is an observer of the trainer.
+type Board struct {
+	set  BoardSettings
+	host string
+
+	mu    sync.Mutex
+	run   *Run
+	curve curve
+}
+
+// NewBoard returns a Board without a run.
+func NewBoard(set BoardSettings) *Board {
+	host, _ := os.Hostname() // without a name the run has none
+	return &Board{set: set, host: host}
+}
+
+// RunStarted begins a run in place of the one before.
+func (b *Board) RunStarted(r backend.Run) {
+	dir := r.Dir
+	if whole, err := filepath.Abs(dir); err == nil && dir != "" {
+		dir = whole
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.run = &Run{
+		ID: r.Name, Name: r.Name, Model: r.Model, Dir: dir, Host: b.host, PID: os.Getpid(), Rank: b.set.Rank, WorldSize: max(b.set.WorldSize, 1),
+		State: Running, Parameters: r.Parameters, FirstStep: r.FirstStep, Step: r.FirstStep - 1, Steps: r.Steps, TokensPerStep: r.TokensPerStep,
+		Started: time.Now(), CheckpointStep: r.FirstStep - 1,
+	}
+	b.curve = curve{}
+}
+
+// StepDone takes the figures of a step.
+func (b *Board) StepDone(s backend.Step) {
+	p := PointOf(s)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.run
+	r.Step, r.Loss, r.LR, r.GradNorm, r.TokensPerSecond = s.Step, p.Loss, finite(s.LR), finite(s.GradNorm), p.TokensPerSecond
+	if s.ValidLoss != nil {
+		r.ValidLoss = p.ValidLoss
+	}
+	b.curve.add(p)
+}
+
+// PointOf returns a step as a point of a curve.
+func PointOf(s backend.Step) Point {
+	p := Point{Step: s.Step, Loss: finite(s.Loss), TokensPerSecond: finite(s.TokensPerSecond)}
+	if s.ValidLoss != nil {
+		p.ValidLoss = finite(*s.ValidLoss)
+	}
+	return p
+}
+
+// CheckpointSaved takes the step and the time of a checkpoint.
+func (b *Board) CheckpointSaved(step int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.run != nil { // one before the first step may come earlier
+		now := time.Now()
+		b.run.CheckpointStep, b.run.CheckpointSaved = step, &now
+	}
+}
+
+// RunEnded says how the run ended.
+func (b *Board) RunEnded(r backend.Result) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.run == nil {
+		return
+	}
+	now := time.Now()
+	b.run.Ended, b.run.State = &now, Done
+	if r.Err != nil {
+		b.run.State, b.run.Error = Failed, r.Err.Error()
+	}
+	if errors.Is(r.Err, backend.ErrInterrupted) {
+		b.run.State = Interrupted
+	}
+}
+
+// Ready returns an error until a run has begun.
+func (b *Board) Ready() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.run == nil {
+		return errors.New("training has not begun")
+	}
+	return nil
+}
+
+// Runs returns the run, if there is one.
+func (b *Board) Runs() []Run {
+	r, ok := b.current()
+	if !ok {
+		return []Run{}
+	}
+	r.count(b.stats())
+	return []Run{r}
+}
+
+func (b *Board) current() (r Run, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.run == nil {
+		return Run{}, false
+	}
+	r = *b.run
+	r.reckon(time.Now())
+	return r, true
+}
+
+func (b *Board) stats() []opmanager.ImplStats {
+	if b.set.Stats == nil {
+		return nil
+	}
+	return b.set.Stats()
+}
+
+// Curve returns the points of the run from a step on, and whether id names the run.
+func (b *Board) Curve(id string, from int) (points []Point, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.run == nil || b.run.ID != id {
+		return nil, false
+	}
+	return b.curve.from(from), true
+}
+
+// Uses returns what impls did in the run, and whether id names the run.
+func (b *Board) Uses(id string) (impls []Use, ok bool) {
+	if r, known := b.current(); !known || r.ID != id {
+		return nil, false
+	}
+	return uses(b.stats()), true
+}
+
+// Log returns the last lines of the log, and whether id names the run.
+func (b *Board) Log(id string, lines int) (text []byte, ok bool) {
+	if r, known := b.current(); !known || r.ID != id {
+		return nil, false
+	}
+	if b.set.Log == nil {
+		return nil, true
+	}
+	return b.set.Log.Lines(lines), true
+}
+
+var (
+	_ backend.Observer           = (*Board)(nil)
+	_ backend.CheckpointObserver = (*Board)(nil)
+)

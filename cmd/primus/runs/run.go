@@ -1,0 +1,114 @@
+package runs
+
+import (
+	"math"
+	"time"
+
+	"github.com/primus-fl/primus/opmanager"
+)
+
+// State is how a run stands.
+type State string
+
+// The states of a run.
+const (
+	Running     State = "running"
+	Done        State = "done"        // it went to its last step
+	Interrupted State = "interrupted" // it was stopped, with everything saved
+	Failed      State = "failed"
+	Dead        State = "dead"    // its process is gone and recorded no end
+	Unknown     State = "unknown" // there are metrics of it and no record
+)
+
+// Run is a run of training as it stands.
+type Run struct {
+	ID              string     `json:"id" doc:"names the run in paths of this service"`
+	Name            string     `json:"name" doc:"of the experiment"`
+	Model           string     `json:"model"`
+	Dir             string     `json:"dir" doc:"the run directory"`
+	Host            string     `json:"host"`
+	PID             int        `json:"pid" doc:"of the process that trains or trained last"`
+	Rank            int        `json:"rank"`
+	WorldSize       int        `json:"world_size"`
+	State           State      `json:"state" enum:"running,done,interrupted,failed,dead,unknown"`
+	Error           string     `json:"error,omitempty"`
+	Parameters      int        `json:"parameters"`
+	FirstStep       int        `json:"first_step"`
+	Step            int        `json:"step" doc:"last finished step"`
+	Steps           int        `json:"steps" doc:"the step at which the run is done; 0 when it is not known"`
+	TokensPerStep   int        `json:"tokens_per_step"`
+	Loss            *float64   `json:"loss" doc:"of the last step, nats a token; null when it is not known or not a number"`
+	ValidLoss       *float64   `json:"valid_loss"`
+	LR              *float64   `json:"lr"`
+	GradNorm        *float64   `json:"grad_norm"`
+	TokensPerSecond *float64   `json:"tokens_per_second"`
+	Started         time.Time  `json:"started"`
+	Ended           *time.Time `json:"ended"`
+	ElapsedSeconds  float64    `json:"elapsed_seconds" doc:"since the run started, until it ended or was last heard of"`
+	ETASeconds      *float64   `json:"eta_seconds" doc:"until the last step, if the steps left take as long as those of this run"`
+
+	CheckpointStep       int        `json:"checkpoint_step" doc:"of the last checkpoint, 0 for none"`
+	CheckpointSaved      *time.Time `json:"checkpoint_saved" doc:"when this process saved it; null before it has"`
+	CheckpointAgeSeconds *float64   `json:"checkpoint_age_seconds" doc:"since then"`
+
+	Fallbacks uint64 `json:"fallbacks" doc:"calls of ops that another impl than the first candidate served"`
+	Declines  uint64 `json:"declines" doc:"calls that an impl declined as unsupported"`
+	Errors    uint64 `json:"errors" doc:"calls in which an impl failed"`
+}
+
+// count takes what impls did over from their statistics.
+func (r *Run) count(impls []opmanager.ImplStats) {
+	r.Fallbacks, r.Declines, r.Errors = 0, 0, 0
+	for _, i := range impls {
+		r.Fallbacks += i.Fallbacks
+		r.Declines += i.Declines
+		r.Errors += i.Errors
+	}
+}
+
+// reckon fills in the times that depend on now, which is when the run was last heard of.
+func (r *Run) reckon(now time.Time) {
+	until := now
+	if r.Ended != nil {
+		until = *r.Ended
+	}
+	r.ElapsedSeconds = max(0, until.Sub(r.Started).Seconds())
+	r.ETASeconds, r.CheckpointAgeSeconds = nil, nil
+	if done := r.Step - r.FirstStep + 1; r.State == Running && done > 0 {
+		r.ETASeconds = finite(r.ElapsedSeconds / float64(done) * float64(r.Steps-r.Step))
+	}
+	if r.CheckpointSaved != nil {
+		r.CheckpointAgeSeconds = finite(max(0, now.Sub(*r.CheckpointSaved).Seconds()))
+	}
+}
+
+// Use is what an impl did for an op in a run.
+type Use struct {
+	Op        string `json:"op"`
+	Impl      string `json:"impl_id"`
+	Kind      string `json:"kind"`
+	Calls     uint64 `json:"calls"`
+	Nanos     int64  `json:"nanos"`
+	Errors    uint64 `json:"errors"`
+	Declines  uint64 `json:"declines"`
+	Fallbacks uint64 `json:"fallbacks"`
+}
+
+// uses returns what the impls did that were called.
+func uses(impls []opmanager.ImplStats) []Use {
+	all := []Use{}
+	for _, i := range impls {
+		if i.Calls+i.Errors+i.Declines > 0 {
+			all = append(all, Use{i.Op, i.ID, i.Kind.String(), i.Calls, int64(i.Duration), i.Errors, i.Declines, i.Fallbacks})
+		}
+	}
+	return all
+}
+
+// finite returns a figure that JSON can carry, nil for another.
+func finite(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}

@@ -1,0 +1,47 @@
+package runs
+
+import (
+	"bytes"
+	"sync"
+)
+
+// maxTail bounds what a Tail keeps and what is read of a log.
+const maxTail = 64 << 10
+
+// Tail is a writer that keeps the end of what is written to it. The zero value is ready to use.
+type Tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+// Write keeps p. It never fails.
+func (t *Tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.text = append(t.text, p...); len(t.text) > 2*maxTail {
+		t.text = append([]byte(nil), t.text[len(t.text)-maxTail:]...)
+	}
+	return len(p), nil
+}
+
+// Lines returns the last lines.
+func (t *Tail) Lines(most int) []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return bytes.Clone(lastLines(t.text[max(0, len(t.text)-maxTail):], len(t.text) > maxTail, most))
+}
+
+// lastLines returns the last lines of a text, without the first of them where the text is cut and may begin in its middle.
+func lastLines(text []byte, cut bool, most int) []byte {
+	if i := bytes.IndexByte(text, '\n'); cut && i >= 0 {
+		text = text[i+1:]
+	}
+	begin := len(text)
+	for range most {
+		begin = bytes.LastIndexByte(bytes.TrimSuffix(text[:begin], []byte("\n")), '\n') + 1
+		if begin == 0 {
+			break
+		}
+	}
+	return text[begin:]
+}
