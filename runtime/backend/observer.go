@@ -80,7 +80,9 @@ type Run struct {
 type Step struct {
 	Step            int
 	Loss            float64  // mean of the global batch, nats a token
+	CrossEntropy    *float64 // what Loss is without patches, when it has some
 	ValidLoss       *float64 // when the step was followed by an evaluation
+	ValidTokens     int      // that ValidLoss is the mean of
 	LR              float64
 	GradNorm        float64 // before clipping
 	Tokens          int
@@ -91,13 +93,15 @@ type Step struct {
 // Result is how a run ended.
 type Result struct {
 	Run
-	LastStep  int
-	FirstLoss float64
-	Loss      float64
-	ValidLoss *float64
-	Duration  time.Duration
-	Impls     []opmanager.ImplStats // what each impl did in training
-	Sample    string                // generated text
-	Err       error                 // nil when the run went to its last step
-	Ignored   []string              // names of parameters that were given and have no effect
+	LastStep     int
+	FirstLoss    float64
+	Loss         float64
+	CrossEntropy *float64 // what Loss is without patches, when it has some
+	ValidLoss    *float64
+	ValidTokens  int // that ValidLoss is the mean of; 0 when it is not known
+	Duration     time.Duration
+	Impls        []opmanager.ImplStats // what each impl did in training
+	Sample       string                // generated text
+	Err          error                 // nil when the run went to its last step
+	Ignored      []string              // names of parameters that were given and have no effect
 }

@@ -65,6 +65,7 @@ type training struct {
 	Seed          uint64  `param:"seed,required"`
 	EvalInterval  int     `param:"eval_interval,required"`
 	EvalIters     int     `param:"eval_iters,required"`
+	FinalWindows  int     `param:"final_eval_windows,required"`
 	LogInterval   int     `param:"log_interval,required"`
 	Save          *string `param:"save"`
 	Load          *string `param:"load"`
@@ -134,7 +135,7 @@ func TestDefaults(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, training{
 		Model: "llama_2M", Iters: 400, GlobalBatch: 4, MicroBatch: 4, LR: 3e-3, MinLR: 3e-4, DecayStyle: "cosine", WarmupIters: 20,
-		WeightDecay: 0.1, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, ClipGrad: 1, Seed: 1234, EvalInterval: 100, EvalIters: 4,
+		WeightDecay: 0.1, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, ClipGrad: 1, Seed: 1234, EvalInterval: 100, EvalIters: 4, FinalWindows: 512,
 		LogInterval: 10, SaveInterval: 100, ValidFraction: 0.05,
 	}, got)
 	name, _ := exp.Platform.Get("name")

@@ -85,6 +85,9 @@ func Declare[F any](ps *Points, p Point[F], original F) *Slot[F] {
 // Func returns the function in force. Callers ask for it when they call it, since a patch may change it.
 func (s *Slot[F]) Func() F { return s.current }
 
+// Patched reports whether a patch has changed the function.
+func (s *Slot[F]) Patched() bool { return len(s.layers) > 0 }
+
 // Original returns the function without any patch.
 func (s *Slot[F]) Original() F { return s.original }
 

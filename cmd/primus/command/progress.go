@@ -59,6 +59,9 @@ func (p *progress) StepDone(s backend.Step) {
 // line is what the log says about a step.
 func (p *progress) line(s backend.Step) string {
 	line := fmt.Sprintf("step %d/%d  loss %.4f", s.Step, p.run.Steps, s.Loss)
+	if s.CrossEntropy != nil {
+		line += fmt.Sprintf("  cross entropy %.4f", *s.CrossEntropy)
+	}
 	if s.ValidLoss != nil {
 		line += fmt.Sprintf("  valid %.4f", *s.ValidLoss)
 	}

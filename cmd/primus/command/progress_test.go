@@ -51,6 +51,7 @@ func TestProgress(t *testing.T) {
 			s := backend.Step{Step: step, Loss: 3 - float64(step)/10, LR: 1e-3, GradNorm: 0.5, TokensPerSecond: 12_340}
 			if step == 7 {
 				s.ValidLoss = &valid
+				s.CrossEntropy = &valid
 			}
 			p.StepDone(s)
 		}
@@ -90,10 +91,12 @@ func TestSummary(t *testing.T) {
 		{Op: "rmsnorm_fwd", ImplInfo: info("reference.go", opregistry.KindReference, "")},
 	}
 	run := backend.Run{Name: "llama_2M-pretrain", Dir: "output/local/local/llama_2M-pretrain", FirstStep: 1, Steps: 400}
-	done := backend.Result{Run: run, LastStep: 400, FirstLoss: 5.5354, Loss: 1.9312, ValidLoss: &valid, Duration: 83 * time.Second,
+	done := backend.Result{Run: run, LastStep: 400, FirstLoss: 5.5354, Loss: 1.9312, ValidLoss: &valid, ValidTokens: 131_072, Duration: 83 * time.Second,
 		Sample: "func f(x int) {\n\treturn \x1b[31m\xff}\n"}
 	stopped := done
 	stopped.LastStep, stopped.Err, stopped.Sample, stopped.ValidLoss = 17, errors.New("device lost"), "", nil
+	patched := done
+	patched.Loss, patched.CrossEntropy = 2.2, &done.Loss
 
 	tests := []struct {
 		name  string
@@ -103,6 +106,7 @@ func TestSummary(t *testing.T) {
 		{"finished", done, stats[2:]},
 		{"fallbacks", done, stats},
 		{"failed", stopped, stats[2:]},
+		{"patched loss", patched, nil},
 		{"before any step", backend.Result{Run: run, Err: backend.ErrInterrupted}, nil},
 	}
 	for _, tt := range tests {

@@ -28,8 +28,11 @@ func printSummary(out io.Writer, r backend.Result) error {
 	if r.LastStep > 0 {
 		fmt.Fprintf(&b, "loss        %.4f at step 1, %.4f at step %d (nats a token)\n", r.FirstLoss, r.Loss, r.LastStep)
 	}
+	if r.CrossEntropy != nil {
+		fmt.Fprintf(&b, "            %.4f at step %d without what patches add: the cross entropy alone\n", *r.CrossEntropy, r.LastStep)
+	}
 	if r.ValidLoss != nil {
-		fmt.Fprintf(&b, "validation  %.4f\n", *r.ValidLoss)
+		fmt.Fprintf(&b, "validation  %.4f%s\n", *r.ValidLoss, evaluated(r.ValidTokens))
 	}
 	if len(r.Ignored) > 0 {
 		fmt.Fprintf(&b, "no effect   %s (no parameters of this backend)\n", strings.Join(r.Ignored, ", "))
@@ -42,6 +45,14 @@ func printSummary(out io.Writer, r backend.Result) error {
 		return fmt.Errorf("write the summary: %w", err)
 	}
 	return nil
+}
+
+// evaluated says how many tokens a validation loss is the mean of.
+func evaluated(tokens int) string {
+	if tokens == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" over %d tokens", tokens)
 }
 
 // steps says how far a run came and how long that took.

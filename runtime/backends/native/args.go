@@ -32,7 +32,8 @@ type Args struct {
 	LogInterval  int    `param:"log_interval"`
 	EvalInterval int    `param:"eval_interval"` // 0 means no evaluation
 	EvalIters    int    `param:"eval_iters"`
-	Save         string `param:"save"` // directory of checkpoints; "" means that of the run
+	FinalWindows int    `param:"final_eval_windows"` // 0 means those of eval_iters
+	Save         string `param:"save"`               // directory of checkpoints; "" means that of the run
 	SaveInterval int    `param:"save_interval"`
 	SaveInitial  bool   `param:"save_initial"`
 	Load         string `param:"load"` // "" goes on from the run's own checkpoints, "none" starts over
@@ -84,6 +85,7 @@ func (a *Args) validate() error {
 	atLeast("global_batch_size", a.GlobalBatchSize, 1)
 	atLeast("log_interval", a.LogInterval, 1)
 	atLeast("eval_interval", a.EvalInterval, 0)
+	atLeast("final_eval_windows", a.FinalWindows, 0)
 	atLeast("save_interval", a.SaveInterval, 0)
 	atLeast("dump_batches", a.DumpBatches, 0)
 	if a.EvalInterval > 0 {

@@ -24,6 +24,7 @@ type engine struct {
 	adam  *optim.Adam
 	batch []int32 // [global batch, seq+1]
 	aux   float64 // mean auxiliary loss of the micro batches of the step
+	ce    float64 // mean cross entropy of the micro batches of the step
 
 	updating bool // weights may be those of two steps
 }

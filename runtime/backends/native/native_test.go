@@ -38,7 +38,7 @@ import (
 var tiny = []string{
 	"num_layers=2", "hidden_size=32", "ffn_hidden_size=64", "num_attention_heads=4", "num_query_groups=2",
 	"seq_length=32", "micro_batch_size=2", "global_batch_size=4", "train_iters=12", "lr_warmup_iters=2",
-	"eval_interval=4", "eval_iters=2", "save_interval=4", "log_interval=1",
+	"eval_interval=4", "eval_iters=2", "final_eval_windows=0", "save_interval=4", "log_interval=1",
 }
 
 // lab is a place in which tests train: a workspace with an experiment and text.
@@ -130,11 +130,13 @@ func (l *lab) train(ctx context.Context, name string, overrides ...string) error
 }
 
 type record struct {
-	Step      int      `json:"step"`
-	Loss      float64  `json:"loss"`
-	ValidLoss *float64 `json:"valid_loss"`
-	GradNorm  float64  `json:"grad_norm"`
-	AuxLoss   *float64 `json:"aux_loss"`
+	Step         int      `json:"step"`
+	Loss         float64  `json:"loss"`
+	CrossEntropy *float64 `json:"cross_entropy"`
+	ValidLoss    *float64 `json:"valid_loss"`
+	ValidTokens  int      `json:"valid_tokens"`
+	GradNorm     float64  `json:"grad_norm"`
+	AuxLoss      *float64 `json:"aux_loss"`
 }
 
 func (l *lab) path(name string, elem ...string) string {

@@ -160,7 +160,7 @@ func TestPatchesInTraining(t *testing.T) {
 	t.Run("a wrong value by an old name says who set it", func(t *testing.T) {
 		err := l.train(t.Context(), "wrong", steps, "batch_size=0")
 		require.ErrorContains(t, err, "micro_batch_size: got 0")
-		assert.ErrorContains(t, err, `override 16 "batch_size=0": modules.pre_trainer.micro_batch_size`)
+		assert.ErrorContains(t, err, `override 17 "batch_size=0": modules.pre_trainer.micro_batch_size`)
 	})
 	t.Run("gradient noise does not change training", func(t *testing.T) {
 		require.NoError(t, l.train(t.Context(), "noise", steps, "log_gradient_noise=true"))

@@ -18,13 +18,15 @@ const (
 // state is what a run needs besides weights and moments to go on as if it had not stopped. The order of the data is a
 // function of seed and position, so these two are the whole state of the random numbers.
 type state struct {
-	Step      int      `json:"step"`
-	Seed      int64    `json:"seed"`
-	Position  uint64   `json:"consumed_samples"`
-	Data      string   `json:"data_fingerprint"`
-	Loss      float64  `json:"loss"`
-	FirstLoss float64  `json:"first_loss"`
-	ValidLoss *float64 `json:"valid_loss,omitempty"`
+	Step         int      `json:"step"`
+	Seed         int64    `json:"seed"`
+	Position     uint64   `json:"consumed_samples"`
+	Data         string   `json:"data_fingerprint"`
+	Loss         float64  `json:"loss"`
+	CrossEntropy *float64 `json:"cross_entropy,omitempty"`
+	FirstLoss    float64  `json:"first_loss"`
+	ValidLoss    *float64 `json:"valid_loss,omitempty"`
+	ValidTokens  int      `json:"valid_tokens,omitempty"`
 
 	Parameters map[string]any `json:"parameters,omitempty"` // that a resumed run is compared with
 }

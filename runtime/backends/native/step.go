@@ -68,7 +68,7 @@ func (e *engine) canRepeat(err error) bool {
 func (e *engine) tryGradients(ctx context.Context, step int) (loss, norm float64, err error) {
 	micro := e.args.microBatches()
 	rows := len(e.batch) / micro
-	e.aux = 0
+	e.aux, e.ce = 0, 0
 	for i := range micro {
 		if ctx.Err() != nil {
 			return 0, 0, errGivenUp
@@ -79,6 +79,7 @@ func (e *engine) tryGradients(ctx context.Context, step int) (loss, norm float64
 		}
 		loss += part / float64(micro)
 		e.aux += e.pass.AuxLoss() / float64(micro)
+		e.ce += e.pass.CrossEntropy() / float64(micro)
 		if !finite(loss) {
 			return 0, 0, e.nonFinite(step, "loss", loss)
 		}
@@ -112,32 +113,6 @@ func (e *engine) nonFinite(step int, what string, value float64) error {
 		}
 	}
 	return result
-}
-
-// evaluate returns the mean loss over the validation windows, as it is without patches, or errGivenUp when ctx ends before.
-func (t *trainer) evaluate(ctx context.Context) (float64, error) {
-	t.valid.Reset()
-	t.pass.SetLoss(t.points.loss.Original())
-	t.pass.KeepAll()
-	rows := t.batch[:t.args.MicroBatchSize*(t.args.SeqLength+1)]
-	sum := 0.0
-	for range t.args.EvalIters {
-		if ctx.Err() != nil {
-			return 0, errGivenUp
-		}
-		if err := t.valid.Batch(rows); err != nil {
-			return 0, err
-		}
-		if err := t.pass.SetBatch(rows); err != nil {
-			return 0, err
-		}
-		loss, err := t.pass.Loss()
-		if err != nil {
-			return 0, fmt.Errorf("evaluation: %w", err)
-		}
-		sum += loss
-	}
-	return sum / float64(t.args.EvalIters), nil
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -32,7 +32,8 @@ type trainer struct {
 	store   *checkpoint.Store
 	set     *data.Set
 	sampler *data.Sampler
-	valid   *data.Validation // nil without evaluation
+	valid   *evaluation // nil without evaluation
+	final   *evaluation // after the last step; nil without evaluation
 	state   state
 	started time.Time
 	run     backend.Run
@@ -173,10 +174,10 @@ func (t *trainer) loadData(ctx context.Context) error {
 		return describe(t.tc, err)
 	}
 	t.sampler = data.NewSampler(t.set, uint64(t.args.Seed))
-	if t.split().ValidFraction > 0 {
-		t.valid, err = data.NewValidation(t.set, t.args.EvalIters*t.args.MicroBatchSize)
+	if t.split().ValidFraction == 0 {
+		return nil
 	}
-	return err
+	return t.chooseWindows()
 }
 
 // findCorpus lists the files of the corpus.
@@ -213,30 +214,20 @@ func (t *trainer) step(late context.Context) error {
 		return err
 	}
 	took := time.Since(begin)
-	t.state.Step, t.state.Position, t.state.Loss = step, t.sampler.Position(), loss
+	t.state.Step, t.state.Position, t.state.Loss, t.state.CrossEntropy = step, t.sampler.Position(), loss, t.crossEntropy()
 	if step == 1 {
 		t.state.FirstLoss = loss
 	}
 	t.updating = false
 	s := backend.Step{
-		Step: step, Loss: loss, LR: lr, GradNorm: norm, Duration: took,
+		Step: step, Loss: loss, CrossEntropy: t.state.CrossEntropy, LR: lr, GradNorm: norm, Duration: took,
 		Tokens: t.run.TokensPerStep, TokensPerSecond: float64(t.run.TokensPerStep) / took.Seconds(),
 	}
-	if t.valid != nil && (step%t.args.EvalInterval == 0 || step == t.args.TrainIters) {
-		valid, err := t.evaluate(late)
-		switch {
-		case errors.Is(err, errGivenUp):
-			t.tc.Log.Warn(fmt.Sprintf("the evaluation after step %d is left out: half of the grace period is over", step))
-		case err != nil:
-			return err
-		case !finite(valid):
-			return &NonFiniteError{Step: step, What: "validation loss", Value: valid}
-		default:
-			s.ValidLoss, t.state.ValidLoss = &valid, &valid
-		}
+	if err := t.validate(late, &s); err != nil {
+		return err
 	}
 	record := rundir.Record{
-		Step: int64(step), Loss: loss, ValidLoss: s.ValidLoss, LR: lr, GradNorm: norm,
+		Step: int64(step), Loss: loss, CrossEntropy: s.CrossEntropy, ValidLoss: s.ValidLoss, ValidTokens: s.ValidTokens, LR: lr, GradNorm: norm,
 		TokensPerSecond: s.TokensPerSecond, StepSeconds: took.Seconds(),
 	}
 	if t.args.Balanced() {
@@ -261,6 +252,9 @@ func (t *trainer) writeEvents(s backend.Step) error {
 	scalars := []tensorboard.Scalar{
 		{Tag: "train/loss", Value: s.Loss}, {Tag: "train/learning_rate", Value: s.LR}, {Tag: "train/grad_norm", Value: s.GradNorm},
 		{Tag: "train/tokens_per_second", Value: s.TokensPerSecond}, {Tag: "train/step_seconds", Value: s.Duration.Seconds()},
+	}
+	if s.CrossEntropy != nil {
+		scalars = append(scalars, tensorboard.Scalar{Tag: "train/cross_entropy", Value: *s.CrossEntropy})
 	}
 	if s.ValidLoss != nil {
 		scalars = append(scalars, tensorboard.Scalar{Tag: "valid/loss", Value: *s.ValidLoss})
@@ -297,7 +291,8 @@ func (t *trainer) Cleanup(cause error) error {
 // finish reports the end and writes the plot and the account of dispatch, which a run without steps leaves as they are.
 func (t *trainer) finish(cause error) error {
 	r := backend.Result{
-		Run: t.run, LastStep: t.state.Step, FirstLoss: t.state.FirstLoss, Loss: t.state.Loss, ValidLoss: t.state.ValidLoss,
+		Run: t.run, LastStep: t.state.Step, FirstLoss: t.state.FirstLoss, Loss: t.state.Loss, CrossEntropy: t.state.CrossEntropy,
+		ValidLoss: t.state.ValidLoss, ValidTokens: t.state.ValidTokens,
 		Duration: time.Since(t.started), Impls: t.tc.Manager.Stats(), Sample: t.sample, Err: cause,
 		Ignored: ignored(t.tc),
 	}

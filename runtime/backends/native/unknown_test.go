@@ -16,7 +16,7 @@ func TestWhatWouldChangeTheResultIsRefused(t *testing.T) {
 	for _, name := range []string{"bf16", "tensor_model_parallel_size", "optimizer", "tokenizer_type", "qk_layernorm"} {
 		assert.ErrorContains(t, err, "modules.pre_trainer."+name+": got ")
 	}
-	assert.ErrorContains(t, err, `override 15 "bf16=true"`)
+	assert.ErrorContains(t, err, `override 16 "bf16=true"`)
 	assert.NoDirExists(t, l.path("run"))
 }
 

@@ -41,12 +41,7 @@ func CrossEntropy() Loss {
 			if r.err != nil {
 				return 0, r.err
 			}
-			sum := 0.0
-			losses := tensor.Data[float32](b.Losses)
-			for _, l := range losses {
-				sum += float64(l)
-			}
-			return sum / float64(len(losses)), nil
+			return mean(b.Losses), nil
 		},
 		Backward: func(b *LossBatch) error {
 			r := &b.pass.current
@@ -57,6 +52,18 @@ func CrossEntropy() Loss {
 			return r.err
 		},
 	}
+}
+
+// CrossEntropy returns the mean of the losses of the tokens in the last Loss, without what SetLoss has added to it.
+func (p *Pass) CrossEntropy() float64 { return mean(p.losses) }
+
+func mean(of *tensor.Tensor) float64 {
+	sum := 0.0
+	values := tensor.Data[float32](of)
+	for _, v := range values {
+		sum += float64(v)
+	}
+	return sum / float64(len(values))
 }
 
 // SetLoss makes a pass compute another loss than CrossEntropy from now on.

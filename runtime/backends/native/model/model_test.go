@@ -363,7 +363,13 @@ func TestFamilies(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.modelType, func(t *testing.T) {
 			m := newModel(t, tt.cfg, opregistry.KindFlagos, 1)
-			assert.Equal(t, tt.modelType, m.Config().HFConfig()["model_type"])
+			config := m.Config().HFConfig()
+			assert.Equal(t, tt.modelType, config["model_type"])
+			// Hugging Face's defaults are 1 and 2 for Llama and Mixtral, 50256 for GPT-2.
+			for _, key := range []string{"bos_token_id", "eos_token_id", "pad_token_id"} {
+				assert.Contains(t, config, key)
+				assert.Nil(t, config[key], key)
+			}
 			shapes := map[string]tensor.Shape{}
 			for _, n := range m.Tensors() {
 				shapes[n.Name] = n.Tensor.Shape()
@@ -373,6 +379,18 @@ func TestFamilies(t *testing.T) {
 			}
 			assert.EqualValues(t, tt.shape, shapes[tt.names[len(tt.names)-1]])
 		})
+	}
+}
+
+// What no token reaches is counted, once for the embedding and once for an output layer of its own.
+func TestUnusedParameters(t *testing.T) {
+	cfg := tiny(true)
+	for _, untie := range []bool{true, false} {
+		cfg.Untie, cfg.VocabSize = untie, model.ByteVocab
+		used := cfg.NumParameters()
+		assert.Zero(t, cfg.UnusedParameters(model.ByteVocab))
+		cfg.VocabSize = 1000
+		assert.Equal(t, cfg.NumParameters()-used, cfg.UnusedParameters(model.ByteVocab))
 	}
 }
 

@@ -50,7 +50,8 @@ var llamaNames = names{
 	expertGate: "w1", expertUp: "w3", expertDown: "w2",
 }
 
-// HFConfig returns the content of a Hugging Face config.json for the weights.
+// HFConfig returns the content of a Hugging Face config.json for the weights. It has every key whose default in Hugging
+// Face's classes would be wrong: there are no special tokens.
 func (c Config) HFConfig() map[string]any {
 	common := map[string]any{
 		"vocab_size":          c.VocabSize,
@@ -58,6 +59,9 @@ func (c Config) HFConfig() map[string]any {
 		"initializer_range":   c.InitMethodStd,
 		"torch_dtype":         "float32",
 		"use_cache":           true,
+
+		// Loaders take a byte for an end of text where these are not given.
+		"bos_token_id": nil, "eos_token_id": nil, "pad_token_id": nil,
 	}
 	add := func(more map[string]any) {
 		for key, v := range more {
@@ -94,6 +98,7 @@ func (c Config) HFConfig() map[string]any {
 		"max_position_embeddings": c.positions(),
 		"rms_norm_eps":            c.NormEpsilon,
 		"rope_theta":              c.RotaryBase,
+		"attention_dropout":       c.AttentionDropout,
 		"attention_bias":          c.AddBiasLinear,
 		"mlp_bias":                c.AddBiasLinear,
 	})
@@ -105,7 +110,6 @@ func (c Config) HFConfig() map[string]any {
 			"num_local_experts":    c.NumExperts,
 			"num_experts_per_tok":  c.topk(),
 			"router_aux_loss_coef": c.AuxLossCoeff,
-			"attention_dropout":    c.AttentionDropout,
 			"sliding_window":       nil,
 		})
 		delete(common, "attention_bias")

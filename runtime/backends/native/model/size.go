@@ -24,6 +24,16 @@ func (c Config) NumParameters() int {
 	return n
 }
 
+// UnusedParameters returns the number of weights that belong to tokens above those of a tokenizer: rows of the embedding,
+// which are never an input, and of the output layer, which are never a target.
+func (c Config) UnusedParameters(tokens int) int {
+	rows := max(c.VocabSize-tokens, 0)
+	if c.Untie {
+		rows *= 2
+	}
+	return rows * c.HiddenSize
+}
+
 // upRows is the number of rows of the projection into an MLP or an expert.
 func (c Config) upRows() int {
 	switch {

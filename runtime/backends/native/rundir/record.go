@@ -8,9 +8,11 @@ import (
 // Record is one line of the metrics file.
 type Record struct {
 	Step            int64    `json:"step"`
-	Loss            float64  `json:"loss"`                 // nats a token, of training
-	ValidLoss       *float64 `json:"valid_loss,omitempty"` // nats a token; nil when the step had no evaluation
-	AuxLoss         *float64 `json:"aux_loss,omitempty"`   // of unequal use of experts; nil without such a loss
+	Loss            float64  `json:"loss"`                    // nats a token, of training
+	CrossEntropy    *float64 `json:"cross_entropy,omitempty"` // what Loss is without patches; nil when it has none
+	ValidLoss       *float64 `json:"valid_loss,omitempty"`    // nats a token; nil when the step had no evaluation
+	ValidTokens     int      `json:"valid_tokens,omitempty"`  // that ValidLoss is the mean of
+	AuxLoss         *float64 `json:"aux_loss,omitempty"`      // of unequal use of experts; nil without such a loss
 	LR              float64  `json:"lr"`
 	GradNorm        float64  `json:"grad_norm"` // before clipping
 	TokensPerSecond float64  `json:"tokens_per_second"`
@@ -28,6 +30,7 @@ func (r Record) check() error {
 		{"grad_norm", r.GradNorm},
 		{"tokens_per_second", r.TokensPerSecond},
 		{"step_seconds", r.StepSeconds},
+		{"cross_entropy", orZero(r.CrossEntropy)},
 		{"valid_loss", orZero(r.ValidLoss)},
 		{"aux_loss", orZero(r.AuxLoss)},
 	}

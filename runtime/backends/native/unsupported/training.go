@@ -51,7 +51,7 @@ func data() map[string]rule {
 		"merge_file":                  only(bytes),
 		"vocab_extra_ids":             only(bytes, 0.0),
 		"mock_data":                   off(text),
-		"full_validation":             off("eval_iters decides how much is evaluated"),
+		"full_validation":             off("eval_iters and final_eval_windows decide how much is evaluated"),
 		"split":                       only(text),
 		"valid_data_path":             only(text, nil),
 		"data_args_path":              only(text),

@@ -1,0 +1,100 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/native/data"
+)
+
+// evaluation is a fixed choice of validation windows, in whole micro batches.
+type evaluation struct {
+	windows *data.Validation
+	batches int
+	tokens  int // of the windows, each counted once
+}
+
+// newEvaluation chooses windows of a set, as many as whole micro batches of size have room for among at most limit windows,
+// and at least one micro batch.
+func newEvaluation(set *data.Set, limit, size int) (*evaluation, error) {
+	batches := max(min(limit, set.ValidWindows())/size, 1)
+	windows, err := data.NewValidation(set, batches*size)
+	if err != nil {
+		return nil, err
+	}
+	return &evaluation{windows: windows, batches: batches, tokens: windows.Len() * set.SeqLength()}, nil
+}
+
+// chooseWindows decides what is evaluated every eval_interval steps, and after the last one.
+func (t *trainer) chooseWindows() (err error) {
+	size := t.args.MicroBatchSize
+	if t.valid, err = newEvaluation(t.set, t.args.EvalIters*size, size); err != nil {
+		return err
+	}
+	t.final, err = newEvaluation(t.set, max(t.args.FinalWindows, t.args.EvalIters*size), size)
+	return err
+}
+
+// validate evaluates after step s when an evaluation is due, and sets its validation loss.
+func (t *trainer) validate(ctx context.Context, s *backend.Step) error {
+	e := t.valid
+	switch {
+	case e == nil:
+		return nil
+	case s.Step == t.args.TrainIters:
+		e = t.final
+		t.tc.Log.Info(fmt.Sprintf("the last evaluation takes %d of the %d windows that are held out, %d tokens", e.windows.Len(), t.set.ValidWindows(), e.tokens))
+	case s.Step%t.args.EvalInterval != 0:
+		return nil
+	}
+	loss, err := t.evaluate(ctx, e)
+	switch {
+	case errors.Is(err, errGivenUp):
+		t.tc.Log.Warn(fmt.Sprintf("the evaluation after step %d is left out: half of the grace period is over", s.Step))
+	case err != nil:
+		return err
+	case !finite(loss):
+		return &NonFiniteError{Step: s.Step, What: "validation loss", Value: loss}
+	default:
+		s.ValidLoss, s.ValidTokens = &loss, e.tokens
+		t.state.ValidLoss, t.state.ValidTokens = &loss, e.tokens
+	}
+	return nil
+}
+
+// evaluate returns the mean loss over validation windows, as it is without patches, or errGivenUp when ctx ends before.
+func (t *trainer) evaluate(ctx context.Context, e *evaluation) (float64, error) {
+	e.windows.Reset()
+	t.pass.SetLoss(t.points.loss.Original())
+	t.pass.KeepAll()
+	rows := t.batch[:t.args.MicroBatchSize*(t.args.SeqLength+1)]
+	sum := 0.0
+	for range e.batches {
+		if ctx.Err() != nil {
+			return 0, errGivenUp
+		}
+		if err := e.windows.Batch(rows); err != nil {
+			return 0, err
+		}
+		if err := t.pass.SetBatch(rows); err != nil {
+			return 0, err
+		}
+		loss, err := t.pass.Loss()
+		if err != nil {
+			return 0, fmt.Errorf("evaluation: %w", err)
+		}
+		sum += loss
+	}
+	return sum / float64(e.batches), nil
+}
+
+// crossEntropy returns what the loss of the step is without patches, nil when it has none.
+func (t *trainer) crossEntropy() *float64 {
+	if !t.points.loss.Patched() {
+		return nil
+	}
+	ce := t.ce
+	return &ce
+}
