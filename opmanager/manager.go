@@ -129,6 +129,24 @@ func (m *Manager) views() []*Manager {
 	return slices.AppendSeq([]*Manager{m}, maps.Values(m.scopes))
 }
 
+// tables returns the tables in force: that of the policy, then those of the views
+// to which rules apply.
+func (m *Manager) tables() []*table {
+	m.core.mu.Lock()
+	defer m.core.mu.Unlock()
+	return m.tablesLocked()
+}
+
+func (m *Manager) tablesLocked() []*table {
+	tables := []*table{m.root.table.Load()}
+	for _, v := range m.root.scopes {
+		if t := v.table.Load(); !slices.Contains(tables, t) {
+			tables = append(tables, t)
+		}
+	}
+	return tables
+}
+
 // buildTables returns what would be the tables of a root and its views under a
 // policy. Views to which the same rules apply share one.
 func (c *core) buildTables(views []*Manager, p *Policy, in inputs, lineOf func(rules string) *line) map[*Manager]*table {

@@ -37,13 +37,8 @@ type ManifestOp struct {
 // Manifest returns the decisions in force.
 func (m *Manager) Manifest() Manifest {
 	m.core.mu.Lock()
-	tables := []*table{m.root.table.Load()}
-	for _, v := range m.root.scopes {
-		if t := v.table.Load(); !slices.Contains(tables, t) {
-			tables = append(tables, t)
-		}
-	}
 	policy := *m.root.policy
+	tables := m.tablesLocked()
 	m.core.mu.Unlock()
 
 	versions := map[string]string{}

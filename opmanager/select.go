@@ -50,10 +50,7 @@ func (p *Policy) Select(op string, impls []Candidate, resolve func(string) strin
 				order = append(order, i)
 			}
 		}
-		slices.SortFunc(order[first:], func(a, b int) int {
-			return cmp.Or(cmp.Compare(impls[b].Priority, impls[a].Priority),
-				cmp.Compare(impls[b].Measured.Rate, impls[a].Measured.Rate), strings.Compare(impls[b].ID, impls[a].ID))
-		})
+		slices.SortFunc(order[first:], func(a, b int) int { return compareCandidates(impls[a], impls[b]) })
 	}
 	for i, impl := range impls {
 		if taken[i] {
@@ -65,6 +62,11 @@ func (p *Policy) Select(op string, impls []Candidate, resolve func(string) strin
 		rejected = append(rejected, Rejection{ID: impl.ID, Reason: reasons[i]})
 	}
 	return order, rejected
+}
+
+// compareCandidates orders the impls that match one token.
+func compareCandidates(a, b Candidate) int {
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(b.Measured.Rate, a.Measured.Rate), strings.Compare(b.ID, a.ID))
 }
 
 func (t Token) matches(c Candidate, resolve func(string) string) bool {

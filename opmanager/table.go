@@ -176,7 +176,7 @@ func (r *row) keep(other *row, op string) {
 			kept = append(kept, c)
 			continue
 		}
-		reason := fmt.Sprintf("no impl %s of %s, which shares saved state with this op", c.info.ID, op)
+		reason := missingImpl(c.info.ID, op)
 		for _, rej := range other.rejected {
 			if rej.ID == c.info.ID {
 				reason = fmt.Sprintf("%s shares saved state with this op, and there: %s", op, rej.Reason)

@@ -100,8 +100,9 @@ type Result struct {
 	ValidLoss    *float64
 	ValidTokens  int // that ValidLoss is the mean of; 0 when it is not known
 	Duration     time.Duration
-	Impls        []opmanager.ImplStats // what each impl did in training
-	Sample       string                // generated text
-	Err          error                 // nil when the run went to its last step
-	Ignored      []string              // names of parameters that were given and have no effect
+	Impls        []opmanager.ImplStats    // what each impl did in training
+	Unusable     []opmanager.UnusableImpl // impls that were asked for and cannot serve
+	Sample       string                   // generated text
+	Err          error                    // nil when the run went to its last step
+	Ignored      []string                 // names of parameters that were given and have no effect
 }

@@ -116,7 +116,7 @@ func newManager(p managerParams, lc fx.Lifecycle) *opmanager.Manager {
 	m := opmanager.New(p.Registry, p.Policy, opmanager.Settings{Exec: p.Exec, Timing: p.Set.timing, Listeners: p.Listeners})
 	lc.Append(fx.StopHook(m.Close))
 	if p.Set.opLog != nil {
-		logUnavailable(p.Set.log, m)
+		logUnusable(p.Set.log, m)
 	}
 	for _, w := range m.Warnings() {
 		p.Set.log.Warn(w)
@@ -124,20 +124,20 @@ func newManager(p managerParams, lc fx.Lifecycle) *opmanager.Manager {
 	return m
 }
 
-// logUnavailable says why impls cannot be used on this machine: a warning where the policy prefers their kind.
-func logUnavailable(log *slog.Logger, m *opmanager.Manager) {
-	prefer, told := m.Policy().Prefer, map[string]bool{}
+// logUnusable warns of each impl that was asked for and cannot serve; why others cannot run on this machine is a detail.
+func logUnusable(log *slog.Logger, m *opmanager.Manager) {
+	told := map[string]bool{}
+	for _, u := range m.Unusable() {
+		told[u.ID] = true
+		log.Warn(u.String())
+	}
 	for _, e := range m.ExplainAll() {
 		for _, s := range e.Rejected {
 			if s.Available || told[s.ID] {
 				continue
 			}
 			told[s.ID] = true
-			level := backend.LevelDetail
-			if s.Kind == prefer {
-				level = slog.LevelWarn
-			}
-			log.Log(context.Background(), level, fmt.Sprintf("Implementation '%s' is not available: %s", s.ID, strings.TrimPrefix(s.Reason, "unavailable: ")))
+			backend.Detail(log, fmt.Sprintf("Implementation '%s' is not available: %s", s.ID, strings.TrimPrefix(s.Reason, "unavailable: ")))
 		}
 	}
 }

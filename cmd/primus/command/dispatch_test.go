@@ -57,8 +57,8 @@ func TestKindsAgree(t *testing.T) {
 	t.Run("vendor without a library", func(t *testing.T) {
 		l := newLab(t)
 		got := l.trainChild("TE_FL_PREFER=vendor", "PRIMUS_OPENBLAS="+absent, "PRIMUS_ONEDNN="+absent)
-		assert.Contains(t, rowsOf(got.out), "generic_gemm default.flagos")
-		assert.Contains(t, got.stderr, "WARN  Implementation 'vendor.openblas' is not available: ")
+		assert.Contains(t, rowsOf(got.out), "generic_gemm vendor.gonum")
+		assert.Contains(t, got.stderr, "WARN  Implementation 'vendor.openblas' cannot serve op 'generic_gemm': unavailable: ")
 		assert.Contains(t, got.stderr, absent)
 		agree(t, l)
 	})

@@ -39,6 +39,20 @@ func (r *sourceRow) from() string {
 	return cmp.Or(r.Path, r.Module)
 }
 
+// findings says why the source was rejected or what is wrong with it, and which of its impls cannot serve.
+func (r *sourceRow) findings() []string {
+	var all []string
+	if r.Reason != "" {
+		all = strings.Split(r.Reason, "\n")
+	}
+	for _, o := range r.Ops {
+		if o.Unusable != "" {
+			all = append(all, fmt.Sprintf("impl %q cannot serve op %q: %s", o.Impl, o.Op, o.Unusable))
+		}
+	}
+	return all
+}
+
 // usable returns how many impls can run on this machine.
 func (r *sourceRow) usable() int {
 	n := 0
@@ -55,8 +69,9 @@ type sourceOp struct {
 	Op        string        `json:"op"`
 	Impl      string        `json:"impl_id"`
 	Available bool          `json:"available"`
-	Reason    string        `json:"reason"`          // why it is not available
-	Trial     *plugin.Trial `json:"trial,omitempty"` // of a plugin whose op was tried
+	Reason    string        `json:"reason"`            // why it is not available
+	Unusable  string        `json:"unusable,omitzero"` // why it serves no call, of one that was asked for or has no whole family
+	Trial     *plugin.Trial `json:"trial,omitempty"`   // of a plugin whose op was tried
 }
 
 func newPluginsListCommand(streams Streams) *cobra.Command {
@@ -183,11 +198,18 @@ func implsBySource(m *opmanager.Manager, snap *opregistry.Snapshot) map[string][
 			standing[[2]string{e.Op, s.ID}] = s
 		}
 	}
+	unusable := map[[2]string]string{}
+	for _, u := range m.Unusable() {
+		for _, op := range u.Ops {
+			unusable[[2]string{op, u.ID}] = u.Reason
+		}
+	}
 	impls := map[string][]sourceOp{}
 	for i, op := range snap.Ops() {
 		for _, e := range snap.Impls(i) {
-			s := standing[[2]string{op.Name(), e.ID}]
-			row := sourceOp{Op: op.Name(), Impl: e.ID, Available: s.Available}
+			name := [2]string{op.Name(), e.ID}
+			s := standing[name]
+			row := sourceOp{Op: op.Name(), Impl: e.ID, Available: s.Available, Unusable: unusable[name]}
 			if !s.Available {
 				row.Reason = strings.TrimPrefix(s.Reason, "unavailable: ")
 			}
@@ -203,7 +225,7 @@ func printSources(streams Streams, rows []sourceRow) error {
 	for _, r := range rows {
 		t.AppendRow(table.Row{
 			dash(r.Source), dash(r.Version), strings.ReplaceAll(string(r.State), "_", " "), dash(r.from()),
-			dash(r.SHA256[:min(len(r.SHA256), 12)]), fmt.Sprintf("%d of %d", r.usable(), len(r.Ops)), strings.ReplaceAll(r.Reason, "\n", "; "),
+			dash(r.SHA256[:min(len(r.SHA256), 12)]), fmt.Sprintf("%d of %d", r.usable(), len(r.Ops)), strings.Join(r.findings(), "; "),
 		})
 	}
 	_, err := fmt.Fprintln(streams.Out, render(t))

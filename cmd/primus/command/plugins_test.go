@@ -41,10 +41,10 @@ func runChild(t *testing.T, env []string, args ...string) outcome {
 type sourceRow struct {
 	Source, Version, State, Module, Path, SHA256, ABI, Reason string
 	Ops                                                       []struct {
-		Op, Reason string
-		Impl       string `json:"impl_id"`
-		Available  bool
-		Trial      struct {
+		Op, Reason, Unusable string
+		Impl                 string `json:"impl_id"`
+		Available            bool
+		Trial                struct {
 			Served, Declined int
 			Failure          string
 		}
@@ -272,6 +272,31 @@ func TestTrainWithPlugins(t *testing.T) {
 		assert.Contains(t, got.stderr, tried)
 		assert.NoDirExists(t, l.workspace)
 	})
+}
+
+// A plugin with one op of a family is named at the start and at the end of a run, and in the list of plugins, whatever the
+// policy prefers.
+func TestPluginWithHalfAFamily(t *testing.T) {
+	t.Parallel()
+	lib := loadertest.Library(t, "libhalf.so", "testdata/forward_only.c", "-I../../../vendors/abi", "-lm")
+	const reason = "no impl vendor.acme of rmsnorm_bwd, which shares saved state with this op"
+	rows := listPlugins(t, nil, "--plugin-modules", lib)
+	require.Len(t, rows["acme_ops"].Ops, 1)
+	assert.True(t, rows["acme_ops"].Ops[0].Available)
+	assert.Equal(t, reason, rows["acme_ops"].Ops[0].Unusable)
+	table := runChild(t, nil, "plugins", "list", "--plugin-modules", lib)
+	assert.Contains(t, table.out, `impl "vendor.acme" cannot serve op "rmsnorm_fwd": `+reason)
+
+	for _, env := range [][]string{nil, {"TE_FL_PREFER=vendor"}} {
+		l := newLab(t)
+		got := runChild(t, env, l.args("--plugin-modules", lib)...)
+		require.Zero(t, got.code, got.stderr)
+		text := "Implementation 'vendor.acme' cannot serve op 'rmsnorm_fwd': " + reason
+		assert.Equal(t, 1, strings.Count(got.stderr, text), got.stderr)
+		assert.Contains(t, got.stderr, "WARN  "+text)
+		assert.Contains(t, got.out, "not used    "+text)
+		assert.Contains(t, rowsOf(got.out), "rmsnorm_fwd default.flagos")
+	}
 }
 
 // A library that changes how numbers are rounded, when it is loaded or in its calls, changes no result but its own, and is named.

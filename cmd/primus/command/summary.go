@@ -37,6 +37,9 @@ func printSummary(out io.Writer, r backend.Result) error {
 	if len(r.Ignored) > 0 {
 		fmt.Fprintf(&b, "no effect   %s (no parameters of this backend)\n", strings.Join(r.Ignored, ", "))
 	}
+	for _, u := range r.Unusable {
+		fmt.Fprintf(&b, "not used    %s\n", u)
+	}
 	fmt.Fprintf(&b, "directory   %s\n", r.Dir)
 	if r.Sample != "" {
 		fmt.Fprintf(&b, "\ngenerated text\n%s\n", indent(printable(r.Sample)))

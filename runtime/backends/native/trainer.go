@@ -294,7 +294,8 @@ func (t *trainer) finish(cause error) error {
 		Run: t.run, LastStep: t.state.Step, FirstLoss: t.state.FirstLoss, Loss: t.state.Loss, CrossEntropy: t.state.CrossEntropy,
 		ValidLoss: t.state.ValidLoss, ValidTokens: t.state.ValidTokens,
 		Duration: time.Since(t.started), Impls: t.tc.Manager.Stats(), Sample: t.sample, Err: cause,
-		Ignored: ignored(t.tc),
+		Unusable: t.tc.Manager.Unusable(),
+		Ignored:  ignored(t.tc),
 	}
 	var faults []error
 	if t.state.Step >= t.run.FirstStep {
