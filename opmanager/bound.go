@@ -111,7 +111,7 @@ func noescape(p unsafe.Pointer) unsafe.Pointer {
 
 // fallBack continues a call whose first candidate failed.
 func (b *Bound[A]) fallBack(t *table, first error, a A) error {
-	_, err := b.serve(t, &t.rows[b.index], nil, first, a)
+	_, err := b.serve(t, &t.rows[b.index], nil, first, nil, a)
 	return err
 }
 

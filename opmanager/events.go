@@ -79,11 +79,14 @@ type Released struct {
 type PolicyChanged struct{ Generation uint64 }
 
 // VerificationFailed says that a result of an impl is not what the reference
-// computes.
+// computes, or that it wrote to an operand that was not for it.
 type VerificationFailed struct {
 	Op      string
 	Impl    ImplInfo
 	Operand string
+	// Trespass says how the operand was written to against the rules, "" when its
+	// content is what is wrong.
+	Trespass string
 	tensor.Difference
 	Tolerance tensor.Tolerance
 }

@@ -75,7 +75,7 @@ func (b *Bound[A]) callCold(t *table, r *row, a A) error {
 	if owner != "" {
 		used, err = b.callOwner(t, r, owner, a)
 	} else {
-		used, err = b.serve(t, r, copies, nil, a)
+		used, err = b.serve(t, r, copies, nil, shadow, a)
 	}
 	if err != nil {
 		return err
@@ -113,8 +113,8 @@ func (b *Bound[A]) callOwner(t *table, r *row, owner string, a A) (*candidate, e
 
 // serve tries the candidates in order by the rules of the package comment and
 // returns the one that served the call. first is the error of the first candidate
-// where that was tried already.
-func (b *Bound[A]) serve(t *table, r *row, copies []savedOperand, first error, a A) (*candidate, error) {
+// where that was tried already; s is the call as it was, nil when it is not verified.
+func (b *Bound[A]) serve(t *table, r *row, copies []savedOperand, first error, s *shadow[A], a A) (*candidate, error) {
 	core, op := b.m.core, b.op.Name()
 	var (
 		tried   []error
@@ -151,6 +151,11 @@ func (b *Bound[A]) serve(t *table, r *row, copies []savedOperand, first error, a
 		}
 		tried = append(tried, err)
 		declined := core.failed(t.policy, op, c, err)
+		if declined && s != nil && s.err == nil {
+			if err := b.accuse(t, c, s, a); err != nil {
+				return nil, stop(err.Error())
+			}
+		}
 		if t.policy.Strict {
 			return nil, stop(fmt.Sprintf("the policy is strict (%s), so nothing falls back", t.policy.source(FieldStrict)))
 		}

@@ -36,7 +36,7 @@ func (v *VerifySettings) sampled(n uint64) bool {
 // VerifyStats is what verification found about an impl of an op.
 type VerifyStats struct {
 	Calls      uint64  `json:"calls"`      // compared with the reference
-	Violations uint64  `json:"violations"` // of Calls, those beyond the tolerance
+	Violations uint64  `json:"violations"` // beyond the tolerance, or writes to operands that the call may not write
 	Skipped    uint64  `json:"skipped"`    // sampled, but the reference declined or cannot read the operands
 	NaNs       uint64  `json:"nans"`       // elements that are NaN on one side only
 	MaxAbs     float64 `json:"max_abs"`    // largest |impl - reference|
@@ -65,16 +65,17 @@ func (c *verifyCounters) add(diffs []tensor.Difference) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now.Calls++
-	beyond := 0
 	for _, d := range diffs {
-		beyond += d.Beyond
 		c.now.NaNs += uint64(d.NaNs)
 		c.now.MaxAbs, c.now.MaxRel = max(c.now.MaxAbs, d.MaxAbs), max(c.now.MaxRel, d.MaxRel)
 		c.now.MaxULP = max(c.now.MaxULP, d.MaxULP)
 	}
-	if beyond > 0 {
-		c.now.Violations++
-	}
+}
+
+func (c *verifyCounters) violated() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now.Violations++
 }
 
 // shadow is a sampled call as it was before an impl ran.
@@ -91,9 +92,7 @@ func (b *Bound[A]) shadow(t *table, a A) *shadow[A] {
 		return nil
 	}
 	s := &shadow[A]{oracle: oracleOf(t, b.index)}
-	if s.oracle != nil {
-		s.args, s.err = copyArgs(b.op, a)
-	}
+	s.args, s.err = copyArgs(b.op, a)
 	return s
 }
 
@@ -109,13 +108,19 @@ func oracleOf(t *table, op int) *opregistry.Entry {
 }
 
 // verify runs the reference on a shadow and compares what it wrote with what an
-// impl wrote.
+// impl wrote, after it has looked whether the impl wrote to what is only read.
 func (b *Bound[A]) verify(t *table, used *candidate, s *shadow[A], a A) {
-	core, op := b.m.core, b.op.Name()
-	switch {
-	case s.oracle != nil && s.oracle.ID == used.info.ID:
+	if s.oracle != nil && s.oracle.ID == used.info.ID {
 		return
-	case s.oracle == nil || s.err != nil || b.runOracle(s) != nil:
+	}
+	if s.err == nil {
+		if name := b.trespass(s, a, false); name != "" {
+			used.counters.verify.add(nil)
+			b.violated(t, used, &VerificationFailed{Op: b.op.Name(), Impl: used.info, Operand: name, Trespass: "was written to, it is only to be read"})
+			return
+		}
+	}
+	if s.oracle == nil || s.err != nil || b.runOracle(s) != nil {
 		used.counters.verify.skip()
 		return
 	}
@@ -129,7 +134,7 @@ func (b *Bound[A]) verify(t *table, used *candidate, s *shadow[A], a A) {
 			continue
 		}
 		values := want[i].Tensor.Float64s()
-		tol := tolerance(op, got.Tensor.DType(), values)
+		tol := tolerance(b.op.Name(), got.Tensor.DType(), values)
 		d, err := tensor.Compare(values, got.Tensor, tol)
 		if err != nil {
 			used.counters.verify.skip()
@@ -137,18 +142,12 @@ func (b *Bound[A]) verify(t *table, used *candidate, s *shadow[A], a A) {
 		}
 		diffs = append(diffs, d)
 		if d.Beyond > 0 && (worst == nil || d.MaxAbs > worst.MaxAbs) {
-			worst = &VerificationFailed{Op: op, Impl: used.info, Operand: got.Name, Difference: d, Tolerance: tol}
+			worst = &VerificationFailed{Op: b.op.Name(), Impl: used.info, Operand: got.Name, Difference: d, Tolerance: tol}
 		}
 	}
 	used.counters.verify.add(diffs)
-	if worst == nil {
-		return
-	}
-	core.emit(*worst)
-	if t.policy.Verify.Quarantine {
-		set := t.policy.Quarantine
-		set.Failures, set.Disabled = 1, false
-		core.setAside(set, op, used, worst)
+	if worst != nil {
+		b.violated(t, used, worst)
 	}
 }
 
@@ -189,7 +188,10 @@ func tolerance(op string, d tensor.DType, want []float64) tensor.Tolerance {
 	return tol
 }
 
-// Error describes the violation: what was compared and how far it is off.
+// Error describes the violation: what was compared and how far it is off, or what was written to.
 func (e *VerificationFailed) Error() string {
+	if e.Trespass != "" {
+		return fmt.Sprintf("operand %q %s", e.Operand, e.Trespass)
+	}
 	return fmt.Sprintf("operand %q is not what the reference computes: %d of %d elements beyond %v; worst %v", e.Operand, e.Beyond, e.Elements, e.Tolerance, e.Worst)
 }

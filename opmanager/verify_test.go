@@ -124,6 +124,48 @@ func TestVerifyQuarantines(t *testing.T) {
 	assert.Contains(t, f.Quarantines()[0].Cause, "is not what the reference computes")
 }
 
+// An impl that writes before it declines, or to what is only read, is the one that is accused and set aside; the one that
+// takes over gets the operands as they were.
+func TestVerifyAccusesTheImplThatWrote(t *testing.T) {
+	spoil := func(x *tensor.Tensor) { tensor.Data[float32](x)[1] = 99 }
+	tests := []struct {
+		name, want string
+		do         func(addArgs) error
+	}{
+		{"input before a decline", `operand "in" was written to before the impl declined`, func(a addArgs) error {
+			spoil(a.In)
+			return declines(a)
+		}},
+		{"output before a decline", `operand "out" was written to before the impl declined`, func(a addArgs) error {
+			spoil(a.Out)
+			return declines(a)
+		}},
+		{"input of a call that it serves", `operand "in" was written to, it is only to be read`, func(a addArgs) error {
+			spoil(a.In)
+			return wrongAt(1, 100)(a)
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newManager(t, func(p *opmanager.Policy) {
+				p.Verify = opmanager.VerifySettings{Fraction: 1, Quarantine: true}
+			}, opmanager.Settings{})
+			f.vendor.do = tt.do
+			a := newArgs(t)
+			require.NoError(t, opmanager.MustBind(f.Manager, addOne).Call(a))
+			require.Len(t, f.Quarantines(), 1)
+			assert.Equal(t, "vendor.acme", f.Quarantines()[0].Impl)
+			assert.Contains(t, f.Quarantines()[0].Cause, tt.want)
+			assert.EqualValues(t, 1, verifyStats(f, "vendor.acme").Violations)
+			assert.Zero(t, verifyStats(f, "default.flagos").Violations)
+			if f.flagos.calls > 0 {
+				assert.Equal(t, []float32{1, 2, 3}, tensor.Data[float32](a.In))
+				assert.Equal(t, []float32{2, 3, 4}, tensor.Data[float32](a.Out))
+			}
+		})
+	}
+}
+
 // Operands of multi-tensor ops lie in lists of lists.
 func TestVerifyLists(t *testing.T) {
 	type listArgs struct{ Lists [][]*tensor.Tensor }

@@ -69,6 +69,12 @@ func TestTrialsFindWhatIsWrong(t *testing.T) {
 	assert.Regexp(t, `^case bf16/.*: no memory$`, found.Failure)
 	assert.Empty(t, found.Stray)
 
+	found = try(func(_ *opregistry.Exec, a ops.RMSNormFwdArgs) error {
+		a.Output.Set(7, make([]int, len(a.Output.Shape()))...)
+		return opregistry.Unsupported("too late")
+	})
+	assert.Regexp(t, `^case f32/.*: operand "output" was written to before the impl declined$`, found.Stray)
+
 	found = try(func(*opregistry.Exec, ops.RMSNormFwdArgs) error { panic("at once") })
 	assert.Contains(t, found.Failure, "panic: at once")
 

@@ -87,7 +87,7 @@ func (r *runner[A]) try(c testCase[A]) (stray string, err error) {
 	fault := faultOf(func(t T) {
 		if call, err = r.ready(t, c); err == nil {
 			err = r.guard(r.serial, call.args)
-			r.inspect(t, call, nil)
+			r.inspect(t, call, err)
 		}
 	})
 	if call == nil && err == nil { // the forward impl failed

@@ -49,6 +49,7 @@ type Plugin struct {
 	left  []Left
 
 	trying   string // the case of a trial; "" while there is none
+	stray    string // what a function that only looks has written to in the trial of an op
 	controls controls
 }
 
@@ -139,7 +140,7 @@ func (p *Plugin) makeImpls() {
 		if e.flags&abi.SameThread != 0 && p.thread == nil {
 			p.thread = loader.StartExecutor(1)
 		}
-		o := &pluginOp{plugin: p, entry: e, fields: fields}
+		o := &pluginOp{plugin: p, entry: e, handle: op, fields: fields}
 		o.frames.New = func() any { return &frame{} }
 		p.ops = append(p.ops, o)
 		p.impls = append(p.impls, opregistry.Impl{
@@ -153,6 +154,7 @@ func (p *Plugin) makeImpls() {
 type pluginOp struct {
 	plugin *Plugin
 	entry
+	handle opregistry.Handle
 	fields []Field
 	frames sync.Pool
 }
@@ -198,7 +200,8 @@ func (o *pluginOp) run(x *opregistry.Exec, args any) error {
 	defer o.frames.Put(f)
 	f.fill(o.fields, reflect.ValueOf(args), x, uintptr(unsafe.Pointer(o.plugin.host)))
 	var status int32
-	err := o.enter(func() { status = o.call(f, x) })
+	watched := o.watch(args)
+	err := o.enter(func() { status = o.call(f, x, watched) })
 	runtime.KeepAlive(args)
 	switch {
 	case err != nil:
@@ -212,17 +215,21 @@ func (o *pluginOp) run(x *opregistry.Exec, args any) error {
 }
 
 // call runs the functions of the op on a frame.
-func (o *pluginOp) call(f *frame, x *opregistry.Exec) int32 {
+func (o *pluginOp) call(f *frame, x *opregistry.Exec, w *watch) int32 {
 	call := uintptr(unsafe.Pointer(&f.call))
 	if o.supports != 0 {
 		o.announce("supports")
-		if status := int32(o.invoke(&f.guard, "supports", o.supports, call, 0)); status != abi.OK {
+		status := int32(o.invoke(&f.guard, "supports", o.supports, call, 0))
+		w.check(o.plugin, "supports")
+		if status != abi.OK {
 			return status
 		}
 	}
 	if o.workspaceSize != 0 {
 		o.announce("workspace_size")
-		if n := uint64(o.invoke(&f.guard, "workspace_size", o.workspaceSize, call, 0)); n > 0 {
+		n := uint64(o.invoke(&f.guard, "workspace_size", o.workspaceSize, call, 0))
+		w.check(o.plugin, "workspace_size")
+		if n > 0 {
 			if n > mostWorkspace {
 				copy(f.text[:], fmt.Sprintf("workspace_size asks for %d bytes, the most is %d\x00", n, uint64(mostWorkspace)))
 				return abi.Failed

@@ -1,6 +1,12 @@
 package plugin
 
-import "github.com/primus-fl/primus/opregistry"
+import (
+	"bytes"
+	"fmt"
+	"unsafe"
+
+	"github.com/primus-fl/primus/opregistry"
+)
 
 // Trial is what came of calls of an op with small operands.
 type Trial struct {
@@ -27,6 +33,9 @@ func (p *Plugin) Try(try Tryer, r *Report) error {
 		if err != nil {
 			return err
 		}
+		if p.stray != "" {
+			found.Stray, p.stray = p.stray, ""
+		}
 		op.Trial = &found
 	}
 	return nil
@@ -37,4 +46,44 @@ func (o *pluginOp) announce(function string) {
 	if p := o.plugin; p.trying != "" {
 		p.set.before("%s of impl %q of op %q, case %s", function, o.implID, o.op, p.trying)
 	}
+}
+
+// watch is what the operands of a call in a trial held before it.
+type watch struct {
+	operands []opregistry.Operand
+	before   [][]byte
+}
+
+// watch remembers the operands of a call in a trial; it returns nil for every other call.
+func (o *pluginOp) watch(args any) *watch {
+	if o.plugin.trying == "" {
+		return nil
+	}
+	w := &watch{operands: opregistry.OperandsOf(o.handle, args)}
+	for _, operand := range w.operands {
+		w.before = append(w.before, bytes.Clone(memory(operand)))
+	}
+	return w
+}
+
+// check records the first write of a function that may only look.
+func (w *watch) check(p *Plugin, function string) {
+	if w == nil || p.stray != "" {
+		return
+	}
+	for i, operand := range w.operands {
+		if !bytes.Equal(w.before[i], memory(operand)) {
+			p.stray = fmt.Sprintf("case %s: %s wrote to operand %q; it may only look at arguments", p.trying, function, operand.Name)
+			return
+		}
+	}
+}
+
+// memory returns all bytes between the first and the last element of an operand.
+func memory(o opregistry.Operand) []byte {
+	if o.Tensor == nil {
+		return nil
+	}
+	lo, hi := o.Tensor.ByteRange()
+	return unsafe.Slice((*byte)(o.Tensor.Pointer()), hi-lo)
 }

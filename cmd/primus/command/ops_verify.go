@@ -14,6 +14,7 @@ import (
 	"github.com/primus-fl/primus/opregistry/opstest"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // verifyOptions say what `primus ops verify` looks at.
@@ -70,6 +71,9 @@ The exit code is 1 when a case fails.`,
 	cmd.Flags().StringVar(&opts.op, "op", "", "only ops whose name fits `PATTERN`")
 	cmd.Flags().StringSliceVar(&opts.dtypes, "dtype", nil, "only these storage `DTYPES`: f32, bf16, f16, f64")
 	cmd.Flags().IntVar(&opts.failures, "failures", 3, "show at most `N` failed cases of an impl and dtype; 0 shows all")
+	opts.plugins.addSideFlags(func(flag *policyFlag, name, usage string) *pflag.Flag {
+		return addPolicyFlag(cmd.Flags(), flag, name, usage)
+	})
 	opts.plugins.addFlags(cmd.Flags())
 	return cmd
 }

@@ -55,6 +55,10 @@ static int64_t elements(const primus_tensor *t) {
 }
 
 static int32_t supports(const primus_call *call) {
+#if defined(SUPPORTS_WRITES)
+    const primus_tensor *in = call->args[PRIMUS_RESIDUAL_ADD_A].value.tensor;
+    if (in->data != NULL) *(char *)in->data ^= 1;
+#endif
     for (uint32_t i = 0; i < PRIMUS_RESIDUAL_ADD_N_ARGS; i++) {
         const primus_tensor *t = call->args[i].value.tensor;
         if (t->dtype.code != 2 || t->dtype.bits != 32 || elements(t) < 0) {
@@ -69,6 +73,10 @@ static int32_t run(const primus_call *call) {
     const primus_tensor *out = call->args[PRIMUS_RESIDUAL_ADD_OUTPUT].value.tensor;
     const float *a = call->args[PRIMUS_RESIDUAL_ADD_A].value.tensor->data, *b = call->args[PRIMUS_RESIDUAL_ADD_B].value.tensor->data;
     float *y = out->data;
+#if defined(DECLINES_LATE)
+    if (elements(out) > 0) y[0] = 42;
+    return PRIMUS_UNSUPPORTED;
+#endif
     static int calls;
     if (calls++ == 0) call->host->log(PRIMUS_LOG_INFO, "acme runs");
 #if defined(FAIL)
