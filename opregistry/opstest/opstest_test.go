@@ -232,3 +232,22 @@ func TestScatteredPool(t *testing.T) {
 		}))
 	})
 }
+
+func TestPartialOracleSkipsWhatItDeclines(t *testing.T) {
+	t.Parallel()
+	residual := func(run opregistry.Func[ops.ResidualAddArgs]) opregistry.Impl {
+		return opregistry.Impl{Op: ops.ResidualAdd, ID: "reference.x", Kind: opregistry.KindReference, Run: run}
+	}
+	nothing := func(*opregistry.Exec, ops.ResidualAddArgs) error { return nil }
+	declines := func(*opregistry.Exec, ops.ResidualAddArgs) error { return opregistry.Unsupported("no function") }
+	f32 := WithDTypes(tensor.F32)
+
+	results, err := Verify(residual(nothing), residual(declines), f32, PartialOracle())
+	require.NoError(t, err)
+	assert.Equal(t, []Result{{Op: "residual_add", Impl: "reference.x", DType: tensor.F32}}, results)
+
+	results, err = Verify(residual(nothing), residual(declines), f32)
+	require.NoError(t, err)
+	require.NotEmpty(t, results[0].Failures)
+	assert.Contains(t, results[0].Failures[0].Reason, "the oracle: unsupported: no function")
+}

@@ -22,6 +22,7 @@ type config struct {
 	tolerances     map[tensor.DType]tensortest.Tolerance
 	forward        *opregistry.Impl
 	irreproducible bool
+	partialOracle  bool
 	progress       func(name string)
 }
 
@@ -67,6 +68,12 @@ func WithForward(forward opregistry.Impl) Option {
 // that declares its determinism is held to it all the same.
 func Irreproducible() Option {
 	return optionFunc(func(c *config) { c.irreproducible = true })
+}
+
+// PartialOracle skips the cases that the oracle declines, which fail the test without
+// it. They count neither as served nor as declined.
+func PartialOracle() Option {
+	return optionFunc(func(c *config) { c.partialOracle = true })
 }
 
 // WithProgress calls f with the name of each case before it runs, so that one which

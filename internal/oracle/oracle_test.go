@@ -1,0 +1,99 @@
+package oracle
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/impls/flagos"
+	"github.com/primus-fl/primus/impls/reference"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/opstest"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/vendors/gonum"
+	"github.com/primus-fl/primus/vendors/onednn"
+	"github.com/primus-fl/primus/vendors/openblas"
+)
+
+// Every impl computes what PyTorch computes in float64, in every case of the kit that
+// PyTorch has functions for. Impls of large calls alone are in TestMillionElements.
+func TestConformance(t *testing.T) {
+	torch := start(t)
+	oracle := torch.source(t)
+	for _, src := range sources() {
+		covered := src
+		covered.Impls = slices.DeleteFunc(src.Impls, func(impl opregistry.Impl) bool {
+			return impl.Support.MinElements > 0 || !slices.Contains(torch.ops, impl.Op.Name())
+		})
+		t.Run(src.Name, func(t *testing.T) {
+			opstest.RunAll(t, covered, oracle, opstest.PartialOracle(), opstest.WithDTypes(tensor.F32, tensor.BF16, tensor.F16))
+		})
+	}
+}
+
+// sources are those whose ops the test looks at.
+func sources() []opregistry.Source {
+	return []opregistry.Source{
+		reference.Source(), flagos.Source(), gonum.Source(),
+		openblas.New(openblas.Options{Threads: 1}).Source(), onednn.New(onednn.Options{Threads: 1}).Source(),
+	}
+}
+
+var update = flag.Bool("update", false, "rewrite the list of ops in docs/coverage.md")
+
+// The page says which ops PyTorch computes, and which have to do without it.
+func TestPageListsOps(t *testing.T) {
+	torch := start(t)
+	var covered, alone []string
+	for _, impl := range reference.Source().Impls {
+		name := "`" + impl.Op.Name() + "`"
+		if slices.Contains(torch.ops, impl.Op.Name()) {
+			covered = append(covered, name)
+		} else {
+			alone = append(alone, name)
+		}
+	}
+	list := wrapped(fmt.Sprintf("PyTorch computes %d of the %d ops with an implementation: %s.", len(covered), len(covered)+len(alone), strings.Join(covered, ", "))) +
+		"\n" + wrapped("It has no function for "+strings.Join(alone, ", ")+".")
+
+	const begin, end = "<!-- ops that PyTorch computes -->\n", "<!-- end -->"
+	file := filepath.Join("..", "..", "docs", "coverage.md")
+	page, err := os.ReadFile(file)
+	require.NoError(t, err)
+	before, rest, found := strings.Cut(string(page), begin)
+	require.True(t, found, "the page has the line %q", begin)
+	got, after, found := strings.Cut(rest, end)
+	require.True(t, found, "the page has the line %q", end)
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(before+begin+list+end+after), 0o644))
+		return
+	}
+	assert.Equal(t, list, got, "go test ./internal/oracle -run TestPageListsOps -update accepts a change")
+}
+
+// wrapped breaks a paragraph into lines of at most 100 characters.
+func wrapped(text string) string {
+	var b strings.Builder
+	length := 0
+	for i, word := range strings.Fields(text) {
+		switch {
+		case i == 0:
+		case length+1+len(word) > 100:
+			b.WriteByte('\n')
+			length = 0
+		default:
+			b.WriteByte(' ')
+			length++
+		}
+		b.WriteString(word)
+		length += len(word)
+	}
+	return b.String() + "\n"
+}
