@@ -33,9 +33,10 @@ type appConfig struct {
 	log         *slog.Logger // of the program
 	opLog       slog.Handler // of the op manager; nil keeps it silent
 	metrics     metricsConfig
-	serve       serve.Config // no address serves nothing
-	trains      bool         // the service is ready once a run has begun
-	runLog      *runs.Tail   // of the run, for the service
+	serve       serve.Config  // no address serves nothing
+	trains      bool          // the service is ready once a run has begun
+	archive     *runs.Archive // that the service shows; nil for the run of this process
+	runLog      *runs.Tail    // of the run, for the service
 	operator    serve.Operator
 	policy      policySources
 	listPlugins bool        // plugins that cannot be used are only listed

@@ -19,7 +19,10 @@ import (
 )
 
 // serveOptions are the flags of the service.
-type serveOptions struct{ serve.Config }
+type serveOptions struct {
+	serve.Config
+	run string // directory of runs to show; of serve alone
+}
 
 // addFlags gives a command the flags of the service. They begin with a prefix, and the address has a name of its own.
 func (o *serveOptions) addFlags(flags *pflag.FlagSet, addr, usual, prefix string) {
@@ -47,10 +50,14 @@ Reading is open to whoever reaches the address. Changing the policy, or a quaran
 takes a token of --token-file. Other addresses than those of this machine alone need
 --tls-cert and --tls-key, or --insecure. An interrupt ends the service.
 
+With --run the page shows runs from what they leave in their directories: those that have
+ended, those that were killed, and those that go on in other processes.
+
 With --fleet, Prometheus finds the runs of the fleet at /v1/sd. Flags may also be given as
 PRIMUS_LISTEN, PRIMUS_TOKEN_FILE, PRIMUS_FLEET and so on.`,
 		Example: `  primus serve
   primus serve --listen 127.0.0.1:9400 --token-file tokens --policy policy.yaml
+  primus serve --run output
   primus train pretrain --config exp.yaml --serve 127.0.0.1:9400 --serve-token-file tokens`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -64,15 +71,35 @@ PRIMUS_LISTEN, PRIMUS_TOKEN_FILE, PRIMUS_FLEET and so on.`,
 		},
 	}
 	opts.addFlags(cmd.Flags(), "listen", "127.0.0.1:9400", "")
+	cmd.Flags().StringVar(&opts.run, "run", "", "show runs from their files: `DIR` is a run directory, or holds some, such as output")
 	policy.addFlags(cmd.Flags())
 	of.addFlags(cmd.Flags())
 	return cmd
 }
 
+// openArchive returns the runs that are to be shown, nil for those of this process.
+func (o *serveOptions) openArchive(log *slog.Logger) (*runs.Archive, error) {
+	if o.run == "" {
+		return nil, nil
+	}
+	archive, err := runs.OpenArchive(o.run)
+	if err != nil {
+		return nil, fmt.Errorf("--run: %w", err)
+	}
+	if len(archive.Runs()) == 0 {
+		log.Warn(fmt.Sprintf("there is no run in %s yet; one that begins there will be shown", o.run))
+	}
+	return archive, nil
+}
+
 // runServe serves until ctx ends.
 func runServe(ctx context.Context, streams Streams, opts serveOptions, policy policyOptions, of fleetOptions) error {
 	log := slog.New(streams.lines(streams.Err, slog.LevelInfo))
-	set := appConfig{log: log, timing: true, policy: policy.sources(nil), serve: opts.Config, fleet: of.process(), extras: streams.extras}
+	archive, err := opts.openArchive(log)
+	if err != nil {
+		return err
+	}
+	set := appConfig{log: log, archive: archive, timing: true, policy: policy.sources(nil), serve: opts.Config, fleet: of.process(), extras: streams.extras}
 	return runApp(ctx, func() error {
 		<-ctx.Done()
 		return nil
@@ -140,8 +167,12 @@ func newService(p serviceParams, lc fx.Lifecycle) *service {
 	if p.Set.serve.Addr == "" {
 		return s
 	}
+	shown := serve.Runs(p.Board)
+	if p.Set.archive != nil {
+		shown = p.Set.archive
+	}
 	settings := serve.Settings{
-		Manager: p.Manager, Registry: p.Registry, Control: p.Control, Hub: p.Hub, Runs: p.Board, Log: p.Set.log, Operator: p.Set.operator,
+		Manager: p.Manager, Registry: p.Registry, Control: p.Control, Hub: p.Hub, Runs: shown, Archive: p.Set.archive != nil, Log: p.Set.log, Operator: p.Set.operator,
 		Version: buildVersion().Version, Gatherer: p.Metrics,
 		Plugins: func(context.Context) (any, error) { return p.Sources.rows(), nil },
 		Patches: func(context.Context) (any, error) { return patchRows(p.Patches, "", ""), nil },

@@ -83,7 +83,7 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 		p.Dispatch.Watch(p.Manager)
 		p.Process.WatchPlugins(p.Sources)
 		settings.Manager, settings.Device, settings.Backends, settings.Patches = p.Manager, p.Device, p.Backends, p.Patches
-		settings.Observer = backend.Observers{p.Training, p.Dispatch, p.Board, p.Hub, show}
+		settings.Observer = backend.Observers{p.Training, p.Dispatch, p.Board, runs.NewRecorder(p.Board, log), p.Hub, show}
 	}
 	err = runApp(ctx, func() error {
 		if err := checkManifest(opts.manifest, settings.Manager); err != nil {

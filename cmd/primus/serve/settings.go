@@ -66,6 +66,7 @@ type Settings struct {
 	Control  *Control
 	Hub      *Hub
 	Runs     Runs
+	Archive  bool // Runs are those of other processes, so that the page leaves out what this one would decide
 	Log      *slog.Logger
 	Version  string
 

@@ -14,7 +14,7 @@ import (
 
 // runFiles are what a run leaves in its directory, besides the log. Those of an earlier run stay together.
 var runFiles = []string{
-	checkpointsName, nameFile, rundir.MetricsName, rundir.PlotName, resolvedFile, manifestFile, dispatchFile, batchesFile, tensorboardName,
+	checkpointsName, nameFile, rundir.MetricsName, rundir.PlotName, rundir.RunFileName, resolvedFile, manifestFile, dispatchFile, batchesFile, tensorboardName,
 }
 
 // keepEarlier sets aside what an earlier run left in the directory.

@@ -59,7 +59,6 @@ func newTrainer(tc *backend.TrainContext) (backend.Trainer, error) {
 // The files of a run directory, besides those of package rundir.
 const (
 	resolvedFile    = "config.yaml"
-	logFile         = "train.log"
 	dispatchFile    = "dispatch.json"
 	manifestFile    = "manifest.json"
 	batchesFile     = "batches.safetensors"
@@ -73,7 +72,7 @@ func (t *trainer) Setup(context.Context) error {
 	if t.dir, err = rundir.Open(t.location()); err != nil {
 		return err
 	}
-	if t.logTo, err = os.OpenFile(t.dir.Path(logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644); err != nil {
+	if t.logTo, err = os.OpenFile(t.dir.Path(rundir.LogName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644); err != nil {
 		return err
 	}
 	if err := t.tc.LogFile.Attach(t.logTo); err != nil {

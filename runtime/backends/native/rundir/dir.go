@@ -14,6 +14,12 @@ import (
 
 const lockName = ".lock"
 
+// Files of a run directory that others than the trainer write or read: the log, and what is known of the run as a whole.
+const (
+	LogName     = "train.log"
+	RunFileName = "run.json"
+)
+
 // leftOver matches the names of files that a killed run leaves.
 var leftOver = regexp.MustCompile(`^\..*` + regexp.QuoteMeta(durable.TempMark) + `[0-9a-z]+$`)
 

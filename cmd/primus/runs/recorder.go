@@ -1,0 +1,137 @@
+package runs
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
+	"github.com/primus-fl/primus/runtime/backends/native/rundir"
+)
+
+// record is the content of run.json.
+type record struct {
+	Run
+	Impls []Use `json:"impls"`
+}
+
+// recordEvery is the time between two writings of the record of a run that goes on.
+const recordEvery = 15 * time.Second
+
+// Recorder writes what a Board knows to the run directory: at the start of the run, from time to time, which shows that the
+// process lives, with each checkpoint, and at the end. It is an observer of the trainer that is told after the Board.
+type Recorder struct {
+	board *Board
+	log   *slog.Logger
+
+	save  chan struct{}
+	end   chan struct{}
+	ended chan struct{} // nil while there is no run to record
+}
+
+// NewRecorder returns a Recorder for the runs of a Board.
+func NewRecorder(b *Board, log *slog.Logger) *Recorder { return &Recorder{board: b, log: log} }
+
+// RunStarted begins to record, unless nothing is left to train: then the record tells of the training that there was.
+func (r *Recorder) RunStarted(run backend.Run) {
+	if run.Dir == "" || run.FirstStep > run.Steps {
+		return
+	}
+	r.save, r.end, r.ended = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
+	go r.keep()
+}
+
+// keep writes the record until the run ends.
+func (r *Recorder) keep() {
+	defer close(r.ended)
+	tick := time.NewTicker(recordEvery)
+	defer tick.Stop()
+	failed := false
+	for {
+		err := r.write()
+		if err != nil && !failed {
+			r.log.Warn(fmt.Sprintf("%s is not up to date, so that primus serve --run shows an older state: %v", rundir.RunFileName, err))
+		}
+		failed = err != nil
+		select {
+		case <-r.save:
+		case <-tick.C:
+		case <-r.end:
+			return
+		}
+	}
+}
+
+// StepDone does nothing: steps are in the metrics of the run.
+func (r *Recorder) StepDone(backend.Step) {}
+
+// CheckpointSaved writes the record soon.
+func (r *Recorder) CheckpointSaved(int) {
+	select {
+	case r.save <- struct{}{}:
+	default: // it is about to be written anyway, or no run has begun
+	}
+}
+
+// RunEnded writes the record for the last time.
+func (r *Recorder) RunEnded(backend.Result) {
+	if r.ended == nil {
+		return
+	}
+	close(r.end)
+	<-r.ended
+	r.ended = nil
+	if err := r.write(); err != nil {
+		r.log.Warn(fmt.Sprintf("the end of the run is not recorded in %s: %v", rundir.RunFileName, err))
+	}
+}
+
+func (r *Recorder) write() error {
+	run, ok := r.board.current()
+	if !ok {
+		return nil
+	}
+	stats := r.board.stats()
+	run.count(stats)
+	text, err := json.MarshalIndent(record{run, uses(stats)}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return durable.WriteFile(filepath.Join(run.Dir, rundir.RunFileName), func(w io.Writer) error {
+		_, err := w.Write(append(text, '\n'))
+		return err
+	})
+}
+
+// maxRecord bounds what is read of a record.
+const maxRecord = 4 << 20
+
+// maxSilence is how long a run that goes on may leave its record as it is; then its process counts as gone.
+const maxSilence = 4 * recordEvery
+
+// readRecord reads the record in a directory, and tells when it was written.
+func readRecord(dir string) (rec record, at time.Time, err error) {
+	path := filepath.Join(dir, rundir.RunFileName)
+	info, err := os.Stat(path)
+	if err != nil {
+		return record{}, time.Time{}, err
+	}
+	text, err := durable.ReadRegular(path, maxRecord)
+	if err != nil {
+		return record{}, time.Time{}, err
+	}
+	if err := json.Unmarshal(text, &rec); err != nil {
+		return record{}, time.Time{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return rec, info.ModTime(), nil
+}
+
+var (
+	_ backend.Observer           = (*Recorder)(nil)
+	_ backend.CheckpointObserver = (*Recorder)(nil)
+)
