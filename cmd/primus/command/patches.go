@@ -19,7 +19,7 @@ func newPatchesCommand(streams Streams) *cobra.Command {
 		Args:  subcommandOnly,
 		RunE:  showHelp,
 	}
-	cmd.AddCommand(newPatchesListCommand(streams), newPatchesPlanCommand(streams))
+	cmd.AddCommand(newPatchesListCommand(streams), newPatchesPlanCommand(streams), newPatchesScanCommand(streams))
 	return cmd
 }
 
@@ -55,6 +55,15 @@ func (f *inventoryFormat) Set(s string) error {
 	return f.outputFormat.Set(s)
 }
 
+// addFlag gives a command the flag -o.
+func (f *inventoryFormat) addFlag(cmd *cobra.Command) {
+	cmd.Flags().VarP(f, "output", "o", "table, md or json")
+	formats := cobra.FixedCompletions([]string{"table", "md", "json"}, cobra.ShellCompDirectiveNoFileComp)
+	if err := cmd.RegisterFlagCompletionFunc("output", formats); err != nil {
+		panic("BUG: " + err.Error())
+	}
+}
+
 func newPatchesListCommand(streams Streams) *cobra.Command {
 	var backend, phase string
 	output := inventoryFormat{outputTable}
@@ -82,11 +91,7 @@ func newPatchesListCommand(streams Streams) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&backend, "backend", "", "only patches that this `FRAMEWORK` may get")
 	cmd.Flags().StringVar(&phase, "phase", "", "only patches of this `PHASE`")
-	cmd.Flags().VarP(&output, "output", "o", "table, md or json")
-	formats := cobra.FixedCompletions([]string{"table", "md", "json"}, cobra.ShellCompDirectiveNoFileComp)
-	if err := cmd.RegisterFlagCompletionFunc("output", formats); err != nil {
-		panic("BUG: " + err.Error())
-	}
+	output.addFlag(cmd)
 	return cmd
 }
 

@@ -1,0 +1,27 @@
+package explore
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/primus-fl/primus/internal/suggest"
+)
+
+// UnknownError is the error of a name that a checkout does not have.
+type UnknownError struct {
+	What, Given string
+	Known       []string
+}
+
+// Error suggests the nearest name.
+func (e *UnknownError) Error() string {
+	if near, ok := suggest.Nearest(e.Given, e.Known); ok {
+		return fmt.Sprintf("the checkout has no patch of %s %q; did you mean %q?", e.What, e.Given, near)
+	}
+	const most = 12
+	known := strings.Join(e.Known[:min(len(e.Known), most)], ", ")
+	if len(e.Known) > most {
+		known += ", …"
+	}
+	return fmt.Sprintf("the checkout has no patch of %s %q, want one of %s", e.What, e.Given, known)
+}
