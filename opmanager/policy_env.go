@@ -3,7 +3,6 @@ package opmanager
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 
 	"github.com/primus-fl/primus/internal/suggest"
@@ -20,7 +19,16 @@ const (
 	EnvPerOp        = "TE_FL_PER_OP"
 	EnvSkipCUDA     = "TE_FL_SKIP_CUDA"
 	EnvLogLevel     = "TEFL_LOG_LEVEL"
+	EnvLogFormat    = "TEFL_LOG_FORMAT"
 )
+
+// EnvVariables returns the names of the variables that this package knows: those of a
+// policy, then those of the log.
+func EnvVariables() []string {
+	return []string{
+		EnvPrefer, EnvPreferVendor, EnvStrict, EnvAllow, EnvDeny, EnvPerOp, EnvSkipCUDA, EnvLogLevel, EnvLogFormat,
+	}
+}
 
 // PolicyError is one value of a policy that cannot be read.
 type PolicyError struct {
@@ -172,22 +180,6 @@ func (p *Policy) SetPerOp(value, source string) error {
 		p.setSource(FieldPerOp, source)
 	}
 	return nil
-}
-
-// ParseLogLevel reads the value of TEFL_LOG_LEVEL; blank means INFO.
-func ParseLogLevel(value string) (slog.Level, error) {
-	switch strings.ToUpper(strings.TrimSpace(value)) {
-	case "DEBUG":
-		return slog.LevelDebug, nil
-	case "INFO", "":
-		return slog.LevelInfo, nil
-	case "WARNING", "WARN":
-		return slog.LevelWarn, nil
-	case "ERROR":
-		return slog.LevelError, nil
-	}
-	return 0, &PolicyError{Source: "environment " + EnvLogLevel, Value: value,
-		Problem: fmt.Sprintf("unknown level %q, want DEBUG, INFO, WARNING or ERROR%s", strings.TrimSpace(value), nearestHint(strings.TrimSpace(value), "DEBUG", "INFO", "WARNING", "ERROR"))}
 }
 
 func parseBool(value, source string) (bool, error) {

@@ -151,7 +151,17 @@ func TestParseLogLevel(t *testing.T) {
 		assert.Equal(t, want, got)
 	}
 	_, err := opmanager.ParseLogLevel("DEBGU")
-	assert.ErrorContains(t, err, `did you mean "DEBUG"?`)
+	assert.ErrorContains(t, err, `environment TEFL_LOG_LEVEL="DEBGU": at 1: unknown level "DEBGU", want DEBUG, INFO, WARNING or ERROR; did you mean "DEBUG"?`)
+}
+
+func TestParseLogFormat(t *testing.T) {
+	for give, want := range map[string]opmanager.LogFormat{"": opmanager.LogPlain, " Plain": opmanager.LogPlain, "UPSTREAM ": opmanager.LogUpstream} {
+		got, err := opmanager.ParseLogFormat(give)
+		require.NoError(t, err)
+		assert.Equal(t, want, got)
+	}
+	_, err := opmanager.ParseLogFormat(" upstrem")
+	assert.EqualError(t, err, `policy: environment TEFL_LOG_FORMAT=" upstrem": at 2: unknown format "upstrem", want plain or upstream; did you mean "upstream"?`)
 }
 
 func TestTokensRoundTrip(t *testing.T) {

@@ -161,7 +161,7 @@ func runBenchmarkTrain(ctx context.Context, streams Streams, opts benchmarkTrain
 	log := slog.New(streams.lines(streams.Err, slog.LevelWarn))
 	logReport(log, experiment.Report)
 	var p benchmarkParams
-	set := appConfig{threads: int(opts.threads), timing: true, log: log, policy: opts.policy.sources(module), extras: streams.extras}
+	set := appConfig{threads: int(opts.threads), timing: true, log: log, policy: opts.policySources(module), extras: streams.extras}
 	return runApp(ctx, func() error {
 		result, err := measureSteps(ctx, p, module, log, int(opts.warmup), int(opts.steps))
 		if err != nil {

@@ -24,7 +24,7 @@ type presetOptions struct {
 
 func (o *presetOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.configsDirs, "configs-dir", nil, "look for presets in `DIR` before the embedded ones; may be repeated")
-	flags.BoolVar(&o.strict, "strict-config", false, "a value of the experiment or its presets that has no effect is an error")
+	flags.BoolVar(&o.strict, "strict-config", false, "a value of the experiment, its presets or a TE_FL_ variable that has no effect is an error")
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		name = strings.ReplaceAll(name, "_", "-")
 		if name == "exp" {

@@ -43,7 +43,7 @@ func dryRun(ctx context.Context, streams Streams, s stage, opts trainOptions, e 
 	}
 	log := slog.New(streams.lines(streams.Err, slog.LevelWarn))
 	logReport(log, e.Report)
-	set := appConfig{log: log, threads: int(opts.threads), policy: opts.policy.sources(module), extras: streams.extras}
+	set := appConfig{log: log, threads: int(opts.threads), policy: opts.policySources(module), extras: streams.extras}
 	var p dryParams
 	var plan *train.Plan
 	err = runApp(ctx, func() error {

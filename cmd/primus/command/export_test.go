@@ -57,7 +57,7 @@ func PolicyOf(args []string) (values map[string]string, problem error) {
 	if err != nil {
 		return nil, err
 	}
-	sources := opts.policy.sources(module)
+	sources := opts.policySources(module)
 	p, _, err := sources.load()
 	if err != nil {
 		return nil, err

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/primus-fl/primus/internal/escape"
+	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
 )
 
@@ -30,13 +32,14 @@ const (
 //
 //	22:30:05 INFO  message key=value
 type lineHandler struct {
-	level  slog.Leveler
-	format string // of the time
-	color  bool   // of the levels from WARN on
-	out    io.Writer
-	mu     *sync.Mutex
-	attrs  string // of WithAttrs, as they are written
-	group  string // of WithGroup, with a dot behind each
+	level    slog.Leveler
+	format   string // of the time
+	upstream bool   // lines begin as those of TransformerEngine-FL do
+	color    bool   // of the levels from WARN on
+	out      io.Writer
+	mu       *sync.Mutex
+	attrs    string // of WithAttrs, as they are written
+	group    string // of WithGroup, with a dot behind each
 }
 
 func newLineHandler(out io.Writer, level slog.Leveler, format string) *lineHandler {
@@ -49,7 +52,7 @@ func (h *lineHandler) Enabled(_ context.Context, l slog.Level) bool { return l >
 // Handle implements slog.Handler.
 func (h *lineHandler) Handle(_ context.Context, r slog.Record) error {
 	var line strings.Builder
-	fmt.Fprintf(&line, "%s %s %s%s", r.Time.Format(h.format), h.levelName(r.Level), escape.Lines(r.Message, moreIndent), h.attrs)
+	fmt.Fprintf(&line, "%s %s%s", h.head(r), escape.Lines(r.Message, moreIndent), h.attrs)
 	r.Attrs(func(a slog.Attr) bool {
 		writeAttr(&line, h.group, a)
 		return true
@@ -59,6 +62,26 @@ func (h *lineHandler) Handle(_ context.Context, r slog.Record) error {
 	defer h.mu.Unlock()
 	_, err := io.WriteString(h.out, line.String())
 	return err
+}
+
+// as returns a handler that writes the same lines in a format of TEFL_LOG_FORMAT.
+func (h *lineHandler) as(format opmanager.LogFormat) *lineHandler {
+	next := *h
+	next.upstream = format == opmanager.LogUpstream
+	return &next
+}
+
+// head returns what a line begins with.
+func (h *lineHandler) head(r slog.Record) string {
+	if !h.upstream {
+		return r.Time.Format(h.format) + " " + h.levelName(r.Level)
+	}
+	place := "-:0"
+	if source := r.Source(); source != nil {
+		place = fmt.Sprintf("%s:%d", filepath.Base(source.File), source.Line)
+	}
+	name := strings.TrimRight(h.levelName(r.Level), " ")
+	return fmt.Sprintf("[TE-FL %s %s]", place, strings.Replace(name, "WARN", "WARNING", 1))
 }
 
 // levelName returns the name of a level in five columns, and in colour what must not be overlooked.

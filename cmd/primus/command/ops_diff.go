@@ -131,6 +131,7 @@ func diffSides(ctx context.Context, streams Streams, from, to policySources, onl
 			defer b.Close()
 			return compare(b, nil)
 		}
+		to.env = to.environment().known() // what else there is was said already
 		return withManager(ctx, streams, to, compare)
 	})
 	return changes, err

@@ -71,14 +71,18 @@ wrong catalogue and no_candidate when nothing can be selected.`,
 			if file == "" {
 				return usagef(cmd, "no catalogue given, want --catalog FILE")
 			}
-			r, err := resolveFile(opts.sources(nil), args[0], file, cmd.InOrStdin())
+			log := slog.New(streams.lines(streams.Err, slog.LevelWarn))
+			sources := opts.sources(nil)
+			if err := sources.checkVariables(log); err != nil {
+				return err
+			}
+			r, err := resolveFile(sources, args[0], file, cmd.InOrStdin())
 			if output == outputJSON {
 				return printResolutionJSON(streams.Out, r, err)
 			}
 			if err != nil {
 				return err
 			}
-			log := slog.New(streams.lines(streams.Err, slog.LevelWarn))
 			for _, w := range r.Warnings {
 				log.Warn(w)
 			}

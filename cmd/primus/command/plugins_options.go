@@ -58,14 +58,10 @@ func (f *pluginFlags) limit() time.Duration { return cmp.Or(f.timeout, defaultPl
 // plugins returns what the sources of a policy say about plugins; file is what the policy file says. Faults of the
 // experiment are left to load.
 func (s *policySources) plugins(file *policyfile.Overlay) (policyfile.Plugins, error) {
-	lookup := s.lookup
-	if lookup == nil {
-		lookup = os.LookupEnv
-	}
 	experiment, _ := experimentOverlay(s.experiment)
 	p := experiment.ApplyPlugins(file.ApplyPlugins(policyfile.Plugins{}))
 	var faults []error
-	if value, ok := lookup(envPluginModules); ok && strings.TrimSpace(value) != "" {
+	if value, ok := s.environment().lookup(envPluginModules); ok && strings.TrimSpace(value) != "" {
 		faults = append(faults, p.SetModules(value, "environment "+envPluginModules))
 	}
 	faults = append(faults, s.flags.plugins.modules.apply(p.SetModules), s.flags.plugins.isolate.apply(p.SetIsolate))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -40,7 +41,8 @@ func newPolicyShowCommand(streams Streams) *cobra.Command {
 			sources := opts.sources(nil)
 			policy, file, err := sources.load()
 			plugins, pluginsErr := sources.plugins(file)
-			if err := errors.Join(err, pluginsErr); err != nil {
+			log := slog.New(streams.lines(streams.Err, slog.LevelWarn))
+			if err := errors.Join(err, pluginsErr, sources.checkVariables(log)); err != nil {
 				return err
 			}
 			if output == outputJSON {

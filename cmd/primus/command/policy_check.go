@@ -62,7 +62,7 @@ type policyCheckOptions struct {
 func checkPolicies(ctx context.Context, streams Streams, files []string, opts policyCheckOptions) error {
 	log := slog.New(streams.lines(streams.Err, slog.LevelWarn))
 	set := appConfig{log: log, extras: streams.extras}
-	set.policy.lookup = func(string) (string, bool) { return "", false } // a file is judged by itself
+	set.policy.env = environment{} // a file is judged by itself
 	var p opsParams
 	return runApp(ctx, func() error {
 		var faults []error

@@ -19,7 +19,8 @@ type policySources struct {
 	file       string         // "" for none
 	fileSource string         // who names the file
 	experiment *config.Module // nil for none
-	lookup     func(string) (string, bool)
+	env        environment    // nil for that of the process
+	strict     bool           // a variable that has no effect is an error
 	flags      policyFlags
 }
 
@@ -37,7 +38,7 @@ func (o *policyOptions) addFlags(flags *pflag.FlagSet) {
 
 // sources returns where the policy comes from, with the one of a module that is to be trained, if any.
 func (o *policyOptions) sources(module *config.Module) policySources {
-	s := policySources{file: o.file, fileSource: "flag --policy", experiment: module, lookup: environmentNow(), flags: o.flags}
+	s := policySources{file: o.file, fileSource: "flag --policy", experiment: module, env: environmentNow(), flags: o.flags}
 	if s.file == "" {
 		s.file, s.fileSource = os.Getenv("PRIMUS_POLICY"), "environment PRIMUS_POLICY"
 	}
@@ -61,43 +62,31 @@ func (s *policySources) load() (opmanager.Policy, *policyfile.Overlay, error) {
 
 // over returns the policy that has these documents where policy file and fleet belong.
 func (s *policySources) over(documents ...*policyfile.Overlay) (opmanager.Policy, error) {
-	lookup := s.lookup
-	if lookup == nil {
-		lookup = os.LookupEnv
-	}
 	p := opmanager.DefaultPolicy()
 	for _, document := range documents {
 		p = document.Apply(p)
 	}
 	experiment, experimentErr := experimentOverlay(s.experiment)
 	p = experiment.Apply(p)
-	p, envErr := p.Overlay(lookup)
+	p, envErr := p.Overlay(s.environment().lookup)
+	logErr := opmanager.CheckLogging(s.environment().lookup)
 	p, flagsErr := s.flags.apply(p)
-	if usage := errors.Join(envErr, flagsErr); usage != nil {
+	if usage := errors.Join(envErr, logErr, flagsErr); usage != nil {
 		return p, errors.Join(experimentErr, usageError{usage})
 	}
 	return p, experimentErr
 }
 
-// environmentNow returns the variables of a policy as they are now: the environment is read once, at the start.
-func environmentNow() func(string) (string, bool) {
-	values := map[string]string{}
-	for _, name := range []string{
-		opmanager.EnvPrefer, opmanager.EnvPreferVendor, opmanager.EnvStrict, opmanager.EnvAllow, opmanager.EnvDeny,
-		opmanager.EnvPerOp, opmanager.EnvSkipCUDA, envPluginModules,
-	} {
-		if value, ok := os.LookupEnv(name); ok {
-			values[name] = value
-		}
+// environment returns the variables that the policy is made of.
+func (s *policySources) environment() environment {
+	if s.env == nil {
+		return environmentNow()
 	}
-	return func(name string) (string, bool) {
-		value, ok := values[name]
-		return value, ok
-	}
+	return s.env
 }
 
 func newPolicy(set appConfig) (opmanager.Policy, *policyfile.Overlay, policyfile.Plugins, error) {
 	p, file, err := set.policy.load()
 	plugins, pluginsErr := set.policy.plugins(file)
-	return p, file, plugins, errors.Join(err, pluginsErr)
+	return p, file, plugins, errors.Join(err, pluginsErr, set.policy.checkVariables(set.log))
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/runtime/config"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -161,8 +162,15 @@ func (o *trainOptions) check(cmd *cobra.Command, overrides []string) error {
 			return usagef(cmd, "--serve: %w", err)
 		}
 	}
-	if _, err := opmanager.ParseLogLevel(os.Getenv(opmanager.EnvLogLevel)); err != nil {
+	if err := opmanager.CheckLogging(os.LookupEnv); err != nil {
 		return usageError{err}
 	}
 	return nil
+}
+
+// policySources returns where the policy of the module to train comes from.
+func (o *trainOptions) policySources(module *config.Module) policySources {
+	s := o.policy.sources(module)
+	s.strict = o.strict
+	return s
 }

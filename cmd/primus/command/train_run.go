@@ -41,6 +41,10 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 	if err != nil {
 		return usageError{err}
 	}
+	opFormat, err := opmanager.ParseLogFormat(os.Getenv(opmanager.EnvLogFormat))
+	if err != nil {
+		return usageError{err}
+	}
 	levels, err := sinkLevels(module.Params, os.Getenv("PRIMUS_LOG_LEVEL"))
 	if err != nil {
 		return usageError{err}
@@ -70,9 +74,9 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 	show := &progress{streams: streams, console: screen, log: log, fileLog: slog.New(toFile)}
 	set := appConfig{
 		threads: int(opts.threads), timing: true, log: log, metrics: opts.metrics(experiment), serve: opts.serve.Config, trains: true,
-		policy: opts.policy.sources(module), fleet: member, extras: streams.extras,
+		policy: opts.policySources(module), fleet: member, extras: streams.extras,
 		runLog: tail, operator: serve.Operator{Save: requests.Save, Stop: stop},
-		opLog: slog.NewMultiHandler(streams.lines(screen, opLevel), toFile),
+		opLog: slog.NewMultiHandler(streams.lines(screen, opLevel).as(opFormat), toFile.as(opFormat)),
 	}
 	settings := opts.run.settings(experiment, s, log)
 	settings.LogFile, settings.Requests = logFile, requests

@@ -2,6 +2,8 @@ package command_test
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -151,6 +153,11 @@ func TestEnvironmentErrors(t *testing.T) {
 		{"TE_FL_PER_OP", "generic_gemm=vendor|flags", []string{"TE_FL_PER_OP", "at 21", `did you mean "flagos"`}, l.args()},
 		{"TE_FL_DENY_VENDORS", "a;b", []string{"TE_FL_DENY_VENDORS", "commas"}, l.args()},
 		{"TEFL_LOG_LEVEL", "INF", []string{"TEFL_LOG_LEVEL", `did you mean "INFO"`}, l.args()},
+		{"TEFL_LOG_LEVEL", "foo", []string{`environment TEFL_LOG_LEVEL="foo"`, "want DEBUG, INFO, WARNING or ERROR"}, []string{"ops", "list"}},
+		{"TEFL_LOG_LEVEL", "foo", []string{`environment TEFL_LOG_LEVEL="foo"`}, []string{"policy", "show"}},
+		{"TEFL_LOG_LEVEL", "foo", []string{`environment TEFL_LOG_LEVEL="foo"`}, []string{"plugins", "list"}},
+		{"TEFL_LOG_FORMAT", "upstrem", []string{`did you mean "upstream"?`}, l.args()},
+		{"TEFL_LOG_FORMAT", "upstrem", []string{`did you mean "upstream"?`}, l.args("--dry-run")},
 		{"STEPMESH_BACKEND", "CPO", []string{`STEPMESH_BACKEND="CPO"`, "did you mean CPU"}, l.args()},
 		{"PRIMUS_THREADS", "many", []string{`PRIMUS_THREADS: got "many"`, "number"}, l.args()},
 		{"PRIMUS_METRICS_ADDR", "9400", []string{`"9400"`, "HOST:PORT"}, l.args()},
@@ -167,6 +174,55 @@ func TestEnvironmentErrors(t *testing.T) {
 			assert.NoDirExists(t, l.workspace)
 		})
 	}
+}
+
+// A variable of dispatch that means nothing is a warning with the nearest name, once, in every command that reads the
+// policy; with --strict-config it is an error before anything is written.
+func TestUnknownVariables(t *testing.T) {
+	l := newLab(t)
+	t.Setenv("TE_FL_PREFR", "vendor")
+	t.Setenv("TEFL_STRICT", "1")
+	t.Setenv("TE_FL_BACKEND_PATH", "x")
+	warnings := []string{
+		"environment TE_FL_PREFR has no effect, there is no such variable; did you mean TE_FL_PREFER?",
+		"environment TEFL_STRICT has no effect, there is no such variable; did you mean TE_FL_STRICT?",
+		"environment TE_FL_BACKEND_PATH has no effect, there is no such variable; want one of TE_FL_PREFER, ",
+	}
+	catalog := filepath.Join(t.TempDir(), "impls.json")
+	l.write(catalog, `[{"op": "gemm", "impl_id": "default.flagos", "kind": "flagos"}]`)
+	for _, args := range [][]string{
+		l.args("train_iters=1"), l.args("--dry-run"), {"ops", "list"}, {"policy", "show"}, {"plugins", "list"},
+		{"ops", "resolve", "gemm", "--catalog", catalog}, {"ops", "diff", "--to-prefer", "vendor"},
+	} {
+		got := primus(t, args...)
+		assert.Zero(t, got.code, got.stderr)
+		for _, text := range warnings {
+			assert.Equal(t, 1, strings.Count(got.stderr, "WARN  "+text), "%v: %s", args, got.stderr)
+		}
+	}
+	strict := newLab(t)
+	got := primus(t, strict.args("--strict-config")...)
+	assert.Equal(t, 2, got.code)
+	for _, text := range warnings {
+		assert.Equal(t, 1, strings.Count(got.stderr, "--strict-config: "+text), got.stderr)
+	}
+	assert.NoDirExists(t, strict.workspace)
+}
+
+// The lines of the op manager begin as in TransformerEngine-FL where that is asked for.
+func TestUpstreamLogFormat(t *testing.T) {
+	t.Setenv("TEFL_LOG_FORMAT", "upstream")
+	t.Setenv("TEFL_LOG_LEVEL", "INFO")
+	l := newLab(t)
+	got := l.train("train_iters=1")
+	require.Zero(t, got.code, got.stderr)
+	file, err := os.ReadFile(l.path("train.log"))
+	require.NoError(t, err)
+	for _, text := range []string{got.stderr, string(file)} {
+		assert.Regexp(t, `(?m)^\[TE-FL \w+\.go:\d+ INFO\] Registered impl_ids: \['default\.flagos', `, text)
+		assert.Regexp(t, `(?m)^\[TE-FL \w+\.go:\d+ INFO\] Op 'rmsnorm_fwd' using 'default\.flagos' \(kind=flagos, vendor=`, text)
+	}
+	assert.Regexp(t, `(?m)^\d\d:\d\d:\d\d INFO  step 1/1 `, got.stderr)
 }
 
 func TestAllPolicyErrorsAreReportedTogether(t *testing.T) {

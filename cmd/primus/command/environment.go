@@ -1,0 +1,74 @@
+package command
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/primus-fl/primus/internal/suggest"
+	"github.com/primus-fl/primus/opmanager"
+)
+
+// environment holds the variables of dispatch by name: those that begin with TE_FL_ or TEFL_, known or not.
+type environment map[string]string
+
+// environmentNow returns the variables of dispatch as they are now: the environment is read once, at the start.
+func environmentNow() environment {
+	e := environment{}
+	for _, entry := range os.Environ() {
+		name, value, _ := strings.Cut(entry, "=")
+		if strings.HasPrefix(name, "TE_FL_") || strings.HasPrefix(name, "TEFL_") {
+			e[name] = value
+		}
+	}
+	return e
+}
+
+// lookup returns the value of a variable and whether it is set.
+func (e environment) lookup(name string) (string, bool) {
+	value, ok := e[name]
+	return value, ok
+}
+
+// dispatchVariables are the names of the variables that environment holds and that mean something.
+func dispatchVariables() []string { return append(opmanager.EnvVariables(), envPluginModules) }
+
+// unknown says of each variable that means nothing which one was probably meant.
+func (e environment) unknown() []string {
+	known := dispatchVariables()
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(e)) {
+		if slices.Contains(known, name) {
+			continue
+		}
+		hint := "want one of " + strings.Join(known, ", ")
+		if nearest, ok := suggest.Nearest(name, known); ok {
+			hint = fmt.Sprintf("did you mean %s?", nearest)
+		}
+		all = append(all, fmt.Sprintf("environment %s has no effect, there is no such variable; %s", name, hint))
+	}
+	return all
+}
+
+// known returns the environment without what means nothing.
+func (e environment) known() environment {
+	known := dispatchVariables()
+	kept := maps.Clone(e)
+	maps.DeleteFunc(kept, func(name, _ string) bool { return !slices.Contains(known, name) })
+	return kept
+}
+
+// checkVariables warns of variables that mean nothing; where the configuration is strict they are an error.
+func (s *policySources) checkVariables(log *slog.Logger) error {
+	unknown := s.environment().unknown()
+	if s.strict && len(unknown) > 0 {
+		return usageError{fmt.Errorf("--strict-config: %s", strings.Join(unknown, "\n--strict-config: "))}
+	}
+	for _, text := range unknown {
+		log.Warn(text)
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package opmanager
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+)
+
+// LogFormat says how the lines of a LogListener begin.
+type LogFormat uint8
+
+// The formats of log lines.
+const (
+	// LogPlain is the format of the program.
+	LogPlain LogFormat = iota
+	// LogUpstream is that of TransformerEngine-FL: [TE-FL FILE:LINE LEVEL].
+	LogUpstream
+)
+
+var logFormatNames = []string{LogPlain: "plain", LogUpstream: "upstream"}
+
+var logLevelNames = []string{"DEBUG", "INFO", "WARNING", "ERROR"}
+
+// CheckLogging returns what is wrong with TEFL_LOG_LEVEL and TEFL_LOG_FORMAT, as
+// *PolicyError values.
+func CheckLogging(lookup func(string) (string, bool)) error {
+	level, _ := lookup(EnvLogLevel)
+	format, _ := lookup(EnvLogFormat)
+	_, levelErr := ParseLogLevel(level)
+	_, formatErr := ParseLogFormat(format)
+	return errors.Join(levelErr, formatErr)
+}
+
+// ParseLogLevel reads the value of TEFL_LOG_LEVEL in any case; blank means INFO.
+func ParseLogLevel(value string) (slog.Level, error) {
+	switch strings.ToUpper(strings.TrimSpace(value)) {
+	case "DEBUG":
+		return slog.LevelDebug, nil
+	case "INFO", "":
+		return slog.LevelInfo, nil
+	case "WARNING", "WARN":
+		return slog.LevelWarn, nil
+	case "ERROR":
+		return slog.LevelError, nil
+	}
+	return 0, unknownWord(EnvLogLevel, value, "level", logLevelNames)
+}
+
+// ParseLogFormat reads the value of TEFL_LOG_FORMAT in any case; blank means plain.
+func ParseLogFormat(value string) (LogFormat, error) {
+	word := strings.ToLower(strings.TrimSpace(value))
+	if word == "" {
+		return LogPlain, nil
+	}
+	if i := slices.Index(logFormatNames, word); i >= 0 {
+		return LogFormat(i), nil
+	}
+	return 0, unknownWord(EnvLogFormat, value, "format", logFormatNames)
+}
+
+// unknownWord is the error for a variable whose value is none of these words.
+func unknownWord(variable, value, what string, words []string) error {
+	word := strings.TrimSpace(value)
+	last := len(words) - 1
+	return &PolicyError{
+		Source: "environment " + variable, Value: value, Offset: skipBlanks(value),
+		Problem: fmt.Sprintf("unknown %s %q, want %s or %s%s", what, word, strings.Join(words[:last], ", "), words[last], nearestHint(word, words...)),
+	}
+}
