@@ -2,15 +2,15 @@
 # Installs the Debian packages that tests use when they find them: a C compiler for
 # plugin fixtures, the libraries behind vendors/openblas and vendors/onednn, etcd for
 # fleets, Prometheus for dashboards and rules, and a browser for the page of the
-# service. Those tests skip without them, so this script never fails: it says what it
-# could not do. With the argument bench it also installs PyTorch and what makes it
-# fast, for make bench-train and the tests that replay training.
+# service, and PyTorch for tests that compare ops and training with it. Those tests skip
+# without them, so this script never fails: it says what it could not do. With the
+# argument bench it also installs what makes PyTorch fast, for make bench-train.
 set -uo pipefail
 
-packages=(gcc libc6-dev libopenblas0-pthread libdnnl2 etcd-server etcd-client prometheus chromium)
+packages=(gcc libc6-dev libopenblas0-pthread libdnnl2 etcd-server etcd-client prometheus chromium python3-torch python3-numpy)
 case ${1:-} in
 '') ;;
-bench) packages+=(python3-torch python3-numpy libopenblas0-openmp libtcmalloc-minimal4) ;;
+bench) packages+=(libopenblas0-openmp libtcmalloc-minimal4) ;;
 *)
 	echo "usage: $0 [bench]" >&2
 	exit 2
