@@ -2,14 +2,18 @@ package reference_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
 
+	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/tensortest"
@@ -92,4 +96,100 @@ func TestLinearGradientsAgreeWithGonum(t *testing.T) {
 	tensortest.CloseTo(t, dx.RawMatrix().Data, gotX, summed)
 	tensortest.CloseTo(t, dw.RawMatrix().Data, gotW, summed)
 	tensortest.CloseTo(t, db, gotB, summed)
+}
+
+// Norms are gonum's: mean and variance of each row by stat, norms of lists by mat.
+func TestNormsAgreeWithGonum(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(13, 6))
+	const rows, cols, eps = 19, 131, 1e-5
+	x, xs := normal(t, r, rows, cols)
+	gamma, _ := normal(t, r, 1, cols)
+	beta, _ := normal(t, r, 1, cols)
+	weight := f64(t, []int{cols}, gamma.RawRowView(0)...)
+	bias := f64(t, []int{cols}, beta.RawRowView(0)...)
+
+	var centred, scaled mat.Dense
+	var means, deviations, roots []float64
+	centred.CloneFrom(x)
+	scaled.CloneFrom(x)
+	for i := range rows {
+		mean, variance := stat.PopMeanVariance(x.RawRowView(i), nil)
+		length := mat.Norm(x.RowView(i), 2)
+		means = append(means, mean)
+		deviations = append(deviations, 1/math.Sqrt(variance+eps))
+		roots = append(roots, 1/math.Sqrt(length*length/cols+eps))
+		floats.AddConst(-mean, centred.RawRowView(i))
+		floats.Scale(deviations[i], centred.RawRowView(i))
+		floats.Mul(centred.RawRowView(i), gamma.RawRowView(0))
+		floats.Scale(roots[i], scaled.RawRowView(i))
+		floats.Mul(scaled.RawRowView(i), gamma.RawRowView(0))
+		floats.Add(centred.RawRowView(i), beta.RawRowView(0))
+	}
+
+	y, mu, rsigma := out(t, tensor.F64, rows, cols), out(t, tensor.F32, rows), out(t, tensor.F32, rows)
+	run(t, ops.LayerNormFwd, ops.LayerNormFwdArgs{Input: xs, Weight: weight, Bias: bias, Output: y, Mu: mu, RSigma: rsigma, Eps: eps, Saved: new(opregistry.Saved)})
+	tensortest.CloseTo(t, centred.RawMatrix().Data, y, near)
+	tensortest.CloseTo(t, means, mu, near)
+	tensortest.CloseTo(t, deviations, rsigma, near)
+
+	y, rsigma = out(t, tensor.F64, rows, cols), out(t, tensor.F32, rows)
+	run(t, ops.RMSNormFwd, ops.RMSNormFwdArgs{Input: xs, Weight: weight, Output: y, RSigma: rsigma, Eps: eps, Saved: new(opregistry.Saved)})
+	tensortest.CloseTo(t, scaled.RawMatrix().Data, y, near)
+	tensortest.CloseTo(t, roots, rsigma, near)
+
+	norm, each := out(t, tensor.F32, 1), out(t, tensor.F32, 2)
+	run(t, ops.MultiTensorL2Norm, ops.MultiTensorL2NormArgs{
+		NoopFlag: i32(t, 0), TensorLists: [][]*tensor.Tensor{{xs, weight}}, Norm: norm, PerTensor: each,
+	})
+	parts := []float64{mat.Norm(x, 2), mat.Norm(gamma, 2)}
+	tensortest.CloseTo(t, parts, each, near)
+	tensortest.CloseTo(t, []float64{floats.Norm(parts, 2)}, norm, near)
+}
+
+// Softmax, cross entropy and attention are gonum's: log-sum-exp of each row by floats,
+// the products around it by mat.
+func TestSoftmaxAgreesWithGonum(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(13, 7))
+	const queries, keys, dim, scale = 23, 31, 17, 0.375
+	q, qs := normal(t, r, queries, dim)
+	k, ks := normal(t, r, keys, dim)
+	v, vs := normal(t, r, keys, dim)
+
+	var scores, p, o mat.Dense
+	scores.Mul(q, k.T())
+	scores.Scale(scale, &scores)
+	p.CloneFrom(&scores)
+	var sums, losses, labels []float64
+	for i := range queries {
+		sums = append(sums, floats.LogSumExp(scores.RawRowView(i)))
+		labels = append(labels, float64(r.IntN(keys)))
+		losses = append(losses, sums[i]-scores.At(i, int(labels[i])))
+	}
+	p.Apply(func(i, _ int, s float64) float64 { return math.Exp(s - sums[i]) }, &p)
+	o.Mul(&p, v)
+
+	logits := f64(t, []int{queries, keys}, scores.RawMatrix().Data...)
+	loss, lse := out(t, tensor.F32, queries), out(t, tensor.F32, queries)
+	run(t, ops.CrossEntropyFwd, ops.CrossEntropyFwdArgs{Logits: logits, Targets: i32(t, labels...), Losses: loss, LSE: lse, IgnoreIndex: -100, Saved: new(opregistry.Saved)})
+	tensortest.CloseTo(t, losses, loss, near)
+	tensortest.CloseTo(t, sums, lse, near)
+
+	y := out(t, tensor.F64, 1, 1, queries, keys)
+	run(t, ops.ScaledSoftmaxForward, ops.SoftmaxArgs{Input: f64(t, []int{1, 1, queries, keys}, scores.RawMatrix().Data...), Output: y, ScaleFactor: 1})
+	tensortest.CloseTo(t, p.RawMatrix().Data, y, summed)
+
+	heads := func(x *tensor.Tensor) *tensor.Tensor {
+		view, err := x.Reshape(1, x.Shape().Rows(), 1, dim)
+		require.NoError(t, err)
+		return view
+	}
+	got, stats := out(t, tensor.F64, 1, queries, 1, dim), out(t, tensor.F32, 1, 1, queries, 1)
+	run(t, ops.FusedAttnFwd, ops.FusedAttnFwdArgs{
+		Q: heads(qs), K: heads(ks), V: heads(vs), O: got, Stats: stats,
+		AttnScale: ops.Float(scale), QKVFormat: ops.BSHD, AttnMaskType: ops.NoMask, Saved: new(opregistry.Saved),
+	})
+	tensortest.CloseTo(t, o.RawMatrix().Data, got, summed)
+	tensortest.CloseTo(t, sums, stats, near)
 }
