@@ -18,6 +18,7 @@ import (
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document/formats"
 	"github.com/primus-fl/primus/runtime/configs"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/prometheus/client_golang/prometheus"
@@ -104,7 +105,7 @@ func BenchmarkWatchedSteps(b *testing.B) {
 	file := filepath.Join("..", "examples", "native", "configs", "llama_6M-pretrain.yaml")
 	benches := make([]*native.Bench, len(all))
 	for i, w := range all {
-		experiment, err := config.LoadExperiment(file, config.Options{Presets: []config.Root{{Name: "embedded", FS: configs.FS()}}})
+		experiment, err := config.LoadExperiment(file, config.Options{Formats: formats.All(), Presets: []config.Root{{Name: "embedded", FS: configs.FS()}}})
 		require.NoError(b, err)
 		module, err := experiment.Module("pre_trainer")
 		require.NoError(b, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document/formats"
 	"github.com/primus-fl/primus/runtime/config/internal/recordtest"
 )
 
@@ -27,7 +28,7 @@ func BenchmarkLoadExperiment(b *testing.B) {
 	}
 	presets, err := config.DirRoot(filepath.Join(inputs, "primus", "configs"))
 	require.NoError(b, err)
-	options := config.Options{Root: inputs, Presets: []config.Root{presets}, Env: recordtest.Environment(nil)}
+	options := config.Options{Formats: formats.All(), Root: inputs, Presets: []config.Root{presets}, Env: recordtest.Environment(nil)}
 	load := func(b *testing.B, experiments []string, cached bool) {
 		b.ReportAllocs()
 		options := options

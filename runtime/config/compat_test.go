@@ -15,6 +15,7 @@ import (
 
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/primus-fl/primus/runtime/config/document"
+	"github.com/primus-fl/primus/runtime/config/document/formats"
 	"github.com/primus-fl/primus/runtime/config/internal/recordtest"
 )
 
@@ -23,7 +24,7 @@ func loadCase(t *testing.T, inputs string, c recordtest.Case) (*config.Experimen
 	t.Helper()
 	presets, err := config.DirRoot(filepath.Join(inputs, "primus", "configs"))
 	require.NoError(t, err)
-	options := config.Options{Root: inputs, Presets: []config.Root{presets}, Env: recordtest.Environment(c.Env), Overrides: c.Overrides}
+	options := config.Options{Formats: formats.All(), Root: inputs, Presets: []config.Root{presets}, Env: recordtest.Environment(c.Env), Overrides: c.Overrides}
 	if c.Path != "" {
 		return config.LoadExperiment(filepath.Join(inputs, c.Path), options)
 	}
@@ -129,18 +130,18 @@ func assertReloads(t *testing.T, inputs string, exp *config.Experiment) {
 	t.Helper()
 	presets, err := config.DirRoot(filepath.Join(inputs, "primus", "configs"))
 	require.NoError(t, err)
-	for _, format := range document.Formats() {
-		dump, err := document.Render(exp.Export(), format, format == document.FormatTOML)
+	for _, format := range formats.All().Renderers() {
+		dump, err := format.Render(exp.Export(), format.Name() == "toml")
 		require.NoError(t, err)
-		name := "exp." + string(format)
+		name := "exp." + format.Name()
 		file := filepath.Join(t.TempDir(), name)
 		require.NoError(t, os.WriteFile(file, dump, 0o600))
-		again, err := config.LoadExperiment(file, config.Options{Presets: []config.Root{presets}, Env: recordtest.Environment(nil)})
+		again, err := config.LoadExperiment(file, config.Options{Formats: formats.All(), Presets: []config.Root{presets}, Env: recordtest.Environment(nil)})
 		require.NoError(t, err)
 		assert.True(t, exp.View().Equal(again.View()), name)
 		assert.True(t, exp.Env.Equal(again.Env))
 		if name == "exp.yaml" {
-			twice, err := document.Render(again.Export(), format, false)
+			twice, err := format.Render(again.Export(), false)
 			require.NoError(t, err)
 			assert.Equal(t, string(dump), string(twice), "order is stable")
 		}

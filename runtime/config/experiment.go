@@ -10,8 +10,11 @@ import (
 	"github.com/primus-fl/primus/runtime/config/document"
 )
 
-// Options configures [LoadExperiment]. The zero value reads the process environment and knows no presets.
+// Options configures [LoadExperiment]. All but Formats may be left out; the process environment is read and no preset is known
+// then.
 type Options struct {
+	// Formats are the file formats of experiments and presets, such as those of package formats.
+	Formats *document.Formats
 	// Presets are the preset roots; the first one that has a preset wins.
 	Presets []Root
 	// Root is the directory that the experiment and what it extends must lie in. Empty means the working directory when
@@ -99,6 +102,9 @@ func (e *Experiment) moduleNames() []string {
 // The error joins one [*document.Error] for each problem found; loading stops at the first broken file, and checks all keys
 // of the experiment and all its modules before it gives up.
 func LoadExperiment(file string, options Options) (*Experiment, error) {
+	if options.Formats == nil {
+		return nil, errors.New("config: no formats given, expected Options.Formats, such as formats.All()")
+	}
 	exp := &Experiment{File: file, Strict: options.Strict}
 	r, start, err := newReader(file, options, &exp.Report)
 	if err != nil {
@@ -153,7 +159,7 @@ func newReader(name string, options Options, report *Report) (*reader, location,
 		root.Name = relativeTo(name, absolute, root.dir)
 	}
 	r := &reader{
-		roots: append([]Root{root}, options.Presets...), env: options.Env, report: report, cache: options.Cache,
+		roots: append([]Root{root}, options.Presets...), formats: options.Formats, env: options.Env, report: report, cache: options.Cache,
 		loaded: map[location]*document.Map{},
 	}
 	start, err := r.locate(absolute)

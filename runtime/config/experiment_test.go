@@ -11,6 +11,7 @@ import (
 
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/primus-fl/primus/runtime/config/document"
+	"github.com/primus-fl/primus/runtime/config/document/formats"
 )
 
 var basicPresets = files{
@@ -21,7 +22,7 @@ var basicPresets = files{
 func TestLoadExperimentMergesInOrder(t *testing.T) {
 	t.Parallel()
 	exp, err := load(t, experimentHead+trainer+"    overrides: {nested: {b: 2, c: 3}, extra: null}\n", basicPresets,
-		config.Options{Overrides: []string{"lr=1e-4", "--nested.c", "9"}, Module: "post_trainer"})
+		config.Options{Formats: formats.All(), Overrides: []string{"lr=1e-4", "--nested.c", "9"}, Module: "post_trainer"})
 	require.NoError(t, err)
 	module, err := exp.Module("post_trainer")
 	require.NoError(t, err)
@@ -51,7 +52,7 @@ func value(t *testing.T, m *document.Map, path string) document.Value {
 func TestOriginsAreKept(t *testing.T) {
 	t.Parallel()
 	exp, err := load(t, experimentHead+trainer+"    overrides:\n      a: ${A:1}\n      b: ${B:2}\n", basicPresets,
-		config.Options{Overrides: []string{"--x", "1"}, Env: environment(map[string]string{"A": "7"})})
+		config.Options{Formats: formats.All(), Overrides: []string{"--x", "1"}, Env: environment(map[string]string{"A": "7"})})
 	require.NoError(t, err)
 	p := exp.Modules[0].Params
 	for path, want := range map[string]string{
@@ -113,10 +114,10 @@ func TestLoadExperimentErrors(t *testing.T) {
 		{name: "incomplete platform", experiment: experimentHead + trainer, presets: files{"platforms/local.yaml": "name: x\n",
 			"modules/fw/t.yaml": "{}", "models/fw/m.yaml": "{}"}, want: []string{"platform.workspace: required key is missing"}},
 		{name: "module to override is missing", experiment: experimentHead + trainer, presets: basicPresets,
-			options: config.Options{Module: "sft_trainer"}, want: []string{`no module "sft_trainer"; available modules: pre_trainer`}},
+			options: config.Options{Formats: formats.All(), Module: "sft_trainer"}, want: []string{`no module "sft_trainer"; available modules: pre_trainer`}},
 		{name: "overrides for several modules", experiment: experimentHead + "modules:\n  a_trainer: {framework: fw}\n  b_trainer: {framework: fw}\n",
-			options: config.Options{Overrides: []string{"a=1"}}, wantErr: document.ErrUsage, want: []string{"a_trainer b_trainer"}},
-		{name: "empty path of root", experiment: experimentHead, options: config.Options{Root: "/nonexistent"}, wantErr: config.ErrOutsideRoots},
+			options: config.Options{Formats: formats.All(), Overrides: []string{"a=1"}}, wantErr: document.ErrUsage, want: []string{"a_trainer b_trainer"}},
+		{name: "empty path of root", experiment: experimentHead, options: config.Options{Formats: formats.All(), Root: "/nonexistent"}, wantErr: config.ErrOutsideRoots},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -172,7 +173,7 @@ func TestLoadExperimentReports(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			presets := files{"modules/fw/t.yaml": "nested: {beta: 1, ab: 2}\n", "models/fw/m.yaml": "num_layers: 4\n"}
-			exp, err := load(t, tt.experiment, presets, config.Options{Overrides: tt.overrides})
+			exp, err := load(t, tt.experiment, presets, config.Options{Formats: formats.All(), Overrides: tt.overrides})
 			require.NoError(t, err)
 			assert.Contains(t, strings.ReplaceAll(strings.Join(noticed(exp), "\n"), filepath.Dir(exp.File)+"/", ""), tt.want)
 		})
@@ -191,7 +192,8 @@ func TestExtendsAcrossFilesAndFormats(t *testing.T) {
 	require.NoError(t, err)
 	embedded := memoryRoot(files{"modules/fw/t.yaml": "{}", "models/fw/m.yaml": "num_layers: 1", "models/fw/base.yaml": "hidden_size: 2\nnum_layers: 2\n"})
 	exp, err := config.LoadExperiment(filepath.Join(dir, "proj", "sub", "exp.yaml"), config.Options{
-		Root: filepath.Join(dir, "proj"), Presets: []config.Root{mine, embedded}, Env: environment(map[string]string{"NAME": "007"}),
+		Formats: formats.All(),
+		Root:    filepath.Join(dir, "proj"), Presets: []config.Root{mine, embedded}, Env: environment(map[string]string{"NAME": "007"}),
 	})
 	require.NoError(t, err)
 	assert.Equal(t, "json", exp.UserName)
@@ -204,18 +206,18 @@ func TestExtendsAcrossFilesAndFormats(t *testing.T) {
 func TestOverridesOfThePlace(t *testing.T) {
 	t.Parallel()
 	presets := files{"modules/fw/t.yaml": "{}", "models/fw/m.yaml": "{}"}
-	exp, err := load(t, experimentHead+trainer, presets, config.Options{Overrides: []string{"exp_name=007", "--workspace", "/data/runs", "lr=1"}})
+	exp, err := load(t, experimentHead+trainer, presets, config.Options{Formats: formats.All(), Overrides: []string{"exp_name=007", "--workspace", "/data/runs", "lr=1"}})
 	require.NoError(t, err)
 	assert.Equal(t, "/data/runs/wg/u/007", exp.RootPath())
 	assert.False(t, has(exp.Modules[0].Params, "exp_name"))
 	assert.True(t, has(exp.Modules[0].Params, "lr"))
-	text, err := exp.ExportAs(document.FormatYAML)
+	text, err := exp.ExportAs(formats.YAML{})
 	require.NoError(t, err)
-	again, err := load(t, string(text), presets, config.Options{})
+	again, err := load(t, string(text), presets, config.Options{Formats: formats.All()})
 	require.NoError(t, err)
 	assert.Equal(t, exp.RootPath(), again.RootPath())
 
-	_, err = load(t, experimentHead+trainer, presets, config.Options{Overrides: []string{"exp_name=[1, 2]"}})
+	_, err = load(t, experimentHead+trainer, presets, config.Options{Formats: formats.All(), Overrides: []string{"exp_name=[1, 2]"}})
 	require.ErrorContains(t, err, "override 1")
 	require.ErrorContains(t, err, "exp_name")
 }
@@ -227,7 +229,7 @@ func has(m *document.Map, key string) bool {
 
 func TestFlatModuleNeedsNoPresets(t *testing.T) {
 	t.Parallel()
-	exp, err := load(t, experimentHead+"modules:\n  pre_trainer: {framework: fw, model: {layers: 1}, lr: 'null', _note: x, params: {lr: 2, b: 3}}\n", nil, config.Options{})
+	exp, err := load(t, experimentHead+"modules:\n  pre_trainer: {framework: fw, model: {layers: 1}, lr: 'null', _note: x, params: {lr: 2, b: 3}}\n", nil, config.Options{Formats: formats.All()})
 	require.NoError(t, err)
 	module := exp.Modules[0]
 	assert.Equal(t, "pre_trainer", module.Name)
@@ -238,7 +240,7 @@ func TestFlatModuleNeedsNoPresets(t *testing.T) {
 func TestDefaultPlatform(t *testing.T) {
 	t.Parallel()
 	exp, err := load(t, strings.Replace(experimentHead, "platform: {config: local.yaml}\n", "", 1)+trainer,
-		files{"platforms/platform_azure.yaml": strings.Replace(platform, "INFO", "DEBUG", 1), "modules/fw/t.yaml": "{}", "models/fw/m.yaml": "{}"}, config.Options{})
+		files{"platforms/platform_azure.yaml": strings.Replace(platform, "INFO", "DEBUG", 1), "modules/fw/t.yaml": "{}", "models/fw/m.yaml": "{}"}, config.Options{Formats: formats.All()})
 	require.NoError(t, err)
 	assert.Equal(t, "INFO", value(t, exp.Platform, "master_sink_level").Any())
 	assert.Equal(t, "platform_azure.yaml", value(t, exp.Platform, "config").Any())
@@ -247,11 +249,11 @@ func TestDefaultPlatform(t *testing.T) {
 func TestRelativePathsAreShownAsTyped(t *testing.T) {
 	dir := write(t, files{"a/exp.yaml": "extends: ../b/base.yaml\n", "b/base.yaml": "x: [\n"})
 	t.Chdir(dir)
-	_, err := config.LoadExperiment("a/exp.yaml", config.Options{})
+	_, err := config.LoadExperiment("a/exp.yaml", config.Options{Formats: formats.All()})
 	require.ErrorContains(t, err, "b/base.yaml:")
 	assert.NotContains(t, err.Error(), dir)
 	t.Chdir(filepath.Join(dir, "b"))
-	_, err = config.LoadExperiment("../a/exp.yaml", config.Options{})
+	_, err = config.LoadExperiment("../a/exp.yaml", config.Options{Formats: formats.All()})
 	require.ErrorIs(t, err, config.ErrOutsideRoots)
 	require.ErrorContains(t, err, "../a/exp.yaml:1:10")
 }
@@ -259,7 +261,7 @@ func TestRelativePathsAreShownAsTyped(t *testing.T) {
 func TestPresetByOtherExtension(t *testing.T) {
 	t.Parallel()
 	exp, err := load(t, experimentHead+"modules:\n  pre_trainer: {framework: fw, config: t, model: sub/m}\n",
-		files{"modules/fw/t.toml": "lr = 1.0\n[opt]\nname = 'adam'\n", "models/fw/sub/m.json": `{"num_layers": 2}`}, config.Options{})
+		files{"modules/fw/t.toml": "lr = 1.0\n[opt]\nname = 'adam'\n", "models/fw/sub/m.json": `{"num_layers": 2}`}, config.Options{Formats: formats.All()})
 	require.NoError(t, err)
 	assert.Equal(t, "sub/m", exp.Modules[0].Model)
 	assert.Equal(t, "adam", value(t, exp.Modules[0].Params, "opt.name").Any())

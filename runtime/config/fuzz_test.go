@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/runtime/config"
-	"github.com/primus-fl/primus/runtime/config/document"
+	"github.com/primus-fl/primus/runtime/config/document/formats"
 )
 
 func FuzzExperiment(f *testing.F) {
@@ -23,14 +23,14 @@ func FuzzExperiment(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, token string) {
 		file := filepath.Join(t.TempDir(), "exp.yaml")
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-		exp, err := config.LoadExperiment(file, config.Options{Presets: []config.Root{presets}, Env: environment(nil), Overrides: []string{token}})
+		exp, err := config.LoadExperiment(file, config.Options{Formats: formats.All(), Presets: []config.Root{presets}, Env: environment(nil), Overrides: []string{token}})
 		if err != nil {
 			require.NotContains(t, err.Error(), "panicked")
 			return
 		}
-		for _, format := range document.Formats() {
-			_, err = document.Render(exp.Export(), format, true)
-			require.True(t, err == nil || format == document.FormatTOML, "%v", err)
+		for _, format := range formats.All().Renderers() {
+			_, err = format.Render(exp.Export(), true)
+			require.True(t, err == nil || format.Name() == "toml", "%v", err)
 		}
 	})
 }

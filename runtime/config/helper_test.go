@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document/formats"
 )
 
 const experimentHead = "work_group: wg\nuser_name: u\nexp_name: e\nworkspace: ./o\nplatform: {config: local.yaml}\n"
@@ -54,6 +55,7 @@ func load(t *testing.T, experiment string, presets files, options config.Options
 	t.Helper()
 	dir := write(t, files{"exp.yaml": experiment})
 	options.Presets = append(options.Presets, memoryRoot(presets))
+	options.Formats = formats.All()
 	if options.Env == nil {
 		options.Env = environment(nil)
 	}

@@ -24,10 +24,10 @@ func (r *reader) preset(dir string, name document.Value, keyPath string) (*docum
 		return nil, document.WrongType(name, keyPath, "the name of a preset in "+dir, "")
 	}
 	var candidates []string
-	if _, err := document.FormatOf(text); err == nil {
+	if r.formats.Has(text) {
 		candidates = []string{text}
 	} else {
-		for _, extension := range document.Extensions() {
+		for _, extension := range r.formats.Extensions() {
 			candidates = append(candidates, text+extension)
 		}
 	}
@@ -94,7 +94,7 @@ func (r *reader) list(dir string) []string {
 			if err != nil || len(names) >= maxCandidates {
 				return fs.SkipAll
 			}
-			if _, err := document.FormatOf(p); err == nil && !entry.IsDir() {
+			if r.formats.Has(p) && !entry.IsDir() {
 				names = append(names, strings.TrimSuffix(strings.TrimPrefix(p, dir+"/"), path.Ext(p)))
 			}
 			return nil

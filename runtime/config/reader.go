@@ -16,10 +16,11 @@ const experimentRoot = 0
 
 // reader loads files with everything they extend. It belongs to one call of LoadExperiment.
 type reader struct {
-	roots  []Root
-	env    func(string) (string, bool)
-	report *Report
-	cache  *Cache
+	roots   []Root
+	formats *document.Formats
+	env     func(string) (string, bool)
+	report  *Report
+	cache   *Cache
 	// loaded remembers finished files, so that a file extended many times is read once.
 	loaded map[location]*document.Map
 	// chain is the path of files being loaded, outermost first.
@@ -61,7 +62,7 @@ func (r *reader) source(f location, from document.Origin) (source, error) {
 	if err != nil {
 		return source{}, r.readError(name, from, err)
 	}
-	root, duplicates, err := document.Parse(name, data)
+	root, duplicates, err := r.formats.Parse(name, data)
 	if err != nil {
 		return source{}, err
 	}
@@ -139,7 +140,7 @@ func (r *reader) extend(f location, own *document.Map) (*document.Map, error) {
 }
 
 // Cache keeps the files of preset roots between loads, so that many experiments read a preset once. All loads that share
-// a cache must have the same [Options.Presets] and [Options.Env]; changes of the files on disk are not seen. The zero Cache
+// a cache must have the same [Options.Formats], [Options.Presets] and [Options.Env]; changes of the files on disk are not seen. The zero Cache
 // is empty. It is safe for concurrent use.
 type Cache struct {
 	mu    sync.Mutex

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document/formats"
 )
 
 // countingFS counts the files that are opened.
@@ -29,7 +30,7 @@ func TestCacheReadsPresetsOnce(t *testing.T) {
 	root := memoryRoot(files{"modules/fw/t.yaml": "a: 1\na: 2\nb: ${NO_B:''}\n", "models/fw/m.yaml": "c: 1\n"})
 	root.FS = countingFS{root.FS, &opened}
 	dir := write(t, files{"exp.yaml": experimentHead + trainer})
-	options := config.Options{Presets: []config.Root{root}, Env: environment(nil), Cache: &config.Cache{}}
+	options := config.Options{Formats: formats.All(), Presets: []config.Root{root}, Env: environment(nil), Cache: &config.Cache{}}
 	first, err := config.LoadExperiment(filepath.Join(dir, "exp.yaml"), options)
 	require.NoError(t, err)
 	once := opened.Load()

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document/formats"
 )
 
 func TestValuesRememberWhatTheyReplaced(t *testing.T) {
@@ -17,6 +18,7 @@ func TestValuesRememberWhatTheyReplaced(t *testing.T) {
 		"exp.yaml":  "extends: base.yaml\n" + experimentHead + trainer + "    overrides: {lr: 3.0, nested: {a: 1}, same: 1}\n",
 	})
 	exp, err := config.LoadExperiment(filepath.Join(dir, "exp.yaml"), config.Options{
+		Formats: formats.All(),
 		Presets: []config.Root{memoryRoot(files{
 			"modules/fw/base.yaml": "lr: 0.5\n", "modules/fw/t.yaml": "extends: base.yaml\nlr: 1.0\nnested: {a: 0, b: 2}\nshared: 1\n",
 			"models/fw/m.yaml": "shared: 2\n",
@@ -46,13 +48,13 @@ func TestValuesRememberWhatTheyReplaced(t *testing.T) {
 func TestStrictRefusesValuesWithoutEffect(t *testing.T) {
 	t.Parallel()
 	text := "lora: {rank: 8}\n" + experimentHead + trainer
-	_, err := load(t, text, basicPresets, config.Options{Strict: true})
+	_, err := load(t, text, basicPresets, config.Options{Formats: formats.All(), Strict: true})
 	require.ErrorIs(t, err, config.ErrNoEffect)
 	require.ErrorContains(t, err, "exp.yaml:1:7: lora: a mapping of 1 has no effect")
 	require.ErrorContains(t, err, `embedded/models/fw/m.yaml:2:9: modules.pre_trainer.shared: string "model" of the model preset`)
 
 	exp, err := load(t, experimentHead+trainer, files{"modules/fw/t.yaml": "a: 1\nb: 2\n", "models/fw/m.yaml": "a: 1\n"},
-		config.Options{Strict: true, Overrides: []string{"new_key=1"}})
+		config.Options{Formats: formats.All(), Strict: true, Overrides: []string{"new_key=1"}})
 	require.NoError(t, err, "equal values do not collide, and new keys are legal")
 	assert.True(t, exp.Strict)
 	require.NoError(t, exp.Report.Err())

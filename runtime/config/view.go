@@ -3,18 +3,12 @@ package config
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/primus-fl/primus/runtime/config/document"
 )
 
-var (
-	_ yaml.Marshaler = (*Experiment)(nil)
-	_ json.Marshaler = (*Experiment)(nil)
-)
+var _ json.Marshaler = (*Experiment)(nil)
 
 // View returns what an experiment comes to: exp_meta_info, exp_root_path, module_order, modules with their parameters, the
 // platform and, where there is one, the env block. Names limit it to these modules. It is for reading; [Experiment.Export]
@@ -108,55 +102,69 @@ func (m *Module) export() *document.Map {
 
 // ExportAs renders the content of [Experiment.Export]. What the format cannot hold, so that it would load back as something
 // else, is an error that names the key.
-func (e *Experiment) ExportAs(format document.Format) ([]byte, error) {
+func (e *Experiment) ExportAs(format document.Renderer) ([]byte, error) {
 	exported := e.Export()
-	switch format {
-	case document.FormatJSON:
-		if err := fitsJSON(document.MapValue(exported), ""); err != nil {
-			return nil, err
-		}
-	case document.FormatTOML:
-		for name, value := range e.Env.All() {
-			if value.IsNull() {
-				return nil, &document.Error{Origin: value.Origin(), Path: document.JoinPath("env", name), Problem: "TOML has no null", Hint: "write YAML or JSON"}
+	text, err := format.Render(exported, false)
+	if err != nil {
+		return nil, err
+	}
+	loaded, _, err := format.Load("export", text)
+	if err != nil {
+		return nil, fmt.Errorf("config: the exported %s does not load: %w", format.Name(), err)
+	}
+	loaded, _, err = document.Substitute(loaded, func(string) (string, bool) { return "", false })
+	if err != nil {
+		return nil, fmt.Errorf("config: the exported %s does not load: %w", format.Name(), err)
+	}
+	if again, ok := loaded.Map(); ok {
+		return text, firstLost(format, exported, again)
+	}
+	return nil, fmt.Errorf("config: the exported %s loads as %s, expected a mapping", format.Name(), loaded.Describe())
+}
+
+// firstLost returns an error for the first value that a format did not keep.
+func firstLost(format document.Renderer, exported, again *document.Map) error {
+	for _, key := range append(exported.Keys(), again.Keys()...) {
+		was, _ := exported.Lookup(key)
+		is, _ := again.Lookup(key)
+		if lost, path, found := differing(was, is, key, key != "env"); found {
+			return &document.Error{
+				Origin: lost.Origin(), Path: path, Problem: fmt.Sprintf("%s cannot hold %s", format.Name(), lost.Describe()),
+				Hint: "export another format, such as yaml",
 			}
 		}
 	}
-	return document.Render(exported, format, false)
+	return nil
 }
 
-// fitsJSON returns an error for the first value below v that JSON can only spell as text.
-func fitsJSON(v document.Value, path string) error {
-	switch v.Kind() {
-	case document.KindMap:
-		fields, _ := v.Map()
-		for key, value := range fields.All() {
-			if err := fitsJSON(value, document.JoinPath(path, key)); err != nil {
-				return err
+// differing returns the first value below a that b does not have, with its path. Loading an experiment makes null of the
+// string "null", outside of lists and the env block.
+func differing(a, b document.Value, path string, nulls bool) (lost document.Value, at string, found bool) {
+	if ours, ok := a.Map(); ok {
+		theirs, _ := b.Map()
+		for key, value := range ours.All() {
+			other, _ := theirs.Lookup(key)
+			if lost, at, found = differing(value, other, document.JoinPath(path, key), nulls); found {
+				return lost, at, true
 			}
 		}
-		return nil
-	case document.KindList:
-		items, _ := v.List()
-		for i, value := range items {
-			if err := fitsJSON(value, fmt.Sprintf("%s[%d]", path, i)); err != nil {
-				return err
-			}
-		}
-		return nil
-	case document.KindFloat:
-		if f, _ := v.Float64(); !math.IsInf(f, 0) && !math.IsNaN(f) {
-			return nil
-		}
-	case document.KindDate, document.KindTime, document.KindBytes:
-	default:
-		return nil
+		return a, path, b.Kind() != document.KindMap || ours.Len() != theirs.Len()
 	}
-	return &document.Error{Origin: v.Origin(), Path: path, Problem: "JSON cannot hold " + v.Describe(), Hint: "write YAML"}
+	if ours, ok := a.List(); ok {
+		theirs, _ := b.List()
+		if len(ours) != len(theirs) {
+			return a, path, true
+		}
+		for i, value := range ours {
+			if lost, at, found = differing(value, theirs[i], fmt.Sprintf("%s[%d]", path, i), false); found {
+				return lost, at, true
+			}
+		}
+		return a, path, b.Kind() != document.KindList
+	}
+	text, _ := b.Str()
+	return a, path, !a.Equal(b) && !(nulls && a.IsNull() && text == "null")
 }
-
-// MarshalYAML implements yaml.Marshaler with the content of [Experiment.Export].
-func (e *Experiment) MarshalYAML() (any, error) { return e.Export().MarshalYAML() }
 
 // MarshalJSON implements json.Marshaler with the content of [Experiment.Export].
 func (e *Experiment) MarshalJSON() ([]byte, error) { return e.Export().MarshalJSON() }

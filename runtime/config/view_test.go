@@ -10,6 +10,7 @@ import (
 
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/primus-fl/primus/runtime/config/document"
+	"github.com/primus-fl/primus/runtime/config/document/formats"
 )
 
 func TestRenderedExperimentsLoadBack(t *testing.T) {
@@ -17,12 +18,12 @@ func TestRenderedExperimentsLoadBack(t *testing.T) {
 	exp, err := load(t, experimentHead+"env: {A: '1', B: \"${X:\\\"\\\"}\"}\n"+trainer+"    trainer_class: T\n    overrides: {a: ['null'], framework: other}\n",
 		basicPresets, config.Options{Overrides: []string{"name=n", "params={'q': 1}", "_p=1", "model=x"}})
 	require.NoError(t, err)
-	for _, format := range document.Formats() {
+	for _, format := range formats.All().Renderers() {
 		text, err := exp.ExportAs(format)
 		require.NoError(t, err)
-		file := filepath.Join(t.TempDir(), "exp."+string(format))
+		file := filepath.Join(t.TempDir(), "exp."+format.Name())
 		require.NoError(t, os.WriteFile(file, text, 0o600))
-		again, err := config.LoadExperiment(file, config.Options{Presets: []config.Root{memoryRoot(nil)}, Env: environment(nil), Strict: true})
+		again, err := config.LoadExperiment(file, config.Options{Formats: formats.All(), Presets: []config.Root{memoryRoot(nil)}, Env: environment(nil), Strict: true})
 		require.NoError(t, err, string(text))
 		assert.True(t, exp.Modules[0].Params.Equal(again.Modules[0].Params), string(text))
 		assert.True(t, exp.Platform.Equal(again.Platform))
@@ -35,13 +36,13 @@ func TestRenderedExperimentsLoadBack(t *testing.T) {
 func TestExportsThatWouldChangeAreErrors(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		format           document.Format
+		format           document.Renderer
 		overrides, wants string
 	}{
-		{document.FormatJSON, "a={'b': [1, 1e999]}", `modules.pre_trainer.params.a.b[1]: JSON cannot hold float .inf; write YAML`},
-		{document.FormatJSON, "a=b", "env.DAY: JSON cannot hold date 2025-01-01"},
-		{document.FormatTOML, "a=b", "env.NONE: TOML has no null; write YAML or JSON"},
-		{document.FormatTOML, "a=[None]", "modules.pre_trainer.params.a[0]: TOML has no null in lists"},
+		{formats.JSON{}, "a={'b': [1, 1e999]}", `modules.pre_trainer.params.a.b[1]: json cannot hold float .inf; export another format, such as yaml`},
+		{formats.JSON{}, "a=b", "env.DAY: json cannot hold date 2025-01-01"},
+		{formats.TOML{}, "a=b", "env.NONE: toml cannot hold null; export another format"},
+		{formats.TOML{}, "a=[None]", "modules.pre_trainer.params.a[0]: TOML has no null in lists"},
 	}
 	for _, tt := range tests {
 		env := "env: {DAY: 2025-01-01, NONE: null}\n"
@@ -52,7 +53,7 @@ func TestExportsThatWouldChangeAreErrors(t *testing.T) {
 		require.NoError(t, err)
 		_, err = exp.ExportAs(tt.format)
 		require.ErrorContains(t, err, tt.wants)
-		_, err = exp.ExportAs(document.FormatYAML)
+		_, err = exp.ExportAs(formats.YAML{})
 		require.NoError(t, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/primus-fl/primus/runtime/config/document"
+	"github.com/primus-fl/primus/runtime/config/document/formats"
 	"github.com/primus-fl/primus/runtime/configs"
 )
 
@@ -98,7 +99,7 @@ func TestExamplesLoad(t *testing.T) {
 	for _, example := range examples {
 		t.Run(filepath.Base(example), func(t *testing.T) {
 			t.Parallel()
-			exp, err := config.LoadExperiment(example, config.Options{Presets: presets(), Env: noEnv, Module: "pre_trainer"})
+			exp, err := config.LoadExperiment(example, config.Options{Formats: formats.All(), Presets: presets(), Env: noEnv, Module: "pre_trainer"})
 			require.NoError(t, err)
 			assert.Empty(t, exp.Report.Warnings)
 			assert.Empty(t, exp.Report.Collisions)
@@ -128,7 +129,7 @@ func TestExamplesLoad(t *testing.T) {
 
 func TestDefaults(t *testing.T) {
 	t.Parallel()
-	exp, err := config.LoadExperiment(filepath.Join("testdata", "minimal.yaml"), config.Options{Presets: presets(), Env: noEnv})
+	exp, err := config.LoadExperiment(filepath.Join("testdata", "minimal.yaml"), config.Options{Formats: formats.All(), Presets: presets(), Env: noEnv})
 	require.NoError(t, err)
 	var got training
 	_, err = document.Decode(exp.Modules[0].Params, &got)
@@ -150,6 +151,7 @@ func TestModelPresetsDescribeTheModel(t *testing.T) {
 	require.Len(t, models, 5)
 	for _, file := range models {
 		exp, err := config.LoadExperiment(filepath.Join("testdata", "minimal.yaml"), config.Options{
+			Formats: formats.All(),
 			Presets: presets(), Env: func(string) (string, bool) { return filepath.Base(file), true },
 		})
 		require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/primus-fl/primus/runtime/config/document"
+	"github.com/primus-fl/primus/runtime/config/document/formats"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/train"
 	"github.com/stretchr/testify/assert"
@@ -152,7 +153,7 @@ func (r *recorder) prepare(t *testing.T, framework string) train.Settings {
 		r.env = map[string]string{}
 	}
 	environ := backend.MapEnviron(r.env)
-	e, err := config.LoadExperiment(filepath.Join(r.dir, "exp.yaml"), config.Options{Presets: []config.Root{root}, Env: environ.Lookup})
+	e, err := config.LoadExperiment(filepath.Join(r.dir, "exp.yaml"), config.Options{Formats: formats.All(), Presets: []config.Root{root}, Env: environ.Lookup})
 	require.NoError(t, err)
 	backends, err := backend.NewRegistry(backend.Factory{
 		Framework: "recorder", New: func() backend.Adapter { return r }, PlanOnly: r.planOnly,

@@ -54,9 +54,10 @@ func core(set appConfig) fx.Option {
 			fx.Annotate(newExtraSources, fx.ParamTags(`group:"extra_sources"`)),
 			fx.Annotate(newDevices, fx.ParamTags(Devices)),
 			fx.Annotate(backend.NewRegistry, fx.ParamTags(Backends)),
+			fx.Annotate(newFormats, fx.ParamTags(Formats)),
 			fx.Annotate(newPatches, fx.ParamTags(Patches)),
 		),
-		opSources(), backends(), devices(), fx.Options(set.extras...),
+		opSources(), backends(), devices(), fileFormats(), fx.Options(set.extras...),
 	)
 }
 

@@ -72,6 +72,7 @@ type opShare struct {
 
 func newBenchmarkTrainCommand(streams Streams) *cobra.Command {
 	var opts benchmarkTrainOptions
+	opts.extras = streams.extras
 	cmd := &cobra.Command{
 		Use:   "train --config FILE [key=value…]",
 		Short: "Measure training steps of an experiment, and what each op takes of them",
@@ -92,7 +93,7 @@ Only the native backend is measured. Policy and flags are those of primus train.
   primus benchmark train --config exp.yaml --steps 20 micro_batch_size=8 global_batch_size=8
   primus benchmark train --config exp.yaml --per-op 'generic_gemm=vendor:onednn|flagos' -o json`,
 		DisableFlagParsing: true, // as train
-		ValidArgsFunction:  completeTrain,
+		ValidArgsFunction:  completeTrain(streams),
 	}
 	flags := cmd.Flags()
 	opts.addExperimentFlags(flags)

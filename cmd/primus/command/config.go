@@ -4,8 +4,10 @@ import (
 	"errors"
 
 	"github.com/primus-fl/primus/runtime/config/document"
+	"github.com/primus-fl/primus/runtime/config/document/formats"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"go.uber.org/fx"
 )
 
 func newConfigCommand(streams Streams) *cobra.Command {
@@ -20,36 +22,50 @@ func newConfigCommand(streams Streams) *cobra.Command {
 }
 
 // configFormat is the value of -o of commands that print configurations.
-type configFormat struct{ document.Format }
+type configFormat struct {
+	document.Renderer
+	extras []fx.Option // of Main
+}
 
 // addFlag gives a command the flag -o.
-func (f *configFormat) addFlag(cmd *cobra.Command) {
-	f.Format = document.FormatYAML
+func (f *configFormat) addFlag(cmd *cobra.Command, streams Streams) {
+	f.Renderer, f.extras = formats.YAML{}, streams.extras
 	cmd.Flags().VarP(f, "output", "o", "yaml, json or toml")
 }
 
 // configFormats returns the values of -o for completion.
-func configFormats() []cobra.Completion {
+func configFormats(streams Streams) []cobra.Completion {
+	loaded, err := loadFormats(streams.extras)
+	if err != nil {
+		return nil
+	}
 	var names []cobra.Completion
-	for _, format := range document.Formats() {
-		names = append(names, string(format))
+	for _, format := range loaded.Renderers() {
+		names = append(names, format.Name())
 	}
 	return names
 }
 
 // String implements pflag.Value.
-func (f *configFormat) String() string { return string(f.Format) }
+func (f *configFormat) String() string {
+	if f.Renderer == nil {
+		return ""
+	}
+	return f.Name()
+}
 
 // Type implements pflag.Value.
 func (f *configFormat) Type() string { return "configuration format" }
 
 // Set implements pflag.Value.
 func (f *configFormat) Set(s string) error {
-	format, err := document.ParseFormat(s)
+	loaded, err := loadFormats(f.extras)
 	if err != nil {
+		return err
+	}
+	if f.Renderer, err = loaded.Renderer(s); err != nil {
 		return errors.New("unknown format")
 	}
-	f.Format = format
 	return nil
 }
 
@@ -63,6 +79,8 @@ func completeDirs(cmd *cobra.Command) {
 }
 
 // completeExperiments completes arguments that are experiment files.
-func completeExperiments(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return experimentExtensions(), cobra.ShellCompDirectiveFilterFileExt
+func completeExperiments(streams Streams) cobra.CompletionFunc {
+	return func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return experimentExtensions(streams.extras), cobra.ShellCompDirectiveFilterFileExt
+	}
 }

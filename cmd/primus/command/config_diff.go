@@ -10,7 +10,7 @@ import (
 )
 
 func newConfigDiffCommand(streams Streams) *cobra.Command {
-	var opts presetOptions
+	opts := presetOptions{extras: streams.extras}
 	cmd := &cobra.Command{
 		Use:   "diff A B",
 		Short: "Show what two experiments come to differently",
@@ -28,7 +28,7 @@ and 1.0 differ. The exit code is 0 when nothing differs and 1 when something doe
 		RunE: func(cmd *cobra.Command, files []string) error {
 			return diffExperiments(streams, opts, files[0], files[1])
 		},
-		ValidArgsFunction: completeExperiments,
+		ValidArgsFunction: completeExperiments(streams),
 	}
 	opts.addFlags(cmd.Flags())
 	completeDirs(cmd)

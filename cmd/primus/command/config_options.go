@@ -14,12 +14,14 @@ import (
 	"github.com/primus-fl/primus/runtime/configs"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"go.uber.org/fx"
 )
 
 // presetOptions are the flags of commands that read experiments.
 type presetOptions struct {
 	configsDirs []string
 	strict      bool
+	extras      []fx.Option // of Main
 }
 
 func (o *presetOptions) addFlags(flags *pflag.FlagSet) {
@@ -48,7 +50,8 @@ func (o *presetOptions) settings() (config.Options, error) {
 		roots = append(roots, root)
 	}
 	roots = append(roots, config.Root{Name: "embedded presets", FS: configs.FS()})
-	return config.Options{Presets: roots, Strict: o.strict}, nil
+	loaded, err := loadFormats(o.extras)
+	return config.Options{Formats: loaded, Presets: roots, Strict: o.strict}, err
 }
 
 // experimentOptions are the flags of commands that load one experiment.
@@ -75,10 +78,15 @@ func (o *experimentOptions) check(cmd *cobra.Command, overrides []string) error 
 		}
 		return usagef(cmd, "no experiment given: want --config FILE, PRIMUS_CONFIG or config in primus.yaml%s", hint)
 	}
-	if o.export != "" {
-		if _, err := document.FormatOf(o.export); err != nil {
-			return usagef(cmd, "--export-config: got %q, want %s", o.export, wants(cmd.Flags().Lookup("export-config")))
-		}
+	if o.export == "" {
+		return nil
+	}
+	loaded, err := loadFormats(o.extras)
+	if err != nil {
+		return err
+	}
+	if _, err := loaded.RendererOf(o.export); err != nil {
+		return usagef(cmd, "--export-config: got %q, want %s", o.export, wants(cmd.Flags().Lookup("export-config")))
 	}
 	return nil
 }
@@ -94,15 +102,15 @@ func (o *experimentOptions) load(module string, overrides []string) (*config.Exp
 	if err != nil || o.export == "" {
 		return experiment, err
 	}
-	if err := exportExperiment(o.export, experiment); err != nil {
+	if err := exportExperiment(o.export, settings.Formats, experiment); err != nil {
 		return nil, fmt.Errorf("export the configuration: %w", err)
 	}
 	return experiment, nil
 }
 
 // exportExperiment writes a resolved experiment; the file is there as a whole or not at all.
-func exportExperiment(file string, experiment *config.Experiment) error {
-	format, err := document.FormatOf(file)
+func exportExperiment(file string, loaded *document.Formats, experiment *config.Experiment) error {
+	format, err := loaded.RendererOf(file)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/primus-fl/primus/runtime/config/document"
 	"github.com/spf13/cobra"
 )
 
@@ -19,6 +18,7 @@ type showOptions struct {
 
 func newConfigShowCommand(streams Streams) *cobra.Command {
 	var opts showOptions
+	opts.extras = streams.extras
 	cmd := &cobra.Command{
 		Use:   "show --config FILE [key=value…]",
 		Short: "Show an experiment with presets and overrides merged",
@@ -36,10 +36,10 @@ Values that have no effect and other probable mistakes are listed on standard er
   primus config show --config exp.yaml --configs-dir Primus/primus/configs
   primus config show --config exp.yaml --export-config resolved.yaml`,
 		DisableFlagParsing: true, // what is no flag is an override, in the order given
-		ValidArgsFunction:  completeTrain,
+		ValidArgsFunction:  completeTrain(streams),
 	}
 	opts.addFlags(cmd.Flags())
-	opts.format.addFlag(cmd)
+	opts.format.addFlag(cmd, streams)
 	cmd.Flags().StringVar(&opts.module, "module", "", "show and override only the module `NAME`")
 	cmd.Flags().BoolVar(&opts.origin, "origin", false, "say where each value came from and what it replaced")
 	withoutVariable(cmd.Flags(), "output", "module", "origin")
@@ -73,7 +73,7 @@ func showExperiment(streams Streams, opts showOptions, overrides []string) error
 		modules = []string{module.Name}
 	}
 	logReport(slog.New(streams.lines(streams.Err, slog.LevelWarn)), experiment.Report)
-	text, err := document.Render(experiment.View(modules...), opts.format.Format, opts.origin)
+	text, err := opts.format.Render(experiment.View(modules...), opts.origin)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 func newConfigValidateCommand(streams Streams) *cobra.Command {
-	var opts presetOptions
+	opts := presetOptions{extras: streams.extras}
 	cmd := &cobra.Command{
 		Use:   "validate FILE…",
 		Short: "Check experiments and the presets they name",
@@ -29,7 +29,7 @@ checked. The exit code is 1 when any experiment is invalid.`,
 			}
 			return validateExperiments(streams, opts, files)
 		},
-		ValidArgsFunction: completeExperiments,
+		ValidArgsFunction: completeExperiments(streams),
 	}
 	opts.addFlags(cmd.Flags())
 	completeDirs(cmd)

@@ -15,10 +15,10 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document/formats"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/train"
 	"go.uber.org/fx"
-	"go.yaml.in/yaml/v3"
 )
 
 // dryParams are what a dry run needs of the graph: what the run itself makes its decisions with.
@@ -82,7 +82,7 @@ func describePlan(p *train.Plan) (string, error) {
 	line("trainer     %s, stage %s", p.Trainer, p.Stage)
 	line("process     rank %d of %d, local rank %d, master %s:%d", p.Rank, p.WorldSize, p.LocalRank, p.MasterAddr, p.MasterPort)
 
-	resolved, err := yaml.Marshal(p.Experiment)
+	resolved, err := formats.YAML{}.Render(p.Experiment.Export(), false)
 	if err != nil {
 		return "", fmt.Errorf("resolved configuration: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/serve"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/runtime/config/document"
 	"github.com/spf13/cobra"
 	"go.uber.org/fx"
 )
@@ -16,10 +17,11 @@ func Graphs(extras ...fx.Option) map[string]fx.Option {
 	listens := serve.Config{Addr: "127.0.0.1:0"}
 	output := metricsConfig{addr: "127.0.0.1:0", textfile: "run.prom"}
 	return map[string]fx.Option{
-		"ops":   opsGraph(appConfig{extras: extras}, func(opsParams) {}),
-		"plan":  planGraph(appConfig{extras: extras}, func(planParams) {}),
-		"serve": serveGraph(appConfig{serve: listens, extras: extras}),
-		"train": trainGraph(appConfig{metrics: output, serve: listens, extras: extras}, func(trainParams) {}),
+		"formats": formatsGraph(extras, func(*document.Formats) {}),
+		"ops":     opsGraph(appConfig{extras: extras}, func(opsParams) {}),
+		"plan":    planGraph(appConfig{extras: extras}, func(planParams) {}),
+		"serve":   serveGraph(appConfig{serve: listens, extras: extras}),
+		"train":   trainGraph(appConfig{metrics: output, serve: listens, extras: extras}, func(trainParams) {}),
 	}
 }
 

@@ -23,6 +23,9 @@ const (
 	Patches = `group:"patches"`
 	// Devices is the group of device.Backend values. One that implements io.Closer is closed at the end.
 	Devices = `group:"devices"`
+	// Formats is the group of document.Loader values, the file formats of experiments and presets. One that is a
+	// document.Renderer can be written, too.
+	Formats = `group:"formats"`
 	// Listeners is the group of opmanager.Listener values, which hear of dispatch.
 	Listeners = `group:"listeners"`
 )

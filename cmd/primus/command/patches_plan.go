@@ -38,6 +38,7 @@ type planShared struct {
 func newPatchesPlanCommand(streams Streams) *cobra.Command {
 	var output outputFormat
 	var opts trainOptions
+	opts.extras = streams.extras
 	var post bool
 	cmd := &cobra.Command{
 		Use:   "plan --config FILE [key=value…]",

@@ -23,7 +23,7 @@ const (
 )
 
 // Main runs the command line and returns the exit code. Options add to the graph that each command builds: sources of ops,
-// training backends, patches, devices and listeners through the groups of this package ([OpSources] and the others), or
+// training backends, patches, devices, file formats and listeners through the groups of this package ([OpSources] and the others), or
 // whatever else fx can do, such as decorating a value. Some commands start the program again as a child process, so a program
 // calls Main before it does anything of its own.
 func Main(args []string, streams Streams, extras ...fx.Option) int {

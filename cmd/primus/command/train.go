@@ -77,6 +77,7 @@ const stageExamples = `  primus train STAGE --config exp.yaml
 
 func newStageCommand(streams Streams, use string, s stage, short string) *cobra.Command {
 	var opts trainOptions
+	opts.extras = streams.extras
 	cmd := &cobra.Command{
 		Use:   use + " --config FILE [key=value…]",
 		Short: short,
@@ -113,7 +114,7 @@ Flags may also be given as PRIMUS_THREADS, PRIMUS_METRICS_ADDR and so on, or in 
 primus.yaml (primus config cli).`,
 		Example:            strings.ReplaceAll(stageExamples, "STAGE", s.name),
 		DisableFlagParsing: true, // what is no flag is an override, in the order given
-		ValidArgsFunction:  completeTrain,
+		ValidArgsFunction:  completeTrain(streams),
 	}
 	opts.addFlags(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

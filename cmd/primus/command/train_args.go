@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/primus-fl/primus/runtime/config/document"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -87,7 +86,7 @@ func isSwitch(token string) bool {
 // strayWord is the error for a word that is neither flag nor override: a command that is written wrong, or a file without
 // --config in front.
 func strayWord(cmd *cobra.Command, word string) error {
-	if slices.Contains(experimentExtensions(), strings.TrimPrefix(filepath.Ext(word), ".")) {
+	if slices.Contains(experimentExtensions(nil), strings.TrimPrefix(filepath.Ext(word), ".")) {
 		return usagef(cmd, "unexpected argument %q; did you mean --config %s?", word, word)
 	}
 	if hint := didYouMean(word, subcommands(cmd, (*cobra.Command).Name), "%q"); hint != "" {
@@ -96,18 +95,15 @@ func strayWord(cmd *cobra.Command, word string) error {
 	return usagef(cmd, "unexpected argument %q, want key=value, --key value or a flag", word)
 }
 
-// experimentExtensions returns the endings of experiment files.
-func experimentExtensions() []string {
-	endings := document.Extensions()
-	for i, ending := range endings {
-		endings[i] = strings.TrimPrefix(ending, ".")
-	}
-	return endings
-}
-
 // completeTrain completes the values of flags; cobra completes their names. Overrides depend on the experiment and are not
 // completed.
-func completeTrain(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func completeTrain(streams Streams) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return completeTrainFlag(streams, cmd, args)
+	}
+}
+
+func completeTrainFlag(streams Streams, cmd *cobra.Command, args []string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -121,11 +117,11 @@ func completeTrain(cmd *cobra.Command, args []string, _ string) ([]cobra.Complet
 	}
 	switch flag := cmd.Flags().Lookup(name); {
 	case flag != nil && (flag.Name == "config" || flag.Name == "export-config"):
-		return experimentExtensions(), cobra.ShellCompDirectiveFilterFileExt
+		return experimentExtensions(streams.extras), cobra.ShellCompDirectiveFilterFileExt
 	case flag != nil && flag.Name == "policy":
 		return []cobra.Completion{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 	case flag != nil && flag.Name == "output":
-		return configFormats(), cobra.ShellCompDirectiveNoFileComp
+		return configFormats(streams), cobra.ShellCompDirectiveNoFileComp
 	case flag != nil && slices.Contains([]string{"fleet-ca", "fleet-cert", "fleet-key"}, flag.Name):
 		return []cobra.Completion{"pem", "crt", "key"}, cobra.ShellCompDirectiveFilterFileExt
 	case flag != nil && slices.Contains([]string{"configs-dir", "data-path", "backend-path"}, flag.Name):

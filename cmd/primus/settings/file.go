@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/runtime/config/document"
+	"github.com/primus-fl/primus/runtime/config/document/formats"
 )
 
 // FileName is the name of a file with settings.
@@ -103,7 +104,7 @@ func parse(file string, text []byte) (*document.Map, error) {
 	if empty(text) {
 		return &document.Map{}, nil
 	}
-	root, duplicates, err := document.Parse(file, text)
+	root, duplicates, err := formats.All().Parse(file, text)
 	if err != nil {
 		return nil, err
 	}

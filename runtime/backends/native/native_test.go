@@ -26,6 +26,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document/formats"
 	"github.com/primus-fl/primus/runtime/configs"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/train"
@@ -88,6 +89,7 @@ modules:
 func (l *lab) train(ctx context.Context, name string, overrides ...string) error {
 	l.t.Helper()
 	experiment, err := config.LoadExperiment(filepath.Join(l.dir, "exp.yaml"), config.Options{
+		Formats:   formats.All(),
 		Presets:   []config.Root{{Name: "embedded", FS: configs.FS()}},
 		Overrides: append(append([]string{}, tiny...), overrides...),
 		Module:    "pre_trainer",

@@ -16,8 +16,8 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/data"
 	"github.com/primus-fl/primus/runtime/backends/native/rundir"
 	"github.com/primus-fl/primus/runtime/backends/native/tensorboard"
+	"github.com/primus-fl/primus/runtime/config/document/formats"
 	"github.com/primus-fl/primus/runtime/patch"
-	"go.yaml.in/yaml/v3"
 )
 
 // trainer is a run of the native backend.
@@ -142,7 +142,7 @@ func (t *trainer) recordRun() error {
 	if t.state.Step >= t.args.TrainIters {
 		return nil
 	}
-	resolved, err := yaml.Marshal(t.tc.Experiment)
+	resolved, err := formats.YAML{}.Render(t.tc.Experiment.Export(), false)
 	if err != nil {
 		return fmt.Errorf("write the resolved configuration: %w", err)
 	}

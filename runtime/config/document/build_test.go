@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/runtime/config/document"
+	"github.com/primus-fl/primus/runtime/config/document/formats"
 )
 
 func TestBuilder(t *testing.T) {
@@ -53,7 +54,7 @@ func TestValuesKeepTheirPlace(t *testing.T) {
 
 func TestIdentifier(t *testing.T) {
 	t.Parallel()
-	root, _, err := document.Parse("x.yaml", []byte("text: a\nint: 7\nguessed: ${N}\nnothing: null\nlist: [a]\n"))
+	root, _, err := formats.All().Parse("x.yaml", []byte("text: a\nint: 7\nguessed: ${N}\nnothing: null\nlist: [a]\n"))
 	require.NoError(t, err)
 	root, _, err = document.Substitute(root, func(string) (string, bool) { return "007", true })
 	require.NoError(t, err)
@@ -81,9 +82,9 @@ func TestPartsOfMaps(t *testing.T) {
 
 func TestExtensions(t *testing.T) {
 	t.Parallel()
-	assert.Equal(t, []string{".yaml", ".yml", ".json", ".toml"}, document.Extensions())
-	for _, extension := range document.Extensions() {
-		_, err := document.FormatOf("x" + extension)
+	assert.Equal(t, []string{".yaml", ".yml", ".json", ".toml"}, formats.All().Extensions())
+	for _, extension := range formats.All().Extensions() {
+		_, err := formats.All().RendererOf("x" + extension)
 		require.NoError(t, err)
 	}
 }

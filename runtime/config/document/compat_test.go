@@ -8,11 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/runtime/config/document"
+	"github.com/primus-fl/primus/runtime/config/document/formats"
 	"github.com/primus-fl/primus/runtime/config/internal/recordtest"
 )
 
 func loadText(text string, env map[string]string) (document.Value, error) {
-	root, _, err := document.Parse("x.yaml", []byte(text))
+	root, _, err := formats.All().Parse("x.yaml", []byte(text))
 	if err != nil {
 		return document.Value{}, err
 	}

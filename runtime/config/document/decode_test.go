@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/runtime/config/document"
+	"github.com/primus-fl/primus/runtime/config/document/formats"
 )
 
 type optimizer struct {
@@ -42,7 +43,7 @@ type target struct {
 
 func fromYAML(t *testing.T, text string) *document.Map {
 	t.Helper()
-	root, _, err := document.Parse("x.yaml", []byte(text))
+	root, _, err := formats.All().Parse("x.yaml", []byte(text))
 	require.NoError(t, err)
 	m, ok := root.Map()
 	require.True(t, ok)

@@ -1,18 +1,17 @@
-// Package document holds configuration documents: YAML, JSON and TOML as trees of values that remember where they were
+// Package document holds configuration documents of any file format, as trees of values that remember where they were
 // written.
 //
 // # Concepts
 //
 // A document is a tree of [Value] and [Map]. It keeps the order of keys, the difference between 1 and 1.0, and for every
-// value its [Origin]: file, line and column, the environment variables it came from, or the command line token. [Parse]
-// reads one file. YAML is typed by YAML 1.1 rules, so `yes` is a bool, 0777 is 511 and 1e-5 is text while 1.0e-5 is a
-// float; JSON and TOML have their own types. [Substitute] puts environment variables in, [ParseOverrides] reads a map from
-// command line tokens, [FromGo] and [Builder] make values from Go data.
+// value its [Origin]: file, line and column, the environment variables it came from, or the command line token. A [Loader]
+// reads one file format and a [Renderer] also writes it; [Formats] is a set of them, which picks one by the ending of a file
+// name. Package formats has YAML, JSON and TOML. [Substitute] puts environment variables in, [ParseOverrides] reads a map
+// from command line tokens, [FromGo] and [Builder] make values from Go data.
 //
 // [Merge] puts one map over another; a value remembers what it replaced ([Value.Replaced]). [Diff] compares two maps.
 //
-// [Decode] fills a struct from a [Map] and reports every wrong type with key path, value and origin. [Render] writes a map
-// as YAML, JSON or TOML, with origins as comments if wanted.
+// [Decode] fills a struct from a [Map] and reports every wrong type with key path, value and origin.
 //
 // What the keys mean is not known here; runtime/config knows it for experiments.
 //

@@ -1,10 +1,10 @@
 package document
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -25,15 +25,114 @@ type Duplicate struct {
 	Kept, Dropped Value
 }
 
+// Loader reads one file format.
+type Loader interface {
+	// Name is what users call the format, in lower case: yaml.
+	Name() string
+	// Extensions returns the file name endings of the format, with the dot; the first one is the usual one.
+	Extensions() []string
+	// Load decodes data into a tree whose origins name file. A [Tree] helps: it enforces the limits, and of a key that a
+	// mapping has twice it keeps the later value and notes the earlier one. The error is an [*Error] with a position.
+	Load(file string, data []byte) (Value, []Duplicate, error)
+}
+
+// Renderer is a [Loader] of a format that documents can also be written in.
+type Renderer interface {
+	Loader
+	// Render returns m as text that loads back to equal values. With origins, the text says of each value where it was
+	// written and what it replaced; see [Value.Note]. What the format cannot hold is spelled as text or is an [*Error].
+	Render(m *Map, origins bool) ([]byte, error)
+}
+
+// Formats is an immutable set of file formats, told apart by the endings of file names. It is safe for concurrent use.
+type Formats struct{ loaders []Loader }
+
+// NewFormats returns the set of these formats; two that share a name or an ending are an error.
+func NewFormats(loaders ...Loader) (*Formats, error) {
+	var errs []error
+	taken := map[string]Loader{}
+	for _, l := range loaders {
+		if l.Name() == "" || len(l.Extensions()) == 0 {
+			errs = append(errs, fmt.Errorf("document: format %q of %T: expected a name and a file name ending", l.Name(), l))
+		}
+		for _, mark := range append(l.Extensions(), l.Name()) {
+			if first, again := taken[mark]; again {
+				errs = append(errs, fmt.Errorf("document: two formats for %q: %T and %T; remove one", mark, first, l))
+			}
+			taken[mark] = l
+		}
+	}
+	return &Formats{loaders: slices.Clone(loaders)}, errors.Join(errs...)
+}
+
+// Extensions returns the file name endings of all formats, with the dot.
+func (f *Formats) Extensions() []string {
+	var extensions []string
+	for _, l := range f.loaders {
+		extensions = append(extensions, l.Extensions()...)
+	}
+	return extensions
+}
+
+// Has reports whether the ending of a file name stands for a format.
+func (f *Formats) Has(file string) bool {
+	_, ok := f.loaderOf(file)
+	return ok
+}
+
+func (f *Formats) loaderOf(file string) (Loader, bool) {
+	extension := path.Ext(file)
+	for _, l := range f.loaders {
+		if slices.Contains(l.Extensions(), extension) {
+			return l, true
+		}
+	}
+	return nil, false
+}
+
+// Renderers returns the formats that documents can be written in.
+func (f *Formats) Renderers() []Renderer {
+	var renderers []Renderer
+	for _, l := range f.loaders {
+		if r, ok := l.(Renderer); ok {
+			renderers = append(renderers, r)
+		}
+	}
+	return renderers
+}
+
+// Renderer returns the format of that name, in any case.
+func (f *Formats) Renderer(name string) (Renderer, error) {
+	var names []string
+	for _, r := range f.Renderers() {
+		if names = append(names, r.Name()); strings.EqualFold(r.Name(), name) {
+			return r, nil
+		}
+	}
+	return nil, fmt.Errorf("document: given format %q, expected one of %s", name, strings.Join(names, " "))
+}
+
+// RendererOf returns the format that a file name ending stands for, the same that loading the file would take.
+func (f *Formats) RendererOf(file string) (Renderer, error) {
+	var extensions []string
+	for _, r := range f.Renderers() {
+		if slices.Contains(r.Extensions(), path.Ext(file)) {
+			return r, nil
+		}
+		extensions = append(extensions, r.Extensions()...)
+	}
+	return nil, fmt.Errorf("document: file %q ends with %q, expected one of %s", file, path.Ext(file), strings.Join(extensions, " "))
+}
+
 // Parse decodes a file by the ending of its name. A file that is empty, has more than [MaxSize] bytes, or nests or repeats
-// without reason is an error, and so is a panic of a third-party parser. The error is an [*Error].
-func Parse(file string, data []byte) (root Value, duplicates []Duplicate, err error) {
+// without reason is an error, and so is a panic of a loader. The error is an [*Error].
+func (f *Formats) Parse(file string, data []byte) (root Value, duplicates []Duplicate, err error) {
 	here := Origin{File: file}
-	format, ok := loaderFor(file)
+	format, ok := f.loaderOf(file)
 	if !ok {
 		return Value{}, nil, &Error{
 			Origin:  here,
-			Problem: fmt.Sprintf("unknown format %q, expected one of %s", path.Ext(file), strings.Join(Extensions(), " ")),
+			Problem: fmt.Sprintf("unknown format %q, expected one of %s", path.Ext(file), strings.Join(f.Extensions(), " ")),
 		}
 	}
 	if len(data) > MaxSize {
@@ -51,85 +150,33 @@ func Parse(file string, data []byte) (root Value, duplicates []Duplicate, err er
 	return root, duplicates, err
 }
 
-// loader decodes one file format.
-type loader interface {
-	// Extensions returns the file name endings of the format, with the dot; the first one is the usual one.
-	Extensions() []string
-	// Load decodes data into a tree whose origins name file. Of a key that a mapping has twice the later value counts and the
-	// earlier one is a duplicate. The error is an [*Error] with a position.
-	Load(file string, data []byte) (Value, []Duplicate, error)
-}
-
-func loaders() []loader { return []loader{yamlLoader{}, jsonLoader{}, tomlLoader{}} }
-
-var (
-	_ loader = yamlLoader{}
-	_ loader = jsonLoader{}
-	_ loader = tomlLoader{}
-)
-
-// loaderFor picks the format by file name.
-func loaderFor(file string) (loader, bool) {
-	extension := path.Ext(file)
-	for _, l := range loaders() {
-		if slices.Contains(l.Extensions(), extension) {
-			return l, true
-		}
-	}
-	return nil, false
-}
-
-// Extensions returns the file name endings of all formats, with the dot.
-func Extensions() []string {
-	var extensions []string
-	for _, l := range loaders() {
-		extensions = append(extensions, l.Extensions()...)
-	}
-	return extensions
-}
-
-// tree builds values for one file and enforces the limits.
-type tree struct {
-	file       string
+// Tree watches over a [Loader] that builds the values of one file: it enforces the limits and collects duplicates. The zero
+// Tree is ready for use.
+type Tree struct {
 	values     int
 	duplicates []Duplicate
 }
 
-// enter counts one value at a depth.
-func (t *tree) enter(origin *Origin, depth int) error {
+// Enter counts one value at a depth below the root, which has depth 0. It returns an error beyond the limits.
+func (t *Tree) Enter(origin Origin, depth int) error {
 	t.values++
 	if t.values > maxValues {
-		return &Error{Origin: *origin, Problem: fmt.Sprintf("more than %d values", maxValues), Hint: "aliases that repeat aliases grow without bound"}
+		return &Error{Origin: origin, Problem: fmt.Sprintf("more than %d values", maxValues), Hint: "aliases that repeat aliases grow without bound"}
 	}
 	if depth > maxDepth {
-		return &Error{Origin: *origin, Problem: fmt.Sprintf("nested deeper than %d", maxDepth)}
+		return &Error{Origin: origin, Problem: fmt.Sprintf("nested deeper than %d", maxDepth)}
 	}
 	return nil
 }
 
-// put sets key in m; a value that the same mapping gave to the key before is a duplicate.
-func (t *tree) put(m *Map, key string, value Value) {
-	if first, again := m.Lookup(key); again {
+// Put sets key in a mapping; a value that the same mapping gave to the key before is a duplicate.
+func (t *Tree) Put(b *Builder, key string, value Value) {
+	if first, again := b.m.Lookup(key); again {
 		t.duplicates = append(t.duplicates, Duplicate{Key: key, Kept: value, Dropped: first})
 		value = value.Replacing(first)
 	}
-	m.set(key, value)
+	b.Set(key, value)
 }
 
-// lines finds line and column of byte offsets.
-type lines struct{ starts []int }
-
-func newLines(data []byte) lines {
-	starts := []int{0}
-	for i, c := range data {
-		if c == '\n' {
-			starts = append(starts, i+1)
-		}
-	}
-	return lines{starts}
-}
-
-func (l lines) origin(file string, offset int) *Origin {
-	line := sort.SearchInts(l.starts, offset+1)
-	return &Origin{File: file, Line: line, Column: offset - l.starts[line-1] + 1}
-}
+// Duplicates returns the values that [Tree.Put] replaced.
+func (t *Tree) Duplicates() []Duplicate { return t.duplicates }

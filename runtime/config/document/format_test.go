@@ -9,11 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/runtime/config/document"
+	"github.com/primus-fl/primus/runtime/config/document/formats"
 )
 
 func decodeMap(t *testing.T, file, text string) (*document.Map, []document.Duplicate) {
 	t.Helper()
-	root, duplicates, err := document.Parse(file, []byte(text))
+	root, duplicates, err := formats.All().Parse(file, []byte(text))
 	require.NoError(t, err)
 	m, ok := root.Map()
 	require.True(t, ok)
@@ -138,7 +139,7 @@ func TestBrokenFiles(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, _, err := document.Parse(tt.file, []byte(tt.text))
+			_, _, err := formats.All().Parse(tt.file, []byte(tt.text))
 			require.ErrorContains(t, err, tt.want)
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/runtime/config/document"
+	"github.com/primus-fl/primus/runtime/config/document/formats"
 	"github.com/primus-fl/primus/runtime/config/internal/recordtest"
 )
 
@@ -45,7 +46,7 @@ func FuzzTOML(f *testing.F) {
 // loadAndRender decodes a file; what it accepts must survive being rendered.
 func loadAndRender(t *testing.T, file, text string) {
 	t.Helper()
-	root, _, err := document.Parse(file, []byte(text))
+	root, _, err := formats.All().Parse(file, []byte(text))
 	if err != nil {
 		require.NotContains(t, err.Error(), "panicked")
 		return
@@ -55,13 +56,13 @@ func loadAndRender(t *testing.T, file, text string) {
 		return
 	}
 	for _, origins := range []bool{false, true} {
-		rendered, err := document.Render(m, document.FormatYAML, origins)
+		rendered, err := formats.YAML{}.Render(m, origins)
 		require.NoError(t, err)
 		require.True(t, m.Equal(reread(t, "y.yaml", rendered)), "%q became %q", text, rendered)
-		if rendered, err = document.Render(m, document.FormatTOML, origins); err == nil {
+		if rendered, err = (formats.TOML{}).Render(m, origins); err == nil {
 			require.True(t, m.NullStrings().Equal(reread(t, "y.toml", rendered).NullStrings()), "%q became %q", text, rendered)
 		}
-		rendered, err = document.Render(m, document.FormatJSON, origins)
+		rendered, err = formats.JSON{}.Render(m, origins)
 		require.NoError(t, err)
 		require.True(t, json.Valid(rendered))
 	}
@@ -69,7 +70,7 @@ func loadAndRender(t *testing.T, file, text string) {
 
 func reread(t *testing.T, file string, text []byte) *document.Map {
 	t.Helper()
-	root, _, err := document.Parse(file, text)
+	root, _, err := formats.All().Parse(file, text)
 	require.NoError(t, err, "%q", text)
 	root, _, err = document.Substitute(root, recordtest.Environment(nil))
 	require.NoError(t, err)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/primus-fl/primus/runtime/config/document/internal/scalar"
 )
 
 // Map is an immutable mapping from string keys to values that keeps the order of its keys. A nil *Map is empty.
@@ -148,6 +150,8 @@ func FromGo(data any) (Value, error) {
 		return Value{data: new(big.Int).Set(d)}, nil
 	case []byte:
 		return Value{data: slices.Clone(d)}, nil
+	case bool, int64, float64, scalar.Date, scalar.Time:
+		return Value{data: d}, nil
 	}
 	switch r := reflect.ValueOf(data); r.Kind() {
 	case reflect.Bool:

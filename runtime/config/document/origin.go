@@ -42,9 +42,9 @@ func (o Origin) String() string {
 	return text
 }
 
-// note says in one line where v was written and what it replaced, "" for a value made by code or a mapping that replaced
+// Note says in one line where v was written and what it replaced, "" for a value made by code or a mapping that replaced
 // nothing, whose keys speak for themselves.
-func (v Value) note() string {
+func (v Value) Note() string {
 	replaced := v.Replaced()
 	if v.Origin().IsZero() || v.Kind() == KindMap && len(replaced) == 0 {
 		return ""
@@ -73,36 +73,4 @@ func (v Value) String() string {
 		return b.String()
 	}
 	return v.canonical()
-}
-
-// listOrigins adds to list, for each value below m that has an origin, its path with where it was written and what it
-// replaced.
-func listOrigins(list, m *Map, path string) {
-	for key, value := range m.All() {
-		at := JoinPath(path, key)
-		replaced := value.Replaced()
-		if nested, ok := value.Map(); ok {
-			listOrigins(list, nested, at)
-			if len(replaced) == 0 {
-				continue
-			}
-		}
-		if value.Origin().IsZero() {
-			continue
-		}
-		entry := newMap(2)
-		entry.set("origin", Value{data: value.Origin().String()})
-		var older []Value
-		for _, old := range replaced {
-			one := newMap(2)
-			old.over = nil
-			one.set("value", old)
-			one.set("origin", Value{data: old.Origin().String()})
-			older = append(older, Value{data: one})
-		}
-		if older != nil {
-			entry.set("replaced", Value{data: older})
-		}
-		list.set(at, Value{data: entry})
-	}
 }

@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/primus-fl/primus/runtime/config/document"
+	"github.com/primus-fl/primus/runtime/config/document/formats"
 	"github.com/primus-fl/primus/runtime/config/internal/recordtest"
 )
 
@@ -33,7 +33,7 @@ func awkward(t *testing.T) *document.Map {
 // reload reads a rendered map the way parameters are read.
 func reload(t *testing.T, name string, rendered []byte) *document.Map {
 	t.Helper()
-	root, _, err := document.Parse(name, rendered)
+	root, _, err := formats.All().Parse(name, rendered)
 	require.NoError(t, err)
 	root, _, err = document.Substitute(root, recordtest.Environment(map[string]string{"A": "a"}))
 	require.NoError(t, err)
@@ -45,7 +45,7 @@ func reload(t *testing.T, name string, rendered []byte) *document.Map {
 func TestRenderedMapsLoadBack(t *testing.T) {
 	t.Parallel()
 	want := awkward(t)
-	asYAML, err := yaml.Marshal(want)
+	asYAML, err := formats.YAML{}.Render(want, false)
 	require.NoError(t, err)
 	got := reload(t, "m.yaml", asYAML)
 	assert.True(t, want.Equal(got), "%s\nbecame\n%v", asYAML, got.Any())
@@ -62,9 +62,9 @@ func TestRenderedMapsLoadBack(t *testing.T) {
 func TestRenderText(t *testing.T) {
 	t.Parallel()
 	m := params(t, "b=1e-5", "a=[1, 'x', None]", "c.d=yes", "e=1e999", "f=16.0", "g={}")
-	asYAML, err := yaml.Marshal(m)
+	asYAML, err := formats.YAML{}.Render(m, false)
 	require.NoError(t, err)
-	assert.Equal(t, "b: 1.0e-05\na:\n    - 1\n    - x\n    - null\nc:\n    d: \"yes\"\ne: .inf\nf: 16.0\ng: {}\n", string(asYAML))
+	assert.Equal(t, "b: 1.0e-05\na:\n  - 1\n  - x\n  - null\nc:\n  d: \"yes\"\ne: .inf\nf: 16.0\ng: {}\n", string(asYAML))
 	asJSON, err := json.Marshal(m)
 	require.NoError(t, err)
 	assert.Equal(t, `{"b":1.0e-05,"a":[1,"x",null],"c":{"d":"yes"},"e":".inf","f":16.0,"g":{}}`, string(asJSON))
@@ -81,7 +81,7 @@ func TestFromGoRefusesOtherTypes(t *testing.T) {
 func TestRenderTOML(t *testing.T) {
 	t.Parallel()
 	m := params(t, "b=1e-5", "t.x.y=1", "a=[1, 'x', [2.0], {'k': True}]", "n=None", "t.s=q\"\\", "e=1e999", "g={}", "odd key=-0")
-	text, err := document.Render(m, document.FormatTOML, false)
+	text, err := formats.TOML{}.Render(m, false)
 	require.NoError(t, err)
 	assert.Equal(t, "b = 1.0e-05\na = [1, \"x\", [2.0], {k = true}]\nn = \"null\"\ne = inf\n\"odd key\" = 0\n\n[t]\ns = \"q\\\"\\\\\"\n\n[t.x]\ny = 1\n\n[g]\n",
 		string(text))
@@ -90,7 +90,7 @@ func TestRenderTOML(t *testing.T) {
 		"a=1234567890123456789012": "a: TOML has no int of more than 64 bits",
 		"a=[b'x']":                 "a[0]: TOML has no bytes",
 	} {
-		_, err := document.Render(params(t, token), document.FormatTOML, false)
+		_, err := formats.TOML{}.Render(params(t, token), false)
 		require.ErrorContains(t, err, want)
 	}
 }
@@ -98,7 +98,7 @@ func TestRenderTOML(t *testing.T) {
 func TestRenderOrigins(t *testing.T) {
 	t.Parallel()
 	m := document.Merge(params(t, "lr=1", "l=[1]", "m.a=x", "gone=\n\"y"), params(t, "--lr", "2", "l=[3]", "m=None", "gone=[]"))
-	yamlText, err := document.Render(m, document.FormatYAML, true)
+	yamlText, err := formats.YAML{}.Render(m, true)
 	require.NoError(t, err)
 	assert.Equal(t, `lr: 2 # override 1 "--lr 2"; over 1 (override 1 "lr=1")
 # override 3 "l=[3]"; over [1] (override 2 "l=[1]")
@@ -107,26 +107,26 @@ l:
 m: null # override 4 "m=None"; over {"a":"x"} (override 3 "m.a=x")
 gone: [] # override 5 "gone=[]"; over "\"y" (override 4 "gone=\n\"y")
 `, string(yamlText))
-	tomlText, err := document.Render(m, document.FormatTOML, true)
+	tomlText, err := formats.TOML{}.Render(m, true)
 	require.NoError(t, err)
 	assert.Contains(t, string(tomlText), "lr = 2 # override 1 \"--lr 2\"; over 1 (override 1 \"lr=1\")\n")
-	jsonText, err := document.Render(params(t, "a.b=1"), document.FormatJSON, true)
+	jsonText, err := formats.JSON{}.Render(params(t, "a.b=1"), true)
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"a": {"b": 1}, "origins": {"a.b": {"origin": "override 1 \"a.b=1\""}}}`, string(jsonText))
 }
 
 func TestFormats(t *testing.T) {
 	t.Parallel()
-	for file, want := range map[string]document.Format{"a.yaml": "yaml", "a.b/c.yml": "yaml", "x.json": "json", "x.toml": "toml"} {
-		got, err := document.FormatOf(file)
+	for file, want := range map[string]document.Renderer{"a.yaml": formats.YAML{}, "a.b/c.yml": formats.YAML{}, "x.json": formats.JSON{}, "x.toml": formats.TOML{}} {
+		got, err := formats.All().RendererOf(file)
 		require.NoError(t, err)
 		assert.Equal(t, want, got)
 	}
-	_, err := document.FormatOf("x.ini")
+	_, err := formats.All().RendererOf("x.ini")
 	require.ErrorContains(t, err, `file "x.ini" ends with ".ini", expected one of .yaml .yml .json .toml`)
-	_, err = document.ParseFormat("xml")
+	_, err = formats.All().Renderer("xml")
 	require.ErrorContains(t, err, `given format "xml", expected one of yaml json toml`)
-	format, err := document.ParseFormat("JSON")
+	format, err := formats.All().Renderer("JSON")
 	require.NoError(t, err)
-	assert.Equal(t, document.FormatJSON, format)
+	assert.Equal(t, formats.JSON{}, format)
 }

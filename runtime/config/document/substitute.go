@@ -13,6 +13,17 @@ import (
 
 var variable = regexp.MustCompile(`\$\{([^:{}]+)(?::([^}]*))?\}`)
 
+// literalDollar is a variable nobody sets; its default stands for a dollar sign that must not start a substitution.
+const literalDollar = "${PRIMUS_DOLLAR:$}{"
+
+// Escape keeps text that looks like a substitution from being one when it is loaded again.
+func Escape(text string) string {
+	if variable.MatchString(text) {
+		return strings.ReplaceAll(text, "${", literalDollar)
+	}
+	return text
+}
+
 // Substitute returns root with ${NAME} and ${NAME:default} replaced in all its strings, in one pass without recursion. env
 // looks up variables; nil means os.LookupEnv. A set but empty variable counts as set. Text that changed is typed: bools in
 // any case, decimal ints and floats, else a string; its origin names the variables.

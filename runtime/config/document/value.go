@@ -155,6 +155,12 @@ func (v Value) At(o Origin) Value {
 	return v
 }
 
+// Spelled returns a scalar with the text that stands for it in its source; see [Value.Text].
+func (v Value) Spelled(text string) Value {
+	v.text = text
+	return v
+}
+
 // WithString returns the string text with the origin of v and what v replaced.
 func (v Value) WithString(text string) Value {
 	return Value{data: text, origin: v.origin, over: v.over}

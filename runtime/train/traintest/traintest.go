@@ -24,6 +24,7 @@ import (
 
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document/formats"
 	"github.com/primus-fl/primus/runtime/configs"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/train"
@@ -73,6 +74,7 @@ func (l *Lab) settings(t *testing.T) train.Settings {
 		t.Fatal(err)
 	}
 	e, err := config.LoadExperiment(file, config.Options{
+		Formats: formats.All(),
 		Presets: []config.Root{{Name: "embedded presets", FS: configs.FS()}}, Env: environ.Lookup,
 	})
 	if err != nil {

@@ -1,4 +1,4 @@
-package document
+package formats
 
 import (
 	"errors"
@@ -9,38 +9,45 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 
+	"github.com/primus-fl/primus/runtime/config/document"
 	"github.com/primus-fl/primus/runtime/config/document/internal/scalar"
 )
 
 // maxTOMLBrackets bounds the opening brackets of a file: the TOML parser recurses once for each one that is open.
 const maxTOMLBrackets = 10_000
 
-// tomlLoader reads TOML 1.0. The document is validated by the ordinary decoder; its order and positions, which that decoder
+// TOML is the format TOML 1.0. Written, null outside of lists becomes the string "null", which loads as null in parameters
+// and platforms; null in lists, ints of more than 64 bits and bytes are errors that name the key.
+type TOML struct{}
+
+var _ document.Renderer = TOML{}
+
+// Name implements document.Loader.
+func (TOML) Name() string { return "toml" }
+
+// Extensions implements document.Loader.
+func (TOML) Extensions() []string { return []string{".toml"} }
+
+// Load implements document.Loader. The ordinary decoder checks the document; its order and positions, which that decoder
 // drops, are then read from the syntax tree.
-type tomlLoader struct{}
-
-// Extensions implements loader.
-func (tomlLoader) Extensions() []string { return []string{".toml"} }
-
-// Load implements loader.
-func (tomlLoader) Load(file string, data []byte) (Value, []Duplicate, error) {
+func (TOML) Load(file string, data []byte) (document.Value, []document.Duplicate, error) {
 	if open := strings.Count(string(data), "[") + strings.Count(string(data), "{"); open > maxTOMLBrackets {
-		return Value{}, nil, &Error{
-			Origin:  Origin{File: file},
+		return document.Value{}, nil, &document.Error{
+			Origin:  document.Origin{File: file},
 			Problem: fmt.Sprintf("given %d brackets, expected at most %d", open, maxTOMLBrackets),
 		}
 	}
 	var valid map[string]any
 	if err := toml.Unmarshal(data, &valid); err != nil {
-		origin := Origin{File: file}
+		origin := document.Origin{File: file}
 		if decodeErr, ok := errors.AsType[*toml.DecodeError](err); ok {
 			origin.Line, origin.Column = decodeErr.Position()
 		}
-		return Value{}, nil, &Error{Origin: origin, Problem: "invalid TOML: " + strings.TrimPrefix(err.Error(), "toml: ")}
+		return document.Value{}, nil, &document.Error{Origin: origin, Problem: "invalid TOML: " + strings.TrimPrefix(err.Error(), "toml: ")}
 	}
-	t := &tomlTree{tree: tree{file: file}, lines: newLines(data)}
+	t := &tomlTree{file: file, lines: newLines(data)}
 	t.parser.Reset(data)
-	root := &tomlTable{entries: newMap(0), children: map[string][]*tomlTable{}}
+	root := newTOMLTable(t.lines.origin(file, 0))
 	current := root
 	for t.parser.NextExpression() {
 		expression := t.parser.Expression()
@@ -49,44 +56,49 @@ func (tomlLoader) Load(file string, data []byte) (Value, []Duplicate, error) {
 			current = t.table(root, expression)
 		case unstable.KeyValue:
 			if err := t.keyValue(current, expression, 0); err != nil {
-				return Value{}, nil, err
+				return document.Value{}, nil, err
 			}
 		}
 	}
 	if err := t.parser.Error(); err != nil {
-		return Value{}, nil, &Error{Origin: Origin{File: file}, Problem: "invalid TOML", Err: err}
+		return document.Value{}, nil, &document.Error{Origin: document.Origin{File: file}, Problem: "invalid TOML", Err: err}
 	}
 	value, err := t.finish(root, 0)
-	return value, t.duplicates, err
+	return value, t.Duplicates(), err
 }
 
 // tomlTable is a table under construction: entries holds finished values, and a null placeholder for each child table so
 // that the order of keys is that of first mention.
 type tomlTable struct {
-	origin   *Origin
-	entries  *Map
+	origin   document.Origin
+	entries  document.Builder
 	children map[string][]*tomlTable
 	isArray  map[string]bool
 }
 
+func newTOMLTable(origin document.Origin) *tomlTable {
+	return &tomlTable{origin: origin, children: map[string][]*tomlTable{}}
+}
+
 type tomlTree struct {
-	tree
+	document.Tree
+	file   string
 	parser unstable.Parser
 	lines  lines
 }
 
 // child returns the table under key, the last one of an array of tables, creating it where it is missing.
-func (t *tomlTable) child(key string, origin *Origin) *tomlTable {
+func (t *tomlTable) child(key string, origin document.Origin) *tomlTable {
 	if existing := t.children[key]; len(existing) > 0 {
 		return existing[len(existing)-1]
 	}
 	return t.grow(key, origin)
 }
 
-func (t *tomlTable) grow(key string, origin *Origin) *tomlTable {
-	created := &tomlTable{origin: origin, entries: newMap(0), children: map[string][]*tomlTable{}}
+func (t *tomlTable) grow(key string, origin document.Origin) *tomlTable {
+	created := newTOMLTable(origin)
 	t.children[key] = append(t.children[key], created)
-	t.entries.set(key, Value{})
+	t.entries.Set(key, document.Value{})
 	return created
 }
 
@@ -107,7 +119,9 @@ func (t *tomlTree) table(root *tomlTable, header *unstable.Node) *tomlTable {
 	return current
 }
 
-func (t *tomlTree) origin(r unstable.Range) *Origin { return t.lines.origin(t.file, int(r.Offset)) }
+func (t *tomlTree) origin(r unstable.Range) document.Origin {
+	return t.lines.origin(t.file, int(r.Offset))
+}
 
 func (t *tomlTree) keyValue(current *tomlTable, expression *unstable.Node, depth int) error {
 	key := expression.Key()
@@ -122,39 +136,39 @@ func (t *tomlTree) keyValue(current *tomlTable, expression *unstable.Node, depth
 		if err != nil {
 			return err
 		}
-		current.entries.set(string(node.Data), value)
+		current.entries.Set(string(node.Data), value)
 	}
 	return nil
 }
 
 // value converts a value node; fallback is the position of its key, for nodes that carry none.
-func (t *tomlTree) value(n *unstable.Node, fallback *Origin, depth int) (Value, error) {
+func (t *tomlTree) value(n *unstable.Node, fallback document.Origin, depth int) (document.Value, error) {
 	origin := fallback
 	if n.Raw.Length > 0 {
 		origin = t.origin(n.Raw)
 	}
-	if err := t.enter(origin, depth); err != nil {
-		return Value{}, err
+	if err := t.Enter(origin, depth); err != nil {
+		return document.Value{}, err
 	}
 	switch n.Kind {
 	case unstable.Array:
-		items := []Value{}
+		items := []document.Value{}
 		for children := n.Children(); children.Next(); {
 			if children.Node().Kind == unstable.Comment {
 				continue
 			}
 			item, err := t.value(children.Node(), origin, depth+1)
 			if err != nil {
-				return Value{}, err
+				return document.Value{}, err
 			}
 			items = append(items, item)
 		}
-		return Value{data: items, origin: origin}, nil
+		return document.ListValue(items).At(origin), nil
 	case unstable.InlineTable:
-		table := &tomlTable{origin: origin, entries: newMap(0), children: map[string][]*tomlTable{}}
+		table := newTOMLTable(origin)
 		for children := n.Children(); children.Next(); {
 			if err := t.keyValue(table, children.Node(), depth+1); err != nil {
-				return Value{}, err
+				return document.Value{}, err
 			}
 		}
 		return t.finish(table, depth)
@@ -162,13 +176,9 @@ func (t *tomlTree) value(n *unstable.Node, fallback *Origin, depth int) (Value, 
 		text := string(n.Data)
 		data, err := tomlScalar(n.Kind, text)
 		if err != nil {
-			return Value{}, &Error{Origin: *origin, Err: err}
+			return document.Value{}, &document.Error{Origin: origin, Err: err}
 		}
-		value := Value{data: data, origin: origin}
-		if _, isString := data.(string); !isString {
-			value.text = text
-		}
-		return value, nil
+		return scalarValue(data, text, origin)
 	}
 }
 
@@ -189,28 +199,27 @@ func tomlScalar(kind unstable.Kind, text string) (any, error) {
 }
 
 // finish turns a table and its children into a mapping.
-func (t *tomlTree) finish(table *tomlTable, depth int) (Value, error) {
-	if table.origin == nil {
-		table.origin = t.lines.origin(t.file, 0)
+func (t *tomlTree) finish(table *tomlTable, depth int) (document.Value, error) {
+	if err := t.Enter(table.origin, depth); err != nil {
+		return document.Value{}, err
 	}
-	if err := t.enter(table.origin, depth); err != nil {
-		return Value{}, err
-	}
-	for _, key := range table.entries.Keys() {
-		var items []Value
+	entries := table.entries.Map()
+	finished := document.NewBuilder(entries)
+	for _, key := range entries.Keys() {
+		var items []document.Value
 		for _, child := range table.children[key] {
 			item, err := t.finish(child, depth+1)
 			if err != nil {
-				return Value{}, err
+				return document.Value{}, err
 			}
 			items = append(items, item)
 		}
 		switch {
 		case table.isArray[key]:
-			table.entries.set(key, Value{data: items, origin: items[0].origin})
+			finished.Set(key, document.ListValue(items).At(items[0].Origin()))
 		case len(items) == 1:
-			table.entries.set(key, items[0])
+			finished.Set(key, items[0])
 		}
 	}
-	return Value{data: table.entries, origin: table.origin}, nil
+	return document.MapValue(finished.Map()).At(table.origin), nil
 }

@@ -1,11 +1,12 @@
-package document
+package formats
 
 import (
 	"bytes"
 	"fmt"
-	"math/big"
 	"regexp"
 	"strings"
+
+	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
@@ -16,7 +17,8 @@ type tomlWriter struct {
 	origins bool
 }
 
-func renderTOML(m *Map, origins bool) ([]byte, error) {
+// Render implements document.Renderer.
+func (TOML) Render(m *document.Map, origins bool) ([]byte, error) {
 	w := &tomlWriter{origins: origins}
 	if err := w.table(m, nil); err != nil {
 		return nil, err
@@ -24,10 +26,10 @@ func renderTOML(m *Map, origins bool) ([]byte, error) {
 	return w.b.Bytes(), nil
 }
 
-// table writes the values of a table and then its tables: a value behind the header of a table would belong to that one.
-func (w *tomlWriter) table(m *Map, path []string) error {
+// table writes the values of a table and then its tables: a value after the header of a table would belong to that one.
+func (w *tomlWriter) table(m *document.Map, path []string) error {
 	for key, value := range m.All() {
-		if value.Kind() == KindMap {
+		if value.Kind() == document.KindMap {
 			continue
 		}
 		text, err := tomlText(value, append(path, key), false)
@@ -60,54 +62,68 @@ func (w *tomlWriter) table(m *Map, path []string) error {
 }
 
 // note ends the line, with a comment where origins are wanted.
-func (w *tomlWriter) note(v Value) {
-	if note := v.note(); w.origins && note != "" {
+func (w *tomlWriter) note(v document.Value) {
+	if note := v.Note(); w.origins && note != "" {
 		w.b.WriteString(" # " + note)
 	}
 	w.b.WriteByte('\n')
 }
 
 // tomlText spells a value on one line.
-func tomlText(v Value, path []string, inList bool) (string, error) {
+func tomlText(v document.Value, path []string, inList bool) (string, error) {
 	fail := func(problem, hint string) (string, error) {
-		return "", &Error{Origin: v.Origin(), Path: strings.Join(path, "."), Problem: problem, Hint: hint}
+		return "", &document.Error{Origin: v.Origin(), Path: strings.Join(path, "."), Problem: problem, Hint: hint}
 	}
-	switch d := v.data.(type) {
-	case nil:
+	switch v.Kind() {
+	case document.KindNull:
 		if inList {
 			return fail("TOML has no null in lists", "write YAML or JSON")
 		}
 		return tomlString("null"), nil
-	case string:
-		return tomlString(protect(d)), nil
-	case float64:
-		return strings.NewReplacer(".inf", "inf", ".nan", "nan").Replace(formatFloat(d)), nil
-	case *big.Int:
-		return fail("TOML has no int of more than 64 bits", "write YAML or JSON")
-	case []byte:
+	case document.KindString:
+		text, _ := v.Str()
+		return tomlString(document.Escape(text)), nil
+	case document.KindFloat:
+		return strings.NewReplacer(".inf", "inf", ".nan", "nan").Replace(v.String()), nil
+	case document.KindInt:
+		if _, fits := v.Int64(); !fits {
+			return fail("TOML has no int of more than 64 bits", "write YAML or JSON")
+		}
+		return v.String(), nil
+	case document.KindBytes:
 		return fail("TOML has no bytes", "write YAML")
-	case []Value:
-		items := make([]string, len(d))
-		for i, item := range d {
-			text, err := tomlText(item, indexed(path, i), true)
-			if err != nil {
-				return "", err
-			}
-			items[i] = text
-		}
-		return "[" + strings.Join(items, ", ") + "]", nil
-	case *Map:
-		var items []string
-		for key, value := range d.All() {
-			text, err := tomlText(value, append(path, key), inList)
-			if err != nil {
-				return "", err
-			}
-			items = append(items, tomlKey(key)+" = "+text)
-		}
-		return "{" + strings.Join(items, ", ") + "}", nil
+	case document.KindList:
+		return tomlList(v, path)
+	case document.KindMap:
+		return tomlInline(v, path, inList)
 	}
-	return v.canonical(), nil
+	return v.String(), nil
+}
+
+func tomlList(v document.Value, path []string) (string, error) {
+	items, _ := v.List()
+	texts := make([]string, len(items))
+	for i, item := range items {
+		text, err := tomlText(item, indexed(path, i), true)
+		if err != nil {
+			return "", err
+		}
+		texts[i] = text
+	}
+	return "[" + strings.Join(texts, ", ") + "]", nil
+}
+
+func tomlInline(v document.Value, path []string, inList bool) (string, error) {
+	fields, _ := v.Map()
+	var texts []string
+	for key, value := range fields.All() {
+		text, err := tomlText(value, append(path, key), inList)
+		if err != nil {
+			return "", err
+		}
+		texts = append(texts, tomlKey(key)+" = "+text)
+	}
+	return "{" + strings.Join(texts, ", ") + "}", nil
 }
 
 // indexed appends an index to the last segment of a path.
