@@ -74,7 +74,7 @@ func TestOwnFormat(t *testing.T) {
 	assert.Contains(t, got.out, "train_iters: \"7\" # "+file+":8")
 	got = primusWith(t, option, "config", "validate", file)
 	assert.Zero(t, got.code, got.stderr)
-	got = primusWith(t, option, "train", "--config", file, "--dry-run", "train_iters=3", "train_data_path="+file)
+	got = primusWith(t, option, "train", "--config", file, "--dry-run", "train_iters=3", "train_data_path="+newLab(t).text)
 	assert.Zero(t, got.code, got.stderr)
 	got = primusWith(t, option, "config", "show", "--config", file, "--export-config", file)
 	assert.Equal(t, 2, got.code, "it can be read and not written")
