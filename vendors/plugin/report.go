@@ -18,6 +18,8 @@ type Report struct {
 	Left    []Left     `json:"left_out"`
 	// Control says which functions changed the floating-point environment, and how.
 	Control []string `json:"floating_point,omitempty"`
+	// Processes is how many processes it left over when it was probed, which were ended.
+	Processes int `json:"processes_left,omitempty"`
 }
 
 // OpReport is an op of a Report.

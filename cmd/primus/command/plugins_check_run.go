@@ -41,6 +41,8 @@ type checkMessage struct {
 	Description *described `json:"description,omitempty"`
 	Check       *opCheck   `json:"check,omitempty"`
 	Fault       string     `json:"fault,omitempty"` // why there is no description
+
+	processes int // that the child left over
 }
 
 // checkPlugin checks the plugin in a file. The error says why there is no report.
@@ -63,6 +65,9 @@ func checkPlugin(ctx context.Context, file string, opts checkOptions, status fun
 		return report, nil
 	}
 	report.pluginDescription = told.Description.pluginDescription
+	if told.processes > 0 {
+		report.Notes = append(report.Notes, fmt.Sprintf("it left %d processes over, which were ended; those of a plugin that is not isolated stay", told.processes))
+	}
 	for _, impl := range told.Description.Impls {
 		if ok, err := path.Match(opts.op, impl.Op); !ok || err != nil {
 			continue
@@ -127,6 +132,7 @@ func checkInChild(ctx context.Context, limit time.Duration, show func(string), f
 			last = checkMessage{}
 			return json.Unmarshal(value, &last)
 		},
+		Left: func(n int) { last.processes = n },
 		Step: func(step string) {
 			timer.Reset(limit)
 			if show != nil {

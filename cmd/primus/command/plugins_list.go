@@ -187,6 +187,9 @@ func (l *loadedPlugin) found() string {
 			failures = append(failures, fmt.Sprintf("impl %q of op %q failed: %s", o.Impl, o.Op, o.Trial.Failure))
 		}
 	}
+	if n := l.report.Processes; n > 0 {
+		failures = append(failures, fmt.Sprintf("it left %d processes over, which were ended with its probe", n))
+	}
 	return strings.Join(append(failures, l.report.Control...), "\n")
 }
 

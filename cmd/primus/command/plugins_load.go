@@ -120,6 +120,9 @@ func (l *loadedPlugin) open(set appConfig, wanted policyfile.Plugins, lc fx.Life
 		}
 		return nil
 	}
+	if n := l.report.Processes; n > 0 && !set.listPlugins {
+		set.log.Warn(fmt.Sprintf("plugin %s: it left %d processes over, which were ended with its probe; what it starts here is not", l.path, n))
+	}
 	p, err := plugin.Open(l.path, plugin.Settings{Ops: ops.All(), Log: set.log, Report: l.report})
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,8 +90,8 @@ func (c *child) death() string { return c.ending() + in(c.stderr.step()) }
 // ending says how a child that was waited for has ended.
 func (c *child) ending() string {
 	switch signal, said := endedBy(c.cmd.ProcessState), c.stderr; {
-	case signal != "":
-		return "it was ended by " + signal
+	case signal != "" || said.ended != "":
+		return "it was ended by " + cmp.Or(said.ended, signal)
 	case said.crash != nil:
 		return fmt.Sprintf("it crashed with %s (%s)", said.crash[1], said.crash[2])
 	case said.last != "":
@@ -107,6 +108,12 @@ func in(step string) string {
 	return " in " + step
 }
 
+// enterChild is the first that a child does. It has so many files.
+func enterChild(files int) {
+	keep(files)
+	watchLifeline()
+}
+
 // watchLifeline ends this process when its parent has ended, whatever runs then.
 func watchLifeline() {
 	fd, err := strconv.Atoi(os.Getenv(lifelineEnv))
@@ -120,8 +127,12 @@ func watchLifeline() {
 	}()
 }
 
-// stepMark begins the lines on which a child says what it runs next.
-const stepMark = "primus: runs "
+// Marks begin the lines that do not come from code of a plugin.
+const (
+	stepMark = "primus: runs "                // what a child runs next
+	endMark  = "primus: was ended by "        // the signal that ended the child of a keeper
+	leftMark = "primus: processes left over " // how many a keeper has ended
+)
 
 // announceStep tells the host what runs next.
 func announceStep(name string) { fmt.Fprintf(os.Stderr, "%s%s\n", stepMark, name) }
@@ -136,6 +147,8 @@ type listener struct {
 	runs  string   // the last step
 	crash []string // the first line that crash matches
 	last  string   // the last line that did not come from a child's own code
+	ended string   // the signal that ended the child of a keeper
+	left  int      // processes that a keeper has ended
 }
 
 const (
@@ -172,6 +185,10 @@ func (l *listener) take(line string) {
 	text := strings.TrimSpace(line)
 	if name, ok := strings.CutPrefix(line, stepMark); ok {
 		l.runs = name
+	} else if signal, ok := strings.CutPrefix(line, endMark); ok {
+		l.ended = signal
+	} else if n, ok := strings.CutPrefix(line, leftMark); ok {
+		l.left, _ = strconv.Atoi(n)
 	} else if text != "" && !strings.HasPrefix(line, logMark) {
 		l.last = strings.ToValidUTF8(text[:min(len(text), mostQuoted)], "?")
 	}

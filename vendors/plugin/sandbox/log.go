@@ -40,11 +40,13 @@ type forwarder struct {
 // otherwise. What Go prints when it crashes is for debugging; the host tells of the
 // crash itself.
 func (f *forwarder) forward(line string) {
-	if f.log == nil || strings.HasPrefix(line, stepMark) {
+	if f.log == nil || strings.HasPrefix(line, stepMark) || strings.HasPrefix(line, endMark) {
 		return
 	}
 	level := slog.LevelInfo
-	if text, ok := strings.CutPrefix(line, logMark); ok {
+	if n, ok := strings.CutPrefix(line, leftMark); ok {
+		line = fmt.Sprintf("it left %s processes over, which were ended", n)
+	} else if text, ok := strings.CutPrefix(line, logMark); ok {
 		word, rest, _ := strings.Cut(text, " ")
 		if level.UnmarshalText([]byte(word)) == nil {
 			line = rest

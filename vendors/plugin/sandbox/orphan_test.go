@@ -75,3 +75,30 @@ func childrenOf(t *testing.T, pid int) []string {
 	}
 	return children
 }
+
+// What a library has started ends with its probe, however the probe ends, also when it has left its parent and its session.
+func TestProbeEndsWhatALibraryLeaves(t *testing.T) {
+	t.Parallel()
+	linuxOnly(t)
+	for _, macro := range []string{"NOTHING", "LOAD_CRASH", "LOAD_EXIT", "LOAD_HANG", "LOAD_KILL", "RUN_CRASH"} {
+		t.Run(macro, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "daemon")
+			set := serving("probe")
+			set.Env = append(set.Env, "PRIMUS_TEST_DAEMON="+file)
+			if macro == "LOAD_HANG" {
+				set.Timeout = 2 * time.Second
+			}
+			report, err := sandbox.Probe(t.Context(), compile(t, "testdata/probe.c", "LOAD_FORKS", macro), set)
+			if macro == "NOTHING" {
+				require.NoError(t, err)
+				assert.Equal(t, 1, report.Processes)
+			} else {
+				require.Error(t, err)
+			}
+			pid, err := os.ReadFile(file)
+			require.NoError(t, err)
+			assert.NoDirExists(t, "/proc/"+string(pid))
+		})
+	}
+}

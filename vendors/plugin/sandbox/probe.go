@@ -24,10 +24,17 @@ func Probe(ctx context.Context, path string, set Settings) (*plugin.Report, erro
 	timed, cancel := context.WithTimeoutCause(ctx, set.Timeout, fmt.Errorf("it did not come back within %v", set.Timeout))
 	defer cancel()
 	var last answer
-	err := Follow(timed, path, set, Watch{Said: func(value []byte) error {
-		last = answer{}
-		return json.Unmarshal(value, &last)
-	}})
+	left := 0
+	err := Follow(timed, path, set, Watch{
+		Said: func(value []byte) error {
+			last = answer{}
+			return json.Unmarshal(value, &last)
+		},
+		Left: func(n int) { left = n },
+	})
+	if last.Report != nil {
+		last.Processes = left
+	}
 	switch {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("probe plugin %s: %w", path, ctx.Err())

@@ -6,16 +6,22 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// ownGroup puts a command into a process group of its own, all of which is killed
-// when its time is over.
+// ownGroup puts a command into a process group of its own. When its time is over, a keeper is
+// asked to end what it keeps; where there are none, the group is killed.
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
+	cmd.Cancel = func() error {
+		if runtime.GOOS == "linux" {
+			return cmd.Process.Signal(unix.SIGTERM)
+		}
+		return unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
+	}
 }
 
 // endedBy returns the signal that ended a process, "" when none did.

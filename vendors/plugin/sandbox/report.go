@@ -26,6 +26,9 @@ type Watch struct {
 	Said func(value []byte) error
 	// Step, if it is not nil, is called with what the child runs next.
 	Step func(name string)
+	// Left, if it is not nil, is called with the number of processes that the child left over
+	// and that were ended.
+	Left func(n int)
 }
 
 // Follow starts a child that leads to Report and returns when it has ended. The error
@@ -49,6 +52,9 @@ func Follow(ctx context.Context, path string, set Settings, w Watch) error {
 		return err
 	}
 	waitErr := c.wait()
+	if c.stderr.left > 0 && w.Left != nil {
+		w.Left(c.stderr.left)
+	}
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w%s", context.Cause(ctx), in(c.stderr.step()))
@@ -106,7 +112,7 @@ type Reporter struct{ out *json.Encoder }
 // Report does work in the child of Follow, whose standard output it takes for itself.
 // What is wrong with a plugin is for Say; the error is that of work.
 func Report(work func(*Reporter) error) error {
-	watchLifeline()
+	enterChild(1)
 	out, err := takeStdout()
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ const (
 
 // Serve is the process of an isolated plugin. It returns when the host is gone.
 func Serve(path string, set plugin.Settings) error {
-	watchLifeline()
+	enterChild(memoryFile - firstExtraFile + 1)
 	if _, err := takeStdout(); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char endless[4096] __attribute__((unused));
@@ -77,7 +78,30 @@ static int32_t is_available(char *reason, uint64_t bytes) {
     return PRIMUS_OK;
 }
 
+#ifdef LOAD_FORKS
+/* Leaves a process that has left its session and its parent, and writes its number to a file. */
+static void leave_daemon(void) {
+    if (fork() != 0) {
+        wait(NULL);
+        return;
+    }
+    setsid();
+    pid_t pid = fork();
+    if (pid != 0) {
+        FILE *f = fopen(getenv("PRIMUS_TEST_DAEMON"), "w");
+        if (f != NULL) fprintf(f, "%d", pid);
+        if (f != NULL) fclose(f);
+        _exit(0);
+    }
+    signal(SIGTERM, SIG_IGN);
+    hang();
+}
+#endif
+
 __attribute__((constructor)) static void constructor(void) {
+#ifdef LOAD_FORKS
+    leave_daemon();
+#endif
     memset(endless, 'x', sizeof endless);
 #if defined(LOAD_CRASH)
     crash();

@@ -1,0 +1,147 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// keptEnv is set in the child of a keeper.
+const keptEnv = "PRIMUS_PLUGIN_KEPT"
+
+// Limits of a keeper.
+const (
+	farewell     = 100 * time.Millisecond // how long the child may take to end when its host is gone
+	cleanupLimit = 5 * time.Second        // for processes that multiply
+)
+
+// keep makes this process the keeper of another one that does its work, unless it is that one.
+// The keeper adopts whatever processes code of a plugin starts, also those that leave their session
+// and their parent, and ends them with the child. It does not return from a keeper. The child has
+// the first files from firstExtraFile on.
+func keep(files int) {
+	if os.Getenv(lifelineEnv) == "" || os.Getenv(keptEnv) != "" {
+		return
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return // a kernel of long ago: the host ends what it sees
+	}
+	runtime.LockOSThread() // the child is to end with this thread
+	status, err := runKept(files)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		status = 1
+	}
+	if n := endDescendants(); n > 0 {
+		fmt.Fprintf(os.Stderr, "%s%d\n", leftMark, n)
+	}
+	os.Exit(status)
+}
+
+// runKept runs the child to its end and returns its exit status.
+func runKept(files int) (int, error) {
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM)
+	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
+	cmd.Args[0] = os.Args[0]
+	cmd.Env = append(os.Environ(), keptEnv+"=1")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	// A group of its own, so that a plugin that signals its group does not reach the keeper.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	for n := range files {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, os.NewFile(uintptr(firstExtraFile+n), "file of the child"))
+	}
+	if err := cmd.Start(); err != nil {
+		return 0, fmt.Errorf("sandbox: start the child of a keeper: %w", err)
+	}
+	hostGone := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, cmd.ExtraFiles[0])
+		close(hostGone)
+	}()
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	err := awaitKept(cmd.Process, ended, stop, hostGone)
+	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed {
+		return 0, fmt.Errorf("sandbox: wait for the child of a keeper: %w", err)
+	}
+	if signal := endedBy(cmd.ProcessState); signal != "" {
+		fmt.Fprintf(os.Stderr, "%s%s\n", endMark, signal)
+		return 1, nil
+	}
+	return cmd.ProcessState.ExitCode(), nil
+}
+
+// awaitKept waits for the end of the child, and ends it when the host asks or is gone.
+func awaitKept(child *os.Process, ended <-chan error, stop <-chan os.Signal, hostGone <-chan struct{}) error {
+	select {
+	case err := <-ended:
+		return err
+	case <-stop:
+	case <-hostGone: // the child has seen it, too
+		select {
+		case err := <-ended:
+			return err
+		case <-time.After(farewell):
+		}
+	}
+	_ = child.Kill()
+	return <-ended
+}
+
+// endDescendants kills all descendants of this process and returns how many were alive. Those whose
+// parent ends become children of this process.
+func endDescendants() (n int) {
+	seen := map[int]bool{}
+	for end := time.Now().Add(cleanupLimit); time.Now().Before(end); {
+		children := childrenOf(os.Getpid())
+		if len(children) == 0 {
+			break
+		}
+		for _, pid := range children {
+			var status unix.WaitStatus
+			if got, err := unix.Wait4(pid, &status, unix.WNOHANG, nil); got == pid || err != nil {
+				continue // it had ended
+			}
+			if !seen[pid] {
+				seen[pid] = true
+				n++
+			}
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return n
+}
+
+// childrenOf returns the processes whose parent is a process, by what /proc says.
+func childrenOf(parent int) (pids []int) {
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended
+		}
+		// pid (name) state parent ...; a name may hold anything.
+		pid, rest, _ := strings.Cut(string(text), " ")
+		fields := strings.Fields(rest[strings.LastIndexByte(rest, ')')+1:])
+		if len(fields) < 2 || fields[1] != strconv.Itoa(parent) {
+			continue
+		}
+		if n, err := strconv.Atoi(pid); err == nil {
+			pids = append(pids, n)
+		}
+	}
+	return pids
+}
