@@ -34,6 +34,7 @@ var layers = []layer{
 	{root: "internal/cpufeat"},
 	{root: "internal/escape"},
 	{root: "internal/suggest"},
+	{root: "internal/sysmem"},
 	{root: "internal/benchmarks", allowed: everywhere},
 	{root: "internal/abigen", allowed: []string{"opregistry", "vendors"}},
 	{root: "internal", allowed: []string{"opregistry", "tensor", "device"}},
@@ -44,7 +45,7 @@ var layers = []layer{
 
 // leaves import nothing of the module, which their layers enforce, so that every
 // layer may import them.
-var leaves = []string{"internal/cpufeat", "internal/escape", "internal/suggest"}
+var leaves = []string{"internal/cpufeat", "internal/escape", "internal/suggest", "internal/sysmem"}
 
 // everywhere is all that a program of the module may be put together from.
 var everywhere = []string{"device", "tensor", "opregistry", "opmanager", "impls", "vendors", "runtime", "metrics", "internal", "examples"}

@@ -33,6 +33,9 @@ func NewBench(m *config.Module, manager *opmanager.Manager, dev device.Backend, 
 	if err != nil {
 		return nil, warnings, err
 	}
+	if _, err := args.checkMemory(manager, dev); err != nil {
+		return nil, warnings, err
+	}
 	b := &Bench{e: engine{args: args, manager: manager, log: log}}
 	b.e.declarePoints(func([]int32) error { return nil })
 	if err := b.e.build(dev); err != nil {

@@ -11,22 +11,24 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
 )
 
-// Inspect looks at the corpus, the checkpoint to go on from and the directories to write, with the errors that the run
-// itself would end with. The corpus is listed and not read, so that a run on other text in a directory that has a run already
-// passes.
+// Inspect looks at the corpus, the checkpoint to go on from, the directories to write and the memory that is needed, with the
+// errors that the run itself would end with. The corpus is listed and not read, so that a run on other text in a directory
+// that has a run already passes.
 func (t *trainer) Inspect(ctx context.Context) ([]backend.Finding, error) {
 	var found []backend.Finding
 	var faults []error
 	for _, look := range []struct {
 		name string
 		at   func(context.Context) (string, error)
-	}{{"corpus", t.inspectCorpus}, {"checkpoints", t.inspectDirs}, {"start", t.inspectStart}} {
+	}{{"corpus", t.inspectCorpus}, {"checkpoints", t.inspectDirs}, {"start", t.inspectStart}, {"memory", t.inspectMemory}} {
 		text, err := look.at(ctx)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		faults = append(faults, err)
-		found = append(found, backend.Finding{Name: look.name, Text: text})
+		if text != "" {
+			found = append(found, backend.Finding{Name: look.name, Text: text})
+		}
 	}
 	return found, errors.Join(faults...)
 }
@@ -84,6 +86,14 @@ func (t *trainer) inspectStart(context.Context) (string, error) {
 		return "from new weights", nil
 	}
 	return "from " + c.Path(), t.inspectCheckpoint(c)
+}
+
+// inspectMemory estimates what the run takes.
+func (t *trainer) inspectMemory(context.Context) (string, error) {
+	if t.tc.Manager == nil { // of a plan that nobody asks about ops
+		return "", nil
+	}
+	return t.args.checkMemory(t.tc.Manager, t.tc.Device)
 }
 
 // inspectCheckpoint compares a checkpoint with what the run would make of it.

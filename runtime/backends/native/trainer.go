@@ -30,6 +30,7 @@ type trainer struct {
 	metrics *rundir.Metrics
 	events  *tensorboard.Writer // nil without TensorBoard
 	store   *checkpoint.Store
+	tokens  *data.Tokens // nil before they are loaded
 	set     *data.Set
 	sampler *data.Sampler
 	valid   *evaluation // nil without evaluation
@@ -91,6 +92,9 @@ func (t *trainer) location() rundir.Location {
 // Init builds data, model and optimizer and loads the checkpoint to go on from.
 func (t *trainer) Init(ctx context.Context) error {
 	if err := t.loadData(ctx); err != nil {
+		return err
+	}
+	if _, err := t.args.checkMemory(t.tc.Manager, t.tc.Device); err != nil {
 		return err
 	}
 	if err := t.build(t.tc.Device); err != nil {
@@ -169,6 +173,7 @@ func (t *trainer) loadData(ctx context.Context) error {
 		return describe(t.tc, err)
 	}
 	t.tc.Log.Info(report.String())
+	t.tokens = tokens
 	if t.set, err = data.NewSet(tokens, t.split()); err != nil {
 		return describe(t.tc, err)
 	}
@@ -282,6 +287,9 @@ func (t *trainer) Cleanup(cause error) error {
 			faults = append(faults, t.store.Close())
 		}
 		faults = append(faults, t.dir.Close())
+	}
+	if t.tokens != nil {
+		faults = append(faults, t.tokens.Close())
 	}
 	faults = append(faults, t.close())
 	return errors.Join(faults...)

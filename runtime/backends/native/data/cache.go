@@ -2,20 +2,25 @@ package data
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"hash"
 	"hash/crc32"
 	"io"
 	"math"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
 )
 
-// The header of a cache file, little-endian:
+// A cache file holds the tokens, so that they begin at a page of memory, and after
+// them a footer, little-endian:
 //
 //	 0  magic    8 bytes
 //	 8  version  u32
@@ -26,8 +31,8 @@ import (
 //	60  check    u32  CRC-32C of the 60 bytes before
 const (
 	cacheMagic   = "PRIMTOKS"
-	cacheVersion = 1
-	cacheHeader  = 64
+	cacheVersion = 2
+	cacheFooter  = 64
 )
 
 type key [sha256.Size]byte
@@ -58,81 +63,122 @@ func newCache(dir string, k key, width int) cache {
 	return cache{path: filepath.Join(dir, "tokens-"+hex.EncodeToString(k[:8])+".bin"), key: k, width: width}
 }
 
-func (c cache) write(t *Tokens) error {
+// write makes the file of what encode writes. An error of encode itself, which
+// concerns the corpus, is told apart from what hinders the cache.
+func (c cache) write(encode func(io.Writer) error) (corpusErr, cacheErr error) {
 	if err := os.MkdirAll(filepath.Dir(c.path), 0o755); err != nil {
-		return durable.Explain(err)
+		return nil, durable.Explain(err)
 	}
-	header := c.header(t)
-	return durable.WriteFile(c.path, func(w io.Writer) error {
-		if _, err := w.Write(header); err != nil {
+	cacheErr = durable.WriteFile(c.path, func(w io.Writer) error {
+		s := &sink{w: w, crc: crc32.New(castagnoli())}
+		if err := encode(s); err != nil {
+			if s.err == nil {
+				corpusErr = err
+			}
 			return err
 		}
-		_, err := w.Write(t.bytes)
+		_, err := w.Write(c.footer(s.size/uint64(c.width), s.crc.Sum32()))
 		return err
 	})
+	return corpusErr, cacheErr
 }
 
-func (c cache) header(t *Tokens) []byte {
-	h := make([]byte, 0, cacheHeader)
-	h = append(h, cacheMagic...)
-	h = binary.LittleEndian.AppendUint32(h, cacheVersion)
-	h = binary.LittleEndian.AppendUint32(h, uint32(t.width))
-	h = binary.LittleEndian.AppendUint64(h, uint64(t.Len()))
-	h = append(h, c.key[:]...)
-	h = binary.LittleEndian.AppendUint32(h, t.crc)
-	return binary.LittleEndian.AppendUint32(h, crc32.Checksum(h, castagnoli()))
+// sink passes on what is written, and keeps its size, its checksum and the error.
+type sink struct {
+	w    io.Writer
+	size uint64
+	crc  hash.Hash32
+	err  error
 }
 
-// read returns the tokens of the cache file; an error that matches os.ErrNotExist
+// Write implements io.Writer.
+func (s *sink) Write(p []byte) (n int, err error) {
+	n, s.err = s.w.Write(p)
+	s.size += uint64(n)
+	_, _ = s.crc.Write(p[:n])
+	return n, s.err
+}
+
+func (c cache) footer(count uint64, crc uint32) []byte {
+	f := make([]byte, 0, cacheFooter)
+	f = append(f, cacheMagic...)
+	f = binary.LittleEndian.AppendUint32(f, cacheVersion)
+	f = binary.LittleEndian.AppendUint32(f, uint32(c.width))
+	f = binary.LittleEndian.AppendUint64(f, count)
+	f = append(f, c.key[:]...)
+	f = binary.LittleEndian.AppendUint32(f, crc)
+	return binary.LittleEndian.AppendUint32(f, crc32.Checksum(f, castagnoli()))
+}
+
+// open returns the tokens of the cache file; an error that matches os.ErrNotExist
 // says that there is none, any other that it cannot be used.
-func (c cache) read() (*Tokens, error) {
-	f, err := os.Open(c.path)
+func (c cache) open(ctx context.Context) (*Tokens, error) {
+	f, err := durable.OpenRegular(c.path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
+	content, release, err := mapFile(f)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", c.path, durable.Explain(err))
 	}
-	t, err := c.decode(f, info.Size())
+	t, err := c.decode(ctx, content)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.path, err)
+		return nil, errors.Join(fmt.Errorf("%s: %w", c.path, err), release())
 	}
+	t.release = release
 	return t, nil
 }
 
-// decode reads a cache file of size bytes. It believes nothing in the header
-// before it has compared it with size.
-func (c cache) decode(r io.Reader, size int64) (*Tokens, error) {
-	h := make([]byte, cacheHeader)
-	if _, err := io.ReadFull(r, h); err != nil {
-		return nil, fmt.Errorf("got %d bytes, want a header of %d", size, cacheHeader)
+// decode returns the tokens of a cache file. It believes nothing in the footer
+// before it has compared it with the content.
+func (c cache) decode(ctx context.Context, content []byte) (t *Tokens, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer catchFault(&err)
+	size := len(content) - cacheFooter
+	if size < 0 {
+		return nil, fmt.Errorf("got %d bytes, want a footer of %d", len(content), cacheFooter)
 	}
-	if string(h[:8]) != cacheMagic {
-		return nil, fmt.Errorf("got the magic %q, want %q", h[:8], cacheMagic)
+	tokens, f := content[:size:size], make([]byte, cacheFooter)
+	copy(f, content[size:])
+	if string(f[:8]) != cacheMagic {
+		return nil, fmt.Errorf("got the magic %q, want %q", f[:8], cacheMagic)
 	}
-	if got, want := binary.LittleEndian.Uint32(h[60:]), crc32.Checksum(h[:60], castagnoli()); got != want {
-		return nil, fmt.Errorf("got the header checksum %08x, want %08x", got, want)
+	if got, want := binary.LittleEndian.Uint32(f[60:]), crc32.Checksum(f[:60], castagnoli()); got != want {
+		return nil, fmt.Errorf("got the footer checksum %08x, want %08x", got, want)
 	}
-	version, width := binary.LittleEndian.Uint32(h[8:]), binary.LittleEndian.Uint32(h[12:])
+	version, width := binary.LittleEndian.Uint32(f[8:]), binary.LittleEndian.Uint32(f[12:])
 	if version != cacheVersion || width != uint32(c.width) {
 		return nil, fmt.Errorf("got version %d and %d bytes a token, want %d and %d", version, width, cacheVersion, c.width)
 	}
-	if !bytes.Equal(h[24:56], c.key[:]) {
-		return nil, fmt.Errorf("got the key of another corpus")
+	if !bytes.Equal(f[24:56], c.key[:]) {
+		return nil, errors.New("got the key of another corpus")
 	}
-	count := binary.LittleEndian.Uint64(h[16:])
-	if count > math.MaxInt64/2 || int64(count)*int64(c.width) != size-cacheHeader {
-		return nil, fmt.Errorf("got %d bytes of tokens, want %d tokens of %d", size-cacheHeader, count, c.width)
+	count := binary.LittleEndian.Uint64(f[16:])
+	if count > math.MaxInt64/2 || int64(count)*int64(c.width) != int64(size) {
+		return nil, fmt.Errorf("got %d bytes of tokens, want %d tokens of %d", size, count, c.width)
 	}
-	tokens := make([]byte, size-cacheHeader)
-	if _, err := io.ReadFull(r, tokens); err != nil {
-		return nil, fmt.Errorf("read %d tokens: %w", count, err)
+	crc, err := checksum(ctx, tokens)
+	if err != nil {
+		return nil, err
 	}
-	t := newTokens(tokens, c.width)
-	if want := binary.LittleEndian.Uint32(h[56:]); t.crc != want {
-		return nil, fmt.Errorf("got the checksum %08x, want %08x", t.crc, want)
+	if want := binary.LittleEndian.Uint32(f[56:]); crc != want {
+		return nil, fmt.Errorf("got the checksum %08x, want %08x", crc, want)
 	}
-	return t, nil
+	return &Tokens{bytes: tokens, width: c.width, crc: crc}, nil
+}
+
+// checksum returns the CRC-32C of b, which may be mapped and long.
+func checksum(ctx context.Context, b []byte) (uint32, error) {
+	crc := uint32(0)
+	const part = 64 << 20
+	for len(b) > 0 {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		now := b[:min(len(b), part)]
+		crc = crc32.Update(crc, castagnoli(), now)
+		b = b[len(now):]
+	}
+	return crc, nil
 }

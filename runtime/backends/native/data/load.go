@@ -1,15 +1,15 @@
 package data
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
+	"github.com/primus-fl/primus/internal/sysmem"
 )
 
 // separator stands between two files of the stream.
@@ -150,90 +150,78 @@ func (c *Corpus) find(ctx context.Context) error {
 
 // Load returns the tokens of the corpus, from the cache when it has them. They
 // depend only on the contents and relative order of the files, the tokenizer and
-// the limit.
+// the limit. With a cache they are mapped from its file where the system can do
+// that, so that a corpus may be larger than memory.
 func (c *Corpus) Load(ctx context.Context) (*Tokens, Report, error) {
 	r := c.report
+	tokens, err := c.throughCache(ctx, &r)
+	if tokens == nil && err == nil {
+		tokens, err = c.inMemory(ctx)
+	}
+	if err != nil {
+		return nil, r, err
+	}
+	r.Tokens = tokens.Len()
+	return tokens, r, nil
+}
+
+// throughCache returns the tokens of the cache file, which it writes when there
+// is none that can be used. When the cache cannot be used at all it warns and
+// returns no tokens.
+func (c *Corpus) throughCache(ctx context.Context, r *Report) (*Tokens, error) {
 	if c.settings.CacheDir == "" {
-		tokens, err := encode(ctx, c.sources, c.settings.Tokenizer, c.width)
-		return report(tokens, r, err)
+		return nil, nil
 	}
 	cached := newCache(c.settings.CacheDir, cacheKey(c.sources, c.settings.Tokenizer.Name(), c.width), c.width)
-	r.CachePath = cached.path
-	tokens, err := cached.read()
+	tokens, err := cached.open(ctx)
 	if err == nil {
-		r.FromCache = true
-		return report(tokens, r, nil)
+		r.CachePath, r.FromCache = cached.path, true
+		return tokens, nil
+	}
+	if ctx.Err() != nil {
+		return nil, err
 	}
 	if !errors.Is(err, os.ErrNotExist) {
 		r.Warnings = append(r.Warnings, "the token cache is built anew: "+err.Error())
 	}
-	tokens, err = encode(ctx, c.sources, c.settings.Tokenizer, c.width)
-	if err != nil {
-		return nil, r, err
+	corpusErr, cacheErr := cached.write(func(w io.Writer) error { return c.encode(ctx, w) })
+	if corpusErr != nil {
+		return nil, corpusErr
 	}
-	if err := cached.write(tokens); err != nil {
-		r.CachePath = ""
-		r.Warnings = append(r.Warnings, "the token cache was not written: "+err.Error())
+	if cacheErr == nil {
+		tokens, cacheErr = cached.open(ctx)
 	}
-	return report(tokens, r, nil)
+	if ctx.Err() != nil {
+		return nil, cacheErr
+	}
+	if cacheErr != nil {
+		r.Warnings = append(r.Warnings, "the token cache was not written: "+cacheErr.Error())
+		return nil, nil
+	}
+	r.CachePath = cached.path
+	return tokens, nil
 }
 
-func report(t *Tokens, r Report, err error) (*Tokens, Report, error) {
-	if err != nil {
-		return nil, r, err
+// inMemory encodes the corpus without a cache.
+func (c *Corpus) inMemory(ctx context.Context) (*Tokens, error) {
+	if err := fits(c.report.Bytes*int64(c.width), "there is no token cache to read it from"); err != nil {
+		return nil, err
 	}
-	r.Tokens = t.Len()
-	return t, r, nil
+	var stream bytes.Buffer
+	stream.Grow(int(c.report.Bytes) * c.width)
+	if err := c.encode(ctx, &stream); err != nil {
+		return nil, err
+	}
+	return newTokens(stream.Bytes(), c.width), nil
 }
 
-// encode reads and tokenizes the files one after the other.
-func encode(ctx context.Context, sources []source, tok Tokenizer, width int) (*Tokens, error) {
-	total := int64(0)
-	for _, s := range sources {
-		total += s.size + int64(len(separator))
+// fits returns an error when a corpus would take more memory than this process can
+// have.
+func fits(size int64, why string) error {
+	limit, err := sysmem.Read()
+	if err != nil || uint64(size) <= limit.Bytes {
+		return nil // a system that does not tell has to find out
 	}
-	// One token a byte at most is what tokenizers of text produce; the slice
-	// grows for one that does not.
-	stream := make([]byte, 0, total*int64(width))
-	gap := tok.Encode(nil, []byte(separator))
-	var ids []int32
-	var text []byte
-	for i, s := range sources {
-		if err := ctx.Err(); err != nil {
-			return nil, fmt.Errorf("data: encode the corpus: %w", err)
-		}
-		var err error
-		if text, err = readText(text, s); err != nil {
-			return nil, err
-		}
-		ids = ids[:0]
-		if i > 0 {
-			ids = append(ids, gap...)
-		}
-		ids = tok.Encode(ids, text)
-		if stream, err = appendIDs(stream, ids, width, tok.VocabSize()); err != nil {
-			return nil, fmt.Errorf("encode %s: %w", s.path, err)
-		}
-	}
-	return newTokens(stream, width), nil
-}
-
-// readText reads the used part of a file into buf, which it grows as needed.
-func readText(buf []byte, s source) ([]byte, error) {
-	f, err := os.Open(s.path)
-	if err != nil {
-		return buf, fmt.Errorf("train_data_path: %w", durable.Explain(err))
-	}
-	defer f.Close()
-	if int64(cap(buf)) < s.size {
-		buf = make([]byte, s.size)
-	}
-	buf = buf[:s.size]
-	if _, err := io.ReadFull(f, buf); err != nil {
-		if err == io.ErrUnexpectedEOF || err == io.EOF {
-			return buf, fmt.Errorf("train_data_path: %s became shorter than the %d bytes it had when the corpus was listed: start again when nobody writes it", filepath.Clean(s.path), s.size)
-		}
-		return buf, fmt.Errorf("train_data_path: %w", durable.Explain(err))
-	}
-	return buf, nil
+	return fmt.Errorf("train_data_path: the corpus takes %s of memory, because %s, and this process can have %s (%s): set train_data_max_bytes",
+		sysmem.Text(float64(size)), why, sysmem.Text(float64(limit.Bytes)), limit.Source)
 }

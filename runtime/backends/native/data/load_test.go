@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -42,7 +43,7 @@ func load(t *testing.T, s data.Settings) (string, data.Report) {
 	tokens, report, err := loadCorpus(t.Context(), s)
 	require.NoError(t, err)
 	ids := make([]int32, tokens.Len())
-	tokens.Read(ids, 0)
+	require.NoError(t, tokens.Read(ids, 0))
 	assert.Equal(t, tokens.Len(), report.Tokens)
 	return string(data.ByteTokenizer{}.Decode(nil, ids)), report
 }
@@ -210,12 +211,12 @@ func TestCacheIsUsedAndRebuilt(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, other.FromCache)
 	ids := make([]int32, 2)
-	tokens.Read(ids, 1)
+	require.NoError(t, tokens.Read(ids, 1))
 	assert.Equal(t, []int32{'e' + 1000, 'l' + 1000}, ids)
 	tokens, other, err = loadCorpus(t.Context(), data.Settings{Path: root, CacheDir: dir, Tokenizer: shifted{}})
 	require.NoError(t, err)
 	assert.True(t, other.FromCache)
-	tokens.Read(ids, 1)
+	require.NoError(t, tokens.Read(ids, 1))
 	assert.Equal(t, []int32{'e' + 1000, 'l' + 1000}, ids)
 }
 
@@ -288,4 +289,51 @@ func TestACacheThatCannotBeWrittenIsAWarning(t *testing.T) {
 	assert.Empty(t, report.CachePath)
 	require.NotEmpty(t, report.Warnings)
 	assert.Contains(t, report.Warnings[len(report.Warnings)-1], syscall.ENOTDIR.Error())
+}
+
+// A corpus goes to the cache part by part and is mapped from there, so that it takes no memory of its size.
+func TestALargeCorpusTakesNoMemory(t *testing.T) {
+	const size = 64 << 20
+	if runtime.GOOS == "windows" {
+		t.Skip("files are read whole on this system")
+	}
+	path := filepath.Join(t.TempDir(), "large.txt")
+	line := []byte(strings.Repeat("abcdefg ", 8<<10))
+	f, err := os.Create(path)
+	require.NoError(t, err)
+	for range size / len(line) {
+		_, err := f.Write(line)
+		require.NoError(t, err)
+	}
+	require.NoError(t, f.Close())
+	s := data.Settings{Path: path, CacheDir: t.TempDir()}
+	for _, fromCache := range []bool{false, true} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		tokens, report, err := loadCorpus(t.Context(), s)
+		require.NoError(t, err)
+		runtime.ReadMemStats(&after)
+		assert.Equal(t, fromCache, report.FromCache)
+		assert.Equal(t, size, tokens.Len())
+		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(8<<20))
+		require.NoError(t, tokens.Close())
+	}
+}
+
+// When somebody makes the cache shorter while it is read, reading is an error and not the end of the process.
+func TestACacheThatIsCutWhileItIsMapped(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("files are read whole on this system")
+	}
+	root := tree(t, map[string]string{"a.txt": strings.Repeat("x", 1<<20)})
+	tokens, report, err := loadCorpus(t.Context(), data.Settings{Path: root, CacheDir: t.TempDir()})
+	require.NoError(t, err)
+	set, err := data.NewSet(tokens, data.SplitSettings{SeqLength: 16})
+	require.NoError(t, err)
+	sampler, batch := data.NewSampler(set, 1), make([]int32, 17*64)
+	require.NoError(t, sampler.Batch(batch))
+	require.NoError(t, os.Truncate(report.CachePath, 0))
+	assert.ErrorContains(t, sampler.Batch(batch), "the token cache can no longer be read")
+	require.NoError(t, tokens.Close())
 }

@@ -43,7 +43,9 @@ func (s *Sampler) Batch(dst []int32) error {
 			s.order = newPermutation(s.order.n, s.seed, epoch)
 		}
 		i := s.order.at(s.position % s.order.n)
-		s.set.window(dst[r*width:(r+1)*width], s.set.train, int(i))
+		if err := s.set.window(dst[r*width:(r+1)*width], s.set.train, int(i)); err != nil {
+			return err
+		}
 		s.position++
 	}
 	return nil
@@ -90,7 +92,9 @@ func (v *Validation) Batch(dst []int32) error {
 	width := v.set.seq + 1
 	for r := range rows {
 		i := v.cursor * v.set.ValidWindows() / v.count
-		v.set.window(dst[r*width:(r+1)*width], v.set.valid, i)
+		if err := v.set.window(dst[r*width:(r+1)*width], v.set.valid, i); err != nil {
+			return err
+		}
 		v.cursor = (v.cursor + 1) % v.count
 	}
 	return nil

@@ -42,7 +42,7 @@ func stream(t *testing.T, n int) (*data.Tokens, []int32) {
 	require.NoError(t, err)
 	require.Equal(t, n, tokens.Len())
 	ids := make([]int32, n)
-	tokens.Read(ids, 0)
+	require.NoError(t, tokens.Read(ids, 0))
 	return tokens, ids
 }
 

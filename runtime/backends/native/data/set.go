@@ -128,9 +128,9 @@ func (s *Set) Corpus() string {
 }
 
 // window fills dst, which holds seq+1 tokens, with window i of the given blocks.
-func (s *Set) window(dst []int32, blocks []int32, i int) {
+func (s *Set) window(dst []int32, blocks []int32, i int) error {
 	block := int(blocks[i/s.blockWindows])
-	s.tokens.Read(dst, block*s.blockTokens()+i%s.blockWindows*s.seq)
+	return s.tokens.Read(dst, block*s.blockTokens()+i%s.blockWindows*s.seq)
 }
 
 // rows returns how many windows dst holds; a length that is no multiple of a

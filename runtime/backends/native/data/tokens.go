@@ -4,14 +4,18 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"runtime/debug"
 	"unsafe"
 )
 
-// Tokens is an immutable stream of token ids in memory, one or two bytes each.
+// Tokens is an immutable stream of token ids, one or two bytes each, in memory or
+// mapped from a file.
 type Tokens struct {
 	bytes []byte // little-endian
 	width int    // bytes of an id, 1 or 2
 	crc   uint32
+
+	release func() error // ends the mapping; nil for a stream in memory
 }
 
 // widthOf returns the bytes that an id of a vocabulary takes.
@@ -34,18 +38,47 @@ func newTokens(data []byte, width int) *Tokens {
 func (t *Tokens) Len() int { return len(t.bytes) / t.width }
 
 // Read fills dst with the tokens from position from on. It panics when the range
-// is not inside the stream.
-func (t *Tokens) Read(dst []int32, from int) {
+// is not inside the stream. A file that can no longer be read, because its disk
+// failed or somebody made it shorter, is an error.
+func (t *Tokens) Read(dst []int32, from int) (err error) {
+	if t.release != nil {
+		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+		defer catchFault(&err)
+	}
 	if t.width == 1 {
 		for i, b := range t.bytes[from : from+len(dst)] {
 			dst[i] = int32(b)
 		}
-		return
+		return nil
 	}
 	src := t.bytes[2*from : 2*(from+len(dst))]
 	for i := range dst {
 		dst[i] = int32(binary.LittleEndian.Uint16(src[2*i:]))
 	}
+	return nil
+}
+
+// catchFault makes an error of a panic about mapped memory; any other goes on. It is
+// deferred while SetPanicOnFault is on.
+func catchFault(err *error) {
+	fault := recover()
+	if fault == nil {
+		return
+	}
+	if _, ofMemory := fault.(interface{ Addr() uintptr }); !ofMemory {
+		panic(fault)
+	}
+	*err = fmt.Errorf("data: the token cache can no longer be read: %v", fault)
+}
+
+// Close releases the file that the tokens are mapped from. They must not be read
+// any more.
+func (t *Tokens) Close() error {
+	if t.release == nil {
+		return nil
+	}
+	t.bytes = nil
+	return t.release()
 }
 
 // appendIDs appends ids in the stream's encoding. An id outside the vocabulary

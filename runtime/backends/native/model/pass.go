@@ -26,6 +26,7 @@ type Pass struct {
 
 	embedding   *embedding
 	targets     *tensor.Tensor // i32 [T]
+	freqs       *tensor.Tensor // of rotary positions [seq 1 1 d]; nil without
 	layers      []layer
 	proj        *tensor.Tensor // what a part of a layer adds to the residual stream [T h]
 	out, norm   *tensor.Tensor // of the last layer and of the final norm [T h]
@@ -59,6 +60,9 @@ func (m *Model) NewPass(mgr *opmanager.Manager, batch, seq int, train bool) (*Pa
 		return nil, fmt.Errorf("allocate activations for %d sequences of %d tokens: %w", batch, seq, p.memory.fail())
 	}
 	p.embedding.fillPlaces(seq)
+	if p.freqs != nil {
+		fillFreqs(p.freqs, m.cfg.RotaryBase)
+	}
 	return p, nil
 }
 
@@ -81,18 +85,15 @@ func (p *Pass) build(mgr *opmanager.Manager, train bool) {
 	if train {
 		p.lossArgs.DLosses, p.lossArgs.DLogits = p.grad.losses, p.logits
 	}
-	var freqs *tensor.Tensor
 	if c.rotary() {
-		if freqs = own.f32(p.seq, 1, 1, c.HeadDim()); freqs != nil {
-			fillFreqs(freqs, c.RotaryBase)
-		}
+		p.freqs = own.f32(p.seq, 1, 1, c.HeadDim())
 	}
-	p.buildLayers(mgr, outside, freqs)
+	p.buildLayers(mgr, outside)
 }
 
 // buildLayers makes the layers. In a forward-only pass they share their memory, but
 // for their inputs, which take turns.
-func (p *Pass) buildLayers(mgr *opmanager.Manager, b builder, freqs *tensor.Tensor) {
+func (p *Pass) buildLayers(mgr *opmanager.Manager, b builder) {
 	train := p.grad != nil
 	inputs := [2]*tensor.Tensor{}
 	b.keep = &reel{arena: p.memory, shared: !train}
@@ -104,7 +105,7 @@ func (p *Pass) buildLayers(mgr *opmanager.Manager, b builder, freqs *tensor.Tens
 		if train || i < len(inputs) {
 			inputs[i%2] = p.memory.new(tensor.F32, b.tokens(), b.cfg.HiddenSize)
 		}
-		p.layers = append(p.layers, b.layer(w, inputs[i%2], freqs))
+		p.layers = append(p.layers, b.layer(w, inputs[i%2], p.freqs))
 	}
 }
 

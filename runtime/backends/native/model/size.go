@@ -1,25 +1,28 @@
 package model
 
 // NumParameters returns the number of weights.
-func (c Config) NumParameters() int {
-	h := c.HiddenSize
-	norm, biases := h, 0
+func (c Config) NumParameters() int { return int(c.parameters()) }
+
+// parameters is NumParameters without an upper limit, and exact up to 2⁵³.
+func (c Config) parameters() float64 {
+	h, vocab, qkv, up := float64(c.HiddenSize), float64(c.VocabSize), float64(c.qkvRows()), float64(c.upRows())
+	norm, biases := h, 0.0
 	if c.layerNorm() {
 		norm = 2 * h
 	}
 	if c.AddBiasLinear {
-		biases = c.qkvRows() + h + c.upRows() + h
+		biases = qkv + h + up + h
 	}
-	mlp := c.mlpWeights()
+	mlp := h * (up + float64(c.downCols()))
 	if c.mixture() {
-		mlp = mlp*c.NumExperts + c.NumExperts*h
+		mlp = (mlp + h) * float64(c.NumExperts)
 	}
-	n := c.VocabSize*h + c.NumLayers*(2*norm+c.qkvRows()*h+h*h+biases+mlp) + norm
+	n := vocab*h + float64(c.NumLayers)*(2*norm+qkv*h+h*h+biases+mlp) + norm
 	if c.learnedPositions() {
-		n += c.positions() * h
+		n += float64(c.positions()) * h
 	}
 	if c.Untie {
-		n += c.VocabSize * h
+		n += vocab * h
 	}
 	return n
 }

@@ -1,0 +1,74 @@
+package model
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/opmanager"
+)
+
+// WeightBytes returns what the weights of a model take, and as much again for their
+// gradients. It is a number of any size, because it is asked for before anybody
+// knows whether it can be had.
+func (c Config) WeightBytes() float64 { return 2 * 4 * c.parameters() }
+
+// ActivationBytes returns what the passes of a run take: the one that trains on
+// batches of batch sequences, and the one that writes text. It builds them as
+// NewPass does, without memory, for two layers and for three: what the third one
+// adds is what every further one does.
+func (c Config) ActivationBytes(mgr *opmanager.Manager, batch int) (float64, error) {
+	var sizes [2]float64
+	for i := range sizes {
+		part := c
+		part.NumLayers = min(i+2, c.NumLayers)
+		var err error
+		if sizes[i], err = part.countActivations(mgr, batch); err != nil {
+			return 0, err
+		}
+	}
+	two, three := sizes[0], sizes[1]
+	return three + float64(max(c.NumLayers-3, 0))*(three-two), nil
+}
+
+// countActivations is ActivationBytes for all layers.
+func (c Config) countActivations(mgr *opmanager.Manager, batch int) (float64, error) {
+	m, err := New(c, &counter{})
+	if err != nil {
+		return 0, err
+	}
+	var taken counter
+	for _, pass := range []struct {
+		batch int
+		train bool
+	}{{batch, true}, {1, false}} {
+		p := &Pass{m: m, memory: &arena{backend: &taken}, batch: pass.batch, seq: c.SeqLength}
+		p.build(mgr, pass.train)
+		if p.memory.err != nil {
+			return 0, fmt.Errorf("estimate the memory of activations: %w", p.memory.err)
+		}
+	}
+	return taken.bytes, nil
+}
+
+// counter is a device that has all the memory that is asked for, none of which can
+// be used.
+type counter struct {
+	device.Backend
+	bytes float64
+	place [1]byte
+}
+
+// Device implements device.Backend.
+func (*counter) Device() (device.Device, error) { return device.Device{Type: device.TypeCPU}, nil }
+
+// Alloc implements device.Backend.
+func (c *counter) Alloc(size uint64) (unsafe.Pointer, error) {
+	c.bytes += float64(size)
+	return unsafe.Pointer(&c.place), nil
+}
+
+// Free implements device.Backend.
+func (*counter) Free(unsafe.Pointer) error { return nil }
+
+var _ device.Backend = (*counter)(nil)

@@ -1,0 +1,55 @@
+package model_test
+
+import (
+	"testing"
+
+	"github.com/primus-fl/primus/device/cpu"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/runtime/backends/native/model"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The estimates are what a device is asked for, also with more layers than are built to count.
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	const batch = 3
+	for name, cfg := range architectures() {
+		for _, layers := range []int{1, 2, 5} {
+			cfg.NumLayers = layers
+			backend, mgr := cpu.New(), newManager(t, opregistry.KindFlagos)
+			m, err := model.New(cfg, backend)
+			require.NoError(t, err, name)
+			weights := float64(backend.Stats().Bytes)
+			assert.Equal(t, weights, cfg.WeightBytes(), "%s, %d layers", name, layers)
+
+			training, err := m.NewPass(mgr, batch, cfg.SeqLength, true)
+			require.NoError(t, err, name)
+			writing, err := m.NewPass(mgr, 1, cfg.SeqLength, false)
+			require.NoError(t, err, name)
+			got, err := cfg.ActivationBytes(mgr, batch)
+			require.NoError(t, err, name)
+			assert.Equal(t, float64(backend.Stats().Bytes)-weights, got, "%s, %d layers", name, layers)
+			assert.NoError(t, writing.Close())
+			assert.NoError(t, training.Close())
+			assert.NoError(t, m.Close())
+			assert.NoError(t, backend.Close())
+		}
+	}
+}
+
+// What is far too large is counted like anything else; what no address reaches is an error.
+func TestMemoryOfTheHuge(t *testing.T) {
+	t.Parallel()
+	mgr := newManager(t, opregistry.KindFlagos)
+	cfg := tiny(false)
+	cfg.NumLayers = 1_000_000_000
+	assert.Greater(t, cfg.WeightBytes(), 1e13)
+	got, err := cfg.ActivationBytes(mgr, 2)
+	require.NoError(t, err)
+	assert.Greater(t, got, 1e13)
+	cfg.HiddenSize = 1 << 40
+	assert.Greater(t, cfg.WeightBytes(), 1e33)
+	_, err = cfg.ActivationBytes(mgr, 2)
+	assert.ErrorContains(t, err, "want a size that fits in an int")
+}
