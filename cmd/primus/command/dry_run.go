@@ -113,6 +113,9 @@ func describePlan(p *train.Plan) (string, error) {
 		}
 	}
 	section("patches", patchesTable(p.Phases))
+	if p.UnknownPatches != "" {
+		line("\n%s; primus patches scan --repo DIR lists those of a checkout", p.UnknownPatches)
+	}
 	line("%s", contended(p.Phases))
 	line("steps\n\n  %s", strings.Join(planSteps(p), " -> "))
 	for _, problem := range p.Problems {

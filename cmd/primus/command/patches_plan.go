@@ -15,6 +15,7 @@ type planView struct {
 	Framework string       `json:"framework"`
 	Version   string       `json:"version"`
 	Patches   []planRow    `json:"patches"`
+	Unknown   string       `json:"unknown"` // which patches are not listed because they are not known; "" for none
 	Contended []planShared `json:"contended"`
 	Problems  []string     `json:"problems"`
 }
@@ -83,7 +84,7 @@ func newPatchesPlanCommand(streams Streams) *cobra.Command {
 
 // newPlanView returns what a plan says about every patch of a set.
 func newPlanView(p *train.Plan, set *patch.Set) planView {
-	view := planView{Framework: p.Framework, Version: p.Version, Patches: []planRow{}, Contended: []planShared{}, Problems: list(p.Problems)}
+	view := planView{Framework: p.Framework, Version: p.Version, Patches: []planRow{}, Unknown: p.UnknownPatches, Contended: []planShared{}, Problems: list(p.Problems)}
 	seen := map[string]bool{}
 	for _, phase := range p.Phases {
 		for i, d := range phase.Decisions {
@@ -124,6 +125,9 @@ func (v planView) print(streams Streams, p *train.Plan) error {
 		t.AppendRow(table.Row{r.Phase, order, r.Patch, r.Priority, r.Reason})
 	}
 	text := fmt.Sprintf("framework %s, version %s\n\n%s\n%s", v.Framework, orUnknown(v.Version), render(t), contended(p.Phases))
+	if v.Unknown != "" {
+		text += v.Unknown + "; primus patches scan --repo DIR lists those of a checkout\n"
+	}
 	for _, problem := range v.Problems {
 		text += "\nproblem: " + problem + "\n"
 	}

@@ -57,7 +57,7 @@ trainer_class: FluxPretrainTrainer
 		assert.Equal(t, want, got, path)
 	}
 	_, source := traintest.Argument(p, "sequence_parallel")
-	assert.Equal(t, "patch megatron.args.sequence_parallel", source)
+	assert.Equal(t, "patch megatron.args.sequence_parallel_tp1", source)
 	assert.NotEmpty(t, p.Conflicts, "a value that a patch replaces is reported")
 }
 
@@ -74,6 +74,22 @@ func TestMockData(t *testing.T) {
 	require.NoError(t, err)
 	got, _ := traintest.Argument(p, "vocab_size")
 	assert.Equal(t, "7", got)
+}
+
+// Users know these patches by the ids and the order that they have in Primus.
+func TestPatchesHaveTheIDsOfPrimus(t *testing.T) {
+	p, err := newLab("mock_data: true\nsave: x\ntrain_data_path: a b\niterations_to_skip: null\nsequence_parallel: true\n").Plan(t)
+	require.NoError(t, err)
+	assert.Contains(t, p.UnknownPatches, "more patches for megatron")
+	var ids []string
+	for _, d := range p.Phases[0].Decisions {
+		assert.True(t, d.Run, d.Reason)
+		ids = append(ids, d.Patch.ID)
+	}
+	assert.Equal(t, []string{
+		"megatron.args.checkpoint_path", "megatron.args.data_path_split", "megatron.args.iterations_to_skip_default",
+		"megatron.args.mock_data", "megatron.args.sequence_parallel_tp1", "megatron.args.tensorboard_path",
+	}, ids)
 }
 
 func TestFaults(t *testing.T) {

@@ -8,12 +8,13 @@ import (
 	"github.com/primus-fl/primus/runtime/patch"
 )
 
-// Patches returns the rewrites of arguments that a run of Megatron gets.
+// Patches returns those rewrites of arguments of Primus that this program makes itself, under the ids that they have there.
+// Primus has more patches, most of which replace functions of its Python process.
 func Patches() []patch.Patch {
-	rewrite := func(id, description string, priority int, when patch.Condition, apply func(*patch.Context) error, args ...string) patch.Patch {
+	rewrite := func(id, description string, when patch.Condition, apply func(*patch.Context) error, args ...string) patch.Patch {
 		p := patch.Patch{
 			ID: "megatron.args." + id, Description: description, Backend: Framework, Phase: patch.BuildArgs,
-			Style: patch.ArgRewrite, Priority: patch.At(priority), Condition: when, Apply: apply,
+			Style: patch.ArgRewrite, Condition: when, Apply: apply,
 		}
 		for _, arg := range args {
 			p.Symbols = append(p.Symbols, "arg:"+arg)
@@ -21,27 +22,27 @@ func Patches() []patch.Patch {
 		return p
 	}
 	return []patch.Patch{
-		rewrite("save", "Put checkpoints below the directory of the experiment", 10,
+		rewrite("checkpoint_path", "Put checkpoints below the directory of the experiment",
 			notNull("save"), saveInExperiment, "save"),
-		rewrite("data_paths", "Split the texts of data paths at blanks", 20,
+		rewrite("data_path_split", "Split the texts of data paths at spaces",
 			patch.Condition{Text: "a data path is a text", Holds: func(c *patch.Context) (bool, error) {
 				return len(pathTexts(c)) > 0, nil
 			}}, splitDataPaths, dataPaths...),
-		rewrite("iterations_to_skip", "Turn a null list of iterations to skip into an empty one", 30,
+		rewrite("iterations_to_skip_default", "Turn a null list of iterations to skip into an empty one",
 			patch.Condition{Text: "iterations_to_skip is null", Holds: func(c *patch.Context) (bool, error) {
 				v, given := c.Params.Get("iterations_to_skip")
 				return given && v.IsNull(), nil
 			}},
 			func(c *patch.Context) error { return c.SetArg("iterations_to_skip", []any{}) }, "iterations_to_skip"),
-		rewrite("mock_data", "Leave data paths and tokenizer out of runs on mock data", 40,
+		rewrite("mock_data", "Leave data paths and tokenizer out of runs on mock data",
 			patch.When("mock_data"), mockData, append([]string{"tokenizer_type", "vocab_size"}, dataPaths...)...),
-		rewrite("sequence_parallel", "Switch sequence parallelism off where there is no tensor parallelism", 50,
+		rewrite("sequence_parallel_tp1", "Switch sequence parallelism off where there is no tensor parallelism",
 			patch.Condition{Text: "sequence_parallel is set and tensor_model_parallel_size is 1", Holds: func(c *patch.Context) (bool, error) {
 				size, err := patch.Param(c, "tensor_model_parallel_size", int64(1))
 				return size == 1 && c.IsSet("sequence_parallel"), err
 			}},
 			func(c *patch.Context) error { return c.SetArg("sequence_parallel", false) }, "sequence_parallel"),
-		rewrite("tensorboard_dir", "Put TensorBoard files below the directory of the experiment, or nowhere", 60,
+		rewrite("tensorboard_path", "Put TensorBoard files below the directory of the experiment, or nowhere",
 			patch.Condition{}, tensorboardDir, "tensorboard_dir"),
 	}
 }
