@@ -68,6 +68,10 @@ bench-serve: build ## train while 1,000 clients watch (ARGS='-every 5s -rounds 3
 soak: build ## train 10,000 steps of a tiny model and watch that the process does not grow (ARGS='-steps 40000')
 	CGO_ENABLED=0 go run ./internal/benchmarks/soak $(ARGS)
 
+.PHONY: chaos
+chaos: ## attack training runs and check what docs/reliability.md promises (ARGS='-only kill,disk -seed 5 -o md')
+	@CGO_ENABLED=0 go run ./internal/chaos $(ARGS)
+
 .PHONY: coverage
 coverage: build ## rewrite the table of ops against implementations in docs/coverage.md
 	sed '/^|/,$$d' docs/coverage.md > docs/coverage.tmp && ./$(BIN) ops coverage >> docs/coverage.tmp && mv docs/coverage.tmp docs/coverage.md

@@ -36,6 +36,7 @@ var layers = []layer{
 	{root: "internal/suggest"},
 	{root: "internal/sysmem"},
 	{root: "internal/benchmarks", allowed: everywhere},
+	{root: "internal/chaos", allowed: append([]string{"cmd"}, everywhere...)},
 	{root: "internal/abigen", allowed: []string{"opregistry", "vendors"}},
 	{root: "internal", allowed: []string{"opregistry", "tensor", "device"}},
 	{root: "examples/custom_distribution", allowed: append([]string{"cmd/primus/command"}, everywhere...)},
@@ -174,6 +175,8 @@ func TestLayersFindViolations(t *testing.T) {
 		{"examples/custom_op/main.go", "cmd/primus/command", false},
 		{"examples/custom_distribution/main.go", "cmd/primus/command", true},
 		{"examples/custom_distribution/main.go", "cmd/primus/serve", false},
+		{"internal/chaos/main.go", "cmd/primus/command", true},
+		{"internal/benchmarks/soak/main.go", "cmd/primus/command", false},
 		{"tools/a.go", "tensor", false},
 	}
 	for _, tt := range tests {

@@ -16,7 +16,7 @@ type confinement struct {
 }
 
 var confinements = []confinement{
-	{module: "go.uber.org/fx", in: []string{"cmd", "examples/custom_distribution"}, files: []string{"module.go", "module_test.go"}},
+	{module: "go.uber.org/fx", in: []string{"cmd", "examples/custom_distribution", "internal/chaos"}, files: []string{"module.go", "module_test.go"}},
 	{module: "go.uber.org/dig", in: []string{"cmd"}},
 	{module: "github.com/spf13/viper", in: []string{"cmd/primus/settings"}},
 	{module: "github.com/spf13/cobra", in: []string{"cmd"}},

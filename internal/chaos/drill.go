@@ -1,0 +1,140 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// drill is one way to attack a run.
+type drill struct {
+	name    string
+	attack  string // what is done, for the table
+	promise string // what has to hold
+	// tries are how often try is called; short is that of -short.
+	tries, short int
+	// try attacks once in a lab of its own. It returns how many attacks that were, and an error for a promise that was broken;
+	// one that wraps errSkip says that this machine cannot do it.
+	try func(ctx context.Context, l *lab, random *rand.Rand) (attacks int, err error)
+}
+
+// errSkip marks attacks that this machine cannot do.
+var errSkip = errors.New("skipped")
+
+// drills are all of them, in the order of the table.
+var drills = []drill{
+	{name: "kill", tries: 20, short: 2, try: kill,
+		attack:  "SIGKILL at random moments of training, saving, evaluation and policy reload",
+		promise: "the run goes on; losses and weights are those of an undisturbed run, bit for bit"},
+	{name: "signal", tries: 20, short: 3, try: interrupt,
+		attack:  "SIGINT, SIGTERM or SIGHUP at start, in training, saving, evaluation and dump_batches",
+		promise: "the last whole step is saved, the exit code is 130, and the run goes on bit for bit"},
+	{name: "fail", tries: 20, short: 2, try: faults(faultError, faultPanic, faultDecline, faultSlow),
+		attack:  "calls of ops that fail, panic, decline or are slow",
+		promise: "another impl serves the call or the step is computed again; the same losses, bit for bit"},
+	{name: "half", tries: 10, short: 1, try: faults(faultHalf),
+		attack:  "calls of ops that fail after they wrote garbage into their results",
+		promise: "the same losses, bit for bit; or the run ends, names the op, and goes on bit for bit"},
+	{name: "nan", tries: 20, short: 2, try: notANumber,
+		attack:  "calls of ops that give NaN without an error",
+		promise: "the run ends, nothing with NaN is saved, and it goes on bit for bit without the fault"},
+	{name: "wrong", tries: 20, short: 2, try: wrong,
+		attack:  "calls of ops that give wrong numbers without an error, with verification of every call",
+		promise: "verification accuses the impl that was wrong, and sets it aside"},
+	{name: "files", tries: 40, short: 5, try: damage,
+		attack: "checkpoints that are truncated, changed, incomplete, with a FIFO for a file, of a newer format, unreadable, or not ours",
+		promise: "damaged ones are passed over, unreadable and newer ones are an error; nothing is removed, and the run goes on " +
+			"bit for bit"},
+	{name: "disk", tries: 20, short: 2, try: fullDisk,
+		attack:  "a disk that is full at a random write",
+		promise: "the error says so; with more space the run goes on bit for bit"},
+	{name: "policy", tries: 3, short: 1, try: policies,
+		attack:  "policies by file and request, also faulty and unservable ones, while a run trains",
+		promise: "the run trains on; the same losses, bit for bit"},
+	{name: "flood", tries: 2, short: 1, try: flood,
+		attack:  "requests without a token as fast as they go, while a run is watched and changed",
+		promise: "every authorised change, probe and scrape is answered"},
+}
+
+func names(drills []drill) []string {
+	var names []string
+	for _, d := range drills {
+		names = append(names, d.name)
+	}
+	return names
+}
+
+// result is what came of a drill.
+type result struct {
+	drill
+	attacks, kept, broken int // broken counts tries, the others attacks
+	skipped               string
+	took                  time.Duration
+}
+
+// run makes the tries of a drill. What breaks a promise is printed and counted; the error is for what is no try's result.
+func (d drill) run(ctx context.Context, y *yard, o options) (result, error) {
+	r, tries, begin := result{drill: d}, d.tries, time.Now()
+	if o.short {
+		tries = d.short
+	}
+	for i := range tries {
+		l, err := y.newLab(fmt.Sprintf("%s-%d", d.name, i))
+		if err != nil {
+			return r, err
+		}
+		attacks, err := d.try(ctx, l, rand.New(rand.NewPCG(o.seed, uint64(i))))
+		switch {
+		case ctx.Err() != nil:
+			return r, ctx.Err()
+		case errors.Is(err, errSkip):
+			r.skipped = err.Error()
+			return r, os.RemoveAll(l.dir)
+		case err != nil:
+			r.broken++
+			fmt.Fprintf(y.progress, "\n%s, try %d: %v\n  repeat with -seed %d -only %s; its files: %s\n", d.name, i, err, o.seed, d.name, l.dir)
+		default:
+			r.kept += attacks
+			if err := os.RemoveAll(l.dir); err != nil {
+				return r, err
+			}
+		}
+		r.attacks += attacks
+		fmt.Fprintf(y.progress, "\r%-8s %d of %d tries, %d broken ", d.name, i+1, tries, r.broken)
+	}
+	r.took = time.Since(begin)
+	fmt.Fprintln(y.progress)
+	return r, nil
+}
+
+// table prints the results.
+func table(out io.Writer, format string, results []result) {
+	if format == "md" {
+		fmt.Fprint(out, "| drill | attack | promise | attacks | kept |\n|---|---|---|---:|---:|\n")
+		for _, r := range results {
+			fmt.Fprintf(out, "| %s | %s | %s | %d | %s |\n", r.name, r.attack, r.promise, r.attacks, r.outcome())
+		}
+		return
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "drill\tattacks\tkept\tseconds\t")
+	for _, r := range results {
+		fmt.Fprintf(w, "%s\t%d\t%s\t%.0f\t\n", r.name, r.attacks, r.outcome(), r.took.Seconds())
+	}
+	w.Flush()
+}
+
+func (r result) outcome() string {
+	if r.skipped != "" {
+		return strings.TrimSpace(r.skipped)
+	}
+	return fmt.Sprint(r.kept)
+}

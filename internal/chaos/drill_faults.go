@@ -1,0 +1,125 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// trainCalls is about how many calls of ops a run makes in its steps.
+const trainCalls = 6000
+
+// inject plans faults in calls of the coming runs of a lab.
+func (l *lab) inject(random *rand.Rand, faults int, kinds ...string) error {
+	p := plan{Log: l.faultLog()}
+	for range faults {
+		p.Calls = append(p.Calls, 1+random.Int64N(trainCalls))
+		p.Kinds = append(p.Kinds, kinds[random.IntN(len(kinds))])
+	}
+	text, err := json.Marshal(p)
+	l.env = []string{faultVariable + "=" + string(text)}
+	return err
+}
+
+func (l *lab) faultLog() string { return filepath.Join(l.dir, "faults") }
+
+// injected returns the faults that came about: kind and op each.
+func (l *lab) injected() ([]string, error) {
+	text, err := os.ReadFile(l.faultLog())
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' }), err
+}
+
+// faults returns the try of a drill in which calls fail and the run has to end as if they had not.
+func faults(kinds ...string) func(context.Context, *lab, *rand.Rand) (int, error) {
+	return func(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
+		quarantine := []string{"off", "on", "{failures: 1, backoff: 10ms}"}[random.IntN(3)]
+		err := errors.Join(l.setPolicy(calm+"prefer: vendor\nquarantine: "+quarantine+"\n"), l.inject(random, 60, kinds...))
+		if err != nil {
+			return 0, err
+		}
+		p, err := l.once(ctx)
+		if err != nil {
+			return 1, err
+		}
+		happened, err := l.injected()
+		if err != nil || len(happened) == 0 {
+			return 1, errors.Join(err, fmt.Errorf("no fault came about:\n%s", p.tail()))
+		}
+		if p.code == 0 {
+			return len(happened), l.endsAsUndisturbed(ctx)
+		}
+		if len(kinds) > 1 {
+			return len(happened), fmt.Errorf("exit code %d after %v\n%s", p.code, happened, p.tail())
+		}
+		// What an op updates in place is lost when it fails half way and cannot be computed again.
+		if !strings.Contains(p.stderr.String(), "chaos: the device is lost half way") {
+			return len(happened), fmt.Errorf("exit code %d, and the error does not say why\n%s", p.code, p.tail())
+		}
+		l.env = nil
+		return len(happened), l.goesOn(ctx)
+	}
+}
+
+// notANumber makes one call give NaN. Whatever the run does then, it has to end as undisturbed when it goes on without.
+func notANumber(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
+	if err := errors.Join(l.setPolicy(calm+"prefer: vendor\n"), l.inject(random, 1, faultNaN)); err != nil {
+		return 0, err
+	}
+	p, err := l.once(ctx)
+	if err != nil {
+		return 1, err
+	}
+	happened, err := l.injected()
+	switch {
+	case err != nil:
+		return 1, err
+	case p.code == 0: // the call was one of evaluation, or none
+		return len(happened), l.endsAsUndisturbed(ctx)
+	case !strings.Contains(p.stderr.String(), "NaN"):
+		return 1, fmt.Errorf("exit code %d after %v, and the error does not say that a result is NaN\n%s", p.code, happened, p.tail())
+	}
+	l.env = nil
+	if err := l.goesOn(ctx); err != nil {
+		return 1, fmt.Errorf("after %v: %w\nthe run that had ended before said\n%s", happened, err, p.tail())
+	}
+	return 1, nil
+}
+
+// wrong makes one call of a verified run give wrong numbers. The impl that did has to be the first one that is accused.
+func wrong(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
+	policy := calm + "prefer: vendor\nverify: {fraction: 1, quarantine: true}\n"
+	if err := errors.Join(l.setPolicy(policy), l.inject(random, 1, faultWrong)); err != nil {
+		return 0, err
+	}
+	p, err := l.once(ctx)
+	if err != nil {
+		return 1, err
+	}
+	happened, err := l.injected()
+	if err != nil || len(happened) == 0 {
+		return 0, err
+	}
+	op := strings.TrimPrefix(happened[0], faultWrong+" ")
+	const accused = "failed verification for op"
+	for line := range strings.Lines(p.stderr.String()) {
+		if !strings.Contains(line, accused) {
+			continue
+		}
+		if !strings.Contains(line, fmt.Sprintf("Implementation 'vendor.chaos' %s '%s'", accused, op)) {
+			return 1, fmt.Errorf("vendor.chaos was wrong in op %s; accused was: %s", op, line)
+		}
+		return 1, nil
+	}
+	return 1, fmt.Errorf("vendor.chaos was wrong in op %s, which nobody noticed; exit code %d\n%s", op, p.code, p.tail())
+}

@@ -1,0 +1,319 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/primus-fl/primus/cmd/primus/primustest"
+	"github.com/primus-fl/primus/cmd/primus/settings"
+)
+
+// steps is how long most runs train.
+const steps = 40
+
+// experiment trains a model of 37,000 parameters: a step takes less than a millisecond. Vendors of this machine stay out,
+// because their results have other bits.
+const experiment = `work_group: group
+user_name: user
+exp_name: exp
+workspace: %s
+modules:
+  pre_trainer:
+    framework: native
+    config: pre_trainer.yaml
+    model: llama_2M.yaml
+    overrides:
+      train_data_path: %s
+      num_layers: 2
+      hidden_size: 32
+      ffn_hidden_size: 64
+      num_attention_heads: 2
+      num_query_groups: 2
+      seq_length: 32
+      micro_batch_size: 2
+      global_batch_size: 4
+      lr_decay_iters: 40
+      lr_warmup_iters: 2
+      eval_interval: 4
+      eval_iters: 2
+      save_interval: 1
+      log_interval: 1
+`
+
+// yard is where the labs are.
+type yard struct {
+	dir      string
+	progress io.Writer
+	wants    map[int]end // undisturbed ends by their number of steps
+}
+
+func newYard(dir string, progress io.Writer) (*yard, error) {
+	var err error
+	if dir == "" {
+		dir, err = os.MkdirTemp("", "chaos-")
+	} else if err = os.MkdirAll(dir, 0o755); err == nil {
+		dir, err = filepath.Abs(dir)
+	}
+	return &yard{dir: dir, progress: progress, wants: map[int]end{}}, err
+}
+
+func (y *yard) remove() error { return os.RemoveAll(y.dir) }
+
+// undisturbed returns the end of a run of some steps that nobody attacks.
+func (y *yard) undisturbed(ctx context.Context, steps int) (end, error) {
+	if want, ok := y.wants[steps]; ok {
+		return want, nil
+	}
+	l, err := y.newLab(fmt.Sprintf("undisturbed-%d", steps))
+	if err != nil {
+		return end{}, err
+	}
+	l.steps, l.args = steps, []string{"save_interval=0", "eval_interval=1000000", "log_interval=1000"}
+	if err := l.finish(ctx); err != nil {
+		return end{}, err
+	}
+	y.wants[steps], err = l.end()
+	return y.wants[steps], err
+}
+
+// lab is the experiment of one try, with a workspace of its own.
+type lab struct {
+	*yard
+	dir, experiment, policy string
+	steps                   int      // of the whole run
+	args, env               []string // of each process
+	starts                  int
+}
+
+func (y *yard) newLab(name string) (*lab, error) {
+	dir := filepath.Join(y.dir, name)
+	l := &lab{yard: y, dir: dir, experiment: filepath.Join(dir, "exp.yaml"), policy: filepath.Join(dir, "policy.yaml"), steps: steps}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	text := filepath.Join(dir, "text.txt")
+	return l, errors.Join(
+		os.WriteFile(text, corpus(), 0o644),
+		os.WriteFile(l.experiment, fmt.Appendf(nil, experiment, filepath.Join(dir, "ws"), text), 0o644),
+		l.setPolicy(calm))
+}
+
+// calm is the policy of a run that is not attacked through it.
+const calm = "allow_vendors: [chaos]\nprotect_in_place: true\n"
+
+// setPolicy replaces the policy file as editors do that write safely.
+func (l *lab) setPolicy(text string) error {
+	next := l.policy + ".next"
+	return errors.Join(os.WriteFile(next, []byte(text), 0o644), os.Rename(next, l.policy))
+}
+
+func corpus() []byte {
+	var text bytes.Buffer
+	for i := range 1000 {
+		fmt.Fprintf(&text, "The square of %d is %d, and its cube is %d.\n", i, i*i, i*i*i)
+	}
+	return text.Bytes()
+}
+
+// process is a run that was started.
+type process struct {
+	cmd         *exec.Cmd
+	out, stderr primustest.Buffer
+	ended       chan struct{}
+	code        int // -1 when a signal ended it; valid after ended
+}
+
+// command returns the command line of a run.
+func (l *lab) command(more ...string) []string {
+	args := []string{"train", "pretrain", "--config", l.experiment, "--policy", l.policy, fmt.Sprint("train_iters=", l.steps)}
+	return slices.Concat(args, l.args, more)
+}
+
+// start starts a run.
+func (l *lab) start(ctx context.Context, more ...string) (*process, error) {
+	return l.launch(ctx, func(cmd *exec.Cmd) { cmd.Args = append(cmd.Args, l.command(more...)...) })
+}
+
+// launch starts this program in the role primus, or as change says.
+func (l *lab) launch(ctx context.Context, change func(*exec.Cmd)) (*process, error) {
+	p := &process{cmd: exec.CommandContext(ctx, self()), ended: make(chan struct{})}
+	p.cmd.Env = append(cleanEnvironment(), l.env...)
+	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.stderr
+	change(p.cmd)
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	l.starts++
+	log := filepath.Join(l.dir, fmt.Sprintf("stderr-%d", l.starts))
+	go func() {
+		defer close(p.ended)
+		p.cmd.Wait()                                        // the state has the code, which is all that is asked for
+		os.WriteFile(log, []byte(p.stderr.String()), 0o644) // for those who look into a broken try
+		p.code = p.cmd.ProcessState.ExitCode()
+	}()
+	return p, nil
+}
+
+// self is the program to start in a role.
+func self() string {
+	path, err := os.Executable()
+	if err != nil {
+		return os.Args[0]
+	}
+	return path
+}
+
+// cleanEnvironment is the environment of the runs: without what the user has set for primus.
+func cleanEnvironment() []string {
+	keep := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "PRIMUS_") || strings.HasPrefix(v, "TE_FL_") || strings.HasPrefix(v, "TEFL_")
+	})
+	return append(keep, roleVariable+"="+rolePrimus, settings.EnvFile+"=none", "TEFL_LOG_LEVEL=INFO")
+}
+
+// longest is how long a run may take; one that takes longer hangs.
+const longest = 5 * time.Minute
+
+// wait returns the exit code of a run, and an error when it hangs.
+func (p *process) wait() (int, error) {
+	select {
+	case <-p.ended:
+		return p.code, nil
+	case <-time.After(longest):
+		p.cmd.Process.Signal(syscall.SIGQUIT) // prints the goroutines
+		<-p.ended
+		return p.code, fmt.Errorf("the run hangs:\n%s", p.tail())
+	}
+}
+
+// reach returns when the run has written some text, or has ended.
+func (p *process) reach(text string) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !strings.Contains(p.stderr.String(), text) {
+		select {
+		case <-p.ended:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// running reports whether the run has not ended.
+func (p *process) running() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// tail returns the last lines of what a run wrote, for errors.
+func (p *process) tail() string {
+	lines := strings.Split(strings.TrimSpace(p.stderr.String()), "\n")
+	return "    " + strings.Join(lines[max(0, len(lines)-12):], "\n    ")
+}
+
+// once runs to the end and returns the process.
+func (l *lab) once(ctx context.Context, more ...string) (*process, error) {
+	p, err := l.start(ctx, more...)
+	if err != nil {
+		return nil, err
+	}
+	_, err = p.wait()
+	return p, err
+}
+
+// finish lets the run go on to its end, which has to succeed.
+func (l *lab) finish(ctx context.Context) error {
+	p, err := l.once(ctx)
+	if err == nil && p.code != 0 {
+		err = fmt.Errorf("the run does not go on: exit code %d\n%s", p.code, p.tail())
+	}
+	return err
+}
+
+// end is what a run leaves: the loss of each step, and its weights and optimizer state.
+type end struct {
+	losses  []float64
+	weights []byte
+}
+
+func (l *lab) end() (end, error) {
+	var e end
+	text, err := os.ReadFile(l.path("metrics.jsonl"))
+	if err != nil {
+		return e, err
+	}
+	for line := range bytes.Lines(text) {
+		var record struct{ Loss float64 }
+		if err := json.Unmarshal(line, &record); err != nil {
+			return e, fmt.Errorf("metrics.jsonl: %w: %q", err, line)
+		}
+		e.losses = append(e.losses, record.Loss)
+	}
+	for _, name := range []string{"model.safetensors", "optimizer.safetensors"} {
+		file, err := os.ReadFile(l.checkpoint(l.steps, name))
+		if err != nil {
+			return e, err
+		}
+		e.weights = append(e.weights, file...)
+	}
+	return e, nil
+}
+
+// endsAsUndisturbed returns an error when the run has not ended as one does that nobody attacks.
+func (l *lab) endsAsUndisturbed(ctx context.Context) error {
+	want, err := l.undisturbed(ctx, l.steps)
+	if err != nil {
+		return err
+	}
+	got, err := l.end()
+	if err != nil {
+		return err
+	}
+	for i, loss := range want.losses {
+		if i < len(got.losses) && got.losses[i] != loss {
+			return fmt.Errorf("the loss of step %d is %v, want %v", i+1, got.losses[i], loss)
+		}
+	}
+	switch {
+	case len(got.losses) != len(want.losses):
+		return fmt.Errorf("metrics.jsonl has %d losses, want %d", len(got.losses), len(want.losses))
+	case !bytes.Equal(got.weights, want.weights):
+		return errors.New("weights or optimizer state differ from those of an undisturbed run; the losses are the same")
+	}
+	return nil
+}
+
+// goesOn finishes the run and compares its end.
+func (l *lab) goesOn(ctx context.Context) error {
+	if err := l.finish(ctx); err != nil {
+		return err
+	}
+	return l.endsAsUndisturbed(ctx)
+}
+
+// path returns a path in the run directory.
+func (l *lab) path(elem ...string) string {
+	return filepath.Join(append([]string{l.dir, "ws", "group", "user", "exp"}, elem...)...)
+}
+
+// checkpoint returns a path in the checkpoint of a step.
+func (l *lab) checkpoint(step int, elem ...string) string {
+	return l.path(append([]string{"checkpoints", fmt.Sprintf("step-%08d", step)}, elem...)...)
+}
