@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -82,6 +83,17 @@ func (b *browser) sees(expression string) {
 	}, 20*time.Second, 50*time.Millisecond, expression)
 }
 
+// dark shows the page in dark colours, or in light ones.
+func (b *browser) dark(on bool) {
+	b.t.Helper()
+	b.sees(`(document.documentElement.style.colorScheme = ` + strconv.Quote(map[bool]string{true: "dark", false: "light"}[on]) + `) !== ""`)
+}
+
+// tile is the value that the page shows under a name.
+func tile(name string) string {
+	return `[...document.querySelectorAll("#run-tiles div")].find(t => t.firstChild.textContent === ` + strconv.Quote(name) + `).lastChild.textContent`
+}
+
 // wellBehaved checks that nothing has gone wrong in a page.
 func (b *browser) wellBehaved() {
 	b.t.Helper()
@@ -119,6 +131,29 @@ func TestPage(t *testing.T) {
 	b.sees(`document.querySelectorAll("#share meter").length > 3`)
 	b.sees(`document.getElementById("link").textContent === "live"`)
 
+	// What an operator asks first, and the values in the charts.
+	for name, value := range map[string]string{
+		"elapsed": `^\d+ s$`, "time left": `\d`, "last checkpoint": `^none$`, "fallbacks": `^0$`, "errors of impls": `^0$`, "memory": ` MiB$`, "CPUs busy": `^\d+\.\d of \d+$`,
+	} {
+		b.sees(`/` + value + `/.test(` + tile(name) + `)`)
+	}
+	b.sees(`/^host \S+ · rank 0 of 1 · process \d+ · started /.test(document.getElementById("run-where").textContent)`)
+	b.sees(`document.getElementById("run-dir").textContent === ` + strconv.Quote(l.path()))
+	b.sees(`/training exp|run started|step/i.test(document.getElementById("tail").textContent)`)
+	b.sees(`[...document.querySelectorAll("#speed text")].some(t => t.textContent === "0")`)
+	b.sees(`document.querySelectorAll("#loss .grid").length > 3 && document.getElementById("loss-legend").textContent === "trainingvalidation"`)
+	b.sees(`(() => {
+		const loss = document.getElementById("loss"), box = loss.getBoundingClientRect();
+		loss.dispatchEvent(new PointerEvent("pointermove", { clientX: box.left + box.width / 2, clientY: box.top + 50 }));
+		return /^step \d+: training [\d.]+, validation [\d.]+( \(step \d+\))?$/.test(document.getElementById("loss-value").textContent);
+	})()`)
+	b.sees(`(() => {
+		const speed = document.getElementById("speed");
+		speed.focus();
+		speed.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowLeft" }));
+		return /^step \d+: tokens\/s [\d.,]+[KM]?$/.test(document.getElementById("speed-value").textContent);
+	})()`)
+
 	// Filter, and explain what is left.
 	b.do(chromedp.SendKeys("#filter", "swiglu"), chromedp.Click("#called"))
 	b.sees(`[...document.querySelectorAll("#matrix tbody tr")].map(r => r.dataset.op).sort().join() === "swiglu,swiglu_bwd" || document.querySelectorAll("#matrix tbody tr").length === 2`)
@@ -138,6 +173,12 @@ func TestPage(t *testing.T) {
 	b.sees(`/swiglu.*default\.flagos → reference\.go/.test(document.getElementById("diff").textContent)`)
 	b.picture("service-1280", 1280, 900)
 	b.picture("service-390", 390, 844)
+	b.sees(`(cell => cell.offsetHeight > 0 && getComputedStyle(cell, "::before").content === '"default.flagos"')(document.querySelector('[data-cell="swiglu default.flagos"]').parentElement)`)
+	b.sees(`[...document.querySelectorAll("#matrix td")].every(cell => cell.textContent || cell.offsetHeight === 0)`)
+	b.dark(true)
+	b.picture("service-1280-dark", 1280, 900)
+	b.picture("service-390-dark", 390, 844)
+	b.dark(false)
 	b.do(chromedp.EmulateViewport(1280, 900), chromedp.Click("#apply"))
 	b.sees(`document.getElementById("verdict").className === "bad" && /token/.test(document.getElementById("verdict").textContent)`)
 	b.do(chromedp.SendKeys("#token", "0123456789abcdef"), chromedp.Click("#propose"))
@@ -154,8 +195,22 @@ func TestPage(t *testing.T) {
 		!(e.labels && e.labels.length) && !e.getAttribute("aria-label") && !e.textContent.trim()).map(e => e.outerHTML).join("\n")`))
 	require.NoError(t, err)
 	assert.Empty(t, unnamed, "every control has a name")
+
+	// Save and stop the run, and think better of it in between.
+	b.do(chromedp.Click("#save"))
+	b.sees(`document.getElementById("confirm").open`)
+	b.do(chromedp.Click("#confirm-yes"))
+	waitFor(t, s.stderr, "saved checkpoint")
+	b.sees(`/^step \d+, \d+ s ago$/.test(` + tile("last checkpoint") + `)`)
+	b.do(chromedp.Click("#stop"))
+	b.sees(`/^Stop exp\? /.test(document.getElementById("confirm-question").textContent)`)
+	b.do(chromedp.Click("#confirm-yes + button"))
+	b.sees(`!document.getElementById("confirm").open && document.getElementById("run-state").textContent === "running"`)
+	assert.NotContains(t, s.stderr.String(), "stop run")
+	b.do(chromedp.Click("#stop"), chromedp.Click("#confirm-yes"))
 	b.wellBehaved()
-	s.cancel()
-	require.ErrorIs(t, <-s.ended, backend.ErrInterrupted)
+	err = <-s.ended
+	require.ErrorIs(t, err, backend.ErrInterrupted)
+	assert.ErrorContains(t, err, "by alice over the service")
 	assert.False(t, strings.Contains(s.stderr.String(), "0123456789abcdef"), "the token is not logged")
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
 	"github.com/primus-fl/primus/cmd/primus/runs"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -63,4 +64,32 @@ func TestServeRunMistakes(t *testing.T) {
 	got := primus(t, "serve", "--listen", "127.0.0.1:0", "--run", "/nonexistent")
 	assert.Equal(t, 1, got.code)
 	assert.Contains(t, onlyError(t, got), "want a run directory, or one that holds some")
+}
+
+// The page lists runs that have ended, shows one, and compares it with others.
+func TestPageOfRunsThatHaveEnded(t *testing.T) {
+	t.Parallel()
+	b := newBrowser(t)
+	l := newLab(t)
+	for _, args := range [][]string{{"exp_name=small-lr", "lr=1e-4", "min_lr=1e-5"}, {"exp_name=large-lr", "lr=1e-2", "min_lr=1e-3"}} {
+		got := l.train(append(args, "train_iters=120", "eval_interval=20", "eval_iters=1")...)
+		require.Zero(t, got.code, got.stderr)
+	}
+	s := startServing(t, "serve", "--listen", "127.0.0.1:0", "--run", l.workspace)
+	b.do(chromedp.EmulateViewport(1280, 900), chromedp.Navigate(s.base))
+	b.sees(`[...document.querySelectorAll("#runs tbody th")].map(e => e.textContent).join() === "group/user/large-lr,group/user/small-lr"`)
+	b.sees(`document.getElementById("run-name").textContent === "large-lr" && document.getElementById("run-state").textContent === "done"`)
+	b.sees(`document.getElementById("loss-legend").textContent === "trainingvalidation"`)
+	b.sees(`/saved checkpoint/.test(document.getElementById("tail").textContent)`)
+	b.sees(`document.querySelectorAll("#share meter").length > 3`)
+	b.click(`[data-run="compare group/user/small-lr"]`)
+	b.sees(`document.getElementById("loss-legend").textContent === "group/user/large-lrgroup/user/small-lr" && document.querySelectorAll("#loss .curve").length === 2`)
+	b.click(`[data-run="group/user/small-lr"]`)
+	b.sees(`document.getElementById("run-name").textContent === "small-lr"`)
+	b.picture("archive-1280", 1280, 900)
+	b.picture("archive-390", 390, 844)
+	b.sees(`["ops", "policy", "events", "save", "stop", "token"].every(id => !document.getElementById(id))`)
+	b.wellBehaved()
+	s.cancel()
+	require.NoError(t, <-s.ended)
 }

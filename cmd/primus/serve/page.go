@@ -5,6 +5,7 @@ import (
 	"embed"
 	"html/template"
 	"net/http"
+	"slices"
 )
 
 //go:embed web
@@ -13,21 +14,27 @@ var web embed.FS
 // pageView is what the page is made with; everything else it asks for.
 type pageView struct {
 	Version  string
-	Writable bool // somebody may change the policy
+	Writable bool // somebody may change the policy and the run
+	Archive  bool // it shows runs of other processes
+	Scripts  []string
 }
 
 func (s *Server) registerPage(mux *http.ServeMux) {
+	view := pageView{Version: s.set.Version, Writable: len(s.tokens) > 0, Archive: s.set.Archive, Scripts: []string{"app.js", "chart.js", "run.js"}}
+	if !view.Archive {
+		view.Scripts = append(view.Scripts, "ops.js", "policy.js", "events.js")
+	}
 	page := template.Must(template.ParseFS(web, "web/index.html"))
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		var b bytes.Buffer
-		if err := page.Execute(&b, pageView{Version: s.set.Version, Writable: len(s.tokens) > 0}); err != nil {
+		if err := page.Execute(&b, view); err != nil {
 			writeProblem(w, http.StatusInternalServerError, err.Error())
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = w.Write(b.Bytes()) // who does not read it has gone
 	})
-	for _, file := range []string{"app.js", "style.css", "icon.svg"} {
+	for _, file := range slices.Concat(view.Scripts, []string{"style.css", "icon.svg"}) {
 		mux.HandleFunc("GET /"+file, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, web, "web/"+file) })
 	}
 }
