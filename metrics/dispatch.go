@@ -26,6 +26,8 @@ type Dispatch struct {
 	calls, errors, declines, seconds            *prometheus.Desc
 	verified, violations, unverified, verifyMax *prometheus.Desc
 	selected, quarantined, policy, generation   *prometheus.Desc
+
+	reference prometheus.Gauge
 }
 
 // NewDispatch registers the metrics of dispatch, which are empty until Watch. When one of their names is taken it registers
@@ -55,6 +57,7 @@ func NewDispatch(reg prometheus.Registerer) (*Dispatch, error) {
 		fallbacks:     counter("op_fallbacks_total", "Calls that another impl served than the first candidate.", "op", "from", "to", "reason"),
 		switches:      counter("op_switches_total", "Times that an op was served by another impl than before.", "op", "from", "to"),
 		quarantines:   counter("op_quarantines_total", "Times that an impl was set aside for an op.", "op", "impl"),
+		reference:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "primus_reference_ratio", Help: "Part of the last step's time that impls of kind reference took."}),
 		policyChanges: prometheus.NewCounter(prometheus.CounterOpts{Name: "primus_policy_changes_total", Help: "Policies put in force after the first."}),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "primus_op_duration_seconds", Help: "Duration of every seventh call that an impl served.",
@@ -63,7 +66,7 @@ func NewDispatch(reg prometheus.Registerer) (*Dispatch, error) {
 		}, labels),
 	}
 	var err error
-	if d.set, err = register(reg, "dispatch", d, d.fallbacks, d.switches, d.quarantines, d.policyChanges, d.durations); err != nil {
+	if d.set, err = register(reg, "dispatch", d, d.fallbacks, d.switches, d.quarantines, d.policyChanges, d.durations, d.reference); err != nil {
 		return nil, err
 	}
 	return d, nil
@@ -103,8 +106,11 @@ func (d *Dispatch) Durations(op string, impl opmanager.ImplInfo) func(time.Durat
 // RunStarted takes the first step of the run.
 func (d *Dispatch) RunStarted(r backend.Run) { d.step.set(r.FirstStep) }
 
-// StepDone takes the step that begins now.
-func (d *Dispatch) StepDone(s backend.Step) { d.step.set(s.Step + 1) }
+// StepDone takes the step that begins now, and what reference took of the one before.
+func (d *Dispatch) StepDone(s backend.Step) {
+	d.step.set(s.Step + 1)
+	d.reference.Set(s.ReferenceShare)
+}
 
 // RunEnded says that there is no step any more.
 func (d *Dispatch) RunEnded(backend.Result) { d.step.clear() }

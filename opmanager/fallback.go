@@ -175,6 +175,7 @@ func (b *Bound[A]) serve(t *table, r *row, copies []savedOperand, first error, s
 // failed records that an impl declined or failed and reports which.
 func (c *core) failed(p *Policy, op string, cand *candidate, err error) (declined bool) {
 	declined = errors.Is(err, opregistry.ErrUnsupported)
+	cand.counters.fault.Store(&fault{declined, err})
 	if declined {
 		cand.counters.declines.Add(1)
 	} else {

@@ -33,6 +33,7 @@ type counters struct {
 
 	errors, declines, fallbacks atomic.Uint64
 	verify                      verifyCounters
+	fault                       atomic.Pointer[fault] // the last call that it did not serve
 
 	retired count // of handles that are gone; guarded by core.countersMu
 

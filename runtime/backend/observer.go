@@ -88,6 +88,8 @@ type Step struct {
 	Tokens          int
 	TokensPerSecond float64
 	Duration        time.Duration
+	ReferenceShare  float64                   // part of Duration that impls of kind reference took
+	Reference       []opmanager.ReferenceCost // the ops that made it more than a tenth
 }
 
 // Result is how a run ended.
@@ -100,9 +102,10 @@ type Result struct {
 	ValidLoss    *float64
 	ValidTokens  int // that ValidLoss is the mean of; 0 when it is not known
 	Duration     time.Duration
-	Impls        []opmanager.ImplStats    // what each impl did in training
-	Unusable     []opmanager.UnusableImpl // impls that were asked for and cannot serve
-	Sample       string                   // generated text
-	Err          error                    // nil when the run went to its last step
-	Ignored      []string                 // names of parameters that were given and have no effect
+	Impls        []opmanager.ImplStats     // what each impl did in training
+	Reference    []opmanager.ReferenceCost // the ops that made steps slow by running on reference
+	Unusable     []opmanager.UnusableImpl  // impls that were asked for and cannot serve
+	Sample       string                    // generated text
+	Err          error                     // nil when the run went to its last step
+	Ignored      []string                  // names of parameters that were given and have no effect
 }

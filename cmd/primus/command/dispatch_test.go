@@ -2,6 +2,8 @@ package command_test
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -98,4 +100,26 @@ func unavailable(t *testing.T, id string, env []string) string {
 	}
 	require.Failf(t, "not listed", "%s in %s", id, out)
 	return ""
+}
+
+// A run in which reference takes much of the time says so once for each op: in the log, at its end, and in the metrics.
+func TestSlowReferenceIsTold(t *testing.T) {
+	l := newLab(t)
+	file := filepath.Join(l.dir, "run.prom")
+	t.Setenv("TE_FL_PER_OP", "generic_gemm=reference")
+	got := l.train("train_iters=4", "--metrics-textfile", file)
+	require.Zero(t, got.code, got.stderr)
+	text := " % of the time on 'reference.go': '"
+	assert.Equal(t, 1, strings.Count(got.stderr, "WARN  step 1 is slow: op 'generic_gemm' took "), got.stderr)
+	assert.Contains(t, got.stderr, text)
+	assert.Contains(t, got.stderr, "'default.flagos': not in the per-op order reference (environment TE_FL_PER_OP at 1)")
+	assert.Regexp(t, `(?m)^slow        op 'generic_gemm' took \d+ % of the time on 'reference\.go': .* \(4 steps\)$`, got.out)
+	metrics, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Regexp(t, `(?m)^primus_reference_ratio\{[^}]*\} 0\.[1-9]`, string(metrics))
+
+	quick := newLab(t)
+	t.Setenv("TE_FL_PER_OP", "")
+	got = quick.train("train_iters=4")
+	assert.NotContains(t, got.stderr+got.out, "slow")
 }

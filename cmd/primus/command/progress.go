@@ -21,10 +21,11 @@ type progress struct {
 
 	run     backend.Run
 	started time.Time
-	drawn   time.Time // when the bar was drawn last
-	valid   *float64  // of the last evaluation
-	rate    float64   // tokens a second, averaged over the last seconds
-	err     error     // of writing the summary
+	drawn   time.Time       // when the bar was drawn last
+	valid   *float64        // of the last evaluation
+	rate    float64         // tokens a second, averaged over the last seconds
+	slow    map[string]bool // ops that made a step slow, once they are in the log
+	err     error           // of writing the summary
 }
 
 // redraw is the shortest time between two drawings of the bar.
@@ -32,7 +33,7 @@ const redraw = 100 * time.Millisecond
 
 // RunStarted shows an empty bar.
 func (p *progress) RunStarted(r backend.Run) {
-	p.run, p.started = r, time.Now()
+	p.run, p.started, p.slow = r, time.Now(), map[string]bool{}
 	if r.FirstStep <= r.Steps {
 		p.draw(r.FirstStep-1, "")
 	}
@@ -42,6 +43,12 @@ func (p *progress) RunStarted(r backend.Run) {
 func (p *progress) StepDone(s backend.Step) {
 	if s.ValidLoss != nil {
 		p.valid = s.ValidLoss
+	}
+	for _, cost := range s.Reference {
+		if !p.slow[cost.Op] {
+			p.slow[cost.Op] = true
+			p.log.Warn(fmt.Sprintf("step %d is slow: %s", s.Step, cost))
+		}
 	}
 	p.average(s)
 	if s.Step%max(p.run.LogInterval, 1) == 0 || s.Step == p.run.FirstStep || s.Step == p.run.Steps || s.ValidLoss != nil {

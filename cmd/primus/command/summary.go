@@ -37,6 +37,9 @@ func printSummary(out io.Writer, r backend.Result) error {
 	if len(r.Ignored) > 0 {
 		fmt.Fprintf(&b, "no effect   %s (no parameters of this backend)\n", strings.Join(r.Ignored, ", "))
 	}
+	for _, cost := range r.Reference {
+		fmt.Fprintf(&b, "slow        %s (%s)\n", cost, quantity(cost.Steps, "step", "steps"))
+	}
 	for _, u := range r.Unusable {
 		fmt.Fprintf(&b, "not used    %s\n", u)
 	}

@@ -60,6 +60,9 @@ func (b *Board) StepDone(s backend.Step) {
 	if s.ValidLoss != nil {
 		r.ValidLoss = p.ValidLoss
 	}
+	if s.Reference != nil {
+		r.Reference = s.Reference
+	}
 	b.curve.add(p)
 }
 
@@ -90,7 +93,7 @@ func (b *Board) RunEnded(r backend.Result) {
 		return
 	}
 	now := time.Now()
-	b.run.Ended, b.run.State = &now, Done
+	b.run.Ended, b.run.State, b.run.Reference = &now, Done, r.Reference
 	if r.Err != nil {
 		b.run.State, b.run.Error = Failed, r.Err.Error()
 	}

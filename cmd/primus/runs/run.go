@@ -54,6 +54,8 @@ type Run struct {
 	Fallbacks uint64 `json:"fallbacks" doc:"calls of ops that another impl than the first candidate served"`
 	Declines  uint64 `json:"declines" doc:"calls that an impl declined as unsupported"`
 	Errors    uint64 `json:"errors" doc:"calls in which an impl failed"`
+
+	Reference []opmanager.ReferenceCost `json:"reference,omitempty" doc:"ops on impls of kind reference that made steps slow: by the last such step, while the run goes on, else by all"`
 }
 
 // count takes what impls did over from their statistics.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/rundir"
@@ -56,7 +57,7 @@ func (t *trainer) Train(ctx context.Context) (err error) {
 
 // begin announces the run.
 func (t *trainer) begin() {
-	t.started = time.Now()
+	t.started, t.watch = time.Now(), opmanager.NewReferenceWatch(t.tc.Manager)
 	t.run = backend.Run{
 		Name: t.tc.Experiment.ExpName, Model: t.args.ModelName, Dir: t.dir.Path(), Parameters: t.args.NumParameters(),
 		FirstStep: t.state.Step + 1, Steps: t.args.TrainIters, TokensPerStep: t.args.GlobalBatchSize * t.args.SeqLength,

@@ -38,6 +38,7 @@ type trainer struct {
 	state   state
 	started time.Time
 	run     backend.Run
+	watch   *opmanager.ReferenceWatch
 	sample  string // generated text
 
 	savedStep  int  // of the last checkpoint, 0 for none
@@ -213,11 +214,13 @@ func (t *trainer) step(late context.Context) error {
 		return err
 	}
 	lr := t.points.schedule.Func()(step)
+	t.watch.Begin()
 	loss, norm, err := t.train(late, step, lr)
 	if err != nil {
 		return err
 	}
 	took := time.Since(begin)
+	slow := t.watch.End(took)
 	t.state.Step, t.state.Position, t.state.Loss, t.state.CrossEntropy = step, t.sampler.Position(), loss, t.crossEntropy()
 	if step == 1 {
 		t.state.FirstLoss = loss
@@ -226,6 +229,7 @@ func (t *trainer) step(late context.Context) error {
 	s := backend.Step{
 		Step: step, Loss: loss, CrossEntropy: t.state.CrossEntropy, LR: lr, GradNorm: norm, Duration: took,
 		Tokens: t.run.TokensPerStep, TokensPerSecond: float64(t.run.TokensPerStep) / took.Seconds(),
+		ReferenceShare: t.watch.Share(), Reference: slow,
 	}
 	if err := t.validate(late, &s); err != nil {
 		return err
@@ -301,8 +305,8 @@ func (t *trainer) finish(cause error) error {
 		Run: t.run, LastStep: t.state.Step, FirstLoss: t.state.FirstLoss, Loss: t.state.Loss, CrossEntropy: t.state.CrossEntropy,
 		ValidLoss: t.state.ValidLoss, ValidTokens: t.state.ValidTokens,
 		Duration: time.Since(t.started), Impls: t.tc.Manager.Stats(), Sample: t.sample, Err: cause,
-		Unusable: t.tc.Manager.Unusable(),
-		Ignored:  ignored(t.tc),
+		Unusable: t.tc.Manager.Unusable(), Reference: t.watch.Total(),
+		Ignored: ignored(t.tc),
 	}
 	var faults []error
 	if t.state.Step >= t.run.FirstStep {
