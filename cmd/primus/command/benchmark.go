@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/primus-fl/primus/internal/stats"
 )
 
 func newBenchmarkCommand(streams Streams) *cobra.Command {
@@ -14,7 +16,8 @@ func newBenchmarkCommand(streams Streams) *cobra.Command {
 		Use:   "benchmark",
 		Short: "Measure training steps and ops",
 		Long: `Measure training steps and ops on this machine. Times are medians over repetitions,
-beside the fastest and the slowest; a share of the peak is one of what fused
+with the interval that holds the median with 95 % confidence, the fastest and the
+slowest; a share of the peak is one of what fused
 multiply-adds in registers, on all threads together, were measured to reach.`,
 		Example: `  primus benchmark train --config examples/native/configs/llama_6M-pretrain.yaml
   primus benchmark train --config exp.yaml --per-op 'generic_gemm=vendor:onednn|flagos' -o json
@@ -32,10 +35,11 @@ multiply-adds in registers, on all threads together, were measured to reach.`,
 
 // spread sums up repeated measurements of one time, in milliseconds.
 type spread struct {
-	Median float64 `json:"median"`
-	Min    float64 `json:"min"`
-	Max    float64 `json:"max"`
-	Count  int     `json:"count"`
+	Median   float64        `json:"median"`
+	Interval stats.Interval `json:"median_interval"`
+	Min      float64        `json:"min"`
+	Max      float64        `json:"max"`
+	Count    int            `json:"count"`
 }
 
 // spreadOf returns the spread of at least one time.
@@ -44,19 +48,13 @@ func spreadOf(times []time.Duration) spread {
 	for i, t := range times {
 		ms[i] = 1e3 * t.Seconds()
 	}
-	return spread{Median: median(ms), Min: slices.Min(ms), Max: slices.Max(ms), Count: len(ms)}
-}
-
-// median returns that of at least one number.
-func median(of []float64) float64 {
-	sorted := slices.Sorted(slices.Values(of))
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+	return spread{Median: stats.Median(ms), Interval: stats.MedianInterval(ms), Min: slices.Min(ms), Max: slices.Max(ms), Count: len(ms)}
 }
 
 // String writes the spread for people.
 func (s spread) String() string {
-	return fmt.Sprintf("%.4g ms, median of %d (%.4g to %.4g)", s.Median, s.Count, s.Min, s.Max)
+	return fmt.Sprintf("%.4g ms, median of %d (%.4g to %.4g with %.0f %% confidence; all %.4g to %.4g)",
+		s.Median, s.Count, s.Interval.Low, s.Interval.High, 100*s.Interval.Confidence, s.Min, s.Max)
 }
 
 // share returns part of whole, 0 when there is no whole.

@@ -17,6 +17,7 @@ import (
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/benchmarks/opbench"
 	"github.com/primus-fl/primus/internal/benchmarks/peak"
+	"github.com/primus-fl/primus/internal/stats"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/spf13/cobra"
@@ -226,18 +227,18 @@ func (b *implBench) peak(bound opbench.Bound) float64 {
 }
 
 func printBenchmark(out io.Writer, rows []implBenchmark) error {
-	t := newTable(table.Row{"op", "shape", "dtype", "impl", "median ms", "fastest", "slowest", "samples", "GFLOP/s", "GB/s", "% of peak"}, 5, 6, 7, 8, 9, 10, 11)
+	t := newTable(table.Row{"op", "shape", "dtype", "impl", "median ms", "95 % interval", "fastest", "slowest", "samples", "GFLOP/s", "GB/s", "% of peak"}, 5, 6, 7, 8, 9, 10, 11, 12)
 	var notes []string
 	for _, r := range rows {
 		if r.Time == nil {
-			t.AppendRow(table.Row{r.Op, r.Shape, r.DType, r.Impl, "-", "-", "-", "-", "-", "-", "-"})
+			t.AppendRow(table.Row{r.Op, r.Shape, r.DType, r.Impl, "-", "-", "-", "-", "-", "-", "-", "-"})
 			if note := fmt.Sprintf("%s of %s in %v: %s", r.Impl, r.Op, r.DType, r.Reason); !slices.Contains(notes, note) {
 				notes = append(notes, note)
 			}
 			continue
 		}
 		t.AppendRow(table.Row{
-			r.Op, r.Shape, r.DType, r.Impl, digits(r.Time.Median), digits(r.Time.Min), digits(r.Time.Max), r.Time.Count,
+			r.Op, r.Shape, r.DType, r.Impl, digits(r.Time.Median), interval(r.Time.Interval), digits(r.Time.Min), digits(r.Time.Max), r.Time.Count,
 			nonZero("%.1f", r.GFLOPS), nonZero("%.1f", r.GBPerS), nonZero("%.1f", 100*r.PeakShare),
 		})
 	}
@@ -255,6 +256,15 @@ func printBenchmark(out io.Writer, rows []implBenchmark) error {
 // digits writes a time in milliseconds.
 func digits(ms float64) string { return strconv.FormatFloat(ms, 'g', 4, 64) }
 
+// interval writes where a median lies, and the confidence where it is not what the heading says.
+func interval(i stats.Interval) string {
+	text := digits(i.Low) + " to " + digits(i.High)
+	if i.Confidence < stats.Confidence {
+		text += fmt.Sprintf(" (%.0f %%)", 100*i.Confidence)
+	}
+	return text
+}
+
 // nonZero writes a figure, or a dash where there is none.
 func nonZero(format string, v float64) string {
 	if v == 0 {
@@ -265,12 +275,15 @@ func nonZero(format string, v float64) string {
 
 func writeBenchmarkCSV(out io.Writer, rows []implBenchmark) error {
 	w := csv.NewWriter(out)
-	records := [][]string{{"op", "shape", "dtype", "threads", "impl", "kind", "median_ms", "min_ms", "max_ms", "samples", "gflops", "gb_per_s", "bound", "peak_share", "reason"}}
+	records := [][]string{{"op", "shape", "dtype", "threads", "impl", "kind", "median_ms", "low_ms", "high_ms", "confidence", "min_ms", "max_ms", "samples", "gflops", "gb_per_s", "bound", "peak_share", "reason"}}
 	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 	for _, r := range rows {
-		times := []string{"", "", "", "0"}
+		times := []string{"", "", "", "", "", "", "0"}
 		if r.Time != nil {
-			times = []string{number(r.Time.Median), number(r.Time.Min), number(r.Time.Max), strconv.Itoa(r.Time.Count)}
+			i := r.Time.Interval
+			times = []string{
+				number(r.Time.Median), number(i.Low), number(i.High), number(i.Confidence), number(r.Time.Min), number(r.Time.Max), strconv.Itoa(r.Time.Count),
+			}
 		}
 		records = append(records, slices.Concat(
 			[]string{r.Op, r.Shape, r.DType.String(), strconv.Itoa(r.Threads), r.Impl, r.Kind.String()}, times,

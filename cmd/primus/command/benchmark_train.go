@@ -12,6 +12,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/benchmarks/peak"
+	"github.com/primus-fl/primus/internal/stats"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/runtime/backends/native"
@@ -214,7 +215,7 @@ func measureSteps(ctx context.Context, p benchmarkParams, module *config.Module,
 	r.Threads = p.Exec.Pool().Workers()
 	r.Step = spreadOf(times)
 	r.TokensPerSecond = float64(r.TokensPerStep) / (r.Step.Median / 1e3)
-	r.PeakFLOPS = median(peaks)
+	r.PeakFLOPS = stats.Median(peaks)
 	r.MFU = share(r.TokensPerSecond*r.FLOPsPerToken, r.PeakFLOPS)
 	r.Ops = opShares(before, p.Manager.Stats(), sum, steps)
 	r.OutsideOps = 1e3 * sum.Seconds() / float64(steps)

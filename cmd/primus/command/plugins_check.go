@@ -186,12 +186,12 @@ func behaviourTable(checks []opCheck) table.Writer {
 }
 
 func speedTable(checks []opCheck) table.Writer {
-	t := newTable(table.Row{"op", "impl", "case", "bytes", "µs a call", "flagos", "times flagos"}, 4, 5, 6, 7)
+	t := newTable(table.Row{"op", "impl", "case", "bytes", "µs a call", "flagos", "× flagos"}, 4, 5, 6, 7)
 	for _, c := range checks {
 		for _, s := range c.Speed {
 			flagos, ratio := "-", "-"
 			if s.Flagos > 0 {
-				flagos, ratio = fmt.Sprintf("%.2f", s.Flagos), fmt.Sprintf("%.2f", s.Impl/s.Flagos)
+				flagos, ratio = fmt.Sprintf("%.2f", s.Flagos), fmt.Sprintf("%.2f", s.Flagos/s.Impl)
 			}
 			t.AppendRow(table.Row{c.Op, c.Impl, s.Case, s.Bytes, fmt.Sprintf("%.2f", s.Impl), flagos, ratio})
 		}

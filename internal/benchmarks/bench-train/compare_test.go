@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -82,7 +81,7 @@ func TestCompare(t *testing.T) {
 func TestTable(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), stage(t, answerPrimus, answerPython), &out, io.Discard))
-	assert.Regexp(t, `llama_6M +onednn +3000 +1\.50 +4000 +2\.00 +0\.50 +1 +0\.50\n`, out.String())
+	assert.Regexp(t, `llama_6M +onednn +3000 +1\.50 +1\.50 to 1\.50 \(75 %\) +4000 +2\.00 +0\.50 +1 +0\.50\n`, out.String())
 	assert.Contains(t, out.String(), "llama_6M, openblas: vendor.openblas served no op")
 }
 
@@ -116,11 +115,5 @@ func TestFlags(t *testing.T) {
 		"now":              `unexpected argument "now"`,
 	} {
 		assert.ErrorContains(t, run(t.Context(), strings.Fields(give), io.Discard, io.Discard), want, give)
-	}
-}
-
-func TestMedian(t *testing.T) {
-	for want, give := range map[float64][]float64{3: {3}, 2.5: {4, 1, 2, 3}, 2: {9, 1, 2}} {
-		assert.Equal(t, want, median(give), fmt.Sprint(give))
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"slices"
 	"text/tabwriter"
+
+	"github.com/primus-fl/primus/internal/stats"
 )
 
 // report is the result of a run.
@@ -27,16 +29,17 @@ type comparison struct {
 
 // row is one contender. Ratios are to PyTorch and 0 without it.
 type row struct {
-	Name      string  `json:"name"`
-	Turns     []turn  `json:"turns"`
-	Tokens    float64 `json:"tokens_per_second"`      // median of the rounds
-	Best      float64 `json:"best_tokens_per_second"` // of all steps
-	Ratio     float64 `json:"ratio"`                  // median of the ratios of each round
-	BestRatio float64 `json:"best_ratio"`
-	MFU       float64 `json:"mfu"`
-	Memory    float64 `json:"memory_ratio"`
-	PeakBytes uint64  `json:"peak_bytes"`
-	Absent    string  `json:"absent,omitempty"` // why there are no turns
+	Name      string          `json:"name"`
+	Turns     []turn          `json:"turns"`
+	Tokens    float64         `json:"tokens_per_second"`      // median of the rounds
+	Best      float64         `json:"best_tokens_per_second"` // of all steps
+	Ratio     float64         `json:"ratio"`                  // median of the ratios of each round
+	Interval  *stats.Interval `json:"ratio_interval,omitempty"`
+	BestRatio float64         `json:"best_ratio"`
+	MFU       float64         `json:"mfu"`
+	Memory    float64         `json:"memory_ratio"`
+	PeakBytes uint64          `json:"peak_bytes"`
+	Absent    string          `json:"absent,omitempty"` // why there are no turns
 }
 
 // peer is the contender that ratios are taken to.
@@ -118,7 +121,8 @@ func (c *comparison) sumUp() {
 			ratios = append(ratios, t.TokensPerSecond/beside[round].TokensPerSecond)
 			memory = max(memory, beside[round].PeakBytes)
 		}
-		r.Ratio, r.BestRatio = median(ratios), r.Best/fastest(beside)
+		interval := stats.MedianInterval(ratios)
+		r.Ratio, r.Interval, r.BestRatio = stats.Median(ratios), &interval, r.Best/fastest(beside)
 		r.Memory = float64(r.PeakBytes) / float64(memory)
 	}
 }
@@ -136,14 +140,7 @@ func medianOf(turns []turn, of func(turn) float64) float64 {
 	for i, t := range turns {
 		values[i] = of(t)
 	}
-	return median(values)
-}
-
-// median returns the middle of at least one value, or the mean of the two in the middle.
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+	return stats.Median(values)
 }
 
 func (r report) writeJSON(out io.Writer) error {
@@ -156,7 +153,7 @@ func (r report) writeJSON(out io.Writer) error {
 func (r report) writeTable(out io.Writer) error {
 	fmt.Fprintf(out, "%s, %d rounds of %d steps\n\n", r.Machine, r.Rounds, r.Steps)
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "model\tcontender\ttokens/s\t× pytorch\tbest tokens/s\t× pytorch\tMFU\tMiB\t× pytorch\t")
+	fmt.Fprintln(t, "model\tcontender\ttokens/s\t× pytorch\tinterval\tbest tokens/s\t× pytorch\tMFU\tMiB\t× pytorch\t")
 	var notes []string
 	for _, c := range r.Models {
 		for _, row := range c.Rows {
@@ -164,7 +161,7 @@ func (r report) writeTable(out io.Writer) error {
 				notes = append(notes, fmt.Sprintf("%s, %s: %s", c.Model, row.Name, row.Absent))
 				continue
 			}
-			fmt.Fprintf(t, "%s\t%s\t%.0f\t%s\t%.0f\t%s\t%s\t%d\t%s\t\n", c.Model, row.Name, row.Tokens, figure(row.Ratio),
+			fmt.Fprintf(t, "%s\t%s\t%.0f\t%s\t%s\t%.0f\t%s\t%s\t%d\t%s\t\n", c.Model, row.Name, row.Tokens, figure(row.Ratio), row.interval(),
 				row.Best, figure(row.BestRatio), figure(row.MFU), row.PeakBytes>>20, figure(row.Memory))
 		}
 	}
@@ -175,6 +172,14 @@ func (r report) writeTable(out io.Writer) error {
 		fmt.Fprintln(out, note)
 	}
 	return nil
+}
+
+// interval writes where the ratio lies.
+func (r row) interval() string {
+	if r.Interval == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f to %.2f (%.0f %%)", r.Interval.Low, r.Interval.High, 100*r.Interval.Confidence)
 }
 
 // figure writes a ratio, or a dash where there is none.

@@ -6,6 +6,8 @@ import (
 	"io"
 	"math"
 	"text/tabwriter"
+
+	"gonum.org/v1/gonum/stat"
 )
 
 // row is the result of a case.
@@ -46,7 +48,7 @@ func report(w io.Writer, format string, rows []row) error {
 	fmt.Fprintln(t)
 	fmt.Fprintln(t, "group\tthreads\tcases\tleast\tmean")
 	for _, s := range summarize(rows) {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%.2f\t%.2f\n", s.group, s.threads, s.cases, s.least, s.mean())
+		fmt.Fprintf(t, "%s\t%d\t%d\t%.2f\t%.2f\n", s.group, s.threads, len(s.ratios), s.least, s.mean())
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -65,13 +67,12 @@ func report(w io.Writer, format string, rows []row) error {
 type summary struct {
 	group   string
 	threads int
-	cases   int
 	least   float64
-	logs    float64
+	ratios  []float64
 }
 
 // mean returns the geometric mean.
-func (s *summary) mean() float64 { return math.Exp(s.logs / float64(s.cases)) }
+func (s *summary) mean() float64 { return stat.GeometricMean(s.ratios, nil) }
 
 // summarize returns the summaries in the order in which their groups appear, and
 // leaves out cases without a peer.
@@ -93,9 +94,8 @@ func summarize(rows []row) []*summary {
 			found[k] = s
 			all = append(all, s)
 		}
-		s.cases++
 		s.least = min(s.least, r.Ratio)
-		s.logs += math.Log(r.Ratio)
+		s.ratios = append(s.ratios, r.Ratio)
 	}
 	return all
 }

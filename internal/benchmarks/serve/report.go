@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"runtime"
 	"slices"
 	"text/tabwriter"
+
+	"github.com/primus-fl/primus/internal/stats"
 )
 
 // report is what was measured.
@@ -20,9 +21,10 @@ type report struct {
 	Phases  []phaseReport `json:"phases"`
 }
 
-// phaseReport is what was measured of a phase. Ratios are to the phase in which nobody asks. Those of the median step and of
-// the CPU are taken within a round, and are the median over rounds. That of the best steps, which a crowd meets like every
-// other, suffers least from what else the machine does.
+// phaseReport is what was measured of a phase. Ratios are to the phase in which nobody asks: of
+// speeds, so that steps below 1 are slower, and of CPU time. Those of the median step and of the
+// CPU are taken within a round, and are the median over rounds. That of the best steps, which a
+// crowd meets like every other, suffers least from what else the machine does.
 type phaseReport struct {
 	Name      string  `json:"name"`
 	Steps     int     `json:"steps"`
@@ -63,11 +65,11 @@ func (r *report) compare() {
 			p.Events, p.Refused = p.Events+t.events, p.Refused+t.refused
 		}
 		p.Steps, p.Answers = len(steps), len(answers)
-		p.Step, p.Best, p.CPU = 1e3*quantile(steps, 0.5), 1e3*slices.Min(steps), 1e3*quantile(cpu, 0.5)
+		p.Step, p.Best, p.CPU = 1e3*stats.Median(steps), 1e3*slices.Min(steps), 1e3*stats.Median(cpu)
 		if len(answers) > 0 {
 			p.Latency = map[string]float64{}
 			for name, q := range map[string]float64{"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1} {
-				p.Latency[name] = 1e3 * quantile(answers, q)
+				p.Latency[name] = 1e3 * stats.Percentile(q, answers)
 			}
 		}
 		if i == 0 {
@@ -76,20 +78,11 @@ func (r *report) compare() {
 		base := &r.Phases[0]
 		var stepRatios, cpuRatios []float64
 		for k, t := range p.turns {
-			stepRatios = append(stepRatios, quantile(t.steps, 0.5)/quantile(base.turns[k].steps, 0.5))
+			stepRatios = append(stepRatios, stats.Median(base.turns[k].steps)/stats.Median(t.steps))
 			cpuRatios = append(cpuRatios, t.cpu/base.turns[k].cpu)
 		}
-		p.StepRatio, p.BestRatio, p.CPURatio = quantile(stepRatios, 0.5), p.Best/base.Best, quantile(cpuRatios, 0.5)
+		p.StepRatio, p.BestRatio, p.CPURatio = stats.Median(stepRatios), base.Best/p.Best, stats.Median(cpuRatios)
 	}
-}
-
-// quantile returns the smallest value that a part q of all do not exceed, NaN of none.
-func quantile(values []float64, q float64) float64 {
-	if len(values) == 0 {
-		return math.NaN()
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
 }
 
 func (r report) writeJSON(out io.Writer) error {
@@ -105,7 +98,7 @@ func (r report) writeTable(out io.Writer) error {
 	}
 	fmt.Fprintf(out, "%d CPUs, %s; %d clients; who polls asks every %g s; %d rounds\n\n", r.CPUs, where, r.Clients, r.Every, r.Rounds)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "phase\tsteps\tstep ms\tratio\tbest ms\tratio\tCPU ms a step\tratio\tserving\tMiB\tanswers\trefused\tp50 ms\tp90\tp99\tmax\tevents")
+	fmt.Fprintln(w, "phase\tsteps\tstep ms\t× speed\tbest ms\t× speed\tCPU ms a step\t× CPU\tserving\tMiB\tanswers\trefused\tp50 ms\tp90\tp99\tmax\tevents")
 	ratio := func(v float64) string {
 		if v == 0 {
 			return "-"

@@ -1,0 +1,54 @@
+// Package stats sums up repeated measurements of one figure.
+package stats
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Median returns the middle of at least one value, or the mean of the two in the middle.
+func Median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return stat.Mean(sorted[(n-1)/2:n/2+1], nil)
+}
+
+// Percentile returns the smallest value that a part p of all do not exceed, NaN of none.
+func Percentile(p float64, values []float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	return stat.Quantile(p, stat.Empirical, slices.Sorted(slices.Values(values)), nil)
+}
+
+// Confidence is what MedianInterval asks for.
+const Confidence = 0.95
+
+// Interval is where a figure lies with a confidence.
+type Interval struct {
+	Low        float64 `json:"low"`
+	High       float64 `json:"high"`
+	Confidence float64 `json:"confidence"`
+}
+
+// MedianInterval returns where the median lies of what at least one value was drawn from,
+// whatever its distribution: between two of the values, equally far from the least and
+// the greatest, and as near to each other as the confidence of 95 % allows. Fewer than
+// six values do not reach it; of those the interval is all of them, with the confidence
+// that this has.
+//
+// Source: the number of values below the median is binomial with a probability of ½.
+func MedianInterval(values []float64) Interval {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	below := distuv.Binomial{N: float64(n), P: 0.5}
+	confidence := func(outside int) float64 { return 1 - 2*below.CDF(float64(outside)) }
+	outside := 0 // values that are left out at either end
+	for 2*(outside+2) <= n && confidence(outside+1) >= Confidence {
+		outside++
+	}
+	return Interval{Low: sorted[outside], High: sorted[n-1-outside], Confidence: max(0, confidence(outside))}
+}
