@@ -17,19 +17,30 @@ import (
 
 // File is a library that was looked at without being loaded.
 type File struct {
-	Path   string // without links
-	SHA256 string // in lower-case hexadecimal
+	Path   string `json:"path"`   // without links
+	SHA256 string `json:"sha256"` // in lower-case hexadecimal
+	// Dependencies are the libraries that the system's loader finds for this one, and for them,
+	// in directories that are not the system's, in the order in which they are found.
+	Dependencies []File `json:"dependencies,omitempty"`
 }
+
+// mostBytes is more than a library has, and little enough to be read.
+const mostBytes = 8 << 30
 
 // Inspect looks at a library before any of its code runs. It refuses what anybody
 // but the owner may change, by the file, by its directory or by one on the way to it;
 // a link that leaves its directory; what is no shared library for this machine; a library that is cut off;
-// and libraries written in Go, because a process has room for one Go runtime.
+// and libraries written in Go, because a process has room for one Go runtime. Libraries
+// that it depends on are judged alike, and so are the directories in which they are
+// looked for; those that the system's loader finds by itself are the system's business.
 //
-// What was checked is the file at this moment: its owner may still replace it before
-// it is loaded.
+// What was checked are the files at this moment: their owner may still replace them before
+// they are loaded.
 func Inspect(path string) (File, error) {
 	f, err := inspect(path)
+	if err == nil {
+		f.Dependencies, err = dependencies(f.Path)
+	}
 	if err != nil {
 		return File{}, fmt.Errorf("plugin %s: %w", path, err)
 	}
@@ -59,6 +70,9 @@ func inspect(path string) (File, error) {
 	if err := privatePath(given); err != nil {
 		return File{}, err
 	}
+	if err := checkFormat(file, info.Size()); err != nil {
+		return File{}, err
+	}
 	return examine(path, file, info)
 }
 
@@ -77,12 +91,18 @@ func Examine(path string) (File, error) {
 	return f, nil
 }
 
+// examine reads the whole file only after its headers are found right, and its size is one that
+// can be read: a file with holes costs nothing to make.
 func examine(path string, file *os.File, info fs.FileInfo) (File, error) {
+	if info.Size() > mostBytes {
+		return File{}, fmt.Errorf("it has %d bytes, want at most %d", info.Size(), int64(mostBytes))
+	}
+	format := checkFormat(file, info.Size())
 	sum := sha256.New()
 	if _, err := io.Copy(sum, io.NewSectionReader(file, 0, info.Size())); err != nil {
 		return File{}, plainError(err)
 	}
-	return File{Path: path, SHA256: hex.EncodeToString(sum.Sum(nil))}, checkFormat(file, info.Size())
+	return File{Path: path, SHA256: hex.EncodeToString(sum.Sum(nil))}, format
 }
 
 // openRegular opens a file unless it is a directory, a pipe or a device.

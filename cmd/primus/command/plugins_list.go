@@ -25,10 +25,12 @@ type sourceRow struct {
 	Module  string              `json:"module,omitempty"`     // a plugin as it was named
 	Path    string              `json:"path,omitempty"`
 	SHA256  string              `json:"sha256,omitempty"`
-	ABI     string              `json:"abi,omitempty"`
-	Ops     []sourceOp          `json:"ops"`
-	Left    []plugin.Left       `json:"left_out,omitempty"`
-	Reason  string              `json:"reason"` // why it was rejected, or what was found when it was tried
+	// Dependencies are the libraries that a plugin brings along.
+	Dependencies []plugin.File `json:"dependencies,omitempty"`
+	ABI          string        `json:"abi,omitempty"`
+	Ops          []sourceOp    `json:"ops"`
+	Left         []plugin.Left `json:"left_out,omitempty"`
+	Reason       string        `json:"reason"` // why it was rejected, or what was found when it was tried
 }
 
 // from says where a source comes from.
@@ -137,7 +139,7 @@ func (s *sourceList) rows() []sourceRow {
 		}
 	}
 	for _, l := range s.plugins.all {
-		r := sourceRow{State: metrics.PluginLoaded, Module: l.module, Path: l.path, SHA256: l.sum, Ops: []sourceOp{}}
+		r := sourceRow{State: metrics.PluginLoaded, Module: l.module, Path: l.path, SHA256: l.sum, Dependencies: l.dependencies, Ops: []sourceOp{}}
 		if l.report != nil {
 			r.Source, r.Version, r.ABI, r.Left = l.report.Name, l.report.Version, l.report.ABI, l.report.Left
 		}

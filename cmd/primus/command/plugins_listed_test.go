@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/primustest"
+	"github.com/primus-fl/primus/vendors/loader/loadertest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -45,6 +46,31 @@ func assertPluginStates(t *testing.T, metrics string) {
 		pattern := strings.Replace(regexp.QuoteMeta(labels), `\$`, `rank="0",run="[^"]*",`, 1)
 		assert.Regexp(t, `(?m)^primus_plugin_info\{`+pattern+`\} 1$`, metrics)
 	}
+}
+
+// Sums are those of a library and of the libraries that it brings along.
+func TestPluginSumsCoverDependencies(t *testing.T) {
+	t.Parallel()
+	source := filepath.Join(t.TempDir(), "extra.c")
+	require.NoError(t, os.WriteFile(source, []byte("int extra(void) { return 7; }\n"), 0o600))
+	extra := loadertest.Library(t, "libextra.so", source)
+	lib := loadertest.Library(t, "libacme_ops.so", "testdata/acme.c", "-I../../../vendors/abi", "-Wl,--no-as-needed", extra)
+	row := listPlugins(t, nil, "--plugin-modules", lib)["acme_ops"]
+	require.Equal(t, "loaded", row.State, row.Reason)
+	require.Len(t, row.Dependencies, 1)
+	assert.Equal(t, extra, row.Dependencies[0].Path)
+	assert.Equal(t, sumOf(t, extra), row.Dependencies[0].SHA256)
+
+	policy := filepath.Join(t.TempDir(), "policy.yaml")
+	require.NoError(t, os.WriteFile(policy, []byte("plugin_modules: ["+lib+"]\nplugin_sha256: ["+sumOf(t, lib)+"]\n"), 0o600))
+	for _, r := range listPlugins(t, nil, "--policy", policy) {
+		if r.Module != "" {
+			assert.Equal(t, "rejected", r.State)
+			assert.Contains(t, r.Reason, "it needs "+extra+", whose SHA-256 sum "+sumOf(t, extra)+" is not among those that")
+		}
+	}
+	require.NoError(t, os.WriteFile(policy, []byte("plugin_modules: ["+lib+"]\nplugin_sha256: ["+sumOf(t, lib)+", "+sumOf(t, extra)+"]\n"), 0o600))
+	assert.Equal(t, "loaded", listPlugins(t, nil, "--policy", policy)["acme_ops"].State)
 }
 
 // The metrics of a run have every plugin, whatever became of it.

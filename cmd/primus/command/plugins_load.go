@@ -23,14 +23,16 @@ import (
 
 // loadedPlugin is a plugin that was named, and what became of it.
 type loadedPlugin struct {
-	module   string // as it was named
-	path     string
-	sum      string
-	report   *plugin.Report
-	isolated bool
-	source   opregistry.Source
-	err      error // why it is not used
-	fault    error // what its probe found that an isolated plugin may do
+	module string // as it was named
+	path   string
+	sum    string
+	// dependencies are the libraries that it brings along.
+	dependencies []plugin.File
+	report       *plugin.Report
+	isolated     bool
+	source       opregistry.Source
+	err          error // why it is not used
+	fault        error // what its probe found that an isolated plugin may do
 }
 
 // pluginSet are the plugins that were named, in order.
@@ -95,15 +97,32 @@ func (l *loadedPlugin) probe(set appConfig, wanted policyfile.Plugins) (err erro
 	if err != nil {
 		return err
 	}
-	l.path, l.sum = file.Path, file.SHA256
-	if wanted.SHA256 != nil && !slices.Contains(wanted.SHA256, l.sum) {
-		return fmt.Errorf("plugin %s: its SHA-256 sum %s is not among those that %s allows with %s", l.path, l.sum, wanted.Source(policyfile.FieldPluginSHA256), policyfile.FieldPluginSHA256)
+	l.path, l.sum, l.dependencies = file.Path, file.SHA256, file.Dependencies
+	if err := l.allowed(wanted); err != nil {
+		return err
 	}
 	l.report, err = sandbox.Probe(context.Background(), l.path, childSettings(set, "probe"))
 	if l.report != nil && l.named(wanted.Isolate) {
 		l.fault, err = err, nil
 	}
 	return err
+}
+
+// allowed refuses a library whose sum, or that of a library that comes with it, is not listed where sums are.
+func (l *loadedPlugin) allowed(wanted policyfile.Plugins) error {
+	if wanted.SHA256 == nil {
+		return nil
+	}
+	source := wanted.Source(policyfile.FieldPluginSHA256)
+	if !slices.Contains(wanted.SHA256, l.sum) {
+		return fmt.Errorf("plugin %s: its SHA-256 sum %s is not among those that %s allows with %s", l.path, l.sum, source, policyfile.FieldPluginSHA256)
+	}
+	for _, d := range l.dependencies {
+		if !slices.Contains(wanted.SHA256, d.SHA256) {
+			return fmt.Errorf("plugin %s: it needs %s, whose SHA-256 sum %s is not among those that %s allows with %s", l.path, d.Path, d.SHA256, source, policyfile.FieldPluginSHA256)
+		}
+	}
+	return nil
 }
 
 // open opens a library that has passed its probe, here or in a process of its own.

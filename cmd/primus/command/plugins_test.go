@@ -40,6 +40,7 @@ func runChild(t *testing.T, env []string, args ...string) outcome {
 // sourceRow is a row of `primus plugins list -o json`.
 type sourceRow struct {
 	Source, Version, State, Module, Path, SHA256, ABI, Reason string
+	Dependencies                                              []struct{ Path, SHA256 string }
 	Ops                                                       []struct {
 		Op, Reason, Unusable string
 		Impl                 string `json:"impl_id"`
