@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -56,26 +57,70 @@ func TestDocuments(t *testing.T) {
 					listings++
 					checkListing(t, root, b)
 				case "sh":
-					for _, line := range b.lines {
-						commands++
-						words := strings.Fields(line)
-						require.Equal(t, "primus", words[0])
-						got := primus(t, words[1:]...)
-						require.Zero(t, got.code, got.stderr)
-						output = got.stderr + got.out
-					}
+					commands += len(b.lines)
+					output = runBlock(t, b, 0)
 				case "text":
-					rest := oneBlank(output)
-					for _, line := range b.lines {
-						var found bool
-						_, rest, found = strings.Cut(rest, oneBlank(line))
-						require.True(t, found, "%q in this order in\n%s", line, output)
-					}
+					checkOutput(t, b, output)
 				}
 			}
 			assert.GreaterOrEqual(t, listings, 2)
 			assert.GreaterOrEqual(t, commands, 2)
 		})
+	}
+}
+
+// TestCompatibilityCommands runs what docs/compatibility.md shows beside the files of Primus.
+func TestCompatibilityCommands(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "compatibility.md"))
+	require.NoError(t, err)
+	dir := recordedInputs(t)
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.Symlink(dir, "Primus"))
+	codes, output := map[int]int{}, ""
+	for _, b := range blocks(string(text)) {
+		language, exit, _ := strings.Cut(b.language, " exit=")
+		switch language {
+		case "sh":
+			code := 0
+			if exit != "" {
+				code, err = strconv.Atoi(exit)
+				require.NoError(t, err)
+			}
+			codes[code]++
+			output = runBlock(t, b, code)
+		case "text":
+			checkOutput(t, b, output)
+		default:
+			t.Errorf("a block of language %q, want sh or text, so that it is run", b.language)
+		}
+	}
+	assert.Equal(t, map[int]int{0: 2, 1: 1}, codes)
+	left, err := os.ReadDir(".")
+	require.NoError(t, err)
+	assert.Len(t, left, 1, "nothing is written")
+}
+
+// runBlock runs the commands of a block and returns what the last one prints.
+func runBlock(t *testing.T, b block, code int) string {
+	t.Helper()
+	var got outcome
+	for _, line := range b.lines {
+		words := strings.Fields(line)
+		require.Equal(t, "primus", words[0])
+		got = primus(t, words[1:]...)
+		require.Equal(t, code, got.code, "%s: %s", line, got.stderr)
+	}
+	return got.stderr + got.out
+}
+
+// checkOutput checks that lines of a block were printed, in their order.
+func checkOutput(t *testing.T, b block, output string) {
+	t.Helper()
+	rest := oneBlank(output)
+	for _, line := range b.lines {
+		var found bool
+		_, rest, found = strings.Cut(rest, oneBlank(line))
+		require.True(t, found, "%q in this order in\n%s", line, output)
 	}
 }
 

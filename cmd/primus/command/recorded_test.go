@@ -10,8 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every experiment of Primus whose framework is compiled in can be planned.
-func TestRecordedExperiments(t *testing.T) {
+// recordedInputs unpacks the experiments and presets of Primus, or skips the test where they are not.
+func recordedInputs(t *testing.T) string {
+	t.Helper()
 	shared := os.Getenv("PRIMUS_SHARED")
 	if shared == "" {
 		shared = filepath.Join("..", "..", "..", "..", "shared")
@@ -21,7 +22,12 @@ func TestRecordedExperiments(t *testing.T) {
 	if _, err := os.Stat(archive); err != nil {
 		t.Skipf("recorded experiments are not here (set PRIMUS_SHARED): %v", err)
 	}
-	dir := unpack(t, archive)
+	return unpack(t, archive)
+}
+
+// Every experiment of Primus whose framework is compiled in can be planned.
+func TestRecordedExperiments(t *testing.T) {
+	dir := recordedInputs(t)
 	t.Chdir(dir)
 	planned := 0
 	for _, framework := range []string{"megatron", "torchtitan", "maxtext", "megatron_bridge"} {
