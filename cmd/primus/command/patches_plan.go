@@ -1,11 +1,13 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/runtime/patch"
+	"github.com/primus-fl/primus/runtime/patch/explore"
 	"github.com/primus-fl/primus/runtime/train"
 	"github.com/spf13/cobra"
 )
@@ -26,7 +28,8 @@ type planRow struct {
 	Phase    patch.Phase `json:"phase"`
 	Order    int         `json:"order"` // in its phase, from 1; 0 when it does not run
 	Priority int         `json:"priority"`
-	Reason   string      `json:"reason"` // why it does not run
+	Reason   string      `json:"reason"` // why it does not run; of patches of a checkout also why it does
+	Verdict  string      `json:"verdict"`
 }
 
 // planShared is something that several patches change, in this order.
@@ -40,19 +43,25 @@ func newPatchesPlanCommand(streams Streams) *cobra.Command {
 	var output outputFormat
 	var opts trainOptions
 	opts.extras = streams.extras
+	var checkout repoPlanOptions
 	var post bool
 	cmd := &cobra.Command{
 		Use:   "plan --config FILE [key=value…]",
 		Short: "Say which patches an experiment would run, in order, and why not the others",
 		Example: `  primus patches plan --config exp.yaml
-  primus patches plan --config exp.yaml z_loss_coeff=1e-4 -o json`,
+  primus patches plan --config exp.yaml z_loss_coeff=1e-4 -o json
+  primus patches plan --config exp.yaml --repo ~/Primus --backend-version 0.16.0
+  primus patches plan --config exp.yaml --repo ~/Primus --diff other.yaml`,
 		RunE: func(cmd *cobra.Command, overrides []string) error {
-			if err := opts.check(cmd, overrides); err != nil {
+			if err := errors.Join(opts.check(cmd, overrides), checkout.check(cmd)); err != nil {
 				return err
 			}
 			s := pretrain
 			if post {
 				s = posttrain
+			}
+			if checkout.repo != "" {
+				return checkout.run(streams, &opts, s.module, overrides, output)
 			}
 			e, err := opts.load(s.module, overrides)
 			if err != nil {
@@ -75,6 +84,7 @@ func newPatchesPlanCommand(streams Streams) *cobra.Command {
 	opts.experimentOptions.addFlags(flags)
 	flags.BoolVar(&post, "posttrain", false, "plan the stage posttrain, with the post_trainer module")
 	opts.run.addPlanFlags(flags)
+	checkout.addFlags(cmd)
 	output.addFlag(cmd)
 	for _, name := range []string{"output", "posttrain"} {
 		flags.Lookup(name).Annotations = map[string][]string{variableOnly: nil}
@@ -89,8 +99,9 @@ func newPlanView(p *train.Plan, set *patch.Set) planView {
 	for _, phase := range p.Phases {
 		for i, d := range phase.Decisions {
 			row := planRow{Patch: d.Patch.ID, Phase: phase.Phase, Priority: d.Patch.Priority.Int(), Reason: d.Reason}
+			row.Verdict = string(explore.No)
 			if d.Run {
-				row.Order = i + 1
+				row.Order, row.Verdict = i+1, string(explore.Yes)
 			}
 			seen[d.Patch.ID] = true
 			view.Patches = append(view.Patches, row)
@@ -110,7 +121,7 @@ func newPlanView(p *train.Plan, set *patch.Set) planView {
 		if other.Backend != "" && other.Backend != p.Framework {
 			reason = fmt.Sprintf("it is for backend %s, not for %s", other.Backend, p.Framework)
 		}
-		view.Patches = append(view.Patches, planRow{Patch: other.ID, Phase: other.Phase, Priority: other.Priority.Int(), Reason: reason})
+		view.Patches = append(view.Patches, planRow{Patch: other.ID, Phase: other.Phase, Priority: other.Priority.Int(), Reason: reason, Verdict: string(explore.No)})
 	}
 	return view
 }

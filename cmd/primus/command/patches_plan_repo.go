@@ -1,0 +1,180 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/patch"
+	"github.com/primus-fl/primus/runtime/patch/explore"
+	"github.com/spf13/cobra"
+)
+
+// repoPlanOptions are the flags of `primus patches plan` about a checkout of Primus.
+type repoPlanOptions struct {
+	repo        string
+	version     string
+	diff        string
+	diffVersion string
+}
+
+func (o *repoPlanOptions) addFlags(cmd *cobra.Command) {
+	repoFlag(cmd, &o.repo)
+	flags := cmd.Flags()
+	flags.StringVar(&o.version, "backend-version", "", "with --repo: the `VERSION` of the framework; without it, that of the source tree in third_party")
+	flags.StringVar(&o.diff, "diff", "", "with --repo: say what another experiment `FILE` changes")
+	flags.StringVar(&o.diffVersion, "diff-version", "", "with --repo: say what another `VERSION` of the framework changes")
+	withoutVariable(flags, "repo", "backend-version", "diff", "diff-version")
+}
+
+// check returns an error for flags that need --repo.
+func (o *repoPlanOptions) check(cmd *cobra.Command) error {
+	for _, name := range []string{"backend-version", "diff", "diff-version"} {
+		if o.repo == "" && cmd.Flags().Changed(name) {
+			return usagef(cmd, "--%s is about a checkout of Primus: want --repo DIR with it", name)
+		}
+	}
+	return nil
+}
+
+// run plans an experiment with the patches of a checkout.
+func (o *repoPlanOptions) run(streams Streams, opts *trainOptions, module string, overrides []string, format outputFormat) error {
+	c, err := openCheckout(streams, o.repo)
+	if err != nil {
+		return err
+	}
+	presets := filepath.Join(o.repo, "primus", "configs")
+	if info, err := os.Stat(presets); err == nil && info.IsDir() {
+		opts.configsDirs = append(opts.configsDirs, presets)
+	}
+	run, err := o.experiment(streams, opts, opts.config, module, overrides)
+	if err != nil {
+		return err
+	}
+	plan := c.Plan(run)
+	if o.diff == "" && o.diffVersion == "" {
+		view := newRepoPlanView(c, run, plan)
+		if format == outputJSON {
+			return writeJSON(streams.Out, view)
+		}
+		return view.printRepo(streams)
+	}
+	other := run
+	if o.diff != "" {
+		if other, err = o.experiment(streams, opts, o.diff, module, overrides); err != nil {
+			return err
+		}
+	}
+	if o.diffVersion != "" {
+		other.Version = o.diffVersion
+	}
+	changes := explore.Diff(plan, c.Plan(other))
+	if format == outputJSON {
+		return writeJSON(streams.Out, changes)
+	}
+	return printPlanDiff(streams, run, other, changes)
+}
+
+// experiment resolves an experiment and says what a plan has to know about it.
+func (o *repoPlanOptions) experiment(streams Streams, opts *trainOptions, file, module string, overrides []string) (explore.Run, error) {
+	each := opts.experimentOptions
+	each.config = file
+	e, err := each.load(module, overrides)
+	if err != nil {
+		return explore.Run{}, err
+	}
+	logReport(slog.New(streams.lines(streams.Err, slog.LevelWarn)), e.Report)
+	m, err := e.Module(module)
+	if err != nil {
+		return explore.Run{}, err
+	}
+	run := explore.Run{
+		Backend: m.Framework, Version: o.version, Model: m.Model, Module: m.Name, File: file, Params: m.Params.Any(), Env: variablesOf(e),
+	}
+	if model, ok := run.Params["model"]; ok {
+		run.Model = model
+	}
+	if run.Version == "" {
+		run.Version, err = explore.FrameworkVersion(filepath.Join(o.repo, "third_party"), m.Framework)
+		if errors.Is(err, os.ErrNotExist) {
+			err = nil
+		}
+	}
+	return run, err
+}
+
+// variablesOf returns the variables of the process with those that an experiment sets.
+func variablesOf(e *config.Experiment) map[string]string {
+	env := map[string]string{}
+	for _, entry := range os.Environ() {
+		name, v, _ := strings.Cut(entry, "=")
+		env[name] = v
+	}
+	for name, v := range e.Env.All() {
+		env[name] = v.Text()
+	}
+	return env
+}
+
+// newRepoPlanView returns a plan in the form of those for the patches of this program.
+func newRepoPlanView(c *explore.Checkout, run explore.Run, plan []explore.Decision) planView {
+	view := planView{Framework: run.Backend, Version: run.Version, Patches: []planRow{}, Contended: []planShared{}, Problems: []string{}}
+	for _, d := range plan {
+		view.Patches = append(view.Patches, planRow{
+			Patch: d.ID, Phase: patch.Phase(d.Phase), Order: d.Order, Priority: d.Priority, Reason: d.Reason, Verdict: string(d.Verdict),
+		})
+	}
+	contended := c.Contended(plan)
+	for _, phase := range slices.Sorted(maps.Keys(contended)) {
+		for _, symbol := range slices.Sorted(maps.Keys(contended[phase])) {
+			view.Contended = append(view.Contended, planShared{patch.Phase(phase), symbol, contended[phase][symbol]})
+		}
+	}
+	return view
+}
+
+// printRepo prints the patches of a checkout that an experiment gets, and those that it does not get.
+func (v planView) printRepo(streams Streams) error {
+	t := newTable(table.Row{"phase", "order", "patch", "priority", "applies", "why"}, 2, 4)
+	counts := map[string]int{}
+	for _, r := range v.Patches {
+		order := "-"
+		if r.Order > 0 {
+			order = fmt.Sprint(r.Order)
+		}
+		counts[r.Verdict]++
+		t.AppendRow(table.Row{r.Phase, order, r.Patch, r.Priority, r.Verdict, r.Reason})
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "framework %s, version %s\n\n%s\n", v.Framework, orUnknown(v.Version), render(t))
+	fmt.Fprintf(&b, "%d patches apply, %d depend on the machine or the version, %d do not apply\n",
+		counts[string(explore.Yes)], counts[string(explore.Depends)], counts[string(explore.No)])
+	for _, shared := range v.Contended {
+		fmt.Fprintf(&b, "%s changes %s in this order: %s\n", shared.Phase, shared.Symbol, strings.Join(shared.Patches, ", "))
+	}
+	_, err := fmt.Fprint(streams.Out, b.String())
+	return err
+}
+
+func printPlanDiff(streams Streams, from, to explore.Run, changes []explore.Change) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "from %s, %s %s\n  to %s, %s %s\n\n", from.File, from.Backend, orUnknown(from.Version), to.File, to.Backend, orUnknown(to.Version))
+	if len(changes) == 0 {
+		fmt.Fprintln(&b, "the same patches apply")
+	} else {
+		t := newTable(table.Row{"phase", "patch", "before", "after", "why"})
+		for _, change := range changes {
+			t.AppendRow(table.Row{change.Phase, change.ID, change.From, change.To, change.Reason})
+		}
+		fmt.Fprintln(&b, render(t))
+	}
+	_, err := fmt.Fprint(streams.Out, b.String())
+	return err
+}

@@ -1,0 +1,132 @@
+package command_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// primusTree writes a checkout of Primus with a few patches, and returns its folder.
+func primusTree(t *testing.T) string {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"primus/core/patches/__init__.py": `
+from .engine import get_args, register_patch
+`,
+		"primus/core/patches/engine.py": `
+def register_patch(patch_id, *, description="", backend=None, phase=None, condition=None, priority=50,
+                   backend_versions=None, primus_versions=None, tags=None):
+    return lambda handler: handler
+
+def get_args(ctx):
+    return ctx.extra.get("module_config").params
+`,
+		"primus/backends/megatron/patches/__init__.py": `
+import importlib, pkgutil
+for found in pkgutil.walk_packages(__path__, prefix=__name__ + "."):
+    if found.name.endswith("_patches"):
+        importlib.import_module(found.name)
+`,
+		"primus/backends/megatron/patches/loss_patches.py": `
+from primus.core.patches import get_args, register_patch
+
+@register_patch("megatron.loss", backend="megatron", phase="before_train", description="Scale the loss",
+                condition=lambda ctx: getattr(get_args(ctx), "loss_factor", 1) != 1, tags=["loss"])
+def patch_loss(ctx):
+    import megatron.training.training as training
+    original = training.train_step
+    def train_step(*args):
+        return original(*args)
+    training.train_step = train_step
+
+# @register_patch("megatron.old", backend="megatron")
+
+@register_patch("megatron.gpu", backend="megatron", phase="setup", backend_versions=["<0.17"],
+                condition=lambda ctx: __import__("torch").cuda.is_available())
+def patch_gpu(ctx):
+    import megatron.core.parallel_state as state
+    state.device = "gpu"
+`,
+	} {
+		file := filepath.Join(root, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+	}
+	return root
+}
+
+func TestPatchesScan(t *testing.T) {
+	root := primusTree(t)
+	got := primus(t, "patches", "scan", "--repo", root)
+	require.Zero(t, got.code, got.stderr)
+	assert.Contains(t, got.out, "wraps megatron.training.training.train_step")
+	assert.Contains(t, got.out, "2 patches in 2 registrations\n")
+	assert.Contains(t, got.out, "commented out: megatron.old at primus/backends/megatron/patches/loss_patches.py:13\n")
+
+	got = primus(t, "patches", "scan", "--repo", root, "--tag", "loss", "-o", "json")
+	require.Zero(t, got.code, got.stderr)
+	var records []map[string]any
+	require.NoError(t, json.Unmarshal([]byte(got.out), &records))
+	require.Len(t, records, 1)
+	assert.Equal(t, []any{"megatron.training.training.train_step"}, records[0]["symbols"])
+
+	got = primus(t, "patches", "scan", "--repo", root, "-o", "md")
+	require.Zero(t, got.code, got.stderr)
+	assert.Contains(t, got.out, "## megatron\n\n| Patch |")
+	assert.Contains(t, got.out, "| `megatron.loss` | Scale the loss | wraps megatron.training.training.train_step |")
+
+	for want, args := range map[string][]string{
+		"--repo is missing":               {"scan"},
+		"no folder primus/backends":       {"scan", "--repo", t.TempDir()},
+		`did you mean "before_train"?`:    {"scan", "--repo", root, "--phase", "before_tran"},
+		`no patch of backend "jax", want`: {"scan", "--repo", root, "--backend", "jax"},
+	} {
+		got := primus(t, append([]string{"patches"}, args...)...)
+		assert.NotZero(t, got.code, args)
+		assert.Contains(t, got.stderr, want)
+	}
+}
+
+func TestPatchesPlanOfCheckout(t *testing.T) {
+	root := primusTree(t)
+	dir := t.TempDir()
+	experiment := func(name, params string) string {
+		file := filepath.Join(dir, name)
+		text := "work_group: g\nuser_name: u\nexp_name: e\nworkspace: w\nmodules:\n  pre_trainer:\n    framework: megatron\n" + params
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+		return file
+	}
+	plain, scaled := experiment("plain.yaml", "    seed: 1\n"), experiment("scaled.yaml", "    loss_factor: 2\n")
+	plan := func(args ...string) map[string]string {
+		got := primus(t, append([]string{"patches", "plan", "--repo", root, "-o", "json"}, args...)...)
+		require.Zero(t, got.code, got.stderr)
+		var view struct {
+			Patches []struct{ Patch, Verdict, Reason string }
+		}
+		require.NoError(t, json.Unmarshal([]byte(got.out), &view))
+		verdicts := map[string]string{}
+		for _, p := range view.Patches {
+			verdicts[p.Patch] = p.Verdict
+			assert.NotEmpty(t, p.Reason)
+		}
+		return verdicts
+	}
+	assert.Equal(t, map[string]string{"megatron.loss": "no", "megatron.gpu": "depends"}, plan("--config", plain))
+	assert.Equal(t, map[string]string{"megatron.loss": "yes", "megatron.gpu": "no"}, plan("--config", scaled, "--backend-version", "0.17.0"))
+	t.Setenv("PRIMUS_PATCHES", "megatron.gpu")
+	assert.Equal(t, "no", plan("--config", scaled)["megatron.loss"])
+	t.Setenv("PRIMUS_PATCHES", "")
+
+	diff := primus(t, "patches", "plan", "--repo", root, "--config", plain, "--diff", scaled)
+	require.Zero(t, diff.code, diff.stderr)
+	assert.Regexp(t, `before_train +megatron.loss +no +yes +loss_factor is not 1 \(loss_factor is 2\)`, diff.out)
+
+	got := primus(t, "patches", "plan", "--config", plain, "--diff", scaled)
+	assert.Equal(t, 2, got.code)
+	assert.Contains(t, got.stderr, "--diff is about a checkout of Primus: want --repo DIR with it")
+}
