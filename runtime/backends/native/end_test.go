@@ -3,6 +3,8 @@ package native_test
 import (
 	"context"
 	"errors"
+	"math"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/tensor"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -72,25 +75,71 @@ func calls(l *lab, op string) int64 {
 	return int64(n)
 }
 
-// Weights that are half updated are not saved: the checkpoint before them stays the last one.
-func TestHalfUpdatedWeightsAreNotSaved(t *testing.T) {
-	l := newLab(t)
+// adamSaboteur returns a vendor whose optimizer is that of flagos, and from a call on also misbehaves.
+func adamSaboteur(from int64, misbehave func(ops.MultiTensorAdamArgs) error) opregistry.Source {
+	var calls atomic.Int64
 	var run opregistry.Func[ops.MultiTensorAdamArgs]
 	for _, impl := range flagos.Source().Impls {
 		if impl.Op == opregistry.Handle(ops.MultiTensorAdam) {
 			run = impl.Run.(opregistry.Func[ops.MultiTensorAdamArgs])
 		}
 	}
-	var n atomic.Int64
-	l.sources = []opregistry.Source{{Name: "acme", Impls: []opregistry.Impl{{
+	return opregistry.Source{Name: "acme", Impls: []opregistry.Impl{{
 		Op: ops.MultiTensorAdam, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 100,
 		Run: func(ex *opregistry.Exec, a ops.MultiTensorAdamArgs) error {
-			if err := run(ex, a); n.Add(1) <= 13 {
+			if err := run(ex, a); err != nil || calls.Add(1) <= from {
 				return err
 			}
-			return errors.New("lost half way")
+			return misbehave(a)
 		},
-	}}}}
+	}}}
+}
+
+// Numbers that the optimizer spoils, in the weights or its moments, end the run before they are saved as good, whatever asks
+// for the save, and the run goes on from the checkpoint before.
+func TestWhatTheOptimizerSpoilsIsNotSaved(t *testing.T) {
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	for name, tt := range map[string]struct {
+		list  int // 1 weights, 2 first moments, 3 second moments
+		value float32
+		save  string
+		last  string
+		want  string
+	}{
+		"a weight is NaN":                              {1, nan, "save_interval=1", "step-00000005", "the weight model."},
+		"a weight is infinite":                         {1, -inf, "save_interval=1", "step-00000005", "the weight model."},
+		"a weight is so large that the loss overflows": {1, 3e38, "save_interval=1", "step-00000005", "loss after the update"},
+		"a first moment is NaN":                        {2, nan, "save_interval=1", "step-00000005", "the first moment of model."},
+		"a second moment is infinite":                  {3, inf, "save_interval=1", "step-00000005", "the second moment of model."},
+		"a weight is NaN, found a step later":          {1, nan, "save_interval=5", "step-00000005", "the loss is NaN"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			require.NoError(t, l.train(t.Context(), "whole", tt.save, "eval_interval=0"))
+			l.prefer = opregistry.KindVendor
+			l.sources = []opregistry.Source{adamSaboteur(10, func(a ops.MultiTensorAdamArgs) error { // two calls a step
+				values := tensor.Data[float32](a.TensorLists[tt.list][0])
+				values[len(values)/2] = tt.value
+				return nil
+			})}
+			err := l.train(t.Context(), "run", tt.save, "eval_interval=0")
+			require.ErrorIs(t, err, backend.ErrNonFinite)
+			require.ErrorContains(t, err, tt.want)
+			saved, err := filepath.Glob(l.path("run", "checkpoints", "step-*"))
+			require.NoError(t, err)
+			require.NotEmpty(t, saved)
+			assert.Equal(t, tt.last, filepath.Base(saved[len(saved)-1]))
+			l.prefer, l.sources = opregistry.KindFlagos, nil
+			require.NoError(t, l.train(t.Context(), "run", tt.save, "eval_interval=0"))
+			assert.Equal(t, l.metrics("whole"), l.metrics("run"))
+		})
+	}
+}
+
+// Weights that are half updated are not saved: the checkpoint before them stays the last one.
+func TestHalfUpdatedWeightsAreNotSaved(t *testing.T) {
+	l := newLab(t)
+	l.sources = []opregistry.Source{adamSaboteur(13, func(ops.MultiTensorAdamArgs) error { return errors.New("lost half way") })}
 	l.prefer = opregistry.KindVendor
 	err := l.train(t.Context(), "run", "save_interval=4", "eval_interval=0")
 	require.ErrorContains(t, err, "lost half way")

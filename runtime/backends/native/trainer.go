@@ -13,6 +13,7 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
+	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
 	"github.com/primus-fl/primus/runtime/backends/native/data"
 	"github.com/primus-fl/primus/runtime/backends/native/rundir"
 	"github.com/primus-fl/primus/runtime/backends/native/tensorboard"
@@ -74,8 +75,8 @@ func (t *trainer) Setup(context.Context) error {
 	if t.dir, err = rundir.Open(t.location()); err != nil {
 		return err
 	}
-	if t.logTo, err = os.OpenFile(t.dir.Path(rundir.LogName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644); err != nil {
-		return err
+	if t.logTo, err = durable.OpenAppend(t.dir.Path(rundir.LogName)); err != nil {
+		return fmt.Errorf("open the log: %w", durable.Explain(err))
 	}
 	if err := t.tc.LogFile.Attach(t.logTo); err != nil {
 		return err

@@ -88,7 +88,8 @@ func (f *finder) add(ctx context.Context, path string, info fs.FileInfo) error {
 	case info.Mode().IsRegular():
 		return f.file(path, filepath.ToSlash(filepath.Base(path)), info)
 	default:
-		return fmt.Errorf("train_data_path: %s is a %v, want a file or a directory", path, info.Mode().Type())
+		irregular := &durable.IrregularError{Path: path, Mode: info.Mode()}
+		return fmt.Errorf("train_data_path: %s is %s, want a file or a directory", path, irregular.Kind())
 	}
 }
 
@@ -203,7 +204,7 @@ func (f *finder) dropBinary(ctx context.Context) error {
 }
 
 func hasNUL(path string, buf []byte) (bool, error) {
-	file, err := os.Open(path)
+	file, err := durable.OpenRegular(path)
 	if err != nil {
 		return false, err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
@@ -45,7 +44,7 @@ type encoder struct {
 
 // file writes the tokens of the used part of a file.
 func (e *encoder) file(ctx context.Context, s source) error {
-	f, err := os.Open(s.path)
+	f, err := durable.OpenRegular(s.path)
 	if err != nil {
 		return fmt.Errorf("train_data_path: %w", durable.Explain(err))
 	}

@@ -17,6 +17,9 @@ import (
 // MetricsName is the name of the metrics file in a run directory.
 const MetricsName = "metrics.jsonl"
 
+// maxMetrics is the largest metrics file that is read.
+const maxMetrics = 4 << 30
+
 // Metrics appends to the metrics file of a run.
 type Metrics struct {
 	f        *os.File
@@ -32,7 +35,7 @@ type Metrics struct {
 // it.
 func (d *Dir) OpenMetrics(step int64) (*Metrics, error) {
 	path := d.Path(MetricsName)
-	text, err := os.ReadFile(path)
+	text, err := durable.ReadRegular(path, maxMetrics)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("rundir: %w", durable.Explain(err))
 	}
@@ -48,7 +51,7 @@ func (d *Dir) OpenMetrics(step int64) (*Metrics, error) {
 			return nil, fmt.Errorf("rundir: write %s: %w", MetricsName, err)
 		}
 	}
-	m.f, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
+	m.f, err = durable.OpenAppend(path)
 	if err != nil {
 		return nil, fmt.Errorf("rundir: %w", durable.Explain(err))
 	}
@@ -101,7 +104,7 @@ func (m *Metrics) Append(r Record) error {
 // Records reads the records of the file, those of earlier runs that OpenMetrics
 // kept included.
 func (m *Metrics) Records() ([]Record, error) {
-	text, err := os.ReadFile(m.path)
+	text, err := durable.ReadRegular(m.path, maxMetrics)
 	if err != nil {
 		return nil, fmt.Errorf("rundir: %w", durable.Explain(err))
 	}

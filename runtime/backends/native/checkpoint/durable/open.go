@@ -35,19 +35,25 @@ func (e *IrregularError) Kind() string {
 // OpenRegular opens the regular file at path for reading. Anything else is an *IrregularError: a named pipe without a writer,
 // which blocks whoever opens it, does not block OpenRegular.
 func OpenRegular(path string) (*os.File, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
+	return openRegular(path, os.O_RDONLY)
+}
+
+// OpenAppend opens the regular file at path for appending, a new one when there is none; see OpenRegular.
+func OpenAppend(path string) (*os.File, error) {
+	return openRegular(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE)
+}
+
+func openRegular(path string, flag int) (*os.File, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, &IrregularError{Path: path, Mode: info.Mode()}
 	}
 	// The file may have been replaced since.
-	f, err := os.OpenFile(path, os.O_RDONLY|nonBlocking, 0)
+	f, err := os.OpenFile(path, flag|nonBlocking, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	if info, err = f.Stat(); err == nil && !info.Mode().IsRegular() {
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
 		err = &IrregularError{Path: path, Mode: info.Mode()}
 	}
 	if err != nil {
