@@ -105,7 +105,8 @@ type Result struct {
 	Impls        []opmanager.ImplStats     // what each impl did in training
 	Reference    []opmanager.ReferenceCost // the ops that made steps slow by running on reference
 	Unusable     []opmanager.UnusableImpl  // impls that were asked for and cannot serve
-	Sample       string                    // generated text
+	Prompt       string                    // what the generated text follows
+	Sample       string                    // generated text, with the prompt in front
 	Err          error                     // nil when the run went to its last step
 	Ignored      []string                  // names of parameters that were given and have no effect
 }

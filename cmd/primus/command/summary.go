@@ -45,7 +45,7 @@ func printSummary(out io.Writer, r backend.Result) error {
 	}
 	fmt.Fprintf(&b, "directory   %s\n", r.Dir)
 	if r.Sample != "" {
-		fmt.Fprintf(&b, "\ngenerated text\n%s\n", indent(printable(r.Sample)))
+		fmt.Fprintf(&b, "\ngenerated text after %q\n%s\n", r.Prompt, indent(printable(r.Sample)))
 	}
 	if _, err := io.WriteString(out, b.String()); err != nil {
 		return fmt.Errorf("write the summary: %w", err)

@@ -41,6 +41,8 @@ type Args struct {
 
 	DisableTensorboard bool `param:"disable_tensorboard"`
 
+	SamplePrompt string `param:"sample_prompt"` // of the text that is generated at the end; "" means words of the corpus
+
 	ModelName string `param:"model_name"`
 }
 

@@ -98,7 +98,7 @@ func asJSON(m map[string]any) (map[string]any, error) {
 // notCompared are parameters of Args whose change is no news: where a run reads and writes, and what it reports.
 var notCompared = []string{
 	"train_data_path", "train_data_max_bytes", "log_interval", "eval_interval", "eval_iters", "final_eval_windows",
-	"save", "save_interval", "save_initial", "load", "dump_batches", "disable_tensorboard", "model_name",
+	"save", "save_interval", "save_initial", "load", "dump_batches", "disable_tensorboard", "sample_prompt", "model_name",
 }
 
 // compared returns the parameters that a resumed run is compared with, as JSON has them.

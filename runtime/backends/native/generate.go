@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/primus-fl/primus/runtime/backends/native/data"
 )
@@ -14,11 +16,15 @@ const sampleLength = 200
 // sampleTemperature divides the scores; below 1 favours likely bytes.
 const sampleTemperature = 0.8
 
-// generate returns text that the model writes, byte by byte, after a prompt, or errGivenUp when ctx ends before.
-func (t *trainer) generate(ctx context.Context) (text string, err error) {
+// generate lets the model write on, byte by byte, after a prompt, and keeps both; errGivenUp says that ctx ended before.
+func (t *trainer) generate(ctx context.Context) (err error) {
+	prompt, err := t.choosePrompt()
+	if err != nil {
+		return err
+	}
 	pass, err := t.model.NewPass(t.tc.Manager, 1, t.args.SeqLength, false)
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer func() {
 		if closeErr := pass.Close(); err == nil {
@@ -27,19 +33,73 @@ func (t *trainer) generate(ctx context.Context) (text string, err error) {
 	}()
 	rng := rand.New(rand.NewPCG(uint64(t.args.Seed), uint64(t.state.Step)))
 	tok := data.ByteTokenizer{}
-	tokens := tok.Encode(nil, []byte("func "))
+	tokens := tok.Encode(nil, []byte(prompt))
 	for range sampleLength {
 		if ctx.Err() != nil {
-			return "", errGivenUp
+			return errGivenUp
 		}
 		window := tokens[max(0, len(tokens)-t.args.SeqLength):]
 		scores, err := pass.Logits(window, len(window)-1)
 		if err != nil {
-			return "", err
+			return err
 		}
 		tokens = append(tokens, sample(rng, scores[:tok.VocabSize()]))
 	}
-	return string(tok.Decode(nil, tokens)), nil
+	t.prompt, t.sample = prompt, string(tok.Decode(nil, tokens))
+	return nil
+}
+
+// choosePrompt returns what sample_prompt says or, by default, the first words of a line of the text that is held out for
+// evaluation, of the text to train on where none is.
+func (t *trainer) choosePrompt() (string, error) {
+	if t.args.SamplePrompt != "" {
+		return t.args.SamplePrompt, nil
+	}
+	row := make([]int32, t.args.SeqLength+1)
+	var err error
+	if t.valid != nil {
+		t.valid.windows.Reset()
+		err = t.valid.windows.Batch(row)
+	} else {
+		err = data.NewSampler(t.set, uint64(t.args.Seed)).Batch(row)
+	}
+	return firstWords(string(data.ByteTokenizer{}.Decode(nil, row))), err
+}
+
+// Lengths of a prompt that is taken from text: what a line needs to be taken, and what is taken of it.
+const (
+	shortestLine  = 8
+	longestPrompt = 24
+)
+
+// firstWords returns the beginning of the first whole line of text that is not short or, if there is none, of the text from
+// its second word on: the first one may be the end of another.
+func firstWords(text string) string {
+	chosen := strings.TrimSpace(text)
+	if _, rest, found := strings.Cut(text, " "); found {
+		chosen = strings.TrimSpace(rest)
+	}
+	_, rest, _ := strings.Cut(text, "\n")
+	for line := range strings.Lines(rest) {
+		if line = strings.TrimSpace(line); len(line) >= shortestLine {
+			chosen = line
+			break
+		}
+	}
+	if len(chosen) > longestPrompt {
+		cut := strings.LastIndexByte(chosen[:longestPrompt+1], ' ')
+		if cut < shortestLine {
+			cut = longestPrompt
+		}
+		chosen = chosen[:cut]
+	}
+	for chosen != "" {
+		if r, size := utf8.DecodeLastRuneInString(chosen); r != utf8.RuneError || size != 1 {
+			return chosen // no character is cut
+		}
+		chosen = chosen[:len(chosen)-1]
+	}
+	return "\n"
 }
 
 // sample draws an index with probability proportional to exp(score/temperature).

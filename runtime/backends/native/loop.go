@@ -49,7 +49,7 @@ func (t *trainer) Train(ctx context.Context) (err error) {
 	if t.state.Step < t.args.TrainIters {
 		return t.interrupted(ctx)
 	}
-	if t.sample, err = t.generate(late); errors.Is(err, errGivenUp) {
+	if err = t.generate(late); errors.Is(err, errGivenUp) {
 		return nil
 	}
 	return err

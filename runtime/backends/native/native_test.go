@@ -204,7 +204,10 @@ func TestFamiliesLearn(t *testing.T) {
 			if assert.Equal(t, name == "moe_8x3M", records[0].AuxLoss != nil) && records[0].AuxLoss != nil {
 				assert.InDelta(t, 2*0.01, *records[0].AuxLoss, 0.005, "coefficient times layers when experts are used alike")
 			}
-			assert.True(t, strings.HasPrefix(end.result.Sample, "func "))
+			text, err := os.ReadFile(filepath.Join(l.dir, "text.go"))
+			require.NoError(t, err)
+			assert.True(t, strings.Contains(string(text), " "+end.result.Prompt), "%q are words of the corpus", end.result.Prompt)
+			assert.True(t, strings.HasPrefix(end.result.Sample, end.result.Prompt))
 			assert.Greater(t, len(end.result.Sample), 100)
 		})
 	}

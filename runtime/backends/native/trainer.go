@@ -40,7 +40,8 @@ type trainer struct {
 	started time.Time
 	run     backend.Run
 	watch   *opmanager.ReferenceWatch
-	sample  string // generated text
+	prompt  string // what the generated text follows
+	sample  string // generated text, with the prompt in front
 
 	savedStep  int  // of the last checkpoint, 0 for none
 	saveFailed bool // the last save has failed
@@ -305,7 +306,7 @@ func (t *trainer) finish(cause error) error {
 	r := backend.Result{
 		Run: t.run, LastStep: t.state.Step, FirstLoss: t.state.FirstLoss, Loss: t.state.Loss, CrossEntropy: t.state.CrossEntropy,
 		ValidLoss: t.state.ValidLoss, ValidTokens: t.state.ValidTokens,
-		Duration: time.Since(t.started), Impls: t.tc.Manager.Stats(), Sample: t.sample, Err: cause,
+		Duration: time.Since(t.started), Impls: t.tc.Manager.Stats(), Prompt: t.prompt, Sample: t.sample, Err: cause,
 		Unusable: t.tc.Manager.Unusable(), Reference: t.watch.Total(),
 		Ignored: ignored(t.tc),
 	}
