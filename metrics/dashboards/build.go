@@ -70,19 +70,20 @@ func column(expr string) Query {
 	return Query{Datasource: source, Expr: fill(expr), Format: "table", Instant: true}
 }
 
-func panel(kind, title, unit string, width, height int, queries ...Query) Panel {
+// panel is a panel of a kind; about says what it shows, and what to make of it.
+func panel(kind, title, about, unit string, width, height int, queries ...Query) Panel {
 	for i := range queries {
 		queries[i].RefID = string(rune('A' + i))
 	}
 	return Panel{
-		Type: kind, Title: title, Datasource: &source, Targets: queries, GridPos: GridPos{W: width, H: height},
+		Type: kind, Title: title, Description: about, Datasource: &source, Targets: queries, GridPos: GridPos{W: width, H: height},
 		FieldConfig: &FieldConfig{Defaults: FieldDefaults{Unit: unit}, Overrides: []any{}},
 	}
 }
 
 // lines is a chart over time.
-func lines(title, unit string, width int, queries ...Query) Panel {
-	p := panel("timeseries", title, unit, width, 8, queries...)
+func lines(title, about, unit string, width int, queries ...Query) Panel {
+	p := panel("timeseries", title, about, unit, width, 8, queries...)
 	p.FieldConfig.Defaults.Custom = map[string]any{"lineWidth": 1, "fillOpacity": 5, "showPoints": "never", "spanNulls": false}
 	p.Options = map[string]any{
 		"legend":  map[string]any{"showLegend": true, "displayMode": "table", "placement": "right", "calcs": []string{"mean", "lastNotNull"}},
@@ -92,8 +93,8 @@ func lines(title, unit string, width int, queries ...Query) Panel {
 }
 
 // shares is a chart over time of parts of a whole.
-func shares(title string, width int, queries ...Query) Panel {
-	p := lines(title, "percentunit", width, queries...)
+func shares(title, about string, width int, queries ...Query) Panel {
+	p := lines(title, about, "percentunit", width, queries...)
 	zero, one := 0.0, 1.0
 	p.FieldConfig.Defaults.Min, p.FieldConfig.Defaults.Max = &zero, &one
 	p.FieldConfig.Defaults.Custom["stacking"] = map[string]any{"mode": "normal", "group": "A"}
@@ -108,8 +109,8 @@ func logarithmic(p Panel) Panel {
 }
 
 // figure shows the last value. From the limits on, if there are any, it is orange and red.
-func figure(title, unit string, width int, q Query, limits ...float64) Panel {
-	p := panel("stat", title, unit, width, 4, q)
+func figure(title, about, unit string, width int, q Query, limits ...float64) Panel {
+	p := panel("stat", title, about, unit, width, 4, q)
 	steps := []Threshold{{Color: "green"}}
 	for i := range limits {
 		steps = append(steps, Threshold{Color: []string{"orange", "red"}[i], Value: &limits[i]})
@@ -120,16 +121,16 @@ func figure(title, unit string, width int, q Query, limits ...float64) Panel {
 }
 
 // timeline shows when something was the case.
-func timeline(title string, width int, queries ...Query) Panel {
-	p := panel("state-timeline", title, "", width, 8, queries...)
+func timeline(title, about string, width int, queries ...Query) Panel {
+	p := panel("state-timeline", title, about, "", width, 8, queries...)
 	p.FieldConfig.Defaults.Custom = map[string]any{"fillOpacity": 70, "lineWidth": 0}
 	p.Options = map[string]any{"showValue": "never", "mergeValues": true, "legend": map[string]any{"showLegend": false, "displayMode": "list", "placement": "bottom", "calcs": []string{}}}
 	return p
 }
 
 // table joins the answers of its queries by their labels; columns names the value of each.
-func table(title, unit string, width int, columns []string, queries ...Query) Panel {
-	p := panel("table", title, unit, width, 9, queries...)
+func table(title, about, unit string, width int, columns []string, queries ...Query) Panel {
+	p := panel("table", title, about, unit, width, 9, queries...)
 	names := map[string]string{}
 	hidden := map[string]bool{"Time": true, "__name__": true, "instance": true, "job": true}
 	for i, name := range columns {
@@ -150,11 +151,23 @@ func table(title, unit string, width int, columns []string, queries ...Query) Pa
 	return p
 }
 
-// described adds what a panel means.
-func described(p Panel, text string) Panel {
-	p.Description = text
-	return p
+// alerts shows the alerts of the project that fire for the selected runs, and those that belong to no run.
+func alerts() group {
+	const firing = `max by (alertname, severity, run, rank, op, impl) (ALERTS{alertname=~"Primus.+",alertstate="firing",run=~"$run|",rank=~"$rank|"})`
+	runbook := "docs/operations.md of Primus says what to do about each."
+	list := table("Alerts that fire", "The alerts of metrics/rules that fire now; none is good. "+runbook, "", 12, []string{""}, optional(column(firing)))
+	when := timeline("When they fired", "The alerts of metrics/rules over time; nothing is good. "+runbook, 12, rarely(firing, "{{alertname}} {{run}} {{rank}} {{op}} {{impl}}"))
+	list.GridPos.H, when.GridPos.H = 6, 6
+	return group{"Alerts", []Panel{list, when}}
 }
+
+// links lead to the other dashboards, with the choices and the time that are shown here.
+func links() []Link {
+	return []Link{{Type: "dashboards", Title: "Primus", Tags: []string{tag}, Icon: "external link", IncludeVars: true, KeepTime: true}}
+}
+
+// tag is what all dashboards have, by which they find each other.
+const tag = "primus"
 
 // group is a titled row of panels.
 type group struct {

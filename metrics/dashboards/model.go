@@ -12,6 +12,7 @@ type Dashboard struct {
 	Title         string      `json:"title"`
 	Description   string      `json:"description"`
 	Tags          []string    `json:"tags"`
+	Links         []Link      `json:"links"`
 	SchemaVersion int         `json:"schemaVersion"`
 	Editable      bool        `json:"editable"`
 	GraphTooltip  int         `json:"graphTooltip"` // 1: one cursor in all panels
@@ -21,6 +22,20 @@ type Dashboard struct {
 	Annotations   Annotations `json:"annotations"`
 	Templating    Templating  `json:"templating"`
 	Panels        []Panel     `json:"panels"`
+}
+
+// Link leads to other dashboards.
+type Link struct {
+	Type        string   `json:"type"` // dashboards: those with the tags
+	Title       string   `json:"title"`
+	Tags        []string `json:"tags"`
+	Icon        string   `json:"icon"`
+	Tooltip     string   `json:"tooltip"`
+	URL         string   `json:"url"`
+	AsDropdown  bool     `json:"asDropdown"`
+	TargetBlank bool     `json:"targetBlank"`
+	IncludeVars bool     `json:"includeVars"`
+	KeepTime    bool     `json:"keepTime"`
 }
 
 // TimeRange is what a dashboard shows at first.

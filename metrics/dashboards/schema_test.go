@@ -175,6 +175,10 @@ func TestSchema(t *testing.T) {
 	source := object{"type": match("prometheus"), "uid": match(`\$\{datasource\}`)}
 	dashboard := object{
 		"uid": match("[a-zA-Z0-9_-]{1,40}"), "title": match(".+"), "description": text{}, "tags": list{match(".+")},
+		"links": list{object{
+			"type": match("dashboards|link"), "title": match(".+"), "tags": list{match(".+")}, "icon": match("external link|dashboard|doc|info|question"),
+			"tooltip": text{}, "url": text{}, "asDropdown": flag{}, "targetBlank": flag{}, "includeVars": flag{}, "keepTime": flag{},
+		}},
 		"schemaVersion": whole{36, 41}, "editable": flag{}, "graphTooltip": whole{0, 2}, "refresh": match(`\d+[smh]`), "timezone": match("browser|utc|"),
 		"time": object{"from": match(`now-\d+[smhd]`), "to": match("now")},
 		"annotations": object{"list": list{object{

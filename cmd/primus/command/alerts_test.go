@@ -6,10 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/primustest"
+	"github.com/primus-fl/primus/metrics/dashboards"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -48,6 +50,12 @@ func TestAlertsOfRunsThatEnd(t *testing.T) {
 	fired := prometheus.answers(t, `ALERTS{alertname="PrimusLossNotFinite",alertstate="firing"}`)
 	require.Len(t, fired, 1)
 	assert.Equal(t, "diverges", fired[0].labels["run"])
+
+	for _, d := range dashboards.All() {
+		expr := strings.NewReplacer("$run", ".+", "$rank", ".+").Replace(d.Panels[1].Targets[0].Expr)
+		shown := prometheus.answers(t, expr)
+		assert.Equal(t, "PrimusLossNotFinite diverges 0", shown[0].labels["alertname"]+" "+shown[0].labels["run"]+" "+shown[0].labels["rank"], d.Title)
+	}
 
 	// Whoever was scraped is scraped once more, without being told.
 	cmd, log = l.startRun("finishes", finishes, "train_iters=1000000")
