@@ -150,11 +150,11 @@ typedef struct {
 /* An implementation of an op. */
 typedef struct {
     uint32_t struct_size;
-    uint32_t kind;       /* PRIMUS_KIND_* */
+    uint32_t kind;       /* PRIMUS_KIND_VENDOR; the others are for impls of the host */
     const char *op;      /* "rmsnorm_fwd" */
     const char *impl_id; /* "vendor.acme" */
     const char *vendor;  /* "acme"; required for PRIMUS_KIND_VENDOR */
-    int32_t priority;    /* higher first; usual: flagos 150, vendor 100, reference 50 */
+    int32_t priority;    /* higher first; usual: 100, and what is above counts as 100 */
     uint32_t flags;      /* PRIMUS_FLAG_* */
 
     /* PRIMUS_OK, or another result with a text in reason. NULL: available. */

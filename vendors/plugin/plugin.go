@@ -34,6 +34,11 @@ func (s *Settings) before(format string, args ...any) {
 	}
 }
 
+// MostPriority is the highest priority of an impl of a plugin, which is that of the vendors that
+// are compiled in: a library does not decide that it is preferred to them. A policy that names its
+// vendor or the impl does.
+const MostPriority = 100
+
 // Plugin is a shared library whose description was read and found right.
 type Plugin struct {
 	path string
@@ -144,7 +149,7 @@ func (p *Plugin) makeImpls() {
 		o.frames.New = func() any { return &frame{} }
 		p.ops = append(p.ops, o)
 		p.impls = append(p.impls, opregistry.Impl{
-			Op: op, ID: e.implID, Kind: opregistry.Kind(e.kind), Vendor: e.vendor, Priority: e.priority,
+			Op: op, ID: e.implID, Kind: opregistry.KindVendor, Vendor: e.vendor, Priority: min(e.priority, MostPriority),
 			Run: opregistry.Untyped(op, o.run), Available: o.available, Determinism: determinism(e.flags),
 		})
 	}

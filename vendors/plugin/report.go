@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/primus-fl/primus/opregistry"
@@ -28,7 +29,7 @@ type OpReport struct {
 	Impl      string          `json:"impl_id"`
 	Kind      opregistry.Kind `json:"kind"`
 	Vendor    string          `json:"vendor"`
-	Priority  int             `json:"priority"`
+	Priority  int             `json:"priority"` // as declared, which may be above MostPriority
 	Flags     []string        `json:"flags"`
 	Available bool            `json:"available"`
 	Reason    string          `json:"reason"`          // why it is not available
@@ -63,7 +64,7 @@ func (o *OpReport) Determinism() opregistry.Determinism {
 func (p *Plugin) Report() Report {
 	r := Report{Name: p.Name(), Version: p.Version(), ABI: p.ABI(), Ops: []OpReport{}, Left: p.Left()}
 	for _, o := range p.ops {
-		op := OpReport{Op: o.op, Impl: o.implID, Kind: opregistry.Kind(o.kind), Vendor: o.vendor, Priority: o.priority, Flags: []string{}, Available: true}
+		op := OpReport{Op: o.op, Impl: o.implID, Kind: opregistry.KindVendor, Vendor: o.vendor, Priority: o.priority, Flags: []string{}, Available: true}
 		for _, f := range flagNames {
 			if o.flags&f.bit != 0 {
 				op.Flags = append(op.Flags, f.name)
@@ -77,6 +78,17 @@ func (p *Plugin) Report() Report {
 	}
 	r.Control = p.controls.list()
 	return r
+}
+
+// Capped says which impls declare a priority above MostPriority, one line each.
+func (r *Report) Capped() []string {
+	var lines []string
+	for _, o := range r.Ops {
+		if o.Priority > MostPriority {
+			lines = append(lines, fmt.Sprintf("the priority of impl %q of op %q is %d, which counts as %d: a policy that names %q prefers it", o.Impl, o.Op, o.Priority, MostPriority, "vendor:"+o.Vendor))
+		}
+	}
+	return lines
 }
 
 // Availability returns why an impl cannot run on this machine, nil when it can.

@@ -144,8 +144,21 @@ func readOp(p uintptr, what string) (entry, error) {
 		return e, fmt.Errorf("%s.op is missing, want the name of an op such as rmsnorm_fwd", what)
 	case e.run == 0:
 		return e, fmt.Errorf("%s.run of op %q is NULL", what, e.op)
+	case e.kind != abi.KindVendor:
+		return e, fmt.Errorf("%s.kind of op %q is %s; impls of that kind are this program's own, want PRIMUS_KIND_VENDOR", what, e.op, kindName(e.kind))
 	case e.flags&^uint32(abi.ThreadSafe|abi.Deterministic|abi.SameThread|abi.Async) != 0:
 		return e, fmt.Errorf("%s.flags of op %q is %#x, which has unknown bits", what, e.op, e.flags)
 	}
 	return e, nil
+}
+
+// kindName is how a plugin spells a kind.
+func kindName(kind uint32) string {
+	switch kind {
+	case abi.KindFlagos:
+		return "PRIMUS_KIND_FLAGOS"
+	case abi.KindReference:
+		return "PRIMUS_KIND_REFERENCE"
+	}
+	return fmt.Sprint(kind)
 }

@@ -192,7 +192,7 @@ func (l *loadedPlugin) found() string {
 	if n := l.report.Processes; n > 0 {
 		failures = append(failures, fmt.Sprintf("it left %d processes over, which were ended with its probe", n))
 	}
-	return strings.Join(append(failures, l.report.Control...), "\n")
+	return strings.Join(slices.Concat(failures, l.report.Control, l.report.Capped()), "\n")
 }
 
 // implsBySource returns the impls of every source in the order of the ops.

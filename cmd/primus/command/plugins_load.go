@@ -127,6 +127,11 @@ func (l *loadedPlugin) allowed(wanted policyfile.Plugins) error {
 
 // open opens a library that has passed its probe, here or in a process of its own.
 func (l *loadedPlugin) open(set appConfig, wanted policyfile.Plugins, lc fx.Lifecycle) error {
+	for _, text := range l.report.Capped() {
+		if !set.listPlugins {
+			set.log.Warn(fmt.Sprintf("plugin %s: %s", l.path, text))
+		}
+	}
 	if l.named(wanted.Isolate) {
 		i, err := sandbox.Isolate(l.path, l.report, ops.All(), childSettings(set, "serve"), set.log)
 		if err != nil {

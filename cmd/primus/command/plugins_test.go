@@ -325,6 +325,23 @@ func TestTrainWithPluginsThatChangeRounding(t *testing.T) {
 	}
 }
 
+// The priority that a library gives itself does not put it before what is compiled in; a policy that names it does.
+func TestPluginPriority(t *testing.T) {
+	t.Parallel()
+	lib := buildPlugin(t, "PRIORITY=2000000000")
+	note := `the priority of impl "vendor.acme" of op "residual_add" is 2000000000, which counts as 100: a policy that names "vendor:acme" prefers it`
+	for _, isolate := range []string{"--isolate-plugins=false", "--isolate-plugins"} {
+		row := listPlugins(t, nil, "--plugin-modules", lib, isolate)["acme_ops"]
+		assert.Contains(t, row.Reason, note)
+		got := runChild(t, nil, "ops", "explain", "residual_add", "--plugin-modules", lib, isolate)
+		assert.Contains(t, got.out, "residual_add: served by default.flagos")
+		assert.Contains(t, got.stderr, note)
+		assert.NotContains(t, got.out, "2000000000")
+		got = runChild(t, nil, "ops", "explain", "residual_add", "--plugin-modules", lib, isolate, "--per-op", "residual_add=vendor:acme|flagos")
+		assert.Contains(t, got.out, "residual_add: served by vendor.acme")
+	}
+}
+
 // A run that a plugin ends is not a success, whatever status the plugin has in mind.
 func TestTrainWithPluginsThatExit(t *testing.T) {
 	t.Parallel()

@@ -58,7 +58,7 @@ func Isolate(path string, report *plugin.Report, catalogue []opregistry.Handle, 
 			return nil, fmt.Errorf("plugin %s: %w", path, err)
 		}
 		i.impls = append(i.impls, opregistry.Impl{
-			Op: op, ID: o.Impl, Kind: o.Kind, Vendor: o.Vendor, Priority: o.Priority,
+			Op: op, ID: o.Impl, Kind: opregistry.KindVendor, Vendor: o.Vendor, Priority: min(o.Priority, plugin.MostPriority),
 			Run:       opregistry.Untyped(op, func(_ *opregistry.Exec, args any) error { return i.call(n, args) }),
 			Available: func() error { return report.Availability(o.Op, o.Impl) }, Determinism: o.Determinism(),
 		})

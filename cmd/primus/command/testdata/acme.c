@@ -10,6 +10,9 @@
 #ifndef NAME
 #define NAME "acme_ops"
 #endif
+#ifndef PRIORITY
+#define PRIORITY 100
+#endif
 #ifndef ID
 #define ID "vendor.acme"
 #endif
@@ -118,7 +121,7 @@ static int32_t is_available(char *reason, uint64_t bytes) {
 
 static const primus_op residual_add = {
     .struct_size = sizeof(primus_op), .kind = PRIMUS_KIND_VENDOR, .op = "residual_add", .impl_id = ID, .vendor = "acme",
-    .priority = 100, .flags = PRIMUS_FLAG_THREAD_SAFE, .is_available = is_available, .supports = supports, .run = run,
+    .priority = PRIORITY, .flags = PRIMUS_FLAG_THREAD_SAFE, .is_available = is_available, .supports = supports, .run = run,
 };
 
 static const primus_op *const ops[] = {&residual_add};
