@@ -114,15 +114,10 @@ func (t *trainer) checkLeft(c *checkpoint.Checkpoint, step int) error {
 
 // howToGoOn says which command goes on from the checkpoint that was saved last.
 func (t *trainer) howToGoOn() string {
-	load, _ := t.tc.Args.Lookup("load")
-	switch {
-	case t.args.Load == "" || sameDir(t.args.Load, t.store.Dir()):
+	if t.args.Load == "" || sameDir(t.args.Load, t.store.Dir()) {
 		return "the same command goes on from there"
-	case load.Origin().Token != "":
-		return fmt.Sprintf("the same command without %s goes on from there", load.Origin().Token)
-	default:
-		return fmt.Sprintf("the same command with load=null goes on from there, as load is %s in the experiment", t.args.Load)
 	}
+	return fmt.Sprintf("the same command with load=null added goes on from there, because load is %s", t.args.Load)
 }
 
 // sameDir reports whether two paths are the same directory.

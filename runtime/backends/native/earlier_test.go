@@ -2,8 +2,10 @@ package native_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -29,16 +31,23 @@ func (l *lab) tree(dir string) map[string]string {
 	return files
 }
 
-// interruptAt trains until a step and interrupts there.
+// interruptAt trains until a step and interrupts there; step 0 is before the first one.
 func (l *lab) interruptAt(name string, step int, overrides ...string) error {
 	l.t.Helper()
 	ctx, cancel := context.WithCancel(l.t.Context())
 	defer cancel()
-	l.observer = onStep{do: func(s backend.Step) {
-		if s.Step == step {
-			cancel()
-		}
-	}}
+	l.observer = onStep{
+		do: func(s backend.Step) {
+			if s.Step == step {
+				cancel()
+			}
+		},
+		start: func() {
+			if step == 0 {
+				cancel()
+			}
+		},
+	}
 	defer func() { l.observer = backend.Observers{} }()
 	return l.train(ctx, name, overrides...)
 }
@@ -121,37 +130,77 @@ func TestFinishedRun(t *testing.T) {
 	assert.Contains(t, l.log.String(), "this run is finished at step 5")
 }
 
-// What an interrupted run says about the next command is what that command does.
+// What an interrupted run says about the next command is what that command does, wherever it loads from and saves to, and
+// wherever load was written. Step 0 stands for an interrupt before the first step of the run.
 func TestTheNextCommand(t *testing.T) {
-	l := newLab(t)
-	require.NoError(t, l.train(t.Context(), "weights", "train_iters=3"))
-	weights := "load=" + l.path("weights", "checkpoints")
+	const asIs, added = "the same command goes on from there", "the same command with load=null added goes on from there"
 	tests := []struct {
-		name      string
-		give      string
-		want      string
-		next      string
-		continues bool
+		name   string
+		before []string // an earlier run in the same place, none when empty
+		inFile string   // load in the experiment
+		give   []string
+		want   string
 	}{
-		{"nothing", "seed=1234", "the same command goes on from there", "seed=1234", true},
-		{"none", "load=none", "the same command without load=none goes on from there", "seed=1234", true},
-		{"none again", "load=none", "without load=none", "load=none", false},
-		{"other", weights, "the same command without " + weights + " goes on from there", "load=null", true},
-		{"its own", "load=" + l.path("its own", "checkpoints"), "the same command goes on from there", "load=" + l.path("its own", "checkpoints"), true},
+		{"nothing", nil, "", nil, asIs},
+		{"nothing, resumed", []string{"train_iters=3"}, "", nil, asIs},
+		{"none", []string{"train_iters=3"}, "", []string{"load=none"}, added},
+		{"none as a flag", nil, "", []string{"--load=none"}, added},
+		{"other weights", nil, "", []string{"load=OTHER"}, added},
+		{"a checkpoint of other weights", nil, "", []string{"load=OTHER/step-00000003"}, added},
+		{"its own checkpoints", []string{"train_iters=3"}, "", []string{"load=OWN"}, asIs},
+		{"its own newest checkpoint", []string{"train_iters=3"}, "", []string{"load=OWN/step-00000003"}, added},
+		{"its own checkpoint before that", []string{"train_iters=3", "save_interval=1"}, "", []string{"load=OWN/step-00000002"}, added},
+		{"none in the experiment", []string{"train_iters=3"}, "none", nil, added},
+		{"other weights in the experiment", nil, "OTHER", nil, added},
+		{"other weights in the experiment, none given", nil, "OTHER", []string{"load=none"}, added},
+		{"none in the experiment, null given", []string{"train_iters=3"}, "none", []string{"load=null"}, asIs},
+		{"given twice", []string{"train_iters=3"}, "", []string{"load=OTHER", "load=none"}, added},
+		{"save", nil, "", []string{"save=SAVE"}, asIs},
+		{"save, resumed", []string{"train_iters=3", "save=SAVE"}, "", []string{"save=SAVE"}, asIs},
+		{"save and none", []string{"train_iters=3", "save=SAVE"}, "", []string{"save=SAVE", "load=none"}, added},
+		{"save and other weights", nil, "", []string{"save=SAVE", "load=OTHER"}, added},
+		{"save and load in one place", nil, "", []string{"save=SAVE", "load=SAVE"}, asIs},
+		{"save and load in one place, resumed", []string{"train_iters=3", "save=SAVE"}, "", []string{"save=SAVE", "load=SAVE"}, asIs},
+		{"save and load in one place of two names", nil, "", []string{"save=SAVE", "load=SAVE/../checkpoints"}, asIs},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if tt.name == "its own" {
-				require.NoError(t, l.train(t.Context(), tt.name, "train_iters=2"))
-			}
-			err := l.interruptAt(tt.name, 6, tt.give)
-			require.ErrorIs(t, err, backend.ErrInterrupted)
-			require.ErrorContains(t, err, "at step 6 of 12, which is saved; ")
-			require.ErrorContains(t, err, tt.want)
-			require.NoError(t, l.train(t.Context(), tt.name, tt.next))
-			assert.Equal(t, tt.continues, strings.Contains(l.log.String(), "resuming from checkpoint"), l.log.String())
-			steps := l.metrics(tt.name)
-			assert.Equal(t, 12, steps[len(steps)-1].Step)
-		})
+		for _, at := range []int{0, 6} {
+			t.Run(fmt.Sprintf("%s, interrupted at %d", tt.name, at), func(t *testing.T) {
+				t.Parallel()
+				l := newLab(t)
+				require.NoError(t, l.train(t.Context(), "other", "train_iters=3"))
+				place := strings.NewReplacer("OTHER", l.path("other", "checkpoints"), "OWN", l.path("run", "checkpoints"),
+					"SAVE", filepath.Join(l.dir, "elsewhere", "checkpoints"))
+				all := func(args []string) (placed []string) {
+					for _, arg := range args {
+						placed = append(placed, place.Replace(arg))
+					}
+					return placed
+				}
+				if tt.before != nil {
+					require.NoError(t, l.train(t.Context(), "run", all(tt.before)...))
+				}
+				if tt.inFile != "" {
+					l.add("      load: " + place.Replace(tt.inFile))
+				}
+				command := all(tt.give)
+				err := l.interruptAt("run", at, command...)
+				require.ErrorIs(t, err, backend.ErrInterrupted)
+				if strings.Contains(err.Error(), "before the first step") {
+					require.Zero(t, at)
+					return // which says that there is nothing to go on from
+				}
+				require.ErrorContains(t, err, tt.want)
+				saved := regexp.MustCompile(`at step (\d+) of 12, which is saved`).FindStringSubmatch(err.Error())
+				require.NotNil(t, saved, "%v", err)
+				if tt.want == added {
+					command = append(command, "load=null")
+				}
+				require.NoError(t, l.train(t.Context(), "run", command...))
+				assert.Contains(t, l.log.String(), "resuming from checkpoint\" step="+saved[1]+" ")
+				steps := l.metrics("run")
+				assert.Equal(t, 12, steps[len(steps)-1].Step)
+			})
+		}
 	}
 }

@@ -131,6 +131,15 @@ func (l *lab) train(ctx context.Context, name string, overrides ...string) error
 	})
 }
 
+// add writes a line at the end of the experiment.
+func (l *lab) add(line string) {
+	l.t.Helper()
+	path := filepath.Join(l.dir, "exp.yaml")
+	text, err := os.ReadFile(path)
+	require.NoError(l.t, err)
+	require.NoError(l.t, os.WriteFile(path, append(text, line+"\n"...), 0o644))
+}
+
 type record struct {
 	Step         int      `json:"step"`
 	Loss         float64  `json:"loss"`
@@ -255,7 +264,14 @@ func TestImplsAgree(t *testing.T) {
 
 type onStep struct {
 	backend.Observers
-	do func(backend.Step)
+	do    func(backend.Step)
+	start func() // nil for nothing
+}
+
+func (o onStep) RunStarted(backend.Run) {
+	if o.start != nil {
+		o.start()
+	}
 }
 
 func (o onStep) StepDone(s backend.Step) { o.do(s) }

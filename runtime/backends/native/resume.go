@@ -37,6 +37,7 @@ func (t *trainer) restore() error {
 		return err
 	}
 	if !goesOn {
+		t.savedStep = 0 // what was loaded is not among the checkpoints of this run
 		if err := t.keepEarlier(); err != nil {
 			return err
 		}
