@@ -3,6 +3,7 @@ package flagos
 import (
 	"slices"
 
+	"github.com/primus-fl/primus/internal/buildinfo"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
@@ -15,14 +16,11 @@ const ID = "default.flagos"
 // candidates that match one token of a policy.
 const Priority = 150
 
-// version of the impls, for listings.
-const version = "1.0.0"
-
 // Source returns the impls.
 func Source() opregistry.Source {
 	return opregistry.Source{
 		Name:    "flagos",
-		Version: version,
+		Version: buildinfo.Version(),
 		Impls: slices.Concat(gemmImpls(), attentionImpls(), moeImpls(), activationImpls(), softmaxImpls(), []opregistry.Impl{
 			impl(ops.RMSNormFwd, rmsNormFwd),
 			impl(ops.RMSNormBwd, rmsNormBwd),

@@ -2,6 +2,7 @@ package reference
 
 import (
 	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/internal/buildinfo"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 )
@@ -16,7 +17,7 @@ const Priority = 50
 func Source() opregistry.Source {
 	return opregistry.Source{
 		Name:    "reference",
-		Version: "1.0.0",
+		Version: buildinfo.Version(),
 		Impls: []opregistry.Impl{
 			impl(ops.GenericGemm, genericGemm),
 			impl(ops.RMSNormFwd, rmsnormFwd),

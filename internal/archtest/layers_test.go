@@ -31,6 +31,7 @@ var layers = []layer{
 	{root: "runtime/config/document"},
 	{root: "runtime", allowed: []string{"opmanager", "opregistry", "tensor", "device"}},
 	{root: "metrics", allowed: []string{"opmanager", "runtime", "opregistry", "tensor", "device"}},
+	{root: "internal/buildinfo"},
 	{root: "internal/cpufeat"},
 	{root: "internal/escape"},
 	{root: "internal/suggest"},
@@ -46,7 +47,7 @@ var layers = []layer{
 
 // leaves import nothing of the module, which their layers enforce, so that every
 // layer may import them.
-var leaves = []string{"internal/cpufeat", "internal/escape", "internal/suggest", "internal/sysmem"}
+var leaves = []string{"internal/buildinfo", "internal/cpufeat", "internal/escape", "internal/suggest", "internal/sysmem"}
 
 // everywhere is all that a program of the module may be put together from.
 var everywhere = []string{"device", "tensor", "opregistry", "opmanager", "impls", "vendors", "runtime", "metrics", "internal", "examples"}

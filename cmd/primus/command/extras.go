@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/primus-fl/primus/internal/buildinfo"
 	"github.com/primus-fl/primus/opregistry"
 	"go.uber.org/fx"
 )
@@ -31,10 +32,7 @@ const (
 )
 
 // primusModule is the module that this program is made from.
-const primusModule = "github.com/primus-fl/primus"
-
-// unversioned is what the go command calls the version of a directory.
-const unversioned = "(devel)"
+const primusModule = buildinfo.Module
 
 // Extra returns an option for [Main] that adds the ops of another module, as the programs of `primus plugins build` do.
 // Errors and `primus plugins list` name the module.
@@ -75,8 +73,8 @@ func builtFrom(path string) moduleVersion {
 			v = found
 		}
 	}
-	if path == primusModule && version != "" {
-		v.Version = version
+	if linked := buildinfo.Linked(); path == primusModule && linked != "" {
+		v.Version = linked
 	}
 	return v
 }
@@ -113,7 +111,7 @@ func moduleOf(info *debug.BuildInfo, path string) (v moduleVersion, ok bool) {
 		v := moduleVersion{Module: path, Version: m.Version, Sum: m.Sum}
 		if m.Replace != nil {
 			v.Version, v.Sum = m.Replace.Version, m.Replace.Sum
-			if v.Version == "" || v.Version == unversioned {
+			if v.Version == "" || v.Version == buildinfo.Unversioned {
 				v.Version, v.Dir = "", m.Replace.Path
 			}
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/primus-fl/primus/internal/buildinfo"
+	"github.com/primus-fl/primus/opmanager"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -182,6 +184,25 @@ func TestExplainCalls(t *testing.T) {
 		assert.Equal(t, 2, got.code, want)
 		assert.Contains(t, got.stderr, want)
 	}
+}
+
+// Impls that are part of this module have the version of the build, by which a manifest tells builds apart.
+func TestManifestHasTheVersionOfTheBuild(t *testing.T) {
+	l := newLab(t)
+	t.Setenv("TE_FL_PER_OP", "residual_add=reference")
+	require.Zero(t, l.train("train_iters=1").code)
+	text, err := os.ReadFile(l.path("manifest.json"))
+	require.NoError(t, err)
+	var manifest opmanager.Manifest
+	require.NoError(t, json.Unmarshal(text, &manifest))
+	sources := map[string]int{}
+	for _, op := range manifest.Ops {
+		if op.Source == "flagos" || op.Source == "reference" {
+			sources[op.Source]++
+			assert.Equal(t, buildinfo.Version(), op.Version, op.Op)
+		}
+	}
+	assert.Len(t, sources, 2)
 }
 
 func TestRequireManifest(t *testing.T) {

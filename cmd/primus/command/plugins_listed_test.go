@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/primustest"
+	"github.com/primus-fl/primus/internal/buildinfo"
 	"github.com/primus-fl/primus/vendors/loader/loadertest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -35,7 +36,7 @@ var pluginStates = []string{
 	`plugin="acme_absent",$state="loaded",usable="false",version="1.2.0"`,
 	`plugin="acme_crash",$state="rejected",usable="false",version="1.2.0"`,
 	`plugin="libbroken.so",$state="rejected",usable="false",version=""`,
-	`plugin="flagos",$state="compiled_in",usable="true",version="1.0.0"`,
+	`plugin="flagos",$state="compiled_in",usable="true",version="` + buildinfo.Version() + `"`,
 	`plugin="openblas",$state="compiled_in",usable="false",version=""`,
 }
 

@@ -1,18 +1,15 @@
 package command
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	goruntime "runtime"
 	"runtime/debug"
 	"strings"
 
+	"github.com/primus-fl/primus/internal/buildinfo"
 	"github.com/spf13/cobra"
 )
-
-// version is set by the linker in releases.
-var version = ""
 
 // versionInfo is what the program knows about its build.
 type versionInfo struct {
@@ -23,7 +20,7 @@ type versionInfo struct {
 }
 
 func buildVersion() versionInfo {
-	v := versionInfo{Version: version, Go: goruntime.Version(), Platform: goruntime.GOOS + "/" + goruntime.GOARCH}
+	v := versionInfo{Version: buildinfo.Version(), Go: goruntime.Version(), Platform: goruntime.GOOS + "/" + goruntime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return v
@@ -32,9 +29,6 @@ func buildVersion() versionInfo {
 		if s.Key == "vcs.revision" {
 			v.Revision = s.Value
 		}
-	}
-	if built, ok := moduleOf(info, primusModule); ok && v.Version == "" {
-		v.Version = cmp.Or(built.Version, unversioned)
 	}
 	return v
 }
