@@ -268,3 +268,54 @@ func declined[A any](t *testing.T, op *opregistry.Op[A], a A, why string) {
 		assert.Equal(t, before[i], tensortest.Bytes(o.Tensor), o.Name)
 	}
 }
+
+// Package ops has subnormals kept: here every result is one, and exact.
+func TestSubnormalsAreKept(t *testing.T) {
+	const n, unit = 67, 0x1p-149
+	x, y, sum, half := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
+	identity := make([]float64, n*n)
+	for i := range n {
+		x[i], y[i] = float64(2*(i*997-30000))*unit, float64(i*1009)*unit
+		sum[i], half[i] = x[i]+y[i], x[i]/2
+		identity[i*n+i] = 1
+	}
+	fresh := func() *tensor.Tensor { return vector(t, make([]float64, n)...) }
+	row := func(v *tensor.Tensor) *tensor.Tensor { return reshaped(t, v, 1, n) }
+
+	out := fresh()
+	require.NoError(t, call(t, ops.ResidualAdd, ops.ResidualAddArgs{A: vector(t, x...), B: vector(t, y...), Output: out}))
+	assert.Equal(t, sum, out.Float64s())
+
+	out = fresh()
+	require.NoError(t, call(t, ops.ReLU, ops.ActivationArgs{Input: vector(t, y...), Output: out}))
+	assert.Equal(t, y, out.Float64s())
+
+	out = fresh()
+	flag, err := tensor.FromSlice([]int32{0}, 1)
+	require.NoError(t, err)
+	lists := [][]*tensor.Tensor{{vector(t, x...)}, {out}}
+	require.NoError(t, call(t, ops.MultiTensorScale, ops.MultiTensorScaleArgs{NoopFlag: flag, TensorLists: lists, Scale: 0.5}))
+	assert.Equal(t, half, out.Float64s())
+
+	out = fresh()
+	weights := reshaped(t, vector(t, identity...), n, n)
+	require.NoError(t, call(t, ops.GenericGemm, ops.GenericGemmArgs{A: weights, B: row(vector(t, x...)), D: row(out)}))
+	assert.Equal(t, x, out.Float64s())
+}
+
+func reshaped(t *testing.T, x *tensor.Tensor, shape ...int) *tensor.Tensor {
+	t.Helper()
+	view, err := x.Reshape(shape...)
+	require.NoError(t, err)
+	return view
+}
+
+// The exception: what is behind an exponential may be 0 where it is smaller than 2⁻¹²⁶.
+func TestGatesOfTinyExponentials(t *testing.T) {
+	for x := -110.0; x < -80; x += 0.25 {
+		out := vector(t, 1)
+		require.NoError(t, call(t, ops.SiLU, ops.ActivationArgs{Input: vector(t, x), Output: out}))
+		want := x * math.Exp(x)
+		assert.InDelta(t, want, out.At(0), 1e-5*math.Abs(want)+0x1p-126*math.Abs(x), "silu(%g)", x)
+	}
+}

@@ -179,7 +179,7 @@ func TestExtremeMagnitudes(t *testing.T) {
 	torch, all := start(t), sources()
 	for _, d := range []tensor.DType{tensor.F32, tensor.BF16, tensor.F16} {
 		scales := []float64{1e-40, 1e-30, 1e-18, 1e15, 1e30, 1e36}
-		squares := []float64{1e-30, 1e-15, 1e15}
+		squares := []float64{1e-40, 1e-30, 1e-15, 1e15, 1e30}
 		if d == tensor.F16 {
 			scales, squares = []float64{6e-8, 1e-5, 250, 65504}, []float64{1e-5, 250, 65504}
 		}
