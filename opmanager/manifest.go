@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 )
@@ -81,6 +82,9 @@ func ParseManifest(data []byte) (Manifest, error) {
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&m); err != nil {
 		return m, fmt.Errorf("manifest: %w", err)
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return m, errors.New("manifest: got text after the value, want one value")
 	}
 	if m.Version != ManifestVersion {
 		return m, fmt.Errorf("manifest: got version %d, want %d; write it again with this release", m.Version, ManifestVersion)

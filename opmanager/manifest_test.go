@@ -2,6 +2,7 @@ package opmanager_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -63,12 +64,39 @@ func TestFingerprint(t *testing.T) {
 	assert.NotEqual(t, a.Fingerprint(), b.Fingerprint())
 }
 
+// FuzzParseManifest gives texts to the reader of manifest.json. One that it accepts is written as what is read again the same.
+func FuzzParseManifest(f *testing.F) {
+	for _, text := range []string{
+		`{"version":1}`, `{"version":1}x`, `{"version":2}`, `null`, `[]`, strings.Repeat("[", 20000),
+		`{"version":1,"policy":"f00","ops":[{"op":"rmsnorm_fwd","impl":"default.flagos","rules":"layer 1"},{"op":"rmsnorm_fwd"},{}]}`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		m, err := opmanager.ParseManifest(text)
+		if err != nil {
+			return
+		}
+		_ = m.Check(opmanager.Manifest{})
+		_ = opmanager.Manifest{}.Check(m)
+		_ = m.Check(m)
+		written, err := json.Marshal(m)
+		require.NoError(t, err)
+		again, err := opmanager.ParseManifest(written)
+		require.NoError(t, err)
+		rewritten, err := json.Marshal(again)
+		require.NoError(t, err)
+		require.Equal(t, string(written), string(rewritten))
+	})
+}
+
 func TestParseManifestErrors(t *testing.T) {
 	for give, want := range map[string]string{
 		``:                           "manifest: EOF",
 		`{"version":2}`:              "manifest: got version 2, want 1",
 		`{"version":1,"opps":[]}`:    `manifest: json: unknown field "opps"`,
 		`{"version":1,"ops":[{"op":`: "manifest: unexpected EOF",
+		`{"version":1}{"version":1}`: "manifest: got text after the value",
 	} {
 		_, err := opmanager.ParseManifest([]byte(give))
 		require.ErrorContains(t, err, want, give)

@@ -115,6 +115,12 @@ func readState(c *checkpoint.Checkpoint) (*state, error) {
 	return s, s.check(c)
 }
 
+// checkState returns an error when the state of a checkpoint cannot be that of the checkpoint.
+func checkState(c *checkpoint.Checkpoint) error {
+	_, err := readState(c)
+	return err
+}
+
 func load(c *checkpoint.Checkpoint, name string, into map[string]*tensor.Tensor) error {
 	f, err := c.Safetensors(name)
 	if err != nil {

@@ -176,6 +176,38 @@ func TestContradictingCheckpoints(t *testing.T) {
 	}
 }
 
+// Where the state of the newest checkpoint contradicts its manifest, the run goes on from the one before, and says so; what
+// another version of the program has written is no damage.
+func TestGoesOnBeforeAContradiction(t *testing.T) {
+	l := newLab(t)
+	steps := []string{"save_interval=3", "lr_decay_iters=9"}
+	require.NoError(t, l.train(t.Context(), "whole", append(steps, "train_iters=9")...))
+	for from, to := range map[string]string{`"step": 6,`: `"step": 3,`, `"consumed_samples": 24,`: `"consumed_samples": "24",`, "{": ""} {
+		require.NoError(t, l.train(t.Context(), "run", append(steps, "train_iters=6", "load=none")...))
+		state := func(name, text string) string {
+			if name == "trainer_state.json" {
+				require.Contains(t, text, from)
+				return strings.Replace(text, from, to, 1)
+			}
+			return text
+		}
+		resave(t, l.path("run", "checkpoints"), state)
+		require.NoError(t, l.train(t.Context(), "run", append(steps, "train_iters=9")...))
+		assert.Contains(t, l.log.String(), "skipped step-00000006")
+		assert.Contains(t, l.log.String(), "trainer_state.json")
+		assert.Equal(t, l.metrics("whole"), l.metrics("run"))
+		assert.DirExists(t, l.path("run", "checkpoints", "previous", "1", "step-00000006"))
+	}
+
+	require.NoError(t, l.train(t.Context(), "run", append(steps, "train_iters=6", "load=none")...))
+	resave(t, l.path("run", "checkpoints"), func(_, text string) string {
+		return strings.Replace(text, `"step": 6,`, `"step": 6, "momentum": 1,`, 1)
+	})
+	before := l.tree(l.path("run"))
+	require.ErrorContains(t, l.train(t.Context(), "run", append(steps, "train_iters=9")...), `unknown field "momentum"`)
+	assert.Equal(t, before, l.tree(l.path("run")))
+}
+
 // A run that diverges ends as such, and keeps the checkpoint from before it did.
 func TestADivergingRunKeepsGoodWeights(t *testing.T) {
 	for _, lr := range []string{"1e30", "3e38"} {

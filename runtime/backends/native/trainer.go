@@ -140,7 +140,7 @@ func (t *trainer) Init(ctx context.Context) error {
 // openStore names the directory of checkpoints. It touches no file.
 func (t *trainer) openStore() (err error) {
 	own := filepath.Join(t.location().Path(), checkpointsName)
-	t.store, err = checkpoint.NewStore(cmp.Or(t.args.Save, own), checkpoint.Settings{})
+	t.store, err = checkpoint.NewStore(cmp.Or(t.args.Save, own), checkpoint.Settings{Check: checkState})
 	return err
 }
 

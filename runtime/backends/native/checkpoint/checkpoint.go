@@ -145,8 +145,9 @@ func (c *Checkpoint) Safetensors(name string) (*safetensors.File, error) {
 // maxJSON is the largest JSON file of a checkpoint.
 const maxJSON = 64 << 20
 
-// JSON decodes one of the checkpoint's JSON files into v. A field that v does
-// not have is an error, so that no part of a saved state is lost unseen.
+// JSON decodes one of the checkpoint's JSON files into v. What is not the JSON of
+// such a value is a *CorruptError. A field that v does not have is another error,
+// so that no part of a saved state is lost unseen.
 func (c *Checkpoint) JSON(name string, v any) error {
 	path, err := c.file(name)
 	if err != nil {
@@ -156,13 +157,13 @@ func (c *Checkpoint) JSON(name string, v any) error {
 	if err != nil {
 		return unusable(c.path, name, "a JSON file", err)
 	}
+	if err := json.Unmarshal(text, v); err != nil {
+		return &CorruptError{Path: c.path, File: name, Got: "text that is not what it should be: " + err.Error(), Want: "a JSON value"}
+	}
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {
-		return fmt.Errorf("checkpoint: decode %s: %w", path, err)
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return fmt.Errorf("checkpoint: decode %s: got text after the value, want one value", path)
+		return fmt.Errorf("checkpoint: %s: %w: it was written by another version of this program", path, err)
 	}
 	return nil
 }

@@ -27,6 +27,10 @@ type Settings struct {
 
 	// Run names the run that saves. A save removes only checkpoints of the same run.
 	Run string
+
+	// Check looks into an intact checkpoint before Latest returns it, and returns a *CorruptError when its files contradict
+	// each other; nil checks nothing.
+	Check func(*Checkpoint) error
 }
 
 // Store is a directory of checkpoints. It belongs to one goroutine.
@@ -34,6 +38,7 @@ type Store struct {
 	dir  string
 	keep int
 	run  string
+	look func(*Checkpoint) error
 	lock *durable.LockFile // nil while the Store is not acquired
 
 	// damaged holds the paths that Latest found damaged beyond their manifest,
@@ -53,7 +58,7 @@ func NewStore(dir string, s Settings) (*Store, error) {
 	if s.Keep == 0 {
 		s.Keep = DefaultKeep
 	}
-	return &Store{dir: dir, keep: s.Keep, run: s.Run, damaged: make(map[string]bool)}, nil
+	return &Store{dir: dir, keep: s.Keep, run: s.Run, look: s.Check, damaged: make(map[string]bool)}, nil
 }
 
 // Dir returns the Store's directory.
@@ -292,6 +297,9 @@ func (s *Store) Latest() (*Checkpoint, []string, error) {
 			continue
 		}
 		c, err := openDir(f.path)
+		if err == nil && s.look != nil {
+			err = s.look(c)
+		}
 		if err == nil {
 			return c, warnings, nil
 		}

@@ -68,7 +68,11 @@ func parse(text []byte, step int64) (records []Record, kept []byte, warnings []s
 			break
 		}
 		var r Record
-		if err := json.Unmarshal(line, &r); err != nil {
+		err := json.Unmarshal(line, &r)
+		if err == nil && r.Step < 1 {
+			err = fmt.Errorf("got step %d, want 1 or more", r.Step)
+		}
+		if err != nil {
 			warnings = append(warnings, fmt.Sprintf("%s: dropped line %d, which is no record: %v", MetricsName, number, err))
 			continue
 		}

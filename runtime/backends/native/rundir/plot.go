@@ -29,6 +29,9 @@ const (
 	// curve averages, as a part of all points.
 	smoothing = 0.02
 
+	// maxStep is above every step that is drawn.
+	maxStep = 1 << 50
+
 	// minSmooth is the number of points from which a smoothed curve is drawn.
 	minSmooth = 60
 )
@@ -36,11 +39,12 @@ const (
 // PlotLoss returns a PNG with the training and validation losses over the steps.
 // With enough records the training loss is drawn faint and a centred moving
 // average of it over it; long runs are averaged to the resolution of the image.
-// Losses that are not finite are left out. No record at all is an error.
+// Losses that f32 cannot hold and steps that f64 cannot tell apart are left out.
+// No record at all is an error.
 func PlotLoss(title string, records []Record) ([]byte, error) {
 	train, valid := curves(records)
 	if len(train) == 0 && len(valid) == 0 {
-		return nil, fmt.Errorf("rundir: plot: got no finite loss, want at least one step")
+		return nil, fmt.Errorf("rundir: plot: got no finite loss of a step, want at least one")
 	}
 	p := newPlot(title)
 	if err := addTrain(p, thin(train, maxPoints)); err != nil {
@@ -58,8 +62,11 @@ func PlotLoss(title string, records []Record) ([]byte, error) {
 }
 
 func curves(records []Record) (train, valid plotter.XYs) {
-	finite := func(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+	finite := func(v float64) bool { return math.Abs(v) <= math.MaxFloat32 }
 	for _, r := range records {
+		if r.Step >= maxStep {
+			continue
+		}
 		if finite(r.Loss) {
 			train = append(train, plotter.XY{X: float64(r.Step), Y: r.Loss})
 		}

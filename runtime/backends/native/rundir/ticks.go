@@ -19,8 +19,13 @@ var _ plot.Ticker = niceTicks{}
 func (t niceTicks) Ticks(lo, hi float64) []plot.Tick {
 	step, digits := t.step(hi - lo)
 	var ticks []plot.Tick
-	for k := math.Ceil(lo / step); k*step <= hi; k++ {
-		ticks = append(ticks, plot.Tick{Value: k * step, Label: strconv.FormatFloat(k*step, 'f', digits, 64)})
+	first := math.Ceil(lo / step)
+	for i := range t.most + 1 { // and no further, also where first+1 is first
+		v := (first + float64(i)) * step
+		if !(v <= hi) {
+			break
+		}
+		ticks = append(ticks, plot.Tick{Value: v, Label: strconv.FormatFloat(v, 'f', digits, 64)})
 	}
 	return ticks
 }
