@@ -19,7 +19,8 @@ func newPatchesCommand(streams Streams) *cobra.Command {
 		Args:  subcommandOnly,
 		RunE:  showHelp,
 	}
-	cmd.AddCommand(newPatchesListCommand(streams), newPatchesPlanCommand(streams), newPatchesScanCommand(streams))
+	cmd.AddCommand(newPatchesListCommand(streams), newPatchesPlanCommand(streams), newPatchesScanCommand(streams),
+		newPatchesExplainCommand(streams), newPatchesFindCommand(streams))
 	return cmd
 }
 

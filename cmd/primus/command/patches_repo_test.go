@@ -32,7 +32,7 @@ for found in pkgutil.walk_packages(__path__, prefix=__name__ + "."):
     if found.name.endswith("_patches"):
         importlib.import_module(found.name)
 `,
-		"primus/backends/megatron/patches/loss_patches.py": `
+		"primus/backends/megatron/patches/loss_patches.py": `"""Loss that is scaled."""
 from primus.core.patches import get_args, register_patch
 
 @register_patch("megatron.loss", backend="megatron", phase="before_train", description="Scale the loss",
@@ -129,4 +129,29 @@ func TestPatchesPlanOfCheckout(t *testing.T) {
 	got := primus(t, "patches", "plan", "--config", plain, "--diff", scaled)
 	assert.Equal(t, 2, got.code)
 	assert.Contains(t, got.stderr, "--diff is about a checkout of Primus: want --repo DIR with it")
+}
+
+func TestPatchesExplain(t *testing.T) {
+	root := primusTree(t)
+	got := primus(t, "patches", "explain", "--repo", root, "megatron.loss")
+	require.Zero(t, got.code, got.stderr)
+	for _, want := range []string{
+		"megatron, phase before_train, priority 50, at primus/backends/megatron/patches/loss_patches.py:6\n",
+		"function-wrap   megatron.training.training.train_step", "reads the parameters loss_factor", "why\n  Loss that is scaled.\n",
+		"check that\n  megatron.training.training.train_step is there",
+	} {
+		assert.Contains(t, got.out, want)
+	}
+	got = primus(t, "patches", "explain", "--repo", root, "megatron.los")
+	assert.Equal(t, 2, got.code)
+	assert.Contains(t, got.stderr, `no patch of id "megatron.los"; did you mean "megatron.loss"?`)
+
+	got = primus(t, "patches", "find", "--repo", root, "TRAIN_STEP")
+	require.Zero(t, got.code, got.stderr)
+	assert.Regexp(t, `megatron.loss +target +megatron.training.training.train_step`, got.out)
+	got = primus(t, "patches", "find", "--repo", root, "trainin")
+	require.Zero(t, got.code, got.stderr)
+	got = primus(t, "patches", "find", "--repo", root, "trainning")
+	assert.Equal(t, 1, got.code)
+	assert.Contains(t, got.stderr, `no patch has the words "trainning"; did you mean "training"?`)
 }

@@ -25,3 +25,13 @@ func (e *UnknownError) Error() string {
 	}
 	return fmt.Sprintf("the checkout has no patch of %s %q, want one of %s", e.What, e.Given, known)
 }
+
+// noWord is the error of a search that finds nothing.
+func noWord(words, vocabulary []string) error {
+	for _, word := range words {
+		if near, ok := suggest.Nearest(word, vocabulary); ok && near != word {
+			return fmt.Errorf("no patch has the words %q; did you mean %q?", strings.Join(words, " "), near)
+		}
+	}
+	return fmt.Errorf("no patch has the words %q in its id, targets, parameters or texts", strings.Join(words, " "))
+}

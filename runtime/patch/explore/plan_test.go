@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/config/document/formats"
 	"github.com/primus-fl/primus/runtime/patch/explore"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -29,7 +30,7 @@ func TestRecordedPlans(t *testing.T) {
 	require.NoError(t, err)
 	noVariable := func(string) (string, bool) { return "", false }
 	for _, want := range recorded.Plans {
-		e, err := config.LoadExperiment(filepath.Join(c.Root, want.Config), config.Options{Presets: []config.Root{presets}, Env: noVariable})
+		e, err := config.LoadExperiment(filepath.Join(c.Root, want.Config), config.Options{Presets: []config.Root{presets}, Env: noVariable, Formats: formats.All()})
 		require.NoError(t, err)
 		module, err := e.Module(want.Module)
 		require.NoError(t, err)

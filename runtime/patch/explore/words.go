@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/primus-fl/primus/runtime/patch/pyeval"
@@ -10,7 +11,7 @@ import (
 // words says a condition in words: what it reads by the names of parameters and variables, helpers by what they return.
 func (c *Checkout) words(fn *pyeval.Function) string {
 	w := &wording{machine: c.machine}
-	return w.function(fn, nil)
+	return w.function(fn, nil).words(false)
 }
 
 type wording struct {
@@ -22,125 +23,163 @@ type wording struct {
 type phrase struct {
 	*wording
 	*readsOf
-	values map[string]pysource.Expr // variables that are set once
+	values map[string]pysource.Expr // variables that are set
 }
 
-func (w *wording) function(fn *pyeval.Function, given map[string]string) string {
+func (w *wording) function(fn *pyeval.Function, given map[string]string) *test {
 	for _, other := range w.inside {
 		if other.Def == fn.Def && other.Body == fn.Body {
-			return fn.Name
+			return leaf(fn.Name+" holds", fn.Name+" does not hold")
 		}
 	}
 	w.inside = append(w.inside, fn)
 	defer func() { w.inside = w.inside[:len(w.inside)-1] }()
+	if given == nil {
+		given = map[string]string{}
+	}
 	p := &phrase{w, &readsOf{reads: &reads{machine: w.machine, cond: &Condition{}}, fn: fn, given: given, local: map[string]pyeval.Value{}}, map[string]pysource.Expr{}}
 	if fn.Def == nil {
-		return p.words(fn.Body)
+		return p.test(fn.Body)
 	}
 	var body []pysource.Node
 	for _, s := range fn.Def.Body {
 		body = append(body, s)
 	}
 	p.imports(body)
-	return p.block(fn.Def.Body)
+	return p.block(fn.Def.Body, never)
 }
 
-// block says what a block returns: "A; else B".
-func (p *phrase) block(body []pysource.Stmt) string {
-	var parts []string
-	for _, s := range body {
+// block returns when a block returns something true, with what comes after it where it goes on.
+func (p *phrase) block(body []pysource.Stmt, after *test) *test {
+	for i, s := range body {
 		switch s := s.(type) {
 		case *pysource.Assign:
-			if name, ok := s.Targets[0].(*pysource.Name); ok {
+			if name, ok := s.Targets[0].(*pysource.Name); ok && p.values[name.ID] == nil {
 				p.values[name.ID] = s.Value
 			}
+		case *pysource.Return:
+			if s.Value == nil {
+				return never
+			}
+			return p.test(s.Value)
 		case *pysource.If:
-			yes := p.block(s.Body)
-			if yes == "" {
+			if p.returns(s.Body) || p.returns(s.Orelse) {
+				rest := p.block(body[i+1:], after)
+				return choose(p.test(s.Test), p.block(s.Body, rest), p.block(s.Orelse, rest))
+			}
+		case *pysource.Try:
+			if p.returns(s.Body) {
+				return p.block(slices.Concat(s.Body, s.Orelse, body[i+1:]), after)
+			}
+		case *pysource.With:
+			return p.block(slices.Concat(s.Body, body[i+1:]), after)
+		case *pysource.For:
+			if !p.returns(s.Body) {
 				continue
 			}
-			test := p.words(s.Test)
-			switch yes {
-			case "no":
-				parts = append(parts, "not if "+test)
-			case "always":
-				parts = append(parts, "if "+test)
-			default:
-				parts = append(parts, "if "+test+": "+yes)
-			}
-			if no := p.block(s.Orelse); no != "" {
-				parts = append(parts, no)
-			}
-		case *pysource.Return:
-			if s.Value != nil {
-				parts = append(parts, p.words(s.Value))
-			}
-			return strings.Join(parts, "; else ")
-		case *pysource.Try:
-			if inner := p.block(s.Body); inner != "" {
-				parts = append(parts, inner)
-			}
-		case *pysource.For:
-			if inner := p.block(s.Body); inner != "" {
-				parts = append(parts, "for each of "+p.source(s.Iter)+": "+inner)
-			}
+			t := p.block(s.Body, never).words(false)
+			each := leaf("for one of "+p.source(s.Iter)+": "+t, "for none of "+p.source(s.Iter)+": "+t)
+			return either(each, p.block(body[i+1:], after))
 		}
 	}
-	return strings.Join(parts, "; else ")
+	return after
+}
+
+// returns reports whether a block may return.
+func (p *phrase) returns(body []pysource.Stmt) bool {
+	found := false
+	for _, s := range body {
+		pysource.Walk(s, func(n pysource.Node) bool {
+			_, ok := n.(*pysource.Return)
+			found = found || ok
+			_, inner := n.(*pysource.FunctionDef)
+			return !found && !inner
+		})
+	}
+	return found
 }
 
 func (p *phrase) source(n pysource.Node) string {
 	return strings.Join(strings.Fields(p.fn.Module.File.Source(n)), " ")
 }
 
-// words says an expression as a test.
-func (p *phrase) words(e pysource.Expr) string {
+// test returns when an expression is true.
+func (p *phrase) test(e pysource.Expr) *test {
 	switch e := e.(type) {
 	case *pysource.Constant:
 		switch e.Value {
 		case true:
-			return "always"
-		case false:
-			return "no"
+			return always
+		case false, nil:
+			return never
 		}
 	case *pysource.BoolOp:
-		var parts []string
+		var of []*test
 		for _, v := range e.Values {
-			s := p.words(v)
-			if _, nested := v.(*pysource.BoolOp); nested {
-				s = "(" + s + ")"
-			}
-			parts = append(parts, s)
+			of = append(of, p.test(v))
 		}
-		return strings.Join(parts, " "+e.Op+" ")
+		if e.Op == "and" {
+			return all(of...)
+		}
+		return either(of...)
 	case *pysource.UnaryOp:
-		if name, ok := p.read(e.Operand); ok && e.Op == "not" {
-			return name + " is not set"
-		}
 		if e.Op == "not" {
-			return "not (" + p.words(e.Operand) + ")"
+			return p.test(e.Operand).not()
 		}
 	case *pysource.Compare:
 		return p.comparison(e)
+	case *pysource.Name:
+		if v, ok := p.values[e.ID]; ok {
+			if _, read := p.read(e); !read {
+				delete(p.values, e.ID) // a variable that is set to itself
+				t := p.test(v)
+				p.values[e.ID] = v
+				return t
+			}
+		}
 	case *pysource.Call:
 		return p.calls(e)
 	}
 	if name, ok := p.read(e); ok {
-		return name + " is set"
+		return leaf(name+" is set", name+" is not set")
 	}
-	return p.source(e)
+	return leaf(p.source(e), "not "+p.source(e))
 }
 
-func (p *phrase) comparison(e *pysource.Compare) string {
-	said := map[string]string{"==": "is", "!=": "is not", "is": "is", "is not": "is not", "in": "is one of", "not in": "is none of"}
+// opposites are the words of comparisons and of what they exclude.
+var opposites = map[string][2]string{
+	"==": {"is", "is not"}, "!=": {"is not", "is"}, "is": {"is", "is not"}, "is not": {"is not", "is"},
+	"in": {"is one of", "is none of"}, "not in": {"is none of", "is one of"},
+	"<": {"<", ">="}, "<=": {"<=", ">"}, ">": {">", "<="}, ">=": {">=", "<"},
+}
+
+func (p *phrase) comparison(e *pysource.Compare) *test {
+	if name, ok := e.Left.(*pysource.Name); ok && name.ID == "args" && strings.HasPrefix(e.Ops[0], "is") {
+		if e.Ops[0] == "is" {
+			return never
+		}
+		return always
+	}
+	if len(e.Ops) == 1 {
+		op, left, right := e.Ops[0], p.operand(e.Left), p.operand(e.Comparators[0])
+		words := opposites[op]
+		if _, ok := text(e.Left); ok && strings.HasSuffix(op, "in") && !strings.HasPrefix(right, "(") && !strings.HasPrefix(right, "[") {
+			words = [2]string{"contains", "does not contain"}
+			left, right = right, left
+			if op == "not in" {
+				words[0], words[1] = words[1], words[0]
+			}
+		} else if _, isRead := p.read(e.Left); !isRead && strings.HasSuffix(op, "in") && left != p.source(e.Left) {
+			words, left, right = [2]string{"contains", "does not contain"}, right, left
+		}
+		none := strings.NewReplacer(" is not None", " is given", " is None", " is not given").Replace
+		return leaf(none(left+" "+words[0]+" "+right), none(left+" "+words[1]+" "+right))
+	}
 	s := p.operand(e.Left)
 	for i, op := range e.Ops {
-		if word, ok := said[op]; ok {
-			op = word
-		}
-		s += " " + op + " " + p.operand(e.Comparators[i])
+		s += " " + opposites[op][0] + " " + p.operand(e.Comparators[i])
 	}
-	return strings.ReplaceAll(s, "is not None", "is given")
+	return leaf(s, "not "+s)
 }
 
 // operand says an expression as a value.
@@ -148,34 +187,84 @@ func (p *phrase) operand(e pysource.Expr) string {
 	if name, ok := p.read(e); ok {
 		return name
 	}
+	if name, ok := e.(*pysource.Name); ok {
+		switch v := p.named(name.ID).(type) {
+		case pyeval.Const, *pyeval.Sequence:
+			return pyeval.Repr(v)
+		}
+	}
 	return p.source(e)
 }
 
-// calls says what a helper tests.
-func (p *phrase) calls(e *pysource.Call) string {
+// calls returns what a helper tests.
+func (p *phrase) calls(e *pysource.Call) *test {
 	if name, ok := p.read(e); ok {
-		return name + " is set"
+		return leaf(name+" is set", name+" is not set")
 	}
 	name, ok := e.Func.(*pysource.Name)
 	if !ok {
-		return p.source(e)
+		return leaf(p.source(e), "not "+p.source(e))
 	}
 	if fn, ok := p.named(name.ID).(*pyeval.Function); ok && fn.Def != nil {
-		if s := p.function(fn, p.constants(fn, e)); s != "" {
-			if strings.Contains(s, " or ") || strings.Contains(s, "; ") {
-				s = "(" + s + ")"
+		return p.function(fn, p.constants(fn, e))
+	}
+	if len(e.Args) == 1 && name.ID == "bool" {
+		return p.test(e.Args[0])
+	}
+	if generator, ok := anyOf(e); ok {
+		if target, ok := generator.Generators[0].Target.(*pysource.Name); ok {
+			var of []*test
+			for _, name := range p.names(generator.Generators[0].Iter) {
+				p.given[target.ID] = name
+				of = append(of, p.test(generator.Elt))
 			}
-			return s
+			delete(p.given, target.ID)
+			return either(of...)
 		}
 	}
-	if name.ID == "bool" && len(e.Args) == 1 {
-		return p.words(e.Args[0])
+	return leaf(p.source(e), "not "+p.source(e))
+}
+
+// anyOf returns the generator that a call of any is about.
+func anyOf(e *pysource.Call) (*pysource.Comprehension, bool) {
+	name, ok := e.Func.(*pysource.Name)
+	if !ok || name.ID != "any" || len(e.Args) != 1 {
+		return nil, false
 	}
-	return p.source(e)
+	generator, ok := e.Args[0].(*pysource.Comprehension)
+	return generator, ok && len(generator.Generators) == 1
+}
+
+// names returns the texts that an expression is a list of, or its source.
+func (p *phrase) names(e pysource.Expr) []string {
+	var names []string
+	switch e := e.(type) {
+	case *pysource.Tuple:
+		for _, item := range e.Elts {
+			names = append(names, p.name(item))
+		}
+	case *pysource.Name:
+		var items []pyeval.Value
+		switch v := p.named(e.ID).(type) {
+		case *pyeval.Sequence:
+			items = v.Items
+		case *pyeval.Mapping:
+			items = v.Keys
+		}
+		for _, item := range items {
+			if s, ok := pyeval.Str(item); ok {
+				names = append(names, s)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return []string{"<" + p.source(e) + ">"}
+	}
+	return names
 }
 
 // converts are functions that leave the meaning of a value as it is.
-var converts = map[string]bool{"bool": true, "int": true, "str": true, "float": true}
+var converts = map[string]bool{"bool": true, "int": true, "str": true, "float": true, "strip": true, "lower": true}
 
 // read returns the name of the parameter or variable that an expression reads.
 func (p *phrase) read(e pysource.Expr) (string, bool) {
@@ -203,6 +292,9 @@ func (p *phrase) read(e pysource.Expr) (string, bool) {
 func (p *phrase) readCall(e *pysource.Call) (string, bool) {
 	name, ok := e.Func.(*pysource.Name)
 	if !ok {
+		if attr, ok := e.Func.(*pysource.Attribute); ok && converts[attr.Attr] && len(e.Args) == 0 {
+			return p.read(attr.Value)
+		}
 		path := p.path(e.Func)
 		switch {
 		case len(e.Args) > 0 && (path == "os.environ.get" || path == "os.getenv"):

@@ -321,6 +321,23 @@ func Repr(v Value) string {
 		return v.Path()
 	case *Module:
 		return v.Name
+	case lazyName:
+		return strings.TrimSuffix(v.module+"."+v.name, ".")
+	case *Native:
+		if len(v.Parts) > 0 {
+			return Repr(v.Parts[0]) + "." + v.Name
+		}
+		return v.Name
+	case *Object:
+		if v.Class != nil {
+			return "an instance of " + v.Class.Path()
+		}
+	case *Union:
+		var parts []string
+		for _, w := range v.Of {
+			parts = append(parts, Repr(w))
+		}
+		return strings.Join(parts, " or ")
 	}
 	return "unknown"
 }
