@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"unsafe"
 
+	"github.com/primus-fl/primus/internal/escape"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
@@ -201,7 +202,7 @@ func (f *frame) tensor(t *tensor.Tensor) uintptr {
 	return uintptr(unsafe.Pointer(&f.tensors[len(f.tensors)-1]))
 }
 
-// errorText returns what the plugin left in the buffer for a text.
+// errorText returns what the plugin left in the buffer for a text, fit for a log.
 func errorText(text []byte, without string) string {
 	if end := bytes.IndexByte(text, 0); end >= 0 {
 		text = text[:end]
@@ -209,5 +210,5 @@ func errorText(text []byte, without string) string {
 	if len(text) == 0 {
 		return without
 	}
-	return string(bytes.ToValidUTF8(text, []byte("?")))
+	return escape.Text(string(text))
 }

@@ -197,7 +197,7 @@ func TestAnswers(t *testing.T) {
 		{"failed without a text", "acme.answer", abi.Failed, 0, "the plugin returned 2", false},
 		{"unknown result", "acme.answer", -7, 0, "the plugin returned -7", false},
 		{"text without end", "acme.answer", abi.Failed, 2, strings.Repeat("x", 512), false},
-		{"text that is no UTF-8", "acme.answer", abi.Failed, 3, "not ? text", false},
+		{"text that is no UTF-8", "acme.answer", abi.Failed, 3, `not \xff text`, false},
 		{"supports declines", "acme.supports", abi.Unsupported, 1, "unsupported: the text of 1", true},
 		{"supports fails", "acme.supports", abi.Failed, 1, "the text of 2", false},
 		{"workspace beyond reason", "acme.workspace", -1, 0, "workspace_size asks for 18446744073709551615 bytes, the most is 17179869184", false},
@@ -278,7 +278,7 @@ func TestHost(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []float32{32, 0, 1, 0}, out, "size of the struct, alignment of memory, no memory without measure")
 	assert.Equal(t, []string{
-		"level=DEBUG msg=debug plugin=acme_ops", `level=INFO msg="info ?" plugin=acme_ops`, "level=WARN msg=warn plugin=acme_ops",
+		"level=DEBUG msg=debug plugin=acme_ops", `level=INFO msg="info \\xff" plugin=acme_ops`, "level=WARN msg=warn plugin=acme_ops",
 		"level=ERROR msg=error plugin=acme_ops", "level=ERROR msg=beyond plugin=acme_ops", `level=INFO msg="" plugin=acme_ops`,
 		`level=INFO msg="the text of a log line has no end within 4096 bytes" plugin=acme_ops`,
 		`level=WARN msg="from another thread" plugin=acme_ops`,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/klauspost/cpuid/v2"
+	"github.com/primus-fl/primus/internal/escape"
 	"github.com/primus-fl/primus/vendors/plugin"
 	"github.com/spf13/cobra"
 )
@@ -134,7 +135,7 @@ func printChecked(out io.Writer, r *checkReport, most int) error {
 		for _, res := range c.Results {
 			for _, f := range res.Failures {
 				if shown++; most == 0 || shown <= most {
-					fmt.Fprintf(&b, "\n%s, %s: case %s\n%s\n", c.Op, c.Impl, f.Case, indent(f.Reason))
+					fmt.Fprintf(&b, "\n%s, %s: case %s\n%s\n", c.Op, c.Impl, f.Case, indent(escape.Lines(f.Reason, "")))
 				}
 			}
 		}
@@ -144,10 +145,10 @@ func printChecked(out io.Writer, r *checkReport, most int) error {
 	}
 	b.WriteByte('\n')
 	for _, n := range r.Notes {
-		fmt.Fprintf(&b, "note: %s\n", n)
+		fmt.Fprintf(&b, "note: %s\n", escape.Lines(n, "  "))
 	}
 	for _, f := range r.Faults {
-		fmt.Fprintf(&b, "fault: %s\n", f)
+		fmt.Fprintf(&b, "fault: %s\n", escape.Lines(f, "  "))
 	}
 	result := "failed"
 	if r.Passed {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/primus-fl/primus/internal/escape"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/vendors/plugin"
@@ -72,7 +73,7 @@ func checkPlugin(ctx context.Context, file string, opts checkOptions, status fun
 		if ok, err := path.Match(opts.op, impl.Op); !ok || err != nil {
 			continue
 		}
-		show := func(step string) { status(fmt.Sprintf("%s, %s: %s", impl.Op, impl.ID, step)) }
+		show := func(step string) { status(escape.Text(fmt.Sprintf("%s, %s: %s", impl.Op, impl.ID, step))) }
 		told, fault, err := checkInChild(ctx, opts.limit, show, file, impl.Op, impl.ID)
 		if err != nil {
 			return nil, err

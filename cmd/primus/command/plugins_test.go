@@ -342,6 +342,32 @@ func TestPluginPriority(t *testing.T) {
 	}
 }
 
+// Texts of a plugin reach no terminal and no log as they are, whichever way they take.
+func TestTextsOfPluginsAreEscaped(t *testing.T) {
+	t.Parallel()
+	lib := buildPlugin(t, "SPOOFS")
+	order := "residual_add=vendor:acme|flagos"
+	for name, args := range map[string][]string{
+		"list":           {"plugins", "list", "--plugin-modules", lib},
+		"list isolated":  {"plugins", "list", "--plugin-modules", lib, "--isolate-plugins"},
+		"list as JSON":   {"plugins", "list", "--plugin-modules", lib, "-o", "json"},
+		"check":          {"plugins", "check", lib},
+		"verify":         {"ops", "verify", "residual_add", "--impl", "vendor.acme", "--plugin-modules", lib, "--isolate-plugins"},
+		"train isolated": newLab(t).args("train_iters=3", "--plugin-modules", lib, "--isolate-plugins", "--per-op", order),
+		"explain":        {"ops", "explain", "residual_add", "--plugin-modules", lib, "--isolate-plugins", "--per-op", order},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := runChild(t, nil, args...)
+			assert.NotContains(t, got.out+got.stderr, "\x1b")
+			assert.NotContains(t, got.out+got.stderr, "\u202e")
+			assert.NotRegexp(t, `(?m)(^|\r)primus: error: spoofed`, got.out+got.stderr)
+		})
+	}
+	got := runChild(t, nil, newLab(t).args("train_iters=3", "--plugin-modules", lib, "--isolate-plugins", "--per-op", order)...)
+	assert.Contains(t, got.stderr, `\x1b[2J\x1b[31m\nprimus: error: spoofed\r\u202e`)
+}
+
 // A run that a plugin ends is not a success, whatever status the plugin has in mind.
 func TestTrainWithPluginsThatExit(t *testing.T) {
 	t.Parallel()

@@ -1,11 +1,13 @@
 package command
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/primus-fl/primus/internal/escape"
 )
 
 // newTable returns a table whose columns stand apart by two blanks below a header with a line. The columns counted from 1
@@ -24,7 +26,7 @@ func newTable(header table.Row, right ...int) table.Writer {
 		if slices.Contains(right, i+1) {
 			align = text.AlignRight
 		}
-		columns[i] = table.ColumnConfig{Number: i + 1, Align: align, AlignHeader: align}
+		columns[i] = table.ColumnConfig{Number: i + 1, Align: align, AlignHeader: align, Transformer: escaped}
 	}
 	t := table.NewWriter()
 	t.SetStyle(style)
@@ -32,6 +34,9 @@ func newTable(header table.Row, right ...int) table.Writer {
 	t.SetColumnConfigs(columns)
 	return t
 }
+
+// escaped is how a cell is printed: tables hold texts of plugins and of other processes.
+func escaped(cell any) string { return escape.Lines(fmt.Sprint(cell), "") }
 
 // render returns a table without blanks at the ends of lines.
 func render(t table.Writer) string {

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/primus-fl/primus/internal/escape"
 )
 
 // Settings say how a plugin runs in a child process.
@@ -93,7 +95,7 @@ func (c *child) ending() string {
 	case signal != "" || said.ended != "":
 		return "it was ended by " + cmp.Or(said.ended, signal)
 	case said.crash != nil:
-		return fmt.Sprintf("it crashed with %s (%s)", said.crash[1], said.crash[2])
+		return fmt.Sprintf("it crashed with %s (%s)", said.crash[1], escape.Text(said.crash[2]))
 	case said.last != "":
 		return fmt.Sprintf("it ended its process with status %d after the line %q", c.cmd.ProcessState.ExitCode(), said.last)
 	default:
@@ -154,6 +156,7 @@ type listener struct {
 const (
 	mostLine   = 16 << 10
 	mostQuoted = 200
+	mostStep   = 1 << 10
 )
 
 // Write implements io.Writer.
@@ -184,13 +187,13 @@ func (l *listener) end() {
 func (l *listener) take(line string) {
 	text := strings.TrimSpace(line)
 	if name, ok := strings.CutPrefix(line, stepMark); ok {
-		l.runs = name
+		l.runs = escape.Text(name[:min(len(name), mostStep)])
 	} else if signal, ok := strings.CutPrefix(line, endMark); ok {
-		l.ended = signal
+		l.ended = escape.Text(signal[:min(len(signal), mostQuoted)])
 	} else if n, ok := strings.CutPrefix(line, leftMark); ok {
 		l.left, _ = strconv.Atoi(n)
 	} else if text != "" && !strings.HasPrefix(line, logMark) {
-		l.last = strings.ToValidUTF8(text[:min(len(text), mostQuoted)], "?")
+		l.last = strings.ToValidUTF8(text[:min(len(text), mostQuoted)], "?") // quoted where it is shown
 	}
 	if l.crash == nil {
 		l.crash = crash.FindStringSubmatch(line)

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/primus-fl/primus/internal/escape"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/vendors/plugin"
 )
@@ -93,9 +94,9 @@ func (i *Isolated) call(n int, args any) error {
 	i.ends = 0
 	switch answer.outcome {
 	case declined:
-		return opregistry.Unsupported("%s", answer.text)
+		return opregistry.Unsupported("%s", escape.Text(answer.text))
 	case failed:
-		return untouched(errors.New(answer.text))
+		return untouched(errors.New(escape.Text(answer.text)))
 	}
 	return i.running.copyBack(&i.encoder)
 }
@@ -128,9 +129,9 @@ func (i *Isolated) ready() error {
 	case err != nil:
 		return i.ended(err, "")
 	case hello.outcome != served:
-		return i.ended(errors.New(hello.text), "")
+		return i.ended(errors.New(escape.Text(hello.text)), "")
 	case hello.text != i.list:
-		return i.ended(fmt.Errorf("its ops are others than those its probe reported: %s", strings.ReplaceAll(strings.TrimSpace(hello.text), "\n", ", ")), "")
+		return i.ended(fmt.Errorf("its ops are others than those its probe reported: %s", escape.Text(strings.ReplaceAll(strings.TrimSpace(hello.text), "\n", ", "))), "")
 	}
 	return nil
 }

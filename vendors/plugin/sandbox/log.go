@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+
+	"github.com/primus-fl/primus/internal/escape"
 )
 
 // logMark begins the lines on which a plugin's log leaves its process: level and text.
@@ -54,7 +56,7 @@ func (f *forwarder) forward(line string) {
 	} else if f.crashed = f.crashed || crash.MatchString(line); f.crashed {
 		level = slog.LevelDebug
 	}
-	f.log.Log(context.Background(), level, strings.ToValidUTF8(line, "?"), "plugin", f.name)
+	f.log.Log(context.Background(), level, escape.Text(line), "plugin", f.name)
 }
 
 var _ slog.Handler = (*lineLog)(nil)

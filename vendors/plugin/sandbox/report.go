@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/primus-fl/primus/internal/escape"
 )
 
 // reportLine is a line that the child of Follow prints.
@@ -44,7 +46,7 @@ func Follow(ctx context.Context, path string, set Settings, w Watch) error {
 	if w.Step != nil {
 		c.stderr.line = func(line string) {
 			if name, ok := strings.CutPrefix(line, stepMark); ok {
-				w.Step(name)
+				w.Step(escape.Text(name))
 			}
 		}
 	}

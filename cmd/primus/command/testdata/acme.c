@@ -48,6 +48,11 @@ __attribute__((constructor)) static void constructor(void) {
 }
 #endif
 
+#ifdef SPOOFS
+/* Clears the screen and begins a line that looks like one of the program. */
+static const char spoof[] = "\x1b[2J\x1b[31m\nprimus: error: spoofed\r\u202e";
+#endif
+
 static int64_t elements(const primus_tensor *t) {
     int64_t n = 1;
     for (int i = t->ndim - 1; i >= 0; i--) {
@@ -66,6 +71,9 @@ static int32_t supports(const primus_call *call) {
         const primus_tensor *t = call->args[i].value.tensor;
         if (t->dtype.code != 2 || t->dtype.bits != 32 || elements(t) < 0) {
             snprintf(call->error, call->error_bytes, "only contiguous float32");
+#if defined(SPOOFS)
+            snprintf(call->error, call->error_bytes, "%s", spoof);
+#endif
             return PRIMUS_UNSUPPORTED;
         }
     }
@@ -82,6 +90,12 @@ static int32_t run(const primus_call *call) {
 #endif
     static int calls;
     if (calls++ == 0) call->host->log(PRIMUS_LOG_INFO, "acme runs");
+#if defined(SPOOFS)
+    call->host->log(PRIMUS_LOG_WARN, spoof);
+    fputs(spoof, stderr);
+    snprintf(call->error, call->error_bytes, "%s", spoof);
+    return PRIMUS_FAILED;
+#endif
 #if defined(FAIL)
     snprintf(call->error, call->error_bytes, "no memory");
     return PRIMUS_FAILED;
