@@ -58,32 +58,66 @@ var (
 )
 
 func newTrainCommand(streams Streams) *cobra.Command {
-	cmd := newStageCommand(streams, "train", pretrain, "Train a model (the same as train pretrain)")
+	cmd := newStageCommand(streams, "train", pretrain, "Train a model (the same as train pretrain)", pretrainExamples("train"))
 	cmd.AddCommand(
-		newStageCommand(streams, "pretrain", pretrain, "Train a model from scratch"),
-		newStageCommand(streams, "posttrain", posttrain, "Train a model further, with the post_trainer module"),
+		newStageCommand(streams, "pretrain", pretrain, "Train a model from scratch", pretrainExamples("train pretrain")),
+		newStageCommand(streams, "posttrain", posttrain, posttrainShort, posttrainExamples),
 	)
 	return cmd
 }
 
-// stageExamples are those of the command of each stage.
-const stageExamples = `  primus train STAGE --config exp.yaml
-  primus train STAGE --config exp.yaml train_iters=100 lr=1e-3 train_data_path=corpus/
-  primus train STAGE --config exp.yaml --metrics-addr 127.0.0.1:9400
-  primus train STAGE --config exp.yaml --serve 127.0.0.1:9400 --serve-token-file tokens
-  primus train STAGE --config exp.yaml --policy policy.yaml --deny-vendors acme
-  primus train STAGE --config exp.yaml --dry-run
-  TE_FL_PREFER=vendor primus train STAGE --config exp.yaml`
+// pretrainExamples are those of a command that trains from scratch.
+func pretrainExamples(command string) string {
+	return strings.ReplaceAll(`  primus TRAIN --config exp.yaml
+  primus TRAIN --config exp.yaml train_iters=100 lr=1e-3 train_data_path=corpus/
+  primus TRAIN --config exp.yaml --metrics-addr 127.0.0.1:9400
+  primus TRAIN --config exp.yaml --serve 127.0.0.1:9400 --serve-token-file tokens
+  primus TRAIN --config exp.yaml --policy policy.yaml --deny-vendors acme
+  primus TRAIN --config exp.yaml --dry-run
+  TE_FL_PREFER=vendor primus TRAIN --config exp.yaml`, "TRAIN", command)
+}
 
-func newStageCommand(streams Streams, use string, s stage, short string) *cobra.Command {
+// The help of posttrain, which no backend of this program runs; a test compares that with the backends.
+const (
+	posttrainShort = `Plan further training of a model: no backend runs the post_trainer module yet.
+The plan of a backend such as megatron, whose stage the module names (stage: sft),
+is what --dry-run prints; without it the command ends with an error. To train weights
+of the native backend further, use primus train pretrain with load=DIR`
+	posttrainExamples = `  primus train posttrain --config exp.yaml --dry-run
+  primus train posttrain --config exp.yaml stage=sft --dry-run`
+)
+
+func newStageCommand(streams Streams, use string, s stage, about, examples string) *cobra.Command {
 	var opts trainOptions
 	opts.extras = streams.extras
+	short, _, _ := strings.Cut(about, "\n")
 	cmd := &cobra.Command{
-		Use:   use + " --config FILE [key=value…]",
-		Short: short,
-		Long: short + `.
+		Use:                use + " --config FILE [key=value…]",
+		Short:              strings.TrimSuffix(short, "."),
+		Long:               about + ".\n\n" + trainDetails,
+		Example:            examples,
+		DisableFlagParsing: true, // what is no flag is an override, in the order given
+		ValidArgsFunction:  completeTrain(streams),
+	}
+	opts.addFlags(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if slices.Contains(args, "-h") || slices.Contains(args, "--help") {
+			return cmd.Help()
+		}
+		overrides, err := parseTrainArgs(cmd, args)
+		if err != nil {
+			return err
+		}
+		if err := opts.check(cmd, overrides); err != nil {
+			return err
+		}
+		return runTrain(cmd.Context(), streams, s, opts, overrides)
+	}
+	return cmd
+}
 
-Parameters come from the experiment's module preset, model preset and overrides, and
+// trainDetails is the help that all commands of train share.
+const trainDetails = `Parameters come from the experiment's module preset, model preset and overrides, and
 last from key=value, --key=value or --key value on the command line. The run directory
 <workspace>/<work_group>/<user_name>/<exp_name> receives the resolved configuration,
 log, metrics.jsonl, loss.png, manifest.json, dispatch.json and checkpoints. A run that
@@ -111,27 +145,7 @@ Patches that the experiment switches on are applied on the way (primus patches p
 would be done and does nothing of it.
 
 Flags may also be given as PRIMUS_THREADS, PRIMUS_METRICS_ADDR and so on, or in a file
-primus.yaml (primus config cli).`,
-		Example:            strings.ReplaceAll(stageExamples, "STAGE", s.name),
-		DisableFlagParsing: true, // what is no flag is an override, in the order given
-		ValidArgsFunction:  completeTrain(streams),
-	}
-	opts.addFlags(cmd.Flags())
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if slices.Contains(args, "-h") || slices.Contains(args, "--help") {
-			return cmd.Help()
-		}
-		overrides, err := parseTrainArgs(cmd, args)
-		if err != nil {
-			return err
-		}
-		if err := opts.check(cmd, overrides); err != nil {
-			return err
-		}
-		return runTrain(cmd.Context(), streams, s, opts, overrides)
-	}
-	return cmd
-}
+primus.yaml (primus config cli).`
 
 // check returns the first mistake in the options.
 func (o *trainOptions) check(cmd *cobra.Command, overrides []string) error {
