@@ -146,9 +146,10 @@ func (o *Op[A]) Lead(a A) *tensor.Tensor {
 // Updated lists the operands of a call whose old content would be lost if an
 // impl failed half-way: those that are updated, and those written that share
 // memory with one that is read.
-func (o *Op[A]) Updated(a A) []Operand {
-	operands := o.schema.Operands(a)
-	var updated []Operand
+func (o *Op[A]) Updated(a A) []Operand { return updated(o.schema.Operands(a)) }
+
+func updated(operands []Operand) []Operand {
+	var found []Operand
 	for i, w := range operands {
 		if w.Tensor == nil || w.Access == Read {
 			continue
@@ -158,10 +159,10 @@ func (o *Op[A]) Updated(a A) []Operand {
 			shared = shared || i != j && r.Access != Write && tensor.Overlap(w.Tensor, r.Tensor)
 		}
 		if shared {
-			updated = append(updated, w)
+			found = append(found, w)
 		}
 	}
-	return updated
+	return found
 }
 
 func (o *Op[A]) checkRun(run any) error {

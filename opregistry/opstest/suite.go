@@ -40,179 +40,212 @@ type suite[A any] struct {
 	bitwise bool
 }
 
-// anySuite is a suite of any argument type.
-type anySuite interface {
-	handle() opregistry.Handle
-	// run returns how many cases the impl passed and how many it declined.
-	run(T, opregistry.Impl, opregistry.Impl, *config) (served, declined int)
-	workloads(d tensor.DType, subjects []Subject, order func(a, b int) int) ([]*Workload, error)
-	try(opregistry.Impl, *config) (Trial, error)
-}
+func suites() []*untyped {
+	return []*untyped{
+		suite[ops.GenericGemmArgs]{op: ops.GenericGemm, cases: gemmCases}.untyped(),
+		suite[ops.RMSNormFwdArgs]{op: ops.RMSNormFwd, cases: rmsnormFwdCases}.untyped(),
+		suite[ops.RMSNormBwdArgs]{op: ops.RMSNormBwd, cases: rmsnormBwdCases, refresh: rmsnormRefresh}.untyped(),
+		suite[ops.SwiGLUArgs]{op: ops.SwiGLU, cases: swigluCases}.untyped(),
+		suite[ops.DSwiGLUArgs]{op: ops.DSwiGLU, cases: dswigluCases}.untyped(),
+		suite[ops.ResidualAddArgs]{op: ops.ResidualAdd, cases: residualAddCases}.untyped(),
+		suite[ops.FusedAttnFwdArgs]{op: ops.FusedAttnFwd, cases: attnFwdCases}.untyped(),
+		suite[ops.FusedAttnBwdArgs]{op: ops.FusedAttnBwd, cases: attnBwdCases, refresh: attnRefresh}.untyped(),
+		suite[ops.FusedRopeArgs]{op: ops.FusedRopeForward, cases: ropeCases}.untyped(),
+		suite[ops.FusedRopeArgs]{op: ops.FusedRopeBackward, cases: ropeCases}.untyped(),
+		suite[ops.MultiTensorAdamArgs]{op: ops.MultiTensorAdam, cases: adamCases}.untyped(),
+		suite[ops.MultiTensorL2NormArgs]{op: ops.MultiTensorL2Norm, cases: l2normCases}.untyped(),
+		suite[ops.MultiTensorScaleArgs]{op: ops.MultiTensorScale, cases: scaleCases}.untyped(),
+		suite[ops.EmbeddingFwdArgs]{op: ops.EmbeddingFwd, cases: embeddingFwdCases}.untyped(),
+		suite[ops.EmbeddingBwdArgs]{op: ops.EmbeddingBwd, cases: embeddingBwdCases}.untyped(),
+		suite[ops.CrossEntropyFwdArgs]{op: ops.CrossEntropyFwd, cases: crossEntropyFwdCases}.untyped(),
+		suite[ops.CrossEntropyBwdArgs]{op: ops.CrossEntropyBwd, cases: crossEntropyBwdCases, refresh: crossEntropyRefresh}.untyped(),
+		suite[ops.RMSNormBwdAddArgs]{op: ops.RMSNormBwdAdd, cases: rmsnormBwdAddCases}.untyped(),
+		suite[ops.LayerNormFwdArgs]{op: ops.LayerNormFwd, cases: layernormFwdCases}.untyped(),
+		suite[ops.LayerNormBwdArgs]{op: ops.LayerNormBwd, cases: layernormBwdCases, refresh: layernormRefresh}.untyped(),
+		suite[ops.ActivationArgs]{op: ops.GELU, cases: activationCases}.untyped(),
+		suite[ops.ActivationArgs]{op: ops.QGELU, cases: activationCases}.untyped(),
+		suite[ops.ActivationArgs]{op: ops.ReLU, cases: activationCases}.untyped(),
+		suite[ops.ActivationArgs]{op: ops.SReLU, cases: activationCases}.untyped(),
+		suite[ops.ActivationArgs]{op: ops.SiLU, cases: activationCases}.untyped(),
+		suite[ops.ActivationArgs]{op: ops.GEGLU, cases: gluCases}.untyped(),
+		suite[ops.ActivationArgs]{op: ops.GLU, cases: gluCases}.untyped(),
+		suite[ops.ActivationArgs]{op: ops.QGEGLU, cases: gluCases}.untyped(),
+		suite[ops.ActivationArgs]{op: ops.ReGLU, cases: gluCases}.untyped(),
+		suite[ops.ActivationArgs]{op: ops.SReGLU, cases: gluCases}.untyped(),
+		suite[ops.ClampedSwiGLUArgs]{op: ops.ClampedSwiGLU, cases: clampedSwiGLUCases}.untyped(),
+		suite[ops.DActivationArgs]{op: ops.DGELU, cases: dactivationCases}.untyped(),
+		suite[ops.DActivationArgs]{op: ops.DQGELU, cases: dactivationCases}.untyped(),
+		suite[ops.DActivationArgs]{op: ops.DReLU, cases: dactivationCases}.untyped(),
+		suite[ops.DActivationArgs]{op: ops.DSReLU, cases: dactivationCases}.untyped(),
+		suite[ops.DActivationArgs]{op: ops.DSiLU, cases: dactivationCases}.untyped(),
+		suite[ops.DActivationArgs]{op: ops.DGEGLU, cases: dgluCases}.untyped(),
+		suite[ops.DActivationArgs]{op: ops.DGLU, cases: dgluCases}.untyped(),
+		suite[ops.DActivationArgs]{op: ops.DQGEGLU, cases: dgluCases}.untyped(),
+		suite[ops.DActivationArgs]{op: ops.DReGLU, cases: dgluCases}.untyped(),
+		suite[ops.DActivationArgs]{op: ops.DSReGLU, cases: dgluCases}.untyped(),
+		suite[ops.ClampedDSwiGLUArgs]{op: ops.ClampedDSwiGLU, cases: clampedDSwiGLUCases}.untyped(),
+		suite[ops.DBiasDActivationArgs]{op: ops.DBiasDGELU, cases: dbiasCases}.untyped(),
+		suite[ops.DBiasDActivationArgs]{op: ops.DBiasDSiLU, cases: dbiasCases}.untyped(),
+		suite[ops.DBiasDActivationArgs]{op: ops.DBiasDReLU, cases: dbiasCases}.untyped(),
+		suite[ops.DBiasDActivationArgs]{op: ops.DBiasDQGELU, cases: dbiasCases}.untyped(),
+		suite[ops.DBiasDActivationArgs]{op: ops.DBiasDSReLU, cases: dbiasCases}.untyped(),
+		suite[ops.SoftmaxArgs]{op: ops.ScaledSoftmaxForward, cases: softmaxCases}.untyped(),
+		suite[ops.SoftmaxBackwardArgs]{op: ops.ScaledSoftmaxBackward, cases: softmaxBackwardCases}.untyped(),
+		suite[ops.ScaledMaskedSoftmaxForwardArgs]{op: ops.ScaledMaskedSoftmaxForward, cases: maskedSoftmaxCases}.untyped(),
+		suite[ops.SoftmaxBackwardArgs]{op: ops.ScaledMaskedSoftmaxBackward, cases: softmaxBackwardCases}.untyped(),
+		suite[ops.SoftmaxArgs]{op: ops.ScaledUpperTriangMaskedSoftmaxForward, cases: triangularSoftmaxCases}.untyped(),
+		suite[ops.SoftmaxBackwardArgs]{op: ops.ScaledUpperTriangMaskedSoftmaxBackward, cases: triangularSoftmaxBackwardCases}.untyped(),
+		suite[ops.SoftmaxArgs]{op: ops.ScaledAlignedCausalMaskedSoftmaxForward, cases: alignedSoftmaxCases}.untyped(),
+		suite[ops.SoftmaxBackwardArgs]{op: ops.ScaledAlignedCausalMaskedSoftmaxBackward, cases: alignedSoftmaxBackwardCases}.untyped(),
+		suite[ops.FusedQKVRopeArgs]{op: ops.FusedQKVRopeForward, cases: qkvRopeForwardCases}.untyped(),
+		suite[ops.FusedQKVRopeArgs]{op: ops.FusedQKVRopeBackward, cases: qkvRopeBackwardCases}.untyped(),
+		suite[ops.DropoutFwdArgs]{op: ops.DropoutFwd, cases: dropoutFwdCases}.untyped(),
+		suite[ops.DropoutBwdArgs]{op: ops.DropoutBwd, cases: dropoutBwdCases, refresh: dropoutRefresh}.untyped(),
 
-func suites() []anySuite {
-	return []anySuite{
-		suite[ops.GenericGemmArgs]{op: ops.GenericGemm, cases: gemmCases},
-		suite[ops.RMSNormFwdArgs]{op: ops.RMSNormFwd, cases: rmsnormFwdCases},
-		suite[ops.RMSNormBwdArgs]{op: ops.RMSNormBwd, cases: rmsnormBwdCases, refresh: rmsnormRefresh},
-		suite[ops.SwiGLUArgs]{op: ops.SwiGLU, cases: swigluCases},
-		suite[ops.DSwiGLUArgs]{op: ops.DSwiGLU, cases: dswigluCases},
-		suite[ops.ResidualAddArgs]{op: ops.ResidualAdd, cases: residualAddCases},
-		suite[ops.FusedAttnFwdArgs]{op: ops.FusedAttnFwd, cases: attnFwdCases},
-		suite[ops.FusedAttnBwdArgs]{op: ops.FusedAttnBwd, cases: attnBwdCases, refresh: attnRefresh},
-		suite[ops.FusedRopeArgs]{op: ops.FusedRopeForward, cases: ropeCases},
-		suite[ops.FusedRopeArgs]{op: ops.FusedRopeBackward, cases: ropeCases},
-		suite[ops.MultiTensorAdamArgs]{op: ops.MultiTensorAdam, cases: adamCases},
-		suite[ops.MultiTensorL2NormArgs]{op: ops.MultiTensorL2Norm, cases: l2normCases},
-		suite[ops.MultiTensorScaleArgs]{op: ops.MultiTensorScale, cases: scaleCases},
-		suite[ops.EmbeddingFwdArgs]{op: ops.EmbeddingFwd, cases: embeddingFwdCases},
-		suite[ops.EmbeddingBwdArgs]{op: ops.EmbeddingBwd, cases: embeddingBwdCases},
-		suite[ops.CrossEntropyFwdArgs]{op: ops.CrossEntropyFwd, cases: crossEntropyFwdCases},
-		suite[ops.CrossEntropyBwdArgs]{op: ops.CrossEntropyBwd, cases: crossEntropyBwdCases, refresh: crossEntropyRefresh},
-		suite[ops.RMSNormBwdAddArgs]{op: ops.RMSNormBwdAdd, cases: rmsnormBwdAddCases},
-		suite[ops.LayerNormFwdArgs]{op: ops.LayerNormFwd, cases: layernormFwdCases},
-		suite[ops.LayerNormBwdArgs]{op: ops.LayerNormBwd, cases: layernormBwdCases, refresh: layernormRefresh},
-		suite[ops.ActivationArgs]{op: ops.GELU, cases: activationCases},
-		suite[ops.ActivationArgs]{op: ops.QGELU, cases: activationCases},
-		suite[ops.ActivationArgs]{op: ops.ReLU, cases: activationCases},
-		suite[ops.ActivationArgs]{op: ops.SReLU, cases: activationCases},
-		suite[ops.ActivationArgs]{op: ops.SiLU, cases: activationCases},
-		suite[ops.ActivationArgs]{op: ops.GEGLU, cases: gluCases},
-		suite[ops.ActivationArgs]{op: ops.GLU, cases: gluCases},
-		suite[ops.ActivationArgs]{op: ops.QGEGLU, cases: gluCases},
-		suite[ops.ActivationArgs]{op: ops.ReGLU, cases: gluCases},
-		suite[ops.ActivationArgs]{op: ops.SReGLU, cases: gluCases},
-		suite[ops.ClampedSwiGLUArgs]{op: ops.ClampedSwiGLU, cases: clampedSwiGLUCases},
-		suite[ops.DActivationArgs]{op: ops.DGELU, cases: dactivationCases},
-		suite[ops.DActivationArgs]{op: ops.DQGELU, cases: dactivationCases},
-		suite[ops.DActivationArgs]{op: ops.DReLU, cases: dactivationCases},
-		suite[ops.DActivationArgs]{op: ops.DSReLU, cases: dactivationCases},
-		suite[ops.DActivationArgs]{op: ops.DSiLU, cases: dactivationCases},
-		suite[ops.DActivationArgs]{op: ops.DGEGLU, cases: dgluCases},
-		suite[ops.DActivationArgs]{op: ops.DGLU, cases: dgluCases},
-		suite[ops.DActivationArgs]{op: ops.DQGEGLU, cases: dgluCases},
-		suite[ops.DActivationArgs]{op: ops.DReGLU, cases: dgluCases},
-		suite[ops.DActivationArgs]{op: ops.DSReGLU, cases: dgluCases},
-		suite[ops.ClampedDSwiGLUArgs]{op: ops.ClampedDSwiGLU, cases: clampedDSwiGLUCases},
-		suite[ops.DBiasDActivationArgs]{op: ops.DBiasDGELU, cases: dbiasCases},
-		suite[ops.DBiasDActivationArgs]{op: ops.DBiasDSiLU, cases: dbiasCases},
-		suite[ops.DBiasDActivationArgs]{op: ops.DBiasDReLU, cases: dbiasCases},
-		suite[ops.DBiasDActivationArgs]{op: ops.DBiasDQGELU, cases: dbiasCases},
-		suite[ops.DBiasDActivationArgs]{op: ops.DBiasDSReLU, cases: dbiasCases},
-		suite[ops.SoftmaxArgs]{op: ops.ScaledSoftmaxForward, cases: softmaxCases},
-		suite[ops.SoftmaxBackwardArgs]{op: ops.ScaledSoftmaxBackward, cases: softmaxBackwardCases},
-		suite[ops.ScaledMaskedSoftmaxForwardArgs]{op: ops.ScaledMaskedSoftmaxForward, cases: maskedSoftmaxCases},
-		suite[ops.SoftmaxBackwardArgs]{op: ops.ScaledMaskedSoftmaxBackward, cases: softmaxBackwardCases},
-		suite[ops.SoftmaxArgs]{op: ops.ScaledUpperTriangMaskedSoftmaxForward, cases: triangularSoftmaxCases},
-		suite[ops.SoftmaxBackwardArgs]{op: ops.ScaledUpperTriangMaskedSoftmaxBackward, cases: triangularSoftmaxBackwardCases},
-		suite[ops.SoftmaxArgs]{op: ops.ScaledAlignedCausalMaskedSoftmaxForward, cases: alignedSoftmaxCases},
-		suite[ops.SoftmaxBackwardArgs]{op: ops.ScaledAlignedCausalMaskedSoftmaxBackward, cases: alignedSoftmaxBackwardCases},
-		suite[ops.FusedQKVRopeArgs]{op: ops.FusedQKVRopeForward, cases: qkvRopeForwardCases},
-		suite[ops.FusedQKVRopeArgs]{op: ops.FusedQKVRopeBackward, cases: qkvRopeBackwardCases},
-		suite[ops.DropoutFwdArgs]{op: ops.DropoutFwd, cases: dropoutFwdCases},
-		suite[ops.DropoutBwdArgs]{op: ops.DropoutBwd, cases: dropoutBwdCases, refresh: dropoutRefresh},
+		suite[ops.MultiTensorAdamArgs]{op: ops.MultiTensorAdamParamRemainder, cases: remainderCases, values: remainderValues}.untyped(),
+		suite[ops.MultiTensorAdamArgs]{op: ops.MultiTensorAdamFP8, cases: adamFP8Cases}.untyped(),
+		suite[ops.MultiTensorAdamCapturableArgs]{op: ops.MultiTensorAdamCapturable, cases: capturableCases}.untyped(),
+		suite[ops.MultiTensorAdamCapturableArgs]{op: ops.MultiTensorAdamCapturableMaster, cases: capturableMasterCases}.untyped(),
+		suite[ops.MultiTensorSGDArgs]{op: ops.MultiTensorSGD, cases: sgdCases}.untyped(),
+		suite[ops.MultiTensorScaleTensorArgs]{op: ops.MultiTensorScaleTensor, cases: scaleTensorCases}.untyped(),
+		suite[ops.MultiTensorUnscaleL2NormArgs]{op: ops.MultiTensorUnscaleL2Norm, cases: unscaleL2NormCases}.untyped(),
+		suite[ops.MultiTensorComputeScaleAndScaleInvArgs]{op: ops.MultiTensorComputeScaleAndScaleInv, cases: computeScaleCases}.untyped(),
+		suite[ops.MultiTensorComputeScaleInvE8M0Args]{op: ops.MultiTensorComputeScaleInvE8M0, cases: computeE8M0Cases}.untyped(),
+		suite[ops.ComputeAmaxArgs]{op: ops.ComputeAmax, cases: computeAmaxCases}.untyped(),
+		suite[ops.FusedAmaxAndScaleUpdateArgs]{op: ops.FusedAmaxAndScaleUpdateAfterReduction, cases: fusedAmaxCases}.untyped(),
+		suite[ops.QuantizeArgs]{op: ops.Quantize, cases: quantizeCases}.untyped(),
+		suite[ops.DequantizeArgs]{op: ops.Dequantize, cases: dequantizeCases}.untyped(),
+		suite[ops.BgradQuantizeArgs]{op: ops.BgradQuantize, cases: bgradCases}.untyped(),
+		suite[ops.MultiTensorQuantizeArgs]{op: ops.MultiTensorQuantize, cases: multiQuantizeCases}.untyped(),
+		suite[ops.SplitQuantizeArgs]{op: ops.SplitQuantize, cases: splitQuantizeCases}.untyped(),
+		suite[ops.GroupQuantizeArgs]{op: ops.GroupQuantize, cases: groupQuantizeCases}.untyped(),
+		suite[ops.BgradGroupQuantizeArgs]{op: ops.BgradGroupQuantize, cases: bgradGroupCases}.untyped(),
+		suite[ops.CastToFP8Args]{op: ops.CastToFP8, cases: castToFP8Cases}.untyped(),
+		suite[ops.FP8TransposeArgs]{op: ops.FP8Transpose, cases: fp8TransposeCases, bitwise: true}.untyped(),
+		suite[ops.SwapFirstDimsArgs]{op: ops.SwapFirstDims, cases: swapFirstDimsCases, bitwise: true}.untyped(),
+		suite[ops.NVFP4DataTransposeArgs]{op: ops.NVFP4DataTranspose, cases: nvfp4TransposeCases}.untyped(),
+		suite[ops.NVFP42DMultiTensorTransposeArgs]{op: ops.NVFP42DMultiTensorTranspose, cases: nvfp4MultiTransposeCases}.untyped(),
+		suite[ops.SplitsToOffsetsArgs]{op: ops.SplitsToOffsets, cases: splitsCases}.untyped(),
+		suite[ops.PartialAmaxArgs]{op: ops.FP8BlockScalingComputePartialAmax, cases: blockPartialAmaxCases}.untyped(),
+		suite[ops.PartialCastArgs]{op: ops.FP8BlockScalingPartialCast, cases: blockPartialCastCases}.untyped(),
+		suite[ops.MXFP8PartialAmaxArgs]{op: ops.MXFP8ScalingComputePartialAmax, cases: mxfp8PartialAmaxCases}.untyped(),
+		suite[ops.MXFP8PartialCastArgs]{op: ops.MXFP8ScalingPartialCast, cases: mxfp8PartialCastCases}.untyped(),
+		suite[ops.PartialAmaxArgs]{op: ops.NVFP42DComputePartialAmax, cases: nvfp4PartialAmaxCases}.untyped(),
+		suite[ops.NVFP4MultiTensorComputePartialAmaxArgs]{op: ops.NVFP4MultiTensorComputePartialAmax, cases: nvfp4MultiPartialAmaxCases}.untyped(),
+		suite[ops.NVFP42DPartialCastArgs]{op: ops.NVFP42DPartialCast, cases: nvfp4PartialCastCases}.untyped(),
+		suite[ops.NVFP4MultiTensor2DPartialCastArgs]{op: ops.NVFP4MultiTensor2DPartialCast, cases: nvfp4MultiPartialCastCases}.untyped(),
+		suite[ops.NVFP4ComputeGlobalScaleArgs]{op: ops.NVFP4ComputeGlobalScale, cases: globalScaleCases}.untyped(),
+		suite[ops.NVFP4ComputePerBlockScaleArgs]{op: ops.NVFP4ComputePerBlockScale, cases: perBlockScaleCases}.untyped(),
+		suite[ops.NVFP4ExpandScaleToFP8Args]{op: ops.NVFP4ExpandScaleToFP8, cases: expandScaleCases}.untyped(),
+		suite[ops.NVFP4FusedScaleArgs]{op: ops.NVFP4FusedScale, cases: fusedScaleCases}.untyped(),
+		suite[ops.NVFP4MultiTensorFusedScaleArgs]{op: ops.NVFP4MultiTensorFusedScale, cases: multiFusedScaleCases}.untyped(),
 
-		suite[ops.MultiTensorAdamArgs]{op: ops.MultiTensorAdamParamRemainder, cases: remainderCases, values: remainderValues},
-		suite[ops.MultiTensorAdamArgs]{op: ops.MultiTensorAdamFP8, cases: adamFP8Cases},
-		suite[ops.MultiTensorAdamCapturableArgs]{op: ops.MultiTensorAdamCapturable, cases: capturableCases},
-		suite[ops.MultiTensorAdamCapturableArgs]{op: ops.MultiTensorAdamCapturableMaster, cases: capturableMasterCases},
-		suite[ops.MultiTensorSGDArgs]{op: ops.MultiTensorSGD, cases: sgdCases},
-		suite[ops.MultiTensorScaleTensorArgs]{op: ops.MultiTensorScaleTensor, cases: scaleTensorCases},
-		suite[ops.MultiTensorUnscaleL2NormArgs]{op: ops.MultiTensorUnscaleL2Norm, cases: unscaleL2NormCases},
-		suite[ops.MultiTensorComputeScaleAndScaleInvArgs]{op: ops.MultiTensorComputeScaleAndScaleInv, cases: computeScaleCases},
-		suite[ops.MultiTensorComputeScaleInvE8M0Args]{op: ops.MultiTensorComputeScaleInvE8M0, cases: computeE8M0Cases},
-		suite[ops.ComputeAmaxArgs]{op: ops.ComputeAmax, cases: computeAmaxCases},
-		suite[ops.FusedAmaxAndScaleUpdateArgs]{op: ops.FusedAmaxAndScaleUpdateAfterReduction, cases: fusedAmaxCases},
-		suite[ops.QuantizeArgs]{op: ops.Quantize, cases: quantizeCases},
-		suite[ops.DequantizeArgs]{op: ops.Dequantize, cases: dequantizeCases},
-		suite[ops.BgradQuantizeArgs]{op: ops.BgradQuantize, cases: bgradCases},
-		suite[ops.MultiTensorQuantizeArgs]{op: ops.MultiTensorQuantize, cases: multiQuantizeCases},
-		suite[ops.SplitQuantizeArgs]{op: ops.SplitQuantize, cases: splitQuantizeCases},
-		suite[ops.GroupQuantizeArgs]{op: ops.GroupQuantize, cases: groupQuantizeCases},
-		suite[ops.BgradGroupQuantizeArgs]{op: ops.BgradGroupQuantize, cases: bgradGroupCases},
-		suite[ops.CastToFP8Args]{op: ops.CastToFP8, cases: castToFP8Cases},
-		suite[ops.FP8TransposeArgs]{op: ops.FP8Transpose, cases: fp8TransposeCases, bitwise: true},
-		suite[ops.SwapFirstDimsArgs]{op: ops.SwapFirstDims, cases: swapFirstDimsCases, bitwise: true},
-		suite[ops.NVFP4DataTransposeArgs]{op: ops.NVFP4DataTranspose, cases: nvfp4TransposeCases},
-		suite[ops.NVFP42DMultiTensorTransposeArgs]{op: ops.NVFP42DMultiTensorTranspose, cases: nvfp4MultiTransposeCases},
-		suite[ops.SplitsToOffsetsArgs]{op: ops.SplitsToOffsets, cases: splitsCases},
-		suite[ops.PartialAmaxArgs]{op: ops.FP8BlockScalingComputePartialAmax, cases: blockPartialAmaxCases},
-		suite[ops.PartialCastArgs]{op: ops.FP8BlockScalingPartialCast, cases: blockPartialCastCases},
-		suite[ops.MXFP8PartialAmaxArgs]{op: ops.MXFP8ScalingComputePartialAmax, cases: mxfp8PartialAmaxCases},
-		suite[ops.MXFP8PartialCastArgs]{op: ops.MXFP8ScalingPartialCast, cases: mxfp8PartialCastCases},
-		suite[ops.PartialAmaxArgs]{op: ops.NVFP42DComputePartialAmax, cases: nvfp4PartialAmaxCases},
-		suite[ops.NVFP4MultiTensorComputePartialAmaxArgs]{op: ops.NVFP4MultiTensorComputePartialAmax, cases: nvfp4MultiPartialAmaxCases},
-		suite[ops.NVFP42DPartialCastArgs]{op: ops.NVFP42DPartialCast, cases: nvfp4PartialCastCases},
-		suite[ops.NVFP4MultiTensor2DPartialCastArgs]{op: ops.NVFP4MultiTensor2DPartialCast, cases: nvfp4MultiPartialCastCases},
-		suite[ops.NVFP4ComputeGlobalScaleArgs]{op: ops.NVFP4ComputeGlobalScale, cases: globalScaleCases},
-		suite[ops.NVFP4ComputePerBlockScaleArgs]{op: ops.NVFP4ComputePerBlockScale, cases: perBlockScaleCases},
-		suite[ops.NVFP4ExpandScaleToFP8Args]{op: ops.NVFP4ExpandScaleToFP8, cases: expandScaleCases},
-		suite[ops.NVFP4FusedScaleArgs]{op: ops.NVFP4FusedScale, cases: fusedScaleCases},
-		suite[ops.NVFP4MultiTensorFusedScaleArgs]{op: ops.NVFP4MultiTensorFusedScale, cases: multiFusedScaleCases},
-
-		suite[ops.TEGeneralGroupedGemmArgs]{op: ops.TEGeneralGroupedGemm, cases: groupedGemmCases},
-		suite[ops.GroupedGemmArgs]{op: ops.TEGeneralGroupedGemmForGroupedTensor, cases: groupedTensorCases},
-		suite[ops.GroupedGemmArgs]{op: ops.TEGeneralGroupedGemmForDiscreteIn, cases: discreteInCases},
-		suite[ops.GroupedGemmArgs]{op: ops.TEGeneralGroupedGemmForDiscreteOut, cases: discreteOutCases},
-		suite[ops.MoEPermuteFwdArgs]{op: ops.MoEPermuteFwd, cases: moePermuteFwdCases},
-		suite[ops.MoEUnpermuteArgs]{op: ops.MoEPermuteBwd, cases: moeUnpermuteCases, refresh: moeUnpermuteRefresh},
-		suite[ops.MoEUnpermuteArgs]{op: ops.MoEUnpermuteFwd, cases: moeUnpermuteCases, refresh: moeUnpermuteRefresh},
-		suite[ops.MoEUnpermuteBwdArgs]{op: ops.MoEUnpermuteBwd, cases: moeUnpermuteBwdCases, refresh: moeUnpermuteBwdRefresh},
-		suite[ops.MoEPermuteWithRoutingMapArgs]{op: ops.MoEPermuteWithRoutingMap, cases: routingMapCases},
-		suite[ops.MoEUnpermuteWithRoutingMapArgs]{op: ops.MoEUnpermuteWithRoutingMap, cases: unpermuteMapCases, refresh: unpermuteMapRefresh},
-		suite[ops.MoESortChunksFwdArgs]{op: ops.MoESortChunksFwd, cases: sortChunksCases},
-		suite[ops.MoESortChunksBwdArgs]{op: ops.MoESortChunksBwd, cases: sortChunksBwdCases, refresh: sortChunksRefresh},
-		suite[ops.MultiRowPaddingArgs]{op: ops.FusedMultiRowPadding, cases: multiRowCases(false)},
-		suite[ops.MultiRowPaddingArgs]{op: ops.FusedMultiRowUnpadding, cases: multiRowCases(true)},
-		suite[ops.FusedTopkWithScoreFunctionFwdArgs]{op: ops.FusedTopkWithScoreFunctionFwd, cases: topkCases},
-		suite[ops.FusedTopkWithScoreFunctionBwdArgs]{op: ops.FusedTopkWithScoreFunctionBwd, cases: topkBwdCases, refresh: topkRefresh},
-		suite[ops.FusedScoreForMoEAuxLossFwdArgs]{op: ops.FusedScoreForMoEAuxLossFwd, cases: scoreCases},
-		suite[ops.FusedScoreForMoEAuxLossBwdArgs]{op: ops.FusedScoreForMoEAuxLossBwd, cases: scoreBwdCases, refresh: scoreRefresh},
-		suite[ops.FusedMoEAuxLossFwdArgs]{op: ops.FusedMoEAuxLossFwd, cases: auxLossCases},
-		suite[ops.FusedMoEAuxLossBwdArgs]{op: ops.FusedMoEAuxLossBwd, cases: auxLossBwdCases, refresh: auxLossRefresh},
-		suite[ops.FAPrepareFwdArgs]{op: ops.FAPrepareFwd, cases: faPrepareFwdCases},
-		suite[ops.FAPrepareBwdArgs]{op: ops.FAPrepareBwd, cases: faPrepareBwdCases},
-		suite[ops.CopyToKVCacheArgs]{op: ops.CopyToKVCache, cases: kvCacheCases},
-		suite[ops.ConvertTHDArgs]{op: ops.ConvertTHDToBSHD, cases: convertTHDCases(false)},
-		suite[ops.ConvertTHDArgs]{op: ops.ConvertBSHDToTHD, cases: convertTHDCases(true)},
-		suite[ops.GatedDeltaNetForwardArgs]{op: ops.GatedDeltaNetForward, cases: deltaNetCases},
-		suite[ops.THDGetPartitionedIndicesArgs]{op: ops.THDGetPartitionedIndices, cases: partitionCases},
-		suite[ops.THDReadHalfTensorArgs]{op: ops.THDReadHalfTensor, cases: readHalfCases},
-		suite[ops.THDReadSecondHalfLSEArgs]{op: ops.THDReadSecondHalfLSE, cases: readLSECases},
-		suite[ops.THDSecondHalfLSECorrectionArgs]{op: ops.THDSecondHalfLSECorrection, cases: correctLSECases},
-		suite[ops.THDOutCorrectionArgs]{op: ops.THDOutCorrection, cases: outCorrectionCases},
-		suite[ops.THDGradCorrectionArgs]{op: ops.THDGradCorrection, cases: gradCorrectionCases},
+		suite[ops.TEGeneralGroupedGemmArgs]{op: ops.TEGeneralGroupedGemm, cases: groupedGemmCases}.untyped(),
+		suite[ops.GroupedGemmArgs]{op: ops.TEGeneralGroupedGemmForGroupedTensor, cases: groupedTensorCases}.untyped(),
+		suite[ops.GroupedGemmArgs]{op: ops.TEGeneralGroupedGemmForDiscreteIn, cases: discreteInCases}.untyped(),
+		suite[ops.GroupedGemmArgs]{op: ops.TEGeneralGroupedGemmForDiscreteOut, cases: discreteOutCases}.untyped(),
+		suite[ops.MoEPermuteFwdArgs]{op: ops.MoEPermuteFwd, cases: moePermuteFwdCases}.untyped(),
+		suite[ops.MoEUnpermuteArgs]{op: ops.MoEPermuteBwd, cases: moeUnpermuteCases, refresh: moeUnpermuteRefresh}.untyped(),
+		suite[ops.MoEUnpermuteArgs]{op: ops.MoEUnpermuteFwd, cases: moeUnpermuteCases, refresh: moeUnpermuteRefresh}.untyped(),
+		suite[ops.MoEUnpermuteBwdArgs]{op: ops.MoEUnpermuteBwd, cases: moeUnpermuteBwdCases, refresh: moeUnpermuteBwdRefresh}.untyped(),
+		suite[ops.MoEPermuteWithRoutingMapArgs]{op: ops.MoEPermuteWithRoutingMap, cases: routingMapCases}.untyped(),
+		suite[ops.MoEUnpermuteWithRoutingMapArgs]{op: ops.MoEUnpermuteWithRoutingMap, cases: unpermuteMapCases, refresh: unpermuteMapRefresh}.untyped(),
+		suite[ops.MoESortChunksFwdArgs]{op: ops.MoESortChunksFwd, cases: sortChunksCases}.untyped(),
+		suite[ops.MoESortChunksBwdArgs]{op: ops.MoESortChunksBwd, cases: sortChunksBwdCases, refresh: sortChunksRefresh}.untyped(),
+		suite[ops.MultiRowPaddingArgs]{op: ops.FusedMultiRowPadding, cases: multiRowCases(false)}.untyped(),
+		suite[ops.MultiRowPaddingArgs]{op: ops.FusedMultiRowUnpadding, cases: multiRowCases(true)}.untyped(),
+		suite[ops.FusedTopkWithScoreFunctionFwdArgs]{op: ops.FusedTopkWithScoreFunctionFwd, cases: topkCases}.untyped(),
+		suite[ops.FusedTopkWithScoreFunctionBwdArgs]{op: ops.FusedTopkWithScoreFunctionBwd, cases: topkBwdCases, refresh: topkRefresh}.untyped(),
+		suite[ops.FusedScoreForMoEAuxLossFwdArgs]{op: ops.FusedScoreForMoEAuxLossFwd, cases: scoreCases}.untyped(),
+		suite[ops.FusedScoreForMoEAuxLossBwdArgs]{op: ops.FusedScoreForMoEAuxLossBwd, cases: scoreBwdCases, refresh: scoreRefresh}.untyped(),
+		suite[ops.FusedMoEAuxLossFwdArgs]{op: ops.FusedMoEAuxLossFwd, cases: auxLossCases}.untyped(),
+		suite[ops.FusedMoEAuxLossBwdArgs]{op: ops.FusedMoEAuxLossBwd, cases: auxLossBwdCases, refresh: auxLossRefresh}.untyped(),
+		suite[ops.FAPrepareFwdArgs]{op: ops.FAPrepareFwd, cases: faPrepareFwdCases}.untyped(),
+		suite[ops.FAPrepareBwdArgs]{op: ops.FAPrepareBwd, cases: faPrepareBwdCases}.untyped(),
+		suite[ops.CopyToKVCacheArgs]{op: ops.CopyToKVCache, cases: kvCacheCases}.untyped(),
+		suite[ops.ConvertTHDArgs]{op: ops.ConvertTHDToBSHD, cases: convertTHDCases(false)}.untyped(),
+		suite[ops.ConvertTHDArgs]{op: ops.ConvertBSHDToTHD, cases: convertTHDCases(true)}.untyped(),
+		suite[ops.GatedDeltaNetForwardArgs]{op: ops.GatedDeltaNetForward, cases: deltaNetCases}.untyped(),
+		suite[ops.THDGetPartitionedIndicesArgs]{op: ops.THDGetPartitionedIndices, cases: partitionCases}.untyped(),
+		suite[ops.THDReadHalfTensorArgs]{op: ops.THDReadHalfTensor, cases: readHalfCases}.untyped(),
+		suite[ops.THDReadSecondHalfLSEArgs]{op: ops.THDReadSecondHalfLSE, cases: readLSECases}.untyped(),
+		suite[ops.THDSecondHalfLSECorrectionArgs]{op: ops.THDSecondHalfLSECorrection, cases: correctLSECases}.untyped(),
+		suite[ops.THDOutCorrectionArgs]{op: ops.THDOutCorrection, cases: outCorrectionCases}.untyped(),
+		suite[ops.THDGradCorrectionArgs]{op: ops.THDGradCorrection, cases: gradCorrectionCases}.untyped(),
 	}
 }
 
-func suiteOf(op opregistry.Handle) anySuite {
+// suiteOf returns the suite of an op, nil when there is none.
+func suiteOf(op opregistry.Handle) *untyped {
 	for _, s := range suites() {
-		if s.handle() == op {
+		if s.op == op {
 			return s
 		}
 	}
 	return nil
 }
 
-func (s suite[A]) handle() opregistry.Handle { return s.op }
+// untyped is a suite whose calls have arguments of type any, so that what runs a suite is compiled once and not for each op.
+type untyped struct {
+	op       opregistry.Handle
+	cases    func(tensor.DType) []testCase[any]
+	validate func(any) error
+	operands func(any) []opregistry.Operand
+	updated  func(any) []opregistry.Operand
+	function func(tensortest.TB, opregistry.Impl) opregistry.Func[any]
+	refresh  func(tensortest.TB, *opregistry.Exec, any, opregistry.Impl) error
+	values   func(any) []opregistry.Operand
+	bitwise  bool
+}
+
+func (s suite[A]) untyped() *untyped {
+	u := &untyped{
+		op: s.op, bitwise: s.bitwise,
+		cases: func(d tensor.DType) []testCase[any] {
+			var cases []testCase[any]
+			for _, c := range s.cases(d) {
+				cases = append(cases, testCase[any]{c.name, func(s *stage) any { return c.make(s) }})
+			}
+			return cases
+		},
+		validate: func(a any) error { return s.op.Validate(a.(A)) },
+		operands: func(a any) []opregistry.Operand { return s.op.Operands(a.(A)) },
+		updated:  func(a any) []opregistry.Operand { return s.op.Updated(a.(A)) },
+		function: func(t tensortest.TB, impl opregistry.Impl) opregistry.Func[any] {
+			f := function(t, s.op, impl)
+			return func(x *opregistry.Exec, a any) error { return f(x, a.(A)) }
+		},
+	}
+	if s.refresh != nil {
+		u.refresh = func(t tensortest.TB, x *opregistry.Exec, a any, forward opregistry.Impl) error {
+			return s.refresh(t, x, a.(A), forward)
+		}
+	}
+	if s.values != nil {
+		u.values = func(a any) []opregistry.Operand { return s.values(a.(A)) }
+	}
+	return u
+}
 
 // runner is one run of a suite.
-type runner[A any] struct {
-	suite[A]
+type runner struct {
+	*untyped
 	cfg          *config
-	impl, oracle opregistry.Func[A]
+	impl, oracle opregistry.Func[any]
 	serial, many *opregistry.Exec
-	served       []testCase[A]
+	served       []testCase[any]
 	declined     int
 }
 
-func (s suite[A]) run(t T, impl, oracle opregistry.Impl, cfg *config) (served, declined int) {
+// run returns how many cases the impl passed and how many it declined.
+func (s *untyped) run(t T, impl, oracle opregistry.Impl, cfg *config) (served, declined int) {
 	t.Helper()
 	if impl.Determinism != opregistry.DeterminismUndeclared {
 		held := *cfg
 		held.irreproducible, cfg = false, &held
 	}
-	r := &runner[A]{
-		suite: s, cfg: cfg, impl: function(t, s.op, impl), oracle: function(t, s.op, oracle),
+	r := &runner{
+		untyped: s, cfg: cfg, impl: s.function(t, impl), oracle: s.function(t, oracle),
 		serial: opregistry.NewExec(nil, 0), many: opregistry.NewExec(scattered{}, 0),
 	}
 	for _, d := range cfg.dtypes {
@@ -226,7 +259,7 @@ func (s suite[A]) run(t T, impl, oracle opregistry.Impl, cfg *config) (served, d
 	return len(r.served), r.declined
 }
 
-func (r *runner[A]) run(t T, name string, f func(T)) {
+func (r *runner) run(t T, name string, f func(T)) {
 	t.Helper()
 	if r.cfg.progress != nil {
 		r.cfg.progress(name)
@@ -253,26 +286,26 @@ func function[A any](t tensortest.TB, op *opregistry.Op[A], impl opregistry.Impl
 }
 
 // staged is a call whose operands are ready.
-type staged[A any] struct {
+type staged struct {
 	stage    *stage
-	args     A
+	args     any
 	operands []opregistry.Operand
 	before   [][]byte // by operand
 }
 
-func (r *runner[A]) stage(t tensortest.TB, c testCase[A]) *staged[A] {
+func (r *runner) stage(t tensortest.TB, c testCase[any]) *staged {
 	t.Helper()
 	s := &stage{t: t}
-	call := &staged[A]{stage: s, args: c.make(s)}
-	if err := r.op.Validate(call.args); err != nil {
+	call := &staged{stage: s, args: c.make(s)}
+	if err := r.validate(call.args); err != nil {
 		t.Fatalf("opstest: the case itself is wrong: %v", err)
 	}
-	call.operands = r.op.Operands(call.args)
+	call.operands = r.operands(call.args)
 	return call
 }
 
 // check runs one case.
-func (r *runner[A]) check(t T, d tensor.DType, c testCase[A]) {
+func (r *runner) check(t T, d tensor.DType, c testCase[any]) {
 	want := r.stage(t, c)
 	if err := r.oracle(r.serial, want.args); err != nil {
 		if r.cfg.partialOracle && errors.Is(err, opregistry.ErrUnsupported) {
@@ -305,7 +338,7 @@ func (r *runner[A]) check(t T, d tensor.DType, c testCase[A]) {
 
 // call makes the operands of a case, runs the impl and checks everything that
 // needs no oracle. The error is that of a declined call.
-func (r *runner[A]) call(t tensortest.TB, c testCase[A], x *opregistry.Exec) (*staged[A], error) {
+func (r *runner) call(t tensortest.TB, c testCase[any], x *opregistry.Exec) (*staged, error) {
 	t.Helper()
 	call, err := r.ready(t, c)
 	if err != nil {
@@ -321,7 +354,7 @@ func (r *runner[A]) call(t tensortest.TB, c testCase[A], x *opregistry.Exec) (*s
 
 // ready makes the operands of a case for the impl under test and remembers what
 // they hold. The error is that of a forward impl that declined.
-func (r *runner[A]) ready(t tensortest.TB, c testCase[A]) (*staged[A], error) {
+func (r *runner) ready(t tensortest.TB, c testCase[any]) (*staged, error) {
 	t.Helper()
 	call := r.stage(t, c)
 	if r.refresh != nil && r.cfg.forward != nil {
@@ -336,7 +369,7 @@ func (r *runner[A]) ready(t tensortest.TB, c testCase[A]) (*staged[A], error) {
 }
 
 // guard runs the impl and turns a panic into an error.
-func (r *runner[A]) guard(x *opregistry.Exec, a A) (err error) {
+func (r *runner) guard(x *opregistry.Exec, a any) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
@@ -347,7 +380,7 @@ func (r *runner[A]) guard(x *opregistry.Exec, a A) (err error) {
 
 // inspect checks that a call changed nothing but what it may write, and nothing
 // at all when it declined.
-func (r *runner[A]) inspect(t tensortest.TB, call *staged[A], err error) {
+func (r *runner) inspect(t tensortest.TB, call *staged, err error) {
 	t.Helper()
 	declined := errors.Is(err, opregistry.ErrUnsupported)
 	for i, o := range call.operands {
@@ -373,7 +406,7 @@ func aliased(operands []opregistry.Operand, i int) bool {
 	})
 }
 
-func (r *runner[A]) compare(t tensortest.TB, want, got *staged[A]) {
+func (r *runner) compare(t tensortest.TB, want, got *staged) {
 	t.Helper()
 	wanted, operands := want.operands, got.operands
 	if r.values != nil {
@@ -391,7 +424,7 @@ func (r *runner[A]) compare(t tensortest.TB, want, got *staged[A]) {
 }
 
 // same requires equal results bit for bit.
-func (r *runner[A]) same(t tensortest.TB, one, other *staged[A], when string) {
+func (r *runner) same(t tensortest.TB, one, other *staged, when string) {
 	t.Helper()
 	for i, o := range one.operands {
 		if o.Access != opregistry.Read && !bytes.Equal(tensortest.Bytes(o.Tensor), tensortest.Bytes(other.operands[i].Tensor)) {
@@ -401,7 +434,7 @@ func (r *runner[A]) same(t tensortest.TB, one, other *staged[A], when string) {
 }
 
 // together runs cases from several goroutines on one Exec.
-func (r *runner[A]) together(t T) {
+func (r *runner) together(t T) {
 	const callers, rounds = 4, 8
 	step := max(1, len(r.served)/rounds)
 	for i := 0; i < len(r.served); i += step {
@@ -410,7 +443,7 @@ func (r *runner[A]) together(t T) {
 		if err != nil {
 			t.Fatalf("opstest: %s: declined what it had served: %v", c.name, err)
 		}
-		calls := make([]*staged[A], callers)
+		calls := make([]*staged, callers)
 		errs := make([]error, callers)
 		var wg sync.WaitGroup
 		for k := range calls {

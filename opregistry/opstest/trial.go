@@ -37,10 +37,10 @@ func Try(s Subject, opts ...Option) (Trial, error) {
 	return cases.try(s.Impl, cfg)
 }
 
-func (s suite[A]) try(impl opregistry.Impl, cfg *config) (Trial, error) {
+func (s *untyped) try(impl opregistry.Impl, cfg *config) (Trial, error) {
 	var found Trial
-	r := &runner[A]{suite: s, cfg: cfg, serial: opregistry.NewExec(nil, 0)}
-	if fault := faultOf(func(t T) { r.impl = function(t, s.op, impl) }); fault != "" {
+	r := &runner{untyped: s, cfg: cfg, serial: opregistry.NewExec(nil, 0)}
+	if fault := faultOf(func(t T) { r.impl = s.function(t, impl) }); fault != "" {
 		return found, errors.New("opstest: " + fault)
 	}
 	for _, d := range cfg.dtypes {
@@ -82,8 +82,8 @@ func (t *Trial) add(where, stray string, err error) {
 }
 
 // try calls the impl in one case and returns what it wrote to and may not.
-func (r *runner[A]) try(c testCase[A]) (stray string, err error) {
-	var call *staged[A]
+func (r *runner) try(c testCase[any]) (stray string, err error) {
+	var call *staged
 	fault := faultOf(func(t T) {
 		if call, err = r.ready(t, c); err == nil {
 			err = r.guard(r.serial, call.args)

@@ -81,7 +81,7 @@ func Forward(src opregistry.Source, impl opregistry.Impl) (opregistry.Impl, bool
 }
 
 // comparison returns the suite for two impls.
-func comparison(impl, oracle opregistry.Impl) (anySuite, error) {
+func comparison(impl, oracle opregistry.Impl) (*untyped, error) {
 	if impl.Op == nil || impl.Op != oracle.Op {
 		return nil, fmt.Errorf("opstest: got impl %q of %s and oracle %q of %s, want two impls of one op", impl.ID, opName(impl), oracle.ID, opName(oracle))
 	}

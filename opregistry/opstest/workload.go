@@ -63,7 +63,7 @@ func workloads(d tensor.DType, subjects []Subject, order func(a, b int) int) ([]
 	return suiteOf(op).workloads(d, subjects, order)
 }
 
-func (s suite[A]) workloads(d tensor.DType, subjects []Subject, order func(a, b int) int) (found []*Workload, err error) {
+func (s *untyped) workloads(d tensor.DType, subjects []Subject, order func(a, b int) int) (found []*Workload, err error) {
 	t := &record{name: s.op.Name()}
 	defer func() {
 		switch cause := recover(); {
@@ -94,14 +94,14 @@ func (s suite[A]) workloads(d tensor.DType, subjects []Subject, order func(a, b 
 
 // bySize returns the cases that write an element in the order of their bytes, those
 // with strided operands last.
-func (s suite[A]) bySize(t T, d tensor.DType, order func(a, b int) int) []testCase[A] {
+func (s *untyped) bySize(t T, d tensor.DType, order func(a, b int) int) []testCase[any] {
 	type sized struct {
-		testCase[A]
+		testCase[any]
 		bytes   int
 		strided int
 	}
 	var all []sized
-	r := &runner[A]{suite: s}
+	r := &runner{untyped: s}
 	for _, c := range s.cases(d) {
 		operands := r.stage(t, c).operands
 		writes := slices.ContainsFunc(operands, func(o opregistry.Operand) bool {
@@ -117,7 +117,7 @@ func (s suite[A]) bySize(t T, d tensor.DType, order func(a, b int) int) []testCa
 		all = append(all, sized{c, size(operands), strided})
 	}
 	slices.SortStableFunc(all, func(a, b sized) int { return cmp.Or(a.strided-b.strided, order(a.bytes, b.bytes)) })
-	cases := make([]testCase[A], len(all))
+	cases := make([]testCase[any], len(all))
 	for i, c := range all {
 		cases[i] = c.testCase
 	}
@@ -126,9 +126,9 @@ func (s suite[A]) bySize(t T, d tensor.DType, order func(a, b int) int) []testCa
 
 // workload returns a case whose operands are ready, nil when the subject declines
 // it.
-func (s suite[A]) workload(t T, d tensor.DType, c testCase[A], subject Subject) (*Workload, error) {
-	r := &runner[A]{
-		suite: s, cfg: &config{forward: subject.Forward}, impl: function(t, s.op, subject.Impl),
+func (s *untyped) workload(t T, d tensor.DType, c testCase[any], subject Subject) (*Workload, error) {
+	r := &runner{
+		untyped: s, cfg: &config{forward: subject.Forward}, impl: s.function(t, subject.Impl),
 		serial: opregistry.NewExec(nil, 0),
 	}
 	call, err := r.ready(t, c)
@@ -147,7 +147,7 @@ func (s suite[A]) workload(t T, d tensor.DType, c testCase[A], subject Subject) 
 			w.written = append(w.written, o)
 		}
 	}
-	for _, o := range s.op.Updated(call.args) {
+	for _, o := range s.updated(call.args) {
 		content := tensortest.Random(t, 0, o.Tensor.DType(), o.Tensor.Shape()...)
 		if err := content.CopyFrom(o.Tensor); err != nil {
 			return nil, err
