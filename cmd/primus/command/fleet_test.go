@@ -214,6 +214,59 @@ func TestFleetRefusesAPolicyThatEndsRuns(t *testing.T) {
 	require.ErrorIs(t, stopRun(), backend.ErrInterrupted)
 }
 
+// Of three runs one refuses a policy because of its own flags. Each says what became of it, the others follow it until it is
+// taken back, and all of them train on.
+func TestFleetOfThreeOneRefuses(t *testing.T) {
+	t.Parallel()
+	etcd := fleettest.Start(t)
+	logs := map[string]*primustest.Buffer{}
+	for name, more := range map[string][]string{"first": nil, "second": nil, "refuses": {"--deny-vendors", "gonum"}} {
+		logs[name], _ = inFleet(t, etcd.Address, append(more, "exp_name="+name)...)
+	}
+	apply := func(args ...string) (got outcome, results map[string]string) {
+		file := policyIn(t, t.TempDir(), "policy.yaml", "per_op: {generic_gemm: vendor:gonum}\n")
+		got = primus(t, append([]string{"fleet", "policy", "apply", file, "--fleet", etcd.Address, "--patience", "1m", "-o", "json"}, args...)...)
+		var answer struct {
+			Runs []struct{ Run, Result, Reason string }
+		}
+		require.NoError(t, json.Unmarshal([]byte(got.out), &answer), got.out+got.stderr)
+		results = map[string]string{}
+		for _, r := range answer.Runs {
+			name, _, _ := strings.Cut(r.Run, "-")
+			results[name] = strings.TrimSpace(r.Result + " " + r.Reason)
+		}
+		return got, results
+	}
+	got, results := apply()
+	assert.Equal(t, 1, got.code)
+	assert.Contains(t, onlyError(t, got), "not in force in 1 of 3 runs; it stays the policy of the fleet")
+	assert.Equal(t, "in force", results["first"])
+	assert.Equal(t, "in force", results["second"])
+	assert.Regexp(t, `^rejected policy: refused, .*: op "generic_gemm" is in use`, results["refuses"])
+	assert.Contains(t, results["refuses"], "vendor gonum is denied by")
+	for _, name := range []string{"first", "second"} {
+		waitFor(t, logs[name], "Op 'generic_gemm' switched from 'default.flagos' to 'vendor.gonum'")
+	}
+
+	got, results = apply("--rollback")
+	assert.Equal(t, 1, got.code)
+	assert.Len(t, results, 3)
+	assert.Contains(t, onlyError(t, got), "the policy before it is policy", "which is the one that one run refuses, too")
+	got = primus(t, "fleet", "policy", "apply", policyIn(t, t.TempDir(), "none.yaml", "{}\n"), "--fleet", etcd.Address, "--patience", "1m")
+	require.Zero(t, got.code, got.stderr)
+	got, _ = apply("--rollback")
+	assert.Contains(t, onlyError(t, got), "not in force in 1 of 3 runs; the policy before it is in force again")
+	for _, name := range []string{"first", "second"} {
+		waitFor(t, logs[name], "Op 'generic_gemm' switched from 'vendor.gonum' to 'default.flagos'")
+	}
+	for name, log := range logs {
+		address := regexp.MustCompile(`http://\S+/metrics`).FindString(log.String())
+		at := step(t, address)
+		require.Eventually(t, func() bool { return step(t, address) != at }, time.Minute, 10*time.Millisecond, "%s trains on", name)
+	}
+	assert.NotContains(t, logs["refuses"].String(), "Op 'generic_gemm' switched")
+}
+
 // targets asks a list of targets, as Prometheus does.
 func targets(t *testing.T, url string) (groups []fleet.TargetGroup) {
 	t.Helper()

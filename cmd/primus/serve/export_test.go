@@ -27,3 +27,13 @@ func NewShared(next http.Handler, generation func() uint64) http.Handler {
 func NewLimitListener(l net.Listener, most, each int) net.Listener {
 	return newLimitListener(l, most, each)
 }
+
+// Handler returns what answers the requests to a Server.
+func Handler(s *Server) http.Handler { return s.server.Handler }
+
+// LiftLimits lets everybody ask as often as they like.
+func LiftLimits(s *Server) {
+	for _, l := range []*limiter{s.reads, s.writes, s.trials} {
+		l.rate, l.burst = 1e12, 1e12
+	}
+}

@@ -35,7 +35,7 @@ const secret = "correct-horse-battery"
 
 // bench is a service over real impls, and one of vendor acme that fails when it is told to.
 type bench struct {
-	t       *testing.T
+	t       testing.TB
 	manager *opmanager.Manager
 	control *serve.Control
 	hub     *serve.Hub
@@ -48,7 +48,7 @@ type bench struct {
 	client  *http.Client
 }
 
-func newBench(t *testing.T, edit func(*serve.Config, *serve.Settings)) *bench {
+func newBench(t testing.TB, edit func(*serve.Config, *serve.Settings)) *bench {
 	t.Helper()
 	b := &bench{t: t, log: &primustest.Buffer{}, hub: serve.NewHub(), client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 	reg := opregistry.NewRegistry()
@@ -154,7 +154,7 @@ func read[T any](b *bench, path string) T {
 	return decode[T](b.t, got.body)
 }
 
-func decode[T any](t *testing.T, text string) T {
+func decode[T any](t testing.TB, text string) T {
 	t.Helper()
 	var v T
 	require.NoError(t, json.Unmarshal([]byte(text), &v), text)
