@@ -92,9 +92,8 @@ vet: ## run go vet, also for other systems and architectures
 	CGO_ENABLED=0 GOOS=windows go vet ./...
 
 .PHONY: lint
-lint: ## run staticcheck, and golangci-lint if it is installed
+lint: ## run staticcheck
 	CGO_ENABLED=0 $(TOOL) staticcheck ./...
-	@if command -v golangci-lint >/dev/null; then golangci-lint run; else echo "golangci-lint is not installed: skipped"; fi
 
 .PHONY: tidy-check
 tidy-check: ## fail when go.mod or go.sum would change
@@ -109,6 +108,14 @@ generate-check: ## fail when go generate changes a file
 .PHONY: check
 check: fmt-check vet lint tidy-check generate-check test race ## everything that a change has to pass
 
+.PHONY: man
+man: build ## write the manual pages to bin/man1
+	./$(BIN) man --dir bin/man1
+
+.PHONY: release
+release: ## build the archives, checksums and bills of materials of the tag in dist (VERSION=v0.1.0-rc.1 TARGETS=linux/amd64)
+	VERSION='$(if $(filter command line environment,$(origin VERSION)),$(VERSION))' TARGETS='$(TARGETS)' ./scripts/release.sh dist
+
 .PHONY: clean
-clean: ## remove what build and train made
-	rm -rf bin output
+clean: ## remove what build, train and release made
+	rm -rf bin output dist

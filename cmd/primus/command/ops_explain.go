@@ -24,9 +24,9 @@ func newOpsExplainCommand(streams Streams) *cobra.Command {
 		Long: `Say which implementation serves each op under the policy of the environment, what
 follows when it declines or fails, and for every other implementation why it comes
 later or cannot be selected, with where that was decided. Without an op, every op has
-one line, as it does with -o table; -o text explains all in full. The column "same bits" says what an implementation declares: "any threads"
-computes the same bits with any number of threads on CPUs of one class, "anywhere" on
-every machine.
+one line, as it does with -o table; -o text explains all in full. The column "same
+bits" says what an implementation declares: "any threads" computes the same bits with
+any number of threads on CPUs of one class, "anywhere" on every machine.
 
 --dtype and --shape ask about calls whose first operand is such a tensor: an
 implementation that declares that it does not serve them is rejected. --layer and

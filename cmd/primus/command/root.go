@@ -103,7 +103,7 @@ explains every choice.`,
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newTrainCommand(streams), newConfigCommand(streams), newOpsCommand(streams), newPolicyCommand(streams), newPluginsCommand(streams),
 		newPatchesCommand(streams), newBackendsCommand(streams), newBenchmarkCommand(streams), newServeCommand(streams), newFleetCommand(streams),
-		newVersionCommand(streams))
+		newVersionCommand(streams), newManCommand())
 	refineBuiltins(root)
 	return root
 }

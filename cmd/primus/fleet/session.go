@@ -19,7 +19,7 @@ func (a *Agent) session(ctx context.Context, ready func()) error {
 	if err != nil {
 		return err
 	}
-	defer etcd.Close() //nolint:errcheck // what it says concerns a connection that is given up
+	defer etcd.Close() // what it says concerns a connection that is given up
 	s := &session{Agent: a, client: newClient(a.set.Config, etcd)}
 	revision, err := s.register(ctx)
 	if err != nil {

@@ -38,7 +38,7 @@ func (m *metricsFile) read(path string) {
 	if err != nil {
 		return
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close() // it was only read
 	if m.info == nil || !os.SameFile(m.info, info) || info.Size() < m.offset {
 		*m = metricsFile{}
 	}
@@ -79,7 +79,7 @@ func readEnd(path string) (text []byte, cut bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close() // it was only read
 	info, err := f.Stat()
 	if err != nil {
 		return nil, false, err

@@ -47,7 +47,7 @@ func Read(file string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close() // it was only read
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err

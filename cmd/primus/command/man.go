@@ -1,0 +1,61 @@
+package command
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+// newManCommand returns a command for who packages the program, which is not listed.
+func newManCommand() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:     "man --dir DIR",
+		Short:   "Write a manual page for each command",
+		Long:    "Write a manual page for each command, dated by SOURCE_DATE_EPOCH where it is set.",
+		Example: "  primus man --dir share/man/man1",
+		Args:    noArgs,
+		Hidden:  true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if dir == "" {
+				return usagef(cmd, "no directory given: want --dir DIR")
+			}
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				return fmt.Errorf("write manual pages: %w", err)
+			}
+			return writeManual(cmd.Root(), dir)
+		},
+	}
+	cmd.Flags().StringVar(&dir, "dir", "", "write to `DIR`, which is made where it is missing")
+	withoutVariable(cmd.Flags(), "dir")
+	if err := cmd.MarkFlagDirname("dir"); err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return cmd
+}
+
+// writeManual writes the page of a command and of each one below it that is listed.
+func writeManual(root *cobra.Command, dir string) error {
+	root.DisableAutoGenTag = true
+	plainHelp(root)
+	v := buildVersion()
+	header := doc.GenManHeader{Section: "1", Source: "primus " + v.Version, Manual: "Primus-FL"}
+	if err := doc.GenManTree(root, &header, dir); err != nil {
+		return fmt.Errorf("write manual pages: %w", err)
+	}
+	return nil
+}
+
+// plainHelp keeps what help texts say literally from being taken for Markdown, which manual pages are made from.
+func plainHelp(cmd *cobra.Command) {
+	if cmd.Name() == "completion" {
+		return // its help, which cobra brings, is Markdown
+	}
+	cmd.Long = strings.NewReplacer("<", `\<`, "*", `\*`, "_", `\_`, "`", "\\`", "|", `\|`).Replace(cmd.Long)
+	for _, sub := range cmd.Commands() {
+		plainHelp(sub)
+	}
+}

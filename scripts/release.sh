@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Builds what a release consists of into a folder: for each system an archive, with manual
+# pages and completions, and a bill of materials, and the checksums of all. The same commit
+# and Go give the same bytes.
+# The version is the tag of the commit, as in v0.1.0; VERSION=… builds without one.
+#
+#   usage: scripts/release.sh [DIR]      TARGETS="linux/amd64 …" builds some only
+#
+# The linux_*_static archives need no C library and cannot load any: no plugins, no
+# OpenBLAS, no oneDNN. The others load them and need glibc on Linux.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+dir=${1:-dist}
+targets=${TARGETS:-linux/amd64 linux/amd64/static linux/arm64 linux/arm64/static darwin/arm64 darwin/amd64}
+
+version=${VERSION:-$(git describe --tags --exact-match --match 'v*' 2>/dev/null || true)}
+if [[ ! $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$ ]]; then
+	echo "release: got version '$version', want a tag such as v0.1.0 on this commit: tag it, or give VERSION=v0.1.0-rc.1" >&2
+	exit 1
+fi
+if [[ -z ${VERSION:-} && -n $(git status --porcelain) ]]; then
+	echo "release: the tree has changes that are not committed; commit or remove them, or give VERSION" >&2
+	exit 1
+fi
+if ! grep -q "^## \[${version#v}\]" CHANGELOG.md; then
+	echo "release: CHANGELOG.md has no section [${version#v}]; rename Unreleased" >&2
+	exit 1
+fi
+
+commit_time=$(git log -1 --format=%ct)
+mkdir -p "$dir"
+dir=$(cd "$dir" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+flags=(-trimpath -buildvcs=false -ldflags "-s -w -buildid= -X github.com/primus-fl/primus/cmd/primus/command.version=$version")
+go build -o "$work/sbom" ./internal/sbom
+CGO_ENABLED=0 GOFLAGS= go build "${flags[@]}" -o "$work/here" ./cmd/primus
+SOURCE_DATE_EPOCH=$commit_time "$work/here" man --dir "$work/share/man/man1"
+mkdir "$work/share/completions"
+for shell in bash zsh fish; do
+	"$work/here" completion $shell >"$work/share/completions/primus.$shell"
+done
+archives=()
+for target in $targets; do
+	IFS=/ read -r os arch kind <<<"$target"
+	name=primus_${version#v}_${os}_${arch}${kind:+_$kind}
+	tags=()
+	[[ $kind == static ]] && tags=(-tags nopurego)
+	echo "release: $name"
+	mkdir -p "$work/$name"
+	CGO_ENABLED=0 GOOS=$os GOARCH=$arch GOFLAGS= go build "${flags[@]}" "${tags[@]}" -o "$work/$name/primus" ./cmd/primus
+	cp -r LICENSE README.md CHANGELOG.md SECURITY.md "$work/share" "$work/$name/"
+	"$work/sbom" "$work/$name/primus" "$version" >"$dir/$name.cdx.json"
+	tar -C "$work" --sort=name --mtime="@$commit_time" --owner=0 --group=0 --numeric-owner -cf - "$name" |
+		gzip -n -9 >"$dir/$name.tar.gz"
+	archives+=("$name.tar.gz" "$name.cdx.json")
+done
+(cd "$dir" && sha256sum "${archives[@]}" >SHA256SUMS)
+echo "release: $version is in $dir"
