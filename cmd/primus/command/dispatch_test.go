@@ -123,3 +123,21 @@ func TestSlowReferenceIsTold(t *testing.T) {
 	got = quick.train("train_iters=4")
 	assert.NotContains(t, got.stderr+got.out, "slow")
 }
+
+// deterministic_mode leaves out vendors whose bits depend on the number of threads, and says so: losses are equal.
+func TestDeterministicModeWithVendors(t *testing.T) {
+	env := []string{"TE_FL_PREFER=vendor", "PRIMUS_ONEDNN=" + absent}
+	if reason := unavailable(t, "vendor.openblas", env); reason != "" {
+		t.Skip(reason)
+	}
+	var losses [][]record
+	for _, threads := range []string{"1", "2"} {
+		l := newLab(t)
+		l.edit("log_interval: 1\n", "log_interval: 1\n      deterministic_mode: true\n")
+		got := l.trainChild(append(env, "PRIMUS_THREADS="+threads)...)
+		assert.Contains(t, rowsOf(got.out), "generic_gemm vendor.gonum")
+		assert.Contains(t, got.stderr, "Implementation 'vendor.openblas' cannot serve op 'generic_gemm': it does not declare to compute the same bits")
+		losses = append(losses, l.records())
+	}
+	assert.Equal(t, losses[0], losses[1])
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/primus-fl/primus/internal/cpufeat"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
 	"github.com/primus-fl/primus/tensor"
@@ -95,6 +96,9 @@ func (t *trainer) loadFrom(c *checkpoint.Checkpoint) error {
 		return err
 	}
 	t.tellChanged(c, s.Parameters)
+	if class := cpufeat.Class(); s.CPUClass != "" && s.CPUClass != class {
+		t.tc.Log.Warn(fmt.Sprintf("%s was saved on a CPU of class %s and this one is of class %s: kernels round otherwise here, so the last bits of losses and weights will differ from those of a run that stays there", c.Path(), s.CPUClass, class))
+	}
 	s.Seed, s.Data = t.args.Seed, t.set.Fingerprint()
 	t.state = *s
 	t.savedStep = s.Step

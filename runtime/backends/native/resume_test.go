@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/primus-fl/primus/internal/cpufeat"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
 	"github.com/stretchr/testify/assert"
@@ -143,6 +144,28 @@ func TestOtherParametersAreTold(t *testing.T) {
 	require.NoError(t, os.RemoveAll(l.path("same", "checkpoints", "step-00000002")))
 	require.NoError(t, l.train(t.Context(), "same", "train_iters=2", "save_interval=1"))
 	assert.NotContains(t, l.log.String(), "instead of")
+}
+
+// A checkpoint says on which class of CPU it was saved, and a run that goes on from it on another one that the bits differ.
+func TestAnotherClassOfCPUIsTold(t *testing.T) {
+	full := cpufeat.Class()
+	l := newLab(t)
+	require.NoError(t, l.train(t.Context(), "run", "train_iters=2"))
+	require.NoError(t, l.train(t.Context(), "run", "train_iters=3"))
+	assert.NotContains(t, l.log.String(), "of class", "the same machine")
+	for _, f := range cpufeat.Features() {
+		if cpufeat.Has(f) {
+			defer cpufeat.Disable(f)()
+		}
+	}
+	if cpufeat.Class() == full {
+		t.Skip("this machine has none of the features that kernels distinguish")
+	}
+	require.NoError(t, l.train(t.Context(), "run", "train_iters=4"))
+	want := "was saved on a CPU of class " + full + " and this one is of class " + cpufeat.Class()
+	assert.Equal(t, 1, strings.Count(l.log.String(), want), l.log.String())
+	require.NoError(t, l.train(t.Context(), "run", "train_iters=5"))
+	assert.NotContains(t, l.log.String(), "of class", "the checkpoint is of this class now")
 }
 
 // A checkpoint whose parts contradict each other is not believed.

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"github.com/primus-fl/primus/internal/cpufeat"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/safetensors"
@@ -28,6 +29,8 @@ type state struct {
 	ValidLoss    *float64 `json:"valid_loss,omitempty"`
 	ValidTokens  int      `json:"valid_tokens,omitempty"`
 
+	// CPUClass is that of the machine that saved, by which the bits of results differ.
+	CPUClass   string         `json:"cpu_class,omitempty"`
 	Parameters map[string]any `json:"parameters,omitempty"` // that a resumed run is compared with
 }
 
@@ -36,7 +39,7 @@ func (t *trainer) save() error {
 	if err := t.healthy(); err != nil {
 		return err
 	}
-	t.state.Parameters = t.args.compared()
+	t.state.Parameters, t.state.CPUClass = t.args.compared(), cpufeat.Class()
 	saved, err := t.store.Save(int64(t.state.Step), func(w *checkpoint.Writer) error {
 		weights, err := entries(t.model.Tensors(), "")
 		if err != nil {
