@@ -55,7 +55,7 @@ func (b *bench) causal(batch, seq int, edit func(*ops.FusedAttnBwdArgs)) (side, 
 		pairs -= 0.5 * beyond * beyond
 	}
 	fwd, bwd := implOf(b.flagos, ops.FusedAttnFwd), implOf(b.flagos, ops.FusedAttnBwd)
-	return timed(func() error {
+	return timed(b.now, func() error {
 		if err := fwd(b.exec, a.Fwd()); err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 // bench is what the cases of one number of threads share.
 type bench struct {
 	threads int
+	now     clock
 	pool    *parallel.Pool
 	exec    *opregistry.Exec
 	flagos  opregistry.Source
@@ -22,10 +23,10 @@ type bench struct {
 	rng     *rand.Rand
 }
 
-func newBench(threads int) *bench {
+func newBench(threads int, now clock) *bench {
 	pool := parallel.New(threads)
 	return &bench{
-		threads: threads, pool: pool, exec: opregistry.NewExec(pool, 0), flagos: flagos.Source(),
+		threads: threads, now: now, pool: pool, exec: opregistry.NewExec(pool, 0), flagos: flagos.Source(),
 		blas: openblas.New(openblas.Options{Threads: threads}), torch: &torch{threads: threads},
 		rng: rand.New(rand.NewPCG(1, 1)),
 	}

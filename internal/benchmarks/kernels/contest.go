@@ -27,12 +27,21 @@ type side struct {
 	absent error
 }
 
+// clock says how much time has passed since some moment.
+type clock func() time.Duration
+
+// elapsed is the clock on the wall.
+func elapsed() clock {
+	start := time.Now()
+	return func() time.Duration { return time.Since(start) }
+}
+
 // timed is a side in this process.
-func timed(call func() error) side {
+func timed(now clock, call func() error) side {
 	return side{call: func() (time.Duration, error) {
-		start := time.Now()
+		start := now()
 		err := call()
-		return time.Since(start), err
+		return now() - start, err
 	}}
 }
 

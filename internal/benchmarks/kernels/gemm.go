@@ -54,7 +54,7 @@ func (b *bench) gemm(name string, m, n, k int, transA, transB bool) contest {
 			return match{}, err
 		}
 		run := implOf(b.flagos, ops.GenericGemm)
-		pair := match{oursWork: work, peerWork: work, peerName: "OpenBLAS", ours: timed(func() error { return run(b.exec, a) })}
+		pair := match{oursWork: work, peerWork: work, peerName: "OpenBLAS", ours: timed(b.now, func() error { return run(b.exec, a) })}
 		if pair.peer.absent = b.blas.Available(); pair.peer.absent != nil {
 			return pair, nil
 		}
@@ -62,7 +62,7 @@ func (b *bench) gemm(name string, m, n, k int, transA, transB bool) contest {
 			return match{}, fmt.Errorf("the peer is not at its best: %s", info)
 		}
 		library := implOf(b.blas.Source(), ops.GenericGemm)
-		pair.peer = timed(func() error { return library(b.exec, a) })
+		pair.peer = timed(b.now, func() error { return library(b.exec, a) })
 		return pair, nil
 	}}
 }

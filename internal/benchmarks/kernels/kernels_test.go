@@ -28,6 +28,9 @@ func TestOptions(t *testing.T) {
 		{"zero threads", []string{"-threads", "0"}, 2},
 		{"bad expression", []string{"-only", "("}, 2},
 		{"unknown format", []string{"-o", "yaml"}, 2},
+		{"CPU time of two threads", []string{"-cpu", "-only", "^options"}, 2},
+		{"CPU time of what another process does", []string{"-cpu", "-threads", "1", "-only", "^attention"}, 2},
+		{"CPU time", []string{"-cpu", "-threads", "1", "-only", "^options/none"}, 0},
 		{"argument", []string{"gemm"}, 2},
 		{"no case", []string{"-only", "^none$", "-threads", "1"}, 0},
 	}
@@ -79,7 +82,7 @@ func TestTrafficAndLoop(t *testing.T) {
 
 func TestEveryCaseRuns(t *testing.T) {
 	t.Parallel()
-	b := newBench(1)
+	b := newBench(1, elapsed())
 	defer b.close()
 	for _, c := range b.memoryOps() {
 		m, err := c.prepare()
@@ -132,7 +135,7 @@ func TestContestReturnsErrors(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	c := contest{prepare: func() (match, error) {
-		return match{ours: counting(time.Second), peer: timed(func() error { return broken })}, nil
+		return match{ours: counting(time.Second), peer: timed(elapsed(), func() error { return broken })}, nil
 	}}
 	_, err := c.run(limits{rounds: 1})
 	require.ErrorIs(t, err, broken)

@@ -41,6 +41,7 @@ type options struct {
 	threads []int
 	only    *regexp.Regexp
 	format  string
+	cpu     bool
 	limits  limits
 }
 
@@ -63,6 +64,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 		o.format = s
 		return nil
 	})
+	flags.BoolVar(&o.cpu, "cpu", false, "count CPU time, for a machine that others use; with -threads 1, without attention, whose peer is another process")
 	flags.DurationVar(&o.limits.time, "time", time.Second, "time for each case")
 	flags.IntVar(&o.limits.rounds, "rounds", 10, "rounds for each case at least")
 	if err := flags.Parse(args); err != nil {
@@ -71,6 +73,11 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	if flags.NArg() > 0 {
 		fmt.Fprintf(stderr, "unexpected argument %q\n", flags.Arg(0))
 		return o, errors.New("usage")
+	}
+	if o.cpu && (len(o.threads) != 1 || o.threads[0] != 1 || o.only.MatchString("attention/")) {
+		err := fmt.Errorf("-cpu: got -threads %v and -only %q, want one thread and cases other than attention, such as -threads 1 -only '^options'", o.threads, o.only)
+		fmt.Fprintln(stderr, err)
+		return o, err
 	}
 	return o, nil
 }
@@ -117,7 +124,14 @@ func measureAll(o options, stderr io.Writer) ([]row, error) {
 
 // measure runs the chosen cases of all groups.
 func measure(threads int, o options, stderr io.Writer) ([]row, error) {
-	b := newBench(threads)
+	now := elapsed()
+	if o.cpu {
+		var err error
+		if now, err = cpuTime(); err != nil {
+			return nil, err
+		}
+	}
+	b := newBench(threads, now)
 	defer b.close()
 	rows := []row{}
 	for _, g := range []func() []contest{b.gemms, b.memoryOps, b.geluOps, b.attentions, b.attentionOptions} {

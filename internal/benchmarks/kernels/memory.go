@@ -171,8 +171,8 @@ func memoryOp[A any](b *bench, name string, op *opregistry.Op[A], args func() A)
 		l := loopFor(t)
 		run := implOf(b.flagos, op)
 		return match{
-			ours: timed(func() error { return run(b.exec, a) }), oursWork: 1e-9 * float64(t.read+t.written),
-			peer: timed(func() error { l.run(b.pool); return nil }), peerWork: 1e-9 * float64(l.traffic()), peerName: l.name,
+			ours: timed(b.now, func() error { return run(b.exec, a) }), oursWork: 1e-9 * float64(t.read+t.written),
+			peer: timed(b.now, func() error { l.run(b.pool); return nil }), peerWork: 1e-9 * float64(l.traffic()), peerName: l.name,
 		}, nil
 	}}
 }

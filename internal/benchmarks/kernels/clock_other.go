@@ -1,0 +1,13 @@
+//go:build !linux && !freebsd
+
+package main
+
+import (
+	"fmt"
+	"runtime"
+)
+
+// cpuTime is a clock that stands still while other programs have the CPU.
+func cpuTime() (clock, error) {
+	return nil, fmt.Errorf("-cpu: CPU time is not read on %s", runtime.GOOS)
+}

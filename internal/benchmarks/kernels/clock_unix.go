@@ -1,0 +1,22 @@
+//go:build linux || freebsd
+
+package main
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// cpuTime is a clock that stands still while other programs have the CPU.
+func cpuTime() (clock, error) {
+	read := func() time.Duration {
+		var t unix.Timespec
+		if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t); err != nil {
+			panic("BUG: the clock of the process could be read before: " + err.Error())
+		}
+		return time.Duration(t.Nano())
+	}
+	var t unix.Timespec
+	return read, unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t)
+}
