@@ -103,11 +103,7 @@ func primusSource(cmd *cobra.Command, asked string) (moduleRef, error) {
 		if isDirectory(asked) {
 			return moduleRef{path: primusModule, dir: asked}, nil
 		}
-		sep := "@"
-		if strings.HasPrefix(asked, "=") {
-			sep = ""
-		}
-		m, err := parseModuleRef(primusModule + sep + asked)
+		m, err := parseModuleRef(primusModule + "@" + asked)
 		if err != nil {
 			return m, usagef(cmd, "--primus: got %q, want VERSION, DIR or VERSION=DIR", asked)
 		}

@@ -147,7 +147,7 @@ func TestPluginsBuildBadArguments(t *testing.T) {
 		{"--with a=" + dir + " --output " + dir, 2, "is a directory"},
 		{"--with a=" + dir + " --primus =", 2, "--primus"},
 		{"--with a=" + dir + " --primus " + dir, 1, `declares module "example.com/other"`},
-		{"--with a=" + dir + " --primus =" + dir, 1, `declares module "example.com/other"`},
+		{"--with a=" + dir + " --primus " + dir, 1, `declares module "example.com/other"`},
 		{"--with a=" + dir + " --primus v1.0.0=" + dir, 1, `declares module "example.com/other"`},
 		{"--with a=" + dir + " --primus ./nothing", 1, "want the root of a Go module"},
 		{"--with a=" + dir + " --primus nothing/./at/all", 1, "module github.com/primus-fl/primus@nothing/./at/all"},

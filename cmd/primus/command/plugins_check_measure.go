@@ -3,24 +3,19 @@ package command
 import (
 	"fmt"
 	"os"
-	goruntime "runtime"
 	"runtime/debug"
 	"time"
 
 	"github.com/primus-fl/primus/device"
-	"github.com/primus-fl/primus/impls/flagos"
-	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/opstest"
 )
 
 const (
-	leakWindows  = 3
-	callsOfLeak  = 10_000 // in a window, or as many as fit into leakLimit
-	leakLimit    = 10 * time.Second
-	mostLost     = 16 // bytes a call
-	measureCalls = 200
-	measureLimit = time.Second
+	leakWindows = 3
+	callsOfLeak = 10_000 // in a window, or as many as fit into leakLimit
+	leakLimit   = 10 * time.Second
+	mostLost    = 16 // bytes a call
 )
 
 // leakCheck says what calls leave behind.
@@ -107,55 +102,4 @@ func openFiles() int {
 		return 0
 	}
 	return len(files)
-}
-
-// speedCheck says how long a call takes, in microseconds.
-type speedCheck struct {
-	Case   string  `json:"case"`
-	Bytes  int     `json:"bytes"` // of all operands
-	Impl   float64 `json:"impl_us"`
-	Flagos float64 `json:"flagos_us,omitempty"`
-}
-
-// measure calls the op in turns with flagos, and keeps the shortest time of each.
-func (c *opChecker) measure() error {
-	subjects := []opstest.Subject{c.subject}
-	if rival, ok := implOf(flagos.Source(), implName{c.name.Op, flagos.ID}); ok {
-		subjects = append(subjects, subjectOf(flagos.Source(), rival))
-	}
-	pool := parallel.New(goruntime.GOMAXPROCS(0))
-	defer pool.Close()
-	exec := opregistry.NewExec(pool, device.DefaultStream)
-	for _, d := range c.found.servedDTypes() {
-		c.step("time in %v", d)
-		work, err := opstest.Largest(d, subjects...)
-		if work == nil && err == nil {
-			work, err = opstest.Largest(d, c.subject) // flagos declines this dtype
-		}
-		if err != nil {
-			return err
-		}
-		if work == nil {
-			continue
-		}
-		best := make([]time.Duration, len(work))
-		end := time.Now().Add(measureLimit)
-		for n := 0; n < measureCalls && time.Now().Before(end); n++ {
-			for k, w := range work {
-				took, err := w.Run(exec)
-				if err != nil {
-					return err
-				}
-				if n == 0 || took < best[k] {
-					best[k] = took
-				}
-			}
-		}
-		found := speedCheck{Case: work[0].Case, Bytes: work[0].Bytes, Impl: best[0].Seconds() * 1e6}
-		if len(best) > 1 {
-			found.Flagos = best[1].Seconds() * 1e6
-		}
-		c.found.Speed = append(c.found.Speed, found)
-	}
-	return nil
 }

@@ -39,6 +39,8 @@ type checked struct {
 			BytesPerCall int `json:"bytes_per_call"`
 		}
 		Speed []struct {
+			Case   string
+			Bytes  int
 			Impl   float64 `json:"impl_us"`
 			Flagos float64 `json:"flagos_us"`
 		}
@@ -79,6 +81,8 @@ func TestPluginsCheckPasses(t *testing.T) {
 		assert.Positive(t, c.Together.Calls)
 		assert.Less(t, c.Leaks.BytesPerCall, 16)
 		require.Len(t, c.Speed, 2, "f32 and bf16")
+		assert.Regexp(t, `^f32/\d+x512$`, c.Speed[0].Case)
+		assert.Greater(t, c.Speed[0].Bytes, 256*512*4*2)
 		assert.Positive(t, c.Speed[0].Impl)
 		assert.Positive(t, c.Speed[0].Flagos)
 	}
