@@ -20,7 +20,7 @@ func newPatchesCommand(streams Streams) *cobra.Command {
 		RunE:  showHelp,
 	}
 	cmd.AddCommand(newPatchesListCommand(streams), newPatchesPlanCommand(streams), newPatchesScanCommand(streams),
-		newPatchesExplainCommand(streams), newPatchesFindCommand(streams))
+		newPatchesExplainCommand(streams), newPatchesFindCommand(streams), newPatchesCheckCommand(streams))
 	return cmd
 }
 

@@ -60,6 +60,42 @@ def patch_gpu(ctx):
 	return root
 }
 
+// megatronTree writes the source of a framework, and returns its folder.
+func megatronTree(t *testing.T, training string) string {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"megatron/core/__init__.py": "", "megatron/core/parallel_state.py": "device = None\n", "megatron/training/training.py": training,
+	} {
+		file := filepath.Join(root, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+	}
+	return root
+}
+
+func TestPatchesCheck(t *testing.T) {
+	root := primusTree(t)
+	check := func(training string) (code int, out string) {
+		got := primus(t, "patches", "check", "--repo", root, "--backend-repo", megatronTree(t, training))
+		return got.code, got.out + got.stderr
+	}
+	code, out := check("def train_step(a, b):\n    pass\n")
+	assert.Zero(t, code, out)
+	assert.Contains(t, out, "2 targets: 2 there\n")
+	code, out = check("def train_steps(a, b):\n    pass\n")
+	assert.Equal(t, 1, code)
+	assert.Regexp(t, `missing +megatron.loss +megatron.training.training.train_step +no train_step in megatron/training/training.py; `+
+		`renamed to megatron.training.training.train_steps\?`, out)
+	code, out = check("def train_step(a, *, b):\n    pass\n")
+	assert.Equal(t, 1, code)
+	assert.Regexp(t, `parameters +megatron.loss +megatron.training.training.train_step +it takes b, what takes its place does not`, out)
+
+	got := primus(t, "patches", "check", "--repo", root)
+	assert.Equal(t, 2, got.code)
+	assert.Contains(t, got.stderr, "--backend-repo is missing")
+}
+
 func TestPatchesScan(t *testing.T) {
 	root := primusTree(t)
 	got := primus(t, "patches", "scan", "--repo", root)

@@ -87,3 +87,42 @@ func TestCount(t *testing.T) {
 		assert.Empty(t, r.Unknown, r.ID)
 	}
 }
+
+// TestCheck compares how targets stand in the source trees of frameworks with what was recorded for them. MEGATRON_CHECKOUT and
+// TORCHTITAN_CHECKOUT name the trees.
+func TestCheck(t *testing.T) {
+	c := checkout(t)
+	var trees []string
+	for _, name := range []string{"MEGATRON_CHECKOUT", "TORCHTITAN_CHECKOUT"} {
+		if dir := os.Getenv(name); dir != "" {
+			trees = append(trees, dir)
+		}
+	}
+	if len(trees) < 2 {
+		t.Skip("MEGATRON_CHECKOUT and TORCHTITAN_CHECKOUT do not name source trees")
+	}
+	var recorded struct {
+		Patches []struct {
+			ID     string
+			Checks map[string]string `json:"target_check"`
+		}
+	}
+	readJSON(t, filepath.Join(shared, "inventory_visible.json"), &recorded)
+	findings, err := c.Check(trees...)
+	require.NoError(t, err)
+	got := map[string]explore.Finding{}
+	counts := map[explore.Status]int{}
+	for _, f := range findings {
+		got[f.Patch+" "+f.Target] = f
+		counts[f.Status]++
+	}
+	t.Logf("%v", counts)
+	for _, r := range recorded.Patches {
+		for target, want := range r.Checks {
+			status, _, _ := strings.Cut(want, ":")
+			want := map[string]explore.Status{"ok": explore.There, "missing": explore.Missing, "external": explore.External}[status]
+			assert.Equal(t, want, got[r.ID+" "+target].Status, "%s: %s", r.ID, target)
+		}
+	}
+	assert.Zero(t, counts[explore.Anchor])
+}

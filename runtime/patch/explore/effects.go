@@ -153,6 +153,9 @@ func rebind(machine *pyeval.Machine, effect *Effect, base string, s *pyeval.Stor
 		return
 	}
 	effect.Kind, effect.Style = "rebind", Replace
+	if fn, ok := machine.Resolve(s.Value).(*pyeval.Function); ok && len(fn.Parts) == 0 {
+		effect.function = fn
+	}
 	machine.Inside(s.Value, func(v pyeval.Value) {
 		switch v := v.(type) {
 		case pyeval.External:
@@ -174,11 +177,7 @@ func rebind(machine *pyeval.Machine, effect *Effect, base string, s *pyeval.Stor
 
 // marker reports whether a store only says that something was patched.
 func marker(s *pyeval.Store) bool {
-	if strings.Contains(s.Attr, "_primus") {
-		return true
-	}
-	known, ok := s.Value.(pyeval.Const)
-	return ok && known.V == true && strings.HasPrefix(s.Attr, "_")
+	return strings.Contains(s.Attr, "_primus") || strings.HasPrefix(s.Attr, "_") && strings.HasSuffix(s.Attr, "_patched")
 }
 
 func (e *effects) add(effect Effect) {

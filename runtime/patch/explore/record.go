@@ -1,5 +1,7 @@
 package explore
 
+import "github.com/primus-fl/primus/runtime/patch/pyeval"
+
 // Record says what is known of one registration of a patch.
 type Record struct {
 	ID              string     `json:"id"`
@@ -55,6 +57,8 @@ type Effect struct {
 	Line        int         `json:"line"`
 	Alternative bool        `json:"alternative,omitempty"` // only where something failed before
 	Anchors     [][2]string `json:"anchors,omitempty"`     // of a rewrite of source: what is searched for, what it becomes
+
+	function *pyeval.Function // that is installed, where it is one
 }
 
 // Condition is when a patch applies.

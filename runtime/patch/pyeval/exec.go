@@ -354,6 +354,9 @@ func (m *Machine) importStar(f *frame, name string) {
 	}
 }
 
+// Resolve returns what a name stands for that a function imported and did not look into yet.
+func (m *Machine) Resolve(v Value) Value { return m.resolve(v) }
+
 // resolve looks into a module that was imported while a function ran.
 func (m *Machine) resolve(v Value) Value {
 	l, ok := v.(lazyName)
