@@ -34,7 +34,7 @@ func Open(path string) (*Checkpoint, error) {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
 	if !info.IsDir() {
-		return nil, fmt.Errorf("checkpoint: got the file %s, want the directory of a checkpoint or of a run's checkpoints", path)
+		return nil, fmt.Errorf("checkpoint: got the file %s, want the directory of a checkpoint or of a run's checkpoints; %s", path, onlyOwn)
 	}
 	if _, isStep := parseDirName(filepath.Base(path)); !isStep {
 		if _, err := os.Stat(filepath.Join(path, manifestName)); errors.Is(err, fs.ErrNotExist) {
@@ -44,13 +44,15 @@ func Open(path string) (*Checkpoint, error) {
 	return openDir(path)
 }
 
+const onlyOwn = "weights that other programs have saved are not read"
+
 func openNewest(dir string) (*Checkpoint, error) {
 	found, err := list(dir)
 	if err != nil {
 		return nil, err
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("%w in %s: want directories named %s with %s", ErrNone, dir, dirName(100), manifestName)
+		return nil, fmt.Errorf("%w in %s: want directories named %s with %s; %s", ErrNone, dir, dirName(100), manifestName, onlyOwn)
 	}
 	return openDir(found[0].path)
 }

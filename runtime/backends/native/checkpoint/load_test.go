@@ -2,6 +2,7 @@ package checkpoint_test
 
 import (
 	"bytes"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -110,4 +111,16 @@ func TestLoadIntoNil(t *testing.T) {
 	t.Parallel()
 	err := checkpoint.Load(modelFile(t), map[string]*tensor.Tensor{qProj: nil})
 	assert.ErrorContains(t, err, "nil tensor")
+}
+
+// Weights of other programs are refused in so many words.
+func TestWeightsOfOtherPrograms(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "model.safetensors")
+	write(t, file)
+	for _, path := range []string{dir, file} {
+		_, err := checkpoint.Open(path)
+		require.ErrorContains(t, err, "weights that other programs have saved are not read")
+	}
 }
