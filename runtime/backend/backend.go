@@ -62,6 +62,11 @@ type EnvDefaulter interface {
 	EnvDefaults(env *Environ) []EnvDefault
 }
 
+// ParameterLister is an Adapter that knows which parameters its framework has, for completion on the command line.
+type ParameterLister interface {
+	Parameters() []document.Parameter
+}
+
 // TrainerInitializer is an Adapter that does something with each trainer that was made, before any patch sees it.
 type TrainerInitializer interface {
 	InitTrainer(t Trainer, tc *TrainContext) error

@@ -94,7 +94,7 @@ Only the native backend is measured. Policy and flags are those of primus train.
   primus benchmark train --config exp.yaml --steps 20 micro_batch_size=8 global_batch_size=8
   primus benchmark train --config exp.yaml --per-op 'generic_gemm=vendor:onednn|flagos' -o json`,
 		DisableFlagParsing: true, // as train
-		ValidArgsFunction:  completeTrain(streams),
+		ValidArgsFunction:  completeTrain(streams, "pre_trainer"),
 	}
 	flags := cmd.Flags()
 	opts.addExperimentFlags(flags)

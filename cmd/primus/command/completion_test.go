@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,10 +45,38 @@ COMP_POINT=${#COMP_LINE}
 __start_primus
 printf '%s\n' "${COMPREPLY[@]}"
 `
+	l := newLab(t)
+	exp := func(words ...string) []string { return append([]string{"train", "--config", l.exp}, words...) }
 	tests := []struct {
 		words []string
-		want  string
+		want  string // the lines that bash would offer; it puts what stands before a sign that breaks words back itself
 	}{
+		{exp("train_it"), "train_iters="},
+		{exp("--train_it"), "--train_iters="},
+		{exp("lr=1e-3", "exp_na"), "exp_name="},
+		{exp("z_loss"), "z_loss_coeff="},
+		{exp("normalization=L"), "LayerNorm"},
+		{exp("normalization="), "LayerNorm\nRMSNorm"},
+		{exp("--activation_func=s"), "swiglu"},
+		{exp("lr_decay_style=c"), "constant\ncosine"},
+		{exp("add_bias_linear="), "false\ntrue"},
+		{exp("te_fl_prefer=v"), "vendor"},
+		{exp("lr="), ""},
+		{exp("nonsense="), ""},
+		{[]string{"train", "--config", l.exp + "x", "train_it"}, ""},
+		{[]string{"train", "train_it"}, ""},
+		{[]string{"config", "show", "--config", l.exp, "train_it"}, "train_iters="},
+		{[]string{"patches", "plan", "--config", l.exp, "train_it"}, "train_iters="},
+		{[]string{"train", "--prefer", "v"}, "vendor"},
+		{[]string{"train", "--prefer=r"}, "reference"},
+		{exp("--deny-vendors", "o"), "onednn\nopenblas"},
+		{[]string{"ops", "list", "--prefer", "f"}, "flagos"},
+		{[]string{"ops", "explain", "--allow-vendors", "g"}, "gonum"},
+		{[]string{"ops", "explain", "--allow-vendors", "gonum,onednn,"}, "gonum\\,onednn\\,openblas"}, // quoted by bash
+		{[]string{"ops", "explain", "--per-op", "generic_g"}, "generic_gemm="},
+		{[]string{"ops", "explain", "--per-op", "generic_gemm=v"}, "vendor\nvendor:gonum\nvendor:onednn\nvendor:openblas"},
+		{[]string{"ops", "explain", "--per-op", "generic_gemm=impl:d"}, "default.flagos"},
+		{[]string{"ops", "diff", "--to-prefer", "v"}, "vendor"},
 		{[]string{"tr"}, "train"},
 		{[]string{"ops", "li"}, "list"},
 		{[]string{"ops", "list", "generic"}, "generic_gemm"},
@@ -65,7 +94,9 @@ printf '%s\n' "${COMPREPLY[@]}"
 			args := append([]string{"--norc", "-c", harness, "bash", dir, "primus"}, tt.words...)
 			out, err := exec.CommandContext(t.Context(), bash, args...).CombinedOutput()
 			require.NoError(t, err, "%s", out)
-			assert.Equal(t, tt.want, strings.TrimSpace(string(out)))
+			offered := strings.Fields(string(out))
+			slices.Sort(offered)
+			assert.Equal(t, tt.want, strings.Join(offered, "\n"))
 		})
 	}
 }

@@ -36,7 +36,7 @@ Values that have no effect and other probable mistakes are listed on standard er
   primus config show --config exp.yaml --configs-dir Primus/primus/configs
   primus config show --config exp.yaml --export-config resolved.yaml`,
 		DisableFlagParsing: true, // what is no flag is an override, in the order given
-		ValidArgsFunction:  completeTrain(streams),
+		ValidArgsFunction:  completeTrain(streams, ""),
 	}
 	opts.addFlags(cmd.Flags())
 	opts.format.addFlag(cmd, streams)

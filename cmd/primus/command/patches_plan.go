@@ -52,6 +52,7 @@ func newPatchesPlanCommand(streams Streams) *cobra.Command {
   primus patches plan --config exp.yaml z_loss_coeff=1e-4 -o json
   primus patches plan --config exp.yaml --repo ~/Primus --backend-version 0.16.0
   primus patches plan --config exp.yaml --repo ~/Primus --diff other.yaml`,
+		ValidArgsFunction: completeTrain(streams, "pre_trainer"),
 		RunE: func(cmd *cobra.Command, overrides []string) error {
 			if err := errors.Join(opts.check(cmd, overrides), checkout.check(cmd)); err != nil {
 				return err

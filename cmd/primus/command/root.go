@@ -105,6 +105,7 @@ explains every choice.`,
 		newPatchesCommand(streams), newBackendsCommand(streams), newBenchmarkCommand(streams), newServeCommand(streams), newFleetCommand(streams),
 		newVersionCommand(streams), newManCommand())
 	refineBuiltins(root)
+	completePolicies(root, streams)
 	return root
 }
 

@@ -97,7 +97,7 @@ func newStageCommand(streams Streams, use string, s stage, about, examples strin
 		Long:               about + ".\n\n" + trainDetails,
 		Example:            examples,
 		DisableFlagParsing: true, // what is no flag is an override, in the order given
-		ValidArgsFunction:  completeTrain(streams),
+		ValidArgsFunction:  completeTrain(streams, s.module),
 	}
 	opts.addFlags(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -94,38 +94,3 @@ func strayWord(cmd *cobra.Command, word string) error {
 	}
 	return usagef(cmd, "unexpected argument %q, want key=value, --key value or a flag", word)
 }
-
-// completeTrain completes the values of flags; cobra completes their names. Overrides depend on the experiment and are not
-// completed.
-func completeTrain(streams Streams) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return completeTrainFlag(streams, cmd, args)
-	}
-}
-
-func completeTrainFlag(streams Streams, cmd *cobra.Command, args []string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) == 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	last := args[len(args)-1]
-	if long, ok := longForm(cmd.Flags(), last); ok {
-		last = long
-	}
-	name, isFlag := strings.CutPrefix(last, "--")
-	if !isFlag {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	switch flag := cmd.Flags().Lookup(name); {
-	case flag != nil && (flag.Name == "config" || flag.Name == "export-config"):
-		return experimentExtensions(streams.extras), cobra.ShellCompDirectiveFilterFileExt
-	case flag != nil && flag.Name == "policy":
-		return []cobra.Completion{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
-	case flag != nil && flag.Name == "output":
-		return configFormats(streams), cobra.ShellCompDirectiveNoFileComp
-	case flag != nil && slices.Contains([]string{"fleet-ca", "fleet-cert", "fleet-key"}, flag.Name):
-		return []cobra.Completion{"pem", "crt", "key"}, cobra.ShellCompDirectiveFilterFileExt
-	case flag != nil && slices.Contains([]string{"configs-dir", "data-path", "backend-path"}, flag.Name):
-		return nil, cobra.ShellCompDirectiveFilterDirs
-	}
-	return nil, cobra.ShellCompDirectiveNoFileComp
-}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 // Framework is the name that experiments use for this backend.
@@ -34,6 +35,9 @@ func (adapter) SetupPath(given string, tc *backend.TrainContext) (backend.Paths,
 	}
 	return backend.Paths{}, nil
 }
+
+// Parameters implements backend.ParameterLister.
+func (adapter) Parameters() []document.Parameter { return document.Parameters(&Args{}) }
 
 func (adapter) Prepare(context.Context, *backend.TrainContext) error { return nil }
 

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 )
 
 // Normalization is how the rows that enter a part of a layer are normalised, with Megatron's names.
@@ -15,6 +17,9 @@ const (
 	LayerNorm Normalization = "LayerNorm" // to mean 0 and variance 1, with a bias
 )
 
+// Values returns the normalizations.
+func (Normalization) Values() []string { return []string{string(RMSNorm), string(LayerNorm)} }
+
 // PositionEmbedding is how a model knows the order of tokens, with Megatron's names.
 type PositionEmbedding string
 
@@ -24,6 +29,9 @@ const (
 	LearnedAbsolute PositionEmbedding = "learned_absolute" // a table is added to the embedding of tokens
 )
 
+// Values returns the position embeddings.
+func (PositionEmbedding) Values() []string { return []string{string(Rope), string(LearnedAbsolute)} }
+
 // Activation is the function inside of the MLP, with Megatron's names.
 type Activation string
 
@@ -32,6 +40,9 @@ const (
 	SwiGLU Activation = "swiglu"
 	GELU   Activation = "gelu" // in its tanh form
 )
+
+// Values returns the activations.
+func (Activation) Values() []string { return []string{string(SwiGLU), string(GELU)} }
 
 // Config are the parameters of the architecture, with Megatron's names.
 type Config struct {
@@ -76,9 +87,9 @@ func (c Config) Validate() error {
 	if c.VocabSize < ByteVocab {
 		f.bad("vocab_size", c.VocabSize, fmt.Sprintf("at least %d, one a byte", ByteVocab))
 	}
-	f.oneOf("normalization", c.Normalization == "" || c.Normalization == RMSNorm || c.Normalization == LayerNorm, c.Normalization, "RMSNorm or LayerNorm")
-	f.oneOf("position_embedding_type", c.PositionEmbedding == "" || c.rotary() || c.learnedPositions(), c.PositionEmbedding, "rope or learned_absolute")
-	f.oneOf("activation_func", c.gated() || c.Activation == GELU, c.Activation, "swiglu or gelu")
+	f.oneOf("normalization", string(c.Normalization), c.Normalization.Values())
+	f.oneOf("position_embedding_type", string(c.PositionEmbedding), c.PositionEmbedding.Values())
+	f.oneOf("activation_func", string(c.Activation), c.Activation.Values())
 	if c.NumAttentionHeads > 0 && c.HiddenSize > 0 {
 		switch {
 		case c.HiddenSize%c.NumAttentionHeads != 0:
@@ -151,9 +162,10 @@ func (f *faults) probability(key string, v float64) {
 	}
 }
 
-func (f *faults) oneOf(key string, ok bool, got any, want string) {
-	if !ok {
-		f.bad(key, fmt.Sprintf("%q", got), want)
+// oneOf wants one of several values, or none.
+func (f *faults) oneOf(key, got string, values []string) {
+	if got != "" && !slices.Contains(values, got) {
+		f.bad(key, fmt.Sprintf("%q", got), strings.Join(values, " or "))
 	}
 }
 

@@ -3,6 +3,8 @@ package optim
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 )
 
 // Style is how the learning rate decays, with Megatron's names.
@@ -14,6 +16,9 @@ const (
 	Linear   Style = "linear"
 	Cosine   Style = "cosine"
 )
+
+// Values returns the decay styles.
+func (Style) Values() []string { return []string{string(Constant), string(Linear), string(Cosine)} }
 
 // Schedule is a learning rate with linear warm-up and decay.
 type Schedule struct {
@@ -31,8 +36,8 @@ func (s Schedule) Validate() error {
 		return fmt.Errorf("lr: got %v, want a number > 0", s.LR)
 	case !(s.MinLR >= 0) || s.MinLR > s.LR:
 		return fmt.Errorf("min_lr: got %v, want 0 <= min_lr <= lr %v", s.MinLR, s.LR)
-	case s.Style != Constant && s.Style != Linear && s.Style != Cosine:
-		return fmt.Errorf("lr_decay_style: got %q, want constant, linear or cosine", s.Style)
+	case !slices.Contains(s.Style.Values(), string(s.Style)):
+		return fmt.Errorf("lr_decay_style: got %q, want %s", s.Style, strings.Join(s.Style.Values(), " or "))
 	case s.Warmup < 0:
 		return fmt.Errorf("lr_warmup_iters: got %d, want a number >= 0", s.Warmup)
 	case s.Decay < s.Warmup:
