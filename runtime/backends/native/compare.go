@@ -126,13 +126,46 @@ func (a *Args) compared() map[string]any {
 	return all
 }
 
-// tellChanged says which parameters differ from those that the checkpoint was saved with.
+// patchPrefix marks, among the parameters of a checkpoint, those that patches read, which are there only when they are given.
+const patchPrefix = "patch."
+
+// compared returns the parameters that a resumed run is compared with: those of Args and those that patches read.
+func (t *trainer) compared() map[string]any {
+	all := t.args.compared()
+	for key, v := range t.tc.Module.Params.All() {
+		if !readByPatch(t.tc, key) || v.IsNull() {
+			continue
+		}
+		if number, ok := v.Float64(); ok {
+			all[patchPrefix+key] = number
+		} else {
+			all[patchPrefix+key] = v.Text()
+		}
+	}
+	return all
+}
+
+// tellChanged says which parameters differ from those that the checkpoint was saved with. A parameter of Args that the
+// checkpoint does not have is one that an older version of this program had not.
 func (t *trainer) tellChanged(c *checkpoint.Checkpoint, saved map[string]any) {
-	own := t.args.compared()
+	if saved == nil { // an older version of this program has saved none
+		return
+	}
+	own := t.compared()
 	var changed []string
+	differ := func(key string) {
+		if saved[key] != own[key] {
+			changed = append(changed, fmt.Sprintf("%s %v instead of %v", strings.TrimPrefix(key, patchPrefix), shown(own[key]), shown(saved[key])))
+		}
+	}
 	for _, key := range slices.SortedFunc(maps.Keys(saved), cmp.Compare) {
-		if want, ok := own[key]; ok && saved[key] != want {
-			changed = append(changed, fmt.Sprintf("%s %v instead of %v", key, want, saved[key]))
+		if _, ok := own[key]; ok || strings.HasPrefix(key, patchPrefix) {
+			differ(key)
+		}
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(own), cmp.Compare) {
+		if _, ok := saved[key]; !ok && strings.HasPrefix(key, patchPrefix) {
+			differ(key)
 		}
 	}
 	if changed != nil {

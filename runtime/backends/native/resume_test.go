@@ -1,6 +1,7 @@
 package native_test
 
 import (
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -140,6 +141,16 @@ func TestOtherParametersAreTold(t *testing.T) {
 		assert.Contains(t, l.log.String(), want)
 	}
 	assert.NotContains(t, l.log.String(), "log_interval")
+	steps := 3
+	for _, step := range []struct{ give, want string }{
+		{"z_loss_coeff=0.5", "z_loss_coeff 0.5 instead of not given"},
+		{"z_loss_coeff=0.25", "z_loss_coeff 0.25 instead of 0.5"},
+		{"z_loss_coeff=null", "z_loss_coeff not given instead of 0.25"},
+	} {
+		steps++
+		require.NoError(t, l.train(t.Context(), "run", fmt.Sprintf("train_iters=%d", steps), step.give))
+		assert.Contains(t, l.log.String(), step.want)
+	}
 	require.NoError(t, l.train(t.Context(), "same", "train_iters=2", "save_interval=1"))
 	require.NoError(t, os.RemoveAll(l.path("same", "checkpoints", "step-00000002")))
 	require.NoError(t, l.train(t.Context(), "same", "train_iters=2", "save_interval=1"))

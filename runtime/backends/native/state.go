@@ -39,7 +39,7 @@ func (t *trainer) save() error {
 	if err := t.healthy(); err != nil {
 		return err
 	}
-	t.state.Parameters, t.state.CPUClass = t.args.compared(), cpufeat.Class()
+	t.state.Parameters, t.state.CPUClass = t.compared(), cpufeat.Class()
 	saved, err := t.store.Save(int64(t.state.Step), func(w *checkpoint.Writer) error {
 		weights, err := entries(t.model.Tensors(), "")
 		if err != nil {
