@@ -16,14 +16,27 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOperations follows the guide in one shell, with ports that are free, scrapes that are more frequent and a model that
-// is smaller: its commands succeed and print what the guide shows behind them.
+// TestOperations follows the guide from nothing to a fleet.
 func TestOperations(t *testing.T) {
 	t.Parallel()
 	tools(t, "bash", "curl", "jq", "openssl", "prometheus", "promtool", "etcd")
+	assert.GreaterOrEqual(t, followGuide(t, "operations.md"), 9)
+}
+
+// TestServiceGuide follows what the guide of the service shows of its API.
+func TestServiceGuide(t *testing.T) {
+	t.Parallel()
+	tools(t, "bash", "curl", "jq", "openssl")
+	assert.Equal(t, 1, followGuide(t, "service.md"))
+}
+
+// followGuide runs the commands of a guide in one shell, with ports that are free, scrapes that are more frequent and a model
+// that is smaller: they succeed and print what the guide shows after them. It returns how many outputs the guide shows.
+func followGuide(t *testing.T, name string) int {
+	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	require.NoError(t, err)
-	text, err := os.ReadFile(filepath.Join(root, "docs", "operations.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", name))
 	require.NoError(t, err)
 
 	l := newLab(t)
@@ -67,7 +80,7 @@ func TestOperations(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what a failed script has left
 	if err != nil {
-		logs, _ := filepath.Glob(filepath.Join(l.dir, "watch", "*.log"))
+		logs, _ := filepath.Glob(filepath.Join(l.dir, "*", "*.log"))
 		for _, name := range logs {
 			log, err := os.ReadFile(name)
 			require.NoError(t, err)
@@ -88,5 +101,5 @@ func TestOperations(t *testing.T) {
 			printed = left
 		}
 	}
-	assert.GreaterOrEqual(t, len(want), 7)
+	return len(want)
 }

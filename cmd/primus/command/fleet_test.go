@@ -248,12 +248,15 @@ func TestFleetOfThreeOneRefuses(t *testing.T) {
 		waitFor(t, logs[name], "Op 'generic_gemm' switched from 'default.flagos' to 'vendor.gonum'")
 	}
 
+	asInTheGuide(t, primus(t, "fleet", "list", "--fleet", etcd.Address).out, "run rank host framework policy generation decisions metrics since")
+
 	got, results = apply("--rollback")
 	assert.Equal(t, 1, got.code)
 	assert.Len(t, results, 3)
 	assert.Contains(t, onlyError(t, got), "the policy before it is policy", "which is the one that one run refuses, too")
 	got = primus(t, "fleet", "policy", "apply", policyIn(t, t.TempDir(), "none.yaml", "{}\n"), "--fleet", etcd.Address, "--patience", "1m")
 	require.Zero(t, got.code, got.stderr)
+	asInTheGuide(t, got.out, "run rank host policy generation reason")
 	got, _ = apply("--rollback")
 	assert.Contains(t, onlyError(t, got), "not in force in 1 of 3 runs; the policy before it is in force again")
 	for _, name := range []string{"first", "second"} {
@@ -265,6 +268,21 @@ func TestFleetOfThreeOneRefuses(t *testing.T) {
 		require.Eventually(t, func() bool { return step(t, address) != at }, time.Minute, 10*time.Millisecond, "%s trains on", name)
 	}
 	assert.NotContains(t, logs["refuses"].String(), "Op 'generic_gemm' switched")
+}
+
+// asInTheGuide checks that a table has these columns, here and in docs/fleet.md.
+func asInTheGuide(t *testing.T, table, columns string) {
+	t.Helper()
+	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "fleet.md"))
+	require.NoError(t, err)
+	names := func(line string) string { return oneBlank(regexp.MustCompile(`\b\d+\b`).ReplaceAllString(line, "")) }
+	header, _, _ := strings.Cut(table, "\n")
+	assert.Equal(t, columns, names(header))
+	shown := false
+	for line := range strings.Lines(string(guide)) {
+		shown = shown || names(line) == columns
+	}
+	assert.True(t, shown, "docs/fleet.md shows a table with the columns %s", columns)
 }
 
 // targets asks a list of targets, as Prometheus does.

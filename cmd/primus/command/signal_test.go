@@ -77,6 +77,27 @@ func TestIgnoredHangup(t *testing.T) {
 	assert.NotContains(t, stderr.String(), "SIGHUP")
 }
 
+// A script starts processes in the background so that they ignore interrupts, which nevertheless end a run.
+func TestInterruptInTheBackground(t *testing.T) {
+	t.Parallel()
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("no bash on this system")
+	}
+	l := newLab(t)
+	cmd := child(t.Context(), nil, l.args("train_iters=1000000", "lr_decay_iters=1000", "log_interval=1")...)
+	cmd.Path, cmd.Args = bash, append([]string{bash, "-c", `"$0" "$@" & read; kill -INT $!; wait $!`}, cmd.Args...)
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	stderr := &primustest.Buffer{}
+	cmd.Stderr = stderr
+	require.NoError(t, cmd.Start())
+	waitFor(t, stderr, "step 5/")
+	require.NoError(t, stdin.Close())
+	assert.Equal(t, 130, exitCode(t, cmd.Wait()))
+	l.endsLikeAWholeRun()
+}
+
 // When nobody reads the log any more, the run ends as with a signal.
 func TestClosedPipe(t *testing.T) {
 	t.Parallel()

@@ -14,13 +14,13 @@ import (
 var endSignals = map[os.Signal]string{os.Interrupt: "", syscall.SIGTERM: "SIGTERM", syscall.SIGHUP: "SIGHUP"}
 
 // interruptible returns a context that ends with the first signal that asks the process to end, which is its cause unless it
-// came from the keyboard; the second one ends the process. A signal that the process was started to ignore, as nohup does with
-// SIGHUP, stays ignored. The function that it returns restores the usual effect of these signals.
+// came from the keyboard; the second one ends the process. SIGHUP stays ignored where the process was started to ignore it, as
+// nohup does. The others do not: scripts start processes in the background with SIGINT ignored, and end them with it. The function that it returns restores the usual effect of these signals.
 func interruptible(out io.Writer) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
 	for s := range endSignals {
-		if !signal.Ignored(s) {
+		if s != syscall.SIGHUP || !signal.Ignored(s) {
 			signal.Notify(signals, s)
 		}
 	}

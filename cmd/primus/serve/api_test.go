@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -124,6 +127,14 @@ func TestOpenAPI(t *testing.T) {
 		}
 	}
 	assert.Contains(t, doc.Paths, "/v1/events")
+	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "service.md"))
+	require.NoError(t, err)
+	for path, methods := range doc.Paths {
+		for method := range methods {
+			request := strings.ToUpper(method) + " " + strings.NewReplacer("{op}", "OP", "{id}", "ID").Replace(path)
+			assert.Regexp(t, "`"+regexp.QuoteMeta(request)+"[?`]", string(guide), "docs/service.md lists it")
+		}
+	}
 	body := doc.Paths["/v1/policy"]["put"].Body
 	assert.Equal(t, "object", body.Content["application/yaml"].Schema.Type)
 	assert.Equal(t, "object", body.Content["application/json"].Schema.Type)
