@@ -165,11 +165,31 @@ func TestParseLogFormat(t *testing.T) {
 }
 
 func TestTokensRoundTrip(t *testing.T) {
-	for _, text := range []string{"flagos", "vendor", "reference", "vendor:acme", "impl:vendor.acme"} {
+	for _, text := range []string{"flagos", "vendor", "reference", "vendor:acme", "vendor:*", "impl:vendor.acme"} {
 		token, err := opmanager.ParseToken(text)
 		require.NoError(t, err)
 		assert.Equal(t, text, token.String())
 	}
+}
+
+// vendor:* stands for every vendor, as vendor does.
+func TestEveryVendorByStar(t *testing.T) {
+	impls := []opmanager.Candidate{
+		{ID: "default.flagos", Kind: opregistry.KindFlagos}, {ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 1},
+		{ID: "vendor.zeta", Kind: opregistry.KindVendor, Vendor: "zeta", Priority: 2},
+	}
+	for _, order := range []string{"op=vendor:*|flagos", "op=vendor|flagos"} {
+		p, err := overlay(map[string]string{"TE_FL_PER_OP": order})
+		require.NoError(t, err)
+		got, rejected := p.Select("op", impls, opregistry.NormalVendor)
+		assert.Equal(t, []int{2, 1, 0}, got, order)
+		assert.Empty(t, rejected)
+	}
+	p, err := overlay(map[string]string{"TE_FL_PER_OP": "op=vendor:*", "TE_FL_DENY_VENDORS": "zeta"})
+	require.NoError(t, err)
+	got, rejected := p.Select("op", impls, opregistry.NormalVendor)
+	assert.Equal(t, []int{1}, got)
+	assert.Len(t, rejected, 2)
 }
 
 func FuzzPolicy(f *testing.F) {

@@ -12,7 +12,8 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 )
 
-// environment holds the variables of dispatch by name: those that begin with TE_FL_ or TEFL_, known or not.
+// environment holds the variables of dispatch by name: those that begin with TE_FL_ or TEFL_, known or not, and those of
+// CUDA.
 type environment map[string]string
 
 // environmentNow returns the variables of dispatch as they are now: the environment is read once, at the start.
@@ -20,7 +21,7 @@ func environmentNow() environment {
 	e := environment{}
 	for _, entry := range os.Environ() {
 		name, value, _ := strings.Cut(entry, "=")
-		if strings.HasPrefix(name, "TE_FL_") || strings.HasPrefix(name, "TEFL_") {
+		if strings.HasPrefix(name, "TE_FL_") || strings.HasPrefix(name, "TEFL_") || slices.Contains(cudaVariables, name) {
 			e[name] = value
 		}
 	}
@@ -34,7 +35,9 @@ func (e environment) lookup(name string) (string, bool) {
 }
 
 // dispatchVariables are the names of the variables that environment holds and that mean something.
-func dispatchVariables() []string { return append(opmanager.EnvVariables(), envPluginModules) }
+func dispatchVariables() []string {
+	return slices.Concat(opmanager.EnvVariables(), []string{envPluginModules}, cudaVariables)
+}
 
 // unknown says of each variable that means nothing which one was probably meant.
 func (e environment) unknown() []string {

@@ -40,6 +40,9 @@ var (
 	Update = update
 )
 
+// DispatchVariables are the names of the variables of dispatch.
+func DispatchVariables() []string { return dispatchVariables() }
+
 // PolicyOf returns the policy that train would use with these arguments, for each key of a policy file the value and its
 // source, or what is wrong.
 func PolicyOf(args []string) (values map[string]string, problem error) {

@@ -82,7 +82,8 @@ func samePlugins(a, b policyfile.Plugins) bool {
 // shownPolicy is the result of `primus policy show`.
 type shownPolicy struct {
 	opmanager.PolicyView
-	Plugins *pluginsView `json:"plugins,omitempty"` // nil when nothing is said about plugins
+	CUDA    cudaHome     `json:"cuda_home,omitzero"` // of the environment
+	Plugins *pluginsView `json:"plugins,omitempty"`  // nil when nothing is said about plugins
 }
 
 // pluginsView is what a policy says about plugins, as results show it.

@@ -45,10 +45,11 @@ func newPolicyShowCommand(streams Streams) *cobra.Command {
 			if err := errors.Join(err, pluginsErr, sources.checkVariables(log)); err != nil {
 				return err
 			}
+			shown := shownPolicy{policy.View(), sources.environment().cuda(log), viewPlugins(plugins)}
 			if output == outputJSON {
-				return writeJSON(streams.Out, shownPolicy{policy.View(), viewPlugins(plugins)})
+				return writeJSON(streams.Out, shown)
 			}
-			return printPolicy(streams, policy.View(), plugins)
+			return printPolicy(streams, shown, plugins)
 		},
 	}
 	output.addFlag(cmd)
@@ -56,7 +57,7 @@ func newPolicyShowCommand(streams Streams) *cobra.Command {
 	return cmd
 }
 
-func printPolicy(streams Streams, v opmanager.PolicyView, plugins policyfile.Plugins) error {
+func printPolicy(streams Streams, v shownPolicy, plugins policyfile.Plugins) error {
 	t := newTable(table.Row{"field", "value", "source"})
 	row := func(field, value string) { t.AppendRow(table.Row{field, value, v.Sources[field]}) }
 	allow := "all"
@@ -68,6 +69,9 @@ func printPolicy(streams Streams, v opmanager.PolicyView, plugins policyfile.Plu
 	row("allow_vendors", allow)
 	row("deny_vendors", vendorText(v.Deny))
 	row("skip_cuda", fmt.Sprint(v.SkipCUDA))
+	if v.CUDA.Dir != "" {
+		t.AppendRow(table.Row{"cuda_home", v.CUDA.Dir, v.CUDA.Source})
+	}
 	row("deterministic", fmt.Sprint(v.Deterministic))
 	row("protect_in_place", fmt.Sprint(v.ProtectInPlace))
 	row("quarantine", quarantineText(v.Quarantine))
