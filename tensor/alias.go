@@ -1,13 +1,11 @@
 package tensor
 
-// Overlap reports whether a and b share a byte. A nil or empty tensor overlaps
-// nothing.
+// Overlap reports whether a and b share a byte. A nil or empty tensor overlaps nothing.
 //
-// Overlap never misses a shared byte. The answer is exact when each view,
-// whatever the order of its axes, is one run of bytes or equal runs at one pitch,
-// and the two pitches are equal or one view is a single run: contiguous tensors,
-// rows with padding, the parts of a fused projection. For other views whose
-// address ranges meet it errs on the side of true.
+// Overlap never misses a shared byte. The answer is exact when each view, in any order of its axes,
+// is one run of bytes or equal runs at one pitch, and the two pitches are equal or one view is a
+// single run: contiguous tensors, rows with padding, the parts of a fused projection. For other
+// views whose address ranges meet, it may return true although no byte is shared.
 func Overlap(a, b *Tensor) bool {
 	if a == nil || b == nil || a.elems == 0 || b.elems == 0 {
 		return false
@@ -42,9 +40,9 @@ func Overlap(a, b *Tensor) bool {
 	return ahead < aRuns.length || pitch-ahead < bRuns.length
 }
 
-// ByteRange returns the addresses from the first byte of t, inclusive, to its
-// last one, exclusive; two zeros for a tensor without elements. Tensors whose
-// ranges do not meet do not overlap; of others Overlap knows more.
+// ByteRange returns the addresses from the first byte of t, inclusive, to its last one, exclusive;
+// two zeros for a tensor without elements. Tensors whose ranges do not meet do not overlap; for the
+// others call Overlap.
 func (t *Tensor) ByteRange() (lo, hi uintptr) {
 	if t.elems == 0 {
 		return 0, 0
@@ -53,30 +51,30 @@ func (t *Tensor) ByteRange() (lo, hi uintptr) {
 	return lo, lo + uintptr(t.span()*t.dtype.Size())
 }
 
-// runs describes a view as runs of equal length at one pitch, both in bytes; the
-// pitch is 0 when there is one run. Runs longer than the pitch leave no gap.
+// runs describes a view as runs of equal length at one pitch, both in bytes; the pitch is 0 when
+// there is one run. Runs longer than the pitch leave no gap.
 type runs struct {
 	length, pitch uintptr
 }
 
-// meet reports whether runs that begin at first reach into [lo, hi), a range that
-// meets the one from the first run to the last.
+// meet reports whether any run, the first of which begins at first, reaches into [lo, hi). The
+// range must meet the one from the first run to the last.
 func (r runs) meet(first, lo, hi uintptr) bool {
 	return lo < first || (lo-first)%r.pitch < r.length || (hi-1-first)/r.pitch != (lo-first)/r.pitch
 }
 
-// maxOrderedAxes bounds the views that runs describes, so that it needs no heap.
+// maxOrderedAxes bounds the number of axes that runs can describe, so that it needs no heap.
 const maxOrderedAxes = 8
 
-// runs returns the description of a view with elements, or false when the view
-// is not of that form.
+// runs returns the description of a view with elements, or false when the view does not have that
+// form.
 func (t *Tensor) runs() (runs, bool) {
 	size := uintptr(t.dtype.Size())
 	if t.contig {
 		return runs{length: uintptr(t.elems) * size}, true
 	}
-	// The axes that have a say, ordered by stride: neither a length of 1 nor a
-	// stride of 0 adds an address, and order does not matter to a set of them.
+	// These are the axes that matter, ordered by stride: an axis with a length of 1 or a stride of
+	// 0 adds no address, and a set of addresses has no order.
 	var lengths, strides [maxOrderedAxes]int
 	axes := 0
 	for i, n := range t.shape {
@@ -113,9 +111,8 @@ func (t *Tensor) runs() (runs, bool) {
 	return r, true
 }
 
-// SameView reports whether a and b are the same elements in the same order:
-// equal address, dtype, shape and strides, where the stride of an axis of length
-// 1 does not matter.
+// SameView reports whether a and b are the same elements in the same order: equal address, dtype,
+// shape and strides, where the stride of an axis of length 1 does not matter.
 func SameView(a, b *Tensor) bool {
 	if a == b {
 		return true

@@ -33,7 +33,7 @@ func occupied(x *tensor.Tensor) map[int]bool {
 	return set
 }
 
-// share answers what Overlap is asked, for two views of one storage.
+// share is what Overlap must answer for two views of one storage.
 func share(a, b *tensor.Tensor) bool {
 	other := occupied(b)
 	for at := range occupied(a) {
@@ -101,7 +101,7 @@ func TestOverlapNeverMisses(t *testing.T) {
 	assert.Greater(t, disjoint, 1000)
 }
 
-// Views of the forms for which Overlap promises an exact answer.
+// The views have the forms for which Overlap promises an exact answer.
 func TestOverlapExact(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(5, 6))

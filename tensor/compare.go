@@ -6,14 +6,14 @@ import (
 	"unsafe"
 )
 
-// Tolerance says how far two values may be apart. A pair within any of the
-// bounds is close; the zero Tolerance asks for equal values.
+// Tolerance says how far apart two values may be. A pair within any one of the bounds is close; the
+// zero Tolerance requires equal values.
 type Tolerance struct {
 	// Abs and Rel bound the difference: |got-want| <= Abs + Rel·|want|.
 	Abs, Rel float64
 
-	// ULP bounds the number of representable values of got's dtype from want,
-	// rounded to that dtype, to got.
+	// ULP bounds how many representable values of got's dtype lie between got and want, where want
+	// is rounded to that dtype first.
 	ULP int
 }
 
@@ -35,11 +35,11 @@ func (tol Tolerance) String() string {
 	return s
 }
 
-// Difference is how far the elements of a tensor are from the expected ones.
+// Difference measures how far the elements of a tensor are from the expected ones.
 type Difference struct {
 	Elements int // that were compared
 	Beyond   int // those beyond the tolerance
-	NaNs     int // those that are NaN where a number was expected, or the other way round
+	NaNs     int // those that are NaN where a number was expected, or the reverse
 
 	MaxAbs float64 // the largest |got-want| of finite pairs
 	MaxRel float64 // the largest |got-want|/|want| of finite pairs whose want is not 0
@@ -55,12 +55,11 @@ type Mismatch struct {
 	ULP       uint64
 }
 
-// Compare measures got against the expected values, in row-major order. Whatever
-// the tolerance, a NaN is close to a NaN only, and an infinity to the same
-// infinity only; with a bound in ULP also to a want beyond the range of got's
-// dtype. +0 and -0 are equal. Integers beyond 2⁵³ are compared rounded. It
-// returns an error when the numbers of elements differ and when got lies in memory
-// that the processor cannot read.
+// Compare measures got against the expected values, in row-major order. Whatever the tolerance, a
+// NaN is close only to a NaN, and an infinity only to the same infinity; with a bound in ULP an
+// infinity is also close to a want beyond the range of got's dtype. +0 and -0 are equal. Integers
+// beyond 2⁵³ are rounded before they are compared. Compare returns an error when the numbers of
+// elements differ and when got lies in memory that the processor cannot read.
 func Compare(want []float64, got *Tensor, tol Tolerance) (Difference, error) {
 	if !got.onHost() {
 		return Difference{}, got.notOnHost("Compare")
@@ -69,11 +68,11 @@ func Compare(want []float64, got *Tensor, tol Tolerance) (Difference, error) {
 		return Difference{}, &Error{Func: "Compare", Got: fmt.Sprintf("%d expected values for %v", len(want), got), Want: fmt.Sprint(got.NumElements())}
 	}
 	values := got.Float64s()
-	line := newLine(got.dtype)
+	scale := newULPScale(got.dtype)
 	diff := Difference{Elements: len(want)}
 	for i, w := range want {
 		g := values[i]
-		m := Mismatch{Index: i, Want: w, Got: g, ULP: line.distance(w, g)}
+		m := Mismatch{Index: i, Want: w, Got: g, ULP: scale.distance(w, g)}
 		if math.IsNaN(w) != math.IsNaN(g) {
 			diff.NaNs++
 		}
@@ -97,7 +96,7 @@ func Compare(want []float64, got *Tensor, tol Tolerance) (Difference, error) {
 
 func (m Mismatch) abs() float64 { return math.Abs(m.Got - m.Want) }
 
-// String describes the pair without its place.
+// String describes the pair without its index.
 func (m Mismatch) String() string {
 	return fmt.Sprintf("got %.9g, want %.9g, off by %.3g or %d ulp", m.Got, m.Want, m.abs(), m.ULP)
 }
@@ -107,8 +106,8 @@ func (m Mismatch) within(tol Tolerance) bool {
 	case math.IsNaN(m.Want) || math.IsNaN(m.Got):
 		return math.IsNaN(m.Want) && math.IsNaN(m.Got)
 	case math.IsInf(m.Want, 0) || math.IsInf(m.Got, 0):
-		// A want that is finite only because it has more precision than got is
-		// the infinity that got is once it is rounded to got's dtype.
+		// A want that is finite only because it has more precision than got becomes an infinity
+		// when it is rounded to got's dtype, and then got is right.
 		return m.Want == m.Got || tol.ULP > 0 && m.ULP == 0
 	default:
 		return m.abs() <= tol.Abs+tol.Rel*math.Abs(m.Want) || m.Want == m.Got || tol.ULP > 0 && m.ULP <= uint64(tol.ULP)
@@ -123,32 +122,30 @@ func (m Mismatch) severity() float64 {
 	return math.Inf(1)
 }
 
-// line is the line of the representable values of a dtype.
-type line struct {
+// ulpScale numbers the representable values of a dtype, so that distances can be counted.
+type ulpScale struct {
 	cell *uint64
 	as   *Tensor // the cell as one element
 }
 
-func newLine(d DType) line {
+func newULPScale(d DType) ulpScale {
 	cell := new(uint64)
-	return line{cell, &Tensor{storage: &Storage{base: unsafe.Pointer(cell), size: 8}, dtype: d, elems: 1}}
+	return ulpScale{cell, &Tensor{storage: &Storage{base: unsafe.Pointer(cell), size: 8}, dtype: d, elems: 1}}
 }
 
-// distance returns how many representable values lie from a to b, both rounded to
-// the dtype.
-func (l line) distance(a, b float64) uint64 {
-	pa, pb := l.position(a), l.position(b)
+// distance returns how many representable values lie from a to b, both rounded to the dtype.
+func (s ulpScale) distance(a, b float64) uint64 {
+	pa, pb := s.position(a), s.position(b)
 	if pb >= pa {
 		return uint64(pb) - uint64(pa)
 	}
 	return uint64(pa) - uint64(pb)
 }
 
-// position returns where a value, rounded to the dtype, lies on the line; the two
-// zeros lie at 0.
-func (l line) position(v float64) int64 {
-	d, p := l.as.dtype, unsafe.Pointer(l.cell)
-	l.as.store(p, v)
+// position returns the number of a value, rounded to the dtype; both zeros have number 0.
+func (s ulpScale) position(v float64) int64 {
+	d, p := s.as.dtype, unsafe.Pointer(s.cell)
+	s.as.store(p, v)
 	var bits uint64
 	switch d.Size() {
 	case 1:
@@ -158,7 +155,7 @@ func (l line) position(v float64) int64 {
 	case 4:
 		bits = uint64(*(*uint32)(p))
 	default:
-		bits = *l.cell
+		bits = *s.cell
 	}
 	switch {
 	case d == U8 || d == Bool:

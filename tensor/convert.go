@@ -2,9 +2,9 @@ package tensor
 
 import "math"
 
-// The conversions from a narrow type are exact. Those to a narrow type round to
-// nearest, ties to even, from the float32 or float64 given: one rounding.
-// Subnormals are kept. Every NaN becomes a quiet NaN of the same sign.
+// Conversions from a narrow type are exact. Conversions to a narrow type round the given float32 or
+// float64 once, to nearest, ties to even. Subnormals are kept. Every NaN becomes a quiet NaN of the
+// same sign.
 
 // Float32 returns the value of b.
 func (b BFloat16) Float32() float32 { return math.Float32frombits(uint32(b) << 16) }
@@ -104,8 +104,8 @@ func (m miniFloat) encode(f float64) uint32 {
 	_, e := math.Frexp(f)
 	quantum := max(e-1, 1-bias) - m.manBits
 	units := math.RoundToEven(math.Ldexp(math.Abs(f), -quantum))
-	// units counts the quantum of f's binade. Carrying into the next binade adds
-	// one to the exponent field, which is what adding the integers does.
+	// units counts steps of f's binade. A carry into the next binade must add one to the exponent
+	// field, and the addition of the integers does that.
 	field := uint32(quantum+m.manBits+bias-1)<<m.manBits + uint32(units)
 	limit := expMax << m.manBits
 	if m.finite {

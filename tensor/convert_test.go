@@ -13,8 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// format is one narrow type with what the tests need of it. Patterns are held in
-// 16 bits.
+// format is one narrow type with the functions that the tests need. Patterns are held in 16 bits.
 type format struct {
 	name             string
 	expBits, manBits int
@@ -73,7 +72,7 @@ func (f format) overflow() uint16 {
 	return (1<<f.expBits - 1) << f.manBits
 }
 
-// value decodes a pattern by way of the decimal-free text form of a float.
+// value decodes a pattern through the hexadecimal text form of a float.
 func (f format) value(t *testing.T, bits uint16) float64 {
 	t.Helper()
 	exp := int(bits&(f.sign()-1)) >> f.manBits
@@ -102,10 +101,9 @@ func (f format) value(t *testing.T, bits uint16) float64 {
 	return v
 }
 
-// line holds the non-negative values in the order of their patterns. The last
-// one is where the next would be if the exponent went on: what rounds to it
-// overflows.
-func (f format) line(t *testing.T) []float64 {
+// values returns the non-negative values in the order of their patterns. The last one is the value
+// that would follow if the exponent could grow further: a number that rounds to it overflows.
+func (f format) values(t *testing.T) []float64 {
 	t.Helper()
 	n := int(f.overflow())
 	values := make([]float64, n+1)
@@ -116,20 +114,20 @@ func (f format) line(t *testing.T) []float64 {
 	return values
 }
 
-// nearest rounds by searching the line for the neighbours of v.
-func (f format) nearest(line []float64, v float64) uint16 {
+// nearest rounds v by searching the values for its neighbours.
+func (f format) nearest(values []float64, v float64) uint16 {
 	sign := uint16(0)
 	if math.Signbit(v) {
 		sign, v = f.sign(), -v
 	}
-	hi := sort.SearchFloat64s(line, v)
+	hi := sort.SearchFloat64s(values, v)
 	switch {
-	case hi == len(line):
+	case hi == len(values):
 		return sign | f.overflow()
-	case hi == 0 || line[hi] == v:
+	case hi == 0 || values[hi] == v:
 		return sign | uint16(hi)
 	}
-	middle := (line[hi-1] + line[hi]) / 2
+	middle := (values[hi-1] + values[hi]) / 2
 	if v > middle || v == middle && hi%2 == 0 {
 		return sign | uint16(hi)
 	}
@@ -170,21 +168,20 @@ func TestDecodeEveryPattern(t *testing.T) {
 	}
 }
 
-// Between every pair of neighbours: the middle, a tie, and the closest floats to
-// either side of it.
+// Between every pair of neighbours: the middle, a tie, and the closest floats to either side of it.
 func TestEncodeBetweenNeighbours(t *testing.T) {
 	t.Parallel()
 	for _, f := range formats() {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			line := f.line(t)
-			for i := range len(line) - 1 {
+			values := f.values(t)
+			for i := range len(values) - 1 {
 				lower, upper := uint16(i), uint16(i+1)
 				even := lower
 				if i%2 == 1 {
 					even = upper
 				}
-				middle := (line[i] + line[i+1]) / 2
+				middle := (values[i] + values[i+1]) / 2
 				for _, sign := range []float64{1, -1} {
 					bit := uint16(0)
 					if sign < 0 {
@@ -240,7 +237,7 @@ func TestEncodeRandom(t *testing.T) {
 	for seed, f := range formats() {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			line := f.line(t)
+			values := f.values(t)
 			rng := rand.New(rand.NewPCG(uint64(seed), 1))
 			// Half of the draws are any float32, half lie in the range of the format.
 			lowest, highest := math.Log2(f.minSub)-2, math.Log2(f.max)+1
@@ -253,7 +250,7 @@ func TestEncodeRandom(t *testing.T) {
 				if v != v {
 					continue
 				}
-				want := f.nearest(line, float64(v))
+				want := f.nearest(values, float64(v))
 				if got := f.fromFloat32(v); got != want {
 					require.Equal(t, want, got, "%v (%#x)", v, math.Float32bits(v))
 				}

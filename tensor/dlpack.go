@@ -27,8 +27,8 @@ type DLTensor struct {
 	ByteOffset uint64
 }
 
-// DLPack returns the fields that other frameworks exchange. Data is the start of
-// the Storage and ByteOffset leads to the first element.
+// DLPack returns the description that other frameworks exchange. Data is the start of the Storage;
+// ByteOffset is the distance from there to the first element.
 func (t *Tensor) DLPack() DLTensor {
 	axes := make([]int64, 2*len(t.shape))
 	for i, n := range t.shape {
@@ -49,8 +49,7 @@ func (t *Tensor) DLPack() DLTensor {
 	return out
 }
 
-// DLPack returns the type in DLPack's terms, the zero DLDataType for an invalid
-// type.
+// DLPack returns the type in DLPack's terms, the zero DLDataType for an invalid type.
 func (d DType) DLPack() DLDataType {
 	if !d.Valid() {
 		return DLDataType{}

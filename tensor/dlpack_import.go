@@ -9,17 +9,16 @@ import (
 	"github.com/primus-fl/primus/device"
 )
 
-// mostAxes is more axes than any framework allows.
-const mostAxes = 64
+// maxAxes is more than the number of axes that any framework allows.
+const maxAxes = 64
 
-// FromDLPack returns a tensor over memory that another framework describes,
-// without a copy. The struct, its shape and its strides are copied. Strides of nil
-// are those of a contiguous tensor; negative ones, vector types and dtypes that
-// DTypes does not list are errors, as is data that is not aligned to its dtype.
+// FromDLPack returns a tensor over memory that another framework describes, without copying it. The
+// struct, its shape and its strides are copied. Strides of nil mean a contiguous tensor. Negative
+// strides, vector types, dtypes that DTypes does not list and data that is not aligned to its dtype
+// are errors.
 //
-// The memory has to stay valid until Release, which calls release to give it back;
-// release may be nil. After an error release is not called and the memory is still
-// the caller's.
+// The memory must stay valid until Release, which calls release to give it back; release may be
+// nil. After an error release is not called and the memory still belongs to the caller.
 func FromDLPack(d *DLTensor, release func()) (*Tensor, error) {
 	fail := func(want, format string, args ...any) (*Tensor, error) {
 		return nil, &Error{Func: "FromDLPack", Got: fmt.Sprintf(format, args...), Want: want}
@@ -31,8 +30,8 @@ func FromDLPack(d *DLTensor, release func()) (*Tensor, error) {
 	if !ok {
 		return fail("a dtype of tensors", "type code %d with %d bits and %d lanes", d.DType.Code, d.DType.Bits, d.DType.Lanes)
 	}
-	if d.NDim < 0 || d.NDim > mostAxes || d.NDim > 0 && d.Shape == nil {
-		return fail(fmt.Sprintf("0 to %d axes with a shape", mostAxes), "%d axes, shape at %p", d.NDim, d.Shape)
+	if d.NDim < 0 || d.NDim > maxAxes || d.NDim > 0 && d.Shape == nil {
+		return fail(fmt.Sprintf("0 to %d axes with a shape", maxAxes), "%d axes, shape at %p", d.NDim, d.Shape)
 	}
 	shape, err := ints(d.Shape, d.NDim)
 	if err != nil {
@@ -69,7 +68,7 @@ func FromDLPack(d *DLTensor, release func()) (*Tensor, error) {
 	return t, nil
 }
 
-// fromDLPack returns the dtype of DLPack's description.
+// fromDLPack returns the dtype that matches DLPack's description.
 func fromDLPack(d DLDataType) (DType, bool) {
 	for _, t := range DTypes() {
 		if t.DLPack() == d {
@@ -79,7 +78,7 @@ func fromDLPack(d DLDataType) (DType, bool) {
 	return Unspecified, false
 }
 
-// ints copies n numbers of C.
+// ints copies n numbers of a C array.
 func ints(p *int64, n int32) ([]int, error) {
 	out := make([]int, n)
 	for i, v := range unsafe.Slice(p, int(n)) {

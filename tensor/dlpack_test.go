@@ -11,7 +11,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// The layout that a C compiler gives DLPack 1.x's structs on a 64-bit machine.
+// The sizes and offsets are those that a C compiler gives DLPack 1.x's structs on a 64-bit machine.
 func TestDLPackLayout(t *testing.T) {
 	t.Parallel()
 	if unsafe.Sizeof(uintptr(0)) != 8 {

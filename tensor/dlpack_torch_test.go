@@ -90,7 +90,7 @@ func torchPython(t *testing.T) string {
 	return ""
 }
 
-// take makes a tensor of what PyTorch exported, whose pointers are replaced by those to the copies.
+// take makes a tensor from what PyTorch exported, with its pointers replaced by pointers to copies.
 func take(t *testing.T, x exchanged) *tensor.Tensor {
 	t.Helper()
 	raw, err := hex.DecodeString(x.Struct)
@@ -110,7 +110,7 @@ func take(t *testing.T, x exchanged) *tensor.Tensor {
 	return got
 }
 
-// hand returns the bytes of what a tensor exports.
+// hand returns the bytes of the description that a tensor exports.
 func hand(t *testing.T, x *tensor.Tensor) exchanged {
 	t.Helper()
 	d := x.DLPack()

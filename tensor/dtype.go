@@ -15,7 +15,7 @@ const (
 	F32               // IEEE 754 binary32
 	BF16              // bfloat16: the upper half of a binary32
 	F16               // IEEE 754 binary16
-	F8E4M3            // OCP FP8 E4M3: no infinities, one NaN pattern a sign, max 448
+	F8E4M3            // OCP FP8 E4M3: no infinities, one NaN pattern per sign, max 448
 	F8E5M2            // OCP FP8 E5M2: IEEE-like, max 57344
 	I64               // two's complement, 64 bits
 	I32               // two's complement, 32 bits
@@ -25,7 +25,7 @@ const (
 	dtypeEnd
 )
 
-// dlpack type codes of DLDataTypeCode.
+// These are the type codes of DLPack's DLDataTypeCode.
 const (
 	dlInt    = 0
 	dlUInt   = 1
@@ -121,8 +121,7 @@ func (d *DType) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// The Go types of the elements that have no native Go type. Each is the bit
-// pattern of one element.
+// The Go types of elements that have no native Go type. Each holds the bit pattern of one element.
 type (
 	BFloat16   uint16
 	Float16    uint16

@@ -7,15 +7,14 @@ import (
 	"unsafe"
 )
 
-// At returns the element at an index of each axis as a float64. It panics when
-// the index is out of range and when t lies in memory that the processor cannot
-// read. Integers beyond 2⁵³ are rounded.
+// At returns the element at an index of each axis as a float64. It panics when the index is out of
+// range and when t lies in memory that the processor cannot read. Integers beyond 2⁵³ are rounded.
 func (t *Tensor) At(index ...int) float64 { return t.load(t.element(index)) }
 
-// Set stores v at an index of each axis; it panics where At does. A float dtype
-// takes v rounded once to nearest, ties to even. An integer dtype takes v
-// without its fraction, its nearest value when v is out of range, and 0 for NaN.
-// Bool takes whether v is not 0.
+// Set stores v at an index of each axis; it panics where At does. For a float dtype v is rounded
+// once to nearest, ties to even. For an integer dtype the fraction is dropped, a v out of range
+// becomes the nearest value in range, and NaN becomes 0. For Bool the element becomes whether v is
+// not 0.
 func (t *Tensor) Set(v float64, index ...int) { t.store(t.element(index), v) }
 
 func (t *Tensor) element(index []int) unsafe.Pointer {
@@ -65,8 +64,8 @@ func (t *Tensor) load(p unsafe.Pointer) float64 {
 	}
 }
 
-// store rounds once, from v: the narrow float formats are encoded from the
-// float64 so that no second rounding creeps in through float32.
+// store rounds v once: the narrow float formats are encoded from the float64, because going through
+// float32 would round twice.
 func (t *Tensor) store(p unsafe.Pointer, v float64) {
 	switch t.dtype {
 	case F64:
@@ -96,24 +95,23 @@ func (t *Tensor) store(p unsafe.Pointer, v float64) {
 	}
 }
 
-// truncate drops the fraction of v and limits it to [lo, hi]; NaN becomes 0. Go
-// leaves the conversion of values out of range to the processor.
+// truncate drops the fraction of v and limits it to [lo, hi]; NaN becomes 0. Go leaves the
+// conversion of values out of range to the processor.
 func truncate(v float64, lo, hi int64) int64 {
 	switch {
 	case math.IsNaN(v):
 		return 0
 	case v <= float64(lo):
 		return lo
-	case v >= float64(hi): // for MaxInt64 rounded up, to 2⁶³
+	case v >= float64(hi): // MaxInt64 as a float64 is rounded up to 2⁶³
 		return hi
 	default:
 		return int64(v)
 	}
 }
 
-// Float64s returns a copy of all elements in row-major order, whatever the
-// strides and the dtype. It panics when t lies in memory that the processor
-// cannot read.
+// Float64s returns a copy of all elements in row-major order, whatever the strides and the dtype.
+// It panics when t lies in memory that the processor cannot read.
 func (t *Tensor) Float64s() []float64 {
 	out := make([]float64, 0, t.elems)
 	t.each(func(p unsafe.Pointer) { out = append(out, t.load(p)) })
@@ -137,9 +135,9 @@ func (t *Tensor) SetFloat64s(v []float64) error {
 	return nil
 }
 
-// CopyFrom copies the elements of src. Equal dtypes are copied bit for bit;
-// others are converted by way of float64, as Set does. The shapes must be equal
-// and the views disjoint or the same.
+// CopyFrom copies the elements of src. Equal dtypes are copied bit for bit; others are converted
+// through float64, as Set does. The shapes must be equal, and the views must be disjoint or the
+// same.
 func (t *Tensor) CopyFrom(src *Tensor) error {
 	if !t.shape.Equal(src.shape) {
 		return &Error{Func: "CopyFrom", Got: fmt.Sprintf("source %v for %v", src, t), Want: "equal shapes"}

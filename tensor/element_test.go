@@ -106,7 +106,7 @@ func TestCopyFrom(t *testing.T) {
 	}
 }
 
-// Equal dtypes are copied as bits, also where a float64 could not carry them.
+// Equal dtypes are copied as bits, even where a float64 could not hold the value.
 func TestCopyFromKeepsBits(t *testing.T) {
 	t.Parallel()
 	numbers := []int64{math.MaxInt64, math.MinInt64 + 1, 1<<53 + 1, -1}

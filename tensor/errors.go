@@ -2,7 +2,7 @@ package tensor
 
 import "fmt"
 
-// Error says which function of the package refused what, and what it expected.
+// Error says which function refused its arguments, what it got and what it expected.
 type Error struct {
 	Func string
 	Got  string

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Shape holds the length of each axis, outermost first. A Shape of length 0 is
-// that of a scalar.
+// Shape holds the length of each axis, outermost first. A Shape of length 0 is the shape of a
+// scalar.
 type Shape []int
 
 // NumElements returns the product of the axes, 1 for a scalar.
@@ -60,9 +60,9 @@ func (s Shape) rowMajor() []int {
 	return strides
 }
 
-// byteSize returns the bytes of a contiguous tensor, or an error for a negative
-// axis and for a size that no machine can address. Axes of length 0 are left out
-// of that judgement, so that strides never overflow either.
+// byteSize returns the size of a contiguous tensor in bytes, or an error for a negative axis and
+// for a size that no machine can address. Axes of length 0 are left out of the second check, so
+// that strides never overflow either.
 func (s Shape) byteSize(fn string, d DType) (int, error) {
 	if !d.Valid() {
 		return 0, &Error{Func: fn, Got: d.String(), Want: "a valid dtype"}

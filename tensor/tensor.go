@@ -9,13 +9,13 @@ import (
 	"github.com/primus-fl/primus/device"
 )
 
-// Storage is one block of memory on one device that tensors are views of.
+// Storage is one block of memory on one device. Tensors are views of it.
 type Storage struct {
 	base     unsafe.Pointer
 	size     int
 	device   device.Device
-	backend  device.Backend // nil for memory of Go and of others
-	release  func()         // nil unless memory of others has to be given back
+	backend  device.Backend // nil for Go memory and for memory of another framework
+	release  func()         // nil unless the memory must be returned to another framework
 	released atomic.Bool
 }
 
@@ -37,8 +37,8 @@ type Tensor struct {
 	contig  bool
 }
 
-// New returns a zero-filled contiguous tensor in memory of the backend's current
-// device. The caller owns the memory and returns it with Release.
+// New returns a zero-filled contiguous tensor in memory of the backend's current device. The caller
+// owns the memory and returns it with Release.
 func New(b device.Backend, d DType, shape ...int) (*Tensor, error) {
 	size, err := Shape(shape).byteSize("New", d)
 	if err != nil {
@@ -76,9 +76,8 @@ func FromSlice[T Element](s []T, shape ...int) (*Tensor, error) {
 	return contiguous(st, d, slices.Clone(shape)), nil
 }
 
-// FromBytes returns a contiguous tensor over raw Go memory, as FromSlice does for
-// elements. The bytes must be aligned for the dtype and as many as the shape asks
-// for.
+// FromBytes returns a contiguous tensor over raw Go memory without a copy. The bytes must be
+// aligned for the dtype, and there must be exactly as many as the shape needs.
 func FromBytes(raw []byte, d DType, shape ...int) (*Tensor, error) {
 	size, err := Shape(shape).byteSize("FromBytes", d)
 	if err != nil {
@@ -109,11 +108,10 @@ func (t *Tensor) Shape() Shape { return t.shape }
 // caller must not change them.
 func (t *Tensor) Strides() []int { return t.strides }
 
-// Offset returns the distance in elements from the start of the Storage to the
-// first element.
+// Offset returns the distance in elements from the start of the Storage to the first element.
 func (t *Tensor) Offset() int { return t.offset }
 
-// Storage returns the memory that the tensor is a view of.
+// Storage returns the memory that the tensor views.
 func (t *Tensor) Storage() *Storage { return t.storage }
 
 // Device returns where the data lies.
@@ -125,8 +123,7 @@ func (t *Tensor) NumElements() int { return t.elems }
 // IsContiguous reports whether the elements lie in row-major order without gaps.
 func (t *Tensor) IsContiguous() bool { return t.contig }
 
-// Pointer returns the address of the first element; nil for a tensor without
-// elements.
+// Pointer returns the address of the first element; nil for a tensor without elements.
 func (t *Tensor) Pointer() unsafe.Pointer {
 	if t.elems == 0 {
 		return nil
@@ -146,9 +143,9 @@ func (t *Tensor) String() string {
 	return s
 }
 
-// Release returns the memory of the tensor's Storage to its backend, or to the
-// framework that it came from. No view of the Storage may be used afterwards. A
-// second Release is an error; releasing Go memory does nothing.
+// Release returns the memory of the tensor's Storage to its backend, or to the framework that it
+// came from. No view of the Storage may be used afterwards. A second Release is an error; releasing
+// Go memory does nothing.
 func (t *Tensor) Release() error {
 	st := t.storage
 	if st.backend == nil && st.release == nil {
@@ -167,10 +164,9 @@ func (t *Tensor) Release() error {
 	return nil
 }
 
-// Data returns the elements of t as a Go slice without a copy: element i of the
-// slice is the element at distance i from the first one, so for a contiguous
-// tensor the slice holds all elements in row-major order. It panics when T is
-// not the Go type of t's dtype.
+// Data returns the elements of t as a Go slice without a copy: element i of the slice is the
+// element at distance i from the first one, so for a contiguous tensor the slice holds all elements
+// in row-major order. It panics when T is not the Go type of t's dtype.
 func Data[T Element](t *Tensor) []T {
 	if d := DTypeOf[T](); d != t.dtype {
 		panic(fmt.Sprintf("BUG: tensor: Data[%v] of a tensor of %v", d, t.dtype))
@@ -182,8 +178,7 @@ func Data[T Element](t *Tensor) []T {
 	return unsafe.Slice((*T)(t.Pointer()), t.span())
 }
 
-// span returns the number of elements from the first to the last one, gaps
-// included.
+// span returns the number of elements from the first to the last one, gaps included.
 func (t *Tensor) span() int {
 	if t.contig {
 		return t.elems

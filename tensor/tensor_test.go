@@ -14,7 +14,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// memory is a device backend that only gives out Go memory and counts.
+// memory is a device backend that hands out Go memory and counts the calls.
 type memory struct {
 	device.Backend
 	on       device.Device

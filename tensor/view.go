@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// view returns a tensor of t's Storage. The offset of a view without elements
-// has no meaning and is that of t, so that it never leaves the Storage.
+// view returns a tensor over t's Storage. The offset of a view without elements has no meaning; it
+// is set to t's offset, so that it never lies outside the Storage.
 func (t *Tensor) view(shape Shape, strides []int, offset int) *Tensor {
 	elems := shape.NumElements()
 	if elems == 0 {
@@ -78,8 +78,8 @@ func (t *Tensor) Transpose(a, b int) (*Tensor, error) {
 	return t.view(shape, strides, t.offset), nil
 }
 
-// Reshape returns a view of a contiguous tensor with another shape and as many
-// elements. One axis may be -1: it takes what the others leave.
+// Reshape returns a view of a contiguous tensor with another shape and the same number of elements.
+// One axis may be -1: its length is what the other axes leave.
 func (t *Tensor) Reshape(shape ...int) (*Tensor, error) {
 	if !t.contig {
 		return nil, &Error{Func: "Reshape", Got: t.String(), Want: "a contiguous tensor"}
@@ -109,9 +109,8 @@ func (t *Tensor) Reshape(shape ...int) (*Tensor, error) {
 	return t.view(out, out.rowMajor(), t.offset), nil
 }
 
-// AsStrided returns the view of t's Storage with this shape, strides and offset
-// in elements. Every element must lie inside the Storage and strides must not be
-// negative.
+// AsStrided returns the view of t's Storage with this shape, strides and offset in elements. Every
+// element must lie inside the Storage, and strides must not be negative.
 func (t *Tensor) AsStrided(shape, strides []int, offset int) (*Tensor, error) {
 	fail := func(want string) (*Tensor, error) {
 		return nil, &Error{Func: "AsStrided", Got: fmt.Sprintf("shape %v, strides %v, offset %d in %d bytes of %v", Shape(shape), strides, offset, t.storage.size, t.dtype), Want: want}
@@ -125,23 +124,23 @@ func (t *Tensor) AsStrided(shape, strides []int, offset int) (*Tensor, error) {
 	if slices.ContainsFunc(strides, func(stride int) bool { return stride < 0 }) {
 		return fail("strides >= 0")
 	}
-	room := t.storage.size / t.dtype.Size()
-	if offset < 0 || offset > room {
+	available := t.storage.size / t.dtype.Size()
+	if offset < 0 || offset > available {
 		return fail("an offset inside the storage")
 	}
-	if Shape(shape).NumElements() > 0 && !fits(shape, strides, room-offset) {
+	if Shape(shape).NumElements() > 0 && !fits(shape, strides, available-offset) {
 		return fail("every element inside the storage")
 	}
 	return t.view(slices.Clone(shape), slices.Clone(strides), offset), nil
 }
 
-// fits reports whether a view with elements needs no more than room elements
-// from its first one on.
-func fits(shape, strides []int, room int) bool {
-	if room < 1 {
+// fits reports whether a view with elements ends within the given number of elements, counted from
+// its first one.
+func fits(shape, strides []int, available int) bool {
+	if available < 1 {
 		return false
 	}
-	left := room - 1
+	left := available - 1
 	for i, n := range shape {
 		if n == 1 {
 			continue

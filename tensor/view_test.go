@@ -150,7 +150,7 @@ func assertInside(t testing.TB, x *tensor.Tensor) {
 	require.Less(t, last, float64(room))
 }
 
-// buildViews turns numbers into views of views, with arguments as they come.
+// buildViews turns numbers into views of views; the numbers become arguments unchecked.
 func buildViews(t testing.TB, numbers []int64) {
 	t.Helper()
 	next := func() int {

@@ -2,15 +2,13 @@ package tensortest
 
 import "github.com/primus-fl/primus/tensor"
 
-// Tolerance says how far two values may be apart.
+// Tolerance says how far apart two values may be.
 type Tolerance = tensor.Tolerance
 
-// Close reports whether every element of got is within tol of want's, and fails
-// the test with the first and the worst difference if not. The shapes must be
-// equal; the dtypes may differ, so that want can be of more precision than got.
-// Whatever the tolerance, a NaN is close to a NaN only, and an infinity to the
-// same infinity only; with a bound in ULP also to a want beyond the range of
-// got's dtype. +0 and -0 are equal. Integers beyond 2⁵³ are compared rounded.
+// Close reports whether every element of got is within tol of want's, and if not, fails the test
+// with the first and the worst difference. The shapes must be equal; the dtypes may differ, so that
+// want can have more precision than got. NaN, infinities, zeros and large integers are compared as
+// tensor.Compare says.
 func Close(t TB, want, got *tensor.Tensor, tol Tolerance) bool {
 	t.Helper()
 	if want == nil || got == nil {

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// guardBytes is the length of the guard band on each side: a vector register
-	// of any machine fits in.
+	// guardBytes is the length of the guard band on each side. The widest vector register of any
+	// machine fits into it.
 	guardBytes = 256
 
 	// rowGap is the number of elements between the rows of a strided tensor.
@@ -19,19 +19,17 @@ const (
 	vectorStride = 3
 )
 
-// Guarded returns a contiguous tensor whose elements are NaN, or a conspicuous
-// value for the other dtypes, between two guard bands of Go memory, and the
-// function that checks the bands: it reports each band that was written to. The
-// first element is aligned to the size of an element and to nothing more, so
-// that a kernel that expects more alignment shows it.
+// Guarded returns a contiguous tensor between two guard bands of Go memory, and a function that
+// checks the bands and reports each one that was written to. The elements start as NaN, or as a
+// conspicuous value for the other dtypes. The first element is aligned to the size of an element
+// and no further, so that a kernel that needs more alignment fails.
 func Guarded(t TB, d tensor.DType, shape ...int) (*tensor.Tensor, func(t TB)) {
 	t.Helper()
 	return GuardedAs(t, d, shape, rowMajor(shape))
 }
 
-// GuardedStrided is Guarded for a view with gaps, which hold canaries too. The
-// last axis is dense and rows lie a constant pitch apart that is 5 elements
-// longer than a row; a vector has a stride of 3.
+// GuardedStrided is Guarded for a view with gaps, which hold canaries too. The last axis is dense
+// and the pitch of the rows is 5 elements more than their length; a vector has a stride of 3.
 func GuardedStrided(t TB, d tensor.DType, shape ...int) (*tensor.Tensor, func(t TB)) {
 	t.Helper()
 	strides := make([]int, len(shape))
@@ -49,8 +47,8 @@ func GuardedStrided(t TB, d tensor.DType, shape ...int) (*tensor.Tensor, func(t 
 	return GuardedAs(t, d, shape, strides)
 }
 
-// GuardedAs is Guarded for any strides, none of them negative. Canaries fill
-// whatever is not an element.
+// GuardedAs is Guarded for any strides that are not negative. All memory between elements holds
+// canaries.
 func GuardedAs(t TB, d tensor.DType, shape, strides []int) (*tensor.Tensor, func(t TB)) {
 	t.Helper()
 	elements(t, d, shape)
@@ -59,7 +57,7 @@ func GuardedAs(t TB, d tensor.DType, shape, strides []int) (*tensor.Tensor, func
 	}
 	size := d.Size()
 	inner := extent(shape, strides)
-	// One element beyond the band, so that the tensor is not aligned to the band.
+	// The band is one element longer than it must be, so that the tensor is not aligned to it.
 	band := guardBytes/size + 1
 	mem := words((2*band + inner) * size)
 	pattern := canary(d)
@@ -114,8 +112,8 @@ func fill(mem, pattern []byte) {
 	}
 }
 
-// canary returns the bytes of a guard element: a NaN that arithmetic does not
-// make, an integer that is no index, or an unlikely byte.
+// canary returns the bytes of a guard element: a NaN that arithmetic does not produce, an integer
+// that is not an index, or an unlikely byte.
 func canary(d tensor.DType) []byte {
 	switch d {
 	case tensor.F64:
@@ -141,7 +139,7 @@ func canary(d tensor.DType) []byte {
 	}
 }
 
-// poison returns the bytes of an element that nobody wrote yet.
+// poison returns the bytes of an element that has not been written yet.
 func poison(d tensor.DType) []byte {
 	switch d {
 	case tensor.F64:

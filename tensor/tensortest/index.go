@@ -2,8 +2,7 @@ package tensortest
 
 import "fmt"
 
-// eachIndex calls f with every index of a shape in row-major order. f must not
-// keep the slice.
+// eachIndex calls f with every index of a shape in row-major order. f must not keep the slice.
 func eachIndex(shape []int, f func(index []int)) {
 	n := 1
 	for _, axis := range shape {

@@ -7,8 +7,8 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// elements returns the number of elements of a shape, and ends the test when
-// there can be no tensor of it.
+// elements returns the number of elements of a shape, and ends the test when no tensor can have
+// that shape.
 func elements(t TB, d tensor.DType, shape []int) int {
 	t.Helper()
 	if !d.Valid() {
@@ -34,7 +34,7 @@ func rowMajor(shape []int) []int {
 	return strides
 }
 
-// extent returns the distance in elements from the first one to behind the last.
+// extent returns the number of elements from the first to the last, gaps included.
 func extent(shape, strides []int) int {
 	last := 0
 	for i, n := range shape {

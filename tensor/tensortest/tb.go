@@ -1,7 +1,7 @@
 package tensortest
 
-// TB is what the functions of this package need of a test. *testing.T,
-// *testing.B and *testing.F have it.
+// TB is the part of testing.TB that this package needs. *testing.T, *testing.B and *testing.F
+// implement it.
 type TB interface {
 	Helper()
 	Errorf(format string, args ...any)
