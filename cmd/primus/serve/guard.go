@@ -65,16 +65,17 @@ func (s *Server) guard(next http.Handler) http.Handler {
 // nothing of those who have tokens. Probes and scrapes are always let in: whoever watches must not go blind when somebody
 // asks too much, and their answers are cheap or shared.
 func (s *Server) admit(r *http.Request, owner string, known bool) (wait time.Duration, ok bool) {
-	limit, client := s.reads, "address "+remote(r)
+	of, client := s.limits, remote(r)
 	if known {
-		client = "token " + owner
+		of, client = s.trust, owner
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		limit = s.writes
-	} else if unlimited[r.URL.Path] {
+		return of.writes.allow(client, time.Now())
+	}
+	if unlimited[r.URL.Path] {
 		return 0, true
 	}
-	return limit.allow(client, time.Now())
+	return of.reads.allow(client, time.Now())
 }
 
 // unlimited are the paths of probes and scrapes.

@@ -13,6 +13,9 @@ type limiter struct {
 	clients map[string]*allowance
 }
 
+// limits are the allowances for requests that read, and for those that do not.
+type limits struct{ reads, writes *limiter }
+
 type allowance struct {
 	left float64
 	at   time.Time

@@ -38,8 +38,8 @@ type Server struct {
 	set    Settings
 	tokens Tokens
 	hosts  map[string]bool
-	reads  *limiter
-	writes *limiter
+	limits limits // for addresses
+	trust  limits // for tokens
 	api    huma.API
 
 	trying sync.Mutex // held while somebody without a token tries out a policy
@@ -63,7 +63,7 @@ func New(cfg Config, set Settings) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		cfg: cfg, set: set, hosts: hostNames(&cfg), reads: newLimiter(50, 200), writes: newLimiter(2, 20), trials: newLimiter(1, 10),
+		cfg: cfg, set: set, hosts: hostNames(&cfg), limits: limits{newLimiter(50, 200), newLimiter(2, 20)}, trust: limits{newLimiter(50, 200), newLimiter(10, 100)}, trials: newLimiter(1, 10),
 		streams: make(chan struct{}, mostStreams), ended: make(chan struct{}), served: make(chan error, 1),
 	}
 	if cfg.TokenFile != "" {
