@@ -182,11 +182,11 @@ func (b *implBench) measure(ctx context.Context, d tensor.DType, build func(*opb
 			return len(b.opts.impls) > 0 && !slices.Contains(b.opts.impls, e.ID)
 		})
 		slices.SortStableFunc(impls, func(x, y opregistry.Entry) int { return cmp.Compare(x.ID, y.ID) })
-		for _, r := range opbench.Measure(c, snap, impls, b.Exec, opbench.Settings{Repeat: int(b.opts.repeat)}) {
+		for _, r := range opbench.Measure(ctx, c, snap, impls, b.Exec, opbench.Settings{Repeat: int(b.opts.repeat)}) {
 			b.rows = append(b.rows, b.row(c, d, r))
 		}
 	}
-	return nil
+	return ctx.Err()
 }
 
 func (b *implBench) row(c opbench.Case, d tensor.DType, r opbench.Result) implBenchmark {

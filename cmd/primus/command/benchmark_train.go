@@ -202,7 +202,7 @@ func measureSteps(ctx context.Context, p benchmarkParams, module *config.Module,
 			peaks = append(peaks, peak.FLOPS(p.Exec.Pool()))
 		}
 		begin := time.Now()
-		if r.Loss, err = bench.Step(); err != nil {
+		if r.Loss, err = bench.Step(ctx); err != nil {
 			return r, err
 		}
 		if i >= warmup {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -27,7 +28,7 @@ checked. The exit code is 1 when any experiment is invalid.`,
 			if len(files) == 0 {
 				return usagef(cmd, "no experiment given: want FILE…")
 			}
-			return validateExperiments(streams, opts, files)
+			return validateExperiments(cmd.Context(), streams, opts, files)
 		},
 		ValidArgsFunction: completeExperiments(streams),
 	}
@@ -37,7 +38,7 @@ checked. The exit code is 1 when any experiment is invalid.`,
 }
 
 // validateExperiments says of each file what it is, and returns the faults of all.
-func validateExperiments(streams Streams, opts presetOptions, files []string) error {
+func validateExperiments(ctx context.Context, streams Streams, opts presetOptions, files []string) error {
 	settings, err := opts.settings()
 	if err != nil {
 		return err
@@ -50,6 +51,9 @@ func validateExperiments(streams Streams, opts presetOptions, files []string) er
 		invalid, losing int
 	)
 	for _, file := range files {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		var report config.Report
 		experiment, err := config.LoadExperiment(file, settings)
 		if err == nil {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	goruntime "runtime"
@@ -92,7 +93,8 @@ func (c *opChecker) measureSize(d tensor.DType, size int, snap *opregistry.Snaps
 	op, _ := snap.Index(c.name.Op)
 	impls := slices.DeleteFunc(slices.Clone(snap.Impls(op)), func(e opregistry.Entry) bool { return e.ID != c.name.ID && e.ID != flagos.ID })
 	found = &speedCheck{Case: fmt.Sprintf("%v/%s", d, work.Shape), Bytes: int(work.Bytes)}
-	for _, r := range opbench.Measure(work, snap, impls, exec, opbench.Settings{Repeat: measureSamples, Budget: measureLimit}) {
+	// This is a child process, which its parent ends when it is to end.
+	for _, r := range opbench.Measure(context.Background(), work, snap, impls, exec, opbench.Settings{Repeat: measureSamples, Budget: measureLimit}) {
 		switch {
 		case len(r.Samples) == 0 && r.Impl == c.name.ID:
 			return nil, nil

@@ -67,6 +67,9 @@ func checkPolicies(ctx context.Context, streams Streams, files []string, opts po
 	return runApp(ctx, func() error {
 		var faults []error
 		for _, file := range files {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			verdict := "valid"
 			err := checkPolicy(p.Manager, log, file, opts.strict)
 			if err == nil && opts.service != nil {

@@ -78,7 +78,9 @@ func NewRoot(streams Streams) *cobra.Command {
 		Short: "Train models whose every compute op is dispatched",
 		Long: `primus trains models whose every compute op has many implementations, ranked by
 priority and by policy (TE_FL_PREFER, TE_FL_ALLOW_VENDORS, TE_FL_PER_OP, …), and
-explains every choice.`,
+explains every choice.
+
+Exit codes: 0 done, 1 failure, 2 usage or a wrong policy, 130 interrupted.`,
 		Example: `  primus train pretrain --config examples/native/configs/llama_2M-pretrain.yaml
   TE_FL_PREFER=vendor primus train pretrain --config exp.yaml train_iters=100 lr=1e-3
   primus config show --config exp.yaml --origin

@@ -1,6 +1,7 @@
 package opbench
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -27,8 +28,8 @@ type Result struct {
 const sample = 200 * time.Microsecond
 
 // Measure runs a case on impls of its op in turns and returns a Result for each. Impls of the forward op of a pair are looked
-// up in the snapshot.
-func Measure(c Case, snap *opregistry.Snapshot, impls []opregistry.Entry, ex *opregistry.Exec, s Settings) []Result {
+// up in the snapshot. When ctx ends, the samples so far are all.
+func Measure(ctx context.Context, c Case, snap *opregistry.Snapshot, impls []opregistry.Entry, ex *opregistry.Exec, s Settings) []Result {
 	if s.Repeat == 0 {
 		s.Repeat = 20
 	}
@@ -40,6 +41,10 @@ func Measure(c Case, snap *opregistry.Snapshot, impls []opregistry.Entry, ex *op
 	spent := make([]time.Duration, len(impls))
 	for i, e := range impls {
 		results[i] = Result{Op: c.Op.Name(), Shape: c.Shape, Impl: e.ID, Kind: e.Kind}
+		if ctx.Err() != nil {
+			results[i].Reason = ctx.Err().Error()
+			continue
+		}
 		first, err := warmUp(c, snap, e, ex)
 		if err != nil {
 			results[i].Reason = err.Error()
@@ -50,6 +55,9 @@ func Measure(c Case, snap *opregistry.Snapshot, impls []opregistry.Entry, ex *op
 	}
 	for range s.Repeat {
 		for i, e := range impls {
+			if ctx.Err() != nil {
+				return results
+			}
 			if calls[i] == 0 || len(results[i].Samples) > 0 && spent[i] >= s.Budget {
 				continue
 			}

@@ -42,7 +42,7 @@ func measure(t *testing.T, c opbench.Case, snap *opregistry.Snapshot) map[string
 	t.Helper()
 	op, ok := snap.Index(c.Op.Name())
 	require.True(t, ok)
-	results := opbench.Measure(c, snap, snap.Impls(op), opregistry.NewExec(nil, 0), opbench.Settings{Repeat: 3, Budget: time.Second})
+	results := opbench.Measure(t.Context(), c, snap, snap.Impls(op), opregistry.NewExec(nil, 0), opbench.Settings{Repeat: 3, Budget: time.Second})
 	byImpl := map[string]opbench.Result{}
 	for _, r := range results {
 		byImpl[r.Impl] = r
@@ -189,7 +189,7 @@ func TestBudgetEndsSampling(t *testing.T) {
 	require.NoError(t, err)
 	snap := snapshot(t)
 	op, _ := snap.Index("residual_add")
-	for _, r := range opbench.Measure(c, snap, snap.Impls(op), opregistry.NewExec(nil, 0), opbench.Settings{Repeat: 50, Budget: 1}) {
+	for _, r := range opbench.Measure(t.Context(), c, snap, snap.Impls(op), opregistry.NewExec(nil, 0), opbench.Settings{Repeat: 50, Budget: 1}) {
 		assert.Len(t, r.Samples, 1, "each impl has at least one sample")
 	}
 }

@@ -52,10 +52,13 @@ func NewBench(m *config.Module, manager *opmanager.Manager, dev device.Backend, 
 func (b *Bench) Args() Args { return *b.e.args }
 
 // Step makes the next step: forward and backward over the global batch, clipping and AdamW. It returns the mean loss in
-// nats a token.
-func (b *Bench) Step() (loss float64, err error) {
+// nats a token. When ctx ends before the weights change, the step is not made and the error is that of ctx.
+func (b *Bench) Step(ctx context.Context) (loss float64, err error) {
 	b.step++
-	loss, _, err = b.e.train(context.Background(), b.step, b.e.points.schedule.Func()(b.step))
+	loss, _, err = b.e.train(ctx, b.step, b.e.points.schedule.Func()(b.step))
+	if errors.Is(err, errGivenUp) {
+		err = ctx.Err()
+	}
 	return loss, err
 }
 
