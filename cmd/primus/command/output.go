@@ -79,6 +79,9 @@ func writeJSON(out io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
+// list returns an empty list for none, which JSON shows as such.
+func list(items []string) []string { return append([]string{}, items...) }
+
 // errReported is the error of a command that has printed what went wrong as its result.
 var errReported = errors.New("reported")
 

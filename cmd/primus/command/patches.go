@@ -1,14 +1,12 @@
 package command
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/runtime/patch"
+	"github.com/primus-fl/primus/runtime/patch/explore"
 	"github.com/spf13/cobra"
 )
 
@@ -22,24 +20,6 @@ func newPatchesCommand(streams Streams) *cobra.Command {
 	cmd.AddCommand(newPatchesListCommand(streams), newPatchesPlanCommand(streams), newPatchesScanCommand(streams),
 		newPatchesExplainCommand(streams), newPatchesFindCommand(streams), newPatchesCheckCommand(streams))
 	return cmd
-}
-
-// patchRow is one patch of `primus patches list`.
-type patchRow struct {
-	ID          string      `json:"id"`
-	Description string      `json:"description"`
-	Backend     string      `json:"backend"` // empty means any
-	Phase       patch.Phase `json:"phase"`   // empty means any
-	Priority    int         `json:"priority"`
-	Style       patch.Style `json:"style"`
-	Symbols     []string    `json:"symbols"`
-	Location    string      `json:"location"`
-	Condition   string      `json:"condition"` // empty means always
-	Keys        []string    `json:"keys"`
-	Backends    []string    `json:"backend_versions"`
-	Primus      []string    `json:"primus_versions"`
-	Tags        []string    `json:"tags"`
-	enabling    string
 }
 
 // inventoryFormat is the value of -o of `primus patches list`.
@@ -86,7 +66,8 @@ func newPatchesListCommand(streams Streams) *cobra.Command {
 						return usageError{err}
 					}
 				}
-				return printPatches(streams, patchRows(p.Patches, backend, only), output.outputFormat)
+				records := ownPatches(p.Patches, explore.Selection{Backend: backend, Phase: string(only)})
+				return printRecords(streams, records, output.outputFormat)
 			})
 		},
 	}
@@ -96,83 +77,7 @@ func newPatchesListCommand(streams Streams) *cobra.Command {
 	return cmd
 }
 
-// patchRows returns the patches that a backend may get in a phase; empty means any.
-func patchRows(set *patch.Set, backend string, phase patch.Phase) []patchRow {
-	rows := []patchRow{}
-	for _, p := range set.All() {
-		if backend != "" && p.Backend != "" && p.Backend != backend || phase != "" && p.Phase != "" && p.Phase != phase {
-			continue
-		}
-		rows = append(rows, patchRow{
-			ID: p.ID, Description: p.Description, Backend: p.Backend, Phase: p.Phase, Priority: p.Priority.Int(), Style: p.Style,
-			Symbols: list(p.Symbols), Location: p.Location(), Condition: p.Condition.Text, Keys: list(p.Keys),
-			Backends: list(p.BackendVersions), Primus: list(p.PrimusVersions), Tags: list(p.Tags), enabling: p.Enabling(),
-		})
-	}
-	return rows
-}
-
-// list returns an empty list for none, which JSON shows as such.
-func list(items []string) []string { return append([]string{}, items...) }
-
-// logic says what a patch changes.
-func (r patchRow) logic() string {
-	var names []string
-	for _, symbol := range r.Symbols {
-		names = append(names, strings.TrimPrefix(strings.TrimPrefix(symbol, "arg:"), "env:"))
-	}
-	what := strings.Join(names, ", ")
-	switch r.Style {
-	case patch.Replacement:
-		return "replaces " + what
-	case patch.Wrapping:
-		return "wraps " + what
-	case patch.ArgRewrite:
-		return "N/A (rewrites args: " + what + ")"
-	case patch.Environment:
-		return "N/A (sets env: " + what + ")"
-	}
-	return "N/A (lifecycle hook)"
-}
-
-var inventoryHeader = table.Row{"Patch", "What it does", "Patch logic", "Code location", "How to enable"}
-
-func printPatches(streams Streams, rows []patchRow, format outputFormat) error {
-	switch format {
-	case outputJSON:
-		return writeJSON(streams.Out, rows)
-	case outputMarkdown:
-		return printMarkdown(streams, rows)
-	}
-	t := newTable(inventoryHeader)
-	for _, r := range rows {
-		t.AppendRow(table.Row{r.ID, r.Description, r.logic(), r.Location, r.enabling})
-	}
-	_, err := fmt.Fprintln(streams.Out, render(t))
-	return err
-}
-
-// printMarkdown prints a table for each backend.
-func printMarkdown(streams Streams, rows []patchRow) error {
-	var faults []error
-	for len(rows) > 0 {
-		backend := rows[0].Backend
-		end := slices.IndexFunc(rows, func(r patchRow) bool { return r.Backend != backend })
-		if end < 0 {
-			end = len(rows)
-		}
-		t := table.NewWriter()
-		t.AppendHeader(inventoryHeader)
-		for _, r := range rows[:end] {
-			t.AppendRow(table.Row{"`" + r.ID + "`", r.Description, r.logic(), "`" + r.Location + "`", r.enabling})
-		}
-		if backend == "" {
-			backend = "any backend"
-		}
-		_, err := fmt.Fprintf(streams.Out, "## %s\n\n%s\n\n", backend, t.RenderMarkdown())
-		faults = append(faults, err)
-		rows = rows[end:]
-	}
-	_, err := fmt.Fprintf(streams.Out, "%s (`all`, `none`, `id1,id2`) is a list of the only patches that may run, on top of each patch's own condition.\n", patch.EnvFilter)
-	return errors.Join(append(faults, err)...)
+// ownPatches returns the patches of this program that are in a selection.
+func ownPatches(set *patch.Set, only explore.Selection) []explore.Record {
+	return slices.DeleteFunc(explore.Own(set), func(r explore.Record) bool { return !only.Has(&r) })
 }

@@ -56,13 +56,10 @@ func newPatchesScanCommand(streams Streams) *cobra.Command {
 			if err != nil {
 				return usageError{err}
 			}
-			switch output.outputFormat {
-			case outputJSON:
-				return writeJSON(streams.Out, records)
-			case outputMarkdown:
-				return printRecordsMarkdown(streams, records)
+			if err := printRecords(streams, records, output.outputFormat); err != nil || output.outputFormat != outputTable {
+				return err
 			}
-			return printScan(streams, c, records)
+			return printRemarks(streams, c, records)
 		},
 	}
 	repoFlag(cmd, &repo)
@@ -74,22 +71,43 @@ func newPatchesScanCommand(streams Streams) *cobra.Command {
 	return cmd
 }
 
-// printScan prints a table, and below it what is no patch in force.
-func printScan(streams Streams, c *explore.Checkout, records []explore.Record) error {
-	t := newTable(table.Row{"patch", "backend", "phase", "priority", "what it changes", "when", "where"}, 4)
+// printRecords prints patches, of a checkout or of this program.
+func printRecords(streams Streams, records []explore.Record, format outputFormat) error {
+	switch format {
+	case outputJSON:
+		return writeJSON(streams.Out, records)
+	case outputMarkdown:
+		return printRecordsMarkdown(streams, records)
+	}
+	t := newTable(table.Row{"patch", "what it does", "backend", "phase", "priority", "what it changes", "when", "where"}, 5)
+	for _, r := range records {
+		when := "always"
+		if r.Condition != nil {
+			when = r.Condition.Words
+		}
+		t.AppendRow(table.Row{r.ID, r.Summary(), orAny(r.Backend), orAny(r.Phase), r.Priority, r.Logic(), when, r.Location()})
+	}
+	_, err := fmt.Fprintln(streams.Out, render(t))
+	return err
+}
+
+func orAny(s string) string {
+	if s == "" {
+		return "any"
+	}
+	return s
+}
+
+// printRemarks prints how many patches there are, and what is no patch in force.
+func printRemarks(streams Streams, c *explore.Checkout, records []explore.Record) error {
+	var b strings.Builder
 	effective := 0
 	for _, r := range records {
 		if r.Effective {
 			effective++
 		}
-		when := "always"
-		if r.Condition != nil {
-			when = r.Condition.Words
-		}
-		t.AppendRow(table.Row{r.ID, r.Backend, r.Phase, r.Priority, r.Logic(), when, r.Location()})
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n%d patches in %d registrations\n", render(t), effective, len(records))
+	fmt.Fprintf(&b, "%d patches in %d registrations\n", effective, len(records))
 	for _, r := range records {
 		if winner, ok := c.Find(r.ID); ok && !r.Effective {
 			fmt.Fprintf(&b, "duplicate: %s at %s is replaced by the later one at %s\n", r.ID, r.Location(), winner.Location())
@@ -108,6 +126,8 @@ func printScan(streams Streams, c *explore.Checkout, records []explore.Record) e
 	return err
 }
 
+var inventoryHeader = table.Row{"Patch", "What it does", "Patch logic", "Code location", "How to enable"}
+
 // printRecordsMarkdown prints a table for each folder of patches of each backend.
 func printRecordsMarkdown(streams Streams, records []explore.Record) error {
 	var titles []string
@@ -116,7 +136,7 @@ func printRecordsMarkdown(streams Streams, records []explore.Record) error {
 		if !r.Effective {
 			continue
 		}
-		title := r.BackendDir
+		title := orAny(r.BackendDir)
 		if r.Group != "(top)" {
 			title += "/" + r.Group
 		}

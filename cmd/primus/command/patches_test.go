@@ -15,7 +15,7 @@ import (
 func TestPatchesList(t *testing.T) {
 	all := primus(t, "patches", "list")
 	require.Zero(t, all.code, all.stderr)
-	assert.Contains(t, all.out, "What it does")
+	assert.Contains(t, all.out, "what it does")
 	assert.Contains(t, all.out, "native.z_loss")
 
 	native := primus(t, "patches", "list", "--backend", "native", "--phase", "setup", "-o", "json")
@@ -26,8 +26,9 @@ func TestPatchesList(t *testing.T) {
 	for _, r := range rows {
 		assert.Equal(t, "native", r["backend"])
 		assert.Equal(t, "setup", r["phase"])
-		assert.Regexp(t, `^runtime/backends/native/patch\w*\.go:\d+$`, r["location"])
-		for _, field := range []string{"description", "condition", "symbols", "keys"} {
+		assert.Regexp(t, `^runtime/backends/native/patch\w*\.go$`, r["file"])
+		assert.NotZero(t, r["line"])
+		for _, field := range []string{"description", "condition", "effects", "styles"} {
 			assert.NotEmpty(t, r[field], field)
 		}
 	}

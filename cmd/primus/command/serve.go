@@ -13,6 +13,7 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/patch"
+	"github.com/primus-fl/primus/runtime/patch/explore"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.uber.org/fx"
@@ -175,7 +176,7 @@ func newService(p serviceParams, lc fx.Lifecycle) *service {
 		Manager: p.Manager, Registry: p.Registry, Control: p.Control, Hub: p.Hub, Runs: shown, Archive: p.Set.archive != nil, Log: p.Set.log, Operator: p.Set.operator,
 		Version: buildVersion().Version, Gatherer: p.Metrics,
 		Plugins: func(context.Context) (any, error) { return p.Sources.rows(), nil },
-		Patches: func(context.Context) (any, error) { return patchRows(p.Patches, "", ""), nil },
+		Patches: func(context.Context) (any, error) { return ownPatches(p.Patches, explore.Selection{}), nil },
 		Backends: func(context.Context) (any, error) {
 			return listBackends(planParams{Backends: p.Backends, Patches: p.Patches})
 		},

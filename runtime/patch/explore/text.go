@@ -89,12 +89,17 @@ func (c *Checkout) Select(s Selection) ([]Record, error) {
 	}
 	selected := []Record{}
 	for _, r := range c.Records {
-		if (s.Backend == "" || r.Backend == "" || r.Backend == s.Backend) && (s.Phase == "" || r.Phase == "" || r.Phase == s.Phase) &&
-			(s.Tag == "" || slices.Contains(r.Tags, s.Tag)) {
+		if s.Has(&r) {
 			selected = append(selected, r)
 		}
 	}
 	return selected, nil
+}
+
+// Has reports whether a record is in a selection; records for any backend or phase are in those of each.
+func (s Selection) Has(r *Record) bool {
+	return (s.Backend == "" || r.Backend == "" || r.Backend == s.Backend) && (s.Phase == "" || r.Phase == "" || r.Phase == s.Phase) &&
+		(s.Tag == "" || slices.Contains(r.Tags, s.Tag))
 }
 
 // check returns an error where no record has a value.

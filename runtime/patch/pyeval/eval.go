@@ -153,7 +153,7 @@ func (m *Machine) joined(f *frame, e *pysource.JoinedStr) Value {
 		known = known && ok
 		b.WriteString(s)
 	}
-	if !known {
+	if !known || b.Len() > maxText {
 		return m.opaque(f, e, parts...)
 	}
 	return Const{b.String()}

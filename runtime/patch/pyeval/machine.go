@@ -74,6 +74,12 @@ const (
 	maxRecursion = 3
 )
 
+// maxText and maxItems bound what is known of texts and lists.
+const (
+	maxText  = 1 << 20
+	maxItems = 1 << 14
+)
+
 // maxSource is the most bytes of a file that is read.
 const maxSource = 4 << 20
 

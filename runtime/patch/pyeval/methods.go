@@ -60,7 +60,7 @@ func (c Const) method(m *Machine, name string, call *Call) Value {
 			})}
 		}
 	case "replace":
-		if to, ok := Str(call.Arg(1, "")); ok && given {
+		if to, ok := Str(call.Arg(1, "")); ok && given && (len(s)+1)*(len(to)+1) <= maxText {
 			return Const{strings.ReplaceAll(s, first, to)}
 		}
 	case "split":
@@ -84,12 +84,16 @@ func (c Const) method(m *Machine, name string, call *Call) Value {
 			return nil
 		}
 		var parts []string
+		size := 0
 		for v, ok := next(); ok; v, ok = next() {
 			t, isText := Str(v)
 			if !isText {
 				return nil
 			}
 			parts = append(parts, t)
+			if size += len(t) + len(s); size > maxText {
+				return nil
+			}
 		}
 		return Const{strings.Join(parts, s)}
 	case "format":
@@ -145,7 +149,9 @@ func format(s string, c *Call) Value {
 			return nil
 		}
 		b.WriteString(text(known))
-		s = rest
+		if s = rest; b.Len() > maxText {
+			return nil
+		}
 	}
 	return Const{b.String()}
 }
@@ -226,13 +232,13 @@ func (s *Sequence) method(m *Machine, name string, c *Call) Value {
 	}
 	switch name {
 	case "append", "add":
-		if v := c.Arg(0, ""); v != nil {
+		if v := c.Arg(0, ""); v != nil && len(s.Items) < maxItems {
 			s.Items = append(s.Items, v)
 			return Const{nil}
 		}
 	case "extend", "update":
 		if next, known := m.iterate(c.Arg(0, "")); known {
-			for v, ok := next(); ok; v, ok = next() {
+			for v, ok := next(); ok && len(s.Items) < maxItems; v, ok = next() {
 				s.Items = append(s.Items, v)
 			}
 			return Const{nil}

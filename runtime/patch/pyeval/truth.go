@@ -401,7 +401,7 @@ func (m *Machine) binary(f *frame, n pysource.Node, op string, a, b Value) Value
 		}
 	}
 	if s, ok := a.(*Sequence); ok && op == "+" {
-		if t, ok := b.(*Sequence); ok {
+		if t, ok := b.(*Sequence); ok && len(s.Items)+len(t.Items) <= maxItems {
 			return &Sequence{Kind: s.Kind, Items: append(s.Items[:len(s.Items):len(s.Items)], t.Items...), Open: s.Open || t.Open, shared: !m.running}
 		}
 	}
@@ -411,7 +411,7 @@ func (m *Machine) binary(f *frame, n pysource.Node, op string, a, b Value) Value
 func arithmetic(op string, a, b any) (any, bool) {
 	if s, ok := a.(string); ok {
 		t, ok := b.(string)
-		return s + t, ok && op == "+"
+		return s + t, ok && op == "+" && len(s)+len(t) <= maxText
 	}
 	x, ok := a.(*big.Int)
 	y, ints := b.(*big.Int)
