@@ -9,8 +9,8 @@
 //
 // A step computes the gradients of a global batch, clips them and updates the weights. When an op fails in a way that the
 // manager may not repair by itself (operands updated in place, saved state of another impl), the step is computed again
-// from its beginning: weights change only at its end. The same seed, impls and data give the same losses bit for bit, for
-// any number of workers and across an interruption.
+// from its beginning: weights change only at its end. The same seed, impls and data give the same losses bit for bit,
+// across an interruption and as far as the impls declare it: on CPUs of one class, for any number of workers.
 //
 // # Concurrency
 //

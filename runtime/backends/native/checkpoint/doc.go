@@ -12,7 +12,8 @@
 //
 // The manifest names the run and lists size and CRC-32C of every file. Opening a
 // checkpoint compares all of them before anything is loaded: truncation, a flipped
-// bit and a missing file are found, in the manifest too.
+// bit and a missing file are found, in the manifest too. A Store may look further into
+// a checkpoint before it resumes from it, see Settings.Check.
 //
 // The newest checkpoint is the one that was saved last, which is the one with
 // the highest step unless a run went back to an earlier step. The manifest keeps
