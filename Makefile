@@ -21,7 +21,7 @@ TOOL := go tool -modfile=internal/tools/go.mod
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build bin/primus, which needs no C library
@@ -71,6 +71,10 @@ soak: build ## train 10,000 steps of a tiny model and watch that the process doe
 .PHONY: chaos
 chaos: ## attack training runs and check what docs/reliability.md promises (ARGS='-only kill,disk -seed 5 -o md')
 	@CGO_ENABLED=0 go run ./internal/chaos $(ARGS)
+
+.PHONY: chaos-plugins
+chaos-plugins: ## train with plugins that misbehave and check what docs/plugins.md promises (ARGS='-every 5 -o md')
+	@CGO_ENABLED=0 go run ./internal/chaos/hostile $(ARGS)
 
 .PHONY: coverage
 coverage: build ## rewrite the table of ops against implementations in docs/coverage.md
