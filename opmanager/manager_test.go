@@ -27,8 +27,8 @@ func validateAdd(a addArgs) error {
 
 func addOperands(a addArgs) []opregistry.Operand {
 	return []opregistry.Operand{
-		{Name: "in", Tensor: a.In, Access: opregistry.Read},
-		{Name: "out", Tensor: a.Out, Access: opregistry.Write},
+		{Name: "in", Tensor: a.In, Access: opregistry.AccessRead},
+		{Name: "out", Tensor: a.Out, Access: opregistry.AccessWrite},
 	}
 }
 

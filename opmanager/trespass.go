@@ -15,7 +15,7 @@ func (b *Bound[A]) trespass(s *shadow[A], a A, declined bool) string {
 	operands := b.op.Operands(a)
 	for i, before := range b.op.Operands(s.args) {
 		o := operands[i]
-		if (declined || o.Access == opregistry.Read && !overlapsWritten(operands, o.Tensor)) && !sameContent(before.Tensor, o.Tensor) {
+		if (declined || o.Access == opregistry.AccessRead && !overlapsWritten(operands, o.Tensor)) && !sameContent(before.Tensor, o.Tensor) {
 			return o.Name
 		}
 	}
@@ -25,7 +25,7 @@ func (b *Bound[A]) trespass(s *shadow[A], a A, declined bool) string {
 // overlapsWritten reports whether a tensor shares memory with an operand that an impl may write.
 func overlapsWritten(operands []opregistry.Operand, t *tensor.Tensor) bool {
 	return slices.ContainsFunc(operands, func(o opregistry.Operand) bool {
-		return o.Access != opregistry.Read && o.Tensor != nil && tensor.Overlap(o.Tensor, t)
+		return o.Access != opregistry.AccessRead && o.Tensor != nil && tensor.Overlap(o.Tensor, t)
 	})
 }
 

@@ -130,7 +130,7 @@ func (b *Bound[A]) verify(t *table, used *candidate, s *shadow[A], a A) {
 	)
 	want := b.op.Operands(s.args)
 	for i, got := range b.op.Operands(a) {
-		if got.Access == opregistry.Read {
+		if got.Access == opregistry.AccessRead {
 			continue
 		}
 		values := want[i].Tensor.Float64s()

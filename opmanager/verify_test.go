@@ -173,7 +173,7 @@ func TestVerifyLists(t *testing.T) {
 		Validate: func(listArgs) error { return nil },
 		Operands: func(a listArgs) (o []opregistry.Operand) {
 			for _, x := range a.Lists[0] {
-				o = append(o, opregistry.Operand{Name: "x", Tensor: x, Access: opregistry.Update})
+				o = append(o, opregistry.Operand{Name: "x", Tensor: x, Access: opregistry.AccessUpdate})
 			}
 			return o
 		},

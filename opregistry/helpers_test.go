@@ -24,8 +24,8 @@ func copySchema() opregistry.Schema[copyArgs] {
 		Validate: func(copyArgs) error { return nil },
 		Operands: func(a copyArgs) []opregistry.Operand {
 			return []opregistry.Operand{
-				{Name: "in", Tensor: a.In, Access: opregistry.Read},
-				{Name: "out", Tensor: a.Out, Access: opregistry.Write},
+				{Name: "in", Tensor: a.In, Access: opregistry.AccessRead},
+				{Name: "out", Tensor: a.Out, Access: opregistry.AccessWrite},
 			}
 		},
 	}

@@ -14,9 +14,9 @@ type Access uint8
 // The kinds of access. The zero Access is unspecified.
 const (
 	AccessUnspecified Access = iota
-	Read                     // only read
-	Write                    // only written, every element of it
-	Update                   // read and written: what it held before matters
+	AccessRead               // only read
+	AccessWrite              // only written, every element of it
+	AccessUpdate             // read and written: what it held before matters
 )
 
 // Operand is one tensor of a call, with the name that errors use for it.
@@ -151,12 +151,12 @@ func (o *Op[A]) Updated(a A) []Operand { return updated(o.schema.Operands(a)) }
 func updated(operands []Operand) []Operand {
 	var found []Operand
 	for i, w := range operands {
-		if w.Tensor == nil || w.Access == Read {
+		if w.Tensor == nil || w.Access == AccessRead {
 			continue
 		}
-		shared := w.Access == Update
+		shared := w.Access == AccessUpdate
 		for j, r := range operands {
-			shared = shared || i != j && r.Access != Write && tensor.Overlap(w.Tensor, r.Tensor)
+			shared = shared || i != j && r.Access != AccessWrite && tensor.Overlap(w.Tensor, r.Tensor)
 		}
 		if shared {
 			found = append(found, w)

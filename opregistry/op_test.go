@@ -73,13 +73,13 @@ func TestUpdated(t *testing.T) {
 	t.Parallel()
 	x, y := vector(t, 4), vector(t, 4)
 	read := func(v *tensor.Tensor) opregistry.Operand {
-		return opregistry.Operand{Name: "r", Tensor: v, Access: opregistry.Read}
+		return opregistry.Operand{Name: "r", Tensor: v, Access: opregistry.AccessRead}
 	}
 	write := func(v *tensor.Tensor) opregistry.Operand {
-		return opregistry.Operand{Name: "w", Tensor: v, Access: opregistry.Write}
+		return opregistry.Operand{Name: "w", Tensor: v, Access: opregistry.AccessWrite}
 	}
 	update := func(v *tensor.Tensor) opregistry.Operand {
-		return opregistry.Operand{Name: "u", Tensor: v, Access: opregistry.Update}
+		return opregistry.Operand{Name: "u", Tensor: v, Access: opregistry.AccessUpdate}
 	}
 	tests := []struct {
 		name string
@@ -91,7 +91,7 @@ func TestUpdated(t *testing.T) {
 		{"updated", []opregistry.Operand{read(x), update(y)}, []string{"u"}},
 		{"written over what another updates", []opregistry.Operand{update(x), write(x)}, []string{"u", "w"}},
 		{"written twice", []opregistry.Operand{write(x), write(x)}, nil},
-		{"left out", []opregistry.Operand{read(x), {Name: "w", Access: opregistry.Update}}, nil},
+		{"left out", []opregistry.Operand{read(x), {Name: "w", Access: opregistry.AccessUpdate}}, nil},
 		{"no operands", nil, nil},
 	}
 	for _, tt := range tests {

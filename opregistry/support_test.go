@@ -17,7 +17,7 @@ func supportOp(lead func(supportArgs) *tensor.Tensor) *opregistry.Op[supportArgs
 	return opregistry.NewOp("scale", opregistry.Schema[supportArgs]{
 		Validate: func(supportArgs) error { return nil },
 		Operands: func(a supportArgs) []opregistry.Operand {
-			return []opregistry.Operand{{Name: "x", Tensor: a.X, Access: opregistry.Update}}
+			return []opregistry.Operand{{Name: "x", Tensor: a.X, Access: opregistry.AccessUpdate}}
 		},
 		Lead: lead,
 	})

@@ -158,7 +158,7 @@ func bench[A any](b *testing.B, op *opregistry.Op[A], a A) {
 	bytes := 0
 	for _, o := range op.Operands(a) {
 		n := o.Tensor.NumElements() * o.Tensor.DType().Size()
-		if o.Access == opregistry.Update {
+		if o.Access == opregistry.AccessUpdate {
 			n *= 2
 		}
 		bytes += n

@@ -160,7 +160,7 @@ func (s subjectOf[A]) differ(t *testing.T, d tensor.DType, seed uint64) {
 	require.NoError(t, runOf(t, flagos.Source(), s.op)(opregistry.NewExec(pool, 0), got))
 	for i, o := range s.op.Operands(want) {
 		switch {
-		case o.Access != opregistry.Read:
+		case o.Access != opregistry.AccessRead:
 			if !tensortest.Close(t, o.Tensor, operands[i].Tensor, s.tolerance(o.Tensor.DType())) {
 				t.Logf("operand %s of seed %d", o.Name, seed)
 			}
@@ -176,7 +176,7 @@ func (s subjectOf[A]) differ(t *testing.T, d tensor.DType, seed uint64) {
 // written reports whether x is also an operand that is written.
 func written(operands []opregistry.Operand, x *tensor.Tensor) bool {
 	for _, o := range operands {
-		if o.Access != opregistry.Read && tensor.Overlap(o.Tensor, x) {
+		if o.Access != opregistry.AccessRead && tensor.Overlap(o.Tensor, x) {
 			return true
 		}
 	}

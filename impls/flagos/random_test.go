@@ -91,7 +91,7 @@ func requireSame[A any](t *testing.T, op *opregistry.Op[A], want, got A, what st
 	t.Helper()
 	expected := op.Operands(want)
 	for k, o := range op.Operands(got) {
-		if o.Access == opregistry.Read {
+		if o.Access == opregistry.AccessRead {
 			continue
 		}
 		values := expected[k].Tensor.Float64s()

@@ -95,7 +95,7 @@ func (p plan) wrap(impl opregistry.Impl, calls *atomic.Int64) any {
 // spoil changes the numbers of all operands that an op writes.
 func spoil(operands []opregistry.Operand, change func(float64) float64) {
 	for _, o := range operands {
-		if o.Tensor == nil || o.Access == opregistry.Read || !o.Tensor.DType().IsFloat() {
+		if o.Tensor == nil || o.Access == opregistry.AccessRead || !o.Tensor.DType().IsFloat() {
 			continue
 		}
 		values := o.Tensor.Float64s()

@@ -117,7 +117,7 @@ func (c call[A]) compare(torch *process, all []opregistry.Source, newMaker func(
 func (c call[A]) near(t *testing.T, id string, want, got A) {
 	wanted := c.op.Operands(want)
 	for i, o := range c.op.Operands(got) {
-		if o.Access == opregistry.Read {
+		if o.Access == opregistry.AccessRead {
 			continue
 		}
 		tol, _ := ops.Tolerance(c.op.Name(), o.Tensor.DType())

@@ -28,7 +28,7 @@ func TestActivation(t *testing.T) {
 				"scalar":   func(a *args) { a.Input, a.Output = f32(), f32() },
 				"empty":    func(a *args) { a.Input, a.Output = f32(3, 0), f32(3, 0) },
 			})
-			testOperands(t, op, good(), access{"input": opregistry.Read, "output": opregistry.Write})
+			testOperands(t, op, good(), access{"input": opregistry.AccessRead, "output": opregistry.AccessWrite})
 		})
 	}
 }
@@ -54,7 +54,7 @@ func TestDActivation(t *testing.T) {
 				"into grad":      func(a *args) { a.Output = a.Grad },
 				"into fwd_input": func(a *args) { a.Output = a.FwdInput },
 			})
-			testOperands(t, op, good(), access{"grad": opregistry.Read, "fwd_input": opregistry.Read, "output": opregistry.Write})
+			testOperands(t, op, good(), access{"grad": opregistry.AccessRead, "fwd_input": opregistry.AccessRead, "output": opregistry.AccessWrite})
 		})
 	}
 }
@@ -85,7 +85,7 @@ func TestDBiasDActivation(t *testing.T) {
 				"dbias [1, 4]": func(a *args) { a.DBias = f32(1, 4) },
 			})
 			testOperands(t, op, good(), access{
-				"grad": opregistry.Read, "fwd_input": opregistry.Read, "dbias": opregistry.Write, "output": opregistry.Write,
+				"grad": opregistry.AccessRead, "fwd_input": opregistry.AccessRead, "dbias": opregistry.AccessWrite, "output": opregistry.AccessWrite,
 			})
 		})
 	}
@@ -96,7 +96,7 @@ func TestDBiasDActivation(t *testing.T) {
 func TestDBiasOrder_UpstreamReturnsSumOfGrad(t *testing.T) {
 	var written []string
 	for _, o := range ops.DBiasDGELU.Operands(ops.DBiasDActivationArgs{Grad: f32(2), FwdInput: f32(2), DBias: f32(2), Output: f32(2)}) {
-		if o.Access == opregistry.Write {
+		if o.Access == opregistry.AccessWrite {
 			written = append(written, o.Name)
 		}
 	}

@@ -31,7 +31,7 @@ var MultiTensorAdamParamRemainder = opregistry.NewOp("multi_tensor_adam_param_re
 		return c.err
 	},
 	Operands: func(a MultiTensorAdamArgs) []opregistry.Operand {
-		return operands{}.lists(a.TensorLists, opregistry.Read, opregistry.Update)
+		return operands{}.lists(a.TensorLists, opregistry.AccessRead, opregistry.AccessUpdate)
 	},
 })
 
@@ -62,8 +62,8 @@ var MultiTensorAdamFP8 = opregistry.NewOp("multi_tensor_adam_fp8", opregistry.Sc
 		return c.err
 	},
 	Operands: func(a MultiTensorAdamArgs) []opregistry.Operand {
-		return operands{}.lists(a.TensorLists, opregistry.Read, opregistry.Write, opregistry.Update, opregistry.Update,
-			opregistry.Update, opregistry.Read, opregistry.Update, opregistry.Write)
+		return operands{}.lists(a.TensorLists, opregistry.AccessRead, opregistry.AccessWrite, opregistry.AccessUpdate, opregistry.AccessUpdate,
+			opregistry.AccessUpdate, opregistry.AccessRead, opregistry.AccessUpdate, opregistry.AccessWrite)
 	},
 })
 
@@ -131,7 +131,7 @@ func (a MultiTensorAdamCapturableArgs) validate(op string, lists int, want strin
 }
 
 func (a MultiTensorAdamCapturableArgs) operands() []opregistry.Operand {
-	return operands{}.lists(a.TensorLists, opregistry.Update).read("noop_flag", a.NoopFlag).
+	return operands{}.lists(a.TensorLists, opregistry.AccessUpdate).read("noop_flag", a.NoopFlag).
 		read("lr", a.LR).read("step", a.Step).read("inv_scale", a.InvScale)
 }
 

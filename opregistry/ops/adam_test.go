@@ -53,9 +53,9 @@ func TestMultiTensorAdamFP8(t *testing.T) {
 		a.TensorLists[i] = a.TensorLists[i][:1]
 	}
 	testOperands(t, ops.MultiTensorAdamFP8, a, access{
-		"tensor_lists[0][0]": opregistry.Read, "tensor_lists[1][0]": opregistry.Write, "tensor_lists[2][0]": opregistry.Update,
-		"tensor_lists[3][0]": opregistry.Update, "tensor_lists[4][0]": opregistry.Update, "tensor_lists[5][0]": opregistry.Read,
-		"tensor_lists[6][0]": opregistry.Update, "tensor_lists[7][0]": opregistry.Write,
+		"tensor_lists[0][0]": opregistry.AccessRead, "tensor_lists[1][0]": opregistry.AccessWrite, "tensor_lists[2][0]": opregistry.AccessUpdate,
+		"tensor_lists[3][0]": opregistry.AccessUpdate, "tensor_lists[4][0]": opregistry.AccessUpdate, "tensor_lists[5][0]": opregistry.AccessRead,
+		"tensor_lists[6][0]": opregistry.AccessUpdate, "tensor_lists[7][0]": opregistry.AccessWrite,
 	})
 }
 
@@ -97,8 +97,8 @@ func TestMultiTensorAdamCapturable(t *testing.T) {
 		a.TensorLists[i] = a.TensorLists[i][:1]
 	}
 	testOperands(t, ops.MultiTensorAdamCapturable, a, access{
-		"tensor_lists[0][0]": opregistry.Update, "tensor_lists[1][0]": opregistry.Update, "tensor_lists[2][0]": opregistry.Update,
-		"tensor_lists[3][0]": opregistry.Update, "noop_flag": opregistry.Read, "lr": opregistry.Read, "step": opregistry.Read, "inv_scale": opregistry.Read,
+		"tensor_lists[0][0]": opregistry.AccessUpdate, "tensor_lists[1][0]": opregistry.AccessUpdate, "tensor_lists[2][0]": opregistry.AccessUpdate,
+		"tensor_lists[3][0]": opregistry.AccessUpdate, "noop_flag": opregistry.AccessRead, "lr": opregistry.AccessRead, "step": opregistry.AccessRead, "inv_scale": opregistry.AccessRead,
 	})
 }
 

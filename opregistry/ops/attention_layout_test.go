@@ -20,7 +20,7 @@ func TestFAPrepare(t *testing.T) {
 		{"shape of output", func(a *args) { a.Output = f32(3, 5, 2, 3, 4) }, "output", "[3 2 5 3 4]"},
 		{"in place", func(a *args) { a.Output = view(a.QKVI, 3, 2, 5, 3, 4) }, "output", "memory apart from qkvi"},
 	})
-	testOperands(t, ops.FAPrepareFwd, good(), access{"qkvi": opregistry.Read, "output": opregistry.Write})
+	testOperands(t, ops.FAPrepareFwd, good(), access{"qkvi": opregistry.AccessRead, "output": opregistry.AccessWrite})
 
 	type back = ops.FAPrepareBwdArgs
 	undo := func() back {
@@ -34,7 +34,7 @@ func TestFAPrepare(t *testing.T) {
 		{"shape of output", func(a *back) { a.Output = f32(2, 5, 3, 12) }, "output", "[5 2 3 12]"},
 		{"output over k", func(a *back) { a.K = view(a.Output, 2, 5, 3, 4) }, "output", "memory apart from k"},
 	})
-	testOperands(t, ops.FAPrepareBwd, undo(), access{"q": opregistry.Read, "k": opregistry.Read, "v": opregistry.Read, "output": opregistry.Write})
+	testOperands(t, ops.FAPrepareBwd, undo(), access{"q": opregistry.AccessRead, "k": opregistry.AccessRead, "v": opregistry.AccessRead, "output": opregistry.AccessWrite})
 }
 
 func TestConvertTHD(t *testing.T) {
@@ -62,7 +62,7 @@ func TestConvertTHD(t *testing.T) {
 		{"too many tokens", func(a *args) { a.CuSeqlens = i32(0, 5, 10) }, "cu_seqlens", "at most the 9 tokens of output"},
 		{"too long", func(a *args) { a.CuSeqlens = i32(0, 7, 8) }, "cu_seqlens", "at most the 6 positions of tensor"},
 	})
-	testOperands(t, ops.ConvertTHDToBSHD, toRows(), access{"tensor": opregistry.Read, "cu_seqlens": opregistry.Read, "output": opregistry.Write})
+	testOperands(t, ops.ConvertTHDToBSHD, toRows(), access{"tensor": opregistry.AccessRead, "cu_seqlens": opregistry.AccessRead, "output": opregistry.AccessWrite})
 }
 
 func TestCopyToKVCache(t *testing.T) {
@@ -112,8 +112,8 @@ func TestCopyToKVCache(t *testing.T) {
 		a.QKVFormat, a.NewK = ops.SBHD, f32(3, 3, 2, 4)
 	}, "new_k", "a batch of 2"})
 	testOperands(t, ops.CopyToKVCache, paged(), access{
-		"new_k": opregistry.Read, "new_v": opregistry.Read, "page_table": opregistry.Read, "cu_new_lens": opregistry.Read,
-		"cu_cached_lens": opregistry.Read, "k_cache": opregistry.Update, "v_cache": opregistry.Update,
+		"new_k": opregistry.AccessRead, "new_v": opregistry.AccessRead, "page_table": opregistry.AccessRead, "cu_new_lens": opregistry.AccessRead,
+		"cu_cached_lens": opregistry.AccessRead, "k_cache": opregistry.AccessUpdate, "v_cache": opregistry.AccessUpdate,
 	})
 
 	slots := func() args {
@@ -155,7 +155,7 @@ func TestGatedDeltaNetForward(t *testing.T) {
 	})
 	testAccepted(t, ops.GatedDeltaNetForward, good, map[string]func(a *args){"no states": func(a *args) { a.InitialState, a.FinalState = nil, nil }})
 	testOperands(t, ops.GatedDeltaNetForward, good(), access{
-		"query": opregistry.Read, "key": opregistry.Read, "value": opregistry.Read, "g": opregistry.Read, "beta": opregistry.Read,
-		"initial_state": opregistry.Read, "output": opregistry.Write, "final_state": opregistry.Write,
+		"query": opregistry.AccessRead, "key": opregistry.AccessRead, "value": opregistry.AccessRead, "g": opregistry.AccessRead, "beta": opregistry.AccessRead,
+		"initial_state": opregistry.AccessRead, "output": opregistry.AccessWrite, "final_state": opregistry.AccessWrite,
 	})
 }

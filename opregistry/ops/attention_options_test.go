@@ -107,8 +107,8 @@ func TestFusedAttnLengths(t *testing.T) {
 		},
 	})
 	testOperands(t, ops.FusedAttnFwd, packed(), access{
-		"Q": opregistry.Read, "K": opregistry.Read, "V": opregistry.Read, "O": opregistry.Write, "stats": opregistry.Write,
-		"cu_seqlens_q": opregistry.Read, "cu_seqlens_kv": opregistry.Read, "cu_seqlens_q_padded": opregistry.Read, "cu_seqlens_kv_padded": opregistry.Read,
+		"Q": opregistry.AccessRead, "K": opregistry.AccessRead, "V": opregistry.AccessRead, "O": opregistry.AccessWrite, "stats": opregistry.AccessWrite,
+		"cu_seqlens_q": opregistry.AccessRead, "cu_seqlens_kv": opregistry.AccessRead, "cu_seqlens_q_padded": opregistry.AccessRead, "cu_seqlens_kv_padded": opregistry.AccessRead,
 	})
 	assert.Equal(t, ops.Sequence{FirstQ: 6, LenQ: 3, FirstKV: 5, LenKV: 6}, packed().Sequence(1))
 	assert.Equal(t, ops.Sequence{LenQ: 3, LenKV: 7}, good().Sequence(1))

@@ -75,7 +75,7 @@ func TestFusedAttnFwd(t *testing.T) {
 		},
 	})
 	testOperands(t, ops.FusedAttnFwd, goodAttnFwd(), access{
-		"Q": opregistry.Read, "K": opregistry.Read, "V": opregistry.Read, "O": opregistry.Write, "stats": opregistry.Write,
+		"Q": opregistry.AccessRead, "K": opregistry.AccessRead, "V": opregistry.AccessRead, "O": opregistry.AccessWrite, "stats": opregistry.AccessWrite,
 	})
 }
 
@@ -142,8 +142,8 @@ func TestFusedAttnBwd(t *testing.T) {
 		"gradients not wanted": func(a *args) { a.DBias, a.DSoftmaxOffset = nil, nil },
 	})
 	testOperands(t, ops.FusedAttnBwd, good(), access{
-		"Q": opregistry.Read, "K": opregistry.Read, "V": opregistry.Read, "O": opregistry.Read, "dO": opregistry.Read, "stats": opregistry.Read,
-		"dQ": opregistry.Write, "dK": opregistry.Write, "dV": opregistry.Write,
+		"Q": opregistry.AccessRead, "K": opregistry.AccessRead, "V": opregistry.AccessRead, "O": opregistry.AccessRead, "dO": opregistry.AccessRead, "stats": opregistry.AccessRead,
+		"dQ": opregistry.AccessWrite, "dK": opregistry.AccessWrite, "dV": opregistry.AccessWrite,
 	})
 	fwd := good().Fwd()
 	assert.Equal(t, ops.AttnDims{Batch: 2, SeqQ: 5, SeqKV: 7, Heads: 4, Groups: 2, DimQK: 8, DimV: 6}, fwd.Dims())

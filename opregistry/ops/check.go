@@ -237,15 +237,15 @@ func (c *check) saved(s *opregistry.Saved) {
 type operands []opregistry.Operand
 
 func (o operands) read(name string, t *tensor.Tensor) operands {
-	return o.add(name, t, opregistry.Read)
+	return o.add(name, t, opregistry.AccessRead)
 }
 
 func (o operands) write(name string, t *tensor.Tensor) operands {
-	return o.add(name, t, opregistry.Write)
+	return o.add(name, t, opregistry.AccessWrite)
 }
 
 func (o operands) update(name string, t *tensor.Tensor) operands {
-	return o.add(name, t, opregistry.Update)
+	return o.add(name, t, opregistry.AccessUpdate)
 }
 
 // all adds the tensors of a list.

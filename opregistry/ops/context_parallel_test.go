@@ -29,7 +29,7 @@ func TestTHDGetPartitionedIndices(t *testing.T) {
 			a.CuSeqlens = flat(a.Output, 3)
 		}, "output", "memory apart from cu_seqlens"},
 	})
-	testOperands(t, ops.THDGetPartitionedIndices, good(), access{"cu_seqlens": opregistry.Read, "output": opregistry.Write})
+	testOperands(t, ops.THDGetPartitionedIndices, good(), access{"cu_seqlens": opregistry.AccessRead, "output": opregistry.AccessWrite})
 }
 
 func TestTHDReadHalfTensor(t *testing.T) {
@@ -53,7 +53,7 @@ func TestTHDReadHalfTensor(t *testing.T) {
 	testAccepted(t, ops.THDReadHalfTensor, good, map[string]func(a *args){
 		"3 axes": func(a *args) { a.Tensor, a.Half = f32(8, 3, 4), f32(4, 3, 4) },
 	})
-	testOperands(t, ops.THDReadHalfTensor, good(), access{"tensor": opregistry.Read, "cu_seqlens": opregistry.Read, "half": opregistry.Write})
+	testOperands(t, ops.THDReadHalfTensor, good(), access{"tensor": opregistry.AccessRead, "cu_seqlens": opregistry.AccessRead, "half": opregistry.AccessWrite})
 }
 
 func TestTHDSecondHalfLSE(t *testing.T) {
@@ -79,7 +79,7 @@ func TestTHDSecondHalfLSE(t *testing.T) {
 		{"positions of the step", func(a *args) { a.LSEPerStep = f32(3, 4) }, "lse_per_step", "5 positions"},
 	})
 	testOperands(t, ops.THDSecondHalfLSECorrection, good(), access{
-		"lse": opregistry.Update, "lse_per_step": opregistry.Read, "cu_seqlens": opregistry.Read,
+		"lse": opregistry.AccessUpdate, "lse_per_step": opregistry.AccessRead, "cu_seqlens": opregistry.AccessRead,
 	})
 
 	type read = ops.THDReadSecondHalfLSEArgs
@@ -91,7 +91,7 @@ func TestTHDSecondHalfLSE(t *testing.T) {
 		{"positions of half_lse", func(a *read) { a.HalfLSE = f32(2, 3, 2) }, "half_lse", "3 positions"},
 		{"in place", func(a *read) { a.HalfLSE = view(a.LSE, 2, 3, 3) }, "half_lse", "memory apart from lse"},
 	})
-	testOperands(t, ops.THDReadSecondHalfLSE, reads(), access{"lse": opregistry.Read, "cu_seqlens": opregistry.Read, "half_lse": opregistry.Write})
+	testOperands(t, ops.THDReadSecondHalfLSE, reads(), access{"lse": opregistry.AccessRead, "cu_seqlens": opregistry.AccessRead, "half_lse": opregistry.AccessWrite})
 }
 
 func TestTHDOutCorrection(t *testing.T) {
@@ -118,7 +118,7 @@ func TestTHDOutCorrection(t *testing.T) {
 		"whole":  func(a *args) { a.OnlySecondHalf, a.OutPerStep, a.LSEPerStep = false, f32(10, 3, 4), f32(2, 3, 6) },
 	})
 	testOperands(t, ops.THDOutCorrection, good(), access{
-		"out": opregistry.Update, "out_per_step": opregistry.Read, "lse": opregistry.Read, "lse_per_step": opregistry.Read, "cu_seqlens": opregistry.Read,
+		"out": opregistry.AccessUpdate, "out_per_step": opregistry.AccessRead, "lse": opregistry.AccessRead, "lse_per_step": opregistry.AccessRead, "cu_seqlens": opregistry.AccessRead,
 	})
 }
 
@@ -139,7 +139,7 @@ func TestTHDGradCorrection(t *testing.T) {
 		{"odd lengths", func(a *args) { a.CuSeqlens = i32(0, 3, 8) }, "cu_seqlens", "multiples of 2"},
 		{"in place", func(a *args) { a.GradPerStep = a.Grad }, "grad", "memory apart from grad_per_step"},
 	})
-	testOperands(t, ops.THDGradCorrection, good(), access{"grad": opregistry.Update, "grad_per_step": opregistry.Read, "cu_seqlens": opregistry.Read})
+	testOperands(t, ops.THDGradCorrection, good(), access{"grad": opregistry.AccessUpdate, "grad_per_step": opregistry.AccessRead, "cu_seqlens": opregistry.AccessRead})
 	assert.Equal(t, "none", ops.NoCorrection.String())
 	assert.Equal(t, "correction(9)", ops.Correction(9).String())
 }

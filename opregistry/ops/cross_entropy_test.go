@@ -46,7 +46,7 @@ func TestCrossEntropyFwd(t *testing.T) {
 		"narrow logits":   func(a *args) { a.Logits = of(tensor.BF16, 4, 5) },
 	})
 	testOperands(t, ops.CrossEntropyFwd, good(), access{
-		"logits": opregistry.Read, "targets": opregistry.Read, "losses": opregistry.Write, "lse": opregistry.Write,
+		"logits": opregistry.AccessRead, "targets": opregistry.AccessRead, "losses": opregistry.AccessWrite, "lse": opregistry.AccessWrite,
 	})
 }
 
@@ -85,6 +85,6 @@ func TestCrossEntropyBwd(t *testing.T) {
 	})
 	testAccepted(t, ops.CrossEntropyBwd, good, map[string]func(a *args){"in place": func(a *args) { a.DLogits = a.Logits }})
 	testOperands(t, ops.CrossEntropyBwd, good(), access{
-		"logits": opregistry.Read, "targets": opregistry.Read, "lse": opregistry.Read, "dlosses": opregistry.Read, "dlogits": opregistry.Write,
+		"logits": opregistry.AccessRead, "targets": opregistry.AccessRead, "lse": opregistry.AccessRead, "dlosses": opregistry.AccessRead, "dlogits": opregistry.AccessWrite,
 	})
 }

@@ -46,7 +46,7 @@ func TestDropoutFwd(t *testing.T) {
 		"empty":    func(a *args) { a.Input, a.Out, a.Mask = f32(0), f32(0), of(tensor.U8, 0) },
 		"scalar":   func(a *args) { a.Input, a.Out, a.Mask = f32(), f32(), of(tensor.U8, 1) },
 	})
-	testOperands(t, ops.DropoutFwd, good(), access{"input": opregistry.Read, "out": opregistry.Write, "mask": opregistry.Write})
+	testOperands(t, ops.DropoutFwd, good(), access{"input": opregistry.AccessRead, "out": opregistry.AccessWrite, "mask": opregistry.AccessWrite})
 }
 
 func TestDropoutMaskOverlaps(t *testing.T) {
@@ -95,5 +95,5 @@ func TestDropoutBwd(t *testing.T) {
 		{"no saved", func(a *args) { a.Saved = nil }, "saved", "Saved"},
 	})
 	testAccepted(t, ops.DropoutBwd, good, map[string]func(a *args){"in place": func(a *args) { a.GradInput = a.GradOutput }})
-	testOperands(t, ops.DropoutBwd, good(), access{"grad_output": opregistry.Read, "mask": opregistry.Read, "grad_input": opregistry.Write})
+	testOperands(t, ops.DropoutBwd, good(), access{"grad_output": opregistry.AccessRead, "mask": opregistry.AccessRead, "grad_input": opregistry.AccessWrite})
 }

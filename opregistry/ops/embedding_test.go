@@ -49,7 +49,7 @@ func TestEmbeddingFwd(t *testing.T) {
 		"one row":  func(a *args) { a.Indices, a.Output = i32(4), f32(3) },
 		"no width": func(a *args) { a.Weight, a.Output = f32(5, 0), f32(6, 0) },
 	})
-	testOperands(t, ops.EmbeddingFwd, good(), access{"indices": opregistry.Read, "weight": opregistry.Read, "output": opregistry.Write})
+	testOperands(t, ops.EmbeddingFwd, good(), access{"indices": opregistry.AccessRead, "weight": opregistry.AccessRead, "output": opregistry.AccessWrite})
 }
 
 func TestEmbeddingBwd(t *testing.T) {
@@ -71,9 +71,9 @@ func TestEmbeddingBwd(t *testing.T) {
 		}, "dweight", "memory apart from indices"},
 	})
 	a := good()
-	testOperands(t, ops.EmbeddingBwd, a, access{"grad": opregistry.Read, "indices": opregistry.Read, "dweight": opregistry.Write})
+	testOperands(t, ops.EmbeddingBwd, a, access{"grad": opregistry.AccessRead, "indices": opregistry.AccessRead, "dweight": opregistry.AccessWrite})
 	a.Accumulate = true
-	testOperands(t, ops.EmbeddingBwd, a, access{"grad": opregistry.Read, "indices": opregistry.Read, "dweight": opregistry.Update})
+	testOperands(t, ops.EmbeddingBwd, a, access{"grad": opregistry.AccessRead, "indices": opregistry.AccessRead, "dweight": opregistry.AccessUpdate})
 }
 
 func must(x *tensor.Tensor, err error) *tensor.Tensor {

@@ -45,7 +45,7 @@ var MultiTensorComputeScaleAndScaleInv = opregistry.NewOp("multi_tensor_compute_
 		return c.err
 	},
 	Operands: func(a MultiTensorComputeScaleAndScaleInvArgs) []opregistry.Operand {
-		return operands{}.lists(a.TensorLists, opregistry.Read, opregistry.Write)
+		return operands{}.lists(a.TensorLists, opregistry.AccessRead, opregistry.AccessWrite)
 	},
 })
 
@@ -78,7 +78,7 @@ var MultiTensorComputeScaleInvE8M0 = opregistry.NewOp("multi_tensor_compute_scal
 		return c.err
 	},
 	Operands: func(a MultiTensorComputeScaleInvE8M0Args) []opregistry.Operand {
-		return operands{}.lists(a.TensorLists, opregistry.Read, opregistry.Write)
+		return operands{}.lists(a.TensorLists, opregistry.AccessRead, opregistry.AccessWrite)
 	},
 })
 

@@ -54,7 +54,7 @@ func TestFP8Scales(t *testing.T) {
 		{"fused/overlap", func(a *fused) { a.Scales[1] = flat(a.AmaxHistories[0], 2) }, "scales[1]", "memory apart from amax_histories[0]"},
 	})
 	testOperands(t, ops.FusedAmaxAndScaleUpdateAfterReduction, fused{AmaxReductionBuffer: f32(1), AmaxHistories: []*tensor.Tensor{f32(1, 1)}, Scales: []*tensor.Tensor{f32(1)}},
-		access{"amax_reduction_buffer": opregistry.Read, "amax_histories[0]": opregistry.Update, "scales[0]": opregistry.Update})
+		access{"amax_reduction_buffer": opregistry.AccessRead, "amax_histories[0]": opregistry.AccessUpdate, "scales[0]": opregistry.AccessUpdate})
 }
 
 func TestLayoutOps(t *testing.T) {
@@ -175,12 +175,12 @@ func TestShards(t *testing.T) {
 		{"fp4/global", func(a *fp4) { a.GlobalScale = f32(2) }, "global_scale", "1 elements"},
 	})
 	testOperands(t, ops.NVFP42DPartialCast, goodFP4(), access{
-		"inp": opregistry.Read, "scale": opregistry.Read, "global_scale": opregistry.Read, "out": opregistry.Update,
+		"inp": opregistry.AccessRead, "scale": opregistry.AccessRead, "global_scale": opregistry.AccessRead, "out": opregistry.AccessUpdate,
 	})
 	even := goodFP4()
 	even.Inp = f32(10)
 	testOperands(t, ops.NVFP42DPartialCast, even, access{
-		"inp": opregistry.Read, "scale": opregistry.Read, "global_scale": opregistry.Read, "out": opregistry.Write,
+		"inp": opregistry.AccessRead, "scale": opregistry.AccessRead, "global_scale": opregistry.AccessRead, "out": opregistry.AccessWrite,
 	})
 	type fp4s = ops.NVFP4MultiTensor2DPartialCastArgs
 	testValidation(t, ops.NVFP4MultiTensor2DPartialCast, func() fp4s { return fp4s{[]fp4{goodFP4(), goodFP4()}} }, []refusal[fp4s]{
@@ -238,7 +238,7 @@ func TestPlumbing(t *testing.T) {
 
 	send := ops.NVSHMEMSendOnCurrentStreamArgs{Src: f32(2), Dst: f32(2), Signal: i64(0)}
 	assert.NoError(t, ops.NVSHMEMSendOnCurrentStream.Validate(send))
-	testOperands(t, ops.NVSHMEMSendOnCurrentStream, send, access{"src": opregistry.Read, "dst": opregistry.Write, "signal": opregistry.Update})
+	testOperands(t, ops.NVSHMEMSendOnCurrentStream, send, access{"src": opregistry.AccessRead, "dst": opregistry.AccessWrite, "signal": opregistry.AccessUpdate})
 	send.Dst = nil
 	assert.ErrorContains(t, ops.NVSHMEMSendOnCurrentStream.Validate(send), `"dst"`)
 
@@ -249,7 +249,7 @@ func TestPlumbing(t *testing.T) {
 
 	grouped := ops.GroupedSwizzleForGemmArgs{TensorList: []ops.Quantized{{ScaleInv: of(tensor.U8, 2, 2)}}, Scaling: ops.MXFP8Scaling, Rowwise: true}
 	assert.NoError(t, ops.GroupedSwizzleForGemm.Validate(grouped))
-	testOperands(t, ops.GroupedSwizzleForGemm, grouped, access{"tensor_list[0].scale_inv": opregistry.Update})
+	testOperands(t, ops.GroupedSwizzleForGemm, grouped, access{"tensor_list[0].scale_inv": opregistry.AccessUpdate})
 	grouped.Columnwise = true
 	assert.ErrorContains(t, ops.GroupedSwizzleForGemm.Validate(grouped), `"tensor_list[0]"`)
 	grouped.Scaling = ops.BlockScaling

@@ -85,13 +85,13 @@ func TestGenericGemmOperands(t *testing.T) {
 	t.Parallel()
 	a := fullGemm()
 	testOperands(t, ops.GenericGemm, a, access{
-		"A": opregistry.Read, "B": opregistry.Read, "D": opregistry.Update, "bias": opregistry.Read, "gelu_in": opregistry.Write,
+		"A": opregistry.AccessRead, "B": opregistry.AccessRead, "D": opregistry.AccessUpdate, "bias": opregistry.AccessRead, "gelu_in": opregistry.AccessWrite,
 	})
 	a.Grad, a.Accumulate = true, false
 	testOperands(t, ops.GenericGemm, a, access{
-		"A": opregistry.Read, "B": opregistry.Read, "D": opregistry.Write, "bias": opregistry.Write, "gelu_in": opregistry.Read,
+		"A": opregistry.AccessRead, "B": opregistry.AccessRead, "D": opregistry.AccessWrite, "bias": opregistry.AccessWrite, "gelu_in": opregistry.AccessRead,
 	})
-	testOperands(t, ops.GenericGemm, gemmArgs{A: a.A, B: a.B, D: a.D}, access{"A": opregistry.Read, "B": opregistry.Read, "D": opregistry.Write})
+	testOperands(t, ops.GenericGemm, gemmArgs{A: a.A, B: a.B, D: a.D}, access{"A": opregistry.AccessRead, "B": opregistry.AccessRead, "D": opregistry.AccessWrite})
 }
 
 func TestGenericGemmDims(t *testing.T) {

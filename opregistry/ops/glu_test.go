@@ -34,7 +34,7 @@ func testGLU(t *testing.T, op *opregistry.Op[ops.ActivationArgs]) {
 		"empty":  func(a *args) { a.Input, a.Output = f32(3, 0), f32(3, 0) },
 		"vector": func(a *args) { a.Input, a.Output = f32(6), f32(3) },
 	})
-	testOperands(t, op, good(), access{"input": opregistry.Read, "output": opregistry.Write})
+	testOperands(t, op, good(), access{"input": opregistry.AccessRead, "output": opregistry.AccessWrite})
 }
 
 func TestDGLU(t *testing.T) {
@@ -58,7 +58,7 @@ func testDGLU(t *testing.T, op *opregistry.Op[ops.DActivationArgs]) {
 		{"output over grad", func(a *args) { a.Grad = view(a.Output, 3, 4) }, "output", "memory apart from grad"},
 	})
 	testAccepted(t, op, good, map[string]func(a *args){"in place": func(a *args) { a.Output = a.FwdInput }})
-	testOperands(t, op, good(), access{"grad": opregistry.Read, "fwd_input": opregistry.Read, "output": opregistry.Write})
+	testOperands(t, op, good(), access{"grad": opregistry.AccessRead, "fwd_input": opregistry.AccessRead, "output": opregistry.AccessWrite})
 }
 
 func TestClampedSwiGLU(t *testing.T) {
@@ -78,7 +78,7 @@ func TestClampedSwiGLU(t *testing.T) {
 		"constants": func(a *args) { a.Limit, a.Alpha, a.GLULinearOffset = ops.Float(0), ops.Float(-1), ops.Float(0) },
 		"no limit":  func(a *args) { a.Limit = ops.Float(inf) },
 	})
-	testOperands(t, ops.ClampedSwiGLU, good(), access{"input": opregistry.Read, "output": opregistry.Write})
+	testOperands(t, ops.ClampedSwiGLU, good(), access{"input": opregistry.AccessRead, "output": opregistry.AccessWrite})
 }
 
 func TestClampedDSwiGLU(t *testing.T) {
@@ -94,5 +94,5 @@ func TestClampedDSwiGLU(t *testing.T) {
 		{"offset infinite", func(a *args) { a.GLULinearOffset = ops.Float(float32(math.Inf(1))) }, "glu_linear_offset", "a finite number"},
 	})
 	testAccepted(t, ops.ClampedDSwiGLU, good, map[string]func(a *args){"in place": func(a *args) { a.Output = a.FwdInput }})
-	testOperands(t, ops.ClampedDSwiGLU, good(), access{"grad": opregistry.Read, "fwd_input": opregistry.Read, "output": opregistry.Write})
+	testOperands(t, ops.ClampedDSwiGLU, good(), access{"grad": opregistry.AccessRead, "fwd_input": opregistry.AccessRead, "output": opregistry.AccessWrite})
 }

@@ -34,14 +34,14 @@ var TEGeneralGroupedGemm = opregistry.NewOp("te_general_grouped_gemm", opregistr
 	Doc:      "matrix products of several groups with bias and GELU epilogues",
 	Validate: validateGrouped,
 	Operands: func(a TEGeneralGroupedGemmArgs) []opregistry.Operand {
-		output, bias, gelu := opregistry.Write, opregistry.Read, opregistry.Write
+		output, bias, gelu := opregistry.AccessWrite, opregistry.AccessRead, opregistry.AccessWrite
 		if a.Accumulate {
-			output = opregistry.Update
+			output = opregistry.AccessUpdate
 		}
 		if a.Grad {
-			bias, gelu = opregistry.Write, opregistry.Read
+			bias, gelu = opregistry.AccessWrite, opregistry.AccessRead
 		}
-		return operands{}.all(list{"A", a.A}, opregistry.Read).all(list{"B", a.B}, opregistry.Read).
+		return operands{}.all(list{"A", a.A}, opregistry.AccessRead).all(list{"B", a.B}, opregistry.AccessRead).
 			all(list{"D", a.D}, output).all(list{"bias", a.Bias}, bias).all(list{"pre_gelu_out", a.PreGeluOut}, gelu)
 	},
 })

@@ -62,13 +62,13 @@ func TestTEGeneralGroupedGemm(t *testing.T) {
 		"one weight":   func(a *args) { a.A[1] = a.A[0] },
 	})
 	testOperands(t, ops.TEGeneralGroupedGemm, good(), access{
-		"A[0]": opregistry.Read, "A[1]": opregistry.Read, "B[0]": opregistry.Read, "B[1]": opregistry.Read, "D[0]": opregistry.Write, "D[1]": opregistry.Write,
-		"bias[0]": opregistry.Read, "bias[1]": opregistry.Read, "pre_gelu_out[0]": opregistry.Write, "pre_gelu_out[1]": opregistry.Write,
+		"A[0]": opregistry.AccessRead, "A[1]": opregistry.AccessRead, "B[0]": opregistry.AccessRead, "B[1]": opregistry.AccessRead, "D[0]": opregistry.AccessWrite, "D[1]": opregistry.AccessWrite,
+		"bias[0]": opregistry.AccessRead, "bias[1]": opregistry.AccessRead, "pre_gelu_out[0]": opregistry.AccessWrite, "pre_gelu_out[1]": opregistry.AccessWrite,
 	})
 	testOperands(t, ops.TEGeneralGroupedGemm, args{
 		A: tensors{f32(4, 3)}, B: tensors{f32(4, 5)}, TransB: true, D: tensors{f32(5, 3)}, Bias: tensors{f32(5)}, PreGeluOut: tensors{f32(5, 3)},
 		Grad: true, Accumulate: true,
-	}, access{"A[0]": opregistry.Read, "B[0]": opregistry.Read, "D[0]": opregistry.Update, "bias[0]": opregistry.Write, "pre_gelu_out[0]": opregistry.Read})
+	}, access{"A[0]": opregistry.AccessRead, "B[0]": opregistry.AccessRead, "D[0]": opregistry.AccessUpdate, "bias[0]": opregistry.AccessWrite, "pre_gelu_out[0]": opregistry.AccessRead})
 
 	g, err := single().Group(1, 2)
 	require.NoError(t, err)
@@ -118,8 +118,8 @@ func TestGroupedTensorGemm(t *testing.T) {
 		},
 	})
 	testOperands(t, ops.TEGeneralGroupedGemmForGroupedTensor, good(), access{
-		"A": opregistry.Read, "B": opregistry.Read, "B.first_dims": opregistry.Read, "D": opregistry.Update, "D.first_dims": opregistry.Read,
-		"bias": opregistry.Read, "alpha": opregistry.Read, "beta": opregistry.Read,
+		"A": opregistry.AccessRead, "B": opregistry.AccessRead, "B.first_dims": opregistry.AccessRead, "D": opregistry.AccessUpdate, "D.first_dims": opregistry.AccessRead,
+		"bias": opregistry.AccessRead, "alpha": opregistry.AccessRead, "beta": opregistry.AccessRead,
 	})
 
 	in := func() args {
@@ -137,8 +137,8 @@ func TestGroupedTensorGemm(t *testing.T) {
 		{"D over A", func(a *args) { a.A.List[1] = view(a.D.Data, 5, 3) }, "D", "memory apart from A[1]"},
 	})
 	testOperands(t, ops.TEGeneralGroupedGemmForDiscreteIn, in(), access{
-		"A[0]": opregistry.Read, "A[1]": opregistry.Read, "B": opregistry.Read, "B.first_dims": opregistry.Read,
-		"D": opregistry.Write, "D.first_dims": opregistry.Read, "bias": opregistry.Read, "alpha": opregistry.Read,
+		"A[0]": opregistry.AccessRead, "A[1]": opregistry.AccessRead, "B": opregistry.AccessRead, "B.first_dims": opregistry.AccessRead,
+		"D": opregistry.AccessWrite, "D.first_dims": opregistry.AccessRead, "bias": opregistry.AccessRead, "alpha": opregistry.AccessRead,
 	})
 
 	outward := func() args {
@@ -155,7 +155,7 @@ func TestGroupedTensorGemm(t *testing.T) {
 		{"D over B", func(a *args) { a.D.List[1] = view(a.B.Data, 5, 3) }, "D", "memory apart from B"},
 	})
 	testOperands(t, ops.TEGeneralGroupedGemmForDiscreteOut, outward(), access{
-		"A": opregistry.Read, "A.first_dims": opregistry.Read, "B": opregistry.Read, "B.first_dims": opregistry.Read,
-		"D[0]": opregistry.Write, "D[1]": opregistry.Write,
+		"A": opregistry.AccessRead, "A.first_dims": opregistry.AccessRead, "B": opregistry.AccessRead, "B.first_dims": opregistry.AccessRead,
+		"D[0]": opregistry.AccessWrite, "D[1]": opregistry.AccessWrite,
 	})
 }

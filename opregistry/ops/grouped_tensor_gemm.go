@@ -91,11 +91,11 @@ func newGroupedGemm(name, doc string, listA, listD bool) *opregistry.Op[GroupedG
 		Doc:      doc,
 		Validate: func(a GroupedGemmArgs) error { return validateGroupedTensors(name, a, listA, listD) },
 		Operands: func(a GroupedGemmArgs) []opregistry.Operand {
-			output := opregistry.Write
+			output := opregistry.AccessWrite
 			if a.Beta != nil {
-				output = opregistry.Update
+				output = opregistry.AccessUpdate
 			}
-			return operands{}.grouped("A", a.A, opregistry.Read).grouped("B", a.B, opregistry.Read).grouped("D", a.D, output).
+			return operands{}.grouped("A", a.A, opregistry.AccessRead).grouped("B", a.B, opregistry.AccessRead).grouped("D", a.D, output).
 				read("bias", a.Bias).read("alpha", a.Alpha).read("beta", a.Beta)
 		},
 	})

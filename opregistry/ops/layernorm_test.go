@@ -49,8 +49,8 @@ func TestLayerNormFwd(t *testing.T) {
 		"converted": func(a *args) { a.Input, a.Bias = of(tensor.BF16, 2, 3, 4), of(tensor.F16, 4) },
 	})
 	testOperands(t, ops.LayerNormFwd, good(), access{
-		"input": opregistry.Read, "weight": opregistry.Read, "bias": opregistry.Read,
-		"output": opregistry.Write, "mu": opregistry.Write, "rsigma": opregistry.Write,
+		"input": opregistry.AccessRead, "weight": opregistry.AccessRead, "bias": opregistry.AccessRead,
+		"output": opregistry.AccessWrite, "mu": opregistry.AccessWrite, "rsigma": opregistry.AccessWrite,
 	})
 }
 
@@ -90,7 +90,7 @@ func TestLayerNormBwd(t *testing.T) {
 		"no rows":  func(a *args) { a.DZ, a.X, a.DX, a.Mu, a.RSigma = f32(0, 4), f32(0, 4), f32(0, 4), f32(0), f32(0) },
 	})
 	testOperands(t, ops.LayerNormBwd, good(), access{
-		"dz": opregistry.Read, "x": opregistry.Read, "mu": opregistry.Read, "rsigma": opregistry.Read, "gamma": opregistry.Read,
-		"dx": opregistry.Write, "dgamma": opregistry.Write, "dbeta": opregistry.Write,
+		"dz": opregistry.AccessRead, "x": opregistry.AccessRead, "mu": opregistry.AccessRead, "rsigma": opregistry.AccessRead, "gamma": opregistry.AccessRead,
+		"dx": opregistry.AccessWrite, "dgamma": opregistry.AccessWrite, "dbeta": opregistry.AccessWrite,
 	})
 }

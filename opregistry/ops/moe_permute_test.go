@@ -38,7 +38,7 @@ func TestMoEPermuteFwd(t *testing.T) {
 		"any experts": func(a *args) { a.Indices.Set(-5, 1, 1) },
 	})
 	testOperands(t, ops.MoEPermuteFwd, good(), access{
-		"input": opregistry.Read, "indices": opregistry.Read, "output": opregistry.Write, "row_id_map": opregistry.Write,
+		"input": opregistry.AccessRead, "indices": opregistry.AccessRead, "output": opregistry.AccessWrite, "row_id_map": opregistry.AccessWrite,
 	})
 }
 
@@ -69,7 +69,7 @@ func TestMoEUnpermute(t *testing.T) {
 			"unweighted": func(a *args) { a.Prob = nil },
 			"no tokens":  func(a *args) { a.Output, a.RowIDMap, a.Prob = f32(0, 4), i32(), f32(0, 2) },
 		})
-		testOperands(t, op, good(), access{"input": opregistry.Read, "row_id_map": opregistry.Read, "prob": opregistry.Read, "output": opregistry.Write})
+		testOperands(t, op, good(), access{"input": opregistry.AccessRead, "row_id_map": opregistry.AccessRead, "prob": opregistry.AccessRead, "output": opregistry.AccessWrite})
 	}
 }
 
@@ -96,8 +96,8 @@ func TestMoEUnpermuteBwd(t *testing.T) {
 	})
 	testAccepted(t, ops.MoEUnpermuteBwd, good, map[string]func(a *args){"unweighted": func(a *args) { a.Prob, a.ProbGrad = nil, nil }})
 	testOperands(t, ops.MoEUnpermuteBwd, good(), access{
-		"input_bwd": opregistry.Read, "input_fwd": opregistry.Read, "row_id_map": opregistry.Read, "prob": opregistry.Read,
-		"act_grad": opregistry.Write, "prob_grad": opregistry.Write,
+		"input_bwd": opregistry.AccessRead, "input_fwd": opregistry.AccessRead, "row_id_map": opregistry.AccessRead, "prob": opregistry.AccessRead,
+		"act_grad": opregistry.AccessWrite, "prob_grad": opregistry.AccessWrite,
 	})
 }
 
@@ -131,8 +131,8 @@ func TestMoERoutingMap(t *testing.T) {
 	})
 	testAccepted(t, ops.MoEPermuteWithRoutingMap, good, map[string]func(a *args){"without probs": func(a *args) { a.Probs, a.OutputProbs = nil, nil }})
 	testOperands(t, ops.MoEPermuteWithRoutingMap, good(), access{
-		"tokens": opregistry.Read, "routing_map": opregistry.Read, "probs": opregistry.Read,
-		"output": opregistry.Write, "output_probs": opregistry.Write, "sorted_indices": opregistry.Write,
+		"tokens": opregistry.AccessRead, "routing_map": opregistry.AccessRead, "probs": opregistry.AccessRead,
+		"output": opregistry.AccessWrite, "output_probs": opregistry.AccessWrite, "sorted_indices": opregistry.AccessWrite,
 	})
 
 	type back = ops.MoEUnpermuteWithRoutingMapArgs
@@ -149,7 +149,7 @@ func TestMoERoutingMap(t *testing.T) {
 		{"no saved", func(a *back) { a.Saved = nil }, "saved", "Saved"},
 	})
 	testOperands(t, ops.MoEUnpermuteWithRoutingMap, undo(), access{
-		"permuted_tokens": opregistry.Read, "sorted_indices": opregistry.Read, "output": opregistry.Write,
+		"permuted_tokens": opregistry.AccessRead, "sorted_indices": opregistry.AccessRead, "output": opregistry.AccessWrite,
 	})
 }
 
@@ -184,8 +184,8 @@ func TestMoESortChunks(t *testing.T) {
 		},
 	})
 	testOperands(t, ops.MoESortChunksFwd, good(), access{
-		"input": opregistry.Read, "split_sizes": opregistry.Read, "sorted_idxs": opregistry.Read, "probs": opregistry.Read,
-		"output": opregistry.Write, "output_probs": opregistry.Write, "inverse_row_map": opregistry.Write,
+		"input": opregistry.AccessRead, "split_sizes": opregistry.AccessRead, "sorted_idxs": opregistry.AccessRead, "probs": opregistry.AccessRead,
+		"output": opregistry.AccessWrite, "output_probs": opregistry.AccessWrite, "inverse_row_map": opregistry.AccessWrite,
 	})
 	many := good()
 	index := make([]int32, 3000)
@@ -214,8 +214,8 @@ func TestMoESortChunks(t *testing.T) {
 		{"no saved", func(a *back) { a.Saved = nil }, "saved", "Saved"},
 	})
 	testOperands(t, ops.MoESortChunksBwd, undo(), access{
-		"grad_output": opregistry.Read, "grad_probs": opregistry.Read, "inverse_row_map": opregistry.Read,
-		"grad_input": opregistry.Write, "grad_input_probs": opregistry.Write,
+		"grad_output": opregistry.AccessRead, "grad_probs": opregistry.AccessRead, "inverse_row_map": opregistry.AccessRead,
+		"grad_input": opregistry.AccessWrite, "grad_input_probs": opregistry.AccessWrite,
 	})
 }
 
@@ -243,5 +243,5 @@ func TestFusedMultiRow(t *testing.T) {
 	testValidation(t, ops.FusedMultiRowUnpadding, unpad, []refusal[args]{
 		{"too long", func(a *args) { a.OutputRows = []int{1, 1, 3} }, "output_rows", "at most the 0 rows of group 1"},
 	})
-	testOperands(t, ops.FusedMultiRowPadding, pad(), access{"input": opregistry.Read, "output": opregistry.Write})
+	testOperands(t, ops.FusedMultiRowPadding, pad(), access{"input": opregistry.AccessRead, "output": opregistry.AccessWrite})
 }

@@ -56,7 +56,7 @@ var MultiTensorAdam = opregistry.NewOp("multi_tensor_adam", opregistry.Schema[Mu
 	},
 	Lead: func(a MultiTensorAdamArgs) *tensor.Tensor { return firstOf(a.TensorLists) },
 	Operands: func(a MultiTensorAdamArgs) []opregistry.Operand {
-		return operands{}.lists(a.TensorLists, opregistry.Read, opregistry.Update)
+		return operands{}.lists(a.TensorLists, opregistry.AccessRead, opregistry.AccessUpdate)
 	},
 })
 
@@ -90,7 +90,7 @@ var MultiTensorScale = opregistry.NewOp("multi_tensor_scale", opregistry.Schema[
 	},
 	Lead: func(a MultiTensorScaleArgs) *tensor.Tensor { return firstOf(a.TensorLists) },
 	Operands: func(a MultiTensorScaleArgs) []opregistry.Operand {
-		return operands{}.lists(a.TensorLists, opregistry.Read, opregistry.Write).update("noop_flag", a.NoopFlag)
+		return operands{}.lists(a.TensorLists, opregistry.AccessRead, opregistry.AccessWrite).update("noop_flag", a.NoopFlag)
 	},
 })
 
@@ -124,7 +124,7 @@ var MultiTensorL2Norm = opregistry.NewOp("multi_tensor_l2norm", opregistry.Schem
 	},
 	Lead: func(a MultiTensorL2NormArgs) *tensor.Tensor { return firstOf(a.TensorLists) },
 	Operands: func(a MultiTensorL2NormArgs) []opregistry.Operand {
-		return operands{}.lists(a.TensorLists, opregistry.Read).write("norm", a.Norm).write("per_tensor", a.PerTensor).update("noop_flag", a.NoopFlag)
+		return operands{}.lists(a.TensorLists, opregistry.AccessRead).write("norm", a.Norm).write("per_tensor", a.PerTensor).update("noop_flag", a.NoopFlag)
 	},
 })
 
@@ -159,7 +159,7 @@ var MultiTensorScaleTensor = opregistry.NewOp("multi_tensor_scale_tensor", opreg
 		return c.err
 	},
 	Operands: func(a MultiTensorScaleTensorArgs) []opregistry.Operand {
-		return operands{}.lists(a.TensorLists, opregistry.Read, opregistry.Write).
+		return operands{}.lists(a.TensorLists, opregistry.AccessRead, opregistry.AccessWrite).
 			update("noop_flag", a.NoopFlag).read("scale", a.Scale)
 	},
 })
@@ -191,7 +191,7 @@ var MultiTensorUnscaleL2Norm = opregistry.NewOp("multi_tensor_unscale_l2norm", o
 		return c.err
 	},
 	Operands: func(a MultiTensorUnscaleL2NormArgs) []opregistry.Operand {
-		return operands{}.lists(a.TensorLists, opregistry.Read).read("inv_scale", a.InvScale).
+		return operands{}.lists(a.TensorLists, opregistry.AccessRead).read("inv_scale", a.InvScale).
 			write("norm", a.Norm).write("per_tensor", a.PerTensor).update("noop_flag", a.NoopFlag)
 	},
 })

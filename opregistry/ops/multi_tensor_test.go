@@ -48,8 +48,8 @@ func TestMultiTensorAdam(t *testing.T) {
 		a.TensorLists[i] = a.TensorLists[i][:1]
 	}
 	testOperands(t, ops.MultiTensorAdam, a, access{
-		"tensor_lists[0][0]": opregistry.Read, "tensor_lists[1][0]": opregistry.Update, "tensor_lists[2][0]": opregistry.Update,
-		"tensor_lists[3][0]": opregistry.Update, "tensor_lists[4][0]": opregistry.Update,
+		"tensor_lists[0][0]": opregistry.AccessRead, "tensor_lists[1][0]": opregistry.AccessUpdate, "tensor_lists[2][0]": opregistry.AccessUpdate,
+		"tensor_lists[3][0]": opregistry.AccessUpdate, "tensor_lists[4][0]": opregistry.AccessUpdate,
 	})
 }
 
@@ -72,8 +72,8 @@ func TestMultiTensorScale(t *testing.T) {
 		"empty tensor": func(a *args) { a.TensorLists[0][0], a.TensorLists[1][0] = f32(0), f32(0) },
 	})
 	testOperands(t, ops.MultiTensorScale, good(), access{
-		"tensor_lists[0][0]": opregistry.Read, "tensor_lists[1][0]": opregistry.Write,
-		"tensor_lists[0][1]": opregistry.Read, "tensor_lists[1][1]": opregistry.Write, "noop_flag": opregistry.Update,
+		"tensor_lists[0][0]": opregistry.AccessRead, "tensor_lists[1][0]": opregistry.AccessWrite,
+		"tensor_lists[0][1]": opregistry.AccessRead, "tensor_lists[1][1]": opregistry.AccessWrite, "noop_flag": opregistry.AccessUpdate,
 	})
 }
 
@@ -98,7 +98,7 @@ func TestMultiTensorL2Norm(t *testing.T) {
 		"empty list":    func(a *args) { a.TensorLists, a.PerTensor = make([][]*tensor.Tensor, 1), f32(0) },
 	})
 	testOperands(t, ops.MultiTensorL2Norm, good(), access{
-		"tensor_lists[0][0]": opregistry.Read, "tensor_lists[0][1]": opregistry.Read,
-		"norm": opregistry.Write, "per_tensor": opregistry.Write, "noop_flag": opregistry.Update,
+		"tensor_lists[0][0]": opregistry.AccessRead, "tensor_lists[0][1]": opregistry.AccessRead,
+		"norm": opregistry.AccessWrite, "per_tensor": opregistry.AccessWrite, "noop_flag": opregistry.AccessUpdate,
 	})
 }

@@ -45,7 +45,7 @@ func TestRMSNormFwd(t *testing.T) {
 		"converted": func(a *args) { a.Input, a.Weight = of(tensor.BF16, 2, 3, 4), of(tensor.F16, 4) },
 	})
 	testOperands(t, ops.RMSNormFwd, good(), access{
-		"input": opregistry.Read, "weight": opregistry.Read, "output": opregistry.Write, "rsigma": opregistry.Write,
+		"input": opregistry.AccessRead, "weight": opregistry.AccessRead, "output": opregistry.AccessWrite, "rsigma": opregistry.AccessWrite,
 	})
 }
 
@@ -86,8 +86,8 @@ func TestRMSNormBwd(t *testing.T) {
 		"no rows":  func(a *args) { a.DZ, a.X, a.DX, a.RSigma = f32(0, 4), f32(0, 4), f32(0, 4), f32(0) },
 	})
 	testOperands(t, ops.RMSNormBwd, good(), access{
-		"dz": opregistry.Read, "x": opregistry.Read, "rsigma": opregistry.Read, "gamma": opregistry.Read,
-		"dx": opregistry.Write, "dgamma": opregistry.Write,
+		"dz": opregistry.AccessRead, "x": opregistry.AccessRead, "rsigma": opregistry.AccessRead, "gamma": opregistry.AccessRead,
+		"dx": opregistry.AccessWrite, "dgamma": opregistry.AccessWrite,
 	})
 }
 
@@ -114,7 +114,7 @@ func TestRMSNormBwdAdd(t *testing.T) {
 		"another storage": func(a *args) { a.Add = of(tensor.BF16, 3, 4) },
 	})
 	testOperands(t, ops.RMSNormBwdAdd, good(), access{
-		"dz": opregistry.Read, "x": opregistry.Read, "add": opregistry.Read, "rsigma": opregistry.Read, "gamma": opregistry.Read,
-		"dx": opregistry.Write, "dgamma": opregistry.Write,
+		"dz": opregistry.AccessRead, "x": opregistry.AccessRead, "add": opregistry.AccessRead, "rsigma": opregistry.AccessRead, "gamma": opregistry.AccessRead,
+		"dx": opregistry.AccessWrite, "dgamma": opregistry.AccessWrite,
 	})
 }

@@ -204,9 +204,9 @@ func (c *check) expanded(name string, t, tiles *tensor.Tensor) {
 func (o operands) fields(n int, field func(i int) (*tensor.Tensor, bool), name func(i int) string) operands {
 	for i := range n {
 		t, written := field(i)
-		access := opregistry.Read
+		access := opregistry.AccessRead
 		if written {
-			access = opregistry.Write
+			access = opregistry.AccessWrite
 		}
 		o = o.add(name(i), t, access)
 	}

@@ -253,7 +253,7 @@ var ConvertHostPointersToTensor = declared("convert_host_pointers_to_tensor", "a
 		c.addresses("result", a.Result, n*len(a.TensorLists))
 	},
 	func(a ConvertHostPointersToTensorArgs) operands {
-		return operands{}.lists(a.TensorLists, opregistry.Read).write("result", a.Result)
+		return operands{}.lists(a.TensorLists, opregistry.AccessRead).write("result", a.Result)
 	})
 
 // GetDevicePointerForDataAndScalesArgs are the arguments of

@@ -104,11 +104,11 @@ func TestFusedQKVRopeOverlaps(t *testing.T) {
 		{"qkv over k_freqs", func(a *qkvArgs) { a.KFreqs = view(a.QKV, 10, 4) }, "qkv_grad", "memory apart from k_freqs"},
 	})
 	testOperands(t, ops.FusedQKVRopeForward, goodQKV(), access{
-		"qkv_input": opregistry.Read, "q_freqs": opregistry.Read, "k_freqs": opregistry.Read, "start_positions": opregistry.Read,
-		"q_out": opregistry.Write, "k_out": opregistry.Write, "v_out": opregistry.Write,
+		"qkv_input": opregistry.AccessRead, "q_freqs": opregistry.AccessRead, "k_freqs": opregistry.AccessRead, "start_positions": opregistry.AccessRead,
+		"q_out": opregistry.AccessWrite, "k_out": opregistry.AccessWrite, "v_out": opregistry.AccessWrite,
 	})
 	testOperands(t, ops.FusedQKVRopeBackward, goodQKV(), access{
-		"q_grad_out": opregistry.Read, "k_grad_out": opregistry.Read, "v_grad_out": opregistry.Read,
-		"q_freqs": opregistry.Read, "k_freqs": opregistry.Read, "start_positions": opregistry.Read, "qkv_grad": opregistry.Write,
+		"q_grad_out": opregistry.AccessRead, "k_grad_out": opregistry.AccessRead, "v_grad_out": opregistry.AccessRead,
+		"q_freqs": opregistry.AccessRead, "k_freqs": opregistry.AccessRead, "start_positions": opregistry.AccessRead, "qkv_grad": opregistry.AccessWrite,
 	})
 }

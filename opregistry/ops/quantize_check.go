@@ -224,12 +224,12 @@ func (c *check) quantizedApart(n int, at func(i int) (Quantized, Scaling), name 
 func (o operands) quantized(name string, z Quantized, s Scaling, mayDoNothing bool) operands {
 	for i := range quantizedFields {
 		t, written := z.field(i, s)
-		access := opregistry.Write
+		access := opregistry.AccessWrite
 		switch {
 		case !written:
-			access = opregistry.Read
+			access = opregistry.AccessRead
 		case mayDoNothing || s == DelayedScaling && t == z.Amax:
-			access = opregistry.Update
+			access = opregistry.AccessUpdate
 		}
 		o = o.add(name+fieldName(i), t, access)
 	}

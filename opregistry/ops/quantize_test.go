@@ -106,19 +106,19 @@ func TestQuantize(t *testing.T) {
 
 	a := quantizing(ops.DelayedScaling)()
 	testOperands(t, ops.Quantize, a, access{
-		"tensor": opregistry.Read, "noop": opregistry.Read, "output.data": opregistry.Update, "output.columnwise_data": opregistry.Update,
-		"output.scale_inv": opregistry.Update, "output.scale": opregistry.Read, "output.amax": opregistry.Update,
+		"tensor": opregistry.AccessRead, "noop": opregistry.AccessRead, "output.data": opregistry.AccessUpdate, "output.columnwise_data": opregistry.AccessUpdate,
+		"output.scale_inv": opregistry.AccessUpdate, "output.scale": opregistry.AccessRead, "output.amax": opregistry.AccessUpdate,
 	})
 	a.Noop = nil
 	testOperands(t, ops.Quantize, a, access{
-		"tensor": opregistry.Read, "output.data": opregistry.Write, "output.columnwise_data": opregistry.Write,
-		"output.scale_inv": opregistry.Write, "output.scale": opregistry.Read, "output.amax": opregistry.Update,
+		"tensor": opregistry.AccessRead, "output.data": opregistry.AccessWrite, "output.columnwise_data": opregistry.AccessWrite,
+		"output.scale_inv": opregistry.AccessWrite, "output.scale": opregistry.AccessRead, "output.amax": opregistry.AccessUpdate,
 	})
 	b := quantizing(ops.NVFP4Scaling)()
 	b.Noop = nil
 	testOperands(t, ops.Quantize, b, access{
-		"tensor": opregistry.Read, "output.data": opregistry.Write, "output.columnwise_data": opregistry.Write,
-		"output.scale_inv": opregistry.Write, "output.columnwise_scale_inv": opregistry.Write, "output.amax": opregistry.Write,
+		"tensor": opregistry.AccessRead, "output.data": opregistry.AccessWrite, "output.columnwise_data": opregistry.AccessWrite,
+		"output.scale_inv": opregistry.AccessWrite, "output.columnwise_scale_inv": opregistry.AccessWrite, "output.amax": opregistry.AccessWrite,
 	})
 }
 

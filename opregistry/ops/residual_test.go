@@ -30,5 +30,5 @@ func TestResidualAdd(t *testing.T) {
 		"no element": func(a *args) { *a = args{A: f32(0), B: f32(0), Output: f32(0)} },
 		"scalars":    func(a *args) { *a = args{A: f32(), B: f32(), Output: f32()} },
 	})
-	testOperands(t, ops.ResidualAdd, good(), access{"a": opregistry.Read, "b": opregistry.Read, "output": opregistry.Write})
+	testOperands(t, ops.ResidualAdd, good(), access{"a": opregistry.AccessRead, "b": opregistry.AccessRead, "output": opregistry.AccessWrite})
 }

@@ -72,7 +72,7 @@ func testRope(t *testing.T, op *opregistry.Op[ropeArgs], input string) {
 			*a = ropeArgs{Input: f32(0, 2, 3, 8), Freqs: f32(0, 6), Output: f32(0, 2, 3, 8), QKVFormat: ops.SBHD}
 		},
 	})
-	testOperands(t, op, good(), access{input: opregistry.Read, "freqs": opregistry.Read, "start_positions": opregistry.Read, "output": opregistry.Write})
+	testOperands(t, op, good(), access{input: opregistry.AccessRead, "freqs": opregistry.AccessRead, "start_positions": opregistry.AccessRead, "output": opregistry.AccessWrite})
 }
 
 func testPackedRope(t *testing.T, op *opregistry.Op[ropeArgs], input string) {
@@ -114,6 +114,6 @@ func testPackedRope(t *testing.T, op *opregistry.Op[ropeArgs], input string) {
 		},
 	})
 	testOperands(t, op, good(), access{
-		input: opregistry.Read, "freqs": opregistry.Read, "start_positions": opregistry.Read, "cu_seqlens": opregistry.Read, "output": opregistry.Write,
+		input: opregistry.AccessRead, "freqs": opregistry.AccessRead, "start_positions": opregistry.AccessRead, "cu_seqlens": opregistry.AccessRead, "output": opregistry.AccessWrite,
 	})
 }

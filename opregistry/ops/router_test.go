@@ -53,7 +53,7 @@ func TestFusedTopkWithScoreFunctionFwd(t *testing.T) {
 		},
 	})
 	testOperands(t, ops.FusedTopkWithScoreFunctionFwd, good(), access{
-		"logits": opregistry.Read, "expert_bias": opregistry.Read, "probs": opregistry.Write, "routing_map": opregistry.Write, "intermediate_output": opregistry.Write,
+		"logits": opregistry.AccessRead, "expert_bias": opregistry.AccessRead, "probs": opregistry.AccessWrite, "routing_map": opregistry.AccessWrite, "intermediate_output": opregistry.AccessWrite,
 	})
 	assert.Equal(t, "sqrtsoftplus", ops.SqrtSoftplusScore.String())
 	assert.Equal(t, "score_function(7)", ops.ScoreFunction(7).String())
@@ -80,7 +80,7 @@ func TestFusedTopkWithScoreFunctionBwd(t *testing.T) {
 	})
 	testAccepted(t, ops.FusedTopkWithScoreFunctionBwd, good, map[string]func(a *args){"in place": func(a *args) { a.GradLogits = a.GradProbs }})
 	testOperands(t, ops.FusedTopkWithScoreFunctionBwd, good(), access{
-		"routing_map": opregistry.Read, "intermediate_output": opregistry.Read, "grad_probs": opregistry.Read, "grad_logits": opregistry.Write,
+		"routing_map": opregistry.AccessRead, "intermediate_output": opregistry.AccessRead, "grad_probs": opregistry.AccessRead, "grad_logits": opregistry.AccessWrite,
 	})
 }
 
@@ -102,7 +102,7 @@ func TestFusedScoreForMoEAuxLoss(t *testing.T) {
 		{"no saved", func(a *args) { a.Saved = nil }, "saved", "Saved"},
 	})
 	testOperands(t, ops.FusedScoreForMoEAuxLossFwd, good(), access{
-		"logits": opregistry.Read, "scores": opregistry.Write, "routing_map": opregistry.Write, "intermediate_output": opregistry.Write,
+		"logits": opregistry.AccessRead, "scores": opregistry.AccessWrite, "routing_map": opregistry.AccessWrite, "intermediate_output": opregistry.AccessWrite,
 	})
 
 	type back = ops.FusedScoreForMoEAuxLossBwdArgs
@@ -120,7 +120,7 @@ func TestFusedScoreForMoEAuxLoss(t *testing.T) {
 		{"no saved", func(a *back) { a.Saved = nil }, "saved", "Saved"},
 	})
 	testOperands(t, ops.FusedScoreForMoEAuxLossBwd, undo(), access{
-		"intermediate_output": opregistry.Read, "grad_scores": opregistry.Read, "grad_logits": opregistry.Write,
+		"intermediate_output": opregistry.AccessRead, "grad_scores": opregistry.AccessRead, "grad_logits": opregistry.AccessWrite,
 	})
 }
 
@@ -151,7 +151,7 @@ func TestFusedMoEAuxLoss(t *testing.T) {
 		"a scalar":       func(a *args) { a.AuxLoss = of(tensor.F32) },
 	})
 	testOperands(t, ops.FusedMoEAuxLossFwd, good(), access{
-		"probs": opregistry.Read, "tokens_per_expert": opregistry.Read, "aux_loss": opregistry.Write, "const_buf": opregistry.Write,
+		"probs": opregistry.AccessRead, "tokens_per_expert": opregistry.AccessRead, "aux_loss": opregistry.AccessWrite, "const_buf": opregistry.AccessWrite,
 	})
 
 	type back = ops.FusedMoEAuxLossBwdArgs
@@ -168,6 +168,6 @@ func TestFusedMoEAuxLoss(t *testing.T) {
 		{"no saved", func(a *back) { a.Saved = nil }, "saved", "Saved"},
 	})
 	testOperands(t, ops.FusedMoEAuxLossBwd, undo(), access{
-		"const_buf": opregistry.Read, "tokens_per_expert": opregistry.Read, "grad_aux_loss": opregistry.Read, "grad_probs": opregistry.Write,
+		"const_buf": opregistry.AccessRead, "tokens_per_expert": opregistry.AccessRead, "grad_aux_loss": opregistry.AccessRead, "grad_probs": opregistry.AccessWrite,
 	})
 }

@@ -47,6 +47,6 @@ var MultiTensorSGD = opregistry.NewOp("multi_tensor_sgd", opregistry.Schema[Mult
 		return c.err
 	},
 	Operands: func(a MultiTensorSGDArgs) []opregistry.Operand {
-		return operands{}.lists(a.TensorLists, opregistry.Read, opregistry.Update).read("noop_flag", a.NoopFlag)
+		return operands{}.lists(a.TensorLists, opregistry.AccessRead, opregistry.AccessUpdate).read("noop_flag", a.NoopFlag)
 	},
 })

@@ -41,7 +41,7 @@ func TestSoftmaxForward(t *testing.T) {
 				"scale 0":        func(a *args) { a.ScaleFactor = 0 },
 				"negative scale": func(a *args) { a.ScaleFactor = -1 },
 			})
-			testOperands(t, op, good(), access{"input": opregistry.Read, "output": opregistry.Write})
+			testOperands(t, op, good(), access{"input": opregistry.AccessRead, "output": opregistry.AccessWrite})
 		})
 	}
 	good := func() args { return args{Input: f32(6, 4, 4), Output: f32(6, 4, 4)} }
@@ -74,7 +74,7 @@ func TestSoftmaxBackward(t *testing.T) {
 				{"scale NaN", func(a *args) { a.ScaleFactor = float32(math.NaN()) }, "scale_factor", "a finite number"},
 			})
 			testAccepted(t, op, good, map[string]func(a *args){"into output_grads": func(a *args) { a.Output = a.OutputGrads }})
-			testOperands(t, op, good(), access{"output_grads": opregistry.Read, "softmax_results": opregistry.Read, "output": opregistry.Write})
+			testOperands(t, op, good(), access{"output_grads": opregistry.AccessRead, "softmax_results": opregistry.AccessRead, "output": opregistry.AccessWrite})
 		})
 	}
 }
@@ -105,5 +105,5 @@ func TestScaledMaskedSoftmaxForward(t *testing.T) {
 		"one for all": func(a *args) { a.Mask = of(tensor.Bool, 1, 1, 4, 5) },
 		"added":       func(a *args) { a.Mask = of(tensor.BF16, 2, 1, 4, 5) },
 	})
-	testOperands(t, ops.ScaledMaskedSoftmaxForward, good(), access{"input": opregistry.Read, "mask": opregistry.Read, "output": opregistry.Write})
+	testOperands(t, ops.ScaledMaskedSoftmaxForward, good(), access{"input": opregistry.AccessRead, "mask": opregistry.AccessRead, "output": opregistry.AccessWrite})
 }

@@ -121,7 +121,7 @@ func remainderValues(a ops.MultiTensorAdamArgs) []opregistry.Operand {
 			panic("BUG: opstest: " + err.Error())
 		}
 		for l, t := range []*tensor.Tensor{x, a.TensorLists[2][i], a.TensorLists[3][i]} {
-			out = append(out, opregistry.Operand{Name: fmt.Sprintf("%s of tensor %d", [...]string{"p and remainder", "m", "v"}[l], i), Tensor: t, Access: opregistry.Update})
+			out = append(out, opregistry.Operand{Name: fmt.Sprintf("%s of tensor %d", [...]string{"p and remainder", "m", "v"}[l], i), Tensor: t, Access: opregistry.AccessUpdate})
 		}
 	}
 	return out

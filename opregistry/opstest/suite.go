@@ -384,7 +384,7 @@ func (r *runner) inspect(t tensortest.TB, call *staged, err error) {
 	t.Helper()
 	declined := errors.Is(err, opregistry.ErrUnsupported)
 	for i, o := range call.operands {
-		if !declined && (o.Access != opregistry.Read || aliased(call.operands, i)) {
+		if !declined && (o.Access != opregistry.AccessRead || aliased(call.operands, i)) {
 			continue
 		}
 		if !bytes.Equal(call.before[i], tensortest.Bytes(o.Tensor)) {
@@ -402,7 +402,7 @@ func (r *runner) inspect(t tensortest.TB, call *staged, err error) {
 // is written.
 func aliased(operands []opregistry.Operand, i int) bool {
 	return slices.ContainsFunc(operands, func(o opregistry.Operand) bool {
-		return o.Access != opregistry.Read && tensor.Overlap(o.Tensor, operands[i].Tensor)
+		return o.Access != opregistry.AccessRead && tensor.Overlap(o.Tensor, operands[i].Tensor)
 	})
 }
 
@@ -413,7 +413,7 @@ func (r *runner) compare(t tensortest.TB, want, got *staged) {
 		wanted, operands = r.values(want.args), r.values(got.args)
 	}
 	for i, o := range operands {
-		if o.Access == opregistry.Read {
+		if o.Access == opregistry.AccessRead {
 			continue
 		}
 		tol := r.cfg.tolerance(r.op.Name(), o.Tensor.DType())
@@ -427,7 +427,7 @@ func (r *runner) compare(t tensortest.TB, want, got *staged) {
 func (r *runner) same(t tensortest.TB, one, other *staged, when string) {
 	t.Helper()
 	for i, o := range one.operands {
-		if o.Access != opregistry.Read && !bytes.Equal(tensortest.Bytes(o.Tensor), tensortest.Bytes(other.operands[i].Tensor)) {
+		if o.Access != opregistry.AccessRead && !bytes.Equal(tensortest.Bytes(o.Tensor), tensortest.Bytes(other.operands[i].Tensor)) {
 			t.Errorf("opstest: operand %q differs %s", o.Name, when)
 		}
 	}

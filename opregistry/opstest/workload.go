@@ -105,7 +105,7 @@ func (s *untyped) bySize(t T, d tensor.DType, order func(a, b int) int) []testCa
 	for _, c := range s.cases(d) {
 		operands := r.stage(t, c).operands
 		writes := slices.ContainsFunc(operands, func(o opregistry.Operand) bool {
-			return o.Access != opregistry.Read && o.Tensor.NumElements() > 0
+			return o.Access != opregistry.AccessRead && o.Tensor.NumElements() > 0
 		})
 		if !writes {
 			continue
@@ -143,7 +143,7 @@ func (s *untyped) workload(t T, d tensor.DType, c testCase[any], subject Subject
 		run: func(x *opregistry.Exec) error { return r.guard(x, call.args) },
 	}
 	for _, o := range call.operands {
-		if o.Access != opregistry.Read {
+		if o.Access != opregistry.AccessRead {
 			w.written = append(w.written, o)
 		}
 	}

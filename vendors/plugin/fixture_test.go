@@ -56,9 +56,9 @@ type probe struct {
 var everythingOp = opregistry.NewOp("everything", opregistry.Schema[everything]{
 	Validate: func(everything) error { return nil },
 	Operands: func(a everything) []opregistry.Operand {
-		operands := []opregistry.Operand{{Name: "in", Tensor: a.In, Access: opregistry.Read}, {Name: "out", Tensor: a.Out, Access: opregistry.Write}}
+		operands := []opregistry.Operand{{Name: "in", Tensor: a.In, Access: opregistry.AccessRead}, {Name: "out", Tensor: a.Out, Access: opregistry.AccessWrite}}
 		for _, t := range slices.Concat(append([][]*tensor.Tensor{a.List}, a.Lists...)...) {
-			operands = append(operands, opregistry.Operand{Name: "lists", Tensor: t, Access: opregistry.Update})
+			operands = append(operands, opregistry.Operand{Name: "lists", Tensor: t, Access: opregistry.AccessUpdate})
 		}
 		return operands
 	},
@@ -67,7 +67,7 @@ var everythingOp = opregistry.NewOp("everything", opregistry.Schema[everything]{
 var probeOp = opregistry.NewOp("probe", opregistry.Schema[probe]{
 	Validate: func(probe) error { return nil },
 	Operands: func(a probe) []opregistry.Operand {
-		return []opregistry.Operand{{Name: "out", Tensor: a.Out, Access: opregistry.Update}}
+		return []opregistry.Operand{{Name: "out", Tensor: a.Out, Access: opregistry.AccessUpdate}}
 	},
 })
 

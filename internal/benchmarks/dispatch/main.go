@@ -28,7 +28,7 @@ var op = opregistry.NewOp("bench_op", opregistry.Schema[args]{
 	Doc:      "an op that does nothing",
 	Validate: func(args) error { return nil },
 	Operands: func(a args) []opregistry.Operand {
-		return []opregistry.Operand{{Name: "in", Tensor: a.In, Access: opregistry.Read}}
+		return []opregistry.Operand{{Name: "in", Tensor: a.In, Access: opregistry.AccessRead}}
 	},
 	Lead: func(a args) *tensor.Tensor { return a.In },
 })

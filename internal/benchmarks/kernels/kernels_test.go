@@ -54,11 +54,11 @@ func TestTrafficAndLoop(t *testing.T) {
 		want     traffic
 		loop     string
 	}{
-		{"only read", []opregistry.Operand{{Name: "x", Tensor: x(64), Access: opregistry.Read}}, traffic{read: 2048}, "sum"},
+		{"only read", []opregistry.Operand{{Name: "x", Tensor: x(64), Access: opregistry.AccessRead}}, traffic{read: 2048}, "sum"},
 		{"one to one", ops.FusedRopeForward.Operands(ops.FusedRopeArgs{Input: x(64), Output: x(64), Freqs: x(1)}), traffic{read: 2080, written: 2048}, "y = a·x"},
 		{"two to one", ops.ResidualAdd.Operands(ops.ResidualAddArgs{A: x(64), B: x(64), Output: x(64)}), traffic{read: 4096, written: 2048}, "z = x + y"},
 		{"in place", ops.ResidualAdd.Operands(ops.ResidualAddArgs{A: same, B: x(64), Output: same}), traffic{read: 4096, written: 2048, updated: 2048}, "y += a·x"},
-		{"two results", []opregistry.Operand{{Tensor: x(64), Access: opregistry.Read}, {Tensor: x(128), Access: opregistry.Write}}, traffic{read: 2048, written: 4096}, "y, z = a·x, b·x"},
+		{"two results", []opregistry.Operand{{Tensor: x(64), Access: opregistry.AccessRead}, {Tensor: x(128), Access: opregistry.AccessWrite}}, traffic{read: 2048, written: 4096}, "y, z = a·x, b·x"},
 		{"picked rows", ops.EmbeddingFwd.Operands(ops.EmbeddingFwdArgs{
 			Indices: dense(make([]int32, 4), 4), Weight: x(64), Output: x(4),
 		}), traffic{read: 16 + 128, written: 128}, "y = a·x"},

@@ -35,11 +35,11 @@ func trafficOf(operands []opregistry.Operand) traffic {
 		}
 		n *= o.Tensor.DType().Size()
 		switch {
-		case o.Access == opregistry.Read:
+		case o.Access == opregistry.AccessRead:
 			t.read += n
-		case o.Access == opregistry.Write && !readToo(operands, i):
+		case o.Access == opregistry.AccessWrite && !readToo(operands, i):
 			t.written += n
-		case o.Access == opregistry.Write:
+		case o.Access == opregistry.AccessWrite:
 			t.written += n
 			t.updated += n
 		default:
@@ -54,7 +54,7 @@ func trafficOf(operands []opregistry.Operand) traffic {
 // readToo reports whether another operand reads the memory that operand i writes.
 func readToo(operands []opregistry.Operand, i int) bool {
 	for _, o := range operands {
-		if o.Access == opregistry.Read && tensor.SameView(o.Tensor, operands[i].Tensor) {
+		if o.Access == opregistry.AccessRead && tensor.SameView(o.Tensor, operands[i].Tensor) {
 			return true
 		}
 	}

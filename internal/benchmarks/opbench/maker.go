@@ -73,7 +73,7 @@ func newCase[A any](m *Maker, op *opregistry.Op[A], shape string, a A) (Case, er
 			continue
 		}
 		size := float64(o.Tensor.NumElements() * o.Tensor.DType().Size())
-		if o.Access == opregistry.Update {
+		if o.Access == opregistry.AccessUpdate {
 			size *= 2
 		}
 		c.Bytes += size

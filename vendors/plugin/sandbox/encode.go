@@ -60,8 +60,8 @@ func (e *encoder) encode(op opregistry.Handle, args any) error {
 		}
 		p := &e.tensors[n-1]
 		listed[n-1] = true
-		p.read = p.read || o.Access != opregistry.Write
-		p.written = p.written || o.Access != opregistry.Read
+		p.read = p.read || o.Access != opregistry.AccessWrite
+		p.written = p.written || o.Access != opregistry.AccessRead
 	}
 	e.body = binary.LittleEndian.AppendUint32(e.body[:0], uint32(len(e.tensors)))
 	for i := range e.tensors {

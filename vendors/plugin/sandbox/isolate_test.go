@@ -54,7 +54,7 @@ type Options struct {
 var everythingOp = opregistry.NewOp("everything", opregistry.Schema[everything]{
 	Validate: func(everything) error { return nil },
 	Operands: func(a everything) []opregistry.Operand {
-		return []opregistry.Operand{{Name: "in", Tensor: a.In, Access: opregistry.Read}, {Name: "out", Tensor: a.Out, Access: opregistry.Write}}
+		return []opregistry.Operand{{Name: "in", Tensor: a.In, Access: opregistry.AccessRead}, {Name: "out", Tensor: a.Out, Access: opregistry.AccessWrite}}
 	},
 })
 

@@ -62,7 +62,7 @@ type probe struct {
 var probeOp = opregistry.NewOp("probe", opregistry.Schema[probe]{
 	Validate: func(probe) error { return nil },
 	Operands: func(a probe) []opregistry.Operand {
-		return []opregistry.Operand{{Name: "out", Tensor: a.Out, Access: opregistry.Update}}
+		return []opregistry.Operand{{Name: "out", Tensor: a.Out, Access: opregistry.AccessUpdate}}
 	},
 })
 

@@ -29,10 +29,10 @@ type lists struct {
 var listsOp = opregistry.NewOp("lists", opregistry.Schema[lists]{
 	Validate: func(lists) error { return nil },
 	Operands: func(a lists) []opregistry.Operand {
-		operands := []opregistry.Operand{{Name: "x", Tensor: a.X, Access: opregistry.Write}}
+		operands := []opregistry.Operand{{Name: "x", Tensor: a.X, Access: opregistry.AccessWrite}}
 		for _, lists := range a.Lists {
 			for _, t := range lists {
-				operands = append(operands, opregistry.Operand{Name: "lists", Tensor: t, Access: opregistry.Read})
+				operands = append(operands, opregistry.Operand{Name: "lists", Tensor: t, Access: opregistry.AccessRead})
 			}
 		}
 		return operands

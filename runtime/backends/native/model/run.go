@@ -69,7 +69,7 @@ func call[A any](r *run, b *opmanager.Bound[A], a A) {
 
 func nonFinite(place, op string, operands []opregistry.Operand) error {
 	for _, o := range operands {
-		if o.Access == opregistry.Read || o.Tensor.DType() != tensor.F32 {
+		if o.Access == opregistry.AccessRead || o.Tensor.DType() != tensor.F32 {
 			continue
 		}
 		for _, v := range o.Tensor.Float64s() {
