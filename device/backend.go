@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// Type numbers a kind of device as DLPack does, so that tensors can be
-// exchanged with other frameworks without a translation table.
+// Type numbers a kind of device as DLPack does, so that tensors can be exchanged with other
+// frameworks without a translation table.
 type Type int32
 
 // The device types of DLPack 1.x that the project names.
@@ -50,9 +50,8 @@ const DefaultStream Stream = 0
 // Event is a backend's handle of a point in a stream. The zero Event is invalid.
 type Event uintptr
 
-// Backend gives access to the devices of one kind: their memory, streams and
-// events. It is the contract of StepMesh's abstract backend class, with errors
-// in place of status codes.
+// Backend gives access to the devices of one kind: their memory, streams and events. It is the
+// contract of StepMesh's abstract backend class, with errors in place of status codes.
 //
 // A Backend is safe for concurrent use. The current device belongs to an OS
 // thread: a goroutine that calls SetDevice pins itself with
@@ -67,16 +66,15 @@ type Backend interface {
 	// SetDevice makes the device with this index current for the calling OS thread.
 	SetDevice(index int) error
 
-	// DeviceID returns the index of the calling OS thread's current device; 0
-	// when none was set.
+	// DeviceID returns the index of the calling OS thread's current device; 0 when none was set.
 	DeviceID() (int, error)
 
 	// Device returns the calling OS thread's current device.
 	Device() (Device, error)
 
-	// Alloc returns size bytes of zeroed memory on the current device, aligned
-	// to at least 64 bytes. The memory lies outside the Go heap and lives until
-	// Free. A size of 0 is an error.
+	// Alloc returns size bytes of zeroed memory on the current device, aligned to at least 64
+	// bytes. The memory lies outside the Go heap and stays valid until Free. A size of 0 is an
+	// error.
 	Alloc(size uint64) (unsafe.Pointer, error)
 
 	// Free returns memory to the device. p must come from Alloc of this backend
@@ -89,17 +87,16 @@ type Backend interface {
 	// FreeEvent releases an event. Freeing it twice is an error.
 	FreeEvent(e Event) error
 
-	// RecordEvent places the event behind the work that is in the stream now;
-	// the event completes when that work has. Recording again moves the event.
+	// RecordEvent places the event after the work that is in the stream now; the event completes
+	// when that work is done. Recording again moves the event.
 	RecordEvent(e Event, s Stream) error
 
-	// SyncEvent waits until the event has completed. An event that was never
-	// recorded is an error.
+	// SyncEvent waits until the event has completed. An event that was never recorded is an error.
 	SyncEvent(e Event) error
 }
 
-// StreamQueue is the optional ability of a backend to make streams and to run
-// Go functions in them.
+// StreamQueue is the optional ability of a backend to create streams and to run Go functions in
+// them.
 type StreamQueue interface {
 	// CreateStream returns a new empty stream on the current device.
 	CreateStream() (Stream, error)
@@ -108,6 +105,6 @@ type StreamQueue interface {
 	// stream cannot be freed.
 	FreeStream(s Stream) error
 
-	// Submit queues f behind the work that is in the stream now and returns.
+	// Submit queues f after the work that is in the stream now and returns.
 	Submit(s Stream, f func()) error
 }

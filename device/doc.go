@@ -1,37 +1,32 @@
-// Package device is the contract between the training runtime and the memory,
-// streams and events of the devices it trains on.
+// Package device is the contract between the training runtime and the memory, streams and events of
+// the devices it trains on.
 //
-// It holds the [Backend] interface, a [Registry] of backends by name, and
-// [Select], which picks one from the environment. Implementations are packages
-// of their own: device/cpu is the one that works on every machine, and
-// device/devicetest is the contract test that any implementation can run.
+// It holds the [Backend] interface, a [Registry] of backends by name, and [Select], which picks one
+// from the environment. Implementations are packages of their own: device/cpu works on every
+// machine, and device/devicetest tests any implementation against the contract.
 //
 // # Concepts
 //
-// A backend drives the devices of one kind (CPU, GPU, a vendor's chip). A
-// device is numbered from 0 within its backend, and one of them is current for
-// each OS thread. Memory is allocated on the current device. A stream is a
-// queue of work that runs in order; an event marks a point in a stream, and
-// waiting for the event waits for the work in front of that point. Handles of
-// streams and events belong to the backend that made them.
+// A backend drives the devices of one kind (CPU, GPU, a vendor's chip). Devices are numbered from 0
+// within their backend, and one of them is current for each OS thread. Memory is allocated on the
+// current device. A stream is a queue of work that runs in order. An event marks a point in a
+// stream; waiting for the event waits for the work before that point. Handles of streams and events
+// belong to the backend that created them.
 //
-// Backends are registered explicitly, by the program that is built: nothing
-// registers itself. The environment variable STEPMESH_BACKEND names the
-// backend to use. STEPMESH_BAKCEND, the misspelling that StepMesh itself
+// The program registers its backends explicitly: nothing registers itself. The environment variable
+// STEPMESH_BACKEND names the backend to use. STEPMESH_BAKCEND, the misspelling that StepMesh itself
 // reads, is accepted too, so that existing job scripts keep working.
 //
 // # Concurrency
 //
-// A Registry and every Backend are safe for concurrent use. The current device
-// belongs to an OS thread, so a goroutine that calls SetDevice must first call
-// runtime.LockOSThread. The package has no global state and starts no
-// goroutines.
+// A Registry and every Backend are safe for concurrent use. The current device belongs to an OS
+// thread, so a goroutine that calls SetDevice must first call runtime.LockOSThread. The package has
+// no global state and starts no goroutines.
 //
 // # Errors
 //
-// Errors say what was given, what was expected and what to do. Those that
-// callers tell apart are sentinels of this package ([ErrNotFound],
-// [ErrUnusable], [ErrConflict], [ErrDuplicate], [ErrInvalidName],
-// [ErrOutOfMemory], [ErrClosed]) to be matched with errors.Is; backends wrap
-// the last two, so that a caller needs to know no implementation.
+// Errors say what was given, what was expected and what to do. Callers can tell them apart with
+// errors.Is and the sentinels of this package ([ErrNotFound], [ErrUnusable], [ErrConflict],
+// [ErrDuplicate], [ErrInvalidName], [ErrOutOfMemory], [ErrClosed]). Backends wrap the last two, so
+// that a caller does not depend on one implementation.
 package device

@@ -7,8 +7,7 @@ var (
 	// ErrNotFound reports that no backend is registered under a name.
 	ErrNotFound = errors.New("device: no such backend")
 
-	// ErrUnusable reports that a registered backend cannot be used on this
-	// machine.
+	// ErrUnusable reports that a registered backend cannot be used on this machine.
 	ErrUnusable = errors.New("device: backend is not usable")
 
 	// ErrConflict reports that two environment variables name different backends.

@@ -12,8 +12,8 @@ import (
 	"github.com/primus-fl/primus/internal/suggest"
 )
 
-// namePattern is matched before upper-casing, because some letters outside
-// ASCII have an upper case inside it.
+// namePattern is matched before the name is put in upper case, because some letters outside ASCII
+// have an upper case that is ASCII.
 var namePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
 
 // Registry holds backends by name. It is safe for concurrent use.
@@ -30,9 +30,8 @@ func NewRegistry() *Registry {
 // Register adds b under name, which is trimmed and put in upper case. The name
 // is a letter followed by letters, digits and underscores.
 //
-// It returns an error that matches ErrInvalidName for any other name and
-// ErrDuplicate for a name that is taken; a nil backend is an error too. After an
-// error the registry is as before.
+// It returns an error that matches ErrInvalidName for any other name and ErrDuplicate for a name
+// that is taken; a nil backend is an error too. After an error the registry is as before.
 func (r *Registry) Register(name string, b Backend) error {
 	normalised, ok := normaliseName(name)
 	if !ok {
@@ -51,9 +50,8 @@ func (r *Registry) Register(name string, b Backend) error {
 	return nil
 }
 
-// Get returns the backend registered under name in any letter case. For an
-// unknown name the error matches ErrNotFound, lists what is registered and
-// suggests the nearest name.
+// Get returns the backend registered under name in any letter case. For an unknown name the error
+// matches ErrNotFound, lists what is registered and suggests a similar name.
 func (r *Registry) Get(name string) (Backend, error) {
 	if normalised, ok := normaliseName(name); ok {
 		r.mu.RLock()
@@ -93,7 +91,7 @@ type entry struct {
 	backend Backend
 }
 
-// entries returns what is registered at one moment, ordered by name.
+// entries returns the backends that are registered now, ordered by name.
 func (r *Registry) entries() []entry {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -109,8 +107,8 @@ func normaliseName(name string) (string, bool) {
 	return strings.ToUpper(name), namePattern.MatchString(name)
 }
 
-// isNil also recognises a nil pointer in a non-nil interface, which would
-// otherwise surface as a crash at the first use.
+// isNil also recognises a nil pointer in a non-nil interface, which would otherwise crash at the
+// first use.
 func isNil(b Backend) bool {
 	if b == nil {
 		return true
@@ -119,8 +117,8 @@ func isNil(b Backend) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// hint returns the clause that suggests the name nearest to what was given, or
-// nothing when no name is near.
+// hint returns the clause that suggests a name similar to the given one, or nothing when no name is
+// similar.
 func hint(given string, names []string) string {
 	nearest, ok := suggest.Nearest(strings.TrimSpace(given), names)
 	if !ok {

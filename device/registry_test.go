@@ -12,7 +12,7 @@ import (
 	"github.com/primus-fl/primus/device"
 )
 
-// probe is a backend of which only the name and Usable matter.
+// probe is a backend of which only the name and Usable are used.
 type probe struct {
 	device.Backend
 	name   string

@@ -14,7 +14,7 @@ const (
 	EnvBackendMisspelt = "STEPMESH_BAKCEND"
 )
 
-// SourceDefault is the Source of a Selection that no variable decided.
+// SourceDefault is the Source of a Selection that no environment variable made.
 const SourceDefault = "default"
 
 // The backends of the default choice, in order of preference.
@@ -34,21 +34,19 @@ type Selection struct {
 	// Source is the environment variable that decided, or SourceDefault.
 	Source string
 
-	// Note is one line to log when the default fell to the CPU, saying why; it
-	// is empty otherwise.
+	// Note is one line to log when the default is the CPU because the GPU cannot be used, with the
+	// reason; it is empty otherwise.
 	Note string
 }
 
-// Select picks the backend that the environment names in EnvBackend or
-// EnvBackendMisspelt, else GPU if that is registered and usable, else CPU.
-// getenv is os.LookupEnv outside tests. A blank value counts as unset, and
-// letter case and surrounding space do not matter.
+// Select picks the backend that the environment names in EnvBackend or EnvBackendMisspelt, else GPU
+// if that is registered and usable, else CPU. getenv is os.LookupEnv outside tests. A value of only
+// space counts as unset; letter case and surrounding space do not matter.
 //
-// It returns an error that matches ErrConflict when the two variables name
-// different backends, ErrNotFound when the chosen backend is not registered and
-// ErrUnusable when it cannot be used here; the last two list the backends that
-// are registered and why each of them can or cannot be used. A named backend is
-// never replaced by another.
+// It returns an error that matches ErrConflict when the two variables name different backends,
+// ErrNotFound when the chosen backend is not registered and ErrUnusable when it cannot be used
+// here; the last two list the registered backends, each with whether it can be used and why not. A
+// named backend is never replaced by another.
 func Select(reg *Registry, getenv func(string) (string, bool)) (Selection, error) {
 	name, source, err := choice(getenv)
 	if err != nil {
@@ -71,8 +69,8 @@ func Select(reg *Registry, getenv func(string) (string, bool)) (Selection, error
 	return Selection{Backend: b, Name: normalised, Source: source}, nil
 }
 
-// choice returns the value of the variable that is set and its name, or
-// SourceDefault as the latter.
+// choice returns the value and the name of the variable that is set; the name is SourceDefault when
+// neither is.
 func choice(getenv func(string) (string, bool)) (name, source string, err error) {
 	value, _ := getenv(EnvBackend)
 	misspelt, _ := getenv(EnvBackendMisspelt)
@@ -113,8 +111,7 @@ func selectDefault(reg *Registry) (Selection, error) {
 	return Selection{Backend: b, Name: fallbackDefault, Source: SourceDefault, Note: note}, nil
 }
 
-// describe lists the registered backends but the one called except, each with
-// whether it can be used.
+// describe lists the registered backends except one, each with whether it can be used.
 func describe(reg *Registry, except string) string {
 	var items []string
 	for _, e := range reg.entries() {
@@ -130,8 +127,8 @@ func describe(reg *Registry, except string) string {
 	return listOrNone(items)
 }
 
-// unusable returns why b cannot be used, in one line, or nothing when it can.
-// A probe that panics must not keep the program from using another backend.
+// unusable returns why b cannot be used, in one line, or nothing when it can. A probe that panics
+// must not keep the program from using another backend.
 func unusable(b Backend) (reason string) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -148,7 +145,7 @@ func unusable(b Backend) (reason string) {
 	return reason
 }
 
-// oneLine joins the lines of text, which errors.Join makes, into one.
+// oneLine joins the lines of an error text, such as that of errors.Join, into one.
 func oneLine(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {

@@ -8,8 +8,7 @@ import (
 	"github.com/primus-fl/primus/device/cpu"
 )
 
-// A program registers the backends that it is built with, and the environment
-// chooses among them.
+// A program registers the backends that it is built with, and the environment chooses among them.
 func ExampleSelect() {
 	reg := device.NewRegistry()
 	if err := reg.Register("CPU", cpu.New()); err != nil {

@@ -56,8 +56,8 @@ var deviceChecks = []check{
 	}},
 }
 
-// onFreshThread runs f on an OS thread that is used for nothing else and ends
-// with it. The thread leaves no choice of device behind.
+// onFreshThread runs f on an OS thread that does nothing else and ends with f, so that no choice of
+// device outlives it.
 func onFreshThread(b device.Backend, f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -69,7 +69,8 @@ func onFreshThread(b device.Backend, f func()) {
 	<-done
 }
 
-// deviceCount returns how many devices b has; there is no other way to ask.
+// deviceCount returns how many devices b has. It tries indexes, because the contract has no method
+// for this.
 func deviceCount(b device.Backend) int {
 	count := 0
 	onFreshThread(b, func() {
@@ -80,7 +81,8 @@ func deviceCount(b device.Backend) int {
 	return count
 }
 
-// currentDevice returns an index that no device has after an error.
+// currentDevice returns the index of the current device; after an error it returns an index that no
+// device has.
 func currentDevice(t *testing.T, b device.Backend) int {
 	t.Helper()
 	index, err := b.DeviceID()

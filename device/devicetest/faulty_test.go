@@ -64,7 +64,7 @@ func (b misaligned) Alloc(size uint64) (unsafe.Pointer, error) {
 
 func (b misaligned) Free(p unsafe.Pointer) error { return b.Backend.Free(unsafe.Add(p, -8)) }
 
-// overlapping gives the same memory to everybody.
+// overlapping returns the same memory to every caller.
 type overlapping struct {
 	*cpu.Backend
 	memory [8 << 20]byte
@@ -129,7 +129,7 @@ type eagerEvents struct{ *cpu.Backend }
 
 func (eagerEvents) SyncEvent(device.Event) error { return nil }
 
-// reversed holds work back and runs each pair of functions the wrong way round.
+// reversed keeps work back and runs each pair of functions in the wrong order.
 type reversed struct {
 	*cpu.Backend
 	held func()

@@ -10,8 +10,8 @@ import (
 	"github.com/primus-fl/primus/device"
 )
 
-// Run checks the backends that newBackend returns against the contract. Each
-// call of newBackend returns a backend of its own that nobody else uses.
+// Run checks the backends that newBackend returns against the contract. Each call of newBackend
+// must return a new backend that nobody else uses.
 func Run(t *testing.T, newBackend func(t *testing.T) device.Backend) {
 	t.Helper()
 	sections := []struct {
@@ -39,8 +39,7 @@ type check struct {
 	run  func(t *testing.T, b device.Backend)
 }
 
-// open returns a usable backend that is closed at the end of the test, or skips
-// the test.
+// open returns a usable backend that is closed at the end of the test, or skips the test.
 func open(t *testing.T, newBackend func(t *testing.T) device.Backend) device.Backend {
 	t.Helper()
 	b := newBackend(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/primus-fl/primus/device"
 )
 
-// queueing is a backend with the optional ability to make streams.
+// queueing is a backend that can create streams.
 type queueing interface {
 	device.Backend
 	device.StreamQueue
@@ -105,15 +105,15 @@ var streamChecks = []check{
 	})},
 }
 
-// slowWork is work for a stream that is not done before it is released.
+// slowWork is work for a stream that ends only after it is released.
 type slowWork struct {
 	released chan struct{}
 	release  func()
 	done     atomic.Bool
 }
 
-// newSlowWork returns work that is released at the end of the test at the
-// latest, and so before the streams that were created earlier are freed.
+// newSlowWork returns work that is released at the end of the test if not before. That happens
+// before the streams that were created earlier are freed.
 func newSlowWork(t *testing.T) *slowWork {
 	t.Helper()
 	released := make(chan struct{})
@@ -127,12 +127,12 @@ func (w *slowWork) run() {
 	w.done.Store(true)
 }
 
-// waitRounds is how often a wait is checked, since one that returns too early
-// can be lucky and find the work done.
+// waitRounds is how often a wait is checked: one that returns too early can be lucky and find the
+// work done.
 const waitRounds = 20
 
-// assertWaits checks that wait does not return before the work is done, which
-// is released some time after wait is called.
+// assertWaits checks that wait does not return before the work is done. The work is released some
+// time after wait is called.
 func assertWaits(t *testing.T, w *slowWork, wait func() error) {
 	t.Helper()
 	go func() {
@@ -145,8 +145,8 @@ func assertWaits(t *testing.T, w *slowWork, wait func() error) {
 	require.True(t, w.done.Load(), "it returned before the work was done")
 }
 
-// withStreams adapts a check to backends in general and skips it for those that
-// cannot make streams.
+// withStreams turns a check of streams into a check of any backend, which is skipped for backends
+// that cannot create streams.
 func withStreams(run func(t *testing.T, b queueing)) func(*testing.T, device.Backend) {
 	return func(t *testing.T, b device.Backend) {
 		q, ok := b.(queueing)
