@@ -14,16 +14,15 @@ import (
 )
 
 const (
-	// maxBlock is the largest block to ask the operating system for; no machine
-	// addresses as much.
+	// maxBlock is the largest block to ask the operating system for; no machine addresses as much.
 	maxBlock = min(1<<46, math.MaxInt+1-1<<20)
 
 	// idleLimit is how much unused memory is kept.
 	idleLimit = 256 << 20
 
-	// releasedMemory is how many released regions are remembered, to tell a
-	// double free from a foreign pointer.
-	releasedMemory = 64
+	// maxReleased is how many released regions are remembered, to tell a double free from a foreign
+	// pointer.
+	maxReleased = 64
 )
 
 // arena hands out blocks of memory and keeps freed ones for reuse.
@@ -35,8 +34,8 @@ type arena struct {
 	idleLimit uint64
 	regions   []*region         // by ascending address
 	open      map[bin][]*region // those with a free block
-	idle      *list.List        // those without a taken block, longest idle first
-	released  [releasedMemory]extent
+	idle      *list.List        // those without a taken block, the one idle for longest first
+	released  [maxReleased]extent
 	releases  int
 	stats     Stats
 }
@@ -65,7 +64,7 @@ func (a *arena) alloc(size uint64, node int) (unsafe.Pointer, error) {
 	index, dirty := a.takeLocked(r)
 	p := r.pointer(index)
 	if dirty {
-		// The block is taken but not live: nobody else can get or free it.
+		// The block is taken but not live: nobody else can take or free it.
 		a.mu.Unlock()
 		clear(unsafe.Slice((*byte)(p), size))
 		a.mu.Lock()
@@ -78,7 +77,7 @@ func (a *arena) alloc(size uint64, node int) (unsafe.Pointer, error) {
 }
 
 func (a *arena) free(p unsafe.Pointer) error {
-	surplus, err := a.giveBack(uintptr(p))
+	surplus, err := a.releaseBlock(uintptr(p))
 	if err != nil {
 		return err
 	}
@@ -151,8 +150,8 @@ func (a *arena) takeLocked(r *region) (index int, dirty bool) {
 	return index, dirty
 }
 
-// giveBack makes a live block free and returns the regions to unmap for it.
-func (a *arena) giveBack(address uintptr) ([]*region, error) {
+// releaseBlock makes a live block free and returns the regions that can be unmapped then.
+func (a *arena) releaseBlock(address uintptr) ([]*region, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	r, index, err := a.liveLocked(address)
@@ -164,7 +163,7 @@ func (a *arena) giveBack(address uintptr) ([]*region, error) {
 	if r.full() {
 		a.open[r.bin] = append(a.open[r.bin], r)
 	}
-	r.giveBack(index)
+	r.release(index)
 	if r.taken > 0 {
 		return nil, nil
 	}
@@ -177,7 +176,7 @@ func (a *arena) giveBack(address uintptr) ([]*region, error) {
 	return a.surplusLocked(a.idleLimit), nil
 }
 
-// surplusLocked forgets the longest idle regions until those left have at most
+// surplusLocked forgets the regions that have been idle for longest until the others have at most
 // limit bytes, and returns the forgotten ones.
 func (a *arena) surplusLocked(limit uint64) []*region {
 	var surplus []*region
@@ -201,11 +200,11 @@ func (a *arena) forgetLocked(r *region) {
 	at, _ = a.searchLocked(uintptr(r.base))
 	a.regions = slices.Delete(a.regions, at, at+1)
 	a.stats.MappedBytes -= r.length
-	a.released[a.releases%releasedMemory] = r.extent()
+	a.released[a.releases%maxReleased] = r.extent()
 	a.releases++
 }
 
-// unmap gives forgotten regions back to the pager.
+// unmap returns forgotten regions to the pager.
 func (a *arena) unmap(regions []*region) error {
 	var errs []error
 	for _, r := range regions {
@@ -216,7 +215,7 @@ func (a *arena) unmap(regions []*region) error {
 	return errors.Join(errs...)
 }
 
-// searchLocked returns where a region with this base is or belongs.
+// searchLocked returns the index at which a region with this base is or should be inserted.
 func (a *arena) searchLocked(base uintptr) (at int, found bool) {
 	return slices.BinarySearchFunc(a.regions, base, func(r *region, base uintptr) int {
 		return cmp.Compare(uintptr(r.base), base)

@@ -12,8 +12,7 @@ import (
 // sysNodes is where Linux describes the NUMA nodes.
 const sysNodes = "/sys/devices/system/node"
 
-// Backend is the CPU device backend. Use New to make one; it is safe for
-// concurrent use.
+// Backend is the CPU device backend. Use New to make one; it is safe for concurrent use.
 type Backend struct {
 	nodes   func() []int // node numbers by device index, read once
 	threads threads
@@ -27,8 +26,8 @@ var (
 	_ device.StreamQueue = (*Backend)(nil)
 )
 
-// New returns a CPU backend. It does no I/O and starts no goroutine; Close
-// releases what the backend comes to hold.
+// New returns a CPU backend. It does no I/O and starts no goroutine; Close releases everything that
+// the backend holds by then.
 func New() *Backend {
 	return newBackend(systemPager{}, func() []int { return readNodes(os.DirFS(sysNodes)) })
 }
@@ -53,13 +52,12 @@ func (b *Backend) Usable() error {
 	return nil
 }
 
-// Close waits for the work in all streams and releases streams, events and
-// unused memory. It returns the failures of stream functions that no SyncEvent
-// has returned, and an error when blocks are still allocated. Such blocks stay
-// valid and may still be freed; every other use of the backend is an error from
-// now on.
+// Close waits for the work in all streams and releases streams, events and unused memory. It
+// returns the failures of stream functions that no SyncEvent has returned, and an error when blocks
+// are still allocated. Such blocks stay valid and may still be freed; every other use of the
+// backend is an error afterwards.
 //
-// Close may be called again, to release blocks that were freed since.
+// Close may be called again to release blocks that were freed since.
 func (b *Backend) Close() error {
 	streams, first := b.handles.close()
 	if !first {

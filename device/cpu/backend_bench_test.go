@@ -8,8 +8,8 @@ import (
 	"github.com/primus-fl/primus/device"
 )
 
-// BenchmarkMemory takes a block, writes a byte to each page of it and gives it
-// back: from a Backend, and beside that from the operating system each time.
+// BenchmarkMemory allocates a block, writes a byte to each page of it and frees it: with a Backend,
+// and for comparison with the operating system alone.
 func BenchmarkMemory(b *testing.B) {
 	sources := []struct {
 		name  string
@@ -49,7 +49,7 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// BenchmarkStream submits a function, records an event behind it and waits.
+// BenchmarkStream submits a function, records an event after it and waits.
 func BenchmarkStream(b *testing.B) {
 	backend := New()
 	b.Cleanup(func() { closeBackend(b, backend) })

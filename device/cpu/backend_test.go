@@ -96,8 +96,8 @@ func TestUseAfterClose(t *testing.T) {
 	}
 }
 
-// TestCloseHammer closes the backend while it is used: calls succeed or report
-// that the backend is closed, and nothing is left behind.
+// TestCloseHammer closes the backend while it is used: calls succeed or report that the backend is
+// closed, and nothing is left afterwards.
 func TestCloseHammer(t *testing.T) {
 	t.Parallel()
 	for range 20 {
@@ -136,7 +136,7 @@ func TestCloseHammer(t *testing.T) {
 	}
 }
 
-// useStream uses the streams and events of b until the first error.
+// useStream uses streams and events of b until the first error.
 func useStream(b *Backend) error {
 	s, err := b.CreateStream()
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/primus-fl/primus/device"
 )
 
-// SetDevice makes the device with this index current for the calling OS thread.
-// A goroutine that calls it calls runtime.LockOSThread first.
+// SetDevice makes the device with this index current for the calling OS thread. The caller must
+// call runtime.LockOSThread first.
 func (b *Backend) SetDevice(index int) error {
 	if count := len(b.nodes()); index < 0 || index >= count {
 		return fmt.Errorf("cpu: set device %d: want an index from 0 to %d, one for each NUMA node with memory", index, count-1)
@@ -26,7 +26,7 @@ func (b *Backend) Device() (device.Device, error) {
 	return device.Device{Type: device.TypeCPU, Index: b.current()}, nil
 }
 
-// current spares machines with one device the question which thread this is.
+// current returns the index of the current device. With one device it does not ask for the thread.
 func (b *Backend) current() int {
 	if len(b.nodes()) == 1 {
 		return 0

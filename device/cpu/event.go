@@ -7,7 +7,7 @@ import (
 	"github.com/primus-fl/primus/device"
 )
 
-// event is a mark in a stream that can be moved.
+// event is a point in a stream that can be moved.
 type event struct {
 	freed chan struct{} // closed when the event is freed
 
@@ -15,8 +15,8 @@ type event struct {
 	mark *mark // nil until recorded
 }
 
-// CreateEvent returns a new event that has not been recorded. Handles of events
-// are never used again.
+// CreateEvent returns a new event that has not been recorded. A handle is never used for another
+// event.
 func (b *Backend) CreateEvent() (device.Event, error) {
 	h := b.handles
 	if err := h.lock("create", "event"); err != nil {
@@ -26,8 +26,8 @@ func (b *Backend) CreateEvent() (device.Event, error) {
 	return h.events.add(func(device.Event) *event { return &event{freed: make(chan struct{})} })
 }
 
-// FreeEvent releases an event. A SyncEvent that waits for it returns an error.
-// Freeing an event twice is an error.
+// FreeEvent releases an event. A SyncEvent that is waiting for it returns an error. Freeing an
+// event twice is an error.
 func (b *Backend) FreeEvent(e device.Event) error {
 	h := b.handles
 	if err := h.lock("free", "event"); err != nil {
@@ -43,9 +43,8 @@ func (b *Backend) FreeEvent(e device.Event) error {
 	return nil
 }
 
-// RecordEvent places the event behind the work that is in the stream now.
-// Recording again moves the event; a SyncEvent that waits already keeps waiting
-// for the earlier place.
+// RecordEvent places the event after the work that is in the stream now. Recording again moves the
+// event; a SyncEvent that is already waiting keeps waiting for the earlier point.
 func (b *Backend) RecordEvent(e device.Event, s device.Stream) error {
 	found, err := b.event("record", e)
 	if err != nil {
@@ -65,10 +64,9 @@ func (b *Backend) RecordEvent(e device.Event, s device.Stream) error {
 	return nil
 }
 
-// SyncEvent waits until the event has completed. It returns a WorkError for each
-// function in front of the event that panicked, unless an earlier call has
-// returned that. An event that was never recorded is an error, and so is one
-// that is freed during the wait.
+// SyncEvent waits until the event has completed. It returns a WorkError for each function before
+// the event that panicked, unless an earlier call has returned it. An event that was never recorded
+// is an error, and so is one that is freed during the wait.
 func (b *Backend) SyncEvent(e device.Event) error {
 	found, err := b.event("sync", e)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/primus-fl/primus/device/cpu"
 )
 
-// Work in a stream fills memory of the device, and an event says when it has.
+// Work in a stream fills memory of the device, and an event marks its end.
 func Example() {
 	b := cpu.New()
 	p, err := b.Alloc(4)

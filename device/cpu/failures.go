@@ -9,7 +9,7 @@ import (
 	"github.com/primus-fl/primus/device"
 )
 
-// WorkError reports a function that did not return from a stream.
+// WorkError reports a function in a stream that panicked or ended its goroutine.
 type WorkError struct {
 	Stream device.Stream // the stream, which may be the default stream
 	Device int           // the device of the stream
@@ -35,11 +35,11 @@ func streamName(s device.Stream, index int) string {
 // errGoexit is the failure of a function that ended its goroutine.
 var errGoexit = errors.New("runtime.Goexit was called")
 
-// keptFailures bounds what is kept when nobody asks.
-const keptFailures = 16
+// maxFailures bounds the failures that a stream keeps until they are asked for.
+const maxFailures = 16
 
-// failures holds what went wrong in a stream until somebody is told. The first
-// failures are kept and further ones are counted.
+// failures holds what went wrong in a stream until a caller takes it. The first failures are kept
+// and further ones are counted.
 type failures struct {
 	mu           sync.Mutex
 	kept         []failure
@@ -52,12 +52,11 @@ type failure struct {
 	err      *WorkError
 }
 
-// add notes that the function at a position of the stream failed. Positions
-// ascend.
+// add notes that the function at a position of the stream failed. Positions ascend.
 func (f *failures) add(position uint64, err *WorkError) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.kept) < keptFailures {
+	if len(f.kept) < maxFailures {
 		f.kept = append(f.kept, failure{position, err})
 		return
 	}

@@ -31,8 +31,7 @@ func (h *handles) isClosed() bool {
 	return h.closed
 }
 
-// lock locks h unless it is closed. op and kind say for the error what the
-// caller wants to do with what.
+// lock locks h unless it is closed. op and kind are the verb and the object of the error.
 func (h *handles) lock(op, kind string) error {
 	h.mu.Lock()
 	if h.closed {

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// open returns a backend that must have nothing left in it at the end.
+// open returns a backend and checks that nothing is left in it at the end of the test.
 func open(t *testing.T) *Backend {
 	t.Helper()
 	b := New()
@@ -54,7 +54,7 @@ func mustStream(t *testing.T, b *Backend) device.Stream {
 	return s
 }
 
-// inPages returns the bytes that the pages for length bytes have.
+// inPages returns length rounded up to whole pages.
 func inPages(length uint64) uint64 { return roundUp(length, uint64(os.Getpagesize())) }
 
 // onThread runs f on an OS thread of its own.
@@ -68,8 +68,8 @@ func onThread(f func()) {
 	wg.Wait()
 }
 
-// fakePager is a heapPager that counts and fails on demand. The calls of an
-// arena's pager that tests make do not overlap.
+// fakePager is a heapPager that counts and fails on demand. Tests never call the pager of an arena
+// concurrently.
 type fakePager struct {
 	heapPager
 	held       map[unsafe.Pointer]uint64

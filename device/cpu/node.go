@@ -8,12 +8,11 @@ import (
 	"strings"
 )
 
-// maxNode bounds node numbers, far above the 1024 that Linux can be built for.
+// maxNode bounds node numbers. It is far above 1024, the most that Linux can be built for.
 const maxNode = 1 << 16
 
-// readNodes returns the numbers of the NUMA nodes that have memory, in ascending
-// order, from a directory laid out as Linux does. Without usable information the
-// machine counts as one node.
+// readNodes returns the numbers of the NUMA nodes that have memory, in ascending order, from a
+// directory laid out like Linux's. Without usable information it returns one node.
 func readNodes(dir fs.FS) []int {
 	text, err := fs.ReadFile(dir, "has_memory")
 	if err != nil {

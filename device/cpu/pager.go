@@ -2,15 +2,15 @@ package cpu
 
 import "unsafe"
 
-// pager is where an arena takes its memory from.
+// pager provides the memory of an arena.
 type pager interface {
 	// acquire returns length bytes of zeroed memory, aligned to at least
 	// alignment bytes. length is a multiple of the page size.
 	acquire(length uint64) (unsafe.Pointer, error)
 
-	// release gives back what one call of acquire returned.
+	// release returns the memory of one call of acquire.
 	release(p unsafe.Pointer, length uint64) error
 
-	// bind asks that untouched memory be taken from a NUMA node where possible.
+	// bind asks the system to take untouched memory from a NUMA node where possible.
 	bind(p unsafe.Pointer, length uint64, node int) error
 }

@@ -5,10 +5,10 @@ import (
 	"unsafe"
 )
 
-// heapPager takes memory from the Go heap, which does not move what it holds,
-// for systems without a better way. The garbage collector takes it back once
-// nobody points to it. It is compiled everywhere, so that its tests run
-// everywhere. Unlike other pagers it ends the process when memory runs out.
+// heapPager takes memory from the Go heap, whose objects do not move, on systems without a better
+// way. The garbage collector frees the memory when no pointer to it is left. The type is compiled
+// everywhere, so that its tests run everywhere. Unlike other pagers it ends the process when memory
+// runs out.
 type heapPager struct{}
 
 func (heapPager) acquire(length uint64) (unsafe.Pointer, error) {

@@ -30,7 +30,7 @@ func (a *arena) liveLocked(address uintptr) (*region, int, error) {
 	return nil, 0, a.releasedLocked(address)
 }
 
-// check returns nil for the start of a live block.
+// check returns nil for an offset of 0 in a live block.
 func (r *region) check(index int, offset uint64) error {
 	switch {
 	case index >= r.fresh:
@@ -47,8 +47,8 @@ func (r *region) check(index int, offset uint64) error {
 	}
 }
 
-// releasedLocked tells a pointer into memory that has gone back to the
-// operating system from one that never came from this arena.
+// releasedLocked tells a pointer into memory that was returned to the operating system from one
+// that this arena never had.
 func (a *arena) releasedLocked(address uintptr) error {
 	for _, e := range a.released {
 		if _, offset, ok := e.locate(address); ok {

@@ -9,8 +9,8 @@ import (
 	"github.com/primus-fl/primus/device"
 )
 
-// stream is a queue of functions, run in order by a goroutine that exists while
-// there are any.
+// stream is a queue of functions. A goroutine runs them in order; it exists only while there are
+// any.
 type stream struct {
 	handle   device.Stream
 	device   int
@@ -21,7 +21,7 @@ type stream struct {
 	queue   []task
 	running bool
 	closed  bool
-	end     uint64 // position behind the last function that was submitted
+	end     uint64 // position after the last function that was submitted
 }
 
 // task is a function to run or a mark to reach.
@@ -60,7 +60,7 @@ func (s *stream) record() (*mark, bool) {
 	return s.markLocked(), true
 }
 
-// close keeps further work out. It reports whether the stream was open.
+// close refuses further work. It reports whether the stream was open.
 func (s *stream) close() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +100,7 @@ func (s *stream) drain() {
 	empty := false
 	defer func() {
 		if !empty {
-			go s.drain() // work has ended this goroutine by runtime.Goexit
+			go s.drain() // the work ended this goroutine with runtime.Goexit
 		}
 	}()
 	if s.threads != nil {
@@ -140,7 +140,7 @@ func (s *stream) pop() (task, bool) {
 	return t, true
 }
 
-// run calls the work and notes it as failed unless it returns.
+// run calls the work and records a failure unless it returns.
 func (s *stream) run(t task) {
 	returned := false
 	defer func() {

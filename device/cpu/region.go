@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// alignment is that of every block: a cache line, and a vector of 512 bits.
+	// alignment is the alignment of every block: a cache line, and a vector of 512 bits.
 	alignment = 64
 
 	// smallBlock is the largest block that shares its region with others.
@@ -23,18 +23,18 @@ const (
 	reuseLimit = 64 << 20
 )
 
-// bin names the regions that can serve a request.
+// bin identifies the regions that can serve a request.
 type bin struct {
 	node  int // NUMA node, or anyNode
 	block uint64
 }
 
-// anyNode is the node of memory that is not bound.
+// anyNode is the node of memory that is not bound to a NUMA node.
 const anyNode = -1
 
-// binFor rounds size up to a multiple of the alignment in steps of an eighth to
-// a quarter, so that freed blocks serve requests of similar size. Blocks that
-// are not reused are not rounded so.
+// binFor rounds size up to a multiple of the alignment, in steps of an eighth to a quarter of the
+// size, so that freed blocks can serve requests of similar size. Blocks that are not reused are
+// only rounded to the alignment.
 func binFor(size uint64, node int) bin {
 	if size > reuseLimit {
 		return bin{node, roundUp(size, alignment)}
@@ -64,10 +64,10 @@ type region struct {
 	bin    bin
 
 	sizes []uint64      // requested size by block, 0 unless the block is live
-	fresh int           // blocks from this one on have never been used
+	fresh int           // blocks from this index on have never been used
 	used  []int         // blocks before fresh that are free
 	taken int           // blocks that are live or about to be
-	idle  *list.Element // place among the regions without taken blocks, or nil
+	idle  *list.Element // position in the list of regions without taken blocks, or nil
 }
 
 func newRegion(base unsafe.Pointer, length uint64, b bin) *region {
@@ -80,8 +80,8 @@ func newRegion(base unsafe.Pointer, length uint64, b bin) *region {
 
 func (r *region) full() bool { return r.taken == len(r.sizes) }
 
-// take returns a free block of a region that is not full, and whether the block
-// holds what an earlier owner left there.
+// take returns a free block of a region that is not full, and whether the block still holds what
+// was written to it before.
 func (r *region) take() (index int, dirty bool) {
 	r.taken++
 	if last := len(r.used) - 1; last >= 0 {
@@ -92,8 +92,8 @@ func (r *region) take() (index int, dirty bool) {
 	return r.fresh - 1, false
 }
 
-// giveBack makes a taken block free.
-func (r *region) giveBack(index int) {
+// release makes a taken block free.
+func (r *region) release(index int) {
 	r.taken--
 	r.sizes[index] = 0
 	r.used = append(r.used, index)
@@ -105,14 +105,14 @@ func (r *region) pointer(index int) unsafe.Pointer {
 
 func (r *region) extent() extent { return extent{uintptr(r.base), r.length, r.bin.block} }
 
-// extent is the place of a region, without holding on to its memory.
+// extent is the address range of a region. It does not keep the memory alive.
 type extent struct {
 	base   uintptr
 	length uint64
 	block  uint64
 }
 
-// locate returns the block that address lies in and how far from its start.
+// locate returns the block that contains the address and the offset of the address in it.
 func (e extent) locate(address uintptr) (index int, offset uint64, ok bool) {
 	if address < e.base || uint64(address-e.base) >= e.length {
 		return 0, 0, false

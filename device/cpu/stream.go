@@ -19,9 +19,9 @@ func (b *Backend) CreateStream() (device.Stream, error) {
 	return h.streams.add(func(handle device.Stream) *stream { return b.newStream(handle, index) })
 }
 
-// FreeStream waits for the work in the stream and releases the stream, also when
-// it returns the failures of that work that no SyncEvent has returned. Work that
-// is submitted while it waits is refused. The default stream cannot be freed.
+// FreeStream waits for the work in the stream, releases the stream, and returns the failures of
+// that work that no SyncEvent has returned. Work that is submitted while it waits is refused. The
+// default stream cannot be freed.
 func (b *Backend) FreeStream(s device.Stream) error {
 	if s == device.DefaultStream {
 		return errors.New("cpu: free stream 0: the default stream cannot be freed")
@@ -42,9 +42,9 @@ func (b *Backend) FreeStream(s device.Stream) error {
 	return found.failures.takeAll()
 }
 
-// Submit queues f behind the work that is in the stream now and returns. When f
-// panics, the next SyncEvent behind it returns a WorkError, and the stream goes
-// on with the work behind f. f must not wait for its own stream.
+// Submit queues f after the work that is in the stream now and returns. When f panics, the next
+// SyncEvent for a later point returns a WorkError, and the stream continues with the work after f.
+// f must not wait for its own stream.
 func (b *Backend) Submit(s device.Stream, f func()) error {
 	if f == nil {
 		return fmt.Errorf("cpu: submit to stream %d: the function is nil", s)
@@ -78,7 +78,7 @@ func (b *Backend) stream(op string, s device.Stream) (*stream, error) {
 	return found, nil
 }
 
-// refusal says why a stream that was open a moment ago is closed.
+// refusal returns why a stream that was open a moment ago is closed.
 func (b *Backend) refusal(op string, s *stream) error {
 	if b.handles.isClosed() {
 		return fmt.Errorf("%w: %s stream", device.ErrClosed, op)

@@ -153,7 +153,7 @@ func TestManyFailuresAreCounted(t *testing.T) {
 		}
 	}
 	require.NoError(t, b.Submit(device.DefaultStream, func() { <-gate }))
-	submit(keptFailures)
+	submit(maxFailures)
 	first := mustRecord(t, b, device.DefaultStream)
 	submit(5)
 	last := mustRecord(t, b, device.DefaultStream)
@@ -161,7 +161,7 @@ func TestManyFailuresAreCounted(t *testing.T) {
 	b.handles.defaults[0].wait()
 
 	const one = "cpu: work in the default stream of device 0: panic: boom"
-	require.EqualError(t, b.SyncEvent(first), strings.Repeat(one+"\n", keptFailures-1)+one)
+	require.EqualError(t, b.SyncEvent(first), strings.Repeat(one+"\n", maxFailures-1)+one)
 	require.EqualError(t, b.SyncEvent(last), "cpu: 5 further failures in the same stream")
 	require.NoError(t, b.SyncEvent(last))
 }

@@ -6,9 +6,9 @@ import "fmt"
 // start at different numbers, so neither is ever taken for the other.
 const handleStep = 2
 
-// table holds what handles of one kind stand for. A handle is never used twice.
+// table holds the objects of one kind by handle. A handle is never used twice.
 type table[H ~uintptr, V any] struct {
-	kind  string // what errors call the things
+	kind  string // what errors call an object
 	maker string // the method that returns handles
 	first H
 	next  H
@@ -30,7 +30,7 @@ func (t *table[H, V]) add(v func(H) V) (H, error) {
 	return h, nil
 }
 
-// get returns what h stands for. op is the verb for errors, as in "sync".
+// get returns the object of h. op is the verb for errors, such as "sync".
 func (t *table[H, V]) get(op string, h H) (V, error) {
 	if v, ok := t.live[h]; ok {
 		return v, nil

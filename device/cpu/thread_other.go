@@ -2,5 +2,5 @@
 
 package cpu
 
-// threadID returns the same for all threads: there is one device to choose from.
+// threadID returns the same number for all threads: there is only one device to choose from.
 func threadID() int { return 0 }
