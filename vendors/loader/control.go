@@ -5,23 +5,23 @@ import (
 	"strings"
 )
 
-// Control is the part of a thread's floating-point environment that decides what arithmetic
-// yields: rounding, subnormal numbers and traps. Flags that record what happened are left out.
+// Control is the part of a thread's floating-point environment that affects the results of
+// arithmetic: rounding, subnormal numbers and traps. Flags that record what happened are not part
+// of it.
 type Control struct {
-	// SIMD is the register that scalar and vector arithmetic obeys: MXCSR on amd64, FPCR on
-	// arm64.
+	// SIMD is the control register of scalar and vector arithmetic: MXCSR on amd64, FPCR on arm64.
 	SIMD uint32
 	// X87 is the control word of the x87 unit on amd64, which C uses for long double.
 	X87 uint32
 }
 
-// Change is what a C function did to the Control of its thread, which is undone.
+// Change is what a C function did to the Control of its thread. The loader has undone it.
 type Change struct{ From, To Control }
 
 // IsZero reports whether nothing was changed.
 func (c Change) IsZero() bool { return c.From == c.To }
 
-// String names what was switched, such as "subnormal results flushed to zero".
+// String describes what was switched, such as "subnormal results flushed to zero".
 func (c Change) String() string {
 	var parts []string
 	for _, f := range controlFields {

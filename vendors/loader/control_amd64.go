@@ -4,8 +4,8 @@ package loader
 
 const simdRegister = "MXCSR"
 
-// Bits of MXCSR and of the x87 control word that are Control: the rest records exceptions or is
-// reserved.
+// These bits of MXCSR and of the x87 control word belong to Control. The others record exceptions
+// or are reserved.
 const (
 	simdMask = 0xffc0
 	x87Mask  = 0x0f3f

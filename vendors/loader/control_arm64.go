@@ -4,7 +4,7 @@ package loader
 
 const simdRegister = "FPCR"
 
-// Bits of FPCR that are Control. FPSR, which records exceptions, is another register.
+// These bits of FPCR belong to Control. FPSR, which records exceptions, is another register.
 const (
 	simdMask = 0x07ff9f07
 	x87Mask  = 0

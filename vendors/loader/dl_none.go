@@ -4,7 +4,7 @@ package loader
 
 const supported = false
 
-// Nothing below is reached: there is no Library without dlopen.
+// None of these functions is ever called: without dlopen there is no Library.
 
 func dlopen(string, bool) (uintptr, error) { return 0, ErrPlatform }
 

@@ -32,13 +32,13 @@ func call(fn uintptr, args []uintptr) uintptr {
 	return r
 }
 
-// linkMap is the public head of the C library's struct link_map.
+// linkMap is the documented beginning of the C library's struct link_map.
 type linkMap struct {
 	_    uintptr
 	name *byte
 }
 
-// dlpath asks the C library for the file behind a handle.
+// dlpath asks the C library for the file of a handle.
 func dlpath(handle uintptr, name string) string {
 	const requestLinkMap = 2 // RTLD_DI_LINKMAP
 	if runtime.GOOS != "linux" {

@@ -5,11 +5,10 @@ import (
 	"os"
 )
 
-// SetDefaultEnv sets an environment variable, for this process and for the C
-// library in it, unless it is set already, to whatever. It reports whether it
-// set it. A library that reads the variable while it is loaded must be opened
-// afterwards; one that is in the process already does not look again. Child
-// processes inherit the variable.
+// SetDefaultEnv sets an environment variable, for this process and for the C library in it, unless
+// it is already set, even to "". It reports whether it set the variable. A library that reads the
+// variable while it is loaded must be opened afterwards; one that is already in the process does
+// not read it again. Child processes inherit the variable.
 func SetDefaultEnv(name, value string) (bool, error) {
 	if _, ok := os.LookupEnv(name); ok {
 		return false, nil

@@ -8,13 +8,13 @@ import (
 // ErrPlatform is returned by Open where shared libraries cannot be opened.
 var ErrPlatform = errors.New("loader: shared libraries cannot be opened on this platform or in this build")
 
-// ErrNoSymbol is wrapped when a library has no symbol of a name.
+// ErrNoSymbol is wrapped when a library has no symbol with the requested name.
 var ErrNoSymbol = errors.New("no such symbol")
 
 // ErrClosed is returned by Executor.Do after Close.
 var ErrClosed = errors.New("loader: executor is closed")
 
-// OpenError says why none of several names could be opened.
+// OpenError says why none of the names could be opened.
 type OpenError struct {
 	Attempts []Attempt
 }
@@ -22,7 +22,7 @@ type OpenError struct {
 // Attempt is one name that could not be opened.
 type Attempt struct {
 	Name   string
-	Reason string // the system's words, beginning with the file at fault
+	Reason string // the system's text, beginning with the file at fault
 }
 
 // Error lists the reasons in the order in which the names were tried.
@@ -37,8 +37,8 @@ func (e *OpenError) Error() string {
 	return "loader: open: " + strings.Join(reasons, "; ")
 }
 
-// reason shortens the text of dlerror and makes sure that it names the library
-// that was asked for, which a missing dependency's text does not.
+// reason shortens the text of dlerror and adds the name of the requested library, which the text
+// about a missing dependency lacks.
 func reason(name, text string) string {
 	text = strings.TrimSpace(text)
 	if text == "" {

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Executor runs functions on a fixed set of OS threads of its own.
+// Executor runs functions on its own fixed set of OS threads.
 type Executor struct {
 	work  chan *ticket
 	quit  chan struct{}
@@ -18,11 +18,10 @@ type ticket struct {
 	run   func()
 	done  chan struct{}
 	ended bool // run returned
-	cause any  // of the panic when it did not
+	cause any  // the value of the panic when it did not
 }
 
-// StartExecutor starts an executor with this many threads, at least one. Close
-// ends them.
+// StartExecutor starts an executor with this many threads, at least one. Close ends them.
 func StartExecutor(threads int) *Executor {
 	e := &Executor{work: make(chan *ticket), quit: make(chan struct{})}
 	e.spare.New = func() any { return &ticket{done: make(chan struct{}, 1)} }
@@ -32,10 +31,9 @@ func StartExecutor(threads int) *Executor {
 	return e
 }
 
-// Do runs f on one of the executor's threads and returns when it has returned;
-// it waits while all of them are busy. A panic of f is raised again in the
-// caller. f must not call Do or Close of the same executor, nor
-// runtime.Goexit. After Close f is not run and ErrClosed is returned.
+// Do runs f on one of the executor's threads and returns when f has returned; it waits while all of
+// them are busy. A panic of f is raised again in the caller. f must not call Do or Close of the
+// same executor, nor runtime.Goexit. After Close f is not run and ErrClosed is returned.
 //
 // Do allocates nothing in a steady state; a closure made for the call does.
 func (e *Executor) Do(f func()) error {
@@ -62,8 +60,8 @@ func (e *Executor) Close() {
 	e.wg.Wait()
 }
 
-// thread ends without unlocking, which ends the OS thread and whatever a library
-// keeps for it.
+// thread returns without unlocking its OS thread. That ends the OS thread, with everything that a
+// library keeps for it.
 func (e *Executor) thread() {
 	runtime.LockOSThread()
 	for {

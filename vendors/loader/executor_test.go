@@ -20,8 +20,8 @@ func TestExecutorBoundsConcurrency(t *testing.T) {
 		var mu sync.Mutex
 		var running, most, calls int64
 		var wg sync.WaitGroup
-		// Each call waits until the bound is reached once, so that a bound that
-		// is too small shows as a hang and one too large as a count.
+		// Each call waits until the bound is reached once. A bound that is too small shows as a
+		// hang, and one that is too large shows in the count.
 		full := make(chan struct{})
 		for range 16 {
 			wg.Go(func() {

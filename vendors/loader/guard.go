@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// Guard calls C functions that may not change the floating-point environment of this program. The
-// zero value is ready; it serves one call at a time.
+// Guard calls C functions and restores the floating-point environment after each call. The zero
+// value is ready to use; a Guard serves one call at a time.
 type Guard struct {
 	frame guardFrame
 	args  [1]uintptr
@@ -22,9 +22,9 @@ type guardFrame struct {
 }
 
 // guardEntry is the address of a C function that takes a *guardFrame. It calls fn with a0 and a1
-// and then gives its thread the floating-point environment from before; on amd64 it also clears
-// the direction flag. That happens before Go goes on, because Go may then do so on another
-// thread, and leave this one to others.
+// and then restores its thread's floating-point environment; on amd64 it also clears the direction
+// flag. This must happen before control returns to Go, which may continue on another thread and
+// leave this one to other goroutines.
 var guardEntry uintptr
 
 // readControl stores the floating-point environment of this thread.
@@ -37,20 +37,21 @@ func readControl(c *Control)
 //go:noescape
 func writeControl(c *Control)
 
-// Call calls the C function at an address that Symbol returned with two arguments that are
-// integers or pointers, and returns its integer result and what it did to the floating-point
-// environment, which is restored. What is said of memory in the package function Call holds here.
+// Call calls the C function at an address that Symbol returned with two arguments that are integers
+// or pointers. It returns the function's integer result and what the function did to the
+// floating-point environment, which is restored. The rules for memory are those of the package
+// function Call.
 //
 //go:uintptrescapes
 func (g *Guard) Call(fn, a0, a1 uintptr) (result uintptr, change Change) {
 	f := &g.frame
 	f.fn, f.a0, f.a1 = fn, a0, a1
-	g.args[0] = uintptr(unsafe.Pointer(f)) // which does not move: the slice keeps g on the heap
+	g.args[0] = uintptr(unsafe.Pointer(f)) // its address does not change: the slice keeps g on the heap
 	call(guardEntry, g.args[:])
 	return f.result, changeOf(f.before, f.after)
 }
 
-// guarded runs f, which calls C from this thread alone, and restores the floating-point
+// guarded runs f, which may call C only on this thread, and restores the floating-point
 // environment.
 func guarded(f func()) Change {
 	runtime.LockOSThread()
@@ -66,7 +67,7 @@ func guarded(f func()) Change {
 	return change
 }
 
-// changeOf compares two readings without the bits that are no Control.
+// changeOf compares two readings without the bits that do not belong to Control.
 func changeOf(before, after Control) Change {
 	mask := func(c Control) Control { return Control{c.SIMD & simdMask, c.X87 & x87Mask} }
 	return Change{mask(before), mask(after)}

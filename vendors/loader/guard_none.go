@@ -2,7 +2,7 @@
 
 package loader
 
-// Guard calls C functions; there are none here.
+// Guard would call C functions; this build has none.
 type Guard struct{}
 
 // Call panics: there is no Library whose functions could be called.

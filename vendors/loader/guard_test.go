@@ -10,7 +10,7 @@ import (
 	"github.com/primus-fl/primus/vendors/loader"
 )
 
-// tiny is a subnormal number when it is halved.
+// tiny becomes a subnormal number when it is halved.
 var tiny = float32(1.2e-38)
 
 // A guarded call returns its result and leaves the floating-point environment of its thread alone.
@@ -49,7 +49,8 @@ func TestGuard(t *testing.T) {
 	assert.NotZero(t, tiny/2)
 }
 
-// Go may go on with another thread after a call, so the one that made it has to be restored in the call.
+// Go may continue on another thread after a call, so the thread that made the call must be restored
+// within it.
 func TestGuardRestoresEveryThread(t *testing.T) {
 	lib, err := loader.Open(compile(t, "control.c"))
 	require.NoError(t, err)

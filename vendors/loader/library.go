@@ -5,7 +5,7 @@ import (
 	"runtime"
 )
 
-// Library is a shared library that is open for the rest of the process.
+// Library is a shared library that stays open for the rest of the process.
 type Library struct {
 	name   string
 	path   string
@@ -13,8 +13,8 @@ type Library struct {
 	change Change
 }
 
-// Open opens the first of these sonames or paths that can be opened. All symbols
-// are resolved at once, and other libraries do not see them.
+// Open opens the first of these sonames or paths that can be opened. All symbols are resolved at
+// once, and they are not visible to other libraries.
 func Open(names ...string) (*Library, error) { return open(false, names) }
 
 // OpenGlobal is Open for a library whose symbols libraries that are opened later
@@ -40,8 +40,8 @@ func open(global bool, names []string) (*Library, error) {
 	return nil, failure
 }
 
-// openOne keeps its OS thread: the C library keeps the text of an error for the
-// thread that caused it, and asking for it is a second call.
+// openOne stays on one OS thread: the C library keeps the text of an error for the thread that
+// caused it, and reading the text is a second call.
 func openOne(name string, global bool) (*Library, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -59,16 +59,14 @@ func openOne(name string, global bool) (*Library, error) {
 // Name returns the name under which the library was opened.
 func (l *Library) Name() string { return l.name }
 
-// Path returns the file that was mapped, or the name where the system does not
-// tell.
+// Path returns the file that was mapped, or the name where the system does not report the file.
 func (l *Library) Path() string { return l.path }
 
 // Change returns what the library's constructors did to the floating-point environment of the
-// thread that loaded it, which was restored.
+// thread that loaded it. Open has restored it.
 func (l *Library) Change() Change { return l.change }
 
-// Symbol returns the address of a symbol of the library or of a library that it
-// depends on.
+// Symbol returns the address of a symbol of the library or of a library that it depends on.
 func (l *Library) Symbol(name string) (uintptr, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -91,11 +89,10 @@ func Global(name string) (uintptr, error) {
 	return addr, nil
 }
 
-// Bind sets *fn, a variable of function type, to call the symbol. Nothing can
-// check that the type fits the C signature. Integers, floats, pointers, bool and
-// string are accepted as arguments and results; a string result is copied. It
-// panics when fn is not a pointer to a variable of such a type. On an error *fn
-// is unchanged, so that an optional function stays nil.
+// Bind sets *fn, a variable of function type, to call the symbol. The type must fit the C
+// signature; nothing can check that. Arguments and results may be integers, floats, pointers, bool
+// and string; a string result is copied. Bind panics when fn is not a pointer to a variable of such
+// a type. On an error *fn is unchanged, so that an optional function stays nil.
 //
 // A call of *fn costs several hundred nanoseconds and allocates.
 func (l *Library) Bind(fn any, name string) error {
@@ -107,23 +104,22 @@ func (l *Library) Bind(fn any, name string) error {
 	return nil
 }
 
-// Call calls the C function at an address that Symbol returned, with up to 32
-// arguments that are integers or pointers, and returns its integer result.
-// Memory behind an argument must be kept alive and in place by the caller until
-// Call returns, which is so for Go memory on the heap. Call(fn, kept...) with a
-// slice that is kept between calls allocates nothing.
+// Call calls the C function at an address that Symbol returned, with up to 32 arguments that are
+// integers or pointers, and returns its integer result. The caller must keep memory that an
+// argument points to alive and in place until Call returns; Go memory on the heap does not move.
+// Call(fn, kept...) with a slice that is kept between calls allocates nothing.
 //
 //go:uintptrescapes
 func Call(fn uintptr, args ...uintptr) uintptr { return call(fn, args) }
 
-// Callback returns the address of a C function that calls fn, whose arguments and
-// result are integers or pointers. It exists for the rest of the process, and there
-// may be about two thousand of them.
+// Callback returns the address of a C function that calls fn, whose arguments and result are
+// integers or pointers. The C function exists for the rest of the process; there can be about two
+// thousand of them.
 func Callback(fn any) uintptr { return callback(fn) }
 
-// OnExit has f called when C code ends this process by exit or quick_exit, after the handlers
-// that C code registers later. The process ends when f returns; f may end it otherwise. A Go
-// program ends without either function, so f is called for nothing else.
+// OnExit arranges that f is called when C code ends this process with exit or quick_exit, after the
+// handlers that C code registers later. The process ends when f returns; f may also end it itself.
+// A Go program that ends normally calls neither function, so f does not run then.
 func OnExit(f func()) error {
 	register, err := Global("__cxa_atexit")
 	if err != nil {
@@ -136,7 +132,7 @@ func OnExit(f func()) error {
 	if status := Call(register, handler, 0, 0); status != 0 {
 		return fmt.Errorf("loader: __cxa_atexit returned %d", int32(status))
 	}
-	if register, err = Global("__cxa_at_quick_exit"); err == nil { // which not every system has
+	if register, err = Global("__cxa_at_quick_exit"); err == nil { // not every system has it
 		Call(register, handler, 0)
 	}
 	return nil
