@@ -5,15 +5,15 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// partElements is the work of a part in elements: enough to hide the hand-out,
-// and independent of the number of workers.
+// partElements is the work of one part in elements: enough to hide the cost of handing it out, and
+// independent of the number of workers.
 const partElements = 1 << 15
 
-// baseTask computes, for each row of d, d = bias + beta·d: what the product is
-// added to. d is not read when beta is 0.
+// baseTask computes d = bias + beta·d for each row of d; the product is then added to it. d is not
+// read when beta is 0.
 type baseTask struct {
 	d    matrix
-	bias matrix // of one row; without an address for 0
+	bias matrix // of one row; its address is nil for a bias of 0
 	beta float32
 	rows int // of a part
 }
@@ -53,8 +53,8 @@ func baseRow[T float32 | float64](b *baseTask, i int) {
 	}
 }
 
-// sumCols and sumRows are the block of a sum: columns are independent, rows are
-// added in f32 within a block and in f64 across blocks.
+// sumCols and sumRows are the size of a block of a sum: columns are independent, rows are added in
+// f32 within a block and in f64 across blocks.
 const (
 	sumCols = 256
 	sumRows = 64

@@ -12,16 +12,15 @@ import (
 
 // Limits says which products a library takes.
 type Limits struct {
-	// MinFLOP is the least 2·m·n·k that is worth the call of the library; MinBF16 is
-	// that of operands in bf16, 0 for a library that does not multiply them.
+	// MinFLOP is the smallest 2·m·n·k that is worth a call of the library; MinBF16 is the smallest
+	// for operands in bf16, or 0 for a library that does not multiply them.
 	MinFLOP, MinBF16 float64
 
-	// MaxDim is the largest size and leading dimension that the library's
-	// integers hold.
+	// MaxDim is the largest size and leading dimension that fits the library's integers.
 	MaxDim int
 }
 
-// call is what one call of Gemm hands to the library and to the workers.
+// call is what one call of Gemm passes to the library and to the workers.
 type call struct {
 	product Product
 	base    baseTask
@@ -30,12 +29,12 @@ type call struct {
 
 var calls = sync.Pool{New: func() any { return new(call) }}
 
-// Gemm computes ops.GenericGemm with a library's product. All operands are f32 in
-// CPU memory, or A and B bf16 if the library is a BF16GEMM, or all f64 if it is a
-// DGEMM; the last axis is contiguous and leading axes have a common pitch; Bias is
-// contiguous. Sums are kept in f32, or f64 for operands in f64, the bias gradient's in
-// f64 over blocks of rows. The result depends on the library and on its number of
-// threads. It allocates nothing in a steady state unless lib does.
+// Gemm computes ops.GenericGemm with a library's product. All operands are in CPU memory. They are
+// f32, or A and B are bf16 if the library is a BF16GEMM, or all are f64 if it is a DGEMM. The last
+// axis is contiguous, leading axes have a common pitch, and Bias is contiguous. Sums are kept in
+// f32, or in f64 for operands in f64; the bias gradient is summed in f64 over blocks of rows. The
+// result depends on the library and on its number of threads. Gemm allocates nothing in a steady
+// state unless lib does.
 func Gemm(x *opregistry.Exec, a ops.GenericGemmArgs, lib SGEMM, limits Limits) error {
 	factor, result, err := dtypesOf(lib, a.A.DType(), &limits)
 	if err != nil {
@@ -98,8 +97,8 @@ func Gemm(x *opregistry.Exec, a ops.GenericGemmArgs, lib SGEMM, limits Limits) e
 	return err
 }
 
-// dtypesOf returns the dtypes of operands and result of a library's product, given that
-// of A, and fits the limits to it. The error says why it is not worth the call.
+// dtypesOf returns the dtypes of operands and result of the library's product for an A of dtype d,
+// and adapts the limits to it. The error says why such a product is not worth the call.
 func dtypesOf(lib SGEMM, d tensor.DType, limits *Limits) (factor, result tensor.DType, err error) {
 	switch d {
 	case tensor.BF16:
@@ -115,7 +114,7 @@ func dtypesOf(lib SGEMM, d tensor.DType, limits *Limits) (factor, result tensor.
 	return tensor.F32, tensor.F32, nil
 }
 
-// checkOperands declines operands that are not on the CPU or have other dtypes.
+// checkOperands declines operands that are not in CPU memory or have other dtypes.
 func checkOperands(a ops.GenericGemmArgs, factor, result tensor.DType) error {
 	for i, t := range [...]*tensor.Tensor{a.A, a.B, a.D, a.Bias} {
 		if t == nil {
@@ -135,7 +134,7 @@ func checkOperands(a ops.GenericGemmArgs, factor, result tensor.DType) error {
 	return nil
 }
 
-// multiply calls the product of a library for the dtype of the operands.
+// multiply calls the library's product for the dtype of the operands.
 func multiply(lib SGEMM, p *Product) error {
 	switch p.DType {
 	case tensor.BF16:

@@ -16,7 +16,7 @@ import (
 	"github.com/primus-fl/primus/vendors/internal/blas/blastest"
 )
 
-// plain is a library in Go.
+// plain is a library written in Go.
 type plain struct {
 	calls int
 	err   error
@@ -54,7 +54,7 @@ func (l *plain) SGEMM(p *blas.Product) error {
 	return l.err
 }
 
-// elements returns X of a rows×cols op(X).
+// elements returns the memory of X, where op(X) is rows×cols.
 func elements(first unsafe.Pointer, ld, rows, cols int, transposed bool) []float32 {
 	if transposed {
 		rows, cols = cols, rows

@@ -19,8 +19,8 @@ type Handle interface {
 	Info() string
 }
 
-// Library is a vendor's library as a source of impls. It is loaded once, when the
-// first of its methods needs it.
+// Library is a vendor's library as a source of impls. It is loaded once, when a method first needs
+// it.
 type Library struct {
 	name     string
 	limits   Limits
@@ -28,8 +28,7 @@ type Library struct {
 	open     func() (Handle, error)
 }
 
-// NewLibrary returns the Library of a vendor, which has loaded nothing yet. open
-// loads it.
+// NewLibrary returns the Library of a vendor. Nothing is loaded yet; open loads it.
 func NewLibrary(vendor string, limits Limits, measured opregistry.Measurement, open func() (Handle, error)) *Library {
 	return &Library{name: vendor, limits: limits, measured: measured, open: sync.OnceValues(func() (Handle, error) {
 		h, err := open()
@@ -40,7 +39,7 @@ func NewLibrary(vendor string, limits Limits, measured opregistry.Measurement, o
 	})}
 }
 
-// Source returns the impl that the library brings: vendor.<name> of generic_gemm.
+// Source returns the library's impl: vendor.<name> of generic_gemm.
 func (l *Library) Source() opregistry.Source {
 	dtypes := []tensor.DType{tensor.F32}
 	if l.limits.MinBF16 > 0 {
@@ -68,7 +67,7 @@ func (l *Library) Available() error {
 	return err
 }
 
-// Info describes the library that is in use; without it, it says why.
+// Info describes the library that is loaded, or says why there is none.
 func (l *Library) Info() string {
 	h, err := l.open()
 	if err != nil {
@@ -86,8 +85,8 @@ func (l *Library) gemm(x *opregistry.Exec, a ops.GenericGemmArgs) error {
 	return Gemm(x, a, h, l.limits)
 }
 
-// Threads returns how many threads a product is to run on, given how many were
-// asked for; 0 asks for GOMAXPROCS.
+// Threads returns how many threads a product should run on for a requested number; 0 requests
+// GOMAXPROCS.
 func Threads(asked int) int {
 	if asked <= 0 {
 		asked = runtime.GOMAXPROCS(0)

@@ -6,16 +6,15 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// matrix is a tensor seen as rows of contiguous elements of f32, f64 or bf16.
+// matrix is a tensor viewed as rows of contiguous elements of f32, f64 or bf16.
 type matrix struct {
 	first          unsafe.Pointer
 	dtype          tensor.DType
 	rows, cols, ld int
 }
 
-// matrixOf flattens the leading axes. It reports false for a tensor whose last
-// axis is not contiguous, whose leading axes have no common pitch, or whose rows
-// overlap.
+// matrixOf flattens the leading axes. It returns false for a tensor whose last axis is not
+// contiguous, whose leading axes have no common pitch, or whose rows overlap.
 func matrixOf(t *tensor.Tensor) (matrix, bool) {
 	shape, strides := t.Shape(), t.Strides()
 	m := matrix{first: t.Pointer(), dtype: t.DType(), rows: shape.Rows(), cols: shape.Cols()}
@@ -52,7 +51,7 @@ func vector(t *tensor.Tensor) matrix {
 	return matrix{first: t.Pointer(), dtype: t.DType(), rows: 1, cols: n, ld: max(n, 1)}
 }
 
-// at returns where an element lies.
+// at returns the address of an element.
 func (m *matrix) at(i, j int) unsafe.Pointer {
 	return unsafe.Add(m.first, m.dtype.Size()*(i*m.ld+j))
 }

@@ -4,8 +4,8 @@ package blas
 
 import "runtime"
 
-// annotate tells the race detector what the library, which it cannot see, is
-// about to read and write.
+// annotate tells the race detector what the library, which it cannot see, is about to read and
+// write.
 func annotate(left, right, out *matrix) {
 	for _, m := range [...]*matrix{left, right} {
 		for i := range m.rows {

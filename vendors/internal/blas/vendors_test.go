@@ -15,7 +15,7 @@ import (
 	"github.com/primus-fl/primus/vendors/openblas"
 )
 
-// vendors returns the sources of the libraries that are there.
+// vendors returns the sources of the libraries that are installed.
 func vendors(t testing.TB) []opregistry.Source {
 	t.Helper()
 	blas, dnn := openblas.New(openblas.Options{}), onednn.New(onednn.Options{})
@@ -46,8 +46,8 @@ func TestVendorsTogether(t *testing.T) {
 	}
 }
 
-// BenchmarkVendors measures x·Wᵀ as a layer calls it. best-GFLOP/s is of the
-// fastest call, which a busy machine disturbs least.
+// BenchmarkVendors measures x·Wᵀ as a layer calls it. best-GFLOP/s is the rate of the fastest call,
+// which a busy machine disturbs least.
 func BenchmarkVendors(b *testing.B) {
 	x := opregistry.NewExec(nil, 0)
 	for _, s := range [][3]int{

@@ -12,22 +12,22 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// canary fills memory between rows, which nobody may change.
+// canary fills the memory between rows, which must not change.
 const canary = float32(-12345.5)
 
-// problem is one call with copies of what went in.
+// problem is one call with copies of its operands.
 type problem struct {
 	args          ops.GenericGemmArgs
-	buffers       [4][]float32 // A, B, D, bias with what lies between rows
+	buffers       [4][]float32 // A, B, D and bias, with the memory between rows
 	before        [4][]float32
 	m, n, k, lead int
 	alpha, beta   float64
 }
 
-// newProblem makes a call of random form; the product is at least of this size.
-func newProblem(t *testing.T, r *rand.Rand, least int) *problem {
+// newProblem makes a random call; the product has at least this size.
+func newProblem(t *testing.T, r *rand.Rand, minSize int) *problem {
 	p := &problem{
-		m: least + r.IntN(70), n: least + r.IntN(70), k: least + r.IntN(70),
+		m: minSize + r.IntN(70), n: minSize + r.IntN(70), k: minSize + r.IntN(70),
 		lead: 1, alpha: 1,
 	}
 	if r.IntN(4) == 0 {
@@ -85,9 +85,8 @@ func newProblem(t *testing.T, r *rand.Rand, least int) *problem {
 	return p
 }
 
-// operand makes a matrix of rows×cols, or its transpose, in a buffer with
-// canaries around it and, by chance, between the rows. The rows are split into
-// lead blocks of one more axis.
+// operand makes a matrix of rows×cols, or its transpose, in a buffer with canaries around it and,
+// by chance, between the rows. The rows are split into lead blocks along one more axis.
 func operand(t *testing.T, r *rand.Rand, lead, rows, cols int, transposed bool) (*tensor.Tensor, []float32) {
 	if transposed {
 		rows, cols = cols, rows

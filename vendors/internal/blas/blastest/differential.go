@@ -15,18 +15,18 @@ import (
 // Gemm is an implementation of generic_gemm.
 type Gemm = opregistry.Func[ops.GenericGemmArgs]
 
-// Differential compares gemm with float64 loops over this many random calls whose
-// sizes are at least least. gemm must decline none of them.
-func Differential(t *testing.T, gemm Gemm, cases, least int) {
+// Differential compares gemm with float64 loops in random calls whose sizes are at least minSize.
+// gemm must not decline any of them.
+func Differential(t *testing.T, gemm Gemm, cases, minSize int) {
 	t.Helper()
-	differential(t, gemm, cases, func(r *rand.Rand) *problem { return newProblem(t, r, least) })
+	differential(t, gemm, cases, func(r *rand.Rand) *problem { return newProblem(t, r, minSize) })
 }
 
 // DifferentialBF16 is Differential with A and B in bf16.
-func DifferentialBF16(t *testing.T, gemm Gemm, cases, least int) {
+func DifferentialBF16(t *testing.T, gemm Gemm, cases, minSize int) {
 	t.Helper()
 	differential(t, gemm, cases, func(r *rand.Rand) *problem {
-		p := newProblem(t, r, least)
+		p := newProblem(t, r, minSize)
 		p.narrow(t)
 		return p
 	})
@@ -43,11 +43,10 @@ func differential(t *testing.T, gemm Gemm, cases int, next func(*rand.Rand) *pro
 	}
 }
 
-// unit is the rounding error of one f32 operation, relative to its result.
+// unit is the relative rounding error of one f32 operation.
 const unit = 1.0 / (1 << 24)
 
-// compare checks what was written against float64 sums, and everything else
-// against what it was.
+// compare checks what was written against float64 sums, and that everything else is unchanged.
 func (p *problem) compare(t *testing.T) {
 	t.Helper()
 	a := p.args
@@ -92,7 +91,7 @@ func (p *problem) compare(t *testing.T) {
 	p.untouched(t, 3, written)
 }
 
-// view is op(X) for a matrix X made by operand.
+// view is op(X) for a matrix X that operand made.
 type view struct {
 	buf      []float32
 	row, col int // strides
@@ -108,8 +107,8 @@ func viewOf(buf []float32, strides []int, transposed bool) view {
 
 func (v view) at(i, j int) float64 { return float64(v.buf[i*v.row+j*v.col]) }
 
-// dot returns Σ_l x[i,l]·y[l,j] and the sum of the magnitudes of its terms. The
-// race detector, which has nothing to find here, would take most of a test's time.
+// dot returns Σ_l x[i,l]·y[l,j] and the sum of the magnitudes of its terms. The race detector has
+// nothing to find here and would take most of a test's time.
 //
 //go:norace
 func dot(x view, i int, y view, j, k int) (sum, size float64) {

@@ -13,12 +13,11 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// Hammer calls gemm 2,000 times from 16 goroutines at once, with products of at
-// least this size, compares every last result, and checks that neither
-// goroutines nor, where the system tells, OS threads pile up: no more than the
-// CPUs and a few threads of the Go runtime come on top of those after a first
-// call.
-func Hammer(t *testing.T, gemm Gemm, least int) {
+// Hammer calls gemm 2,000 times from 16 goroutines at once, with products of at least this size,
+// and compares the last result of each. It checks that neither goroutines nor, where the system
+// reports them, OS threads pile up: the calls may add no more threads than the CPUs and a few of
+// the Go runtime to those after a first call.
+func Hammer(t *testing.T, gemm Gemm, minSize int) {
 	const goroutines, callsEach, runtimeThreads = 16, 125, 4
 	t.Helper()
 	x := opregistry.NewExec(nil, 0)
@@ -26,7 +25,7 @@ func Hammer(t *testing.T, gemm Gemm, least int) {
 	for i := range problems {
 		r := rand.New(rand.NewPCG(uint64(i), 1))
 		for problems[i] == nil || problems[i].args.Accumulate {
-			problems[i] = newProblem(t, r, least)
+			problems[i] = newProblem(t, r, minSize)
 		}
 	}
 	require.NoError(t, gemm(x, problems[0].args))
@@ -63,7 +62,7 @@ func Hammer(t *testing.T, gemm Gemm, least int) {
 	}
 }
 
-// osThreads counts the threads of the process; 0 where the system does not tell.
+// osThreads counts the threads of the process; 0 where the system does not report them.
 func osThreads(t *testing.T) int {
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {

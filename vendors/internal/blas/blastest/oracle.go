@@ -13,8 +13,7 @@ func Oracle() opregistry.Impl {
 	return opregistry.Impl{Op: ops.GenericGemm, ID: "reference.blastest", Kind: opregistry.KindReference, Run: oracle}
 }
 
-// Unlimited is an impl with the function of its library and none of the limits
-// that keep small products away from it.
+// Unlimited is an impl that calls the library for every product, including small ones.
 func Unlimited(id string, gemm Gemm) opregistry.Impl {
 	return opregistry.Impl{Op: ops.GenericGemm, ID: id, Kind: opregistry.KindVendor, Vendor: "test", Run: gemm}
 }
