@@ -11,9 +11,9 @@ import (
 	vendorblas "github.com/primus-fl/primus/vendors/internal/blas"
 )
 
-// A product is computed in blocks of blockRows×blockCols, over blockInner at a time, so
-// that the block of op(Right) stays in a core's cache. gonum starts goroutines of its own
-// for four blocks of 64×64 and more; one of these it computes where it is called.
+// A product is computed in blocks of blockRows×blockCols, over blockInner at a time, so that the
+// block of op(Right) stays in a core's cache. gonum starts goroutines for four or more blocks of
+// 64×64; these blocks are so small that it computes them in the calling goroutine.
 const (
 	blockRows  = 64
 	blockCols  = 64
@@ -40,7 +40,7 @@ var (
 	doubles = sync.Pool{New: func() any { return new(product[float64]) }}
 )
 
-// The kernels, bound once, so that a call allocates nothing.
+// The kernels are bound once, so that a call allocates nothing.
 var (
 	sgemm kernel[float32] = gonum.Implementation{}.Sgemm
 	dgemm kernel[float64] = gonum.Implementation{}.Dgemm
@@ -49,9 +49,9 @@ var (
 // kernel is ?gemm of gonum.
 type kernel[T float32 | float64] func(tA, tB blas.Transpose, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int)
 
-// product is a product whose operands lie as gonum's exact kernel reads them: rows of
-// op(Left) and columns of op(Right), both contiguous. The kernels for other layouts skip
-// the zeros of Left, beside which NaN and infinities of Right would be lost.
+// product is a product whose operands are laid out as gonum's exact kernel reads them: rows of
+// op(Left) and columns of op(Right), both contiguous. The kernels for other layouts skip the zeros
+// of Left and so lose NaN and infinities of Right.
 type product[T float32 | float64] struct {
 	gemm        kernel[T]
 	m, n, k     int

@@ -11,8 +11,8 @@ import (
 	"github.com/primus-fl/primus/vendors/internal/blas"
 )
 
-// priority is below that of vendors with a library: with OpenBLAS or oneDNN on the machine
-// a product takes a fraction of the time.
+// priority is below that of vendors with a library: OpenBLAS and oneDNN take a fraction of the time
+// for a product.
 const priority = 80
 
 // Source returns the impl vendor.gonum of generic_gemm.
@@ -33,19 +33,19 @@ func Source() opregistry.Source {
 	}
 }
 
-// gemm computes ops.GenericGemm as blas.Gemm says, in f32 or f64. The result is the same
-// bits for any number of workers; it differs between platforms, whose kernels sum in
-// another order. Every element of op(A) and op(B) counts, so that NaN and infinities reach
-// D beside zeros, too.
+// gemm computes ops.GenericGemm as blas.Gemm says, in f32 or f64. The result has the same bits for
+// any number of workers; it differs between platforms, whose kernels sum in another order. Every
+// element of op(A) and op(B) is used, so that NaN and infinities reach D even where the other
+// factor is zero.
 func gemm(x *opregistry.Exec, a ops.GenericGemmArgs) error {
 	return blas.Gemm(x, a, library{}, blas.Limits{MaxDim: math.MaxInt})
 }
 
-// module is where gonum comes from.
+// module is gonum's module path.
 const module = "gonum.org/v1/gonum"
 
-// version returns the version of gonum that the program was built with, "" when it does
-// not tell.
+// version returns the version of gonum that the program was built with, or "" when the build
+// information lacks it.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -6,7 +6,7 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// transposeSize is the side of the squares in which a matrix is transposed.
+// transposeSize is the side of the squares into which a matrix is cut to transpose it.
 const transposeSize = 32
 
 // transpose is a task that writes the transpose of a matrix.
@@ -16,8 +16,7 @@ type transpose[T float32 | float64] struct {
 	ld         int // of from; to is contiguous
 }
 
-// run writes the transpose of a rows×cols matrix to scratch memory, which the caller
-// releases.
+// run writes the transpose of a rows×cols matrix to scratch memory, which the caller must release.
 func (t *transpose[T]) run(x *opregistry.Exec, from []T, rows, cols, ld int) []float32 {
 	var element T
 	scratch := x.Scratch(rows * cols * int(unsafe.Sizeof(element)/4))
@@ -28,7 +27,7 @@ func (t *transpose[T]) run(x *opregistry.Exec, from []T, rows, cols, ld int) []f
 	return scratch
 }
 
-// Do writes the rows of the transpose that stand for a few columns.
+// Do writes the rows of the transpose that come from a few columns.
 func (t *transpose[T]) Do(part int) {
 	begin := part * transposeSize
 	end := min(begin+transposeSize, t.cols)

@@ -7,8 +7,8 @@ import (
 	"github.com/primus-fl/primus/vendors/onednn"
 )
 
-// A source is registered whether the library is there or not; its impl is only
-// used where it is available.
+// A source can be registered whether or not the library is installed; its impl is used only where
+// it is available.
 func Example() {
 	lib := onednn.New(onednn.Options{Threads: 2})
 	registry := opregistry.NewRegistry()

@@ -18,7 +18,7 @@ type handle struct {
 	threads int
 
 	sgemm    sgemmFunc
-	bgemm    bgemmFunc // nil without
+	bgemm    bgemmFunc // nil if the library has none
 	products chan *product
 	fixed    *loader.Executor
 
@@ -26,17 +26,16 @@ type handle struct {
 	noPrimitives error // why there are no lanes
 }
 
-// libraryVersion is the head of the C struct dnnl_version_t, which has not
-// changed from oneDNN 1 to 3.
+// libraryVersion is the beginning of the C struct dnnl_version_t, which has not changed from oneDNN
+// 1 to 3.
 type libraryVersion struct{ major, minor, patch int32 }
 
 // setting is one environment variable that OpenMP reads while it is loaded.
 type setting struct{ name, value string }
 
-// idleSpins is how often an idle thread of GNU OpenMP looks for more work before it
-// sleeps: a few microseconds, which covers the barriers within a product. With 0
-// small products lose a quarter of their speed; with 20,000 and a busy machine
-// they lose half.
+// idleSpins is how often an idle thread of GNU OpenMP looks for more work before it sleeps. 1,000
+// takes a few microseconds, which covers the barriers within a product. With 0 small products lose
+// a quarter of their speed; with 20,000 and a busy machine they lose half.
 const idleSpins = "1000"
 
 // settings returns the variables to set where the user has not set them.
@@ -100,8 +99,8 @@ func (h *handle) Info() string {
 	return fmt.Sprintf("oneDNN %s, %s, threads %d, %s", h.version, isaName(h.isa), h.threads, h.file)
 }
 
-// isaName returns the words for the mask that dnnl_get_effective_cpu_isa
-// returns: the greatest set of instructions that the mask contains.
+// isaName returns words for the mask that dnnl_get_effective_cpu_isa returns: the largest known set
+// of instructions that the mask contains.
 func isaName(mask int32) string {
 	name := "isa " + strconv.FormatInt(int64(mask), 16)
 	for _, isa := range [...]struct {

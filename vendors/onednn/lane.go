@@ -7,11 +7,11 @@ import (
 	"github.com/primus-fl/primus/vendors/loader"
 )
 
-// maxKept is how many primitives a lane keeps; a training step needs a few.
+// maxKept is how many primitives a lane keeps; a training step needs only a few.
 const maxKept = 32
 
-// lane makes and runs primitives for one caller at a time, with a stream, memory
-// objects and scratchpads of its own.
+// lane creates and runs primitives for one caller at a time, with its own stream, memory objects
+// and scratchpads.
 type lane struct {
 	*primitives
 	stream uintptr
@@ -25,7 +25,7 @@ type lane struct {
 	run  func()
 }
 
-// newLanes returns as many lanes as there are callers at a time.
+// newLanes returns one lane for each concurrent caller.
 func newLanes(lib *loader.Library, major int32, callers int) (chan *lane, error) {
 	p, err := bindPrimitives(lib, major)
 	if err != nil {
@@ -69,8 +69,8 @@ func (l *lane) call() {
 	l.err = succeeded("dnnl_stream_wait", int32(loader.Call(l.wait, l.args[:1]...)))
 }
 
-// primitive returns the primitive of a spec. A new one takes the place of the one
-// that was not used for longest when there are maxKept.
+// primitive returns the primitive of a spec. When there are maxKept, a new one replaces the one
+// that was used least recently.
 func (l *lane) primitive(s spec) (*primitive, error) {
 	l.clock++
 	if p := l.kept[s]; p != nil {
@@ -96,9 +96,9 @@ func (l *lane) primitive(s spec) (*primitive, error) {
 	return p, nil
 }
 
-// execute runs the primitive of a spec over operands, in the order of spec.operands,
-// on one of the fixed threads. It waits while all are busy. The error wraps
-// ErrUnsupported if oneDNN cannot make the primitive; then nothing was written.
+// execute runs the primitive of a spec over operands, in the order of spec.operands, on one of the
+// fixed threads. It waits while all are busy. The error wraps ErrUnsupported if oneDNN cannot
+// create the primitive; then nothing was written.
 func (h *handle) execute(s spec, data ...unsafe.Pointer) error {
 	l := <-h.lanes
 	l.spec = s

@@ -9,9 +9,9 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// layerNormForward follows ops.LayerNormFwd for contiguous operands in CPU memory: x
-// and y are both f32 or both bf16, γ and β either. Sums are f32. A row with a NaN or
-// an infinity is NaN. Scratch: two rows. It allocates nothing in a steady state.
+// layerNormForward computes ops.LayerNormFwd for contiguous operands in CPU memory: x and y are
+// both f32 or both bf16, γ and β are either. Sums are f32. A row with a NaN or an infinity becomes
+// NaN. Scratch: two rows. It allocates nothing in a steady state.
 func (h *handle) layerNormForward(e *opregistry.Exec, a ops.LayerNormFwdArgs) error {
 	if err := served([]named{{"input", a.Input}, {"output", a.Output}},
 		[]named{{"weight", a.Weight}, {"bias", a.Bias}, {"mu", a.Mu}, {"rsigma", a.RSigma}}); err != nil {
@@ -23,7 +23,7 @@ func (h *handle) layerNormForward(e *opregistry.Exec, a ops.LayerNormFwdArgs) er
 	}
 	s := scratch{exec: e}
 	defer s.release()
-	gain, bias := s.gain(a.Weight, a.ZeroCenteredGamma), s.line(a.Bias, cols)
+	gain, bias := s.gain(a.Weight, a.ZeroCenteredGamma), s.asF32(a.Bias, cols)
 	mu, variance := tensor.Data[float32](a.Mu), tensor.Data[float32](a.RSigma)
 	annotate([]*tensor.Tensor{a.Input}, []*tensor.Tensor{a.Output, a.Mu, a.RSigma})
 	err := h.execute(spec{kind: normForward, dtype: a.Input.DType(), rows: rows, cols: cols, eps: a.Eps},
@@ -41,12 +41,11 @@ func (h *handle) layerNormForward(e *opregistry.Exec, a ops.LayerNormFwdArgs) er
 // smallestNormal is the least f32 of full precision.
 const smallestNormal = 0x1p-126
 
-// layerNormBackward follows ops.LayerNormBwd for contiguous operands in CPU memory: x,
-// dz and dx are all f32 or all bf16, γ, dgamma and dbeta either. oneDNN takes the
-// variance and eps and makes rsigma of them: 1/rsigma² and 0 give rsigma but for three
-// roundings. Sums are f32; each thread adds up rows of its own, so dgamma and dbeta
-// depend on the number of threads. Scratch: a number a row, and up to three rows. It
-// allocates nothing in a steady state.
+// layerNormBackward computes ops.LayerNormBwd for contiguous operands in CPU memory: x, dz and dx
+// are all f32 or all bf16, γ, dgamma and dbeta are either. oneDNN computes rsigma from a variance
+// and eps; it is given 1/rsigma² and 0, which yield rsigma apart from three roundings. Sums are
+// f32; each thread adds up its own rows, so dgamma and dbeta depend on the number of threads.
+// Scratch: one number per row, and up to three rows. It allocates nothing in a steady state.
 func (h *handle) layerNormBackward(e *opregistry.Exec, a ops.LayerNormBwdArgs) error {
 	if err := served([]named{{"x", a.X}, {"dz", a.DZ}, {"dx", a.DX}},
 		[]named{{"gamma", a.Gamma}, {"dgamma", a.DGamma}, {"dbeta", a.DBeta}, {"mu", a.Mu}, {"rsigma", a.RSigma}}); err != nil {
@@ -69,7 +68,7 @@ func (h *handle) layerNormBackward(e *opregistry.Exec, a ops.LayerNormBwdArgs) e
 	} else {
 		gain, mu := s.gain(a.Gamma, a.ZeroCenteredGamma), tensor.Data[float32](a.Mu)
 		annotate([]*tensor.Tensor{a.X, a.DZ, a.Mu}, []*tensor.Tensor{a.DX, a.DGamma, a.DBeta})
-		// β has no say in the gradient, but oneDNN wants one.
+		// β does not affect the gradient, but oneDNN requires one.
 		err := h.execute(spec{kind: normBackward, dtype: a.X.DType(), rows: rows, cols: cols},
 			a.X.Pointer(), first(mu), first(variance), first(gain), first(gain), a.DZ.Pointer(), a.DX.Pointer(), first(dgamma), first(dbeta))
 		runtime.KeepAlive(a)

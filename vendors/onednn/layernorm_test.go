@@ -76,7 +76,7 @@ func gain(gamma *tensor.Tensor, zeroCentered bool) []float64 {
 	return g
 }
 
-// set fills tensors, each before its values; one that is nil is left out.
+// set fills tensors with the values that follow each of them; a nil tensor is left out.
 func set(all ...any) error {
 	for i := 0; i < len(all); i += 2 {
 		if t := all[i].(*tensor.Tensor); t != nil {
@@ -137,7 +137,7 @@ func (c *normCall) run(x *opregistry.Exec, forward opregistry.Func[ops.LayerNorm
 	return backward(x, c.backward)
 }
 
-// results are what the calls write.
+// results returns the operands that the calls write.
 func (c *normCall) results() map[string]*tensor.Tensor {
 	return map[string]*tensor.Tensor{
 		"y": c.forward.Output, "mu": c.forward.Mu, "rsigma": c.forward.RSigma,
@@ -190,7 +190,7 @@ func TestNormsAtOnce(t *testing.T) {
 	var seeds []uint64
 	for seed := uint64(0); len(calls) < goroutines; seed++ {
 		c := newNormCall(t, seed, []tensor.DType{tensor.F32, tensor.BF16}[seed%2], 64+int(seed%3), 512)
-		if c.forward.Output != c.forward.Input { // one that can be repeated
+		if c.forward.Output != c.forward.Input { // the call can be repeated
 			calls, seeds = append(calls, c), append(seeds, seed)
 		}
 	}
@@ -213,7 +213,7 @@ func TestNormsAtOnce(t *testing.T) {
 	}
 }
 
-// osThreads counts the threads of the process; 0 where the system does not tell.
+// osThreads counts the threads of the process; 0 where the system does not report them.
 func osThreads(t *testing.T) int {
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {

@@ -11,25 +11,25 @@ import (
 	"github.com/primus-fl/primus/vendors/internal/blas"
 )
 
-// minFLOP is where the hand-over to oneDNN's thread is about a third of the
+// minFLOP is the size at which the hand-over to oneDNN's thread takes about a third of the
 // product's time.
 const minFLOP = 4 << 20
 
-// minBF16 is minFLOP for operands in bf16, of which CPUs that serve them multiply
-// twice as many in the time of f32, or more: the hand-over is a third of the time of a
+// minBF16 is minFLOP for operands in bf16. CPUs with instructions for bf16 compute at least twice
+// as many products in the same time as in f32, so the hand-over takes a third of the time of a
 // product of twice the size.
 const minBF16 = 2 * minFLOP
 
-// minElements is where the hand-over is a tenth, or less, of the time of an op that a
-// primitive computes. At a quarter of it the gradient of a norm loses more on two threads
-// than the others gain.
+// minElements is the size at which the hand-over takes a tenth, or less, of the time of an op that
+// a primitive computes. At a quarter of it the gradient of a norm on two threads loses more than
+// the other ops gain.
 const minElements = 1 << 20
 
-// Options are the choices of who makes a Library.
+// Options configure a Library.
 type Options struct {
-	// Threads that one product runs on; 0 means GOMAXPROCS. Never more than the
-	// CPUs. OMP_NUM_THREADS in the environment wins over it, and so does the
-	// choice of another library that has loaded OpenMP before.
+	// Threads is the number of threads that one product runs on; 0 means GOMAXPROCS. It is never
+	// more than the number of CPUs. OMP_NUM_THREADS in the environment overrides it, and so does
+	// the choice of another library that has loaded OpenMP before.
 	Threads int
 
 	// Names are the sonames or paths to try, in order; nil means the usual
@@ -37,25 +37,24 @@ type Options struct {
 	Names []string
 }
 
-// Library is oneDNN as a source of impls. It is loaded once, when the first of its
-// methods needs it.
+// Library is oneDNN as a source of impls. It is loaded once, when a method first needs it.
 type Library struct {
 	gemm *blas.Library
 	open func() (*handle, error)
 }
 
-// measured is the geometric mean of the rates of training llama_6M and llama_30M with
-// oneDNN's products, beside flagos alone: 3381/3683 and 759/963 in docs/performance.md.
+// measured is the geometric mean of the rates of training llama_6M and llama_30M with oneDNN's
+// products, relative to flagos alone: 3381/3683 and 759/963 in docs/performance.md.
 var measured = opregistry.Measurement{Rate: 0.85, By: "make bench-train"}
 
-// New returns a Library that has loaded nothing yet.
+// New returns a Library. Nothing is loaded yet.
 func New(opts Options) *Library {
 	once := sync.OnceValues(func() (*handle, error) { return open(opts) })
 	limits := blas.Limits{MinFLOP: minFLOP, MinBF16: minBF16, MaxDim: math.MaxInt}
 	return &Library{open: once, gemm: blas.NewLibrary("onednn", limits, measured, func() (blas.Handle, error) { return once() })}
 }
 
-// Source returns the impls that the library brings, vendor.onednn of each op.
+// Source returns the library's impls, each named vendor.onednn.
 func (l *Library) Source() opregistry.Source {
 	source := l.gemm.Source()
 	source.Impls = append(source.Impls,
@@ -67,11 +66,11 @@ func (l *Library) Source() opregistry.Source {
 	return source
 }
 
-// Info describes the library that is in use; without it, it says why.
+// Info describes the library that is loaded, or says why there is none.
 func (l *Library) Info() string { return l.gemm.Info() }
 
-// impl returns the impl of an op that a primitive computes. It declares bf16 alone: in
-// f32 the default impl is as fast or faster.
+// impl returns the impl of an op that a primitive computes. It declares bf16 alone: in f32 the
+// default impl is as fast or faster.
 func impl[A any](l *Library, op *opregistry.Op[A], run func(*handle, *opregistry.Exec, A) error) opregistry.Impl {
 	return opregistry.Impl{
 		Op:       op,
@@ -94,7 +93,7 @@ func impl[A any](l *Library, op *opregistry.Op[A], run func(*handle, *opregistry
 	}
 }
 
-// primitives returns the library if it has primitives that are known here.
+// primitives returns the library, or an error if this package does not know its API for primitives.
 func (l *Library) primitives() (*handle, error) {
 	h, err := l.open()
 	if err == nil {

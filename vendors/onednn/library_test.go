@@ -41,8 +41,8 @@ func TestDifferential(t *testing.T) {
 	t.Run("on several threads", func(t *testing.T) { blastest.Differential(t, all, 12, 150) })
 }
 
-// A CPU without instructions for bf16 has them emulated, so that the results can be
-// checked on any.
+// openedForBF16 returns oneDNN for products in bf16. A CPU without instructions for bf16 has them
+// emulated, so that the results can be checked on any CPU.
 func openedForBF16(t *testing.T) *handle {
 	h := opened(t)
 	if h.bgemm == nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// named is an operand with the name that the op gives it.
+// named is an operand with the name that the op uses for it.
 type named struct {
 	name string
-	t    *tensor.Tensor // nil for one that is not there
+	t    *tensor.Tensor // nil for one that the caller left out
 }
 
-// served declines operands that oneDNN does not take: those of the size of the rows
-// have one dtype, f32 or bf16; the others have either.
+// served declines operands that oneDNN does not take. The operands of the size of the rows must
+// have one dtype, f32 or bf16; each of the others may have either.
 func served(rows, others []named) error {
 	want := rows[0].t.DType()
 	for _, o := range rows {
@@ -41,7 +41,7 @@ func served(rows, others []named) error {
 	return nil
 }
 
-// scratch hands out memory that is given back together.
+// scratch hands out memory and releases all of it together.
 type scratch struct {
 	exec *opregistry.Exec
 	lent [5][]float32
@@ -61,8 +61,8 @@ func (s *scratch) release() {
 	}
 }
 
-// line returns a contiguous tensor in f32, zeros for nil.
-func (s *scratch) line(t *tensor.Tensor, n int) []float32 {
+// asF32 returns the elements of a contiguous tensor in f32, or n zeros for nil.
+func (s *scratch) asF32(t *tensor.Tensor, n int) []float32 {
 	switch {
 	case t == nil:
 		out := s.floats(n)
@@ -78,9 +78,9 @@ func (s *scratch) line(t *tensor.Tensor, n int) []float32 {
 	return out
 }
 
-// gain returns what the rows are multiplied by: γ, or γ+1.
+// gain returns the factors of the columns: γ, or γ+1.
 func (s *scratch) gain(gamma *tensor.Tensor, zeroCentered bool) []float32 {
-	g := s.line(gamma, gamma.NumElements())
+	g := s.asF32(gamma, gamma.NumElements())
 	if !zeroCentered {
 		return g
 	}
@@ -91,8 +91,8 @@ func (s *scratch) gain(gamma *tensor.Tensor, zeroCentered bool) []float32 {
 	return out
 }
 
-// result returns room in f32 for a contiguous tensor, which store then rounds to its
-// dtype; a tensor that is nil is not wanted.
+// result returns memory in f32 for the elements of a contiguous tensor, which store then rounds to
+// the tensor's dtype. A nil tensor is not wanted.
 func (s *scratch) result(t *tensor.Tensor, n int) []float32 {
 	if t != nil && t.DType() == tensor.F32 {
 		return tensor.Data[float32](t)
@@ -110,5 +110,5 @@ func store(t *tensor.Tensor, v []float32) {
 	}
 }
 
-// first returns where the elements begin; there is one.
+// first returns the address of the first element; v must not be empty.
 func first(v []float32) unsafe.Pointer { return unsafe.Pointer(&v[0]) }

@@ -15,7 +15,7 @@ const (
 	softmaxBackward
 )
 
-// spec is what a primitive is made for.
+// spec says what a primitive computes and for which shape; there is one primitive per spec.
 type spec struct {
 	kind       kind
 	dtype      tensor.DType
@@ -23,7 +23,7 @@ type spec struct {
 	eps        float32 // of a norm
 }
 
-// maxOperands is how many operands a primitive has at most.
+// maxOperands is the largest number of operands of a primitive.
 const maxOperands = 9
 
 // The indices of operands in dnnl_types.h.
@@ -41,7 +41,7 @@ const (
 	argDShift     = 256
 )
 
-// form is what an operand looks like.
+// form is the shape and dtype of an operand.
 type form int
 
 const (
@@ -55,7 +55,7 @@ type operand struct {
 	form  form
 }
 
-// operands are the operands of a call in the order in which it gives them.
+// operands returns the operands of a call in the order in which execute takes them.
 func (s *spec) operands() []operand {
 	norm := []operand{{argX, matrix}, {argMean, perRow}, {argVariance, perRow}, {argScale, perColumn}, {argShift, perColumn}}
 	gradient := []operand{{argDY, matrix}, {argDX, matrix}}
@@ -76,12 +76,12 @@ type argument struct {
 	memory uintptr
 }
 
-// primitive is one of oneDNN's, with a memory object for each operand.
+// primitive is a primitive of oneDNN with a memory object for each operand.
 type primitive struct {
 	handle   uintptr
 	args     []argument // the operands, then the scratchpad
 	operands int
-	used     int // on the clock of the lane
+	used     int // the lane's clock at the last use
 }
 
 func newPrimitive(p *primitives, s spec) (*primitive, error) {
@@ -94,7 +94,7 @@ func newPrimitive(p *primitives, s spec) (*primitive, error) {
 	return b.made, nil
 }
 
-// release gives back what the primitive holds; it need not be complete.
+// release frees what the primitive holds, which may be incomplete.
 func (p *primitive) release(api *primitives) {
 	for _, a := range p.args {
 		api.destroyMemory(a.memory)
@@ -104,7 +104,7 @@ func (p *primitive) release(api *primitives) {
 	}
 }
 
-// builder makes a primitive; it does nothing more after an error.
+// builder creates a primitive; after an error its methods do nothing.
 type builder struct {
 	*primitives
 	spec  spec
@@ -162,8 +162,8 @@ func (b *builder) describeDense(dtype int32, sizes ...int64) *memoryDesc {
 	return m
 }
 
-// describeOp returns what describes the forward operation, and its gradient if that is
-// asked for.
+// describeOp returns the functions that describe the forward operation, and its gradient if the
+// spec asks for one.
 func (b *builder) describeOp() (forward, gradient func(op *opDesc) int32) {
 	m, stat, eps := b.forms[matrix], b.forms[perRow], b.spec.eps
 	const flags, axis = useScale | useShift, 1
@@ -178,8 +178,8 @@ func (b *builder) describeOp() (forward, gradient func(op *opDesc) int32) {
 	return forward, gradient
 }
 
-// desc makes a primitive descriptor of what describe describes; forward is that of
-// the forward primitive, 0 for none.
+// desc creates a primitive descriptor from what describe fills in; forward is the descriptor of the
+// forward primitive, or 0 for none.
 func (b *builder) desc(forward uintptr, describe func(op *opDesc) int32) uintptr {
 	op, desc := &opDesc{}, uintptr(0)
 	b.do("dnnl_desc_init", func() int32 { return describe(op) })

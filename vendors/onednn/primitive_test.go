@@ -12,8 +12,8 @@ import (
 	"github.com/primus-fl/primus/vendors/loader/loadertest"
 )
 
-// openedWithPrimitives returns oneDNN with the API for primitives, or skips the test
-// with the reason.
+// openedWithPrimitives returns oneDNN with the API for primitives, or skips the test with the
+// reason.
 func openedWithPrimitives(t *testing.T) *handle {
 	t.Helper()
 	h := opened(t)
@@ -23,7 +23,7 @@ func openedWithPrimitives(t *testing.T) *handle {
 	return h
 }
 
-// unlimited is an impl that is not kept from small calls.
+// unlimited is an impl that also serves small calls.
 func unlimited[A any](h *handle, op *opregistry.Op[A], run func(*handle, *opregistry.Exec, A) error) opregistry.Impl {
 	return opregistry.Impl{
 		Op: op, ID: "vendor.onednn", Kind: opregistry.KindVendor, Vendor: "onednn",
@@ -35,7 +35,7 @@ func oracle[A any](op *opregistry.Op[A], run opregistry.Func[A]) opregistry.Impl
 	return opregistry.Impl{Op: op, ID: "reference.test", Kind: opregistry.KindReference, Run: run}
 }
 
-// kept returns how many primitives are kept; it waits for calls to end.
+// kept returns how many primitives are kept; it waits for running calls to end.
 func kept(h *handle) int {
 	n := 0
 	for range cap(h.lanes) {

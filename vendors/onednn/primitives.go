@@ -6,9 +6,9 @@ import (
 	"github.com/primus-fl/primus/vendors/loader"
 )
 
-// primitives is the part of oneDNN's C API that makes and runs primitives, with the
-// engine and the attributes of all of them. It is that of version 2, where descriptors
-// are structs of the caller.
+// primitives is the part of oneDNN's C API that creates and runs primitives, with the engine and
+// the attributes that all of them share. It is the API of version 2, in which the caller owns the
+// structs of descriptors.
 type primitives struct {
 	engine, attributes uintptr
 
@@ -35,8 +35,8 @@ type primitives struct {
 	setData, execute, wait uintptr // addresses: these run in every call
 }
 
-// memoryDesc and opDesc have room for dnnl_memory_desc_t and for the descriptor of any
-// operation; of those in use the largest has 3496 bytes.
+// memoryDesc and opDesc are large enough for dnnl_memory_desc_t and for the descriptor of any
+// operation; the largest of those in use has 3496 bytes.
 type (
 	memoryDesc [128]uint64
 	opDesc     [1024]uint64
@@ -59,11 +59,11 @@ const (
 	typeF32          = 3
 )
 
-// primitivesMajor is the version of oneDNN whose C API is used here.
+// primitivesMajor is the version of oneDNN whose C API this package uses.
 const primitivesMajor = 2
 
-// bindPrimitives returns the functions, with an engine, or why the library of a version
-// has none that are known here.
+// bindPrimitives returns the functions, with an engine, or why they cannot be used in a library of
+// this version.
 func bindPrimitives(lib *loader.Library, major int32) (*primitives, error) {
 	if major != primitivesMajor {
 		return nil, fmt.Errorf("%s: got the C API of oneDNN %d, which has no descriptors for the caller, want that of %d", lib.Path(), major, primitivesMajor)
@@ -103,14 +103,14 @@ func bindPrimitives(lib *loader.Library, major int32) (*primitives, error) {
 	if err := succeeded("dnnl_primitive_attr_create", p.createAttributes(&p.attributes)); err != nil {
 		return nil, err
 	}
-	// Threads share a scratchpad that is the library's.
+	// By default threads share a scratchpad that belongs to the library.
 	if err := succeeded("dnnl_primitive_attr_set_scratchpad_mode", p.setScratchpad(p.attributes, scratchpadOfUser)); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
-// bind sets what into points to: an address, or a function.
+// bind sets the address or the function that into points to.
 func bind(lib *loader.Library, into any, name string) error {
 	addr, ok := into.(*uintptr)
 	if !ok {

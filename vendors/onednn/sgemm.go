@@ -48,12 +48,12 @@ func (h *handle) SGEMM(p *blas.Product) error { return h.multiply("dnnl_sgemm", 
 // BF16GEMM is SGEMM for operands in bf16.
 func (h *handle) BF16GEMM(p *blas.Product) error { return h.multiply("dnnl_gemm_bf16bf16f32", p) }
 
-// isaBF16 is what the mask of dnnl_get_effective_cpu_isa contains on CPUs that
-// multiply bf16.
+// isaBF16 is the set of bits in the mask of dnnl_get_effective_cpu_isa that CPUs with instructions
+// for bf16 have.
 const isaBF16 = 0xe7
 
-// BF16 declines on CPUs that lack instructions for bf16: there oneDNN 2.6 takes 3 to 4
-// times as long as the default impl, which multiplies in f32.
+// BF16 declines on CPUs that lack instructions for bf16: oneDNN 2.6 takes 3 to 4 times as long
+// there as the default impl, which multiplies in f32.
 func (h *handle) BF16() error {
 	switch {
 	case h.bgemm == nil:

@@ -23,7 +23,7 @@ type handle struct {
 	fixed *loader.Executor
 }
 
-// The answers of openblas_get_parallel.
+// parallelOpenMP is the value that openblas_get_parallel returns for a build with OpenMP.
 const parallelOpenMP = 2
 
 func open(opts Options) (*handle, error) {
@@ -90,7 +90,7 @@ func (h *handle) Info() string {
 	return text
 }
 
-// warn says that the library's kernels are of an older generation than the CPU.
+// warn returns a warning when the library's kernels are of an older generation than the CPU.
 func warn(core string, g generation) string {
 	of := coreGeneration(core)
 	if g < avx2 || of == unknown || of >= g {

@@ -113,8 +113,8 @@ func TestForeignLibrary(t *testing.T) {
 	assert.ErrorContains(t, err, `"sgemm_"`)
 }
 
-// inProcess runs this test alone in a process with these variables and returns
-// what its child branch prints, because OpenBLAS is loaded once a process.
+// inProcess runs this test alone in a process with these variables and returns what its child
+// branch prints, because OpenBLAS is loaded once per process.
 func inProcess(t *testing.T, env ...string) string {
 	t.Helper()
 	opened(t)

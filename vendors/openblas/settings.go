@@ -9,8 +9,7 @@ import (
 	"github.com/primus-fl/primus/vendors/internal/blas"
 )
 
-// generation orders CPUs and OpenBLAS's kernels by the vector instructions that
-// products use.
+// generation orders CPUs and OpenBLAS's kernels by the vector instructions that products use.
 type generation int
 
 const (
@@ -33,8 +32,8 @@ func cpuGeneration() generation {
 	return unknown
 }
 
-// coreGenerations are the core types of OpenBLAS on amd64, as
-// openblas_get_corename spells them, in lower case.
+// coreGenerations lists OpenBLAS's core types on amd64, as openblas_get_corename spells them, in
+// lower case.
 var coreGenerations = map[string]generation{
 	"katmai": legacy, "coppermine": legacy, "northwood": legacy, "prescott": legacy, "banias": legacy,
 	"core2": legacy, "penryn": legacy, "dunnington": legacy, "nehalem": legacy, "atom": legacy,
@@ -49,9 +48,9 @@ func coreGeneration(core string) generation { return coreGenerations[strings.ToL
 // setting is one environment variable that OpenBLAS reads while it is loaded.
 type setting struct{ name, value string }
 
-// idleTimeout is how long, as a power of two of clock cycles, OpenBLAS's threads spin
-// for more work before they sleep. Its default, 2²⁶, slows the work of others on
-// the same CPUs for some 25 ms after each product.
+// idleTimeout is how long, as a power of two of clock cycles, OpenBLAS's threads spin for more work
+// before they sleep. The default of 2²⁶ slows other work on the same CPUs for some 25 ms after each
+// product.
 const idleTimeout = "16"
 
 // settings returns the variables to set where the user has not set them.

@@ -8,8 +8,8 @@ import (
 	"github.com/primus-fl/primus/vendors/loader"
 )
 
-// slot is the memory of one call of Fortran's sgemm, which takes everything by
-// address. It lies on the heap, so its addresses, kept in args, stay true.
+// slot is the memory of one call of Fortran's sgemm, which takes every argument by address. It lies
+// on the heap, so its addresses, which args holds, do not change.
 type slot struct {
 	fn             uintptr
 	transA, transB byte
@@ -41,11 +41,11 @@ func newSlot(sgemm uintptr) *slot {
 	return s
 }
 
-// SGEMM computes p. It waits while as many calls run as there are slots.
+// SGEMM computes p. It waits while all slots are in use.
 //
-// The pthreads build has one pool of threads for all callers, so the call is
-// made where the caller runs. The OpenMP build has one for each OS thread that
-// calls, so those are fixed.
+// The pthreads build has one pool of threads for all callers, so the call is made on the caller's
+// thread. The OpenMP build has one pool for each calling OS thread, so calls are made on fixed
+// threads.
 func (h *handle) SGEMM(p *blas.Product) error {
 	s := <-h.slots
 	s.set(p)
@@ -59,8 +59,7 @@ func (h *handle) SGEMM(p *blas.Product) error {
 	return err
 }
 
-// set fills the arguments. Fortran's matrices are column-major, so the operands
-// change places.
+// set fills the arguments. Fortran's matrices are column-major, so the operands are exchanged.
 func (s *slot) set(p *blas.Product) {
 	s.transA, s.transB = flag(p.TransRight), flag(p.TransLeft)
 	s.m, s.n, s.k = int32(p.N), int32(p.M), int32(p.K)
