@@ -226,6 +226,16 @@ func TestSourceOfWhatAProgramSets(t *testing.T) {
 	p, err := p.Overlay(func(name string) (string, bool) { return "flagos", name == opmanager.EnvPrefer })
 	require.NoError(t, err)
 	assert.Equal(t, "environment TE_FL_PREFER", p.View().Sources["prefer"])
+
+	before := p
+	p.Prefer = opregistry.KindReference
+	assert.Equal(t, "the program", p.View().Sources["prefer"], "the program has the last word")
+	assert.Equal(t, "the program", p.Explain("other", nil, opregistry.NormalVendor).Source)
+	assert.Equal(t, "environment TE_FL_PREFER", before.View().Sources["prefer"])
+	require.NoError(t, p.SetDeny("c", "flag --deny-vendors"))
+	assert.Equal(t, "flag --deny-vendors", p.View().Sources["deny_vendors"])
+	p.Deny = append(p.Deny, "d")
+	assert.Equal(t, "the program", p.View().Sources["deny_vendors"])
 }
 
 func TestExplanationString(t *testing.T) {

@@ -3,6 +3,8 @@ package opmanager
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -51,6 +53,8 @@ type Policy struct {
 	// Sources says for each field that was set where its value came from, such
 	// as "environment TE_FL_PREFER".
 	Sources map[Field]string
+
+	given map[Field]any // the values that Sources are about, where SetSource recorded them
 
 	// What rules have added for a scope: allow lists that apply besides Allow, and
 	// orders that come before PerOp, the last rule's first.
@@ -225,7 +229,10 @@ const (
 // source returns where the value of a field came from.
 func (p *Policy) source(f Field) string {
 	if s, ok := p.Sources[f]; ok {
-		return s
+		if given, known := p.given[f]; !known || reflect.DeepEqual(given, p.value(f)) {
+			return s
+		}
+		return sourceProgram // it was changed since
 	}
 	if p.set(f) {
 		return sourceProgram
@@ -235,45 +242,55 @@ func (p *Policy) source(f Field) string {
 
 // set reports whether a field has another value than DefaultPolicy gives it.
 func (p *Policy) set(f Field) bool {
+	usual := DefaultPolicy()
+	return (f != FieldPrefer || p.Prefer != opregistry.KindUnspecified) && !reflect.DeepEqual(p.value(f), usual.value(f))
+}
+
+// value returns the value of a field.
+func (p *Policy) value(f Field) any {
 	switch f {
 	case FieldPrefer:
-		return p.Prefer != opregistry.KindUnspecified && p.Prefer != DefaultPolicy().Prefer
+		return p.Prefer
 	case FieldStrict:
 		return p.Strict
 	case FieldAllow:
-		return p.Allow != nil
+		return p.Allow
 	case FieldDeny:
-		return p.Deny != nil
+		return p.Deny
 	case FieldSkip:
 		return p.SkipCUDA
 	case FieldDeterministic:
 		return p.Deterministic
 	case FieldPerOp:
-		return p.PerOp != nil
+		return p.PerOp
 	case FieldProtect:
 		return p.ProtectInPlace
 	case FieldRules:
-		return p.Rules != nil
+		return p.Rules
 	case FieldQuarantine:
-		return p.Quarantine != QuarantineSettings{}
+		return p.Quarantine
 	case FieldVerify:
-		return p.Verify.Fraction != 0
+		return p.Verify
 	}
-	return false
+	return nil
 }
 
 // source returns where a rule came from.
 func (r *OpRule) source() string { return cmp.Or(r.Source, sourceProgram) }
 
-// setSource records where a field came from without touching a map that another
-// copy of the policy shares.
-func (p *Policy) setSource(f Field, source string) {
-	next := make(map[Field]string, len(p.Sources)+1)
-	for k, v := range p.Sources {
-		next[k] = v
+// SetSource records where the value that a field has now came from. A value that the
+// program gives the field later is explained as the program's.
+func (p *Policy) SetSource(f Field, source string) {
+	// Copies of the policy share the maps, which therefore are not written to.
+	sources, given := maps.Clone(p.Sources), maps.Clone(p.given)
+	if sources == nil {
+		sources = map[Field]string{}
 	}
-	next[f] = source
-	p.Sources = next
+	if given == nil {
+		given = map[Field]any{}
+	}
+	sources[f], given[f] = source, p.value(f)
+	p.Sources, p.given = sources, given
 }
 
 // matchPattern reports whether a name fits a pattern in which * stands for any

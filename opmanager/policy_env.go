@@ -85,7 +85,7 @@ func (p *Policy) SetPrefer(value, source string) error {
 			Problem: fmt.Sprintf("unknown kind %q, want flagos, vendor or reference%s", name, nearestHint(name, "flagos", "vendor", "reference"))}
 	}
 	p.Prefer = kind
-	p.setSource(FieldPrefer, source)
+	p.SetSource(FieldPrefer, source)
 	return nil
 }
 
@@ -96,7 +96,7 @@ func (p *Policy) SetStrict(value, source string) error {
 		return err
 	}
 	p.Strict = strict
-	p.setSource(FieldStrict, source)
+	p.SetSource(FieldStrict, source)
 	return nil
 }
 
@@ -107,7 +107,7 @@ func (p *Policy) SetSkipCUDA(value, source string) error {
 		return err
 	}
 	p.SkipCUDA = skip
-	p.setSource(FieldSkip, source)
+	p.SetSource(FieldSkip, source)
 	return nil
 }
 
@@ -118,7 +118,7 @@ func (p *Policy) SetAllow(value, source string) error {
 		return err
 	}
 	p.Allow = vendors
-	p.setSource(FieldAllow, source)
+	p.SetSource(FieldAllow, source)
 	return nil
 }
 
@@ -129,7 +129,7 @@ func (p *Policy) SetDeny(value, source string) error {
 		return err
 	}
 	p.Deny = vendors
-	p.setSource(FieldDeny, source)
+	p.SetSource(FieldDeny, source)
 	return nil
 }
 
@@ -177,7 +177,7 @@ func (p *Policy) SetPerOp(value, source string) error {
 	}
 	if len(rules) > 0 {
 		p.PerOp = rules
-		p.setSource(FieldPerOp, source)
+		p.SetSource(FieldPerOp, source)
 	}
 	return nil
 }

@@ -153,15 +153,15 @@ func (p *Policy) narrow(r *Rule) {
 	source := r.where()
 	if r.Prefer != opregistry.KindUnspecified {
 		p.Prefer = r.Prefer
-		p.setSource(FieldPrefer, source)
+		p.SetSource(FieldPrefer, source)
 	}
 	if r.Deny != nil {
 		p.Deny = slices.Concat(p.Deny, r.Deny)
-		p.setSource(FieldDeny, joinSources(p.Sources[FieldDeny], source))
+		p.SetSource(FieldDeny, joinSources(p.Sources[FieldDeny], source))
 	}
 	if r.Allow != nil {
 		p.scopedAllow = slices.Concat(p.scopedAllow, [][]string{r.Allow})
-		p.setSource(FieldAllow, joinSources(p.Sources[FieldAllow], source))
+		p.SetSource(FieldAllow, joinSources(p.Sources[FieldAllow], source))
 	}
 	if r.PerOp != nil {
 		rules := slices.Clone(r.PerOp)

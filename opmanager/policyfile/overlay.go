@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 
@@ -76,7 +75,7 @@ func (o *Overlay) Apply(p opmanager.Policy) opmanager.Policy {
 	if o == nil {
 		return p
 	}
-	for field := range o.values.Sources {
+	for field, source := range o.values.Sources {
 		switch field {
 		case opmanager.FieldPrefer:
 			p.Prefer = o.values.Prefer
@@ -99,10 +98,7 @@ func (o *Overlay) Apply(p opmanager.Policy) opmanager.Policy {
 		case opmanager.FieldVerify:
 			p.Verify = o.values.Verify
 		}
+		p.SetSource(field, source)
 	}
-	sources := make(map[opmanager.Field]string, len(p.Sources)+len(o.values.Sources))
-	maps.Copy(sources, p.Sources)
-	maps.Copy(sources, o.values.Sources)
-	p.Sources = sources
 	return p
 }

@@ -47,7 +47,7 @@ func TestParse(t *testing.T) {
 	o, err := policyfile.Parse("p.yaml", []byte(whole))
 	require.NoError(t, err)
 	got := o.Apply(opmanager.DefaultPolicy())
-	assert.Equal(t, opmanager.Policy{
+	assert.EqualExportedValues(t, opmanager.Policy{
 		Prefer: opregistry.KindVendor, Strict: true,
 		Allow: []string{"acme", "nvidia"}, Deny: []string{"amd", "ascend"},
 		PerOp: []opmanager.OpRule{
@@ -251,7 +251,7 @@ func TestScopesAndSettings(t *testing.T) {
 			require.NoError(t, err)
 			got := o.Apply(opmanager.Policy{})
 			got.Sources = nil
-			assert.Equal(t, want, got)
+			assert.EqualExportedValues(t, want, got)
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/primus-fl/primus/cmd/primus/settings"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/runtime/config"
@@ -27,20 +28,25 @@ type policySources struct {
 // policyOptions are the flags of commands that need a policy.
 type policyOptions struct {
 	file  string
+	given *pflag.Flag // that names the file; nil where a command has no such flag
 	flags policyFlags
 }
 
 // addFlags gives a command the flags of a policy.
 func (o *policyOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.file, "policy", "", "read the dispatch policy from a YAML `FILE`; train follows its changes")
+	o.given = flags.Lookup("policy")
 	o.flags.addFlags(flags)
 }
 
 // sources returns where the policy comes from, with the one of a module that is to be trained, if any.
 func (o *policyOptions) sources(module *config.Module) policySources {
 	s := policySources{file: o.file, fileSource: "flag --policy", experiment: module, env: environmentNow(), flags: o.flags}
-	if s.file == "" {
+	switch {
+	case s.file == "":
 		s.file, s.fileSource = os.Getenv("PRIMUS_POLICY"), "environment PRIMUS_POLICY"
+	case o.given != nil:
+		s.fileSource = settings.Origin(o.given)
 	}
 	return s
 }

@@ -197,7 +197,26 @@ func (s Setting) Apply(flags *pflag.FlagSet, wants func(*pflag.Flag) string) err
 			return fmt.Errorf("%s: got %q, want %s", source.place(s.Name), text, wants(s.flag))
 		}
 	}
+	if s.flag.Annotations == nil {
+		s.flag.Annotations = map[string][]string{}
+	}
+	place := source.place(s.Name)
+	if source.Scope == Environment {
+		place = "environment " + place
+	}
+	s.flag.Annotations[origin] = []string{place}
 	return nil
+}
+
+// origin marks a flag that Apply set with the place of its value.
+const origin = "primus_origin"
+
+// Origin returns the place that Apply took the value of a flag from, and the flag itself when it did not.
+func Origin(f *pflag.Flag) string {
+	if place := f.Annotations[origin]; len(place) > 0 {
+		return place[0]
+	}
+	return "flag --" + f.Name
 }
 
 // place names a value in errors.
