@@ -100,6 +100,37 @@ func TestCompatibilityCommands(t *testing.T) {
 	assert.Len(t, left, 1, "nothing is written")
 }
 
+// TestPatchesCommands runs what docs/patches.md shows, on the checkouts that it is about.
+func TestPatchesCommands(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "patches.md"))
+	require.NoError(t, err)
+	checkouts := map[string]string{"Primus": os.Getenv("PRIMUS_CHECKOUT"), "Megatron-LM": os.Getenv("MEGATRON_CHECKOUT")}
+	t.Chdir(t.TempDir())
+	for name, dir := range checkouts {
+		if dir == "" {
+			t.Skip("PRIMUS_CHECKOUT and MEGATRON_CHECKOUT do not name checkouts of Primus and Megatron-LM")
+		}
+		require.NoError(t, os.Symlink(dir, name))
+	}
+	output := ""
+	for _, b := range blocks(string(text)) {
+		language, exit, _ := strings.Cut(b.language, " exit=")
+		switch language {
+		case "sh":
+			code := 0
+			if exit != "" {
+				code, err = strconv.Atoi(exit)
+				require.NoError(t, err)
+			}
+			output = runBlock(t, b, code)
+		case "text":
+			checkOutput(t, b, output)
+		default:
+			t.Errorf("a block of language %q, want sh or text, so that it is run", b.language)
+		}
+	}
+}
+
 // runBlock runs the commands of a block and returns what the last one prints.
 func runBlock(t *testing.T, b block, code int) string {
 	t.Helper()
