@@ -198,22 +198,6 @@ func patched(file []byte, at int, value byte) string {
 	return string(file[:at]) + string([]byte{value, 0}) + string(file[at+2:])
 }
 
-func FuzzInspect(f *testing.F) {
-	library, err := os.ReadFile(compile(f, "fixture.c"))
-	require.NoError(f, err)
-	f.Add(library)
-	f.Add(library[:len(library)/2])
-	f.Add([]byte("\x7fELF"))
-	dir := f.TempDir()
-	f.Fuzz(func(t *testing.T, data []byte) {
-		path := filepath.Join(dir, "lib.so")
-		require.NoError(t, os.WriteFile(path, data, 0o600))
-		if _, err := plugin.Inspect(path); err != nil {
-			assert.ErrorContains(t, err, "plugin "+path+": ")
-		}
-	})
-}
-
 // Examine says the same about a file as Inspect, and nothing about who may change it.
 func TestExamine(t *testing.T) {
 	t.Parallel()

@@ -56,9 +56,9 @@ modules:
 
 const (
 	// pluginTimeout is how long a library that hangs is waited for.
-	pluginTimeout = 2 * time.Second
+	pluginTimeout = 8 * time.Second
 	// longest is how long a run may take.
-	longest = 2 * time.Minute
+	longest = 5 * time.Minute
 	// verified is the policy of attacks that only verification can find.
 	verified = "verify: {fraction: 1, quarantine: true}\n"
 )
