@@ -5,13 +5,11 @@ import (
 	"math"
 )
 
-// Determinism is what an impl declares about the bits of its results for equal
-// operands.
+// Determinism is what an impl declares about the bits of its results for equal operands.
 type Determinism uint8
 
-// The levels, each with the promise of the one before. The zero Determinism
-// promises nothing: the bits may differ with the number of workers, or from call to
-// call.
+// The levels. Each includes the promise of the one before. The zero Determinism promises nothing:
+// the bits may differ with the number of workers, or from call to call.
 const (
 	DeterminismUndeclared Determinism = iota
 	DeterminismOfClass                // equal for any number of workers, on CPUs of one class; see cpufeat.Class
@@ -20,7 +18,7 @@ const (
 
 var determinismNames = [...]string{"not declared", "any threads", "anywhere"}
 
-// String says it in words.
+// String describes the level in words.
 func (d Determinism) String() string {
 	if int(d) >= len(determinismNames) {
 		return fmt.Sprintf("determinism(%d)", uint8(d))
@@ -47,13 +45,12 @@ func (d *Determinism) UnmarshalText(text []byte) error {
 	return fmt.Errorf("opregistry: unknown determinism %q, want one of %q", text, determinismNames)
 }
 
-// Measurement is how fast an impl was measured to be. It ranks impls of one
-// priority that match one token of a policy, so that the fastest comes first where
-// the policy does not say which. The zero Measurement comes last.
+// Measurement is how fast an impl was measured to be. Among impls of one priority that match one
+// token of a policy, the one with the highest Rate comes first. The zero Measurement comes last.
 type Measurement struct {
-	// Rate is the rate beside default.flagos in the same run: 2 is twice as fast.
+	// Rate is the speed relative to default.flagos in the same run: 2 is twice as fast.
 	Rate float64 `json:"rate,omitzero"`
-	// By names what measured it, so that others can repeat it.
+	// By names the command that measured it, so that others can repeat it.
 	By string `json:"by,omitzero"`
 }
 

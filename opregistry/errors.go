@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// ErrUnsupported is what an impl's error wraps when it declines a call before it
-// has written anything: a dtype, shape or machine it does not serve. The next
-// candidate is tried. Unsupported makes such an error.
+// ErrUnsupported is wrapped by the error of an impl that declines a call before it has written
+// anything: a dtype, shape or machine that it does not serve. The next candidate is tried.
+// Unsupported makes such an error.
 var ErrUnsupported = errors.New("unsupported")
 
 // ErrNotFound is wrapped when an op or impl is named that is not registered.
@@ -18,12 +18,12 @@ func Unsupported(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrUnsupported, fmt.Sprintf(format, args...))
 }
 
-// ErrUntouched is what an impl's error wraps when it failed and has written to no
-// operand, so that another impl may take over also where operands are updated in
-// place. Untouched makes such an error.
+// ErrUntouched is wrapped by the error of an impl that failed but has written to no operand, so
+// that another impl may take over even where operands are updated in place. Untouched makes such an
+// error.
 var ErrUntouched = errors.New("operands untouched")
 
-// Untouched returns err, with its text, as an error that wraps ErrUntouched.
+// Untouched returns an error that wraps err and ErrUntouched and has the text of err.
 func Untouched(err error) error { return untouched{err} }
 
 type untouched struct{ error }
@@ -45,7 +45,7 @@ func (e *ArgError) Error() string {
 	return fmt.Sprintf("op %q: argument %q: got %s, want %s", e.Op, e.Operand, e.Got, e.Want)
 }
 
-// DuplicateError says that an impl id is taken for an op.
+// DuplicateError says that an op already has an impl with this id.
 type DuplicateError struct {
 	Op, ID        string
 	Existing, New string // the sources
@@ -56,15 +56,14 @@ func (e *DuplicateError) Error() string {
 	return fmt.Sprintf("opregistry: impl %q of op %q from source %q is registered already by source %q; choose another id or remove one", e.ID, e.Op, e.New, e.Existing)
 }
 
-// ImplError is the failure of one impl in one call. Stack is set when the impl
-// panicked.
+// ImplError is the failure of one impl in one call. Stack is set when the impl panicked.
 type ImplError struct {
 	Op, ID string
 	Err    error
 	Stack  []byte
 }
 
-// Error names op and impl in front of the cause.
+// Error returns the op, the impl and the cause.
 func (e *ImplError) Error() string {
 	return fmt.Sprintf("op %q: impl %q: %v", e.Op, e.ID, e.Err)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/primus-fl/primus/device"
 )
 
-// Task is work that is cut into parts which may run at the same time.
+// Task is work that is cut into parts, which may run at the same time.
 type Task interface {
 	// Do runs one part. Parts must not depend on each other.
 	Do(part int)
@@ -36,8 +36,8 @@ func (Serial) Run(parts int, t Task) {
 	}
 }
 
-// Exec is what an impl runs with: workers, a stream and scratch memory. One Exec
-// serves many calls, also at the same time.
+// Exec provides what an impl needs to run: workers, a stream and scratch memory. One Exec serves
+// many calls, even at the same time.
 type Exec struct {
 	pool   Pool
 	stream device.Stream
@@ -63,8 +63,8 @@ func (e *Exec) Stream() device.Stream { return e.stream }
 // scratchAlign is the alignment of scratch in float32s: one cache line.
 const scratchAlign = 16
 
-// Scratch returns n float32s of undefined content, aligned to 64 bytes. The
-// caller hands them back with Release; in a steady state nothing is allocated.
+// Scratch returns n float32s of undefined content, aligned to 64 bytes. The caller returns them
+// with Release. In a steady state nothing is allocated.
 func (e *Exec) Scratch(n int) []float32 {
 	class := bits.Len(uint(max(n, scratchAlign) - 1))
 	e.mu.Lock()
@@ -81,7 +81,7 @@ func (e *Exec) Scratch(n int) []float32 {
 	return raw[skip : skip+n : skip+size]
 }
 
-// Release hands back what Scratch returned.
+// Release takes back a slice that Scratch returned.
 func (e *Exec) Release(buf []float32) {
 	class := bits.Len(uint(cap(buf) - 1))
 	e.mu.Lock()

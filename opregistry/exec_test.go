@@ -16,7 +16,7 @@ type taskFunc func(part int)
 
 func (f taskFunc) Do(part int) { f(part) }
 
-// twice is a Pool of two workers in name.
+// twice is a Pool that reports two workers and runs everything in the caller.
 type twice struct{ opregistry.Serial }
 
 func (twice) Workers() int { return 2 }
@@ -69,7 +69,7 @@ func TestScratchAllocatesNothingInASteadyState(t *testing.T) {
 	assert.Zero(t, allocs)
 }
 
-// Buffers that are out at the same time must not share memory.
+// Buffers that are in use at the same time must not share memory.
 func TestScratchHammer(t *testing.T) {
 	t.Parallel()
 	const callers, rounds = 8, 200

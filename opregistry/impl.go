@@ -14,19 +14,19 @@ type Impl struct {
 	// ID names the impl within its op: "default.flagos", "vendor.acme".
 	ID string
 
-	// Kind is what the impl is.
+	// Kind is the impl's kind.
 	Kind Kind
 
-	// Vendor is whose library or chip it needs; required for KindVendor. It is
-	// compared in lower case and after aliases.
+	// Vendor is the owner of the library or chip that the impl needs; required for KindVendor. It
+	// is compared in lower case and after aliases are resolved.
 	Vendor string
 
-	// Priority ranks the impl among those that match one token of a policy;
-	// higher first. Usual: flagos 150, vendor 100, reference 50.
+	// Priority ranks the impl among those that match one token of a policy; higher first. Usual
+	// values: flagos 150, vendor 100, reference 50.
 	Priority int
 
-	// Run is a Func[A] of the op's argument struct. It returns an error that
-	// wraps ErrUnsupported only before it has written to an operand.
+	// Run is a Func[A], where A is the op's argument struct. It may return an error that wraps
+	// ErrUnsupported only before it has written to an operand.
 	Run any
 
 	// Support declares which calls the impl serves.
@@ -35,12 +35,11 @@ type Impl struct {
 	// Determinism declares when equal operands give equal bits.
 	Determinism Determinism
 
-	// Measured ranks the impl among those of its priority.
+	// Measured ranks the impl among those with the same priority.
 	Measured Measurement
 
-	// Available returns nil when the impl can run on this machine, else why
-	// not. It is called when a dispatch table is built, never in a call. Nil
-	// means available.
+	// Available returns nil when the impl can run on this machine, else why not. It is called when
+	// a dispatch table is built, never in a call. Nil means always available.
 	Available func() error
 }
 
@@ -52,7 +51,7 @@ type Source struct {
 	// Version of the source, for listings.
 	Version string
 
-	// Aliases maps further names of vendors to the names the impls carry.
+	// Aliases maps other names of vendors to the names that the impls use.
 	Aliases map[string]string
 
 	// Ops declares ops for which the source may have no impl.
@@ -70,7 +69,7 @@ var vendorName = regexp.MustCompile(`^[a-z0-9_]+([.-][a-z0-9_]+)*$`)
 // trimmed and in lower case. Aliases are resolved by the Snapshot.
 func NormalVendor(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
 
-// check returns what is wrong with the impl by itself.
+// check returns what is wrong with the impl on its own.
 func (i *Impl) check() error {
 	if i.Op == nil {
 		return fmt.Errorf("opregistry: impl %q: got no Op, want the handle of an op", i.ID)

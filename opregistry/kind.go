@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Kind is the sort of an impl.
+// Kind classifies an impl: the portable default, a vendor's, or the reference.
 type Kind uint8
 
 // The kinds. The zero Kind is unspecified and is refused at registration.

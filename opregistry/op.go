@@ -16,7 +16,7 @@ const (
 	AccessUnspecified Access = iota
 	AccessRead               // only read
 	AccessWrite              // only written, every element of it
-	AccessUpdate             // read and written: what it held before matters
+	AccessUpdate             // read and written: its previous content matters
 )
 
 // Operand is one tensor of a call, with the name that errors use for it.
@@ -26,13 +26,13 @@ type Operand struct {
 	Access Access
 }
 
-// Schema is what is known about an op besides its name.
+// Schema describes an op.
 type Schema[A any] struct {
 	// Doc is one sentence for `primus ops list`.
 	Doc string
 
-	// Family joins a forward and a backward op that exchange saved state. The
-	// ops of a family are selected together. Empty for an op that stands alone.
+	// Family joins a forward and a backward op that exchange saved state. The ops of a family are
+	// selected together. It is empty for an op without such a partner.
 	Family string
 
 	// Forward marks the op of a family that writes the saved state.
@@ -45,18 +45,16 @@ type Schema[A any] struct {
 	// Operands lists the tensors of a call. It is not called on the hot path.
 	Operands func(A) []Operand
 
-	// Lead returns the operand whose dtype and shape stand for the call in the
-	// support that impls declare. Nil means the first one of Operands, which is
-	// slower.
+	// Lead returns the operand whose dtype and shape are compared with the Support that impls
+	// declare. Nil means the first one of Operands, which is slower.
 	Lead func(A) *tensor.Tensor
 
-	// Saved returns the record that the ops of a family share; required when
-	// Family is set.
+	// Saved returns the record that the ops of a family share; required when Family is set.
 	Saved func(A) *Saved
 }
 
-// Op is the typed handle of an op with argument struct A. It is immutable; a
-// program has one handle an op, made by NewOp.
+// Op is the typed handle of an op with argument struct A. It is immutable; a program has one handle
+// per op, made by NewOp.
 type Op[A any] struct {
 	name   string
 	schema Schema[A]
@@ -85,8 +83,8 @@ type Func[A any] = func(*Exec, A) error
 
 var opName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
-// NewOp returns the handle of a new op. It panics when the name is not
-// lower_snake or the schema is incomplete: handles are program text, not input.
+// NewOp returns the handle of a new op. It panics when the name is not lower_snake or the schema is
+// incomplete: handles are written in programs, not read from input.
 func NewOp[A any](name string, s Schema[A]) *Op[A] {
 	switch {
 	case !opName.MatchString(name):
@@ -114,11 +112,10 @@ func (o *Op[A]) Forward() bool { return o.schema.Forward }
 // Validate checks the arguments of a call.
 func (o *Op[A]) Validate(a A) error { return o.schema.Validate(a) }
 
-// Validator returns the function behind Validate.
+// Validator returns the function that Validate calls.
 func (o *Op[A]) Validator() func(A) error { return o.schema.Validate }
 
-// Saved returns the record of the family's saved state, nil for an op that
-// stands alone.
+// Saved returns the record of the family's saved state, or nil for an op without a family.
 func (o *Op[A]) Saved(a A) *Saved {
 	if o.schema.Saved == nil {
 		return nil
@@ -129,7 +126,7 @@ func (o *Op[A]) Saved(a A) *Saved {
 // Operands lists the tensors of a call.
 func (o *Op[A]) Operands(a A) []Operand { return o.schema.Operands(a) }
 
-// Leader returns the function behind Lead, nil where the schema has none.
+// Leader returns the function that Lead calls, or nil where the schema has none.
 func (o *Op[A]) Leader() func(A) *tensor.Tensor { return o.schema.Lead }
 
 // Lead returns the lead operand of a call, nil when there is none.
@@ -143,9 +140,8 @@ func (o *Op[A]) Lead(a A) *tensor.Tensor {
 	return nil
 }
 
-// Updated lists the operands of a call whose old content would be lost if an
-// impl failed half-way: those that are updated, and those written that share
-// memory with one that is read.
+// Updated lists the operands whose old content would be lost if an impl failed half-way: those that
+// are updated, and those written that share memory with one that is read.
 func (o *Op[A]) Updated(a A) []Operand { return updated(o.schema.Operands(a)) }
 
 func updated(operands []Operand) []Operand {
@@ -180,15 +176,15 @@ func (o *Op[A]) untyped(f func(*Exec, any) error) any {
 	return Func[A](func(x *Exec, a A) error { return f(x, a) })
 }
 
-// Untyped returns an Impl.Run for an op whose argument struct is known by
-// reflection only, as it is to code that serves many ops alike. f receives the
-// struct as its value. Each call allocates a copy of it.
+// Untyped returns an Impl.Run for an op whose argument struct is known by reflection only, for code
+// that serves many ops in the same way. f receives the struct as its value. Each call allocates a
+// copy of it.
 func Untyped(op Handle, f func(x *Exec, args any) error) any { return op.untyped(f) }
 
 func (o *Op[A]) operandsOf(args any) []Operand { return o.schema.Operands(args.(A)) }
 
-// OperandsOf lists the tensors of a call of an op whose argument struct is known by
-// reflection only. It panics when args is not a value of that struct.
+// OperandsOf lists the tensors of a call of an op whose argument struct is known by reflection
+// only. It panics when args is not a value of that struct.
 func OperandsOf(op Handle, args any) []Operand { return op.operandsOf(args) }
 
 func (o *Op[A]) checkSupport(call any) error {
@@ -199,15 +195,14 @@ func (o *Op[A]) checkSupport(call any) error {
 	return fmt.Errorf("got Support.Call of type %T, want a non-nil %T", call, want)
 }
 
-// Saved is the record that a forward op fills and its backward op reads: which
-// impl wrote the saved state, whose format belongs to that impl. The zero value
-// is ready for use. A Saved belongs to one forward and backward at a time.
+// Saved is the record that a forward op fills and its backward op reads. It says which impl wrote
+// the saved state, because the format of that state belongs to the impl. The zero value is ready to
+// use. A Saved belongs to one forward and backward call at a time.
 type Saved struct{ owner string }
 
-// Owner returns the id of the impl that wrote the saved state, "" before the
-// forward op has run.
+// Owner returns the id of the impl that wrote the saved state, "" before the forward op has run.
 func (s *Saved) Owner() string { return s.owner }
 
-// SetOwner records the impl that wrote the saved state. The op manager calls it;
-// a caller who runs impls directly may leave it out.
+// SetOwner records the impl that wrote the saved state. The op manager calls it; a caller who runs
+// impls directly need not.
 func (s *Saved) SetOwner(id string) { s.owner = id }

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// Registry collects sources and publishes Snapshots of what they bring.
+// Registry collects sources and publishes Snapshots of their impls.
 type Registry struct {
 	current atomic.Pointer[Snapshot]
 
@@ -25,16 +25,16 @@ type Snapshot struct {
 	impls      [][]Entry // by op index, in registration order
 	aliases    map[string]string
 	sources    []Source
-	registered uint64 // impls over the life of the Registry
+	registered uint64 // number of impls ever registered
 }
 
-// Entry is a registered impl with what registration has added to it.
+// Entry is a registered impl with the data that registration adds.
 type Entry struct {
 	Impl
 	// Source is the name of the source that brought the impl.
 	Source string
-	// Number tells registrations of a Registry apart: an impl that replaces
-	// another of its name has another number.
+	// Number identifies this registration: an impl that replaces another with the same name has
+	// another number.
 	Number uint64
 }
 
@@ -51,8 +51,8 @@ func NewRegistry() *Registry {
 // Snapshot returns the current content.
 func (r *Registry) Snapshot() *Snapshot { return r.current.Load() }
 
-// Watch calls f after every change with the new content, one change at a time
-// and in order, until cancel is called. f must not change the registry.
+// Watch calls f with the new content after every change, one change at a time and in order, until
+// cancel is called. f must not change the registry.
 func (r *Registry) Watch(f func(*Snapshot)) (cancel func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,14 +66,13 @@ func (r *Registry) Watch(f func(*Snapshot)) (cancel func()) {
 	}
 }
 
-// Register adds a source: all of it, or nothing and an error that names the
-// first impl at fault.
+// Register adds a source: either all of it, or nothing and an error that names the first faulty
+// impl.
 func (r *Registry) Register(src Source) error {
 	return r.change(func(next *Snapshot) error { return next.add(src) })
 }
 
-// Replace removes the source with the same name, if there is one, and adds src,
-// as one change.
+// Replace removes the source with the same name, if there is one, and adds src, in a single change.
 func (r *Registry) Replace(src Source) error {
 	return r.change(func(next *Snapshot) error {
 		next.drop(src.Name)
@@ -193,7 +192,7 @@ func (s *Snapshot) declare(op Handle) (int, error) {
 	return i, nil
 }
 
-// Generation counts the changes of the registry up to this content.
+// Generation returns the number of changes of the registry up to this content.
 func (s *Snapshot) Generation() uint64 { return s.generation }
 
 // Ops returns the declared ops. An op keeps its index for the life of the
@@ -210,12 +209,11 @@ func (s *Snapshot) Index(name string) (int, bool) {
 // caller must not change the slice.
 func (s *Snapshot) Impls(op int) []Entry { return s.impls[op] }
 
-// Sources returns the registered sources in order. The caller must not change
-// the slice.
+// Sources returns the registered sources in order. The caller must not change the slice.
 func (s *Snapshot) Sources() []Source { return s.sources }
 
-// Vendor returns the name that impls carry for a vendor that a policy names:
-// in lower case, with aliases resolved.
+// Vendor returns the name that impls use for a vendor that a policy names: in lower case, with
+// aliases resolved.
 func (s *Snapshot) Vendor(name string) string {
 	name = NormalVendor(name)
 	if to, ok := s.aliases[name]; ok {

@@ -38,8 +38,7 @@ func TestRegister(t *testing.T) {
 	assert.Empty(t, empty.Ops(), "an old snapshot stays as it was")
 }
 
-// B13, B14: what does not fit an op is refused, and of its source nothing is
-// registered.
+// B13, B14: an impl that does not fit its op is refused, and nothing of its source is registered.
 func TestRegisterRefuses(t *testing.T) {
 	t.Parallel()
 	copies := newCopy()
@@ -185,7 +184,7 @@ func TestWatch(t *testing.T) {
 	assert.Equal(t, []string{"a 1", "b 1", "b 2"}, seen, "in order, changes only")
 }
 
-// Writers that come and go beside readers: each snapshot has to be whole.
+// Writers add and remove sources while readers check that each snapshot is complete.
 func TestRegistryHammer(t *testing.T) {
 	t.Parallel()
 	const writers, readers, rounds = 4, 4, 100

@@ -10,43 +10,40 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// Support declares which calls an impl serves. What it rules out is passed over
-// before the impl runs and is shown by explanations. The zero Support rules out
-// nothing: the impl declines for itself.
+// Support declares which calls an impl serves. Calls that it rules out go to the next impl, and
+// explanations show why. The zero Support rules out nothing: then the impl itself declines.
 //
-// The lead operand of a call is the one that Schema.Lead names: the input of a
-// norm, A of a product.
+// The lead operand of a call is the one that Schema.Lead names: the input of a norm, A of a
+// product.
 type Support struct {
 	// DTypes are the dtypes that the lead operand may have; nil allows any.
 	DTypes []tensor.DType
 
-	// MinRank and MaxRank bound the number of axes of the lead operand; 0 is no
-	// bound.
+	// MinRank and MaxRank bound the number of axes of the lead operand; 0 means no bound.
 	MinRank, MaxRank int
 
-	// MinElements and MaxElements bound the size of the lead operand; 0 is no
-	// bound.
+	// MinElements and MaxElements bound the size of the lead operand; 0 means no bound.
 	MinElements, MaxElements int
 
-	// Features are CPU features that the impl needs, by the names of
-	// github.com/klauspost/cpuid in any case: "avx2", "avx512f", "asimd".
+	// Features are CPU features that the impl needs, named as in github.com/klauspost/cpuid, in any
+	// case: "avx2", "avx512f", "asimd".
 	Features []string
 
-	// Call decides where the fields above are too coarse. It is a func(A) error
-	// of the op's argument struct that returns why a call is not served, and
-	// allocates nothing when it is.
+	// Call decides where the fields above are too coarse. It is a func(A) error, where A is the
+	// op's argument struct; it returns why a call is not served, and allocates nothing when the
+	// call is served.
 	Call any
 }
 
-// PerCall reports whether some calls are ruled out and others are not.
+// PerCall reports whether the declaration rules out some calls and not others.
 func (s *Support) PerCall() bool { return s.OfLead() || s.Call != nil }
 
-// OfLead reports whether the lead operand decides about a call.
+// OfLead reports whether the declaration depends on the lead operand.
 func (s *Support) OfLead() bool {
 	return s.DTypes != nil || s.MinRank > 0 || s.MaxRank > 0 || s.MinElements > 0 || s.MaxElements > 0
 }
 
-// String describes what is declared, "" for nothing.
+// String describes the declaration; it is "" for the zero Support.
 func (s *Support) String() string {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
@@ -82,8 +79,8 @@ func (s *Support) dtypes() string {
 	return strings.Join(names, ", ")
 }
 
-// DTypeMask returns the dtypes of the lead operand as bits, 0 when any is served.
-// only says whether they are all that is declared about single calls.
+// DTypeMask returns the dtypes of the lead operand as bits, or 0 when any is served. only reports
+// whether nothing else is declared that depends on the call.
 func (s *Support) DTypeMask() (mask uint32, only bool) {
 	for _, d := range s.DTypes {
 		mask |= 1 << d
@@ -93,8 +90,7 @@ func (s *Support) DTypeMask() (mask uint32, only bool) {
 	return mask, !rest.PerCall()
 }
 
-// Machine returns why no call is served on this machine, nil when there is no
-// such reason.
+// Machine returns why no call is served on this machine, or nil.
 func (s *Support) Machine() error {
 	missing, err := cpufeat.Missing(s.Features...)
 	if err != nil {
@@ -106,8 +102,8 @@ func (s *Support) Machine() error {
 	return nil
 }
 
-// Lead returns why calls with a lead operand of this dtype and shape are not
-// served, an error that wraps ErrUnsupported, or nil. A nil shape stands for any.
+// Lead returns nil if calls with a lead operand of this dtype and shape are served, else an error
+// that wraps ErrUnsupported and says why not. A nil shape stands for any shape.
 func (s *Support) Lead(d tensor.DType, shape tensor.Shape) error {
 	if s.DTypes != nil && !slices.Contains(s.DTypes, d) {
 		return Unsupported("dtype %v: declared for %s", d, s.dtypes())
@@ -128,8 +124,8 @@ func (s *Support) Lead(d tensor.DType, shape tensor.Shape) error {
 	return nil
 }
 
-// Serves returns why an impl with this Support does not serve a call, an error
-// that wraps ErrUnsupported, or nil.
+// Serves returns nil if an impl with this Support serves the call, else an error that wraps
+// ErrUnsupported and says why not.
 func Serves[A any](s *Support, op *Op[A], a A) error {
 	if s.OfLead() {
 		if lead := op.Lead(a); lead != nil {
