@@ -5,8 +5,8 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// ActivationArgs are the arguments of an activation function: GELU and its like,
-// whose operands have one shape, and the gated ones of GEGLU and its like.
+// ActivationArgs are the arguments of an activation function: an elementwise one such as GELU,
+// whose operands have one shape, or a gated one such as GEGLU.
 type ActivationArgs struct {
 	Input  *tensor.Tensor // x; [.., 2H] of a gated function: a, then b
 	Output *tensor.Tensor // y, shape of x; [.., H] of a gated function
@@ -19,7 +19,7 @@ type DActivationArgs struct {
 	Output   *tensor.Tensor // dx, shape of x
 }
 
-// DBiasDActivationArgs are the arguments of DBiasDGELU and its like.
+// DBiasDActivationArgs are the arguments of DBiasDGELU and the other ops named DBiasD….
 type DBiasDActivationArgs struct {
 	Grad     *tensor.Tensor // dy [.., cols]
 	FwdInput *tensor.Tensor // x, shape of dy
@@ -31,30 +31,29 @@ type DBiasDActivationArgs struct {
 //
 //	y = x · (½ + ½·tanh(√(2/π)·(x + 0.044715·x³)))
 //
-// x is read, y is written; y may be x. Any compute dtype, one for both;
-// arithmetic in f32 or better, one rounding. An x of −∞ gives NaN. Source:
-// Hendrycks and Gimpel 2016, arXiv:1606.08415.
+// x is read, y is written; y may be x. Any compute dtype, one for both; arithmetic in f32 or
+// better, one rounding. An x of −∞ gives NaN. Source: Hendrycks and Gimpel 2016, arXiv:1606.08415.
 var GELU = newActivation("gelu", "Gaussian error linear unit, tanh form")
 
 // QGELU is the Gaussian error linear unit by the logistic function:
 //
 //	y = x · σ(1.702·x)      σ(x) = 1/(1+e^−x)
 //
-// Operands, dtypes and aliasing as GELU. An x of −∞ gives NaN. Source: as GELU.
+// Operands, dtypes and aliasing are those of GELU. An x of −∞ gives NaN. Source: as for GELU.
 var QGELU = newActivation("qgelu", "Gaussian error linear unit, logistic form")
 
 // ReLU is the rectified linear unit:
 //
 //	y = max(x, 0)
 //
-// Operands, dtypes and aliasing as GELU. A NaN stays NaN.
+// Operands, dtypes and aliasing are those of GELU. A NaN stays NaN.
 var ReLU = newActivation("relu", "rectified linear unit")
 
 // SReLU is the squared rectified linear unit:
 //
 //	y = max(x, 0)²
 //
-// Operands, dtypes and aliasing as GELU. A NaN stays NaN. Source: So et al.
+// Operands, dtypes and aliasing are those of GELU. A NaN stays NaN. Source: So et al.
 // 2021, arXiv:2109.08668.
 var SReLU = newActivation("srelu", "squared rectified linear unit")
 
@@ -62,7 +61,7 @@ var SReLU = newActivation("srelu", "squared rectified linear unit")
 //
 //	y = x · σ(x)      σ(x) = 1/(1+e^−x)
 //
-// Operands, dtypes and aliasing as GELU. An x of −∞ gives NaN. Source: Elfwing
+// Operands, dtypes and aliasing are those of GELU. An x of −∞ gives NaN. Source: Elfwing
 // et al. 2017, arXiv:1702.03118.
 var SiLU = newActivation("silu", "sigmoid linear unit")
 
@@ -70,37 +69,37 @@ var SiLU = newActivation("silu", "sigmoid linear unit")
 //
 //	dx = dy · (½·(1+t) + ½·x·(1−t²)·√(2/π)·(1 + 0.134145·x²))      t = tanh(√(2/π)·(x + 0.044715·x³))
 //
-// dy and x are read, dx is written; dx may be dy or x. Dtypes as GELU. The
-// product is formed as written: a NaN or an infinity in dy meets a derivative of
-// 0 as IEEE 754 has it.
+// dy and x are read, dx is written; dx may be dy or x. Dtypes are those of GELU. The product is
+// formed as written: a NaN or an infinity in dy is multiplied by a derivative of 0 as IEEE 754
+// defines it.
 var DGELU = newDActivation("dgelu", "gradient of gelu")
 
 // DQGELU is the gradient of QGELU:
 //
 //	dx = dy · (s + 1.702·x·s·(1−s))      s = σ(1.702·x)
 //
-// Operands, dtypes and aliasing as DGELU.
+// Operands, dtypes and aliasing are those of DGELU.
 var DQGELU = newDActivation("dqgelu", "gradient of qgelu")
 
 // DReLU is the gradient of ReLU:
 //
 //	dx = dy · 1 for x > 0, dy · 0 for x ≤ 0
 //
-// Operands, dtypes and aliasing as DGELU. An x of NaN gives NaN.
+// Operands, dtypes and aliasing are those of DGELU. An x of NaN gives NaN.
 var DReLU = newDActivation("drelu", "gradient of relu")
 
 // DSReLU is the gradient of SReLU:
 //
 //	dx = dy · 2·max(x, 0)
 //
-// Operands, dtypes and aliasing as DGELU.
+// Operands, dtypes and aliasing are those of DGELU.
 var DSReLU = newDActivation("dsrelu", "gradient of srelu")
 
 // DSiLU is the gradient of SiLU:
 //
 //	dx = dy · (s + x·s·(1−s))      s = σ(x)
 //
-// Operands, dtypes and aliasing as DGELU.
+// Operands, dtypes and aliasing are those of DGELU.
 var DSiLU = newDActivation("dsilu", "gradient of silu")
 
 // DBiasDGELU is DGELU followed by the gradient of a bias that was added to x:
@@ -108,10 +107,9 @@ var DSiLU = newDActivation("dsilu", "gradient of silu")
 //	dx       = dy · gelu'(x)
 //	dbias[i] = Σ_r dx[r,i]
 //
-// dy and x are read, dbias and dx are written; dx may be dy or x. dbias has any
-// compute dtype, the others have one; dbias sums dx before it is rounded, in f32
-// or better and in a fixed order of rows. rows = 0 zeroes dbias. Source:
-// TransformerEngine 2.14, dbias_dgelu.
+// dy and x are read, dbias and dx are written; dx may be dy or x. dbias has any compute dtype, the
+// others have one; dbias sums dx before it is rounded, in f32 or better and in a fixed order of
+// rows. rows = 0 zeroes dbias. Source: TransformerEngine 2.14, dbias_dgelu.
 var DBiasDGELU = newDBiasDActivation("dbias_dgelu", "gradient of gelu and of the bias before it")
 
 // DBiasDSiLU is DBiasDGELU for SiLU: DSiLU and the sum of dx over the rows.

@@ -10,9 +10,9 @@ import (
 // MaskType says which keys a query of an attention op sees.
 type MaskType uint8
 
-// The mask types. The positions i of a query and j of a key count from the
-// beginning of their sequence; the padding masks have sequences whose lengths
-// l_q and l_kv cu_seqlens say, the others sequences of s_q and s_kv positions.
+// The mask types. Positions i of a query and j of a key count from the beginning of their sequence.
+// With the padding masks, cu_seqlens gives the lengths l_q and l_kv of each sequence; with the
+// others, sequences have s_q and s_kv positions.
 const (
 	MaskUnspecified              MaskType = iota
 	NoMask                                // every key
@@ -40,10 +40,10 @@ func (m MaskType) String() string {
 
 func (m MaskType) valid() bool { return m >= NoMask && m <= ArbitraryMask }
 
-// Padding reports whether the lengths of the sequences are those of cu_seqlens.
+// Padding reports whether cu_seqlens gives the lengths of the sequences.
 func (m MaskType) Padding() bool { return m >= PaddingMask && m <= PaddingCausalBottomRightMask }
 
-// Causal reports whether a query sees no key behind its diagonal.
+// Causal reports whether queries see no key after their diagonal.
 func (m MaskType) Causal() bool {
 	return m == CausalMask || m == PaddingCausalMask || m.bottomRight()
 }
@@ -52,9 +52,8 @@ func (m MaskType) bottomRight() bool {
 	return m == CausalBottomRightMask || m == PaddingCausalBottomRightMask
 }
 
-// FusedAttnFwdArgs are the arguments of FusedAttnFwd. The shapes are those of
-// BSHD; with SBHD the first two axes are exchanged, with THD they are one axis of
-// the tokens of all sequences.
+// FusedAttnFwdArgs are the arguments of FusedAttnFwd. The shapes are those of BSHD; with SBHD the
+// first two axes are exchanged, with THD they are one axis of the tokens of all sequences.
 type FusedAttnFwdArgs struct {
 	Q            *tensor.Tensor // [b, s_q, h, d_qk]
 	K            *tensor.Tensor // [b, s_kv, g, d_qk], g divides h
@@ -77,21 +76,19 @@ type FusedAttnFwdArgs struct {
 //	O[b,i,h,:] = Σ_j P[b,h,i,j] · V[b,j,h·g/h_q,:]
 //	stats      = ln Z      max_logit[h] = max S[·,h,·,·]
 //
-// Each head of K and V serves h/g consecutive heads of Q. A key is hidden from a
-// query by the mask type or by the window. A query that sees no key gets O = 0 and
-// stats = −∞, a head without a score gets max_logit = −∞. Rows of O and stats that
-// belong to no sequence are set to 0 and −∞.
+// Each head of K and V serves h/g consecutive heads of Q. The mask type or the window hides a key
+// from a query. A query that sees no key gets O = 0 and stats = −∞, a head without a score gets
+// max_logit = −∞. Rows of O and stats that belong to no sequence are set to 0 and −∞.
 //
-// AttnOptions changes S by a bias, Z by a further term and P by dropout.
+// AttnOptions can add a bias to S, add a term to Z and apply dropout to P.
 //
-// Q, K, V and the tensors of AttnOptions are read; O, stats and max_logit are
-// written; what is written is disjoint from everything, any strides. One compute
-// dtype for Q, K, V and O; arithmetic in f32 or better.
+// Q, K, V and the tensors of AttnOptions are read; O, stats and max_logit are written; the written
+// operands are disjoint from all others; strides are arbitrary. Q, K, V and O have one compute
+// dtype; arithmetic is in f32 or better.
 //
-// This op is what TransformerEngine's get_flash_attention_class hands out as a
-// Python class; a class is no op, so the catalogue has none of that name. Paged
-// keys, and keys in another format than the queries, are not part of the op.
-// Source: TransformerEngine 2.14, fused_attn_fwd; Dao et al. 2022,
+// This op is what TransformerEngine's get_flash_attention_class returns as a Python class; a class
+// is not an op, so the catalogue has none of that name. The op has neither paged keys nor keys in
+// another format than the queries. Source: TransformerEngine 2.14, fused_attn_fwd; Dao et al. 2022,
 // arXiv:2205.14135, for the saved log-sum-exp.
 var FusedAttnFwd = opregistry.NewOp("fused_attn_fwd", opregistry.Schema[FusedAttnFwdArgs]{
 	Doc:     "scaled dot-product attention with grouped keys and values",
@@ -132,7 +129,7 @@ func (a FusedAttnFwdArgs) Dims() AttnDims {
 	}
 }
 
-// attention checks what forward and backward share, aliasing aside.
+// attention checks the arguments that forward and backward share, except for aliasing.
 func (c *check) attention(a FusedAttnFwdArgs) {
 	if a.QKVFormat < SBHD || a.QKVFormat > THD {
 		c.fail("qkv_format", "sbhd, bshd or thd", "%v", a.QKVFormat)
@@ -209,18 +206,18 @@ type FusedAttnBwdArgs struct {
 	Saved          *opregistry.Saved
 }
 
-// FusedAttnBwd is the gradient of FusedAttnFwd. With P = exp(S − stats) and D the
-// factors of dropout, 1 without it:
+// FusedAttnBwd is the gradient of FusedAttnFwd. With P = exp(S − stats) and D the factors of
+// dropout, which are 1 without dropout:
 //
 //	dV = (P∘D)ᵀ·dO     dP = D∘(dO·Vᵀ)     dS = P∘(dP − rowsum(dO∘O))
 //	dQ = scale·dS·K    dK = scale·dSᵀ·Q
 //	dbias = dS, or scale·dS with PreScaleBias, added up over the axes that bias repeats
 //	dsoftmax_offset[h] = −Σ_{b,i} exp(softmax_offset[h] − stats)·rowsum(dO∘O)
 //
-// and the gradients of the query heads that share a head of K and V added up.
-// Rows that belong to no sequence get 0. What is named d… but dO is written, all
-// else is read; what is written is disjoint from everything. dbias has the dtype of
-// bias; other dtypes as FusedAttnFwd.
+// and the gradients of query heads that share a head of K and V are added up. Rows that belong to
+// no sequence get 0. The operands named d… except dO are written, the others are read; the written
+// operands are disjoint from all others. dbias has the dtype of bias; other dtypes are those of
+// FusedAttnFwd.
 var FusedAttnBwd = opregistry.NewOp("fused_attn_bwd", opregistry.Schema[FusedAttnBwdArgs]{
 	Doc:    "gradient of fused_attn_fwd",
 	Family: "fused_attn",

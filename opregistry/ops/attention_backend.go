@@ -5,9 +5,9 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// The ops of this file compute nothing: they ask a vendor's library which of its
-// kernels would serve a call of attention. They are declared so that a vendor can
-// register an impl and a policy can name them. Result is where the answer goes.
+// The ops of this file compute nothing: they ask a vendor's library which of its kernels would
+// serve a call of attention. They are declared so that a vendor can register an impl and a policy
+// can name them. The answer is written to Result.
 
 // FusedAttnBackend is a kernel of fused attention.
 type FusedAttnBackend int
@@ -50,7 +50,7 @@ var GetFusedAttnBackend = opregistry.NewOp("get_fused_attn_backend", opregistry.
 	Operands: func(GetFusedAttnBackendArgs) []opregistry.Operand { return nil },
 })
 
-// AttentionBackends is what a library offers for a call of attention.
+// AttentionBackends lists the kernels that a library has for a call of attention.
 type AttentionBackends struct {
 	UseFlash     bool
 	FlashVersion string

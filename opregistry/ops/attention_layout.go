@@ -98,7 +98,7 @@ var ConvertTHDToBSHD = newConvertTHD("convert_thd_to_bshd", "packed sequences wi
 //
 //	output[cu_seqlens[b] + i] = tensor[b,i] for i < len(b)
 //
-// Tokens of output that belong to no sequence are 0. Operands as ConvertTHDToBSHD.
+// Tokens of output that belong to no sequence are 0. Operands are those of ConvertTHDToBSHD.
 // Source: TransformerEngine 2.14, convert_bshd_to_thd.
 var ConvertBSHDToTHD = newConvertTHD("convert_bshd_to_thd", "sequences with a row each, packed", true)
 

@@ -26,7 +26,7 @@ func (b BiasType) String() string {
 	return [...]string{"no_bias", "pre_scale_bias", "post_scale_bias", "alibi"}[b]
 }
 
-// SoftmaxType says what else the softmax of attention divides by.
+// SoftmaxType says what the softmax of attention adds to its denominator.
 type SoftmaxType uint8
 
 // The softmax types, with TransformerEngine's numbers.
@@ -44,18 +44,18 @@ func (s SoftmaxType) String() string {
 	return [...]string{"vanilla", "off-by-one", "learnable"}[s]
 }
 
-// WindowSize limits the keys that a query sees to a band around its diagonal. Its
-// zero value limits nothing.
+// WindowSize limits the keys that a query sees to a band around its diagonal. The zero value sets
+// no limit.
 type WindowSize struct {
 	left, right int
 	set         bool
 }
 
-// Window returns the window of left keys before the diagonal, the key on it, and
-// right keys behind it; −1 stands for all of them.
+// Window returns the window of left keys before the diagonal, the key on it, and right keys after
+// it; −1 means all of them.
 func Window(left, right int) WindowSize { return WindowSize{left: left, right: right, set: true} }
 
-// Bounds returns how many keys before and behind the diagonal are seen, −1 for all.
+// Bounds returns how many keys before and after the diagonal are seen; −1 means all.
 func (w WindowSize) Bounds() (left, right int) {
 	if !w.set {
 		return -1, -1
@@ -63,29 +63,26 @@ func (w WindowSize) Bounds() (left, right int) {
 	return w.left, w.right
 }
 
-// AttnOptions are the arguments of attention that a plain call leaves out. The zero
-// value asks for nothing.
+// AttnOptions are the less common arguments of attention. The zero value changes nothing.
 //
-// Key j lies at the diagonal of query i when j = i, or with a bottom right diagonal
-// when j = i + l_kv − l_q, where l_q and l_kv are the lengths of the sequence. With
-// a window (l, r) the query sees the keys from l before to r behind the diagonal
-// that the mask type does not hide.
+// Key j lies on the diagonal of query i when j = i, or with a bottom right diagonal when j = i +
+// l_kv − l_q, where l_q and l_kv are the lengths of the sequence. With a window (l, r) the query
+// sees the keys from l before to r after the diagonal, except those that the mask type hides.
 //
-// ALiBi without slopes uses those of Press et al. 2022, arXiv:2108.12409: with n the
-// largest power of two ≤ h, slope[k] = 2^(−8(k+1)/n) for k < n, then
-// 2^(−4(2(k−n)+1)/n).
+// ALiBi without slopes uses those of Press et al. 2022, arXiv:2108.12409: with n the largest power
+// of two ≤ h, slope[k] = 2^(−8(k+1)/n) for k < n, then 2^(−4(2(k−n)+1)/n).
 //
-// Dropout keeps probability n = ((b·h + head)·s_q + i)·s_kv + j, s_q and s_kv being
-// the lengths of the axes of Q and K, when RandomBits(rng_seed, rng_offset, n) ≥
-// p_dropout · 2³². What is kept is multiplied by 1/(1−p_dropout), what is not by 0.
+// Dropout keeps probability n = ((b·h + head)·s_q + i)·s_kv + j, where s_q and s_kv are the lengths
+// of the axes of Q and K, when RandomBits(rng_seed, rng_offset, n) ≥ p_dropout · 2³². It multiplies
+// kept probabilities by 1/(1−p_dropout) and the others by 0.
 type AttnOptions struct {
 	AttentionMask       *tensor.Tensor // bool, true hides; [b, h, s_q, s_kv] or 1 for any of them; ArbitraryMask only
-	CuSeqlensQ          *tensor.Tensor // i32 [b+1]: the sum of the lengths of the sequences before; padding masks only
+	CuSeqlensQ          *tensor.Tensor // i32 [b+1]: entry b is the total length of the sequences before b; padding masks only
 	CuSeqlensKV         *tensor.Tensor // i32 [b+1]
-	CuSeqlensQPadded    *tensor.Tensor // i32 [b+1]: where the sequences begin in a THD tensor with gaps, nil without gaps
+	CuSeqlensQPadded    *tensor.Tensor // i32 [b+1]: where each sequence begins in a THD tensor with gaps, nil without gaps
 	CuSeqlensKVPadded   *tensor.Tensor // i32 [b+1], given when CuSeqlensQPadded is
 	WindowSize          WindowSize
-	BottomRightDiagonal OptionalBool // whether the mask type is one of the bottom right when left out
+	BottomRightDiagonal OptionalBool // by default, whether the mask type is one of the bottom right
 	BiasType            BiasType
 	Bias                *tensor.Tensor // dtype of Q; [b, h, s_q, s_kv] or 1 for any of them; not with THD
 	AlibiSlopes         *tensor.Tensor // f32 [h] or [b, h]; with ALiBi, may be nil
@@ -98,7 +95,7 @@ type AttnOptions struct {
 // OptionalBool is a bool that may be left out; its zero value is left out.
 type OptionalBool struct{ value, set bool }
 
-// Bool returns an OptionalBool that is given.
+// Bool returns an OptionalBool with a value.
 func Bool(v bool) OptionalBool { return OptionalBool{value: v, set: true} }
 
 // Get returns the value and whether it was given.
@@ -112,18 +109,18 @@ func (b OptionalBool) Or(def bool) bool {
 	return def
 }
 
-// BottomRight reports whether the diagonal of the call ends in the last query and
-// the last key of a sequence.
+// BottomRight reports whether the diagonal of the call ends at the last query and the last key of a
+// sequence.
 func (a FusedAttnFwdArgs) BottomRight() bool {
 	return a.BottomRightDiagonal.Or(a.AttnMaskType.bottomRight())
 }
 
-// Sequence is where a sequence of an attention call lies: the row of its first
-// query and key, counted within its batch or, with THD, among all tokens, and how
-// many it has.
+// Sequence is the part of an attention call that belongs to one sequence: the rows of its first
+// query and key and its numbers of queries and keys. Rows are counted within the batch entry or,
+// with THD, among all tokens.
 type Sequence struct{ FirstQ, LenQ, FirstKV, LenKV int }
 
-// Sequence returns where sequence b lies.
+// Sequence returns the part of the call that belongs to sequence b.
 func (a FusedAttnFwdArgs) Sequence(b int) Sequence {
 	d := a.Dims()
 	s := Sequence{LenQ: d.SeqQ, LenKV: d.SeqKV}
@@ -180,7 +177,7 @@ func (c *check) sequences(a FusedAttnFwdArgs) bool {
 	return c.err == nil
 }
 
-// packed checks that the sequences of a THD tensor lie within its tokens and apart.
+// packed checks that the sequences of a THD tensor lie within its tokens and do not overlap.
 func (c *check) packed(lengths, starts named, tokens int, padded bool) {
 	if c.err != nil {
 		return
@@ -206,7 +203,7 @@ func (c *check) packed(lengths, starts named, tokens int, padded bool) {
 	}
 }
 
-// rising requires cumulative lengths: i32 in one axis, 0 first, not falling.
+// rising requires cumulative lengths: a vector of i32 that begins with 0 and never falls.
 func (c *check) rising(name string, t *tensor.Tensor) {
 	if !c.dtype(name, t, tensor.I32) || !c.rank(name, t, 1) {
 		return
@@ -221,7 +218,7 @@ func (c *check) rising(name string, t *tensor.Tensor) {
 	}
 }
 
-// options checks AttnOptions but for the lengths of the sequences.
+// options checks AttnOptions except for the lengths of the sequences.
 func (c *check) options(a FusedAttnFwdArgs, d AttnDims) {
 	if c.err != nil || a.AttnOptions == (AttnOptions{}) && a.AttnMaskType != ArbitraryMask {
 		return
@@ -286,7 +283,7 @@ func (c *check) bias(a FusedAttnFwdArgs, d AttnDims) {
 	}
 }
 
-// scoreShape requires the axes of the scores or 1.
+// scoreShape requires axes with the lengths of those of the scores, or 1.
 func (c *check) scoreShape(name string, t *tensor.Tensor, d AttnDims) {
 	if !c.rank(name, t, 4) {
 		return
@@ -298,7 +295,7 @@ func (c *check) scoreShape(name string, t *tensor.Tensor, d AttnDims) {
 	}
 }
 
-// optionGradients checks the gradients of what AttnOptions adds.
+// optionGradients checks the gradients of the tensors in AttnOptions.
 func (c *check) optionGradients(a FusedAttnBwdArgs) {
 	if a.DBias != nil {
 		if a.Bias == nil {
@@ -340,8 +337,8 @@ func (o operands) options(options AttnOptions) operands {
 	return o
 }
 
-// DefaultAlibiSlopes returns the slopes of ALiBi for a number of heads, as the
-// documentation of AttnOptions has them.
+// DefaultAlibiSlopes returns the slopes that ALiBi uses for a number of heads when none are given;
+// AttnOptions documents them.
 func DefaultAlibiSlopes(heads int) []float32 {
 	slopes := make([]float32, heads)
 	for k := range slopes {

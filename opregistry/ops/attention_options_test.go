@@ -16,7 +16,7 @@ func TestFusedAttnOptions(t *testing.T) {
 	flags := func(shape ...int) *tensor.Tensor { return of(tensor.Bool, shape...) }
 	testValidation(t, ops.FusedAttnFwd, goodAttnFwd, []refusal[args]{
 		{"window before the diagonal", func(a *args) { a.WindowSize = ops.Window(-2, 0) }, "window_size", "sizes >= -1"},
-		{"window behind the diagonal", func(a *args) { a.WindowSize = ops.Window(0, -2) }, "window_size", "sizes >= -1"},
+		{"window after the diagonal", func(a *args) { a.WindowSize = ops.Window(0, -2) }, "window_size", "sizes >= -1"},
 		{"diagonal of another mask", func(a *args) { a.BottomRightDiagonal = ops.Bool(true) }, "bottom_right_diagonal", "that of causal"},
 		{"diagonal of the mask", func(a *args) {
 			a.AttnMaskType, a.BottomRightDiagonal = ops.CausalBottomRightMask, ops.Bool(false)

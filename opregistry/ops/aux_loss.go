@@ -18,17 +18,16 @@ type FusedScoreForMoEAuxLossFwdArgs struct {
 	Saved              *opregistry.Saved
 }
 
-// FusedScoreForMoEAuxLossFwd scores all experts for the load-balancing loss and
-// chooses the topk best of each token. With x the logits of a token and ε = 1e-20:
+// FusedScoreForMoEAuxLossFwd scores all experts for the load-balancing loss and chooses the topk
+// best of each token. With x the logits of a token and ε = 1e-20:
 //
 //	softmax:       s = softmax(x)        scores = s
 //	sigmoid:       s = σ(x)              scores = s / (Σ s + ε), s when topk is 1
 //	sqrtsoftplus:  s = √ln(1 + eˣ)       scores as sigmoid
 //
-// Of equal scores the first is chosen; a NaN is chosen last. Intermediate_output is s,
-// and x for sqrtsoftplus. Logits are read and have any compute dtype, the others are
-// written; all are disjoint; arithmetic in f32 or better. Source: TransformerEngine
-// 2.14.
+// Of equal scores the first is chosen; a NaN is chosen last. Intermediate_output is s, or x for
+// sqrtsoftplus. Logits are read and may have any compute dtype, the others are written; all are
+// disjoint; arithmetic is in f32 or better. Source: TransformerEngine 2.14.
 var FusedScoreForMoEAuxLossFwd = opregistry.NewOp("fused_score_for_moe_aux_loss_fwd", opregistry.Schema[FusedScoreForMoEAuxLossFwdArgs]{
 	Doc:     "scores of all experts for the load-balancing loss",
 	Family:  "fused_score_for_moe_aux_loss",
@@ -60,11 +59,10 @@ type FusedScoreForMoEAuxLossBwdArgs struct {
 	Saved              *opregistry.Saved
 }
 
-// FusedScoreForMoEAuxLossBwd is the gradient of FusedScoreForMoEAuxLossFwd with respect
-// to the logits: that of FusedTopkWithScoreFunctionBwd with all experts chosen, a
-// scaling factor of 1, and softmax over all of them. Grad_logits is written and has
-// any compute dtype, the others are read; all are disjoint. Source: TransformerEngine
-// 2.14.
+// FusedScoreForMoEAuxLossBwd is the gradient of FusedScoreForMoEAuxLossFwd with respect to the
+// logits. It is the gradient of FusedTopkWithScoreFunctionBwd with all experts chosen, a scaling
+// factor of 1, and softmax over all of them. Grad_logits is written and may have any compute dtype,
+// the others are read; all are disjoint. Source: TransformerEngine 2.14.
 var FusedScoreForMoEAuxLossBwd = opregistry.NewOp("fused_score_for_moe_aux_loss_bwd", opregistry.Schema[FusedScoreForMoEAuxLossBwdArgs]{
 	Doc:    "gradient of fused_score_for_moe_aux_loss_fwd",
 	Family: "fused_score_for_moe_aux_loss",
@@ -83,8 +81,8 @@ var FusedScoreForMoEAuxLossBwd = opregistry.NewOp("fused_score_for_moe_aux_loss_
 	},
 })
 
-// FusedMoEAuxLossFwdArgs are the arguments of FusedMoEAuxLossFwd. The numbers of rows
-// and columns of TransformerEngine are those of Probs.
+// FusedMoEAuxLossFwdArgs are the arguments of FusedMoEAuxLossFwd. TransformerEngine's numbers of
+// rows and columns are the axes of Probs.
 type FusedMoEAuxLossFwdArgs struct {
 	Probs           *tensor.Tensor // [rows, cols]
 	TokensPerExpert *tensor.Tensor // i32, i64 or a compute dtype; [cols]
@@ -102,10 +100,9 @@ type FusedMoEAuxLossFwdArgs struct {
 //	C = num_experts · coeff / (topk · total_num_tokens²)
 //	aux_loss = C · Σ_e tokens_per_expert[e] · Σ_t probs[t,e]      const_buf = C
 //
-// Probs and tokens_per_expert are read, aux_loss and const_buf are written; all are
-// disjoint. Any compute dtype for probs and aux_loss; sums in f32 or better. No rows
-// or columns make a loss of 0. Source: TransformerEngine 2.14; Fedus et al. 2021,
-// arXiv:2101.03961.
+// Probs and tokens_per_expert are read, aux_loss and const_buf are written; all are disjoint. probs
+// and aux_loss may have any compute dtype; sums are in f32 or better. Without rows or columns the
+// loss is 0. Source: TransformerEngine 2.14; Fedus et al. 2021, arXiv:2101.03961.
 var FusedMoEAuxLossFwd = opregistry.NewOp("fused_moe_aux_loss_fwd", opregistry.Schema[FusedMoEAuxLossFwdArgs]{
 	Doc:     "load-balancing loss of a mixture of experts",
 	Family:  "fused_moe_aux_loss",

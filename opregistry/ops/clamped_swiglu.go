@@ -18,10 +18,9 @@ type ClampedSwiGLUArgs struct {
 //
 //	y[r,i] = a'·σ(alpha·a')·b'     a' = min(a, limit), b' = min(max(b, −limit), limit) + glu_linear_offset
 //
-// with a = x[r,i] and b = x[r,H+i]. limit >= 0, and may be infinite; alpha and the
-// offset are finite. A NaN in a or b gives NaN. Operands and dtypes as SwiGLU.
-// Source: the feed-forward layers of GPT-OSS; TransformerEngine 2.17,
-// clamped_swiglu.
+// with a = x[r,i] and b = x[r,H+i]. limit >= 0, and may be infinite; alpha and the offset are
+// finite. A NaN in a or b gives NaN. Operands and dtypes are those of SwiGLU. Source: the
+// feed-forward layers of GPT-OSS; TransformerEngine 2.17, clamped_swiglu.
 var ClampedSwiGLU = opregistry.NewOp("clamped_swiglu", opregistry.Schema[ClampedSwiGLUArgs]{
 	Doc: "SwiGLU of bounded rows [a, b]",
 	Validate: func(a ClampedSwiGLUArgs) error {
@@ -51,8 +50,8 @@ type ClampedDSwiGLUArgs struct {
 //	dx[r,i]   = dy·b'·(s + alpha·a'·s·(1−s))     0 where a > limit
 //	dx[r,H+i] = dy·a'·s                          0 where b < −limit or b > limit
 //
-// At the bounds themselves the gradient passes. Operands and dtypes as DSwiGLU,
-// constants as ClampedSwiGLU.
+// At the bounds themselves the gradient passes. Operands and dtypes are those of DSwiGLU,
+// constants are those of ClampedSwiGLU.
 var ClampedDSwiGLU = opregistry.NewOp("clamped_dswiglu", opregistry.Schema[ClampedDSwiGLUArgs]{
 	Doc: "gradient of clamped_swiglu",
 	Validate: func(a ClampedDSwiGLUArgs) error {

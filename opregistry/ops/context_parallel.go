@@ -59,9 +59,9 @@ type THDReadHalfTensorArgs struct {
 //
 //	half[(start(b) / 2) + i] = tensor[start(b) + half_idx·len(b)/2 + i] for i < len(b)/2
 //
-// Tokens of half that belong to no sequence are 0. Tensor and cu_seqlens are read,
-// half is written; all are disjoint. Bit for bit, in any dtype. A sequence of odd
-// length is an argument error. Source: TransformerEngine 2.14.
+// Tokens of half that belong to no sequence become 0. Tensor and cu_seqlens are read, half is
+// written; all are disjoint. Tokens are copied bit for bit, in any dtype. A sequence of odd length
+// is an argument error. Source: TransformerEngine 2.14.
 var THDReadHalfTensor = opregistry.NewOp("thd_read_half_tensor", opregistry.Schema[THDReadHalfTensorArgs]{
 	Doc: "first or second halves of packed sequences",
 	Validate: func(a THDReadHalfTensorArgs) error {
@@ -90,8 +90,7 @@ type THDReadSecondHalfLSEArgs struct {
 	HalfLSE   *tensor.Tensor // f32 [b, h, s/2], or [h, at least t/2] when packed
 }
 
-// THDReadSecondHalfLSE copies the log-sum-exps of the second half of each packed
-// sequence:
+// THDReadSecondHalfLSE copies the log-sum-exps of the second half of each packed sequence:
 //
 //	half_lse[b,h,i] = lse[b,h,len(b)/2+i]                          for i < len(b)/2
 //	half_lse[h,start(b)/2+i] = lse[h,start(b)+len(b)/2+i]          when packed
@@ -121,14 +120,14 @@ type THDSecondHalfLSECorrectionArgs struct {
 	LSEPacked  bool
 }
 
-// THDSecondHalfLSECorrection adds a step's part to the log-sum-exps of the second half
+// THDSecondHalfLSECorrection adds the contribution of a step to the log-sum-exps of the second half
 // of each packed sequence:
 //
 //	lse = ln(exp(lse) + exp(lse_per_step)) = m + ln(1 + exp(n − m)), m ≥ n
 //
-// with the elements matched as THDReadSecondHalfLSE has it. Two equal infinities make
-// the same infinity. Lse is updated there and left alone elsewhere; lse_per_step and
-// cu_seqlens are read; all are disjoint. Source: TransformerEngine 2.14.
+// Elements are matched as in THDReadSecondHalfLSE. Two equal infinities give the same infinity. Lse
+// is updated in the second halves and unchanged elsewhere; lse_per_step and cu_seqlens are read;
+// all are disjoint. Source: TransformerEngine 2.14.
 var THDSecondHalfLSECorrection = opregistry.NewOp("thd_second_half_lse_correction", opregistry.Schema[THDSecondHalfLSECorrectionArgs]{
 	Doc: "adds a step to the log-sum-exps of the second halves of packed sequences",
 	Validate: func(a THDSecondHalfLSECorrectionArgs) error {
@@ -154,15 +153,14 @@ type THDOutCorrectionArgs struct {
 	LSEPacked      bool
 }
 
-// THDOutCorrection adds a step's part of attention to its output:
+// THDOutCorrection adds the contribution of a step of attention to its output:
 //
 //	out += out_per_step · exp(lse_per_step − lse)
 //
-// for each token and head of packed sequences, or of their second halves. What is 0 in
-// out_per_step adds nothing, whatever the factor. Out is updated there and left alone
-// elsewhere; the others are read; all are disjoint. One compute dtype for out and
-// out_per_step; arithmetic in f32 or better, rounded once. Source: TransformerEngine
-// 2.14.
+// for each token and head of packed sequences, or of their second halves. An element of 0 in
+// out_per_step adds nothing, whatever the factor. Out is updated there and unchanged elsewhere; the
+// others are read; all are disjoint. Out and out_per_step have one compute dtype; arithmetic is in
+// f32 or better, rounded once. Source: TransformerEngine 2.14.
 var THDOutCorrection = opregistry.NewOp("thd_out_correction", opregistry.Schema[THDOutCorrectionArgs]{
 	Doc: "adds a step to the attention of packed sequences",
 	Validate: func(a THDOutCorrectionArgs) error {
@@ -193,15 +191,15 @@ var THDOutCorrection = opregistry.NewOp("thd_out_correction", opregistry.Schema[
 	},
 })
 
-// Correction says what becomes of a half of a gradient.
+// Correction says what a step does to one half of a gradient.
 type Correction uint8
 
 // The corrections.
 const (
 	CorrectionUnspecified Correction = iota
-	NoCorrection                     // left alone
-	AddCorrection                    // a step is added
-	CopyCorrection                   // a step replaces it
+	NoCorrection                     // the half is unchanged
+	AddCorrection                    // the step is added
+	CopyCorrection                   // the step replaces the half
 )
 
 // String returns the correction in TransformerEngine's spelling.
@@ -215,22 +213,22 @@ func (x Correction) String() string {
 // THDGradCorrectionArgs are the arguments of THDGradCorrection.
 type THDGradCorrectionArgs struct {
 	Grad        *tensor.Tensor // [t, h, d] or [n, t, h, d]
-	GradPerStep *tensor.Tensor // like Grad; half its tokens when one of the halves is left alone
+	GradPerStep *tensor.Tensor // like Grad; half its tokens when one of the halves is unchanged
 	CuSeqlens   *tensor.Tensor // i32 [b+1]
 	FirstHalf   Correction
-	SecondHalf  Correction // another one than FirstHalf
+	SecondHalf  Correction // must differ from FirstHalf
 }
 
-// THDGradCorrection adds a step's part to the halves of the gradient of each packed
+// THDGradCorrection adds the contribution of a step to the halves of the gradient of each packed
 // sequence, or copies it there:
 //
 //	grad += grad_per_step    add
 //	grad  = grad_per_step    copy
 //
-// When one half is left alone, grad_per_step holds the other halves one behind the
-// other. Grad is updated and left alone where it belongs to no sequence; grad_per_step
-// and cu_seqlens are read; all are disjoint. One compute dtype; sums are rounded once.
-// A sequence of odd length is an argument error. Source: TransformerEngine 2.14.
+// When one half is unchanged, grad_per_step holds the other halves one after the other. Grad is
+// updated, and unchanged where it belongs to no sequence; grad_per_step and cu_seqlens are read;
+// all are disjoint. Both gradients have one compute dtype; sums are rounded once. A sequence of odd
+// length is an argument error. Source: TransformerEngine 2.14.
 var THDGradCorrection = opregistry.NewOp("thd_grad_correction", opregistry.Schema[THDGradCorrectionArgs]{
 	Doc: "adds a step to the gradient of halves of packed sequences",
 	Validate: func(a THDGradCorrectionArgs) error {
@@ -329,8 +327,7 @@ func (c *check) lse(name string, t, cu *tensor.Tensor, packed bool) {
 	}
 }
 
-// lsePerStep requires the shape of lse, but with half its positions; packed ones may
-// be more.
+// lsePerStep requires the shape of lse, but with half its positions; packed ones may have more.
 func (c *check) lsePerStep(name string, t, lse *tensor.Tensor, packed, half bool) {
 	if !c.dtype(name, t, tensor.F32) || !c.rank(name, t, len(lse.Shape())) {
 		return

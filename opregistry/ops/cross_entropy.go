@@ -13,7 +13,7 @@ type CrossEntropyFwdArgs struct {
 	Targets     *tensor.Tensor // i32 or i64, n elements, contiguous
 	Losses      *tensor.Tensor // f32, n elements
 	LSE         *tensor.Tensor // f32, n elements
-	IgnoreIndex int            // targets with this value do not count; -100 by convention
+	IgnoreIndex int            // targets with this value are ignored; -100 by convention
 	Saved       *opregistry.Saved
 }
 
@@ -66,7 +66,7 @@ type CrossEntropyBwdArgs struct {
 //	dlogits[i,v] = dlosses[i] · (exp(logits[i,v] − lse[i]) − [v = target[i]])
 //
 // and 0 in rows whose target is ignore_index. Everything but dlogits is read;
-// dlogits is written and may be logits. Dtypes as CrossEntropyFwd.
+// dlogits is written and may be logits. Dtypes are those of CrossEntropyFwd.
 var CrossEntropyBwd = opregistry.NewOp("cross_entropy_bwd", opregistry.Schema[CrossEntropyBwdArgs]{
 	Doc:    "gradient of cross_entropy_fwd",
 	Family: "cross_entropy",

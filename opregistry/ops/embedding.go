@@ -16,9 +16,8 @@ type EmbeddingFwdArgs struct {
 //
 //	out[i,:] = weight[indices[i],:]
 //
-// Indices and weight are read, out is written; all are disjoint. Any compute
-// dtype, one for weight and out. An index outside [0, vocab) is an argument
-// error, found before anything is written.
+// Indices and weight are read, out is written; all are disjoint. Any compute dtype, one for weight
+// and out. An index outside [0, vocab) is an argument error, found before anything is written.
 var EmbeddingFwd = opregistry.NewOp("embedding_fwd", opregistry.Schema[EmbeddingFwdArgs]{
 	Doc: "rows of a table by index",
 	Validate: func(a EmbeddingFwdArgs) error {
@@ -48,7 +47,7 @@ type EmbeddingBwdArgs struct {
 //
 // Grad and indices are read; dweight is written, or updated with Accumulate.
 // Rows are added in ascending i in f32 or better, so that the result does not
-// depend on the number of workers. Dtypes and indices as EmbeddingFwd.
+// depend on the number of workers. Dtypes and indices are those of EmbeddingFwd.
 var EmbeddingBwd = opregistry.NewOp("embedding_bwd", opregistry.Schema[EmbeddingBwdArgs]{
 	Doc: "gradient of embedding_fwd",
 	Validate: func(a EmbeddingBwdArgs) error {

@@ -18,20 +18,20 @@ type GatedDeltaNetForwardArgs struct {
 	FinalState   *tensor.Tensor // [b, h, d_k, d_v], nil when not wanted
 }
 
-// GatedDeltaNetForward is linear attention by the gated delta rule. Position by
-// position, for each batch and head,
+// GatedDeltaNetForward is linear attention by the gated delta rule. For each batch and head,
+// starting from the initial state, it computes position by position
 //
 //	S = exp(g)·S
 //	S = S + k ⊗ beta·(v − Sᵀk)
 //	o = Sᵀq / √d_k
 //
-// from the initial state on. With UseQKL2Norm, q and k are divided by their Euclidean
-// norms, or by 1e-6 where those are smaller.
+// With UseQKL2Norm, q and k are divided by their Euclidean norms, or by 1e-6 where those are
+// smaller.
 //
-// Output and final_state are written, the others are read; all are disjoint. Query,
-// key, value and output have one compute dtype, the others any; the state is kept in
-// f32 or better. Without positions the final state is the initial one. Source: Yang et
-// al. 2024, arXiv:2412.06464; TransformerEngine-FL, September 2026.
+// Output and final_state are written, the others are read; all are disjoint. Query, key, value and
+// output have one compute dtype, the others any; the state is kept in f32 or better. Without
+// positions the final state is the initial one. Source: Yang et al. 2024, arXiv:2412.06464;
+// TransformerEngine-FL, September 2026.
 var GatedDeltaNetForward = opregistry.NewOp("gated_delta_net_forward", opregistry.Schema[GatedDeltaNetForwardArgs]{
 	Doc: "linear attention by the gated delta rule",
 	Validate: func(a GatedDeltaNetForwardArgs) error {

@@ -19,24 +19,23 @@ type GenericGemmArgs struct {
 	Beta           OptionalFloat // 1 when left out; only with Accumulate
 }
 
-// GenericGemm multiplies matrices in TransformerEngine's convention, which is
-// cuBLAS's column-major one seen from row-major tensors:
+// GenericGemm multiplies matrices in TransformerEngine's convention, which is cuBLAS's column-major
+// convention applied to row-major tensors:
 //
 //	D = alpha · op(B) · op(A) + beta · D      op(X) = Xᵀ if transposed, else X
 //
-// so y = x·Wᵀ is A = W, TransA, B = x. With op(B) m×k and op(A) k×n, D is m×n.
-// Leading axes of B beyond two are flattened, and D has as many elements as m×n
-// with n last. beta is 0 unless Accumulate is set.
+// so y = x·Wᵀ is A = W, TransA, B = x. With op(B) m×k and op(A) k×n, D is m×n. Leading axes of B
+// beyond two are flattened; D has m·n elements and its last axis has length n. beta is 0 unless
+// Accumulate is set.
 //
-// With Grad false, Bias is added to each row of alpha·op(B)·op(A) (before beta·D),
-// and with Gelu the value so far is written to GeluIn and D becomes its tanh-GELU.
-// With Grad true, Bias receives the sum over the rows of B, and Gelu multiplies
-// the product by the derivative of the tanh-GELU at GeluIn.
+// With Grad false, Bias is added to each row of alpha·op(B)·op(A) before beta·D is added; with
+// Gelu, that sum is written to GeluIn and replaced by its tanh-GELU. With Grad true, Bias receives
+// the sum over the rows of B, and Gelu multiplies the product by the derivative of the tanh-GELU at
+// GeluIn.
 //
-// A and B have one compute dtype; D, Bias and GeluIn may have another; sums are
-// kept in f32 or better and rounded once. A and B are read; D is written, or
-// updated with Accumulate; no operand that is written may overlap another. With
-// k = 0 the product is 0. Source: TransformerEngine 2.14,
+// A and B have one compute dtype; D, Bias and GeluIn may have another; sums are kept in f32 or
+// better and rounded once. A and B are read; D is written, or updated with Accumulate; no operand
+// that is written may overlap another. With k = 0 the product is 0. Source: TransformerEngine 2.14,
 // generic_gemm.
 var GenericGemm = opregistry.NewOp("generic_gemm", opregistry.Schema[GenericGemmArgs]{
 	Doc:      "matrix product D = alpha·op(B)·op(A) + beta·D with bias and GELU epilogues",
@@ -78,8 +77,8 @@ func validateGemm(a GenericGemmArgs) error {
 	return c.err
 }
 
-// gemm checks everything but beta. With rows D holds the rows of the product and
-// those of others.
+// gemm checks everything but beta. With rows, D may have more rows than the product: the others
+// belong to other products.
 func (c *check) gemm(a GenericGemmArgs, rows bool) {
 	if !c.compute("A", a.A) || !c.compute("B", a.B) || !c.compute("D", a.D) ||
 		!c.minRank("A", a.A, 2) || !c.minRank("B", a.B, 2) || !c.minRank("D", a.D, 2) {
@@ -133,7 +132,7 @@ func (c *check) gelu(a GenericGemmArgs, m, n int, rows bool) {
 	}
 }
 
-// biasLen is the length of Bias: the columns of D, or of B when it receives the
+// biasLen is the length of Bias: the number of columns of D, or of B when Bias receives the
 // gradient.
 func (a GenericGemmArgs) biasLen(n int) int {
 	if a.Grad {

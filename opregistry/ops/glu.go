@@ -39,11 +39,10 @@ var SReGLU = newGLU("sreglu", "SReLU-gated linear unit of rows [a, b]")
 //	dx[r,i]   = dy·b·(σ(a) + a·σ(a)·(1−σ(a)))
 //	dx[r,H+i] = dy·a·σ(a)
 //
-// dy and x are read, dx is written; dx may be x. Dtypes as SwiGLU.
+// dy and x are read, dx is written; dx may be x. Dtypes are those of SwiGLU.
 var DSwiGLU = newDGLU("dswiglu", "gradient of swiglu")
 
-// DGLU is the gradient of GLU: dx = [dy·b·σ(a)·(1−σ(a)), dy·σ(a)], with the
-// operands of DSwiGLU.
+// DGLU is the gradient of GLU: dx = [dy·b·σ(a)·(1−σ(a)), dy·σ(a)], with the operands of DSwiGLU.
 var DGLU = newDGLU("dglu", "gradient of glu")
 
 // DGEGLU is the gradient of GEGLU: dx = [dy·b·gelu'(a), dy·gelu(a)], with the

@@ -7,13 +7,12 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// TEGeneralGroupedGemmArgs are the arguments of TEGeneralGroupedGemm. The lists
-// have a tensor for each group; TransformerEngine's m_splits repeats their shapes
-// and is left out.
+// TEGeneralGroupedGemmArgs are the arguments of TEGeneralGroupedGemm. The lists have one tensor per
+// group; TransformerEngine's m_splits repeats their shapes and is left out.
 type TEGeneralGroupedGemmArgs struct {
 	A, B           []*tensor.Tensor
 	TransA, TransB bool
-	D              []*tensor.Tensor // with SingleOutput one tensor: the rows of all groups behind each other
+	D              []*tensor.Tensor // with SingleOutput one tensor: the rows of all groups, one after the other
 	SingleOutput   bool
 	Bias           []*tensor.Tensor // nil without bias
 	PreGeluOut     []*tensor.Tensor // nil without GELU
@@ -25,11 +24,11 @@ type TEGeneralGroupedGemmArgs struct {
 //
 //	D_i = op(B_i) · op(A_i)      (+ D_i with Accumulate)
 //
-// with the epilogues of GenericGemm: Bias is GenericGemm's Bias and PreGeluOut its
-// GeluIn, both read or written as Grad has it. A group without rows leaves its D
-// empty, one without an inner axis adds a product of 0; its bias gradient is 0.
-// Dtypes, sums and aliasing as GenericGemm; what a group writes is disjoint from
-// the operands of all groups. Source: TransformerEngine 2.14.
+// with the epilogues of GenericGemm: Bias is GenericGemm's Bias and PreGeluOut its GeluIn; Grad
+// says whether both are read or written. A group without rows has an empty D; a group without an
+// inner axis adds a product of 0 and has a bias gradient of 0. Dtypes, sums and aliasing are those
+// of GenericGemm; the operands that a group writes are disjoint from the operands of all groups.
+// Source: TransformerEngine 2.14.
 var TEGeneralGroupedGemm = opregistry.NewOp("te_general_grouped_gemm", opregistry.Schema[TEGeneralGroupedGemmArgs]{
 	Doc:      "matrix products of several groups with bias and GELU epilogues",
 	Validate: validateGrouped,
@@ -46,8 +45,8 @@ var TEGeneralGroupedGemm = opregistry.NewOp("te_general_grouped_gemm", opregistr
 	},
 })
 
-// Group returns the product of group i. With SingleOutput, firstRow is the number
-// of rows of the groups before.
+// Group returns the product of group i. With SingleOutput, firstRow is the number of rows of the
+// groups before i.
 func (a TEGeneralGroupedGemmArgs) Group(i, firstRow int) (GenericGemmArgs, error) {
 	g := a.group(i)
 	if !a.SingleOutput {

@@ -5,12 +5,12 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// GroupedTensor is the matrices of one operand of a grouped product: blocks of the
-// rows of one tensor, or the tensors of a list.
+// GroupedTensor holds the matrices of one operand of a grouped product: blocks of the rows of one
+// tensor, or the tensors of a list.
 type GroupedTensor struct {
-	Data       *tensor.Tensor   // [rows, cols], the members one behind the other
-	FirstDims  *tensor.Tensor   // i32 or i64, one a member: its rows; nil when all have as many
-	NumTensors int              // how many members when FirstDims is nil
+	Data       *tensor.Tensor   // [rows, cols], the members one after the other
+	FirstDims  *tensor.Tensor   // i32 or i64, the rows of each member; nil when all have the same number
+	NumTensors int              // number of members when FirstDims is nil
 	List       []*tensor.Tensor // the members themselves, instead of the above
 }
 
@@ -26,8 +26,8 @@ func (g GroupedTensor) Len() int {
 	}
 }
 
-// Member returns member i. Of a GroupedTensor with Data, firstRow is the number of
-// rows of the members before.
+// Member returns member i. For a GroupedTensor with Data, firstRow is the number of rows of the
+// members before i.
 func (g GroupedTensor) Member(i, firstRow int) (*tensor.Tensor, error) {
 	if g.List != nil {
 		return g.List[i], nil
@@ -58,20 +58,19 @@ type GroupedGemmArgs struct {
 	A, B, D        GroupedTensor
 	TransA, TransB bool
 	Bias           *tensor.Tensor // [n, cols of D], nil without bias
-	Alpha          *tensor.Tensor // f32, one a member; 1 when left out
-	Beta           *tensor.Tensor // f32, one a member; 0 when left out
+	Alpha          *tensor.Tensor // f32, one per member; 1 when left out
+	Beta           *tensor.Tensor // f32, one per member; 0 when left out
 }
 
 // TEGeneralGroupedGemmForGroupedTensor multiplies the members of grouped tensors:
 //
 //	D_i = alpha_i · op(B_i) · op(A_i) + beta_i · D_i + bias_i
 //
-// with bias_i added to each row of D_i, and op and the sizes as in GenericGemm. A, B
-// and D have equally many members, each a row block of one tensor; members without
-// rows are legal. beta_i = 0 does not read D_i. A and B have one compute dtype; D
-// and bias may have another; sums are kept in f32 or better and rounded once. D is
-// written, or updated with Beta, and disjoint from everything else, which is read.
-// Source: TransformerEngine 2.14.
+// with bias_i added to each row of D_i, and op and the sizes as in GenericGemm. A, B and D have the
+// same number of members, each a block of rows of one tensor; members without rows are legal. With
+// beta_i = 0, D_i is not read. A and B have one compute dtype; D and bias may have another; sums
+// are kept in f32 or better and rounded once. D is written, or updated with Beta, and disjoint from
+// all other operands, which are read. Source: TransformerEngine 2.14.
 var TEGeneralGroupedGemmForGroupedTensor = newGroupedGemm("te_general_grouped_gemm_for_grouped_tensor",
 	"matrix products of the members of grouped tensors", false, false)
 
@@ -80,9 +79,8 @@ var TEGeneralGroupedGemmForGroupedTensor = newGroupedGemm("te_general_grouped_ge
 var TEGeneralGroupedGemmForDiscreteIn = newGroupedGemm("te_general_grouped_gemm_for_discrete_in",
 	"matrix products of a list of tensors and the members of a grouped tensor", true, false)
 
-// TEGeneralGroupedGemmForDiscreteOut is TEGeneralGroupedGemmForGroupedTensor with D
-// given as a list of tensors, such as the weight gradients of experts, and without
-// bias.
+// TEGeneralGroupedGemmForDiscreteOut is TEGeneralGroupedGemmForGroupedTensor with D given as a list
+// of tensors, such as the weight gradients of experts, and without bias.
 var TEGeneralGroupedGemmForDiscreteOut = newGroupedGemm("te_general_grouped_gemm_for_discrete_out",
 	"matrix products of the members of grouped tensors, into a list of tensors", false, true)
 

@@ -5,33 +5,33 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// CopyToKVCacheArgs are the arguments of CopyToKVCache. The sizes of
-// TransformerEngine's argument list are those of the tensors.
+// CopyToKVCacheArgs are the arguments of CopyToKVCache. The tensors have the sizes that
+// TransformerEngine passes as arguments.
 type CopyToKVCacheArgs struct {
-	NewK         *tensor.Tensor // [b, s, g, d_k], or as QKVFormat has it
+	NewK         *tensor.Tensor // [b, s, g, d_k], or the order of QKVFormat
 	NewV         *tensor.Tensor // [b, s, g, d_v]
 	KCache       *tensor.Tensor // [pages, page_size, g, d_k]; not paged, [slots, s_max, g, d_k]
 	VCache       *tensor.Tensor // [pages, page_size, g, d_v]; not paged, [slots, s_max, g, d_v]
 	PageTable    *tensor.Tensor // i32 [b, pages of a sequence]; not paged, [b, 1]: the slots
 	CuNewLens    *tensor.Tensor // i32 [b+1]: the new tokens of each sequence
-	CuCachedLens *tensor.Tensor // i32 [b+1]: the tokens of each sequence, the new ones among them
+	CuCachedLens *tensor.Tensor // i32 [b+1]: the tokens of each sequence, including the new ones
 	QKVFormat    QKVFormat
 	IsNonPaged   bool
 }
 
-// CopyToKVCache appends keys and values to the cache of each sequence. With n new of
-// l tokens, the new ones become positions l−n … l−1, and position p lies
+// CopyToKVCache appends keys and values to the cache of each sequence. Of the l tokens of a
+// sequence n are new; they become positions l−n … l−1. Position p is stored
 //
 //	paged:      in page page_table[b, ⌊p/page_size⌋], at p mod page_size
 //	not paged:  in slot b, at p
 //
-// Without pages the slots are put in order first: slot b gets the l−n old tokens of
-// slot page_table[b], for the sequences before the first whose slot is lower than the
-// one in front of it. Those slots rise; the ones behind belong to no sequence.
+// Without pages the slots are reordered first: slot b receives the l−n old tokens of slot
+// page_table[b]. This is done for the sequences before the first one whose slot is lower than that
+// of its predecessor. Their slots ascend; the following slots belong to no sequence.
 //
-// What is not named is left alone. The caches are updated, the others are read; all
-// are disjoint. Bit for bit, in any dtype. A length beyond the room of a sequence and
-// a page or slot that does not exist are argument errors. Source: TransformerEngine
+// All other positions keep their content. The caches are updated, the other operands are read; all
+// are disjoint. Tokens are copied bit for bit, in any dtype. A length beyond the capacity of a
+// sequence and a page or slot that does not exist are argument errors. Source: TransformerEngine
 // 2.14, copy_to_kv_cache.
 var CopyToKVCache = opregistry.NewOp("copy_to_kv_cache", opregistry.Schema[CopyToKVCacheArgs]{
 	Doc:      "appends keys and values to the caches of sequences",
@@ -42,7 +42,7 @@ var CopyToKVCache = opregistry.NewOp("copy_to_kv_cache", opregistry.Schema[CopyT
 	},
 })
 
-// Active returns how many sequences have a slot that is put in order.
+// Active returns how many sequences have a slot that is reordered.
 func (a CopyToKVCacheArgs) Active() int {
 	n := a.PageTable.Shape()[0]
 	for b := 1; b < n; b++ {
@@ -92,7 +92,7 @@ func validateKVCache(a CopyToKVCacheArgs) error {
 	return c.err
 }
 
-// cachePair checks new tokens and the cache that they go to.
+// cachePair checks new tokens and the cache that they are copied to.
 func (c *check) cachePair(fresh, cache named, a *CopyToKVCacheArgs, batch int) {
 	rank := 4
 	if a.QKVFormat == THD {
@@ -159,7 +159,7 @@ func (c *check) cached(a *CopyToKVCacheArgs, b int) {
 	}
 }
 
-// slots checks that the slots of the active sequences rise and exist.
+// slots checks that the slots of the active sequences ascend and exist.
 func (c *check) slots(a *CopyToKVCacheArgs, batch int) {
 	slots := a.KCache.Shape()[0]
 	active := a.Active()

@@ -24,11 +24,10 @@ type LayerNormFwdArgs struct {
 //	rsigma[r] = 1 / sqrt(mean_j((x[r,j] − mu[r])²) + eps)
 //	y[r,i]    = (x[r,i] − mu[r]) · rsigma[r] · g[i] + β[i]     g = γ, or γ+1 with ZeroCenteredGamma
 //
-// x, γ and β are read; y, mu and rsigma are written; y may be x. Weight, bias and
-// y have any compute dtype each; sums are f32 or better, mu and rsigma f32
-// whatever the dtype of x. eps > 0. cols = 0 is an error. A NaN or an infinity in
-// a row makes that row NaN. Source: Ba, Kiros and Hinton 2016, arXiv:1607.06450,
-// with the biased variance and eps inside the root.
+// x, γ and β are read; y, mu and rsigma are written; y may be x. Weight, bias and y may each have
+// any compute dtype; sums are f32 or better, mu and rsigma f32 for any dtype of x. eps > 0. cols =
+// 0 is an error. A NaN or an infinity in a row makes that row NaN. Source: Ba, Kiros and Hinton
+// 2016, arXiv:1607.06450, with the biased variance and eps inside the root.
 var LayerNormFwd = opregistry.NewOp("layernorm_fwd", opregistry.Schema[LayerNormFwdArgs]{
 	Doc:     "normalisation of rows to mean 0 and variance 1",
 	Family:  "layernorm",
@@ -73,16 +72,15 @@ type LayerNormBwdArgs struct {
 	Saved             *opregistry.Saved
 }
 
-// LayerNormBwd is the gradient of LayerNormFwd. With x̂ = (x − mu)·rsigma and
-// ḡ = dz·g:
+// LayerNormBwd is the gradient of LayerNormFwd. With x̂ = (x − mu)·rsigma and ḡ = dz·g:
 //
 //	dx[r,i]   = rsigma[r] · (ḡ[r,i] − mean_j(ḡ[r,j]) − x̂[r,i] · mean_j(ḡ[r,j]·x̂[r,j]))
 //	dgamma[i] = Σ_r dz[r,i] · x̂[r,i]
 //	dbeta[i]  = Σ_r dz[r,i]
 //
-// dx, dgamma and dbeta are written, all else is read; dx may be dz. Sums are f32
-// or better; over the rows they run in a fixed order. rows = 0 zeroes dgamma and
-// dbeta. Source: as LayerNormFwd.
+// dx, dgamma and dbeta are written, the others are read; dx may be dz. Sums are f32 or better; sums
+// over the rows run in a fixed order. rows = 0 zeroes dgamma and dbeta. Source: as for
+// LayerNormFwd.
 var LayerNormBwd = opregistry.NewOp("layernorm_bwd", opregistry.Schema[LayerNormBwdArgs]{
 	Doc:    "gradient of layernorm_fwd",
 	Family: "layernorm",

@@ -9,7 +9,7 @@ import (
 type MoESortChunksFwdArgs struct {
 	Input         *tensor.Tensor // [rows, h]
 	SplitSizes    *tensor.Tensor // i32 or i64 [chunks], the rows of each chunk
-	SortedIdxs    *tensor.Tensor // i32 or i64 [chunks], which chunk comes where: each of them once
+	SortedIdxs    *tensor.Tensor // i32 or i64 [chunks], the chunk at each position of the output: each chunk once
 	Probs         *tensor.Tensor // f32 [rows], may be nil
 	Output        *tensor.Tensor // [rows, h]
 	OutputProbs   *tensor.Tensor // f32 [rows], given when Probs is
@@ -17,15 +17,14 @@ type MoESortChunksFwdArgs struct {
 	Saved         *opregistry.Saved
 }
 
-// MoESortChunksFwd brings chunks of rows into another order, such as from
-// [rank][expert] to [expert][rank]: chunk sorted_idxs[0] of the input comes first,
-// and so on. With input row j at output row i:
+// MoESortChunksFwd reorders chunks of rows, such as from [rank][expert] to [expert][rank]: chunk
+// sorted_idxs[0] of the input comes first, and so on. With input row j at output row i:
 //
 //	output[i,:] = input[j,:]    output_probs[i] = probs[j]    inverse_row_map[j] = i
 //
-// Input, split_sizes, sorted_idxs and probs are read, the others are written; all
-// are disjoint. Everything is copied bit for bit; input has any compute dtype.
-// Source: TransformerEngine-FL, September 2026.
+// Input, split_sizes, sorted_idxs and probs are read, the others are written; all are disjoint.
+// Everything is copied bit for bit; input may have any compute dtype. Source: TransformerEngine-FL,
+// September 2026.
 var MoESortChunksFwd = opregistry.NewOp("moe_sort_chunks_fwd", opregistry.Schema[MoESortChunksFwdArgs]{
 	Doc:      "chunks of rows in another order",
 	Family:   "moe_sort_chunks",
@@ -90,7 +89,7 @@ type MoESortChunksBwdArgs struct {
 //	grad_input_probs[j] = grad_probs[inverse_row_map[j]]
 //
 // The gradients of the outputs and inverse_row_map are read, the others are
-// written; all are disjoint. Dtypes as MoESortChunksFwd. An entry of the map outside
+// written; all are disjoint. Dtypes are those of MoESortChunksFwd. An entry of the map outside
 // [0, rows) is an argument error.
 var MoESortChunksBwd = opregistry.NewOp("moe_sort_chunks_bwd", opregistry.Schema[MoESortChunksBwdArgs]{
 	Doc:    "gradient of moe_sort_chunks_fwd",
@@ -120,8 +119,7 @@ var MoESortChunksBwd = opregistry.NewOp("moe_sort_chunks_bwd", opregistry.Schema
 	},
 })
 
-// MultiRowPaddingArgs are the arguments of FusedMultiRowPadding and
-// FusedMultiRowUnpadding.
+// MultiRowPaddingArgs are the arguments of FusedMultiRowPadding and FusedMultiRowUnpadding.
 type MultiRowPaddingArgs struct {
 	Input      *tensor.Tensor // [rows, h]
 	Output     *tensor.Tensor // [rows, h]
@@ -133,17 +131,17 @@ type MultiRowPaddingArgs struct {
 //
 //	output[first'(g)+i,:] = input[first(g)+i,:] for i < input_rows[g], else 0
 //
-// for i < output_rows[g], where first and first' are the rows of the groups before.
-// Input is read, output is written; they are disjoint. Rows are copied bit for bit,
-// in any dtype. Source: TransformerEngine 2.14, fused_multi_row_padding.
+// for i < output_rows[g], where first(g) and first'(g) are the numbers of input and output rows in
+// the groups before g. Input is read, output is written; they are disjoint. Rows are copied bit for
+// bit, in any dtype. Source: TransformerEngine 2.14, fused_multi_row_padding.
 var FusedMultiRowPadding = newMultiRow("fused_multi_row_padding", "groups of rows padded with zeros", false)
 
 // FusedMultiRowUnpadding copies the first rows of groups into shorter groups:
 //
 //	output[first'(g)+i,:] = input[first(g)+i,:] for i < output_rows[g]
 //
-// Operands as FusedMultiRowPadding, which it is the inverse of. Source:
-// TransformerEngine 2.14, fused_multi_row_unpadding.
+// It is the inverse of FusedMultiRowPadding and has the same operands. Source: TransformerEngine
+// 2.14, fused_multi_row_unpadding.
 var FusedMultiRowUnpadding = newMultiRow("fused_multi_row_unpadding", "groups of rows without their padding", true)
 
 func newMultiRow(name, doc string, shorter bool) *opregistry.Op[MultiRowPaddingArgs] {
@@ -179,7 +177,7 @@ func newMultiRow(name, doc string, shorter bool) *opregistry.Op[MultiRowPaddingA
 	})
 }
 
-// rowGroups requires groups that make up the rows of a matrix.
+// rowGroups requires groups that together have all rows of a matrix.
 func (c *check) rowGroups(name string, groups []int, matrixName string, t *tensor.Tensor) {
 	rows, sum := t.Shape()[0], 0
 	for _, n := range groups {
@@ -201,8 +199,7 @@ func (c *check) vector(name string, t *tensor.Tensor) {
 	}
 }
 
-// distinct requires no element of a vector of values in [0, n), n being its length,
-// to occur twice.
+// distinct requires that no value occurs twice in a vector of n values in [0, n).
 func (c *check) distinct(name string, t *tensor.Tensor) {
 	const block = 1024
 	n := t.NumElements()

@@ -21,9 +21,9 @@ type MoEPermuteFwdArgs struct {
 //	row_id_map[k·tokens + t] = pos[t,k], or −1 when there is no such row
 //	out[pos[t,k],:]     = input[t,:]
 //
-// Rows beyond the last of out are dropped; out has at most tokens·topk rows. Input
-// and indices are read, out and row_id_map are written; all are disjoint. Rows are
-// copied bit for bit, in any compute dtype. Source: TransformerEngine 2.14.
+// Rows beyond the last of out are dropped; out has at most tokens·topk rows. Input and indices are
+// read, out and row_id_map are written; all are disjoint. Rows are copied bit for bit, in any
+// compute dtype. Source: TransformerEngine 2.14.
 var MoEPermuteFwd = opregistry.NewOp("moe_permute_fwd", opregistry.Schema[MoEPermuteFwdArgs]{
 	Doc:     "rows of tokens sorted by the experts that they go to",
 	Family:  "moe_permute",
@@ -59,19 +59,18 @@ type MoEUnpermuteArgs struct {
 	Saved    *opregistry.Saved
 }
 
-// MoEUnpermuteFwd adds up what the experts made of each token:
+// MoEUnpermuteFwd sums the outputs of the experts for each token:
 //
 //	out[t,:] = Σ_k prob[t,k] · input[row_id_map[k·tokens + t],:]
 //
-// Entries −1 of the map are left out; a token without any gets 0. Input, row_id_map
-// and prob are read, out is written; all are disjoint. One compute dtype for input
-// and out; the sum is kept in f32 or better, where TransformerEngine keeps it in the
-// dtype of input, and rounded once. An entry of the map outside [−1, rows) is an
-// argument error. Source: TransformerEngine 2.14.
+// Entries of −1 in the map are skipped; a token without other entries gets 0. Input, row_id_map and
+// prob are read, out is written; all are disjoint. Input and out have one compute dtype; the sum is
+// kept in f32 or better, where TransformerEngine keeps it in the dtype of input, and rounded once.
+// An entry of the map outside [−1, rows) is an argument error. Source: TransformerEngine 2.14.
 var MoEUnpermuteFwd = newUnpermute("moe_unpermute_fwd", "rows of experts added up by token")
 
-// MoEPermuteBwd is the gradient of MoEPermuteFwd with respect to its input: what
-// MoEUnpermuteFwd computes of the gradient of its output.
+// MoEPermuteBwd is the gradient of MoEPermuteFwd with respect to its input: MoEUnpermuteFwd of the
+// gradient of its output.
 var MoEPermuteBwd = newUnpermute("moe_permute_bwd", "gradient of moe_permute_fwd")
 
 func newUnpermute(name, doc string) *opregistry.Op[MoEUnpermuteArgs] {
@@ -112,10 +111,10 @@ type MoEUnpermuteBwdArgs struct {
 //	act_grad[r,:]  = prob[t,k] · input_bwd[t,:]
 //	prob_grad[t,k] = Σ_i input_bwd[t,i] · input_fwd[r,i], 0 where r = −1
 //
-// and rows of act_grad that no entry of the map names are 0. The entries other than
-// −1 are distinct. The inputs, row_id_map and prob are read, act_grad and prob_grad
-// are written; what is written is disjoint from everything. Dtypes and sums as
-// MoEUnpermuteFwd. Source: TransformerEngine 2.14.
+// and rows of act_grad that no entry of the map names are 0. The entries other than −1 must be
+// distinct. The inputs, row_id_map and prob are read, act_grad and prob_grad are written; the
+// written operands are disjoint from all others. Dtypes and sums are those of MoEUnpermuteFwd.
+// Source: TransformerEngine 2.14.
 var MoEUnpermuteBwd = opregistry.NewOp("moe_unpermute_bwd", opregistry.Schema[MoEUnpermuteBwdArgs]{
 	Doc:    "gradient of moe_unpermute_fwd",
 	Family: "moe_permute",
@@ -154,7 +153,7 @@ func (c *check) rowsAlike(name string, t *tensor.Tensor, otherName string, other
 	}
 }
 
-// rowIDMap requires a whole number of entries a token, each −1 or a row.
+// rowIDMap requires a whole number of entries per token, each −1 or a row.
 func (c *check) rowIDMap(t *tensor.Tensor, rowsName string, rows *tensor.Tensor, tokensName string, tokens *tensor.Tensor) {
 	const name = "row_id_map"
 	if !c.dtype(name, t, tensor.I32) || !c.rank(name, t, 1) {

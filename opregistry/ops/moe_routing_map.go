@@ -16,15 +16,15 @@ type MoEPermuteWithRoutingMapArgs struct {
 	Saved         *opregistry.Saved
 }
 
-// MoEPermuteWithRoutingMap copies the rows of tokens to the experts that a map
-// names. Row r belongs to the r-th true entry (t, e) of the map, by e, then by t:
+// MoEPermuteWithRoutingMap copies rows of tokens to the experts that a map names. Row r belongs to
+// the r-th true entry (t, e) of the map, ordered by e, then by t:
 //
 //	output[r,:] = tokens[t,:]    output_probs[r] = probs[t,e]    sorted_indices[r] = t
 //
-// Tokens, routing_map and probs are read, the others are written; all are disjoint.
-// Everything is copied bit for bit; tokens have any compute dtype. A number of rows
-// other than that of the true entries is an argument error: nothing is dropped or
-// padded. Source: TransformerEngine-FL, September 2026.
+// Tokens, routing_map and probs are read, the others are written; all are disjoint. Everything is
+// copied bit for bit; tokens may have any compute dtype. The number of rows must be the number of
+// true entries; otherwise the call is an argument error: nothing is dropped or padded. Source:
+// TransformerEngine-FL, September 2026.
 var MoEPermuteWithRoutingMap = opregistry.NewOp("moe_permute_with_routing_map", opregistry.Schema[MoEPermuteWithRoutingMapArgs]{
 	Doc:      "rows of tokens sorted by the experts that a map names",
 	Family:   "moe_permute_with_routing_map",
@@ -86,11 +86,10 @@ type MoEUnpermuteWithRoutingMapArgs struct {
 //
 //	output[t,:] = Σ_{r: sorted_indices[r]=t} permuted_tokens[r,:]
 //
-// which is also the gradient of MoEPermuteWithRoutingMap with respect to tokens.
-// Permuted_tokens and sorted_indices are read, output is written; all are disjoint.
-// One compute dtype; rows are added in ascending r in f32 or better. An index
-// outside [0, tokens) is an argument error. Source: TransformerEngine-FL, September
-// 2026.
+// which is also the gradient of MoEPermuteWithRoutingMap with respect to tokens. Permuted_tokens
+// and sorted_indices are read, output is written; all are disjoint. One compute dtype; rows are
+// added in ascending r in f32 or better. An index outside [0, tokens) is an argument error. Source:
+// TransformerEngine-FL, September 2026.
 var MoEUnpermuteWithRoutingMap = opregistry.NewOp("moe_unpermute_with_routing_map", opregistry.Schema[MoEUnpermuteWithRoutingMapArgs]{
 	Doc:    "rows sorted by moe_permute_with_routing_map added up by token",
 	Family: "moe_permute_with_routing_map",

@@ -21,10 +21,9 @@ type RMSNormFwdArgs struct {
 //	rsigma[r] = 1 / sqrt(mean_j(x[r,j]²) + eps)
 //	y[r,i]    = x[r,i] · rsigma[r] · g[i]       g = γ, or γ+1 with ZeroCenteredGamma
 //
-// x is read, y and rsigma are written; y may be x. y has any compute dtype; sums
-// and rsigma are f32 or better. eps > 0. cols = 0 is an error. A NaN in a row
-// makes that row NaN. Source: Zhang and Sennrich 2019, arXiv:1910.07467, with
-// eps inside the root.
+// x is read, y and rsigma are written; y may be x. y has any compute dtype; sums and rsigma are f32
+// or better. eps > 0. cols = 0 is an error. A NaN in a row makes that row NaN. Source: Zhang and
+// Sennrich 2019, arXiv:1910.07467, with eps inside the root.
 var RMSNormFwd = opregistry.NewOp("rmsnorm_fwd", opregistry.Schema[RMSNormFwdArgs]{
 	Doc:     "root-mean-square normalisation of rows",
 	Family:  "rmsnorm",
@@ -71,7 +70,7 @@ type RMSNormBwdArgs struct {
 //
 // dz, x, rsigma and gamma are read; dx and dgamma are written; dx may be dz.
 // Sums are f32 or better; over the rows of dgamma they run in a fixed order.
-// rows = 0 zeroes dgamma. Source: as RMSNormFwd.
+// rows = 0 zeroes dgamma. Source: as for RMSNormFwd.
 var RMSNormBwd = opregistry.NewOp("rmsnorm_bwd", opregistry.Schema[RMSNormBwdArgs]{
 	Doc:    "gradient of rmsnorm_fwd",
 	Family: "rmsnorm",
@@ -105,10 +104,10 @@ type RMSNormBwdAddArgs struct {
 //
 //	dx[r,i] = (dx of rmsnorm_bwd)[r,i] + add[r,i]
 //
-// added in f32 or better before the one rounding of dx. dx may be dz or add. All
-// else is as in RMSNormBwd, but for one thing: any impl serves the call, whoever
-// ran rmsnorm_fwd. rsigma is therefore to be what RMSNormFwd defines. Source:
-// TransformerEngine 2.14, rmsnorm_bwd_add.
+// added in f32 or better before dx is rounded once. dx may be dz or add. Otherwise it is like
+// RMSNormBwd, with one exception: any impl may serve the call, no matter which one ran rmsnorm_fwd.
+// rsigma must therefore be what RMSNormFwd defines. Source: TransformerEngine 2.14,
+// rmsnorm_bwd_add.
 var RMSNormBwdAdd = opregistry.NewOp("rmsnorm_bwd_add", opregistry.Schema[RMSNormBwdAddArgs]{
 	Doc: "gradient of rmsnorm_fwd, added to another one",
 	Validate: func(a RMSNormBwdAddArgs) error {

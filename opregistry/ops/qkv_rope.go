@@ -7,13 +7,12 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// FusedQKVRopeArgs are the arguments of FusedQKVRopeForward and
-// FusedQKVRopeBackward. The shapes are those of SBHD; with BSHD the first two axes
-// are exchanged.
+// FusedQKVRopeArgs are the arguments of FusedQKVRopeForward and FusedQKVRopeBackward. The shapes
+// are those of SBHD; with BSHD the first two axes are exchanged.
 type FusedQKVRopeArgs struct {
 	QKV             *tensor.Tensor // fused projection, or its gradient: [s, b, g, q+k+v]
 	QFreqs, KFreqs  *tensor.Tensor // f32 [s_max, .., d2] angles in radians, d2 even and <= k
-	StartPositions  *tensor.Tensor // i32 [b], nil for 0; of no effect with CPSize > 1
+	StartPositions  *tensor.Tensor // i32 [b], nil for 0; ignored with CPSize > 1
 	Q               *tensor.Tensor // [s, b, g·q/k, k], or its gradient
 	K               *tensor.Tensor // [s, b, g, k], or its gradient
 	V               *tensor.Tensor // [s, b, g, v], or its gradient
@@ -23,19 +22,18 @@ type FusedQKVRopeArgs struct {
 	CPSize, CPRank  int // context parallelism; size 0 means 1
 }
 
-// FusedQKVRopeForward takes a fused projection apart and turns the heads of
-// queries and keys as FusedRopeForward does:
+// FusedQKVRopeForward splits a fused projection and rotates the heads of queries and keys as
+// FusedRopeForward does:
 //
 //	q[.., n·i+j, :] = rope(qkv[.., i, j·k : (j+1)·k], q_freqs)     n = q/k heads of q in each group i
 //	k[.., i, :]     = rope(qkv[.., i, q : q+k], k_freqs)
 //	v[.., i, :]     = qkv[.., i, q+k : q+k+v]
 //
-// for qkv_split_arg_list = [q, k, v]. The position is the index in the sequence
-// plus start_positions[b]; with CPSize > 1 it is that of the two chunks of
-// FusedRopeForward, and start_positions is of no effect. qkv, both tables of angles
-// and start_positions are read; q, k and v are written; all are disjoint. One
-// compute dtype for qkv, q, k and v, any strides; cos, sin and arithmetic in f32 or
-// better. Source: TransformerEngine 2.14, fused_qkv_rope.
+// for qkv_split_arg_list = [q, k, v]. The position is the index in the sequence plus
+// start_positions[b]; with CPSize > 1 it is that of the two chunks of FusedRopeForward, and
+// start_positions is ignored. qkv, both tables of angles and start_positions are read; q, k and v
+// are written; all are disjoint. qkv, q, k and v have one compute dtype and any strides; cos, sin
+// and arithmetic are in f32 or better. Source: TransformerEngine 2.14, fused_qkv_rope.
 var FusedQKVRopeForward = opregistry.NewOp("fused_qkv_rope_forward", opregistry.Schema[FusedQKVRopeArgs]{
 	Doc: "parts of a fused projection, queries and keys with rotary position embedding",
 	Validate: func(a FusedQKVRopeArgs) error {
@@ -56,10 +54,10 @@ var FusedQKVRopeForward = opregistry.NewOp("fused_qkv_rope_forward", opregistry.
 	},
 })
 
-// FusedQKVRopeBackward is the gradient of FusedQKVRopeForward: the gradients of q
-// and k are turned as FusedRopeBackward does and put, with that of v, where the
-// forward op took q, k and v from. Operands as FusedQKVRopeForward, with Q, K and V
-// the gradients that are read and QKV the one that is written.
+// FusedQKVRopeBackward is the gradient of FusedQKVRopeForward: the gradients of q and k are rotated
+// as in FusedRopeBackward and written, with that of v, to the places from which the forward op took
+// q, k and v. Its operands are those of FusedQKVRopeForward, except that Q, K and V are gradients
+// that are read, and QKV is the gradient that is written.
 var FusedQKVRopeBackward = opregistry.NewOp("fused_qkv_rope_backward", opregistry.Schema[FusedQKVRopeArgs]{
 	Doc: "gradient of fused_qkv_rope_forward",
 	Validate: func(a FusedQKVRopeArgs) error {
@@ -118,7 +116,7 @@ func (c *check) qkvRope(a FusedQKVRopeArgs, qkv, q, k, v string) {
 	c.positions("k_freqs", a.KFreqs, last)
 }
 
-// part checks the heads that were taken out of a fused projection.
+// part checks the heads that are one part of a fused projection.
 func (c *check) part(name string, t *tensor.Tensor, qkvName string, qkv *tensor.Tensor, heads, d int) {
 	if !c.compute(name, t) {
 		return

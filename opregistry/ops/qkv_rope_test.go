@@ -10,7 +10,7 @@ import (
 
 type qkvArgs = ops.FusedQKVRopeArgs
 
-// Two groups of three heads of queries and one of keys and values.
+// goodQKV has two groups, each of three heads of queries and one head of keys and values.
 func goodQKV() qkvArgs {
 	return qkvArgs{
 		QKV: f32(4, 3, 2, 20), QFreqs: f32(10, 1, 1, 4), KFreqs: f32(10, 1, 1, 2), StartPositions: i32(0, 2, 6),

@@ -44,31 +44,29 @@ type FusedRopeArgs struct {
 	CPSize, CPRank int            // context parallelism; size 0 means 1
 }
 
-// FusedRopeForward rotates pairs of the first d2 elements of each head by the
-// angles of their position and copies the rest:
+// FusedRopeForward rotates pairs of the first d2 elements of each head by the angles of their
+// position and copies the other elements:
 //
 //	y = x·cos θ + rot(x)·sin θ      θ = freqs[position, ·]
 //
-// Pairs are (i, i+d2/2) with rot(x) = [−x₂, x₁], or with Interleaved (2i, 2i+1)
-// with rot = [−x_{2i+1}, x_{2i}]; θ is read at each element's own index. The
-// position is the index in the sequence plus start_positions[b]; with THD it
-// restarts at each sequence of cu_seqlens. With CPSize > 1 the first half of the
-// local sequence is chunk CPRank of 2·CPSize and the second half is chunk
-// 2·CPSize−1−CPRank; cu_seqlens counts the tokens of the whole sequences, of each
-// of which x holds 1/CPSize, so that it is the same on every rank.
+// Pairs are (i, i+d2/2) with rot(x) = [−x₂, x₁], or with Interleaved (2i, 2i+1) with rot =
+// [−x_{2i+1}, x_{2i}]; each element uses the θ of its own index. The position is the index in the
+// sequence plus start_positions[b]; with THD it restarts at each sequence of cu_seqlens. With
+// CPSize > 1 the first half of the local sequence is chunk CPRank of 2·CPSize and the second half
+// is chunk 2·CPSize−1−CPRank; cu_seqlens counts the tokens of the whole sequences, of which x holds
+// 1/CPSize each, so that it is the same on every rank.
 //
-// x and freqs are read, y is written; y may be x. One compute dtype for x and y,
-// any strides; cos, sin and arithmetic in f32. Source: Su et al. 2021,
-// arXiv:2104.09864; TransformerEngine 2.14, fused_rope.
+// x and freqs are read, y is written; y may be x. x and y have one compute dtype and any strides;
+// cos, sin and arithmetic are in f32. Source: Su et al. 2021, arXiv:2104.09864; TransformerEngine
+// 2.14, fused_rope.
 var FusedRopeForward = newRope("fused_rope_forward", "input", "rotary position embedding")
 
-// FusedRopeBackward is the gradient of FusedRopeForward: the transposed
-// rotation,
+// FusedRopeBackward is the gradient of FusedRopeForward: the transposed rotation,
 //
 //	dx_i = dy_i·cos θ_i + rotᵀ(dy·sin θ)_i
 //
-// which takes the sine at the partner's index. Operands as FusedRopeForward,
-// with Input the gradient of y and Output that of x.
+// which takes the sine at the partner's index. Its operands are those of FusedRopeForward, except
+// that Input is the gradient of y and Output that of x.
 var FusedRopeBackward = newRope("fused_rope_backward", "output_grads", "gradient of fused_rope_forward")
 
 func newRope(name, input, doc string) *opregistry.Op[FusedRopeArgs] {
@@ -136,8 +134,7 @@ func validateRope(name, input string, a FusedRopeArgs) error {
 	return c.err
 }
 
-// angles checks the length of the rows of a table of angles for heads of d
-// elements.
+// angles checks the length of the rows of a table of angles for heads of d elements.
 func (c *check) angles(name string, freqs *tensor.Tensor, d int) {
 	if d2 := freqs.Shape().Cols(); c.err == nil && (d2%2 != 0 || d2 > d) {
 		c.fail(name, "an even last axis of at most "+itoa(d), "%v", freqs)
@@ -177,9 +174,9 @@ func (c *check) startPositions(t *tensor.Tensor, batch int) {
 	}
 }
 
-// cuSeqlens checks cumulative lengths of sequences of which this rank of several
-// holds tokens: 0 first, not falling, the tokens of all ranks last, and every
-// length cut into two chunks a rank when there are several.
+// cuSeqlens checks cumulative lengths of sequences, of whose tokens this rank holds a part: they
+// must begin with 0, never fall and end with the tokens of all ranks. With several ranks every
+// length must be divisible into two chunks per rank.
 func (c *check) cuSeqlens(name string, t *tensor.Tensor, tokens, ranks int) {
 	if c.err != nil {
 		return

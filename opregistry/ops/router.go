@@ -7,7 +7,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// ScoreFunction makes the scores of experts out of logits.
+// ScoreFunction computes the scores of experts from logits.
 type ScoreFunction uint8
 
 // The score functions, with TransformerEngine's numbers plus one.
@@ -30,7 +30,7 @@ func (f ScoreFunction) String() string {
 type FusedTopkWithScoreFunctionFwdArgs struct {
 	Logits             *tensor.Tensor // [tokens, experts]
 	Topk               int
-	UsePreSoftmax      bool          // softmax over all experts before, not over those chosen behind; SoftmaxScore only
+	UsePreSoftmax      bool          // softmax over all experts before the choice, not over the chosen ones after it; SoftmaxScore only
 	NumGroups          int           // with GroupTopk: how many groups of equal size the experts form
 	GroupTopk          int           // from how many groups experts are chosen, 0 for all
 	ScalingFactor      OptionalFloat // 1 when left out
@@ -42,8 +42,8 @@ type FusedTopkWithScoreFunctionFwdArgs struct {
 	Saved              *opregistry.Saved
 }
 
-// FusedTopkWithScoreFunctionFwd chooses topk experts for each token and weighs them.
-// With x the logits of a token, s its scores and ε = 1e-20:
+// FusedTopkWithScoreFunctionFwd chooses topk experts for each token and weights them. With x the
+// logits of a token, s its scores and ε = 1e-20:
 //
 //	softmax, pre:  s = softmax(x)      p_e = s_e
 //	softmax:       s = x               p_e = exp(x_e) / Σ_chosen exp(x)
@@ -51,19 +51,17 @@ type FusedTopkWithScoreFunctionFwdArgs struct {
 //	sqrtsoftplus:  s = √ln(1 + eˣ)     p_e as sigmoid
 //	probs_e = scaling_factor · p_e where e is chosen, else 0
 //
-// The experts of the topk largest s + expert_bias are chosen, the first one where
-// they are equal; the bias does not enter p. With group_topk only the experts of the
-// best group_topk groups are considered, a group being worth the sum of its
-// topk/group_topk largest values. A NaN is chosen last. Routing_map says what was
-// chosen.
+// The experts with the topk largest s + expert_bias are chosen, of equal ones the first; the bias
+// does not enter p. With group_topk only the experts of the best group_topk groups are considered;
+// the value of a group is the sum of its topk/group_topk largest values. A NaN is chosen last.
+// Routing_map marks the chosen experts.
 //
-// Intermediate_output is what the gradient needs: s for softmax, pre, and sigmoid; p
-// where chosen and −∞ elsewhere for softmax; x for sqrtsoftplus.
+// Intermediate_output is what the gradient needs: s for softmax, pre, and sigmoid; p where chosen
+// and −∞ elsewhere for softmax; x for sqrtsoftplus.
 //
-// Logits and expert_bias are read, the others are written; all are disjoint. Logits
-// and probs have one compute dtype, expert_bias has any; arithmetic in f32 or better.
-// UsePreSoftmax has no meaning for the other score functions. Source:
-// TransformerEngine 2.14.
+// Logits and expert_bias are read, the others are written; all are disjoint. Logits and probs have
+// one compute dtype, expert_bias may have any; arithmetic is in f32 or better. UsePreSoftmax has no
+// meaning for the other score functions. Source: TransformerEngine 2.14.
 var FusedTopkWithScoreFunctionFwd = opregistry.NewOp("fused_topk_with_score_function_fwd", opregistry.Schema[FusedTopkWithScoreFunctionFwdArgs]{
 	Doc:      "choice and weights of the experts of each token",
 	Family:   "fused_topk_with_score_function",
@@ -132,7 +130,7 @@ type FusedTopkWithScoreFunctionBwdArgs struct {
 //	                        grad_logits = ds·s·(1−s),  ds·σ(x)/(2s + ε)
 //
 // Everything but grad_logits is read; grad_logits is written and may be grad_probs.
-// Dtypes as FusedTopkWithScoreFunctionFwd. Source: TransformerEngine 2.14.
+// Dtypes are those of FusedTopkWithScoreFunctionFwd. Source: TransformerEngine 2.14.
 var FusedTopkWithScoreFunctionBwd = opregistry.NewOp("fused_topk_with_score_function_bwd", opregistry.Schema[FusedTopkWithScoreFunctionBwdArgs]{
 	Doc:    "gradient of fused_topk_with_score_function_fwd",
 	Family: "fused_topk_with_score_function",
@@ -154,7 +152,7 @@ var FusedTopkWithScoreFunctionBwd = opregistry.NewOp("fused_topk_with_score_func
 	},
 })
 
-// router requires logits, or their like, and what is chosen from them.
+// router requires logits, or a tensor like them, and a valid choice of experts.
 func (c *check) router(name string, t *tensor.Tensor, topk int, f ScoreFunction) {
 	if f < SigmoidScore || f > SqrtSoftplusScore {
 		c.fail("score_function", "sigmoid, softmax or sqrtsoftplus", "%v", f)

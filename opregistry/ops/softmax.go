@@ -19,24 +19,22 @@ type SoftmaxArgs struct {
 //	z      = scale_factor · x
 //	y[.,j] = exp(z[.,j] − max_k z[.,k]) / Σ_k exp(z[.,k] − max_k z[.,k])
 //
-// over the last axis. x is read, y is written; y may be x. One compute dtype for
-// both; z, exponentials and sums are f32 or better, and y is rounded once.
-// scale_factor is finite. A NaN or +∞ in a row makes that row NaN, as does a row
-// of nothing but −∞. Source: TransformerEngine 2.14, scaled_softmax_forward, where
-// the factor is called scale.
+// over the last axis. x is read, y is written; y may be x. One compute dtype for both; z,
+// exponentials and sums are f32 or better, and y is rounded once. scale_factor is finite. A NaN or
+// +∞ in a row makes that row NaN, as does a row of nothing but −∞. Source: TransformerEngine 2.14,
+// scaled_softmax_forward, where the factor is called scale.
 var ScaledSoftmaxForward = newSoftmax("scaled_softmax_forward", 4, "softmax of scaled rows")
 
-// ScaledUpperTriangMaskedSoftmaxForward is ScaledSoftmaxForward under a causal
-// mask: row i of each matrix [s, s] is the softmax of its columns j <= i, and 0 in
-// the others, which are not looked at. All else is as in ScaledSoftmaxForward.
-// Source: TransformerEngine 2.14, scaled_upper_triang_masked_softmax_forward.
+// ScaledUpperTriangMaskedSoftmaxForward is ScaledSoftmaxForward with a causal mask: row i of each
+// matrix [s, s] is the softmax of its columns j <= i, and 0 in the others, which are not read.
+// Otherwise it is like ScaledSoftmaxForward. Source: TransformerEngine 2.14,
+// scaled_upper_triang_masked_softmax_forward.
 var ScaledUpperTriangMaskedSoftmaxForward = newSoftmax("scaled_upper_triang_masked_softmax_forward", 3, "softmax of scaled rows under a causal mask")
 
-// ScaledAlignedCausalMaskedSoftmaxForward is ScaledSoftmaxForward under a causal
-// mask that is aligned to the bottom right: row i of each matrix [sq, sk] is the
-// softmax of its columns j <= i + sk − sq, and 0 in the others, which are not
-// looked at. A row without such a column is 0. All else is as in
-// ScaledSoftmaxForward. Source: TransformerEngine 2.14,
+// ScaledAlignedCausalMaskedSoftmaxForward is ScaledSoftmaxForward with a causal mask that is
+// aligned to the bottom right: row i of each matrix [sq, sk] is the softmax of its columns j <= i +
+// sk − sq, and 0 in the others, which are not read. A row without such a column is 0. Otherwise it
+// is like ScaledSoftmaxForward. Source: TransformerEngine 2.14,
 // scaled_aligned_causal_masked_softmax_forward.
 var ScaledAlignedCausalMaskedSoftmaxForward = newSoftmax("scaled_aligned_causal_masked_softmax_forward", 4,
 	"softmax of scaled rows under a causal mask aligned to the last key")
@@ -49,20 +47,19 @@ type ScaledMaskedSoftmaxForwardArgs struct {
 	ScaleFactor float32
 }
 
-// ScaledMaskedSoftmaxForward is ScaledSoftmaxForward with a mask that all heads
-// share. A mask of u8 or bool replaces, where it is exactly 1, what x holds there,
-// which is not looked at:
+// ScaledMaskedSoftmaxForward is ScaledSoftmaxForward with a mask that all heads share. Where a mask
+// of u8 or bool is exactly 1, it replaces the element of x, which is not read:
 //
 //	z = −10000 where mask = 1, scale_factor · x elsewhere
 //
-// and a row whose largest z is −10000, as that of a row that is masked throughout,
-// gives y = 0. A mask of a compute dtype is added:
+// A row whose largest z is −10000, such as one that is masked completely, gives y = 0. A mask of a
+// compute dtype is added:
 //
 //	z = scale_factor · x + mask
 //
-// Mask is read and shares no memory with y. All else is as in
-// ScaledSoftmaxForward. Source: TransformerEngine 2.14,
-// scaled_masked_softmax_forward; the added mask is that of its FlagOS plugin.
+// Mask is read and shares no memory with y. Otherwise it is like ScaledSoftmaxForward. Source:
+// TransformerEngine 2.14, scaled_masked_softmax_forward; the added mask is that of its FlagOS
+// plugin.
 var ScaledMaskedSoftmaxForward = opregistry.NewOp("scaled_masked_softmax_forward", opregistry.Schema[ScaledMaskedSoftmaxForwardArgs]{
 	Doc: "softmax of scaled rows under a mask",
 	Validate: func(a ScaledMaskedSoftmaxForwardArgs) error {
@@ -103,22 +100,21 @@ type SoftmaxBackwardArgs struct {
 //
 // dy and y are read, dx is written; dx may be dy. One compute dtype for all;
 // products and sums are f32 or better, and dx is rounded once. scale_factor is
-// finite. Source: as ScaledSoftmaxForward.
+// finite. Source: as for ScaledSoftmaxForward.
 var ScaledSoftmaxBackward = newSoftmaxBackward("scaled_softmax_backward", 4, "gradient of scaled_softmax_forward")
 
-// ScaledMaskedSoftmaxBackward is the gradient of ScaledMaskedSoftmaxForward with
-// respect to x: that of ScaledSoftmaxBackward, which is 0 where y is.
+// ScaledMaskedSoftmaxBackward is the gradient of ScaledMaskedSoftmaxForward with respect to x. It
+// is computed like ScaledSoftmaxBackward and is 0 where y is 0.
 var ScaledMaskedSoftmaxBackward = newSoftmaxBackward("scaled_masked_softmax_backward", 4, "gradient of scaled_masked_softmax_forward")
 
-// ScaledUpperTriangMaskedSoftmaxBackward is the gradient of
-// ScaledUpperTriangMaskedSoftmaxForward: that of ScaledSoftmaxBackward over the
-// columns j <= i, and 0 in the others, where dy and y are not looked at.
+// ScaledUpperTriangMaskedSoftmaxBackward is the gradient of ScaledUpperTriangMaskedSoftmaxForward:
+// ScaledSoftmaxBackward over the columns j <= i, and 0 in the others, where dy and y are not read.
 var ScaledUpperTriangMaskedSoftmaxBackward = newSoftmaxBackward("scaled_upper_triang_masked_softmax_backward", 3,
 	"gradient of scaled_upper_triang_masked_softmax_forward")
 
 // ScaledAlignedCausalMaskedSoftmaxBackward is the gradient of
-// ScaledAlignedCausalMaskedSoftmaxForward: that of ScaledSoftmaxBackward over the
-// columns j <= i + sk − sq, and 0 in the others, where dy and y are not looked at.
+// ScaledAlignedCausalMaskedSoftmaxForward: ScaledSoftmaxBackward over the columns j <= i + sk − sq,
+// and 0 in the others, where dy and y are not read.
 var ScaledAlignedCausalMaskedSoftmaxBackward = newSoftmaxBackward("scaled_aligned_causal_masked_softmax_backward", 4,
 	"gradient of scaled_aligned_causal_masked_softmax_forward")
 
