@@ -5,17 +5,16 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// MultiTensorAdamParamRemainder is MultiTensorAdam over lists [g, p, m, v, rem]
-// whose f32 master weights are stored in two halves: p holds them in bf16,
-// rounded to nearest, and rem, i16, the lower 16 bits of their pattern.
+// MultiTensorAdamParamRemainder is MultiTensorAdam over lists [g, p, m, v, rem] whose f32 master
+// weights are stored in two halves: p holds them in bf16, rounded to nearest, and rem, i16, the
+// lower 16 bits of their pattern.
 //
-//	bits = p<<16 + rem      rem read as signed: a negative one undoes the rounding up
+//	bits = p<<16 + rem      rem is signed: a negative value undoes the rounding up
 //
-// The master weight is put together, updated as MultiTensorAdam does, and taken
-// apart again: rem is its lower half and p its upper half, plus one where rem is
-// negative. No bit is lost; ties of p round away from zero. g is read, the others
-// are updated in place and share memory with no other operand. Source:
-// TransformerEngine 2.14.
+// The master weight is assembled, updated as in MultiTensorAdam, and split again: rem is its lower
+// half and p its upper half, plus one where rem is negative. No bit is lost; ties of p round away
+// from zero. g is read, the others are updated in place and share memory with no other operand.
+// Source: TransformerEngine 2.14.
 var MultiTensorAdamParamRemainder = opregistry.NewOp("multi_tensor_adam_param_remainder", opregistry.Schema[MultiTensorAdamArgs]{
 	Doc: "Adam step with f32 master weights held as bf16 and a 16-bit remainder",
 	Validate: func(a MultiTensorAdamArgs) error {
@@ -35,17 +34,15 @@ var MultiTensorAdamParamRemainder = opregistry.NewOp("multi_tensor_adam_param_re
 	},
 })
 
-// MultiTensorAdamFP8 is MultiTensorAdam over lists [g, p, m, v, master, scale,
-// amax, scale_inv] with f32 master weights, of which p becomes a copy in an fp8
-// dtype, scaled with a number a tensor:
+// MultiTensorAdamFP8 is MultiTensorAdam over lists [g, p, m, v, master, scale, amax, scale_inv]
+// with f32 master weights. p becomes their copy in an fp8 dtype, with one scale per tensor:
 //
 //	p = fp8(master·scale)      amax = max(amax, max|master|)      scale_inv = 1/scale
 //
-// What is beyond the range of p's dtype becomes its largest value, NaN stays NaN.
-// A NaN does not count for amax. scale, amax and scale_inv are f32 of one element
-// a tensor. g and scale are read, p and scale_inv written, the others updated;
-// what is not read shares memory with no other operand. Source:
-// TransformerEngine 2.14.
+// Values beyond the range of p's dtype become its largest value, NaN stays NaN. NaNs are ignored in
+// amax. scale, amax and scale_inv are f32 with one element per tensor. g and scale are read, p and
+// scale_inv are written, the others are updated; operands that are written or updated share memory
+// with no other operand. Source: TransformerEngine 2.14.
 var MultiTensorAdamFP8 = opregistry.NewOp("multi_tensor_adam_fp8", opregistry.Schema[MultiTensorAdamArgs]{
 	Doc: "Adam step with f32 master weights and an fp8 copy of them",
 	Validate: func(a MultiTensorAdamArgs) error {
@@ -70,7 +67,7 @@ var MultiTensorAdamFP8 = opregistry.NewOp("multi_tensor_adam_fp8", opregistry.Sc
 // MultiTensorAdamCapturableArgs are the arguments of MultiTensorAdamCapturable
 // and MultiTensorAdamCapturableMaster.
 type MultiTensorAdamCapturableArgs struct {
-	NoopFlag       *tensor.Tensor     // i32 [1]: nothing is done when it is 1
+	NoopFlag       *tensor.Tensor     // i32 [1]: a call with a value of 1 does nothing
 	TensorLists    [][]*tensor.Tensor // g, p, m, v; with master also its f32 weights
 	LR             *tensor.Tensor     // f32 [1]
 	Beta1, Beta2   float32
@@ -79,20 +76,19 @@ type MultiTensorAdamCapturableArgs struct {
 	Mode           AdamMode
 	BiasCorrection bool
 	WeightDecay    float32
-	InvScale       *tensor.Tensor // f32 [1], what gradients are multiplied by
+	InvScale       *tensor.Tensor // f32 [1], factor of the gradients
 }
 
-// MultiTensorAdamCapturable is MultiTensorAdam over lists [g, p, m, v] whose
-// learning rate, step and gradient scale are tensors, so that a recorded sequence
-// of calls can be run again with other values.
+// MultiTensorAdamCapturable is MultiTensorAdam over lists [g, p, m, v] whose learning rate, step
+// and gradient scale are tensors, so that a recorded sequence of calls can run again with other
+// values.
 //
 //	g = g·inv_scale, then as MultiTensorAdam
 //
-// The unscaled gradient is stored rounded and used unrounded. A flag of 1 ends the
-// call before anything is written; with any other value it has no effect. All
-// lists are updated in place and share memory with no other operand. Step is
-// not looked at by validation; with BiasCorrection a step of 0 divides by zero.
-// Source: TransformerEngine 2.14.
+// The unscaled gradient is rounded where it is stored and used unrounded. A flag of 1 ends the call
+// before anything is written; other values have no effect. All lists are updated in place and share
+// memory with no other operand. Validation does not read step; with BiasCorrection a step of 0
+// divides by zero. Source: TransformerEngine 2.14.
 var MultiTensorAdamCapturable = opregistry.NewOp("multi_tensor_adam_capturable", opregistry.Schema[MultiTensorAdamCapturableArgs]{
 	Doc: "Adam step whose learning rate, step and gradient scale are tensors",
 	Validate: func(a MultiTensorAdamCapturableArgs) error {
@@ -101,9 +97,8 @@ var MultiTensorAdamCapturable = opregistry.NewOp("multi_tensor_adam_capturable",
 	Operands: MultiTensorAdamCapturableArgs.operands,
 })
 
-// MultiTensorAdamCapturableMaster is MultiTensorAdamCapturable over lists
-// [g, p, m, v, master]: the f32 master weights are updated and p becomes their
-// rounded copy.
+// MultiTensorAdamCapturableMaster is MultiTensorAdamCapturable over lists [g, p, m, v, master]: the
+// f32 master weights are updated and p becomes their rounded copy.
 var MultiTensorAdamCapturableMaster = opregistry.NewOp("multi_tensor_adam_capturable_master", opregistry.Schema[MultiTensorAdamCapturableArgs]{
 	Doc: "multi_tensor_adam_capturable with f32 master weights",
 	Validate: func(a MultiTensorAdamCapturableArgs) error {
@@ -141,7 +136,7 @@ func (c *check) step(step int) {
 	}
 }
 
-// adam checks the numbers that all Adam ops take.
+// adam checks the numbers that all Adam ops have.
 func (c *check) adam(mode AdamMode, beta1, beta2 float32) {
 	if c.err == nil && mode != AdamL2 && mode != AdamDecay {
 		c.fail("mode", "0 (L2) or 1 (AdamW)", "%d", mode)

@@ -6,18 +6,18 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// The numbers of operands that are sorted at once, for calls with few and with
-// many: both fit on a stack, the second one only when it is asked for.
+// The numbers of operands that are sorted at once, for calls with few and with many operands. Both
+// buffers fit on the stack; the second is used only when it is needed.
 const (
 	fewOperands  = 512
 	manyOperands = 6144
 )
 
-// operandAt returns an operand of a call by index and whether it is written; nil is
-// left out.
+// operandAt returns an operand of a call by index, and whether it is written. A nil operand is
+// skipped.
 type operandAt func(i int) (t *tensor.Tensor, written bool)
 
-// span is where the memory of an operand begins.
+// span holds where the memory of an operand begins.
 type span struct {
 	lo      uintptr
 	at      int32
@@ -35,12 +35,12 @@ func (s span) compare(o span) int {
 	}
 }
 
-// allApart requires each of n operands that is written to share no memory with any
-// other one. name is called for a fault only.
+// allApart requires that each of n operands that is written shares no memory with any other
+// operand. name is called for a fault only.
 //
-// The operands are visited by address, and one whose byte range meets one before
-// it is compared with all others. No call needs the heap; one with more than
-// manyOperands passes over all of them several times.
+// The operands are visited by address, and one whose byte range meets an earlier one is compared
+// with all others. No call needs the heap; a call with more than manyOperands makes several passes
+// over all of them.
 func (c *check) allApart(n int, operand operandAt, name func(i int) string) {
 	if n > fewOperands {
 		c.manyApart(n, operand, name)
@@ -50,7 +50,7 @@ func (c *check) allApart(n int, operand operandAt, name func(i int) string) {
 	c.apartIn(buf[:], n, operand, name)
 }
 
-// manyApart keeps its buffer out of the frame of allApart.
+// manyApart is a separate function so that its buffer is not part of the frame of allApart.
 //
 //go:noinline
 func (c *check) manyApart(n int, operand operandAt, name func(i int) string) {
@@ -63,8 +63,8 @@ func (c *check) apartIn(buf []span, n int, operand operandAt, name func(i int) s
 	last := span{at: -1}
 	window := len(buf) / 2
 	for more := true; more && c.err == nil; {
-		// Gather those that come next by address; whenever there are too many, only
-		// those that are not beyond the lower half of them.
+		// Gather the operands that come next by address; whenever there are too many, keep only
+		// those in the lower half.
 		more = false
 		next := buf[:0]
 		for i := range n {
@@ -118,15 +118,15 @@ func (c *check) clash(at, n int, operand operandAt, name func(i int) string) {
 	}
 }
 
-// single is an operand beside lists.
+// single is an operand that is not part of a list.
 type single struct {
 	name    string
 	t       *tensor.Tensor
 	written bool
 }
 
-// multiTensorApart is allApart for lists of equal length and single operands. In lists
-// that are paired, the first one may hold the same views as the second.
+// multiTensorApart is allApart for lists of equal length and single operands. In paired lists, the
+// first one may hold the same views as the second.
 func (c *check) multiTensorApart(lists [][]*tensor.Tensor, written func(list int) bool, paired bool, singles ...single) {
 	if c.err != nil {
 		return

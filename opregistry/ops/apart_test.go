@@ -14,8 +14,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// pieces returns n vectors of size elements that lie one behind the other, in
-// random order.
+// pieces returns n vectors of size elements that lie one after the other, in random order.
 func pieces(n, size int) []*tensor.Tensor {
 	room := f32(n * size)
 	out := make([]*tensor.Tensor, n)
@@ -63,7 +62,7 @@ func TestListsMayNotOverlap(t *testing.T) {
 				wrong := adamOf(n)
 				wrong.TensorLists[2][n-1] = wrong.TensorLists[2][0]
 				assert.Contains(t, overlapOf(t, ops.MultiTensorAdam.Validate(wrong)), "memory apart from tensor_lists[2][0]")
-				// One gradient for two parameters harms nobody.
+				// Two parameters may have the same gradient.
 				right := adamOf(n)
 				right.TensorLists[0][n-1] = right.TensorLists[0][0]
 				assert.NoError(t, ops.MultiTensorAdam.Validate(right))
@@ -83,7 +82,7 @@ func TestListsOfThousandsNeedNoHeap(t *testing.T) {
 	assert.NoError(t, ops.MultiTensorScale.Validate(flat), "in place")
 }
 
-// Views that lie between each other without a shared byte are apart.
+// Interleaved views without a shared byte are apart.
 func TestListsOfInterleavedViews(t *testing.T) {
 	t.Parallel()
 	room := f32(5, 12)

@@ -20,14 +20,14 @@ type CastToFP8Args struct {
 	Output        *tensor.Tensor // an fp8 dtype, shape of input
 }
 
-// CastToFP8 is Quantize by DelayedScaling with the state of tensor k of many:
+// CastToFP8 is Quantize by DelayedScaling with entry k of the state of n tensors:
 //
 //	out = fp8(x·scale[k])      scale_inv[k] = 1/scale[k]
 //	amax_history[0,k] = max(amax_history[0,k], max|x|)
 //
-// Rounding is that of Quantize; a NaN does not count for the amax. Input and scale
-// are read, output is written, scale_inv and the history are updated; what is not
-// only read shares memory with no other operand.
+// Rounding is that of Quantize; NaNs are ignored in the amax. Input and scale are read, output is
+// written, scale_inv and the history are updated; operands that are written or updated share memory
+// with no other operand.
 var CastToFP8 = opregistry.NewOp("cast_to_fp8", opregistry.Schema[CastToFP8Args]{
 	Doc: "rounds a tensor to fp8 with one of many delayed scales",
 	Validate: func(a CastToFP8Args) error {

@@ -5,7 +5,7 @@ import "github.com/primus-fl/primus/opregistry"
 // All returns the handles of every op of the catalogue.
 func All() []opregistry.Handle { return append(computed(), Declared()...) }
 
-// computed are the ops that compute something.
+// computed returns the ops that have an implementation in this project.
 func computed() []opregistry.Handle {
 	return []opregistry.Handle{
 		GenericGemm,
@@ -59,9 +59,8 @@ func computed() []opregistry.Handle {
 	}
 }
 
-// Declared returns the handles of the ops that have no implementation in this
-// project: set-up, queries and memory layout of one vendor's libraries, which only
-// that vendor can implement.
+// Declared returns the handles of the ops that have no implementation in this project: set-up,
+// queries and memory layout of one vendor's libraries, which only that vendor can implement.
 func Declared() []opregistry.Handle {
 	return []opregistry.Handle{
 		SwizzleScalesForGemm, GroupedSwizzleForGemm, CreateFP8TensorMeta,

@@ -14,7 +14,7 @@ type OptionalFloat struct {
 	set   bool
 }
 
-// Float returns an OptionalFloat that is given.
+// Float returns an OptionalFloat with a value.
 func Float(v float32) OptionalFloat { return OptionalFloat{value: v, set: true} }
 
 // Or returns the value, or def when it was left out.
@@ -28,7 +28,7 @@ func (f OptionalFloat) Or(def float32) float32 {
 // Get returns the value and whether it was given.
 func (f OptionalFloat) Get() (v float32, given bool) { return f.value, f.set }
 
-// check gathers the first fault of a call. Its methods do nothing after one.
+// check keeps the first fault of a call. After a fault its methods do nothing.
 type check struct {
 	op  string
 	err error
@@ -40,7 +40,7 @@ func (c *check) fail(operand, want, gotFormat string, args ...any) {
 	}
 }
 
-// given requires an operand and reports whether it can be looked at.
+// given requires an operand and reports whether it can be used.
 func (c *check) given(name string, t *tensor.Tensor) bool {
 	if c.err != nil {
 		return false
@@ -156,7 +156,7 @@ type named struct {
 	t    *tensor.Tensor
 }
 
-// disjointFrom requires a written operand to share no memory with any other one.
+// disjointFrom requires a written operand to share no memory with any of the others.
 func (c *check) disjointFrom(name string, w *tensor.Tensor, others ...named) {
 	for _, o := range others {
 		c.disjoint(name, w, o.name, o.t)
@@ -179,7 +179,7 @@ func (c *check) apart(writes, reads []named) {
 	}
 }
 
-// list is a list of operands under its name.
+// list is a list of operands with its name.
 type list struct {
 	name string
 	ts   []*tensor.Tensor
@@ -205,8 +205,8 @@ func (c *check) listsApart(writes, reads []list) {
 	}
 }
 
-// listApart requires tensor k of w to be apart from those of others, whose first
-// one is number first of its list.
+// listApart requires tensor k of w to be apart from those of others, which begins at index first of
+// its list.
 func (c *check) listApart(w list, k int, others list, first int) {
 	if c.err != nil {
 		return
@@ -219,7 +219,7 @@ func (c *check) listApart(w list, k int, others list, first int) {
 	}
 }
 
-// disjointOrSame requires a written operand to be another one or apart from it.
+// disjointOrSame requires a written operand to be the same view as another one or apart from it.
 func (c *check) disjointOrSame(name string, w *tensor.Tensor, other string, o *tensor.Tensor) {
 	if c.err == nil && tensor.Overlap(w, o) && !tensor.SameView(w, o) {
 		c.fail(name, "the same view as "+other+" or memory apart from it", "a view that overlaps %s in part", other)
@@ -233,7 +233,7 @@ func (c *check) saved(s *opregistry.Saved) {
 	}
 }
 
-// operands builds the list for Schema.Operands: names, tensors and access in turn.
+// operands builds the list for Schema.Operands from names, tensors and access.
 type operands []opregistry.Operand
 
 func (o operands) read(name string, t *tensor.Tensor) operands {

@@ -1,32 +1,28 @@
-// Package ops is the catalogue of ops: for each op its handle, its argument
-// struct, its validation and the specification of what it computes.
+// Package ops is the catalogue of ops: for each op its handle, its argument struct, its validation
+// and the specification of what it computes.
 //
 // # Concepts
 //
-// Names and mathematics are those of TransformerEngine; ops that it has no name
-// for and that training needs (embedding, cross entropy, residual add) follow
-// the same conventions. Storage dtypes are f32, bf16, f16 and f64 unless an op
-// says otherwise; impls compute in f32 or better and round once on store. Shapes
-// are written [rows, cols]; a leading "…" stands for any number of axes that are
-// flattened. Operands may be strided views unless an op says "contiguous"; an
-// impl that wants contiguous memory declines what is not.
+// Names and mathematics are those of TransformerEngine. Ops that training needs and
+// TransformerEngine does not name (embedding, cross entropy, residual add) follow the same
+// conventions. Storage dtypes are f32, bf16, f16 and f64 unless an op says otherwise; impls compute
+// in f32 or better and round once on store. Shapes are written [rows, cols]; a leading "…" stands
+// for any number of axes that are flattened. Operands may be strided views unless an op says
+// "contiguous"; an impl that needs contiguous memory declines other operands.
 //
-// Ops that are plumbing of one vendor's libraries are only declared: Declared lists
+// Ops that only one vendor's libraries can serve are declared and have no impl here; Declared lists
 // them.
 //
-// Aliasing is that of package tensor: operands are disjoint, or the same view
-// where the op's documentation allows it.
+// Aliasing is that of package tensor: operands are disjoint, or the same view where the op's
+// documentation allows it.
 //
-// Empty operands (an axis of length 0) are legal and do nothing unless an op
-// says otherwise. NaN and Inf propagate as IEEE 754 arithmetic has it. Subnormal numbers
-// are kept, with one exception: where an exponential is smaller than 2⁻¹²⁶, as in
-// a softmax, a gate or its gradient, an impl may take 0 for it.
+// Empty operands (an axis of length 0) are legal, and an op does nothing with them unless it says
+// otherwise. NaN and Inf propagate as in IEEE 754 arithmetic. Subnormal numbers are kept, with one
+// exception: where an exponential is smaller than 2⁻¹²⁶, as in a softmax, a gate or its gradient,
+// an impl may use 0 instead.
 //
-// Random ops take a seed and an offset and get their bits from RandomBits, so that
-// impls agree bit for bit.
-//
-// Ops that only one vendor's library can answer are declared and have no impl here;
-// Declared lists them.
+// Random ops take a seed and an offset and get their bits from RandomBits, so that impls agree bit
+// for bit.
 //
 // # Concurrency
 //
@@ -34,6 +30,6 @@
 //
 // # Errors
 //
-// Validation returns an *opregistry.ArgError that names op, argument, what was
-// given and what was expected, and allocates nothing when all is well.
+// Validation returns an *opregistry.ArgError that names the op, the argument, what was given and
+// what was expected. It allocates nothing when the arguments are valid.
 package ops

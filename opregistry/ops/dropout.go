@@ -9,30 +9,29 @@ import (
 type DropoutFwdArgs struct {
 	Input              *tensor.Tensor // x, n elements
 	Out                *tensor.Tensor // y, shape of x
-	Mask               *tensor.Tensor // u8 [⌈n/8⌉], contiguous: a bit for each element
+	Mask               *tensor.Tensor // u8 [⌈n/8⌉], contiguous: one bit per element
 	DropoutProbability float32        // in [0, 1)
 	Seed, Offset       uint64         // of the random numbers
 	Saved              *opregistry.Saved
 }
 
-// DropoutFwd replaces elements by 0 at random and scales up the others:
+// DropoutFwd replaces random elements by 0 and scales up the others:
 //
 //	y[i] = x[i] / (1 − p) if keep[i], else 0      p = dropout_probability
 //
-// Elements are counted in row-major order, whatever the strides. Bit i mod 8 of
-// mask[⌊i/8⌋], the lowest first, is keep[i]; the bits behind the last element are
-// 0. What is dropped is not looked at: a NaN there is gone.
+// Elements are counted in row-major order, whatever the strides. keep[i] is bit i mod 8 of
+// mask[⌊i/8⌋], counted from the lowest; the bits after the last element are 0. Dropped elements are
+// not read: a NaN there disappears.
 //
-// keep is a function of the arguments alone, the same in every impl: Philox4x32-10
-// with the key [seed mod 2³², ⌊seed/2³²⌋] and the counter [c mod 2³², ⌊c/2³²⌋, 0,
-// 0], where c = (offset + ⌊i/4⌋) mod 2⁶⁴, gives four words of 32 bits, of which
-// element i takes the one with index i mod 4, and keep[i] is word >= ⌊p·2³²⌋. The
-// chance of an element to be dropped is thus p to 2⁻³². A call uses the counters
-// from offset to offset + ⌈n/4⌉ − 1; the next one takes others.
+// keep depends on the arguments only and is the same in every impl: Philox4x32-10 with the key
+// [seed mod 2³², ⌊seed/2³²⌋] and the counter [c mod 2³², ⌊c/2³²⌋, 0, 0], where c = (offset + ⌊i/4⌋)
+// mod 2⁶⁴, gives four words of 32 bits. Element i uses the word with index i mod 4, and keep[i] is
+// word >= ⌊p·2³²⌋. The probability that an element is dropped is therefore p to within 2⁻³². A call
+// uses the counters from offset to offset + ⌈n/4⌉ − 1; the next call must use others.
 //
-// x is read, y and mask are written; y may be x. One compute dtype for x and y;
-// arithmetic in f32 or better. Source: Srivastava et al. 2014, JMLR 15; Salmon et
-// al. 2011, doi:10.1145/2063384.2063405, for Philox.
+// x is read, y and mask are written; y may be x. x and y have one compute dtype; arithmetic is in
+// f32 or better. Source: Srivastava et al. 2014, JMLR 15; Salmon et al. 2011,
+// doi:10.1145/2063384.2063405, for Philox.
 var DropoutFwd = opregistry.NewOp("dropout_fwd", opregistry.Schema[DropoutFwdArgs]{
 	Doc:     "elements replaced by 0 at random, the others scaled up",
 	Family:  "dropout",
@@ -71,7 +70,7 @@ type DropoutBwdArgs struct {
 //	dx[i] = dy[i] / (1 − p) if keep[i], else 0
 //
 // with keep in the bits of mask. dy and mask are read, dx is written; dx may be
-// dy. Dtypes as DropoutFwd.
+// dy. Dtypes are those of DropoutFwd.
 var DropoutBwd = opregistry.NewOp("dropout_bwd", opregistry.Schema[DropoutBwdArgs]{
 	Doc:    "gradient of dropout_fwd",
 	Family: "dropout",

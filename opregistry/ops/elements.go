@@ -2,7 +2,7 @@ package ops
 
 import "github.com/primus-fl/primus/tensor"
 
-// The functions here read single elements. Unlike At they allocate nothing.
+// The functions of this file read single elements. Unlike At they allocate nothing.
 
 // element returns element i of a vector of i32.
 func element(t *tensor.Tensor, i int) int {

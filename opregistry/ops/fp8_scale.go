@@ -9,27 +9,25 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// MultiTensorComputeScaleAndScaleInvArgs are the arguments of
-// MultiTensorComputeScaleAndScaleInv.
+// MultiTensorComputeScaleAndScaleInvArgs are the arguments of MultiTensorComputeScaleAndScaleInv.
 type MultiTensorComputeScaleAndScaleInvArgs struct {
-	NoopFlag        *tensor.Tensor     // i32 [1], not read: infinities and NaN have a rule of their own
+	NoopFlag        *tensor.Tensor     // i32 [1], not read: infinities and NaN have their own rule
 	TensorLists     [][]*tensor.Tensor // amax, scale, scale_inv, all f32
 	MaxFP8          float32            // largest value of the fp8 dtype
 	ForcePow2Scales bool
 	Epsilon         float32 // lower bound of amax
 }
 
-// MultiTensorComputeScaleAndScaleInv computes the scales that use the range of an
-// fp8 dtype, element by element:
+// MultiTensorComputeScaleAndScaleInv computes, element by element, the scales that use the whole
+// range of an fp8 dtype:
 //
 //	a = max(amax, epsilon)
 //	scale = max_fp8 / a      scale_inv = 1 / scale
 //
-// The quotients are rounded to f32. A scale is 1 where a is 0, infinite or NaN,
-// and the largest f32 where the quotient is beyond it. With ForcePow2Scales it is
-// then cut to the power of two below it, never rounded up, so that a·scale stays
-// within max_fp8. amax is read; scale and scale_inv are written and share memory
-// with no other operand. Source: TransformerEngine 2.14.
+// The quotients are rounded to f32. A scale is 1 where a is 0, infinite or NaN, and the largest f32
+// where the quotient is beyond it. With ForcePow2Scales it is then rounded down to a power of two,
+// never up, so that a·scale stays within max_fp8. amax is read; scale and scale_inv are written and
+// share memory with no other operand. Source: TransformerEngine 2.14.
 var MultiTensorComputeScaleAndScaleInv = opregistry.NewOp("multi_tensor_compute_scale_and_scale_inv", opregistry.Schema[MultiTensorComputeScaleAndScaleInvArgs]{
 	Doc: "fp8 scales and their reciprocals from maxima",
 	Validate: func(a MultiTensorComputeScaleAndScaleInvArgs) error {
@@ -49,8 +47,7 @@ var MultiTensorComputeScaleAndScaleInv = opregistry.NewOp("multi_tensor_compute_
 	},
 })
 
-// MultiTensorComputeScaleInvE8M0Args are the arguments of
-// MultiTensorComputeScaleInvE8M0.
+// MultiTensorComputeScaleInvE8M0Args are the arguments of MultiTensorComputeScaleInvE8M0.
 type MultiTensorComputeScaleInvE8M0Args struct {
 	NoopFlag    *tensor.Tensor     // i32 [1], not read
 	TensorLists [][]*tensor.Tensor // amax bf16, scale_inv u8
@@ -88,13 +85,12 @@ type ComputeAmaxArgs struct {
 	Amax  *tensor.Tensor // f32 [1]
 }
 
-// ComputeAmax finds the largest magnitude of a tensor:
+// ComputeAmax computes the largest magnitude of a tensor:
 //
 //	amax = max_i |x[i]|
 //
-// x is read, amax is written; they are disjoint. A NaN does not count; amax is 0
-// when nothing does. A magnitude of f64 is rounded to f32. Source:
-// TransformerEngine 2.14.
+// x is read, amax is written; they are disjoint. NaNs are ignored; amax is 0 when there are no
+// other elements. A magnitude of f64 is rounded to f32. Source: TransformerEngine 2.14.
 var ComputeAmax = opregistry.NewOp("compute_amax", opregistry.Schema[ComputeAmaxArgs]{
 	Doc: "largest magnitude of a tensor",
 	Validate: func(a ComputeAmaxArgs) error {
@@ -109,7 +105,7 @@ var ComputeAmax = opregistry.NewOp("compute_amax", opregistry.Schema[ComputeAmax
 	},
 })
 
-// AmaxComputeAlgo says which amax of a history counts.
+// AmaxComputeAlgo selects the amax of a history.
 type AmaxComputeAlgo int
 
 // The algorithms.
@@ -130,10 +126,9 @@ func (m AmaxComputeAlgo) String() string {
 	}
 }
 
-// FusedAmaxAndScaleUpdateArgs are the arguments of
-// FusedAmaxAndScaleUpdateAfterReduction.
+// FusedAmaxAndScaleUpdateArgs are the arguments of FusedAmaxAndScaleUpdateAfterReduction.
 type FusedAmaxAndScaleUpdateArgs struct {
-	AmaxReductionBuffer *tensor.Tensor   // f32, the amax of every number of scales, reduced over the ranks
+	AmaxReductionBuffer *tensor.Tensor   // f32, the amax for each scale, reduced over the ranks
 	AmaxHistories       []*tensor.Tensor // f32 [length, n_i]
 	Scales              []*tensor.Tensor // f32 [n_i]
 	AmaxComputeAlgo     AmaxComputeAlgo
@@ -141,19 +136,18 @@ type FusedAmaxAndScaleUpdateArgs struct {
 	Margin              float32
 }
 
-// FusedAmaxAndScaleUpdateAfterReduction ends a step of delayed scaling. For each
-// column of each history h, taken in order with the numbers of the buffer:
+// FusedAmaxAndScaleUpdateAfterReduction ends a step of delayed scaling. The columns of all
+// histories h, in order, belong to the successive numbers of the buffer; for each column
 //
 //	last = buffer, or h[0] where that is 0
 //	h = h[1], …, h[length−1], last
 //	amax = last, or max(h) with AmaxMax
 //	scale = fp8_max·2^−margin / amax      h[0] = 0
 //
-// A scale stays as it was where amax is 0, infinite or NaN, and is the largest f32
-// where the quotient is beyond it; a NaN of the history does not count for the
-// maximum. Where last is 0, history and scale stay as they were. The buffer is
-// read; histories and scales are updated in place and share memory with no other
-// operand. Source: TransformerEngine 2.14; Micikevicius et al. 2022,
+// A scale does not change where amax is 0, infinite or NaN, and is the largest f32 where the
+// quotient is beyond it; NaNs of the history are ignored in the maximum. Where last is 0, neither
+// history nor scale changes. The buffer is read; histories and scales are updated in place and
+// share memory with no other operand. Source: TransformerEngine 2.14; Micikevicius et al. 2022,
 // arXiv:2209.05433.
 var FusedAmaxAndScaleUpdateAfterReduction = opregistry.NewOp("fused_amax_and_scale_update_after_reduction", opregistry.Schema[FusedAmaxAndScaleUpdateArgs]{
 	Doc: "rolls amax histories and updates the scales of delayed scaling",
@@ -229,9 +223,9 @@ func (c *check) notNegative(name string, v float32) {
 
 func indexed(name string, i int) string { return fmt.Sprintf("%s[%d]", name, i) }
 
-// locate gives the operand of a fault that was just found in element i of a list
-// its place: "head.tail" becomes "head_list[i].tail" with the suffix "_list".
-// Names are thus formed only for a fault.
+// locate adds the index to the name of the operand in the fault that was just found in element i of
+// a list: "head.tail" becomes "head_list[i].tail" with the suffix "_list". In this way names are
+// formed only for a fault.
 func (c *check) locate(suffix string, i int) {
 	if c.err == nil {
 		return

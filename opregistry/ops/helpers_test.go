@@ -20,9 +20,8 @@ type refusal[A any] struct {
 	want    string // part of what the error expects
 }
 
-// testValidation checks that good arguments pass without an allocation and that
-// each mistake is refused with an error that names op and operand. good returns
-// fresh arguments.
+// testValidation checks that good arguments pass without an allocation and that each mistake is
+// refused with an error that names op and operand. good returns fresh arguments.
 func testValidation[A any](t *testing.T, op *opregistry.Op[A], good func() A, refusals []refusal[A]) {
 	t.Helper()
 	a := good()
@@ -40,8 +39,7 @@ func testValidation[A any](t *testing.T, op *opregistry.Op[A], good func() A, re
 	}
 }
 
-// testRefused checks that a mistake is refused with an error that names op and
-// operand.
+// testRefused checks that a mistake is refused with an error that names op and operand.
 func testRefused[A any](t *testing.T, op *opregistry.Op[A], good func() A, r refusal[A]) {
 	t.Helper()
 	t.Run(r.name, func(t *testing.T) {
@@ -57,7 +55,7 @@ func testRefused[A any](t *testing.T, op *opregistry.Op[A], good func() A, r ref
 	})
 }
 
-// testAccepted checks calls that are unusual and right.
+// testAccepted checks calls that are unusual but valid.
 func testAccepted[A any](t *testing.T, op *opregistry.Op[A], good func() A, edits map[string]func(a *A)) {
 	t.Helper()
 	for name, edit := range edits {
@@ -110,8 +108,8 @@ func i64(v ...int64) *tensor.Tensor {
 	return x
 }
 
-// shifted returns a view with x's shape and dtype of memory that x overlaps in
-// part; x becomes a view of the same memory.
+// shifted returns a view with x's shape and dtype that partly overlaps x; x becomes a view of the
+// same memory.
 func shifted(x **tensor.Tensor) *tensor.Tensor {
 	shape := (*x).Shape()
 	room := of((*x).DType(), shape.NumElements()+1)
@@ -146,7 +144,7 @@ func bytesOf(v []int32) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v))
 }
 
-// overlaid returns n zeros of f32 with this shape and the first few of them as i32.
+// overlaid returns n zeros of f32 with this shape, and a view of the first few of them as i32.
 func overlaid(n, few int, shape ...int) (floats, ints *tensor.Tensor) {
 	room := make([]int32, n)
 	floats, err := tensor.FromBytes(bytesOf(room), tensor.F32, shape...)

@@ -17,8 +17,7 @@ type FP8TransposeArgs struct {
 //
 //	out[j,r] = in[r,j]
 //
-// Bits are copied, NaN patterns included. Input is read, out is written; they are
-// disjoint.
+// Bits are copied, NaN patterns included. Input is read, out is written; they are disjoint.
 var FP8Transpose = opregistry.NewOp("fp8_transpose", opregistry.Schema[FP8TransposeArgs]{
 	Doc: "transpose of an fp8 matrix",
 	Validate: func(a FP8TransposeArgs) error {
@@ -72,8 +71,8 @@ type NVFP4DataTransposeArgs struct {
 	Out   *tensor.Tensor // u8 [k, m/2]
 }
 
-// NVFP4DataTranspose transposes a matrix of 4-bit elements, two a byte, the one
-// with the even column in the lower half:
+// NVFP4DataTranspose transposes a matrix of 4-bit elements, two per byte, the one of the even
+// column in the lower half:
 //
 //	out[j,i] = in[i,j]      0 ≤ i < m, 0 ≤ j < k
 //
@@ -110,16 +109,14 @@ type NVFP42DMultiTensorTransposeArgs struct {
 	ColumnwiseScaleInvList []*tensor.Tensor // f8e4m3 [≥ k, ⌈m/16⌉]
 }
 
-// NVFP42DMultiTensorTranspose makes data by columns of data by rows for each
-// index of the lists, where scales belong to 16×16 tiles and are repeated for each
-// row of theirs:
+// NVFP42DMultiTensorTranspose computes data by columns from data by rows for each index of the
+// lists. Each scale belongs to a 16×16 tile and is repeated for every row of the tile:
 //
 //	data as NVFP4DataTranspose
 //	columnwise_scale_inv[j, t] = rowwise_scale_inv[16·t, ⌊j/16⌋]      0 where ⌊j/16⌋ ≥ ⌈k/16⌉
 //
-// Rows of scales beyond m and k are padding. The rowwise lists are read, the
-// columnwise ones written; these share memory with no other operand. Source:
-// TransformerEngine 2.14.
+// Rows of scales beyond m and k are padding. The rowwise lists are read, the columnwise ones are
+// written; the written ones share memory with no other operand. Source: TransformerEngine 2.14.
 var NVFP42DMultiTensorTranspose = opregistry.NewOp("nvfp4_2d_multi_tensor_transpose", opregistry.Schema[NVFP42DMultiTensorTransposeArgs]{
 	Doc: "columnwise copies of nvfp4 tensors with 16×16 tiles",
 	Validate: func(a NVFP42DMultiTensorTransposeArgs) error {
@@ -190,12 +187,11 @@ type SplitsToOffsetsArgs struct {
 	Output         *tensor.Tensor // i64 [len(first_dims)+1]
 }
 
-// SplitsToOffsets computes where each tensor of a group begins, in elements:
+// SplitsToOffsets computes the offset of each tensor of a group, in elements:
 //
 //	output[0] = 0      output[i+1] = output[i] + first_dims[i]·logical_last_dim
 //
-// Output is written. A product or sum beyond the range of i64 is an argument
-// error.
+// Output is written. A product or sum beyond the range of i64 is an argument error.
 var SplitsToOffsets = opregistry.NewOp("splits_to_offsets", opregistry.Schema[SplitsToOffsetsArgs]{
 	Doc: "offsets of the tensors of a group in elements",
 	Validate: func(a SplitsToOffsetsArgs) error {

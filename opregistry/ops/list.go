@@ -8,8 +8,8 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// listKind is the set of dtypes that the tensors of a list may have, a bit each,
-// and whether they have one element rather than the shape of list 0.
+// listKind says which dtypes the tensors of a list may have, one bit per dtype, and whether they
+// have one element rather than the shape of list 0.
 type listKind uint32
 
 const (
@@ -62,10 +62,9 @@ func (c *check) flag(noop *tensor.Tensor) {
 	}
 }
 
-// lists checks a no-op flag and that all lists are as long as the first, hold
-// tensors of their kind, computes for those that none is given for, and have
-// equal shapes index by index. Names are formed only for a fault, to keep the
-// good case free of allocations.
+// lists checks a no-op flag and that all lists have the length of the first, hold tensors of their
+// kind (the default is computes), and have equal shapes index by index. Names are formed only for a
+// fault, so that a valid call allocates nothing.
 func (c *check) lists(lists [][]*tensor.Tensor, noop *tensor.Tensor, kinds ...listKind) {
 	c.flag(noop)
 	for l, list := range lists {
@@ -103,7 +102,7 @@ func (c *check) scalar(name string, t *tensor.Tensor) bool {
 	return c.err == nil
 }
 
-// norms checks what the norm ops write.
+// norms checks the operands that the norm ops write.
 func (c *check) norms(lists [][]*tensor.Tensor, noop, invScale, norm, perTensor *tensor.Tensor) {
 	if c.dtype("norm", norm, tensor.F32) {
 		c.elements("norm", norm, 1, "the norm")
@@ -115,8 +114,7 @@ func (c *check) norms(lists [][]*tensor.Tensor, noop, invScale, norm, perTensor 
 		single{"norm", norm, true}, single{"per_tensor", perTensor, true})
 }
 
-// lists adds the tensors of lists, the access to the last of which is that to
-// all lists after it.
+// lists adds the tensors of lists. Lists without an access of their own have the last one given.
 func (o operands) lists(lists [][]*tensor.Tensor, access ...opregistry.Access) operands {
 	for l, list := range lists {
 		for i, t := range list {

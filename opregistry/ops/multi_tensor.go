@@ -16,7 +16,7 @@ const (
 
 // MultiTensorAdamArgs are the arguments of MultiTensorAdam.
 type MultiTensorAdamArgs struct {
-	NoopFlag       *tensor.Tensor     // i32 [1], read by no plain Adam: infinities propagate
+	NoopFlag       *tensor.Tensor     // i32 [1]; ignored here, so that infinities propagate
 	TensorLists    [][]*tensor.Tensor // g, p, m, v, and optionally f32 master weights
 	LR             float32
 	Beta1, Beta2   float32
@@ -27,19 +27,17 @@ type MultiTensorAdamArgs struct {
 	WeightDecay    float32
 }
 
-// MultiTensorAdam makes one Adam step for each tensor of the lists [g, p, m, v]:
+// MultiTensorAdam performs one Adam step for each tensor of the lists [g, p, m, v]:
 //
 //	m = β₁·m + (1−β₁)·g      v = β₂·v + (1−β₂)·g²
 //	u = (m/c₁) / (√(v/c₂) + ε)      c₁ = 1−β₁^step, c₂ = 1−β₂^step, or 1
 //	AdamL2:    g += wd·p first;  p −= lr·u
 //	AdamDecay: p −= lr·(u + wd·p)
 //
-// With a fifth list the f32 master weights are updated and p becomes their
-// rounded copy. g is read; p, m, v and master are updated in place and share
-// memory with no other operand. m and v have any compute dtype; arithmetic in f32
-// or better. Source: Kingma and Ba 2015,
-// arXiv:1412.6980; Loshchilov and Hutter 2019, arXiv:1711.05101;
-// TransformerEngine 2.14.
+// With a fifth list the f32 master weights are updated and p becomes their rounded copy. g is read;
+// p, m, v and master are updated in place and share memory with no other operand. m and v may have
+// any compute dtype; arithmetic is in f32 or better. Source: Kingma and Ba 2015, arXiv:1412.6980;
+// Loshchilov and Hutter 2019, arXiv:1711.05101; TransformerEngine 2.14.
 var MultiTensorAdam = opregistry.NewOp("multi_tensor_adam", opregistry.Schema[MultiTensorAdamArgs]{
 	Doc: "Adam or AdamW step over lists of tensors, in place",
 	Validate: func(a MultiTensorAdamArgs) error {
@@ -67,14 +65,14 @@ type MultiTensorScaleArgs struct {
 	Scale       float32
 }
 
-// MultiTensorScale multiplies each tensor of the first list into the second:
+// MultiTensorScale multiplies each tensor of the first list by a scale and writes it to the second
+// list:
 //
 //	out = in · scale
 //
-// in is read, out is written also when the flag is set; each out may be its own
-// in and shares memory with no other operand. The
-// product is formed in f32 or better and rounded to out's dtype. The flag becomes
-// 1 when an input is not finite and is never cleared. Source: TransformerEngine
+// in is read; out is written whether or not the flag is set. Each out may be its own in and shares
+// memory with no other operand. The product is formed in f32 or better and rounded to out's dtype.
+// The flag becomes 1 when an input is not finite and is never cleared. Source: TransformerEngine
 // 2.14.
 var MultiTensorScale = opregistry.NewOp("multi_tensor_scale", opregistry.Schema[MultiTensorScaleArgs]{
 	Doc: "multiplies lists of tensors by a number",
@@ -143,8 +141,8 @@ func firstOf(lists [][]*tensor.Tensor) *tensor.Tensor {
 	return lists[0][0]
 }
 
-// MultiTensorScaleTensor is MultiTensorScale with a scale that is a tensor, which
-// is read and shares memory with nothing that is written.
+// MultiTensorScaleTensor is MultiTensorScale with a tensor as the scale. The scale is read and
+// shares memory with no operand that is written.
 var MultiTensorScaleTensor = opregistry.NewOp("multi_tensor_scale_tensor", opregistry.Schema[MultiTensorScaleTensorArgs]{
 	Doc: "multiplies lists of tensors by a number held in a tensor",
 	Validate: func(a MultiTensorScaleTensorArgs) error {
@@ -173,8 +171,8 @@ type MultiTensorUnscaleL2NormArgs struct {
 	PerTensor   *tensor.Tensor     // f32 [n], nil when not wanted
 }
 
-// MultiTensorUnscaleL2Norm is MultiTensorL2Norm of the tensors multiplied by
-// inv_scale, which are left as they are:
+// MultiTensorUnscaleL2Norm is MultiTensorL2Norm of the tensors multiplied by inv_scale. The tensors
+// themselves do not change:
 //
 //	norm = √(Σ_t Σ_i (t[i]·inv_scale)²)
 var MultiTensorUnscaleL2Norm = opregistry.NewOp("multi_tensor_unscale_l2norm", opregistry.Schema[MultiTensorUnscaleL2NormArgs]{

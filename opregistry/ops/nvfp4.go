@@ -11,14 +11,12 @@ type NVFP4ComputeGlobalScaleArgs struct {
 	GlobalScaleTensor *tensor.Tensor // f32 [n]
 }
 
-// NVFP4ComputeGlobalScale computes the encoding scale of whole tensors, element
-// by element:
+// NVFP4ComputeGlobalScale computes the encoding scale of whole tensors, element by element:
 //
 //	S = min(2688/amax, largest f32) where amax > 0, otherwise 1      2688 = 448·6
 //
-// S is rounded to f32; it is 0 for an infinite amax and 1 for NaN. The amaxes are
-// read, the scales written; they are disjoint or the same. Source:
-// TransformerEngine 2.14.
+// S is rounded to f32; it is 0 for an infinite amax and 1 for NaN. The amaxes are read, the scales
+// written; they are disjoint or the same. Source: TransformerEngine 2.14.
 var NVFP4ComputeGlobalScale = opregistry.NewOp("nvfp4_compute_global_scale", opregistry.Schema[NVFP4ComputeGlobalScaleArgs]{
 	Doc: "encoding scales of whole nvfp4 tensors",
 	Validate: func(a NVFP4ComputeGlobalScaleArgs) error {
@@ -41,14 +39,12 @@ type NVFP4ComputePerBlockScaleArgs struct {
 	GlobalAmax *tensor.Tensor // f32 [1]
 }
 
-// NVFP4ComputePerBlockScale computes the decoding scales of blocks before they are
-// rounded to E4M3:
+// NVFP4ComputePerBlockScale computes the decoding scales of blocks before they are rounded to E4M3:
 //
 //	scale = min(block_amax/6 · S, largest f32)      S of NVFP4ComputeGlobalScale
 //
-// which is block_amax·448/global_amax. The amaxes are read, the scales written;
-// scale may be block_amax and is disjoint from global_amax. Source:
-// TransformerEngine 2.14.
+// which is block_amax·448/global_amax. The amaxes are read, the scales written; scale may be
+// block_amax and is disjoint from global_amax. Source: TransformerEngine 2.14.
 var NVFP4ComputePerBlockScale = opregistry.NewOp("nvfp4_compute_per_block_scale", opregistry.Schema[NVFP4ComputePerBlockScaleArgs]{
 	Doc: "decoding scales of nvfp4 blocks in f32",
 	Validate: func(a NVFP4ComputePerBlockScaleArgs) error {
@@ -72,13 +68,13 @@ type NVFP4ExpandScaleToFP8Args struct {
 	BlockLen int            // rows of a tile
 }
 
-// NVFP4ExpandScaleToFP8 rounds the scales of tiles to E4M3 and repeats them for
-// each row of theirs:
+// NVFP4ExpandScaleToFP8 rounds the scales of tiles to E4M3 and repeats each for the rows of its
+// tile:
 //
-//	output[r,j] = E4M3(input[⌊r/block_len⌋, j]), 0 for rows behind the last tile
+//	output[r,j] = E4M3(input[⌊r/block_len⌋, j]), 0 for rows after the last tile
 //
-// What is beyond 448 becomes 448; NaN stays NaN. Input is read, output is
-// written; they are disjoint. Source: TransformerEngine 2.14.
+// Values beyond 448 become 448; NaN stays NaN. Input is read, output is written; they are disjoint.
+// Source: TransformerEngine 2.14.
 var NVFP4ExpandScaleToFP8 = opregistry.NewOp("nvfp4_expand_scale_to_fp8", opregistry.Schema[NVFP4ExpandScaleToFP8Args]{
 	Doc: "scales of nvfp4 tiles rounded to E4M3, one a row",
 	Validate: func(a NVFP4ExpandScaleToFP8Args) error {
@@ -105,15 +101,15 @@ type NVFP4FusedScaleArgs struct {
 	BlockLen      int            // rows of a tile
 }
 
-// NVFP4FusedScale is NVFP4ComputePerBlockScale, NVFP4ExpandScaleToFP8 of its
-// result, and a copy of the amax:
+// NVFP4FusedScale is NVFP4ComputePerBlockScale, NVFP4ExpandScaleToFP8 of its result, and a copy of
+// the amax:
 //
 //	per_block_scale = min(block_amax/6 · S, largest f32)
 //	target_scale[r,j] = E4M3(per_block_scale[⌊r/block_len⌋, j])
 //	target_amax = global_amax
 //
-// The amaxes are read, the others are written; these share memory with no other
-// operand. Source: TransformerEngine 2.14.
+// The amaxes are read, the others are written; the written ones share memory with no other operand.
+// Source: TransformerEngine 2.14.
 var NVFP4FusedScale = opregistry.NewOp("nvfp4_fused_scale", opregistry.Schema[NVFP4FusedScaleArgs]{
 	Doc: "decoding scales of nvfp4 tiles in f32 and, one a row, in E4M3",
 	Validate: func(a NVFP4FusedScaleArgs) error {
@@ -131,11 +127,11 @@ var NVFP4FusedScale = opregistry.NewOp("nvfp4_fused_scale", opregistry.Schema[NV
 
 // NVFP4MultiTensorFusedScaleArgs are the arguments of NVFP4MultiTensorFusedScale.
 type NVFP4MultiTensorFusedScaleArgs struct {
-	Calls []NVFP4FusedScaleArgs // an element takes one from each of TransformerEngine's lists
+	Calls []NVFP4FusedScaleArgs // each element holds one entry of each of TransformerEngine's lists
 }
 
-// NVFP4MultiTensorFusedScale is NVFP4FusedScale for each element of a list. What
-// is written shares memory with no other operand of the call.
+// NVFP4MultiTensorFusedScale applies NVFP4FusedScale to each element of a list. Operands that are
+// written share memory with no other operand of the call.
 var NVFP4MultiTensorFusedScale = opregistry.NewOp("nvfp4_multi_tensor_fused_scale", opregistry.Schema[NVFP4MultiTensorFusedScaleArgs]{
 	Doc: "nvfp4_fused_scale for a list of tensors",
 	Validate: func(a NVFP4MultiTensorFusedScaleArgs) error {
@@ -193,7 +189,7 @@ func (c *check) fusedScale(a NVFP4FusedScaleArgs) {
 	c.blockLen(a.BlockLen)
 }
 
-// expanded checks the E4M3 scales, one a row, of tiles.
+// expanded checks the E4M3 scales of tiles, one per row.
 func (c *check) expanded(name string, t, tiles *tensor.Tensor) {
 	if c.dtype(name, t, tensor.F8E4M3) && c.rank(name, t, 2) && t.Shape()[1] != tiles.Shape()[1] {
 		c.fail(name, "rows of "+itoa(tiles.Shape()[1])+", one scale a tile", "%v", t)

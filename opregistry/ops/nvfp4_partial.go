@@ -11,19 +11,18 @@ type NVFP4PartialAmaxArgs struct {
 	GlobalAmax *tensor.Tensor // f32 [1]
 }
 
-// NVFP4MultiTensorComputePartialAmaxArgs are the arguments of
-// NVFP4MultiTensorComputePartialAmax.
+// NVFP4MultiTensorComputePartialAmaxArgs are the arguments of NVFP4MultiTensorComputePartialAmax.
 type NVFP4MultiTensorComputePartialAmaxArgs struct {
-	Calls []NVFP4PartialAmaxArgs // an element takes one from each of TransformerEngine's lists
+	Calls []NVFP4PartialAmaxArgs // each element holds one entry of each of TransformerEngine's lists
 }
 
-// NVFP4MultiTensorComputePartialAmax is NVFP42DComputePartialAmax for each element
-// of a list, with the largest magnitude of the whole shard:
+// NVFP4MultiTensorComputePartialAmax applies NVFP42DComputePartialAmax to each element of a list
+// and also computes the largest magnitude of the whole shard:
 //
 //	global_amax = max_i |x[i]|
 //
-// The shards are read, the amaxes written; these share memory with no other operand
-// of the call.
+// The shards are read, the amaxes are written; the amaxes share memory with no other operand of the
+// call.
 var NVFP4MultiTensorComputePartialAmax = opregistry.NewOp("nvfp4_multi_tensor_compute_partial_amax", opregistry.Schema[NVFP4MultiTensorComputePartialAmaxArgs]{
 	Doc: "nvfp4_2d_compute_partial_amax and the amax of each shard for a list of tensors",
 	Validate: func(a NVFP4MultiTensorComputePartialAmaxArgs) error {
@@ -66,7 +65,7 @@ func nvfp4PartialAmaxName(i int) string { return [...]string{"tensor", "amax", "
 // NVFP42DPartialCastArgs are the arguments of NVFP42DPartialCast.
 type NVFP42DPartialCastArgs struct {
 	Inp         *tensor.Tensor // the shard [n], any compute dtype
-	Out         *tensor.Tensor // u8 [⌈n/2⌉], two E2M1 elements a byte
+	Out         *tensor.Tensor // u8 [⌈n/2⌉], two E2M1 elements per byte
 	Scale       *tensor.Tensor // f32 [⌈h/block_len⌉, ⌈w/block_len⌉], of NVFP4ComputePerBlockScale
 	GlobalScale *tensor.Tensor // f32 [1], of NVFP4ComputeGlobalScale
 	H, W        int            // axes of the matrix, w even
@@ -74,17 +73,16 @@ type NVFP42DPartialCastArgs struct {
 	BlockLen    int            // 16 for nvfp4
 }
 
-// NVFP42DPartialCast rounds a shard of a matrix to E2M1 with the decoding scale of
-// the square tile that each element lies in:
+// NVFP42DPartialCast rounds a shard of a matrix to E2M1; each element has the decoding scale of its
+// square tile:
 //
 //	s = E4M3(scale[⌊row/b⌋, ⌊col/b⌋])      S = global_scale, 1 unless that is > 0
 //	out[i] = E2M1(x[i] · min(S/s, largest f32))
 //
-// Element i is in byte ⌊i/2⌋, in its lower half when i is even. Of an odd number of
-// elements the upper half of the last byte is kept. Rounding is that of Quantize;
-// a scale that rounds to 0 counts as the largest f32 after the division. All but
-// out are read; out is written and disjoint from them. Source: TransformerEngine
-// 2.14.
+// Element i is in byte ⌊i/2⌋, in its lower half when i is even. With an odd number of elements the
+// upper half of the last byte keeps its content. Rounding is that of Quantize; where a scale rounds
+// to 0, the quotient is the largest f32. All operands but out are read; out is written and disjoint
+// from them. Source: TransformerEngine 2.14.
 var NVFP42DPartialCast = opregistry.NewOp("nvfp4_2d_partial_cast", opregistry.Schema[NVFP42DPartialCastArgs]{
 	Doc: "packed E2M1 copy of a shard of a matrix with scales of square tiles",
 	Validate: func(a NVFP42DPartialCastArgs) error {
@@ -98,14 +96,13 @@ var NVFP42DPartialCast = opregistry.NewOp("nvfp4_2d_partial_cast", opregistry.Sc
 	Operands: func(a NVFP42DPartialCastArgs) []opregistry.Operand { return operands{}.nvfp4Cast(a, nvfp4CastName) },
 })
 
-// NVFP4MultiTensor2DPartialCastArgs are the arguments of
-// NVFP4MultiTensor2DPartialCast.
+// NVFP4MultiTensor2DPartialCastArgs are the arguments of NVFP4MultiTensor2DPartialCast.
 type NVFP4MultiTensor2DPartialCastArgs struct {
-	Calls []NVFP42DPartialCastArgs // an element takes one from each of TransformerEngine's lists
+	Calls []NVFP42DPartialCastArgs // each element holds one entry of each of TransformerEngine's lists
 }
 
-// NVFP4MultiTensor2DPartialCast is NVFP42DPartialCast for each element of a list.
-// What is written shares memory with no other operand of the call.
+// NVFP4MultiTensor2DPartialCast applies NVFP42DPartialCast to each element of a list. Operands that
+// are written share memory with no other operand of the call.
 var NVFP4MultiTensor2DPartialCast = opregistry.NewOp("nvfp4_multi_tensor_2d_partial_cast", opregistry.Schema[NVFP4MultiTensor2DPartialCastArgs]{
 	Doc: "nvfp4_2d_partial_cast for a list of tensors",
 	Validate: func(a NVFP4MultiTensor2DPartialCastArgs) error {

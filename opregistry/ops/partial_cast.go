@@ -7,9 +7,9 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// A shard is a run of consecutive elements of a matrix [h, w] in row-major order,
-// as a distributed optimiser holds them: element i of the shard is element
-// start_offset + i of the matrix, at row ⌊(start_offset+i)/w⌋.
+// A shard is a run of consecutive elements of a matrix [h, w] in row-major order, the part that one
+// rank of a distributed optimiser holds: element i of the shard is element start_offset + i of the
+// matrix, at row ⌊(start_offset+i)/w⌋.
 
 // PartialAmaxArgs are the arguments of FP8BlockScalingComputePartialAmax and
 // NVFP42DComputePartialAmax.
@@ -21,14 +21,13 @@ type PartialAmaxArgs struct {
 	BlockLen    int
 }
 
-// FP8BlockScalingComputePartialAmax finds the largest magnitude of the elements of
-// each square tile of a matrix that a shard holds:
+// FP8BlockScalingComputePartialAmax computes the largest magnitude in each square tile of a matrix,
+// over the elements that a shard holds:
 //
 //	amax[i,j] = max |x| over the elements of the shard with ⌊row/b⌋ = i, ⌊col/b⌋ = j
 //
-// It is 0 for tiles without elements. A NaN does not count. The shard is read,
-// amax is written; they are disjoint. The tiles of block scaling have a block_len
-// of 128. Source: TransformerEngine 2.14.
+// It is 0 for tiles without elements. NaNs are ignored. The shard is read, amax is written; they
+// are disjoint. The tiles of block scaling have a block_len of 128. Source: TransformerEngine 2.14.
 var FP8BlockScalingComputePartialAmax = opregistry.NewOp("fp8_block_scaling_compute_partial_amax", opregistry.Schema[PartialAmaxArgs]{
 	Doc:      "amax of square tiles from a shard of a matrix",
 	Validate: func(a PartialAmaxArgs) error { return a.validate("fp8_block_scaling_compute_partial_amax") },
@@ -70,14 +69,14 @@ type PartialCastArgs struct {
 	BlockLen    int
 }
 
-// FP8BlockScalingPartialCast rounds a shard of a matrix to fp8 with the scale of
-// the square tile that each element lies in:
+// FP8BlockScalingPartialCast rounds a shard of a matrix to fp8; each element has the scale of its
+// square tile:
 //
 //	out[i] = fp8(x[i] · scale[⌊row/b⌋, ⌊col/b⌋])
 //
-// Rounding is that of Quantize. Only the elements of the shard are written. inp and
-// scale are read, out is written and disjoint from them. Source: TransformerEngine
-// 2.14, which also writes to the rest of the tile.
+// Rounding is that of Quantize. Only the elements of the shard are written. inp and scale are read,
+// out is written and disjoint from them. Source: TransformerEngine 2.14, which also writes to the
+// rest of the tile.
 var FP8BlockScalingPartialCast = opregistry.NewOp("fp8_block_scaling_partial_cast", opregistry.Schema[PartialCastArgs]{
 	Doc: "fp8 copy of a shard of a matrix with scales of square tiles",
 	Validate: func(a PartialCastArgs) error {
@@ -104,14 +103,13 @@ type MXFP8PartialAmaxArgs struct {
 	StartOffset int
 }
 
-// MXFP8ScalingComputePartialAmax finds the largest magnitude of the elements of
-// each block of a matrix that a shard holds, for the blocks of 1×32 along rows and
-// those of 32×1 along columns:
+// MXFP8ScalingComputePartialAmax computes the largest magnitude in each block of a matrix, over the
+// elements that a shard holds, for the blocks of 1×32 along rows and those of 32×1 along columns:
 //
 //	amax_rowwise[row, ⌊col/32⌋] and amax_colwise[⌊row/32⌋, col] = max |x|
 //
-// Both are 0 for blocks without elements. A NaN does not count. The shard is
-// read, the others are written; all are disjoint. Source: TransformerEngine 2.14.
+// Both are 0 for blocks without elements. NaNs are ignored. The shard is read, the others are
+// written; all are disjoint. Source: TransformerEngine 2.14.
 var MXFP8ScalingComputePartialAmax = opregistry.NewOp("mxfp8_scaling_compute_partial_amax", opregistry.Schema[MXFP8PartialAmaxArgs]{
 	Doc: "amax of mxfp8 blocks from a shard of a matrix",
 	Validate: func(a MXFP8PartialAmaxArgs) error {
@@ -143,15 +141,14 @@ type MXFP8PartialCastArgs struct {
 	StartOffset     int
 }
 
-// MXFP8ScalingPartialCast rounds a shard of a matrix to E4M3 twice, with the
-// scales of the blocks along rows and of those along columns:
+// MXFP8ScalingPartialCast rounds a shard of a matrix to E4M3 twice, with the scales of the blocks
+// along rows and with those along columns:
 //
 //	output_rowwise[i] = E4M3(x[i] / scale_inv_rowwise[row, ⌊col/32⌋])
 //	output_colwise[i] = E4M3(x[i] / scale_inv_colwise[⌊row/32⌋, col])
 //
-// Rounding is that of Quantize. The input and the scales are read, the outputs are
-// written; these share memory with no other operand. Source: TransformerEngine
-// 2.14.
+// Rounding is that of Quantize. The input and the scales are read, the outputs are written; the
+// outputs share memory with no other operand. Source: TransformerEngine 2.14.
 var MXFP8ScalingPartialCast = opregistry.NewOp("mxfp8_scaling_partial_cast", opregistry.Schema[MXFP8PartialCastArgs]{
 	Doc: "mxfp8 copies of a shard of a matrix",
 	Validate: func(a MXFP8PartialCastArgs) error {
@@ -198,7 +195,7 @@ func (c *check) blockLen(n int) {
 	}
 }
 
-// tiles checks f32 numbers, one a tile of a matrix.
+// tiles checks f32 numbers, one per tile of a matrix.
 func (c *check) tiles(name string, t *tensor.Tensor, h, w, b int) {
 	if c.dtype(name, t, tensor.F32) && c.rank(name, t, 2) {
 		c.matrix(name, "", t, ofF32, ceilDiv(h, b), ceilDiv(w, b), false)

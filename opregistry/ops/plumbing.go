@@ -6,12 +6,12 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// The ops of this file compute nothing: they are set-up, queries and memory layout
-// of one vendor's GPU libraries. They are declared so that a vendor can register
-// an impl and a policy can name them. An argument of type any is an object that
-// belongs to the impl; where an op returns a value, Result is where it goes.
+// The ops of this file compute nothing: they are set-up, queries and memory layout of one vendor's
+// GPU libraries. They are declared so that a vendor can register an impl and a policy can name
+// them. An argument of type any is an object that belongs to the impl; an op that returns a value
+// writes it to Result.
 
-// declared returns the handle of an op that checks that what it needs is given.
+// declared returns the handle of an op that only checks that the arguments it needs are given.
 func declared[A any](name, doc string, require func(c *check, a A), list func(a A) operands) *opregistry.Op[A] {
 	return opregistry.NewOp(name, opregistry.Schema[A]{
 		Doc: doc,
@@ -41,8 +41,7 @@ type SwizzleScalesForGemmArgs struct {
 	Scaling Scaling // mxfp8 or nvfp4
 }
 
-// SwizzleScalesForGemm reorders the scales of a tensor in place to the layout of
-// cuBLASLt.
+// SwizzleScalesForGemm reorders the scales of a tensor in place into the layout of cuBLASLt.
 var SwizzleScalesForGemm = declared("swizzle_scales_for_gemm_", "reorders scales in place for cuBLASLt",
 	func(c *check, a SwizzleScalesForGemmArgs) {
 		c.swizzled(a.Scaling)
@@ -95,18 +94,17 @@ func (o operands) swizzled(name string, z Quantized, rowwise, columnwise bool) o
 // CreateFP8TensorMetaArgs are the arguments of CreateFP8TensorMeta.
 type CreateFP8TensorMetaArgs struct{ Result *FP8TensorMeta }
 
-// CreateFP8TensorMeta returns an empty state of delayed scaling.
+// CreateFP8TensorMeta makes an empty state of delayed scaling.
 var CreateFP8TensorMeta = declared("create_fp8_tensor_meta", "makes an empty state of delayed scaling",
 	func(c *check, a CreateFP8TensorMetaArgs) { c.object("result", a.Result != nil) }, nil)
 
-// BulkOverlapAGWithExternalGemmArgs are the arguments of
-// BulkOverlapAGWithExternalGemm.
+// BulkOverlapAGWithExternalGemmArgs are the arguments of BulkOverlapAGWithExternalGemm.
 type BulkOverlapAGWithExternalGemmArgs struct {
 	AllgatherCommunicator  any // of CreateCommOverlap
 	SendStream, RecvStream device.Stream
 }
 
-// BulkOverlapAGWithExternalGemm starts an all-gather beside a GEMM that runs
+// BulkOverlapAGWithExternalGemm starts an all-gather that runs at the same time as a GEMM
 // elsewhere.
 var BulkOverlapAGWithExternalGemm = declared("bulk_overlap_ag_with_external_gemm", "all-gather beside a GEMM of another library",
 	func(c *check, a BulkOverlapAGWithExternalGemmArgs) {
@@ -123,8 +121,7 @@ type CreateCommOverlapHelperArgs struct {
 var CreateCommOverlapHelper = declared("create_comm_overlap_helper", "makes the set-up object of communication overlap",
 	func(c *check, a CreateCommOverlapHelperArgs) { c.object("result", a.Result != nil) }, nil)
 
-// CreateCommOverlapArgs are the arguments of CreateCommOverlap and
-// CreateCommOverlapP2P.
+// CreateCommOverlapArgs are the arguments of CreateCommOverlap and CreateCommOverlapP2P.
 type CreateCommOverlapArgs struct {
 	BufferShape []int
 	BufferDType tensor.DType
@@ -134,11 +131,11 @@ type CreateCommOverlapArgs struct {
 	Result      *any
 }
 
-// CreateCommOverlap makes a communicator whose collectives run beside GEMMs.
+// CreateCommOverlap makes a communicator whose collectives run at the same time as GEMMs.
 var CreateCommOverlap = declared("create_comm_overlap", "makes a communicator that overlaps with GEMMs", (*check).commOverlap, nil)
 
-// CreateCommOverlapP2P makes a communicator of CreateCommOverlap that sends from
-// rank to rank.
+// CreateCommOverlapP2P makes a communicator like that of CreateCommOverlap which sends from rank to
+// rank.
 var CreateCommOverlapP2P = declared("create_comm_overlap_p2p", "makes a point-to-point communicator that overlaps with GEMMs", (*check).commOverlap, nil)
 
 func (c *check) commOverlap(a CreateCommOverlapArgs) {
@@ -182,8 +179,7 @@ type NVSHMEMSendOnCurrentStreamArgs struct {
 	Signal   *tensor.Tensor
 }
 
-// NVSHMEMSendOnCurrentStream copies src to dst on another rank and raises its
-// signal.
+// NVSHMEMSendOnCurrentStream copies src to dst on another rank and sets its signal.
 var NVSHMEMSendOnCurrentStream = declared("nvshmem_send_on_current_stream", "copies a tensor to another rank by NVSHMEM",
 	func(c *check, a NVSHMEMSendOnCurrentStreamArgs) {
 		if c.given("src", a.Src) && c.given("dst", a.Dst) && c.given("signal", a.Signal) && a.Peer < 0 {
@@ -216,8 +212,8 @@ type QueryArgs struct{ Result *int }
 
 func (c *check) query(a QueryArgs) { c.object("result", a.Result != nil) }
 
-// GetCuBLASLtVersion returns the version of cuBLASLt. TransformerEngine spells the
-// name of the op with a capital L.
+// GetCuBLASLtVersion returns the version of cuBLASLt. TransformerEngine writes the op's name with a
+// capital L.
 var GetCuBLASLtVersion = declared("get_cublaslt_version", "version of cuBLASLt", (*check).query, nil)
 
 // GetCuDNNVersion returns the version of cuDNN.
@@ -256,8 +252,7 @@ var ConvertHostPointersToTensor = declared("convert_host_pointers_to_tensor", "a
 		return operands{}.lists(a.TensorLists, opregistry.AccessRead).write("result", a.Result)
 	})
 
-// GetDevicePointerForDataAndScalesArgs are the arguments of
-// GetDevicePointerForDataAndScales.
+// GetDevicePointerForDataAndScalesArgs are the arguments of GetDevicePointerForDataAndScales.
 type GetDevicePointerForDataAndScalesArgs struct {
 	DataTensors  []*tensor.Tensor
 	ScaleTensors []*tensor.Tensor
@@ -267,8 +262,7 @@ type GetDevicePointerForDataAndScalesArgs struct {
 	Result       *tensor.Tensor // i64 [2, n], on the device
 }
 
-// GetDevicePointerForDataAndScales writes the addresses of data and scales to
-// device memory.
+// GetDevicePointerForDataAndScales writes the addresses of data and scales to device memory.
 var GetDevicePointerForDataAndScales = declared("get_device_pointer_for_data_and_scales", "addresses of data and scales in device memory",
 	func(c *check, a GetDevicePointerForDataAndScalesArgs) {
 		c.length("scale_tensors", len(a.ScaleTensors), len(a.DataTensors), "data_tensors")

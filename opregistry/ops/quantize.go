@@ -7,21 +7,20 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// Scaling says how the values of a quantised tensor are scaled. In all of them
+// Scaling says how the values of a quantised tensor are scaled. Always
 //
 //	value = data · scale_inv
 type Scaling int
 
-// The scalings. The matrix of a tensor [.., cols] has its leading axes as rows.
+// The scalings. A tensor [.., cols] is a matrix whose rows are the leading axes, flattened.
 const (
 	// NoScaling quantises nothing.
 	NoScaling Scaling = iota
 
-	// DelayedScaling has one f32 scale a tensor, which the caller chose before.
+	// DelayedScaling has one f32 scale per tensor, which the caller chose earlier.
 	DelayedScaling
 
-	// CurrentScaling has one f32 scale a tensor, from the amax of the tensor
-	// itself.
+	// CurrentScaling has one f32 scale per tensor, from the amax of the tensor itself.
 	CurrentScaling
 
 	// BlockScaling has one f32 scale for each 1×128 elements of a row, or for each
@@ -32,8 +31,8 @@ const (
 	// Microscaling Formats 1.0.
 	MXFP8Scaling
 
-	// NVFP4Scaling has E2M1 data, two elements a byte, one E4M3 scale for each 1×16
-	// elements of a row, or for each 16×16 with Block2D, and one f32 amax a tensor.
+	// NVFP4Scaling has E2M1 data, two elements per byte, one E4M3 scale for each 1×16 elements of a
+	// row, or for each 16×16 with Block2D, and one f32 amax per tensor.
 	NVFP4Scaling
 )
 
@@ -60,22 +59,22 @@ func (s Scaling) BlockLen() int {
 	}
 }
 
-// Quantizer says how a tensor is to be quantised.
+// Quantizer says how to quantise a tensor.
 type Quantizer struct {
 	Scaling         Scaling
 	ForcePow2Scales bool    // current, block: scales are powers of two
 	AmaxEpsilon     float32 // current, block: lower bound of amax
 	Block2D         bool    // block, nvfp4: square blocks
 
-	// Stochastic rounds nvfp4 data at random, in proportion to the distances from
-	// the two neighbours, with the numbers that Seed and Offset name.
+	// Stochastic rounds nvfp4 data at random, in proportion to the distances from the two
+	// neighbours, with random numbers determined by Seed and Offset.
 	Stochastic   bool
 	Seed, Offset uint64
 }
 
-// Quantized is a quantised tensor: the data of a matrix by rows, by columns, or
-// both, and scales. This table says which fields a scaling uses, and their dtypes
-// and shapes for a matrix [rows, cols] with blocks of length b.
+// Quantized is a quantised tensor: the data of a matrix by rows, by columns, or both, and scales.
+// This table says which fields a scaling uses, and their dtypes and shapes for a matrix [rows,
+// cols] with blocks of length b.
 //
 //	                    delayed, current  block                 mxfp8                nvfp4
 //	Data                fp8 [rows, cols]  fp8 [rows, cols]      fp8 [rows, cols]     u8 [rows, cols/2]
@@ -85,12 +84,12 @@ type Quantizer struct {
 //	Scale               f32 [1]           –                     –                    –
 //	Amax                f32 [1]           –                     –                    f32 [1]
 //
-// With Block2D scales have ⌈rows/b⌉ rows, ⌈cols/b⌉ by columns. fp8 is f8e4m3 or
-// f8e5m2, one for both data. By columns, the blocks run down the columns; the data
-// is that of the transposed matrix, with mxfp8 in the order of the matrix itself.
-// u8 scales are tensor.Float8E8M0; u8 data holds tensor.Float4E2M1, the element
-// with the even column in the lower four bits. Any operand may be strided: scales
-// that a library wants padded are views of the padded memory.
+// With Block2D, ScaleInv has ⌈rows/b⌉ rows and ColumnwiseScaleInv has ⌈cols/b⌉. fp8 is f8e4m3 or
+// f8e5m2, the same for both kinds of data. In data by columns the blocks run down the columns; the
+// data is that of the transposed matrix, except that mxfp8 keeps the order of the matrix itself. u8
+// scales are tensor.Float8E8M0; u8 data holds tensor.Float4E2M1, with the element of the even
+// column in the lower four bits. Any operand may be strided: scales that a library wants padded are
+// views of the padded memory.
 type Quantized struct {
 	Data, ScaleInv                     *tensor.Tensor
 	ColumnwiseData, ColumnwiseScaleInv *tensor.Tensor
@@ -102,11 +101,11 @@ type QuantizeArgs struct {
 	Tensor    *tensor.Tensor // [.., cols], any compute dtype
 	Quantizer Quantizer
 	Output    Quantized
-	Noop      *tensor.Tensor // f32 [1]: nothing is done when it is 1; nil for never
+	Noop      *tensor.Tensor // f32 [1]: a call with a value of 1 does nothing; may be nil
 }
 
-// Quantize rounds a tensor to a narrow format. For the elements of a block, or of
-// the whole tensor, and a largest value max of the dtype of the data:
+// Quantize rounds a tensor to a narrow format. In these formulas amax is the largest magnitude in
+// the tensor or block, and max the largest value of the data's dtype:
 //
 //	delayed:  amax = max(amax, max|x|)
 //	current:  amax = max|x|      scale = max/amax
@@ -116,23 +115,20 @@ type QuantizeArgs struct {
 //	          scale_inv = E4M3((amax of the block)/6 · S)      scale = S/scale_inv
 //	data = x·scale, rounded      scale_inv = 1/scale
 //
-// The scales of current and block scaling follow the rules of
-// MultiTensorComputeScaleAndScaleInv with Epsilon AmaxEpsilon. Of nvfp4, S is at
-// most the largest f32 and 1 for an amax of 0 or infinity, and so is scale. A NaN
-// does not count for an amax.
+// The scales of current and block scaling follow the rules of MultiTensorComputeScaleAndScaleInv
+// with AmaxEpsilon as Epsilon. For nvfp4, S and scale are at most the largest f32, and 1 for an
+// amax of 0 or infinity. NaNs are ignored in an amax.
 //
-// Data is rounded once to nearest, ties to even; what is beyond the range becomes
-// ±max; NaN stays NaN, in E2M1 it becomes 6. With Stochastic, element i of the
-// matrix in the order of the data, i = row·(even cols) + col, takes the word i mod
-// 4 of the Philox4x32-10 block with key Seed and counter {low half, high half of
-// Offset + ⌊i/4⌋, 0 by rows or 1 by columns, 0}; |x·scale| between neighbours lo
-// and hi becomes hi when word·2⁻³² < (|x·scale| − lo)/(hi − lo).
+// Data is rounded once to nearest, ties to even; values out of range become ±max; NaN stays NaN,
+// except that in E2M1 it becomes 6. With Stochastic, element i of the matrix in the order of the
+// data, i = row·(even cols) + col, uses word i mod 4 of the Philox4x32-10 block with key Seed and
+// counter {low half, high half of Offset + ⌊i/4⌋, 0 by rows or 1 by columns, 0}; |x·scale| between
+// neighbours lo and hi becomes hi when word·2⁻³² < (|x·scale| − lo)/(hi − lo).
 //
-// x is read. The operands of Output are written; the Scale of delayed scaling is
-// read and its Amax updated. What is not only read shares memory with no other
-// operand. An empty tensor has amax 0. nvfp4 wants an even number of columns, and
-// of rows for data by columns. Source: TransformerEngine 2.14; Salmon et al. 2011
-// for Philox.
+// x is read. The operands of Output are written, except that in delayed scaling Scale is read and
+// Amax is updated. Operands that are written or updated share memory with no other operand. An
+// empty tensor has amax 0. nvfp4 requires an even number of columns, and of rows for data by
+// columns. Source: TransformerEngine 2.14; Salmon et al. 2011 for Philox.
 var Quantize = opregistry.NewOp("quantize", opregistry.Schema[QuantizeArgs]{
 	Doc: "rounds a tensor to fp8 or fp4 with scales",
 	Validate: func(a QuantizeArgs) error {
@@ -156,14 +152,14 @@ type DequantizeArgs struct {
 	Output  *tensor.Tensor // [.., cols], any compute dtype
 }
 
-// Dequantize is the inverse of Quantize but for rounding:
+// Dequantize is the inverse of Quantize, except for rounding:
 //
 //	out = data·scale_inv, for nvfp4 data·scale_inv·amax/2688
 //
-// The data by rows is used when there is some, otherwise that by columns. The
-// product is formed in f32 or better and rounded once. The operands of Input that
-// are used are read, the others may be nil; Output is written and disjoint from
-// them. A scale_inv of NaN makes its block NaN. Source: as Quantize.
+// It uses the data by rows if it is given, otherwise the data by columns. The product is formed in
+// f32 or better and rounded once. The operands of Input that are used are read, the others may be
+// nil; Output is written and disjoint from them. A scale_inv of NaN makes its block NaN. Source: as
+// for Quantize.
 var Dequantize = opregistry.NewOp("dequantize", opregistry.Schema[DequantizeArgs]{
 	Doc: "values of a tensor quantised to fp8 or fp4",
 	Validate: func(a DequantizeArgs) error {
@@ -193,18 +189,18 @@ var Dequantize = opregistry.NewOp("dequantize", opregistry.Schema[DequantizeArgs
 type BgradQuantizeArgs struct {
 	Input     *tensor.Tensor // dy [.., cols]
 	Quantizer Quantizer
-	Output    Quantized      // nothing with NoScaling
+	Output    Quantized      // unused with NoScaling
 	DBias     *tensor.Tensor // [cols], dtype of dy
 }
 
-// BgradQuantize quantises the gradient of a linear layer's output and sums it up
-// to that of its bias:
+// BgradQuantize quantises the gradient of a linear layer's output and sums its rows to the gradient
+// of the bias:
 //
-//	dbias[j] = Σ_r dy[r,j]      Output as Quantize of dy
+//	dbias[j] = Σ_r dy[r,j]      Output = Quantize(dy)
 //
-// The sum is that of the unquantised gradient, in f32 or better and in a fixed
-// order. dy is read, the others are written as by Quantize; dbias shares memory
-// with no other operand. Without rows dbias is 0.
+// The sum is that of the unquantised gradient, in f32 or better and in a fixed order. dy is read;
+// the others are written as by Quantize; dbias shares memory with no other operand. Without rows
+// dbias is 0.
 var BgradQuantize = opregistry.NewOp("bgrad_quantize", opregistry.Schema[BgradQuantizeArgs]{
 	Doc: "sum over rows of a gradient, and the gradient quantised",
 	Validate: func(a BgradQuantizeArgs) error {

@@ -7,7 +7,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// quantize checks the arguments of Quantize but for aliasing.
+// quantize checks the arguments of Quantize except for aliasing.
 func (c *check) quantize(a QuantizeArgs) {
 	c.quantizing(a.Quantizer)
 	c.quantizeOrNot("tensor", a.Tensor, a.Quantizer, a.Output)
@@ -25,7 +25,7 @@ func (c *check) quantizeOrNot(name string, x *tensor.Tensor, q Quantizer, out Qu
 	c.quantized("output", out, q, x.Shape().Rows(), x.Shape().Cols(), true)
 }
 
-// quantizing requires a quantiser that does something.
+// quantizing requires a quantiser with a scaling.
 func (c *check) quantizing(q Quantizer) {
 	if c.err == nil && q.Scaling == NoScaling {
 		c.fail("quantizer.scaling", "delayed, current, block, mxfp8 or nvfp4", "%v", q.Scaling)
@@ -101,9 +101,9 @@ func (c *check) quantized(name string, z Quantized, q Quantizer, rows, cols int,
 	}
 }
 
-// side checks the data by rows or by columns, of a matrix that is turned for the
-// latter, and its scales. Both are stored as the turned matrix's transpose when
-// transposed is set.
+// side checks the data by rows or by columns, and its scales. For data by columns, rows and cols
+// are those of the transposed matrix. With transposed, data and scales are stored as the transpose
+// of that.
 func (c *check) side(name, data, scales string, x, inv *tensor.Tensor, q Quantizer, rows, cols int, transposed bool) {
 	width, kind := cols, ofFP8
 	if q.Scaling == NVFP4Scaling {
@@ -154,7 +154,7 @@ func (c *check) number(name, part string, t *tensor.Tensor) {
 	}
 }
 
-// absent requires an operand that a scaling has no use for to be left out.
+// absent requires an operand to be nil that a scaling does not use.
 func (c *check) absent(name, part string, t *tensor.Tensor, unused bool, s Scaling) {
 	if c.err == nil && unused && t != nil {
 		c.fail(name+part, "nothing with this "+s.String()+" scaling and without its data", "%v", t)
@@ -187,8 +187,7 @@ func fieldName(i int) string {
 	return [...]string{".data", ".scale_inv", ".columnwise_data", ".columnwise_scale_inv", ".scale", ".amax"}[i]
 }
 
-// quantizedNames returns the names of the operands of one quantised tensor, or of
-// a list of them.
+// quantizedNames returns the names of the operands of one quantised tensor, or of a list of them.
 func quantizedNames(name string, list bool) func(z, field int) string {
 	return func(z, field int) string {
 		if list {
@@ -198,8 +197,8 @@ func quantizedNames(name string, list bool) func(z, field int) string {
 	}
 }
 
-// quantizedApart requires what Quantize writes in n tensors to share no memory
-// with anything else.
+// quantizedApart requires that the operands which Quantize writes in n tensors share no memory with
+// any other operand.
 func (c *check) quantizedApart(n int, at func(i int) (Quantized, Scaling), name func(z, field int) string, singles ...single) {
 	if c.err != nil {
 		return
@@ -219,8 +218,8 @@ func (c *check) quantizedApart(n int, at func(i int) (Quantized, Scaling), name 
 	})
 }
 
-// quantized adds the operands that Quantize has besides its input. A call that
-// may do nothing leaves them as they were.
+// quantized adds the operands that Quantize has besides its input. A call that may do nothing
+// leaves them unchanged, so they count as updated.
 func (o operands) quantized(name string, z Quantized, s Scaling, mayDoNothing bool) operands {
 	for i := range quantizedFields {
 		t, written := z.field(i, s)

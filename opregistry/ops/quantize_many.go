@@ -12,9 +12,8 @@ type MultiTensorQuantizeArgs struct {
 	OutputList    []Quantized
 }
 
-// MultiTensorQuantize is Quantize of each tensor of a list with the quantiser and
-// the outputs of the same index. What is written shares memory with no other
-// operand of the call.
+// MultiTensorQuantize applies Quantize to each tensor of a list, with the quantiser and the output
+// of the same index. Operands that are written share memory with no other operand of the call.
 var MultiTensorQuantize = opregistry.NewOp("multi_tensor_quantize", opregistry.Schema[MultiTensorQuantizeArgs]{
 	Doc: "quantize of a list of tensors",
 	Validate: func(a MultiTensorQuantizeArgs) error {
@@ -64,11 +63,10 @@ type SplitQuantizeArgs struct {
 	OutputList    []Quantized
 }
 
-// SplitQuantize cuts a tensor along its first axis into sections, in order and
-// without rest, and is Quantize of each with the quantiser and the outputs of the
-// same index. What is written shares memory with no other operand. With
-// Stochastic, the section that begins at element e of the tensor counts from
-// Offset + ⌈e/4⌉ on. Sections may be empty.
+// SplitQuantize cuts a tensor along its first axis into sections, in order and without a remainder,
+// and applies Quantize to each, with the quantiser and the output of the same index. Operands that
+// are written share memory with no other operand. With Stochastic, the section that begins at
+// element e of the tensor uses Offset + ⌈e/4⌉ as its offset. Sections may be empty.
 var SplitQuantize = opregistry.NewOp("split_quantize", opregistry.Schema[SplitQuantizeArgs]{
 	Doc: "quantize of the sections of a tensor along its first axis",
 	Validate: func(a SplitQuantizeArgs) error {
@@ -128,12 +126,12 @@ type BgradGroupQuantizeArgs struct {
 	DBias      *tensor.Tensor // [n, cols], dtype of the tensor
 }
 
-// BgradGroupQuantize is GroupQuantize with the sum over the rows of each section:
+// BgradGroupQuantize is GroupQuantize and also sums the rows of each section:
 //
 //	dbias[i,j] = Σ_{r in section i} tensor[r,j]
 //
-// Sums are f32 or better and run in a fixed order; dbias is written and shares
-// memory with no other operand. An empty section has a dbias of 0.
+// Sums are f32 or better and run in a fixed order; dbias is written and shares memory with no other
+// operand. An empty section has a dbias of 0.
 var BgradGroupQuantize = opregistry.NewOp("bgrad_group_quantize", opregistry.Schema[BgradGroupQuantizeArgs]{
 	Doc: "group_quantize and the sums over the rows of each section",
 	Validate: func(a BgradGroupQuantizeArgs) error {

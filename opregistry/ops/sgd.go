@@ -7,20 +7,20 @@ import (
 
 // MultiTensorSGDArgs are the arguments of MultiTensorSGD.
 type MultiTensorSGDArgs struct {
-	NoopFlag        *tensor.Tensor     // i32 [1]: nothing is done when it is not 0
+	NoopFlag        *tensor.Tensor     // i32 [1]: a call with a value other than 0 does nothing
 	TensorLists     [][]*tensor.Tensor // g, p, momentum, and optionally a copy of p
 	WD              float32
 	Momentum        float32
 	Dampening       float32
 	LR              float32
 	Nesterov        bool
-	FirstRun        bool // the momentum holds nothing yet
+	FirstRun        bool // the momentum is not initialised yet
 	WDAfterMomentum bool
-	Scale           float32 // what gradients are multiplied by
+	Scale           float32 // factor of the gradients
 }
 
-// MultiTensorSGD makes one step of stochastic gradient descent for each tensor
-// of the lists [g, p, mom]:
+// MultiTensorSGD performs one step of stochastic gradient descent for each tensor of the lists [g,
+// p, mom]:
 //
 //	d = g·scale                                  (+ wd·p)
 //	mom = d on the first run, otherwise momentum·mom + (1−dampening)·d
@@ -28,12 +28,11 @@ type MultiTensorSGDArgs struct {
 //	d                                            (+ wd·p with WDAfterMomentum)
 //	p −= lr·d
 //
-// Weight decay is added in one of the two places. With a momentum of 0 the two
-// lines about mom do not exist and mom is left alone. A fourth list becomes the
-// rounded copy of p. g is read; p and mom are updated in place, the copy is
-// written; these share memory with no other operand. Any compute dtype for each;
-// arithmetic in f32 or better. Source: Sutskever et al. 2013 for Nesterov;
-// TransformerEngine 2.14.
+// Weight decay is added in one of the two places. With a momentum of 0 the two lines about mom are
+// skipped and mom does not change. A fourth list becomes the rounded copy of p. g is read; p and
+// mom are updated in place, the copy is written; p, mom and the copy share memory with no other
+// operand. Each may have any compute dtype; arithmetic is in f32 or better. Source: Sutskever et
+// al. 2013 for Nesterov; TransformerEngine 2.14.
 var MultiTensorSGD = opregistry.NewOp("multi_tensor_sgd", opregistry.Schema[MultiTensorSGDArgs]{
 	Doc: "stochastic gradient descent step over lists of tensors, in place",
 	Validate: func(a MultiTensorSGDArgs) error {

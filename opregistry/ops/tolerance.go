@@ -2,10 +2,9 @@ package ops
 
 import "github.com/primus-fl/primus/tensor"
 
-// bound is how far the results of an op may be from the oracle's. Impls compute
-// in f32 or better and round once, so the bound of f64 storage is that of f32,
-// and narrow storage adds the one unit by which two roundings of nearly equal
-// values differ.
+// bound is how far the results of an op may differ from the oracle's. Impls compute in f32 or
+// better and round once, so the bound for f64 storage is that for f32; for narrow storage it adds
+// the one unit by which two roundings of nearly equal values can differ.
 type bound struct {
 	op     string
 	wide   tensor.Tolerance // f32, f64
@@ -13,7 +12,7 @@ type bound struct {
 	reason string
 }
 
-// arithmetic is the bound of an op whose f32 arithmetic is off by abs + rel·|want|.
+// arithmetic is the bound of an op whose f32 arithmetic has an error of at most abs + rel·|want|.
 func arithmetic(op string, abs, rel float64, reason string) bound {
 	return bound{
 		op:     op,
@@ -23,8 +22,8 @@ func arithmetic(op string, abs, rel float64, reason string) bound {
 	}
 }
 
-// bounds is the one table of tolerances. They hold for the operands that the
-// cases make: values of magnitude 1 unless a case says otherwise.
+// bounds returns the table of tolerances. They hold for the operands of the conformance cases:
+// values of magnitude 1 unless a case says otherwise.
 func bounds() []bound {
 	single := tensor.Tolerance{Rel: 0x1p-23, Abs: 0x1p-24}
 	quotient := tensor.Tolerance{Rel: 0x1p-22, ULP: 2} // with subnormals
@@ -162,10 +161,10 @@ func bounds() []bound {
 	}
 }
 
-// Tolerance returns how far a written operand of dtype d of an op may be from what
-// another right implementation computes, for operands of magnitude 1, and why. It
-// is zero, equality, for integers and for an op that is not of the catalogue,
-// whose reason is "".
+// Tolerance returns how far a written operand of dtype d of an op may differ from the result of
+// another correct implementation, for operands of magnitude 1, and why. It is zero, which means
+// equality, for integers and for an op that is not in the catalogue; the reason of the latter is
+// "".
 func Tolerance(op string, d tensor.DType) (tol tensor.Tolerance, reason string) {
 	for _, b := range bounds() {
 		switch {
