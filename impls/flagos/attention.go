@@ -15,11 +15,11 @@ func attentionImpls() []opregistry.Impl {
 	}
 }
 
-// keysMultiple divides the keys of every block of scores.
+// keysMultiple divides the number of keys of every block of scores.
 const keysMultiple = 256
 
-// attention is what forward and backward share. Scores exist only for a block of
-// queries and a block of keys at a time, as in Dao et al. 2022, arXiv:2205.14135.
+// attention holds what forward and backward share. Only the scores for one block of queries and one
+// block of keys exist at a time, as in Dao et al. 2022, arXiv:2205.14135.
 type attention struct {
 	ops.AttnDims
 	band
@@ -32,7 +32,7 @@ type attention struct {
 	options attnOptions
 }
 
-// attention requires the operands of a forward call whose sequences have one length.
+// attention converts the operands of a forward call and requires sequences of one length.
 func (v *views) attention(e *opregistry.Exec, a ops.FusedAttnFwdArgs) attention {
 	switch {
 	case a.AttnMaskType > ops.CausalBottomRightMask:
@@ -68,8 +68,8 @@ func (h heads) steps(sequence, head, n, d int) gemmOperand {
 	return gemmOperand{data: h.data[sequence*h.sequence+head*h.head:], rows: n, cols: d, rowStep: h.step, colStep: 1}
 }
 
-// scores stores scale · left · keys for what is visible of the block; left has the
-// rows of the block at a pitch, panels hold the keys of the whole head.
+// scores stores scale · left · keys for the visible elements of the block. left has the rows of the
+// block at a pitch; panels hold the keys of the whole head.
 func (c *attention) scores(s *scoreBlock, left []float32, leftPitch, d int, panels []float32, scale float32) {
 	mr, nr := c.kernel.MR, c.kernel.NR
 	panel := d * nr
@@ -82,9 +82,9 @@ func (c *attention) scores(s *scoreBlock, left []float32, leftPitch, d int, pane
 	}
 }
 
-// timesKeys stores, or adds if there are more blocks than the first one, scale ·
-// block · right to the rows of dst, the first of which belongs to the block's first
-// query; panels hold right, d columns, for all keys of the head.
+// timesKeys computes scale · block · right for the rows of dst, the first of which belongs to the
+// block's first query. It stores the result, or adds it if this is not the first block of these
+// queries. panels hold right, d columns, for all keys of the head.
 func (c *attention) timesKeys(s *scoreBlock, panels []float32, d int, dst gemmOperand, scale float32) {
 	if d == 0 {
 		return
@@ -106,9 +106,9 @@ func (c *attention) timesKeys(s *scoreBlock, panels []float32, d int, dst gemmOp
 	}
 }
 
-// timesQueries adds scale · blockᵀ · right to the rows of dst that belong to the
-// block's keys; panels hold right, d columns, for the queries of the block. Where
-// fresh, a tile of keys that no query before the block sees is stored, as a whole.
+// timesQueries adds scale · blockᵀ · right to the rows of dst that belong to the block's keys;
+// panels hold right, d columns, for the queries of the block. With fresh, a tile of keys that no
+// query before the block sees is stored as a whole instead.
 func (c *attention) timesQueries(s *scoreBlock, panels []float32, d int, dst gemmOperand, scale float32, fresh bool) {
 	if d == 0 {
 		return
@@ -145,15 +145,14 @@ func (c *attention) row(t *simd.Tile, panels []float32, panel int, dst []float32
 	}
 }
 
-// near brings rows of x from r0 on, as many as there are of some, nearer.
-func near(x gemmOperand, r0, some int) {
+// prefetch brings up to some rows of x from r0 on into the cache.
+func prefetch(x gemmOperand, r0, some int) {
 	if rows := min(some, x.rows-r0); rows > 0 && x.cols > 0 {
-		simd.Near(x.data[r0*x.rowStep:], x.rowStep, rows, x.cols)
+		simd.Prefetch(x.data[r0*x.rowStep:], x.rowStep, rows, x.cols)
 	}
 }
 
-// copyRows copies rows of x from r0 on at a pitch; missing rows of the last tile
-// are zero.
+// copyRows copies rows of x from r0 on at a pitch; missing rows of the last tile become zero.
 func (c *attention) copyRows(dst []float32, pitch int, x gemmOperand, r0, rows int) {
 	x.packRows(dst, pitch, r0, rows, 0, x.cols, c.kernel.MR)
 }

@@ -8,36 +8,35 @@ import (
 	"github.com/primus-fl/primus/opregistry/ops"
 )
 
-// bwdQueries and bwdKeys are the sizes of a block of scores: multiples of the tiles
-// of every kernel; two such blocks leave room in a second-level cache.
+// bwdQueries and bwdKeys are the sizes of a block of scores: multiples of the tiles of every
+// kernel; two such blocks fit into a second-level cache with space to spare.
 const (
 	bwdQueries = 144
 	bwdKeys    = keysMultiple
 )
 
-// bwdParts is how many parts a backward call is cut into at least, if it can.
+// bwdParts is the smallest number of parts that a backward call is cut into, if possible.
 const bwdParts = 16
 
 // attnBwd is one backward call.
 type attnBwd struct {
 	attention
 	dO, dQ, dK, dV heads
-	shares         int       // parts of a head of K and V
+	shares         int       // number of parts into which a head of K and V is cut
 	partial        []float32 // what all shares but the first add to dQ: [shares−1, b, h, s_q, d_qk]
 	biasGrad       scoreGrad
 }
 
 var attnBwdKernel = parallel.NewKernel((*attnBwd).part)
 
-// fusedAttnBwd serves ops.FusedAttnBwd. All operands but stats may be views whose
-// last axis is dense; stats must be contiguous. All arithmetic is in f32. A part owns
-// some blocks of keys of a head of K and V, with all heads of Q that it serves and
-// adds them up in order; where that makes several parts of a head, what they add to
-// dQ is summed in their order. So the result is the same bit for bit for any number
-// of workers; blocks that a mask or a window hides are left out. Scratch a worker: K
-// twice, V once for a head, and two blocks of scores; dQ once for each part of a head
-// but the first; of operands in bf16 and f16 a copy in f32; and dbias in f32, at most
-// bwdParts times if it is repeated over sequences or heads.
+// fusedAttnBwd implements ops.FusedAttnBwd. All operands but stats may be views whose last axis is
+// dense; stats must be contiguous. All arithmetic is in f32. A part owns blocks of keys of a head
+// of K and V and adds the contributions of all heads of Q that the head serves, in order. Where a
+// head has several parts, their contributions to dQ are summed in the order of the parts. The
+// result therefore has the same bits for any number of workers; blocks that a mask or a window
+// hides are skipped. Scratch per worker: K twice, V once for a head, and two blocks of scores; dQ
+// once for each part of a head but the first; an f32 copy of each narrow operand; and dbias in f32,
+// at most bwdParts times if it is repeated over sequences or heads.
 func fusedAttnBwd(e *opregistry.Exec, a ops.FusedAttnBwdArgs) error {
 	var v views
 	c := attnBwd{
@@ -98,10 +97,10 @@ func (c *attnBwd) run() {
 	}
 }
 
-// blocks returns the blocks of keys that a share has: the first keys of the first one and
-// of the one behind the last, and the distance between two. Where queries see many keys
-// the shares take turns; where a window hides most of them, a share has blocks side by
-// side, so that most queries meet few shares.
+// blocks returns the blocks of keys of a share: the first key of the first block, the end of the
+// last block, and the distance between two blocks. Where queries see many keys the shares take
+// turns; where a window hides most keys, the blocks of a share are adjacent, so that most queries
+// meet few shares.
 func (c *attnBwd) blocks(share int) (key, end, step int) {
 	if c.narrow() {
 		all := (c.SeqKV + bwdKeys - 1) / bwdKeys
@@ -114,8 +113,8 @@ func (c *attnBwd) blocks(share int) (key, end, step int) {
 // narrow reports whether a window hides most keys.
 func (c *attnBwd) narrow() bool { return 4*(c.left+c.right) < c.SeqKV }
 
-// meets returns the first keys of the first block of a share that some queries see a key
-// of, and of the one behind the last. No block is left when they are equal or more.
+// meets returns the first keys of the first block of a share that contains a key which these
+// queries see, and of the block after the last. There is none when key >= end.
 func (c *attnBwd) meets(share, query, rows int) (key, end int) {
 	key, end, step := c.blocks(share)
 	if beyond := c.firstKey(query)/bwdKeys*bwdKeys - key; beyond > 0 {
@@ -126,7 +125,7 @@ func (c *attnBwd) meets(share, query, rows int) (key, end int) {
 
 func (c *attnBwd) queryElements() int { return c.Batch * c.Heads * c.SeqQ * c.DimQK }
 
-// partialOf returns what a share adds to dQ of one head.
+// partialOf returns the memory for what a share adds to dQ of one head.
 func (c *attnBwd) partialOf(share, sequence, head int) gemmOperand {
 	if share == 0 {
 		return c.dQ.steps(sequence, head, c.SeqQ, c.DimQK)
@@ -158,16 +157,16 @@ func (c *attnBwdSum) part(part int) {
 	}
 }
 
-// bwdRoom is the scratch of a part.
-type bwdRoom struct {
-	lane                    int       // whose sum of the bias's gradient the part adds to
+// bwdScratch is the scratch of a part.
+type bwdScratch struct {
+	lane                    int       // the copy of the bias's gradient that the part adds to
 	keysT, keys, valuesT    []float32 // packed: K as right of Q·Kᵀ and of dS·K, V of dO·Vᵀ
 	q, dO                   []float32 // rows of a block of queries at a pitch
 	qPanels, dOPanels       []float32 // the same as right of dSᵀ·Q and Pᵀ·dO
 	probabilities, gradient []float32
 }
 
-func (c *attnBwd) room() (room []float32, b bwdRoom) {
+func (c *attnBwd) scratch() (buf []float32, b bwdScratch) {
 	nr := c.kernel.NR
 	wideQK, wideV := roundUp(c.DimQK, nr), roundUp(c.DimV, nr)
 	allKeys := roundUp(c.SeqKV, nr)
@@ -181,24 +180,24 @@ func (c *attnBwd) room() (room []float32, b bwdRoom) {
 	for _, n := range sizes {
 		total += roundUp(n, lineFloats)
 	}
-	room = c.exec.Scratch(total)
-	rest := room
+	buf = c.exec.Scratch(total)
+	rest := buf
 	for i, part := range [...]*[]float32{
 		&b.keysT, &b.keys, &b.valuesT, &b.q, &b.dO, &b.qPanels, &b.dOPanels, &b.probabilities, &b.gradient,
 	} {
 		*part = rest[:sizes[i]]
 		rest = rest[roundUp(sizes[i], lineFloats):]
 	}
-	return room, b
+	return buf, b
 }
 
-// part computes every shares-th block of dK and dV, and its share of dQ, of one head of
-// K and V, or of those that a lane of the bias's gradient has.
+// part computes every shares-th block of dK and dV, and its share of dQ, for one head of K and V,
+// or for those of one lane of the bias's gradient.
 func (c *attnBwd) part(part int) {
 	share, rest := part%c.shares, part/c.shares
 	lane, other := rest%c.biasGrad.lanes, rest/c.biasGrad.lanes
-	room, b := c.room()
-	defer c.exec.Release(room)
+	buf, b := c.scratch()
+	defer c.exec.Release(buf)
 	b.lane = lane
 	lo, hi := parallel.Split(c.biasGrad.shared(&c.AttnDims), c.biasGrad.lanes, lane)
 	for i := lo; i < hi; i++ {
@@ -207,24 +206,24 @@ func (c *attnBwd) part(part int) {
 	}
 }
 
-// head computes every shares-th block of dK and dV of one head and their share of dQ
-// of the heads that it serves.
-func (c *attnBwd) head(b *bwdRoom, share, sequence, group int) {
+// head computes every shares-th block of dK and dV of one head, and their share of dQ for the heads
+// of Q that it serves.
+func (c *attnBwd) head(b *bwdScratch, share, sequence, group int) {
 	nr := c.kernel.NR
 	keys := c.k.steps(sequence, group, c.SeqKV, c.DimQK)
 	values := c.v.steps(sequence, group, c.SeqKV, c.DimV)
 	dK := c.dK.steps(sequence, group, c.SeqKV, c.DimQK)
 	dV := c.dV.steps(sequence, group, c.SeqKV, c.DimV)
 	perGroup := c.Heads / c.Groups
-	unseen, seen := 0, 0 // between them are the keys whose gradients the first of the heads stores
+	unseen, seen := 0, 0 // the first head of Q stores the gradients of the keys between them
 	if perGroup > 0 && c.SeqQ > 0 {
 		unseen, seen = c.firstKey(0), c.visible(c.SeqQ-1)
 	}
 	first, beyond, step := c.blocks(share)
 	for key := first; key < beyond; key += step {
 		end := min(key+bwdKeys, c.SeqKV)
-		near(keys, key, bwdKeys)
-		near(values, key, bwdKeys)
+		prefetch(keys, key, bwdKeys)
+		prefetch(values, key, bwdKeys)
 		keys.transposed().packColumns(b.keysT[key*c.DimQK:], c.DimQK*nr, 0, c.DimQK, key, end, nr)
 		keys.packSteps(b.keys[key*nr:], c.SeqKV*nr, key, end-key, 0, c.DimQK, nr)
 		if c.DimV > 0 {
@@ -239,23 +238,23 @@ func (c *attnBwd) head(b *bwdRoom, share, sequence, group int) {
 	}
 	for head := group * perGroup; head < (group+1)*perGroup; head++ {
 		dQ := c.partialOf(share, sequence, head)
-		c.near(sequence, head, 0)
+		c.prefetch(sequence, head, 0)
 		for first := 0; first < c.SeqQ; first += bwdQueries {
 			c.queries(b, share, sequence, head, first, dQ.from(first), dK, dV)
 		}
 	}
 }
 
-// near brings a block of queries nearer, if there is one.
-func (c *attnBwd) near(sequence, head, first int) {
-	near(c.q.steps(sequence, head, c.SeqQ, c.DimQK), first, bwdQueries)
-	near(c.o.steps(sequence, head, c.SeqQ, c.DimV), first, bwdQueries)
-	near(c.dO.steps(sequence, head, c.SeqQ, c.DimV), first, bwdQueries)
+// prefetch brings a block of queries into the cache, if there is one.
+func (c *attnBwd) prefetch(sequence, head, first int) {
+	prefetch(c.q.steps(sequence, head, c.SeqQ, c.DimQK), first, bwdQueries)
+	prefetch(c.o.steps(sequence, head, c.SeqQ, c.DimV), first, bwdQueries)
+	prefetch(c.dO.steps(sequence, head, c.SeqQ, c.DimV), first, bwdQueries)
 }
 
-// queries adds the gradients of a block of queries of one head and a share of its
-// keys; dQ begins at the first query.
-func (c *attnBwd) queries(b *bwdRoom, share, sequence, head, first int, dQ, dK, dV gemmOperand) {
+// queries adds the gradients of a block of queries of one head for a share of its keys. first is
+// the first query, with which dQ begins.
+func (c *attnBwd) queries(b *bwdScratch, share, sequence, head, first int, dQ, dK, dV gemmOperand) {
 	nr := c.kernel.NR
 	rows := min(bwdQueries, c.SeqQ-first)
 	key, end := c.meets(share, first, rows)
@@ -283,7 +282,7 @@ func (c *attnBwd) queries(b *bwdRoom, share, sequence, head, first int, dQ, dK, 
 		dO.packSteps(b.dOPanels, rows*nr, first, rows, 0, c.DimV, nr)
 	}
 
-	c.near(sequence, head, first+bwdQueries)
+	c.prefetch(sequence, head, first+bwdQueries)
 
 	fresh := head%(c.Heads/c.Groups) == 0
 	p := scoreBlock{data: b.probabilities, pitch: bwdKeys + leftPad, query: first, rows: rows}
@@ -292,9 +291,9 @@ func (c *attnBwd) queries(b *bwdRoom, share, sequence, head, first int, dQ, dK, 
 		keys := min(bwdKeys, end-key)
 		p.key, p.keys = key, keys
 		ds.key, ds.keys = key, keys
-		c.options.bias.near(&p, sequence, head)
+		c.options.bias.prefetch(&p, sequence, head)
 		c.scores(&p, b.q, qPitch, c.DimQK, b.keysT, c.scale)
-		c.biasGrad.sum.near(&p, sequence, head)
+		c.biasGrad.sum.prefetch(&p, sequence, head)
 		c.scores(&ds, b.dO, vPitch, c.DimV, b.valuesT, c.options.dropout.kept)
 		for r := range rows {
 			c.addToScores(&p, r, sequence, head)
@@ -310,8 +309,8 @@ func (c *attnBwd) queries(b *bwdRoom, share, sequence, head, first int, dQ, dK, 
 	}
 }
 
-// softmaxGradient replaces a row of scores by probabilities, those that are dropped by 0,
-// and a row of dP, where nothing is dropped yet, by P·(dP − rowsum(dO∘O)).
+// softmaxGradient replaces a row of scores by probabilities, with 0 for dropped ones, and a row of
+// dP, to which dropout is not yet applied, by P·(dP − rowsum(dO∘O)).
 func (c *attention) softmaxGradient(p, ds *scoreBlock, r int, log, inner float32, sequence, head int) {
 	from, seen := c.from(p, r), c.seen(p, r)
 	c.clearBeside(p.row(r), from, seen)

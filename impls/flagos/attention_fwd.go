@@ -9,32 +9,31 @@ import (
 	"github.com/primus-fl/primus/opregistry/ops"
 )
 
-// fwdQueries and fwdKeys are the sizes of a block of scores: multiples of the tiles
-// of every kernel that leave room in a second-level cache.
+// fwdQueries and fwdKeys are the sizes of a block of scores: multiples of the tiles of every kernel
+// that fit into a second-level cache with space to spare.
 const (
 	fwdQueries = 96
 	fwdKeys    = 2 * keysMultiple
 )
 
-// fwdParts is how many parts a forward call is cut into at least, if it can: a head
-// of K and V is packed once for each of its parts.
+// fwdParts is the smallest number of parts that a forward call is cut into, if possible. A head of
+// K and V is packed once for each of its parts.
 const fwdParts = 16
 
 // attnFwd is one forward call.
 type attnFwd struct {
 	attention
-	blocks int // of queries in a head
-	shares int // parts of a head of K and V
+	blocks int // number of blocks of queries in a head
+	shares int // number of parts into which a head of K and V is cut
 }
 
 var attnFwdKernel = parallel.NewKernel((*attnFwd).part)
 
-// fusedAttnFwd serves ops.FusedAttnFwd. Q, K, V and O may be views whose last axis
-// is dense; stats must be contiguous. All arithmetic is in f32. Keys pass in blocks in
-// ascending order with a running maximum and sum, so the result is the same bit for
-// bit for any number of workers; blocks that a mask or a window hides are left out.
-// Scratch a worker: a copy of a head of K and V, and a block of scores; and of operands
-// in bf16 and f16 a copy in f32.
+// fusedAttnFwd implements ops.FusedAttnFwd. Q, K, V and O may be views whose last axis is dense;
+// stats must be contiguous. All arithmetic is in f32. Blocks of keys are processed in ascending
+// order with a running maximum and sum, so the result has the same bits for any number of workers;
+// blocks that a mask or a window hides are skipped. Scratch per worker: a copy of a head of K and
+// V, a block of scores, and an f32 copy of each narrow operand.
 func fusedAttnFwd(e *opregistry.Exec, a ops.FusedAttnFwdArgs) error {
 	var v views
 	c := attnFwd{attention: v.attention(e, a)}
@@ -65,9 +64,9 @@ func (c *attnFwd) part(part int) {
 	pair := part / c.shares
 	sequence, group := pair/c.Groups, pair%c.Groups
 	keySize := roundUp(roundUp(c.SeqKV, nr)*c.DimQK, lineFloats)
-	room := c.exec.Scratch(keySize + roundUp(c.DimV, nr)*c.SeqKV)
-	defer c.exec.Release(room)
-	keys, values := room[:keySize], room[keySize:]
+	buf := c.exec.Scratch(keySize + roundUp(c.DimV, nr)*c.SeqKV)
+	defer c.exec.Release(buf)
+	keys, values := buf[:keySize], buf[keySize:]
 	c.k.steps(sequence, group, c.SeqKV, c.DimQK).transposed().packColumns(keys, c.DimQK*nr, 0, c.DimQK, 0, c.SeqKV, nr)
 	if c.DimV > 0 {
 		c.v.steps(sequence, group, c.SeqKV, c.DimV).packSteps(values, c.SeqKV*nr, 0, c.SeqKV, 0, c.DimV, nr)
@@ -83,11 +82,11 @@ func (c *attnFwd) queries(sequence, head, first int, keys, values []float32) {
 	rows := min(fwdQueries, c.SeqQ-first)
 	mr := c.kernel.MR
 	qPitch := c.DimQK + leftPad
-	room := c.exec.Scratch(roundUp(rows, mr) * (qPitch + fwdKeys + leftPad))
-	defer c.exec.Release(room)
-	q := room[:roundUp(rows, mr)*qPitch]
+	buf := c.exec.Scratch(roundUp(rows, mr) * (qPitch + fwdKeys + leftPad))
+	defer c.exec.Release(buf)
+	q := buf[:roundUp(rows, mr)*qPitch]
 	c.copyRows(q, qPitch, c.q.steps(sequence, head, c.SeqQ, c.DimQK), first, rows)
-	s := scoreBlock{data: room[len(q):], pitch: fwdKeys + leftPad, query: first, rows: rows}
+	s := scoreBlock{data: buf[len(q):], pitch: fwdKeys + leftPad, query: first, rows: rows}
 	o := c.o.steps(sequence, head, c.SeqQ, c.DimV)
 
 	var most, total [fwdQueries]float32
@@ -98,7 +97,7 @@ func (c *attnFwd) queries(sequence, head, first int, keys, values []float32) {
 	end := c.visible(first + rows - 1)
 	for ; ; s.more = true {
 		s.keys = max(min(fwdKeys, end-s.key), 0)
-		c.options.bias.near(&s, sequence, head)
+		c.options.bias.prefetch(&s, sequence, head)
 		c.scores(&s, q, qPitch, c.DimQK, keys, c.scale)
 		for r := range rows {
 			c.addToScores(&s, r, sequence, head)
@@ -124,9 +123,8 @@ func (c *attnFwd) queries(sequence, head, first int, keys, values []float32) {
 	}
 }
 
-// softmax replaces a row of scores by exponentials relative to the largest score
-// so far, adds them up, and returns what earlier results of the row have to be
-// multiplied with.
+// softmax replaces a row of scores by exponentials relative to the largest score so far and adds
+// them up. It returns the factor by which earlier results of the row must be multiplied.
 func (c *attention) softmax(s *scoreBlock, r int, most, total *float32) (correction float32) {
 	from, seen := c.from(s, r), c.seen(s, r)
 	row := s.row(r)

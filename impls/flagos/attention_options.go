@@ -10,7 +10,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// attnOptions is what ops.AttnOptions adds to the scores, to the softmax and to its
+// attnOptions holds what ops.AttnOptions adds to the scores, to the softmax and to its
 // probabilities.
 type attnOptions struct {
 	bias       scoreOperand
@@ -18,9 +18,9 @@ type attnOptions struct {
 
 	alibi     bool
 	slopes    []float32 // [h] or [b, h]
-	distances []float32 // of keys from the diagonal, that of the diagonal itself at center
+	distances []float32 // of keys from the diagonal; that of the diagonal itself is at index center
 	center    int
-	room      []float32 // that slopes and distances lie in
+	buf       []float32 // memory of slopes and distances
 
 	softmax ops.SoftmaxType
 	sinks   []float32 // of each head, for a learnable softmax
@@ -28,7 +28,7 @@ type attnOptions struct {
 	dropout attnDropout
 }
 
-// attnDropout says which probabilities are dropped. What is kept is multiplied by kept.
+// attnDropout says which probabilities are dropped. The others are multiplied by kept.
 type attnDropout struct {
 	on            bool
 	threshold     uint32
@@ -36,7 +36,7 @@ type attnDropout struct {
 	kept          float32
 }
 
-// attnOptions requires the operands among the options.
+// attnOptions converts the options of a call and requires their operands.
 func (v *views) attnOptions(a ops.FusedAttnFwdArgs, scale float32) attnOptions {
 	o := attnOptions{alibi: a.BiasType == ops.ALiBi, softmax: a.SoftmaxType, dropout: attnDropout{kept: 1}}
 	if a.Bias != nil {
@@ -60,20 +60,20 @@ func (v *views) attnOptions(a ops.FusedAttnFwdArgs, scale float32) attnOptions {
 	return o
 }
 
-// prepare computes what the parts of a call share, in scratch that release hands back.
+// prepare computes what the parts of a call share, in scratch that release returns.
 func (o *attnOptions) prepare(c *attention) {
 	if !o.alibi {
 		return
 	}
 	o.center = max(c.offset+c.SeqQ-1, 0)
 	n := o.center + max(c.SeqKV-c.offset, 0)
-	o.room = c.exec.Scratch(n + c.Heads)
-	o.distances = o.room[:n]
+	o.buf = c.exec.Scratch(n + c.Heads)
+	o.distances = o.buf[:n]
 	for i := range o.distances {
 		o.distances[i] = float32(max(i-o.center, o.center-i))
 	}
 	if o.slopes == nil {
-		o.slopes = o.room[n:]
+		o.slopes = o.buf[n:]
 		for h := range o.slopes {
 			o.slopes[h] = ops.AlibiSlope(h, c.Heads)
 		}
@@ -81,13 +81,13 @@ func (o *attnOptions) prepare(c *attention) {
 }
 
 func (o *attnOptions) release(e *opregistry.Exec) {
-	if o.room != nil {
-		e.Release(o.room)
+	if o.buf != nil {
+		e.Release(o.buf)
 	}
 }
 
-// sink returns the largest score and the sum of exponentials relative to it that a
-// softmax over no key has.
+// sink returns the largest score and the sum of exponentials relative to it that a softmax starts
+// with, before any key.
 func (o *attnOptions) sink(head int) (most, total float32) {
 	switch none := float32(math.Inf(-1)); {
 	case o.softmax == ops.OffByOneSoftmax:
@@ -119,22 +119,22 @@ func (c *attention) addToScores(s *scoreBlock, r, sequence, head int) {
 	}
 }
 
-// near brings what belongs to a block of scores nearer.
-func (x *scoreOperand) near(s *scoreBlock, sequence, head int) {
+// prefetch brings the elements of a block of scores into the cache.
+func (x *scoreOperand) prefetch(s *scoreBlock, sequence, head int) {
 	if len(x.data) > 0 && x.key == 1 && s.keys > 0 {
-		simd.Near(x.data[x.at(sequence, head, s.query, s.key):], x.query, s.rows, s.keys)
+		simd.Prefetch(x.data[x.at(sequence, head, s.query, s.key):], x.query, s.rows, s.keys)
 	}
 }
 
-// dropBits is the number of decisions that a row of a block needs, with those that share
-// words with them.
+// dropBits is the number of decisions that a row of a block needs, including those that share words
+// with them.
 const dropBits = fwdKeys + 3
 
-// dropRow is room for them.
+// dropRow holds the decisions of a row, one bit each.
 type dropRow [(dropBits + 63) / 32]uint32
 
-// decide returns the decisions for the keys of a row of a block from one on, and which of
-// them is the first.
+// decide computes the decisions for the keys of a row of a block from one key on. It returns the
+// decisions and the index of the first.
 func (c *attention) decide(bits *dropRow, s *scoreBlock, r, from, seen, sequence, head int) (kept []uint32, first int) {
 	n := ((uint64(sequence)*uint64(c.Heads)+uint64(head))*uint64(c.SeqQ)+uint64(s.query+r))*uint64(c.SeqKV) + uint64(s.key+from)
 	first = int(n % 4)
@@ -143,7 +143,7 @@ func (c *attention) decide(bits *dropRow, s *scoreBlock, r, from, seen, sequence
 	return bits[:], first
 }
 
-// dropProbabilities sets those of a row that are dropped to 0.
+// dropProbabilities sets the dropped probabilities of a row to 0.
 func (c *attention) dropProbabilities(s *scoreBlock, r, sequence, head int) {
 	if !c.options.dropout.on {
 		return
@@ -155,8 +155,8 @@ func (c *attention) dropProbabilities(s *scoreBlock, r, sequence, head int) {
 	philox.Select(row, row, kept, first)
 }
 
-// scoreOperand is a tensor with the axes of the scores, of which those of length 1 are
-// repeated: their distance is 0.
+// scoreOperand is a tensor with the axes of the scores. An axis of length 1 is repeated: its
+// distance is 0.
 type scoreOperand struct {
 	given bool
 	data  []float32
@@ -164,7 +164,7 @@ type scoreOperand struct {
 	batch, head, query, key int // distances; that of keys is 0 or 1
 }
 
-// scoreOperand requires keys that are dense.
+// scoreOperand requires that the axis of keys is dense.
 func (v *views) scoreOperand(name string, t *tensor.Tensor) scoreOperand {
 	if !v.stored(name, t) {
 		return scoreOperand{}
@@ -187,7 +187,7 @@ func (x *scoreOperand) at(sequence, head, query, key int) int {
 	return sequence*x.batch + head*x.head + query*x.query + key*x.key
 }
 
-// addTo adds multiples of the elements of a query from a key on.
+// addTo adds the elements of a query from a key on, times factor, to row.
 func (x *scoreOperand) addTo(row []float32, factor float32, sequence, head, query, key int) {
 	at := x.at(sequence, head, query, key)
 	switch {
@@ -201,13 +201,13 @@ func (x *scoreOperand) addTo(row []float32, factor float32, sequence, head, quer
 }
 
 func (x *scoreOperand) addNarrow(row []float32, factor float32, at int) {
-	var room [fwdKeys]float32
+	var buf [fwdKeys]float32
 	if x.key == 1 {
-		x.load(room[:len(row)], at)
-		simd.Axpy(factor, room[:len(row)], row)
+		x.load(buf[:len(row)], at)
+		simd.Axpy(factor, buf[:len(row)], row)
 	} else {
-		x.load(room[:1], at)
-		addConstant(row, factor*room[0])
+		x.load(buf[:1], at)
+		addConstant(row, factor*buf[0])
 	}
 }
 

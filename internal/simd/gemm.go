@@ -87,15 +87,15 @@ func (k Kernel) whole(t *Tile) {
 
 // edge computes a tile that does not fill the kernel's registers beside C.
 func (k Kernel) edge(t *Tile) {
-	var room [MaxMR * MaxNR]float32
+	var buf [MaxMR * MaxNR]float32
 	beside := *t
-	beside.C, beside.CRow = room[:], k.NR
+	beside.C, beside.CRow = buf[:], k.NR
 	beside.Rows, beside.Cols = k.MR, k.NR
 	beside.Beta = 0
 	k.whole(&beside)
 	for r := range t.Rows {
 		to := t.C[r*t.CRow:][:t.Cols]
-		from := room[r*k.NR:][:t.Cols]
+		from := buf[r*k.NR:][:t.Cols]
 		if t.Beta == 0 {
 			copy(to, from)
 			continue

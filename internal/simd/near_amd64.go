@@ -2,7 +2,7 @@
 
 package simd
 
-// near asks for every line that rows of cols elements touch, both at least 1.
+// near prefetches every cache line that rows of cols elements touch; rows and cols are at least 1.
 //
 //go:noescape
 func near(src *float32, step, rows, cols int)

@@ -2,16 +2,15 @@ package simd
 
 import "fmt"
 
-// Near asks for rows of cols elements, step elements apart, to be brought into a
-// second-level cache. It is worth a call for short rows that lie apart, which a
-// processor does not see coming. It changes nothing but times, and does nothing where
-// there is no assembly.
-func Near(src []float32, step, rows, cols int) {
+// Prefetch asks the processor to bring rows of cols elements, step elements apart, into a
+// second-level cache. It is worth a call for short rows that lie apart, which a processor does not
+// predict. It does not change any data, and it does nothing where there is no assembly.
+func Prefetch(src []float32, step, rows, cols int) {
 	if rows <= 0 || cols <= 0 {
 		return
 	}
 	if step < 0 {
-		panic(fmt.Sprintf("BUG: simd: rows %d elements apart to bring near", step))
+		panic(fmt.Sprintf("BUG: simd: rows %d elements apart to prefetch", step))
 	}
 	_ = src[(rows-1)*step+cols-1]
 	near(&src[0], step, rows, cols)

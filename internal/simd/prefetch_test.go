@@ -10,21 +10,21 @@ import (
 	"github.com/primus-fl/primus/internal/simd"
 )
 
-func TestNearChangesNothing(t *testing.T) {
+func TestPrefetchChangesNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 5))
 	for rows := range 4 {
 		for cols := range 40 {
 			src := newOperand(r, cols%16, max(rows*(cols+3), 1))
 			want := append([]float32(nil), src.data...)
-			simd.Near(src.data, cols+3, rows, cols)
+			simd.Prefetch(src.data, cols+3, rows, cols)
 			require.Equal(t, want, src.data, "%d×%d", rows, cols)
 			src.requireGuards(t)
 		}
 	}
 }
 
-func TestNearOfTooLittle(t *testing.T) {
-	assert.NotPanics(t, func() { simd.Near(nil, 1, 0, 3) })
-	assert.Panics(t, func() { simd.Near(make([]float32, 8), 5, 2, 4) })
-	assert.Panics(t, func() { simd.Near(make([]float32, 8), -1, 2, 4) })
+func TestPrefetchOfTooLittle(t *testing.T) {
+	assert.NotPanics(t, func() { simd.Prefetch(nil, 1, 0, 3) })
+	assert.Panics(t, func() { simd.Prefetch(make([]float32, 8), 5, 2, 4) })
+	assert.Panics(t, func() { simd.Prefetch(make([]float32, 8), -1, 2, 4) })
 }
