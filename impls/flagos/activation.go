@@ -7,8 +7,8 @@ import (
 	"github.com/primus-fl/primus/opregistry/ops"
 )
 
-// activationImpls are the activation functions, their gated forms and the gradients of
-// both: one function each, and one way through memory for all.
+// activationImpls returns the impls of the activation functions, their gated forms and the
+// gradients of both. Each has its own function; all share the code that goes through memory.
 func activationImpls() []opregistry.Impl {
 	var (
 		silu    = activation{swish: simd.Swish{Linear: 1}}
@@ -58,19 +58,19 @@ func geluGate() simd.Swish {
 	return simd.Swish{Linear: linear, Cubic: linear * 0.044715}
 }
 
-// ofHalves returns the gated form of a function: of the first half of a row, times the
-// second one.
+// ofHalves returns the gated form of a function: the function of the first half of a row, times the
+// second half.
 func (f activation) ofHalves() activation {
 	f.gated = true
 	return f
 }
 
-// clampedSwiGLU follows ops.ClampedSwiGLU.
+// clampedSwiGLU implements ops.ClampedSwiGLU.
 func clampedSwiGLU(e *opregistry.Exec, a ops.ClampedSwiGLUArgs) error {
 	return clamped(a.Limit, a.Alpha, a.GLULinearOffset).forward(e, ops.ActivationArgs{Input: a.Input, Output: a.Output})
 }
 
-// clampedDSwiGLU follows ops.ClampedDSwiGLU.
+// clampedDSwiGLU implements ops.ClampedDSwiGLU.
 func clampedDSwiGLU(e *opregistry.Exec, a ops.ClampedDSwiGLUArgs) error {
 	f := clamped(a.Limit, a.Alpha, a.GLULinearOffset)
 	return f.backward(e, ops.DActivationArgs{Grad: a.Grad, FwdInput: a.FwdInput, Output: a.Output})
@@ -92,7 +92,7 @@ type activate struct {
 
 var activateKernel = parallel.NewKernel((*activate).part)
 
-// forward follows ops.GELU and, of halves, ops.SwiGLU.
+// forward implements ops.GELU and, for halves, ops.SwiGLU.
 func (f activation) forward(e *opregistry.Exec, a ops.ActivationArgs) error {
 	var v views
 	c := activate{exec: e, f: f, x: v.matrix("input", a.Input), y: v.matrix("output", a.Output)}
@@ -106,24 +106,24 @@ func (f activation) forward(e *opregistry.Exec, a ops.ActivationArgs) error {
 
 func (c *activate) part(part int) {
 	lo, hi := c.bounds(part)
-	room := c.f.room(c.exec, c.y.cols)
-	c.rows(lo, hi, &room)
-	room.release(c.exec)
+	buf := c.f.scratch(c.exec, c.y.cols)
+	c.rows(lo, hi, &buf)
+	buf.release(c.exec)
 }
 
-func (c *activate) rows(lo, hi int, room *activationRoom) {
+func (c *activate) rows(lo, hi int, buf *activationScratch) {
 	h := c.y.cols
 	for r := lo; r < hi; r++ {
 		x, y := c.x.row(r), c.y.row(r)
-		for at := 0; at < h; at += room.chunk {
-			n := min(room.chunk, h-at)
+		for at := 0; at < h; at += buf.chunk {
+			n := min(buf.chunk, h-at)
 			var b []float32
 			if c.f.gated {
 				b = x[h+at:][:n]
 			} else {
-				b = room.ones[:n]
+				b = buf.ones[:n]
 			}
-			c.f.value(y[at:][:n], x[at:][:n], b, room)
+			c.f.value(y[at:][:n], x[at:][:n], b, buf)
 		}
 	}
 }
@@ -138,7 +138,7 @@ type activateGrad struct {
 
 var activateGradKernel = parallel.NewKernel((*activateGrad).part)
 
-// backward follows ops.DGELU and, of halves, ops.DSwiGLU.
+// backward implements ops.DGELU and, for halves, ops.DSwiGLU.
 func (f activation) backward(e *opregistry.Exec, a ops.DActivationArgs) error {
 	var v views
 	c := activateGrad{exec: e, f: f, dy: v.matrix("grad", a.Grad), x: v.matrix("fwd_input", a.FwdInput), dx: v.matrix("output", a.Output)}
@@ -150,12 +150,12 @@ func (f activation) backward(e *opregistry.Exec, a ops.DActivationArgs) error {
 	return nil
 }
 
-// biasBackward follows ops.DBiasDGELU. dbias is summed over the rows of each part and
-// then over the parts, in order. Scratch: a row a part.
+// biasBackward implements ops.DBiasDGELU. dbias is summed over the rows of each part and then over
+// the parts, in order. Scratch: one row per part.
 func (f activation) biasBackward(e *opregistry.Exec, a ops.DBiasDActivationArgs) error {
 	var v views
 	c := activateGrad{exec: e, f: f, dy: v.matrix("grad", a.Grad), x: v.matrix("fwd_input", a.FwdInput), dx: v.matrix("output", a.Output)}
-	dbias := v.line("dbias", a.DBias)
+	dbias := v.flat("dbias", a.DBias)
 	if v.err != nil {
 		return v.err
 	}
@@ -174,25 +174,25 @@ func (c *activateGrad) part(part int) {
 		sum = c.dbias.row(part)
 		clear(sum)
 	}
-	room := c.f.room(c.exec, c.dy.cols)
-	c.rows(lo, hi, sum, &room)
-	room.release(c.exec)
+	buf := c.f.scratch(c.exec, c.dy.cols)
+	c.rows(lo, hi, sum, &buf)
+	buf.release(c.exec)
 }
 
-// rows adds dx to sum, unless it is nil.
-func (c *activateGrad) rows(lo, hi int, sum []float32, room *activationRoom) {
+// rows computes dx, and adds it to sum unless sum is nil.
+func (c *activateGrad) rows(lo, hi int, sum []float32, buf *activationScratch) {
 	h := c.dy.cols
 	for r := lo; r < hi; r++ {
 		dy, x, dx := c.dy.row(r), c.x.row(r), c.dx.row(r)
-		for at := 0; at < h; at += room.chunk {
-			n := min(room.chunk, h-at)
+		for at := 0; at < h; at += buf.chunk {
+			n := min(buf.chunk, h-at)
 			var b, db []float32
 			if c.f.gated {
 				b, db = x[h+at:][:n], dx[h+at:][:n]
 			} else {
-				b, db = room.ones[:n], room.unused[:n]
+				b, db = buf.ones[:n], buf.unused[:n]
 			}
-			c.f.gradient(dx[at:][:n], db, dy[at:][:n], x[at:][:n], b, room)
+			c.f.gradient(dx[at:][:n], db, dy[at:][:n], x[at:][:n], b, buf)
 		}
 		if sum != nil {
 			simd.Add(sum, sum, dx)

@@ -7,7 +7,7 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// activation is a function f of a number a, times a number b that is 1 unless it is
+// activation is a function f of a number a, times a number b, which is 1 unless the function is
 // gated.
 type activation struct {
 	curve
@@ -27,29 +27,29 @@ const (
 	squaredRamp               // max(a, 0)²
 )
 
-// activationRoom holds what a function needs beside its operands for a chunk of some
-// elements, in the first-level cache.
-type activationRoom struct {
+// activationScratch holds what a function needs besides its operands for one chunk of elements, in
+// the first-level cache.
+type activationScratch struct {
 	ones, unused, first, second []float32
 	chunk                       int
 }
 
-// room returns the room of a function for rows of h numbers. One that needs none takes
-// rows as they are.
-func (f *activation) room(e *opregistry.Exec, h int) activationRoom {
+// scratch returns the scratch of a function for rows of h numbers. A function that needs none
+// processes whole rows.
+func (f *activation) scratch(e *opregistry.Exec, h int) activationScratch {
 	if f.curve == swish && f.gated {
-		return activationRoom{chunk: max(h, 1)}
+		return activationScratch{chunk: max(h, 1)}
 	}
 	const chunk = 512
-	room := e.Scratch(4 * chunk)
-	r := activationRoom{ones: room[:chunk], unused: room[chunk:][:chunk], first: room[2*chunk:][:chunk], second: room[3*chunk:], chunk: chunk}
+	buf := e.Scratch(4 * chunk)
+	r := activationScratch{ones: buf[:chunk], unused: buf[chunk:][:chunk], first: buf[2*chunk:][:chunk], second: buf[3*chunk:], chunk: chunk}
 	for i := range r.ones[:min(h, chunk)] {
 		r.ones[i] = 1
 	}
 	return r
 }
 
-func (r *activationRoom) release(e *opregistry.Exec) {
+func (r *activationScratch) release(e *opregistry.Exec) {
 	if r.ones != nil {
 		e.Release(r.ones)
 	}
@@ -58,12 +58,12 @@ func (r *activationRoom) release(e *opregistry.Exec) {
 var infinity = float32(math.Inf(1))
 
 // value stores f(a)·b of a chunk. y may be a.
-func (f *activation) value(y, a, b []float32, room *activationRoom) {
+func (f *activation) value(y, a, b []float32, buf *activationScratch) {
 	switch f.curve {
 	case swish:
 		simd.Gate(y, a, b, f.swish)
 	case clampedSwish:
-		gate, factor := f.clamp(a, b, room)
+		gate, factor := f.clamp(a, b, buf)
 		simd.Gate(y, gate, factor, f.swish)
 	case logistic:
 		simd.Sigmoid(y, a)
@@ -78,18 +78,17 @@ func (f *activation) value(y, a, b []float32, room *activationRoom) {
 	}
 }
 
-// gradient stores da = dy·f′(a)·b and db = dy·f(a) of a chunk.
-// da may be a or dy, and db may be b.
-func (f *activation) gradient(da, db, dy, a, b []float32, room *activationRoom) {
+// gradient stores da = dy·f′(a)·b and db = dy·f(a) of a chunk. da may be a or dy, and db may be b.
+func (f *activation) gradient(da, db, dy, a, b []float32, buf *activationScratch) {
 	n := len(a)
 	if f.curve == swish {
 		simd.GateGrad(da, db, dy, a, b, f.swish)
 		return
 	}
-	value, slope := room.first[:n], room.second[:n]
+	value, slope := buf.first[:n], buf.second[:n]
 	switch f.curve {
 	case clampedSwish:
-		gate, factor := f.clamp(a, b, room)
+		gate, factor := f.clamp(a, b, buf)
 		simd.GateGrad(gate, factor, dy, gate, factor, f.swish)
 		simd.Keep(da, gate, a, -infinity, f.limit)
 		simd.Keep(db, factor, b, -f.limit, f.limit)
@@ -112,12 +111,12 @@ func (f *activation) gradient(da, db, dy, a, b []float32, room *activationRoom) 
 	simd.Mul(da, dy, slope)
 }
 
-// clamp returns what clampedSwish is of.
-func (f *activation) clamp(a, b []float32, room *activationRoom) (gate, factor []float32) {
+// clamp returns the clamped operands of clampedSwish.
+func (f *activation) clamp(a, b []float32, buf *activationScratch) (gate, factor []float32) {
 	n := len(a)
-	gate, factor = room.first[:n], room.second[:n]
+	gate, factor = buf.first[:n], buf.second[:n]
 	simd.Clamp(gate, a, -infinity, f.limit)
 	simd.Clamp(factor, b, -f.limit, f.limit)
-	simd.MulSub(factor, room.ones[:n], factor, -f.offset)
+	simd.MulSub(factor, buf.ones[:n], factor, -f.offset)
 	return gate, factor
 }

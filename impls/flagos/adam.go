@@ -11,8 +11,8 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// copyBlock is the number of elements that more than one pass goes over while they are
-// in the first-level cache.
+// copyBlock is the number of elements that several passes go over while they are in the first-level
+// cache.
 const copyBlock = 2048
 
 type adam struct {
@@ -24,7 +24,7 @@ type adam struct {
 
 var adamKernel = parallel.NewKernel((*adam).part)
 
-// multiTensorAdam follows ops.MultiTensorAdam, in one pass over all lists.
+// multiTensorAdam implements ops.MultiTensorAdam, in one pass over all lists.
 func multiTensorAdam(e *opregistry.Exec, a ops.MultiTensorAdamArgs) error {
 	var v views
 	v.lists(a.TensorLists)
@@ -35,7 +35,7 @@ func multiTensorAdam(e *opregistry.Exec, a ops.MultiTensorAdamArgs) error {
 	return nil
 }
 
-// multiTensorAdamCapturable follows ops.MultiTensorAdamCapturable and, with a fifth
+// multiTensorAdamCapturable implements ops.MultiTensorAdamCapturable and, with a fifth
 // list, ops.MultiTensorAdamCapturableMaster.
 func multiTensorAdamCapturable(e *opregistry.Exec, a ops.MultiTensorAdamCapturableArgs) error {
 	var v views
@@ -54,7 +54,7 @@ func multiTensorAdamCapturable(e *opregistry.Exec, a ops.MultiTensorAdamCapturab
 	return nil
 }
 
-// adamStep forms the numbers of a step in f64 and rounds each once.
+// adamStep computes the numbers of a step in f64 and rounds each once.
 func adamStep(a ops.MultiTensorAdamArgs) fused.AdamStep {
 	beta1, beta2, rate := float64(a.Beta1), float64(a.Beta2), float64(a.LR)
 	c1, c2 := 1., 1.

@@ -10,7 +10,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// adamRemainder makes Adam steps for weights that are stored in two halves.
+// adamRemainder performs Adam steps for weights that are stored in two halves.
 type adamRemainder struct {
 	lists [][]*tensor.Tensor
 	step  fused.AdamStep
@@ -18,7 +18,7 @@ type adamRemainder struct {
 
 var adamRemainderKernel = parallel.NewKernel((*adamRemainder).part)
 
-// multiTensorAdamParamRemainder follows ops.MultiTensorAdamParamRemainder.
+// multiTensorAdamParamRemainder implements ops.MultiTensorAdamParamRemainder.
 func multiTensorAdamParamRemainder(e *opregistry.Exec, a ops.MultiTensorAdamArgs) error {
 	var v views
 	for i, list := range a.TensorLists {
@@ -42,22 +42,22 @@ func multiTensorAdamParamRemainder(e *opregistry.Exec, a ops.MultiTensorAdamArgs
 
 func (c *adamRemainder) part(part int) {
 	at, lo, hi := locate(c.lists[0], part)
-	g, m, v := lineOf(c.lists[0][at]), lineOf(c.lists[2][at]), lineOf(c.lists[3][at])
+	g, m, v := flatten(c.lists[0][at]), flatten(c.lists[2][at]), flatten(c.lists[3][at])
 	high, low := patterns(tensor.Data[tensor.BFloat16](c.lists[1][at])), tensor.Data[int16](c.lists[4][at])
-	var gRoom, mRoom, vRoom, weights [listTile]float32
+	var gBuf, mBuf, vBuf, weights [listTile]float32
 	for ; lo < hi; lo += listTile {
 		n := min(listTile, hi-lo)
 		p := weights[:n]
 		joinHalves(p, high[lo:], low[lo:])
-		mean, variance := m.piece(0, lo, n, mRoom[:]), v.piece(0, lo, n, vRoom[:])
-		fused.Adam(p, mean, variance, g.piece(0, lo, n, gRoom[:]), &c.step)
+		mean, variance := m.piece(0, lo, n, mBuf[:]), v.piece(0, lo, n, vBuf[:])
+		fused.Adam(p, mean, variance, g.piece(0, lo, n, gBuf[:]), &c.step)
 		m.settle(0, lo, mean)
 		v.settle(0, lo, variance)
 		splitHalves(high[lo:], low[lo:], p)
 	}
 }
 
-// joinHalves puts numbers together from their upper halves, rounded, and the signed
+// joinHalves assembles numbers from their upper halves, which are rounded, and the signed
 // remainders.
 func joinHalves(p []float32, high []uint16, low []int16) {
 	high, low = high[:len(p)], low[:len(p)]
@@ -66,7 +66,7 @@ func joinHalves(p []float32, high []uint16, low []int16) {
 	}
 }
 
-// splitHalves takes them apart: a negative remainder rounds the upper half up.
+// splitHalves is the inverse of joinHalves: a negative remainder rounds the upper half up.
 func splitHalves(high []uint16, low []int16, p []float32) {
 	high, low = high[:len(p)], low[:len(p)]
 	for i, x := range p {

@@ -4,11 +4,11 @@ import (
 	"github.com/primus-fl/primus/opregistry/ops"
 )
 
-// band says which keys a query of attention sees: those from left before its diagonal to
-// right behind it, where the diagonal of query i is key i + offset.
+// band says which keys a query of attention sees: those from left before its diagonal to right
+// after it. The diagonal of query i is key i + offset.
 type band struct{ left, right, offset int }
 
-// bandOf joins the window of a call and what its mask type hides.
+// bandOf combines the window of a call with what its mask type hides.
 func bandOf(a ops.FusedAttnFwdArgs, d ops.AttnDims) band {
 	b := band{}
 	if a.BottomRight() {
@@ -28,24 +28,23 @@ func bandOf(a ops.FusedAttnFwdArgs, d ops.AttnDims) band {
 	return b
 }
 
-// firstKey and visible return the first key that a query sees, and the one behind the
-// last.
+// firstKey and visible return the first key that a query sees, and the end of those that it sees.
 func (c *attention) firstKey(query int) int { return c.key(query + c.offset - c.left) }
 
 func (c *attention) visible(query int) int { return c.key(query + c.offset + c.right + 1) }
 
 func (c *attention) key(at int) int { return min(max(at, 0), c.SeqKV) }
 
-// firstQuery and lastQuery return the first query that sees a key, and the one behind
-// the last. The first may lie behind all queries.
+// firstQuery and lastQuery return the first query that sees a key, and the end of those that see
+// it. The first may lie after all queries.
 func (c *attention) firstQuery(key int) int { return max(key-c.offset-c.right, 0) }
 
 func (c *attention) lastQuery(key int) int {
 	return min(max(key-c.offset+c.left+1, 0), c.SeqQ)
 }
 
-// scoreBlock holds the scores of some queries and some keys. Rows have room for a
-// tile of keys behind the last one.
+// scoreBlock holds the scores of some queries and some keys. Each row has space for a tile of keys
+// after the last one.
 type scoreBlock struct {
 	data       []float32
 	pitch      int
@@ -56,8 +55,8 @@ type scoreBlock struct {
 
 func (s *scoreBlock) row(r int) []float32 { return s.data[r*s.pitch:][:s.pitch] }
 
-// from and seen return the first key of the block that row r sees, and the one behind
-// the last, counted from the block's first.
+// from and seen return the first key of the block that row r sees, and the end of those that it
+// sees, counted from the block's first key.
 func (c *attention) from(s *scoreBlock, r int) int {
 	return min(max(c.firstKey(s.query+r)-s.key, 0), s.keys)
 }
@@ -66,15 +65,16 @@ func (c *attention) seen(s *scoreBlock, r int) int {
 	return min(max(c.visible(s.query+r)-s.key, 0), s.keys)
 }
 
-// sees returns the rows of the block that see the keys j to j+n: the first one and the
-// one behind the last.
+// sees returns the rows of the block that see any of the keys j to j+n: the first one and their
+// end.
 func (c *attention) sees(s *scoreBlock, j, n int) (first, end int) {
 	first = min(max(c.firstQuery(s.key+j)-s.query, 0), s.rows)
 	end = min(max(c.lastQuery(s.key+j+n-1)-s.query, 0), s.rows)
 	return first, end
 }
 
-// clearBeside clears what the products of a tile read beside the keys that a row sees.
+// clearBeside clears the elements next to the keys that a row sees which the products of a tile
+// also read.
 func (c *attention) clearBeside(row []float32, from, seen int) {
 	clear(row[max(from-c.kernel.MR, 0):from])
 	clear(row[seen : seen+c.kernel.MR])

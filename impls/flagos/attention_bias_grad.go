@@ -6,22 +6,22 @@ import (
 	"github.com/primus-fl/primus/opregistry/ops"
 )
 
-// scoreGrad is the gradient of the bias of attention. Where the bias is repeated over
-// sequences or groups of heads, parts of a call share its elements: the sequences and
-// groups are dealt to lanes, each of which adds up a copy of its own in order.
+// scoreGrad is the gradient of the bias of attention. Where the bias is repeated over sequences or
+// groups of heads, parts of a call share its elements. The sequences and groups are then dealt to
+// lanes, each of which sums to its own copy, in order.
 type scoreGrad struct {
 	wanted                  bool
 	to                      scoreOperand
 	factor                  float32
-	batch, head, query, key int  // the axes of the bias, of the length 1 where it is repeated
-	once                    bool // each element belongs to one score, of a row of several
-	others                  int  // sequences and groups beside those that share elements
+	batch, head, query, key int  // the axes of the bias; the length is 1 where it is repeated
+	once                    bool // each element belongs to a single score, of a row of several
+	others                  int  // the number of combinations of sequence and group that share no elements
 	lanes, copies           int
-	sum                     scoreOperand // f32, to itself or room for the copies
+	sum                     scoreOperand // in f32: dbias itself or the copies
 	copySize                int
 }
 
-// scoreGrad requires dbias, if it is wanted.
+// scoreGrad converts dbias, if it is wanted.
 func (v *views) scoreGrad(a ops.FusedAttnBwdArgs, o *attnOptions) scoreGrad {
 	if a.DBias == nil {
 		return scoreGrad{}
@@ -34,8 +34,8 @@ func (v *views) scoreGrad(a ops.FusedAttnBwdArgs, o *attnOptions) scoreGrad {
 	}
 }
 
-// biasParts is how many parts a call with dbias is cut into at least, if it can: each of
-// the lanes passes over a copy of dbias.
+// biasParts is the smallest number of parts that a call with dbias is cut into, if possible: each
+// lane needs its own copy of dbias.
 const biasParts = bwdParts / 2
 
 // deal deals sequences and groups to lanes.
@@ -60,7 +60,7 @@ func (b *scoreGrad) deal(d *ops.AttnDims, shares int) {
 // shared returns how many sequences and groups share each element.
 func (b *scoreGrad) shared(d *ops.AttnDims) int { return d.Batch * d.Groups / b.others }
 
-// pair returns which sequence and group the i-th is of those that share elements.
+// pair returns the i-th sequence and group of those that share elements.
 func (b *scoreGrad) pair(d *ops.AttnDims, other, i int) (sequence, group int) {
 	switch overBatch, overHeads := b.wanted && b.batch < d.Batch, b.wanted && b.head < d.Heads; {
 	case overBatch && overHeads:
@@ -74,10 +74,10 @@ func (b *scoreGrad) pair(d *ops.AttnDims, other, i int) (sequence, group int) {
 	}
 }
 
-// direct reports whether sums lie in dbias itself.
+// direct reports whether sums are computed in dbias itself.
 func (b *scoreGrad) direct() bool { return b.copies == 1 && !b.to.narrow() }
 
-// begin finds room for the sums.
+// begin provides the memory for the sums.
 func (b *scoreGrad) begin(c *attnBwd) {
 	b.sum = b.to
 	if !b.direct() {
@@ -108,7 +108,7 @@ func (b *scoreGrad) end(c *attnBwd) {
 	}
 }
 
-// add adds gradients of the scores of a query from a key on.
+// add adds the gradients of the scores of a query from a key on.
 func (b *scoreGrad) add(row []float32, lane, share, sequence, head, query, key int) {
 	at := b.sum.at(sequence, head, query, key)
 	if b.key > 1 {
@@ -142,7 +142,7 @@ func (b *scoreGrad) rows(c *attnBwd, kernel *parallel.Kernel[scoreGradRows]) {
 	}
 }
 
-// row returns where a row of a copy of the sums lies.
+// row returns a row of a copy of the sums.
 func (c *scoreGradRows) row(i, lane int) []float32 {
 	b := &c.biasGrad
 	return b.sum.data[lane*b.copySize+b.sum.at(i/b.query/b.head, i/b.query%b.head, i%b.query, 0):][:b.key]
@@ -178,7 +178,7 @@ func (c *scoreGradRows) end(part int) {
 	}
 }
 
-// sinkGrad is the gradient of the offsets of a learnable softmax, a head in each part.
+// sinkGrad is the gradient of the offsets of a learnable softmax; each part computes one head.
 type sinkGrad struct {
 	attention
 	dO heads

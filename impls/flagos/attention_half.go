@@ -8,11 +8,11 @@ import (
 // maxHeads is how many operands of one call may be narrow.
 const maxHeads = 8
 
-// f32Heads keeps copies in f32 of narrow operands. Those of f32 stand for themselves.
+// f32Heads keeps f32 copies of narrow operands. Operands of f32 are used directly.
 type f32Heads struct {
-	exec  *opregistry.Exec
-	rooms [maxHeads][]float32
-	n     int
+	exec    *opregistry.Exec
+	buffers [maxHeads][]float32
+	n       int
 }
 
 // inputs returns c with Q, K and V in f32.
@@ -23,15 +23,15 @@ func (w *f32Heads) inputs(c attention) attention {
 	return c
 }
 
-// place returns room for the vectors of an operand.
+// place returns memory for the vectors of an operand.
 func (w *f32Heads) place(h heads, batch, seq, n, d int) heads {
 	if !h.narrow() {
 		return h
 	}
-	room := w.exec.Scratch(batch * seq * n * d)
-	w.rooms[w.n] = room
+	buf := w.exec.Scratch(batch * seq * n * d)
+	w.buffers[w.n] = buf
 	w.n++
-	return heads{data: room, sequence: seq * n * d, step: n * d, head: d}
+	return heads{data: buf, sequence: seq * n * d, step: n * d, head: d}
 }
 
 // load returns the vectors of an operand.
@@ -43,7 +43,7 @@ func (w *f32Heads) load(h heads, batch, seq, n, d int) heads {
 	return f32
 }
 
-// store rounds to an operand what was written to its room.
+// store rounds what was written to the memory of an operand to the operand.
 func (w *f32Heads) store(h, f32 heads, batch, seq, n, d int) {
 	if h.narrow() {
 		headsCopyOf(h, f32, batch, seq, n, d).run(w.exec, headsStoreKernel)
@@ -51,8 +51,8 @@ func (w *f32Heads) store(h, f32 heads, batch, seq, n, d int) {
 }
 
 func (w *f32Heads) release() {
-	for _, room := range w.rooms[:w.n] {
-		w.exec.Release(room)
+	for _, buf := range w.buffers[:w.n] {
+		w.exec.Release(buf)
 	}
 }
 

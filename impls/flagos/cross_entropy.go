@@ -20,8 +20,8 @@ type entropy struct {
 
 var entropyKernel = parallel.NewKernel((*entropy).part)
 
-// crossEntropyFwd follows ops.CrossEntropyFwd. A row with +Inf and no NaN has the
-// log-sum-exp +Inf, one of −Inf alone −Inf.
+// crossEntropyFwd implements ops.CrossEntropyFwd. A row with +Inf and no NaN has the log-sum-exp
+// +Inf, and one with only −Inf has −Inf.
 func crossEntropyFwd(e *opregistry.Exec, a ops.CrossEntropyFwdArgs) error {
 	var v views
 	c := entropy{
@@ -40,7 +40,7 @@ func crossEntropyFwd(e *opregistry.Exec, a ops.CrossEntropyFwdArgs) error {
 	return nil
 }
 
-// entropyRows is how many rows are worked off together.
+// entropyRows is how many rows are processed together.
 const entropyRows = 32
 
 func (c *entropy) part(part int) {
@@ -50,7 +50,7 @@ func (c *entropy) part(part int) {
 	}
 }
 
-// block serves at most entropyRows rows.
+// block computes at most entropyRows rows.
 func (c *entropy) block(lo, hi int) {
 	var logs [entropyRows]float64
 	simd.LogSumExp(logs[:hi-lo], c.logits.data[lo*c.logits.pitch:], c.logits.cols, c.logits.pitch)
@@ -75,7 +75,7 @@ type entropyGrad struct {
 
 var entropyGradKernel = parallel.NewKernel((*entropyGrad).part)
 
-// crossEntropyBwd follows ops.CrossEntropyBwd.
+// crossEntropyBwd implements ops.CrossEntropyBwd.
 func crossEntropyBwd(e *opregistry.Exec, a ops.CrossEntropyBwdArgs) error {
 	var v views
 	c := entropyGrad{

@@ -3,16 +3,16 @@ package flagos
 import "github.com/primus-fl/primus/internal/parallel"
 
 const (
-	// grain is the number of elements that are worth a part of their own: a few
-	// microseconds of work, against one to hand it to a worker.
+	// grain is the number of elements that make a part worthwhile: a few microseconds of work,
+	// compared with one microsecond to hand it to a worker.
 	grain = 1 << 14
 
 	// maxParts bounds the parts of an op: enough for even shares of any host.
 	maxParts = 128
 )
 
-// cut says into how many parts a number of items is cut. It depends on the shape
-// of an op alone, never on the workers.
+// cut says into how many parts a number of items is cut. It depends only on the shape of an op,
+// never on the workers.
 type cut struct{ items, parts int }
 
 // cutItems cuts items of this many elements each.

@@ -9,8 +9,8 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// maskBlock is the number of elements that a part takes together: those of a cache
-// line of the mask.
+// maskBlock is the number of elements that a part processes together: those of one cache line of
+// the mask.
 const maskBlock = 64 * 8
 
 // drop is dropout of n elements, block by block of the mask.
@@ -28,7 +28,7 @@ var (
 	dropGradKernel = parallel.NewKernel((*drop).gradPart)
 )
 
-// dropoutForward follows ops.DropoutFwd for contiguous operands.
+// dropoutForward implements ops.DropoutFwd for contiguous operands.
 func dropoutForward(e *opregistry.Exec, a ops.DropoutFwdArgs) error {
 	var v views
 	c := v.drop(a.Input, a.Out, a.Mask, a.DropoutProbability)
@@ -41,7 +41,7 @@ func dropoutForward(e *opregistry.Exec, a ops.DropoutFwdArgs) error {
 	return nil
 }
 
-// dropoutBackward follows ops.DropoutBwd for contiguous operands.
+// dropoutBackward implements ops.DropoutBwd for contiguous operands.
 func dropoutBackward(e *opregistry.Exec, a ops.DropoutBwdArgs) error {
 	var v views
 	c := v.drop(a.GradOutput, a.GradInput, a.Mask, a.DropoutProbability)
@@ -53,7 +53,7 @@ func dropoutBackward(e *opregistry.Exec, a ops.DropoutBwdArgs) error {
 }
 
 func (v *views) drop(x, y, mask *tensor.Tensor, p float32) drop {
-	c := drop{x: v.line("the input", x), y: v.line("the output", y), scale: float32(1 / (1 - float64(p)))}
+	c := drop{x: v.flat("the input", x), y: v.flat("the output", y), scale: float32(1 / (1 - float64(p)))}
 	if v.host("mask", mask, tensor.U8) {
 		c.mask = tensor.Data[uint8](mask)
 	}
@@ -61,7 +61,7 @@ func (v *views) drop(x, y, mask *tensor.Tensor, p float32) drop {
 	return c
 }
 
-// keepBits has a bit for each element of a block, with what Select reads behind them.
+// keepBits has a bit for each element of a block, and the bits after them that Select reads.
 type keepBits [maskBlock/32 + 1]uint32
 
 func (c *drop) part(part int) {
@@ -96,13 +96,13 @@ func (c *drop) gradPart(part int) {
 	}
 }
 
-// scaled stores the elements of a block, of which the bits say what is kept.
+// scaled stores the elements of a block that the bits keep, scaled, and 0 for the others.
 func (c *drop) scaled(block int, bits *keepBits) {
-	var xRoom, yRoom [maskBlock]float32
+	var xBuf, yBuf [maskBlock]float32
 	at := block * maskBlock
 	n := min(maskBlock, c.x.cols-at)
-	y := c.y.place(0, at, n, yRoom[:])
-	philox.Select(y, c.x.piece(0, at, n, xRoom[:]), bits[:], 0)
+	y := c.y.place(0, at, n, yBuf[:])
+	philox.Select(y, c.x.piece(0, at, n, xBuf[:]), bits[:], 0)
 	simd.Scale(c.scale, y, y)
 	c.y.settle(0, at, y)
 }

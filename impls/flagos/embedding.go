@@ -17,7 +17,7 @@ type gather struct {
 
 var gatherKernel = parallel.NewKernel((*gather).part)
 
-// embeddingFwd follows ops.EmbeddingFwd.
+// embeddingFwd implements ops.EmbeddingFwd.
 func embeddingFwd(e *opregistry.Exec, a ops.EmbeddingFwdArgs) error {
 	var v views
 	c := gather{table: v.matrix("weight", a.Weight), out: v.matrix("output", a.Output), index: v.indexes("indices", a.Indices)}
@@ -36,14 +36,13 @@ func (c *gather) part(part int) {
 	}
 }
 
-// scatterBlock is the number of rows of a table that go to one part together. The
-// blocks are dealt out in turn, because tokens that are frequent tend to have indexes
-// close to each other.
+// scatterBlock is the number of adjacent rows of a table that belong to one part. The blocks are
+// dealt out in turn, because frequent tokens tend to have indexes close to each other.
 const scatterBlock = 16
 
-// scatter adds the rows of a gradient to a table. Each part owns rows of the table,
-// writes each once from first to last and takes the rows of the gradient that belong
-// to it in order, so that the order of each sum is that of the indexes.
+// scatter adds the rows of a gradient to a table. Each part owns rows of the table and writes each
+// of them once, in order. It takes the rows of the gradient that belong to a row in the order of
+// the indexes, which makes the order of each sum fixed.
 type scatter struct {
 	exec        *opregistry.Exec
 	parts       int
@@ -55,8 +54,8 @@ type scatter struct {
 
 var scatterKernel = parallel.NewKernel((*scatter).part)
 
-// embeddingBwd follows ops.EmbeddingBwd. Scratch: four bytes for each row of grad and
-// of dweight; with bf16 and f16 also two rows of f32 a worker.
+// embeddingBwd implements ops.EmbeddingBwd. Scratch: four bytes for each row of grad and of
+// dweight; with bf16 and f16 also two rows of f32 per worker.
 func embeddingBwd(e *opregistry.Exec, a ops.EmbeddingBwdArgs) error {
 	var v views
 	c := scatter{exec: e, grad: v.matrix("grad", a.Grad), table: v.matrix("dweight", a.DWeight), accumulate: a.Accumulate}
@@ -88,9 +87,9 @@ func embeddingBwd(e *opregistry.Exec, a ops.EmbeddingBwdArgs) error {
 func (c *scatter) part(part int) {
 	var sum, row []float32
 	if cols := c.table.cols; c.table.narrow() {
-		room := c.exec.Scratch(2 * cols)
-		defer c.exec.Release(room)
-		sum, row = room[:cols], room[cols:]
+		buf := c.exec.Scratch(2 * cols)
+		defer c.exec.Release(buf)
+		sum, row = buf[:cols], buf[cols:]
 	}
 	for lo := part * scatterBlock; lo < c.table.rows; lo += c.parts * scatterBlock {
 		for r := lo; r < min(lo+scatterBlock, c.table.rows); r++ {
@@ -99,7 +98,7 @@ func (c *scatter) part(part int) {
 	}
 }
 
-// fill serves one row of the table. sum and row are for elements of 16 bits.
+// fill computes one row of the table. sum and row are used for narrow elements.
 func (c *scatter) fill(to int, sum, row []float32) {
 	cols, r := c.table.cols, c.first[to]
 	switch {

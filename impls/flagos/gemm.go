@@ -12,12 +12,11 @@ func gemmImpls() []opregistry.Impl {
 	return []opregistry.Impl{impl(ops.GenericGemm, genericGemm)}
 }
 
-// gemm is one blocked product c = alpha · left · right + beta · c, as in Goto and
-// van de Geijn 2008, in passes over some blocks of the inner axis and some columns.
-// The part of right that a pass needs is packed for all parts, by whoever is done
-// with the pass before; each part runs the micro-kernel over its rows of left, block
-// by block. Dense rows of left are read where they are, but for those of a tile that
-// is not whole; other rows are packed by the part.
+// gemm is one blocked product c = alpha · left · right + beta · c, as in Goto and van de Geijn
+// 2008. It is computed in passes, each over some blocks of the inner axis and some columns. The
+// part of right that a pass needs is packed once for all parts, by the parts that finish the
+// previous pass. Each part runs the micro-kernel over its rows of left, block by block. Dense rows
+// of left are read in place, except those of an incomplete tile; the part packs other rows.
 type gemm struct {
 	exec        *opregistry.Exec
 	kernel      simd.Kernel
@@ -27,13 +26,13 @@ type gemm struct {
 	direct      bool // c is the memory of D
 	gemmPlan
 
-	leftRows   bool // left has dense rows, else it is transposed
+	leftRows   bool // left has dense rows, else its columns are dense
 	rightSteps bool // right is packed step by step, not column by column
 	now, next  gemmPass
 }
 
-// gemmPass is the product over the blocks of the inner axis from first to last for
-// the columns from col to colEnd; panels hold what it needs of right.
+// gemmPass is the part of the product over the blocks of the inner axis from first to last for the
+// columns from col to colEnd; panels hold what it needs of right.
 type gemmPass struct {
 	panels      []float32
 	col, colEnd int
@@ -46,16 +45,15 @@ var (
 	gemmKernel     = parallel.NewKernel((*gemm).part)
 )
 
-// genericGemm serves ops.GenericGemm. A and B may have any strides, D and gelu_in
-// need dense rows of one pitch, bias must be contiguous. Sums over the inner axis
-// are in f32 and run in ascending order, in blocks of at most gemmMaxDepth whose
-// sums are added in order, or as simd.Dot has it where B has few rows: the result
-// is the same bit for bit for any number of workers. alpha is applied to each block.
-// beta 0 does not read D. bf16 and f16 are widened while they are packed; a D of
-// theirs is rounded once, from sums in f32. Scratch, in f32: what two passes need of
-// op(A), for each at most gemmMaxPanels floats or one panel; for each worker a block
-// of op(B), or a tile where B is f32 and its inner axis is dense, and a block of D
-// unless D is f32 and there is no gelu.
+// genericGemm implements ops.GenericGemm. A and B may have any strides, D and gelu_in need dense
+// rows of one pitch, bias must be contiguous. Sums over the inner axis are in f32 and run in
+// ascending order, in blocks of at most gemmMaxDepth whose sums are added in order; where B has few
+// rows, they run in the order of simd.Dot. The result has the same bits for any number of workers.
+// alpha is applied to each block. With a beta of 0, D is not read. bf16 and f16 are widened while
+// they are packed; a narrow D is rounded once, from sums in f32. Scratch, in f32: the packed op(A)
+// of two passes, each at most gemmMaxPanels floats or one panel; for each worker a block of op(B),
+// or a tile where B is f32 and its inner axis is dense, and a block of D unless D is f32 and there
+// is no gelu.
 func genericGemm(e *opregistry.Exec, a ops.GenericGemmArgs) error {
 	var v views
 	p := v.product(a, v.matrix("D", a.D))
@@ -71,14 +69,14 @@ type product struct {
 	ops.GenericGemmArgs
 	left, right gemmOperand
 	d, geluIn   matrix
-	bias        matrix // without columns when there is none
+	bias        matrix // without columns when there is no bias
 }
 
-// product requires the operands of a call but D, for which d stands.
+// product converts the operands of a call. It uses d instead of a.D, which it does not look at.
 func (v *views) product(a ops.GenericGemmArgs, d matrix) product {
 	p := product{GenericGemmArgs: a, left: v.gemmOperand("B", a.B, a.TransB), right: v.gemmOperand("A", a.A, a.TransA), d: d}
 	if a.Bias != nil {
-		p.bias = v.line("bias", a.Bias)
+		p.bias = v.flat("bias", a.Bias)
 	}
 	if a.Gelu {
 		p.geluIn = v.matrix("gelu_in", a.GeluIn)
@@ -111,14 +109,14 @@ func (p *product) run(e *opregistry.Exec) {
 		g.epilogue.beta = beta
 	}
 	if p.Bias != nil && !p.Grad {
-		room := e.Scratch(n)
-		defer e.Release(room)
-		g.epilogue.bias = p.bias.piece(0, 0, n, room)
+		buf := e.Scratch(n)
+		defer e.Release(buf)
+		g.epilogue.bias = p.bias.piece(0, 0, n, buf)
 	}
 	g.run(m, n, k)
 }
 
-// run computes the product of m×k and k×n, with m and n at least 1.
+// run computes the product of m×k and k×n; m and n are at least 1.
 func (g gemm) run(m, n, k int) {
 	g.kernel = simd.BestKernel(0)
 	g.gemmPlan = planGemm(m, n, k, g.kernel, g.exec.Pool().Workers(), g.direct)
@@ -132,18 +130,18 @@ func (g gemm) run(m, n, k int) {
 	}
 	g.next = g.pass(0, 0)
 	size := g.next.colPanels * g.kernel.NR * min(g.passDepths*g.depth, k)
-	rooms := 1
+	passes := 1
 	if g.next.last < g.depths || g.next.colEnd < n {
-		rooms = 2
+		passes = 2
 	}
-	room := g.exec.Scratch(rooms * size)
-	defer g.exec.Release(room)
-	g.next.panels = room[:size]
+	buf := g.exec.Scratch(passes * size)
+	defer g.exec.Release(buf)
+	g.next.panels = buf[:size]
 	gemmPackKernel.Run(g.exec.Pool(), g.packParts, g)
 	for g.next.colPanels > 0 {
 		free := g.now.panels
 		if free == nil {
-			free = room[size:]
+			free = buf[size:]
 		}
 		g.now, g.next = g.next, g.after(g.next)
 		g.next.panels = free
@@ -155,14 +153,14 @@ func (g gemm) run(m, n, k int) {
 	}
 }
 
-// pass returns the pass that begins with a column and a block of the inner axis.
+// pass returns the pass that begins at a column and a block of the inner axis.
 func (g *gemm) pass(col, first int) gemmPass {
 	p := gemmPass{col: col, colEnd: min(col+g.widest, g.n), first: first, last: min(first+g.passDepths, g.depths)}
 	p.colPanels = (p.colEnd - col + g.kernel.NR - 1) / g.kernel.NR
 	return p
 }
 
-// after returns the pass that follows, one without panels after the last.
+// after returns the pass after p; after the last one it returns a pass without panels.
 func (g *gemm) after(p gemmPass) gemmPass {
 	switch {
 	case p.last < g.depths:
@@ -196,14 +194,14 @@ func (g *gemm) depthBlock(i int) depthBlock {
 	return depthBlock{i, i * g.depth, min(g.depth, g.k-i*g.depth)}
 }
 
-// rightAt returns where a block of the packed right begins and how far its panels
-// lie apart. The panels of a block lie side by side, so that they do not compete
-// for sets of a cache.
+// rightAt returns where a block of the packed right begins and the distance between its panels. The
+// panels of a block lie next to each other, so that they do not compete for the same sets of a
+// cache.
 func (g *gemm) rightAt(p *gemmPass, b depthBlock) (at, panel int) {
 	return (b.k0 - p.first*g.depth) * p.colPanels * g.kernel.NR, b.depth * g.kernel.NR
 }
 
-// part adds a pass to a rectangle of c, or packs for the next one.
+// part adds the contribution of a pass to a rectangle of c, or packs for the next pass.
 func (g *gemm) part(part int) {
 	if part >= g.rowParts*g.colParts {
 		g.packPart(part - g.rowParts*g.colParts)
@@ -214,7 +212,7 @@ func (g *gemm) part(part int) {
 	r0, r1 := parallel.Split((g.m+mr-1)/mr, g.rowParts, part/g.colParts)
 	r0, r1 = r0*mr, min(r1*mr, g.m)
 	most := min(r1-r0, g.blockRows)
-	rows := max(most-g.asIs(most), (r1-r0)%mr)
+	rows := max(most-g.inPlace(most), (r1-r0)%mr)
 	packed := g.exec.Scratch(roundUp(rows, mr) * (g.depth + leftPad))
 	defer g.exec.Release(packed)
 	t := g.target(most, g.now.col+p0*g.kernel.NR, min(g.now.col+p1*g.kernel.NR, g.now.colEnd))
@@ -231,25 +229,25 @@ func (g *gemm) part(part int) {
 	t.release()
 }
 
-// asIs returns how many of some rows of left the kernel reads where they are: those
-// of whole tiles when rows are dense and of f32. The others are packed.
-func (g *gemm) asIs(rows int) int {
+// inPlace returns how many of the rows of left the kernel reads in place: those of whole tiles when
+// rows are dense and f32. The other rows are packed.
+func (g *gemm) inPlace(rows int) int {
 	if !g.leftRows || g.left.narrow() || g.k == 0 {
 		return 0
 	}
 	return rows / g.kernel.MR * g.kernel.MR
 }
 
-// block adds the products of a block of the inner axis to some rows of the panels
-// p0 to p1 of c. packed has room for the rows of left that are.
+// block adds the products of a block of the inner axis to rows of the panels p0 to p1 of c. packed
+// must be large enough for the rows of left that are packed.
 func (g *gemm) block(packed []float32, c gemmTarget, r0, rows int, b depthBlock, p0, p1 int) {
 	mr, nr := g.kernel.MR, g.kernel.NR
 	t := simd.Tile{CRow: c.pitch, K: b.depth, Alpha: g.alpha, Beta: 1}
 	if b.index == 0 {
 		t.Beta = g.beta
 	}
-	asIs := g.asIs(rows)
-	left := g.packLeft(packed, r0+asIs, rows-asIs, b)
+	inPlace := g.inPlace(rows)
+	left := g.packLeft(packed, r0+inPlace, rows-inPlace, b)
 	rightAt, rightPanel := g.rightAt(&g.now, b)
 	for p := p0; p < p1; p++ {
 		col := g.now.col + p*nr
@@ -259,10 +257,10 @@ func (g *gemm) block(packed []float32, c gemmTarget, r0, rows int, b depthBlock,
 		for r := 0; r < rows; r += mr {
 			t.Rows = min(mr, rows-r)
 			t.C = c.at(r0+r, col)
-			if r < asIs {
+			if r < inPlace {
 				t.A, t.ARow, t.AStep = g.left.data[(r0+r)*g.left.rowStep+b.k0:], g.left.rowStep, 1
 			} else {
-				t.A, t.ARow, t.AStep = left.data[(r-asIs)/mr*left.panel:], left.row, left.step
+				t.A, t.ARow, t.AStep = left.data[(r-inPlace)/mr*left.panel:], left.row, left.step
 			}
 			t.Ahead = nil
 			if r/mr*simd.AheadStep < nr && p+1 < p1 {
@@ -273,8 +271,8 @@ func (g *gemm) block(packed []float32, c gemmTarget, r0, rows int, b depthBlock,
 	}
 }
 
-// packedLeft is where the packed rows of left lie: tiles panel elements apart, with
-// the distances of Tile.
+// packedLeft describes the packed rows of left: tiles panel elements apart, with the distances of
+// Tile.
 type packedLeft struct {
 	data             []float32
 	panel, row, step int
@@ -288,13 +286,13 @@ func (g *gemm) packLeft(packed []float32, r0, rows int, b depthBlock) packedLeft
 		g.left.packRows(packed, pitch, r0, rows, b.k0, b.depth, mr)
 		return packedLeft{data: packed, panel: mr * pitch, row: pitch, step: 1}
 	}
-	// A cache line between the tiles keeps apart the lines that are filled together.
+	// A cache line between the tiles keeps the lines that are filled together in different sets.
 	panel := b.depth*mr + leftPad
 	g.left.packSteps(packed, panel, b.k0, b.depth, r0, r0+rows, mr)
 	return packedLeft{data: packed, panel: panel, row: 1, step: mr}
 }
 
-// gemmOperand requires an operand of a product and returns op(X) of it.
+// gemmOperand requires an operand of a product and returns op(X).
 func (v *views) gemmOperand(name string, t *tensor.Tensor, transposed bool) gemmOperand {
 	if !v.stored(name, t) {
 		return gemmOperand{}

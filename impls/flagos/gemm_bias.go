@@ -6,8 +6,8 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// gradColumns and gradRows are the columns that a part of a bias gradient adds up
-// and the rows whose sum is made before it is added to the total.
+// gradColumns is the number of columns that a part of a bias gradient adds up. gradRows is the
+// number of rows that are summed before the sum is added to the total.
 const (
 	gradColumns = 64
 	gradRows    = 64
@@ -21,17 +21,16 @@ type biasGrad struct {
 
 var biasGradKernel = parallel.NewKernel((*biasGrad).part)
 
-// columnSums stores the sum over the rows of x, in f32, block by block of rows in
-// ascending order.
+// columnSums stores the sum over the rows of x, in f32, block by block of rows in ascending order.
 func columnSums(e *opregistry.Exec, x gemmOperand, sum matrix) {
 	biasGradKernel.Run(e.Pool(), (x.cols+gradColumns-1)/gradColumns, biasGrad{x: x, sum: sum})
 }
 
 func (c *biasGrad) part(part int) {
-	var sumRoom, blockRoom, line [gradColumns]float32
+	var sumBuf, blockBuf, line [gradColumns]float32
 	lo := part * gradColumns
 	n := min(gradColumns, c.x.cols-lo)
-	sum, block := sumRoom[:n], blockRoom[:n]
+	sum, block := sumBuf[:n], blockBuf[:n]
 	for r0 := 0; r0 < c.x.rows; r0 += gradRows {
 		clear(block)
 		for r := r0; r < min(r0+gradRows, c.x.rows); r++ {
@@ -42,8 +41,8 @@ func (c *biasGrad) part(part int) {
 	c.sum.put(0, lo, sum)
 }
 
-// row returns the elements of row r from column lo on, gathered in line where they
-// are not f32 side by side.
+// row returns the elements of row r from column lo on. They are gathered in line where they are not
+// adjacent f32.
 func (c *biasGrad) row(r, lo int, line []float32) []float32 {
 	at := r*c.x.rowStep + lo*c.x.colStep
 	if c.x.colStep == 1 {

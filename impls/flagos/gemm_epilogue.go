@@ -5,11 +5,11 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// gemmTarget is where a part of a product puts c: into D itself, or into scratch that
-// holds the rows from row on of the columns from col to end.
+// gemmTarget is the memory in which a part of a product accumulates c: D itself, or scratch with
+// the rows from row on of the columns from first to end.
 type gemmTarget struct {
 	exec     *opregistry.Exec
-	room     []float32 // nil when it is D
+	buf      []float32 // nil when the memory is D's
 	data     []float32
 	pitch    int
 	row      int // the first row in data
@@ -17,7 +17,7 @@ type gemmTarget struct {
 	first    int // the first column in data
 }
 
-// target returns where a part puts columns of at most some rows.
+// target returns the memory for columns of at most this many rows.
 func (g *gemm) target(rows, col, end int) gemmTarget {
 	t := gemmTarget{exec: g.exec, col: col, end: end}
 	if g.direct {
@@ -25,74 +25,75 @@ func (g *gemm) target(rows, col, end int) gemmTarget {
 		return t
 	}
 	t.pitch, t.first = end-col+leftPad, col
-	t.room = g.exec.Scratch(rows * t.pitch)
-	t.data = t.room
+	t.buf = g.exec.Scratch(rows * t.pitch)
+	t.data = t.buf
 	return t
 }
 
-// move makes room for the rows from one on.
+// move makes the target ready for the rows from row on.
 func (t *gemmTarget) move(row int) {
-	if t.room != nil {
+	if t.buf != nil {
 		t.row = row
 	}
 }
 
-// at returns the elements from one of c on.
+// at returns the elements of a row of c from a column on.
 func (t *gemmTarget) at(r, col int) []float32 { return t.data[(r-t.row)*t.pitch+col-t.first:] }
 
 func (t *gemmTarget) release() {
-	if t.room != nil {
-		t.exec.Release(t.room)
+	if t.buf != nil {
+		t.exec.Release(t.buf)
 	}
 }
 
-// gemmEpilogue is what follows a product.
+// gemmEpilogue holds what is added to a product or applied to it.
 type gemmEpilogue struct {
 	d      matrix
 	geluIn matrix
-	bias   []float32 // nil without
-	beta   float32   // of what D holds, unless the product has been added to it
+	bias   []float32 // nil without a bias
+	beta   float32   // factor of D; 0 if the product has been added to D already
 	gelu   bool
 	grad   bool
 	stored bool // the product is in D
 }
 
-// geluChunk is how many elements pass through gelu at a time.
+// geluChunk is how many elements gelu processes at a time.
 const geluChunk = 256
 
-// geluRoom is scratch for a chunk, with ones: gelu is a gate that lets them through.
-type geluRoom struct{ y, line, ones, unused [geluChunk]float32 }
+// geluScratch is scratch for a chunk. It holds ones because gelu is computed as a gate, whose other
+// factor is 1.
+type geluScratch struct{ y, line, ones, unused [geluChunk]float32 }
 
-// finish makes D of some rows of a target.
+// finish computes rows of D from a target.
 func (c *gemmEpilogue) finish(t gemmTarget, r0, rows int) {
 	if c.stored && c.bias == nil {
 		return
 	}
-	var room geluRoom
-	for i := range room.ones {
-		room.ones[i] = 1
+	var buf geluScratch
+	for i := range buf.ones {
+		buf.ones[i] = 1
 	}
 	for r := r0; r < r0+rows; r++ {
 		for col := t.col; col < t.end; col += geluChunk {
-			c.chunk(t.at(r, col)[:min(geluChunk, t.end-col)], r, col, &room)
+			c.chunk(t.at(r, col)[:min(geluChunk, t.end-col)], r, col, &buf)
 		}
 	}
 }
 
 // chunk finishes at most geluChunk elements of a product.
-func (c *gemmEpilogue) chunk(product []float32, r, col int, room *geluRoom) {
+func (c *gemmEpilogue) chunk(product []float32, r, col int, buf *geluScratch) {
 	if c.bias != nil {
 		simd.Add(product, product, c.bias[col:])
 	}
 	n := len(product)
-	y, line, ones := room.y[:n], room.line[:n], room.ones[:n]
+	y, line, ones := buf.y[:n], buf.line[:n], buf.ones[:n]
 	switch {
 	case c.stored:
 		return
 	case !c.gelu:
 		y = product
 	case c.grad:
-		simd.GateGrad(y, room.unused[:n], product, c.geluIn.piece(r, col, n, line), ones, geluGate())
+		simd.GateGrad(y, buf.unused[:n], product, c.geluIn.piece(r, col, n, line), ones, geluGate())
 	default:
 		c.geluIn.put(r, col, product)
 		simd.Gate(y, product, ones, geluGate())

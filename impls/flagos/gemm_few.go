@@ -5,14 +5,13 @@ import (
 	"github.com/primus-fl/primus/internal/simd"
 )
 
-// fewRows is how many rows of left are multiplied as dot products, without packing
-// right: packing it takes as long as three of them.
+// fewRows is the number of rows of left up to which a product is computed as dot products, without
+// packing right: packing takes as long as three of them.
 const fewRows = 3
 
 var gemmFewKernel = parallel.NewKernel((*gemm).fewPart)
 
-// few reports whether a product has few rows and both operands are dense along the
-// inner axis.
+// few reports whether a product has few rows and both operands are dense along the inner axis.
 func (g *gemm) few() bool {
 	return g.m <= fewRows && g.left.colStep == 1 && g.right.rowStep == 1
 }
@@ -31,11 +30,11 @@ func (g *gemm) fewPart(part int) {
 	t.move(0)
 	var rows [fewRows][]float32
 	for i := range g.m {
-		rows[i] = g.left.line(i, lines[i*g.k:][:g.k])
+		rows[i] = g.left.widenedRow(i, lines[i*g.k:][:g.k])
 	}
 	columns := g.right.transposed()
 	for j := lo; j < hi; j++ {
-		column := columns.line(j, lines[g.m*g.k:][:g.k])
+		column := columns.widenedRow(j, lines[g.m*g.k:][:g.k])
 		for i := range g.m {
 			to := &t.at(i, j)[0]
 			product := g.alpha * simd.Dot(rows[i], column)

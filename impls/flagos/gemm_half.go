@@ -3,8 +3,8 @@ package flagos
 import "github.com/primus-fl/primus/internal/simd"
 
 const (
-	// halfTile is the number of elements that are widened before they are packed: a
-	// part of a first-level cache.
+	// halfTile is the number of elements that are widened before they are packed; they take a part
+	// of a first-level cache.
 	halfTile = 2048
 
 	// halfSteps is how many rows of them are packed together by packHalfSteps.
@@ -31,8 +31,8 @@ func (x *gemmOperand) packHalfColumns(dst []float32, panel, k0, depth, col, colE
 	}
 }
 
-// packHalfSteps is packSteps for rows of n dense elements of 16 bits, the first of
-// which is that at an index.
+// packHalfSteps is packSteps for rows of n dense elements of 16 bits; at is the index of the first
+// element of the first row.
 func (x *gemmOperand) packHalfSteps(dst []float32, panel, at, depth, n, width int) {
 	var tile [halfTile]float32
 	some := halfTile / halfSteps / width * width

@@ -5,8 +5,8 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// leftPad separates the packed rows of left, so that rows of a power of two do
-// not fall into the same sets of a cache: one cache line.
+// leftPad separates the packed rows of left by one cache line, so that rows whose length is a power
+// of two do not fall into the same sets of a cache.
 const leftPad = 16
 
 // gemmOperand is op(X) of a product: element (r, c) lies at r·rowStep + c·colStep.
@@ -17,8 +17,8 @@ type gemmOperand struct {
 	rowStep, colStep int
 }
 
-// gemmOperandOf returns the elements of t as a matrix and whether the axes but the
-// last make up rows of one distance.
+// gemmOperandOf returns the elements of t as a matrix, and whether the axes before the last form
+// rows at a constant distance.
 func gemmOperandOf(t *tensor.Tensor) (gemmOperand, bool) {
 	shape, strides := t.Shape(), t.Strides()
 	last := len(shape) - 1
@@ -51,27 +51,27 @@ func (x gemmOperand) transposed() gemmOperand {
 	return x
 }
 
-// piece returns n elements that lie side by side, in room unless they are f32.
-func (x *gemmOperand) piece(at, n int, room []float32) []float32 {
+// piece returns n adjacent elements. Narrow ones are widened to buf.
+func (x *gemmOperand) piece(at, n int, buf []float32) []float32 {
 	if !x.narrow() {
 		return x.data[at:][:n]
 	}
-	x.load(room[:n], at)
-	return room[:n]
+	x.load(buf[:n], at)
+	return buf[:n]
 }
 
-// one returns one element.
+// one returns the element at an index.
 func (x *gemmOperand) one(at int) float32 {
-	var room [1]float32
-	return x.piece(at, 1, room[:])[0]
+	var buf [1]float32
+	return x.piece(at, 1, buf[:])[0]
 }
 
-// line returns row r of an operand whose rows are dense, in room unless it is f32.
-func (x *gemmOperand) line(r int, room []float32) []float32 {
+// widenedRow returns row r of an operand whose rows are dense. A narrow one is widened to buf.
+func (x *gemmOperand) widenedRow(r int, buf []float32) []float32 {
 	if x.cols == 0 {
 		return nil
 	}
-	return x.piece(r*x.rowStep, x.cols, room)
+	return x.piece(r*x.rowStep, x.cols, buf)
 }
 
 // row returns row r of an operand of f32 whose rows are dense.
@@ -91,9 +91,8 @@ func (x gemmOperand) from(r int) gemmOperand {
 	return x
 }
 
-// packRows copies rows r0 and following, columns k0 and following, of an operand
-// whose rows are dense, at a pitch for the micro-kernel. Missing rows of the last
-// tile are zero.
+// packRows copies rows from r0 and columns from k0 of an operand whose rows are dense, at the pitch
+// of the micro-kernel. Missing rows of the last tile become zero.
 func (x gemmOperand) packRows(dst []float32, pitch, r0, rows, k0, depth, mr int) {
 	for r := range rows {
 		to, at := dst[r*pitch:][:depth], (r0+r)*x.rowStep+k0
@@ -106,9 +105,8 @@ func (x gemmOperand) packRows(dst []float32, pitch, r0, rows, k0, depth, mr int)
 	clear(dst[rows*pitch : roundUp(rows, mr)*pitch])
 }
 
-// packColumns copies rows k0 and following of the columns from col to colEnd, which
-// are dense, as panels of width columns that lie panel elements apart; missing
-// columns of the last one are zero.
+// packColumns copies rows from k0 of the columns from col to colEnd, which are dense, as panels of
+// width columns that lie panel elements apart; missing columns of the last panel become zero.
 func (x gemmOperand) packColumns(dst []float32, panel, k0, depth, col, colEnd, width int) {
 	if x.narrow() {
 		x.packHalfColumns(dst, panel, k0, depth, col, colEnd, width)
@@ -124,9 +122,8 @@ func (x gemmOperand) packColumns(dst []float32, panel, k0, depth, col, colEnd, w
 	}
 }
 
-// packSteps copies rows k0 and following of the columns from col to colEnd, whatever
-// the strides, to panels of width columns that lie panel elements apart; missing
-// columns of the last one are zero.
+// packSteps copies rows from k0 of the columns from col to colEnd, whatever the strides, as panels
+// of width columns that lie panel elements apart; missing columns of the last panel become zero.
 func (x gemmOperand) packSteps(dst []float32, panel, k0, depth, col, colEnd, width int) {
 	if x.cols == 0 || depth == 0 {
 		return

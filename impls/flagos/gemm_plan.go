@@ -3,32 +3,31 @@ package flagos
 import "github.com/primus-fl/primus/internal/simd"
 
 const (
-	// gemmMaxDepth bounds the inner axis of a block: c is read and written again for
-	// each, and a panel of right of this depth stays in a second-level cache.
+	// gemmMaxDepth bounds the inner axis of a block: c is read and written again for each block,
+	// and a panel of right of this depth stays in a second-level cache.
 	gemmMaxDepth = 512
 
-	// gemmMaxBlock bounds the floats of a block of left, which passes each panel of
-	// right: a quarter of a second-level cache.
+	// gemmMaxBlock bounds the floats of a block of left, which is used with each panel of right: a
+	// quarter of a second-level cache.
 	gemmMaxBlock = 1 << 16
 
-	// gemmMaxPanels bounds the floats of right that are packed for a pass, and
-	// gemmMaxPass those of a pass over several blocks of the inner axis where one
-	// block would do: passes over what is small would spend their time on waiting.
+	// gemmMaxPanels bounds the floats of right that are packed for a pass. gemmMaxPass bounds those
+	// of a pass over several blocks of the inner axis where one block would do: small passes would
+	// spend their time waiting.
 	gemmMaxPanels = 1 << 22
 	gemmMaxPass   = 1 << 18
 
-	// gemmGrain is the number of products and sums that are worth a part of their
-	// own.
+	// gemmGrain is the number of multiplications and additions that make a part worthwhile.
 	gemmGrain = 1 << 22
 )
 
-// gemmPlan says how a product is cut. Its blocks of the inner axis, on which the
-// order of sums depends, follow from the sizes alone; what workers share may not.
+// gemmPlan says how a product is cut. The blocks of the inner axis, on which the order of sums
+// depends, follow from the sizes alone; how the rest is shared may depend on the workers.
 type gemmPlan struct {
 	m, n, k    int
 	depth      int // of a block of the inner axis, at least 1; the last one may be less deep
 	depths     int // blocks of the inner axis, at least 1
-	blockRows  int // rows of left that pass the panels of right at a time
+	blockRows  int // rows of left that are used with all panels of right at a time
 	widest     int // columns of right in a pass
 	passDepths int // blocks of the inner axis in a pass
 	packParts  int
@@ -59,19 +58,18 @@ func planGemm(m, n, k int, kernel simd.Kernel, workers int, inPasses bool) gemmP
 // gemmShares are the numbers of parts that an axis may be cut into.
 var gemmShares = [...]int{1, 2, 3, 4, 6, 8, 12, 16, 24, 32}
 
-// What a part costs beside its tiles, in tiles: leftLoad for each row of tiles and
-// rightLoad for each column of them, to bring their operands near; and unevenLoad of
-// its tiles in the last turn, in which workers wait for the slowest.
+// The costs of a part beyond its tiles, in tiles: leftLoad for each row of tiles and rightLoad for
+// each column of tiles, to bring their operands into the cache; and unevenLoad for the last round
+// of parts, in which workers wait for the slowest.
 const (
 	leftLoad   = 0.9
 	rightLoad  = 0.5
 	unevenLoad = 0.1
 )
 
-// cutGemm chooses into how many parts, some at most, a product of this many whole
-// and partial tiles is cut along each axis: so that the busiest worker has least to
-// do if all parts were as large as the largest. Parts have blocks of blockTiles rows
-// of tiles.
+// cutGemm chooses into how many parts, at most the given number, a product of this many whole and
+// partial tiles is cut along each axis. It minimises the work of the busiest worker, with all parts
+// counted as large as the largest. Parts have blocks of blockTiles rows of tiles.
 func cutGemm(rowTiles, colTiles, blockTiles, parts, workers int) (rowParts, colParts int) {
 	best := 0.0
 	for _, rows := range gemmShares {

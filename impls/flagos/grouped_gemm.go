@@ -5,8 +5,8 @@ import (
 	"github.com/primus-fl/primus/opregistry/ops"
 )
 
-// groupedGemm follows ops.TEGeneralGroupedGemm: genericGemm for each group, in
-// order, once all are known to be served.
+// groupedGemm implements ops.TEGeneralGroupedGemm: it runs genericGemm for each group, in order,
+// after it has checked that it serves all of them.
 func groupedGemm(e *opregistry.Exec, a ops.TEGeneralGroupedGemmArgs) error {
 	var v views
 	var whole matrix

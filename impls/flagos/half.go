@@ -7,15 +7,15 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// half holds elements of 16 bits. Kernels work on f32: what they read is widened to
-// scratch that stays in the first-level cache, what they write is rounded from there,
-// to nearest with ties to even. The zero half stands beside elements of f32.
+// half holds elements of 16 bits. Kernels work on f32: their inputs are widened to scratch that
+// stays in the first-level cache, and their outputs are rounded from there, to nearest with ties to
+// even. The zero half belongs to elements of f32.
 type half struct {
 	bits  []uint16
 	dtype tensor.DType // BF16 or F16
 }
 
-// elementsOf returns the elements of f32, bf16 or f16, one of the results being empty.
+// elementsOf returns the elements of a tensor of f32, or of bf16 or f16; the other result is empty.
 func elementsOf(t *tensor.Tensor) (data []float32, h half) {
 	switch t.DType() {
 	case tensor.BF16:
@@ -34,7 +34,7 @@ func patterns[T tensor.BFloat16 | tensor.Float16](s []T) []uint16 {
 // narrow reports whether the elements have 16 bits.
 func (h *half) narrow() bool { return h.dtype != tensor.Unspecified }
 
-// load widens len(dst) elements.
+// load widens len(dst) elements from index at on.
 func (h *half) load(dst []float32, at int) {
 	if len(dst) == 0 {
 		return
@@ -46,7 +46,7 @@ func (h *half) load(dst []float32, at int) {
 	}
 }
 
-// store rounds elements.
+// store rounds src to the elements from index at on.
 func (h *half) store(at int, src []float32) {
 	if len(src) == 0 {
 		return
@@ -58,7 +58,7 @@ func (h *half) store(at int, src []float32) {
 	}
 }
 
-// from returns the elements from one on.
+// from returns the elements from index at on.
 func (h half) from(at int) half {
 	if h.narrow() {
 		h.bits = h.bits[at:]

@@ -23,8 +23,7 @@ func moeImpls() []opregistry.Impl {
 	}
 }
 
-// routes are the rows of each token, which parts are cut by, and its weights for
-// them.
+// routes holds the rows of each token, by which parts are cut, and the weights of these rows.
 type routes struct {
 	cut
 	rowOf        []int32
@@ -41,7 +40,7 @@ func (v *views) routes(rowIDMap, prob *tensor.Tensor, tokens, h int) routes {
 	return c
 }
 
-// row returns the row of a choice of a token, negative without one.
+// row returns the row of a choice of a token; it is negative when there is none.
 func (c *routes) row(token, choice int) int { return int(c.rowOf[choice*c.tokens+token]) }
 
 func (c *routes) weight(token, choice int) float32 {
@@ -58,8 +57,8 @@ type permute struct {
 
 var permuteKernel = parallel.NewKernel((*permute).part)
 
-// moePermute follows ops.MoEPermuteFwd for contiguous indices of experts from 0 to
-// maxExperts. Scratch: a number for each expert.
+// moePermute implements ops.MoEPermuteFwd for contiguous indices of experts from 0 to maxExperts.
+// Scratch: one number per expert.
 func moePermute(e *opregistry.Exec, a ops.MoEPermuteFwdArgs) error {
 	var v views
 	c := permute{in: v.matrix("input", a.Input), out: v.matrix("output", a.Output)}
@@ -83,7 +82,7 @@ func moePermute(e *opregistry.Exec, a ops.MoEPermuteFwdArgs) error {
 	return nil
 }
 
-// sort fills the map of rows; next has room for a number an expert.
+// sort fills the map of rows; next must have one element per expert.
 func (c *permute) sort(experts, next []int32) {
 	clear(next)
 	for _, expert := range experts {
@@ -123,7 +122,7 @@ type unpermute struct {
 
 var unpermuteKernel = parallel.NewKernel((*unpermute).part)
 
-// moeUnpermute follows ops.MoEUnpermuteFwd and ops.MoEPermuteBwd; the terms of a
+// moeUnpermute implements ops.MoEUnpermuteFwd and ops.MoEPermuteBwd; the terms of a
 // token are added in ascending order of its choices.
 func moeUnpermute(e *opregistry.Exec, a ops.MoEUnpermuteArgs) error {
 	var v views
@@ -139,18 +138,18 @@ func moeUnpermute(e *opregistry.Exec, a ops.MoEUnpermuteArgs) error {
 func (c *unpermute) part(part int) {
 	lo, hi := c.bounds(part)
 	h := c.out.cols
-	room := c.exec.Scratch(2 * h)
+	buf := c.exec.Scratch(2 * h)
 	for t := lo; t < hi; t++ {
-		out := c.out.place(t, 0, h, room[h:])
+		out := c.out.place(t, 0, h, buf[h:])
 		clear(out)
 		for k := range c.topk {
 			if r := c.row(t, k); r >= 0 {
-				simd.Axpy(c.weight(t, k), c.in.piece(r, 0, h, room), out)
+				simd.Axpy(c.weight(t, k), c.in.piece(r, 0, h, buf), out)
 			}
 		}
 		c.out.settle(t, 0, out)
 	}
-	c.exec.Release(room)
+	c.exec.Release(buf)
 }
 
 type unpermuteGrad struct {
@@ -162,7 +161,7 @@ type unpermuteGrad struct {
 
 var unpermuteGradKernel = parallel.NewKernel((*unpermuteGrad).part)
 
-// moeUnpermuteBackward follows ops.MoEUnpermuteBwd.
+// moeUnpermuteBackward implements ops.MoEUnpermuteBwd.
 func moeUnpermuteBackward(e *opregistry.Exec, a ops.MoEUnpermuteBwdArgs) error {
 	var v views
 	c := unpermuteGrad{exec: e, dy: v.matrix("input_bwd", a.InputBwd), x: v.matrix("input_fwd", a.InputFwd), dx: v.matrix("act_grad", a.ActGrad)}
@@ -191,14 +190,14 @@ func moeUnpermuteBackward(e *opregistry.Exec, a ops.MoEUnpermuteBwdArgs) error {
 func (c *unpermuteGrad) part(part int) {
 	lo, hi := c.bounds(part)
 	h := c.dy.cols
-	room := c.exec.Scratch(2 * h)
+	buf := c.exec.Scratch(2 * h)
 	for t := lo; t < hi; t++ {
-		dy := c.dy.piece(t, 0, h, room[h:])
+		dy := c.dy.piece(t, 0, h, buf[h:])
 		for k := range c.topk {
 			dprob := float32(0)
 			if r := c.row(t, k); r >= 0 {
-				dprob = simd.Dot(dy, c.x.piece(r, 0, h, room))
-				dx := c.dx.place(r, 0, h, room)
+				dprob = simd.Dot(dy, c.x.piece(r, 0, h, buf))
+				dx := c.dx.place(r, 0, h, buf)
 				simd.Scale(c.weight(t, k), dx, dy)
 				c.dx.settle(r, 0, dx)
 			}
@@ -207,5 +206,5 @@ func (c *unpermuteGrad) part(part int) {
 			}
 		}
 	}
-	c.exec.Release(room)
+	c.exec.Release(buf)
 }

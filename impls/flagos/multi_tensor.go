@@ -17,7 +17,7 @@ const listBlock = 1 << 15
 
 func blocksOf(t *tensor.Tensor) int { return (t.NumElements() + listBlock - 1) / listBlock }
 
-// blocks returns the number of parts of a list: each tensor is cut by itself.
+// blocks returns the number of parts of a list: each tensor is cut separately.
 func blocks(list []*tensor.Tensor) int {
 	n := 0
 	for _, t := range list {
@@ -26,7 +26,7 @@ func blocks(list []*tensor.Tensor) int {
 	return n
 }
 
-// locate returns which tensor of a list and which of its elements a part is.
+// locate returns the tensor of a list and the range of its elements that a part covers.
 func locate(list []*tensor.Tensor, part int) (at, lo, hi int) {
 	for n := blocksOf(list[at]); part >= n; n = blocksOf(list[at]) {
 		part -= n
@@ -46,15 +46,15 @@ func (v *views) lists(lists [][]*tensor.Tensor) {
 	}
 }
 
-// listTile is how many elements of a tensor are held in f32 at a time when one of
-// those that belong together is narrow.
+// listTile is how many elements of each tensor are held in f32 at a time when one of the tensors
+// with the same index is narrow.
 const listTile = 1024
 
-// step returns how many elements of some lines a kernel takes at a time: all of them
-// where they are f32.
-func step(lines ...matrix) int {
-	for i := range lines {
-		if lines[i].narrow() {
+// step returns how many elements of the vectors a kernel takes at a time: all of them where all are
+// f32.
+func step(vectors ...matrix) int {
+	for i := range vectors {
+		if vectors[i].narrow() {
 			return listTile
 		}
 	}
@@ -69,13 +69,13 @@ type scaleLists struct {
 
 var scaleKernel = parallel.NewKernel((*scaleLists).part)
 
-// multiTensorScale follows ops.MultiTensorScale.
+// multiTensorScale implements ops.MultiTensorScale.
 func multiTensorScale(e *opregistry.Exec, a ops.MultiTensorScaleArgs) error {
 	var v views
 	return v.scaleLists(e, a.TensorLists, a.Scale, a.NoopFlag)
 }
 
-// multiTensorScaleTensor follows ops.MultiTensorScaleTensor.
+// multiTensorScaleTensor implements ops.MultiTensorScaleTensor.
 func multiTensorScaleTensor(e *opregistry.Exec, a ops.MultiTensorScaleTensorArgs) error {
 	var v views
 	return v.scaleLists(e, a.TensorLists, v.number("scale", a.Scale), a.NoopFlag)
@@ -94,12 +94,12 @@ func (v *views) scaleLists(e *opregistry.Exec, lists [][]*tensor.Tensor, scale f
 
 func (c *scaleLists) part(part int) {
 	at, lo, hi := locate(c.in, part)
-	in, out := lineOf(c.in[at]), lineOf(c.out[at])
-	var inRoom, outRoom [listTile]float32
+	in, out := flatten(c.in[at]), flatten(c.out[at])
+	var inBuf, outBuf [listTile]float32
 	for n := step(in, out); lo < hi; lo += n {
 		n = min(n, hi-lo)
-		y := out.place(0, lo, n, outRoom[:])
-		if !fused.Scale(y, in.piece(0, lo, n, inRoom[:]), c.scale) {
+		y := out.place(0, lo, n, outBuf[:])
+		if !fused.Scale(y, in.piece(0, lo, n, inBuf[:]), c.scale) {
 			atomic.StoreInt32(c.flag, 1)
 		}
 		out.settle(0, lo, y)
@@ -109,18 +109,18 @@ func (c *scaleLists) part(part int) {
 type squares struct {
 	list  []*tensor.Tensor
 	scale float64   // of each square
-	sums  []float64 // one a part
+	sums  []float64 // one per part
 }
 
 var squaresKernel = parallel.NewKernel((*squares).part)
 
-// multiTensorL2Norm follows ops.MultiTensorL2Norm. Sums are f64.
+// multiTensorL2Norm implements ops.MultiTensorL2Norm. Sums are f64.
 func multiTensorL2Norm(e *opregistry.Exec, a ops.MultiTensorL2NormArgs) error {
 	var v views
 	return v.l2Norm(e, a, 1)
 }
 
-// multiTensorUnscaleL2Norm follows ops.MultiTensorUnscaleL2Norm. Sums are f64.
+// multiTensorUnscaleL2Norm implements ops.MultiTensorUnscaleL2Norm. Sums are f64.
 func multiTensorUnscaleL2Norm(e *opregistry.Exec, a ops.MultiTensorUnscaleL2NormArgs) error {
 	var v views
 	scale := v.number("inv_scale", a.InvScale)
@@ -168,15 +168,15 @@ func (v *views) l2Norm(e *opregistry.Exec, a ops.MultiTensorL2NormArgs, scale fl
 
 func (c *squares) part(part int) {
 	at, lo, hi := locate(c.list, part)
-	line := lineOf(c.list[at])
+	line := flatten(c.list[at])
 	if !line.narrow() {
 		c.sums[part] = c.scale * fused.SumSquares(line.data[lo:hi])
 		return
 	}
-	var room [listTile]float32
+	var buf [listTile]float32
 	sum := 0.
 	for ; lo < hi; lo += listTile {
-		sum += fused.SumSquares(line.piece(0, lo, min(listTile, hi-lo), room[:]))
+		sum += fused.SumSquares(line.piece(0, lo, min(listTile, hi-lo), buf[:]))
 	}
 	c.sums[part] = c.scale * sum
 }

@@ -13,22 +13,22 @@ type normFwd struct {
 	cut
 	exec       *opregistry.Exec
 	x, y       matrix
-	mu, rsigma []float32 // no mu: rows keep their mean
+	mu, rsigma []float32 // nil mu: rows keep their mean
 	gain, bias []float32
 	eps        float64
 }
 
 var normFwdKernel = parallel.NewKernel((*normFwd).part)
 
-// rmsNormFwd follows ops.RMSNormFwd. Sums of squares are f64.
+// rmsNormFwd implements ops.RMSNormFwd. Sums of squares are f64.
 func rmsNormFwd(e *opregistry.Exec, a ops.RMSNormFwdArgs) error {
 	return layerNormFwd(e, ops.LayerNormFwdArgs{
 		Input: a.Input, Weight: a.Weight, Output: a.Output, RSigma: a.RSigma, Eps: a.Eps, ZeroCenteredGamma: a.ZeroCenteredGamma,
 	})
 }
 
-// layerNormFwd follows ops.LayerNormFwd, or without mu ops.RMSNormFwd. Mean and
-// variance are f64.
+// layerNormFwd implements ops.LayerNormFwd, or ops.RMSNormFwd without mu. Mean and variance are
+// f64.
 func layerNormFwd(e *opregistry.Exec, a ops.LayerNormFwdArgs) error {
 	var v views
 	c := normFwd{
@@ -38,10 +38,10 @@ func layerNormFwd(e *opregistry.Exec, a ops.LayerNormFwdArgs) error {
 		rsigma: v.vector("rsigma", a.RSigma),
 		eps:    float64(a.Eps),
 	}
-	gamma := v.line("weight", a.Weight)
+	gamma := v.flat("weight", a.Weight)
 	bias := matrix{cols: c.x.cols}
 	if a.Bias != nil {
-		bias = v.line("bias", a.Bias)
+		bias = v.flat("bias", a.Bias)
 	}
 	if a.Mu != nil {
 		c.mu = v.vector("mu", a.Mu)
@@ -78,33 +78,33 @@ type normBwd struct {
 	exec          *opregistry.Exec
 	dz, x, dx     matrix
 	add           matrix    // without elements when nothing is added
-	mu, rsigma    []float32 // no mu: rows kept their mean
+	mu, rsigma    []float32 // nil mu: rows kept their mean
 	gain          []float32
 	dgamma, dbeta matrix // a row of partial sums for each part; dbeta may be without data
 }
 
 var normBwdKernel = parallel.NewKernel((*normBwd).part)
 
-// rmsNormBwd follows ops.RMSNormBwd.
+// rmsNormBwd implements ops.RMSNormBwd.
 func rmsNormBwd(e *opregistry.Exec, a ops.RMSNormBwdArgs) error {
 	return normBackward(e, ops.LayerNormBwdArgs{
 		DZ: a.DZ, X: a.X, RSigma: a.RSigma, Gamma: a.Gamma, DX: a.DX, DGamma: a.DGamma, ZeroCenteredGamma: a.ZeroCenteredGamma,
 	}, nil)
 }
 
-// rmsNormBwdAdd follows ops.RMSNormBwdAdd.
+// rmsNormBwdAdd implements ops.RMSNormBwdAdd.
 func rmsNormBwdAdd(e *opregistry.Exec, a ops.RMSNormBwdAddArgs) error {
 	return normBackward(e, ops.LayerNormBwdArgs{
 		DZ: a.DZ, X: a.X, RSigma: a.RSigma, Gamma: a.Gamma, DX: a.DX, DGamma: a.DGamma, ZeroCenteredGamma: a.ZeroCenteredGamma,
 	}, a.Add)
 }
 
-// layerNormBwd follows ops.LayerNormBwd.
+// layerNormBwd implements ops.LayerNormBwd.
 func layerNormBwd(e *opregistry.Exec, a ops.LayerNormBwdArgs) error { return normBackward(e, a, nil) }
 
-// normBackward is the gradient of a norm, without mu that of ops.RMSNormFwd, to which
-// another one is added unless it is nil. dgamma and dbeta are summed over the rows of
-// each part and then over the parts, in order. Scratch: a row a part for each of them.
+// normBackward computes the gradient of a norm, which without mu is that of ops.RMSNormFwd, plus
+// add unless that is nil. dgamma and dbeta are summed over the rows of each part and then over the
+// parts, in order. Scratch: one row per part for each of them.
 func normBackward(e *opregistry.Exec, a ops.LayerNormBwdArgs, add *tensor.Tensor) error {
 	var v views
 	c := normBwd{
@@ -114,10 +114,10 @@ func normBackward(e *opregistry.Exec, a ops.LayerNormBwdArgs, add *tensor.Tensor
 		dx:     v.matrix("dx", a.DX),
 		rsigma: v.vector("rsigma", a.RSigma),
 	}
-	gamma, dgamma := v.line("gamma", a.Gamma), v.line("dgamma", a.DGamma)
+	gamma, dgamma := v.flat("gamma", a.Gamma), v.flat("dgamma", a.DGamma)
 	var dbeta matrix
 	if a.DBeta != nil {
-		dbeta = v.line("dbeta", a.DBeta)
+		dbeta = v.flat("dbeta", a.DBeta)
 	}
 	if a.Mu != nil {
 		c.mu = v.vector("mu", a.Mu)
@@ -132,11 +132,11 @@ func normBackward(e *opregistry.Exec, a ops.LayerNormBwdArgs, add *tensor.Tensor
 	defer e.Release(c.gain)
 	c.cut = cutAtMost(c.x.rows, c.x.cols, maxNormGradParts)
 	size := c.parts * roundUp(c.x.cols, lineFloats)
-	room := e.Scratch(2 * size)
-	defer e.Release(room)
-	c.dgamma = partRows(room, c.parts, c.x.cols)
+	buf := e.Scratch(2 * size)
+	defer e.Release(buf)
+	c.dgamma = partRows(buf, c.parts, c.x.cols)
 	if a.DBeta != nil {
-		c.dbeta = partRows(room[size:], c.parts, c.x.cols)
+		c.dbeta = partRows(buf[size:], c.parts, c.x.cols)
 	}
 	kernelFor(normBwdKernel, normBwdTiles, c.dz, c.x, c.add, c.dx).Run(e.Pool(), c.parts, c)
 	addParts(dgamma, c.dgamma)
@@ -152,7 +152,7 @@ func (c *normBwd) part(part int) {
 	c.rows(lo, hi, &sums)
 }
 
-// sums clears the sums of a part.
+// sums clears and returns the sums of a part.
 func (c *normBwd) sums(part int) fused.Gradient {
 	g := fused.Gradient{G: c.gain, DGamma: c.dgamma.row(part)}
 	clear(g.DGamma)
@@ -163,7 +163,7 @@ func (c *normBwd) sums(part int) fused.Gradient {
 	return g
 }
 
-// rows stores the gradient of rows, and adds to sums.
+// rows stores the gradient of rows and adds to the sums.
 func (c *normBwd) rows(lo, hi int, g *fused.Gradient) {
 	g.DX, g.DZ, g.X, g.RSigma = c.dx.rowsFrom(lo), c.dz.rowsFrom(lo), c.x.rowsFrom(lo), c.rsigma[lo:hi]
 	if c.mu != nil {
@@ -175,16 +175,16 @@ func (c *normBwd) rows(lo, hi int, g *fused.Gradient) {
 	fused.NormGrad(g)
 }
 
-// partRows makes a row for each part of memory, in cache lines of its own.
+// partRows cuts memory into one row per part; no two rows share a cache line.
 func partRows(memory []float32, parts, cols int) matrix {
 	return matrix{data: memory, rows: parts, cols: cols, pitch: roundUp(cols, lineFloats)}
 }
 
-// addParts stores the sum over the rows of the parts, in order, to a row.
+// addParts adds up the rows of all parts, in order, and stores the sum to a row.
 func addParts(sum, parts matrix) {
-	var room [lineFloats * lineFloats]float32
-	for at := 0; at < sum.cols; at += len(room) {
-		line := room[:min(len(room), sum.cols-at)]
+	var buf [lineFloats * lineFloats]float32
+	for at := 0; at < sum.cols; at += len(buf) {
+		line := buf[:min(len(buf), sum.cols-at)]
 		clear(line)
 		for part := range parts.rows {
 			simd.Add(line, line, parts.row(part)[at:])
@@ -193,7 +193,7 @@ func addParts(sum, parts matrix) {
 	}
 }
 
-// gain returns γ, or γ+1, in scratch memory; a line without elements is 0.
+// gain returns γ, or γ+1, in scratch memory; a gamma without elements counts as 0.
 func gain(e *opregistry.Exec, gamma matrix, plusOne bool) []float32 {
 	out := e.Scratch(gamma.cols)
 	if gamma.rows == 0 {

@@ -17,7 +17,7 @@ type sum struct {
 
 var sumKernel = parallel.NewKernel((*sum).part)
 
-// residualAdd follows ops.ResidualAdd.
+// residualAdd implements ops.ResidualAdd.
 func residualAdd(e *opregistry.Exec, a ops.ResidualAddArgs) error {
 	var v views
 	c := sum{exec: e, a: v.matrix("a", a.A), b: v.matrix("b", a.B), out: v.matrix("output", a.Output)}

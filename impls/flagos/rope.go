@@ -10,12 +10,12 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// ropeBlock is the number of positions whose cosines and sines are held in the
-// first-level cache while all sequences and heads of those positions pass.
+// ropeBlock is the number of positions whose cosines and sines are kept in the first-level cache
+// while all sequences and heads of those positions are processed.
 const ropeBlock = 16
 
-// heads is a tensor seen as vectors by sequence, position in the sequence and head. Its
-// elements are f32, in data, or those of half.
+// heads is a tensor viewed as vectors by sequence, position in the sequence and head. Its elements
+// are f32, in data, or narrow, in half.
 type heads struct {
 	data []float32
 	half
@@ -43,12 +43,12 @@ type rope struct {
 
 var ropeKernel = parallel.NewKernel((*rope).part)
 
-// fusedRopeForward follows ops.FusedRopeForward.
+// fusedRopeForward implements ops.FusedRopeForward.
 func fusedRopeForward(e *opregistry.Exec, a ops.FusedRopeArgs) error {
 	return rotate(e, a, ops.FusedRopeForward.Name(), false)
 }
 
-// fusedRopeBackward follows ops.FusedRopeBackward.
+// fusedRopeBackward implements ops.FusedRopeBackward.
 func fusedRopeBackward(e *opregistry.Exec, a ops.FusedRopeArgs) error {
 	return rotate(e, a, ops.FusedRopeBackward.Name(), true)
 }
@@ -130,8 +130,8 @@ func (c *rope) sharesAngles() bool {
 	return true
 }
 
-// position returns the row of angles of step s of a sequence of n local steps,
-// of which context parallelism keeps two chunks of the whole sequence.
+// position returns the row of angles of step s of a sequence with n local steps. With context
+// parallelism these are two chunks of the whole sequence.
 func (c *rope) position(sequence, s, n int) int {
 	if c.size > 1 {
 		half := n / 2
@@ -149,8 +149,8 @@ func (c *rope) position(sequence, s, n int) int {
 
 func (c *rope) part(part int) {
 	size := ropeBlock * c.freqs.cols
-	scratch := c.exec.Scratch(2*size + c.roomOfStep())
-	t := &angles{cos: scratch[:size], sin: scratch[size : 2*size], d2: c.freqs.cols, room: scratch[2*size:]}
+	scratch := c.exec.Scratch(2*size + c.stepFloats())
+	t := &angles{cos: scratch[:size], sin: scratch[size : 2*size], d2: c.freqs.cols, buf: scratch[2*size:]}
 	lo, hi := c.bounds(part)
 	switch {
 	case c.ends != nil:
@@ -167,7 +167,7 @@ func (c *rope) part(part int) {
 	c.exec.Release(scratch)
 }
 
-// together turns the steps [lo, hi) of all sequences.
+// together rotates the steps [lo, hi) of all sequences.
 func (c *rope) together(t *angles, lo, hi int) {
 	for ; lo < hi; lo += ropeBlock {
 		end := min(lo+ropeBlock, hi)
@@ -180,10 +180,10 @@ func (c *rope) together(t *angles, lo, hi int) {
 	}
 }
 
-// end returns the local token behind the first b packed sequences.
+// end returns the local token after the first b packed sequences.
 func (c *rope) end(b int) int { return int(c.ends[b]) / c.size }
 
-// packed turns the tokens [lo, hi) of packed sequences.
+// packed rotates the tokens [lo, hi) of packed sequences.
 func (c *rope) packed(t *angles, lo, hi int) {
 	b := sort.Search(len(c.ends)-1, func(b int) bool { return c.end(b+1) > lo })
 	for token := lo; token < hi; token++ {
@@ -196,7 +196,7 @@ func (c *rope) packed(t *angles, lo, hi int) {
 	}
 }
 
-// turn turns all heads of a number of steps by the first angles of t.
+// turn rotates all heads of a number of steps by the first angles of t.
 func (c *rope) turn(t *angles, sequence, step, steps int) {
 	if c.x.narrow() {
 		for s := range steps {

@@ -7,13 +7,13 @@ import (
 	"github.com/primus-fl/primus/impls/flagos/internal/fused"
 )
 
-// angles is a table of the cosines and sines of some positions. For interleaved
-// pairs sin holds what the partner is multiplied by: it has the signs of the
-// rotation, and for the transposed one the sines are exchanged between partners.
+// angles is a table of the cosines and sines of some positions. For interleaved pairs sin holds the
+// factors of the partners: they have the signs of the rotation, and for the transposed rotation the
+// sines of partners are exchanged.
 type angles struct {
 	cos, sin []float32
 	d2       int
-	room     []float32 // for the heads of a step, when they are narrow
+	buf      []float32 // scratch for the heads of a step, when they are narrow
 }
 
 func (t *angles) row(i int) (cos, sin []float32) {

@@ -1,19 +1,19 @@
 package flagos
 
-// roomOfStep returns the size of a copy of x and of y for one step, 0 when they are f32.
-func (c *rope) roomOfStep() int {
+// stepFloats returns the size of the f32 copies of x and y for one step, 0 when they are f32.
+func (c *rope) stepFloats() int {
 	if !c.x.narrow() {
 		return 0
 	}
 	return 2 * c.heads * c.d
 }
 
-// turnHalf turns the heads of 16 bits of one step by the angles in a row of t.
+// turnHalf rotates the narrow heads of one step by the angles in a row of t.
 func (c *rope) turnHalf(t *angles, row, sequence, step int) {
 	n := c.heads * c.d
 	w := *c
-	w.x = heads{data: t.room[:n], head: c.d}
-	w.y = heads{data: t.room[n:][:n], head: c.d}
+	w.x = heads{data: t.buf[:n], head: c.d}
+	w.y = heads{data: t.buf[n:][:n], head: c.d}
 	w.same = false
 	c.x.widen(w.x.data, sequence, step, c.heads, c.d)
 	cos, sin := t.row(row)

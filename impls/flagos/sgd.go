@@ -21,7 +21,7 @@ type sgdStep struct {
 
 var sgdKernel = parallel.NewKernel((*sgd).part)
 
-// multiTensorSGD follows ops.MultiTensorSGD, in one pass over all lists.
+// multiTensorSGD implements ops.MultiTensorSGD, in one pass over all lists.
 func multiTensorSGD(e *opregistry.Exec, a ops.MultiTensorSGDArgs) error {
 	var v views
 	v.lists(a.TensorLists)
@@ -39,24 +39,24 @@ func multiTensorSGD(e *opregistry.Exec, a ops.MultiTensorSGDArgs) error {
 
 func (c *sgd) part(part int) {
 	at, lo, hi := locate(c.lists[0], part)
-	g, p, mom := lineOf(c.lists[0][at]), lineOf(c.lists[1][at]), lineOf(c.lists[2][at])
-	var update, gRoom, pRoom, momRoom [listTile]float32
+	g, p, mom := flatten(c.lists[0][at]), flatten(c.lists[1][at]), flatten(c.lists[2][at])
+	var update, gBuf, pBuf, momBuf [listTile]float32
 	for ; lo < hi; lo += listTile {
 		n := min(listTile, hi-lo)
-		weights, velocity := p.piece(0, lo, n, pRoom[:]), mom.piece(0, lo, n, momRoom[:])
-		c.by.take(weights, velocity, g.piece(0, lo, n, gRoom[:]), update[:n])
+		weights, velocity := p.piece(0, lo, n, pBuf[:]), mom.piece(0, lo, n, momBuf[:])
+		c.by.take(weights, velocity, g.piece(0, lo, n, gBuf[:]), update[:n])
 		p.settle(0, lo, weights)
 		if c.by.momentum != 0 {
 			mom.settle(0, lo, velocity)
 		}
 		if len(c.lists) == 4 {
-			rounded := lineOf(c.lists[3][at])
+			rounded := flatten(c.lists[3][at])
 			rounded.put(0, lo, weights)
 		}
 	}
 }
 
-// take makes the step for some weights; d is room.
+// take performs the step for some weights; d is scratch.
 func (s *sgdStep) take(p, mom, g, d []float32) {
 	simd.Scale(s.scale, d, g)
 	if s.decay != 0 && !s.decayLast {

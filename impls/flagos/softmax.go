@@ -22,14 +22,14 @@ func softmaxImpls() []opregistry.Impl {
 	}
 }
 
-// softmaxRows says which columns, from the first, a row of scores has a say in: all, or
-// those of a causal mask aligned to the bottom right of matrices [rows, cols].
+// softmaxRows says how many columns, from the first, belong to the softmax of each row of scores:
+// all, or those of a causal mask aligned to the bottom right of matrices [rows, cols].
 type softmaxRows struct {
 	causal     bool
 	rows, cols int
 }
 
-// of returns the same for scores of a shape.
+// of returns s for scores of this shape.
 func (s softmaxRows) of(scores tensor.Shape) softmaxRows {
 	s.rows, s.cols = scores[len(scores)-2], scores.Cols()
 	return s
@@ -49,18 +49,18 @@ type softmax struct {
 	x, y  matrix
 	scale float32
 	mask  softmaxMask
-	first int // which row of the operands the first one is
+	first int // the row of the operands that the first row is
 }
 
 var softmaxKernel = parallel.NewKernel((*softmax).part)
 
-// forward follows ops.ScaledSoftmaxForward.
+// forward implements ops.ScaledSoftmaxForward.
 func (s softmaxRows) forward(e *opregistry.Exec, a ops.SoftmaxArgs) error {
 	var v views
 	return v.softmax(e, s, a, softmaxMask{})
 }
 
-// maskedSoftmax follows ops.ScaledMaskedSoftmaxForward.
+// maskedSoftmax implements ops.ScaledMaskedSoftmaxForward.
 func maskedSoftmax(e *opregistry.Exec, a ops.ScaledMaskedSoftmaxForwardArgs) error {
 	var v views
 	mask := v.softmaxMask(a)
@@ -82,7 +82,7 @@ func (v *views) softmax(e *opregistry.Exec, s softmaxRows, a ops.SoftmaxArgs, ma
 
 // part keeps a row in the first-level cache from the first pass over it to the last.
 func (c *softmax) part(part int) {
-	var room [softmaxMaskChunk]float32
+	var buf [softmaxMaskChunk]float32
 	lo, hi := c.bounds(part)
 	for r := lo; r < hi; r++ {
 		n := c.seen(c.first + r)
@@ -93,7 +93,7 @@ func (c *softmax) part(part int) {
 		}
 		y = y[:n]
 		simd.Scale(c.scale, y, c.x.row(r)[:n])
-		c.mask.apply(y, c.first+r, room[:])
+		c.mask.apply(y, c.first+r, buf[:])
 		most := simd.Max(y)
 		sum := simd.ExpSum(y, y, most)
 		if c.mask.hides(most) && sum == sum {
@@ -110,12 +110,12 @@ type softmaxGrad struct {
 	exec      *opregistry.Exec
 	dy, y, dx matrix
 	scale     float32
-	first     int // which row of the operands the first one is
+	first     int // the row of the operands that the first row is
 }
 
 var softmaxGradKernel = parallel.NewKernel((*softmaxGrad).part)
 
-// backward follows ops.ScaledSoftmaxBackward.
+// backward implements ops.ScaledSoftmaxBackward.
 func (s softmaxRows) backward(e *opregistry.Exec, a ops.SoftmaxBackwardArgs) error {
 	var v views
 	c := softmaxGrad{

@@ -9,14 +9,13 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// maskedLogit is the value of a masked logit, and the largest one of a row that gives
-// zeros.
+// maskedLogit is the value of a masked logit. A row whose largest logit it is gives zeros.
 const maskedLogit = -10000
 
-// softmaxMask changes the logits of a row. The zero one leaves them as they are.
+// softmaxMask changes the logits of a row. The zero softmaxMask changes nothing.
 type softmaxMask struct {
 	bytes  []uint8 // 1 where a logit is masked
-	added  matrix  // without rows unless it is added
+	added  matrix  // without rows unless a mask is added
 	pitch  int     // of bytes
 	heads  int     // that share a row
 	rows   int     // of a matrix
@@ -32,7 +31,7 @@ func (v *views) softmaxMask(a ops.ScaledMaskedSoftmaxForwardArgs) softmaxMask {
 		m.added = v.matrix("mask", a.Mask)
 		return m
 	}
-	if !v.near("mask", a.Mask) {
+	if !v.onHost("mask", a.Mask) {
 		return m
 	}
 	pitch, ok := pitchOf(a.Mask)
@@ -49,7 +48,7 @@ func (v *views) softmaxMask(a ops.ScaledMaskedSoftmaxForwardArgs) softmaxMask {
 	return m
 }
 
-// row returns which row of the mask a row of the scores has.
+// row returns the row of the mask that belongs to a row of the scores.
 func (m *softmaxMask) row(r int) int {
 	within := r % m.rows
 	if m.shared {
@@ -62,22 +61,22 @@ func (m *softmaxMask) row(r int) int {
 const softmaxMaskChunk = 512
 
 // apply changes the logits of a row.
-func (m *softmaxMask) apply(z []float32, row int, room []float32) {
+func (m *softmaxMask) apply(z []float32, row int, buf []float32) {
 	switch {
 	case m.bytes != nil:
 		maskLogits(z, m.bytes[m.row(row)*m.pitch:][:len(z)])
 	case m.added.rows > 0:
 		for at := 0; at < len(z); at += softmaxMaskChunk {
 			part := z[at:min(at+softmaxMaskChunk, len(z))]
-			simd.Add(part, part, m.added.piece(m.row(row), at, len(part), room))
+			simd.Add(part, part, m.added.piece(m.row(row), at, len(part), buf))
 		}
 	}
 }
 
-// hides reports whether a row of this largest logit, which is not NaN, gives zeros.
+// hides reports whether a row whose largest logit, which is not NaN, is most gives zeros.
 func (m *softmaxMask) hides(most float32) bool { return m.bytes != nil && most == maskedLogit }
 
-// maskLogits looks at eight bytes at a time: most often they are alike.
+// maskLogits reads eight bytes at a time: most often they are equal.
 func maskLogits(z []float32, mask []uint8) {
 	const ones = 0x0101010101010101
 	for len(z) >= 8 {

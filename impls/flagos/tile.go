@@ -5,24 +5,24 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// tileFloats is how many elements of narrow operands are held in f32 at a time: half
-// of a first-level cache.
+// tileFloats is how many elements of narrow operands are held in f32 at a time; they take half of a
+// first-level cache.
 const tileFloats = 6144
 
-// tile lets a kernel for rows of f32 work on narrow ones: it goes through rows of some
-// operands, a few at a time, which the kernel finds in scratch. Operands of f32 are
-// handed on as they are.
+// tile lets a kernel for rows of f32 work on narrow operands. It goes through the rows a few at a
+// time and widens those of narrow operands to scratch for the kernel. Operands of f32 are passed on
+// unchanged.
 type tile struct {
 	exec   *opregistry.Exec
-	room   []float32
-	used   int // of room, by the rows at hand
+	buf    []float32
+	used   int // of buf, for the current rows
 	atOnce int
-	lo, hi int // the rows at hand
+	lo, hi int // the current rows
 	end    int
 }
 
-// kernelFor returns the kernel that serves rows of f32, or the one that goes through
-// tiles when one of the operands is narrow.
+// kernelFor returns the kernel for rows of f32, or the one that uses tiles when one of the operands
+// is narrow.
 func kernelFor[A any](wide, tiles *parallel.Kernel[A], operands ...matrix) *parallel.Kernel[A] {
 	for i := range operands {
 		if operands[i].narrow() {
@@ -42,26 +42,26 @@ func newTile(e *opregistry.Exec, lo, hi int, operands ...matrix) tile {
 	}
 	t := tile{exec: e, hi: lo, end: hi}
 	t.atOnce = min(max(tileFloats/max(width, 1), 1), hi-lo)
-	t.room = e.Scratch(t.atOnce * width)
+	t.buf = e.Scratch(t.atOnce * width)
 	return t
 }
 
-// next moves on to the next rows and reports whether there are any; behind the last
-// ones it releases the scratch.
+// next advances to the next rows and reports whether there are any; after the last ones it releases
+// the scratch.
 func (t *tile) next() bool {
 	t.lo, t.used = t.hi, 0
 	t.hi = min(t.hi+t.atOnce, t.end)
 	if t.lo == t.hi {
-		t.exec.Release(t.room)
+		t.exec.Release(t.buf)
 		return false
 	}
 	return true
 }
 
-// whole is the cut of a kernel that has the rows at hand to itself.
+// whole is the cut of a kernel that processes the current rows alone.
 func (t *tile) whole() cut { return cut{items: t.hi - t.lo, parts: 1} }
 
-// place returns the rows at hand of an operand that the kernel writes.
+// place returns the memory for the current rows of an operand that the kernel writes.
 func (t *tile) place(m matrix) matrix {
 	rows := t.hi - t.lo
 	if !m.narrow() {
@@ -69,10 +69,10 @@ func (t *tile) place(m matrix) matrix {
 	}
 	at := t.used
 	t.used += rows * m.cols
-	return matrix{data: t.room[at:t.used], rows: rows, cols: m.cols, pitch: m.cols}
+	return matrix{data: t.buf[at:t.used], rows: rows, cols: m.cols, pitch: m.cols}
 }
 
-// load returns the rows at hand of an operand that the kernel reads.
+// load returns the current rows of an operand that the kernel reads.
 func (t *tile) load(m matrix) matrix {
 	w := t.place(m)
 	if !m.narrow() {
@@ -88,7 +88,7 @@ func (t *tile) load(m matrix) matrix {
 	return w
 }
 
-// store rounds the rows at hand, which the kernel has written to w, to their operand.
+// store rounds the current rows, which the kernel has written to w, to their operand.
 func (t *tile) store(m, w matrix) {
 	if !m.narrow() {
 		return

@@ -5,21 +5,21 @@ import (
 	"github.com/primus-fl/primus/internal/simd"
 )
 
-// maxAdamLists is the number of lists with master weights.
+// maxAdamLists is the number of lists with master weights, the largest there is.
 const maxAdamLists = 5
 
-// tiles makes a step for tensors of which some are narrow.
+// tiles performs a step for tensors of which some are narrow.
 func (c *adam) tiles(at, lo, hi int) {
-	var rooms [maxAdamLists][listTile]float32
+	var buffers [maxAdamLists][listTile]float32
 	var x [maxAdamLists][]float32
 	var lines [maxAdamLists]matrix
 	for i, list := range c.lists {
-		lines[i] = lineOf(list[at])
+		lines[i] = flatten(list[at])
 	}
 	for ; lo < hi; lo += listTile {
 		n := min(listTile, hi-lo)
 		for i := range c.lists {
-			x[i] = lines[i].piece(0, lo, n, rooms[i][:])
+			x[i] = lines[i].piece(0, lo, n, buffers[i][:])
 		}
 		g, p, m, v := x[0], x[1], x[2], x[3]
 		first := 1 // of the lists that are written

@@ -16,14 +16,14 @@ var (
 
 func (c *activate) tiles(part int) {
 	lo, hi := c.bounds(part)
-	room := c.f.room(c.exec, c.y.cols)
+	buf := c.f.scratch(c.exec, c.y.cols)
 	for t := newTile(c.exec, lo, hi, c.x, c.y); t.next(); {
 		w := *c
 		w.x, w.y = t.load(c.x), t.place(c.y)
-		w.rows(0, w.y.rows, &room)
+		w.rows(0, w.y.rows, &buf)
 		t.store(c.y, w.y)
 	}
-	room.release(c.exec)
+	buf.release(c.exec)
 }
 
 func (c *activateGrad) tiles(part int) {
@@ -33,14 +33,14 @@ func (c *activateGrad) tiles(part int) {
 		sum = c.dbias.row(part)
 		clear(sum)
 	}
-	room := c.f.room(c.exec, c.dy.cols)
+	buf := c.f.scratch(c.exec, c.dy.cols)
 	for t := newTile(c.exec, lo, hi, c.dy, c.x, c.dx); t.next(); {
 		w := *c
 		w.dy, w.x, w.dx = t.load(c.dy), t.load(c.x), t.place(c.dx)
-		w.rows(0, w.dx.rows, sum, &room)
+		w.rows(0, w.dx.rows, sum, &buf)
 		t.store(c.dx, w.dx)
 	}
-	room.release(c.exec)
+	buf.release(c.exec)
 }
 
 func (c *sum) tiles(part int) {

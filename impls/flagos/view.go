@@ -7,8 +7,8 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// matrix is a tensor seen as rows of one length that lie one pitch apart. Its elements
-// are f32, in data, or those of half.
+// matrix is a tensor viewed as rows of one length at a constant pitch. Its elements are f32, in
+// data, or narrow, in half.
 type matrix struct {
 	data []float32
 	half
@@ -18,26 +18,26 @@ type matrix struct {
 // row returns a row of f32.
 func (m *matrix) row(r int) []float32 { return m.data[r*m.pitch:][:m.cols:m.cols] }
 
-// piece returns n elements of a row from a column on, in room unless they are f32.
-func (m *matrix) piece(r, col, n int, room []float32) []float32 {
+// piece returns n elements of a row from a column on. Narrow elements are widened to buf.
+func (m *matrix) piece(r, col, n int, buf []float32) []float32 {
 	at := r*m.pitch + col
 	if !m.narrow() {
 		return m.data[at:][:n]
 	}
-	m.load(room[:n], at)
-	return room[:n]
+	m.load(buf[:n], at)
+	return buf[:n]
 }
 
-// place returns where to put n elements of a row from a column on, until settle stores
-// them: in room unless they are f32.
-func (m *matrix) place(r, col, n int, room []float32) []float32 {
+// place returns the memory in which to write n elements of a row from a column on: the row itself
+// if it is f32, else buf, from which settle stores them.
+func (m *matrix) place(r, col, n int, buf []float32) []float32 {
 	if !m.narrow() {
 		return m.data[r*m.pitch+col:][:n]
 	}
-	return room[:n]
+	return buf[:n]
 }
 
-// settle stores what was put where place had it.
+// settle stores elements that were written to the memory that place returned.
 func (m *matrix) settle(r, col int, x []float32) {
 	if m.narrow() {
 		m.store(r*m.pitch+col, x)
@@ -72,7 +72,7 @@ func (m *matrix) zero(r int) {
 	}
 }
 
-// sub returns some rows.
+// sub returns a range of rows.
 func (m matrix) sub(first, rows int) matrix {
 	m.rows = rows
 	if rows == 0 || m.cols == 0 {
@@ -86,7 +86,7 @@ func (m matrix) sub(first, rows int) matrix {
 	return m
 }
 
-// rowsFrom returns the rows of f32 from one on.
+// rowsFrom returns the rows of f32 from row r on.
 func (m *matrix) rowsFrom(r int) fused.Rows {
 	return fused.Rows{Data: m.data[r*m.pitch:], Pitch: m.pitch}
 }
@@ -94,8 +94,8 @@ func (m *matrix) rowsFrom(r int) fused.Rows {
 // dense reports whether the elements lie in order without gaps.
 func (m *matrix) dense() bool { return m.pitch == m.cols || m.rows <= 1 }
 
-// views turns operands into slices. It keeps the first reason to decline the
-// call and is used before anything is written.
+// views turns operands into slices. It keeps the first reason to decline the call; it is used
+// before anything is written.
 type views struct{ err error }
 
 func (v *views) decline(format string, args ...any) {
@@ -109,7 +109,7 @@ func (v *views) host(name string, t *tensor.Tensor, want tensor.DType) bool {
 	if t.DType() != want {
 		v.decline("dtype %v of %s, this impl serves %v", t.DType(), name, want)
 	}
-	return v.near(name, t)
+	return v.onHost(name, t)
 }
 
 // stored requires an operand of f32, bf16 or f16 in host memory.
@@ -117,10 +117,10 @@ func (v *views) stored(name string, t *tensor.Tensor) bool {
 	if d := t.DType(); d != tensor.F32 && d != tensor.BF16 && d != tensor.F16 {
 		v.decline("dtype %v of %s, this impl serves f32, bf16 and f16", d, name)
 	}
-	return v.near(name, t)
+	return v.onHost(name, t)
 }
 
-func (v *views) near(name string, t *tensor.Tensor) bool {
+func (v *views) onHost(name string, t *tensor.Tensor) bool {
 	if t.Device().Type != device.TypeCPU {
 		v.decline("%s lies on %v, this impl serves host memory", name, t.Device())
 	}
@@ -142,16 +142,16 @@ func (v *views) matrix(name string, t *tensor.Tensor) matrix {
 	return m
 }
 
-// line requires dense elements, whatever the axes, and returns them as one row.
-func (v *views) line(name string, t *tensor.Tensor) matrix {
+// flat requires dense elements, whatever the axes, and returns them as one row.
+func (v *views) flat(name string, t *tensor.Tensor) matrix {
 	if !v.stored(name, t) || !v.dense(name, t) {
 		return matrix{}
 	}
-	return lineOf(t)
+	return flatten(t)
 }
 
-// lineOf returns dense elements as one row.
-func lineOf(t *tensor.Tensor) matrix {
+// flatten returns dense elements as one row.
+func flatten(t *tensor.Tensor) matrix {
 	n := t.NumElements()
 	m := matrix{rows: 1, cols: n, pitch: n}
 	m.data, m.half = elementsOf(t)
@@ -166,7 +166,7 @@ func (v *views) vector(name string, t *tensor.Tensor) []float32 {
 	return nil
 }
 
-// number requires an element of f32.
+// number requires one element of f32.
 func (v *views) number(name string, t *tensor.Tensor) float32 {
 	if x := v.vector(name, t); len(x) == 1 {
 		return x[0]
@@ -195,7 +195,7 @@ type indexes struct {
 	wide   []int64
 }
 
-// from returns the integers from one on.
+// from returns the integers from index i on.
 func (x indexes) from(i int) indexes {
 	if x.narrow != nil {
 		return indexes{narrow: x.narrow[i:]}
@@ -221,8 +221,8 @@ func (v *views) indexes(name string, t *tensor.Tensor) indexes {
 	return indexes{}
 }
 
-// pitchOf returns the distance between the rows of a tensor, and whether its
-// last axis is dense and all other axes make up rows of that distance.
+// pitchOf returns the distance between the rows of a tensor, and whether its last axis is dense and
+// its other axes form rows at that distance.
 func pitchOf(t *tensor.Tensor) (pitch int, ok bool) {
 	shape, strides := t.Shape(), t.Strides()
 	if t.IsContiguous() {
