@@ -53,7 +53,7 @@ func (r *random) options(a *ops.FusedAttnFwdArgs) {
 	}
 }
 
-// slopes are not negative: a score that grows with the distance has no small error.
+// slopes are not negative: a score that grows with the distance has a large error.
 func (r *random) slopes(shape ...int) *tensor.Tensor {
 	x := r.f32(shape...)
 	v := x.Float64s()
@@ -130,7 +130,7 @@ func TestAttentionOptionsOfManyBlocksEqualTheReference(t *testing.T) {
 	})
 }
 
-// What is computed does not depend on the workers, with options either.
+// With options, too, the results do not depend on the workers.
 func TestAttentionOptionsAreTheSameForAnyNumberOfWorkers(t *testing.T) {
 	fwd, bwd := runOf(t, flagos.Source(), ops.FusedAttnFwd), runOf(t, flagos.Source(), ops.FusedAttnBwd)
 	for i := range uint64(12) {
@@ -183,7 +183,7 @@ func TestAttentionOptionsAllocateNothing(t *testing.T) {
 	}
 }
 
-// A softmax whose first block of keys has no finite score goes on with the next one.
+// A softmax whose first block of keys has no finite score continues with the next one.
 func TestAttentionWithoutAFiniteScoreAtFirst(t *testing.T) {
 	fwd := runOf(t, flagos.Source(), ops.FusedAttnFwd)
 	slow := runOf(t, reference.Source(), ops.FusedAttnFwd)

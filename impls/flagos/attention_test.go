@@ -74,7 +74,7 @@ func fusedViews(t testing.TB, r *rand.Rand, d ops.AttnDims, shape func(s, h, w i
 	return cut(0, d.Heads), cut(d.Heads, d.Heads+d.Groups), cut(d.Heads+d.Groups, d.Heads+2*d.Groups)
 }
 
-// naiveAttn is the specification of both ops, in float64.
+// naiveAttn computes both ops in float64, as their documentation specifies.
 type naiveAttn struct {
 	d                    ops.AttnDims
 	sbhd                 bool
@@ -296,8 +296,7 @@ func TestAttentionAllocatesNothing(t *testing.T) {
 	}
 }
 
-// What the kernels do not compute is left to another impl, before anything is
-// written.
+// Options that the kernels do not compute are declined, before anything is written.
 func TestAttentionDeclinesOptions(t *testing.T) {
 	fwd, bwd := flagosRun(t, ops.FusedAttnFwd), flagosRun(t, ops.FusedAttnBwd)
 	lengths, err := tensor.FromSlice([]int32{0, 3})

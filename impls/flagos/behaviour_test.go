@@ -269,7 +269,7 @@ func declined[A any](t *testing.T, op *opregistry.Op[A], a A, why string) {
 	}
 }
 
-// Package ops has subnormals kept: here every result is one, and exact.
+// Package ops requires that subnormals are kept: here every result is subnormal, and exact.
 func TestSubnormalsAreKept(t *testing.T) {
 	const n, unit = 67, 0x1p-149
 	x, y, sum, half := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
@@ -310,7 +310,7 @@ func reshaped(t *testing.T, x *tensor.Tensor, shape ...int) *tensor.Tensor {
 	return view
 }
 
-// The exception: what is behind an exponential may be 0 where it is smaller than 2⁻¹²⁶.
+// A result computed from an exponential may be 0 where the exponential is smaller than 2⁻¹²⁶.
 func TestGatesOfTinyExponentials(t *testing.T) {
 	for x := -110.0; x < -80; x += 0.25 {
 		out := vector(t, 1)

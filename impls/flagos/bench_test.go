@@ -133,8 +133,7 @@ func BenchmarkMultiTensorScale(b *testing.B) {
 	})
 }
 
-// plain makes a dense tensor of values that stay in range however often an op
-// runs over them.
+// plain makes a dense tensor of values that stay in range however often an op runs over them.
 func (m *maker) plain(shape ...int) *tensor.Tensor {
 	m.t.Helper()
 	values := make([]float32, tensor.Shape(shape).NumElements())

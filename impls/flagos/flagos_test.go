@@ -17,7 +17,7 @@ import (
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
 
-// maker makes the operands of one call. Two makers of one seed make the same.
+// maker makes the operands of one call. Two makers with the same seed make the same operands.
 type maker struct {
 	t      testing.TB
 	rng    *rand.Rand
@@ -34,7 +34,7 @@ func newMakerOf(t testing.TB, d tensor.DType, seed uint64, big bool) *maker {
 	return &maker{t: t, rng: rand.New(rand.NewPCG(seed, 7)), dtype: d, big: big}
 }
 
-// size draws an axis: up to small, or about large when the call is to be big.
+// size draws the length of an axis: at most small, or about large when the call should be big.
 func (m *maker) size(small, large int) int {
 	if m.big {
 		return large - m.rng.IntN(3)
@@ -44,8 +44,7 @@ func (m *maker) size(small, large int) int {
 
 func (m *maker) coin() bool { return m.rng.IntN(2) == 0 }
 
-// out makes a tensor between guard bands, at times with gaps between its
-// rows.
+// out makes a tensor between guard bands, sometimes with gaps between its rows.
 func (m *maker) out(shape ...int) *tensor.Tensor {
 	make := tensortest.Guarded
 	if len(shape) > 1 && m.coin() {
@@ -57,7 +56,7 @@ func (m *maker) out(shape ...int) *tensor.Tensor {
 // stored makes a dense tensor.
 func (m *maker) stored(shape ...int) *tensor.Tensor { return m.dense(m.dtype, shape...) }
 
-// mixed makes a dense tensor that is f32 at times whatever the others are.
+// mixed makes a dense tensor that is sometimes f32, whatever the others are.
 func (m *maker) mixed(shape ...int) *tensor.Tensor {
 	if m.coin() {
 		return m.dense(tensor.F32, shape...)
@@ -102,7 +101,7 @@ func (m *maker) indexes(n, limit, ignored int) *tensor.Tensor {
 	return x
 }
 
-// subject is one op with a way to make calls of it.
+// subject is one op with a function that makes calls of it.
 type subject interface {
 	name() string
 	// differ compares a random call with the reference.
@@ -121,7 +120,7 @@ type subjectOf[A any] struct {
 
 func (s subjectOf[A]) name() string { return s.op.Name() }
 
-// dtypes are what every op is tested with.
+// dtypes are the dtypes that every op is tested with.
 var dtypes = [...]tensor.DType{tensor.F32, tensor.BF16, tensor.F16}
 
 // tolerance follows the table of tolerances: narrow storage adds the one unit by which
@@ -213,7 +212,7 @@ func (s subjectOf[A]) allocs(t *testing.T, d tensor.DType, pool opregistry.Pool)
 	})
 }
 
-// seeds are those of the random calls of a dtype.
+// seeds returns how many random calls of a dtype are made.
 func seeds(d tensor.DType) uint64 {
 	if d == tensor.F32 {
 		return 60

@@ -37,8 +37,7 @@ func cases(n int) int {
 	return n
 }
 
-// matrixCase is a view of a 2-D tensor inside a block whose other elements are
-// NaN.
+// matrixCase is a view of a 2-D tensor inside a block whose other elements are NaN.
 type matrixCase struct {
 	block  []float32
 	tensor *tensor.Tensor
@@ -103,7 +102,7 @@ func naiveGelu(x float64) float64 {
 	return 0.5 * x * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
 }
 
-// naiveGemm is the specification of the op, in float64.
+// naiveGemm computes the op in float64, as its documentation specifies.
 func naiveGemm(a ops.GenericGemmArgs) (d, geluIn, bias []float64) {
 	m, n, k := a.Dims()
 	av, bv := a.A.Float64s(), a.B.Float64s()

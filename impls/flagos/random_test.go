@@ -17,14 +17,14 @@ import (
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
 
-// randomCases is how many calls of each op are compared with the reference; narrowCases
-// are those of bf16 and f16, which take the oracle longest and run the same kernels.
+// randomCases is how many calls of each op are compared with the reference. narrowCases is the
+// number for bf16 and f16, for which the oracle takes longest although they run the same kernels.
 const (
 	randomCases = 1000
 	narrowCases = 100
 )
 
-// random makes operands of one call; equal seeds make equal operands.
+// random makes the operands of one call; equal seeds make equal operands.
 type random struct {
 	*rand.Rand
 	t     *testing.T

@@ -30,7 +30,7 @@ func activationSubjects() []subject {
 	)
 }
 
-// gateWidth is now and then wider than the chunk of the logistic function.
+// gateWidth is sometimes wider than the chunk of the logistic function.
 func gateWidth(m *maker) int {
 	if m.rng.IntN(8) == 0 {
 		return 1020 + m.rng.IntN(20)
@@ -80,7 +80,7 @@ func buildDGLU(m *maker) ops.DActivationArgs {
 	return a
 }
 
-// bounds draws the constants of the clamped ops; half of the time all are left out.
+// bounds draws the constants of the clamped ops; half of the time it leaves all of them out.
 func (m *maker) bounds() (limit, alpha, offset ops.OptionalFloat) {
 	if m.coin() {
 		return limit, alpha, offset

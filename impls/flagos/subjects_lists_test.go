@@ -116,8 +116,7 @@ func buildAdamRemainder(m *maker) ops.MultiTensorAdamArgs {
 	return a
 }
 
-// remainders is a subject whose weights are only good for a comparison when they are
-// put together.
+// remainders is a subject whose weights can only be compared after they are assembled.
 type remainders struct {
 	subjectOf[ops.MultiTensorAdamArgs]
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
 
-// The tolerances: elementwise f32 arithmetic is off by a few roundings; sums of
-// up to a few hundred terms of magnitude 1 by some more.
+// The tolerances: elementwise f32 arithmetic has an error of a few roundings, and sums of up to a
+// few hundred terms of magnitude 1 have a few more.
 var (
 	elementwise = tensortest.Tolerance{Abs: 1e-6, Rel: 2e-6}
 	summed      = tensortest.Tolerance{Abs: 2e-5, Rel: 1e-5}
@@ -184,7 +184,7 @@ func buildEmbeddingBwd(m *maker) ops.EmbeddingBwdArgs {
 
 const ignored = -100
 
-// vocabulary is now and then larger than the chunk of the exponentials.
+// vocabulary is sometimes larger than the chunk of the exponentials.
 func vocabulary(m *maker) int {
 	if m.rng.IntN(6) == 0 {
 		return 1000 + m.rng.IntN(1200)

@@ -13,13 +13,13 @@ type AdamStep struct {
 	L2           float32 // wd of Adam with L2, else 0
 }
 
-// Adam makes one step, in place on p, m and v:
+// Adam performs one step, in place on p, m and v:
 //
 //	g' = g + L2·p
 //	m  = Beta1·m + Rest1·g'      v = Beta2·v + Rest2·g'²
 //	p  = p − Decay·p − Rate·m / (√v·RootScale + Epsilon)
 //
-// g is only read. With L2 = 0, g' is g also where p is not finite.
+// g is only read. With L2 = 0, g' is g even where p is not finite.
 func Adam(p, m, v, g []float32, step *AdamStep) {
 	n := len(p)
 	m, v, g = m[:n], v[:n], g[:n]

@@ -33,7 +33,7 @@ const (
 	exponentUnit = 0x00800000
 )
 
-// scaleGo gathers in the sign bit of bad whether an exponent was all ones.
+// scaleGo records in the sign bit of bad whether an exponent was all ones.
 func scaleGo(dst, x []float32, scale float32) bool {
 	x = x[:len(dst)]
 	bad := uint32(0)

@@ -16,8 +16,8 @@ var testStep = AdamStep{
 	RootScale: 3, Epsilon: 1e-8, Rate: 0.01, Decay: 0.001,
 }
 
-// form is a function of the package with slices only; the first results of
-// them are written. Sizes are rounded down to a multiple of unit.
+// form is a function of the package that takes only slices, the first of which are results. Sizes
+// are rounded down to a multiple of unit.
 type form struct {
 	name    string
 	slices  int

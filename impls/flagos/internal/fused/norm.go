@@ -15,8 +15,7 @@ func (r *Rows) row(i, cols int) []float32 { return r.Data[i*r.Pitch:][:cols] }
 //	rsigma  = 1 / √(mean(x²) + eps)
 //	y[i]    = x[i]·rsigma·g[i]
 //
-// for len(rsigma) rows of len(g) columns, at least one. Squares are added in f64. y may
-// be x.
+// for len(rsigma) rows of len(g) columns, at least one. Squares are added in f64. y may be x.
 func RMSNorm(y, x Rows, g, rsigma []float32, eps float64) {
 	cols := len(g)
 	for r := range rsigma {
@@ -26,15 +25,15 @@ func RMSNorm(y, x Rows, g, rsigma []float32, eps float64) {
 	}
 }
 
-// LayerNorm shifts and scales rows to mean 0 and variance 1, and stores the mean and
-// the inverse of the deviation:
+// LayerNorm shifts and scales rows to mean 0 and variance 1, and stores the mean and the inverse of
+// the deviation:
 //
 //	mu     = mean(x)
 //	rsigma = 1 / √(mean((x − mu)²) + eps)
 //	y[i]   = (x[i] − mu)·rsigma·g[i] + b[i]
 //
-// for len(rsigma) rows of len(g) columns, at least one. Both means are f64, and in y, mu
-// counts to twice the digits of f32. y may be x.
+// for len(rsigma) rows of len(g) columns, at least one. Both means are f64, and y is computed with
+// mu to twice the digits of f32. y may be x.
 func LayerNorm(y, x Rows, g, b, mu, rsigma []float32, eps float64) {
 	cols := len(g)
 	for r := range rsigma {
@@ -50,11 +49,11 @@ func LayerNorm(y, x Rows, g, b, mu, rsigma []float32, eps float64) {
 	}
 }
 
-// cancelled is the part of the square of the mean below which a variance that is the
-// difference of two such squares has lost too much: 20 of 53 bits.
+// cancelled is the ratio of the variance to the square of the mean below which computing the
+// variance as a difference of two such squares loses too much: 20 of 53 bits.
 const cancelled = 0x1p-20
 
-// varianceAround returns the mean square of what x is beyond its mean.
+// varianceAround returns the mean square of x − mean.
 func varianceAround(x []float32, mean float64) float64 {
 	sum := 0.
 	for _, v := range x {
@@ -76,8 +75,8 @@ func moments(x []float32) (sum, squares float64) {
 	return sum, squares
 }
 
-// center computes y[i] = ((x[i] − mu) − low)·rsigma·g[i] + b[i], where low makes up for
-// the rounding of mu.
+// center computes y[i] = ((x[i] − mu) − low)·rsigma·g[i] + b[i], where low compensates for the
+// rounding of mu.
 func center(y, x, g, b []float32, mu, low, rsigma float32) {
 	raceRead(x, g, b)
 	raceWrite(y)
@@ -89,8 +88,7 @@ func center(y, x, g, b []float32, mu, low, rsigma float32) {
 	}
 }
 
-// Gradient is the gradient of normalised rows and what it is made of. What may be absent
-// is nil then.
+// Gradient holds the operands and results of NormGrad. Those that may be absent are nil then.
 type Gradient struct {
 	DX            Rows
 	DZ, X, Add    Rows      // Add, which may be absent, is added to the result

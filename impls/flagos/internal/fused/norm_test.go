@@ -21,7 +21,7 @@ func eachWidth(f func(cols int)) {
 	f(1030)
 }
 
-// gaps are the rows of a matrix in memory that is not to change anywhere else.
+// gaps are the rows of a matrix in memory that must not change anywhere else.
 type gaps struct {
 	Rows
 	cols, count int

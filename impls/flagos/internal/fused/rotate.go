@@ -1,26 +1,24 @@
 package fused
 
-// Turns says which vectors RotateHalves turns: Columns pairs of each of Heads heads of
-// each of Steps steps. The angles of a step lie Angles elements after those of the step
-// before.
+// Turns says which vectors RotateHalves rotates: Columns pairs of each of Heads heads of each of
+// Steps steps. The angles of a step lie Angles elements after those of the step before.
 type Turns struct{ Steps, Heads, Columns, Angles int }
 
 // Pitch holds the distances between vectors, in elements.
 type Pitch struct{ Step, Head int }
 
-// end returns the element behind the last one.
+// end returns the index after the last element.
 func (p Pitch) end(t Turns) int { return (t.Steps-1)*p.Step + (t.Heads-1)*p.Head + t.Columns }
 
-// RotateHalves turns the pairs (x0[i], x1[i]) of the heads of several steps by the
-// angles of each step. For each step s and head k, with y0 and y1 from element
-// s·y.Step + k·y.Head on, x0 and x1 likewise, the cosines and sines from s·t.Angles on,
-// and i < t.Columns:
+// RotateHalves rotates the pairs (x0[i], x1[i]) of the heads of several steps by the angles of each
+// step. For each step s and head k, with y0 and y1 from element s·y.Step + k·y.Head on, x0 and x1
+// likewise, the cosines and sines from s·t.Angles on, and i < t.Columns:
 //
 //	y0[i] = x0[i]·c0[i] − x1[i]·s0[i]
 //	y1[i] = x1[i]·c1[i] + x0[i]·s1[i]
 //
-// y0 and y1 may be x0 and x1. To turn back by the transposed rotation, exchange the
-// zeroth and first y, x and c.
+// y0 and y1 may be x0 and x1. For the transposed rotation, exchange y0 with y1, x0 with x1, and c0
+// with c1.
 func RotateHalves(t Turns, y0, y1 []float32, y Pitch, x0, x1 []float32, x Pitch, c0, c1, s0, s1 []float32) {
 	if t.Steps == 0 || t.Heads == 0 || t.Columns == 0 {
 		return

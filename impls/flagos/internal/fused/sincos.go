@@ -17,13 +17,13 @@ func SinCos(sin, cos, theta []float32) {
 	sinCosGo(sin[done:], cos[done:], theta[done:])
 }
 
-// maxReduced bounds the angles that are reduced by subtracting turns of π/2 in
-// two parts; larger ones, which no position reaches, take math.Sincos.
+// maxReduced bounds the angles that are reduced by subtracting multiples of π/2 in two parts;
+// larger ones, which no position reaches, use math.Sincos.
 const maxReduced = 1 << 20
 
 const (
-	// roundShift pushes the fraction out of a float64, so that adding it rounds
-	// to an integer whose lowest bits are those of the sum.
+	// roundShift added to a float64 drops its fraction, so that the sum holds the rounded integer
+	// in its lowest bits.
 	roundShift = 3 << 51
 
 	// halfPiHigh has 33 bits, so that its product with up to 2²⁰ turns is exact.
@@ -31,8 +31,8 @@ const (
 	halfPiLow  = math.Pi/2 - halfPiHigh
 )
 
-// sinCosGo turns each angle into a quadrant and a rest in [-π/4, π/4], where the
-// Taylor series to r⁹ and r¹⁰ are exact to 3e-9.
+// sinCosGo reduces each angle to a quadrant and a rest in [-π/4, π/4], where the Taylor series to
+// r⁹ and r¹⁰ are exact to 3e-9.
 func sinCosGo(sin, cos, theta []float32) {
 	sin, cos = sin[:len(theta)], cos[:len(theta)]
 	for i, t := range theta {

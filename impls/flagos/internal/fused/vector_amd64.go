@@ -145,8 +145,8 @@ func adamVector(p, m, v, g []float32, step *AdamStep) int {
 	return n
 }
 
-// The assembly forms compute what the function in plain Go of the same name does.
-// Those for AVX2 take n > 0 elements, a multiple of lanes, those for AVX-512 any n.
+// The assembly functions compute the same as the plain Go function of the same name. Those for AVX2
+// take n > 0 elements, a multiple of lanes; those for AVX-512 take any n.
 
 //go:noescape
 func mulScaleAVX2(dst, x, w *float32, n int, scale float32)
@@ -193,8 +193,8 @@ func sinCosAVX2(sin, cos, theta *float32, n int)
 //go:noescape
 func adamAVX2(p, m, v, grad *float32, n int, step *AdamStep)
 
-// sinCosAVX512 takes n as those for AVX2 do, stops before a vector with an angle that
-// is not below maxReduced, and returns how many elements it has done.
+// sinCosAVX512 takes n as the AVX2 functions do. It stops before a vector with an angle that is not
+// below maxReduced, and returns how many elements it has computed.
 //
 //go:noescape
 func sinCosAVX512(sin, cos, theta *float32, n int) (done int)

@@ -2,7 +2,7 @@
 
 package fused
 
-// The forms of machines without assembly: they leave every element to plain Go.
+// On machines without assembly these functions leave every element to plain Go.
 
 func mulScaleVector(_, _, _ []float32, _ float32) int { return 0 }
 
