@@ -65,7 +65,7 @@ func (s adam) stepWithMaster(lists [][]*tensor.Tensor, i int, g []float64) error
 	return lists[1][i].SetFloat64s(weights.Float64s())
 }
 
-// multiTensorAdam follows ops.MultiTensorAdam.
+// multiTensorAdam implements ops.MultiTensorAdam.
 func multiTensorAdam(a ops.MultiTensorAdamArgs) error {
 	for i, g := range a.TensorLists[0] {
 		if err := plainAdam(a).stepWithMaster(a.TensorLists, i, g.Float64s()); err != nil {
@@ -75,7 +75,7 @@ func multiTensorAdam(a ops.MultiTensorAdamArgs) error {
 	return nil
 }
 
-// multiTensorAdamCapturable follows ops.MultiTensorAdamCapturable and, with a
+// multiTensorAdamCapturable implements ops.MultiTensorAdamCapturable and, with a
 // fifth list, ops.MultiTensorAdamCapturableMaster.
 func multiTensorAdamCapturable(a ops.MultiTensorAdamCapturableArgs) error {
 	if number(a.NoopFlag) == 1 {
@@ -98,7 +98,7 @@ func multiTensorAdamCapturable(a ops.MultiTensorAdamCapturableArgs) error {
 	return nil
 }
 
-// multiTensorAdamFP8 follows ops.MultiTensorAdamFP8.
+// multiTensorAdamFP8 implements ops.MultiTensorAdamFP8.
 func multiTensorAdamFP8(a ops.MultiTensorAdamArgs) error {
 	for i, g := range a.TensorLists[0] {
 		at := func(list int) *tensor.Tensor { return a.TensorLists[list][i] }
@@ -123,7 +123,7 @@ func multiTensorAdamFP8(a ops.MultiTensorAdamArgs) error {
 	return nil
 }
 
-// multiTensorAdamParamRemainder follows ops.MultiTensorAdamParamRemainder.
+// multiTensorAdamParamRemainder implements ops.MultiTensorAdamParamRemainder.
 func multiTensorAdamParamRemainder(a ops.MultiTensorAdamArgs) error {
 	for i, g := range a.TensorLists[0] {
 		high, low := a.TensorLists[1][i], a.TensorLists[4][i]
@@ -174,7 +174,7 @@ func setPatterns(t *tensor.Tensor, bits []tensor.BFloat16) error {
 	return t.CopyFrom(flat)
 }
 
-// multiTensorSGD follows ops.MultiTensorSGD.
+// multiTensorSGD implements ops.MultiTensorSGD.
 func multiTensorSGD(a ops.MultiTensorSGDArgs) error {
 	if number(a.NoopFlag) != 0 {
 		return nil

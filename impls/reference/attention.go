@@ -59,7 +59,7 @@ func alibiSlopes(a ops.FusedAttnFwdArgs, d ops.AttnDims) []float64 {
 	return slopes
 }
 
-// fusedAttnFwd follows ops.FusedAttnFwd.
+// fusedAttnFwd implements ops.FusedAttnFwd.
 func fusedAttnFwd(a ops.FusedAttnFwdArgs) error {
 	c := newAttention(a)
 	o := zeroHeads(a.O, a.QKVFormat)
@@ -86,7 +86,7 @@ func fusedAttnFwd(a ops.FusedAttnFwdArgs) error {
 	return a.Stats.SetFloat64s(stats)
 }
 
-// fusedAttnBwd follows ops.FusedAttnBwd.
+// fusedAttnBwd implements ops.FusedAttnBwd.
 func fusedAttnBwd(a ops.FusedAttnBwdArgs) error {
 	c, format := newAttention(a.Fwd()), a.QKVFormat
 	o, do := heads(a.O, format), heads(a.DO, format)

@@ -7,7 +7,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// faPrepareFwd follows ops.FAPrepareFwd.
+// faPrepareFwd implements ops.FAPrepareFwd.
 func faPrepareFwd(a ops.FAPrepareFwdArgs) error {
 	h := a.QKVI.Shape()[3] / 3
 	for p := range 3 {
@@ -22,7 +22,7 @@ func faPrepareFwd(a ops.FAPrepareFwdArgs) error {
 	return nil
 }
 
-// faPrepareBwd follows ops.FAPrepareBwd.
+// faPrepareBwd implements ops.FAPrepareBwd.
 func faPrepareBwd(a ops.FAPrepareBwdArgs) error {
 	h := a.Q.Shape()[3]
 	for p, part := range []*tensor.Tensor{a.Q, a.K, a.V} {
@@ -49,7 +49,7 @@ func exchange(part, whole *tensor.Tensor, first, n int, back bool) error {
 	return part.CopyFrom(slice)
 }
 
-// convertTHDToBSHD follows ops.ConvertTHDToBSHD.
+// convertTHDToBSHD implements ops.ConvertTHDToBSHD.
 func convertTHDToBSHD(a ops.ConvertTHDArgs) error {
 	if err := a.Output.SetFloat64s(make([]float64, a.Output.NumElements())); err != nil {
 		return err
@@ -59,7 +59,7 @@ func convertTHDToBSHD(a ops.ConvertTHDArgs) error {
 	})
 }
 
-// convertBSHDToTHD follows ops.ConvertBSHDToTHD.
+// convertBSHDToTHD implements ops.ConvertBSHDToTHD.
 func convertBSHDToTHD(a ops.ConvertTHDArgs) error {
 	if err := a.Output.SetFloat64s(make([]float64, a.Output.NumElements())); err != nil {
 		return err
@@ -85,7 +85,7 @@ func eachSequence(cuSeqlens, rows *tensor.Tensor, f func(row *tensor.Tensor, fir
 	return nil
 }
 
-// copyToKVCache follows ops.CopyToKVCache.
+// copyToKVCache implements ops.CopyToKVCache.
 func copyToKVCache(a ops.CopyToKVCacheArgs) error {
 	fresh, cached := indexes(a.CuNewLens), indexes(a.CuCachedLens)
 	if a.IsNonPaged {
@@ -151,7 +151,7 @@ func copyToken(cache *tensor.Tensor, slot, at int, fresh *tensor.Tensor, f ops.Q
 	return copyPositions(cache, slot, at, token, b, 1)
 }
 
-// gatedDeltaNetForward follows ops.GatedDeltaNetForward.
+// gatedDeltaNetForward implements ops.GatedDeltaNetForward.
 func gatedDeltaNetForward(a ops.GatedDeltaNetForwardArgs) error {
 	shape, dv := a.Query.Shape(), a.Value.Shape()[3]
 	batch, seq, n, dk := shape[0], shape[1], shape[2], shape[3]

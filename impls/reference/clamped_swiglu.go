@@ -13,7 +13,7 @@ func newClamp(limit, alpha, offset ops.OptionalFloat) clamp {
 func (c clamp) gate(a float64) float64   { return min(a, c.limit) }
 func (c clamp) factor(b float64) float64 { return min(max(b, -c.limit), c.limit) + c.offset }
 
-// clampedSwiGLU follows ops.ClampedSwiGLU.
+// clampedSwiGLU implements ops.ClampedSwiGLU.
 func clampedSwiGLU(a ops.ClampedSwiGLUArgs) error {
 	c := newClamp(a.Limit, a.Alpha, a.GLULinearOffset)
 	x, h := a.Input.Float64s(), a.Output.Shape().Cols()
@@ -25,7 +25,7 @@ func clampedSwiGLU(a ops.ClampedSwiGLUArgs) error {
 	return a.Output.SetFloat64s(y)
 }
 
-// clampedDSwiGLU follows ops.ClampedDSwiGLU.
+// clampedDSwiGLU implements ops.ClampedDSwiGLU.
 func clampedDSwiGLU(a ops.ClampedDSwiGLUArgs) error {
 	c := newClamp(a.Limit, a.Alpha, a.GLULinearOffset)
 	x, dy, h := a.FwdInput.Float64s(), a.Grad.Float64s(), a.Grad.Shape().Cols()

@@ -7,7 +7,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// thdGetPartitionedIndices follows ops.THDGetPartitionedIndices.
+// thdGetPartitionedIndices implements ops.THDGetPartitionedIndices.
 func thdGetPartitionedIndices(a ops.THDGetPartitionedIndicesArgs) error {
 	var out []float64
 	cu := indexes(a.CuSeqlens)
@@ -22,7 +22,7 @@ func thdGetPartitionedIndices(a ops.THDGetPartitionedIndicesArgs) error {
 	return a.Output.SetFloat64s(out)
 }
 
-// thdReadHalfTensor follows ops.THDReadHalfTensor.
+// thdReadHalfTensor implements ops.THDReadHalfTensor.
 func thdReadHalfTensor(a ops.THDReadHalfTensorArgs) error {
 	if err := a.Half.SetFloat64s(make([]float64, a.Half.NumElements())); err != nil {
 		return err
@@ -86,14 +86,14 @@ func secondHalves(lse, half, cuSeqlens *tensor.Tensor, packed bool, f func(at, a
 	}
 }
 
-// thdReadSecondHalfLSE follows ops.THDReadSecondHalfLSE.
+// thdReadSecondHalfLSE implements ops.THDReadSecondHalfLSE.
 func thdReadSecondHalfLSE(a ops.THDReadSecondHalfLSEArgs) error {
 	lse, out := a.LSE.Float64s(), make([]float64, a.HalfLSE.NumElements())
 	secondHalves(a.LSE, a.HalfLSE, a.CuSeqlens, a.LSEPacked, func(at, atHalf int) { out[atHalf] = lse[at] })
 	return a.HalfLSE.SetFloat64s(out)
 }
 
-// thdSecondHalfLSECorrection follows ops.THDSecondHalfLSECorrection.
+// thdSecondHalfLSECorrection implements ops.THDSecondHalfLSECorrection.
 func thdSecondHalfLSECorrection(a ops.THDSecondHalfLSECorrectionArgs) error {
 	lse, step := a.LSE.Float64s(), a.LSEPerStep.Float64s()
 	secondHalves(a.LSE, a.LSEPerStep, a.CuSeqlens, a.LSEPacked, func(at, atHalf int) {
@@ -102,7 +102,7 @@ func thdSecondHalfLSECorrection(a ops.THDSecondHalfLSECorrectionArgs) error {
 	return a.LSE.SetFloat64s(lse)
 }
 
-// thdOutCorrection follows ops.THDOutCorrection.
+// thdOutCorrection implements ops.THDOutCorrection.
 func thdOutCorrection(a ops.THDOutCorrectionArgs) error {
 	out, step := a.Out.Float64s(), a.OutPerStep.Float64s()
 	lse, lseStep := a.LSE.Float64s(), a.LSEPerStep.Float64s()
@@ -128,7 +128,7 @@ func thdOutCorrection(a ops.THDOutCorrectionArgs) error {
 	return a.Out.SetFloat64s(out)
 }
 
-// thdGradCorrection follows ops.THDGradCorrection.
+// thdGradCorrection implements ops.THDGradCorrection.
 func thdGradCorrection(a ops.THDGradCorrectionArgs) error {
 	s := a.Grad.Shape()
 	last := len(s) - 3

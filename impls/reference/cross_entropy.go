@@ -6,7 +6,7 @@ import (
 	"github.com/primus-fl/primus/opregistry/ops"
 )
 
-// crossEntropyFwd follows ops.CrossEntropyFwd.
+// crossEntropyFwd implements ops.CrossEntropyFwd.
 func crossEntropyFwd(a ops.CrossEntropyFwdArgs) error {
 	vocab, logits := a.Logits.Shape().Cols(), a.Logits.Float64s()
 	targets := indexes(a.Targets)
@@ -24,7 +24,7 @@ func crossEntropyFwd(a ops.CrossEntropyFwdArgs) error {
 	return a.LSE.SetFloat64s(lse)
 }
 
-// crossEntropyBwd follows ops.CrossEntropyBwd.
+// crossEntropyBwd implements ops.CrossEntropyBwd.
 func crossEntropyBwd(a ops.CrossEntropyBwdArgs) error {
 	vocab, logits := a.Logits.Shape().Cols(), a.Logits.Float64s()
 	lse, dlosses := a.LSE.Float64s(), a.DLosses.Float64s()

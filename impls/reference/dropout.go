@@ -4,7 +4,7 @@ import (
 	"github.com/primus-fl/primus/opregistry/ops"
 )
 
-// dropoutFwd follows ops.DropoutFwd.
+// dropoutFwd implements ops.DropoutFwd.
 func dropoutFwd(a ops.DropoutFwdArgs) error {
 	x := a.Input.Float64s()
 	mask := make([]float64, a.Mask.NumElements())
@@ -20,7 +20,7 @@ func dropoutFwd(a ops.DropoutFwdArgs) error {
 	return a.Mask.SetFloat64s(mask)
 }
 
-// dropoutBwd follows ops.DropoutBwd.
+// dropoutBwd implements ops.DropoutBwd.
 func dropoutBwd(a ops.DropoutBwdArgs) error {
 	return a.GradInput.SetFloat64s(kept(a.GradOutput.Float64s(), a.Mask.Float64s(), a.DropoutProbability))
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// embeddingFwd follows ops.EmbeddingFwd.
+// embeddingFwd implements ops.EmbeddingFwd.
 func embeddingFwd(a ops.EmbeddingFwdArgs) error {
 	h, weight := a.Weight.Shape().Cols(), a.Weight.Float64s()
 	out := make([]float64, 0, a.Output.NumElements())
@@ -15,7 +15,7 @@ func embeddingFwd(a ops.EmbeddingFwdArgs) error {
 	return a.Output.SetFloat64s(out)
 }
 
-// embeddingBwd follows ops.EmbeddingBwd.
+// embeddingBwd implements ops.EmbeddingBwd.
 func embeddingBwd(a ops.EmbeddingBwdArgs) error {
 	h, grad := a.DWeight.Shape().Cols(), a.Grad.Float64s()
 	dweight := make([]float64, a.DWeight.NumElements())

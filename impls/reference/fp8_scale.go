@@ -29,7 +29,7 @@ func fp8Max(d tensor.DType) float64 {
 	return 448
 }
 
-// scaleOf follows ops.MultiTensorComputeScaleAndScaleInv for one amax. Rounding a
+// scaleOf implements ops.MultiTensorComputeScaleAndScaleInv for one amax. Rounding a
 // quotient of two f32 from f64 to f32 is as if it had been rounded once.
 func scaleOf(amax, largest, epsilon float64, pow2 bool) float64 {
 	if amax < epsilon {
@@ -49,7 +49,7 @@ func scaleOf(amax, largest, epsilon float64, pow2 bool) float64 {
 	return scale
 }
 
-// multiTensorComputeScaleAndScaleInv follows ops.MultiTensorComputeScaleAndScaleInv.
+// multiTensorComputeScaleAndScaleInv implements ops.MultiTensorComputeScaleAndScaleInv.
 func multiTensorComputeScaleAndScaleInv(a ops.MultiTensorComputeScaleAndScaleInvArgs) error {
 	for i, t := range a.TensorLists[0] {
 		scale := t.Float64s()
@@ -68,7 +68,7 @@ func multiTensorComputeScaleAndScaleInv(a ops.MultiTensorComputeScaleAndScaleInv
 	return nil
 }
 
-// multiTensorComputeScaleInvE8M0 follows ops.MultiTensorComputeScaleInvE8M0.
+// multiTensorComputeScaleInvE8M0 implements ops.MultiTensorComputeScaleInvE8M0.
 func multiTensorComputeScaleInvE8M0(a ops.MultiTensorComputeScaleInvE8M0Args) error {
 	for i, t := range a.TensorLists[0] {
 		v := t.Float64s()
@@ -82,12 +82,12 @@ func multiTensorComputeScaleInvE8M0(a ops.MultiTensorComputeScaleInvE8M0Args) er
 	return nil
 }
 
-// computeAmax follows ops.ComputeAmax.
+// computeAmax implements ops.ComputeAmax.
 func computeAmax(a ops.ComputeAmaxArgs) error {
 	return a.Amax.SetFloat64s([]float64{amax(a.Input.Float64s())})
 }
 
-// fusedAmaxAndScaleUpdate follows ops.FusedAmaxAndScaleUpdateAfterReduction.
+// fusedAmaxAndScaleUpdate implements ops.FusedAmaxAndScaleUpdateAfterReduction.
 func fusedAmaxAndScaleUpdate(a ops.FusedAmaxAndScaleUpdateArgs) error {
 	buffer := a.AmaxReductionBuffer.Float64s()
 	scaledMax := fp8Max(a.FP8DType) * math.Exp2(-float64(a.Margin))

@@ -6,7 +6,7 @@ import (
 	"github.com/primus-fl/primus/opregistry/ops"
 )
 
-// layernormFwd follows ops.LayerNormFwd.
+// layernormFwd implements ops.LayerNormFwd.
 func layernormFwd(a ops.LayerNormFwdArgs) error {
 	rows, cols := a.Input.Shape().Rows(), a.Input.Shape().Cols()
 	x, g, beta := a.Input.Float64s(), scales(a.Weight, a.ZeroCenteredGamma), make([]float64, cols)
@@ -37,7 +37,7 @@ func layernormFwd(a ops.LayerNormFwdArgs) error {
 	return a.RSigma.SetFloat64s(rsigma)
 }
 
-// layernormBwd follows ops.LayerNormBwd; rows add to dgamma and dbeta in ascending
+// layernormBwd implements ops.LayerNormBwd; rows add to dgamma and dbeta in ascending
 // order.
 func layernormBwd(a ops.LayerNormBwdArgs) error {
 	rows, cols := a.X.Shape().Rows(), a.X.Shape().Cols()

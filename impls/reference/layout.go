@@ -14,7 +14,7 @@ func dense(t *tensor.Tensor) (*tensor.Tensor, error) {
 	return out, out.CopyFrom(t)
 }
 
-// fp8Transpose follows ops.FP8Transpose.
+// fp8Transpose implements ops.FP8Transpose.
 func fp8Transpose(a ops.FP8TransposeArgs) error {
 	s := a.Input.Shape()
 	in, err := dense(a.Input)
@@ -36,7 +36,7 @@ func fp8Transpose(a ops.FP8TransposeArgs) error {
 	return a.Out.CopyFrom(in)
 }
 
-// swapFirstDims follows ops.SwapFirstDims.
+// swapFirstDims implements ops.SwapFirstDims.
 func swapFirstDims(a ops.SwapFirstDimsArgs) error {
 	in, err := a.Tensor.Transpose(0, 1)
 	if err != nil {
@@ -45,7 +45,7 @@ func swapFirstDims(a ops.SwapFirstDimsArgs) error {
 	return a.Out.CopyFrom(in)
 }
 
-// nvfp4DataTranspose follows ops.NVFP4DataTranspose.
+// nvfp4DataTranspose implements ops.NVFP4DataTranspose.
 func nvfp4DataTranspose(a ops.NVFP4DataTransposeArgs) error {
 	return transposePacked(a.Out, a.Input)
 }
@@ -62,7 +62,7 @@ func transposePacked(out, in *tensor.Tensor) error {
 	return out.SetFloat64s(to.v)
 }
 
-// nvfp42DMultiTensorTranspose follows ops.NVFP42DMultiTensorTranspose.
+// nvfp42DMultiTensorTranspose implements ops.NVFP42DMultiTensorTranspose.
 func nvfp42DMultiTensorTranspose(a ops.NVFP42DMultiTensorTransposeArgs) error {
 	for i, data := range a.RowwiseDataList {
 		if err := transposePacked(a.ColumnwiseDataList[i], data); err != nil {
@@ -88,7 +88,7 @@ func transposeTileScales(out, in *tensor.Tensor) error {
 	return out.SetFloat64s(to.v)
 }
 
-// splitsToOffsets follows ops.SplitsToOffsets.
+// splitsToOffsets implements ops.SplitsToOffsets.
 func splitsToOffsets(a ops.SplitsToOffsetsArgs) error {
 	out := tensor.Data[int64](a.Output)
 	stride := a.Output.Strides()[0]

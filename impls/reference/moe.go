@@ -7,7 +7,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// moePermuteFwd follows ops.MoEPermuteFwd.
+// moePermuteFwd implements ops.MoEPermuteFwd.
 func moePermuteFwd(a ops.MoEPermuteFwdArgs) error {
 	experts := indexes(a.Indices)
 	tokens, topk := a.Indices.Shape()[0], a.Indices.Shape()[1]
@@ -50,7 +50,7 @@ func copyRows(dst, src *tensor.Tensor, rows []int) error {
 	return nil
 }
 
-// moeUnpermute follows ops.MoEUnpermuteFwd; the terms of a token are added in
+// moeUnpermute implements ops.MoEUnpermuteFwd; the terms of a token are added in
 // ascending k.
 func moeUnpermute(a ops.MoEUnpermuteArgs) error {
 	tokens, h := a.Output.Shape()[0], a.Output.Shape()[1]
@@ -62,7 +62,7 @@ func moeUnpermute(a ops.MoEUnpermuteArgs) error {
 	return a.Output.SetFloat64s(out)
 }
 
-// moeUnpermuteBwd follows ops.MoEUnpermuteBwd.
+// moeUnpermuteBwd implements ops.MoEUnpermuteBwd.
 func moeUnpermuteBwd(a ops.MoEUnpermuteBwdArgs) error {
 	tokens, h := a.InputBwd.Shape()[0], a.InputBwd.Shape()[1]
 	dy, x := a.InputBwd.Float64s(), a.InputFwd.Float64s()
@@ -90,7 +90,7 @@ func eachEntry(rowIDMap *tensor.Tensor, tokens int, f func(t, k, topk, r int)) {
 	}
 }
 
-// moePermuteWithRoutingMap follows ops.MoEPermuteWithRoutingMap.
+// moePermuteWithRoutingMap implements ops.MoEPermuteWithRoutingMap.
 func moePermuteWithRoutingMap(a ops.MoEPermuteWithRoutingMapArgs) error {
 	tokens, experts := a.RoutingMap.Shape()[0], a.RoutingMap.Shape()[1]
 	var rows []int
@@ -117,7 +117,7 @@ func moePermuteWithRoutingMap(a ops.MoEPermuteWithRoutingMapArgs) error {
 	return a.SortedIndices.SetFloat64s(index)
 }
 
-// moeUnpermuteWithRoutingMap follows ops.MoEUnpermuteWithRoutingMap.
+// moeUnpermuteWithRoutingMap implements ops.MoEUnpermuteWithRoutingMap.
 func moeUnpermuteWithRoutingMap(a ops.MoEUnpermuteWithRoutingMapArgs) error {
 	h := a.Output.Shape()[1]
 	x, out := a.PermutedTokens.Float64s(), make([]float64, a.Output.NumElements())
@@ -127,7 +127,7 @@ func moeUnpermuteWithRoutingMap(a ops.MoEUnpermuteWithRoutingMapArgs) error {
 	return a.Output.SetFloat64s(out)
 }
 
-// moeSortChunksFwd follows ops.MoESortChunksFwd.
+// moeSortChunksFwd implements ops.MoESortChunksFwd.
 func moeSortChunksFwd(a ops.MoESortChunksFwdArgs) error {
 	sizes := indexes(a.SplitSizes)
 	first := make([]int, len(sizes)+1)
@@ -151,7 +151,7 @@ func moeSortChunksFwd(a ops.MoESortChunksFwdArgs) error {
 	return a.InverseRowMap.SetFloat64s(inverse)
 }
 
-// moeSortChunksBwd follows ops.MoESortChunksBwd.
+// moeSortChunksBwd implements ops.MoESortChunksBwd.
 func moeSortChunksBwd(a ops.MoESortChunksBwdArgs) error {
 	rows := indexes(a.InverseRowMap)
 	if err := gather(a.GradInProbs, a.GradProbs, rows); err != nil {
@@ -174,7 +174,7 @@ func gather(dst, src *tensor.Tensor, index []int) error {
 	return dst.SetFloat64s(out)
 }
 
-// multiRow follows ops.FusedMultiRowPadding and ops.FusedMultiRowUnpadding.
+// multiRow implements ops.FusedMultiRowPadding and ops.FusedMultiRowUnpadding.
 func multiRow(a ops.MultiRowPaddingArgs) error {
 	if err := a.Output.SetFloat64s(make([]float64, a.Output.NumElements())); err != nil {
 		return err

@@ -7,12 +7,12 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// multiTensorScale follows ops.MultiTensorScale.
+// multiTensorScale implements ops.MultiTensorScale.
 func multiTensorScale(a ops.MultiTensorScaleArgs) error {
 	return scaleLists(a.TensorLists, float64(a.Scale), a.NoopFlag)
 }
 
-// multiTensorScaleTensor follows ops.MultiTensorScaleTensor.
+// multiTensorScaleTensor implements ops.MultiTensorScaleTensor.
 func multiTensorScaleTensor(a ops.MultiTensorScaleTensorArgs) error {
 	return scaleLists(a.TensorLists, number(a.Scale), a.NoopFlag)
 }
@@ -35,12 +35,12 @@ func scaleLists(lists [][]*tensor.Tensor, scale float64, flag *tensor.Tensor) er
 	return nil
 }
 
-// multiTensorL2Norm follows ops.MultiTensorL2Norm.
+// multiTensorL2Norm implements ops.MultiTensorL2Norm.
 func multiTensorL2Norm(a ops.MultiTensorL2NormArgs) error {
 	return l2norm(a.TensorLists[0], 1, a.NoopFlag, a.Norm, a.PerTensor)
 }
 
-// multiTensorUnscaleL2Norm follows ops.MultiTensorUnscaleL2Norm.
+// multiTensorUnscaleL2Norm implements ops.MultiTensorUnscaleL2Norm.
 func multiTensorUnscaleL2Norm(a ops.MultiTensorUnscaleL2NormArgs) error {
 	return l2norm(a.TensorLists[0], number(a.InvScale), a.NoopFlag, a.Norm, a.PerTensor)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// rmsnormFwd follows ops.RMSNormFwd.
+// rmsnormFwd implements ops.RMSNormFwd.
 func rmsnormFwd(a ops.RMSNormFwdArgs) error {
 	rows, cols := a.Input.Shape().Rows(), a.Input.Shape().Cols()
 	x, g := a.Input.Float64s(), scales(a.Weight, a.ZeroCenteredGamma)
@@ -29,7 +29,7 @@ func rmsnormFwd(a ops.RMSNormFwdArgs) error {
 	return a.RSigma.SetFloat64s(rsigma)
 }
 
-// rmsnormBwd follows ops.RMSNormBwd.
+// rmsnormBwd implements ops.RMSNormBwd.
 func rmsnormBwd(a ops.RMSNormBwdArgs) error {
 	dx, dgamma := rmsnormGradient(a)
 	if err := a.DX.SetFloat64s(dx); err != nil {
@@ -38,7 +38,7 @@ func rmsnormBwd(a ops.RMSNormBwdArgs) error {
 	return a.DGamma.SetFloat64s(dgamma)
 }
 
-// rmsnormBwdAdd follows ops.RMSNormBwdAdd.
+// rmsnormBwdAdd implements ops.RMSNormBwdAdd.
 func rmsnormBwdAdd(a ops.RMSNormBwdAddArgs) error {
 	dx, dgamma := rmsnormGradient(a.Bwd())
 	for i, v := range a.Add.Float64s() {

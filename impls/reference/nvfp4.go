@@ -7,7 +7,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// globalScale follows ops.NVFP4ComputeGlobalScale for one amax.
+// globalScale implements ops.NVFP4ComputeGlobalScale for one amax.
 func globalScale(amax float64) float64 {
 	if !(amax > 0) {
 		return 1
@@ -15,7 +15,7 @@ func globalScale(amax float64) float64 {
 	return toF32(min(2688/amax, math.MaxFloat32))
 }
 
-// nvfp4ComputeGlobalScale follows ops.NVFP4ComputeGlobalScale.
+// nvfp4ComputeGlobalScale implements ops.NVFP4ComputeGlobalScale.
 func nvfp4ComputeGlobalScale(a ops.NVFP4ComputeGlobalScaleArgs) error {
 	v := a.GlobalAmaxes.Float64s()
 	for i := range v {
@@ -33,12 +33,12 @@ func blockScales(blockAmax, globalAmax *tensor.Tensor) []float64 {
 	return v
 }
 
-// nvfp4ComputePerBlockScale follows ops.NVFP4ComputePerBlockScale.
+// nvfp4ComputePerBlockScale implements ops.NVFP4ComputePerBlockScale.
 func nvfp4ComputePerBlockScale(a ops.NVFP4ComputePerBlockScaleArgs) error {
 	return a.Scale.SetFloat64s(blockScales(a.BlockAmax, a.GlobalAmax))
 }
 
-// nvfp4ExpandScaleToFP8 follows ops.NVFP4ExpandScaleToFP8.
+// nvfp4ExpandScaleToFP8 implements ops.NVFP4ExpandScaleToFP8.
 func nvfp4ExpandScaleToFP8(a ops.NVFP4ExpandScaleToFP8Args) error {
 	return expand(a.Output, matrixOf(a.Input), a.BlockLen)
 }
@@ -55,7 +55,7 @@ func expand(out *tensor.Tensor, tiles matrix, blockLen int) error {
 	return out.SetFloat64s(rows.v)
 }
 
-// nvfp4FusedScale follows ops.NVFP4FusedScale.
+// nvfp4FusedScale implements ops.NVFP4FusedScale.
 func nvfp4FusedScale(a ops.NVFP4FusedScaleArgs) error {
 	if err := a.PerBlockScale.SetFloat64s(blockScales(a.BlockAmax, a.GlobalAmax)); err != nil {
 		return err
@@ -66,7 +66,7 @@ func nvfp4FusedScale(a ops.NVFP4FusedScaleArgs) error {
 	return a.TargetAmax.SetFloat64s(a.GlobalAmax.Float64s())
 }
 
-// nvfp4MultiTensorFusedScale follows ops.NVFP4MultiTensorFusedScale.
+// nvfp4MultiTensorFusedScale implements ops.NVFP4MultiTensorFusedScale.
 func nvfp4MultiTensorFusedScale(a ops.NVFP4MultiTensorFusedScaleArgs) error {
 	for _, call := range a.Calls {
 		if err := nvfp4FusedScale(call); err != nil {

@@ -38,18 +38,18 @@ func (s shard) cast(out *tensor.Tensor, scale matrix, g grid) error {
 	return out.SetFloat64s(scaled)
 }
 
-// partialAmax follows ops.FP8BlockScalingComputePartialAmax and
+// partialAmax implements ops.FP8BlockScalingComputePartialAmax and
 // ops.NVFP42DComputePartialAmax.
 func partialAmax(a ops.PartialAmaxArgs) error {
 	return shard{a.Tensor.Float64s(), a.StartOffset, a.W}.amaxes(a.Amax, grid{a.BlockLen, a.BlockLen})
 }
 
-// partialCast follows ops.FP8BlockScalingPartialCast.
+// partialCast implements ops.FP8BlockScalingPartialCast.
 func partialCast(a ops.PartialCastArgs) error {
 	return shard{a.Inp.Float64s(), a.StartOffset, a.W}.cast(a.Out, matrixOf(a.Scale), grid{a.BlockLen, a.BlockLen})
 }
 
-// mxfp8PartialAmax follows ops.MXFP8ScalingComputePartialAmax.
+// mxfp8PartialAmax implements ops.MXFP8ScalingComputePartialAmax.
 func mxfp8PartialAmax(a ops.MXFP8PartialAmaxArgs) error {
 	s := shard{a.Input.Float64s(), a.StartOffset, a.Cols}
 	if err := s.amaxes(a.AmaxRowwise, grid{1, 32}); err != nil {
@@ -58,7 +58,7 @@ func mxfp8PartialAmax(a ops.MXFP8PartialAmaxArgs) error {
 	return s.amaxes(a.AmaxColwise, grid{32, 1})
 }
 
-// mxfp8PartialCast follows ops.MXFP8ScalingPartialCast.
+// mxfp8PartialCast implements ops.MXFP8ScalingPartialCast.
 func mxfp8PartialCast(a ops.MXFP8PartialCastArgs) error {
 	s := shard{a.Input.Float64s(), a.StartOffset, a.Cols}
 	if err := s.cast(a.OutputRowwise, e8m0Scales(a.ScaleInvRowwise), grid{1, 32}); err != nil {
@@ -76,7 +76,7 @@ func e8m0Scales(t *tensor.Tensor) matrix {
 	return m
 }
 
-// nvfp4MultiTensorPartialAmax follows ops.NVFP4MultiTensorComputePartialAmax.
+// nvfp4MultiTensorPartialAmax implements ops.NVFP4MultiTensorComputePartialAmax.
 func nvfp4MultiTensorPartialAmax(a ops.NVFP4MultiTensorComputePartialAmaxArgs) error {
 	for _, call := range a.Calls {
 		if err := partialAmax(call.PartialAmaxArgs); err != nil {
@@ -89,7 +89,7 @@ func nvfp4MultiTensorPartialAmax(a ops.NVFP4MultiTensorComputePartialAmaxArgs) e
 	return nil
 }
 
-// nvfp42DPartialCast follows ops.NVFP42DPartialCast.
+// nvfp42DPartialCast implements ops.NVFP42DPartialCast.
 func nvfp42DPartialCast(a ops.NVFP42DPartialCastArgs) error {
 	s := shard{a.Inp.Float64s(), a.StartOffset, a.W}
 	scale, global := matrixOf(a.Scale), number(a.GlobalScale)
@@ -114,7 +114,7 @@ func nvfp42DPartialCast(a ops.NVFP42DPartialCastArgs) error {
 	return a.Out.SetFloat64s(out)
 }
 
-// nvfp4MultiTensor2DPartialCast follows ops.NVFP4MultiTensor2DPartialCast.
+// nvfp4MultiTensor2DPartialCast implements ops.NVFP4MultiTensor2DPartialCast.
 func nvfp4MultiTensor2DPartialCast(a ops.NVFP4MultiTensor2DPartialCastArgs) error {
 	for _, call := range a.Calls {
 		if err := nvfp42DPartialCast(call); err != nil {

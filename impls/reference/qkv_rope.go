@@ -5,7 +5,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// fusedQKVRopeForward follows ops.FusedQKVRopeForward.
+// fusedQKVRopeForward implements ops.FusedQKVRopeForward.
 func fusedQKVRopeForward(a ops.FusedQKVRopeArgs) error {
 	qkv, at := a.QKV.Float64s(), positions(tokens(a))
 	parts := make([][]float64, 3)
@@ -20,7 +20,7 @@ func fusedQKVRopeForward(a ops.FusedQKVRopeArgs) error {
 	return nil
 }
 
-// fusedQKVRopeBackward follows ops.FusedQKVRopeBackward.
+// fusedQKVRopeBackward implements ops.FusedQKVRopeBackward.
 func fusedQKVRopeBackward(a ops.FusedQKVRopeArgs) error {
 	qkv, at := make([]float64, a.QKV.NumElements()), positions(tokens(a))
 	parts := [][]float64{a.Q.Float64s(), a.K.Float64s(), a.V.Float64s()}

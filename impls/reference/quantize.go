@@ -76,7 +76,7 @@ func castDelayed(out *tensor.Tensor, v []float64, scale float64) error {
 	return out.SetFloat64s(scaled)
 }
 
-// quantize follows ops.Quantize.
+// quantize implements ops.Quantize.
 func quantize(a ops.QuantizeArgs) error {
 	if a.Noop != nil && number(a.Noop) == 1 {
 		return nil
@@ -216,7 +216,7 @@ func packed(x, scale matrix, g grid, q ops.Quantizer, stream uint32) matrix {
 	return out
 }
 
-// dequantize follows ops.Dequantize.
+// dequantize implements ops.Dequantize.
 func dequantize(a ops.DequantizeArgs) error {
 	out := newMatrix(a.Output.Shape().Rows(), a.Output.Shape().Cols())
 	columns := a.Input.Data == nil
@@ -256,7 +256,7 @@ func dequantize(a ops.DequantizeArgs) error {
 	return a.Output.SetFloat64s(out.v)
 }
 
-// bgradQuantize follows ops.BgradQuantize.
+// bgradQuantize implements ops.BgradQuantize.
 func bgradQuantize(a ops.BgradQuantizeArgs) error {
 	x := matrixOf(a.Input)
 	if err := quantizeMatrix(x, a.Quantizer, a.Output); err != nil {
@@ -276,7 +276,7 @@ func (m matrix) sums() []float64 {
 	return sums
 }
 
-// multiTensorQuantize follows ops.MultiTensorQuantize.
+// multiTensorQuantize implements ops.MultiTensorQuantize.
 func multiTensorQuantize(a ops.MultiTensorQuantizeArgs) error {
 	for i, t := range a.TensorList {
 		if err := quantizeMatrix(matrixOf(t), a.QuantizerList[i], a.OutputList[i]); err != nil {
@@ -286,19 +286,19 @@ func multiTensorQuantize(a ops.MultiTensorQuantizeArgs) error {
 	return nil
 }
 
-// splitQuantize follows ops.SplitQuantize.
+// splitQuantize implements ops.SplitQuantize.
 func splitQuantize(a ops.SplitQuantizeArgs) error {
 	_, err := quantizeSections(a.Tensor, a.SplitSections, a.OutputList, func(i int) ops.Quantizer { return a.QuantizerList[i] })
 	return err
 }
 
-// groupQuantize follows ops.GroupQuantize.
+// groupQuantize implements ops.GroupQuantize.
 func groupQuantize(a ops.GroupQuantizeArgs) error {
 	_, err := quantizeSections(a.Tensor, a.FirstDims, a.OutputList, func(int) ops.Quantizer { return a.Quantizer })
 	return err
 }
 
-// bgradGroupQuantize follows ops.BgradGroupQuantize.
+// bgradGroupQuantize implements ops.BgradGroupQuantize.
 func bgradGroupQuantize(a ops.BgradGroupQuantizeArgs) error {
 	sums, err := quantizeSections(a.Tensor, a.FirstDims, a.OutputList, func(int) ops.Quantizer { return a.Quantizer })
 	if err != nil {
@@ -327,7 +327,7 @@ func quantizeSections(t *tensor.Tensor, lengths []int, out []ops.Quantized, quan
 	return sums, nil
 }
 
-// castToFP8 follows ops.CastToFP8.
+// castToFP8 implements ops.CastToFP8.
 func castToFP8(a ops.CastToFP8Args) error {
 	meta, k := a.FP8MetaTensor, a.FP8Tensor
 	x := a.Input.Float64s()

@@ -2,7 +2,7 @@ package reference
 
 import "github.com/primus-fl/primus/opregistry/ops"
 
-// residualAdd follows ops.ResidualAdd.
+// residualAdd implements ops.ResidualAdd.
 func residualAdd(a ops.ResidualAddArgs) error {
 	sum := a.A.Float64s()
 	for i, b := range a.B.Float64s() {

@@ -8,10 +8,10 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// fusedRopeForward follows ops.FusedRopeForward.
+// fusedRopeForward implements ops.FusedRopeForward.
 func fusedRopeForward(a ops.FusedRopeArgs) error { return rope(a, rotated) }
 
-// fusedRopeBackward follows ops.FusedRopeBackward.
+// fusedRopeBackward implements ops.FusedRopeBackward.
 func fusedRopeBackward(a ops.FusedRopeArgs) error { return rope(a, rotatedBack) }
 
 // rotation writes the pair (i, j) of a head vector, turned by the angles of its

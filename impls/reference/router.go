@@ -11,7 +11,7 @@ import (
 // routerEpsilon keeps the sums of scores from being 0.
 const routerEpsilon = 1e-20
 
-// fusedTopkFwd follows ops.FusedTopkWithScoreFunctionFwd.
+// fusedTopkFwd implements ops.FusedTopkWithScoreFunctionFwd.
 func fusedTopkFwd(a ops.FusedTopkWithScoreFunctionFwdArgs) error {
 	experts := a.Logits.Shape()[1]
 	bias := orAll(a.ExpertBias, experts, 0)
@@ -137,7 +137,7 @@ func weights(s []float64, best []int, f ops.ScoreFunction, preSoftmax bool) []fl
 	return p
 }
 
-// fusedTopkBwd follows ops.FusedTopkWithScoreFunctionBwd.
+// fusedTopkBwd implements ops.FusedTopkWithScoreFunctionBwd.
 func fusedTopkBwd(a ops.FusedTopkWithScoreFunctionBwdArgs) error {
 	scale := float64(a.ScalingFactor.Or(1))
 	g, chosen := a.GradProbs.Float64s(), a.RoutingMap.Float64s()
@@ -195,7 +195,7 @@ func routerGradient(gradLogits, saved *tensor.Tensor, g, chosen []float64, f ops
 	return gradLogits.SetFloat64s(out)
 }
 
-// fusedScoreFwd follows ops.FusedScoreForMoEAuxLossFwd.
+// fusedScoreFwd implements ops.FusedScoreForMoEAuxLossFwd.
 func fusedScoreFwd(a ops.FusedScoreForMoEAuxLossFwdArgs) error {
 	experts := a.Logits.Shape()[1]
 	x := a.Logits.Float64s()
@@ -233,13 +233,13 @@ func fusedScoreFwd(a ops.FusedScoreForMoEAuxLossFwdArgs) error {
 	return a.IntermediateOutput.SetFloat64s(saved)
 }
 
-// fusedScoreBwd follows ops.FusedScoreForMoEAuxLossBwd.
+// fusedScoreBwd implements ops.FusedScoreForMoEAuxLossBwd.
 func fusedScoreBwd(a ops.FusedScoreForMoEAuxLossBwdArgs) error {
 	g := a.GradScores.Float64s()
 	return routerGradient(a.GradLogits, a.IntermediateOutput, g, orAll(nil, len(g), 1), a.ScoreFunction, true, a.Topk)
 }
 
-// fusedAuxLossFwd follows ops.FusedMoEAuxLossFwd.
+// fusedAuxLossFwd implements ops.FusedMoEAuxLossFwd.
 func fusedAuxLossFwd(a ops.FusedMoEAuxLossFwdArgs) error {
 	n := float64(a.TotalNumTokens)
 	c := float64(a.NumExperts) * float64(a.Coeff) / (float64(a.Topk) * n * n)
@@ -253,7 +253,7 @@ func fusedAuxLossFwd(a ops.FusedMoEAuxLossFwdArgs) error {
 	return a.ConstBuf.SetFloat64s([]float64{c})
 }
 
-// fusedAuxLossBwd follows ops.FusedMoEAuxLossBwd.
+// fusedAuxLossBwd implements ops.FusedMoEAuxLossBwd.
 func fusedAuxLossBwd(a ops.FusedMoEAuxLossBwdArgs) error {
 	c, g, tokens := a.ConstBuf.Float64s()[0], a.GradAuxLoss.Float64s()[0], a.TokensPerExpert.Float64s()
 	out := make([]float64, a.GradProbs.NumElements())

@@ -46,7 +46,7 @@ func softmaxGradient(seen columns) func(ops.SoftmaxBackwardArgs) error {
 // The value of a masked logit, and of the largest logit of a row that gives zeros.
 const maskedLogit = -10000
 
-// maskedSoftmax follows ops.ScaledMaskedSoftmaxForward.
+// maskedSoftmax implements ops.ScaledMaskedSoftmaxForward.
 func maskedSoftmax(a ops.ScaledMaskedSoftmaxForwardArgs) error {
 	shape := a.Input.Shape()
 	x, mask := a.Input.Float64s(), a.Mask.Float64s()
