@@ -8,7 +8,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// gluShapes are the shapes of the half: the input's last axis is twice as long.
+// gluShapes returns shapes of one half: the input's last axis is twice as long.
 func gluShapes() [][]int {
 	return [][]int{{1, 1}, {3, 7}, {5, 64}, {2, 1000}, {33, 65}, {0, 4}, {3, 0}, {2, 3, 8}, {11}}
 }

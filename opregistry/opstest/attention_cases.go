@@ -70,14 +70,14 @@ func attnCalls() []attnCall {
 		{1, 4, 9, 6, 1, 16, 16}, // one group; fewer queries than keys
 		{1, 9, 4, 2, 2, 5, 3},   // more queries than keys: rows without a key
 		{1, 3, 0, 2, 1, 4, 4}, {0, 3, 3, 2, 1, 4, 4}, {2, 0, 3, 2, 1, 4, 4}, {1, 3, 3, 0, 1, 4, 4},
-		{2, 70, 70, 2, 1, 64, 64}, {1, 130, 67, 1, 1, 32, 48}, // beyond the tiles of any impl
+		{2, 70, 70, 2, 1, 64, 64}, {1, 130, 67, 1, 1, 32, 48}, // larger than the tiles of any impl
 	}
 	for _, n := range shapes {
 		for _, f := range []ops.QKVFormat{ops.SBHD, ops.BSHD} {
 			for _, m := range maskTypes() {
 				for _, l := range []layout{dense, padded} {
 					if n.sq >= 70 && (l == padded) != (f == ops.BSHD) {
-						continue // the large ones once a format
+						continue // the large ones only once per format
 					}
 					calls = append(calls, attnCall{fmt.Sprintf("%v/%v/%v/%v", n, f, m, l), l, f, m, n})
 				}

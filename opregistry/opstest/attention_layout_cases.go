@@ -64,7 +64,7 @@ func faPrepareGradCases() []gradCase {
 	})}
 }
 
-// convertTHDCases make packed sequences out of rows or the other way round.
+// convertTHDCases returns cases that pack sequences with a row each, or the reverse.
 func convertTHDCases(pack bool) func(d tensor.DType) []testCase[ops.ConvertTHDArgs] {
 	return func(d tensor.DType) []testCase[ops.ConvertTHDArgs] {
 		var cases []testCase[ops.ConvertTHDArgs]
@@ -83,16 +83,16 @@ func convertTHDCases(pack bool) func(d tensor.DType) []testCase[ops.ConvertTHDAr
 	}
 }
 
-// cacheArgs appends new tokens to caches with room for eight positions a sequence:
-// in pages of size, or in slots of eight when size is 0.
+// cacheArgs appends new tokens to caches with space for eight positions per sequence: in pages of
+// size positions, or in slots of eight when size is 0.
 func cacheArgs(s *stage, l layout, d tensor.DType, f ops.QKVFormat, size int, fresh, cached []int) ops.CopyToKVCacheArgs {
-	const heads, dk, dv, room = 2, 3, 4, 8
+	const heads, dk, dv, capacity = 2, 3, 4, 8
 	batch := len(fresh)
 	a := ops.CopyToKVCacheArgs{CuNewLens: s.cumulative(fresh), CuCachedLens: s.cumulative(cached), QKVFormat: f, IsNonPaged: size == 0}
-	pages, positions := batch+2, room
+	pages, positions := batch+2, capacity
 	if size > 0 {
-		pages, positions = batch*room/size+1, size
-		a.PageTable = s.integers(tensor.I32, s.permutation(pages)[:batch*room/size], batch, room/size)
+		pages, positions = batch*capacity/size+1, size
+		a.PageTable = s.integers(tensor.I32, s.permutation(pages)[:batch*capacity/size], batch, capacity/size)
 	} else {
 		slots := make([]int, batch)
 		for b := range slots {
@@ -121,7 +121,7 @@ func kvCacheCases(d tensor.DType) []testCase[ops.CopyToKVCacheArgs] {
 			}
 		}
 	}
-	// Two sequences are left of four; their slots come to the front.
+	// Two of four sequences are left; their slots move to the front.
 	add("slots_fall", func(s *stage) ops.CopyToKVCacheArgs {
 		a := cacheArgs(s, dense, d, ops.BSHD, 0, []int{1, 1, 0, 0}, []int{5, 8, 0, 0})
 		s.fill(a.PageTable, []float64{0, 3, 1, 2})

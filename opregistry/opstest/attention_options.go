@@ -74,18 +74,18 @@ func attnOptionCases() []attnOption {
 	return cases
 }
 
-// lengths gives the first sequence most positions of its keys and fewer of its
-// queries, the second some of each, and leaves at least one position to none.
+// lengths gives the first sequence most positions of its keys and fewer of its queries, gives the
+// second some of each, and leaves at least one position unused.
 func lengths(s *stage, a *ops.FusedAttnFwdArgs) {
 	n := attnAxes(a)
 	q, kv := []float64{0, 3, 5}, []float64{0, 4, 6}
-	if a.QKVFormat != ops.THD { // a sequence has an axis of its own
+	if a.QKVFormat != ops.THD { // each sequence has its own entry of an axis
 		q, kv = []float64{0, float64(n.sq - 1), float64(n.sq + 1)}, []float64{0, float64(n.skv), float64(n.skv + 1)}
 	}
 	a.CuSeqlensQ, a.CuSeqlensKV = s.values(tensor.I32, q...), s.values(tensor.I32, kv...)
 }
 
-// gaps leaves a token behind each of the sequences that lengths made.
+// gaps leaves a token after each of the sequences that lengths made.
 func gaps(s *stage, a *ops.FusedAttnFwdArgs) {
 	a.CuSeqlensQPadded, a.CuSeqlensKVPadded = s.values(tensor.I32, 0, 4, 6), s.values(tensor.I32, 0, 5, 7)
 }
@@ -107,7 +107,7 @@ func attnAxes(a *ops.FusedAttnFwdArgs) attnShape {
 	}
 }
 
-// scoreAxes returns the axes of the scores, with 1 for those that are not wanted.
+// scoreAxes returns the axes of the scores, with a length of 1 for those that are not wanted.
 func scoreAxes(a *ops.FusedAttnFwdArgs, b, h, q bool) []int {
 	n := attnAxes(a)
 	axes := []int{1, 1, 1, n.skv}
@@ -188,9 +188,8 @@ func attnOptionBwdArgs(s *stage, d tensor.DType, f ops.QKVFormat, o attnOption, 
 	return a
 }
 
-// saveAttn writes the O and the statistics that the documentation of
-// fused_attn_fwd defines. Float64 holds the exponentials of the scores that the
-// cases make, so no maximum is subtracted.
+// saveAttn writes the O and the statistics that the documentation of fused_attn_fwd defines. A
+// float64 can hold the exponentials of the scores that the cases make, so no maximum is subtracted.
 func (s *stage) saveAttn(a ops.FusedAttnBwdArgs) {
 	f := a.Fwd()
 	n := f.Dims()
@@ -218,7 +217,7 @@ func (s *stage) saveAttn(a ops.FusedAttnBwdArgs) {
 	s.fill(a.Stats, stats)
 }
 
-// attnScores is a call whose scores saveAttn works out.
+// attnScores is a call whose scores saveAttn computes.
 type attnScores struct {
 	ops.FusedAttnFwdArgs
 	ops.AttnDims

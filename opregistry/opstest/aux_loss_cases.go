@@ -106,7 +106,7 @@ func auxLossArgs(s *stage, l layout, d, counts tensor.DType, rows, cols int) ops
 	}
 }
 
-// countDTypes are those of tokens per expert.
+// countDTypes returns the dtypes of tokens per expert.
 func countDTypes() []tensor.DType {
 	return []tensor.DType{tensor.I32, tensor.I64, tensor.F32, tensor.BF16}
 }
@@ -152,8 +152,8 @@ func auxLossBwdCases(d tensor.DType) []testCase[ops.FusedMoEAuxLossBwdArgs] {
 	return cases
 }
 
-// auxLossRefresh replaces the factor by the one that a forward impl computes of a
-// coefficient that is equal to it.
+// auxLossRefresh replaces the factor by the one that a forward impl computes from a coefficient
+// that yields the same value.
 func auxLossRefresh(t tensortest.TB, x *opregistry.Exec, a ops.FusedMoEAuxLossBwdArgs, forward opregistry.Impl) error {
 	t.Helper()
 	s, d := &stage{t: t}, a.GradProbs.DType()

@@ -8,7 +8,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// packedCase is packed sequences of even length among tokens, with heads of size d.
+// packedCase has packed sequences of even length among tokens, with heads of size d.
 type packedCase struct {
 	lengths          []int
 	tokens, heads, d int
@@ -34,7 +34,7 @@ func packedCases() []packedCase {
 	}
 }
 
-// cumulative makes the sums of lengths before each sequence.
+// cumulative makes cumulative lengths: entry b is the total length of the sequences before b.
 func (s *stage) cumulative(lengths []int) *tensor.Tensor {
 	s.t.Helper()
 	cu := []int{0}
@@ -60,8 +60,8 @@ func partitionCases(tensor.DType) []testCase[ops.THDGetPartitionedIndicesArgs] {
 	return cases
 }
 
-// packed collects a case for each packedCase, layout, and copy along a first axis
-// when there is one.
+// packed returns a case for each packedCase, each layout, and each number of copies along a first
+// axis, if there is one.
 func packed[A any](copies []int, make func(s *stage, l layout, p packedCase, axes func(tokens int) []int) A) []testCase[A] {
 	var cases []testCase[A]
 	for _, p := range packedCases() {
@@ -99,8 +99,8 @@ func readHalfCases(d tensor.DType) []testCase[ops.THDReadHalfTensorArgs] {
 	return cases
 }
 
-// lse makes log-sum-exps of all positions or of half of them, and some more when
-// packed.
+// lse makes log-sum-exps of all positions or of half of them; packed ones have some additional
+// positions.
 func (p packedCase) lse(s *stage, packed, half bool) *tensor.Tensor {
 	s.t.Helper()
 	positions, more := p.longest(), 0
@@ -116,7 +116,7 @@ func (p packedCase) lse(s *stage, packed, half bool) *tensor.Tensor {
 	return s.scaled(3, padded, tensor.F32, len(p.lengths), p.heads, positions)
 }
 
-// lseCases collects cases for packed and other log-sum-exps.
+// lseCases returns cases for log-sum-exps, packed and not.
 func lseCases[A any](make func(s *stage, p packedCase, packed bool) A) []testCase[A] {
 	var cases []testCase[A]
 	for _, p := range packedCases() {

@@ -95,8 +95,8 @@ func crossEntropyBwdArgs(s *stage, l layout, d, index tensor.DType, shape ...int
 	return a
 }
 
-// saveLSE writes the log-sum-exp that the documentation of cross_entropy_fwd
-// defines. Float64 holds the exponentials of the logits that the cases make.
+// saveLSE writes the log-sum-exp that the documentation of cross_entropy_fwd defines. A float64 can
+// hold the exponentials of the logits that the cases make.
 func (s *stage) saveLSE(a ops.CrossEntropyBwdArgs) {
 	logits, vocab := a.Logits.Float64s(), a.Logits.Shape().Cols()
 	lse := make([]float64, a.LSE.NumElements())

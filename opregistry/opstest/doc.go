@@ -1,36 +1,33 @@
-// Package opstest checks implementations of the catalogue's ops: any impl can be
-// fed in, whoever wrote it, and is compared case by case with an oracle that the
-// caller brings, usually the reference source.
+// Package opstest checks implementations of the catalogue's ops. It compares any impl case by case
+// with an oracle that the caller provides, usually the reference source.
 //
 // # Concepts
 //
-// Run puts one impl through the cases of its op; RunAll does so for each impl of
-// a source. A case is a call with operands that are made afresh, and alike, for
-// the oracle and for the impl under test. The cases cover empty, tiny, odd and
-// larger shapes, strided views, the aliasing that the op allows, each compute
-// dtype, and NaN and Inf. After each call
+// Run runs one impl in the cases of its op; RunAll does so for each impl of a source. A case is a
+// call with operands, which are made separately, but equal, for the oracle and for the impl under
+// test. The cases cover empty, tiny, odd and larger shapes, strided views, the aliasing that the op
+// allows, each compute dtype, and NaN and Inf. After each call
 //
-//   - what was written is within the op's tolerance of the oracle's result,
-//   - what is only read is unchanged byte for byte,
-//   - the guard bands around every operand, and the gaps of strided ones, are
-//     intact.
+//   - the written operands must be within the op's tolerance of the oracle's result,
+//   - the operands that are only read must be unchanged byte for byte,
+//   - the guard bands around every operand, and the gaps of strided ones, must be intact.
 //
-// An impl may decline a case with an error that wraps opregistry.ErrUnsupported
-// if it has written nothing: the case is skipped and counted. MustServe turns
-// declines into failures. Every other error and every panic is a failure.
+// An impl may decline a case with an error that wraps opregistry.ErrUnsupported if it has written
+// nothing: the case is skipped and counted. MustServe turns declines into failures. Every other
+// error and every panic is a failure.
 //
-// The cases run once with one worker and once with several, and the results must
-// be the same bit for bit; Irreproducible lifts that for libraries with threads of
-// their own. Finally calls run at the same time on one Exec.
+// The cases run once with one worker and once with several, and the results must have the same
+// bits; Irreproducible drops that requirement for libraries with their own threads. Finally calls
+// run at the same time on one Exec.
 //
-// Verify runs the same cases outside a Go test and returns what it found.
+// Verify runs the same cases outside a Go test and returns the results.
 //
-// A Workload is one case that is called again and again: to measure impls side by
-// side, and to see what many calls leave behind. Try makes a few calls of an impl that
-// nobody knows yet, without an oracle.
+// A Workload is one case that is called again and again, to measure impls side by side and to see
+// what many calls leave behind. Try makes a few calls of an impl that is not trusted yet, without
+// an oracle.
 //
-// GradCheck compares an impl of a backward op with central differences of a
-// forward oracle in f64: it finds what an oracle with the same mistake hides.
+// GradCheck compares an impl of a backward op with central differences of a forward oracle in f64.
+// It finds mistakes that the oracle of the backward op shares.
 //
 // A vendor's test is
 //
@@ -40,11 +37,10 @@
 //
 // # Concurrency
 //
-// The functions run sub-tests in order and share nothing. A Workload serves one
-// caller at a time.
+// The functions run sub-tests in order and share no state. A Workload serves one caller at a time.
 //
 // # Errors
 //
-// Failures are reported to the test that is passed in, under the name of the
-// case: dtype, then what is special about the call.
+// Failures are reported to the test that is passed in, under the name of the case: the dtype, then
+// what is special about the call.
 package opstest

@@ -97,8 +97,7 @@ func (s *stage) saveMask(a ops.DropoutBwdArgs) {
 	s.fill(a.Mask, mask)
 }
 
-// philox returns the four words of Philox4x32-10 for a counter whose upper half is
-// 0.
+// philox returns the four words of Philox4x32-10 for a counter whose upper half is 0.
 func philox(counter, key uint64) [4]uint32 {
 	x0, x1, x2, x3 := uint32(counter), uint32(counter>>32), uint32(0), uint32(0)
 	k0, k1 := uint32(key), uint32(key>>32)

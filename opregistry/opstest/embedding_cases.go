@@ -69,7 +69,7 @@ func embeddingBwdCases(d tensor.DType) []testCase[ops.EmbeddingBwdArgs] {
 				}
 			}
 		}
-		// Sums that are kept in a narrow dtype between rows drift far off here.
+		// A sum that is rounded to a narrow dtype after each row has a large error here.
 		add(fmt.Sprintf("one_index_often/accumulate=%v", accumulate), func(s *stage) ops.EmbeddingBwdArgs {
 			e := embeddingShape{3, 5, 600}
 			index := make([]float64, e.n)

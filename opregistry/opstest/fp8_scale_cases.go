@@ -8,10 +8,10 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// The ops of this file have operands of dtypes of their own, so that their cases
-// are the same for every storage dtype, unless they take the dtype.
+// The operands of the ops of this file have fixed dtypes, so their cases are the same for every
+// storage dtype, unless they take the dtype.
 
-// amaxes are values that the rules of scales tell apart.
+// amaxes returns values that the rules of scales treat differently.
 func amaxes() []float64 {
 	return []float64{
 		0, 1, 2, 3, 448, 57344, 0.1, 1e-12, 1e-36, 0x1p-130, 0x1p-149, 3e38, math.MaxFloat32, math.Inf(1), math.NaN(),
@@ -50,7 +50,7 @@ func computeE8M0Cases(tensor.DType) []testCase[ops.MultiTensorComputeScaleInvE8M
 	for _, l := range []layout{dense, padded} {
 		cases = append(cases, testCase[ops.MultiTensorComputeScaleInvE8M0Args]{l.String(), func(s *stage) ops.MultiTensorComputeScaleInvE8M0Args {
 			a := ops.MultiTensorComputeScaleInvE8M0Args{NoopFlag: s.flag(1), TensorLists: make([][]*tensor.Tensor, 2)}
-			// From 2⁻¹¹⁰ on the quotient is no subnormal of f32.
+			// From 2⁻¹¹⁰ on the quotient is not a subnormal of f32.
 			powers := make([]float64, 237)
 			for i := range powers {
 				powers[i] = math.Ldexp(7, i-110)
@@ -114,7 +114,7 @@ func fusedAmaxCases(tensor.DType) []testCase[ops.FusedAmaxAndScaleUpdateArgs] {
 			for col, v := range []float64{0, 0, math.Inf(1), math.NaN(), 1e-38, 1, 1, 0} {
 				b.Set(v, col)
 			}
-			h.Set(0, 0, 1) // a column of which nothing is known
+			h.Set(0, 0, 1) // a column without history
 			h.Set(math.Inf(1), 1, 5)
 			h.Set(math.NaN(), 2, 6)
 			for row := range 3 {
@@ -126,7 +126,7 @@ func fusedAmaxCases(tensor.DType) []testCase[ops.FusedAmaxAndScaleUpdateArgs] {
 	return cases
 }
 
-// tileAmaxes are positive amaxes of tiles of magnitude 1, zero among them.
+// tileAmaxes returns amaxes of tiles of magnitude 1; some are zero.
 func (s *stage) tileAmaxes(l layout, rows, cols int) *tensor.Tensor {
 	s.t.Helper()
 	x := s.squares([]*tensor.Tensor{s.in(l, tensor.F32, rows, cols)})[0]

@@ -49,7 +49,7 @@ func gemmCases(d tensor.DType) []testCase[ops.GenericGemmArgs] {
 			}
 		}
 	}
-	// One shape beyond the blocks of any cache level, in the ways that training uses.
+	// One shape is larger than the blocks of any cache level, in the layouts that training uses.
 	large, ways := gemmShape{129, 257, 515}, []string{"TN", "NN", "NT"}
 	if d != tensor.F32 {
 		ways = ways[:1]
@@ -70,7 +70,7 @@ func gemmCases(d tensor.DType) []testCase[ops.GenericGemmArgs] {
 	return cases
 }
 
-// gemmEpilogues are the cases of bias, GELU, alpha, beta and accumulation.
+// gemmEpilogues returns the cases of bias, GELU, alpha, beta and accumulation.
 func gemmEpilogues(d tensor.DType) []testCase[ops.GenericGemmArgs] {
 	var cases []testCase[ops.GenericGemmArgs]
 	g := gemmShape{9, 21, 34}
@@ -141,7 +141,7 @@ func gemmEpilogues(d tensor.DType) []testCase[ops.GenericGemmArgs] {
 	return cases
 }
 
-// gemmSpecial are the cases of more axes, mixed dtypes, odd strides, NaN and Inf.
+// gemmSpecial returns the cases of more axes, mixed dtypes, odd strides, NaN and Inf.
 func gemmSpecial(d tensor.DType) []testCase[ops.GenericGemmArgs] {
 	g := gemmShape{12, 10, 8}
 	plain := func(s *stage) ops.GenericGemmArgs {

@@ -8,9 +8,9 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// functionShapes are the shapes of an elementwise function, and of the half of a
-// gated one, each with a layout: there are many such ops, and what differs
-// between them is not how they walk over memory.
+// functionShapes returns the shapes of an elementwise function, or of one half of a gated one, each
+// with a layout. There are few, because the many such ops do not differ in how they go through
+// memory.
 func functionShapes() []struct {
 	shape  []int
 	layout layout
@@ -24,11 +24,11 @@ func functionShapes() []struct {
 	}
 }
 
-// functionScale is the magnitude of x: beyond it every function is a constant or
-// a power, as far as f32 can tell.
+// functionScale is the magnitude of x: beyond it every function is a constant or a power, within
+// the precision of f32.
 const functionScale = 8
 
-// specials are values of x whose images are defined, whatever the function.
+// specials returns values of x for which every function is defined.
 func specials() []float64 { return []float64{math.NaN(), math.Inf(1), 100, -100, 0} }
 
 func activationCases(d tensor.DType) []testCase[ops.ActivationArgs] {
@@ -85,9 +85,8 @@ func dactivationCases(d tensor.DType) []testCase[ops.DActivationArgs] {
 	return cases
 }
 
-// special puts special values into the first two rows of a gradient and of x,
-// none of them in both. An infinite x is left out: derivatives are products that
-// come near ∞·0 there.
+// special puts special values into the first two rows of a gradient and of x, but never into both
+// at the same place. An infinite x is left out: derivatives are products that come near ∞·0 there.
 func (s *stage) special(dy, x *tensor.Tensor) {
 	s.t.Helper()
 	for i, v := range []float64{math.NaN(), 100, -100, 0} {
@@ -187,8 +186,7 @@ func clampConstants() []struct {
 	}
 }
 
-// bounds puts the bounds of the clamped ops, and what lies next to them, into the
-// first row of x.
+// bounds puts the bounds of the clamped ops, and their neighbours, into the first row of x.
 func (s *stage) bounds(x *tensor.Tensor) {
 	s.t.Helper()
 	half := x.Shape().Cols() / 2

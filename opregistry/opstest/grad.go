@@ -9,8 +9,8 @@ import (
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
 
-// pair is a backward op, the forward op that it is the gradient of, and the
-// cases that compare them.
+// pair is a backward op, the forward op of which it is the gradient, and the cases that compare
+// them.
 type pair struct {
 	backward, forward opregistry.Handle
 	cases             func() []gradCase
@@ -72,7 +72,7 @@ func gradCasesOf(backward, forward opregistry.Handle) func() []gradCase {
 	return nil
 }
 
-// gradCase is one gradient to be checked.
+// gradCase is one gradient to check.
 type gradCase struct {
 	name  string
 	check func(T, opregistry.Impl, opregistry.Impl, *config)
@@ -94,12 +94,12 @@ type derivative struct {
 	x, dx *tensor.Tensor
 }
 
-// The steps of the central differences. The stencil
+// The steps of the central differences. The error of the stencil
 //
 //	f'(x) ≈ (8·(f(x+h) − f(x−h)) − (f(x+2h) − f(x−2h))) / 12h
 //
-// is off by h⁴·f⁽⁵⁾/30 and by the rounding of f over h. The fine step is a power of
-// two: x ± 2h is exact also in f32 if x has few bits.
+// is h⁴·f⁽⁵⁾/30 plus the rounding of f divided by h. The fine step is a power of two: x ± 2h is
+// exact even in f32 if x has few bits.
 const (
 	fineStep   = 0x1p-10 // for y in f64
 	coarseStep = 0.05    // for y in f32
@@ -155,8 +155,7 @@ func (d derivation[F, B]) loss(t tensortest.TB, x *opregistry.Exec, op *opregist
 	return sum
 }
 
-// differences returns the gradient of loss with respect to x, whose content it
-// restores.
+// differences returns the gradient of loss with respect to x. It restores the content of x.
 func (d derivation[F, B]) differences(s *stage, x *tensor.Tensor, loss func() float64) []float64 {
 	s.t.Helper()
 	h := fineStep
@@ -188,7 +187,7 @@ func (d derivation[F, B]) tolerance(cfg *config) tensortest.Tolerance {
 	return gradTolerance()
 }
 
-// save runs a forward impl for the state that it saves and returns its decline.
+// save runs a forward impl for the state that it saves, and returns its error if it declines.
 func save[A any](t tensortest.TB, x *opregistry.Exec, op *opregistry.Op[A], forward opregistry.Impl, a A) error {
 	t.Helper()
 	if forward.Op != opregistry.Handle(op) {
@@ -204,8 +203,8 @@ func save[A any](t tensortest.TB, x *opregistry.Exec, op *opregistry.Op[A], forw
 	return err
 }
 
-// gradTolerance bounds gradients in f64 of magnitude 1 against central
-// differences: what limits them is the saved state, which is f32.
+// gradTolerance bounds gradients in f64 of magnitude 1 against central differences. The saved
+// state, which is f32, limits the precision.
 func gradTolerance() tensor.Tolerance { return tensor.Tolerance{Abs: 1e-6, Rel: 1e-6} }
 
 // coarseGradTolerance is for losses that the forward op stores in f32: their

@@ -11,7 +11,7 @@ import (
 func (s *stage) f64(shape ...int) *tensor.Tensor   { return s.in(dense, tensor.F64, shape...) }
 func (s *stage) blank(shape ...int) *tensor.Tensor { return s.out(dense, tensor.F64, shape...) }
 
-// gemmGradCases are the three calls of a linear layer, y = gelu(x)·Wᵀ + b.
+// gemmGradCases returns the three calls of a linear layer, y = gelu(x)·Wᵀ + b.
 func gemmGradCases() []gradCase {
 	type args = ops.GenericGemmArgs
 	const rows, in, out = 5, 4, 3
@@ -44,8 +44,8 @@ func gemmGradCases() []gradCase {
 			}
 		}),
 		gradient("gelu", ops.GenericGemm, ops.GenericGemm, func(s *stage) derivation[args, args] {
-			// Two layers, the first with GELU: its bias is added to what GELU is
-			// applied to, so the gradients of both are the same rows.
+			// There are two layers, the first with GELU. Its bias is added before GELU is applied,
+			// so the gradients of both are the same rows.
 			x, w1, b1, w2 := s.f64(rows, in), s.f64(6, in), s.scaled(3, dense, tensor.F64, 6), s.f64(out, 6)
 			pre, h, y := s.blank(rows, 6), s.blank(rows, 6), s.blank(rows, out)
 			dy, dpre, dw1, db1 := s.f64(rows, out), s.blank(rows, 6), s.blank(6, in), s.blank(6)
@@ -94,7 +94,7 @@ func rmsnormGradCases() []gradCase {
 	return cases
 }
 
-// residualAddGradCases add up the gradients of the two uses of x in y = (x+a)+(x+b).
+// residualAddGradCases adds up the gradients of the two uses of x in y = (x+a)+(x+b).
 func residualAddGradCases() []gradCase {
 	type args = ops.ResidualAddArgs
 	return []gradCase{gradient("two_uses", ops.ResidualAdd, ops.ResidualAdd, func(s *stage) derivation[args, args] {

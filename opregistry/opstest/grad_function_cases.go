@@ -107,7 +107,7 @@ func maskedSoftmaxGradCases() []gradCase {
 			x, dy, dx := s.scaled(2, dense, tensor.F64, shape...), s.f64(shape...), s.blank(shape...)
 			mask := s.in(dense, d, 1, 1, 3, 4)
 			if d == tensor.U8 {
-				s.fill(mask, []float64{0, 1, 2, 0, 1, 1, 1, 1, 0, 0, 0, 0}) // one row is masked throughout
+				s.fill(mask, []float64{0, 1, 2, 0, 1, 1, 1, 1, 0, 0, 0, 0}) // one row is masked completely
 			}
 			y := s.blank(shape...)
 			s.fill(y, s.softmax(x, 0.75, nil, mask))

@@ -8,19 +8,20 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// The layer that the cases of grouped products are taken from: each group, an
-// expert, has rows of groupIn features and makes groupOut of them.
+// The size of the layer of the cases of grouped products: each group, an expert, maps rows of
+// groupIn features to groupOut features.
 const (
 	groupIn  = 12
 	groupOut = 9
 )
 
-// groupSizes are the rows of the groups: of none, of one, some of them empty.
+// groupSizes returns the rows of each group: no group, one group, and several of which some are
+// empty.
 func groupSizes() [][]int {
 	return [][]int{{}, {0}, {1}, {5, 0, 17, 3}, {33, 1}, {0, 70, 0}}
 }
 
-// each makes a tensor for each group.
+// each makes one tensor per group.
 func each(rows []int, make func(m int) *tensor.Tensor) []*tensor.Tensor {
 	list := []*tensor.Tensor{}
 	for _, m := range rows {
@@ -120,7 +121,7 @@ func groupedGemmCases(d tensor.DType) []testCase[ops.TEGeneralGroupedGemmArgs] {
 	return cases
 }
 
-// groupedTensor makes rows of one tensor, in or out, that belong to groups.
+// groupedTensor makes one tensor, an input or an output, whose rows belong to groups.
 func groupedTensor(s *stage, in bool, l layout, d, index tensor.DType, cols int, rows []int) ops.GroupedTensor {
 	g := ops.GroupedTensor{FirstDims: s.out(dense, index, len(rows))}
 	if in {
@@ -144,8 +145,8 @@ func alike(s *stage, in bool, l layout, d tensor.DType, n, rows, cols int) ops.G
 	return ops.GroupedTensor{Data: s.out(l, d, n*rows, cols), NumTensors: n}
 }
 
-// grouped collects the cases that the products of grouped tensors share. make
-// makes a call without bias and factors.
+// grouped returns the cases that the products of grouped tensors share. make makes a call without
+// bias and factors.
 func grouped(d tensor.DType, withBias bool, make func(s *stage, l layout, index tensor.DType, rows []int) ops.GroupedGemmArgs) []testCase[ops.GroupedGemmArgs] {
 	type args = ops.GroupedGemmArgs
 	var cases []testCase[args]
@@ -180,7 +181,7 @@ func grouped(d tensor.DType, withBias bool, make func(s *stage, l layout, index 
 	edit("alpha,beta", update, func(s *stage, a *args) {
 		a.Alpha, a.Beta = s.values(tensor.F32, 1, 1, 0.5, 2), s.values(tensor.F32, 0.5, 1, 1, 2)
 	})
-	// What is multiplied by 0 is not read: D holds NaN.
+	// With a factor of 0, D is not read: it holds NaN.
 	edit("beta=0", func(s *stage, a *args) { a.Beta = s.values(tensor.F32, 0, 0, 0, 0) })
 	if withBias {
 		bias := func(s *stage, a *args) { a.Bias = s.in(padded, d, len(rows), a.D.Data.Shape()[1]) }

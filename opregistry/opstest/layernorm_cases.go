@@ -10,8 +10,7 @@ import (
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
 
-// layernormShapes are fewer than normShapes: each comes in every layout, with and
-// without bias.
+// layernormShapes are fewer than normShapes: each comes in every layout, with and without bias.
 func layernormShapes() [][]int {
 	return [][]int{{1, 1}, {3, 5}, {7, 129}, {2, 1024}, {0, 8}, {2, 3, 16}, {9}}
 }
@@ -129,7 +128,7 @@ func layernormBwdCases(d tensor.DType) []testCase[ops.LayerNormBwdArgs] {
 	add := func(name string, make func(*stage) args) { cases = append(cases, testCase[args]{name, make}) }
 	for _, shape := range layernormShapes() {
 		if len(shape) == 2 && shape[1] == 1 {
-			continue // one value is always 0 behind its mean: rsigma is 1/√eps and magnifies every rounding
+			continue // one value always equals its mean: rsigma is 1/√eps and magnifies every rounding
 		}
 		for _, l := range []layout{dense, padded, turned} {
 			add(fmt.Sprintf("%v/%v", tensor.Shape(shape), l), func(s *stage) args { return layernormBwdArgs(s, l, d, shape...) })

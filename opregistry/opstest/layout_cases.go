@@ -7,7 +7,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// bytes returns an operand of random bytes, all patterns of the dtype among them.
+// bytes returns an operand of random bytes, which cover all patterns of the dtype.
 func (s *stage) bytes(l layout, d tensor.DType, shape ...int) *tensor.Tensor {
 	s.t.Helper()
 	x := s.out(l, d, shape...)

@@ -11,8 +11,8 @@ import (
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
 
-// moeShape is a batch of tokens of size h that choose topk of some experts, of
-// which rows pairs are kept.
+// moeShape is a batch of tokens of size h, each of which chooses topk experts; rows of the pairs
+// are kept.
 type moeShape struct{ tokens, h, experts, topk, rows int }
 
 func (m moeShape) String() string {
@@ -44,7 +44,7 @@ func (s *stage) integers(d tensor.DType, v []int, shape ...int) *tensor.Tensor {
 	return x
 }
 
-// rowIDMap gives rows of the pairs of a token and a choice a row of their own.
+// rowIDMap gives m.rows of the pairs of token and choice one row each.
 func (s *stage) rowIDMap(m moeShape) *tensor.Tensor {
 	s.t.Helper()
 	entries := s.permutation(m.tokens * m.topk)
@@ -121,7 +121,7 @@ func moeUnpermuteCases(d tensor.DType) []testCase[ops.MoEUnpermuteArgs] {
 			}
 		}
 	}
-	// Sums that are kept in a narrow dtype between terms drift far off here.
+	// A sum that is rounded to a narrow dtype after each term has a large error here.
 	add("many_experts", func(s *stage) ops.MoEUnpermuteArgs {
 		return moeUnpermuteArgs(s, dense, d, moeShape{2, 9, 64, 64, 128}, true)
 	})
@@ -130,7 +130,7 @@ func moeUnpermuteCases(d tensor.DType) []testCase[ops.MoEUnpermuteArgs] {
 		a.Input.Set(math.NaN(), 3, 1)
 		return a
 	})
-	// A dropped entry takes nothing, whatever its weight.
+	// A dropped entry contributes nothing, whatever its weight.
 	add("nan_weight_of_nothing", func(s *stage) ops.MoEUnpermuteArgs {
 		a := moeUnpermuteArgs(s, dense, d, moeShape{5, 3, 4, 2, 7}, true)
 		for i := range 10 {
@@ -143,8 +143,8 @@ func moeUnpermuteCases(d tensor.DType) []testCase[ops.MoEUnpermuteArgs] {
 	return cases
 }
 
-// moeRefresh replaces a map by the one that a forward impl makes of experts whose
-// order is that of the rows.
+// moeRefresh replaces a map by the one that a forward impl computes for experts in the order of the
+// rows.
 func moeRefresh(t tensortest.TB, x *opregistry.Exec, forward opregistry.Impl, rowIDMap *tensor.Tensor, tokens int, d tensor.DType, saved *opregistry.Saved) error {
 	t.Helper()
 	if tokens == 0 {
@@ -236,8 +236,8 @@ func moePermuteGradCases() []gradCase {
 	return cases
 }
 
-// sortedPairs works out a row_id_map by counting: the row of a pair is the number
-// of pairs that come before it.
+// sortedPairs computes a row_id_map by counting: the row of a pair is the number of pairs that come
+// before it.
 func sortedPairs(indices *tensor.Tensor, m moeShape) []float64 {
 	v := indices.Float64s()
 	rows := make([]float64, len(v))

@@ -78,8 +78,8 @@ func unpermuteMapCases(d tensor.DType) []testCase[ops.MoEUnpermuteWithRoutingMap
 	return cases
 }
 
-// unpermuteMapRefresh replaces sorted indices by those that a forward impl makes of
-// experts with a row each.
+// unpermuteMapRefresh replaces sorted indices by those that a forward impl computes for experts
+// with one row each.
 func unpermuteMapRefresh(t tensortest.TB, x *opregistry.Exec, a ops.MoEUnpermuteWithRoutingMapArgs, forward opregistry.Impl) error {
 	t.Helper()
 	s, d := &stage{t: t}, a.Output.DType()
@@ -118,7 +118,7 @@ func routingMapGradCases() []gradCase {
 		})}
 }
 
-// sortChunksArgs brings chunks of these sizes into a random order.
+// sortChunksArgs makes a call that reorders chunks of these sizes at random.
 func sortChunksArgs(s *stage, l layout, d, index tensor.DType, h int, weighted bool, sizes ...int) ops.MoESortChunksFwdArgs {
 	rows := total(sizes)
 	a := ops.MoESortChunksFwdArgs{
@@ -177,8 +177,7 @@ func sortChunksBwdCases(d tensor.DType) []testCase[ops.MoESortChunksBwdArgs] {
 	return cases
 }
 
-// sortChunksRefresh replaces a map by the one that a forward impl makes of chunks
-// of one row.
+// sortChunksRefresh replaces a map by the one that a forward impl computes for chunks of one row.
 func sortChunksRefresh(t tensortest.TB, x *opregistry.Exec, a ops.MoESortChunksBwdArgs, forward opregistry.Impl) error {
 	t.Helper()
 	s, d := &stage{t: t}, a.GradInput.DType()

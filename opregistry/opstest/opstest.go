@@ -6,8 +6,8 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// Run puts impl through every case of its op and compares it with oracle, an
-// impl of the same op that is trusted. The op must be one of the catalogue.
+// Run runs impl in every case of its op and compares it with oracle, a trusted impl of the same op.
+// The op must be in the catalogue.
 func Run(t *testing.T, impl, oracle opregistry.Impl, opts ...Option) {
 	t.Helper()
 	s, err := comparison(impl, oracle)
@@ -21,10 +21,9 @@ func Run(t *testing.T, impl, oracle opregistry.Impl, opts ...Option) {
 	}
 }
 
-// RunAll calls Run for each impl of a source, in a sub-test by op and id, with
-// the first impl of that op in oracle. The impl of a backward op reads the state
-// saved by the impl with its id of the family's forward op, if src has one. Impls
-// of ops outside the catalogue are skipped.
+// RunAll calls Run for each impl of a source, in a sub-test named by op and id, with the first impl
+// of that op in oracle. An impl of a backward op reads the state saved by the impl of the family's
+// forward op with the same id, if src has one. Impls of ops outside the catalogue are skipped.
 func RunAll(t *testing.T, src, oracle opregistry.Source, opts ...Option) {
 	t.Helper()
 	for _, impl := range src.Impls {
@@ -50,11 +49,10 @@ func RunAll(t *testing.T, src, oracle opregistry.Source, opts ...Option) {
 	}
 }
 
-// GradCheck compares impl, of a backward op, with central differences of
-// forward, an impl of the op that it is the gradient of which computes in f64.
-// For generic_gemm and te_general_grouped_gemm, which are their own gradients, and
-// residual_add both are of that op. Operands are f64; an impl that declines them is
-// skipped.
+// GradCheck compares impl, of a backward op, with central differences of forward, which is an impl
+// in f64 of the op that it is the gradient of. For residual_add, and for generic_gemm and
+// te_general_grouped_gemm, which are their own gradients, both are impls of that op. Operands are
+// f64; an impl that declines them is skipped.
 func GradCheck(t *testing.T, impl, forward opregistry.Impl, opts ...Option) {
 	t.Helper()
 	if impl.Op == nil || forward.Op == nil {
@@ -70,8 +68,8 @@ func GradCheck(t *testing.T, impl, forward opregistry.Impl, opts ...Option) {
 	}
 }
 
-// GradCheckAll calls GradCheck for each impl of src whose op is the gradient of
-// another, in a sub-test by op and id, with the impls of oracle as forward.
+// GradCheckAll calls GradCheck for each impl of src whose op is the gradient of another, in a
+// sub-test named by op and id, with the impls of oracle as forward.
 func GradCheckAll(t *testing.T, src, oracle opregistry.Source, opts ...Option) {
 	t.Helper()
 	for _, pair := range gradients() {

@@ -15,8 +15,7 @@ import (
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
 
-// Conformance itself, and that mistakes are found, is tested where the oracle
-// is: in package reference.
+// Package reference, where the oracle is, tests conformance itself and that mistakes are found.
 
 func TestEveryOpHasCasesAndBounds(t *testing.T) {
 	t.Parallel()

@@ -16,8 +16,8 @@ type optimizer struct {
 	inv  float64 // gradient scale
 }
 
-// optimizerCases are the variations that every Adam op has. lists makes g, p, m, v
-// and what the op has more.
+// optimizerCases returns the cases that every Adam op has. lists makes g, p, m, v and the other
+// lists of the op.
 func optimizerCases[A any](d tensor.DType, lists func(s *stage, l layout, d tensor.DType, shapes ...[]int) [][]*tensor.Tensor, args func(s *stage, o optimizer) A) []testCase[A] {
 	var cases []testCase[A]
 	add := func(name string, l layout, shapes [][]int, edit func(s *stage, o *optimizer)) {
@@ -81,8 +81,8 @@ func (s *stage) plainAdam(o optimizer) ops.MultiTensorAdamArgs {
 	return o.adam
 }
 
-// remainderCases are calls whose master weights are any f32 of magnitude 1: p and
-// rem are made of random bits.
+// remainderCases returns calls whose master weights are random f32 of magnitude 1: p and rem have
+// random bits.
 func remainderCases(d tensor.DType) []testCase[ops.MultiTensorAdamArgs] {
 	return optimizerCases(d, func(s *stage, l layout, d tensor.DType, shapes ...[]int) [][]*tensor.Tensor {
 		lists := append(s.adamLists(l, d, shapes...), nil)
@@ -107,7 +107,7 @@ func (s *stage) random(limit float64, n int) []float64 {
 	return v
 }
 
-// remainderValues puts the master weights together.
+// remainderValues assembles the master weights.
 func remainderValues(a ops.MultiTensorAdamArgs) []opregistry.Operand {
 	var out []opregistry.Operand
 	for i, p := range a.TensorLists[1] {

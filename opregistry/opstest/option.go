@@ -9,7 +9,7 @@ import (
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
 
-// Option changes what Run, RunAll and GradCheck ask of an impl.
+// Option changes what Run, RunAll and GradCheck require of an impl.
 type Option interface{ apply(*config) }
 
 type optionFunc func(*config)
@@ -50,34 +50,33 @@ func MustServe(dtypes ...tensor.DType) Option {
 	return optionFunc(func(c *config) { c.mustServe = slices.Clone(dtypes) })
 }
 
-// WithTolerance replaces the tolerance for written operands of dtype d. Say why
-// in a comment beside the call.
+// WithTolerance replaces the tolerance for written operands of dtype d. Give the reason in a
+// comment at the call.
 func WithTolerance(d tensor.DType, tol tensortest.Tolerance) Option {
 	return optionFunc(func(c *config) { c.tolerances[d] = tol })
 }
 
-// WithForward names the forward impl whose saved state the impl under test
-// reads. Without it the saved state is what the op's documentation defines:
-// rsigma, log-sum-exp.
+// WithForward names the forward impl whose saved state the impl under test reads. Without it the
+// saved state is what the op's documentation defines: rsigma, log-sum-exp.
 func WithForward(forward opregistry.Impl) Option {
 	return optionFunc(func(c *config) { c.forward = &forward })
 }
 
-// Irreproducible lifts the demand that results are the same bit for bit for any
-// number of workers and when calls overlap. They still have to be right. An impl
-// that declares its determinism is held to it all the same.
+// Irreproducible drops the requirement that results have the same bits for any number of workers
+// and when calls overlap. They must still be right. An impl that declares its determinism must
+// nevertheless keep to the declaration.
 func Irreproducible() Option {
 	return optionFunc(func(c *config) { c.irreproducible = true })
 }
 
-// PartialOracle skips the cases that the oracle declines, which fail the test without
-// it. They count neither as served nor as declined.
+// PartialOracle skips the cases that the oracle declines; without it they fail the test. They count
+// neither as served nor as declined.
 func PartialOracle() Option {
 	return optionFunc(func(c *config) { c.partialOracle = true })
 }
 
-// WithProgress calls f with the name of each case before it runs, so that one which
-// takes the process with it can be named.
+// WithProgress calls f with the name of each case before it runs, so that a case which ends the
+// process can be named.
 func WithProgress(f func(name string)) Option {
 	return optionFunc(func(c *config) { c.progress = f })
 }

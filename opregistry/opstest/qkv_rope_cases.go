@@ -12,7 +12,7 @@ import (
 type qkvShape struct {
 	s, b, groups int
 	split        []int // q, k, v
-	q, k         int   // turned elements of a head
+	q, k         int   // rotated elements of a head
 }
 
 func (n qkvShape) axes(f ops.QKVFormat, heads, d int) []int {
@@ -54,7 +54,7 @@ func qkvRopeCases(d tensor.DType, backward bool) []testCase[ops.FusedQKVRopeArgs
 	shapes := []qkvShape{
 		{1, 1, 1, []int{2, 2, 2}, 2, 2},
 		{5, 2, 2, []int{24, 8, 8}, 8, 8},
-		{6, 1, 3, []int{20, 10, 6}, 4, 10}, // values of another size, part of each head turned
+		{6, 1, 3, []int{20, 10, 6}, 4, 10}, // values of another size, part of each head rotated
 		{4, 3, 1, []int{0, 4, 0}, 4, 2},
 		{9, 2, 1, []int{64, 32, 32}, 32, 32},
 		{0, 2, 2, []int{8, 4, 4}, 4, 4}, {3, 0, 2, []int{8, 4, 4}, 4, 4}, {3, 2, 0, []int{8, 4, 4}, 4, 4},

@@ -135,8 +135,7 @@ func quantizeCases(d tensor.DType) []testCase[ops.QuantizeArgs] {
 	return cases
 }
 
-// anyQuantized fills operands with data and scales that any quantiser could have
-// written.
+// anyQuantized fills operands with data and scales that some quantiser could have written.
 func (s *stage) anyQuantized(z quantization, l layout, rows, cols int, byRows, byColumns bool) ops.Quantized {
 	s.t.Helper()
 	out := s.quantized(z, l, rows, cols, byRows, byColumns)

@@ -8,14 +8,13 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// ropeAngles returns a table of angles in which every element has its own, up to
-// most: what an op gives for halves that agree, as they do in training, it must
-// give for any.
+// ropeAngles returns a table of angles in which every element is different, up to most. In training
+// the two halves of a row are equal; an op must be right for any table.
 func ropeAngles(s *stage, most float64, positions, d2 int) *tensor.Tensor {
 	return s.scaled(most, dense, tensor.F32, positions, 1, 1, d2)
 }
 
-// ropeCases are those of both directions.
+// ropeCases returns the cases of both directions.
 func ropeCases(d tensor.DType) []testCase[ops.FusedRopeArgs] {
 	var cases []testCase[ops.FusedRopeArgs]
 	add := func(name string, make func(*stage) ops.FusedRopeArgs) {
@@ -65,8 +64,8 @@ func ropeCases(d tensor.DType) []testCase[ops.FusedRopeArgs] {
 	return cases
 }
 
-// ropePlaces are the cases of packed sequences, context parallelism, large
-// angles, odd layouts and NaN.
+// ropePlaces returns the cases of packed sequences, context parallelism, large angles, odd layouts
+// and NaN.
 func ropePlaces(d tensor.DType) []testCase[ops.FusedRopeArgs] {
 	var cases []testCase[ops.FusedRopeArgs]
 	add := func(name string, make func(*stage) ops.FusedRopeArgs) {

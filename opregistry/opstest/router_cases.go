@@ -51,8 +51,8 @@ func routerCases() []routerCase {
 	return cases
 }
 
-// logits makes rows of numbers that are a sixteenth apart, so that impls agree on
-// which is larger.
+// logits makes rows of numbers that are a sixteenth apart, so that all impls agree on which is
+// larger.
 func (s *stage) logits(l layout, d tensor.DType, tokens, experts int) *tensor.Tensor {
 	s.t.Helper()
 	x := s.out(l, d, tokens, experts)
@@ -95,7 +95,7 @@ func topkCases(d tensor.DType) []testCase[ops.FusedTopkWithScoreFunctionFwdArgs]
 			})
 		}
 	}
-	// Far from 0 a score function that is not written with care is Inf or 0.
+	// Far from 0 a careless score function gives Inf or 0.
 	for _, f := range []ops.ScoreFunction{ops.SigmoidScore, ops.SoftmaxScore, ops.SqrtSoftplusScore} {
 		add("large/"+f.String(), func(s *stage) args {
 			a := topkArgs(s, dense, d, routerCase{tokens: 1, experts: 6, topk: 3, score: f})
@@ -139,7 +139,7 @@ func (s *stage) saveTopk(a ops.FusedTopkWithScoreFunctionBwdArgs, logits *tensor
 	s.fill(a.IntermediateOutput, x)
 }
 
-// saveScores replaces logits by what a router saves of them.
+// saveScores replaces logits by what a router saves for them.
 func saveScores(x, chosen []float64, f ops.ScoreFunction, all bool) {
 	sum := 0.0
 	for e, v := range x {
@@ -159,7 +159,7 @@ func saveScores(x, chosen []float64, f ops.ScoreFunction, all bool) {
 	}
 }
 
-// lostLogits returns logits of which a router saves the intermediate output.
+// lostLogits returns logits for which a router saves the intermediate output.
 func (s *stage) lostLogits(d tensor.DType, saved *tensor.Tensor, f ops.ScoreFunction) *tensor.Tensor {
 	s.t.Helper()
 	if d != tensor.F64 {
@@ -179,8 +179,7 @@ func (s *stage) lostLogits(d tensor.DType, saved *tensor.Tensor, f ops.ScoreFunc
 	return x
 }
 
-// topkRefresh replaces routing map and intermediate output by what a forward impl
-// saves.
+// topkRefresh replaces routing map and intermediate output by what a forward impl saves.
 func topkRefresh(t tensortest.TB, x *opregistry.Exec, a ops.FusedTopkWithScoreFunctionBwdArgs, forward opregistry.Impl) error {
 	t.Helper()
 	s := &stage{t: t}

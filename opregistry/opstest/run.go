@@ -6,14 +6,14 @@ import (
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
 
-// T is what a case runs in.
+// T is the part of a test that a case needs.
 type T interface {
 	tensortest.TB
 	Logf(format string, args ...any)
 	// Skipf ends the case as one that the impl declined.
 	Skipf(format string, args ...any)
 	Failed() bool
-	// Run runs a part of the test under a name of its own.
+	// Run runs a part of the test under its own name.
 	Run(name string, f func(T)) bool
 }
 
@@ -25,7 +25,7 @@ func (t goTest) Run(name string, f func(T)) bool {
 	return t.T.Run(name, func(sub *testing.T) { f(goTest{sub}) })
 }
 
-// record is the T of Verify. It keeps what fails.
+// record is the T of Verify. It keeps the failures.
 type record struct {
 	name     string
 	parent   *record

@@ -11,8 +11,8 @@ import (
 // shardCase is a shard of n elements from start on of a matrix [h, w].
 type shardCase struct{ h, w, start, n int }
 
-// shardCases are shards that begin and end inside a row and a tile, whole
-// matrices, and nothing. All numbers but n are even, for packed formats.
+// shardCases returns shards that begin and end inside a row and a tile, whole matrices, and an
+// empty shard. All numbers but n are even, for packed formats.
 func shardCases() []shardCase {
 	return []shardCase{
 		{1, 2, 0, 2}, {2, 2, 2, 1}, {36, 34, 0, 36 * 34}, {36, 34, 100, 517}, {20, 130, 0, 40}, {150, 140, 17000, 2999},
@@ -33,7 +33,7 @@ func (s *stage) shard(l layout, d tensor.DType, c shardCase) *tensor.Tensor {
 	return x
 }
 
-// tiles makes a number for each square tile.
+// tiles returns the numbers of square tiles along both axes.
 func (c shardCase) tiles(b int) (rows, cols int) { return (c.h + b - 1) / b, (c.w + b - 1) / b }
 
 // overShards makes a case of each shard, dense, and of one that is not.

@@ -36,8 +36,8 @@ func corner(shape []int) []int {
 	return at
 }
 
-// scaledCases are those of a softmax without a mask operand; a causal one does not
-// see the last column from the first row of a matrix.
+// scaledCases returns the cases of a softmax without a mask operand. With causal, the first row of
+// a matrix does not see the last column.
 func scaledCases(d tensor.DType, shapes [][]int, causal bool) []testCase[ops.SoftmaxArgs] {
 	type args = ops.SoftmaxArgs
 	var cases []testCase[args]
@@ -82,7 +82,7 @@ func scaledCases(d tensor.DType, shapes [][]int, causal bool) []testCase[ops.Sof
 		}
 	})
 	if causal {
-		edit("nan_behind_the_mask", func(_ *stage, a *args) { a.Input.Set(math.NaN(), corner(shape)...) })
+		edit("nan_under_the_mask", func(_ *stage, a *args) { a.Input.Set(math.NaN(), corner(shape)...) })
 	}
 	return cases
 }
@@ -99,7 +99,7 @@ func alignedSoftmaxBackwardCases(d tensor.DType) []testCase[ops.SoftmaxBackwardA
 	return scaledBackwardCases(d, scoreShapes(), bottomRight)
 }
 
-// hides reports whether column j of row i of a matrix has no say.
+// hides reports whether column j does not belong to the softmax of row i of a matrix.
 type hides = func(i, j, rows, cols int) bool
 
 // bottomRight is a causal mask that is aligned to the bottom right.
@@ -113,9 +113,9 @@ func (s *stage) results(l layout, d tensor.DType, shape []int, hidden hides) *te
 	return y
 }
 
-// softmax returns what the documentation of the forward ops defines, under a mask
-// of one batch or nil. Float64 holds the exponentials of the logits
-// that the cases make, so no maximum is subtracted.
+// softmax returns what the documentation of the forward ops defines, with a mask of one batch or
+// nil. A float64 can hold the exponentials of the logits that the cases make, so no maximum is
+// subtracted.
 func (s *stage) softmax(x *tensor.Tensor, scale float64, hidden hides, mask *tensor.Tensor) []float64 {
 	s.t.Helper()
 	shape, y := x.Shape(), x.Float64s()
@@ -175,7 +175,7 @@ func scaledBackwardCases(d tensor.DType, shapes [][]int, hidden hides) []testCas
 		a.OutputGrads.Set(math.NaN(), at...)
 	})
 	if hidden != nil {
-		edit("nan_behind_the_mask", func(_ *stage, a *args) { a.OutputGrads.Set(math.NaN(), corner(shape)...) })
+		edit("nan_under_the_mask", func(_ *stage, a *args) { a.OutputGrads.Set(math.NaN(), corner(shape)...) })
 	}
 	return cases
 }
@@ -224,7 +224,7 @@ func maskedSoftmaxCases(d tensor.DType) []testCase[ops.ScaledMaskedSoftmaxForwar
 			a.Mask.Set(float64(j%2), 0, 0, 0, j)
 		}
 	})
-	edit("nan_behind_the_mask", tensor.U8, 1, func(_ *stage, a *args) {
+	edit("nan_under_the_mask", tensor.U8, 1, func(_ *stage, a *args) {
 		a.Mask.Set(1, 0, 0, 1, 3)
 		a.Mask.Set(0, 0, 0, 1, 4)
 		a.Input.Set(math.NaN(), 1, 1, 1, 3)

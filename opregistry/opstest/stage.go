@@ -13,7 +13,7 @@ type layout uint8
 
 const (
 	dense  layout = iota + 1 // row-major
-	padded                   // row-major with gaps behind rows
+	padded                   // row-major with gaps after rows
 	turned                   // the last two axes exchanged
 )
 
@@ -21,15 +21,15 @@ func (l layout) String() string {
 	return [...]string{"", "dense", "padded", "turned"}[l]
 }
 
-// stage makes the operands of one call. Two stages make equal operands for equal
-// requests in equal order.
+// stage makes the operands of one call. Two stages make equal operands for the same requests in the
+// same order.
 type stage struct {
 	t      tensortest.TB
 	seed   uint64
 	guards []func(tensortest.TB)
 }
 
-// out returns a guarded operand that nothing was written to yet.
+// out returns a guarded operand that has not been written yet.
 func (s *stage) out(l layout, d tensor.DType, shape ...int) *tensor.Tensor {
 	s.t.Helper()
 	x, intact := guarded(s.t, l, d, shape)
@@ -111,8 +111,8 @@ func (s *stage) indexes(d tensor.DType, n, limit int) *tensor.Tensor {
 	return s.values(d, v...)
 }
 
-// parts returns views of one guarded operand that is cut along an axis, as the
-// parts of a fused projection are, filled with random values when filled is set.
+// parts returns views of one guarded operand that is cut along an axis, like the parts of a fused
+// projection. With filled, it has random values.
 func (s *stage) parts(filled bool, d tensor.DType, shape []int, axis int, sizes ...int) []*tensor.Tensor {
 	s.t.Helper()
 	shape = slices.Clone(shape)

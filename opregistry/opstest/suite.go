@@ -20,23 +20,22 @@ type testCase[A any] struct {
 	make func(*stage) A
 }
 
-// suite is what is known about testing one op.
+// suite describes how one op is tested.
 type suite[A any] struct {
 	op *opregistry.Op[A]
 
 	// cases returns the calls with operands of one storage dtype.
 	cases func(tensor.DType) []testCase[A]
 
-	// refresh overwrites the saved state in the operands of a backward call by
-	// running a forward impl, whose decline it returns. Nil for other ops.
+	// refresh overwrites the saved state in the operands of a backward call by running a forward
+	// impl. It returns that impl's error if it declines. Nil for other ops.
 	refresh func(tensortest.TB, *opregistry.Exec, A, opregistry.Impl) error
 
-	// values returns what is compared with the oracle instead of the operands that
-	// are written, where single operands have no meaning of their own. Nil for
-	// most ops.
+	// values returns what is compared with the oracle instead of the written operands, for ops
+	// whose single operands have no meaning on their own. Nil for most ops.
 	values func(A) []opregistry.Operand
 
-	// bitwise asks for the oracle's bits: the op copies patterns, of NaN, too.
+	// bitwise requires the oracle's bits: the op copies patterns, including those of NaN.
 	bitwise bool
 }
 
@@ -185,7 +184,8 @@ func suiteOf(op opregistry.Handle) *untyped {
 	return nil
 }
 
-// untyped is a suite whose calls have arguments of type any, so that what runs a suite is compiled once and not for each op.
+// untyped is a suite whose calls have arguments of type any, so that the code that runs a suite is
+// compiled once and not for each op.
 type untyped struct {
 	op       opregistry.Handle
 	cases    func(tensor.DType) []testCase[any]
@@ -267,7 +267,8 @@ func (r *runner) run(t T, name string, f func(T)) {
 	t.Run(name, f)
 }
 
-// function returns what runs an impl. It declines what the impl's Support rules out.
+// function returns the function that runs an impl. It declines the calls that the impl's Support
+// rules out.
 func function[A any](t tensortest.TB, op *opregistry.Op[A], impl opregistry.Impl) opregistry.Func[A] {
 	t.Helper()
 	f, ok := impl.Run.(opregistry.Func[A])
@@ -336,8 +337,8 @@ func (r *runner) check(t T, d tensor.DType, c testCase[any]) {
 	}
 }
 
-// call makes the operands of a case, runs the impl and checks everything that
-// needs no oracle. The error is that of a declined call.
+// call makes the operands of a case, runs the impl and checks everything that needs no oracle. The
+// error is that of a declined call.
 func (r *runner) call(t tensortest.TB, c testCase[any], x *opregistry.Exec) (*staged, error) {
 	t.Helper()
 	call, err := r.ready(t, c)
@@ -352,8 +353,8 @@ func (r *runner) call(t tensortest.TB, c testCase[any], x *opregistry.Exec) (*st
 	return call, err
 }
 
-// ready makes the operands of a case for the impl under test and remembers what
-// they hold. The error is that of a forward impl that declined.
+// ready makes the operands of a case for the impl under test and remembers their content. The error
+// is that of a forward impl that declined.
 func (r *runner) ready(t tensortest.TB, c testCase[any]) (*staged, error) {
 	t.Helper()
 	call := r.stage(t, c)
@@ -378,8 +379,7 @@ func (r *runner) guard(x *opregistry.Exec, a any) (err error) {
 	return r.impl(x, a)
 }
 
-// inspect checks that a call changed nothing but what it may write, and nothing
-// at all when it declined.
+// inspect checks that a call changed only what it may write, and nothing when it declined.
 func (r *runner) inspect(t tensortest.TB, call *staged, err error) {
 	t.Helper()
 	declined := errors.Is(err, opregistry.ErrUnsupported)
@@ -398,8 +398,7 @@ func (r *runner) inspect(t tensortest.TB, call *staged, err error) {
 	call.stage.intact(t)
 }
 
-// aliased reports whether operand i, which is read, shares memory with one that
-// is written.
+// aliased reports whether operand i, which is read, shares memory with one that is written.
 func aliased(operands []opregistry.Operand, i int) bool {
 	return slices.ContainsFunc(operands, func(o opregistry.Operand) bool {
 		return o.Access != opregistry.AccessRead && tensor.Overlap(o.Tensor, operands[i].Tensor)

@@ -7,7 +7,7 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// Trial is what came of calls whose results nobody judged.
+// Trial is the outcome of calls whose results were not checked.
 type Trial struct {
 	Served   int
 	Declined int
@@ -15,15 +15,15 @@ type Trial struct {
 	Stray    string // the first call that wrote to what it may not, and where
 }
 
-// What Try calls in one storage dtype, at most.
+// The largest numbers of calls that Try makes in one storage dtype.
 const (
 	trialServed   = 4
 	trialDeclined = 16
 )
 
-// Try calls a subject in a few cases of its op in each storage dtype, spread over all
-// there are, to see whether it comes back and keeps to its operands. Results are not
-// looked at. An op without cases has an empty trial.
+// Try calls a subject in a few cases of its op in each storage dtype, spread over all cases, to see
+// whether the calls return and write only to their operands. It does not check results. An op
+// without cases has an empty trial.
 func Try(s Subject, opts ...Option) (Trial, error) {
 	if s.Impl.Op == nil {
 		return Trial{}, errors.New("opstest: got an impl without an op")
@@ -66,7 +66,7 @@ func (s *untyped) try(impl opregistry.Impl, cfg *config) (Trial, error) {
 	return found, nil
 }
 
-// add counts a call. Of what is wrong with calls the first is kept.
+// add counts a call. It keeps the first fault of each kind.
 func (t *Trial) add(where, stray string, err error) {
 	switch {
 	case errors.Is(err, opregistry.ErrUnsupported):
@@ -81,7 +81,7 @@ func (t *Trial) add(where, stray string, err error) {
 	}
 }
 
-// try calls the impl in one case and returns what it wrote to and may not.
+// try calls the impl in one case and returns where it wrote without permission.
 func (r *runner) try(c testCase[any]) (stray string, err error) {
 	var call *staged
 	fault := faultOf(func(t T) {
@@ -106,7 +106,7 @@ func faultOf(f func(T)) string {
 	return r.failures[0].Reason
 }
 
-// spread yields the numbers below n so that the first few lie far from each other.
+// spread yields the numbers below n in an order in which the first few lie far from each other.
 func spread(n int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		step := n*5/8 + 1

@@ -8,9 +8,9 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// Failure is a demand that an impl did not meet.
+// Failure is a requirement that an impl did not meet.
 type Failure struct {
-	Case   string `json:"case"` // dtype, then what is special about the call
+	Case   string `json:"case"` // the dtype, followed by what is special about the call
 	Reason string `json:"reason"`
 }
 
@@ -18,7 +18,7 @@ func newFailure(name, format string, args []any) Failure {
 	return Failure{Case: name, Reason: strings.TrimPrefix(fmt.Sprintf(format, args...), "opstest: ")}
 }
 
-// Result is how an impl did in the cases of one storage dtype.
+// Result is the outcome for an impl in the cases of one storage dtype.
 type Result struct {
 	Op       string       `json:"op"`
 	Impl     string       `json:"impl_id"`
@@ -28,8 +28,8 @@ type Result struct {
 	Failures []Failure    `json:"failures,omitempty"`
 }
 
-// Status is one word for a Result: "fail" when a case failed, "pass" when some
-// were served, "unsupported" when all were declined.
+// Status returns one word for a Result: "fail" when a case failed, "pass" when some were served,
+// "unsupported" when all were declined.
 func (r Result) Status() string {
 	switch {
 	case len(r.Failures) > 0:
@@ -41,9 +41,9 @@ func (r Result) Status() string {
 	}
 }
 
-// Verify is Run outside a Go test: it puts impl through every case of its op and
-// returns a Result for each storage dtype. The error says why it could not begin:
-// the op is not one of the catalogue, or oracle is of another op.
+// Verify is Run outside a Go test: it runs impl in every case of its op and returns a Result for
+// each storage dtype. It returns an error when it cannot begin: the op is not in the catalogue, or
+// oracle belongs to another op.
 func Verify(impl, oracle opregistry.Impl, opts ...Option) (results []Result, err error) {
 	s, err := comparison(impl, oracle)
 	if err != nil {
@@ -69,8 +69,8 @@ func Verify(impl, oracle opregistry.Impl, opts ...Option) (results []Result, err
 	return results, nil
 }
 
-// Forward returns the impl of src that writes the saved state which impl, of a
-// backward op, reads. Pass it on by WithForward.
+// Forward returns the impl of src that writes the saved state which impl, of a backward op, reads.
+// Pass it to WithForward.
 func Forward(src opregistry.Source, impl opregistry.Impl) (opregistry.Impl, bool) {
 	if impl.Op.Family() == "" || impl.Op.Forward() {
 		return opregistry.Impl{}, false

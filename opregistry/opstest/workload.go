@@ -15,15 +15,15 @@ import (
 // Subject is an impl that a Workload calls.
 type Subject struct {
 	Impl opregistry.Impl
-	// Forward is the impl whose saved state Impl reads; nil stands for what the
-	// op's documentation defines.
+	// Forward is the impl whose saved state Impl reads; nil means the state that the op's
+	// documentation defines.
 	Forward *opregistry.Impl
 }
 
 // Workload is a case of an op that is called again and again on the same
 // operands. It serves one caller at a time.
 type Workload struct {
-	// Case is the dtype, then what is special about the call.
+	// Case is the dtype, followed by what is special about the call.
 	Case string
 	// Bytes is the size of all operands.
 	Bytes int
@@ -34,13 +34,13 @@ type Workload struct {
 	updated []original
 }
 
-// original is what an operand held that a call updates.
+// original keeps the first content of an operand that a call updates.
 type original struct{ operand, content *tensor.Tensor }
 
-// Largest returns one workload for each subject, all of the case with the most
-// bytes that every subject serves, with operands of storage dtype d. Cases with
-// strided operands are only taken when there is no other. It returns nil when no
-// case is served, and an error when a subject fails in one.
+// Largest returns one workload for each subject, all of the case with the most bytes that every
+// subject serves, with operands of storage dtype d. It uses a case with strided operands only when
+// there is no other. It returns nil when no case is served, and an error when a subject fails in
+// one.
 func Largest(d tensor.DType, subjects ...Subject) ([]*Workload, error) {
 	return workloads(d, subjects, func(a, b int) int { return b - a })
 }
@@ -92,8 +92,8 @@ func (s *untyped) workloads(d tensor.DType, subjects []Subject, order func(a, b 
 	return nil, nil
 }
 
-// bySize returns the cases that write an element in the order of their bytes, those
-// with strided operands last.
+// bySize returns the cases that write an element, ordered by their bytes; those with strided
+// operands come last.
 func (s *untyped) bySize(t T, d tensor.DType, order func(a, b int) int) []testCase[any] {
 	type sized struct {
 		testCase[any]
@@ -124,8 +124,7 @@ func (s *untyped) bySize(t T, d tensor.DType, order func(a, b int) int) []testCa
 	return cases
 }
 
-// workload returns a case whose operands are ready, nil when the subject declines
-// it.
+// workload returns a case whose operands are ready, or nil when the subject declines it.
 func (s *untyped) workload(t T, d tensor.DType, c testCase[any], subject Subject) (*Workload, error) {
 	r := &runner{
 		untyped: s, cfg: &config{forward: subject.Forward}, impl: s.function(t, subject.Impl),
@@ -161,8 +160,8 @@ func (s *untyped) workload(t T, d tensor.DType, c testCase[any], subject Subject
 	return w, err
 }
 
-// Run calls the impl on operands that hold what they held at first, and returns
-// how long that took.
+// Run restores the first content of the operands, calls the impl, and returns how long the call
+// took.
 func (w *Workload) Run(x *opregistry.Exec) (time.Duration, error) {
 	for _, o := range w.updated {
 		if err := o.operand.CopyFrom(o.content); err != nil {
@@ -174,9 +173,9 @@ func (w *Workload) Run(x *opregistry.Exec) (time.Duration, error) {
 	return time.Since(begin), err
 }
 
-// Check returns what is wrong with the results of the last Run beside those of
-// another workload of the same case: they differ by more than tol, or memory
-// outside of the operands was written to.
+// Check compares the results of the last Run with those of another workload of the same case. It
+// returns an error when they differ by more than tol, or when memory outside of the operands was
+// written to.
 func (w *Workload) Check(want *Workload, tol func(tensor.DType) tensor.Tolerance) error {
 	for i, o := range w.written {
 		diff, err := tensor.Compare(want.written[i].Tensor.Float64s(), o.Tensor, tol(o.Tensor.DType()))
