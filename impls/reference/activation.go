@@ -6,8 +6,7 @@ import (
 	"github.com/primus-fl/primus/opregistry/ops"
 )
 
-// elementwise returns the impl of an op that applies f to each element, as
-// ops.GELU does.
+// elementwise returns the impl of an op that applies f to each element, as ops.GELU does.
 func elementwise(f func(float64) float64) func(ops.ActivationArgs) error {
 	return func(a ops.ActivationArgs) error {
 		y := a.Input.Float64s()
@@ -30,8 +29,7 @@ func elementwiseGradient(derivative func(float64) float64) func(ops.DActivationA
 	}
 }
 
-// biasGradient returns the impl of an op like ops.DBiasDGELU; rows add to dbias in
-// ascending order.
+// biasGradient returns the impl of an op like ops.DBiasDGELU; rows add to dbias in ascending order.
 func biasGradient(derivative func(float64) float64) func(ops.DBiasDActivationArgs) error {
 	return func(a ops.DBiasDActivationArgs) error {
 		dx := a.Grad.Float64s()
@@ -60,8 +58,7 @@ func gated(f func(float64) float64) func(ops.ActivationArgs) error {
 	}
 }
 
-// gatedGradient returns the impl of an op like ops.DSwiGLU, given the function and
-// its derivative.
+// gatedGradient returns the impl of an op like ops.DSwiGLU, given the function and its derivative.
 func gatedGradient(f, derivative func(float64) float64) func(ops.DActivationArgs) error {
 	return func(a ops.DActivationArgs) error {
 		x, dy, h := a.FwdInput.Float64s(), a.Grad.Float64s(), a.Grad.Shape().Cols()
@@ -75,8 +72,7 @@ func gatedGradient(f, derivative func(float64) float64) func(ops.DActivationArgs
 	}
 }
 
-// halves returns where element i of rows of h finds its two factors in rows
-// [a, b] of 2h.
+// halves returns the indexes of the two factors of element i of rows of h, in rows [a, b] of 2h.
 func halves(h, i int) (gate, up int) {
 	gate = i/h*2*h + i%h
 	return gate, gate + h

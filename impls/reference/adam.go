@@ -27,7 +27,7 @@ func plainAdam(a ops.MultiTensorAdamArgs) adam {
 	return newAdam(float64(a.LR), a.Beta1, a.Beta2, a.Epsilon, a.WeightDecay, float64(a.Step), a.Mode, a.BiasCorrection)
 }
 
-// step updates weights by gradients, which it may change, and stores the moments.
+// step updates weights by gradients, which it may overwrite, and stores the moments.
 func (s adam) step(g, p []float64, first, second *tensor.Tensor) error {
 	m, v := first.Float64s(), second.Float64s()
 	for i := range p {
@@ -48,8 +48,8 @@ func (s adam) step(g, p []float64, first, second *tensor.Tensor) error {
 	return second.SetFloat64s(v)
 }
 
-// stepWithMaster updates the weights of list entry i by g, or the master weights
-// of a fifth list, of which the weights become the rounded copy.
+// stepWithMaster updates the weights of list entry i by g. With a fifth list it updates the master
+// weights there, and the weights become their rounded copy.
 func (s adam) stepWithMaster(lists [][]*tensor.Tensor, i int, g []float64) error {
 	weights := lists[1][i]
 	if len(lists) > 4 {

@@ -133,14 +133,14 @@ func fusedAttnBwd(a ops.FusedAttnBwdArgs) error {
 	return a.DV.SetFloat64s(dv.data)
 }
 
-// row is the scores of one query and head.
+// row holds the scores of one query and head.
 type row struct {
 	*attention
 	ops.Sequence
 	batch, head, group int
 	i, query           int // the query's position in its sequence and its row
-	diagonal           int // the key that lies at its diagonal
-	stat               int // where its statistics lie
+	diagonal           int // the key on its diagonal
+	stat               int // index of its statistics
 }
 
 // eachQuery calls f for each query that belongs to a sequence, and each head.
@@ -163,7 +163,7 @@ func (c *attention) eachQuery(f func(*row)) {
 	}
 }
 
-// score is that of a key which the query sees.
+// score is the score of a key that the query sees.
 type score struct {
 	j, key         int // the key's position in its sequence and its row
 	value, dropout float64
@@ -205,7 +205,7 @@ func (r *row) sees(j int) bool {
 	}
 }
 
-// dropout returns what the probability of key j is multiplied by.
+// dropout returns the factor of the probability of key j.
 func (r *row) dropout(j int) float64 {
 	if r.PDropout == 0 {
 		return 1
@@ -229,8 +229,8 @@ func (c *attention) logDenominator(scores []score, head int) float64 {
 	return logSumExp(x)
 }
 
-// broadcast returns the index of an element of a tensor whose axes have the size
-// of an index's range or 1.
+// broadcast returns the index of an element of a tensor in which each axis has either full length
+// or a length of 1.
 func broadcast(t *tensor.Tensor, index ...int) int {
 	at := 0
 	for axis, n := range t.Shape() {
@@ -288,7 +288,7 @@ func addScaled(y []float64, f float64, x []float64) {
 	}
 }
 
-// logSumExp returns ln Σ exp(x), −Inf for no element.
+// logSumExp returns ln Σ exp(x), or −Inf for an empty x.
 func logSumExp(x []float64) float64 {
 	most := largest(x)
 	if math.IsInf(most, 0) {

@@ -33,8 +33,8 @@ func faPrepareBwd(a ops.FAPrepareBwdArgs) error {
 	return nil
 }
 
-// exchange copies a part [b, s, n, h] from elements of the last axis of the whole,
-// [s, b, n, 3h], or with back to them, bit for bit.
+// exchange copies elements of the last axis of whole, [s, b, n, 3h], to part, [b, s, n, h], bit for
+// bit; with back it copies in the other direction.
 func exchange(part, whole *tensor.Tensor, first, n int, back bool) error {
 	slice, err := whole.Slice(3, first, first+n)
 	if err != nil {
@@ -69,8 +69,8 @@ func convertBSHDToTHD(a ops.ConvertTHDArgs) error {
 	})
 }
 
-// eachSequence calls f with each entry of the first axis and where its sequence
-// begins in a packed tensor, and its length.
+// eachSequence calls f with each entry of the first axis, the start of its sequence in a packed
+// tensor, and its length.
 func eachSequence(cuSeqlens, rows *tensor.Tensor, f func(row *tensor.Tensor, first, n int) error) error {
 	cu := indexes(cuSeqlens)
 	for b := range len(cu) - 1 {
@@ -91,7 +91,7 @@ func copyToKVCache(a ops.CopyToKVCacheArgs) error {
 	if a.IsNonPaged {
 		for b := range a.Active() {
 			old := cached[b+1] - cached[b] - (fresh[b+1] - fresh[b])
-			slot := int(a.PageTable.At(b, 0)) // at least b: what is overwritten is not read again
+			slot := int(a.PageTable.At(b, 0)) // at least b: what is overwritten is not read later
 			for _, cache := range []*tensor.Tensor{a.KCache, a.VCache} {
 				if err := copyPositions(cache, b, 0, cache, slot, old); err != nil {
 					return err
@@ -129,7 +129,7 @@ func copyPositions(dst *tensor.Tensor, to, at int, src *tensor.Tensor, from, n i
 	return copyRange(y, at, x, 0, n)
 }
 
-// copyToken copies token i of sequence b, which begins at first among packed ones.
+// copyToken copies token i of sequence b; in a packed tensor the sequence begins at first.
 func copyToken(cache *tensor.Tensor, slot, at int, fresh *tensor.Tensor, f ops.QKVFormat, b, i, first int) error {
 	if f == ops.THD {
 		y, err := cache.Select(0, slot)

@@ -62,8 +62,8 @@ func parts(x, y *tensor.Tensor) (xs, ys []*tensor.Tensor, err error) {
 	return xs, ys, nil
 }
 
-// lseIndex returns where position i of sequence b and a head lies among the
-// log-sum-exps of sequences that begin at first.
+// lseIndex returns the index of position i of sequence b and a head in log-sum-exps; packed
+// sequences begin at first.
 func lseIndex(lse *tensor.Tensor, packed bool, first, b, head, i int) int {
 	s := lse.Shape()
 	if packed {
@@ -72,8 +72,8 @@ func lseIndex(lse *tensor.Tensor, packed bool, first, b, head, i int) int {
 	return (b*s[1]+head)*s[2] + i
 }
 
-// secondHalves calls f with the indexes of each log-sum-exp of the second half of
-// a sequence, in lse and in half.
+// secondHalves calls f with the indexes, in lse and in half, of each log-sum-exp of the second half
+// of a sequence.
 func secondHalves(lse, half, cuSeqlens *tensor.Tensor, packed bool, f func(at, atHalf int)) {
 	cu, heads := indexes(cuSeqlens), lse.Shape()[len(lse.Shape())-2]
 	for b := range len(cu) - 1 {

@@ -7,7 +7,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// amax returns the largest magnitude as an f32 holds it; a NaN does not count.
+// amax returns the largest magnitude, rounded to f32; NaNs are ignored.
 func amax(v []float64) float64 {
 	largest := 0.0
 	for _, x := range v {
@@ -18,7 +18,7 @@ func amax(v []float64) float64 {
 	return toF32(largest)
 }
 
-// toF32 rounds to what an f32 holds.
+// toF32 rounds to f32.
 func toF32(v float64) float64 { return float64(float32(v)) }
 
 // fp8Max returns the largest value of an fp8 dtype.

@@ -14,7 +14,7 @@ import (
 //	bias = Σ_rows B,  P = P · gelu'(gelu_in)             with Grad true
 //	D = P + beta · D                                     beta = 0 without Accumulate
 //
-// beta = 0 does not read D, as in BLAS.
+// With a beta of 0, D is not read, as in BLAS.
 func genericGemm(a ops.GenericGemmArgs) error {
 	m, n, k := a.Dims()
 	p := matmul(operand(a.B, a.TransB), operand(a.A, a.TransA), m, n, k)
@@ -33,8 +33,8 @@ func genericGemm(a ops.GenericGemmArgs) error {
 	return a.D.SetFloat64s(p)
 }
 
-// epilogue applies bias and GELU to the rows of n of p and writes the operands
-// that receive a value.
+// epilogue applies bias and GELU to p, which has rows of n elements, and writes the operands that
+// receive a value.
 func epilogue(a ops.GenericGemmArgs, p []float64, n int) error {
 	if a.Grad {
 		if a.Bias != nil {

@@ -26,7 +26,7 @@ func teGeneralGroupedGemm(a ops.TEGeneralGroupedGemmArgs) error {
 //
 //	D = alpha · op(B) · op(A) + beta · D + bias by row
 //
-// beta = 0 does not read D.
+// With a beta of 0, D is not read.
 func groupedGemm(a ops.GroupedGemmArgs) error {
 	n := a.B.Len()
 	alpha, beta := orAll(a.Alpha, n, 1), orAll(a.Beta, n, 0)

@@ -37,8 +37,7 @@ func layernormFwd(a ops.LayerNormFwdArgs) error {
 	return a.RSigma.SetFloat64s(rsigma)
 }
 
-// layernormBwd implements ops.LayerNormBwd; rows add to dgamma and dbeta in ascending
-// order.
+// layernormBwd implements ops.LayerNormBwd; rows add to dgamma and dbeta in ascending order.
 func layernormBwd(a ops.LayerNormBwdArgs) error {
 	rows, cols := a.X.Shape().Rows(), a.X.Shape().Cols()
 	x, dz, g := a.X.Float64s(), a.DZ.Float64s(), scales(a.Gamma, a.ZeroCenteredGamma)

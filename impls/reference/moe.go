@@ -50,8 +50,7 @@ func copyRows(dst, src *tensor.Tensor, rows []int) error {
 	return nil
 }
 
-// moeUnpermute implements ops.MoEUnpermuteFwd; the terms of a token are added in
-// ascending k.
+// moeUnpermute implements ops.MoEUnpermuteFwd; the terms of a token are added in ascending k.
 func moeUnpermute(a ops.MoEUnpermuteArgs) error {
 	tokens, h := a.Output.Shape()[0], a.Output.Shape()[1]
 	x, out := a.Input.Float64s(), make([]float64, tokens*h)
@@ -80,8 +79,8 @@ func moeUnpermuteBwd(a ops.MoEUnpermuteBwdArgs) error {
 	return a.ActGrad.SetFloat64s(dx)
 }
 
-// eachEntry calls f with token t, choice k of topk, and row r of each entry of a
-// row_id_map that has a row.
+// eachEntry calls f with token t, choice k of topk, and row r of each entry of a row_id_map that
+// has a row.
 func eachEntry(rowIDMap *tensor.Tensor, tokens int, f func(t, k, topk, r int)) {
 	for i, r := range indexes(rowIDMap) {
 		if r >= 0 {
@@ -160,8 +159,7 @@ func moeSortChunksBwd(a ops.MoESortChunksBwdArgs) error {
 	return copyRows(a.GradInput, a.GradOutput, rows)
 }
 
-// gather copies element index[i] of a vector to element i of another; both may be
-// left out.
+// gather copies element index[i] of a vector to element i of another. Both may be nil.
 func gather(dst, src *tensor.Tensor, index []int) error {
 	if src == nil {
 		return nil

@@ -72,7 +72,7 @@ func l2norm(list []*tensor.Tensor, scale float64, flag, norm, perTensor *tensor.
 // raise sets a flag of one element.
 func raise(flag *tensor.Tensor) error { return flag.SetFloat64s([]float64{1}) }
 
-// number returns the element of a tensor of one.
+// number returns the element of a tensor with a single one.
 func number(t *tensor.Tensor) float64 { return t.Float64s()[0] }
 
 func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

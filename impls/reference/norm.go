@@ -71,7 +71,7 @@ func rmsnormGradient(a ops.RMSNormBwdArgs) (dx, dgamma []float64) {
 	return dx, dgamma
 }
 
-// scales returns γ, or γ+1 when it is stored around zero.
+// scales returns γ, or γ+1 when γ is stored centred at zero.
 func scales(gamma *tensor.Tensor, zeroCentered bool) []float64 {
 	g := gamma.Float64s()
 	if zeroCentered {

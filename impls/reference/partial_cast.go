@@ -14,11 +14,10 @@ type shard struct {
 	w     int
 }
 
-// place returns the row and column of element i.
+// place returns the row and the column of element i.
 func (s shard) place(i int) (row, col int) { return (s.start + i) / s.w, (s.start + i) % s.w }
 
-// amaxes stores the largest magnitude of each block that the shard meets, 0 for
-// the others.
+// amaxes stores the largest magnitude of each block that overlaps the shard, and 0 for the others.
 func (s shard) amaxes(out *tensor.Tensor, g grid) error {
 	m := newMatrix(out.Shape().Rows(), out.Shape().Cols())
 	for i, x := range s.v {
@@ -38,8 +37,7 @@ func (s shard) cast(out *tensor.Tensor, scale matrix, g grid) error {
 	return out.SetFloat64s(scaled)
 }
 
-// partialAmax implements ops.FP8BlockScalingComputePartialAmax and
-// ops.NVFP42DComputePartialAmax.
+// partialAmax implements ops.FP8BlockScalingComputePartialAmax and ops.NVFP42DComputePartialAmax.
 func partialAmax(a ops.PartialAmaxArgs) error {
 	return shard{a.Tensor.Float64s(), a.StartOffset, a.W}.amaxes(a.Amax, grid{a.BlockLen, a.BlockLen})
 }

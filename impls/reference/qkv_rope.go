@@ -33,8 +33,8 @@ func fusedQKVRopeBackward(a ops.FusedQKVRopeArgs) error {
 	return a.QKV.SetFloat64s(qkv)
 }
 
-// eachPart calls f with the range of each part, 0 to 2, of each group of each token
-// in the elements of the fused projection.
+// eachPart calls f with the range of each part, 0 to 2, of each group of each token in the elements
+// of the fused projection.
 func eachPart(a ops.FusedQKVRopeArgs, f func(part, lo, hi int)) {
 	at := 0
 	for range a.QKV.Shape().Rows() {

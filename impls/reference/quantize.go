@@ -7,7 +7,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// matrix is a copy of a tensor's elements in rows.
+// matrix is a copy of a tensor's elements as rows.
 type matrix struct {
 	rows, cols int
 	v          []float64
@@ -36,7 +36,7 @@ func (m matrix) transposed() matrix {
 // grid cuts a matrix into blocks of height×width elements.
 type grid struct{ height, width int }
 
-// raise makes an element at least the magnitude of v, as amax counts it.
+// raise raises an element to the magnitude of v if that is larger; a NaN counts as 0, as in amax.
 func (m matrix) raise(r, c int, v float64) { m.set(r, c, max(m.at(r, c), amax([]float64{v}))) }
 
 // gridOf returns the blocks of a scaling along rows.
@@ -149,8 +149,8 @@ func quantizeWhole(x matrix, q ops.Quantizer, out ops.Quantized) error {
 	return out.ScaleInv.SetFloat64s([]float64{1 / scale})
 }
 
-// quantizeBlocks quantises along rows. It returns the elements of the data and of
-// the scales as their tensors hold them: values of fp8, bytes of u8.
+// quantizeBlocks quantises along rows. It returns the elements of the data and of the scales as
+// their tensors store them: values of fp8, bytes of u8.
 func quantizeBlocks(x matrix, q ops.Quantizer, global float64, d tensor.DType, stream uint32) (data, inv matrix) {
 	g := gridOf(q.Scaling, q.Block2D)
 	inv = g.amaxes(x)
@@ -200,7 +200,7 @@ func e4m3(v float64) float64 {
 	return x.At(0)
 }
 
-// packed returns E2M1 elements, two a byte.
+// packed returns E2M1 elements, two per byte.
 func packed(x, scale matrix, g grid, q ops.Quantizer, stream uint32) matrix {
 	out := newMatrix(x.rows, x.cols/2)
 	for r := range x.rows {

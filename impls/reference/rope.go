@@ -14,8 +14,7 @@ func fusedRopeForward(a ops.FusedRopeArgs) error { return rope(a, rotated) }
 // fusedRopeBackward implements ops.FusedRopeBackward.
 func fusedRopeBackward(a ops.FusedRopeArgs) error { return rope(a, rotatedBack) }
 
-// rotation writes the pair (i, j) of a head vector, turned by the angles of its
-// position.
+// rotation writes the pair (i, j) of a head vector, rotated by the angles of its position.
 type rotation func(x, y, theta []float64, i, j int)
 
 func rotated(x, y, theta []float64, i, j int) {
@@ -36,7 +35,7 @@ func rope(a ops.FusedRopeArgs, pair rotation) error {
 	return a.Output.SetFloat64s(x)
 }
 
-// turn turns the vectors of all heads of each token in place.
+// turn rotates the vectors of all heads of each token in place.
 func turn(x []float64, heads int, angles *tensor.Tensor, positions []int, interleaved bool, pair rotation) {
 	d2, freqs := angles.Shape().Cols(), angles.Float64s()
 	d := len(x) / max(heads*len(positions), 1)
@@ -56,8 +55,7 @@ func turn(x []float64, heads int, angles *tensor.Tensor, positions []int, interl
 	}
 }
 
-// positions returns the row of the angle table of each token, in the order of
-// the input.
+// positions returns the row of the angle table of each token, in the order of the input.
 func positions(a ops.FusedRopeArgs) []int {
 	shape := a.Input.Shape()
 	start := func(int) int { return 0 }
@@ -91,8 +89,8 @@ func positions(a ops.FusedRopeArgs) []int {
 	return out
 }
 
-// globalPosition returns where local position s of a sequence of local length n
-// lies in the sequence that context parallelism has cut into 2·CPSize chunks.
+// globalPosition returns the position, in the sequence that context parallelism has cut into
+// 2·CPSize chunks, of local position s of a sequence of local length n.
 func globalPosition(a ops.FusedRopeArgs, s, n int) int {
 	if a.CPSize <= 1 {
 		return s

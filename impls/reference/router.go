@@ -99,8 +99,8 @@ func considered(a ops.FusedTopkWithScoreFunctionFwdArgs, value []float64) []int 
 	return experts
 }
 
-// topmost returns the n of some indexes with the largest values: the first of equal
-// ones, NaN last.
+// topmost returns the n of some indexes with the largest values; of equal values the first comes
+// first, and NaN comes last.
 func topmost(value []float64, index []int, n int) []int {
 	index = slices.Clone(index)
 	slices.SortStableFunc(index, func(i, j int) int {
@@ -117,7 +117,7 @@ func topmost(value []float64, index []int, n int) []int {
 	return index[:n]
 }
 
-// weights returns p of the experts that were chosen.
+// weights returns p of the chosen experts.
 func weights(s []float64, best []int, f ops.ScoreFunction, preSoftmax bool) []float64 {
 	p := make([]float64, len(best))
 	sum := routerEpsilon
@@ -148,9 +148,9 @@ func fusedTopkBwd(a ops.FusedTopkWithScoreFunctionBwdArgs) error {
 	return routerGradient(a.GradLogits, a.IntermediateOutput, g, chosen, a.ScoreFunction, all, a.Topk)
 }
 
-// routerGradient writes the gradient with respect to the logits. g is that of the
-// weights and counts where an expert was chosen; softmax ran over all experts or
-// over those chosen.
+// routerGradient writes the gradient with respect to the logits. g is the gradient of the weights;
+// it is used only where an expert was chosen. all says whether softmax ran over all experts or over
+// the chosen ones.
 func routerGradient(gradLogits, saved *tensor.Tensor, g, chosen []float64, f ops.ScoreFunction, all bool, topk int) error {
 	experts := gradLogits.Shape()[1]
 	out, x := make([]float64, len(g)), saved.Float64s()

@@ -7,13 +7,13 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// columns says how many columns, from the first, row i of a matrix [rows, cols]
-// of scores has a say in.
+// columns returns how many columns, from the first, belong to the softmax of row i of a matrix
+// [rows, cols] of scores.
 type columns func(i, rows, cols int) int
 
 func everyColumn(_, _, cols int) int { return cols }
 
-// causalColumns is aligned to the bottom right.
+// causalColumns is a causal mask aligned to the bottom right.
 func causalColumns(i, rows, cols int) int { return max(0, i+cols-rows+1) }
 
 // softmax returns the impl of an op like ops.ScaledSoftmaxForward.
@@ -43,7 +43,7 @@ func softmaxGradient(seen columns) func(ops.SoftmaxBackwardArgs) error {
 	}
 }
 
-// The value of a masked logit, and of the largest logit of a row that gives zeros.
+// maskedLogit is the value of a masked logit. A row whose largest logit it is gives zeros.
 const maskedLogit = -10000
 
 // maskedSoftmax implements ops.ScaledMaskedSoftmaxForward.
@@ -77,7 +77,8 @@ func maskedSoftmax(a ops.ScaledMaskedSoftmaxForwardArgs) error {
 	return a.Output.SetFloat64s(y)
 }
 
-// eachRow calls f with the range of the columns that each row has a say in, if any.
+// eachRow calls f with the range of the columns that belong to the softmax of each row, if there
+// are any.
 func eachRow(shape tensor.Shape, seen columns, f func(lo, hi int)) {
 	rows, cols := shape[len(shape)-2], shape.Cols()
 	for r := range shape.Rows() {
@@ -108,7 +109,7 @@ func normalised(z []float64) []float64 {
 	return z
 }
 
-// largest returns the maximum, −Inf of nothing.
+// largest returns the maximum, or −Inf for an empty z.
 func largest(z []float64) float64 {
 	most := math.Inf(-1)
 	for _, v := range z {

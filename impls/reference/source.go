@@ -10,7 +10,7 @@ import (
 // ID is the id of each impl of the package.
 const ID = "reference.go"
 
-// Priority ranks the impls behind those of every other kind.
+// Priority ranks the impls after those of every other kind.
 const Priority = 50
 
 // Source returns an impl of every op of the catalogue that computes something.
@@ -153,14 +153,15 @@ func Source() opregistry.Source {
 	}
 }
 
-// impl wraps a function that needs nothing but its arguments.
+// impl makes an Impl from a function that needs only the arguments of a call.
 func impl[A any](op *opregistry.Op[A], run func(A) error) opregistry.Impl {
 	return opregistry.Impl{
 		Op:       op,
 		ID:       ID,
 		Kind:     opregistry.KindReference,
 		Priority: Priority,
-		// One class of CPU only, because math.Exp and its like use FMA where the CPU has it.
+		// The bits are equal on one class of CPU only, because math.Exp and similar functions use
+		// FMA where the CPU has it.
 		Determinism: opregistry.DeterminismOfClass,
 		Run: func(_ *opregistry.Exec, a A) error {
 			for _, o := range op.Operands(a) {
