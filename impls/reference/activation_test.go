@@ -113,7 +113,7 @@ func TestActivationsAtInfinity(t *testing.T) {
 	want(t, dx, nan, nan, inf)
 }
 
-// The FlagOS plugin's reference gives Σ grad as the gradient of the bias.
+// The FlagOS plugin's reference returns Σ grad as the gradient of the bias.
 func TestDBiasSum_UpstreamReturnsSumOfGrad(t *testing.T) {
 	t.Parallel()
 	a := ops.DBiasDActivationArgs{

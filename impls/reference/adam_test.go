@@ -21,7 +21,7 @@ func one(t *testing.T, v ...float64) [][]*tensor.Tensor {
 	return lists
 }
 
-// As TestAdam: u is 0.5/(0.5 + 0.5) at the first step for a gradient of 0.5.
+// As in TestAdam, u is 0.5/(0.5 + 0.5) at the first step for a gradient of 0.5.
 func capturable(t *testing.T, flag, inv float64, v ...float64) ops.MultiTensorAdamCapturableArgs {
 	t.Helper()
 	return ops.MultiTensorAdamCapturableArgs{
@@ -140,8 +140,8 @@ func TestAdamParamRemainder(t *testing.T) {
 	}
 }
 
-// The reference of TransformerEngine-FL takes 8 arguments and another order of
-// lists; the order here is that of the kernels.
+// The reference of TransformerEngine-FL has 8 arguments and another order of lists; the order here
+// is that of the kernels.
 func TestSGD_UpstreamHasAnotherSignature(t *testing.T) {
 	t.Parallel()
 	// d = 4·0.5 = 2.
@@ -176,7 +176,7 @@ func TestSGD_UpstreamHasAnotherSignature(t *testing.T) {
 	}
 }
 
-// The copy has what p has no room for: it is not rounded to the dtype of p first.
+// The copy has more precision than p: it is not rounded to the dtype of p first.
 func TestTheCopyOfSGDIsRoundedOnce(t *testing.T) {
 	t.Parallel()
 	p := of(t, tensor.BF16, []int{1}, 256)

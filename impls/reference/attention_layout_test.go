@@ -40,7 +40,7 @@ func TestCopyToKVCache(t *testing.T) {
 	want(t, k, 3, 4, 5, 0, 1, 2)
 	want(t, v, 30, 40, 50, 0, 10, 20)
 
-	// Slots 0 and 3 come to the front; slot 1 held a sequence that has ended.
+	// Slots 0 and 3 move to the front; slot 1 held a sequence that has ended.
 	k, v = f64(t, []int{4, 2, 1, 1}, 1, 0, 2, 2, 3, 3, 4, 0), f64(t, []int{4, 2, 1, 1}, 0, 0, 0, 0, 0, 0, 0, 0)
 	run(t, ops.CopyToKVCache, ops.CopyToKVCacheArgs{
 		NewK: f64(t, []int{1, 4, 1, 1}, 5, 6, 99, 99), NewV: f64(t, []int{1, 4, 1, 1}, 7, 8, 99, 99), KCache: k, VCache: v, IsNonPaged: true,
@@ -64,7 +64,7 @@ func TestGatedDeltaNet(t *testing.T) {
 	want(t, a.Output, 2.75, 40)
 	want(t, a.FinalState, 4)
 
-	// Vectors of one element have norm 1; those of none keep their length of 0.
+	// Vectors of one element have norm 1; a zero vector stays zero.
 	a.UseQKL2Norm, a.Key = true, f64(t, axes, -3, 0)
 	run(t, ops.GatedDeltaNetForward, a)
 	// S = 2 − 0.5·(4 + 2) = −1, then −0.5.

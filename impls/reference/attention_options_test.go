@@ -11,8 +11,8 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// uniform is attention whose scores are all 0 and whose values are powers of two:
-// O times the number of keys seen has a bit for each of them.
+// uniform returns an attention call whose scores are all 0 and whose values are powers of two: O
+// times the number of visible keys has a bit for each of these keys.
 func uniform(t *testing.T, queries, keys int) ops.FusedAttnFwdArgs {
 	t.Helper()
 	values := make([]float64, keys)
@@ -51,7 +51,7 @@ func TestAttentionMasks(t *testing.T) {
 		want []string
 	}{
 		{"window", func(a *ops.FusedAttnFwdArgs) { a.WindowSize = ops.Window(1, 0) }, []string{"1000", "1100", "0110"}},
-		{"window behind", func(a *ops.FusedAttnFwdArgs) { a.WindowSize = ops.Window(-1, 1) }, []string{"1100", "1110", "1111"}},
+		{"window after", func(a *ops.FusedAttnFwdArgs) { a.WindowSize = ops.Window(-1, 1) }, []string{"1100", "1110", "1111"}},
 		{"causal window", func(a *ops.FusedAttnFwdArgs) { a.AttnMaskType, a.WindowSize = ops.CausalMask, ops.Window(1, 9) }, []string{"1000", "1100", "0110"}},
 		{"bottom right window", func(a *ops.FusedAttnFwdArgs) {
 			a.BottomRightDiagonal, a.WindowSize = ops.Bool(true), ops.Window(0, 0)
@@ -73,8 +73,7 @@ func TestAttentionMasks(t *testing.T) {
 	}
 }
 
-// The PyTorch class of upstream applies no causal mask for these types, so that
-// queries see the future.
+// Upstream's PyTorch class applies no causal mask for these types, so that queries see later keys.
 func TestCausalMasks_UpstreamAppliesNoneButCausal(t *testing.T) {
 	t.Parallel()
 	a := uniform(t, 3, 4)
@@ -88,7 +87,7 @@ func TestCausalMasks_UpstreamAppliesNoneButCausal(t *testing.T) {
 	assert.Equal(t, []string{"1110", "1111", "0000"}, seen(t, a))
 }
 
-// The PyTorch class of upstream reads true as keep.
+// Upstream's PyTorch class takes true to mean that a key is visible.
 func TestAttentionMask_UpstreamReadsItInverted(t *testing.T) {
 	t.Parallel()
 	a := uniform(t, 2, 4)
@@ -96,7 +95,7 @@ func TestAttentionMask_UpstreamReadsItInverted(t *testing.T) {
 	assert.Equal(t, []string{"1001", "0000"}, seen(t, a))
 }
 
-// Two sequences of one and two queries among four tokens, with a gap behind each.
+// Two sequences of one and two queries lie among four tokens, with a gap after each.
 func TestAttentionPacked(t *testing.T) {
 	t.Parallel()
 	a := ops.FusedAttnFwdArgs{
@@ -169,8 +168,8 @@ func TestAttentionSoftmaxTypes(t *testing.T) {
 	want(t, b.DV, 0.5, 0.5)
 }
 
-// Half of what is kept is dropped, the other half counts twice; which half is
-// that of the generator's words.
+// Half of the probabilities are dropped, the others are doubled; the generator's words decide
+// which.
 func TestAttentionDropout(t *testing.T) {
 	t.Parallel()
 	const keys = 16

@@ -9,7 +9,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// B25: both causal masks hide the keys that they have to hide.
+// B25: both causal masks hide the right keys.
 func TestAttention(t *testing.T) {
 	t.Parallel()
 	// One query with the scores 0 and ln 3: weights 1/4 and 3/4.
@@ -77,7 +77,7 @@ func TestAttentionGroups(t *testing.T) {
 		})
 		want(t, o, 5, 5, 9, 9)
 	}
-	// Two sequences of two positions: SBHD has the sequences side by side.
+	// There are two sequences of two positions: in SBHD the sequences lie side by side.
 	o := out(t, tensor.F64, 2, 2, 1, 1)
 	run(t, ops.FusedAttnFwd, ops.FusedAttnFwdArgs{
 		Q: f64(t, []int{2, 2, 1, 1}, 0, 0, 0, 0), K: f64(t, []int{2, 2, 1, 1}, 0, 0, 0, 0), V: f64(t, []int{2, 2, 1, 1}, 1, 10, 3, 30),

@@ -13,7 +13,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// accelerator says that its memory, which is the host's, is a GPU's.
+// accelerator declares its memory, which is the host's, to be a GPU's.
 type accelerator struct{ device.Backend }
 
 func (accelerator) Device() (device.Device, error) { return device.Device{Type: device.TypeCUDA}, nil }

@@ -32,13 +32,13 @@ func TestDropout(t *testing.T) {
 	assert.Equal(t, []float64{0, 4, 0, 0}, y)
 	assert.Equal(t, []float64{0b0010}, mask)
 
-	// The narrowest bounds that a float32 has around the first word.
+	// These are the closest float32 bounds around the first word.
 	_, mask = dropout(t, 1, 0x6627e8p-24, 0, 0)
 	assert.Equal(t, []float64{1}, mask)
 	_, mask = dropout(t, 1, 0x6627e9p-24, 0, 0)
 	assert.Equal(t, []float64{0}, mask)
 
-	// Counters go on from call to call, over the end of their lower word, too.
+	// Counters continue from call to call, also across the end of their lower word.
 	for _, offset := range []uint64{0, math.MaxUint32, math.MaxUint64} {
 		whole, _ := dropout(t, 12, 0.5, 7, offset)
 		first, _ := dropout(t, 4, 0.5, 7, offset)
@@ -56,7 +56,7 @@ func TestDropout(t *testing.T) {
 	want(t, dy, 6, 0, 10)
 }
 
-// The FlagOS plugin's reference leaves the output buffer as it was when p is 0.
+// The FlagOS plugin's reference does not write the output when p is 0.
 func TestDropoutWithoutDrop_UpstreamLeavesOutUnwritten(t *testing.T) {
 	t.Parallel()
 	y, mask := dropout(t, 9, 0, 1, 2)
@@ -64,8 +64,7 @@ func TestDropoutWithoutDrop_UpstreamLeavesOutUnwritten(t *testing.T) {
 	assert.Equal(t, []float64{255, 1}, mask)
 }
 
-// The FlagOS plugin's reference writes a byte for each element, which no other
-// impl can read.
+// The FlagOS plugin's reference writes one byte per element, which no other impl can read.
 func TestDropoutMask_UpstreamWritesAByteAnElement(t *testing.T) {
 	t.Parallel()
 	y, mask := dropout(t, 21, 0.5, 3, 4)
@@ -73,11 +72,11 @@ func TestDropoutMask_UpstreamWritesAByteAnElement(t *testing.T) {
 	for i, v := range y {
 		assert.Equal(t, v != 0, int(mask[i/8])>>(i%8)&1 == 1, "element %d", i)
 	}
-	assert.Zero(t, int(mask[2])>>5, "bits behind the last element")
+	assert.Zero(t, int(mask[2])>>5, "bits after the last element")
 }
 
-// TransformerEngine compares a byte with ⌊256·p⌋: a p below 1/256 drops nothing,
-// and the mean of the output is off for every p that is no multiple of it.
+// TransformerEngine compares a byte with ⌊256·p⌋: a p below 1/256 drops nothing, and the mean of
+// the output is wrong for every p that is not a multiple of 1/256.
 func TestDropoutProbability_UpstreamHasEightBits(t *testing.T) {
 	t.Parallel()
 	const n = 1 << 16

@@ -31,8 +31,8 @@ func TestComputeScale(t *testing.T) {
 	assert.Equal(t, []float64{1, 0x1p127}, scale)
 }
 
-// It rounds log2 of the scale to the nearest integer: 256 for an amax of 2, with
-// which 2 becomes 512, beyond 448.
+// Upstream rounds log2 of the scale to the nearest integer: 256 for an amax of 2, which turns 2
+// into 512, beyond 448.
 func TestComputeScale_UpstreamRoundsPowersOfTwoToNearest(t *testing.T) {
 	t.Parallel()
 	scale, _ := scales(t, true, 0, 2, 1.76, 1.75, 3.6)
@@ -42,14 +42,14 @@ func TestComputeScale_UpstreamRoundsPowersOfTwoToNearest(t *testing.T) {
 	}
 }
 
-// It adds epsilon to amax.
+// Upstream adds epsilon to amax.
 func TestComputeScale_UpstreamAddsEpsilon(t *testing.T) {
 	t.Parallel()
 	scale, _ := scales(t, false, 0.5, 1, 0.25, 0, nan)
 	assert.Equal(t, []float64{448, 896, 896, 1}, scale)
 }
 
-// It takes floor(log2(amax)) + 127 and forgets the division by 448.
+// Upstream takes floor(log2(amax)) + 127 and omits the division by 448.
 func TestScaleInvE8M0_UpstreamForgetsTheLargestValue(t *testing.T) {
 	t.Parallel()
 	amax := []float64{448, 449, 450, 224, 1, 0, inf, nan, 0x1p127}

@@ -67,7 +67,7 @@ func TestGemmGrad(t *testing.T) {
 	want(t, dx, 6*1.0829640838, 12*0.1326300965, -6*1.0115841667, 6*-0.0860992566)
 	want(t, dbias, 3) // of dy alone: neither alpha nor gelu
 
-	// wgrad: B is transposed, its rows are still those of dY.
+	// In wgrad B is transposed; its rows are still those of dY.
 	dw, sums := out(t, tensor.F64, 2, 1), out(t, tensor.F64, 2)
 	run(t, ops.GenericGemm, ops.GenericGemmArgs{
 		A: f64(t, []int{3, 1}, 1, 2, 3), B: f64(t, []int{3, 2}, 1, 2, 3, 4, 5, 6), TransB: true, D: dw, Grad: true, Bias: sums,
@@ -76,7 +76,7 @@ func TestGemmGrad(t *testing.T) {
 	want(t, sums, 9, 12)
 }
 
-// A sum that f32 rounds to a tie of bf16 is to be rounded from the exact value.
+// A sum that f32 would round to a tie of bf16 must be rounded from the exact value.
 func TestResultsAreRoundedOnce(t *testing.T) {
 	t.Parallel()
 	d := out(t, tensor.BF16, 1, 1)
@@ -95,9 +95,9 @@ func TestStridedViews(t *testing.T) {
 	require.NoError(t, err)
 	turned, err := b.Transpose(0, 1)
 	require.NoError(t, err)
-	room := out(t, tensor.F64, 2, 2)
-	d, err := room.Transpose(0, 1)
+	memory := out(t, tensor.F64, 2, 2)
+	d, err := memory.Transpose(0, 1)
 	require.NoError(t, err)
 	run(t, ops.GenericGemm, ops.GenericGemmArgs{A: a, B: turned, D: d}) // [3 7; 4 8]·[1 2; 5 6]
-	want(t, room, 38, 44, 48, 56)
+	want(t, memory, 38, 44, 48, 56)
 }

@@ -41,8 +41,8 @@ func TestGroupedTensorGemm(t *testing.T) {
 	want(t, d, 3+50+0.5, 6+100+0.5, 40+0.25)
 }
 
-// The reference of upstream adds the bias of a gradient to the product, returns no
-// gradient of it, and applies GELU where its derivative is due.
+// Upstream's reference adds the bias of a gradient to the product, returns no gradient of the bias,
+// and applies GELU where its derivative is needed.
 func TestGemmGrad_UpstreamRunsTheForwardEpilogue(t *testing.T) {
 	t.Parallel()
 	dx, db := out(t, tensor.F64, 2, 1), f32(t, 100)

@@ -12,14 +12,14 @@ import (
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
 
-// The expected values in the tests of the single ops are worked out by hand; the
-// operands are chosen so that this can be followed.
+// The expected values in the tests of single ops are computed by hand; the operands are chosen so
+// that this is easy to follow.
 
 var (
-	nan  = math.NaN()
-	inf  = math.Inf(1)
-	near = tensortest.Tolerance{Abs: 1e-7, Rel: 1e-7}
-	ln3  = math.Log(3)
+	nan   = math.NaN()
+	inf   = math.Inf(1)
+	tight = tensortest.Tolerance{Abs: 1e-7, Rel: 1e-7}
+	ln3   = math.Log(3)
 )
 
 // of returns a tensor of these values.
@@ -45,7 +45,7 @@ func i32(t *testing.T, v ...float64) *tensor.Tensor {
 	return of(t, tensor.I32, []int{len(v)}, v...)
 }
 
-// out returns a tensor that nothing was written to.
+// out returns a tensor that has not been written yet.
 func out(t *testing.T, d tensor.DType, shape ...int) *tensor.Tensor {
 	t.Helper()
 	x, intact := tensortest.Guarded(t, d, shape...)
@@ -73,5 +73,5 @@ func function[A any](t *testing.T, op *opregistry.Op[A]) opregistry.Func[A] {
 
 func want(t *testing.T, got *tensor.Tensor, v ...float64) {
 	t.Helper()
-	tensortest.CloseTo(t, v, got, near)
+	tensortest.CloseTo(t, v, got, tight)
 }

@@ -58,8 +58,7 @@ func TestLayerNormSpecialRows(t *testing.T) {
 	want(t, rsigma, 2, nan, nan)
 }
 
-// The FlagOS plugin's reference computes in the dtype of x: a mean of 50 in bf16
-// has steps of ¼.
+// The FlagOS plugin's reference computes in the dtype of x: near a mean of 50, bf16 has steps of ¼.
 func TestLayerNorm_UpstreamComputesInBF16(t *testing.T) {
 	t.Parallel()
 	x := []float64{50, 50.25, 49.75, 50.5}

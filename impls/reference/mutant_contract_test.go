@@ -13,7 +13,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// contractMutants compute the right values and break the contract of an impl.
+// contractMutants returns mutants that compute the right values and break the contract of an impl.
 func contractMutants() []mutant {
 	type (
 		exec = opregistry.Exec

@@ -8,8 +8,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// functionMutants are those of activations, softmaxes, dropout and their
-// neighbours.
+// functionMutants returns the mutants of activations, softmaxes, dropout and related ops.
 func functionMutants() []mutant {
 	type (
 		exec    = opregistry.Exec

@@ -6,8 +6,8 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// expertMutants have mistakes in what attention with options, packed sequences and
-// mixtures of experts compute.
+// expertMutants returns mutants with mistakes in attention with options, packed sequences and
+// mixtures of experts.
 func expertMutants() []mutant {
 	type (
 		exec    = opregistry.Exec

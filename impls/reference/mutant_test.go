@@ -14,15 +14,15 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// A mutant is an impl with one mistake that is known from real libraries. The
-// conformance kit has to find each of them.
+// mutant is an impl with one mistake that is known from real libraries. The conformance kit must
+// find each of them.
 type mutant struct {
 	name string
 	test func(t *testing.T)
 }
 
-// mutate returns a mutant of the reference that is run by the kit. wrong gets the
-// right function and the arguments of a call.
+// mutate returns a mutant of the reference. The kit calls wrong with the right function and the
+// arguments of a call.
 func mutate[A any](name string, op *opregistry.Op[A], d tensor.DType, wrong func(right opregistry.Func[A], x *opregistry.Exec, a A) error) mutant {
 	return mutant{name: op.Name() + ":" + name, test: func(t *testing.T) {
 		right := function(t, op)
@@ -42,7 +42,7 @@ func each(x *tensor.Tensor, f func(float64) float64) error {
 	return x.SetFloat64s(v)
 }
 
-// rounded keeps v in d between two steps of a computation.
+// rounded rounds v to the dtype of x, as between two steps of a computation.
 func rounded(x *tensor.Tensor, v []float64) ([]float64, error) {
 	err := x.SetFloat64s(v)
 	return x.Float64s(), err

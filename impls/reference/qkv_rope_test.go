@@ -12,8 +12,8 @@ import (
 func TestQKVRope(t *testing.T) {
 	t.Parallel()
 	quarter := math.Pi / 2
-	// One position with two groups of two heads of queries, one of keys and one of
-	// values of three elements. Queries turn by a quarter, keys by a half.
+	// There is one position with two groups, each of two heads of queries, one of keys and one of
+	// values of three elements. Queries rotate by a quarter turn, keys by a half.
 	a := ops.FusedQKVRopeArgs{
 		QKV:    f64(t, []int{1, 1, 2, 9}, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15, 16, 17, 18, 19),
 		QFreqs: of(t, tensor.F32, []int{1, 2}, quarter, quarter), KFreqs: of(t, tensor.F32, []int{1, 2}, 2*quarter, 2*quarter),
@@ -26,7 +26,7 @@ func TestQKVRope(t *testing.T) {
 	tensortest.CloseTo(t, []float64{-5, -6, -15, -16}, a.K, tol)
 	want(t, a.V, 7, 8, 9, 17, 18, 19)
 
-	// The inverse turns bring every element back to its place.
+	// The inverse rotations restore every element.
 	back := out(t, tensor.F64, 1, 1, 2, 9)
 	given := a.QKV.Float64s()
 	a.QKV = back
@@ -34,8 +34,8 @@ func TestQKVRope(t *testing.T) {
 	tensortest.CloseTo(t, given, back, tol)
 }
 
-// The first element of a key [1 0] that is turned by an angle of 0.1·position
-// tells the position.
+// The position follows from the first element of a key [1 0] that is rotated by an angle of
+// 0.1·position.
 func TestQKVRopePositions(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -93,8 +93,8 @@ func TestQuantizeNVFP4(t *testing.T) {
 	want(t, back, v...)
 }
 
-// formats are scalings with the error that rounding to their data may cause:
-// relative to an element, and in units of what scales an element.
+// formats returns scalings with the error that rounding to their data may cause, relative to an
+// element and in units of the scale of an element.
 func formats() []struct {
 	q        ops.Quantizer
 	data     tensor.DType
@@ -157,7 +157,7 @@ func quantized(t *testing.T, q ops.Quantizer, d tensor.DType, columns bool) ops.
 	return z
 }
 
-// What comes back is as near as the format allows.
+// Dequantize restores values as closely as the format allows.
 func TestQuantizeAndBack(t *testing.T) {
 	t.Parallel()
 	for _, f := range formats() {
@@ -185,7 +185,7 @@ func TestQuantizeAndBack(t *testing.T) {
 	}
 }
 
-// Stochastic rounding is right on average, and takes the words as documented.
+// Stochastic rounding is right on average, and uses the documented words.
 func TestStochasticRounding(t *testing.T) {
 	t.Parallel()
 	const n = 4096
@@ -226,8 +226,7 @@ func TestStochasticRounding(t *testing.T) {
 	}
 }
 
-// The first words of Philox4x32-10 with a zero key and counter are published with
-// the algorithm.
+// The first words of Philox4x32-10 with a zero key and counter are published with the algorithm.
 func TestStochasticRoundingTakesThePublishedWords(t *testing.T) {
 	t.Parallel()
 	words := []float64{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}

@@ -31,8 +31,8 @@ func TestSourceServesTheCatalogue(t *testing.T) {
 	assert.Len(t, src.Impls, len(ops.All())-len(ops.Declared()))
 }
 
-// The reference is its own oracle here: what this finds is writing to operands
-// that are only read, or beyond them, and results that are not reproducible.
+// The reference is its own oracle here. The test finds writes to operands that are only read, or
+// beyond operands, and results that are not reproducible.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	opstest.RunAll(t, reference.Source(), reference.Source())

@@ -40,8 +40,8 @@ func TestRope(t *testing.T) {
 	}
 }
 
-// The first element of a vector [1 0] that is turned by an angle of 0.1·position
-// tells the position.
+// The position follows from the first element of a vector [1 0] that is rotated by an angle of
+// 0.1·position.
 func TestRopePositions(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -43,7 +43,7 @@ func TestRouter(t *testing.T) {
 	a = route(t, func(a *args) { a.ScoreFunction, a.Topk = ops.SigmoidScore, 1 }, 0, ln3, -ln3)
 	want(t, a.Probs, 0, 0.75, 0) // one expert keeps its score
 
-	// The bias moves the choice and leaves the weights alone.
+	// The bias changes the choice but not the weights.
 	a = route(t, func(a *args) { a.ScoreFunction, a.ExpertBias = ops.SigmoidScore, f32(t, 0, -1, 0.5) }, 0, ln3, -ln3)
 	want(t, a.RoutingMap, 1, 0, 1)
 	want(t, a.Probs, 2.0/3, 0, 1.0/3)
@@ -64,7 +64,7 @@ func TestRouterGroups(t *testing.T) {
 	}, 3, -3, -4, 1, 2, 0)
 	want(t, a.RoutingMap, 0, 0, 0, 1, 1, 0)
 	a = route(t, func(a *ops.FusedTopkWithScoreFunctionFwdArgs) {
-		a.ScoreFunction, a.NumGroups, a.GroupTopk = ops.SigmoidScore, 3, 2 // the best of each group counts
+		a.ScoreFunction, a.NumGroups, a.GroupTopk = ops.SigmoidScore, 3, 2 // the value of a group is its best expert
 	}, 3, -3, -4, 1, 2, 0)
 	want(t, a.RoutingMap, 1, 0, 0, 0, 1, 0)
 }

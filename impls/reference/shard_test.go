@@ -26,8 +26,8 @@ func TestPartialAmax(t *testing.T) {
 	want(t, a.Calls[0].GlobalAmax, 7)
 }
 
-// The kernel writes whole rows of a tile and relies on an all-gather to repair
-// what is beyond the shard: here nothing is written there.
+// Upstream's kernel writes whole rows of a tile and relies on an all-gather to repair the elements
+// beyond the shard. The reference writes nothing there.
 func TestPartialCast_UpstreamWritesBeyondTheShard(t *testing.T) {
 	t.Parallel()
 	y := out(t, tensor.F8E4M3, 3) // guarded
@@ -37,8 +37,8 @@ func TestPartialCast_UpstreamWritesBeyondTheShard(t *testing.T) {
 	want(t, y, 2, 1, 448)
 }
 
-// Its base class declares arguments that the kernels do not take; these are the
-// kernels'.
+// Upstream's base class declares arguments that its kernels do not take; the op has those of the
+// kernels.
 func TestMXFP8Partial_UpstreamBaseClassDiffers(t *testing.T) {
 	t.Parallel()
 	// Elements 31 to 34 of a matrix of 2×33: two of the first row, two of the second.

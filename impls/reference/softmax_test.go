@@ -35,8 +35,8 @@ func TestSoftmax(t *testing.T) {
 	}
 }
 
-// The FlagOS plugin's reference builds a square mask and raises for fewer queries
-// than keys, and for more.
+// The FlagOS plugin's reference builds a square mask and raises an error when the numbers of
+// queries and keys differ.
 func TestAlignedCausal_UpstreamRaisesUnlessSquare(t *testing.T) {
 	t.Parallel()
 	a := ops.SoftmaxArgs{Input: f64(t, []int{1, 1, 2, 3}, 0, 0, nan, 0, 0, 0), Output: out(t, tensor.F64, 1, 1, 2, 3), ScaleFactor: 1}
@@ -112,8 +112,7 @@ func TestMaskedSoftmaxBroadcast(t *testing.T) {
 	want(t, y, 0, 1, 0, 1, 0, 1, 0, 1)
 }
 
-// The FlagOS plugin's reference rounds scale·x to the dtype of x first: 30.3 is no
-// bf16.
+// The FlagOS plugin's reference rounds scale·x to the dtype of x first: bf16 cannot hold 30.3.
 func TestSoftmax_UpstreamRoundsLogits(t *testing.T) {
 	t.Parallel()
 	y := out(t, tensor.BF16, 1, 1, 1, 2)

@@ -32,7 +32,7 @@ func TestWorkloads(t *testing.T) {
 			assert.Equal(t, most[0].Case, most[1].Case)
 			assert.Positive(t, least[0].Bytes)
 			assert.GreaterOrEqual(t, most[0].Bytes, least[0].Bytes)
-			for range 3 { // what is updated in place begins anew
+			for range 3 { // operands that are updated in place are restored
 				_, err := most[0].Run(serial)
 				require.NoError(t, err)
 				require.NoError(t, most[0].Check(most[1], equal))
