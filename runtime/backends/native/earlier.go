@@ -17,8 +17,11 @@ var runFiles = []string{
 	checkpointsName, nameFile, rundir.MetricsName, rundir.PlotName, rundir.RunFileName, resolvedFile, manifestFile, dispatchFile, batchesFile, tensorboardName,
 }
 
-// keepEarlier sets aside what an earlier run left in the directory.
+// keepEarlier sets aside what an earlier run left in the directory, but not what it left half written.
 func (t *trainer) keepEarlier() error {
+	if _, err := checkpoint.RemoveLeftOvers(t.dir.Path(checkpointsName)); err != nil {
+		return err
+	}
 	trained, err := t.hasEarlier()
 	if !trained || err != nil {
 		return err

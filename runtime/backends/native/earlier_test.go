@@ -204,3 +204,23 @@ func TestTheNextCommand(t *testing.T) {
 		}
 	}
 }
+
+// What a run that was killed in its first save has left half written is removed, and not kept as an earlier run.
+func TestAnUnfinishedFirstSave(t *testing.T) {
+	for name, metrics := range map[string]string{"before its record": "", "after its record": `{"step":1,"loss":5.5}` + "\n"} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			half := l.path("run", "checkpoints", "step-00000001.tmp-1a2b", "model.safetensors")
+			require.NoError(t, os.MkdirAll(filepath.Dir(half), 0o755))
+			require.NoError(t, os.WriteFile(half, []byte("half"), 0o644))
+			require.NoError(t, os.WriteFile(l.path("run", rundir.MetricsName), []byte(metrics), 0o644))
+			require.NoError(t, l.train(t.Context(), "run", "train_iters=2"))
+			for path := range l.tree(l.path("run")) {
+				assert.NotContains(t, path, ".tmp-")
+			}
+			if metrics == "" {
+				assert.NoDirExists(t, l.path("run", rundir.PreviousName))
+			}
+		})
+	}
+}

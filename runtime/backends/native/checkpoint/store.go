@@ -138,7 +138,7 @@ func (s *Store) Save(step int64, write func(w *Writer) error) (saved Saved, err 
 	}
 
 	// Left-overs go first: they may be what fills the disk.
-	left, err := durable.RemoveTemps(s.dir, leftOver)
+	left, err := RemoveLeftOvers(s.dir)
 	if err != nil {
 		saved.Warnings = append(saved.Warnings, "remove what a killed save left: "+err.Error())
 	}
@@ -153,6 +153,10 @@ func (s *Store) Save(step int64, write func(w *Writer) error) (saved Saved, err 
 	s.prune(saved.Path, existing, &saved)
 	return saved, nil
 }
+
+// RemoveLeftOvers removes from the directory of a Store what killed saves have left, and returns the names. The caller makes
+// sure that nobody saves there.
+func RemoveLeftOvers(dir string) ([]string, error) { return durable.RemoveTemps(dir, leftOver) }
 
 // leftOver matches the names of directories that a killed save leaves.
 var leftOver = regexp.MustCompile(`^step-\d{8,18}` + regexp.QuoteMeta(durable.TempMark) + `[0-9a-z]+$`)
