@@ -47,12 +47,16 @@ func TestPageFollowsRunsAndImpls(t *testing.T) {
 	train := func(name string, first, last int) {
 		observers.RunStarted(backend.Run{Name: name, Model: "llama <2M>", FirstStep: first, Steps: last, Parameters: 2_000_000})
 		for step := first; step <= last; step++ {
-			observers.StepDone(backend.Step{Step: step, Loss: float64(10 * step), TokensPerSecond: 100})
+			observers.StepDone(backend.Step{
+				Step: step, Loss: float64(10 * step), TokensPerSecond: 100,
+				Reference: []opmanager.ReferenceCost{{Op: "swiglu", Impl: "reference.go", Share: 0.4, Reason: "flagos <declined>"}},
+			})
 		}
 	}
 	train("first", 1, 3)
 	b.sees(`document.getElementById("run-state").textContent === "running"`)
 	b.sees(`document.getElementById("loss").getAttribute("aria-label") === "Loss: 10 at step 1, 30 at step 3"`)
+	b.sees(`document.getElementById("run-notes").textContent === "swiglu took 40 % of the time of a step on reference.go: flagos <declined>."`)
 	observers.RunEnded(backend.Result{Run: backend.Run{Name: "first"}, Err: errors.New("step 3: the <disk> is full")})
 	b.sees(`document.getElementById("run-state").className === "tag failed"`)
 	b.sees(`document.getElementById("run-about").textContent === "llama <2M> · 2M parameters · step 3: the <disk> is full"`)

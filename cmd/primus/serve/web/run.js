@@ -22,7 +22,7 @@ async function showRuns() {
   const others = all.filter(r => compared.has(r.id) && r.id !== run.id);
   const [used, text, taken, ...points] = await Promise.all([ask(`${path}/impls`), fetch(`${path}/log?lines=200`).then(r => r.text()),
     $('save') ? ask('v1/process') : null, ...[run, ...others].map(pointsOf)]);
-  showRun(run, taken, used);
+  showRun(run, taken);
   showShare(used);
   showLog(text);
   showCurves([run, ...others], points);
@@ -74,7 +74,7 @@ function busy(taken) {
   return Math.max(0, (taken.cpu_seconds - last.seconds) / ((now - last.now) / 1000));
 }
 
-function showRun(run, taken, used) {
+function showRun(run, taken) {
   $('run-name').textContent = run.name;
   $('run-state').textContent = run.state;
   $('run-state').className = 'tag ' + run.state;
@@ -96,7 +96,7 @@ function showRun(run, taken, used) {
   }
   $('run-tiles').replaceChildren(...tiles.map(([name, value, kind]) =>
     element('div', { class: kind || '' }, element('dt', {}, name), element('dd', {}, value))));
-  $('run-notes').replaceChildren(...notes(used).map(text => element('li', {}, text)));
+  $('run-notes').replaceChildren(...notes(run).map(text => element('li', {}, text)));
   if ($('save')) {
     $('save').disabled = $('stop').disabled = !writable || run.state !== 'running';
     $('save').title = $('stop').title = writable ? '' : 'this service was started without a token file';
@@ -106,12 +106,9 @@ function showRun(run, taken, used) {
 const when = time => new Date(time).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'medium' });
 
 // notes returns what slows down a run and is easily overlooked.
-function notes(used) {
-  const total = used.reduce((sum, u) => sum + u.nanos, 0);
-  const slow = used.filter(u => u.kind === 'reference' && u.nanos > 0).sort((a, b) => b.nanos - a.nanos);
-  const share = slow.reduce((sum, u) => sum + u.nanos, 0) / total;
-  if (!(share > 0.1)) return [];
-  return [`The reference, which is slow, takes ${Math.round(100 * share)} % of the time in ops, most of it in ${slow[0].op}.`];
+function notes(run) {
+  const of = run.state === 'running' ? 'of a step' : 'of the run';
+  return (run.reference || []).map(c => `${c.op} took ${Math.round(100 * c.share)} % of the time ${of} on ${c.impl_id}: ${c.reason}.`);
 }
 
 function showShare(used) {
