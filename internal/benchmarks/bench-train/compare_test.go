@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stage writes programs that answer in place of primus and of Python, and returns the flags that name them.
+// stage writes programs that replace primus and Python, and returns the flags that name them.
 func stage(t *testing.T, primus, python string) []string {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -29,7 +29,8 @@ func stage(t *testing.T, primus, python string) []string {
 	return []string{"-primus", write("primus", primus), "-python", write("python", python), "-models", "llama_6M", "-rounds", "3"}
 }
 
-// answerPrimus answers like primus benchmark train: 1000 tokens/s on flagos and 3000 on oneDNN. There is no OpenBLAS.
+// answerPrimus answers like primus benchmark train: 1000 tokens/s on flagos and 3000 on oneDNN.
+// There is no OpenBLAS.
 const answerPrimus = `
 impl=default.flagos speed=1000 ms=20 add=1
 case "$*" in

@@ -18,7 +18,7 @@ import (
 	"github.com/primus-fl/primus/internal/cpufeat"
 )
 
-// turn is what one contender did in one round.
+// turn is the result of one contender in one round.
 type turn struct {
 	TokensPerSecond float64 `json:"tokens_per_second"` // of the median step
 	Best            float64 `json:"best_tokens_per_second"`
@@ -26,16 +26,16 @@ type turn struct {
 	PeakBytes       uint64  `json:"peak_bytes"`
 }
 
-// contender trains the model in its own way.
+// contender is one way to train the model.
 type contender struct {
 	name string
 	turn func(ctx context.Context) (turn, error)
 }
 
-// errAbsent says that a contender cannot take part on this machine.
+// errAbsent says that a contender cannot run on this machine.
 var errAbsent = errors.New("not available")
 
-// steps is what `primus benchmark train -o json` prints, as far as it matters here.
+// steps is the part of the output of `primus benchmark train -o json` that is used here.
 type steps struct {
 	Parameters      int            `json:"parameters"`
 	Threads         int            `json:"threads"`
@@ -50,7 +50,7 @@ type steps struct {
 	Ops []opTime `json:"ops"`
 }
 
-// opTime is what an impl took of a step.
+// opTime is the time that an impl took of a step.
 type opTime struct {
 	Op   string  `json:"op"`
 	Impl string  `json:"impl"`
@@ -64,7 +64,7 @@ type policy struct {
 	impl string // has to have served something; "" for none in particular
 }
 
-// policies are those that every comparison has. The best mix is found from their steps.
+// policies returns the policies of every comparison. The best mix is computed from their steps.
 func policies() []policy {
 	only := func(vendor string) []string { return []string{"--per-op", "generic_gemm=vendor:" + vendor + "|flagos"} }
 	return []policy{
@@ -100,7 +100,8 @@ func (p policy) contender(o options, m model) contender {
 	}}
 }
 
-// bestMix returns the policy that gives each op to the impl that took least of a step under any of the others.
+// bestMix returns the policy that gives each op to the impl that was fastest in a step under any of
+// the others.
 func bestMix(seen []steps) policy {
 	best := map[string]opTime{}
 	var order []string
@@ -131,7 +132,7 @@ func bestMix(seen []steps) policy {
 	return policy{name: "best mix", args: []string{"--per-op", strings.Join(order, ";")}}
 }
 
-// pytorch returns the peer, made as fast as this machine lets it be.
+// pytorch returns the peer, as fast as it can be on this machine.
 func pytorch(o options, s steps) contender {
 	args := []string{o.script, "--steps", strconv.Itoa(o.steps), "--warmup", strconv.Itoa(o.warmup), "--threads", strconv.Itoa(s.Threads)}
 	for _, name := range slices.Sorted(maps.Keys(s.Shape)) {
@@ -168,7 +169,7 @@ func pytorch(o options, s steps) contender {
 	}}
 }
 
-// pytorchSettings are the variables that make Debian's PyTorch fast on this CPU.
+// pytorchSettings returns the environment variables that make Debian's PyTorch fast on this CPU.
 func pytorchSettings(threads int) []string {
 	set := []string{"OMP_NUM_THREADS=" + strconv.Itoa(threads)}
 	switch {
@@ -220,7 +221,7 @@ func without(env []string, prefixes ...string) []string {
 	})
 }
 
-// describeMachine names the CPU and how many of it there are.
+// describeMachine returns the name and the number of the CPUs.
 func describeMachine() string {
 	name := runtime.GOARCH
 	text, _ := os.ReadFile("/proc/cpuinfo")

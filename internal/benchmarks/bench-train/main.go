@@ -1,11 +1,11 @@
-// Command bench-train measures training steps of primus beside PyTorch, under
-// several policies, in one run.
+// Command bench-train compares training steps of primus with PyTorch, under several policies, in
+// one run.
 //
-// Contenders take turns, a few steps each in a process of its own, so that a machine
-// that slows down slows all of them. Figures are medians over the rounds and the
-// best step of all; ratios are taken within a round. PyTorch runs as fast as it can
-// be made to: with the OpenBLAS kernels and the vector instructions of this CPU,
-// OpenBLAS on OpenMP and tcmalloc where they are installed.
+// Contenders take turns, a few steps each in a separate process, so that a machine that becomes
+// slower affects all of them. Figures are medians over the rounds and the best step of all; ratios
+// are computed within a round. PyTorch is configured to be as fast as possible: with the OpenBLAS
+// kernels and the vector instructions of this CPU, OpenBLAS on OpenMP, and tcmalloc where they are
+// installed.
 package main
 
 import (
@@ -92,7 +92,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	return o, nil
 }
 
-// model is an experiment with the batch that a comparison is made at.
+// model is an experiment with the batch size of the comparison.
 type model struct {
 	name, config string
 	batch        int // sequences a step

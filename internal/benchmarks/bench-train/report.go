@@ -27,7 +27,7 @@ type comparison struct {
 	Rows  []row    `json:"contenders"`
 }
 
-// row is one contender. Ratios are to PyTorch and 0 without it.
+// row is one contender. Ratios are relative to PyTorch, and 0 without it.
 type row struct {
 	Name      string          `json:"name"`
 	Turns     []turn          `json:"turns"`
@@ -42,10 +42,10 @@ type row struct {
 	Absent    string          `json:"absent,omitempty"` // why there are no turns
 }
 
-// peer is the contender that ratios are taken to.
+// peer is the contender that the others are compared with.
 const peer = "pytorch"
 
-// compare lets all contenders take turns.
+// compare makes all contenders take turns.
 func compare(ctx context.Context, o options, m model, progress io.Writer) (comparison, error) {
 	c := comparison{Model: m.name}
 	var seen []steps
@@ -93,7 +93,7 @@ func compare(ctx context.Context, o options, m model, progress io.Writer) (compa
 	return c, nil
 }
 
-// sumUp fills what follows from the turns.
+// sumUp computes the figures that follow from the turns.
 func (c *comparison) sumUp() {
 	var beside []turn
 	for _, r := range c.Rows {
@@ -174,7 +174,7 @@ func (r report) writeTable(out io.Writer) error {
 	return nil
 }
 
-// interval writes where the ratio lies.
+// interval returns the text of the interval of the ratio.
 func (r row) interval() string {
 	if r.Interval == nil {
 		return "-"
@@ -182,7 +182,7 @@ func (r row) interval() string {
 	return fmt.Sprintf("%.2f to %.2f (%.0f %%)", r.Interval.Low, r.Interval.High, 100*r.Interval.Confidence)
 }
 
-// figure writes a ratio, or a dash where there is none.
+// figure returns the text of a ratio, or a dash where there is none.
 func figure(v float64) string {
 	if v == 0 {
 		return "-"

@@ -1,6 +1,6 @@
-// Command dispatch measures what dispatch costs beside a direct call, in one run,
-// and prints a Markdown table. Batches of all rows alternate, and of each row the
-// fastest batch counts, so that other work on the machine shows little.
+// Command dispatch compares the cost of dispatch with a direct call, in one run, and prints a
+// Markdown table. Batches of all rows alternate, and the fastest batch of each row counts, so that
+// other load on the machine has little effect.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// args are those of an op with two operands, an option and a saved state.
+// args are the arguments of an op with two operands, an option and a saved state.
 type args struct {
 	In, Out *tensor.Tensor
 	Eps     float32
@@ -35,8 +35,8 @@ var op = opregistry.NewOp("bench_op", opregistry.Schema[args]{
 
 func noop(*opregistry.Exec, args) error { return nil }
 
-// contained calls an impl and turns a panic into an error: the least that a call
-// costs which survives one.
+// contained calls an impl and turns a panic into an error: the lowest possible cost of a call that
+// survives a panic.
 //
 //go:noinline
 func contained(run opregistry.Func[args], ex *opregistry.Exec, a args) (err error) {
@@ -172,7 +172,7 @@ func makeRows(a args) ([]row, error) {
 	return rows, errors.Join(faults...)
 }
 
-// allocations returns how many there are a call, the least of some batches because
+// allocations returns the number of allocations per call, the smallest of some batches because
 // other goroutines of the runtime allocate, too.
 func allocations(batch func(int), calls int) uint64 {
 	least := ^uint64(0)
@@ -186,8 +186,8 @@ func allocations(batch func(int), calls int) uint64 {
 	return least
 }
 
-// contention returns the time of a call in nanoseconds on one goroutine and on two
-// that share a manager.
+// contention returns the time of a call in nanoseconds on one goroutine and on two that share a
+// manager.
 func contention(rounds, calls int, a args) (alone, together float64) {
 	m, err := manager(opmanager.Settings{}, nil)
 	if err != nil {
@@ -226,7 +226,7 @@ func contention(rounds, calls int, a args) (alone, together float64) {
 	return float64(measure(1)) / float64(calls), float64(measure(2)) / float64(calls)
 }
 
-// rebuildTime returns how long a change of policy takes at its best.
+// rebuildTime returns the shortest time that a change of policy took.
 func rebuildTime() (time.Duration, error) {
 	src := opregistry.Source{Name: "bench"}
 	for i := range 150 {

@@ -11,8 +11,8 @@ import (
 // attnHeads is the number of heads; each serves its own keys and values.
 const attnHeads = hidden / headDim
 
-// attentions are forward and backward of causal attention over as many tokens as a
-// training step has, in sequences of growing length.
+// attentions compares causal attention, forward and backward, over as many tokens as a training
+// step has, in sequences of growing length.
 func (b *bench) attentions() []contest {
 	var all []contest
 	for _, seq := range []int{256, 512, 1024, 2048} {
@@ -34,9 +34,9 @@ func (b *bench) attention(batch, seq int) contest {
 	}}
 }
 
-// causal returns a side that runs a forward and a backward pass of causal attention, with
-// options where edit gives it some, and the work that is done for the keys that queries
-// see: two products forward and five backward.
+// causal returns a side that runs a forward and a backward pass of causal attention, with the
+// options that edit sets, and the work for the keys that queries see: two products forward and five
+// backward.
 func (b *bench) causal(batch, seq int, edit func(*ops.FusedAttnBwdArgs)) (side, float64, error) {
 	x := func() *tensor.Tensor { return b.floats(batch, seq, attnHeads, headDim) }
 	a := ops.FusedAttnBwdArgs{
@@ -63,7 +63,7 @@ func (b *bench) causal(batch, seq int, edit func(*ops.FusedAttnBwdArgs)) (side, 
 	}), 1e-9 * 14 * float64(batch*attnHeads*headDim) * pairs, nil
 }
 
-// attentionOptions are attention with options beside attention without, both of flagos.
+// attentionOptions compares attention with options with plain attention, both of flagos.
 func (b *bench) attentionOptions() []contest {
 	var all []contest
 	for _, shape := range [][2]int{{4, 512}, {1, 1024}} {

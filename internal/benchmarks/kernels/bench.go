@@ -11,7 +11,7 @@ import (
 	"github.com/primus-fl/primus/vendors/openblas"
 )
 
-// bench is what the cases of one number of threads share.
+// bench holds what the cases of one number of threads share.
 type bench struct {
 	threads int
 	now     clock
@@ -47,8 +47,7 @@ func implOf[A any](s opregistry.Source, op *opregistry.Op[A]) opregistry.Func[A]
 	panic(fmt.Sprintf("BUG: source %s has no impl of %s", s.Name, op.Name()))
 }
 
-// floats makes a dense tensor of values that stay in range however often an op
-// runs over them.
+// floats makes a dense tensor of values that stay in range however often an op runs over them.
 func (b *bench) floats(shape ...int) *tensor.Tensor {
 	values := make([]float32, tensor.Shape(shape).NumElements())
 	for i := range values {

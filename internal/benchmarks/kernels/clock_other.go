@@ -7,7 +7,7 @@ import (
 	"runtime"
 )
 
-// cpuTime is a clock that stands still while other programs have the CPU.
+// cpuTime is a clock that stops while other programs have the CPU.
 func cpuTime() (clock, error) {
 	return nil, fmt.Errorf("-cpu: CPU time is not read on %s", runtime.GOOS)
 }

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuTime is a clock that stands still while other programs have the CPU.
+// cpuTime is a clock that stops while other programs have the CPU.
 func cpuTime() (clock, error) {
 	read := func() time.Duration {
 		var t unix.Timespec

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// contest is one case: flagos and a peer at the same work.
+// contest is one case: flagos and a peer that do the same work.
 type contest struct {
 	group, name string
 	unit        string // of the rates
 	prepare     func() (match, error)
 }
 
-// match is a contest with all that it needs in memory. Work is that of a call, in
+// match is a contest with its operands in memory. oursWork and peerWork are the work of one call, in
 // billions of what the unit counts.
 type match struct {
 	ours, peer         side
@@ -20,17 +20,17 @@ type match struct {
 	peerName           string
 }
 
-// side makes one call and returns how long it took. A side that is absent says why.
+// side makes one call and returns how long it took. A side that is absent has a reason.
 type side struct {
 	call   func() (time.Duration, error)
-	settle time.Duration // how long its idle threads go on to spin
+	settle time.Duration // how long its idle threads keep spinning
 	absent error
 }
 
-// clock says how much time has passed since some moment.
+// clock returns how much time has passed since it was made.
 type clock func() time.Duration
 
-// elapsed is the clock on the wall.
+// elapsed is a clock of wall time.
 func elapsed() clock {
 	start := time.Now()
 	return func() time.Duration { return time.Since(start) }
@@ -45,7 +45,7 @@ func timed(now clock, call func() error) side {
 	}}
 }
 
-// limits say when a case ends: after this time, and not before so many rounds.
+// limits say when a case ends: after this time, but not before this number of rounds.
 type limits struct {
 	time   time.Duration
 	rounds int

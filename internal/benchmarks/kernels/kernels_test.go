@@ -99,7 +99,7 @@ func TestEveryCaseRuns(t *testing.T) {
 	assert.Len(t, b.attentions(), 4)
 }
 
-// counting is a side whose calls take these times in turn.
+// counting is a side whose calls take these times, in order.
 func counting(times ...time.Duration) side {
 	n := 0
 	return side{call: func() (time.Duration, error) {

@@ -7,7 +7,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// traffic is what an op has to move when each operand passes once, in bytes.
+// traffic is the number of bytes that an op must move when each operand passes once.
 type traffic struct {
 	read, written, updated int // updated bytes count as read and as written, too
 }
@@ -15,8 +15,8 @@ type traffic struct {
 // distinct returns how many bytes of memory are moved.
 func (t traffic) distinct() int { return t.read + t.written - t.updated }
 
-// trafficOf counts every operand once. Of a table only the rows that indexes point
-// to are read, and an operand that is read and written in place is updated.
+// trafficOf counts every operand once. Only the rows of a table that indexes point to are read, and
+// an operand that is read and written in place is updated.
 func trafficOf(operands []opregistry.Operand) traffic {
 	var t traffic
 	picked := 0
@@ -61,8 +61,8 @@ func readToo(operands []opregistry.Operand, i int) bool {
 	return false
 }
 
-// loop does nothing but move bytes. Its arrays are as large together as the memory
-// that an op moves, so that both find it in the same cache or in none.
+// loop only moves bytes. Its arrays are together as large as the memory that an op moves, so that
+// both find it in the same cache or in none.
 type loop struct {
 	name        string
 	arrays      [][]float32
@@ -74,9 +74,9 @@ type loop struct {
 // loopPart is the number of elements of a part of a loop.
 const loopPart = 1 << 14
 
-// loopFor returns the loop that reads and writes in about the proportion of an op:
-// a sum for an op that only reads, McCalpin's STREAM scale and add, a triad in
-// place, and a scale with two results.
+// loopFor returns the loop that reads and writes in about the same proportion as an op: a sum for
+// an op that only reads, McCalpin's STREAM scale and add, a triad in place, and a scale with two
+// results.
 func loopFor(t traffic) *loop {
 	var l *loop
 	arrays := 0

@@ -17,7 +17,7 @@ import (
 
 func main() { os.Exit(doMain(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// doMain returns 0, 1 after a failure, or 2 for wrong usage.
+// doMain returns the exit code: 0, 1 after a failure, or 2 for wrong usage.
 func doMain(args []string, stdout, stderr io.Writer) int {
 	o, err := parseOptions(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {
@@ -94,8 +94,8 @@ func parseThreads(s string) ([]int, error) {
 	return threads, nil
 }
 
-// measureAll measures in this process for one number of threads, else in one
-// process for each.
+// measureAll measures in this process for one number of threads, and otherwise in one process for
+// each number.
 func measureAll(o options, stderr io.Writer) ([]row, error) {
 	if len(o.threads) == 1 {
 		return measure(o.threads[0], o, stderr)

@@ -160,7 +160,7 @@ func (b *bench) lists(n int, sizes ...int) [][]*tensor.Tensor {
 	return all
 }
 
-// memoryOp is an op beside the loop that moves bytes as the op has to.
+// memoryOp compares an op with the loop that moves the same bytes.
 func memoryOp[A any](b *bench, name string, op *opregistry.Op[A], args func() A) contest {
 	return contest{group: "memory", name: name, unit: "GB/s", prepare: func() (match, error) {
 		a := args()

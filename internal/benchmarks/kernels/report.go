@@ -74,8 +74,8 @@ type summary struct {
 // mean returns the geometric mean.
 func (s *summary) mean() float64 { return stat.GeometricMean(s.ratios, nil) }
 
-// summarize returns the summaries in the order in which their groups appear, and
-// leaves out cases without a peer.
+// summarize returns the summaries in the order in which their groups appear. Cases without a peer
+// are left out.
 func summarize(rows []row) []*summary {
 	type key struct {
 		group   string

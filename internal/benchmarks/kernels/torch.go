@@ -17,7 +17,7 @@ import (
 //go:embed torch_peer.py
 var torchProgram string
 
-// torch is PyTorch in a process of its own, started when it is first asked.
+// torch is a PyTorch process, which is started at its first use.
 type torch struct {
 	threads int
 	command *exec.Cmd
@@ -29,9 +29,9 @@ type torch struct {
 // pythons are tried in order; a distribution's PyTorch belongs to its own Python.
 var pythons = []string{"python3", "/usr/bin/python3"}
 
-// environment puts the peer at its best: the kernels that fit the CPU, the build
-// of OpenBLAS that shares PyTorch's threads where the system has it, and memory
-// that is kept from one call to the next.
+// environment makes the peer as fast as possible: the kernels that fit the CPU, the build of
+// OpenBLAS that shares PyTorch's threads where the system has it, and memory that is kept from one
+// call to the next.
 func (t *torch) environment() []string {
 	env := append(os.Environ(),
 		"OPENBLAS_CORETYPE=SkylakeX", "ATEN_CPU_CAPABILITY=avx512",
@@ -87,7 +87,7 @@ func (t *torch) startWith(python string) error {
 	return nil
 }
 
-// settle is how long PyTorch's idle threads go on to spin.
+// settle is how long PyTorch's idle threads keep spinning.
 const settle = 20 * time.Millisecond
 
 // attention returns the side that runs one forward and backward pass.

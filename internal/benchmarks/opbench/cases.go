@@ -11,7 +11,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// Layout is how the operands of a product lie in memory.
+// Layout says how the operands of a product lie in memory.
 type Layout string
 
 // The layouts of the three products of a linear layer.
@@ -24,14 +24,15 @@ const (
 // Layouts returns all layouts.
 func Layouts() []Layout { return []Layout{Forward, DGrad, WGrad} }
 
-// GEMM returns the product D [rows, cols] = op(B)·op(A) over inner elements, of 2·rows·cols·inner operations.
+// GEMM returns the product D [rows, cols] = op(B)·op(A) over inner elements, of 2·rows·cols·inner
+// operations.
 func (m *Maker) GEMM(rows, cols, inner int, l Layout) (Case, error) {
 	c, err := newCase(m, ops.GenericGemm, fmt.Sprintf("%dx%dx%d %s", rows, cols, inner, l), m.product(rows, cols, inner, l))
 	c.FLOPs, c.Bound = 2*float64(rows)*float64(cols)*float64(inner), Compute
 	return c, err
 }
 
-// GroupedGEMM returns the products of several experts, each as GEMM has it.
+// GroupedGEMM returns the products of several experts, each like that of GEMM.
 func (m *Maker) GroupedGEMM(groups, rows, cols, inner int, l Layout) (Case, error) {
 	var a ops.TEGeneralGroupedGemmArgs
 	for range groups {
@@ -58,8 +59,9 @@ func (m *Maker) product(rows, cols, inner int, l Layout) ops.GenericGemmArgs {
 	return a
 }
 
-// Attention returns self-attention of [batch, seq, heads, dim] over groups heads of keys and values, forward and backward.
-// Forward has 4·batch·heads·seq²·dim operations, half of them under the causal mask; backward has 2.5 times as many.
+// Attention returns self-attention of [batch, seq, heads, dim] over groups heads of keys and
+// values, forward and backward. Forward has 4·batch·heads·seq²·dim operations, half of them under
+// the causal mask; backward has 2.5 times as many.
 func (m *Maker) Attention(batch, seq, heads, groups, dim int, mask ops.MaskType) (fwd, bwd Case, err error) {
 	f := ops.FusedAttnFwdArgs{
 		Q: m.random(batch, seq, heads, dim), K: m.random(batch, seq, groups, dim), V: m.random(batch, seq, groups, dim),

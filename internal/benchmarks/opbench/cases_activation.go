@@ -6,7 +6,8 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// activationCases are those of the activation functions, of rows × cols elements of their output.
+// activationCases returns the cases of the activation functions, of rows × cols elements of their
+// output.
 func activationCases() map[string]builder {
 	cases := map[string]builder{
 		ops.ClampedSwiGLU.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
@@ -48,11 +49,11 @@ func activationCases() map[string]builder {
 	return cases
 }
 
-// softmaxScale is the factor of heads of 64.
+// softmaxScale is the scale of attention scores of heads of 64.
 const softmaxScale = 0.125
 
-// softmaxCases are those of the softmaxes, of rows rows of cols scores each. Under a causal mask they are square
-// matrices of that many columns, as many as have about that many rows.
+// softmaxCases returns the cases of the softmaxes, of rows rows of cols scores each. With a causal
+// mask they are square matrices of cols columns, as many as have about that many rows together.
 func softmaxCases() map[string]builder {
 	cases := map[string]builder{
 		ops.ScaledMaskedSoftmaxForward.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {

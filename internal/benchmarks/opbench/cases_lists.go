@@ -5,7 +5,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// listCases are those of the ops over lists of tensors, of one tensor each.
+// listCases returns the cases of the ops over lists of tensors, of one tensor each.
 func listCases() map[string]builder {
 	return map[string]builder{
 		ops.MultiTensorAdam.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {

@@ -6,7 +6,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// The experts of the cases of a mixture, and how many of them a token goes to.
+// The number of experts of the cases of a mixture, and how many experts a token has.
 const (
 	experts = 8
 	topk    = 2
@@ -15,7 +15,7 @@ const (
 // dropped is the dropout probability of the cases.
 const dropped = 0.1
 
-// familyCases are those of the ops that models other than Llama have.
+// familyCases returns the cases of the ops that models other than Llama have.
 func familyCases() map[string]builder {
 	return map[string]builder{
 		ops.LayerNormFwd.Name():    first((*Maker).layerNorm),
@@ -29,7 +29,7 @@ func familyCases() map[string]builder {
 	}
 }
 
-// first and second are the builders of one case of two.
+// first and second are builders of one of two cases.
 func first(build func(m *Maker, shape string, rows, cols int) (fwd, bwd Case, err error)) builder {
 	return func(m *Maker, shape string, rows, cols int) (Case, error) {
 		fwd, _, err := build(m, shape, rows, cols)
@@ -44,7 +44,7 @@ func second(build func(m *Maker, shape string, rows, cols int) (fwd, bwd Case, e
 	}
 }
 
-// pair returns the cases of a forward op and of one that reads what it has saved.
+// pair returns the cases of a forward op and of one that reads its saved state.
 func pair[A, B any](m *Maker, shape string, fwdOp *opregistry.Op[A], f A, bwdOp *opregistry.Op[B], b B) (fwd, bwd Case, err error) {
 	if fwd, err = newCase(m, fwdOp, shape, f); err != nil {
 		return fwd, bwd, err
@@ -75,7 +75,7 @@ func (m *Maker) dropout(shape string, rows, cols int) (fwd, bwd Case, err error)
 	})
 }
 
-// permute returns the cases that bring the rows of tokens to their experts and the gradients back.
+// permute returns the cases that copy the rows of tokens to their experts and the gradients back.
 func (m *Maker) permute(shape string, rows, cols int) (fwd, bwd Case, err error) {
 	f := ops.MoEPermuteFwdArgs{
 		Input: m.random(rows, cols), Indices: m.indexes(experts, rows, topk), Output: m.fresh(m.dtype, topk*rows, cols),
@@ -86,7 +86,8 @@ func (m *Maker) permute(shape string, rows, cols int) (fwd, bwd Case, err error)
 	})
 }
 
-// unpermute returns the cases that add up what experts made of each token, by weight, behind a permutation.
+// unpermute returns the cases that compute the weighted sum of the experts' results for each token,
+// after a permutation.
 func (m *Maker) unpermute(shape string, rows, cols int) (fwd, bwd Case, err error) {
 	f := ops.MoEPermuteFwdArgs{
 		Input: m.random(rows, cols), Indices: m.indexes(experts, rows, topk), Output: m.fresh(m.dtype, topk*rows, cols),

@@ -2,10 +2,10 @@
 //
 // # Concepts
 //
-// A Maker builds Cases: calls of ops with operands of some shape and dtype. Measure
-// runs a Case on several impls, in turns, so that a machine that slows down slows all
-// of them. Impls are called as they are, without an op manager: nothing falls back, and
-// what an impl's Support rules out it does not run.
+// A Maker builds Cases: calls of ops with operands of some shape and dtype. Measure runs a Case on
+// several impls by turns, so that a machine that becomes slower affects all of them. Impls are
+// called directly, without an op manager: there is no fallback, and a call that an impl's Support
+// rules out is not made.
 //
 // # Concurrency
 //
@@ -13,5 +13,5 @@
 //
 // # Errors
 //
-// An impl that is not available, declines or fails has the reason in its Result.
+// The Result of an impl that is not available, declines or fails holds the reason.
 package opbench

@@ -29,7 +29,7 @@ type Case struct {
 
 	call    func(ex *opregistry.Exec, run any) error
 	serves  func(s *opregistry.Support) error
-	forward *Case // has to run on the same impl first; nil for none
+	forward *Case // must run on the same impl first; nil for none
 }
 
 // Maker builds Cases with operands of one dtype in memory of a device backend.
@@ -41,8 +41,8 @@ type Maker struct {
 	err     error
 }
 
-// NewMaker returns a Maker for operands of a dtype. Close returns the memory of the
-// Cases, which cannot be used any more.
+// NewMaker returns a Maker for operands of a dtype. Close returns the memory of the Cases, which
+// must not be used afterwards.
 func NewMaker(backend device.Backend, d tensor.DType) *Maker {
 	return &Maker{backend: backend, dtype: d, rng: rand.New(rand.NewPCG(1, 2))}
 }
@@ -57,7 +57,7 @@ func (m *Maker) Close() error {
 	return errors.Join(faults...)
 }
 
-// newCase returns the case of a call with these arguments; the first error of the Maker is reported here.
+// newCase returns the case of a call with these arguments, or the first error of the Maker.
 func newCase[A any](m *Maker, op *opregistry.Op[A], shape string, a A) (Case, error) {
 	err := m.err
 	m.err = nil
@@ -83,20 +83,20 @@ func newCase[A any](m *Maker, op *opregistry.Op[A], shape string, a A) (Case, er
 	return c, nil
 }
 
-// mostElements bounds an operand, so that a slip of the finger does not take all memory.
-const mostElements = 1 << 28
+// maxElements bounds an operand, so that a typing mistake does not use all memory.
+const maxElements = 1 << 28
 
 // fresh returns a tensor of zeros.
 func (m *Maker) fresh(d tensor.DType, shape ...int) *tensor.Tensor {
 	if m.err != nil {
 		return nil
 	}
-	room := mostElements
+	left := maxElements
 	for _, n := range shape {
-		room /= max(n, 1)
+		left /= max(n, 1)
 	}
-	if room == 0 {
-		m.err = fmt.Errorf("an operand of shape %v, want at most %d elements", shape, mostElements)
+	if left == 0 {
+		m.err = fmt.Errorf("an operand of shape %v, want at most %d elements", shape, maxElements)
 		return nil
 	}
 	t, err := tensor.New(m.backend, d, shape...)

@@ -9,13 +9,13 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// Settings say how long Measure measures; the zero value has defaults.
+// Settings configure Measure; the zero value has defaults.
 type Settings struct {
 	Repeat int           // samples of each impl; 0 is 20
 	Budget time.Duration // after which an impl gets no further sample; 0 is two seconds
 }
 
-// Result is what one impl did with a Case.
+// Result is the outcome of one impl for a Case.
 type Result struct {
 	Op, Shape string
 	Impl      string
@@ -24,11 +24,11 @@ type Result struct {
 	Reason    string          // why it did not
 }
 
-// sample is the least time that is measured; faster calls are repeated within a sample.
+// sample is the shortest time that is measured; faster calls are repeated within a sample.
 const sample = 200 * time.Microsecond
 
-// Measure runs a case on impls of its op in turns and returns a Result for each. Impls of the forward op of a pair are looked
-// up in the snapshot. When ctx ends, the samples so far are all.
+// Measure runs a case on impls of its op by turns and returns a Result for each. It looks up impls
+// of the forward op of a pair in the snapshot. When ctx ends, it returns the samples made so far.
 func Measure(ctx context.Context, c Case, snap *opregistry.Snapshot, impls []opregistry.Entry, ex *opregistry.Exec, s Settings) []Result {
 	if s.Repeat == 0 {
 		s.Repeat = 20
@@ -79,7 +79,7 @@ func Measure(ctx context.Context, c Case, snap *opregistry.Snapshot, impls []opr
 	return results
 }
 
-// warmUp makes the first calls of an impl and returns what a later one took.
+// warmUp makes the first calls of an impl and returns the time of a later one.
 func warmUp(c Case, snap *opregistry.Snapshot, e opregistry.Entry, ex *opregistry.Exec) (time.Duration, error) {
 	if e.Available != nil {
 		if err := e.Available(); err != nil {

@@ -116,8 +116,8 @@ func TestCounts(t *testing.T) {
 	assert.Equal(t, 7.*4*12, adam.Bytes, "g is read; p, m and v are read and written")
 }
 
-// A backward case runs behind the forward op of the same impl, although another
-// impl's turn came between.
+// A backward case runs after the forward op of the same impl, even if another impl's turn came
+// between them.
 func TestBackwardReadsTheStateOfItsImpl(t *testing.T) {
 	t.Parallel()
 	m := newMaker(t, tensor.F32)

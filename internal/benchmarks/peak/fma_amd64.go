@@ -4,7 +4,7 @@ package peak
 
 import "github.com/primus-fl/primus/internal/cpufeat"
 
-// fmaKernel returns the kernel with the widest vectors, and its operations a round.
+// fmaKernel returns the kernel with the widest vectors, and its operations per round.
 func fmaKernel() (kernel func(rounds int), perRound float64) {
 	switch {
 	case cpufeat.Has(cpufeat.AVX512):

@@ -1,5 +1,5 @@
-// Package peak measures what the CPU can do at most: fused multiply-adds in
-// registers and a sum of arrays in memory. Efficiency is a share of these.
+// Package peak measures the limits of the CPU: fused multiply-adds in registers and the sum of
+// arrays in memory. Efficiency is a share of these.
 package peak
 
 import (
@@ -11,24 +11,22 @@ import (
 )
 
 const (
-	// partsPerWorker keep all workers busy to the end when one starts late.
+	// partsPerWorker keeps all workers busy to the end when one starts late.
 	partsPerWorker = 8
 
 	// flopsTime is how long each worker repeats flopsRounds.
 	flopsTime   = 20 * time.Millisecond
 	flopsRounds = 20_000
 
-	// Bandwidth pauses behind each group of bursts, for a busy machine to turn to
-	// something else.
+	// Bandwidth pauses after each group of bursts, so that a busy machine can do something else.
 	groups, bursts = 10, 2
 	pause          = 5 * time.Millisecond
 )
 
-// FLOPS returns the f32 operations a second, of which a fused multiply-add is two,
-// that the workers of a pool reach at the same time with the widest vectors of this
-// CPU: the sum of their means over 20 ms, which contain whatever else the machine
-// does then. It is 0 where this package has no kernel: anywhere but on amd64 with
-// FMA.
+// FLOPS returns the f32 operations per second, of which a fused multiply-add is two, that the
+// workers of a pool reach at the same time with the widest vectors of this CPU: the sum of their
+// means over 20 ms, which include the effect of other load. It is 0 where this package has no
+// kernel: everywhere except on amd64 with FMA.
 func FLOPS(pool opregistry.Pool) float64 {
 	kernel, perRound := fmaKernel()
 	if kernel == nil {
@@ -50,13 +48,13 @@ func FLOPS(pool opregistry.Pool) float64 {
 	return sum
 }
 
-// sumElements are the elements of an array of Bandwidth: 64 MiB, more than caches
-// of a few cores hold.
+// sumElements is the number of elements of an array of Bandwidth: 64 MiB, more than the caches of a
+// few cores hold.
 const sumElements = 16 << 20
 
-// Bandwidth returns the bytes a second that all workers of a pool move together
-// when they add two arrays of f32 into a third, counted as two reads and one write:
-// the fastest of several runs. It takes about a second and 192 MiB.
+// Bandwidth returns the bytes per second that all workers of a pool move together when they add two
+// arrays of f32 into a third, counted as two reads and one write: the fastest of several runs. It
+// takes about a second and 192 MiB.
 func Bandwidth(pool opregistry.Pool) float64 {
 	parts := partsPerWorker * pool.Workers()
 	a, b, sum := make([]float32, sumElements), make([]float32, sumElements), make([]float32, sumElements)

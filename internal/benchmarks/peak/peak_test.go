@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// No CPU of our days is above these bounds. There is none below: another program may
-// have had the CPU.
+// No current CPU exceeds these bounds. There is no lower bound: another program may have used the
+// CPU.
 func TestFLOPS(t *testing.T) {
 	widest := peak.FLOPS(opregistry.Serial{})
 	if !cpufeat.Has(cpufeat.AVX2) {

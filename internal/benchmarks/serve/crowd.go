@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// mostClients is how many have an address of their own.
-const mostClients = 250 * 250
+// maxClients is how many clients can have their own address.
+const maxClients = 250 * 250
 
 // crowd is many clients of a service.
 type crowd struct {
 	addr    string
 	clients int
 	every   time.Duration
-	arrive  time.Duration // within which all have asked once
+	arrive  time.Duration // time within which all have asked once
 
 	mu      sync.Mutex
 	answers []float64
@@ -34,7 +34,8 @@ type crowd struct {
 func pollers(ctx context.Context, c *crowd) error   { return c.poll(ctx) }
 func followers(ctx context.Context, c *crowd) error { return c.follow(ctx) }
 
-// gather lets a crowd do something until leave is called; then crowded has what went wrong. Nil is no crowd.
+// gather starts a crowd, which acts until leave is called; crowded then holds its error. A nil do
+// means no crowd.
 func gather(ctx context.Context, o options, addr string, do func(context.Context, *crowd) error) (crowded <-chan error, c *crowd, leave func()) {
 	ctx, leave = context.WithCancel(ctx)
 	done := make(chan error, 1)
@@ -47,22 +48,23 @@ func gather(ctx context.Context, o options, addr string, do func(context.Context
 	return done, c, leave
 }
 
-// seen returns what clients have seen: how long they waited for answers, how many events they were sent, and how many
-// answers were none.
+// seen returns what clients have measured: how long they waited for answers, how many events they
+// received, and how many requests were refused.
 func (c *crowd) seen() (answers []float64, events, refused int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.answers, c.events, c.refused
 }
 
-// forget forgets what clients have seen so far.
+// forget discards what clients have measured so far.
 func (c *crowd) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.answers, c.events, c.refused = nil, 0, 0
 }
 
-// poll lets every client ask on a connection that stays open, at about the pace of the crowd, until ctx ends.
+// poll makes every client ask on a connection that stays open, at about the pace of the crowd,
+// until ctx ends.
 func (c *crowd) poll(ctx context.Context) error {
 	ops, err := c.ops(ctx)
 	if err != nil {
@@ -99,7 +101,7 @@ func (c *crowd) poll(ctx context.Context) error {
 	})
 }
 
-// follow lets every client follow events until ctx ends.
+// follow makes every client follow events until ctx ends.
 func (c *crowd) follow(ctx context.Context) error {
 	return c.each(ctx, func(_ context.Context, conn net.Conn, _ *rand.Rand) error {
 		if _, err := fmt.Fprintf(conn, "GET /v1/events HTTP/1.1\r\nHost: %s\r\n\r\n", c.addr); err != nil {
@@ -120,7 +122,8 @@ func (c *crowd) follow(ctx context.Context) error {
 	})
 }
 
-// each runs what a client does for all of them, on a connection each, and returns the first fault from before ctx ended.
+// each runs client for all clients, each on its own connection, and returns the first error from
+// before ctx ended.
 func (c *crowd) each(ctx context.Context, client func(context.Context, net.Conn, *rand.Rand) error) error {
 	faults := make([]error, c.clients)
 	var wg sync.WaitGroup
@@ -142,7 +145,7 @@ func (c *crowd) each(ctx context.Context, client func(context.Context, net.Conn,
 	wg.Wait()
 	for i, err := range faults {
 		if err != nil {
-			return fmt.Errorf("client %d: %w", i+1, err) // others will have met the same
+			return fmt.Errorf("client %d: %w", i+1, err) // others probably have the same error
 		}
 	}
 	return nil

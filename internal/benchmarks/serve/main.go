@@ -1,22 +1,21 @@
-// Command serve measures what watching costs training, in one run: steps of llama_6M
-// on flagos without the service, with it, with a crowd that polls it, and with a
-// crowd that follows its events.
+// Command serve measures what watching costs training, in one run: steps of llama_6M on flagos
+// without the service, with it, with a crowd that polls it, and with a crowd that follows its
+// events.
 //
-// Two processes train, one with --serve and one without; one of them is stopped while
-// the other has its turn. Phases alternate, and ratios are taken within a round. Of
-// each phase the time that training has of the CPU for a step counts as well as the
-// time that a step takes, because the first says little about what else the machine
-// does.
+// Two processes train, one with --serve and one without; one of them is stopped while the other one
+// runs. Phases alternate, and ratios are computed within a round. Each phase is measured by the CPU
+// time of a step as well as by its duration, because CPU time depends little on other load of the
+// machine.
 //
-// What connections had of the time of the CPUs comes from a profile of the process.
+// The share of CPU time that connections take comes from a profile of the process.
 //
-// The crowd runs on this machine, too. With -pin, training and the service that it
-// serves have the first CPU for themselves, with one thread, and the crowd has the
-// others: what the service takes, training loses, and nothing else is in the ratio.
-// With -pin=false all share all CPUs, and the ratio has the work of the crowd in it.
+// The crowd runs on the same machine. With -pin, training and its service have the first CPU for
+// themselves, with one thread, and the crowd has the others: what the service takes, training
+// loses, and the ratio contains nothing else. With -pin=false all share all CPUs, and the ratio
+// includes the work of the crowd.
 //
-// Every client has an address of its own in 127.0.0.0/8, as if it came from a machine
-// of its own, so the program is for Linux.
+// Every client has its own address in 127.0.0.0/8, as if it came from another machine, so the
+// program is for Linux.
 package main
 
 import (
@@ -34,7 +33,7 @@ import (
 // options are the flags.
 type options struct {
 	primus, config string
-	args           []string // further ones of primus
+	args           []string // further arguments of primus
 	clients        int
 	every          time.Duration
 	rounds         int
@@ -70,10 +69,10 @@ func parse(args []string, usage io.Writer) (options, error) {
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
-	o.args = flags.Args() // key=value of the experiment, and flags behind --
+	o.args = flags.Args() // key=value of the experiment, and flags after --
 	switch {
-	case o.clients < 1 || o.clients > mostClients || o.rounds < 1:
-		return o, fmt.Errorf("got %d clients and %d rounds, want 1 to %d clients and at least one round", o.clients, o.rounds, mostClients)
+	case o.clients < 1 || o.clients > maxClients || o.rounds < 1:
+		return o, fmt.Errorf("got %d clients and %d rounds, want 1 to %d clients and at least one round", o.clients, o.rounds, maxClients)
 	case o.every <= 0 || o.phase <= 0 || o.settle <= 0:
 		return o, fmt.Errorf("got -every %v -phase %v -settle %v, want more than nothing of each", o.every, o.phase, o.settle)
 	case o.output != "table" && o.output != "json":
@@ -109,7 +108,7 @@ type phase struct {
 	crowd func(context.Context, *crowd) error
 }
 
-// phases returns the one that others are compared with, and those with these keys.
+// phases returns the phase that the others are compared with, and the phases with these keys.
 func phases(keys string) ([]phase, error) {
 	others := map[string]phase{
 		"off":    {"without the service", false, nil},
@@ -127,7 +126,7 @@ func phases(keys string) ([]phase, error) {
 	return chosen, nil
 }
 
-// measure trains in all phases in turn.
+// measure trains in all phases by turns.
 func measure(ctx context.Context, o options, dir string, progress io.Writer) (r report, err error) {
 	chosen, err := phases(o.phases)
 	if err != nil {
@@ -167,14 +166,14 @@ func measure(ctx context.Context, o options, dir string, progress io.Writer) (r 
 	return r, nil
 }
 
-// turn is what was seen in a phase.
+// turn holds the measurements of one turn of a phase.
 type turn struct {
 	steps   []float64 // seconds
-	served  float64   // part of the time on CPUs that connections had
-	cpu     float64   // of the process, seconds a step
+	served  float64   // share of the CPU time spent on connections
+	cpu     float64   // of the process, seconds per step
 	memory  uint64    // resident bytes of the process at the end
 	answers []float64 // seconds that clients waited
-	events  int       // that clients were sent
+	events  int       // that clients received
 	refused int       // answers other than 200
 }
 

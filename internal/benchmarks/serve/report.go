@@ -11,7 +11,7 @@ import (
 	"github.com/primus-fl/primus/internal/stats"
 )
 
-// report is what was measured.
+// report holds the measurements.
 type report struct {
 	CPUs    int           `json:"cpus"`
 	Pinned  bool          `json:"pinned"`
@@ -21,20 +21,20 @@ type report struct {
 	Phases  []phaseReport `json:"phases"`
 }
 
-// phaseReport is what was measured of a phase. Ratios are to the phase in which nobody asks: of
-// speeds, so that steps below 1 are slower, and of CPU time. Those of the median step and of the
-// CPU are taken within a round, and are the median over rounds. That of the best steps, which a
-// crowd meets like every other, suffers least from what else the machine does.
+// phaseReport holds the measurements of a phase. Ratios compare it with the phase in which nobody
+// asks: ratios of speeds, so that slower steps are below 1, and of CPU time. Those of the median
+// step and of the CPU are computed within a round, and are the median over rounds. The ratio of the
+// best steps, which a crowd slows like all others, suffers least from other load on the machine.
 type phaseReport struct {
 	Name      string  `json:"name"`
 	Steps     int     `json:"steps"`
 	Step      float64 `json:"step_ms"` // median
 	Best      float64 `json:"best_step_ms"`
-	CPU       float64 `json:"cpu_ms"` // of a step, median over rounds
+	CPU       float64 `json:"cpu_ms"` // per step, median over rounds
 	StepRatio float64 `json:"step_ratio,omitempty"`
 	BestRatio float64 `json:"best_step_ratio,omitempty"`
 	CPURatio  float64 `json:"cpu_ratio,omitempty"`
-	Served    float64 `json:"served"` // part of the time on CPUs that connections had, mean over rounds
+	Served    float64 `json:"served"` // share of the CPU time spent on connections, mean over rounds
 	Memory    uint64  `json:"memory_bytes"`
 
 	Answers int                `json:"answers"`

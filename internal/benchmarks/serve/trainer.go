@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// pinning returns the command that runs another on the first CPU, none without pinning, and moves this process to the
-// other CPUs.
+// pinning returns the command that runs another one on the first CPU, or none without pinning, and
+// moves this process to the other CPUs.
 func pinning(wanted bool) ([]string, error) {
 	if !wanted {
 		return nil, nil
@@ -34,13 +34,13 @@ func pinning(wanted bool) ([]string, error) {
 	return []string{"taskset", "-c", "0"}, nil
 }
 
-// process is a primus that runs.
+// process is a running primus.
 type process struct {
 	cmd    *exec.Cmd
 	stderr *os.File
 }
 
-// start runs a command line behind that of pin, with its messages in a file in dir.
+// start runs a command line after that of pin, with its messages in a file in dir.
 func start(pin []string, dir string, line ...string) (*process, error) {
 	line = append(slices.Clone(pin), line...)
 	p := &process{cmd: exec.Command(line[0], line[1:]...)}
@@ -59,7 +59,7 @@ func (p *process) log() []byte {
 	return text
 }
 
-// addr returns where the service of the process is, "" for none.
+// addr returns the address of the service of the process, or "".
 func (p *process) addr() string {
 	if found := regexp.MustCompile(`service on http://(\S+)/`).FindSubmatch(p.log()); found != nil {
 		return string(found[1])
@@ -120,13 +120,13 @@ func (t *trainer) signal(name string) error {
 type mark struct {
 	size int64 // of metrics.jsonl
 	at   time.Time
-	cpu  float64 // seconds that the process had until then
+	cpu  float64 // CPU seconds of the process until then
 }
 
-// longestStep is when a step counts as one that does not end.
+// longestStep is the time after which a step counts as one that does not end.
 const longestStep = time.Minute
 
-// boundary waits for the end of the step in hand.
+// boundary waits for the end of the current step.
 func (t *trainer) boundary(ctx context.Context) (mark, error) {
 	before, began := t.size(), time.Now()
 	for t.size() == before {
@@ -141,7 +141,7 @@ func (t *trainer) boundary(ctx context.Context) (mark, error) {
 	return mark{t.size(), time.Now(), cpu}, err
 }
 
-// size returns that of metrics.jsonl, 0 before it is there.
+// size returns the size of metrics.jsonl, 0 before the file exists.
 func (t *trainer) size() int64 {
 	info, err := os.Stat(t.file)
 	if err != nil {
@@ -169,8 +169,8 @@ func (t *trainer) stepsBetween(first, last mark) ([]float64, error) {
 	return steps, nil
 }
 
-// profile looks for a time where the process is, and returns what waits for the part of that time in which it served
-// connections; 0 without the service.
+// profile samples the process for a time. It returns a function that waits and returns the share of
+// that time in which the process served connections; 0 without the service.
 func (p *process) profile(ctx context.Context, d time.Duration) func() (float64, error) {
 	addr := p.addr()
 	if addr == "" {
@@ -188,7 +188,7 @@ func (p *process) profile(ctx context.Context, d time.Duration) func() (float64,
 		}
 		found := regexp.MustCompile(`([0-9.]+)%\s+net/http\.\(\*conn\)\.serve\n`).FindSubmatch(out.Bytes())
 		if found == nil {
-			return 0, nil // it was never seen there
+			return 0, nil // no sample was taken there
 		}
 		percent, err := strconv.ParseFloat(string(found[1]), 64)
 		return percent / 100, err
@@ -198,14 +198,14 @@ func (p *process) profile(ctx context.Context, d time.Duration) func() (float64,
 // clockTick is the unit of times in /proc.
 const clockTick = 0.01
 
-// cpu returns the seconds of CPU that the process has had.
+// cpu returns the CPU seconds of the process.
 func (p *process) cpu() (float64, error) {
 	name := filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid), "stat")
 	text, err := os.ReadFile(name)
 	if err != nil {
 		return 0, err
 	}
-	_, rest, _ := strings.Cut(string(text), ") ") // the name of the program may have blanks
+	_, rest, _ := strings.Cut(string(text), ") ") // the name of the program may contain spaces
 	fields := strings.Fields(rest)
 	var sum float64
 	for _, i := range []int{11, 12} { // utime and stime

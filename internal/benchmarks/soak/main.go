@@ -118,8 +118,8 @@ func watch(ctx context.Context, o options, out io.Writer) ([]row, error) {
 
 var address = regexp.MustCompile(`metrics on (http://\S+)`)
 
-// scrape asks the run that writes the log. It is false before the run answers and
-// after it has ended.
+// scrape asks the run that writes the log. It returns false before the run answers and after it has
+// ended.
 func scrape(log string) (row, bool) {
 	text, _ := os.ReadFile(log)
 	found := address.FindSubmatch(text)
@@ -134,7 +134,7 @@ func scrape(log string) (row, bool) {
 	return parse(answer.Body)
 }
 
-// parse reads a row from metrics in the text format; all of it has to be there.
+// parse reads a row from metrics in the text format; all of its values must be present.
 func parse(metrics io.Reader) (row, bool) {
 	values := map[string]float64{}
 	lines := bufio.NewScanner(metrics)
@@ -152,16 +152,16 @@ func parse(metrics io.Reader) (row, bool) {
 	return r, r.step > 0 && r.goroutines > 0 && r.threads > 0 && r.resident > 0
 }
 
-// slack is how much memory may grow, in MiB and as a part: the Go heap breathes
-// between two collections.
+// slack is how much memory may grow, in MiB and as a share: the Go heap changes between two
+// collections.
 const (
 	slack     = 4
 	slackPart = 1.05
 )
 
-// grown compares the second half of the rows with the first. Of the heap the least
-// of each half counts, what is left behind a collection, of the rest the most. A
-// scrape has up to two goroutines of its own.
+// grown compares the second half of the rows with the first. It takes the smallest heap of each
+// half, which is what a collection leaves, and the largest of the other values. A scrape adds up to
+// two goroutines.
 func grown(rows []row) error {
 	if len(rows) < 2 {
 		return fmt.Errorf("saw %d rows before the run ended, want at least two: give more steps", len(rows))
