@@ -30,7 +30,7 @@ func TestDrills(t *testing.T) {
 	}
 }
 
-// TestTable holds the table of the docs against the drills.
+// TestTable compares the table of the docs with the drills.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/reliability.md")

@@ -17,19 +17,19 @@ import (
 // drill is one way to attack a run.
 type drill struct {
 	name    string
-	attack  string // what is done, for the table
-	promise string // what has to hold
-	// tries are how often try is called; short is that of -short.
+	attack  string // what the drill does, for the table
+	promise string // what must hold
+	// tries is how often try is called, short how often with -short.
 	tries, short int
-	// try attacks once in a lab of its own. It returns how many attacks that were, and an error for a promise that was broken;
-	// one that wraps errSkip says that this machine cannot do it.
+	// try attacks once, in its own lab. It returns the number of attacks, and an error for a broken
+	// promise. An error that wraps errSkip says that this machine cannot make the attack.
 	try func(ctx context.Context, l *lab, random *rand.Rand) (attacks int, err error)
 }
 
-// errSkip marks attacks that this machine cannot do.
+// errSkip marks attacks that this machine cannot make.
 var errSkip = errors.New("skipped")
 
-// drills are all of them, in the order of the table.
+// drills are all drills, in the order of the table.
 var drills = []drill{
 	{name: "kill", tries: 20, short: 2, try: kill,
 		attack:  "SIGKILL at random moments of training, saving, evaluation and policy reload",
@@ -72,7 +72,7 @@ func names(drills []drill) []string {
 	return names
 }
 
-// result is what came of a drill.
+// result is the outcome of a drill.
 type result struct {
 	drill
 	attacks, kept, broken int // broken counts tries, the others attacks
@@ -80,7 +80,8 @@ type result struct {
 	took                  time.Duration
 }
 
-// run makes the tries of a drill. What breaks a promise is printed and counted; the error is for what is no try's result.
+// run makes the tries of a drill. It prints and counts the broken promises; it returns an error for
+// everything else that goes wrong.
 func (d drill) run(ctx context.Context, y *yard, o options) (result, error) {
 	r, tries, begin := result{drill: d}, d.tries, time.Now()
 	if o.short {

@@ -14,15 +14,16 @@ import (
 	"syscall"
 )
 
-// The exit codes of the role of a small disk beside 0, with which the run has gone on to its end.
+// Exit codes of the role of a small disk. 0 means that the run continued to its end.
 const (
 	codeNoMount   = 3 // this machine allows no private mounts
 	codeWrongEnd  = 4 // the full disk was not the error
-	codeNotGoneOn = 5 // the run did not go on with more space
+	codeNotGoneOn = 5 // the run did not continue with more space
 )
 
-// onSmallDisk is the role: it mounts a disk of some size over the workspace, runs primus, and when that ends with an error,
-// makes the disk larger and runs it again. What is on the disk then is copied aside, since the disk vanishes with the process.
+// onSmallDisk is the role. It mounts a small disk over the workspace and runs primus; when that
+// ends with an error, it makes the disk larger and runs primus again. It then copies the content of
+// the disk elsewhere, because the disk vanishes with the process.
 func onSmallDisk(args []string) int {
 	size, workspace, aside, args := args[0], args[1], args[2], args[3:]
 	err := os.MkdirAll(workspace, 0o755)
@@ -66,7 +67,7 @@ func again(args []string) (code int, stderr string) {
 	return cmd.ProcessState.ExitCode(), text.String()
 }
 
-// fullDisk trains on a disk that is too small from some write on.
+// fullDisk trains on a disk that becomes full at some write.
 func fullDisk(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
 	workspace, aside := filepath.Join(l.dir, "ws"), filepath.Join(l.dir, "aside")
 	size := fmt.Sprintf("%dk", 64+random.IntN(2600)) // the whole run needs about 2.2 MB

@@ -14,10 +14,10 @@ import (
 	"strings"
 )
 
-// trainCalls is about how many calls of ops a run makes in its steps.
+// trainCalls is roughly how many calls of ops the steps of a run make.
 const trainCalls = 6000
 
-// inject plans faults in calls of the coming runs of a lab.
+// inject plans faults in calls of the next runs of a lab.
 func (l *lab) inject(random *rand.Rand, faults int, kinds ...string) error {
 	p := plan{Log: l.faultLog()}
 	for range faults {
@@ -31,7 +31,7 @@ func (l *lab) inject(random *rand.Rand, faults int, kinds ...string) error {
 
 func (l *lab) faultLog() string { return filepath.Join(l.dir, "faults") }
 
-// injected returns the faults that came about: kind and op each.
+// injected returns the kind and the op of each fault that happened.
 func (l *lab) injected() ([]string, error) {
 	text, err := os.ReadFile(l.faultLog())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -40,7 +40,8 @@ func (l *lab) injected() ([]string, error) {
 	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' }), err
 }
 
-// faults returns the try of a drill in which calls fail and the run has to end as if they had not.
+// faults returns the try function of a drill in which calls fail and the run must end as if they
+// had not failed.
 func faults(kinds ...string) func(context.Context, *lab, *rand.Rand) (int, error) {
 	return func(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
 		quarantine := []string{"off", "on", "{failures: 1, backoff: 10ms}"}[random.IntN(3)]
@@ -62,7 +63,8 @@ func faults(kinds ...string) func(context.Context, *lab, *rand.Rand) (int, error
 		if len(kinds) > 1 {
 			return len(happened), fmt.Errorf("exit code %d after %v\n%s", p.code, happened, p.tail())
 		}
-		// What an op updates in place is lost when it fails half way and cannot be computed again.
+		// An operand that an op updates in place is lost when the op fails half way, so the call
+		// cannot be repeated.
 		if !strings.Contains(p.stderr.String(), "chaos: the device is lost half way") {
 			return len(happened), fmt.Errorf("exit code %d, and the error does not say why\n%s", p.code, p.tail())
 		}
@@ -71,7 +73,7 @@ func faults(kinds ...string) func(context.Context, *lab, *rand.Rand) (int, error
 	}
 }
 
-// notANumber makes one call give NaN. Whatever the run does then, it has to end as undisturbed when it goes on without.
+// notANumber makes one call return NaN. If the run continues, it must end like an undisturbed one.
 func notANumber(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
 	if err := errors.Join(l.setPolicy(calm+"prefer: vendor\n"), l.inject(random, 1, faultNaN)); err != nil {
 		return 0, err
@@ -84,7 +86,7 @@ func notANumber(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
 	switch {
 	case err != nil:
 		return 1, err
-	case p.code == 0: // the call was one of evaluation, or none
+	case p.code == 0: // the call belonged to evaluation, or was never made
 		return len(happened), l.endsAsUndisturbed(ctx)
 	case !strings.Contains(p.stderr.String(), "NaN"):
 		return 1, fmt.Errorf("exit code %d after %v, and the error does not say that a result is NaN\n%s", p.code, happened, p.tail())
@@ -96,7 +98,8 @@ func notANumber(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
 	return 1, nil
 }
 
-// wrong makes one call of a verified run give wrong numbers. The impl that did has to be the first one that is accused.
+// wrong makes one call of a verified run return wrong numbers. The run must accuse the impl that
+// did first.
 func wrong(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
 	policy := calm + "prefer: vendor\nverify: {fraction: 1, quarantine: true}\n"
 	if err := errors.Join(l.setPolicy(policy), l.inject(random, 1, faultWrong)); err != nil {

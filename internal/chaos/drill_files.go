@@ -13,11 +13,11 @@ import (
 	"syscall"
 )
 
-// half is the step after which the first half of a run ends that is attacked between two processes.
+// half is the number of steps of the first half of a run that is attacked between two processes.
 const half = steps / 2
 
-// damage is one of these to a file of the newest checkpoint. A run passes over what is damaged; what it cannot read or
-// understand ends it until that is undone.
+// damages are ways to damage a file of the newest checkpoint. A run passes over a damaged
+// checkpoint; one that it cannot read or understand ends the run until that is undone.
 var damages = []struct {
 	name   string
 	passed bool // the run passes over the checkpoint
@@ -55,10 +55,11 @@ var damages = []struct {
 	}},
 }
 
-// checkpointFiles are those of a checkpoint that hold what training needs.
+// checkpointFiles are the files of a checkpoint that training needs.
 var checkpointFiles = []string{"model.safetensors", "optimizer.safetensors", "trainer_state.json", "checkpoint.json"}
 
-// damage damages the newest checkpoint between two halves of a run, beside a directory that only looks like one.
+// damage damages the newest checkpoint between two halves of a run, next to a directory that only
+// looks like a checkpoint.
 func damage(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
 	if p, err := l.once(ctx, fmt.Sprint("train_iters=", half)); err != nil || p.code != 0 {
 		return 0, errors.Join(err, fmt.Errorf("the first half: exit code %d\n%s", p.code, p.tail()))
@@ -85,7 +86,7 @@ func damage(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
 	return 1, nil
 }
 
-// survives lets the run go on beside a damaged checkpoint, a copy of which is aside.
+// survives lets the run continue next to a damaged checkpoint, of which aside is an intact copy.
 func (l *lab) survives(ctx context.Context, passed bool, aside string) error {
 	if passed {
 		return l.goesOn(ctx)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// kill ends a run with SIGKILL up to three times, and lets it go on.
+// kill ends a run with SIGKILL up to three times, and lets it continue.
 func kill(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
 	kills := 1 + random.IntN(3)
 	for range kills {
@@ -22,13 +22,13 @@ func kill(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
 		}
 		p.reach("training llama_2M")
 		until := time.Now().Add(time.Duration(random.Int64N(int64(150 * time.Millisecond))))
-		for i := 0; time.Now().Before(until) && p.running(); i++ { // the policy is followed by looking at its file
+		for i := 0; time.Now().Before(until) && p.running(); i++ { // the run reads the policy file now and then
 			if err := l.setPolicy(fmt.Sprintf("# %d\n%s", i, calm)); err != nil {
 				return 0, err
 			}
 			time.Sleep(time.Millisecond)
 		}
-		p.cmd.Process.Kill() // an error says that it has ended
+		p.cmd.Process.Kill() // an error means that it has ended
 		if _, err := p.wait(); err != nil {
 			return 0, err
 		}
@@ -39,7 +39,7 @@ func kill(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
 // endings are the signals that ask a run to end.
 var endings = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
 
-// interrupt sends a signal at a phase of a run, and lets it go on.
+// interrupt sends a signal during a phase of a run, and lets the run continue.
 func interrupt(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
 	type phase struct {
 		name, text string // the signal comes some milliseconds after this text
@@ -60,7 +60,7 @@ func interrupt(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
 	p.reach(at.text)
 	time.Sleep(time.Duration(random.Int64N(int64(30 * time.Millisecond))))
 	if !p.running() {
-		return 0, l.endsAsUndisturbed(ctx) // it was faster
+		return 0, l.endsAsUndisturbed(ctx) // it ended before the signal
 	}
 	p.cmd.Process.Signal(signal)
 	code, err := p.wait()

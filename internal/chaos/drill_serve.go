@@ -52,7 +52,7 @@ func (l *lab) serve(ctx context.Context) (*served, error) {
 	return &served{p, address}, nil
 }
 
-// ask makes a request, with the token or without, and returns the status and the body.
+// ask makes a request, with the token or without it, and returns the status and the body.
 func (s *served) ask(client *http.Client, method, path, body string, authorised bool) (int, string, error) {
 	request, err := http.NewRequest(method, s.address+path, strings.NewReader(body))
 	if err != nil {
@@ -71,7 +71,8 @@ func (s *served) ask(client *http.Client, method, path, body string, authorised 
 	return answer.StatusCode, string(text), err
 }
 
-// put asks for a policy of the service to be in force, and returns the status and the body of the answer.
+// put asks the service to put a policy into force, and returns the status and the body of the
+// answer.
 func (s *served) put(client *http.Client, body string) (int, string, error) {
 	_, text, err := s.ask(client, http.MethodGet, "/v1/policy", "", true)
 	var state struct{ Generation uint64 }
@@ -84,9 +85,9 @@ func (s *served) put(client *http.Client, body string) (int, string, error) {
 	return s.ask(client, http.MethodPut, fmt.Sprint("/v1/policy?expected_generation=", state.Generation), body, true)
 }
 
-// endsEarly interrupts a run and compares it with an undisturbed one of as many steps.
+// endsEarly interrupts a run and compares it with an undisturbed one of the same number of steps.
 func (l *lab) endsEarly(ctx context.Context, s *served) error {
-	s.cmd.Process.Signal(syscall.SIGTERM) // an error says that it has ended
+	s.cmd.Process.Signal(syscall.SIGTERM) // an error means that it has ended
 	code, err := s.wait()
 	if err == nil && code != 130 {
 		err = fmt.Errorf("exit code %d, want 130\n%s", code, s.tail())
@@ -104,7 +105,8 @@ func (l *lab) endsEarly(ctx context.Context, s *served) error {
 	return l.endsAsUndisturbed(ctx)
 }
 
-// flood has strangers ask a run as fast as they can, and counts what those get who have a token, a probe or a scrape.
+// flood sends requests of strangers as fast as possible. It counts the requests that were refused
+// although they have a token, or are probes or scrapes.
 func flood(ctx context.Context, l *lab, _ *rand.Rand) (int, error) {
 	s, err := l.serve(ctx)
 	if err != nil {
@@ -121,7 +123,7 @@ func flood(ctx context.Context, l *lab, _ *rand.Rand) (int, error) {
 				if i%2 == 0 {
 					method, path = http.MethodGet, "/v1/explain"
 				}
-				s.ask(client, method, path, "prefer: reference", false) // whatever they get
+				s.ask(client, method, path, "prefer: reference", false) // any answer is fine
 				asked.Add(1)
 			}
 		})
@@ -135,7 +137,8 @@ func flood(ctx context.Context, l *lab, _ *rand.Rand) (int, error) {
 	return int(asked.Load()), errors.Join(err, l.endsEarly(ctx, s))
 }
 
-// friends asks what has to be answered while the strangers ask, and returns what was not.
+// friends makes requests that must be answered while strangers make theirs, and returns those that
+// were not.
 func (s *served) friends(asked *atomic.Int64) (refused []string) {
 	client := &http.Client{Timeout: 10 * time.Second}
 	until := time.Now().Add(attackTime)
@@ -155,7 +158,8 @@ func (s *served) friends(asked *atomic.Int64) (refused []string) {
 	return refused
 }
 
-// policies are contents of the policy of a run. Those that can be used select among impls that give the same bits.
+// policyTexts are contents of the policy of a run. The usable ones select among impls whose results
+// have the same bits.
 var policyTexts = []string{
 	calm,
 	calm + "prefer: vendor\n",
@@ -185,7 +189,7 @@ func policies(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
 	until := time.Now().Add(attackTime)
 	for i := 0; time.Now().Before(until) && s.running(); i++ {
 		body := policyTexts[random.IntN(len(policyTexts))]
-		if i%10 == 0 { // the file is looked at every second
+		if i%10 == 0 { // the run reads the file every second
 			err = l.setPolicy(policyTexts[random.IntN(len(policyTexts))])
 			attacks++
 		}

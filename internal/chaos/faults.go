@@ -21,24 +21,25 @@ import (
 const (
 	faultError   = "error"   // fails before it writes
 	faultPanic   = "panic"   // panics before it writes
-	faultDecline = "decline" // says that it does not serve the call
+	faultDecline = "decline" // declines the call
 	faultSlow    = "slow"    // takes 20 ms more
-	faultHalf    = "half"    // fails after it wrote garbage
-	faultNaN     = "nan"     // gives NaN
-	faultWrong   = "wrong"   // gives numbers that are too large by half
+	faultHalf    = "half"    // fails after it has written garbage
+	faultNaN     = "nan"     // returns NaN
+	faultWrong   = "wrong"   // returns numbers that are too large by half
 )
 
-// faultVariable has a fault plan as JSON, for processes of the role primus.
+// faultVariable holds a fault plan as JSON, for processes of the role primus.
 const faultVariable = "CHAOS_FAULTS"
 
-// plan says which calls of the vendor chaos go wrong, and how.
+// plan says which calls of the vendor chaos have a fault, and which.
 type plan struct {
 	Calls []int64  `json:"calls"` // counted from 1 over all ops
 	Kinds []string `json:"kinds"` // of each call
-	Log   string   `json:"log"`   // gets a line for each fault: kind and op
+	Log   string   `json:"log"`   // receives a line for each fault: kind and op
 }
 
-// newSource returns the vendor chaos: every impl of flagos under its name, with the faults of a plan.
+// newSource returns the vendor chaos: every impl of flagos under its name, with the faults of a
+// plan.
 func newSource(text string) (opregistry.Source, error) {
 	source := opregistry.Source{Name: "chaos"}
 	var p plan

@@ -21,11 +21,11 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/settings"
 )
 
-// steps is how long most runs train.
+// steps is how many steps most runs train.
 const steps = 40
 
-// experiment trains a model of 37,000 parameters: a step takes less than a millisecond. Vendors of this machine stay out,
-// because their results have other bits.
+// experiment trains a model of 37,000 parameters: a step takes less than a millisecond. It excludes
+// the vendors of this machine, whose results have other bits.
 const experiment = `work_group: group
 user_name: user
 exp_name: exp
@@ -53,11 +53,11 @@ modules:
       log_interval: 1
 `
 
-// yard is where the labs are.
+// yard is the directory of all labs.
 type yard struct {
 	dir      string
 	progress io.Writer
-	wants    map[int]end // undisturbed ends by their number of steps
+	wants    map[int]end // ends of undisturbed runs by their number of steps
 }
 
 func newYard(dir string, progress io.Writer) (*yard, error) {
@@ -72,7 +72,7 @@ func newYard(dir string, progress io.Writer) (*yard, error) {
 
 func (y *yard) remove() error { return os.RemoveAll(y.dir) }
 
-// undisturbed returns the end of a run of some steps that nobody attacks.
+// undisturbed returns the end of a run of this many steps that nobody attacks.
 func (y *yard) undisturbed(ctx context.Context, steps int) (end, error) {
 	if want, ok := y.wants[steps]; ok {
 		return want, nil
@@ -89,7 +89,7 @@ func (y *yard) undisturbed(ctx context.Context, steps int) (end, error) {
 	return y.wants[steps], err
 }
 
-// lab is the experiment of one try, with a workspace of its own.
+// lab is the experiment of one try, with its own workspace.
 type lab struct {
 	*yard
 	dir, experiment, policy string
@@ -111,10 +111,10 @@ func (y *yard) newLab(name string) (*lab, error) {
 		l.setPolicy(calm))
 }
 
-// calm is the policy of a run that is not attacked through it.
+// calm is the policy of a run whose policy is not attacked.
 const calm = "allow_vendors: [chaos]\nprotect_in_place: true\n"
 
-// setPolicy replaces the policy file as editors do that write safely.
+// setPolicy replaces the policy file the way careful editors do.
 func (l *lab) setPolicy(text string) error {
 	next := l.policy + ".next"
 	return errors.Join(os.WriteFile(next, []byte(text), 0o644), os.Rename(next, l.policy))
@@ -147,7 +147,7 @@ func (l *lab) start(ctx context.Context, more ...string) (*process, error) {
 	return l.launch(ctx, func(cmd *exec.Cmd) { cmd.Args = append(cmd.Args, l.command(more...)...) })
 }
 
-// launch starts this program in the role primus, or as change says.
+// launch starts this program in the role primus, unless change sets another one.
 func (l *lab) launch(ctx context.Context, change func(*exec.Cmd)) (*process, error) {
 	p := &process{cmd: exec.CommandContext(ctx, self()), ended: make(chan struct{})}
 	p.cmd.Env = append(cleanEnvironment(), l.env...)
@@ -160,14 +160,14 @@ func (l *lab) launch(ctx context.Context, change func(*exec.Cmd)) (*process, err
 	log := filepath.Join(l.dir, fmt.Sprintf("stderr-%d", l.starts))
 	go func() {
 		defer close(p.ended)
-		p.cmd.Wait()                                        // the state has the code, which is all that is asked for
-		os.WriteFile(log, []byte(p.stderr.String()), 0o644) // for those who look into a broken try
+		p.cmd.Wait()                                        // the state has the exit code; nothing else is needed
+		os.WriteFile(log, []byte(p.stderr.String()), 0o644) // for the analysis of a try that broke a promise
 		p.code = p.cmd.ProcessState.ExitCode()
 	}()
 	return p, nil
 }
 
-// self is the program to start in a role.
+// self returns the program to start in a role.
 func self() string {
 	path, err := os.Executable()
 	if err != nil {
@@ -176,7 +176,8 @@ func self() string {
 	return path
 }
 
-// cleanEnvironment is the environment of the runs: without what the user has set for primus.
+// cleanEnvironment returns the environment of the runs: without the variables that the user has set
+// for primus.
 func cleanEnvironment() []string {
 	keep := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "PRIMUS_") || strings.HasPrefix(v, "TE_FL_") || strings.HasPrefix(v, "TEFL_")
@@ -184,7 +185,7 @@ func cleanEnvironment() []string {
 	return append(keep, roleVariable+"="+rolePrimus, settings.EnvFile+"=none", "TEFL_LOG_LEVEL=INFO")
 }
 
-// longest is how long a run may take; one that takes longer hangs.
+// longest is how long a run may take; a run that takes longer hangs.
 const longest = 5 * time.Minute
 
 // wait returns the exit code of a run, and an error when it hangs.
@@ -222,7 +223,7 @@ func (p *process) running() bool {
 	}
 }
 
-// tail returns the last lines of what a run wrote, for errors.
+// tail returns the last lines that a run wrote, for errors.
 func (p *process) tail() string {
 	lines := strings.Split(strings.TrimSpace(p.stderr.String()), "\n")
 	return "    " + strings.Join(lines[max(0, len(lines)-12):], "\n    ")
@@ -238,7 +239,7 @@ func (l *lab) once(ctx context.Context, more ...string) (*process, error) {
 	return p, err
 }
 
-// finish lets the run go on to its end, which has to succeed.
+// finish lets the run continue to its end. The run must succeed.
 func (l *lab) finish(ctx context.Context) error {
 	p, err := l.once(ctx)
 	if err == nil && p.code != 0 {
@@ -247,7 +248,7 @@ func (l *lab) finish(ctx context.Context) error {
 	return err
 }
 
-// end is what a run leaves: the loss of each step, and its weights and optimizer state.
+// end holds the results of a run: the loss of each step, and its weights and optimizer state.
 type end struct {
 	losses  []float64
 	weights []byte
@@ -276,7 +277,8 @@ func (l *lab) end() (end, error) {
 	return e, nil
 }
 
-// endsAsUndisturbed returns an error when the run has not ended as one does that nobody attacks.
+// endsAsUndisturbed returns an error when the end of the run differs from that of an undisturbed
+// one.
 func (l *lab) endsAsUndisturbed(ctx context.Context) error {
 	want, err := l.undisturbed(ctx, l.steps)
 	if err != nil {

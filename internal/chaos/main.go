@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// options are the flags.
+// options are the flags of the command.
 type options struct {
 	seed   uint64
 	short  bool
@@ -81,7 +81,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	return yard.remove()
 }
 
-// choose returns the drills of these names, all without one.
+// choose returns the drills with these names, or all drills when none is given.
 func choose(only string) ([]drill, error) {
 	if only == "" {
 		return drills, nil

@@ -16,7 +16,7 @@ const roleVariable = "CHAOS_ROLE"
 const (
 	// rolePrimus is primus with the vendor chaos.
 	rolePrimus = "primus"
-	// roleSmallDisk is primus with a workspace on a small disk of its own.
+	// roleSmallDisk is primus with a workspace on its own small disk.
 	roleSmallDisk = "small disk"
 )
 

@@ -160,7 +160,8 @@ func losses(file string) (all []float64, err error) {
 	return all, err
 }
 
-// endMarked kills the processes that have a variable in their environment and returns how many lived.
+// endMarked kills the processes that have a variable in their environment and returns how many
+// lived.
 func endMarked(mark string) (n int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, file := range files {

@@ -79,8 +79,8 @@ func attacks() []attack {
 	return all
 }
 
-// makesSense leaves out what cannot happen, and what nothing can be promised about: what a library does for the first time in
-// the process of a run that it does not share with a supervisor.
+// makesSense leaves out what cannot happen, and what nothing can be promised about: what a library
+// does for the first time in the process of a run that it does not share with a supervisor.
 func (a attack) makesSense() bool {
 	if !a.late {
 		return true
