@@ -41,8 +41,8 @@ func Features() []Feature { return []Feature{AVX2, AVX512} }
 // Has reports whether kernels may use f on this machine.
 func Has(f Feature) bool { return present[f].Load() }
 
-// Disable makes Has(f) false until restore is called, for tests that want to run
-// the kernels of lesser machines. It is not for use outside tests.
+// Disable makes Has(f) false until restore is called. Tests use it to run the kernels of CPUs with
+// fewer features; other code must not.
 func Disable(f Feature) (restore func()) {
 	was := present[f].Swap(false)
 	return func() { present[f].Store(was) }
@@ -56,8 +56,8 @@ func (f Feature) String() string {
 	return names[f]
 }
 
-// Class names what decides which kernels run, and with them the bits of results: the
-// architecture and the features that kernels distinguish and may use here.
+// Class names what decides which kernels run, and therefore the bits of results: the architecture
+// and the features that kernels distinguish and may use here.
 func Class() string {
 	class := runtime.GOARCH
 	for _, f := range Features() {
@@ -68,8 +68,8 @@ func Class() string {
 	return class
 }
 
-// Missing returns those of the named CPU features that this machine lacks. Names
-// are those of package cpuid in any case. An unknown name is an error.
+// Missing returns those of the named CPU features that this machine lacks. Names are those of
+// package cpuid, in any case. An unknown name is an error.
 func Missing(names ...string) ([]string, error) {
 	var missing []string
 	for _, name := range names {

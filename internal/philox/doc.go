@@ -1,19 +1,10 @@
-// Package philox makes the random decisions of dropout, many at a time.
+// Package philox computes the random decisions of dropout, many at a time.
 //
-// # Concepts
-//
-// The numbers are those of ops.RandomBits, so that whoever uses them agrees with every
-// other impl bit for bit. AtLeast compares numbers that follow each other with a
-// threshold and stores one bit for each; Select keeps the elements of a vector whose
-// bits are set. Both have a version in plain Go and on amd64 versions for AVX2 and
+// The numbers are those of ops.RandomBits, so that all impls agree bit for bit. AtLeast compares
+// consecutive numbers with a threshold and stores one bit for each; Select keeps the elements of a
+// vector whose bits are set. Both have a version in plain Go and on amd64 versions for AVX2 and
 // AVX-512, which all give the same results. The build tag noasm leaves the assembly out.
 //
-// # Concurrency
-//
-// The functions may be called from any goroutine. Under the race detector the plain Go
-// versions run, which it can see into.
-//
-// # Errors
-//
-// There are none. A slice that is too short is a bug of the caller and panics.
+// The functions may be called from any goroutine. Under the race detector the versions in plain Go
+// run, which the detector can check. A slice that is too short is a bug of the caller and panics.
 package philox

@@ -14,18 +14,18 @@ func AtLeast(dst []uint32, seed, counter uint64, threshold uint32) {
 	}
 }
 
-// Words returns how many elements of bits Select wants for n elements from bit first on.
+// Words returns how many elements of bits Select needs for n elements from bit first on.
 func Words(first, n int) int { return (first + n + slack + wordBits - 1) / wordBits }
 
-// slack is how many bits behind the last one Select may read.
+// slack is how many bits after the last one Select may read.
 const slack = 32
 
-// Select stores what is kept of x:
+// Select stores the kept elements of x:
 //
 //	dst[i] = x[i] where bit first+i is set, 0 elsewhere
 //
-// for every element of x. What is not kept is not looked at: a NaN there is gone. dst
-// may be x. bits has at least Words(first, len(x)) elements.
+// for every element of x. The other elements are not read: a NaN there disappears. dst may be x.
+// bits has at least Words(first, len(x)) elements.
 func Select(dst, x []float32, bits []uint32, first int) {
 	dst = dst[:len(x)]
 	_ = bits[:Words(first, len(x))]

@@ -50,7 +50,7 @@ func Mul(dst, x, y []float32) {
 	mul(dst, x, y)
 }
 
-// MulSub stores the product of a vector and another one less a constant:
+// MulSub stores the product of a vector and another one minus a constant:
 //
 //	dst[i] = x[i] · (y[i] − c)
 //

@@ -22,8 +22,8 @@ func Exp(dst, x []float32) {
 //
 //	dst[i] = eˣ⁽ⁱ⁾⁻ˢʰⁱᶠᵗ        Σ dst[i]
 //
-// for every element of x, each as Exp has it. dst may be x. An infinite shift
-// gives NaN where x is the same infinity.
+// for every element of x, each exponential as by Exp. dst may be x. An infinite shift gives NaN
+// where x is the same infinity.
 func ExpSum(dst, x []float32, shift float32) (sum float32) {
 	dst = dst[:len(x)]
 	raceRead(x)
@@ -35,7 +35,7 @@ func ExpSum(dst, x []float32, shift float32) (sum float32) {
 //
 //	dst[i] = a·eˣ⁽ⁱ⁾⁻ˢʰⁱᶠᵗ
 //
-// for every element of x, each exponential as Exp has it. dst may be x.
+// for every element of x, each exponential as by Exp. dst may be x.
 func ExpScale(dst, x []float32, shift, a float32) {
 	dst = dst[:len(x)]
 	raceRead(x)

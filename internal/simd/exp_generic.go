@@ -15,12 +15,12 @@ const (
 	expC5   = 0.00836878256777872
 	expC6   = 0.00138144672109083
 
-	// roundMagic added to a small number leaves it rounded to an integer in the
-	// low bits: 1.5·2²³.
+	// roundMagic, 1.5·2²³, added to a small number leaves the number, rounded to an integer, in the
+	// low bits.
 	roundMagic = 12582912
 )
 
-// Exp1 returns eˣ as Exp stores it in plain Go, for code that needs one value.
+// Exp1 returns the eˣ that Exp stores in plain Go, for code that needs one value.
 func Exp1(x float32) float32 {
 	switch {
 	case x < expLow:

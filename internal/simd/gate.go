@@ -9,12 +9,12 @@ import "math"
 // {1, 0} is SiLU. Cubic is less than 1 in magnitude.
 type Swish struct{ Linear, Cubic float32 }
 
-// Gate stores the product of a gate and what it lets through:
+// Gate stores the product of a gate and another number:
 //
 //	dst[i] = a[i]·σ(u)·b[i]
 //
-// for every element of a, with u of f and σ as Sigmoid has it. dst may be a or b.
-// Source: Shazeer 2020, arXiv:2002.05202.
+// for every element of a, with u from f and σ computed as by Sigmoid. dst may be a or b. Source:
+// Shazeer 2020, arXiv:2002.05202.
 func Gate(dst, a, b []float32, f Swish) {
 	dst, b = dst[:len(a)], b[:len(a)]
 	raceRead(a)
@@ -57,6 +57,6 @@ func gateGradGeneric(da, db, dy, a, b []float32, f Swish) {
 	}
 }
 
-// square returns v², the largest finite number where that is beyond it: times a cubic
-// coefficient of 0 it is 0.
+// square returns v², limited to the largest finite number so that its product with a cubic
+// coefficient of 0 is 0.
 func square(v float32) float32 { return min(v*v, math.MaxFloat32) }

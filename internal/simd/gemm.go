@@ -8,12 +8,12 @@ import "fmt"
 //
 // for r < Rows and c < Cols. With Beta 0, C is only written.
 type Tile struct {
-	A           []float32 // MR rows of K elements, one of the distances is 1: the rows from Rows on are read, too
+	A           []float32 // MR rows of K elements, one of the distances is 1; the kernel also reads the rows from Rows on
 	ARow, AStep int
-	B           []float32 // K steps of NR elements: the columns from Cols on are read, too
+	B           []float32 // K steps of NR elements; the kernel also reads the columns from Cols on
 	C           []float32 // Rows rows of Cols elements
 	CRow        int
-	Ahead       []float32 // what a later tile reads, if known: the first K·AheadStep elements may be fetched ahead
+	Ahead       []float32 // what a later tile reads, if known: the first K·AheadStep elements may be prefetched
 	K           int
 	Rows, Cols  int // 1 to MR and 1 to NR
 	Alpha, Beta float32
@@ -28,7 +28,7 @@ type Kernel struct {
 	isa isa
 }
 
-// AheadStep is how many elements of Tile.Ahead a kernel fetches with each step.
+// AheadStep is how many elements of Tile.Ahead a kernel prefetches in each step.
 const AheadStep = 8
 
 // MaxMR and MaxNR bound the tiles of all kernels.
@@ -45,15 +45,14 @@ const (
 	isaAVX512
 )
 
-// BestKernel returns the fastest kernel that this machine can run of those whose NR
-// divides a number that 16 divides, such as 0 for any.
+// BestKernel returns the fastest kernel that this machine can run among those whose NR divides
+// multiple. multiple must be divisible by 16; 0 allows any kernel.
 func BestKernel(multiple int) Kernel { return bestKernel(multiple) }
 
-// Run computes a tile. Sums run over k in order, in float32, with one rounding a
-// step where the instruction set fuses product and sum: every element depends on
-// its row of A and its column of B only, not on where it lies in the tile. A and B
-// are read, C is written, or updated when Beta is not 0; C must not overlap the
-// others. A slice that is too short is a bug of the caller and panics.
+// Run computes a tile. Sums run over k in order, in float32, with one rounding per step where the
+// instruction set fuses product and sum: an element depends only on its row of A and its column of
+// B, not on its place in the tile. A and B are read, C is written, or updated when Beta is not 0; C
+// must not overlap the others. A slice that is too short is a bug of the caller and panics.
 func (k Kernel) Run(t *Tile) {
 	if t.Rows < 1 || t.Rows > k.MR || t.Cols < 1 || t.Cols > k.NR || t.K < 0 {
 		panic(fmt.Sprintf("BUG: simd: tile of %d×%d×%d for a kernel of %d×%d", t.Rows, t.Cols, t.K, k.MR, k.NR))
@@ -85,7 +84,7 @@ func (k Kernel) whole(t *Tile) {
 	gemmGeneric(t)
 }
 
-// edge computes a tile that does not fill the kernel's registers beside C.
+// edge computes a tile that does not fill the kernel's registers in a buffer and copies it to C.
 func (k Kernel) edge(t *Tile) {
 	var buf [MaxMR * MaxNR]float32
 	beside := *t

@@ -1,7 +1,7 @@
 package simd
 
-// genericMR and genericNR are the tile of the kernel in plain Go: as many sums as
-// fit in 16 registers with an operand of each side.
+// genericMR and genericNR are the tile of the kernel in plain Go. Its sums, with an operand of each
+// side, fit in 16 registers.
 const (
 	genericMR = 4
 	genericNR = 4

@@ -12,8 +12,8 @@ func WidenBF16(dst []float32, src []uint16) {
 	widenBF16(dst, src)
 }
 
-// WidenF16 is WidenBF16 for IEEE 754 binary16, subnormals among them. A signalling
-// NaN becomes a quiet one.
+// WidenF16 is WidenBF16 for IEEE 754 binary16, including subnormals. A signalling NaN becomes a
+// quiet one.
 func WidenF16(dst []float32, src []uint16) {
 	dst = dst[:len(src)]
 	raceRead(src)
@@ -21,14 +21,12 @@ func WidenF16(dst []float32, src []uint16) {
 	widenF16(dst, src)
 }
 
-// NarrowBF16 stores float32 as bit patterns of bfloat16, rounded to nearest, ties to
-// even:
+// NarrowBF16 stores float32 as bit patterns of bfloat16, rounded to nearest, ties to even:
 //
 //	dst[i] = bfloat16(src[i])
 //
-// for every element of src. Beyond the largest finite value the result is an
-// infinity, a NaN becomes a quiet NaN of its sign, subnormals are kept. The slices
-// must not overlap.
+// for every element of src. Beyond the largest finite value the result is an infinity, a NaN
+// becomes a quiet NaN of its sign, subnormals are kept. The slices must not overlap.
 func NarrowBF16(dst []uint16, src []float32) {
 	dst = dst[:len(src)]
 	raceRead(src)

@@ -52,8 +52,8 @@ func narrowF16(dst []uint16, src []float32) {
 	}
 }
 
-// The conversions of each instruction set convert every element of src, or return
-// how many they have converted: a multiple of eight.
+// The conversions of each instruction set convert every element of src, or return how many they
+// have converted: a multiple of eight.
 
 //go:noescape
 func widenBF16AVX512(dst []float32, src []uint16)

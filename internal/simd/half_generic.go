@@ -19,8 +19,8 @@ func narrowBF16Generic(dst []uint16, src []float32) {
 	}
 }
 
-// The patterns of binary16, shifted to the mantissa of binary32, are the numbers that
-// they stand for but for a factor of 2¹¹².
+// The patterns of binary16, shifted to the mantissa of binary32, are the same numbers divided by
+// 2¹¹².
 func widenF16Generic(dst []float32, src []uint16) {
 	for i, v := range src {
 		u := uint32(v&0x7fff) << 13

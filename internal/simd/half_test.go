@@ -67,7 +67,7 @@ func TestNarrowRoundsToNearestEven(t *testing.T) {
 	for range 20000 {
 		values = append(values, math.Float32frombits(r.Uint32()))
 	}
-	for b := range 1 << 16 { // each number of either format, the tie after it, and beside the tie
+	for b := range 1 << 16 { // each number of either format, the tie after it, and the neighbours of the tie
 		for _, u := range []uint32{
 			uint32(b) << 16, uint32(b)<<16 | 0x7fff, uint32(b)<<16 | 0x8000, uint32(b)<<16 | 0x8001,
 			math.Float32bits(tensor.Float16(b).Float32()) | 0xfff, math.Float32bits(tensor.Float16(b).Float32()) | 0x1000,

@@ -6,12 +6,11 @@ import "math"
 //
 //	dst[r] = ln Σ exp(x[r,i])
 //
-// for len(dst) rows of cols elements that begin pitch elements apart, within 4·10⁻⁷
-// and the rounding of the elements that count: the relative error of a term of the sum
-// is within 2·10⁻⁷·(1 + d/3), where d is how far its element is below the maximum. Sums
-// are float32 in several partial sums of fixed layout, and float64 over stretches of
-// some thousand elements. A row with a NaN gives NaN, else one with +Inf gives +Inf;
-// −Inf alone, or no element, gives −Inf.
+// for len(dst) rows of cols elements that begin pitch elements apart, within 4·10⁻⁷ and the
+// rounding of the elements that count: the relative error of a term of the sum is within 2·10⁻⁷·(1
+// + d/3), where d is how far its element is below the maximum. Sums are float32 in several partial
+// sums of fixed layout, and float64 over stretches of some thousand elements. A row with a NaN
+// gives NaN, else one with +Inf gives +Inf; −Inf alone, or no element, gives −Inf.
 func LogSumExp(dst []float64, x []float32, cols, pitch int) {
 	if len(dst) == 0 {
 		return
@@ -36,7 +35,7 @@ func LogSumExp(dst []float64, x []float32, cols, pitch int) {
 // lseStretch is the number of elements of a row whose sum is float32.
 const lseStretch = 1 << 12
 
-// logSumExpLong joins the stretches of a long row.
+// logSumExpLong combines the stretches of a long row.
 func logSumExpLong(x []float32) float64 {
 	most, sum := math.Inf(-1), 1.
 	for len(x) > 0 {
@@ -67,7 +66,7 @@ func logSumExpGeneric(dst []float64, x []float32, cols, pitch int) {
 	}
 }
 
-// logSumExp1 serves one row in plain Go.
+// logSumExp1 computes one row in plain Go.
 func logSumExp1(x []float32) float64 {
 	most := float32(math.Inf(-1))
 	for _, v := range x {

@@ -25,8 +25,8 @@ func SumSquares(x []float32) float32 {
 	return sumSquares(x)
 }
 
-// Max returns the largest element of x, −Inf for an empty x. When x holds a NaN
-// the result is NaN or the largest of some of the other elements.
+// Max returns the largest element of x, −Inf for an empty x. When x holds a NaN the result is NaN
+// or the largest of some of the other elements.
 func Max(x []float32) float32 {
 	raceRead(x)
 	return maximum(x)

@@ -6,9 +6,9 @@ import "fmt"
 //
 //	dst[p·panel + r·width + c] = src[r·srcRow + p·width + c]
 //
-// for r < rows and p·width+c < cols. The columns that the last panel has beyond
-// cols become zero. The slices must not overlap. It is the packing of an operand
-// whose columns run along the inner axis of a matrix product.
+// for r < rows and p·width+c < cols. The columns of the last panel beyond cols become zero. The
+// slices must not overlap. Matrix products use it to pack an operand whose columns run along the
+// inner axis.
 func Spread(dst []float32, panel, width int, src []float32, srcRow, rows, cols int) {
 	if rows <= 0 || cols <= 0 {
 		return
@@ -37,8 +37,8 @@ func Spread(dst []float32, panel, width int, src []float32, srcRow, rows, cols i
 	}
 }
 
-// spreadRows is the number of rows that go to one panel after the other, so that
-// whole cache lines of panels are written in one go while the rows stay near.
+// spreadRows is the number of rows that are copied to one panel after the other, so that whole
+// cache lines of panels are written at once while the rows stay in the cache.
 const spreadRows = 8
 
 func spreadGeneric(dst []float32, panel, width int, src []float32, srcRow, rows, cols int) {

@@ -4,8 +4,7 @@ package simd
 
 import "github.com/primus-fl/primus/internal/cpufeat"
 
-// spreadPanels copies whole panels, as many as the assembly can, and returns how
-// many these are.
+// spreadPanels copies as many whole panels as the assembly can, and returns their number.
 func spreadPanels(dst []float32, panel, width int, src []float32, srcRow, rows, panels int) int {
 	if panels == 0 || width > MaxNR || !cpufeat.Has(cpufeat.AVX512) {
 		return 0

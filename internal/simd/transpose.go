@@ -6,8 +6,8 @@ import "fmt"
 //
 //	dst[c·dstRow+r] = src[r·srcRow+c]
 //
-// for r < rows and c < cols. The slices must not overlap. It is the packing of an
-// operand whose rows run along the inner axis of a matrix product.
+// for r < rows and c < cols. The slices must not overlap. Matrix products use it to pack an operand
+// whose rows run along the inner axis.
 func Transpose(dst []float32, dstRow int, src []float32, srcRow, rows, cols int) {
 	if rows <= 0 || cols <= 0 {
 		return

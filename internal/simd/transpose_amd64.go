@@ -4,8 +4,8 @@ package simd
 
 import "github.com/primus-fl/primus/internal/cpufeat"
 
-// transposeBlocks transposes the first cols/4·4 columns of the first rows, as many
-// as the assembly takes at a time, and returns how many rows these are.
+// transposeBlocks transposes the first cols/4·4 columns of as many rows, from the first, as the
+// assembly can, and returns the number of these rows.
 func transposeBlocks(dst []float32, dstRow int, src []float32, srcRow, rows, cols int) int {
 	if cols < 4 {
 		return 0

@@ -12,8 +12,7 @@ import (
 	"github.com/primus-fl/primus/internal/simd"
 )
 
-// guard is what surrounds every operand; a kernel must neither change it nor let
-// it into a result.
+// guard surrounds every operand; a kernel must neither change it nor use it in a result.
 var guard = float32(math.NaN())
 
 const margin = 80
@@ -46,8 +45,7 @@ func (o operand) requireGuards(t *testing.T) {
 	}
 }
 
-// eachShape calls f for lengths 0 to 67 and some longer ones at every offset of a
-// cache line.
+// eachShape calls f for lengths 0 to 67 and some longer ones at every offset of a cache line.
 func eachShape(f func(n, offset int)) {
 	lengths := []int{96, 127, 128, 129, 200, 257}
 	for n := range 68 {

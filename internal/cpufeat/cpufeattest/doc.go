@@ -1,15 +1,6 @@
-// Package cpufeattest runs tests with the kernels of lesser machines.
+// Package cpufeattest runs tests with the kernels of CPUs with fewer features.
 //
-// # Concepts
-//
-// Each takes the features of the running machine away one by one, the greatest first.
-//
-// # Concurrency
-//
-// What is taken away is so for the whole process: tests that use the package do not run
-// in parallel with others of theirs.
-//
-// # Errors
-//
-// There are none.
+// Each disables the features of the running machine one by one, the newest first. A disabled
+// feature is disabled for the whole process, so tests that use the package must not run in parallel
+// with other tests of theirs.
 package cpufeattest
