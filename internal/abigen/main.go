@@ -1,5 +1,4 @@
-// Command abigen writes the C header with the order of each op's arguments to
-// standard output.
+// Command abigen writes the C header with the order of each op's arguments to standard output.
 package main
 
 import (

@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// layer says what the packages below a folder may import from the module, next
-// to the packages of their own folder.
+// layer says what the packages below a folder may import from the module, besides the packages of
+// their own folder.
 type layer struct {
 	root    string
 	allowed []string
-	apart   bool // the folders below root are apart: none imports another
+	apart   bool // no folder below root imports another
 }
 
 // layers is the table of the design, the most particular folder first.
@@ -45,11 +45,10 @@ var layers = []layer{
 	{root: "cmd", allowed: append([]string{"cmd", "metrics"}, everywhere...)},
 }
 
-// leaves import nothing of the module, which their layers enforce, so that every
-// layer may import them.
+// leaves import nothing of the module, which their layers enforce, so every layer may import them.
 var leaves = []string{"internal/buildinfo", "internal/cpufeat", "internal/escape", "internal/suggest", "internal/sysmem"}
 
-// everywhere is all that a program of the module may be put together from.
+// everywhere lists all folders that a program of the module may import.
 var everywhere = []string{"device", "tensor", "opregistry", "opmanager", "impls", "vendors", "runtime", "metrics", "internal", "examples"}
 
 // layerOf returns the rule for a package.
@@ -72,7 +71,7 @@ func (l layer) own(dir string) string {
 	return path.Join(l.root, first)
 }
 
-// checkLayers returns the imports of a file that its package may not have.
+// checkLayers returns the imports of a file that its package must not have.
 func checkLayers(s source) []string {
 	l, ok := layerOf(s.dir)
 	if !ok {

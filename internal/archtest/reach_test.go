@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// unreachable lists packages that do not depend on a module, not even through other packages of this one. What they are
-// for needs none of it, so who imports them should not have to build it.
+// unreachable lists packages that must not depend on a module, not even through other packages of
+// this one, so that programs which import them need not build it.
 var unreachable = []struct{ from, module string }{
 	{"metrics", "go.yaml.in/yaml"},
 	{"metrics", "github.com/pelletier/go-toml"},
@@ -18,7 +18,8 @@ var unreachable = []struct{ from, module string }{
 	{"opmanager", "github.com/prometheus"},
 }
 
-// importPath returns the packages from one that lead to a third-party module, nil when none do.
+// importPath returns the chain of packages that leads from one to a third-party module, or nil when
+// there is none.
 func importPath(files []source, from, thirdParty string) []string {
 	imports := map[string][]string{}
 	for _, s := range files {

@@ -25,7 +25,7 @@ type source struct {
 	file *ast.File
 }
 
-// imported is one import of a file: the package it means and the name given to it.
+// imported is one import of a file: the imported package and its name in the file.
 type imported struct {
 	path, alias string
 }

@@ -13,7 +13,7 @@ import (
 // unfinished matches the marks that people leave in comments for later.
 var unfinished = regexp.MustCompile(`\b(TODO|FIXME|XXX|HACK)\b`)
 
-// checkStyle returns what in a file breaks a rule that holds for every file.
+// checkStyle returns what breaks the rules that hold for every file.
 func checkStyle(s source) []string {
 	var found []string
 	add := func(n ast.Node, text string) {

@@ -58,7 +58,7 @@ func (c confinement) String() string {
 	}
 }
 
-// checkThirdParty returns the imports of a file that are confined to elsewhere.
+// checkThirdParty returns the imports of a file that are only allowed elsewhere.
 func checkThirdParty(s source) []string {
 	var found []string
 	for _, i := range s.imports() {

@@ -12,25 +12,25 @@ import (
 // Module is the path of this module.
 const Module = "github.com/primus-fl/primus"
 
-// Unversioned is what the go command calls the version of a directory.
+// Unversioned is the version that the go command gives to a directory.
 const Unversioned = "(devel)"
 
 // version is set by the linker in builds of the Makefile.
 var version = ""
 
-// Version returns the version of this module in the program: what the linker was told,
-// else the version that the go command chose, else the revision of the checkout, with
-// +dirty when that was changed, and Unversioned when the program knows none of them.
+// Version returns the version of this module in the program: the one that the linker set, else the
+// one that the go command chose, else the revision of the checkout, with +dirty when it had
+// changes, and Unversioned when none of them is known.
 func Version() string {
 	info, _ := debug.ReadBuildInfo()
 	return versionOf(version, info)
 }
 
-// Linked returns the version that the linker was told, "" for none.
+// Linked returns the version that the linker set, or "".
 func Linked() string { return version }
 
-// versionOf is Version of a program with this linked version and build information,
-// which may be nil.
+// versionOf is Version for a program with this linked version and build information, which may be
+// nil.
 func versionOf(linked string, info *debug.BuildInfo) string {
 	if linked != "" || info == nil {
 		return cmp.Or(linked, Unversioned)

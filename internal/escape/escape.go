@@ -1,8 +1,9 @@
-// Package escape makes text of others fit for logs and terminals.
+// Package escape makes untrusted text safe for logs and terminals.
 //
-// Text from clients, etcd and plugins may hold escape sequences that move the cursor, hide what stands before, or end the
-// line and begin one that looks like ours. Text and Lines write such characters as Go writes them in a literal, and leave
-// everything else as it is. Both are safe for concurrent use.
+// Text from clients, etcd and plugins may contain escape sequences that move the cursor or hide
+// other text, or line feeds that begin a line which looks like one of this program. Text and Lines
+// write such characters as in a Go string literal, and leave all others unchanged. Both are safe
+// for concurrent use.
 package escape
 
 import (
@@ -13,11 +14,13 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns s on one line: every character that is not printable, line feeds and tabs included, is escaped.
+// Text returns s on one line: every character that is not printable, including line feeds and tabs,
+// is escaped.
 func Text(s string) string { return replace(s, "") }
 
-// Lines returns s with its line feeds and tabs, and every other character that is not printable escaped. Each line after
-// the first begins with indent, so that none of them can look like a line that somebody else wrote.
+// Lines returns s with every character that is not printable escaped, except line feeds and tabs.
+// Each line after the first begins with indent, so that it cannot look like a line of another
+// origin.
 func Lines(s, indent string) string {
 	s = replace(s, "\n\t")
 	if indent == "" {
@@ -26,7 +29,7 @@ func Lines(s, indent string) string {
 	return strings.ReplaceAll(s, "\n", "\n"+indent)
 }
 
-// IsPrintable reports whether Text would leave s as it is.
+// IsPrintable reports whether Text would return s unchanged.
 func IsPrintable(s string) bool { return clean(s, "") }
 
 func clean(s, keep string) bool {

@@ -12,7 +12,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// request is the arguments of a call as PyTorch's side reads them.
+// request holds the arguments of a call as the Python side reads them.
 type request struct {
 	Op      string         `json:"op"`
 	Args    map[string]any `json:"args"`
@@ -32,7 +32,8 @@ func newRequest(op string, args any) *request {
 	return r
 }
 
-// kept returns what dropout keeps in a call, because the random bits are not PyTorch's.
+// kept returns the elements that dropout keeps in a call. PyTorch cannot compute them, because its
+// random bits differ.
 func kept(args any) *tensor.Tensor {
 	switch a := args.(type) {
 	case ops.DropoutFwdArgs:
@@ -46,7 +47,7 @@ func kept(args any) *tensor.Tensor {
 	return nil
 }
 
-// drawn returns what a probability p of dropping leaves of each element: 1 or 0.
+// drawn returns 1 for each element that a dropout with probability p keeps, and 0 for the others.
 func drawn(seed, offset uint64, p float32, shape ...int) *tensor.Tensor {
 	if p == 0 {
 		return nil

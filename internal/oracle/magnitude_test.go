@@ -15,7 +15,7 @@ import (
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
 
-// subject is a call of an op that every source makes.
+// subject is a call of an op that every source can make.
 type subject interface {
 	name() string
 	compare(torch *process, all []opregistry.Source, newMaker func() *maker) int
@@ -28,8 +28,8 @@ type call[A any] struct {
 
 func (c call[A]) name() string { return c.op.Name() }
 
-// maker makes the operands of a call. Two makers make equal operands for equal
-// requests in equal order.
+// maker makes the operands of a call. Two makers make equal operands for the same requests in the
+// same order.
 type maker struct {
 	t          *testing.T
 	dtype      tensor.DType
@@ -60,8 +60,8 @@ func (m *maker) values(d tensor.DType, v []float64, shape ...int) *tensor.Tensor
 	return x
 }
 
-// statistics returns what a normalisation saves of x: the mean of each row when it is
-// centred, and the reciprocal of its deviation.
+// statistics returns what a normalisation of x saves: the mean of each row when it is centred, and
+// the reciprocal of its deviation.
 func (m *maker) statistics(x *tensor.Tensor, eps float32, centred bool) (mu, rsigma *tensor.Tensor) {
 	means, reciprocals := make([]float64, m.rows), make([]float64, m.rows)
 	v := x.Float64s()
@@ -81,8 +81,8 @@ func (m *maker) statistics(x *tensor.Tensor, eps float32, centred bool) (mu, rsi
 	return m.values(tensor.F32, means, m.rows), m.values(tensor.F32, reciprocals, m.rows)
 }
 
-// compare runs the call by every impl of the sources that serves it and compares with
-// PyTorch. It returns how many those were.
+// compare makes the call with every impl of the sources that serves it and compares with PyTorch.
+// It returns the number of those impls.
 func (c call[A]) compare(torch *process, all []opregistry.Source, newMaker func() *maker) int {
 	served := 0
 	var want *A
@@ -129,8 +129,8 @@ func (c call[A]) near(t *testing.T, id string, want, got A) {
 	}
 }
 
-// subnormal returns how far a result may be off because subnormals of f32 have fewer
-// digits, or are lost where package ops allows it: behind an exponential.
+// subnormal returns the error that a result may have because subnormals of f32 have fewer digits,
+// or are lost where package ops allows it: after an exponential.
 func subnormal(op opregistry.Handle) float64 {
 	exponentials := []opregistry.Handle{
 		ops.GELU, ops.QGELU, ops.SiLU, ops.DGELU, ops.DQGELU, ops.DSiLU, ops.SwiGLU, ops.GEGLU, ops.GLU, ops.QGEGLU,
@@ -153,11 +153,10 @@ func largest(x *tensor.Tensor) float64 {
 	return most
 }
 
-// flag returns a flag that is not set.
+// flag returns a no-op flag that is not set.
 func (m *maker) flag() *tensor.Tensor { return m.values(tensor.I32, []float64{0}, 1) }
 
-// probabilities returns rows of positive numbers that add up to 1 before they are
-// rounded.
+// probabilities returns rows of positive numbers that add up to 1 before rounding.
 func (m *maker) probabilities(shape ...int) *tensor.Tensor {
 	v := m.scaled(tensor.F64, 1, shape...).Float64s()
 	for row := range slices.Chunk(v, m.cols) {
@@ -173,8 +172,8 @@ func (m *maker) probabilities(shape ...int) *tensor.Tensor {
 	return m.values(m.dtype, v, shape...)
 }
 
-// Numbers from the smallest to the largest of a dtype: products that leave the range of
-// f32 on the way, exponentials of what has no exponential, and subnormals.
+// The numbers go from the smallest to the largest of a dtype: intermediate products leave the range
+// of f32, exponentials overflow or vanish, and there are subnormals.
 func TestExtremeMagnitudes(t *testing.T) {
 	torch, all := start(t), sources()
 	for _, d := range []tensor.DType{tensor.F32, tensor.BF16, tensor.F16} {
@@ -201,7 +200,7 @@ func TestExtremeMagnitudes(t *testing.T) {
 	}
 }
 
-// A million elements are where the norms and softmaxes of oneDNN begin to be served.
+// oneDNN serves norms and softmaxes from a million elements on.
 func TestMillionElements(t *testing.T) {
 	torch, all := start(t), sources()
 	for _, s := range reductions() {

@@ -22,8 +22,8 @@ import (
 	"github.com/primus-fl/primus/vendors/openblas"
 )
 
-// Every impl computes what PyTorch computes in float64, in every case of the kit that
-// PyTorch has functions for. Impls of large calls alone are in TestMillionElements.
+// Every impl must compute what PyTorch computes in float64, in every case of the kit for which
+// PyTorch has functions. TestMillionElements tests the impls that serve only large calls.
 func TestConformance(t *testing.T) {
 	torch := start(t)
 	oracle := torch.source(t)
@@ -38,7 +38,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// sources are those whose ops the test looks at.
+// sources returns the sources that are tested.
 func sources() []opregistry.Source {
 	return []opregistry.Source{
 		reference.Source(), flagos.Source(), gonum.Source(),
@@ -48,7 +48,7 @@ func sources() []opregistry.Source {
 
 var update = flag.Bool("update", false, "rewrite the list of ops in docs/coverage.md")
 
-// The page says which ops PyTorch computes, and which have to do without it.
+// The page lists the ops that PyTorch computes, and those that it does not.
 func TestPageListsOps(t *testing.T) {
 	torch := start(t)
 	var covered, alone []string

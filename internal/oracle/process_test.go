@@ -18,7 +18,7 @@ import (
 	"github.com/primus-fl/primus/opregistry/ops"
 )
 
-// process is PyTorch, which answers one call at a time.
+// process is a PyTorch process, which answers one call at a time.
 type process struct {
 	in      *bufio.Writer
 	out     *bufio.Reader
@@ -26,7 +26,7 @@ type process struct {
 	ops     []string
 }
 
-// start runs PyTorch until the test ends. It skips the test when there is none.
+// start runs PyTorch until the test ends. It skips the test when PyTorch is not installed.
 func start(t *testing.T) *process {
 	t.Helper()
 	cmd := exec.Command(python(t), "-B", filepath.Join("testdata", "oracle"))
@@ -72,8 +72,7 @@ func (p *process) line(v any) error {
 	return json.Unmarshal(line, v)
 }
 
-// call lets PyTorch compute an op. The error wraps ErrUnsupported when it has no
-// function for it.
+// call lets PyTorch compute an op. The error wraps ErrUnsupported when it has no function for it.
 func (p *process) call(op string, args any) error {
 	r := newRequest(op, args)
 	head, err := json.Marshal(r)

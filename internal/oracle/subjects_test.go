@@ -6,7 +6,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// elementwise are calls of activations and of what else treats each element by itself.
+// elementwise returns calls of activations and of other ops that treat each element separately.
 func elementwise() []subject {
 	var all []subject
 	for _, op := range []*opregistry.Op[ops.ActivationArgs]{ops.GELU, ops.QGELU, ops.ReLU, ops.SReLU, ops.SiLU} {
@@ -32,7 +32,7 @@ func elementwise() []subject {
 	return all
 }
 
-// linear are calls whose results grow with their operands.
+// linear returns calls whose results grow with their operands.
 func linear() []subject {
 	return []subject{
 		call[ops.ResidualAddArgs]{ops.ResidualAdd, func(m *maker) ops.ResidualAddArgs {
@@ -51,7 +51,7 @@ func linear() []subject {
 	}
 }
 
-// reductions are calls of what adds up products or squares.
+// reductions returns calls of ops that add up products or squares.
 func reductions() []subject {
 	const eps = 1e-5
 	all := []subject{

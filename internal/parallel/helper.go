@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// The states of a helper. The helper moves itself from offered to taken, and
-// between idle and asleep; the call that holds the pool moves it to offered and
-// from there back to idle; Close moves it to closed.
+// The states of a helper. The helper moves itself from offered to taken, and between idle and
+// asleep. The call that holds the pool moves it to offered and from there back to idle. Close moves
+// it to closed.
 const (
 	idle int32 = iota
 	asleep
@@ -24,14 +24,14 @@ type helper struct {
 	_     [cacheLine]byte
 }
 
-// tell changes the state of a helper that has no job, and wakes it.
-func (h *helper) tell(state int32) {
+// setState changes the state of a helper that has no job, and wakes it.
+func (h *helper) setState(state int32) {
 	if h.state.Swap(state) == asleep {
 		h.wake <- struct{}{}
 	}
 }
 
-// takeBack withdraws an offer and reports whether the helper had not taken it.
+// takeBack withdraws an offer. It reports whether the helper had not taken it.
 func (h *helper) takeBack() bool { return h.state.CompareAndSwap(offered, idle) }
 
 // run takes jobs until the helper is closed.
@@ -43,7 +43,7 @@ func (h *helper) run(j *job) {
 		case offered:
 			if h.state.CompareAndSwap(offered, taken) {
 				h.help(j)
-				lookOut(func() bool { return h.state.Load() != idle })
+				poll(func() bool { return h.state.Load() != idle })
 			}
 		default:
 			if h.state.CompareAndSwap(idle, asleep) {
@@ -53,18 +53,18 @@ func (h *helper) run(j *job) {
 	}
 }
 
-// help works on a job; the deferred call covers a part that ends the goroutine.
+// help works on a job. The deferred call also runs when a part ends the goroutine.
 func (h *helper) help(j *job) {
 	defer func() {
-		h.state.Store(idle) // before leave: from then on there may be a new offer
+		h.state.Store(idle) // before leave: after that there may be a new offer
 		j.leave()
 	}()
 	j.work()
 }
 
-// lookOut returns when ready does or after maxSpin.
-func lookOut(ready func() bool) {
-	const polls = 100 // between two looks at the clock
+// poll returns when ready returns true, or after maxSpin.
+func poll(ready func() bool) {
+	const polls = 100 // between two reads of the clock
 	for start := time.Now(); time.Since(start) < maxSpin; {
 		for range polls {
 			if ready() {

@@ -6,8 +6,8 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// job is one call of Pool.Run. It is reused by the next call: no helper touches
-// it after it has counted itself off pending.
+// job is one call of Pool.Run. The next call reuses it: a helper does not touch it after it has
+// decremented pending.
 type job struct {
 	task  opregistry.Task
 	parts int64
@@ -26,18 +26,18 @@ func (j *job) begin(parts int, t opregistry.Task, helpers int) {
 	j.pending.Store(int64(helpers) + 1)
 }
 
-// end waits until no helper works on the job, given the number of those that
-// never took it, and returns the first panic.
+// end waits until no helper works on the job, given the number of helpers that never took it, and
+// returns the first panic.
 func (j *job) end(untaken int) *Panic {
 	if j.pending.Add(-int64(untaken)-1) != 0 {
-		lookOut(func() bool { return len(j.done) > 0 })
+		poll(func() bool { return len(j.done) > 0 })
 		<-j.done
 	}
 	j.task = nil
 	return j.failure.Swap(nil)
 }
 
-// leave is the last access of a helper.
+// leave ends the use of the job by a helper, which must not touch it afterwards.
 func (j *job) leave() {
 	if j.pending.Add(-1) == 0 {
 		j.done <- struct{}{}

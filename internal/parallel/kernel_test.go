@@ -59,8 +59,8 @@ func TestKernelAllocatesNothing(t *testing.T) {
 	x, y := make([]float32, 64), make([]float32, 64)
 	run := func() { kernel.Run(pool, 8, scaleArgs{x, y, 2, 8}) }
 	run()
-	// The average is rounded down: a garbage collection may empty the kernel's
-	// store once in the course of the runs.
+	// The average is rounded down: a garbage collection may empty the kernel's pool once during the
+	// runs.
 	assert.Zero(t, testing.AllocsPerRun(1000, run))
 }
 

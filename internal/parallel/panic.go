@@ -9,16 +9,16 @@ import (
 // errGoexit is the value of a Panic for a part that ended its goroutine.
 var errGoexit = errors.New("runtime.Goexit was called")
 
-// Panic is what Pool.Run panics with when a part panicked. It is an error so that
-// the code that recovers it can wrap it.
+// Panic is the value that Pool.Run panics with when a part panicked. It is an error, so that code
+// that recovers it can wrap it.
 type Panic struct {
 	part  int
 	value any
 	stack []byte
 }
 
-// newPanic is called by a deferred function of the goroutine that panics. A Run
-// inside a part has wrapped its panic already.
+// newPanic must be called by a deferred function of the goroutine that panics. The panic of a Run
+// inside a part is already wrapped.
 func newPanic(value any, part int) *Panic {
 	if inner, ok := value.(*Panic); ok {
 		return inner

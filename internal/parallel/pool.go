@@ -9,14 +9,13 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// maxSpin is how long a helper without work, and a caller whose helpers still
-// run, look out before they sleep. On a virtual machine waking a sleeper takes
-// its waker about 10 µs and reaches it after 70, so helpers stay awake over the
-// serial code between two kernels. More would take cycles from a vendor's library
-// that runs meanwhile.
+// maxSpin is how long a helper without work, and a caller whose helpers still run, poll before they
+// sleep. On a virtual machine waking a sleeper costs the waker about 10 µs and takes effect after
+// 70, so helpers stay awake during the serial code between two kernels. A longer time would take
+// cycles from a vendor's library that runs in between.
 const maxSpin = 20 * time.Microsecond
 
-// cacheLine keeps what different workers write apart.
+// cacheLine separates what different workers write.
 const cacheLine = 64
 
 // Pool is a fixed set of workers. It implements opregistry.Pool.
@@ -39,8 +38,8 @@ func New(workers int) *Pool {
 	return p
 }
 
-// start runs h in a new goroutine. A part that ends the goroutine must not cost
-// the pool a worker.
+// start runs h in a new goroutine, again if a part ends the goroutine, so that the pool does not
+// lose a worker.
 func (p *Pool) start(h *helper) {
 	p.ended.Go(func() {
 		returned := false
@@ -57,23 +56,23 @@ func (p *Pool) start(h *helper) {
 // Workers returns the number of workers, the caller of Run included.
 func (p *Pool) Workers() int { return len(p.helpers) + 1 }
 
-// Close ends the helpers when the Run that uses them has returned. It is
-// idempotent; later Runs run in their callers. A part must not call it.
+// Close ends the helpers after the Run that uses them has returned. It is idempotent; later Runs
+// run in their callers. A part must not call it.
 func (p *Pool) Close() {
 	p.close.Do(func() {
 		for !p.busy.CompareAndSwap(false, true) {
 			runtime.Gosched()
 		}
 		for _, h := range p.helpers {
-			h.tell(closed)
+			h.setState(closed)
 		}
 		p.ended.Wait()
 	})
 }
 
-// Run calls t.Do once for each part in [0, parts), on as many workers as there
-// are parts for, and returns when all have returned. It panics with a *Panic when
-// a part panics. What a part writes is visible to the caller afterwards.
+// Run calls t.Do once for each part in [0, parts), on at most as many workers as there are parts,
+// and returns when all calls have returned. It panics with a *Panic when a part panics. The caller
+// sees what the parts wrote.
 func (p *Pool) Run(parts int, t opregistry.Task) {
 	helpers := min(parts-1, len(p.helpers))
 	if helpers <= 0 || !p.busy.CompareAndSwap(false, true) {
@@ -82,7 +81,7 @@ func (p *Pool) Run(parts int, t opregistry.Task) {
 	}
 	p.job.begin(parts, t, helpers)
 	for _, h := range p.helpers[:helpers] {
-		h.tell(offered)
+		h.setState(offered)
 	}
 	finished := false
 	defer func() {
@@ -97,7 +96,7 @@ func (p *Pool) Run(parts int, t opregistry.Task) {
 	}
 }
 
-// finish waits for the helpers that took the job and hands the pool on.
+// finish waits for the helpers that took the job and makes the pool available again.
 func (p *Pool) finish(helpers int) *Panic {
 	untaken := 0
 	for _, h := range p.helpers[:helpers] {

@@ -10,7 +10,7 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// toil does n dependent multiplications: about n nanoseconds.
+// toil performs n dependent multiplications, which take about n nanoseconds.
 func toil(n int) float64 {
 	x := 1.0000001
 	for range n {
@@ -24,10 +24,10 @@ type toilArgs struct {
 	sink []float64
 }
 
-// BenchmarkRun measures calls of 8 parts on two workers, by the length of a part
-// and of the serial work between two calls. "p50-ns" is the median time of a call
-// and "speed-up" how much less that is than on one worker; a mean would say more
-// about the neighbours of a busy machine than about the pool.
+// BenchmarkRun measures calls of 8 parts on two workers, by the length of a part and of the serial
+// work between two calls. "p50-ns" is the median time of a call and "speed-up" is how many times
+// faster that is than on one worker; a mean would measure other programs on a busy machine more
+// than the pool.
 func BenchmarkRun(b *testing.B) {
 	const parts = 8
 	pool := parallel.New(2)

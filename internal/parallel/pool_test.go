@@ -26,15 +26,15 @@ func newPool(t testing.TB, workers int) *parallel.Pool {
 	return p
 }
 
-// raised returns what f panics with.
+// raised returns the value that f panics with.
 func raised(f func()) (value any) {
 	defer func() { value = recover() }()
 	f()
 	return nil
 }
 
-// assertWorks checks that all workers of an idle pool take part: as many parts
-// as workers only return when they all run at the same time.
+// assertWorks checks that all workers of an idle pool take part: there are as many parts as
+// workers, and they return only when all run at the same time.
 func assertWorks(t *testing.T, p *parallel.Pool) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -61,8 +61,8 @@ func TestEachPartOnce(t *testing.T) {
 	}
 }
 
-// Plain writes of the parts are seen by the caller, and plain writes of the
-// caller by the parts: the race detector watches.
+// The caller sees plain writes of the parts, and the parts see plain writes of the caller; the race
+// detector checks it.
 func TestRunOrdersMemory(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, 3)
@@ -120,7 +120,7 @@ func TestNestedRun(t *testing.T) {
 	assert.Equal(t, int32(20), count.Load())
 }
 
-// endless is a number of parts that only ends when the hand-out is stopped.
+// endless is a number of parts that is never reached unless a panic stops the loop.
 const endless = 1 << 40
 
 func TestPanic(t *testing.T) {
@@ -198,7 +198,7 @@ func TestRuntimeErrorIsUnwrapped(t *testing.T) {
 	assert.ErrorAs(t, value.(error), &e)
 }
 
-// A part that ends its goroutine must cost neither a worker nor an answer.
+// A part that ends its goroutine must not cost the pool a worker, and Run must still return.
 func TestGoexit(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, 3)
@@ -240,7 +240,7 @@ func TestGoexit(t *testing.T) {
 	assertWorks(t, p)
 }
 
-// goroutine names the calling goroutine.
+// goroutine returns the name of the calling goroutine.
 func goroutine() string {
 	var buf [64]byte
 	return string(buf[:runtime.Stack(buf[:], false)])[:18]
@@ -264,8 +264,8 @@ func TestClose(t *testing.T) {
 	parallel.New(1).Close()
 }
 
-// Runs so far apart that helpers sleep between them, and jobs so short that
-// offers are taken back.
+// Runs are so far apart that helpers sleep between them, and jobs so short that offers are
+// withdrawn.
 func TestSleepingHelpers(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, 4)

@@ -1,4 +1,5 @@
-// Command sbom writes the bill of materials of a Go program as CycloneDX JSON, from what the go command recorded in it.
+// Command sbom writes the bill of materials of a Go program as CycloneDX JSON, from what the go
+// command recorded in it.
 //
 //	go run ./internal/sbom PROGRAM VERSION > PROGRAM.cdx.json
 package main
@@ -56,7 +57,8 @@ func main() {
 	}
 }
 
-// run writes the bill of a program, whose own version the go command does not know when it builds a checkout.
+// run writes the bill of materials of a program. The version is an argument because the go command
+// does not know it when it builds a checkout.
 func run(out io.Writer, program, version string) error {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {

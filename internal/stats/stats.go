@@ -1,4 +1,4 @@
-// Package stats sums up repeated measurements of one figure.
+// Package stats summarises repeated measurements of one figure.
 package stats
 
 import (
@@ -16,7 +16,8 @@ func Median(values []float64) float64 {
 	return stat.Mean(sorted[(n-1)/2:n/2+1], nil)
 }
 
-// Percentile returns the smallest value that a part p of all do not exceed, NaN of none.
+// Percentile returns the smallest value that is at least as large as a share p of all values, or
+// NaN without values.
 func Percentile(p float64, values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
@@ -24,21 +25,21 @@ func Percentile(p float64, values []float64) float64 {
 	return stat.Quantile(p, stat.Empirical, slices.Sorted(slices.Values(values)), nil)
 }
 
-// Confidence is what MedianInterval asks for.
+// Confidence is the confidence of MedianInterval.
 const Confidence = 0.95
 
-// Interval is where a figure lies with a confidence.
+// Interval is a range that contains a figure with some confidence.
 type Interval struct {
 	Low        float64 `json:"low"`
 	High       float64 `json:"high"`
 	Confidence float64 `json:"confidence"`
 }
 
-// MedianInterval returns where the median lies of what at least one value was drawn from,
-// whatever its distribution: between two of the values, equally far from the least and
-// the greatest, and as near to each other as the confidence of 95 % allows. Fewer than
-// six values do not reach it; of those the interval is all of them, with the confidence
-// that this has.
+// MedianInterval returns an interval for the median of the distribution that at least one value was
+// drawn from, whatever that distribution is. Its ends are two of the values, equally far from the
+// smallest and the largest, and as close together as the confidence of 95 % allows. Fewer than six
+// values do not reach that confidence; their interval is the whole range, with the confidence that
+// this has.
 //
 // Source: the number of values below the median is binomial with a probability of ½.
 func MedianInterval(values []float64) Interval {

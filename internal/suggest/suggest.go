@@ -5,16 +5,15 @@ package suggest
 
 import "strings"
 
-// Bounds on the work for one name: names compared, and the length of a name.
+// maxNames and maxLength bound the work for one name.
 const (
 	maxNames  = 2000
 	maxLength = 128
 )
 
-// Nearest returns the name with the smallest edit distance to given, and whether it
-// is near enough to be worth showing: at most two edits, and fewer than half of the
-// letters. Case does not count, nor whether words are joined by hyphens or underscores.
-// Of equally near names the first one wins.
+// Nearest returns the name with the smallest edit distance to given, and whether it is close enough
+// to be worth showing: at most two edits, and fewer than half of the letters. Case is ignored, and
+// hyphens and underscores between words are, too. Of equally close names the first one is returned.
 func Nearest(given string, names []string) (string, bool) {
 	best, bestDistance := "", 3
 	if len(given) > maxLength {
@@ -34,8 +33,8 @@ func Nearest(given string, names []string) (string, bool) {
 
 func fold(name string) string { return strings.ReplaceAll(strings.ToLower(name), "-", "_") }
 
-// Distance returns the number of bytes to insert, delete, replace or exchange
-// with their neighbour that lead from a to b (optimal string alignment).
+// Distance returns the number of edits that turn a into b, where an edit inserts, deletes or
+// replaces a byte or exchanges two neighbours (optimal string alignment).
 func Distance(a, b string) int {
 	before := make([]int, len(b)+1)
 	last := make([]int, len(b)+1)

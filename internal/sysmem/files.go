@@ -18,7 +18,7 @@ const (
 	groups   = "sys/fs/cgroup"
 )
 
-// read returns the limit that the files of a Linux system tell.
+// read returns the limit according to the files of a Linux system.
 func read(root fs.FS) (Limit, error) {
 	machine, err := readMeminfo(root)
 	if err != nil {
@@ -55,8 +55,9 @@ func readMeminfo(root fs.FS) (map[string]uint64, error) {
 	return sizes, nil
 }
 
-// groupLimits returns the limits of the control groups that this process is in. In a container the files are those of its own
-// group while the path is that on the host, so that each part of the path is tried, down to none.
+// groupLimits returns the limits of the control groups that this process is in. In a container the
+// files are those of its own group although the path is that on the host, so each suffix of the
+// path is tried, down to the empty one.
 func groupLimits(root fs.FS, swap uint64) []Limit {
 	text, err := fs.ReadFile(root, ownGroup)
 	if err != nil {
@@ -86,12 +87,12 @@ func groupLimits(root fs.FS, swap uint64) []Limit {
 	return found
 }
 
-// limitsAbove returns what a file of a group and of all groups above it allow.
+// limitsAbove returns the limits in a file of a group and of all groups above it.
 func limitsAbove(root fs.FS, hierarchy, group, file string, withSwap func(dir string, max uint64) uint64) []Limit {
 	var found []Limit
 	for at := path.Clean("/" + group); ; at = path.Dir(at) {
 		dir := path.Join(hierarchy, at)
-		if max, ok := readNumber(root, path.Join(dir, file)); ok && max < math.MaxInt64/2 { // version 1 has a huge number for none
+		if max, ok := readNumber(root, path.Join(dir, file)); ok && max < math.MaxInt64/2 { // version 1 has a huge number for no limit
 			found = append(found, Limit{withSwap(dir, max), "/" + path.Join(dir, file)})
 		}
 		if at == "/" {
@@ -100,7 +101,7 @@ func limitsAbove(root fs.FS, hierarchy, group, file string, withSwap func(dir st
 	}
 }
 
-// readNumber returns the number in a file; "max" and a file that does not exist are none.
+// readNumber returns the number in a file, and false for "max" and for a file that does not exist.
 func readNumber(root fs.FS, name string) (uint64, bool) {
 	text, err := fs.ReadFile(root, name)
 	if err != nil {

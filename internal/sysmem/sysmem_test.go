@@ -66,7 +66,7 @@ func TestLimits(t *testing.T) {
 	assert.ErrorContains(t, err, "proc/meminfo")
 }
 
-// Whatever this machine is, it has between a megabyte and a petabyte.
+// Any machine has between a megabyte and a petabyte.
 func TestThisMachine(t *testing.T) {
 	t.Parallel()
 	limit, err := Read()
