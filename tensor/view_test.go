@@ -128,9 +128,9 @@ func TestViewErrors(t *testing.T) {
 func assertInside(t testing.TB, x *tensor.Tensor) {
 	t.Helper()
 	size := x.DType().Size()
-	room := uint64(x.Storage().Size() / size)
+	elements := uint64(x.Storage().Size() / size)
 	require.GreaterOrEqual(t, x.Offset(), 0)
-	require.LessOrEqual(t, uint64(x.Offset()), room)
+	require.LessOrEqual(t, uint64(x.Offset()), elements)
 	elems := uint64(1)
 	for _, n := range x.Shape() {
 		require.GreaterOrEqual(t, n, 0)
@@ -147,7 +147,7 @@ func assertInside(t testing.TB, x *tensor.Tensor) {
 		require.GreaterOrEqual(t, x.Strides()[i], 0)
 		last += float64(n-1) * float64(x.Strides()[i])
 	}
-	require.Less(t, last, float64(room))
+	require.Less(t, last, float64(elements))
 }
 
 // buildViews turns numbers into views of views; the numbers become arguments unchecked.

@@ -16,10 +16,10 @@ import (
 
 // pieces returns n vectors of size elements that lie one after the other, in random order.
 func pieces(n, size int) []*tensor.Tensor {
-	room := f32(n * size)
+	memory := f32(n * size)
 	out := make([]*tensor.Tensor, n)
 	for to, from := range rand.New(rand.NewPCG(1, 2)).Perm(n) {
-		v, err := room.Slice(0, from*size, (from+1)*size)
+		v, err := memory.Slice(0, from*size, (from+1)*size)
 		if err != nil {
 			panic(err)
 		}
@@ -85,9 +85,9 @@ func TestListsOfThousandsNeedNoHeap(t *testing.T) {
 // Interleaved views without a shared byte are apart.
 func TestListsOfInterleavedViews(t *testing.T) {
 	t.Parallel()
-	room := f32(5, 12)
+	memory := f32(5, 12)
 	column := func(lo, hi int) *tensor.Tensor {
-		v, err := room.Slice(1, lo, hi)
+		v, err := memory.Slice(1, lo, hi)
 		require.NoError(t, err)
 		return v
 	}

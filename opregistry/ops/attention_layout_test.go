@@ -92,8 +92,8 @@ func TestCopyToKVCache(t *testing.T) {
 		{"heads of the cache", func(a *args) { a.VCache = f32(6, 4, 2, 4) }, "v_cache", "the heads of new_v"},
 		{"pages of v_cache", func(a *args) { a.VCache = f32(5, 4, 2, 5) }, "v_cache", "the positions of k_cache"},
 		{"too many new tokens", func(a *args) { a.CuNewLens = i32(0, 4, 4) }, "cu_new_lens", "at most the 3 positions of new_k"},
-		{"fewer than the new tokens", func(a *args) { a.CuCachedLens = i32(0, 2, 3) }, "cu_cached_lens", "lengths from that of the new tokens to the 8"},
-		{"beyond the pages", func(a *args) { a.CuCachedLens = i32(0, 9, 10) }, "cu_cached_lens", "to the 8 of the cache"},
+		{"fewer than the new tokens", func(a *args) { a.CuCachedLens = i32(0, 2, 3) }, "cu_cached_lens", "at least the new tokens"},
+		{"beyond the pages", func(a *args) { a.CuCachedLens = i32(0, 9, 10) }, "cu_cached_lens", "at most the 8 that fit in the cache"},
 		{"rows of page_table", func(a *args) { a.PageTable = table(2, 5, 0) }, "page_table", "a row for each of 2 sequences"},
 		{"dtype of page_table", func(a *args) { a.PageTable = of(tensor.I64, 2, 2) }, "page_table", "dtype i32"},
 		{"page too large", func(a *args) { a.PageTable = table(2, 5, 6, 1, -1) }, "page_table", "pages in [0, 6)"},
@@ -123,7 +123,7 @@ func TestCopyToKVCache(t *testing.T) {
 	}
 	testValidation(t, ops.CopyToKVCache, slots, []refusal[args]{
 		{"columns of page_table", func(a *args) { a.PageTable = table(2, 0, 1, 2, 2) }, "page_table", "of one element when not paged"},
-		{"beyond the slot", func(a *args) { a.CuCachedLens = i32(0, 9, 10) }, "cu_cached_lens", "to the 8 of the cache"},
+		{"beyond the slot", func(a *args) { a.CuCachedLens = i32(0, 9, 10) }, "cu_cached_lens", "at most the 8 that fit in the cache"},
 		{"slot too large", func(a *args) { a.PageTable = table(1, 0, 3) }, "page_table", "slots in [0, 3)"},
 		{"slot twice", func(a *args) { a.PageTable = table(1, 2, 2) }, "page_table", "slots that rise"},
 		{"no slot", func(a *args) { a.KCache, a.VCache, a.PageTable = f32(1, 8, 2, 4), f32(1, 8, 2, 5), table(1, 0, 0) }, "k_cache", "a slot for each sequence"},

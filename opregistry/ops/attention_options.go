@@ -194,8 +194,8 @@ func (c *check) packed(lengths, starts named, tokens int, padded bool) {
 	c.rising(starts.name, starts.t)
 	c.elements(starts.name, starts.t, last+1, "as many as lengths")
 	for b := 0; c.err == nil && b < last; b++ {
-		if room := element(starts.t, b+1) - element(starts.t, b); element(lengths.t, b+1)-element(lengths.t, b) > room {
-			c.fail(starts.name, "room for each sequence", "%d tokens for sequence %d", room, b)
+		if capacity := element(starts.t, b+1) - element(starts.t, b); element(lengths.t, b+1)-element(lengths.t, b) > capacity {
+			c.fail(starts.name, "enough tokens for each sequence", "%d tokens for sequence %d", capacity, b)
 		}
 	}
 	if c.err == nil && element(starts.t, last) > tokens {

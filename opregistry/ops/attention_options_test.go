@@ -92,7 +92,7 @@ func TestFusedAttnLengths(t *testing.T) {
 		{"bias", func(a *args) { a.BiasType, a.Bias = ops.PostScaleBias, f32(1, 1, 1, 1) }, "bias_type", "no_bias or alibi with thd"},
 		{"gaps of queries only", func(a *args) { a.CuSeqlensKVPadded = nil }, "cu_seqlens_kv_padded", "a tensor"},
 		{"gaps of keys only", func(a *args) { a.CuSeqlensQPadded = nil }, "cu_seqlens_q_padded", "a tensor"},
-		{"gaps too short", func(a *args) { a.CuSeqlensQPadded = i32(0, 4, 9) }, "cu_seqlens_q_padded", "room for each sequence"},
+		{"gaps too short", func(a *args) { a.CuSeqlensQPadded = i32(0, 4, 9) }, "cu_seqlens_q_padded", "enough tokens for each sequence"},
 		{"gaps beyond the tokens", func(a *args) { a.CuSeqlensQPadded = i32(0, 6, 10) }, "cu_seqlens_q_padded", "at most 9 tokens"},
 		{"number of gaps", func(a *args) { a.CuSeqlensQPadded = i32(0, 9) }, "cu_seqlens_q_padded", "3 elements"},
 		{"falling gaps", func(a *args) { a.CuSeqlensQPadded = i32(0, 6, 4) }, "cu_seqlens_q_padded", "values that do not fall"},

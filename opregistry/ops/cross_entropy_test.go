@@ -77,9 +77,9 @@ func TestCrossEntropyBwd(t *testing.T) {
 		{"dlogits over lse", func(a *args) { a.LSE = flat(a.DLogits, 4) }, "dlogits", "memory apart from lse"},
 		{"dlogits over dlosses", func(a *args) { a.DLosses = flat(a.DLogits, 4) }, "dlogits", "memory apart from dlosses"},
 		{"dlogits over targets", func(a *args) {
-			room := make([]byte, 80)
-			a.DLogits = must(tensor.FromBytes(room, tensor.F32, 4, 5))
-			a.Targets = must(tensor.FromBytes(room[:16], tensor.I32, 4))
+			memory := make([]byte, 80)
+			a.DLogits = must(tensor.FromBytes(memory, tensor.F32, 4, 5))
+			a.Targets = must(tensor.FromBytes(memory[:16], tensor.I32, 4))
 		}, "dlogits", "memory apart from targets"},
 		{"no saved", func(a *args) { a.Saved = nil }, "saved", "Saved"},
 	})

@@ -52,9 +52,9 @@ func TestDropoutFwd(t *testing.T) {
 func TestDropoutMaskOverlaps(t *testing.T) {
 	type args = ops.DropoutFwdArgs
 	// Bytes and floats in one storage.
-	room := make([]int32, 30)
+	memory := make([]int32, 30)
 	at := func(first, n int, d tensor.DType, shape ...int) *tensor.Tensor {
-		x, err := tensor.FromBytes(bytesOf(room)[first:first+n], d, shape...)
+		x, err := tensor.FromBytes(bytesOf(memory)[first:first+n], d, shape...)
 		if err != nil {
 			panic(err)
 		}

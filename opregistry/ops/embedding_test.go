@@ -38,9 +38,9 @@ func TestEmbeddingFwd(t *testing.T) {
 		{"negative i32 index", func(a *args) { a.Indices = i32(0, 1, 4, 0, 0, -100) }, "indices", "values in [0, 5)"},
 		{"output over weight", func(a *args) { a.Weight = view(a.Output, 5, 3) }, "output", "memory apart from weight"},
 		{"output over indices", func(a *args) {
-			room := make([]byte, 4*18)
-			a.Output = must(tensor.FromBytes(room, tensor.F32, 2, 3, 3))
-			a.Indices = must(tensor.FromBytes(room[:24], tensor.I32, 6))
+			memory := make([]byte, 4*18)
+			a.Output = must(tensor.FromBytes(memory, tensor.F32, 2, 3, 3))
+			a.Indices = must(tensor.FromBytes(memory[:24], tensor.I32, 6))
 		}, "output", "memory apart from indices"},
 	})
 	testAccepted(t, ops.EmbeddingFwd, good, map[string]func(a *args){
@@ -65,9 +65,9 @@ func TestEmbeddingBwd(t *testing.T) {
 		{"index too large", func(a *args) { a.Indices = i32(0, 2, 0) }, "indices", "values in [0, 2)"},
 		{"dweight over grad", func(a *args) { a.DWeight = view(a.Grad, 2, 4) }, "dweight", "memory apart from grad"},
 		{"dweight over indices", func(a *args) {
-			room := make([]byte, 32)
-			a.DWeight = must(tensor.FromBytes(room, tensor.F32, 2, 4))
-			a.Indices = must(tensor.FromBytes(room[:12], tensor.I32, 3))
+			memory := make([]byte, 32)
+			a.DWeight = must(tensor.FromBytes(memory, tensor.F32, 2, 4))
+			a.Indices = must(tensor.FromBytes(memory[:12], tensor.I32, 3))
 		}, "dweight", "memory apart from indices"},
 	})
 	a := good()

@@ -44,12 +44,12 @@ func TestGenericGemm(t *testing.T) {
 		{"shape of gelu_in", func(a *gemmArgs) { a.GeluIn = f32(8, 5) }, "gelu_in", "the shape of D, [2 4 5]"},
 		{"gelu_in is D", func(a *gemmArgs) { a.GeluIn = a.D }, "D", "memory apart from gelu_in"},
 		{"gelu_in inside A", func(a *gemmArgs) {
-			room := f32(10, 10)
-			a.A, a.GeluIn = view(room, 5, 3), view(room, 2, 4, 5)
+			memory := f32(10, 10)
+			a.A, a.GeluIn = view(memory, 5, 3), view(memory, 2, 4, 5)
 		}, "gelu_in", "memory apart from A"},
 		{"gelu_in inside B", func(a *gemmArgs) {
-			room := f32(10, 10)
-			a.B, a.GeluIn = view(room, 2, 4, 3), view(room, 2, 4, 5)
+			memory := f32(10, 10)
+			a.B, a.GeluIn = view(memory, 2, 4, 3), view(memory, 2, 4, 5)
 		}, "gelu_in", "memory apart from B"},
 		{"bias inside gelu_in", func(a *gemmArgs) { a.Bias = flat(a.GeluIn, 5) }, "gelu_in", "memory apart from bias"},
 		{"gelu_in without gelu", func(a *gemmArgs) { a.Gelu = false }, "gelu_in", "nil without gelu"},

@@ -112,7 +112,7 @@ func i64(v ...int64) *tensor.Tensor {
 // same memory.
 func shifted(x **tensor.Tensor) *tensor.Tensor {
 	shape := (*x).Shape()
-	room := of((*x).DType(), shape.NumElements()+1)
+	memory := of((*x).DType(), shape.NumElements()+1)
 	strides := make([]int, len(shape))
 	step := 1
 	for i := len(shape) - 1; i >= 0; i-- {
@@ -120,7 +120,7 @@ func shifted(x **tensor.Tensor) *tensor.Tensor {
 		step *= shape[i]
 	}
 	view := func(offset int) *tensor.Tensor {
-		v, err := room.AsStrided(shape, strides, offset)
+		v, err := memory.AsStrided(shape, strides, offset)
 		if err != nil {
 			panic(err)
 		}
@@ -146,10 +146,10 @@ func bytesOf(v []int32) []byte {
 
 // overlaid returns n zeros of f32 with this shape, and a view of the first few of them as i32.
 func overlaid(n, few int, shape ...int) (floats, ints *tensor.Tensor) {
-	room := make([]int32, n)
-	floats, err := tensor.FromBytes(bytesOf(room), tensor.F32, shape...)
+	memory := make([]int32, n)
+	floats, err := tensor.FromBytes(bytesOf(memory), tensor.F32, shape...)
 	if err != nil {
 		panic(err)
 	}
-	return floats, i32(room[:few]...)
+	return floats, i32(memory[:few]...)
 }

@@ -106,15 +106,15 @@ func (c *check) cachePair(fresh, cache named, a *CopyToKVCacheArgs, batch int) {
 	if s[rank-2] != k[2] || s[rank-1] != k[3] {
 		c.fail(cache.name, "the heads of "+fresh.name, "%v", cache.t)
 	}
-	room := s[0]
+	capacity := s[0]
 	switch a.QKVFormat {
 	case THD:
-		if last := lastLength(a.CuNewLens); last > room {
-			c.fail("cu_new_lens", "at most the "+itoa(room)+" tokens of "+fresh.name, "%d", last)
+		if last := lastLength(a.CuNewLens); last > capacity {
+			c.fail("cu_new_lens", "at most the "+itoa(capacity)+" tokens of "+fresh.name, "%d", last)
 		}
 		return
 	case BSHD:
-		room = s[1]
+		capacity = s[1]
 		if s[0] != batch {
 			c.fail(fresh.name, "a batch of "+itoa(batch), "%v", fresh.t)
 		}
@@ -124,8 +124,8 @@ func (c *check) cachePair(fresh, cache named, a *CopyToKVCacheArgs, batch int) {
 		}
 	}
 	for b := 0; c.err == nil && b < batch; b++ {
-		if n := element(a.CuNewLens, b+1) - element(a.CuNewLens, b); n > room {
-			c.fail("cu_new_lens", "at most the "+itoa(room)+" positions of "+fresh.name, "%d", n)
+		if n := element(a.CuNewLens, b+1) - element(a.CuNewLens, b); n > capacity {
+			c.fail("cu_new_lens", "at most the "+itoa(capacity)+" positions of "+fresh.name, "%d", n)
 		}
 	}
 }
@@ -135,12 +135,12 @@ func (c *check) cached(a *CopyToKVCacheArgs, b int) {
 	fresh := element(a.CuNewLens, b+1) - element(a.CuNewLens, b)
 	length := element(a.CuCachedLens, b+1) - element(a.CuCachedLens, b)
 	pages, size := a.KCache.Shape()[0], a.KCache.Shape()[1]
-	room := size
+	capacity := size
 	if !a.IsNonPaged {
-		room *= a.PageTable.Shape()[1]
+		capacity *= a.PageTable.Shape()[1]
 	}
-	if length < fresh || length > room {
-		c.fail("cu_cached_lens", "lengths from that of the new tokens to the "+itoa(room)+" of the cache", "%d for sequence %d", length, b)
+	if length < fresh || length > capacity {
+		c.fail("cu_cached_lens", "at least the new tokens and at most the "+itoa(capacity)+" that fit in the cache", "%d for sequence %d", length, b)
 		return
 	}
 	if a.IsNonPaged {

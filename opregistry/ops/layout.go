@@ -202,17 +202,17 @@ var SplitsToOffsets = opregistry.NewOp("splits_to_offsets", opregistry.Schema[Sp
 		if c.err == nil && a.LogicalLastDim < 0 {
 			c.fail("logical_last_dim", "a length >= 0", "%d", a.LogicalLastDim)
 		}
-		room := math.MaxInt
+		left := math.MaxInt
 		for i, n := range a.FirstDims {
 			if c.err != nil {
 				break
 			}
-			if n < 0 || a.LogicalLastDim > 0 && n > room/a.LogicalLastDim {
+			if n < 0 || a.LogicalLastDim > 0 && n > left/a.LogicalLastDim {
 				c.fail("first_dims", "a length >= 0 with which the offsets fit in i64", "%d", n)
 				c.locate("", i)
 				break
 			}
-			room -= n * a.LogicalLastDim
+			left -= n * a.LogicalLastDim
 		}
 		return c.err
 	},

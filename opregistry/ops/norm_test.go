@@ -31,8 +31,8 @@ func TestRMSNormFwd(t *testing.T) {
 		{"rsigma over input", func(a *args) { a.RSigma = flat(a.Input, 6) }, "rsigma", "memory apart from input"},
 		{"rsigma over output", func(a *args) { a.RSigma = flat(a.Output, 6) }, "rsigma", "memory apart from output"},
 		{"rsigma over weight", func(a *args) {
-			room := f32(6)
-			a.RSigma, a.Weight = room, flat(room, 4)
+			memory := f32(6)
+			a.RSigma, a.Weight = memory, flat(memory, 4)
 		}, "rsigma", "memory apart from weight"},
 		{"eps 0", func(a *args) { a.Eps = 0 }, "eps", "a number > 0"},
 		{"eps NaN", func(a *args) { a.Eps = float32(math.NaN()) }, "eps", "a number > 0"},
@@ -76,8 +76,8 @@ func TestRMSNormBwd(t *testing.T) {
 		{"dgamma over x", func(a *args) { a.DGamma = flat(a.X, 4) }, "dgamma", "memory apart from x"},
 		{"dgamma is gamma", func(a *args) { a.DGamma = a.Gamma }, "dgamma", "memory apart from gamma"},
 		{"dgamma over rsigma", func(a *args) {
-			room := f32(4)
-			a.DGamma, a.RSigma = room, flat(room, 3)
+			memory := f32(4)
+			a.DGamma, a.RSigma = memory, flat(memory, 3)
 		}, "dgamma", "memory apart from rsigma"},
 		{"no saved", func(a *args) { a.Saved = nil }, "saved", "Saved"},
 	})

@@ -29,7 +29,7 @@ func RunAll(t *testing.T, src, oracle opregistry.Source, opts ...Option) {
 	for _, impl := range src.Impls {
 		t.Run(impl.Op.Name()+"/"+impl.ID, func(t *testing.T) {
 			if suiteOf(impl.Op) == nil {
-				t.Skipf("op %q is not of the catalogue", impl.Op.Name())
+				t.Skipf("op %q is not in the catalogue", impl.Op.Name())
 			}
 			if impl.Available != nil {
 				if err := impl.Available(); err != nil {

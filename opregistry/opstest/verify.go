@@ -87,7 +87,7 @@ func comparison(impl, oracle opregistry.Impl) (*untyped, error) {
 	}
 	s := suiteOf(impl.Op)
 	if s == nil {
-		return nil, fmt.Errorf("opstest: op %q is not of the catalogue: write cases of its own", impl.Op.Name())
+		return nil, fmt.Errorf("opstest: op %q is not in the catalogue, so there are no cases for it", impl.Op.Name())
 	}
 	return s, nil
 }

@@ -52,7 +52,7 @@ func Smallest(d tensor.DType, subjects ...Subject) ([]*Workload, error) {
 
 func workloads(d tensor.DType, subjects []Subject, order func(a, b int) int) ([]*Workload, error) {
 	if len(subjects) == 0 {
-		return nil, fmt.Errorf("opstest: got no subject, want an impl at least")
+		return nil, fmt.Errorf("opstest: got no subject, want at least one")
 	}
 	op := subjects[0].Impl.Op
 	for _, s := range subjects {

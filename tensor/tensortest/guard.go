@@ -100,9 +100,9 @@ func place(at, inner int) string {
 	case at < 0:
 		return plural(-at) + " before the first"
 	case at >= inner:
-		return plural(at-inner+1) + " behind the last"
+		return plural(at-inner+1) + " after the last"
 	default:
-		return "a gap, " + plural(at) + " behind the first"
+		return "a gap, " + plural(at) + " after the first"
 	}
 }
 

@@ -116,9 +116,9 @@ func TestGuardReports(t *testing.T) {
 	}{
 		{"just before", -1, "1 element before the first"},
 		{"far before", -64, "64 elements before the first"},
-		{"in a gap", 3, "a gap, 3 elements behind the first"},
-		{"just behind", 11, "1 element behind the last"},
-		{"far behind", 74, "64 elements behind the last"},
+		{"in a gap", 3, "a gap, 3 elements after the first"},
+		{"just after", 11, "1 element after the last"},
+		{"far after", 74, "64 elements after the last"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
