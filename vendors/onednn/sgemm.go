@@ -59,7 +59,7 @@ func (h *handle) BF16() error {
 	case h.bgemm == nil:
 		return opregistry.Unsupported("%s has no product in bf16", h.file)
 	case h.isa&isaBF16 != isaBF16:
-		return opregistry.Unsupported("oneDNN runs on %s here, products in bf16 are worth it from avx512 bf16 on", isaName(h.isa))
+		return opregistry.Unsupported("oneDNN uses %s on this machine, want avx512 bf16 or better for products in bf16", isaName(h.isa))
 	}
 	return nil
 }

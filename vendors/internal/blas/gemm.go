@@ -58,7 +58,7 @@ func Gemm(x *opregistry.Exec, a ops.GenericGemmArgs, lib SGEMM, limits Limits) e
 	case !okA || !okB || !okD || a.Bias != nil && !a.Bias.IsContiguous():
 		return opregistry.Unsupported("got strides that are not rows of contiguous elements at one pitch")
 	case alpha == 0:
-		return opregistry.Unsupported("got alpha 0, for which BLAS does not look at A and B, NaN or not")
+		return opregistry.Unsupported("got alpha 0, for which BLAS ignores A and B even if they hold NaN")
 	case flop > 0 && flop < limits.MinFLOP:
 		return opregistry.Unsupported("got a %d×%d×%d product, below the %.0f FLOP that are worth the call", m, n, k, limits.MinFLOP)
 	case max(m, n, k, right.ld, left.ld, d.ld) > limits.MaxDim:
