@@ -55,7 +55,7 @@ func faults(kinds ...string) func(context.Context, *lab, *rand.Rand) (int, error
 		}
 		happened, err := l.injected()
 		if err != nil || len(happened) == 0 {
-			return 1, errors.Join(err, fmt.Errorf("no fault came about:\n%s", p.tail()))
+			return 1, errors.Join(err, fmt.Errorf("no fault happened:\n%s", p.tail()))
 		}
 		if p.code == 0 {
 			return len(happened), l.endsAsUndisturbed(ctx)

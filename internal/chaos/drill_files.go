@@ -96,7 +96,7 @@ func (l *lab) survives(ctx context.Context, passed bool, aside string) error {
 	case err != nil:
 		return err
 	case p.code != 1:
-		return fmt.Errorf("exit code %d, want 1: the run is not to start over\n%s", p.code, p.tail())
+		return fmt.Errorf("exit code %d, want 1: the run must not start over\n%s", p.code, p.tail())
 	}
 	if _, err := os.Lstat(l.checkpoint(half)); err != nil {
 		return fmt.Errorf("the checkpoint was removed: %w", err)

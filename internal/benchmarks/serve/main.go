@@ -74,7 +74,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	case o.clients < 1 || o.clients > maxClients || o.rounds < 1:
 		return o, fmt.Errorf("got %d clients and %d rounds, want 1 to %d clients and at least one round", o.clients, o.rounds, maxClients)
 	case o.every <= 0 || o.phase <= 0 || o.settle <= 0:
-		return o, fmt.Errorf("got -every %v -phase %v -settle %v, want more than nothing of each", o.every, o.phase, o.settle)
+		return o, fmt.Errorf("got -every %v -phase %v -settle %v, want positive durations", o.every, o.phase, o.settle)
 	case o.output != "table" && o.output != "json":
 		return o, fmt.Errorf("-o: got %q, want table or json", o.output)
 	}

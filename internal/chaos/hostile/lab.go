@@ -55,7 +55,7 @@ modules:
 `
 
 const (
-	// pluginTimeout is how long a library that hangs is waited for.
+	// pluginTimeout is how long primus waits for a library that hangs.
 	pluginTimeout = 8 * time.Second
 	// longest is how long a run may take.
 	longest = 5 * time.Minute
@@ -101,10 +101,10 @@ type ending struct {
 	code   int // -1 for a signal
 	stderr string
 	losses []float64
-	left   int // processes that outlived the run, which were ended
+	left   int // processes that outlived the run, which the lab ended
 }
 
-// train runs in a directory of its own.
+// train runs primus in its own directory.
 func (l *lab) train(ctx context.Context, name string, env []string, args ...string) (got ending, err error) {
 	dir := filepath.Join(l.dir, name)
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -137,7 +137,8 @@ func (l *lab) train(ctx context.Context, name string, env []string, args ...stri
 	return got, err
 }
 
-// cleanEnvironment is the environment of runs: without what the user has set for primus.
+// cleanEnvironment returns the environment of runs: without the variables that the user has set for
+// primus.
 func cleanEnvironment() []string {
 	keep := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "PRIMUS_") || strings.HasPrefix(v, "TE_FL_") || strings.HasPrefix(v, "TEFL_")
@@ -161,7 +162,7 @@ func losses(file string) (all []float64, err error) {
 }
 
 // endMarked kills the processes that have a variable in their environment and returns how many
-// lived.
+// there were.
 func endMarked(mark string) (n int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, file := range files {
@@ -181,7 +182,7 @@ func endMarked(mark string) (n int) {
 	return n
 }
 
-// try attacks a run and returns what is wrong with its end, nil when it is the expected one.
+// try attacks a run and returns what is wrong with its end, or nil when it is the expected one.
 func (l *lab) try(ctx context.Context, number int, a attack) error {
 	name := fmt.Sprintf("try-%03d", number)
 	args := []string{"--plugin-modules", l.library, "--plugin-timeout", pluginTimeout.String(), "--per-op", "residual_add=vendor:hostile|flagos"}
@@ -211,7 +212,7 @@ func (l *lab) judge(a attack, want outcome, got ending) error {
 	stays := a.misdeed == "daemon" && !a.isolated // what a library starts in the process of the run
 	switch {
 	case strings.ContainsRune(got.stderr, '\x1b') || strings.Contains(got.stderr, "\nprimus: error: spoofed"):
-		return errors.New("text of the plugin reached the log as it is")
+		return errors.New("text of the plugin reached the log unescaped")
 	case got.left > 0 && !stays:
 		return fmt.Errorf("%d processes outlived the run", got.left)
 	case want == ended && got.code == 0:

@@ -73,8 +73,8 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	return os.RemoveAll(dir)
 }
 
-// tryAll makes the attacks, as many at a time as there are processors and once more that many,
-// because most wait.
+// tryAll makes the attacks, twice as many at a time as there are processors, because most attacks
+// wait.
 func (l *lab) tryAll(ctx context.Context, chosen []attack, progress io.Writer) []error {
 	faults := make([]error, len(chosen))
 	next := make(chan int)

@@ -32,7 +32,7 @@ func TestHostileLibraries(t *testing.T) {
 	assert.Contains(t, out.String(), "| run | "+string(contained)+" | ")
 }
 
-// Every phase and every outcome is in the matrix, and no attack twice.
+// Every phase and every outcome is in the matrix, and every attack is there once.
 func TestMatrix(t *testing.T) {
 	t.Parallel()
 	all := attacks()
@@ -47,7 +47,7 @@ func TestMatrix(t *testing.T) {
 	t.Log(len(all), outcomes)
 }
 
-// The table of docs/plugins.md is that of this matrix, and every attack in it was kept.
+// The table of docs/plugins.md is the table of this matrix, with every attack kept.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/plugins.md")

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// outcome is what has to become of a run with a hostile plugin.
+// outcome is what must happen to a run with a hostile plugin.
 type outcome string
 
 // The outcomes. A run that is not ended trains to its end with the losses of a run without plugins.
@@ -23,7 +23,7 @@ const (
 // attack is one case of the matrix.
 type attack struct {
 	phase, misdeed string
-	late           bool // it shows in the run, but not in the probe
+	late           bool // the misdeed happens in the run, but not in the probe
 	isolated       bool
 }
 
@@ -35,7 +35,7 @@ func (a attack) String() string {
 	return fmt.Sprintf("%s in %s, %s, %s", a.misdeed, a.phase, a.when(), where)
 }
 
-// when is how the library is told.
+// when returns when the misdeed happens, as the library reads it from its environment.
 func (a attack) when() string {
 	if a.late {
 		return "late"
@@ -46,9 +46,9 @@ func (a attack) when() string {
 var (
 	// deadly misdeeds end their process.
 	deadly = []string{"segv", "abort", "illegal", "stack", "kill", "group", "exit", "quick_exit", "_exit"}
-	// everywhere are misdeeds that any function may commit.
+	// everywhere are misdeeds that are possible in any function.
 	everywhere = append([]string{"hang", "daemon", "rounding", "close"}, deadly...)
-	// own are further misdeeds of phases.
+	// own are further misdeeds of single phases.
 	own = map[string][]string{
 		"is_available":   {"text", "status"},
 		"supports":       {"text", "status", "write"},
@@ -79,8 +79,9 @@ func attacks() []attack {
 	return all
 }
 
-// makesSense leaves out what cannot happen, and what nothing can be promised about: what a library
-// does for the first time in the process of a run that it does not share with a supervisor.
+// makesSense excludes attacks that cannot happen, and those about which nothing can be promised:
+// what a library does for the first time in the process of a run that it does not share with a
+// supervisor.
 func (a attack) makesSense() bool {
 	if !a.late {
 		return true
@@ -91,7 +92,7 @@ func (a attack) makesSense() bool {
 	return a.isolated || !slices.Contains([]string{"hang", "close", "group", "_exit", "stray"}, a.misdeed)
 }
 
-// expected returns what has to become of a run.
+// expected returns what must happen to a run.
 func (a attack) expected() outcome {
 	switch a.misdeed {
 	case "rounding":
