@@ -313,7 +313,7 @@ sumexp0:
 	MOVQ         AX, X13         \
 	VBROADCASTSS X13, Y13
 
-// LINEAR makes −u of a in Y8 in Y0 and leaves u′ in Y6; CUBIC makes both, u′ in Y11.
+// LINEAR computes −u from a in Y8 to Y0 and leaves u′ in Y6; CUBIC computes both, u′ to Y11.
 #define LINEAR VMULPS Y8, Y14, Y0
 #define CUBIC \
 	VMULPS       Y8, Y8, Y0   \
@@ -388,8 +388,8 @@ TEXT ·gateCubicAVX2(SB), NOSPLIT, $0-80
 	GATE(CUBIC)
 
 // SLOPE turns −u in Y0, a in Y8, b in Y9, dy in Y10 and u′ in q into da in Y0 and db in
-// Y10. 1 − σ(u) is made as e⁻ᵘ·σ(u), which keeps its digits where it is small, and where
-// e⁻ᵘ is infinite as 0, which a·σ(u) = 0 is multiplied with.
+// Y10. 1 − σ(u) is computed as e⁻ᵘ·σ(u), which keeps its digits where it is small; where e⁻ᵘ
+// is infinite, it is 0, because its factor a·σ(u) is 0.
 #define SLOPE(q) \
 	EXP                            \
 	VMINPS       finite8<>(SB), Y0, Y1 \

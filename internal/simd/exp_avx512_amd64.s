@@ -60,9 +60,9 @@ GLOBL expTable<>(SB), RODATA|NOPTR, $56
 	VADDPS       Z30, p, p        \
 	VSCALEFPS.Z  n, p, k, x
 
-// AHEAD brings near what a loop over 128 bytes will need. Long arithmetic keeps the
-// processor from looking far enough ahead by itself, above all at the lines that
-// it is going to write.
+// AHEAD prefetches what a loop over 128 bytes will need. Because of the long arithmetic
+// the processor alone does not look far enough ahead, above all for the lines that it
+// writes.
 #define FAR 1024
 #define AHEAD(p) \
 	PREFETCHT0 FAR(p) \
@@ -301,7 +301,7 @@ sigmoid0:
 	VADDPS       Z14, Z13, Z14 \
 	VBROADCASTSS 52(AX), Z16
 
-// LINEAR makes −u of a in x and leaves u′ in Z15; CUBIC makes both, u′ in q.
+// LINEAR computes −u from a to x and leaves u′ in Z15; CUBIC computes both, u′ to q.
 #define LINEAR(a, x, q) VMULPS a, Z31, x
 #define CUBIC(a, x, q) \
 	VMULPS      a, a, q     \

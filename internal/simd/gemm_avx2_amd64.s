@@ -55,7 +55,7 @@ TEXT ·gemm6x16AVX2(SB), NOSPLIT, $0-8
 	LEAQ (R8)(R8*2), R9
 	ADDQ SI, R9
 
-	// Bring C near while the sums are made.
+	// Prefetch C while the sums are computed.
 	MOVQ $6, CX
 	MOVQ DI, R13
 

@@ -226,7 +226,7 @@ TEXT ·gemm8x48AVX512(SB), NOSPLIT, $0-8
 	SHRQ  $16, R13
 	KMOVW R13, K3
 
-	// Bring C near while the sums are made.
+	// Prefetch C while the sums are computed.
 	MOVQ Tile_Rows(AX), CX
 	MOVQ DI, R13
 
@@ -493,7 +493,7 @@ TEXT ·gemm12x32AVX512(SB), NOSPLIT, $0-8
 	SHRQ  $16, R13
 	KMOVW R13, K2
 
-	// Bring C near while the sums are made.
+	// Prefetch C while the sums are computed.
 	MOVQ Tile_Rows(AX), CX
 	MOVQ DI, R13
 

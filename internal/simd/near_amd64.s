@@ -2,8 +2,8 @@
 
 #include "textflag.h"
 
-// Registers: SI a row, R8 the distance to the next one, R9 the last byte of a row
-// behind its first; CX the rows left; DI a line, DX the last byte of its row.
+// Registers: SI a row, R8 the distance to the next one, R9 the distance from the first byte of a row
+// to its last; CX the rows left; DI a line, DX the last byte of its row.
 
 // func near(src *float32, step, rows, cols int)
 TEXT ·near(SB), NOSPLIT, $0-32

@@ -302,7 +302,7 @@ scale0:
 	VZEROUPPER
 	RET
 
-// BINARY stores in DI what one instruction makes of SI and DX.
+// BINARY applies one instruction to the elements at SI and DX and stores the results at DI.
 #define BINARY(op) \
 quad:                       \
 	CMPQ CX, $64            \

@@ -2,7 +2,7 @@
 
 #include "textflag.h"
 
-// Every loop counts AX bytes up from -4n to 0 behind pointers to the ends.
+// Every loop counts AX bytes up from -4n to 0, relative to pointers to the ends.
 
 // func mulScaleAVX2(dst, x, w *float32, n int, scale float32)
 TEXT ·mulScaleAVX2(SB), NOSPLIT, $0-36

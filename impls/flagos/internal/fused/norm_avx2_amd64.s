@@ -3,7 +3,7 @@
 #include "go_asm.h"
 #include "textflag.h"
 
-// Eight ones, then eight zeros: from -4n behind the middle on, n ones lead.
+// Eight ones, then eight zeros: read from 4n bytes before the middle, they begin with n ones.
 DATA tailMask<>+0(SB)/8, $-1
 DATA tailMask<>+8(SB)/8, $-1
 DATA tailMask<>+16(SB)/8, $-1

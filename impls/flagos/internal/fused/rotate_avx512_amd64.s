@@ -26,7 +26,7 @@ TEXT ·rotateHalvesAVX512(SB), NOSPLIT, $0-96
 	SHLQ $2, BX
 
 	// All heads of 32 columns at a time: their angles stay in registers. The lines
-	// that are written next are brought near.
+	// that are written next are prefetched.
 rotateHalvesColumns:
 	MOVQ      heads+48(FP), R15
 	XORQ      AX, AX
