@@ -112,14 +112,14 @@ func BenchmarkWatchedSteps(b *testing.B) {
 		benches[i], _, err = native.NewBench(module, w.manager, host, slog.New(slog.DiscardHandler))
 		require.NoError(b, err)
 		defer func() { require.NoError(b, benches[i].Close()) }()
-		_, err = benches[i].Step()
+		_, err = benches[i].Step(b.Context())
 		require.NoError(b, err)
 	}
 	before := served(all[1].manager)
 	for b.Loop() {
 		for i, w := range all {
 			began := time.Now()
-			if _, err := benches[i].Step(); err != nil {
+			if _, err := benches[i].Step(b.Context()); err != nil {
 				b.Fatal(err)
 			}
 			w.add(time.Since(began))
