@@ -12,7 +12,7 @@ type Kind uint8
 const (
 	KindUnspecified Kind = iota
 	KindFlagos           // the portable, fast default
-	KindVendor           // somebody's library or chip
+	KindVendor           // a library or chip of a vendor
 	KindReference        // plain, obviously right, slow
 )
 

@@ -21,7 +21,7 @@ func TestMoEPermute(t *testing.T) {
 	want(t, fwd.Output, 20, 30, 10, 20, 10, 30)
 	want(t, fwd.RowIDMap, 4, 0, 5, 2, 3, 1) // [topk][tokens]
 
-	// Without room for expert 2, its pairs are dropped.
+	// Without rows for expert 2, its pairs are dropped.
 	fwd.Output = out(t, tensor.F64, 4, 1)
 	run(t, ops.MoEPermuteFwd, fwd)
 	want(t, fwd.Output, 20, 30, 10, 20)

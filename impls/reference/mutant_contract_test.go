@@ -37,7 +37,7 @@ func contractMutants() []mutant {
 			}
 			return err
 		}),
-		m("element behind the end is written", func(right opregistry.Func[sum], x *exec, a sum) error {
+		m("element after the end is written", func(right opregistry.Func[sum], x *exec, a sum) error {
 			err := right(x, a)
 			if n := a.Output.NumElements(); a.Output.IsContiguous() && n > 0 {
 				*(*float32)(unsafe.Add(a.Output.Pointer(), 4*n)) = 0

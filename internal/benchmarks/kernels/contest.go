@@ -12,8 +12,8 @@ type contest struct {
 	prepare     func() (match, error)
 }
 
-// match is a contest with its operands in memory. oursWork and peerWork are the work of one call, in
-// billions of what the unit counts.
+// match is a contest with its operands in memory. oursWork and peerWork are the work of one call,
+// in billions of what the unit counts.
 type match struct {
 	ours, peer         side
 	oursWork, peerWork float64
