@@ -19,7 +19,7 @@ type Plan struct {
 	Added       []string // parameters that the framework does not know
 	Conflicts   []backend.Conflict
 	Phases      []PhasePlan
-	// UnknownPatches says which patches are not in Phases because this program cannot know them, "" for none.
+	// UnknownPatches says which patches are not in Phases because another program makes them, "" for none.
 	UnknownPatches string
 	Findings       []backend.Finding // of the trainer
 	Problems       []string          // what would make Run fail, as far as can be seen
@@ -60,7 +60,7 @@ func NewPlan(ctx context.Context, s Settings) (*Plan, error) {
 	}
 	if r.factory.PlanOnly {
 		r.plan.Problems = append(r.plan.Problems, fmt.Sprintf("framework %s: %v", r.factory.Framework, backend.ErrPlanOnly))
-		r.plan.UnknownPatches = fmt.Sprintf("Primus has more patches for %s, which its Python process makes and this plan does not know", r.factory.Framework)
+		r.plan.UnknownPatches = fmt.Sprintf("Primus has more patches for %s, which its Python process makes", r.factory.Framework)
 	}
 	for _, hook := range r.factory.Hooks {
 		r.plan.Hooks = append(r.plan.Hooks, hook.Name)

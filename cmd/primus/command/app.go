@@ -36,6 +36,7 @@ type appConfig struct {
 	serve       serve.Config  // no address serves nothing
 	trains      bool          // the service is ready once a run has begun
 	archive     *runs.Archive // that the service shows; nil for the run of this process
+	patches     servedPatches // that the service shows beside those of this program
 	runLog      *runs.Tail    // of the run, for the service
 	operator    serve.Operator
 	policy      policySources

@@ -114,7 +114,7 @@ func describePlan(p *train.Plan) (string, error) {
 	}
 	section("patches", patchesTable(p.Phases))
 	if p.UnknownPatches != "" {
-		line("\n%s; primus patches scan --repo DIR lists those of a checkout", p.UnknownPatches)
+		line("\n%s", unknownPatches(p.UnknownPatches))
 	}
 	line("%s", contended(p.Phases))
 	line("steps\n\n  %s", strings.Join(planSteps(p), " -> "))

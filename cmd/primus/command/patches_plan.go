@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -64,21 +65,14 @@ func newPatchesPlanCommand(streams Streams) *cobra.Command {
 			if checkout.repo != "" {
 				return checkout.run(streams, &opts, s.module, overrides, output)
 			}
-			e, err := opts.load(s.module, overrides)
+			plan, view, err := planOwn(cmd.Context(), streams, &opts.run, s, &opts.experimentOptions, overrides)
 			if err != nil {
 				return err
 			}
-			plan, err := planRun(cmd.Context(), streams, &opts.run, s, e)
-			if err != nil {
-				return err
+			if output == outputJSON {
+				return writeJSON(streams.Out, view)
 			}
-			return withBackends(cmd.Context(), streams, plan.Log, func(p planParams) error {
-				view := newPlanView(plan, p.Patches)
-				if output == outputJSON {
-					return writeJSON(streams.Out, view)
-				}
-				return view.print(streams, plan)
-			})
+			return view.print(streams, plan)
 		},
 	}
 	flags := cmd.Flags()
@@ -91,6 +85,24 @@ func newPatchesPlanCommand(streams Streams) *cobra.Command {
 		flags.Lookup(name).Annotations = map[string][]string{variableOnly: nil}
 	}
 	return cmd
+}
+
+// planOwn plans an experiment with the patches of this program.
+func planOwn(ctx context.Context, streams Streams, run *runOptions, s stage, experiment *experimentOptions, overrides []string) (*train.Plan, planView, error) {
+	e, err := experiment.load(s.module, overrides)
+	if err != nil {
+		return nil, planView{}, err
+	}
+	plan, err := planRun(ctx, streams, run, s, e)
+	if err != nil {
+		return nil, planView{}, err
+	}
+	var view planView
+	err = withBackends(ctx, streams, plan.Log, func(p planParams) error {
+		view = newPlanView(plan, p.Patches)
+		return nil
+	})
+	return plan, view, err
 }
 
 // newPlanView returns what a plan says about every patch of a set.
@@ -127,6 +139,11 @@ func newPlanView(p *train.Plan, set *patch.Set) planView {
 	return view
 }
 
+// unknownPatches says what to do about patches that a plan does not list.
+func unknownPatches(which string) string {
+	return which + ": primus patches plan --repo DIR --config FILE says which of them a checkout of Primus makes"
+}
+
 func (v planView) print(streams Streams, p *train.Plan) error {
 	t := newTable(table.Row{"phase", "order", "patch", "priority", "why not"}, 2, 4)
 	for _, r := range v.Patches {
@@ -138,7 +155,7 @@ func (v planView) print(streams Streams, p *train.Plan) error {
 	}
 	text := fmt.Sprintf("framework %s, version %s\n\n%s\n%s", v.Framework, orUnknown(v.Version), render(t), contended(p.Phases))
 	if v.Unknown != "" {
-		text += v.Unknown + "; primus patches scan --repo DIR lists those of a checkout\n"
+		text += unknownPatches(v.Unknown) + "\n"
 	}
 	for _, problem := range v.Problems {
 		text += "\nproblem: " + problem + "\n"

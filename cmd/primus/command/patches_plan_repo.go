@@ -50,11 +50,8 @@ func (o *repoPlanOptions) run(streams Streams, opts *trainOptions, module string
 	if err != nil {
 		return err
 	}
-	presets := filepath.Join(o.repo, "primus", "configs")
-	if info, err := os.Stat(presets); err == nil && info.IsDir() {
-		opts.configsDirs = append(opts.configsDirs, presets)
-	}
-	run, err := o.experiment(streams, opts, opts.config, module, overrides)
+	experiment := o.withPresets(opts.experimentOptions)
+	run, err := o.experiment(streams, experiment, module, overrides)
 	if err != nil {
 		return err
 	}
@@ -68,7 +65,8 @@ func (o *repoPlanOptions) run(streams Streams, opts *trainOptions, module string
 	}
 	other := run
 	if o.diff != "" {
-		if other, err = o.experiment(streams, opts, o.diff, module, overrides); err != nil {
+		experiment.config = o.diff
+		if other, err = o.experiment(streams, experiment, module, overrides); err != nil {
 			return err
 		}
 	}
@@ -82,11 +80,18 @@ func (o *repoPlanOptions) run(streams Streams, opts *trainOptions, module string
 	return printPlanDiff(streams, run, other, changes)
 }
 
+// withPresets returns the options of an experiment that finds the presets of the checkout behind those of --configs-dir.
+func (o *repoPlanOptions) withPresets(experiment experimentOptions) experimentOptions {
+	presets := filepath.Join(o.repo, "primus", "configs")
+	if info, err := os.Stat(presets); err == nil && info.IsDir() {
+		experiment.configsDirs = append(slices.Clip(experiment.configsDirs), presets)
+	}
+	return experiment
+}
+
 // experiment resolves an experiment and says what a plan has to know about it.
-func (o *repoPlanOptions) experiment(streams Streams, opts *trainOptions, file, module string, overrides []string) (explore.Run, error) {
-	each := opts.experimentOptions
-	each.config = file
-	e, err := each.load(module, overrides)
+func (o *repoPlanOptions) experiment(streams Streams, experiment experimentOptions, module string, overrides []string) (explore.Run, error) {
+	e, err := experiment.load(module, overrides)
 	if err != nil {
 		return explore.Run{}, err
 	}
@@ -96,7 +101,7 @@ func (o *repoPlanOptions) experiment(streams Streams, opts *trainOptions, file, 
 		return explore.Run{}, err
 	}
 	run := explore.Run{
-		Backend: m.Framework, Version: o.version, Model: m.Model, Module: m.Name, File: file, Params: m.Params.Any(), Env: variablesOf(e),
+		Backend: m.Framework, Version: o.version, Model: m.Model, Module: m.Name, File: experiment.config, Params: m.Params.Any(), Env: variablesOf(e),
 	}
 	if model, ok := run.Params["model"]; ok {
 		run.Model = model

@@ -74,6 +74,15 @@ func megatronTree(t *testing.T, training string) string {
 	return root
 }
 
+// megatronExperiment writes an experiment of megatron with one parameter, and returns its file.
+func megatronExperiment(t *testing.T, param string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "exp.yaml")
+	text := "work_group: g\nuser_name: u\nexp_name: e\nworkspace: w\nmodules:\n  pre_trainer:\n    framework: megatron\n    " + param + "\n"
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+	return file
+}
+
 func TestPatchesCheck(t *testing.T) {
 	root := primusTree(t)
 	check := func(training string) (code int, out string) {
@@ -119,6 +128,7 @@ func TestPatchesScan(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--repo is missing":               {"scan"},
 		"no folder primus/backends":       {"scan", "--repo", t.TempDir()},
+		"give the folder that git clone":  {"scan", "--repo", filepath.Join(root, "none")},
 		`did you mean "before_train"?`:    {"scan", "--repo", root, "--phase", "before_tran"},
 		`no patch of backend "jax", want`: {"scan", "--repo", root, "--backend", "jax"},
 	} {
@@ -130,14 +140,7 @@ func TestPatchesScan(t *testing.T) {
 
 func TestPatchesPlanOfCheckout(t *testing.T) {
 	root := primusTree(t)
-	dir := t.TempDir()
-	experiment := func(name, params string) string {
-		file := filepath.Join(dir, name)
-		text := "work_group: g\nuser_name: u\nexp_name: e\nworkspace: w\nmodules:\n  pre_trainer:\n    framework: megatron\n" + params
-		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
-		return file
-	}
-	plain, scaled := experiment("plain.yaml", "    seed: 1\n"), experiment("scaled.yaml", "    loss_factor: 2\n")
+	plain, scaled := megatronExperiment(t, "seed: 1"), megatronExperiment(t, "loss_factor: 2")
 	plan := func(args ...string) map[string]string {
 		got := primus(t, append([]string{"patches", "plan", "--repo", root, "-o", "json"}, args...)...)
 		require.Zero(t, got.code, got.stderr)

@@ -193,7 +193,7 @@ func TestPlanOnlyBackend(t *testing.T) {
 	require.Zero(t, got.code, got.stderr)
 	assert.Contains(t, got.out, "problem: framework megatron: no source tree in third_party/Megatron-LM")
 	assert.Contains(t, got.out, "trainer     MegatronPretrainTrainer, stage pretrain")
-	const unknown = "Primus has more patches for megatron, which its Python process makes and this plan does not know; primus patches scan --repo DIR"
+	const unknown = "Primus has more patches for megatron, which its Python process makes: primus patches plan --repo DIR --config FILE"
 	assert.Contains(t, got.out, unknown)
 	got = primus(t, "patches", "plan", "--config", l.exp)
 	require.Zero(t, got.code, got.stderr)

@@ -13,7 +13,6 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/patch"
-	"github.com/primus-fl/primus/runtime/patch/explore"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.uber.org/fx"
@@ -22,7 +21,8 @@ import (
 // serveOptions are the flags of the service.
 type serveOptions struct {
 	serve.Config
-	run string // directory of runs to show; of serve alone
+	run     string        // directory of runs to show; of serve alone
+	patches patchesServed // of serve alone
 }
 
 // addFlags gives a command the flags of the service. They begin with a prefix, and the address has a name of its own.
@@ -54,11 +54,16 @@ takes a token of --token-file. Other addresses than those of this machine alone 
 With --run the page shows runs from what they leave in their directories: those that have
 ended, those that were killed, and those that go on in other processes.
 
+With --repo the page and /v1/patches have the patches of a checkout of Primus, too, and with
+--config which patches an experiment gets and why: those of the checkout, or without one
+those of this program.
+
 With --fleet, Prometheus finds the runs of the fleet at /v1/sd. Flags may also be given as
 PRIMUS_LISTEN, PRIMUS_TOKEN_FILE, PRIMUS_FLEET and so on.`,
 		Example: `  primus serve
   primus serve --listen 127.0.0.1:9400 --token-file tokens --policy policy.yaml
   primus serve --run output
+  primus serve --repo ~/Primus --config exp.yaml --backend-version 0.16.0
   primus train pretrain --config exp.yaml --serve 127.0.0.1:9400 --serve-token-file tokens`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -68,11 +73,16 @@ PRIMUS_LISTEN, PRIMUS_TOKEN_FILE, PRIMUS_FLEET and so on.`,
 			if err := opts.Check(); err != nil {
 				return usagef(cmd, "%w", err)
 			}
+			if err := opts.patches.check(cmd); err != nil {
+				return err
+			}
 			return runServe(cmd.Context(), streams, opts, policy, of)
 		},
 	}
 	opts.addFlags(cmd.Flags(), "listen", "127.0.0.1:9400", "")
 	cmd.Flags().StringVar(&opts.run, "run", "", "show runs from their files: `DIR` is a run directory, or holds some, such as output")
+	opts.patches.extras = streams.extras
+	opts.patches.addFlags(cmd)
 	policy.addFlags(cmd.Flags())
 	of.addFlags(cmd.Flags())
 	return cmd
@@ -100,7 +110,11 @@ func runServe(ctx context.Context, streams Streams, opts serveOptions, policy po
 	if err != nil {
 		return err
 	}
-	set := appConfig{log: log, archive: archive, timing: true, policy: policy.sources(nil), serve: opts.Config, fleet: of.process(), extras: streams.extras}
+	patches, err := opts.patches.open(ctx, streams)
+	if err != nil {
+		return err
+	}
+	set := appConfig{log: log, archive: archive, patches: patches, timing: true, policy: policy.sources(nil), serve: opts.Config, fleet: of.process(), extras: streams.extras}
 	return runApp(ctx, func() error {
 		<-ctx.Done()
 		return nil
@@ -176,12 +190,12 @@ func newService(p serviceParams, lc fx.Lifecycle) *service {
 		Manager: p.Manager, Registry: p.Registry, Control: p.Control, Hub: p.Hub, Runs: shown, Archive: p.Set.archive != nil, Log: p.Set.log, Operator: p.Set.operator,
 		Version: buildVersion().Version, Gatherer: p.Metrics,
 		Plugins: func(context.Context) (any, error) { return p.Sources.rows(), nil },
-		Patches: func(context.Context) (any, error) { return ownPatches(p.Patches, explore.Selection{}), nil },
 		Backends: func(context.Context) (any, error) {
 			return listBackends(planParams{Backends: p.Backends, Patches: p.Patches})
 		},
 		Discovery: s.discovery(lc),
 	}
+	settings.Patches, settings.PatchesPlan = p.Set.patches.lists(p.Patches)
 	if p.Set.trains {
 		settings.Ready = p.Board.Ready
 	}

@@ -115,7 +115,6 @@ func TestServeAnswersAsTheCommandLine(t *testing.T) {
 		"/v1/ops/generic_gemm/explain":                                    {"ops", "explain", "generic_gemm"},
 		"/v1/ops/rmsnorm_fwd/explain?dtype=bf16&shape=8,16&phase=forward": {"ops", "explain", "rmsnorm_fwd", "--dtype", "bf16", "--shape", "8,16", "--phase", "forward"},
 		"/v1/explain":  {"ops", "explain"},
-		"/v1/patches":  {"patches", "list"},
 		"/v1/backends": {"backends", "list"},
 	} {
 		t.Run(path, func(t *testing.T) {

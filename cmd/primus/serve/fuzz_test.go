@@ -22,7 +22,7 @@ var routes = []string{
 	"GET /", "GET /app.js", "GET /metrics", "GET /healthz", "GET /readyz", "GET /openapi.json",
 	"GET /v1/ops", "GET /v1/impls", "GET /v1/stats", "GET /v1/explain", "GET /v1/ops/TEXT/explain", "GET /v1/manifest",
 	"GET /v1/policy", "PUT /v1/policy", "DELETE /v1/policy", "POST /v1/policy/proposal",
-	"GET /v1/quarantine", "DELETE /v1/quarantine", "GET /v1/sources", "GET /v1/plugins", "GET /v1/patches", "GET /v1/backends", "GET /v1/sd",
+	"GET /v1/quarantine", "DELETE /v1/quarantine", "GET /v1/sources", "GET /v1/plugins", "GET /v1/patches", "GET /v1/patches/plan", "GET /v1/backends", "GET /v1/sd",
 	"GET /v1/runs", "GET /v1/runs/TEXT/steps", "GET /v1/runs/TEXT/impls", "GET /v1/runs/TEXT/log",
 	"POST /v1/runs/TEXT/save", "POST /v1/runs/TEXT/stop", "GET /v1/process", "GET /TEXT", "TEXT /v1/ops", "HEAD /v1/runs",
 }

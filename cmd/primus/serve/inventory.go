@@ -30,7 +30,7 @@ func (s *Server) registerInventory() {
 		lister            Lister
 	}{
 		{"list-plugins", "/v1/plugins", "List what brings ops, compiled in, loaded, isolated or rejected, as primus plugins list does", s.set.Plugins},
-		{"list-patches", "/v1/patches", "List the patches of training backends, as primus patches list does", s.set.Patches},
+		{"list-patches", "/v1/patches", "List the patches of training backends, as primus patches list does, and those of the checkout that is shown, as primus patches scan does", s.set.Patches},
 		{"list-backends", "/v1/backends", "List training backends, as primus backends list does", s.set.Backends},
 	} {
 		get(s, list.id, list.path, list.summary, func(ctx context.Context, _ *nothing) (any, error) {
@@ -40,6 +40,12 @@ func (s *Server) registerInventory() {
 			return list.lister(ctx)
 		})
 	}
+	get(s, "plan-patches", "/v1/patches/plan", "Say which patches the experiment of the service gets, as primus patches plan does: 404 without one", func(ctx context.Context, _ *nothing) (any, error) {
+		if s.set.PatchesPlan == nil {
+			return nil, huma.Error404NotFound("no experiment is planned here: start primus serve with --config FILE, and with --repo DIR for the patches of a checkout of Primus")
+		}
+		return s.set.PatchesPlan(ctx)
+	})
 	get(s, "discover-targets", "/v1/sd", "List where metrics are, as the HTTP service discovery of Prometheus asks", func(ctx context.Context, _ *nothing) (any, error) {
 		if s.set.Discovery == nil {
 			return []any{}, nil

@@ -16,11 +16,13 @@ type pageView struct {
 	Version  string
 	Writable bool // somebody may change the policy and the run
 	Archive  bool // it shows runs of other processes
+	Planned  bool // it says which patches an experiment gets
 	Scripts  []string
 }
 
 func (s *Server) registerPage(mux *http.ServeMux) {
-	view := pageView{Version: s.set.Version, Writable: len(s.tokens) > 0, Archive: s.set.Archive, Scripts: []string{"app.js", "chart.js", "run.js"}}
+	view := pageView{Version: s.set.Version, Writable: len(s.tokens) > 0, Archive: s.set.Archive, Planned: s.set.PatchesPlan != nil}
+	view.Scripts = []string{"app.js", "chart.js", "run.js", "patches.js"}
 	if !view.Archive {
 		view.Scripts = append(view.Scripts, "ops.js", "policy.js", "events.js")
 	}

@@ -76,6 +76,8 @@ type Settings struct {
 	Gatherer prometheus.Gatherer
 	// Plugins, Patches and Backends list what is compiled in or was loaded.
 	Plugins, Patches, Backends Lister
+	// PatchesPlan says which patches an experiment gets; nil without an experiment.
+	PatchesPlan Lister
 	// Discovery lists where Prometheus finds metrics, in the form of its HTTP service discovery. An error says that this
 	// is not known at the moment.
 	Discovery Lister

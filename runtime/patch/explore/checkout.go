@@ -36,7 +36,7 @@ func Open(root string) (*Checkout, error) {
 	info, err := os.Stat(root)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("checkout of Primus: %w", err)
+		return nil, fmt.Errorf("checkout of Primus: %w; give the folder that git clone https://github.com/AMD-AGI/Primus makes", err)
 	case !info.IsDir():
 		return nil, fmt.Errorf("checkout of Primus: %s is a file, expected the folder of a checkout", root)
 	}

@@ -1,0 +1,154 @@
+package command_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// patchesOf returns the patches of a source that a service lists, as JSON without their source.
+func patchesOf(t *testing.T, s *serving, source string) string {
+	t.Helper()
+	code, text := s.ask(http.MethodGet, "/v1/patches", "")
+	require.Equal(t, http.StatusOK, code, text)
+	var all []map[string]any
+	require.NoError(t, json.Unmarshal([]byte(text), &all))
+	found := []map[string]any{}
+	for _, p := range all {
+		if p["source"] == source {
+			delete(p, "source")
+			found = append(found, p)
+		}
+	}
+	list, err := json.Marshal(found)
+	require.NoError(t, err)
+	return string(list)
+}
+
+// planOf returns the plan that a service answers with, as JSON without its source and experiment, and these two.
+func planOf(t *testing.T, s *serving) (plan, source, config string) {
+	t.Helper()
+	code, text := s.ask(http.MethodGet, "/v1/patches/plan", "")
+	require.Equal(t, http.StatusOK, code, text)
+	var view map[string]any
+	require.NoError(t, json.Unmarshal([]byte(text), &view))
+	source, config = view["source"].(string), view["config"].(string)
+	delete(view, "source")
+	delete(view, "config")
+	rest, err := json.Marshal(view)
+	require.NoError(t, err)
+	return string(rest), source, config
+}
+
+func asked(t *testing.T, args ...string) string {
+	t.Helper()
+	got := primus(t, append(args, "-o", "json")...)
+	require.Zero(t, got.code, got.stderr)
+	return got.out
+}
+
+// The service lists and plans patches as the commands do that read a checkout once it has been read.
+func TestServePatchesOfCheckout(t *testing.T) {
+	root, exp := primusTree(t), megatronExperiment(t, "loss_factor: 2")
+	t.Setenv("PRIMUS_BACKEND_VERSION", "0.17.0")
+	s := startServing(t, "serve", "--listen", "127.0.0.1:0", "--repo", root, "--config", exp)
+	scanned, planned, listed := asked(t, "patches", "scan", "--repo", root),
+		asked(t, "patches", "plan", "--repo", root, "--config", exp, "--backend-version", "0.17.0"), asked(t, "patches", "list")
+	require.NoError(t, os.RemoveAll(filepath.Join(root, "primus")), "it is read at the start alone")
+	assert.JSONEq(t, scanned, patchesOf(t, s, "checkout"))
+	assert.JSONEq(t, listed, patchesOf(t, s, "program"))
+	plan, source, config := planOf(t, s)
+	assert.JSONEq(t, planned, plan)
+	assert.Equal(t, "checkout "+exp, source+" "+config)
+}
+
+func TestServePatchesOfThisProgram(t *testing.T) {
+	exp := newLab(t).exp
+	t.Setenv("PRIMUS_PATCHES", "none")
+	s := startServing(t, "serve", "--listen", "127.0.0.1:0", "--config", exp)
+	plan, source, config := planOf(t, s)
+	assert.JSONEq(t, asked(t, "patches", "plan", "--config", exp), plan)
+	assert.Equal(t, "program "+exp, source+" "+config)
+	assert.JSONEq(t, "[]", patchesOf(t, s, "checkout"))
+
+	s = startServing(t, "serve", "--listen", "127.0.0.1:0")
+	code, text := s.ask(http.MethodGet, "/v1/patches/plan", "")
+	assert.Equal(t, http.StatusNotFound, code)
+	assert.Contains(t, text, "start primus serve with --config FILE")
+	assert.JSONEq(t, asked(t, "patches", "list"), patchesOf(t, s, "program"))
+}
+
+func TestServePatchesMistakes(t *testing.T) {
+	root, exp := primusTree(t), megatronExperiment(t, "seed: 1")
+	for want, args := range map[string][]string{
+		"git clone":                 {"--repo", filepath.Join(root, "none")},
+		"no folder primus/backends": {"--repo", t.TempDir()},
+		"want --repo DIR and":       {"--config", exp, "--backend-version", "0.17"},
+		"and --config FILE with it": {"--repo", root, "--backend-version", "0.17"},
+		"none.yaml":                 {"--repo", root, "--config", "none.yaml"},
+	} {
+		got := primus(t, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+		assert.NotZero(t, got.code, want)
+		assert.Contains(t, onlyError(t, got), want)
+	}
+}
+
+// The page lists patches when it is asked for them, searches them, and says which an experiment gets.
+func TestPageOfPatches(t *testing.T) {
+	t.Parallel()
+	b := newBrowser(t)
+	s := startServing(t, "serve", "--listen", "127.0.0.1:0", "--repo", primusTree(t), "--config", megatronExperiment(t, "loss_factor: 2"))
+	const rows = `document.querySelectorAll("#patches-table tbody tr").length`
+	const ids = `[...document.querySelectorAll("#patches-table tbody tr")].map(r => r.dataset.patch).join()`
+	row := func(id string) string { return `document.querySelector('[data-patch="` + id + `"]')` }
+
+	b.do(chromedp.EmulateViewport(1280, 900), chromedp.Navigate(s.base))
+	b.sees(`document.getElementById("link").textContent === "live"`)
+	b.sees(rows + ` === 0 && !performance.getEntriesByType("resource").some(r => r.name.includes("v1/patches"))`)
+	b.sees(`(document.querySelector("#patches summary").focus(), document.activeElement.tagName === "SUMMARY")`)
+	b.do(chromedp.KeyEvent("\r"))
+	b.sees(rows + ` > 10`)
+	b.sees(`[...` + row("megatron.loss") + `.cells].slice(1).map(c => c.textContent).join("|") === ` +
+		`"megatron|before_train|50|loss_factor is not 1|yes: loss_factor is not 1 (loss_factor is 2)"`)
+	b.sees(`/^depends on .*torch/.test(` + row("megatron.gpu") + `.cells[5].textContent)`)
+	b.sees(`/framework megatron, version unknown/.test(document.getElementById("patches-plan").textContent)`)
+	b.picture("patches-1280", 1280, 900)
+	b.picture("patches-390", 390, 844)
+	b.do(chromedp.EmulateViewport(1280, 900))
+
+	// Each word is looked for in ids, targets, parameters and texts.
+	search := func(words, found string) {
+		t.Helper()
+		b.do(chromedp.SendKeys("#patches-words", words))
+		b.sees(ids + ` === "` + found + `"`)
+		b.do(chromedp.SendKeys("#patches-words", strings.Repeat("\b", len(words))))
+	}
+	search("parallel_state.device", "megatron.gpu")
+	search("LOSS_FACTOR", "megatron.loss")
+	search("scale training", "megatron.loss")
+	search("no such patch", "")
+	choose := func(menu, option string) {
+		b.sees(`(m => (m.value = "` + option + `", m.dispatchEvent(new Event("input", { bubbles: true }))))(document.getElementById("patches-` + menu + `"))`)
+	}
+	choose("verdict", "depends")
+	b.sees(ids + ` === "megatron.gpu" && /^1 of \d+ patches$/.test(document.getElementById("patches-count").textContent)`)
+	choose("verdict", "")
+	choose("source", "checkout")
+	b.sees(rows + ` === 2`)
+	b.sees(`(` + row("megatron.loss") + `.querySelector("summary").focus(), document.activeElement.textContent === "megatron.loss")`)
+	b.do(chromedp.KeyEvent("\r"))
+	b.sees(`/Scale the loss.*function-wrap megatron\.training\.training\.train_step.*loss_patches\.py:\d+$/.test(` + row("megatron.loss") + `.querySelector("details[open]").textContent)`)
+	b.wellBehaved()
+
+	b.do(chromedp.Navigate(s.base + "/#patches"))
+	b.do(chromedp.Reload())
+	b.sees(rows + ` > 10`)
+	b.wellBehaved()
+}
