@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/backends/internal/pysource"
+	"github.com/primus-fl/primus/runtime/backends/internal/pyversion"
 	"github.com/primus-fl/primus/runtime/config/document"
 )
 
@@ -61,7 +61,7 @@ func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []documen
 
 // DetectVersion reads the assignment of __version__.
 func (adapter) DetectVersion(tc *backend.TrainContext) (string, error) {
-	return pysource.PackageVersion(tc.Paths.PythonPath, "maxtext/__init__.py", "MaxText/__init__.py")
+	return pyversion.OfPackage(tc.Paths.PythonPath, "maxtext/__init__.py", "MaxText/__init__.py")
 }
 
 func (adapter) LoadTrainer(stage, class string) (backend.TrainerClass, error) {

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/backends/internal/pysource"
+	"github.com/primus-fl/primus/runtime/backends/internal/pyversion"
 	"github.com/primus-fl/primus/runtime/config/document"
 )
 
@@ -50,7 +50,7 @@ func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []documen
 
 // EarlyVersion reads megatron/bridge/package_info.py.
 func (adapter) EarlyVersion(tc *backend.TrainContext) (string, error) {
-	return pysource.PackageVersion(tc.Paths.PythonPath, "megatron/bridge/package_info.py")
+	return pyversion.OfPackage(tc.Paths.PythonPath, "megatron/bridge/package_info.py")
 }
 
 func (a adapter) DetectVersion(tc *backend.TrainContext) (string, error) { return a.EarlyVersion(tc) }

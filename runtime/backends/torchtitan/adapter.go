@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/backends/internal/pysource"
+	"github.com/primus-fl/primus/runtime/backends/internal/pyversion"
 	"github.com/primus-fl/primus/runtime/config/document"
 )
 
@@ -57,8 +57,8 @@ func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []documen
 
 // DetectVersion reads the metadata of the installed distribution; a bare source tree has none.
 func (adapter) DetectVersion(tc *backend.TrainContext) (string, error) {
-	dirs := slices.Concat(tc.Paths.PythonPath, pysource.SitePackages(tc.Environ.Lookup))
-	return pysource.InstalledVersion(dirs, "torchtitan")
+	dirs := slices.Concat(tc.Paths.PythonPath, pyversion.SitePackages(tc.Environ.Lookup))
+	return pyversion.OfInstalled(dirs, "torchtitan")
 }
 
 func (adapter) LoadTrainer(stage, class string) (backend.TrainerClass, error) {

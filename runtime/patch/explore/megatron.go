@@ -12,7 +12,6 @@ import (
 	"sync"
 
 	"github.com/primus-fl/primus/runtime/patch/pyeval"
-	"github.com/primus-fl/primus/runtime/patch/pysource"
 )
 
 // megatronDefaults are the arguments of Megatron-LM 0.16 with their defaults, as its own parser gives them: a name and a JSON
@@ -62,22 +61,9 @@ func FrameworkVersion(dir, framework string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	constants := map[string]string{}
-	for _, s := range parsed.Body {
-		assign, ok := s.(*pysource.Assign)
-		if !ok {
-			continue
-		}
-		if c, ok := assign.Value.(*pysource.Constant); ok {
-			text, isText := c.Value.(string)
-			if !isText {
-				text = pyeval.Repr(pyeval.Const{V: c.Value})
-			}
-			constants[parsed.Source(assign.Targets[0])] = text
-		}
+	version := parsed.Version()
+	if version == "" {
+		return "", fmt.Errorf("%s: it states no version: expected __version__ or MAJOR, MINOR and PATCH", file)
 	}
-	if constants["MAJOR"] == "" || constants["MINOR"] == "" || constants["PATCH"] == "" {
-		return "", fmt.Errorf("%s: it states no MAJOR, MINOR and PATCH", file)
-	}
-	return constants["MAJOR"] + "." + constants["MINOR"] + "." + constants["PATCH"] + constants["PRE_RELEASE"], nil
+	return version, nil
 }
