@@ -51,7 +51,7 @@ func (o *repoPlanOptions) run(streams Streams, opts *trainOptions, module string
 		return err
 	}
 	experiment := o.withPresets(opts.experimentOptions)
-	run, err := o.experiment(streams, experiment, module, overrides)
+	run, err := o.experiment(streams, experiment, opts.run.patches, module, overrides)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (o *repoPlanOptions) run(streams Streams, opts *trainOptions, module string
 	other := run
 	if o.diff != "" {
 		experiment.config = o.diff
-		if other, err = o.experiment(streams, experiment, module, overrides); err != nil {
+		if other, err = o.experiment(streams, experiment, opts.run.patches, module, overrides); err != nil {
 			return err
 		}
 	}
@@ -89,8 +89,8 @@ func (o *repoPlanOptions) withPresets(experiment experimentOptions) experimentOp
 	return experiment
 }
 
-// experiment resolves an experiment and says what a plan has to know about it.
-func (o *repoPlanOptions) experiment(streams Streams, experiment experimentOptions, module string, overrides []string) (explore.Run, error) {
+// experiment resolves an experiment and says what a plan has to know about it, with the patches that --patches names.
+func (o *repoPlanOptions) experiment(streams Streams, experiment experimentOptions, patches, module string, overrides []string) (explore.Run, error) {
 	e, err := experiment.load(module, overrides)
 	if err != nil {
 		return explore.Run{}, err
@@ -105,6 +105,9 @@ func (o *repoPlanOptions) experiment(streams Streams, experiment experimentOptio
 	}
 	if model, ok := run.Params["model"]; ok {
 		run.Model = model
+	}
+	if patches != os.Getenv(patch.EnvFilter) { // it was given as a flag or in primus.yaml, not in the variable, which Primus reads itself
+		run.Env[patch.EnvFilter] = patches
 	}
 	if run.Version == "" {
 		run.Version, err = explore.FrameworkVersion(filepath.Join(o.repo, "third_party"), m.Framework)

@@ -157,8 +157,10 @@ func TestPatchesPlanOfCheckout(t *testing.T) {
 	}
 	assert.Equal(t, map[string]string{"megatron.loss": "no", "megatron.gpu": "depends"}, plan("--config", plain))
 	assert.Equal(t, map[string]string{"megatron.loss": "yes", "megatron.gpu": "no"}, plan("--config", scaled, "--backend-version", "0.17.0"))
+	assert.Equal(t, map[string]string{"megatron.loss": "no", "megatron.gpu": "no"}, plan("--config", scaled, "--patches", "none"))
 	t.Setenv("PRIMUS_PATCHES", "megatron.gpu")
 	assert.Equal(t, "no", plan("--config", scaled)["megatron.loss"])
+	assert.Equal(t, "yes", plan("--config", scaled, "--patches", "all")["megatron.loss"], "the flag comes before the variable")
 	t.Setenv("PRIMUS_PATCHES", "")
 
 	diff := primus(t, "patches", "plan", "--repo", root, "--config", plain, "--diff", scaled)

@@ -84,7 +84,7 @@ func (o *patchesServed) open(ctx context.Context, streams Streams) (shown served
 	if o.config == "" {
 		return shown, nil
 	}
-	run, err := o.checkout.experiment(streams, o.checkout.withPresets(o.experimentOptions), s.module, nil)
+	run, err := o.checkout.experiment(streams, o.checkout.withPresets(o.experimentOptions), o.run.patches, s.module, nil)
 	if err != nil {
 		return shown, err
 	}

@@ -58,9 +58,9 @@ func asked(t *testing.T, args ...string) string {
 func TestServePatchesOfCheckout(t *testing.T) {
 	root, exp := primusTree(t), megatronExperiment(t, "loss_factor: 2")
 	t.Setenv("PRIMUS_BACKEND_VERSION", "0.17.0")
-	s := startServing(t, "serve", "--listen", "127.0.0.1:0", "--repo", root, "--config", exp)
+	s := startServing(t, "serve", "--listen", "127.0.0.1:0", "--repo", root, "--config", exp, "--patches", "megatron.gpu")
 	scanned, planned, listed := asked(t, "patches", "scan", "--repo", root),
-		asked(t, "patches", "plan", "--repo", root, "--config", exp, "--backend-version", "0.17.0"), asked(t, "patches", "list")
+		asked(t, "patches", "plan", "--repo", root, "--config", exp, "--backend-version", "0.17.0", "--patches", "megatron.gpu"), asked(t, "patches", "list")
 	require.NoError(t, os.RemoveAll(filepath.Join(root, "primus")), "it is read at the start alone")
 	assert.JSONEq(t, scanned, patchesOf(t, s, "checkout"))
 	assert.JSONEq(t, listed, patchesOf(t, s, "program"))
