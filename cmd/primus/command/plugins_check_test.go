@@ -99,7 +99,7 @@ func TestPluginsCheckFindsFaults(t *testing.T) {
 		{fault: "leak", want: `rmsnorm_fwd, vendor\.acme: \d+ calls of case f32/.+ lost memory, 2\d\d bytes a call`},
 		{fault: "crash", want: `rmsnorm_fwd, vendor\.acme: it crashed with SIGSEGV \(segmentation violation\) in case f32/\[1 1\]`},
 		{fault: "exit", want: `it ended its process with status 7 in case f32/\[1 1\]`},
-		{fault: "hang", want: `it did not come back within 2s in case f32/`, args: []string{"--timeout", "2s"}},
+		{fault: "hang", want: `it did not come back within 8s in case f32/`, args: []string{"--timeout", "8s"}},
 		{fault: "rounds", want: `run of impl "vendor\.acme" of op "rmsnorm_fwd" changed the floating-point environment.+rounding towards zero`},
 		{fault: "old_abi", want: `does not speak ABI 1\.0`},
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/policyfile"
@@ -36,7 +37,10 @@ type loadedPlugin struct {
 }
 
 // pluginSet are the plugins that were named, in order.
-type pluginSet struct{ all []*loadedPlugin }
+type pluginSet struct {
+	all    []*loadedPlugin
+	closed atomic.Bool // the command has done its work
+}
 
 // newPlugins loads the plugins that the policy names. What goes wrong with one of them is kept with it.
 func newPlugins(set appConfig, wanted policyfile.Plugins, lc fx.Lifecycle) *pluginSet {
@@ -51,6 +55,7 @@ func newPlugins(set appConfig, wanted policyfile.Plugins, lc fx.Lifecycle) *plug
 	var exits error
 	if slices.ContainsFunc(s.all, func(l *loadedPlugin) bool { return l.err == nil && !l.named(wanted.Isolate) }) {
 		exits = loader.OnExit(s.exited)
+		lc.Append(fx.StopHook(func() { s.closed.Store(true) }))
 	}
 	for i, l := range s.all {
 		first := slices.IndexFunc(s.all[:i], func(o *loadedPlugin) bool { return o.path != "" && o.path == l.path })
@@ -73,8 +78,12 @@ func newPlugins(set appConfig, wanted policyfile.Plugins, lc fx.Lifecycle) *plug
 	return s
 }
 
-// exited ends this process with an error when a plugin calls exit, with whatever status: what was asked for is not done.
+// exited ends this process with an error when a plugin calls exit, with whatever status: what was asked for is not done. After
+// the command it does nothing, because a program with the race detector ends by way of exit itself.
 func (s *pluginSet) exited() {
+	if s.closed.Load() {
+		return
+	}
 	var here []string
 	for _, l := range s.all {
 		if l.source.Name != "" && !l.isolated {
