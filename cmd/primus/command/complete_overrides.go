@@ -124,7 +124,9 @@ func (o overrideCompleter) parameters(cmd *cobra.Command, args []string) []docum
 		for _, patch := range p.Patches.All() {
 			if patch.Backend == "" || patch.Backend == module.Framework {
 				for _, key := range patch.Keys {
-					found[key] = found[key]
+					if _, ok := found[key]; !ok {
+						found[key] = nil
+					}
 				}
 			}
 		}
