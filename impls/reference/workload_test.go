@@ -91,5 +91,5 @@ func TestWorkloadsFindWhatIsWrong(t *testing.T) {
 		Validate: func(int) error { return nil }, Operands: func(int) []opregistry.Operand { return nil },
 	})
 	_, err = opstest.Largest(tensor.F32, opstest.Subject{Impl: opregistry.Impl{Op: alien, ID: "x"}})
-	require.ErrorContains(t, err, "not of the catalogue")
+	require.ErrorContains(t, err, "not in the catalogue")
 }
