@@ -43,7 +43,7 @@ func followGuide(t *testing.T, name string) int {
 	require.NoError(t, os.Symlink(filepath.Join(root, "metrics"), filepath.Join(l.dir, "metrics")))
 	tiny, err := os.ReadFile(l.exp)
 	require.NoError(t, err)
-	endless := strings.NewReplacer("train_iters: 8", "train_iters: 100000000", "NAME:exp}", "NAME:llama_2M-pretrain}", l.workspace, "./output").Replace(string(tiny))
+	endless := strings.NewReplacer("train_iters: 8", "train_iters: 100000000", "log_interval: 1", "log_interval: 1000", "NAME:exp}", "NAME:llama_2M-pretrain}", l.workspace, "./output").Replace(string(tiny))
 	l.write(filepath.Join(l.dir, "examples", "native", "configs", "llama_2M-pretrain.yaml"), endless)
 	self, err := os.Executable()
 	require.NoError(t, err)
