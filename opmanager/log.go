@@ -44,10 +44,10 @@ func (l *LogListener) OnEvent(e Event) {
 		} else if l.isPlain(e.Op, e.Impl.ID) {
 			level = slog.LevelDebug // the rules changed nothing for this op
 		}
-		l.log.Log(context.Background(), level, fmt.Sprintf("Op '%s' using '%s' %s%s", e.Op, e.Impl.ID, e.Impl.detail(), behindRules(e.Rules)))
+		l.log.Log(context.Background(), level, fmt.Sprintf("Op '%s' using '%s' %s%s", e.Op, e.Impl.ID, e.Impl.detail(), underRules(e.Rules)))
 	case Switched:
 		l.once("switch", e.Op, e.From.ID+">"+e.To.ID+e.Rules, func() {
-			l.log.Info(fmt.Sprintf("Op '%s' switched from '%s' to '%s' %s%s", e.Op, e.From.ID, e.To.ID, e.To.detail(), behindRules(e.Rules)))
+			l.log.Info(fmt.Sprintf("Op '%s' switched from '%s' to '%s' %s%s", e.Op, e.From.ID, e.To.ID, e.To.detail(), underRules(e.Rules)))
 		})
 	case FellBack:
 		l.once("fallback", e.Op, e.From.ID+">"+e.To.ID, func() {

@@ -115,7 +115,7 @@ func (m Manifest) Check(got Manifest) error {
 		case !ok:
 			faults = append(faults, fmt.Errorf("manifest: op %q is missing, want it served by %s", want.Op, orNone(want.Impl)))
 		case o.Impl != want.Impl:
-			faults = append(faults, fmt.Errorf("manifest: op %q is served by %s, want %s%s", o.Op, orNone(o.Impl), orNone(want.Impl), behindRules(o.Rules)))
+			faults = append(faults, fmt.Errorf("manifest: op %q is served by %s, want %s%s", o.Op, orNone(o.Impl), orNone(want.Impl), underRules(o.Rules)))
 		case o.Version != want.Version:
 			faults = append(faults, fmt.Errorf("manifest: op %q is served by %s of %s %s, want version %s", o.Op, o.Impl, o.Source, orNone(o.Version), orNone(want.Version)))
 		}
@@ -135,7 +135,7 @@ func orNone(name string) string {
 	return name
 }
 
-func behindRules(rules string) string {
+func underRules(rules string) string {
 	if rules == "" {
 		return ""
 	}

@@ -130,7 +130,7 @@ func (m *Manager) whyReference(op string) string {
 	for _, t := range m.tables() {
 		if i, ok := t.registry.Index(op); ok {
 			if reason := m.core.whyReference(t, i); reason != "" {
-				return reason + behindRules(t.line.rules)
+				return reason + underRules(t.line.rules)
 			}
 		}
 	}

@@ -38,7 +38,7 @@ func (u UnusableImpl) String() string {
 	if len(u.Ops) > 1 {
 		word = "ops"
 	}
-	return fmt.Sprintf("Implementation '%s' cannot serve %s %s: %s%s", u.ID, word, text, u.Reason, behindRules(u.Rules))
+	return fmt.Sprintf("Implementation '%s' cannot serve %s %s: %s%s", u.ID, word, text, u.Reason, underRules(u.Rules))
 }
 
 // Unusable returns the impls that were asked for and serve no call, by id. What

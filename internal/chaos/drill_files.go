@@ -61,8 +61,12 @@ var checkpointFiles = []string{"model.safetensors", "optimizer.safetensors", "tr
 // damage damages the newest checkpoint between two halves of a run, next to a directory that only
 // looks like a checkpoint.
 func damage(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
-	if p, err := l.once(ctx, fmt.Sprint("train_iters=", half)); err != nil || p.code != 0 {
-		return 0, errors.Join(err, fmt.Errorf("the first half: exit code %d\n%s", p.code, p.tail()))
+	p, err := l.once(ctx, fmt.Sprint("train_iters=", half))
+	switch {
+	case err != nil:
+		return 0, err
+	case p.code != 0:
+		return 0, fmt.Errorf("the first half: exit code %d\n%s", p.code, p.tail())
 	}
 	precious := l.checkpoint(5, "precious.bin")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(precious), 0o755), os.WriteFile(precious, []byte("mine"), 0o644)); err != nil {

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -66,13 +65,16 @@ func interrupt(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
 	code, err := p.wait()
 	early := at.name == "start" && code == -1 // no handler yet: nothing was trained
 	if err == nil && code != 130 && code != 0 && !early {
-		err = fmt.Errorf("%v in %s: exit code %d, want 130\n%s", signal, at.name, code, p.tail())
+		err = fmt.Errorf("exit code %d, want 130\n%s", code, p.tail())
+	}
+	if err == nil && code == 0 { // the signal came after the last step
+		err = l.endsAsUndisturbed(ctx)
+	}
+	if err == nil {
+		err = l.goesOn(ctx)
 	}
 	if err != nil {
-		return 1, err
+		err = fmt.Errorf("after %v in %s: %w", signal, at.name, err)
 	}
-	if err := l.goesOn(ctx); err != nil {
-		return 1, errors.Join(fmt.Errorf("after %v in %s", signal, at.name), err)
-	}
-	return 1, nil
+	return 1, err
 }

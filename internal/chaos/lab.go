@@ -130,10 +130,10 @@ func corpus() []byte {
 
 // process is a run that was started.
 type process struct {
-	cmd         *exec.Cmd
-	out, stderr primustest.Buffer
-	ended       chan struct{}
-	code        int // -1 when a signal ended it; valid after ended
+	cmd    *exec.Cmd
+	stderr primustest.Buffer
+	ended  chan struct{}
+	code   int // -1 when a signal ended it; valid after ended
 }
 
 // command returns the command line of a run.
@@ -151,7 +151,7 @@ func (l *lab) start(ctx context.Context, more ...string) (*process, error) {
 func (l *lab) launch(ctx context.Context, change func(*exec.Cmd)) (*process, error) {
 	p := &process{cmd: exec.CommandContext(ctx, self()), ended: make(chan struct{})}
 	p.cmd.Env = append(cleanEnvironment(), l.env...)
-	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.stderr
+	p.cmd.Stderr = &p.stderr
 	change(p.cmd)
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
