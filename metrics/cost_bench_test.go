@@ -10,6 +10,7 @@ import (
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/device/cpu"
+	"github.com/primus-fl/primus/document/formats"
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/metrics"
@@ -18,7 +19,6 @@ import (
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/config"
-	"github.com/primus-fl/primus/runtime/config/document/formats"
 	"github.com/primus-fl/primus/runtime/configs"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/prometheus/client_golang/prometheus"

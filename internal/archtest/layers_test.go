@@ -20,16 +20,17 @@ type layer struct {
 // layers is the table of the design, the most particular folder first.
 var layers = []layer{
 	{root: "device"},
+	{root: "document"},
 	{root: "tensor", allowed: []string{"device"}},
 	{root: "opregistry/opstest", allowed: []string{"opregistry", "tensor", "device"}},
 	{root: "opregistry/ops", allowed: []string{"opregistry", "tensor", "device"}},
 	{root: "opregistry", allowed: []string{"tensor", "device"}},
+	{root: "opmanager/policyfile", allowed: []string{"opmanager", "document"}},
 	{root: "opmanager", allowed: []string{"opregistry", "tensor", "device"}},
 	{root: "impls", allowed: []string{"opregistry", "tensor", "device", "internal"}, apart: true},
 	{root: "vendors/abi"},
 	{root: "vendors", allowed: []string{"vendors/abi", "vendors/loader", "vendors/internal/blas", "opregistry", "tensor", "device"}, apart: true},
-	{root: "runtime/config/document"},
-	{root: "runtime", allowed: []string{"opmanager", "opregistry", "tensor", "device"}},
+	{root: "runtime", allowed: []string{"opmanager", "opregistry", "tensor", "device", "document"}},
 	{root: "metrics", allowed: []string{"opmanager", "runtime", "opregistry", "tensor", "device"}},
 	{root: "internal/buildinfo"},
 	{root: "internal/cpufeat"},
@@ -38,6 +39,7 @@ var layers = []layer{
 	{root: "internal/sysmem"},
 	{root: "internal/benchmarks", allowed: everywhere},
 	{root: "internal/chaos", allowed: append([]string{"cmd"}, everywhere...)},
+	{root: "internal/recordtest", allowed: []string{"document"}},
 	{root: "internal/abigen", allowed: []string{"opregistry", "vendors"}},
 	{root: "internal", allowed: []string{"opregistry", "tensor", "device"}},
 	{root: "examples/custom_distribution", allowed: append([]string{"cmd/primus/command"}, everywhere...)},
@@ -49,7 +51,7 @@ var layers = []layer{
 var leaves = []string{"internal/buildinfo", "internal/cpufeat", "internal/escape", "internal/suggest", "internal/sysmem"}
 
 // everywhere lists all folders that a program of the module may import.
-var everywhere = []string{"device", "tensor", "opregistry", "opmanager", "impls", "vendors", "runtime", "metrics", "internal", "examples"}
+var everywhere = []string{"device", "document", "tensor", "opregistry", "opmanager", "impls", "vendors", "runtime", "metrics", "internal", "examples"}
 
 // layerOf returns the rule for a package.
 func layerOf(dir string) (layer, bool) {
@@ -120,6 +122,9 @@ func TestLayersFindViolations(t *testing.T) {
 		ok            bool
 	}{
 		{"device/cpu/a.go", "device", true},
+		{"opmanager/policyfile/a.go", "document", true},
+		{"opmanager/policyfile/a.go", "opmanager", true},
+		{"opmanager/a.go", "document", false},
 		{"device/a.go", "tensor", false},
 		{"device/a.go", "device/cpu", true},
 		{"tensor/a.go", "device", true},
@@ -149,11 +154,11 @@ func TestLayersFindViolations(t *testing.T) {
 		{"vendors/loader/a.go", "vendors/openblas", false},
 		{"runtime/train/a.go", "opmanager", true},
 		{"runtime/train/a.go", "runtime/config", true},
-		{"runtime/train/a.go", "runtime/config/document", true},
-		{"runtime/config/a.go", "runtime/config/document", true},
-		{"runtime/config/document/a.go", "runtime/config", false},
-		{"runtime/config/document/a.go", "runtime/config/document/internal/scalar", true},
-		{"runtime/config/document/a.go", "opmanager", false},
+		{"runtime/train/a.go", "document", true},
+		{"runtime/config/a.go", "document", true},
+		{"document/a.go", "runtime/config", false},
+		{"document/a.go", "document/internal/scalar", true},
+		{"document/a.go", "opmanager", false},
 		{"runtime/train/a.go", "impls/reference", false},
 		{"runtime/train/a.go", "vendors/openblas", false},
 		{"runtime/train/a.go", "metrics", false},

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/primus-fl/primus/runtime/config/document"
+	"github.com/primus-fl/primus/document"
 )
 
 // Args are the arguments of a backend: what an adapter makes of the parameters of a module, what patches change, and what

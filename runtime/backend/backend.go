@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/config"
-	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 var (

@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/primus-fl/primus/document/formats"
+	"github.com/primus-fl/primus/internal/recordtest"
 	"github.com/primus-fl/primus/runtime/config"
-	"github.com/primus-fl/primus/runtime/config/document/formats"
-	"github.com/primus-fl/primus/runtime/config/internal/recordtest"
 )
 
 // BenchmarkLoadExperiment loads one recorded experiment with large presets, all of them in turn, and all with a cache as

@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/document/formats"
+	"github.com/primus-fl/primus/internal/recordtest"
 	"github.com/primus-fl/primus/runtime/config"
-	"github.com/primus-fl/primus/runtime/config/document"
-	"github.com/primus-fl/primus/runtime/config/document/formats"
-	"github.com/primus-fl/primus/runtime/config/internal/recordtest"
 )
 
 // loadCase writes the files of a case into a directory and loads its experiment.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/primus-fl/primus/runtime/config/document"
+	"github.com/primus-fl/primus/document"
 )
 
 // Module is one trainer of an experiment with its presets and overrides merged.

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/primus-fl/primus/runtime/config/document"
+	"github.com/primus-fl/primus/document"
 )
 
 // Options configures [LoadExperiment]. All but Formats may be left out; the process environment is read and no preset is known

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/primus-fl/primus/document/formats"
 	"github.com/primus-fl/primus/runtime/config"
-	"github.com/primus-fl/primus/runtime/config/document/formats"
 )
 
 const experimentHead = "work_group: wg\nuser_name: u\nexp_name: e\nworkspace: ./o\nplatform: {config: local.yaml}\n"

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/suggest"
-	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 // Bounds on the work spent on suggestions: names compared for one key, length of a name, and unknown keys looked at.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/suggest"
-	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 // parser turns the loaded document into an experiment; it collects problems instead of stopping at the first.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/primus-fl/primus/runtime/config/document"
+	"github.com/primus-fl/primus/document"
 )
 
 // The directories of a preset root.

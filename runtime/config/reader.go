@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/primus-fl/primus/runtime/config/document"
+	"github.com/primus-fl/primus/document"
 )
 
 // experimentRoot is the index of the root the experiment lies in; preset roots follow.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/primus-fl/primus/runtime/config/document"
+	"github.com/primus-fl/primus/document"
 )
 
 // ErrNoEffect marks a value that was written and has no effect, which [Options.Strict] refuses.

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/primus-fl/primus/runtime/config/document"
+	"github.com/primus-fl/primus/document"
 )
 
 // ErrOutsideRoots marks a path that leaves the configuration roots.

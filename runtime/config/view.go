@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/primus-fl/primus/runtime/config/document"
+	"github.com/primus-fl/primus/document"
 )
 
 var _ json.Marshaler = (*Experiment)(nil)

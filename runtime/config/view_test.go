@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/document/formats"
 	"github.com/primus-fl/primus/runtime/config"
-	"github.com/primus-fl/primus/runtime/config/document"
-	"github.com/primus-fl/primus/runtime/config/document/formats"
 )
 
 func TestRenderedExperimentsLoadBack(t *testing.T) {

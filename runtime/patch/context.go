@@ -5,8 +5,8 @@ import (
 	"log/slog"
 	"math/big"
 
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 // Context is what conditions and handlers get.

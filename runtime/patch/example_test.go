@@ -3,7 +3,7 @@ package patch_test
 import (
 	"fmt"
 
-	"github.com/primus-fl/primus/runtime/config/document"
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/patch"
 )
 

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/config/document"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/document/formats"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
-	"github.com/primus-fl/primus/runtime/config/document"
-	"github.com/primus-fl/primus/runtime/config/document/formats"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/train"
 	"github.com/stretchr/testify/assert"

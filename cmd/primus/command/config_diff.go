@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/config"
-	"github.com/primus-fl/primus/runtime/config/document"
 	"github.com/spf13/cobra"
 )
 

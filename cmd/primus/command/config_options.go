@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
 	"github.com/primus-fl/primus/runtime/config"
-	"github.com/primus-fl/primus/runtime/config/document"
 	"github.com/primus-fl/primus/runtime/configs"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"

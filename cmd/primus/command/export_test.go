@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/cmd/primus/serve"
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/opmanager"
-	"github.com/primus-fl/primus/runtime/config/document"
 	"github.com/spf13/cobra"
 	"go.uber.org/fx"
 )

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/primus-fl/primus/runtime/config/document"
-	"github.com/primus-fl/primus/runtime/config/document/formats"
+	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/document/formats"
 	"go.uber.org/fx"
 )
 

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/escape"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/config/document"
 	"github.com/spf13/cobra"
 	"go.uber.org/dig"
 	"go.uber.org/fx"

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/primus-fl/primus/runtime/config/document"
-	"github.com/primus-fl/primus/runtime/config/document/formats"
+	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/document/formats"
 )
 
 // FileName is the name of a file with settings.

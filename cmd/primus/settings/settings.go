@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/suggest"
-	"github.com/primus-fl/primus/runtime/config/document"
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 )

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/config/document"
 	"github.com/primus-fl/primus/runtime/patch"
 )
 

@@ -4,7 +4,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/primus-fl/primus/runtime/config/document"
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/patch"
 )
 

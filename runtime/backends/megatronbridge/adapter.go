@@ -3,9 +3,9 @@ package megatronbridge
 import (
 	"context"
 
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/internal/pyversion"
-	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 // Framework is the name that experiments use for this backend.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 // pathLists are the arguments that list data, and pathTexts those that name a file of arguments about data.

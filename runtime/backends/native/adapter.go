@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 // Framework is the name that experiments use for this backend.

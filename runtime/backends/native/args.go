@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/optim"
-	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 // Args are the parameters of a native trainer, with Megatron's names where it has one.

@@ -7,10 +7,10 @@ import (
 	"math/rand/v2"
 
 	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
-	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 // Bench computes training steps for measurements: those of a run with the same parameters, over one batch of random tokens.

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native/unsupported"
-	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 // ConvertConfig returns the parameters that the trainer has, as they are, and warns about those that have no effect.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/primus-fl/primus/document/formats"
 	"github.com/primus-fl/primus/runtime/config"
-	"github.com/primus-fl/primus/runtime/config/document/formats"
 	"github.com/primus-fl/primus/runtime/patch/explore"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
-	"github.com/primus-fl/primus/runtime/config/document"
 )
 
 // Run is what the values of some parameters are compared with.

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/unsupported"
-	"github.com/primus-fl/primus/runtime/config/document"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
