@@ -6,7 +6,7 @@ LDFLAGS := -X github.com/primus-fl/primus/internal/buildinfo.version=$(VERSION)
 CONFIG  ?= examples/native/configs/llama_2M-pretrain.yaml
 
 # What starts goroutines or is called from many.
-RACE ?= ./cmd/... ./device/... ./internal/parallel/... ./metrics/... ./opmanager/... ./opregistry/... ./runtime/... ./tensor/... ./vendors/...
+RACE ?= ./cmd/... ./device/... ./fleet/... ./internal/parallel/... ./metrics/... ./opmanager/... ./opregistry/... ./runtime/... ./serve/... ./tensor/... ./vendors/...
 
 # What the race detector has nothing to see in: programs that a test builds without it, and arithmetic.
 RACE_SKIP ?= ^(TestWritingAVendor|TestPluginsBuild.*|TestPluginsNewLibraries|TestKindsAgree|TestRecordedExperiments|TestWaysToWriteAnOverride)$$

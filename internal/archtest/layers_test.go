@@ -32,9 +32,12 @@ var layers = []layer{
 	{root: "vendors", allowed: []string{"vendors/abi", "vendors/loader", "vendors/internal/blas", "opregistry", "tensor", "device"}, apart: true},
 	{root: "runtime", allowed: []string{"opmanager", "opregistry", "tensor", "device", "document"}},
 	{root: "metrics", allowed: []string{"opmanager", "runtime", "opregistry", "tensor", "device"}},
+	{root: "serve", allowed: []string{"metrics", "runtime", "opmanager", "opregistry", "tensor", "device"}},
+	{root: "fleet", allowed: []string{"metrics", "runtime", "opmanager", "opregistry", "tensor", "device"}},
 	{root: "internal/buildinfo"},
 	{root: "internal/cpufeat"},
 	{root: "internal/escape"},
+	{root: "internal/secretfile"},
 	{root: "internal/suggest"},
 	{root: "internal/sysmem"},
 	{root: "internal/benchmarks", allowed: everywhere},
@@ -48,10 +51,12 @@ var layers = []layer{
 }
 
 // leaves import nothing of the module, which their layers enforce, so every layer may import them.
-var leaves = []string{"internal/buildinfo", "internal/cpufeat", "internal/escape", "internal/suggest", "internal/sysmem"}
+var leaves = []string{"internal/buildinfo", "internal/cpufeat", "internal/escape", "internal/secretfile", "internal/suggest", "internal/sysmem"}
 
 // everywhere lists all folders that a program of the module may import.
-var everywhere = []string{"device", "document", "tensor", "opregistry", "opmanager", "impls", "vendors", "runtime", "metrics", "internal", "examples"}
+var everywhere = []string{
+	"device", "document", "tensor", "opregistry", "opmanager", "impls", "vendors", "runtime", "metrics", "serve", "fleet", "internal", "examples",
+}
 
 // layerOf returns the rule for a package.
 func layerOf(dir string) (layer, bool) {
@@ -179,7 +184,13 @@ func TestLayersFindViolations(t *testing.T) {
 		{"examples/custom_op/main.go", "impls/flagos", true},
 		{"examples/custom_op/main.go", "cmd/primus/command", false},
 		{"examples/custom_distribution/main.go", "cmd/primus/command", true},
-		{"examples/custom_distribution/main.go", "cmd/primus/serve", false},
+		{"examples/custom_distribution/main.go", "cmd/primus/settings", false},
+		{"serve/a.go", "runtime/runs", true},
+		{"serve/a.go", "cmd/primus/settings", false},
+		{"serve/a.go", "fleet", false},
+		{"fleet/a.go", "opmanager/policyfile", true},
+		{"fleet/a.go", "serve", false},
+		{"examples/embedded/main.go", "serve", true},
 		{"internal/chaos/main.go", "cmd/primus/command", true},
 		{"internal/benchmarks/soak/main.go", "cmd/primus/command", false},
 		{"tools/a.go", "tensor", false},

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/primus-fl/primus/cmd/primus/runs"
-	"github.com/primus-fl/primus/cmd/primus/serve"
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opmanager"
@@ -22,6 +20,8 @@ import (
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/patch"
+	"github.com/primus-fl/primus/runtime/runs"
+	"github.com/primus-fl/primus/serve"
 	"go.uber.org/fx"
 	"go.uber.org/fx/fxevent"
 )

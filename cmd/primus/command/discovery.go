@@ -6,8 +6,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/primus-fl/primus/cmd/primus/fleet"
-	"github.com/primus-fl/primus/cmd/primus/serve"
+	"github.com/primus-fl/primus/fleet"
+	"github.com/primus-fl/primus/serve"
 	"go.uber.org/fx"
 )
 

@@ -18,10 +18,10 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
-	"github.com/primus-fl/primus/cmd/primus/fleet"
-	"github.com/primus-fl/primus/cmd/primus/fleet/fleettest"
-	"github.com/primus-fl/primus/cmd/primus/primustest"
-	"github.com/primus-fl/primus/cmd/primus/serve"
+	"github.com/primus-fl/primus/fleet"
+	"github.com/primus-fl/primus/fleet/fleettest"
+	"github.com/primus-fl/primus/internal/primustest"
+	"github.com/primus-fl/primus/serve"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )

@@ -5,9 +5,9 @@ import (
 	"io"
 	"strings"
 
-	"github.com/primus-fl/primus/cmd/primus/serve"
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/serve"
 	"github.com/spf13/cobra"
 	"go.uber.org/fx"
 )

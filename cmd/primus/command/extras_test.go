@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
-	"github.com/primus-fl/primus/cmd/primus/primustest"
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/device/cpu"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/runtime/backend"

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/primus-fl/primus/cmd/primus/fleet"
+	"github.com/primus-fl/primus/fleet"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/primus-fl/primus/cmd/primus/fleet"
+	"github.com/primus-fl/primus/fleet"
 	"github.com/spf13/cobra"
 )
 

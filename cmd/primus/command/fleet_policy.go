@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/primus-fl/primus/cmd/primus/fleet"
+	"github.com/primus-fl/primus/fleet"
 	"github.com/primus-fl/primus/internal/escape"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/spf13/cobra"

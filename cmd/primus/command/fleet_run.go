@@ -5,7 +5,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/primus-fl/primus/cmd/primus/fleet"
+	"github.com/primus-fl/primus/fleet"
+	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
@@ -39,7 +40,10 @@ func (o *fleetOptions) member(e *config.Experiment, m *config.Module) (fleetSett
 }
 
 // fleetMember makes a run known to its fleet while the graph runs, if there is one.
-type fleetMember struct{ agent *fleet.Agent }
+type fleetMember struct {
+	agent   *fleet.Agent
+	metrics *metrics.Fleet
+}
 
 func newFleetMember(set appConfig, m *opmanager.Manager, live *livePolicy, service *service, reg *prometheus.Registry, lc fx.Lifecycle) *fleetMember {
 	f := &fleetMember{}
@@ -52,7 +56,7 @@ func newFleetMember(set appConfig, m *opmanager.Manager, live *livePolicy, servi
 			if err != nil {
 				return err
 			}
-			if err := reg.Register(f.agent.Collector()); err != nil {
+			if f.metrics, err = metrics.NewFleet(reg, f.state); err != nil {
 				return err
 			}
 			f.agent.Start(ctx)
@@ -60,8 +64,15 @@ func newFleetMember(set appConfig, m *opmanager.Manager, live *livePolicy, servi
 		},
 		OnStop: func(context.Context) error {
 			f.agent.Close()
+			f.metrics.Close()
 			return nil
 		},
 	})
 	return f
+}
+
+// state returns what the metrics of a fleet show.
+func (f *fleetMember) state() metrics.FleetState {
+	s := f.agent.State()
+	return metrics.FleetState{Connected: s.Connected, Losses: s.Losses, Revision: s.Policy.InForce, Rejections: s.Rejections}
 }

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
-	"github.com/primus-fl/primus/cmd/primus/fleet"
-	"github.com/primus-fl/primus/cmd/primus/fleet/fleettest"
-	"github.com/primus-fl/primus/cmd/primus/primustest"
+	"github.com/primus-fl/primus/fleet"
+	"github.com/primus-fl/primus/fleet/fleettest"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/primus-fl/primus/cmd/primus/fleet"
+	"github.com/primus-fl/primus/fleet"
 	"github.com/spf13/cobra"
 )
 

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
-	"github.com/primus-fl/primus/cmd/primus/primustest"
 	"github.com/primus-fl/primus/cmd/primus/settings"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/require"
 )
 

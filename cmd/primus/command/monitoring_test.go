@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
-	"github.com/primus-fl/primus/cmd/primus/primustest"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/metrics/dashboards"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/stretchr/testify/assert"

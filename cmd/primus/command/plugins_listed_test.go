@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/primus-fl/primus/cmd/primus/primustest"
 	"github.com/primus-fl/primus/internal/buildinfo"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/vendors/loader/loadertest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
-	"github.com/primus-fl/primus/cmd/primus/primustest"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/vendors/loader/loadertest"
 	"github.com/stretchr/testify/assert"

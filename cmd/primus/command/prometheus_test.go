@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/primus-fl/primus/cmd/primus/primustest"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/require"
 )
 

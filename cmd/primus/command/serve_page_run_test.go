@@ -7,14 +7,14 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
-	"github.com/primus-fl/primus/cmd/primus/runs"
-	"github.com/primus-fl/primus/cmd/primus/serve"
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/runs"
+	"github.com/primus-fl/primus/serve"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )

@@ -3,9 +3,9 @@ package command
 import (
 	"context"
 
-	"github.com/primus-fl/primus/cmd/primus/serve"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/patch/explore"
+	"github.com/primus-fl/primus/serve"
 	"github.com/spf13/cobra"
 )
 

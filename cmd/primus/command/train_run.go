@@ -9,15 +9,15 @@ import (
 	"os"
 	"time"
 
-	"github.com/primus-fl/primus/cmd/primus/runs"
-	"github.com/primus-fl/primus/cmd/primus/serve"
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/patch"
+	"github.com/primus-fl/primus/runtime/runs"
 	"github.com/primus-fl/primus/runtime/train"
+	"github.com/primus-fl/primus/serve"
 	"go.uber.org/fx"
 )
 

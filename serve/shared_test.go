@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/primus-fl/primus/cmd/primus/serve"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/serve"
 	"github.com/stretchr/testify/assert"
 )
 

@@ -8,10 +8,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/primus-fl/primus/cmd/primus/serve"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/serve"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/primus-fl/primus/cmd/primus/runs"
+	"github.com/primus-fl/primus/runtime/runs"
 	"github.com/stretchr/testify/assert"
 )
 

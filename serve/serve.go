@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/primus-fl/primus/cmd/primus/secretfile"
+	"github.com/primus-fl/primus/internal/secretfile"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 

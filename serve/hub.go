@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/primus-fl/primus/cmd/primus/runs"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/runs"
 )
 
 // Event is something that happened in a run.

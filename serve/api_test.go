@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/primus-fl/primus/cmd/primus/serve"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/serve"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -127,7 +127,7 @@ func TestOpenAPI(t *testing.T) {
 		}
 	}
 	assert.Contains(t, doc.Paths, "/v1/events")
-	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "service.md"))
+	guide, err := os.ReadFile(filepath.Join("..", "docs", "service.md"))
 	require.NoError(t, err)
 	for path, methods := range doc.Paths {
 		for method := range methods {

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/primus-fl/primus/cmd/primus/secretfile"
+	"github.com/primus-fl/primus/internal/secretfile"
 )
 
 // Tokens are the secrets of those who may change state. Only their digests are kept.

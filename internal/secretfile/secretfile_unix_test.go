@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/primus-fl/primus/cmd/primus/secretfile"
+	"github.com/primus-fl/primus/internal/secretfile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )

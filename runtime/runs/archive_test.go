@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/primus-fl/primus/cmd/primus/primustest"
-	"github.com/primus-fl/primus/cmd/primus/runs"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/runs"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"

@@ -3,9 +3,9 @@ package fleet_test
 import (
 	"testing"
 
-	"github.com/primus-fl/primus/cmd/primus/fleet"
-	"github.com/primus-fl/primus/cmd/primus/fleet/fleettest"
-	"github.com/primus-fl/primus/cmd/primus/primustest"
+	"github.com/primus-fl/primus/fleet"
+	"github.com/primus-fl/primus/fleet/fleettest"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/primus-fl/primus/cmd/primus/fleet"
-	"github.com/primus-fl/primus/cmd/primus/fleet/fleettest"
+	"github.com/primus-fl/primus/fleet"
+	"github.com/primus-fl/primus/fleet/fleettest"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"

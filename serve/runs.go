@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/primus-fl/primus/cmd/primus/runs"
+	"github.com/primus-fl/primus/runtime/runs"
 )
 
 // Runs are the runs that a Server shows. The methods that take an id report whether it names one of them.

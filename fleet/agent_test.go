@@ -6,12 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/primus-fl/primus/cmd/primus/fleet"
-	"github.com/primus-fl/primus/cmd/primus/fleet/fleettest"
+	"github.com/primus-fl/primus/fleet"
+	"github.com/primus-fl/primus/fleet/fleettest"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -206,37 +204,18 @@ func TestCloseWithoutStart(t *testing.T) {
 	assert.ErrorContains(t, err, "no endpoints")
 }
 
-func TestCollector(t *testing.T) {
+func TestStateCountsRejections(t *testing.T) {
 	t.Parallel()
 	config := fleetAt(fleettest.Start(t).Address)
 	c := open(t, config)
 	_, err := c.SetPolicy(t.Context(), "nonsense", -1)
 	require.NoError(t, err)
 	run := newTrainer(t, config, 0)
-	reg := prometheus.NewPedanticRegistry()
-	require.NoError(t, reg.Register(run.agent.Collector()))
-	want := func(connected, rejected string) string {
-		return `
-# HELP primus_fleet_connected 1 while the run is registered with the fleet and follows its policy, else 0.
-# TYPE primus_fleet_connected gauge
-primus_fleet_connected ` + connected + `
-# HELP primus_fleet_losses_total How often the connection to the fleet was lost.
-# TYPE primus_fleet_losses_total counter
-primus_fleet_losses_total 0
-# HELP primus_fleet_policies_rejected_total Policies of the fleet that could not be used.
-# TYPE primus_fleet_policies_rejected_total counter
-primus_fleet_policies_rejected_total ` + rejected + `
-# HELP primus_fleet_policy_revision Revision of the policy of the fleet that is in force, 0 for none.
-# TYPE primus_fleet_policy_revision gauge
-primus_fleet_policy_revision 0
-`
-	}
-	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(want("0", "0"))))
+	assert.False(t, run.agent.State().Connected)
+	assert.Zero(t, run.agent.State().Rejections)
 	run.agent.Start(t.Context())
-	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(want("1", "1"))))
-	problems, err := testutil.GatherAndLint(reg)
-	require.NoError(t, err)
-	assert.Empty(t, problems)
+	assert.True(t, run.agent.State().Connected)
+	assert.Equal(t, uint64(1), run.agent.State().Rejections)
 }
 
 // Whoever removes or overwrites a record does not hide the run: it writes the record again, under the same lease.

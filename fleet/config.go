@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/primus-fl/primus/cmd/primus/secretfile"
+	"github.com/primus-fl/primus/internal/secretfile"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"

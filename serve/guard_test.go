@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/primus-fl/primus/cmd/primus/primustest"
-	"github.com/primus-fl/primus/cmd/primus/serve"
+	"github.com/primus-fl/primus/internal/primustest"
+	"github.com/primus-fl/primus/serve"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )

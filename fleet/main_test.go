@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/primus-fl/primus/cmd/primus/fleet"
-	"github.com/primus-fl/primus/cmd/primus/primustest"
+	"github.com/primus-fl/primus/fleet"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/opregistry"
