@@ -1,0 +1,139 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/primus-fl/primus/internal/suggest"
+)
+
+// The launchers.
+const (
+	Direct     = "direct"     // this program starts the processes of this node
+	Torchrun   = "torchrun"   // torchrun starts the processes of this node
+	Slurm      = "slurm"      // srun or sbatch starts this program on each node
+	Container  = "container"  // docker or podman starts this program
+	Kubernetes = "kubernetes" // the manifest of an Indexed Job that starts this program in each pod
+)
+
+// Launchers returns the names of the launchers.
+func Launchers() []string { return []string{Direct, Torchrun, Slurm, Container, Kubernetes} }
+
+// Options say where and how a job is started. The zero value means the defaults of Resolve.
+type Options struct {
+	Launcher   string
+	Nodes      int
+	NodeRank   int // -1 takes it from the environment
+	PerNode    int // processes on a node
+	MasterAddr string
+	MasterPort int
+	Python     string        // the interpreter
+	Ranks      string        // that the terminal shows: all, none, or numbers and "last" with commas
+	Grace      time.Duration // between the signal that ends a process and the one that kills it
+	Hang       time.Duration // without a line of any rank, after which the job is ended; 0 is never
+}
+
+// Resolve returns the options with everything set that the environment of Slurm, torchrun or Primus says, or by default.
+func (o Options) Resolve(lookup func(string) (string, bool)) (Options, error) {
+	if o.Launcher == "" {
+		o.Launcher = Direct
+	}
+	var faults []error
+	if !slices.Contains(Launchers(), o.Launcher) {
+		hint := ""
+		if name, ok := suggest.Nearest(o.Launcher, Launchers()); ok {
+			hint = fmt.Sprintf("; did you mean %q?", name)
+		}
+		faults = append(faults, fmt.Errorf("--launcher: got %q, want %s%s", o.Launcher, strings.Join(Launchers(), ", "), hint))
+	}
+	number := func(into *int, unset, def, least, most int, flag string, names ...string) {
+		source := flag
+		if *into == unset {
+			*into = def
+			for _, name := range names {
+				text, set := lookup(name)
+				if !set || text == "" {
+					continue
+				}
+				n, err := strconv.Atoi(strings.TrimSpace(text))
+				if err != nil {
+					faults = append(faults, fmt.Errorf("variable %s: got %q, want a whole number", name, text))
+					return
+				}
+				*into, source = n, "variable "+name
+				break
+			}
+		}
+		if *into < least || *into > most {
+			faults = append(faults, fmt.Errorf("%s: got %d, want %d to %d", source, *into, least, most))
+		}
+	}
+	const (
+		mostNodes   = 1 << 20
+		mostPerNode = 1 << 10
+		mostPort    = 1<<16 - 1
+	)
+	var nodeNames, rankNames []string
+	if _, in := lookup("SLURM_JOB_ID"); in {
+		nodeNames, rankNames = []string{"SLURM_NNODES", "SLURM_JOB_NUM_NODES"}, []string{"SLURM_NODEID", "SLURM_PROCID"}
+	}
+	number(&o.Nodes, 0, 1, 1, mostNodes, "--nodes", append([]string{"NNODES"}, nodeNames...)...)
+	number(&o.NodeRank, -1, 0, 0, mostNodes, "--node-rank", append([]string{"NODE_RANK"}, append(rankNames, "JOB_COMPLETION_INDEX")...)...)
+	number(&o.PerNode, 0, 8, 1, mostPerNode, "--nproc-per-node", "GPUS_PER_NODE")
+	number(&o.MasterPort, 0, 1234, 1, mostPort, "--master-port", "MASTER_PORT")
+	if o.MasterAddr == "" {
+		o.MasterAddr, _ = lookup("MASTER_ADDR")
+	}
+	if o.MasterAddr == "" {
+		o.MasterAddr = "localhost"
+	}
+	if o.NodeRank >= o.Nodes && len(faults) == 0 {
+		faults = append(faults, fmt.Errorf("node rank %d of %d nodes: give --nodes and --node-rank, or NNODES and NODE_RANK, together", o.NodeRank, o.Nodes))
+	}
+	if o.Python == "" {
+		o.Python = "python3"
+	}
+	if o.Ranks == "" {
+		o.Ranks = "0,last"
+	}
+	if _, err := parseRanks(o.Ranks, 1); err != nil {
+		faults = append(faults, err)
+	}
+	return o, errors.Join(faults...)
+}
+
+// worldSize is the number of processes of all nodes.
+func (o Options) worldSize(perDevice bool) int {
+	if perDevice {
+		return o.Nodes * o.PerNode
+	}
+	return o.Nodes
+}
+
+// parseRanks returns which of the ranks of a job the terminal shows.
+func parseRanks(text string, world int) (func(rank int) bool, error) {
+	switch text {
+	case "all":
+		return func(int) bool { return true }, nil
+	case "none":
+		return func(int) bool { return false }, nil
+	}
+	shown := map[int]bool{}
+	for word := range strings.SplitSeq(text, ",") {
+		word = strings.TrimSpace(word)
+		if word == "last" {
+			shown[world-1] = true
+			continue
+		}
+		rank, err := strconv.Atoi(word)
+		if err != nil || rank < 0 {
+			return nil, fmt.Errorf("--ranks: got %q, want all, none, or ranks and last with commas, such as 0,last", text)
+		}
+		shown[rank] = true
+	}
+	return func(rank int) bool { return shown[rank] }, nil
+}

@@ -1,0 +1,208 @@
+package launch
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// output takes what the processes write apart into lines of ranks.
+type output struct {
+	mu       sync.Mutex
+	plan     *Plan
+	set      Settings
+	shown    func(rank int) bool
+	ranks    map[int]*rankOutput
+	torchrun []string // its own lines
+	lastLine time.Time
+	err      error // the first of writing a file of a rank
+}
+
+// rankOutput is what one rank has written.
+type rankOutput struct {
+	file *os.File
+	tail []string // the last lines, at most traceLines
+}
+
+func newOutput(plan *Plan, set Settings) (*output, error) {
+	shown, err := parseRanks(plan.Ranks, plan.WorldSize)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(plan.LogDir, 0o755); err != nil {
+		return nil, fmt.Errorf("directory of the ranks' output: %w", err)
+	}
+	return &output{plan: plan, set: set, shown: shown, ranks: map[int]*rankOutput{}, lastLine: time.Now()}, nil
+}
+
+// logFile is the file of a rank.
+func (p *Plan) logFile(rank int) string {
+	return filepath.Join(p.LogDir, fmt.Sprintf("rank-%d.log", rank))
+}
+
+// maxLine is the longest line; what is longer is taken apart.
+const maxLine = 1 << 20
+
+// copyLines reads what a process writes until it and its children have closed their end.
+func (o *output) copyLines(from io.Reader, of Process) {
+	var pending []byte
+	chunk := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(chunk)
+		pending = append(pending, chunk[:n]...)
+		for {
+			end := bytes.IndexAny(pending, "\n\r")
+			if end < 0 {
+				if len(pending) < maxLine {
+					break
+				}
+				end = maxLine - 1
+			}
+			line := pending[:end]
+			pending = pending[min(end+1, len(pending)):]
+			if len(line) > 0 {
+				o.line(of, string(line))
+			}
+		}
+		if err != nil {
+			if len(pending) > 0 {
+				o.line(of, string(pending))
+			}
+			return
+		}
+	}
+}
+
+// torchrunLine begins a line of a rank that torchrun passes on.
+var torchrunLine = regexp.MustCompile(`^\[[A-Za-z_]*(\d+)\]: ?`)
+
+// line notes a line of a process.
+func (o *output) line(of Process, line string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	rank, ofRank := of.Rank, true
+	if of.split {
+		ofRank = false
+		if m := torchrunLine.FindStringSubmatch(line); m != nil {
+			if local, err := strconv.Atoi(m[1]); err == nil {
+				rank, ofRank, line = of.Rank+local, true, line[len(m[0]):]
+			}
+		}
+	}
+	o.lastLine = time.Now()
+	if !ofRank {
+		o.torchrun = append(o.torchrun, line)
+		o.show("torchrun", line)
+		return
+	}
+	r, err := o.rank(rank)
+	if err == nil {
+		_, err = r.file.WriteString(line + "\n")
+	}
+	if err != nil && o.err == nil {
+		o.err = fmt.Errorf("output of rank %d: %w", rank, err)
+	}
+	if r != nil {
+		r.tail = append(r.tail, line)
+		if len(r.tail) > 2*traceLines {
+			r.tail = append(r.tail[:0], r.tail[len(r.tail)-traceLines:]...)
+		}
+	}
+	if o.shown(rank) {
+		o.show(fmt.Sprintf("rank %d", rank), line)
+	}
+	if o.set.Line != nil {
+		o.set.Line(rank, line)
+	}
+}
+
+// show writes a line to the terminal.
+func (o *output) show(who, line string) {
+	if o.set.Show != nil {
+		o.set.Show(who, strings.ToValidUTF8(line, "�"))
+	}
+}
+
+// rank returns the output of a rank, whose file it opens the first time.
+func (o *output) rank(rank int) (*rankOutput, error) {
+	if r := o.ranks[rank]; r != nil {
+		return r, nil
+	}
+	file, err := os.OpenFile(o.plan.logFile(rank), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	r := &rankOutput{file: file}
+	o.ranks[rank] = r
+	return r, nil
+}
+
+// silence is how long no rank has written a line.
+func (o *output) silence() time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return time.Since(o.lastLine)
+}
+
+// tailOf returns the last lines of a rank.
+func (o *output) tailOf(rank int) []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	r := o.ranks[rank]
+	if r == nil {
+		return nil
+	}
+	return append([]string(nil), r.tail[max(0, len(r.tail)-traceLines):]...)
+}
+
+// close closes the files and returns the first error of writing them.
+func (o *output) close() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	err := o.err
+	for rank, r := range o.ranks {
+		if closeErr := r.file.Close(); err == nil && closeErr != nil {
+			err = fmt.Errorf("output of rank %d: %w", rank, closeErr)
+		}
+	}
+	return err
+}
+
+// What torchrun says about the rank that failed first.
+var (
+	rootCauseLine = regexp.MustCompile(`^Root Cause`)
+	rootRank      = regexp.MustCompile(`^\s*rank\s*:\s*(\d+)`)
+	rootCode      = regexp.MustCompile(`^\s*exitcode\s*:\s*(-?\d+)`)
+)
+
+// rootCause returns the rank that torchrun says has failed first and its exit code, which is minus the signal for one that
+// a signal ended.
+func (o *output) rootCause() (rank, code int, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var seen, ranked bool
+	for _, line := range o.torchrun {
+		if rootCauseLine.MatchString(line) {
+			seen, ranked = true, false
+		}
+		if !seen {
+			continue
+		}
+		if m := rootRank.FindStringSubmatch(line); m != nil {
+			rank, _ = strconv.Atoi(m[1]) // the pattern has digits only
+			ranked = true
+		}
+		if m := rootCode.FindStringSubmatch(line); m != nil && ranked {
+			code, _ = strconv.Atoi(m[1])
+			return rank, code, true
+		}
+	}
+	return 0, 0, false
+}

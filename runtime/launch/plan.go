@@ -1,0 +1,141 @@
+package launch
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Plan is what Run does: the processes of this node and the files that they read.
+type Plan struct {
+	Options
+	WorldSize int // processes of all nodes
+	Processes []Process
+	Env       []Variable // that all processes get, besides the environment of this one
+	Files     []File
+	Dir       string
+	LogDir    string
+}
+
+// Process is a process of a plan.
+type Process struct {
+	Rank, LocalRank int // of the first of its ranks
+	Argv            []string
+	Env             []Variable // that only this process gets
+
+	split bool // it stands for all ranks of the node, and its lines say which they are of
+}
+
+// NewPlan returns what a job runs on this node. The options are resolved ones.
+func NewPlan(job Job, o Options) (*Plan, error) {
+	p := &Plan{
+		Options: o, WorldSize: o.worldSize(job.PerDevice), Env: slices.Clone(job.Env), Files: job.Files, Dir: job.Dir, LogDir: job.LogDir,
+	}
+	if len(job.PythonPath) > 0 {
+		path := job.PythonPath
+		if before := os.Getenv("PYTHONPATH"); before != "" {
+			path = append(slices.Clone(path), before)
+		}
+		p.Env = append(p.Env, Variable{"PYTHONPATH", strings.Join(path, string(os.PathListSeparator)), "source tree of the framework"})
+	}
+	p.addDefaults(
+		Variable{"PYTHONUNBUFFERED", "1", "launcher: lines come when they are written"},
+		Variable{"PYTHONFAULTHANDLER", "1", "launcher: a crash shows where Python was"},
+	)
+	switch o.Launcher {
+	case Direct:
+		p.direct(job)
+	case Torchrun:
+		p.torchrun(job)
+	default:
+		return nil, fmt.Errorf("--launcher %s: it starts primus on other nodes and has no processes of its own", o.Launcher)
+	}
+	return p, nil
+}
+
+// addDefaults adds the variables that neither the job nor the environment of this process sets.
+func (p *Plan) addDefaults(vars ...Variable) {
+	for _, v := range vars {
+		_, set := os.LookupEnv(v.Name)
+		if !set && !slices.ContainsFunc(p.Env, func(other Variable) bool { return other.Name == v.Name }) {
+			p.Env = append(p.Env, v)
+		}
+	}
+}
+
+// direct plans the processes of this node with the variables that torchrun sets.
+func (p *Plan) direct(job Job) {
+	argv := append([]string{p.Python}, job.Program...)
+	if !job.PerDevice {
+		p.Processes = []Process{{Rank: p.NodeRank, Argv: argv}}
+		return
+	}
+	if p.PerNode > 1 {
+		p.addDefaults(Variable{"OMP_NUM_THREADS", "1", "launcher: several processes share the CPUs"})
+	}
+	p.addDefaults(Variable{"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1", "launcher: a collective that fails ends its rank"})
+	for local := range p.PerNode {
+		rank := p.NodeRank*p.PerNode + local
+		var env []Variable
+		for _, v := range [][2]string{
+			{"RANK", strconv.Itoa(rank)}, {"LOCAL_RANK", strconv.Itoa(local)}, {"WORLD_SIZE", strconv.Itoa(p.WorldSize)},
+			{"LOCAL_WORLD_SIZE", strconv.Itoa(p.PerNode)}, {"GROUP_RANK", strconv.Itoa(p.NodeRank)}, {"GROUP_WORLD_SIZE", strconv.Itoa(p.Nodes)},
+			{"ROLE_NAME", "default"}, {"ROLE_RANK", strconv.Itoa(rank)}, {"ROLE_WORLD_SIZE", strconv.Itoa(p.WorldSize)},
+			{"MASTER_ADDR", p.MasterAddr}, {"MASTER_PORT", strconv.Itoa(p.MasterPort)},
+			{"TORCHELASTIC_RESTART_COUNT", "0"}, {"TORCHELASTIC_MAX_RESTARTS", "0"}, {"TORCHELASTIC_RUN_ID", "none"},
+		} {
+			env = append(env, Variable{v[0], v[1], "launcher"})
+		}
+		p.Processes = append(p.Processes, Process{Rank: rank, LocalRank: local, Argv: argv, Env: env})
+	}
+}
+
+// torchrun plans the one process that starts the others of this node. It writes the files of the ranks itself, too, where
+// Run does not look.
+func (p *Plan) torchrun(job Job) {
+	program := []string{"torchrun"}
+	if p.Python != "python3" {
+		program = []string{p.Python, "-m", "torch.distributed.run"}
+	}
+	perNode := p.PerNode
+	if !job.PerDevice {
+		perNode = 1
+	}
+	argv := append(program,
+		"--nproc_per_node", strconv.Itoa(perNode), "--nnodes", strconv.Itoa(p.Nodes), "--node_rank", strconv.Itoa(p.NodeRank),
+		"--master_addr", p.MasterAddr, "--master_port", strconv.Itoa(p.MasterPort),
+		"--tee", "3", "--log_dir", filepath.Join(cmp.Or(p.LogDir, "."), "torchrun"),
+	)
+	p.Processes = []Process{{Rank: p.NodeRank * perNode, Argv: append(argv, job.Program...), split: true}}
+}
+
+// Shell returns the command of a process as a shell reads it: in the directory, with the variables in front. Secrets are
+// stars.
+func (p *Plan) Shell(of Process) string {
+	var words []string
+	if p.Dir != "" {
+		words = append(words, "cd", Quote(p.Dir), "&&")
+	}
+	for _, v := range slices.Concat(p.Env, of.Env) {
+		words = append(words, v.Name+"="+Quote(v.Shown()))
+	}
+	for _, word := range of.Argv {
+		words = append(words, Quote(word))
+	}
+	return strings.Join(words, " ")
+}
+
+// Quote returns a word as a shell reads it.
+func Quote(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_@%+=:,./-", r)
+	}
+	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'"'"'`) + "'"
+}

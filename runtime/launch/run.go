@@ -1,0 +1,281 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	goruntime "runtime"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Settings are what code passes to Run.
+type Settings struct {
+	Environ []string                    // what the processes inherit; nil is the environment of this process
+	Show    func(who, line string)      // a line for the terminal
+	Line    func(rank int, line string) // every line of every rank
+	Log     func(text string)           // what the launcher itself does
+}
+
+// Times that are not settings.
+const (
+	afterFailure = 5 * time.Second // what the other ranks have to end after one has failed
+	afterExit    = 2 * time.Second // what children of an ended process may hold on to its output
+	hangCheck    = 250 * time.Millisecond
+)
+
+// group is the processes of a plan while they run.
+type group struct {
+	plan    *Plan
+	set     Settings
+	out     *output
+	leader  int // the process group
+	ended   chan exit
+	readers sync.WaitGroup
+	pipes   []*os.File
+	begun   []*exec.Cmd
+	done    chan struct{}
+}
+
+// exit is the end of a process.
+type exit struct {
+	process Process
+	state   *os.ProcessState
+}
+
+// Run writes the files of a plan, starts its processes and returns when all have ended. A rank that fails ends the others
+// and is a *Failure. When ctx ends, its cause is the error, once the processes have ended.
+func Run(ctx context.Context, plan *Plan, set Settings) (err error) {
+	if set.Environ == nil {
+		set.Environ = os.Environ()
+	}
+	if set.Log == nil {
+		set.Log = func(string) {}
+	}
+	defer func() { err = errors.Join(err, removeTemporary(plan.Files)) }()
+	if err := writeFiles(plan.Files); err != nil {
+		return err
+	}
+	out, err := newOutput(plan, set)
+	if err != nil {
+		return err
+	}
+	g := &group{plan: plan, set: set, out: out, ended: make(chan exit, len(plan.Processes)), done: make(chan struct{})}
+	defer func() { err = errors.Join(err, out.close()) }()
+	defer close(g.done)
+	startErr := g.start()
+	if startErr != nil {
+		g.signal(syscall.SIGKILL)
+	}
+	failure := g.wait(ctx)
+	g.sweep()
+	switch {
+	case startErr != nil:
+		return startErr
+	case failure != nil:
+		failure.Tail, failure.File = out.tailOf(failure.Rank), plan.logFile(failure.Rank)
+		return failure
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+func writeFiles(files []File) error {
+	for _, f := range files {
+		if err := os.MkdirAll(filepath.Dir(f.Path), 0o755); err != nil {
+			return fmt.Errorf("file of the framework: %w", err)
+		}
+		if err := os.WriteFile(f.Path, []byte(f.Content), 0o600); err != nil {
+			return fmt.Errorf("file of the framework: %w", err)
+		}
+	}
+	return nil
+}
+
+func removeTemporary(files []File) error {
+	var faults []error
+	for _, f := range files {
+		if !f.Temporary {
+			continue
+		}
+		if err := os.Remove(f.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			faults = append(faults, fmt.Errorf("temporary file: %w", err))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// start starts all processes in one group. The kernel ends them when the thread that started them ends, so that one stays
+// until they are done.
+func (g *group) start() error {
+	started := make(chan error)
+	go func() {
+		goruntime.LockOSThread()
+		defer goruntime.UnlockOSThread()
+		started <- g.startAll()
+		<-g.done
+	}()
+	return <-started
+}
+
+func (g *group) startAll() error {
+	for _, p := range g.plan.Processes {
+		if err := g.startOne(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *group) startOne(p Process) error {
+	cmd := exec.Command(p.Argv[0], p.Argv[1:]...)
+	cmd.Dir = g.plan.Dir
+	cmd.Env = slices.Clone(g.set.Environ)
+	for _, v := range slices.Concat(g.plan.Env, p.Env) {
+		cmd.Env = append(cmd.Env, v.Name+"="+v.Value)
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("start rank %d: %w", p.Rank, err)
+	}
+	cmd.Stdout, cmd.Stderr = write, write
+	deathSignal := syscall.SIGKILL
+	if p.split {
+		deathSignal = syscall.SIGTERM // torchrun ends its ranks itself
+	}
+	cmd.SysProcAttr = groupAttr(g.leader, deathSignal)
+	err = cmd.Start()
+	closeErr := write.Close()
+	if err = errors.Join(err, closeErr); err != nil {
+		return errors.Join(fmt.Errorf("start rank %d: %w", p.Rank, err), read.Close())
+	}
+	if g.leader == 0 {
+		g.leader = cmd.Process.Pid
+	}
+	g.begun, g.pipes = append(g.begun, cmd), append(g.pipes, read)
+	g.readers.Go(func() { g.out.copyLines(read, p) })
+	go func() {
+		_ = cmd.Wait() // the state says it all
+		g.ended <- exit{p, cmd.ProcessState}
+	}()
+	return nil
+}
+
+// signal sends a signal to all processes that are left.
+func (g *group) signal(s syscall.Signal) {
+	if len(g.begun) > 0 {
+		signalGroup(g.leader, g.begun, s)
+	}
+}
+
+// wait returns when all processes have ended, with the failure that ended the job if one did.
+func (g *group) wait(ctx context.Context) *Failure {
+	var failure *Failure
+	interrupted := ctx.Done()
+	stopping := false
+	kill := time.NewTimer(0)
+	<-kill.C
+	defer kill.Stop()
+	hang := time.NewTicker(hangCheck)
+	defer hang.Stop()
+	end := func(s syscall.Signal, within time.Duration) {
+		stopping = true
+		g.signal(s)
+		kill.Reset(within)
+	}
+	for left := len(g.begun); left > 0; {
+		select {
+		case e := <-g.ended:
+			left--
+			if stopping || e.state.Success() {
+				continue
+			}
+			failure = g.failureOf(e)
+			if left > 0 {
+				g.set.Log(fmt.Sprintf("rank %d has failed: the others are ended, within %v", failure.Rank, min(g.plan.Grace, afterFailure)))
+			}
+			end(syscall.SIGTERM, min(g.plan.Grace, afterFailure))
+		case <-interrupted:
+			interrupted = nil
+			if stopping {
+				continue
+			}
+			s := signalOf(context.Cause(ctx))
+			g.set.Log(fmt.Sprintf("%v is forwarded to %d processes, which have %v to end", s, left, g.plan.Grace))
+			end(s, g.plan.Grace)
+		case <-kill.C:
+			g.set.Log(fmt.Sprintf("%d processes have not ended in time and are killed", left))
+			g.signal(syscall.SIGKILL)
+		case <-hang.C:
+			if silent := g.out.silence(); g.plan.Hang > 0 && !stopping && silent > g.plan.Hang {
+				failure = &Failure{
+					Rank: g.plan.Processes[0].Rank, Code: 128 + int(syscall.SIGABRT), Signal: syscall.SIGABRT,
+					Hung: fmt.Sprintf("no rank has written a line for %v (--hang-timeout), so the job was ended; the output of each rank ends with where it was", g.plan.Hang),
+				}
+				end(syscall.SIGABRT, min(g.plan.Grace, afterFailure))
+			}
+		}
+	}
+	return failure
+}
+
+// failureOf describes a process that has failed.
+func (g *group) failureOf(e exit) *Failure {
+	f := &Failure{Rank: e.process.Rank, Code: e.state.ExitCode()}
+	if s, ok := endedBy(e.state); ok {
+		f.Signal, f.Code = s, 128+int(s)
+	}
+	if e.process.split {
+		if rank, code, ok := g.out.rootCause(); ok {
+			f.Rank, f.Code, f.Signal = rank, code, 0
+			if code < 0 {
+				f.Signal, f.Code = syscall.Signal(-code), 128-code
+			}
+		}
+	}
+	return f
+}
+
+// sweep kills what the processes have left and waits for the last of their output.
+func (g *group) sweep() {
+	g.signal(syscall.SIGKILL)
+	drained := make(chan struct{})
+	go func() {
+		g.readers.Wait()
+		close(drained)
+	}()
+	select {
+	case <-drained:
+	case <-time.After(afterExit):
+	}
+	for _, pipe := range g.pipes {
+		_ = pipe.Close() // nobody reads it any more
+	}
+	<-drained
+}
+
+// Signaled is implemented by the cause of a context that a signal ended.
+type Signaled interface{ Signal() syscall.Signal }
+
+// signalOf returns the signal that ended a context: the interrupt from the keyboard when the cause says nothing, and SIGTERM
+// for another cause.
+func signalOf(cause error) syscall.Signal {
+	if s, ok := errors.AsType[interface {
+		error
+		Signaled
+	}](cause); ok {
+		return s.Signal()
+	}
+	if cause == nil || errors.Is(cause, context.Canceled) {
+		return syscall.SIGINT
+	}
+	return syscall.SIGTERM
+}

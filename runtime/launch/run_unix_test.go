@@ -1,0 +1,246 @@
+//go:build unix
+
+package launch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/primus-fl/primus/runtime/launch"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// childMode is the variable that makes this test binary a rank of a job.
+const childMode = "PRIMUS_TEST_LAUNCH_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childMode) != "" {
+		os.Exit(child(os.Args[1]))
+	}
+	os.Exit(m.Run())
+}
+
+// child is a rank that does what its argument says.
+func child(mode string) int {
+	rank, world := os.Getenv("RANK"), os.Getenv("WORLD_SIZE")
+	signals := make(chan os.Signal, 1)
+	switch mode {
+	case "talk":
+		fmt.Printf("rank %s of %s\npart", rank, world)
+		fmt.Fprintf(os.Stderr, "ial\n")
+		fmt.Print("no newline at the end")
+		return 0
+	case "raise":
+		if rank != "1" {
+			time.Sleep(time.Minute)
+		}
+		fmt.Println("Traceback (most recent call last):\n  File \"train.py\", line 1, in <module>\nValueError: no data\nby the way")
+		return 3
+	case "killed":
+		if rank == "1" {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		}
+		time.Sleep(time.Minute)
+	case "polite", "stubborn":
+		signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+		fmt.Println("ready")
+		for s := range signals {
+			fmt.Println("got", s)
+			if mode == "polite" {
+				return 0
+			}
+		}
+	case "silent":
+		fmt.Println("started")
+		time.Sleep(time.Minute)
+	case "parent": // of a process that keeps the output open
+		cmd := exec.Command("sleep", "60")
+		cmd.Stdout = os.Stdout
+		if err := cmd.Start(); err != nil {
+			return 1
+		}
+		fmt.Println(cmd.Process.Pid)
+	case "launcher": // runs a job and is killed
+		dir := os.Args[2]
+		plan, err := launch.NewPlan(launch.Job{Program: []string{"silent"}, PerDevice: true, LogDir: dir}, options(2))
+		if err != nil {
+			return 1
+		}
+		_ = launch.Run(context.Background(), plan, launch.Settings{})
+	}
+	return 0
+}
+
+func options(ranks int) launch.Options {
+	o, err := launch.Options{Python: os.Args[0], PerNode: ranks, Ranks: "all", Grace: 10 * time.Second, NodeRank: -1}.Resolve(
+		func(string) (string, bool) { return "", false })
+	if err != nil {
+		panic(err)
+	}
+	return o
+}
+
+// lines are what a job shows.
+type lines struct {
+	mu   sync.Mutex
+	text []string
+}
+
+func (l *lines) show(who, line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = append(l.text, who+": "+line)
+}
+
+func (l *lines) has(part string) func() bool {
+	return func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return slices.ContainsFunc(l.text, func(line string) bool { return strings.Contains(line, part) })
+	}
+}
+
+// run runs two ranks in a mode.
+func run(ctx context.Context, t *testing.T, mode string, change func(*launch.Options)) (*lines, string, error) {
+	t.Helper()
+	t.Setenv(childMode, "1")
+	dir := t.TempDir()
+	o := options(2)
+	if change != nil {
+		change(&o)
+	}
+	plan, err := launch.NewPlan(launch.Job{Program: []string{mode}, PerDevice: true, LogDir: dir}, o)
+	require.NoError(t, err)
+	var shown lines
+	err = launch.Run(ctx, plan, launch.Settings{Show: shown.show})
+	return &shown, dir, err
+}
+
+func TestRunPartsLinesByRank(t *testing.T) {
+	shown, dir, err := run(t.Context(), t, "talk", func(o *launch.Options) { o.Ranks = "last" })
+	require.NoError(t, err)
+	for rank := range 2 {
+		text, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("rank-%d.log", rank)))
+		require.NoError(t, err)
+		assert.Equal(t, fmt.Sprintf("rank %d of 2\npartial\nno newline at the end\n", rank), string(text))
+	}
+	assert.Equal(t, []string{"rank 1: rank 1 of 2", "rank 1: partial", "rank 1: no newline at the end"}, shown.text)
+}
+
+func TestRunEndsWithTheFirstFailure(t *testing.T) {
+	begin := time.Now()
+	_, dir, err := run(t.Context(), t, "raise", nil)
+	var failure *launch.Failure
+	require.ErrorAs(t, err, &failure)
+	assert.Equal(t, 1, failure.Rank)
+	assert.Equal(t, 3, failure.ExitCode())
+	assert.Equal(t, "ValueError: no data", failure.Cause())
+	assert.ErrorContains(t, err, "rank 1 exited with 3: ValueError: no data\nits last lines (all are in "+filepath.Join(dir, "rank-1.log")+"):")
+	assert.ErrorContains(t, err, "  | by the way")
+	assert.Less(t, time.Since(begin), 10*time.Second, "the other rank is ended")
+}
+
+func TestRunNamesTheSignalOfAKilledRank(t *testing.T) {
+	_, _, err := run(t.Context(), t, "killed", nil)
+	var failure *launch.Failure
+	require.ErrorAs(t, err, &failure)
+	assert.Equal(t, 1, failure.Rank)
+	assert.Equal(t, 137, failure.ExitCode())
+	assert.EqualError(t, err, "rank 1 was ended by signal 9 (killed)")
+}
+
+// stopped is the cause of a context that a signal ended.
+type stopped syscall.Signal
+
+func (s stopped) Error() string          { return "stopped" }
+func (s stopped) Signal() syscall.Signal { return syscall.Signal(s) }
+
+func TestRunForwardsTheSignalOnce(t *testing.T) {
+	for _, tt := range []struct {
+		mode  string
+		cause error
+		want  string
+		grace time.Duration
+	}{
+		{"polite", nil, "got interrupt", time.Minute},
+		{"polite", stopped(syscall.SIGTERM), "got terminated", time.Minute},
+		{"stubborn", errors.New("the service"), "got terminated", 100 * time.Millisecond},
+	} {
+		t.Run(tt.mode+" "+tt.want, func(t *testing.T) {
+			t.Setenv(childMode, "1")
+			o := options(2)
+			o.Grace = tt.grace
+			plan, err := launch.NewPlan(launch.Job{Program: []string{tt.mode}, PerDevice: true, LogDir: t.TempDir()}, o)
+			require.NoError(t, err)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			var shown lines
+			ready := 0
+			err = launch.Run(ctx, plan, launch.Settings{Show: shown.show, Line: func(_ int, line string) {
+				if ready++; line == "ready" && ready == 2 {
+					cancel(tt.cause)
+				}
+			}})
+			if tt.cause == nil {
+				require.ErrorIs(t, err, context.Canceled)
+			} else {
+				require.ErrorIs(t, err, tt.cause)
+			}
+			assert.Equal(t, 1, strings.Count(strings.Join(shown.text, "\n"), "rank 0: "+tt.want), "the signal comes once: %q", shown.text)
+		})
+	}
+}
+
+func TestRunEndsAHang(t *testing.T) {
+	_, _, err := run(t.Context(), t, "silent", func(o *launch.Options) { o.Hang = 300 * time.Millisecond })
+	require.ErrorContains(t, err, "no rank has written a line for 300ms (--hang-timeout), so the job was ended")
+	assert.ErrorContains(t, err, "goroutine", "the last lines are where the rank was")
+}
+
+func TestRunEndsWhatItsProcessesHaveStarted(t *testing.T) {
+	_, dir, err := run(t.Context(), t, "parent", nil)
+	require.NoError(t, err)
+	for rank := range 2 {
+		text, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("rank-%d.log", rank)))
+		require.NoError(t, err)
+		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		require.NoError(t, err)
+		assert.Eventually(t, func() bool { return gone(pid) }, 5*time.Second, 10*time.Millisecond)
+	}
+}
+
+// gone reports whether a process has ended; one that nobody has waited for yet has.
+func gone(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil && syscall.Kill(pid, 0) != nil || strings.Contains(string(text), ") Z ")
+}
+
+func TestRunWithoutTheProgram(t *testing.T) {
+	_, _, err := run(t.Context(), t, "talk", func(o *launch.Options) { o.Python = "no-such-python" })
+	assert.ErrorContains(t, err, `start rank 0: exec: "no-such-python": executable file not found`)
+}
+
+func TestRunRemovesTemporaryFiles(t *testing.T) {
+	t.Setenv(childMode, "1")
+	dir := t.TempDir()
+	files := []launch.File{{Path: filepath.Join(dir, "sub", "a"), Content: "x"}, {Path: filepath.Join(dir, "b"), Content: "y", Temporary: true}}
+	plan, err := launch.NewPlan(launch.Job{Program: []string{"raise"}, PerDevice: true, LogDir: dir, Files: files}, options(2))
+	require.NoError(t, err)
+	require.Error(t, launch.Run(t.Context(), plan, launch.Settings{}))
+	info, err := os.Stat(files[0].Path)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	assert.NoFileExists(t, files[1].Path)
+}
