@@ -35,6 +35,7 @@ var layers = []layer{
 	{root: "serve", allowed: []string{"metrics", "runtime", "opmanager", "opregistry", "tensor", "device"}},
 	{root: "fleet", allowed: []string{"metrics", "runtime", "opmanager", "opregistry", "tensor", "device"}},
 	{root: "internal/buildinfo"},
+	{root: "internal/chart"},
 	{root: "internal/cpufeat"},
 	{root: "internal/escape"},
 	{root: "internal/secretfile"},
@@ -51,7 +52,7 @@ var layers = []layer{
 }
 
 // leaves import nothing of the module, which their layers enforce, so every layer may import them.
-var leaves = []string{"internal/buildinfo", "internal/cpufeat", "internal/escape", "internal/secretfile", "internal/suggest", "internal/sysmem"}
+var leaves = []string{"internal/buildinfo", "internal/chart", "internal/cpufeat", "internal/escape", "internal/secretfile", "internal/suggest", "internal/sysmem"}
 
 // everywhere lists all folders that a program of the module may import.
 var everywhere = []string{

@@ -1,21 +1,13 @@
 package command
 
 import (
-	"bytes"
 	"fmt"
 	"image/color"
 	"os"
 	"slices"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
+	"github.com/primus-fl/primus/internal/chart"
 )
-
-// barHeight is the thickness of a bar in points.
-const barHeight vg.Length = 11
 
 // barColors tell impls apart, also in shades of grey.
 func barColors() []color.Color {
@@ -44,16 +36,18 @@ func plotBenchmark(file string, rows []implBenchmark) error {
 		}
 	}
 	slices.Reverse(cases) // the first belongs on top
-	p := plot.New()
-	p.Title.Text = plural(rows[0].Threads, "thread")
-	p.X.Label.Text = unit
-	p.X.Min = 0
-	p.Legend.Top, p.Legend.Padding = true, vg.Points(3)
-	for _, style := range []*draw.TextStyle{&p.Title.TextStyle, &p.X.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label, &p.Legend.TextStyle} {
-		style.Font.Variant = "Sans"
+	// A bar is 1 high, and a bar's height separates the groups.
+	group := float64(len(impls) + 1)
+	c := chart.Chart{
+		Title: plural(rows[0].Threads, "thread"), Width: 720, Height: max(float64(len(cases))*group*11+86, 180),
+		X: chart.Axis{Label: unit, Grid: true},
+		Y: chart.Axis{Max: float64(len(cases)) * group},
+	}
+	for i, name := range cases {
+		c.Y.Ticks = append(c.Y.Ticks, chart.Tick{Value: (float64(i) + 0.5) * group, Label: name})
 	}
 	for i, impl := range impls {
-		values := make(plotter.Values, len(cases))
+		bars := chart.Bars{Name: impl, Color: barColors()[i%len(barColors())], Thickness: 1}
 		for _, r := range rows {
 			if r.Impl != impl {
 				continue
@@ -62,30 +56,20 @@ func plotBenchmark(file string, rows []implBenchmark) error {
 			if unit == "GFLOP/s" {
 				v = r.GFLOPS
 			}
-			values[slices.Index(cases, caseName(r))] = v
+			at := float64(slices.Index(cases, caseName(r)))
+			bars.Y = append(bars.Y, (at+1)*group-1-float64(i))
+			bars.Values = append(bars.Values, v)
+			c.X.Max = max(c.X.Max, v)
 		}
-		bars, err := plotter.NewBarChart(values, barHeight)
-		if err != nil {
-			return fmt.Errorf("plot %s: %w", impl, err)
-		}
-		bars.Horizontal = true
-		bars.Color = barColors()[i%len(barColors())]
-		bars.LineStyle.Width = 0
-		bars.Offset = barHeight * vg.Length(float64(len(impls)-1)/2-float64(i))
-		p.Add(bars)
-		p.Legend.Add(impl, bars)
+		c.Series = append(c.Series, bars)
 	}
-	p.NominalY(cases...)
-	p.Y.Min, p.Y.Max = -0.7, float64(len(cases))-0.3
-	p.X.Max *= 1.35 // room for the legend
-	height := vg.Length(len(cases))*(vg.Length(len(impls))+1)*barHeight + 1.2*vg.Inch
-	canvas := vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(10*vg.Inch, max(height, 2.5*vg.Inch)), vgimg.UseBackgroundColor(color.White))}
-	p.Draw(draw.Crop(draw.New(canvas), vg.Points(8), -vg.Points(8), vg.Points(8), -vg.Points(8)))
-	var png bytes.Buffer
-	if _, err := canvas.WriteTo(&png); err != nil {
-		return fmt.Errorf("encode the plot: %w", err)
+	c.X.Max = max(1.35*c.X.Max, 1e-3) // room for the legend
+	c.X.Ticks = chart.Ticks(0, c.X.Max, 10, false)
+	png, err := c.PNG()
+	if err != nil {
+		return fmt.Errorf("draw the plot: %w", err)
 	}
-	if err := os.WriteFile(file, png.Bytes(), 0o644); err != nil {
+	if err := os.WriteFile(file, png, 0o644); err != nil {
 		return fmt.Errorf("write the plot: %w", err)
 	}
 	return nil
