@@ -2,7 +2,7 @@
 
 BIN     := bin/primus
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
-LDFLAGS := -X github.com/primus-fl/primus/internal/buildinfo.version=$(VERSION)
+LDFLAGS := -s -w -X github.com/primus-fl/primus/internal/buildinfo.version=$(VERSION)
 CONFIG  ?= examples/native/configs/llama_2M-pretrain.yaml
 
 # What starts goroutines or is called from many.

@@ -5,15 +5,14 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
+	"gonum.org/v1/gonum/mathext"
 )
 
 // Median returns the middle of at least one value, or the mean of the two in the middle.
 func Median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)
-	return stat.Mean(sorted[(n-1)/2:n/2+1], nil)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
 // Percentile returns the smallest value that is at least as large as a share p of all values, or
@@ -22,7 +21,8 @@ func Percentile(p float64, values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
 	}
-	return stat.Quantile(p, stat.Empirical, slices.Sorted(slices.Values(values)), nil)
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[max(int(math.Ceil(p*float64(len(values)))), 1)-1]
 }
 
 // Confidence is the confidence of MedianInterval.
@@ -45,8 +45,9 @@ type Interval struct {
 func MedianInterval(values []float64) Interval {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)
-	below := distuv.Binomial{N: float64(n), P: 0.5}
-	confidence := func(outside int) float64 { return 1 - 2*below.CDF(float64(outside)) }
+	// The chance that at most k of n values are below the median is the distribution function of
+	// the binomial distribution, which is an incomplete beta function.
+	confidence := func(k int) float64 { return 1 - 2*mathext.RegIncBeta(float64(n-k), float64(k+1), 0.5) }
 	outside := 0 // values that are left out at either end
 	for 2*(outside+2) <= n && confidence(outside+1) >= Confidence {
 		outside++
