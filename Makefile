@@ -2,6 +2,8 @@
 
 BIN     := bin/primus
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+# -s -w leave out the symbol table and DWARF: stack traces, profiles and `go version -m` stay,
+# a debugger needs `go build ./cmd/primus`.
 LDFLAGS := -s -w -X github.com/primus-fl/primus/internal/buildinfo.version=$(VERSION)
 CONFIG  ?= examples/native/configs/llama_2M-pretrain.yaml
 
