@@ -1,8 +1,8 @@
 package flagos
 
 import (
+	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
-	"github.com/primus-fl/primus/internal/simd"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 )
@@ -11,8 +11,8 @@ import (
 // gradients of both. Each has its own function; all share the code that goes through memory.
 func activationImpls() []opregistry.Impl {
 	var (
-		silu    = activation{swish: simd.Swish{Linear: 1}}
-		qgelu   = activation{swish: simd.Swish{Linear: 1.702}}
+		silu    = activation{swish: vector.Swish{Linear: 1}}
+		qgelu   = activation{swish: vector.Swish{Linear: 1.702}}
 		gelu    = activation{swish: geluGate()}
 		sigmoid = activation{curve: logistic}
 		relu    = activation{curve: ramp}
@@ -53,9 +53,9 @@ func activationImpls() []opregistry.Impl {
 
 // geluGate is x/2·(1 + tanh u) = x·σ(2u), the tanh form of GELU. Source: Hendrycks and
 // Gimpel 2016, arXiv:1606.08415.
-func geluGate() simd.Swish {
+func geluGate() vector.Swish {
 	const linear = 1.5957691216057308 // 2·√(2/π)
-	return simd.Swish{Linear: linear, Cubic: linear * 0.044715}
+	return vector.Swish{Linear: linear, Cubic: linear * 0.044715}
 }
 
 // ofHalves returns the gated form of a function: the function of the first half of a row, times the
@@ -78,7 +78,7 @@ func clampedDSwiGLU(e *opregistry.Exec, a ops.ClampedDSwiGLUArgs) error {
 
 func clamped(limit, alpha, offset ops.OptionalFloat) activation {
 	return activation{
-		curve: clampedSwish, swish: simd.Swish{Linear: alpha.Or(1.702)},
+		curve: clampedSwish, swish: vector.Swish{Linear: alpha.Or(1.702)},
 		limit: limit.Or(7), offset: offset.Or(1), gated: true,
 	}
 }
@@ -195,7 +195,7 @@ func (c *activateGrad) rows(lo, hi int, sum []float32, buf *activationScratch) {
 			c.f.gradient(dx[at:][:n], db, dy[at:][:n], x[at:][:n], b, buf)
 		}
 		if sum != nil {
-			simd.Add(sum, sum, dx)
+			vector.Add(sum, sum, dx)
 		}
 	}
 }

@@ -3,7 +3,7 @@ package flagos
 import (
 	"math"
 
-	"github.com/primus-fl/primus/internal/simd"
+	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/opregistry"
 )
 
@@ -11,7 +11,7 @@ import (
 // gated.
 type activation struct {
 	curve
-	swish         simd.Swish
+	swish         vector.Swish
 	limit, offset float32 // of clampedSwish
 	gated         bool
 }
@@ -61,20 +61,20 @@ var infinity = float32(math.Inf(1))
 func (f *activation) value(y, a, b []float32, buf *activationScratch) {
 	switch f.curve {
 	case swish:
-		simd.Gate(y, a, b, f.swish)
+		vector.Gate(y, a, b, f.swish)
 	case clampedSwish:
 		gate, factor := f.clamp(a, b, buf)
-		simd.Gate(y, gate, factor, f.swish)
+		vector.Gate(y, gate, factor, f.swish)
 	case logistic:
-		simd.Sigmoid(y, a)
-		simd.Mul(y, y, b)
+		vector.Sigmoid(y, a)
+		vector.Mul(y, y, b)
 	case ramp:
-		simd.Clamp(y, a, 0, infinity)
-		simd.Mul(y, y, b)
+		vector.Clamp(y, a, 0, infinity)
+		vector.Mul(y, y, b)
 	case squaredRamp:
-		simd.Clamp(y, a, 0, infinity)
-		simd.Mul(y, y, y)
-		simd.Mul(y, y, b)
+		vector.Clamp(y, a, 0, infinity)
+		vector.Mul(y, y, y)
+		vector.Mul(y, y, b)
 	}
 }
 
@@ -82,41 +82,41 @@ func (f *activation) value(y, a, b []float32, buf *activationScratch) {
 func (f *activation) gradient(da, db, dy, a, b []float32, buf *activationScratch) {
 	n := len(a)
 	if f.curve == swish {
-		simd.GateGrad(da, db, dy, a, b, f.swish)
+		vector.GateGrad(da, db, dy, a, b, f.swish)
 		return
 	}
 	value, slope := buf.first[:n], buf.second[:n]
 	switch f.curve {
 	case clampedSwish:
 		gate, factor := f.clamp(a, b, buf)
-		simd.GateGrad(gate, factor, dy, gate, factor, f.swish)
-		simd.Keep(da, gate, a, -infinity, f.limit)
-		simd.Keep(db, factor, b, -f.limit, f.limit)
+		vector.GateGrad(gate, factor, dy, gate, factor, f.swish)
+		vector.Keep(da, gate, a, -infinity, f.limit)
+		vector.Keep(db, factor, b, -f.limit, f.limit)
 		return
 	case logistic:
-		simd.Sigmoid(value, a)
-		simd.MulSub(slope, value, value, 1)
-		simd.Scale(-1, slope, slope)
+		vector.Sigmoid(value, a)
+		vector.MulSub(slope, value, value, 1)
+		vector.Scale(-1, slope, slope)
 	case ramp:
-		simd.Clamp(value, a, 0, infinity)
-		simd.Clamp(slope, a, 1, 1) // keeps a NaN
-		simd.Keep(slope, slope, a, math.SmallestNonzeroFloat32, infinity)
+		vector.Clamp(value, a, 0, infinity)
+		vector.Clamp(slope, a, 1, 1) // keeps a NaN
+		vector.Keep(slope, slope, a, math.SmallestNonzeroFloat32, infinity)
 	case squaredRamp:
-		simd.Clamp(value, a, 0, infinity)
-		simd.Scale(2, slope, value)
-		simd.Mul(value, value, value)
+		vector.Clamp(value, a, 0, infinity)
+		vector.Scale(2, slope, value)
+		vector.Mul(value, value, value)
 	}
-	simd.Mul(slope, slope, b)
-	simd.Mul(db, dy, value)
-	simd.Mul(da, dy, slope)
+	vector.Mul(slope, slope, b)
+	vector.Mul(db, dy, value)
+	vector.Mul(da, dy, slope)
 }
 
 // clamp returns the clamped operands of clampedSwish.
 func (f *activation) clamp(a, b []float32, buf *activationScratch) (gate, factor []float32) {
 	n := len(a)
 	gate, factor = buf.first[:n], buf.second[:n]
-	simd.Clamp(gate, a, -infinity, f.limit)
-	simd.Clamp(factor, b, -f.limit, f.limit)
-	simd.MulSub(factor, buf.ones[:n], factor, -f.offset)
+	vector.Clamp(gate, a, -infinity, f.limit)
+	vector.Clamp(factor, b, -f.limit, f.limit)
+	vector.MulSub(factor, buf.ones[:n], factor, -f.offset)
 	return gate, factor
 }

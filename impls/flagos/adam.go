@@ -3,9 +3,9 @@ package flagos
 import (
 	"math"
 
-	"github.com/primus-fl/primus/impls/flagos/internal/fused"
+	kernel "github.com/primus-fl/primus/internal/kernel/optim"
+	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
-	"github.com/primus-fl/primus/internal/simd"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
@@ -17,7 +17,7 @@ const copyBlock = 2048
 
 type adam struct {
 	lists    [][]*tensor.Tensor
-	step     fused.AdamStep
+	step     kernel.AdamStep
 	unscales bool // gradients are multiplied by scale and stored
 	scale    float32
 }
@@ -55,14 +55,14 @@ func multiTensorAdamCapturable(e *opregistry.Exec, a ops.MultiTensorAdamCapturab
 }
 
 // adamStep computes the numbers of a step in f64 and rounds each once.
-func adamStep(a ops.MultiTensorAdamArgs) fused.AdamStep {
+func adamStep(a ops.MultiTensorAdamArgs) kernel.AdamStep {
 	beta1, beta2, rate := float64(a.Beta1), float64(a.Beta2), float64(a.LR)
 	c1, c2 := 1., 1.
 	if a.BiasCorrection {
 		c1 -= math.Pow(beta1, float64(a.Step))
 		c2 -= math.Pow(beta2, float64(a.Step))
 	}
-	s := fused.AdamStep{
+	s := kernel.AdamStep{
 		Beta1: a.Beta1, Rest1: float32(1 - beta1),
 		Beta2: a.Beta2, Rest2: float32(1 - beta2),
 		RootScale: float32(1 / math.Sqrt(c2)),
@@ -88,7 +88,7 @@ func (c *adam) part(part int) {
 	g, p := c.data(0, at), c.data(1, at)
 	m, v := c.data(2, at), c.data(3, at)
 	if len(c.lists) == 4 && !c.unscales {
-		fused.Adam(p[lo:hi], m[lo:hi], v[lo:hi], g[lo:hi], &c.step)
+		kernel.Adam(p[lo:hi], m[lo:hi], v[lo:hi], g[lo:hi], &c.step)
 		return
 	}
 	weights := p
@@ -98,9 +98,9 @@ func (c *adam) part(part int) {
 	for ; lo < hi; lo += copyBlock {
 		end := min(lo+copyBlock, hi)
 		if c.unscales {
-			simd.Scale(c.scale, g[lo:end], g[lo:end])
+			vector.Scale(c.scale, g[lo:end], g[lo:end])
 		}
-		fused.Adam(weights[lo:end], m[lo:end], v[lo:end], g[lo:end], &c.step)
+		kernel.Adam(weights[lo:end], m[lo:end], v[lo:end], g[lo:end], &c.step)
 		if len(c.lists) == maxAdamLists {
 			copy(p[lo:end], weights[lo:end])
 		}

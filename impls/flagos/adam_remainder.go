@@ -3,7 +3,7 @@ package flagos
 import (
 	"math"
 
-	"github.com/primus-fl/primus/impls/flagos/internal/fused"
+	kernel "github.com/primus-fl/primus/internal/kernel/optim"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
@@ -13,7 +13,7 @@ import (
 // adamRemainder performs Adam steps for weights that are stored in two halves.
 type adamRemainder struct {
 	lists [][]*tensor.Tensor
-	step  fused.AdamStep
+	step  kernel.AdamStep
 }
 
 var adamRemainderKernel = parallel.NewKernel((*adamRemainder).part)
@@ -50,7 +50,7 @@ func (c *adamRemainder) part(part int) {
 		p := weights[:n]
 		joinHalves(p, high[lo:], low[lo:])
 		mean, variance := m.piece(0, lo, n, mBuf[:]), v.piece(0, lo, n, vBuf[:])
-		fused.Adam(p, mean, variance, g.piece(0, lo, n, gBuf[:]), &c.step)
+		kernel.Adam(p, mean, variance, g.piece(0, lo, n, gBuf[:]), &c.step)
 		m.settle(0, lo, mean)
 		v.settle(0, lo, variance)
 		splitHalves(high[lo:], low[lo:], p)

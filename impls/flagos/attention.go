@@ -3,7 +3,7 @@ package flagos
 import (
 	"math"
 
-	"github.com/primus-fl/primus/internal/simd"
+	kernel "github.com/primus-fl/primus/internal/kernel/gemm"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 )
@@ -24,7 +24,7 @@ type attention struct {
 	ops.AttnDims
 	band
 	exec    *opregistry.Exec
-	kernel  simd.Kernel
+	kernel  kernel.Kernel
 	scale   float32
 	q, k, v heads
 	o       heads
@@ -44,7 +44,7 @@ func (v *views) attention(e *opregistry.Exec, a ops.FusedAttnFwdArgs) attention 
 		return attention{}
 	}
 	c := attention{
-		AttnDims: a.Dims(), exec: e, kernel: simd.BestKernel(keysMultiple),
+		AttnDims: a.Dims(), exec: e, kernel: kernel.BestKernel(keysMultiple),
 		q: v.heads("Q", a.Q, a.QKVFormat), k: v.heads("K", a.K, a.QKVFormat),
 		v: v.heads("V", a.V, a.QKVFormat), o: v.heads("O", a.O, a.QKVFormat),
 		stats: v.vector("stats", a.Stats),
@@ -73,7 +73,7 @@ func (h heads) steps(sequence, head, n, d int) gemmOperand {
 func (c *attention) scores(s *scoreBlock, left []float32, leftPitch, d int, panels []float32, scale float32) {
 	mr, nr := c.kernel.MR, c.kernel.NR
 	panel := d * nr
-	t := simd.Tile{ARow: leftPitch, AStep: 1, CRow: s.pitch, K: d, Alpha: scale}
+	t := kernel.Tile{ARow: leftPitch, AStep: 1, CRow: s.pitch, K: d, Alpha: scale}
 	for r := 0; r < s.rows; r += mr {
 		t.Rows = min(mr, s.rows-r)
 		t.A = left[r*leftPitch:]
@@ -90,7 +90,7 @@ func (c *attention) timesKeys(s *scoreBlock, panels []float32, d int, dst gemmOp
 		return
 	}
 	mr, nr := c.kernel.MR, c.kernel.NR
-	t := simd.Tile{ARow: s.pitch, AStep: 1, CRow: dst.rowStep, Alpha: scale}
+	t := kernel.Tile{ARow: s.pitch, AStep: 1, CRow: dst.rowStep, Alpha: scale}
 	if s.more {
 		t.Beta = 1
 	}
@@ -114,7 +114,7 @@ func (c *attention) timesQueries(s *scoreBlock, panels []float32, d int, dst gem
 		return
 	}
 	mr, nr := c.kernel.MR, c.kernel.NR
-	t := simd.Tile{ARow: 1, AStep: s.pitch, CRow: dst.rowStep, Alpha: scale}
+	t := kernel.Tile{ARow: 1, AStep: s.pitch, CRow: dst.rowStep, Alpha: scale}
 	limit := min(bwdKeys, c.visible(c.SeqQ-1)-s.key)
 	for j := 0; j < s.keys; j += mr {
 		t.Rows = min(mr, limit-j)
@@ -135,7 +135,7 @@ func (c *attention) timesQueries(s *scoreBlock, panels []float32, d int, dst gem
 }
 
 // row runs a tile for each panel of a row of tiles of width columns.
-func (c *attention) row(t *simd.Tile, panels []float32, panel int, dst []float32, width int) {
+func (c *attention) row(t *kernel.Tile, panels []float32, panel int, dst []float32, width int) {
 	nr := c.kernel.NR
 	for col := 0; col < width; col += nr {
 		t.Cols = min(nr, width-col)
@@ -148,7 +148,7 @@ func (c *attention) row(t *simd.Tile, panels []float32, panel int, dst []float32
 // prefetch brings up to some rows of x from r0 on into the cache.
 func prefetch(x gemmOperand, r0, some int) {
 	if rows := min(some, x.rows-r0); rows > 0 && x.cols > 0 {
-		simd.Prefetch(x.data[r0*x.rowStep:], x.rowStep, rows, x.cols)
+		kernel.Prefetch(x.data[r0*x.rowStep:], x.rowStep, rows, x.cols)
 	}
 }
 

@@ -1,8 +1,8 @@
 package flagos
 
 import (
+	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
-	"github.com/primus-fl/primus/internal/simd"
 	"github.com/primus-fl/primus/opregistry/ops"
 )
 
@@ -114,14 +114,14 @@ func (b *scoreGrad) add(row []float32, lane, share, sequence, head, query, key i
 	if b.key > 1 {
 		to := b.sum.data[lane*b.copySize+at:][:len(row)]
 		if b.once {
-			simd.Scale(b.factor, to, row)
+			vector.Scale(b.factor, to, row)
 		} else {
-			simd.Axpy(b.factor, row, to)
+			vector.Axpy(b.factor, row, to)
 		}
 		return
 	}
 	copies := b.copies / b.lanes
-	b.sum.data[(lane*copies+share%copies)*b.copySize+at] += b.factor * simd.Sum(row)
+	b.sum.data[(lane*copies+share%copies)*b.copySize+at] += b.factor * vector.Sum(row)
 }
 
 // scoreGradRows is work on the rows of dbias.
@@ -167,7 +167,7 @@ func (c *scoreGradRows) end(part int) {
 			clear(row[c.visible(i%b.query):])
 		}
 		for k := 1; k < b.copies; k++ {
-			simd.Add(row, row, c.row(i, k))
+			vector.Add(row, row, c.row(i, k))
 		}
 		switch at := b.to.at(i/b.query/b.head, i/b.query%b.head, i%b.query, 0); {
 		case b.to.narrow():
@@ -192,7 +192,7 @@ func (c *sinkGrad) part(head int) {
 	for sequence := range c.Batch {
 		o, dO := c.o.steps(sequence, head, c.SeqQ, c.DimV), c.dO.steps(sequence, head, c.SeqQ, c.DimV)
 		for query, log := range c.log(sequence, head) {
-			sum -= float64(simd.Exp1(c.options.sinks[head]-log)) * float64(simd.Dot(dO.row(query), o.row(query)))
+			sum -= float64(vector.Exp1(c.options.sinks[head]-log)) * float64(vector.Dot(dO.row(query), o.row(query)))
 		}
 	}
 	c.to[head] = float32(sum)

@@ -1,9 +1,9 @@
 package flagos
 
 import (
+	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/internal/philox"
-	"github.com/primus-fl/primus/internal/simd"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 )
@@ -152,7 +152,7 @@ func (c *attnBwdSum) part(part int) {
 			if key, end := c.meets(share, block, min(bwdQueries, c.SeqQ-block)); key >= end {
 				continue
 			}
-			simd.Add(to, to, c.partialOf(share, head/c.Heads, head%c.Heads).row(query))
+			vector.Add(to, to, c.partialOf(share, head/c.Heads, head%c.Heads).row(query))
 		}
 	}
 }
@@ -272,7 +272,7 @@ func (c *attnBwd) queries(b *bwdScratch, share, sequence, head, first int, dQ, d
 	log := c.log(sequence, head)[first:]
 	var inner [bwdQueries]float32 // rowsum(dO∘O)
 	for r := range rows {
-		inner[r] = simd.Dot(dO.row(first+r), o.row(first+r))
+		inner[r] = vector.Dot(dO.row(first+r), o.row(first+r))
 	}
 	qPitch, vPitch := c.DimQK+leftPad, c.DimV+leftPad
 	c.copyRows(b.q, qPitch, q, first, rows)
@@ -319,14 +319,14 @@ func (c *attention) softmaxGradient(p, ds *scoreBlock, r int, log, inner float32
 		return
 	}
 	probabilities, gradient := p.row(r)[from:seen], ds.row(r)[from:seen]
-	simd.ExpSum(probabilities, probabilities, log)
+	vector.ExpSum(probabilities, probabilities, log)
 	if !c.options.dropout.on {
-		simd.MulSub(gradient, probabilities, gradient, inner)
+		vector.MulSub(gradient, probabilities, gradient, inner)
 		return
 	}
 	var bits dropRow
 	kept, at := c.decide(&bits, p, r, from, seen, sequence, head)
 	philox.Select(gradient, gradient, kept, at)
-	simd.MulSub(gradient, probabilities, gradient, inner)
+	vector.MulSub(gradient, probabilities, gradient, inner)
 	philox.Select(probabilities, probabilities, kept, at)
 }

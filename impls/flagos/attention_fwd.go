@@ -3,8 +3,8 @@ package flagos
 import (
 	"math"
 
+	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
-	"github.com/primus-fl/primus/internal/simd"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 )
@@ -105,7 +105,7 @@ func (c *attnFwd) queries(sequence, head, first int, keys, values []float32) {
 			c.dropProbabilities(&s, r, sequence, head)
 			if s.more && correction != 1 {
 				row := o.data[(first+r)*o.rowStep:][:c.DimV]
-				simd.Scale(correction, row, row)
+				vector.Scale(correction, row, row)
 			}
 		}
 		c.timesKeys(&s, values, c.DimV, o.from(first), 1)
@@ -118,7 +118,7 @@ func (c *attnFwd) queries(sequence, head, first int, keys, values []float32) {
 		log[r] = most[r] + float32(math.Log(float64(total[r])))
 		if c.DimV > 0 && c.visible(first+r) > c.firstKey(first+r) {
 			row := o.data[(first+r)*o.rowStep:][:c.DimV]
-			simd.Scale(c.options.dropout.kept/total[r], row, row)
+			vector.Scale(c.options.dropout.kept/total[r], row, row)
 		}
 	}
 }
@@ -134,14 +134,14 @@ func (c *attention) softmax(s *scoreBlock, r int, most, total *float32) (correct
 	}
 	row = row[from:seen]
 	correction = 1
-	if m := simd.Max(row); m > *most {
-		correction = simd.Exp1(*most - m)
+	if m := vector.Max(row); m > *most {
+		correction = vector.Exp1(*most - m)
 		*most = m
 	}
 	shift := *most
 	if shift == float32(math.Inf(-1)) {
 		shift = 0 // no score is finite yet
 	}
-	*total = *total*correction + simd.ExpSum(row, row, shift)
+	*total = *total*correction + vector.ExpSum(row, row, shift)
 	return correction
 }

@@ -3,8 +3,9 @@ package flagos
 import (
 	"math"
 
+	kernel "github.com/primus-fl/primus/internal/kernel/gemm"
+	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/philox"
-	"github.com/primus-fl/primus/internal/simd"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
@@ -115,14 +116,14 @@ func (c *attention) addToScores(s *scoreBlock, r, sequence, head int) {
 	}
 	if o.alibi {
 		slope := o.slopes[(sequence*c.Heads+head)%len(o.slopes)]
-		simd.Axpy(-slope, o.distances[o.center+key-(s.query+r+c.offset):][:len(row)], row)
+		vector.Axpy(-slope, o.distances[o.center+key-(s.query+r+c.offset):][:len(row)], row)
 	}
 }
 
 // prefetch brings the elements of a block of scores into the cache.
 func (x *scoreOperand) prefetch(s *scoreBlock, sequence, head int) {
 	if len(x.data) > 0 && x.key == 1 && s.keys > 0 {
-		simd.Prefetch(x.data[x.at(sequence, head, s.query, s.key):], x.query, s.rows, s.keys)
+		kernel.Prefetch(x.data[x.at(sequence, head, s.query, s.key):], x.query, s.rows, s.keys)
 	}
 }
 
@@ -194,7 +195,7 @@ func (x *scoreOperand) addTo(row []float32, factor float32, sequence, head, quer
 	case x.narrow():
 		x.addNarrow(row, factor, at)
 	case x.key == 1:
-		simd.Axpy(factor, x.data[at:][:len(row)], row)
+		vector.Axpy(factor, x.data[at:][:len(row)], row)
 	default:
 		addConstant(row, factor*x.data[at])
 	}
@@ -204,7 +205,7 @@ func (x *scoreOperand) addNarrow(row []float32, factor float32, at int) {
 	var buf [fwdKeys]float32
 	if x.key == 1 {
 		x.load(buf[:len(row)], at)
-		simd.Axpy(factor, buf[:len(row)], row)
+		vector.Axpy(factor, buf[:len(row)], row)
 	} else {
 		x.load(buf[:1], at)
 		addConstant(row, factor*buf[0])

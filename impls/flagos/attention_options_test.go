@@ -13,6 +13,7 @@ import (
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/internal/race"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
@@ -162,7 +163,7 @@ func TestAttentionOptionsAreTheSameForAnyNumberOfWorkers(t *testing.T) {
 }
 
 func TestAttentionOptionsAllocateNothing(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("under the race detector pools of memory drop what they hold")
 	}
 	fwd, bwd := runOf(t, flagos.Source(), ops.FusedAttnFwd), runOf(t, flagos.Source(), ops.FusedAttnBwd)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/internal/race"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
@@ -282,7 +283,7 @@ func TestAttentionDeclinesBeforeWriting(t *testing.T) {
 }
 
 func TestAttentionAllocatesNothing(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("under the race detector pools of memory drop what they hold")
 	}
 	fwd, bwd := flagosRun(t, ops.FusedAttnFwd), flagosRun(t, ops.FusedAttnBwd)

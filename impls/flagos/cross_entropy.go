@@ -3,8 +3,8 @@ package flagos
 import (
 	"math"
 
+	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
-	"github.com/primus-fl/primus/internal/simd"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 )
@@ -53,7 +53,7 @@ func (c *entropy) part(part int) {
 // block computes at most entropyRows rows.
 func (c *entropy) block(lo, hi int) {
 	var logs [entropyRows]float64
-	simd.LogSumExp(logs[:hi-lo], c.logits.data[lo*c.logits.pitch:], c.logits.cols, c.logits.pitch)
+	vector.LogSumExp(logs[:hi-lo], c.logits.data[lo*c.logits.pitch:], c.logits.cols, c.logits.pitch)
 	for r := lo; r < hi; r++ {
 		lse := logs[r-lo]
 		c.lse[r] = float32(lse)
@@ -108,7 +108,7 @@ func (c *entropyGrad) part(part int) {
 		}
 		lse, dloss := c.lse[r], c.dlosses[r]
 		log := float64(x[target]) - float64(lse)
-		simd.ExpScale(dx, x, lse, dloss)
+		vector.ExpScale(dx, x, lse, dloss)
 		if log > logHalf {
 			// p−1 has lost digits where p is close to 1.
 			dx[target] = float32(float64(dloss) * math.Expm1(log))

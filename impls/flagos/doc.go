@@ -16,8 +16,7 @@
 // stay in the caches. Sums over parts are added up in the order of the parts. A product is also cut
 // for its workers, but its parts share no sum. A result therefore has the same bits for any number
 // of workers, on one machine; machines with other vector instructions differ in the last bits. The
-// inner loops are those of internal/simd and of internal/fused below this package, each with a form
-// in plain Go.
+// inner loops are those of internal/kernel, each with a version in plain Go.
 //
 // # Concurrency
 //

@@ -1,9 +1,9 @@
 package flagos
 
 import (
+	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/internal/philox"
-	"github.com/primus-fl/primus/internal/simd"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
@@ -103,6 +103,6 @@ func (c *drop) scaled(block int, bits *keepBits) {
 	n := min(maskBlock, c.x.cols-at)
 	y := c.y.place(0, at, n, yBuf[:])
 	philox.Select(y, c.x.piece(0, at, n, xBuf[:]), bits[:], 0)
-	simd.Scale(c.scale, y, y)
+	vector.Scale(c.scale, y, y)
 	c.y.settle(0, at, y)
 }

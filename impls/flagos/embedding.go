@@ -3,8 +3,8 @@ package flagos
 import (
 	"unsafe"
 
+	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
-	"github.com/primus-fl/primus/internal/simd"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 )
@@ -118,7 +118,7 @@ func (c *scatter) fill(to int, sum, row []float32) {
 		r = c.next[r]
 	}
 	for ; r >= 0; r = c.next[r] {
-		simd.Add(sum, sum, c.grad.piece(int(r), 0, cols, row))
+		vector.Add(sum, sum, c.grad.piece(int(r), 0, cols, row))
 	}
 	c.table.settle(to, 0, sum)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/internal/race"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
@@ -244,7 +245,7 @@ func TestResultsDoNotDependOnTheWorkers(t *testing.T) {
 }
 
 func TestCallsAllocateNothing(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("under the race detector pools of memory drop what they hold")
 	}
 	for _, s := range subjects() {

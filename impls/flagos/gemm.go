@@ -1,8 +1,8 @@
 package flagos
 
 import (
+	kernel "github.com/primus-fl/primus/internal/kernel/gemm"
 	"github.com/primus-fl/primus/internal/parallel"
-	"github.com/primus-fl/primus/internal/simd"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
@@ -19,7 +19,7 @@ func gemmImpls() []opregistry.Impl {
 // of left are read in place, except those of an incomplete tile; the part packs other rows.
 type gemm struct {
 	exec        *opregistry.Exec
-	kernel      simd.Kernel
+	kernel      kernel.Kernel
 	left, right gemmOperand
 	alpha, beta float32
 	epilogue    gemmEpilogue
@@ -48,7 +48,7 @@ var (
 // genericGemm implements ops.GenericGemm. A and B may have any strides, D and gelu_in need dense
 // rows of one pitch, bias must be contiguous. Sums over the inner axis are in f32 and run in
 // ascending order, in blocks of at most gemmMaxDepth whose sums are added in order; where B has few
-// rows, they run in the order of simd.Dot. The result has the same bits for any number of workers.
+// rows, they run in the order of vector.Dot. The result has the same bits for any number of workers.
 // alpha is applied to each block. With a beta of 0, D is not read. bf16 and f16 are widened while
 // they are packed; a narrow D is rounded once, from sums in f32. Scratch, in f32: the packed op(A)
 // of two passes, each at most gemmMaxPanels floats or one panel; for each worker a block of op(B),
@@ -118,7 +118,7 @@ func (p *product) run(e *opregistry.Exec) {
 
 // run computes the product of m×k and k×n; m and n are at least 1.
 func (g gemm) run(m, n, k int) {
-	g.kernel = simd.BestKernel(0)
+	g.kernel = kernel.BestKernel(0)
 	g.gemmPlan = planGemm(m, n, k, g.kernel, g.exec.Pool().Workers(), g.direct)
 	if g.few() {
 		g.runFew()
@@ -242,7 +242,7 @@ func (g *gemm) inPlace(rows int) int {
 // must be large enough for the rows of left that are packed.
 func (g *gemm) block(packed []float32, c gemmTarget, r0, rows int, b depthBlock, p0, p1 int) {
 	mr, nr := g.kernel.MR, g.kernel.NR
-	t := simd.Tile{CRow: c.pitch, K: b.depth, Alpha: g.alpha, Beta: 1}
+	t := kernel.Tile{CRow: c.pitch, K: b.depth, Alpha: g.alpha, Beta: 1}
 	if b.index == 0 {
 		t.Beta = g.beta
 	}
@@ -263,8 +263,8 @@ func (g *gemm) block(packed []float32, c gemmTarget, r0, rows int, b depthBlock,
 				t.A, t.ARow, t.AStep = left.data[(r-inPlace)/mr*left.panel:], left.row, left.step
 			}
 			t.Ahead = nil
-			if r/mr*simd.AheadStep < nr && p+1 < p1 {
-				t.Ahead = next[r/mr*simd.AheadStep*b.depth:]
+			if r/mr*kernel.AheadStep < nr && p+1 < p1 {
+				t.Ahead = next[r/mr*kernel.AheadStep*b.depth:]
 			}
 			g.kernel.Run(&t)
 		}

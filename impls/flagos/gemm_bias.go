@@ -1,8 +1,8 @@
 package flagos
 
 import (
+	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
-	"github.com/primus-fl/primus/internal/simd"
 	"github.com/primus-fl/primus/opregistry"
 )
 
@@ -34,9 +34,9 @@ func (c *biasGrad) part(part int) {
 	for r0 := 0; r0 < c.x.rows; r0 += gradRows {
 		clear(block)
 		for r := r0; r < min(r0+gradRows, c.x.rows); r++ {
-			simd.Add(block, block, c.row(r, lo, line[:n]))
+			vector.Add(block, block, c.row(r, lo, line[:n]))
 		}
-		simd.Add(sum, sum, block)
+		vector.Add(sum, sum, block)
 	}
 	c.sum.put(0, lo, sum)
 }

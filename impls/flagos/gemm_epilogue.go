@@ -1,7 +1,7 @@
 package flagos
 
 import (
-	"github.com/primus-fl/primus/internal/simd"
+	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/opregistry"
 )
 
@@ -83,7 +83,7 @@ func (c *gemmEpilogue) finish(t gemmTarget, r0, rows int) {
 // chunk finishes at most geluChunk elements of a product.
 func (c *gemmEpilogue) chunk(product []float32, r, col int, buf *geluScratch) {
 	if c.bias != nil {
-		simd.Add(product, product, c.bias[col:])
+		vector.Add(product, product, c.bias[col:])
 	}
 	n := len(product)
 	y, line, ones := buf.y[:n], buf.line[:n], buf.ones[:n]
@@ -93,13 +93,13 @@ func (c *gemmEpilogue) chunk(product []float32, r, col int, buf *geluScratch) {
 	case !c.gelu:
 		y = product
 	case c.grad:
-		simd.GateGrad(y, buf.unused[:n], product, c.geluIn.piece(r, col, n, line), ones, geluGate())
+		vector.GateGrad(y, buf.unused[:n], product, c.geluIn.piece(r, col, n, line), ones, geluGate())
 	default:
 		c.geluIn.put(r, col, product)
-		simd.Gate(y, product, ones, geluGate())
+		vector.Gate(y, product, ones, geluGate())
 	}
 	if c.beta != 0 {
-		simd.Axpy(c.beta, c.d.piece(r, col, n, line), y)
+		vector.Axpy(c.beta, c.d.piece(r, col, n, line), y)
 	}
 	c.d.put(r, col, y)
 }

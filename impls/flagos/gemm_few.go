@@ -1,8 +1,8 @@
 package flagos
 
 import (
+	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
-	"github.com/primus-fl/primus/internal/simd"
 )
 
 // fewRows is the number of rows of left up to which a product is computed as dot products, without
@@ -37,7 +37,7 @@ func (g *gemm) fewPart(part int) {
 		column := columns.widenedRow(j, lines[g.m*g.k:][:g.k])
 		for i := range g.m {
 			to := &t.at(i, j)[0]
-			product := g.alpha * simd.Dot(rows[i], column)
+			product := g.alpha * vector.Dot(rows[i], column)
 			if g.beta != 0 {
 				product += g.beta * *to
 			}

@@ -1,6 +1,6 @@
 package flagos
 
-import "github.com/primus-fl/primus/internal/simd"
+import kernel "github.com/primus-fl/primus/internal/kernel/gemm"
 
 const (
 	// halfTile is the number of elements that are widened before they are packed; they take a part
@@ -25,7 +25,7 @@ func (x *gemmOperand) packHalfColumns(dst []float32, panel, k0, depth, col, colE
 			for i := range w {
 				x.load(tile[i*some:][:n], (col+i)*x.colStep+k0+k)
 			}
-			simd.Transpose(dst[k*width:], width, tile[:], some, w, n)
+			kernel.Transpose(dst[k*width:], width, tile[:], some, w, n)
 		}
 		dst = dst[min(panel, len(dst)):]
 	}
@@ -43,7 +43,7 @@ func (x *gemmOperand) packHalfSteps(dst []float32, panel, at, depth, n, width in
 			for r := range rows {
 				x.load(tile[r*some:][:w], at+(k+r)*x.rowStep+col)
 			}
-			simd.Spread(dst[col/width*panel+k*width:], panel, width, tile[:], some, rows, w)
+			kernel.Spread(dst[col/width*panel+k*width:], panel, width, tile[:], some, rows, w)
 		}
 	}
 }

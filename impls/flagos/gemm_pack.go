@@ -1,7 +1,7 @@
 package flagos
 
 import (
-	"github.com/primus-fl/primus/internal/simd"
+	kernel "github.com/primus-fl/primus/internal/kernel/gemm"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -117,7 +117,7 @@ func (x gemmOperand) packColumns(dst []float32, panel, k0, depth, col, colEnd, w
 		if w < width {
 			clear(dst[:depth*width])
 		}
-		simd.Transpose(dst, width, x.data[col*x.colStep+k0:], x.colStep, w, depth)
+		kernel.Transpose(dst, width, x.data[col*x.colStep+k0:], x.colStep, w, depth)
 		dst = dst[min(panel, len(dst)):]
 	}
 }
@@ -134,7 +134,7 @@ func (x gemmOperand) packSteps(dst []float32, panel, k0, depth, col, colEnd, wid
 		x.packHalfSteps(dst, panel, at, depth, n, width)
 		return
 	case x.colStep == 1:
-		simd.Spread(dst, panel, width, x.data[at:], x.rowStep, depth, n)
+		kernel.Spread(dst, panel, width, x.data[at:], x.rowStep, depth, n)
 		return
 	}
 	for k := range depth {

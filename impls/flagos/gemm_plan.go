@@ -1,6 +1,6 @@
 package flagos
 
-import "github.com/primus-fl/primus/internal/simd"
+import kernel "github.com/primus-fl/primus/internal/kernel/gemm"
 
 const (
 	// gemmMaxDepth bounds the inner axis of a block: c is read and written again for each block,
@@ -36,7 +36,7 @@ type gemmPlan struct {
 }
 
 // planGemm plans a product. inPasses says that c can keep sums between passes.
-func planGemm(m, n, k int, kernel simd.Kernel, workers int, inPasses bool) gemmPlan {
+func planGemm(m, n, k int, kernel kernel.Kernel, workers int, inPasses bool) gemmPlan {
 	p := gemmPlan{m: m, n: n, k: k}
 	p.depths = max((k+gemmMaxDepth-1)/gemmMaxDepth, 1)
 	p.depth = max((k+p.depths-1)/p.depths, 1)

@@ -12,6 +12,7 @@ import (
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/internal/race"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
@@ -31,7 +32,7 @@ func flagosRun[A any](t testing.TB, op *opregistry.Op[A]) opregistry.Func[A] {
 
 // cases returns how many of n random cases to run: fewer under the race detector.
 func cases(n int) int {
-	if raceEnabled {
+	if race.Enabled {
 		return n / 8
 	}
 	return n
@@ -377,7 +378,7 @@ func TestGemmDoesNotReadWhatItOverwrites(t *testing.T) {
 }
 
 func TestGemmAllocatesNothing(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("under the race detector pools of memory drop what they hold")
 	}
 	run := flagosRun(t, ops.GenericGemm)

@@ -3,7 +3,7 @@ package flagos
 import (
 	"unsafe"
 
-	"github.com/primus-fl/primus/internal/simd"
+	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -40,9 +40,9 @@ func (h *half) load(dst []float32, at int) {
 		return
 	}
 	if from := h.bits[at:][:len(dst)]; h.dtype == tensor.BF16 {
-		simd.WidenBF16(dst, from)
+		vector.WidenBF16(dst, from)
 	} else {
-		simd.WidenF16(dst, from)
+		vector.WidenF16(dst, from)
 	}
 }
 
@@ -52,9 +52,9 @@ func (h *half) store(at int, src []float32) {
 		return
 	}
 	if to := h.bits[at:][:len(src)]; h.dtype == tensor.BF16 {
-		simd.NarrowBF16(to, src)
+		vector.NarrowBF16(to, src)
 	} else {
-		simd.NarrowF16(to, src)
+		vector.NarrowF16(to, src)
 	}
 }
 

@@ -3,8 +3,8 @@ package flagos
 import (
 	"unsafe"
 
+	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
-	"github.com/primus-fl/primus/internal/simd"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
@@ -144,7 +144,7 @@ func (c *unpermute) part(part int) {
 		clear(out)
 		for k := range c.topk {
 			if r := c.row(t, k); r >= 0 {
-				simd.Axpy(c.weight(t, k), c.in.piece(r, 0, h, buf), out)
+				vector.Axpy(c.weight(t, k), c.in.piece(r, 0, h, buf), out)
 			}
 		}
 		c.out.settle(t, 0, out)
@@ -196,9 +196,9 @@ func (c *unpermuteGrad) part(part int) {
 		for k := range c.topk {
 			dprob := float32(0)
 			if r := c.row(t, k); r >= 0 {
-				dprob = simd.Dot(dy, c.x.piece(r, 0, h, buf))
+				dprob = vector.Dot(dy, c.x.piece(r, 0, h, buf))
 				dx := c.dx.place(r, 0, h, buf)
-				simd.Scale(c.weight(t, k), dx, dy)
+				vector.Scale(c.weight(t, k), dx, dy)
 				c.dx.settle(r, 0, dx)
 			}
 			if c.dprob != nil {

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/primus-fl/primus/impls/flagos/internal/fused"
+	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
@@ -99,7 +99,7 @@ func (c *scaleLists) part(part int) {
 	for n := step(in, out); lo < hi; lo += n {
 		n = min(n, hi-lo)
 		y := out.place(0, lo, n, outBuf[:])
-		if !fused.Scale(y, in.piece(0, lo, n, inBuf[:]), c.scale) {
+		if !vector.ScaleFinite(y, in.piece(0, lo, n, inBuf[:]), c.scale) {
 			atomic.StoreInt32(c.flag, 1)
 		}
 		out.settle(0, lo, y)
@@ -170,13 +170,13 @@ func (c *squares) part(part int) {
 	at, lo, hi := locate(c.list, part)
 	line := flatten(c.list[at])
 	if !line.narrow() {
-		c.sums[part] = c.scale * fused.SumSquares(line.data[lo:hi])
+		c.sums[part] = c.scale * vector.SumSquares(line.data[lo:hi])
 		return
 	}
 	var buf [listTile]float32
 	sum := 0.
 	for ; lo < hi; lo += listTile {
-		sum += fused.SumSquares(line.piece(0, lo, min(listTile, hi-lo), buf[:]))
+		sum += vector.SumSquares(line.piece(0, lo, min(listTile, hi-lo), buf[:]))
 	}
 	c.sums[part] = c.scale * sum
 }

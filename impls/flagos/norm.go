@@ -1,9 +1,9 @@
 package flagos
 
 import (
-	"github.com/primus-fl/primus/impls/flagos/internal/fused"
+	kernel "github.com/primus-fl/primus/internal/kernel/norm"
+	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
-	"github.com/primus-fl/primus/internal/simd"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
@@ -64,9 +64,9 @@ func (c *normFwd) part(part int) {
 	lo, hi := c.bounds(part)
 	y, x, rsigma := c.y.rowsFrom(lo), c.x.rowsFrom(lo), c.rsigma[lo:hi]
 	if c.mu == nil {
-		fused.RMSNorm(y, x, c.gain, rsigma, c.eps)
+		kernel.RMSNorm(y, x, c.gain, rsigma, c.eps)
 	} else {
-		fused.LayerNorm(y, x, c.gain, c.bias, c.mu[lo:hi], rsigma, c.eps)
+		kernel.LayerNorm(y, x, c.gain, c.bias, c.mu[lo:hi], rsigma, c.eps)
 	}
 }
 
@@ -153,8 +153,8 @@ func (c *normBwd) part(part int) {
 }
 
 // sums clears and returns the sums of a part.
-func (c *normBwd) sums(part int) fused.Gradient {
-	g := fused.Gradient{G: c.gain, DGamma: c.dgamma.row(part)}
+func (c *normBwd) sums(part int) kernel.Gradient {
+	g := kernel.Gradient{G: c.gain, DGamma: c.dgamma.row(part)}
 	clear(g.DGamma)
 	if c.dbeta.data != nil {
 		g.DBeta = c.dbeta.row(part)
@@ -164,7 +164,7 @@ func (c *normBwd) sums(part int) fused.Gradient {
 }
 
 // rows stores the gradient of rows and adds to the sums.
-func (c *normBwd) rows(lo, hi int, g *fused.Gradient) {
+func (c *normBwd) rows(lo, hi int, g *kernel.Gradient) {
 	g.DX, g.DZ, g.X, g.RSigma = c.dx.rowsFrom(lo), c.dz.rowsFrom(lo), c.x.rowsFrom(lo), c.rsigma[lo:hi]
 	if c.mu != nil {
 		g.Mu = c.mu[lo:hi]
@@ -172,7 +172,7 @@ func (c *normBwd) rows(lo, hi int, g *fused.Gradient) {
 	if c.add.data != nil {
 		g.Add = c.add.rowsFrom(lo)
 	}
-	fused.NormGrad(g)
+	kernel.NormGrad(g)
 }
 
 // partRows cuts memory into one row per part; no two rows share a cache line.
@@ -187,7 +187,7 @@ func addParts(sum, parts matrix) {
 		line := buf[:min(len(buf), sum.cols-at)]
 		clear(line)
 		for part := range parts.rows {
-			simd.Add(line, line, parts.row(part)[at:])
+			vector.Add(line, line, parts.row(part)[at:])
 		}
 		sum.put(0, at, line)
 	}

@@ -1,8 +1,8 @@
 package flagos
 
 import (
+	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
-	"github.com/primus-fl/primus/internal/simd"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 )
@@ -38,10 +38,10 @@ func residualAdd(e *opregistry.Exec, a ops.ResidualAddArgs) error {
 func (c *sum) part(part int) {
 	lo, hi := c.bounds(part)
 	if c.dense {
-		simd.Add(c.out.data[lo:hi], c.a.data[lo:hi], c.b.data[lo:hi])
+		vector.Add(c.out.data[lo:hi], c.a.data[lo:hi], c.b.data[lo:hi])
 		return
 	}
 	for r := lo; r < hi; r++ {
-		simd.Add(c.out.row(r), c.a.row(r), c.b.row(r))
+		vector.Add(c.out.row(r), c.a.row(r), c.b.row(r))
 	}
 }

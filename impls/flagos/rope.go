@@ -3,7 +3,7 @@ package flagos
 import (
 	"sort"
 
-	"github.com/primus-fl/primus/impls/flagos/internal/fused"
+	kernel "github.com/primus-fl/primus/internal/kernel/rope"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
@@ -207,12 +207,12 @@ func (c *rope) turn(t *angles, sequence, step, steps int) {
 	x, y := c.x.from(sequence, step), c.y.from(sequence, step)
 	if !c.interleaved {
 		half := t.d2 / 2
-		size := fused.Turns{Steps: steps, Heads: c.heads, Columns: half, Angles: t.d2}
-		from, to := fused.Pitch{Step: c.x.step, Head: c.x.head}, fused.Pitch{Step: c.y.step, Head: c.y.head}
+		size := kernel.Turns{Steps: steps, Heads: c.heads, Columns: half, Angles: t.d2}
+		from, to := kernel.Pitch{Step: c.x.step, Head: c.x.head}, kernel.Pitch{Step: c.y.step, Head: c.y.head}
 		if c.backward {
-			fused.RotateHalves(size, y[half:], y, to, x[half:], x, from, t.cos[half:], t.cos, t.sin, t.sin[half:])
+			kernel.RotateHalves(size, y[half:], y, to, x[half:], x, from, t.cos[half:], t.cos, t.sin, t.sin[half:])
 		} else {
-			fused.RotateHalves(size, y, y[half:], to, x, x[half:], from, t.cos, t.cos[half:], t.sin, t.sin[half:])
+			kernel.RotateHalves(size, y, y[half:], to, x, x[half:], from, t.cos, t.cos[half:], t.sin, t.sin[half:])
 		}
 	}
 	if !c.interleaved && (c.d == t.d2 || c.same) {
@@ -223,7 +223,7 @@ func (c *rope) turn(t *angles, sequence, step, steps int) {
 		for h := range c.heads {
 			x, y := x[s*c.x.step+h*c.x.head:][:c.d], y[s*c.y.step+h*c.y.head:][:c.d]
 			if c.interleaved {
-				fused.RotatePairs(y[:t.d2], x, cos, sin)
+				kernel.RotatePairs(y[:t.d2], x, cos, sin)
 			}
 			if !c.same {
 				copy(y[t.d2:], x[t.d2:])

@@ -1,8 +1,8 @@
 package flagos
 
 import (
+	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
-	"github.com/primus-fl/primus/internal/simd"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
@@ -58,25 +58,25 @@ func (c *sgd) part(part int) {
 
 // take performs the step for some weights; d is scratch.
 func (s *sgdStep) take(p, mom, g, d []float32) {
-	simd.Scale(s.scale, d, g)
+	vector.Scale(s.scale, d, g)
 	if s.decay != 0 && !s.decayLast {
-		simd.Axpy(s.decay, p, d)
+		vector.Axpy(s.decay, p, d)
 	}
 	if s.momentum != 0 {
 		if s.first {
 			copy(mom, d)
 		} else {
-			simd.Scale(s.momentum, mom, mom)
-			simd.Axpy(s.rest, d, mom)
+			vector.Scale(s.momentum, mom, mom)
+			vector.Axpy(s.rest, d, mom)
 		}
 		if s.nesterov {
-			simd.Axpy(s.momentum, mom, d)
+			vector.Axpy(s.momentum, mom, d)
 		} else {
 			copy(d, mom)
 		}
 	}
 	if s.decay != 0 && s.decayLast {
-		simd.Axpy(s.decay, p, d)
+		vector.Axpy(s.decay, p, d)
 	}
-	simd.Axpy(-s.rate, d, p)
+	vector.Axpy(-s.rate, d, p)
 }

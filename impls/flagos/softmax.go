@@ -1,8 +1,8 @@
 package flagos
 
 import (
+	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
-	"github.com/primus-fl/primus/internal/simd"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
@@ -92,15 +92,15 @@ func (c *softmax) part(part int) {
 			continue
 		}
 		y = y[:n]
-		simd.Scale(c.scale, y, c.x.row(r)[:n])
+		vector.Scale(c.scale, y, c.x.row(r)[:n])
 		c.mask.apply(y, c.first+r, buf[:])
-		most := simd.Max(y)
-		sum := simd.ExpSum(y, y, most)
+		most := vector.Max(y)
+		sum := vector.ExpSum(y, y, most)
 		if c.mask.hides(most) && sum == sum {
 			clear(y)
 			continue
 		}
-		simd.Scale(1/sum, y, y)
+		vector.Scale(1/sum, y, y)
 	}
 }
 
@@ -137,9 +137,9 @@ func (c *softmaxGrad) part(part int) {
 		dx := c.dx.row(r)
 		dy, y := c.dy.row(r)[:n], c.y.row(r)[:n]
 		clear(dx[n:])
-		simd.MulSub(dx, y, dy, simd.Dot(y, dy))
+		vector.MulSub(dx, y, dy, vector.Dot(y, dy))
 		if c.scale != 1 {
-			simd.Scale(c.scale, dx, dx[:n])
+			vector.Scale(c.scale, dx, dx[:n])
 		}
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"unsafe"
 
-	"github.com/primus-fl/primus/internal/simd"
+	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -68,7 +68,7 @@ func (m *softmaxMask) apply(z []float32, row int, buf []float32) {
 	case m.added.rows > 0:
 		for at := 0; at < len(z); at += softmaxMaskChunk {
 			part := z[at:min(at+softmaxMaskChunk, len(z))]
-			simd.Add(part, part, m.added.piece(m.row(row), at, len(part), buf))
+			vector.Add(part, part, m.added.piece(m.row(row), at, len(part), buf))
 		}
 	}
 }

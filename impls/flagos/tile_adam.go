@@ -1,8 +1,8 @@
 package flagos
 
 import (
-	"github.com/primus-fl/primus/impls/flagos/internal/fused"
-	"github.com/primus-fl/primus/internal/simd"
+	kernel "github.com/primus-fl/primus/internal/kernel/optim"
+	"github.com/primus-fl/primus/internal/kernel/vector"
 )
 
 // maxAdamLists is the number of lists with master weights, the largest there is.
@@ -24,14 +24,14 @@ func (c *adam) tiles(at, lo, hi int) {
 		g, p, m, v := x[0], x[1], x[2], x[3]
 		first := 1 // of the lists that are written
 		if c.unscales {
-			simd.Scale(c.scale, g, g)
+			vector.Scale(c.scale, g, g)
 			first = 0
 		}
 		if len(c.lists) == maxAdamLists {
-			fused.Adam(x[4], m, v, g, &c.step)
+			kernel.Adam(x[4], m, v, g, &c.step)
 			copy(p, x[4])
 		} else {
-			fused.Adam(p, m, v, g, &c.step)
+			kernel.Adam(p, m, v, g, &c.step)
 		}
 		for i := first; i < len(c.lists); i++ {
 			lines[i].settle(0, lo, x[i])

@@ -2,7 +2,7 @@ package flagos
 
 import (
 	"github.com/primus-fl/primus/device"
-	"github.com/primus-fl/primus/impls/flagos/internal/fused"
+	kernel "github.com/primus-fl/primus/internal/kernel/norm"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -87,8 +87,8 @@ func (m matrix) sub(first, rows int) matrix {
 }
 
 // rowsFrom returns the rows of f32 from row r on.
-func (m *matrix) rowsFrom(r int) fused.Rows {
-	return fused.Rows{Data: m.data[r*m.pitch:], Pitch: m.pitch}
+func (m *matrix) rowsFrom(r int) kernel.Rows {
+	return kernel.Rows{Data: m.data[r*m.pitch:], Pitch: m.pitch}
 }
 
 // dense reports whether the elements lie in order without gaps.

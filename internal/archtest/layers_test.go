@@ -38,6 +38,7 @@ var layers = []layer{
 	{root: "internal/chart"},
 	{root: "internal/cpufeat"},
 	{root: "internal/escape"},
+	{root: "internal/race"},
 	{root: "internal/secretfile"},
 	{root: "internal/suggest"},
 	{root: "internal/sysmem"},
@@ -52,7 +53,10 @@ var layers = []layer{
 }
 
 // leaves import nothing of the module, which their layers enforce, so every layer may import them.
-var leaves = []string{"internal/buildinfo", "internal/chart", "internal/cpufeat", "internal/escape", "internal/secretfile", "internal/suggest", "internal/sysmem"}
+var leaves = []string{
+	"internal/buildinfo", "internal/chart", "internal/cpufeat", "internal/escape", "internal/race", "internal/secretfile", "internal/suggest",
+	"internal/sysmem",
+}
 
 // everywhere lists all folders that a program of the module may import.
 var everywhere = []string{

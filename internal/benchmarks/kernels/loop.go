@@ -1,8 +1,8 @@
 package main
 
 import (
+	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
-	"github.com/primus-fl/primus/internal/simd"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -82,13 +82,13 @@ func loopFor(t traffic) *loop {
 	arrays := 0
 	switch {
 	case t.written*16 < t.read:
-		l, arrays = &loop{name: "sum", passes: 1, do: func(a [][]float32, lo, hi int) { simd.Sum(a[0][lo:hi]) }}, 1
+		l, arrays = &loop{name: "sum", passes: 1, do: func(a [][]float32, lo, hi int) { vector.Sum(a[0][lo:hi]) }}, 1
 	case t.updated*2 > t.written:
-		l, arrays = &loop{name: "y += a·x", passes: 3, do: func(a [][]float32, lo, hi int) { simd.Axpy(1e-9, a[0][lo:hi], a[1][lo:hi]) }}, 2
+		l, arrays = &loop{name: "y += a·x", passes: 3, do: func(a [][]float32, lo, hi int) { vector.Axpy(1e-9, a[0][lo:hi], a[1][lo:hi]) }}, 2
 	case 2*t.read >= 3*t.written:
-		l, arrays = &loop{name: "z = x + y", passes: 3, do: func(a [][]float32, lo, hi int) { simd.Add(a[2][lo:hi], a[0][lo:hi], a[1][lo:hi]) }}, 3
+		l, arrays = &loop{name: "z = x + y", passes: 3, do: func(a [][]float32, lo, hi int) { vector.Add(a[2][lo:hi], a[0][lo:hi], a[1][lo:hi]) }}, 3
 	case 3*t.read > 2*t.written:
-		l, arrays = &loop{name: "y = a·x", passes: 2, do: func(a [][]float32, lo, hi int) { simd.Scale(0.5, a[1][lo:hi], a[0][lo:hi]) }}, 2
+		l, arrays = &loop{name: "y = a·x", passes: 2, do: func(a [][]float32, lo, hi int) { vector.Scale(0.5, a[1][lo:hi], a[0][lo:hi]) }}, 2
 	default:
 		l, arrays = &loop{name: "y, z = a·x, b·x", passes: 3, do: scaleTwice}, 3
 	}
@@ -120,7 +120,7 @@ func scaleTwice(a [][]float32, lo, hi int) {
 	const piece = 1 << 10
 	for ; lo < hi; lo += piece {
 		end := min(lo+piece, hi)
-		simd.Scale(0.5, a[1][lo:end], a[0][lo:end])
-		simd.Scale(0.25, a[2][lo:end], a[0][lo:end])
+		vector.Scale(0.5, a[1][lo:end], a[0][lo:end])
+		vector.Scale(0.25, a[2][lo:end], a[0][lo:end])
 	}
 }

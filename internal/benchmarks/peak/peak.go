@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/primus-fl/primus/internal/simd"
+	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/opregistry"
 )
 
@@ -63,7 +63,7 @@ func Bandwidth(pool opregistry.Pool) float64 {
 	}
 	add := task(func(part int) {
 		lo, hi := part*sumElements/parts, (part+1)*sumElements/parts
-		simd.Add(sum[lo:hi], a[lo:hi], b[lo:hi])
+		vector.Add(sum[lo:hi], a[lo:hi], b[lo:hi])
 	})
 	best := time.Duration(math.MaxInt64)
 	for range groups {

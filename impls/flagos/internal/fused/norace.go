@@ -1,9 +1,0 @@
-//go:build !race
-
-package fused
-
-const racing = false
-
-func raceRead(...[]float32) {}
-
-func raceWrite(...[]float32) {}

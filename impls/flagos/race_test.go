@@ -1,5 +1,0 @@
-//go:build race
-
-package flagos_test
-
-const raceEnabled = true

@@ -1,0 +1,15 @@
+//go:build !amd64 || noasm
+
+package gemm
+
+func bestKernel(int) Kernel { return Kernel{MR: genericMR, NR: genericNR, isa: isaGo} }
+
+func gemmAVX512(t *Tile, _ int) { gemmGeneric(t) }
+
+func gemmAVX2(t *Tile) { gemmGeneric(t) }
+
+func prefetchRows(*float32, int, int, int) {}
+
+func spreadPanels([]float32, int, int, []float32, int, int, int) int { return 0 }
+
+func transposeBlocks([]float32, int, []float32, int, int, int) int { return 0 }

@@ -1,0 +1,6 @@
+//go:build !amd64 || noasm
+
+package optim
+
+// adamVector leaves every element to plain Go.
+func adamVector(_, _, _, _ []float32, _ *AdamStep) int { return 0 }

@@ -1,0 +1,18 @@
+//go:build amd64 && !noasm
+
+package optim
+
+import "github.com/primus-fl/primus/internal/kernel/internal/lanes"
+
+func adamVector(p, m, v, g []float32, step *AdamStep) int {
+	n := lanes.Whole(len(p))
+	if n > 0 {
+		adamAVX2(&p[0], &m[0], &v[0], &g[0], n, step)
+	}
+	return n
+}
+
+// adamAVX2 computes what adamGo does for n > 0 elements, a multiple of 8.
+//
+//go:noescape
+func adamAVX2(p, m, v, grad *float32, n int, step *AdamStep)

@@ -1,0 +1,31 @@
+//go:build !amd64 || noasm
+
+package vector
+
+func dot(x, y []float32) float32                     { return dotGeneric(x, y) }
+func sum(x []float32) float32                        { return sumGeneric(x) }
+func maximum(x []float32) float32                    { return maxGeneric(x) }
+func axpy(a float32, x, y []float32)                 { axpyGeneric(a, x, y) }
+func scale(a float32, dst, x []float32)              { scaleGeneric(a, dst, x) }
+func add(dst, x, y []float32)                        { addGeneric(dst, x, y) }
+func mul(dst, x, y []float32)                        { mulGeneric(dst, x, y) }
+func mulSub(dst, x, y []float32, c float32)          { mulSubGeneric(dst, x, y, c) }
+func expSum(dst, x []float32, shift float32) float32 { return expSumGeneric(dst, x, shift) }
+func sigmoid(dst, x []float32)                       { sigmoidGeneric(dst, x) }
+
+func expScale(dst, x []float32, shift, a float32)           { expScaleGeneric(dst, x, shift, a) }
+func gate(dst, a, b []float32, f Swish)                     { gateGeneric(dst, a, b, f) }
+func gateGrad(da, db, dy, a, b []float32, f Swish)          { gateGradGeneric(da, db, dy, a, b, f) }
+func clamp(dst, x []float32, lo, hi float32)                { clampGeneric(dst, x, lo, hi) }
+func keep(dst, y, x []float32, lo, hi float32)              { keepGeneric(dst, y, x, lo, hi) }
+func widenBF16(dst []float32, src []uint16)                 { widenBF16Generic(dst, src) }
+func widenF16(dst []float32, src []uint16)                  { widenF16Generic(dst, src) }
+func narrowBF16(dst []uint16, src []float32)                { narrowBF16Generic(dst, src) }
+func narrowF16(dst []uint16, src []float32)                 { narrowF16Generic(dst, src) }
+func logSumExp(dst []float64, x []float32, cols, pitch int) { logSumExpGeneric(dst, x, cols, pitch) }
+
+func mulScaleVector(_, _, _ []float32, _ float32) int { return 0 }
+
+func scaleFiniteVector(_, _ []float32, _ float32) (int, bool) { return 0, true }
+
+func sumSquaresVector([]float32) (int, float64) { return 0, 0 }
