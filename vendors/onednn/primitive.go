@@ -3,6 +3,7 @@ package onednn
 import (
 	"slices"
 
+	"github.com/primus-fl/primus/internal/race"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -192,5 +193,21 @@ func (b *builder) memory(index int32, m *memoryDesc, data uintptr) {
 	a := argument{index: index}
 	if b.do("dnnl_memory_create", func() int32 { return b.createMemory(&a.memory, m, b.engine, data) }) {
 		b.made.args = append(b.made.args, a)
+	}
+}
+
+// annotate tells the race detector what the library, which it cannot see, is about to read and
+// write.
+func annotate(read, written []*tensor.Tensor) {
+	if !race.Enabled {
+		return
+	}
+	for _, t := range read {
+		race.ReadMemory(t.Pointer(), t.DType().Size()*t.NumElements())
+	}
+	for _, t := range written {
+		if t != nil {
+			race.WriteMemory(t.Pointer(), t.DType().Size()*t.NumElements())
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/internal/race"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
@@ -143,4 +144,20 @@ func multiply(lib SGEMM, p *Product) error {
 		return lib.(DGEMM).DGEMM(p)
 	}
 	return lib.SGEMM(p)
+}
+
+// annotate tells the race detector what the library, which it cannot see, is about to read and
+// write.
+func annotate(left, right, out *matrix) {
+	if !race.Enabled {
+		return
+	}
+	for _, m := range [...]*matrix{left, right} {
+		for i := range m.rows {
+			race.ReadMemory(m.at(i, 0), m.dtype.Size()*m.cols)
+		}
+	}
+	for i := range out.rows {
+		race.WriteMemory(out.at(i, 0), out.dtype.Size()*out.cols)
+	}
 }
