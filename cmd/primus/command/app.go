@@ -20,8 +20,6 @@ import (
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/patch"
-	"github.com/primus-fl/primus/runtime/runs"
-	"github.com/primus-fl/primus/serve"
 	"go.uber.org/fx"
 	"go.uber.org/fx/fxevent"
 )
@@ -32,17 +30,9 @@ type appConfig struct {
 	timing      bool
 	log         *slog.Logger // of the program
 	opLog       slog.Handler // of the op manager; nil keeps it silent
-	metrics     metricsConfig
-	serve       serve.Config  // no address serves nothing
-	trains      bool          // the service is ready once a run has begun
-	archive     *runs.Archive // that the service shows; nil for the run of this process
-	patches     servedPatches // that the service shows beside those of this program
-	runLog      *runs.Tail    // of the run, for the service
-	operator    serve.Operator
 	policy      policySources
 	listPlugins bool        // plugins that cannot be used are only listed
 	extras      []fx.Option // of Main
-	fleet       fleetSettings
 }
 
 // core wires what every command with an op manager needs.
@@ -53,10 +43,10 @@ func core(set appConfig) fx.Option {
 		fx.Provide(
 			newPool, newExec, newPlugins, newRegistry, newPolicy, newManager, newSourceList, selectDevice,
 			fx.Annotate(newExtraSources, fx.ParamTags(`group:"extra_sources"`)),
-			fx.Annotate(newDevices, fx.ParamTags(Devices)),
-			fx.Annotate(backend.NewRegistry, fx.ParamTags(Backends)),
-			fx.Annotate(newFormats, fx.ParamTags(Formats)),
-			fx.Annotate(newPatches, fx.ParamTags(Patches)),
+			fx.Annotate(newDevices, fx.ParamTags(groupDevices)),
+			fx.Annotate(backend.NewRegistry, fx.ParamTags(groupBackends)),
+			fx.Annotate(newFormats, fx.ParamTags(groupFormats)),
+			fx.Annotate(newPatches, fx.ParamTags(groupPatches)),
 		),
 		opSources(), backends(), devices(), fileFormats(), fx.Options(set.extras...),
 	)
@@ -233,9 +223,9 @@ func opsGraph(set appConfig, wire func(opsParams)) fx.Option {
 }
 
 // withManager runs f with an op manager over everything that is compiled in, under a policy.
-func withManager(ctx context.Context, streams Streams, policy policySources, f func(*opmanager.Manager, *opregistry.Snapshot) error) error {
+func withManager(ctx context.Context, prog program, policy policySources, f func(*opmanager.Manager, *opregistry.Snapshot) error) error {
 	var p opsParams
-	set := appConfig{log: slog.New(streams.lines(streams.Err, slog.LevelWarn)), policy: policy, extras: streams.extras}
+	set := appConfig{log: slog.New(prog.lines(prog.Err, slog.LevelWarn)), policy: policy, extras: prog.extras}
 	return runApp(ctx, func() error { return f(p.Manager, p.Registry.Snapshot()) },
 		opsGraph(set, func(built opsParams) { p = built }))
 }

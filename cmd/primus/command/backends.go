@@ -10,14 +10,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newBackendsCommand(streams Streams) *cobra.Command {
+func newBackendsCommand(prog program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backends",
 		Short: "Look at the training backends",
 		Args:  subcommandOnly,
 		RunE:  showHelp,
 	}
-	cmd.AddCommand(newBackendsListCommand(streams))
+	cmd.AddCommand(newBackendsListCommand(prog))
 	return cmd
 }
 
@@ -33,7 +33,7 @@ type backendRow struct {
 	Problem     string   `json:"problem"` // why it was not found, or why the version is unknown
 }
 
-func newBackendsListCommand(streams Streams) *cobra.Command {
+func newBackendsListCommand(prog program) *cobra.Command {
 	var output outputFormat
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -42,15 +42,15 @@ func newBackendsListCommand(streams Streams) *cobra.Command {
   BACKEND_PATH=/opt/Megatron-LM primus backends list -o json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withBackends(cmd.Context(), streams, slog.New(slog.DiscardHandler), func(p planParams) error {
+			return withBackends(cmd.Context(), prog, slog.New(slog.DiscardHandler), func(p planParams) error {
 				rows, err := listBackends(p)
 				if err != nil {
 					return err
 				}
 				if output == outputJSON {
-					return writeJSON(streams.Out, rows)
+					return writeJSON(prog.Out, rows)
 				}
-				return printBackends(streams, rows)
+				return printBackends(prog, rows)
 			})
 		},
 	}
@@ -87,7 +87,7 @@ func listBackends(p planParams) ([]backendRow, error) {
 	return rows, nil
 }
 
-func printBackends(streams Streams, rows []backendRow) error {
+func printBackends(prog program, rows []backendRow) error {
 	t := newTable(table.Row{"framework", "stages", "trains", "patches", "version", "source tree", "what it does"}, 4)
 	var problems strings.Builder
 	for _, r := range rows {
@@ -106,6 +106,6 @@ func printBackends(streams Streams, rows []backendRow) error {
 	if problems.Len() > 0 {
 		text += "\n" + problems.String()
 	}
-	_, err := fmt.Fprint(streams.Out, text)
+	_, err := fmt.Fprint(prog.Out, text)
 	return err
 }

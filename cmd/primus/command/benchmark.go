@@ -11,7 +11,7 @@ import (
 	"github.com/primus-fl/primus/internal/stats"
 )
 
-func newBenchmarkCommand(streams Streams) *cobra.Command {
+func newBenchmarkCommand(prog program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "benchmark",
 		Short: "Measure training steps and ops",
@@ -27,8 +27,8 @@ multiply-adds in registers, on all threads together, were measured to reach.`,
 		RunE: showHelp,
 	}
 	cmd.AddCommand(
-		newBenchmarkTrainCommand(streams), newBenchmarkGemmCommand(streams),
-		newBenchmarkAttentionCommand(streams), newBenchmarkOpsCommand(streams),
+		newBenchmarkTrainCommand(prog), newBenchmarkGemmCommand(prog),
+		newBenchmarkAttentionCommand(prog), newBenchmarkOpsCommand(prog),
 	)
 	return cmd
 }

@@ -108,9 +108,9 @@ type implBenchmarkParams struct {
 type caseSet []func(*opbench.Maker) ([]opbench.Case, error)
 
 // runImplBenchmark measures the cases with each dtype on every impl and prints the results.
-func runImplBenchmark(cmd *cobra.Command, streams Streams, o implBenchmarkOptions, dtypes []tensor.DType, cases caseSet) error {
+func runImplBenchmark(cmd *cobra.Command, prog program, o implBenchmarkOptions, dtypes []tensor.DType, cases caseSet) error {
 	var p implBenchmarkParams
-	set := appConfig{threads: int(o.threads), log: slog.New(streams.lines(streams.Err, slog.LevelWarn)), extras: streams.extras}
+	set := appConfig{threads: int(o.threads), log: slog.New(prog.lines(prog.Err, slog.LevelWarn)), extras: prog.extras}
 	return runApp(cmd.Context(), func() error {
 		if err := checkImpls(cmd, p.Registry.Snapshot(), o.impls); err != nil {
 			return err
@@ -130,11 +130,11 @@ func runImplBenchmark(cmd *cobra.Command, streams Streams, o implBenchmarkOption
 		}
 		switch o.output.outputFormat {
 		case outputJSON:
-			return writeJSON(streams.Out, b.rows)
+			return writeJSON(prog.Out, b.rows)
 		case outputCSV:
-			return writeBenchmarkCSV(streams.Out, b.rows)
+			return writeBenchmarkCSV(prog.Out, b.rows)
 		}
-		return printBenchmark(streams.Out, b.rows)
+		return printBenchmark(prog.Out, b.rows)
 	}, core(set), fx.Invoke(func(built implBenchmarkParams) { p = built }))
 }
 

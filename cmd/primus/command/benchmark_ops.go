@@ -37,7 +37,7 @@ func wrapped(words []string, width int) string {
 	return b.String()
 }
 
-func newBenchmarkGemmCommand(streams Streams) *cobra.Command {
+func newBenchmarkGemmCommand(prog program) *cobra.Command {
 	var o implBenchmarkOptions
 	var shapes, layouts []string
 	var groups uint
@@ -85,7 +85,7 @@ linear layer's products: forward y = x·Wᵀ, dgrad dx = dy·W and wgrad dW = dy
 			if err := checkPlot(cmd, o.plot); err != nil {
 				return err
 			}
-			return runImplBenchmark(cmd, streams, o, dtypes, cases)
+			return runImplBenchmark(cmd, prog, o, dtypes, cases)
 		},
 	}
 	cmd.Flags().StringSliceVar(&shapes, "shape", []string{"512x512x512", "1024x1024x1024"}, "`ROWSxCOLSxINNER`; may be repeated")
@@ -95,7 +95,7 @@ linear layer's products: forward y = x·Wᵀ, dgrad dx = dy·W and wgrad dW = dy
 	return cmd
 }
 
-func newBenchmarkAttentionCommand(streams Streams) *cobra.Command {
+func newBenchmarkAttentionCommand(prog program) *cobra.Command {
 	var o implBenchmarkOptions
 	var shapes []string
 	var mask, pass string
@@ -147,7 +147,7 @@ BATCHxSEQxHEADSxGROUPSxDIM, with GROUPS heads of keys and values. Forward counts
 			if err := checkPlot(cmd, o.plot); err != nil {
 				return err
 			}
-			return runImplBenchmark(cmd, streams, o, dtypes, cases)
+			return runImplBenchmark(cmd, prog, o, dtypes, cases)
 		},
 	}
 	cmd.Flags().StringSliceVar(&shapes, "shape", []string{"4x512x8x8x64"}, "`BATCHxSEQxHEADSxGROUPSxDIM`; may be repeated")
@@ -157,7 +157,7 @@ BATCHxSEQxHEADSxGROUPSxDIM, with GROUPS heads of keys and values. Forward counts
 	return cmd
 }
 
-func newBenchmarkOpsCommand(streams Streams) *cobra.Command {
+func newBenchmarkOpsCommand(prog program) *cobra.Command {
 	var o implBenchmarkOptions
 	var shapes []string
 	cmd := &cobra.Command{
@@ -203,7 +203,7 @@ size of the weights that an optimizer updates.
 			if err := checkPlot(cmd, o.plot); err != nil {
 				return err
 			}
-			return runImplBenchmark(cmd, streams, o, dtypes, cases)
+			return runImplBenchmark(cmd, prog, o, dtypes, cases)
 		},
 	}
 	cmd.Flags().StringSliceVar(&shapes, "shape", []string{"2048x512"}, "`ROWSxCOLS`; may be repeated")

@@ -23,7 +23,7 @@ import (
 
 // benchmarkTrainOptions are the flags of `primus benchmark train`.
 type benchmarkTrainOptions struct {
-	trainOptions
+	trainingOptions
 	steps, warmup uint
 	output        outputFormat
 }
@@ -71,9 +71,9 @@ type opShare struct {
 	Fallbacks uint64          `json:"fallbacks"`
 }
 
-func newBenchmarkTrainCommand(streams Streams) *cobra.Command {
+func newBenchmarkTrainCommand(prog program) *cobra.Command {
 	var opts benchmarkTrainOptions
-	opts.extras = streams.extras
+	opts.extras = prog.extras
 	cmd := &cobra.Command{
 		Use:   "train --config FILE [key=value…]",
 		Short: "Measure training steps of an experiment, and what each op takes of them",
@@ -94,10 +94,10 @@ Only the native backend is measured. Policy and flags are those of primus train.
   primus benchmark train --config exp.yaml --steps 20 micro_batch_size=8 global_batch_size=8
   primus benchmark train --config exp.yaml --per-op 'generic_gemm=vendor:onednn|flagos' -o json`,
 		DisableFlagParsing: true, // as train
-		ValidArgsFunction:  completeTrain(streams, "pre_trainer"),
+		ValidArgsFunction:  completeTrain(prog, "pre_trainer"),
 	}
 	flags := cmd.Flags()
-	opts.addExperimentFlags(flags)
+	opts.trainingOptions.addFlags(flags)
 	flags.UintVar(&opts.steps, "steps", 10, "measure `N` steps")
 	flags.UintVar(&opts.warmup, "warmup", 3, "make `N` steps before")
 	opts.output.addFlag(cmd)
@@ -118,7 +118,7 @@ Only the native backend is measured. Policy and flags are those of primus train.
 		if opts.steps == 0 {
 			return usagef(cmd, "--steps: got 0, want at least one step to measure")
 		}
-		return runBenchmarkTrain(cmd.Context(), streams, opts, overrides)
+		return runBenchmarkTrain(cmd.Context(), prog, opts, overrides)
 	}
 	return cmd
 }
@@ -147,7 +147,7 @@ type benchmarkParams struct {
 	Manager *opmanager.Manager
 }
 
-func runBenchmarkTrain(ctx context.Context, streams Streams, opts benchmarkTrainOptions, overrides []string) error {
+func runBenchmarkTrain(ctx context.Context, prog program, opts benchmarkTrainOptions, overrides []string) error {
 	const name = "pre_trainer"
 	experiment, err := opts.load(name, overrides)
 	if err != nil {
@@ -160,19 +160,19 @@ func runBenchmarkTrain(ctx context.Context, streams Streams, opts benchmarkTrain
 	if module.Framework != native.Framework {
 		return usageError{fmt.Errorf("benchmark train: module %q has framework %q, want %s: other backends are not measured", name, module.Framework, native.Framework)}
 	}
-	log := slog.New(streams.lines(streams.Err, slog.LevelWarn))
+	log := slog.New(prog.lines(prog.Err, slog.LevelWarn))
 	logReport(log, experiment.Report)
 	var p benchmarkParams
-	set := appConfig{threads: int(opts.threads), timing: true, log: log, policy: opts.policySources(module), extras: streams.extras}
+	set := appConfig{threads: int(opts.threads), timing: true, log: log, policy: opts.policySources(module), extras: prog.extras}
 	return runApp(ctx, func() error {
 		result, err := measureSteps(ctx, p, module, log, int(opts.warmup), int(opts.steps))
 		if err != nil {
 			return err
 		}
 		if opts.output == outputJSON {
-			return writeJSON(streams.Out, result)
+			return writeJSON(prog.Out, result)
 		}
-		return printTrainBenchmark(streams, result)
+		return printTrainBenchmark(prog, result)
 	}, core(set), fx.Invoke(func(built benchmarkParams) { p = built }))
 }
 
@@ -259,7 +259,7 @@ func opShares(before, after []opmanager.ImplStats, took time.Duration, steps int
 	return shares
 }
 
-func printTrainBenchmark(streams Streams, r trainBenchmark) error {
+func printTrainBenchmark(prog program, r trainBenchmark) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "model       %s, %.2f M parameters\n", r.Model, float64(r.Parameters)/1e6)
 	fmt.Fprintf(&b, "step        %v, %d tokens on %d threads\n", r.Step, r.TokensPerStep, r.Threads)
@@ -277,7 +277,7 @@ func printTrainBenchmark(streams Streams, r trainBenchmark) error {
 		t.AppendRow(table.Row{o.Op, o.Impl, o.Kind, fmt.Sprintf("%.4g", o.Calls), fmt.Sprintf("%.2f", o.MS), fmt.Sprintf("%.1f %%", 100*o.Share), count(o.Fallbacks)})
 	}
 	t.AppendRow(table.Row{"(outside of ops)", "", "", "", fmt.Sprintf("%.2f", r.OutsideOps), fmt.Sprintf("%.1f %%", 100*share(r.OutsideOps, r.meanStep())), ""})
-	_, err := fmt.Fprintf(streams.Out, "%s\n%s\n", b.String(), render(t))
+	_, err := fmt.Fprintf(prog.Out, "%s\n%s\n", b.String(), render(t))
 	return err
 }
 

@@ -28,7 +28,7 @@ var policyCompletions = map[string]func(known policyNames, begun string) []strin
 }
 
 // completePolicies makes the policy flags of a command, and of those below it, complete to names that are compiled in.
-func completePolicies(cmd *cobra.Command, streams Streams) {
+func completePolicies(cmd *cobra.Command, prog program) {
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
 		if _, ok := flag.Value.(*policyFlag); !ok {
 			return
@@ -38,7 +38,7 @@ func completePolicies(cmd *cobra.Command, streams Streams) {
 				continue
 			}
 			complete := func(_ *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-				return matching(values(compiledIn(streams), begun), begun)
+				return matching(values(compiledIn(prog), begun), begun)
 			}
 			if err := cmd.RegisterFlagCompletionFunc(flag.Name, complete); err != nil {
 				panic("BUG: " + err.Error())
@@ -46,7 +46,7 @@ func completePolicies(cmd *cobra.Command, streams Streams) {
 		}
 	})
 	for _, sub := range cmd.Commands() {
-		completePolicies(sub, streams)
+		completePolicies(sub, prog)
 	}
 }
 
@@ -113,9 +113,9 @@ func completePerOp(known policyNames, begun string) []string {
 
 // compiledIn returns the names that are compiled in. Completion has no place for errors, so a program that cannot be put
 // together has none; plugins are not loaded for it.
-func compiledIn(streams Streams) policyNames {
+func compiledIn(prog program) policyNames {
 	known := policyNames{impls: map[string][]string{}}
-	set := appConfig{log: slog.New(slog.DiscardHandler), policy: policySources{env: environment{}}, extras: streams.extras}
+	set := appConfig{log: slog.New(slog.DiscardHandler), policy: policySources{env: environment{}}, extras: prog.extras}
 	var registry *opregistry.Registry
 	err := runApp(context.Background(), func() error { return nil },
 		core(set), fx.Invoke(func(r *opregistry.Registry) { registry = r }))

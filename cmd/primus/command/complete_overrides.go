@@ -14,13 +14,13 @@ import (
 
 // overrideCompleter completes arguments that are overrides of an experiment: their names, and the values of those that have few.
 type overrideCompleter struct {
-	streams Streams
-	module  string // that the overrides are for; "" means the first one
+	prog   program
+	module string // that the overrides are for; "" means the first one
 }
 
 // completeTrain completes the arguments of commands whose flags cobra does not parse: values of flags, and overrides.
-func completeTrain(streams Streams, module string) cobra.CompletionFunc {
-	o := overrideCompleter{streams, module}
+func completeTrain(prog program, module string) cobra.CompletionFunc {
+	o := overrideCompleter{prog, module}
 	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if name, value, ok := strings.Cut(begun, "="); ok && strings.HasPrefix(name, "--") {
 			if complete, ok := cmd.GetFlagCompletionFunc(strings.TrimPrefix(name, "--")); ok {
@@ -34,7 +34,7 @@ func completeTrain(streams Streams, module string) cobra.CompletionFunc {
 			}
 			flag := cmd.Flags().Lookup(strings.TrimPrefix(last, "--"))
 			if strings.HasPrefix(last, "--") && flag != nil && flag.NoOptDefVal == "" {
-				return completeTrainFlag(streams, cmd, flag.Name, args, begun)
+				return completeTrainFlag(prog, cmd, flag.Name, args, begun)
 			}
 		}
 		return o.complete(cmd, args, begun)
@@ -42,17 +42,15 @@ func completeTrain(streams Streams, module string) cobra.CompletionFunc {
 }
 
 // completeTrainFlag completes the value of a flag.
-func completeTrainFlag(streams Streams, cmd *cobra.Command, name string, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func completeTrainFlag(prog program, cmd *cobra.Command, name string, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if complete, ok := cmd.GetFlagCompletionFunc(name); ok {
 		return complete(cmd, args, begun)
 	}
 	switch {
 	case name == "config", name == "export-config":
-		return experimentExtensions(streams.extras), cobra.ShellCompDirectiveFilterFileExt
+		return experimentExtensions(prog.extras), cobra.ShellCompDirectiveFilterFileExt
 	case name == "policy":
 		return []cobra.Completion{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
-	case name == "output":
-		return configFormats(streams), cobra.ShellCompDirectiveNoFileComp
 	case slices.Contains([]string{"fleet-ca", "fleet-cert", "fleet-key"}, name):
 		return []cobra.Completion{"pem", "crt", "key"}, cobra.ShellCompDirectiveFilterFileExt
 	case slices.Contains([]string{"configs-dir", "data-path", "backend-path"}, name):
@@ -105,7 +103,7 @@ func (o overrideCompleter) parameters(cmd *cobra.Command, args []string) []docum
 	if file == "" || err != nil {
 		return nil
 	}
-	settings, err := (&presetOptions{configsDirs: dirs, extras: o.streams.extras}).settings()
+	settings, err := (&presetOptions{configsDirs: dirs, extras: o.prog.extras}).settings()
 	if err != nil {
 		return nil
 	}
@@ -120,7 +118,7 @@ func (o overrideCompleter) parameters(cmd *cobra.Command, args []string) []docum
 	found := map[string][]string{"exp_name": nil, "user_name": nil, "work_group": nil, "workspace": nil}
 	addParams(found, module.Params, "")
 	found[backend.DispatchPrefix+"prefer"] = kindNames()
-	err = withBackends(cmd.Context(), o.streams, slog.New(slog.DiscardHandler), func(p planParams) error {
+	err = withBackends(cmd.Context(), o.prog, slog.New(slog.DiscardHandler), func(p planParams) error {
 		for _, patch := range p.Patches.All() {
 			if patch.Backend == "" || patch.Backend == module.Framework {
 				for _, key := range patch.Keys {

@@ -10,14 +10,14 @@ import (
 	"go.uber.org/fx"
 )
 
-func newConfigCommand(streams Streams) *cobra.Command {
+func newConfigCommand(prog program, root func(program) *cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Look at experiments, their presets and overrides",
 		Args:  subcommandOnly,
 		RunE:  showHelp,
 	}
-	cmd.AddCommand(newConfigShowCommand(streams), newConfigDiffCommand(streams), newConfigValidateCommand(streams), newConfigCLICommand(streams))
+	cmd.AddCommand(newConfigShowCommand(prog), newConfigDiffCommand(prog), newConfigValidateCommand(prog), newConfigCLICommand(prog, root))
 	return cmd
 }
 
@@ -28,14 +28,20 @@ type configFormat struct {
 }
 
 // addFlag gives a command the flag -o.
-func (f *configFormat) addFlag(cmd *cobra.Command, streams Streams) {
-	f.Renderer, f.extras = formats.YAML{}, streams.extras
+func (f *configFormat) addFlag(cmd *cobra.Command, prog program) {
+	f.Renderer, f.extras = formats.YAML{}, prog.extras
 	cmd.Flags().VarP(f, "output", "o", "yaml, json or toml")
+	complete := func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return configFormats(prog), cobra.ShellCompDirectiveNoFileComp
+	}
+	if err := cmd.RegisterFlagCompletionFunc("output", complete); err != nil {
+		panic("BUG: " + err.Error())
+	}
 }
 
 // configFormats returns the values of -o for completion.
-func configFormats(streams Streams) []cobra.Completion {
-	loaded, err := loadFormats(streams.extras)
+func configFormats(prog program) []cobra.Completion {
+	loaded, err := loadFormats(prog.extras)
 	if err != nil {
 		return nil
 	}
@@ -56,6 +62,9 @@ func (f *configFormat) String() string {
 
 // Type implements pflag.Value.
 func (f *configFormat) Type() string { return "configuration format" }
+
+// Wants says which values the flag takes.
+func (f *configFormat) Wants() string { return "yaml, json or toml" }
 
 // Set implements pflag.Value.
 func (f *configFormat) Set(s string) error {
@@ -79,8 +88,8 @@ func completeDirs(cmd *cobra.Command) {
 }
 
 // completeExperiments completes arguments that are experiment files.
-func completeExperiments(streams Streams) cobra.CompletionFunc {
+func completeExperiments(prog program) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return experimentExtensions(streams.extras), cobra.ShellCompDirectiveFilterFileExt
+		return experimentExtensions(prog.extras), cobra.ShellCompDirectiveFilterFileExt
 	}
 }

@@ -28,7 +28,7 @@ type cliRow struct {
 	Commands []string         `json:"commands"`
 }
 
-func newConfigCLICommand(streams Streams) *cobra.Command {
+func newConfigCLICommand(prog program, newRoot func(program) *cobra.Command) *cobra.Command {
 	var output outputFormat
 	cmd := &cobra.Command{
 		Use:   "cli [COMMAND [FLAG…]]",
@@ -48,14 +48,14 @@ With a COMMAND only its flags are shown, and those that follow it count.`,
   primus config cli train
   primus config cli -o json train pretrain --threads 4`,
 		RunE: func(cmd *cobra.Command, line []string) error {
-			view, err := newCLIView(streams, cmd.Root(), line)
+			view, err := newCLIView(cmd.Root(), newRoot(prog), line)
 			if err != nil {
 				return err
 			}
 			if output == outputJSON {
-				return writeJSON(streams.Out, view)
+				return writeJSON(prog.Out, view)
 			}
-			return view.print(streams)
+			return view.print(prog)
 		},
 		ValidArgsFunction: func(cmd *cobra.Command, words []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			target, rest := descend(cmd.Root(), words)
@@ -70,15 +70,15 @@ With a COMMAND only its flags are shown, and those that follow it count.`,
 	return cmd
 }
 
-// newCLIView resolves the flags of a command line, or those of every command for none.
-func newCLIView(streams Streams, root *cobra.Command, line []string) (*cliView, error) {
+// newCLIView resolves the flags of a command line, or those of every command for none. In fresh no flag has been given.
+func newCLIView(root, fresh *cobra.Command, line []string) (*cliView, error) {
 	s, err := loadSettings(root)
 	if err != nil {
 		return nil, err
 	}
 	view := &cliView{Files: s.Files, Values: []cliRow{}}
 	if len(line) > 0 {
-		cmd, rest := descend(NewRoot(streams), line)
+		cmd, rest := descend(fresh, line)
 		if !cmd.HasParent() {
 			return nil, unknownCommand(root, line[0])
 		}
@@ -88,7 +88,7 @@ func newCLIView(streams Streams, root *cobra.Command, line []string) (*cliView, 
 		return view, view.add(s, cmd)
 	}
 	var faults error
-	walkCommands(NewRoot(streams), func(cmd *cobra.Command) {
+	walkCommands(fresh, func(cmd *cobra.Command) {
 		if err := view.add(s, cmd); err != nil && faults == nil {
 			faults = err
 		}
@@ -154,7 +154,7 @@ func (v *cliView) add(s *settings.Settings, cmd *cobra.Command) error {
 }
 
 // print writes the view as a table below the files that were looked for.
-func (v *cliView) print(streams Streams) error {
+func (v *cliView) print(prog program) error {
 	var b strings.Builder
 	for _, f := range v.Files {
 		note := ""
@@ -176,7 +176,7 @@ func (v *cliView) print(streams Streams) error {
 		}
 		t.AppendRow(table.Row{r.Key, dash(strings.Join(r.Value, ", ")), r.Origin, dash(r.Where), dash(strings.Join(over, "; ")), strings.Join(nouns(r.Commands), ", ")})
 	}
-	_, err := fmt.Fprintf(streams.Out, "%s\n%s\n", b.String(), render(t))
+	_, err := fmt.Fprintf(prog.Out, "%s\n%s\n", b.String(), render(t))
 	return err
 }
 

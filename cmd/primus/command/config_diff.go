@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newConfigDiffCommand(streams Streams) *cobra.Command {
-	opts := presetOptions{extras: streams.extras}
+func newConfigDiffCommand(prog program) *cobra.Command {
+	opts := presetOptions{extras: prog.extras}
 	cmd := &cobra.Command{
 		Use:   "diff A B",
 		Short: "Show what two experiments come to differently",
@@ -26,16 +26,16 @@ and 1.0 differ. The exit code is 0 when nothing differs and 1 when something doe
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, files []string) error {
-			return diffExperiments(streams, opts, files[0], files[1])
+			return diffExperiments(prog, opts, files[0], files[1])
 		},
-		ValidArgsFunction: completeExperiments(streams),
+		ValidArgsFunction: completeExperiments(prog),
 	}
 	opts.addFlags(cmd.Flags())
 	completeDirs(cmd)
 	return cmd
 }
 
-func diffExperiments(streams Streams, opts presetOptions, files ...string) error {
+func diffExperiments(prog program, opts presetOptions, files ...string) error {
 	settings, err := opts.settings()
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func diffExperiments(streams Streams, opts presetOptions, files ...string) error
 		side(&b, "-", d.A)
 		side(&b, "+", d.B)
 	}
-	if _, err := fmt.Fprint(streams.Out, b.String()); err != nil {
+	if _, err := fmt.Fprint(prog.Out, b.String()); err != nil {
 		return fmt.Errorf("write the result: %w", err)
 	}
 	if len(differences) > 0 {

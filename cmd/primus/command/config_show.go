@@ -16,9 +16,9 @@ type showOptions struct {
 	origin bool
 }
 
-func newConfigShowCommand(streams Streams) *cobra.Command {
+func newConfigShowCommand(prog program) *cobra.Command {
 	var opts showOptions
-	opts.extras = streams.extras
+	opts.extras = prog.extras
 	cmd := &cobra.Command{
 		Use:   "show --config FILE [key=value…]",
 		Short: "Show an experiment with presets and overrides merged",
@@ -36,10 +36,10 @@ Values that have no effect and other probable mistakes are listed on standard er
   primus config show --config exp.yaml --configs-dir Primus/primus/configs
   primus config show --config exp.yaml --export-config resolved.yaml`,
 		DisableFlagParsing: true, // what is no flag is an override, in the order given
-		ValidArgsFunction:  completeTrain(streams, ""),
+		ValidArgsFunction:  completeTrain(prog, ""),
 	}
 	opts.addFlags(cmd.Flags())
-	opts.format.addFlag(cmd, streams)
+	opts.format.addFlag(cmd, prog)
 	cmd.Flags().StringVar(&opts.module, "module", "", "show and override only the module `NAME`")
 	cmd.Flags().BoolVar(&opts.origin, "origin", false, "say where each value came from and what it replaced")
 	withoutVariable(cmd.Flags(), "output", "module", "origin")
@@ -54,12 +54,12 @@ Values that have no effect and other probable mistakes are listed on standard er
 		if err := opts.check(cmd, overrides); err != nil {
 			return err
 		}
-		return showExperiment(streams, opts, overrides)
+		return showExperiment(prog, opts, overrides)
 	}
 	return cmd
 }
 
-func showExperiment(streams Streams, opts showOptions, overrides []string) error {
+func showExperiment(prog program, opts showOptions, overrides []string) error {
 	experiment, err := opts.load(opts.module, overrides)
 	if err != nil {
 		return err
@@ -72,12 +72,12 @@ func showExperiment(streams Streams, opts showOptions, overrides []string) error
 		}
 		modules = []string{module.Name}
 	}
-	logReport(slog.New(streams.lines(streams.Err, slog.LevelWarn)), experiment.Report)
+	logReport(slog.New(prog.lines(prog.Err, slog.LevelWarn)), experiment.Report)
 	text, err := opts.format.Render(experiment.View(modules...), opts.origin)
 	if err != nil {
 		return err
 	}
-	if _, err := streams.Out.Write(text); err != nil {
+	if _, err := prog.Out.Write(text); err != nil {
 		return fmt.Errorf("write the result: %w", err)
 	}
 	return nil

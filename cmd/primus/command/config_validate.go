@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newConfigValidateCommand(streams Streams) *cobra.Command {
-	opts := presetOptions{extras: streams.extras}
+func newConfigValidateCommand(prog program) *cobra.Command {
+	opts := presetOptions{extras: prog.extras}
 	cmd := &cobra.Command{
 		Use:   "validate FILE…",
 		Short: "Check experiments and the presets they name",
@@ -28,9 +28,9 @@ checked. The exit code is 1 when any experiment is invalid.`,
 			if len(files) == 0 {
 				return usagef(cmd, "no experiment given: want FILE…")
 			}
-			return validateExperiments(cmd.Context(), streams, opts, files)
+			return validateExperiments(cmd.Context(), prog, opts, files)
 		},
-		ValidArgsFunction: completeExperiments(streams),
+		ValidArgsFunction: completeExperiments(prog),
 	}
 	opts.addFlags(cmd.Flags())
 	completeDirs(cmd)
@@ -38,13 +38,13 @@ checked. The exit code is 1 when any experiment is invalid.`,
 }
 
 // validateExperiments says of each file what it is, and returns the faults of all.
-func validateExperiments(ctx context.Context, streams Streams, opts presetOptions, files []string) error {
+func validateExperiments(ctx context.Context, prog program, opts presetOptions, files []string) error {
 	settings, err := opts.settings()
 	if err != nil {
 		return err
 	}
 	settings.Cache = &config.Cache{}
-	log := slog.New(streams.lines(streams.Err, slog.LevelWarn))
+	log := slog.New(prog.lines(prog.Err, slog.LevelWarn))
 	var (
 		lines           strings.Builder
 		faults          []error
@@ -75,7 +75,7 @@ func validateExperiments(ctx context.Context, streams Streams, opts presetOption
 	}
 	fmt.Fprintf(&lines, "%s: %d valid, %d of them with values without effect, %d invalid\n",
 		quantity(len(files), "experiment", "experiments"), len(files)-invalid, losing, invalid)
-	if _, err := fmt.Fprint(streams.Out, lines.String()); err != nil {
+	if _, err := fmt.Fprint(prog.Out, lines.String()); err != nil {
 		return fmt.Errorf("write the result: %w", err)
 	}
 	return errors.Join(faults...)

@@ -33,7 +33,7 @@ type dryParams struct {
 
 // dryRun prints what training the module of a stage would do. What would make it fail is the error that the run itself would
 // end with, as far as it can be seen without training.
-func dryRun(ctx context.Context, streams Streams, s stage, opts trainOptions, e *config.Experiment) error {
+func dryRun(ctx context.Context, prog program, s stage, opts trainOptions, e *config.Experiment) error {
 	module, err := e.Module(s.module)
 	if err != nil {
 		return err
@@ -41,9 +41,9 @@ func dryRun(ctx context.Context, streams Streams, s stage, opts trainOptions, e 
 	if _, err := opts.fleet.member(e, module); err != nil {
 		return err
 	}
-	log := slog.New(streams.lines(streams.Err, slog.LevelWarn))
+	log := slog.New(prog.lines(prog.Err, slog.LevelWarn))
 	logReport(log, e.Report)
-	set := appConfig{log: log, threads: int(opts.threads), policy: opts.policySources(module), extras: streams.extras}
+	set := appConfig{log: log, threads: int(opts.threads), policy: opts.policySources(module), extras: prog.extras}
 	var p dryParams
 	var plan *train.Plan
 	err = runApp(ctx, func() error {
@@ -62,7 +62,7 @@ func dryRun(ctx context.Context, streams Streams, s stage, opts trainOptions, e 
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(streams.Out, text)
+	_, err = io.WriteString(prog.Out, text)
 	return err
 }
 

@@ -20,8 +20,8 @@ func Graphs(extras ...fx.Option) map[string]fx.Option {
 		"formats": formatsGraph(extras, func(*document.Formats) {}),
 		"ops":     opsGraph(appConfig{extras: extras}, func(opsParams) {}),
 		"plan":    planGraph(appConfig{extras: extras}, func(planParams) {}),
-		"serve":   serveGraph(appConfig{serve: listens, extras: extras}),
-		"train":   trainGraph(appConfig{metrics: output, serve: listens, extras: extras}, func(trainParams) {}),
+		"serve":   serveGraph(appConfig{extras: extras}, serviceConfig{serve: listens}),
+		"train":   trainGraph(appConfig{extras: extras}, serviceConfig{metrics: output, serve: listens}, func(trainParams) {}),
 	}
 }
 

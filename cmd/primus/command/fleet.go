@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-func newFleetCommand(streams Streams) *cobra.Command {
+func newFleetCommand(prog program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fleet",
 		Short: "Look at all runs of a fleet, and change the policy of all of them",
@@ -23,8 +23,8 @@ PRIMUS_FLEET_PREFIX, and so may --fleet-ca, --fleet-cert and --fleet-key.`,
 		Args: subcommandOnly,
 		RunE: showHelp,
 	}
-	cmd.AddCommand(newFleetListCommand(streams), newFleetExplainCommand(streams), newFleetPolicyCommand(streams),
-		newFleetWatchCommand(streams), newFleetSDCommand(streams))
+	cmd.AddCommand(newFleetListCommand(prog), newFleetExplainCommand(prog), newFleetPolicyCommand(prog),
+		newFleetWatchCommand(prog), newFleetSDCommand(prog))
 	return cmd
 }
 

@@ -15,7 +15,7 @@ import (
 // fleetPatience is how long commands wait for runs, unless flags say otherwise.
 const fleetPatience = 10 * time.Second
 
-func newFleetExplainCommand(streams Streams) *cobra.Command {
+func newFleetExplainCommand(prog program) *cobra.Command {
 	var output outputFormat
 	var opts fleetOptions
 	var at explainOptions
@@ -57,9 +57,9 @@ The exit code is 1 when a run gives no explanation or does not answer in time.`,
 					return err
 				}
 				if output == outputJSON {
-					err = writeJSON(streams.Out, answers)
+					err = writeJSON(prog.Out, answers)
 				} else {
-					err = printAnswers(streams.Out, answers)
+					err = printAnswers(prog.Out, answers)
 				}
 				if err != nil {
 					return err

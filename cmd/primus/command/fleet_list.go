@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newFleetListCommand(streams Streams) *cobra.Command {
+func newFleetListCommand(prog program) *cobra.Command {
 	var output outputFormat
 	var opts fleetOptions
 	cmd := &cobra.Command{
@@ -31,9 +31,9 @@ and a run that has been silent for ten seconds is not listed.`,
 					return err
 				}
 				if output == outputJSON {
-					return writeJSON(streams.Out, s)
+					return writeJSON(prog.Out, s)
 				}
-				return printFleet(streams, s)
+				return printFleet(prog, s)
 			})
 		},
 	}
@@ -42,8 +42,8 @@ and a run that has been silent for ten seconds is not listed.`,
 	return cmd
 }
 
-func printFleet(streams Streams, s fleet.Snapshot) error {
-	log := slog.New(streams.lines(streams.Err, slog.LevelWarn))
+func printFleet(prog program, s fleet.Snapshot) error {
+	log := slog.New(prog.lines(prog.Err, slog.LevelWarn))
 	for _, strange := range s.Strange {
 		log.Warn(strange)
 	}
@@ -67,7 +67,7 @@ func printFleet(streams Streams, s fleet.Snapshot) error {
 	} else {
 		verdict = "no runs; " + verdict
 	}
-	_, err := fmt.Fprintln(streams.Out, verdict)
+	_, err := fmt.Fprintln(prog.Out, verdict)
 	return err
 }
 

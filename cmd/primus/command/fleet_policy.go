@@ -15,18 +15,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newFleetPolicyCommand(streams Streams) *cobra.Command {
+func newFleetPolicyCommand(prog program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
 		Short: "Show or replace the policy of a fleet",
 		Args:  subcommandOnly,
 		RunE:  showHelp,
 	}
-	cmd.AddCommand(newFleetPolicyApplyCommand(streams), newFleetPolicyShowCommand(streams))
+	cmd.AddCommand(newFleetPolicyApplyCommand(prog), newFleetPolicyShowCommand(prog))
 	return cmd
 }
 
-func newFleetPolicyShowCommand(streams Streams) *cobra.Command {
+func newFleetPolicyShowCommand(prog program) *cobra.Command {
 	var output outputFormat
 	var opts fleetOptions
 	cmd := &cobra.Command{
@@ -42,11 +42,11 @@ func newFleetPolicyShowCommand(streams Streams) *cobra.Command {
 				case err != nil:
 					return err
 				case output == outputJSON:
-					return writeJSON(streams.Out, s.Policy)
+					return writeJSON(prog.Out, s.Policy)
 				case s.Policy.Revision == 0:
 					return errors.New("the fleet has no policy; primus fleet policy apply gives it one")
 				}
-				_, err = fmt.Fprintf(streams.Out, "# revision %d\n%s", s.Policy.Revision, escape.Lines(s.Policy.Text, ""))
+				_, err = fmt.Fprintf(prog.Out, "# revision %d\n%s", s.Policy.Revision, escape.Lines(s.Policy.Text, ""))
 				return err
 			})
 		},
@@ -65,7 +65,7 @@ type applyOptions struct {
 	rollback bool
 }
 
-func newFleetPolicyApplyCommand(streams Streams) *cobra.Command {
+func newFleetPolicyApplyCommand(prog program) *cobra.Command {
 	var opts applyOptions
 	cmd := &cobra.Command{
 		Use:   "apply FILE",
@@ -102,7 +102,7 @@ again in that case, {} where it had none.`,
 				return err
 			}
 			return opts.fleet.withFleet(cmd, func(ctx context.Context, c *fleet.Client) error {
-				return applyToFleet(ctx, streams, c, text, opts)
+				return applyToFleet(ctx, prog, c, text, opts)
 			})
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -141,7 +141,7 @@ type applied struct {
 }
 
 // applyToFleet replaces the policy and prints what the runs say.
-func applyToFleet(ctx context.Context, streams Streams, c *fleet.Client, text string, opts applyOptions) error {
+func applyToFleet(ctx context.Context, prog program, c *fleet.Client, text string, opts applyOptions) error {
 	var before fleet.Policy
 	if opts.rollback {
 		s, err := c.Snapshot(ctx)
@@ -164,9 +164,9 @@ func applyToFleet(ctx context.Context, streams Streams, c *fleet.Client, text st
 		}
 	}
 	if opts.output == outputJSON {
-		err = writeJSON(streams.Out, result)
+		err = writeJSON(prog.Out, result)
 	} else {
-		err = printApplied(streams, result)
+		err = printApplied(prog, result)
 	}
 	if err != nil || result.missing == 0 {
 		return err
@@ -254,17 +254,17 @@ func applyResults(revision int64, members []fleet.Member) (results []applyResult
 }
 
 // printApplied prints a table for the policy, and another one where it was taken back.
-func printApplied(streams Streams, a applied) error {
-	if err := printResults(streams, a.Revision, a.Runs); err != nil || a.Rollback == nil {
+func printApplied(prog program, a applied) error {
+	if err := printResults(prog, a.Revision, a.Runs); err != nil || a.Rollback == nil {
 		return err
 	}
-	if _, err := fmt.Fprintln(streams.Out, "\ntaken back:"); err != nil {
+	if _, err := fmt.Fprintln(prog.Out, "\ntaken back:"); err != nil {
 		return err
 	}
-	return printResults(streams, a.Rollback.Revision, a.Rollback.Runs)
+	return printResults(prog, a.Rollback.Revision, a.Rollback.Runs)
 }
 
-func printResults(streams Streams, revision int64, results []applyResult) error {
+func printResults(prog program, revision int64, results []applyResult) error {
 	text := fmt.Sprintf("policy %d is set; no run is registered", revision)
 	if len(results) > 0 {
 		t := newTable(table.Row{"run", "rank", "host", fmt.Sprintf("policy %d", revision), "generation", "reason"}, 5)
@@ -273,6 +273,6 @@ func printResults(streams Streams, revision int64, results []applyResult) error 
 		}
 		text = render(t)
 	}
-	_, err := fmt.Fprintln(streams.Out, text)
+	_, err := fmt.Fprintln(prog.Out, text)
 	return err
 }

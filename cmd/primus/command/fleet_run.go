@@ -45,7 +45,7 @@ type fleetMember struct {
 	metrics *metrics.Fleet
 }
 
-func newFleetMember(set appConfig, m *opmanager.Manager, live *livePolicy, service *service, reg *prometheus.Registry, lc fx.Lifecycle) *fleetMember {
+func newFleetMember(set serviceConfig, m *opmanager.Manager, live *livePolicy, service *service, reg *prometheus.Registry, lc fx.Lifecycle) *fleetMember {
 	f := &fleetMember{}
 	if len(set.fleet.config.Endpoints) == 0 {
 		return f

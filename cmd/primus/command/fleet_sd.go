@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newFleetSDCommand(streams Streams) *cobra.Command {
+func newFleetSDCommand(prog program) *cobra.Command {
 	var opts fleetOptions
 	var listen string
 	cmd := &cobra.Command{
@@ -29,7 +29,7 @@ func newFleetSDCommand(streams Streams) *cobra.Command {
 				return usagef(cmd, "--listen: got %q, want %s", listen, wants(cmd.Flags().Lookup("listen")))
 			}
 			return opts.withFleet(cmd, func(ctx context.Context, c *fleet.Client) error {
-				return serveDiscovery(ctx, streams, listen, c)
+				return serveDiscovery(ctx, prog, listen, c)
 			})
 		},
 	}
@@ -39,7 +39,7 @@ func newFleetSDCommand(streams Streams) *cobra.Command {
 }
 
 // serveDiscovery serves /v1/sd until ctx ends.
-func serveDiscovery(ctx context.Context, streams Streams, addr string, c *fleet.Client) error {
+func serveDiscovery(ctx context.Context, prog program, addr string, c *fleet.Client) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", addr)
 	if err != nil {
@@ -50,7 +50,7 @@ func serveDiscovery(ctx context.Context, streams Streams, addr string, c *fleet.
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	fmt.Fprintf(streams.Err, "targets on http://%s/v1/sd\n", listener.Addr())
+	fmt.Fprintf(prog.Err, "targets on http://%s/v1/sd\n", listener.Addr())
 	select {
 	case err = <-served:
 	case <-ctx.Done():

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newFleetWatchCommand(streams Streams) *cobra.Command {
+func newFleetWatchCommand(prog program) *cobra.Command {
 	var output outputFormat
 	var opts fleetOptions
 	cmd := &cobra.Command{
@@ -29,9 +29,9 @@ With -o json each line is an object.`,
 			return opts.withFleet(cmd, func(ctx context.Context, c *fleet.Client) error {
 				return c.Watch(ctx, func(e fleet.Event) error {
 					if output == outputJSON {
-						return json.NewEncoder(streams.Out).Encode(e)
+						return json.NewEncoder(prog.Out).Encode(e)
 					}
-					return printEvent(streams.Out, e)
+					return printEvent(prog.Out, e)
 				})
 			})
 		},

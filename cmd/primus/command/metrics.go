@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"net"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -14,6 +16,8 @@ import (
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.uber.org/fx"
 )
 
@@ -27,11 +31,46 @@ type metricsConfig struct {
 	linger    time.Duration // how long to wait for a last scrape; below 0 is as long as it takes to the next one, if there were any
 }
 
-// metrics returns what the flags say about the metrics of an experiment. A rank that cannot be read ends the run before
-// its first step, so that it does not matter here.
-func (o *trainOptions) metrics(e *config.Experiment) metricsConfig {
+// metricsFlags are the flags about the metrics of a run.
+type metricsFlags struct {
+	addr, textfile string
+	linger         time.Duration
+	peakTFLOPS     float64
+}
+
+// addFlags gives a command the flags about metrics.
+func (o *metricsFlags) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.addr, "metrics-addr", "", "serve Prometheus metrics on `HOST:PORT`, such as 127.0.0.1:9400")
+	flags.StringVar(&o.textfile, "metrics-textfile", "", "keep Prometheus metrics in `FILE`.prom, for node_exporter")
+	flags.DurationVar(&o.linger, "linger", -1, "serve metrics after the end until they are scraped once more, at most for `TIME`; by default for those who have scraped them before")
+	flags.Lookup("linger").DefValue = ""
+	flags.Float64Var(&o.peakTFLOPS, "peak-tflops", 0, "the devices reach `N` TFLOP/s at best, for primus_train_mfu_ratio; 0 is unknown")
+}
+
+// check returns the first mistake in the flags.
+func (o *metricsFlags) check(cmd *cobra.Command) error {
+	if o.addr != "" {
+		if _, _, err := net.SplitHostPort(o.addr); err != nil {
+			return usagef(cmd, "--metrics-addr: got %q, want %s", o.addr, wants(cmd.Flags().Lookup("metrics-addr")))
+		}
+	}
+	if o.textfile != "" && filepath.Ext(o.textfile) != ".prom" {
+		return usagef(cmd, "--metrics-textfile: got %q, want %s", o.textfile, wants(cmd.Flags().Lookup("metrics-textfile")))
+	}
+	if cmd.Flags().Changed("linger") && o.linger < 0 {
+		return usagef(cmd, "--linger: got %s, want %s", o.linger, wants(cmd.Flags().Lookup("linger")))
+	}
+	if !(o.peakTFLOPS >= 0) || math.IsInf(o.peakTFLOPS, 0) {
+		return usagef(cmd, "--peak-tflops: got %v, want %s", o.peakTFLOPS, wants(cmd.Flags().Lookup("peak-tflops")))
+	}
+	return nil
+}
+
+// config returns what the flags say about the metrics of an experiment. A rank that cannot be read ends the run before its
+// first step, so that it does not matter here.
+func (o *metricsFlags) config(e *config.Experiment) metricsConfig {
 	d, _ := backend.ReadDistributed(backend.ProcessEnviron())
-	return metricsConfig{addr: o.metricsAddr, textfile: o.textfile, run: e.ExpName, rank: d.Rank, peakFLOPS: o.peakTFLOPS * 1e12, linger: o.linger}
+	return metricsConfig{addr: o.addr, textfile: o.textfile, run: e.ExpName, rank: d.Rank, peakFLOPS: o.peakTFLOPS * 1e12, linger: o.linger}
 }
 
 // metricsOptions wires the collectors and where they go.
@@ -39,10 +78,10 @@ func metricsOptions() fx.Option {
 	return fx.Provide(
 		prometheus.NewRegistry,
 		func(r *prometheus.Registry) *metrics.Scrapes { return metrics.NewScrapes(r) },
-		func(r *prometheus.Registry, set appConfig) prometheus.Registerer {
+		func(r *prometheus.Registry, set serviceConfig) prometheus.Registerer {
 			return prometheus.WrapRegistererWith(prometheus.Labels{"run": set.metrics.run, "rank": strconv.Itoa(set.metrics.rank)}, r)
 		},
-		func(set appConfig) metrics.TrainingSettings {
+		func(set serviceConfig) metrics.TrainingSettings {
 			return metrics.TrainingSettings{PeakFLOPS: set.metrics.peakFLOPS}
 		},
 		func() metrics.Build {
@@ -50,19 +89,19 @@ func metricsOptions() fx.Option {
 			return metrics.Build{Version: v.Version, Revision: v.Revision, GoVersion: v.Go}
 		},
 		metrics.NewDispatch, metrics.NewTraining, metrics.NewProcess, newMetricsOutput,
-		fx.Annotate(func(d *metrics.Dispatch) opmanager.Listener { return d }, fx.ResultTags(Listeners)),
+		fx.Annotate(func(d *metrics.Dispatch) opmanager.Listener { return d }, fx.ResultTags(groupListeners)),
 	)
 }
 
 // metricsOutput serves the metrics of a run and keeps them in a file while the graph runs, where this is asked for.
 type metricsOutput struct {
-	set     appConfig
+	set     serviceConfig
 	scrapes *metrics.Scrapes // by whoever asks over HTTP
 	server  *metrics.Server
 	file    *metrics.Textfile
 }
 
-func newMetricsOutput(set appConfig, reg *prometheus.Registry, scrapes *metrics.Scrapes, lc fx.Lifecycle) *metricsOutput {
+func newMetricsOutput(set serviceConfig, reg *prometheus.Registry, scrapes *metrics.Scrapes, lc fx.Lifecycle) *metricsOutput {
 	o := &metricsOutput{set: set, scrapes: scrapes}
 	lc.Append(fx.Hook{
 		OnStart: func(context.Context) error { return o.start(reg) },
@@ -135,16 +174,3 @@ func (o *metricsOutput) stop(ctx context.Context) error {
 	}
 	return errors.Join(faults...)
 }
-
-// Plugins implements metrics.PluginLister.
-func (s *sourceList) Plugins() []metrics.Plugin {
-	var plugins []metrics.Plugin
-	for _, r := range s.rows() {
-		plugins = append(plugins, metrics.Plugin{
-			Name: cmp.Or(r.Source, filepath.Base(r.Module)), Version: r.Version, State: r.State, Usable: r.usable() > 0,
-		})
-	}
-	return plugins
-}
-
-var _ metrics.PluginLister = (*sourceList)(nil)

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newOpsCommand(streams Streams) *cobra.Command {
+func newOpsCommand(prog program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ops",
 		Short: "Look at ops and their implementations",
@@ -21,8 +21,8 @@ func newOpsCommand(streams Streams) *cobra.Command {
 		RunE:  showHelp,
 	}
 	cmd.AddCommand(
-		newOpsListCommand(streams), newOpsExplainCommand(streams), newOpsResolveCommand(streams),
-		newOpsDiffCommand(streams), newOpsVerifyCommand(streams), newOpsCoverageCommand(streams),
+		newOpsListCommand(prog), newOpsExplainCommand(prog), newOpsResolveCommand(prog),
+		newOpsDiffCommand(prog), newOpsVerifyCommand(prog), newOpsCoverageCommand(prog),
 	)
 	return cmd
 }
@@ -39,7 +39,7 @@ type implRow struct {
 	Reason    string          `json:"reason"` // why it cannot be selected
 }
 
-func newOpsListCommand(streams Streams) *cobra.Command {
+func newOpsListCommand(prog program) *cobra.Command {
 	var output outputFormat
 	var opts policyOptions
 	cmd := &cobra.Command{
@@ -55,7 +55,7 @@ selected, and the reason says why.`,
 		ValidArgsFunction: completeOps,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var rows []implRow
-			err := withManager(cmd.Context(), streams, opts.sources(nil), func(m *opmanager.Manager, _ *opregistry.Snapshot) (err error) {
+			err := withManager(cmd.Context(), prog, opts.sources(nil), func(m *opmanager.Manager, _ *opregistry.Snapshot) (err error) {
 				rows, err = listImpls(m, args)
 				return err
 			})
@@ -63,9 +63,9 @@ selected, and the reason says why.`,
 				return err
 			}
 			if output == outputJSON {
-				return writeJSON(streams.Out, rows)
+				return writeJSON(prog.Out, rows)
 			}
-			return printImpls(streams, rows)
+			return printImpls(prog, rows)
 		},
 	}
 	output.addFlag(cmd)
@@ -109,7 +109,7 @@ func newImplRow(op string, s opmanager.Standing, rank int, reason string) implRo
 	}
 }
 
-func printImpls(streams Streams, rows []implRow) error {
+func printImpls(prog program, rows []implRow) error {
 	t := newTable(table.Row{"op", "impl", "kind", "vendor", "priority", "available", "rank", "reason"}, 5, 7)
 	for _, r := range rows {
 		rank, available := "-", "no"
@@ -121,6 +121,6 @@ func printImpls(streams Streams, rows []implRow) error {
 		}
 		t.AppendRow(table.Row{r.Op, r.Impl, r.Kind, dash(r.Vendor), r.Priority, available, rank, r.Reason})
 	}
-	_, err := fmt.Fprintln(streams.Out, render(t))
+	_, err := fmt.Fprintln(prog.Out, render(t))
 	return err
 }

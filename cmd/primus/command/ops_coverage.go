@@ -45,7 +45,7 @@ type coverage struct {
 	Declared []string         `json:"declared"` // ops without any impl
 }
 
-func newOpsCoverageCommand(streams Streams) *cobra.Command {
+func newOpsCoverageCommand(prog program) *cobra.Command {
 	output := coverageMarkdown
 	opts := verifyOptions{impl: "*"}
 	cmd := &cobra.Command{
@@ -68,22 +68,22 @@ The exit code is 1 when a case fails.`,
 				return err
 			}
 			var c coverage
-			err = withManager(cmd.Context(), streams, policySources{}, func(m *opmanager.Manager, snap *opregistry.Snapshot) (err error) {
+			err = withManager(cmd.Context(), prog, policySources{}, func(m *opmanager.Manager, snap *opregistry.Snapshot) (err error) {
 				for i, op := range snap.Ops() {
 					if len(snap.Impls(i)) == 0 {
 						c.Declared = append(c.Declared, op.Name())
 					}
 				}
-				c.Results, err = verifyImpls(cmd, streams, m, snap, opts, args, dtypes)
+				c.Results, err = verifyImpls(cmd, prog, m, snap, opts, args, dtypes)
 				return err
 			})
 			if err != nil {
 				return err
 			}
 			if output == coverageJSON {
-				err = writeJSON(streams.Out, c)
+				err = writeJSON(prog.Out, c)
 			} else {
-				err = c.print(streams.Out)
+				err = c.print(prog.Out)
 			}
 			if err == nil && slices.ContainsFunc(c.Results, func(r opstest.Result) bool { return len(r.Failures) > 0 }) {
 				return errReported

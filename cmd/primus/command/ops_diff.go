@@ -43,7 +43,7 @@ type diffOptions struct {
 	from, to policyFlags // of one side, above those of both
 }
 
-func newOpsDiffCommand(streams Streams) *cobra.Command {
+func newOpsDiffCommand(prog program) *cobra.Command {
 	var output outputFormat
 	var opts diffOptions
 	cmd := &cobra.Command{
@@ -65,14 +65,14 @@ elsewhere.`,
 			if err != nil {
 				return err
 			}
-			changes, err := diffSides(cmd.Context(), streams, from, to, args)
+			changes, err := diffSides(cmd.Context(), prog, from, to, args)
 			if err != nil {
 				return err
 			}
 			if output == outputJSON {
-				err = writeJSON(streams.Out, changes)
+				err = writeJSON(prog.Out, changes)
 			} else {
-				err = printChanges(streams.Out, changes)
+				err = printChanges(prog.Out, changes)
 			}
 			if err == nil && opts.exitCode && len(changes) > 0 {
 				return errReported
@@ -109,7 +109,7 @@ func (o *diffOptions) sides(cmd *cobra.Command) (from, to policySources, err err
 }
 
 // diffSides returns what changes from one policy to the other, each with the sources of ops that it names.
-func diffSides(ctx context.Context, streams Streams, from, to policySources, only []string) (changes []opChange, err error) {
+func diffSides(ctx context.Context, prog program, from, to policySources, only []string) (changes []opChange, err error) {
 	var plugins [2]policyfile.Plugins
 	var policies [2]opmanager.Policy
 	for i, s := range []policySources{from, to} {
@@ -121,7 +121,7 @@ func diffSides(ctx context.Context, streams Streams, from, to policySources, onl
 			return nil, err
 		}
 	}
-	err = withManager(ctx, streams, from, func(a *opmanager.Manager, _ *opregistry.Snapshot) error {
+	err = withManager(ctx, prog, from, func(a *opmanager.Manager, _ *opregistry.Snapshot) error {
 		compare := func(b *opmanager.Manager, _ *opregistry.Snapshot) (err error) {
 			changes, err = diffPolicies(a, b, only)
 			return err
@@ -132,7 +132,7 @@ func diffSides(ctx context.Context, streams Streams, from, to policySources, onl
 			return compare(b, nil)
 		}
 		to.env = to.environment().known() // what else there is was said already
-		return withManager(ctx, streams, to, compare)
+		return withManager(ctx, prog, to, compare)
 	})
 	return changes, err
 }

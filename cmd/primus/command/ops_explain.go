@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-func newOpsExplainCommand(streams Streams) *cobra.Command {
+func newOpsExplainCommand(prog program) *cobra.Command {
 	var output outputWithText
 	var opts policyOptions
 	var at explainOptions
@@ -49,7 +49,7 @@ With -o json one op is an object; several or all are a list of such objects.`,
 				return err
 			}
 			var all []opmanager.Explanation
-			err = withManager(cmd.Context(), streams, opts.sources(nil), func(m *opmanager.Manager, _ *opregistry.Snapshot) (err error) {
+			err = withManager(cmd.Context(), prog, opts.sources(nil), func(m *opmanager.Manager, _ *opregistry.Snapshot) (err error) {
 				m = m.Phase(phase)
 				if layer != nil {
 					m = m.Layer(*layer)
@@ -61,13 +61,13 @@ With -o json one op is an object; several or all are a list of such objects.`,
 			case err != nil:
 				return err
 			case output.outputFormat == outputJSON && len(args) == 1:
-				return writeJSON(streams.Out, all[0])
+				return writeJSON(prog.Out, all[0])
 			case output.outputFormat == outputJSON:
-				return writeJSON(streams.Out, all)
+				return writeJSON(prog.Out, all)
 			case output.outputFormat == outputText, output.outputFormat == "" && len(args) > 0:
-				return printExplanations(streams.Out, all)
+				return printExplanations(prog.Out, all)
 			}
-			return printWinners(streams.Out, all)
+			return printWinners(prog.Out, all)
 		},
 	}
 	output.addFlag(cmd)

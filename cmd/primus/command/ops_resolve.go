@@ -39,7 +39,7 @@ type codedError struct {
 
 func (e codedError) Unwrap() error { return e.error }
 
-func newOpsResolveCommand(streams Streams) *cobra.Command {
+func newOpsResolveCommand(prog program) *cobra.Command {
 	var file string
 	var output outputFormat
 	var opts policyOptions
@@ -71,14 +71,14 @@ wrong catalogue and no_candidate when nothing can be selected.`,
 			if file == "" {
 				return usagef(cmd, "no catalogue given, want --catalog FILE")
 			}
-			log := slog.New(streams.lines(streams.Err, slog.LevelWarn))
+			log := slog.New(prog.lines(prog.Err, slog.LevelWarn))
 			sources := opts.sources(nil)
 			if err := sources.checkVariables(log); err != nil {
 				return err
 			}
 			r, err := resolveFile(sources, args[0], file, cmd.InOrStdin())
 			if output == outputJSON {
-				return printResolutionJSON(streams.Out, r, err)
+				return printResolutionJSON(prog.Out, r, err)
 			}
 			if err != nil {
 				return err
@@ -86,7 +86,7 @@ wrong catalogue and no_candidate when nothing can be selected.`,
 			for _, w := range r.Warnings {
 				log.Warn(w)
 			}
-			return printExplanations(streams.Out, []opmanager.Explanation{r.explained})
+			return printExplanations(prog.Out, []opmanager.Explanation{r.explained})
 		},
 	}
 	cmd.Flags().StringVar(&file, "catalog", "", "`FILE` that lists impls in JSON, or - for standard input")

@@ -25,7 +25,7 @@ type verifyOptions struct {
 	plugins  pluginFlags
 }
 
-func newOpsVerifyCommand(streams Streams) *cobra.Command {
+func newOpsVerifyCommand(prog program) *cobra.Command {
 	var output outputFormat
 	var opts verifyOptions
 	cmd := &cobra.Command{
@@ -48,17 +48,17 @@ The exit code is 1 when a case fails.`,
 				return err
 			}
 			var results []opstest.Result
-			err = withManager(cmd.Context(), streams, policySources{flags: policyFlags{plugins: opts.plugins}}, func(m *opmanager.Manager, snap *opregistry.Snapshot) (err error) {
-				results, err = verifyImpls(cmd, streams, m, snap, opts, args, dtypes)
+			err = withManager(cmd.Context(), prog, policySources{flags: policyFlags{plugins: opts.plugins}}, func(m *opmanager.Manager, snap *opregistry.Snapshot) (err error) {
+				results, err = verifyImpls(cmd, prog, m, snap, opts, args, dtypes)
 				return err
 			})
 			if err != nil {
 				return err
 			}
 			if output == outputJSON {
-				err = writeJSON(streams.Out, results)
+				err = writeJSON(prog.Out, results)
 			} else {
-				err = printVerified(streams.Out, results, opts.failures)
+				err = printVerified(prog.Out, results, opts.failures)
 			}
 			if err == nil && slices.ContainsFunc(results, func(r opstest.Result) bool { return len(r.Failures) > 0 }) {
 				return errReported
@@ -120,7 +120,7 @@ func (o *verifyOptions) asked(only []string) string {
 }
 
 // verifyImpls runs the conformance kit and shows where it is.
-func verifyImpls(cmd *cobra.Command, streams Streams, m *opmanager.Manager, snap *opregistry.Snapshot, opts verifyOptions, only []string, dtypes []tensor.DType) ([]opstest.Result, error) {
+func verifyImpls(cmd *cobra.Command, prog program, m *opmanager.Manager, snap *opregistry.Snapshot, opts verifyOptions, only []string, dtypes []tensor.DType) ([]opstest.Result, error) {
 	all, err := explainOps(m, only, nil)
 	if err != nil {
 		return nil, err
@@ -131,9 +131,9 @@ func verifyImpls(cmd *cobra.Command, streams Streams, m *opmanager.Manager, snap
 			available[[2]string{e.Op, s.ID}] = s.Available
 		}
 	}
-	screen := &console{out: streams.Err, width: streams.Width}
+	screen := &console{out: prog.Err, width: prog.Width}
 	defer screen.setStatus("")
-	log := slog.New(streams.lines(screen, slog.LevelInfo))
+	log := slog.New(prog.lines(screen, slog.LevelInfo))
 	results := []opstest.Result{}
 	for i, op := range snap.Ops() {
 		entries := snap.Impls(i)

@@ -10,15 +10,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newPatchesCommand(streams Streams) *cobra.Command {
+func newPatchesCommand(prog program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "patches",
 		Short: "Look at the patches of training backends",
 		Args:  subcommandOnly,
 		RunE:  showHelp,
 	}
-	cmd.AddCommand(newPatchesListCommand(streams), newPatchesPlanCommand(streams), newPatchesScanCommand(streams),
-		newPatchesExplainCommand(streams), newPatchesFindCommand(streams), newPatchesCheckCommand(streams))
+	cmd.AddCommand(newPatchesListCommand(prog), newPatchesPlanCommand(prog), newPatchesScanCommand(prog),
+		newPatchesExplainCommand(prog), newPatchesFindCommand(prog), newPatchesCheckCommand(prog))
 	return cmd
 }
 
@@ -45,7 +45,7 @@ func (f *inventoryFormat) addFlag(cmd *cobra.Command) {
 	}
 }
 
-func newPatchesListCommand(streams Streams) *cobra.Command {
+func newPatchesListCommand(prog program) *cobra.Command {
 	var backend, phase string
 	output := inventoryFormat{outputTable}
 	cmd := &cobra.Command{
@@ -56,7 +56,7 @@ func newPatchesListCommand(streams Streams) *cobra.Command {
   primus patches list -o md > patches.md`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withBackends(cmd.Context(), streams, slog.New(slog.DiscardHandler), func(p planParams) error {
+			return withBackends(cmd.Context(), prog, slog.New(slog.DiscardHandler), func(p planParams) error {
 				if _, err := p.Backends.Get(backend); backend != "" && err != nil {
 					return usageError{err}
 				}
@@ -67,7 +67,7 @@ func newPatchesListCommand(streams Streams) *cobra.Command {
 					}
 				}
 				records := ownPatches(p.Patches, explore.Selection{Backend: backend, Phase: string(only)})
-				return printRecords(streams, records, output.outputFormat)
+				return printRecords(prog, records, output.outputFormat)
 			})
 		},
 	}

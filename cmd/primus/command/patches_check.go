@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newPatchesCheckCommand(streams Streams) *cobra.Command {
+func newPatchesCheckCommand(prog program) *cobra.Command {
 	var repo string
 	var trees []string
 	var output outputFormat
@@ -27,7 +27,7 @@ The exit code is 1 when something is missing.`,
 			if len(trees) == 0 {
 				return usageError{errors.New("--backend-repo is missing: name the folder with the source of a framework")}
 			}
-			c, err := openCheckout(streams, repo)
+			c, err := openCheckout(prog, repo)
 			if err != nil {
 				return err
 			}
@@ -36,9 +36,9 @@ The exit code is 1 when something is missing.`,
 				return usageError{err}
 			}
 			if output == outputJSON {
-				err = writeJSON(streams.Out, findings)
+				err = writeJSON(prog.Out, findings)
 			} else {
-				err = printFindings(streams, findings)
+				err = printFindings(prog, findings)
 			}
 			for _, f := range findings {
 				if err == nil && f.Status.Problem() {
@@ -58,7 +58,7 @@ The exit code is 1 when something is missing.`,
 }
 
 // printFindings prints what is not simply there, and how many targets stand how.
-func printFindings(streams Streams, findings []explore.Finding) error {
+func printFindings(prog program, findings []explore.Finding) error {
 	t := newTable(table.Row{"status", "patch", "target", "what is known"})
 	counts := map[explore.Status]int{}
 	for _, f := range findings {
@@ -80,6 +80,6 @@ func printFindings(streams Streams, findings []explore.Finding) error {
 		}
 	}
 	fmt.Fprintf(&b, "%d targets: %s\n", len(findings), strings.Join(parts, ", "))
-	_, err := fmt.Fprint(streams.Out, b.String())
+	_, err := fmt.Fprint(prog.Out, b.String())
 	return err
 }

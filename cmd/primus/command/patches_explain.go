@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newPatchesExplainCommand(streams Streams) *cobra.Command {
+func newPatchesExplainCommand(prog program) *cobra.Command {
 	var repo string
 	var output outputFormat
 	cmd := &cobra.Command{
@@ -18,7 +18,7 @@ func newPatchesExplainCommand(streams Streams) *cobra.Command {
 		Example: "  primus patches explain --repo ~/Primus megatron.training.wall_clock_step_timer",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			c, err := openCheckout(streams, repo)
+			c, err := openCheckout(prog, repo)
 			if err != nil {
 				return err
 			}
@@ -27,9 +27,9 @@ func newPatchesExplainCommand(streams Streams) *cobra.Command {
 				return usageError{err}
 			}
 			if output == outputJSON {
-				return writeJSON(streams.Out, e)
+				return writeJSON(prog.Out, e)
 			}
-			return printExplanation(streams, e)
+			return printExplanation(prog, e)
 		},
 	}
 	repoFlag(cmd, &repo)
@@ -37,7 +37,7 @@ func newPatchesExplainCommand(streams Streams) *cobra.Command {
 	return cmd
 }
 
-func printExplanation(streams Streams, e *explore.Explanation) error {
+func printExplanation(prog program, e *explore.Explanation) error {
 	var b strings.Builder
 	section := func(title string, lines ...string) {
 		if len(lines) == 0 {
@@ -84,7 +84,7 @@ func printExplanation(streams Streams, e *explore.Explanation) error {
 	section("when the framework is upgraded, check that", e.Upgrade...)
 	section("replaced registrations of this id", e.Replaced...)
 	section("unknown", e.Unknown...)
-	_, err := fmt.Fprint(streams.Out, b.String())
+	_, err := fmt.Fprint(prog.Out, b.String())
 	return err
 }
 
@@ -140,7 +140,7 @@ func conditionLines(r *explore.Record) []string {
 	return lines
 }
 
-func newPatchesFindCommand(streams Streams) *cobra.Command {
+func newPatchesFindCommand(prog program) *cobra.Command {
 	var repo string
 	var output outputFormat
 	cmd := &cobra.Command{
@@ -149,7 +149,7 @@ func newPatchesFindCommand(streams Streams) *cobra.Command {
 		Example: "  primus patches find --repo ~/Primus deepep\n  primus patches find --repo ~/Primus train_step fp8",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, words []string) error {
-			c, err := openCheckout(streams, repo)
+			c, err := openCheckout(prog, repo)
 			if err != nil {
 				return err
 			}
@@ -158,13 +158,13 @@ func newPatchesFindCommand(streams Streams) *cobra.Command {
 				return err
 			}
 			if output == outputJSON {
-				return writeJSON(streams.Out, hits)
+				return writeJSON(prog.Out, hits)
 			}
 			t := newTable(table.Row{"patch", "found in", "text"})
 			for _, hit := range hits {
 				t.AppendRow(table.Row{hit.ID, hit.Where, beginning(hit.Text)})
 			}
-			_, err = fmt.Fprintln(streams.Out, render(t))
+			_, err = fmt.Fprintln(prog.Out, render(t))
 			return err
 		},
 	}

@@ -40,10 +40,24 @@ type planShared struct {
 	Patches []string    `json:"patches"`
 }
 
-func newPatchesPlanCommand(streams Streams) *cobra.Command {
+// planOptions are the flags that say what is planned.
+type planOptions struct {
+	experimentOptions
+	run runOptions
+}
+
+// check returns the first mistake in the options.
+func (o *planOptions) check(cmd *cobra.Command, overrides []string) error {
+	if err := o.experimentOptions.check(cmd, overrides); err != nil {
+		return err
+	}
+	return checkLogging()
+}
+
+func newPatchesPlanCommand(prog program) *cobra.Command {
 	var output outputFormat
-	var opts trainOptions
-	opts.extras = streams.extras
+	var opts planOptions
+	opts.extras = prog.extras
 	var checkout repoPlanOptions
 	var post bool
 	cmd := &cobra.Command{
@@ -53,7 +67,7 @@ func newPatchesPlanCommand(streams Streams) *cobra.Command {
   primus patches plan --config exp.yaml z_loss_coeff=1e-4 -o json
   primus patches plan --config exp.yaml --repo ~/Primus --backend-version 0.16.0
   primus patches plan --config exp.yaml --repo ~/Primus --diff other.yaml`,
-		ValidArgsFunction: completeTrain(streams, "pre_trainer"),
+		ValidArgsFunction: completeTrain(prog, "pre_trainer"),
 		RunE: func(cmd *cobra.Command, overrides []string) error {
 			if err := errors.Join(opts.check(cmd, overrides), checkout.check(cmd)); err != nil {
 				return err
@@ -63,16 +77,16 @@ func newPatchesPlanCommand(streams Streams) *cobra.Command {
 				s = posttrain
 			}
 			if checkout.repo != "" {
-				return checkout.run(streams, &opts, s.module, overrides, output)
+				return checkout.run(prog, &opts, s.module, overrides, output)
 			}
-			plan, view, err := planOwn(cmd.Context(), streams, &opts.run, s, &opts.experimentOptions, overrides)
+			plan, view, err := planOwn(cmd.Context(), prog, &opts.run, s, &opts.experimentOptions, overrides)
 			if err != nil {
 				return err
 			}
 			if output == outputJSON {
-				return writeJSON(streams.Out, view)
+				return writeJSON(prog.Out, view)
 			}
-			return view.print(streams, plan)
+			return view.print(prog, plan)
 		},
 	}
 	flags := cmd.Flags()
@@ -88,17 +102,17 @@ func newPatchesPlanCommand(streams Streams) *cobra.Command {
 }
 
 // planOwn plans an experiment with the patches of this program.
-func planOwn(ctx context.Context, streams Streams, run *runOptions, s stage, experiment *experimentOptions, overrides []string) (*train.Plan, planView, error) {
+func planOwn(ctx context.Context, prog program, run *runOptions, s stage, experiment *experimentOptions, overrides []string) (*train.Plan, planView, error) {
 	e, err := experiment.load(s.module, overrides)
 	if err != nil {
 		return nil, planView{}, err
 	}
-	plan, err := planRun(ctx, streams, run, s, e)
+	plan, err := planRun(ctx, prog, run, s, e)
 	if err != nil {
 		return nil, planView{}, err
 	}
 	var view planView
-	err = withBackends(ctx, streams, plan.Log, func(p planParams) error {
+	err = withBackends(ctx, prog, plan.Log, func(p planParams) error {
 		view = newPlanView(plan, p.Patches)
 		return nil
 	})
@@ -144,7 +158,7 @@ func unknownPatches(which string) string {
 	return which + ": primus patches plan --repo DIR --config FILE says which of them a checkout of Primus makes"
 }
 
-func (v planView) print(streams Streams, p *train.Plan) error {
+func (v planView) print(prog program, p *train.Plan) error {
 	t := newTable(table.Row{"phase", "order", "patch", "priority", "why not"}, 2, 4)
 	for _, r := range v.Patches {
 		order := "-"
@@ -160,6 +174,6 @@ func (v planView) print(streams Streams, p *train.Plan) error {
 	for _, problem := range v.Problems {
 		text += "\nproblem: " + problem + "\n"
 	}
-	_, err := fmt.Fprint(streams.Out, text)
+	_, err := fmt.Fprint(prog.Out, text)
 	return err
 }

@@ -45,13 +45,13 @@ func (o *repoPlanOptions) check(cmd *cobra.Command) error {
 }
 
 // run plans an experiment with the patches of a checkout.
-func (o *repoPlanOptions) run(streams Streams, opts *trainOptions, module string, overrides []string, format outputFormat) error {
-	c, err := openCheckout(streams, o.repo)
+func (o *repoPlanOptions) run(prog program, opts *planOptions, module string, overrides []string, format outputFormat) error {
+	c, err := openCheckout(prog, o.repo)
 	if err != nil {
 		return err
 	}
 	experiment := o.withPresets(opts.experimentOptions)
-	run, err := o.experiment(streams, experiment, opts.run.patches, module, overrides)
+	run, err := o.experiment(prog, experiment, opts.run.patches, module, overrides)
 	if err != nil {
 		return err
 	}
@@ -59,14 +59,14 @@ func (o *repoPlanOptions) run(streams Streams, opts *trainOptions, module string
 	if o.diff == "" && o.diffVersion == "" {
 		view := newRepoPlanView(c, run, plan)
 		if format == outputJSON {
-			return writeJSON(streams.Out, view)
+			return writeJSON(prog.Out, view)
 		}
-		return view.printRepo(streams)
+		return view.printRepo(prog)
 	}
 	other := run
 	if o.diff != "" {
 		experiment.config = o.diff
-		if other, err = o.experiment(streams, experiment, opts.run.patches, module, overrides); err != nil {
+		if other, err = o.experiment(prog, experiment, opts.run.patches, module, overrides); err != nil {
 			return err
 		}
 	}
@@ -75,9 +75,9 @@ func (o *repoPlanOptions) run(streams Streams, opts *trainOptions, module string
 	}
 	changes := explore.Diff(plan, c.Plan(other))
 	if format == outputJSON {
-		return writeJSON(streams.Out, changes)
+		return writeJSON(prog.Out, changes)
 	}
-	return printPlanDiff(streams, run, other, changes)
+	return printPlanDiff(prog, run, other, changes)
 }
 
 // withPresets returns the options of an experiment that finds the presets of the checkout behind those of --configs-dir.
@@ -90,12 +90,12 @@ func (o *repoPlanOptions) withPresets(experiment experimentOptions) experimentOp
 }
 
 // experiment resolves an experiment and says what a plan has to know about it, with the patches that --patches names.
-func (o *repoPlanOptions) experiment(streams Streams, experiment experimentOptions, patches, module string, overrides []string) (explore.Run, error) {
+func (o *repoPlanOptions) experiment(prog program, experiment experimentOptions, patches, module string, overrides []string) (explore.Run, error) {
 	e, err := experiment.load(module, overrides)
 	if err != nil {
 		return explore.Run{}, err
 	}
-	logReport(slog.New(streams.lines(streams.Err, slog.LevelWarn)), e.Report)
+	logReport(slog.New(prog.lines(prog.Err, slog.LevelWarn)), e.Report)
 	m, err := e.Module(module)
 	if err != nil {
 		return explore.Run{}, err
@@ -149,7 +149,7 @@ func newRepoPlanView(c *explore.Checkout, run explore.Run, plan []explore.Decisi
 }
 
 // printRepo prints the patches of a checkout that an experiment gets, and those that it does not get.
-func (v planView) printRepo(streams Streams) error {
+func (v planView) printRepo(prog program) error {
 	t := newTable(table.Row{"phase", "order", "patch", "priority", "applies", "why"}, 2, 4)
 	counts := map[string]int{}
 	for _, r := range v.Patches {
@@ -167,11 +167,11 @@ func (v planView) printRepo(streams Streams) error {
 	for _, shared := range v.Contended {
 		fmt.Fprintf(&b, "%s changes %s in this order: %s\n", shared.Phase, shared.Symbol, strings.Join(shared.Patches, ", "))
 	}
-	_, err := fmt.Fprint(streams.Out, b.String())
+	_, err := fmt.Fprint(prog.Out, b.String())
 	return err
 }
 
-func printPlanDiff(streams Streams, from, to explore.Run, changes []explore.Change) error {
+func printPlanDiff(prog program, from, to explore.Run, changes []explore.Change) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "from %s, %s %s\n  to %s, %s %s\n\n", from.File, from.Backend, orUnknown(from.Version), to.File, to.Backend, orUnknown(to.Version))
 	if len(changes) == 0 {
@@ -183,6 +183,6 @@ func printPlanDiff(streams Streams, from, to explore.Run, changes []explore.Chan
 		}
 		fmt.Fprintln(&b, render(t))
 	}
-	_, err := fmt.Fprint(streams.Out, b.String())
+	_, err := fmt.Fprint(prog.Out, b.String())
 	return err
 }

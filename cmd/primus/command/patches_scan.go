@@ -20,7 +20,7 @@ func repoFlag(cmd *cobra.Command, repo *string) {
 }
 
 // openCheckout reads the checkout that --repo names, and reports files of it that cannot be read.
-func openCheckout(streams Streams, repo string) (*explore.Checkout, error) {
+func openCheckout(prog program, repo string) (*explore.Checkout, error) {
 	if repo == "" {
 		return nil, usageError{errors.New("--repo is missing: name the folder of a checkout of Primus")}
 	}
@@ -29,14 +29,14 @@ func openCheckout(streams Streams, repo string) (*explore.Checkout, error) {
 		return nil, err
 	}
 	for _, fault := range c.Faults {
-		if _, err := fmt.Fprintf(streams.Err, "warning: %v\n", fault); err != nil {
+		if _, err := fmt.Fprintf(prog.Err, "warning: %v\n", fault); err != nil {
 			return nil, err
 		}
 	}
 	return c, nil
 }
 
-func newPatchesScanCommand(streams Streams) *cobra.Command {
+func newPatchesScanCommand(prog program) *cobra.Command {
 	var repo string
 	var only explore.Selection
 	output := inventoryFormat{outputTable}
@@ -48,7 +48,7 @@ func newPatchesScanCommand(streams Streams) *cobra.Command {
   primus patches scan --repo ~/Primus -o md > patches.md`,
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			c, err := openCheckout(streams, repo)
+			c, err := openCheckout(prog, repo)
 			if err != nil {
 				return err
 			}
@@ -56,10 +56,10 @@ func newPatchesScanCommand(streams Streams) *cobra.Command {
 			if err != nil {
 				return usageError{err}
 			}
-			if err := printRecords(streams, records, output.outputFormat); err != nil || output.outputFormat != outputTable {
+			if err := printRecords(prog, records, output.outputFormat); err != nil || output.outputFormat != outputTable {
 				return err
 			}
-			return printRemarks(streams, c, records)
+			return printRemarks(prog, c, records)
 		},
 	}
 	repoFlag(cmd, &repo)
@@ -72,12 +72,12 @@ func newPatchesScanCommand(streams Streams) *cobra.Command {
 }
 
 // printRecords prints patches, of a checkout or of this program.
-func printRecords(streams Streams, records []explore.Record, format outputFormat) error {
+func printRecords(prog program, records []explore.Record, format outputFormat) error {
 	switch format {
 	case outputJSON:
-		return writeJSON(streams.Out, records)
+		return writeJSON(prog.Out, records)
 	case outputMarkdown:
-		return printRecordsMarkdown(streams, records)
+		return printRecordsMarkdown(prog, records)
 	}
 	t := newTable(table.Row{"patch", "what it does", "backend", "phase", "priority", "what it changes", "when", "where"}, 5)
 	for _, r := range records {
@@ -87,7 +87,7 @@ func printRecords(streams Streams, records []explore.Record, format outputFormat
 		}
 		t.AppendRow(table.Row{r.ID, r.Summary(), orAny(r.Backend), orAny(r.Phase), r.Priority, r.Logic(), when, r.Location()})
 	}
-	_, err := fmt.Fprintln(streams.Out, render(t))
+	_, err := fmt.Fprintln(prog.Out, render(t))
 	return err
 }
 
@@ -99,7 +99,7 @@ func orAny(s string) string {
 }
 
 // printRemarks prints how many patches there are, and what is no patch in force.
-func printRemarks(streams Streams, c *explore.Checkout, records []explore.Record) error {
+func printRemarks(prog program, c *explore.Checkout, records []explore.Record) error {
 	var b strings.Builder
 	effective := 0
 	for _, r := range records {
@@ -122,14 +122,14 @@ func printRemarks(streams Streams, c *explore.Checkout, records []explore.Record
 	for _, d := range c.Inactive {
 		fmt.Fprintf(&b, "not imported: %s at %s:%d\n", d.ID, d.File, d.Line)
 	}
-	_, err := fmt.Fprint(streams.Out, b.String())
+	_, err := fmt.Fprint(prog.Out, b.String())
 	return err
 }
 
 var inventoryHeader = table.Row{"Patch", "What it does", "Patch logic", "Code location", "How to enable"}
 
 // printRecordsMarkdown prints a table for each folder of patches of each backend.
-func printRecordsMarkdown(streams Streams, records []explore.Record) error {
+func printRecordsMarkdown(prog program, records []explore.Record) error {
 	var titles []string
 	tables := map[string]table.Writer{}
 	for _, r := range records {
@@ -152,6 +152,6 @@ func printRecordsMarkdown(streams Streams, records []explore.Record) error {
 		fmt.Fprintf(&b, "## %s\n\n%s\n\n", title, tables[title].RenderMarkdown())
 	}
 	fmt.Fprintf(&b, "%s (`all`, `none`, `id1,id2`) is a list of the only patches that may run, on top of each patch's own condition.\n", patch.EnvFilter)
-	_, err := fmt.Fprint(streams.Out, b.String())
+	_, err := fmt.Fprint(prog.Out, b.String())
 	return err
 }

@@ -2,7 +2,7 @@ package command
 
 import "github.com/spf13/cobra"
 
-func newPluginsCommand(streams Streams) *cobra.Command {
+func newPluginsCommand(prog program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plugins",
 		Short: "Look at, make, check and build in ops from outside of this program",
@@ -10,7 +10,7 @@ func newPluginsCommand(streams Streams) *cobra.Command {
 		RunE:  showHelp,
 	}
 	cmd.AddCommand(
-		newPluginsListCommand(streams), newPluginsNewCommand(streams), newPluginsCheckCommand(streams), newPluginsBuildCommand(streams),
+		newPluginsListCommand(prog), newPluginsNewCommand(prog), newPluginsCheckCommand(prog), newPluginsBuildCommand(prog),
 		newPluginsProbeCommand(), newPluginsServeCommand(), newPluginsCheckChildCommand(),
 	)
 	return cmd

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newPluginsBuildCommand(streams Streams) *cobra.Command {
+func newPluginsBuildCommand(prog program) *cobra.Command {
 	var with []string
 	var primus, output string
 	cmd := &cobra.Command{
@@ -42,7 +42,7 @@ a directory with its source.`,
 			if err != nil {
 				return err
 			}
-			return printBuilt(streams.Out, b.output, built)
+			return printBuilt(prog.Out, b.output, built)
 		},
 	}
 	cmd.Flags().StringArrayVar(&with, "with", nil, "compile in a `MODULE[@VERSION][=DIR]`; may be given many times")

@@ -22,7 +22,7 @@ type checkOptions struct {
 	failures int
 }
 
-func newPluginsCheckCommand(streams Streams) *cobra.Command {
+func newPluginsCheckCommand(prog program) *cobra.Command {
 	var output outputFormat
 	var opts checkOptions
 	cmd := &cobra.Command{
@@ -48,7 +48,7 @@ the others are still checked. The exit code is 1 when something is wrong.`,
 			if err := opts.check(cmd); err != nil {
 				return err
 			}
-			screen := &console{out: streams.Err, width: streams.Width}
+			screen := &console{out: prog.Err, width: prog.Width}
 			defer screen.setStatus("")
 			report, err := checkPlugin(cmd.Context(), args[0], opts, screen.setStatus)
 			if err != nil {
@@ -56,9 +56,9 @@ the others are still checked. The exit code is 1 when something is wrong.`,
 			}
 			screen.setStatus("")
 			if output == outputJSON {
-				err = writeJSON(streams.Out, report)
+				err = writeJSON(prog.Out, report)
 			} else {
-				err = printChecked(streams.Out, report, opts.failures)
+				err = printChecked(prog.Out, report, opts.failures)
 			}
 			if err == nil && !report.Passed {
 				return errReported

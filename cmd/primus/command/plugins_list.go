@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -76,7 +77,7 @@ type sourceOp struct {
 	Trial     *plugin.Trial `json:"trial,omitempty"`   // of a plugin whose op was tried
 }
 
-func newPluginsListCommand(streams Streams) *cobra.Command {
+func newPluginsListCommand(prog program) *cobra.Command {
 	var output outputFormat
 	var opts policyOptions
 	cmd := &cobra.Command{
@@ -94,7 +95,7 @@ run.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var sources *sourceList
-			set := appConfig{log: slog.New(streams.lines(streams.Err, slog.LevelWarn)), policy: opts.sources(nil), listPlugins: true, extras: streams.extras}
+			set := appConfig{log: slog.New(prog.lines(prog.Err, slog.LevelWarn)), policy: opts.sources(nil), listPlugins: true, extras: prog.extras}
 			var rows []sourceRow
 			err := runApp(cmd.Context(), func() error {
 				rows = sources.rows()
@@ -104,9 +105,9 @@ run.`,
 				return err
 			}
 			if output == outputJSON {
-				return writeJSON(streams.Out, rows)
+				return writeJSON(prog.Out, rows)
 			}
-			return printSources(streams, rows)
+			return printSources(prog, rows)
 		},
 	}
 	output.addFlag(cmd)
@@ -155,6 +156,19 @@ func (s *sourceList) rows() []sourceRow {
 	}
 	return rows
 }
+
+// Plugins implements metrics.PluginLister.
+func (s *sourceList) Plugins() []metrics.Plugin {
+	var plugins []metrics.Plugin
+	for _, r := range s.rows() {
+		plugins = append(plugins, metrics.Plugin{
+			Name: cmp.Or(r.Source, filepath.Base(r.Module)), Version: r.Version, State: r.State, Usable: r.usable() > 0,
+		})
+	}
+	return plugins
+}
+
+var _ metrics.PluginLister = (*sourceList)(nil)
 
 // builtFrom returns the module that a source is compiled in from.
 func (s *sourceList) builtFrom(src opregistry.Source) moduleVersion {
@@ -225,7 +239,7 @@ func implsBySource(m *opmanager.Manager, snap *opregistry.Snapshot) map[string][
 }
 
 // printSources prints the sources as a table.
-func printSources(streams Streams, rows []sourceRow) error {
+func printSources(prog program, rows []sourceRow) error {
 	t := newTable(table.Row{"source", "version", "state", "from", "sha256", "ops", "reason"})
 	for _, r := range rows {
 		t.AppendRow(table.Row{
@@ -233,6 +247,6 @@ func printSources(streams Streams, rows []sourceRow) error {
 			dash(r.SHA256[:min(len(r.SHA256), 12)]), fmt.Sprintf("%d of %d", r.usable(), len(r.Ops)), strings.Join(r.findings(), "; "),
 		})
 	}
-	_, err := fmt.Fprintln(streams.Out, render(t))
+	_, err := fmt.Fprintln(prog.Out, render(t))
 	return err
 }

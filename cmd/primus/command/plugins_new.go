@@ -50,8 +50,9 @@ type project struct {
 	sums          []byte // its go.sum, nil when it is not known
 }
 
-func newPluginsNewCommand(streams Streams) *cobra.Command {
-	var lang, dir, module, primus string
+func newPluginsNewCommand(prog program) *cobra.Command {
+	var lang languageName
+	var dir, module, primus string
 	cmd := &cobra.Command{
 		Use:   "new --lang LANGUAGE NAME",
 		Short: "Begin a project with ops of a vendor",
@@ -67,7 +68,7 @@ is: a shared library in C, C++ or Rust, or a Go module. Nothing that exists is c
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p := project{Name: args[0], Module: module, PrimusModule: primusModule}
-			if err := p.check(cmd, lang); err != nil {
+			if err := p.check(cmd, string(lang)); err != nil {
 				return err
 			}
 			if lang == "go" {
@@ -78,22 +79,40 @@ is: a shared library in C, C++ or Rust, or a Go module. Nothing that exists is c
 			if dir == "" {
 				dir = p.Name
 			}
-			if err := p.write(lang, dir); err != nil {
+			if err := p.write(string(lang), dir); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(streams.Out, "wrote %s; next:\n\n  cd %s\n", dir, dir)
-			for _, line := range languages()[lang].next {
-				fmt.Fprintf(streams.Out, "  %s\n", strings.NewReplacer("NAME", p.Name, "MODULE", p.Module).Replace(line))
+			_, err := fmt.Fprintf(prog.Out, "wrote %s; next:\n\n  cd %s\n", dir, dir)
+			for _, line := range languages()[string(lang)].next {
+				fmt.Fprintf(prog.Out, "  %s\n", strings.NewReplacer("NAME", p.Name, "MODULE", p.Module).Replace(line))
 			}
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&lang, "lang", "", "`LANGUAGE`: "+strings.Join(languageNames(), ", "))
+	cmd.Flags().Var(&lang, "lang", "`LANGUAGE`: "+strings.Join(languageNames(), ", "))
 	cmd.Flags().StringVar(&dir, "dir", "", "write to this new `DIR` instead of ./NAME")
 	cmd.Flags().StringVar(&module, "module", "", "`PATH` of the Go module instead of example.com/NAME")
 	cmd.Flags().StringVar(&primus, "primus", "", "`VERSION`, DIR or VERSION=DIR of primus that a Go module needs")
 	return cmd
 }
+
+// languageName is the value of --lang.
+type languageName string
+
+// String implements pflag.Value.
+func (l *languageName) String() string { return string(*l) }
+
+// Type implements pflag.Value.
+func (l *languageName) Type() string { return "string" }
+
+// Set implements pflag.Value.
+func (l *languageName) Set(s string) error {
+	*l = languageName(s)
+	return nil
+}
+
+// Wants says which values the flag takes.
+func (l *languageName) Wants() string { return "one of " + strings.Join(languageNames(), ", ") }
 
 func languageNames() []string { return slices.Sorted(maps.Keys(languages())) }
 

@@ -16,18 +16,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newPolicyCommand(streams Streams) *cobra.Command {
+func newPolicyCommand(prog program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
 		Short: "Look at the policy that ranks implementations",
 		Args:  subcommandOnly,
 		RunE:  showHelp,
 	}
-	cmd.AddCommand(newPolicyShowCommand(streams), newPolicyCheckCommand(streams), newPolicySchemaCommand(streams))
+	cmd.AddCommand(newPolicyShowCommand(prog), newPolicyCheckCommand(prog), newPolicySchemaCommand(prog))
 	return cmd
 }
 
-func newPolicyShowCommand(streams Streams) *cobra.Command {
+func newPolicyShowCommand(prog program) *cobra.Command {
 	var output outputFormat
 	var opts policyOptions
 	cmd := &cobra.Command{
@@ -41,15 +41,15 @@ func newPolicyShowCommand(streams Streams) *cobra.Command {
 			sources := opts.sources(nil)
 			policy, file, err := sources.load()
 			plugins, pluginsErr := sources.plugins(file)
-			log := slog.New(streams.lines(streams.Err, slog.LevelWarn))
+			log := slog.New(prog.lines(prog.Err, slog.LevelWarn))
 			if err := errors.Join(err, pluginsErr, sources.checkVariables(log)); err != nil {
 				return err
 			}
 			shown := shownPolicy{policy.View(), sources.environment().cuda(log), viewPlugins(plugins)}
 			if output == outputJSON {
-				return writeJSON(streams.Out, shown)
+				return writeJSON(prog.Out, shown)
 			}
-			return printPolicy(streams, shown, plugins)
+			return printPolicy(prog, shown, plugins)
 		},
 	}
 	output.addFlag(cmd)
@@ -57,7 +57,7 @@ func newPolicyShowCommand(streams Streams) *cobra.Command {
 	return cmd
 }
 
-func printPolicy(streams Streams, v shownPolicy, plugins policyfile.Plugins) error {
+func printPolicy(prog program, v shownPolicy, plugins policyfile.Plugins) error {
 	t := newTable(table.Row{"field", "value", "source"})
 	row := func(field, value string) { t.AppendRow(table.Row{field, value, v.Sources[field]}) }
 	allow := "all"
@@ -91,7 +91,7 @@ func printPolicy(streams Streams, v shownPolicy, plugins policyfile.Plugins) err
 	for _, r := range pluginRows(plugins) {
 		t.AppendRow(r)
 	}
-	_, err := fmt.Fprintln(streams.Out, render(t))
+	_, err := fmt.Fprintln(prog.Out, render(t))
 	return err
 }
 

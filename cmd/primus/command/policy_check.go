@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newPolicyCheckCommand(streams Streams) *cobra.Command {
+func newPolicyCheckCommand(prog program) *cobra.Command {
 	var opts policyCheckOptions
 	cmd := &cobra.Command{
 		Use:   "check FILE…",
@@ -40,7 +40,7 @@ is in use would have none. Nothing is put in force.`,
 				}
 				opts.service = service
 			}
-			return checkPolicies(cmd.Context(), streams, files, opts)
+			return checkPolicies(cmd.Context(), prog, files, opts)
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return []cobra.Completion{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
@@ -59,9 +59,9 @@ type policyCheckOptions struct {
 }
 
 // checkPolicies returns the faults of all files, and says of the others that they are valid.
-func checkPolicies(ctx context.Context, streams Streams, files []string, opts policyCheckOptions) error {
-	log := slog.New(streams.lines(streams.Err, slog.LevelWarn))
-	set := appConfig{log: log, extras: streams.extras}
+func checkPolicies(ctx context.Context, prog program, files []string, opts policyCheckOptions) error {
+	log := slog.New(prog.lines(prog.Err, slog.LevelWarn))
+	set := appConfig{log: log, extras: prog.extras}
 	set.policy.env = environment{} // a file is judged by itself
 	var p opsParams
 	return runApp(ctx, func() error {
@@ -85,7 +85,7 @@ func checkPolicies(ctx context.Context, streams Streams, files []string, opts po
 				faults = append(faults, err)
 				continue
 			}
-			if _, err := fmt.Fprintf(streams.Out, "%s: %s\n", file, verdict); err != nil {
+			if _, err := fmt.Fprintf(prog.Out, "%s: %s\n", file, verdict); err != nil {
 				return fmt.Errorf("write the result: %w", err)
 			}
 		}

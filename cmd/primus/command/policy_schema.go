@@ -7,14 +7,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newPolicySchemaCommand(streams Streams) *cobra.Command {
+func newPolicySchemaCommand(prog program) *cobra.Command {
 	return &cobra.Command{
 		Use:     "schema",
 		Short:   "Print the JSON Schema of policy files",
 		Example: `  primus policy schema > policy.schema.json`,
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if _, err := fmt.Fprint(streams.Out, policyfile.Schema()); err != nil {
+			if _, err := fmt.Fprint(prog.Out, policyfile.Schema()); err != nil {
 				return fmt.Errorf("write the schema: %w", err)
 			}
 			return nil

@@ -14,7 +14,7 @@ import (
 // progress shows a run: on a terminal a bar and a line for each evaluation, elsewhere a line every log_interval steps, and
 // in the end the summary.
 type progress struct {
-	streams Streams
+	streams ioStreams
 	console *console
 	log     *slog.Logger // to console and log file
 	fileLog *slog.Logger // to the log file only

@@ -40,7 +40,7 @@ func TestProgress(t *testing.T) {
 		width := func() int { return 90 }
 		c := &console{out: &screen, width: width}
 		p := &progress{
-			streams: Streams{Out: &bytes.Buffer{}, Err: &screen, Width: width}, console: c,
+			streams: ioStreams{Out: &bytes.Buffer{}, Err: &screen, Width: width}, console: c,
 			log:     slog.New(slog.NewMultiHandler(newLineHandler(c, slog.LevelInfo, timeOfDay), newLineHandler(&file, slog.LevelInfo, dateTime))),
 			fileLog: slog.New(newLineHandler(&file, slog.LevelInfo, dateTime)),
 		}
@@ -67,7 +67,7 @@ func TestProgressIsNotDrawnTooOften(t *testing.T) {
 		var screen bytes.Buffer
 		width := func() int { return 90 }
 		quiet := slog.New(slog.DiscardHandler)
-		p := &progress{streams: Streams{Width: width}, console: &console{out: &screen, width: width}, log: quiet, fileLog: quiet}
+		p := &progress{streams: ioStreams{Width: width}, console: &console{out: &screen, width: width}, log: quiet, fileLog: quiet}
 		p.RunStarted(backend.Run{FirstStep: 1, Steps: 1000, LogInterval: 1})
 		for step := 1; step <= 1000; step++ {
 			time.Sleep(time.Millisecond)

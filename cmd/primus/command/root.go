@@ -22,15 +22,21 @@ const (
 	exitInterrupted = 130
 )
 
+// Streams are where a command writes: results to Out, everything else to Err.
+type Streams = ioStreams
+
+// StandardStreams returns the standard output and error of the process. CI in the environment stands for no terminal, and
+// NO_COLOR for one without colours.
+func StandardStreams() Streams { return standardStreams() }
+
 // Main runs the command line and returns the exit code. Options add to the graph that each command builds: sources of ops,
 // training backends, patches, devices, file formats and listeners through the groups of this package ([OpSources] and the others), or
 // whatever else fx can do, such as decorating a value. Some commands start the program again as a child process, so a program
 // calls Main before it does anything of its own.
 func Main(args []string, streams Streams, extras ...fx.Option) int {
-	streams.extras = extras
 	ctx, stop := interruptible(streams.Err)
 	defer stop()
-	root := NewRoot(streams)
+	root := newRoot(program{streams, extras})
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	return exitCode(ctx, err, streams.Err)
@@ -71,8 +77,11 @@ func cause(err error) error {
 	return whole
 }
 
-// NewRoot returns the command line.
-func NewRoot(streams Streams) *cobra.Command {
+// NewRoot returns the command line without what a program adds to it.
+func NewRoot(streams Streams) *cobra.Command { return newRoot(program{ioStreams: streams}) }
+
+// newRoot returns the command line.
+func newRoot(prog program) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "primus",
 		Short: "Train models whose every compute op is dispatched",
@@ -98,16 +107,16 @@ Exit codes: 0 done, 1 failure, 2 usage or a wrong policy, 130 interrupted.`,
 			return applyDefaults(cmd)
 		},
 	}
-	root.SetOut(streams.Out)
-	root.SetErr(streams.Err)
-	root.SetIn(streams.In)
+	root.SetOut(prog.Out)
+	root.SetErr(prog.Err)
+	root.SetIn(prog.In)
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newTrainCommand(streams), newConfigCommand(streams), newOpsCommand(streams), newPolicyCommand(streams), newPluginsCommand(streams),
-		newPatchesCommand(streams), newBackendsCommand(streams), newBenchmarkCommand(streams), newServeCommand(streams), newFleetCommand(streams),
-		newVersionCommand(streams), newManCommand())
+	root.AddCommand(newTrainCommand(prog), newConfigCommand(prog, newRoot), newOpsCommand(prog), newPolicyCommand(prog), newPluginsCommand(prog),
+		newPatchesCommand(prog), newBackendsCommand(prog), newBenchmarkCommand(prog), newServeCommand(prog), newFleetCommand(prog),
+		newVersionCommand(prog), newManCommand())
 	refineBuiltins(root)
-	completePolicies(root, streams)
+	completePolicies(root, prog)
 	return root
 }
 

@@ -60,17 +60,17 @@ func planGraph(set appConfig, wire func(planParams)) fx.Option {
 }
 
 // withBackends runs f with the backends and patches that are compiled in.
-func withBackends(ctx context.Context, streams Streams, log *slog.Logger, f func(planParams) error) error {
+func withBackends(ctx context.Context, prog program, log *slog.Logger, f func(planParams) error) error {
 	var p planParams
-	return runApp(ctx, func() error { return f(p) }, planGraph(appConfig{log: log, extras: streams.extras}, func(built planParams) { p = built }))
+	return runApp(ctx, func() error { return f(p) }, planGraph(appConfig{log: log, extras: prog.extras}, func(built planParams) { p = built }))
 }
 
 // planRun plans the run of an experiment.
-func planRun(ctx context.Context, streams Streams, o *runOptions, s stage, e *config.Experiment) (*train.Plan, error) {
-	log := slog.New(streams.lines(streams.Err, slog.LevelWarn))
+func planRun(ctx context.Context, prog program, o *runOptions, s stage, e *config.Experiment) (*train.Plan, error) {
+	log := slog.New(prog.lines(prog.Err, slog.LevelWarn))
 	logReport(log, e.Report)
 	var plan *train.Plan
-	err := withBackends(ctx, streams, log, func(p planParams) (err error) {
+	err := withBackends(ctx, prog, log, func(p planParams) (err error) {
 		settings := o.settings(e, s, log)
 		settings.Backends, settings.Patches = p.Backends, p.Patches
 		plan, err = train.NewPlan(ctx, settings)

@@ -18,15 +18,11 @@ import (
 	"go.uber.org/fx"
 )
 
-// serveOptions are the flags of the service.
-type serveOptions struct {
-	serve.Config
-	run     string        // directory of runs to show; of serve alone
-	patches patchesServed // of serve alone
-}
+// serviceFlags are the flags of the service.
+type serviceFlags struct{ serve.Config }
 
 // addFlags gives a command the flags of the service. They begin with a prefix, and the address has a name of its own.
-func (o *serveOptions) addFlags(flags *pflag.FlagSet, addr, usual, prefix string) {
+func (o *serviceFlags) addFlags(flags *pflag.FlagSet, addr, usual, prefix string) {
 	flags.StringVar(&o.Addr, addr, usual, "serve API, page and metrics on `HOST:PORT`")
 	flags.StringVar(&o.TokenFile, prefix+"token-file", "", "let those with a token of `FILE` change policy and quarantine; without it nobody may")
 	flags.StringVar(&o.CertFile, prefix+"tls-cert", "", "serve over TLS with the certificate in `FILE`")
@@ -36,7 +32,14 @@ func (o *serveOptions) addFlags(flags *pflag.FlagSet, addr, usual, prefix string
 	flags.BoolVar(&o.Pprof, prefix+"pprof", false, "serve Go profiles at /debug/pprof/")
 }
 
-func newServeCommand(streams Streams) *cobra.Command {
+// serveOptions are the flags of `primus serve`.
+type serveOptions struct {
+	serviceFlags
+	run     string // directory of runs to show
+	patches patchesServed
+}
+
+func newServeCommand(prog program) *cobra.Command {
 	var opts serveOptions
 	var policy policyOptions
 	var of fleetOptions
@@ -76,12 +79,12 @@ PRIMUS_LISTEN, PRIMUS_TOKEN_FILE, PRIMUS_FLEET and so on.`,
 			if err := opts.patches.check(cmd); err != nil {
 				return err
 			}
-			return runServe(cmd.Context(), streams, opts, policy, of)
+			return runServe(cmd.Context(), prog, opts, policy, of)
 		},
 	}
 	opts.addFlags(cmd.Flags(), "listen", "127.0.0.1:9400", "")
 	cmd.Flags().StringVar(&opts.run, "run", "", "show runs from their files: `DIR` is a run directory, or holds some, such as output")
-	opts.patches.extras = streams.extras
+	opts.patches.extras = prog.extras
 	opts.patches.addFlags(cmd)
 	policy.addFlags(cmd.Flags())
 	of.addFlags(cmd.Flags())
@@ -104,21 +107,22 @@ func (o *serveOptions) openArchive(log *slog.Logger) (*runs.Archive, error) {
 }
 
 // runServe serves until ctx ends.
-func runServe(ctx context.Context, streams Streams, opts serveOptions, policy policyOptions, of fleetOptions) error {
-	log := slog.New(streams.lines(streams.Err, slog.LevelInfo))
+func runServe(ctx context.Context, prog program, opts serveOptions, policy policyOptions, of fleetOptions) error {
+	log := slog.New(prog.lines(prog.Err, slog.LevelInfo))
 	archive, err := opts.openArchive(log)
 	if err != nil {
 		return err
 	}
-	patches, err := opts.patches.open(ctx, streams)
+	patches, err := opts.patches.open(ctx, prog)
 	if err != nil {
 		return err
 	}
-	set := appConfig{log: log, archive: archive, patches: patches, timing: true, policy: policy.sources(nil), serve: opts.Config, fleet: of.process(), extras: streams.extras}
+	set := appConfig{log: log, timing: true, policy: policy.sources(nil), extras: prog.extras}
+	services := serviceConfig{log: log, archive: archive, patches: patches, serve: opts.Config, fleet: of.process()}
 	return runApp(ctx, func() error {
 		<-ctx.Done()
 		return nil
-	}, serveGraph(set))
+	}, serveGraph(set, services))
 }
 
 // serveParams are what the service alone needs of the graph, in the order in which they are built.
@@ -134,8 +138,8 @@ type serveParams struct {
 }
 
 // serveGraph wires everything that the service alone needs.
-func serveGraph(set appConfig) fx.Option {
-	return fx.Options(core(set), serviceOptions(), metricsOptions(), fx.Provide(newLivePolicy, newPolicyWatcher),
+func serveGraph(set appConfig, services serviceConfig) fx.Option {
+	return fx.Options(core(set), fx.Supply(services), serviceOptions(), metricsOptions(), fx.Provide(newLivePolicy, newPolicyWatcher),
 		fx.Invoke(func(p serveParams) {
 			p.Dispatch.Watch(p.Manager)
 			p.Process.WatchPlugins(p.Sources)
@@ -146,18 +150,18 @@ func serveGraph(set appConfig) fx.Option {
 func serviceOptions() fx.Option {
 	return fx.Options(
 		fx.Provide(serve.NewHub, newBoard, serve.NewControl, newService),
-		fx.Provide(fx.Annotate(func(h *serve.Hub) opmanager.Listener { return h }, fx.ResultTags(Listeners))),
+		fx.Provide(fx.Annotate(func(h *serve.Hub) opmanager.Listener { return h }, fx.ResultTags(groupListeners))),
 	)
 }
 
 // newBoard returns where the service finds the run of this process.
-func newBoard(set appConfig, m *opmanager.Manager) *runs.Board {
+func newBoard(set serviceConfig, m *opmanager.Manager) *runs.Board {
 	return runs.NewBoard(runs.BoardSettings{Rank: set.fleet.identity.Rank, WorldSize: set.fleet.identity.WorldSize, Stats: m.Stats, Log: set.runLog})
 }
 
 type serviceParams struct {
 	fx.In
-	Set      appConfig
+	Set      serviceConfig
 	Manager  *opmanager.Manager
 	Registry *opregistry.Registry
 	Control  *serve.Control
@@ -172,7 +176,7 @@ type serviceParams struct {
 
 // service is the HTTP service while the graph runs, if an address is given.
 type service struct {
-	set    appConfig
+	set    serviceConfig
 	output *metricsOutput
 	server *serve.Server
 }

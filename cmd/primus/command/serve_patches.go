@@ -59,11 +59,11 @@ type servedPlan struct {
 // servedPatches are what the service shows beside the patches of this program.
 type servedPatches struct {
 	records []explore.Record // of the checkout
-	plan    *servedPlan      // nil without an experiment
+	plan    any              // nil without an experiment
 }
 
 // open reads the checkout and plans the experiment, each where it is given.
-func (o *patchesServed) open(ctx context.Context, streams Streams) (shown servedPatches, err error) {
+func (o *patchesServed) open(ctx context.Context, prog program) (shown servedPatches, err error) {
 	s := pretrain
 	if o.post {
 		s = posttrain
@@ -72,11 +72,13 @@ func (o *patchesServed) open(ctx context.Context, streams Streams) (shown served
 		if o.config == "" {
 			return shown, nil
 		}
-		_, view, err := planOwn(ctx, streams, &o.run, s, &o.experimentOptions, nil)
-		shown.plan = &servedPlan{fromProgram, o.config, view}
+		_, view, err := planOwn(ctx, prog, &o.run, s, &o.experimentOptions, nil)
+		if err == nil {
+			shown.plan = &servedPlan{fromProgram, o.config, view}
+		}
 		return shown, err
 	}
-	c, err := openCheckout(streams, o.checkout.repo)
+	c, err := openCheckout(prog, o.checkout.repo)
 	if err != nil {
 		return shown, err
 	}
@@ -84,7 +86,7 @@ func (o *patchesServed) open(ctx context.Context, streams Streams) (shown served
 	if o.config == "" {
 		return shown, nil
 	}
-	run, err := o.checkout.experiment(streams, o.checkout.withPresets(o.experimentOptions), o.run.patches, s.module, nil)
+	run, err := o.checkout.experiment(prog, o.checkout.withPresets(o.experimentOptions), o.run.patches, s.module, nil)
 	if err != nil {
 		return shown, err
 	}

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Streams are where a command writes: results to Out, everything else to Err.
-type Streams struct {
+// ioStreams are where a command writes: results to Out, everything else to Err.
+type ioStreams struct {
 	Out, Err io.Writer
 
 	// In is what a command reads that was given - for a file; nil is the standard input of the process.
@@ -21,17 +21,21 @@ type Streams struct {
 
 	// Color says that Err shows colours.
 	Color bool
+}
 
-	extras []fx.Option // of Main; every command that has the streams has them
+// program is what every command has: where it writes, and what another program adds with Main.
+type program struct {
+	ioStreams
+	extras []fx.Option
 }
 
 // usualWidth is for terminals that do not tell theirs.
 const usualWidth = 80
 
-// StandardStreams returns the standard output and error of the process. CI in the environment stands for no terminal, and
+// standardStreams returns the standard output and error of the process. CI in the environment stands for no terminal, and
 // NO_COLOR for one without colours.
-func StandardStreams() Streams {
-	s := Streams{Out: os.Stdout, Err: os.Stderr, In: os.Stdin}
+func standardStreams() ioStreams {
+	s := ioStreams{Out: os.Stdout, Err: os.Stderr, In: os.Stdin}
 	fd := int(os.Stderr.Fd())
 	if !term.IsTerminal(fd) || os.Getenv("TERM") == "dumb" || os.Getenv("CI") != "" {
 		return s
@@ -48,7 +52,7 @@ func StandardStreams() Streams {
 }
 
 // lines returns a handler of log lines for people who watch, on Err or on the console that is there.
-func (s Streams) lines(out io.Writer, level slog.Leveler) *lineHandler {
+func (s ioStreams) lines(out io.Writer, level slog.Leveler) *lineHandler {
 	h := newLineHandler(out, level, timeOfDay)
 	h.color = s.Color
 	return h

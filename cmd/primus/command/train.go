@@ -1,67 +1,38 @@
 package command
 
 import (
-	"math"
-	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/primus-fl/primus/opmanager"
-	"github.com/primus-fl/primus/runtime/config"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
 // trainOptions are the flags of `primus train`.
 type trainOptions struct {
-	experimentOptions
-	metricsAddr string
-	textfile    string
-	linger      time.Duration
-	peakTFLOPS  float64
-	threads     uint
-	serve       serveOptions
-	policy      policyOptions
-	manifest    string
-	run         runOptions
-	fleet       fleetOptions
+	trainingOptions
+	metrics  metricsFlags
+	serve    serviceFlags
+	manifest string
+	run      runOptions
+	fleet    fleetOptions
 }
 
 // addFlags gives a command the flags of train.
 func (o *trainOptions) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.metricsAddr, "metrics-addr", "", "serve Prometheus metrics on `HOST:PORT`, such as 127.0.0.1:9400")
-	flags.StringVar(&o.textfile, "metrics-textfile", "", "keep Prometheus metrics in `FILE`.prom, for node_exporter")
-	flags.DurationVar(&o.linger, "linger", -1, "serve metrics after the end until they are scraped once more, at most for `TIME`; by default for those who have scraped them before")
-	flags.Lookup("linger").DefValue = ""
-	flags.Float64Var(&o.peakTFLOPS, "peak-tflops", 0, "the devices reach `N` TFLOP/s at best, for primus_train_mfu_ratio; 0 is unknown")
+	o.metrics.addFlags(flags)
 	o.serve.addFlags(flags, "serve", "", "serve-")
 	flags.StringVar(&o.manifest, "require-manifest", "", "refuse to train when dispatch differs from the manifest.json in `FILE`")
 	o.run.addFlags(flags)
 	o.fleet.addFlags(flags)
-	o.addExperimentFlags(flags)
+	o.trainingOptions.addFlags(flags)
 }
 
-// addExperimentFlags gives a command the flags that say what is trained and with what.
-func (o *trainOptions) addExperimentFlags(flags *pflag.FlagSet) {
-	o.experimentOptions.addFlags(flags)
-	flags.UintVar(&o.threads, "threads", 0, "`N` CPU threads for ops; 0 is one a CPU")
-	o.policy.addFlags(flags)
-}
-
-// The stages of training.
-var (
-	pretrain  = stage{"pretrain", "pre_trainer"}
-	posttrain = stage{"posttrain", "post_trainer"}
-)
-
-func newTrainCommand(streams Streams) *cobra.Command {
-	cmd := newStageCommand(streams, "train", pretrain, "Train a model (the same as train pretrain)", pretrainExamples("train"))
+func newTrainCommand(prog program) *cobra.Command {
+	cmd := newStageCommand(prog, "train", pretrain, "Train a model (the same as train pretrain)", pretrainExamples("train"))
 	cmd.AddCommand(
-		newStageCommand(streams, "pretrain", pretrain, "Train a model from scratch", pretrainExamples("train pretrain")),
-		newStageCommand(streams, "posttrain", posttrain, posttrainShort, posttrainExamples),
+		newStageCommand(prog, "pretrain", pretrain, "Train a model from scratch", pretrainExamples("train pretrain")),
+		newStageCommand(prog, "posttrain", posttrain, posttrainShort, posttrainExamples),
 	)
 	return cmd
 }
@@ -87,9 +58,9 @@ of the native backend further, use primus train pretrain with load=DIR`
   primus train posttrain --config exp.yaml stage=sft --dry-run`
 )
 
-func newStageCommand(streams Streams, use string, s stage, about, examples string) *cobra.Command {
+func newStageCommand(prog program, use string, s stage, about, examples string) *cobra.Command {
 	var opts trainOptions
-	opts.extras = streams.extras
+	opts.extras = prog.extras
 	short, _, _ := strings.Cut(about, "\n")
 	cmd := &cobra.Command{
 		Use:                use + " --config FILE [key=value…]",
@@ -97,7 +68,7 @@ func newStageCommand(streams Streams, use string, s stage, about, examples strin
 		Long:               about + ".\n\n" + trainDetails,
 		Example:            examples,
 		DisableFlagParsing: true, // what is no flag is an override, in the order given
-		ValidArgsFunction:  completeTrain(streams, s.module),
+		ValidArgsFunction:  completeTrain(prog, s.module),
 	}
 	opts.addFlags(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -111,7 +82,7 @@ func newStageCommand(streams Streams, use string, s stage, about, examples strin
 		if err := opts.check(cmd, overrides); err != nil {
 			return err
 		}
-		return runTrain(cmd.Context(), streams, s, opts, overrides)
+		return runTrain(cmd.Context(), prog, s, opts, overrides)
 	}
 	return cmd
 }
@@ -149,22 +120,11 @@ primus.yaml (primus config cli).`
 
 // check returns the first mistake in the options.
 func (o *trainOptions) check(cmd *cobra.Command, overrides []string) error {
-	if err := o.experimentOptions.check(cmd, overrides); err != nil {
+	if err := o.trainingOptions.check(cmd, overrides); err != nil {
 		return err
 	}
-	if o.metricsAddr != "" {
-		if _, _, err := net.SplitHostPort(o.metricsAddr); err != nil {
-			return usagef(cmd, "--metrics-addr: got %q, want %s", o.metricsAddr, wants(cmd.Flags().Lookup("metrics-addr")))
-		}
-	}
-	if o.textfile != "" && filepath.Ext(o.textfile) != ".prom" {
-		return usagef(cmd, "--metrics-textfile: got %q, want %s", o.textfile, wants(cmd.Flags().Lookup("metrics-textfile")))
-	}
-	if cmd.Flags().Changed("linger") && o.linger < 0 {
-		return usagef(cmd, "--linger: got %s, want %s", o.linger, wants(cmd.Flags().Lookup("linger")))
-	}
-	if !(o.peakTFLOPS >= 0) || math.IsInf(o.peakTFLOPS, 0) {
-		return usagef(cmd, "--peak-tflops: got %v, want %s", o.peakTFLOPS, wants(cmd.Flags().Lookup("peak-tflops")))
+	if err := o.metrics.check(cmd); err != nil {
+		return err
 	}
 	if o.run.grace < 0 {
 		return usagef(cmd, "--grace: got %v, want %s", o.run.grace, wants(cmd.Flags().Lookup("grace")))
@@ -177,15 +137,5 @@ func (o *trainOptions) check(cmd *cobra.Command, overrides []string) error {
 			return usagef(cmd, "--serve: %w", err)
 		}
 	}
-	if err := opmanager.CheckLogging(os.LookupEnv); err != nil {
-		return usageError{err}
-	}
 	return nil
-}
-
-// policySources returns where the policy of the module to train comes from.
-func (o *trainOptions) policySources(module *config.Module) policySources {
-	s := o.policy.sources(module)
-	s.strict = o.strict
-	return s
 }

@@ -21,11 +21,8 @@ import (
 	"go.uber.org/fx"
 )
 
-// stage is what a command trains: how the backend calls it, and the module of the experiment that holds its parameters.
-type stage struct{ name, module string }
-
 // runTrain trains the module of a stage.
-func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, overrides []string) error {
+func runTrain(ctx context.Context, prog program, s stage, opts trainOptions, overrides []string) error {
 	experiment, err := opts.load(s.module, overrides)
 	if err != nil {
 		return err
@@ -35,7 +32,7 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 		return err
 	}
 	if opts.run.dryRun {
-		return dryRun(ctx, streams, s, opts, experiment)
+		return dryRun(ctx, prog, s, opts, experiment)
 	}
 	opLevel, err := opmanager.ParseLogLevel(os.Getenv(opmanager.EnvLogLevel))
 	if err != nil {
@@ -56,27 +53,29 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 	if err != nil {
 		return err
 	}
-	outer, stderr, restore := endWithReader(ctx, streams.Err)
+	outer, stderr, restore := endWithReader(ctx, prog.Err)
 	defer restore()
 	ctx, stop := context.WithCancelCause(outer)
 	defer stop(nil)
-	screen := &console{out: stderr, width: streams.Width}
+	screen := &console{out: stderr, width: prog.Width}
 	defer screen.setStatus("")
 	logFile, tail, requests := &backend.LogFile{}, &runs.Tail{}, &backend.Requests{}
 	if levels.file == slog.LevelInfo {
 		levels.file = backend.LevelDetail
 	}
 	toFile := newLineHandler(io.MultiWriter(tail, logFile), levels.file, dateTime)
-	log := slog.New(slog.NewMultiHandler(streams.lines(screen, levels.console), toFile))
+	log := slog.New(slog.NewMultiHandler(prog.lines(screen, levels.console), toFile))
 	logReport(log, experiment.Report)
 	defer warnWhenInterrupted(ctx, log, opts.run.grace)()
 
-	show := &progress{streams: streams, console: screen, log: log, fileLog: slog.New(toFile)}
+	show := &progress{streams: prog.ioStreams, console: screen, log: log, fileLog: slog.New(toFile)}
 	set := appConfig{
-		threads: int(opts.threads), timing: true, log: log, metrics: opts.metrics(experiment), serve: opts.serve.Config, trains: true,
-		policy: opts.policySources(module), fleet: member, extras: streams.extras,
-		runLog: tail, operator: serve.Operator{Save: requests.Save, Stop: stop},
-		opLog: slog.NewMultiHandler(streams.lines(screen, opLevel).as(opFormat), toFile.as(opFormat)),
+		threads: int(opts.threads), timing: true, log: log, policy: opts.policySources(module), extras: prog.extras,
+		opLog: slog.NewMultiHandler(prog.lines(screen, opLevel).as(opFormat), toFile.as(opFormat)),
+	}
+	services := serviceConfig{
+		log: log, metrics: opts.metrics.config(experiment), serve: opts.serve.Config, trains: true,
+		fleet: member, runLog: tail, operator: serve.Operator{Save: requests.Save, Stop: stop},
 	}
 	settings := opts.run.settings(experiment, s, log)
 	settings.LogFile, settings.Requests = logFile, requests
@@ -98,7 +97,7 @@ func runTrain(ctx context.Context, streams Streams, s stage, opts trainOptions, 
 			output.linger(outer)
 		}
 		return err
-	}, trainGraph(set, wire))
+	}, trainGraph(set, services, wire))
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return fmt.Errorf("%w before the run began", backend.ErrInterrupted)
 	}
@@ -167,6 +166,6 @@ type trainParams struct {
 }
 
 // trainGraph wires everything that training needs and hands it over.
-func trainGraph(set appConfig, wire func(trainParams)) fx.Option {
-	return fx.Options(core(set), fx.Provide(newLivePolicy, newPolicyWatcher, newFleetMember), metricsOptions(), serviceOptions(), fx.Invoke(wire))
+func trainGraph(set appConfig, services serviceConfig, wire func(trainParams)) fx.Option {
+	return fx.Options(core(set), fx.Supply(services), fx.Provide(newLivePolicy, newPolicyWatcher, newFleetMember), metricsOptions(), serviceOptions(), fx.Invoke(wire))
 }

@@ -98,8 +98,11 @@ func flagHint(flags *pflag.FlagSet, given string) string {
 	return didYouMean(given, names, "--%s")
 }
 
-// wants says what values a flag takes.
+// wants says what values a flag takes. A value with a method Wants says so itself.
 func wants(f *pflag.Flag) string {
+	if v, ok := f.Value.(interface{ Wants() string }); ok {
+		return v.Wants()
+	}
 	switch strings.TrimPrefix(strings.TrimPrefix(f.Name, "from-"), "to-") {
 	case "catalog":
 		return "a JSON file that lists impls, or - for standard input"
@@ -147,8 +150,6 @@ func wants(f *pflag.Flag) string {
 		return "a file that ends with .yaml, .yml, .json or .toml"
 	case "module":
 		return "the name of a module, such as pre_trainer"
-	case "lang":
-		return "one of " + strings.Join(languageNames(), ", ")
 	case "primus":
 		return "VERSION, =DIR or VERSION=DIR"
 	case "timeout":
@@ -158,9 +159,6 @@ func wants(f *pflag.Flag) string {
 	case "strict-config", "origin":
 		return "true or false"
 	case "output":
-		if _, configuration := f.Value.(*configFormat); configuration {
-			return "yaml, json or toml"
-		}
 		return f.Usage
 	case "backend-path", "configs-dir", "data-path":
 		return "a directory"

@@ -44,7 +44,7 @@ func (v versionInfo) String() string {
 	return strings.Join(parts, " ")
 }
 
-func newVersionCommand(streams Streams) *cobra.Command {
+func newVersionCommand(prog program) *cobra.Command {
 	var output outputFormat
 	cmd := &cobra.Command{
 		Use:     "version",
@@ -54,9 +54,9 @@ func newVersionCommand(streams Streams) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			v := buildVersion()
 			if output == outputJSON {
-				return json.NewEncoder(streams.Out).Encode(v)
+				return json.NewEncoder(prog.Out).Encode(v)
 			}
-			_, err := fmt.Fprintln(streams.Out, v)
+			_, err := fmt.Fprintln(prog.Out, v)
 			return err
 		},
 	}
