@@ -126,17 +126,22 @@ func (f *Formats) RendererOf(file string) (Renderer, error) {
 
 // Parse decodes a file by the ending of its name. A file that is empty, has more than [MaxSize] bytes, or nests or repeats
 // without reason is an error, and so is a panic of a loader. The error is an [*Error].
-func (f *Formats) Parse(file string, data []byte) (root Value, duplicates []Duplicate, err error) {
-	here := Origin{File: file}
+func (f *Formats) Parse(file string, data []byte) (Value, []Duplicate, error) {
 	format, ok := f.loaderOf(file)
 	if !ok {
 		return Value{}, nil, &Error{
-			Origin:  here,
+			Origin:  Origin{File: file},
 			Problem: fmt.Sprintf("unknown format %q, expected one of %s", path.Ext(file), strings.Join(f.Extensions(), " ")),
 		}
 	}
+	return Parse(format, file, data)
+}
+
+// Parse decodes a file in a given format, whatever its name, as [Formats.Parse] does.
+func Parse(format Loader, file string, data []byte) (root Value, duplicates []Duplicate, err error) {
+	here := Origin{File: file}
 	if len(data) > MaxSize {
-		return Value{}, nil, &Error{Origin: here, Problem: fmt.Sprintf("given %d bytes, expected at most %d", len(data), MaxSize)}
+		return Value{}, nil, &Error{Origin: here, Problem: fmt.Sprintf("given more than %d bytes, expected fewer", MaxSize)}
 	}
 	defer func() {
 		if r := recover(); r != nil {

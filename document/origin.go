@@ -42,6 +42,12 @@ func (o Origin) String() string {
 	return text
 }
 
+// Source renders o without the column.
+func (o Origin) Source() string {
+	o.Column = 0
+	return o.String()
+}
+
 // Note says in one line where v was written and what it replaced, "" for a value made by code or a mapping that replaced
 // nothing, whose keys speak for themselves.
 func (v Value) Note() string {
@@ -52,7 +58,7 @@ func (v Value) Note() string {
 	var b strings.Builder
 	b.WriteString(v.Origin().String())
 	for _, old := range replaced {
-		b.WriteString("; over " + shorten(old.String()) + " (" + old.Origin().String() + ")")
+		b.WriteString("; over " + Shorten(old.String()) + " (" + old.Origin().String() + ")")
 	}
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {

@@ -122,7 +122,7 @@ func (s *substituter) typed(v Value, text string, used []string, path string) Va
 		s.errs = append(s.errs, &Error{Origin: origin, Path: path, Err: err})
 		return v
 	}
-	return Value{data: data, text: text, origin: &origin, guessed: true}
+	return Value{data: data, text: text, origin: &origin, key: v.key, guessed: true}
 }
 
 func isQuoted(text string) bool {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/primus-fl/primus/document/internal/scalar"
 )
@@ -47,11 +48,15 @@ func (k Kind) String() string {
 type Value struct {
 	// data is nil, bool, int64, *big.Int, float64, string, scalar.Date, scalar.Time, []byte, []Value or *Map.
 	data any
-	// text is the spelling in the source of a scalar that is no string.
+	// text is the spelling in the source of a scalar that is not a string.
 	text   string
 	origin *Origin
+	// key is where the key of the value is written, or nil.
+	key *Origin
 	// guessed marks a scalar whose type was read off untyped text: a substituted variable or a command line token.
 	guessed bool
+	// verbatim marks a scalar whose text stands at its origin as it is, on one line.
+	verbatim bool
 	// over is the value that this one replaced, or nil.
 	over *Value
 }
@@ -151,8 +156,37 @@ func (v Value) Replaced() []Value {
 
 // At returns v as if it were written at o.
 func (v Value) At(o Origin) Value {
-	v.origin = &o
+	v.origin, v.verbatim = &o, false
 	return v
+}
+
+// KeyOrigin returns where the key of v was written, or where v was written when that is not known.
+func (v Value) KeyOrigin() Origin {
+	if v.key == nil {
+		return v.Origin()
+	}
+	return *v.key
+}
+
+// KeyAt returns v as if its key were written at o.
+func (v Value) KeyAt(o Origin) Value {
+	v.key = &o
+	return v
+}
+
+// Verbatim returns v, whose text stands at its origin as it is, without quotes and on one line.
+func (v Value) Verbatim() Value {
+	v.verbatim = true
+	return v
+}
+
+// Within returns where the text of v after its first n bytes was written, or where v was written when that is not known.
+func (v Value) Within(n int) Origin {
+	o, text := v.Origin(), v.Text()
+	if v.verbatim && o.Column > 0 {
+		o.Column += utf8.RuneCountInString(text[:min(n, len(text))])
+	}
+	return o
 }
 
 // Spelled returns a scalar with the text that stands for it in its source; see [Value.Text].
@@ -163,7 +197,7 @@ func (v Value) Spelled(text string) Value {
 
 // WithString returns the string text with the origin of v and what v replaced.
 func (v Value) WithString(text string) Value {
-	return Value{data: text, origin: v.origin, over: v.over}
+	return Value{data: text, origin: v.origin, key: v.key, over: v.over}
 }
 
 // Replacing returns v with old below everything it has replaced so far.
@@ -244,19 +278,19 @@ func (v Value) Equal(other Value) bool {
 	return v.data == other.data
 }
 
-// Describe names kind and value for messages, long text shortened.
+// Describe names kind and value for messages: scalars as they are written, long text shortened.
 func (v Value) Describe() string {
 	switch d := v.data.(type) {
 	case nil:
 		return "null"
 	case string:
-		return "string " + strconv.Quote(shorten(d))
+		return "string " + strconv.Quote(Shorten(d))
 	case []Value:
 		return "a list of " + strconv.Itoa(len(d))
 	case *Map:
 		return "a mapping of " + strconv.Itoa(d.Len())
 	default:
-		return v.Kind().String() + " " + shorten(v.canonical())
+		return v.Kind().String() + " " + Shorten(v.Text())
 	}
 }
 
@@ -289,7 +323,8 @@ func (v Value) canonical() string {
 // maxShown is how much of a value a message quotes.
 const maxShown = 80
 
-func shorten(text string) string {
+// Shorten returns as much of a text as a message quotes.
+func Shorten(text string) string {
 	if len(text) <= maxShown {
 		return text
 	}

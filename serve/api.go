@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
-	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/opmanager"
-	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/opregistry"
 )
 
@@ -127,16 +125,14 @@ func documentFaults(err error) []error {
 	}
 	var faults []error
 	for _, each := range all {
-		fault, ok := errors.AsType[*policyfile.Error](each)
+		fault, ok := errors.AsType[*document.Error](each)
 		if !ok {
 			return nil
 		}
-		message := fault.Problem
-		if fault.Key != "" {
-			message = fault.Key + ": " + message
-		}
-		at := []string{"body", strconv.Itoa(fault.Place.Line), strconv.Itoa(fault.Place.Column)}
-		faults = append(faults, &huma.ErrorDetail{Location: strings.Join(at, ":"), Message: message})
+		at := document.Origin{File: "body", Line: fault.Origin.Line, Column: fault.Origin.Column}
+		problem := *fault
+		problem.Origin = document.Origin{}
+		faults = append(faults, &huma.ErrorDetail{Location: at.String(), Message: problem.Error()})
 	}
 	return faults
 }

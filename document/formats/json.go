@@ -111,6 +111,7 @@ func (t *jsonTree) value(depth int) (document.Value, error) {
 func (t *jsonTree) object(origin document.Origin, depth int) (document.Value, error) {
 	var m document.Builder
 	for t.decoder.More() {
+		at := t.next()
 		token, err := t.token()
 		if err != nil {
 			return document.Value{}, err
@@ -120,7 +121,7 @@ func (t *jsonTree) object(origin document.Origin, depth int) (document.Value, er
 			return document.Value{}, err
 		}
 		if key, ok := token.(string); ok {
-			t.Put(&m, key, value)
+			t.Put(&m, key, value.KeyAt(at))
 		}
 	}
 	_, err := t.token()

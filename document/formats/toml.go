@@ -136,7 +136,7 @@ func (t *tomlTree) keyValue(current *tomlTable, expression *unstable.Node, depth
 		if err != nil {
 			return err
 		}
-		current.entries.Set(string(node.Data), value)
+		current.entries.Set(string(node.Data), value.KeyAt(origin))
 	}
 	return nil
 }

@@ -50,16 +50,26 @@ func (YAML) Load(file string, data []byte) (document.Value, []document.Duplicate
 	return root, t.Duplicates(), err
 }
 
-// yamlError turns the text of a parser error into an error with a position.
+// yamlError turns an error of the parser, which tells a line at best, into one with a position.
 func yamlError(file string, err error) error {
 	origin, problem := document.Origin{File: file, Line: 1}, strings.TrimPrefix(err.Error(), "yaml: ")
 	if rest, ok := strings.CutPrefix(problem, "line "); ok {
 		number, text, _ := strings.Cut(rest, ": ")
 		if line, convErr := strconv.Atoi(number); convErr == nil {
 			origin.Line, problem = line, text
+			if countsFromZero(text) {
+				origin.Line++
+			}
 		}
 	}
 	return &document.Error{Origin: origin, Problem: "invalid YAML: " + problem}
+}
+
+// countsFromZero reports whether a message is about grammar, for which the module counts lines from 0. For characters it
+// counts from 1.
+func countsFromZero(problem string) bool {
+	what, ok := strings.CutPrefix(problem, "did not find expected ")
+	return ok && (what == "key" || what == "node content" || strings.HasPrefix(what, "'") || strings.HasPrefix(what, "<"))
 }
 
 // yamlTree converts a node tree.
@@ -134,14 +144,18 @@ func (t *yamlTree) scalar(n *yaml.Node, origin document.Origin) (document.Value,
 		data, err = scalar.Tagged(n.ShortTag(), n.Value)
 	case isPlain(n) && strings.HasSuffix(n.Value, ":"):
 		// Only inside brackets; other parsers read [a:] as [{a: null}].
-		err = fmt.Errorf("%q ends with a colon; quote it, or write a blank and a value behind the colon", n.Value)
+		err = fmt.Errorf("%q ends with a colon; quote it, or write a space and a value after the colon", n.Value)
 	case isPlain(n):
 		data, err = scalar.YAML(n.Value)
 	}
 	if err != nil {
 		return document.Value{}, &document.Error{Origin: origin, Err: err}
 	}
-	return scalarValue(data, n.Value, origin)
+	value, err := scalarValue(data, n.Value, origin)
+	if isPlain(n) && n.Anchor == "" && !strings.Contains(n.Value, " ") { // a line that is folded becomes a space
+		value = value.Verbatim()
+	}
+	return value, err
 }
 
 // mapping converts a mapping; the content of merge keys comes first and never replaces the mapping's own keys. A value
@@ -169,7 +183,7 @@ func (t *yamlTree) mapping(n *yaml.Node, origin document.Origin, depth int) (doc
 		if value.Origin().Line > keyOrigin.Line {
 			value = value.At(keyOrigin)
 		}
-		t.Put(&own, key, value)
+		t.Put(&own, key, value.KeyAt(keyOrigin))
 	}
 	if merged == nil {
 		return document.MapValue(own.Map()).At(origin), nil

@@ -32,7 +32,7 @@ var layers = []layer{
 	{root: "vendors", allowed: []string{"vendors/abi", "vendors/loader", "vendors/internal/blas", "opregistry", "tensor", "device"}, apart: true},
 	{root: "runtime", allowed: []string{"opmanager", "opregistry", "tensor", "device", "document"}},
 	{root: "metrics", allowed: []string{"opmanager", "runtime", "opregistry", "tensor", "device"}},
-	{root: "serve", allowed: []string{"metrics", "runtime", "opmanager", "opregistry", "tensor", "device"}},
+	{root: "serve", allowed: []string{"document", "metrics", "runtime", "opmanager", "opregistry", "tensor", "device"}},
 	{root: "fleet", allowed: []string{"metrics", "runtime", "opmanager", "opregistry", "tensor", "device"}},
 	{root: "internal/buildinfo"},
 	{root: "internal/chart"},

@@ -2,11 +2,11 @@ package policyfile
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/opmanager"
 )
 
@@ -23,9 +23,6 @@ type Overlay struct {
 // fingerprint tells contents of a file apart.
 type fingerprint [sha256.Size]byte
 
-// mostBytes bounds the size of a policy file.
-const mostBytes = 1 << 20
-
 // Read reads and parses a policy file.
 func Read(file string) (*Overlay, error) {
 	data, err := readFile(file)
@@ -37,24 +34,12 @@ func Read(file string) (*Overlay, error) {
 
 // readFile returns the content of a regular file.
 func readFile(file string) ([]byte, error) {
-	info, err := os.Stat(file)
+	data, err := document.ReadFile(file)
+	if fault, ok := errors.AsType[*document.Error](err); ok {
+		return nil, fmt.Errorf("policy: %w", fault)
+	}
 	if err != nil {
 		return nil, readError(file, err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, &Error{Place: Place{File: file}, Problem: fmt.Sprintf("given %s, expected a regular file", info.Mode().Type())}
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, readError(file, err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, mostBytes+1))
-	if err != nil {
-		return nil, readError(file, err)
-	}
-	if len(data) > mostBytes {
-		return nil, &Error{Place: Place{File: file}, Problem: fmt.Sprintf("given more than %d bytes, expected a policy", mostBytes)}
 	}
 	return data, nil
 }

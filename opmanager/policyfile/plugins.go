@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/opmanager"
 )
 
@@ -25,7 +26,7 @@ type Plugins struct {
 	// Modules are the libraries, in order: paths, or names of files that are looked
 	// up in the directories for plugins.
 	Modules []string
-	// SHA256 lists the sums, in lower-case hexadecimal, of the libraries that may be
+	// SHA256 lists the checksums, in lower-case hexadecimal, of the libraries that may be
 	// opened; nil allows any, an empty list none.
 	SHA256 []string
 	// Isolate names the modules that run in a process of their own; "*" stands for
@@ -114,43 +115,45 @@ func (p *Plugins) setSource(field opmanager.Field, source string) {
 	p.Sources = next
 }
 
-func (r *reader) pluginModules(key string, v Value) (ok bool) {
+func (r *reader) pluginModules(key string, v document.Value) (ok bool) {
 	r.plugins.Modules, ok = r.modules(key, v)
 	return ok
 }
 
 // modules reads a list of libraries, or one text with commas.
-func (r *reader) modules(key string, v Value) ([]string, bool) {
+func (r *reader) modules(key string, v document.Value) ([]string, bool) {
 	var p Plugins
-	switch v.Type {
-	case TypeString:
+	switch v.Kind() {
+	case document.KindString:
 		ok := r.accept(key, v, p.SetModules)
 		return p.Modules, ok
-	case TypeList:
-		return r.texts(key, v, "one library, such as /opt/acme/libacme_ops.so", func(text string) error {
+	case document.KindList:
+		items, _ := v.List()
+		return r.texts(key, items, "one library, such as /opt/acme/libacme_ops.so", func(text string) error {
 			if strings.Contains(text, ",") {
 				return errors.New("has a comma inside; give each library by itself")
 			}
 			return nil
 		})
 	}
-	r.fail(v.Place, key, "given %s, expected a list of libraries, such as [/opt/acme/libacme_ops.so]; write [] for none", v.given())
+	r.fail(v.Origin(), key, "given %s, expected a list of libraries, such as [/opt/acme/libacme_ops.so]; write [] for none", v.Describe())
 	return nil, false
 }
 
-func (r *reader) pluginSHA256(key string, v Value) (ok bool) {
-	if v.Type != TypeList {
-		r.fail(v.Place, key, "given %s, expected a list of sums; write [] to allow no library", v.given())
+func (r *reader) pluginSHA256(key string, v document.Value) (ok bool) {
+	if v.Kind() != document.KindList {
+		r.fail(v.Origin(), key, "given %s, expected a list of checksums; write [] to allow no library", v.Describe())
 		return false
 	}
-	for i := range v.Items { // digits alone are a number to YAML
-		if t := v.Items[i].Type; t == TypeInt || t == TypeFloat {
-			v.Items[i].Type = TypeString
+	items, _ := v.List()
+	for i, item := range items {
+		if item.Kind() == document.KindInt { // a checksum of digits only
+			items[i] = item.WithString(item.Text())
 		}
 	}
-	r.plugins.SHA256, ok = r.texts(key, v, "a SHA-256 sum of 64 hexadecimal digits", func(text string) error {
+	r.plugins.SHA256, ok = r.texts(key, items, "a SHA-256 checksum of 64 hexadecimal digits", func(text string) error {
 		if sum, err := hex.DecodeString(text); err != nil || len(sum) != 32 {
-			return errors.New("is no SHA-256 sum, which has 64 hexadecimal digits; sha256sum prints it")
+			return errors.New("is no SHA-256 checksum, which has 64 hexadecimal digits; sha256sum prints it")
 		}
 		return nil
 	})
@@ -160,16 +163,16 @@ func (r *reader) pluginSHA256(key string, v Value) (ok bool) {
 	return ok
 }
 
-func (r *reader) isolatePlugins(key string, v Value) (ok bool) {
-	switch v.Type {
-	case TypeBool, TypeInt:
+func (r *reader) isolatePlugins(key string, v document.Value) (ok bool) {
+	switch v.Kind() {
+	case document.KindBool, document.KindInt:
 		var on bool
 		on, ok = r.toggle(key, v)
 		if r.plugins.Isolate = nil; on {
 			r.plugins.Isolate = []string{"*"}
 		}
 		return ok
-	case TypeString:
+	case document.KindString:
 		return r.accept(key, v, r.plugins.SetIsolate)
 	}
 	r.plugins.Isolate, ok = r.modules(key, v)
@@ -178,14 +181,14 @@ func (r *reader) isolatePlugins(key string, v Value) (ok bool) {
 
 // texts reads a list whose items are texts that check accepts. The result of an empty
 // list is empty, not nil.
-func (r *reader) texts(key string, v Value, want string, check func(string) error) ([]string, bool) {
-	texts, before := make([]string, 0, len(v.Items)), len(r.faults)
-	for i, item := range v.Items {
-		name, text := fmt.Sprintf("%s[%d]", key, i), strings.TrimSpace(item.Text)
-		if item.Type != TypeString || text == "" {
-			r.fail(item.Place, name, "given %s, expected %s", item.given(), want)
+func (r *reader) texts(key string, items []document.Value, want string, check func(string) error) ([]string, bool) {
+	texts, before := make([]string, 0, len(items)), len(r.faults)
+	for i, item := range items {
+		name, text := fmt.Sprintf("%s[%d]", key, i), strings.TrimSpace(item.Text())
+		if item.Kind() != document.KindString || text == "" {
+			r.fail(item.Origin(), name, "given %s, expected %s", item.Describe(), want)
 		} else if err := check(text); err != nil {
-			r.fail(item.Place, name, "given %s: it %v", item.given(), err)
+			r.fail(item.Origin(), name, "given %s: it %v", item.Describe(), err)
 		} else if !slices.Contains(texts, text) {
 			texts = append(texts, text)
 		}

@@ -59,9 +59,9 @@ func TestPluginErrors(t *testing.T) {
 		{"module of another type", "plugin_modules: [a.so, 7]\n", "1:24", "plugin_modules[1]: given int 7, expected one library"},
 		{"blank module", "plugin_modules: [' ']\n", "1:18", "expected one library"},
 		{"two modules in one", "plugin_modules: ['a.so,b.so']\n", "1:18", "has a comma inside"},
-		{"sums of another type", "plugin_sha256: abc\n", "1:16", `given "abc", expected a list of sums`},
-		{"short sum", "plugin_sha256: [abcd]\n", "1:17", `plugin_sha256[0]: given "abcd": it is no SHA-256 sum`},
-		{"no hexadecimal digits", "plugin_sha256: [" + strings.Repeat("x", 64) + "]\n", "1:17", "is no SHA-256 sum"},
+		{"sums of another type", "plugin_sha256: abc\n", "1:16", `given string "abc", expected a list of checksums`},
+		{"short sum", "plugin_sha256: [abcd]\n", "1:17", `plugin_sha256[0]: given string "abcd": it is no SHA-256 checksum`},
+		{"no hexadecimal digits", "plugin_sha256: [" + strings.Repeat("x", 64) + "]\n", "1:17", "is no SHA-256 checksum"},
 		{"isolation of another type", "isolate_plugins: {a: b}\n", "1:18", "given a mapping of 1, expected a list of libraries"},
 		{"number as switch", "isolate_plugins: 2\n", "1:18", `"2" is not a switch`},
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/opregistry"
@@ -103,54 +104,53 @@ func TestApplyChangesWhatIsGivenOnly(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	tests := []struct{ name, give, at, want string }{
-		{"empty", "", "1:1", "given an empty file, expected a mapping; write {}"},
-		{"only a comment", "# nothing\n", "1:1", "empty file"},
+		{"empty", "", "", "file is empty; write {}"},
+		{"only a comment", "# nothing\n", "", "file is empty"},
 		{"no mapping", "- a\n", "1:1", "given a list of 1, expected a mapping with the keys prefer, strict"},
-		{"scalar", "vendor\n", "1:1", `given "vendor", expected a mapping`},
-		{"null", "~\n", "1:1", "given null, expected a mapping"},
-		{"syntax", "strict: 1\nprefer: [a\nper_op: 1\n", "2:1", "expected YAML: "},
-		{"character", "strict: 1\nprefer: `a\n", "2:1", "expected YAML: "},
-		{"second document", "prefer: vendor\n---\nstrict: 1\n", "2:1", "second document, expected one"},
+		{"scalar", "vendor\n", "1:1", `given string "vendor", expected a mapping`},
+		{"null", "~\n", "", "file is empty"},
+		{"syntax", "strict: 1\nprefer: [a\nper_op: 1\n", "2", "invalid YAML: "},
+		{"character", "strict: 1\nprefer: `a\n", "2", "invalid YAML: "},
+		{"second document", "prefer: vendor\n---\nstrict: 1\n", "2:1", "second document, expected a single one"},
 		{"unknown key", "\nprefr: vendor\n", "2:1", `unknown key "prefr", expected one of prefer, strict, allow_vendors, deny_vendors, deterministic, per_op, protect_in_place, rules, quarantine, verify, plugin_modules, plugin_sha256, isolate_plugins; did you mean "prefer"?`},
 		{"hyphen", "deny-vendors: acme\n", "1:1", `did you mean "deny_vendors"?`},
-		{"merge key", "<<: {prefer: vendor}\n", "1:1", `unknown key "<<"`},
 		{"twice", "strict: 1\nstrict: 0\n", "2:1", "strict is given twice, first as strict at p.yaml:1:1; keep one"},
-		{"unknown kind", "prefer:  vendro\n", "1:10", `given "vendro": unknown kind "vendro", want flagos, vendor or reference; did you mean "vendor"?`},
+		{"unknown kind", "prefer:  vendro\n", "1:10", `given string "vendro": unknown kind "vendro", want flagos, vendor or reference; did you mean "vendor"?`},
 		{"kind of another type", "prefer: 1\n", "1:9", "given int 1, expected flagos, vendor or reference"},
 		{"kind in a list", "prefer: [vendor]\n", "1:9", "given a list of 1, expected flagos"},
 		{"no kind", "prefer:\n", "1:8", "given null, expected flagos"},
 		{"unknown switch", "strict: maybe\n", "1:9", `"maybe" is not a switch, want 1, true`},
 		{"number as switch", "strict: 2\n", "1:9", `"2" is not a switch`},
 		{"float as switch", "protect_in_place: 1.0\n", "1:19", "given float 1.0, expected true or false"},
-		{"mapping as switch", "strict: {on: true}\n", "1:9", "given a mapping of 1, expected true or false"},
+		{"mapping as switch", "strict: {a: true}\n", "1:9", "given a mapping of 1, expected true or false"},
 		{"vendors of another type", "allow_vendors: 3\n", "1:16", "given int 3, expected a list of vendors"},
 		{"no vendors", "allow_vendors:\n", "1:15", "given null, expected a list of vendors or a text such as acme,nvidia; write [] for none"},
-		{"blank vendors", "deny_vendors: ''\n", "1:15", "given a blank text, expected names of vendors; write [] for none"},
+		{"blank vendors", "deny_vendors: ''\n", "1:15", "given an empty text, expected names of vendors; write [] for none"},
 		{"only commas", "deny_vendors: ', ,'\n", "1:15", "no vendor between the commas"},
 		{"second vendor of a text", "deny_vendors: acme,a;b\n", "1:20", `vendor "a;b" has a ';' inside`},
 		{"vendor of another type", "allow_vendors: [acme, 7]\n", "1:23", "allow_vendors[1]: given int 7, expected the name of one vendor"},
-		{"two vendors in one", "allow_vendors:\n  - acme\n  - a,b\n", "3:5", `given "a,b", expected the name of one vendor`},
+		{"two vendors in one", "allow_vendors:\n  - acme\n  - a,b\n", "3:5", `given string "a,b", expected the name of one vendor`},
 		{"kind as vendor", "allow_vendors: [flagos]\n", "1:17", `"flagos" is a kind of impl, not a vendor`},
 		{"orders of another type", "per_op: rmsnorm_fwd=vendor\n", "1:9", "expected a mapping from ops to orders"},
 		{"name of an op", "per_op:\n  'a b': vendor\n", "2:3", `given "a b", expected the name of an op or a pattern`},
 		{"op twice", "per_op:\n  a: vendor\n  a: flagos\n", "3:3", "per_op.a is given twice, first as per_op.a at p.yaml:2:3"},
 		{"unknown token", "per_op:\n  a: vendor|flags\n", "2:13", `per_op.a: given unknown token "flags": want flagos, vendor, vendor:NAME, reference or impl:ID; did you mean "flagos"?`},
 		{"unknown token in a list", "per_op:\n  a:\n    - vendor\n    - 'impl:'\n", "4:7", `token "impl:": want impl:ID`},
-		{"two tokens in one", "per_op: {a: [vendor|flagos]}\n", "1:14", `given "vendor|flagos", expected one token`},
+		{"two tokens in one", "per_op: {a: [vendor|flagos]}\n", "1:14", `given string "vendor|flagos", expected one token`},
 		{"token of another type", "per_op: {a: [1]}\n", "1:14", "given int 1, expected one token"},
 		{"order of another type", "per_op: {a: true}\n", "1:13", "given bool true, expected tokens"},
 		{"no token", "per_op: {a: ' | '}\n", "1:13", "given no token, expected flagos"},
 		{"empty order", "per_op: {a: []}\n", "1:13", "given no token"},
 		{"rules of another type", "rules: {layers: 1}\n", "1:8", "given a mapping of 1, expected a list of rules, each a mapping with layers or phase; write [] for none"},
 		{"no rules", "rules:\n", "1:7", "given null, expected a list of rules"},
-		{"rule of another type", "rules: [x]\n", "1:9", `rules[0]: given "x", expected a mapping with the keys layers, phase, prefer, allow_vendors, deny_vendors, per_op`},
+		{"rule of another type", "rules: [x]\n", "1:9", `rules[0]: given string "x", expected a mapping with the keys layers, phase, prefer, allow_vendors, deny_vendors, per_op`},
 		{"rule for everything", "rules:\n  - prefer: vendor\n", "2:5", "rules[0]: given neither layers nor phase, expected at least one; what holds everywhere stands outside of rules"},
 		{"rule that changes nothing", "rules:\n  - layers: 1\n    deny_vendors: []\n    per_op: {}\n", "2:5", "rules[0]: given a rule that changes nothing, expected one of prefer, allow_vendors, deny_vendors, per_op in it"},
 		{"key of a rule", "rules:\n  - layer: 1\n    phase: forward\n    prefer: vendor\n", "2:5", `rules[0]: unknown key "layer", expected one of layers, phase, prefer, allow_vendors, deny_vendors, per_op; did you mean "layers"?`},
 		{"key of a policy in a rule", "rules: [{layers: 1, strict: true, prefer: vendor}]\n", "1:21", `rules[0]: unknown key "strict"`},
 		{"key of a rule twice", "rules:\n- layers: 1\n  layers: 2\n  prefer: vendor\n", "3:3", "rules[0].layers is given twice, first as rules[0].layers at p.yaml:2:3"},
-		{"second rule", "rules:\n- {layers: 1, prefer: vendor}\n- {phase: backward, prefer: vendro}\n", "3:29", `rules[1].prefer: given "vendro": unknown kind`},
-		{"vendor in a rule", "rules: [{layers: 1, deny_vendors: [a, b;c]}]\n", "1:39", `rules[0].deny_vendors[1]: given "b;c": vendor "b;c" has a ';' inside`},
+		{"second rule", "rules:\n- {layers: 1, prefer: vendor}\n- {phase: backward, prefer: vendro}\n", "3:29", `rules[1].prefer: given string "vendro": unknown kind`},
+		{"vendor in a rule", "rules: [{layers: 1, deny_vendors: [a, b;c]}]\n", "1:39", `rules[0].deny_vendors[1]: given string "b;c": vendor "b;c" has a ';' inside`},
 		{"token in a rule", "rules: [{layers: 1, per_op: {a: [vendor, flags]}}]\n", "1:42", `rules[0].per_op.a: given unknown token "flags"`},
 		{"no layers", "rules: [{layers: [], prefer: vendor}]\n", "1:18", "rules[0].layers: given no layer, expected a number counted from 0, a range such as 0-3, or a list of them"},
 		{"null as layers", "rules: [{layers: , prefer: vendor}]\n", "1:18", "rules[0].layers: given null, expected a number counted from 0"},
@@ -158,32 +158,32 @@ func TestErrors(t *testing.T) {
 		{"layer below 0", "rules: [{layers: -1, prefer: vendor}]\n", "1:18", `rules[0].layers: given int -1: "-1" is no layer`},
 		{"second layer", "rules: [{layers: 0-3;x, prefer: vendor}]\n", "1:18", `"0-3;x" is no layer, want a number counted from 0, or a range such as 0-3`},
 		{"backward range", "rules:\n- layers: 1,7-3\n  prefer: vendor\n", "2:13", `range "7-3" ends before it begins, want 3-7`},
-		{"layer of a list", "rules: [{layers: [1, x], prefer: vendor}]\n", "1:22", `rules[0].layers[1]: given "x": "x" is no layer`},
-		{"layers in one", "rules: [{layers: ['1,2'], prefer: vendor}]\n", "1:19", `rules[0].layers[0]: given "1,2", expected one number or range`},
-		{"unknown phase", "rules: [{phase: backwards, prefer: vendor}]\n", "1:17", `rules[0].phase: given "backwards": unknown phase "backwards", want forward or backward; did you mean "backward"?`},
+		{"layer of a list", "rules: [{layers: [1, x], prefer: vendor}]\n", "1:22", `rules[0].layers[1]: given string "x": "x" is no layer`},
+		{"layers in one", "rules: [{layers: ['1,2'], prefer: vendor}]\n", "1:19", `rules[0].layers[0]: given string "1,2", expected one number or range`},
+		{"unknown phase", "rules: [{phase: backwards, prefer: vendor}]\n", "1:17", `rules[0].phase: given string "backwards": unknown phase "backwards", want forward or backward; did you mean "backward"?`},
 		{"phase of another type", "rules: [{phase: 1, prefer: vendor}]\n", "1:17", "given int 1, expected forward or backward"},
 		{"no quarantine", "quarantine:\n", "1:12", "given null, expected on, off or a mapping with the keys enabled, failures, window, backoff"},
 		{"quarantine that is no switch", "quarantine: 5\n", "1:13", `quarantine: given int 5: "5" is not a switch`},
 		{"key of quarantine", "quarantine: {failure: 3}\n", "1:14", `quarantine: unknown key "failure", expected one of enabled, failures, window, backoff; did you mean "failures"?`},
-		{"enabled", "quarantine: {enabled: maybe}\n", "1:23", `quarantine.enabled: given "maybe": "maybe" is not a switch`},
+		{"enabled", "quarantine: {enabled: maybe}\n", "1:23", `quarantine.enabled: given string "maybe": "maybe" is not a switch`},
 		{"no failures", "quarantine: {failures: 0}\n", "1:24", "quarantine.failures: given int 0, expected a number from 1 to 1000000"},
 		{"failures below 0", "quarantine: {failures: -3}\n", "1:24", "given int -3, expected"},
 		{"half a failure", "quarantine: {failures: 2.5}\n", "1:24", "given float 2.5, expected"},
 		{"more failures than numbers", "quarantine: {failures: 9223372036854775808}\n", "1:24", "given int 9223372036854775808, expected"},
-		{"failures in words", "quarantine: {failures: three}\n", "1:24", `given "three", expected a number`},
-		{"time without unit", "quarantine: {window: '30'}\n", "1:22", `quarantine.window: given "30", expected a time above 0 and up to 8760h0m0s, such as 30s, 1m30s or a number of seconds`},
-		{"no time", "quarantine: {backoff: 0s}\n", "1:23", `quarantine.backoff: given "0s", expected a time above 0`},
+		{"failures in words", "quarantine: {failures: three}\n", "1:24", `given string "three", expected a number`},
+		{"time without unit", "quarantine: {window: '30'}\n", "1:22", `quarantine.window: given string "30", expected a time above 0 and up to 8760h0m0s, such as 30s, 1m30s or a number of seconds`},
+		{"no time", "quarantine: {backoff: 0s}\n", "1:23", `quarantine.backoff: given string "0s", expected a time above 0`},
 		{"time below 0", "quarantine: {backoff: -30}\n", "1:23", "given int -30, expected a time above 0"},
-		{"less than a nanosecond", "quarantine: {backoff: 1e-10}\n", "1:23", "given float 1e-10, expected a time above 0"},
+		{"less than a nanosecond", "quarantine: {backoff: 1e-10}\n", "1:23", "given string \"1e-10\", expected a time above 0"},
 		{"endless", "quarantine: {backoff: .inf}\n", "1:23", "given float .inf, expected a time above 0"},
-		{"more than a year", "quarantine: {backoff: 8761h}\n", "1:23", `given "8761h", expected a time above 0 and up to`},
-		{"more seconds than a year has", "quarantine: {backoff: 1e300}\n", "1:23", "given float 1e300, expected a time above 0 and up to"},
+		{"more than a year", "quarantine: {backoff: 8761h}\n", "1:23", `given string "8761h", expected a time above 0 and up to`},
+		{"more seconds than a year has", "quarantine: {backoff: 1e300}\n", "1:23", "given string \"1e300\", expected a time above 0 and up to"},
 		{"time of another type", "quarantine: {backoff: true}\n", "1:23", "given bool true, expected a time"},
-		{"verify as a switch", "verify: on\n", "1:9", `given "on", expected a number from 0 to 1 or a mapping with the keys fraction, ops, quarantine; write 0 for none`},
+		{"verify as a switch", "verify: on\n", "1:9", `given bool on, expected a number from 0 to 1 or a mapping with the keys fraction, ops, quarantine; write 0 for none`},
 		{"verify more than all", "verify: 2\n", "1:9", "verify: given int 2, expected a number from 0 to 1"},
 		{"verify below 0", "verify: -0.1\n", "1:9", "given float -0.1, expected a number from 0 to 1"},
 		{"no number", "verify: .nan\n", "1:9", "given float .nan, expected a number from 0 to 1"},
-		{"percent", "verify: {fraction: 1%}\n", "1:20", `verify.fraction: given "1%", expected a number from 0 to 1`},
+		{"percent", "verify: {fraction: 1%}\n", "1:20", `verify.fraction: given string "1%", expected a number from 0 to 1`},
 		{"no fraction", "verify: {ops: [a]}\n", "1:9", "verify: given no fraction, expected the part of the calls to verify, such as fraction: 0.01"},
 		{"empty verify", "verify: {}\n", "1:9", "verify: given no fraction"},
 		{"key of verify", "verify: {fraction: 1, op: a}\n", "1:23", `verify: unknown key "op", expected one of fraction, ops, quarantine; did you mean "ops"?`},
@@ -191,17 +191,21 @@ func TestErrors(t *testing.T) {
 		{"only commas as ops", "verify: {fraction: 1, ops: ', ,'}\n", "1:28", "verify.ops: given no op"},
 		{"ops of another type", "verify: {fraction: 1, ops: {a: 1}}\n", "1:28", "given a mapping of 1, expected a list of ops or a text such as generic_gemm,*_bwd"},
 		{"op of another type", "verify: {fraction: 1, ops: [a, 7]}\n", "1:32", "verify.ops[1]: given int 7, expected the name of an op"},
-		{"two ops in one", "verify:\n  fraction: 1\n  ops: a,b;c\n", "3:10", `verify.ops[1]: given "b;c", expected the name of an op`},
+		{"two ops in one", "verify:\n  fraction: 1\n  ops: a,b;c\n", "3:10", `verify.ops[1]: given string "b;c", expected the name of an op`},
 		{"verify.quarantine", "verify: {fraction: 1, quarantine: 3}\n", "1:35", `verify.quarantine: given int 3: "3" is not a switch`},
-		{"anchor in itself", "per_op: &a {x: *a}\n", "1:16", "given a mapping of"},
-		{"date", "prefer: 2024-01-01\n", "1:9", "given timestamp 2024-01-01, expected flagos"},
+		{"anchor in itself", "per_op: &a {x: *a}\n", "1:16", "anchor \"a\" contains itself"},
+		{"date", "prefer: 2024-01-01\n", "1:9", "given date 2024-01-01, expected flagos"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			o, err := policyfile.Parse("p.yaml", []byte(tt.give))
 			assert.Nil(t, o)
 			require.Len(t, faults(err), 1, "%v", err)
-			assert.ErrorContains(t, err, "policy: p.yaml:"+tt.at+": ")
+			at := "policy: p.yaml"
+			if tt.at != "" {
+				at += ":" + tt.at
+			}
+			assert.ErrorContains(t, err, at+": ")
 			assert.ErrorContains(t, err, tt.want)
 		})
 	}
@@ -236,8 +240,10 @@ func TestScopesAndSettings(t *testing.T) {
 		"quarantine: {window: 30s}":                  window(30 * time.Second),
 		"quarantine: {window: ' 1h0.5m ' }":          window(time.Hour + 30*time.Second),
 		"quarantine: {window: 30}":                   window(30 * time.Second),
+		"quarantine: {window: 1e2}":                  window(100 * time.Second),
 		"quarantine: {window: 0.25}":                 window(250 * time.Millisecond),
 		"quarantine: {window: 31536000}":             window(365 * 24 * time.Hour),
+		"verify: 1e-2":                               fraction(0.01),
 		"verify: 0.25":                               fraction(0.25),
 		"verify: 1":                                  fraction(1),
 		"verify: .5":                                 fraction(0.5),
@@ -265,13 +271,25 @@ func TestErrorsAreReportedTogether(t *testing.T) {
 func TestAliasesAreBounded(t *testing.T) {
 	text := "prefer: &a [" + strings.Repeat("x,", 50_000) + "]\nstrict: [" + strings.Repeat("*a,", 50_000) + "]\n"
 	_, err := policyfile.Parse("p.yaml", []byte(text))
-	assert.ErrorContains(t, err, "more than 100000 values")
+	assert.ErrorContains(t, err, "more than 131072 values")
 }
 
+func TestMergeKeys(t *testing.T) {
+	o, err := policyfile.Parse("p.yaml", []byte("rules:\n- &low {layers: 0-3, prefer: vendor}\n- {<<: *low, layers: 4-7}\n"))
+	require.NoError(t, err)
+	rules := o.Apply(opmanager.DefaultPolicy()).Rules
+	require.Len(t, rules, 2)
+	assert.Equal(t, opregistry.KindVendor, rules[1].Prefer)
+	assert.Equal(t, []opmanager.LayerRange{{First: 4, Last: 7}}, rules[1].Layers)
+}
+
+// A source is the place of the key, where an alias makes that another one than the place of the value.
 func TestAliases(t *testing.T) {
 	o, err := policyfile.Parse("p.yaml", []byte("allow_vendors: &v [acme]\ndeny_vendors: *v\n"))
 	require.NoError(t, err)
-	assert.Equal(t, []string{"acme"}, o.Apply(opmanager.DefaultPolicy()).Deny)
+	p := o.Apply(opmanager.DefaultPolicy())
+	assert.Equal(t, []string{"acme"}, p.Deny)
+	assert.Equal(t, "p.yaml:2", p.Sources[opmanager.FieldDeny])
 }
 
 func TestRead(t *testing.T) {
@@ -288,7 +306,7 @@ func TestRead(t *testing.T) {
 	large := filepath.Join(dir, "large.yaml")
 	require.NoError(t, os.WriteFile(large, make([]byte, 1<<20+1), 0o600))
 	_, err = policyfile.Read(large)
-	assert.ErrorContains(t, err, "expected a policy")
+	assert.ErrorContains(t, err, "given more than 1048576 bytes")
 }
 
 // schemaObject is a part of the schema that describes a mapping.
@@ -357,11 +375,10 @@ func FuzzPolicyFile(f *testing.F) {
 		}
 		assert.Nil(t, o)
 		for _, fault := range faults(err) {
-			var e *policyfile.Error
+			var e *document.Error
 			require.ErrorAs(t, fault, &e)
-			assert.Positive(t, e.Place.Line)
-			assert.Positive(t, e.Place.Column)
-			assert.Less(t, len(e.Error()), 4096)
+			assert.Equal(t, "p.yaml", e.Origin.File)
+			assert.Less(t, len(fault.Error()), 4096)
 		}
 	})
 }

@@ -6,12 +6,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/suggest"
 	"github.com/primus-fl/primus/opmanager"
 )
 
 // reader fills an overlay from a document and collects the faults.
 type reader struct {
+	// once says that a key which the document gives again is a fault.
+	once    bool
 	policy  opmanager.Policy
 	plugins Plugins
 	faults  []error
@@ -21,7 +24,7 @@ type reader struct {
 // it adds to the faults.
 type keyReader struct {
 	key  string
-	read func(key string, v Value) bool
+	read func(key string, v document.Value) bool
 }
 
 // keyReaders lists the keys of a document in the order of the documentation.
@@ -54,34 +57,42 @@ func keysOf(readers []keyReader) []string {
 	return keys
 }
 
-// FromValue reads a document that was parsed elsewhere: a mapping with the keys
-// of a policy file. The error joins one *Error for each fault; with an error there
-// is no overlay.
-func FromValue(root Value) (*Overlay, error) {
-	r := &reader{}
-	if root.Type != TypeMapping {
-		r.fail(root.Place, "", "given %s, expected a mapping with the keys %s", root.given(), strings.Join(Keys(), ", "))
-		return nil, errors.Join(r.faults...)
-	}
-	r.policy.Sources = map[opmanager.Field]string{}
-	for _, e := range r.mapping(root, "", r.keyReaders()) {
-		r.policy.Sources[opmanager.Field(e.Key)] = e.Place.Source()
-	}
-	if len(r.faults) > 0 {
-		return nil, errors.Join(r.faults...)
-	}
-	return &Overlay{values: r.policy, plugins: r.plugins}, nil
+// wantDocument says what a policy is.
+func wantDocument() string { return "a mapping with the keys " + strings.Join(Keys(), ", ") }
+
+// mapping reads a mapping, each key by its reader, and returns the entries that could be read.
+func (r *reader) mapping(v document.Value, name string, readers []keyReader) []Entry {
+	return r.read(r.entries(v, name), name, readers)
 }
 
-// mapping reads the entries of a mapping, each by the reader of its key, and
-// returns those that could be read.
-func (r *reader) mapping(m Value, name string, readers []keyReader) []Entry {
+// entries returns the entries of a mapping, named after their parent, and reports those that are
+// given twice.
+func (r *reader) entries(v document.Value, parent string) []Entry {
+	m, _ := v.Map()
+	entries := make([]Entry, 0, m.Len())
+	for key, value := range m.All() {
+		e := Entry{Key: key, Name: document.JoinPath(parent, key), Value: value}
+		if older := value.Replaced(); r.once && len(older) > 0 {
+			r.twice(e, Entry{Name: e.Name, Value: older[len(older)-1]})
+		}
+		entries = append(entries, e)
+	}
+	return entries
+}
+
+// read reads entries, each by the reader of its key, and returns those that could be read.
+func (r *reader) read(entries []Entry, name string, readers []keyReader) []Entry {
 	var read []Entry
-	keys := keysOf(readers)
-	for e := range r.entries(m, name) {
+	first, keys := map[string]Entry{}, keysOf(readers)
+	for _, e := range entries {
+		if earlier, again := first[e.Key]; again {
+			r.twice(e, earlier)
+			continue
+		}
+		first[e.Key] = e
 		switch i := slices.Index(keys, e.Key); {
 		case i < 0:
-			r.fail(e.Place, name, "unknown key %q, expected one of %s%s", shorten(e.Key), strings.Join(keys, ", "), nearest(e.Key, keys))
+			r.fail(e.Value.KeyOrigin(), name, "unknown key %q, expected one of %s%s", document.Shorten(e.Key), strings.Join(keys, ", "), nearest(e.Key, keys))
 		case readers[i].read(e.Name, e.Value):
 			read = append(read, e)
 		}
@@ -89,56 +100,38 @@ func (r *reader) mapping(m Value, name string, readers []keyReader) []Entry {
 	return read
 }
 
-// entries yields the entries of a mapping with their names and reports those that
-// are given twice.
-func (r *reader) entries(m Value, parent string) func(func(Entry) bool) {
-	return func(yield func(Entry) bool) {
-		first := map[string]Entry{}
-		for _, e := range m.Entries {
-			if e.Name == "" {
-				e.Name = strings.TrimPrefix(parent+"."+e.Key, ".")
-			}
-			if earlier, twice := first[e.Key]; twice {
-				r.fail(e.Place, "", "%s is given twice, first as %s at %s; keep one", shorten(e.Name), shorten(earlier.Name), earlier.Place)
-				continue
-			}
-			first[e.Key] = e
-			if !yield(e) {
-				return
-			}
-		}
-	}
+func (r *reader) twice(e, earlier Entry) {
+	r.fail(e.Value.KeyOrigin(), "", "%s is given twice, first as %s at %s; keep one", document.Shorten(e.Name), document.Shorten(earlier.Name), earlier.Value.KeyOrigin())
 }
 
-func (r *reader) fail(at Place, key, format string, args ...any) {
-	r.faults = append(r.faults, &Error{Place: at, Key: shorten(key), Problem: fmt.Sprintf(format, args...)})
+func (r *reader) fail(at document.Origin, key, format string, args ...any) {
+	r.faults = append(r.faults, fmt.Errorf("policy: %w", &document.Error{Origin: at, Path: document.Shorten(key), Problem: fmt.Sprintf(format, args...)}))
 }
 
-// accept reports whether set took the text of a value, and adds its error with
-// the place.
-func (r *reader) accept(key string, v Value, set func(value, source string) error) bool {
-	err := set(v.Text, v.Place.Source())
+// accept reports whether set took the text of a value, and adds its error with the place.
+func (r *reader) accept(key string, v document.Value, set func(value, source string) error) bool {
+	err := set(v.Text(), v.Origin().Source())
 	if err == nil {
 		return true
 	}
 	var fault *opmanager.PolicyError
 	if errors.As(err, &fault) {
-		r.fail(v.at(fault.Offset), key, "given %s: %s", v.given(), fault.Problem)
+		r.fail(v.Within(fault.Offset), key, "given %s: %s", v.Describe(), fault.Problem)
 	} else {
-		r.fail(v.Place, key, "given %s: %v", v.given(), err)
+		r.fail(v.Origin(), key, "given %s: %v", v.Describe(), err)
 	}
 	return false
 }
 
-func (r *reader) prefer(key string, v Value) bool {
-	if v.Type != TypeString {
-		r.fail(v.Place, key, "given %s, expected flagos, vendor or reference", v.given())
+func (r *reader) prefer(key string, v document.Value) bool {
+	if v.Kind() != document.KindString {
+		r.fail(v.Origin(), key, "given %s, expected flagos, vendor or reference", v.Describe())
 		return false
 	}
 	return r.accept(key, v, r.policy.SetPrefer)
 }
 
-func (r *reader) strict(key string, v Value) bool {
+func (r *reader) strict(key string, v document.Value) bool {
 	_, ok := r.toggle(key, v)
 	if ok {
 		ok = r.accept(key, v, r.policy.SetStrict)
@@ -146,64 +139,65 @@ func (r *reader) strict(key string, v Value) bool {
 	return ok
 }
 
-func (r *reader) deterministic(key string, v Value) (ok bool) {
+func (r *reader) deterministic(key string, v document.Value) (ok bool) {
 	r.policy.Deterministic, ok = r.toggle(key, v)
 	return ok
 }
 
-func (r *reader) protect(key string, v Value) bool {
+func (r *reader) protect(key string, v document.Value) bool {
 	on, ok := r.toggle(key, v)
 	r.policy.ProtectInPlace = on
 	return ok
 }
 
 // toggle reads a switch: a bool, 1, 0 or one of the words that variables take.
-func (r *reader) toggle(key string, v Value) (on, ok bool) {
-	switch v.Type {
-	case TypeBool, TypeInt, TypeString:
+func (r *reader) toggle(key string, v document.Value) (on, ok bool) {
+	switch v.Kind() {
+	case document.KindBool, document.KindInt, document.KindString:
 		var p opmanager.Policy
 		ok = r.accept(key, v, p.SetStrict)
 		return p.Strict, ok
 	}
-	r.fail(v.Place, key, "given %s, expected true or false", v.given())
+	r.fail(v.Origin(), key, "given %s, expected true or false", v.Describe())
 	return false, false
 }
 
-func (r *reader) allow(key string, v Value) (ok bool) {
+func (r *reader) allow(key string, v document.Value) (ok bool) {
 	r.policy.Allow, ok = r.vendors(key, v)
 	return ok
 }
 
-func (r *reader) deny(key string, v Value) (ok bool) {
+func (r *reader) deny(key string, v document.Value) (ok bool) {
 	r.policy.Deny, ok = r.vendors(key, v)
 	return ok
 }
 
 // vendors reads a list of names, or one text with commas. The result of an empty
 // list is empty, not nil.
-func (r *reader) vendors(key string, v Value) ([]string, bool) {
+func (r *reader) vendors(key string, v document.Value) ([]string, bool) {
 	var p opmanager.Policy
 	switch {
-	case v.Type == TypeString && strings.TrimSpace(v.Text) == "":
-		r.fail(v.Place, key, "given a blank text, expected names of vendors; write [] for none")
+	case v.Kind() == document.KindString && strings.TrimSpace(v.Text()) == "":
+		r.fail(v.Origin(), key, "given an empty text, expected names of vendors; write [] for none")
 		return nil, false
-	case v.Type == TypeString:
+	case v.Kind() == document.KindString:
 		ok := r.accept(key, v, p.SetAllow)
 		return p.Allow, ok
-	case v.Type != TypeList:
+	case v.Kind() != document.KindList:
 		hint := ""
-		if v.Type == TypeNull {
+		if v.Kind() == document.KindNull {
 			hint = "; write [] for none"
 		}
-		r.fail(v.Place, key, "given %s, expected a list of vendors or a text such as acme,nvidia%s", v.given(), hint)
+		r.fail(v.Origin(), key, "given %s, expected a list of vendors or a text such as acme,nvidia%s", v.Describe(), hint)
 		return nil, false
 	}
-	names, before := make([]string, 0, len(v.Items)), len(r.faults)
-	for i, item := range v.Items {
+	items, _ := v.List()
+	names, before := make([]string, 0, len(items)), len(r.faults)
+	for i, item := range items {
 		name := fmt.Sprintf("%s[%d]", key, i)
 		switch {
-		case item.Type != TypeString || strings.TrimSpace(item.Text) == "" || strings.Contains(item.Text, ","):
-			r.fail(item.Place, name, "given %s, expected the name of one vendor", item.given())
+		case item.Kind() != document.KindString || strings.TrimSpace(item.Text()) == "" || strings.Contains(item.Text(), ","):
+			r.fail(item.Origin(), name, "given %s, expected the name of one vendor", item.Describe())
 		case r.accept(name, item, p.SetAllow):
 			names = append(names, p.Allow...)
 		}

@@ -5,17 +5,19 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/opmanager"
 )
 
 // rules reads a list of changes for layers and phases.
-func (r *reader) rules(key string, v Value) bool {
-	if v.Type != TypeList {
-		r.fail(v.Place, key, "given %s, expected a list of rules, each a mapping with layers or phase; write [] for none", v.given())
+func (r *reader) rules(key string, v document.Value) bool {
+	items, isList := v.List()
+	if !isList {
+		r.fail(v.Origin(), key, "given %s, expected a list of rules, each a mapping with layers or phase; write [] for none", v.Describe())
 		return false
 	}
-	rules, before := make([]opmanager.Rule, len(v.Items)), len(r.faults)
-	for i, item := range v.Items {
+	rules, before := make([]opmanager.Rule, len(items)), len(r.faults)
+	for i, item := range items {
 		rules[i] = r.rule(fmt.Sprintf("%s[%d]", key, i), item)
 	}
 	r.policy.Rules = rules
@@ -24,14 +26,14 @@ func (r *reader) rules(key string, v Value) bool {
 
 // rule reads where a rule applies and what it changes. Its changes have the keys of
 // a document, so a reader of its own reads them.
-func (r *reader) rule(key string, v Value) opmanager.Rule {
-	rule, in := opmanager.Rule{Source: v.Place.Source()}, &reader{}
+func (r *reader) rule(key string, v document.Value) opmanager.Rule {
+	rule, in := opmanager.Rule{Source: v.Origin().Source()}, &reader{once: r.once}
 	readers := []keyReader{
-		{"layers", func(key string, v Value) (ok bool) {
+		{"layers", func(key string, v document.Value) (ok bool) {
 			rule.Layers, ok = in.layers(key, v)
 			return ok
 		}},
-		{"phase", func(key string, v Value) (ok bool) {
+		{"phase", func(key string, v document.Value) (ok bool) {
 			rule.Phase, ok = in.phase(key, v)
 			return ok
 		}},
@@ -40,34 +42,35 @@ func (r *reader) rule(key string, v Value) opmanager.Rule {
 		{string(opmanager.FieldDeny), in.deny},
 		{string(opmanager.FieldPerOp), in.perOp},
 	}
-	if v.Type != TypeMapping {
-		r.fail(v.Place, key, "given %s, expected a mapping with the keys %s", v.given(), strings.Join(keysOf(readers), ", "))
+	m, ok := v.Map()
+	if !ok {
+		r.fail(v.Origin(), key, "given %s, expected a mapping with the keys %s", v.Describe(), strings.Join(keysOf(readers), ", "))
 		return rule
 	}
 	in.mapping(v, key, readers)
 	where, changes := keysOf(readers[:2]), keysOf(readers[2:])
 	rule.Prefer, rule.Allow, rule.Deny, rule.PerOp = in.policy.Prefer, in.policy.Allow, in.policy.Deny, in.policy.PerOp
 	given := func(keys ...string) bool {
-		return slices.ContainsFunc(v.Entries, func(e Entry) bool { return slices.Contains(keys, e.Key) })
+		return slices.ContainsFunc(m.Keys(), func(key string) bool { return slices.Contains(keys, key) })
 	}
 	switch {
 	case !given(where...):
-		in.fail(v.Place, key, "given neither %s, expected at least one; what holds everywhere stands outside of rules", strings.Join(where, " nor "))
+		in.fail(v.Origin(), key, "given neither %s, expected at least one; what holds everywhere stands outside of rules", strings.Join(where, " nor "))
 	case len(in.faults) == 0 && rule.Prefer == 0 && rule.Allow == nil && len(rule.Deny)+len(rule.PerOp) == 0:
-		in.fail(v.Place, key, "given a rule that changes nothing, expected one of %s in it", strings.Join(changes, ", "))
+		in.fail(v.Origin(), key, "given a rule that changes nothing, expected one of %s in it", strings.Join(changes, ", "))
 	}
 	r.faults = append(r.faults, in.faults...)
 	return rule
 }
 
 // layers reads a number, a text such as 0-3,7, or a list of numbers and ranges.
-func (r *reader) layers(key string, v Value) ([]opmanager.LayerRange, bool) {
-	items, oneEach := []Value{v}, false
-	if v.Type == TypeList {
-		items, oneEach = v.Items, true
+func (r *reader) layers(key string, v document.Value) ([]opmanager.LayerRange, bool) {
+	items, oneEach := v.List()
+	if !oneEach {
+		items = []document.Value{v}
 	}
 	if len(items) == 0 {
-		r.fail(v.Place, key, "given no layer, expected a number counted from 0, a range such as 0-3, or a list of them")
+		r.fail(v.Origin(), key, "given no layer, expected a number counted from 0, a range such as 0-3, or a list of them")
 		return nil, false
 	}
 	var layers []opmanager.LayerRange
@@ -78,10 +81,10 @@ func (r *reader) layers(key string, v Value) ([]opmanager.LayerRange, bool) {
 			name = fmt.Sprintf("%s[%d]", key, i)
 		}
 		switch {
-		case item.Type != TypeInt && item.Type != TypeString:
-			r.fail(item.Place, name, "given %s, expected a number counted from 0, or a range such as 0-3", item.given())
-		case oneEach && strings.Contains(item.Text, ","):
-			r.fail(item.Place, name, "given %s, expected one number or range", item.given())
+		case item.Kind() != document.KindInt && item.Kind() != document.KindString:
+			r.fail(item.Origin(), name, "given %s, expected a number counted from 0, or a range such as 0-3", item.Describe())
+		case oneEach && strings.Contains(item.Text(), ","):
+			r.fail(item.Origin(), name, "given %s, expected one number or range", item.Describe())
 		default:
 			r.accept(name, item, func(value, source string) error {
 				more, err := opmanager.ParseLayers(value, source)
@@ -93,9 +96,9 @@ func (r *reader) layers(key string, v Value) ([]opmanager.LayerRange, bool) {
 	return layers, len(r.faults) == before
 }
 
-func (r *reader) phase(key string, v Value) (phase opmanager.Phase, ok bool) {
-	if v.Type != TypeString {
-		r.fail(v.Place, key, "given %s, expected forward or backward", v.given())
+func (r *reader) phase(key string, v document.Value) (phase opmanager.Phase, ok bool) {
+	if v.Kind() != document.KindString {
+		r.fail(v.Origin(), key, "given %s, expected forward or backward", v.Describe())
 		return 0, false
 	}
 	ok = r.accept(key, v, func(value, _ string) (err error) {

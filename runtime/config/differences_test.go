@@ -28,7 +28,7 @@ func TestDifferencesFromPrimus(t *testing.T) {
 		wantErr string
 	}{
 		{name: "1 keys at the top level are reported", experiment: "lr: 2.0\n" + experimentHead + trainer,
-			want: map[string]any{"lr": 1e-3}, noticed: "lr: float 2.0 of the top level has no effect, float 0.001 of the parameters is kept"},
+			want: map[string]any{"lr": 1e-3}, noticed: "lr: float 2.0 of the top level has no effect, float 1.0e-3 of the parameters is kept"},
 		{name: "1 and an error when that is asked for", experiment: "lora: {}\n" + experimentHead + trainer,
 			options: config.Options{Formats: formats.All(), Strict: true}, wantErr: "lora: a mapping of 0 has no effect"},
 		{name: "2 what a module preset takes from a model preset is reported, null too", experiment: experimentHead + trainer,

@@ -22,103 +22,62 @@ func experimentOverlay(m *config.Module) (*policyfile.Overlay, error) {
 	if m == nil {
 		return nil, nil
 	}
-	policy := policyfile.Value{Type: policyfile.TypeMapping}
+	var policy []policyfile.Entry
 	var faults []error
+	fail := func(v document.Value, path, format string, args ...any) {
+		faults = append(faults, fmt.Errorf("policy: %w", &document.Error{Origin: v.Origin(), Path: path, Problem: fmt.Sprintf(format, args...)}))
+	}
 	for name, value := range m.Params.All() {
+		path := "modules." + m.Name + "." + name
 		if on, _ := value.Bool(); on && name == deterministicMode {
-			at := policyValue(value)
-			policy.Entries = append(policy.Entries, policyfile.Entry{
-				Key: string(opmanager.FieldDeterministic), Name: "modules." + m.Name + "." + name, Place: at.Place, Value: at,
-			})
+			policy = append(policy, policyfile.Entry{Key: string(opmanager.FieldDeterministic), Name: path, Value: value})
 			continue
 		}
 		if value.IsNull() || !backend.IsDispatchParam(name) {
 			continue
 		}
-		given, path := policyValue(value), "modules."+m.Name+"."+name
 		if key, single := strings.CutPrefix(name, backend.DispatchPrefix); single {
 			if slices.Contains([]opmanager.Field{opmanager.FieldRules, opmanager.FieldQuarantine, opmanager.FieldVerify}, opmanager.Field(key)) {
-				faults = append(faults, &policyfile.Error{Place: given.Place, Key: path, Problem: fmt.Sprintf("expected %s in the %s block", key, backend.DispatchBlock)})
+				fail(value, path, "expected %s in the %s block", key, backend.DispatchBlock)
 				continue
 			}
 			if text, isText := value.Str(); isText && key == string(opmanager.FieldPerOp) {
 				var err error
-				given, err = perOpValue(text, given.Place)
+				value, err = perOpValue(text, value)
 				faults = append(faults, err)
 			}
-			policy.Entries = append(policy.Entries, policyfile.Entry{Key: key, Name: path, Place: given.Place, Value: given})
+			policy = append(policy, policyfile.Entry{Key: key, Name: path, Value: value})
 			continue
 		}
-		if given.Type != policyfile.TypeMapping {
-			_, err := policyfile.FromValue(given)
-			faults = append(faults, err)
+		block, ok := value.Map()
+		if !ok {
+			fail(value, path, "given %s, expected a mapping with the keys %s", value.Describe(), strings.Join(policyfile.Keys(), ", "))
 		}
-		for _, e := range given.Entries {
-			if e.Value.Type != policyfile.TypeNull {
-				e.Name = path + "." + e.Key
-				policy.Entries = append(policy.Entries, e)
+		for key, given := range block.All() {
+			if !given.IsNull() {
+				policy = append(policy, policyfile.Entry{Key: key, Name: path + "." + key, Value: given})
 			}
 		}
 	}
-	overlay, err := policyfile.FromValue(policy)
+	overlay, err := policyfile.FromEntries(policy)
 	if err := errors.Join(append(faults, err)...); err != nil {
 		return nil, err
 	}
 	return overlay, nil
 }
 
-// perOpValue returns the orders of a text as TE_FL_PER_OP has it.
-func perOpValue(text string, at policyfile.Place) (policyfile.Value, error) {
-	orders := policyfile.Value{Place: at, Type: policyfile.TypeMapping}
+// perOpValue returns the orders of a text as TE_FL_PER_OP has it, as a mapping in the place of value.
+func perOpValue(text string, value document.Value) (document.Value, error) {
+	at := value.Origin()
+	var orders document.Builder
 	var p opmanager.Policy
 	err := p.SetPerOp(text, at.Source())
 	for _, rule := range p.PerOp {
-		order := policyfile.Value{Place: at, Type: policyfile.TypeList}
+		var order []document.Value
 		for _, token := range rule.Order {
-			order.Items = append(order.Items, policyfile.Value{Place: at, Type: policyfile.TypeString, Text: token.String()})
+			order = append(order, document.StringValue(token.String()).At(at))
 		}
-		orders.Entries = append(orders.Entries, policyfile.Entry{Key: rule.Pattern, Place: at, Value: order})
+		orders.Set(rule.Pattern, document.ListValue(order).At(at))
 	}
-	return orders, err
-}
-
-// policyValue returns a value of a configuration as one of a policy document.
-func policyValue(v document.Value) policyfile.Value {
-	out := policyfile.Value{Place: place(v), Text: v.Text()}
-	switch v.Kind() {
-	case document.KindNull:
-		out.Type = policyfile.TypeNull
-	case document.KindBool:
-		out.Type = policyfile.TypeBool
-	case document.KindInt:
-		out.Type = policyfile.TypeInt
-	case document.KindFloat:
-		out.Type = policyfile.TypeFloat
-	case document.KindString:
-		out.Type = policyfile.TypeString
-	case document.KindList:
-		out.Type = policyfile.TypeList
-		items, _ := v.List()
-		for _, item := range items {
-			out.Items = append(out.Items, policyValue(item))
-		}
-	case document.KindMap:
-		out.Type = policyfile.TypeMapping
-		m, _ := v.Map()
-		for key, value := range m.All() {
-			out.Entries = append(out.Entries, policyfile.Entry{Key: key, Place: place(value), Value: policyValue(value)})
-		}
-	default:
-		out.Type = policyfile.Type(v.Kind().String())
-	}
-	return out
-}
-
-// place returns where a value was written: in a file, or on the command line.
-func place(v document.Value) policyfile.Place {
-	o := v.Origin()
-	if o.Position > 0 || o.Env != "" {
-		return policyfile.Place{File: o.String()}
-	}
-	return policyfile.Place{File: o.File, Line: o.Line, Column: o.Column}
+	return document.MapValue(orders.Map()).At(at).KeyAt(value.KeyOrigin()), err
 }

@@ -129,7 +129,7 @@ func TestPolicyErrorsOfTrain(t *testing.T) {
 		{name: "unknown parameter", module: "    te_fl_prefr: vendor\n", code: 1, want: []string{"exp.yaml:8", `unknown key "prefr"`, `did you mean "prefer"`}},
 		{name: "text of orders", args: []string{"te_fl_per_op=generic_gemm"}, code: 1, want: []string{"override 1", "has no ="}},
 		{name: "block", module: "    dispatch:\n      prefer: 3\n", code: 1, want: []string{"exp.yaml:9:15", "modules.pre_trainer.dispatch.prefer", "given int 3"}},
-		{name: "no block", module: "    dispatch: vendor\n", code: 1, want: []string{"exp.yaml:8", `given "vendor", expected a mapping`}},
+		{name: "no block", module: "    dispatch: vendor\n", code: 1, want: []string{"exp.yaml:8", `given string "vendor", expected a mapping`}},
 		{name: "both", module: "    te_fl_prefer: vendor\n    dispatch: {prefer: vendor}\n", code: 1, want: []string{"given twice", "te_fl_prefer", "dispatch.prefer"}},
 		{name: "orders in both", module: "    te_fl_per_op: a=vendor\n    dispatch: {per_op: {a: vendor}}\n", code: 1, want: []string{"given twice"}},
 		{name: "rule of a block", module: "    dispatch:\n      rules:\n        - layers: 0-x\n          prefer: vendor\n", code: 1,

@@ -1,0 +1,16 @@
+package policyfile_test
+
+import (
+	"testing"
+
+	"github.com/primus-fl/primus/opmanager/policyfile"
+)
+
+func BenchmarkParse(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := policyfile.Parse("p.yaml", []byte(whole)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
