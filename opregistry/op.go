@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
+	"unsafe"
 
 	"github.com/primus-fl/primus/tensor"
 )
@@ -18,6 +20,11 @@ const (
 	AccessWrite              // only written, every element of it
 	AccessUpdate             // read and written: its previous content matters
 )
+
+// String returns the word of the access in tags.
+func (a Access) String() string {
+	return [...]string{"unspecified", "read", "write", "update"}[a]
+}
 
 // Operand is one tensor of a call, with the name that errors use for it.
 type Operand struct {
@@ -37,6 +44,28 @@ type Schema[A any] struct {
 
 	// Forward marks the op of a family that writes the saved state.
 	Forward bool
+
+	// Tolerance is how far the results of two correct impls may be apart.
+	Tolerance Tolerance
+
+	// Where says of arguments what their tags do not, or something else: "input [.. 2*h]; output
+	// [.. h]". It serves ops that share an argument struct.
+	Where string
+
+	// Lists describes the lists of an argument of type [][]*tensor.Tensor, in order: "g read
+	// compute; p update compute; master? update f32".
+	Lists string
+
+	// Check checks what the description cannot say. It runs when the arguments agree with the
+	// description except for memory that they share. It allocates nothing when it finds no fault,
+	// and keeps nothing.
+	Check func(c *Check, a A)
+
+	// Access returns what a call does to an operand whose access is depends; i is the index in a
+	// list.
+	Access func(a A, operand string, i int) Access
+
+	// Validate, Operands, Lead and Saved serve ops whose argument struct has no tags.
 
 	// Validate checks arguments before any impl runs. It returns an *ArgError
 	// and allocates nothing when the arguments are right.
@@ -58,6 +87,8 @@ type Schema[A any] struct {
 type Op[A any] struct {
 	name   string
 	schema Schema[A]
+	params []Param
+	layout uint64
 }
 
 // Handle is an Op of any argument type. Only *Op implements it.
@@ -72,6 +103,13 @@ type Handle interface {
 	Forward() bool
 	// Args returns the type of the argument struct.
 	Args() reflect.Type
+	// Params describes the arguments, in the order of their fields.
+	Params() []Param
+	// Layout returns a hash of the names, indexes and sorts of the arguments, which a plugin has to
+	// agree with; 0 for an op that plugins cannot serve, because an argument has no form in C.
+	Layout() uint64
+	// Tolerance returns how far the results of two correct impls may be apart.
+	Tolerance() Tolerance
 	checkRun(run any) error
 	checkSupport(call any) error
 	untyped(f func(*Exec, any) error) any
@@ -83,18 +121,55 @@ type Func[A any] = func(*Exec, A) error
 
 var opName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
-// NewOp returns the handle of a new op. It panics when the name is not lower_snake or the schema is
-// incomplete: handles are written in programs, not read from input.
+// NewOp returns the handle of a new op. It panics when the name is not lower_snake or the
+// description is wrong: handles are written in programs, not read from input.
 func NewOp[A any](name string, s Schema[A]) *Op[A] {
-	switch {
-	case !opName.MatchString(name):
+	if !opName.MatchString(name) {
 		panic(fmt.Sprintf("BUG: opregistry: op name %q is not lower_snake", name))
+	}
+	if s.Validate == nil && s.Operands == nil {
+		return describe(name, s)
+	}
+	switch {
 	case s.Validate == nil || s.Operands == nil:
 		panic(fmt.Sprintf("BUG: opregistry: op %q needs Validate and Operands", name))
 	case (s.Family != "") != (s.Saved != nil):
 		panic(fmt.Sprintf("BUG: opregistry: op %q needs both Family and Saved or neither", name))
 	}
-	return &Op[A]{name: name, schema: s}
+	params := untaggedParams(reflect.TypeFor[A](), "", nil, nil)
+	return &Op[A]{name: name, schema: s, params: params, layout: layoutOf(name, params)}
+}
+
+// describe returns the handle of an op whose argument struct has tags.
+func describe[A any](name string, s Schema[A]) *Op[A] {
+	defer func() {
+		if cause := recover(); cause != nil {
+			panic(fmt.Sprintf("BUG: opregistry: op %q: %v", name, cause))
+		}
+	}()
+	p := compile(name, reflect.TypeFor[A](), s.Where, s.Lists)
+	depends := slices.ContainsFunc(p.operands, func(o operand) bool { return o.access.hook })
+	switch {
+	case (s.Family != "") != (p.saved >= 0):
+		panic("want both Family and a field of type *opregistry.Saved, or neither")
+	case depends != (s.Access != nil):
+		panic("want both an operand whose access depends and Access, or neither")
+	case s.Lead != nil || s.Saved != nil:
+		panic("want tags instead of Lead and Saved")
+	}
+	if s.Check != nil {
+		p.check = func(c *Check, args unsafe.Pointer) { s.Check(c, *(*A)(args)) }
+	}
+	if s.Access != nil {
+		p.access = func(args unsafe.Pointer, operand string, i int) Access { return s.Access(*(*A)(args), operand, i) }
+	}
+	s.Validate = func(a A) error { return p.validate(unsafe.Pointer(&a)) }
+	s.Operands = func(a A) []Operand { return p.list(unsafe.Pointer(&a)) }
+	s.Lead = func(a A) *tensor.Tensor { return p.leader(unsafe.Pointer(&a)) }
+	if p.saved >= 0 {
+		s.Saved = func(a A) *Saved { return *(**Saved)(unsafe.Add(unsafe.Pointer(&a), p.saved)) }
+	}
+	return &Op[A]{name: name, schema: s, params: p.params, layout: layoutOf(name, p.params)}
 }
 
 // Name returns the name of the op.
@@ -168,6 +243,16 @@ func (o *Op[A]) checkRun(run any) error {
 	var want Func[A]
 	return fmt.Errorf("got Run of type %T, want a non-nil %T", run, want)
 }
+
+// Params describes the arguments, in the order of their fields.
+func (o *Op[A]) Params() []Param { return slices.Clone(o.params) }
+
+// Layout returns a hash of the names, indexes and sorts of the arguments, 0 for an op that plugins
+// cannot serve.
+func (o *Op[A]) Layout() uint64 { return o.layout }
+
+// Tolerance returns how far the results of two correct impls may be apart.
+func (o *Op[A]) Tolerance() Tolerance { return o.schema.Tolerance }
 
 // Args returns the type of the argument struct.
 func (o *Op[A]) Args() reflect.Type { return reflect.TypeFor[A]() }

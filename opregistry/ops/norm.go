@@ -7,12 +7,12 @@ import (
 
 // RMSNormFwdArgs are the arguments of RMSNormFwd.
 type RMSNormFwdArgs struct {
-	Input             *tensor.Tensor // x [.., cols]
-	Weight            *tensor.Tensor // γ [cols]
-	Output            *tensor.Tensor // y, shape of x
-	RSigma            *tensor.Tensor // f32 [rows]
-	Eps               float32
-	ZeroCenteredGamma bool
+	Input             *tensor.Tensor `op:"0 input read compute [.. cols>0]"`             // x
+	Weight            *tensor.Tensor `op:"1 weight read compute (cols)"`                 // γ
+	Output            *tensor.Tensor `op:"2 output write compute [.. cols>0] may=input"` // y
+	RSigma            *tensor.Tensor `op:"3 rsigma write f32 (rows)"`
+	Eps               float32        `op:"4 eps >0"`
+	ZeroCenteredGamma bool           `op:"5 zero_centered_gamma"`
 	Saved             *opregistry.Saved
 }
 
@@ -25,41 +25,21 @@ type RMSNormFwdArgs struct {
 // or better. eps > 0. cols = 0 is an error. A NaN in a row makes that row NaN. Source: Zhang and
 // Sennrich 2019, arXiv:1910.07467, with eps inside the root.
 var RMSNormFwd = opregistry.NewOp("rmsnorm_fwd", opregistry.Schema[RMSNormFwdArgs]{
-	Doc:     "root-mean-square normalisation of rows",
-	Family:  "rmsnorm",
-	Forward: true,
-	Saved:   func(a RMSNormFwdArgs) *opregistry.Saved { return a.Saved },
-	Validate: func(a RMSNormFwdArgs) error {
-		c := check{op: "rmsnorm_fwd"}
-		c.rows("input", a.Input, "weight", a.Weight)
-		if c.compute("output", a.Output) {
-			c.sameShape("output", a.Output, "input", a.Input)
-			c.disjointOrSame("output", a.Output, "input", a.Input)
-			c.disjoint("output", a.Output, "weight", a.Weight)
-		}
-		c.perRow("rsigma", a.RSigma, a.Input)
-		c.disjoint("rsigma", a.RSigma, "input", a.Input)
-		c.disjoint("rsigma", a.RSigma, "output", a.Output)
-		c.disjoint("rsigma", a.RSigma, "weight", a.Weight)
-		c.positive("eps", a.Eps)
-		c.saved(a.Saved)
-		return c.err
-	},
-	Lead: func(a RMSNormFwdArgs) *tensor.Tensor { return a.Input },
-	Operands: func(a RMSNormFwdArgs) []opregistry.Operand {
-		return operands{}.read("input", a.Input).read("weight", a.Weight).write("output", a.Output).write("rsigma", a.RSigma)
-	},
+	Doc:       "root-mean-square normalisation of rows",
+	Family:    "rmsnorm",
+	Forward:   true,
+	Tolerance: opregistry.Arithmetic(1e-6, 5e-6, "a sum of up to 1024 squares, a root and two products"),
 })
 
 // RMSNormBwdArgs are the arguments of RMSNormBwd.
 type RMSNormBwdArgs struct {
-	DZ                *tensor.Tensor // gradient of y [.., cols]
-	X                 *tensor.Tensor // shape of dz
-	RSigma            *tensor.Tensor // f32 [rows], from RMSNormFwd
-	Gamma             *tensor.Tensor // γ [cols]
-	DX                *tensor.Tensor // shape of dz
-	DGamma            *tensor.Tensor // [cols]
-	ZeroCenteredGamma bool
+	DZ                *tensor.Tensor `op:"0 dz read compute [.. cols>0]"` // gradient of y
+	X                 *tensor.Tensor `op:"1 x read compute [.. cols>0] lead"`
+	RSigma            *tensor.Tensor `op:"2 rsigma read f32 (rows)"`    // from RMSNormFwd
+	Gamma             *tensor.Tensor `op:"3 gamma read compute (cols)"` // γ
+	DX                *tensor.Tensor `op:"4 dx write compute [.. cols>0] may=dz"`
+	DGamma            *tensor.Tensor `op:"5 dgamma write compute (cols)"`
+	ZeroCenteredGamma bool           `op:"6 zero_centered_gamma"`
 	Saved             *opregistry.Saved
 }
 
@@ -72,32 +52,21 @@ type RMSNormBwdArgs struct {
 // Sums are f32 or better; over the rows of dgamma they run in a fixed order.
 // rows = 0 zeroes dgamma. Source: as for RMSNormFwd.
 var RMSNormBwd = opregistry.NewOp("rmsnorm_bwd", opregistry.Schema[RMSNormBwdArgs]{
-	Doc:    "gradient of rmsnorm_fwd",
-	Family: "rmsnorm",
-	Saved:  func(a RMSNormBwdArgs) *opregistry.Saved { return a.Saved },
-	Validate: func(a RMSNormBwdArgs) error {
-		c := check{op: "rmsnorm_bwd"}
-		c.rmsnormBwd(a)
-		c.saved(a.Saved)
-		return c.err
-	},
-	Lead: func(a RMSNormBwdArgs) *tensor.Tensor { return a.X },
-	Operands: func(a RMSNormBwdArgs) []opregistry.Operand {
-		return operands{}.read("dz", a.DZ).read("x", a.X).read("rsigma", a.RSigma).read("gamma", a.Gamma).
-			write("dx", a.DX).write("dgamma", a.DGamma)
-	},
+	Doc:       "gradient of rmsnorm_fwd",
+	Family:    "rmsnorm",
+	Tolerance: opregistry.Arithmetic(2e-5, 2e-5, "sums over rows and columns of up to 1024 products that cancel"),
 })
 
 // RMSNormBwdAddArgs are the arguments of RMSNormBwdAdd.
 type RMSNormBwdAddArgs struct {
-	DZ                *tensor.Tensor // gradient of y [.., cols]
-	X                 *tensor.Tensor // shape of dz
-	Add               *tensor.Tensor // gradient of x from elsewhere, shape of dz
-	RSigma            *tensor.Tensor // f32 [rows], from RMSNormFwd
-	Gamma             *tensor.Tensor // γ [cols]
-	DX                *tensor.Tensor // shape of dz
-	DGamma            *tensor.Tensor // [cols]
-	ZeroCenteredGamma bool
+	DZ                *tensor.Tensor `op:"0 dz read compute [.. cols>0]"` // gradient of y
+	X                 *tensor.Tensor `op:"1 x read compute [.. cols>0] lead"`
+	Add               *tensor.Tensor `op:"2 add read compute [.. cols>0]"` // gradient of x from elsewhere
+	RSigma            *tensor.Tensor `op:"3 rsigma read f32 (rows)"`       // from RMSNormFwd
+	Gamma             *tensor.Tensor `op:"4 gamma read compute (cols)"`    // γ
+	DX                *tensor.Tensor `op:"5 dx write compute [.. cols>0] may=dz,add"`
+	DGamma            *tensor.Tensor `op:"6 dgamma write compute (cols)"`
+	ZeroCenteredGamma bool           `op:"7 zero_centered_gamma"`
 }
 
 // RMSNormBwdAdd is RMSNormBwd with the gradient of a residual connection:
@@ -109,22 +78,8 @@ type RMSNormBwdAddArgs struct {
 // rsigma must therefore be what RMSNormFwd defines. Source: TransformerEngine 2.14,
 // rmsnorm_bwd_add.
 var RMSNormBwdAdd = opregistry.NewOp("rmsnorm_bwd_add", opregistry.Schema[RMSNormBwdAddArgs]{
-	Doc: "gradient of rmsnorm_fwd, added to another one",
-	Validate: func(a RMSNormBwdAddArgs) error {
-		c := check{op: "rmsnorm_bwd_add"}
-		c.rmsnormBwd(a.Bwd())
-		if c.compute("add", a.Add) {
-			c.sameShape("add", a.Add, "x", a.X)
-			c.disjointOrSame("dx", a.DX, "add", a.Add)
-			c.disjoint("dgamma", a.DGamma, "add", a.Add)
-		}
-		return c.err
-	},
-	Lead: func(a RMSNormBwdAddArgs) *tensor.Tensor { return a.X },
-	Operands: func(a RMSNormBwdAddArgs) []opregistry.Operand {
-		return operands{}.read("dz", a.DZ).read("x", a.X).read("add", a.Add).read("rsigma", a.RSigma).read("gamma", a.Gamma).
-			write("dx", a.DX).write("dgamma", a.DGamma)
-	},
+	Doc:       "gradient of rmsnorm_fwd, added to another one",
+	Tolerance: opregistry.Arithmetic(2e-5, 2e-5, "as rmsnorm_bwd"),
 })
 
 // Bwd returns the arguments of the call without Add.
@@ -132,42 +87,5 @@ func (a RMSNormBwdAddArgs) Bwd() RMSNormBwdArgs {
 	return RMSNormBwdArgs{
 		DZ: a.DZ, X: a.X, RSigma: a.RSigma, Gamma: a.Gamma, DX: a.DX, DGamma: a.DGamma,
 		ZeroCenteredGamma: a.ZeroCenteredGamma,
-	}
-}
-
-func (c *check) rmsnormBwd(a RMSNormBwdArgs) {
-	c.rows("x", a.X, "gamma", a.Gamma)
-	if c.compute("dz", a.DZ) {
-		c.sameShape("dz", a.DZ, "x", a.X)
-	}
-	c.perRow("rsigma", a.RSigma, a.X)
-	if c.compute("dx", a.DX) {
-		c.sameShape("dx", a.DX, "x", a.X)
-		c.disjointOrSame("dx", a.DX, "dz", a.DZ)
-		c.disjointFrom("dx", a.DX, named{"x", a.X}, named{"gamma", a.Gamma}, named{"rsigma", a.RSigma})
-	}
-	if c.compute("dgamma", a.DGamma) {
-		c.elements("dgamma", a.DGamma, a.X.Shape().Cols(), "one a column")
-		c.disjointFrom("dgamma", a.DGamma, named{"dx", a.DX}, named{"dz", a.DZ}, named{"x", a.X}, named{"gamma", a.Gamma}, named{"rsigma", a.RSigma})
-	}
-}
-
-// rows checks the input of a normalisation and its weight.
-func (c *check) rows(xName string, x *tensor.Tensor, weightName string, weight *tensor.Tensor) {
-	if !c.compute(xName, x) || !c.minRank(xName, x, 1) {
-		return
-	}
-	if x.Shape().Cols() == 0 {
-		c.fail(xName, "rows of at least one element", "%v", x)
-	}
-	if c.compute(weightName, weight) {
-		c.elements(weightName, weight, x.Shape().Cols(), "one a column")
-	}
-}
-
-// perRow checks a statistic of the rows of x.
-func (c *check) perRow(name string, t, x *tensor.Tensor) {
-	if c.dtype(name, t, tensor.F32) {
-		c.elements(name, t, x.Shape().Rows(), "one a row")
 	}
 }

@@ -17,17 +17,17 @@ func TestRMSNormFwd(t *testing.T) {
 	testValidation(t, ops.RMSNormFwd, good, []refusal[args]{
 		{"no input", func(a *args) { a.Input = nil }, "input", "a tensor"},
 		{"dtype of input", func(a *args) { a.Input = of(tensor.I32, 2, 3, 4) }, "input", "dtype f32, bf16, f16 or f64"},
-		{"scalar", func(a *args) { a.Input = f32() }, "input", "at least 1 axes"},
-		{"empty rows", func(a *args) { a.Input = f32(6, 0) }, "input", "rows of at least one element"},
+		{"scalar", func(a *args) { a.Input = f32() }, "input", "shape [.. cols>0]"},
+		{"empty rows", func(a *args) { a.Input = f32(6, 0) }, "input", "shape [.. cols>0]"},
 		{"no weight", func(a *args) { a.Weight = nil }, "weight", "a tensor"},
-		{"length of weight", func(a *args) { a.Weight = f32(3) }, "weight", "4 elements (one a column)"},
+		{"length of weight", func(a *args) { a.Weight = f32(3) }, "weight", "4 elements (cols)"},
 		{"no output", func(a *args) { a.Output = nil }, "output", "a tensor"},
 		{"shape of output", func(a *args) { a.Output = f32(6, 4) }, "output", "the shape of input, [2 3 4]"},
 		{"output overlaps input", func(a *args) { a.Output = shifted(&a.Input) }, "output", "the same view as input or memory apart from it"},
 		{"output over weight", func(a *args) { a.Weight = flat(a.Output, 4) }, "output", "memory apart from weight"},
 		{"no rsigma", func(a *args) { a.RSigma = nil }, "rsigma", "a tensor"},
 		{"dtype of rsigma", func(a *args) { a.RSigma = of(tensor.F64, 6) }, "rsigma", "dtype f32"},
-		{"length of rsigma", func(a *args) { a.RSigma = f32(2) }, "rsigma", "6 elements (one a row)"},
+		{"length of rsigma", func(a *args) { a.RSigma = f32(2) }, "rsigma", "6 elements (rows)"},
 		{"rsigma over input", func(a *args) { a.RSigma = flat(a.Input, 6) }, "rsigma", "memory apart from input"},
 		{"rsigma over output", func(a *args) { a.RSigma = flat(a.Output, 6) }, "rsigma", "memory apart from output"},
 		{"rsigma over weight", func(a *args) {
@@ -56,7 +56,7 @@ func TestRMSNormBwd(t *testing.T) {
 	}
 	testValidation(t, ops.RMSNormBwd, good, []refusal[args]{
 		{"no x", func(a *args) { a.X = nil }, "x", "a tensor"},
-		{"empty rows", func(a *args) { a.X = f32(3, 0) }, "x", "rows of at least one element"},
+		{"empty rows", func(a *args) { a.X = f32(3, 0) }, "x", "shape [.. cols>0]"},
 		{"length of gamma", func(a *args) { a.Gamma = f32(3) }, "gamma", "4 elements"},
 		{"no gamma", func(a *args) { a.Gamma = nil }, "gamma", "a tensor"},
 		{"no dz", func(a *args) { a.DZ = nil }, "dz", "a tensor"},

@@ -1,0 +1,164 @@
+package opregistry
+
+import (
+	"fmt"
+	"hash/fnv"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/primus-fl/primus/tensor"
+)
+
+// Sort is the form that an argument has in C, with the numbers of PRIMUS_ARG_*.
+type Sort uint8
+
+// The sorts. An argument without a form in C has SortNone.
+const (
+	SortNone    Sort = iota
+	SortTensor       // *tensor.Tensor
+	SortTensors      // []*tensor.Tensor
+	SortLists        // [][]*tensor.Tensor
+	SortInt          // an integer, a bool, or a value with a method Get() (bool, bool)
+	SortFloat        // a float, or a value with a method Get() (float32, bool)
+	SortInts         // []int, or a value with a method Bounds() (int, int)
+)
+
+var sortNames = [...]string{"", "tensor", "list of tensors", "list of lists of tensors", "int", "float", "list of ints"}
+
+// String describes the sort as the C header does.
+func (s Sort) String() string { return sortNames[s] }
+
+// Param describes an argument of an op. The texts are in the notation of the package documentation
+// and are empty where nothing is said.
+type Param struct {
+	Index  int    // in primus_call.args; −1 without a form in C
+	Name   string // in errors, in the C header and in the documentation
+	Sort   Sort
+	Access string // of a tensor
+	DTypes string
+	Shape  string
+	Given  string // "?" or "?:other" when the argument may be left out
+	MayBe  []string
+	Bound  string // of a number
+	Lists  []ListParam
+
+	// Type is the type of the field, and Path leads to it from the argument struct, as for
+	// reflect.Value.FieldByIndex.
+	Type reflect.Type
+	Path []int
+}
+
+// ListParam describes one list of an argument of SortLists.
+type ListParam struct {
+	Name, Access, DTypes, Shape string
+	Optional                    bool
+	MayBe                       []string
+}
+
+// Macro returns the end of the name that the C header has for the argument.
+func (p *Param) Macro() string { return strings.ToUpper(strings.ReplaceAll(p.Name, ".", "_")) }
+
+var (
+	tensorType  = reflect.TypeFor[*tensor.Tensor]()
+	tensorsType = reflect.TypeFor[[]*tensor.Tensor]()
+	listsType   = reflect.TypeFor[[][]*tensor.Tensor]()
+	savedType   = reflect.TypeFor[*Saved]()
+)
+
+func sortOf(t reflect.Type) Sort {
+	switch t {
+	case tensorType:
+		return SortTensor
+	case tensorsType:
+		return SortTensors
+	case listsType:
+		return SortLists
+	case reflect.TypeFor[[]int]():
+		return SortInts
+	}
+	switch {
+	case t.Implements(reflect.TypeFor[interface{ Get() (float32, bool) }]()):
+		return SortFloat
+	case t.Implements(reflect.TypeFor[interface{ Get() (bool, bool) }]()):
+		return SortInt
+	case t.Implements(reflect.TypeFor[interface{ Bounds() (int, int) }]()):
+		return SortInts
+	}
+	switch t.Kind() {
+	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return SortInt
+	case reflect.Float32, reflect.Float64:
+		return SortFloat
+	}
+	return SortNone
+}
+
+// layoutOf returns a hash of the indexes, names and sorts of an op's arguments, 0 when one has no
+// form in C.
+func layoutOf(op string, params []Param) uint64 {
+	sorted := slices.Clone(params)
+	slices.SortFunc(sorted, func(a, b Param) int { return a.Index - b.Index })
+	h := fnv.New64a()
+	fmt.Fprintln(h, op)
+	for _, p := range sorted {
+		if p.Index < 0 {
+			return 0
+		}
+		fmt.Fprintf(h, "%d:%s:%d\n", p.Index, p.Name, p.Sort)
+	}
+	return h.Sum64()
+}
+
+// untaggedParams describes the fields of a struct without tags in their order.
+func untaggedParams(t reflect.Type, prefix string, above []int, params []Param) []Param {
+	if t.Kind() != reflect.Struct {
+		return params
+	}
+	for i := range t.NumField() {
+		f, path := t.Field(i), append(slices.Clone(above), i)
+		if f.Type == savedType {
+			continue
+		}
+		name := prefix + snake(f.Name)
+		sort := sortOf(f.Type)
+		if sort == SortNone && f.Type.Kind() == reflect.Struct && f.IsExported() {
+			inner := name + "_"
+			if f.Anonymous {
+				inner = prefix
+			}
+			params = untaggedParams(f.Type, inner, path, params)
+			continue
+		}
+		if !f.IsExported() {
+			sort = SortNone
+		}
+		p := Param{Index: len(params), Name: name, Sort: sort, Type: f.Type, Path: path}
+		if sort == SortNone {
+			p.Index = -1
+		}
+		params = append(params, p)
+	}
+	return params
+}
+
+// snake spells the name of a field in C: QKVFormat is qkv_format, RSigma is rsigma.
+func snake(name string) string {
+	runes := []rune(name)
+	var words []string
+	start := 0
+	for i := 1; i < len(runes); i++ {
+		begins := unicode.IsUpper(runes[i]) && (!unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1]))
+		if begins {
+			words = append(words, string(runes[start:i]))
+			start = i
+		}
+	}
+	words = append(words, string(runes[start:]))
+	if len(words) > 1 && len(words[0]) == 1 {
+		words = append([]string{words[0] + words[1]}, words[2:]...)
+	}
+	return strings.ToLower(strings.Join(words, "_"))
+}
