@@ -15,51 +15,53 @@ type layer struct {
 	root    string
 	allowed []string
 	apart   bool // no folder below root imports another
+	program bool // may import every folder of programs, too
 }
 
-// layers is the table of the design, the most particular folder first.
+// layers is the table of the design, the most specific folder first.
 var layers = []layer{
 	{root: "device"},
 	{root: "document"},
 	{root: "tensor", allowed: []string{"device"}},
-	{root: "opregistry/opstest", allowed: []string{"opregistry", "tensor", "device"}},
-	{root: "opregistry/ops", allowed: []string{"opregistry", "tensor", "device"}},
+	{root: "opregistry/opstest", allowed: []string{"opregistry", "tensor"}},
 	{root: "opregistry", allowed: []string{"tensor", "device"}},
 	{root: "opmanager/policyfile", allowed: []string{"opmanager", "document"}},
-	{root: "opmanager", allowed: []string{"opregistry", "tensor", "device"}},
-	{root: "impls", allowed: []string{"opregistry", "tensor", "device", "internal"}, apart: true},
+	{root: "opmanager", allowed: []string{"opregistry", "tensor"}},
+	{root: "impls", allowed: []string{"opregistry", "tensor", "device", "internal/kernel", "internal/parallel", "internal/philox"}, apart: true},
 	{root: "vendors/abi"},
 	{root: "vendors", allowed: []string{"vendors/abi", "vendors/loader", "vendors/internal/blas", "opregistry", "tensor", "device"}, apart: true},
-	{root: "runtime", allowed: []string{"opmanager", "opregistry", "tensor", "device", "document"}},
-	{root: "metrics", allowed: []string{"opmanager", "runtime", "opregistry", "tensor", "device"}},
-	{root: "serve", allowed: []string{"document", "metrics", "runtime", "opmanager", "opregistry", "tensor", "device"}},
-	{root: "fleet", allowed: []string{"metrics", "runtime", "opmanager", "opregistry", "tensor", "device"}},
-	{root: "internal/buildinfo"},
-	{root: "internal/chart"},
-	{root: "internal/cpufeat"},
-	{root: "internal/escape"},
-	{root: "internal/race"},
-	{root: "internal/secretfile"},
-	{root: "internal/suggest"},
-	{root: "internal/sysmem"},
-	{root: "internal/benchmarks", allowed: everywhere},
-	{root: "internal/chaos", allowed: append([]string{"cmd"}, everywhere...)},
+	{root: "runtime/config", allowed: []string{"document"}},
+	{root: "runtime/backend", allowed: []string{"runtime/config", "document", "opmanager", "device"}},
+	{root: "runtime/patch", allowed: []string{"runtime/backend", "document"}},
+	{root: "runtime/launch"},
+	{root: "runtime/backends", allowed: []string{"runtime/backends/internal", "runtime/backend", "runtime/config", "runtime/patch",
+		"document", "opmanager", "opregistry", "tensor", "device"}, apart: true},
+	{root: "runtime/runs", allowed: []string{"runtime/backend", "runtime/backends/native", "opmanager"}},
+	{root: "runtime/train", allowed: []string{"runtime/backend", "runtime/config", "runtime/configs", "runtime/patch", "document", "opmanager", "device"}},
+	{root: "runtime", apart: true},
+	{root: "metrics", allowed: []string{"runtime/backend", "opmanager", "opregistry"}},
+	{root: "serve", allowed: []string{"runtime", "document", "opmanager", "opregistry", "tensor"}},
+	{root: "fleet", allowed: []string{"opmanager"}},
+	{root: "internal/parallel", allowed: []string{"opregistry"}},
+	{root: "internal/philox", allowed: []string{"opregistry"}},
 	{root: "internal/recordtest", allowed: []string{"document"}},
 	{root: "internal/abigen", allowed: []string{"opregistry", "vendors"}},
-	{root: "internal", allowed: []string{"opregistry", "tensor", "device"}},
-	{root: "examples/custom_distribution", allowed: append([]string{"cmd/primus/command"}, everywhere...)},
-	{root: "examples", allowed: everywhere},
-	{root: "cmd", allowed: append([]string{"cmd", "metrics"}, everywhere...)},
+	{root: "internal/benchmarks", program: true},
+	{root: "internal/chaos", allowed: []string{"cmd"}, program: true},
+	{root: "internal", apart: true},
+	{root: "examples/custom_distribution", allowed: []string{"cmd/primus/command"}, program: true},
+	{root: "examples", program: true},
+	{root: "cmd", program: true},
 }
 
-// leaves import nothing of the module, which their layers enforce, so every layer may import them.
+// leaves import nothing of the module but each other, so every layer may import them.
 var leaves = []string{
 	"internal/buildinfo", "internal/chart", "internal/cpufeat", "internal/escape", "internal/race", "internal/secretfile", "internal/suggest",
 	"internal/sysmem",
 }
 
-// everywhere lists all folders that a program of the module may import.
-var everywhere = []string{
+// forPrograms lists the folders that a program of the module may import.
+var forPrograms = []string{
 	"device", "document", "tensor", "opregistry", "opmanager", "impls", "vendors", "runtime", "metrics", "serve", "fleet", "internal", "examples",
 }
 
@@ -83,6 +85,22 @@ func (l layer) own(dir string) string {
 	return path.Join(l.root, first)
 }
 
+// permits reports whether a package of the layer may import another package of the module.
+func (l layer) permits(dir, target string) bool {
+	return insideAny(target, l.allowed) || insideAny(target, leaves) || inside(target, l.own(dir)) || l.program && insideAny(target, forPrograms)
+}
+
+// targets returns the packages of the module that a file imports.
+func (s source) targets() []string {
+	var targets []string
+	for _, i := range s.imports() {
+		if inside(i.path, module) {
+			targets = append(targets, strings.TrimPrefix(strings.TrimPrefix(i.path, module), "/"))
+		}
+	}
+	return targets
+}
+
 // checkLayers returns the imports of a file that its package must not have.
 func checkLayers(s source) []string {
 	l, ok := layerOf(s.dir)
@@ -90,23 +108,56 @@ func checkLayers(s source) []string {
 		return []string{fmt.Sprintf("%s: no layer covers %s: add it to the table with what it may import", s.where(), s.dir)}
 	}
 	var found []string
-	for _, i := range s.imports() {
-		if !inside(i.path, module) {
-			continue
-		}
-		target := strings.TrimPrefix(strings.TrimPrefix(i.path, module), "/")
+	for _, target := range s.targets() {
 		switch {
+		case l.permits(s.dir, target):
 		case inside(target, "cmd"):
-			if !inside(s.dir, "cmd") && !insideAny(target, l.allowed) {
-				found = append(found, fmt.Sprintf("%s: imports %s: nobody imports cmd but programs that are made of it", s.where(), target))
-			}
-		case s.isTest(), insideAny(target, l.allowed), insideAny(target, leaves), inside(target, l.own(s.dir)):
-		default:
+			found = append(found, fmt.Sprintf("%s: imports %s: nobody imports cmd but programs that are made of it", s.where(), target))
+		case insideAny(s.dir, leaves):
+			found = append(found, fmt.Sprintf("%s: imports %s: %s is a leaf, which imports nothing of the module but other leaves", s.where(), target, s.dir))
+		case !s.isTest():
 			found = append(found, fmt.Sprintf("%s: imports %s: %s may import %s and what lies in %s",
 				s.where(), target, s.dir, list(l.allowed), l.own(s.dir)))
 		}
 	}
 	return found
+}
+
+// checkUnused returns the parts of the table that no file needs.
+func checkUnused(layers []layer, files []source) []string {
+	covered, used := map[string]bool{}, map[string]bool{}
+	for _, s := range files {
+		l, _ := layerOf(s.dir)
+		covered[l.root] = true
+		for _, target := range s.targets() {
+			for _, permission := range l.allowed {
+				if inside(target, permission) && (!s.isTest() || inside(target, "cmd")) {
+					used[l.root+" "+permission] = true
+				}
+			}
+			for _, leaf := range leaves {
+				used[leaf] = used[leaf] || inside(target, leaf) && !inside(s.dir, leaf)
+			}
+		}
+	}
+	var unused []string
+	for _, l := range layers {
+		if !covered[l.root] {
+			unused = append(unused, fmt.Sprintf("layer %s covers no package: remove it", l.root))
+			continue
+		}
+		for _, permission := range l.allowed {
+			if !used[l.root+" "+permission] {
+				unused = append(unused, fmt.Sprintf("layer %s may import %s, but no package of it does: remove the permission", l.root, permission))
+			}
+		}
+	}
+	for _, leaf := range leaves {
+		if !used[leaf] {
+			unused = append(unused, fmt.Sprintf("leaf %s is imported by nobody: remove it", leaf))
+		}
+	}
+	return unused
 }
 
 func list(items []string) string {
@@ -118,11 +169,29 @@ func list(items []string) string {
 
 func TestLayers(t *testing.T) {
 	t.Parallel()
-	for _, s := range tree(t) {
+	files := tree(t)
+	for _, s := range files {
 		for _, violation := range checkLayers(s) {
 			t.Error(violation)
 		}
 	}
+	for _, unused := range checkUnused(layers, files) {
+		t.Error(unused)
+	}
+}
+
+func TestUnusedPermissions(t *testing.T) {
+	t.Parallel()
+	files := []source{
+		parse(t, "tensor/a.go", "package p\nimport \""+module+"/device\""),
+		parse(t, "tensor/a_test.go", "package p\nimport \""+module+"/opregistry\""),
+	}
+	table := []layer{{root: "tensor", allowed: []string{"device", "opregistry"}}, {root: "tools"}}
+	assert.Subset(t, checkUnused(table, files), []string{
+		"layer tensor may import opregistry, but no package of it does: remove the permission",
+		"layer tools covers no package: remove it",
+	})
+	assert.NotContains(t, strings.Join(checkUnused(table, files), "\n"), "may import device")
 }
 
 func TestLayersFindViolations(t *testing.T) {
@@ -163,6 +232,13 @@ func TestLayersFindViolations(t *testing.T) {
 		{"vendors/loader/a.go", "vendors/abi", true},
 		{"vendors/loader/a.go", "vendors/openblas", false},
 		{"runtime/train/a.go", "opmanager", true},
+		{"runtime/config/a.go", "runtime/backend", false},
+		{"runtime/backends/megatron/a.go", "runtime/backends/native", false},
+		{"runtime/backends/megatron/a.go", "runtime/backends/internal/pyversion", true},
+		{"serve/a.go", "metrics", false},
+		{"internal/chart/a.go", "internal/parallel", false},
+		{"internal/chart/a.go", "internal/suggest", true},
+		{"internal/stats/a.go", "opregistry", false},
 		{"runtime/train/a.go", "runtime/config", true},
 		{"runtime/train/a.go", "document", true},
 		{"runtime/config/a.go", "document", true},

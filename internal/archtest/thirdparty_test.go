@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -16,7 +17,7 @@ type confinement struct {
 }
 
 var confinements = []confinement{
-	{module: "go.uber.org/fx", in: []string{"cmd", "examples/custom_distribution", "internal/chaos"}, files: []string{"module.go", "module_test.go"}},
+	{module: "go.uber.org/fx", in: []string{"cmd", "examples/custom_distribution", "internal/chaos"}, files: []string{"module.go"}},
 	{module: "go.uber.org/dig", in: []string{"cmd"}},
 	{module: "github.com/spf13/viper", in: []string{"cmd/primus/settings"}},
 	{module: "github.com/spf13/cobra", in: []string{"cmd"}},
@@ -27,7 +28,7 @@ var confinements = []confinement{
 	{module: "go.etcd.io/etcd", in: []string{"fleet"}},
 	{module: "google.golang.org/grpc", in: []string{"fleet"}},
 	{module: "go.uber.org/zap", in: []string{"fleet"}},
-	{module: "github.com/ebitengine/purego", in: []string{"vendors/loader", "device/cuda"}},
+	{module: "github.com/ebitengine/purego", in: []string{"vendors/loader"}},
 	{module: "go.yaml.in/yaml", in: []string{"document/formats"}, tests: true},
 	{module: "github.com/pelletier/go-toml", in: []string{"document/formats"}},
 	{module: "github.com/stretchr/testify", tests: true},
@@ -71,13 +72,64 @@ func checkThirdParty(s source) []string {
 	return found
 }
 
+// checkUnusedThirdParty returns the places in which a module may be used and is not.
+func checkUnusedThirdParty(confinements []confinement, files []source) []string {
+	used := map[string]bool{}
+	for _, s := range files {
+		for _, i := range s.imports() {
+			for _, c := range confinements {
+				if !inside(i.path, c.module) {
+					continue
+				}
+				used[c.module] = true
+				for _, folder := range c.in {
+					used[c.module+" "+folder] = used[c.module+" "+folder] || inside(s.dir, folder)
+				}
+				for _, name := range c.files {
+					used[c.module+" "+name] = used[c.module+" "+name] || s.name == name
+				}
+			}
+		}
+	}
+	var unused []string
+	for _, c := range confinements {
+		if !used[c.module] {
+			unused = append(unused, fmt.Sprintf("%s is not imported: remove its rule", c.module))
+			continue
+		}
+		for _, place := range append(slices.Clone(c.in), c.files...) {
+			if !used[c.module+" "+place] {
+				unused = append(unused, fmt.Sprintf("%s may be imported in %s, but is not: remove the permission", c.module, place))
+			}
+		}
+	}
+	return unused
+}
+
 func TestThirdParty(t *testing.T) {
 	t.Parallel()
-	for _, s := range tree(t) {
+	files := tree(t)
+	for _, s := range files {
 		for _, violation := range checkThirdParty(s) {
 			t.Error(violation)
 		}
 	}
+	for _, unused := range checkUnusedThirdParty(confinements, files) {
+		t.Error(unused)
+	}
+}
+
+func TestThirdPartyFindsUnusedPermissions(t *testing.T) {
+	t.Parallel()
+	files := []source{parse(t, "serve/a.go", "package p\nimport \"example.org/web/v2\"")}
+	assert.Equal(t, []string{
+		"example.org/web may be imported in cmd, but is not: remove the permission",
+		"example.org/web may be imported in module.go, but is not: remove the permission",
+		"example.org/log is not imported: remove its rule",
+	}, checkUnusedThirdParty([]confinement{
+		{module: "example.org/web", in: []string{"serve", "cmd"}, files: []string{"module.go"}},
+		{module: "example.org/log", in: []string{"cmd"}},
+	}, files))
 }
 
 func TestThirdPartyFindsViolations(t *testing.T) {
@@ -87,7 +139,7 @@ func TestThirdPartyFindsViolations(t *testing.T) {
 		ok            bool
 	}{
 		{"opmanager/module.go", "go.uber.org/fx", true},
-		{"opmanager/module_test.go", "go.uber.org/fx/fxtest", true},
+		{"opmanager/module_test.go", "go.uber.org/fx/fxtest", false},
 		{"opmanager/manager.go", "go.uber.org/fx", false},
 		{"cmd/primus/command/app.go", "go.uber.org/fx/fxevent", true},
 		{"opmanager/module.go", "go.uber.org/dig", false},
@@ -102,7 +154,7 @@ func TestThirdPartyFindsViolations(t *testing.T) {
 		{"fleet/a.go", "go.etcd.io/etcd/client/v3", true},
 		{"cmd/primus/command/a.go", "go.etcd.io/etcd/client/v3", false},
 		{"vendors/loader/a.go", "github.com/ebitengine/purego", true},
-		{"device/cuda/a.go", "github.com/ebitengine/purego", true},
+		{"device/cuda/a.go", "github.com/ebitengine/purego", false},
 		{"vendors/openblas/a.go", "github.com/ebitengine/purego", false},
 		{"document/formats/a.go", "go.yaml.in/yaml/v3", true},
 		{"opmanager/policyfile/a.go", "go.yaml.in/yaml/v3", false},
