@@ -8,18 +8,36 @@
 // Registers: SI, R9, R10, R11 rows 0, 4, 8 and 12; R8 and R12 one and three row
 // distances; DI destination; DX its row distance, R13 three of them.
 
+#define ARGUMENTS \
+	MOVQ dst+0(FP), DI     \
+	MOVQ dstRow+8(FP), DX  \
+	MOVQ src+16(FP), SI    \
+	MOVQ srcRow+24(FP), R8 \
+	MOVQ quads+32(FP), CX  \
+	SHLQ $2, DX            \
+	SHLQ $2, R8            \
+	LEAQ (R8)(R8*2), R12   \
+	LEAQ (DX)(DX*2), R13   \
+	LEAQ (SI)(R8*4), R9
+
+// COLUMNS transposes the lanes of s0 to s3, with t0 to t3 as scratch, and stores four columns.
+#define COLUMNS(s0, s1, s2, s3, t0, t1, t2, t3) \
+	VUNPCKLPS s1, s0, t0      \
+	VUNPCKHPS s1, s0, t1      \
+	VUNPCKLPS s3, s2, t2      \
+	VUNPCKHPS s3, s2, t3      \
+	VUNPCKLPD t2, t0, s0      \
+	VUNPCKHPD t2, t0, s1      \
+	VUNPCKLPD t3, t1, s2      \
+	VUNPCKHPD t3, t1, s3      \
+	VMOVUPS   s0, (DI)        \
+	VMOVUPS   s1, (DI)(DX*1)  \
+	VMOVUPS   s2, (DI)(DX*2)  \
+	VMOVUPS   s3, (DI)(R13*1)
+
 // func transpose16AVX512(dst *float32, dstRow int, src *float32, srcRow, quads int)
 TEXT ·transpose16AVX512(SB), NOSPLIT, $0-40
-	MOVQ dst+0(FP), DI
-	MOVQ dstRow+8(FP), DX
-	MOVQ src+16(FP), SI
-	MOVQ srcRow+24(FP), R8
-	MOVQ quads+32(FP), CX
-	SHLQ $2, DX
-	SHLQ $2, R8
-	LEAQ (R8)(R8*2), R12
-	LEAQ (DX)(DX*2), R13
-	LEAQ (SI)(R8*4), R9
+	ARGUMENTS
 	LEAQ (R9)(R8*4), R10
 	LEAQ (R10)(R8*4), R11
 
@@ -40,18 +58,7 @@ quad16:
 	VINSERTF32X4 $3, (R11)(R8*1), Z1, Z1
 	VINSERTF32X4 $3, (R11)(R8*2), Z2, Z2
 	VINSERTF32X4 $3, (R11)(R12*1), Z3, Z3
-	VUNPCKLPS    Z1, Z0, Z4
-	VUNPCKHPS    Z1, Z0, Z5
-	VUNPCKLPS    Z3, Z2, Z6
-	VUNPCKHPS    Z3, Z2, Z7
-	VUNPCKLPD    Z6, Z4, Z0
-	VUNPCKHPD    Z6, Z4, Z1
-	VUNPCKLPD    Z7, Z5, Z2
-	VUNPCKHPD    Z7, Z5, Z3
-	VMOVUPS      Z0, (DI)
-	VMOVUPS      Z1, (DI)(DX*1)
-	VMOVUPS      Z2, (DI)(DX*2)
-	VMOVUPS      Z3, (DI)(R13*1)
+	COLUMNS(Z0, Z1, Z2, Z3, Z4, Z5, Z6, Z7)
 	ADDQ         $16, SI
 	ADDQ         $16, R9
 	ADDQ         $16, R10
@@ -64,16 +71,7 @@ quad16:
 
 // func transpose8AVX2(dst *float32, dstRow int, src *float32, srcRow, quads int)
 TEXT ·transpose8AVX2(SB), NOSPLIT, $0-40
-	MOVQ dst+0(FP), DI
-	MOVQ dstRow+8(FP), DX
-	MOVQ src+16(FP), SI
-	MOVQ srcRow+24(FP), R8
-	MOVQ quads+32(FP), CX
-	SHLQ $2, DX
-	SHLQ $2, R8
-	LEAQ (R8)(R8*2), R12
-	LEAQ (DX)(DX*2), R13
-	LEAQ (SI)(R8*4), R9
+	ARGUMENTS
 
 quad8:
 	VMOVUPS     (SI), X0
@@ -84,18 +82,7 @@ quad8:
 	VINSERTF128 $1, (R9)(R8*1), Y1, Y1
 	VINSERTF128 $1, (R9)(R8*2), Y2, Y2
 	VINSERTF128 $1, (R9)(R12*1), Y3, Y3
-	VUNPCKLPS   Y1, Y0, Y4
-	VUNPCKHPS   Y1, Y0, Y5
-	VUNPCKLPS   Y3, Y2, Y6
-	VUNPCKHPS   Y3, Y2, Y7
-	VUNPCKLPD   Y6, Y4, Y0
-	VUNPCKHPD   Y6, Y4, Y1
-	VUNPCKLPD   Y7, Y5, Y2
-	VUNPCKHPD   Y7, Y5, Y3
-	VMOVUPS     Y0, (DI)
-	VMOVUPS     Y1, (DI)(DX*1)
-	VMOVUPS     Y2, (DI)(DX*2)
-	VMOVUPS     Y3, (DI)(R13*1)
+	COLUMNS(Y0, Y1, Y2, Y3, Y4, Y5, Y6, Y7)
 	ADDQ        $16, SI
 	ADDQ        $16, R9
 	LEAQ        (DI)(DX*4), DI

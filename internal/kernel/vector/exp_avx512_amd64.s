@@ -1,6 +1,6 @@
 //go:build !noasm
 
-#include "textflag.h"
+#include "avx512_amd64.h"
 
 // The constants of exp_generic.go as bit patterns.
 DATA expTable<>+0(SB)/4, $0xc2aeac4f  // expLow
@@ -19,235 +19,83 @@ DATA expTable<>+48(SB)/4, $0x7f800000 // +Inf
 DATA expTable<>+52(SB)/4, $0x7f7fffff // the largest finite number
 GLOBL expTable<>(SB), RODATA|NOPTR, $56
 
-#define MASK \
-	MOVL  $1, AX   \
-	SHLL  CX, AX   \
-	DECL  AX       \
-	KMOVW AX, K1
+#define C0 Z31
+#define C1 Z18
+#define C2 Z15
+#define SUM0 Z16
+#define SUM1 Z17
+#define OK K2
 
-#define CONSTANTS \
-	LEAQ         expTable<>(SB), AX \
-	VBROADCASTSS 0(AX), Z20  \
-	VBROADCASTSS 4(AX), Z21  \
-	VBROADCASTSS 8(AX), Z22  \
-	VBROADCASTSS 12(AX), Z23 \
-	VBROADCASTSS 16(AX), Z24 \
-	VBROADCASTSS 20(AX), Z25 \
-	VBROADCASTSS 24(AX), Z26 \
-	VBROADCASTSS 28(AX), Z27 \
-	VBROADCASTSS 32(AX), Z28 \
-	VBROADCASTSS 36(AX), Z29 \
-	VBROADCASTSS 40(AX), Z30 \
-	VBROADCASTSS 44(AX), Z19
+#define EXPCONSTANTS \
+	LEAQ         expTable<>(SB), R8 \
+	VBROADCASTSS 0(R8), Z20  \
+	VBROADCASTSS 4(R8), Z21  \
+	VBROADCASTSS 8(R8), Z22  \
+	VBROADCASTSS 12(R8), Z23 \
+	VBROADCASTSS 16(R8), Z24 \
+	VBROADCASTSS 20(R8), Z25 \
+	VBROADCASTSS 24(R8), Z26 \
+	VBROADCASTSS 28(R8), Z27 \
+	VBROADCASTSS 32(R8), Z28 \
+	VBROADCASTSS 36(R8), Z29 \
+	VBROADCASTSS 40(R8), Z30 \
+	VBROADCASTSS 44(R8), Z19
 
-// EXP replaces x by its exponential; n, p, s and k are scratch. The comparison is
-// "not less than", so NaN passes; the minimum returns its last source for NaN.
-#define EXP(x, n, p, s, k) \
-	VCMPPS       $0x15, Z20, x, k \
-	VMINPS       x, Z21, x        \
-	VMOVAPS      Z19, n           \
-	VFMADD231PS  Z22, x, n        \
-	VSUBPS       Z19, n, n        \
-	VFNMADD231PS Z23, n, x        \
-	VFNMADD231PS Z24, n, x        \
-	VMOVAPS      Z29, p           \
-	VFMADD213PS  Z28, x, p        \
-	VFMADD213PS  Z27, x, p        \
-	VFMADD213PS  Z26, x, p        \
-	VFMADD213PS  Z25, x, p        \
-	VMULPS       x, x, s          \
-	VFMADD213PS  x, s, p          \
-	VADDPS       Z30, p, p        \
-	VSCALEFPS.Z  n, p, k, x
+// The comparison of EXP is "not less than", so NaN passes; the minimum returns its last source for
+// NaN.
+#define EXP(x, n, p, s, ok) \
+	VCMPPS       $0x15, Z20, x, ok \
+	VMINPS       x, Z21, x         \
+	VMOVAPS      Z19, n            \
+	VFMADD231PS  Z22, x, n         \
+	VSUBPS       Z19, n, n         \
+	VFNMADD231PS Z23, n, x         \
+	VFNMADD231PS Z24, n, x         \
+	VMOVAPS      Z29, p            \
+	VFMADD213PS  Z28, x, p         \
+	VFMADD213PS  Z27, x, p         \
+	VFMADD213PS  Z26, x, p         \
+	VFMADD213PS  Z25, x, p         \
+	VMULPS       x, x, s           \
+	VFMADD213PS  x, s, p           \
+	VADDPS       Z30, p, p         \
+	VSCALEFPS.Z  n, p, ok, x
 
-// AHEAD prefetches what a loop over 128 bytes will need. Because of the long arithmetic
-// the processor alone does not look far enough ahead, above all for the lines that it
-// writes.
-#define FAR 1024
-#define AHEAD(p) \
-	PREFETCHT0 FAR(p) \
-	PREFETCHT0 FAR+64(p)
+#define ADDTAIL(v, sum) VADDPS v, sum, K1, sum
 
-// func expSumAVX512(dst, x []float32, shift float32) float32
-TEXT ·expSumAVX512(SB), NOSPLIT, $0-60
-	MOVQ dst_base+0(FP), DI
-	MOVQ x_base+24(FP), SI
-	MOVQ x_len+32(FP), CX
-	VBROADCASTSS shift+48(FP), Z31
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
-	CONSTANTS
-
-expsum32:
-	CMPQ CX, $32
-	JLT  expsum16
-	VMOVUPS 0(SI), Z0
-	VMOVUPS 64(SI), Z4
-	VSUBPS  Z31, Z0, Z0
-	VSUBPS  Z31, Z4, Z4
-	EXP(Z0, Z1, Z2, Z3, K2)
-	EXP(Z4, Z5, Z6, Z7, K3)
-	VMOVUPS Z0, 0(DI)
-	VMOVUPS Z4, 64(DI)
-	VADDPS  Z0, Z16, Z16
-	VADDPS  Z4, Z17, Z17
-	ADDQ $128, SI
-	ADDQ $128, DI
-	SUBQ $32, CX
-	JMP  expsum32
-
-expsum16:
-	CMPQ CX, $16
-	JLT  expsum1
-	VMOVUPS (SI), Z0
-	VSUBPS  Z31, Z0, Z0
-	EXP(Z0, Z1, Z2, Z3, K2)
-	VMOVUPS Z0, (DI)
-	VADDPS  Z0, Z16, Z16
-	ADDQ $64, SI
-	ADDQ $64, DI
-	SUBQ $16, CX
-
-expsum1:
-	TESTQ CX, CX
-	JEQ   expsum0
-	MASK
-	VMOVUPS.Z (SI), K1, Z0
-	VSUBPS    Z31, Z0, Z0
-	EXP(Z0, Z1, Z2, Z3, K2)
-	VMOVUPS   Z0, K1, (DI)
-	VADDPS    Z0, Z17, K1, Z17
-
-expsum0:
-	VADDPS        Z17, Z16, Z0
-	VEXTRACTF64X4 $1, Z0, Y1
-	VADDPS        Y1, Y0, Y0
-	VEXTRACTF128  $1, Y0, X1
-	VADDPS        X1, X0, X0
-	VMOVHLPS      X0, X0, X1
-	VADDPS        X1, X0, X0
-	VMOVSHDUP     X0, X1
-	VADDSS        X1, X0, X0
-	VMOVSS        X0, ret+56(FP)
-	VZEROUPPER
-	RET
-
-// func expScaleAVX512(dst, x []float32, shift, a float32)
-TEXT ·expScaleAVX512(SB), NOSPLIT, $0-56
-	MOVQ dst_base+0(FP), DI
-	MOVQ x_base+24(FP), SI
-	MOVQ x_len+32(FP), CX
-	VBROADCASTSS shift+48(FP), Z31
-	VBROADCASTSS a+52(FP), Z18
-	CONSTANTS
-
-expscale32:
-	CMPQ CX, $32
-	JLT  expscale16
-	VMOVUPS 0(SI), Z0
-	VMOVUPS 64(SI), Z4
-	AHEAD(DI)
-	AHEAD(SI)
-	VSUBPS  Z31, Z0, Z0
-	VSUBPS  Z31, Z4, Z4
-	EXP(Z0, Z1, Z2, Z3, K2)
-	EXP(Z4, Z5, Z6, Z7, K3)
-	VMULPS  Z18, Z0, Z0
-	VMULPS  Z18, Z4, Z4
-	VMOVUPS Z0, 0(DI)
-	VMOVUPS Z4, 64(DI)
-	ADDQ $128, SI
-	ADDQ $128, DI
-	SUBQ $32, CX
-	JMP  expscale32
-
-expscale16:
-	CMPQ CX, $16
-	JLT  expscale1
-	VMOVUPS (SI), Z0
-	VSUBPS  Z31, Z0, Z0
-	EXP(Z0, Z1, Z2, Z3, K2)
-	VMULPS  Z18, Z0, Z0
-	VMOVUPS Z0, (DI)
-	ADDQ $64, SI
-	ADDQ $64, DI
-	SUBQ $16, CX
-
-expscale1:
-	TESTQ CX, CX
-	JEQ   expscale0
-	MASK
-	VMOVUPS.Z (SI), K1, Z0
-	VSUBPS    Z31, Z0, Z0
-	EXP(Z0, Z1, Z2, Z3, K2)
-	VMULPS    Z18, Z0, Z0
-	VMOVUPS   Z0, K1, (DI)
-
-expscale0:
-	VZEROUPPER
-	RET
-
+// LOGISTIC has +Inf in C1.
 #define LOGISTICCONSTANTS \
-	CONSTANTS                \
-	VBROADCASTSS 48(AX), Z18
+	EXPCONSTANTS           \
+	VBROADCASTSS 48(R8), C1
 
-// LOGISTIC replaces x by the logistic function of −x; n, p, s and k are scratch. The
-// reciprocal of d = 1 + eˣ is refined once, which does not work for an infinite d;
-// NaN passes.
-#define LOGISTIC(x, n, p, s, k) \
-	EXP(x, n, p, s, k)              \
-	RECIPROCAL(x, n, p, k)
-#define RECIPROCAL(x, n, p, k) \
-	VADDPS         Z30, x, x        \
-	VCMPPS         $4, Z18, x, k    \
-	VRCP14PS       x, n             \
-	VMOVAPS        Z30, p           \
-	VFNMADD231PS   n, x, p          \
-	VFMADD213PS    n, n, p          \
-	VMOVAPS.Z      p, k, x
+// RECIPROCAL replaces x by d⁻¹ for d = 1 + x, and sets ok where d is finite. The estimate is refined
+// once, which does not work for an infinite d; NaN passes.
+#define RECIPROCAL(x, n, p, ok) \
+	VADDPS       Z30, x, x    \
+	VCMPPS       $4, C1, x, ok \
+	VRCP14PS     x, n         \
+	VMOVAPS      Z30, p       \
+	VFNMADD231PS n, x, p      \
+	VFMADD213PS  n, n, p      \
+	VMOVAPS.Z    p, ok, x
 
-// SIGMOID replaces x by its logistic function; Z31 is zero.
-#define SIGMOID(x, n, p, s, k) \
-	VSUBPS x, Z31, x        \
-	LOGISTIC(x, n, p, s, k)
+#define LOGISTIC(x, n, p, s, ok) \
+	EXP(x, n, p, s, ok)      \
+	RECIPROCAL(x, n, p, ok)
 
-// func sigmoidAVX512(dst, x []float32)
-TEXT ·sigmoidAVX512(SB), NOSPLIT, $0-48
-	MOVQ dst_base+0(FP), DI
-	MOVQ x_base+24(FP), SI
-	MOVQ x_len+32(FP), CX
-	LOGISTICCONSTANTS
-	VPXORD Z31, Z31, Z31
+// SLOPE computes rest from e⁻ᵘ; where that is infinite, rest becomes 0.
+#define SLOPE(x, rest, n, p, s, ok) \
+	EXP(x, n, p, s, ok)           \
+	VMOVAPS  x, rest              \
+	RECIPROCAL(x, n, p, ok)       \
+	VMULPS.Z x, rest, ok, rest
 
-sigmoid16:
-	CMPQ CX, $16
-	JLT  sigmoid1
-	VMOVUPS (SI), Z0
-	SIGMOID(Z0, Z1, Z2, Z3, K2)
-	VMOVUPS Z0, (DI)
-	ADDQ $64, SI
-	ADDQ $64, DI
-	SUBQ $16, CX
-	JMP  sigmoid16
-
-sigmoid1:
-	TESTQ CX, CX
-	JEQ   sigmoid0
-	MASK
-	VMOVUPS.Z (SI), K1, Z0
-	SIGMOID(Z0, Z1, Z2, Z3, K2)
-	VMOVUPS   Z0, K1, (DI)
-
-sigmoid0:
-	VZEROUPPER
-	RET
-
-// GATECONSTANTS broadcasts Linear and its negative to Z15 and Z31.
+// GATECONSTANTS broadcasts Linear and its negative to C2 and C0.
 #define GATECONSTANTS(linear) \
 	LOGISTICCONSTANTS          \
 	VPXORD       Z16, Z16, Z16 \
-	VBROADCASTSS linear, Z15   \
-	VSUBPS       Z15, Z16, Z31
+	VBROADCASTSS linear, C2    \
+	VSUBPS       C2, Z16, C0
 
 // CUBICCONSTANTS broadcasts −Cubic, 3·Cubic and the largest finite number, too.
 #define CUBICCONSTANTS(linear, cubic) \
@@ -256,162 +104,98 @@ sigmoid0:
 	VSUBPS       Z14, Z16, Z17 \
 	VSUBPS       Z17, Z14, Z13 \
 	VADDPS       Z14, Z13, Z14 \
-	VBROADCASTSS 52(AX), Z16
+	VBROADCASTSS 52(R8), Z16
 
-// LINEAR computes −u from a to x and leaves u′ in Z15; CUBIC computes both, u′ to q.
-#define LINEAR(a, x, q) VMULPS a, Z31, x
+#define LINEAR(a, x, q) VMULPS a, C0, x
 #define CUBIC(a, x, q) \
-	VMULPS      a, a, q     \
-	VMINPS      Z16, q, q   \
-	VMOVAPS     Z31, x      \
-	VFMADD231PS q, Z17, x   \
-	VMULPS      a, x, x     \
-	VFMADD213PS Z15, Z14, q
+	VMULPS      a, a, q    \
+	VMINPS      Z16, q, q  \
+	VMOVAPS     C0, x      \
+	VFMADD231PS q, Z17, x  \
+	VMULPS      a, x, x    \
+	VFMADD213PS C2, Z14, q
 
-// GATE stores a·σ(u)·b, with a at SI and b at DX.
-#define GATE(U) \
-gate32:                            \
-	CMPQ CX, $32                   \
-	JLT  gate16                    \
-	VMOVUPS 0(SI), Z8              \
-	VMOVUPS 64(SI), Z9             \
-	AHEAD(DI)                      \
-	AHEAD(SI)                      \
-	AHEAD(DX)                      \
-	U(Z8, Z0, Z10)                 \
-	U(Z9, Z4, Z11)                 \
-	LOGISTIC(Z0, Z1, Z2, Z3, K2)   \
-	LOGISTIC(Z4, Z5, Z6, Z7, K3)   \
-	VMULPS  Z8, Z0, Z0             \
-	VMULPS  Z9, Z4, Z4             \
-	VMULPS  0(DX), Z0, Z0          \
-	VMULPS  64(DX), Z4, Z4         \
-	VMOVUPS Z0, 0(DI)              \
-	VMOVUPS Z4, 64(DI)             \
-	ADDQ $128, SI                  \
-	ADDQ $128, DX                  \
-	ADDQ $128, DI                  \
-	SUBQ $32, CX                   \
-	JMP  gate32                    \
-gate16:                            \
-	CMPQ CX, $16                   \
-	JLT  gate1                     \
-	VMOVUPS (SI), Z8               \
-	U(Z8, Z0, Z10)                 \
-	LOGISTIC(Z0, Z1, Z2, Z3, K2)   \
-	VMULPS  Z8, Z0, Z0             \
-	VMULPS  (DX), Z0, Z0           \
-	VMOVUPS Z0, (DI)               \
-	ADDQ $64, SI                   \
-	ADDQ $64, DX                   \
-	ADDQ $64, DI                   \
-	SUBQ $16, CX                   \
-gate1:                             \
-	TESTQ CX, CX                   \
-	JEQ   gate0                    \
-	MASK                           \
-	VMOVUPS.Z (SI), K1, Z8         \
-	VMOVUPS.Z (DX), K1, Z9         \
-	U(Z8, Z0, Z10)                 \
-	LOGISTIC(Z0, Z1, Z2, Z3, K2)   \
-	VMULPS    Z8, Z0, Z0           \
-	VMULPS    Z9, Z0, Z0           \
-	VMOVUPS   Z0, K1, (DI)         \
-gate0:                             \
-	VZEROUPPER                     \
-	RET
+// Because of the long arithmetic the processor alone does not look far enough ahead, above all for
+// the lines that it writes.
+#define FAR 1024
+#define AHEAD(p) PREFETCHT0 FAR(p)
+#define AHEAD2(p) \
+	PREFETCHT0 FAR(p)    \
+	PREFETCHT0 FAR+64(p)
 
-// func gateAVX512(dst, a, b []float32, linear float32)
-TEXT ·gateAVX512(SB), NOSPLIT, $0-76
-	MOVQ dst_base+0(FP), DI
-	MOVQ a_base+24(FP), SI
-	MOVQ a_len+32(FP), CX
-	MOVQ b_base+48(FP), DX
-	GATECONSTANTS(linear+72(FP))
-	GATE(LINEAR)
+// The loops over two vectors keep the second one in Z4 to Z7, Z9, Z11 and K3.
 
-// func gateCubicAVX512(dst, a, b []float32, linear, cubic float32)
-TEXT ·gateCubicAVX512(SB), NOSPLIT, $0-80
-	MOVQ dst_base+0(FP), DI
-	MOVQ a_base+24(FP), SI
-	MOVQ a_len+32(FP), CX
-	MOVQ b_base+48(FP), DX
-	CUBICCONSTANTS(linear+72(FP), cubic+76(FP))
-	GATE(CUBIC)
+#define EXPSUM2 \
+expSum2:                      \
+	CMPQ CX, $(2*LANES)       \
+	JLT  expSum1              \
+	VMOVUPS (0*LANES)(SI), V0 \
+	VMOVUPS (4*LANES)(SI), V4 \
+	VSUBPS  C0, V0, V0        \
+	VSUBPS  C0, V4, V4        \
+	EXP(V0, V1, V2, V3, OK)   \
+	EXP(V4, V5, V6, V7, K3)   \
+	VMOVUPS V0, (0*LANES)(DI) \
+	VMOVUPS V4, (4*LANES)(DI) \
+	VADDPS  V0, SUM0, SUM0    \
+	VADDPS  V4, SUM1, SUM1    \
+	ADDQ $(8*LANES), SI       \
+	ADDQ $(8*LANES), DI       \
+	SUBQ $(2*LANES), CX       \
+	JMP  expSum2
 
-// SLOPE turns −u in s, a, b, dy and u′ in q into da in s and db in dy. The others are
-// scratch. 1 − σ(u) is made as e⁻ᵘ·σ(u), which keeps its digits where it is small, and
-// where e⁻ᵘ is infinite as 0, which a·σ(u) = 0 is multiplied with.
-#define SLOPE(s, a, b, dy, q, t, n, p, k) \
-	EXP(s, n, p, t, k)         \
-	VMOVAPS      s, t          \
-	RECIPROCAL(s, n, p, k)     \
-	VMULPS.Z     s, t, k, t    \
-	VMULPS       s, a, a       \
-	VMULPS       q, t, t       \
-	VFMADD231PS  a, t, s       \
-	VMULPS       dy, b, t      \
-	VMULPS       a, dy, dy     \
-	VMULPS       t, s, s
+#define EXPSCALE2 \
+expScale2:                    \
+	CMPQ CX, $(2*LANES)       \
+	JLT  expScale1            \
+	VMOVUPS (0*LANES)(SI), V0 \
+	VMOVUPS (4*LANES)(SI), V4 \
+	AHEAD2(DI)                \
+	AHEAD2(SI)                \
+	VSUBPS  C0, V0, V0        \
+	VSUBPS  C0, V4, V4        \
+	EXP(V0, V1, V2, V3, OK)   \
+	EXP(V4, V5, V6, V7, K3)   \
+	VMULPS  C1, V0, V0        \
+	VMULPS  C1, V4, V4        \
+	VMOVUPS V0, (0*LANES)(DI) \
+	VMOVUPS V4, (4*LANES)(DI) \
+	ADDQ $(8*LANES), SI       \
+	ADDQ $(8*LANES), DI       \
+	SUBQ $(2*LANES), CX       \
+	JMP  expScale2
 
-// GATEGRAD stores the gradients, da at DI and db at R8, with a at SI, b at DX and dy
-// at R9; U leaves u′ in q.
-#define GATEGRAD(U, q) \
-gategrad16:                        \
-	CMPQ CX, $16                   \
-	JLT  gategrad1                 \
-	VMOVUPS (SI), Z8               \
-	VMOVUPS (DX), Z9               \
-	VMOVUPS (R9), Z10              \
-	PREFETCHT0 FAR(DI)             \
-	PREFETCHT0 FAR(R8)             \
-	PREFETCHT0 FAR(SI)             \
-	PREFETCHT0 FAR(DX)             \
-	PREFETCHT0 FAR(R9)             \
-	U(Z8, Z0, q)                   \
-	SLOPE(Z0, Z8, Z9, Z10, q, Z3, Z1, Z2, K2) \
-	VMOVUPS Z0, (DI)               \
-	VMOVUPS Z10, (R8)              \
-	ADDQ $64, SI                   \
-	ADDQ $64, DX                   \
-	ADDQ $64, R9                   \
-	ADDQ $64, DI                   \
-	ADDQ $64, R8                   \
-	SUBQ $16, CX                   \
-	JMP  gategrad16                \
-gategrad1:                         \
-	TESTQ CX, CX                   \
-	JEQ   gategrad0                \
-	MASK                           \
-	VMOVUPS.Z (SI), K1, Z8         \
-	VMOVUPS.Z (DX), K1, Z9         \
-	VMOVUPS.Z (R9), K1, Z10        \
-	U(Z8, Z0, q)                   \
-	SLOPE(Z0, Z8, Z9, Z10, q, Z3, Z1, Z2, K2) \
-	VMOVUPS   Z0, K1, (DI)         \
-	VMOVUPS   Z10, K1, (R8)        \
-gategrad0:                         \
-	VZEROUPPER                     \
-	RET
+#define GATE2(U) \
+gate2:                            \
+	CMPQ CX, $(2*LANES)           \
+	JLT  gate1                    \
+	VMOVUPS (0*LANES)(SI), V8     \
+	VMOVUPS (4*LANES)(SI), V9     \
+	AHEAD2(DI)                    \
+	AHEAD2(SI)                    \
+	AHEAD2(DX)                    \
+	U(V8, V0, V10)                \
+	U(V9, V4, V11)                \
+	LOGISTIC(V0, V1, V2, V3, OK)  \
+	LOGISTIC(V4, V5, V6, V7, K3)  \
+	VMULPS  V8, V0, V0            \
+	VMULPS  V9, V4, V4            \
+	VMULPS  (0*LANES)(DX), V0, V0 \
+	VMULPS  (4*LANES)(DX), V4, V4 \
+	VMOVUPS V0, (0*LANES)(DI)     \
+	VMOVUPS V4, (4*LANES)(DI)     \
+	ADDQ $(8*LANES), SI           \
+	ADDQ $(8*LANES), DX           \
+	ADDQ $(8*LANES), DI           \
+	SUBQ $(2*LANES), CX           \
+	JMP  gate2
 
-// func gateGradAVX512(da, db, dy, a, b []float32, linear float32)
-TEXT ·gateGradAVX512(SB), NOSPLIT, $0-124
-	MOVQ da_base+0(FP), DI
-	MOVQ db_base+24(FP), R8
-	MOVQ dy_base+48(FP), R9
-	MOVQ a_base+72(FP), SI
-	MOVQ a_len+80(FP), CX
-	MOVQ b_base+96(FP), DX
-	GATECONSTANTS(linear+120(FP))
-	GATEGRAD(LINEAR, Z15)
+#define EXPSUM ·expSumAVX512
+#define EXPSCALE ·expScaleAVX512
+#define SIGMOID ·sigmoidAVX512
+#define GATE ·gateAVX512
+#define GATECUBIC ·gateCubicAVX512
+#define GATEGRAD ·gateGradAVX512
+#define GATEGRADCUBIC ·gateGradCubicAVX512
 
-// func gateGradCubicAVX512(da, db, dy, a, b []float32, linear, cubic float32)
-TEXT ·gateGradCubicAVX512(SB), NOSPLIT, $0-128
-	MOVQ da_base+0(FP), DI
-	MOVQ db_base+24(FP), R8
-	MOVQ dy_base+48(FP), R9
-	MOVQ a_base+72(FP), SI
-	MOVQ a_len+80(FP), CX
-	MOVQ b_base+96(FP), DX
-	CUBICCONSTANTS(linear+120(FP), cubic+124(FP))
-	GATEGRAD(CUBIC, Z11)
+#include "exp_amd64.h"

@@ -11,7 +11,8 @@ func WidenBF16(dst []float32, src []uint16) {
 	dst = dst[:len(src)]
 	race.Read(src)
 	race.Write(dst)
-	widenBF16(dst, src)
+	done := widenBF16Vector(dst, src)
+	widenBF16Generic(dst[done:], src[done:])
 }
 
 // WidenF16 is WidenBF16 for IEEE 754 binary16, including subnormals. A signalling NaN becomes a
@@ -20,7 +21,8 @@ func WidenF16(dst []float32, src []uint16) {
 	dst = dst[:len(src)]
 	race.Read(src)
 	race.Write(dst)
-	widenF16(dst, src)
+	done := widenF16Vector(dst, src)
+	widenF16Generic(dst[done:], src[done:])
 }
 
 // NarrowBF16 stores float32 as bit patterns of bfloat16, rounded to nearest, ties to even:
@@ -33,7 +35,8 @@ func NarrowBF16(dst []uint16, src []float32) {
 	dst = dst[:len(src)]
 	race.Read(src)
 	race.Write(dst)
-	narrowBF16(dst, src)
+	done := narrowBF16Vector(dst, src)
+	narrowBF16Generic(dst[done:], src[done:])
 }
 
 // NarrowF16 is NarrowBF16 for IEEE 754 binary16.
@@ -41,5 +44,6 @@ func NarrowF16(dst []uint16, src []float32) {
 	dst = dst[:len(src)]
 	race.Read(src)
 	race.Write(dst)
-	narrowF16(dst, src)
+	done := narrowF16Vector(dst, src)
+	narrowF16Generic(dst[done:], src[done:])
 }

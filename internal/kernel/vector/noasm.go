@@ -18,10 +18,6 @@ func gate(dst, a, b []float32, f Swish)                     { gateGeneric(dst, a
 func gateGrad(da, db, dy, a, b []float32, f Swish)          { gateGradGeneric(da, db, dy, a, b, f) }
 func clamp(dst, x []float32, lo, hi float32)                { clampGeneric(dst, x, lo, hi) }
 func keep(dst, y, x []float32, lo, hi float32)              { keepGeneric(dst, y, x, lo, hi) }
-func widenBF16(dst []float32, src []uint16)                 { widenBF16Generic(dst, src) }
-func widenF16(dst []float32, src []uint16)                  { widenF16Generic(dst, src) }
-func narrowBF16(dst []uint16, src []float32)                { narrowBF16Generic(dst, src) }
-func narrowF16(dst []uint16, src []float32)                 { narrowF16Generic(dst, src) }
 func logSumExp(dst []float64, x []float32, cols, pitch int) { logSumExpGeneric(dst, x, cols, pitch) }
 
 func mulScaleVector(_, _, _ []float32, _ float32) int { return 0 }
@@ -29,3 +25,11 @@ func mulScaleVector(_, _, _ []float32, _ float32) int { return 0 }
 func scaleFiniteVector(_, _ []float32, _ float32) (int, bool) { return 0, true }
 
 func sumSquaresVector([]float32) (int, float64) { return 0, 0 }
+
+func widenBF16Vector(_ []float32, _ []uint16) (done int) { return 0 }
+
+func widenF16Vector(_ []float32, _ []uint16) (done int) { return 0 }
+
+func narrowBF16Vector(_ []uint16, _ []float32) (done int) { return 0 }
+
+func narrowF16Vector(_ []uint16, _ []float32) (done int) { return 0 }
