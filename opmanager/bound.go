@@ -72,6 +72,7 @@ func (b *Bound[A]) Call(a A) (err error) {
 	// The deferred function reads the arguments through a pointer, because a
 	// captured copy would cost every call. It points into this frame.
 	args := (*A)(noescape(unsafe.Pointer(&a)))
+	exec := callExec(b.exec)
 	running := true
 	defer func() {
 		if running {
@@ -80,8 +81,9 @@ func (b *Bound[A]) Call(a A) (err error) {
 			}
 		}
 	}()
-	failure := r.run.(opregistry.Func[A])(b.exec, a)
+	failure := r.run.(opregistry.Func[A])(exec, a)
 	running = false
+	checkScratch(exec, b.op, r.head)
 	if failure != nil {
 		return b.fallBack(t, b.implError(r.head, failure), a)
 	}
@@ -142,6 +144,8 @@ func (b *Bound[A]) attempt(c *candidate, a A) error {
 
 // invoke runs one impl, counts the call and turns a panic into an error.
 func (b *Bound[A]) invoke(c *candidate, a A) (err error) {
+	checkOwner(b.op, c, a)
+	exec := callExec(b.exec)
 	running := true
 	defer func() {
 		if running {
@@ -154,8 +158,9 @@ func (b *Bound[A]) invoke(c *candidate, a A) (err error) {
 	if b.timing {
 		start = time.Now()
 	}
-	failure := c.run.(opregistry.Func[A])(b.exec, a)
+	failure := c.run.(opregistry.Func[A])(exec, a)
 	running = false
+	checkScratch(exec, b.op, c)
 	if failure != nil {
 		return b.implError(c, failure)
 	}

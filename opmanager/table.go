@@ -96,6 +96,7 @@ func (c *core) buildTable(in inputs, p *Policy, l *line) *table {
 		}
 		r.special.Store(true)
 	}
+	t.checkInvariants()
 	return t
 }
 

@@ -39,6 +39,7 @@ func (Serial) Run(parts int, t Task) {
 // Exec provides what an impl needs to run: workers, a stream and scratch memory. One Exec serves
 // many calls, even at the same time.
 type Exec struct {
+	loans  loans // what Scratch has lent, in builds with the tag invariants
 	pool   Pool
 	stream device.Stream
 
@@ -66,23 +67,24 @@ const scratchAlign = 16
 // Scratch returns n float32s of undefined content, aligned to 64 bytes. The caller returns them
 // with Release. In a steady state nothing is allocated.
 func (e *Exec) Scratch(n int) []float32 {
-	class := bits.Len(uint(max(n, scratchAlign) - 1))
+	class := bits.Len(uint(max(n+scratchGuard, scratchAlign) - 1))
 	e.mu.Lock()
 	if l := len(e.free[class]); l > 0 {
 		buf := e.free[class][l-1]
 		e.free[class] = e.free[class][:l-1]
 		e.mu.Unlock()
-		return buf[:n]
+		return e.loans.lend(buf[:n])
 	}
 	e.mu.Unlock()
 	size := 1 << class
 	raw := make([]float32, size+scratchAlign)
 	skip := int(-uintptr(unsafe.Pointer(&raw[0])) / 4 % scratchAlign)
-	return raw[skip : skip+n : skip+size]
+	return e.loans.lend(raw[skip : skip+n : skip+size])
 }
 
 // Release takes back a slice that Scratch returned.
 func (e *Exec) Release(buf []float32) {
+	e.loans.settle(buf)
 	class := bits.Len(uint(cap(buf) - 1))
 	e.mu.Lock()
 	e.free[class] = append(e.free[class], buf[:0])

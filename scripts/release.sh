@@ -34,9 +34,13 @@ dir=$(cd "$dir" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-flags=(-trimpath -buildvcs=false -ldflags "-s -w -buildid= -X github.com/primus-fl/primus/cmd/primus/command.version=$version")
+flags=(-trimpath -buildvcs=false -ldflags "-s -w -buildid= -X github.com/primus-fl/primus/internal/buildinfo.version=$version")
 go build -o "$work/sbom" ./internal/sbom
 CGO_ENABLED=0 GOFLAGS= go build "${flags[@]}" -o "$work/here" ./cmd/primus
+if [[ $("$work/here" --version) != *"$version"* ]]; then
+	echo "release: the program says '$("$work/here" --version)', want $version: does the linker still set internal/buildinfo.version?" >&2
+	exit 1
+fi
 SOURCE_DATE_EPOCH=$commit_time "$work/here" man --dir "$work/share/man/man1"
 mkdir "$work/share/completions"
 for shell in bash zsh fish; do

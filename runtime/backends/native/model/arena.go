@@ -13,13 +13,14 @@ type arena struct {
 	backend device.Backend
 	tensors []*tensor.Tensor
 	err     error
+	guards  guards
 }
 
 func (a *arena) new(d tensor.DType, shape ...int) *tensor.Tensor {
 	if a.err != nil {
 		return nil
 	}
-	t, err := tensor.New(a.backend, d, shape...)
+	t, err := a.guards.allocate(a.backend, d, shape...)
 	if err != nil {
 		a.err = err
 		return nil
@@ -32,6 +33,7 @@ func (a *arena) new(d tensor.DType, shape ...int) *tensor.Tensor {
 func (a *arena) fail() error { return errors.Join(a.err, a.close()) }
 
 func (a *arena) close() error {
+	a.guards.check()
 	var faults []error
 	for _, t := range a.tensors {
 		faults = append(faults, t.Release())

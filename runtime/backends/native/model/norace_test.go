@@ -1,6 +1,7 @@
-//go:build !race
+//go:build !race && !invariants
 
 package model_test
 
-// raceEnabled says whether the race detector runs; sync.Pool then drops what it holds, and calls allocate.
-const raceEnabled = false
+// callsAllocate says whether calls allocate because the race detector runs, where sync.Pool drops
+// what it holds, or because invariants are checked.
+const callsAllocate = false

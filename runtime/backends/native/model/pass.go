@@ -137,6 +137,7 @@ func (p *Pass) Loss() (float64, error) {
 	r := p.run()
 	p.forward(r)
 	loss, err := p.lossForward(r)
+	p.memory.guards.check()
 	p.fresh = err == nil && p.grad != nil
 	return loss, err
 }
@@ -201,5 +202,6 @@ func (p *Pass) Backward(scale float32, accumulate bool) error {
 	}
 	r.leave("embedding")
 	p.embedding.backward(r, g.res)
+	p.memory.guards.check()
 	return r.err
 }
