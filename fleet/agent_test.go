@@ -8,7 +8,7 @@ import (
 
 	"github.com/primus-fl/primus/fleet"
 	"github.com/primus-fl/primus/fleet/fleettest"
-	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -35,7 +35,7 @@ func TestRunsRegister(t *testing.T) {
 	}
 	assert.Equal(t, all[0].Manifest, all[1].Manifest)
 
-	runs[1].manager.SetPolicy(opmanager.Policy{Prefer: opregistry.KindVendor})
+	runs[1].manager.SetPolicy(oppolicy.Policy{Prefer: opregistry.KindVendor})
 	soon(t, func() bool {
 		all = members(t, c)
 		return all[1].Generation == runs[1].manager.Generation()

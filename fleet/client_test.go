@@ -15,6 +15,7 @@ import (
 	"github.com/primus-fl/primus/fleet"
 	"github.com/primus-fl/primus/fleet/fleettest"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/stretchr/testify/assert"
@@ -33,8 +34,8 @@ func TestAsk(t *testing.T) {
 
 	start(t, config, 1)
 	other := newTrainer(t, fleetAt(proxy.Address), 1)
-	other.manager.SetPolicy(opmanager.Policy{Prefer: opregistry.KindVendor, Rules: []opmanager.Rule{
-		{Layers: []opmanager.LayerRange{{First: 2, Last: 2}}, Phase: opmanager.PhaseBackward, Deny: []string{"acme"}},
+	other.manager.SetPolicy(oppolicy.Policy{Prefer: opregistry.KindVendor, Rules: []oppolicy.Rule{
+		{Layers: []oppolicy.LayerRange{{First: 2, Last: 2}}, Phase: oppolicy.PhaseBackward, Deny: []string{"acme"}},
 	}})
 	other.agent.Start(t.Context())
 
@@ -46,8 +47,8 @@ func TestAsk(t *testing.T) {
 		{"every call", fleet.Question{Op: "residual_add"}, [2]string{"default.flagos", "vendor.acme"}},
 		{"calls of a dtype", fleet.Question{Op: "residual_add", Call: &opmanager.CallShape{DType: tensor.F32}}, [2]string{"default.flagos", "default.flagos"}},
 		{"calls of a layer", fleet.Question{Op: "residual_add", Layer: new(2)}, [2]string{"default.flagos", "vendor.acme"}},
-		{"calls of a phase", fleet.Question{Op: "residual_add", Phase: opmanager.PhaseBackward}, [2]string{"default.flagos", "vendor.acme"}},
-		{"calls of both", fleet.Question{Op: "residual_add", Layer: new(2), Phase: opmanager.PhaseBackward}, [2]string{"default.flagos", "default.flagos"}},
+		{"calls of a phase", fleet.Question{Op: "residual_add", Phase: oppolicy.PhaseBackward}, [2]string{"default.flagos", "vendor.acme"}},
+		{"calls of both", fleet.Question{Op: "residual_add", Layer: new(2), Phase: oppolicy.PhaseBackward}, [2]string{"default.flagos", "default.flagos"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			answers, err := c.Ask(t.Context(), tt.give, time.Minute)
@@ -179,7 +180,7 @@ func TestWatch(t *testing.T) {
 		require.Equal(t, want, seen.kinds())
 	}
 	next(fleet.EventPolicy, fleet.EventJoined)
-	run.manager.SetPolicy(opmanager.DefaultPolicy())
+	run.manager.SetPolicy(oppolicy.Default())
 	next(fleet.EventDispatch)
 	revision, err := c.SetPolicy(t.Context(), "prefer: vendor", -1)
 	require.NoError(t, err)

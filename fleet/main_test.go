@@ -9,6 +9,7 @@ import (
 	"github.com/primus-fl/primus/fleet"
 	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
@@ -48,14 +49,14 @@ func newTrainer(t *testing.T, config fleet.Config, rank int) *trainer {
 		impl("default.flagos", opregistry.KindFlagos, "", opregistry.Support{}),
 		impl("vendor.acme", opregistry.KindVendor, "acme", opregistry.Support{DTypes: []tensor.DType{tensor.BF16}}),
 	}}))
-	r := &trainer{t: t, manager: opmanager.New(registry, opmanager.DefaultPolicy(), opmanager.Settings{})}
+	r := &trainer{t: t, manager: opmanager.New(registry, oppolicy.Default(), opmanager.Settings{})}
 	t.Cleanup(r.manager.Close)
 	agent, err := fleet.NewAgent(fleet.Settings{
 		Config:   config,
 		Identity: fleet.Identity{Experiment: "exp/1", Backend: "native", Rank: rank, WorldSize: 2, Host: "host", Metrics: "127.0.0.1:940" + string(rune('0'+rank))},
 		Manager:  r.manager,
 		Apply: func(o *policyfile.Overlay) (uint64, error) {
-			return r.manager.SetPolicy(o.Apply(opmanager.DefaultPolicy()))
+			return r.manager.SetPolicy(o.Apply(oppolicy.Default()))
 		},
 		Log: slog.New(slog.NewTextHandler(&r.log, nil)), Lease: lease,
 	})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/primus-fl/primus/internal/escape"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/stretchr/testify/assert"
@@ -38,7 +39,7 @@ func FuzzParseMember(f *testing.F) {
 func FuzzQuestion(f *testing.F) {
 	registry := opregistry.NewRegistry()
 	require.NoError(f, registry.Register(opregistry.Source{Name: "catalogue", Ops: ops.All()}))
-	manager := opmanager.New(registry, opmanager.DefaultPolicy(), opmanager.Settings{})
+	manager := opmanager.New(registry, oppolicy.Default(), opmanager.Settings{})
 	f.Cleanup(manager.Close)
 	f.Add([]byte(`{"op":"rmsnorm_fwd","call":{"dtype":"bf16","shape":[2,-3]}}`))
 	f.Add([]byte(`{"op":"` + strings.Repeat("é", longest) + `"}`))

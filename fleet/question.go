@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -17,8 +18,8 @@ type Question struct {
 	Op string `json:"op"`
 	// Layer, counted from 0, and Phase are where in the model the calls are, so that rules for these apply; nil and the zero
 	// Phase are nowhere.
-	Layer *int            `json:"layer,omitempty"`
-	Phase opmanager.Phase `json:"phase,omitzero"`
+	Layer *int           `json:"layer,omitempty"`
+	Phase oppolicy.Phase `json:"phase,omitzero"`
 	// Call narrows the question to calls of one dtype and shape; nil asks about every call.
 	Call *opmanager.CallShape `json:"call,omitempty"`
 }

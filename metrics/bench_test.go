@@ -7,6 +7,7 @@ import (
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/runtime/backend"
@@ -44,7 +45,7 @@ func BenchmarkCall(b *testing.B) {
 		b.Run(bb.name, func(b *testing.B) {
 			impls := opregistry.NewRegistry()
 			require.NoError(b, impls.Register(reference.Source()))
-			m := opmanager.New(impls, opmanager.DefaultPolicy(), bb.set)
+			m := opmanager.New(impls, oppolicy.Default(), bb.set)
 			defer m.Close()
 			add := opmanager.MustBind(m, ops.ResidualAdd)
 			x, err := tensor.FromSlice([]float32{1})

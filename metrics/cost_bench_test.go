@@ -15,6 +15,7 @@ import (
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/runtime/backends/native"
@@ -52,7 +53,7 @@ func newWatched(b *testing.B) []*watched {
 		require.NoError(b, impls.Register(opregistry.Source{Name: "catalogue", Ops: ops.All()}))
 		require.NoError(b, impls.Register(flagos.Source()))
 		w.set.Exec = opregistry.NewExec(pool, device.DefaultStream)
-		m := opmanager.New(impls, opmanager.DefaultPolicy(), w.set)
+		m := opmanager.New(impls, oppolicy.Default(), w.set)
 		b.Cleanup(m.Close)
 		all = append(all, &watched{unit: w.unit, manager: m})
 	}

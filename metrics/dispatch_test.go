@@ -10,6 +10,7 @@ import (
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/runtime/backend"
@@ -45,7 +46,7 @@ func dispatched(t *testing.T, failures int, plan ...error) *prometheus.Registry 
 	impls := opregistry.NewRegistry()
 	require.NoError(t, impls.Register(reference.Source()))
 	require.NoError(t, impls.Register(vendor(plan...)))
-	policy := opmanager.DefaultPolicy()
+	policy := oppolicy.Default()
 	policy.Prefer = opregistry.KindVendor
 	policy.Quarantine.Failures = failures
 	policy.Verify.Fraction = 1
@@ -211,7 +212,7 @@ func TestDispatchIsScrapedWhileOpsRun(t *testing.T) {
 	}
 	impls := opregistry.NewRegistry()
 	require.NoError(t, impls.Register(reference.Source()))
-	m := opmanager.New(impls, opmanager.DefaultPolicy(), opmanager.Settings{Listeners: []opmanager.Listener{d}})
+	m := opmanager.New(impls, oppolicy.Default(), opmanager.Settings{Listeners: []opmanager.Listener{d}})
 	defer m.Close()
 	d.Watch(m)
 	add := opmanager.MustBind(m, ops.ResidualAdd)

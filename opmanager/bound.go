@@ -12,8 +12,8 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// Bound is an op of a Manager, ready to be called. It follows every change of
-// policy and registry.
+// Bound is a handle through which an op is called. It follows changes of the policy and the
+// registry.
 type Bound[A any] struct {
 	table    *atomic.Pointer[table]
 	validate func(A) error
@@ -25,11 +25,10 @@ type Bound[A any] struct {
 	op         *opregistry.Op[A]
 	m          *Manager
 	timing     bool
-	verifiable atomic.Uint64 // calls that verification may sample
+	verifiable atomic.Uint64 // the number of calls that could be verified
 }
 
-// Bind returns the handle through which a layer calls an op. The op must be
-// declared in the Manager's registry.
+// Bind returns a handle for calling an op, which must be declared in the registry of the Manager.
 func Bind[A any](m *Manager, op *opregistry.Op[A]) (*Bound[A], error) {
 	snap := m.table.Load().registry
 	i, ok := snap.Index(op.Name())
@@ -45,8 +44,8 @@ func Bind[A any](m *Manager, op *opregistry.Op[A]) (*Bound[A], error) {
 	return b, nil
 }
 
-// MustBind is Bind for ops that the program itself has registered; it panics
-// where Bind returns an error.
+// MustBind is like Bind but panics if the op is not declared. It is meant for ops that the program
+// itself registers.
 func MustBind[A any](m *Manager, op *opregistry.Op[A]) *Bound[A] {
 	b, err := Bind(m, op)
 	if err != nil {
@@ -58,25 +57,25 @@ func MustBind[A any](m *Manager, op *opregistry.Op[A]) *Bound[A] {
 // Op returns the handle of the op.
 func (b *Bound[A]) Op() *opregistry.Op[A] { return b.op }
 
-// Call runs the op on the best candidate. It returns an *opregistry.ArgError for
-// wrong arguments and a *CallError when no candidate served the call.
+// Call runs the op on the best candidate. It returns an *opregistry.ArgError for wrong arguments and
+// a *CallError when no candidate served the call.
 func (b *Bound[A]) Call(a A) (err error) {
 	if err := b.validate(a); err != nil {
 		return err
 	}
 	t := b.table.Load()
 	r := &t.rows[b.index]
-	if r.special.Load() || r.dtypes != 0 && !b.fits(r.dtypes, a) {
-		return b.callSpecial(t, r, a)
+	if r.slow.Load() || r.dtypes != 0 && !b.fits(r.dtypes, a) {
+		return b.callSlow(t, r, a)
 	}
-	// The deferred function reads the arguments through a pointer, because a
-	// captured copy would cost every call. It points into this frame.
+	// The deferred function reads the arguments through a pointer into this frame, because
+	// capturing a copy would cost time in every call.
 	args := (*A)(noescape(unsafe.Pointer(&a)))
 	exec := callExec(b.exec)
 	running := true
 	defer func() {
 		if running {
-			if cause := recover(); cause != nil { // nil: the goroutine ends
+			if cause := recover(); cause != nil { // nil after runtime.Goexit
 				err = b.fallBack(t, panicError(b.op.Name(), t.rows[b.index].head.info.ID, cause), *args)
 			}
 		}
@@ -102,8 +101,8 @@ func (b *Bound[A]) fits(dtypes uint32, a A) bool {
 	return lead == nil || dtypes>>lead.DType()&1 != 0
 }
 
-// noescape hides a pointer from escape analysis. The pointer must not outlive what
-// it points to.
+// noescape hides a pointer from escape analysis. The pointer must not outlive the value that it
+// points to.
 //
 //go:nosplit
 func noescape(p unsafe.Pointer) unsafe.Pointer {
@@ -117,22 +116,22 @@ func (b *Bound[A]) fallBack(t *table, first error, a A) error {
 	return err
 }
 
-// callSpecial serves calls that need more than the first candidate and a count,
-// and the first one that a table's first candidate serves.
-func (b *Bound[A]) callSpecial(t *table, r *row, a A) error {
-	if r.cold {
-		return b.callCold(t, r, a)
+// callSlow serves the first call of each op after a change of the table, and calls that are timed,
+// guarded or restricted by the declared support of the first candidate.
+func (b *Bound[A]) callSlow(t *table, r *row, a A) error {
+	if r.guarded {
+		return b.callGuarded(t, r, a)
 	}
 	if err := b.attempt(r.head, a); err != nil {
 		return b.fallBack(t, err, a)
 	}
-	if !r.unusual {
-		r.special.Store(false)
+	if !r.alwaysSlow {
+		r.slow.Store(false)
 	}
 	return nil
 }
 
-// attempt runs one impl unless its declared support rules the call out.
+// attempt runs an impl if its declared support includes the call.
 func (b *Bound[A]) attempt(c *candidate, a A) error {
 	if c.support != nil {
 		if err := opregistry.Serves(c.support, b.op, a); err != nil {
@@ -142,7 +141,7 @@ func (b *Bound[A]) attempt(c *candidate, a A) error {
 	return b.invoke(c, a)
 }
 
-// invoke runs one impl, counts the call and turns a panic into an error.
+// invoke runs an impl, counts the call and returns a panic as an error.
 func (b *Bound[A]) invoke(c *candidate, a A) (err error) {
 	checkOwner(b.op, c, a)
 	exec := callExec(b.exec)
@@ -172,7 +171,7 @@ func (b *Bound[A]) invoke(c *candidate, a A) (err error) {
 			count.nanos.Add(int64(took))
 		}
 		if calls := count.calls.Add(1); b.timing && calls%sampledCalls == 0 {
-			b.m.core.tellDuration(b.op.Name(), c.counters, took)
+			b.m.core.reportDuration(b.op.Name(), c.counters, took)
 		}
 	}
 	if !c.served.Load() {
@@ -185,10 +184,11 @@ func (b *Bound[A]) implError(c *candidate, err error) error {
 	return &opregistry.ImplError{Op: b.op.Name(), ID: c.info.ID, Err: err}
 }
 
-// stacker is what a pool's panic value offers besides itself: the stack of the
-// worker that panicked.
+// stacker is implemented by the panic values of a worker pool. Stack returns the stack of the worker
+// that panicked.
 type stacker interface{ Stack() []byte }
 
+// panicError returns the error for an impl that panicked.
 func panicError(op, id string, cause any) error {
 	stack := debug.Stack()
 	if s, ok := cause.(stacker); ok {
@@ -203,21 +203,21 @@ func panicError(op, id string, cause any) error {
 	return &opregistry.ImplError{Op: op, ID: id, Err: err, Stack: stack}
 }
 
-// firstServed is called after the first success of a candidate and tells listeners
-// when the op is served for the first time or by another impl than before.
+// firstServed records the first call that a candidate of a table served. It emits Selected for the
+// first impl that serves an op, and Switched if another impl served the op before.
 func (c *core) firstServed(op string, cand *candidate) {
 	if !cand.served.CompareAndSwap(false, true) {
 		return
 	}
-	l := cand.line
-	l.mu.Lock()
-	last, known := l.last[op]
-	l.last[op] = cand.info
-	l.mu.Unlock()
+	h := cand.history
+	h.mu.Lock()
+	last, known := h.last[op]
+	h.last[op] = cand.info
+	h.mu.Unlock()
 	switch {
 	case !known:
-		c.emit(Selected{Op: op, Impl: cand.info, Rules: l.rules})
+		c.emit(Selected{Op: op, Impl: cand.info, Rules: h.rules})
 	case last.ID != cand.info.ID:
-		c.emit(Switched{Op: op, From: last, To: cand.info, Rules: l.rules})
+		c.emit(Switched{Op: op, From: last, To: cand.info, Rules: h.rules})
 	}
 }

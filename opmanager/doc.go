@@ -1,38 +1,27 @@
-// Package opmanager decides which impl serves each op, calls it, and falls back
-// soundly when it declines or fails.
+// Package opmanager decides which impl serves each op, calls it, and falls back when it declines or
+// fails.
 //
-// # Concepts
+// A Manager combines a registry of impls, a policy (package oppolicy) and the current quarantines
+// into a dispatch table: for each op the candidates in order, and for every other impl the reason
+// why it is not a candidate. The table is immutable. Every change builds a new one and swaps it in.
 //
-// A Policy ranks impls: an order of tokens (kinds, vendors, single impls) for
-// all ops or for one, vendors allowed and denied, strictness. A Manager builds
-// from a registry snapshot, a policy and the open quarantines an immutable
-// dispatch table: for each op the candidates in order, and for every other impl
-// the reason why it is none. Any change builds a new table and swaps it in.
+// A layer binds an op once (Bind) and calls the Bound handle: one atomic load, one index and one
+// indirect call. Failures are handled outside of that path by these rules:
 //
-// A layer binds an op once (Bind) and calls the Bound handle: one atomic load,
-// one index, one indirect call. What goes wrong in that call is handled by the
-// rules below, off the hot path:
+//   - Arguments that do not fit the schema of the op are an error of the caller. No impl runs.
+//   - When an impl declines a call (opregistry.ErrUnsupported), the next candidate is tried.
+//   - When an impl fails or panics and the op only writes outputs, the next candidate is tried. An
+//     impl that fails repeatedly is quarantined for a while.
+//   - When an impl fails on operands that the op updates in place, the call returns an error,
+//     unless the policy protects such operands with a copy or the impl reports that it has not
+//     written to them (opregistry.ErrUntouched).
+//   - The backward op of a family runs on the impl that its forward op ran on.
+//   - Under a strict policy no other candidate is tried.
 //
-//   - arguments that do not fit the op's schema are the caller's error; no impl
-//     runs and nothing falls back.
-//   - an impl that declines (opregistry.ErrUnsupported) is passed over.
-//   - an impl that fails or panics is passed over if the op only wrote outputs;
-//     repeated failures put it into quarantine for a while.
-//   - an impl that fails on operands that are updated in place ends the call
-//     with an error, unless the policy protects them with a copy or the impl says
-//     that it has not touched them (opregistry.ErrUntouched).
-//   - the backward op of a family runs on the impl that its forward op ran on.
-//   - a strict policy passes nothing over.
+// Managers and Bound handles are safe for concurrent use. A call uses one table from beginning to
+// end; a change affects the calls that begin after it.
 //
-// # Concurrency
-//
-// Managers and Bound handles are safe for concurrent use. Calls see one table
-// from beginning to end; a change is seen by the next call.
-//
-// # Errors
-//
-// *PolicyError is a policy that cannot be read. *opregistry.ArgError is a wrong
-// argument. *CallError is a call that no candidate served, with every attempt
-// and every rejected impl; it wraps the attempts, so that errors.Is and errors.As
-// reach them, and ErrSavedState when the forward op has to run again.
+// A call returns an *opregistry.ArgError for a wrong argument and a *CallError when no candidate
+// served it. A CallError lists every attempt and every rejected impl and wraps the errors of the
+// attempts. It also wraps ErrSavedState when the forward op has to run again.
 package opmanager

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -38,13 +39,13 @@ func TestDurationsAreSampled(t *testing.T) {
 	tests := []struct {
 		name   string
 		timing bool
-		edit   func(*opmanager.Policy)
+		edit   func(*oppolicy.Policy)
 		calls  int
 		want   int
 	}{
 		{"every seventh", true, nil, 21, 3},
 		{"fewer than seven", true, nil, 6, 0},
-		{"with protection", true, func(p *opmanager.Policy) { p.ProtectInPlace = true }, 14, 2},
+		{"with protection", true, func(p *oppolicy.Policy) { p.ProtectInPlace = true }, 14, 2},
 		{"without timing", false, nil, 21, 0},
 	}
 	for _, tt := range tests {

@@ -7,7 +7,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// ImplInfo names an impl in events, explanations and statistics.
+// ImplInfo identifies an impl in events, explanations and statistics.
 type ImplInfo struct {
 	ID     string          `json:"impl_id"`
 	Kind   opregistry.Kind `json:"kind"`
@@ -15,43 +15,40 @@ type ImplInfo struct {
 	Source string          `json:"source,omitempty"`
 }
 
-// Event is something that a Manager has decided or seen. The set of events is
-// sealed: Registered, Selected, Switched, FellBack, Failed, Quarantined,
-// Released, PolicyChanged and VerificationFailed.
+// Event is a decision or an observation of a Manager: one of Registered, Selected, Switched,
+// FellBack, Failed, Quarantined, Released, PolicyChanged and VerificationFailed.
 type Event interface{ event() }
 
-// Registered says which impls a Manager knows when it starts.
+// Registered lists the impls that are registered when a Manager is made.
 type Registered struct {
 	Ops   int
 	Impls int
-	IDs   []string // sorted, without repetition
+	IDs   []string // sorted, without duplicates
 }
 
-// Selected is the first successful call of an op.
+// Selected is the first call of an op that an impl served.
 type Selected struct {
 	Op    string
 	Impl  ImplInfo
 	Rules string // the rules for layers and phases that applied, "" for none
 }
 
-// Switched is the first successful call of an op by another impl than the last
-// under the same rules.
+// Switched is a call of an op that another impl served than the one before, under the same rules.
 type Switched struct {
 	Op       string
 	From, To ImplInfo
-	Rules    string // as in Selected
+	Rules    string // the rules for layers and phases that applied, "" for none
 }
 
-// FellBack is a call that another impl served after the ones before it in the
-// order declined or failed.
+// FellBack is a call that an impl served after those before it in the order declined or failed.
 type FellBack struct {
 	Op       string
 	From, To ImplInfo
 	Cause    error
 }
 
-// Failed is a call in which an impl returned an error or panicked. Declined is
-// set when it wrapped opregistry.ErrUnsupported.
+// Failed is a call in which an impl returned an error or panicked. Declined is set if the error wraps
+// opregistry.ErrUnsupported.
 type Failed struct {
 	Op       string
 	Impl     ImplInfo
@@ -59,7 +56,7 @@ type Failed struct {
 	Declined bool
 }
 
-// Quarantined says that an impl will not be used until the given time.
+// Quarantined is the start of a quarantine: the impl is not used for the op until a given time.
 type Quarantined struct {
 	Op       string
 	Impl     ImplInfo
@@ -68,25 +65,25 @@ type Quarantined struct {
 	Cause    error
 }
 
-// Released says that an impl is used again: a call has tried it with success after
-// its quarantine, or the quarantine was cleared.
+// Released is the end of a quarantine, because a call tried the impl again and it succeeded, or
+// because the quarantine was cleared.
 type Released struct {
 	Op   string
 	Impl ImplInfo
 }
 
-// PolicyChanged says that a new policy is in force.
+// PolicyChanged is a change of the policy. Generation is that of the new dispatch table.
 type PolicyChanged struct{ Generation uint64 }
 
-// VerificationFailed says that a result of an impl is not what the reference
-// computes, or that it wrote to an operand that was not for it.
+// VerificationFailed is a call in which an impl computed another result than the reference, or wrote
+// to an operand that it may not write.
 type VerificationFailed struct {
 	Op      string
 	Impl    ImplInfo
 	Operand string
-	// Trespass says how the operand was written to against the rules, "" when its
-	// content is what is wrong.
-	Trespass string
+	// UnexpectedWrite describes a write to an operand that the impl may not write, "" if the impl
+	// computed a wrong result.
+	UnexpectedWrite string
 	tensor.Difference
 	Tolerance tensor.Tolerance
 }
@@ -102,20 +99,20 @@ func (PolicyChanged) event() {}
 
 func (VerificationFailed) event() {}
 
-// Listener receives events. It is called from the goroutine in which they
-// happen, without any lock of the Manager held, and should return soon.
+// Listener receives events. OnEvent is called on the goroutine in which the event happens, while no
+// lock of the Manager is held, and should return quickly.
 type Listener interface {
 	OnEvent(Event)
 }
 
-// DurationListener is a Listener that also hears how long calls take. It does so
-// under Settings.Timing, and of every seventh call that an impl serves through a
-// handle: enough for a distribution, and no divisor of how often layers repeat.
+// DurationListener is a Listener that also receives the durations of calls if Settings.Timing is set.
+// It receives one in seven calls that an impl serves through a handle. That is enough for a
+// distribution, and seven rarely divides the number of layers of a model.
 type DurationListener interface {
 	Listener
 
-	// Durations returns what is told the durations of calls of an op that an impl
-	// served. It is asked once for each, after a call and without any lock held; the
-	// function is called from any goroutine and returns at once.
+	// Durations returns the function that receives the durations of calls of an op that an impl
+	// served. It is called once for each op and impl, while no lock is held. The function is
+	// called on any goroutine and should return quickly.
 	Durations(op string, impl ImplInfo) func(time.Duration)
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
@@ -42,7 +43,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	manager := opmanager.New(registry, opmanager.DefaultPolicy(), opmanager.Settings{})
+	manager := opmanager.New(registry, oppolicy.Default(), opmanager.Settings{})
 	defer manager.Close()
 
 	x, _ := tensor.FromSlice([]float32{3, 4, 6, 8}, 2, 2)

@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-var catalogue = []opmanager.Candidate{
+var catalogue = []oppolicy.Candidate{
 	{ID: "default.flagos", Kind: opregistry.KindFlagos, Priority: 150},
 	{ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 100},
 	{ID: "vendor.cuda", Kind: opregistry.KindVendor, Vendor: "cuda", Priority: 100},
@@ -24,7 +25,7 @@ var catalogue = []opmanager.Candidate{
 // reasons returns the reason of every impl by id.
 func reasons(e opmanager.Explanation) map[string]string {
 	all := map[string]string{}
-	for _, list := range [][]opmanager.Standing{e.Order, e.Rejected} {
+	for _, list := range [][]opmanager.ImplStatus{e.Order, e.Rejected} {
 		for _, s := range list {
 			all[s.ID] = s.Reason
 		}
@@ -79,7 +80,7 @@ func TestExplainReasons(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p, err := overlay(tt.env)
 			require.NoError(t, err)
-			e := p.Explain("op", catalogue, resolve)
+			e := opmanager.Explain(p, "op", catalogue, resolve)
 			assert.Equal(t, tt.selected, e.Selected)
 			assert.Equal(t, tt.want, reasons(e))
 		})
@@ -87,7 +88,7 @@ func TestExplainReasons(t *testing.T) {
 }
 
 func TestManagerAndPolicyExplainAlike(t *testing.T) {
-	f := newManager(t, func(p *opmanager.Policy) {
+	f := newManager(t, func(p *oppolicy.Policy) {
 		require.NoError(t, p.SetPerOp("add_one=reference|vendor:acme", "environment TE_FL_PER_OP"))
 	}, opmanager.Settings{})
 	fromManager, err := f.Explain("add_one")
@@ -95,13 +96,13 @@ func TestManagerAndPolicyExplainAlike(t *testing.T) {
 	assert.Equal(t, f.Generation(), fromManager.Generation)
 
 	p := f.Policy()
-	fromPolicy := p.Explain("add_one", []opmanager.Candidate{
+	fromPolicy := opmanager.Explain(p, "add_one", []oppolicy.Candidate{
 		{ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 100},
 		{ID: "default.flagos", Kind: opregistry.KindFlagos, Priority: 150},
 		{ID: "reference.go", Kind: opregistry.KindReference, Priority: 50},
 	}, opregistry.NormalVendor)
 	fromManager.Generation = 0
-	for _, list := range [][]opmanager.Standing{fromManager.Order, fromManager.Rejected} {
+	for _, list := range [][]opmanager.ImplStatus{fromManager.Order, fromManager.Rejected} {
 		for i := range list {
 			assert.Equal(t, "test", list[i].Source)
 			list[i].Source = ""
@@ -119,7 +120,7 @@ func TestExplainUnknownOp(t *testing.T) {
 
 // The backward op of a family is ranked by the order of its forward op, and the explanation says so.
 func TestExplainFamily(t *testing.T) {
-	f := newManager(t, func(p *opmanager.Policy) {
+	f := newManager(t, func(p *oppolicy.Policy) {
 		require.NoError(t, p.SetPerOp("pair_fwd=reference|flagos;pair_bwd=flagos|vendor|reference", "test"))
 	}, opmanager.Settings{})
 	e, err := f.Explain("pair_bwd")
@@ -129,7 +130,7 @@ func TestExplainFamily(t *testing.T) {
 	assert.Equal(t, map[string]string{
 		"reference.go":   "",
 		"default.flagos": "later in the order reference|flagos (test at 1) of pair_fwd",
-		"vendor.acme":    "pair_fwd shares saved state with this op, and there: not in the per-op order reference|flagos (test at 1)",
+		"vendor.acme":    "pair_fwd shares saved state with this op and rejects the impl: not in the per-op order reference|flagos (test at 1)",
 	}, reasons(e))
 	e, err = f.Explain("pair_fwd")
 	require.NoError(t, err)
@@ -137,7 +138,7 @@ func TestExplainFamily(t *testing.T) {
 }
 
 func TestExplainQuarantine(t *testing.T) {
-	f := newManager(t, func(p *opmanager.Policy) { p.Quarantine.Failures = 1 }, opmanager.Settings{})
+	f := newManager(t, func(p *oppolicy.Policy) { p.Quarantine.Failures = 1 }, opmanager.Settings{})
 	f.vendor.do = func(addArgs) error { return errors.New("device lost") }
 	require.NoError(t, opmanager.MustBind(f.Manager, addOne).Call(newArgs(t)))
 	e, err := f.Explain("add_one")
@@ -148,100 +149,55 @@ func TestExplainQuarantine(t *testing.T) {
 	assert.Equal(t, 100, e.Rejected[0].Priority)
 }
 
-func TestPolicyWarnings(t *testing.T) {
-	p, err := overlay(map[string]string{
-		"TE_FL_DENY_VENDORS": "*", "TE_FL_ALLOW_VENDORS": "cuda,acmee",
-		"TE_FL_PER_OP": "op=impl:vendor.acm|vendor:zeta; rms_*=flagos; o*=reference",
-	})
-	require.NoError(t, err)
-	known := opmanager.Known{Ops: []string{"op"}, Vendors: []string{"acme", "nvidia"}, Impls: []string{"vendor.acme"}, Missing: "which nobody has"}
-	assert.Equal(t, []string{
-		`policy: environment TE_FL_ALLOW_VENDORS names vendor "acmee", which nobody has; did you mean "acme"?`,
-		`policy: environment TE_FL_PER_OP at 1 names impl "vendor.acm", which nobody has; did you mean "vendor.acme"?`,
-		`policy: environment TE_FL_PER_OP at 1 names vendor "zeta", which nobody has`,
-		`policy: environment TE_FL_PER_OP at 33 names op "rms_*", which nobody has`,
-	}, p.Warnings(known, opregistry.NewRegistry().Snapshot().Vendor))
-
-	p = opmanager.DefaultPolicy()
-	require.NoError(t, p.SetDeny("*", "test"))
-	assert.Empty(t, p.Warnings(opmanager.Known{}, opregistry.NormalVendor), "every vendor is right even where there is none")
-}
-
 // A deterministic policy uses only impls that declare it, and says of the others why not.
 func TestDeterministicPolicy(t *testing.T) {
-	impls := []opmanager.Candidate{
+	impls := []oppolicy.Candidate{
 		{ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 100},
 		{ID: "default.flagos", Kind: opregistry.KindFlagos, Priority: 150, Determinism: opregistry.DeterminismOfClass},
 		{ID: "vendor.exact", Kind: opregistry.KindVendor, Vendor: "exact", Priority: 90, Determinism: opregistry.DeterminismEverywhere},
 	}
-	p := opmanager.Policy{Prefer: opregistry.KindVendor, Deterministic: true}
-	e := p.Explain("op", impls, opregistry.NormalVendor)
+	p := oppolicy.Policy{Prefer: opregistry.KindVendor, Deterministic: true}
+	e := opmanager.Explain(p, "op", impls, opregistry.NormalVendor)
 	assert.Equal(t, "vendor.exact", e.Selected)
 	require.Len(t, e.Rejected, 1)
-	assert.Equal(t, "it does not declare to compute the same bits with any number of threads, which the program asks for", e.Rejected[0].Reason)
+	assert.Equal(t, "it does not declare that its results have the same bits with any number of threads, which the program requires", e.Rejected[0].Reason)
 	assert.Equal(t, opregistry.DeterminismEverywhere, e.Order[0].Determinism)
 	p.Deterministic = false
-	assert.Equal(t, "vendor.acme", p.Explain("op", impls, opregistry.NormalVendor).Selected)
+	assert.Equal(t, "vendor.acme", opmanager.Explain(p, "op", impls, opregistry.NormalVendor).Selected)
 }
 
 // Where policy and priority do not say which vendor comes first, the one that was
 // measured to be the fastest does; without a measurement ids decide, as upstream.
 func TestVendorsAreRankedByMeasurement(t *testing.T) {
-	vendor := func(name string, priority int, rate float64) opmanager.Candidate {
-		c := opmanager.Candidate{ID: "vendor." + name, Kind: opregistry.KindVendor, Vendor: name, Priority: priority}
+	vendor := func(name string, priority int, rate float64) oppolicy.Candidate {
+		c := oppolicy.Candidate{ID: "vendor." + name, Kind: opregistry.KindVendor, Vendor: name, Priority: priority}
 		if rate > 0 {
 			c.Measured = opregistry.Measurement{Rate: rate, By: "make bench"}
 		}
 		return c
 	}
-	impls := []opmanager.Candidate{vendor("slow", 100, 0.8), vendor("fast", 100, 0.9), vendor("a", 100, 0), vendor("z", 100, 0), vendor("first", 101, 0.1)}
-	p := opmanager.Policy{Prefer: opregistry.KindVendor}
-	e := p.Explain("op", impls, opregistry.NormalVendor)
+	impls := []oppolicy.Candidate{vendor("slow", 100, 0.8), vendor("fast", 100, 0.9), vendor("a", 100, 0), vendor("z", 100, 0), vendor("first", 101, 0.1)}
+	p := oppolicy.Policy{Prefer: opregistry.KindVendor}
+	e := opmanager.Explain(p, "op", impls, opregistry.NormalVendor)
 	var order []string
 	for _, s := range e.Order {
 		order = append(order, s.ID)
 	}
 	assert.Equal(t, []string{"vendor.first", "vendor.fast", "vendor.slow", "vendor.z", "vendor.a"}, order)
 	p.Deny = []string{"first"}
-	e = p.Explain("op", impls, opregistry.NormalVendor)
+	e = opmanager.Explain(p, "op", impls, opregistry.NormalVendor)
 	assert.Equal(t, "slower as measured beside default.flagos: 0.8 (make bench), where vendor.fast has 0.9 (make bench)", e.Order[1].Reason)
 	assert.Contains(t, e.Order[2].Reason, "slower as measured beside default.flagos: no measurement, where vendor.fast")
-	p.PerOp = []opmanager.OpRule{{Pattern: "op", Order: []opmanager.Token{{Kind: opregistry.KindVendor, Vendor: "slow"}, {Kind: opregistry.KindVendor}}}}
-	e = p.Explain("op", impls, opregistry.NormalVendor)
+	p.PerOp = []oppolicy.OpRule{{Pattern: "op", Order: []oppolicy.Token{{Kind: opregistry.KindVendor, Vendor: "slow"}, {Kind: opregistry.KindVendor}}}}
+	e = opmanager.Explain(p, "op", impls, opregistry.NormalVendor)
 	assert.Equal(t, "vendor.slow", e.Selected, "an order of vendors rules")
 	assert.Equal(t, "the program", e.Source)
 }
 
-// What a program sets in a policy is not explained as a default.
-func TestSourceOfWhatAProgramSets(t *testing.T) {
-	p := opmanager.DefaultPolicy()
-	assert.Equal(t, "default", p.View().Sources["prefer"])
-	p.Prefer, p.Strict, p.SkipCUDA, p.ProtectInPlace, p.Deterministic = opregistry.KindVendor, true, true, true, true
-	p.Allow, p.Deny, p.PerOp, p.Rules = []string{"a"}, []string{"b"}, []opmanager.OpRule{{Pattern: "op"}}, []opmanager.Rule{{}}
-	p.Quarantine.Failures, p.Verify.Fraction = 1, 1
-	for field, source := range p.View().Sources {
-		assert.Equal(t, "the program", source, field)
-	}
-	assert.Equal(t, "the program", p.Explain("other", nil, opregistry.NormalVendor).Source)
-	p, err := p.Overlay(func(name string) (string, bool) { return "flagos", name == opmanager.EnvPrefer })
-	require.NoError(t, err)
-	assert.Equal(t, "environment TE_FL_PREFER", p.View().Sources["prefer"])
-
-	before := p
-	p.Prefer = opregistry.KindReference
-	assert.Equal(t, "the program", p.View().Sources["prefer"], "the program has the last word")
-	assert.Equal(t, "the program", p.Explain("other", nil, opregistry.NormalVendor).Source)
-	assert.Equal(t, "environment TE_FL_PREFER", before.View().Sources["prefer"])
-	require.NoError(t, p.SetDeny("c", "flag --deny-vendors"))
-	assert.Equal(t, "flag --deny-vendors", p.View().Sources["deny_vendors"])
-	p.Deny = append(p.Deny, "d")
-	assert.Equal(t, "the program", p.View().Sources["deny_vendors"])
-}
-
 func TestExplanationString(t *testing.T) {
 	resolve := opregistry.NewRegistry().Snapshot().Vendor
-	policy := opmanager.DefaultPolicy()
-	e := policy.Explain("rmsnorm_fwd", catalogue[3:], resolve)
+	policy := oppolicy.Default()
+	e := opmanager.Explain(policy, "rmsnorm_fwd", catalogue[3:], resolve)
 	assert.Equal(t, strings.TrimPrefix(`
 rmsnorm_fwd: served by vendor.slow
 order: flagos|vendor|reference (default)
@@ -255,6 +211,6 @@ rank  impl          kind       vendor  priority  reason
 	e.Follows, e.Rules = "rmsnorm_bwd", "rules[0]"
 	assert.Contains(t, e.String(), "\norder: flagos|vendor|reference (default); ranked as rmsnorm_bwd, with which it shares saved state\n"+
 		"rules: rules[0]\ncalls: first operand bf16[4 8]\nrank ")
-	e = policy.Explain("rmsnorm_fwd", nil, resolve)
+	e = opmanager.Explain(policy, "rmsnorm_fwd", nil, resolve)
 	assert.Contains(t, e.String(), "rmsnorm_fwd: no impl can be selected, so calls fail\n")
 }

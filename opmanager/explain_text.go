@@ -12,8 +12,8 @@ import (
 
 var _ fmt.Stringer = Explanation{}
 
-// String says on several lines which impl serves the op, by which order, and then on a line for each impl
-// why it comes later or is rejected. The last line ends without a line break.
+// String returns the explanation as text: the impl that serves the op, the order, and a table of all
+// impls with the reason why each comes later or is rejected. There is no newline at the end.
 func (e Explanation) String() string {
 	var b strings.Builder
 	if e.Selected == "" {
@@ -21,7 +21,7 @@ func (e Explanation) String() string {
 	} else {
 		fmt.Fprintf(&b, "%s: served by %s\n", e.Op, e.Selected)
 	}
-	b.WriteString("order: " + e.Tokens + inBrackets(e.Source))
+	b.WriteString("order: " + e.Tokens + " (" + e.Source + ")")
 	if e.Follows != "" {
 		b.WriteString("; ranked as " + e.Follows + ", with which it shares saved state")
 	}
@@ -42,47 +42,48 @@ func (e Explanation) String() string {
 // column is one column of a table.
 type column struct {
 	header string
-	right  bool // numbers end below each other
+	right  bool // aligns the cells to the right
 	cells  []string
 }
 
-// columns returns the impls in order, the rejected ones last. What no impl declares has no column.
+// columns returns the columns of the table, the rejected impls last, without those that would be
+// empty.
 func (e Explanation) columns() []column {
 	impls := slices.Concat(e.Order, e.Rejected)
-	of := func(header string, cell func(i int, s Standing) string) column {
+	of := func(header string, cell func(i int, s ImplStatus) string) column {
 		c := column{header: header}
 		for i, s := range impls {
 			c.cells = append(c.cells, cell(i, s))
 		}
 		return c
 	}
-	rank := of("rank", func(i int, _ Standing) string {
+	rank := of("rank", func(i int, _ ImplStatus) string {
 		if i >= len(e.Order) {
 			return "-"
 		}
 		return strconv.Itoa(i + 1)
 	})
-	priority := of("priority", func(_ int, s Standing) string { return strconv.Itoa(s.Priority) })
+	priority := of("priority", func(_ int, s ImplStatus) string { return strconv.Itoa(s.Priority) })
 	rank.right, priority.right = true, true
 	columns := []column{
 		rank,
-		of("impl", func(_ int, s Standing) string { return s.ID }),
-		of("kind", func(_ int, s Standing) string { return s.Kind.String() }),
-		of("vendor", func(_ int, s Standing) string { return orDash(s.Vendor) }),
+		of("impl", func(_ int, s ImplStatus) string { return s.ID }),
+		of("kind", func(_ int, s ImplStatus) string { return s.Kind.String() }),
+		of("vendor", func(_ int, s ImplStatus) string { return orDash(s.Vendor) }),
 		priority,
 	}
-	if slices.ContainsFunc(impls, func(s Standing) bool { return s.Determinism != opregistry.DeterminismUndeclared }) {
-		columns = append(columns, of("same bits", func(_ int, s Standing) string {
+	if slices.ContainsFunc(impls, func(s ImplStatus) bool { return s.Determinism != opregistry.DeterminismUndeclared }) {
+		columns = append(columns, of("same bits", func(_ int, s ImplStatus) string {
 			if s.Determinism == opregistry.DeterminismUndeclared {
 				return "-"
 			}
 			return s.Determinism.String()
 		}))
 	}
-	if slices.ContainsFunc(impls, func(s Standing) bool { return s.Supports != "" }) {
-		columns = append(columns, of("supports", func(_ int, s Standing) string { return orDash(s.Supports) }))
+	if slices.ContainsFunc(impls, func(s ImplStatus) bool { return s.Supports != "" }) {
+		columns = append(columns, of("supports", func(_ int, s ImplStatus) string { return orDash(s.Supports) }))
 	}
-	return append(columns, of("reason", func(_ int, s Standing) string { return s.Reason }))
+	return append(columns, of("reason", func(_ int, s ImplStatus) string { return s.Reason }))
 }
 
 func orDash(s string) string {
@@ -92,7 +93,7 @@ func orDash(s string) string {
 	return s
 }
 
-// writeColumns writes a header, a line below it and the rows, without spaces at the ends of lines.
+// writeColumns writes a header, a line below it and the rows, without trailing spaces.
 func writeColumns(b *strings.Builder, columns []column) {
 	const gap = 2
 	widths, total := make([]int, len(columns)), 0

@@ -6,31 +6,31 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
 )
 
-// ErrSavedState is wrapped by the error of a backward op whose saved state can no
-// longer be read: the impl that wrote it failed, or the policy, a quarantine or the
-// registry has taken it away since. The forward op has to run again.
+// ErrSavedState is wrapped by the error of a backward op whose saved state cannot be read, because
+// the impl that wrote it failed or is no longer a candidate. The forward op has to run again.
 var ErrSavedState = errors.New("the saved state cannot be used")
 
-// CallError is a call that no impl served.
+// CallError is the error of a call that no impl served.
 type CallError struct {
 	Op string
-	// Tried are the impls that ran, in order, each an *opregistry.ImplError.
+	// Tried are the errors of the impls that ran, in order, each an *opregistry.ImplError.
 	Tried []error
-	// Skipped are the candidates that were not tried, with the reason.
-	Skipped []Rejection
-	// Rejected are the impls that are no candidates, with the reason.
-	Rejected []Rejection
-	// Problem says why nothing more was tried.
+	// Skipped are the candidates that were not tried.
+	Skipped []oppolicy.Rejection
+	// Rejected are the impls that are not candidates.
+	Rejected []oppolicy.Rejection
+	// Problem is the reason why no other impl was tried.
 	Problem string
 
 	savedState bool
 }
 
-// Error names the op and for every impl of it why it did not serve the call.
+// Error returns the name of the op and the reason why each of its impls did not serve the call.
 func (e *CallError) Error() string {
 	parts := []string{fmt.Sprintf("op %q: %s", e.Op, e.Problem)}
 	for _, err := range e.Tried {
@@ -42,8 +42,8 @@ func (e *CallError) Error() string {
 	return strings.Join(parts, "; ")
 }
 
-// Unwrap returns the errors of the impls that ran, and ErrSavedState when that is
-// the reason.
+// Unwrap returns the errors of the impls that ran, and ErrSavedState if the saved state cannot be
+// read.
 func (e *CallError) Unwrap() []error {
 	if e.savedState {
 		return append(slices.Clone(e.Tried), ErrSavedState)
@@ -51,10 +51,9 @@ func (e *CallError) Unwrap() []error {
 	return e.Tried
 }
 
-// callCold serves calls that need more than the first candidate: those of an op
-// without any, of a family, under in-place protection, that may be verified, or
-// with an impl whose quarantine is half open.
-func (b *Bound[A]) callCold(t *table, r *row, a A) error {
+// callGuarded serves calls of ops that have no candidate, belong to a family, are protected in
+// place, may be verified, or have an impl whose quarantine is half open.
+func (b *Bound[A]) callGuarded(t *table, r *row, a A) error {
 	if r.head == nil {
 		return &CallError{Op: b.op.Name(), Rejected: r.rejected, Problem: "no impl can be selected"}
 	}
@@ -70,12 +69,12 @@ func (b *Bound[A]) callCold(t *table, r *row, a A) error {
 			return fmt.Errorf("op %q: %w", b.op.Name(), err)
 		}
 	}
-	shadow := b.shadow(t, a)
+	before := b.sample(t, a)
 	used, err := (*candidate)(nil), error(nil)
 	if owner != "" {
 		used, err = b.callOwner(t, r, owner, a)
 	} else {
-		used, err = b.serve(t, r, copies, nil, shadow, a)
+		used, err = b.serve(t, r, copies, nil, before, a)
 	}
 	if err != nil {
 		return err
@@ -83,53 +82,53 @@ func (b *Bound[A]) callCold(t *table, r *row, a A) error {
 	if saved != nil && b.op.Forward() {
 		saved.SetOwner(used.info.ID)
 	}
-	if shadow != nil {
-		b.verify(t, used, shadow, a)
+	if before != nil {
+		b.verify(t, used, before, a)
 	}
 	return nil
 }
 
-// callOwner runs a backward op on the impl that its forward op ran on. No other
-// impl can read the saved state, so nothing falls back.
+// callOwner runs a backward op on the impl that its forward op ran on. There is no fallback, since
+// no other impl can read the saved state.
 func (b *Bound[A]) callOwner(t *table, r *row, owner string, a A) (*candidate, error) {
 	i := position(r.order, owner)
 	if i < 0 {
-		reason := "it is not registered any more"
+		reason := "it is no longer registered"
 		for _, rej := range r.rejected {
 			if rej.ID == owner {
 				reason = rej.Reason
 			}
 		}
 		return nil, &CallError{Op: b.op.Name(), Rejected: r.rejected, savedState: true,
-			Problem: fmt.Sprintf("the saved state was written by impl %q, which can no longer be selected: %s; run the forward op again", owner, reason)}
+			Problem: fmt.Sprintf("the saved state was written by impl %q, which is no longer a candidate: %s; run the forward op again", owner, reason)}
 	}
 	if err := b.attempt(r.order[i], a); err != nil {
 		b.m.core.failed(t.policy, b.op.Name(), r.order[i], err)
 		return nil, &CallError{Op: b.op.Name(), Tried: []error{err}, Rejected: r.rejected, savedState: true,
-			Problem: "the saved state belongs to the impl that failed, so no other may take over; run the forward op again"}
+			Problem: "only the impl that failed can read the saved state; run the forward op again"}
 	}
 	return r.order[i], nil
 }
 
-// serve tries the candidates in order by the rules of the package comment and
-// returns the one that served the call. first is the error of the first candidate
-// where that was tried already; s is the call as it was, nil when it is not verified.
-func (b *Bound[A]) serve(t *table, r *row, copies []savedOperand, first error, s *shadow[A], a A) (*candidate, error) {
+// serve tries the candidates in order by the rules in the package comment and returns the one that
+// served the call. first is the error of the first candidate if that has run already. before holds
+// the arguments as they were before the call if it is to be verified.
+func (b *Bound[A]) serve(t *table, r *row, copies []savedOperand, first error, before *sampledCall[A], a A) (*candidate, error) {
 	core, op := b.m.core, b.op.Name()
 	var (
 		tried   []error
-		skipped []Rejection
-		from    *candidate // the first that was tried
+		skipped []oppolicy.Rejection
+		from    *candidate // the first candidate that was tried
 	)
 	for i, c := range r.order {
 		stop := func(problem string) error {
 			for _, c := range r.order[i+1:] {
-				skipped = append(skipped, Rejection{ID: c.info.ID, Reason: "not tried"})
+				skipped = append(skipped, oppolicy.Rejection{ID: c.info.ID, Reason: "not tried"})
 			}
 			return &CallError{Op: op, Tried: tried, Skipped: skipped, Rejected: r.rejected, Problem: problem}
 		}
-		if c.trial != nil && !c.trial.take() {
-			skipped = append(skipped, Rejection{ID: c.info.ID, Reason: "its quarantine is half open and another call tries it"})
+		if c.trial != nil && !c.trial.acquire() {
+			skipped = append(skipped, oppolicy.Rejection{ID: c.info.ID, Reason: "its quarantine is half open and another call is trying it"})
 			continue
 		}
 		err := first
@@ -151,19 +150,19 @@ func (b *Bound[A]) serve(t *table, r *row, copies []savedOperand, first error, s
 		}
 		tried = append(tried, err)
 		declined := core.failed(t.policy, op, c, err)
-		if declined && s != nil && s.err == nil {
-			if err := b.accuse(t, c, s, a); err != nil {
+		if declined && before != nil && before.err == nil {
+			if err := b.checkDeclined(t, c, before, a); err != nil {
 				return nil, stop(err.Error())
 			}
 		}
 		if t.policy.Strict {
-			return nil, stop(fmt.Sprintf("the policy is strict (%s), so nothing falls back", t.policy.source(FieldStrict)))
+			return nil, stop(fmt.Sprintf("the policy is strict (%s), so no other impl was tried", t.policy.Source(oppolicy.FieldStrict)))
 		}
 		if declined {
 			continue
 		}
 		if updated := b.op.Updated(a); len(updated) > 0 && copies == nil && !errors.Is(err, opregistry.ErrUntouched) {
-			return nil, stop(fmt.Sprintf("operand %q is updated in place and may be half written, so no other impl may run; set protect_in_place to allow it", updated[0].Name))
+			return nil, stop(fmt.Sprintf("operand %q is updated in place and may be half written, so no other impl was tried; set protect_in_place in the policy to allow fallback", updated[0].Name))
 		}
 		if err := restore(copies); err != nil {
 			return nil, stop(err.Error())
@@ -172,8 +171,8 @@ func (b *Bound[A]) serve(t *table, r *row, copies []savedOperand, first error, s
 	return nil, &CallError{Op: op, Tried: tried, Skipped: skipped, Rejected: r.rejected, Problem: "every candidate declined or failed"}
 }
 
-// failed records that an impl declined or failed and reports which.
-func (c *core) failed(p *Policy, op string, cand *candidate, err error) (declined bool) {
+// failed records that an impl declined or failed a call, and reports whether it declined.
+func (c *core) failed(p *oppolicy.Policy, op string, cand *candidate, err error) (declined bool) {
 	declined = errors.Is(err, opregistry.ErrUnsupported)
 	cand.counters.fault.Store(&fault{declined, err})
 	if declined {
@@ -184,22 +183,22 @@ func (c *core) failed(p *Policy, op string, cand *candidate, err error) (decline
 	c.emit(Failed{Op: op, Impl: cand.info, Err: err, Declined: declined})
 	switch {
 	case !declined:
-		c.setAside(p.Quarantine, op, cand, err)
+		c.countFailure(p.Quarantine, op, cand, err)
 	case cand.trial != nil:
-		cand.trial.give()
+		cand.trial.release()
 	}
 	return declined
 }
 
-// setAside counts a failure towards a quarantine and opens it when it is time.
-func (c *core) setAside(set QuarantineSettings, op string, cand *candidate, cause error) {
+// countFailure counts a failure of an impl, which may start a quarantine.
+func (c *core) countFailure(set oppolicy.Quarantine, op string, cand *candidate, cause error) {
 	if q, open := c.quarantine.fail(op, cand.info, cause, set, c.rebuild); open {
 		c.emit(q)
 		c.rebuild()
 	}
 }
 
-// passed releases an impl whose trial succeeded.
+// passed ends the quarantine of an impl whose trial succeeded.
 func (c *core) passed(op string, cand *candidate) {
 	if c.quarantine.passed(op, cand.info.ID, cand.trial) {
 		c.rebuild()
@@ -207,12 +206,13 @@ func (c *core) passed(op string, cand *candidate) {
 	}
 }
 
-// savedOperand is a copy of an operand from before a call.
+// savedOperand is a copy of an operand made before a call.
 type savedOperand struct {
 	name         string
 	tensor, copy *tensor.Tensor
 }
 
+// protect copies the operands that an op updates in place.
 func protect(updated []opregistry.Operand) ([]savedOperand, error) {
 	copies := make([]savedOperand, 0, len(updated))
 	for _, o := range updated {
@@ -225,6 +225,7 @@ func protect(updated []opregistry.Operand) ([]savedOperand, error) {
 	return copies, nil
 }
 
+// restore undoes a failed call.
 func restore(copies []savedOperand) error {
 	for _, c := range copies {
 		if err := c.tensor.CopyFrom(c.copy); err != nil {

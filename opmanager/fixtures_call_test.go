@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 )
 
@@ -60,17 +61,17 @@ type callAnswer struct {
 	Result   string   `json:"result"`
 }
 
-func (p callPolicy) policy(t *testing.T) opmanager.Policy {
+func (p callPolicy) policy(t *testing.T) oppolicy.Policy {
 	t.Helper()
-	policy := opmanager.DefaultPolicy()
+	policy := oppolicy.Default()
 	policy.Strict, policy.Deny, policy.Allow = p.Strict, p.Deny, p.Allow
 	if p.Prefer != "" {
 		require.NoError(t, policy.SetPrefer(p.Prefer, "test"))
 	}
 	for op, tokens := range p.PerOp {
-		rule := opmanager.OpRule{Pattern: op}
+		rule := oppolicy.OpRule{Pattern: op}
 		for _, text := range tokens {
-			token, err := opmanager.ParseToken(text)
+			token, err := oppolicy.ParseToken(text)
 			require.NoError(t, err)
 			rule.Order = append(rule.Order, token)
 		}
@@ -108,10 +109,10 @@ type callModel struct {
 }
 
 // call returns what a call under a policy has to do.
-func (m *callModel) call(p opmanager.Policy, resolve func(string) string) callAnswer {
-	candidates := make([]opmanager.Candidate, len(m.impls))
+func (m *callModel) call(p oppolicy.Policy, resolve func(string) string) callAnswer {
+	candidates := make([]oppolicy.Candidate, len(m.impls))
 	for i, impl := range m.impls {
-		candidates[i] = opmanager.Candidate{ID: impl.ID, Kind: impl.Kind, Vendor: impl.Vendor, Priority: impl.Priority}
+		candidates[i] = oppolicy.Candidate{ID: impl.ID, Kind: impl.Kind, Vendor: impl.Vendor, Priority: impl.Priority}
 		if impl.Available != nil && impl.Available != true || m.failures[impl.ID] >= 3 {
 			candidates[i].Unusable = "unavailable or in quarantine"
 		}
@@ -145,7 +146,7 @@ type callRun struct {
 	executed []string
 }
 
-func newCallRun(t *testing.T, impls []callImpl, p opmanager.Policy) *callRun {
+func newCallRun(t *testing.T, impls []callImpl, p oppolicy.Policy) *callRun {
 	t.Helper()
 	r := &callRun{
 		op:       opregistry.NewOp("op", opregistry.Schema[addArgs]{Validate: validateAdd, Operands: addOperands}),
@@ -226,10 +227,10 @@ func replayCalls(t *testing.T, c *callCase) {
 			return
 		}
 	}
-	environment := func() (opmanager.Policy, error) { return overlay(c.Env) }
+	environment := func() (oppolicy.Policy, error) { return overlay(c.Env) }
 	policy, err := environment()
 	if err != nil {
-		var wrong *opmanager.PolicyError
+		var wrong *oppolicy.Error
 		require.ErrorAs(t, err, &wrong)
 		assert.NotEmpty(t, c.Bug, "a value that is refused here is one that was misread")
 		return
@@ -238,7 +239,7 @@ func replayCalls(t *testing.T, c *callCase) {
 	model := &callModel{t: t, impls: c.Impls, runs: map[string]int{}, failures: map[string]int{}}
 	resolve := run.registry.Snapshot().Vendor
 	calls := 0
-	check := func(m *opmanager.Manager, p opmanager.Policy) {
+	check := func(m *opmanager.Manager, p oppolicy.Policy) {
 		want := model.call(p, resolve)
 		assert.Equal(t, want, run.call(t, m), "call %d", calls)
 		if c.Bug == "" {
@@ -291,4 +292,11 @@ func refuseArguments(t *testing.T, c *callCase) {
 	var arg *opregistry.ArgError
 	require.ErrorAs(t, opmanager.MustBind(run.Manager, run.op).Call(addArgs{}), &arg)
 	assert.Empty(t, run.executed)
+}
+
+func overlay(env map[string]string) (oppolicy.Policy, error) {
+	return oppolicy.Default().Overlay(func(name string) (string, bool) {
+		v, ok := env[name]
+		return v, ok
+	})
 }

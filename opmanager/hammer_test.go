@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -27,7 +28,7 @@ const hammerLayers = 16
 // them. They forbid vendors, by index.
 type hammerRule struct {
 	first, last int
-	phase       opmanager.Phase
+	phase       oppolicy.Phase
 	deny, allow []int
 }
 
@@ -45,7 +46,7 @@ var hammerPolicies = []hammerPolicy{
 	{allow: []int{1}, deny: []int{2}},
 	{order: []int{2, 3}},
 	{order: []int{1, 4}, deny: []int{1}},
-	{rules: []hammerRule{{0, 3, 0, []int{0}, nil}, {2, 9, opmanager.PhaseBackward, []int{2}, nil}, {0, hammerLayers, opmanager.PhaseForward, nil, []int{0, 1}}}},
+	{rules: []hammerRule{{0, 3, 0, []int{0}, nil}, {2, 9, oppolicy.PhaseBackward, []int{2}, nil}, {0, hammerLayers, oppolicy.PhaseForward, nil, []int{0, 1}}}},
 	{deny: []int{1}, rules: []hammerRule{{5, 7, 0, []int{0, 2}, []int{1}}}},
 }
 
@@ -60,20 +61,20 @@ func vendorNames(indexes []int) []string {
 	return names
 }
 
-func (h hammerPolicy) policy() opmanager.Policy {
-	p := opmanager.DefaultPolicy()
+func (h hammerPolicy) policy() oppolicy.Policy {
+	p := oppolicy.Default()
 	p.Prefer, p.Deny, p.Allow = opregistry.KindVendor, vendorNames(h.deny), vendorNames(h.allow)
-	p.Quarantine = opmanager.QuarantineSettings{Backoff: time.Millisecond}
+	p.Quarantine = oppolicy.Quarantine{Backoff: time.Millisecond}
 	if h.order != nil {
-		rule := opmanager.OpRule{Pattern: "*"}
+		rule := oppolicy.OpRule{Pattern: "*"}
 		for _, i := range h.order {
-			rule.Order = append(rule.Order, opmanager.Token{Impl: hammerImpls[i]})
+			rule.Order = append(rule.Order, oppolicy.Token{Impl: hammerImpls[i]})
 		}
-		p.PerOp = []opmanager.OpRule{rule}
+		p.PerOp = []oppolicy.OpRule{rule}
 	}
 	for _, r := range h.rules {
-		p.Rules = append(p.Rules, opmanager.Rule{
-			Layers: []opmanager.LayerRange{{First: r.first, Last: r.last}}, Phase: r.phase, Deny: vendorNames(r.deny), Allow: vendorNames(r.allow),
+		p.Rules = append(p.Rules, oppolicy.Rule{
+			Layers: []oppolicy.LayerRange{{First: r.first, Last: r.last}}, Phase: r.phase, Deny: vendorNames(r.deny), Allow: vendorNames(r.allow),
 		})
 	}
 	return p
@@ -81,7 +82,7 @@ func (h hammerPolicy) policy() opmanager.Policy {
 
 // forbidden returns the impls that must not run in a layer and phase; a layer below
 // 0 is none.
-func (h hammerPolicy) forbidden(layer int, phase opmanager.Phase) uint {
+func (h hammerPolicy) forbidden(layer int, phase oppolicy.Phase) uint {
 	mask := uint(0)
 	forbid := func(deny, allow []int) {
 		for v := range 3 {
@@ -149,7 +150,7 @@ func hammerSource(name string, priority int, indexes ...int) opregistry.Source {
 type seen struct {
 	generation uint64
 	layer      int
-	phase      opmanager.Phase
+	phase      oppolicy.Phase
 	ran        uint
 }
 
@@ -176,7 +177,7 @@ func (c *hammerCaller) run(call func(addArgs) error) (ran uint, err error) {
 }
 
 // call makes a call that has to succeed through a view of a place.
-func (c *hammerCaller) call(m *opmanager.Manager, layer int, phase opmanager.Phase, call func(addArgs) error) uint {
+func (c *hammerCaller) call(m *opmanager.Manager, layer int, phase oppolicy.Phase, call func(addArgs) error) uint {
 	before := m.Generation()
 	ran, err := c.run(call)
 	assert.NoError(c.t, err)
@@ -187,8 +188,8 @@ func (c *hammerCaller) call(m *opmanager.Manager, layer int, phase opmanager.Pha
 }
 
 // place returns a view of a random place of a model.
-func place(m *opmanager.Manager) (view *opmanager.Manager, layer int, phase opmanager.Phase) {
-	view, layer, phase = m, rand.IntN(hammerLayers+1)-1, opmanager.Phase(rand.IntN(3))
+func place(m *opmanager.Manager) (view *opmanager.Manager, layer int, phase oppolicy.Phase) {
+	view, layer, phase = m, rand.IntN(hammerLayers+1)-1, oppolicy.Phase(rand.IntN(3))
 	if layer >= 0 {
 		view = view.Layer(layer)
 	}

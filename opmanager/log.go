@@ -11,24 +11,22 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// LogListener writes events as log lines with the texts that users of
-// TransformerEngine-FL search for. What repeats is written once for each op,
-// impl and sort of cause.
+// LogListener writes events as log lines, with the texts that TransformerEngine-FL uses. It writes
+// lines that would repeat once for each op, impl and kind of event.
 type LogListener struct {
 	log *slog.Logger
 
 	mu      sync.Mutex
 	seen    map[string]struct{}
-	without map[string]string // the impl that serves an op without rules
+	unruled map[string]string // the impl that serves each op without rules
 }
 
-// mostSeen bounds the memory for lines that were written; beyond it repetitions
-// are written again.
-const mostSeen = 4096
+// maxSeen bounds the memory for lines that were written. Beyond it, repeated lines are written again.
+const maxSeen = 4096
 
 // NewLogListener returns a listener that writes to log.
 func NewLogListener(log *slog.Logger) *LogListener {
-	return &LogListener{log: log, seen: map[string]struct{}{}, without: map[string]string{}}
+	return &LogListener{log: log, seen: map[string]struct{}{}, unruled: map[string]string{}}
 }
 
 // OnEvent writes the line for an event.
@@ -40,8 +38,8 @@ func (l *LogListener) OnEvent(e Event) {
 	case Selected:
 		level := slog.LevelInfo
 		if e.Rules == "" {
-			l.plain(e.Op, e.Impl.ID)
-		} else if l.isPlain(e.Op, e.Impl.ID) {
+			l.setUnruled(e.Op, e.Impl.ID)
+		} else if l.isUnruled(e.Op, e.Impl.ID) {
 			level = slog.LevelDebug // the rules changed nothing for this op
 		}
 		l.log.Log(context.Background(), level, fmt.Sprintf("Op '%s' using '%s' %s%s", e.Op, e.Impl.ID, e.Impl.detail(), underRules(e.Rules)))
@@ -68,16 +66,16 @@ func (l *LogListener) OnEvent(e Event) {
 	}
 }
 
-func (l *LogListener) plain(op, impl string) {
+func (l *LogListener) setUnruled(op, impl string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.without[op] = impl
+	l.unruled[op] = impl
 }
 
-func (l *LogListener) isPlain(op, impl string) bool {
+func (l *LogListener) isUnruled(op, impl string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.without[op] == impl
+	return l.unruled[op] == impl
 }
 
 func (l *LogListener) failed(e Failed) {
@@ -102,12 +100,12 @@ func (l *LogListener) failed(e Failed) {
 	})
 }
 
-// once calls write for the first event of a sort, op and subject.
-func (l *LogListener) once(sort, op, subject string, write func()) {
-	key := sort + " " + op + " " + subject
+// once calls write for the first event of a kind with this op and subject.
+func (l *LogListener) once(kind, op, subject string, write func()) {
+	key := kind + " " + op + " " + subject
 	l.mu.Lock()
 	_, seen := l.seen[key]
-	if !seen && len(l.seen) < mostSeen {
+	if !seen && len(l.seen) < maxSeen {
 		l.seen[key] = struct{}{}
 	}
 	l.mu.Unlock()
@@ -116,8 +114,8 @@ func (l *LogListener) once(sort, op, subject string, write func()) {
 	}
 }
 
-// detail is the part of a line that tells what an impl is; Python spells an
-// absent vendor None.
+// detail returns the kind and the vendor of an impl as TransformerEngine-FL writes them, which spells
+// a missing vendor None.
 func (i ImplInfo) detail() string {
 	vendor := i.Vendor
 	if vendor == "" {

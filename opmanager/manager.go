@@ -6,36 +6,39 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// Settings are what code passes to New; the zero value works.
+// Settings are the optional settings of New. The zero value is usable.
 type Settings struct {
-	// Exec is what impls run with; nil means one without workers.
+	// Exec provides impls with workers and scratch memory; nil means an Exec without workers.
 	Exec *opregistry.Exec
-	// Timing measures the duration of every call, at two clock readings each.
+	// Timing measures the duration of every call, which costs two readings of the clock.
 	Timing bool
-	// Uncounted leaves out the count of calls, which is the larger part of what
-	// dispatch costs. Fallbacks, declines and failures are counted all the same.
+	// Uncounted turns off the counting of calls, which is most of the cost of dispatch. Fallbacks,
+	// declines and failures are counted regardless.
 	Uncounted bool
-	// Listeners receive events.
+	// Listeners receive the events of the Manager.
 	Listeners []Listener
 }
 
-// Manager selects impls by one policy and calls them.
+// Manager selects impls according to a policy and calls them.
 type Manager struct {
 	core   *core
 	table  atomic.Pointer[table]
-	root   *Manager // whose policy this view follows; itself unless made by Layer or Phase
+	root   *Manager // the Manager that Layer or Phase derived this one from, or itself
 	scope  scope
-	policy *Policy               // of a root; guarded by core.mu
-	scopes map[scope]*Manager    // the views of a root; guarded by core.mu
-	lines  map[string]*line      // of a root, by the rules that apply; guarded by core.mu
-	named  atomic.Pointer[[]any] // bound handles by op, for Call
+	byName atomic.Pointer[[]any] // bound handles by op, for Call
 	bound  *bindings
+
+	// Set in a root only, guarded by core.mu.
+	policy    *oppolicy.Policy
+	scopes    map[scope]*Manager  // the Managers derived from this one
+	histories map[string]*history // by the rules that apply
 }
 
-// core is what a Manager shares with the views made by With, Layer and Phase.
+// core is the state that a Manager shares with those derived from it by With, Layer and Phase.
 type core struct {
 	registry   *opregistry.Registry
 	exec       *opregistry.Exec
@@ -47,7 +50,7 @@ type core struct {
 
 	countersMu sync.Mutex
 	counters   map[statsKey]*counters
-	slots      map[string]int                          // of an op, how many are taken
+	slots      map[string]int                          // the number of slots in use, by op
 	handles    map[string]map[*handleCounters]struct{} // by op
 
 	mu         sync.Mutex // serialises changes; never held while an impl or a listener runs
@@ -56,9 +59,8 @@ type core struct {
 	unwatch    func()
 }
 
-// New returns a Manager over a registry. It follows every later change of the
-// registry until Close.
-func New(registry *opregistry.Registry, policy Policy, set Settings) *Manager {
+// New returns a Manager for the impls of a registry. It follows changes of the registry until Close.
+func New(registry *opregistry.Registry, policy oppolicy.Policy, set Settings) *Manager {
 	c := &core{
 		registry: registry, exec: set.Exec, timing: set.Timing, uncounted: set.Uncounted, listeners: set.Listeners,
 		counters: map[statsKey]*counters{}, slots: map[string]int{}, handles: map[string]map[*handleCounters]struct{}{}, roots: map[*Manager]struct{}{},
@@ -73,12 +75,12 @@ func New(registry *opregistry.Registry, policy Policy, set Settings) *Manager {
 	return m
 }
 
-// With returns a Manager with another policy that shares everything else:
-// registry, counters, quarantine and listeners. Close ends it alone.
-func (m *Manager) With(policy Policy) *Manager { return m.core.view(policy) }
+// With returns a Manager with another policy that shares the registry, counters, quarantines and
+// listeners of m. Closing it does not close m.
+func (m *Manager) With(policy oppolicy.Policy) *Manager { return m.core.view(policy) }
 
-func (c *core) view(policy Policy) *Manager {
-	m := &Manager{core: c, policy: &policy, scopes: map[scope]*Manager{}, lines: map[string]*line{}, bound: newBindings()}
+func (c *core) view(policy oppolicy.Policy) *Manager {
+	m := &Manager{core: c, policy: &policy, scopes: map[scope]*Manager{}, histories: map[string]*history{}, bound: newBindings()}
 	m.root = m
 	c.update(func() { c.roots[m] = struct{}{} })
 	return m
@@ -86,8 +88,8 @@ func (c *core) view(policy Policy) *Manager {
 
 func (c *core) rebuild() { c.update(func() {}) }
 
-// update makes a change and gives every view a new table, all of one generation.
-// Calls go on meanwhile.
+// update makes a change and then builds a new table for every Manager, all of one generation.
+// Calls continue in the meantime.
 func (c *core) update(change func()) {
 	c.apply(func(inputs) (*Manager, error) {
 		change()
@@ -95,19 +97,19 @@ func (c *core) update(change func()) {
 	})
 }
 
-// apply makes a change, unless that returns an error, and gives every view a new
-// table. All are of one generation, which it returns. The change may have put in
-// place those of a root, which it returns.
+// apply makes a change and then builds a new table for every Manager. It returns the generation of
+// the new tables, or the error of the change, in which case nothing is built. If the change stores
+// the tables of a root itself, it returns that root.
 func (c *core) apply(change func(inputs) (*Manager, error)) (uint64, error) {
 	for {
 		snap := c.registry.Snapshot()
-		available := c.probes.answers(snap) // may take long, hence without the lock
+		unavailable := c.probes.answers(snap) // without the lock, since it may take long
 		c.mu.Lock()
 		if snap != c.registry.Snapshot() {
 			c.mu.Unlock()
 			continue
 		}
-		in := inputs{generation: c.generation + 1, registry: snap, available: available}
+		in := inputs{generation: c.generation + 1, registry: snap, unavailable: unavailable}
 		done, err := change(in)
 		if err != nil {
 			c.mu.Unlock()
@@ -116,7 +118,7 @@ func (c *core) apply(change func(inputs) (*Manager, error)) (uint64, error) {
 		c.generation = in.generation
 		for m := range c.roots {
 			if m != done {
-				storeTables(c.buildTables(m.views(), m.policy, in, m.line))
+				storeTables(c.buildTables(m.views(), m.policy, in, m.history))
 			}
 		}
 		c.mu.Unlock()
@@ -124,13 +126,14 @@ func (c *core) apply(change func(inputs) (*Manager, error)) (uint64, error) {
 	}
 }
 
-// views returns a root and the views made from it. The caller holds core.mu.
+// views returns a root and the Managers that Layer and Phase derived from it. The caller holds
+// core.mu.
 func (m *Manager) views() []*Manager {
 	return slices.AppendSeq([]*Manager{m}, maps.Values(m.scopes))
 }
 
-// tables returns the tables in force: that of the policy, then those of the views
-// to which rules apply.
+// tables returns the current tables: the one of the policy, then those of the layers and phases to
+// which rules apply.
 func (m *Manager) tables() []*table {
 	m.core.mu.Lock()
 	defer m.core.mu.Unlock()
@@ -147,14 +150,14 @@ func (m *Manager) tablesLocked() []*table {
 	return tables
 }
 
-// buildTables returns what would be the tables of a root and its views under a
-// policy. Views to which the same rules apply share one.
-func (c *core) buildTables(views []*Manager, p *Policy, in inputs, lineOf func(rules string) *line) map[*Manager]*table {
+// buildTables returns the tables of a root and the Managers derived from it under a policy. Those to
+// which the same rules apply share a table.
+func (c *core) buildTables(views []*Manager, p *oppolicy.Policy, in inputs, historyOf func(rules string) *history) map[*Manager]*table {
 	built, tables := map[string]*table{}, make(map[*Manager]*table, len(views))
 	for _, v := range views {
-		policy, rules := p.at(v.scope)
+		policy, rules := v.scope.policy(p)
 		if built[rules] == nil {
-			built[rules] = c.buildTable(in, policy, lineOf(rules))
+			built[rules] = c.buildTable(in, policy, historyOf(rules))
 		}
 		tables[v] = built[rules]
 	}
@@ -167,30 +170,30 @@ func storeTables(tables map[*Manager]*table) {
 	}
 }
 
-func (m *Manager) line(rules string) *line {
-	l, ok := m.lines[rules]
+// history returns the history of a root for the calls to which rules apply. The caller holds
+// core.mu.
+func (m *Manager) history(rules string) *history {
+	h, ok := m.histories[rules]
 	if !ok {
-		l = &line{rules: rules, last: map[string]ImplInfo{}}
-		m.lines[rules] = l
+		h = &history{rules: rules, last: map[string]ImplInfo{}}
+		m.histories[rules] = h
 	}
-	return l
+	return h
 }
 
-// Policy returns the policy in force, for a view of a layer or phase with the
-// rules that apply to it.
-func (m *Manager) Policy() Policy { return *m.table.Load().policy }
+// Policy returns the current policy. That of a layer or phase includes the rules that apply to it.
+func (m *Manager) Policy() oppolicy.Policy { return *m.table.Load().policy }
 
-// Generation returns the number of the dispatch table in force. It grows with
-// every change.
+// Generation returns the number of the current dispatch table. It grows with every change.
 func (m *Manager) Generation() uint64 { return m.table.Load().generation }
 
-// SetPolicy puts another policy in force for the calls that follow, for a view of
-// a layer or phase that of the Manager it came from. It returns the generation
-// that begins with it. A policy that takes the last impl from an op that handles
-// are bound to is refused with an *UnservedError, and nothing has changed.
-func (m *Manager) SetPolicy(policy Policy) (uint64, error) {
+// SetPolicy replaces the policy and returns the generation of the new dispatch table. For a layer or
+// phase it replaces the policy of the Manager from which that was derived. If the new policy leaves
+// an op without an impl that now has one and to which handles are bound, SetPolicy changes nothing
+// and returns an *UnservedError.
+func (m *Manager) SetPolicy(policy oppolicy.Policy) (uint64, error) {
 	generation, err := m.core.apply(func(in inputs) (*Manager, error) {
-		tables := m.core.buildTables(m.root.views(), &policy, in, m.root.line)
+		tables := m.core.buildTables(m.root.views(), &policy, in, m.root.history)
 		if err := unserved(tables); err != nil {
 			return nil, err
 		}
@@ -205,29 +208,27 @@ func (m *Manager) SetPolicy(policy Policy) (uint64, error) {
 	return generation, nil
 }
 
-// CheckPolicy returns the error with which SetPolicy would refuse a policy, and
-// changes nothing.
-func (m *Manager) CheckPolicy(policy Policy) error {
+// CheckPolicy returns the error that SetPolicy would return for a policy, and changes nothing.
+func (m *Manager) CheckPolicy(policy oppolicy.Policy) error {
 	c := m.core
 	c.mu.Lock()
 	views, in := m.root.views(), m.root.table.Load().inputs
 	c.mu.Unlock()
-	newLine := func(rules string) *line { return &line{rules: rules} }
-	return unserved(c.aside().buildTables(views, &policy, in, newLine))
+	newHistory := func(rules string) *history { return &history{rules: rules} }
+	return unserved(c.scratch().buildTables(views, &policy, in, newHistory))
 }
 
-// Reprobe asks every impl again whether it is available.
+// Reprobe runs the availability probe of every impl again.
 func (m *Manager) Reprobe() {
 	m.core.probes.forget()
 	m.core.rebuild()
 }
 
-// Exec returns what impls run with.
+// Exec returns the Exec that impls run with.
 func (m *Manager) Exec() *opregistry.Exec { return m.core.exec }
 
-// Close stops following the registry; of a view made by With it ends the view
-// alone, of one made by Layer or Phase nothing. Calls through bound handles still
-// work. Close is idempotent.
+// Close stops following the registry when the last Manager made by New or With is closed. It has no
+// effect on a Manager made by Layer or Phase. Bound handles stay usable. Close is idempotent.
 func (m *Manager) Close() {
 	c := m.core
 	c.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/stretchr/testify/assert"
@@ -108,14 +109,14 @@ type fixtureManager struct {
 }
 
 // setPolicy returns the error of SetPolicy.
-func setPolicy(m *opmanager.Manager, p opmanager.Policy) error {
+func setPolicy(m *opmanager.Manager, p oppolicy.Policy) error {
 	_, err := m.SetPolicy(p)
 	return err
 }
 
 // newManager registers a vendor, a flagos and a reference impl for each op; the
 // policy prefers vendor unless edit changes it.
-func newManager(t *testing.T, edit func(*opmanager.Policy), set opmanager.Settings) fixtureManager {
+func newManager(t *testing.T, edit func(*oppolicy.Policy), set opmanager.Settings) fixtureManager {
 	t.Helper()
 	f := fixtureManager{vendor: &scripted{}, flagos: &scripted{}, reference: &scripted{}, events: &events{}, registry: opregistry.NewRegistry()}
 	src := opregistry.Source{Name: "test"}
@@ -127,7 +128,7 @@ func newManager(t *testing.T, edit func(*opmanager.Policy), set opmanager.Settin
 		)
 	}
 	require.NoError(t, f.registry.Register(src))
-	policy := opmanager.DefaultPolicy()
+	policy := oppolicy.Default()
 	policy.Prefer = opregistry.KindVendor
 	if edit != nil {
 		edit(&policy)
@@ -213,7 +214,7 @@ func TestWrongArgumentsRunNothing(t *testing.T) {
 
 // B1, B2: strict means that the first candidate runs or the call fails.
 func TestB1StrictFails(t *testing.T) {
-	f := newManager(t, func(p *opmanager.Policy) { p.Strict = true }, opmanager.Settings{})
+	f := newManager(t, func(p *oppolicy.Policy) { p.Strict = true }, opmanager.Settings{})
 	f.vendor.do = declines
 	err := opmanager.MustBind(f.Manager, addOne).Call(newArgs(t))
 	require.ErrorContains(t, err, "strict")
@@ -253,7 +254,7 @@ func TestUntouchedInPlaceFallsBack(t *testing.T) {
 }
 
 func TestProtectedInPlaceFallsBack(t *testing.T) {
-	f := newManager(t, func(p *opmanager.Policy) { p.ProtectInPlace = true }, opmanager.Settings{})
+	f := newManager(t, func(p *oppolicy.Policy) { p.ProtectInPlace = true }, opmanager.Settings{})
 	f.vendor.do = halfWay
 	a := newArgs(t)
 	a.Out = a.In
@@ -262,7 +263,7 @@ func TestProtectedInPlaceFallsBack(t *testing.T) {
 }
 
 func TestProtectedOperandIsRestoredWhenAllFail(t *testing.T) {
-	f := newManager(t, func(p *opmanager.Policy) { p.ProtectInPlace = true }, opmanager.Settings{})
+	f := newManager(t, func(p *oppolicy.Policy) { p.ProtectInPlace = true }, opmanager.Settings{})
 	f.vendor.do, f.flagos.do, f.reference.do = halfWay, halfWay, halfWay
 	a := newArgs(t)
 	a.Out = a.In
@@ -290,10 +291,10 @@ func TestW1BackwardFollowsForward(t *testing.T) {
 	assert.Zero(t, f.reference.calls)
 
 	denied := f.Policy()
-	denied.PerOp = []opmanager.OpRule{{Pattern: "pair_fwd", Order: []opmanager.Token{{Kind: opregistry.KindReference}}}}
+	denied.PerOp = []oppolicy.OpRule{{Pattern: "pair_fwd", Order: []oppolicy.Token{{Kind: opregistry.KindReference}}}}
 	require.NoError(t, setPolicy(f.Manager, denied))
 	err = bwd.Call(a)
-	require.ErrorContains(t, err, `impl "default.flagos", which can no longer be selected`)
+	require.ErrorContains(t, err, `impl "default.flagos", which is no longer a candidate`)
 	require.ErrorIs(t, err, opmanager.ErrSavedState)
 }
 
@@ -318,7 +319,7 @@ func TestFamilyIsSelectedTogether(t *testing.T) {
 }
 
 func TestNothingSelectable(t *testing.T) {
-	f := newManager(t, func(p *opmanager.Policy) {
+	f := newManager(t, func(p *oppolicy.Policy) {
 		require.NoError(t, p.SetPerOp("add_one=vendor:acme", "environment TE_FL_PER_OP"))
 		require.NoError(t, p.SetDeny("ACME", "environment TE_FL_DENY_VENDORS"))
 	}, opmanager.Settings{})
@@ -424,7 +425,7 @@ func TestCallAllocatesNothing(t *testing.T) {
 }
 
 func TestWarnings(t *testing.T) {
-	f := newManager(t, func(p *opmanager.Policy) {
+	f := newManager(t, func(p *oppolicy.Policy) {
 		require.NoError(t, p.SetAllow("acmee,acme", "environment TE_FL_ALLOW_VENDORS"))
 		require.NoError(t, p.SetPerOp("add_oen=flagos;pair_*=vendor:nvidia", "environment TE_FL_PER_OP"))
 	}, opmanager.Settings{})

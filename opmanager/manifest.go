@@ -2,8 +2,6 @@ package opmanager
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,27 +13,27 @@ import (
 // ManifestVersion is the version of the format of a Manifest.
 const ManifestVersion = 1
 
-// Manifest is what a Manager has decided, so that another run can be held to it.
+// Manifest records which impl serves each op, so that another run can be checked against it.
 type Manifest struct {
 	Version int `json:"version"`
-	// Policy is the fingerprint of the policy, rules for layers and phases included.
+	// Policy is the fingerprint of the policy, including its rules for layers and phases.
 	Policy string `json:"policy_fingerprint"`
-	// Ops are the impls that serve each op, in the order of op names.
+	// Ops are the decisions, sorted by op.
 	Ops []ManifestOp `json:"ops"`
 }
 
 // ManifestOp is the decision for one op.
 type ManifestOp struct {
 	Op      string `json:"op"`
-	Impl    string `json:"impl_id"` // "" when calls fail
+	Impl    string `json:"impl_id"` // "" if calls fail
 	Source  string `json:"source,omitempty"`
 	Version string `json:"version,omitempty"` // of the source
-	// Rules are the rules for layers and phases that this decision is for, "" for
-	// none. There is one decision for every set of rules that is in use.
+	// Rules are the rules for layers and phases that apply, "" for none. There is one decision for
+	// each set of rules in use.
 	Rules string `json:"rules,omitempty"`
 }
 
-// Manifest returns the decisions in force.
+// Manifest returns the current decisions.
 func (m *Manager) Manifest() Manifest {
 	m.core.mu.Lock()
 	policy := *m.root.policy
@@ -49,7 +47,7 @@ func (m *Manager) Manifest() Manifest {
 	manifest := Manifest{Version: ManifestVersion, Policy: policy.Fingerprint(), Ops: []ManifestOp{}}
 	for _, t := range tables {
 		for i, op := range t.registry.Ops() {
-			o := ManifestOp{Op: op.Name(), Rules: t.line.rules}
+			o := ManifestOp{Op: op.Name(), Rules: t.history.rules}
 			if head := t.rows[i].head; head != nil {
 				o.Impl, o.Source, o.Version = head.info.ID, head.info.Source, versions[head.info.Source]
 			}
@@ -62,20 +60,7 @@ func (m *Manager) Manifest() Manifest {
 	return manifest
 }
 
-// Fingerprint returns a short text that is equal for policies that mean the same,
-// wherever their values came from.
-func (p Policy) Fingerprint() string {
-	view := p.View()
-	view.Sources = nil
-	text, err := json.Marshal(view)
-	if err != nil {
-		panic(fmt.Sprintf("BUG: opmanager: a policy cannot be written as JSON: %v", err))
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8])
-}
-
-// ParseManifest reads a Manifest that was written as JSON.
+// ParseManifest reads a Manifest from JSON.
 func ParseManifest(data []byte) (Manifest, error) {
 	var m Manifest
 	decoder := json.NewDecoder(strings.NewReader(string(data)))
@@ -92,9 +77,8 @@ func ParseManifest(data []byte) (Manifest, error) {
 	return m, nil
 }
 
-// Check returns an error that joins every place in which got is not what the
-// manifest asks for, nil when there is none. Decisions under rules that got does
-// not have in use are not compared.
+// Check returns an error that joins every difference between the manifest and got, nil if there is
+// none. It does not compare decisions under rules that are not in use in got.
 func (m Manifest) Check(got Manifest) error {
 	var faults []error
 	if m.Policy != got.Policy {
@@ -135,6 +119,7 @@ func orNone(name string) string {
 	return name
 }
 
+// underRules returns a clause that names rules, "" for none.
 func underRules(rules string) string {
 	if rules == "" {
 		return ""

@@ -9,12 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 )
 
 func TestManifest(t *testing.T) {
-	f := newManager(t, func(p *opmanager.Policy) {
-		p.Rules = []opmanager.Rule{{Layers: []opmanager.LayerRange{{First: 0, Last: 0}}, Prefer: opregistry.KindReference, Source: "p.yaml:3"}}
+	f := newManager(t, func(p *oppolicy.Policy) {
+		p.Rules = []oppolicy.Rule{{Layers: []oppolicy.LayerRange{{First: 0, Last: 0}}, Prefer: opregistry.KindReference, Source: "p.yaml:3"}}
 	}, opmanager.Settings{})
 	f.Layer(0)
 	f.Layer(5)
@@ -54,11 +55,11 @@ manifest: op "c" is served by x, want no such op`)
 }
 
 func TestFingerprint(t *testing.T) {
-	a, b := opmanager.DefaultPolicy(), opmanager.DefaultPolicy()
+	a, b := oppolicy.Default(), oppolicy.Default()
 	require.NoError(t, a.SetPrefer("vendor", "one place"))
 	require.NoError(t, b.SetPrefer("VENDOR", "another"))
 	assert.Equal(t, a.Fingerprint(), b.Fingerprint())
-	assert.NotEqual(t, opmanager.DefaultPolicy().Fingerprint(), a.Fingerprint())
+	assert.NotEqual(t, oppolicy.Default().Fingerprint(), a.Fingerprint())
 	// B5: an empty allow list is not a missing one.
 	b.Allow = []string{}
 	assert.NotEqual(t, a.Fingerprint(), b.Fingerprint())

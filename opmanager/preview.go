@@ -5,34 +5,35 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 )
 
-// Change is an op that would be served by another impl.
+// Change is an op that would be served by another impl under another policy.
 type Change struct {
 	Op   string `json:"op"`
-	From string `json:"from"` // the impl id; "" when calls fail
+	From string `json:"from"` // the impl id, "" if calls fail
 	To   string `json:"to"`
-	// Where are the calls that change, "" for all.
+	// Where describes the calls that change, "" for all.
 	Where string `json:"where,omitempty"`
-	// Reason says why From would not serve calls any more, or by which order To
-	// would where nothing does.
+	// Reason is the reason why From would no longer serve calls, or the order by which To would if
+	// calls fail now.
 	Reason string `json:"reason,omitempty"`
-	// Places are the calls that change, one by one.
+	// Places are the layers and phases whose calls change.
 	Places []Place `json:"-"`
 }
 
-// Place is where calls come from.
+// Place is the part of the model that calls come from.
 type Place struct {
-	Layer int // below 0 for calls outside of layers
-	Phase Phase
+	Layer int // negative for calls outside of layers
+	Phase oppolicy.Phase
 }
 
-// Preview returns what SetPolicy would change, by op: calls outside of layers and
-// phases, and those of every view that is in use; and the Warnings that there would
-// be. It changes nothing, and counts what is in quarantine and what is not available
-// as SetPolicy would.
-func (m *Manager) Preview(policy Policy) (changes []Change, warnings []string) {
-	c, scratch := m.core, m.core.aside()
+// Preview returns the changes that SetPolicy would make, sorted by op, and the Warnings that would
+// follow. It considers calls outside of layers and phases and those of every layer and phase in use.
+// It changes nothing, and takes quarantines and unavailable impls into account as SetPolicy does.
+func (m *Manager) Preview(policy oppolicy.Policy) (changes []Change, warnings []string) {
+	c, scratch := m.core, m.core.scratch()
 	c.mu.Lock()
 	now := map[scope]*table{m.root.scope: m.root.table.Load()}
 	for at, v := range m.root.scopes {
@@ -43,9 +44,9 @@ func (m *Manager) Preview(policy Policy) (changes []Change, warnings []string) {
 	type pair struct{ from, to *table }
 	built, groups := map[string]*table{}, map[pair][]scope{}
 	for at, from := range now {
-		scoped, rules := policy.at(at)
+		scoped, rules := at.policy(&policy)
 		if built[rules] == nil {
-			built[rules] = scratch.buildTable(now[m.root.scope].inputs, scoped, &line{rules: rules})
+			built[rules] = scratch.buildTable(now[m.root.scope].inputs, scoped, &history{rules: rules})
 		}
 		p := pair{from, built[rules]}
 		groups[p] = append(groups[p], at)
@@ -78,17 +79,17 @@ func (m *Manager) Preview(policy Policy) (changes []Change, warnings []string) {
 	return changes, policy.Warnings(knownNames(registry), registry.Vendor)
 }
 
-// ExplainIn answers for every op in a layer, none if it is below 0, and a phase, as
-// Explain of the view of Layer and Phase does. The question leaves no view behind,
-// so that there may be any number of them. call is nil for every call.
-func (m *Manager) ExplainIn(layer int, phase Phase, call *CallShape) []Explanation {
+// ExplainIn explains every op for calls of a layer and a phase. A negative layer means calls outside
+// of layers. Unlike Layer and Phase it keeps no Manager for them. call limits the explanations to
+// some calls; nil means all.
+func (m *Manager) ExplainIn(layer int, phase oppolicy.Phase, call *CallShape) []Explanation {
 	at := scope{layer: max(0, layer+1), phase: phase}
 	c := m.core
 	c.mu.Lock()
 	policy, in := m.root.policy, m.root.table.Load().inputs
 	c.mu.Unlock()
-	scoped, rules := policy.at(at)
-	t := c.aside().buildTable(in, scoped, &line{rules: rules})
+	scoped, rules := at.policy(policy)
+	t := c.scratch().buildTable(in, scoped, &history{rules: rules})
 	all := make([]Explanation, len(t.rows))
 	for i := range t.rows {
 		all[i] = t.explain(i, call)
@@ -96,17 +97,15 @@ func (m *Manager) ExplainIn(layer int, phase Phase, call *CallShape) []Explanati
 	return all
 }
 
-// aside returns a core that builds the tables that c would, and leaves the counters
-// of c alone.
-func (c *core) aside() *core {
+// scratch returns a core that builds the same tables as c without changing the counters of c.
+func (c *core) scratch() *core {
 	return &core{
 		timing: c.timing, counters: map[statsKey]*counters{}, slots: map[string]int{},
 		quarantine: quarantine{cases: c.quarantine.copyCases()},
 	}
 }
 
-// ReasonOf returns why an impl does not serve calls, for none the order by which
-// another does.
+// ReasonOf returns the reason why an impl does not serve calls. For "" it returns the order.
 func (e *Explanation) ReasonOf(id string) string {
 	if id == "" {
 		return "order " + e.Tokens + " (" + e.Source + ")"
@@ -119,15 +118,15 @@ func (e *Explanation) ReasonOf(id string) string {
 	return ""
 }
 
-// describeScopes says in which layers and phases calls are: "layers 0-3 forward".
+// describeScopes describes layers and phases, such as "layers 0-3 forward".
 func describeScopes(scopes []scope) string {
-	layers := map[Phase][]int{}
+	layers := map[oppolicy.Phase][]int{}
 	for _, at := range scopes {
 		layers[at.phase] = append(layers[at.phase], at.layer)
 	}
 	var parts []string
 	for _, phase := range slices.Sorted(maps.Keys(layers)) {
-		var ranges []LayerRange
+		var ranges []oppolicy.LayerRange
 		numbers := slices.Sorted(slices.Values(layers[phase]))
 		outside := numbers[0] == 0
 		if outside {
@@ -137,31 +136,19 @@ func describeScopes(scopes []scope) string {
 			if last := len(ranges) - 1; last >= 0 && ranges[last].Last == n-2 {
 				ranges[last].Last++
 			} else {
-				ranges = append(ranges, LayerRange{First: n - 1, Last: n - 1})
+				ranges = append(ranges, oppolicy.LayerRange{First: n - 1, Last: n - 1})
 			}
 		}
 		suffix := ""
-		if phase != PhaseUnspecified {
+		if phase != oppolicy.PhaseUnspecified {
 			suffix = " " + phase.String()
 		}
 		if outside {
 			parts = append(parts, "outside of layers"+suffix)
 		}
 		if len(ranges) > 0 {
-			parts = append(parts, "layers "+layerList(ranges)+suffix)
+			parts = append(parts, "layers "+oppolicy.FormatLayers(ranges)+suffix)
 		}
 	}
 	return strings.Join(parts, ", ")
-}
-
-// copyCases returns the cases as they are now.
-func (q *quarantine) copyCases() map[statsKey]*quarantineCase {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	cases := make(map[statsKey]*quarantineCase, len(q.cases))
-	for key, c := range q.cases {
-		copied := *c
-		cases[key] = &copied
-	}
-	return cases
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/stretchr/testify/assert"
@@ -12,17 +13,17 @@ import (
 
 func TestPreview(t *testing.T) {
 	f := newManager(t, nil, opmanager.Settings{})
-	backward := opmanager.PhaseBackward
+	backward := oppolicy.PhaseBackward
 	f.Layer(0)
 	f.Layer(1).Phase(backward)
 	f.Layer(2).Phase(backward)
 	denied := f.Policy()
 	denied.Deny = []string{"acme"}
 	ruled := f.Policy()
-	ruled.Rules = []opmanager.Rule{{Layers: []opmanager.LayerRange{{First: 1, Last: 7}}, Prefer: opregistry.KindReference, Source: "p.yaml:1"}}
+	ruled.Rules = []oppolicy.Rule{{Layers: []oppolicy.LayerRange{{First: 1, Last: 7}}, Prefer: opregistry.KindReference, Source: "p.yaml:1"}}
 	tests := []struct {
 		name     string
-		give     opmanager.Policy
+		give     oppolicy.Policy
 		to       string
 		where    string
 		contains string
@@ -64,7 +65,7 @@ func TestPreviewSeesQuarantines(t *testing.T) {
 		require.NoError(t, bound.Call(newArgs(t)))
 	}
 	p := f.Policy()
-	p.PerOp = []opmanager.OpRule{{Pattern: "add_one", Order: []opmanager.Token{{Impl: "vendor.acme"}, {Kind: opregistry.KindReference}}}}
+	p.PerOp = []oppolicy.OpRule{{Pattern: "add_one", Order: []oppolicy.Token{{Impl: "vendor.acme"}, {Kind: opregistry.KindReference}}}}
 	got, warnings := f.Preview(p)
 	assert.Empty(t, warnings)
 	require.Len(t, got, 1)
@@ -77,19 +78,19 @@ func TestPreviewSeesQuarantines(t *testing.T) {
 
 // A question about a layer is answered as its view answers, and leaves nothing behind.
 func TestExplainIn(t *testing.T) {
-	f := newManager(t, func(p *opmanager.Policy) {
-		p.Rules = []opmanager.Rule{{Layers: []opmanager.LayerRange{{First: 1, Last: 1}}, Phase: opmanager.PhaseBackward, Deny: []string{"acme"}, Source: "p.yaml:1"}}
+	f := newManager(t, func(p *oppolicy.Policy) {
+		p.Rules = []oppolicy.Rule{{Layers: []oppolicy.LayerRange{{First: 1, Last: 1}}, Phase: oppolicy.PhaseBackward, Deny: []string{"acme"}, Source: "p.yaml:1"}}
 	}, opmanager.Settings{})
 	for _, tt := range []struct {
 		name  string
 		layer int
-		phase opmanager.Phase
+		phase oppolicy.Phase
 		view  func() *opmanager.Manager
 	}{
-		{"nowhere", -1, opmanager.PhaseUnspecified, func() *opmanager.Manager { return f.Manager }},
-		{"layer 0", 0, opmanager.PhaseUnspecified, func() *opmanager.Manager { return f.Layer(0) }},
-		{"layer 1, backward", 1, opmanager.PhaseBackward, func() *opmanager.Manager { return f.Layer(1).Phase(opmanager.PhaseBackward) }},
-		{"backward", -1, opmanager.PhaseBackward, func() *opmanager.Manager { return f.Phase(opmanager.PhaseBackward) }},
+		{"nowhere", -1, oppolicy.PhaseUnspecified, func() *opmanager.Manager { return f.Manager }},
+		{"layer 0", 0, oppolicy.PhaseUnspecified, func() *opmanager.Manager { return f.Layer(0) }},
+		{"layer 1, backward", 1, oppolicy.PhaseBackward, func() *opmanager.Manager { return f.Layer(1).Phase(oppolicy.PhaseBackward) }},
+		{"backward", -1, oppolicy.PhaseBackward, func() *opmanager.Manager { return f.Phase(oppolicy.PhaseBackward) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			call := opmanager.CallShape{DType: tensor.BF16}

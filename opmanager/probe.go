@@ -8,61 +8,60 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// probes remembers what the availability probes of impls answered. A probe runs
-// once an impl until forget is called.
+// probes holds the results of the availability probes of impls. The probe of an impl runs once,
+// until forget is called.
 type probes struct {
-	asking sync.Mutex // held while probes run, so that none runs twice at a time
+	running sync.Mutex // held while probes run, so that each runs once
 
 	mu      sync.Mutex
-	known   map[uint64]string // by the number of the impl; replaced, never changed
+	results map[uint64]string // by the number of the impl; replaced, never changed
 	forgets int
 }
 
-// answers returns for every impl of a snapshot that has a probe why it is
-// unavailable, "" when it is not. It runs the probes that have not answered yet.
+// answers returns for every impl of a snapshot that has a probe the reason why it is unavailable, ""
+// if it is available. It runs the probes that have not run yet.
 func (p *probes) answers(snap *opregistry.Snapshot) map[uint64]string {
-	if known, _, open := p.open(snap); len(open) == 0 {
-		return known
+	if results, _, pending := p.pending(snap); len(pending) == 0 {
+		return results
 	}
-	p.asking.Lock()
-	defer p.asking.Unlock()
-	known, forgets, open := p.open(snap)
-	if len(open) == 0 {
-		return known
+	p.running.Lock()
+	defer p.running.Unlock()
+	results, forgets, pending := p.pending(snap)
+	if len(pending) == 0 {
+		return results
 	}
-	next := make(map[uint64]string, len(known)+len(open))
-	maps.Copy(next, known)
-	for _, e := range open {
+	next := make(map[uint64]string, len(results)+len(pending))
+	maps.Copy(next, results)
+	for _, e := range pending {
 		next[e.Number] = probe(e)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.forgets == forgets {
-		p.known = next
+		p.results = next
 	}
 	return next
 }
 
-// open returns the answers that are known and the impls of a snapshot that have
-// not answered.
-func (p *probes) open(snap *opregistry.Snapshot) (known map[uint64]string, forgets int, open []opregistry.Entry) {
+// pending returns the results so far and the impls of a snapshot whose probes have not run.
+func (p *probes) pending(snap *opregistry.Snapshot) (results map[uint64]string, forgets int, pending []opregistry.Entry) {
 	p.mu.Lock()
-	known, forgets = p.known, p.forgets
+	results, forgets = p.results, p.forgets
 	p.mu.Unlock()
 	for i := range snap.Ops() {
 		for _, e := range snap.Impls(i) {
 			if e.Available == nil && len(e.Support.Features) == 0 {
 				continue
 			}
-			if _, answered := known[e.Number]; !answered {
-				open = append(open, e)
+			if _, ok := results[e.Number]; !ok {
+				pending = append(pending, e)
 			}
 		}
 	}
-	return known, forgets, open
+	return results, forgets, pending
 }
 
-// probe asks an impl whether it can run on this machine.
+// probe returns the reason why an impl cannot run on this machine, "" if it can.
 func probe(e opregistry.Entry) (reason string) {
 	if err := e.Support.Machine(); err != nil {
 		return fmt.Sprintf("unavailable: %v", err)
@@ -81,9 +80,10 @@ func probe(e opregistry.Entry) (reason string) {
 	return ""
 }
 
+// forget discards the results, so that every probe runs again.
 func (p *probes) forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.known = nil
+	p.results = nil
 	p.forgets++
 }

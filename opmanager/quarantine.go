@@ -8,43 +8,23 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 )
 
-// QuarantineSettings say when an impl that fails calls of an op is set aside for
-// that op, and for how long. Declines and callers' errors do not count. When the
-// time is over, one call tries the impl again: if it succeeds the impl is
-// released, if it fails the impl is set aside for twice as long.
-type QuarantineSettings struct {
-	// Disabled lets impls fail as often as they like.
-	Disabled bool
-	// Failures within Window open a quarantine; 0 means 3.
-	Failures int
-	// Window is the time within which failures count together; 0 means a minute.
-	Window time.Duration
-	// Backoff is how long the first quarantine lasts. Those that follow grow to an
-	// hour, or stay at Backoff where that is longer. 0 means 30 seconds.
-	Backoff time.Duration
-}
+// maxBackoff bounds the doubling of the length of quarantines.
+const maxBackoff = time.Hour
 
-const longestBackoff = time.Hour
-
-func (s QuarantineSettings) withDefaults() QuarantineSettings {
-	s.Failures = cmp.Or(s.Failures, 3)
-	s.Window = cmp.Or(s.Window, time.Minute)
-	s.Backoff = cmp.Or(s.Backoff, 30*time.Second)
-	return s
-}
-
-// QuarantineState is how far the quarantine of an impl has come.
+// QuarantineState is the state of a quarantine.
 type QuarantineState string
 
-// The states of an impl in quarantine.
+// The states of a quarantine.
 const (
-	QuarantineOpen     QuarantineState = "open"      // not used until a time
+	QuarantineOpen     QuarantineState = "open"      // the impl is not used
 	QuarantineHalfOpen QuarantineState = "half_open" // the next call tries it
 )
 
-// Quarantine is an impl that is set aside for an op.
+// Quarantine is an impl that is not used for an op because it failed repeatedly.
 type Quarantine struct {
 	Op       string          `json:"op"`
 	Impl     string          `json:"impl_id"`
@@ -54,34 +34,36 @@ type Quarantine struct {
 	Cause    string          `json:"cause"`
 }
 
+// quarantine holds the failures of impls and the quarantines that they led to.
 type quarantine struct {
 	mu     sync.Mutex
 	cases  map[statsKey]*quarantineCase
 	closed bool
 }
 
-// quarantineCase is what is known about the failures of an impl of an op.
+// quarantineCase is the record of the failures of an impl of an op.
 type quarantineCase struct {
 	failures []time.Time   // within the window
-	backoff  time.Duration // of the quarantine that is next
-	until    time.Time     // zero while the impl was not set aside
+	backoff  time.Duration // the length of the next quarantine
+	until    time.Time     // the end of the quarantine, zero if there is none
 	cause    error
 	count    int
 	timer    *time.Timer
-	trial    *trial // while half open
+	trial    *trial // set while half open
 }
 
-// trial is the permission of one call to try an impl again.
+// trial is a permit for one call to try an impl again.
 type trial struct{ taken atomic.Bool }
 
-func (t *trial) take() bool { return t.taken.CompareAndSwap(false, true) }
+// acquire takes the permit and reports whether it was free.
+func (t *trial) acquire() bool { return t.taken.CompareAndSwap(false, true) }
 
-// give returns the permission of a call that proved nothing.
-func (t *trial) give() { t.taken.Store(false) }
+// release returns a permit whose call neither passed nor failed.
+func (t *trial) release() { t.taken.Store(false) }
 
-// standing returns why an impl is set aside for an op, "" when it is not, and the
-// trial of one that is half open.
-func (q *quarantine) standing(op, id string) (reason string, half *trial) {
+// state returns the reason why an impl is not used for an op, "" if it may be used, and the trial if
+// its quarantine is half open.
+func (q *quarantine) state(op, id string) (reason string, trial *trial) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	c, ok := q.cases[statsKey{op, id}]
@@ -94,13 +76,13 @@ func (q *quarantine) standing(op, id string) (reason string, half *trial) {
 	return fmt.Sprintf("quarantined until %s after %d failures: %v", c.until.Format(time.RFC3339), c.count, c.cause), nil
 }
 
-// fail records a failure and reports whether it opened a quarantine. end is called
-// when the time of that one is over.
-func (q *quarantine) fail(op string, info ImplInfo, cause error, set QuarantineSettings, end func()) (Quarantined, bool) {
+// fail records a failure and reports whether it started a quarantine. end is called when the time of
+// the quarantine is over.
+func (q *quarantine) fail(op string, info ImplInfo, cause error, set oppolicy.Quarantine, end func()) (Quarantined, bool) {
 	if set.Disabled {
 		return Quarantined{}, false
 	}
-	set = set.withDefaults()
+	set = set.WithDefaults()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	key := statsKey{op, info.ID}
@@ -126,10 +108,11 @@ func (q *quarantine) fail(op string, info ImplInfo, cause error, set QuarantineS
 			end()
 		}
 	})
-	c.backoff = max(c.backoff, min(2*c.backoff, longestBackoff))
+	c.backoff = max(c.backoff, min(2*c.backoff, maxBackoff))
 	return Quarantined{Op: op, Impl: info, Failures: c.count, Until: c.until, Cause: cause}, true
 }
 
+// halfOpen lets one call try an impl whose time is over.
 func (q *quarantine) halfOpen(c *quarantineCase) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -152,8 +135,8 @@ func (q *quarantine) passed(op, id string, t *trial) bool {
 	return true
 }
 
-// clear forgets the cases that match, "" for any, and returns those that were
-// open or half open.
+// clear removes the cases of an op and an impl, "" for all, and returns those that were open or half
+// open.
 func (q *quarantine) clear(op, id string) []statsKey {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -183,7 +166,7 @@ func (q *quarantine) close() {
 	}
 }
 
-// Quarantines lists the impls that are set aside, by op and impl id.
+// Quarantines returns the quarantines, sorted by op and impl id.
 func (m *Manager) Quarantines() []Quarantine {
 	q := &m.core.quarantine
 	q.mu.Lock()
@@ -203,8 +186,8 @@ func (m *Manager) Quarantines() []Quarantine {
 	return all
 }
 
-// ClearQuarantine lets an impl that is set aside for an op be used again at once;
-// an empty name stands for every op or impl. It returns how many there were.
+// ClearQuarantine ends the quarantine of an impl of an op and returns the number of quarantines that
+// it ended. An empty name stands for every op or impl.
 func (m *Manager) ClearQuarantine(op, impl string) int {
 	open := m.core.quarantine.clear(op, impl)
 	if len(open) > 0 {
@@ -216,12 +199,24 @@ func (m *Manager) ClearQuarantine(op, impl string) int {
 	return len(open)
 }
 
-// infoOf returns what is known of an impl that was a candidate.
+// infoOf returns the description of an impl.
 func (c *core) infoOf(key statsKey) ImplInfo {
 	c.countersMu.Lock()
 	defer c.countersMu.Unlock()
-	if known, ok := c.counters[key]; ok {
-		return known.info
+	if all, ok := c.counters[key]; ok {
+		return all.info
 	}
 	return ImplInfo{ID: key.id}
+}
+
+// copyCases returns the cases as they are now.
+func (q *quarantine) copyCases() map[statsKey]*quarantineCase {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	cases := make(map[statsKey]*quarantineCase, len(q.cases))
+	for key, c := range q.cases {
+		copied := *c
+		cases[key] = &copied
+	}
+	return cases
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -63,8 +64,8 @@ func TestQuarantine(t *testing.T) {
 
 func TestHalfOpenLetsOneCallTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newManager(t, func(p *opmanager.Policy) {
-			p.Quarantine = opmanager.QuarantineSettings{Failures: 1, Backoff: time.Second}
+		f := newManager(t, func(p *oppolicy.Policy) {
+			p.Quarantine = oppolicy.Quarantine{Failures: 1, Backoff: time.Second}
 		}, opmanager.Settings{})
 		bound := opmanager.MustBind(f.Manager, addOne)
 		f.vendor.do = halfWay
@@ -94,8 +95,8 @@ func TestHalfOpenLetsOneCallTry(t *testing.T) {
 
 func TestHalfOpenStaysWhenTheTrialIsDeclined(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newManager(t, func(p *opmanager.Policy) {
-			p.Quarantine = opmanager.QuarantineSettings{Failures: 1, Backoff: time.Second}
+		f := newManager(t, func(p *oppolicy.Policy) {
+			p.Quarantine = oppolicy.Quarantine{Failures: 1, Backoff: time.Second}
 		}, opmanager.Settings{})
 		bound := opmanager.MustBind(f.Manager, addOne)
 		f.vendor.do = halfWay
@@ -111,24 +112,24 @@ func TestHalfOpenStaysWhenTheTrialIsDeclined(t *testing.T) {
 }
 
 func TestQuarantineSettings(t *testing.T) {
-	fail := func(t *testing.T, set opmanager.QuarantineSettings, calls int) fixtureManager {
-		f := newManager(t, func(p *opmanager.Policy) { p.Quarantine = set }, opmanager.Settings{})
+	fail := func(t *testing.T, set oppolicy.Quarantine, calls int) fixtureManager {
+		f := newManager(t, func(p *oppolicy.Policy) { p.Quarantine = set }, opmanager.Settings{})
 		f.vendor.do = func(addArgs) error { return errors.New("device lost") }
 		for range calls {
 			require.NoError(t, opmanager.MustBind(f.Manager, addOne).Call(newArgs(t)))
 		}
 		return f
 	}
-	f := fail(t, opmanager.QuarantineSettings{Disabled: true}, 10)
+	f := fail(t, oppolicy.Quarantine{Disabled: true}, 10)
 	assert.Equal(t, 10, f.vendor.calls)
 	assert.Empty(t, f.Quarantines())
 
-	f = fail(t, opmanager.QuarantineSettings{Failures: 5}, 10)
+	f = fail(t, oppolicy.Quarantine{Failures: 5}, 10)
 	assert.Equal(t, 5, f.vendor.calls)
 	assert.Equal(t, 5, f.Quarantines()[0].Failures)
 
 	synctest.Test(t, func(t *testing.T) {
-		f := newManager(t, func(p *opmanager.Policy) { p.Quarantine.Window = time.Second }, opmanager.Settings{})
+		f := newManager(t, func(p *oppolicy.Policy) { p.Quarantine.Window = time.Second }, opmanager.Settings{})
 		f.vendor.do = halfWay
 		for range 10 {
 			require.NoError(t, opmanager.MustBind(f.Manager, addOne).Call(newArgs(t)))
@@ -141,8 +142,8 @@ func TestQuarantineSettings(t *testing.T) {
 
 func TestLongQuarantinesDoNotShrink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newManager(t, func(p *opmanager.Policy) {
-			p.Quarantine = opmanager.QuarantineSettings{Failures: 1, Backoff: 2 * time.Hour}
+		f := newManager(t, func(p *oppolicy.Policy) {
+			p.Quarantine = oppolicy.Quarantine{Failures: 1, Backoff: 2 * time.Hour}
 		}, opmanager.Settings{})
 		f.vendor.do = halfWay
 		for range 3 {

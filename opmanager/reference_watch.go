@@ -8,53 +8,54 @@ import (
 	"strings"
 	"time"
 
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// ReferenceCost is the part of a step of training that an op spent in an impl of
-// kind reference, which is there to be right and not to be fast.
+// ReferenceCost is the part of a training step that an op spent in an impl of kind reference, which
+// is correct but slow.
 type ReferenceCost struct {
 	Op     string  `json:"op"`
 	Impl   string  `json:"impl_id"`
-	Share  float64 `json:"share"`  // of the time, from 0 to 1
-	Reason string  `json:"reason"` // why no other impl served these calls
-	// Steps are those that were slow, of a ReferenceWatch's Total.
+	Share  float64 `json:"share"`  // of the time of the step, from 0 to 1
+	Reason string  `json:"reason"` // why no other impl served the calls
+	// Steps is the number of slow steps. It is set by ReferenceWatch.Total.
 	Steps int `json:"steps,omitempty"`
 }
 
-// String says what the op cost, and why.
+// String returns the op, its share of the time and the reason.
 func (c ReferenceCost) String() string {
 	return fmt.Sprintf("op '%s' took %.0f %% of the time on '%s': %s", c.Op, 100*c.Share, c.Impl, c.Reason)
 }
 
-// Limits of a ReferenceWatch: a step in which reference takes more than slowShare of
-// the time is slow, and an op is named that takes namedShare of it or the most of all.
+// Limits of a ReferenceWatch. A step is slow if the reference takes more than slowShare of its time.
+// Reports of a slow step name the op that takes most and every op that takes at least namedShare.
 const (
 	slowShare  = 0.1
 	namedShare = 0.05
 )
 
-// ReferenceWatch finds steps of training in which impls of kind reference take more
-// than a tenth of the time. It needs Settings.Timing and is used by one goroutine.
+// ReferenceWatch finds training steps in which impls of kind reference take more than a tenth of the
+// time. It needs Settings.Timing and is not safe for concurrent use.
 type ReferenceWatch struct {
 	m     *Manager
 	begin map[statsKey]time.Duration
-	time  time.Duration // of the steps so far
+	time  time.Duration // the total time of the steps
 	spent map[statsKey]time.Duration
-	slow  map[statsKey]ReferenceCost // the last of each, with the number of steps
+	slow  map[statsKey]ReferenceCost // the last cost of each impl, with the number of slow steps
 	share float64
 }
 
-// NewReferenceWatch returns a ReferenceWatch for the calls of a Manager and its views.
+// NewReferenceWatch returns a ReferenceWatch for the calls of a Manager and those derived from it.
 func NewReferenceWatch(m *Manager) *ReferenceWatch {
 	return &ReferenceWatch{m: m, spent: map[statsKey]time.Duration{}, slow: map[statsKey]ReferenceCost{}}
 }
 
-// Begin begins a step.
+// Begin marks the beginning of a step.
 func (w *ReferenceWatch) Begin() { w.begin = w.m.core.referenceTimes() }
 
-// End ends a step that took this long. It returns the ops that made it slow, those
-// that cost most first, and none for a step that reference did not make slow.
+// End marks the end of a step and returns the ops that made it slow, the most expensive first. It
+// returns none if the step was not slow.
 func (w *ReferenceWatch) End(took time.Duration) []ReferenceCost {
 	w.time += took
 	var costs []ReferenceCost
@@ -88,11 +89,11 @@ func (w *ReferenceWatch) End(took time.Duration) []ReferenceCost {
 	return costs
 }
 
-// Share returns the part of the last step that reference took.
+// Share returns the part of the last step that the reference took.
 func (w *ReferenceWatch) Share() float64 { return w.share }
 
-// Total returns the ops that made steps slow, with their part of the time of all
-// steps and the number of those that were slow.
+// Total returns the ops that made steps slow, each with its share of the time of all steps and the
+// number of slow steps.
 func (w *ReferenceWatch) Total() []ReferenceCost {
 	var costs []ReferenceCost
 	for key, c := range w.slow {
@@ -109,7 +110,7 @@ func sortCosts(costs []ReferenceCost) {
 	})
 }
 
-// referenceTimes returns how long the calls took that impls of kind reference served.
+// referenceTimes returns the total time of the calls that each impl of kind reference served.
 func (c *core) referenceTimes() map[statsKey]time.Duration {
 	c.countersMu.Lock()
 	defer c.countersMu.Unlock()
@@ -125,19 +126,20 @@ func (c *core) referenceTimes() map[statsKey]time.Duration {
 	return times
 }
 
-// whyReference says why calls of an op ran on an impl of kind reference.
+// whyReference returns the reason why calls of an op ran on an impl of kind reference.
 func (m *Manager) whyReference(op string) string {
 	for _, t := range m.tables() {
 		if i, ok := t.registry.Index(op); ok {
 			if reason := m.core.whyReference(t, i); reason != "" {
-				return reason + underRules(t.line.rules)
+				return reason + underRules(t.history.rules)
 			}
 		}
 	}
-	return "the impl that serves the op now did not serve it then"
+	return "the policy or the registry has changed since"
 }
 
-// whyReference says why calls of an op ran on reference under a table, "" where they did not.
+// whyReference returns the reason why calls of an op ran on the reference under a table, "" if they
+// did not.
 func (c *core) whyReference(t *table, op int) string {
 	r := &t.rows[op]
 	if r.head == nil {
@@ -148,7 +150,7 @@ func (c *core) whyReference(t *table, op int) string {
 	}
 	if position := slices.IndexFunc(r.order, func(c *candidate) bool { return c.info.Kind != opregistry.KindReference }); position > 0 {
 		tokens, source := t.policy.Order(t.registry.Ops()[r.leader(op)].Name())
-		return fmt.Sprintf("the policy ranks it first, by the order %s%s", tokenList(tokens), inBrackets(source))
+		return fmt.Sprintf("the policy ranks it first, by the order %s (%s)", oppolicy.FormatOrder(tokens), source)
 	}
 	var reasons []string
 	entries := t.registry.Impls(op)
@@ -163,7 +165,7 @@ func (c *core) whyReference(t *table, op int) string {
 	return strings.Join(reasons, "; ")
 }
 
-// whyNot says why candidates that come before reference did not serve calls of an op.
+// whyNot returns the reason why the candidates before the reference did not serve calls of an op.
 func (c *core) whyNot(t *table, op int) string {
 	r := &t.rows[op]
 	for _, cand := range r.order {
@@ -182,13 +184,13 @@ func (c *core) whyNot(t *table, op int) string {
 	return ""
 }
 
-// fault is a call that an impl did not serve.
+// fault is a call that an impl declined or failed.
 type fault struct {
 	declined bool
 	err      error
 }
 
-// String says what the impl did, and why.
+// String returns what the impl did, and why.
 func (f *fault) String() string {
 	cause := f.err
 	if impl, ok := errors.AsType[*opregistry.ImplError](f.err); ok {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -27,7 +28,7 @@ func declinesDropout(addArgs) error { return opregistry.Unsupported("dropout is 
 func TestReferenceWatch(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		edit func(*opmanager.Policy)
+		edit func(*oppolicy.Policy)
 		op   *opregistry.Op[addArgs]
 		do   func(f fixtureManager)
 		want string
@@ -44,18 +45,18 @@ func TestReferenceWatch(t *testing.T) {
 		},
 		{
 			name: "the policy prefers it", op: addOne,
-			edit: func(p *opmanager.Policy) { require.NoError(t, p.SetPrefer("reference", "p.yaml:1")) },
+			edit: func(p *oppolicy.Policy) { require.NoError(t, p.SetPrefer("reference", "p.yaml:1")) },
 			want: "op 'add_one' took 25 % of the time on 'reference.go': the policy ranks it first, by the order reference|flagos|vendor (p.yaml:1)",
 		},
 		{
 			name: "the policy leaves nothing else", op: addOne,
-			edit: func(p *opmanager.Policy) { require.NoError(t, p.SetPerOp("add_one=reference", "p.yaml")) },
+			edit: func(p *oppolicy.Policy) { require.NoError(t, p.SetPerOp("add_one=reference", "p.yaml")) },
 			want: "op 'add_one' took 25 % of the time on 'reference.go': 'vendor.acme': vendor acme is denied by the program; 'default.flagos': not in the per-op order reference (p.yaml at 1)",
 		},
 		{
 			name: "a rule for a layer prefers it", op: addOne,
-			edit: func(p *opmanager.Policy) {
-				p.Rules = []opmanager.Rule{{Layers: []opmanager.LayerRange{{First: 1, Last: 1}}, Prefer: opregistry.KindReference, Source: "p.yaml:2"}}
+			edit: func(p *oppolicy.Policy) {
+				p.Rules = []oppolicy.Rule{{Layers: []oppolicy.LayerRange{{First: 1, Last: 1}}, Prefer: opregistry.KindReference, Source: "p.yaml:2"}}
 			},
 			want: "op 'add_one' took 25 % of the time on 'reference.go': the policy ranks it first, by the order " +
 				"reference|flagos|vendor (p.yaml:2 for layers 1), under rule 1 (p.yaml:2 for layers 1)",
@@ -69,8 +70,8 @@ func TestReferenceWatch(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newManager(t, func(p *opmanager.Policy) {
-					*p = opmanager.DefaultPolicy()
+				f := newManager(t, func(p *oppolicy.Policy) {
+					*p = oppolicy.Default()
 					p.Deny = []string{"acme"}
 					if tt.edit != nil {
 						tt.edit(p)
@@ -108,7 +109,7 @@ func TestReferenceWatch(t *testing.T) {
 // A tenth of a step is not too much, and what is not timed in a step does not count.
 func TestReferenceWatchOfFastSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newManager(t, func(p *opmanager.Policy) { p.Prefer = opregistry.KindReference }, opmanager.Settings{Timing: true})
+		f := newManager(t, func(p *oppolicy.Policy) { p.Prefer = opregistry.KindReference }, opmanager.Settings{Timing: true})
 		f.reference.do = takes(10 * time.Millisecond)
 		bound := opmanager.MustBind(f.Manager, addOne)
 		w := opmanager.NewReferenceWatch(f.Manager)

@@ -7,27 +7,28 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 )
 
 // W8: there are rules for layers and phases.
 func TestRulesForLayersAndPhases(t *testing.T) {
-	f := newManager(t, func(p *opmanager.Policy) {
-		p.Rules = []opmanager.Rule{
-			{Layers: []opmanager.LayerRange{{First: 0, Last: 1}}, Prefer: opregistry.KindFlagos, Source: "p.yaml:3"},
-			{Layers: []opmanager.LayerRange{{First: 1, Last: 1}}, Phase: opmanager.PhaseBackward, Source: "p.yaml:5",
-				PerOp: []opmanager.OpRule{{Pattern: "add_*", Order: []opmanager.Token{{Kind: opregistry.KindReference}}}}},
-			{Phase: opmanager.PhaseBackward, Deny: []string{"acme"}, Source: "p.yaml:7"},
+	f := newManager(t, func(p *oppolicy.Policy) {
+		p.Rules = []oppolicy.Rule{
+			{Layers: []oppolicy.LayerRange{{First: 0, Last: 1}}, Prefer: opregistry.KindFlagos, Source: "p.yaml:3"},
+			{Layers: []oppolicy.LayerRange{{First: 1, Last: 1}}, Phase: oppolicy.PhaseBackward, Source: "p.yaml:5",
+				PerOp: []oppolicy.OpRule{{Pattern: "add_*", Order: []oppolicy.Token{{Kind: opregistry.KindReference}}}}},
+			{Phase: oppolicy.PhaseBackward, Deny: []string{"acme"}, Source: "p.yaml:7"},
 		}
 	}, opmanager.Settings{})
-	backward := opmanager.PhaseBackward
+	backward := oppolicy.PhaseBackward
 	tests := []struct {
 		name, want, rules string
 		m                 *opmanager.Manager
 	}{
 		{"nowhere", "vendor.acme", "", f.Manager},
 		{"layer 0", "default.flagos", "rule 1 (p.yaml:3 for layers 0-1)", f.Layer(0)},
-		{"layer 0, forward", "default.flagos", "rule 1 (p.yaml:3 for layers 0-1)", f.Layer(0).Phase(opmanager.PhaseForward)},
+		{"layer 0, forward", "default.flagos", "rule 1 (p.yaml:3 for layers 0-1)", f.Layer(0).Phase(oppolicy.PhaseForward)},
 		{"layer 1, backward", "reference.go", "rule 1 (p.yaml:3 for layers 0-1) and rule 2 (p.yaml:5 for layers 1, phase backward) and rule 3 (p.yaml:7 for phase backward)", f.Layer(1).Phase(backward)},
 		{"layer 2, backward", "default.flagos", "rule 3 (p.yaml:7 for phase backward)", f.Phase(backward).Layer(2)},
 		{"layer 2", "vendor.acme", "", f.Layer(2)},
@@ -57,9 +58,9 @@ func TestRulesForLayersAndPhases(t *testing.T) {
 
 // A rule never permits what the policy forbids.
 func TestRulesNarrow(t *testing.T) {
-	f := newManager(t, func(p *opmanager.Policy) {
+	f := newManager(t, func(p *oppolicy.Policy) {
 		require.NoError(t, p.SetAllow("other", "flag --allow-vendors"))
-		p.Rules = []opmanager.Rule{{Layers: []opmanager.LayerRange{{First: 0, Last: 0}}, Allow: []string{"acme"}, Deny: []string{}, Source: "p.yaml:3"}}
+		p.Rules = []oppolicy.Rule{{Layers: []oppolicy.LayerRange{{First: 0, Last: 0}}, Allow: []string{"acme"}, Deny: []string{}, Source: "p.yaml:3"}}
 	}, opmanager.Settings{})
 	e, err := f.Layer(0).Explain("add_one")
 	require.NoError(t, err)
@@ -69,19 +70,19 @@ func TestRulesNarrow(t *testing.T) {
 // W1: whatever the rules for the phases say, the backward op of a family runs on
 // the impl of its forward op.
 func TestFamilyAcrossPhases(t *testing.T) {
-	f := newManager(t, func(p *opmanager.Policy) {
-		p.Rules = []opmanager.Rule{{Phase: opmanager.PhaseBackward, Prefer: opregistry.KindFlagos, Source: "p.yaml:3"}}
+	f := newManager(t, func(p *oppolicy.Policy) {
+		p.Rules = []oppolicy.Rule{{Phase: oppolicy.PhaseBackward, Prefer: opregistry.KindFlagos, Source: "p.yaml:3"}}
 	}, opmanager.Settings{})
 	a := newArgs(t)
-	require.NoError(t, opmanager.MustBind(f.Layer(0).Phase(opmanager.PhaseForward), pairFwd).Call(a))
-	require.NoError(t, opmanager.MustBind(f.Layer(0).Phase(opmanager.PhaseBackward), pairBwd).Call(a))
+	require.NoError(t, opmanager.MustBind(f.Layer(0).Phase(oppolicy.PhaseForward), pairFwd).Call(a))
+	require.NoError(t, opmanager.MustBind(f.Layer(0).Phase(oppolicy.PhaseBackward), pairBwd).Call(a))
 	assert.Equal(t, 2, f.vendor.calls)
 	assert.Zero(t, f.flagos.calls)
 }
 
 func TestSelectedIsToldForEachSetOfRules(t *testing.T) {
-	f := newManager(t, func(p *opmanager.Policy) {
-		p.Rules = []opmanager.Rule{{Layers: []opmanager.LayerRange{{First: 0, Last: 7}}, Prefer: opregistry.KindFlagos, Source: "p.yaml:3"}}
+	f := newManager(t, func(p *oppolicy.Policy) {
+		p.Rules = []oppolicy.Rule{{Layers: []oppolicy.LayerRange{{First: 0, Last: 7}}, Prefer: opregistry.KindFlagos, Source: "p.yaml:3"}}
 	}, opmanager.Settings{})
 	for layer := range 10 {
 		bound := opmanager.MustBind(f.Layer(layer), addOne)
@@ -91,45 +92,4 @@ func TestSelectedIsToldForEachSetOfRules(t *testing.T) {
 	}
 	assert.Equal(t, 2, count[opmanager.Selected](f.events))
 	assert.Zero(t, count[opmanager.Switched](f.events))
-}
-
-func TestParseLayers(t *testing.T) {
-	t.Parallel()
-	got, err := opmanager.ParseLayers(" 0-3, 7 ,9 - 9", "here")
-	require.NoError(t, err)
-	assert.Equal(t, []opmanager.LayerRange{{First: 0, Last: 3}, {First: 7, Last: 7}, {First: 9, Last: 9}}, got)
-	for give, want := range map[string]string{
-		"":        `policy: here="": at 1: "" is no layer, want a number counted from 0, or a range such as 0-3`,
-		"1,,2":    `at 3: "" is no layer`,
-		"0-3,x":   `at 5: "x" is no layer`,
-		"3-1":     `range "3-1" ends before it begins, want 1-3`,
-		"-1":      `"-1" is no layer`,
-		"1000000": `"1000000" is no layer`,
-	} {
-		_, err := opmanager.ParseLayers(give, "here")
-		require.ErrorContains(t, err, want, give)
-	}
-}
-
-func TestParsePhase(t *testing.T) {
-	t.Parallel()
-	for _, p := range []opmanager.Phase{opmanager.PhaseForward, opmanager.PhaseBackward} {
-		got, err := opmanager.ParsePhase(p.String())
-		require.NoError(t, err)
-		assert.Equal(t, p, got)
-	}
-	_, err := opmanager.ParsePhase("backwards")
-	require.EqualError(t, err, `unknown phase "backwards", want forward or backward; did you mean "backward"?`)
-}
-
-func TestPhaseText(t *testing.T) {
-	for _, p := range []opmanager.Phase{opmanager.PhaseUnspecified, opmanager.PhaseForward, opmanager.PhaseBackward} {
-		text, err := p.MarshalText()
-		require.NoError(t, err)
-		got := opmanager.PhaseForward
-		require.NoError(t, got.UnmarshalText(text))
-		assert.Equal(t, p, got)
-	}
-	var p opmanager.Phase
-	assert.ErrorContains(t, p.UnmarshalText([]byte("sideways")), "want forward or backward")
 }

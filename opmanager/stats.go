@@ -12,40 +12,40 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// ImplStats is what an impl did for an op since the Manager was made.
+// ImplStats are the counters of an impl of an op since the Manager was made.
 type ImplStats struct {
 	Op string `json:"op"`
 	ImplInfo
-	Calls     uint64        `json:"calls"`     // that it served
-	Duration  time.Duration `json:"nanos"`     // of those calls; 0 without Settings.Timing
+	Calls     uint64        `json:"calls"`     // calls that it served
+	Duration  time.Duration `json:"nanos"`     // total of those calls; 0 without Settings.Timing
 	Errors    uint64        `json:"errors"`    // calls in which it failed
 	Declines  uint64        `json:"declines"`  // calls that it declined
-	Fallbacks uint64        `json:"fallbacks"` // of Calls, those served in place of another impl
+	Fallbacks uint64        `json:"fallbacks"` // calls that it served in place of another impl
 	Verify    VerifyStats   `json:"verify"`
 }
 
 type statsKey struct{ op, id string }
 
-// counters are those of one impl of an op. They outlive tables and policies.
+// counters are the counters of one impl of an op. They outlive tables and policies.
 type counters struct {
 	info ImplInfo
-	slot int // dense number among the impls of the op
+	slot int // index among the impls of the op
 
 	errors, declines, fallbacks atomic.Uint64
 	verify                      verifyCounters
-	fault                       atomic.Pointer[fault] // the last call that it did not serve
+	fault                       atomic.Pointer[fault] // the last call that it declined or failed
 
-	retired count // of handles that are gone; guarded by core.countersMu
+	retired count // the counts of handles that were collected; guarded by core.countersMu
 
 	bindDurations sync.Once
-	durations     []func(time.Duration) // of listeners
+	durations     []func(time.Duration) // those of listeners
 }
 
-// sampledCalls is how many calls go by for one whose duration listeners hear.
+// sampledCalls is the number of calls of which listeners receive one duration.
 const sampledCalls = 7
 
-// tellDuration tells listeners how long a call took.
-func (c *core) tellDuration(op string, all *counters, took time.Duration) {
+// reportDuration passes the duration of a call to listeners.
+func (c *core) reportDuration(op string, all *counters, took time.Duration) {
 	all.bindDurations.Do(func() {
 		for _, l := range c.listeners {
 			if d, ok := l.(DurationListener); ok {
@@ -53,12 +53,12 @@ func (c *core) tellDuration(op string, all *counters, took time.Duration) {
 			}
 		}
 	})
-	for _, tell := range all.durations {
-		tell(took)
+	for _, report := range all.durations {
+		report(took)
 	}
 }
 
-// count are the counters that a call writes.
+// count holds the counters that a call writes.
 type count struct {
 	calls atomic.Uint64
 	nanos atomic.Int64
@@ -69,12 +69,12 @@ func (c *count) add(o *count) {
 	c.nanos.Add(o.nanos.Load())
 }
 
-// handleCounters are those of one handle, by the slot of an impl: each handle has
-// its own, so that handles of different goroutines do not slow each other down.
+// handleCounters are the counters of one handle, indexed by slot. Each handle has its own, so that
+// handles used by different goroutines do not share cache lines.
 type handleCounters struct {
-	first [8]count // of the slots that nearly every op gets along with
+	first [8]count // enough for nearly every op
 	more  atomic.Pointer[[]*count]
-	_     [64]byte // nobody else's counters on these cache lines
+	_     [64]byte // keeps other data off the last cache line
 }
 
 // of returns the counters of a slot.
@@ -102,7 +102,7 @@ func (h *handleCounters) beyond(slot int) *count {
 	}
 }
 
-// at returns the counters of a slot, nil when there are none yet.
+// at returns the counters of a slot, nil if there are none yet.
 func (h *handleCounters) at(slot int) *count {
 	if slot < len(h.first) {
 		return &h.first[slot]
@@ -113,8 +113,8 @@ func (h *handleCounters) at(slot int) *count {
 	return nil
 }
 
-// newHandleCounters returns the counters of a handle, which are folded into those
-// of the impls when the handle is collected.
+// newHandleCounters returns the counters of a handle. When the handle is collected, they are added to
+// those of the impls.
 func newHandleCounters[A any](c *core, handle *Bound[A]) *handleCounters {
 	h := &handleCounters{}
 	op := handle.op.Name()
@@ -128,7 +128,7 @@ func newHandleCounters[A any](c *core, handle *Bound[A]) *handleCounters {
 	return h
 }
 
-// retire folds the counts of a handle that is gone into those that stay.
+// retire adds the counts of a handle that was collected to those of the impls.
 func (c *core) retire(op string, h *handleCounters) {
 	c.countersMu.Lock()
 	defer c.countersMu.Unlock()
@@ -137,20 +137,20 @@ func (c *core) retire(op string, h *handleCounters) {
 		if key.op != op {
 			continue
 		}
-		if last := h.at(all.slot); last != nil {
-			all.retired.add(last)
+		if counted := h.at(all.slot); counted != nil {
+			all.retired.add(counted)
 		}
 	}
 }
 
-// total returns what all handles of an op have counted for an impl. The caller
-// holds countersMu.
+// total returns the sum of the counts of all handles of an op for an impl. The caller holds
+// countersMu.
 func (c *core) total(op string, all *counters) ImplStats {
 	var sum count
 	sum.add(&all.retired)
 	for h := range c.handles[op] {
-		if of := h.at(all.slot); of != nil {
-			sum.add(of)
+		if counted := h.at(all.slot); counted != nil {
+			sum.add(counted)
 		}
 	}
 	return ImplStats{
@@ -159,6 +159,7 @@ func (c *core) total(op string, all *counters) ImplStats {
 	}
 }
 
+// countersOf returns the counters of an impl of an op.
 func (c *core) countersOf(op string, e *opregistry.Entry) *counters {
 	key := statsKey{op, e.ID}
 	c.countersMu.Lock()
@@ -172,8 +173,7 @@ func (c *core) countersOf(op string, e *opregistry.Entry) *counters {
 	return all
 }
 
-// Stats returns the counters of every impl that was ever a candidate, by op and
-// impl id.
+// Stats returns the counters of every impl that has been a candidate, sorted by op and impl id.
 func (m *Manager) Stats() []ImplStats {
 	m.core.countersMu.Lock()
 	all := make([]ImplStats, 0, len(m.core.counters))

@@ -7,52 +7,53 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// inputs are what tables are built from besides the policy.
+// inputs is the state that tables are built from, apart from the policy.
 type inputs struct {
-	generation uint64
-	registry   *opregistry.Snapshot
-	available  map[uint64]string // why an impl is not, by its number
+	generation  uint64
+	registry    *opregistry.Snapshot
+	unavailable map[uint64]string // why an impl cannot run, by its number
 }
 
-// table is what calls read: for each op its candidates. It is immutable.
+// table holds the candidates of each op. It is immutable, apart from atomic fields.
 type table struct {
 	inputs
-	policy *Policy
-	line   *line
-	rows   []row
+	policy  *oppolicy.Policy
+	history *history
+	rows    []row
 }
 
-// line is the succession of the tables of one policy: a Manager's, or one that
-// rules have made of it.
-type line struct {
-	rules string // which rules, for events; "" for none
+// history is what successive tables have in common that are built from one policy, or from one
+// policy and the same rules.
+type history struct {
+	rules string // a description of the rules, "" for none
 
 	mu   sync.Mutex
-	last map[string]ImplInfo // the impl that served an op last
+	last map[string]ImplInfo // the impl that last served each op
 }
 
 // row is one op of a table.
 type row struct {
-	// What a call through head needs stands together.
-	special atomic.Bool // the next call needs more than to run head and count
-	dtypes  uint32      // that head serves, as bits; 0 for any
-	slot    int         // of head
-	run     any         // of head
+	// The fields that a call on the fast path reads are adjacent.
+	slow   atomic.Bool // the next call takes callSlow
+	dtypes uint32      // the dtypes that head serves, one bit each; 0 for all
+	slot   int         // that of head
+	run    any         // that of head
 
-	head     *candidate // order[0], nil when there is none
-	unusual  bool       // and so do all that follow
-	cold     bool       // they need callCold
-	order    []*candidate
-	rejected []Rejection
-	follows  int // the op of the family whose order this one takes over, -1 for none
+	head       *candidate // order[0], nil if there is none
+	alwaysSlow bool       // every call takes callSlow
+	guarded    bool       // every call takes callGuarded
+	order      []*candidate
+	rejected   []oppolicy.Rejection
+	follows    int // the op of the family that determines the order, -1 for none
 
-	_ [24]byte // to 128, so that the place of a row is a shift away
+	_ [24]byte // pads the row to 128 bytes, so that indexing is a shift
 }
 
-// leader returns the op whose order decides in row i.
+// leader returns the op that determines the order of row i.
 func (r *row) leader(i int) int {
 	if r.follows >= 0 {
 		return r.follows
@@ -63,53 +64,52 @@ func (r *row) leader(i int) int {
 // candidate is an impl that may serve calls of an op.
 type candidate struct {
 	run      any
-	support  *opregistry.Support // nil when it serves every call
-	slot     int                 // dense number among the impls of the op
-	served   atomic.Bool         // a call, and listeners know
-	trial    *trial              // of an impl whose quarantine is half open
-	line     *line
+	support  *opregistry.Support // nil if it serves every call
+	slot     int                 // index among the impls of the op
+	served   atomic.Bool         // set after the first call that it served
+	trial    *trial              // set if its quarantine is half open
+	history  *history
 	info     ImplInfo
 	counters *counters
 }
 
-// buildTable makes the table of a policy from what is registered, what is
-// available and what is in quarantine.
-func (c *core) buildTable(in inputs, p *Policy, l *line) *table {
-	t := &table{inputs: in, policy: p, line: l, rows: make([]row, len(in.registry.Ops()))}
+// buildTable builds the table of a policy.
+func (c *core) buildTable(in inputs, p *oppolicy.Policy, h *history) *table {
+	t := &table{inputs: in, policy: p, history: h, rows: make([]row, len(in.registry.Ops()))}
 	for i, op := range in.registry.Ops() {
-		c.buildRow(&t.rows[i], op.Name(), in, in.registry.Impls(i), p, l)
+		c.buildRow(&t.rows[i], op.Name(), in, in.registry.Impls(i), p, h)
 	}
 	joinFamilies(t)
 	for i, op := range in.registry.Ops() {
 		r := &t.rows[i]
-		r.cold = len(r.order) == 0 || op.Family() != "" || p.ProtectInPlace || p.Verify.covers(op.Name()) ||
+		r.guarded = len(r.order) == 0 || op.Family() != "" || p.ProtectInPlace || p.Verify.Covers(op.Name()) ||
 			slices.ContainsFunc(r.order, func(c *candidate) bool { return c.trial != nil })
 		if len(r.order) > 0 {
 			r.head = r.order[0]
 			r.run, r.slot = r.head.run, r.head.slot
 		}
-		r.unusual = r.cold || c.timing
-		if !r.unusual && r.head.support != nil {
+		r.alwaysSlow = r.guarded || c.timing
+		if !r.alwaysSlow && r.head.support != nil {
 			var only bool
 			r.dtypes, only = r.head.support.DTypeMask()
-			r.unusual = !only
+			r.alwaysSlow = !only
 		}
-		r.special.Store(true)
+		r.slow.Store(true)
 	}
 	t.checkInvariants()
 	return t
 }
 
-func (c *core) buildRow(r *row, op string, in inputs, entries []opregistry.Entry, p *Policy, l *line) {
-	impls := make([]Candidate, len(entries))
+func (c *core) buildRow(r *row, op string, in inputs, entries []opregistry.Entry, p *oppolicy.Policy, h *history) {
+	impls := make([]oppolicy.Candidate, len(entries))
 	trials := make([]*trial, len(entries))
 	for k, e := range entries {
-		reason, half := c.quarantine.standing(op, e.ID)
-		trials[k] = half
-		impls[k] = Candidate{
+		reason, trial := c.quarantine.state(op, e.ID)
+		trials[k] = trial
+		impls[k] = oppolicy.Candidate{
 			ID: e.ID, Kind: e.Kind, Vendor: e.Vendor, Priority: e.Priority,
 			Determinism: e.Determinism, Measured: e.Measured,
-			Unusable: cmp.Or(in.available[e.Number], reason),
+			Unusable: cmp.Or(in.unavailable[e.Number], reason),
 		}
 	}
 	order, rejected := p.Select(op, impls, in.registry.Vendor)
@@ -119,7 +119,7 @@ func (c *core) buildRow(r *row, op string, in inputs, entries []opregistry.Entry
 		e := &entries[k]
 		all := c.countersOf(op, e)
 		made[n].info, made[n].run, made[n].slot, made[n].trial = all.info, e.Run, all.slot, trials[k]
-		made[n].line, made[n].counters = l, all
+		made[n].history, made[n].counters = h, all
 		if e.Support.PerCall() {
 			made[n].support = &e.Support
 		}
@@ -127,9 +127,8 @@ func (c *core) buildRow(r *row, op string, in inputs, entries []opregistry.Entry
 	}
 }
 
-// joinFamilies makes the ops of a family agree: an impl is a candidate only if
-// it is one for every op of the family, and all follow the order of the forward
-// op.
+// joinFamilies makes the ops of each family agree: an impl is a candidate only if it is a candidate
+// for every op of the family, and all ops of the family use the order of the forward op.
 func joinFamilies(t *table) {
 	members := map[string][]int{}
 	for i, op := range t.registry.Ops() {
@@ -158,6 +157,7 @@ func joinFamilies(t *table) {
 	}
 }
 
+// rank orders the ops of a family: forward ops come first.
 func rank(op opregistry.Handle) int {
 	if op.Forward() {
 		return 0
@@ -165,11 +165,12 @@ func rank(op opregistry.Handle) int {
 	return 1
 }
 
+// position returns the index of an impl in an order, -1 if it is not there.
 func position(order []*candidate, id string) int {
 	return slices.IndexFunc(order, func(c *candidate) bool { return c.info.ID == id })
 }
 
-// keep drops the candidates that another op of the family does not have.
+// keep rejects the candidates that are not candidates of another op of the family.
 func (r *row) keep(other *row, op string) {
 	kept := make([]*candidate, 0, len(r.order))
 	for _, c := range r.order {
@@ -180,10 +181,10 @@ func (r *row) keep(other *row, op string) {
 		reason := missingImpl(c.info.ID, op)
 		for _, rej := range other.rejected {
 			if rej.ID == c.info.ID {
-				reason = fmt.Sprintf("%s shares saved state with this op, and there: %s", op, rej.Reason)
+				reason = fmt.Sprintf("%s shares saved state with this op and rejects the impl: %s", op, rej.Reason)
 			}
 		}
-		r.rejected = append(r.rejected, Rejection{ID: c.info.ID, Reason: reason})
+		r.rejected = append(r.rejected, oppolicy.Rejection{ID: c.info.ID, Reason: reason})
 	}
 	r.order = kept
 }

@@ -6,30 +6,30 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 )
 
-// UnservedError is a policy that was refused because it would take the last impl
-// from ops that handles are bound to.
+// UnservedError is the error for a policy that would leave ops in use without an impl.
 type UnservedError struct {
-	Ops []UnservedOp // by name
+	Ops []UnservedOp // sorted by name
 }
 
 // UnservedOp is an op that a policy would leave without an impl.
 type UnservedOp struct {
 	Op string `json:"op"`
-	// Where are the calls that would fail, "" for all.
+	// Where describes the calls that would fail, "" for all.
 	Where string `json:"where,omitempty"`
-	// Impl serves these calls now.
+	// Impl is the id of the impl that serves these calls now.
 	Impl string `json:"impl_id"`
-	// Rejected are the impls of the op with the reason why the policy does not
-	// select them.
-	Rejected []Rejection `json:"rejected"`
+	// Rejected are the impls of the op, each with the reason why it would not be a candidate.
+	Rejected []oppolicy.Rejection `json:"rejected"`
 }
 
-// maxUnserved bounds how many ops the text of an UnservedError names.
+// maxUnserved bounds the number of ops that the text of an UnservedError names.
 const maxUnserved = 4
 
-// Error names the ops and for every impl of them why it would not serve calls.
+// Error returns the ops and the reason why each of their impls would not serve calls.
 func (e *UnservedError) Error() string {
 	var parts []string
 	for i, op := range e.Ops {
@@ -39,10 +39,10 @@ func (e *UnservedError) Error() string {
 		}
 		parts = append(parts, op.String())
 	}
-	return "policy: refused, the policy before it stays in force: " + strings.Join(parts, "; ")
+	return "policy: refused, the previous policy stays in force: " + strings.Join(parts, "; ")
 }
 
-// String says what would happen to the op, and why.
+// String returns what would happen to the op, and why.
 func (o UnservedOp) String() string {
 	where := ""
 	if o.Where != "" {
@@ -52,11 +52,11 @@ func (o UnservedOp) String() string {
 	for i, r := range o.Rejected {
 		reasons[i] = fmt.Sprintf("impl %q: %s", r.ID, r.Reason)
 	}
-	return fmt.Sprintf("op %q is in use%s, served by %s, and no impl of it would be left (%s)", o.Op, where, o.Impl, strings.Join(reasons, "; "))
+	return fmt.Sprintf("op %q is in use%s, served by %s, and would have no impl left (%s)", o.Op, where, o.Impl, strings.Join(reasons, "; "))
 }
 
-// unserved returns an *UnservedError when tables leave a bound op without a
-// candidate that has one now.
+// unserved returns an *UnservedError if tables leave a bound op without a candidate that has one
+// now.
 func unserved(tables map[*Manager]*table) error {
 	type loss struct {
 		op   int
@@ -64,7 +64,7 @@ func unserved(tables map[*Manager]*table) error {
 		next *table
 	}
 	where := map[loss][]scope{}
-	inUse := map[int]int{} // views by op
+	inUse := map[int]int{} // the number of views, by op
 	for m, next := range tables {
 		now := m.table.Load()
 		for _, op := range m.bound.ops() {
@@ -92,10 +92,10 @@ func unserved(tables map[*Manager]*table) error {
 	return e
 }
 
-// bindings counts the handles that are bound to each op of a view.
+// bindings counts the handles that are bound to each op of a Manager.
 type bindings struct {
 	mu      sync.Mutex
-	handles map[int]int // by index of the op
+	handles map[int]int // by the index of the op
 }
 
 func newBindings() *bindings { return &bindings{handles: map[int]int{}} }
@@ -106,7 +106,7 @@ func (b *bindings) add(op int) {
 	b.handles[op]++
 }
 
-// remove takes note of a handle that is gone.
+// remove counts a handle that was collected.
 func (b *bindings) remove(op int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

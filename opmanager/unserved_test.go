@@ -5,14 +5,15 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 // onlyNVIDIA returns a policy that leaves add_one without an impl.
-func onlyNVIDIA(p opmanager.Policy) opmanager.Policy {
-	p.PerOp = []opmanager.OpRule{{Pattern: "add_one", Order: []opmanager.Token{{Kind: opregistry.KindVendor, Vendor: "nvidia"}}, Source: "p.yaml:1"}}
+func onlyNVIDIA(p oppolicy.Policy) oppolicy.Policy {
+	p.PerOp = []oppolicy.OpRule{{Pattern: "add_one", Order: []oppolicy.Token{{Kind: opregistry.KindVendor, Vendor: "nvidia"}}, Source: "p.yaml:1"}}
 	return p
 }
 
@@ -46,12 +47,12 @@ func TestPolicyThatLeavesABoundOpUnservedIsRefused(t *testing.T) {
 func TestPolicyIsRefusedForALayer(t *testing.T) {
 	f := newManager(t, nil, opmanager.Settings{})
 	anywhere := opmanager.MustBind(f.Manager, addOne)
-	layer := opmanager.MustBind(f.Layer(2).Phase(opmanager.PhaseForward), addOne)
-	rule := opmanager.Rule{Layers: []opmanager.LayerRange{{First: 2, Last: 3}}, PerOp: onlyNVIDIA(opmanager.Policy{}).PerOp, Source: "p.yaml:3"}
+	layer := opmanager.MustBind(f.Layer(2).Phase(oppolicy.PhaseForward), addOne)
+	rule := oppolicy.Rule{Layers: []oppolicy.LayerRange{{First: 2, Last: 3}}, PerOp: onlyNVIDIA(oppolicy.Policy{}).PerOp, Source: "p.yaml:3"}
 	p := f.Policy()
-	p.Rules = []opmanager.Rule{rule}
+	p.Rules = []oppolicy.Rule{rule}
 	assert.ErrorContains(t, setPolicy(f.Manager.Layer(2), p), `op "add_one" is in use in layers 2 forward, served by vendor.acme`)
-	p.Rules[0].Layers = []opmanager.LayerRange{{First: 3, Last: 3}}
+	p.Rules[0].Layers = []oppolicy.LayerRange{{First: 3, Last: 3}}
 	assert.NoError(t, setPolicy(f.Manager, p), "no call comes from layer 3")
 	goruntime.KeepAlive(anywhere)
 	goruntime.KeepAlive(layer)
@@ -64,7 +65,7 @@ func TestPolicyIsNotRefusedForNothing(t *testing.T) {
 	bound := opmanager.MustBind(f.Manager, addOne)
 	require.Error(t, bound.Call(newArgs(t)))
 	require.NoError(t, setPolicy(f.Manager, onlyNVIDIA(f.Policy())))
-	require.NoError(t, setPolicy(f.Manager, opmanager.DefaultPolicy()))
+	require.NoError(t, setPolicy(f.Manager, oppolicy.Default()))
 	require.Error(t, f.CheckPolicy(onlyNVIDIA(f.Policy())))
 	goruntime.KeepAlive(bound)
 
@@ -79,4 +80,4 @@ func TestPolicyIsNotRefusedForNothing(t *testing.T) {
 	t.Fatal("a handle that was collected still counts")
 }
 
-func onlyNothing(p *opmanager.Policy) { *p = onlyNVIDIA(*p) }
+func onlyNothing(p *oppolicy.Policy) { *p = onlyNVIDIA(*p) }

@@ -6,25 +6,25 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// UnusableImpl is an impl that was asked for and serves no call: one that the
-// policy ranks before the impl that serves an op, by name or by preference, and
-// that cannot run; or one that has no impl of another op of the same family, which
-// no policy can bring into use.
+// UnusableImpl is an impl that the user probably expects to serve calls and that cannot serve any.
+// Either the policy ranks it before the impl that serves an op and it cannot run, or another op of
+// the same family has no impl of the same id, so that no policy can select it.
 type UnusableImpl struct {
 	ImplInfo
-	Ops    []string `json:"ops"` // that have this reason, in the order of the registry
+	Ops    []string `json:"ops"` // the ops with this reason, in the order of the registry
 	Reason string   `json:"reason"`
-	// Rules are the rules for layers and phases under which this is so, "" for none.
+	// Rules are the rules for layers and phases to which the reason is limited, "" for none.
 	Rules string `json:"rules,omitempty"`
 }
 
-// maxUnusableOps bounds how many ops the text of an UnusableImpl names.
+// maxUnusableOps bounds the number of ops that the text of an UnusableImpl names.
 const maxUnusableOps = 3
 
-// String names the impl, its ops and the reason.
+// String returns the impl, its ops and the reason.
 func (u UnusableImpl) String() string {
 	ops := slices.Clone(u.Ops[:min(len(u.Ops), maxUnusableOps)])
 	for i := range ops {
@@ -41,8 +41,8 @@ func (u UnusableImpl) String() string {
 	return fmt.Sprintf("Implementation '%s' cannot serve %s %s: %s%s", u.ID, word, text, u.Reason, underRules(u.Rules))
 }
 
-// Unusable returns the impls that were asked for and serve no call, by id. What
-// the policy leaves out by allow and deny lists is not asked for.
+// Unusable returns the unusable impls, sorted by id. Impls of vendors that the policy leaves out are
+// not among them.
 func (m *Manager) Unusable() []UnusableImpl {
 	type key struct{ id, reason, rules string }
 	found := map[key]*UnusableImpl{}
@@ -53,13 +53,13 @@ func (m *Manager) Unusable() []UnusableImpl {
 				if reason == "" {
 					continue
 				}
-				k := key{e.ID, reason, t.line.rules}
-				if t.line.rules != "" && found[key{e.ID, reason, ""}] != nil {
-					continue // the rules change nothing about it
+				k := key{e.ID, reason, t.history.rules}
+				if t.history.rules != "" && found[key{e.ID, reason, ""}] != nil {
+					continue // it is so without the rules, too
 				}
 				if found[k] == nil {
 					info := ImplInfo{ID: e.ID, Kind: e.Kind, Vendor: e.Vendor, Source: e.Source}
-					found[k] = &UnusableImpl{ImplInfo: info, Reason: reason, Rules: t.line.rules}
+					found[k] = &UnusableImpl{ImplInfo: info, Reason: reason, Rules: t.history.rules}
 				}
 				found[k].Ops = append(found[k].Ops, op.Name())
 			}
@@ -75,27 +75,26 @@ func (m *Manager) Unusable() []UnusableImpl {
 	return all
 }
 
-// unusable returns why an impl of an op that was asked for serves no call of it, ""
-// for one that is a candidate or was not asked for.
+// unusable returns the reason why an impl of an op is unusable, "" if it is not.
 func (c *core) unusable(t *table, op int, e *opregistry.Entry) string {
 	r := &t.rows[op]
-	if position(r.order, e.ID) >= 0 || t.policy.allows(e.Vendor, t.registry.Vendor) != "" {
+	if position(r.order, e.ID) >= 0 || t.policy.RejectVendor(e.Vendor, t.registry.Vendor) != "" {
 		return ""
 	}
 	name := t.registry.Ops()[op].Name()
-	quarantined, _ := c.quarantine.standing(name, e.ID)
-	own := cmp.Or(t.available[e.Number], quarantined, t.policy.reproducible(e.Determinism))
+	quarantined, _ := c.quarantine.state(name, e.ID)
+	own := cmp.Or(t.unavailable[e.Number], quarantined, t.policy.RejectDeterminism(e.Determinism))
 	missing := t.missing(op, e.ID)
 	switch {
 	case missing != "":
 		return missing
-	case own == "" || !t.before(r, op, e):
-		return "" // what is wrong with an op of its family is said of that op
+	case own == "" || !t.ranksFirst(r, op, e):
+		return "" // a fault of another op of the family is reported for that op
 	}
 	return own
 }
 
-// missing says which op of the family has no impl of this id, "" where every op has one.
+// missing returns the reason if another op of the family has no impl of this id, "" otherwise.
 func (t *table) missing(op int, id string) string {
 	ops := t.registry.Ops()
 	family := ops[op].Family()
@@ -110,17 +109,17 @@ func (t *table) missing(op int, id string) string {
 	return ""
 }
 
-// missingImpl says that the impl of an op cannot be used without one of another.
+// missingImpl returns the reason why an impl cannot be used if another op has no impl of its id.
 func missingImpl(id, op string) string {
 	return fmt.Sprintf("no impl %s of %s, which shares saved state with this op", id, op)
 }
 
-// before reports whether the policy ranks an impl before the one that serves the op.
-func (t *table) before(r *row, op int, e *opregistry.Entry) bool {
+// ranksFirst reports whether the policy ranks an impl before the one that serves the op.
+func (t *table) ranksFirst(r *row, op int, e *opregistry.Entry) bool {
 	lead := r.leader(op)
 	tokens, _ := t.policy.Order(t.registry.Ops()[lead].Name())
-	place := func(c Candidate) int {
-		return slices.IndexFunc(tokens, func(token Token) bool { return token.matches(c, t.registry.Vendor) })
+	place := func(c oppolicy.Candidate) int {
+		return slices.IndexFunc(tokens, func(token oppolicy.Token) bool { return token.Matches(c, t.registry.Vendor) })
 	}
 	entries := t.registry.Impls(lead)
 	if i := slices.IndexFunc(entries, func(o opregistry.Entry) bool { return o.ID == e.ID }); i >= 0 {
@@ -134,5 +133,5 @@ func (t *table) before(r *row, op int, e *opregistry.Entry) bool {
 		return true
 	}
 	serves := asCandidate(entryOf(entries, r.head.info.ID))
-	return cmp.Or(cmp.Compare(place(asked), place(serves)), compareCandidates(asked, serves)) < 0
+	return cmp.Or(cmp.Compare(place(asked), place(serves)), oppolicy.CompareCandidates(asked, serves)) < 0
 }

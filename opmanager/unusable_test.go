@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -17,31 +18,31 @@ func TestUnusable(t *testing.T) {
 	half := opregistry.Impl{Op: pairFwd, ID: "vendor.half", Kind: opregistry.KindVendor, Vendor: "half", Priority: 10}
 	absent := opregistry.Impl{Op: addOne, ID: "vendor.absent", Kind: opregistry.KindVendor, Vendor: "absent", Priority: 120, Available: noChip}
 	lower := opregistry.Impl{Op: addOne, ID: "vendor.lower", Kind: opregistry.KindVendor, Vendor: "lower", Priority: 20, Available: noChip}
-	order := func(tokens ...string) []opmanager.OpRule {
-		rule := opmanager.OpRule{Pattern: "add_one", Source: "p.yaml:1"}
+	order := func(tokens ...string) []oppolicy.OpRule {
+		rule := oppolicy.OpRule{Pattern: "add_one", Source: "p.yaml:1"}
 		for _, text := range tokens {
-			token, err := opmanager.ParseToken(text)
+			token, err := oppolicy.ParseToken(text)
 			require.NoError(t, err)
 			rule.Order = append(rule.Order, token)
 		}
-		return []opmanager.OpRule{rule}
+		return []oppolicy.OpRule{rule}
 	}
 	const missing = "Implementation 'vendor.half' cannot serve op 'pair_fwd': no impl vendor.half of pair_bwd, which shares saved state with this op"
 	for _, tt := range []struct {
 		name  string
 		impls []opregistry.Impl
-		edit  func(*opmanager.Policy)
+		edit  func(*oppolicy.Policy)
 		want  []string
 	}{
 		{name: "everything serves"},
 		{name: "an incomplete family", impls: []opregistry.Impl{half}, want: []string{missing}},
 		{
 			name: "an incomplete family that no preference reaches", impls: []opregistry.Impl{half},
-			edit: func(p *opmanager.Policy) { p.Prefer = opregistry.KindFlagos }, want: []string{missing},
+			edit: func(p *oppolicy.Policy) { p.Prefer = opregistry.KindFlagos }, want: []string{missing},
 		},
 		{
 			name: "an incomplete family that the policy leaves out", impls: []opregistry.Impl{half},
-			edit: func(p *opmanager.Policy) { p.Deny = []string{"half"} },
+			edit: func(p *oppolicy.Policy) { p.Deny = []string{"half"} },
 		},
 		{
 			name: "preferred and not available", impls: []opregistry.Impl{absent, lower},
@@ -49,16 +50,16 @@ func TestUnusable(t *testing.T) {
 		},
 		{
 			name: "not available and not preferred", impls: []opregistry.Impl{absent},
-			edit: func(p *opmanager.Policy) { p.Prefer = opregistry.KindFlagos },
+			edit: func(p *oppolicy.Policy) { p.Prefer = opregistry.KindFlagos },
 		},
 		{
 			name: "named and not available", impls: []opregistry.Impl{lower},
-			edit: func(p *opmanager.Policy) { p.PerOp = order("vendor:lower", "vendor", "flagos") },
+			edit: func(p *oppolicy.Policy) { p.PerOp = order("vendor:lower", "vendor", "flagos") },
 			want: []string{"Implementation 'vendor.lower' cannot serve op 'add_one': unavailable: no chip"},
 		},
 		{
 			name: "named as the last resort", impls: []opregistry.Impl{lower},
-			edit: func(p *opmanager.Policy) { p.PerOp = order("flagos", "vendor:lower") },
+			edit: func(p *oppolicy.Policy) { p.PerOp = order("flagos", "vendor:lower") },
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -96,14 +97,14 @@ func TestUnusableForDeterminism(t *testing.T) {
 	last := all[len(all)-1]
 	assert.Equal(t, "vendor.acme", last.ID)
 	assert.Contains(t, last.Ops, "add_one")
-	assert.Contains(t, last.Reason, "does not declare to compute the same bits")
+	assert.Contains(t, last.Reason, "does not declare that its results have the same bits")
 }
 
 // An impl that rules for a layer ask for is listed with the rules.
 func TestUnusableUnderRules(t *testing.T) {
-	f := newManager(t, func(p *opmanager.Policy) {
+	f := newManager(t, func(p *oppolicy.Policy) {
 		p.Prefer = opregistry.KindFlagos
-		p.Rules = []opmanager.Rule{{Layers: []opmanager.LayerRange{{First: 1, Last: 1}}, Prefer: opregistry.KindVendor, Source: "p.yaml:3"}}
+		p.Rules = []oppolicy.Rule{{Layers: []oppolicy.LayerRange{{First: 1, Last: 1}}, Prefer: opregistry.KindVendor, Source: "p.yaml:3"}}
 	}, opmanager.Settings{})
 	absent := opregistry.Impl{
 		Op: addOne, ID: "vendor.absent", Kind: opregistry.KindVendor, Vendor: "absent", Priority: 120, Run: f.vendor.run,

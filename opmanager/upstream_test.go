@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -42,7 +43,7 @@ func TestB1SpellingsOfStrict(t *testing.T) {
 		t.Run(fmt.Sprintf("%q", value), func(t *testing.T) {
 			policy, err := overlay(map[string]string{"TE_FL_STRICT": value, "TE_FL_PREFER": "vendor"})
 			require.NoError(t, err)
-			f := newManager(t, func(p *opmanager.Policy) { *p = policy }, opmanager.Settings{})
+			f := newManager(t, func(p *oppolicy.Policy) { *p = policy }, opmanager.Settings{})
 			f.vendor.do = halfWay
 			err = opmanager.MustBind(f.Manager, addOne).Call(newArgs(t))
 			assert.Equal(t, strict, err != nil, "%v", err)
@@ -120,7 +121,7 @@ func TestB11CallsOfTwoPolicies(t *testing.T) {
 // its standing.
 func TestB12ArgumentErrors(t *testing.T) {
 	for _, strict := range []bool{false, true} {
-		f := newManager(t, func(p *opmanager.Policy) { p.Strict = strict }, opmanager.Settings{})
+		f := newManager(t, func(p *oppolicy.Policy) { p.Strict = strict }, opmanager.Settings{})
 		for range 10 {
 			err := opmanager.MustBind(f.Manager, addOne).Call(addArgs{})
 			var arg *opregistry.ArgError
@@ -151,13 +152,13 @@ func TestB17OnePolicyInTwoViews(t *testing.T) {
 // B19: the environment is read once, each variable of it, and not at calls.
 func TestB19EnvironmentIsReadOnce(t *testing.T) {
 	env, reads := map[string]string{"TE_FL_PREFER": "vendor", "TE_FL_STRICT": "0"}, map[string]int{}
-	policy, err := opmanager.DefaultPolicy().Overlay(func(name string) (string, bool) {
+	policy, err := oppolicy.Default().Overlay(func(name string) (string, bool) {
 		reads[name]++
 		v, ok := env[name]
 		return v, ok
 	})
 	require.NoError(t, err)
-	f := newManager(t, func(p *opmanager.Policy) { *p = policy }, opmanager.Settings{})
+	f := newManager(t, func(p *oppolicy.Policy) { *p = policy }, opmanager.Settings{})
 	for name, value := range map[string]string{"TE_FL_PREFER": "reference", "TE_FL_STRICT": "1", "TE_FL_DENY_VENDORS": "acme", "TE_FL_PER_OP": "add_one=reference"} {
 		env[name] = value
 		t.Setenv(name, value)
@@ -222,7 +223,7 @@ func TestB21ManagersAreCollected(t *testing.T) {
 // B21: errors that all read differently are logged once, and are not kept.
 func TestB21LogLinesAreBounded(t *testing.T) {
 	var out bytes.Buffer
-	f := newManager(t, func(p *opmanager.Policy) { p.Quarantine.Disabled = true }, opmanager.Settings{
+	f := newManager(t, func(p *oppolicy.Policy) { p.Quarantine.Disabled = true }, opmanager.Settings{
 		Listeners: []opmanager.Listener{opmanager.NewLogListener(slog.New(slog.NewTextHandler(&out, nil)))},
 	})
 	bound, a, n := opmanager.MustBind(f.Manager, addOne), newArgs(t), 0
@@ -240,7 +241,7 @@ func TestB21LogLinesAreBounded(t *testing.T) {
 // B26: a call by name obeys the policy like any other: what is denied does not run,
 // and what fails runs once.
 func TestB26CallByNameObeysThePolicy(t *testing.T) {
-	f := newManager(t, func(p *opmanager.Policy) {
+	f := newManager(t, func(p *oppolicy.Policy) {
 		p.Prefer, p.Strict, p.Deny = opregistry.KindFlagos, true, []string{"acme"}
 	}, opmanager.Settings{})
 	f.flagos.do = halfWay
@@ -255,7 +256,7 @@ func TestB26CallByNameObeysThePolicy(t *testing.T) {
 
 // W2: what a call costs does not grow with the registry or the policy.
 func TestW2CallsDoNotLookAround(t *testing.T) {
-	f := newManager(t, func(p *opmanager.Policy) { p.Prefer = opregistry.KindFlagos }, opmanager.Settings{})
+	f := newManager(t, func(p *oppolicy.Policy) { p.Prefer = opregistry.KindFlagos }, opmanager.Settings{})
 	many := opregistry.Source{Name: "many"}
 	for i := range 100 {
 		op := opregistry.NewOp(fmt.Sprintf("op_%d", i), opregistry.Schema[addArgs]{Validate: validateAdd, Operands: addOperands})

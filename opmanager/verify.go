@@ -3,7 +3,6 @@ package opmanager
 import (
 	"fmt"
 	"math"
-	"slices"
 	"sync"
 
 	"github.com/primus-fl/primus/opregistry"
@@ -11,34 +10,12 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// VerifySettings say which calls run a second time, on copies of the operands, on
-// the reference, so that the results can be compared. The zero value verifies
-// nothing and costs nothing.
-type VerifySettings struct {
-	// Fraction of the calls of each bound handle, from 0 to 1. The first call is
-	// always among them.
-	Fraction float64
-	// Ops are patterns of the ops that are verified; nil means all.
-	Ops []string
-	// Quarantine counts a violation as a failure that opens a quarantine at once.
-	Quarantine bool
-}
-
-func (v *VerifySettings) covers(op string) bool {
-	return v.Fraction > 0 && (v.Ops == nil || slices.ContainsFunc(v.Ops, func(p string) bool { return matchPattern(p, op) }))
-}
-
-// sampled reports whether call number n, counted from 1, is verified.
-func (v *VerifySettings) sampled(n uint64) bool {
-	return math.Ceil(float64(n)*v.Fraction) > math.Ceil(float64(n-1)*v.Fraction)
-}
-
-// VerifyStats is what verification found about an impl of an op.
+// VerifyStats are the results of verifying calls of an op that an impl served.
 type VerifyStats struct {
-	Calls      uint64  `json:"calls"`      // compared with the reference
-	Violations uint64  `json:"violations"` // beyond the tolerance, or writes to operands that the call may not write
-	Skipped    uint64  `json:"skipped"`    // sampled, but the reference declined or cannot read the operands
-	NaNs       uint64  `json:"nans"`       // elements that are NaN on one side only
+	Calls      uint64  `json:"calls"`      // calls that were compared with the reference
+	Violations uint64  `json:"violations"` // results beyond the tolerance, and writes to operands that the impl may not write
+	Skipped    uint64  `json:"skipped"`    // sampled calls that the reference declined or whose operands cannot be read
+	NaNs       uint64  `json:"nans"`       // elements that are NaN in one of the results only
 	MaxAbs     float64 `json:"max_abs"`    // largest |impl - reference|
 	MaxRel     float64 `json:"max_rel"`    // largest |impl - reference| / |reference|
 	MaxULP     uint64  `json:"max_ulp"`    // largest distance in representable values
@@ -78,45 +55,44 @@ func (c *verifyCounters) violated() {
 	c.now.Violations++
 }
 
-// shadow is a sampled call as it was before an impl ran.
-type shadow[A any] struct {
+// sampledCall holds the arguments of a call that is to be verified, as they were before an impl ran.
+type sampledCall[A any] struct {
 	oracle *opregistry.Entry
 	args   A
 	err    error // why the arguments could not be copied
 }
 
-// shadow copies the operands of a call that is to be verified; it returns nil for
-// every other call.
-func (b *Bound[A]) shadow(t *table, a A) *shadow[A] {
-	if !t.policy.Verify.covers(b.op.Name()) || !t.policy.Verify.sampled(b.verifiable.Add(1)) {
+// sample copies the arguments of a call that is to be verified. It returns nil for other calls.
+func (b *Bound[A]) sample(t *table, a A) *sampledCall[A] {
+	if !t.policy.Verify.Covers(b.op.Name()) || !t.policy.Verify.Sampled(b.verifiable.Add(1)) {
 		return nil
 	}
-	s := &shadow[A]{oracle: oracleOf(t, b.index)}
+	s := &sampledCall[A]{oracle: oracleOf(t, b.index)}
 	s.args, s.err = copyArgs(b.op, a)
 	return s
 }
 
-// oracleOf returns the reference of an op whether the policy allows it or not.
+// oracleOf returns the reference impl of an op, even if the policy leaves it out.
 func oracleOf(t *table, op int) *opregistry.Entry {
 	entries := t.registry.Impls(op)
 	for i := range entries {
-		if e := &entries[i]; e.Kind == opregistry.KindReference && t.available[e.Number] == "" {
+		if e := &entries[i]; e.Kind == opregistry.KindReference && t.unavailable[e.Number] == "" {
 			return e
 		}
 	}
 	return nil
 }
 
-// verify runs the reference on a shadow and compares what it wrote with what an
-// impl wrote, after it has looked whether the impl wrote to what is only read.
-func (b *Bound[A]) verify(t *table, used *candidate, s *shadow[A], a A) {
+// verify compares the results of an impl with those of the reference. It first checks that the impl
+// did not write to operands that the op only reads.
+func (b *Bound[A]) verify(t *table, used *candidate, s *sampledCall[A], a A) {
 	if s.oracle != nil && s.oracle.ID == used.info.ID {
 		return
 	}
 	if s.err == nil {
-		if name := b.trespass(s, a, false); name != "" {
+		if name := b.unexpectedWrite(s, a, false); name != "" {
 			used.counters.verify.add(nil)
-			b.violated(t, used, &VerificationFailed{Op: b.op.Name(), Impl: used.info, Operand: name, Trespass: "was written to, it is only to be read"})
+			b.violated(t, used, &VerificationFailed{Op: b.op.Name(), Impl: used.info, Operand: name, UnexpectedWrite: "was written to, although the op only reads it"})
 			return
 		}
 	}
@@ -151,8 +127,8 @@ func (b *Bound[A]) verify(t *table, used *candidate, s *shadow[A], a A) {
 	}
 }
 
-// runOracle runs the reference and turns a panic into an error.
-func (b *Bound[A]) runOracle(s *shadow[A]) (err error) {
+// runOracle runs the reference and returns a panic as an error.
+func (b *Bound[A]) runOracle(s *sampledCall[A]) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = panicError(b.op.Name(), s.oracle.ID, cause)
@@ -161,14 +137,14 @@ func (b *Bound[A]) runOracle(s *shadow[A]) (err error) {
 	return s.oracle.Run.(opregistry.Func[A])(b.exec, s.args)
 }
 
-// Bounds for ops that are not of the catalogue.
+// Tolerances for ops that are not in the catalogue.
 var (
 	wideTolerance   = tensor.Tolerance{Abs: 1e-4, Rel: 1e-4}
 	narrowTolerance = tensor.Tolerance{Abs: 2e-4, Rel: 2e-4, ULP: 2}
 )
 
-// tolerance returns the bound for an operand. That of the catalogue is for values
-// of magnitude 1, so its absolute part is scaled by the largest expected value.
+// tolerance returns the tolerance for an operand. Those of the catalogue are for values of magnitude
+// 1, so their absolute part is scaled by the largest expected value.
 func tolerance(op string, d tensor.DType, want []float64) tensor.Tolerance {
 	tol, reason := ops.Tolerance(op, d)
 	switch {
@@ -188,10 +164,10 @@ func tolerance(op string, d tensor.DType, want []float64) tensor.Tolerance {
 	return tol
 }
 
-// Error describes the violation: what was compared and how far it is off, or what was written to.
+// Error describes the violation.
 func (e *VerificationFailed) Error() string {
-	if e.Trespass != "" {
-		return fmt.Sprintf("operand %q %s", e.Operand, e.Trespass)
+	if e.UnexpectedWrite != "" {
+		return fmt.Sprintf("operand %q %s", e.Operand, e.UnexpectedWrite)
 	}
-	return fmt.Sprintf("operand %q is not what the reference computes: %d of %d elements beyond %v; worst %v", e.Operand, e.Beyond, e.Elements, e.Tolerance, e.Worst)
+	return fmt.Sprintf("operand %q differs from the result of the reference: %d of %d elements beyond %v; worst %v", e.Operand, e.Beyond, e.Elements, e.Tolerance, e.Worst)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -33,7 +34,7 @@ func verifyStats(f fixtureManager, id string) opmanager.VerifyStats {
 }
 
 func TestVerify(t *testing.T) {
-	f := newManager(t, func(p *opmanager.Policy) { p.Verify.Fraction = 1 }, opmanager.Settings{})
+	f := newManager(t, func(p *oppolicy.Policy) { p.Verify.Fraction = 1 }, opmanager.Settings{})
 	bound := opmanager.MustBind(f.Manager, addOne)
 	require.NoError(t, bound.Call(newArgs(t)))
 	assert.Equal(t, opmanager.VerifyStats{Calls: 1}, verifyStats(f, "vendor.acme"))
@@ -50,7 +51,7 @@ func TestVerify(t *testing.T) {
 	require.Equal(t, 1, count[opmanager.VerificationFailed](f.events))
 	failed := f.events.all[len(f.events.all)-1].(opmanager.VerificationFailed)
 	assert.Equal(t, "out", failed.Operand)
-	assert.ErrorContains(t, &failed, `operand "out" is not what the reference computes: 1 of 3 elements beyond`)
+	assert.ErrorContains(t, &failed, `operand "out" differs from the result of the reference: 1 of 3 elements beyond`)
 
 	f.vendor.do = wrongAt(0, float32(math.NaN()))
 	require.NoError(t, bound.Call(newArgs(t)))
@@ -59,7 +60,7 @@ func TestVerify(t *testing.T) {
 }
 
 func TestVerifySamples(t *testing.T) {
-	f := newManager(t, func(p *opmanager.Policy) { p.Verify.Fraction = 0.25 }, opmanager.Settings{})
+	f := newManager(t, func(p *oppolicy.Policy) { p.Verify.Fraction = 0.25 }, opmanager.Settings{})
 	bound := opmanager.MustBind(f.Manager, addOne)
 	require.NoError(t, bound.Call(newArgs(t)))
 	assert.Equal(t, 1, f.reference.calls, "the first call")
@@ -70,21 +71,21 @@ func TestVerifySamples(t *testing.T) {
 	assert.EqualValues(t, 10, verifyStats(f, "vendor.acme").Calls)
 
 	only := f.Policy()
-	only.Verify = opmanager.VerifySettings{Fraction: 1, Ops: []string{"pair_*"}}
+	only.Verify = oppolicy.Verify{Fraction: 1, Ops: []string{"pair_*"}}
 	require.NoError(t, setPolicy(f.Manager, only))
 	require.NoError(t, bound.Call(newArgs(t)))
 	assert.Equal(t, 10, f.reference.calls)
 }
 
 func TestVerifyDoesNotCompareTheReferenceWithItself(t *testing.T) {
-	f := newManager(t, func(p *opmanager.Policy) { p.Verify.Fraction, p.Prefer = 1, opregistry.KindReference }, opmanager.Settings{})
+	f := newManager(t, func(p *oppolicy.Policy) { p.Verify.Fraction, p.Prefer = 1, opregistry.KindReference }, opmanager.Settings{})
 	require.NoError(t, opmanager.MustBind(f.Manager, addOne).Call(newArgs(t)))
 	assert.Equal(t, 1, f.reference.calls)
 	assert.Zero(t, verifyStats(f, "reference.go"))
 }
 
 func TestVerifyCountsWhatItCannotCompare(t *testing.T) {
-	f := newManager(t, func(p *opmanager.Policy) { p.Verify.Fraction = 1 }, opmanager.Settings{})
+	f := newManager(t, func(p *oppolicy.Policy) { p.Verify.Fraction = 1 }, opmanager.Settings{})
 	for name, do := range map[string]func(addArgs) error{"declines": declines, "panics": panics} {
 		before := verifyStats(f, "vendor.acme").Skipped
 		f.reference.do = do
@@ -102,7 +103,7 @@ func TestVerifyCountsWhatItCannotCompare(t *testing.T) {
 // The reference has to see the operands as they were, also those that the impl
 // updates in place.
 func TestVerifyInPlace(t *testing.T) {
-	f := newManager(t, func(p *opmanager.Policy) { p.Verify.Fraction = 1 }, opmanager.Settings{})
+	f := newManager(t, func(p *oppolicy.Policy) { p.Verify.Fraction = 1 }, opmanager.Settings{})
 	a := newArgs(t)
 	a.Out = a.In
 	require.NoError(t, opmanager.MustBind(f.Manager, addOne).Call(a))
@@ -111,8 +112,8 @@ func TestVerifyInPlace(t *testing.T) {
 }
 
 func TestVerifyQuarantines(t *testing.T) {
-	f := newManager(t, func(p *opmanager.Policy) {
-		p.Verify = opmanager.VerifySettings{Fraction: 1, Quarantine: true}
+	f := newManager(t, func(p *oppolicy.Policy) {
+		p.Verify = oppolicy.Verify{Fraction: 1, Quarantine: true}
 	}, opmanager.Settings{})
 	bound := opmanager.MustBind(f.Manager, addOne)
 	f.vendor.do = wrongAt(0, 7)
@@ -121,7 +122,7 @@ func TestVerifyQuarantines(t *testing.T) {
 	assert.Equal(t, 1, f.vendor.calls)
 	assert.Equal(t, 1, f.flagos.calls)
 	require.Len(t, f.Quarantines(), 1)
-	assert.Contains(t, f.Quarantines()[0].Cause, "is not what the reference computes")
+	assert.Contains(t, f.Quarantines()[0].Cause, "differs from the result of the reference")
 }
 
 // An impl that writes before it declines, or to what is only read, is the one that is accused and set aside; the one that
@@ -140,15 +141,15 @@ func TestVerifyAccusesTheImplThatWrote(t *testing.T) {
 			spoil(a.Out)
 			return declines(a)
 		}},
-		{"input of a call that it serves", `operand "in" was written to, it is only to be read`, func(a addArgs) error {
+		{"input of a call that it serves", `operand "in" was written to, although the op only reads it`, func(a addArgs) error {
 			spoil(a.In)
 			return wrongAt(1, 100)(a)
 		}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			f := newManager(t, func(p *opmanager.Policy) {
-				p.Verify = opmanager.VerifySettings{Fraction: 1, Quarantine: true}
+			f := newManager(t, func(p *oppolicy.Policy) {
+				p.Verify = oppolicy.Verify{Fraction: 1, Quarantine: true}
 			}, opmanager.Settings{})
 			f.vendor.do = tt.do
 			a := newArgs(t)
@@ -193,7 +194,7 @@ func TestVerifyLists(t *testing.T) {
 		{Op: op, ID: "default.flagos", Kind: opregistry.KindFlagos, Run: double(2)},
 		{Op: op, ID: "reference.go", Kind: opregistry.KindReference, Run: double(2)},
 	}}))
-	policy := opmanager.DefaultPolicy()
+	policy := oppolicy.Default()
 	policy.Verify.Fraction = 1
 	m := opmanager.New(registry, policy, opmanager.Settings{})
 	defer m.Close()

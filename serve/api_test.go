@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/serve"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/stretchr/testify/assert"
@@ -47,8 +48,8 @@ func TestExplainAnswersAsTheManagerDoes(t *testing.T) {
 		{"", explain(b.manager, nil)},
 		{"?dtype=bf16&shape=8,16", explain(b.manager, &call)},
 		{"?shape=3", explain(b.manager, &opmanager.CallShape{DType: tensor.F32, Shape: tensor.Shape{3}})},
-		{"?layer=2&phase=backward", explain(b.manager.Layer(2).Phase(opmanager.PhaseBackward), nil)},
-		{"?layer=0&phase=backward&dtype=f64", explain(b.manager.Layer(0).Phase(opmanager.PhaseBackward), &opmanager.CallShape{DType: tensor.F64})},
+		{"?layer=2&phase=backward", explain(b.manager.Layer(2).Phase(oppolicy.PhaseBackward), nil)},
+		{"?layer=0&phase=backward&dtype=f64", explain(b.manager.Layer(0).Phase(oppolicy.PhaseBackward), &opmanager.CallShape{DType: tensor.F64})},
 	}
 	for _, tt := range tests {
 		t.Run(tt.query, func(t *testing.T) {

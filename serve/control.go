@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 )
 
@@ -32,7 +33,7 @@ type Control struct {
 	manager *opmanager.Manager
 
 	mu       sync.Mutex
-	base     opmanager.Policy    // of every source but the service
+	base     oppolicy.Policy     // of every source but the service
 	overlay  *policyfile.Overlay // of the service; nil for none
 	document string              // that overlay came from
 	since    uint64              // the generation that began with the policy in force
@@ -45,7 +46,7 @@ func NewControl(m *opmanager.Manager) *Control {
 
 // SetBase puts another policy of all other sources in force, below the document of the service, and returns the
 // generation that begins with it. The error is an *opmanager.UnservedError; with an error nothing has changed.
-func (c *Control) SetBase(base opmanager.Policy) (uint64, error) {
+func (c *Control) SetBase(base oppolicy.Policy) (uint64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.put(base, c.overlay); err != nil {
@@ -57,12 +58,12 @@ func (c *Control) SetBase(base opmanager.Policy) (uint64, error) {
 
 // State is the policy in force.
 type State struct {
-	Generation  uint64               `json:"generation" doc:"number of the dispatch table; give it as expected_generation of a change"`
-	Since       uint64               `json:"since" doc:"generation that began with this policy"`
-	Fingerprint string               `json:"fingerprint" doc:"equal for policies that mean the same"`
-	Policy      opmanager.PolicyView `json:"policy"`
-	Document    string               `json:"document" doc:"what this service was given, on top of all other sources; empty for nothing"`
-	Warnings    []string             `json:"warnings" doc:"names in the policy that no loaded source registers"`
+	Generation  uint64        `json:"generation" doc:"number of the dispatch table; give it as expected_generation of a change"`
+	Since       uint64        `json:"since" doc:"generation that began with this policy"`
+	Fingerprint string        `json:"fingerprint" doc:"equal for policies that mean the same"`
+	Policy      oppolicy.View `json:"policy"`
+	Document    string        `json:"document" doc:"what this service was given, on top of all other sources; empty for nothing"`
+	Warnings    []string      `json:"warnings" doc:"names in the policy that no loaded source registers"`
 }
 
 // State returns the policy in force.
@@ -78,12 +79,12 @@ func (c *Control) State() State {
 
 // Proposal is what a document would change.
 type Proposal struct {
-	Generation  uint64               `json:"generation" doc:"number of the dispatch table that the proposal was compared with"`
-	Fingerprint string               `json:"fingerprint" doc:"of the policy that would be in force"`
-	Policy      opmanager.PolicyView `json:"policy" doc:"the policy that would be in force"`
-	Changes     []opmanager.Change   `json:"changes" doc:"ops that would be served by another impl"`
-	Warnings    []string             `json:"warnings" doc:"names in the proposed policy that no loaded source registers"`
-	Refused     string               `json:"refused,omitempty" doc:"why the policy would be refused: it leaves an op that is in use without an impl"`
+	Generation  uint64             `json:"generation" doc:"number of the dispatch table that the proposal was compared with"`
+	Fingerprint string             `json:"fingerprint" doc:"of the policy that would be in force"`
+	Policy      oppolicy.View      `json:"policy" doc:"the policy that would be in force"`
+	Changes     []opmanager.Change `json:"changes" doc:"ops that would be served by another impl"`
+	Warnings    []string           `json:"warnings" doc:"names in the proposed policy that no loaded source registers"`
+	Refused     string             `json:"refused,omitempty" doc:"why the policy would be refused: it leaves an op that is in use without an impl"`
 }
 
 // Propose returns what a document would change, and changes nothing. The error joins the faults of the document.
@@ -133,7 +134,7 @@ func parse(document string) (*policyfile.Overlay, error) {
 	return policyfile.Parse(Source, []byte(document))
 }
 
-func (c *Control) proposal(base opmanager.Policy, generation uint64, overlay *policyfile.Overlay) Proposal {
+func (c *Control) proposal(base oppolicy.Policy, generation uint64, overlay *policyfile.Overlay) Proposal {
 	p := overlay.Apply(base)
 	changes, warnings := c.manager.Preview(p)
 	proposal := Proposal{
@@ -147,7 +148,7 @@ func (c *Control) proposal(base opmanager.Policy, generation uint64, overlay *po
 }
 
 // put puts a policy and a document on top of it in force.
-func (c *Control) put(base opmanager.Policy, overlay *policyfile.Overlay) error {
+func (c *Control) put(base oppolicy.Policy, overlay *policyfile.Overlay) error {
 	generation, err := c.manager.SetPolicy(overlay.Apply(base))
 	if err == nil {
 		c.since = generation

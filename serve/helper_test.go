@@ -17,6 +17,7 @@ import (
 	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/runtime/backend"
@@ -63,7 +64,7 @@ func newBench(t testing.TB, edit func(*serve.Config, *serve.Settings)) *bench {
 	metricsOf := prometheus.NewRegistry()
 	dispatch, err := metrics.NewDispatch(metricsOf)
 	require.NoError(t, err)
-	b.manager = opmanager.New(reg, opmanager.DefaultPolicy(), opmanager.Settings{Timing: true, Listeners: []opmanager.Listener{b.hub, dispatch}})
+	b.manager = opmanager.New(reg, oppolicy.Default(), opmanager.Settings{Timing: true, Listeners: []opmanager.Listener{b.hub, dispatch}})
 	t.Cleanup(b.manager.Close)
 	dispatch.Watch(b.manager)
 	b.control, b.board = serve.NewControl(b.manager), runs.NewBoard(runs.BoardSettings{Stats: b.manager.Stats, Log: &b.tail})

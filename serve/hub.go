@@ -92,7 +92,7 @@ func (h *Hub) OnEvent(e opmanager.Event) {
 	case opmanager.PolicyChanged:
 		h.add(Event{Type: "policy_changed", Generation: e.Generation})
 	case opmanager.VerificationFailed:
-		h.addRepeated(Event{Type: "verification_failed", Op: e.Op, Impl: e.Impl.ID, Cause: "operand " + e.Operand + " " + cmp.Or(e.Trespass, "is not what the reference computes")})
+		h.addRepeated(Event{Type: "verification_failed", Op: e.Op, Impl: e.Impl.ID, Cause: "operand " + e.Operand + " " + cmp.Or(e.UnexpectedWrite, "differs from the result of the reference")})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -87,10 +88,10 @@ func (s *Server) registerOps() {
 
 // explain answers for every op.
 func (q *CallQuery) explain(m *opmanager.Manager) ([]opmanager.Explanation, error) {
-	var phase opmanager.Phase
+	var phase oppolicy.Phase
 	if q.Phase != "" {
 		var err error
-		if phase, err = opmanager.ParsePhase(q.Phase); err != nil {
+		if phase, err = oppolicy.ParsePhase(q.Phase); err != nil {
 			return nil, huma.Error422UnprocessableEntity(err.Error())
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/serve"
@@ -97,7 +98,7 @@ func TestPolicyThatLeavesAnOpWithoutImplIsRefused(t *testing.T) {
 
 	_, err := b.control.Apply("per_op: {residual_add: vendor:acme}", b.manager.Generation())
 	require.NoError(t, err)
-	below := opmanager.DefaultPolicy()
+	below := oppolicy.Default()
 	below.Deny = []string{"acme"}
 	_, err = b.control.SetBase(below)
 	require.ErrorContains(t, err, `impl "vendor.acme": vendor acme is denied`)
@@ -116,7 +117,7 @@ func TestServiceIsAboveOtherSources(t *testing.T) {
 	read := b.manager.Generation()
 	file, err := policyfile.Parse("p.yaml", []byte("prefer: vendor\nstrict: true"))
 	require.NoError(t, err)
-	generation, err := b.control.SetBase(file.Apply(opmanager.DefaultPolicy()))
+	generation, err := b.control.SetBase(file.Apply(oppolicy.Default()))
 	require.NoError(t, err)
 	assert.Equal(t, "reference.go", b.selected("residual_add"))
 	assert.True(t, b.manager.Policy().Strict)

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
@@ -30,7 +31,7 @@ func main() {
 	registry := opregistry.NewRegistry()
 	err := registry.Register(opregistry.Source{Name: "mybackend", Impls: []opregistry.Impl{{
 		Op: ops.RMSNormFwd, ID: "vendor.mybackend", Kind: opregistry.KindVendor, Vendor: "mybackend", Priority: 200, Run: rmsnorm}}})
-	norm := opmanager.MustBind(opmanager.New(registry, opmanager.DefaultPolicy(), opmanager.Settings{}), ops.RMSNormFwd)
+	norm := opmanager.MustBind(opmanager.New(registry, oppolicy.Default(), opmanager.Settings{}), ops.RMSNormFwd)
 	x, _ := tensor.FromSlice([]float32{3, 4, 6, 8}, 2, 2)
 	w, _ := tensor.FromSlice([]float32{1, 1})
 	y, _ := tensor.FromSlice(make([]float32, 4), 2, 2)

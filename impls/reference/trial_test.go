@@ -82,7 +82,7 @@ func TestTrialsFindWhatIsWrong(t *testing.T) {
 		a.Weight.Set(7, 0)
 		return right(x, a)
 	})
-	assert.Regexp(t, `^case f32/.*: operand "weight" was written to, it is only to be read$`, found.Stray)
+	assert.Regexp(t, `^case f32/.*: operand "weight" was written to, although the op only reads it$`, found.Stray)
 	assert.Empty(t, found.Failure)
 
 	forward := opregistry.Impl{Op: ops.RMSNormFwd, ID: "vendor.acme", Run: opregistry.Func[ops.RMSNormFwdArgs](func(*opregistry.Exec, ops.RMSNormFwdArgs) error {

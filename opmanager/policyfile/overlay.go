@@ -7,13 +7,13 @@ import (
 	"path/filepath"
 
 	"github.com/primus-fl/primus/document"
-	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 )
 
 // Overlay is what one document says about a policy.
 type Overlay struct {
 	// values and plugins hold what is given, which is named in the Sources of values.
-	values  opmanager.Policy
+	values  oppolicy.Policy
 	plugins Plugins
 
 	file    string
@@ -56,31 +56,31 @@ func readError(file string, err error) error {
 // Apply returns the policy with the values of the overlay in place of its own.
 // A nil overlay changes nothing. A key is one value: orders of per_op, rules and
 // the settings of quarantine and verify are replaced all together.
-func (o *Overlay) Apply(p opmanager.Policy) opmanager.Policy {
+func (o *Overlay) Apply(p oppolicy.Policy) oppolicy.Policy {
 	if o == nil {
 		return p
 	}
 	for field, source := range o.values.Sources {
 		switch field {
-		case opmanager.FieldPrefer:
+		case oppolicy.FieldPrefer:
 			p.Prefer = o.values.Prefer
-		case opmanager.FieldStrict:
+		case oppolicy.FieldStrict:
 			p.Strict = o.values.Strict
-		case opmanager.FieldAllow:
+		case oppolicy.FieldAllow:
 			p.Allow = o.values.Allow
-		case opmanager.FieldDeny:
+		case oppolicy.FieldDeny:
 			p.Deny = o.values.Deny
-		case opmanager.FieldDeterministic:
+		case oppolicy.FieldDeterministic:
 			p.Deterministic = o.values.Deterministic
-		case opmanager.FieldPerOp:
+		case oppolicy.FieldPerOp:
 			p.PerOp = o.values.PerOp
-		case opmanager.FieldProtect:
+		case oppolicy.FieldProtect:
 			p.ProtectInPlace = o.values.ProtectInPlace
-		case opmanager.FieldRules:
+		case oppolicy.FieldRules:
 			p.Rules = o.values.Rules
-		case opmanager.FieldQuarantine:
+		case oppolicy.FieldQuarantine:
 			p.Quarantine = o.values.Quarantine
-		case opmanager.FieldVerify:
+		case oppolicy.FieldVerify:
 			p.Verify = o.values.Verify
 		}
 		p.SetSource(field, source)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/document/formats"
-	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 )
 
 // Parse parses the content of a policy file. The error joins one *document.Error for each fault; with
@@ -48,9 +48,9 @@ func FromEntries(entries []Entry) (*Overlay, error) { return (&reader{}).overlay
 
 // overlay reads the entries of a whole policy.
 func (r *reader) overlay(entries []Entry) (*Overlay, error) {
-	r.policy.Sources = map[opmanager.Field]string{}
+	r.policy.Sources = map[oppolicy.Field]string{}
 	for _, e := range r.read(entries, "", r.keyReaders()) {
-		r.policy.Sources[opmanager.Field(e.Key)] = e.Value.KeyOrigin().Source()
+		r.policy.Sources[oppolicy.Field(e.Key)] = e.Value.KeyOrigin().Source()
 	}
 	if len(r.faults) > 0 {
 		return nil, errors.Join(r.faults...)

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/document"
-	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 )
 
 // perOp reads a mapping from patterns of ops to orders of tokens.
@@ -13,21 +13,21 @@ func (r *reader) perOp(key string, v document.Value) bool {
 		r.fail(v.Origin(), key, "given %s, expected a mapping from ops to orders, such as rmsnorm_fwd: vendor:acme|flagos", v.Describe())
 		return false
 	}
-	rules, before := []opmanager.OpRule{}, len(r.faults)
+	rules, before := []oppolicy.OpRule{}, len(r.faults)
 	for _, e := range r.entries(v, key) {
 		at := e.Value.KeyOrigin()
 		if !isPattern(e.Key) {
 			r.fail(at, key, "given %q, expected %s", document.Shorten(e.Key), wantPattern)
 			continue
 		}
-		rules = append(rules, opmanager.OpRule{Pattern: e.Key, Order: r.order(e.Name, e.Value), Source: at.Source()})
+		rules = append(rules, oppolicy.OpRule{Pattern: e.Key, Order: r.order(e.Name, e.Value), Source: at.Source()})
 	}
 	r.policy.PerOp = rules
 	return len(r.faults) == before
 }
 
 // order reads tokens from a list, or from one text in which | stands between them.
-func (r *reader) order(key string, v document.Value) []opmanager.Token {
+func (r *reader) order(key string, v document.Value) []oppolicy.Token {
 	items, _ := v.List()
 	switch v.Kind() {
 	case document.KindList:
@@ -37,13 +37,13 @@ func (r *reader) order(key string, v document.Value) []opmanager.Token {
 		r.fail(v.Origin(), key, "given %s, expected tokens such as vendor:acme|flagos, or a list of them", v.Describe())
 		return nil
 	}
-	var order []opmanager.Token
+	var order []oppolicy.Token
 	for _, item := range items {
 		if item.Kind() != document.KindString || strings.TrimSpace(item.Text()) == "" || strings.Contains(item.Text(), "|") {
 			r.fail(item.Origin(), key, "given %s, expected one token: flagos, vendor, vendor:NAME, reference or impl:ID", item.Describe())
 			continue
 		}
-		token, err := opmanager.ParseToken(item.Text())
+		token, err := oppolicy.ParseToken(item.Text())
 		if err != nil {
 			r.fail(item.Origin(), key, "given %v", err)
 			continue

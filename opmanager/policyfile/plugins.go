@@ -9,14 +9,14 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/document"
-	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 )
 
 // The keys of a document that are about plugins.
 const (
-	FieldPluginModules  opmanager.Field = "plugin_modules"
-	FieldPluginSHA256   opmanager.Field = "plugin_sha256"
-	FieldIsolatePlugins opmanager.Field = "isolate_plugins"
+	FieldPluginModules  oppolicy.Field = "plugin_modules"
+	FieldPluginSHA256   oppolicy.Field = "plugin_sha256"
+	FieldIsolatePlugins oppolicy.Field = "isolate_plugins"
 )
 
 // Plugins says which shared libraries bring ops of vendors, and how far they are
@@ -33,7 +33,7 @@ type Plugins struct {
 	// all.
 	Isolate []string
 	// Sources says for each key that was set where its value came from.
-	Sources map[opmanager.Field]string
+	Sources map[oppolicy.Field]string
 }
 
 // ApplyPlugins returns p with what the overlay says about plugins in place of its
@@ -42,7 +42,7 @@ func (o *Overlay) ApplyPlugins(p Plugins) Plugins {
 	if o == nil {
 		return p
 	}
-	for _, field := range []opmanager.Field{FieldPluginModules, FieldPluginSHA256, FieldIsolatePlugins} {
+	for _, field := range []oppolicy.Field{FieldPluginModules, FieldPluginSHA256, FieldIsolatePlugins} {
 		source, given := o.values.Sources[field]
 		switch {
 		case !given:
@@ -69,7 +69,7 @@ func (p *Plugins) SetModules(value, source string) error {
 		}
 	}
 	if len(modules) == 0 {
-		return &opmanager.PolicyError{Source: source, Value: value, Problem: "no plugin between the commas, want libraries such as ./libacme_ops.so"}
+		return &oppolicy.Error{Source: source, Value: value, Problem: "no plugin between the commas, want libraries such as ./libacme_ops.so"}
 	}
 	p.Modules = modules
 	p.setSource(FieldPluginModules, source)
@@ -79,7 +79,7 @@ func (p *Plugins) SetModules(value, source string) error {
 // SetIsolate sets which libraries run in a process of their own: all or none with a
 // switch as Policy.SetStrict takes, or those in a text with commas.
 func (p *Plugins) SetIsolate(value, source string) error {
-	var toggle opmanager.Policy
+	var toggle oppolicy.Policy
 	if toggle.SetStrict(value, source) == nil {
 		p.Isolate = nil
 		if toggle.Strict {
@@ -98,7 +98,7 @@ func (p *Plugins) SetIsolate(value, source string) error {
 }
 
 // Source returns where the value of a key came from.
-func (p *Plugins) Source(field opmanager.Field) string {
+func (p *Plugins) Source(field oppolicy.Field) string {
 	if source, given := p.Sources[field]; given {
 		return source
 	}
@@ -106,10 +106,10 @@ func (p *Plugins) Source(field opmanager.Field) string {
 }
 
 // setSource changes no map that another copy shares.
-func (p *Plugins) setSource(field opmanager.Field, source string) {
+func (p *Plugins) setSource(field oppolicy.Field, source string) {
 	next := maps.Clone(p.Sources)
 	if next == nil {
-		next = map[opmanager.Field]string{}
+		next = map[oppolicy.Field]string{}
 	}
 	next[field] = source
 	p.Sources = next

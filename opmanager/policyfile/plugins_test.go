@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -15,7 +15,7 @@ func TestPlugins(t *testing.T) {
 	lower := strings.ToLower(sum)
 	digits := strings.Repeat("1", 64)
 	exponent := strings.Repeat("1", 60) + "e123"
-	below := policyfile.Plugins{Modules: []string{"below.so"}, Isolate: []string{"*"}, Sources: map[opmanager.Field]string{"plugin_modules": "below"}}
+	below := policyfile.Plugins{Modules: []string{"below.so"}, Isolate: []string{"*"}, Sources: map[oppolicy.Field]string{"plugin_modules": "below"}}
 	tests := []struct {
 		name, give string
 		want       policyfile.Plugins // without sources
@@ -36,7 +36,7 @@ func TestPlugins(t *testing.T) {
 			o, err := policyfile.Parse("p.yaml", []byte(tt.give))
 			require.NoError(t, err)
 			got := o.ApplyPlugins(below)
-			for _, field := range []opmanager.Field{policyfile.FieldPluginModules, policyfile.FieldPluginSHA256, policyfile.FieldIsolatePlugins} {
+			for _, field := range []oppolicy.Field{policyfile.FieldPluginModules, policyfile.FieldPluginSHA256, policyfile.FieldIsolatePlugins} {
 				if strings.Contains(tt.give, string(field)) {
 					assert.Contains(t, got.Source(field), "p.yaml:")
 				}
@@ -44,7 +44,7 @@ func TestPlugins(t *testing.T) {
 			got.Sources = nil
 			tt.want.Sources = nil
 			assert.Equal(t, tt.want, got)
-			assert.Equal(t, map[opmanager.Field]string{"plugin_modules": "below"}, below.Sources, "the one below is as it was")
+			assert.Equal(t, map[oppolicy.Field]string{"plugin_modules": "below"}, below.Sources, "the one below is as it was")
 		})
 	}
 	assert.Equal(t, below, (*policyfile.Overlay)(nil).ApplyPlugins(below))

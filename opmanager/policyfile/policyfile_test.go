@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/document"
-	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/stretchr/testify/assert"
@@ -47,27 +47,27 @@ verify:
 func TestParse(t *testing.T) {
 	o, err := policyfile.Parse("p.yaml", []byte(whole))
 	require.NoError(t, err)
-	got := o.Apply(opmanager.DefaultPolicy())
-	assert.EqualExportedValues(t, opmanager.Policy{
+	got := o.Apply(oppolicy.Default())
+	assert.EqualExportedValues(t, oppolicy.Policy{
 		Prefer: opregistry.KindVendor, Strict: true,
 		Allow: []string{"acme", "nvidia"}, Deny: []string{"amd", "ascend"},
-		PerOp: []opmanager.OpRule{
-			{Pattern: "rmsnorm_fwd", Source: "p.yaml:7", Order: []opmanager.Token{{Kind: opregistry.KindVendor, Vendor: "acme"}, {Kind: opregistry.KindFlagos}}},
-			{Pattern: "*_bwd", Source: "p.yaml:8", Order: []opmanager.Token{{Impl: "reference.go"}, {Kind: opregistry.KindFlagos}}},
+		PerOp: []oppolicy.OpRule{
+			{Pattern: "rmsnorm_fwd", Source: "p.yaml:7", Order: []oppolicy.Token{{Kind: opregistry.KindVendor, Vendor: "acme"}, {Kind: opregistry.KindFlagos}}},
+			{Pattern: "*_bwd", Source: "p.yaml:8", Order: []oppolicy.Token{{Impl: "reference.go"}, {Kind: opregistry.KindFlagos}}},
 		},
 		ProtectInPlace: true,
-		Rules: []opmanager.Rule{
-			{Layers: []opmanager.LayerRange{{First: 0, Last: 3}, {First: 7, Last: 7}}, Phase: opmanager.PhaseBackward,
+		Rules: []oppolicy.Rule{
+			{Layers: []oppolicy.LayerRange{{First: 0, Last: 3}, {First: 7, Last: 7}}, Phase: oppolicy.PhaseBackward,
 				Prefer: opregistry.KindReference, Deny: []string{"acme"}, Source: "p.yaml:13"},
-			{Layers: []opmanager.LayerRange{{First: 9, Last: 9}, {First: 11, Last: 12}}, Allow: []string{}, Source: "p.yaml:17",
-				PerOp: []opmanager.OpRule{{Pattern: "*_fwd", Source: "p.yaml:17", Order: []opmanager.Token{{Kind: opregistry.KindFlagos}}}}},
+			{Layers: []oppolicy.LayerRange{{First: 9, Last: 9}, {First: 11, Last: 12}}, Allow: []string{}, Source: "p.yaml:17",
+				PerOp: []oppolicy.OpRule{{Pattern: "*_fwd", Source: "p.yaml:17", Order: []oppolicy.Token{{Kind: opregistry.KindFlagos}}}}},
 		},
-		Quarantine: opmanager.QuarantineSettings{Failures: 5, Window: 90 * time.Second, Backoff: 90 * time.Second},
-		Verify:     opmanager.VerifySettings{Fraction: 0.01, Ops: []string{"generic_gemm", "*_bwd"}, Quarantine: true},
-		Sources: map[opmanager.Field]string{
-			opmanager.FieldPrefer: "p.yaml:2", opmanager.FieldStrict: "p.yaml:3", opmanager.FieldAllow: "p.yaml:4",
-			opmanager.FieldDeny: "p.yaml:5", opmanager.FieldPerOp: "p.yaml:6", opmanager.FieldProtect: "p.yaml:11",
-			opmanager.FieldRules: "p.yaml:12", opmanager.FieldQuarantine: "p.yaml:18", opmanager.FieldVerify: "p.yaml:19",
+		Quarantine: oppolicy.Quarantine{Failures: 5, Window: 90 * time.Second, Backoff: 90 * time.Second},
+		Verify:     oppolicy.Verify{Fraction: 0.01, Ops: []string{"generic_gemm", "*_bwd"}, Quarantine: true},
+		Sources: map[oppolicy.Field]string{
+			oppolicy.FieldPrefer: "p.yaml:2", oppolicy.FieldStrict: "p.yaml:3", oppolicy.FieldAllow: "p.yaml:4",
+			oppolicy.FieldDeny: "p.yaml:5", oppolicy.FieldPerOp: "p.yaml:6", oppolicy.FieldProtect: "p.yaml:11",
+			oppolicy.FieldRules: "p.yaml:12", oppolicy.FieldQuarantine: "p.yaml:18", oppolicy.FieldVerify: "p.yaml:19",
 		},
 	}, got)
 }
@@ -75,8 +75,8 @@ func TestParse(t *testing.T) {
 func TestApplyChangesWhatIsGivenOnly(t *testing.T) {
 	base, err := policyfile.Parse("base.yaml", []byte(whole))
 	require.NoError(t, err)
-	below := base.Apply(opmanager.DefaultPolicy())
-	want := base.Apply(opmanager.DefaultPolicy())
+	below := base.Apply(oppolicy.Default())
+	want := base.Apply(oppolicy.Default())
 
 	empty, err := policyfile.Parse("p.yaml", []byte("{}"))
 	require.NoError(t, err)
@@ -92,13 +92,13 @@ func TestApplyChangesWhatIsGivenOnly(t *testing.T) {
 	assert.Empty(t, got.PerOp)
 	assert.Empty(t, got.Deny)
 	assert.Empty(t, got.Rules)
-	assert.Equal(t, opmanager.QuarantineSettings{Disabled: true}, got.Quarantine, "settings are one value")
+	assert.Equal(t, oppolicy.Quarantine{Disabled: true}, got.Quarantine, "settings are one value")
 	assert.Zero(t, got.Verify)
 	assert.NotNil(t, got.Allow, "an empty list allows none")
 	assert.Empty(t, got.Allow)
 	assert.Equal(t, opregistry.KindVendor, got.Prefer)
-	assert.Equal(t, "base.yaml:2", got.Sources[opmanager.FieldPrefer])
-	assert.Equal(t, "p.yaml:1", got.Sources[opmanager.FieldStrict])
+	assert.Equal(t, "base.yaml:2", got.Sources[oppolicy.FieldPrefer])
+	assert.Equal(t, "p.yaml:1", got.Sources[oppolicy.FieldStrict])
 	assert.Equal(t, want, below, "the policy below is as it was")
 }
 
@@ -127,7 +127,7 @@ func TestErrors(t *testing.T) {
 		{"no vendors", "allow_vendors:\n", "1:15", "given null, expected a list of vendors or a text such as acme,nvidia; write [] for none"},
 		{"blank vendors", "deny_vendors: ''\n", "1:15", "given an empty text, expected names of vendors; write [] for none"},
 		{"only commas", "deny_vendors: ', ,'\n", "1:15", "no vendor between the commas"},
-		{"second vendor of a text", "deny_vendors: acme,a;b\n", "1:20", `vendor "a;b" has a ';' inside`},
+		{"second vendor of a text", "deny_vendors: acme,a;b\n", "1:20", `vendor "a;b" contains ';'`},
 		{"vendor of another type", "allow_vendors: [acme, 7]\n", "1:23", "allow_vendors[1]: given int 7, expected the name of one vendor"},
 		{"two vendors in one", "allow_vendors:\n  - acme\n  - a,b\n", "3:5", `given string "a,b", expected the name of one vendor`},
 		{"kind as vendor", "allow_vendors: [flagos]\n", "1:17", `"flagos" is a kind of impl, not a vendor`},
@@ -150,15 +150,15 @@ func TestErrors(t *testing.T) {
 		{"key of a policy in a rule", "rules: [{layers: 1, strict: true, prefer: vendor}]\n", "1:21", `rules[0]: unknown key "strict"`},
 		{"key of a rule twice", "rules:\n- layers: 1\n  layers: 2\n  prefer: vendor\n", "3:3", "rules[0].layers is given twice, first as rules[0].layers at p.yaml:2:3"},
 		{"second rule", "rules:\n- {layers: 1, prefer: vendor}\n- {phase: backward, prefer: vendro}\n", "3:29", `rules[1].prefer: given string "vendro": unknown kind`},
-		{"vendor in a rule", "rules: [{layers: 1, deny_vendors: [a, b;c]}]\n", "1:39", `rules[0].deny_vendors[1]: given string "b;c": vendor "b;c" has a ';' inside`},
+		{"vendor in a rule", "rules: [{layers: 1, deny_vendors: [a, b;c]}]\n", "1:39", `rules[0].deny_vendors[1]: given string "b;c": vendor "b;c" contains ';'`},
 		{"token in a rule", "rules: [{layers: 1, per_op: {a: [vendor, flags]}}]\n", "1:42", `rules[0].per_op.a: given unknown token "flags"`},
 		{"no layers", "rules: [{layers: [], prefer: vendor}]\n", "1:18", "rules[0].layers: given no layer, expected a number counted from 0, a range such as 0-3, or a list of them"},
 		{"null as layers", "rules: [{layers: , prefer: vendor}]\n", "1:18", "rules[0].layers: given null, expected a number counted from 0"},
 		{"layers of another type", "rules: [{layers: 1.5, prefer: vendor}]\n", "1:18", "rules[0].layers: given float 1.5, expected a number counted from 0, or a range such as 0-3"},
-		{"layer below 0", "rules: [{layers: -1, prefer: vendor}]\n", "1:18", `rules[0].layers: given int -1: "-1" is no layer`},
-		{"second layer", "rules: [{layers: 0-3;x, prefer: vendor}]\n", "1:18", `"0-3;x" is no layer, want a number counted from 0, or a range such as 0-3`},
+		{"layer below 0", "rules: [{layers: -1, prefer: vendor}]\n", "1:18", `rules[0].layers: given int -1: "-1" is not a layer`},
+		{"second layer", "rules: [{layers: 0-3;x, prefer: vendor}]\n", "1:18", `"0-3;x" is not a layer, want a number counted from 0 or a range such as 0-3`},
 		{"backward range", "rules:\n- layers: 1,7-3\n  prefer: vendor\n", "2:13", `range "7-3" ends before it begins, want 3-7`},
-		{"layer of a list", "rules: [{layers: [1, x], prefer: vendor}]\n", "1:22", `rules[0].layers[1]: given string "x": "x" is no layer`},
+		{"layer of a list", "rules: [{layers: [1, x], prefer: vendor}]\n", "1:22", `rules[0].layers[1]: given string "x": "x" is not a layer`},
 		{"layers in one", "rules: [{layers: ['1,2'], prefer: vendor}]\n", "1:19", `rules[0].layers[0]: given string "1,2", expected one number or range`},
 		{"unknown phase", "rules: [{phase: backwards, prefer: vendor}]\n", "1:17", `rules[0].phase: given string "backwards": unknown phase "backwards", want forward or backward; did you mean "backward"?`},
 		{"phase of another type", "rules: [{phase: 1, prefer: vendor}]\n", "1:17", "given int 1, expected forward or backward"},
@@ -212,31 +212,31 @@ func TestErrors(t *testing.T) {
 }
 
 func TestScopesAndSettings(t *testing.T) {
-	layers := func(ranges ...int) opmanager.Policy {
-		rule := opmanager.Rule{Prefer: opregistry.KindVendor, Source: "p.yaml:1"}
+	layers := func(ranges ...int) oppolicy.Policy {
+		rule := oppolicy.Rule{Prefer: opregistry.KindVendor, Source: "p.yaml:1"}
 		for i := 0; i < len(ranges); i += 2 {
-			rule.Layers = append(rule.Layers, opmanager.LayerRange{First: ranges[i], Last: ranges[i+1]})
+			rule.Layers = append(rule.Layers, oppolicy.LayerRange{First: ranges[i], Last: ranges[i+1]})
 		}
-		return opmanager.Policy{Rules: []opmanager.Rule{rule}}
+		return oppolicy.Policy{Rules: []oppolicy.Rule{rule}}
 	}
-	window := func(d time.Duration) opmanager.Policy {
-		return opmanager.Policy{Quarantine: opmanager.QuarantineSettings{Window: d}}
+	window := func(d time.Duration) oppolicy.Policy {
+		return oppolicy.Policy{Quarantine: oppolicy.Quarantine{Window: d}}
 	}
-	fraction := func(x float64) opmanager.Policy {
-		return opmanager.Policy{Verify: opmanager.VerifySettings{Fraction: x}}
+	fraction := func(x float64) oppolicy.Policy {
+		return oppolicy.Policy{Verify: oppolicy.Verify{Fraction: x}}
 	}
-	tests := map[string]opmanager.Policy{
+	tests := map[string]oppolicy.Policy{
 		"rules: [{layers: 7, prefer: vendor}]":              layers(7, 7),
 		"rules: [{layers: '7', prefer: vendor}]":            layers(7, 7),
 		"rules: [{layers: ' 3 - 5 , 9', prefer: vendor}]":   layers(3, 5, 9, 9),
 		"rules: [{layers: [1, 3-5, '9'], prefer: vendor}]":  layers(1, 1, 3, 5, 9, 9),
-		"rules: [{phase: ' FORWARD ', allow_vendors: '*'}]": {Rules: []opmanager.Rule{{Phase: opmanager.PhaseForward, Allow: []string{"*"}, Source: "p.yaml:1"}}},
+		"rules: [{phase: ' FORWARD ', allow_vendors: '*'}]": {Rules: []oppolicy.Rule{{Phase: oppolicy.PhaseForward, Allow: []string{"*"}, Source: "p.yaml:1"}}},
 		"quarantine: on":                             {},
 		"quarantine: {}":                             {},
-		"quarantine: false":                          {Quarantine: opmanager.QuarantineSettings{Disabled: true}},
-		"quarantine: 0":                              {Quarantine: opmanager.QuarantineSettings{Disabled: true}},
-		"quarantine: {enabled: no}":                  {Quarantine: opmanager.QuarantineSettings{Disabled: true}},
-		"quarantine: {failures: 0x10}":               {Quarantine: opmanager.QuarantineSettings{Failures: 16}},
+		"quarantine: false":                          {Quarantine: oppolicy.Quarantine{Disabled: true}},
+		"quarantine: 0":                              {Quarantine: oppolicy.Quarantine{Disabled: true}},
+		"quarantine: {enabled: no}":                  {Quarantine: oppolicy.Quarantine{Disabled: true}},
+		"quarantine: {failures: 0x10}":               {Quarantine: oppolicy.Quarantine{Failures: 16}},
 		"quarantine: {window: 30s}":                  window(30 * time.Second),
 		"quarantine: {window: ' 1h0.5m ' }":          window(time.Hour + 30*time.Second),
 		"quarantine: {window: 30}":                   window(30 * time.Second),
@@ -248,14 +248,14 @@ func TestScopesAndSettings(t *testing.T) {
 		"verify: 1":                                  fraction(1),
 		"verify: .5":                                 fraction(0.5),
 		"verify: {fraction: 0}":                      fraction(0),
-		"verify: {fraction: 1, ops: [a, ' *_bwd ']}": {Verify: opmanager.VerifySettings{Fraction: 1, Ops: []string{"a", "*_bwd"}}},
-		"verify: {fraction: 1, ops: ' a ,, b '}":     {Verify: opmanager.VerifySettings{Fraction: 1, Ops: []string{"a", "b"}}},
+		"verify: {fraction: 1, ops: [a, ' *_bwd ']}": {Verify: oppolicy.Verify{Fraction: 1, Ops: []string{"a", "*_bwd"}}},
+		"verify: {fraction: 1, ops: ' a ,, b '}":     {Verify: oppolicy.Verify{Fraction: 1, Ops: []string{"a", "b"}}},
 	}
 	for give, want := range tests {
 		t.Run(give, func(t *testing.T) {
 			o, err := policyfile.Parse("p.yaml", []byte(give))
 			require.NoError(t, err)
-			got := o.Apply(opmanager.Policy{})
+			got := o.Apply(oppolicy.Policy{})
 			got.Sources = nil
 			assert.EqualExportedValues(t, want, got)
 		})
@@ -277,19 +277,19 @@ func TestAliasesAreBounded(t *testing.T) {
 func TestMergeKeys(t *testing.T) {
 	o, err := policyfile.Parse("p.yaml", []byte("rules:\n- &low {layers: 0-3, prefer: vendor}\n- {<<: *low, layers: 4-7}\n"))
 	require.NoError(t, err)
-	rules := o.Apply(opmanager.DefaultPolicy()).Rules
+	rules := o.Apply(oppolicy.Default()).Rules
 	require.Len(t, rules, 2)
 	assert.Equal(t, opregistry.KindVendor, rules[1].Prefer)
-	assert.Equal(t, []opmanager.LayerRange{{First: 4, Last: 7}}, rules[1].Layers)
+	assert.Equal(t, []oppolicy.LayerRange{{First: 4, Last: 7}}, rules[1].Layers)
 }
 
 // A source is the place of the key, where an alias makes that another one than the place of the value.
 func TestAliases(t *testing.T) {
 	o, err := policyfile.Parse("p.yaml", []byte("allow_vendors: &v [acme]\ndeny_vendors: *v\n"))
 	require.NoError(t, err)
-	p := o.Apply(opmanager.DefaultPolicy())
+	p := o.Apply(oppolicy.Default())
 	assert.Equal(t, []string{"acme"}, p.Deny)
-	assert.Equal(t, "p.yaml:2", p.Sources[opmanager.FieldDeny])
+	assert.Equal(t, "p.yaml:2", p.Sources[oppolicy.FieldDeny])
 }
 
 func TestRead(t *testing.T) {
@@ -357,13 +357,13 @@ func FuzzPolicyFile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		o, err := policyfile.Parse("p.yaml", data)
 		if err == nil {
-			p := o.Apply(opmanager.DefaultPolicy())
+			p := o.Apply(oppolicy.Default())
 			for _, rule := range p.PerOp {
 				assert.NotEmpty(t, rule.Order)
 				assert.Regexp(t, `^p\.yaml:\d+$`, rule.Source)
 			}
 			for _, rule := range p.Rules {
-				assert.True(t, len(rule.Layers) > 0 || rule.Phase != opmanager.PhaseUnspecified)
+				assert.True(t, len(rule.Layers) > 0 || rule.Phase != oppolicy.PhaseUnspecified)
 				assert.Regexp(t, `^p\.yaml:\d+$`, rule.Source)
 			}
 			assert.GreaterOrEqual(t, p.Quarantine.Failures, 0)

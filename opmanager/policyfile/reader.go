@@ -8,14 +8,14 @@ import (
 
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/suggest"
-	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 )
 
 // reader fills an overlay from a document and collects the faults.
 type reader struct {
 	// once says that a key which the document gives again is a fault.
 	once    bool
-	policy  opmanager.Policy
+	policy  oppolicy.Policy
 	plugins Plugins
 	faults  []error
 }
@@ -30,16 +30,16 @@ type keyReader struct {
 // keyReaders lists the keys of a document in the order of the documentation.
 func (r *reader) keyReaders() []keyReader {
 	return []keyReader{
-		{string(opmanager.FieldPrefer), r.prefer},
-		{string(opmanager.FieldStrict), r.strict},
-		{string(opmanager.FieldAllow), r.allow},
-		{string(opmanager.FieldDeny), r.deny},
-		{string(opmanager.FieldDeterministic), r.deterministic},
-		{string(opmanager.FieldPerOp), r.perOp},
-		{string(opmanager.FieldProtect), r.protect},
-		{string(opmanager.FieldRules), r.rules},
-		{string(opmanager.FieldQuarantine), r.quarantine},
-		{string(opmanager.FieldVerify), r.verify},
+		{string(oppolicy.FieldPrefer), r.prefer},
+		{string(oppolicy.FieldStrict), r.strict},
+		{string(oppolicy.FieldAllow), r.allow},
+		{string(oppolicy.FieldDeny), r.deny},
+		{string(oppolicy.FieldDeterministic), r.deterministic},
+		{string(oppolicy.FieldPerOp), r.perOp},
+		{string(oppolicy.FieldProtect), r.protect},
+		{string(oppolicy.FieldRules), r.rules},
+		{string(oppolicy.FieldQuarantine), r.quarantine},
+		{string(oppolicy.FieldVerify), r.verify},
 		{string(FieldPluginModules), r.pluginModules},
 		{string(FieldPluginSHA256), r.pluginSHA256},
 		{string(FieldIsolatePlugins), r.isolatePlugins},
@@ -114,7 +114,7 @@ func (r *reader) accept(key string, v document.Value, set func(value, source str
 	if err == nil {
 		return true
 	}
-	var fault *opmanager.PolicyError
+	var fault *oppolicy.Error
 	if errors.As(err, &fault) {
 		r.fail(v.Within(fault.Offset), key, "given %s: %s", v.Describe(), fault.Problem)
 	} else {
@@ -154,7 +154,7 @@ func (r *reader) protect(key string, v document.Value) bool {
 func (r *reader) toggle(key string, v document.Value) (on, ok bool) {
 	switch v.Kind() {
 	case document.KindBool, document.KindInt, document.KindString:
-		var p opmanager.Policy
+		var p oppolicy.Policy
 		ok = r.accept(key, v, p.SetStrict)
 		return p.Strict, ok
 	}
@@ -175,7 +175,7 @@ func (r *reader) deny(key string, v document.Value) (ok bool) {
 // vendors reads a list of names, or one text with commas. The result of an empty
 // list is empty, not nil.
 func (r *reader) vendors(key string, v document.Value) ([]string, bool) {
-	var p opmanager.Policy
+	var p oppolicy.Policy
 	switch {
 	case v.Kind() == document.KindString && strings.TrimSpace(v.Text()) == "":
 		r.fail(v.Origin(), key, "given an empty text, expected names of vendors; write [] for none")

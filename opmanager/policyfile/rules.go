@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/document"
-	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 )
 
 // rules reads a list of changes for layers and phases.
@@ -16,7 +16,7 @@ func (r *reader) rules(key string, v document.Value) bool {
 		r.fail(v.Origin(), key, "given %s, expected a list of rules, each a mapping with layers or phase; write [] for none", v.Describe())
 		return false
 	}
-	rules, before := make([]opmanager.Rule, len(items)), len(r.faults)
+	rules, before := make([]oppolicy.Rule, len(items)), len(r.faults)
 	for i, item := range items {
 		rules[i] = r.rule(fmt.Sprintf("%s[%d]", key, i), item)
 	}
@@ -26,8 +26,8 @@ func (r *reader) rules(key string, v document.Value) bool {
 
 // rule reads where a rule applies and what it changes. Its changes have the keys of
 // a document, so a reader of its own reads them.
-func (r *reader) rule(key string, v document.Value) opmanager.Rule {
-	rule, in := opmanager.Rule{Source: v.Origin().Source()}, &reader{once: r.once}
+func (r *reader) rule(key string, v document.Value) oppolicy.Rule {
+	rule, in := oppolicy.Rule{Source: v.Origin().Source()}, &reader{once: r.once}
 	readers := []keyReader{
 		{"layers", func(key string, v document.Value) (ok bool) {
 			rule.Layers, ok = in.layers(key, v)
@@ -37,10 +37,10 @@ func (r *reader) rule(key string, v document.Value) opmanager.Rule {
 			rule.Phase, ok = in.phase(key, v)
 			return ok
 		}},
-		{string(opmanager.FieldPrefer), in.prefer},
-		{string(opmanager.FieldAllow), in.allow},
-		{string(opmanager.FieldDeny), in.deny},
-		{string(opmanager.FieldPerOp), in.perOp},
+		{string(oppolicy.FieldPrefer), in.prefer},
+		{string(oppolicy.FieldAllow), in.allow},
+		{string(oppolicy.FieldDeny), in.deny},
+		{string(oppolicy.FieldPerOp), in.perOp},
 	}
 	m, ok := v.Map()
 	if !ok {
@@ -64,7 +64,7 @@ func (r *reader) rule(key string, v document.Value) opmanager.Rule {
 }
 
 // layers reads a number, a text such as 0-3,7, or a list of numbers and ranges.
-func (r *reader) layers(key string, v document.Value) ([]opmanager.LayerRange, bool) {
+func (r *reader) layers(key string, v document.Value) ([]oppolicy.LayerRange, bool) {
 	items, oneEach := v.List()
 	if !oneEach {
 		items = []document.Value{v}
@@ -73,7 +73,7 @@ func (r *reader) layers(key string, v document.Value) ([]opmanager.LayerRange, b
 		r.fail(v.Origin(), key, "given no layer, expected a number counted from 0, a range such as 0-3, or a list of them")
 		return nil, false
 	}
-	var layers []opmanager.LayerRange
+	var layers []oppolicy.LayerRange
 	before := len(r.faults)
 	for i, item := range items {
 		name := key
@@ -87,7 +87,7 @@ func (r *reader) layers(key string, v document.Value) ([]opmanager.LayerRange, b
 			r.fail(item.Origin(), name, "given %s, expected one number or range", item.Describe())
 		default:
 			r.accept(name, item, func(value, source string) error {
-				more, err := opmanager.ParseLayers(value, source)
+				more, err := oppolicy.ParseLayers(value, source)
 				layers = append(layers, more...)
 				return err
 			})
@@ -96,13 +96,13 @@ func (r *reader) layers(key string, v document.Value) ([]opmanager.LayerRange, b
 	return layers, len(r.faults) == before
 }
 
-func (r *reader) phase(key string, v document.Value) (phase opmanager.Phase, ok bool) {
+func (r *reader) phase(key string, v document.Value) (phase oppolicy.Phase, ok bool) {
 	if v.Kind() != document.KindString {
 		r.fail(v.Origin(), key, "given %s, expected forward or backward", v.Describe())
 		return 0, false
 	}
 	ok = r.accept(key, v, func(value, _ string) (err error) {
-		phase, err = opmanager.ParsePhase(value)
+		phase, err = oppolicy.ParsePhase(value)
 		return err
 	})
 	return phase, ok

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -25,7 +25,7 @@ type watched struct {
 	log  logBuffer
 
 	mu      sync.Mutex
-	applied []opmanager.Policy
+	applied []oppolicy.Policy
 	refuse  error
 }
 
@@ -70,7 +70,7 @@ func watch(t *testing.T, f func(*watched)) {
 				if w.refuse != nil {
 					return 0, w.refuse
 				}
-				w.applied = append(w.applied, o.Apply(opmanager.DefaultPolicy()))
+				w.applied = append(w.applied, o.Apply(oppolicy.Default()))
 				return 40 + uint64(len(w.applied)), nil
 			},
 		})

@@ -16,6 +16,7 @@ import (
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/runtime/backend"
@@ -68,7 +69,7 @@ type registryParams struct {
 	Sources []opregistry.Source `group:"op_sources"`
 	Extras  []extraSource
 	Set     appConfig
-	Policy  opmanager.Policy
+	Policy  oppolicy.Policy
 	Plugins *pluginSet
 }
 
@@ -97,7 +98,7 @@ type managerParams struct {
 	fx.In
 	Set       appConfig
 	Registry  *opregistry.Registry
-	Policy    opmanager.Policy
+	Policy    oppolicy.Policy
 	Exec      *opregistry.Exec
 	Listeners []opmanager.Listener `group:"listeners"`
 }
@@ -212,7 +213,7 @@ func newPatches(patches []patch.Patch, backends *backend.Registry) (*patch.Set, 
 // environment may get wrong comes before whatever has to be closed again.
 type opsParams struct {
 	fx.In
-	Policy   opmanager.Policy
+	Policy   oppolicy.Policy
 	Registry *opregistry.Registry
 	Manager  *opmanager.Manager
 }

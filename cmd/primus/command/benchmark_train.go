@@ -14,6 +14,7 @@ import (
 	"github.com/primus-fl/primus/internal/benchmarks/peak"
 	"github.com/primus-fl/primus/internal/stats"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/config"
@@ -141,7 +142,7 @@ func longOutput(args []string) []string {
 // benchmarkParams are what measuring steps needs of the graph.
 type benchmarkParams struct {
 	fx.In
-	Policy  opmanager.Policy
+	Policy  oppolicy.Policy
 	Device  device.Backend
 	Exec    *opregistry.Exec
 	Manager *opmanager.Manager

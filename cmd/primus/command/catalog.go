@@ -11,14 +11,14 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 )
 
 // catalogEntry is an impl in a catalogue.
 type catalogEntry struct {
 	op   string
-	impl opmanager.Candidate
+	impl oppolicy.Candidate
 }
 
 // catalogError is a fault in a catalogue.

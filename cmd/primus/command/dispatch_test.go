@@ -136,7 +136,7 @@ func TestDeterministicModeWithVendors(t *testing.T) {
 		l.edit("log_interval: 1\n", "log_interval: 1\n      deterministic_mode: true\n")
 		got := l.trainChild(append(env, "PRIMUS_THREADS="+threads)...)
 		assert.Contains(t, rowsOf(got.out), "generic_gemm vendor.gonum")
-		assert.Contains(t, got.stderr, "Implementation 'vendor.openblas' cannot serve op 'generic_gemm': it does not declare to compute the same bits")
+		assert.Contains(t, got.stderr, "Implementation 'vendor.openblas' cannot serve op 'generic_gemm': it does not declare that its results have the same bits")
 		losses = append(losses, l.records())
 	}
 	assert.Equal(t, losses[0], losses[1])

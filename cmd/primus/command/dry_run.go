@@ -14,6 +14,7 @@ import (
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/document/formats"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/primus-fl/primus/runtime/patch"
@@ -24,7 +25,7 @@ import (
 // dryParams are what a dry run needs of the graph: what the run itself makes its decisions with.
 type dryParams struct {
 	fx.In
-	Policy   opmanager.Policy
+	Policy   oppolicy.Policy
 	Device   device.Backend
 	Manager  *opmanager.Manager
 	Backends *backend.Registry

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/internal/suggest"
-	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 )
 
 // environment holds the variables of dispatch by name: those that begin with TE_FL_ or TEFL_, known or not, and those of
@@ -36,7 +36,7 @@ func (e environment) lookup(name string) (string, bool) {
 
 // dispatchVariables are the names of the variables that environment holds and that mean something.
 func dispatchVariables() []string {
-	return slices.Concat(opmanager.EnvVariables(), []string{envPluginModules}, cudaVariables)
+	return slices.Concat(oppolicy.EnvVariables(), []string{envPluginModules}, cudaVariables)
 }
 
 // unknown says of each variable that means nothing which one was probably meant.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/document"
-	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/serve"
 	"github.com/spf13/cobra"
 	"go.uber.org/fx"
@@ -82,7 +82,7 @@ func PolicyOf(args []string) (values map[string]string, problem error) {
 		"deny_vendors": strings.Join(p.Deny, ","), "deterministic": fmt.Sprint(p.Deterministic), "per_op": strings.Join(patterns, ","),
 	}
 	for key := range values {
-		source, ok := p.Sources[opmanager.Field(key)]
+		source, ok := p.Sources[oppolicy.Field(key)]
 		if !ok {
 			source = "default"
 		}

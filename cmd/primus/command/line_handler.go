@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/primus-fl/primus/internal/escape"
-	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/runtime/backend"
 )
 
@@ -65,9 +65,9 @@ func (h *lineHandler) Handle(_ context.Context, r slog.Record) error {
 }
 
 // as returns a handler that writes the same lines in a format of TEFL_LOG_FORMAT.
-func (h *lineHandler) as(format opmanager.LogFormat) *lineHandler {
+func (h *lineHandler) as(format oppolicy.LogFormat) *lineHandler {
 	next := *h
-	next.upstream = format == opmanager.LogUpstream
+	next.upstream = format == oppolicy.LogUpstream
 	return &next
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command"
 	"github.com/primus-fl/primus/cmd/primus/settings"
-	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"go.uber.org/goleak"
 )
 
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	}
 	// The libraries of vendors keep threads for the life of a process, so this one does without; children have them. Tests
 	// wait for lines about ops, which the terminal shows at this level only.
-	for variable, value := range map[string]string{"PRIMUS_OPENBLAS": absent, "PRIMUS_ONEDNN": absent, opmanager.EnvLogLevel: "INFO"} {
+	for variable, value := range map[string]string{"PRIMUS_OPENBLAS": absent, "PRIMUS_ONEDNN": absent, oppolicy.EnvLogLevel: "INFO"} {
 		if err := os.Setenv(variable, value); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)

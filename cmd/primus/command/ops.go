@@ -102,7 +102,7 @@ func listImpls(m *opmanager.Manager, only []string) ([]implRow, error) {
 	return rows, nil
 }
 
-func newImplRow(op string, s opmanager.Standing, rank int, reason string) implRow {
+func newImplRow(op string, s opmanager.ImplStatus, rank int, reason string) implRow {
 	return implRow{
 		Op: op, Impl: s.ID, Kind: s.Kind, Vendor: s.Vendor, Priority: s.Priority,
 		Available: s.Available, Rank: rank, Reason: reason,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/spf13/cobra"
@@ -111,7 +112,7 @@ func (o *diffOptions) sides(cmd *cobra.Command) (from, to policySources, err err
 // diffSides returns what changes from one policy to the other, each with the sources of ops that it names.
 func diffSides(ctx context.Context, prog program, from, to policySources, only []string) (changes []opChange, err error) {
 	var plugins [2]policyfile.Plugins
-	var policies [2]opmanager.Policy
+	var policies [2]oppolicy.Policy
 	for i, s := range []policySources{from, to} {
 		var file *policyfile.Overlay
 		if policies[i], file, err = s.load(); err != nil {
@@ -144,7 +145,7 @@ func diffPolicies(from, to *opmanager.Manager, only []string) ([]opChange, error
 	if err != nil {
 		return nil, err
 	}
-	compare := func(layer int, phase opmanager.Phase) []opChange {
+	compare := func(layer int, phase oppolicy.Phase) []opChange {
 		var moved []opChange
 		before, after := from.ExplainIn(layer, phase, nil), to.ExplainIn(layer, phase, nil)
 		for _, op := range explained {
@@ -155,13 +156,13 @@ func diffPolicies(from, to *opmanager.Manager, only []string) ([]opChange, error
 		}
 		return moved
 	}
-	changes := append([]opChange{}, compare(-1, opmanager.PhaseUnspecified)...)
+	changes := append([]opChange{}, compare(-1, oppolicy.PhaseUnspecified)...)
 	everywhere := map[[3]string]bool{}
 	for _, c := range changes {
 		everywhere[[3]string{c.Op, c.From, c.To}] = true
 	}
-	for _, span := range opmanager.LayerSpans(slices.Concat(from.Policy().Rules, to.Policy().Rules)) {
-		for _, phase := range []opmanager.Phase{opmanager.PhaseForward, opmanager.PhaseBackward} {
+	for _, span := range oppolicy.LayerSpans(slices.Concat(from.Policy().Rules, to.Policy().Rules)) {
+		for _, phase := range []oppolicy.Phase{oppolicy.PhaseForward, oppolicy.PhaseBackward} {
 			for _, c := range compare(span.First, phase) {
 				if everywhere[[3]string{c.Op, c.From, c.To}] {
 					continue

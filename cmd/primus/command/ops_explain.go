@@ -8,6 +8,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/spf13/cobra"
@@ -128,7 +129,7 @@ func parseDType(cmd *cobra.Command, name string) (tensor.DType, error) {
 }
 
 // place returns the layer and phase that were asked about, nil and the zero phase for none.
-func (o *explainOptions) place(cmd *cobra.Command) (layer *int, phase opmanager.Phase, err error) {
+func (o *explainOptions) place(cmd *cobra.Command) (layer *int, phase oppolicy.Phase, err error) {
 	if cmd.Flags().Changed("layer") {
 		if o.layer < 0 {
 			return nil, 0, usagef(cmd, "--layer: got %d, want a number from 0", o.layer)
@@ -136,7 +137,7 @@ func (o *explainOptions) place(cmd *cobra.Command) (layer *int, phase opmanager.
 		layer = &o.layer
 	}
 	if o.phase != "" {
-		if phase, err = opmanager.ParsePhase(o.phase); err != nil {
+		if phase, err = oppolicy.ParsePhase(o.phase); err != nil {
 			return nil, 0, usagef(cmd, "--phase: %v", err)
 		}
 	}

@@ -9,17 +9,18 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/spf13/cobra"
 )
 
 // resolution is the result of `primus ops resolve`.
 type resolution struct {
-	Policy     opmanager.PolicyView  `json:"policy"`
-	Candidates []string              `json:"candidates"` // best first
-	Selected   string                `json:"selected"`
-	Rejected   []opmanager.Rejection `json:"rejected"`
-	Warnings   []string              `json:"warnings"`
+	Policy     oppolicy.View        `json:"policy"`
+	Candidates []string             `json:"candidates"` // best first
+	Selected   string               `json:"selected"`
+	Rejected   []oppolicy.Rejection `json:"rejected"`
+	Warnings   []string             `json:"warnings"`
 
 	explained opmanager.Explanation
 }
@@ -125,10 +126,10 @@ func readCatalogFile(file string, stdin io.Reader) ([]catalogEntry, error) {
 }
 
 // resolve ranks the impls of an op in a catalogue. The error says of every impl why it cannot be selected.
-func resolve(policy opmanager.Policy, op string, entries []catalogEntry) (resolution, error) {
+func resolve(policy oppolicy.Policy, op string, entries []catalogEntry) (resolution, error) {
 	vendor := opregistry.NewRegistry().Snapshot().Vendor
-	known := opmanager.Known{Missing: "which the catalogue does not list"}
-	var impls []opmanager.Candidate
+	known := oppolicy.Names{Missing: "which the catalogue does not list"}
+	var impls []oppolicy.Candidate
 	for _, e := range entries {
 		known.Ops = append(known.Ops, e.op)
 		known.Impls = append(known.Impls, e.impl.ID)
@@ -140,15 +141,15 @@ func resolve(policy opmanager.Policy, op string, entries []catalogEntry) (resolu
 		}
 	}
 	r := resolution{
-		Policy: policy.View(), explained: policy.Explain(op, impls, vendor),
-		Candidates: []string{}, Rejected: []opmanager.Rejection{}, Warnings: append([]string{}, policy.Warnings(known, vendor)...),
+		Policy: policy.View(), explained: opmanager.Explain(policy, op, impls, vendor),
+		Candidates: []string{}, Rejected: []oppolicy.Rejection{}, Warnings: append([]string{}, policy.Warnings(known, vendor)...),
 	}
 	r.Selected = r.explained.Selected
 	for _, s := range r.explained.Order {
 		r.Candidates = append(r.Candidates, s.ID)
 	}
 	for _, s := range r.explained.Rejected {
-		r.Rejected = append(r.Rejected, opmanager.Rejection{ID: s.ID, Reason: s.Reason})
+		r.Rejected = append(r.Rejected, oppolicy.Rejection{ID: s.ID, Reason: s.Reason})
 	}
 	switch {
 	case len(impls) == 0:

@@ -115,8 +115,8 @@ func TestFastestVendorComesFirst(t *testing.T) {
 	require.Zero(t, got.code, got.stderr)
 	var e opmanager.Explanation
 	require.NoError(t, json.Unmarshal([]byte(got.out), &e))
-	both := slices.ContainsFunc(e.Order, func(s opmanager.Standing) bool { return s.ID == "vendor.openblas" })
-	if !both || !slices.ContainsFunc(e.Order, func(s opmanager.Standing) bool { return s.ID == "vendor.onednn" }) {
+	both := slices.ContainsFunc(e.Order, func(s opmanager.ImplStatus) bool { return s.ID == "vendor.openblas" })
+	if !both || !slices.ContainsFunc(e.Order, func(s opmanager.ImplStatus) bool { return s.ID == "vendor.onednn" }) {
 		t.Skip("OpenBLAS and oneDNN are not both here")
 	}
 	assert.Equal(t, "vendor.onednn", e.Selected)

@@ -211,7 +211,7 @@ func (l *loadedPlugin) found() string {
 
 // implsBySource returns the impls of every source in the order of the ops.
 func implsBySource(m *opmanager.Manager, snap *opregistry.Snapshot) map[string][]sourceOp {
-	standing := map[[2]string]opmanager.Standing{}
+	standing := map[[2]string]opmanager.ImplStatus{}
 	for _, e := range m.ExplainAll() {
 		for _, s := range slices.Concat(e.Order, e.Rejected) {
 			standing[[2]string{e.Op, s.ID}] = s

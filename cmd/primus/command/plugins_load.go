@@ -12,7 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
@@ -180,7 +180,7 @@ func self() string {
 
 // register adds the sources of the plugins to a registry that has all others. A plugin that cannot be used is an error
 // under a strict policy, else a warning.
-func (s *pluginSet) register(reg *opregistry.Registry, policy opmanager.Policy, set appConfig) error {
+func (s *pluginSet) register(reg *opregistry.Registry, policy oppolicy.Policy, set appConfig) error {
 	var faults []error
 	for _, l := range s.all {
 		if l.err == nil {
@@ -196,7 +196,7 @@ func (s *pluginSet) register(reg *opregistry.Registry, policy opmanager.Policy, 
 	case set.listPlugins || len(faults) == 0:
 		return nil
 	case policy.Strict:
-		return fmt.Errorf("the policy is strict (%s), so every plugin has to load:\n%w", policy.Sources[opmanager.FieldStrict], errors.Join(faults...))
+		return fmt.Errorf("the policy is strict (%s), so every plugin has to load:\n%w", policy.Sources[oppolicy.FieldStrict], errors.Join(faults...))
 	}
 	for _, fault := range faults {
 		set.log.Warn("not used: " + strings.ReplaceAll(fault.Error(), "\n", "; "))

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/spf13/pflag"
 )
@@ -66,7 +66,7 @@ func (s *policySources) plugins(file *policyfile.Overlay) (policyfile.Plugins, e
 	}
 	faults = append(faults, s.flags.plugins.modules.apply(p.SetModules), s.flags.plugins.isolate.apply(p.SetIsolate))
 	if s.flags.plugins.timeout < 0 {
-		faults = append(faults, &opmanager.PolicyError{Source: "flag --plugin-timeout", Value: s.flags.plugins.timeout.String(), Problem: "want a time above 0, such as 10s"})
+		faults = append(faults, &oppolicy.Error{Source: "flag --plugin-timeout", Value: s.flags.plugins.timeout.String(), Problem: "want a time above 0, such as 10s"})
 	}
 	if err := errors.Join(faults...); err != nil {
 		return p, usageError{err}
@@ -81,17 +81,17 @@ func samePlugins(a, b policyfile.Plugins) bool {
 
 // shownPolicy is the result of `primus policy show`.
 type shownPolicy struct {
-	opmanager.PolicyView
+	oppolicy.View
 	CUDA    cudaHome     `json:"cuda_home,omitzero"` // of the environment
 	Plugins *pluginsView `json:"plugins,omitempty"`  // nil when nothing is said about plugins
 }
 
 // pluginsView is what a policy says about plugins, as results show it.
 type pluginsView struct {
-	Modules []string                   `json:"plugin_modules"`
-	SHA256  []string                   `json:"plugin_sha256"` // null allows any
-	Isolate []string                   `json:"isolate_plugins"`
-	Sources map[opmanager.Field]string `json:"sources"` // of what is said
+	Modules []string                  `json:"plugin_modules"`
+	SHA256  []string                  `json:"plugin_sha256"` // null allows any
+	Isolate []string                  `json:"isolate_plugins"`
+	Sources map[oppolicy.Field]string `json:"sources"` // of what is said
 }
 
 func viewPlugins(p policyfile.Plugins) *pluginsView {

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/spf13/cobra"
@@ -97,14 +97,14 @@ func printPolicy(prog program, v shownPolicy, plugins policyfile.Plugins) error 
 
 func vendorText(names []string) string { return cmp.Or(strings.Join(names, ","), "none") }
 
-func quarantineText(v opmanager.QuarantineView) string {
+func quarantineText(v oppolicy.QuarantineView) string {
 	if !v.Enabled {
 		return "off"
 	}
 	return fmt.Sprintf("for %s after %d failures within %s", v.Backoff, v.Failures, v.Window)
 }
 
-func verifyText(v opmanager.VerifyView) string {
+func verifyText(v oppolicy.VerifyView) string {
 	if v.Fraction == 0 {
 		return "none"
 	}
@@ -119,12 +119,12 @@ func verifyText(v opmanager.VerifyView) string {
 }
 
 // ruleText returns where a rule applies and what it changes, in the words of a policy file.
-func ruleText(v opmanager.RuleView) string {
+func ruleText(v oppolicy.RuleView) string {
 	var where, what []string
 	if v.Layers != "" {
 		where = append(where, "layers "+v.Layers)
 	}
-	if v.Phase != opmanager.PhaseUnspecified {
+	if v.Phase != oppolicy.PhaseUnspecified {
 		where = append(where, "phase "+v.Phase.String())
 	}
 	if v.Prefer != opregistry.KindUnspecified {

@@ -8,6 +8,7 @@ import (
 	"net/url"
 
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/spf13/cobra"
 )
@@ -98,7 +99,7 @@ func checkPolicy(m *opmanager.Manager, log *slog.Logger, file string, strict boo
 	if err != nil {
 		return err
 	}
-	view := m.With(overlay.Apply(opmanager.DefaultPolicy()))
+	view := m.With(overlay.Apply(oppolicy.Default()))
 	defer view.Close()
 	var faults []error
 	for _, warning := range append(view.Warnings(), withoutImpl(m, view)...) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/document"
-	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
@@ -30,18 +30,18 @@ func experimentOverlay(m *config.Module) (*policyfile.Overlay, error) {
 	for name, value := range m.Params.All() {
 		path := "modules." + m.Name + "." + name
 		if on, _ := value.Bool(); on && name == deterministicMode {
-			policy = append(policy, policyfile.Entry{Key: string(opmanager.FieldDeterministic), Name: path, Value: value})
+			policy = append(policy, policyfile.Entry{Key: string(oppolicy.FieldDeterministic), Name: path, Value: value})
 			continue
 		}
 		if value.IsNull() || !backend.IsDispatchParam(name) {
 			continue
 		}
 		if key, single := strings.CutPrefix(name, backend.DispatchPrefix); single {
-			if slices.Contains([]opmanager.Field{opmanager.FieldRules, opmanager.FieldQuarantine, opmanager.FieldVerify}, opmanager.Field(key)) {
+			if slices.Contains([]oppolicy.Field{oppolicy.FieldRules, oppolicy.FieldQuarantine, oppolicy.FieldVerify}, oppolicy.Field(key)) {
 				fail(value, path, "expected %s in the %s block", key, backend.DispatchBlock)
 				continue
 			}
-			if text, isText := value.Str(); isText && key == string(opmanager.FieldPerOp) {
+			if text, isText := value.Str(); isText && key == string(oppolicy.FieldPerOp) {
 				var err error
 				value, err = perOpValue(text, value)
 				faults = append(faults, err)
@@ -70,7 +70,7 @@ func experimentOverlay(m *config.Module) (*policyfile.Overlay, error) {
 func perOpValue(text string, value document.Value) (document.Value, error) {
 	at := value.Origin()
 	var orders document.Builder
-	var p opmanager.Policy
+	var p oppolicy.Policy
 	err := p.SetPerOp(text, at.Source())
 	for _, rule := range p.PerOp {
 		var order []document.Value

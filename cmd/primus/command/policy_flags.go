@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/spf13/pflag"
 )
 
@@ -75,7 +75,7 @@ func addPolicyFlag(flags *pflag.FlagSet, flag *policyFlag, name, usage string) *
 }
 
 // apply lays the flags over a policy.
-func (f *policyFlags) apply(p opmanager.Policy) (opmanager.Policy, error) {
+func (f *policyFlags) apply(p oppolicy.Policy) (oppolicy.Policy, error) {
 	var faults []error
 	for _, flag := range []struct {
 		policyFlag
@@ -93,7 +93,7 @@ func (f *policyFlag) apply(set func(value, source string) error) error {
 	case !f.given:
 		return nil
 	case strings.Trim(f.value, " \t\r\n;") == "":
-		return &opmanager.PolicyError{Source: source, Value: f.value, Problem: "given a blank text, expected a value; leave the flag out to change nothing"}
+		return &oppolicy.Error{Source: source, Value: f.value, Problem: "given a blank text, expected a value; leave the flag out to change nothing"}
 	}
 	return set(f.value, source)
 }

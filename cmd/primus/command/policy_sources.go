@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"github.com/primus-fl/primus/cmd/primus/settings"
-	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/spf13/pflag"
@@ -53,7 +53,7 @@ func (o *policyOptions) sources(module *config.Module) policySources {
 
 // load reads the policy file and returns the policy with all faults of all sources. The overlay is that of the file, nil
 // when there is none.
-func (s *policySources) load() (opmanager.Policy, *policyfile.Overlay, error) {
+func (s *policySources) load() (oppolicy.Policy, *policyfile.Overlay, error) {
 	if s.file == "" {
 		p, err := s.over()
 		return p, nil, err
@@ -67,15 +67,15 @@ func (s *policySources) load() (opmanager.Policy, *policyfile.Overlay, error) {
 }
 
 // over returns the policy that has these documents where policy file and fleet belong.
-func (s *policySources) over(documents ...*policyfile.Overlay) (opmanager.Policy, error) {
-	p := opmanager.DefaultPolicy()
+func (s *policySources) over(documents ...*policyfile.Overlay) (oppolicy.Policy, error) {
+	p := oppolicy.Default()
 	for _, document := range documents {
 		p = document.Apply(p)
 	}
 	experiment, experimentErr := experimentOverlay(s.experiment)
 	p = experiment.Apply(p)
 	p, envErr := p.Overlay(s.environment().lookup)
-	logErr := opmanager.CheckLogging(s.environment().lookup)
+	logErr := oppolicy.CheckLogging(s.environment().lookup)
 	p, flagsErr := s.flags.apply(p)
 	if usage := errors.Join(envErr, logErr, flagsErr); usage != nil {
 		return p, errors.Join(experimentErr, usageError{usage})
@@ -91,7 +91,7 @@ func (s *policySources) environment() environment {
 	return s.env
 }
 
-func newPolicy(set appConfig) (opmanager.Policy, *policyfile.Overlay, policyfile.Plugins, error) {
+func newPolicy(set appConfig) (oppolicy.Policy, *policyfile.Overlay, policyfile.Plugins, error) {
 	p, file, err := set.policy.load()
 	plugins, pluginsErr := set.policy.plugins(file)
 	return p, file, plugins, errors.Join(err, pluginsErr, set.policy.checkVariables(set.log))

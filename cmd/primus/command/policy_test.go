@@ -133,7 +133,7 @@ func TestPolicyErrorsOfTrain(t *testing.T) {
 		{name: "both", module: "    te_fl_prefer: vendor\n    dispatch: {prefer: vendor}\n", code: 1, want: []string{"given twice", "te_fl_prefer", "dispatch.prefer"}},
 		{name: "orders in both", module: "    te_fl_per_op: a=vendor\n    dispatch: {per_op: {a: vendor}}\n", code: 1, want: []string{"given twice"}},
 		{name: "rule of a block", module: "    dispatch:\n      rules:\n        - layers: 0-x\n          prefer: vendor\n", code: 1,
-			want: []string{"exp.yaml:10:19", "modules.pre_trainer.dispatch.rules[0].layers", `"0-x" is no layer`}},
+			want: []string{"exp.yaml:10:19", "modules.pre_trainer.dispatch.rules[0].layers", `"0-x" is not a layer`}},
 		{name: "quarantine of a block", module: "    dispatch: {quarantine: {backof: 3}}\n", code: 1, want: []string{"exp.yaml:8", "modules.pre_trainer.dispatch.quarantine", `did you mean "backoff"`}},
 		{name: "override of a block", args: []string{"dispatch.verify=2"}, code: 1, want: []string{`override 1 "dispatch.verify=2"`, "modules.pre_trainer.dispatch.verify", "a number from 0 to 1"}},
 		{name: "rules beside the block", module: "    te_fl_rules: []\n", code: 1, want: []string{"exp.yaml:8", "modules.pre_trainer.te_fl_rules", "expected rules in the dispatch block"}},
@@ -273,7 +273,7 @@ func TestPolicyCheckForARun(t *testing.T) {
 
 	got = primus(t, "policy", "check", "--for", address, dead)
 	assert.Equal(t, 1, got.code)
-	assert.Contains(t, onlyErrorOf(t, got), `would refuse it: policy: refused, the policy before it stays in force: op "generic_gemm" is in use, served by default.flagos`)
+	assert.Contains(t, onlyErrorOf(t, got), `would refuse it: policy: refused, the previous policy stays in force: op "generic_gemm" is in use, served by default.flagos`)
 	got = primus(t, "policy", "check", "--for", "http://"+address, l.policy("per_op: {swiglu: reference}\n"))
 	require.Zero(t, got.code, got.stderr)
 	assert.Contains(t, got.out, "where 1 ops change")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/runtime/backend"
@@ -128,7 +129,7 @@ func runServe(ctx context.Context, prog program, opts serveOptions, policy polic
 // serveParams are what the service alone needs of the graph, in the order in which they are built.
 type serveParams struct {
 	fx.In
-	Policy   opmanager.Policy
+	Policy   oppolicy.Policy
 	Manager  *opmanager.Manager
 	Watcher  *policyfile.Watcher
 	Dispatch *metrics.Dispatch

@@ -10,6 +10,7 @@ import (
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/runtime/backend"
@@ -30,7 +31,7 @@ func TestPageFollowsRunsAndImpls(t *testing.T) {
 	for _, src := range []opregistry.Source{{Name: "catalogue", Ops: ops.All()}, flagos.Source(), reference.Source()} {
 		require.NoError(t, reg.Register(src))
 	}
-	manager := opmanager.New(reg, opmanager.DefaultPolicy(), opmanager.Settings{Timing: true, Listeners: []opmanager.Listener{hub}})
+	manager := opmanager.New(reg, oppolicy.Default(), opmanager.Settings{Timing: true, Listeners: []opmanager.Listener{hub}})
 	t.Cleanup(manager.Close)
 	service, err := serve.New(serve.Config{Addr: "127.0.0.1:0"}, serve.Settings{
 		Manager: manager, Registry: reg, Control: serve.NewControl(manager), Hub: hub, Runs: board, Log: slog.New(slog.DiscardHandler),

@@ -12,6 +12,7 @@ import (
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/patch"
@@ -34,11 +35,11 @@ func runTrain(ctx context.Context, prog program, s stage, opts trainOptions, ove
 	if opts.run.dryRun {
 		return dryRun(ctx, prog, s, opts, experiment)
 	}
-	opLevel, err := opmanager.ParseLogLevel(os.Getenv(opmanager.EnvLogLevel))
+	opLevel, err := oppolicy.ParseLogLevel(os.Getenv(oppolicy.EnvLogLevel))
 	if err != nil {
 		return usageError{err}
 	}
-	opFormat, err := opmanager.ParseLogFormat(os.Getenv(opmanager.EnvLogFormat))
+	opFormat, err := oppolicy.ParseLogFormat(os.Getenv(oppolicy.EnvLogFormat))
 	if err != nil {
 		return usageError{err}
 	}
@@ -46,7 +47,7 @@ func runTrain(ctx context.Context, prog program, s stage, opts trainOptions, ove
 	if err != nil {
 		return usageError{err}
 	}
-	if os.Getenv(opmanager.EnvLogLevel) == "" && levels.console >= slog.LevelInfo {
+	if os.Getenv(oppolicy.EnvLogLevel) == "" && levels.console >= slog.LevelInfo {
 		opLevel = slog.LevelWarn // the log file has the rest
 	}
 	member, err := opts.fleet.member(experiment, module)
@@ -148,7 +149,7 @@ func checkManifest(file string, m *opmanager.Manager) error {
 // may get wrong comes before whatever has to be closed again.
 type trainParams struct {
 	fx.In
-	Policy   opmanager.Policy
+	Policy   oppolicy.Policy
 	Device   device.Backend
 	Manager  *opmanager.Manager
 	Watcher  *policyfile.Watcher

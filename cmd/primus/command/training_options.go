@@ -3,7 +3,7 @@ package command
 import (
 	"os"
 
-	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -42,7 +42,7 @@ func (o *trainingOptions) check(cmd *cobra.Command, overrides []string) error {
 
 // checkLogging returns what is wrong with the variables of the log of dispatch.
 func checkLogging() error {
-	if err := opmanager.CheckLogging(os.LookupEnv); err != nil {
+	if err := oppolicy.CheckLogging(os.LookupEnv); err != nil {
 		return usageError{err}
 	}
 	return nil

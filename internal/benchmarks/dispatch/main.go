@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -120,7 +121,7 @@ func manager(set opmanager.Settings, edit func(*opregistry.Impl)) (*opmanager.Ma
 	err := reg.Register(opregistry.Source{Name: "bench", Impls: []opregistry.Impl{
 		first, {Op: op, ID: "reference.go", Kind: opregistry.KindReference, Priority: 50, Run: noop},
 	}})
-	return opmanager.New(reg, opmanager.DefaultPolicy(), set), err
+	return opmanager.New(reg, oppolicy.Default(), set), err
 }
 
 func makeRows(a args) ([]row, error) {
@@ -244,7 +245,7 @@ func rebuildTime() (time.Duration, error) {
 	if err := reg.Register(src); err != nil {
 		return 0, err
 	}
-	m := opmanager.New(reg, opmanager.DefaultPolicy(), opmanager.Settings{})
+	m := opmanager.New(reg, oppolicy.Default(), opmanager.Settings{})
 	defer m.Close()
 	policy := m.Policy()
 	if err := policy.SetDeny("v3,v4", "bench"); err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/impls/flagos"
-	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/runtime/backend"
@@ -28,7 +28,7 @@ func TestLastStepIsSaved(t *testing.T) {
 		want  string
 	}{
 		"a dead impl": {func(l *lab) {
-			l.prefer, l.policy = opregistry.KindVendor, func(p *opmanager.Policy) { p.Strict = true }
+			l.prefer, l.policy = opregistry.KindVendor, func(p *oppolicy.Policy) { p.Strict = true }
 			l.sources = []opregistry.Source{saboteur(6*perStep+perStep/2, dead)}
 		}, "the library is gone"},
 		"a panic between steps": {func(l *lab) {

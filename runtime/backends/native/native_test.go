@@ -22,6 +22,7 @@ import (
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/runtime/backend"
@@ -54,7 +55,7 @@ type lab struct {
 	observer  backend.Observer
 	env       map[string]string // beside HOME
 	strict    bool
-	policy    func(*opmanager.Policy)
+	policy    func(*oppolicy.Policy)
 	patches   []patch.Patch
 	manager   *opmanager.Manager // of the run in hand
 	log       *strings.Builder   // of the run in hand
@@ -104,7 +105,7 @@ func (l *lab) train(ctx context.Context, name string, overrides ...string) error
 	for _, src := range append([]opregistry.Source{reference.Source(), flagos.Source()}, l.sources...) {
 		require.NoError(l.t, reg.Register(src))
 	}
-	policy := opmanager.DefaultPolicy()
+	policy := oppolicy.Default()
 	policy.Prefer = l.prefer
 	if l.policy != nil {
 		l.policy(&policy)
@@ -410,7 +411,7 @@ func TestPolicyChangesInTheMiddleOfAStep(t *testing.T) {
 	require.NoError(t, l.train(t.Context(), "healthy"))
 	for _, strict := range []bool{false, true} {
 		l.prefer = opregistry.KindVendor
-		l.policy = func(p *opmanager.Policy) { p.Strict = strict }
+		l.policy = func(p *oppolicy.Policy) { p.Strict = strict }
 		l.sources = []opregistry.Source{rmsnorm(func(call int64) error {
 			if call == 33 {
 				denied := l.manager.Policy()
@@ -436,7 +437,7 @@ func (c *counting) OnEvent(e opmanager.Event) {
 func TestStrictStopsAtTheFirstFailure(t *testing.T) {
 	l := newLab(t)
 	l.prefer = opregistry.KindVendor
-	l.policy = func(p *opmanager.Policy) { p.Strict = true }
+	l.policy = func(p *oppolicy.Policy) { p.Strict = true }
 	l.sources = []opregistry.Source{saboteur(100, func(*opregistry.Exec, ops.GenericGemmArgs) error { return errors.New("device lost") })}
 	err := l.train(t.Context(), "run")
 	require.ErrorContains(t, err, "device lost")

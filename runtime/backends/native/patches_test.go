@@ -12,6 +12,7 @@ import (
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native"
@@ -57,7 +58,7 @@ func TestZLossGradient(t *testing.T) {
 	}
 	reg := opregistry.NewRegistry()
 	require.NoError(t, reg.Register(reference.Source()))
-	mgr := opmanager.New(reg, opmanager.DefaultPolicy(), opmanager.Settings{})
+	mgr := opmanager.New(reg, oppolicy.Default(), opmanager.Settings{})
 	defer mgr.Close()
 	device := cpu.New()
 	m, err := model.New(cfg, device)

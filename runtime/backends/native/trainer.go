@@ -12,6 +12,7 @@ import (
 
 	"github.com/primus-fl/primus/document/formats"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
@@ -325,7 +326,7 @@ func (t *trainer) finish(cause error) error {
 
 // dispatchReport is the content of dispatch.json.
 type dispatchReport struct {
-	Policy     opmanager.Policy        `json:"policy"`
+	Policy     oppolicy.Policy         `json:"policy"`
 	Generation uint64                  `json:"generation"`
 	Ops        []opmanager.Explanation `json:"ops"`
 	Impls      []opmanager.ImplStats   `json:"impls"`

@@ -2,6 +2,7 @@ package model
 
 import (
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
@@ -35,7 +36,7 @@ type builder struct {
 // at moves on to a place of a manager, which begins with memory of its own or that
 // of the place before.
 func (b *builder) at(m *opmanager.Manager) {
-	b.fwd, b.bwd = m.Phase(opmanager.PhaseForward), m.Phase(opmanager.PhaseBackward)
+	b.fwd, b.bwd = m.Phase(oppolicy.PhaseForward), m.Phase(oppolicy.PhaseBackward)
 	b.keep.rewind()
 	b.spare.rewind()
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/tensor"
@@ -59,12 +60,12 @@ func architectures() map[string]model.Config {
 	}
 }
 
-func newManager(t *testing.T, prefer opregistry.Kind, rules ...opmanager.Rule) *opmanager.Manager {
+func newManager(t *testing.T, prefer opregistry.Kind, rules ...oppolicy.Rule) *opmanager.Manager {
 	t.Helper()
 	reg := opregistry.NewRegistry()
 	require.NoError(t, reg.Register(reference.Source()))
 	require.NoError(t, reg.Register(flagos.Source()))
-	policy := opmanager.DefaultPolicy()
+	policy := oppolicy.Default()
 	policy.Prefer = prefer
 	policy.Strict = true
 	policy.Rules = rules
@@ -115,8 +116,8 @@ func (m trainable) loss(t *testing.T) float64 {
 // TestRules holds each call to the rules for its layer and phase.
 func TestRules(t *testing.T) {
 	mgr := newManager(t, opregistry.KindFlagos,
-		opmanager.Rule{Layers: []opmanager.LayerRange{{First: 1, Last: 1}}, Prefer: opregistry.KindReference},
-		opmanager.Rule{Phase: opmanager.PhaseBackward, PerOp: []opmanager.OpRule{{Pattern: "generic_gemm", Order: []opmanager.Token{{Kind: opregistry.KindReference}}}}},
+		oppolicy.Rule{Layers: []oppolicy.LayerRange{{First: 1, Last: 1}}, Prefer: opregistry.KindReference},
+		oppolicy.Rule{Phase: oppolicy.PhaseBackward, PerOp: []oppolicy.OpRule{{Pattern: "generic_gemm", Order: []oppolicy.Token{{Kind: opregistry.KindReference}}}}},
 	)
 	m := newModelOn(t, tiny(false), mgr, 1)
 	m.loss(t)
@@ -150,7 +151,7 @@ func TestGradients(t *testing.T) {
 		for name, cfg := range architectures() {
 			t.Run(fmt.Sprintf("%v %s", kind, name), func(t *testing.T) {
 				const batch = 2
-				mgr := newManager(t, kind, opmanager.Rule{PerOp: []opmanager.OpRule{{Pattern: "fused_attn_*", Order: []opmanager.Token{{Kind: opregistry.KindReference}}}}})
+				mgr := newManager(t, kind, oppolicy.Rule{PerOp: []oppolicy.OpRule{{Pattern: "fused_attn_*", Order: []oppolicy.Token{{Kind: opregistry.KindReference}}}}})
 				if cfg.AttentionDropout == 0 {
 					mgr = newManager(t, kind)
 				}

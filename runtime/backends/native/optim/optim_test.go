@@ -8,6 +8,7 @@ import (
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/runtime/backends/native/optim"
 	"github.com/primus-fl/primus/tensor"
@@ -68,7 +69,7 @@ func newManager(t *testing.T, prefer opregistry.Kind) *opmanager.Manager {
 	reg := opregistry.NewRegistry()
 	require.NoError(t, reg.Register(reference.Source()))
 	require.NoError(t, reg.Register(flagos.Source()))
-	policy := opmanager.DefaultPolicy()
+	policy := oppolicy.Default()
 	policy.Prefer = prefer
 	m := opmanager.New(reg, policy, opmanager.Settings{})
 	t.Cleanup(m.Close)

@@ -1,4 +1,4 @@
-package opmanager
+package oppolicy
 
 import (
 	"errors"
@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// LogFormat says how the lines of a LogListener begin.
+// LogFormat is the format in which log lines of dispatch begin.
 type LogFormat uint8
 
 // The formats of log lines.
 const (
-	// LogPlain is the format of the program.
+	// LogPlain is the format of all other log lines of the program.
 	LogPlain LogFormat = iota
-	// LogUpstream is that of TransformerEngine-FL: [TE-FL FILE:LINE LEVEL].
+	// LogUpstream is the format of TransformerEngine-FL: [TE-FL FILE:LINE LEVEL].
 	LogUpstream
 )
 
@@ -23,8 +23,8 @@ var logFormatNames = []string{LogPlain: "plain", LogUpstream: "upstream"}
 
 var logLevelNames = []string{"DEBUG", "INFO", "WARNING", "ERROR"}
 
-// CheckLogging returns what is wrong with TEFL_LOG_LEVEL and TEFL_LOG_FORMAT, as
-// *PolicyError values.
+// CheckLogging reads TEFL_LOG_LEVEL and TEFL_LOG_FORMAT. The error joins an *Error for each value
+// that cannot be read.
 func CheckLogging(lookup func(string) (string, bool)) error {
 	level, _ := lookup(EnvLogLevel)
 	format, _ := lookup(EnvLogFormat)
@@ -33,7 +33,7 @@ func CheckLogging(lookup func(string) (string, bool)) error {
 	return errors.Join(levelErr, formatErr)
 }
 
-// ParseLogLevel reads the value of TEFL_LOG_LEVEL in any case; blank means INFO.
+// ParseLogLevel reads the value of TEFL_LOG_LEVEL in any case. An empty value means INFO.
 func ParseLogLevel(value string) (slog.Level, error) {
 	switch strings.ToUpper(strings.TrimSpace(value)) {
 	case "DEBUG":
@@ -48,7 +48,7 @@ func ParseLogLevel(value string) (slog.Level, error) {
 	return 0, unknownWord(EnvLogLevel, value, "level", logLevelNames)
 }
 
-// ParseLogFormat reads the value of TEFL_LOG_FORMAT in any case; blank means plain.
+// ParseLogFormat reads the value of TEFL_LOG_FORMAT in any case. An empty value means plain.
 func ParseLogFormat(value string) (LogFormat, error) {
 	word := strings.ToLower(strings.TrimSpace(value))
 	if word == "" {
@@ -60,12 +60,12 @@ func ParseLogFormat(value string) (LogFormat, error) {
 	return 0, unknownWord(EnvLogFormat, value, "format", logFormatNames)
 }
 
-// unknownWord is the error for a variable whose value is none of these words.
+// unknownWord returns the error for a variable whose value is none of the words.
 func unknownWord(variable, value, what string, words []string) error {
 	word := strings.TrimSpace(value)
 	last := len(words) - 1
-	return &PolicyError{
-		Source: "environment " + variable, Value: value, Offset: skipBlanks(value),
+	return &Error{
+		Source: "environment " + variable, Value: value, Offset: leadingSpace(value),
 		Problem: fmt.Sprintf("unknown %s %q, want %s or %s%s", what, word, strings.Join(words[:last], ", "), words[last], nearestHint(word, words...)),
 	}
 }

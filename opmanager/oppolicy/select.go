@@ -1,4 +1,4 @@
-package opmanager
+package oppolicy
 
 import (
 	"cmp"
@@ -9,7 +9,7 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// Candidate is what selection needs to know of an impl.
+// Candidate is an impl as Select sees it.
 type Candidate struct {
 	ID       string
 	Kind     opregistry.Kind
@@ -18,58 +18,59 @@ type Candidate struct {
 	// Determinism and Measured are what the impl declares.
 	Determinism opregistry.Determinism
 	Measured    opregistry.Measurement
-	// Unusable says why the impl cannot run now, "" when it can.
+	// Unusable is the reason why the impl cannot run now, "" if it can.
 	Unusable string
 }
 
-// Rejection is an impl that is not a candidate, and why.
+// Rejection is an impl that cannot serve calls, with the reason.
 type Rejection struct {
 	ID     string `json:"impl_id"`
 	Reason string `json:"reason"`
 }
 
-// Select ranks the impls of an op by a policy. It returns the indexes of those
-// that may serve calls, best first, and the reason for each other. resolve maps
-// names of vendors to the ones that impls carry.
+// Select ranks the impls of an op. It returns the indexes of the impls that may serve calls, best
+// first, and the reason why each of the others may not. resolve maps the aliases of vendors to
+// their names.
 //
-// Within one token impls are ordered by priority, then by the rate that was
-// measured, then by id, all descending; a token never crosses another one's
-// priorities.
+// The order of the tokens decides first. Impls that match the same token are ordered by priority,
+// then by measured rate, then by id, the largest first.
 func (p *Policy) Select(op string, impls []Candidate, resolve func(string) string) (order []int, rejected []Rejection) {
 	tokens, source := p.Order(op)
 	reasons := make([]string, len(impls))
 	for i, impl := range impls {
-		reasons[i] = cmp.Or(p.allows(impl.Vendor, resolve), impl.Unusable, p.reproducible(impl.Determinism))
+		reasons[i] = cmp.Or(p.RejectVendor(impl.Vendor, resolve), impl.Unusable, p.RejectDeterminism(impl.Determinism))
 	}
 	taken := make([]bool, len(impls))
 	for _, token := range tokens {
 		first := len(order)
 		for i, impl := range impls {
-			if reasons[i] == "" && !taken[i] && token.matches(impl, resolve) {
+			if reasons[i] == "" && !taken[i] && token.Matches(impl, resolve) {
 				taken[i] = true
 				order = append(order, i)
 			}
 		}
-		slices.SortFunc(order[first:], func(a, b int) int { return compareCandidates(impls[a], impls[b]) })
+		slices.SortFunc(order[first:], func(a, b int) int { return CompareCandidates(impls[a], impls[b]) })
 	}
 	for i, impl := range impls {
 		if taken[i] {
 			continue
 		}
 		if reasons[i] == "" {
-			reasons[i] = fmt.Sprintf("not in the per-op order %s%s", tokenList(tokens), inBrackets(source))
+			reasons[i] = fmt.Sprintf("not in the per-op order %s (%s)", FormatOrder(tokens), source)
 		}
 		rejected = append(rejected, Rejection{ID: impl.ID, Reason: reasons[i]})
 	}
 	return order, rejected
 }
 
-// compareCandidates orders the impls that match one token.
-func compareCandidates(a, b Candidate) int {
+// CompareCandidates compares two impls that match the same token. The result is negative if a comes
+// before b.
+func CompareCandidates(a, b Candidate) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(b.Measured.Rate, a.Measured.Rate), strings.Compare(b.ID, a.ID))
 }
 
-func (t Token) matches(c Candidate, resolve func(string) string) bool {
+// Matches reports whether the token stands for an impl.
+func (t Token) Matches(c Candidate, resolve func(string) string) bool {
 	switch {
 	case t.Impl != "":
 		return c.ID == t.Impl
@@ -80,7 +81,8 @@ func (t Token) matches(c Candidate, resolve func(string) string) bool {
 	}
 }
 
-func tokenList(tokens []Token) string {
+// FormatOrder returns tokens as a policy spells them, separated by |.
+func FormatOrder(tokens []Token) string {
 	names := make([]string, len(tokens))
 	for i, t := range tokens {
 		names[i] = t.String()

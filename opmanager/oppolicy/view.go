@@ -1,7 +1,9 @@
-package opmanager
+package oppolicy
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -11,8 +13,8 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// PolicyView is a Policy as results show it.
-type PolicyView struct {
+// View is a Policy in the form that commands print.
+type View struct {
 	Prefer         opregistry.Kind     `json:"prefer"`
 	Strict         bool                `json:"strict"`
 	PerOp          map[string][]string `json:"per_op_order"` // tokens by op or pattern
@@ -24,10 +26,11 @@ type PolicyView struct {
 	Rules          []RuleView          `json:"rules"`
 	Quarantine     QuarantineView      `json:"quarantine"`
 	Verify         VerifyView          `json:"verify"`
-	Sources        map[string]string   `json:"sources"` // by the names above, per_op_order.OP and rules[N]
+	Sources        map[string]string   `json:"sources"` // by JSON name, per_op_order.OP and rules[N]
 }
 
-// RuleView is a Rule as results show it. What it does not change is left out.
+// RuleView is a Rule in the form that commands print, without the fields that the rule leaves as
+// they are.
 type RuleView struct {
 	Layers string              `json:"layers,omitzero"` // 0-3,7
 	Phase  Phase               `json:"phase,omitzero"`
@@ -37,7 +40,7 @@ type RuleView struct {
 	PerOp  map[string][]string `json:"per_op_order,omitempty"`
 }
 
-// QuarantineView are QuarantineSettings with the defaults filled in.
+// QuarantineView is a Quarantine in the form that commands print, with the defaults filled in.
 type QuarantineView struct {
 	Enabled  bool   `json:"enabled"`
 	Failures int    `json:"failures"`
@@ -45,21 +48,20 @@ type QuarantineView struct {
 	Backoff  string `json:"backoff"`
 }
 
-// VerifyView are VerifySettings as results show them.
+// VerifyView is a Verify in the form that commands print.
 type VerifyView struct {
 	Fraction   float64  `json:"fraction"`
-	Ops        []string `json:"ops"` // null stands for all
+	Ops        []string `json:"ops"` // null means all
 	Quarantine bool     `json:"quarantine"`
 }
 
-// viewPerOp is how results call FieldPerOp: with the word that users of
-// TransformerEngine-FL know from its policies.
+// viewPerOp is the name of FieldPerOp in a View, as policies of TransformerEngine-FL spell it.
 const viewPerOp = "per_op_order"
 
-// View returns the policy for results: vendors sorted and without repetition,
-// tokens in words, and a source for every field.
-func (p Policy) View() PolicyView {
-	v := PolicyView{
+// View returns the policy in the form that commands print, with vendors sorted and without
+// duplicates, tokens as text, and a source for every field.
+func (p Policy) View() View {
+	v := View{
 		Prefer: p.Prefer, Strict: p.Strict, SkipCUDA: p.SkipCUDA, Deterministic: p.Deterministic, ProtectInPlace: p.ProtectInPlace,
 		PerOp: viewOrders(p.PerOp), Deny: append([]string{}, vendorSet(p.Deny)...), Allow: vendorSet(p.Allow),
 		Rules:   []RuleView{},
@@ -71,17 +73,17 @@ func (p Policy) View() PolicyView {
 	}
 	for i, rule := range p.Rules {
 		v.Rules = append(v.Rules, RuleView{
-			Layers: layerList(rule.Layers), Phase: rule.Phase, Prefer: rule.Prefer,
+			Layers: FormatLayers(rule.Layers), Phase: rule.Phase, Prefer: rule.Prefer,
 			Allow: vendorSet(rule.Allow), Deny: vendorSet(rule.Deny), PerOp: viewOrders(rule.PerOp),
 		})
 		v.Sources[fmt.Sprintf("%s[%d]", FieldRules, i)] = cmp.Or(rule.Source, sourceProgram)
 	}
-	set := p.Quarantine.withDefaults()
+	set := p.Quarantine.WithDefaults()
 	v.Quarantine = QuarantineView{Enabled: !set.Disabled, Failures: set.Failures, Window: shortTime(set.Window), Backoff: shortTime(set.Backoff)}
 	for _, field := range []Field{FieldPrefer, FieldStrict, FieldDeny, FieldAllow, FieldSkip, FieldDeterministic, FieldProtect, FieldRules, FieldQuarantine, FieldVerify} {
-		v.Sources[string(field)] = p.source(field)
+		v.Sources[string(field)] = p.Source(field)
 	}
-	v.Sources[viewPerOp] = p.source(FieldPerOp)
+	v.Sources[viewPerOp] = p.Source(FieldPerOp)
 	return v
 }
 
@@ -95,7 +97,7 @@ func viewOrders(rules []OpRule) map[string][]string {
 	return orders
 }
 
-// shortTime returns a duration without units that are zero at its end: 1m, not 1m0s.
+// shortTime formats a duration without zero units at its end: 1m, not 1m0s.
 func shortTime(d time.Duration) string {
 	s := d.String()
 	for _, zero := range []string{"m0s", "h0m"} {
@@ -106,10 +108,23 @@ func shortTime(d time.Duration) string {
 	return s
 }
 
-// MarshalJSON writes the policy's View.
+// MarshalJSON encodes the policy's View.
 func (p Policy) MarshalJSON() ([]byte, error) { return json.Marshal(p.View()) }
 
-// vendorSet returns a sorted list without repetition; nil stays nil.
+// Fingerprint returns a short text that is the same for policies with the same values, wherever the
+// values came from.
+func (p Policy) Fingerprint() string {
+	view := p.View()
+	view.Sources = nil
+	text, err := json.Marshal(view)
+	if err != nil {
+		panic(fmt.Sprintf("BUG: a policy cannot be written as JSON: %v", err))
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+// vendorSet returns a sorted copy of a list without duplicates; nil stays nil.
 func vendorSet(names []string) []string {
 	set := slices.Clone(names)
 	slices.Sort(set)

@@ -1,4 +1,4 @@
-package opmanager
+package oppolicy
 
 import (
 	"bufio"
@@ -34,7 +34,7 @@ type fixture struct {
 // TestConformance replays the selection cases that were recorded from the public
 // system, with the answers that this project's rules give.
 func TestConformance(t *testing.T) {
-	file, err := os.Open(filepath.Join("..", "..", "shared", "fixtures", "te-fl", "conformance.jsonl"))
+	file, err := os.Open(filepath.Join("..", "..", "..", "shared", "fixtures", "te-fl", "conformance.jsonl"))
 	if errors.Is(err, os.ErrNotExist) {
 		t.Skip("the recorded cases are not beside this checkout")
 	}
@@ -63,12 +63,12 @@ func TestConformance(t *testing.T) {
 }
 
 func resolveFixture(t *testing.T, f fixture) (ids []string, code string) {
-	p, err := DefaultPolicy().Overlay(func(name string) (string, bool) {
+	p, err := Default().Overlay(func(name string) (string, bool) {
 		v, ok := f.Env[name]
 		return v, ok
 	})
 	if err != nil {
-		var policyErr *PolicyError
+		var policyErr *Error
 		require.ErrorAs(t, err, &policyErr)
 		return nil, "policy"
 	}

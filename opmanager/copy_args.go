@@ -9,8 +9,8 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// copyArgs returns the arguments of a call with tensors of their own, contiguous
-// and with equal content. Operands that are one view stay one view.
+// copyArgs returns a copy of the arguments of a call with contiguous copies of all tensors. Operands
+// that are the same view in a are the same view in the copy.
 func copyArgs[A any](op *opregistry.Op[A], a A) (A, error) {
 	c := argCopier{}
 	clone := a
@@ -20,13 +20,13 @@ func copyArgs[A any](op *opregistry.Op[A], a A) (A, error) {
 	before := op.Operands(a)
 	for i, o := range op.Operands(clone) {
 		if o.Tensor != nil && o.Tensor == before[i].Tensor {
-			return clone, fmt.Errorf("operand %q lies where it cannot be replaced", o.Name)
+			return clone, fmt.Errorf("operand %q is in a place where it cannot be copied", o.Name)
 		}
 	}
 	return clone, nil
 }
 
-// argCopier replaces what an argument struct points to.
+// argCopier replaces the tensors that an argument struct points to with copies.
 type argCopier struct{ done []tensorCopy }
 
 type tensorCopy struct{ from, to *tensor.Tensor }
@@ -75,7 +75,7 @@ func (c *argCopier) fields(v reflect.Value) error {
 	return nil
 }
 
-// holdsTensors reports whether a slice is one of tensors, or of slices of them.
+// holdsTensors reports whether a slice type holds tensors or slices of tensors.
 func holdsTensors(t reflect.Type) bool {
 	for t.Kind() == reflect.Slice {
 		t = t.Elem()
@@ -97,7 +97,7 @@ func (c *argCopier) tensor(t *tensor.Tensor) (*tensor.Tensor, error) {
 	return clone, nil
 }
 
-// copyTensor returns a contiguous tensor of Go memory with the same content.
+// copyTensor returns a contiguous tensor in Go memory with the same content.
 func copyTensor(t *tensor.Tensor) (*tensor.Tensor, error) {
 	words := make([]uint64, (t.NumElements()*t.DType().Size()+7)/8)
 	raw := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), t.NumElements()*t.DType().Size())

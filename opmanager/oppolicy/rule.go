@@ -1,4 +1,4 @@
-package opmanager
+package oppolicy
 
 import (
 	"cmp"
@@ -10,27 +10,26 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// Rule changes a policy for some layers of a model, for a phase of the training
-// step, or both. Rules apply in order, each on top of the ones before. A rule
-// never permits what the policy forbids: its vendors are denied besides the
-// policy's, and allowed only among the policy's.
+// Rule changes a policy for some layers of a model, for a phase of the training step, or both.
+// A rule never permits what the policy forbids: it denies vendors in addition to those that the
+// policy denies, and allows vendors only among those that the policy allows.
 type Rule struct {
-	// Layers are where the rule applies; nil means everywhere, also outside of
-	// layers.
+	// Layers are the layers to which the rule applies; nil means all calls, including those outside
+	// of layers.
 	Layers []LayerRange
-	// Phase is when the rule applies; the zero Phase means always.
+	// Phase is the phase to which the rule applies; the zero Phase means all calls.
 	Phase Phase
-	// Prefer replaces the preferred kind, unless it is zero.
+	// Prefer replaces the preferred kind if it is not zero.
 	Prefer opregistry.Kind
 	// Allow and Deny narrow the vendors; nil changes nothing.
 	Allow, Deny []string
-	// PerOp are rules for ops that come before those of the policy.
+	// PerOp are rules for ops that take precedence over those of the policy.
 	PerOp []OpRule
 	// Source says where the rule came from.
 	Source string
 }
 
-// LayerRange are layers counted from 0, both ends included.
+// LayerRange is a range of layers, counted from 0, that includes both ends.
 type LayerRange struct{ First, Last int }
 
 // String returns the range as policies spell it.
@@ -41,8 +40,8 @@ func (r LayerRange) String() string {
 	return fmt.Sprintf("%d-%d", r.First, r.Last)
 }
 
-// layerList returns ranges as ParseLayers reads them.
-func layerList(layers []LayerRange) string {
+// FormatLayers returns ranges in the form that ParseLayers reads.
+func FormatLayers(layers []LayerRange) string {
 	names := make([]string, len(layers))
 	for i, l := range layers {
 		names[i] = l.String()
@@ -50,9 +49,9 @@ func layerList(layers []LayerRange) string {
 	return strings.Join(names, ",")
 }
 
-// LayerSpans cuts the layers that rules name into ranges within which every rule
-// applies to all or none. The first range, of layer -1, stands for calls outside of
-// layers. Without rules there is none.
+// LayerSpans splits the layers that rules name into ranges such that each rule applies either to
+// every layer of a range or to none. The first range is layer -1, which stands for calls outside of
+// layers. Without rules there are no ranges.
 func LayerSpans(rules []Rule) []LayerRange {
 	if len(rules) == 0 {
 		return nil
@@ -72,12 +71,13 @@ func LayerSpans(rules []Rule) []LayerRange {
 	return spans
 }
 
-// ParseLayers reads numbers and ranges with commas between them: 0-3,7.
+// ParseLayers reads layers and ranges of layers, separated by commas, such as 0-3,7. source says
+// where the text came from.
 func ParseLayers(value, source string) ([]LayerRange, error) {
 	var layers []LayerRange
 	for start, text := range fields(value, ',') {
 		fault := func(problem string) error {
-			return &PolicyError{Source: source, Value: value, Offset: start + skipBlanks(text), Problem: problem}
+			return &Error{Source: source, Value: value, Offset: start + leadingSpace(text), Problem: problem}
 		}
 		first, last, ranged := strings.Cut(strings.TrimSpace(text), "-")
 		if !ranged {
@@ -89,7 +89,7 @@ func ParseLayers(value, source string) ([]LayerRange, error) {
 		r.Last, err2 = layerNumber(last)
 		switch {
 		case err1 != nil || err2 != nil:
-			return nil, fault(fmt.Sprintf("%q is no layer, want a number counted from 0, or a range such as 0-3", strings.TrimSpace(text)))
+			return nil, fault(fmt.Sprintf("%q is not a layer, want a number counted from 0 or a range such as 0-3", strings.TrimSpace(text)))
 		case r.Last < r.First:
 			return nil, fault(fmt.Sprintf("range %q ends before it begins, want %d-%d", strings.TrimSpace(text), r.Last, r.First))
 		}
@@ -98,27 +98,27 @@ func ParseLayers(value, source string) ([]LayerRange, error) {
 	return layers, nil
 }
 
-// mostLayers is above the number of layers of any model.
-const mostLayers = 1_000_000
+// maxLayers bounds the numbers of layers.
+const maxLayers = 1_000_000
 
 func layerNumber(text string) (int, error) {
 	n, err := strconv.ParseUint(strings.TrimSpace(text), 10, 32)
-	if err == nil && n >= mostLayers {
+	if err == nil && n >= maxLayers {
 		err = strconv.ErrRange
 	}
 	return int(n), err
 }
 
-func (r *Rule) applies(at scope) bool {
-	inLayer := func(l LayerRange) bool { return l.First <= at.layer-1 && at.layer-1 <= l.Last }
-	return (r.Phase == PhaseUnspecified || r.Phase == at.phase) && (r.Layers == nil || slices.ContainsFunc(r.Layers, inLayer))
+func (r *Rule) applies(layer int, phase Phase) bool {
+	contains := func(l LayerRange) bool { return l.First <= layer && layer <= l.Last }
+	return (r.Phase == PhaseUnspecified || r.Phase == phase) && (r.Layers == nil || slices.ContainsFunc(r.Layers, contains))
 }
 
-// where describes the scope of a rule behind the source of a value.
+// where returns the source of a rule with the layers and the phase to which it applies.
 func (r *Rule) where() string {
 	var parts []string
 	if r.Layers != nil {
-		parts = append(parts, "layers "+layerList(r.Layers))
+		parts = append(parts, "layers "+FormatLayers(r.Layers))
 	}
 	if r.Phase != PhaseUnspecified {
 		parts = append(parts, "phase "+r.Phase.String())
@@ -130,13 +130,13 @@ func (r *Rule) where() string {
 	return source + " for " + strings.Join(parts, ", ")
 }
 
-// at returns the policy for a scope and the names of the rules that apply: p itself
-// and "" when there is none.
-func (p *Policy) at(at scope) (result *Policy, rules string) {
+// For returns the policy for calls of a layer and a phase, and the names of the rules that apply to
+// them. Calls outside of layers have a negative layer. For returns p and "" if no rule applies.
+func (p *Policy) For(layer int, phase Phase) (result *Policy, rules string) {
 	result = p
 	for i := range p.Rules {
 		rule := &p.Rules[i]
-		if !rule.applies(at) {
+		if !rule.applies(layer, phase) {
 			continue
 		}
 		if result == p {
@@ -149,6 +149,7 @@ func (p *Policy) at(at scope) (result *Policy, rules string) {
 	return result, rules
 }
 
+// narrow applies a rule to the policy.
 func (p *Policy) narrow(r *Rule) {
 	source := r.where()
 	if r.Prefer != opregistry.KindUnspecified {

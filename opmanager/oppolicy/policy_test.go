@@ -1,17 +1,17 @@
-package opmanager_test
+package oppolicy_test
 
 import (
 	"log/slog"
 	"testing"
 
-	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-func overlay(env map[string]string) (opmanager.Policy, error) {
-	return opmanager.DefaultPolicy().Overlay(func(name string) (string, bool) {
+func overlay(env map[string]string) (oppolicy.Policy, error) {
+	return oppolicy.Default().Overlay(func(name string) (string, bool) {
 		v, ok := env[name]
 		return v, ok
 	})
@@ -26,13 +26,13 @@ func TestPolicyErrors(t *testing.T) {
 		{"TE_FL_STRICT", "-1", `"-1" is not a switch`},
 		{"TE_FL_SKIP_CUDA", "maybe", `TE_FL_SKIP_CUDA="maybe"`},
 		{"TE_FL_ALLOW_VENDORS", ",", `no vendor between the commas`},
-		{"TE_FL_ALLOW_VENDORS", "acme,nvidia amd", `at 6: vendor "nvidia amd" has a blank inside; names are separated by commas`},
-		{"TE_FL_DENY_VENDORS", "a;b", `vendor "a;b" has a ';' inside`},
+		{"TE_FL_ALLOW_VENDORS", "acme,nvidia amd", `at 6: vendor "nvidia amd" contains a space; separate names with commas`},
+		{"TE_FL_DENY_VENDORS", "a;b", `vendor "a;b" contains ';'`},
 		{"TE_FL_DENY_VENDORS", "reference", `"reference" is a kind of impl, not a vendor`},
 		{"TE_FL_DENY_VENDORS", "vendor.acme", `give the name alone, such as acme`},
 		{"TE_FL_PER_OP", "a=flagos;b", `at 10: entry "b" has no =`},
 		{"TE_FL_PER_OP", "a=flagos; a=vendor", `at 11: op "a" is given twice, first at 1`},
-		{"TE_FL_PER_OP", "a=flagos|vendor,reference", `at 10: op "a": unknown token "vendor,reference": want flagos, vendor, vendor:NAME, reference or impl:ID; tokens are separated by |`},
+		{"TE_FL_PER_OP", "a=flagos|vendor,reference", `at 10: op "a": unknown token "vendor,reference": want flagos, vendor, vendor:NAME, reference or impl:ID; separate tokens with |`},
 		{"TE_FL_PER_OP", "a=reference.go", `did you mean "impl:reference.go"?`},
 		{"TE_FL_PER_OP", "a=cuda", `did you mean "vendor:cuda"?`},
 		{"TE_FL_PER_OP", "a=flagso", `did you mean "flagos"?`},
@@ -44,7 +44,7 @@ func TestPolicyErrors(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name+"="+tt.value, func(t *testing.T) {
 			_, err := overlay(map[string]string{tt.name: tt.value})
-			var policyErr *opmanager.PolicyError
+			var policyErr *oppolicy.Error
 			require.ErrorAs(t, err, &policyErr)
 			assert.ErrorContains(t, err, tt.want)
 			assert.ErrorContains(t, err, tt.name)
@@ -72,16 +72,16 @@ func TestPolicyFromEnvironment(t *testing.T) {
 	assert.Equal(t, []string{"amd"}, p.Deny)
 	assert.True(t, p.SkipCUDA)
 	order, source := p.Order("rmsnorm_fwd")
-	assert.Equal(t, []opmanager.Token{{Kind: opregistry.KindVendor, Vendor: "acme"}, {Kind: opregistry.KindFlagos}}, order)
+	assert.Equal(t, []oppolicy.Token{{Kind: opregistry.KindVendor, Vendor: "acme"}, {Kind: opregistry.KindFlagos}}, order)
 	assert.Equal(t, "environment TE_FL_PER_OP at 1", source)
 	order, _ = p.Order("rmsnorm_bwd")
-	assert.Equal(t, []opmanager.Token{{Impl: "reference.go"}}, order)
-	assert.Equal(t, "environment TE_FL_PREFER", p.Sources[opmanager.FieldPrefer])
+	assert.Equal(t, []oppolicy.Token{{Impl: "reference.go"}}, order)
+	assert.Equal(t, "environment TE_FL_PREFER", p.Sources[oppolicy.FieldPrefer])
 }
 
 // W8: rules may be for patterns.
 func TestPatterns(t *testing.T) {
-	p := opmanager.DefaultPolicy()
+	p := oppolicy.Default()
 	require.NoError(t, p.SetPerOp("*=flagos;*_bwd=reference;multi_*_bwd=vendor;multi_x_bwd=vendor:acme", "test"))
 	tests := map[string]string{
 		"gemm": "flagos", "rmsnorm_bwd": "reference", "multi_y_bwd": "vendor", "multi_x_bwd": "vendor:acme", "multi_bwd": "reference",
@@ -95,9 +95,9 @@ func TestPatterns(t *testing.T) {
 
 // B5: an empty allow list of the API allows no vendor.
 func TestB5EmptyAllowListAllowsNone(t *testing.T) {
-	p := opmanager.DefaultPolicy()
+	p := oppolicy.Default()
 	p.Allow = []string{}
-	order, rejected := p.Select("op", []opmanager.Candidate{
+	order, rejected := p.Select("op", []oppolicy.Candidate{
 		{ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme"},
 		{ID: "reference.go", Kind: opregistry.KindReference},
 	}, opregistry.NormalVendor)
@@ -108,13 +108,13 @@ func TestB5EmptyAllowListAllowsNone(t *testing.T) {
 // B6: names of vendors are compared without case and by alias.
 func TestB6VendorNames(t *testing.T) {
 	reg := opregistry.NewRegistry()
-	impls := []opmanager.Candidate{
+	impls := []oppolicy.Candidate{
 		{ID: "vendor.cuda", Kind: opregistry.KindVendor, Vendor: "CUDA"},
 		{ID: "vendor.hip", Kind: opregistry.KindVendor, Vendor: "HIP"},
 		{ID: "vendor.npu", Kind: opregistry.KindVendor, Vendor: "NPU"},
 	}
 	for i, name := range []string{"Nvidia", "amd", "ascend"} {
-		p := opmanager.DefaultPolicy()
+		p := oppolicy.Default()
 		require.NoError(t, p.SetAllow(name, "test"))
 		order, _ := p.Select("op", impls, reg.Snapshot().Vendor)
 		assert.Equal(t, []int{i}, order, name)
@@ -123,50 +123,50 @@ func TestB6VendorNames(t *testing.T) {
 
 // B18: allow and deny apply to every impl that carries a vendor's name.
 func TestB18FiltersApplyToEveryKind(t *testing.T) {
-	p := opmanager.DefaultPolicy()
+	p := oppolicy.Default()
 	require.NoError(t, p.SetDeny("acme", "test"))
-	order, rejected := p.Select("op", []opmanager.Candidate{{ID: "default.acme", Kind: opregistry.KindFlagos, Vendor: "acme"}}, opregistry.NormalVendor)
+	order, rejected := p.Select("op", []oppolicy.Candidate{{ID: "default.acme", Kind: opregistry.KindFlagos, Vendor: "acme"}}, opregistry.NormalVendor)
 	assert.Empty(t, order)
-	assert.Equal(t, []opmanager.Rejection{{ID: "default.acme", Reason: "vendor acme is denied by test"}}, rejected)
+	assert.Equal(t, []oppolicy.Rejection{{ID: "default.acme", Reason: "vendor acme is denied by test"}}, rejected)
 }
 
 // B24: skipping CUDA leaves out one vendor, and says so.
 func TestB24SkipCUDA(t *testing.T) {
 	p, err := overlay(map[string]string{"TE_FL_SKIP_CUDA": "true"})
 	require.NoError(t, err)
-	order, rejected := p.Select("op", []opmanager.Candidate{
+	order, rejected := p.Select("op", []oppolicy.Candidate{
 		{ID: "vendor.cuda", Kind: opregistry.KindVendor, Vendor: "CUDA"},
 		{ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme"},
 	}, opregistry.NewRegistry().Snapshot().Vendor)
 	assert.Equal(t, []int{1}, order)
-	assert.Equal(t, []opmanager.Rejection{{ID: "vendor.cuda", Reason: "vendor CUDA is left out by environment TE_FL_SKIP_CUDA"}}, rejected)
+	assert.Equal(t, []oppolicy.Rejection{{ID: "vendor.cuda", Reason: "vendor CUDA is left out by environment TE_FL_SKIP_CUDA"}}, rejected)
 }
 
 // B15: a level in any spelling is read, and a wrong one named.
 func TestParseLogLevel(t *testing.T) {
 	tests := map[string]slog.Level{"": slog.LevelInfo, " debug ": slog.LevelDebug, "Warning": slog.LevelWarn, "ERROR": slog.LevelError}
 	for give, want := range tests {
-		got, err := opmanager.ParseLogLevel(give)
+		got, err := oppolicy.ParseLogLevel(give)
 		require.NoError(t, err)
 		assert.Equal(t, want, got)
 	}
-	_, err := opmanager.ParseLogLevel("DEBGU")
+	_, err := oppolicy.ParseLogLevel("DEBGU")
 	assert.ErrorContains(t, err, `environment TEFL_LOG_LEVEL="DEBGU": at 1: unknown level "DEBGU", want DEBUG, INFO, WARNING or ERROR; did you mean "DEBUG"?`)
 }
 
 func TestParseLogFormat(t *testing.T) {
-	for give, want := range map[string]opmanager.LogFormat{"": opmanager.LogPlain, " Plain": opmanager.LogPlain, "UPSTREAM ": opmanager.LogUpstream} {
-		got, err := opmanager.ParseLogFormat(give)
+	for give, want := range map[string]oppolicy.LogFormat{"": oppolicy.LogPlain, " Plain": oppolicy.LogPlain, "UPSTREAM ": oppolicy.LogUpstream} {
+		got, err := oppolicy.ParseLogFormat(give)
 		require.NoError(t, err)
 		assert.Equal(t, want, got)
 	}
-	_, err := opmanager.ParseLogFormat(" upstrem")
+	_, err := oppolicy.ParseLogFormat(" upstrem")
 	assert.EqualError(t, err, `policy: environment TEFL_LOG_FORMAT=" upstrem": at 2: unknown format "upstrem", want plain or upstream; did you mean "upstream"?`)
 }
 
 func TestTokensRoundTrip(t *testing.T) {
 	for _, text := range []string{"flagos", "vendor", "reference", "vendor:acme", "vendor:*", "impl:vendor.acme"} {
-		token, err := opmanager.ParseToken(text)
+		token, err := oppolicy.ParseToken(text)
 		require.NoError(t, err)
 		assert.Equal(t, text, token.String())
 	}
@@ -174,7 +174,7 @@ func TestTokensRoundTrip(t *testing.T) {
 
 // vendor:* stands for every vendor, as vendor does.
 func TestEveryVendorByStar(t *testing.T) {
-	impls := []opmanager.Candidate{
+	impls := []oppolicy.Candidate{
 		{ID: "default.flagos", Kind: opregistry.KindFlagos}, {ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 1},
 		{ID: "vendor.zeta", Kind: opregistry.KindVendor, Vendor: "zeta", Priority: 2},
 	}
@@ -198,12 +198,12 @@ func FuzzPolicy(f *testing.F) {
 	f.Fuzz(func(t *testing.T, perOp, vendors, prefer string) {
 		p, err := overlay(map[string]string{"TE_FL_PER_OP": perOp, "TE_FL_ALLOW_VENDORS": vendors, "TE_FL_PREFER": prefer, "TE_FL_STRICT": prefer})
 		for _, e := range joined(err) {
-			var policyErr *opmanager.PolicyError
+			var policyErr *oppolicy.Error
 			require.ErrorAs(t, e, &policyErr)
 			assert.LessOrEqual(t, policyErr.Offset, len(policyErr.Value))
 			assert.GreaterOrEqual(t, policyErr.Offset, 0)
 		}
-		impls := []opmanager.Candidate{{ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme"}, {ID: "default.flagos", Kind: opregistry.KindFlagos}}
+		impls := []oppolicy.Candidate{{ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme"}, {ID: "default.flagos", Kind: opregistry.KindFlagos}}
 		order, rejected := p.Select("op", impls, opregistry.NormalVendor)
 		assert.Equal(t, len(impls), len(order)+len(rejected))
 	})
@@ -217,4 +217,55 @@ func joined(err error) []error {
 		return nil
 	}
 	return []error{err}
+}
+
+func TestPolicyWarnings(t *testing.T) {
+	p, err := overlay(map[string]string{
+		"TE_FL_DENY_VENDORS": "*", "TE_FL_ALLOW_VENDORS": "cuda,acmee",
+		"TE_FL_PER_OP": "op=impl:vendor.acm|vendor:zeta; rms_*=flagos; o*=reference",
+	})
+	require.NoError(t, err)
+	known := oppolicy.Names{Ops: []string{"op"}, Vendors: []string{"acme", "nvidia"}, Impls: []string{"vendor.acme"}, Missing: "which nobody has"}
+	assert.Equal(t, []string{
+		`policy: environment TE_FL_ALLOW_VENDORS names vendor "acmee", which nobody has; did you mean "acme"?`,
+		`policy: environment TE_FL_PER_OP at 1 names impl "vendor.acm", which nobody has; did you mean "vendor.acme"?`,
+		`policy: environment TE_FL_PER_OP at 1 names vendor "zeta", which nobody has`,
+		`policy: environment TE_FL_PER_OP at 33 names op "rms_*", which nobody has`,
+	}, p.Warnings(known, opregistry.NewRegistry().Snapshot().Vendor))
+
+	p = oppolicy.Default()
+	require.NoError(t, p.SetDeny("*", "test"))
+	assert.Empty(t, p.Warnings(oppolicy.Names{}, opregistry.NormalVendor), "every vendor is right even where there is none")
+}
+
+func assertOrderFromProgram(t *testing.T, p oppolicy.Policy) {
+	t.Helper()
+	_, source := p.Order("other")
+	assert.Equal(t, "the program", source)
+}
+
+// The source of a value that the program sets is the program, not the default.
+func TestSourceOfWhatAProgramSets(t *testing.T) {
+	p := oppolicy.Default()
+	assert.Equal(t, "default", p.View().Sources["prefer"])
+	p.Prefer, p.Strict, p.SkipCUDA, p.ProtectInPlace, p.Deterministic = opregistry.KindVendor, true, true, true, true
+	p.Allow, p.Deny, p.PerOp, p.Rules = []string{"a"}, []string{"b"}, []oppolicy.OpRule{{Pattern: "op"}}, []oppolicy.Rule{{}}
+	p.Quarantine.Failures, p.Verify.Fraction = 1, 1
+	for field, source := range p.View().Sources {
+		assert.Equal(t, "the program", source, field)
+	}
+	assertOrderFromProgram(t, p)
+	p, err := p.Overlay(func(name string) (string, bool) { return "flagos", name == oppolicy.EnvPrefer })
+	require.NoError(t, err)
+	assert.Equal(t, "environment TE_FL_PREFER", p.View().Sources["prefer"])
+
+	before := p
+	p.Prefer = opregistry.KindReference
+	assert.Equal(t, "the program", p.View().Sources["prefer"], "the program has the last word")
+	assertOrderFromProgram(t, p)
+	assert.Equal(t, "environment TE_FL_PREFER", before.View().Sources["prefer"])
+	require.NoError(t, p.SetDeny("c", "flag --deny-vendors"))
+	assert.Equal(t, "flag --deny-vendors", p.View().Sources["deny_vendors"])
+	p.Deny = append(p.Deny, "d")
+	assert.Equal(t, "the program", p.View().Sources["deny_vendors"])
 }

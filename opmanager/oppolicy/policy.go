@@ -1,4 +1,4 @@
-package opmanager
+package oppolicy
 
 import (
 	"cmp"
@@ -11,53 +11,51 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// Policy says how impls are ranked and filtered. It is a value: make a copy and
-// change it to derive another, and do not change one that a Manager uses.
+// Policy ranks the impls of ops and says which of them may be used.
 type Policy struct {
-	// Prefer is the kind that comes first where no rule in PerOp applies.
+	// Prefer is the kind that comes first for ops that no rule in PerOp matches.
 	Prefer opregistry.Kind
 
-	// Strict makes a call fail where it would fall back.
+	// Strict turns every fallback into an error.
 	Strict bool
 
-	// Allow lists the vendors whose impls may be used; nil allows all, an empty
-	// list none. "*" stands for every vendor.
+	// Allow lists the vendors whose impls may be used; nil allows all vendors, an empty list none.
+	// "*" stands for every vendor.
 	Allow []string
 
-	// Deny lists vendors whose impls are not used; it beats Allow.
+	// Deny lists the vendors whose impls are not used. It takes precedence over Allow.
 	Deny []string
 
-	// SkipCUDA leaves out the impls of vendor nvidia, whether there are any or not.
+	// SkipCUDA leaves out the impls of vendor nvidia.
 	SkipCUDA bool
 
-	// Deterministic leaves out the impls that do not declare to compute the same
-	// bits with any number of workers.
+	// Deterministic leaves out impls that do not declare that their results have the same bits
+	// with any number of workers.
 	Deterministic bool
 
-	// PerOp replaces the preference for the ops that a rule's pattern matches.
+	// PerOp gives the ops that a rule's pattern matches an order of their own.
 	PerOp []OpRule
 
-	// ProtectInPlace copies operands that an op updates in place before each
-	// call, so that a failed call can be undone and fall back.
+	// ProtectInPlace copies the operands that an op updates in place before each call, so that a
+	// failed call can be undone and fall back.
 	ProtectInPlace bool
 
-	// Rules change the policy for some layers and phases.
+	// Rules change the policy for some layers and phases, in order.
 	Rules []Rule
 
-	// Quarantine says when a failing impl is set aside.
-	Quarantine QuarantineSettings
+	// Quarantine says when a failing impl is no longer used.
+	Quarantine Quarantine
 
 	// Verify says which calls are compared with the reference.
-	Verify VerifySettings
+	Verify Verify
 
-	// Sources says for each field that was set where its value came from, such
-	// as "environment TE_FL_PREFER".
+	// Sources holds where the values of fields came from, such as "environment TE_FL_PREFER".
 	Sources map[Field]string
 
-	given map[Field]any // the values that Sources are about, where SetSource recorded them
+	recorded map[Field]any // the values of fields when SetSource recorded their source
 
-	// What rules have added for a scope: allow lists that apply besides Allow, and
-	// orders that come before PerOp, the last rule's first.
+	// Set by For: allow lists that apply in addition to Allow, and orders that take precedence
+	// over PerOp, those of the last rule first.
 	scopedAllow [][]string
 	scopedPerOp [][]OpRule
 }
@@ -80,24 +78,24 @@ const (
 	FieldVerify        Field = "verify"
 )
 
-// OpRule is the order of tokens for the ops that a pattern matches.
+// OpRule is the order of impls for the ops that a pattern matches.
 type OpRule struct {
-	// Pattern is an op name, in which * stands for any letters.
+	// Pattern is the name of an op; * in it matches any text.
 	Pattern string
-	// Order lists what may be used, best first; anything else is not used.
+	// Order lists the impls that may be used, best first. All others are left out.
 	Order []Token
 	// Source says where the rule came from.
 	Source string
 }
 
-// DefaultPolicy prefers flagos, allows every vendor and falls back.
-func DefaultPolicy() Policy { return Policy{Prefer: opregistry.KindFlagos} }
+// Default returns the policy that prefers flagos, allows every vendor and falls back.
+func Default() Policy { return Policy{Prefer: opregistry.KindFlagos} }
 
 // Token names a set of impls: those of a kind, of a vendor, or one impl.
 type Token struct {
-	Kind   opregistry.Kind // set unless Impl is
-	Vendor string          // with KindVendor: one vendor only
-	Impl   string          // one impl id
+	Kind   opregistry.Kind // unspecified if Impl is set
+	Vendor string          // limits KindVendor to one vendor
+	Impl   string          // the id of a single impl
 }
 
 // String returns the token as policies spell it.
@@ -112,8 +110,8 @@ func (t Token) String() string {
 	}
 }
 
-// ParseToken reads a kind, vendor:NAME or impl:ID. Kinds and vendor names may be
-// in any case; "default" is the old name of flagos.
+// ParseToken reads a kind, vendor:NAME or impl:ID. Kinds and vendor names may be in any case;
+// "default" is the former name of flagos.
 func ParseToken(s string) (Token, error) {
 	text := strings.TrimSpace(s)
 	head, rest, has := strings.Cut(text, ":")
@@ -144,10 +142,11 @@ func ParseToken(s string) (Token, error) {
 	return Token{Kind: kind}, nil
 }
 
+// tokenHint returns what the author of an unknown token probably meant, "" if that is not clear.
 func tokenHint(text string) string {
 	switch {
 	case strings.Contains(text, ","):
-		return "; tokens are separated by |"
+		return "; separate tokens with |"
 	case strings.Contains(text, "."):
 		return fmt.Sprintf("; did you mean %q?", "impl:"+text)
 	}
@@ -160,27 +159,27 @@ func tokenHint(text string) string {
 	return ""
 }
 
-// vendorProblem returns why a text cannot be the name of a vendor in a policy.
+// vendorProblem returns why a text cannot be the name of a vendor in a policy, "" if it can.
 func vendorProblem(name string) string {
 	lower := strings.ToLower(name)
 	switch {
 	case name == "":
 		return "the vendor's name is missing"
 	case strings.ContainsAny(name, " \t\r\n"):
-		return fmt.Sprintf("vendor %q has a blank inside; names are separated by commas", name)
+		return fmt.Sprintf("vendor %q contains a space; separate names with commas", name)
 	case strings.ContainsAny(name, ";|"):
-		return fmt.Sprintf("vendor %q has a %q inside; names are separated by commas", name, name[strings.IndexAny(name, ";|")])
+		return fmt.Sprintf("vendor %q contains %q; separate names with commas", name, name[strings.IndexAny(name, ";|")])
 	case lower == "flagos" || lower == "reference" || lower == "vendor" || lower == "default":
-		return fmt.Sprintf("%q is a kind of impl, not a vendor; kinds go into the preference or a per-op order", name)
+		return fmt.Sprintf("%q is a kind of impl, not a vendor; name kinds in the preference or in a per-op order", name)
 	case strings.ContainsAny(name, ":=,."):
-		return fmt.Sprintf("%q is not the name of a vendor; give the name alone, such as acme; single impls go into a per-op order as impl:ID", name)
+		return fmt.Sprintf("%q is not the name of a vendor; give the name alone, such as acme; name a single impl in a per-op order as impl:ID", name)
 	case strings.Contains(name, "*") && name != "*":
-		return fmt.Sprintf("vendor %q: * stands alone for every vendor", name)
+		return fmt.Sprintf("vendor %q: * cannot be part of a name; alone it stands for every vendor", name)
 	}
 	return ""
 }
 
-// defaultOrder is the order of kinds for a preference.
+// defaultOrder returns the order of kinds for a preference.
 func defaultOrder(prefer opregistry.Kind) []Token {
 	switch prefer {
 	case opregistry.KindVendor:
@@ -192,8 +191,8 @@ func defaultOrder(prefer opregistry.Kind) []Token {
 	}
 }
 
-// Order returns the tokens for an op and where they come from. A rule for
-// exactly this name beats patterns, and the longest pattern beats shorter ones.
+// Order returns the tokens for an op and where they come from. A rule with the name of the op takes
+// precedence over patterns, and a longer pattern over a shorter one.
 func (p *Policy) Order(op string) (order []Token, source string) {
 	for _, rules := range p.scopedPerOp {
 		if rule := ruleFor(op, rules); rule != nil {
@@ -203,9 +202,10 @@ func (p *Policy) Order(op string) (order []Token, source string) {
 	if rule := ruleFor(op, p.PerOp); rule != nil {
 		return rule.Order, rule.source()
 	}
-	return defaultOrder(p.Prefer), p.source(FieldPrefer)
+	return defaultOrder(p.Prefer), p.Source(FieldPrefer)
 }
 
+// ruleFor returns the rule that decides about an op, nil if none matches.
 func ruleFor(op string, rules []OpRule) *OpRule {
 	var best *OpRule
 	for i := range rules {
@@ -220,19 +220,19 @@ func ruleFor(op string, rules []OpRule) *OpRule {
 	return best
 }
 
-// The sources of values that no text brought.
+// The sources of values that were not read from a text.
 const (
 	sourceDefault = "default"
 	sourceProgram = "the program" // that made the policy
 )
 
-// source returns where the value of a field came from.
-func (p *Policy) source(f Field) string {
+// Source returns where the value of a field came from.
+func (p *Policy) Source(f Field) string {
 	if s, ok := p.Sources[f]; ok {
-		if given, known := p.given[f]; !known || reflect.DeepEqual(given, p.value(f)) {
+		if value, ok := p.recorded[f]; !ok || reflect.DeepEqual(value, p.value(f)) {
 			return s
 		}
-		return sourceProgram // it was changed since
+		return sourceProgram // the program changed the field since
 	}
 	if p.set(f) {
 		return sourceProgram
@@ -240,9 +240,9 @@ func (p *Policy) source(f Field) string {
 	return sourceDefault
 }
 
-// set reports whether a field has another value than DefaultPolicy gives it.
+// set reports whether the value of a field differs from the one in Default.
 func (p *Policy) set(f Field) bool {
-	usual := DefaultPolicy()
+	usual := Default()
 	return (f != FieldPrefer || p.Prefer != opregistry.KindUnspecified) && !reflect.DeepEqual(p.value(f), usual.value(f))
 }
 
@@ -278,23 +278,22 @@ func (p *Policy) value(f Field) any {
 // source returns where a rule came from.
 func (r *OpRule) source() string { return cmp.Or(r.Source, sourceProgram) }
 
-// SetSource records where the value that a field has now came from. A value that the
-// program gives the field later is explained as the program's.
+// SetSource records where the present value of a field came from. If the program changes the field
+// later, Source names the program instead.
 func (p *Policy) SetSource(f Field, source string) {
-	// Copies of the policy share the maps, which therefore are not written to.
-	sources, given := maps.Clone(p.Sources), maps.Clone(p.given)
+	// Copies of the policy share the maps, so these are replaced, not changed.
+	sources, recorded := maps.Clone(p.Sources), maps.Clone(p.recorded)
 	if sources == nil {
 		sources = map[Field]string{}
 	}
-	if given == nil {
-		given = map[Field]any{}
+	if recorded == nil {
+		recorded = map[Field]any{}
 	}
-	sources[f], given[f] = source, p.value(f)
-	p.Sources, p.given = sources, given
+	sources[f], recorded[f] = source, p.value(f)
+	p.Sources, p.recorded = sources, recorded
 }
 
-// matchPattern reports whether a name fits a pattern in which * stands for any
-// letters.
+// matchPattern reports whether a name matches a pattern in which * stands for any text.
 func matchPattern(pattern, name string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {
@@ -315,20 +314,21 @@ func matchPattern(pattern, name string) bool {
 	return true
 }
 
-// reproducible returns why impls that declare this may not be used, "" when they may.
-func (p *Policy) reproducible(d opregistry.Determinism) string {
+// RejectDeterminism returns why the policy leaves out impls that declare d about the bits of their
+// results, "" if it does not.
+func (p *Policy) RejectDeterminism(d opregistry.Determinism) string {
 	if !p.Deterministic || d != opregistry.DeterminismUndeclared {
 		return ""
 	}
-	return fmt.Sprintf("it does not declare to compute the same bits with any number of threads, which %s asks for", p.source(FieldDeterministic))
+	return fmt.Sprintf("it does not declare that its results have the same bits with any number of threads, which %s requires", p.Source(FieldDeterministic))
 }
 
-// cudaVendor is whose impls SkipCUDA leaves out.
+// cudaVendor is the vendor that SkipCUDA leaves out.
 const cudaVendor = "nvidia"
 
-// allows returns why impls of a vendor may not be used, "" when they may. The
-// names of the policy are resolved by alias, as the vendor's is.
-func (p *Policy) allows(vendor string, resolve func(string) string) string {
+// RejectVendor returns why the policy leaves out the impls of a vendor, "" if it does not. resolve
+// maps the aliases of vendors to their names.
+func (p *Policy) RejectVendor(vendor string, resolve func(string) string) string {
 	if vendor == "" {
 		return ""
 	}
@@ -337,11 +337,11 @@ func (p *Policy) allows(vendor string, resolve func(string) string) string {
 	}
 	switch {
 	case p.SkipCUDA && resolve(vendor) == resolve(cudaVendor):
-		return fmt.Sprintf("vendor %s is left out by %s", vendor, p.source(FieldSkip))
+		return fmt.Sprintf("vendor %s is left out by %s", vendor, p.Source(FieldSkip))
 	case named(p.Deny):
-		return fmt.Sprintf("vendor %s is denied by %s", vendor, p.source(FieldDeny))
+		return fmt.Sprintf("vendor %s is denied by %s", vendor, p.Source(FieldDeny))
 	case p.Allow != nil && !named(p.Allow), slices.ContainsFunc(p.scopedAllow, func(list []string) bool { return !named(list) }):
-		return fmt.Sprintf("vendor %s is not among those allowed by %s", vendor, p.source(FieldAllow))
+		return fmt.Sprintf("vendor %s is not among those allowed by %s", vendor, p.Source(FieldAllow))
 	}
 	return ""
 }

@@ -1,4 +1,4 @@
-package opmanager
+package oppolicy
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// The environment variables that make up a policy.
+// The environment variables that this package reads.
 const (
 	EnvPrefer       = "TE_FL_PREFER"
 	EnvPreferVendor = "TE_FL_PREFER_VENDOR"
@@ -22,29 +22,29 @@ const (
 	EnvLogFormat    = "TEFL_LOG_FORMAT"
 )
 
-// EnvVariables returns the names of the variables that this package knows: those of a
-// policy, then those of the log.
+// EnvVariables returns the names of the variables that this package reads: those of a policy, then
+// those of the log.
 func EnvVariables() []string {
 	return []string{
 		EnvPrefer, EnvPreferVendor, EnvStrict, EnvAllow, EnvDeny, EnvPerOp, EnvSkipCUDA, EnvLogLevel, EnvLogFormat,
 	}
 }
 
-// PolicyError is one value of a policy that cannot be read.
-type PolicyError struct {
-	Source  string // "environment TE_FL_PER_OP"
+// Error is a value that cannot be read.
+type Error struct {
+	Source  string // where the value came from, such as "environment TE_FL_PER_OP"
 	Value   string
-	Offset  int // byte of Value at which the fault begins
+	Offset  int // of the first wrong byte in Value
 	Problem string
 }
 
-// Error names the source, the value, the position and what to write instead.
-func (e *PolicyError) Error() string {
+// Error returns the source, the value, the position of the fault and what to write instead.
+func (e *Error) Error() string {
 	return fmt.Sprintf("policy: %s=%q: at %d: %s", e.Source, e.Value, e.Offset+1, e.Problem)
 }
 
-// Overlay returns the policy with the TE_FL_* variables of the environment laid
-// over it. All faults are returned together as *PolicyError values.
+// Overlay returns the policy with the values of the TE_FL_* environment variables in place of its
+// own. The error joins an *Error for each value that cannot be read.
 func (p Policy) Overlay(lookup func(string) (string, bool)) (Policy, error) {
 	var faults []error
 	read := func(name string, set func(value, source string) error) {
@@ -76,12 +76,12 @@ func (p Policy) Overlay(lookup func(string) (string, bool)) (Policy, error) {
 	return p, errors.Join(faults...)
 }
 
-// SetPrefer sets the preferred kind from its name.
+// SetPrefer sets the preferred kind from its name, in any case.
 func (p *Policy) SetPrefer(value, source string) error {
 	kind, err := opregistry.ParseKind(value)
 	if err != nil {
 		name := strings.TrimSpace(value)
-		return &PolicyError{Source: source, Value: value, Offset: strings.Index(value, name),
+		return &Error{Source: source, Value: value, Offset: strings.Index(value, name),
 			Problem: fmt.Sprintf("unknown kind %q, want flagos, vendor or reference%s", name, nearestHint(name, "flagos", "vendor", "reference"))}
 	}
 	p.Prefer = kind
@@ -89,7 +89,7 @@ func (p *Policy) SetPrefer(value, source string) error {
 	return nil
 }
 
-// SetStrict sets strictness from one of 1 true yes on 0 false no off.
+// SetStrict sets strictness from 1, true, yes or on, or 0, false, no or off.
 func (p *Policy) SetStrict(value, source string) error {
 	strict, err := parseBool(value, source)
 	if err != nil {
@@ -100,7 +100,7 @@ func (p *Policy) SetStrict(value, source string) error {
 	return nil
 }
 
-// SetSkipCUDA sets whether vendor nvidia is left out, from a switch as SetStrict.
+// SetSkipCUDA sets whether vendor nvidia is left out, from the words that SetStrict reads.
 func (p *Policy) SetSkipCUDA(value, source string) error {
 	skip, err := parseBool(value, source)
 	if err != nil {
@@ -133,19 +133,18 @@ func (p *Policy) SetDeny(value, source string) error {
 	return nil
 }
 
-// SetPerOp sets the rules from op=token|token;op=token. It replaces rules that
-// were set before.
+// SetPerOp replaces the per-op rules with those of a text such as op=token|token;op=token.
 func (p *Policy) SetPerOp(value, source string) error {
 	var rules []OpRule
 	seen := map[string]int{}
 	fault := func(at int, format string, args ...any) error {
-		return &PolicyError{Source: source, Value: value, Offset: at, Problem: fmt.Sprintf(format, args...)}
+		return &Error{Source: source, Value: value, Offset: at, Problem: fmt.Sprintf(format, args...)}
 	}
 	for start, entry := range fields(value, ';') {
 		if strings.TrimSpace(entry) == "" {
 			continue
 		}
-		at := start + skipBlanks(entry)
+		at := start + leadingSpace(entry)
 		pattern, order, ok := strings.Cut(entry, "=")
 		if !ok {
 			return fault(at, "entry %q has no =, want op=token|token", strings.TrimSpace(entry))
@@ -166,7 +165,7 @@ func (p *Policy) SetPerOp(value, source string) error {
 			}
 			token, err := ParseToken(text)
 			if err != nil {
-				return fault(orderStart+tokenStart+skipBlanks(text), "op %q: %v", pattern, err)
+				return fault(orderStart+tokenStart+leadingSpace(text), "op %q: %v", pattern, err)
 			}
 			rule.Order = append(rule.Order, token)
 		}
@@ -189,7 +188,7 @@ func parseBool(value, source string) (bool, error) {
 	case "0", "false", "no", "off":
 		return false, nil
 	}
-	return false, &PolicyError{Source: source, Value: value, Offset: skipBlanks(value),
+	return false, &Error{Source: source, Value: value, Offset: leadingSpace(value),
 		Problem: fmt.Sprintf("%q is not a switch, want 1, true, yes or on, or 0, false, no or off", strings.TrimSpace(value))}
 }
 
@@ -201,17 +200,17 @@ func parseVendors(value, source string) ([]string, error) {
 			continue
 		}
 		if problem := vendorProblem(name); problem != "" {
-			return nil, &PolicyError{Source: source, Value: value, Offset: start + skipBlanks(text), Problem: problem}
+			return nil, &Error{Source: source, Value: value, Offset: start + leadingSpace(text), Problem: problem}
 		}
 		vendors = append(vendors, opregistry.NormalVendor(name))
 	}
 	if len(vendors) == 0 {
-		return nil, &PolicyError{Source: source, Value: value, Problem: "no vendor between the commas; unset the variable to allow or deny none by it"}
+		return nil, &Error{Source: source, Value: value, Problem: "no vendor between the commas; to restrict nothing, do not set the list"}
 	}
 	return vendors, nil
 }
 
-// fields yields the parts of s between separators with their offsets.
+// fields yields the parts of s between separators, each with its offset.
 func fields(s string, sep byte) func(yield func(int, string) bool) {
 	return func(yield func(int, string) bool) {
 		start := 0
@@ -228,8 +227,10 @@ func fields(s string, sep byte) func(yield func(int, string) bool) {
 	}
 }
 
-func skipBlanks(s string) int { return len(s) - len(strings.TrimLeft(s, " \t\r\n")) }
+// leadingSpace returns the number of bytes of white space at the beginning of s.
+func leadingSpace(s string) int { return len(s) - len(strings.TrimLeft(s, " \t\r\n")) }
 
+// nearestHint returns a suggestion for a word that is none of the names, "" without a similar one.
 func nearestHint(given string, names ...string) string {
 	if name, ok := suggest.Nearest(given, names); ok {
 		return fmt.Sprintf("; did you mean %q?", name)

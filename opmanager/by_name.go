@@ -1,0 +1,99 @@
+package opmanager
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/primus-fl/primus/internal/suggest"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
+	"github.com/primus-fl/primus/opregistry"
+)
+
+// Call calls an op by its name, for programs that learn the name while they run. A must be the
+// argument struct of the op. The error for an unknown op wraps opregistry.ErrNotFound and suggests
+// the nearest name.
+func Call[A any](m *Manager, op string, a A) error {
+	if i, ok := m.table.Load().registry.Index(op); ok {
+		if handles := m.byName.Load(); handles != nil && i < len(*handles) {
+			if b, ok := (*handles)[i].(*Bound[A]); ok {
+				return b.Call(a)
+			}
+		}
+	}
+	b, err := bindNamed[A](m, op)
+	if err != nil {
+		return err
+	}
+	return b.Call(a)
+}
+
+// bindNamed binds an op by its name and keeps the handle for later calls.
+func bindNamed[A any](m *Manager, op string) (*Bound[A], error) {
+	snap := m.table.Load().registry
+	i, ok := snap.Index(op)
+	if !ok {
+		return nil, unknownOp(snap, op)
+	}
+	typed, ok := snap.Ops()[i].(*opregistry.Op[A])
+	if !ok {
+		return nil, fmt.Errorf("opmanager: op %q: got arguments of type %T, want those of %T", op, *new(A), snap.Ops()[i])
+	}
+	b, err := Bind(m, typed)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		old := m.byName.Load()
+		next := make([]any, len(snap.Ops()))
+		if old != nil {
+			next = make([]any, max(len(*old), len(next)))
+			copy(next, *old)
+		}
+		if first, ok := next[i].(*Bound[A]); ok {
+			return first, nil
+		}
+		next[i] = b
+		if m.byName.CompareAndSwap(old, &next) {
+			return b, nil
+		}
+	}
+}
+
+// unknownOp returns the error for an op that no source registers.
+func unknownOp(snap *opregistry.Snapshot, op string) error {
+	return fmt.Errorf("opmanager: op %q: %w by any loaded source%s", op, opregistry.ErrNotFound, nearestHint(op, knownNames(snap).Ops...))
+}
+
+// Warnings describes each vendor, op and impl that the policy names and that no loaded source
+// registers, with the nearest known name.
+func (m *Manager) Warnings() []string {
+	t := m.table.Load()
+	return t.policy.Warnings(knownNames(t.registry), t.registry.Vendor)
+}
+
+// knownNames returns the names that loaded sources register.
+func knownNames(snap *opregistry.Snapshot) oppolicy.Names {
+	known := oppolicy.Names{Missing: "which no loaded source registers"}
+	for i, op := range snap.Ops() {
+		known.Ops = append(known.Ops, op.Name())
+		for _, e := range snap.Impls(i) {
+			known.Impls = append(known.Impls, e.ID)
+			if e.Vendor != "" {
+				known.Vendors = append(known.Vendors, snap.Vendor(e.Vendor))
+			}
+		}
+	}
+	for _, names := range []*[]string{&known.Ops, &known.Vendors, &known.Impls} {
+		slices.Sort(*names)
+		*names = slices.Compact(*names)
+	}
+	return known
+}
+
+// nearestHint returns a suggestion for a name that is not known, "" without a similar one.
+func nearestHint(given string, names ...string) string {
+	if name, ok := suggest.Nearest(given, names); ok {
+		return fmt.Sprintf("; did you mean %q?", name)
+	}
+	return ""
+}
