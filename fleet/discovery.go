@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+
+	"github.com/primus-fl/primus/internal/httpserver"
 )
 
 // Lister lists a fleet; *Client is one.
@@ -28,12 +30,12 @@ func Discovery(fleet Lister) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s, err := fleet.Snapshot(r.Context())
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			httpserver.WriteProblem(w, http.StatusServiceUnavailable, err.Error())
 			return
 		}
 		text, err := json.Marshal(Targets(s.Members))
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
+			httpserver.WriteProblem(w, http.StatusInternalServerError, err.Error())
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")

@@ -29,7 +29,7 @@ func NewLimitListener(l net.Listener, most, each int) net.Listener {
 }
 
 // Handler returns what answers the requests to a Server.
-func Handler(s *Server) http.Handler { return s.server.Handler }
+func Handler(s *Server) http.Handler { return s.handler }
 
 // LiftLimits lets everybody ask as often as they like.
 func LiftLimits(s *Server) {

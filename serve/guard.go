@@ -3,7 +3,6 @@ package serve
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/primus-fl/primus/internal/httpserver"
 )
 
 // contentPolicy lets pages load from this service alone, and nobody frame them.
@@ -27,7 +27,7 @@ const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; 
 func (s *Server) guard(next http.Handler) http.Handler {
 	origins := http.NewCrossOriginProtection()
 	origins.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		writeProblem(w, http.StatusForbidden, "the request comes from a page of another origin, want one of this service")
+		httpserver.WriteProblem(w, http.StatusForbidden, "the request comes from a page of another origin, want one of this service")
 	}))
 	next = origins.Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -39,11 +39,11 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
 		if !s.knownHost(r.Host) {
-			writeProblem(w, http.StatusMisdirectedRequest, fmt.Sprintf("the host %q is not a name of this service; call it by address or hostname, or start it with that name as a host", r.Host))
+			httpserver.WriteProblem(w, http.StatusMisdirectedRequest, fmt.Sprintf("the host %q is not a name of this service; call it by address or hostname, or start it with that name as a host", r.Host))
 			return
 		}
 		if origin := r.Header.Get("Origin"); origin != "" && !sameOrigin(origin, r.Host) {
-			writeProblem(w, http.StatusForbidden, fmt.Sprintf("the request comes from a page of %q, want one of this service", origin))
+			httpserver.WriteProblem(w, http.StatusForbidden, fmt.Sprintf("the request comes from a page of %q, want one of this service", origin))
 			return
 		}
 		owner, known := s.tokens.owner(r)
@@ -52,7 +52,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		}
 		if wait, ok := s.admit(r, owner, known); !ok {
 			h.Set("Retry-After", inSeconds(wait))
-			writeProblem(w, http.StatusTooManyRequests, "too many requests from this address or with this token; ask again later")
+			httpserver.WriteProblem(w, http.StatusTooManyRequests, "too many requests from this address or with this token; ask again later")
 			return
 		}
 		if takeBody(w, r) {
@@ -99,11 +99,11 @@ func takeBody(w http.ResponseWriter, r *http.Request) (ok bool) {
 		return true
 	}
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		writeProblem(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes, which is the most here", mostBody))
+		httpserver.WriteProblem(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes, which is the most here", mostBody))
 	} else if errors.Is(err, os.ErrDeadlineExceeded) {
-		writeProblem(w, http.StatusRequestTimeout, fmt.Sprintf("the body did not come within %s", readTimeout))
+		httpserver.WriteProblem(w, http.StatusRequestTimeout, fmt.Sprintf("the body did not come within %s", readTimeout))
 	} else {
-		writeProblem(w, http.StatusBadRequest, "the body cannot be read: "+err.Error())
+		httpserver.WriteProblem(w, http.StatusBadRequest, "the body cannot be read: "+err.Error())
 	}
 	return false
 }
@@ -138,17 +138,6 @@ func hostOf(address string) string {
 	return host
 }
 
-// writeProblem answers with problem details.
-func writeProblem(w http.ResponseWriter, status int, detail string) {
-	body, err := json.Marshal(huma.ErrorModel{Status: status, Title: http.StatusText(status), Detail: detail})
-	if err != nil {
-		panic("BUG: serve: problem details cannot be written as JSON: " + err.Error())
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // who does not read it has gone
-}
-
 // route serves a request by mux, with problem details where mux has no answer.
 func route(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -162,10 +151,10 @@ func route(mux *http.ServeMux) http.Handler {
 		if answer.status == http.StatusMethodNotAllowed {
 			allowed := answer.header.Get("Allow")
 			w.Header().Set("Allow", allowed)
-			writeProblem(w, answer.status, fmt.Sprintf("%s cannot be asked for with %s, want %s", r.URL.Path, r.Method, allowed))
+			httpserver.WriteProblem(w, answer.status, fmt.Sprintf("%s cannot be asked for with %s, want %s", r.URL.Path, r.Method, allowed))
 			return
 		}
-		writeProblem(w, http.StatusNotFound, fmt.Sprintf("there is nothing at %q; /openapi.json lists what there is", r.URL.Path))
+		httpserver.WriteProblem(w, http.StatusNotFound, fmt.Sprintf("there is nothing at %q; /openapi.json lists what there is", r.URL.Path))
 	})
 }
 

@@ -3,6 +3,7 @@ package serve
 import (
 	"bytes"
 	"embed"
+	"github.com/primus-fl/primus/internal/httpserver"
 	"html/template"
 	"net/http"
 	"slices"
@@ -30,7 +31,7 @@ func (s *Server) registerPage(mux *http.ServeMux) {
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		var b bytes.Buffer
 		if err := page.Execute(&b, view); err != nil {
-			writeProblem(w, http.StatusInternalServerError, err.Error())
+			httpserver.WriteProblem(w, http.StatusInternalServerError, err.Error())
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -3,7 +3,6 @@ package serve
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/primus-fl/primus/internal/httpserver"
 	"github.com/primus-fl/primus/internal/secretfile"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
@@ -24,12 +24,9 @@ const (
 	mostOfAnAddress = 2048 // of these
 	mostStreams     = 1024
 	mostBody        = 64 << 10
-	mostHeader      = 16 << 10
 
-	headerTimeout = 5 * time.Second
-	readTimeout   = 10 * time.Second
-	writeTimeout  = time.Minute // longer than the profile that is asked for by default
-	idleTimeout   = time.Minute
+	readTimeout  = 10 * time.Second
+	writeTimeout = time.Minute // longer than the profile that is asked for by default
 )
 
 // Server is the service of a run.
@@ -49,12 +46,10 @@ type Server struct {
 	closing atomic.Bool
 	ended   chan struct{} // closed when streams have to end
 
-	server *http.Server
-	tls    *tls.Config // nil for none
-	addr   net.Addr
-	served chan error
-	close  sync.Once
-	err    error // of Close
+	handler http.Handler
+	tls     *tls.Config        // nil for none
+	server  *httpserver.Server // nil before Start
+	close   sync.Once
 }
 
 // New returns a Server that does nothing until Start.
@@ -64,7 +59,7 @@ func New(cfg Config, set Settings) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, set: set, hosts: hostNames(&cfg), limits: limits{newLimiter(50, 200), newLimiter(2, 20)}, trust: limits{newLimiter(50, 200), newLimiter(10, 100)}, trials: newLimiter(1, 10),
-		streams: make(chan struct{}, mostStreams), ended: make(chan struct{}), served: make(chan error, 1),
+		streams: make(chan struct{}, mostStreams), ended: make(chan struct{}),
 	}
 	if cfg.TokenFile != "" {
 		var err error
@@ -72,10 +67,7 @@ func New(cfg Config, set Settings) (*Server, error) {
 			return nil, err
 		}
 	}
-	s.server = &http.Server{
-		Handler: s.handler(), ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: mostHeader, ErrorLog: slog.NewLogLogger(set.Log.Handler(), slog.LevelDebug),
-	}
+	s.handler = s.routes()
 	if cfg.CertFile != "" {
 		cert, err := secretfile.KeyPair(cfg.CertFile, cfg.KeyFile)
 		if err != nil {
@@ -86,7 +78,7 @@ func New(cfg Config, set Settings) (*Server, error) {
 	return s, nil
 }
 
-func (s *Server) handler() http.Handler {
+func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	s.register(mux)
 	s.registerPage(mux)
@@ -107,7 +99,7 @@ func (s *Server) profile(handler http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if _, ok := actorOf(r.Context()); !ok && !isLoopback(remote(r)) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="primus"`)
-			writeProblem(w, http.StatusUnauthorized, "profiles are for this machine, and for others with the header Authorization: Bearer TOKEN")
+			httpserver.WriteProblem(w, http.StatusUnauthorized, "profiles are for this machine, and for others with the header Authorization: Bearer TOKEN")
 			return
 		}
 		handler(w, r)
@@ -116,16 +108,21 @@ func (s *Server) profile(handler http.HandlerFunc) http.HandlerFunc {
 
 // Start listens and serves until Close. An address that cannot be listened on is an error at once.
 func (s *Server) Start() error {
-	listener, err := net.Listen("tcp", s.cfg.Addr)
+	server := &http.Server{
+		Handler: s.handler, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		ErrorLog: slog.NewLogLogger(s.set.Log.Handler(), slog.LevelDebug),
+	}
+	started, err := httpserver.Start(s.cfg.Addr, server, func(l net.Listener) net.Listener {
+		l = newLimitListener(l, mostConnections, mostOfAnAddress)
+		if s.tls != nil {
+			l = tls.NewListener(l, s.tls)
+		}
+		return l
+	})
 	if err != nil {
-		return fmt.Errorf("serve: listen on %q: %w; give another HOST:PORT, or port 0 for any that is free", s.cfg.Addr, err)
+		return fmt.Errorf("serve: %w", err)
 	}
-	s.addr = listener.Addr()
-	listener = newLimitListener(listener, mostConnections, mostOfAnAddress)
-	if s.tls != nil {
-		listener = tls.NewListener(listener, s.tls)
-	}
-	go func() { s.served <- s.server.Serve(listener) }()
+	s.server = started
 	return nil
 }
 
@@ -135,7 +132,7 @@ func (s *Server) URL() string {
 	if s.tls != nil {
 		scheme = "https"
 	}
-	return scheme + "://" + s.addr.String()
+	return scheme + "://" + s.server.Addr().String()
 }
 
 // Close ends streams, stops listening and waits for the requests in hand. When ctx ends first, they are cut off and its
@@ -144,19 +141,12 @@ func (s *Server) Close(ctx context.Context) error {
 	s.close.Do(func() {
 		s.closing.Store(true)
 		close(s.ended)
-		if s.addr == nil {
-			return
-		}
-		err := s.server.Shutdown(ctx)
-		if err != nil {
-			err = errors.Join(err, s.server.Close())
-		}
-		if served := <-s.served; !errors.Is(served, http.ErrServerClosed) {
-			err = errors.Join(err, served)
-		}
-		if err != nil {
-			s.err = fmt.Errorf("serve: close the server on %s: %w", s.addr, err)
-		}
 	})
-	return s.err
+	if s.server == nil {
+		return nil
+	}
+	if err := s.server.Close(ctx); err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	return nil
 }

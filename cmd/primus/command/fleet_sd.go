@@ -2,13 +2,12 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"time"
 
 	"github.com/primus-fl/primus/fleet"
+	"github.com/primus-fl/primus/internal/httpserver"
 	"github.com/spf13/cobra"
 )
 
@@ -40,26 +39,12 @@ func newFleetSDCommand(prog program) *cobra.Command {
 
 // serveDiscovery serves /v1/sd until ctx ends.
 func serveDiscovery(ctx context.Context, prog program, addr string, c *fleet.Client) error {
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", addr)
-	if err != nil {
-		return fmt.Errorf("serve on %q: %w; give --listen another HOST:PORT, or port 0 for any that is free", addr, err)
-	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /v1/sd", fleet.Discovery(c))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-	fmt.Fprintf(prog.Err, "targets on http://%s/v1/sd\n", listener.Addr())
-	select {
-	case err = <-served:
-	case <-ctx.Done():
-		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		err = errors.Join(server.Shutdown(stopping), <-served)
+	server, err := httpserver.Start(addr, &http.Server{Handler: mux}, nil)
+	if err != nil {
+		return fmt.Errorf("--listen: %w", err)
 	}
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
+	fmt.Fprintf(prog.Err, "targets on http://%s/v1/sd\n", server.Addr())
+	return server.Run(ctx)
 }
