@@ -6,7 +6,7 @@ const supported = false
 
 // None of these functions is ever called: without dlopen there is no Library.
 
-func dlopen(string, bool) (uintptr, error) { return 0, ErrPlatform }
+func dlopen(string) (uintptr, error) { return 0, ErrPlatform }
 
 func dlsym(uintptr, string) (uintptr, error) { return 0, ErrPlatform }
 

@@ -11,12 +11,8 @@ import (
 
 const supported = true
 
-func dlopen(name string, global bool) (uintptr, error) {
-	mode := purego.RTLD_NOW | purego.RTLD_LOCAL
-	if global {
-		mode = purego.RTLD_NOW | purego.RTLD_GLOBAL
-	}
-	return purego.Dlopen(name, mode)
+func dlopen(name string) (uintptr, error) {
+	return purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
 }
 
 func dlsym(handle uintptr, name string) (uintptr, error) { return purego.Dlsym(handle, name) }

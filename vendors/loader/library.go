@@ -15,13 +15,7 @@ type Library struct {
 
 // Open opens the first of these sonames or paths that can be opened. All symbols are resolved at
 // once, and they are not visible to other libraries.
-func Open(names ...string) (*Library, error) { return open(false, names) }
-
-// OpenGlobal is Open for a library whose symbols libraries that are opened later
-// may use, as some plugin systems in C expect.
-func OpenGlobal(names ...string) (*Library, error) { return open(true, names) }
-
-func open(global bool, names []string) (*Library, error) {
+func Open(names ...string) (*Library, error) {
 	if !supported {
 		return nil, ErrPlatform
 	}
@@ -31,7 +25,7 @@ func open(global bool, names []string) (*Library, error) {
 			failure.Attempts = append(failure.Attempts, Attempt{Reason: `got the empty name, want a soname or path`})
 			continue
 		}
-		lib, err := openOne(name, global)
+		lib, err := openOne(name)
 		if err == nil {
 			return lib, nil
 		}
@@ -42,14 +36,14 @@ func open(global bool, names []string) (*Library, error) {
 
 // openOne stays on one OS thread: the C library keeps the text of an error for the thread that
 // caused it, and reading the text is a second call.
-func openOne(name string, global bool) (*Library, error) {
+func openOne(name string) (*Library, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var (
 		handle uintptr
 		err    error
 	)
-	change := guarded(func() { handle, err = dlopen(name, global) })
+	change := guarded(func() { handle, err = dlopen(name) })
 	if err != nil {
 		return nil, err
 	}

@@ -66,9 +66,6 @@ func (l *Library) Source() opregistry.Source {
 	return source
 }
 
-// Info describes the library that is loaded, or says why there is none.
-func (l *Library) Info() string { return l.gemm.Info() }
-
 // impl returns the impl of an op that a primitive computes. It declares bf16 alone: in f32 the
 // default impl is as fast or faster.
 func impl[A any](l *Library, op *opregistry.Op[A], run func(*handle, *opregistry.Exec, A) error) opregistry.Impl {

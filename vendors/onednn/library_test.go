@@ -110,7 +110,7 @@ func TestSource(t *testing.T) {
 	if err := impl.Available(); err != nil {
 		t.Skip(err)
 	}
-	assert.Regexp(t, `^oneDNN [1-9]+\.[0-9]+\.[0-9]+, .*, threads [0-9]+, /`, lib.Info())
+	assert.Regexp(t, `^oneDNN [1-9]+\.[0-9]+\.[0-9]+, .*, threads [0-9]+, /`, opened(t).Info())
 }
 
 func gemmOf(l *Library) opregistry.Func[ops.GenericGemmArgs] {
@@ -146,7 +146,6 @@ func TestAbsentLibrary(t *testing.T) {
 	lib := New(Options{Names: []string{"libprimus_absent.so.3", "libprimus_absent.so.2"}})
 	err := lib.Source().Impls[0].Available()
 	require.ErrorContains(t, err, "onednn: loader: ")
-	assert.Contains(t, lib.Info(), "not available: onednn: ")
 	require.ErrorIs(t, gemmOf(lib)(opregistry.NewExec(nil, 0), gemmArgs(t, 128)), opregistry.ErrUnsupported)
 }
 
@@ -184,5 +183,5 @@ func TestChild(t *testing.T) {
 	if os.Getenv("PRIMUS_ONEDNN_CHILD") == "" {
 		t.Skip("runs only as the child of another test")
 	}
-	t.Log("info: ", New(Options{}).Info())
+	t.Log("info: ", opened(t).Info())
 }

@@ -28,7 +28,6 @@ func vendors(t testing.TB) []opregistry.Source {
 		found = append(found, src)
 	}
 	t.Log(blas.Info())
-	t.Log(dnn.Info())
 	return found
 }
 
