@@ -6,16 +6,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
 	"github.com/primus-fl/primus/fleet"
 	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/tensor"
-	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -40,8 +41,8 @@ func newTrainer(t *testing.T, config fleet.Config, rank int) *trainer {
 	t.Helper()
 	impl := func(id string, kind opregistry.Kind, vendor string, support opregistry.Support) opregistry.Impl {
 		return opregistry.Impl{
-			Op: ops.ResidualAdd, ID: id, Kind: kind, Vendor: vendor, Priority: 100, Support: support,
-			Run: func(*opregistry.Exec, ops.ResidualAddArgs) error { return nil },
+			Op: norm.ResidualAdd, ID: id, Kind: kind, Vendor: vendor, Priority: 100, Support: support,
+			Run: func(*opregistry.Exec, norm.ResidualAddArgs) error { return nil },
 		}
 	}
 	registry := opregistry.NewRegistry()

@@ -4,16 +4,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/tensor"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/stretchr/testify/require"
 )
 
 // BenchmarkDuration is what an observed duration costs; one call in seven is observed.
@@ -47,12 +48,12 @@ func BenchmarkCall(b *testing.B) {
 			require.NoError(b, impls.Register(reference.Source()))
 			m := opmanager.New(impls, oppolicy.Default(), bb.set)
 			defer m.Close()
-			add := opmanager.MustBind(m, ops.ResidualAdd)
+			add := opmanager.MustBind(m, norm.ResidualAdd)
 			x, err := tensor.FromSlice([]float32{1})
 			require.NoError(b, err)
 			y, err := tensor.FromSlice([]float32{1})
 			require.NoError(b, err)
-			args := ops.ResidualAddArgs{A: x, B: x, Output: y}
+			args := norm.ResidualAddArgs{A: x, B: x, Output: y}
 			b.ReportAllocs()
 			for b.Loop() {
 				if err := add.Call(args); err != nil {

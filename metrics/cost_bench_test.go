@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/device/cpu"
 	"github.com/primus-fl/primus/document/formats"
@@ -17,13 +20,12 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops"
+	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/primus-fl/primus/runtime/configs"
 	"github.com/primus-fl/primus/tensor"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/stretchr/testify/require"
 )
 
 // watched is a manager over flagos whose calls are watched in some way.
@@ -73,10 +75,10 @@ func BenchmarkWatchedCalls(b *testing.B) {
 	require.NoError(b, err)
 	y, err := tensor.FromSlice([]float32{1})
 	require.NoError(b, err)
-	args := ops.ResidualAddArgs{A: x, B: x, Output: y}
-	bound := make([]*opmanager.Bound[ops.ResidualAddArgs], len(all))
+	args := norm.ResidualAddArgs{A: x, B: x, Output: y}
+	bound := make([]*opmanager.Bound[norm.ResidualAddArgs], len(all))
 	for i, w := range all {
-		bound[i] = opmanager.MustBind(w.manager, ops.ResidualAdd)
+		bound[i] = opmanager.MustBind(w.manager, norm.ResidualAdd)
 	}
 	for b.Loop() {
 		for i, w := range all {

@@ -7,27 +7,28 @@ import (
 	"testing"
 	"time"
 
-	"github.com/primus-fl/primus/impls/reference"
-	"github.com/primus-fl/primus/metrics"
-	"github.com/primus-fl/primus/opmanager"
-	"github.com/primus-fl/primus/opmanager/oppolicy"
-	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
-	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/tensor"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/impls/reference"
+	"github.com/primus-fl/primus/metrics"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/norm"
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/tensor"
 )
 
 // vendor returns an impl of residual_add that does what the next entry of plan says: nil declines, an error fails.
 func vendor(plan ...error) opregistry.Source {
 	calls := 0
 	return opregistry.Source{Name: "acme", Impls: []opregistry.Impl{{
-		Op: ops.ResidualAdd, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 100,
-		Run: opregistry.Func[ops.ResidualAddArgs](func(*opregistry.Exec, ops.ResidualAddArgs) error {
+		Op: norm.ResidualAdd, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 100,
+		Run: opregistry.Func[norm.ResidualAddArgs](func(*opregistry.Exec, norm.ResidualAddArgs) error {
 			calls++
 			return plan[calls-1]
 		}),
@@ -53,8 +54,8 @@ func dispatched(t *testing.T, failures int, plan ...error) *prometheus.Registry 
 	m := opmanager.New(impls, policy, opmanager.Settings{Timing: true, Listeners: []opmanager.Listener{d}})
 	t.Cleanup(m.Close)
 	d.Watch(m)
-	add := opmanager.MustBind(m, ops.ResidualAdd)
-	args := ops.ResidualAddArgs{A: vector(t), B: vector(t), Output: vector(t)}
+	add := opmanager.MustBind(m, norm.ResidualAdd)
+	args := norm.ResidualAddArgs{A: vector(t), B: vector(t), Output: vector(t)}
 	for range plan {
 		require.NoError(t, add.Call(args))
 	}
@@ -215,8 +216,8 @@ func TestDispatchIsScrapedWhileOpsRun(t *testing.T) {
 	m := opmanager.New(impls, oppolicy.Default(), opmanager.Settings{Listeners: []opmanager.Listener{d}})
 	defer m.Close()
 	d.Watch(m)
-	add := opmanager.MustBind(m, ops.ResidualAdd)
-	args := ops.ResidualAddArgs{A: vector(t), B: vector(t), Output: vector(t)}
+	add := opmanager.MustBind(m, norm.ResidualAdd)
+	args := norm.ResidualAddArgs{A: vector(t), B: vector(t), Output: vector(t)}
 	for range 500 {
 		require.NoError(t, add.Call(args))
 	}

@@ -7,13 +7,13 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/tensor"
 )
 
 // A vendor's rmsnorm: define it, register it, call the op through a manager.
 func Example() {
-	rmsnorm := func(_ *opregistry.Exec, a ops.RMSNormFwdArgs) error {
+	rmsnorm := func(_ *opregistry.Exec, a norm.RMSNormFwdArgs) error {
 		if a.Input.DType() != tensor.F32 || !a.Input.IsContiguous() {
 			return opregistry.Unsupported("want contiguous f32, got %v", a.Input)
 		}
@@ -31,14 +31,14 @@ func Example() {
 		}
 		return nil
 	}
-	backward := func(*opregistry.Exec, ops.RMSNormBwdArgs) error {
+	backward := func(*opregistry.Exec, norm.RMSNormBwdArgs) error {
 		return opregistry.Unsupported("left out of the example")
 	}
 
 	registry := opregistry.NewRegistry()
 	err := registry.Register(opregistry.Source{Name: "mybackend", Impls: []opregistry.Impl{
-		{Op: ops.RMSNormFwd, ID: "vendor.mybackend", Kind: opregistry.KindVendor, Vendor: "mybackend", Priority: 200, Run: rmsnorm},
-		{Op: ops.RMSNormBwd, ID: "vendor.mybackend", Kind: opregistry.KindVendor, Vendor: "mybackend", Priority: 200, Run: backward},
+		{Op: norm.RMSNormFwd, ID: "vendor.mybackend", Kind: opregistry.KindVendor, Vendor: "mybackend", Priority: 200, Run: rmsnorm},
+		{Op: norm.RMSNormBwd, ID: "vendor.mybackend", Kind: opregistry.KindVendor, Vendor: "mybackend", Priority: 200, Run: backward},
 	}})
 	if err != nil {
 		panic(err)
@@ -50,8 +50,8 @@ func Example() {
 	w, _ := tensor.FromSlice([]float32{1, 1})
 	y, _ := tensor.FromSlice(make([]float32, 4), 2, 2)
 	rsigma, _ := tensor.FromSlice(make([]float32, 2))
-	norm := opmanager.MustBind(manager, ops.RMSNormFwd)
-	err = norm.Call(ops.RMSNormFwdArgs{Input: x, Weight: w, Output: y, RSigma: rsigma, Eps: 1e-5, Saved: new(opregistry.Saved)})
+	bound := opmanager.MustBind(manager, norm.RMSNormFwd)
+	err = bound.Call(norm.RMSNormFwdArgs{Input: x, Weight: w, Output: y, RSigma: rsigma, Eps: 1e-5, Saved: new(opregistry.Saved)})
 	fmt.Printf("%.3f %v\n", tensor.Data[float32](y), err)
 	// Output: [0.849 1.131 0.849 1.131] <nil>
 }

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops"
 	"github.com/primus-fl/primus/tensor"
 )
 

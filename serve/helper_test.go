@@ -12,6 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/internal/primustest"
@@ -19,14 +23,12 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops"
+	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/runs"
 	"github.com/primus-fl/primus/serve"
 	"github.com/primus-fl/primus/tensor"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -57,8 +59,8 @@ func newBench(t testing.TB, edit func(*serve.Config, *serve.Settings)) *bench {
 	require.NoError(t, reg.Register(flagos.Source()))
 	require.NoError(t, reg.Register(reference.Source()))
 	require.NoError(t, reg.Register(opregistry.Source{Name: "acme", Version: "7", Impls: []opregistry.Impl{{
-		Op: ops.ResidualAdd, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 100,
-		Run: opregistry.Func[ops.ResidualAddArgs](func(*opregistry.Exec, ops.ResidualAddArgs) error { return b.acme() }),
+		Op: norm.ResidualAdd, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 100,
+		Run: opregistry.Func[norm.ResidualAddArgs](func(*opregistry.Exec, norm.ResidualAddArgs) error { return b.acme() }),
 	}}}))
 	b.acme = func() error { return errors.New("device lost") }
 	metricsOf := prometheus.NewRegistry()
@@ -93,7 +95,7 @@ func (b *bench) add() error {
 		require.NoError(b.t, err)
 		return v
 	}
-	return opmanager.Call(b.manager, ops.ResidualAdd.Name(), ops.ResidualAddArgs{A: vector(), B: vector(), Output: vector()})
+	return opmanager.Call(b.manager, norm.ResidualAdd.Name(), norm.ResidualAddArgs{A: vector(), B: vector(), Output: vector()})
 }
 
 // reply is what the service answered.

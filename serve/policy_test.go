@@ -8,13 +8,14 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/serve"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 func (b *bench) selected(op string) string {
@@ -80,7 +81,7 @@ func TestPolicyIsProposedAppliedAndWithdrawn(t *testing.T) {
 // Nothing that takes the last impl from an op that is in use comes into force, from the service or from below it.
 func TestPolicyThatLeavesAnOpWithoutImplIsRefused(t *testing.T) {
 	b := newBench(t, nil)
-	add := opmanager.MustBind(b.manager, ops.ResidualAdd)
+	add := opmanager.MustBind(b.manager, norm.ResidualAdd)
 	b.acme = func() error { return nil }
 	before := read[serve.State](b, "/v1/policy")
 	const dead = "per_op: {residual_add: vendor:nvidia, generic_gemm: vendor:nvidia}\n"

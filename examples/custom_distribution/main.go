@@ -5,27 +5,28 @@ import (
 	"fmt"
 	"os"
 
+	"go.uber.org/fx"
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/primus-fl/primus/cmd/primus/command"
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/device/cpu"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/patch"
-	"go.uber.org/fx"
-	"gonum.org/v1/gonum/floats"
 )
 
-func add(_ *opregistry.Exec, a ops.ResidualAddArgs) error {
+func add(_ *opregistry.Exec, a norm.ResidualAddArgs) error {
 	sum := floats.AddTo(make([]float64, a.A.NumElements()), a.A.Float64s(), a.B.Float64s())
 	return a.Output.SetFloat64s(sum)
 }
 
 func source() opregistry.Source {
 	return opregistry.Source{Name: "acme", Version: "0.1.0", Impls: []opregistry.Impl{
-		{Op: ops.ResidualAdd, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 200, Run: add}}}
+		{Op: norm.ResidualAdd, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 200, Run: add}}}
 }
 
 type chip struct{ *cpu.Backend }

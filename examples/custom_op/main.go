@@ -9,11 +9,11 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/tensor"
 )
 
-func rmsnorm(_ *opregistry.Exec, a ops.RMSNormFwdArgs) error {
+func rmsnorm(_ *opregistry.Exec, a norm.RMSNormFwdArgs) error {
 	for r, cols := 0, a.Weight.NumElements(); r < a.Input.Shape().Rows(); r++ {
 		sum := 0.0
 		for i := range cols {
@@ -30,12 +30,12 @@ func rmsnorm(_ *opregistry.Exec, a ops.RMSNormFwdArgs) error {
 func main() {
 	registry := opregistry.NewRegistry()
 	err := registry.Register(opregistry.Source{Name: "mybackend", Impls: []opregistry.Impl{{
-		Op: ops.RMSNormFwd, ID: "vendor.mybackend", Kind: opregistry.KindVendor, Vendor: "mybackend", Priority: 200, Run: rmsnorm}}})
-	norm := opmanager.MustBind(opmanager.New(registry, oppolicy.Default(), opmanager.Settings{}), ops.RMSNormFwd)
+		Op: norm.RMSNormFwd, ID: "vendor.mybackend", Kind: opregistry.KindVendor, Vendor: "mybackend", Priority: 200, Run: rmsnorm}}})
+	op := opmanager.MustBind(opmanager.New(registry, oppolicy.Default(), opmanager.Settings{}), norm.RMSNormFwd)
 	x, _ := tensor.FromSlice([]float32{3, 4, 6, 8}, 2, 2)
 	w, _ := tensor.FromSlice([]float32{1, 1})
 	y, _ := tensor.FromSlice(make([]float32, 4), 2, 2)
 	rsigma, _ := tensor.FromSlice(make([]float32, 2))
-	err = errors.Join(err, norm.Call(ops.RMSNormFwdArgs{Input: x, Weight: w, Output: y, RSigma: rsigma, Eps: 1e-5, Saved: new(opregistry.Saved)}))
+	err = errors.Join(err, op.Call(norm.RMSNormFwdArgs{Input: x, Weight: w, Output: y, RSigma: rsigma, Eps: 1e-5, Saved: new(opregistry.Saved)}))
 	fmt.Println(tensor.Data[float32](y), err)
 }

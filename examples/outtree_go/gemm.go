@@ -2,21 +2,21 @@ package acme
 
 import (
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/gemm"
 )
 
-// gemmServes declines what gemm has no code for. It looks at arguments only, so that
+// gemmServes declines what genericGemm has no code for. It looks at arguments only, so that
 // the choice of an impl can be explained without a call.
-func gemmServes(a ops.GenericGemmArgs) error {
+func gemmServes(a gemm.GenericGemmArgs) error {
 	if a.Bias != nil || a.Gelu {
 		return opregistry.Unsupported("bias and gelu: only plain products are served")
 	}
 	return nil
 }
 
-// gemm follows ops.GenericGemm. Sums are f32; each row of D is computed by one
+// genericGemm follows gemm.GenericGemm. Sums are f32; each row of D is computed by one
 // worker.
-func gemm(e *opregistry.Exec, a ops.GenericGemmArgs) error {
+func genericGemm(e *opregistry.Exec, a gemm.GenericGemmArgs) error {
 	data, err := floats(a.A, a.B, a.D)
 	if err != nil {
 		return err

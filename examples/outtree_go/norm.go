@@ -4,12 +4,12 @@ import (
 	"math"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/norm"
 )
 
-// rmsnormFwd follows ops.RMSNormFwd. Sums are f64, and each row is computed by one
+// rmsnormFwd follows norm.RMSNormFwd. Sums are f64, and each row is computed by one
 // worker, so results do not depend on their number. Output may be Input.
-func rmsnormFwd(e *opregistry.Exec, a ops.RMSNormFwdArgs) error {
+func rmsnormFwd(e *opregistry.Exec, a norm.RMSNormFwdArgs) error {
 	data, err := floats(a.Input, a.Weight, a.Output, a.RSigma)
 	if err != nil {
 		return err
@@ -31,9 +31,9 @@ func rmsnormFwd(e *opregistry.Exec, a ops.RMSNormFwdArgs) error {
 	return nil
 }
 
-// rmsnormBwd follows ops.RMSNormBwd. Sums are f64; those over rows run in ascending
+// rmsnormBwd follows norm.RMSNormBwd. Sums are f64; those over rows run in ascending
 // order. DX may be DZ, which is why the rows of DX come last.
-func rmsnormBwd(e *opregistry.Exec, a ops.RMSNormBwdArgs) error {
+func rmsnormBwd(e *opregistry.Exec, a norm.RMSNormBwdArgs) error {
 	data, err := floats(a.DZ, a.X, a.RSigma, a.Gamma, a.DX, a.DGamma)
 	if err != nil {
 		return err

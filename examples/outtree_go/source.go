@@ -5,7 +5,8 @@ package acme
 import (
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/gemm"
+	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -19,9 +20,9 @@ func Source() opregistry.Source {
 		Name:    "acme",
 		Version: "1.0.0",
 		Impls: []opregistry.Impl{
-			impl(ops.RMSNormFwd, rmsnormFwd, f32),
-			impl(ops.RMSNormBwd, rmsnormBwd, f32),
-			impl(ops.GenericGemm, gemm, opregistry.Support{DTypes: f32.DTypes, Call: gemmServes}),
+			impl(norm.RMSNormFwd, rmsnormFwd, f32),
+			impl(norm.RMSNormBwd, rmsnormBwd, f32),
+			impl(gemm.GenericGemm, genericGemm, opregistry.Support{DTypes: f32.DTypes, Call: gemmServes}),
 		},
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	activationops "github.com/primus-fl/primus/ops/activation"
 )
 
 // activationImpls returns the impls of the activation functions, their gated forms and the
@@ -19,35 +19,35 @@ func activationImpls() []opregistry.Impl {
 		srelu   = activation{curve: squaredRamp}
 	)
 	return []opregistry.Impl{
-		impl(ops.SiLU, silu.forward),
-		impl(ops.QGELU, qgelu.forward),
-		impl(ops.GELU, gelu.forward),
-		impl(ops.ReLU, relu.forward),
-		impl(ops.SReLU, srelu.forward),
-		impl(ops.DSiLU, silu.backward),
-		impl(ops.DQGELU, qgelu.backward),
-		impl(ops.DGELU, gelu.backward),
-		impl(ops.DReLU, relu.backward),
-		impl(ops.DSReLU, srelu.backward),
-		impl(ops.DBiasDSiLU, silu.biasBackward),
-		impl(ops.DBiasDQGELU, qgelu.biasBackward),
-		impl(ops.DBiasDGELU, gelu.biasBackward),
-		impl(ops.DBiasDReLU, relu.biasBackward),
-		impl(ops.DBiasDSReLU, srelu.biasBackward),
-		impl(ops.SwiGLU, silu.ofHalves().forward),
-		impl(ops.QGEGLU, qgelu.ofHalves().forward),
-		impl(ops.GEGLU, gelu.ofHalves().forward),
-		impl(ops.GLU, sigmoid.ofHalves().forward),
-		impl(ops.ReGLU, relu.ofHalves().forward),
-		impl(ops.SReGLU, srelu.ofHalves().forward),
-		impl(ops.ClampedSwiGLU, clampedSwiGLU),
-		impl(ops.DSwiGLU, silu.ofHalves().backward),
-		impl(ops.DQGEGLU, qgelu.ofHalves().backward),
-		impl(ops.DGEGLU, gelu.ofHalves().backward),
-		impl(ops.DGLU, sigmoid.ofHalves().backward),
-		impl(ops.DReGLU, relu.ofHalves().backward),
-		impl(ops.DSReGLU, srelu.ofHalves().backward),
-		impl(ops.ClampedDSwiGLU, clampedDSwiGLU),
+		impl(activationops.SiLU, silu.forward),
+		impl(activationops.QGELU, qgelu.forward),
+		impl(activationops.GELU, gelu.forward),
+		impl(activationops.ReLU, relu.forward),
+		impl(activationops.SReLU, srelu.forward),
+		impl(activationops.DSiLU, silu.backward),
+		impl(activationops.DQGELU, qgelu.backward),
+		impl(activationops.DGELU, gelu.backward),
+		impl(activationops.DReLU, relu.backward),
+		impl(activationops.DSReLU, srelu.backward),
+		impl(activationops.DBiasDSiLU, silu.biasBackward),
+		impl(activationops.DBiasDQGELU, qgelu.biasBackward),
+		impl(activationops.DBiasDGELU, gelu.biasBackward),
+		impl(activationops.DBiasDReLU, relu.biasBackward),
+		impl(activationops.DBiasDSReLU, srelu.biasBackward),
+		impl(activationops.SwiGLU, silu.ofHalves().forward),
+		impl(activationops.QGEGLU, qgelu.ofHalves().forward),
+		impl(activationops.GEGLU, gelu.ofHalves().forward),
+		impl(activationops.GLU, sigmoid.ofHalves().forward),
+		impl(activationops.ReGLU, relu.ofHalves().forward),
+		impl(activationops.SReGLU, srelu.ofHalves().forward),
+		impl(activationops.ClampedSwiGLU, clampedSwiGLU),
+		impl(activationops.DSwiGLU, silu.ofHalves().backward),
+		impl(activationops.DQGEGLU, qgelu.ofHalves().backward),
+		impl(activationops.DGEGLU, gelu.ofHalves().backward),
+		impl(activationops.DGLU, sigmoid.ofHalves().backward),
+		impl(activationops.DReGLU, relu.ofHalves().backward),
+		impl(activationops.DSReGLU, srelu.ofHalves().backward),
+		impl(activationops.ClampedDSwiGLU, clampedDSwiGLU),
 	}
 }
 
@@ -65,18 +65,18 @@ func (f activation) ofHalves() activation {
 	return f
 }
 
-// clampedSwiGLU implements ops.ClampedSwiGLU.
-func clampedSwiGLU(e *opregistry.Exec, a ops.ClampedSwiGLUArgs) error {
-	return clamped(a.Limit, a.Alpha, a.GLULinearOffset).forward(e, ops.ActivationArgs{Input: a.Input, Output: a.Output})
+// clampedSwiGLU implements activation.ClampedSwiGLU.
+func clampedSwiGLU(e *opregistry.Exec, a activationops.ClampedSwiGLUArgs) error {
+	return clamped(a.Limit, a.Alpha, a.GLULinearOffset).forward(e, activationops.ActivationArgs{Input: a.Input, Output: a.Output})
 }
 
-// clampedDSwiGLU implements ops.ClampedDSwiGLU.
-func clampedDSwiGLU(e *opregistry.Exec, a ops.ClampedDSwiGLUArgs) error {
+// clampedDSwiGLU implements activation.ClampedDSwiGLU.
+func clampedDSwiGLU(e *opregistry.Exec, a activationops.ClampedDSwiGLUArgs) error {
 	f := clamped(a.Limit, a.Alpha, a.GLULinearOffset)
-	return f.backward(e, ops.DActivationArgs{Grad: a.Grad, FwdInput: a.FwdInput, Output: a.Output})
+	return f.backward(e, activationops.DActivationArgs{Grad: a.Grad, FwdInput: a.FwdInput, Output: a.Output})
 }
 
-func clamped(limit, alpha, offset ops.OptionalFloat) activation {
+func clamped(limit, alpha, offset opregistry.OptionalFloat) activation {
 	return activation{
 		curve: clampedSwish, swish: vector.Swish{Linear: alpha.Or(1.702)},
 		limit: limit.Or(7), offset: offset.Or(1), gated: true,
@@ -92,8 +92,8 @@ type activate struct {
 
 var activateKernel = parallel.NewKernel((*activate).part)
 
-// forward implements ops.GELU and, for halves, ops.SwiGLU.
-func (f activation) forward(e *opregistry.Exec, a ops.ActivationArgs) error {
+// forward implements activation.GELU and, for halves, activation.SwiGLU.
+func (f activation) forward(e *opregistry.Exec, a activationops.ActivationArgs) error {
 	var v views
 	c := activate{exec: e, f: f, x: v.matrix("input", a.Input), y: v.matrix("output", a.Output)}
 	if v.err != nil {
@@ -138,8 +138,8 @@ type activateGrad struct {
 
 var activateGradKernel = parallel.NewKernel((*activateGrad).part)
 
-// backward implements ops.DGELU and, for halves, ops.DSwiGLU.
-func (f activation) backward(e *opregistry.Exec, a ops.DActivationArgs) error {
+// backward implements activation.DGELU and, for halves, activation.DSwiGLU.
+func (f activation) backward(e *opregistry.Exec, a activationops.DActivationArgs) error {
 	var v views
 	c := activateGrad{exec: e, f: f, dy: v.matrix("grad", a.Grad), x: v.matrix("fwd_input", a.FwdInput), dx: v.matrix("output", a.Output)}
 	if v.err != nil {
@@ -150,9 +150,9 @@ func (f activation) backward(e *opregistry.Exec, a ops.DActivationArgs) error {
 	return nil
 }
 
-// biasBackward implements ops.DBiasDGELU. dbias is summed over the rows of each part and then over
+// biasBackward implements activation.DBiasDGELU. dbias is summed over the rows of each part and then over
 // the parts, in order. Scratch: one row per part.
-func (f activation) biasBackward(e *opregistry.Exec, a ops.DBiasDActivationArgs) error {
+func (f activation) biasBackward(e *opregistry.Exec, a activationops.DBiasDActivationArgs) error {
 	var v views
 	c := activateGrad{exec: e, f: f, dy: v.matrix("grad", a.Grad), x: v.matrix("fwd_input", a.FwdInput), dx: v.matrix("output", a.Output)}
 	dbias := v.flat("dbias", a.DBias)

@@ -7,7 +7,7 @@ import (
 	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/optim"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -24,8 +24,8 @@ type adam struct {
 
 var adamKernel = parallel.NewKernel((*adam).part)
 
-// multiTensorAdam implements ops.MultiTensorAdam, in one pass over all lists.
-func multiTensorAdam(e *opregistry.Exec, a ops.MultiTensorAdamArgs) error {
+// multiTensorAdam implements optim.MultiTensorAdam, in one pass over all lists.
+func multiTensorAdam(e *opregistry.Exec, a optim.MultiTensorAdamArgs) error {
 	var v views
 	v.lists(a.TensorLists)
 	if v.err != nil {
@@ -35,9 +35,9 @@ func multiTensorAdam(e *opregistry.Exec, a ops.MultiTensorAdamArgs) error {
 	return nil
 }
 
-// multiTensorAdamCapturable implements ops.MultiTensorAdamCapturable and, with a fifth
-// list, ops.MultiTensorAdamCapturableMaster.
-func multiTensorAdamCapturable(e *opregistry.Exec, a ops.MultiTensorAdamCapturableArgs) error {
+// multiTensorAdamCapturable implements optim.MultiTensorAdamCapturable and, with a fifth
+// list, optim.MultiTensorAdamCapturableMaster.
+func multiTensorAdamCapturable(e *opregistry.Exec, a optim.MultiTensorAdamCapturableArgs) error {
 	var v views
 	v.lists(a.TensorLists)
 	flag, step := v.int32s("noop_flag", a.NoopFlag), v.int32s("step", a.Step)
@@ -45,7 +45,7 @@ func multiTensorAdamCapturable(e *opregistry.Exec, a ops.MultiTensorAdamCapturab
 	if v.err != nil || flag[0] == 1 {
 		return v.err
 	}
-	plain := ops.MultiTensorAdamArgs{
+	plain := optim.MultiTensorAdamArgs{
 		LR: rate, Beta1: a.Beta1, Beta2: a.Beta2, Epsilon: a.Epsilon, Step: int(step[0]), Mode: a.Mode,
 		BiasCorrection: a.BiasCorrection, WeightDecay: a.WeightDecay,
 	}
@@ -55,7 +55,7 @@ func multiTensorAdamCapturable(e *opregistry.Exec, a ops.MultiTensorAdamCapturab
 }
 
 // adamStep computes the numbers of a step in f64 and rounds each once.
-func adamStep(a ops.MultiTensorAdamArgs) kernel.AdamStep {
+func adamStep(a optim.MultiTensorAdamArgs) kernel.AdamStep {
 	beta1, beta2, rate := float64(a.Beta1), float64(a.Beta2), float64(a.LR)
 	c1, c2 := 1., 1.
 	if a.BiasCorrection {
@@ -69,7 +69,7 @@ func adamStep(a ops.MultiTensorAdamArgs) kernel.AdamStep {
 		Epsilon:   a.Epsilon,
 		Rate:      float32(rate / c1),
 	}
-	if a.Mode == ops.AdamL2 {
+	if a.Mode == optim.AdamL2 {
 		s.L2 = a.WeightDecay
 	} else {
 		s.Decay = float32(rate * float64(a.WeightDecay))

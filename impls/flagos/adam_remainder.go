@@ -6,7 +6,7 @@ import (
 	kernel "github.com/primus-fl/primus/internal/kernel/optim"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/optim"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -18,8 +18,8 @@ type adamRemainder struct {
 
 var adamRemainderKernel = parallel.NewKernel((*adamRemainder).part)
 
-// multiTensorAdamParamRemainder implements ops.MultiTensorAdamParamRemainder.
-func multiTensorAdamParamRemainder(e *opregistry.Exec, a ops.MultiTensorAdamArgs) error {
+// multiTensorAdamParamRemainder implements optim.MultiTensorAdamParamRemainder.
+func multiTensorAdamParamRemainder(e *opregistry.Exec, a optim.MultiTensorAdamArgs) error {
 	var v views
 	for i, list := range a.TensorLists {
 		if i < 4 {

@@ -5,13 +5,13 @@ import (
 
 	kernel "github.com/primus-fl/primus/internal/kernel/gemm"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	attentionops "github.com/primus-fl/primus/ops/attention"
 )
 
 func attentionImpls() []opregistry.Impl {
 	return []opregistry.Impl{
-		impl(ops.FusedAttnFwd, fusedAttnFwd),
-		impl(ops.FusedAttnBwd, fusedAttnBwd),
+		impl(attentionops.FusedAttnFwd, fusedAttnFwd),
+		impl(attentionops.FusedAttnBwd, fusedAttnBwd),
 	}
 }
 
@@ -21,7 +21,7 @@ const keysMultiple = 256
 // attention holds what forward and backward share. Only the scores for one block of queries and one
 // block of keys exist at a time, as in Dao et al. 2022, arXiv:2205.14135.
 type attention struct {
-	ops.AttnDims
+	attentionops.AttnDims
 	band
 	exec    *opregistry.Exec
 	kernel  kernel.Kernel
@@ -33,9 +33,9 @@ type attention struct {
 }
 
 // attention converts the operands of a forward call and requires sequences of one length.
-func (v *views) attention(e *opregistry.Exec, a ops.FusedAttnFwdArgs) attention {
+func (v *views) attention(e *opregistry.Exec, a attentionops.FusedAttnFwdArgs) attention {
 	switch {
-	case a.AttnMaskType > ops.CausalBottomRightMask:
+	case a.AttnMaskType > attentionops.CausalBottomRightMask:
 		v.decline("attn_mask_type %v, this impl serves no_mask, causal and causal_bottom_right", a.AttnMaskType)
 	case a.MaxLogit != nil:
 		v.decline("max_logit, this impl does not compute it")

@@ -1,15 +1,13 @@
 package flagos
 
-import (
-	"github.com/primus-fl/primus/opregistry/ops"
-)
+import attentionops "github.com/primus-fl/primus/ops/attention"
 
 // band says which keys a query of attention sees: those from left before its diagonal to right
 // after it. The diagonal of query i is key i + offset.
 type band struct{ left, right, offset int }
 
 // bandOf combines the window of a call with what its mask type hides.
-func bandOf(a ops.FusedAttnFwdArgs, d ops.AttnDims) band {
+func bandOf(a attentionops.FusedAttnFwdArgs, d attentionops.AttnDims) band {
 	b := band{}
 	if a.BottomRight() {
 		b.offset = d.SeqKV - d.SeqQ

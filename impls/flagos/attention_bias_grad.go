@@ -3,7 +3,7 @@ package flagos
 import (
 	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
-	"github.com/primus-fl/primus/opregistry/ops"
+	attentionops "github.com/primus-fl/primus/ops/attention"
 )
 
 // scoreGrad is the gradient of the bias of attention. Where the bias is repeated over sequences or
@@ -22,7 +22,7 @@ type scoreGrad struct {
 }
 
 // scoreGrad converts dbias, if it is wanted.
-func (v *views) scoreGrad(a ops.FusedAttnBwdArgs, o *attnOptions) scoreGrad {
+func (v *views) scoreGrad(a attentionops.FusedAttnBwdArgs, o *attnOptions) scoreGrad {
 	if a.DBias == nil {
 		return scoreGrad{}
 	}
@@ -39,7 +39,7 @@ func (v *views) scoreGrad(a ops.FusedAttnBwdArgs, o *attnOptions) scoreGrad {
 const biasParts = bwdParts / 2
 
 // deal deals sequences and groups to lanes.
-func (b *scoreGrad) deal(d *ops.AttnDims, shares int) {
+func (b *scoreGrad) deal(d *attentionops.AttnDims, shares int) {
 	pairs := d.Batch * d.Groups
 	b.others, b.lanes, b.copies = pairs, 1, 1
 	if !b.wanted || pairs == 0 {
@@ -58,10 +58,10 @@ func (b *scoreGrad) deal(d *ops.AttnDims, shares int) {
 }
 
 // shared returns how many sequences and groups share each element.
-func (b *scoreGrad) shared(d *ops.AttnDims) int { return d.Batch * d.Groups / b.others }
+func (b *scoreGrad) shared(d *attentionops.AttnDims) int { return d.Batch * d.Groups / b.others }
 
 // pair returns the i-th sequence and group of those that share elements.
-func (b *scoreGrad) pair(d *ops.AttnDims, other, i int) (sequence, group int) {
+func (b *scoreGrad) pair(d *attentionops.AttnDims, other, i int) (sequence, group int) {
 	switch overBatch, overHeads := b.wanted && b.batch < d.Batch, b.wanted && b.head < d.Heads; {
 	case overBatch && overHeads:
 		return i / d.Groups, i % d.Groups

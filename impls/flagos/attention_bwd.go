@@ -5,7 +5,7 @@ import (
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/internal/philox"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	attentionops "github.com/primus-fl/primus/ops/attention"
 )
 
 // bwdQueries and bwdKeys are the sizes of a block of scores: multiples of the tiles of every
@@ -29,7 +29,7 @@ type attnBwd struct {
 
 var attnBwdKernel = parallel.NewKernel((*attnBwd).part)
 
-// fusedAttnBwd implements ops.FusedAttnBwd. All operands but stats may be views whose last axis is
+// fusedAttnBwd implements attention.FusedAttnBwd. All operands but stats may be views whose last axis is
 // dense; stats must be contiguous. All arithmetic is in f32. A part owns blocks of keys of a head
 // of K and V and adds the contributions of all heads of Q that the head serves, in order. Where a
 // head has several parts, their contributions to dQ are summed in the order of the parts. The
@@ -37,7 +37,7 @@ var attnBwdKernel = parallel.NewKernel((*attnBwd).part)
 // hides are skipped. Scratch per worker: K twice, V once for a head, and two blocks of scores; dQ
 // once for each part of a head but the first; an f32 copy of each narrow operand; and dbias in f32,
 // at most bwdParts times if it is repeated over sequences or heads.
-func fusedAttnBwd(e *opregistry.Exec, a ops.FusedAttnBwdArgs) error {
+func fusedAttnBwd(e *opregistry.Exec, a attentionops.FusedAttnBwdArgs) error {
 	var v views
 	c := attnBwd{
 		attention: v.attention(e, a.Fwd()),

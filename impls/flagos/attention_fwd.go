@@ -6,7 +6,7 @@ import (
 	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	attentionops "github.com/primus-fl/primus/ops/attention"
 )
 
 // fwdQueries and fwdKeys are the sizes of a block of scores: multiples of the tiles of every kernel
@@ -29,12 +29,12 @@ type attnFwd struct {
 
 var attnFwdKernel = parallel.NewKernel((*attnFwd).part)
 
-// fusedAttnFwd implements ops.FusedAttnFwd. Q, K, V and O may be views whose last axis is dense;
+// fusedAttnFwd implements attention.FusedAttnFwd. Q, K, V and O may be views whose last axis is dense;
 // stats must be contiguous. All arithmetic is in f32. Blocks of keys are processed in ascending
 // order with a running maximum and sum, so the result has the same bits for any number of workers;
 // blocks that a mask or a window hides are skipped. Scratch per worker: a copy of a head of K and
 // V, a block of scores, and an f32 copy of each narrow operand.
-func fusedAttnFwd(e *opregistry.Exec, a ops.FusedAttnFwdArgs) error {
+func fusedAttnFwd(e *opregistry.Exec, a attentionops.FusedAttnFwdArgs) error {
 	var v views
 	c := attnFwd{attention: v.attention(e, a)}
 	if v.err != nil {

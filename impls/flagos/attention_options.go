@@ -7,11 +7,11 @@ import (
 	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/philox"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	attentionops "github.com/primus-fl/primus/ops/attention"
 	"github.com/primus-fl/primus/tensor"
 )
 
-// attnOptions holds what ops.AttnOptions adds to the scores, to the softmax and to its
+// attnOptions holds what attention.AttnOptions adds to the scores, to the softmax and to its
 // probabilities.
 type attnOptions struct {
 	bias       scoreOperand
@@ -23,7 +23,7 @@ type attnOptions struct {
 	center    int
 	buf       []float32 // memory of slopes and distances
 
-	softmax ops.SoftmaxType
+	softmax attentionops.SoftmaxType
 	sinks   []float32 // of each head, for a learnable softmax
 
 	dropout attnDropout
@@ -38,11 +38,11 @@ type attnDropout struct {
 }
 
 // attnOptions converts the options of a call and requires their operands.
-func (v *views) attnOptions(a ops.FusedAttnFwdArgs, scale float32) attnOptions {
-	o := attnOptions{alibi: a.BiasType == ops.ALiBi, softmax: a.SoftmaxType, dropout: attnDropout{kept: 1}}
+func (v *views) attnOptions(a attentionops.FusedAttnFwdArgs, scale float32) attnOptions {
+	o := attnOptions{alibi: a.BiasType == attentionops.ALiBi, softmax: a.SoftmaxType, dropout: attnDropout{kept: 1}}
 	if a.Bias != nil {
 		o.bias, o.biasFactor = v.scoreOperand("bias", a.Bias), 1
-		if a.BiasType == ops.PreScaleBias {
+		if a.BiasType == attentionops.PreScaleBias {
 			o.biasFactor = scale
 		}
 	}
@@ -76,7 +76,7 @@ func (o *attnOptions) prepare(c *attention) {
 	if o.slopes == nil {
 		o.slopes = o.buf[n:]
 		for h := range o.slopes {
-			o.slopes[h] = ops.AlibiSlope(h, c.Heads)
+			o.slopes[h] = attentionops.AlibiSlope(h, c.Heads)
 		}
 	}
 }
@@ -91,9 +91,9 @@ func (o *attnOptions) release(e *opregistry.Exec) {
 // with, before any key.
 func (o *attnOptions) sink(head int) (most, total float32) {
 	switch none := float32(math.Inf(-1)); {
-	case o.softmax == ops.OffByOneSoftmax:
+	case o.softmax == attentionops.OffByOneSoftmax:
 		return 0, 1
-	case o.softmax == ops.LearnableSoftmax && o.sinks[head] != none:
+	case o.softmax == attentionops.LearnableSoftmax && o.sinks[head] != none:
 		return o.sinks[head], 1
 	default:
 		return none, 0

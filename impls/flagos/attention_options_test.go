@@ -15,21 +15,21 @@ import (
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/internal/race"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/attention"
 	"github.com/primus-fl/primus/tensor"
 )
 
 // options gives a call some of the options that flagos serves.
-func (r *random) options(a *ops.FusedAttnFwdArgs) {
+func (r *random) options(a *attention.FusedAttnFwdArgs) {
 	d := a.Dims()
 	if r.IntN(3) == 0 {
-		a.WindowSize = ops.Window(r.IntN(d.SeqKV+2)-1, r.IntN(d.SeqKV+2)-1)
+		a.WindowSize = attention.Window(r.IntN(d.SeqKV+2)-1, r.IntN(d.SeqKV+2)-1)
 	}
 	if !a.AttnMaskType.Causal() && r.IntN(2) == 0 {
-		a.BottomRightDiagonal = ops.Bool(r.IntN(2) == 0)
+		a.BottomRightDiagonal = opregistry.Bool(r.IntN(2) == 0)
 	}
-	switch a.BiasType = ops.BiasType(r.IntN(4)); a.BiasType {
-	case ops.PreScaleBias, ops.PostScaleBias:
+	switch a.BiasType = attention.BiasType(r.IntN(4)); a.BiasType {
+	case attention.PreScaleBias, attention.PostScaleBias:
 		whole := r.IntN(2) == 0
 		axis := func(n int) int {
 			if whole || r.IntN(2) == 0 {
@@ -38,7 +38,7 @@ func (r *random) options(a *ops.FusedAttnFwdArgs) {
 			return 1
 		}
 		a.Bias = r.stored(axis(d.Batch), axis(d.Heads), axis(d.SeqQ), axis(d.SeqKV))
-	case ops.ALiBi:
+	case attention.ALiBi:
 		switch r.IntN(3) {
 		case 0:
 			a.AlibiSlopes = r.slopes(d.Heads)
@@ -46,7 +46,7 @@ func (r *random) options(a *ops.FusedAttnFwdArgs) {
 			a.AlibiSlopes = r.slopes(d.Batch, d.Heads)
 		}
 	}
-	if a.SoftmaxType = ops.SoftmaxType(r.IntN(3)); a.SoftmaxType == ops.LearnableSoftmax {
+	if a.SoftmaxType = attention.SoftmaxType(r.IntN(3)); a.SoftmaxType == attention.LearnableSoftmax {
 		a.SoftmaxOffset = r.f32(d.Heads)
 	}
 	if r.IntN(2) == 0 {
@@ -66,19 +66,19 @@ func (r *random) slopes(shape ...int) *tensor.Tensor {
 }
 
 // forward makes a call.
-func (r *random) forward(d ops.AttnDims, mask ops.MaskType) ops.FusedAttnFwdArgs {
-	return ops.FusedAttnFwdArgs{
+func (r *random) forward(d attention.AttnDims, mask attention.MaskType) attention.FusedAttnFwdArgs {
+	return attention.FusedAttnFwdArgs{
 		Q: r.stored(d.Batch, d.SeqQ, d.Heads, d.DimQK), K: r.stored(d.Batch, d.SeqKV, d.Groups, d.DimQK),
 		V: r.stored(d.Batch, d.SeqKV, d.Groups, d.DimV), O: r.stored(d.Batch, d.SeqQ, d.Heads, d.DimV),
-		Stats: r.f32(d.Batch, d.Heads, d.SeqQ, 1), QKVFormat: ops.BSHD, AttnMaskType: mask, Saved: r.saved(),
+		Stats: r.f32(d.Batch, d.Heads, d.SeqQ, 1), QKVFormat: attention.BSHD, AttnMaskType: mask, Saved: r.saved(),
 	}
 }
 
 // backward makes the gradient of a forward call that the reference has run.
-func (r *random) backward(a ops.FusedAttnFwdArgs) ops.FusedAttnBwdArgs {
-	require.NoError(r.t, runOf(r.t, reference.Source(), ops.FusedAttnFwd)(opregistry.NewExec(nil, 0), a))
+func (r *random) backward(a attention.FusedAttnFwdArgs) attention.FusedAttnBwdArgs {
+	require.NoError(r.t, runOf(r.t, reference.Source(), attention.FusedAttnFwd)(opregistry.NewExec(nil, 0), a))
 	like := func(x *tensor.Tensor) *tensor.Tensor { return r.stored(x.Shape()...) }
-	b := ops.FusedAttnBwdArgs{
+	b := attention.FusedAttnBwdArgs{
 		Q: a.Q, K: a.K, V: a.V, O: a.O, DO: like(a.O), Stats: a.Stats, DQ: like(a.Q), DK: like(a.K), DV: like(a.V),
 		QKVFormat: a.QKVFormat, AttnMaskType: a.AttnMaskType, AttnOptions: a.AttnOptions, Saved: r.saved(),
 	}
@@ -93,54 +93,54 @@ func (r *random) backward(a ops.FusedAttnFwdArgs) ops.FusedAttnBwdArgs {
 
 // Shapes of several blocks, with every option.
 func TestAttentionOptionsOfManyBlocksEqualTheReference(t *testing.T) {
-	fast, slow := runOf(t, flagos.Source(), ops.FusedAttnFwd), runOf(t, reference.Source(), ops.FusedAttnFwd)
-	fastBwd, slowBwd := runOf(t, flagos.Source(), ops.FusedAttnBwd), runOf(t, reference.Source(), ops.FusedAttnBwd)
+	fast, slow := runOf(t, flagos.Source(), attention.FusedAttnFwd), runOf(t, reference.Source(), attention.FusedAttnFwd)
+	fastBwd, slowBwd := runOf(t, flagos.Source(), attention.FusedAttnBwd), runOf(t, reference.Source(), attention.FusedAttnBwd)
 	pool := parallel.New(2)
 	defer pool.Close()
 	x := opregistry.NewExec(pool, 0)
 	cpufeattest.Each(t, func(t *testing.T) {
 		for i := range cases(40) {
-			make := func() (*random, ops.FusedAttnFwdArgs) {
+			make := func() (*random, attention.FusedAttnFwdArgs) {
 				r := &random{Rand: rand.New(rand.NewPCG(uint64(i), 9)), t: t, dtype: tensor.F32, next: uint64(i) << 8}
-				d := ops.AttnDims{Batch: r.between(1, 3), SeqQ: r.between(90, 200), SeqKV: r.between(200, 700), Groups: 1, DimQK: 4, DimV: 3}
+				d := attention.AttnDims{Batch: r.between(1, 3), SeqQ: r.between(90, 200), SeqKV: r.between(200, 700), Groups: 1, DimQK: 4, DimV: 3}
 				if i%5 == 0 {
 					d.SeqQ, d.SeqKV = d.SeqKV, d.SeqQ
 				}
 				d.Heads = r.between(1, 2)
-				a := r.forward(d, []ops.MaskType{ops.NoMask, ops.CausalMask, ops.CausalBottomRightMask}[r.IntN(3)])
+				a := r.forward(d, []attention.MaskType{attention.NoMask, attention.CausalMask, attention.CausalBottomRightMask}[r.IntN(3)])
 				r.options(&a)
 				return r, a
 			}
 			_, want := make()
 			r, got := make()
 			what := fmt.Sprintf("case %d: %v, %+v", i, got.AttnMaskType, got.AttnOptions)
-			require.NoError(t, ops.FusedAttnFwd.Validate(got), what)
+			require.NoError(t, attention.FusedAttnFwd.Validate(got), what)
 			require.NoError(t, slow(x, want), what)
 			require.NoError(t, fast(x, got), what)
-			requireSame(t, ops.FusedAttnFwd, want, got, what)
+			requireSame(t, attention.FusedAttnFwd, want, got, what)
 
 			again := *r
 			again.Rand = rand.New(rand.NewPCG(uint64(i), 11))
 			wantBwd, gotBwd := again.backward(want), again.backward(got)
 			require.NoError(t, gotBwd.DO.CopyFrom(wantBwd.DO))
-			require.NoError(t, ops.FusedAttnBwd.Validate(gotBwd), what)
+			require.NoError(t, attention.FusedAttnBwd.Validate(gotBwd), what)
 			require.NoError(t, slowBwd(x, wantBwd), what)
 			require.NoError(t, fastBwd(x, gotBwd), what)
-			requireSame(t, ops.FusedAttnBwd, wantBwd, gotBwd, what)
+			requireSame(t, attention.FusedAttnBwd, wantBwd, gotBwd, what)
 		}
 	})
 }
 
 // With options, too, the results do not depend on the workers.
 func TestAttentionOptionsAreTheSameForAnyNumberOfWorkers(t *testing.T) {
-	fwd, bwd := runOf(t, flagos.Source(), ops.FusedAttnFwd), runOf(t, flagos.Source(), ops.FusedAttnBwd)
+	fwd, bwd := runOf(t, flagos.Source(), attention.FusedAttnFwd), runOf(t, flagos.Source(), attention.FusedAttnBwd)
 	for i := range uint64(12) {
 		var first [][]float64
 		for _, workers := range []int{1, 2, 3} {
 			pool := parallel.New(workers)
 			x := opregistry.NewExec(pool, 0)
 			r := &random{Rand: rand.New(rand.NewPCG(i, 13)), t: t, dtype: tensor.F32, next: i << 8}
-			a := r.forward(ops.AttnDims{Batch: 3, SeqQ: 150, SeqKV: 600, Heads: 4, Groups: 2, DimQK: 4, DimV: 4}, ops.NoMask)
+			a := r.forward(attention.AttnDims{Batch: 3, SeqQ: 150, SeqKV: 600, Heads: 4, Groups: 2, DimQK: 4, DimV: 4}, attention.NoMask)
 			r.options(&a)
 			require.NoError(t, fwd(x, a))
 			b := r.backward(a)
@@ -166,16 +166,16 @@ func TestAttentionOptionsAllocateNothing(t *testing.T) {
 	if race.Enabled {
 		t.Skip("under the race detector pools of memory drop what they hold")
 	}
-	fwd, bwd := runOf(t, flagos.Source(), ops.FusedAttnFwd), runOf(t, flagos.Source(), ops.FusedAttnBwd)
+	fwd, bwd := runOf(t, flagos.Source(), attention.FusedAttnFwd), runOf(t, flagos.Source(), attention.FusedAttnBwd)
 	pool := parallel.New(2)
 	defer pool.Close()
 	x := opregistry.NewExec(pool, 0)
 	r := &random{Rand: rand.New(rand.NewPCG(1, 17)), t: t, dtype: tensor.BF16}
-	for _, bias := range []ops.BiasType{ops.PostScaleBias, ops.ALiBi} {
-		a := r.forward(ops.AttnDims{Batch: 2, SeqQ: 40, SeqKV: 300, Heads: 2, Groups: 2, DimQK: 8, DimV: 8}, ops.CausalBottomRightMask)
-		a.WindowSize, a.BiasType, a.PDropout = ops.Window(70, 0), bias, 0.1
-		a.SoftmaxType, a.SoftmaxOffset = ops.LearnableSoftmax, r.f32(2)
-		if bias != ops.ALiBi {
+	for _, bias := range []attention.BiasType{attention.PostScaleBias, attention.ALiBi} {
+		a := r.forward(attention.AttnDims{Batch: 2, SeqQ: 40, SeqKV: 300, Heads: 2, Groups: 2, DimQK: 8, DimV: 8}, attention.CausalBottomRightMask)
+		a.WindowSize, a.BiasType, a.PDropout = attention.Window(70, 0), bias, 0.1
+		a.SoftmaxType, a.SoftmaxOffset = attention.LearnableSoftmax, r.f32(2)
+		if bias != attention.ALiBi {
 			a.Bias = r.stored(1, 2, 40, 300)
 		}
 		b := r.backward(a)
@@ -186,14 +186,14 @@ func TestAttentionOptionsAllocateNothing(t *testing.T) {
 
 // A softmax whose first block of keys has no finite score continues with the next one.
 func TestAttentionWithoutAFiniteScoreAtFirst(t *testing.T) {
-	fwd := runOf(t, flagos.Source(), ops.FusedAttnFwd)
-	slow := runOf(t, reference.Source(), ops.FusedAttnFwd)
+	fwd := runOf(t, flagos.Source(), attention.FusedAttnFwd)
+	slow := runOf(t, reference.Source(), attention.FusedAttnFwd)
 	x := opregistry.NewExec(nil, 0)
 	cpufeattest.Each(t, func(t *testing.T) {
-		make := func() ops.FusedAttnFwdArgs {
+		make := func() attention.FusedAttnFwdArgs {
 			r := &random{Rand: rand.New(rand.NewPCG(1, 19)), t: t, dtype: tensor.F32}
-			a := r.forward(ops.AttnDims{Batch: 1, SeqQ: 3, SeqKV: 700, Heads: 1, Groups: 1, DimQK: 4, DimV: 4}, ops.NoMask)
-			a.BiasType, a.Bias = ops.PostScaleBias, r.f32(1, 1, 1, 700)
+			a := r.forward(attention.AttnDims{Batch: 1, SeqQ: 3, SeqKV: 700, Heads: 1, Groups: 1, DimQK: 4, DimV: 4}, attention.NoMask)
+			a.BiasType, a.Bias = attention.PostScaleBias, r.f32(1, 1, 1, 700)
 			for key := range 600 {
 				a.Bias.Set(math.Inf(-1), 0, 0, 0, key)
 			}
@@ -202,6 +202,6 @@ func TestAttentionWithoutAFiniteScoreAtFirst(t *testing.T) {
 		want, got := make(), make()
 		require.NoError(t, slow(x, want))
 		require.NoError(t, fwd(x, got))
-		requireSame(t, ops.FusedAttnFwd, want, got, "")
+		requireSame(t, attention.FusedAttnFwd, want, got, "")
 	})
 }

@@ -13,23 +13,23 @@ import (
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/internal/race"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/attention"
 	"github.com/primus-fl/primus/tensor"
 )
 
 // attnCase is a forward and a backward call over the same operands.
 type attnCase struct {
-	bwd     ops.FusedAttnBwdArgs
+	bwd     attention.FusedAttnBwdArgs
 	written []matrixCase
 }
 
 // newAttnCase makes operands with values in Q, K, V and dO. With fused set, Q, K
 // and V, and their gradients, are views of one block, as a projection writes it.
-func newAttnCase(t testing.TB, r *rand.Rand, d ops.AttnDims, format ops.QKVFormat, mask ops.MaskType, fused bool) attnCase {
+func newAttnCase(t testing.TB, r *rand.Rand, d attention.AttnDims, format attention.QKVFormat, mask attention.MaskType, fused bool) attnCase {
 	t.Helper()
 	var c attnCase
 	shape := func(s, h, w int) []int {
-		if format == ops.SBHD {
+		if format == attention.SBHD {
 			return []int{s, d.Batch, h, w}
 		}
 		return []int{d.Batch, s, h, w}
@@ -45,9 +45,9 @@ func newAttnCase(t testing.TB, r *rand.Rand, d ops.AttnDims, format ops.QKVForma
 		}
 		return m.tensor
 	}
-	c.bwd = ops.FusedAttnBwdArgs{QKVFormat: format, AttnMaskType: mask, Saved: &opregistry.Saved{}}
+	c.bwd = attention.FusedAttnBwdArgs{QKVFormat: format, AttnMaskType: mask, Saved: &opregistry.Saved{}}
 	if r.IntN(2) == 0 {
-		c.bwd.AttnScale = ops.Float(0.3)
+		c.bwd.AttnScale = opregistry.Float(0.3)
 	}
 	if fused {
 		c.bwd.Q, c.bwd.K, c.bwd.V = fusedViews(t, r, d, shape)
@@ -64,7 +64,7 @@ func newAttnCase(t testing.TB, r *rand.Rand, d ops.AttnDims, format ops.QKVForma
 }
 
 // fusedViews cuts a block of [.., (heads + 2·groups)·dim] into query, key and value.
-func fusedViews(t testing.TB, r *rand.Rand, d ops.AttnDims, shape func(s, h, w int) []int) (q, k, v *tensor.Tensor) {
+func fusedViews(t testing.TB, r *rand.Rand, d attention.AttnDims, shape func(s, h, w int) []int) (q, k, v *tensor.Tensor) {
 	t.Helper()
 	block := newMatrix(t, r, "dense", shape(d.SeqQ, d.Heads+2*d.Groups, d.DimQK)...).tensor
 	cut := func(lo, hi int) *tensor.Tensor {
@@ -77,7 +77,7 @@ func fusedViews(t testing.TB, r *rand.Rand, d ops.AttnDims, shape func(s, h, w i
 
 // naiveAttn computes both ops in float64, as their documentation specifies.
 type naiveAttn struct {
-	d                    ops.AttnDims
+	d                    attention.AttnDims
 	sbhd                 bool
 	o, stats, dQ, dK, dV []float64
 }
@@ -89,9 +89,9 @@ func (n *naiveAttn) at(batch, step, head, steps, heads, width int) int {
 	return ((batch*steps+step)*heads + head) * width
 }
 
-func newNaiveAttn(a ops.FusedAttnBwdArgs) *naiveAttn {
+func newNaiveAttn(a attention.FusedAttnBwdArgs) *naiveAttn {
 	d := a.Fwd().Dims()
-	n := &naiveAttn{d: d, sbhd: a.QKVFormat == ops.SBHD}
+	n := &naiveAttn{d: d, sbhd: a.QKVFormat == attention.SBHD}
 	q, k, v, dO := a.Q.Float64s(), a.K.Float64s(), a.V.Float64s(), a.DO.Float64s()
 	n.o, n.stats = make([]float64, len(dO)), make([]float64, d.Batch*d.Heads*d.SeqQ)
 	n.dQ, n.dK, n.dV = make([]float64, len(q)), make([]float64, len(k)), make([]float64, len(v))
@@ -103,9 +103,9 @@ func newNaiveAttn(a ops.FusedAttnBwdArgs) *naiveAttn {
 				qi, oi := n.at(b, i, h, d.SeqQ, d.Heads, d.DimQK), n.at(b, i, h, d.SeqQ, d.Heads, d.DimV)
 				limit := d.SeqKV
 				switch a.AttnMaskType {
-				case ops.CausalMask:
+				case attention.CausalMask:
 					limit = min(i+1, d.SeqKV)
-				case ops.CausalBottomRightMask:
+				case attention.CausalBottomRightMask:
 					limit = min(max(i+1+d.SeqKV-d.SeqQ, 0), d.SeqKV)
 				}
 				p := make([]float64, limit)
@@ -149,9 +149,9 @@ func newNaiveAttn(a ops.FusedAttnBwdArgs) *naiveAttn {
 }
 
 func TestAttentionMatchesFloat64(t *testing.T) {
-	fwd, bwd := flagosRun(t, ops.FusedAttnFwd), flagosRun(t, ops.FusedAttnBwd)
-	masks := []ops.MaskType{ops.NoMask, ops.CausalMask, ops.CausalBottomRightMask}
-	formats := []ops.QKVFormat{ops.SBHD, ops.BSHD}
+	fwd, bwd := flagosRun(t, attention.FusedAttnFwd), flagosRun(t, attention.FusedAttnBwd)
+	masks := []attention.MaskType{attention.NoMask, attention.CausalMask, attention.CausalBottomRightMask}
+	formats := []attention.QKVFormat{attention.SBHD, attention.BSHD}
 	cpufeattest.Each(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 1))
 		pool := parallel.New(3)
@@ -159,7 +159,7 @@ func TestAttentionMatchesFloat64(t *testing.T) {
 		e := opregistry.NewExec(pool, 0)
 		for i := range cases(160) {
 			groups := 1 + r.IntN(2)
-			d := ops.AttnDims{
+			d := attention.AttnDims{
 				Batch: 1 + r.IntN(2), SeqQ: 1 + r.IntN(70), SeqKV: 1 + r.IntN(70),
 				Heads: groups * (1 + r.IntN(3)), Groups: groups, DimQK: 1 + r.IntN(40), DimV: 1 + r.IntN(40),
 			}
@@ -181,8 +181,8 @@ func TestAttentionMatchesFloat64(t *testing.T) {
 			}
 			c := newAttnCase(t, r, d, formats[r.IntN(2)], masks[i%3], fused)
 			what := fmt.Sprintf("case %d: %+v, %v, %v", i, d, c.bwd.QKVFormat, c.bwd.AttnMaskType)
-			require.NoError(t, ops.FusedAttnFwd.Validate(c.bwd.Fwd()), what)
-			require.NoError(t, ops.FusedAttnBwd.Validate(c.bwd), what)
+			require.NoError(t, attention.FusedAttnFwd.Validate(c.bwd.Fwd()), what)
+			require.NoError(t, attention.FusedAttnBwd.Validate(c.bwd), what)
 			want := newNaiveAttn(c.bwd)
 			require.NoError(t, fwd(e, c.bwd.Fwd()), what)
 			const tolerance = 2e-5
@@ -206,8 +206,8 @@ func TestAttentionMatchesFloat64(t *testing.T) {
 }
 
 func TestAttentionIsTheSameForAnyNumberOfWorkers(t *testing.T) {
-	fwd, bwd := flagosRun(t, ops.FusedAttnFwd), flagosRun(t, ops.FusedAttnBwd)
-	for _, d := range []ops.AttnDims{
+	fwd, bwd := flagosRun(t, attention.FusedAttnFwd), flagosRun(t, attention.FusedAttnBwd)
+	for _, d := range []attention.AttnDims{
 		{Batch: 2, SeqQ: 250, SeqKV: 250, Heads: 4, Groups: 2, DimQK: 32, DimV: 32},
 		{Batch: 1, SeqQ: 600, SeqKV: 600, Heads: 2, Groups: 1, DimQK: 8, DimV: 8}, // several parts a head
 	} {
@@ -215,7 +215,7 @@ func TestAttentionIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 		for _, workers := range []int{1, 2, 3} {
 			pool := parallel.New(workers)
 			e := opregistry.NewExec(pool, 0)
-			c := newAttnCase(t, rand.New(rand.NewPCG(2, 2)), d, ops.BSHD, ops.CausalMask, true)
+			c := newAttnCase(t, rand.New(rand.NewPCG(2, 2)), d, attention.BSHD, attention.CausalMask, true)
 			require.NoError(t, fwd(e, c.bwd.Fwd()))
 			require.NoError(t, bwd(e, c.bwd))
 			pool.Close()
@@ -229,10 +229,10 @@ func TestAttentionIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 }
 
 func TestAttentionSurvivesLargeScores(t *testing.T) {
-	fwd := flagosRun(t, ops.FusedAttnFwd)
+	fwd := flagosRun(t, attention.FusedAttnFwd)
 	cpufeattest.Each(t, func(t *testing.T) {
-		c := newAttnCase(t, rand.New(rand.NewPCG(3, 3)), ops.AttnDims{Batch: 1, SeqQ: 9, SeqKV: 9, Heads: 1, Groups: 1, DimQK: 4, DimV: 4}, ops.BSHD, ops.CausalMask, true)
-		c.bwd.AttnScale = ops.Float(500)
+		c := newAttnCase(t, rand.New(rand.NewPCG(3, 3)), attention.AttnDims{Batch: 1, SeqQ: 9, SeqKV: 9, Heads: 1, Groups: 1, DimQK: 4, DimV: 4}, attention.BSHD, attention.CausalMask, true)
+		c.bwd.AttnScale = opregistry.Float(500)
 		want := newNaiveAttn(c.bwd)
 		require.NoError(t, fwd(opregistry.NewExec(nil, 0), c.bwd.Fwd()))
 		for i, v := range c.bwd.O.Float64s() {
@@ -245,9 +245,9 @@ func TestAttentionSurvivesLargeScores(t *testing.T) {
 }
 
 func TestAttentionPropagatesNaN(t *testing.T) {
-	fwd := flagosRun(t, ops.FusedAttnFwd)
+	fwd := flagosRun(t, attention.FusedAttnFwd)
 	cpufeattest.Each(t, func(t *testing.T) {
-		c := newAttnCase(t, rand.New(rand.NewPCG(4, 4)), ops.AttnDims{Batch: 1, SeqQ: 40, SeqKV: 40, Heads: 1, Groups: 1, DimQK: 4, DimV: 4}, ops.BSHD, ops.CausalMask, true)
+		c := newAttnCase(t, rand.New(rand.NewPCG(4, 4)), attention.AttnDims{Batch: 1, SeqQ: 40, SeqKV: 40, Heads: 1, Groups: 1, DimQK: 4, DimV: 4}, attention.BSHD, attention.CausalMask, true)
 		c.bwd.Q.Set(math.NaN(), 0, 5, 0, 1)
 		require.NoError(t, fwd(opregistry.NewExec(nil, 0), c.bwd.Fwd()))
 		for i := range 40 {
@@ -258,26 +258,26 @@ func TestAttentionPropagatesNaN(t *testing.T) {
 }
 
 func TestAttentionDeclinesBeforeWriting(t *testing.T) {
-	fwd, bwd := flagosRun(t, ops.FusedAttnFwd), flagosRun(t, ops.FusedAttnBwd)
+	fwd, bwd := flagosRun(t, attention.FusedAttnFwd), flagosRun(t, attention.FusedAttnBwd)
 	e := opregistry.NewExec(nil, 0)
-	d := ops.AttnDims{Batch: 1, SeqQ: 3, SeqKV: 3, Heads: 1, Groups: 1, DimQK: 4, DimV: 4}
+	d := attention.AttnDims{Batch: 1, SeqQ: 3, SeqKV: 3, Heads: 1, Groups: 1, DimQK: 4, DimV: 4}
 	r := rand.New(rand.NewPCG(5, 5))
 	double := func() *tensor.Tensor {
 		x, err := tensor.FromSlice(make([]float64, 12), 1, 3, 1, 4)
 		require.NoError(t, err)
 		return x
 	}
-	c := newAttnCase(t, r, d, ops.BSHD, ops.NoMask, false)
+	c := newAttnCase(t, r, d, attention.BSHD, attention.NoMask, false)
 	a := c.bwd
 	a.Q, a.K, a.V, a.O, a.DO, a.DQ, a.DK, a.DV = double(), double(), double(), double(), double(), double(), double(), double()
-	require.NoError(t, ops.FusedAttnBwd.Validate(a))
+	require.NoError(t, attention.FusedAttnBwd.Validate(a))
 	assert.ErrorIs(t, fwd(e, a.Fwd()), opregistry.ErrUnsupported)
 	assert.ErrorIs(t, bwd(e, a), opregistry.ErrUnsupported)
 
 	a = c.bwd
 	a.V = newMatrix(t, r, "sparse", 1, 3, 1, 4).tensor
 	before := a.O.Float64s()
-	require.NoError(t, ops.FusedAttnFwd.Validate(a.Fwd()))
+	require.NoError(t, attention.FusedAttnFwd.Validate(a.Fwd()))
 	assert.ErrorIs(t, fwd(e, a.Fwd()), opregistry.ErrUnsupported)
 	assert.Equal(t, before, a.O.Float64s())
 }
@@ -286,12 +286,12 @@ func TestAttentionAllocatesNothing(t *testing.T) {
 	if race.Enabled {
 		t.Skip("under the race detector pools of memory drop what they hold")
 	}
-	fwd, bwd := flagosRun(t, ops.FusedAttnFwd), flagosRun(t, ops.FusedAttnBwd)
+	fwd, bwd := flagosRun(t, attention.FusedAttnFwd), flagosRun(t, attention.FusedAttnBwd)
 	for _, workers := range []int{1, 2} {
 		pool := parallel.New(workers)
 		defer pool.Close()
 		e := opregistry.NewExec(pool, 0)
-		c := newAttnCase(t, rand.New(rand.NewPCG(6, 6)), ops.AttnDims{Batch: 2, SeqQ: 64, SeqKV: 300, Heads: 2, Groups: 2, DimQK: 16, DimV: 16}, ops.SBHD, ops.CausalMask, true)
+		c := newAttnCase(t, rand.New(rand.NewPCG(6, 6)), attention.AttnDims{Batch: 2, SeqQ: 64, SeqKV: 300, Heads: 2, Groups: 2, DimQK: 16, DimV: 16}, attention.SBHD, attention.CausalMask, true)
 		assert.Zero(t, testing.AllocsPerRun(30, func() { _ = fwd(e, c.bwd.Fwd()) }), "forward, %d workers", workers)
 		assert.Zero(t, testing.AllocsPerRun(30, func() { _ = bwd(e, c.bwd) }), "backward, %d workers", workers)
 	}
@@ -299,22 +299,22 @@ func TestAttentionAllocatesNothing(t *testing.T) {
 
 // Options that the kernels do not compute are declined, before anything is written.
 func TestAttentionDeclinesOptions(t *testing.T) {
-	fwd, bwd := flagosRun(t, ops.FusedAttnFwd), flagosRun(t, ops.FusedAttnBwd)
+	fwd, bwd := flagosRun(t, attention.FusedAttnFwd), flagosRun(t, attention.FusedAttnBwd)
 	lengths, err := tensor.FromSlice([]int32{0, 3})
 	require.NoError(t, err)
 	hidden, err := tensor.FromSlice(make([]bool, 1), 1, 1, 1, 1)
 	require.NoError(t, err)
-	for name, edit := range map[string]func(a *ops.FusedAttnBwdArgs){
-		"mask": func(a *ops.FusedAttnBwdArgs) { a.AttnMaskType, a.AttentionMask = ops.ArbitraryMask, hidden },
-		"padding": func(a *ops.FusedAttnBwdArgs) {
-			a.AttnMaskType, a.CuSeqlensQ, a.CuSeqlensKV = ops.PaddingMask, lengths, lengths
+	for name, edit := range map[string]func(a *attention.FusedAttnBwdArgs){
+		"mask": func(a *attention.FusedAttnBwdArgs) { a.AttnMaskType, a.AttentionMask = attention.ArbitraryMask, hidden },
+		"padding": func(a *attention.FusedAttnBwdArgs) {
+			a.AttnMaskType, a.CuSeqlensQ, a.CuSeqlensKV = attention.PaddingMask, lengths, lengths
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newAttnCase(t, rand.New(rand.NewPCG(7, 7)), ops.AttnDims{Batch: 1, SeqQ: 3, SeqKV: 3, Heads: 1, Groups: 1, DimQK: 4, DimV: 4}, ops.BSHD, ops.NoMask, false)
+			c := newAttnCase(t, rand.New(rand.NewPCG(7, 7)), attention.AttnDims{Batch: 1, SeqQ: 3, SeqKV: 3, Heads: 1, Groups: 1, DimQK: 4, DimV: 4}, attention.BSHD, attention.NoMask, false)
 			a := c.bwd
 			edit(&a)
-			require.NoError(t, ops.FusedAttnBwd.Validate(a))
+			require.NoError(t, attention.FusedAttnBwd.Validate(a))
 			before := append(a.O.Float64s(), a.DQ.Float64s()...)
 			require.ErrorIs(t, fwd(opregistry.NewExec(nil, 0), a.Fwd()), opregistry.ErrUnsupported)
 			require.ErrorIs(t, bwd(opregistry.NewExec(nil, 0), a), opregistry.ErrUnsupported)

@@ -9,7 +9,13 @@ import (
 
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/activation"
+	"github.com/primus-fl/primus/ops/attention"
+	"github.com/primus-fl/primus/ops/gemm"
+	"github.com/primus-fl/primus/ops/loss"
+	"github.com/primus-fl/primus/ops/norm"
+	"github.com/primus-fl/primus/ops/optim"
+	"github.com/primus-fl/primus/ops/rope"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
@@ -25,11 +31,11 @@ func TestNormKeepsANaNInItsRow(t *testing.T) {
 	m := newMaker(t, 1, false)
 	x := m.fill(m.dense(tensor.F32, 3, 9))
 	x.Set(nan, 1, 4)
-	a := ops.RMSNormFwdArgs{
+	a := norm.RMSNormFwdArgs{
 		Input: x, Weight: m.fill(m.dense(tensor.F32, 9)), Output: m.dense(tensor.F32, 3, 9),
 		RSigma: m.dense(tensor.F32, 3), Eps: 1e-5, Saved: &opregistry.Saved{},
 	}
-	require.NoError(t, call(t, ops.RMSNormFwd, a))
+	require.NoError(t, call(t, norm.RMSNormFwd, a))
 	for r := range 3 {
 		for i := range 9 {
 			assert.Equal(t, r == 1, math.IsNaN(a.Output.At(r, i)), "row %d", r)
@@ -40,11 +46,11 @@ func TestNormKeepsANaNInItsRow(t *testing.T) {
 func TestNormServesRowsWhoseSquaresLeaveTheRangeOfF32(t *testing.T) {
 	for _, v := range []float64{1e-30, 1e30} {
 		x := vector(t, v, v, v, v, v, v, v, v, v)
-		a := ops.RMSNormFwdArgs{
+		a := norm.RMSNormFwdArgs{
 			Input: x, Weight: vector(t, 1, 1, 1, 1, 1, 1, 1, 1, 1), Output: vector(t, make([]float64, 9)...),
 			RSigma: vector(t, 0), Eps: 1e-45, Saved: &opregistry.Saved{},
 		}
-		require.NoError(t, call(t, ops.RMSNormFwd, a))
+		require.NoError(t, call(t, norm.RMSNormFwd, a))
 		want := v / math.Sqrt(v*v+float64(a.Eps))
 		assert.InEpsilon(t, want, a.Output.At(3), 1e-6, "%g", v)
 	}
@@ -52,18 +58,18 @@ func TestNormServesRowsWhoseSquaresLeaveTheRangeOfF32(t *testing.T) {
 
 func TestNormBwdWithoutRowsZeroesDGamma(t *testing.T) {
 	m := newMaker(t, 1, false)
-	a := ops.RMSNormBwdArgs{
+	a := norm.RMSNormBwdArgs{
 		DZ: m.dense(tensor.F32, 0, 3), X: m.dense(tensor.F32, 0, 3), RSigma: m.dense(tensor.F32, 0),
 		Gamma: vector(t, 1, 2, 3), DX: m.dense(tensor.F32, 0, 3), DGamma: m.dense(tensor.F32, 3), Saved: &opregistry.Saved{},
 	}
-	require.NoError(t, call(t, ops.RMSNormBwd, a))
+	require.NoError(t, call(t, norm.RMSNormBwd, a))
 	assert.Equal(t, []float64{0, 0, 0}, a.DGamma.Float64s())
 }
 
 func TestSwiGLUAtTheEndsOfTheRange(t *testing.T) {
 	x := vector(t, -200, 200, nan, -20, 3, 3, 3, 3)
 	y := vector(t, 0, 0, 0, 0)
-	require.NoError(t, call(t, ops.SwiGLU, ops.SwiGLUArgs{Input: x, Output: y}))
+	require.NoError(t, call(t, activation.SwiGLU, activation.SwiGLUArgs{Input: x, Output: y}))
 	got := y.Float64s()
 	assert.Zero(t, got[0])
 	assert.EqualValues(t, 600, got[1])
@@ -91,11 +97,11 @@ func TestCrossEntropyOfInfiniteLogits(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			m := newMaker(t, 1, false)
-			a := ops.CrossEntropyFwdArgs{
+			a := loss.CrossEntropyFwdArgs{
 				Logits: set(t, m.dense(tensor.F32, 1, 3), tt.logits...), Targets: set(t, m.dense(tensor.I64, 1), tt.target),
 				Losses: m.dense(tensor.F32, 1), LSE: m.dense(tensor.F32, 1), IgnoreIndex: ignored, Saved: &opregistry.Saved{},
 			}
-			require.NoError(t, call(t, ops.CrossEntropyFwd, a))
+			require.NoError(t, call(t, loss.CrossEntropyFwd, a))
 			tensortest.CloseTo(t, []float64{tt.wantLSE}, a.LSE, tensortest.Tolerance{ULP: 1})
 			tensortest.CloseTo(t, []float64{tt.wantLoss}, a.Losses, tensortest.Tolerance{ULP: 1})
 		})
@@ -110,11 +116,11 @@ func TestCrossEntropyIsNeverNegative(t *testing.T) {
 		logits.Set(float64(r)*0.173-40, r, 0)
 		logits.Set(float64(r)*0.173-70, r, 1)
 	}
-	a := ops.CrossEntropyFwdArgs{
+	a := loss.CrossEntropyFwdArgs{
 		Logits: logits, Targets: set(t, m.dense(tensor.I32, rows), make([]float64, rows)...), Losses: m.dense(tensor.F32, rows), LSE: m.dense(tensor.F32, rows),
 		IgnoreIndex: ignored, Saved: &opregistry.Saved{},
 	}
-	require.NoError(t, call(t, ops.CrossEntropyFwd, a))
+	require.NoError(t, call(t, loss.CrossEntropyFwd, a))
 	for r := range rows {
 		require.GreaterOrEqual(t, a.Losses.At(r), 0.)
 		require.InDelta(t, 0, a.Losses.At(r), 2e-7)
@@ -125,11 +131,11 @@ func TestCrossEntropyBwdKeepsTheDigitsOfASureTarget(t *testing.T) {
 	m := newMaker(t, 1, false)
 	logits := set(t, m.dense(tensor.F32, 1, 2), 0, -17)
 	lse := math.Log(1 + math.Exp(-17))
-	a := ops.CrossEntropyBwdArgs{
+	a := loss.CrossEntropyBwdArgs{
 		Logits: logits, Targets: set(t, m.dense(tensor.I32, 1), 0), LSE: vector(t, lse), DLosses: vector(t, 1),
 		DLogits: m.dense(tensor.F32, 1, 2), IgnoreIndex: ignored, Saved: &opregistry.Saved{},
 	}
-	require.NoError(t, call(t, ops.CrossEntropyBwd, a))
+	require.NoError(t, call(t, loss.CrossEntropyBwd, a))
 	assert.InEpsilon(t, -math.Exp(-17), a.DLogits.At(0, 0), 1e-5)
 }
 
@@ -151,8 +157,8 @@ func TestScaleSetsTheFlagAndNeverClearsIt(t *testing.T) {
 			m := newMaker(t, 1, false)
 			in, out := vector(t, tt.values...), vector(t, make([]float64, len(tt.values))...)
 			flag := set(t, m.dense(tensor.I32, 1), tt.before)
-			a := ops.MultiTensorScaleArgs{NoopFlag: flag, TensorLists: [][]*tensor.Tensor{{in}, {out}}, Scale: 2}
-			require.NoError(t, call(t, ops.MultiTensorScale, a))
+			a := optim.MultiTensorScaleArgs{NoopFlag: flag, TensorLists: [][]*tensor.Tensor{{in}, {out}}, Scale: 2}
+			require.NoError(t, call(t, optim.MultiTensorScale, a))
 			assert.Equal(t, tt.want, flag.At(0))
 			want := make([]float64, len(tt.values))
 			for i, v := range tt.values {
@@ -179,19 +185,19 @@ func TestL2NormSumsBeyondTheRangeOfF32(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			m := newMaker(t, 1, false)
-			a := ops.MultiTensorL2NormArgs{
+			a := optim.MultiTensorL2NormArgs{
 				NoopFlag: set(t, m.dense(tensor.I32, 1), 0), TensorLists: [][]*tensor.Tensor{{vector(t, tt.values...)}},
 				Norm: vector(t, 7), PerTensor: vector(t, 7),
 			}
-			require.NoError(t, call(t, ops.MultiTensorL2Norm, a))
+			require.NoError(t, call(t, optim.MultiTensorL2Norm, a))
 			tensortest.CloseTo(t, []float64{tt.want}, a.Norm, tensortest.Tolerance{ULP: 1})
 			tensortest.CloseTo(t, []float64{tt.want}, a.PerTensor, tensortest.Tolerance{ULP: 1})
 			assert.Equal(t, tt.flag, a.NoopFlag.At(0))
 		})
 	}
 	m := newMaker(t, 1, false)
-	a := ops.MultiTensorL2NormArgs{NoopFlag: m.dense(tensor.I32, 1), TensorLists: [][]*tensor.Tensor{{}}, Norm: vector(t, 7)}
-	require.NoError(t, call(t, ops.MultiTensorL2Norm, a))
+	a := optim.MultiTensorL2NormArgs{NoopFlag: m.dense(tensor.I32, 1), TensorLists: [][]*tensor.Tensor{{}}, Norm: vector(t, 7)}
+	require.NoError(t, call(t, optim.MultiTensorL2Norm, a))
 	assert.Zero(t, a.Norm.At(0), "an empty list")
 }
 
@@ -199,12 +205,12 @@ func TestAdamIgnoresTheFlag(t *testing.T) {
 	for _, flag := range []float64{0, 1} {
 		m := newMaker(t, 1, false)
 		p := vector(t, 1)
-		a := ops.MultiTensorAdamArgs{
+		a := optim.MultiTensorAdamArgs{
 			NoopFlag:    set(t, m.dense(tensor.I32, 1), flag),
 			TensorLists: [][]*tensor.Tensor{{vector(t, 5)}, {p}, {vector(t, 0)}, {vector(t, 0)}},
-			LR:          0.125, Beta1: 0.9, Beta2: 0.99, Step: 1, Mode: ops.AdamDecay, BiasCorrection: true,
+			LR:          0.125, Beta1: 0.9, Beta2: 0.99, Step: 1, Mode: optim.AdamDecay, BiasCorrection: true,
 		}
-		require.NoError(t, call(t, ops.MultiTensorAdam, a))
+		require.NoError(t, call(t, optim.MultiTensorAdam, a))
 		assert.InDelta(t, 0.875, p.At(0), 1e-6, "the first step is lr long")
 	}
 }
@@ -218,40 +224,40 @@ func TestWhatIsNotServedIsDeclinedBeforeAnythingIsWritten(t *testing.T) {
 	}
 	double := func(shape ...int) *tensor.Tensor { return m.fill(m.dense(tensor.F64, shape...)) }
 	t.Run("dtype", func(t *testing.T) {
-		a := ops.ResidualAddArgs{A: double(4, 5), B: double(4, 5), Output: double(4, 5)}
-		declined(t, ops.ResidualAdd, a, "dtype f64")
+		a := norm.ResidualAddArgs{A: double(4, 5), B: double(4, 5), Output: double(4, 5)}
+		declined(t, norm.ResidualAdd, a, "dtype f64")
 	})
 	t.Run("dtype of the output alone", func(t *testing.T) {
-		a := ops.RMSNormFwdArgs{
+		a := norm.RMSNormFwdArgs{
 			Input: m.fill(m.dense(tensor.F32, 4, 5)), Weight: m.fill(m.dense(tensor.F32, 5)), Output: double(4, 5),
 			RSigma: m.fill(m.dense(tensor.F32, 4)), Eps: 1, Saved: &opregistry.Saved{},
 		}
-		declined(t, ops.RMSNormFwd, a, "dtype f64 of output")
+		declined(t, norm.RMSNormFwd, a, "dtype f64 of output")
 	})
 	t.Run("last axis", func(t *testing.T) {
-		a := ops.SwiGLUArgs{Input: transposed(4, 10), Output: m.fill(m.dense(tensor.F32, 4, 5))}
-		declined(t, ops.SwiGLU, a, "dense rows")
+		a := activation.SwiGLUArgs{Input: transposed(4, 10), Output: m.fill(m.dense(tensor.F32, 4, 5))}
+		declined(t, activation.SwiGLU, a, "dense rows")
 	})
 	t.Run("no one pitch", func(t *testing.T) {
-		a := ops.SwiGLUArgs{Input: m.fill(m.dense(tensor.F32, 2, 3, 10)), Output: m.fill(m.dense(tensor.F32, 2, 3, 5))}
+		a := activation.SwiGLUArgs{Input: m.fill(m.dense(tensor.F32, 2, 3, 10)), Output: m.fill(m.dense(tensor.F32, 2, 3, 5))}
 		wide, err := m.fill(m.dense(tensor.F32, 2, 4, 10)).Slice(1, 0, 3)
 		require.NoError(t, err)
 		a.Input = wide
-		declined(t, ops.SwiGLU, a, "one pitch")
+		declined(t, activation.SwiGLU, a, "one pitch")
 	})
 	t.Run("lists", func(t *testing.T) {
 		a := buildScale(m)
 		a.TensorLists = [][]*tensor.Tensor{{m.fill(m.dense(tensor.F32, 4)), double(3)}, {m.fill(m.dense(tensor.F32, 4)), double(3)}}
-		declined(t, ops.MultiTensorScale, a, "dtype f64")
+		declined(t, optim.MultiTensorScale, a, "dtype f64")
 	})
 	t.Run("heads", func(t *testing.T) {
 		a := buildRope(m)
 		x := m.fill(m.dense(tensor.F32, 2, 2, 4, 4))
 		view, err := x.Transpose(2, 3)
 		require.NoError(t, err)
-		a.QKVFormat, a.CuSeqlens, a.StartPositions, a.CPSize, a.CPRank = ops.SBHD, nil, nil, 1, 0
+		a.QKVFormat, a.CuSeqlens, a.StartPositions, a.CPSize, a.CPRank = attention.SBHD, nil, nil, 1, 0
 		a.Input, a.Output, a.Freqs = view, m.fill(m.dense(tensor.F32, 2, 2, 4, 4)), m.fill(m.dense(tensor.F32, 2, 4))
-		declined(t, ops.FusedRopeForward, a, "dense last axis")
+		declined(t, rope.FusedRopeForward, a, "dense last axis")
 	})
 }
 
@@ -283,23 +289,23 @@ func TestSubnormalsAreKept(t *testing.T) {
 	row := func(v *tensor.Tensor) *tensor.Tensor { return reshaped(t, v, 1, n) }
 
 	out := fresh()
-	require.NoError(t, call(t, ops.ResidualAdd, ops.ResidualAddArgs{A: vector(t, x...), B: vector(t, y...), Output: out}))
+	require.NoError(t, call(t, norm.ResidualAdd, norm.ResidualAddArgs{A: vector(t, x...), B: vector(t, y...), Output: out}))
 	assert.Equal(t, sum, out.Float64s())
 
 	out = fresh()
-	require.NoError(t, call(t, ops.ReLU, ops.ActivationArgs{Input: vector(t, y...), Output: out}))
+	require.NoError(t, call(t, activation.ReLU, activation.ActivationArgs{Input: vector(t, y...), Output: out}))
 	assert.Equal(t, y, out.Float64s())
 
 	out = fresh()
 	flag, err := tensor.FromSlice([]int32{0}, 1)
 	require.NoError(t, err)
 	lists := [][]*tensor.Tensor{{vector(t, x...)}, {out}}
-	require.NoError(t, call(t, ops.MultiTensorScale, ops.MultiTensorScaleArgs{NoopFlag: flag, TensorLists: lists, Scale: 0.5}))
+	require.NoError(t, call(t, optim.MultiTensorScale, optim.MultiTensorScaleArgs{NoopFlag: flag, TensorLists: lists, Scale: 0.5}))
 	assert.Equal(t, half, out.Float64s())
 
 	out = fresh()
 	weights := reshaped(t, vector(t, identity...), n, n)
-	require.NoError(t, call(t, ops.GenericGemm, ops.GenericGemmArgs{A: weights, B: row(vector(t, x...)), D: row(out)}))
+	require.NoError(t, call(t, gemm.GenericGemm, gemm.GenericGemmArgs{A: weights, B: row(vector(t, x...)), D: row(out)}))
 	assert.Equal(t, x, out.Float64s())
 }
 
@@ -314,7 +320,7 @@ func reshaped(t *testing.T, x *tensor.Tensor, shape ...int) *tensor.Tensor {
 func TestGatesOfTinyExponentials(t *testing.T) {
 	for x := -110.0; x < -80; x += 0.25 {
 		out := vector(t, 1)
-		require.NoError(t, call(t, ops.SiLU, ops.ActivationArgs{Input: vector(t, x), Output: out}))
+		require.NoError(t, call(t, activation.SiLU, activation.ActivationArgs{Input: vector(t, x), Output: out}))
 		want := x * math.Exp(x)
 		assert.InDelta(t, want, out.At(0), 1e-5*math.Abs(want)+0x1p-126*math.Abs(x), "silu(%g)", x)
 	}

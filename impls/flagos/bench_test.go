@@ -7,7 +7,13 @@ import (
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/activation"
+	"github.com/primus-fl/primus/ops/attention"
+	"github.com/primus-fl/primus/ops/embedding"
+	"github.com/primus-fl/primus/ops/loss"
+	"github.com/primus-fl/primus/ops/norm"
+	"github.com/primus-fl/primus/ops/optim"
+	"github.com/primus-fl/primus/ops/rope"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -20,7 +26,7 @@ const (
 
 func BenchmarkRMSNormFwd(b *testing.B) {
 	m := newMaker(b, 1, true)
-	bench(b, ops.RMSNormFwd, ops.RMSNormFwdArgs{
+	bench(b, norm.RMSNormFwd, norm.RMSNormFwdArgs{
 		Input: m.plain(benchRows, benchCols), Weight: m.plain(benchCols), Output: m.plain(benchRows, benchCols),
 		RSigma: m.plain(benchRows), Eps: 1e-5, Saved: &opregistry.Saved{},
 	})
@@ -28,7 +34,7 @@ func BenchmarkRMSNormFwd(b *testing.B) {
 
 func BenchmarkRMSNormBwd(b *testing.B) {
 	m := newMaker(b, 1, true)
-	bench(b, ops.RMSNormBwd, ops.RMSNormBwdArgs{
+	bench(b, norm.RMSNormBwd, norm.RMSNormBwdArgs{
 		DZ: m.plain(benchRows, benchCols), X: m.plain(benchRows, benchCols), RSigma: m.plain(benchRows),
 		Gamma: m.plain(benchCols), DX: m.plain(benchRows, benchCols), DGamma: m.plain(benchCols), Saved: &opregistry.Saved{},
 	})
@@ -36,19 +42,19 @@ func BenchmarkRMSNormBwd(b *testing.B) {
 
 func BenchmarkSwiGLU(b *testing.B) {
 	m := newMaker(b, 1, true)
-	bench(b, ops.SwiGLU, ops.SwiGLUArgs{Input: m.plain(benchRows, 2*benchCols), Output: m.plain(benchRows, benchCols)})
+	bench(b, activation.SwiGLU, activation.SwiGLUArgs{Input: m.plain(benchRows, 2*benchCols), Output: m.plain(benchRows, benchCols)})
 }
 
 func BenchmarkDSwiGLU(b *testing.B) {
 	m := newMaker(b, 1, true)
-	bench(b, ops.DSwiGLU, ops.DSwiGLUArgs{
+	bench(b, activation.DSwiGLU, activation.DSwiGLUArgs{
 		Grad: m.plain(benchRows, benchCols), FwdInput: m.plain(benchRows, 2*benchCols), Output: m.plain(benchRows, 2*benchCols),
 	})
 }
 
 func BenchmarkResidualAdd(b *testing.B) {
 	m := newMaker(b, 1, true)
-	bench(b, ops.ResidualAdd, ops.ResidualAddArgs{
+	bench(b, norm.ResidualAdd, norm.ResidualAddArgs{
 		A: m.plain(benchRows, benchCols), B: m.plain(benchRows, benchCols), Output: m.plain(benchRows, benchCols),
 	})
 }
@@ -59,9 +65,9 @@ func BenchmarkFusedRopeForward(b *testing.B) {
 			m := newMaker(b, 1, true)
 			freqs := m.plain(benchRows/batch, 64)
 			repeatHalves(m, freqs)
-			bench(b, ops.FusedRopeForward, ops.FusedRopeArgs{
+			bench(b, rope.FusedRopeForward, rope.FusedRopeArgs{
 				Input: m.plain(benchRows/batch, batch, 8, 64), Output: m.plain(benchRows/batch, batch, 8, 64),
-				Freqs: freqs, QKVFormat: ops.SBHD,
+				Freqs: freqs, QKVFormat: attention.SBHD,
 			})
 		})
 	}
@@ -69,7 +75,7 @@ func BenchmarkFusedRopeForward(b *testing.B) {
 
 func BenchmarkEmbeddingFwd(b *testing.B) {
 	m := newMaker(b, 1, true)
-	bench(b, ops.EmbeddingFwd, ops.EmbeddingFwdArgs{
+	bench(b, embedding.EmbeddingFwd, embedding.EmbeddingFwdArgs{
 		Indices: m.indexes(benchRows, benchVocab, 0), Weight: m.plain(benchVocab, benchCols), Output: m.plain(benchRows, benchCols),
 	})
 }
@@ -78,7 +84,7 @@ func BenchmarkEmbeddingBwd(b *testing.B) {
 	for _, accumulate := range []bool{false, true} {
 		b.Run(fmt.Sprintf("accumulate=%v", accumulate), func(b *testing.B) {
 			m := newMaker(b, 1, true)
-			bench(b, ops.EmbeddingBwd, ops.EmbeddingBwdArgs{
+			bench(b, embedding.EmbeddingBwd, embedding.EmbeddingBwdArgs{
 				Indices: m.indexes(benchRows, benchVocab, 0), Grad: m.plain(benchRows, benchCols),
 				DWeight: m.plain(benchVocab, benchCols), Accumulate: accumulate,
 			})
@@ -88,7 +94,7 @@ func BenchmarkEmbeddingBwd(b *testing.B) {
 
 func BenchmarkCrossEntropyFwd(b *testing.B) {
 	m := newMaker(b, 1, true)
-	bench(b, ops.CrossEntropyFwd, ops.CrossEntropyFwdArgs{
+	bench(b, loss.CrossEntropyFwd, loss.CrossEntropyFwdArgs{
 		Logits: m.plain(benchRows, benchVocab), Targets: m.indexes(benchRows, benchVocab, 0),
 		Losses: m.plain(benchRows), LSE: m.plain(benchRows), IgnoreIndex: ignored, Saved: &opregistry.Saved{},
 	})
@@ -96,7 +102,7 @@ func BenchmarkCrossEntropyFwd(b *testing.B) {
 
 func BenchmarkCrossEntropyBwd(b *testing.B) {
 	m := newMaker(b, 1, true)
-	bench(b, ops.CrossEntropyBwd, ops.CrossEntropyBwdArgs{
+	bench(b, loss.CrossEntropyBwd, loss.CrossEntropyBwdArgs{
 		Logits: m.plain(benchRows, benchVocab), Targets: m.indexes(benchRows, benchVocab, 0), LSE: m.plain(benchRows),
 		DLosses: m.plain(benchRows), DLogits: m.plain(benchRows, benchVocab), IgnoreIndex: ignored, Saved: &opregistry.Saved{},
 	})
@@ -111,16 +117,16 @@ func BenchmarkMultiTensorAdam(b *testing.B) {
 	for l := range lists {
 		lists[l] = []*tensor.Tensor{m.plain(benchParameters)}
 	}
-	a := ops.MultiTensorAdamArgs{
+	a := optim.MultiTensorAdamArgs{
 		NoopFlag: m.dense(tensor.I32, 1), TensorLists: lists, LR: 1e-3, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8,
-		Step: 10, Mode: ops.AdamDecay, BiasCorrection: true, WeightDecay: 0.1,
+		Step: 10, Mode: optim.AdamDecay, BiasCorrection: true, WeightDecay: 0.1,
 	}
-	bench(b, ops.MultiTensorAdam, a)
+	bench(b, optim.MultiTensorAdam, a)
 }
 
 func BenchmarkMultiTensorL2Norm(b *testing.B) {
 	m := newMaker(b, 1, true)
-	bench(b, ops.MultiTensorL2Norm, ops.MultiTensorL2NormArgs{
+	bench(b, optim.MultiTensorL2Norm, optim.MultiTensorL2NormArgs{
 		NoopFlag: m.dense(tensor.I32, 1), TensorLists: [][]*tensor.Tensor{{m.plain(benchParameters)}}, Norm: m.plain(1),
 	})
 }
@@ -128,7 +134,7 @@ func BenchmarkMultiTensorL2Norm(b *testing.B) {
 func BenchmarkMultiTensorScale(b *testing.B) {
 	m := newMaker(b, 1, true)
 	in := []*tensor.Tensor{m.plain(benchParameters)}
-	bench(b, ops.MultiTensorScale, ops.MultiTensorScaleArgs{
+	bench(b, optim.MultiTensorScale, optim.MultiTensorScaleArgs{
 		NoopFlag: m.dense(tensor.I32, 1), TensorLists: [][]*tensor.Tensor{in, in}, Scale: 1,
 	})
 }

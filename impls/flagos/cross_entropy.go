@@ -6,7 +6,7 @@ import (
 	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/loss"
 )
 
 type entropy struct {
@@ -20,9 +20,9 @@ type entropy struct {
 
 var entropyKernel = parallel.NewKernel((*entropy).part)
 
-// crossEntropyFwd implements ops.CrossEntropyFwd. A row with +Inf and no NaN has the log-sum-exp
+// crossEntropyFwd implements loss.CrossEntropyFwd. A row with +Inf and no NaN has the log-sum-exp
 // +Inf, and one with only −Inf has −Inf.
-func crossEntropyFwd(e *opregistry.Exec, a ops.CrossEntropyFwdArgs) error {
+func crossEntropyFwd(e *opregistry.Exec, a loss.CrossEntropyFwdArgs) error {
 	var v views
 	c := entropy{
 		exec:    e,
@@ -75,8 +75,8 @@ type entropyGrad struct {
 
 var entropyGradKernel = parallel.NewKernel((*entropyGrad).part)
 
-// crossEntropyBwd implements ops.CrossEntropyBwd.
-func crossEntropyBwd(e *opregistry.Exec, a ops.CrossEntropyBwdArgs) error {
+// crossEntropyBwd implements loss.CrossEntropyBwd.
+func crossEntropyBwd(e *opregistry.Exec, a loss.CrossEntropyBwdArgs) error {
 	var v views
 	c := entropyGrad{
 		exec:    e,

@@ -5,7 +5,7 @@ import (
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/internal/philox"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/dropout"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -28,8 +28,8 @@ var (
 	dropGradKernel = parallel.NewKernel((*drop).gradPart)
 )
 
-// dropoutForward implements ops.DropoutFwd for contiguous operands.
-func dropoutForward(e *opregistry.Exec, a ops.DropoutFwdArgs) error {
+// dropoutForward implements dropout.DropoutFwd for contiguous operands.
+func dropoutForward(e *opregistry.Exec, a dropout.DropoutFwdArgs) error {
 	var v views
 	c := v.drop(a.Input, a.Out, a.Mask, a.DropoutProbability)
 	if v.err != nil {
@@ -41,8 +41,8 @@ func dropoutForward(e *opregistry.Exec, a ops.DropoutFwdArgs) error {
 	return nil
 }
 
-// dropoutBackward implements ops.DropoutBwd for contiguous operands.
-func dropoutBackward(e *opregistry.Exec, a ops.DropoutBwdArgs) error {
+// dropoutBackward implements dropout.DropoutBwd for contiguous operands.
+func dropoutBackward(e *opregistry.Exec, a dropout.DropoutBwdArgs) error {
 	var v views
 	c := v.drop(a.GradOutput, a.GradInput, a.Mask, a.DropoutProbability)
 	if v.err != nil {

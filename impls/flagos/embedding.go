@@ -6,7 +6,7 @@ import (
 	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/embedding"
 )
 
 type gather struct {
@@ -17,8 +17,8 @@ type gather struct {
 
 var gatherKernel = parallel.NewKernel((*gather).part)
 
-// embeddingFwd implements ops.EmbeddingFwd.
-func embeddingFwd(e *opregistry.Exec, a ops.EmbeddingFwdArgs) error {
+// embeddingFwd implements embedding.EmbeddingFwd.
+func embeddingFwd(e *opregistry.Exec, a embedding.EmbeddingFwdArgs) error {
 	var v views
 	c := gather{table: v.matrix("weight", a.Weight), out: v.matrix("output", a.Output), index: v.indexes("indices", a.Indices)}
 	if v.err != nil {
@@ -54,9 +54,9 @@ type scatter struct {
 
 var scatterKernel = parallel.NewKernel((*scatter).part)
 
-// embeddingBwd implements ops.EmbeddingBwd. Scratch: four bytes for each row of grad and of
+// embeddingBwd implements embedding.EmbeddingBwd. Scratch: four bytes for each row of grad and of
 // dweight; with bf16 and f16 also two rows of f32 per worker.
-func embeddingBwd(e *opregistry.Exec, a ops.EmbeddingBwdArgs) error {
+func embeddingBwd(e *opregistry.Exec, a embedding.EmbeddingBwdArgs) error {
 	var v views
 	c := scatter{exec: e, grad: v.matrix("grad", a.Grad), table: v.matrix("dweight", a.DWeight), accumulate: a.Accumulate}
 	index := v.indexes("indices", a.Indices)

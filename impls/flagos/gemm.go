@@ -4,12 +4,12 @@ import (
 	kernel "github.com/primus-fl/primus/internal/kernel/gemm"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	gemmops "github.com/primus-fl/primus/ops/gemm"
 	"github.com/primus-fl/primus/tensor"
 )
 
 func gemmImpls() []opregistry.Impl {
-	return []opregistry.Impl{impl(ops.GenericGemm, genericGemm)}
+	return []opregistry.Impl{impl(gemmops.GenericGemm, genericGemm)}
 }
 
 // gemm is one blocked product c = alpha · left · right + beta · c, as in Goto and van de Geijn
@@ -45,7 +45,7 @@ var (
 	gemmKernel     = parallel.NewKernel((*gemm).part)
 )
 
-// genericGemm implements ops.GenericGemm. A and B may have any strides, D and gelu_in need dense
+// genericGemm implements gemm.GenericGemm. A and B may have any strides, D and gelu_in need dense
 // rows of one pitch, bias must be contiguous. Sums over the inner axis are in f32 and run in
 // ascending order, in blocks of at most gemmMaxDepth whose sums are added in order; where B has few
 // rows, they run in the order of vector.Dot. The result has the same bits for any number of workers.
@@ -54,7 +54,7 @@ var (
 // of two passes, each at most gemmMaxPanels floats or one panel; for each worker a block of op(B),
 // or a tile where B is f32 and its inner axis is dense, and a block of D unless D is f32 and there
 // is no gelu.
-func genericGemm(e *opregistry.Exec, a ops.GenericGemmArgs) error {
+func genericGemm(e *opregistry.Exec, a gemmops.GenericGemmArgs) error {
 	var v views
 	p := v.product(a, v.matrix("D", a.D))
 	if v.err != nil {
@@ -66,14 +66,14 @@ func genericGemm(e *opregistry.Exec, a ops.GenericGemmArgs) error {
 
 // product is a call of genericGemm.
 type product struct {
-	ops.GenericGemmArgs
+	gemmops.GenericGemmArgs
 	left, right gemmOperand
 	d, geluIn   matrix
 	bias        matrix // without columns when there is no bias
 }
 
 // product converts the operands of a call. It uses d instead of a.D, which it does not look at.
-func (v *views) product(a ops.GenericGemmArgs, d matrix) product {
+func (v *views) product(a gemmops.GenericGemmArgs, d matrix) product {
 	p := product{GenericGemmArgs: a, left: v.gemmOperand("B", a.B, a.TransB), right: v.gemmOperand("A", a.A, a.TransA), d: d}
 	if a.Bias != nil {
 		p.bias = v.flat("bias", a.Bias)

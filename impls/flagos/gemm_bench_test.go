@@ -11,7 +11,7 @@ import (
 	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/gemm"
 )
 
 // gemmShapes are products of training steps of 2048 tokens: "fwd" y = x·Wᵀ, "dgrad"
@@ -62,7 +62,7 @@ func measure(b *testing.B, flop float64, call func() error) {
 }
 
 func BenchmarkGemm(b *testing.B) {
-	run := flagosRun(b, ops.GenericGemm)
+	run := flagosRun(b, gemm.GenericGemm)
 	for _, s := range gemmShapes {
 		for _, workers := range []int{1, 2} {
 			b.Run(fmt.Sprintf("%s/m=%d/n=%d/k=%d/workers=%d", s.name, s.m, s.n, s.k, workers), func(b *testing.B) {
@@ -77,7 +77,7 @@ func BenchmarkGemm(b *testing.B) {
 }
 
 func BenchmarkGemmISA(b *testing.B) {
-	run := flagosRun(b, ops.GenericGemm)
+	run := flagosRun(b, gemm.GenericGemm)
 	e := opregistry.NewExec(nil, 0)
 	a := gemmArgs(b, rand.New(rand.NewPCG(1, 1)), 512, 512, 512, true, false)
 	bench := func(b *testing.B) {
@@ -85,8 +85,8 @@ func BenchmarkGemmISA(b *testing.B) {
 	}
 	cpufeattest.Each(b, bench)
 	for _, i := range reference.Source().Impls {
-		if i.Op == opregistry.Handle(ops.GenericGemm) {
-			run = i.Run.(opregistry.Func[ops.GenericGemmArgs])
+		if i.Op == opregistry.Handle(gemm.GenericGemm) {
+			run = i.Run.(opregistry.Func[gemm.GenericGemmArgs])
 			b.Run("reference", bench)
 		}
 	}

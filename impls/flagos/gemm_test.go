@@ -14,7 +14,7 @@ import (
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/internal/race"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/gemm"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -104,7 +104,7 @@ func naiveGelu(x float64) float64 {
 }
 
 // naiveGemm computes the op in float64, as its documentation specifies.
-func naiveGemm(a ops.GenericGemmArgs) (d, geluIn, bias []float64) {
+func naiveGemm(a gemm.GenericGemmArgs) (d, geluIn, bias []float64) {
 	m, n, k := a.Dims()
 	av, bv := a.A.Float64s(), a.B.Float64s()
 	var added []float64
@@ -169,7 +169,7 @@ func requireClose(t *testing.T, want []float64, got *tensor.Tensor, tolerance fl
 }
 
 func TestGemmMatchesFloat64(t *testing.T) {
-	run := flagosRun(t, ops.GenericGemm)
+	run := flagosRun(t, gemm.GenericGemm)
 	layouts := []string{"dense", "pitch", "columns", "sparse"}
 	cpufeattest.Each(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 1))
@@ -186,12 +186,12 @@ func TestGemmMatchesFloat64(t *testing.T) {
 			if i%50 == 0 {
 				k += 500
 			}
-			a := ops.GenericGemmArgs{TransA: i&1 != 0, TransB: i&2 != 0, Accumulate: i&4 != 0, Grad: i&8 != 0, Gelu: r.IntN(3) == 0}
+			a := gemm.GenericGemmArgs{TransA: i&1 != 0, TransB: i&2 != 0, Accumulate: i&4 != 0, Grad: i&8 != 0, Gelu: r.IntN(3) == 0}
 			if r.IntN(2) == 0 {
-				a.Alpha = ops.Float(-0.75)
+				a.Alpha = opregistry.Float(-0.75)
 			}
 			if a.Accumulate && r.IntN(2) == 0 {
-				a.Beta = ops.Float([]float32{0, 0.5, 1}[r.IntN(3)])
+				a.Beta = opregistry.Float([]float32{0, 0.5, 1}[r.IntN(3)])
 			}
 			aShape, bShape := []int{k, n}, []int{m, k}
 			if a.TransA {
@@ -218,7 +218,7 @@ func TestGemmMatchesFloat64(t *testing.T) {
 				a.Bias = bias.tensor
 				written = append(written, bias)
 			}
-			require.NoError(t, ops.GenericGemm.Validate(a))
+			require.NoError(t, gemm.GenericGemm.Validate(a))
 			d, geluIn, bias := naiveGemm(a)
 			what := fmt.Sprintf("case %d: m %d, n %d, k %d, %+v", i, m, n, k, a)
 			require.NoError(t, run(e, a), what)
@@ -238,7 +238,7 @@ func TestGemmMatchesFloat64(t *testing.T) {
 }
 
 func TestGemmInSeveralPasses(t *testing.T) {
-	run := flagosRun(t, ops.GenericGemm)
+	run := flagosRun(t, gemm.GenericGemm)
 	pool := parallel.New(3)
 	defer pool.Close()
 	for _, tt := range []struct {
@@ -258,7 +258,7 @@ func TestGemmInSeveralPasses(t *testing.T) {
 			if a.Gelu = tt.gelu; a.Gelu {
 				a.GeluIn = newMatrix(t, r, "dense", tt.m, tt.n).tensor
 			}
-			require.NoError(t, ops.GenericGemm.Validate(a))
+			require.NoError(t, gemm.GenericGemm.Validate(a))
 			want, geluIn, _ := naiveGemm(a)
 			require.NoError(t, run(opregistry.NewExec(pool, 0), a))
 			tolerance := 2e-6 * (4 + math.Sqrt(float64(tt.k)))
@@ -271,7 +271,7 @@ func TestGemmInSeveralPasses(t *testing.T) {
 }
 
 func TestGemmIsTheSameForAnyNumberOfWorkers(t *testing.T) {
-	run := flagosRun(t, ops.GenericGemm)
+	run := flagosRun(t, gemm.GenericGemm)
 	for _, s := range []struct{ m, n, k int }{{300, 200, 700}, {2048, 96, 64}, {97, 333, 513}, {96, 700, 1100}, {1, 512, 512}} {
 		for _, transposed := range []bool{false, true} {
 			var first []float32
@@ -293,7 +293,7 @@ func TestGemmIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 	}
 }
 
-func gemmArgs(t testing.TB, r *rand.Rand, m, n, k int, transA, transB bool) ops.GenericGemmArgs {
+func gemmArgs(t testing.TB, r *rand.Rand, m, n, k int, transA, transB bool) gemm.GenericGemmArgs {
 	t.Helper()
 	fill := func(rows, cols int) *tensor.Tensor {
 		data := make([]float32, rows*cols)
@@ -304,7 +304,7 @@ func gemmArgs(t testing.TB, r *rand.Rand, m, n, k int, transA, transB bool) ops.
 		require.NoError(t, err)
 		return x
 	}
-	a := ops.GenericGemmArgs{TransA: transA, TransB: transB, D: fill(m, n)}
+	a := gemm.GenericGemmArgs{TransA: transA, TransB: transB, D: fill(m, n)}
 	if transA {
 		a.A = fill(n, k)
 	} else {
@@ -319,12 +319,12 @@ func gemmArgs(t testing.TB, r *rand.Rand, m, n, k int, transA, transB bool) ops.
 }
 
 func TestGemmFlattensLeadingAxes(t *testing.T) {
-	run := flagosRun(t, ops.GenericGemm)
+	run := flagosRun(t, gemm.GenericGemm)
 	r := rand.New(rand.NewPCG(5, 5))
 	e := opregistry.NewExec(nil, 0)
 	weight, x, y := newMatrix(t, r, "dense", 9, 7), newMatrix(t, r, "pitch", 3, 5, 7), newMatrix(t, r, "pitch", 3, 5, 9)
-	a := ops.GenericGemmArgs{A: weight.tensor, TransA: true, B: x.tensor, D: y.tensor}
-	require.NoError(t, ops.GenericGemm.Validate(a))
+	a := gemm.GenericGemmArgs{A: weight.tensor, TransA: true, B: x.tensor, D: y.tensor}
+	require.NoError(t, gemm.GenericGemm.Validate(a))
 	want, _, _ := naiveGemm(a)
 	require.NoError(t, run(e, a))
 	requireClose(t, want, y.tensor, 1e-5, "3-D operands")
@@ -332,7 +332,7 @@ func TestGemmFlattensLeadingAxes(t *testing.T) {
 }
 
 func TestGemmDeclinesBeforeWriting(t *testing.T) {
-	run := flagosRun(t, ops.GenericGemm)
+	run := flagosRun(t, gemm.GenericGemm)
 	r := rand.New(rand.NewPCG(6, 6))
 	e := opregistry.NewExec(nil, 0)
 	double, err := tensor.FromSlice(make([]float64, 16), 4, 4)
@@ -340,20 +340,20 @@ func TestGemmDeclinesBeforeWriting(t *testing.T) {
 	wide := func(layout string, shape ...int) *tensor.Tensor { return newMatrix(t, r, layout, shape...).tensor }
 	tests := []struct {
 		name string
-		give func(*ops.GenericGemmArgs)
+		give func(*gemm.GenericGemmArgs)
 	}{
-		{"double operands", func(a *ops.GenericGemmArgs) { a.A, a.B = double, double }},
-		{"double result", func(a *ops.GenericGemmArgs) { a.D = double }},
-		{"double bias", func(a *ops.GenericGemmArgs) { a.Bias, _ = tensor.FromSlice(make([]float64, 4)) }},
-		{"sparse result", func(a *ops.GenericGemmArgs) { a.D = wide("sparse", 4, 4) }},
-		{"sparse bias", func(a *ops.GenericGemmArgs) { a.Bias = wide("sparse", 4) }},
-		{"uneven rows", func(a *ops.GenericGemmArgs) { a.B = wide("columns", 2, 2, 4) }},
+		{"double operands", func(a *gemm.GenericGemmArgs) { a.A, a.B = double, double }},
+		{"double result", func(a *gemm.GenericGemmArgs) { a.D = double }},
+		{"double bias", func(a *gemm.GenericGemmArgs) { a.Bias, _ = tensor.FromSlice(make([]float64, 4)) }},
+		{"sparse result", func(a *gemm.GenericGemmArgs) { a.D = wide("sparse", 4, 4) }},
+		{"sparse bias", func(a *gemm.GenericGemmArgs) { a.Bias = wide("sparse", 4) }},
+		{"uneven rows", func(a *gemm.GenericGemmArgs) { a.B = wide("columns", 2, 2, 4) }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			a := ops.GenericGemmArgs{A: wide("dense", 4, 4), B: wide("dense", 4, 4), D: wide("dense", 4, 4)}
+			a := gemm.GenericGemmArgs{A: wide("dense", 4, 4), B: wide("dense", 4, 4), D: wide("dense", 4, 4)}
 			tt.give(&a)
-			require.NoError(t, ops.GenericGemm.Validate(a))
+			require.NoError(t, gemm.GenericGemm.Validate(a))
 			before := a.D.Float64s()
 			assert.ErrorIs(t, run(e, a), opregistry.ErrUnsupported)
 			assert.Equal(t, before, a.D.Float64s())
@@ -362,7 +362,7 @@ func TestGemmDeclinesBeforeWriting(t *testing.T) {
 }
 
 func TestGemmDoesNotReadWhatItOverwrites(t *testing.T) {
-	run := flagosRun(t, ops.GenericGemm)
+	run := flagosRun(t, gemm.GenericGemm)
 	cpufeattest.Each(t, func(t *testing.T) {
 		for _, n := range []int{3, 64} {
 			a := gemmArgs(t, rand.New(rand.NewPCG(7, 7)), n, n, n, false, false)
@@ -381,7 +381,7 @@ func TestGemmAllocatesNothing(t *testing.T) {
 	if race.Enabled {
 		t.Skip("under the race detector pools of memory drop what they hold")
 	}
-	run := flagosRun(t, ops.GenericGemm)
+	run := flagosRun(t, gemm.GenericGemm)
 	for _, workers := range []int{1, 2} {
 		pool := parallel.New(workers)
 		defer pool.Close()

@@ -2,12 +2,12 @@ package flagos
 
 import (
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	gemmops "github.com/primus-fl/primus/ops/gemm"
 )
 
-// groupedGemm implements ops.TEGeneralGroupedGemm: it runs genericGemm for each group, in order,
+// groupedGemm implements gemm.TEGeneralGroupedGemm: it runs genericGemm for each group, in order,
 // after it has checked that it serves all of them.
-func groupedGemm(e *opregistry.Exec, a ops.TEGeneralGroupedGemmArgs) error {
+func groupedGemm(e *opregistry.Exec, a gemmops.TEGeneralGroupedGemmArgs) error {
 	var v views
 	var whole matrix
 	if a.SingleOutput {
@@ -38,8 +38,8 @@ func groupedGemm(e *opregistry.Exec, a ops.TEGeneralGroupedGemmArgs) error {
 }
 
 // group returns the product of group i without its D.
-func group(a *ops.TEGeneralGroupedGemmArgs, i int) ops.GenericGemmArgs {
-	g := ops.GenericGemmArgs{A: a.A[i], TransA: a.TransA, B: a.B[i], TransB: a.TransB, Grad: a.Grad, Accumulate: a.Accumulate}
+func group(a *gemmops.TEGeneralGroupedGemmArgs, i int) gemmops.GenericGemmArgs {
+	g := gemmops.GenericGemmArgs{A: a.A[i], TransA: a.TransA, B: a.B[i], TransB: a.TransB, Grad: a.Grad, Accumulate: a.Accumulate}
 	if a.Bias != nil {
 		g.Bias = a.Bias[i]
 	}

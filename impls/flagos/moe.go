@@ -6,7 +6,8 @@ import (
 	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	gemmops "github.com/primus-fl/primus/ops/gemm"
+	"github.com/primus-fl/primus/ops/moe"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -15,11 +16,11 @@ const maxExperts = 1 << 16
 
 func moeImpls() []opregistry.Impl {
 	return []opregistry.Impl{
-		impl(ops.TEGeneralGroupedGemm, groupedGemm),
-		impl(ops.MoEPermuteFwd, moePermute),
-		impl(ops.MoEPermuteBwd, moeUnpermute),
-		impl(ops.MoEUnpermuteFwd, moeUnpermute),
-		impl(ops.MoEUnpermuteBwd, moeUnpermuteBackward),
+		impl(gemmops.TEGeneralGroupedGemm, groupedGemm),
+		impl(moe.MoEPermuteFwd, moePermute),
+		impl(moe.MoEPermuteBwd, moeUnpermute),
+		impl(moe.MoEUnpermuteFwd, moeUnpermute),
+		impl(moe.MoEUnpermuteBwd, moeUnpermuteBackward),
 	}
 }
 
@@ -57,9 +58,9 @@ type permute struct {
 
 var permuteKernel = parallel.NewKernel((*permute).part)
 
-// moePermute implements ops.MoEPermuteFwd for contiguous indices of experts from 0 to maxExperts.
+// moePermute implements moe.MoEPermuteFwd for contiguous indices of experts from 0 to maxExperts.
 // Scratch: one number per expert.
-func moePermute(e *opregistry.Exec, a ops.MoEPermuteFwdArgs) error {
+func moePermute(e *opregistry.Exec, a moe.MoEPermuteFwdArgs) error {
 	var v views
 	c := permute{in: v.matrix("input", a.Input), out: v.matrix("output", a.Output)}
 	c.routes = v.routes(a.RowIDMap, nil, a.Input.Shape()[0], a.Input.Shape()[1])
@@ -122,9 +123,9 @@ type unpermute struct {
 
 var unpermuteKernel = parallel.NewKernel((*unpermute).part)
 
-// moeUnpermute implements ops.MoEUnpermuteFwd and ops.MoEPermuteBwd; the terms of a
+// moeUnpermute implements moe.MoEUnpermuteFwd and moe.MoEPermuteBwd; the terms of a
 // token are added in ascending order of its choices.
-func moeUnpermute(e *opregistry.Exec, a ops.MoEUnpermuteArgs) error {
+func moeUnpermute(e *opregistry.Exec, a moe.MoEUnpermuteArgs) error {
 	var v views
 	c := unpermute{exec: e, in: v.matrix("input", a.Input), out: v.matrix("output", a.Output)}
 	c.routes = v.routes(a.RowIDMap, a.Prob, a.Output.Shape()[0], a.Output.Shape()[1])
@@ -161,8 +162,8 @@ type unpermuteGrad struct {
 
 var unpermuteGradKernel = parallel.NewKernel((*unpermuteGrad).part)
 
-// moeUnpermuteBackward implements ops.MoEUnpermuteBwd.
-func moeUnpermuteBackward(e *opregistry.Exec, a ops.MoEUnpermuteBwdArgs) error {
+// moeUnpermuteBackward implements moe.MoEUnpermuteBwd.
+func moeUnpermuteBackward(e *opregistry.Exec, a moe.MoEUnpermuteBwdArgs) error {
 	var v views
 	c := unpermuteGrad{exec: e, dy: v.matrix("input_bwd", a.InputBwd), x: v.matrix("input_fwd", a.InputFwd), dx: v.matrix("act_grad", a.ActGrad)}
 	c.routes = v.routes(a.RowIDMap, a.Prob, a.InputBwd.Shape()[0], a.InputBwd.Shape()[1])

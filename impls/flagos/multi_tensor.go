@@ -8,7 +8,7 @@ import (
 	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/optim"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -69,14 +69,14 @@ type scaleLists struct {
 
 var scaleKernel = parallel.NewKernel((*scaleLists).part)
 
-// multiTensorScale implements ops.MultiTensorScale.
-func multiTensorScale(e *opregistry.Exec, a ops.MultiTensorScaleArgs) error {
+// multiTensorScale implements optim.MultiTensorScale.
+func multiTensorScale(e *opregistry.Exec, a optim.MultiTensorScaleArgs) error {
 	var v views
 	return v.scaleLists(e, a.TensorLists, a.Scale, a.NoopFlag)
 }
 
-// multiTensorScaleTensor implements ops.MultiTensorScaleTensor.
-func multiTensorScaleTensor(e *opregistry.Exec, a ops.MultiTensorScaleTensorArgs) error {
+// multiTensorScaleTensor implements optim.MultiTensorScaleTensor.
+func multiTensorScaleTensor(e *opregistry.Exec, a optim.MultiTensorScaleTensorArgs) error {
 	var v views
 	return v.scaleLists(e, a.TensorLists, v.number("scale", a.Scale), a.NoopFlag)
 }
@@ -114,20 +114,20 @@ type squares struct {
 
 var squaresKernel = parallel.NewKernel((*squares).part)
 
-// multiTensorL2Norm implements ops.MultiTensorL2Norm. Sums are f64.
-func multiTensorL2Norm(e *opregistry.Exec, a ops.MultiTensorL2NormArgs) error {
+// multiTensorL2Norm implements optim.MultiTensorL2Norm. Sums are f64.
+func multiTensorL2Norm(e *opregistry.Exec, a optim.MultiTensorL2NormArgs) error {
 	var v views
 	return v.l2Norm(e, a, 1)
 }
 
-// multiTensorUnscaleL2Norm implements ops.MultiTensorUnscaleL2Norm. Sums are f64.
-func multiTensorUnscaleL2Norm(e *opregistry.Exec, a ops.MultiTensorUnscaleL2NormArgs) error {
+// multiTensorUnscaleL2Norm implements optim.MultiTensorUnscaleL2Norm. Sums are f64.
+func multiTensorUnscaleL2Norm(e *opregistry.Exec, a optim.MultiTensorUnscaleL2NormArgs) error {
 	var v views
 	scale := v.number("inv_scale", a.InvScale)
-	return v.l2Norm(e, ops.MultiTensorL2NormArgs{NoopFlag: a.NoopFlag, TensorLists: a.TensorLists, Norm: a.Norm, PerTensor: a.PerTensor}, scale)
+	return v.l2Norm(e, optim.MultiTensorL2NormArgs{NoopFlag: a.NoopFlag, TensorLists: a.TensorLists, Norm: a.Norm, PerTensor: a.PerTensor}, scale)
 }
 
-func (v *views) l2Norm(e *opregistry.Exec, a ops.MultiTensorL2NormArgs, scale float32) error {
+func (v *views) l2Norm(e *opregistry.Exec, a optim.MultiTensorL2NormArgs, scale float32) error {
 	v.lists(a.TensorLists)
 	flag := v.int32s("noop_flag", a.NoopFlag)
 	norm := v.vector("norm", a.Norm)

@@ -5,7 +5,7 @@ import (
 	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -20,16 +20,16 @@ type normFwd struct {
 
 var normFwdKernel = parallel.NewKernel((*normFwd).part)
 
-// rmsNormFwd implements ops.RMSNormFwd. Sums of squares are f64.
-func rmsNormFwd(e *opregistry.Exec, a ops.RMSNormFwdArgs) error {
-	return layerNormFwd(e, ops.LayerNormFwdArgs{
+// rmsNormFwd implements norm.RMSNormFwd. Sums of squares are f64.
+func rmsNormFwd(e *opregistry.Exec, a norm.RMSNormFwdArgs) error {
+	return layerNormFwd(e, norm.LayerNormFwdArgs{
 		Input: a.Input, Weight: a.Weight, Output: a.Output, RSigma: a.RSigma, Eps: a.Eps, ZeroCenteredGamma: a.ZeroCenteredGamma,
 	})
 }
 
-// layerNormFwd implements ops.LayerNormFwd, or ops.RMSNormFwd without mu. Mean and variance are
+// layerNormFwd implements norm.LayerNormFwd, or norm.RMSNormFwd without mu. Mean and variance are
 // f64.
-func layerNormFwd(e *opregistry.Exec, a ops.LayerNormFwdArgs) error {
+func layerNormFwd(e *opregistry.Exec, a norm.LayerNormFwdArgs) error {
 	var v views
 	c := normFwd{
 		exec:   e,
@@ -85,27 +85,27 @@ type normBwd struct {
 
 var normBwdKernel = parallel.NewKernel((*normBwd).part)
 
-// rmsNormBwd implements ops.RMSNormBwd.
-func rmsNormBwd(e *opregistry.Exec, a ops.RMSNormBwdArgs) error {
-	return normBackward(e, ops.LayerNormBwdArgs{
+// rmsNormBwd implements norm.RMSNormBwd.
+func rmsNormBwd(e *opregistry.Exec, a norm.RMSNormBwdArgs) error {
+	return normBackward(e, norm.LayerNormBwdArgs{
 		DZ: a.DZ, X: a.X, RSigma: a.RSigma, Gamma: a.Gamma, DX: a.DX, DGamma: a.DGamma, ZeroCenteredGamma: a.ZeroCenteredGamma,
 	}, nil)
 }
 
-// rmsNormBwdAdd implements ops.RMSNormBwdAdd.
-func rmsNormBwdAdd(e *opregistry.Exec, a ops.RMSNormBwdAddArgs) error {
-	return normBackward(e, ops.LayerNormBwdArgs{
+// rmsNormBwdAdd implements norm.RMSNormBwdAdd.
+func rmsNormBwdAdd(e *opregistry.Exec, a norm.RMSNormBwdAddArgs) error {
+	return normBackward(e, norm.LayerNormBwdArgs{
 		DZ: a.DZ, X: a.X, RSigma: a.RSigma, Gamma: a.Gamma, DX: a.DX, DGamma: a.DGamma, ZeroCenteredGamma: a.ZeroCenteredGamma,
 	}, a.Add)
 }
 
-// layerNormBwd implements ops.LayerNormBwd.
-func layerNormBwd(e *opregistry.Exec, a ops.LayerNormBwdArgs) error { return normBackward(e, a, nil) }
+// layerNormBwd implements norm.LayerNormBwd.
+func layerNormBwd(e *opregistry.Exec, a norm.LayerNormBwdArgs) error { return normBackward(e, a, nil) }
 
-// normBackward computes the gradient of a norm, which without mu is that of ops.RMSNormFwd, plus
+// normBackward computes the gradient of a norm, which without mu is that of norm.RMSNormFwd, plus
 // add unless that is nil. dgamma and dbeta are summed over the rows of each part and then over the
 // parts, in order. Scratch: one row per part for each of them.
-func normBackward(e *opregistry.Exec, a ops.LayerNormBwdArgs, add *tensor.Tensor) error {
+func normBackward(e *opregistry.Exec, a norm.LayerNormBwdArgs, add *tensor.Tensor) error {
 	var v views
 	c := normBwd{
 		exec:   e,

@@ -12,7 +12,13 @@ import (
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops"
+	"github.com/primus-fl/primus/ops/activation"
+	"github.com/primus-fl/primus/ops/attention"
+	"github.com/primus-fl/primus/ops/embedding"
+	"github.com/primus-fl/primus/ops/gemm"
+	"github.com/primus-fl/primus/ops/loss"
+	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
@@ -118,9 +124,9 @@ func describe(operands []opregistry.Operand) string {
 }
 
 func TestRandomShapesEqualTheReference(t *testing.T) {
-	compare(t, ops.GenericGemm, func(r *random) ops.GenericGemmArgs {
+	compare(t, gemm.GenericGemm, func(r *random) gemm.GenericGemmArgs {
 		m, n, k := r.between(1, 40), r.between(1, 70), r.between(0, 50)
-		a := ops.GenericGemmArgs{TransA: r.IntN(2) == 0, TransB: r.IntN(2) == 0, D: r.stored(m, n), Accumulate: r.IntN(2) == 0}
+		a := gemm.GenericGemmArgs{TransA: r.IntN(2) == 0, TransB: r.IntN(2) == 0, D: r.stored(m, n), Accumulate: r.IntN(2) == 0}
 		a.A, a.B = r.stored(k, n), r.stored(m, k)
 		if a.TransA {
 			a.A = r.stored(n, k)
@@ -129,89 +135,89 @@ func TestRandomShapesEqualTheReference(t *testing.T) {
 			a.B = r.stored(k, m)
 		}
 		if r.IntN(2) == 0 {
-			a.Alpha = ops.Float(r.Float32()*4 - 2)
+			a.Alpha = opregistry.Float(r.Float32()*4 - 2)
 		}
 		return a
 	})
 	rows := func(r *random) (rows, cols int) { return r.between(0, 20), r.between(1, 300) }
-	compare(t, ops.RMSNormFwd, func(r *random) ops.RMSNormFwdArgs {
+	compare(t, norm.RMSNormFwd, func(r *random) norm.RMSNormFwdArgs {
 		m, n := rows(r)
-		return ops.RMSNormFwdArgs{
+		return norm.RMSNormFwdArgs{
 			Input: r.stored(m, n), Weight: r.stored(n), Output: r.stored(m, n), RSigma: r.f32(m), Eps: 1e-5,
 			ZeroCenteredGamma: r.IntN(2) == 0, Saved: r.saved(),
 		}
 	})
-	compare(t, ops.RMSNormBwd, func(r *random) ops.RMSNormBwdArgs {
+	compare(t, norm.RMSNormBwd, func(r *random) norm.RMSNormBwdArgs {
 		m, n := rows(r)
-		return ops.RMSNormBwdArgs{
+		return norm.RMSNormBwdArgs{
 			DZ: r.stored(m, n), X: r.stored(m, n), RSigma: r.f32(m), Gamma: r.stored(n), DX: r.stored(m, n), DGamma: r.stored(n),
 			ZeroCenteredGamma: r.IntN(2) == 0, Saved: r.saved(),
 		}
 	})
-	compare(t, ops.RMSNormBwdAdd, func(r *random) ops.RMSNormBwdAddArgs {
+	compare(t, norm.RMSNormBwdAdd, func(r *random) norm.RMSNormBwdAddArgs {
 		m, n := rows(r)
-		return ops.RMSNormBwdAddArgs{
+		return norm.RMSNormBwdAddArgs{
 			DZ: r.stored(m, n), X: r.stored(m, n), Add: r.stored(m, n), RSigma: r.f32(m), Gamma: r.stored(n), DX: r.stored(m, n),
 			DGamma: r.stored(n), ZeroCenteredGamma: r.IntN(2) == 0,
 		}
 	})
-	compare(t, ops.LayerNormFwd, func(r *random) ops.LayerNormFwdArgs {
+	compare(t, norm.LayerNormFwd, func(r *random) norm.LayerNormFwdArgs {
 		m, n := rows(r)
-		return ops.LayerNormFwdArgs{
+		return norm.LayerNormFwdArgs{
 			Input: r.stored(m, n+1), Weight: r.stored(n + 1), Bias: r.stored(n + 1), Output: r.stored(m, n+1), Mu: r.f32(m), RSigma: r.f32(m),
 			Eps: 1e-5, ZeroCenteredGamma: r.IntN(2) == 0, Saved: r.saved(),
 		}
 	})
-	compare(t, ops.LayerNormBwd, func(r *random) ops.LayerNormBwdArgs {
+	compare(t, norm.LayerNormBwd, func(r *random) norm.LayerNormBwdArgs {
 		m, n := rows(r)
-		return ops.LayerNormBwdArgs{
+		return norm.LayerNormBwdArgs{
 			DZ: r.stored(m, n), X: r.stored(m, n), Mu: r.f32(m), RSigma: r.f32(m), Gamma: r.stored(n), DX: r.stored(m, n), DGamma: r.stored(n),
 			DBeta: r.stored(n), ZeroCenteredGamma: r.IntN(2) == 0, Saved: r.saved(),
 		}
 	})
-	compare(t, ops.SwiGLU, func(r *random) ops.SwiGLUArgs {
+	compare(t, activation.SwiGLU, func(r *random) activation.SwiGLUArgs {
 		m, n := rows(r)
-		return ops.SwiGLUArgs{Input: r.stored(m, 2*n), Output: r.stored(m, n)}
+		return activation.SwiGLUArgs{Input: r.stored(m, 2*n), Output: r.stored(m, n)}
 	})
-	compare(t, ops.DSwiGLU, func(r *random) ops.DSwiGLUArgs {
+	compare(t, activation.DSwiGLU, func(r *random) activation.DSwiGLUArgs {
 		m, n := rows(r)
-		return ops.DSwiGLUArgs{Grad: r.stored(m, n), FwdInput: r.stored(m, 2*n), Output: r.stored(m, 2*n)}
+		return activation.DSwiGLUArgs{Grad: r.stored(m, n), FwdInput: r.stored(m, 2*n), Output: r.stored(m, 2*n)}
 	})
-	compare(t, ops.ResidualAdd, func(r *random) ops.ResidualAddArgs {
+	compare(t, norm.ResidualAdd, func(r *random) norm.ResidualAddArgs {
 		m, n := rows(r)
-		return ops.ResidualAddArgs{A: r.stored(m, n), B: r.stored(m, n), Output: r.stored(m, n)}
+		return norm.ResidualAddArgs{A: r.stored(m, n), B: r.stored(m, n), Output: r.stored(m, n)}
 	})
-	forward := func(r *random) ops.FusedAttnFwdArgs {
+	forward := func(r *random) attention.FusedAttnFwdArgs {
 		groups := r.between(1, 3)
-		a := r.forward(ops.AttnDims{
+		a := r.forward(attention.AttnDims{
 			Batch: r.between(1, 2), SeqQ: r.between(1, 40), SeqKV: r.between(1, 40),
 			Heads: groups * r.between(1, 3), Groups: groups, DimQK: 4 * r.between(1, 8), DimV: 4 * r.between(1, 8),
-		}, []ops.MaskType{ops.NoMask, ops.CausalMask, ops.CausalBottomRightMask}[r.IntN(3)])
+		}, []attention.MaskType{attention.NoMask, attention.CausalMask, attention.CausalBottomRightMask}[r.IntN(3)])
 		if r.IntN(2) == 0 {
 			r.options(&a)
 		}
 		return a
 	}
-	compare(t, ops.FusedAttnFwd, forward)
-	compare(t, ops.FusedAttnBwd, func(r *random) ops.FusedAttnBwdArgs { return r.backward(forward(r)) })
-	compare(t, ops.EmbeddingFwd, func(r *random) ops.EmbeddingFwdArgs {
+	compare(t, attention.FusedAttnFwd, forward)
+	compare(t, attention.FusedAttnBwd, func(r *random) attention.FusedAttnBwdArgs { return r.backward(forward(r)) })
+	compare(t, embedding.EmbeddingFwd, func(r *random) embedding.EmbeddingFwdArgs {
 		tokens, vocab, n := r.between(0, 60), r.between(1, 50), r.between(1, 70)
-		return ops.EmbeddingFwdArgs{Indices: r.indexes(tokens, vocab), Weight: r.stored(vocab, n), Output: r.stored(tokens, n)}
+		return embedding.EmbeddingFwdArgs{Indices: r.indexes(tokens, vocab), Weight: r.stored(vocab, n), Output: r.stored(tokens, n)}
 	})
-	compare(t, ops.EmbeddingBwd, func(r *random) ops.EmbeddingBwdArgs {
+	compare(t, embedding.EmbeddingBwd, func(r *random) embedding.EmbeddingBwdArgs {
 		tokens, vocab, n := r.between(0, 60), r.between(1, 50), r.between(1, 70)
-		return ops.EmbeddingBwdArgs{Grad: r.stored(tokens, n), Indices: r.indexes(tokens, vocab), DWeight: r.stored(vocab, n), Accumulate: r.IntN(2) == 0}
+		return embedding.EmbeddingBwdArgs{Grad: r.stored(tokens, n), Indices: r.indexes(tokens, vocab), DWeight: r.stored(vocab, n), Accumulate: r.IntN(2) == 0}
 	})
-	compare(t, ops.CrossEntropyFwd, func(r *random) ops.CrossEntropyFwdArgs {
+	compare(t, loss.CrossEntropyFwd, func(r *random) loss.CrossEntropyFwdArgs {
 		tokens, vocab := r.between(0, 20), r.between(1, 300)
-		return ops.CrossEntropyFwdArgs{
+		return loss.CrossEntropyFwdArgs{
 			Logits: r.stored(tokens, vocab), Targets: r.indexes(tokens, vocab), Losses: r.f32(tokens), LSE: r.f32(tokens),
 			IgnoreIndex: -100, Saved: r.saved(),
 		}
 	})
-	compare(t, ops.CrossEntropyBwd, func(r *random) ops.CrossEntropyBwdArgs {
+	compare(t, loss.CrossEntropyBwd, func(r *random) loss.CrossEntropyBwdArgs {
 		tokens, vocab := r.between(0, 20), r.between(1, 300)
-		return ops.CrossEntropyBwdArgs{
+		return loss.CrossEntropyBwdArgs{
 			Logits: r.stored(tokens, vocab), Targets: r.indexes(tokens, vocab), LSE: r.f32(tokens), DLosses: r.f32(tokens),
 			DLogits: r.stored(tokens, vocab), IgnoreIndex: -100, Saved: r.saved(),
 		}

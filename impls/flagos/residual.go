@@ -4,7 +4,7 @@ import (
 	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/norm"
 )
 
 // sum adds rows, or elements when all operands are dense.
@@ -17,8 +17,8 @@ type sum struct {
 
 var sumKernel = parallel.NewKernel((*sum).part)
 
-// residualAdd implements ops.ResidualAdd.
-func residualAdd(e *opregistry.Exec, a ops.ResidualAddArgs) error {
+// residualAdd implements norm.ResidualAdd.
+func residualAdd(e *opregistry.Exec, a norm.ResidualAddArgs) error {
 	var v views
 	c := sum{exec: e, a: v.matrix("a", a.A), b: v.matrix("b", a.B), out: v.matrix("output", a.Output)}
 	if v.err != nil {

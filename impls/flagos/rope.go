@@ -6,7 +6,8 @@ import (
 	kernel "github.com/primus-fl/primus/internal/kernel/rope"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	attentionops "github.com/primus-fl/primus/ops/attention"
+	ropeops "github.com/primus-fl/primus/ops/rope"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -43,17 +44,17 @@ type rope struct {
 
 var ropeKernel = parallel.NewKernel((*rope).part)
 
-// fusedRopeForward implements ops.FusedRopeForward.
-func fusedRopeForward(e *opregistry.Exec, a ops.FusedRopeArgs) error {
-	return rotate(e, a, ops.FusedRopeForward.Name(), false)
+// fusedRopeForward implements rope.FusedRopeForward.
+func fusedRopeForward(e *opregistry.Exec, a ropeops.FusedRopeArgs) error {
+	return rotate(e, a, ropeops.FusedRopeForward.Name(), false)
 }
 
-// fusedRopeBackward implements ops.FusedRopeBackward.
-func fusedRopeBackward(e *opregistry.Exec, a ops.FusedRopeArgs) error {
-	return rotate(e, a, ops.FusedRopeBackward.Name(), true)
+// fusedRopeBackward implements rope.FusedRopeBackward.
+func fusedRopeBackward(e *opregistry.Exec, a ropeops.FusedRopeArgs) error {
+	return rotate(e, a, ropeops.FusedRopeBackward.Name(), true)
 }
 
-func rotate(e *opregistry.Exec, a ops.FusedRopeArgs, op string, backward bool) error {
+func rotate(e *opregistry.Exec, a ropeops.FusedRopeArgs, op string, backward bool) error {
 	var v views
 	shape := a.Input.Shape()
 	c := rope{
@@ -69,9 +70,9 @@ func rotate(e *opregistry.Exec, a ops.FusedRopeArgs, op string, backward bool) e
 		c.starts = v.int32s("start_positions", a.StartPositions)
 	}
 	switch a.QKVFormat {
-	case ops.SBHD:
+	case attentionops.SBHD:
 		c.seq, c.batch = shape[0], shape[1]
-	case ops.BSHD:
+	case attentionops.BSHD:
 		c.batch, c.seq = shape[0], shape[1]
 	default:
 		c.ends = v.int32s("cu_seqlens", a.CuSeqlens)
@@ -97,7 +98,7 @@ func rotate(e *opregistry.Exec, a ops.FusedRopeArgs, op string, backward bool) e
 }
 
 // heads requires a dense last axis.
-func (v *views) heads(name string, t *tensor.Tensor, format ops.QKVFormat) heads {
+func (v *views) heads(name string, t *tensor.Tensor, format attentionops.QKVFormat) heads {
 	if !v.stored(name, t) {
 		return heads{}
 	}
@@ -110,9 +111,9 @@ func (v *views) heads(name string, t *tensor.Tensor, format ops.QKVFormat) heads
 	h := heads{head: strides[last-1]}
 	h.data, h.half = elementsOf(t)
 	switch format {
-	case ops.SBHD:
+	case attentionops.SBHD:
 		h.step, h.sequence = strides[0], strides[1]
-	case ops.BSHD:
+	case attentionops.BSHD:
 		h.sequence, h.step = strides[0], strides[1]
 	default:
 		h.step = strides[0]

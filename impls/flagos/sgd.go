@@ -4,7 +4,7 @@ import (
 	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/optim"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -21,8 +21,8 @@ type sgdStep struct {
 
 var sgdKernel = parallel.NewKernel((*sgd).part)
 
-// multiTensorSGD implements ops.MultiTensorSGD, in one pass over all lists.
-func multiTensorSGD(e *opregistry.Exec, a ops.MultiTensorSGDArgs) error {
+// multiTensorSGD implements optim.MultiTensorSGD, in one pass over all lists.
+func multiTensorSGD(e *opregistry.Exec, a optim.MultiTensorSGDArgs) error {
 	var v views
 	v.lists(a.TensorLists)
 	flag := v.int32s("noop_flag", a.NoopFlag)

@@ -4,21 +4,21 @@ import (
 	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	softmaxops "github.com/primus-fl/primus/ops/softmax"
 	"github.com/primus-fl/primus/tensor"
 )
 
 func softmaxImpls() []opregistry.Impl {
 	every, causal := softmaxRows{}, softmaxRows{causal: true}
 	return []opregistry.Impl{
-		impl(ops.ScaledSoftmaxForward, every.forward),
-		impl(ops.ScaledSoftmaxBackward, every.backward),
-		impl(ops.ScaledMaskedSoftmaxForward, maskedSoftmax),
-		impl(ops.ScaledMaskedSoftmaxBackward, every.backward),
-		impl(ops.ScaledUpperTriangMaskedSoftmaxForward, causal.forward),
-		impl(ops.ScaledUpperTriangMaskedSoftmaxBackward, causal.backward),
-		impl(ops.ScaledAlignedCausalMaskedSoftmaxForward, causal.forward),
-		impl(ops.ScaledAlignedCausalMaskedSoftmaxBackward, causal.backward),
+		impl(softmaxops.ScaledSoftmaxForward, every.forward),
+		impl(softmaxops.ScaledSoftmaxBackward, every.backward),
+		impl(softmaxops.ScaledMaskedSoftmaxForward, maskedSoftmax),
+		impl(softmaxops.ScaledMaskedSoftmaxBackward, every.backward),
+		impl(softmaxops.ScaledUpperTriangMaskedSoftmaxForward, causal.forward),
+		impl(softmaxops.ScaledUpperTriangMaskedSoftmaxBackward, causal.backward),
+		impl(softmaxops.ScaledAlignedCausalMaskedSoftmaxForward, causal.forward),
+		impl(softmaxops.ScaledAlignedCausalMaskedSoftmaxBackward, causal.backward),
 	}
 }
 
@@ -54,20 +54,20 @@ type softmax struct {
 
 var softmaxKernel = parallel.NewKernel((*softmax).part)
 
-// forward implements ops.ScaledSoftmaxForward.
-func (s softmaxRows) forward(e *opregistry.Exec, a ops.SoftmaxArgs) error {
+// forward implements softmax.ScaledSoftmaxForward.
+func (s softmaxRows) forward(e *opregistry.Exec, a softmaxops.SoftmaxArgs) error {
 	var v views
 	return v.softmax(e, s, a, softmaxMask{})
 }
 
-// maskedSoftmax implements ops.ScaledMaskedSoftmaxForward.
-func maskedSoftmax(e *opregistry.Exec, a ops.ScaledMaskedSoftmaxForwardArgs) error {
+// maskedSoftmax implements softmax.ScaledMaskedSoftmaxForward.
+func maskedSoftmax(e *opregistry.Exec, a softmaxops.ScaledMaskedSoftmaxForwardArgs) error {
 	var v views
 	mask := v.softmaxMask(a)
-	return v.softmax(e, softmaxRows{}, ops.SoftmaxArgs{Input: a.Input, Output: a.Output, ScaleFactor: a.ScaleFactor}, mask)
+	return v.softmax(e, softmaxRows{}, softmaxops.SoftmaxArgs{Input: a.Input, Output: a.Output, ScaleFactor: a.ScaleFactor}, mask)
 }
 
-func (v *views) softmax(e *opregistry.Exec, s softmaxRows, a ops.SoftmaxArgs, mask softmaxMask) error {
+func (v *views) softmax(e *opregistry.Exec, s softmaxRows, a softmaxops.SoftmaxArgs, mask softmaxMask) error {
 	c := softmax{
 		softmaxRows: s.of(a.Input.Shape()), exec: e, scale: a.ScaleFactor, mask: mask,
 		x: v.matrix("input", a.Input), y: v.matrix("output", a.Output),
@@ -115,8 +115,8 @@ type softmaxGrad struct {
 
 var softmaxGradKernel = parallel.NewKernel((*softmaxGrad).part)
 
-// backward implements ops.ScaledSoftmaxBackward.
-func (s softmaxRows) backward(e *opregistry.Exec, a ops.SoftmaxBackwardArgs) error {
+// backward implements softmax.ScaledSoftmaxBackward.
+func (s softmaxRows) backward(e *opregistry.Exec, a softmaxops.SoftmaxBackwardArgs) error {
 	var v views
 	c := softmaxGrad{
 		softmaxRows: s.of(a.SoftmaxResults.Shape()), exec: e, scale: a.ScaleFactor,

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/primus-fl/primus/internal/kernel/vector"
-	"github.com/primus-fl/primus/opregistry/ops"
+	softmaxops "github.com/primus-fl/primus/ops/softmax"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -23,7 +23,7 @@ type softmaxMask struct {
 }
 
 // softmaxMask returns the mask of a call.
-func (v *views) softmaxMask(a ops.ScaledMaskedSoftmaxForwardArgs) softmaxMask {
+func (v *views) softmaxMask(a softmaxops.ScaledMaskedSoftmaxForwardArgs) softmaxMask {
 	shape := a.Input.Shape()
 	m := softmaxMask{heads: shape[1], rows: shape[2], shared: a.Mask.Shape()[0] == 1}
 	d := a.Mask.DType()

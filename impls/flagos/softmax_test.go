@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/softmax"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
@@ -25,11 +25,11 @@ func TestMaskedSoftmaxOfSpecialRows(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			m := newMaker(t, 1, false)
-			a := ops.ScaledMaskedSoftmaxForwardArgs{
+			a := softmax.ScaledMaskedSoftmaxForwardArgs{
 				Input: set(t, m.dense(tensor.F32, 1, 1, 1, 3), tt.logits...), Mask: set(t, m.dense(tensor.U8, 1, 1, 1, 3), tt.mask...),
 				Output: m.dense(tensor.F32, 1, 1, 1, 3), ScaleFactor: 1,
 			}
-			require.NoError(t, call(t, ops.ScaledMaskedSoftmaxForward, a))
+			require.NoError(t, call(t, softmax.ScaledMaskedSoftmaxForward, a))
 			tensortest.CloseTo(t, tt.want, a.Output, tensortest.Tolerance{})
 		})
 	}

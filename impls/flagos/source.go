@@ -5,7 +5,12 @@ import (
 
 	"github.com/primus-fl/primus/internal/buildinfo"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/dropout"
+	"github.com/primus-fl/primus/ops/embedding"
+	"github.com/primus-fl/primus/ops/loss"
+	"github.com/primus-fl/primus/ops/norm"
+	"github.com/primus-fl/primus/ops/optim"
+	ropeops "github.com/primus-fl/primus/ops/rope"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -22,29 +27,29 @@ func Source() opregistry.Source {
 		Name:    "flagos",
 		Version: buildinfo.Version(),
 		Impls: slices.Concat(gemmImpls(), attentionImpls(), moeImpls(), activationImpls(), softmaxImpls(), []opregistry.Impl{
-			impl(ops.RMSNormFwd, rmsNormFwd),
-			impl(ops.RMSNormBwd, rmsNormBwd),
-			impl(ops.RMSNormBwdAdd, rmsNormBwdAdd),
-			impl(ops.LayerNormFwd, layerNormFwd),
-			impl(ops.LayerNormBwd, layerNormBwd),
-			impl(ops.DropoutFwd, dropoutForward),
-			impl(ops.DropoutBwd, dropoutBackward),
-			impl(ops.FusedRopeForward, fusedRopeForward),
-			impl(ops.FusedRopeBackward, fusedRopeBackward),
-			impl(ops.MultiTensorAdam, multiTensorAdam),
-			impl(ops.MultiTensorL2Norm, multiTensorL2Norm),
-			impl(ops.MultiTensorScale, multiTensorScale),
-			impl(ops.MultiTensorAdamParamRemainder, multiTensorAdamParamRemainder),
-			impl(ops.MultiTensorAdamCapturable, multiTensorAdamCapturable),
-			impl(ops.MultiTensorAdamCapturableMaster, multiTensorAdamCapturable),
-			impl(ops.MultiTensorSGD, multiTensorSGD),
-			impl(ops.MultiTensorUnscaleL2Norm, multiTensorUnscaleL2Norm),
-			impl(ops.MultiTensorScaleTensor, multiTensorScaleTensor),
-			impl(ops.EmbeddingFwd, embeddingFwd),
-			impl(ops.EmbeddingBwd, embeddingBwd),
-			impl(ops.CrossEntropyFwd, crossEntropyFwd),
-			impl(ops.CrossEntropyBwd, crossEntropyBwd),
-			impl(ops.ResidualAdd, residualAdd),
+			impl(norm.RMSNormFwd, rmsNormFwd),
+			impl(norm.RMSNormBwd, rmsNormBwd),
+			impl(norm.RMSNormBwdAdd, rmsNormBwdAdd),
+			impl(norm.LayerNormFwd, layerNormFwd),
+			impl(norm.LayerNormBwd, layerNormBwd),
+			impl(dropout.DropoutFwd, dropoutForward),
+			impl(dropout.DropoutBwd, dropoutBackward),
+			impl(ropeops.FusedRopeForward, fusedRopeForward),
+			impl(ropeops.FusedRopeBackward, fusedRopeBackward),
+			impl(optim.MultiTensorAdam, multiTensorAdam),
+			impl(optim.MultiTensorL2Norm, multiTensorL2Norm),
+			impl(optim.MultiTensorScale, multiTensorScale),
+			impl(optim.MultiTensorAdamParamRemainder, multiTensorAdamParamRemainder),
+			impl(optim.MultiTensorAdamCapturable, multiTensorAdamCapturable),
+			impl(optim.MultiTensorAdamCapturableMaster, multiTensorAdamCapturable),
+			impl(optim.MultiTensorSGD, multiTensorSGD),
+			impl(optim.MultiTensorUnscaleL2Norm, multiTensorUnscaleL2Norm),
+			impl(optim.MultiTensorScaleTensor, multiTensorScaleTensor),
+			impl(embedding.EmbeddingFwd, embeddingFwd),
+			impl(embedding.EmbeddingBwd, embeddingBwd),
+			impl(loss.CrossEntropyFwd, crossEntropyFwd),
+			impl(loss.CrossEntropyBwd, crossEntropyBwd),
+			impl(norm.ResidualAdd, residualAdd),
 		}),
 	}
 }

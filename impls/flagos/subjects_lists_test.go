@@ -8,26 +8,26 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/optim"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
 
 func listSubjects() []subject {
 	s := []subject{
-		subjectOf[ops.MultiTensorAdamArgs]{ops.MultiTensorAdam, buildAdam, elementwise},
-		remainders{subjectOf[ops.MultiTensorAdamArgs]{op: ops.MultiTensorAdamParamRemainder, build: buildAdamRemainder}},
-		subjectOf[ops.MultiTensorSGDArgs]{ops.MultiTensorSGD, buildSGD, elementwise},
-		subjectOf[ops.MultiTensorL2NormArgs]{ops.MultiTensorL2Norm, buildL2Norm, tensortest.Tolerance{ULP: 1}},
-		subjectOf[ops.MultiTensorUnscaleL2NormArgs]{ops.MultiTensorUnscaleL2Norm, buildUnscaleL2Norm, tensortest.Tolerance{ULP: 1}},
-		subjectOf[ops.MultiTensorScaleArgs]{ops.MultiTensorScale, buildScale, tensortest.Tolerance{ULP: 1}},
-		subjectOf[ops.MultiTensorScaleTensorArgs]{ops.MultiTensorScaleTensor, buildScaleTensor, tensortest.Tolerance{ULP: 1}},
+		subjectOf[optim.MultiTensorAdamArgs]{optim.MultiTensorAdam, buildAdam, elementwise},
+		remainders{subjectOf[optim.MultiTensorAdamArgs]{op: optim.MultiTensorAdamParamRemainder, build: buildAdamRemainder}},
+		subjectOf[optim.MultiTensorSGDArgs]{optim.MultiTensorSGD, buildSGD, elementwise},
+		subjectOf[optim.MultiTensorL2NormArgs]{optim.MultiTensorL2Norm, buildL2Norm, tensortest.Tolerance{ULP: 1}},
+		subjectOf[optim.MultiTensorUnscaleL2NormArgs]{optim.MultiTensorUnscaleL2Norm, buildUnscaleL2Norm, tensortest.Tolerance{ULP: 1}},
+		subjectOf[optim.MultiTensorScaleArgs]{optim.MultiTensorScale, buildScale, tensortest.Tolerance{ULP: 1}},
+		subjectOf[optim.MultiTensorScaleTensorArgs]{optim.MultiTensorScaleTensor, buildScaleTensor, tensortest.Tolerance{ULP: 1}},
 	}
-	for lists, op := range map[int]*opregistry.Op[ops.MultiTensorAdamCapturableArgs]{
-		4: ops.MultiTensorAdamCapturable, 5: ops.MultiTensorAdamCapturableMaster,
+	for lists, op := range map[int]*opregistry.Op[optim.MultiTensorAdamCapturableArgs]{
+		4: optim.MultiTensorAdamCapturable, 5: optim.MultiTensorAdamCapturableMaster,
 	} {
-		build := func(m *maker) ops.MultiTensorAdamCapturableArgs { return buildAdamCapturable(m, lists) }
-		s = append(s, subjectOf[ops.MultiTensorAdamCapturableArgs]{op, build, elementwise})
+		build := func(m *maker) optim.MultiTensorAdamCapturableArgs { return buildAdamCapturable(m, lists) }
+		s = append(s, subjectOf[optim.MultiTensorAdamCapturableArgs]{op, build, elementwise})
 	}
 	return s
 }
@@ -60,26 +60,26 @@ func (m *maker) lists(n int) [][]*tensor.Tensor {
 	return out
 }
 
-func buildAdam(m *maker) ops.MultiTensorAdamArgs {
-	a := ops.MultiTensorAdamArgs{
+func buildAdam(m *maker) optim.MultiTensorAdamArgs {
+	a := optim.MultiTensorAdamArgs{
 		NoopFlag: m.flag(2), TensorLists: m.lists(4 + m.rng.IntN(2)),
 		LR: 0.01, Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-6, Step: 1 + m.rng.IntN(100),
-		Mode: ops.AdamMode(m.rng.IntN(2)), BiasCorrection: m.coin(), WeightDecay: 0.1 * float32(m.rng.IntN(2)),
+		Mode: optim.AdamMode(m.rng.IntN(2)), BiasCorrection: m.coin(), WeightDecay: 0.1 * float32(m.rng.IntN(2)),
 	}
 	m.squared(a.TensorLists[3])
 	return a
 }
 
-func buildL2Norm(m *maker) ops.MultiTensorL2NormArgs {
-	a := ops.MultiTensorL2NormArgs{NoopFlag: set(m.t, m.dense(tensor.I32, 1), 0), TensorLists: m.lists(1), Norm: m.dense(tensor.F32, 1)}
+func buildL2Norm(m *maker) optim.MultiTensorL2NormArgs {
+	a := optim.MultiTensorL2NormArgs{NoopFlag: set(m.t, m.dense(tensor.I32, 1), 0), TensorLists: m.lists(1), Norm: m.dense(tensor.F32, 1)}
 	if m.coin() {
 		a.PerTensor = m.dense(tensor.F32, len(a.TensorLists[0]))
 	}
 	return a
 }
 
-func buildScale(m *maker) ops.MultiTensorScaleArgs {
-	a := ops.MultiTensorScaleArgs{
+func buildScale(m *maker) optim.MultiTensorScaleArgs {
+	a := optim.MultiTensorScaleArgs{
 		NoopFlag:    m.flag(2),
 		TensorLists: m.lists(2), Scale: float32(m.rng.NormFloat64()),
 	}
@@ -101,7 +101,7 @@ func (m *maker) squared(list []*tensor.Tensor) {
 }
 
 // buildAdamRemainder takes the remainders from the list of masters.
-func buildAdamRemainder(m *maker) ops.MultiTensorAdamArgs {
+func buildAdamRemainder(m *maker) optim.MultiTensorAdamArgs {
 	a := buildAdam(m)
 	a.TensorLists = append(a.TensorLists[:4:4], nil)
 	for i, p := range a.TensorLists[1] {
@@ -118,7 +118,7 @@ func buildAdamRemainder(m *maker) ops.MultiTensorAdamArgs {
 
 // remainders is a subject whose weights can only be compared after they are assembled.
 type remainders struct {
-	subjectOf[ops.MultiTensorAdamArgs]
+	subjectOf[optim.MultiTensorAdamArgs]
 }
 
 // differ requires the bits of a step with f32 master weights.
@@ -137,7 +137,7 @@ func (s remainders) differ(t *testing.T, d tensor.DType, seed uint64) {
 		plain.TensorLists[4] = append(plain.TensorLists[4], set(t, m.dense(tensor.F32, len(joined)), joined...))
 	}
 	require.NoError(t, call(t, s.op, a))
-	require.NoError(t, call(t, ops.MultiTensorAdam, plain))
+	require.NoError(t, call(t, optim.MultiTensorAdam, plain))
 	for i, master := range plain.TensorLists[4] {
 		assert.Equal(t, master.Float64s(), joinedHalves(a, i), "weights of tensor %d of seed %d", i, seed)
 		for _, l := range []int{2, 3} {
@@ -150,7 +150,7 @@ func (s remainders) differ(t *testing.T, d tensor.DType, seed uint64) {
 }
 
 // joinedHalves returns the weights of tensor i.
-func joinedHalves(a ops.MultiTensorAdamArgs, i int) []float64 {
+func joinedHalves(a optim.MultiTensorAdamArgs, i int) []float64 {
 	high, low := a.TensorLists[1][i].Float64s(), a.TensorLists[4][i].Float64s()
 	for j := range high {
 		high[j] = float64(math.Float32frombits(uint32(int64(math.Float32bits(float32(high[j]))) + int64(low[j]))))
@@ -158,18 +158,18 @@ func joinedHalves(a ops.MultiTensorAdamArgs, i int) []float64 {
 	return high
 }
 
-func buildAdamCapturable(m *maker, lists int) ops.MultiTensorAdamCapturableArgs {
-	a := ops.MultiTensorAdamCapturableArgs{
+func buildAdamCapturable(m *maker, lists int) optim.MultiTensorAdamCapturableArgs {
+	a := optim.MultiTensorAdamCapturableArgs{
 		NoopFlag: m.flag(4), TensorLists: m.lists(lists), LR: m.number(0.01), Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-6,
-		Step: set(m.t, m.dense(tensor.I32, 1), float64(1+m.rng.IntN(100))), Mode: ops.AdamMode(m.rng.IntN(2)), BiasCorrection: m.coin(),
+		Step: set(m.t, m.dense(tensor.I32, 1), float64(1+m.rng.IntN(100))), Mode: optim.AdamMode(m.rng.IntN(2)), BiasCorrection: m.coin(),
 		WeightDecay: 0.1 * float32(m.rng.IntN(2)), InvScale: m.number(0.25 + m.rng.Float64()),
 	}
 	m.squared(a.TensorLists[3])
 	return a
 }
 
-func buildSGD(m *maker) ops.MultiTensorSGDArgs {
-	a := ops.MultiTensorSGDArgs{
+func buildSGD(m *maker) optim.MultiTensorSGDArgs {
+	a := optim.MultiTensorSGDArgs{
 		NoopFlag: m.flag(2), TensorLists: m.lists(3 + m.rng.IntN(2)), WD: 0.1 * float32(m.rng.IntN(2)), Momentum: 0.9 * float32(m.rng.IntN(2)),
 		Dampening: 0.1 * float32(m.rng.IntN(3)), LR: 0.01, Nesterov: m.coin(), FirstRun: m.coin(), WDAfterMomentum: m.coin(),
 		Scale: 0.5 + m.rng.Float32(),
@@ -180,14 +180,14 @@ func buildSGD(m *maker) ops.MultiTensorSGDArgs {
 	return a
 }
 
-func buildUnscaleL2Norm(m *maker) ops.MultiTensorUnscaleL2NormArgs {
+func buildUnscaleL2Norm(m *maker) optim.MultiTensorUnscaleL2NormArgs {
 	a := buildL2Norm(m)
-	return ops.MultiTensorUnscaleL2NormArgs{
+	return optim.MultiTensorUnscaleL2NormArgs{
 		NoopFlag: a.NoopFlag, TensorLists: a.TensorLists, InvScale: m.number(m.rng.NormFloat64()), Norm: a.Norm, PerTensor: a.PerTensor,
 	}
 }
 
-func buildScaleTensor(m *maker) ops.MultiTensorScaleTensorArgs {
+func buildScaleTensor(m *maker) optim.MultiTensorScaleTensorArgs {
 	a := buildScale(m)
-	return ops.MultiTensorScaleTensorArgs{NoopFlag: a.NoopFlag, TensorLists: a.TensorLists, Scale: m.number(float64(a.Scale))}
+	return optim.MultiTensorScaleTensorArgs{NoopFlag: a.NoopFlag, TensorLists: a.TensorLists, Scale: m.number(float64(a.Scale))}
 }

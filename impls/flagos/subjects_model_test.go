@@ -2,14 +2,17 @@ package flagos_test
 
 import (
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/dropout"
+	"github.com/primus-fl/primus/ops/gemm"
+	"github.com/primus-fl/primus/ops/moe"
+	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/tensor"
 )
 
-func buildLayerNormFwd(m *maker) ops.LayerNormFwdArgs {
+func buildLayerNormFwd(m *maker) norm.LayerNormFwdArgs {
 	rows, cols := m.size(9, 700), m.size(70, 320)
 	x := m.fill(m.out(rows, cols))
-	a := ops.LayerNormFwdArgs{
+	a := norm.LayerNormFwdArgs{
 		Input: x, Weight: m.fill(m.mixed(cols)), Output: x, Mu: m.dense(tensor.F32, rows), RSigma: m.dense(tensor.F32, rows),
 		Eps: 1e-5, ZeroCenteredGamma: m.coin(), Saved: &opregistry.Saved{},
 	}
@@ -22,10 +25,10 @@ func buildLayerNormFwd(m *maker) ops.LayerNormFwdArgs {
 	return a
 }
 
-func buildLayerNormBwd(m *maker) ops.LayerNormBwdArgs {
+func buildLayerNormBwd(m *maker) norm.LayerNormBwdArgs {
 	rows, cols := m.size(9, 700), m.size(70, 320)
 	dz := m.fill(m.out(rows, cols))
-	a := ops.LayerNormBwdArgs{
+	a := norm.LayerNormBwdArgs{
 		DZ: dz, X: m.fill(m.out(rows, cols)), Mu: m.fill(m.dense(tensor.F32, rows)), RSigma: m.fill(m.dense(tensor.F32, rows)),
 		Gamma: m.fill(m.mixed(cols)), DX: dz, DGamma: m.mixed(cols),
 		ZeroCenteredGamma: m.coin(), Saved: &opregistry.Saved{},
@@ -39,10 +42,10 @@ func buildLayerNormBwd(m *maker) ops.LayerNormBwdArgs {
 	return a
 }
 
-func buildDropoutFwd(m *maker) ops.DropoutFwdArgs {
+func buildDropoutFwd(m *maker) dropout.DropoutFwdArgs {
 	rows, cols := m.size(9, 300), m.size(300, 300)
 	x := m.fill(m.stored(rows, cols))
-	a := ops.DropoutFwdArgs{
+	a := dropout.DropoutFwdArgs{
 		Input: x, Out: x, Mask: m.dense(tensor.U8, (rows*cols+7)/8), DropoutProbability: float32(m.rng.IntN(10)) / 10,
 		Seed: m.rng.Uint64(), Offset: m.rng.Uint64(), Saved: &opregistry.Saved{},
 	}
@@ -52,22 +55,22 @@ func buildDropoutFwd(m *maker) ops.DropoutFwdArgs {
 	return a
 }
 
-func buildDropoutBwd(m *maker) ops.DropoutBwdArgs {
+func buildDropoutBwd(m *maker) dropout.DropoutBwdArgs {
 	f := buildDropoutFwd(m)
 	bits := make([]float64, f.Mask.NumElements())
 	for i := range bits {
 		bits[i] = float64(m.rng.IntN(256))
 	}
-	return ops.DropoutBwdArgs{
+	return dropout.DropoutBwdArgs{
 		GradOutput: f.Input, GradInput: f.Out, Mask: set(m.t, f.Mask, bits...), DropoutProbability: f.DropoutProbability, Saved: f.Saved,
 	}
 }
 
 // buildGroupedGemm makes the three products of a linear layer of several experts,
 // some of which have no rows.
-func buildGroupedGemm(m *maker) ops.TEGeneralGroupedGemmArgs {
+func buildGroupedGemm(m *maker) gemm.TEGeneralGroupedGemmArgs {
 	groups, in, out := 1+m.rng.IntN(4), m.size(40, 80), m.size(40, 80)
-	a := ops.TEGeneralGroupedGemmArgs{}
+	a := gemm.TEGeneralGroupedGemmArgs{}
 	kind, bias, total := m.rng.IntN(3), m.coin(), 0
 	for range groups {
 		rows := 0
@@ -98,7 +101,7 @@ func buildGroupedGemm(m *maker) ops.TEGeneralGroupedGemmArgs {
 	return a
 }
 
-func buildPermute(m *maker) ops.MoEPermuteFwdArgs {
+func buildPermute(m *maker) moe.MoEPermuteFwdArgs {
 	tokens, topk, h, experts := m.size(20, 500), m.size(4, 4), m.size(70, 200), m.size(8, 16)
 	indices := make([]float64, tokens*topk)
 	for i := range indices {
@@ -108,7 +111,7 @@ func buildPermute(m *maker) ops.MoEPermuteFwdArgs {
 	if m.coin() {
 		rows -= m.rng.IntN(rows)
 	}
-	return ops.MoEPermuteFwdArgs{
+	return moe.MoEPermuteFwdArgs{
 		Input: m.fill(m.out(tokens, h)), Indices: set(m.t, m.dense(tensor.I32, tokens, topk), indices...),
 		Output: m.out(rows, h), RowIDMap: m.dense(tensor.I32, tokens*topk), Saved: &opregistry.Saved{},
 	}
@@ -126,9 +129,9 @@ func (m *maker) rowIDMap(tokens, topk int) *tensor.Tensor {
 	return set(m.t, m.dense(tensor.I32, len(values)), values...)
 }
 
-func buildUnpermute(m *maker) ops.MoEUnpermuteArgs {
+func buildUnpermute(m *maker) moe.MoEUnpermuteArgs {
 	tokens, topk, h := m.size(20, 500), m.size(4, 4), m.size(70, 200)
-	a := ops.MoEUnpermuteArgs{
+	a := moe.MoEUnpermuteArgs{
 		Input: m.fill(m.out(tokens*topk, h)), RowIDMap: m.rowIDMap(tokens, topk), Output: m.out(tokens, h), Saved: &opregistry.Saved{},
 	}
 	if m.coin() {
@@ -137,9 +140,9 @@ func buildUnpermute(m *maker) ops.MoEUnpermuteArgs {
 	return a
 }
 
-func buildUnpermuteBwd(m *maker) ops.MoEUnpermuteBwdArgs {
+func buildUnpermuteBwd(m *maker) moe.MoEUnpermuteBwdArgs {
 	f := buildUnpermute(m)
-	a := ops.MoEUnpermuteBwdArgs{
+	a := moe.MoEUnpermuteBwdArgs{
 		InputBwd: m.fill(f.Output), InputFwd: f.Input, RowIDMap: f.RowIDMap, Prob: f.Prob,
 		ActGrad: m.out(f.Input.Shape()...), Saved: &opregistry.Saved{},
 	}

@@ -4,23 +4,23 @@ import (
 	"math"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/softmax"
 	"github.com/primus-fl/primus/tensor"
 )
 
 func softmaxSubjects() []subject {
 	s := []subject{
-		subjectOf[ops.ScaledMaskedSoftmaxForwardArgs]{ops.ScaledMaskedSoftmaxForward, buildMaskedSoftmax, elementwise},
-		subjectOf[ops.SoftmaxArgs]{ops.ScaledUpperTriangMaskedSoftmaxForward, buildTriangularSoftmax, elementwise},
-		subjectOf[ops.SoftmaxBackwardArgs]{ops.ScaledUpperTriangMaskedSoftmaxBackward, buildTriangularSoftmaxBackward, summed},
+		subjectOf[softmax.ScaledMaskedSoftmaxForwardArgs]{softmax.ScaledMaskedSoftmaxForward, buildMaskedSoftmax, elementwise},
+		subjectOf[softmax.SoftmaxArgs]{softmax.ScaledUpperTriangMaskedSoftmaxForward, buildTriangularSoftmax, elementwise},
+		subjectOf[softmax.SoftmaxBackwardArgs]{softmax.ScaledUpperTriangMaskedSoftmaxBackward, buildTriangularSoftmaxBackward, summed},
 	}
-	for _, op := range []*opregistry.Op[ops.SoftmaxArgs]{ops.ScaledSoftmaxForward, ops.ScaledAlignedCausalMaskedSoftmaxForward} {
-		s = append(s, subjectOf[ops.SoftmaxArgs]{op, buildSoftmax, elementwise})
+	for _, op := range []*opregistry.Op[softmax.SoftmaxArgs]{softmax.ScaledSoftmaxForward, softmax.ScaledAlignedCausalMaskedSoftmaxForward} {
+		s = append(s, subjectOf[softmax.SoftmaxArgs]{op, buildSoftmax, elementwise})
 	}
-	for _, op := range []*opregistry.Op[ops.SoftmaxBackwardArgs]{
-		ops.ScaledSoftmaxBackward, ops.ScaledMaskedSoftmaxBackward, ops.ScaledAlignedCausalMaskedSoftmaxBackward,
+	for _, op := range []*opregistry.Op[softmax.SoftmaxBackwardArgs]{
+		softmax.ScaledSoftmaxBackward, softmax.ScaledMaskedSoftmaxBackward, softmax.ScaledAlignedCausalMaskedSoftmaxBackward,
 	} {
-		s = append(s, subjectOf[ops.SoftmaxBackwardArgs]{op, buildSoftmaxBackward, summed})
+		s = append(s, subjectOf[softmax.SoftmaxBackwardArgs]{op, buildSoftmaxBackward, summed})
 	}
 	return s
 }
@@ -35,26 +35,26 @@ func square(m *maker) []int {
 	return []int{m.size(3, 5), n, n}
 }
 
-func softmaxOf(m *maker, shape []int) ops.SoftmaxArgs {
+func softmaxOf(m *maker, shape []int) softmax.SoftmaxArgs {
 	x := m.fill(m.out(shape...))
-	a := ops.SoftmaxArgs{Input: x, Output: x, ScaleFactor: float32(m.rng.NormFloat64())}
+	a := softmax.SoftmaxArgs{Input: x, Output: x, ScaleFactor: float32(m.rng.NormFloat64())}
 	if m.coin() {
 		a.Output = m.out(shape...)
 	}
 	return a
 }
 
-func buildSoftmax(m *maker) ops.SoftmaxArgs           { return softmaxOf(m, scores(m)) }
-func buildTriangularSoftmax(m *maker) ops.SoftmaxArgs { return softmaxOf(m, square(m)) }
+func buildSoftmax(m *maker) softmax.SoftmaxArgs           { return softmaxOf(m, scores(m)) }
+func buildTriangularSoftmax(m *maker) softmax.SoftmaxArgs { return softmaxOf(m, square(m)) }
 
-func buildMaskedSoftmax(m *maker) ops.ScaledMaskedSoftmaxForwardArgs {
+func buildMaskedSoftmax(m *maker) softmax.ScaledMaskedSoftmaxForwardArgs {
 	f := buildSoftmax(m)
 	shape := append([]int(nil), f.Input.Shape()...)
 	shape[1] = 1
 	if m.coin() {
 		shape[0] = 1
 	}
-	a := ops.ScaledMaskedSoftmaxForwardArgs{Input: f.Input, Output: f.Output, ScaleFactor: f.ScaleFactor}
+	a := softmax.ScaledMaskedSoftmaxForwardArgs{Input: f.Input, Output: f.Output, ScaleFactor: f.ScaleFactor}
 	if m.coin() {
 		a.Mask = m.fill(m.out(shape...))
 		return a
@@ -73,21 +73,23 @@ func buildMaskedSoftmax(m *maker) ops.ScaledMaskedSoftmaxForwardArgs {
 	return a
 }
 
-func softmaxBackwardOf(m *maker, shape []int) ops.SoftmaxBackwardArgs {
+func softmaxBackwardOf(m *maker, shape []int) softmax.SoftmaxBackwardArgs {
 	dy := m.fill(m.out(shape...))
 	y := m.out(shape...)
 	values := make([]float64, y.NumElements())
 	for i := range values {
 		values[i] = math.Abs(m.rng.NormFloat64()) / float64(shape[len(shape)-1])
 	}
-	a := ops.SoftmaxBackwardArgs{OutputGrads: dy, SoftmaxResults: set(m.t, y, values...), Output: dy, ScaleFactor: float32(m.rng.NormFloat64())}
+	a := softmax.SoftmaxBackwardArgs{OutputGrads: dy, SoftmaxResults: set(m.t, y, values...), Output: dy, ScaleFactor: float32(m.rng.NormFloat64())}
 	if m.coin() {
 		a.Output = m.out(shape...)
 	}
 	return a
 }
 
-func buildSoftmaxBackward(m *maker) ops.SoftmaxBackwardArgs { return softmaxBackwardOf(m, scores(m)) }
-func buildTriangularSoftmaxBackward(m *maker) ops.SoftmaxBackwardArgs {
+func buildSoftmaxBackward(m *maker) softmax.SoftmaxBackwardArgs {
+	return softmaxBackwardOf(m, scores(m))
+}
+func buildTriangularSoftmaxBackward(m *maker) softmax.SoftmaxBackwardArgs {
 	return softmaxBackwardOf(m, square(m))
 }

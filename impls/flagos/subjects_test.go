@@ -4,7 +4,14 @@ import (
 	"slices"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/attention"
+	"github.com/primus-fl/primus/ops/dropout"
+	"github.com/primus-fl/primus/ops/embedding"
+	"github.com/primus-fl/primus/ops/gemm"
+	"github.com/primus-fl/primus/ops/loss"
+	"github.com/primus-fl/primus/ops/moe"
+	"github.com/primus-fl/primus/ops/norm"
+	"github.com/primus-fl/primus/ops/rope"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
@@ -18,32 +25,32 @@ var (
 
 func subjects() []subject {
 	return slices.Concat(activationSubjects(), softmaxSubjects(), listSubjects(), []subject{
-		subjectOf[ops.RMSNormFwdArgs]{ops.RMSNormFwd, buildNormFwd, elementwise},
-		subjectOf[ops.RMSNormBwdArgs]{ops.RMSNormBwd, buildNormBwd, summed},
-		subjectOf[ops.RMSNormBwdAddArgs]{ops.RMSNormBwdAdd, buildNormBwdAdd, summed},
-		subjectOf[ops.LayerNormFwdArgs]{ops.LayerNormFwd, buildLayerNormFwd, elementwise},
-		subjectOf[ops.LayerNormBwdArgs]{ops.LayerNormBwd, buildLayerNormBwd, summed},
-		subjectOf[ops.DropoutFwdArgs]{ops.DropoutFwd, buildDropoutFwd, tensortest.Tolerance{ULP: 1}},
-		subjectOf[ops.DropoutBwdArgs]{ops.DropoutBwd, buildDropoutBwd, tensortest.Tolerance{ULP: 1}},
-		subjectOf[ops.TEGeneralGroupedGemmArgs]{ops.TEGeneralGroupedGemm, buildGroupedGemm, summed},
-		subjectOf[ops.MoEPermuteFwdArgs]{ops.MoEPermuteFwd, buildPermute, tensortest.Tolerance{}},
-		subjectOf[ops.MoEUnpermuteArgs]{ops.MoEPermuteBwd, buildUnpermute, elementwise},
-		subjectOf[ops.MoEUnpermuteArgs]{ops.MoEUnpermuteFwd, buildUnpermute, elementwise},
-		subjectOf[ops.MoEUnpermuteBwdArgs]{ops.MoEUnpermuteBwd, buildUnpermuteBwd, summed},
-		subjectOf[ops.ResidualAddArgs]{ops.ResidualAdd, buildSum, tensortest.Tolerance{}},
-		subjectOf[ops.FusedRopeArgs]{ops.FusedRopeForward, buildRope, elementwise},
-		subjectOf[ops.FusedRopeArgs]{ops.FusedRopeBackward, buildRope, elementwise},
-		subjectOf[ops.EmbeddingFwdArgs]{ops.EmbeddingFwd, buildEmbeddingFwd, tensortest.Tolerance{}},
-		subjectOf[ops.EmbeddingBwdArgs]{ops.EmbeddingBwd, buildEmbeddingBwd, summed},
-		subjectOf[ops.CrossEntropyFwdArgs]{ops.CrossEntropyFwd, buildEntropyFwd, elementwise},
-		subjectOf[ops.CrossEntropyBwdArgs]{ops.CrossEntropyBwd, buildEntropyBwd, elementwise},
+		subjectOf[norm.RMSNormFwdArgs]{norm.RMSNormFwd, buildNormFwd, elementwise},
+		subjectOf[norm.RMSNormBwdArgs]{norm.RMSNormBwd, buildNormBwd, summed},
+		subjectOf[norm.RMSNormBwdAddArgs]{norm.RMSNormBwdAdd, buildNormBwdAdd, summed},
+		subjectOf[norm.LayerNormFwdArgs]{norm.LayerNormFwd, buildLayerNormFwd, elementwise},
+		subjectOf[norm.LayerNormBwdArgs]{norm.LayerNormBwd, buildLayerNormBwd, summed},
+		subjectOf[dropout.DropoutFwdArgs]{dropout.DropoutFwd, buildDropoutFwd, tensortest.Tolerance{ULP: 1}},
+		subjectOf[dropout.DropoutBwdArgs]{dropout.DropoutBwd, buildDropoutBwd, tensortest.Tolerance{ULP: 1}},
+		subjectOf[gemm.TEGeneralGroupedGemmArgs]{gemm.TEGeneralGroupedGemm, buildGroupedGemm, summed},
+		subjectOf[moe.MoEPermuteFwdArgs]{moe.MoEPermuteFwd, buildPermute, tensortest.Tolerance{}},
+		subjectOf[moe.MoEUnpermuteArgs]{moe.MoEPermuteBwd, buildUnpermute, elementwise},
+		subjectOf[moe.MoEUnpermuteArgs]{moe.MoEUnpermuteFwd, buildUnpermute, elementwise},
+		subjectOf[moe.MoEUnpermuteBwdArgs]{moe.MoEUnpermuteBwd, buildUnpermuteBwd, summed},
+		subjectOf[norm.ResidualAddArgs]{norm.ResidualAdd, buildSum, tensortest.Tolerance{}},
+		subjectOf[rope.FusedRopeArgs]{rope.FusedRopeForward, buildRope, elementwise},
+		subjectOf[rope.FusedRopeArgs]{rope.FusedRopeBackward, buildRope, elementwise},
+		subjectOf[embedding.EmbeddingFwdArgs]{embedding.EmbeddingFwd, buildEmbeddingFwd, tensortest.Tolerance{}},
+		subjectOf[embedding.EmbeddingBwdArgs]{embedding.EmbeddingBwd, buildEmbeddingBwd, summed},
+		subjectOf[loss.CrossEntropyFwdArgs]{loss.CrossEntropyFwd, buildEntropyFwd, elementwise},
+		subjectOf[loss.CrossEntropyBwdArgs]{loss.CrossEntropyBwd, buildEntropyBwd, elementwise},
 	})
 }
 
-func buildNormFwd(m *maker) ops.RMSNormFwdArgs {
+func buildNormFwd(m *maker) norm.RMSNormFwdArgs {
 	rows, cols := m.size(9, 700), m.size(70, 320)
 	x := m.fill(m.out(rows, cols))
-	a := ops.RMSNormFwdArgs{
+	a := norm.RMSNormFwdArgs{
 		Input: x, Weight: m.fill(m.mixed(cols)), Output: x, RSigma: m.dense(tensor.F32, rows),
 		Eps: 1e-5, ZeroCenteredGamma: m.coin(), Saved: &opregistry.Saved{},
 	}
@@ -53,10 +60,10 @@ func buildNormFwd(m *maker) ops.RMSNormFwdArgs {
 	return a
 }
 
-func buildNormBwd(m *maker) ops.RMSNormBwdArgs {
+func buildNormBwd(m *maker) norm.RMSNormBwdArgs {
 	rows, cols := m.size(9, 700), m.size(70, 320)
 	dz := m.fill(m.out(rows, cols))
-	a := ops.RMSNormBwdArgs{
+	a := norm.RMSNormBwdArgs{
 		DZ: dz, X: m.fill(m.out(rows, cols)), RSigma: m.fill(m.dense(tensor.F32, rows)),
 		Gamma: m.fill(m.mixed(cols)), DX: dz, DGamma: m.mixed(cols),
 		ZeroCenteredGamma: m.coin(), Saved: &opregistry.Saved{},
@@ -67,9 +74,9 @@ func buildNormBwd(m *maker) ops.RMSNormBwdArgs {
 	return a
 }
 
-func buildNormBwdAdd(m *maker) ops.RMSNormBwdAddArgs {
+func buildNormBwdAdd(m *maker) norm.RMSNormBwdAddArgs {
 	b := buildNormBwd(m)
-	a := ops.RMSNormBwdAddArgs{
+	a := norm.RMSNormBwdAddArgs{
 		DZ: b.DZ, X: b.X, Add: m.fill(m.out(b.X.Shape()...)), RSigma: b.RSigma, Gamma: b.Gamma, DX: b.DX, DGamma: b.DGamma,
 		ZeroCenteredGamma: b.ZeroCenteredGamma,
 	}
@@ -82,9 +89,9 @@ func buildNormBwdAdd(m *maker) ops.RMSNormBwdAddArgs {
 	return a
 }
 
-func buildSum(m *maker) ops.ResidualAddArgs {
+func buildSum(m *maker) norm.ResidualAddArgs {
 	rows, cols := m.size(9, 600), m.size(70, 300)
-	a := ops.ResidualAddArgs{A: m.fill(m.out(rows, cols)), B: m.fill(m.out(rows, cols)), Output: m.out(rows, cols)}
+	a := norm.ResidualAddArgs{A: m.fill(m.out(rows, cols)), B: m.fill(m.out(rows, cols)), Output: m.out(rows, cols)}
 	switch m.rng.IntN(4) {
 	case 0:
 		a.Output = a.A
@@ -97,16 +104,16 @@ func buildSum(m *maker) ops.ResidualAddArgs {
 	return a
 }
 
-func buildRope(m *maker) ops.FusedRopeArgs {
+func buildRope(m *maker) rope.FusedRopeArgs {
 	seq, batch, heads := 2*m.size(12, 60), m.size(3, 4), m.size(4, 8)
 	d2 := 2 * m.size(20, 20)
 	d := d2 + m.rng.IntN(2)*m.rng.IntN(9)
-	a := ops.FusedRopeArgs{QKVFormat: ops.QKVFormat(1 + m.rng.IntN(3)), Interleaved: m.coin()}
+	a := rope.FusedRopeArgs{QKVFormat: attention.QKVFormat(1 + m.rng.IntN(3)), Interleaved: m.coin()}
 	shape := []int{seq, batch, heads, d}
 	switch a.QKVFormat {
-	case ops.BSHD:
+	case attention.BSHD:
 		shape = []int{batch, seq, heads, d}
-	case ops.THD:
+	case attention.THD:
 		shape = []int{seq * batch, heads, d}
 		ends := make([]float64, batch+1)
 		for b := 1; b < batch; b++ {
@@ -168,14 +175,14 @@ func repeatHalves(m *maker, freqs *tensor.Tensor) {
 	set(m.t, freqs, values...)
 }
 
-func buildEmbeddingFwd(m *maker) ops.EmbeddingFwdArgs {
+func buildEmbeddingFwd(m *maker) embedding.EmbeddingFwdArgs {
 	n, vocab, h := m.size(20, 500), m.size(30, 300), m.size(70, 200)
-	return ops.EmbeddingFwdArgs{Indices: m.indexes(n, vocab, 0), Weight: m.fill(m.out(vocab, h)), Output: m.out(n, h)}
+	return embedding.EmbeddingFwdArgs{Indices: m.indexes(n, vocab, 0), Weight: m.fill(m.out(vocab, h)), Output: m.out(n, h)}
 }
 
-func buildEmbeddingBwd(m *maker) ops.EmbeddingBwdArgs {
+func buildEmbeddingBwd(m *maker) embedding.EmbeddingBwdArgs {
 	n, vocab, h := m.size(20, 500), m.size(30, 300), m.size(200, 200)
-	a := ops.EmbeddingBwdArgs{Indices: m.indexes(n, vocab, 0), Grad: m.fill(m.out(n, h)), DWeight: m.out(vocab, h), Accumulate: m.coin()}
+	a := embedding.EmbeddingBwdArgs{Indices: m.indexes(n, vocab, 0), Grad: m.fill(m.out(n, h)), DWeight: m.out(vocab, h), Accumulate: m.coin()}
 	if a.Accumulate {
 		m.fill(a.DWeight)
 	}
@@ -192,18 +199,18 @@ func vocabulary(m *maker) int {
 	return m.size(70, 300)
 }
 
-func buildEntropyFwd(m *maker) ops.CrossEntropyFwdArgs {
+func buildEntropyFwd(m *maker) loss.CrossEntropyFwdArgs {
 	n, vocab := m.size(20, 500), vocabulary(m)
-	return ops.CrossEntropyFwdArgs{
+	return loss.CrossEntropyFwdArgs{
 		Logits: m.fill(m.out(n, vocab)), Targets: m.indexes(n, vocab, ignored), Losses: m.dense(tensor.F32, n),
 		LSE: m.dense(tensor.F32, n), IgnoreIndex: ignored, Saved: &opregistry.Saved{},
 	}
 }
 
-func buildEntropyBwd(m *maker) ops.CrossEntropyBwdArgs {
+func buildEntropyBwd(m *maker) loss.CrossEntropyBwdArgs {
 	n, vocab := m.size(20, 500), vocabulary(m)
 	logits := m.fill(m.out(n, vocab))
-	a := ops.CrossEntropyBwdArgs{
+	a := loss.CrossEntropyBwdArgs{
 		Logits: logits, Targets: m.indexes(n, vocab, ignored), LSE: m.fill(m.dense(tensor.F32, n)),
 		DLosses: m.fill(m.dense(tensor.F32, n)), DLogits: logits, IgnoreIndex: ignored, Saved: &opregistry.Saved{},
 	}

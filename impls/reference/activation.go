@@ -3,12 +3,12 @@ package reference
 import (
 	"math"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/activation"
 )
 
-// elementwise returns the impl of an op that applies f to each element, as ops.GELU does.
-func elementwise(f func(float64) float64) func(ops.ActivationArgs) error {
-	return func(a ops.ActivationArgs) error {
+// elementwise returns the impl of an op that applies f to each element, as activation.GELU does.
+func elementwise(f func(float64) float64) func(activation.ActivationArgs) error {
+	return func(a activation.ActivationArgs) error {
 		y := a.Input.Float64s()
 		for i, x := range y {
 			y[i] = f(x)
@@ -17,10 +17,10 @@ func elementwise(f func(float64) float64) func(ops.ActivationArgs) error {
 	}
 }
 
-// elementwiseGradient returns the impl of an op like ops.DGELU, given the
+// elementwiseGradient returns the impl of an op like activation.DGELU, given the
 // derivative of the function.
-func elementwiseGradient(derivative func(float64) float64) func(ops.DActivationArgs) error {
-	return func(a ops.DActivationArgs) error {
+func elementwiseGradient(derivative func(float64) float64) func(activation.DActivationArgs) error {
+	return func(a activation.DActivationArgs) error {
 		dx := a.Grad.Float64s()
 		for i, x := range a.FwdInput.Float64s() {
 			dx[i] *= derivative(x)
@@ -29,9 +29,9 @@ func elementwiseGradient(derivative func(float64) float64) func(ops.DActivationA
 	}
 }
 
-// biasGradient returns the impl of an op like ops.DBiasDGELU; rows add to dbias in ascending order.
-func biasGradient(derivative func(float64) float64) func(ops.DBiasDActivationArgs) error {
-	return func(a ops.DBiasDActivationArgs) error {
+// biasGradient returns the impl of an op like activation.DBiasDGELU; rows add to dbias in ascending order.
+func biasGradient(derivative func(float64) float64) func(activation.DBiasDActivationArgs) error {
+	return func(a activation.DBiasDActivationArgs) error {
 		dx := a.Grad.Float64s()
 		dbias := make([]float64, a.FwdInput.Shape().Cols())
 		for i, x := range a.FwdInput.Float64s() {
@@ -45,9 +45,9 @@ func biasGradient(derivative func(float64) float64) func(ops.DBiasDActivationArg
 	}
 }
 
-// gated returns the impl of an op like ops.SwiGLU with f in place of SiLU.
-func gated(f func(float64) float64) func(ops.ActivationArgs) error {
-	return func(a ops.ActivationArgs) error {
+// gated returns the impl of an op like activation.SwiGLU with f in place of SiLU.
+func gated(f func(float64) float64) func(activation.ActivationArgs) error {
+	return func(a activation.ActivationArgs) error {
 		x, h := a.Input.Float64s(), a.Output.Shape().Cols()
 		y := make([]float64, a.Output.NumElements())
 		for i := range y {
@@ -58,9 +58,9 @@ func gated(f func(float64) float64) func(ops.ActivationArgs) error {
 	}
 }
 
-// gatedGradient returns the impl of an op like ops.DSwiGLU, given the function and its derivative.
-func gatedGradient(f, derivative func(float64) float64) func(ops.DActivationArgs) error {
-	return func(a ops.DActivationArgs) error {
+// gatedGradient returns the impl of an op like activation.DSwiGLU, given the function and its derivative.
+func gatedGradient(f, derivative func(float64) float64) func(activation.DActivationArgs) error {
+	return func(a activation.DActivationArgs) error {
 		x, dy, h := a.FwdInput.Float64s(), a.Grad.Float64s(), a.Grad.Shape().Cols()
 		dx := make([]float64, len(x))
 		for i, d := range dy {

@@ -3,7 +3,7 @@ package reference
 import (
 	"math"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/optim"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -11,10 +11,10 @@ import (
 type adam struct {
 	lr, beta1, beta2, eps, decay float64
 	c1, c2                       float64 // bias corrections
-	mode                         ops.AdamMode
+	mode                         optim.AdamMode
 }
 
-func newAdam(lr float64, beta1, beta2, eps, decay float32, step float64, mode ops.AdamMode, corrected bool) adam {
+func newAdam(lr float64, beta1, beta2, eps, decay float32, step float64, mode optim.AdamMode, corrected bool) adam {
 	s := adam{lr: lr, beta1: float64(beta1), beta2: float64(beta2), eps: float64(eps), decay: float64(decay), c1: 1, c2: 1, mode: mode}
 	if corrected {
 		s.c1 = 1 - math.Pow(s.beta1, step)
@@ -23,7 +23,7 @@ func newAdam(lr float64, beta1, beta2, eps, decay float32, step float64, mode op
 	return s
 }
 
-func plainAdam(a ops.MultiTensorAdamArgs) adam {
+func plainAdam(a optim.MultiTensorAdamArgs) adam {
 	return newAdam(float64(a.LR), a.Beta1, a.Beta2, a.Epsilon, a.WeightDecay, float64(a.Step), a.Mode, a.BiasCorrection)
 }
 
@@ -31,13 +31,13 @@ func plainAdam(a ops.MultiTensorAdamArgs) adam {
 func (s adam) step(g, p []float64, first, second *tensor.Tensor) error {
 	m, v := first.Float64s(), second.Float64s()
 	for i := range p {
-		if s.mode == ops.AdamL2 {
+		if s.mode == optim.AdamL2 {
 			g[i] += s.decay * p[i]
 		}
 		m[i] = s.beta1*m[i] + (1-s.beta1)*g[i]
 		v[i] = s.beta2*v[i] + (1-s.beta2)*g[i]*g[i]
 		update := m[i] / s.c1 / (math.Sqrt(v[i]/s.c2) + s.eps)
-		if s.mode == ops.AdamDecay {
+		if s.mode == optim.AdamDecay {
 			update += s.decay * p[i]
 		}
 		p[i] -= s.lr * update
@@ -65,8 +65,8 @@ func (s adam) stepWithMaster(lists [][]*tensor.Tensor, i int, g []float64) error
 	return lists[1][i].SetFloat64s(weights.Float64s())
 }
 
-// multiTensorAdam implements ops.MultiTensorAdam.
-func multiTensorAdam(a ops.MultiTensorAdamArgs) error {
+// multiTensorAdam implements optim.MultiTensorAdam.
+func multiTensorAdam(a optim.MultiTensorAdamArgs) error {
 	for i, g := range a.TensorLists[0] {
 		if err := plainAdam(a).stepWithMaster(a.TensorLists, i, g.Float64s()); err != nil {
 			return err
@@ -75,9 +75,9 @@ func multiTensorAdam(a ops.MultiTensorAdamArgs) error {
 	return nil
 }
 
-// multiTensorAdamCapturable implements ops.MultiTensorAdamCapturable and, with a
-// fifth list, ops.MultiTensorAdamCapturableMaster.
-func multiTensorAdamCapturable(a ops.MultiTensorAdamCapturableArgs) error {
+// multiTensorAdamCapturable implements optim.MultiTensorAdamCapturable and, with a
+// fifth list, optim.MultiTensorAdamCapturableMaster.
+func multiTensorAdamCapturable(a optim.MultiTensorAdamCapturableArgs) error {
 	if number(a.NoopFlag) == 1 {
 		return nil
 	}
@@ -98,8 +98,8 @@ func multiTensorAdamCapturable(a ops.MultiTensorAdamCapturableArgs) error {
 	return nil
 }
 
-// multiTensorAdamFP8 implements ops.MultiTensorAdamFP8.
-func multiTensorAdamFP8(a ops.MultiTensorAdamArgs) error {
+// multiTensorAdamFP8 implements optim.MultiTensorAdamFP8.
+func multiTensorAdamFP8(a optim.MultiTensorAdamArgs) error {
 	for i, g := range a.TensorLists[0] {
 		at := func(list int) *tensor.Tensor { return a.TensorLists[list][i] }
 		master := at(4)
@@ -123,8 +123,8 @@ func multiTensorAdamFP8(a ops.MultiTensorAdamArgs) error {
 	return nil
 }
 
-// multiTensorAdamParamRemainder implements ops.MultiTensorAdamParamRemainder.
-func multiTensorAdamParamRemainder(a ops.MultiTensorAdamArgs) error {
+// multiTensorAdamParamRemainder implements optim.MultiTensorAdamParamRemainder.
+func multiTensorAdamParamRemainder(a optim.MultiTensorAdamArgs) error {
 	for i, g := range a.TensorLists[0] {
 		high, low := a.TensorLists[1][i], a.TensorLists[4][i]
 		bits, rest := patterns(high), low.Float64s()
@@ -174,8 +174,8 @@ func setPatterns(t *tensor.Tensor, bits []tensor.BFloat16) error {
 	return t.CopyFrom(flat)
 }
 
-// multiTensorSGD implements ops.MultiTensorSGD.
-func multiTensorSGD(a ops.MultiTensorSGDArgs) error {
+// multiTensorSGD implements optim.MultiTensorSGD.
+func multiTensorSGD(a optim.MultiTensorSGDArgs) error {
 	if number(a.NoopFlag) != 0 {
 		return nil
 	}

@@ -3,21 +3,22 @@ package reference
 import (
 	"math"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	attentionops "github.com/primus-fl/primus/ops/attention"
+	"github.com/primus-fl/primus/ops/random"
 	"github.com/primus-fl/primus/tensor"
 )
 
 // attention is a call of fused_attn_fwd with its operands in float64.
 type attention struct {
-	ops.FusedAttnFwdArgs
-	ops.AttnDims
+	attentionops.FusedAttnFwdArgs
+	attentionops.AttnDims
 	scale                float64
 	q, k, v              headVectors
 	bias, slopes, offset []float64 // empty when the call has none
 	hidden               []float64 // attention_mask
 }
 
-func newAttention(a ops.FusedAttnFwdArgs) *attention {
+func newAttention(a attentionops.FusedAttnFwdArgs) *attention {
 	d := a.Dims()
 	c := &attention{
 		FusedAttnFwdArgs: a, AttnDims: d,
@@ -30,25 +31,25 @@ func newAttention(a ops.FusedAttnFwdArgs) *attention {
 	if a.AttentionMask != nil {
 		c.hidden = a.AttentionMask.Float64s()
 	}
-	if a.BiasType == ops.ALiBi {
+	if a.BiasType == attentionops.ALiBi {
 		c.slopes = alibiSlopes(a, d)
 	}
 	switch a.SoftmaxType {
-	case ops.OffByOneSoftmax:
+	case attentionops.OffByOneSoftmax:
 		c.offset = make([]float64, d.Heads)
-	case ops.LearnableSoftmax:
+	case attentionops.LearnableSoftmax:
 		c.offset = a.SoftmaxOffset.Float64s()
 	}
 	return c
 }
 
 // alibiSlopes returns the slope of each batch and head.
-func alibiSlopes(a ops.FusedAttnFwdArgs, d ops.AttnDims) []float64 {
+func alibiSlopes(a attentionops.FusedAttnFwdArgs, d attentionops.AttnDims) []float64 {
 	var given []float64
 	if a.AlibiSlopes != nil {
 		given = a.AlibiSlopes.Float64s()
 	} else {
-		for _, s := range ops.DefaultAlibiSlopes(d.Heads) {
+		for _, s := range attentionops.DefaultAlibiSlopes(d.Heads) {
 			given = append(given, float64(s))
 		}
 	}
@@ -59,8 +60,8 @@ func alibiSlopes(a ops.FusedAttnFwdArgs, d ops.AttnDims) []float64 {
 	return slopes
 }
 
-// fusedAttnFwd implements ops.FusedAttnFwd.
-func fusedAttnFwd(a ops.FusedAttnFwdArgs) error {
+// fusedAttnFwd implements attention.FusedAttnFwd.
+func fusedAttnFwd(a attentionops.FusedAttnFwdArgs) error {
 	c := newAttention(a)
 	o := zeroHeads(a.O, a.QKVFormat)
 	stats, most := orAll(nil, a.Stats.NumElements(), math.Inf(-1)), orAll(nil, c.Heads, math.Inf(-1))
@@ -86,14 +87,14 @@ func fusedAttnFwd(a ops.FusedAttnFwdArgs) error {
 	return a.Stats.SetFloat64s(stats)
 }
 
-// fusedAttnBwd implements ops.FusedAttnBwd.
-func fusedAttnBwd(a ops.FusedAttnBwdArgs) error {
+// fusedAttnBwd implements attention.FusedAttnBwd.
+func fusedAttnBwd(a attentionops.FusedAttnBwdArgs) error {
 	c, format := newAttention(a.Fwd()), a.QKVFormat
 	o, do := heads(a.O, format), heads(a.DO, format)
 	dq, dk, dv := zeroHeads(a.DQ, format), zeroHeads(a.DK, format), zeroHeads(a.DV, format)
 	dbias, doffset := make([]float64, len(c.bias)), make([]float64, c.Heads)
 	biasScale := 1.0
-	if a.BiasType == ops.PreScaleBias {
+	if a.BiasType == attentionops.PreScaleBias {
 		biasScale = c.scale
 	}
 	stats := a.Stats.Float64s()
@@ -110,7 +111,7 @@ func fusedAttnBwd(a ops.FusedAttnBwdArgs) error {
 				dbias[broadcast(a.Bias, r.batch, r.head, r.i, s.j)] += biasScale * ds
 			}
 		}
-		if a.SoftmaxType == ops.LearnableSoftmax {
+		if a.SoftmaxType == attentionops.LearnableSoftmax {
 			doffset[r.head] -= math.Exp(c.offset[r.head]-stats[r.stat]) * mean
 		}
 	})
@@ -136,7 +137,7 @@ func fusedAttnBwd(a ops.FusedAttnBwdArgs) error {
 // row holds the scores of one query and head.
 type row struct {
 	*attention
-	ops.Sequence
+	attentionops.Sequence
 	batch, head, group int
 	i, query           int // the query's position in its sequence and its row
 	diagonal           int // the key on its diagonal
@@ -154,7 +155,7 @@ func (c *attention) eachQuery(f func(*row)) {
 					r.diagonal += r.LenKV - r.LenQ
 				}
 				r.stat = (b*c.Heads+h)*c.SeqQ + i
-				if c.QKVFormat == ops.THD {
+				if c.QKVFormat == attentionops.THD {
 					r.stat = r.query*c.Heads + h
 				}
 				f(r)
@@ -179,11 +180,11 @@ func (r *row) scores() []score {
 		s := score{j: j, key: r.FirstKV + j, dropout: r.dropout(j)}
 		product := dot(q, r.k.at(r.batch, s.key, r.group))
 		switch r.BiasType {
-		case ops.PreScaleBias:
+		case attentionops.PreScaleBias:
 			s.value = r.scale * (product + r.bias[broadcast(r.Bias, r.batch, r.head, r.i, j)])
-		case ops.PostScaleBias:
+		case attentionops.PostScaleBias:
 			s.value = r.scale*product + r.bias[broadcast(r.Bias, r.batch, r.head, r.i, j)]
-		case ops.ALiBi:
+		case attentionops.ALiBi:
 			s.value = r.scale*product - r.slopes[r.batch*r.Heads+r.head]*math.Abs(float64(j-r.diagonal))
 		default:
 			s.value = r.scale * product
@@ -211,7 +212,7 @@ func (r *row) dropout(j int) float64 {
 		return 1
 	}
 	n := ((uint64(r.batch)*uint64(r.Heads)+uint64(r.head))*uint64(r.SeqQ)+uint64(r.i))*uint64(r.SeqKV) + uint64(j)
-	if float64(ops.RandomBits(r.RNGSeed, r.RNGOffset, n)) < float64(r.PDropout)*0x1p32 {
+	if float64(random.Bits(r.RNGSeed, r.RNGOffset, n)) < float64(r.PDropout)*0x1p32 {
 		return 0
 	}
 	return 1 / (1 - float64(r.PDropout))
@@ -249,19 +250,19 @@ type headVectors struct {
 	heads, size        int
 }
 
-func heads(t *tensor.Tensor, f ops.QKVFormat) headVectors {
+func heads(t *tensor.Tensor, f attentionops.QKVFormat) headVectors {
 	x := zeroHeads(t, f)
 	x.data = t.Float64s()
 	return x
 }
 
-func zeroHeads(t *tensor.Tensor, f ops.QKVFormat) headVectors {
+func zeroHeads(t *tensor.Tensor, f attentionops.QKVFormat) headVectors {
 	s := t.Shape()
 	x := headVectors{data: make([]float64, t.NumElements()), heads: s[len(s)-2], size: s[len(s)-1]}
 	switch f {
-	case ops.SBHD:
+	case attentionops.SBHD:
 		x.batchStep, x.seqStep = 1, s[1]
-	case ops.THD:
+	case attentionops.THD:
 		x.seqStep = 1
 	default:
 		x.batchStep, x.seqStep = s[1], 1

@@ -3,12 +3,12 @@ package reference
 import (
 	"math"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	attentionops "github.com/primus-fl/primus/ops/attention"
 	"github.com/primus-fl/primus/tensor"
 )
 
-// faPrepareFwd implements ops.FAPrepareFwd.
-func faPrepareFwd(a ops.FAPrepareFwdArgs) error {
+// faPrepareFwd implements attention.FAPrepareFwd.
+func faPrepareFwd(a attentionops.FAPrepareFwdArgs) error {
 	h := a.QKVI.Shape()[3] / 3
 	for p := range 3 {
 		part, err := a.Output.Select(0, p)
@@ -22,8 +22,8 @@ func faPrepareFwd(a ops.FAPrepareFwdArgs) error {
 	return nil
 }
 
-// faPrepareBwd implements ops.FAPrepareBwd.
-func faPrepareBwd(a ops.FAPrepareBwdArgs) error {
+// faPrepareBwd implements attention.FAPrepareBwd.
+func faPrepareBwd(a attentionops.FAPrepareBwdArgs) error {
 	h := a.Q.Shape()[3]
 	for p, part := range []*tensor.Tensor{a.Q, a.K, a.V} {
 		if err := exchange(part, a.Output, p*h, h, true); err != nil {
@@ -49,8 +49,8 @@ func exchange(part, whole *tensor.Tensor, first, n int, back bool) error {
 	return part.CopyFrom(slice)
 }
 
-// convertTHDToBSHD implements ops.ConvertTHDToBSHD.
-func convertTHDToBSHD(a ops.ConvertTHDArgs) error {
+// convertTHDToBSHD implements attention.ConvertTHDToBSHD.
+func convertTHDToBSHD(a attentionops.ConvertTHDArgs) error {
 	if err := a.Output.SetFloat64s(make([]float64, a.Output.NumElements())); err != nil {
 		return err
 	}
@@ -59,8 +59,8 @@ func convertTHDToBSHD(a ops.ConvertTHDArgs) error {
 	})
 }
 
-// convertBSHDToTHD implements ops.ConvertBSHDToTHD.
-func convertBSHDToTHD(a ops.ConvertTHDArgs) error {
+// convertBSHDToTHD implements attention.ConvertBSHDToTHD.
+func convertBSHDToTHD(a attentionops.ConvertTHDArgs) error {
 	if err := a.Output.SetFloat64s(make([]float64, a.Output.NumElements())); err != nil {
 		return err
 	}
@@ -85,8 +85,8 @@ func eachSequence(cuSeqlens, rows *tensor.Tensor, f func(row *tensor.Tensor, fir
 	return nil
 }
 
-// copyToKVCache implements ops.CopyToKVCache.
-func copyToKVCache(a ops.CopyToKVCacheArgs) error {
+// copyToKVCache implements attention.CopyToKVCache.
+func copyToKVCache(a attentionops.CopyToKVCacheArgs) error {
 	fresh, cached := indexes(a.CuNewLens), indexes(a.CuCachedLens)
 	if a.IsNonPaged {
 		for b := range a.Active() {
@@ -130,15 +130,15 @@ func copyPositions(dst *tensor.Tensor, to, at int, src *tensor.Tensor, from, n i
 }
 
 // copyToken copies token i of sequence b; in a packed tensor the sequence begins at first.
-func copyToken(cache *tensor.Tensor, slot, at int, fresh *tensor.Tensor, f ops.QKVFormat, b, i, first int) error {
-	if f == ops.THD {
+func copyToken(cache *tensor.Tensor, slot, at int, fresh *tensor.Tensor, f attentionops.QKVFormat, b, i, first int) error {
+	if f == attentionops.THD {
 		y, err := cache.Select(0, slot)
 		if err != nil {
 			return err
 		}
 		return copyRange(y, at, fresh, first+i, 1)
 	}
-	if f == ops.SBHD {
+	if f == attentionops.SBHD {
 		var err error
 		if fresh, err = fresh.Transpose(0, 1); err != nil {
 			return err
@@ -151,12 +151,12 @@ func copyToken(cache *tensor.Tensor, slot, at int, fresh *tensor.Tensor, f ops.Q
 	return copyPositions(cache, slot, at, token, b, 1)
 }
 
-// gatedDeltaNetForward implements ops.GatedDeltaNetForward.
-func gatedDeltaNetForward(a ops.GatedDeltaNetForwardArgs) error {
+// gatedDeltaNetForward implements attention.GatedDeltaNetForward.
+func gatedDeltaNetForward(a attentionops.GatedDeltaNetForwardArgs) error {
 	shape, dv := a.Query.Shape(), a.Value.Shape()[3]
 	batch, seq, n, dk := shape[0], shape[1], shape[2], shape[3]
-	q, k, v := heads(a.Query, ops.BSHD), heads(a.Key, ops.BSHD), heads(a.Value, ops.BSHD)
-	out := zeroHeads(a.Output, ops.BSHD)
+	q, k, v := heads(a.Query, attentionops.BSHD), heads(a.Key, attentionops.BSHD), heads(a.Value, attentionops.BSHD)
+	out := zeroHeads(a.Output, attentionops.BSHD)
 	g, beta := a.G.Float64s(), a.Beta.Float64s()
 	state := orAll(a.InitialState, batch*n*dk*dv, 0)
 	for b := range batch {

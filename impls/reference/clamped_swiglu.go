@@ -1,11 +1,14 @@
 package reference
 
-import "github.com/primus-fl/primus/opregistry/ops"
+import (
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/activation"
+)
 
 // clamp holds the constants of the clamped ops.
 type clamp struct{ limit, alpha, offset float64 }
 
-func newClamp(limit, alpha, offset ops.OptionalFloat) clamp {
+func newClamp(limit, alpha, offset opregistry.OptionalFloat) clamp {
 	return clamp{limit: float64(limit.Or(7)), alpha: float64(alpha.Or(1.702)), offset: float64(offset.Or(1))}
 }
 
@@ -13,8 +16,8 @@ func newClamp(limit, alpha, offset ops.OptionalFloat) clamp {
 func (c clamp) gate(a float64) float64   { return min(a, c.limit) }
 func (c clamp) factor(b float64) float64 { return min(max(b, -c.limit), c.limit) + c.offset }
 
-// clampedSwiGLU implements ops.ClampedSwiGLU.
-func clampedSwiGLU(a ops.ClampedSwiGLUArgs) error {
+// clampedSwiGLU implements activation.ClampedSwiGLU.
+func clampedSwiGLU(a activation.ClampedSwiGLUArgs) error {
 	c := newClamp(a.Limit, a.Alpha, a.GLULinearOffset)
 	x, h := a.Input.Float64s(), a.Output.Shape().Cols()
 	y := make([]float64, a.Output.NumElements())
@@ -25,8 +28,8 @@ func clampedSwiGLU(a ops.ClampedSwiGLUArgs) error {
 	return a.Output.SetFloat64s(y)
 }
 
-// clampedDSwiGLU implements ops.ClampedDSwiGLU.
-func clampedDSwiGLU(a ops.ClampedDSwiGLUArgs) error {
+// clampedDSwiGLU implements activation.ClampedDSwiGLU.
+func clampedDSwiGLU(a activation.ClampedDSwiGLUArgs) error {
 	c := newClamp(a.Limit, a.Alpha, a.GLULinearOffset)
 	x, dy, h := a.FwdInput.Float64s(), a.Grad.Float64s(), a.Grad.Shape().Cols()
 	dx := make([]float64, len(x))

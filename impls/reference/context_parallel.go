@@ -3,12 +3,12 @@ package reference
 import (
 	"math"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	attentionops "github.com/primus-fl/primus/ops/attention"
 	"github.com/primus-fl/primus/tensor"
 )
 
-// thdGetPartitionedIndices implements ops.THDGetPartitionedIndices.
-func thdGetPartitionedIndices(a ops.THDGetPartitionedIndicesArgs) error {
+// thdGetPartitionedIndices implements attention.THDGetPartitionedIndices.
+func thdGetPartitionedIndices(a attentionops.THDGetPartitionedIndicesArgs) error {
 	var out []float64
 	cu := indexes(a.CuSeqlens)
 	for b := range len(cu) - 1 {
@@ -22,8 +22,8 @@ func thdGetPartitionedIndices(a ops.THDGetPartitionedIndicesArgs) error {
 	return a.Output.SetFloat64s(out)
 }
 
-// thdReadHalfTensor implements ops.THDReadHalfTensor.
-func thdReadHalfTensor(a ops.THDReadHalfTensorArgs) error {
+// thdReadHalfTensor implements attention.THDReadHalfTensor.
+func thdReadHalfTensor(a attentionops.THDReadHalfTensorArgs) error {
 	if err := a.Half.SetFloat64s(make([]float64, a.Half.NumElements())); err != nil {
 		return err
 	}
@@ -86,15 +86,15 @@ func secondHalves(lse, half, cuSeqlens *tensor.Tensor, packed bool, f func(at, a
 	}
 }
 
-// thdReadSecondHalfLSE implements ops.THDReadSecondHalfLSE.
-func thdReadSecondHalfLSE(a ops.THDReadSecondHalfLSEArgs) error {
+// thdReadSecondHalfLSE implements attention.THDReadSecondHalfLSE.
+func thdReadSecondHalfLSE(a attentionops.THDReadSecondHalfLSEArgs) error {
 	lse, out := a.LSE.Float64s(), make([]float64, a.HalfLSE.NumElements())
 	secondHalves(a.LSE, a.HalfLSE, a.CuSeqlens, a.LSEPacked, func(at, atHalf int) { out[atHalf] = lse[at] })
 	return a.HalfLSE.SetFloat64s(out)
 }
 
-// thdSecondHalfLSECorrection implements ops.THDSecondHalfLSECorrection.
-func thdSecondHalfLSECorrection(a ops.THDSecondHalfLSECorrectionArgs) error {
+// thdSecondHalfLSECorrection implements attention.THDSecondHalfLSECorrection.
+func thdSecondHalfLSECorrection(a attentionops.THDSecondHalfLSECorrectionArgs) error {
 	lse, step := a.LSE.Float64s(), a.LSEPerStep.Float64s()
 	secondHalves(a.LSE, a.LSEPerStep, a.CuSeqlens, a.LSEPacked, func(at, atHalf int) {
 		lse[at] = logSumExp([]float64{lse[at], step[atHalf]})
@@ -102,8 +102,8 @@ func thdSecondHalfLSECorrection(a ops.THDSecondHalfLSECorrectionArgs) error {
 	return a.LSE.SetFloat64s(lse)
 }
 
-// thdOutCorrection implements ops.THDOutCorrection.
-func thdOutCorrection(a ops.THDOutCorrectionArgs) error {
+// thdOutCorrection implements attention.THDOutCorrection.
+func thdOutCorrection(a attentionops.THDOutCorrectionArgs) error {
 	out, step := a.Out.Float64s(), a.OutPerStep.Float64s()
 	lse, lseStep := a.LSE.Float64s(), a.LSEPerStep.Float64s()
 	heads, d := a.Out.Shape()[1], a.Out.Shape()[2]
@@ -128,8 +128,8 @@ func thdOutCorrection(a ops.THDOutCorrectionArgs) error {
 	return a.Out.SetFloat64s(out)
 }
 
-// thdGradCorrection implements ops.THDGradCorrection.
-func thdGradCorrection(a ops.THDGradCorrectionArgs) error {
+// thdGradCorrection implements attention.THDGradCorrection.
+func thdGradCorrection(a attentionops.THDGradCorrectionArgs) error {
 	s := a.Grad.Shape()
 	last := len(s) - 3
 	tokens, stepTokens, size := s[last], a.GradPerStep.Shape()[last], s[last+1]*s[last+2]
@@ -139,12 +139,12 @@ func thdGradCorrection(a ops.THDGradCorrectionArgs) error {
 	}
 	grad, step := a.Grad.Float64s(), a.GradPerStep.Float64s()
 	cu := indexes(a.CuSeqlens)
-	correct := func(x ops.Correction, to, from int) {
+	correct := func(x attentionops.Correction, to, from int) {
 		for e := range size {
 			switch x {
-			case ops.AddCorrection:
+			case attentionops.AddCorrection:
 				grad[to*size+e] += step[from*size+e]
-			case ops.CopyCorrection:
+			case attentionops.CopyCorrection:
 				grad[to*size+e] = step[from*size+e]
 			}
 		}
@@ -155,7 +155,7 @@ func thdGradCorrection(a ops.THDGradCorrectionArgs) error {
 			for i := range half {
 				first, second := cu[b]+i, cu[b]+half+i
 				fromFirst, fromSecond := first, second
-				if a.FirstHalf == ops.NoCorrection || a.SecondHalf == ops.NoCorrection {
+				if a.FirstHalf == attentionops.NoCorrection || a.SecondHalf == attentionops.NoCorrection {
 					fromFirst, fromSecond = cu[b]/2+i, cu[b]/2+i
 				}
 				correct(a.FirstHalf, n*tokens+first, n*stepTokens+fromFirst)

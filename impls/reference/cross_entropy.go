@@ -3,11 +3,11 @@ package reference
 import (
 	"math"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/loss"
 )
 
-// crossEntropyFwd implements ops.CrossEntropyFwd.
-func crossEntropyFwd(a ops.CrossEntropyFwdArgs) error {
+// crossEntropyFwd implements loss.CrossEntropyFwd.
+func crossEntropyFwd(a loss.CrossEntropyFwdArgs) error {
 	vocab, logits := a.Logits.Shape().Cols(), a.Logits.Float64s()
 	targets := indexes(a.Targets)
 	losses, lse := make([]float64, len(targets)), make([]float64, len(targets))
@@ -24,8 +24,8 @@ func crossEntropyFwd(a ops.CrossEntropyFwdArgs) error {
 	return a.LSE.SetFloat64s(lse)
 }
 
-// crossEntropyBwd implements ops.CrossEntropyBwd.
-func crossEntropyBwd(a ops.CrossEntropyBwdArgs) error {
+// crossEntropyBwd implements loss.CrossEntropyBwd.
+func crossEntropyBwd(a loss.CrossEntropyBwdArgs) error {
 	vocab, logits := a.Logits.Shape().Cols(), a.Logits.Float64s()
 	lse, dlosses := a.LSE.Float64s(), a.DLosses.Float64s()
 	dlogits := make([]float64, len(logits))

@@ -9,7 +9,7 @@ import (
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/device/cpu"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -24,7 +24,7 @@ func TestDeclinesDeviceMemory(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, x.Release()) })
 	y := f32(t, 1, 2)
-	err = function(t, ops.ResidualAdd)(nil, ops.ResidualAddArgs{A: y, B: x, Output: y})
+	err = function(t, norm.ResidualAdd)(nil, norm.ResidualAddArgs{A: y, B: x, Output: y})
 	require.ErrorIs(t, err, opregistry.ErrUnsupported)
 	assert.ErrorContains(t, err, `operand "b" lies on cuda:0`)
 	want(t, y, 1, 2)

@@ -1,16 +1,17 @@
 package reference
 
 import (
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/dropout"
+	"github.com/primus-fl/primus/ops/random"
 )
 
-// dropoutFwd implements ops.DropoutFwd.
-func dropoutFwd(a ops.DropoutFwdArgs) error {
+// dropoutFwd implements dropout.DropoutFwd.
+func dropoutFwd(a dropout.DropoutFwdArgs) error {
 	x := a.Input.Float64s()
 	mask := make([]float64, a.Mask.NumElements())
 	threshold := uint32(float64(a.DropoutProbability) * (1 << 32))
 	for i := range x {
-		if ops.RandomBits(a.Seed, a.Offset, uint64(i)) >= threshold {
+		if random.Bits(a.Seed, a.Offset, uint64(i)) >= threshold {
 			mask[i/8] += float64(int(1) << (i % 8))
 		}
 	}
@@ -20,8 +21,8 @@ func dropoutFwd(a ops.DropoutFwdArgs) error {
 	return a.Mask.SetFloat64s(mask)
 }
 
-// dropoutBwd implements ops.DropoutBwd.
-func dropoutBwd(a ops.DropoutBwdArgs) error {
+// dropoutBwd implements dropout.DropoutBwd.
+func dropoutBwd(a dropout.DropoutBwdArgs) error {
 	return a.GradInput.SetFloat64s(kept(a.GradOutput.Float64s(), a.Mask.Float64s(), a.DropoutProbability))
 }
 

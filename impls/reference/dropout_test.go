@@ -7,18 +7,18 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	dropoutops "github.com/primus-fl/primus/ops/dropout"
 	"github.com/primus-fl/primus/tensor"
 )
 
 // dropout returns y and the mask of n ones.
 func dropout(t *testing.T, n int, p float32, seed, offset uint64) (y, mask []float64) {
 	t.Helper()
-	a := ops.DropoutFwdArgs{
+	a := dropoutops.DropoutFwdArgs{
 		Input: f64(t, []int{n}, ones(n)...), Out: out(t, tensor.F64, n), Mask: out(t, tensor.U8, (n+7)/8),
 		DropoutProbability: p, Seed: seed, Offset: offset, Saved: new(opregistry.Saved),
 	}
-	run(t, ops.DropoutFwd, a)
+	run(t, dropoutops.DropoutFwd, a)
 	return a.Out.Float64s(), a.Mask.Float64s()
 }
 
@@ -50,7 +50,7 @@ func TestDropout(t *testing.T) {
 	assert.NotEqual(t, one, other, "both halves of the seed count")
 
 	dy := f64(t, []int{3}, 3, nan, 5)
-	run(t, ops.DropoutBwd, ops.DropoutBwdArgs{
+	run(t, dropoutops.DropoutBwd, dropoutops.DropoutBwdArgs{
 		GradOutput: dy, Mask: of(t, tensor.U8, []int{1}, 0b101), GradInput: dy, DropoutProbability: 0.5, Saved: new(opregistry.Saved),
 	})
 	want(t, dy, 6, 0, 10)

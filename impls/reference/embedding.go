@@ -1,12 +1,12 @@
 package reference
 
 import (
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/embedding"
 	"github.com/primus-fl/primus/tensor"
 )
 
-// embeddingFwd implements ops.EmbeddingFwd.
-func embeddingFwd(a ops.EmbeddingFwdArgs) error {
+// embeddingFwd implements embedding.EmbeddingFwd.
+func embeddingFwd(a embedding.EmbeddingFwdArgs) error {
 	h, weight := a.Weight.Shape().Cols(), a.Weight.Float64s()
 	out := make([]float64, 0, a.Output.NumElements())
 	for _, v := range indexes(a.Indices) {
@@ -15,8 +15,8 @@ func embeddingFwd(a ops.EmbeddingFwdArgs) error {
 	return a.Output.SetFloat64s(out)
 }
 
-// embeddingBwd implements ops.EmbeddingBwd.
-func embeddingBwd(a ops.EmbeddingBwdArgs) error {
+// embeddingBwd implements embedding.EmbeddingBwd.
+func embeddingBwd(a embedding.EmbeddingBwdArgs) error {
 	h, grad := a.DWeight.Shape().Cols(), a.Grad.Float64s()
 	dweight := make([]float64, a.DWeight.NumElements())
 	if a.Accumulate {

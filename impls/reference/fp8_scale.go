@@ -3,7 +3,7 @@ package reference
 import (
 	"math"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/quant"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -29,7 +29,7 @@ func fp8Max(d tensor.DType) float64 {
 	return 448
 }
 
-// scaleOf implements ops.MultiTensorComputeScaleAndScaleInv for one amax. Rounding a
+// scaleOf implements quant.MultiTensorComputeScaleAndScaleInv for one amax. Rounding a
 // quotient of two f32 from f64 to f32 is as if it had been rounded once.
 func scaleOf(amax, largest, epsilon float64, pow2 bool) float64 {
 	if amax < epsilon {
@@ -49,8 +49,8 @@ func scaleOf(amax, largest, epsilon float64, pow2 bool) float64 {
 	return scale
 }
 
-// multiTensorComputeScaleAndScaleInv implements ops.MultiTensorComputeScaleAndScaleInv.
-func multiTensorComputeScaleAndScaleInv(a ops.MultiTensorComputeScaleAndScaleInvArgs) error {
+// multiTensorComputeScaleAndScaleInv implements quant.MultiTensorComputeScaleAndScaleInv.
+func multiTensorComputeScaleAndScaleInv(a quant.MultiTensorComputeScaleAndScaleInvArgs) error {
 	for i, t := range a.TensorLists[0] {
 		scale := t.Float64s()
 		inv := make([]float64, len(scale))
@@ -68,8 +68,8 @@ func multiTensorComputeScaleAndScaleInv(a ops.MultiTensorComputeScaleAndScaleInv
 	return nil
 }
 
-// multiTensorComputeScaleInvE8M0 implements ops.MultiTensorComputeScaleInvE8M0.
-func multiTensorComputeScaleInvE8M0(a ops.MultiTensorComputeScaleInvE8M0Args) error {
+// multiTensorComputeScaleInvE8M0 implements quant.MultiTensorComputeScaleInvE8M0.
+func multiTensorComputeScaleInvE8M0(a quant.MultiTensorComputeScaleInvE8M0Args) error {
 	for i, t := range a.TensorLists[0] {
 		v := t.Float64s()
 		for j := range v {
@@ -82,13 +82,13 @@ func multiTensorComputeScaleInvE8M0(a ops.MultiTensorComputeScaleInvE8M0Args) er
 	return nil
 }
 
-// computeAmax implements ops.ComputeAmax.
-func computeAmax(a ops.ComputeAmaxArgs) error {
+// computeAmax implements quant.ComputeAmax.
+func computeAmax(a quant.ComputeAmaxArgs) error {
 	return a.Amax.SetFloat64s([]float64{amax(a.Input.Float64s())})
 }
 
-// fusedAmaxAndScaleUpdate implements ops.FusedAmaxAndScaleUpdateAfterReduction.
-func fusedAmaxAndScaleUpdate(a ops.FusedAmaxAndScaleUpdateArgs) error {
+// fusedAmaxAndScaleUpdate implements quant.FusedAmaxAndScaleUpdateAfterReduction.
+func fusedAmaxAndScaleUpdate(a quant.FusedAmaxAndScaleUpdateArgs) error {
 	buffer := a.AmaxReductionBuffer.Float64s()
 	scaledMax := fp8Max(a.FP8DType) * math.Exp2(-float64(a.Margin))
 	for i, history := range a.AmaxHistories {
@@ -109,7 +109,7 @@ func fusedAmaxAndScaleUpdate(a ops.FusedAmaxAndScaleUpdateArgs) error {
 				if row+1 < length {
 					v = h[(row+1)*n+col]
 				}
-				if a.AmaxComputeAlgo == ops.AmaxMax && (v > amax || math.IsNaN(amax)) {
+				if a.AmaxComputeAlgo == quant.AmaxMax && (v > amax || math.IsNaN(amax)) {
 					amax = v
 				}
 				h[row*n+col] = v

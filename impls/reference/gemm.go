@@ -3,7 +3,7 @@ package reference
 import (
 	"math"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/gemm"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -15,7 +15,7 @@ import (
 //	D = P + beta · D                                     beta = 0 without Accumulate
 //
 // With a beta of 0, D is not read, as in BLAS.
-func genericGemm(a ops.GenericGemmArgs) error {
+func genericGemm(a gemm.GenericGemmArgs) error {
 	m, n, k := a.Dims()
 	p := matmul(operand(a.B, a.TransB), operand(a.A, a.TransA), m, n, k)
 	alpha := float64(a.Alpha.Or(1))
@@ -35,7 +35,7 @@ func genericGemm(a ops.GenericGemmArgs) error {
 
 // epilogue applies bias and GELU to p, which has rows of n elements, and writes the operands that
 // receive a value.
-func epilogue(a ops.GenericGemmArgs, p []float64, n int) error {
+func epilogue(a gemm.GenericGemmArgs, p []float64, n int) error {
 	if a.Grad {
 		if a.Bias != nil {
 			if err := a.Bias.SetFloat64s(columnSums(a.B)); err != nil {

@@ -14,7 +14,12 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/attention"
+	"github.com/primus-fl/primus/ops/gemm"
+	lossops "github.com/primus-fl/primus/ops/loss"
+	"github.com/primus-fl/primus/ops/norm"
+	"github.com/primus-fl/primus/ops/optim"
+	"github.com/primus-fl/primus/ops/softmax"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
@@ -61,9 +66,9 @@ func TestGemmAgreesWithGonum(t *testing.T) {
 						row := sum.RowView(i).(*mat.VecDense)
 						row.AddVec(row, bias.RowView(0))
 					}
-					run(t, ops.GenericGemm, ops.GenericGemmArgs{
+					run(t, gemm.GenericGemm, gemm.GenericGemmArgs{
 						A: a, TransA: transA == blas.Trans, B: b, TransB: transB == blas.Trans, D: d, Bias: shift,
-						Alpha: ops.Float(0.75), Accumulate: true, Beta: ops.Float(-0.5),
+						Alpha: opregistry.Float(0.75), Accumulate: true, Beta: opregistry.Float(-0.5),
 					})
 					tensortest.CloseTo(t, sum.RawMatrix().Data, d, summed)
 				})
@@ -91,8 +96,8 @@ func TestLinearGradientsAgreeWithGonum(t *testing.T) {
 	}
 
 	gotX, gotW, gotB := out(t, tensor.F64, rows, in), out(t, tensor.F64, outs, in), out(t, tensor.F64, outs)
-	run(t, ops.GenericGemm, ops.GenericGemmArgs{A: ws, B: dys, D: gotX})
-	run(t, ops.GenericGemm, ops.GenericGemmArgs{A: xs, B: dys, TransB: true, D: gotW, Grad: true, Bias: gotB})
+	run(t, gemm.GenericGemm, gemm.GenericGemmArgs{A: ws, B: dys, D: gotX})
+	run(t, gemm.GenericGemm, gemm.GenericGemmArgs{A: xs, B: dys, TransB: true, D: gotW, Grad: true, Bias: gotB})
 	tensortest.CloseTo(t, dx.RawMatrix().Data, gotX, summed)
 	tensortest.CloseTo(t, dw.RawMatrix().Data, gotW, summed)
 	tensortest.CloseTo(t, db, gotB, summed)
@@ -128,18 +133,18 @@ func TestNormsAgreeWithGonum(t *testing.T) {
 	}
 
 	y, mu, rsigma := out(t, tensor.F64, rows, cols), out(t, tensor.F32, rows), out(t, tensor.F32, rows)
-	run(t, ops.LayerNormFwd, ops.LayerNormFwdArgs{Input: xs, Weight: weight, Bias: bias, Output: y, Mu: mu, RSigma: rsigma, Eps: eps, Saved: new(opregistry.Saved)})
+	run(t, norm.LayerNormFwd, norm.LayerNormFwdArgs{Input: xs, Weight: weight, Bias: bias, Output: y, Mu: mu, RSigma: rsigma, Eps: eps, Saved: new(opregistry.Saved)})
 	tensortest.CloseTo(t, centred.RawMatrix().Data, y, tight)
 	tensortest.CloseTo(t, means, mu, tight)
 	tensortest.CloseTo(t, deviations, rsigma, tight)
 
 	y, rsigma = out(t, tensor.F64, rows, cols), out(t, tensor.F32, rows)
-	run(t, ops.RMSNormFwd, ops.RMSNormFwdArgs{Input: xs, Weight: weight, Output: y, RSigma: rsigma, Eps: eps, Saved: new(opregistry.Saved)})
+	run(t, norm.RMSNormFwd, norm.RMSNormFwdArgs{Input: xs, Weight: weight, Output: y, RSigma: rsigma, Eps: eps, Saved: new(opregistry.Saved)})
 	tensortest.CloseTo(t, scaled.RawMatrix().Data, y, tight)
 	tensortest.CloseTo(t, roots, rsigma, tight)
 
 	norm, each := out(t, tensor.F32, 1), out(t, tensor.F32, 2)
-	run(t, ops.MultiTensorL2Norm, ops.MultiTensorL2NormArgs{
+	run(t, optim.MultiTensorL2Norm, optim.MultiTensorL2NormArgs{
 		NoopFlag: i32(t, 0), TensorLists: [][]*tensor.Tensor{{xs, weight}}, Norm: norm, PerTensor: each,
 	})
 	parts := []float64{mat.Norm(x, 2), mat.Norm(gamma, 2)}
@@ -172,12 +177,12 @@ func TestSoftmaxAgreesWithGonum(t *testing.T) {
 
 	logits := f64(t, []int{queries, keys}, scores.RawMatrix().Data...)
 	loss, lse := out(t, tensor.F32, queries), out(t, tensor.F32, queries)
-	run(t, ops.CrossEntropyFwd, ops.CrossEntropyFwdArgs{Logits: logits, Targets: i32(t, labels...), Losses: loss, LSE: lse, IgnoreIndex: -100, Saved: new(opregistry.Saved)})
+	run(t, lossops.CrossEntropyFwd, lossops.CrossEntropyFwdArgs{Logits: logits, Targets: i32(t, labels...), Losses: loss, LSE: lse, IgnoreIndex: -100, Saved: new(opregistry.Saved)})
 	tensortest.CloseTo(t, losses, loss, tight)
 	tensortest.CloseTo(t, sums, lse, tight)
 
 	y := out(t, tensor.F64, 1, 1, queries, keys)
-	run(t, ops.ScaledSoftmaxForward, ops.SoftmaxArgs{Input: f64(t, []int{1, 1, queries, keys}, scores.RawMatrix().Data...), Output: y, ScaleFactor: 1})
+	run(t, softmax.ScaledSoftmaxForward, softmax.SoftmaxArgs{Input: f64(t, []int{1, 1, queries, keys}, scores.RawMatrix().Data...), Output: y, ScaleFactor: 1})
 	tensortest.CloseTo(t, p.RawMatrix().Data, y, summed)
 
 	heads := func(x *tensor.Tensor) *tensor.Tensor {
@@ -186,9 +191,9 @@ func TestSoftmaxAgreesWithGonum(t *testing.T) {
 		return view
 	}
 	got, stats := out(t, tensor.F64, 1, queries, 1, dim), out(t, tensor.F32, 1, 1, queries, 1)
-	run(t, ops.FusedAttnFwd, ops.FusedAttnFwdArgs{
+	run(t, attention.FusedAttnFwd, attention.FusedAttnFwdArgs{
 		Q: heads(qs), K: heads(ks), V: heads(vs), O: got, Stats: stats,
-		AttnScale: ops.Float(scale), QKVFormat: ops.BSHD, AttnMaskType: ops.NoMask, Saved: new(opregistry.Saved),
+		AttnScale: opregistry.Float(scale), QKVFormat: attention.BSHD, AttnMaskType: attention.NoMask, Saved: new(opregistry.Saved),
 	})
 	tensortest.CloseTo(t, o.RawMatrix().Data, got, summed)
 	tensortest.CloseTo(t, sums, stats, tight)

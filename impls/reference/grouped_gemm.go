@@ -1,12 +1,12 @@
 package reference
 
 import (
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/gemm"
 	"github.com/primus-fl/primus/tensor"
 )
 
 // teGeneralGroupedGemm is genericGemm for each group.
-func teGeneralGroupedGemm(a ops.TEGeneralGroupedGemmArgs) error {
+func teGeneralGroupedGemm(a gemm.TEGeneralGroupedGemmArgs) error {
 	row := 0
 	for i := range a.A {
 		group, err := a.Group(i, row)
@@ -27,7 +27,7 @@ func teGeneralGroupedGemm(a ops.TEGeneralGroupedGemmArgs) error {
 //	D = alpha · op(B) · op(A) + beta · D + bias by row
 //
 // With a beta of 0, D is not read.
-func groupedGemm(a ops.GroupedGemmArgs) error {
+func groupedGemm(a gemm.GroupedGemmArgs) error {
 	n := a.B.Len()
 	alpha, beta := orAll(a.Alpha, n, 1), orAll(a.Beta, n, 0)
 	var rowA, rowB, rowD int
@@ -45,7 +45,7 @@ func groupedGemm(a ops.GroupedGemmArgs) error {
 			return err
 		}
 		rowA, rowB, rowD = rowA+memberA.Shape()[0], rowB+memberB.Shape()[0], rowD+memberD.Shape()[0]
-		g := ops.GenericGemmArgs{A: memberA, TransA: a.TransA, B: memberB, TransB: a.TransB}
+		g := gemm.GenericGemmArgs{A: memberA, TransA: a.TransA, B: memberB, TransB: a.TransB}
 		rows, cols, inner := g.Dims()
 		p := matmul(operand(g.B, g.TransB), operand(g.A, g.TransA), rows, cols, inner)
 		old := make([]float64, len(p))

@@ -3,7 +3,7 @@ package reference_test
 import (
 	"testing"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/gemm"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -15,14 +15,14 @@ func TestGroupedGemm(t *testing.T) {
 	w := tensors{f64(t, []int{1, 1}, 3), f64(t, []int{1, 1}, 5)}
 	x := tensors{f64(t, []int{2, 1}, 1, 2), f64(t, []int{0, 1})}
 	y := out(t, tensor.F32, 2, 1)
-	run(t, ops.TEGeneralGroupedGemm, ops.TEGeneralGroupedGemmArgs{
+	run(t, gemm.TEGeneralGroupedGemm, gemm.TEGeneralGroupedGemmArgs{
 		A: w, TransA: true, B: x, D: tensors{y}, SingleOutput: true, Bias: tensors{f32(t, 10), f32(t, 20)},
 	})
 	want(t, y, 13, 16)
 
 	dy := tensors{f64(t, []int{2, 1}, 1, 7), f64(t, []int{0, 1})}
 	dw, db := tensors{out(t, tensor.F64, 1, 1), out(t, tensor.F64, 1, 1)}, tensors{out(t, tensor.F64, 1), out(t, tensor.F64, 1)}
-	run(t, ops.TEGeneralGroupedGemm, ops.TEGeneralGroupedGemmArgs{A: x, B: dy, TransB: true, D: dw, Bias: db, Grad: true})
+	run(t, gemm.TEGeneralGroupedGemm, gemm.TEGeneralGroupedGemmArgs{A: x, B: dy, TransB: true, D: dw, Bias: db, Grad: true})
 	want(t, dw[0], 15)
 	want(t, dw[1], 0)
 	want(t, db[0], 8)
@@ -32,10 +32,10 @@ func TestGroupedGemm(t *testing.T) {
 func TestGroupedTensorGemm(t *testing.T) {
 	t.Parallel()
 	d := f64(t, []int{3, 1}, 100, 200, nan)
-	run(t, ops.TEGeneralGroupedGemmForDiscreteIn, ops.GroupedGemmArgs{
-		A: ops.GroupedTensor{List: tensors{f64(t, []int{1, 1}, 3), f64(t, []int{1, 1}, 5)}},
-		B: ops.GroupedTensor{Data: f64(t, []int{3, 1}, 1, 2, 4), FirstDims: i32(t, 2, 1)},
-		D: ops.GroupedTensor{Data: d, FirstDims: i32(t, 2, 1)}, Bias: f64(t, []int{2, 1}, 0.5, 0.25),
+	run(t, gemm.TEGeneralGroupedGemmForDiscreteIn, gemm.GroupedGemmArgs{
+		A: gemm.GroupedTensor{List: tensors{f64(t, []int{1, 1}, 3), f64(t, []int{1, 1}, 5)}},
+		B: gemm.GroupedTensor{Data: f64(t, []int{3, 1}, 1, 2, 4), FirstDims: i32(t, 2, 1)},
+		D: gemm.GroupedTensor{Data: d, FirstDims: i32(t, 2, 1)}, Bias: f64(t, []int{2, 1}, 0.5, 0.25),
 		Alpha: f32(t, 1, 2), Beta: f32(t, 0.5, 0),
 	})
 	want(t, d, 3+50+0.5, 6+100+0.5, 40+0.25)
@@ -46,7 +46,7 @@ func TestGroupedTensorGemm(t *testing.T) {
 func TestGemmGrad_UpstreamRunsTheForwardEpilogue(t *testing.T) {
 	t.Parallel()
 	dx, db := out(t, tensor.F64, 2, 1), f32(t, 100)
-	run(t, ops.GenericGemm, ops.GenericGemmArgs{
+	run(t, gemm.GenericGemm, gemm.GenericGemmArgs{
 		A: f64(t, []int{1, 1}, 3), B: f64(t, []int{2, 1}, 1, 2), D: dx, Grad: true, Bias: db, Gelu: true, GeluIn: f64(t, []int{2, 1}, 0, 0),
 	})
 	want(t, dx, 1.5, 3) // gelu'(0) = 1/2

@@ -3,11 +3,11 @@ package reference
 import (
 	"math"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/norm"
 )
 
-// layernormFwd implements ops.LayerNormFwd.
-func layernormFwd(a ops.LayerNormFwdArgs) error {
+// layernormFwd implements norm.LayerNormFwd.
+func layernormFwd(a norm.LayerNormFwdArgs) error {
 	rows, cols := a.Input.Shape().Rows(), a.Input.Shape().Cols()
 	x, g, beta := a.Input.Float64s(), scales(a.Weight, a.ZeroCenteredGamma), make([]float64, cols)
 	if a.Bias != nil {
@@ -37,8 +37,8 @@ func layernormFwd(a ops.LayerNormFwdArgs) error {
 	return a.RSigma.SetFloat64s(rsigma)
 }
 
-// layernormBwd implements ops.LayerNormBwd; rows add to dgamma and dbeta in ascending order.
-func layernormBwd(a ops.LayerNormBwdArgs) error {
+// layernormBwd implements norm.LayerNormBwd; rows add to dgamma and dbeta in ascending order.
+func layernormBwd(a norm.LayerNormBwdArgs) error {
 	rows, cols := a.X.Shape().Rows(), a.X.Shape().Cols()
 	x, dz, g := a.X.Float64s(), a.DZ.Float64s(), scales(a.Gamma, a.ZeroCenteredGamma)
 	mu, rsigma := a.Mu.Float64s(), a.RSigma.Float64s()

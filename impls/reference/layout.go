@@ -1,7 +1,7 @@
 package reference
 
 import (
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/quant"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -14,8 +14,8 @@ func dense(t *tensor.Tensor) (*tensor.Tensor, error) {
 	return out, out.CopyFrom(t)
 }
 
-// fp8Transpose implements ops.FP8Transpose.
-func fp8Transpose(a ops.FP8TransposeArgs) error {
+// fp8Transpose implements quant.FP8Transpose.
+func fp8Transpose(a quant.FP8TransposeArgs) error {
 	s := a.Input.Shape()
 	in, err := dense(a.Input)
 	if err != nil {
@@ -36,8 +36,8 @@ func fp8Transpose(a ops.FP8TransposeArgs) error {
 	return a.Out.CopyFrom(in)
 }
 
-// swapFirstDims implements ops.SwapFirstDims.
-func swapFirstDims(a ops.SwapFirstDimsArgs) error {
+// swapFirstDims implements quant.SwapFirstDims.
+func swapFirstDims(a quant.SwapFirstDimsArgs) error {
 	in, err := a.Tensor.Transpose(0, 1)
 	if err != nil {
 		return err
@@ -45,8 +45,8 @@ func swapFirstDims(a ops.SwapFirstDimsArgs) error {
 	return a.Out.CopyFrom(in)
 }
 
-// nvfp4DataTranspose implements ops.NVFP4DataTranspose.
-func nvfp4DataTranspose(a ops.NVFP4DataTransposeArgs) error {
+// nvfp4DataTranspose implements quant.NVFP4DataTranspose.
+func nvfp4DataTranspose(a quant.NVFP4DataTransposeArgs) error {
 	return transposePacked(a.Out, a.Input)
 }
 
@@ -62,8 +62,8 @@ func transposePacked(out, in *tensor.Tensor) error {
 	return out.SetFloat64s(to.v)
 }
 
-// nvfp42DMultiTensorTranspose implements ops.NVFP42DMultiTensorTranspose.
-func nvfp42DMultiTensorTranspose(a ops.NVFP42DMultiTensorTransposeArgs) error {
+// nvfp42DMultiTensorTranspose implements quant.NVFP42DMultiTensorTranspose.
+func nvfp42DMultiTensorTranspose(a quant.NVFP42DMultiTensorTransposeArgs) error {
 	for i, data := range a.RowwiseDataList {
 		if err := transposePacked(a.ColumnwiseDataList[i], data); err != nil {
 			return err
@@ -88,8 +88,8 @@ func transposeTileScales(out, in *tensor.Tensor) error {
 	return out.SetFloat64s(to.v)
 }
 
-// splitsToOffsets implements ops.SplitsToOffsets.
-func splitsToOffsets(a ops.SplitsToOffsetsArgs) error {
+// splitsToOffsets implements quant.SplitsToOffsets.
+func splitsToOffsets(a quant.SplitsToOffsetsArgs) error {
 	out := tensor.Data[int64](a.Output)
 	stride := a.Output.Strides()[0]
 	out[0] = 0

@@ -3,12 +3,12 @@ package reference
 import (
 	"slices"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/moe"
 	"github.com/primus-fl/primus/tensor"
 )
 
-// moePermuteFwd implements ops.MoEPermuteFwd.
-func moePermuteFwd(a ops.MoEPermuteFwdArgs) error {
+// moePermuteFwd implements moe.MoEPermuteFwd.
+func moePermuteFwd(a moe.MoEPermuteFwdArgs) error {
 	experts := indexes(a.Indices)
 	tokens, topk := a.Indices.Shape()[0], a.Indices.Shape()[1]
 	pairs := make([]int, len(experts)) // t·topk + k
@@ -50,8 +50,8 @@ func copyRows(dst, src *tensor.Tensor, rows []int) error {
 	return nil
 }
 
-// moeUnpermute implements ops.MoEUnpermuteFwd; the terms of a token are added in ascending k.
-func moeUnpermute(a ops.MoEUnpermuteArgs) error {
+// moeUnpermute implements moe.MoEUnpermuteFwd; the terms of a token are added in ascending k.
+func moeUnpermute(a moe.MoEUnpermuteArgs) error {
 	tokens, h := a.Output.Shape()[0], a.Output.Shape()[1]
 	x, out := a.Input.Float64s(), make([]float64, tokens*h)
 	prob := orAll(a.Prob, a.RowIDMap.NumElements(), 1)
@@ -61,8 +61,8 @@ func moeUnpermute(a ops.MoEUnpermuteArgs) error {
 	return a.Output.SetFloat64s(out)
 }
 
-// moeUnpermuteBwd implements ops.MoEUnpermuteBwd.
-func moeUnpermuteBwd(a ops.MoEUnpermuteBwdArgs) error {
+// moeUnpermuteBwd implements moe.MoEUnpermuteBwd.
+func moeUnpermuteBwd(a moe.MoEUnpermuteBwdArgs) error {
 	tokens, h := a.InputBwd.Shape()[0], a.InputBwd.Shape()[1]
 	dy, x := a.InputBwd.Float64s(), a.InputFwd.Float64s()
 	prob := orAll(a.Prob, a.RowIDMap.NumElements(), 1)
@@ -89,8 +89,8 @@ func eachEntry(rowIDMap *tensor.Tensor, tokens int, f func(t, k, topk, r int)) {
 	}
 }
 
-// moePermuteWithRoutingMap implements ops.MoEPermuteWithRoutingMap.
-func moePermuteWithRoutingMap(a ops.MoEPermuteWithRoutingMapArgs) error {
+// moePermuteWithRoutingMap implements moe.MoEPermuteWithRoutingMap.
+func moePermuteWithRoutingMap(a moe.MoEPermuteWithRoutingMapArgs) error {
 	tokens, experts := a.RoutingMap.Shape()[0], a.RoutingMap.Shape()[1]
 	var rows []int
 	var index, probs []float64
@@ -116,8 +116,8 @@ func moePermuteWithRoutingMap(a ops.MoEPermuteWithRoutingMapArgs) error {
 	return a.SortedIndices.SetFloat64s(index)
 }
 
-// moeUnpermuteWithRoutingMap implements ops.MoEUnpermuteWithRoutingMap.
-func moeUnpermuteWithRoutingMap(a ops.MoEUnpermuteWithRoutingMapArgs) error {
+// moeUnpermuteWithRoutingMap implements moe.MoEUnpermuteWithRoutingMap.
+func moeUnpermuteWithRoutingMap(a moe.MoEUnpermuteWithRoutingMapArgs) error {
 	h := a.Output.Shape()[1]
 	x, out := a.PermutedTokens.Float64s(), make([]float64, a.Output.NumElements())
 	for r, t := range indexes(a.SortedIndices) {
@@ -126,8 +126,8 @@ func moeUnpermuteWithRoutingMap(a ops.MoEUnpermuteWithRoutingMapArgs) error {
 	return a.Output.SetFloat64s(out)
 }
 
-// moeSortChunksFwd implements ops.MoESortChunksFwd.
-func moeSortChunksFwd(a ops.MoESortChunksFwdArgs) error {
+// moeSortChunksFwd implements moe.MoESortChunksFwd.
+func moeSortChunksFwd(a moe.MoESortChunksFwdArgs) error {
 	sizes := indexes(a.SplitSizes)
 	first := make([]int, len(sizes)+1)
 	for c, n := range sizes {
@@ -150,8 +150,8 @@ func moeSortChunksFwd(a ops.MoESortChunksFwdArgs) error {
 	return a.InverseRowMap.SetFloat64s(inverse)
 }
 
-// moeSortChunksBwd implements ops.MoESortChunksBwd.
-func moeSortChunksBwd(a ops.MoESortChunksBwdArgs) error {
+// moeSortChunksBwd implements moe.MoESortChunksBwd.
+func moeSortChunksBwd(a moe.MoESortChunksBwdArgs) error {
 	rows := indexes(a.InverseRowMap)
 	if err := gather(a.GradInProbs, a.GradProbs, rows); err != nil {
 		return err
@@ -172,8 +172,8 @@ func gather(dst, src *tensor.Tensor, index []int) error {
 	return dst.SetFloat64s(out)
 }
 
-// multiRow implements ops.FusedMultiRowPadding and ops.FusedMultiRowUnpadding.
-func multiRow(a ops.MultiRowPaddingArgs) error {
+// multiRow implements moe.FusedMultiRowPadding and moe.FusedMultiRowUnpadding.
+func multiRow(a moe.MultiRowPaddingArgs) error {
 	if err := a.Output.SetFloat64s(make([]float64, a.Output.NumElements())); err != nil {
 		return err
 	}

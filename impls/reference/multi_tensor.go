@@ -3,17 +3,17 @@ package reference
 import (
 	"math"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/optim"
 	"github.com/primus-fl/primus/tensor"
 )
 
-// multiTensorScale implements ops.MultiTensorScale.
-func multiTensorScale(a ops.MultiTensorScaleArgs) error {
+// multiTensorScale implements optim.MultiTensorScale.
+func multiTensorScale(a optim.MultiTensorScaleArgs) error {
 	return scaleLists(a.TensorLists, float64(a.Scale), a.NoopFlag)
 }
 
-// multiTensorScaleTensor implements ops.MultiTensorScaleTensor.
-func multiTensorScaleTensor(a ops.MultiTensorScaleTensorArgs) error {
+// multiTensorScaleTensor implements optim.MultiTensorScaleTensor.
+func multiTensorScaleTensor(a optim.MultiTensorScaleTensorArgs) error {
 	return scaleLists(a.TensorLists, number(a.Scale), a.NoopFlag)
 }
 
@@ -35,13 +35,13 @@ func scaleLists(lists [][]*tensor.Tensor, scale float64, flag *tensor.Tensor) er
 	return nil
 }
 
-// multiTensorL2Norm implements ops.MultiTensorL2Norm.
-func multiTensorL2Norm(a ops.MultiTensorL2NormArgs) error {
+// multiTensorL2Norm implements optim.MultiTensorL2Norm.
+func multiTensorL2Norm(a optim.MultiTensorL2NormArgs) error {
 	return l2norm(a.TensorLists[0], 1, a.NoopFlag, a.Norm, a.PerTensor)
 }
 
-// multiTensorUnscaleL2Norm implements ops.MultiTensorUnscaleL2Norm.
-func multiTensorUnscaleL2Norm(a ops.MultiTensorUnscaleL2NormArgs) error {
+// multiTensorUnscaleL2Norm implements optim.MultiTensorUnscaleL2Norm.
+func multiTensorUnscaleL2Norm(a optim.MultiTensorUnscaleL2NormArgs) error {
 	return l2norm(a.TensorLists[0], number(a.InvScale), a.NoopFlag, a.Norm, a.PerTensor)
 }
 

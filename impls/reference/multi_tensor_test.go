@@ -5,25 +5,25 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/optim"
 	"github.com/primus-fl/primus/tensor"
 )
 
 func TestAdam(t *testing.T) {
 	t.Parallel()
 	// At the first step u = g/(|g| + ε): 0.5/(0.5 + 0.5).
-	first := ops.MultiTensorAdamArgs{LR: 0.5, Beta1: 0.5, Beta2: 0.75, Epsilon: 0.5, Step: 1, BiasCorrection: true}
+	first := optim.MultiTensorAdamArgs{LR: 0.5, Beta1: 0.5, Beta2: 0.75, Epsilon: 0.5, Step: 1, BiasCorrection: true}
 	tests := []struct {
 		name    string
-		edit    func(a *ops.MultiTensorAdamArgs)
+		edit    func(a *optim.MultiTensorAdamArgs)
 		p, m, v float64
 	}{
-		{"no decay", func(a *ops.MultiTensorAdamArgs) { a.Mode = ops.AdamDecay }, 0.75, 0.25, 0.0625},
-		{"decay", func(a *ops.MultiTensorAdamArgs) { a.Mode, a.WeightDecay = ops.AdamDecay, 0.25 }, 0.625, 0.25, 0.0625},
-		{"l2 makes g 1", func(a *ops.MultiTensorAdamArgs) { a.Mode, a.WeightDecay = ops.AdamL2, 0.5 }, 1 - 0.5/1.5, 0.5, 0.25},
+		{"no decay", func(a *optim.MultiTensorAdamArgs) { a.Mode = optim.AdamDecay }, 0.75, 0.25, 0.0625},
+		{"decay", func(a *optim.MultiTensorAdamArgs) { a.Mode, a.WeightDecay = optim.AdamDecay, 0.25 }, 0.625, 0.25, 0.0625},
+		{"l2 makes g 1", func(a *optim.MultiTensorAdamArgs) { a.Mode, a.WeightDecay = optim.AdamL2, 0.5 }, 1 - 0.5/1.5, 0.5, 0.25},
 		// Without correction u = 0.25/(0.25 + 0.5).
-		{"no correction", func(a *ops.MultiTensorAdamArgs) { a.Mode, a.BiasCorrection = ops.AdamDecay, false }, 1 - 0.5/3, 0.25, 0.0625},
-		{"flag is ignored", func(a *ops.MultiTensorAdamArgs) { a.Mode, a.NoopFlag = ops.AdamDecay, i32(t, 1) }, 0.75, 0.25, 0.0625},
+		{"no correction", func(a *optim.MultiTensorAdamArgs) { a.Mode, a.BiasCorrection = optim.AdamDecay, false }, 1 - 0.5/3, 0.25, 0.0625},
+		{"flag is ignored", func(a *optim.MultiTensorAdamArgs) { a.Mode, a.NoopFlag = optim.AdamDecay, i32(t, 1) }, 0.75, 0.25, 0.0625},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -32,7 +32,7 @@ func TestAdam(t *testing.T) {
 			a := first
 			a.NoopFlag, a.TensorLists = i32(t, 0), [][]*tensor.Tensor{{g}, {p}, {m}, {v}}
 			tt.edit(&a)
-			run(t, ops.MultiTensorAdam, a)
+			run(t, optim.MultiTensorAdam, a)
 			want(t, p, tt.p)
 			want(t, m, tt.m)
 			want(t, v, tt.v)
@@ -44,9 +44,9 @@ func TestAdamMaster(t *testing.T) {
 	t.Parallel()
 	g, p, m, v := f32(t, 0.5), of(t, tensor.BF16, []int{1}, 99), f32(t, 0), f32(t, 0)
 	master := f32(t, 1+0x1p-9)
-	run(t, ops.MultiTensorAdam, ops.MultiTensorAdamArgs{
+	run(t, optim.MultiTensorAdam, optim.MultiTensorAdamArgs{
 		NoopFlag: i32(t, 0), TensorLists: [][]*tensor.Tensor{{g}, {p}, {m}, {v}, {master}},
-		LR: 0.5, Beta1: 0.5, Beta2: 0.75, Epsilon: 0.5, Step: 1, Mode: ops.AdamDecay, BiasCorrection: true,
+		LR: 0.5, Beta1: 0.5, Beta2: 0.75, Epsilon: 0.5, Step: 1, Mode: optim.AdamDecay, BiasCorrection: true,
 	})
 	want(t, master, 0.75+0x1p-9)
 	assert.Equal(t, []float64{0.75}, p.Float64s())
@@ -71,10 +71,10 @@ func TestL2Norm(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			a := ops.MultiTensorL2NormArgs{
+			a := optim.MultiTensorL2NormArgs{
 				NoopFlag: i32(t, tt.flag), TensorLists: [][]*tensor.Tensor{tt.give}, Norm: out(t, tensor.F32, 1), PerTensor: out(t, tensor.F32, len(tt.give)),
 			}
-			run(t, ops.MultiTensorL2Norm, a)
+			run(t, optim.MultiTensorL2Norm, a)
 			want(t, a.Norm, tt.norm)
 			want(t, a.PerTensor, tt.per...)
 			want(t, a.NoopFlag, tt.set)
@@ -106,7 +106,7 @@ func TestScale(t *testing.T) {
 				y = out(t, tensor.F16, 2)
 			}
 			flag := i32(t, tt.flag)
-			run(t, ops.MultiTensorScale, ops.MultiTensorScaleArgs{NoopFlag: flag, TensorLists: [][]*tensor.Tensor{{f32(t, tt.give...)}, {y}}, Scale: 3})
+			run(t, optim.MultiTensorScale, optim.MultiTensorScaleArgs{NoopFlag: flag, TensorLists: [][]*tensor.Tensor{{f32(t, tt.give...)}, {y}}, Scale: 3})
 			want(t, y, tt.want...)
 			want(t, flag, tt.set)
 		})

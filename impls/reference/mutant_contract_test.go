@@ -8,8 +8,10 @@ import (
 	"unsafe"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/opregistry/opstest"
+	"github.com/primus-fl/primus/ops/activation"
+	"github.com/primus-fl/primus/ops/norm"
+	"github.com/primus-fl/primus/ops/optim"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -17,10 +19,10 @@ import (
 func contractMutants() []mutant {
 	type (
 		exec = opregistry.Exec
-		sum  = ops.ResidualAddArgs
+		sum  = norm.ResidualAddArgs
 	)
 	m := func(name string, wrong func(right opregistry.Func[sum], x *exec, a sum) error) mutant {
-		return mutate(name, ops.ResidualAdd, tensor.F32, wrong)
+		return mutate(name, norm.ResidualAdd, tensor.F32, wrong)
 	}
 	return []mutant{
 		m("input is written", func(right opregistry.Func[sum], x *exec, a sum) error {
@@ -72,27 +74,27 @@ func contractMutants() []mutant {
 		}),
 		m("does not bear company", solitary()),
 		{name: "multi_tensor_scale:declines what it must serve", test: func(t *testing.T) {
-			right := opregistry.Impl{Op: ops.MultiTensorScale, ID: "right", Run: function(t, ops.MultiTensorScale)}
+			right := opregistry.Impl{Op: optim.MultiTensorScale, ID: "right", Run: function(t, optim.MultiTensorScale)}
 			wrong := right
-			wrong.Run = func(x *exec, a ops.MultiTensorScaleArgs) error {
+			wrong.Run = func(x *exec, a optim.MultiTensorScaleArgs) error {
 				if len(a.TensorLists[0]) == 0 {
 					return opregistry.Unsupported("empty lists")
 				}
-				return function(t, ops.MultiTensorScale)(x, a)
+				return function(t, optim.MultiTensorScale)(x, a)
 			}
 			opstest.Run(t, wrong, right, opstest.WithDTypes(tensor.F32), opstest.MustServe(tensor.F32))
 		}},
 		{name: "swiglu:sign of the gradient", test: func(t *testing.T) {
-			forward := opregistry.Impl{Op: ops.SwiGLU, ID: "right", Run: function(t, ops.SwiGLU)}
-			backward := opregistry.Impl{Op: ops.DSwiGLU, ID: "wrong", Run: func(x *exec, a ops.DSwiGLUArgs) error {
-				return errors.Join(function(t, ops.DSwiGLU)(x, a), each(a.Output, func(v float64) float64 { return -v }))
+			forward := opregistry.Impl{Op: activation.SwiGLU, ID: "right", Run: function(t, activation.SwiGLU)}
+			backward := opregistry.Impl{Op: activation.DSwiGLU, ID: "wrong", Run: func(x *exec, a activation.DSwiGLUArgs) error {
+				return errors.Join(function(t, activation.DSwiGLU)(x, a), each(a.Output, func(v float64) float64 { return -v }))
 			}}
 			opstest.GradCheck(t, backward, forward)
 		}},
 		{name: "rmsnorm_bwd:1e-5 too much", test: func(t *testing.T) {
-			forward := opregistry.Impl{Op: ops.RMSNormFwd, ID: "right", Run: function(t, ops.RMSNormFwd)}
-			backward := opregistry.Impl{Op: ops.RMSNormBwd, ID: "wrong", Run: func(x *exec, a ops.RMSNormBwdArgs) error {
-				return errors.Join(function(t, ops.RMSNormBwd)(x, a), each(a.DX, func(v float64) float64 { return v * (1 + 1e-5) }))
+			forward := opregistry.Impl{Op: norm.RMSNormFwd, ID: "right", Run: function(t, norm.RMSNormFwd)}
+			backward := opregistry.Impl{Op: norm.RMSNormBwd, ID: "wrong", Run: func(x *exec, a norm.RMSNormBwdArgs) error {
+				return errors.Join(function(t, norm.RMSNormBwd)(x, a), each(a.DX, func(v float64) float64 { return v * (1 + 1e-5) }))
 			}}
 			opstest.GradCheck(t, backward, forward)
 		}},
@@ -100,9 +102,9 @@ func contractMutants() []mutant {
 }
 
 // solitary is wrong when another call runs at the same time.
-func solitary() func(right opregistry.Func[ops.ResidualAddArgs], x *opregistry.Exec, a ops.ResidualAddArgs) error {
+func solitary() func(right opregistry.Func[norm.ResidualAddArgs], x *opregistry.Exec, a norm.ResidualAddArgs) error {
 	var running atomic.Int32
-	return func(right opregistry.Func[ops.ResidualAddArgs], x *opregistry.Exec, a ops.ResidualAddArgs) error {
+	return func(right opregistry.Func[norm.ResidualAddArgs], x *opregistry.Exec, a norm.ResidualAddArgs) error {
 		running.Add(1)
 		defer running.Add(-1)
 		err, alone := right(x, a), true

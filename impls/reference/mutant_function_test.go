@@ -4,7 +4,11 @@ import (
 	"math"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/activation"
+	dropoutops "github.com/primus-fl/primus/ops/dropout"
+	normops "github.com/primus-fl/primus/ops/norm"
+	"github.com/primus-fl/primus/ops/rope"
+	"github.com/primus-fl/primus/ops/softmax"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -12,26 +16,26 @@ import (
 func functionMutants() []mutant {
 	type (
 		exec    = opregistry.Exec
-		act     = ops.ActivationArgs
-		dact    = ops.DActivationArgs
-		dbias   = ops.DBiasDActivationArgs
-		clamped = ops.ClampedDSwiGLUArgs
-		soft    = ops.SoftmaxArgs
-		masked  = ops.ScaledMaskedSoftmaxForwardArgs
-		norm    = ops.LayerNormFwdArgs
-		add     = ops.RMSNormBwdAddArgs
-		qkv     = ops.FusedQKVRopeArgs
-		drop    = ops.DropoutFwdArgs
+		act     = activation.ActivationArgs
+		dact    = activation.DActivationArgs
+		dbias   = activation.DBiasDActivationArgs
+		clamped = activation.ClampedDSwiGLUArgs
+		soft    = softmax.SoftmaxArgs
+		masked  = softmax.ScaledMaskedSoftmaxForwardArgs
+		norm    = normops.LayerNormFwdArgs
+		add     = normops.RMSNormBwdAddArgs
+		qkv     = rope.FusedQKVRopeArgs
+		drop    = dropoutops.DropoutFwdArgs
 	)
 	return []mutant{
-		mutate("error function", ops.GELU, tensor.F32, func(right opregistry.Func[act], x *exec, a act) error {
+		mutate("error function", activation.GELU, tensor.F32, func(right opregistry.Func[act], x *exec, a act) error {
 			y := a.Input.Float64s()
 			for i, v := range y {
 				y[i] = v / 2 * (1 + math.Erf(v/math.Sqrt2))
 			}
 			return a.Output.SetFloat64s(y)
 		}),
-		mutate("nan becomes 0", ops.ReLU, tensor.F32, func(right opregistry.Func[act], x *exec, a act) error {
+		mutate("nan becomes 0", activation.ReLU, tensor.F32, func(right opregistry.Func[act], x *exec, a act) error {
 			if err := right(x, a); err != nil {
 				return err
 			}
@@ -42,7 +46,7 @@ func functionMutants() []mutant {
 				return v
 			})
 		}),
-		mutate("gradient is chosen, not multiplied", ops.DReLU, tensor.F32, func(_ opregistry.Func[dact], x *exec, a dact) error {
+		mutate("gradient is chosen, not multiplied", activation.DReLU, tensor.F32, func(_ opregistry.Func[dact], x *exec, a dact) error {
 			dx := a.Grad.Float64s()
 			for i, v := range a.FwdInput.Float64s() {
 				if v <= 0 {
@@ -51,7 +55,7 @@ func functionMutants() []mutant {
 			}
 			return a.Output.SetFloat64s(dx)
 		}),
-		mutate("sum of grad", ops.DBiasDGELU, tensor.F32, func(right opregistry.Func[dbias], x *exec, a dbias) error {
+		mutate("sum of grad", activation.DBiasDGELU, tensor.F32, func(right opregistry.Func[dbias], x *exec, a dbias) error {
 			sums, grad := make([]float64, a.DBias.NumElements()), a.Grad.Float64s()
 			for i, v := range grad {
 				sums[i%len(sums)] += v
@@ -61,15 +65,15 @@ func functionMutants() []mutant {
 			}
 			return a.DBias.SetFloat64s(sums)
 		}),
-		mutate("limit is open", ops.ClampedDSwiGLU, tensor.F32, func(right opregistry.Func[clamped], x *exec, a clamped) error {
+		mutate("limit is open", activation.ClampedDSwiGLU, tensor.F32, func(right opregistry.Func[clamped], x *exec, a clamped) error {
 			limit := a.Limit.Or(7)
-			a.Limit = ops.Float(math.Nextafter32(limit, -1))
+			a.Limit = opregistry.Float(math.Nextafter32(limit, -1))
 			if limit == 0 {
-				a.Limit = ops.Float(0)
+				a.Limit = opregistry.Float(0)
 			}
 			return right(x, a)
 		}),
-		mutate("logits are rounded", ops.ScaledSoftmaxForward, tensor.BF16, func(right opregistry.Func[soft], x *exec, a soft) error {
+		mutate("logits are rounded", softmax.ScaledSoftmaxForward, tensor.BF16, func(right opregistry.Func[soft], x *exec, a soft) error {
 			z := a.Input.Float64s()
 			for i := range z {
 				z[i] *= float64(a.ScaleFactor)
@@ -79,14 +83,14 @@ func functionMutants() []mutant {
 			}
 			return right(x, soft{Input: a.Output, Output: a.Output, ScaleFactor: 1})
 		}),
-		mutate("no maximum is subtracted", ops.ScaledSoftmaxForward, tensor.F32, func(_ opregistry.Func[soft], x *exec, a soft) error {
+		mutate("no maximum is subtracted", softmax.ScaledSoftmaxForward, tensor.F32, func(_ opregistry.Func[soft], x *exec, a soft) error {
 			y := a.Input.Float64s()
 			for i, v := range y {
 				y[i] = float64(float32(math.Exp(float64(a.ScaleFactor) * v)))
 			}
 			return a.Output.SetFloat64s(shares(y, a.Output.Shape().Cols()))
 		}),
-		mutate("aligned to the top left", ops.ScaledAlignedCausalMaskedSoftmaxForward, tensor.F32, func(right opregistry.Func[soft], x *exec, a soft) error {
+		mutate("aligned to the top left", softmax.ScaledAlignedCausalMaskedSoftmaxForward, tensor.F32, func(right opregistry.Func[soft], x *exec, a soft) error {
 			if err := right(x, a); err != nil {
 				return err
 			}
@@ -98,7 +102,7 @@ func functionMutants() []mutant {
 			}
 			return a.Output.SetFloat64s(shares(y, cols))
 		}),
-		mutate("every byte but 0 masks", ops.ScaledMaskedSoftmaxForward, tensor.F32, func(right opregistry.Func[masked], x *exec, a masked) error {
+		mutate("every byte but 0 masks", softmax.ScaledMaskedSoftmaxForward, tensor.F32, func(right opregistry.Func[masked], x *exec, a masked) error {
 			if a.Mask.DType() == tensor.U8 {
 				bits, err := tensor.FromSlice(make([]bool, a.Mask.NumElements()), a.Mask.Shape()...)
 				if err != nil {
@@ -111,7 +115,7 @@ func functionMutants() []mutant {
 			}
 			return right(x, a)
 		}),
-		mutate("all heads have the first batch's mask", ops.ScaledMaskedSoftmaxForward, tensor.F32, func(right opregistry.Func[masked], x *exec, a masked) error {
+		mutate("all heads have the first batch's mask", softmax.ScaledMaskedSoftmaxForward, tensor.F32, func(right opregistry.Func[masked], x *exec, a masked) error {
 			if a.Mask.Shape()[0] > 1 {
 				var err error
 				if a.Mask, err = a.Mask.Slice(0, 0, 1); err != nil {
@@ -120,17 +124,17 @@ func functionMutants() []mutant {
 			}
 			return right(x, a)
 		}),
-		mutate("mean is kept in bf16", ops.LayerNormFwd, tensor.BF16, func(right opregistry.Func[norm], x *exec, a norm) error {
+		mutate("mean is kept in bf16", normops.LayerNormFwd, tensor.BF16, func(right opregistry.Func[norm], x *exec, a norm) error {
 			if err := right(x, a); err != nil {
 				return err
 			}
 			return each(a.Mu, func(v float64) float64 { return float64(tensor.ToBFloat16(float32(v)).Float32()) })
 		}),
-		mutate("bias is forgotten", ops.LayerNormFwd, tensor.F32, func(right opregistry.Func[norm], x *exec, a norm) error {
+		mutate("bias is forgotten", normops.LayerNormFwd, tensor.F32, func(right opregistry.Func[norm], x *exec, a norm) error {
 			a.Bias = nil
 			return right(x, a)
 		}),
-		mutate("added after rounding", ops.RMSNormBwdAdd, tensor.BF16, func(right opregistry.Func[add], x *exec, a add) error {
+		mutate("added after rounding", normops.RMSNormBwdAdd, tensor.BF16, func(right opregistry.Func[add], x *exec, a add) error {
 			more := a.Add.Float64s()
 			if err := right(x, a); err != nil {
 				return err
@@ -148,13 +152,13 @@ func functionMutants() []mutant {
 			}
 			return a.DX.SetFloat64s(dx)
 		}),
-		mutate("keys turn like queries", ops.FusedQKVRopeForward, tensor.F32, func(right opregistry.Func[qkv], x *exec, a qkv) error {
+		mutate("keys turn like queries", rope.FusedQKVRopeForward, tensor.F32, func(right opregistry.Func[qkv], x *exec, a qkv) error {
 			if a.QFreqs.Shape().Equal(a.KFreqs.Shape()) {
 				a.KFreqs = a.QFreqs
 			}
 			return right(x, a)
 		}),
-		mutate("highest bit first", ops.DropoutFwd, tensor.F32, func(right opregistry.Func[drop], x *exec, a drop) error {
+		mutate("highest bit first", dropoutops.DropoutFwd, tensor.F32, func(right opregistry.Func[drop], x *exec, a drop) error {
 			if err := right(x, a); err != nil {
 				return err
 			}
@@ -166,7 +170,7 @@ func functionMutants() []mutant {
 				return float64(flipped)
 			})
 		}),
-		mutate("upper half of the offset is lost", ops.DropoutFwd, tensor.F32, func(right opregistry.Func[drop], x *exec, a drop) error {
+		mutate("upper half of the offset is lost", dropoutops.DropoutFwd, tensor.F32, func(right opregistry.Func[drop], x *exec, a drop) error {
 			a.Offset = uint64(uint32(a.Offset))
 			if a.Offset+uint64(a.Input.NumElements()) > 1<<32 {
 				a.Offset += 1 << 40

@@ -2,7 +2,9 @@ package reference_test
 
 import (
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/attention"
+	"github.com/primus-fl/primus/ops/gemm"
+	"github.com/primus-fl/primus/ops/moe"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -11,22 +13,22 @@ import (
 func expertMutants() []mutant {
 	type (
 		exec    = opregistry.Exec
-		attn    = ops.FusedAttnFwdArgs
-		grouped = ops.TEGeneralGroupedGemmArgs
-		blocks  = ops.GroupedGemmArgs
-		combine = ops.MoEUnpermuteArgs
-		topk    = ops.FusedTopkWithScoreFunctionFwdArgs
-		out     = ops.THDOutCorrectionArgs
-		cache   = ops.CopyToKVCacheArgs
+		attn    = attention.FusedAttnFwdArgs
+		grouped = gemm.TEGeneralGroupedGemmArgs
+		blocks  = gemm.GroupedGemmArgs
+		combine = moe.MoEUnpermuteArgs
+		topk    = moe.FusedTopkWithScoreFunctionFwdArgs
+		out     = attention.THDOutCorrectionArgs
+		cache   = attention.CopyToKVCacheArgs
 	)
 	return []mutant{
-		mutate("padding has no causal mask", ops.FusedAttnFwd, tensor.F32, func(right opregistry.Func[attn], x *exec, a attn) error {
+		mutate("padding has no causal mask", attention.FusedAttnFwd, tensor.F32, func(right opregistry.Func[attn], x *exec, a attn) error {
 			if a.AttnMaskType.Padding() {
-				a.AttnMaskType = ops.PaddingMask
+				a.AttnMaskType = attention.PaddingMask
 			}
 			return right(x, a)
 		}),
-		mutate("true is what is kept", ops.FusedAttnFwd, tensor.F32, func(right opregistry.Func[attn], x *exec, a attn) error {
+		mutate("true is what is kept", attention.FusedAttnFwd, tensor.F32, func(right opregistry.Func[attn], x *exec, a attn) error {
 			if a.AttentionMask == nil {
 				return right(x, a)
 			}
@@ -37,11 +39,11 @@ func expertMutants() []mutant {
 			}
 			return right(x, a)
 		}),
-		mutate("dropout has a generator of its own", ops.FusedAttnFwd, tensor.F32, func(right opregistry.Func[attn], x *exec, a attn) error {
+		mutate("dropout has a generator of its own", attention.FusedAttnFwd, tensor.F32, func(right opregistry.Func[attn], x *exec, a attn) error {
 			a.RNGOffset++
 			return right(x, a)
 		}),
-		mutate("empty groups are left alone", ops.TEGeneralGroupedGemm, tensor.F32, func(right opregistry.Func[grouped], x *exec, a grouped) error {
+		mutate("empty groups are left alone", gemm.TEGeneralGroupedGemm, tensor.F32, func(right opregistry.Func[grouped], x *exec, a grouped) error {
 			if a.SingleOutput || a.Accumulate || !a.TransB {
 				return right(x, a)
 			}
@@ -60,7 +62,7 @@ func expertMutants() []mutant {
 			}
 			return nil
 		}),
-		mutate("beta times what is not read", ops.TEGeneralGroupedGemmForDiscreteOut, tensor.F32, func(right opregistry.Func[blocks], x *exec, a blocks) error {
+		mutate("beta times what is not read", gemm.TEGeneralGroupedGemmForDiscreteOut, tensor.F32, func(right opregistry.Func[blocks], x *exec, a blocks) error {
 			var old [][]float64
 			for _, d := range a.D.List {
 				old = append(old, d.Float64s())
@@ -79,7 +81,7 @@ func expertMutants() []mutant {
 			}
 			return nil
 		}),
-		mutate("sums are kept in bf16", ops.MoEUnpermuteFwd, tensor.BF16, func(_ opregistry.Func[combine], _ *exec, a combine) error {
+		mutate("sums are kept in bf16", moe.MoEUnpermuteFwd, tensor.BF16, func(_ opregistry.Func[combine], _ *exec, a combine) error {
 			tokens, h := a.Output.Shape()[0], a.Output.Shape()[1]
 			sums, rows := make([]float64, tokens*h), a.Input.Float64s()
 			for i, r := range a.RowIDMap.Float64s() {
@@ -98,7 +100,7 @@ func expertMutants() []mutant {
 			}
 			return a.Output.SetFloat64s(sums)
 		}),
-		mutate("bias enters the weights", ops.FusedTopkWithScoreFunctionFwd, tensor.F32, func(right opregistry.Func[topk], x *exec, a topk) error {
+		mutate("bias enters the weights", moe.FusedTopkWithScoreFunctionFwd, tensor.F32, func(right opregistry.Func[topk], x *exec, a topk) error {
 			if err := right(x, a); err != nil || a.ExpertBias == nil {
 				return err
 			}
@@ -108,18 +110,18 @@ func expertMutants() []mutant {
 				return p + chosen[i]*bias[i%len(bias)]/1000
 			})
 		}),
-		mutate("groups are ignored", ops.FusedTopkWithScoreFunctionFwd, tensor.F32, func(right opregistry.Func[topk], x *exec, a topk) error {
+		mutate("groups are ignored", moe.FusedTopkWithScoreFunctionFwd, tensor.F32, func(right opregistry.Func[topk], x *exec, a topk) error {
 			a.GroupTopk = 0
 			return right(x, a)
 		}),
-		mutate("zero times infinity", ops.THDOutCorrection, tensor.F32, func(right opregistry.Func[out], x *exec, a out) error {
+		mutate("zero times infinity", attention.THDOutCorrection, tensor.F32, func(right opregistry.Func[out], x *exec, a out) error {
 			if a.Out.NumElements() == 6 && a.LSEPacked && a.Out.Shape()[0] == 2 {
 				a.Out.Set(nan, 0, 0, 0)
 				return nil
 			}
 			return right(x, a)
 		}),
-		mutate("slots stay where they are", ops.CopyToKVCache, tensor.F32, func(right opregistry.Func[cache], x *exec, a cache) error {
+		mutate("slots stay where they are", attention.CopyToKVCache, tensor.F32, func(right opregistry.Func[cache], x *exec, a cache) error {
 			if a.IsNonPaged && a.PageTable.NumElements() > 0 {
 				order := make([]int32, a.PageTable.NumElements())
 				for i := range order {

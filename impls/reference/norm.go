@@ -3,12 +3,12 @@ package reference
 import (
 	"math"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/tensor"
 )
 
-// rmsnormFwd implements ops.RMSNormFwd.
-func rmsnormFwd(a ops.RMSNormFwdArgs) error {
+// rmsnormFwd implements norm.RMSNormFwd.
+func rmsnormFwd(a norm.RMSNormFwdArgs) error {
 	rows, cols := a.Input.Shape().Rows(), a.Input.Shape().Cols()
 	x, g := a.Input.Float64s(), scales(a.Weight, a.ZeroCenteredGamma)
 	rsigma := make([]float64, rows)
@@ -29,8 +29,8 @@ func rmsnormFwd(a ops.RMSNormFwdArgs) error {
 	return a.RSigma.SetFloat64s(rsigma)
 }
 
-// rmsnormBwd implements ops.RMSNormBwd.
-func rmsnormBwd(a ops.RMSNormBwdArgs) error {
+// rmsnormBwd implements norm.RMSNormBwd.
+func rmsnormBwd(a norm.RMSNormBwdArgs) error {
 	dx, dgamma := rmsnormGradient(a)
 	if err := a.DX.SetFloat64s(dx); err != nil {
 		return err
@@ -38,8 +38,8 @@ func rmsnormBwd(a ops.RMSNormBwdArgs) error {
 	return a.DGamma.SetFloat64s(dgamma)
 }
 
-// rmsnormBwdAdd implements ops.RMSNormBwdAdd.
-func rmsnormBwdAdd(a ops.RMSNormBwdAddArgs) error {
+// rmsnormBwdAdd implements norm.RMSNormBwdAdd.
+func rmsnormBwdAdd(a norm.RMSNormBwdAddArgs) error {
 	dx, dgamma := rmsnormGradient(a.Bwd())
 	for i, v := range a.Add.Float64s() {
 		dx[i] += v
@@ -51,7 +51,7 @@ func rmsnormBwdAdd(a ops.RMSNormBwdAddArgs) error {
 }
 
 // rmsnormGradient returns dx and dgamma; rows add to dgamma in ascending order.
-func rmsnormGradient(a ops.RMSNormBwdArgs) (dx, dgamma []float64) {
+func rmsnormGradient(a norm.RMSNormBwdArgs) (dx, dgamma []float64) {
 	rows, cols := a.X.Shape().Rows(), a.X.Shape().Cols()
 	x, dz, rsigma, g := a.X.Float64s(), a.DZ.Float64s(), a.RSigma.Float64s(), scales(a.Gamma, a.ZeroCenteredGamma)
 	dx, dgamma = make([]float64, len(x)), make([]float64, cols)

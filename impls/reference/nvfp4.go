@@ -3,11 +3,11 @@ package reference
 import (
 	"math"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/quant"
 	"github.com/primus-fl/primus/tensor"
 )
 
-// globalScale implements ops.NVFP4ComputeGlobalScale for one amax.
+// globalScale implements quant.NVFP4ComputeGlobalScale for one amax.
 func globalScale(amax float64) float64 {
 	if !(amax > 0) {
 		return 1
@@ -15,8 +15,8 @@ func globalScale(amax float64) float64 {
 	return toF32(min(2688/amax, math.MaxFloat32))
 }
 
-// nvfp4ComputeGlobalScale implements ops.NVFP4ComputeGlobalScale.
-func nvfp4ComputeGlobalScale(a ops.NVFP4ComputeGlobalScaleArgs) error {
+// nvfp4ComputeGlobalScale implements quant.NVFP4ComputeGlobalScale.
+func nvfp4ComputeGlobalScale(a quant.NVFP4ComputeGlobalScaleArgs) error {
 	v := a.GlobalAmaxes.Float64s()
 	for i := range v {
 		v[i] = globalScale(v[i])
@@ -24,7 +24,7 @@ func nvfp4ComputeGlobalScale(a ops.NVFP4ComputeGlobalScaleArgs) error {
 	return a.GlobalScaleTensor.SetFloat64s(v)
 }
 
-// blockScales returns the decoding scales of ops.NVFP4ComputePerBlockScale.
+// blockScales returns the decoding scales of quant.NVFP4ComputePerBlockScale.
 func blockScales(blockAmax, globalAmax *tensor.Tensor) []float64 {
 	v, s := blockAmax.Float64s(), globalScale(number(globalAmax))
 	for i := range v {
@@ -33,13 +33,13 @@ func blockScales(blockAmax, globalAmax *tensor.Tensor) []float64 {
 	return v
 }
 
-// nvfp4ComputePerBlockScale implements ops.NVFP4ComputePerBlockScale.
-func nvfp4ComputePerBlockScale(a ops.NVFP4ComputePerBlockScaleArgs) error {
+// nvfp4ComputePerBlockScale implements quant.NVFP4ComputePerBlockScale.
+func nvfp4ComputePerBlockScale(a quant.NVFP4ComputePerBlockScaleArgs) error {
 	return a.Scale.SetFloat64s(blockScales(a.BlockAmax, a.GlobalAmax))
 }
 
-// nvfp4ExpandScaleToFP8 implements ops.NVFP4ExpandScaleToFP8.
-func nvfp4ExpandScaleToFP8(a ops.NVFP4ExpandScaleToFP8Args) error {
+// nvfp4ExpandScaleToFP8 implements quant.NVFP4ExpandScaleToFP8.
+func nvfp4ExpandScaleToFP8(a quant.NVFP4ExpandScaleToFP8Args) error {
 	return expand(a.Output, matrixOf(a.Input), a.BlockLen)
 }
 
@@ -55,8 +55,8 @@ func expand(out *tensor.Tensor, tiles matrix, blockLen int) error {
 	return out.SetFloat64s(rows.v)
 }
 
-// nvfp4FusedScale implements ops.NVFP4FusedScale.
-func nvfp4FusedScale(a ops.NVFP4FusedScaleArgs) error {
+// nvfp4FusedScale implements quant.NVFP4FusedScale.
+func nvfp4FusedScale(a quant.NVFP4FusedScaleArgs) error {
 	if err := a.PerBlockScale.SetFloat64s(blockScales(a.BlockAmax, a.GlobalAmax)); err != nil {
 		return err
 	}
@@ -66,8 +66,8 @@ func nvfp4FusedScale(a ops.NVFP4FusedScaleArgs) error {
 	return a.TargetAmax.SetFloat64s(a.GlobalAmax.Float64s())
 }
 
-// nvfp4MultiTensorFusedScale implements ops.NVFP4MultiTensorFusedScale.
-func nvfp4MultiTensorFusedScale(a ops.NVFP4MultiTensorFusedScaleArgs) error {
+// nvfp4MultiTensorFusedScale implements quant.NVFP4MultiTensorFusedScale.
+func nvfp4MultiTensorFusedScale(a quant.NVFP4MultiTensorFusedScaleArgs) error {
 	for _, call := range a.Calls {
 		if err := nvfp4FusedScale(call); err != nil {
 			return err

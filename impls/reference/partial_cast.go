@@ -3,7 +3,7 @@ package reference
 import (
 	"math"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/quant"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -37,18 +37,18 @@ func (s shard) cast(out *tensor.Tensor, scale matrix, g grid) error {
 	return out.SetFloat64s(scaled)
 }
 
-// partialAmax implements ops.FP8BlockScalingComputePartialAmax and ops.NVFP42DComputePartialAmax.
-func partialAmax(a ops.PartialAmaxArgs) error {
+// partialAmax implements quant.FP8BlockScalingComputePartialAmax and quant.NVFP42DComputePartialAmax.
+func partialAmax(a quant.PartialAmaxArgs) error {
 	return shard{a.Tensor.Float64s(), a.StartOffset, a.W}.amaxes(a.Amax, grid{a.BlockLen, a.BlockLen})
 }
 
-// partialCast implements ops.FP8BlockScalingPartialCast.
-func partialCast(a ops.PartialCastArgs) error {
+// partialCast implements quant.FP8BlockScalingPartialCast.
+func partialCast(a quant.PartialCastArgs) error {
 	return shard{a.Inp.Float64s(), a.StartOffset, a.W}.cast(a.Out, matrixOf(a.Scale), grid{a.BlockLen, a.BlockLen})
 }
 
-// mxfp8PartialAmax implements ops.MXFP8ScalingComputePartialAmax.
-func mxfp8PartialAmax(a ops.MXFP8PartialAmaxArgs) error {
+// mxfp8PartialAmax implements quant.MXFP8ScalingComputePartialAmax.
+func mxfp8PartialAmax(a quant.MXFP8PartialAmaxArgs) error {
 	s := shard{a.Input.Float64s(), a.StartOffset, a.Cols}
 	if err := s.amaxes(a.AmaxRowwise, grid{1, 32}); err != nil {
 		return err
@@ -56,8 +56,8 @@ func mxfp8PartialAmax(a ops.MXFP8PartialAmaxArgs) error {
 	return s.amaxes(a.AmaxColwise, grid{32, 1})
 }
 
-// mxfp8PartialCast implements ops.MXFP8ScalingPartialCast.
-func mxfp8PartialCast(a ops.MXFP8PartialCastArgs) error {
+// mxfp8PartialCast implements quant.MXFP8ScalingPartialCast.
+func mxfp8PartialCast(a quant.MXFP8PartialCastArgs) error {
 	s := shard{a.Input.Float64s(), a.StartOffset, a.Cols}
 	if err := s.cast(a.OutputRowwise, e8m0Scales(a.ScaleInvRowwise), grid{1, 32}); err != nil {
 		return err
@@ -74,8 +74,8 @@ func e8m0Scales(t *tensor.Tensor) matrix {
 	return m
 }
 
-// nvfp4MultiTensorPartialAmax implements ops.NVFP4MultiTensorComputePartialAmax.
-func nvfp4MultiTensorPartialAmax(a ops.NVFP4MultiTensorComputePartialAmaxArgs) error {
+// nvfp4MultiTensorPartialAmax implements quant.NVFP4MultiTensorComputePartialAmax.
+func nvfp4MultiTensorPartialAmax(a quant.NVFP4MultiTensorComputePartialAmaxArgs) error {
 	for _, call := range a.Calls {
 		if err := partialAmax(call.PartialAmaxArgs); err != nil {
 			return err
@@ -87,8 +87,8 @@ func nvfp4MultiTensorPartialAmax(a ops.NVFP4MultiTensorComputePartialAmaxArgs) e
 	return nil
 }
 
-// nvfp42DPartialCast implements ops.NVFP42DPartialCast.
-func nvfp42DPartialCast(a ops.NVFP42DPartialCastArgs) error {
+// nvfp42DPartialCast implements quant.NVFP42DPartialCast.
+func nvfp42DPartialCast(a quant.NVFP42DPartialCastArgs) error {
 	s := shard{a.Inp.Float64s(), a.StartOffset, a.W}
 	scale, global := matrixOf(a.Scale), number(a.GlobalScale)
 	if !(global > 0) {
@@ -112,8 +112,8 @@ func nvfp42DPartialCast(a ops.NVFP42DPartialCastArgs) error {
 	return a.Out.SetFloat64s(out)
 }
 
-// nvfp4MultiTensor2DPartialCast implements ops.NVFP4MultiTensor2DPartialCast.
-func nvfp4MultiTensor2DPartialCast(a ops.NVFP4MultiTensor2DPartialCastArgs) error {
+// nvfp4MultiTensor2DPartialCast implements quant.NVFP4MultiTensor2DPartialCast.
+func nvfp4MultiTensor2DPartialCast(a quant.NVFP4MultiTensor2DPartialCastArgs) error {
 	for _, call := range a.Calls {
 		if err := nvfp42DPartialCast(call); err != nil {
 			return err

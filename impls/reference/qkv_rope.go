@@ -1,12 +1,12 @@
 package reference
 
 import (
-	"github.com/primus-fl/primus/opregistry/ops"
+	ropeops "github.com/primus-fl/primus/ops/rope"
 	"github.com/primus-fl/primus/tensor"
 )
 
-// fusedQKVRopeForward implements ops.FusedQKVRopeForward.
-func fusedQKVRopeForward(a ops.FusedQKVRopeArgs) error {
+// fusedQKVRopeForward implements rope.FusedQKVRopeForward.
+func fusedQKVRopeForward(a ropeops.FusedQKVRopeArgs) error {
 	qkv, at := a.QKV.Float64s(), positions(tokens(a))
 	parts := make([][]float64, 3)
 	eachPart(a, func(part, lo, hi int) { parts[part] = append(parts[part], qkv[lo:hi]...) })
@@ -20,8 +20,8 @@ func fusedQKVRopeForward(a ops.FusedQKVRopeArgs) error {
 	return nil
 }
 
-// fusedQKVRopeBackward implements ops.FusedQKVRopeBackward.
-func fusedQKVRopeBackward(a ops.FusedQKVRopeArgs) error {
+// fusedQKVRopeBackward implements rope.FusedQKVRopeBackward.
+func fusedQKVRopeBackward(a ropeops.FusedQKVRopeArgs) error {
 	qkv, at := make([]float64, a.QKV.NumElements()), positions(tokens(a))
 	parts := [][]float64{a.Q.Float64s(), a.K.Float64s(), a.V.Float64s()}
 	turn(parts[0], a.Q.Shape()[2], a.QFreqs, at, a.Interleaved, rotatedBack)
@@ -35,7 +35,7 @@ func fusedQKVRopeBackward(a ops.FusedQKVRopeArgs) error {
 
 // eachPart calls f with the range of each part, 0 to 2, of each group of each token in the elements
 // of the fused projection.
-func eachPart(a ops.FusedQKVRopeArgs, f func(part, lo, hi int)) {
+func eachPart(a ropeops.FusedQKVRopeArgs, f func(part, lo, hi int)) {
 	at := 0
 	for range a.QKV.Shape().Rows() {
 		for part, n := range a.QKVSplitArgList {
@@ -46,8 +46,8 @@ func eachPart(a ops.FusedQKVRopeArgs, f func(part, lo, hi int)) {
 }
 
 // tokens returns a call whose positions are those of the fused projection.
-func tokens(a ops.FusedQKVRopeArgs) ops.FusedRopeArgs {
-	t := ops.FusedRopeArgs{Input: a.QKV, QKVFormat: a.QKVFormat, StartPositions: a.StartPositions, CPSize: a.CPSize, CPRank: a.CPRank}
+func tokens(a ropeops.FusedQKVRopeArgs) ropeops.FusedRopeArgs {
+	t := ropeops.FusedRopeArgs{Input: a.QKV, QKVFormat: a.QKVFormat, StartPositions: a.StartPositions, CPSize: a.CPSize, CPRank: a.CPRank}
 	if a.CPSize > 1 {
 		t.StartPositions = nil
 	}

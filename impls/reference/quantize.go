@@ -3,7 +3,7 @@ package reference
 import (
 	"math"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/quant"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -40,7 +40,7 @@ type grid struct{ height, width int }
 func (m matrix) raise(r, c int, v float64) { m.set(r, c, max(m.at(r, c), amax([]float64{v}))) }
 
 // gridOf returns the blocks of a scaling along rows.
-func gridOf(s ops.Scaling, square bool) grid {
+func gridOf(s quant.Scaling, square bool) grid {
 	b := s.BlockLen()
 	if square {
 		return grid{b, b}
@@ -76,23 +76,23 @@ func castDelayed(out *tensor.Tensor, v []float64, scale float64) error {
 	return out.SetFloat64s(scaled)
 }
 
-// quantize implements ops.Quantize.
-func quantize(a ops.QuantizeArgs) error {
+// quantize implements quant.Quantize.
+func quantize(a quant.QuantizeArgs) error {
 	if a.Noop != nil && number(a.Noop) == 1 {
 		return nil
 	}
 	return quantizeMatrix(matrixOf(a.Tensor), a.Quantizer, a.Output)
 }
 
-func quantizeMatrix(x matrix, q ops.Quantizer, out ops.Quantized) error {
+func quantizeMatrix(x matrix, q quant.Quantizer, out quant.Quantized) error {
 	switch q.Scaling {
-	case ops.NoScaling:
+	case quant.NoScaling:
 		return nil
-	case ops.DelayedScaling, ops.CurrentScaling:
+	case quant.DelayedScaling, quant.CurrentScaling:
 		return quantizeWhole(x, q, out)
 	}
 	global := amax(x.v)
-	if q.Scaling == ops.NVFP4Scaling {
+	if q.Scaling == quant.NVFP4Scaling {
 		if err := out.Amax.SetFloat64s([]float64{global}); err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func quantizeMatrix(x matrix, q ops.Quantizer, out ops.Quantized) error {
 	}
 	if out.ColumnwiseData != nil {
 		data, inv := quantizeBlocks(x.transposed(), q, global, out.ColumnwiseData.DType(), 1)
-		if q.Scaling == ops.MXFP8Scaling {
+		if q.Scaling == quant.MXFP8Scaling {
 			data, inv = data.transposed(), inv.transposed()
 		}
 		return store(out.ColumnwiseData, data, out.ColumnwiseScaleInv, inv)
@@ -121,13 +121,13 @@ func store(data *tensor.Tensor, d matrix, scaleInv *tensor.Tensor, inv matrix) e
 }
 
 // quantizeWhole quantises with one scale.
-func quantizeWhole(x matrix, q ops.Quantizer, out ops.Quantized) error {
+func quantizeWhole(x matrix, q quant.Quantizer, out quant.Quantized) error {
 	d := out.Data
 	if d == nil {
 		d = out.ColumnwiseData
 	}
 	largest := amax(x.v)
-	if q.Scaling == ops.DelayedScaling {
+	if q.Scaling == quant.DelayedScaling {
 		largest = max(largest, number(out.Amax))
 	} else if err := out.Scale.SetFloat64s([]float64{scaleOf(largest, fp8Max(d.DType()), float64(q.AmaxEpsilon), q.ForcePow2Scales)}); err != nil {
 		return err
@@ -151,17 +151,17 @@ func quantizeWhole(x matrix, q ops.Quantizer, out ops.Quantized) error {
 
 // quantizeBlocks quantises along rows. It returns the elements of the data and of the scales as
 // their tensors store them: values of fp8, bytes of u8.
-func quantizeBlocks(x matrix, q ops.Quantizer, global float64, d tensor.DType, stream uint32) (data, inv matrix) {
+func quantizeBlocks(x matrix, q quant.Quantizer, global float64, d tensor.DType, stream uint32) (data, inv matrix) {
 	g := gridOf(q.Scaling, q.Block2D)
 	inv = g.amaxes(x)
 	scale := newMatrix(inv.rows, inv.cols)
 	encode := encodingScale(global)
 	for i, largest := range inv.v {
 		switch q.Scaling {
-		case ops.BlockScaling:
+		case quant.BlockScaling:
 			scale.v[i] = scaleOf(largest, fp8Max(d), float64(q.AmaxEpsilon), q.ForcePow2Scales)
 			inv.v[i] = 1 / scale.v[i]
-		case ops.MXFP8Scaling:
+		case quant.MXFP8Scaling:
 			code := tensor.CeilFloat8E8M0(largest / fp8Max(d))
 			scale.v[i] = 1 / float64(code.Float32())
 			inv.v[i] = float64(code)
@@ -170,7 +170,7 @@ func quantizeBlocks(x matrix, q ops.Quantizer, global float64, d tensor.DType, s
 			scale.v[i] = min(encode/inv.v[i], math.MaxFloat32)
 		}
 	}
-	if q.Scaling == ops.NVFP4Scaling {
+	if q.Scaling == quant.NVFP4Scaling {
 		return packed(x, scale, g, q, stream), inv
 	}
 	data = newMatrix(x.rows, x.cols)
@@ -182,7 +182,7 @@ func quantizeBlocks(x matrix, q ops.Quantizer, global float64, d tensor.DType, s
 	return data, inv
 }
 
-// encodingScale returns the S of ops.Quantize.
+// encodingScale returns the S of quant.Quantize.
 func encodingScale(global float64) float64 {
 	if global == 0 || math.IsInf(global, 0) {
 		return 1
@@ -201,7 +201,7 @@ func e4m3(v float64) float64 {
 }
 
 // packed returns E2M1 elements, two per byte.
-func packed(x, scale matrix, g grid, q ops.Quantizer, stream uint32) matrix {
+func packed(x, scale matrix, g grid, q quant.Quantizer, stream uint32) matrix {
 	out := newMatrix(x.rows, x.cols/2)
 	for r := range x.rows {
 		for c := range x.cols {
@@ -216,8 +216,8 @@ func packed(x, scale matrix, g grid, q ops.Quantizer, stream uint32) matrix {
 	return out
 }
 
-// dequantize implements ops.Dequantize.
-func dequantize(a ops.DequantizeArgs) error {
+// dequantize implements quant.Dequantize.
+func dequantize(a quant.DequantizeArgs) error {
 	out := newMatrix(a.Output.Shape().Rows(), a.Output.Shape().Cols())
 	columns := a.Input.Data == nil
 	data, inv := a.Input.Data, a.Input.ScaleInv
@@ -229,7 +229,7 @@ func dequantize(a ops.DequantizeArgs) error {
 		out = out.transposed()
 	}
 	d, s := matrixOf(data), matrixOf(inv)
-	if columns && a.Scaling == ops.MXFP8Scaling {
+	if columns && a.Scaling == quant.MXFP8Scaling {
 		d, s = d.transposed(), s.transposed()
 	}
 	g := gridOf(a.Scaling, a.Block2D)
@@ -237,11 +237,11 @@ func dequantize(a ops.DequantizeArgs) error {
 		for c := range out.cols {
 			var v float64
 			switch a.Scaling {
-			case ops.DelayedScaling, ops.CurrentScaling:
+			case quant.DelayedScaling, quant.CurrentScaling:
 				v = d.at(r, c) * number(inv)
-			case ops.BlockScaling:
+			case quant.BlockScaling:
 				v = d.at(r, c) * s.at(r/g.height, c/g.width)
-			case ops.MXFP8Scaling:
+			case quant.MXFP8Scaling:
 				v = d.at(r, c) * float64(tensor.Float8E8M0(s.at(r/g.height, c/g.width)).Float32())
 			default:
 				code := tensor.Float4E2M1(uint8(d.at(r, c/2)) >> (c % 2 * 4))
@@ -256,8 +256,8 @@ func dequantize(a ops.DequantizeArgs) error {
 	return a.Output.SetFloat64s(out.v)
 }
 
-// bgradQuantize implements ops.BgradQuantize.
-func bgradQuantize(a ops.BgradQuantizeArgs) error {
+// bgradQuantize implements quant.BgradQuantize.
+func bgradQuantize(a quant.BgradQuantizeArgs) error {
 	x := matrixOf(a.Input)
 	if err := quantizeMatrix(x, a.Quantizer, a.Output); err != nil {
 		return err
@@ -276,8 +276,8 @@ func (m matrix) sums() []float64 {
 	return sums
 }
 
-// multiTensorQuantize implements ops.MultiTensorQuantize.
-func multiTensorQuantize(a ops.MultiTensorQuantizeArgs) error {
+// multiTensorQuantize implements quant.MultiTensorQuantize.
+func multiTensorQuantize(a quant.MultiTensorQuantizeArgs) error {
 	for i, t := range a.TensorList {
 		if err := quantizeMatrix(matrixOf(t), a.QuantizerList[i], a.OutputList[i]); err != nil {
 			return err
@@ -286,21 +286,21 @@ func multiTensorQuantize(a ops.MultiTensorQuantizeArgs) error {
 	return nil
 }
 
-// splitQuantize implements ops.SplitQuantize.
-func splitQuantize(a ops.SplitQuantizeArgs) error {
-	_, err := quantizeSections(a.Tensor, a.SplitSections, a.OutputList, func(i int) ops.Quantizer { return a.QuantizerList[i] })
+// splitQuantize implements quant.SplitQuantize.
+func splitQuantize(a quant.SplitQuantizeArgs) error {
+	_, err := quantizeSections(a.Tensor, a.SplitSections, a.OutputList, func(i int) quant.Quantizer { return a.QuantizerList[i] })
 	return err
 }
 
-// groupQuantize implements ops.GroupQuantize.
-func groupQuantize(a ops.GroupQuantizeArgs) error {
-	_, err := quantizeSections(a.Tensor, a.FirstDims, a.OutputList, func(int) ops.Quantizer { return a.Quantizer })
+// groupQuantize implements quant.GroupQuantize.
+func groupQuantize(a quant.GroupQuantizeArgs) error {
+	_, err := quantizeSections(a.Tensor, a.FirstDims, a.OutputList, func(int) quant.Quantizer { return a.Quantizer })
 	return err
 }
 
-// bgradGroupQuantize implements ops.BgradGroupQuantize.
-func bgradGroupQuantize(a ops.BgradGroupQuantizeArgs) error {
-	sums, err := quantizeSections(a.Tensor, a.FirstDims, a.OutputList, func(int) ops.Quantizer { return a.Quantizer })
+// bgradGroupQuantize implements quant.BgradGroupQuantize.
+func bgradGroupQuantize(a quant.BgradGroupQuantizeArgs) error {
+	sums, err := quantizeSections(a.Tensor, a.FirstDims, a.OutputList, func(int) quant.Quantizer { return a.Quantizer })
 	if err != nil {
 		return err
 	}
@@ -308,7 +308,7 @@ func bgradGroupQuantize(a ops.BgradGroupQuantizeArgs) error {
 }
 
 // quantizeSections returns the sums over the rows of each section.
-func quantizeSections(t *tensor.Tensor, lengths []int, out []ops.Quantized, quantizer func(i int) ops.Quantizer) ([]float64, error) {
+func quantizeSections(t *tensor.Tensor, lengths []int, out []quant.Quantized, quantizer func(i int) quant.Quantizer) ([]float64, error) {
 	x := matrixOf(t)
 	perFirst := t.Shape()[1:].Rows()
 	var sums []float64
@@ -327,8 +327,8 @@ func quantizeSections(t *tensor.Tensor, lengths []int, out []ops.Quantized, quan
 	return sums, nil
 }
 
-// castToFP8 implements ops.CastToFP8.
-func castToFP8(a ops.CastToFP8Args) error {
+// castToFP8 implements quant.CastToFP8.
+func castToFP8(a quant.CastToFP8Args) error {
 	meta, k := a.FP8MetaTensor, a.FP8Tensor
 	x := a.Input.Float64s()
 	scale := meta.Scale.At(k)

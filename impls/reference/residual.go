@@ -1,9 +1,9 @@
 package reference
 
-import "github.com/primus-fl/primus/opregistry/ops"
+import "github.com/primus-fl/primus/ops/norm"
 
-// residualAdd implements ops.ResidualAdd.
-func residualAdd(a ops.ResidualAddArgs) error {
+// residualAdd implements norm.ResidualAdd.
+func residualAdd(a norm.ResidualAddArgs) error {
 	sum := a.A.Float64s()
 	for i, b := range a.B.Float64s() {
 		sum[i] += b

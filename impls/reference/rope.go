@@ -4,15 +4,16 @@ import (
 	"math"
 	"slices"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	attentionops "github.com/primus-fl/primus/ops/attention"
+	ropeops "github.com/primus-fl/primus/ops/rope"
 	"github.com/primus-fl/primus/tensor"
 )
 
-// fusedRopeForward implements ops.FusedRopeForward.
-func fusedRopeForward(a ops.FusedRopeArgs) error { return rope(a, rotated) }
+// fusedRopeForward implements rope.FusedRopeForward.
+func fusedRopeForward(a ropeops.FusedRopeArgs) error { return rope(a, rotated) }
 
-// fusedRopeBackward implements ops.FusedRopeBackward.
-func fusedRopeBackward(a ops.FusedRopeArgs) error { return rope(a, rotatedBack) }
+// fusedRopeBackward implements rope.FusedRopeBackward.
+func fusedRopeBackward(a ropeops.FusedRopeArgs) error { return rope(a, rotatedBack) }
 
 // rotation writes the pair (i, j) of a head vector, rotated by the angles of its position.
 type rotation func(x, y, theta []float64, i, j int)
@@ -27,7 +28,7 @@ func rotatedBack(dy, dx, theta []float64, i, j int) {
 	dx[j] = dy[j]*math.Cos(theta[j]) - dy[i]*math.Sin(theta[i])
 }
 
-func rope(a ops.FusedRopeArgs, pair rotation) error {
+func rope(a ropeops.FusedRopeArgs, pair rotation) error {
 	shape := a.Input.Shape()
 	heads := shape[len(shape)-2]
 	x := a.Input.Float64s()
@@ -56,7 +57,7 @@ func turn(x []float64, heads int, angles *tensor.Tensor, positions []int, interl
 }
 
 // positions returns the row of the angle table of each token, in the order of the input.
-func positions(a ops.FusedRopeArgs) []int {
+func positions(a ropeops.FusedRopeArgs) []int {
 	shape := a.Input.Shape()
 	start := func(int) int { return 0 }
 	if a.StartPositions != nil {
@@ -65,13 +66,13 @@ func positions(a ops.FusedRopeArgs) []int {
 	}
 	var out []int
 	switch a.QKVFormat {
-	case ops.SBHD:
+	case attentionops.SBHD:
 		for s := range shape[0] {
 			for b := range shape[1] {
 				out = append(out, start(b)+globalPosition(a, s, shape[0]))
 			}
 		}
-	case ops.BSHD:
+	case attentionops.BSHD:
 		for b := range shape[0] {
 			for s := range shape[1] {
 				out = append(out, start(b)+globalPosition(a, s, shape[1]))
@@ -91,7 +92,7 @@ func positions(a ops.FusedRopeArgs) []int {
 
 // globalPosition returns the position, in the sequence that context parallelism has cut into
 // 2·CPSize chunks, of local position s of a sequence of local length n.
-func globalPosition(a ops.FusedRopeArgs, s, n int) int {
+func globalPosition(a ropeops.FusedRopeArgs, s, n int) int {
 	if a.CPSize <= 1 {
 		return s
 	}

@@ -4,7 +4,8 @@ import (
 	"math"
 	"testing"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/attention"
+	"github.com/primus-fl/primus/ops/rope"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
@@ -28,13 +29,13 @@ func TestRope(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			y := out(t, tensor.F64, 1, 1, 1, len(tt.x))
-			a := ops.FusedRopeArgs{
+			a := rope.FusedRopeArgs{
 				Input: f64(t, []int{1, 1, 1, len(tt.x)}, tt.x...), Freqs: of(t, tensor.F32, []int{1, len(tt.angles)}, tt.angles...),
-				Output: y, QKVFormat: ops.SBHD, Interleaved: tt.interleaved,
+				Output: y, QKVFormat: attention.SBHD, Interleaved: tt.interleaved,
 			}
-			run(t, ops.FusedRopeForward, a)
+			run(t, rope.FusedRopeForward, a)
 			tensortest.CloseTo(t, tt.want, y, tensortest.Tolerance{Abs: 1e-6})
-			run(t, ops.FusedRopeBackward, a)
+			run(t, rope.FusedRopeBackward, a)
 			tensortest.CloseTo(t, tt.back, y, tensortest.Tolerance{Abs: 1e-6})
 		})
 	}
@@ -46,17 +47,17 @@ func TestRopePositions(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string
-		give ops.FusedRopeArgs
+		give rope.FusedRopeArgs
 		axes []int
 		want []float64
 	}{
-		{"sbhd", ops.FusedRopeArgs{QKVFormat: ops.SBHD}, []int{3, 2, 1, 2}, []float64{0, 0, 1, 1, 2, 2}},
-		{"bshd", ops.FusedRopeArgs{QKVFormat: ops.BSHD}, []int{2, 3, 1, 2}, []float64{0, 1, 2, 0, 1, 2}},
-		{"start", ops.FusedRopeArgs{QKVFormat: ops.SBHD, StartPositions: i32(t, 3, 0)}, []int{2, 2, 1, 2}, []float64{3, 0, 4, 1}},
-		{"thd", ops.FusedRopeArgs{QKVFormat: ops.THD, CuSeqlens: i32(t, 0, 2, 2, 5)}, []int{5, 1, 2}, []float64{0, 1, 0, 1, 2}},
-		{"rank 0 of 2", ops.FusedRopeArgs{QKVFormat: ops.SBHD, CPSize: 2}, []int{4, 1, 1, 2}, []float64{0, 1, 6, 7}},
-		{"rank 1 of 2", ops.FusedRopeArgs{QKVFormat: ops.SBHD, CPSize: 2, CPRank: 1}, []int{4, 1, 1, 2}, []float64{2, 3, 4, 5}},
-		{"thd, rank 1 of 2", ops.FusedRopeArgs{QKVFormat: ops.THD, CuSeqlens: i32(t, 0, 4, 12), CPSize: 2, CPRank: 1}, []int{6, 1, 2}, []float64{1, 2, 2, 3, 4, 5}},
+		{"sbhd", rope.FusedRopeArgs{QKVFormat: attention.SBHD}, []int{3, 2, 1, 2}, []float64{0, 0, 1, 1, 2, 2}},
+		{"bshd", rope.FusedRopeArgs{QKVFormat: attention.BSHD}, []int{2, 3, 1, 2}, []float64{0, 1, 2, 0, 1, 2}},
+		{"start", rope.FusedRopeArgs{QKVFormat: attention.SBHD, StartPositions: i32(t, 3, 0)}, []int{2, 2, 1, 2}, []float64{3, 0, 4, 1}},
+		{"thd", rope.FusedRopeArgs{QKVFormat: attention.THD, CuSeqlens: i32(t, 0, 2, 2, 5)}, []int{5, 1, 2}, []float64{0, 1, 0, 1, 2}},
+		{"rank 0 of 2", rope.FusedRopeArgs{QKVFormat: attention.SBHD, CPSize: 2}, []int{4, 1, 1, 2}, []float64{0, 1, 6, 7}},
+		{"rank 1 of 2", rope.FusedRopeArgs{QKVFormat: attention.SBHD, CPSize: 2, CPRank: 1}, []int{4, 1, 1, 2}, []float64{2, 3, 4, 5}},
+		{"thd, rank 1 of 2", rope.FusedRopeArgs{QKVFormat: attention.THD, CuSeqlens: i32(t, 0, 4, 12), CPSize: 2, CPRank: 1}, []int{6, 1, 2}, []float64{1, 2, 2, 3, 4, 5}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -71,7 +72,7 @@ func TestRopePositions(t *testing.T) {
 			}
 			a := tt.give
 			a.Input, a.Output, a.Freqs = f64(t, tt.axes, x...), out(t, tensor.F64, tt.axes...), of(t, tensor.F32, []int{10, 2}, angles...)
-			run(t, ops.FusedRopeForward, a)
+			run(t, rope.FusedRopeForward, a)
 			tensortest.CloseTo(t, turned, a.Output, tensortest.Tolerance{Abs: 1e-6})
 		})
 	}

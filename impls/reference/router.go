@@ -4,15 +4,15 @@ import (
 	"math"
 	"slices"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/moe"
 	"github.com/primus-fl/primus/tensor"
 )
 
 // routerEpsilon keeps the sums of scores from being 0.
 const routerEpsilon = 1e-20
 
-// fusedTopkFwd implements ops.FusedTopkWithScoreFunctionFwd.
-func fusedTopkFwd(a ops.FusedTopkWithScoreFunctionFwdArgs) error {
+// fusedTopkFwd implements moe.FusedTopkWithScoreFunctionFwd.
+func fusedTopkFwd(a moe.FusedTopkWithScoreFunctionFwdArgs) error {
 	experts := a.Logits.Shape()[1]
 	bias := orAll(a.ExpertBias, experts, 0)
 	scale := float64(a.ScalingFactor.Or(1))
@@ -21,7 +21,7 @@ func fusedTopkFwd(a ops.FusedTopkWithScoreFunctionFwdArgs) error {
 	for first := 0; first < len(x); first += experts {
 		logits := x[first : first+experts]
 		s := logits
-		if a.ScoreFunction != ops.SoftmaxScore || a.UsePreSoftmax {
+		if a.ScoreFunction != moe.SoftmaxScore || a.UsePreSoftmax {
 			s = scores(logits, a.ScoreFunction)
 		}
 		value := make([]float64, experts)
@@ -34,9 +34,9 @@ func fusedTopkFwd(a ops.FusedTopkWithScoreFunctionFwdArgs) error {
 			probs[first+e], chosen[first+e] = scale*p[k], 1
 		}
 		switch {
-		case a.ScoreFunction == ops.SqrtSoftplusScore:
+		case a.ScoreFunction == moe.SqrtSoftplusScore:
 			copy(saved[first:], logits)
-		case a.ScoreFunction == ops.SoftmaxScore && !a.UsePreSoftmax:
+		case a.ScoreFunction == moe.SoftmaxScore && !a.UsePreSoftmax:
 			copy(saved[first:], orAll(nil, experts, math.Inf(-1)))
 			for k, e := range best {
 				saved[first+e] = p[k]
@@ -55,14 +55,14 @@ func fusedTopkFwd(a ops.FusedTopkWithScoreFunctionFwdArgs) error {
 }
 
 // scores applies a score function to the logits of a token.
-func scores(x []float64, f ops.ScoreFunction) []float64 {
+func scores(x []float64, f moe.ScoreFunction) []float64 {
 	s := make([]float64, len(x))
 	lse := logSumExp(x)
 	for e, v := range x {
 		switch f {
-		case ops.SigmoidScore:
+		case moe.SigmoidScore:
 			s[e] = 1 / (1 + math.Exp(-v))
-		case ops.SqrtSoftplusScore:
+		case moe.SqrtSoftplusScore:
 			s[e] = math.Sqrt(softplus(v))
 		default:
 			s[e] = math.Exp(v - lse)
@@ -75,7 +75,7 @@ func scores(x []float64, f ops.ScoreFunction) []float64 {
 func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
 
 // considered returns the experts that may be chosen, in order.
-func considered(a ops.FusedTopkWithScoreFunctionFwdArgs, value []float64) []int {
+func considered(a moe.FusedTopkWithScoreFunctionFwdArgs, value []float64) []int {
 	all := make([]int, len(value))
 	for e := range all {
 		all[e] = e
@@ -118,7 +118,7 @@ func topmost(value []float64, index []int, n int) []int {
 }
 
 // weights returns p of the chosen experts.
-func weights(s []float64, best []int, f ops.ScoreFunction, preSoftmax bool) []float64 {
+func weights(s []float64, best []int, f moe.ScoreFunction, preSoftmax bool) []float64 {
 	p := make([]float64, len(best))
 	sum := routerEpsilon
 	for k, e := range best {
@@ -126,9 +126,9 @@ func weights(s []float64, best []int, f ops.ScoreFunction, preSoftmax bool) []fl
 		sum += s[e]
 	}
 	switch {
-	case f == ops.SoftmaxScore && !preSoftmax:
-		return scores(p, ops.SoftmaxScore)
-	case f == ops.SoftmaxScore || len(best) == 1:
+	case f == moe.SoftmaxScore && !preSoftmax:
+		return scores(p, moe.SoftmaxScore)
+	case f == moe.SoftmaxScore || len(best) == 1:
 		return p
 	}
 	for k := range p {
@@ -137,27 +137,27 @@ func weights(s []float64, best []int, f ops.ScoreFunction, preSoftmax bool) []fl
 	return p
 }
 
-// fusedTopkBwd implements ops.FusedTopkWithScoreFunctionBwd.
-func fusedTopkBwd(a ops.FusedTopkWithScoreFunctionBwdArgs) error {
+// fusedTopkBwd implements moe.FusedTopkWithScoreFunctionBwd.
+func fusedTopkBwd(a moe.FusedTopkWithScoreFunctionBwdArgs) error {
 	scale := float64(a.ScalingFactor.Or(1))
 	g, chosen := a.GradProbs.Float64s(), a.RoutingMap.Float64s()
 	for i := range g {
 		g[i] *= scale
 	}
-	all := a.ScoreFunction == ops.SoftmaxScore && a.UsePreSoftmax
+	all := a.ScoreFunction == moe.SoftmaxScore && a.UsePreSoftmax
 	return routerGradient(a.GradLogits, a.IntermediateOutput, g, chosen, a.ScoreFunction, all, a.Topk)
 }
 
 // routerGradient writes the gradient with respect to the logits. g is the gradient of the weights;
 // it is used only where an expert was chosen. all says whether softmax ran over all experts or over
 // the chosen ones.
-func routerGradient(gradLogits, saved *tensor.Tensor, g, chosen []float64, f ops.ScoreFunction, all bool, topk int) error {
+func routerGradient(gradLogits, saved *tensor.Tensor, g, chosen []float64, f moe.ScoreFunction, all bool, topk int) error {
 	experts := gradLogits.Shape()[1]
 	out, x := make([]float64, len(g)), saved.Float64s()
 	for first := 0; first < len(g); first += experts {
 		end := first + experts
 		s := x[first:end]
-		if f == ops.SqrtSoftplusScore {
+		if f == moe.SqrtSoftplusScore {
 			s = scores(s, f)
 		}
 		sum, product := routerEpsilon, 0.0
@@ -171,9 +171,9 @@ func routerGradient(gradLogits, saved *tensor.Tensor, g, chosen []float64, f ops
 			taken := chosen[first+e] != 0
 			ds := 0.0
 			switch {
-			case taken && f == ops.SoftmaxScore:
+			case taken && f == moe.SoftmaxScore:
 				ds = g[first+e] - product
-			case f == ops.SoftmaxScore && all:
+			case f == moe.SoftmaxScore && all:
 				ds = -product
 			case taken && topk > 1:
 				ds = g[first+e]/sum - product/(sum*sum)
@@ -183,9 +183,9 @@ func routerGradient(gradLogits, saved *tensor.Tensor, g, chosen []float64, f ops
 				continue
 			}
 			switch f {
-			case ops.SoftmaxScore:
+			case moe.SoftmaxScore:
 				out[first+e] = ds * s[e]
-			case ops.SigmoidScore:
+			case moe.SigmoidScore:
 				out[first+e] = ds * s[e] * (1 - s[e])
 			default:
 				out[first+e] = ds / (1 + math.Exp(-x[first+e])) / (2*s[e] + routerEpsilon)
@@ -195,8 +195,8 @@ func routerGradient(gradLogits, saved *tensor.Tensor, g, chosen []float64, f ops
 	return gradLogits.SetFloat64s(out)
 }
 
-// fusedScoreFwd implements ops.FusedScoreForMoEAuxLossFwd.
-func fusedScoreFwd(a ops.FusedScoreForMoEAuxLossFwdArgs) error {
+// fusedScoreFwd implements moe.FusedScoreForMoEAuxLossFwd.
+func fusedScoreFwd(a moe.FusedScoreForMoEAuxLossFwdArgs) error {
 	experts := a.Logits.Shape()[1]
 	x := a.Logits.Float64s()
 	out, chosen, saved := make([]float64, len(x)), make([]float64, len(x)), make([]float64, len(x))
@@ -207,10 +207,10 @@ func fusedScoreFwd(a ops.FusedScoreForMoEAuxLossFwdArgs) error {
 	for first := 0; first < len(x); first += experts {
 		s := scores(x[first:first+experts], a.ScoreFunction)
 		copy(saved[first:], s)
-		if a.ScoreFunction == ops.SqrtSoftplusScore {
+		if a.ScoreFunction == moe.SqrtSoftplusScore {
 			copy(saved[first:first+experts], x[first:])
 		}
-		if a.ScoreFunction != ops.SoftmaxScore && a.Topk > 1 {
+		if a.ScoreFunction != moe.SoftmaxScore && a.Topk > 1 {
 			sum := routerEpsilon
 			for _, v := range s {
 				sum += v
@@ -233,14 +233,14 @@ func fusedScoreFwd(a ops.FusedScoreForMoEAuxLossFwdArgs) error {
 	return a.IntermediateOutput.SetFloat64s(saved)
 }
 
-// fusedScoreBwd implements ops.FusedScoreForMoEAuxLossBwd.
-func fusedScoreBwd(a ops.FusedScoreForMoEAuxLossBwdArgs) error {
+// fusedScoreBwd implements moe.FusedScoreForMoEAuxLossBwd.
+func fusedScoreBwd(a moe.FusedScoreForMoEAuxLossBwdArgs) error {
 	g := a.GradScores.Float64s()
 	return routerGradient(a.GradLogits, a.IntermediateOutput, g, orAll(nil, len(g), 1), a.ScoreFunction, true, a.Topk)
 }
 
-// fusedAuxLossFwd implements ops.FusedMoEAuxLossFwd.
-func fusedAuxLossFwd(a ops.FusedMoEAuxLossFwdArgs) error {
+// fusedAuxLossFwd implements moe.FusedMoEAuxLossFwd.
+func fusedAuxLossFwd(a moe.FusedMoEAuxLossFwdArgs) error {
 	n := float64(a.TotalNumTokens)
 	c := float64(a.NumExperts) * float64(a.Coeff) / (float64(a.Topk) * n * n)
 	tokens, sum := a.TokensPerExpert.Float64s(), 0.0
@@ -253,8 +253,8 @@ func fusedAuxLossFwd(a ops.FusedMoEAuxLossFwdArgs) error {
 	return a.ConstBuf.SetFloat64s([]float64{c})
 }
 
-// fusedAuxLossBwd implements ops.FusedMoEAuxLossBwd.
-func fusedAuxLossBwd(a ops.FusedMoEAuxLossBwdArgs) error {
+// fusedAuxLossBwd implements moe.FusedMoEAuxLossBwd.
+func fusedAuxLossBwd(a moe.FusedMoEAuxLossBwdArgs) error {
 	c, g, tokens := a.ConstBuf.Float64s()[0], a.GradAuxLoss.Float64s()[0], a.TokensPerExpert.Float64s()
 	out := make([]float64, a.GradProbs.NumElements())
 	for i := range out {

@@ -3,7 +3,7 @@ package reference
 import (
 	"math"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	softmaxops "github.com/primus-fl/primus/ops/softmax"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -16,9 +16,9 @@ func everyColumn(_, _, cols int) int { return cols }
 // causalColumns is a causal mask aligned to the bottom right.
 func causalColumns(i, rows, cols int) int { return max(0, i+cols-rows+1) }
 
-// softmax returns the impl of an op like ops.ScaledSoftmaxForward.
-func softmax(seen columns) func(ops.SoftmaxArgs) error {
-	return func(a ops.SoftmaxArgs) error {
+// softmax returns the impl of an op like softmax.ScaledSoftmaxForward.
+func softmax(seen columns) func(softmaxops.SoftmaxArgs) error {
+	return func(a softmaxops.SoftmaxArgs) error {
 		x := a.Input.Float64s()
 		y := make([]float64, len(x))
 		eachRow(a.Input.Shape(), seen, func(lo, hi int) {
@@ -28,9 +28,9 @@ func softmax(seen columns) func(ops.SoftmaxArgs) error {
 	}
 }
 
-// softmaxGradient returns the impl of an op like ops.ScaledSoftmaxBackward.
-func softmaxGradient(seen columns) func(ops.SoftmaxBackwardArgs) error {
-	return func(a ops.SoftmaxBackwardArgs) error {
+// softmaxGradient returns the impl of an op like softmax.ScaledSoftmaxBackward.
+func softmaxGradient(seen columns) func(softmaxops.SoftmaxBackwardArgs) error {
+	return func(a softmaxops.SoftmaxBackwardArgs) error {
 		dy, y := a.OutputGrads.Float64s(), a.SoftmaxResults.Float64s()
 		dx := make([]float64, len(y))
 		eachRow(a.SoftmaxResults.Shape(), seen, func(lo, hi int) {
@@ -46,8 +46,8 @@ func softmaxGradient(seen columns) func(ops.SoftmaxBackwardArgs) error {
 // maskedLogit is the value of a masked logit. A row whose largest logit it is gives zeros.
 const maskedLogit = -10000
 
-// maskedSoftmax implements ops.ScaledMaskedSoftmaxForward.
-func maskedSoftmax(a ops.ScaledMaskedSoftmaxForwardArgs) error {
+// maskedSoftmax implements softmax.ScaledMaskedSoftmaxForward.
+func maskedSoftmax(a softmaxops.ScaledMaskedSoftmaxForwardArgs) error {
 	shape := a.Input.Shape()
 	x, mask := a.Input.Float64s(), a.Mask.Float64s()
 	y := make([]float64, len(x))

@@ -3,15 +3,15 @@ package reference
 import (
 	"math"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/random"
 	"github.com/primus-fl/primus/tensor"
 )
 
-// word returns the random number of element i, as ops.Quantize numbers them.
+// word returns the random number of element i, as quant.Quantize numbers them.
 func word(seed, offset uint64, stream uint32, i int) uint32 {
 	block := offset + uint64(i/4)
 	counter := [4]uint32{uint32(block), uint32(block >> 32), stream, 0}
-	return ops.Philox4x32(counter, [2]uint32{uint32(seed), uint32(seed >> 32)})[i%4]
+	return random.Philox4x32(counter, [2]uint32{uint32(seed), uint32(seed >> 32)})[i%4]
 }
 
 // stochastic rounds v to one of its two neighbours in E2M1.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/opregistry/opstest"
+	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -38,19 +38,19 @@ func TestTrials(t *testing.T) {
 
 func TestTrialsFindWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	right := function(t, ops.RMSNormFwd)
-	try := func(run opregistry.Func[ops.RMSNormFwdArgs]) opstest.Trial {
-		found, err := opstest.Try(opstest.Subject{Impl: opregistry.Impl{Op: ops.RMSNormFwd, ID: "vendor.acme", Run: run}})
+	right := function(t, norm.RMSNormFwd)
+	try := func(run opregistry.Func[norm.RMSNormFwdArgs]) opstest.Trial {
+		found, err := opstest.Try(opstest.Subject{Impl: opregistry.Impl{Op: norm.RMSNormFwd, ID: "vendor.acme", Run: run}})
 		require.NoError(t, err)
 		return found
 	}
 	all := try(right)
 	assert.Equal(t, opstest.Trial{Served: 16}, all)
 
-	found := try(func(*opregistry.Exec, ops.RMSNormFwdArgs) error { return opregistry.Unsupported("never") })
+	found := try(func(*opregistry.Exec, norm.RMSNormFwdArgs) error { return opregistry.Unsupported("never") })
 	assert.Equal(t, opstest.Trial{Declined: 64}, found)
 
-	picky := try(func(x *opregistry.Exec, a ops.RMSNormFwdArgs) error {
+	picky := try(func(x *opregistry.Exec, a norm.RMSNormFwdArgs) error {
 		if a.Input.DType() != tensor.F32 || !a.Input.IsContiguous() {
 			return opregistry.Unsupported("not yet")
 		}
@@ -59,7 +59,7 @@ func TestTrialsFindWhatIsWrong(t *testing.T) {
 	assert.Equal(t, 4, picky.Served)
 	assert.Empty(t, picky.Failure)
 
-	found = try(func(_ *opregistry.Exec, a ops.RMSNormFwdArgs) error {
+	found = try(func(_ *opregistry.Exec, a norm.RMSNormFwdArgs) error {
 		if a.Input.DType() == tensor.BF16 {
 			return errors.New("no memory")
 		}
@@ -69,26 +69,26 @@ func TestTrialsFindWhatIsWrong(t *testing.T) {
 	assert.Regexp(t, `^case bf16/.*: no memory$`, found.Failure)
 	assert.Empty(t, found.Stray)
 
-	found = try(func(_ *opregistry.Exec, a ops.RMSNormFwdArgs) error {
+	found = try(func(_ *opregistry.Exec, a norm.RMSNormFwdArgs) error {
 		a.Output.Set(7, make([]int, len(a.Output.Shape()))...)
 		return opregistry.Unsupported("too late")
 	})
 	assert.Regexp(t, `^case f32/.*: operand "output" was written to before the impl declined$`, found.Stray)
 
-	found = try(func(*opregistry.Exec, ops.RMSNormFwdArgs) error { panic("at once") })
+	found = try(func(*opregistry.Exec, norm.RMSNormFwdArgs) error { panic("at once") })
 	assert.Contains(t, found.Failure, "panic: at once")
 
-	found = try(func(x *opregistry.Exec, a ops.RMSNormFwdArgs) error {
+	found = try(func(x *opregistry.Exec, a norm.RMSNormFwdArgs) error {
 		a.Weight.Set(7, 0)
 		return right(x, a)
 	})
 	assert.Regexp(t, `^case f32/.*: operand "weight" was written to, although the op only reads it$`, found.Stray)
 	assert.Empty(t, found.Failure)
 
-	forward := opregistry.Impl{Op: ops.RMSNormFwd, ID: "vendor.acme", Run: opregistry.Func[ops.RMSNormFwdArgs](func(*opregistry.Exec, ops.RMSNormFwdArgs) error {
+	forward := opregistry.Impl{Op: norm.RMSNormFwd, ID: "vendor.acme", Run: opregistry.Func[norm.RMSNormFwdArgs](func(*opregistry.Exec, norm.RMSNormFwdArgs) error {
 		return opregistry.Unsupported("never")
 	})}
-	backward := opregistry.Impl{Op: ops.RMSNormBwd, ID: "vendor.acme", Run: function(t, ops.RMSNormBwd)}
+	backward := opregistry.Impl{Op: norm.RMSNormBwd, ID: "vendor.acme", Run: function(t, norm.RMSNormBwd)}
 	found, err := opstest.Try(opstest.Subject{Impl: backward, Forward: &forward})
 	require.NoError(t, err)
 	assert.Zero(t, found.Served)
@@ -96,7 +96,7 @@ func TestTrialsFindWhatIsWrong(t *testing.T) {
 
 	_, err = opstest.Try(opstest.Subject{})
 	require.ErrorContains(t, err, "without an op")
-	_, err = opstest.Try(opstest.Subject{Impl: opregistry.Impl{Op: ops.RMSNormFwd, ID: "vendor.acme", Run: 7}})
+	_, err = opstest.Try(opstest.Subject{Impl: opregistry.Impl{Op: norm.RMSNormFwd, ID: "vendor.acme", Run: 7}})
 	require.ErrorContains(t, err, "got Run of type int")
 	alien := opregistry.NewOp("alien", opregistry.Schema[int]{
 		Validate: func(int) error { return nil }, Operands: func(int) []opregistry.Operand { return nil },

@@ -7,16 +7,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/opregistry/opstest"
+	"github.com/primus-fl/primus/ops/activation"
 	"github.com/primus-fl/primus/tensor"
 )
 
 func TestVerify(t *testing.T) {
 	t.Parallel()
-	right := function(t, ops.SwiGLU)
-	impl := func(run opregistry.Func[ops.SwiGLUArgs]) opregistry.Impl {
-		return opregistry.Impl{Op: ops.SwiGLU, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Run: run}
+	right := function(t, activation.SwiGLU)
+	impl := func(run opregistry.Func[activation.SwiGLUArgs]) opregistry.Impl {
+		return opregistry.Impl{Op: activation.SwiGLU, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Run: run}
 	}
 	oracle := impl(right)
 	results, err := opstest.Verify(oracle, oracle, opstest.WithDTypes(tensor.F32, tensor.BF16))
@@ -30,7 +30,7 @@ func TestVerify(t *testing.T) {
 	}
 	assert.Equal(t, tensor.BF16, results[1].DType)
 
-	results, err = opstest.Verify(impl(func(x *opregistry.Exec, a ops.SwiGLUArgs) error {
+	results, err = opstest.Verify(impl(func(x *opregistry.Exec, a activation.SwiGLUArgs) error {
 		switch a.Input.DType() {
 		case tensor.BF16:
 			return opregistry.Unsupported("bf16")
@@ -51,6 +51,6 @@ func TestVerify(t *testing.T) {
 	assert.Equal(t, "fail", results[2].Status())
 	assert.Contains(t, results[2].Failures[0].Reason, "panic: no f16")
 
-	_, err = opstest.Verify(oracle, opregistry.Impl{Op: ops.DSwiGLU, ID: "x"})
+	_, err = opstest.Verify(oracle, opregistry.Impl{Op: activation.DSwiGLU, ID: "x"})
 	require.ErrorContains(t, err, "want two impls of one op")
 }

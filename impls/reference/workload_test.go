@@ -9,8 +9,8 @@ import (
 
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/opregistry/opstest"
+	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -43,13 +43,13 @@ func TestWorkloads(t *testing.T) {
 
 func TestWorkloadsFindWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	right := function(t, ops.RMSNormFwd)
-	subject := func(run opregistry.Func[ops.RMSNormFwdArgs]) opstest.Subject {
-		return opstest.Subject{Impl: opregistry.Impl{Op: ops.RMSNormFwd, ID: "vendor.acme", Run: run}}
+	right := function(t, norm.RMSNormFwd)
+	subject := func(run opregistry.Func[norm.RMSNormFwdArgs]) opstest.Subject {
+		return opstest.Subject{Impl: opregistry.Impl{Op: norm.RMSNormFwd, ID: "vendor.acme", Run: run}}
 	}
 	sound := subject(right)
 	calls := 0
-	wrong := subject(func(x *opregistry.Exec, a ops.RMSNormFwdArgs) error {
+	wrong := subject(func(x *opregistry.Exec, a norm.RMSNormFwdArgs) error {
 		err := right(x, a)
 		if calls++; calls > 1 {
 			a.RSigma.Set(7, 0)
@@ -64,12 +64,12 @@ func TestWorkloadsFindWhatIsWrong(t *testing.T) {
 	require.ErrorContains(t, work[0].Check(work[1], equal), `operand "rsigma" differs in 1 of 2 elements: element 0`)
 
 	broken := errors.New("broken")
-	_, err = opstest.Smallest(tensor.F32, sound, subject(func(*opregistry.Exec, ops.RMSNormFwdArgs) error { return broken }))
+	_, err = opstest.Smallest(tensor.F32, sound, subject(func(*opregistry.Exec, norm.RMSNormFwdArgs) error { return broken }))
 	require.ErrorIs(t, err, broken)
-	_, err = opstest.Smallest(tensor.F32, subject(func(*opregistry.Exec, ops.RMSNormFwdArgs) error { panic("at once") }))
+	_, err = opstest.Smallest(tensor.F32, subject(func(*opregistry.Exec, norm.RMSNormFwdArgs) error { panic("at once") }))
 	require.ErrorContains(t, err, "at once")
 
-	picky := subject(func(x *opregistry.Exec, a ops.RMSNormFwdArgs) error {
+	picky := subject(func(x *opregistry.Exec, a norm.RMSNormFwdArgs) error {
 		if a.Input.NumElements() > 100 || a.Input.DType() != tensor.F32 {
 			return opregistry.Unsupported("large")
 		}
@@ -85,7 +85,7 @@ func TestWorkloadsFindWhatIsWrong(t *testing.T) {
 
 	_, err = opstest.Largest(tensor.F32)
 	require.ErrorContains(t, err, "no subject")
-	_, err = opstest.Largest(tensor.F32, sound, opstest.Subject{Impl: opregistry.Impl{Op: ops.RMSNormBwd, ID: "x"}})
+	_, err = opstest.Largest(tensor.F32, sound, opstest.Subject{Impl: opregistry.Impl{Op: norm.RMSNormBwd, ID: "x"}})
 	require.ErrorContains(t, err, "two impls of one op")
 	alien := opregistry.NewOp("alien", opregistry.Schema[int]{
 		Validate: func(int) error { return nil }, Operands: func(int) []opregistry.Operand { return nil },

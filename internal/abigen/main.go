@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops"
 	"github.com/primus-fl/primus/vendors/abi"
 	"github.com/primus-fl/primus/vendors/plugin"
 )

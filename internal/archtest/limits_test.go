@@ -21,7 +21,6 @@ var oversize = []string{
 	"cmd/primus/command",
 	"impls/flagos",
 	"impls/reference",
-	"opregistry/ops",
 	"opregistry/opstest",
 	"runtime/backends/native",
 }

@@ -8,7 +8,11 @@ import (
 	"reflect"
 	"strconv"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/attention"
+	"github.com/primus-fl/primus/ops/dropout"
+	"github.com/primus-fl/primus/ops/optim"
+	"github.com/primus-fl/primus/ops/random"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -36,12 +40,12 @@ func newRequest(op string, args any) *request {
 // random bits differ.
 func kept(args any) *tensor.Tensor {
 	switch a := args.(type) {
-	case ops.DropoutFwdArgs:
+	case dropout.DropoutFwdArgs:
 		return drawn(a.Seed, a.Offset, a.DropoutProbability, a.Input.NumElements())
-	case ops.FusedAttnFwdArgs:
+	case attention.FusedAttnFwdArgs:
 		d := a.Dims()
 		return drawn(a.RNGSeed, a.RNGOffset, a.PDropout, d.Batch, d.Heads, d.SeqQ, d.SeqKV)
-	case ops.FusedAttnBwdArgs:
+	case attention.FusedAttnBwdArgs:
 		return kept(a.Fwd())
 	}
 	return nil
@@ -54,7 +58,7 @@ func drawn(seed, offset uint64, p float32, shape ...int) *tensor.Tensor {
 	}
 	keep := make([]float64, tensor.Shape(shape).NumElements())
 	for n := range keep {
-		if float64(ops.RandomBits(seed, offset, uint64(n))) >= math.Floor(float64(p)*0x1p32) {
+		if float64(random.Bits(seed, offset, uint64(n))) >= math.Floor(float64(p)*0x1p32) {
 			keep[n] = 1
 		}
 	}
@@ -86,20 +90,20 @@ func (r *request) value(v reflect.Value) any {
 	switch x := v.Interface().(type) {
 	case *tensor.Tensor:
 		return r.tensor(x)
-	case ops.OptionalFloat:
+	case opregistry.OptionalFloat:
 		if f, given := x.Get(); given {
 			return number(float64(f))
 		}
 		return nil
-	case ops.OptionalBool:
+	case opregistry.OptionalBool:
 		if b, given := x.Get(); given {
 			return b
 		}
 		return nil
-	case ops.WindowSize:
+	case attention.WindowSize:
 		left, right := x.Bounds()
 		return []int{left, right}
-	case ops.AdamMode:
+	case optim.AdamMode:
 		return int(x)
 	case fmt.Stringer:
 		return x.String()

@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops"
+	"github.com/primus-fl/primus/ops/activation"
+	"github.com/primus-fl/primus/ops/softmax"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
@@ -133,8 +135,8 @@ func (c call[A]) near(t *testing.T, id string, want, got A) {
 // or are lost where package ops allows it: after an exponential.
 func subnormal(op opregistry.Handle) float64 {
 	exponentials := []opregistry.Handle{
-		ops.GELU, ops.QGELU, ops.SiLU, ops.DGELU, ops.DQGELU, ops.DSiLU, ops.SwiGLU, ops.GEGLU, ops.GLU, ops.QGEGLU,
-		ops.DSwiGLU, ops.DGEGLU, ops.DGLU, ops.DQGEGLU, ops.ScaledSoftmaxForward,
+		activation.GELU, activation.QGELU, activation.SiLU, activation.DGELU, activation.DQGELU, activation.DSiLU, activation.SwiGLU, activation.GEGLU, activation.GLU, activation.QGEGLU,
+		activation.DSwiGLU, activation.DGEGLU, activation.DGLU, activation.DQGEGLU, softmax.ScaledSoftmaxForward,
 	}
 	if slices.Contains(exponentials, op) {
 		return 0x1p-126

@@ -1,6 +1,6 @@
 // Package philox computes the random decisions of dropout, many at a time.
 //
-// The numbers are those of ops.RandomBits, so that all impls agree bit for bit. AtLeast compares
+// The numbers are those of random.Bits, so that all impls agree bit for bit. AtLeast compares
 // consecutive numbers with a threshold and stores one bit for each; Select keeps the elements of a
 // vector whose bits are set. Both have a version in plain Go and on amd64 versions for AVX2 and
 // AVX-512, which all give the same results. The build tag noasm leaves the assembly out.

@@ -1,13 +1,13 @@
 package philox
 
-import "github.com/primus-fl/primus/opregistry/ops"
+import "github.com/primus-fl/primus/ops/random"
 
 // wordBits is the number of decisions in an element of bits.
 const wordBits = 32
 
 // AtLeast fills dst with decisions, bit i mod 32 of dst[⌊i/32⌋] being
 //
-//	RandomBits(seed, counter, i) >= threshold
+//	random.Bits(seed, counter, i) >= threshold
 func AtLeast(dst []uint32, seed, counter uint64, threshold uint32) {
 	if len(dst) > 0 {
 		atLeast(dst, seed, counter, threshold)
@@ -39,7 +39,7 @@ func atLeastGeneric(dst []uint32, seed, counter uint64, threshold uint32) {
 	for i := range dst {
 		word := uint32(0)
 		for at := 0; at < wordBits; at += 4 {
-			for k, w := range ops.Philox4x32([4]uint32{uint32(counter), uint32(counter >> 32)}, key) {
+			for k, w := range random.Philox4x32([4]uint32{uint32(counter), uint32(counter >> 32)}, key) {
 				if w >= threshold {
 					word |= 1 << (at + k)
 				}

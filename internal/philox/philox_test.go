@@ -10,7 +10,7 @@ import (
 
 	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/philox"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/random"
 )
 
 func TestAtLeastAgreesWithRandomBits(t *testing.T) {
@@ -28,14 +28,14 @@ func TestAtLeastAgreesWithRandomBits(t *testing.T) {
 			case 4:
 				threshold = math.MaxUint32
 			case 5: // a number that is drawn
-				threshold = ops.RandomBits(seed, counter, 17)
+				threshold = random.Bits(seed, counter, 17)
 			}
 			bits := make([]uint32, 2+i%7)
 			bits[len(bits)-1] = 0xabcdef
 			philox.AtLeast(bits[:len(bits)-1], seed, counter, threshold)
 			require.EqualValues(t, 0xabcdef, bits[len(bits)-1], "beside what was to be written")
 			for n := range 32 * (len(bits) - 1) {
-				want := ops.RandomBits(seed, counter, uint64(n)) >= threshold
+				want := random.Bits(seed, counter, uint64(n)) >= threshold
 				require.Equal(t, want, bits[n/32]>>(n%32)&1 == 1, "bit %d, seed %x, counter %x, threshold %x", n, seed, counter, threshold)
 			}
 		}

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/activation"
+	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -19,42 +20,42 @@ func wide(half []int) []int {
 	return out
 }
 
-func swigluCases(d tensor.DType) []testCase[ops.SwiGLUArgs] {
-	var cases []testCase[ops.SwiGLUArgs]
-	add := func(name string, make func(*stage) ops.SwiGLUArgs) {
-		cases = append(cases, testCase[ops.SwiGLUArgs]{name, make})
+func swigluCases(d tensor.DType) []testCase[activation.SwiGLUArgs] {
+	var cases []testCase[activation.SwiGLUArgs]
+	add := func(name string, make func(*stage) activation.SwiGLUArgs) {
+		cases = append(cases, testCase[activation.SwiGLUArgs]{name, make})
 	}
 	for _, shape := range gluShapes() {
 		for _, l := range []layout{dense, padded, turned} {
 			for _, scale := range []float64{1, 20} {
-				add(fmt.Sprintf("%v/%v/scale=%v", tensor.Shape(shape), l, scale), func(s *stage) ops.SwiGLUArgs {
-					return ops.SwiGLUArgs{Input: s.scaled(scale, l, d, wide(shape)...), Output: s.out(l, d, shape...)}
+				add(fmt.Sprintf("%v/%v/scale=%v", tensor.Shape(shape), l, scale), func(s *stage) activation.SwiGLUArgs {
+					return activation.SwiGLUArgs{Input: s.scaled(scale, l, d, wide(shape)...), Output: s.out(l, d, shape...)}
 				})
 			}
 		}
 	}
-	add("special_values", func(s *stage) ops.SwiGLUArgs {
+	add("special_values", func(s *stage) activation.SwiGLUArgs {
 		x := s.in(dense, d, 3, 16)
 		for i, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 100, -100, 0} {
 			x.Set(v, 1, i)
 		}
 		x.Set(math.Inf(1), 2, 8)
 		x.Set(math.NaN(), 2, 9)
-		return ops.SwiGLUArgs{Input: x, Output: s.out(dense, d, 3, 8)}
+		return activation.SwiGLUArgs{Input: x, Output: s.out(dense, d, 3, 8)}
 	})
 	return cases
 }
 
-func dswigluCases(d tensor.DType) []testCase[ops.DSwiGLUArgs] {
-	var cases []testCase[ops.DSwiGLUArgs]
-	add := func(name string, make func(*stage) ops.DSwiGLUArgs) {
-		cases = append(cases, testCase[ops.DSwiGLUArgs]{name, make})
+func dswigluCases(d tensor.DType) []testCase[activation.DSwiGLUArgs] {
+	var cases []testCase[activation.DSwiGLUArgs]
+	add := func(name string, make func(*stage) activation.DSwiGLUArgs) {
+		cases = append(cases, testCase[activation.DSwiGLUArgs]{name, make})
 	}
 	for _, shape := range gluShapes() {
 		for _, l := range []layout{dense, padded, turned} {
 			for _, scale := range []float64{1, 20} {
-				add(fmt.Sprintf("%v/%v/scale=%v", tensor.Shape(shape), l, scale), func(s *stage) ops.DSwiGLUArgs {
-					return ops.DSwiGLUArgs{
+				add(fmt.Sprintf("%v/%v/scale=%v", tensor.Shape(shape), l, scale), func(s *stage) activation.DSwiGLUArgs {
+					return activation.DSwiGLUArgs{
 						Grad: s.in(l, d, shape...), FwdInput: s.scaled(scale, l, d, wide(shape)...), Output: s.out(l, d, wide(shape)...),
 					}
 				})
@@ -62,12 +63,12 @@ func dswigluCases(d tensor.DType) []testCase[ops.DSwiGLUArgs] {
 		}
 	}
 	for _, l := range []layout{dense, padded} {
-		add("in_place/"+l.String(), func(s *stage) ops.DSwiGLUArgs {
+		add("in_place/"+l.String(), func(s *stage) activation.DSwiGLUArgs {
 			x := s.in(l, d, 5, 34)
-			return ops.DSwiGLUArgs{Grad: s.in(l, d, 5, 17), FwdInput: x, Output: x}
+			return activation.DSwiGLUArgs{Grad: s.in(l, d, 5, 17), FwdInput: x, Output: x}
 		})
 	}
-	add("special_values", func(s *stage) ops.DSwiGLUArgs {
+	add("special_values", func(s *stage) activation.DSwiGLUArgs {
 		x, dy := s.in(dense, d, 3, 16), s.in(dense, d, 3, 8)
 		for i, v := range []float64{math.NaN(), 100, -100, 0} {
 			x.Set(v, 1, i)
@@ -75,48 +76,48 @@ func dswigluCases(d tensor.DType) []testCase[ops.DSwiGLUArgs] {
 		x.Set(math.NaN(), 2, 9)
 		dy.Set(math.NaN(), 0, 3)
 		dy.Set(math.Inf(1), 0, 4)
-		return ops.DSwiGLUArgs{Grad: dy, FwdInput: x, Output: s.out(dense, d, 3, 16)}
+		return activation.DSwiGLUArgs{Grad: dy, FwdInput: x, Output: s.out(dense, d, 3, 16)}
 	})
 	return cases
 }
 
-func residualAddCases(d tensor.DType) []testCase[ops.ResidualAddArgs] {
-	var cases []testCase[ops.ResidualAddArgs]
-	add := func(name string, make func(*stage) ops.ResidualAddArgs) {
-		cases = append(cases, testCase[ops.ResidualAddArgs]{name, make})
+func residualAddCases(d tensor.DType) []testCase[norm.ResidualAddArgs] {
+	var cases []testCase[norm.ResidualAddArgs]
+	add := func(name string, make func(*stage) norm.ResidualAddArgs) {
+		cases = append(cases, testCase[norm.ResidualAddArgs]{name, make})
 	}
 	for _, shape := range [][]int{{}, {1}, {7}, {0}, {3, 5}, {2, 3, 17}, {9, 33}, {2, 0, 3}} {
 		for _, l := range []layout{dense, padded, turned} {
-			make := func(s *stage) ops.ResidualAddArgs {
-				return ops.ResidualAddArgs{A: s.in(l, d, shape...), B: s.in(l, d, shape...), Output: s.out(l, d, shape...)}
+			make := func(s *stage) norm.ResidualAddArgs {
+				return norm.ResidualAddArgs{A: s.in(l, d, shape...), B: s.in(l, d, shape...), Output: s.out(l, d, shape...)}
 			}
 			name := fmt.Sprintf("%v/%v", tensor.Shape(shape), l)
 			add(name, make)
-			add(name+"/into_a", func(s *stage) ops.ResidualAddArgs {
+			add(name+"/into_a", func(s *stage) norm.ResidualAddArgs {
 				a := make(s)
 				a.Output = a.A
 				return a
 			})
-			add(name+"/into_b", func(s *stage) ops.ResidualAddArgs {
+			add(name+"/into_b", func(s *stage) norm.ResidualAddArgs {
 				a := make(s)
 				a.Output = a.B
 				return a
 			})
 		}
 	}
-	add("large", func(s *stage) ops.ResidualAddArgs {
-		return ops.ResidualAddArgs{A: s.in(dense, d, 65, 129), B: s.in(dense, d, 65, 129), Output: s.out(dense, d, 65, 129)}
+	add("large", func(s *stage) norm.ResidualAddArgs {
+		return norm.ResidualAddArgs{A: s.in(dense, d, 65, 129), B: s.in(dense, d, 65, 129), Output: s.out(dense, d, 65, 129)}
 	})
-	add("one_tensor_thrice", func(s *stage) ops.ResidualAddArgs {
+	add("one_tensor_thrice", func(s *stage) norm.ResidualAddArgs {
 		x := s.in(dense, d, 9)
-		return ops.ResidualAddArgs{A: x, B: x, Output: x}
+		return norm.ResidualAddArgs{A: x, B: x, Output: x}
 	})
-	add("mixed_layouts", func(s *stage) ops.ResidualAddArgs {
-		return ops.ResidualAddArgs{A: s.in(dense, d, 6, 9), B: s.in(turned, d, 6, 9), Output: s.out(padded, d, 6, 9)}
+	add("mixed_layouts", func(s *stage) norm.ResidualAddArgs {
+		return norm.ResidualAddArgs{A: s.in(dense, d, 6, 9), B: s.in(turned, d, 6, 9), Output: s.out(padded, d, 6, 9)}
 	})
-	add("special_values", func(s *stage) ops.ResidualAddArgs {
+	add("special_values", func(s *stage) norm.ResidualAddArgs {
 		inf, nan := math.Inf(1), math.NaN()
-		return ops.ResidualAddArgs{
+		return norm.ResidualAddArgs{
 			A: s.values(d, inf, inf, -inf, nan, 1, 0), B: s.values(d, 1, -inf, -inf, 1, nan, 0), Output: s.out(dense, d, 6),
 		}
 	})

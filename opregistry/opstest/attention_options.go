@@ -3,7 +3,9 @@ package opstest
 import (
 	"math"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/attention"
+	"github.com/primus-fl/primus/ops/random"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -12,17 +14,17 @@ import (
 var optionShape = attnShape{2, 7, 9, 4, 2, 4, 5}
 
 // attnEdit changes a call of optionShape or of a smaller one.
-type attnEdit func(*stage, *ops.FusedAttnFwdArgs)
+type attnEdit func(*stage, *attention.FusedAttnFwdArgs)
 
 // attnOption is a case of attention with options.
 type attnOption struct {
 	name    string
-	mask    ops.MaskType
-	formats []ops.QKVFormat
+	mask    attention.MaskType
+	formats []attention.QKVFormat
 	edits   []attnEdit
 }
 
-func (o attnOption) edit(s *stage, a *ops.FusedAttnFwdArgs) {
+func (o attnOption) edit(s *stage, a *attention.FusedAttnFwdArgs) {
 	if o.mask.Padding() {
 		lengths(s, a)
 	}
@@ -32,43 +34,43 @@ func (o attnOption) edit(s *stage, a *ops.FusedAttnFwdArgs) {
 }
 
 func attnOptionCases() []attnOption {
-	one, plain, packed := []ops.QKVFormat{ops.BSHD}, []ops.QKVFormat{ops.SBHD, ops.BSHD}, []ops.QKVFormat{ops.THD}
+	one, plain, packed := []attention.QKVFormat{attention.BSHD}, []attention.QKVFormat{attention.SBHD, attention.BSHD}, []attention.QKVFormat{attention.THD}
 	cases := []attnOption{
-		{"window=2,0", ops.NoMask, one, []attnEdit{window(2, 0)}},
-		{"window=0,0", ops.NoMask, one, []attnEdit{window(0, 0)}},
-		{"window=-1,1", ops.NoMask, one, []attnEdit{window(-1, 1)}},
-		{"window=3,-1/bottom_right", ops.NoMask, plain, []attnEdit{window(3, -1), toBottomRight}},
-		{"window=1,2", ops.CausalMask, plain, []attnEdit{window(1, 2)}},
-		{"window=2,0", ops.CausalBottomRightMask, plain, []attnEdit{window(2, 0)}},
-		{"window=1,1/bottom_right", ops.PaddingMask, packed, []attnEdit{window(1, 1), toBottomRight}},
-		{"no_sequence", ops.PaddingMask, packed, []attnEdit{noSequence}},
-		{"mask=b1qk", ops.ArbitraryMask, plain, []attnEdit{hide(true, false, true)}},
-		{"mask=bhqk", ops.ArbitraryMask, one, []attnEdit{hide(true, true, true)}},
-		{"mask=111k", ops.ArbitraryMask, one, []attnEdit{hide(false, false, false)}},
-		{"mask_all", ops.ArbitraryMask, one, []attnEdit{hideAll}},
-		{"alibi", ops.CausalMask, plain, []attnEdit{alibi}},
-		{"alibi", ops.CausalBottomRightMask, one, []attnEdit{alibi}},
-		{"alibi/bottom_right", ops.NoMask, one, []attnEdit{alibi, toBottomRight}},
-		{"alibi/slopes=h", ops.PaddingMask, one, []attnEdit{alibi, slopes(false)}},
-		{"alibi/slopes=bh", ops.PaddingCausalBottomRightMask, packed, []attnEdit{alibi, slopes(true)}},
-		{"off_by_one", ops.CausalBottomRightMask, plain, []attnEdit{offByOne}},
-		{"off_by_one/mask_all", ops.ArbitraryMask, one, []attnEdit{offByOne, hideAll}},
-		{"learnable", ops.CausalMask, plain, []attnEdit{learnable}},
-		{"learnable", ops.PaddingMask, packed, []attnEdit{learnable}},
-		{"dropout=0.25", ops.NoMask, plain, []attnEdit{dropout(0.25)}},
-		{"dropout=0.6", ops.PaddingCausalMask, packed, []attnEdit{dropout(0.6)}},
-		{"everything", ops.CausalBottomRightMask, plain, []attnEdit{window(4, 0), bias(ops.PostScaleBias, false, true, true), learnable, dropout(0.25)}},
-		{"everything", ops.PaddingCausalMask, packed, []attnEdit{gaps, window(4, 0), alibi, offByOne, dropout(0.25)}},
+		{"window=2,0", attention.NoMask, one, []attnEdit{window(2, 0)}},
+		{"window=0,0", attention.NoMask, one, []attnEdit{window(0, 0)}},
+		{"window=-1,1", attention.NoMask, one, []attnEdit{window(-1, 1)}},
+		{"window=3,-1/bottom_right", attention.NoMask, plain, []attnEdit{window(3, -1), toBottomRight}},
+		{"window=1,2", attention.CausalMask, plain, []attnEdit{window(1, 2)}},
+		{"window=2,0", attention.CausalBottomRightMask, plain, []attnEdit{window(2, 0)}},
+		{"window=1,1/bottom_right", attention.PaddingMask, packed, []attnEdit{window(1, 1), toBottomRight}},
+		{"no_sequence", attention.PaddingMask, packed, []attnEdit{noSequence}},
+		{"mask=b1qk", attention.ArbitraryMask, plain, []attnEdit{hide(true, false, true)}},
+		{"mask=bhqk", attention.ArbitraryMask, one, []attnEdit{hide(true, true, true)}},
+		{"mask=111k", attention.ArbitraryMask, one, []attnEdit{hide(false, false, false)}},
+		{"mask_all", attention.ArbitraryMask, one, []attnEdit{hideAll}},
+		{"alibi", attention.CausalMask, plain, []attnEdit{alibi}},
+		{"alibi", attention.CausalBottomRightMask, one, []attnEdit{alibi}},
+		{"alibi/bottom_right", attention.NoMask, one, []attnEdit{alibi, toBottomRight}},
+		{"alibi/slopes=h", attention.PaddingMask, one, []attnEdit{alibi, slopes(false)}},
+		{"alibi/slopes=bh", attention.PaddingCausalBottomRightMask, packed, []attnEdit{alibi, slopes(true)}},
+		{"off_by_one", attention.CausalBottomRightMask, plain, []attnEdit{offByOne}},
+		{"off_by_one/mask_all", attention.ArbitraryMask, one, []attnEdit{offByOne, hideAll}},
+		{"learnable", attention.CausalMask, plain, []attnEdit{learnable}},
+		{"learnable", attention.PaddingMask, packed, []attnEdit{learnable}},
+		{"dropout=0.25", attention.NoMask, plain, []attnEdit{dropout(0.25)}},
+		{"dropout=0.6", attention.PaddingCausalMask, packed, []attnEdit{dropout(0.6)}},
+		{"everything", attention.CausalBottomRightMask, plain, []attnEdit{window(4, 0), bias(attention.PostScaleBias, false, true, true), learnable, dropout(0.25)}},
+		{"everything", attention.PaddingCausalMask, packed, []attnEdit{gaps, window(4, 0), alibi, offByOne, dropout(0.25)}},
 	}
-	for _, m := range []ops.MaskType{ops.PaddingMask, ops.PaddingCausalMask, ops.PaddingCausalBottomRightMask} {
+	for _, m := range []attention.MaskType{attention.PaddingMask, attention.PaddingCausalMask, attention.PaddingCausalBottomRightMask} {
 		cases = append(cases, attnOption{"lengths", m, plain, nil}, attnOption{"packed", m, packed, nil}, attnOption{"gaps", m, packed, []attnEdit{gaps}})
 	}
-	for _, t := range []ops.BiasType{ops.PreScaleBias, ops.PostScaleBias} {
+	for _, t := range []attention.BiasType{attention.PreScaleBias, attention.PostScaleBias} {
 		cases = append(cases,
-			attnOption{t.String() + "=1hqk", ops.CausalMask, plain, []attnEdit{bias(t, false, true, true)}},
-			attnOption{t.String() + "=b1qk", ops.NoMask, one, []attnEdit{bias(t, true, false, true)}},
-			attnOption{t.String() + "=bhqk", ops.PaddingMask, one, []attnEdit{bias(t, true, true, true)}},
-			attnOption{t.String() + "=111k", ops.NoMask, one, []attnEdit{bias(t, false, false, false)}},
+			attnOption{t.String() + "=1hqk", attention.CausalMask, plain, []attnEdit{bias(t, false, true, true)}},
+			attnOption{t.String() + "=b1qk", attention.NoMask, one, []attnEdit{bias(t, true, false, true)}},
+			attnOption{t.String() + "=bhqk", attention.PaddingMask, one, []attnEdit{bias(t, true, true, true)}},
+			attnOption{t.String() + "=111k", attention.NoMask, one, []attnEdit{bias(t, false, false, false)}},
 		)
 	}
 	return cases
@@ -76,31 +78,31 @@ func attnOptionCases() []attnOption {
 
 // lengths gives the first sequence most positions of its keys and fewer of its queries, gives the
 // second some of each, and leaves at least one position unused.
-func lengths(s *stage, a *ops.FusedAttnFwdArgs) {
+func lengths(s *stage, a *attention.FusedAttnFwdArgs) {
 	n := attnAxes(a)
 	q, kv := []float64{0, 3, 5}, []float64{0, 4, 6}
-	if a.QKVFormat != ops.THD { // each sequence has its own entry of an axis
+	if a.QKVFormat != attention.THD { // each sequence has its own entry of an axis
 		q, kv = []float64{0, float64(n.sq - 1), float64(n.sq + 1)}, []float64{0, float64(n.skv), float64(n.skv + 1)}
 	}
 	a.CuSeqlensQ, a.CuSeqlensKV = s.values(tensor.I32, q...), s.values(tensor.I32, kv...)
 }
 
 // gaps leaves a token after each of the sequences that lengths made.
-func gaps(s *stage, a *ops.FusedAttnFwdArgs) {
+func gaps(s *stage, a *attention.FusedAttnFwdArgs) {
 	a.CuSeqlensQPadded, a.CuSeqlensKVPadded = s.values(tensor.I32, 0, 4, 6), s.values(tensor.I32, 0, 5, 7)
 }
 
-func noSequence(s *stage, a *ops.FusedAttnFwdArgs) {
+func noSequence(s *stage, a *attention.FusedAttnFwdArgs) {
 	a.CuSeqlensQ, a.CuSeqlensKV = s.values(tensor.I32, 0), s.values(tensor.I32, 0)
 }
 
 // attnAxes returns the sizes of a call whose cumulative lengths may be missing.
-func attnAxes(a *ops.FusedAttnFwdArgs) attnShape {
+func attnAxes(a *attention.FusedAttnFwdArgs) attnShape {
 	q, v := a.Q.Shape(), a.V.Shape()
 	switch a.QKVFormat {
-	case ops.SBHD:
+	case attention.SBHD:
 		return attnShape{b: q[1], sq: q[0], skv: v[0], h: q[2]}
-	case ops.THD:
+	case attention.THD:
 		return attnShape{b: 2, sq: q[0], skv: v[0], h: q[1]}
 	default:
 		return attnShape{b: q[0], sq: q[1], skv: v[1], h: q[2]}
@@ -108,7 +110,7 @@ func attnAxes(a *ops.FusedAttnFwdArgs) attnShape {
 }
 
 // scoreAxes returns the axes of the scores, with a length of 1 for those that are not wanted.
-func scoreAxes(a *ops.FusedAttnFwdArgs, b, h, q bool) []int {
+func scoreAxes(a *attention.FusedAttnFwdArgs, b, h, q bool) []int {
 	n := attnAxes(a)
 	axes := []int{1, 1, 1, n.skv}
 	for i, wanted := range []bool{b, h, q} {
@@ -120,14 +122,16 @@ func scoreAxes(a *ops.FusedAttnFwdArgs, b, h, q bool) []int {
 }
 
 func window(left, right int) attnEdit {
-	return func(_ *stage, a *ops.FusedAttnFwdArgs) { a.WindowSize = ops.Window(left, right) }
+	return func(_ *stage, a *attention.FusedAttnFwdArgs) { a.WindowSize = attention.Window(left, right) }
 }
 
-func toBottomRight(_ *stage, a *ops.FusedAttnFwdArgs) { a.BottomRightDiagonal = ops.Bool(true) }
+func toBottomRight(_ *stage, a *attention.FusedAttnFwdArgs) {
+	a.BottomRightDiagonal = opregistry.Bool(true)
+}
 
 // hide hides about a third of the keys.
 func hide(b, h, q bool) attnEdit {
-	return func(s *stage, a *ops.FusedAttnFwdArgs) {
+	return func(s *stage, a *attention.FusedAttnFwdArgs) {
 		axes := scoreAxes(a, b, h, q)
 		a.AttentionMask = s.out(padded, tensor.Bool, axes...)
 		v := s.in(dense, tensor.F64, axes...).Float64s()
@@ -138,21 +142,21 @@ func hide(b, h, q bool) attnEdit {
 	}
 }
 
-func hideAll(s *stage, a *ops.FusedAttnFwdArgs) {
+func hideAll(s *stage, a *attention.FusedAttnFwdArgs) {
 	a.AttentionMask = s.out(dense, tensor.Bool, 1, 1, 1, 1)
 	s.fill(a.AttentionMask, []float64{1})
 }
 
-func bias(t ops.BiasType, b, h, q bool) attnEdit {
-	return func(s *stage, a *ops.FusedAttnFwdArgs) {
+func bias(t attention.BiasType, b, h, q bool) attnEdit {
+	return func(s *stage, a *attention.FusedAttnFwdArgs) {
 		a.BiasType, a.Bias = t, s.in(dense, a.Q.DType(), scoreAxes(a, b, h, q)...)
 	}
 }
 
-func alibi(_ *stage, a *ops.FusedAttnFwdArgs) { a.BiasType = ops.ALiBi }
+func alibi(_ *stage, a *attention.FusedAttnFwdArgs) { a.BiasType = attention.ALiBi }
 
 func slopes(byBatch bool) attnEdit {
-	return func(s *stage, a *ops.FusedAttnFwdArgs) {
+	return func(s *stage, a *attention.FusedAttnFwdArgs) {
 		n := attnAxes(a)
 		if byBatch {
 			a.AlibiSlopes = s.in(dense, tensor.F32, n.b, n.h)
@@ -162,20 +166,20 @@ func slopes(byBatch bool) attnEdit {
 	}
 }
 
-func offByOne(_ *stage, a *ops.FusedAttnFwdArgs) { a.SoftmaxType = ops.OffByOneSoftmax }
+func offByOne(_ *stage, a *attention.FusedAttnFwdArgs) { a.SoftmaxType = attention.OffByOneSoftmax }
 
-func learnable(s *stage, a *ops.FusedAttnFwdArgs) {
-	a.SoftmaxType, a.SoftmaxOffset = ops.LearnableSoftmax, s.short(tensor.F32, 1, attnAxes(a).h, 1, 1)
+func learnable(s *stage, a *attention.FusedAttnFwdArgs) {
+	a.SoftmaxType, a.SoftmaxOffset = attention.LearnableSoftmax, s.short(tensor.F32, 1, attnAxes(a).h, 1, 1)
 }
 
 func dropout(p float32) attnEdit {
-	return func(_ *stage, a *ops.FusedAttnFwdArgs) {
+	return func(_ *stage, a *attention.FusedAttnFwdArgs) {
 		a.PDropout, a.RNGSeed, a.RNGOffset = p, 0x123456789abcdef0, 1<<32-3
 	}
 }
 
 // attnOptionBwdArgs makes the gradient of a call with options.
-func attnOptionBwdArgs(s *stage, d tensor.DType, f ops.QKVFormat, o attnOption, n attnShape) ops.FusedAttnBwdArgs {
+func attnOptionBwdArgs(s *stage, d tensor.DType, f attention.QKVFormat, o attnOption, n attnShape) attention.FusedAttnBwdArgs {
 	fwd := attnFwdArgs(s, dense, d, f, o.mask, n)
 	o.edit(s, &fwd)
 	a := attnGradient(s, dense, fwd)
@@ -190,7 +194,7 @@ func attnOptionBwdArgs(s *stage, d tensor.DType, f ops.QKVFormat, o attnOption, 
 
 // saveAttn writes the O and the statistics that the documentation of fused_attn_fwd defines. A
 // float64 can hold the exponentials of the scores that the cases make, so no maximum is subtracted.
-func (s *stage) saveAttn(a ops.FusedAttnBwdArgs) {
+func (s *stage) saveAttn(a attention.FusedAttnBwdArgs) {
 	f := a.Fwd()
 	n := f.Dims()
 	o := make([]float64, a.O.NumElements())
@@ -205,7 +209,7 @@ func (s *stage) saveAttn(a ops.FusedAttnBwdArgs) {
 		for h := range n.Heads {
 			for i := range seq.LenQ {
 				at := (b*n.Heads+h)*n.SeqQ + i
-				if f.QKVFormat == ops.THD {
+				if f.QKVFormat == attention.THD {
 					at = (seq.FirstQ+i)*n.Heads + h
 				}
 				out := x.at(n.SeqQ, n.Heads, n.DimV, b, seq.FirstQ+i, h)
@@ -219,8 +223,8 @@ func (s *stage) saveAttn(a ops.FusedAttnBwdArgs) {
 
 // attnScores is a call whose scores saveAttn computes.
 type attnScores struct {
-	ops.FusedAttnFwdArgs
-	ops.AttnDims
+	attention.FusedAttnFwdArgs
+	attention.AttnDims
 	scale   float64
 	q, k, v []float64
 }
@@ -228,9 +232,9 @@ type attnScores struct {
 // at returns where a head of size d of n heads and seq positions begins.
 func (x *attnScores) at(seq, n, d, b, row, h int) int {
 	switch x.QKVFormat {
-	case ops.SBHD:
+	case attention.SBHD:
 		return ((row*x.Batch+b)*n + h) * d
-	case ops.THD:
+	case attention.THD:
 		return (row*n + h) * d
 	default:
 		return ((b*seq+row)*n + h) * d
@@ -238,14 +242,14 @@ func (x *attnScores) at(seq, n, d, b, row, h int) int {
 }
 
 // query writes a row of O and returns the denominator of its softmax.
-func (x *attnScores) query(o []float64, seq ops.Sequence, b, h, i int) float64 {
+func (x *attnScores) query(o []float64, seq attention.Sequence, b, h, i int) float64 {
 	g := h * x.Groups / x.Heads
 	query := x.at(x.SeqQ, x.Heads, x.DimQK, b, seq.FirstQ+i, h)
 	sum := 0.0
 	switch x.SoftmaxType {
-	case ops.OffByOneSoftmax:
+	case attention.OffByOneSoftmax:
 		sum = 1
-	case ops.LearnableSoftmax:
+	case attention.LearnableSoftmax:
 		sum = math.Exp(x.SoftmaxOffset.At(0, h, 0, 0))
 	}
 	diagonal := i
@@ -266,7 +270,7 @@ func (x *attnScores) query(o []float64, seq ops.Sequence, b, h, i int) float64 {
 		sum += weight
 		if x.PDropout > 0 {
 			n := ((b*x.Heads+h)*x.SeqQ+i)*x.SeqKV + j
-			if float64(ops.RandomBits(x.RNGSeed, x.RNGOffset, uint64(n)))/(1<<32) < float64(x.PDropout) {
+			if float64(random.Bits(x.RNGSeed, x.RNGOffset, uint64(n)))/(1<<32) < float64(x.PDropout) {
 				weight = 0
 			}
 			weight /= 1 - float64(x.PDropout)
@@ -291,12 +295,12 @@ func (x *attnScores) hides(distance, b, h, i, j int) bool {
 
 func (x *attnScores) score(product float64, distance, b, h, i, j int) float64 {
 	switch x.BiasType {
-	case ops.PreScaleBias:
+	case attention.PreScaleBias:
 		return x.scale * (product + repeated(x.Bias, b, h, i, j))
-	case ops.PostScaleBias:
+	case attention.PostScaleBias:
 		return x.scale*product + repeated(x.Bias, b, h, i, j)
-	case ops.ALiBi:
-		slope := float64(ops.DefaultAlibiSlopes(x.Heads)[h])
+	case attention.ALiBi:
+		slope := float64(attention.DefaultAlibiSlopes(x.Heads)[h])
 		if t := x.AlibiSlopes; t != nil && len(t.Shape()) == 1 {
 			slope = t.At(h)
 		} else if t != nil {

@@ -4,26 +4,26 @@ import (
 	"fmt"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/moe"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
 
-func scoreArgs(s *stage, l layout, d tensor.DType, r routerCase) ops.FusedScoreForMoEAuxLossFwdArgs {
-	return ops.FusedScoreForMoEAuxLossFwdArgs{
+func scoreArgs(s *stage, l layout, d tensor.DType, r routerCase) moe.FusedScoreForMoEAuxLossFwdArgs {
+	return moe.FusedScoreForMoEAuxLossFwdArgs{
 		Logits: s.logits(l, d, r.tokens, r.experts), Topk: r.topk, ScoreFunction: r.score, Scores: s.out(l, tensor.F32, r.tokens, r.experts),
 		RoutingMap: s.out(l, tensor.Bool, r.tokens, r.experts), IntermediateOutput: s.out(l, tensor.F32, r.tokens, r.experts), Saved: new(opregistry.Saved),
 	}
 }
 
-func scoreCases(d tensor.DType) []testCase[ops.FusedScoreForMoEAuxLossFwdArgs] {
-	var cases []testCase[ops.FusedScoreForMoEAuxLossFwdArgs]
+func scoreCases(d tensor.DType) []testCase[moe.FusedScoreForMoEAuxLossFwdArgs] {
+	var cases []testCase[moe.FusedScoreForMoEAuxLossFwdArgs]
 	for _, r := range routerCases() {
 		if r.groupTopk > 0 || r.pre {
 			continue
 		}
 		for _, l := range []layout{dense, padded, turned} {
-			cases = append(cases, testCase[ops.FusedScoreForMoEAuxLossFwdArgs]{fmt.Sprintf("%v/%v", r, l), func(s *stage) ops.FusedScoreForMoEAuxLossFwdArgs {
+			cases = append(cases, testCase[moe.FusedScoreForMoEAuxLossFwdArgs]{fmt.Sprintf("%v/%v", r, l), func(s *stage) moe.FusedScoreForMoEAuxLossFwdArgs {
 				return scoreArgs(s, l, d, r)
 			}})
 		}
@@ -31,8 +31,8 @@ func scoreCases(d tensor.DType) []testCase[ops.FusedScoreForMoEAuxLossFwdArgs] {
 	return cases
 }
 
-func scoreBwdArgs(s *stage, l layout, d tensor.DType, r routerCase) ops.FusedScoreForMoEAuxLossBwdArgs {
-	a := ops.FusedScoreForMoEAuxLossBwdArgs{
+func scoreBwdArgs(s *stage, l layout, d tensor.DType, r routerCase) moe.FusedScoreForMoEAuxLossBwdArgs {
+	a := moe.FusedScoreForMoEAuxLossBwdArgs{
 		IntermediateOutput: s.out(l, tensor.F32, r.tokens, r.experts), GradScores: s.in(l, tensor.F32, r.tokens, r.experts),
 		GradLogits: s.out(l, d, r.tokens, r.experts), Topk: r.topk, ScoreFunction: r.score, Saved: new(opregistry.Saved),
 	}
@@ -42,7 +42,7 @@ func scoreBwdArgs(s *stage, l layout, d tensor.DType, r routerCase) ops.FusedSco
 
 // saveAll writes the intermediate output that the documentation of
 // fused_score_for_moe_aux_loss_fwd defines.
-func (s *stage) saveAll(a ops.FusedScoreForMoEAuxLossBwdArgs, logits *tensor.Tensor) {
+func (s *stage) saveAll(a moe.FusedScoreForMoEAuxLossBwdArgs, logits *tensor.Tensor) {
 	s.t.Helper()
 	x, experts := logits.Float64s(), logits.Shape()[1]
 	for first := 0; first < len(x); first += experts {
@@ -52,24 +52,24 @@ func (s *stage) saveAll(a ops.FusedScoreForMoEAuxLossBwdArgs, logits *tensor.Ten
 }
 
 // scoreRefresh replaces the intermediate output by what a forward impl saves.
-func scoreRefresh(t tensortest.TB, x *opregistry.Exec, a ops.FusedScoreForMoEAuxLossBwdArgs, forward opregistry.Impl) error {
+func scoreRefresh(t tensortest.TB, x *opregistry.Exec, a moe.FusedScoreForMoEAuxLossBwdArgs, forward opregistry.Impl) error {
 	t.Helper()
 	s := &stage{t: t}
 	logits := s.lostLogits(a.GradLogits.DType(), a.IntermediateOutput, a.ScoreFunction)
-	return save(t, x, ops.FusedScoreForMoEAuxLossFwd, forward, ops.FusedScoreForMoEAuxLossFwdArgs{
+	return save(t, x, moe.FusedScoreForMoEAuxLossFwd, forward, moe.FusedScoreForMoEAuxLossFwdArgs{
 		Logits: logits, Topk: a.Topk, ScoreFunction: a.ScoreFunction, Scores: s.out(dense, tensor.F32, logits.Shape()...),
 		RoutingMap: s.out(dense, tensor.Bool, logits.Shape()...), IntermediateOutput: a.IntermediateOutput, Saved: a.Saved,
 	})
 }
 
-func scoreBwdCases(d tensor.DType) []testCase[ops.FusedScoreForMoEAuxLossBwdArgs] {
-	var cases []testCase[ops.FusedScoreForMoEAuxLossBwdArgs]
+func scoreBwdCases(d tensor.DType) []testCase[moe.FusedScoreForMoEAuxLossBwdArgs] {
+	var cases []testCase[moe.FusedScoreForMoEAuxLossBwdArgs]
 	for _, r := range routerCases() {
 		if r.groupTopk > 0 || r.pre {
 			continue
 		}
 		for _, l := range []layout{dense, padded, turned} {
-			cases = append(cases, testCase[ops.FusedScoreForMoEAuxLossBwdArgs]{fmt.Sprintf("%v/%v", r, l), func(s *stage) ops.FusedScoreForMoEAuxLossBwdArgs {
+			cases = append(cases, testCase[moe.FusedScoreForMoEAuxLossBwdArgs]{fmt.Sprintf("%v/%v", r, l), func(s *stage) moe.FusedScoreForMoEAuxLossBwdArgs {
 				return scoreBwdArgs(s, l, d, r)
 			}})
 		}
@@ -83,12 +83,12 @@ func scoreGradCases() []gradCase {
 		if r.groupTopk > 0 || r.pre || r.tokens > 7 {
 			continue
 		}
-		cases = append(cases, gradient(r.String(), ops.FusedScoreForMoEAuxLossFwd, ops.FusedScoreForMoEAuxLossBwd,
-			func(s *stage) derivation[ops.FusedScoreForMoEAuxLossFwdArgs, ops.FusedScoreForMoEAuxLossBwdArgs] {
+		cases = append(cases, gradient(r.String(), moe.FusedScoreForMoEAuxLossFwd, moe.FusedScoreForMoEAuxLossBwd,
+			func(s *stage) derivation[moe.FusedScoreForMoEAuxLossFwdArgs, moe.FusedScoreForMoEAuxLossBwdArgs] {
 				f, b := scoreArgs(s, dense, tensor.F64, r), scoreBwdArgs(s, dense, tensor.F64, r)
 				s.saveAll(b, f.Logits)
-				return derivation[ops.FusedScoreForMoEAuxLossFwdArgs, ops.FusedScoreForMoEAuxLossBwdArgs]{
-					forward: []ops.FusedScoreForMoEAuxLossFwdArgs{f}, backward: []ops.FusedScoreForMoEAuxLossBwdArgs{b},
+				return derivation[moe.FusedScoreForMoEAuxLossFwdArgs, moe.FusedScoreForMoEAuxLossBwdArgs]{
+					forward: []moe.FusedScoreForMoEAuxLossFwdArgs{f}, backward: []moe.FusedScoreForMoEAuxLossBwdArgs{b},
 					y: f.Scores, dy: b.GradScores, wrt: []derivative{{"logits", f.Logits, b.GradLogits}}, refresh: scoreRefresh,
 				}
 			}))
@@ -99,8 +99,8 @@ func scoreGradCases() []gradCase {
 // auxLossSizes are rows and columns of probabilities.
 func auxLossSizes() [][2]int { return [][2]int{{1, 1}, {5, 8}, {70, 40}, {0, 4}, {3, 0}} }
 
-func auxLossArgs(s *stage, l layout, d, counts tensor.DType, rows, cols int) ops.FusedMoEAuxLossFwdArgs {
-	return ops.FusedMoEAuxLossFwdArgs{
+func auxLossArgs(s *stage, l layout, d, counts tensor.DType, rows, cols int) moe.FusedMoEAuxLossFwdArgs {
+	return moe.FusedMoEAuxLossFwdArgs{
 		Probs: s.in(l, d, rows, cols), TokensPerExpert: s.integers(counts, s.below(cols, 100), cols),
 		TotalNumTokens: 50, NumExperts: 16, Topk: 2, Coeff: 0.5, AuxLoss: s.out(dense, d, 1), ConstBuf: s.out(dense, tensor.F32, 1), Saved: new(opregistry.Saved),
 	}
@@ -111,15 +111,15 @@ func countDTypes() []tensor.DType {
 	return []tensor.DType{tensor.I32, tensor.I64, tensor.F32, tensor.BF16}
 }
 
-func auxLossCases(d tensor.DType) []testCase[ops.FusedMoEAuxLossFwdArgs] {
-	var cases []testCase[ops.FusedMoEAuxLossFwdArgs]
+func auxLossCases(d tensor.DType) []testCase[moe.FusedMoEAuxLossFwdArgs] {
+	var cases []testCase[moe.FusedMoEAuxLossFwdArgs]
 	for _, size := range auxLossSizes() {
 		for _, l := range []layout{dense, padded, turned} {
 			for _, counts := range countDTypes() {
 				if l != dense && counts != tensor.I32 {
 					continue // the dtypes of the counts once
 				}
-				cases = append(cases, testCase[ops.FusedMoEAuxLossFwdArgs]{fmt.Sprintf("%v/%v/%v", size, l, counts), func(s *stage) ops.FusedMoEAuxLossFwdArgs {
+				cases = append(cases, testCase[moe.FusedMoEAuxLossFwdArgs]{fmt.Sprintf("%v/%v/%v", size, l, counts), func(s *stage) moe.FusedMoEAuxLossFwdArgs {
 					return auxLossArgs(s, l, d, counts, size[0], size[1])
 				}})
 			}
@@ -128,22 +128,22 @@ func auxLossCases(d tensor.DType) []testCase[ops.FusedMoEAuxLossFwdArgs] {
 	return cases
 }
 
-func auxLossBwdArgs(s *stage, l layout, d, counts tensor.DType, rows, cols int) ops.FusedMoEAuxLossBwdArgs {
-	return ops.FusedMoEAuxLossBwdArgs{
+func auxLossBwdArgs(s *stage, l layout, d, counts tensor.DType, rows, cols int) moe.FusedMoEAuxLossBwdArgs {
+	return moe.FusedMoEAuxLossBwdArgs{
 		ConstBuf: s.values(tensor.F32, 0.0078125), TokensPerExpert: s.integers(counts, s.below(cols, 100), cols),
 		GradAuxLoss: s.in(dense, d, 1), GradProbs: s.out(l, d, rows, cols), Saved: new(opregistry.Saved),
 	}
 }
 
-func auxLossBwdCases(d tensor.DType) []testCase[ops.FusedMoEAuxLossBwdArgs] {
-	var cases []testCase[ops.FusedMoEAuxLossBwdArgs]
+func auxLossBwdCases(d tensor.DType) []testCase[moe.FusedMoEAuxLossBwdArgs] {
+	var cases []testCase[moe.FusedMoEAuxLossBwdArgs]
 	for _, size := range auxLossSizes() {
 		for _, l := range []layout{dense, padded, turned} {
 			for _, counts := range countDTypes() {
 				if l != dense && counts != tensor.I32 {
 					continue // the dtypes of the counts once
 				}
-				cases = append(cases, testCase[ops.FusedMoEAuxLossBwdArgs]{fmt.Sprintf("%v/%v/%v", size, l, counts), func(s *stage) ops.FusedMoEAuxLossBwdArgs {
+				cases = append(cases, testCase[moe.FusedMoEAuxLossBwdArgs]{fmt.Sprintf("%v/%v/%v", size, l, counts), func(s *stage) moe.FusedMoEAuxLossBwdArgs {
 					return auxLossBwdArgs(s, l, d, counts, size[0], size[1])
 				}})
 			}
@@ -154,10 +154,10 @@ func auxLossBwdCases(d tensor.DType) []testCase[ops.FusedMoEAuxLossBwdArgs] {
 
 // auxLossRefresh replaces the factor by the one that a forward impl computes from a coefficient
 // that yields the same value.
-func auxLossRefresh(t tensortest.TB, x *opregistry.Exec, a ops.FusedMoEAuxLossBwdArgs, forward opregistry.Impl) error {
+func auxLossRefresh(t tensortest.TB, x *opregistry.Exec, a moe.FusedMoEAuxLossBwdArgs, forward opregistry.Impl) error {
 	t.Helper()
 	s, d := &stage{t: t}, a.GradProbs.DType()
-	return save(t, x, ops.FusedMoEAuxLossFwd, forward, ops.FusedMoEAuxLossFwdArgs{
+	return save(t, x, moe.FusedMoEAuxLossFwd, forward, moe.FusedMoEAuxLossFwdArgs{
 		Probs: s.in(dense, d, 1, a.TokensPerExpert.NumElements()), TokensPerExpert: a.TokensPerExpert,
 		TotalNumTokens: 1, NumExperts: 1, Topk: 1, Coeff: float32(a.ConstBuf.At(0)),
 		AuxLoss: s.out(dense, d, 1), ConstBuf: a.ConstBuf, Saved: a.Saved,
@@ -165,14 +165,14 @@ func auxLossRefresh(t tensortest.TB, x *opregistry.Exec, a ops.FusedMoEAuxLossBw
 }
 
 func auxLossGradCases() []gradCase {
-	return []gradCase{gradient("probs", ops.FusedMoEAuxLossFwd, ops.FusedMoEAuxLossBwd,
-		func(s *stage) derivation[ops.FusedMoEAuxLossFwdArgs, ops.FusedMoEAuxLossBwdArgs] {
+	return []gradCase{gradient("probs", moe.FusedMoEAuxLossFwd, moe.FusedMoEAuxLossBwd,
+		func(s *stage) derivation[moe.FusedMoEAuxLossFwdArgs, moe.FusedMoEAuxLossBwdArgs] {
 			f, b := auxLossArgs(s, dense, tensor.F64, tensor.I64, 4, 3), auxLossBwdArgs(s, dense, tensor.F64, tensor.I64, 4, 3)
 			f.TotalNumTokens, f.NumExperts = 32, 16 // 16·0.5 / (2·32²) = 2⁻⁸
 			b.TokensPerExpert = f.TokensPerExpert
 			s.fill(b.ConstBuf, []float64{0x1p-8})
-			return derivation[ops.FusedMoEAuxLossFwdArgs, ops.FusedMoEAuxLossBwdArgs]{
-				forward: []ops.FusedMoEAuxLossFwdArgs{f}, backward: []ops.FusedMoEAuxLossBwdArgs{b},
+			return derivation[moe.FusedMoEAuxLossFwdArgs, moe.FusedMoEAuxLossBwdArgs]{
+				forward: []moe.FusedMoEAuxLossFwdArgs{f}, backward: []moe.FusedMoEAuxLossBwdArgs{b},
 				y: f.AuxLoss, dy: b.GradAuxLoss, wrt: []derivative{{"probs", f.Probs, b.GradProbs}}, refresh: auxLossRefresh,
 			}
 		})}

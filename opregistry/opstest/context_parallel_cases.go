@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/attention"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -44,13 +44,13 @@ func (s *stage) cumulative(lengths []int) *tensor.Tensor {
 	return s.integers(tensor.I32, cu, len(cu))
 }
 
-func partitionCases(tensor.DType) []testCase[ops.THDGetPartitionedIndicesArgs] {
-	var cases []testCase[ops.THDGetPartitionedIndicesArgs]
+func partitionCases(tensor.DType) []testCase[attention.THDGetPartitionedIndicesArgs] {
+	var cases []testCase[attention.THDGetPartitionedIndicesArgs]
 	for _, lengths := range [][]int{{}, {0}, {12}, {24, 0, 12, 36}} {
 		for _, world := range []int{1, 2, 3} {
 			for rank := range world {
-				cases = append(cases, testCase[ops.THDGetPartitionedIndicesArgs]{fmt.Sprintf("%v/rank%d_of_%d", lengths, rank, world), func(s *stage) ops.THDGetPartitionedIndicesArgs {
-					return ops.THDGetPartitionedIndicesArgs{
+				cases = append(cases, testCase[attention.THDGetPartitionedIndicesArgs]{fmt.Sprintf("%v/rank%d_of_%d", lengths, rank, world), func(s *stage) attention.THDGetPartitionedIndicesArgs {
+					return attention.THDGetPartitionedIndicesArgs{
 						CuSeqlens: s.cumulative(lengths), WorldSize: world, Rank: rank, Output: s.out(dense, tensor.I32, total(lengths)/world),
 					}
 				}})
@@ -80,11 +80,11 @@ func packed[A any](copies []int, make func(s *stage, l layout, p packedCase, axe
 	return cases
 }
 
-func readHalfCases(d tensor.DType) []testCase[ops.THDReadHalfTensorArgs] {
-	var cases []testCase[ops.THDReadHalfTensorArgs]
+func readHalfCases(d tensor.DType) []testCase[attention.THDReadHalfTensorArgs] {
+	var cases []testCase[attention.THDReadHalfTensorArgs]
 	for half := range 2 {
-		for _, c := range packed([]int{0, 2}, func(s *stage, l layout, p packedCase, axes func(int) []int) ops.THDReadHalfTensorArgs {
-			a := ops.THDReadHalfTensorArgs{
+		for _, c := range packed([]int{0, 2}, func(s *stage, l layout, p packedCase, axes func(int) []int) attention.THDReadHalfTensorArgs {
+			a := attention.THDReadHalfTensorArgs{
 				Tensor: s.in(l, d, axes(p.tokens)...), CuSeqlens: s.cumulative(p.lengths), HalfIdx: half, Half: s.out(l, d, axes(p.tokens/2)...),
 			}
 			if a.Tensor.NumElements() > 0 {
@@ -127,23 +127,23 @@ func lseCases[A any](make func(s *stage, p packedCase, packed bool) A) []testCas
 	return cases
 }
 
-func readLSECases(tensor.DType) []testCase[ops.THDReadSecondHalfLSEArgs] {
-	return lseCases(func(s *stage, p packedCase, packed bool) ops.THDReadSecondHalfLSEArgs {
-		a := ops.THDReadSecondHalfLSEArgs{LSE: p.lse(s, packed, false), CuSeqlens: s.cumulative(p.lengths), LSEPacked: packed}
+func readLSECases(tensor.DType) []testCase[attention.THDReadSecondHalfLSEArgs] {
+	return lseCases(func(s *stage, p packedCase, packed bool) attention.THDReadSecondHalfLSEArgs {
+		a := attention.THDReadSecondHalfLSEArgs{LSE: p.lse(s, packed, false), CuSeqlens: s.cumulative(p.lengths), LSEPacked: packed}
 		a.HalfLSE = s.out(dense, tensor.F32, p.lse(s, packed, true).Shape()...)
 		return a
 	})
 }
 
-func correctLSECases(tensor.DType) []testCase[ops.THDSecondHalfLSECorrectionArgs] {
-	cases := lseCases(func(s *stage, p packedCase, packed bool) ops.THDSecondHalfLSECorrectionArgs {
-		return ops.THDSecondHalfLSECorrectionArgs{
+func correctLSECases(tensor.DType) []testCase[attention.THDSecondHalfLSECorrectionArgs] {
+	cases := lseCases(func(s *stage, p packedCase, packed bool) attention.THDSecondHalfLSECorrectionArgs {
+		return attention.THDSecondHalfLSECorrectionArgs{
 			LSE: p.lse(s, packed, false), LSEPerStep: p.lse(s, packed, true), CuSeqlens: s.cumulative(p.lengths), LSEPacked: packed,
 		}
 	})
-	return append(cases, testCase[ops.THDSecondHalfLSECorrectionArgs]{"infinities", func(s *stage) ops.THDSecondHalfLSECorrectionArgs {
+	return append(cases, testCase[attention.THDSecondHalfLSECorrectionArgs]{"infinities", func(s *stage) attention.THDSecondHalfLSECorrectionArgs {
 		inf := math.Inf(1)
-		a := ops.THDSecondHalfLSECorrectionArgs{
+		a := attention.THDSecondHalfLSECorrectionArgs{
 			LSE: s.out(dense, tensor.F32, 1, 12), LSEPerStep: s.out(dense, tensor.F32, 1, 6), CuSeqlens: s.cumulative([]int{12}), LSEPacked: true,
 		}
 		s.fill(a.LSE, []float64{0, 0, 0, 0, 0, 0, -inf, -inf, 2, inf, 1, 300})
@@ -152,16 +152,16 @@ func correctLSECases(tensor.DType) []testCase[ops.THDSecondHalfLSECorrectionArgs
 	}})
 }
 
-func outCorrectionCases(d tensor.DType) []testCase[ops.THDOutCorrectionArgs] {
-	var cases []testCase[ops.THDOutCorrectionArgs]
+func outCorrectionCases(d tensor.DType) []testCase[attention.THDOutCorrectionArgs] {
+	var cases []testCase[attention.THDOutCorrectionArgs]
 	for _, lsePacked := range []bool{false, true} {
 		for _, half := range []bool{false, true} {
-			for _, c := range packed([]int{0}, func(s *stage, l layout, p packedCase, axes func(int) []int) ops.THDOutCorrectionArgs {
+			for _, c := range packed([]int{0}, func(s *stage, l layout, p packedCase, axes func(int) []int) attention.THDOutCorrectionArgs {
 				tokens := p.tokens
 				if half {
 					tokens /= 2
 				}
-				return ops.THDOutCorrectionArgs{
+				return attention.THDOutCorrectionArgs{
 					Out: s.in(l, d, axes(p.tokens)...), OutPerStep: s.in(l, d, axes(tokens)...), LSE: p.lse(s, lsePacked, false),
 					LSEPerStep: p.lse(s, lsePacked, half), CuSeqlens: s.cumulative(p.lengths), OnlySecondHalf: half, LSEPacked: lsePacked,
 				}
@@ -171,8 +171,8 @@ func outCorrectionCases(d tensor.DType) []testCase[ops.THDOutCorrectionArgs] {
 			}
 		}
 	}
-	return append(cases, testCase[ops.THDOutCorrectionArgs]{"zero_times_inf", func(s *stage) ops.THDOutCorrectionArgs {
-		a := ops.THDOutCorrectionArgs{
+	return append(cases, testCase[attention.THDOutCorrectionArgs]{"zero_times_inf", func(s *stage) attention.THDOutCorrectionArgs {
+		a := attention.THDOutCorrectionArgs{
 			Out: s.in(dense, d, 2, 1, 3), OutPerStep: s.out(dense, d, 2, 1, 3), LSE: s.out(dense, tensor.F32, 1, 2),
 			LSEPerStep: s.out(dense, tensor.F32, 1, 2), CuSeqlens: s.cumulative([]int{2}), LSEPacked: true,
 		}
@@ -183,20 +183,20 @@ func outCorrectionCases(d tensor.DType) []testCase[ops.THDOutCorrectionArgs] {
 	}})
 }
 
-func gradCorrectionCases(d tensor.DType) []testCase[ops.THDGradCorrectionArgs] {
-	var cases []testCase[ops.THDGradCorrectionArgs]
-	all := []ops.Correction{ops.NoCorrection, ops.AddCorrection, ops.CopyCorrection}
+func gradCorrectionCases(d tensor.DType) []testCase[attention.THDGradCorrectionArgs] {
+	var cases []testCase[attention.THDGradCorrectionArgs]
+	all := []attention.Correction{attention.NoCorrection, attention.AddCorrection, attention.CopyCorrection}
 	for _, first := range all {
 		for _, second := range all {
 			if first == second {
 				continue
 			}
-			for _, c := range packed([]int{0, 2}, func(s *stage, l layout, p packedCase, axes func(int) []int) ops.THDGradCorrectionArgs {
+			for _, c := range packed([]int{0, 2}, func(s *stage, l layout, p packedCase, axes func(int) []int) attention.THDGradCorrectionArgs {
 				tokens := p.tokens
-				if first == ops.NoCorrection || second == ops.NoCorrection {
+				if first == attention.NoCorrection || second == attention.NoCorrection {
 					tokens /= 2
 				}
-				return ops.THDGradCorrectionArgs{
+				return attention.THDGradCorrectionArgs{
 					Grad: s.in(l, d, axes(p.tokens)...), GradPerStep: s.in(l, d, axes(tokens)...), CuSeqlens: s.cumulative(p.lengths),
 					FirstHalf: first, SecondHalf: second,
 				}

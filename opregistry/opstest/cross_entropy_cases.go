@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/loss"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
@@ -25,45 +25,45 @@ func (s *stage) targets(d tensor.DType, rows, vocab int) *tensor.Tensor {
 	return t
 }
 
-func crossEntropyFwdArgs(s *stage, l layout, d, index tensor.DType, shape ...int) ops.CrossEntropyFwdArgs {
+func crossEntropyFwdArgs(s *stage, l layout, d, index tensor.DType, shape ...int) loss.CrossEntropyFwdArgs {
 	rows, vocab := tensor.Shape(shape).Rows(), tensor.Shape(shape).Cols()
-	return ops.CrossEntropyFwdArgs{
+	return loss.CrossEntropyFwdArgs{
 		Logits: s.scaled(3, l, d, shape...), Targets: s.targets(index, rows, vocab),
 		Losses: s.out(dense, tensor.F32, rows), LSE: s.out(dense, tensor.F32, rows),
 		IgnoreIndex: ignored, Saved: new(opregistry.Saved),
 	}
 }
 
-func crossEntropyFwdCases(d tensor.DType) []testCase[ops.CrossEntropyFwdArgs] {
-	var cases []testCase[ops.CrossEntropyFwdArgs]
-	add := func(name string, make func(*stage) ops.CrossEntropyFwdArgs) {
-		cases = append(cases, testCase[ops.CrossEntropyFwdArgs]{name, make})
+func crossEntropyFwdCases(d tensor.DType) []testCase[loss.CrossEntropyFwdArgs] {
+	var cases []testCase[loss.CrossEntropyFwdArgs]
+	add := func(name string, make func(*stage) loss.CrossEntropyFwdArgs) {
+		cases = append(cases, testCase[loss.CrossEntropyFwdArgs]{name, make})
 	}
 	for _, shape := range logitShapes() {
 		for _, l := range []layout{dense, padded, turned} {
 			for _, index := range []tensor.DType{tensor.I32, tensor.I64} {
-				add(fmt.Sprintf("%v/%v/%v", tensor.Shape(shape), l, index), func(s *stage) ops.CrossEntropyFwdArgs {
+				add(fmt.Sprintf("%v/%v/%v", tensor.Shape(shape), l, index), func(s *stage) loss.CrossEntropyFwdArgs {
 					return crossEntropyFwdArgs(s, l, d, index, shape...)
 				})
 			}
 		}
 	}
-	edit := func(name string, change func(*stage, *ops.CrossEntropyFwdArgs)) {
-		add(name, func(s *stage) ops.CrossEntropyFwdArgs {
+	edit := func(name string, change func(*stage, *loss.CrossEntropyFwdArgs)) {
+		add(name, func(s *stage) loss.CrossEntropyFwdArgs {
 			a := crossEntropyFwdArgs(s, dense, d, tensor.I32, 5, 12)
 			change(s, &a)
 			return a
 		})
 	}
-	edit("ignore_index_inside_the_vocabulary", func(s *stage, a *ops.CrossEntropyFwdArgs) {
+	edit("ignore_index_inside_the_vocabulary", func(s *stage, a *loss.CrossEntropyFwdArgs) {
 		a.Targets, a.IgnoreIndex = s.values(tensor.I32, 0, 3, 0, 11, 1), 0
 	})
-	edit("all_ignored", func(s *stage, a *ops.CrossEntropyFwdArgs) {
+	edit("all_ignored", func(s *stage, a *loss.CrossEntropyFwdArgs) {
 		a.Targets = s.values(tensor.I32, ignored, ignored, ignored, ignored, ignored)
 	})
-	edit("large_logits", func(s *stage, a *ops.CrossEntropyFwdArgs) { shift(s, a.Logits, 190) })
-	edit("very_negative_logits", func(s *stage, a *ops.CrossEntropyFwdArgs) { shift(s, a.Logits, -190) })
-	edit("masked_vocabulary", func(s *stage, a *ops.CrossEntropyFwdArgs) {
+	edit("large_logits", func(s *stage, a *loss.CrossEntropyFwdArgs) { shift(s, a.Logits, 190) })
+	edit("very_negative_logits", func(s *stage, a *loss.CrossEntropyFwdArgs) { shift(s, a.Logits, -190) })
+	edit("masked_vocabulary", func(s *stage, a *loss.CrossEntropyFwdArgs) {
 		a.Targets = s.values(tensor.I32, 1, 2, ignored, 3, 4)
 		for r := range 5 {
 			for v := 6; v < 12; v++ {
@@ -71,7 +71,7 @@ func crossEntropyFwdCases(d tensor.DType) []testCase[ops.CrossEntropyFwdArgs] {
 			}
 		}
 	})
-	edit("nan", func(_ *stage, a *ops.CrossEntropyFwdArgs) { a.Logits.Set(math.NaN(), 1, 4) })
+	edit("nan", func(_ *stage, a *loss.CrossEntropyFwdArgs) { a.Logits.Set(math.NaN(), 1, 4) })
 	return cases
 }
 
@@ -84,9 +84,9 @@ func shift(s *stage, x *tensor.Tensor, f float64) {
 	s.fill(x, v)
 }
 
-func crossEntropyBwdArgs(s *stage, l layout, d, index tensor.DType, shape ...int) ops.CrossEntropyBwdArgs {
+func crossEntropyBwdArgs(s *stage, l layout, d, index tensor.DType, shape ...int) loss.CrossEntropyBwdArgs {
 	fwd := crossEntropyFwdArgs(s, l, d, index, shape...)
-	a := ops.CrossEntropyBwdArgs{
+	a := loss.CrossEntropyBwdArgs{
 		Logits: fwd.Logits, Targets: fwd.Targets, LSE: fwd.LSE,
 		DLosses: s.in(dense, tensor.F32, fwd.LSE.NumElements()), DLogits: s.out(l, d, shape...),
 		IgnoreIndex: ignored, Saved: fwd.Saved,
@@ -97,7 +97,7 @@ func crossEntropyBwdArgs(s *stage, l layout, d, index tensor.DType, shape ...int
 
 // saveLSE writes the log-sum-exp that the documentation of cross_entropy_fwd defines. A float64 can
 // hold the exponentials of the logits that the cases make.
-func (s *stage) saveLSE(a ops.CrossEntropyBwdArgs) {
+func (s *stage) saveLSE(a loss.CrossEntropyBwdArgs) {
 	logits, vocab := a.Logits.Float64s(), a.Logits.Shape().Cols()
 	lse := make([]float64, a.LSE.NumElements())
 	for i := range lse {
@@ -111,27 +111,27 @@ func (s *stage) saveLSE(a ops.CrossEntropyBwdArgs) {
 }
 
 // crossEntropyRefresh replaces the log-sum-exp by what a forward impl saves.
-func crossEntropyRefresh(t tensortest.TB, x *opregistry.Exec, a ops.CrossEntropyBwdArgs, forward opregistry.Impl) error {
+func crossEntropyRefresh(t tensortest.TB, x *opregistry.Exec, a loss.CrossEntropyBwdArgs, forward opregistry.Impl) error {
 	t.Helper()
 	s := &stage{t: t}
-	return save(t, x, ops.CrossEntropyFwd, forward, ops.CrossEntropyFwdArgs{
+	return save(t, x, loss.CrossEntropyFwd, forward, loss.CrossEntropyFwdArgs{
 		Logits: a.Logits, Targets: a.Targets, Losses: s.out(dense, tensor.F32, a.LSE.NumElements()), LSE: a.LSE,
 		IgnoreIndex: a.IgnoreIndex, Saved: a.Saved,
 	})
 }
 
-func crossEntropyBwdCases(d tensor.DType) []testCase[ops.CrossEntropyBwdArgs] {
-	var cases []testCase[ops.CrossEntropyBwdArgs]
-	add := func(name string, make func(*stage) ops.CrossEntropyBwdArgs) {
-		cases = append(cases, testCase[ops.CrossEntropyBwdArgs]{name, make})
+func crossEntropyBwdCases(d tensor.DType) []testCase[loss.CrossEntropyBwdArgs] {
+	var cases []testCase[loss.CrossEntropyBwdArgs]
+	add := func(name string, make func(*stage) loss.CrossEntropyBwdArgs) {
+		cases = append(cases, testCase[loss.CrossEntropyBwdArgs]{name, make})
 	}
 	for _, shape := range logitShapes() {
 		for _, l := range []layout{dense, padded, turned} {
 			for _, index := range []tensor.DType{tensor.I32, tensor.I64} {
-				call := func(s *stage) ops.CrossEntropyBwdArgs { return crossEntropyBwdArgs(s, l, d, index, shape...) }
+				call := func(s *stage) loss.CrossEntropyBwdArgs { return crossEntropyBwdArgs(s, l, d, index, shape...) }
 				name := fmt.Sprintf("%v/%v/%v", tensor.Shape(shape), l, index)
 				add(name, call)
-				add(name+"/in_place", func(s *stage) ops.CrossEntropyBwdArgs {
+				add(name+"/in_place", func(s *stage) loss.CrossEntropyBwdArgs {
 					a := call(s)
 					a.DLogits = a.Logits
 					return a
@@ -139,19 +139,19 @@ func crossEntropyBwdCases(d tensor.DType) []testCase[ops.CrossEntropyBwdArgs] {
 			}
 		}
 	}
-	edit := func(name string, change func(*stage, *ops.CrossEntropyBwdArgs)) {
-		add(name, func(s *stage) ops.CrossEntropyBwdArgs {
+	edit := func(name string, change func(*stage, *loss.CrossEntropyBwdArgs)) {
+		add(name, func(s *stage) loss.CrossEntropyBwdArgs {
 			a := crossEntropyBwdArgs(s, dense, d, tensor.I32, 5, 12)
 			change(s, &a)
 			s.saveLSE(a)
 			return a
 		})
 	}
-	edit("ignore_index_inside_the_vocabulary", func(s *stage, a *ops.CrossEntropyBwdArgs) {
+	edit("ignore_index_inside_the_vocabulary", func(s *stage, a *loss.CrossEntropyBwdArgs) {
 		a.Targets, a.IgnoreIndex = s.values(tensor.I32, 0, 3, 0, 11, 1), 0
 	})
-	edit("large_logits", func(s *stage, a *ops.CrossEntropyBwdArgs) { shift(s, a.Logits, 190) })
-	edit("masked_vocabulary", func(s *stage, a *ops.CrossEntropyBwdArgs) {
+	edit("large_logits", func(s *stage, a *loss.CrossEntropyBwdArgs) { shift(s, a.Logits, 190) })
+	edit("masked_vocabulary", func(s *stage, a *loss.CrossEntropyBwdArgs) {
 		a.Targets = s.values(tensor.I32, 1, 2, ignored, 3, 4)
 		for r := range 5 {
 			for v := 6; v < 12; v++ {
@@ -159,12 +159,12 @@ func crossEntropyBwdCases(d tensor.DType) []testCase[ops.CrossEntropyBwdArgs] {
 			}
 		}
 	})
-	edit("ignored_row_of_nan", func(s *stage, a *ops.CrossEntropyBwdArgs) {
+	edit("ignored_row_of_nan", func(s *stage, a *loss.CrossEntropyBwdArgs) {
 		a.Targets = s.values(tensor.I32, 1, ignored, 2, 3, 4)
 		for v := range 12 {
 			a.Logits.Set(math.NaN(), 1, v)
 		}
 	})
-	edit("nan", func(_ *stage, a *ops.CrossEntropyBwdArgs) { a.Logits.Set(math.NaN(), 1, 4) })
+	edit("nan", func(_ *stage, a *loss.CrossEntropyBwdArgs) { a.Logits.Set(math.NaN(), 1, 4) })
 	return cases
 }

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	dropoutops "github.com/primus-fl/primus/ops/dropout"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
@@ -29,16 +29,16 @@ func dropoutShapes() []struct {
 	}
 }
 
-func dropoutFwdArgs(s *stage, l layout, d tensor.DType, shape ...int) ops.DropoutFwdArgs {
+func dropoutFwdArgs(s *stage, l layout, d tensor.DType, shape ...int) dropoutops.DropoutFwdArgs {
 	n := tensor.Shape(shape).NumElements()
-	return ops.DropoutFwdArgs{
+	return dropoutops.DropoutFwdArgs{
 		Input: s.in(l, d, shape...), Out: s.out(l, d, shape...), Mask: s.out(dense, tensor.U8, (n+7)/8),
 		DropoutProbability: 0.3, Seed: dropoutSeed, Offset: dropoutOffset, Saved: new(opregistry.Saved),
 	}
 }
 
-func dropoutFwdCases(d tensor.DType) []testCase[ops.DropoutFwdArgs] {
-	type args = ops.DropoutFwdArgs
+func dropoutFwdCases(d tensor.DType) []testCase[dropoutops.DropoutFwdArgs] {
+	type args = dropoutops.DropoutFwdArgs
 	var cases []testCase[args]
 	add := func(name string, make func(*stage) args) { cases = append(cases, testCase[args]{name, make}) }
 	for _, f := range dropoutShapes() {
@@ -72,9 +72,9 @@ func dropoutFwdCases(d tensor.DType) []testCase[ops.DropoutFwdArgs] {
 
 // dropoutBwdArgs makes the operands of a backward call with the mask that the
 // documentation of dropout_fwd defines.
-func dropoutBwdArgs(s *stage, l layout, d tensor.DType, shape ...int) ops.DropoutBwdArgs {
+func dropoutBwdArgs(s *stage, l layout, d tensor.DType, shape ...int) dropoutops.DropoutBwdArgs {
 	n := tensor.Shape(shape).NumElements()
-	a := ops.DropoutBwdArgs{
+	a := dropoutops.DropoutBwdArgs{
 		GradOutput: s.in(l, d, shape...), Mask: s.out(dense, tensor.U8, (n+7)/8), GradInput: s.out(l, d, shape...),
 		DropoutProbability: 0.3, Saved: new(opregistry.Saved),
 	}
@@ -82,7 +82,7 @@ func dropoutBwdArgs(s *stage, l layout, d tensor.DType, shape ...int) ops.Dropou
 	return a
 }
 
-func (s *stage) saveMask(a ops.DropoutBwdArgs) {
+func (s *stage) saveMask(a dropoutops.DropoutBwdArgs) {
 	s.t.Helper()
 	mask := make([]float64, a.Mask.NumElements())
 	var words [4]uint32
@@ -110,17 +110,17 @@ func philox(counter, key uint64) [4]uint32 {
 }
 
 // dropoutRefresh replaces the mask by the one that a forward impl writes.
-func dropoutRefresh(t tensortest.TB, x *opregistry.Exec, a ops.DropoutBwdArgs, forward opregistry.Impl) error {
+func dropoutRefresh(t tensortest.TB, x *opregistry.Exec, a dropoutops.DropoutBwdArgs, forward opregistry.Impl) error {
 	t.Helper()
 	s := &stage{t: t}
-	return save(t, x, ops.DropoutFwd, forward, ops.DropoutFwdArgs{
+	return save(t, x, dropoutops.DropoutFwd, forward, dropoutops.DropoutFwdArgs{
 		Input: a.GradOutput, Out: s.out(dense, a.GradOutput.DType(), a.GradOutput.Shape()...), Mask: a.Mask,
 		DropoutProbability: a.DropoutProbability, Seed: dropoutSeed, Offset: dropoutOffset, Saved: a.Saved,
 	})
 }
 
-func dropoutBwdCases(d tensor.DType) []testCase[ops.DropoutBwdArgs] {
-	type args = ops.DropoutBwdArgs
+func dropoutBwdCases(d tensor.DType) []testCase[dropoutops.DropoutBwdArgs] {
+	type args = dropoutops.DropoutBwdArgs
 	var cases []testCase[args]
 	add := func(name string, make func(*stage) args) { cases = append(cases, testCase[args]{name, make}) }
 	for _, f := range dropoutShapes() {

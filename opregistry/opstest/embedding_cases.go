@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/embedding"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -17,27 +17,27 @@ func embeddingShapes() []embeddingShape {
 
 func (e embeddingShape) String() string { return fmt.Sprintf("vocab%d,h%d,n%d", e.vocab, e.h, e.n) }
 
-func embeddingFwdCases(d tensor.DType) []testCase[ops.EmbeddingFwdArgs] {
-	var cases []testCase[ops.EmbeddingFwdArgs]
-	add := func(name string, make func(*stage) ops.EmbeddingFwdArgs) {
-		cases = append(cases, testCase[ops.EmbeddingFwdArgs]{name, make})
+func embeddingFwdCases(d tensor.DType) []testCase[embedding.EmbeddingFwdArgs] {
+	var cases []testCase[embedding.EmbeddingFwdArgs]
+	add := func(name string, make func(*stage) embedding.EmbeddingFwdArgs) {
+		cases = append(cases, testCase[embedding.EmbeddingFwdArgs]{name, make})
 	}
 	for _, e := range embeddingShapes() {
 		for _, l := range []layout{dense, padded, turned} {
 			for _, index := range []tensor.DType{tensor.I32, tensor.I64} {
-				add(fmt.Sprintf("%v/%v/%v", e, l, index), func(s *stage) ops.EmbeddingFwdArgs {
-					return ops.EmbeddingFwdArgs{
+				add(fmt.Sprintf("%v/%v/%v", e, l, index), func(s *stage) embedding.EmbeddingFwdArgs {
+					return embedding.EmbeddingFwdArgs{
 						Indices: s.indexes(index, e.n, e.vocab), Weight: s.in(l, d, e.vocab, e.h), Output: s.out(l, d, e.n, e.h),
 					}
 				})
 			}
 		}
 	}
-	add("axes", func(s *stage) ops.EmbeddingFwdArgs {
-		return ops.EmbeddingFwdArgs{Indices: s.indexes(tensor.I64, 6, 9), Weight: s.in(dense, d, 9, 4), Output: s.out(dense, d, 2, 3, 4)}
+	add("axes", func(s *stage) embedding.EmbeddingFwdArgs {
+		return embedding.EmbeddingFwdArgs{Indices: s.indexes(tensor.I64, 6, 9), Weight: s.in(dense, d, 9, 4), Output: s.out(dense, d, 2, 3, 4)}
 	})
-	add("nan_and_inf", func(s *stage) ops.EmbeddingFwdArgs {
-		a := ops.EmbeddingFwdArgs{Indices: s.values(tensor.I32, 2, 0, 1), Weight: s.in(dense, d, 3, 4), Output: s.out(dense, d, 3, 4)}
+	add("nan_and_inf", func(s *stage) embedding.EmbeddingFwdArgs {
+		a := embedding.EmbeddingFwdArgs{Indices: s.values(tensor.I32, 2, 0, 1), Weight: s.in(dense, d, 3, 4), Output: s.out(dense, d, 3, 4)}
 		a.Weight.Set(math.NaN(), 0, 1)
 		a.Weight.Set(math.Inf(-1), 1, 2)
 		return a
@@ -45,10 +45,10 @@ func embeddingFwdCases(d tensor.DType) []testCase[ops.EmbeddingFwdArgs] {
 	return cases
 }
 
-func embeddingBwdCases(d tensor.DType) []testCase[ops.EmbeddingBwdArgs] {
-	var cases []testCase[ops.EmbeddingBwdArgs]
-	add := func(name string, make func(*stage) ops.EmbeddingBwdArgs) {
-		cases = append(cases, testCase[ops.EmbeddingBwdArgs]{name, make})
+func embeddingBwdCases(d tensor.DType) []testCase[embedding.EmbeddingBwdArgs] {
+	var cases []testCase[embedding.EmbeddingBwdArgs]
+	add := func(name string, make func(*stage) embedding.EmbeddingBwdArgs) {
+		cases = append(cases, testCase[embedding.EmbeddingBwdArgs]{name, make})
 	}
 	table := func(s *stage, l layout, accumulate bool, e embeddingShape) *tensor.Tensor {
 		if accumulate {
@@ -60,8 +60,8 @@ func embeddingBwdCases(d tensor.DType) []testCase[ops.EmbeddingBwdArgs] {
 		for _, e := range embeddingShapes() {
 			for _, l := range []layout{dense, padded, turned} {
 				for _, index := range []tensor.DType{tensor.I32, tensor.I64} {
-					add(fmt.Sprintf("%v/%v/%v/accumulate=%v", e, l, index, accumulate), func(s *stage) ops.EmbeddingBwdArgs {
-						return ops.EmbeddingBwdArgs{
+					add(fmt.Sprintf("%v/%v/%v/accumulate=%v", e, l, index, accumulate), func(s *stage) embedding.EmbeddingBwdArgs {
+						return embedding.EmbeddingBwdArgs{
 							Grad: s.in(l, d, e.n, e.h), Indices: s.indexes(index, e.n, e.vocab),
 							DWeight: table(s, l, accumulate, e), Accumulate: accumulate,
 						}
@@ -70,22 +70,22 @@ func embeddingBwdCases(d tensor.DType) []testCase[ops.EmbeddingBwdArgs] {
 			}
 		}
 		// A sum that is rounded to a narrow dtype after each row has a large error here.
-		add(fmt.Sprintf("one_index_often/accumulate=%v", accumulate), func(s *stage) ops.EmbeddingBwdArgs {
+		add(fmt.Sprintf("one_index_often/accumulate=%v", accumulate), func(s *stage) embedding.EmbeddingBwdArgs {
 			e := embeddingShape{3, 5, 600}
 			index := make([]float64, e.n)
 			for i := range index {
 				index[i] = 1
 			}
-			return ops.EmbeddingBwdArgs{
+			return embedding.EmbeddingBwdArgs{
 				Grad: s.in(dense, d, e.n, e.h), Indices: s.values(tensor.I32, index...), DWeight: table(s, dense, accumulate, e), Accumulate: accumulate,
 			}
 		})
 	}
-	add("axes", func(s *stage) ops.EmbeddingBwdArgs {
-		return ops.EmbeddingBwdArgs{Grad: s.in(dense, d, 2, 3, 4), Indices: s.indexes(tensor.I64, 6, 9), DWeight: s.out(dense, d, 9, 4)}
+	add("axes", func(s *stage) embedding.EmbeddingBwdArgs {
+		return embedding.EmbeddingBwdArgs{Grad: s.in(dense, d, 2, 3, 4), Indices: s.indexes(tensor.I64, 6, 9), DWeight: s.out(dense, d, 9, 4)}
 	})
-	add("nan_and_inf", func(s *stage) ops.EmbeddingBwdArgs {
-		a := ops.EmbeddingBwdArgs{Grad: s.in(dense, d, 3, 4), Indices: s.values(tensor.I32, 2, 0, 2), DWeight: s.out(dense, d, 4, 4)}
+	add("nan_and_inf", func(s *stage) embedding.EmbeddingBwdArgs {
+		a := embedding.EmbeddingBwdArgs{Grad: s.in(dense, d, 3, 4), Indices: s.values(tensor.I32, 2, 0, 2), DWeight: s.out(dense, d, 4, 4)}
 		a.Grad.Set(math.NaN(), 0, 1)
 		a.Grad.Set(math.Inf(-1), 1, 2)
 		return a

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/activation"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -31,8 +32,8 @@ const functionScale = 8
 // specials returns values of x for which every function is defined.
 func specials() []float64 { return []float64{math.NaN(), math.Inf(1), 100, -100, 0} }
 
-func activationCases(d tensor.DType) []testCase[ops.ActivationArgs] {
-	type args = ops.ActivationArgs
+func activationCases(d tensor.DType) []testCase[activation.ActivationArgs] {
+	type args = activation.ActivationArgs
 	var cases []testCase[args]
 	add := func(name string, make func(*stage) args) { cases = append(cases, testCase[args]{name, make}) }
 	for _, f := range functionShapes() {
@@ -57,8 +58,8 @@ func activationCases(d tensor.DType) []testCase[ops.ActivationArgs] {
 	return cases
 }
 
-func dactivationCases(d tensor.DType) []testCase[ops.DActivationArgs] {
-	type args = ops.DActivationArgs
+func dactivationCases(d tensor.DType) []testCase[activation.DActivationArgs] {
+	type args = activation.DActivationArgs
 	var cases []testCase[args]
 	add := func(name string, make func(*stage) args) { cases = append(cases, testCase[args]{name, make}) }
 	call := func(s *stage, l layout, shape ...int) args {
@@ -98,8 +99,8 @@ func (s *stage) special(dy, x *tensor.Tensor) {
 	x.Set(2, 1, 1)
 }
 
-func dbiasCases(d tensor.DType) []testCase[ops.DBiasDActivationArgs] {
-	type args = ops.DBiasDActivationArgs
+func dbiasCases(d tensor.DType) []testCase[activation.DBiasDActivationArgs] {
+	type args = activation.DBiasDActivationArgs
 	var cases []testCase[args]
 	for _, c := range dactivationCases(d) {
 		cases = append(cases, testCase[args]{c.name, func(s *stage) args {
@@ -120,8 +121,8 @@ func dbiasCases(d tensor.DType) []testCase[ops.DBiasDActivationArgs] {
 	return cases
 }
 
-func gluCases(d tensor.DType) []testCase[ops.ActivationArgs] {
-	type args = ops.ActivationArgs
+func gluCases(d tensor.DType) []testCase[activation.ActivationArgs] {
+	type args = activation.ActivationArgs
 	var cases []testCase[args]
 	add := func(name string, make func(*stage) args) { cases = append(cases, testCase[args]{name, make}) }
 	for _, f := range functionShapes() {
@@ -141,8 +142,8 @@ func gluCases(d tensor.DType) []testCase[ops.ActivationArgs] {
 	return cases
 }
 
-func dgluCases(d tensor.DType) []testCase[ops.DActivationArgs] {
-	type args = ops.DActivationArgs
+func dgluCases(d tensor.DType) []testCase[activation.DActivationArgs] {
+	type args = activation.DActivationArgs
 	var cases []testCase[args]
 	add := func(name string, make func(*stage) args) { cases = append(cases, testCase[args]{name, make}) }
 	call := func(s *stage, l layout, half ...int) args {
@@ -170,19 +171,19 @@ func dgluCases(d tensor.DType) []testCase[ops.DActivationArgs] {
 // clampConstants are settings of the clamped ops.
 func clampConstants() []struct {
 	name                 string
-	limit, alpha, offset ops.OptionalFloat
+	limit, alpha, offset opregistry.OptionalFloat
 } {
-	var left ops.OptionalFloat
+	var left opregistry.OptionalFloat
 	return []struct {
 		name                 string
-		limit, alpha, offset ops.OptionalFloat
+		limit, alpha, offset opregistry.OptionalFloat
 	}{
 		{"defaults", left, left, left},
-		{"limit=1", ops.Float(1), left, left},
-		{"limit=0", ops.Float(0), left, left},
-		{"limit=inf", ops.Float(float32(math.Inf(1))), left, left},
-		{"alpha=1,offset=0", left, ops.Float(1), ops.Float(0)},
-		{"alpha=-0.5,offset=-2", left, ops.Float(-0.5), ops.Float(-2)},
+		{"limit=1", opregistry.Float(1), left, left},
+		{"limit=0", opregistry.Float(0), left, left},
+		{"limit=inf", opregistry.Float(float32(math.Inf(1))), left, left},
+		{"alpha=1,offset=0", left, opregistry.Float(1), opregistry.Float(0)},
+		{"alpha=-0.5,offset=-2", left, opregistry.Float(-0.5), opregistry.Float(-2)},
 	}
 }
 
@@ -196,8 +197,8 @@ func (s *stage) bounds(x *tensor.Tensor) {
 	}
 }
 
-func clampedSwiGLUCases(d tensor.DType) []testCase[ops.ClampedSwiGLUArgs] {
-	type args = ops.ClampedSwiGLUArgs
+func clampedSwiGLUCases(d tensor.DType) []testCase[activation.ClampedSwiGLUArgs] {
+	type args = activation.ClampedSwiGLUArgs
 	var cases []testCase[args]
 	for _, c := range gluCases(d) {
 		cases = append(cases, testCase[args]{c.name, func(s *stage) args {
@@ -215,8 +216,8 @@ func clampedSwiGLUCases(d tensor.DType) []testCase[ops.ClampedSwiGLUArgs] {
 	return cases
 }
 
-func clampedDSwiGLUCases(d tensor.DType) []testCase[ops.ClampedDSwiGLUArgs] {
-	type args = ops.ClampedDSwiGLUArgs
+func clampedDSwiGLUCases(d tensor.DType) []testCase[activation.ClampedDSwiGLUArgs] {
+	type args = activation.ClampedDSwiGLUArgs
 	var cases []testCase[args]
 	for _, c := range dgluCases(d) {
 		cases = append(cases, testCase[args]{c.name, func(s *stage) args {

@@ -4,7 +4,16 @@ import (
 	"errors"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/activation"
+	"github.com/primus-fl/primus/ops/attention"
+	dropoutops "github.com/primus-fl/primus/ops/dropout"
+	"github.com/primus-fl/primus/ops/embedding"
+	"github.com/primus-fl/primus/ops/gemm"
+	"github.com/primus-fl/primus/ops/loss"
+	"github.com/primus-fl/primus/ops/moe"
+	"github.com/primus-fl/primus/ops/norm"
+	"github.com/primus-fl/primus/ops/rope"
+	"github.com/primus-fl/primus/ops/softmax"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
@@ -18,48 +27,48 @@ type pair struct {
 
 func gradients() []pair {
 	return []pair{
-		{ops.GenericGemm, ops.GenericGemm, gemmGradCases},
-		{ops.RMSNormBwd, ops.RMSNormFwd, rmsnormGradCases},
-		{ops.DSwiGLU, ops.SwiGLU, gluGradCases(ops.SwiGLU, ops.DSwiGLU)},
-		{ops.ResidualAdd, ops.ResidualAdd, residualAddGradCases},
-		{ops.FusedAttnBwd, ops.FusedAttnFwd, attnGradCases},
-		{ops.FusedRopeBackward, ops.FusedRopeForward, ropeGradCases},
-		{ops.EmbeddingBwd, ops.EmbeddingFwd, embeddingGradCases},
-		{ops.CrossEntropyBwd, ops.CrossEntropyFwd, crossEntropyGradCases},
-		{ops.RMSNormBwdAdd, ops.RMSNormFwd, rmsnormAddGradCases},
-		{ops.LayerNormBwd, ops.LayerNormFwd, layernormGradCases},
-		{ops.DGELU, ops.GELU, activationGradCases(ops.GELU, ops.DGELU)},
-		{ops.DQGELU, ops.QGELU, activationGradCases(ops.QGELU, ops.DQGELU)},
-		{ops.DReLU, ops.ReLU, activationGradCases(ops.ReLU, ops.DReLU)},
-		{ops.DSReLU, ops.SReLU, activationGradCases(ops.SReLU, ops.DSReLU)},
-		{ops.DSiLU, ops.SiLU, activationGradCases(ops.SiLU, ops.DSiLU)},
-		{ops.DGEGLU, ops.GEGLU, gluGradCases(ops.GEGLU, ops.DGEGLU)},
-		{ops.DGLU, ops.GLU, gluGradCases(ops.GLU, ops.DGLU)},
-		{ops.DQGEGLU, ops.QGEGLU, gluGradCases(ops.QGEGLU, ops.DQGEGLU)},
-		{ops.DReGLU, ops.ReGLU, gluGradCases(ops.ReGLU, ops.DReGLU)},
-		{ops.DSReGLU, ops.SReGLU, gluGradCases(ops.SReGLU, ops.DSReGLU)},
-		{ops.ClampedDSwiGLU, ops.ClampedSwiGLU, clampedGradCases},
-		{ops.DBiasDGELU, ops.GELU, dbiasGradCases(ops.GELU, ops.DBiasDGELU)},
-		{ops.DBiasDSiLU, ops.SiLU, dbiasGradCases(ops.SiLU, ops.DBiasDSiLU)},
-		{ops.DBiasDReLU, ops.ReLU, dbiasGradCases(ops.ReLU, ops.DBiasDReLU)},
-		{ops.DBiasDQGELU, ops.QGELU, dbiasGradCases(ops.QGELU, ops.DBiasDQGELU)},
-		{ops.DBiasDSReLU, ops.SReLU, dbiasGradCases(ops.SReLU, ops.DBiasDSReLU)},
-		{ops.ScaledSoftmaxBackward, ops.ScaledSoftmaxForward, softmaxGradCases(ops.ScaledSoftmaxForward, ops.ScaledSoftmaxBackward, 2, 2, 3, 4)},
-		{ops.ScaledUpperTriangMaskedSoftmaxBackward, ops.ScaledUpperTriangMaskedSoftmaxForward, softmaxGradCases(ops.ScaledUpperTriangMaskedSoftmaxForward, ops.ScaledUpperTriangMaskedSoftmaxBackward, 2, 4, 4)},
-		{ops.ScaledAlignedCausalMaskedSoftmaxBackward, ops.ScaledAlignedCausalMaskedSoftmaxForward, softmaxGradCases(ops.ScaledAlignedCausalMaskedSoftmaxForward, ops.ScaledAlignedCausalMaskedSoftmaxBackward, 1, 2, 5, 3)},
-		{ops.ScaledMaskedSoftmaxBackward, ops.ScaledMaskedSoftmaxForward, maskedSoftmaxGradCases},
-		{ops.FusedQKVRopeBackward, ops.FusedQKVRopeForward, qkvRopeGradCases},
-		{ops.DropoutBwd, ops.DropoutFwd, dropoutGradCases},
+		{gemm.GenericGemm, gemm.GenericGemm, gemmGradCases},
+		{norm.RMSNormBwd, norm.RMSNormFwd, rmsnormGradCases},
+		{activation.DSwiGLU, activation.SwiGLU, gluGradCases(activation.SwiGLU, activation.DSwiGLU)},
+		{norm.ResidualAdd, norm.ResidualAdd, residualAddGradCases},
+		{attention.FusedAttnBwd, attention.FusedAttnFwd, attnGradCases},
+		{rope.FusedRopeBackward, rope.FusedRopeForward, ropeGradCases},
+		{embedding.EmbeddingBwd, embedding.EmbeddingFwd, embeddingGradCases},
+		{loss.CrossEntropyBwd, loss.CrossEntropyFwd, crossEntropyGradCases},
+		{norm.RMSNormBwdAdd, norm.RMSNormFwd, rmsnormAddGradCases},
+		{norm.LayerNormBwd, norm.LayerNormFwd, layernormGradCases},
+		{activation.DGELU, activation.GELU, activationGradCases(activation.GELU, activation.DGELU)},
+		{activation.DQGELU, activation.QGELU, activationGradCases(activation.QGELU, activation.DQGELU)},
+		{activation.DReLU, activation.ReLU, activationGradCases(activation.ReLU, activation.DReLU)},
+		{activation.DSReLU, activation.SReLU, activationGradCases(activation.SReLU, activation.DSReLU)},
+		{activation.DSiLU, activation.SiLU, activationGradCases(activation.SiLU, activation.DSiLU)},
+		{activation.DGEGLU, activation.GEGLU, gluGradCases(activation.GEGLU, activation.DGEGLU)},
+		{activation.DGLU, activation.GLU, gluGradCases(activation.GLU, activation.DGLU)},
+		{activation.DQGEGLU, activation.QGEGLU, gluGradCases(activation.QGEGLU, activation.DQGEGLU)},
+		{activation.DReGLU, activation.ReGLU, gluGradCases(activation.ReGLU, activation.DReGLU)},
+		{activation.DSReGLU, activation.SReGLU, gluGradCases(activation.SReGLU, activation.DSReGLU)},
+		{activation.ClampedDSwiGLU, activation.ClampedSwiGLU, clampedGradCases},
+		{activation.DBiasDGELU, activation.GELU, dbiasGradCases(activation.GELU, activation.DBiasDGELU)},
+		{activation.DBiasDSiLU, activation.SiLU, dbiasGradCases(activation.SiLU, activation.DBiasDSiLU)},
+		{activation.DBiasDReLU, activation.ReLU, dbiasGradCases(activation.ReLU, activation.DBiasDReLU)},
+		{activation.DBiasDQGELU, activation.QGELU, dbiasGradCases(activation.QGELU, activation.DBiasDQGELU)},
+		{activation.DBiasDSReLU, activation.SReLU, dbiasGradCases(activation.SReLU, activation.DBiasDSReLU)},
+		{softmax.ScaledSoftmaxBackward, softmax.ScaledSoftmaxForward, softmaxGradCases(softmax.ScaledSoftmaxForward, softmax.ScaledSoftmaxBackward, 2, 2, 3, 4)},
+		{softmax.ScaledUpperTriangMaskedSoftmaxBackward, softmax.ScaledUpperTriangMaskedSoftmaxForward, softmaxGradCases(softmax.ScaledUpperTriangMaskedSoftmaxForward, softmax.ScaledUpperTriangMaskedSoftmaxBackward, 2, 4, 4)},
+		{softmax.ScaledAlignedCausalMaskedSoftmaxBackward, softmax.ScaledAlignedCausalMaskedSoftmaxForward, softmaxGradCases(softmax.ScaledAlignedCausalMaskedSoftmaxForward, softmax.ScaledAlignedCausalMaskedSoftmaxBackward, 1, 2, 5, 3)},
+		{softmax.ScaledMaskedSoftmaxBackward, softmax.ScaledMaskedSoftmaxForward, maskedSoftmaxGradCases},
+		{rope.FusedQKVRopeBackward, rope.FusedQKVRopeForward, qkvRopeGradCases},
+		{dropoutops.DropoutBwd, dropoutops.DropoutFwd, dropoutGradCases},
 
-		{ops.TEGeneralGroupedGemm, ops.TEGeneralGroupedGemm, groupedGemmGradCases},
-		{ops.MoEPermuteBwd, ops.MoEPermuteFwd, moePermuteGradCases},
-		{ops.MoEUnpermuteBwd, ops.MoEUnpermuteFwd, moeUnpermuteGradCases},
-		{ops.MoEUnpermuteWithRoutingMap, ops.MoEPermuteWithRoutingMap, routingMapGradCases},
-		{ops.MoESortChunksBwd, ops.MoESortChunksFwd, sortChunksGradCases},
-		{ops.FusedTopkWithScoreFunctionBwd, ops.FusedTopkWithScoreFunctionFwd, topkGradCases},
-		{ops.FusedScoreForMoEAuxLossBwd, ops.FusedScoreForMoEAuxLossFwd, scoreGradCases},
-		{ops.FusedMoEAuxLossBwd, ops.FusedMoEAuxLossFwd, auxLossGradCases},
-		{ops.FAPrepareBwd, ops.FAPrepareFwd, faPrepareGradCases},
+		{gemm.TEGeneralGroupedGemm, gemm.TEGeneralGroupedGemm, groupedGemmGradCases},
+		{moe.MoEPermuteBwd, moe.MoEPermuteFwd, moePermuteGradCases},
+		{moe.MoEUnpermuteBwd, moe.MoEUnpermuteFwd, moeUnpermuteGradCases},
+		{moe.MoEUnpermuteWithRoutingMap, moe.MoEPermuteWithRoutingMap, routingMapGradCases},
+		{moe.MoESortChunksBwd, moe.MoESortChunksFwd, sortChunksGradCases},
+		{moe.FusedTopkWithScoreFunctionBwd, moe.FusedTopkWithScoreFunctionFwd, topkGradCases},
+		{moe.FusedScoreForMoEAuxLossBwd, moe.FusedScoreForMoEAuxLossFwd, scoreGradCases},
+		{moe.FusedMoEAuxLossBwd, moe.FusedMoEAuxLossFwd, auxLossGradCases},
+		{attention.FAPrepareBwd, attention.FAPrepareFwd, faPrepareGradCases},
 	}
 }
 

@@ -3,7 +3,13 @@ package opstest
 import (
 	"fmt"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/attention"
+	"github.com/primus-fl/primus/ops/embedding"
+	"github.com/primus-fl/primus/ops/gemm"
+	"github.com/primus-fl/primus/ops/loss"
+	"github.com/primus-fl/primus/ops/norm"
+	"github.com/primus-fl/primus/ops/rope"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -13,10 +19,10 @@ func (s *stage) blank(shape ...int) *tensor.Tensor { return s.out(dense, tensor.
 
 // gemmGradCases returns the three calls of a linear layer, y = gelu(x)·Wᵀ + b.
 func gemmGradCases() []gradCase {
-	type args = ops.GenericGemmArgs
+	type args = gemm.GenericGemmArgs
 	const rows, in, out = 5, 4, 3
 	return []gradCase{
-		gradient("dgrad", ops.GenericGemm, ops.GenericGemm, func(s *stage) derivation[args, args] {
+		gradient("dgrad", gemm.GenericGemm, gemm.GenericGemm, func(s *stage) derivation[args, args] {
 			x, w, y, dy, dx := s.f64(rows, in), s.f64(out, in), s.blank(rows, out), s.f64(rows, out), s.blank(rows, in)
 			return derivation[args, args]{
 				forward:  []args{{A: w, TransA: true, B: x, D: y}},
@@ -24,17 +30,17 @@ func gemmGradCases() []gradCase {
 				y:        y, dy: dy, wrt: []derivative{{"x", x, dx}},
 			}
 		}),
-		gradient("wgrad,bias", ops.GenericGemm, ops.GenericGemm, func(s *stage) derivation[args, args] {
+		gradient("wgrad,bias", gemm.GenericGemm, gemm.GenericGemm, func(s *stage) derivation[args, args] {
 			x, w, b := s.f64(2, rows, in), s.f64(out, in), s.f64(out)
 			y, dy := s.blank(2, rows, out), s.f64(2, rows, out)
 			dw, db := s.blank(out, in), s.blank(out)
 			return derivation[args, args]{
-				forward:  []args{{A: w, TransA: true, B: x, Bias: b, D: y, Alpha: ops.Float(0.5)}},
-				backward: []args{{A: x, B: dy, TransB: true, D: dw, Bias: db, Grad: true, Alpha: ops.Float(0.5)}},
+				forward:  []args{{A: w, TransA: true, B: x, Bias: b, D: y, Alpha: opregistry.Float(0.5)}},
+				backward: []args{{A: x, B: dy, TransB: true, D: dw, Bias: db, Grad: true, Alpha: opregistry.Float(0.5)}},
 				y:        y, dy: dy, wrt: []derivative{{"W", w, dw}, {"bias", b, db}},
 			}
 		}),
-		gradient("wgrad,accumulate", ops.GenericGemm, ops.GenericGemm, func(s *stage) derivation[args, args] {
+		gradient("wgrad,accumulate", gemm.GenericGemm, gemm.GenericGemm, func(s *stage) derivation[args, args] {
 			x1, x2, w := s.f64(rows, in), s.f64(rows, in), s.f64(out, in)
 			y, dy, dw := s.blank(rows, out), s.f64(rows, out), s.blank(out, in)
 			return derivation[args, args]{
@@ -43,7 +49,7 @@ func gemmGradCases() []gradCase {
 				y:        y, dy: dy, wrt: []derivative{{"W", w, dw}},
 			}
 		}),
-		gradient("gelu", ops.GenericGemm, ops.GenericGemm, func(s *stage) derivation[args, args] {
+		gradient("gelu", gemm.GenericGemm, gemm.GenericGemm, func(s *stage) derivation[args, args] {
 			// There are two layers, the first with GELU. Its bias is added before GELU is applied,
 			// so the gradients of both are the same rows.
 			x, w1, b1, w2 := s.f64(rows, in), s.f64(6, in), s.scaled(3, dense, tensor.F64, 6), s.f64(out, 6)
@@ -64,7 +70,7 @@ func gemmGradCases() []gradCase {
 }
 
 // gelu writes gelu_in of a layer with bias.
-func (s *stage) gelu(a ops.GenericGemmArgs) {
+func (s *stage) gelu(a gemm.GenericGemmArgs) {
 	for i := range a.GeluIn.Shape()[0] {
 		for j := range a.GeluIn.Shape()[1] {
 			v := a.Bias.At(j)
@@ -79,14 +85,14 @@ func (s *stage) gelu(a ops.GenericGemmArgs) {
 func rmsnormGradCases() []gradCase {
 	var cases []gradCase
 	for _, zero := range []bool{false, true} {
-		cases = append(cases, gradient(fmt.Sprintf("zero_centered=%v", zero), ops.RMSNormFwd, ops.RMSNormBwd,
-			func(s *stage) derivation[ops.RMSNormFwdArgs, ops.RMSNormBwdArgs] {
+		cases = append(cases, gradient(fmt.Sprintf("zero_centered=%v", zero), norm.RMSNormFwd, norm.RMSNormBwd,
+			func(s *stage) derivation[norm.RMSNormFwdArgs, norm.RMSNormBwdArgs] {
 				b := rmsnormBwdArgs(s, dense, tensor.F64, 4, 6)
 				f := rmsnormFwdArgs(s, dense, tensor.F64, 4, 6)
 				f.Input, f.Weight = b.X, b.Gamma
 				b.ZeroCenteredGamma, f.ZeroCenteredGamma = zero, zero
-				return derivation[ops.RMSNormFwdArgs, ops.RMSNormBwdArgs]{
-					forward: []ops.RMSNormFwdArgs{f}, backward: []ops.RMSNormBwdArgs{b},
+				return derivation[norm.RMSNormFwdArgs, norm.RMSNormBwdArgs]{
+					forward: []norm.RMSNormFwdArgs{f}, backward: []norm.RMSNormBwdArgs{b},
 					y: f.Output, dy: b.DZ, wrt: []derivative{{"x", b.X, b.DX}, {"gamma", b.Gamma, b.DGamma}}, refresh: rmsnormRefresh,
 				}
 			}))
@@ -96,8 +102,8 @@ func rmsnormGradCases() []gradCase {
 
 // residualAddGradCases adds up the gradients of the two uses of x in y = (x+a)+(x+b).
 func residualAddGradCases() []gradCase {
-	type args = ops.ResidualAddArgs
-	return []gradCase{gradient("two_uses", ops.ResidualAdd, ops.ResidualAdd, func(s *stage) derivation[args, args] {
+	type args = norm.ResidualAddArgs
+	return []gradCase{gradient("two_uses", norm.ResidualAdd, norm.ResidualAdd, func(s *stage) derivation[args, args] {
 		x, a, b, l, r, y, dy, dx := s.f64(7), s.f64(7), s.f64(7), s.blank(7), s.blank(7), s.blank(7), s.f64(7), s.blank(7)
 		return derivation[args, args]{
 			forward:  []args{{A: x, B: a, Output: l}, {A: x, B: b, Output: r}, {A: l, B: r, Output: y}},
@@ -109,8 +115,8 @@ func residualAddGradCases() []gradCase {
 
 func attnGradCases() []gradCase {
 	var cases []gradCase
-	add := func(name string, make func(*stage) ops.FusedAttnBwdArgs) {
-		cases = append(cases, gradient(name, ops.FusedAttnFwd, ops.FusedAttnBwd, func(s *stage) derivation[ops.FusedAttnFwdArgs, ops.FusedAttnBwdArgs] {
+	add := func(name string, make func(*stage) attention.FusedAttnBwdArgs) {
+		cases = append(cases, gradient(name, attention.FusedAttnFwd, attention.FusedAttnBwd, func(s *stage) derivation[attention.FusedAttnFwdArgs, attention.FusedAttnBwdArgs] {
 			b := make(s)
 			fwd := b.Fwd()
 			fwd.O, fwd.Stats = s.blank(b.O.Shape()...), s.out(dense, tensor.F32, b.Stats.Shape()...)
@@ -121,22 +127,22 @@ func attnGradCases() []gradCase {
 			if b.DSoftmaxOffset != nil {
 				wrt = append(wrt, derivative{"softmax_offset", b.SoftmaxOffset, b.DSoftmaxOffset})
 			}
-			return derivation[ops.FusedAttnFwdArgs, ops.FusedAttnBwdArgs]{
-				forward: []ops.FusedAttnFwdArgs{fwd}, backward: []ops.FusedAttnBwdArgs{b},
+			return derivation[attention.FusedAttnFwdArgs, attention.FusedAttnBwdArgs]{
+				forward: []attention.FusedAttnFwdArgs{fwd}, backward: []attention.FusedAttnBwdArgs{b},
 				y: fwd.O, dy: b.DO, wrt: wrt, refresh: attnRefresh,
 			}
 		}))
 	}
 	for _, n := range []attnShape{{2, 4, 4, 2, 2, 3, 3}, {1, 4, 4, 4, 2, 3, 2}, {1, 3, 5, 2, 1, 2, 3}, {1, 5, 3, 2, 1, 2, 3}} {
 		for _, m := range maskTypes() {
-			for _, f := range []ops.QKVFormat{ops.SBHD, ops.BSHD} {
-				add(fmt.Sprintf("%v/%v/%v", n, m, f), func(s *stage) ops.FusedAttnBwdArgs { return attnBwdArgs(s, dense, tensor.F64, f, m, n) })
+			for _, f := range []attention.QKVFormat{attention.SBHD, attention.BSHD} {
+				add(fmt.Sprintf("%v/%v/%v", n, m, f), func(s *stage) attention.FusedAttnBwdArgs { return attnBwdArgs(s, dense, tensor.F64, f, m, n) })
 			}
 		}
 	}
 	for _, o := range attnOptionCases() {
 		f := o.formats[0]
-		add(fmt.Sprintf("%s/%v/%v", o.name, o.mask, f), func(s *stage) ops.FusedAttnBwdArgs {
+		add(fmt.Sprintf("%s/%v/%v", o.name, o.mask, f), func(s *stage) attention.FusedAttnBwdArgs {
 			return attnOptionBwdArgs(s, tensor.F64, f, o, attnShape{2, 6, 7, 2, 1, 2, 2})
 		})
 	}
@@ -144,13 +150,13 @@ func attnGradCases() []gradCase {
 }
 
 func ropeGradCases() []gradCase {
-	type args = ops.FusedRopeArgs
+	type args = rope.FusedRopeArgs
 	var cases []gradCase
 	add := func(name string, edit func(s *stage, a *args)) {
 		for _, interleaved := range []bool{false, true} {
-			cases = append(cases, gradient(fmt.Sprintf("%s/interleaved=%v", name, interleaved), ops.FusedRopeForward, ops.FusedRopeBackward,
+			cases = append(cases, gradient(fmt.Sprintf("%s/interleaved=%v", name, interleaved), rope.FusedRopeForward, rope.FusedRopeBackward,
 				func(s *stage) derivation[args, args] {
-					f := args{Freqs: ropeAngles(s, 10, 20, 6), QKVFormat: ops.SBHD, Interleaved: interleaved}
+					f := args{Freqs: ropeAngles(s, 10, 20, 6), QKVFormat: attention.SBHD, Interleaved: interleaved}
 					f.Input = s.f64(4, 2, 1, 8)
 					edit(s, &f)
 					f.Output = s.blank(f.Input.Shape()...)
@@ -164,38 +170,38 @@ func ropeGradCases() []gradCase {
 	}
 	add("sbhd", func(*stage, *args) {})
 	add("bshd/start_positions", func(s *stage, a *args) {
-		a.QKVFormat, a.StartPositions = ops.BSHD, s.values(tensor.I32, 5, 0, 7, 2)
+		a.QKVFormat, a.StartPositions = attention.BSHD, s.values(tensor.I32, 5, 0, 7, 2)
 	})
 	add("thd", func(s *stage, a *args) {
-		a.QKVFormat, a.Input, a.CuSeqlens = ops.THD, s.f64(7, 2, 8), s.values(tensor.I32, 0, 3, 7)
+		a.QKVFormat, a.Input, a.CuSeqlens = attention.THD, s.f64(7, 2, 8), s.values(tensor.I32, 0, 3, 7)
 	})
 	add("context_parallel", func(_ *stage, a *args) { a.CPSize, a.CPRank = 2, 1 })
 	return cases
 }
 
 func embeddingGradCases() []gradCase {
-	return []gradCase{gradient("repeated", ops.EmbeddingFwd, ops.EmbeddingBwd, func(s *stage) derivation[ops.EmbeddingFwdArgs, ops.EmbeddingBwdArgs] {
+	return []gradCase{gradient("repeated", embedding.EmbeddingFwd, embedding.EmbeddingBwd, func(s *stage) derivation[embedding.EmbeddingFwdArgs, embedding.EmbeddingBwdArgs] {
 		index := s.values(tensor.I64, 3, 0, 3, 3, 1)
 		w, y, dy, dw := s.f64(5, 3), s.blank(5, 3), s.f64(5, 3), s.blank(5, 3)
-		return derivation[ops.EmbeddingFwdArgs, ops.EmbeddingBwdArgs]{
-			forward:  []ops.EmbeddingFwdArgs{{Indices: index, Weight: w, Output: y}},
-			backward: []ops.EmbeddingBwdArgs{{Grad: dy, Indices: index, DWeight: dw}},
+		return derivation[embedding.EmbeddingFwdArgs, embedding.EmbeddingBwdArgs]{
+			forward:  []embedding.EmbeddingFwdArgs{{Indices: index, Weight: w, Output: y}},
+			backward: []embedding.EmbeddingBwdArgs{{Grad: dy, Indices: index, DWeight: dw}},
 			y:        y, dy: dy, wrt: []derivative{{"weight", w, dw}},
 		}
 	})}
 }
 
 func crossEntropyGradCases() []gradCase {
-	return []gradCase{gradient("with_ignored_rows", ops.CrossEntropyFwd, ops.CrossEntropyBwd,
-		func(s *stage) derivation[ops.CrossEntropyFwdArgs, ops.CrossEntropyBwdArgs] {
+	return []gradCase{gradient("with_ignored_rows", loss.CrossEntropyFwd, loss.CrossEntropyBwd,
+		func(s *stage) derivation[loss.CrossEntropyFwdArgs, loss.CrossEntropyBwdArgs] {
 			b := crossEntropyBwdArgs(s, dense, tensor.F64, tensor.I64, 4, 7)
 			rows := b.LSE.NumElements()
-			f := ops.CrossEntropyFwdArgs{
+			f := loss.CrossEntropyFwdArgs{
 				Logits: b.Logits, Targets: b.Targets, Losses: s.out(dense, tensor.F32, rows), LSE: s.out(dense, tensor.F32, rows),
 				IgnoreIndex: b.IgnoreIndex, Saved: b.Saved,
 			}
-			return derivation[ops.CrossEntropyFwdArgs, ops.CrossEntropyBwdArgs]{
-				forward: []ops.CrossEntropyFwdArgs{f}, backward: []ops.CrossEntropyBwdArgs{b},
+			return derivation[loss.CrossEntropyFwdArgs, loss.CrossEntropyBwdArgs]{
+				forward: []loss.CrossEntropyFwdArgs{f}, backward: []loss.CrossEntropyBwdArgs{b},
 				y: f.Losses, dy: b.DLosses, wrt: []derivative{{"logits", b.Logits, b.DLogits}}, refresh: crossEntropyRefresh,
 			}
 		})}

@@ -4,45 +4,50 @@ import (
 	"fmt"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/activation"
+	"github.com/primus-fl/primus/ops/attention"
+	dropoutops "github.com/primus-fl/primus/ops/dropout"
+	"github.com/primus-fl/primus/ops/norm"
+	"github.com/primus-fl/primus/ops/rope"
+	"github.com/primus-fl/primus/ops/softmax"
 	"github.com/primus-fl/primus/tensor"
 )
 
 // functionGrad is the derivation of a function of one operand.
-func functionGrad(x, y, dy, dx *tensor.Tensor) derivation[ops.ActivationArgs, ops.DActivationArgs] {
-	return derivation[ops.ActivationArgs, ops.DActivationArgs]{
-		forward: []ops.ActivationArgs{{Input: x, Output: y}}, backward: []ops.DActivationArgs{{Grad: dy, FwdInput: x, Output: dx}},
+func functionGrad(x, y, dy, dx *tensor.Tensor) derivation[activation.ActivationArgs, activation.DActivationArgs] {
+	return derivation[activation.ActivationArgs, activation.DActivationArgs]{
+		forward: []activation.ActivationArgs{{Input: x, Output: y}}, backward: []activation.DActivationArgs{{Grad: dy, FwdInput: x, Output: dx}},
 		y: y, dy: dy, wrt: []derivative{{"x", x, dx}},
 	}
 }
 
-func activationGradCases(forward *opregistry.Op[ops.ActivationArgs], backward *opregistry.Op[ops.DActivationArgs]) func() []gradCase {
+func activationGradCases(forward *opregistry.Op[activation.ActivationArgs], backward *opregistry.Op[activation.DActivationArgs]) func() []gradCase {
 	return func() []gradCase {
-		return []gradCase{gradient("elements", forward, backward, func(s *stage) derivation[ops.ActivationArgs, ops.DActivationArgs] {
+		return []gradCase{gradient("elements", forward, backward, func(s *stage) derivation[activation.ActivationArgs, activation.DActivationArgs] {
 			return functionGrad(s.scaled(3, dense, tensor.F64, 30), s.blank(30), s.f64(30), s.blank(30))
 		})}
 	}
 }
 
-func gluGradCases(forward *opregistry.Op[ops.ActivationArgs], backward *opregistry.Op[ops.DActivationArgs]) func() []gradCase {
+func gluGradCases(forward *opregistry.Op[activation.ActivationArgs], backward *opregistry.Op[activation.DActivationArgs]) func() []gradCase {
 	return func() []gradCase {
-		return []gradCase{gradient("rows", forward, backward, func(s *stage) derivation[ops.ActivationArgs, ops.DActivationArgs] {
+		return []gradCase{gradient("rows", forward, backward, func(s *stage) derivation[activation.ActivationArgs, activation.DActivationArgs] {
 			return functionGrad(s.scaled(3, dense, tensor.F64, 3, 10), s.blank(3, 5), s.f64(3, 5), s.blank(3, 10))
 		})}
 	}
 }
 
 // dbiasGradCases check dx, and dbias with an x whose rows are all one bias.
-func dbiasGradCases(forward *opregistry.Op[ops.ActivationArgs], backward *opregistry.Op[ops.DBiasDActivationArgs]) func() []gradCase {
-	type derived = derivation[ops.ActivationArgs, ops.DBiasDActivationArgs]
+func dbiasGradCases(forward *opregistry.Op[activation.ActivationArgs], backward *opregistry.Op[activation.DBiasDActivationArgs]) func() []gradCase {
+	type derived = derivation[activation.ActivationArgs, activation.DBiasDActivationArgs]
 	const rows, cols = 4, 6
 	return func() []gradCase {
 		return []gradCase{
 			gradient("x", forward, backward, func(s *stage) derived {
 				x, y, dy, dx := s.scaled(3, dense, tensor.F64, rows, cols), s.blank(rows, cols), s.f64(rows, cols), s.blank(rows, cols)
 				return derived{
-					forward:  []ops.ActivationArgs{{Input: x, Output: y}},
-					backward: []ops.DBiasDActivationArgs{{Grad: dy, FwdInput: x, DBias: s.blank(cols), Output: dx}},
+					forward:  []activation.ActivationArgs{{Input: x, Output: y}},
+					backward: []activation.DBiasDActivationArgs{{Grad: dy, FwdInput: x, DBias: s.blank(cols), Output: dx}},
 					y:        y, dy: dy, wrt: []derivative{{"x", x, dx}},
 				}
 			}),
@@ -53,8 +58,8 @@ func dbiasGradCases(forward *opregistry.Op[ops.ActivationArgs], backward *opregi
 					s.t.Fatalf("opstest: %v", err)
 				}
 				return derived{
-					forward:  []ops.ActivationArgs{{Input: x, Output: y}},
-					backward: []ops.DBiasDActivationArgs{{Grad: dy, FwdInput: x, DBias: dbias, Output: s.blank(rows, cols)}},
+					forward:  []activation.ActivationArgs{{Input: x, Output: y}},
+					backward: []activation.DBiasDActivationArgs{{Grad: dy, FwdInput: x, DBias: dbias, Output: s.blank(rows, cols)}},
 					y:        y, dy: dy, wrt: []derivative{{"bias", bias, dbias}},
 				}
 			}),
@@ -63,14 +68,14 @@ func dbiasGradCases(forward *opregistry.Op[ops.ActivationArgs], backward *opregi
 }
 
 func clampedGradCases() []gradCase {
-	type derived = derivation[ops.ClampedSwiGLUArgs, ops.ClampedDSwiGLUArgs]
+	type derived = derivation[activation.ClampedSwiGLUArgs, activation.ClampedDSwiGLUArgs]
 	var cases []gradCase
 	for _, c := range clampConstants() {
-		cases = append(cases, gradient(c.name, ops.ClampedSwiGLU, ops.ClampedDSwiGLU, func(s *stage) derived {
+		cases = append(cases, gradient(c.name, activation.ClampedSwiGLU, activation.ClampedDSwiGLU, func(s *stage) derived {
 			x, y, dy, dx := s.scaled(10, dense, tensor.F64, 3, 10), s.blank(3, 5), s.f64(3, 5), s.blank(3, 10)
 			return derived{
-				forward:  []ops.ClampedSwiGLUArgs{{Input: x, Output: y, Limit: c.limit, Alpha: c.alpha, GLULinearOffset: c.offset}},
-				backward: []ops.ClampedDSwiGLUArgs{{Grad: dy, FwdInput: x, Output: dx, Limit: c.limit, Alpha: c.alpha, GLULinearOffset: c.offset}},
+				forward:  []activation.ClampedSwiGLUArgs{{Input: x, Output: y, Limit: c.limit, Alpha: c.alpha, GLULinearOffset: c.offset}},
+				backward: []activation.ClampedDSwiGLUArgs{{Grad: dy, FwdInput: x, Output: dx, Limit: c.limit, Alpha: c.alpha, GLULinearOffset: c.offset}},
 				y:        y, dy: dy, wrt: []derivative{{"x", x, dx}},
 			}
 		}))
@@ -78,20 +83,20 @@ func clampedGradCases() []gradCase {
 	return cases
 }
 
-func softmaxGradCases(forward *opregistry.Op[ops.SoftmaxArgs], backward *opregistry.Op[ops.SoftmaxBackwardArgs], shape ...int) func() []gradCase {
-	type derived = derivation[ops.SoftmaxArgs, ops.SoftmaxBackwardArgs]
+func softmaxGradCases(forward *opregistry.Op[softmax.SoftmaxArgs], backward *opregistry.Op[softmax.SoftmaxBackwardArgs], shape ...int) func() []gradCase {
+	type derived = derivation[softmax.SoftmaxArgs, softmax.SoftmaxBackwardArgs]
 	return func() []gradCase {
 		return []gradCase{gradient("rows", forward, backward, func(s *stage) derived {
 			x, dy, dx := s.scaled(2, dense, tensor.F64, shape...), s.f64(shape...), s.blank(shape...)
 			var causal hides
-			if forward != ops.ScaledSoftmaxForward {
+			if forward != softmax.ScaledSoftmaxForward {
 				causal = bottomRight
 			}
 			y := s.blank(shape...)
 			s.fill(y, s.softmax(x, 0.75, causal, nil))
 			return derived{
-				forward:  []ops.SoftmaxArgs{{Input: x, Output: y, ScaleFactor: 0.75}},
-				backward: []ops.SoftmaxBackwardArgs{{OutputGrads: dy, SoftmaxResults: y, Output: dx, ScaleFactor: 0.75}},
+				forward:  []softmax.SoftmaxArgs{{Input: x, Output: y, ScaleFactor: 0.75}},
+				backward: []softmax.SoftmaxBackwardArgs{{OutputGrads: dy, SoftmaxResults: y, Output: dx, ScaleFactor: 0.75}},
 				y:        y, dy: dy, wrt: []derivative{{"x", x, dx}},
 			}
 		})}
@@ -99,11 +104,11 @@ func softmaxGradCases(forward *opregistry.Op[ops.SoftmaxArgs], backward *opregis
 }
 
 func maskedSoftmaxGradCases() []gradCase {
-	type derived = derivation[ops.ScaledMaskedSoftmaxForwardArgs, ops.SoftmaxBackwardArgs]
+	type derived = derivation[softmax.ScaledMaskedSoftmaxForwardArgs, softmax.SoftmaxBackwardArgs]
 	shape := []int{2, 2, 3, 4}
 	var cases []gradCase
 	for _, d := range []tensor.DType{tensor.U8, tensor.F64} {
-		cases = append(cases, gradient("mask_of_"+d.String(), ops.ScaledMaskedSoftmaxForward, ops.ScaledMaskedSoftmaxBackward, func(s *stage) derived {
+		cases = append(cases, gradient("mask_of_"+d.String(), softmax.ScaledMaskedSoftmaxForward, softmax.ScaledMaskedSoftmaxBackward, func(s *stage) derived {
 			x, dy, dx := s.scaled(2, dense, tensor.F64, shape...), s.f64(shape...), s.blank(shape...)
 			mask := s.in(dense, d, 1, 1, 3, 4)
 			if d == tensor.U8 {
@@ -112,8 +117,8 @@ func maskedSoftmaxGradCases() []gradCase {
 			y := s.blank(shape...)
 			s.fill(y, s.softmax(x, 0.75, nil, mask))
 			return derived{
-				forward:  []ops.ScaledMaskedSoftmaxForwardArgs{{Input: x, Mask: mask, Output: y, ScaleFactor: 0.75}},
-				backward: []ops.SoftmaxBackwardArgs{{OutputGrads: dy, SoftmaxResults: y, Output: dx, ScaleFactor: 0.75}},
+				forward:  []softmax.ScaledMaskedSoftmaxForwardArgs{{Input: x, Mask: mask, Output: y, ScaleFactor: 0.75}},
+				backward: []softmax.SoftmaxBackwardArgs{{OutputGrads: dy, SoftmaxResults: y, Output: dx, ScaleFactor: 0.75}},
 				y:        y, dy: dy, wrt: []derivative{{"x", x, dx}},
 			}
 		}))
@@ -122,30 +127,30 @@ func maskedSoftmaxGradCases() []gradCase {
 }
 
 func rmsnormAddGradCases() []gradCase {
-	type derived = derivation[ops.RMSNormFwdArgs, ops.RMSNormBwdAddArgs]
-	return []gradCase{gradient("nothing_added", ops.RMSNormFwd, ops.RMSNormBwdAdd, func(s *stage) derived {
+	type derived = derivation[norm.RMSNormFwdArgs, norm.RMSNormBwdAddArgs]
+	return []gradCase{gradient("nothing_added", norm.RMSNormFwd, norm.RMSNormBwdAdd, func(s *stage) derived {
 		b := rmsnormBwdAddArgs(s, dense, tensor.F64, 4, 6)
 		s.fill(b.Add, make([]float64, 24))
 		f := rmsnormFwdArgs(s, dense, tensor.F64, 4, 6)
 		f.Input, f.Weight = b.X, b.Gamma
 		return derived{
-			forward: []ops.RMSNormFwdArgs{f}, backward: []ops.RMSNormBwdAddArgs{b},
+			forward: []norm.RMSNormFwdArgs{f}, backward: []norm.RMSNormBwdAddArgs{b},
 			y: f.Output, dy: b.DZ, wrt: []derivative{{"x", b.X, b.DX}, {"gamma", b.Gamma, b.DGamma}},
 		}
 	})}
 }
 
 func layernormGradCases() []gradCase {
-	type derived = derivation[ops.LayerNormFwdArgs, ops.LayerNormBwdArgs]
+	type derived = derivation[norm.LayerNormFwdArgs, norm.LayerNormBwdArgs]
 	var cases []gradCase
 	for _, zero := range []bool{false, true} {
-		cases = append(cases, gradient(fmt.Sprintf("zero_centered=%v", zero), ops.LayerNormFwd, ops.LayerNormBwd, func(s *stage) derived {
+		cases = append(cases, gradient(fmt.Sprintf("zero_centered=%v", zero), norm.LayerNormFwd, norm.LayerNormBwd, func(s *stage) derived {
 			b := layernormBwdArgs(s, dense, tensor.F64, 4, 6)
 			f := layernormFwdArgs(s, dense, tensor.F64, 4, 6)
 			f.Input, f.Weight = b.X, b.Gamma
 			b.ZeroCenteredGamma, f.ZeroCenteredGamma = zero, zero
 			return derived{
-				forward: []ops.LayerNormFwdArgs{f}, backward: []ops.LayerNormBwdArgs{b}, y: f.Output, dy: b.DZ, refresh: layernormRefresh,
+				forward: []norm.LayerNormFwdArgs{f}, backward: []norm.LayerNormBwdArgs{b}, y: f.Output, dy: b.DZ, refresh: layernormRefresh,
 				wrt: []derivative{{"x", b.X, b.DX}, {"gamma", b.Gamma, b.DGamma}, {"beta", f.Bias, b.DBeta}},
 			}
 		}))
@@ -154,14 +159,14 @@ func layernormGradCases() []gradCase {
 }
 
 func qkvRopeGradCases() []gradCase {
-	type args = ops.FusedQKVRopeArgs
+	type args = rope.FusedQKVRopeArgs
 	var cases []gradCase
 	add := func(name string, edit func(s *stage, a *args)) {
 		for part, of := range []string{"q", "k", "v"} {
-			cases = append(cases, gradient(name+"/"+of, ops.FusedQKVRopeForward, ops.FusedQKVRopeBackward, func(s *stage) derivation[args, args] {
-				f := qkvRopeArgs(s, false, dense, tensor.F64, ops.BSHD, qkvShape{4, 2, 1, []int{8, 4, 2}, 4, 2})
+			cases = append(cases, gradient(name+"/"+of, rope.FusedQKVRopeForward, rope.FusedQKVRopeBackward, func(s *stage) derivation[args, args] {
+				f := qkvRopeArgs(s, false, dense, tensor.F64, attention.BSHD, qkvShape{4, 2, 1, []int{8, 4, 2}, 4, 2})
 				edit(s, &f)
-				b := qkvRopeArgs(s, true, dense, tensor.F64, ops.BSHD, qkvShape{4, 2, 1, []int{8, 4, 2}, 4, 2})
+				b := qkvRopeArgs(s, true, dense, tensor.F64, attention.BSHD, qkvShape{4, 2, 1, []int{8, 4, 2}, 4, 2})
 				b.QFreqs, b.KFreqs, b.StartPositions, b.Interleaved = f.QFreqs, f.KFreqs, f.StartPositions, f.Interleaved
 				b.CPSize, b.CPRank = f.CPSize, f.CPRank
 				ys, dys := []*tensor.Tensor{f.Q, f.K, f.V}, []*tensor.Tensor{b.Q, b.K, b.V}
@@ -184,11 +189,11 @@ func qkvRopeGradCases() []gradCase {
 }
 
 func dropoutGradCases() []gradCase {
-	type derived = derivation[ops.DropoutFwdArgs, ops.DropoutBwdArgs]
-	return []gradCase{gradient("elements", ops.DropoutFwd, ops.DropoutBwd, func(s *stage) derived {
+	type derived = derivation[dropoutops.DropoutFwdArgs, dropoutops.DropoutBwdArgs]
+	return []gradCase{gradient("elements", dropoutops.DropoutFwd, dropoutops.DropoutBwd, func(s *stage) derived {
 		f, b := dropoutFwdArgs(s, dense, tensor.F64, 3, 7), dropoutBwdArgs(s, dense, tensor.F64, 3, 7)
 		return derived{
-			forward: []ops.DropoutFwdArgs{f}, backward: []ops.DropoutBwdArgs{b},
+			forward: []dropoutops.DropoutFwdArgs{f}, backward: []dropoutops.DropoutBwdArgs{b},
 			y: f.Out, dy: b.GradOutput, wrt: []derivative{{"x", f.Input, b.GradInput}}, refresh: dropoutRefresh,
 		}
 	})}

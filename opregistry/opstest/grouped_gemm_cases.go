@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/gemm"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -39,8 +39,8 @@ func total(rows []int) int {
 }
 
 // groupedForward makes y_i = x_i·W_iᵀ.
-func groupedForward(s *stage, l layout, d tensor.DType, rows []int) ops.TEGeneralGroupedGemmArgs {
-	return ops.TEGeneralGroupedGemmArgs{
+func groupedForward(s *stage, l layout, d tensor.DType, rows []int) gemm.TEGeneralGroupedGemmArgs {
+	return gemm.TEGeneralGroupedGemmArgs{
 		A: each(rows, func(int) *tensor.Tensor { return s.in(l, d, groupOut, groupIn) }), TransA: true,
 		B: each(rows, func(m int) *tensor.Tensor { return s.in(l, d, m, groupIn) }),
 		D: each(rows, func(m int) *tensor.Tensor { return s.out(l, d, m, groupOut) }),
@@ -48,8 +48,8 @@ func groupedForward(s *stage, l layout, d tensor.DType, rows []int) ops.TEGenera
 }
 
 // groupedDgrad makes dx_i = dy_i·W_i.
-func groupedDgrad(s *stage, l layout, d tensor.DType, rows []int) ops.TEGeneralGroupedGemmArgs {
-	return ops.TEGeneralGroupedGemmArgs{
+func groupedDgrad(s *stage, l layout, d tensor.DType, rows []int) gemm.TEGeneralGroupedGemmArgs {
+	return gemm.TEGeneralGroupedGemmArgs{
 		A: each(rows, func(int) *tensor.Tensor { return s.in(l, d, groupOut, groupIn) }),
 		B: each(rows, func(m int) *tensor.Tensor { return s.in(l, d, m, groupOut) }),
 		D: each(rows, func(m int) *tensor.Tensor { return s.out(l, d, m, groupIn) }), Grad: true,
@@ -57,16 +57,16 @@ func groupedDgrad(s *stage, l layout, d tensor.DType, rows []int) ops.TEGeneralG
 }
 
 // groupedWgrad makes dW_i = dy_iᵀ·x_i.
-func groupedWgrad(s *stage, l layout, d tensor.DType, rows []int) ops.TEGeneralGroupedGemmArgs {
-	return ops.TEGeneralGroupedGemmArgs{
+func groupedWgrad(s *stage, l layout, d tensor.DType, rows []int) gemm.TEGeneralGroupedGemmArgs {
+	return gemm.TEGeneralGroupedGemmArgs{
 		A: each(rows, func(m int) *tensor.Tensor { return s.in(l, d, m, groupIn) }),
 		B: each(rows, func(m int) *tensor.Tensor { return s.in(l, d, m, groupOut) }), TransB: true,
 		D: each(rows, func(int) *tensor.Tensor { return s.out(l, d, groupOut, groupIn) }), Grad: true,
 	}
 }
 
-func groupedGemmCases(d tensor.DType) []testCase[ops.TEGeneralGroupedGemmArgs] {
-	type args = ops.TEGeneralGroupedGemmArgs
+func groupedGemmCases(d tensor.DType) []testCase[gemm.TEGeneralGroupedGemmArgs] {
+	type args = gemm.TEGeneralGroupedGemmArgs
 	var cases []testCase[args]
 	add := func(name string, make func(*stage) args) { cases = append(cases, testCase[args]{name, make}) }
 	for _, rows := range groupSizes() {
@@ -122,8 +122,8 @@ func groupedGemmCases(d tensor.DType) []testCase[ops.TEGeneralGroupedGemmArgs] {
 }
 
 // groupedTensor makes one tensor, an input or an output, whose rows belong to groups.
-func groupedTensor(s *stage, in bool, l layout, d, index tensor.DType, cols int, rows []int) ops.GroupedTensor {
-	g := ops.GroupedTensor{FirstDims: s.out(dense, index, len(rows))}
+func groupedTensor(s *stage, in bool, l layout, d, index tensor.DType, cols int, rows []int) gemm.GroupedTensor {
+	g := gemm.GroupedTensor{FirstDims: s.out(dense, index, len(rows))}
 	if in {
 		g.Data = s.in(l, d, total(rows), cols)
 	} else {
@@ -138,17 +138,17 @@ func groupedTensor(s *stage, in bool, l layout, d, index tensor.DType, cols int,
 }
 
 // alike makes n matrices of equal size in one tensor.
-func alike(s *stage, in bool, l layout, d tensor.DType, n, rows, cols int) ops.GroupedTensor {
+func alike(s *stage, in bool, l layout, d tensor.DType, n, rows, cols int) gemm.GroupedTensor {
 	if in {
-		return ops.GroupedTensor{Data: s.in(l, d, n*rows, cols), NumTensors: n}
+		return gemm.GroupedTensor{Data: s.in(l, d, n*rows, cols), NumTensors: n}
 	}
-	return ops.GroupedTensor{Data: s.out(l, d, n*rows, cols), NumTensors: n}
+	return gemm.GroupedTensor{Data: s.out(l, d, n*rows, cols), NumTensors: n}
 }
 
 // grouped returns the cases that the products of grouped tensors share. make makes a call without
 // bias and factors.
-func grouped(d tensor.DType, withBias bool, make func(s *stage, l layout, index tensor.DType, rows []int) ops.GroupedGemmArgs) []testCase[ops.GroupedGemmArgs] {
-	type args = ops.GroupedGemmArgs
+func grouped(d tensor.DType, withBias bool, make func(s *stage, l layout, index tensor.DType, rows []int) gemm.GroupedGemmArgs) []testCase[gemm.GroupedGemmArgs] {
+	type args = gemm.GroupedGemmArgs
 	var cases []testCase[args]
 	add := func(name string, make func(*stage) args) { cases = append(cases, testCase[args]{name, make}) }
 	for _, rows := range groupSizes() {
@@ -193,8 +193,8 @@ func grouped(d tensor.DType, withBias bool, make func(s *stage, l layout, index 
 	return cases
 }
 
-func groupedTensorCases(d tensor.DType) []testCase[ops.GroupedGemmArgs] {
-	type args = ops.GroupedGemmArgs
+func groupedTensorCases(d tensor.DType) []testCase[gemm.GroupedGemmArgs] {
+	type args = gemm.GroupedGemmArgs
 	cases := grouped(d, true, func(s *stage, l layout, index tensor.DType, rows []int) args {
 		return args{
 			A: alike(s, true, l, d, len(rows), groupOut, groupIn), TransA: true,
@@ -213,31 +213,31 @@ func groupedTensorCases(d tensor.DType) []testCase[ops.GroupedGemmArgs] {
 	return cases
 }
 
-func discreteInCases(d tensor.DType) []testCase[ops.GroupedGemmArgs] {
-	return grouped(d, true, func(s *stage, l layout, index tensor.DType, rows []int) ops.GroupedGemmArgs {
-		return ops.GroupedGemmArgs{
-			A: ops.GroupedTensor{List: each(rows, func(int) *tensor.Tensor { return s.in(l, d, groupOut, groupIn) })}, TransA: true,
+func discreteInCases(d tensor.DType) []testCase[gemm.GroupedGemmArgs] {
+	return grouped(d, true, func(s *stage, l layout, index tensor.DType, rows []int) gemm.GroupedGemmArgs {
+		return gemm.GroupedGemmArgs{
+			A: gemm.GroupedTensor{List: each(rows, func(int) *tensor.Tensor { return s.in(l, d, groupOut, groupIn) })}, TransA: true,
 			B: groupedTensor(s, true, l, d, index, groupIn, rows), D: groupedTensor(s, false, l, d, index, groupOut, rows),
 		}
 	})
 }
 
-func discreteOutCases(d tensor.DType) []testCase[ops.GroupedGemmArgs] {
-	return grouped(d, false, func(s *stage, l layout, index tensor.DType, rows []int) ops.GroupedGemmArgs {
-		return ops.GroupedGemmArgs{
+func discreteOutCases(d tensor.DType) []testCase[gemm.GroupedGemmArgs] {
+	return grouped(d, false, func(s *stage, l layout, index tensor.DType, rows []int) gemm.GroupedGemmArgs {
+		return gemm.GroupedGemmArgs{
 			A: groupedTensor(s, true, l, d, index, groupIn, rows),
 			B: groupedTensor(s, true, l, d, index, groupOut, rows), TransB: true,
-			D: ops.GroupedTensor{List: each(rows, func(int) *tensor.Tensor { return s.out(l, d, groupOut, groupIn) })},
+			D: gemm.GroupedTensor{List: each(rows, func(int) *tensor.Tensor { return s.out(l, d, groupOut, groupIn) })},
 		}
 	})
 }
 
 // groupedGemmGradCases are the calls of two experts with bias.
 func groupedGemmGradCases() []gradCase {
-	type args = ops.TEGeneralGroupedGemmArgs
+	type args = gemm.TEGeneralGroupedGemmArgs
 	rows := []int{3, 2}
 	return []gradCase{
-		gradient("dgrad", ops.TEGeneralGroupedGemm, ops.TEGeneralGroupedGemm, func(s *stage) derivation[args, args] {
+		gradient("dgrad", gemm.TEGeneralGroupedGemm, gemm.TEGeneralGroupedGemm, func(s *stage) derivation[args, args] {
 			f, b := groupedForward(s, dense, tensor.F64, rows), groupedDgrad(s, dense, tensor.F64, rows)
 			y, dy := s.blank(5, groupOut), s.f64(5, groupOut)
 			f.SingleOutput, f.D, b.A = true, []*tensor.Tensor{y}, f.A
@@ -247,7 +247,7 @@ func groupedGemmGradCases() []gradCase {
 				wrt: []derivative{{"x_0", f.B[0], b.D[0]}, {"x_1", f.B[1], b.D[1]}},
 			}
 		}),
-		gradient("wgrad,bias", ops.TEGeneralGroupedGemm, ops.TEGeneralGroupedGemm, func(s *stage) derivation[args, args] {
+		gradient("wgrad,bias", gemm.TEGeneralGroupedGemm, gemm.TEGeneralGroupedGemm, func(s *stage) derivation[args, args] {
 			f, b := groupedForward(s, dense, tensor.F64, rows), groupedWgrad(s, dense, tensor.F64, rows)
 			y, dy := s.blank(5, groupOut), s.f64(5, groupOut)
 			f.SingleOutput, f.D, b.A = true, []*tensor.Tensor{y}, f.B

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
@@ -15,9 +15,9 @@ func layernormShapes() [][]int {
 	return [][]int{{1, 1}, {3, 5}, {7, 129}, {2, 1024}, {0, 8}, {2, 3, 16}, {9}}
 }
 
-func layernormFwdArgs(s *stage, l layout, d tensor.DType, shape ...int) ops.LayerNormFwdArgs {
+func layernormFwdArgs(s *stage, l layout, d tensor.DType, shape ...int) norm.LayerNormFwdArgs {
 	rows, cols := tensor.Shape(shape).Rows(), tensor.Shape(shape).Cols()
-	return ops.LayerNormFwdArgs{
+	return norm.LayerNormFwdArgs{
 		Input:  s.in(l, d, shape...),
 		Weight: s.in(dense, d, cols),
 		Bias:   s.in(dense, d, cols),
@@ -29,8 +29,8 @@ func layernormFwdArgs(s *stage, l layout, d tensor.DType, shape ...int) ops.Laye
 	}
 }
 
-func layernormFwdCases(d tensor.DType) []testCase[ops.LayerNormFwdArgs] {
-	type args = ops.LayerNormFwdArgs
+func layernormFwdCases(d tensor.DType) []testCase[norm.LayerNormFwdArgs] {
+	type args = norm.LayerNormFwdArgs
 	var cases []testCase[args]
 	add := func(name string, make func(*stage) args) { cases = append(cases, testCase[args]{name, make}) }
 	for _, shape := range layernormShapes() {
@@ -76,9 +76,9 @@ func (s *stage) shift(x *tensor.Tensor, v float64) {
 
 // layernormBwdArgs makes the operands of a backward call with the mu and rsigma
 // that the op's documentation defines.
-func layernormBwdArgs(s *stage, l layout, d tensor.DType, shape ...int) ops.LayerNormBwdArgs {
+func layernormBwdArgs(s *stage, l layout, d tensor.DType, shape ...int) norm.LayerNormBwdArgs {
 	rows, cols := tensor.Shape(shape).Rows(), tensor.Shape(shape).Cols()
-	a := ops.LayerNormBwdArgs{
+	a := norm.LayerNormBwdArgs{
 		DZ:     s.in(l, d, shape...),
 		X:      s.in(l, d, shape...),
 		Mu:     s.out(dense, tensor.F32, rows),
@@ -93,7 +93,7 @@ func layernormBwdArgs(s *stage, l layout, d tensor.DType, shape ...int) ops.Laye
 	return a
 }
 
-func (s *stage) saveMoments(a ops.LayerNormBwdArgs) {
+func (s *stage) saveMoments(a norm.LayerNormBwdArgs) {
 	s.t.Helper()
 	x, cols := a.X.Float64s(), a.X.Shape().Cols()
 	mu := make([]float64, a.X.Shape().Rows())
@@ -113,17 +113,17 @@ func (s *stage) saveMoments(a ops.LayerNormBwdArgs) {
 }
 
 // layernormRefresh replaces mu and rsigma by what a forward impl saves.
-func layernormRefresh(t tensortest.TB, x *opregistry.Exec, a ops.LayerNormBwdArgs, forward opregistry.Impl) error {
+func layernormRefresh(t tensortest.TB, x *opregistry.Exec, a norm.LayerNormBwdArgs, forward opregistry.Impl) error {
 	t.Helper()
 	s := &stage{t: t}
-	return save(t, x, ops.LayerNormFwd, forward, ops.LayerNormFwdArgs{
+	return save(t, x, norm.LayerNormFwd, forward, norm.LayerNormFwdArgs{
 		Input: a.X, Weight: a.Gamma, Output: s.out(dense, a.X.DType(), a.X.Shape()...), Mu: a.Mu, RSigma: a.RSigma,
 		Eps: normEps, ZeroCenteredGamma: a.ZeroCenteredGamma, Saved: a.Saved,
 	})
 }
 
-func layernormBwdCases(d tensor.DType) []testCase[ops.LayerNormBwdArgs] {
-	type args = ops.LayerNormBwdArgs
+func layernormBwdCases(d tensor.DType) []testCase[norm.LayerNormBwdArgs] {
+	type args = norm.LayerNormBwdArgs
 	var cases []testCase[args]
 	add := func(name string, make func(*stage) args) { cases = append(cases, testCase[args]{name, make}) }
 	for _, shape := range layernormShapes() {
@@ -160,15 +160,15 @@ func layernormBwdCases(d tensor.DType) []testCase[ops.LayerNormBwdArgs] {
 	return cases
 }
 
-func rmsnormBwdAddArgs(s *stage, l layout, d tensor.DType, shape ...int) ops.RMSNormBwdAddArgs {
+func rmsnormBwdAddArgs(s *stage, l layout, d tensor.DType, shape ...int) norm.RMSNormBwdAddArgs {
 	b := rmsnormBwdArgs(s, l, d, shape...)
-	return ops.RMSNormBwdAddArgs{
+	return norm.RMSNormBwdAddArgs{
 		DZ: b.DZ, X: b.X, Add: s.in(l, d, shape...), RSigma: b.RSigma, Gamma: b.Gamma, DX: b.DX, DGamma: b.DGamma,
 	}
 }
 
-func rmsnormBwdAddCases(d tensor.DType) []testCase[ops.RMSNormBwdAddArgs] {
-	type args = ops.RMSNormBwdAddArgs
+func rmsnormBwdAddCases(d tensor.DType) []testCase[norm.RMSNormBwdAddArgs] {
+	type args = norm.RMSNormBwdAddArgs
 	var cases []testCase[args]
 	add := func(name string, make func(*stage) args) { cases = append(cases, testCase[args]{name, make}) }
 	for _, shape := range layernormShapes() {

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/moe"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
@@ -56,8 +56,8 @@ func (s *stage) rowIDMap(m moeShape) *tensor.Tensor {
 	return s.integers(tensor.I32, entries, len(entries))
 }
 
-func moePermuteArgs(s *stage, l layout, d tensor.DType, m moeShape) ops.MoEPermuteFwdArgs {
-	return ops.MoEPermuteFwdArgs{
+func moePermuteArgs(s *stage, l layout, d tensor.DType, m moeShape) moe.MoEPermuteFwdArgs {
+	return moe.MoEPermuteFwdArgs{
 		Input:   s.in(l, d, m.tokens, m.h),
 		Indices: s.integers(tensor.I32, s.below(m.tokens*m.topk, m.experts), m.tokens, m.topk),
 		Output:  s.out(l, d, m.rows, m.h), RowIDMap: s.out(dense, tensor.I32, m.tokens*m.topk), Saved: new(opregistry.Saved),
@@ -73,22 +73,22 @@ func (s *stage) below(n, limit int) []int {
 	return v
 }
 
-func moePermuteFwdCases(d tensor.DType) []testCase[ops.MoEPermuteFwdArgs] {
-	var cases []testCase[ops.MoEPermuteFwdArgs]
-	add := func(name string, make func(*stage) ops.MoEPermuteFwdArgs) {
-		cases = append(cases, testCase[ops.MoEPermuteFwdArgs]{name, make})
+func moePermuteFwdCases(d tensor.DType) []testCase[moe.MoEPermuteFwdArgs] {
+	var cases []testCase[moe.MoEPermuteFwdArgs]
+	add := func(name string, make func(*stage) moe.MoEPermuteFwdArgs) {
+		cases = append(cases, testCase[moe.MoEPermuteFwdArgs]{name, make})
 	}
 	for _, m := range moeShapes() {
 		for _, l := range []layout{dense, padded, turned} {
-			add(fmt.Sprintf("%v/%v", m, l), func(s *stage) ops.MoEPermuteFwdArgs { return moePermuteArgs(s, l, d, m) })
+			add(fmt.Sprintf("%v/%v", m, l), func(s *stage) moe.MoEPermuteFwdArgs { return moePermuteArgs(s, l, d, m) })
 		}
 	}
-	add("far_experts", func(s *stage) ops.MoEPermuteFwdArgs {
+	add("far_experts", func(s *stage) moe.MoEPermuteFwdArgs {
 		a := moePermuteArgs(s, dense, d, moeShape{3, 4, 2, 2, 6})
 		s.fill(a.Indices, []float64{math.MaxInt32, -1, 5, math.MinInt32, -1, 5})
 		return a
 	})
-	add("nan_and_inf", func(s *stage) ops.MoEPermuteFwdArgs {
+	add("nan_and_inf", func(s *stage) moe.MoEPermuteFwdArgs {
 		a := moePermuteArgs(s, dense, d, moeShape{3, 4, 2, 2, 6})
 		a.Input.Set(math.NaN(), 0, 1)
 		a.Input.Set(math.Inf(-1), 2, 0)
@@ -97,8 +97,8 @@ func moePermuteFwdCases(d tensor.DType) []testCase[ops.MoEPermuteFwdArgs] {
 	return cases
 }
 
-func moeUnpermuteArgs(s *stage, l layout, d tensor.DType, m moeShape, weighted bool) ops.MoEUnpermuteArgs {
-	a := ops.MoEUnpermuteArgs{
+func moeUnpermuteArgs(s *stage, l layout, d tensor.DType, m moeShape, weighted bool) moe.MoEUnpermuteArgs {
+	a := moe.MoEUnpermuteArgs{
 		Input: s.in(l, d, m.rows, m.h), RowIDMap: s.rowIDMap(m), Output: s.out(l, d, m.tokens, m.h), Saved: new(opregistry.Saved),
 	}
 	if weighted {
@@ -107,31 +107,31 @@ func moeUnpermuteArgs(s *stage, l layout, d tensor.DType, m moeShape, weighted b
 	return a
 }
 
-func moeUnpermuteCases(d tensor.DType) []testCase[ops.MoEUnpermuteArgs] {
-	var cases []testCase[ops.MoEUnpermuteArgs]
-	add := func(name string, make func(*stage) ops.MoEUnpermuteArgs) {
-		cases = append(cases, testCase[ops.MoEUnpermuteArgs]{name, make})
+func moeUnpermuteCases(d tensor.DType) []testCase[moe.MoEUnpermuteArgs] {
+	var cases []testCase[moe.MoEUnpermuteArgs]
+	add := func(name string, make func(*stage) moe.MoEUnpermuteArgs) {
+		cases = append(cases, testCase[moe.MoEUnpermuteArgs]{name, make})
 	}
 	for _, m := range moeShapes() {
 		for _, l := range []layout{dense, padded, turned} {
 			for _, weighted := range []bool{false, true} {
-				add(fmt.Sprintf("%v/%v/weighted=%v", m, l, weighted), func(s *stage) ops.MoEUnpermuteArgs {
+				add(fmt.Sprintf("%v/%v/weighted=%v", m, l, weighted), func(s *stage) moe.MoEUnpermuteArgs {
 					return moeUnpermuteArgs(s, l, d, m, weighted)
 				})
 			}
 		}
 	}
 	// A sum that is rounded to a narrow dtype after each term has a large error here.
-	add("many_experts", func(s *stage) ops.MoEUnpermuteArgs {
+	add("many_experts", func(s *stage) moe.MoEUnpermuteArgs {
 		return moeUnpermuteArgs(s, dense, d, moeShape{2, 9, 64, 64, 128}, true)
 	})
-	add("nan_in_one_row", func(s *stage) ops.MoEUnpermuteArgs {
+	add("nan_in_one_row", func(s *stage) moe.MoEUnpermuteArgs {
 		a := moeUnpermuteArgs(s, dense, d, moeShape{5, 3, 4, 2, 10}, true)
 		a.Input.Set(math.NaN(), 3, 1)
 		return a
 	})
 	// A dropped entry contributes nothing, whatever its weight.
-	add("nan_weight_of_nothing", func(s *stage) ops.MoEUnpermuteArgs {
+	add("nan_weight_of_nothing", func(s *stage) moe.MoEUnpermuteArgs {
 		a := moeUnpermuteArgs(s, dense, d, moeShape{5, 3, 4, 2, 7}, true)
 		for i := range 10 {
 			if a.RowIDMap.At(i) < 0 {
@@ -159,7 +159,7 @@ func moeRefresh(t tensortest.TB, x *opregistry.Exec, forward opregistry.Impl, ro
 		}
 		experts[i%tokens*topk+i/tokens] = int(r)
 	}
-	return save(t, x, ops.MoEPermuteFwd, forward, ops.MoEPermuteFwdArgs{
+	return save(t, x, moe.MoEPermuteFwd, forward, moe.MoEPermuteFwdArgs{
 		Input: s.in(dense, d, tokens, 1), Indices: s.integers(tensor.I32, experts, tokens, topk),
 		Output: s.out(dense, d, kept(rowIDMap), 1), RowIDMap: rowIDMap, Saved: saved,
 	})
@@ -176,18 +176,18 @@ func kept(rowIDMap *tensor.Tensor) int {
 	return n
 }
 
-func moeUnpermuteRefresh(t tensortest.TB, x *opregistry.Exec, a ops.MoEUnpermuteArgs, forward opregistry.Impl) error {
+func moeUnpermuteRefresh(t tensortest.TB, x *opregistry.Exec, a moe.MoEUnpermuteArgs, forward opregistry.Impl) error {
 	t.Helper()
 	return moeRefresh(t, x, forward, a.RowIDMap, a.Output.Shape()[0], a.Input.DType(), a.Saved)
 }
 
-func moeUnpermuteBwdRefresh(t tensortest.TB, x *opregistry.Exec, a ops.MoEUnpermuteBwdArgs, forward opregistry.Impl) error {
+func moeUnpermuteBwdRefresh(t tensortest.TB, x *opregistry.Exec, a moe.MoEUnpermuteBwdArgs, forward opregistry.Impl) error {
 	t.Helper()
 	return moeRefresh(t, x, forward, a.RowIDMap, a.InputBwd.Shape()[0], a.InputBwd.DType(), a.Saved)
 }
 
-func moeUnpermuteBwdArgs(s *stage, l layout, d tensor.DType, m moeShape, weighted bool) ops.MoEUnpermuteBwdArgs {
-	a := ops.MoEUnpermuteBwdArgs{
+func moeUnpermuteBwdArgs(s *stage, l layout, d tensor.DType, m moeShape, weighted bool) moe.MoEUnpermuteBwdArgs {
+	a := moe.MoEUnpermuteBwdArgs{
 		InputBwd: s.in(l, d, m.tokens, m.h), InputFwd: s.in(l, d, m.rows, m.h), RowIDMap: s.rowIDMap(m),
 		ActGrad: s.out(l, d, m.rows, m.h), Saved: new(opregistry.Saved),
 	}
@@ -197,21 +197,21 @@ func moeUnpermuteBwdArgs(s *stage, l layout, d tensor.DType, m moeShape, weighte
 	return a
 }
 
-func moeUnpermuteBwdCases(d tensor.DType) []testCase[ops.MoEUnpermuteBwdArgs] {
-	var cases []testCase[ops.MoEUnpermuteBwdArgs]
-	add := func(name string, make func(*stage) ops.MoEUnpermuteBwdArgs) {
-		cases = append(cases, testCase[ops.MoEUnpermuteBwdArgs]{name, make})
+func moeUnpermuteBwdCases(d tensor.DType) []testCase[moe.MoEUnpermuteBwdArgs] {
+	var cases []testCase[moe.MoEUnpermuteBwdArgs]
+	add := func(name string, make func(*stage) moe.MoEUnpermuteBwdArgs) {
+		cases = append(cases, testCase[moe.MoEUnpermuteBwdArgs]{name, make})
 	}
 	for _, m := range moeShapes() {
 		for _, l := range []layout{dense, padded, turned} {
 			for _, weighted := range []bool{false, true} {
-				add(fmt.Sprintf("%v/%v/weighted=%v", m, l, weighted), func(s *stage) ops.MoEUnpermuteBwdArgs {
+				add(fmt.Sprintf("%v/%v/weighted=%v", m, l, weighted), func(s *stage) moe.MoEUnpermuteBwdArgs {
 					return moeUnpermuteBwdArgs(s, l, d, m, weighted)
 				})
 			}
 		}
 	}
-	add("rows_of_no_token", func(s *stage) ops.MoEUnpermuteBwdArgs {
+	add("rows_of_no_token", func(s *stage) moe.MoEUnpermuteBwdArgs {
 		a := moeUnpermuteBwdArgs(s, dense, d, moeShape{2, 3, 4, 2, 4}, true)
 		s.fill(a.RowIDMap, []float64{1, -1, 0, -1})
 		return a
@@ -223,12 +223,12 @@ func moeUnpermuteBwdCases(d tensor.DType) []testCase[ops.MoEUnpermuteBwdArgs] {
 func moePermuteGradCases() []gradCase {
 	var cases []gradCase
 	for _, m := range []moeShape{{4, 3, 3, 2, 8}, {4, 3, 3, 2, 5}} {
-		cases = append(cases, gradient(m.String(), ops.MoEPermuteFwd, ops.MoEPermuteBwd,
-			func(s *stage) derivation[ops.MoEPermuteFwdArgs, ops.MoEUnpermuteArgs] {
+		cases = append(cases, gradient(m.String(), moe.MoEPermuteFwd, moe.MoEPermuteBwd,
+			func(s *stage) derivation[moe.MoEPermuteFwdArgs, moe.MoEUnpermuteArgs] {
 				f, b := moePermuteArgs(s, dense, tensor.F64, m), moeUnpermuteArgs(s, dense, tensor.F64, m, false)
 				s.fill(b.RowIDMap, sortedPairs(f.Indices, m))
-				return derivation[ops.MoEPermuteFwdArgs, ops.MoEUnpermuteArgs]{
-					forward: []ops.MoEPermuteFwdArgs{f}, backward: []ops.MoEUnpermuteArgs{b},
+				return derivation[moe.MoEPermuteFwdArgs, moe.MoEUnpermuteArgs]{
+					forward: []moe.MoEPermuteFwdArgs{f}, backward: []moe.MoEUnpermuteArgs{b},
 					y: f.Output, dy: b.Input, wrt: []derivative{{"tokens", f.Input, b.Output}}, refresh: moeUnpermuteRefresh,
 				}
 			}))
@@ -259,12 +259,12 @@ func sortedPairs(indices *tensor.Tensor, m moeShape) []float64 {
 func moeUnpermuteGradCases() []gradCase {
 	var cases []gradCase
 	for _, m := range []moeShape{{4, 3, 3, 2, 8}, {4, 3, 3, 2, 5}} {
-		cases = append(cases, gradient(m.String(), ops.MoEUnpermuteFwd, ops.MoEUnpermuteBwd,
-			func(s *stage) derivation[ops.MoEUnpermuteArgs, ops.MoEUnpermuteBwdArgs] {
+		cases = append(cases, gradient(m.String(), moe.MoEUnpermuteFwd, moe.MoEUnpermuteBwd,
+			func(s *stage) derivation[moe.MoEUnpermuteArgs, moe.MoEUnpermuteBwdArgs] {
 				b := moeUnpermuteBwdArgs(s, dense, tensor.F64, m, true)
-				f := ops.MoEUnpermuteArgs{Input: b.InputFwd, RowIDMap: b.RowIDMap, Prob: b.Prob, Output: s.blank(m.tokens, m.h), Saved: b.Saved}
-				return derivation[ops.MoEUnpermuteArgs, ops.MoEUnpermuteBwdArgs]{
-					forward: []ops.MoEUnpermuteArgs{f}, backward: []ops.MoEUnpermuteBwdArgs{b},
+				f := moe.MoEUnpermuteArgs{Input: b.InputFwd, RowIDMap: b.RowIDMap, Prob: b.Prob, Output: s.blank(m.tokens, m.h), Saved: b.Saved}
+				return derivation[moe.MoEUnpermuteArgs, moe.MoEUnpermuteBwdArgs]{
+					forward: []moe.MoEUnpermuteArgs{f}, backward: []moe.MoEUnpermuteBwdArgs{b},
 					y: f.Output, dy: b.InputBwd, wrt: []derivative{{"rows", b.InputFwd, b.ActGrad}, {"prob", b.Prob, b.ProbGrad}},
 				}
 			}))

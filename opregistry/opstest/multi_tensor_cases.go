@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/optim"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -39,26 +39,26 @@ func (s *stage) squares(list []*tensor.Tensor) []*tensor.Tensor {
 	return list
 }
 
-func adamCases(d tensor.DType) []testCase[ops.MultiTensorAdamArgs] {
-	var cases []testCase[ops.MultiTensorAdamArgs]
-	add := func(name string, make func(*stage) ops.MultiTensorAdamArgs) {
-		cases = append(cases, testCase[ops.MultiTensorAdamArgs]{name, make})
+func adamCases(d tensor.DType) []testCase[optim.MultiTensorAdamArgs] {
+	var cases []testCase[optim.MultiTensorAdamArgs]
+	add := func(name string, make func(*stage) optim.MultiTensorAdamArgs) {
+		cases = append(cases, testCase[optim.MultiTensorAdamArgs]{name, make})
 	}
-	call := func(s *stage, l layout, moments tensor.DType, master bool) ops.MultiTensorAdamArgs {
-		a := ops.MultiTensorAdamArgs{
+	call := func(s *stage, l layout, moments tensor.DType, master bool) optim.MultiTensorAdamArgs {
+		a := optim.MultiTensorAdamArgs{
 			NoopFlag:    s.flag(0),
 			TensorLists: [][]*tensor.Tensor{s.list(l, d), s.list(l, d), s.list(l, moments), s.squares(s.list(l, moments))},
-			LR:          1e-2, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, Step: 3, Mode: ops.AdamDecay, BiasCorrection: true, WeightDecay: 0.1,
+			LR:          1e-2, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, Step: 3, Mode: optim.AdamDecay, BiasCorrection: true, WeightDecay: 0.1,
 		}
 		if master {
 			a.TensorLists = append(a.TensorLists, s.list(l, tensor.F32))
 		}
 		return a
 	}
-	for _, mode := range []ops.AdamMode{ops.AdamL2, ops.AdamDecay} {
+	for _, mode := range []optim.AdamMode{optim.AdamL2, optim.AdamDecay} {
 		for _, corrected := range []bool{false, true} {
 			for _, master := range []bool{false, true} {
-				add(fmt.Sprintf("mode=%d/bias_correction=%v/master=%v", mode, corrected, master), func(s *stage) ops.MultiTensorAdamArgs {
+				add(fmt.Sprintf("mode=%d/bias_correction=%v/master=%v", mode, corrected, master), func(s *stage) optim.MultiTensorAdamArgs {
 					a := call(s, dense, tensor.F32, master)
 					a.Mode, a.BiasCorrection = mode, corrected
 					return a
@@ -66,17 +66,17 @@ func adamCases(d tensor.DType) []testCase[ops.MultiTensorAdamArgs] {
 			}
 		}
 	}
-	edit := func(name string, change func(*stage, *ops.MultiTensorAdamArgs)) {
-		add(name, func(s *stage) ops.MultiTensorAdamArgs {
+	edit := func(name string, change func(*stage, *optim.MultiTensorAdamArgs)) {
+		add(name, func(s *stage) optim.MultiTensorAdamArgs {
 			a := call(s, dense, tensor.F32, false)
 			change(s, &a)
 			return a
 		})
 	}
 	for _, step := range []int{1, 10, 100000} {
-		edit(fmt.Sprintf("step=%d", step), func(_ *stage, a *ops.MultiTensorAdamArgs) { a.Step, a.Beta2 = step, 0.999 })
+		edit(fmt.Sprintf("step=%d", step), func(_ *stage, a *optim.MultiTensorAdamArgs) { a.Step, a.Beta2 = step, 0.999 })
 	}
-	edit("first_step_from_zero", func(s *stage, a *ops.MultiTensorAdamArgs) {
+	edit("first_step_from_zero", func(s *stage, a *optim.MultiTensorAdamArgs) {
 		a.Step = 1
 		for _, list := range a.TensorLists[2:] {
 			for _, t := range list {
@@ -84,17 +84,17 @@ func adamCases(d tensor.DType) []testCase[ops.MultiTensorAdamArgs] {
 			}
 		}
 	})
-	edit("without_decay", func(_ *stage, a *ops.MultiTensorAdamArgs) { a.WeightDecay = 0 })
-	edit("large_epsilon", func(_ *stage, a *ops.MultiTensorAdamArgs) { a.Epsilon = 0.5 })
-	edit("flag_is_ignored", func(s *stage, a *ops.MultiTensorAdamArgs) { a.NoopFlag = s.flag(1) })
-	edit("empty_lists", func(_ *stage, a *ops.MultiTensorAdamArgs) { a.TensorLists = make([][]*tensor.Tensor, 4) })
-	edit("nan_and_inf", func(_ *stage, a *ops.MultiTensorAdamArgs) {
+	edit("without_decay", func(_ *stage, a *optim.MultiTensorAdamArgs) { a.WeightDecay = 0 })
+	edit("large_epsilon", func(_ *stage, a *optim.MultiTensorAdamArgs) { a.Epsilon = 0.5 })
+	edit("flag_is_ignored", func(s *stage, a *optim.MultiTensorAdamArgs) { a.NoopFlag = s.flag(1) })
+	edit("empty_lists", func(_ *stage, a *optim.MultiTensorAdamArgs) { a.TensorLists = make([][]*tensor.Tensor, 4) })
+	edit("nan_and_inf", func(_ *stage, a *optim.MultiTensorAdamArgs) {
 		a.TensorLists[0][1].Set(math.Inf(1), 3)
 		a.TensorLists[0][5].Set(math.NaN(), 1999)
 	})
-	add("moments_of_"+d.String(), func(s *stage) ops.MultiTensorAdamArgs { return call(s, dense, d, true) })
-	add("padded", func(s *stage) ops.MultiTensorAdamArgs { return call(s, padded, tensor.F32, true) })
-	add("gradients_of_f32", func(s *stage) ops.MultiTensorAdamArgs {
+	add("moments_of_"+d.String(), func(s *stage) optim.MultiTensorAdamArgs { return call(s, dense, d, true) })
+	add("padded", func(s *stage) optim.MultiTensorAdamArgs { return call(s, padded, tensor.F32, true) })
+	add("gradients_of_f32", func(s *stage) optim.MultiTensorAdamArgs {
 		a := call(s, dense, tensor.F32, true)
 		a.TensorLists[0] = s.list(dense, tensor.F32)
 		return a
@@ -102,11 +102,11 @@ func adamCases(d tensor.DType) []testCase[ops.MultiTensorAdamArgs] {
 	return cases
 }
 
-func l2normCases(d tensor.DType) []testCase[ops.MultiTensorL2NormArgs] {
-	var cases []testCase[ops.MultiTensorL2NormArgs]
+func l2normCases(d tensor.DType) []testCase[optim.MultiTensorL2NormArgs] {
+	var cases []testCase[optim.MultiTensorL2NormArgs]
 	add := func(name string, flag float64, per bool, list func(s *stage) []*tensor.Tensor) {
-		cases = append(cases, testCase[ops.MultiTensorL2NormArgs]{name, func(s *stage) ops.MultiTensorL2NormArgs {
-			a := ops.MultiTensorL2NormArgs{
+		cases = append(cases, testCase[optim.MultiTensorL2NormArgs]{name, func(s *stage) optim.MultiTensorL2NormArgs {
+			a := optim.MultiTensorL2NormArgs{
 				NoopFlag: s.flag(flag), TensorLists: [][]*tensor.Tensor{list(s)}, Norm: s.out(dense, tensor.F32, 1),
 			}
 			if per {
@@ -142,12 +142,12 @@ func l2normCases(d tensor.DType) []testCase[ops.MultiTensorL2NormArgs] {
 	return cases
 }
 
-func scaleCases(d tensor.DType) []testCase[ops.MultiTensorScaleArgs] {
-	var cases []testCase[ops.MultiTensorScaleArgs]
+func scaleCases(d tensor.DType) []testCase[optim.MultiTensorScaleArgs] {
+	var cases []testCase[optim.MultiTensorScaleArgs]
 	add := func(name string, flag float64, scale float32, lists func(s *stage) (in, out []*tensor.Tensor)) {
-		cases = append(cases, testCase[ops.MultiTensorScaleArgs]{name, func(s *stage) ops.MultiTensorScaleArgs {
+		cases = append(cases, testCase[optim.MultiTensorScaleArgs]{name, func(s *stage) optim.MultiTensorScaleArgs {
 			in, out := lists(s)
-			return ops.MultiTensorScaleArgs{NoopFlag: s.flag(flag), TensorLists: [][]*tensor.Tensor{in, out}, Scale: scale}
+			return optim.MultiTensorScaleArgs{NoopFlag: s.flag(flag), TensorLists: [][]*tensor.Tensor{in, out}, Scale: scale}
 		}})
 	}
 	outputs := func(s *stage, l layout, d tensor.DType) []*tensor.Tensor {

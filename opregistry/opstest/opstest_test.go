@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops"
+	"github.com/primus-fl/primus/ops/gemm"
+	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
@@ -55,8 +57,8 @@ func TestEveryBackwardOpHasGradCases(t *testing.T) {
 			assert.True(t, have[op], "gradient cases of %s", op.Name())
 		}
 	}
-	assert.True(t, have[ops.GenericGemm] && have[ops.ResidualAdd], "ops that are their own gradient")
-	assert.Nil(t, gradCasesOf(ops.RMSNormFwd, ops.RMSNormBwd))
+	assert.True(t, have[gemm.GenericGemm] && have[norm.ResidualAdd], "ops that are their own gradient")
+	assert.Nil(t, gradCasesOf(norm.RMSNormFwd, norm.RMSNormBwd))
 }
 
 func TestCaseNamesAreUnique(t *testing.T) {
@@ -234,11 +236,11 @@ func TestScatteredPool(t *testing.T) {
 
 func TestPartialOracleSkipsWhatItDeclines(t *testing.T) {
 	t.Parallel()
-	residual := func(run opregistry.Func[ops.ResidualAddArgs]) opregistry.Impl {
-		return opregistry.Impl{Op: ops.ResidualAdd, ID: "reference.x", Kind: opregistry.KindReference, Run: run}
+	residual := func(run opregistry.Func[norm.ResidualAddArgs]) opregistry.Impl {
+		return opregistry.Impl{Op: norm.ResidualAdd, ID: "reference.x", Kind: opregistry.KindReference, Run: run}
 	}
-	nothing := func(*opregistry.Exec, ops.ResidualAddArgs) error { return nil }
-	declines := func(*opregistry.Exec, ops.ResidualAddArgs) error { return opregistry.Unsupported("no function") }
+	nothing := func(*opregistry.Exec, norm.ResidualAddArgs) error { return nil }
+	declines := func(*opregistry.Exec, norm.ResidualAddArgs) error { return opregistry.Unsupported("no function") }
 	f32 := WithDTypes(tensor.F32)
 
 	results, err := Verify(residual(nothing), residual(declines), f32, PartialOracle())

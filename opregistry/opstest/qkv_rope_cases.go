@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/attention"
+	"github.com/primus-fl/primus/ops/rope"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -15,29 +16,29 @@ type qkvShape struct {
 	q, k         int   // rotated elements of a head
 }
 
-func (n qkvShape) axes(f ops.QKVFormat, heads, d int) []int {
-	if f == ops.BSHD {
+func (n qkvShape) axes(f attention.QKVFormat, heads, d int) []int {
+	if f == attention.BSHD {
 		return []int{n.b, n.s, heads, d}
 	}
 	return []int{n.s, n.b, heads, d}
 }
 
-func qkvRopeForwardCases(d tensor.DType) []testCase[ops.FusedQKVRopeArgs] {
+func qkvRopeForwardCases(d tensor.DType) []testCase[rope.FusedQKVRopeArgs] {
 	return qkvRopeCases(d, false)
 }
 
-func qkvRopeBackwardCases(d tensor.DType) []testCase[ops.FusedQKVRopeArgs] {
+func qkvRopeBackwardCases(d tensor.DType) []testCase[rope.FusedQKVRopeArgs] {
 	return qkvRopeCases(d, true)
 }
 
 // qkvRopeArgs makes the operands of either direction.
-func qkvRopeArgs(s *stage, backward bool, l layout, d tensor.DType, f ops.QKVFormat, n qkvShape) ops.FusedQKVRopeArgs {
+func qkvRopeArgs(s *stage, backward bool, l layout, d tensor.DType, f attention.QKVFormat, n qkvShape) rope.FusedQKVRopeArgs {
 	whole, part := s.in, s.out
 	if backward {
 		whole, part = s.out, s.in
 	}
 	total := n.split[0] + n.split[1] + n.split[2]
-	return ops.FusedQKVRopeArgs{
+	return rope.FusedQKVRopeArgs{
 		QKV:    whole(l, d, n.axes(f, n.groups, total)...),
 		QFreqs: ropeAngles(s, 10, n.s+4, n.q), KFreqs: ropeAngles(s, 10, n.s+4, n.k),
 		Q:               part(l, d, n.axes(f, n.groups*n.split[0]/n.split[1], n.split[1])...),
@@ -47,8 +48,8 @@ func qkvRopeArgs(s *stage, backward bool, l layout, d tensor.DType, f ops.QKVFor
 	}
 }
 
-func qkvRopeCases(d tensor.DType, backward bool) []testCase[ops.FusedQKVRopeArgs] {
-	type args = ops.FusedQKVRopeArgs
+func qkvRopeCases(d tensor.DType, backward bool) []testCase[rope.FusedQKVRopeArgs] {
+	type args = rope.FusedQKVRopeArgs
 	var cases []testCase[args]
 	add := func(name string, make func(*stage) args) { cases = append(cases, testCase[args]{name, make}) }
 	shapes := []qkvShape{
@@ -60,10 +61,10 @@ func qkvRopeCases(d tensor.DType, backward bool) []testCase[ops.FusedQKVRopeArgs
 		{0, 2, 2, []int{8, 4, 4}, 4, 4}, {3, 0, 2, []int{8, 4, 4}, 4, 4}, {3, 2, 0, []int{8, 4, 4}, 4, 4},
 	}
 	for _, n := range shapes {
-		for _, f := range []ops.QKVFormat{ops.SBHD, ops.BSHD} {
+		for _, f := range []attention.QKVFormat{attention.SBHD, attention.BSHD} {
 			for _, interleaved := range []bool{false, true} {
 				l := dense
-				if interleaved == (f == ops.SBHD) {
+				if interleaved == (f == attention.SBHD) {
 					l = padded
 				}
 				add(fmt.Sprintf("s%d,b%d,g%d,%v/%v/interleaved=%v/%v", n.s, n.b, n.groups, tensor.Shape(n.split), f, interleaved, l), func(s *stage) args {
@@ -76,7 +77,7 @@ func qkvRopeCases(d tensor.DType, backward bool) []testCase[ops.FusedQKVRopeArgs
 	}
 	edit := func(name string, change func(*stage, *args)) {
 		add(name, func(s *stage) args {
-			a := qkvRopeArgs(s, backward, dense, d, ops.SBHD, qkvShape{6, 2, 2, []int{16, 8, 8}, 8, 8})
+			a := qkvRopeArgs(s, backward, dense, d, attention.SBHD, qkvShape{6, 2, 2, []int{16, 8, 8}, 8, 8})
 			change(s, &a)
 			return a
 		})
@@ -94,7 +95,7 @@ func qkvRopeCases(d tensor.DType, backward bool) []testCase[ops.FusedQKVRopeArgs
 		a.CPSize, a.CPRank, a.StartPositions = 2, 1, s.values(tensor.I32, 4, 1000)
 	})
 	edit("turned", func(s *stage, a *args) {
-		*a = qkvRopeArgs(s, backward, turned, d, ops.BSHD, qkvShape{3, 2, 2, []int{16, 8, 8}, 8, 8})
+		*a = qkvRopeArgs(s, backward, turned, d, attention.BSHD, qkvShape{3, 2, 2, []int{16, 8, 8}, 8, 8})
 	})
 	edit("nan_and_inf", func(_ *stage, a *args) {
 		x, y := a.QKV, a.QKV

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/moe"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
@@ -14,7 +14,7 @@ import (
 // routerCase is a choice of experts.
 type routerCase struct {
 	tokens, experts, topk int
-	score                 ops.ScoreFunction
+	score                 moe.ScoreFunction
 	pre                   bool
 	groups, groupTopk     int
 }
@@ -39,10 +39,10 @@ func routerCases() []routerCase {
 		{tokens: 6, experts: 16, topk: 4, groups: 4, groupTopk: 2}, {tokens: 5, experts: 64, topk: 8, groups: 8, groupTopk: 8},
 		{tokens: 4, experts: 12, topk: 3, groups: 3, groupTopk: 1},
 	} {
-		for _, f := range []ops.ScoreFunction{ops.SigmoidScore, ops.SoftmaxScore, ops.SqrtSoftplusScore} {
+		for _, f := range []moe.ScoreFunction{moe.SigmoidScore, moe.SoftmaxScore, moe.SqrtSoftplusScore} {
 			r.score, r.pre = f, false
 			cases = append(cases, r)
-			if f == ops.SoftmaxScore {
+			if f == moe.SoftmaxScore {
 				r.pre = true
 				cases = append(cases, r)
 			}
@@ -66,16 +66,16 @@ func (s *stage) logits(l layout, d tensor.DType, tokens, experts int) *tensor.Te
 	return x
 }
 
-func topkArgs(s *stage, l layout, d tensor.DType, r routerCase) ops.FusedTopkWithScoreFunctionFwdArgs {
-	return ops.FusedTopkWithScoreFunctionFwdArgs{
+func topkArgs(s *stage, l layout, d tensor.DType, r routerCase) moe.FusedTopkWithScoreFunctionFwdArgs {
+	return moe.FusedTopkWithScoreFunctionFwdArgs{
 		Logits: s.logits(l, d, r.tokens, r.experts), Topk: r.topk, UsePreSoftmax: r.pre, NumGroups: r.groups, GroupTopk: r.groupTopk,
 		ScoreFunction: r.score, Probs: s.out(l, d, r.tokens, r.experts), RoutingMap: s.out(l, tensor.Bool, r.tokens, r.experts),
 		IntermediateOutput: s.out(l, tensor.F32, r.tokens, r.experts), Saved: new(opregistry.Saved),
 	}
 }
 
-func topkCases(d tensor.DType) []testCase[ops.FusedTopkWithScoreFunctionFwdArgs] {
-	type args = ops.FusedTopkWithScoreFunctionFwdArgs
+func topkCases(d tensor.DType) []testCase[moe.FusedTopkWithScoreFunctionFwdArgs] {
+	type args = moe.FusedTopkWithScoreFunctionFwdArgs
 	var cases []testCase[args]
 	add := func(name string, make func(*stage) args) { cases = append(cases, testCase[args]{name, make}) }
 	for _, r := range routerCases() {
@@ -84,10 +84,10 @@ func topkCases(d tensor.DType) []testCase[ops.FusedTopkWithScoreFunctionFwdArgs]
 		}
 		add(fmt.Sprintf("%v/scaling_factor", r), func(s *stage) args {
 			a := topkArgs(s, turned, d, r)
-			a.ScalingFactor = ops.Float(2.5)
+			a.ScalingFactor = opregistry.Float(2.5)
 			return a
 		})
-		if r.score != ops.SoftmaxScore {
+		if r.score != moe.SoftmaxScore {
 			add(fmt.Sprintf("%v/expert_bias", r), func(s *stage) args {
 				a := topkArgs(s, dense, d, r)
 				a.ExpertBias = s.in(dense, tensor.F32, r.experts)
@@ -96,7 +96,7 @@ func topkCases(d tensor.DType) []testCase[ops.FusedTopkWithScoreFunctionFwdArgs]
 		}
 	}
 	// Far from 0 a careless score function gives Inf or 0.
-	for _, f := range []ops.ScoreFunction{ops.SigmoidScore, ops.SoftmaxScore, ops.SqrtSoftplusScore} {
+	for _, f := range []moe.ScoreFunction{moe.SigmoidScore, moe.SoftmaxScore, moe.SqrtSoftplusScore} {
 		add("large/"+f.String(), func(s *stage) args {
 			a := topkArgs(s, dense, d, routerCase{tokens: 1, experts: 6, topk: 3, score: f})
 			s.fill(a.Logits, []float64{-120, 60, -40, 7, 120, 0.5})
@@ -107,8 +107,8 @@ func topkCases(d tensor.DType) []testCase[ops.FusedTopkWithScoreFunctionFwdArgs]
 }
 
 // topkBwdArgs makes the gradient of a call without groups and bias.
-func topkBwdArgs(s *stage, l layout, d tensor.DType, r routerCase) ops.FusedTopkWithScoreFunctionBwdArgs {
-	a := ops.FusedTopkWithScoreFunctionBwdArgs{
+func topkBwdArgs(s *stage, l layout, d tensor.DType, r routerCase) moe.FusedTopkWithScoreFunctionBwdArgs {
+	a := moe.FusedTopkWithScoreFunctionBwdArgs{
 		RoutingMap: s.out(l, tensor.Bool, r.tokens, r.experts), IntermediateOutput: s.out(l, tensor.F32, r.tokens, r.experts),
 		GradProbs: s.in(l, d, r.tokens, r.experts), GradLogits: s.out(l, d, r.tokens, r.experts),
 		Topk: r.topk, UsePreSoftmax: r.pre, ScoreFunction: r.score, Saved: new(opregistry.Saved),
@@ -119,7 +119,7 @@ func topkBwdArgs(s *stage, l layout, d tensor.DType, r routerCase) ops.FusedTopk
 
 // saveTopk writes the routing map and the intermediate output that the documentation
 // of fused_topk_with_score_function_fwd defines, without groups and bias.
-func (s *stage) saveTopk(a ops.FusedTopkWithScoreFunctionBwdArgs, logits *tensor.Tensor) {
+func (s *stage) saveTopk(a moe.FusedTopkWithScoreFunctionBwdArgs, logits *tensor.Tensor) {
 	s.t.Helper()
 	experts := logits.Shape()[1]
 	x := logits.Float64s()
@@ -140,7 +140,7 @@ func (s *stage) saveTopk(a ops.FusedTopkWithScoreFunctionBwdArgs, logits *tensor
 }
 
 // saveScores replaces logits by what a router saves for them.
-func saveScores(x, chosen []float64, f ops.ScoreFunction, all bool) {
+func saveScores(x, chosen []float64, f moe.ScoreFunction, all bool) {
 	sum := 0.0
 	for e, v := range x {
 		if all || chosen[e] != 0 {
@@ -149,18 +149,18 @@ func saveScores(x, chosen []float64, f ops.ScoreFunction, all bool) {
 	}
 	for e, v := range x {
 		switch {
-		case f == ops.SigmoidScore:
+		case f == moe.SigmoidScore:
 			x[e] = 1 / (1 + math.Exp(-v))
-		case f == ops.SoftmaxScore && (all || chosen[e] != 0):
+		case f == moe.SoftmaxScore && (all || chosen[e] != 0):
 			x[e] = math.Exp(v) / sum
-		case f == ops.SoftmaxScore:
+		case f == moe.SoftmaxScore:
 			x[e] = math.Inf(-1)
 		}
 	}
 }
 
 // lostLogits returns logits for which a router saves the intermediate output.
-func (s *stage) lostLogits(d tensor.DType, saved *tensor.Tensor, f ops.ScoreFunction) *tensor.Tensor {
+func (s *stage) lostLogits(d tensor.DType, saved *tensor.Tensor, f moe.ScoreFunction) *tensor.Tensor {
 	s.t.Helper()
 	if d != tensor.F64 {
 		d = tensor.F32
@@ -168,9 +168,9 @@ func (s *stage) lostLogits(d tensor.DType, saved *tensor.Tensor, f ops.ScoreFunc
 	v := saved.Float64s()
 	for i, x := range v {
 		switch f {
-		case ops.SigmoidScore:
+		case moe.SigmoidScore:
 			v[i] = math.Log(x / (1 - x))
-		case ops.SoftmaxScore:
+		case moe.SoftmaxScore:
 			v[i] = math.Log(max(x, 0))
 		}
 	}
@@ -180,18 +180,18 @@ func (s *stage) lostLogits(d tensor.DType, saved *tensor.Tensor, f ops.ScoreFunc
 }
 
 // topkRefresh replaces routing map and intermediate output by what a forward impl saves.
-func topkRefresh(t tensortest.TB, x *opregistry.Exec, a ops.FusedTopkWithScoreFunctionBwdArgs, forward opregistry.Impl) error {
+func topkRefresh(t tensortest.TB, x *opregistry.Exec, a moe.FusedTopkWithScoreFunctionBwdArgs, forward opregistry.Impl) error {
 	t.Helper()
 	s := &stage{t: t}
 	logits := s.lostLogits(a.GradProbs.DType(), a.IntermediateOutput, a.ScoreFunction)
-	return save(t, x, ops.FusedTopkWithScoreFunctionFwd, forward, ops.FusedTopkWithScoreFunctionFwdArgs{
+	return save(t, x, moe.FusedTopkWithScoreFunctionFwd, forward, moe.FusedTopkWithScoreFunctionFwdArgs{
 		Logits: logits, Topk: a.Topk, UsePreSoftmax: a.UsePreSoftmax, ScoreFunction: a.ScoreFunction,
 		Probs: s.out(dense, logits.DType(), logits.Shape()...), RoutingMap: a.RoutingMap, IntermediateOutput: a.IntermediateOutput, Saved: a.Saved,
 	})
 }
 
-func topkBwdCases(d tensor.DType) []testCase[ops.FusedTopkWithScoreFunctionBwdArgs] {
-	type args = ops.FusedTopkWithScoreFunctionBwdArgs
+func topkBwdCases(d tensor.DType) []testCase[moe.FusedTopkWithScoreFunctionBwdArgs] {
+	type args = moe.FusedTopkWithScoreFunctionBwdArgs
 	var cases []testCase[args]
 	add := func(name string, make func(*stage) args) { cases = append(cases, testCase[args]{name, make}) }
 	for _, r := range routerCases() {
@@ -203,7 +203,7 @@ func topkBwdCases(d tensor.DType) []testCase[ops.FusedTopkWithScoreFunctionBwdAr
 		}
 		add(fmt.Sprintf("%v/scaling_factor", r), func(s *stage) args {
 			a := topkBwdArgs(s, dense, d, r)
-			a.ScalingFactor = ops.Float(-0.5)
+			a.ScalingFactor = opregistry.Float(-0.5)
 			return a
 		})
 		add(fmt.Sprintf("%v/in_place", r), func(s *stage) args {
@@ -217,19 +217,19 @@ func topkBwdCases(d tensor.DType) []testCase[ops.FusedTopkWithScoreFunctionBwdAr
 
 func topkGradCases() []gradCase {
 	var cases []gradCase
-	add := func(name string, r routerCase, edit func(*stage, *ops.FusedTopkWithScoreFunctionFwdArgs)) {
-		cases = append(cases, gradient(fmt.Sprintf("%v%s", r, name), ops.FusedTopkWithScoreFunctionFwd, ops.FusedTopkWithScoreFunctionBwd,
-			func(s *stage) derivation[ops.FusedTopkWithScoreFunctionFwdArgs, ops.FusedTopkWithScoreFunctionBwdArgs] {
+	add := func(name string, r routerCase, edit func(*stage, *moe.FusedTopkWithScoreFunctionFwdArgs)) {
+		cases = append(cases, gradient(fmt.Sprintf("%v%s", r, name), moe.FusedTopkWithScoreFunctionFwd, moe.FusedTopkWithScoreFunctionBwd,
+			func(s *stage) derivation[moe.FusedTopkWithScoreFunctionFwdArgs, moe.FusedTopkWithScoreFunctionBwdArgs] {
 				f := topkArgs(s, dense, tensor.F64, r)
 				edit(s, &f)
-				b := ops.FusedTopkWithScoreFunctionBwdArgs{
+				b := moe.FusedTopkWithScoreFunctionBwdArgs{
 					RoutingMap: s.out(dense, tensor.Bool, r.tokens, r.experts), IntermediateOutput: s.out(dense, tensor.F32, r.tokens, r.experts),
 					GradProbs: s.f64(r.tokens, r.experts), GradLogits: s.blank(r.tokens, r.experts),
 					Topk: r.topk, UsePreSoftmax: r.pre, ScoreFunction: r.score, ScalingFactor: f.ScalingFactor, Saved: f.Saved,
 				}
 				s.saveTopk(b, f.Logits)
-				return derivation[ops.FusedTopkWithScoreFunctionFwdArgs, ops.FusedTopkWithScoreFunctionBwdArgs]{
-					forward: []ops.FusedTopkWithScoreFunctionFwdArgs{f}, backward: []ops.FusedTopkWithScoreFunctionBwdArgs{b},
+				return derivation[moe.FusedTopkWithScoreFunctionFwdArgs, moe.FusedTopkWithScoreFunctionBwdArgs]{
+					forward: []moe.FusedTopkWithScoreFunctionFwdArgs{f}, backward: []moe.FusedTopkWithScoreFunctionBwdArgs{b},
 					y: f.Probs, dy: b.GradProbs, wrt: []derivative{{"logits", f.Logits, b.GradLogits}}, refresh: topkRefresh,
 				}
 			}))
@@ -238,8 +238,8 @@ func topkGradCases() []gradCase {
 		if r.groupTopk > 0 || r.tokens > 7 {
 			continue
 		}
-		add("", r, func(*stage, *ops.FusedTopkWithScoreFunctionFwdArgs) {})
-		add("/scaling_factor", r, func(_ *stage, a *ops.FusedTopkWithScoreFunctionFwdArgs) { a.ScalingFactor = ops.Float(2.5) })
+		add("", r, func(*stage, *moe.FusedTopkWithScoreFunctionFwdArgs) {})
+		add("/scaling_factor", r, func(_ *stage, a *moe.FusedTopkWithScoreFunctionFwdArgs) { a.ScalingFactor = opregistry.Float(2.5) })
 	}
 	return cases
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/quant"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -46,58 +46,58 @@ func overShards[A any](make func(s *stage, l layout, c shardCase) A) []testCase[
 	return append(cases, testCase[A]{"padded", func(s *stage) A { return make(s, padded, c) }})
 }
 
-func (s *stage) partialAmax(l layout, d tensor.DType, c shardCase, b int) ops.PartialAmaxArgs {
+func (s *stage) partialAmax(l layout, d tensor.DType, c shardCase, b int) quant.PartialAmaxArgs {
 	rows, cols := c.tiles(b)
-	return ops.PartialAmaxArgs{Tensor: s.shard(l, d, c), Amax: s.out(l, tensor.F32, rows, cols), H: c.h, W: c.w, StartOffset: c.start, BlockLen: b}
+	return quant.PartialAmaxArgs{Tensor: s.shard(l, d, c), Amax: s.out(l, tensor.F32, rows, cols), H: c.h, W: c.w, StartOffset: c.start, BlockLen: b}
 }
 
-func blockPartialAmaxCases(d tensor.DType) []testCase[ops.PartialAmaxArgs] {
-	return overShards(func(s *stage, l layout, c shardCase) ops.PartialAmaxArgs { return s.partialAmax(l, d, c, 128) })
+func blockPartialAmaxCases(d tensor.DType) []testCase[quant.PartialAmaxArgs] {
+	return overShards(func(s *stage, l layout, c shardCase) quant.PartialAmaxArgs { return s.partialAmax(l, d, c, 128) })
 }
 
-func nvfp4PartialAmaxCases(d tensor.DType) []testCase[ops.PartialAmaxArgs] {
-	return overShards(func(s *stage, l layout, c shardCase) ops.PartialAmaxArgs { return s.partialAmax(l, d, c, 16) })
+func nvfp4PartialAmaxCases(d tensor.DType) []testCase[quant.PartialAmaxArgs] {
+	return overShards(func(s *stage, l layout, c shardCase) quant.PartialAmaxArgs { return s.partialAmax(l, d, c, 16) })
 }
 
-func nvfp4MultiPartialAmaxCases(d tensor.DType) []testCase[ops.NVFP4MultiTensorComputePartialAmaxArgs] {
-	return []testCase[ops.NVFP4MultiTensorComputePartialAmaxArgs]{
-		{"all", func(s *stage) ops.NVFP4MultiTensorComputePartialAmaxArgs {
-			var a ops.NVFP4MultiTensorComputePartialAmaxArgs
+func nvfp4MultiPartialAmaxCases(d tensor.DType) []testCase[quant.NVFP4MultiTensorComputePartialAmaxArgs] {
+	return []testCase[quant.NVFP4MultiTensorComputePartialAmaxArgs]{
+		{"all", func(s *stage) quant.NVFP4MultiTensorComputePartialAmaxArgs {
+			var a quant.NVFP4MultiTensorComputePartialAmaxArgs
 			for _, c := range shardCases() {
-				a.Calls = append(a.Calls, ops.NVFP4PartialAmaxArgs{PartialAmaxArgs: s.partialAmax(dense, d, c, 16), GlobalAmax: s.out(dense, tensor.F32, 1)})
+				a.Calls = append(a.Calls, quant.NVFP4PartialAmaxArgs{PartialAmaxArgs: s.partialAmax(dense, d, c, 16), GlobalAmax: s.out(dense, tensor.F32, 1)})
 			}
 			return a
 		}},
-		{"none", func(*stage) ops.NVFP4MultiTensorComputePartialAmaxArgs {
-			return ops.NVFP4MultiTensorComputePartialAmaxArgs{}
+		{"none", func(*stage) quant.NVFP4MultiTensorComputePartialAmaxArgs {
+			return quant.NVFP4MultiTensorComputePartialAmaxArgs{}
 		}},
 	}
 }
 
-func blockPartialCastCases(d tensor.DType) []testCase[ops.PartialCastArgs] {
-	return overShards(func(s *stage, l layout, c shardCase) ops.PartialCastArgs {
+func blockPartialCastCases(d tensor.DType) []testCase[quant.PartialCastArgs] {
+	return overShards(func(s *stage, l layout, c shardCase) quant.PartialCastArgs {
 		out := tensor.F8E4M3
 		if c.n%2 == 1 {
 			out = tensor.F8E5M2
 		}
 		rows, cols := c.tiles(128)
-		return ops.PartialCastArgs{
+		return quant.PartialCastArgs{
 			Inp: s.shard(l, d, c), Out: s.out(l, out, c.n), Scale: s.scaled(600, l, tensor.F32, rows, cols), H: c.h, W: c.w, StartOffset: c.start, BlockLen: 128,
 		}
 	})
 }
 
-func mxfp8PartialAmaxCases(d tensor.DType) []testCase[ops.MXFP8PartialAmaxArgs] {
-	return overShards(func(s *stage, l layout, c shardCase) ops.MXFP8PartialAmaxArgs {
-		return ops.MXFP8PartialAmaxArgs{
+func mxfp8PartialAmaxCases(d tensor.DType) []testCase[quant.MXFP8PartialAmaxArgs] {
+	return overShards(func(s *stage, l layout, c shardCase) quant.MXFP8PartialAmaxArgs {
+		return quant.MXFP8PartialAmaxArgs{
 			Input: s.shard(l, d, c), AmaxRowwise: s.out(l, d, c.h, (c.w+31)/32), AmaxColwise: s.out(l, d, (c.h+31)/32, c.w),
 			Rows: c.h, Cols: c.w, StartOffset: c.start,
 		}
 	})
 }
 
-func mxfp8PartialCastCases(d tensor.DType) []testCase[ops.MXFP8PartialCastArgs] {
-	return overShards(func(s *stage, l layout, c shardCase) ops.MXFP8PartialCastArgs {
+func mxfp8PartialCastCases(d tensor.DType) []testCase[quant.MXFP8PartialCastArgs] {
+	return overShards(func(s *stage, l layout, c shardCase) quant.MXFP8PartialCastArgs {
 		scales := func(rows, cols int) *tensor.Tensor {
 			x := s.out(l, tensor.U8, rows, cols)
 			v := s.random(9, rows*cols)
@@ -110,14 +110,14 @@ func mxfp8PartialCastCases(d tensor.DType) []testCase[ops.MXFP8PartialCastArgs] 
 			s.fill(x, v)
 			return x
 		}
-		return ops.MXFP8PartialCastArgs{
+		return quant.MXFP8PartialCastArgs{
 			Input: s.shard(l, d, c), OutputRowwise: s.out(l, tensor.F8E4M3, c.n), OutputColwise: s.out(l, tensor.F8E4M3, c.n),
 			ScaleInvRowwise: scales(c.h, (c.w+31)/32), ScaleInvColwise: scales((c.h+31)/32, c.w), Rows: c.h, Cols: c.w, StartOffset: c.start,
 		}
 	})
 }
 
-func (s *stage) nvfp4Cast(l layout, d tensor.DType, c shardCase, global float64) ops.NVFP42DPartialCastArgs {
+func (s *stage) nvfp4Cast(l layout, d tensor.DType, c shardCase, global float64) quant.NVFP42DPartialCastArgs {
 	rows, cols := c.tiles(16)
 	scale := s.scaled(440, l, tensor.F32, rows, cols)
 	v := scale.Float64s()
@@ -134,30 +134,30 @@ func (s *stage) nvfp4Cast(l layout, d tensor.DType, c shardCase, global float64)
 		kept[i] = 0xc9
 	}
 	s.fill(out, kept)
-	return ops.NVFP42DPartialCastArgs{
+	return quant.NVFP42DPartialCastArgs{
 		Inp: s.shard(l, d, c), Out: out, Scale: scale, GlobalScale: s.values(tensor.F32, global), H: c.h, W: c.w, StartOffset: c.start, BlockLen: 16,
 	}
 }
 
-func nvfp4PartialCastCases(d tensor.DType) []testCase[ops.NVFP42DPartialCastArgs] {
-	cases := overShards(func(s *stage, l layout, c shardCase) ops.NVFP42DPartialCastArgs { return s.nvfp4Cast(l, d, c, 1100) })
+func nvfp4PartialCastCases(d tensor.DType) []testCase[quant.NVFP42DPartialCastArgs] {
+	cases := overShards(func(s *stage, l layout, c shardCase) quant.NVFP42DPartialCastArgs { return s.nvfp4Cast(l, d, c, 1100) })
 	for _, global := range []float64{0, -1, math.NaN()} {
-		cases = append(cases, testCase[ops.NVFP42DPartialCastArgs]{fmt.Sprintf("global_scale=%g", global), func(s *stage) ops.NVFP42DPartialCastArgs {
+		cases = append(cases, testCase[quant.NVFP42DPartialCastArgs]{fmt.Sprintf("global_scale=%g", global), func(s *stage) quant.NVFP42DPartialCastArgs {
 			return s.nvfp4Cast(dense, d, shardCase{4, 6, 2, 9}, global)
 		}})
 	}
 	return cases
 }
 
-func nvfp4MultiPartialCastCases(d tensor.DType) []testCase[ops.NVFP4MultiTensor2DPartialCastArgs] {
-	return []testCase[ops.NVFP4MultiTensor2DPartialCastArgs]{
-		{"all", func(s *stage) ops.NVFP4MultiTensor2DPartialCastArgs {
-			var a ops.NVFP4MultiTensor2DPartialCastArgs
+func nvfp4MultiPartialCastCases(d tensor.DType) []testCase[quant.NVFP4MultiTensor2DPartialCastArgs] {
+	return []testCase[quant.NVFP4MultiTensor2DPartialCastArgs]{
+		{"all", func(s *stage) quant.NVFP4MultiTensor2DPartialCastArgs {
+			var a quant.NVFP4MultiTensor2DPartialCastArgs
 			for _, c := range shardCases() {
 				a.Calls = append(a.Calls, s.nvfp4Cast(dense, d, c, 900))
 			}
 			return a
 		}},
-		{"none", func(*stage) ops.NVFP4MultiTensor2DPartialCastArgs { return ops.NVFP4MultiTensor2DPartialCastArgs{} }},
+		{"none", func(*stage) quant.NVFP4MultiTensor2DPartialCastArgs { return quant.NVFP4MultiTensor2DPartialCastArgs{} }},
 	}
 }

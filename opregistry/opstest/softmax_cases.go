@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/softmax"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -17,15 +17,15 @@ func squareShapes() [][]int {
 	return [][]int{{1, 1, 1}, {3, 5, 5}, {2, 33, 33}, {1, 67, 67}, {0, 4, 4}, {2, 0, 0}}
 }
 
-func softmaxCases(d tensor.DType) []testCase[ops.SoftmaxArgs] {
+func softmaxCases(d tensor.DType) []testCase[softmax.SoftmaxArgs] {
 	return scaledCases(d, scoreShapes(), false)
 }
 
-func triangularSoftmaxCases(d tensor.DType) []testCase[ops.SoftmaxArgs] {
+func triangularSoftmaxCases(d tensor.DType) []testCase[softmax.SoftmaxArgs] {
 	return scaledCases(d, squareShapes(), true)
 }
 
-func alignedSoftmaxCases(d tensor.DType) []testCase[ops.SoftmaxArgs] {
+func alignedSoftmaxCases(d tensor.DType) []testCase[softmax.SoftmaxArgs] {
 	return scaledCases(d, scoreShapes(), true)
 }
 
@@ -38,8 +38,8 @@ func corner(shape []int) []int {
 
 // scaledCases returns the cases of a softmax without a mask operand. With causal, the first row of
 // a matrix does not see the last column.
-func scaledCases(d tensor.DType, shapes [][]int, causal bool) []testCase[ops.SoftmaxArgs] {
-	type args = ops.SoftmaxArgs
+func scaledCases(d tensor.DType, shapes [][]int, causal bool) []testCase[softmax.SoftmaxArgs] {
+	type args = softmax.SoftmaxArgs
 	var cases []testCase[args]
 	add := func(name string, make func(*stage) args) { cases = append(cases, testCase[args]{name, make}) }
 	for _, shape := range shapes {
@@ -87,15 +87,15 @@ func scaledCases(d tensor.DType, shapes [][]int, causal bool) []testCase[ops.Sof
 	return cases
 }
 
-func softmaxBackwardCases(d tensor.DType) []testCase[ops.SoftmaxBackwardArgs] {
+func softmaxBackwardCases(d tensor.DType) []testCase[softmax.SoftmaxBackwardArgs] {
 	return scaledBackwardCases(d, scoreShapes(), nil)
 }
 
-func triangularSoftmaxBackwardCases(d tensor.DType) []testCase[ops.SoftmaxBackwardArgs] {
+func triangularSoftmaxBackwardCases(d tensor.DType) []testCase[softmax.SoftmaxBackwardArgs] {
 	return scaledBackwardCases(d, squareShapes(), bottomRight)
 }
 
-func alignedSoftmaxBackwardCases(d tensor.DType) []testCase[ops.SoftmaxBackwardArgs] {
+func alignedSoftmaxBackwardCases(d tensor.DType) []testCase[softmax.SoftmaxBackwardArgs] {
 	return scaledBackwardCases(d, scoreShapes(), bottomRight)
 }
 
@@ -139,8 +139,8 @@ func (s *stage) softmax(x *tensor.Tensor, scale float64, hidden hides, mask *ten
 	return y
 }
 
-func scaledBackwardCases(d tensor.DType, shapes [][]int, hidden hides) []testCase[ops.SoftmaxBackwardArgs] {
-	type args = ops.SoftmaxBackwardArgs
+func scaledBackwardCases(d tensor.DType, shapes [][]int, hidden hides) []testCase[softmax.SoftmaxBackwardArgs] {
+	type args = softmax.SoftmaxBackwardArgs
 	var cases []testCase[args]
 	add := func(name string, make func(*stage) args) { cases = append(cases, testCase[args]{name, make}) }
 	for _, shape := range shapes {
@@ -180,8 +180,8 @@ func scaledBackwardCases(d tensor.DType, shapes [][]int, hidden hides) []testCas
 	return cases
 }
 
-func maskedSoftmaxCases(d tensor.DType) []testCase[ops.ScaledMaskedSoftmaxForwardArgs] {
-	type args = ops.ScaledMaskedSoftmaxForwardArgs
+func maskedSoftmaxCases(d tensor.DType) []testCase[softmax.ScaledMaskedSoftmaxForwardArgs] {
+	type args = softmax.ScaledMaskedSoftmaxForwardArgs
 	var cases []testCase[args]
 	add := func(name string, make func(*stage) args) { cases = append(cases, testCase[args]{name, make}) }
 	call := func(s *stage, l layout, mask tensor.DType, batches int, shape []int) args {

@@ -21,6 +21,79 @@
 #define PRIMUS_GENERIC_GEMM_BETA 11u /* float */
 #define PRIMUS_GENERIC_GEMM_N_ARGS 12u
 
+/* te_general_grouped_gemm: matrix products of several groups with bias and GELU epilogues */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_A 0u /* list of tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_B 1u /* list of tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_TRANS_A 2u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_TRANS_B 3u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_D 4u /* list of tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_SINGLE_OUTPUT 5u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_BIAS 6u /* list of tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_PRE_GELU_OUT 7u /* list of tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_GRAD 8u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_ACCUMULATE 9u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_N_ARGS 10u
+
+/* te_general_grouped_gemm_for_grouped_tensor: matrix products of the members of grouped tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_A_DATA 0u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_A_FIRST_DIMS 1u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_A_NUM_TENSORS 2u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_A_LIST 3u /* list of tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_B_DATA 4u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_B_FIRST_DIMS 5u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_B_NUM_TENSORS 6u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_B_LIST 7u /* list of tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_D_DATA 8u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_D_FIRST_DIMS 9u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_D_NUM_TENSORS 10u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_D_LIST 11u /* list of tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_TRANS_A 12u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_TRANS_B 13u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_BIAS 14u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_ALPHA 15u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_BETA 16u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_N_ARGS 17u
+
+/* te_general_grouped_gemm_for_discrete_in: matrix products of a list of tensors and the members of a grouped tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_A_DATA 0u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_A_FIRST_DIMS 1u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_A_NUM_TENSORS 2u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_A_LIST 3u /* list of tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_B_DATA 4u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_B_FIRST_DIMS 5u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_B_NUM_TENSORS 6u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_B_LIST 7u /* list of tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_D_DATA 8u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_D_FIRST_DIMS 9u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_D_NUM_TENSORS 10u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_D_LIST 11u /* list of tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_TRANS_A 12u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_TRANS_B 13u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_BIAS 14u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_ALPHA 15u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_BETA 16u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_N_ARGS 17u
+
+/* te_general_grouped_gemm_for_discrete_out: matrix products of the members of grouped tensors, into a list of tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_A_DATA 0u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_A_FIRST_DIMS 1u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_A_NUM_TENSORS 2u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_A_LIST 3u /* list of tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_B_DATA 4u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_B_FIRST_DIMS 5u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_B_NUM_TENSORS 6u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_B_LIST 7u /* list of tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_D_DATA 8u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_D_FIRST_DIMS 9u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_D_NUM_TENSORS 10u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_D_LIST 11u /* list of tensors */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_TRANS_A 12u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_TRANS_B 13u /* int */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_BIAS 14u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_ALPHA 15u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_BETA 16u /* tensor */
+#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_N_ARGS 17u
+
 /* rmsnorm_fwd: root-mean-square normalisation of rows */
 #define PRIMUS_RMSNORM_FWD_INPUT 0u /* tensor */
 #define PRIMUS_RMSNORM_FWD_WEIGHT 1u /* tensor */
@@ -39,156 +112,6 @@
 #define PRIMUS_RMSNORM_BWD_DGAMMA 5u /* tensor */
 #define PRIMUS_RMSNORM_BWD_ZERO_CENTERED_GAMMA 6u /* int */
 #define PRIMUS_RMSNORM_BWD_N_ARGS 7u
-
-/* swiglu: SiLU-gated linear unit of rows [a, b] */
-#define PRIMUS_SWIGLU_INPUT 0u /* tensor */
-#define PRIMUS_SWIGLU_OUTPUT 1u /* tensor */
-#define PRIMUS_SWIGLU_N_ARGS 2u
-
-/* dswiglu: gradient of swiglu */
-#define PRIMUS_DSWIGLU_GRAD 0u /* tensor */
-#define PRIMUS_DSWIGLU_FWD_INPUT 1u /* tensor */
-#define PRIMUS_DSWIGLU_OUTPUT 2u /* tensor */
-#define PRIMUS_DSWIGLU_N_ARGS 3u
-
-/* fused_attn_fwd: scaled dot-product attention with grouped keys and values */
-#define PRIMUS_FUSED_ATTN_FWD_Q 0u /* tensor */
-#define PRIMUS_FUSED_ATTN_FWD_K 1u /* tensor */
-#define PRIMUS_FUSED_ATTN_FWD_V 2u /* tensor */
-#define PRIMUS_FUSED_ATTN_FWD_O 3u /* tensor */
-#define PRIMUS_FUSED_ATTN_FWD_STATS 4u /* tensor */
-#define PRIMUS_FUSED_ATTN_FWD_MAX_LOGIT 5u /* tensor */
-#define PRIMUS_FUSED_ATTN_FWD_ATTN_SCALE 6u /* float */
-#define PRIMUS_FUSED_ATTN_FWD_QKV_FORMAT 7u /* int */
-#define PRIMUS_FUSED_ATTN_FWD_ATTN_MASK_TYPE 8u /* int */
-#define PRIMUS_FUSED_ATTN_FWD_ATTENTION_MASK 9u /* tensor */
-#define PRIMUS_FUSED_ATTN_FWD_CU_SEQLENS_Q 10u /* tensor */
-#define PRIMUS_FUSED_ATTN_FWD_CU_SEQLENS_KV 11u /* tensor */
-#define PRIMUS_FUSED_ATTN_FWD_CU_SEQLENS_Q_PADDED 12u /* tensor */
-#define PRIMUS_FUSED_ATTN_FWD_CU_SEQLENS_KV_PADDED 13u /* tensor */
-#define PRIMUS_FUSED_ATTN_FWD_WINDOW_SIZE 14u /* list of ints */
-#define PRIMUS_FUSED_ATTN_FWD_BOTTOM_RIGHT_DIAGONAL 15u /* int */
-#define PRIMUS_FUSED_ATTN_FWD_BIAS_TYPE 16u /* int */
-#define PRIMUS_FUSED_ATTN_FWD_BIAS 17u /* tensor */
-#define PRIMUS_FUSED_ATTN_FWD_ALIBI_SLOPES 18u /* tensor */
-#define PRIMUS_FUSED_ATTN_FWD_SOFTMAX_TYPE 19u /* int */
-#define PRIMUS_FUSED_ATTN_FWD_SOFTMAX_OFFSET 20u /* tensor */
-#define PRIMUS_FUSED_ATTN_FWD_PDROPOUT 21u /* float */
-#define PRIMUS_FUSED_ATTN_FWD_RNG_SEED 22u /* int */
-#define PRIMUS_FUSED_ATTN_FWD_RNG_OFFSET 23u /* int */
-#define PRIMUS_FUSED_ATTN_FWD_N_ARGS 24u
-
-/* fused_attn_bwd: gradient of fused_attn_fwd */
-#define PRIMUS_FUSED_ATTN_BWD_Q 0u /* tensor */
-#define PRIMUS_FUSED_ATTN_BWD_K 1u /* tensor */
-#define PRIMUS_FUSED_ATTN_BWD_V 2u /* tensor */
-#define PRIMUS_FUSED_ATTN_BWD_O 3u /* tensor */
-#define PRIMUS_FUSED_ATTN_BWD_DO 4u /* tensor */
-#define PRIMUS_FUSED_ATTN_BWD_STATS 5u /* tensor */
-#define PRIMUS_FUSED_ATTN_BWD_DQ 6u /* tensor */
-#define PRIMUS_FUSED_ATTN_BWD_DK 7u /* tensor */
-#define PRIMUS_FUSED_ATTN_BWD_DV 8u /* tensor */
-#define PRIMUS_FUSED_ATTN_BWD_DBIAS 9u /* tensor */
-#define PRIMUS_FUSED_ATTN_BWD_DSOFTMAX_OFFSET 10u /* tensor */
-#define PRIMUS_FUSED_ATTN_BWD_ATTN_SCALE 11u /* float */
-#define PRIMUS_FUSED_ATTN_BWD_QKV_FORMAT 12u /* int */
-#define PRIMUS_FUSED_ATTN_BWD_ATTN_MASK_TYPE 13u /* int */
-#define PRIMUS_FUSED_ATTN_BWD_ATTENTION_MASK 14u /* tensor */
-#define PRIMUS_FUSED_ATTN_BWD_CU_SEQLENS_Q 15u /* tensor */
-#define PRIMUS_FUSED_ATTN_BWD_CU_SEQLENS_KV 16u /* tensor */
-#define PRIMUS_FUSED_ATTN_BWD_CU_SEQLENS_Q_PADDED 17u /* tensor */
-#define PRIMUS_FUSED_ATTN_BWD_CU_SEQLENS_KV_PADDED 18u /* tensor */
-#define PRIMUS_FUSED_ATTN_BWD_WINDOW_SIZE 19u /* list of ints */
-#define PRIMUS_FUSED_ATTN_BWD_BOTTOM_RIGHT_DIAGONAL 20u /* int */
-#define PRIMUS_FUSED_ATTN_BWD_BIAS_TYPE 21u /* int */
-#define PRIMUS_FUSED_ATTN_BWD_BIAS 22u /* tensor */
-#define PRIMUS_FUSED_ATTN_BWD_ALIBI_SLOPES 23u /* tensor */
-#define PRIMUS_FUSED_ATTN_BWD_SOFTMAX_TYPE 24u /* int */
-#define PRIMUS_FUSED_ATTN_BWD_SOFTMAX_OFFSET 25u /* tensor */
-#define PRIMUS_FUSED_ATTN_BWD_PDROPOUT 26u /* float */
-#define PRIMUS_FUSED_ATTN_BWD_RNG_SEED 27u /* int */
-#define PRIMUS_FUSED_ATTN_BWD_RNG_OFFSET 28u /* int */
-#define PRIMUS_FUSED_ATTN_BWD_N_ARGS 29u
-
-/* fused_rope_forward: rotary position embedding */
-#define PRIMUS_FUSED_ROPE_FORWARD_INPUT 0u /* tensor */
-#define PRIMUS_FUSED_ROPE_FORWARD_FREQS 1u /* tensor */
-#define PRIMUS_FUSED_ROPE_FORWARD_START_POSITIONS 2u /* tensor */
-#define PRIMUS_FUSED_ROPE_FORWARD_OUTPUT 3u /* tensor */
-#define PRIMUS_FUSED_ROPE_FORWARD_QKV_FORMAT 4u /* int */
-#define PRIMUS_FUSED_ROPE_FORWARD_INTERLEAVED 5u /* int */
-#define PRIMUS_FUSED_ROPE_FORWARD_CU_SEQLENS 6u /* tensor */
-#define PRIMUS_FUSED_ROPE_FORWARD_CP_SIZE 7u /* int */
-#define PRIMUS_FUSED_ROPE_FORWARD_CP_RANK 8u /* int */
-#define PRIMUS_FUSED_ROPE_FORWARD_N_ARGS 9u
-
-/* fused_rope_backward: gradient of fused_rope_forward */
-#define PRIMUS_FUSED_ROPE_BACKWARD_INPUT 0u /* tensor */
-#define PRIMUS_FUSED_ROPE_BACKWARD_FREQS 1u /* tensor */
-#define PRIMUS_FUSED_ROPE_BACKWARD_START_POSITIONS 2u /* tensor */
-#define PRIMUS_FUSED_ROPE_BACKWARD_OUTPUT 3u /* tensor */
-#define PRIMUS_FUSED_ROPE_BACKWARD_QKV_FORMAT 4u /* int */
-#define PRIMUS_FUSED_ROPE_BACKWARD_INTERLEAVED 5u /* int */
-#define PRIMUS_FUSED_ROPE_BACKWARD_CU_SEQLENS 6u /* tensor */
-#define PRIMUS_FUSED_ROPE_BACKWARD_CP_SIZE 7u /* int */
-#define PRIMUS_FUSED_ROPE_BACKWARD_CP_RANK 8u /* int */
-#define PRIMUS_FUSED_ROPE_BACKWARD_N_ARGS 9u
-
-/* multi_tensor_adam: Adam or AdamW step over lists of tensors, in place */
-#define PRIMUS_MULTI_TENSOR_ADAM_NOOP_FLAG 0u /* tensor */
-#define PRIMUS_MULTI_TENSOR_ADAM_TENSOR_LISTS 1u /* list of lists of tensors */
-#define PRIMUS_MULTI_TENSOR_ADAM_LR 2u /* float */
-#define PRIMUS_MULTI_TENSOR_ADAM_BETA1 3u /* float */
-#define PRIMUS_MULTI_TENSOR_ADAM_BETA2 4u /* float */
-#define PRIMUS_MULTI_TENSOR_ADAM_EPSILON 5u /* float */
-#define PRIMUS_MULTI_TENSOR_ADAM_STEP 6u /* int */
-#define PRIMUS_MULTI_TENSOR_ADAM_MODE 7u /* int */
-#define PRIMUS_MULTI_TENSOR_ADAM_BIAS_CORRECTION 8u /* int */
-#define PRIMUS_MULTI_TENSOR_ADAM_WEIGHT_DECAY 9u /* float */
-#define PRIMUS_MULTI_TENSOR_ADAM_N_ARGS 10u
-
-/* multi_tensor_l2norm: Euclidean norm over a list of tensors */
-#define PRIMUS_MULTI_TENSOR_L2NORM_NOOP_FLAG 0u /* tensor */
-#define PRIMUS_MULTI_TENSOR_L2NORM_TENSOR_LISTS 1u /* list of lists of tensors */
-#define PRIMUS_MULTI_TENSOR_L2NORM_NORM 2u /* tensor */
-#define PRIMUS_MULTI_TENSOR_L2NORM_PER_TENSOR 3u /* tensor */
-#define PRIMUS_MULTI_TENSOR_L2NORM_N_ARGS 4u
-
-/* multi_tensor_scale: multiplies lists of tensors by a number */
-#define PRIMUS_MULTI_TENSOR_SCALE_NOOP_FLAG 0u /* tensor */
-#define PRIMUS_MULTI_TENSOR_SCALE_TENSOR_LISTS 1u /* list of lists of tensors */
-#define PRIMUS_MULTI_TENSOR_SCALE_SCALE 2u /* float */
-#define PRIMUS_MULTI_TENSOR_SCALE_N_ARGS 3u
-
-/* embedding_fwd: rows of a table by index */
-#define PRIMUS_EMBEDDING_FWD_INDICES 0u /* tensor */
-#define PRIMUS_EMBEDDING_FWD_WEIGHT 1u /* tensor */
-#define PRIMUS_EMBEDDING_FWD_OUTPUT 2u /* tensor */
-#define PRIMUS_EMBEDDING_FWD_N_ARGS 3u
-
-/* embedding_bwd: gradient of embedding_fwd */
-#define PRIMUS_EMBEDDING_BWD_GRAD 0u /* tensor */
-#define PRIMUS_EMBEDDING_BWD_INDICES 1u /* tensor */
-#define PRIMUS_EMBEDDING_BWD_DWEIGHT 2u /* tensor */
-#define PRIMUS_EMBEDDING_BWD_ACCUMULATE 3u /* int */
-#define PRIMUS_EMBEDDING_BWD_N_ARGS 4u
-
-/* cross_entropy_fwd: negative log-likelihood of targets under a softmax of rows */
-#define PRIMUS_CROSS_ENTROPY_FWD_LOGITS 0u /* tensor */
-#define PRIMUS_CROSS_ENTROPY_FWD_TARGETS 1u /* tensor */
-#define PRIMUS_CROSS_ENTROPY_FWD_LOSSES 2u /* tensor */
-#define PRIMUS_CROSS_ENTROPY_FWD_LSE 3u /* tensor */
-#define PRIMUS_CROSS_ENTROPY_FWD_IGNORE_INDEX 4u /* int */
-#define PRIMUS_CROSS_ENTROPY_FWD_N_ARGS 5u
-
-/* cross_entropy_bwd: gradient of cross_entropy_fwd */
-#define PRIMUS_CROSS_ENTROPY_BWD_LOGITS 0u /* tensor */
-#define PRIMUS_CROSS_ENTROPY_BWD_TARGETS 1u /* tensor */
-#define PRIMUS_CROSS_ENTROPY_BWD_LSE 2u /* tensor */
-#define PRIMUS_CROSS_ENTROPY_BWD_DLOSSES 3u /* tensor */
-#define PRIMUS_CROSS_ENTROPY_BWD_DLOGITS 4u /* tensor */
-#define PRIMUS_CROSS_ENTROPY_BWD_IGNORE_INDEX 5u /* int */
-#define PRIMUS_CROSS_ENTROPY_BWD_N_ARGS 6u
 
 /* residual_add: elementwise sum of two tensors */
 #define PRIMUS_RESIDUAL_ADD_A 0u /* tensor */
@@ -229,6 +152,17 @@
 #define PRIMUS_LAYERNORM_BWD_DBETA 7u /* tensor */
 #define PRIMUS_LAYERNORM_BWD_ZERO_CENTERED_GAMMA 8u /* int */
 #define PRIMUS_LAYERNORM_BWD_N_ARGS 9u
+
+/* swiglu: SiLU-gated linear unit of rows [a, b] */
+#define PRIMUS_SWIGLU_INPUT 0u /* tensor */
+#define PRIMUS_SWIGLU_OUTPUT 1u /* tensor */
+#define PRIMUS_SWIGLU_N_ARGS 2u
+
+/* dswiglu: gradient of swiglu */
+#define PRIMUS_DSWIGLU_GRAD 0u /* tensor */
+#define PRIMUS_DSWIGLU_FWD_INPUT 1u /* tensor */
+#define PRIMUS_DSWIGLU_OUTPUT 2u /* tensor */
+#define PRIMUS_DSWIGLU_N_ARGS 3u
 
 /* gelu: Gaussian error linear unit, tanh form */
 #define PRIMUS_GELU_INPUT 0u /* tensor */
@@ -445,6 +379,30 @@
 #define PRIMUS_SCALED_ALIGNED_CAUSAL_MASKED_SOFTMAX_BACKWARD_SCALE_FACTOR 3u /* float */
 #define PRIMUS_SCALED_ALIGNED_CAUSAL_MASKED_SOFTMAX_BACKWARD_N_ARGS 4u
 
+/* fused_rope_forward: rotary position embedding */
+#define PRIMUS_FUSED_ROPE_FORWARD_INPUT 0u /* tensor */
+#define PRIMUS_FUSED_ROPE_FORWARD_FREQS 1u /* tensor */
+#define PRIMUS_FUSED_ROPE_FORWARD_START_POSITIONS 2u /* tensor */
+#define PRIMUS_FUSED_ROPE_FORWARD_OUTPUT 3u /* tensor */
+#define PRIMUS_FUSED_ROPE_FORWARD_QKV_FORMAT 4u /* int */
+#define PRIMUS_FUSED_ROPE_FORWARD_INTERLEAVED 5u /* int */
+#define PRIMUS_FUSED_ROPE_FORWARD_CU_SEQLENS 6u /* tensor */
+#define PRIMUS_FUSED_ROPE_FORWARD_CP_SIZE 7u /* int */
+#define PRIMUS_FUSED_ROPE_FORWARD_CP_RANK 8u /* int */
+#define PRIMUS_FUSED_ROPE_FORWARD_N_ARGS 9u
+
+/* fused_rope_backward: gradient of fused_rope_forward */
+#define PRIMUS_FUSED_ROPE_BACKWARD_INPUT 0u /* tensor */
+#define PRIMUS_FUSED_ROPE_BACKWARD_FREQS 1u /* tensor */
+#define PRIMUS_FUSED_ROPE_BACKWARD_START_POSITIONS 2u /* tensor */
+#define PRIMUS_FUSED_ROPE_BACKWARD_OUTPUT 3u /* tensor */
+#define PRIMUS_FUSED_ROPE_BACKWARD_QKV_FORMAT 4u /* int */
+#define PRIMUS_FUSED_ROPE_BACKWARD_INTERLEAVED 5u /* int */
+#define PRIMUS_FUSED_ROPE_BACKWARD_CU_SEQLENS 6u /* tensor */
+#define PRIMUS_FUSED_ROPE_BACKWARD_CP_SIZE 7u /* int */
+#define PRIMUS_FUSED_ROPE_BACKWARD_CP_RANK 8u /* int */
+#define PRIMUS_FUSED_ROPE_BACKWARD_N_ARGS 9u
+
 /* fused_qkv_rope_forward: parts of a fused projection, queries and keys with rotary position embedding */
 #define PRIMUS_FUSED_QKV_ROPE_FORWARD_QKV 0u /* tensor */
 #define PRIMUS_FUSED_QKV_ROPE_FORWARD_QFREQS 1u /* tensor */
@@ -475,6 +433,159 @@
 #define PRIMUS_FUSED_QKV_ROPE_BACKWARD_CP_RANK 11u /* int */
 #define PRIMUS_FUSED_QKV_ROPE_BACKWARD_N_ARGS 12u
 
+/* fused_attn_fwd: scaled dot-product attention with grouped keys and values */
+#define PRIMUS_FUSED_ATTN_FWD_Q 0u /* tensor */
+#define PRIMUS_FUSED_ATTN_FWD_K 1u /* tensor */
+#define PRIMUS_FUSED_ATTN_FWD_V 2u /* tensor */
+#define PRIMUS_FUSED_ATTN_FWD_O 3u /* tensor */
+#define PRIMUS_FUSED_ATTN_FWD_STATS 4u /* tensor */
+#define PRIMUS_FUSED_ATTN_FWD_MAX_LOGIT 5u /* tensor */
+#define PRIMUS_FUSED_ATTN_FWD_ATTN_SCALE 6u /* float */
+#define PRIMUS_FUSED_ATTN_FWD_QKV_FORMAT 7u /* int */
+#define PRIMUS_FUSED_ATTN_FWD_ATTN_MASK_TYPE 8u /* int */
+#define PRIMUS_FUSED_ATTN_FWD_ATTENTION_MASK 9u /* tensor */
+#define PRIMUS_FUSED_ATTN_FWD_CU_SEQLENS_Q 10u /* tensor */
+#define PRIMUS_FUSED_ATTN_FWD_CU_SEQLENS_KV 11u /* tensor */
+#define PRIMUS_FUSED_ATTN_FWD_CU_SEQLENS_Q_PADDED 12u /* tensor */
+#define PRIMUS_FUSED_ATTN_FWD_CU_SEQLENS_KV_PADDED 13u /* tensor */
+#define PRIMUS_FUSED_ATTN_FWD_WINDOW_SIZE 14u /* list of ints */
+#define PRIMUS_FUSED_ATTN_FWD_BOTTOM_RIGHT_DIAGONAL 15u /* int */
+#define PRIMUS_FUSED_ATTN_FWD_BIAS_TYPE 16u /* int */
+#define PRIMUS_FUSED_ATTN_FWD_BIAS 17u /* tensor */
+#define PRIMUS_FUSED_ATTN_FWD_ALIBI_SLOPES 18u /* tensor */
+#define PRIMUS_FUSED_ATTN_FWD_SOFTMAX_TYPE 19u /* int */
+#define PRIMUS_FUSED_ATTN_FWD_SOFTMAX_OFFSET 20u /* tensor */
+#define PRIMUS_FUSED_ATTN_FWD_PDROPOUT 21u /* float */
+#define PRIMUS_FUSED_ATTN_FWD_RNG_SEED 22u /* int */
+#define PRIMUS_FUSED_ATTN_FWD_RNG_OFFSET 23u /* int */
+#define PRIMUS_FUSED_ATTN_FWD_N_ARGS 24u
+
+/* fused_attn_bwd: gradient of fused_attn_fwd */
+#define PRIMUS_FUSED_ATTN_BWD_Q 0u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_K 1u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_V 2u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_O 3u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_DO 4u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_STATS 5u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_DQ 6u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_DK 7u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_DV 8u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_DBIAS 9u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_DSOFTMAX_OFFSET 10u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_ATTN_SCALE 11u /* float */
+#define PRIMUS_FUSED_ATTN_BWD_QKV_FORMAT 12u /* int */
+#define PRIMUS_FUSED_ATTN_BWD_ATTN_MASK_TYPE 13u /* int */
+#define PRIMUS_FUSED_ATTN_BWD_ATTENTION_MASK 14u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_CU_SEQLENS_Q 15u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_CU_SEQLENS_KV 16u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_CU_SEQLENS_Q_PADDED 17u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_CU_SEQLENS_KV_PADDED 18u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_WINDOW_SIZE 19u /* list of ints */
+#define PRIMUS_FUSED_ATTN_BWD_BOTTOM_RIGHT_DIAGONAL 20u /* int */
+#define PRIMUS_FUSED_ATTN_BWD_BIAS_TYPE 21u /* int */
+#define PRIMUS_FUSED_ATTN_BWD_BIAS 22u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_ALIBI_SLOPES 23u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_SOFTMAX_TYPE 24u /* int */
+#define PRIMUS_FUSED_ATTN_BWD_SOFTMAX_OFFSET 25u /* tensor */
+#define PRIMUS_FUSED_ATTN_BWD_PDROPOUT 26u /* float */
+#define PRIMUS_FUSED_ATTN_BWD_RNG_SEED 27u /* int */
+#define PRIMUS_FUSED_ATTN_BWD_RNG_OFFSET 28u /* int */
+#define PRIMUS_FUSED_ATTN_BWD_N_ARGS 29u
+
+/* fa_prepare_fwd: query, key and value out of an interleaved projection */
+#define PRIMUS_FA_PREPARE_FWD_QKVI 0u /* tensor */
+#define PRIMUS_FA_PREPARE_FWD_OUTPUT 1u /* tensor */
+#define PRIMUS_FA_PREPARE_FWD_N_ARGS 2u
+
+/* fa_prepare_bwd: gradient of fa_prepare_fwd */
+#define PRIMUS_FA_PREPARE_BWD_Q 0u /* tensor */
+#define PRIMUS_FA_PREPARE_BWD_K 1u /* tensor */
+#define PRIMUS_FA_PREPARE_BWD_V 2u /* tensor */
+#define PRIMUS_FA_PREPARE_BWD_OUTPUT 3u /* tensor */
+#define PRIMUS_FA_PREPARE_BWD_N_ARGS 4u
+
+/* copy_to_kv_cache: appends keys and values to the caches of sequences */
+#define PRIMUS_COPY_TO_KV_CACHE_NEW_K 0u /* tensor */
+#define PRIMUS_COPY_TO_KV_CACHE_NEW_V 1u /* tensor */
+#define PRIMUS_COPY_TO_KV_CACHE_KCACHE 2u /* tensor */
+#define PRIMUS_COPY_TO_KV_CACHE_VCACHE 3u /* tensor */
+#define PRIMUS_COPY_TO_KV_CACHE_PAGE_TABLE 4u /* tensor */
+#define PRIMUS_COPY_TO_KV_CACHE_CU_NEW_LENS 5u /* tensor */
+#define PRIMUS_COPY_TO_KV_CACHE_CU_CACHED_LENS 6u /* tensor */
+#define PRIMUS_COPY_TO_KV_CACHE_QKV_FORMAT 7u /* int */
+#define PRIMUS_COPY_TO_KV_CACHE_IS_NON_PAGED 8u /* int */
+#define PRIMUS_COPY_TO_KV_CACHE_N_ARGS 9u
+
+/* convert_thd_to_bshd: packed sequences with a row each */
+#define PRIMUS_CONVERT_THD_TO_BSHD_TENSOR 0u /* tensor */
+#define PRIMUS_CONVERT_THD_TO_BSHD_CU_SEQLENS 1u /* tensor */
+#define PRIMUS_CONVERT_THD_TO_BSHD_OUTPUT 2u /* tensor */
+#define PRIMUS_CONVERT_THD_TO_BSHD_N_ARGS 3u
+
+/* convert_bshd_to_thd: sequences with a row each, packed */
+#define PRIMUS_CONVERT_BSHD_TO_THD_TENSOR 0u /* tensor */
+#define PRIMUS_CONVERT_BSHD_TO_THD_CU_SEQLENS 1u /* tensor */
+#define PRIMUS_CONVERT_BSHD_TO_THD_OUTPUT 2u /* tensor */
+#define PRIMUS_CONVERT_BSHD_TO_THD_N_ARGS 3u
+
+/* gated_delta_net_forward: linear attention by the gated delta rule */
+#define PRIMUS_GATED_DELTA_NET_FORWARD_QUERY 0u /* tensor */
+#define PRIMUS_GATED_DELTA_NET_FORWARD_KEY 1u /* tensor */
+#define PRIMUS_GATED_DELTA_NET_FORWARD_VALUE 2u /* tensor */
+#define PRIMUS_GATED_DELTA_NET_FORWARD_G 3u /* tensor */
+#define PRIMUS_GATED_DELTA_NET_FORWARD_BETA 4u /* tensor */
+#define PRIMUS_GATED_DELTA_NET_FORWARD_INITIAL_STATE 5u /* tensor */
+#define PRIMUS_GATED_DELTA_NET_FORWARD_USE_QKL2_NORM 6u /* int */
+#define PRIMUS_GATED_DELTA_NET_FORWARD_OUTPUT 7u /* tensor */
+#define PRIMUS_GATED_DELTA_NET_FORWARD_FINAL_STATE 8u /* tensor */
+#define PRIMUS_GATED_DELTA_NET_FORWARD_N_ARGS 9u
+
+/* thd_get_partitioned_indices: tokens of packed sequences that a rank owns */
+#define PRIMUS_THD_GET_PARTITIONED_INDICES_CU_SEQLENS 0u /* tensor */
+#define PRIMUS_THD_GET_PARTITIONED_INDICES_WORLD_SIZE 1u /* int */
+#define PRIMUS_THD_GET_PARTITIONED_INDICES_RANK 2u /* int */
+#define PRIMUS_THD_GET_PARTITIONED_INDICES_OUTPUT 3u /* tensor */
+#define PRIMUS_THD_GET_PARTITIONED_INDICES_N_ARGS 4u
+
+/* thd_read_half_tensor: first or second halves of packed sequences */
+#define PRIMUS_THD_READ_HALF_TENSOR_TENSOR 0u /* tensor */
+#define PRIMUS_THD_READ_HALF_TENSOR_CU_SEQLENS 1u /* tensor */
+#define PRIMUS_THD_READ_HALF_TENSOR_HALF_IDX 2u /* int */
+#define PRIMUS_THD_READ_HALF_TENSOR_HALF 3u /* tensor */
+#define PRIMUS_THD_READ_HALF_TENSOR_N_ARGS 4u
+
+/* thd_read_second_half_lse: log-sum-exps of the second halves of packed sequences */
+#define PRIMUS_THD_READ_SECOND_HALF_LSE_LSE 0u /* tensor */
+#define PRIMUS_THD_READ_SECOND_HALF_LSE_CU_SEQLENS 1u /* tensor */
+#define PRIMUS_THD_READ_SECOND_HALF_LSE_LSE_PACKED 2u /* int */
+#define PRIMUS_THD_READ_SECOND_HALF_LSE_HALF_LSE 3u /* tensor */
+#define PRIMUS_THD_READ_SECOND_HALF_LSE_N_ARGS 4u
+
+/* thd_second_half_lse_correction: adds a step to the log-sum-exps of the second halves of packed sequences */
+#define PRIMUS_THD_SECOND_HALF_LSE_CORRECTION_LSE 0u /* tensor */
+#define PRIMUS_THD_SECOND_HALF_LSE_CORRECTION_LSE_PER_STEP 1u /* tensor */
+#define PRIMUS_THD_SECOND_HALF_LSE_CORRECTION_CU_SEQLENS 2u /* tensor */
+#define PRIMUS_THD_SECOND_HALF_LSE_CORRECTION_LSE_PACKED 3u /* int */
+#define PRIMUS_THD_SECOND_HALF_LSE_CORRECTION_N_ARGS 4u
+
+/* thd_out_correction: adds a step to the attention of packed sequences */
+#define PRIMUS_THD_OUT_CORRECTION_OUT 0u /* tensor */
+#define PRIMUS_THD_OUT_CORRECTION_OUT_PER_STEP 1u /* tensor */
+#define PRIMUS_THD_OUT_CORRECTION_LSE 2u /* tensor */
+#define PRIMUS_THD_OUT_CORRECTION_LSE_PER_STEP 3u /* tensor */
+#define PRIMUS_THD_OUT_CORRECTION_CU_SEQLENS 4u /* tensor */
+#define PRIMUS_THD_OUT_CORRECTION_ONLY_SECOND_HALF 5u /* int */
+#define PRIMUS_THD_OUT_CORRECTION_LSE_PACKED 6u /* int */
+#define PRIMUS_THD_OUT_CORRECTION_N_ARGS 7u
+
+/* thd_grad_correction: adds a step to the gradient of halves of packed sequences */
+#define PRIMUS_THD_GRAD_CORRECTION_GRAD 0u /* tensor */
+#define PRIMUS_THD_GRAD_CORRECTION_GRAD_PER_STEP 1u /* tensor */
+#define PRIMUS_THD_GRAD_CORRECTION_CU_SEQLENS 2u /* tensor */
+#define PRIMUS_THD_GRAD_CORRECTION_FIRST_HALF 3u /* int */
+#define PRIMUS_THD_GRAD_CORRECTION_SECOND_HALF 4u /* int */
+#define PRIMUS_THD_GRAD_CORRECTION_N_ARGS 5u
+
 /* dropout_fwd: elements replaced by 0 at random, the others scaled up */
 #define PRIMUS_DROPOUT_FWD_INPUT 0u /* tensor */
 #define PRIMUS_DROPOUT_FWD_OUT 1u /* tensor */
@@ -490,6 +601,199 @@
 #define PRIMUS_DROPOUT_BWD_GRAD_INPUT 2u /* tensor */
 #define PRIMUS_DROPOUT_BWD_DROPOUT_PROBABILITY 3u /* float */
 #define PRIMUS_DROPOUT_BWD_N_ARGS 4u
+
+/* moe_permute_fwd: rows of tokens sorted by the experts that they go to */
+#define PRIMUS_MOE_PERMUTE_FWD_INPUT 0u /* tensor */
+#define PRIMUS_MOE_PERMUTE_FWD_INDICES 1u /* tensor */
+#define PRIMUS_MOE_PERMUTE_FWD_OUTPUT 2u /* tensor */
+#define PRIMUS_MOE_PERMUTE_FWD_ROW_ID_MAP 3u /* tensor */
+#define PRIMUS_MOE_PERMUTE_FWD_N_ARGS 4u
+
+/* moe_permute_bwd: gradient of moe_permute_fwd */
+#define PRIMUS_MOE_PERMUTE_BWD_INPUT 0u /* tensor */
+#define PRIMUS_MOE_PERMUTE_BWD_ROW_ID_MAP 1u /* tensor */
+#define PRIMUS_MOE_PERMUTE_BWD_PROB 2u /* tensor */
+#define PRIMUS_MOE_PERMUTE_BWD_OUTPUT 3u /* tensor */
+#define PRIMUS_MOE_PERMUTE_BWD_N_ARGS 4u
+
+/* moe_unpermute_fwd: rows of experts added up by token */
+#define PRIMUS_MOE_UNPERMUTE_FWD_INPUT 0u /* tensor */
+#define PRIMUS_MOE_UNPERMUTE_FWD_ROW_ID_MAP 1u /* tensor */
+#define PRIMUS_MOE_UNPERMUTE_FWD_PROB 2u /* tensor */
+#define PRIMUS_MOE_UNPERMUTE_FWD_OUTPUT 3u /* tensor */
+#define PRIMUS_MOE_UNPERMUTE_FWD_N_ARGS 4u
+
+/* moe_unpermute_bwd: gradient of moe_unpermute_fwd */
+#define PRIMUS_MOE_UNPERMUTE_BWD_INPUT_BWD 0u /* tensor */
+#define PRIMUS_MOE_UNPERMUTE_BWD_INPUT_FWD 1u /* tensor */
+#define PRIMUS_MOE_UNPERMUTE_BWD_ROW_ID_MAP 2u /* tensor */
+#define PRIMUS_MOE_UNPERMUTE_BWD_PROB 3u /* tensor */
+#define PRIMUS_MOE_UNPERMUTE_BWD_ACT_GRAD 4u /* tensor */
+#define PRIMUS_MOE_UNPERMUTE_BWD_PROB_GRAD 5u /* tensor */
+#define PRIMUS_MOE_UNPERMUTE_BWD_N_ARGS 6u
+
+/* moe_permute_with_routing_map: rows of tokens sorted by the experts that a map names */
+#define PRIMUS_MOE_PERMUTE_WITH_ROUTING_MAP_TOKENS 0u /* tensor */
+#define PRIMUS_MOE_PERMUTE_WITH_ROUTING_MAP_ROUTING_MAP 1u /* tensor */
+#define PRIMUS_MOE_PERMUTE_WITH_ROUTING_MAP_PROBS 2u /* tensor */
+#define PRIMUS_MOE_PERMUTE_WITH_ROUTING_MAP_OUTPUT 3u /* tensor */
+#define PRIMUS_MOE_PERMUTE_WITH_ROUTING_MAP_OUTPUT_PROBS 4u /* tensor */
+#define PRIMUS_MOE_PERMUTE_WITH_ROUTING_MAP_SORTED_INDICES 5u /* tensor */
+#define PRIMUS_MOE_PERMUTE_WITH_ROUTING_MAP_N_ARGS 6u
+
+/* moe_unpermute_with_routing_map: rows sorted by moe_permute_with_routing_map added up by token */
+#define PRIMUS_MOE_UNPERMUTE_WITH_ROUTING_MAP_PERMUTED_TOKENS 0u /* tensor */
+#define PRIMUS_MOE_UNPERMUTE_WITH_ROUTING_MAP_SORTED_INDICES 1u /* tensor */
+#define PRIMUS_MOE_UNPERMUTE_WITH_ROUTING_MAP_OUTPUT 2u /* tensor */
+#define PRIMUS_MOE_UNPERMUTE_WITH_ROUTING_MAP_N_ARGS 3u
+
+/* moe_sort_chunks_fwd: chunks of rows in another order */
+#define PRIMUS_MOE_SORT_CHUNKS_FWD_INPUT 0u /* tensor */
+#define PRIMUS_MOE_SORT_CHUNKS_FWD_SPLIT_SIZES 1u /* tensor */
+#define PRIMUS_MOE_SORT_CHUNKS_FWD_SORTED_IDXS 2u /* tensor */
+#define PRIMUS_MOE_SORT_CHUNKS_FWD_PROBS 3u /* tensor */
+#define PRIMUS_MOE_SORT_CHUNKS_FWD_OUTPUT 4u /* tensor */
+#define PRIMUS_MOE_SORT_CHUNKS_FWD_OUTPUT_PROBS 5u /* tensor */
+#define PRIMUS_MOE_SORT_CHUNKS_FWD_INVERSE_ROW_MAP 6u /* tensor */
+#define PRIMUS_MOE_SORT_CHUNKS_FWD_N_ARGS 7u
+
+/* moe_sort_chunks_bwd: gradient of moe_sort_chunks_fwd */
+#define PRIMUS_MOE_SORT_CHUNKS_BWD_GRAD_OUTPUT 0u /* tensor */
+#define PRIMUS_MOE_SORT_CHUNKS_BWD_GRAD_PROBS 1u /* tensor */
+#define PRIMUS_MOE_SORT_CHUNKS_BWD_INVERSE_ROW_MAP 2u /* tensor */
+#define PRIMUS_MOE_SORT_CHUNKS_BWD_GRAD_INPUT 3u /* tensor */
+#define PRIMUS_MOE_SORT_CHUNKS_BWD_GRAD_IN_PROBS 4u /* tensor */
+#define PRIMUS_MOE_SORT_CHUNKS_BWD_N_ARGS 5u
+
+/* fused_multi_row_padding: groups of rows padded with zeros */
+#define PRIMUS_FUSED_MULTI_ROW_PADDING_INPUT 0u /* tensor */
+#define PRIMUS_FUSED_MULTI_ROW_PADDING_OUTPUT 1u /* tensor */
+#define PRIMUS_FUSED_MULTI_ROW_PADDING_INPUT_ROWS 2u /* list of ints */
+#define PRIMUS_FUSED_MULTI_ROW_PADDING_OUTPUT_ROWS 3u /* list of ints */
+#define PRIMUS_FUSED_MULTI_ROW_PADDING_N_ARGS 4u
+
+/* fused_multi_row_unpadding: groups of rows without their padding */
+#define PRIMUS_FUSED_MULTI_ROW_UNPADDING_INPUT 0u /* tensor */
+#define PRIMUS_FUSED_MULTI_ROW_UNPADDING_OUTPUT 1u /* tensor */
+#define PRIMUS_FUSED_MULTI_ROW_UNPADDING_INPUT_ROWS 2u /* list of ints */
+#define PRIMUS_FUSED_MULTI_ROW_UNPADDING_OUTPUT_ROWS 3u /* list of ints */
+#define PRIMUS_FUSED_MULTI_ROW_UNPADDING_N_ARGS 4u
+
+/* fused_topk_with_score_function_fwd: choice and weights of the experts of each token */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_LOGITS 0u /* tensor */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_TOPK 1u /* int */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_USE_PRE_SOFTMAX 2u /* int */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_NUM_GROUPS 3u /* int */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_GROUP_TOPK 4u /* int */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_SCALING_FACTOR 5u /* float */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_SCORE_FUNCTION 6u /* int */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_EXPERT_BIAS 7u /* tensor */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_PROBS 8u /* tensor */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_ROUTING_MAP 9u /* tensor */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_INTERMEDIATE_OUTPUT 10u /* tensor */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_N_ARGS 11u
+
+/* fused_topk_with_score_function_bwd: gradient of fused_topk_with_score_function_fwd */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_BWD_ROUTING_MAP 0u /* tensor */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_BWD_INTERMEDIATE_OUTPUT 1u /* tensor */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_BWD_GRAD_PROBS 2u /* tensor */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_BWD_GRAD_LOGITS 3u /* tensor */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_BWD_TOPK 4u /* int */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_BWD_USE_PRE_SOFTMAX 5u /* int */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_BWD_SCALING_FACTOR 6u /* float */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_BWD_SCORE_FUNCTION 7u /* int */
+#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_BWD_N_ARGS 8u
+
+/* fused_score_for_moe_aux_loss_fwd: scores of all experts for the load-balancing loss */
+#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_FWD_LOGITS 0u /* tensor */
+#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_FWD_TOPK 1u /* int */
+#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_FWD_SCORE_FUNCTION 2u /* int */
+#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_FWD_SCORES 3u /* tensor */
+#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_FWD_ROUTING_MAP 4u /* tensor */
+#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_FWD_INTERMEDIATE_OUTPUT 5u /* tensor */
+#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_FWD_N_ARGS 6u
+
+/* fused_score_for_moe_aux_loss_bwd: gradient of fused_score_for_moe_aux_loss_fwd */
+#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_BWD_INTERMEDIATE_OUTPUT 0u /* tensor */
+#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_BWD_GRAD_SCORES 1u /* tensor */
+#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_BWD_GRAD_LOGITS 2u /* tensor */
+#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_BWD_TOPK 3u /* int */
+#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_BWD_SCORE_FUNCTION 4u /* int */
+#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_BWD_N_ARGS 5u
+
+/* fused_moe_aux_loss_fwd: load-balancing loss of a mixture of experts */
+#define PRIMUS_FUSED_MOE_AUX_LOSS_FWD_PROBS 0u /* tensor */
+#define PRIMUS_FUSED_MOE_AUX_LOSS_FWD_TOKENS_PER_EXPERT 1u /* tensor */
+#define PRIMUS_FUSED_MOE_AUX_LOSS_FWD_TOTAL_NUM_TOKENS 2u /* int */
+#define PRIMUS_FUSED_MOE_AUX_LOSS_FWD_NUM_EXPERTS 3u /* int */
+#define PRIMUS_FUSED_MOE_AUX_LOSS_FWD_TOPK 4u /* int */
+#define PRIMUS_FUSED_MOE_AUX_LOSS_FWD_COEFF 5u /* float */
+#define PRIMUS_FUSED_MOE_AUX_LOSS_FWD_AUX_LOSS 6u /* tensor */
+#define PRIMUS_FUSED_MOE_AUX_LOSS_FWD_CONST_BUF 7u /* tensor */
+#define PRIMUS_FUSED_MOE_AUX_LOSS_FWD_N_ARGS 8u
+
+/* fused_moe_aux_loss_bwd: gradient of fused_moe_aux_loss_fwd */
+#define PRIMUS_FUSED_MOE_AUX_LOSS_BWD_CONST_BUF 0u /* tensor */
+#define PRIMUS_FUSED_MOE_AUX_LOSS_BWD_TOKENS_PER_EXPERT 1u /* tensor */
+#define PRIMUS_FUSED_MOE_AUX_LOSS_BWD_GRAD_AUX_LOSS 2u /* tensor */
+#define PRIMUS_FUSED_MOE_AUX_LOSS_BWD_GRAD_PROBS 3u /* tensor */
+#define PRIMUS_FUSED_MOE_AUX_LOSS_BWD_N_ARGS 4u
+
+/* embedding_fwd: rows of a table by index */
+#define PRIMUS_EMBEDDING_FWD_INDICES 0u /* tensor */
+#define PRIMUS_EMBEDDING_FWD_WEIGHT 1u /* tensor */
+#define PRIMUS_EMBEDDING_FWD_OUTPUT 2u /* tensor */
+#define PRIMUS_EMBEDDING_FWD_N_ARGS 3u
+
+/* embedding_bwd: gradient of embedding_fwd */
+#define PRIMUS_EMBEDDING_BWD_GRAD 0u /* tensor */
+#define PRIMUS_EMBEDDING_BWD_INDICES 1u /* tensor */
+#define PRIMUS_EMBEDDING_BWD_DWEIGHT 2u /* tensor */
+#define PRIMUS_EMBEDDING_BWD_ACCUMULATE 3u /* int */
+#define PRIMUS_EMBEDDING_BWD_N_ARGS 4u
+
+/* cross_entropy_fwd: negative log-likelihood of targets under a softmax of rows */
+#define PRIMUS_CROSS_ENTROPY_FWD_LOGITS 0u /* tensor */
+#define PRIMUS_CROSS_ENTROPY_FWD_TARGETS 1u /* tensor */
+#define PRIMUS_CROSS_ENTROPY_FWD_LOSSES 2u /* tensor */
+#define PRIMUS_CROSS_ENTROPY_FWD_LSE 3u /* tensor */
+#define PRIMUS_CROSS_ENTROPY_FWD_IGNORE_INDEX 4u /* int */
+#define PRIMUS_CROSS_ENTROPY_FWD_N_ARGS 5u
+
+/* cross_entropy_bwd: gradient of cross_entropy_fwd */
+#define PRIMUS_CROSS_ENTROPY_BWD_LOGITS 0u /* tensor */
+#define PRIMUS_CROSS_ENTROPY_BWD_TARGETS 1u /* tensor */
+#define PRIMUS_CROSS_ENTROPY_BWD_LSE 2u /* tensor */
+#define PRIMUS_CROSS_ENTROPY_BWD_DLOSSES 3u /* tensor */
+#define PRIMUS_CROSS_ENTROPY_BWD_DLOGITS 4u /* tensor */
+#define PRIMUS_CROSS_ENTROPY_BWD_IGNORE_INDEX 5u /* int */
+#define PRIMUS_CROSS_ENTROPY_BWD_N_ARGS 6u
+
+/* multi_tensor_adam: Adam or AdamW step over lists of tensors, in place */
+#define PRIMUS_MULTI_TENSOR_ADAM_NOOP_FLAG 0u /* tensor */
+#define PRIMUS_MULTI_TENSOR_ADAM_TENSOR_LISTS 1u /* list of lists of tensors */
+#define PRIMUS_MULTI_TENSOR_ADAM_LR 2u /* float */
+#define PRIMUS_MULTI_TENSOR_ADAM_BETA1 3u /* float */
+#define PRIMUS_MULTI_TENSOR_ADAM_BETA2 4u /* float */
+#define PRIMUS_MULTI_TENSOR_ADAM_EPSILON 5u /* float */
+#define PRIMUS_MULTI_TENSOR_ADAM_STEP 6u /* int */
+#define PRIMUS_MULTI_TENSOR_ADAM_MODE 7u /* int */
+#define PRIMUS_MULTI_TENSOR_ADAM_BIAS_CORRECTION 8u /* int */
+#define PRIMUS_MULTI_TENSOR_ADAM_WEIGHT_DECAY 9u /* float */
+#define PRIMUS_MULTI_TENSOR_ADAM_N_ARGS 10u
+
+/* multi_tensor_l2norm: Euclidean norm over a list of tensors */
+#define PRIMUS_MULTI_TENSOR_L2NORM_NOOP_FLAG 0u /* tensor */
+#define PRIMUS_MULTI_TENSOR_L2NORM_TENSOR_LISTS 1u /* list of lists of tensors */
+#define PRIMUS_MULTI_TENSOR_L2NORM_NORM 2u /* tensor */
+#define PRIMUS_MULTI_TENSOR_L2NORM_PER_TENSOR 3u /* tensor */
+#define PRIMUS_MULTI_TENSOR_L2NORM_N_ARGS 4u
+
+/* multi_tensor_scale: multiplies lists of tensors by a number */
+#define PRIMUS_MULTI_TENSOR_SCALE_NOOP_FLAG 0u /* tensor */
+#define PRIMUS_MULTI_TENSOR_SCALE_TENSOR_LISTS 1u /* list of lists of tensors */
+#define PRIMUS_MULTI_TENSOR_SCALE_SCALE 2u /* float */
+#define PRIMUS_MULTI_TENSOR_SCALE_N_ARGS 3u
 
 /* multi_tensor_adam_param_remainder: Adam step with f32 master weights held as bf16 and a 16-bit remainder */
 #define PRIMUS_MULTI_TENSOR_ADAM_PARAM_REMAINDER_NOOP_FLAG 0u /* tensor */
@@ -782,310 +1086,6 @@
 #define PRIMUS_NVFP4_FUSED_SCALE_N_ARGS 6u
 
 /* nvfp4_multi_tensor_fused_scale: not for plugins, it has arguments without a form in C. */
-
-/* te_general_grouped_gemm: matrix products of several groups with bias and GELU epilogues */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_A 0u /* list of tensors */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_B 1u /* list of tensors */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_TRANS_A 2u /* int */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_TRANS_B 3u /* int */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_D 4u /* list of tensors */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_SINGLE_OUTPUT 5u /* int */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_BIAS 6u /* list of tensors */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_PRE_GELU_OUT 7u /* list of tensors */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_GRAD 8u /* int */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_ACCUMULATE 9u /* int */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_N_ARGS 10u
-
-/* te_general_grouped_gemm_for_grouped_tensor: matrix products of the members of grouped tensors */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_A_DATA 0u /* tensor */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_A_FIRST_DIMS 1u /* tensor */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_A_NUM_TENSORS 2u /* int */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_A_LIST 3u /* list of tensors */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_B_DATA 4u /* tensor */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_B_FIRST_DIMS 5u /* tensor */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_B_NUM_TENSORS 6u /* int */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_B_LIST 7u /* list of tensors */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_D_DATA 8u /* tensor */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_D_FIRST_DIMS 9u /* tensor */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_D_NUM_TENSORS 10u /* int */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_D_LIST 11u /* list of tensors */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_TRANS_A 12u /* int */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_TRANS_B 13u /* int */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_BIAS 14u /* tensor */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_ALPHA 15u /* tensor */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_BETA 16u /* tensor */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_GROUPED_TENSOR_N_ARGS 17u
-
-/* te_general_grouped_gemm_for_discrete_in: matrix products of a list of tensors and the members of a grouped tensor */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_A_DATA 0u /* tensor */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_A_FIRST_DIMS 1u /* tensor */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_A_NUM_TENSORS 2u /* int */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_A_LIST 3u /* list of tensors */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_B_DATA 4u /* tensor */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_B_FIRST_DIMS 5u /* tensor */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_B_NUM_TENSORS 6u /* int */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_B_LIST 7u /* list of tensors */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_D_DATA 8u /* tensor */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_D_FIRST_DIMS 9u /* tensor */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_D_NUM_TENSORS 10u /* int */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_D_LIST 11u /* list of tensors */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_TRANS_A 12u /* int */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_TRANS_B 13u /* int */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_BIAS 14u /* tensor */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_ALPHA 15u /* tensor */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_BETA 16u /* tensor */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_IN_N_ARGS 17u
-
-/* te_general_grouped_gemm_for_discrete_out: matrix products of the members of grouped tensors, into a list of tensors */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_A_DATA 0u /* tensor */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_A_FIRST_DIMS 1u /* tensor */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_A_NUM_TENSORS 2u /* int */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_A_LIST 3u /* list of tensors */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_B_DATA 4u /* tensor */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_B_FIRST_DIMS 5u /* tensor */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_B_NUM_TENSORS 6u /* int */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_B_LIST 7u /* list of tensors */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_D_DATA 8u /* tensor */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_D_FIRST_DIMS 9u /* tensor */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_D_NUM_TENSORS 10u /* int */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_D_LIST 11u /* list of tensors */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_TRANS_A 12u /* int */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_TRANS_B 13u /* int */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_BIAS 14u /* tensor */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_ALPHA 15u /* tensor */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_BETA 16u /* tensor */
-#define PRIMUS_TE_GENERAL_GROUPED_GEMM_FOR_DISCRETE_OUT_N_ARGS 17u
-
-/* moe_permute_fwd: rows of tokens sorted by the experts that they go to */
-#define PRIMUS_MOE_PERMUTE_FWD_INPUT 0u /* tensor */
-#define PRIMUS_MOE_PERMUTE_FWD_INDICES 1u /* tensor */
-#define PRIMUS_MOE_PERMUTE_FWD_OUTPUT 2u /* tensor */
-#define PRIMUS_MOE_PERMUTE_FWD_ROW_ID_MAP 3u /* tensor */
-#define PRIMUS_MOE_PERMUTE_FWD_N_ARGS 4u
-
-/* moe_permute_bwd: gradient of moe_permute_fwd */
-#define PRIMUS_MOE_PERMUTE_BWD_INPUT 0u /* tensor */
-#define PRIMUS_MOE_PERMUTE_BWD_ROW_ID_MAP 1u /* tensor */
-#define PRIMUS_MOE_PERMUTE_BWD_PROB 2u /* tensor */
-#define PRIMUS_MOE_PERMUTE_BWD_OUTPUT 3u /* tensor */
-#define PRIMUS_MOE_PERMUTE_BWD_N_ARGS 4u
-
-/* moe_unpermute_fwd: rows of experts added up by token */
-#define PRIMUS_MOE_UNPERMUTE_FWD_INPUT 0u /* tensor */
-#define PRIMUS_MOE_UNPERMUTE_FWD_ROW_ID_MAP 1u /* tensor */
-#define PRIMUS_MOE_UNPERMUTE_FWD_PROB 2u /* tensor */
-#define PRIMUS_MOE_UNPERMUTE_FWD_OUTPUT 3u /* tensor */
-#define PRIMUS_MOE_UNPERMUTE_FWD_N_ARGS 4u
-
-/* moe_unpermute_bwd: gradient of moe_unpermute_fwd */
-#define PRIMUS_MOE_UNPERMUTE_BWD_INPUT_BWD 0u /* tensor */
-#define PRIMUS_MOE_UNPERMUTE_BWD_INPUT_FWD 1u /* tensor */
-#define PRIMUS_MOE_UNPERMUTE_BWD_ROW_ID_MAP 2u /* tensor */
-#define PRIMUS_MOE_UNPERMUTE_BWD_PROB 3u /* tensor */
-#define PRIMUS_MOE_UNPERMUTE_BWD_ACT_GRAD 4u /* tensor */
-#define PRIMUS_MOE_UNPERMUTE_BWD_PROB_GRAD 5u /* tensor */
-#define PRIMUS_MOE_UNPERMUTE_BWD_N_ARGS 6u
-
-/* moe_permute_with_routing_map: rows of tokens sorted by the experts that a map names */
-#define PRIMUS_MOE_PERMUTE_WITH_ROUTING_MAP_TOKENS 0u /* tensor */
-#define PRIMUS_MOE_PERMUTE_WITH_ROUTING_MAP_ROUTING_MAP 1u /* tensor */
-#define PRIMUS_MOE_PERMUTE_WITH_ROUTING_MAP_PROBS 2u /* tensor */
-#define PRIMUS_MOE_PERMUTE_WITH_ROUTING_MAP_OUTPUT 3u /* tensor */
-#define PRIMUS_MOE_PERMUTE_WITH_ROUTING_MAP_OUTPUT_PROBS 4u /* tensor */
-#define PRIMUS_MOE_PERMUTE_WITH_ROUTING_MAP_SORTED_INDICES 5u /* tensor */
-#define PRIMUS_MOE_PERMUTE_WITH_ROUTING_MAP_N_ARGS 6u
-
-/* moe_unpermute_with_routing_map: rows sorted by moe_permute_with_routing_map added up by token */
-#define PRIMUS_MOE_UNPERMUTE_WITH_ROUTING_MAP_PERMUTED_TOKENS 0u /* tensor */
-#define PRIMUS_MOE_UNPERMUTE_WITH_ROUTING_MAP_SORTED_INDICES 1u /* tensor */
-#define PRIMUS_MOE_UNPERMUTE_WITH_ROUTING_MAP_OUTPUT 2u /* tensor */
-#define PRIMUS_MOE_UNPERMUTE_WITH_ROUTING_MAP_N_ARGS 3u
-
-/* moe_sort_chunks_fwd: chunks of rows in another order */
-#define PRIMUS_MOE_SORT_CHUNKS_FWD_INPUT 0u /* tensor */
-#define PRIMUS_MOE_SORT_CHUNKS_FWD_SPLIT_SIZES 1u /* tensor */
-#define PRIMUS_MOE_SORT_CHUNKS_FWD_SORTED_IDXS 2u /* tensor */
-#define PRIMUS_MOE_SORT_CHUNKS_FWD_PROBS 3u /* tensor */
-#define PRIMUS_MOE_SORT_CHUNKS_FWD_OUTPUT 4u /* tensor */
-#define PRIMUS_MOE_SORT_CHUNKS_FWD_OUTPUT_PROBS 5u /* tensor */
-#define PRIMUS_MOE_SORT_CHUNKS_FWD_INVERSE_ROW_MAP 6u /* tensor */
-#define PRIMUS_MOE_SORT_CHUNKS_FWD_N_ARGS 7u
-
-/* moe_sort_chunks_bwd: gradient of moe_sort_chunks_fwd */
-#define PRIMUS_MOE_SORT_CHUNKS_BWD_GRAD_OUTPUT 0u /* tensor */
-#define PRIMUS_MOE_SORT_CHUNKS_BWD_GRAD_PROBS 1u /* tensor */
-#define PRIMUS_MOE_SORT_CHUNKS_BWD_INVERSE_ROW_MAP 2u /* tensor */
-#define PRIMUS_MOE_SORT_CHUNKS_BWD_GRAD_INPUT 3u /* tensor */
-#define PRIMUS_MOE_SORT_CHUNKS_BWD_GRAD_IN_PROBS 4u /* tensor */
-#define PRIMUS_MOE_SORT_CHUNKS_BWD_N_ARGS 5u
-
-/* fused_multi_row_padding: groups of rows padded with zeros */
-#define PRIMUS_FUSED_MULTI_ROW_PADDING_INPUT 0u /* tensor */
-#define PRIMUS_FUSED_MULTI_ROW_PADDING_OUTPUT 1u /* tensor */
-#define PRIMUS_FUSED_MULTI_ROW_PADDING_INPUT_ROWS 2u /* list of ints */
-#define PRIMUS_FUSED_MULTI_ROW_PADDING_OUTPUT_ROWS 3u /* list of ints */
-#define PRIMUS_FUSED_MULTI_ROW_PADDING_N_ARGS 4u
-
-/* fused_multi_row_unpadding: groups of rows without their padding */
-#define PRIMUS_FUSED_MULTI_ROW_UNPADDING_INPUT 0u /* tensor */
-#define PRIMUS_FUSED_MULTI_ROW_UNPADDING_OUTPUT 1u /* tensor */
-#define PRIMUS_FUSED_MULTI_ROW_UNPADDING_INPUT_ROWS 2u /* list of ints */
-#define PRIMUS_FUSED_MULTI_ROW_UNPADDING_OUTPUT_ROWS 3u /* list of ints */
-#define PRIMUS_FUSED_MULTI_ROW_UNPADDING_N_ARGS 4u
-
-/* fused_topk_with_score_function_fwd: choice and weights of the experts of each token */
-#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_LOGITS 0u /* tensor */
-#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_TOPK 1u /* int */
-#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_USE_PRE_SOFTMAX 2u /* int */
-#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_NUM_GROUPS 3u /* int */
-#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_GROUP_TOPK 4u /* int */
-#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_SCALING_FACTOR 5u /* float */
-#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_SCORE_FUNCTION 6u /* int */
-#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_EXPERT_BIAS 7u /* tensor */
-#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_PROBS 8u /* tensor */
-#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_ROUTING_MAP 9u /* tensor */
-#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_INTERMEDIATE_OUTPUT 10u /* tensor */
-#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_FWD_N_ARGS 11u
-
-/* fused_topk_with_score_function_bwd: gradient of fused_topk_with_score_function_fwd */
-#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_BWD_ROUTING_MAP 0u /* tensor */
-#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_BWD_INTERMEDIATE_OUTPUT 1u /* tensor */
-#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_BWD_GRAD_PROBS 2u /* tensor */
-#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_BWD_GRAD_LOGITS 3u /* tensor */
-#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_BWD_TOPK 4u /* int */
-#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_BWD_USE_PRE_SOFTMAX 5u /* int */
-#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_BWD_SCALING_FACTOR 6u /* float */
-#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_BWD_SCORE_FUNCTION 7u /* int */
-#define PRIMUS_FUSED_TOPK_WITH_SCORE_FUNCTION_BWD_N_ARGS 8u
-
-/* fused_score_for_moe_aux_loss_fwd: scores of all experts for the load-balancing loss */
-#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_FWD_LOGITS 0u /* tensor */
-#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_FWD_TOPK 1u /* int */
-#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_FWD_SCORE_FUNCTION 2u /* int */
-#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_FWD_SCORES 3u /* tensor */
-#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_FWD_ROUTING_MAP 4u /* tensor */
-#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_FWD_INTERMEDIATE_OUTPUT 5u /* tensor */
-#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_FWD_N_ARGS 6u
-
-/* fused_score_for_moe_aux_loss_bwd: gradient of fused_score_for_moe_aux_loss_fwd */
-#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_BWD_INTERMEDIATE_OUTPUT 0u /* tensor */
-#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_BWD_GRAD_SCORES 1u /* tensor */
-#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_BWD_GRAD_LOGITS 2u /* tensor */
-#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_BWD_TOPK 3u /* int */
-#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_BWD_SCORE_FUNCTION 4u /* int */
-#define PRIMUS_FUSED_SCORE_FOR_MOE_AUX_LOSS_BWD_N_ARGS 5u
-
-/* fused_moe_aux_loss_fwd: load-balancing loss of a mixture of experts */
-#define PRIMUS_FUSED_MOE_AUX_LOSS_FWD_PROBS 0u /* tensor */
-#define PRIMUS_FUSED_MOE_AUX_LOSS_FWD_TOKENS_PER_EXPERT 1u /* tensor */
-#define PRIMUS_FUSED_MOE_AUX_LOSS_FWD_TOTAL_NUM_TOKENS 2u /* int */
-#define PRIMUS_FUSED_MOE_AUX_LOSS_FWD_NUM_EXPERTS 3u /* int */
-#define PRIMUS_FUSED_MOE_AUX_LOSS_FWD_TOPK 4u /* int */
-#define PRIMUS_FUSED_MOE_AUX_LOSS_FWD_COEFF 5u /* float */
-#define PRIMUS_FUSED_MOE_AUX_LOSS_FWD_AUX_LOSS 6u /* tensor */
-#define PRIMUS_FUSED_MOE_AUX_LOSS_FWD_CONST_BUF 7u /* tensor */
-#define PRIMUS_FUSED_MOE_AUX_LOSS_FWD_N_ARGS 8u
-
-/* fused_moe_aux_loss_bwd: gradient of fused_moe_aux_loss_fwd */
-#define PRIMUS_FUSED_MOE_AUX_LOSS_BWD_CONST_BUF 0u /* tensor */
-#define PRIMUS_FUSED_MOE_AUX_LOSS_BWD_TOKENS_PER_EXPERT 1u /* tensor */
-#define PRIMUS_FUSED_MOE_AUX_LOSS_BWD_GRAD_AUX_LOSS 2u /* tensor */
-#define PRIMUS_FUSED_MOE_AUX_LOSS_BWD_GRAD_PROBS 3u /* tensor */
-#define PRIMUS_FUSED_MOE_AUX_LOSS_BWD_N_ARGS 4u
-
-/* fa_prepare_fwd: query, key and value out of an interleaved projection */
-#define PRIMUS_FA_PREPARE_FWD_QKVI 0u /* tensor */
-#define PRIMUS_FA_PREPARE_FWD_OUTPUT 1u /* tensor */
-#define PRIMUS_FA_PREPARE_FWD_N_ARGS 2u
-
-/* fa_prepare_bwd: gradient of fa_prepare_fwd */
-#define PRIMUS_FA_PREPARE_BWD_Q 0u /* tensor */
-#define PRIMUS_FA_PREPARE_BWD_K 1u /* tensor */
-#define PRIMUS_FA_PREPARE_BWD_V 2u /* tensor */
-#define PRIMUS_FA_PREPARE_BWD_OUTPUT 3u /* tensor */
-#define PRIMUS_FA_PREPARE_BWD_N_ARGS 4u
-
-/* copy_to_kv_cache: appends keys and values to the caches of sequences */
-#define PRIMUS_COPY_TO_KV_CACHE_NEW_K 0u /* tensor */
-#define PRIMUS_COPY_TO_KV_CACHE_NEW_V 1u /* tensor */
-#define PRIMUS_COPY_TO_KV_CACHE_KCACHE 2u /* tensor */
-#define PRIMUS_COPY_TO_KV_CACHE_VCACHE 3u /* tensor */
-#define PRIMUS_COPY_TO_KV_CACHE_PAGE_TABLE 4u /* tensor */
-#define PRIMUS_COPY_TO_KV_CACHE_CU_NEW_LENS 5u /* tensor */
-#define PRIMUS_COPY_TO_KV_CACHE_CU_CACHED_LENS 6u /* tensor */
-#define PRIMUS_COPY_TO_KV_CACHE_QKV_FORMAT 7u /* int */
-#define PRIMUS_COPY_TO_KV_CACHE_IS_NON_PAGED 8u /* int */
-#define PRIMUS_COPY_TO_KV_CACHE_N_ARGS 9u
-
-/* convert_thd_to_bshd: packed sequences with a row each */
-#define PRIMUS_CONVERT_THD_TO_BSHD_TENSOR 0u /* tensor */
-#define PRIMUS_CONVERT_THD_TO_BSHD_CU_SEQLENS 1u /* tensor */
-#define PRIMUS_CONVERT_THD_TO_BSHD_OUTPUT 2u /* tensor */
-#define PRIMUS_CONVERT_THD_TO_BSHD_N_ARGS 3u
-
-/* convert_bshd_to_thd: sequences with a row each, packed */
-#define PRIMUS_CONVERT_BSHD_TO_THD_TENSOR 0u /* tensor */
-#define PRIMUS_CONVERT_BSHD_TO_THD_CU_SEQLENS 1u /* tensor */
-#define PRIMUS_CONVERT_BSHD_TO_THD_OUTPUT 2u /* tensor */
-#define PRIMUS_CONVERT_BSHD_TO_THD_N_ARGS 3u
-
-/* gated_delta_net_forward: linear attention by the gated delta rule */
-#define PRIMUS_GATED_DELTA_NET_FORWARD_QUERY 0u /* tensor */
-#define PRIMUS_GATED_DELTA_NET_FORWARD_KEY 1u /* tensor */
-#define PRIMUS_GATED_DELTA_NET_FORWARD_VALUE 2u /* tensor */
-#define PRIMUS_GATED_DELTA_NET_FORWARD_G 3u /* tensor */
-#define PRIMUS_GATED_DELTA_NET_FORWARD_BETA 4u /* tensor */
-#define PRIMUS_GATED_DELTA_NET_FORWARD_INITIAL_STATE 5u /* tensor */
-#define PRIMUS_GATED_DELTA_NET_FORWARD_USE_QKL2_NORM 6u /* int */
-#define PRIMUS_GATED_DELTA_NET_FORWARD_OUTPUT 7u /* tensor */
-#define PRIMUS_GATED_DELTA_NET_FORWARD_FINAL_STATE 8u /* tensor */
-#define PRIMUS_GATED_DELTA_NET_FORWARD_N_ARGS 9u
-
-/* thd_get_partitioned_indices: tokens of packed sequences that a rank owns */
-#define PRIMUS_THD_GET_PARTITIONED_INDICES_CU_SEQLENS 0u /* tensor */
-#define PRIMUS_THD_GET_PARTITIONED_INDICES_WORLD_SIZE 1u /* int */
-#define PRIMUS_THD_GET_PARTITIONED_INDICES_RANK 2u /* int */
-#define PRIMUS_THD_GET_PARTITIONED_INDICES_OUTPUT 3u /* tensor */
-#define PRIMUS_THD_GET_PARTITIONED_INDICES_N_ARGS 4u
-
-/* thd_read_half_tensor: first or second halves of packed sequences */
-#define PRIMUS_THD_READ_HALF_TENSOR_TENSOR 0u /* tensor */
-#define PRIMUS_THD_READ_HALF_TENSOR_CU_SEQLENS 1u /* tensor */
-#define PRIMUS_THD_READ_HALF_TENSOR_HALF_IDX 2u /* int */
-#define PRIMUS_THD_READ_HALF_TENSOR_HALF 3u /* tensor */
-#define PRIMUS_THD_READ_HALF_TENSOR_N_ARGS 4u
-
-/* thd_read_second_half_lse: log-sum-exps of the second halves of packed sequences */
-#define PRIMUS_THD_READ_SECOND_HALF_LSE_LSE 0u /* tensor */
-#define PRIMUS_THD_READ_SECOND_HALF_LSE_CU_SEQLENS 1u /* tensor */
-#define PRIMUS_THD_READ_SECOND_HALF_LSE_LSE_PACKED 2u /* int */
-#define PRIMUS_THD_READ_SECOND_HALF_LSE_HALF_LSE 3u /* tensor */
-#define PRIMUS_THD_READ_SECOND_HALF_LSE_N_ARGS 4u
-
-/* thd_second_half_lse_correction: adds a step to the log-sum-exps of the second halves of packed sequences */
-#define PRIMUS_THD_SECOND_HALF_LSE_CORRECTION_LSE 0u /* tensor */
-#define PRIMUS_THD_SECOND_HALF_LSE_CORRECTION_LSE_PER_STEP 1u /* tensor */
-#define PRIMUS_THD_SECOND_HALF_LSE_CORRECTION_CU_SEQLENS 2u /* tensor */
-#define PRIMUS_THD_SECOND_HALF_LSE_CORRECTION_LSE_PACKED 3u /* int */
-#define PRIMUS_THD_SECOND_HALF_LSE_CORRECTION_N_ARGS 4u
-
-/* thd_out_correction: adds a step to the attention of packed sequences */
-#define PRIMUS_THD_OUT_CORRECTION_OUT 0u /* tensor */
-#define PRIMUS_THD_OUT_CORRECTION_OUT_PER_STEP 1u /* tensor */
-#define PRIMUS_THD_OUT_CORRECTION_LSE 2u /* tensor */
-#define PRIMUS_THD_OUT_CORRECTION_LSE_PER_STEP 3u /* tensor */
-#define PRIMUS_THD_OUT_CORRECTION_CU_SEQLENS 4u /* tensor */
-#define PRIMUS_THD_OUT_CORRECTION_ONLY_SECOND_HALF 5u /* int */
-#define PRIMUS_THD_OUT_CORRECTION_LSE_PACKED 6u /* int */
-#define PRIMUS_THD_OUT_CORRECTION_N_ARGS 7u
-
-/* thd_grad_correction: adds a step to the gradient of halves of packed sequences */
-#define PRIMUS_THD_GRAD_CORRECTION_GRAD 0u /* tensor */
-#define PRIMUS_THD_GRAD_CORRECTION_GRAD_PER_STEP 1u /* tensor */
-#define PRIMUS_THD_GRAD_CORRECTION_CU_SEQLENS 2u /* tensor */
-#define PRIMUS_THD_GRAD_CORRECTION_FIRST_HALF 3u /* int */
-#define PRIMUS_THD_GRAD_CORRECTION_SECOND_HALF 4u /* int */
-#define PRIMUS_THD_GRAD_CORRECTION_N_ARGS 5u
 
 /* swizzle_scales_for_gemm_: reorders scales in place for cuBLASLt */
 #define PRIMUS_SWIZZLE_SCALES_FOR_GEMM__TENSOR_DATA 0u /* tensor */

@@ -10,8 +10,8 @@ import (
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/opregistry/opstest"
+	gemmops "github.com/primus-fl/primus/ops/gemm"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/gonum"
 	"github.com/primus-fl/primus/vendors/internal/blas/blastest"
@@ -58,7 +58,7 @@ func TestSameBitsForAnyWorkers(t *testing.T) {
 		var first []float64
 		for _, workers := range []int{1, 2, 3, 7} {
 			pool := parallel.New(workers)
-			a := ops.GenericGemmArgs{A: random[float32](t, k*n, k, n), B: random[float32](t, m*k, m, k), D: random[float32](t, m*n, m, n), TransA: trans[0], TransB: trans[1], Accumulate: true}
+			a := gemmops.GenericGemmArgs{A: random[float32](t, k*n, k, n), B: random[float32](t, m*k, m, k), D: random[float32](t, m*n, m, n), TransA: trans[0], TransB: trans[1], Accumulate: true}
 			if a.TransA {
 				a.A = random[float32](t, k*n, n, k)
 			}
@@ -78,7 +78,7 @@ func TestSameBitsForAnyWorkers(t *testing.T) {
 // A zero beside an infinity is a NaN in every layout, as in the reference.
 func TestZeroTimesInfinity(t *testing.T) {
 	for _, trans := range [][2]bool{{false, false}, {false, true}, {true, false}, {true, true}} {
-		a := ops.GenericGemmArgs{A: random[float64](t, 4, 2, 2), B: random[float64](t, 4, 2, 2), D: random[float64](t, 4, 2, 2), TransA: trans[0], TransB: trans[1]}
+		a := gemmops.GenericGemmArgs{A: random[float64](t, 4, 2, 2), B: random[float64](t, 4, 2, 2), D: random[float64](t, 4, 2, 2), TransA: trans[0], TransB: trans[1]}
 		require.NoError(t, a.A.SetFloat64s([]float64{math.Inf(1), math.Inf(1), 1, 1}))
 		require.NoError(t, a.B.SetFloat64s([]float64{0, 0, 0, 0}))
 		require.NoError(t, gemm()(opregistry.NewExec(nil, 0), a))
@@ -94,7 +94,7 @@ func TestZeroTimesInfinity(t *testing.T) {
 
 func TestDoesNotAllocate(t *testing.T) {
 	x := opregistry.NewExec(nil, 0)
-	for _, a := range []ops.GenericGemmArgs{
+	for _, a := range []gemmops.GenericGemmArgs{
 		{A: random[float32](t, 64*64, 64, 64), B: random[float32](t, 64*64, 64, 64), D: random[float32](t, 64*64, 64, 64), TransB: true},
 		{A: random[float64](t, 64*64, 64, 64), B: random[float64](t, 64*64, 64, 64), D: random[float64](t, 64*64, 64, 64), TransB: true},
 	} {
@@ -105,7 +105,7 @@ func TestDoesNotAllocate(t *testing.T) {
 
 func TestDeclines(t *testing.T) {
 	x := opregistry.NewExec(nil, 0)
-	a := ops.GenericGemmArgs{A: random[float64](t, 4, 2, 2), B: random[float64](t, 4, 2, 2), D: random[float32](t, 4, 2, 2)}
+	a := gemmops.GenericGemmArgs{A: random[float64](t, 4, 2, 2), B: random[float64](t, 4, 2, 2), D: random[float32](t, 4, 2, 2)}
 	assert.ErrorIs(t, gemm()(x, a), opregistry.ErrUnsupported)
 	a.A, a.B = random[tensor.BFloat16](t, 4, 2, 2), random[tensor.BFloat16](t, 4, 2, 2)
 	assert.ErrorIs(t, gemm()(x, a), opregistry.ErrUnsupported)

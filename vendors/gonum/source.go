@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	gemmops "github.com/primus-fl/primus/ops/gemm"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/internal/blas"
 )
@@ -21,23 +21,23 @@ func Source() opregistry.Source {
 		Name:    "gonum",
 		Version: version(),
 		Impls: []opregistry.Impl{{
-			Op:          ops.GenericGemm,
+			Op:          gemmops.GenericGemm,
 			ID:          "vendor.gonum",
 			Kind:        opregistry.KindVendor,
 			Vendor:      "gonum",
 			Priority:    priority,
-			Run:         opregistry.Func[ops.GenericGemmArgs](gemm),
+			Run:         opregistry.Func[gemmops.GenericGemmArgs](gemm),
 			Support:     opregistry.Support{DTypes: []tensor.DType{tensor.F32, tensor.F64}},
 			Determinism: opregistry.DeterminismOfClass,
 		}},
 	}
 }
 
-// gemm computes ops.GenericGemm as blas.Gemm says, in f32 or f64. The result has the same bits for
+// gemm computes gemm.GenericGemm as blas.Gemm says, in f32 or f64. The result has the same bits for
 // any number of workers; it differs between platforms, whose kernels sum in another order. Every
 // element of op(A) and op(B) is used, so that NaN and infinities reach D even where the other
 // factor is zero.
-func gemm(x *opregistry.Exec, a ops.GenericGemmArgs) error {
+func gemm(x *opregistry.Exec, a gemmops.GenericGemmArgs) error {
 	return blas.Gemm(x, a, library{}, blas.Limits{MaxDim: math.MaxInt})
 }
 

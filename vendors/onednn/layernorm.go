@@ -5,14 +5,14 @@ import (
 	"runtime"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/tensor"
 )
 
-// layerNormForward computes ops.LayerNormFwd for contiguous operands in CPU memory: x and y are
+// layerNormForward computes norm.LayerNormFwd for contiguous operands in CPU memory: x and y are
 // both f32 or both bf16, γ and β are either. Sums are f32. A row with a NaN or an infinity becomes
 // NaN. Scratch: two rows. It allocates nothing in a steady state.
-func (h *handle) layerNormForward(e *opregistry.Exec, a ops.LayerNormFwdArgs) error {
+func (h *handle) layerNormForward(e *opregistry.Exec, a norm.LayerNormFwdArgs) error {
 	if err := served([]named{{"input", a.Input}, {"output", a.Output}},
 		[]named{{"weight", a.Weight}, {"bias", a.Bias}, {"mu", a.Mu}, {"rsigma", a.RSigma}}); err != nil {
 		return err
@@ -41,12 +41,12 @@ func (h *handle) layerNormForward(e *opregistry.Exec, a ops.LayerNormFwdArgs) er
 // smallestNormal is the least f32 of full precision.
 const smallestNormal = 0x1p-126
 
-// layerNormBackward computes ops.LayerNormBwd for contiguous operands in CPU memory: x, dz and dx
+// layerNormBackward computes norm.LayerNormBwd for contiguous operands in CPU memory: x, dz and dx
 // are all f32 or all bf16, γ, dgamma and dbeta are either. oneDNN computes rsigma from a variance
 // and eps; it is given 1/rsigma² and 0, which yield rsigma apart from three roundings. Sums are
 // f32; each thread adds up its own rows, so dgamma and dbeta depend on the number of threads.
 // Scratch: one number per row, and up to three rows. It allocates nothing in a steady state.
-func (h *handle) layerNormBackward(e *opregistry.Exec, a ops.LayerNormBwdArgs) error {
+func (h *handle) layerNormBackward(e *opregistry.Exec, a norm.LayerNormBwdArgs) error {
 	if err := served([]named{{"x", a.X}, {"dz", a.DZ}, {"dx", a.DX}},
 		[]named{{"gamma", a.Gamma}, {"dgamma", a.DGamma}, {"dbeta", a.DBeta}, {"mu", a.Mu}, {"rsigma", a.RSigma}}); err != nil {
 		return err

@@ -13,13 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/opregistry/opstest"
+	"github.com/primus-fl/primus/ops"
+	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
 
-func forwardOracle(_ *opregistry.Exec, a ops.LayerNormFwdArgs) error {
+func forwardOracle(_ *opregistry.Exec, a norm.LayerNormFwdArgs) error {
 	x, g, cols := a.Input.Float64s(), gain(a.Weight, a.ZeroCenteredGamma), a.Input.Shape().Cols()
 	bias := make([]float64, cols)
 	if a.Bias != nil {
@@ -43,7 +44,7 @@ func forwardOracle(_ *opregistry.Exec, a ops.LayerNormFwdArgs) error {
 	return set(a.Output, x, a.Mu, mu, a.RSigma, rsigma)
 }
 
-func backwardOracle(_ *opregistry.Exec, a ops.LayerNormBwdArgs) error {
+func backwardOracle(_ *opregistry.Exec, a norm.LayerNormBwdArgs) error {
 	x, dz, g, cols := a.X.Float64s(), a.DZ.Float64s(), gain(a.Gamma, a.ZeroCenteredGamma), a.X.Shape().Cols()
 	mu, rsigma := a.Mu.Float64s(), a.RSigma.Float64s()
 	dgamma, dbeta := make([]float64, cols), make([]float64, cols)
@@ -92,14 +93,14 @@ func TestLayerNormConformance(t *testing.T) {
 	h := openedWithPrimitives(t)
 	dtypes := opstest.WithDTypes(tensor.F32, tensor.BF16)
 	serve := opstest.MustServe(tensor.F32)
-	opstest.Run(t, unlimited(h, ops.LayerNormFwd, (*handle).layerNormForward), oracle(ops.LayerNormFwd, forwardOracle), dtypes, serve)
-	opstest.Run(t, unlimited(h, ops.LayerNormBwd, (*handle).layerNormBackward), oracle(ops.LayerNormBwd, backwardOracle), dtypes, serve, opstest.Irreproducible())
+	opstest.Run(t, unlimited(h, norm.LayerNormFwd, (*handle).layerNormForward), oracle(norm.LayerNormFwd, forwardOracle), dtypes, serve)
+	opstest.Run(t, unlimited(h, norm.LayerNormBwd, (*handle).layerNormBackward), oracle(norm.LayerNormBwd, backwardOracle), dtypes, serve, opstest.Irreproducible())
 }
 
 // normCall is a forward and a backward call of one shape.
 type normCall struct {
-	forward  ops.LayerNormFwdArgs
-	backward ops.LayerNormBwdArgs
+	forward  norm.LayerNormFwdArgs
+	backward norm.LayerNormBwdArgs
 }
 
 // newNormCall makes operands; equal seeds make equal operands.
@@ -111,11 +112,11 @@ func newNormCall(t testing.TB, seed uint64, d tensor.DType, rows, cols int) norm
 	}
 	weights := func() tensor.DType { return []tensor.DType{d, tensor.F32}[r.IntN(2)] }
 	var c normCall
-	c.forward = ops.LayerNormFwdArgs{
+	c.forward = norm.LayerNormFwdArgs{
 		Input: of(d, rows, cols), Weight: of(weights(), cols), Bias: of(weights(), cols), Output: of(d, rows, cols),
 		Mu: of(tensor.F32, rows), RSigma: of(tensor.F32, rows), Eps: 1e-5, ZeroCenteredGamma: r.IntN(2) == 0, Saved: new(opregistry.Saved),
 	}
-	c.backward = ops.LayerNormBwdArgs{
+	c.backward = norm.LayerNormBwdArgs{
 		DZ: of(d, rows, cols), X: c.forward.Input, Mu: c.forward.Mu, RSigma: c.forward.RSigma, Gamma: c.forward.Weight,
 		DX: of(d, rows, cols), DGamma: of(weights(), cols), DBeta: of(weights(), cols), ZeroCenteredGamma: c.forward.ZeroCenteredGamma,
 		Saved: c.forward.Saved,
@@ -130,7 +131,7 @@ func newNormCall(t testing.TB, seed uint64, d tensor.DType, rows, cols int) norm
 	return c
 }
 
-func (c *normCall) run(x *opregistry.Exec, forward opregistry.Func[ops.LayerNormFwdArgs], backward opregistry.Func[ops.LayerNormBwdArgs]) error {
+func (c *normCall) run(x *opregistry.Exec, forward opregistry.Func[norm.LayerNormFwdArgs], backward opregistry.Func[norm.LayerNormBwdArgs]) error {
 	if err := forward(x, c.forward); err != nil {
 		return err
 	}

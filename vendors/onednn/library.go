@@ -6,7 +6,8 @@ import (
 	"sync"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/norm"
+	"github.com/primus-fl/primus/ops/softmax"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/internal/blas"
 )
@@ -58,10 +59,10 @@ func New(opts Options) *Library {
 func (l *Library) Source() opregistry.Source {
 	source := l.gemm.Source()
 	source.Impls = append(source.Impls,
-		impl(l, ops.LayerNormFwd, (*handle).layerNormForward),
-		impl(l, ops.LayerNormBwd, (*handle).layerNormBackward),
-		impl(l, ops.ScaledSoftmaxBackward, (*handle).softmaxGradient),
-		impl(l, ops.ScaledMaskedSoftmaxBackward, (*handle).softmaxGradient),
+		impl(l, norm.LayerNormFwd, (*handle).layerNormForward),
+		impl(l, norm.LayerNormBwd, (*handle).layerNormBackward),
+		impl(l, softmax.ScaledSoftmaxBackward, (*handle).softmaxGradient),
+		impl(l, softmax.ScaledMaskedSoftmaxBackward, (*handle).softmaxGradient),
 	)
 	return source
 }

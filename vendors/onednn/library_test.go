@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/opregistry/opstest"
+	"github.com/primus-fl/primus/ops/gemm"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/internal/blas"
 	"github.com/primus-fl/primus/vendors/internal/blas/blastest"
@@ -34,7 +34,7 @@ func opened(t *testing.T) *handle {
 
 func TestDifferential(t *testing.T) {
 	h := opened(t)
-	all := func(x *opregistry.Exec, a ops.GenericGemmArgs) error {
+	all := func(x *opregistry.Exec, a gemm.GenericGemmArgs) error {
 		return blas.Gemm(x, a, h, blas.Limits{MaxDim: math.MaxInt})
 	}
 	t.Run("small", func(t *testing.T) { blastest.Differential(t, all, 300, 1) })
@@ -54,7 +54,7 @@ func openedForBF16(t *testing.T) *handle {
 
 func TestDifferentialBF16(t *testing.T) {
 	h := openedForBF16(t)
-	all := func(x *opregistry.Exec, a ops.GenericGemmArgs) error {
+	all := func(x *opregistry.Exec, a gemm.GenericGemmArgs) error {
 		return blas.Gemm(x, a, h, blas.Limits{MaxDim: math.MaxInt})
 	}
 	t.Run("small", func(t *testing.T) { blastest.DifferentialBF16(t, all, 300, 1) })
@@ -63,7 +63,7 @@ func TestDifferentialBF16(t *testing.T) {
 
 func TestConformanceBF16(t *testing.T) {
 	h := openedForBF16(t)
-	all := func(x *opregistry.Exec, a ops.GenericGemmArgs) error {
+	all := func(x *opregistry.Exec, a gemm.GenericGemmArgs) error {
 		return blas.Gemm(x, a, h, blas.Limits{MaxDim: math.MaxInt})
 	}
 	opstest.Run(t, blastest.Unlimited("vendor.onednn", all), blastest.Oracle(), opstest.WithDTypes(tensor.BF16))
@@ -82,7 +82,7 @@ func TestBF16IsDeclinedWhereItIsSlow(t *testing.T) {
 
 func TestConformance(t *testing.T) {
 	h := opened(t)
-	all := func(x *opregistry.Exec, a ops.GenericGemmArgs) error {
+	all := func(x *opregistry.Exec, a gemm.GenericGemmArgs) error {
 		return blas.Gemm(x, a, h, blas.Limits{MaxDim: math.MaxInt})
 	}
 	opstest.Run(t, blastest.Unlimited("vendor.onednn", all), blastest.Oracle(), opstest.WithDTypes(tensor.F32))
@@ -90,7 +90,7 @@ func TestConformance(t *testing.T) {
 
 func TestHammer(t *testing.T) {
 	h := opened(t)
-	blastest.Hammer(t, func(x *opregistry.Exec, a ops.GenericGemmArgs) error {
+	blastest.Hammer(t, func(x *opregistry.Exec, a gemm.GenericGemmArgs) error {
 		return blas.Gemm(x, a, h, blas.Limits{MaxDim: math.MaxInt})
 	}, 128)
 }
@@ -113,17 +113,17 @@ func TestSource(t *testing.T) {
 	assert.Regexp(t, `^oneDNN [1-9]+\.[0-9]+\.[0-9]+, .*, threads [0-9]+, /`, opened(t).Info())
 }
 
-func gemmOf(l *Library) opregistry.Func[ops.GenericGemmArgs] {
-	return l.Source().Impls[0].Run.(opregistry.Func[ops.GenericGemmArgs])
+func gemmOf(l *Library) opregistry.Func[gemm.GenericGemmArgs] {
+	return l.Source().Impls[0].Run.(opregistry.Func[gemm.GenericGemmArgs])
 }
 
-func gemmArgs(t *testing.T, n int) ops.GenericGemmArgs {
+func gemmArgs(t *testing.T, n int) gemm.GenericGemmArgs {
 	matrix := func() *tensor.Tensor {
 		v, err := tensor.FromSlice(make([]float32, n*n), n, n)
 		require.NoError(t, err)
 		return v
 	}
-	return ops.GenericGemmArgs{A: matrix(), B: matrix(), D: matrix()}
+	return gemm.GenericGemmArgs{A: matrix(), B: matrix(), D: matrix()}
 }
 
 func TestDeclinesSmallProducts(t *testing.T) {

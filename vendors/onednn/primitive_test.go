@@ -8,7 +8,7 @@ import (
 
 	"github.com/primus-fl/primus/internal/race"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/loader/loadertest"
 )
@@ -100,7 +100,7 @@ func TestLibraryWithoutPrimitives(t *testing.T) {
 				assert.ErrorContains(t, err, "onednn: ")
 			}
 			c := newNormCall(t, 2, tensor.F32, 4, 8)
-			run := impls[1].Run.(opregistry.Func[ops.LayerNormFwdArgs])
+			run := impls[1].Run.(opregistry.Func[norm.LayerNormFwdArgs])
 			assert.ErrorIs(t, run(opregistry.NewExec(nil, 0), c.forward), opregistry.ErrUnsupported)
 		})
 	}

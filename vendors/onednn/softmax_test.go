@@ -7,13 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/opregistry/opstest"
+	"github.com/primus-fl/primus/ops"
+	"github.com/primus-fl/primus/ops/softmax"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
 
-func softmaxGradientOracle(_ *opregistry.Exec, a ops.SoftmaxBackwardArgs) error {
+func softmaxGradientOracle(_ *opregistry.Exec, a softmax.SoftmaxBackwardArgs) error {
 	dx, y, cols := a.OutputGrads.Float64s(), a.SoftmaxResults.Float64s(), a.Output.Shape().Cols()
 	for r := range a.Output.Shape().Rows() {
 		sum := 0.0
@@ -29,8 +30,8 @@ func softmaxGradientOracle(_ *opregistry.Exec, a ops.SoftmaxBackwardArgs) error 
 
 // withoutFactor is an impl that runs every case with a factor of 1.
 func withoutFactor(impl opregistry.Impl) opregistry.Impl {
-	run := impl.Run.(opregistry.Func[ops.SoftmaxBackwardArgs])
-	impl.Run = func(x *opregistry.Exec, a ops.SoftmaxBackwardArgs) error {
+	run := impl.Run.(opregistry.Func[softmax.SoftmaxBackwardArgs])
+	impl.Run = func(x *opregistry.Exec, a softmax.SoftmaxBackwardArgs) error {
 		a.ScaleFactor = 1
 		return run(x, a)
 	}
@@ -39,16 +40,16 @@ func withoutFactor(impl opregistry.Impl) opregistry.Impl {
 
 func TestSoftmaxConformance(t *testing.T) {
 	h := openedWithPrimitives(t)
-	for _, op := range []*opregistry.Op[ops.SoftmaxBackwardArgs]{ops.ScaledSoftmaxBackward, ops.ScaledMaskedSoftmaxBackward} {
+	for _, op := range []*opregistry.Op[softmax.SoftmaxBackwardArgs]{softmax.ScaledSoftmaxBackward, softmax.ScaledMaskedSoftmaxBackward} {
 		opstest.Run(t, withoutFactor(unlimited(h, op, (*handle).softmaxGradient)), withoutFactor(oracle(op, softmaxGradientOracle)),
 			opstest.WithDTypes(tensor.F32, tensor.BF16), opstest.MustServe(tensor.F32, tensor.BF16))
 	}
 }
 
 // gradientCall makes operands of a call with a factor of 1; equal seeds make equal operands.
-func gradientCall(t testing.TB, seed uint64, d tensor.DType, shape ...int) ops.SoftmaxBackwardArgs {
+func gradientCall(t testing.TB, seed uint64, d tensor.DType, shape ...int) softmax.SoftmaxBackwardArgs {
 	y := tensortest.Random(t, seed, d, shape...)
-	return ops.SoftmaxBackwardArgs{
+	return softmax.SoftmaxBackwardArgs{
 		OutputGrads: tensortest.Random(t, seed+1, d, shape...), SoftmaxResults: y, Output: tensortest.Random(t, seed+2, d, shape...), ScaleFactor: 1,
 	}
 }
@@ -66,10 +67,10 @@ func TestSoftmaxOnSeveralThreads(t *testing.T) {
 
 func TestSoftmaxDeclines(t *testing.T) {
 	h := openedWithPrimitives(t)
-	for want, change := range map[string]func(a *ops.SoftmaxBackwardArgs){
-		"got scale_factor 0.125, want 1":             func(a *ops.SoftmaxBackwardArgs) { a.ScaleFactor = 0.125 },
-		"got output_grads of dtype f16, want f32 or": func(a *ops.SoftmaxBackwardArgs) { *a = gradientCall(t, 1, tensor.F16, 1, 1, 3, 4) },
-		"got softmax_results with strides": func(a *ops.SoftmaxBackwardArgs) {
+	for want, change := range map[string]func(a *softmax.SoftmaxBackwardArgs){
+		"got scale_factor 0.125, want 1":             func(a *softmax.SoftmaxBackwardArgs) { a.ScaleFactor = 0.125 },
+		"got output_grads of dtype f16, want f32 or": func(a *softmax.SoftmaxBackwardArgs) { *a = gradientCall(t, 1, tensor.F16, 1, 1, 3, 4) },
+		"got softmax_results with strides": func(a *softmax.SoftmaxBackwardArgs) {
 			turned, err := tensortest.Random(t, 1, tensor.F32, 1, 1, 4, 3).Transpose(2, 3)
 			require.NoError(t, err)
 			a.SoftmaxResults = turned

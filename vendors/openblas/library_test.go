@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/opregistry/opstest"
+	"github.com/primus-fl/primus/ops/gemm"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/internal/blas"
 	"github.com/primus-fl/primus/vendors/internal/blas/blastest"
@@ -32,7 +32,7 @@ func opened(t testing.TB) *handle {
 
 func TestDifferential(t *testing.T) {
 	h := opened(t)
-	all := func(x *opregistry.Exec, a ops.GenericGemmArgs) error {
+	all := func(x *opregistry.Exec, a gemm.GenericGemmArgs) error {
 		return blas.Gemm(x, a, h, blas.Limits{MaxDim: math.MaxInt32})
 	}
 	t.Run("small", func(t *testing.T) { blastest.Differential(t, all, 300, 1) })
@@ -41,7 +41,7 @@ func TestDifferential(t *testing.T) {
 
 func TestConformance(t *testing.T) {
 	h := opened(t)
-	all := func(x *opregistry.Exec, a ops.GenericGemmArgs) error {
+	all := func(x *opregistry.Exec, a gemm.GenericGemmArgs) error {
 		return blas.Gemm(x, a, h, blas.Limits{MaxDim: math.MaxInt32})
 	}
 	opstest.Run(t, blastest.Unlimited("vendor.openblas", all), blastest.Oracle(), opstest.WithDTypes(tensor.F32))
@@ -71,17 +71,17 @@ func TestSource(t *testing.T) {
 	assert.Contains(t, lib.Info(), "OpenBLAS 0.")
 }
 
-func gemmOf(l *Library) opregistry.Func[ops.GenericGemmArgs] {
-	return l.Source().Impls[0].Run.(opregistry.Func[ops.GenericGemmArgs])
+func gemmOf(l *Library) opregistry.Func[gemm.GenericGemmArgs] {
+	return l.Source().Impls[0].Run.(opregistry.Func[gemm.GenericGemmArgs])
 }
 
-func gemmArgs(t *testing.T, n int) ops.GenericGemmArgs {
+func gemmArgs(t *testing.T, n int) gemm.GenericGemmArgs {
 	matrix := func() *tensor.Tensor {
 		v, err := tensor.FromSlice(make([]float32, n*n), n, n)
 		require.NoError(t, err)
 		return v
 	}
-	return ops.GenericGemmArgs{A: matrix(), B: matrix(), D: matrix()}
+	return gemm.GenericGemmArgs{A: matrix(), B: matrix(), D: matrix()}
 }
 
 func TestDeclinesSmallProducts(t *testing.T) {

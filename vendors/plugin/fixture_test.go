@@ -12,7 +12,6 @@ import (
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/loader/loadertest"
 	"github.com/primus-fl/primus/vendors/plugin"
@@ -31,7 +30,7 @@ type everything struct {
 	Step    int
 	Scale   float32
 	Factor  float64
-	Alpha   ops.OptionalFloat
+	Alpha   opregistry.OptionalFloat
 	List    []*tensor.Tensor
 	Lists   [][]*tensor.Tensor
 	Axes    []int

@@ -8,7 +8,7 @@ import (
 
 	"github.com/primus-fl/primus/internal/escape"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/attention"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/abi"
 	"github.com/primus-fl/primus/vendors/loader"
@@ -58,7 +58,7 @@ func (n *need) add(v any) {
 	case []int:
 		n.lists++
 		n.ints += len(v)
-	case ops.WindowSize:
+	case attention.WindowSize:
 		n.lists++
 		n.ints += 2
 	}
@@ -121,7 +121,7 @@ func (f *frame) arg(field Field, v reflect.Value) abi.Arg {
 		arg.Value = uint64(uintptr(unsafe.Pointer(&f.lists[at])))
 	case []int:
 		arg.Value = uint64(f.numbers(v...))
-	case ops.WindowSize:
+	case attention.WindowSize:
 		arg.Value = uint64(f.numbers(v.Bounds()))
 	}
 	return arg
@@ -129,7 +129,7 @@ func (f *frame) arg(field Field, v reflect.Value) abi.Arg {
 
 func integer(v reflect.Value) abi.Arg {
 	arg := abi.Arg{Sort: abi.ArgInt}
-	if option, ok := v.Interface().(ops.OptionalBool); ok {
+	if option, ok := v.Interface().(opregistry.OptionalBool); ok {
 		given, set := option.Get()
 		if !set {
 			return abi.Arg{}
@@ -157,7 +157,7 @@ func (f *frame) numbers(v ...int) uintptr {
 }
 
 func float(v reflect.Value) abi.Arg {
-	if option, ok := v.Interface().(ops.OptionalFloat); ok {
+	if option, ok := v.Interface().(opregistry.OptionalFloat); ok {
 		given, set := option.Get()
 		if !set {
 			return abi.Arg{}

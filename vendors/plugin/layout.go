@@ -8,7 +8,7 @@ import (
 	"unicode"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/attention"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/abi"
 )
@@ -26,9 +26,9 @@ var (
 	listsType   = reflect.TypeFor[[][]*tensor.Tensor]()
 	intsType    = reflect.TypeFor[[]int]()
 	savedType   = reflect.TypeFor[*opregistry.Saved]()
-	optionType  = reflect.TypeFor[ops.OptionalFloat]()
-	switchType  = reflect.TypeFor[ops.OptionalBool]()
-	windowType  = reflect.TypeFor[ops.WindowSize]()
+	optionType  = reflect.TypeFor[opregistry.OptionalFloat]()
+	switchType  = reflect.TypeFor[opregistry.OptionalBool]()
+	windowType  = reflect.TypeFor[attention.WindowSize]()
 )
 
 // Layout returns the arguments of an op in the order of its argument struct. A struct

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/abi"
 	"github.com/primus-fl/primus/vendors/plugin"
@@ -152,7 +152,7 @@ func TestArguments(t *testing.T) {
 			"7 float 0", "8 float 0", "9 absent 0", "10 list of 0", "11 lists 0", "12 ints", "13 int 0", "14 int 0", "15 float 0"}},
 		{name: "all", give: everything{
 			In: in, Out: rows, Flag: true, Side: 2, Small: -3, Count: 1 << 40, Step: -5, Scale: 0.25, Factor: -1e-300,
-			Alpha: ops.Float(0), List: []*tensor.Tensor{part, nil, empty}, Lists: [][]*tensor.Tensor{{in}, {}, {scalar, half}}, Axes: []int{2, -1, 0},
+			Alpha: opregistry.Float(0), List: []*tensor.Tensor{part, nil, empty}, Lists: [][]*tensor.Tensor{{in}, {}, {scalar, half}}, Axes: []int{2, -1, 0},
 			Options: Options{WindowSize: Window{-1, 3}, PDropout: 0.5}, Saved: &opregistry.Saved{},
 		}, want: []string{
 			"call 16 args stream (nil) workspace 0",

@@ -13,16 +13,17 @@ import (
 	"strings"
 	"time"
 
+	"go.uber.org/fx"
+	"go.uber.org/fx/fxevent"
+
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/patch"
-	"go.uber.org/fx"
-	"go.uber.org/fx/fxevent"
 )
 
 // appConfig is what a command decides about the graph.

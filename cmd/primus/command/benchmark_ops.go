@@ -6,9 +6,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/primus-fl/primus/internal/benchmarks/opbench"
-	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/spf13/cobra"
+
+	"github.com/primus-fl/primus/internal/benchmarks/opbench"
+	"github.com/primus-fl/primus/ops/attention"
 )
 
 // peakHelp says what the figures of the benchmarks of ops mean.
@@ -99,7 +100,7 @@ func newBenchmarkAttentionCommand(prog program) *cobra.Command {
 	var o implBenchmarkOptions
 	var shapes []string
 	var mask, pass string
-	masks := map[string]ops.MaskType{ops.CausalMask.String(): ops.CausalMask, ops.NoMask.String(): ops.NoMask}
+	masks := map[string]attention.MaskType{attention.CausalMask.String(): attention.CausalMask, attention.NoMask.String(): attention.NoMask}
 	cmd := &cobra.Command{
 		Use:   "attention",
 		Short: "Measure attention on every implementation",
@@ -151,7 +152,7 @@ BATCHxSEQxHEADSxGROUPSxDIM, with GROUPS heads of keys and values. Forward counts
 		},
 	}
 	cmd.Flags().StringSliceVar(&shapes, "shape", []string{"4x512x8x8x64"}, "`BATCHxSEQxHEADSxGROUPSxDIM`; may be repeated")
-	cmd.Flags().StringVar(&mask, "mask", ops.CausalMask.String(), "causal or no_mask")
+	cmd.Flags().StringVar(&mask, "mask", attention.CausalMask.String(), "causal or no_mask")
 	cmd.Flags().StringVar(&pass, "pass", "both", "forward, backward or both")
 	o.addFlags(cmd)
 	return cmd

@@ -5,11 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/primus-fl/primus/cmd/primus/command"
-	"github.com/primus-fl/primus/opmanager"
-	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/ops"
 )
 
 func TestExplainGolden(t *testing.T) {

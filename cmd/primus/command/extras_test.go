@@ -3,18 +3,19 @@ package command_test
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/fx"
+
 	"github.com/primus-fl/primus/cmd/primus/command"
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/device/cpu"
 	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/dummy"
 	"github.com/primus-fl/primus/runtime/patch"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-	"go.uber.org/fx"
 )
 
 // primusWith runs a command line in this process with more in the graph.
@@ -37,8 +38,8 @@ func grouped[T any](group string, values ...T) fx.Option {
 // acmeSource has one impl of residual_add.
 func acmeSource(id string) opregistry.Source {
 	return opregistry.Source{Name: "acme", Impls: []opregistry.Impl{{
-		Op: ops.ResidualAdd, ID: id, Kind: opregistry.KindVendor, Vendor: "acme",
-		Run: opregistry.Func[ops.ResidualAddArgs](func(*opregistry.Exec, ops.ResidualAddArgs) error { return nil }),
+		Op: norm.ResidualAdd, ID: id, Kind: opregistry.KindVendor, Vendor: "acme",
+		Run: opregistry.Func[norm.ResidualAddArgs](func(*opregistry.Exec, norm.ResidualAddArgs) error { return nil }),
 	}}}
 }
 

@@ -7,10 +7,11 @@ import (
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
-	"github.com/spf13/cobra"
+	"github.com/primus-fl/primus/ops"
 )
 
 func newOpsCommand(prog program) *cobra.Command {

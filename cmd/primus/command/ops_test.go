@@ -6,13 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/primus-fl/primus/opmanager"
-	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
-	"github.com/primus-fl/primus/vendors/onednn"
-	"github.com/primus-fl/primus/vendors/openblas"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops"
+	"github.com/primus-fl/primus/vendors/onednn"
+	"github.com/primus-fl/primus/vendors/openblas"
 )
 
 type implRow struct {

@@ -8,13 +8,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/primus-fl/primus/cmd/primus/command"
-	"github.com/primus-fl/primus/internal/primustest"
-	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/fx"
+
+	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/primus-fl/primus/internal/primustest"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/norm"
 )
 
 // goTool skips a test where there is no go command.
@@ -57,13 +58,13 @@ const moduleSource = `package acme
 
 import (
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/norm"
 )
 
 func Source() opregistry.Source {
 	return opregistry.Source{Name: "acme", Impls: []opregistry.Impl{{
-		Op: ops.RMSNormFwd, ID: "default.flagos", Kind: opregistry.KindVendor, Vendor: "acme",
-		Run: opregistry.Func[ops.RMSNormFwdArgs](func(*opregistry.Exec, ops.RMSNormFwdArgs) error { return nil }),
+		Op: norm.RMSNormFwd, ID: "default.flagos", Kind: opregistry.KindVendor, Vendor: "acme",
+		Run: opregistry.Func[norm.RMSNormFwdArgs](func(*opregistry.Exec, norm.RMSNormFwdArgs) error { return nil }),
 	}}}
 }
 `
@@ -169,8 +170,8 @@ func TestMainWithExtras(t *testing.T) {
 	source := func(id string) func() opregistry.Source {
 		return func() opregistry.Source {
 			return opregistry.Source{Name: "acme", Impls: []opregistry.Impl{{
-				Op: ops.ResidualAdd, ID: id, Kind: opregistry.KindVendor, Vendor: "acme",
-				Run: opregistry.Func[ops.ResidualAddArgs](func(*opregistry.Exec, ops.ResidualAddArgs) error { return nil }),
+				Op: norm.ResidualAdd, ID: id, Kind: opregistry.KindVendor, Vendor: "acme",
+				Run: opregistry.Func[norm.ResidualAddArgs](func(*opregistry.Exec, norm.ResidualAddArgs) error { return nil }),
 			}}}
 		}
 	}

@@ -9,17 +9,18 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/opregistry/opstest"
+	"github.com/primus-fl/primus/ops"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/abi"
 	"github.com/primus-fl/primus/vendors/plugin"
 	"github.com/primus-fl/primus/vendors/plugin/sandbox"
-	"github.com/spf13/cobra"
 )
 
 // checkChild is the command that checks a part of a plugin for `primus plugins check`.

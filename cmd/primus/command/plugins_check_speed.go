@@ -14,8 +14,9 @@ import (
 	"github.com/primus-fl/primus/internal/benchmarks/opbench"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/opregistry/opstest"
+	"github.com/primus-fl/primus/ops/attention"
+	"github.com/primus-fl/primus/ops/gemm"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -111,14 +112,14 @@ func (c *opChecker) measureSize(d tensor.DType, size int, snap *opregistry.Snaps
 // sizedCase returns a case of an op whose work grows with size; ok is false for an op that has none.
 func sizedCase(m *opbench.Maker, op string, size int) (work opbench.Case, ok bool, err error) {
 	switch {
-	case op == ops.GenericGemm.Name():
+	case op == gemm.GenericGemm.Name():
 		work, err = m.GEMM(size, size, size, opbench.Forward)
-	case op == ops.TEGeneralGroupedGemm.Name():
+	case op == gemm.TEGeneralGroupedGemm.Name():
 		work, err = m.GroupedGEMM(4, size, size, size, opbench.Forward)
-	case op == ops.FusedAttnFwd.Name():
-		work, _, err = m.Attention(1, size, 8, 8, 64, ops.CausalMask)
-	case op == ops.FusedAttnBwd.Name():
-		_, work, err = m.Attention(1, size, 8, 8, 64, ops.CausalMask)
+	case op == attention.FusedAttnFwd.Name():
+		work, _, err = m.Attention(1, size, 8, 8, 64, attention.CausalMask)
+	case op == attention.FusedAttnBwd.Name():
+		_, work, err = m.Attention(1, size, 8, 8, 64, attention.CausalMask)
 	case slices.Contains(opbench.Ops(), op):
 		work, err = m.Op(op, size, 512)
 	default:

@@ -3,12 +3,13 @@ package command
 import (
 	"path/filepath"
 
+	"github.com/spf13/cobra"
+
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/opregistry/opstest"
+	"github.com/primus-fl/primus/ops"
 	"github.com/primus-fl/primus/vendors/plugin"
 	"github.com/primus-fl/primus/vendors/plugin/sandbox"
-	"github.com/spf13/cobra"
 )
 
 // newPluginsProbeCommand returns the child of a probe. What it reports goes to the standard output of the process, which

@@ -7,17 +7,19 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops"
+	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/runs"
 	"github.com/primus-fl/primus/serve"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 // An open page follows a run to its end and then the next one, and shows impls that were registered meanwhile.
@@ -72,8 +74,8 @@ func TestPageFollowsRunsAndImpls(t *testing.T) {
 	const cell = `document.querySelector('[data-cell="residual_add vendor.acme"]')`
 	b.sees(cell + ` === null && document.querySelectorAll("#matrix tbody tr").length > 90`)
 	acme := opregistry.Impl{
-		Op: ops.ResidualAdd, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 100,
-		Run: opregistry.Func[ops.ResidualAddArgs](func(*opregistry.Exec, ops.ResidualAddArgs) error { return nil }),
+		Op: norm.ResidualAdd, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 100,
+		Run: opregistry.Func[norm.ResidualAddArgs](func(*opregistry.Exec, norm.ResidualAddArgs) error { return nil }),
 	}
 	require.NoError(t, reg.Register(opregistry.Source{Name: "acme", Impls: []opregistry.Impl{acme}}))
 	b.sees(cell + `?.className === "candidate"`)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/attention"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -37,16 +37,16 @@ func (b *bench) attention(batch, seq int) contest {
 // causal returns a side that runs a forward and a backward pass of causal attention, with the
 // options that edit sets, and the work for the keys that queries see: two products forward and five
 // backward.
-func (b *bench) causal(batch, seq int, edit func(*ops.FusedAttnBwdArgs)) (side, float64, error) {
+func (b *bench) causal(batch, seq int, edit func(*attention.FusedAttnBwdArgs)) (side, float64, error) {
 	x := func() *tensor.Tensor { return b.floats(batch, seq, attnHeads, headDim) }
-	a := ops.FusedAttnBwdArgs{
+	a := attention.FusedAttnBwdArgs{
 		Q: x(), K: x(), V: x(), O: x(), DO: x(), DQ: x(), DK: x(), DV: x(), Stats: b.floats(batch, attnHeads, seq, 1),
-		QKVFormat: ops.BSHD, AttnMaskType: ops.CausalMask, Saved: &opregistry.Saved{},
+		QKVFormat: attention.BSHD, AttnMaskType: attention.CausalMask, Saved: &opregistry.Saved{},
 	}
 	if edit != nil {
 		edit(&a)
 	}
-	if err := ops.FusedAttnBwd.Validate(a); err != nil {
+	if err := attention.FusedAttnBwd.Validate(a); err != nil {
 		return side{}, 0, err
 	}
 	pairs := 0.5 * float64(seq*seq)
@@ -54,7 +54,7 @@ func (b *bench) causal(batch, seq int, edit func(*ops.FusedAttnBwdArgs)) (side, 
 		beyond := float64(seq - left)
 		pairs -= 0.5 * beyond * beyond
 	}
-	fwd, bwd := implOf(b.flagos, ops.FusedAttnFwd), implOf(b.flagos, ops.FusedAttnBwd)
+	fwd, bwd := implOf(b.flagos, attention.FusedAttnFwd), implOf(b.flagos, attention.FusedAttnBwd)
 	return timed(b.now, func() error {
 		if err := fwd(b.exec, a.Fwd()); err != nil {
 			return err
@@ -69,25 +69,25 @@ func (b *bench) attentionOptions() []contest {
 	for _, shape := range [][2]int{{4, 512}, {1, 1024}} {
 		batch, seq := shape[0], shape[1]
 		square := func() *tensor.Tensor { return b.floats(1, attnHeads, seq, seq) }
-		dropout := func(a *ops.FusedAttnBwdArgs) { a.PDropout, a.RNGSeed = 0.1, 1 }
-		window := func(a *ops.FusedAttnBwdArgs) { a.WindowSize = ops.Window(256, 0) }
-		sinks := func(a *ops.FusedAttnBwdArgs) {
-			a.SoftmaxType, a.SoftmaxOffset, a.DSoftmaxOffset = ops.LearnableSoftmax, b.floats(attnHeads), b.floats(attnHeads)
+		dropout := func(a *attention.FusedAttnBwdArgs) { a.PDropout, a.RNGSeed = 0.1, 1 }
+		window := func(a *attention.FusedAttnBwdArgs) { a.WindowSize = attention.Window(256, 0) }
+		sinks := func(a *attention.FusedAttnBwdArgs) {
+			a.SoftmaxType, a.SoftmaxOffset, a.DSoftmaxOffset = attention.LearnableSoftmax, b.floats(attnHeads), b.floats(attnHeads)
 		}
-		alibi := func(a *ops.FusedAttnBwdArgs) { a.BiasType = ops.ALiBi }
+		alibi := func(a *attention.FusedAttnBwdArgs) { a.BiasType = attention.ALiBi }
 		for _, o := range []struct {
 			name string
-			edit func(*ops.FusedAttnBwdArgs)
+			edit func(*attention.FusedAttnBwdArgs)
 		}{
 			{"dropout", dropout},
 			{"window", window},
 			{"sinks", sinks},
 			{"alibi", alibi},
-			{"bias", func(a *ops.FusedAttnBwdArgs) { a.BiasType, a.Bias = ops.PostScaleBias, square() }},
-			{"bias_and_gradient", func(a *ops.FusedAttnBwdArgs) {
-				a.BiasType, a.Bias, a.DBias = ops.PostScaleBias, square(), square()
+			{"bias", func(a *attention.FusedAttnBwdArgs) { a.BiasType, a.Bias = attention.PostScaleBias, square() }},
+			{"bias_and_gradient", func(a *attention.FusedAttnBwdArgs) {
+				a.BiasType, a.Bias, a.DBias = attention.PostScaleBias, square(), square()
 			}},
-			{"window_alibi_sinks", func(a *ops.FusedAttnBwdArgs) { window(a); alibi(a); sinks(a) }},
+			{"window_alibi_sinks", func(a *attention.FusedAttnBwdArgs) { window(a); alibi(a); sinks(a) }},
 		} {
 			all = append(all, contest{group: "options", name: fmt.Sprintf("%s/b%d_s%d", o.name, batch, seq), unit: "GFLOP/s", prepare: func() (match, error) {
 				m := match{peerName: "without"}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/gemm"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -48,12 +48,12 @@ func (b *bench) gemms() []contest {
 func (b *bench) gemm(name string, m, n, k int, transA, transB bool) contest {
 	work := 2e-9 * float64(m) * float64(n) * float64(k)
 	return contest{group: "gemm", name: name, unit: "GFLOP/s", prepare: func() (match, error) {
-		a := ops.GenericGemmArgs{TransA: transA, TransB: transB, D: b.floats(m, n)}
+		a := gemm.GenericGemmArgs{TransA: transA, TransB: transB, D: b.floats(m, n)}
 		a.A, a.B = b.operand(k, n, transA), b.operand(m, k, transB)
-		if err := ops.GenericGemm.Validate(a); err != nil {
+		if err := gemm.GenericGemm.Validate(a); err != nil {
 			return match{}, err
 		}
-		run := implOf(b.flagos, ops.GenericGemm)
+		run := implOf(b.flagos, gemm.GenericGemm)
 		pair := match{oursWork: work, peerWork: work, peerName: "OpenBLAS", ours: timed(b.now, func() error { return run(b.exec, a) })}
 		if pair.peer.absent = b.blas.Available(); pair.peer.absent != nil {
 			return pair, nil
@@ -61,7 +61,7 @@ func (b *bench) gemm(name string, m, n, k int, transA, transB bool) contest {
 		if info := b.blas.Info(); strings.Contains(info, "warning") {
 			return match{}, fmt.Errorf("the peer is not at its best: %s", info)
 		}
-		library := implOf(b.blas.Source(), ops.GenericGemm)
+		library := implOf(b.blas.Source(), gemm.GenericGemm)
 		pair.peer = timed(b.now, func() error { return library(b.exec, a) })
 		return pair, nil
 	}}

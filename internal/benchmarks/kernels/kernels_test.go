@@ -11,7 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/embedding"
+	"github.com/primus-fl/primus/ops/norm"
+	"github.com/primus-fl/primus/ops/rope"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -55,11 +57,11 @@ func TestTrafficAndLoop(t *testing.T) {
 		loop     string
 	}{
 		{"only read", []opregistry.Operand{{Name: "x", Tensor: x(64), Access: opregistry.AccessRead}}, traffic{read: 2048}, "sum"},
-		{"one to one", ops.FusedRopeForward.Operands(ops.FusedRopeArgs{Input: x(64), Output: x(64), Freqs: x(1)}), traffic{read: 2080, written: 2048}, "y = a·x"},
-		{"two to one", ops.ResidualAdd.Operands(ops.ResidualAddArgs{A: x(64), B: x(64), Output: x(64)}), traffic{read: 4096, written: 2048}, "z = x + y"},
-		{"in place", ops.ResidualAdd.Operands(ops.ResidualAddArgs{A: same, B: x(64), Output: same}), traffic{read: 4096, written: 2048, updated: 2048}, "y += a·x"},
+		{"one to one", rope.FusedRopeForward.Operands(rope.FusedRopeArgs{Input: x(64), Output: x(64), Freqs: x(1)}), traffic{read: 2080, written: 2048}, "y = a·x"},
+		{"two to one", norm.ResidualAdd.Operands(norm.ResidualAddArgs{A: x(64), B: x(64), Output: x(64)}), traffic{read: 4096, written: 2048}, "z = x + y"},
+		{"in place", norm.ResidualAdd.Operands(norm.ResidualAddArgs{A: same, B: x(64), Output: same}), traffic{read: 4096, written: 2048, updated: 2048}, "y += a·x"},
 		{"two results", []opregistry.Operand{{Tensor: x(64), Access: opregistry.AccessRead}, {Tensor: x(128), Access: opregistry.AccessWrite}}, traffic{read: 2048, written: 4096}, "y, z = a·x, b·x"},
-		{"picked rows", ops.EmbeddingFwd.Operands(ops.EmbeddingFwdArgs{
+		{"picked rows", embedding.EmbeddingFwd.Operands(embedding.EmbeddingFwdArgs{
 			Indices: dense(make([]int32, 4), 4), Weight: x(64), Output: x(4),
 		}), traffic{read: 16 + 128, written: 128}, "y = a·x"},
 	}

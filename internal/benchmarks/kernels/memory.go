@@ -4,7 +4,13 @@ import (
 	"strconv"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/activation"
+	"github.com/primus-fl/primus/ops/attention"
+	"github.com/primus-fl/primus/ops/embedding"
+	"github.com/primus-fl/primus/ops/loss"
+	"github.com/primus-fl/primus/ops/norm"
+	"github.com/primus-fl/primus/ops/optim"
+	"github.com/primus-fl/primus/ops/rope"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -22,14 +28,14 @@ const (
 func (b *bench) geluOps() []contest {
 	x := func() *tensor.Tensor { return b.floats(tokens, hidden) }
 	all := []contest{
-		memoryOp(b, "gelu", ops.GELU, func() ops.ActivationArgs {
-			return ops.ActivationArgs{Input: x(), Output: x()}
+		memoryOp(b, "gelu", activation.GELU, func() activation.ActivationArgs {
+			return activation.ActivationArgs{Input: x(), Output: x()}
 		}),
-		memoryOp(b, "dgelu", ops.DGELU, func() ops.DActivationArgs {
-			return ops.DActivationArgs{Grad: x(), FwdInput: x(), Output: x()}
+		memoryOp(b, "dgelu", activation.DGELU, func() activation.DActivationArgs {
+			return activation.DActivationArgs{Grad: x(), FwdInput: x(), Output: x()}
 		}),
-		memoryOp(b, "dbias_dgelu", ops.DBiasDGELU, func() ops.DBiasDActivationArgs {
-			return ops.DBiasDActivationArgs{Grad: x(), FwdInput: x(), Output: x(), DBias: b.floats(hidden)}
+		memoryOp(b, "dbias_dgelu", activation.DBiasDGELU, func() activation.DBiasDActivationArgs {
+			return activation.DBiasDActivationArgs{Grad: x(), FwdInput: x(), Output: x(), DBias: b.floats(hidden)}
 		}),
 	}
 	for i := range all {
@@ -44,80 +50,80 @@ func (b *bench) memoryOps() []contest {
 	flag := func() *tensor.Tensor { return dense([]int32{0}, 1) }
 	saved := &opregistry.Saved{}
 	all := []contest{
-		memoryOp(b, "rmsnorm_fwd", ops.RMSNormFwd, func() ops.RMSNormFwdArgs {
-			return ops.RMSNormFwdArgs{Input: x(hidden), Weight: b.floats(hidden), Output: x(hidden), RSigma: x(1), Eps: 1e-5, Saved: saved}
+		memoryOp(b, "rmsnorm_fwd", norm.RMSNormFwd, func() norm.RMSNormFwdArgs {
+			return norm.RMSNormFwdArgs{Input: x(hidden), Weight: b.floats(hidden), Output: x(hidden), RSigma: x(1), Eps: 1e-5, Saved: saved}
 		}),
-		memoryOp(b, "rmsnorm_bwd", ops.RMSNormBwd, func() ops.RMSNormBwdArgs {
-			return ops.RMSNormBwdArgs{
+		memoryOp(b, "rmsnorm_bwd", norm.RMSNormBwd, func() norm.RMSNormBwdArgs {
+			return norm.RMSNormBwdArgs{
 				DZ: x(hidden), X: x(hidden), RSigma: x(1), Gamma: b.floats(hidden), DX: x(hidden), DGamma: b.floats(hidden), Saved: saved,
 			}
 		}),
-		memoryOp(b, "rmsnorm_bwd_add", ops.RMSNormBwdAdd, func() ops.RMSNormBwdAddArgs {
-			return ops.RMSNormBwdAddArgs{
+		memoryOp(b, "rmsnorm_bwd_add", norm.RMSNormBwdAdd, func() norm.RMSNormBwdAddArgs {
+			return norm.RMSNormBwdAddArgs{
 				DZ: x(hidden), X: x(hidden), Add: x(hidden), RSigma: x(1), Gamma: b.floats(hidden), DX: x(hidden), DGamma: b.floats(hidden),
 			}
 		}),
-		memoryOp(b, "layernorm_fwd", ops.LayerNormFwd, func() ops.LayerNormFwdArgs {
-			return ops.LayerNormFwdArgs{
+		memoryOp(b, "layernorm_fwd", norm.LayerNormFwd, func() norm.LayerNormFwdArgs {
+			return norm.LayerNormFwdArgs{
 				Input: x(hidden), Weight: b.floats(hidden), Bias: b.floats(hidden), Output: x(hidden), Mu: x(1), RSigma: x(1), Eps: 1e-5,
 				Saved: saved,
 			}
 		}),
-		memoryOp(b, "layernorm_bwd", ops.LayerNormBwd, func() ops.LayerNormBwdArgs {
-			return ops.LayerNormBwdArgs{
+		memoryOp(b, "layernorm_bwd", norm.LayerNormBwd, func() norm.LayerNormBwdArgs {
+			return norm.LayerNormBwdArgs{
 				DZ: x(hidden), X: x(hidden), Mu: x(1), RSigma: x(1), Gamma: b.floats(hidden), DX: x(hidden), DGamma: b.floats(hidden),
 				DBeta: b.floats(hidden), Saved: saved,
 			}
 		}),
-		memoryOp(b, "swiglu", ops.SwiGLU, func() ops.SwiGLUArgs {
-			return ops.SwiGLUArgs{Input: x(2 * hidden), Output: x(hidden)}
+		memoryOp(b, "swiglu", activation.SwiGLU, func() activation.SwiGLUArgs {
+			return activation.SwiGLUArgs{Input: x(2 * hidden), Output: x(hidden)}
 		}),
-		memoryOp(b, "dswiglu", ops.DSwiGLU, func() ops.DSwiGLUArgs {
-			return ops.DSwiGLUArgs{Grad: x(hidden), FwdInput: x(2 * hidden), Output: x(2 * hidden)}
+		memoryOp(b, "dswiglu", activation.DSwiGLU, func() activation.DSwiGLUArgs {
+			return activation.DSwiGLUArgs{Grad: x(hidden), FwdInput: x(2 * hidden), Output: x(2 * hidden)}
 		}),
-		memoryOp(b, "residual_add", ops.ResidualAdd, func() ops.ResidualAddArgs {
-			return ops.ResidualAddArgs{A: x(hidden), B: x(hidden), Output: x(hidden)}
+		memoryOp(b, "residual_add", norm.ResidualAdd, func() norm.ResidualAddArgs {
+			return norm.ResidualAddArgs{A: x(hidden), B: x(hidden), Output: x(hidden)}
 		}),
-		memoryOp(b, "fused_rope_forward", ops.FusedRopeForward, b.ropeArgs),
-		memoryOp(b, "fused_rope_backward", ops.FusedRopeBackward, b.ropeArgs),
-		memoryOp(b, "multi_tensor_adam", ops.MultiTensorAdam, func() ops.MultiTensorAdamArgs {
+		memoryOp(b, "fused_rope_forward", rope.FusedRopeForward, b.ropeArgs),
+		memoryOp(b, "fused_rope_backward", rope.FusedRopeBackward, b.ropeArgs),
+		memoryOp(b, "multi_tensor_adam", optim.MultiTensorAdam, func() optim.MultiTensorAdamArgs {
 			return adamArgs(flag(), b.lists(4, parameters))
 		}),
-		memoryOp(b, "multi_tensor_adam/64_tensors", ops.MultiTensorAdam, func() ops.MultiTensorAdamArgs {
+		memoryOp(b, "multi_tensor_adam/64_tensors", optim.MultiTensorAdam, func() optim.MultiTensorAdamArgs {
 			sizes := make([]int, 64)
 			for i := range sizes {
 				sizes[i] = parameters / len(sizes)
 			}
 			return adamArgs(flag(), b.lists(4, sizes...))
 		}),
-		memoryOp(b, "multi_tensor_l2norm", ops.MultiTensorL2Norm, func() ops.MultiTensorL2NormArgs {
-			return ops.MultiTensorL2NormArgs{NoopFlag: flag(), TensorLists: b.lists(1, parameters), Norm: b.floats(1)}
+		memoryOp(b, "multi_tensor_l2norm", optim.MultiTensorL2Norm, func() optim.MultiTensorL2NormArgs {
+			return optim.MultiTensorL2NormArgs{NoopFlag: flag(), TensorLists: b.lists(1, parameters), Norm: b.floats(1)}
 		}),
-		memoryOp(b, "multi_tensor_scale", ops.MultiTensorScale, func() ops.MultiTensorScaleArgs {
-			return ops.MultiTensorScaleArgs{NoopFlag: flag(), TensorLists: b.lists(2, parameters), Scale: 0.5}
+		memoryOp(b, "multi_tensor_scale", optim.MultiTensorScale, func() optim.MultiTensorScaleArgs {
+			return optim.MultiTensorScaleArgs{NoopFlag: flag(), TensorLists: b.lists(2, parameters), Scale: 0.5}
 		}),
-		memoryOp(b, "multi_tensor_scale/in_place", ops.MultiTensorScale, func() ops.MultiTensorScaleArgs {
+		memoryOp(b, "multi_tensor_scale/in_place", optim.MultiTensorScale, func() optim.MultiTensorScaleArgs {
 			list := b.lists(1, parameters)[0]
-			return ops.MultiTensorScaleArgs{NoopFlag: flag(), TensorLists: [][]*tensor.Tensor{list, list}, Scale: 1}
+			return optim.MultiTensorScaleArgs{NoopFlag: flag(), TensorLists: [][]*tensor.Tensor{list, list}, Scale: 1}
 		}),
-		memoryOp(b, "embedding_fwd", ops.EmbeddingFwd, func() ops.EmbeddingFwdArgs {
-			return ops.EmbeddingFwdArgs{Indices: b.indexes(tokens, vocab), Weight: b.floats(vocab, hidden), Output: x(hidden)}
+		memoryOp(b, "embedding_fwd", embedding.EmbeddingFwd, func() embedding.EmbeddingFwdArgs {
+			return embedding.EmbeddingFwdArgs{Indices: b.indexes(tokens, vocab), Weight: b.floats(vocab, hidden), Output: x(hidden)}
 		}),
-		memoryOp(b, "embedding_bwd", ops.EmbeddingBwd, func() ops.EmbeddingBwdArgs {
-			return ops.EmbeddingBwdArgs{Indices: b.indexes(tokens, vocab), Grad: x(hidden), DWeight: b.floats(vocab, hidden)}
+		memoryOp(b, "embedding_bwd", embedding.EmbeddingBwd, func() embedding.EmbeddingBwdArgs {
+			return embedding.EmbeddingBwdArgs{Indices: b.indexes(tokens, vocab), Grad: x(hidden), DWeight: b.floats(vocab, hidden)}
 		}),
 	}
 	for _, width := range []int{hidden, vocab} {
 		name := strconv.Itoa(width)
 		all = append(all,
-			memoryOp(b, "cross_entropy_fwd/"+name, ops.CrossEntropyFwd, func() ops.CrossEntropyFwdArgs {
-				return ops.CrossEntropyFwdArgs{
+			memoryOp(b, "cross_entropy_fwd/"+name, loss.CrossEntropyFwd, func() loss.CrossEntropyFwdArgs {
+				return loss.CrossEntropyFwdArgs{
 					Logits: x(width), Targets: b.indexes(tokens, width), Losses: b.floats(tokens), LSE: b.floats(tokens),
 					IgnoreIndex: ignored, Saved: saved,
 				}
 			}),
-			memoryOp(b, "cross_entropy_bwd/"+name, ops.CrossEntropyBwd, func() ops.CrossEntropyBwdArgs {
-				return ops.CrossEntropyBwdArgs{
+			memoryOp(b, "cross_entropy_bwd/"+name, loss.CrossEntropyBwd, func() loss.CrossEntropyBwdArgs {
+				return loss.CrossEntropyBwdArgs{
 					Logits: x(width), Targets: b.indexes(tokens, width), LSE: b.floats(tokens), DLosses: b.floats(tokens),
 					DLogits: x(width), IgnoreIndex: ignored, Saved: saved,
 				}
@@ -127,7 +133,7 @@ func (b *bench) memoryOps() []contest {
 }
 
 // ropeArgs turn the heads of four sequences.
-func (b *bench) ropeArgs() ops.FusedRopeArgs {
+func (b *bench) ropeArgs() rope.FusedRopeArgs {
 	const sequences = 4
 	freqs := make([]float32, tokens/sequences*headDim)
 	for i := range freqs {
@@ -137,15 +143,15 @@ func (b *bench) ropeArgs() ops.FusedRopeArgs {
 		}
 	}
 	shape := []int{sequences, tokens / sequences, hidden / headDim, headDim}
-	return ops.FusedRopeArgs{
-		Input: b.floats(shape...), Output: b.floats(shape...), Freqs: dense(freqs, tokens/sequences, headDim), QKVFormat: ops.BSHD,
+	return rope.FusedRopeArgs{
+		Input: b.floats(shape...), Output: b.floats(shape...), Freqs: dense(freqs, tokens/sequences, headDim), QKVFormat: attention.BSHD,
 	}
 }
 
-func adamArgs(flag *tensor.Tensor, lists [][]*tensor.Tensor) ops.MultiTensorAdamArgs {
-	return ops.MultiTensorAdamArgs{
+func adamArgs(flag *tensor.Tensor, lists [][]*tensor.Tensor) optim.MultiTensorAdamArgs {
+	return optim.MultiTensorAdamArgs{
 		NoopFlag: flag, TensorLists: lists, LR: 1e-3, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8,
-		Step: 10, Mode: ops.AdamDecay, BiasCorrection: true, WeightDecay: 0.1,
+		Step: 10, Mode: optim.AdamDecay, BiasCorrection: true, WeightDecay: 0.1,
 	}
 }
 

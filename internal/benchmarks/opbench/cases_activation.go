@@ -2,7 +2,8 @@ package opbench
 
 import (
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/activation"
+	softmaxops "github.com/primus-fl/primus/ops/softmax"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -10,38 +11,38 @@ import (
 // output.
 func activationCases() map[string]builder {
 	cases := map[string]builder{
-		ops.ClampedSwiGLU.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, ops.ClampedSwiGLU, shape, ops.ClampedSwiGLUArgs{Input: m.random(rows, 2*cols), Output: m.fresh(m.dtype, rows, cols)})
+		activation.ClampedSwiGLU.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, activation.ClampedSwiGLU, shape, activation.ClampedSwiGLUArgs{Input: m.random(rows, 2*cols), Output: m.fresh(m.dtype, rows, cols)})
 		},
-		ops.ClampedDSwiGLU.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, ops.ClampedDSwiGLU, shape, ops.ClampedDSwiGLUArgs{
+		activation.ClampedDSwiGLU.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, activation.ClampedDSwiGLU, shape, activation.ClampedDSwiGLUArgs{
 				Grad: m.random(rows, cols), FwdInput: m.random(rows, 2*cols), Output: m.fresh(m.dtype, rows, 2*cols),
 			})
 		},
 	}
-	type forward = opregistry.Op[ops.ActivationArgs]
-	type backward = opregistry.Op[ops.DActivationArgs]
+	type forward = opregistry.Op[activation.ActivationArgs]
+	type backward = opregistry.Op[activation.DActivationArgs]
 	activations := func(halves int, fwd []*forward, bwd []*backward) {
 		for _, op := range fwd {
 			cases[op.Name()] = func(m *Maker, shape string, rows, cols int) (Case, error) {
-				return newCase(m, op, shape, ops.ActivationArgs{Input: m.random(rows, halves*cols), Output: m.fresh(m.dtype, rows, cols)})
+				return newCase(m, op, shape, activation.ActivationArgs{Input: m.random(rows, halves*cols), Output: m.fresh(m.dtype, rows, cols)})
 			}
 		}
 		for _, op := range bwd {
 			cases[op.Name()] = func(m *Maker, shape string, rows, cols int) (Case, error) {
-				return newCase(m, op, shape, ops.DActivationArgs{
+				return newCase(m, op, shape, activation.DActivationArgs{
 					Grad: m.random(rows, cols), FwdInput: m.random(rows, halves*cols), Output: m.fresh(m.dtype, rows, halves*cols),
 				})
 			}
 		}
 	}
-	activations(1, []*forward{ops.GELU, ops.QGELU, ops.ReLU, ops.SReLU, ops.SiLU},
-		[]*backward{ops.DGELU, ops.DQGELU, ops.DReLU, ops.DSReLU, ops.DSiLU})
-	activations(2, []*forward{ops.GLU, ops.SwiGLU, ops.GEGLU, ops.QGEGLU, ops.ReGLU, ops.SReGLU},
-		[]*backward{ops.DGLU, ops.DSwiGLU, ops.DGEGLU, ops.DQGEGLU, ops.DReGLU, ops.DSReGLU})
-	for _, op := range []*opregistry.Op[ops.DBiasDActivationArgs]{ops.DBiasDGELU, ops.DBiasDQGELU, ops.DBiasDReLU, ops.DBiasDSReLU, ops.DBiasDSiLU} {
+	activations(1, []*forward{activation.GELU, activation.QGELU, activation.ReLU, activation.SReLU, activation.SiLU},
+		[]*backward{activation.DGELU, activation.DQGELU, activation.DReLU, activation.DSReLU, activation.DSiLU})
+	activations(2, []*forward{activation.GLU, activation.SwiGLU, activation.GEGLU, activation.QGEGLU, activation.ReGLU, activation.SReGLU},
+		[]*backward{activation.DGLU, activation.DSwiGLU, activation.DGEGLU, activation.DQGEGLU, activation.DReGLU, activation.DSReGLU})
+	for _, op := range []*opregistry.Op[activation.DBiasDActivationArgs]{activation.DBiasDGELU, activation.DBiasDQGELU, activation.DBiasDReLU, activation.DBiasDSReLU, activation.DBiasDSiLU} {
 		cases[op.Name()] = func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, op, shape, ops.DBiasDActivationArgs{
+			return newCase(m, op, shape, activation.DBiasDActivationArgs{
 				Grad: m.random(rows, cols), FwdInput: m.random(rows, cols), DBias: m.fresh(m.dtype, cols), Output: m.fresh(m.dtype, rows, cols),
 			})
 		}
@@ -56,8 +57,8 @@ const softmaxScale = 0.125
 // mask they are square matrices of cols columns, as many as have about that many rows together.
 func softmaxCases() map[string]builder {
 	cases := map[string]builder{
-		ops.ScaledMaskedSoftmaxForward.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, ops.ScaledMaskedSoftmaxForward, shape, ops.ScaledMaskedSoftmaxForwardArgs{
+		softmaxops.ScaledMaskedSoftmaxForward.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, softmaxops.ScaledMaskedSoftmaxForward, shape, softmaxops.ScaledMaskedSoftmaxForwardArgs{
 				Input: m.random(1, 1, rows, cols), Mask: m.fresh(tensor.U8, 1, 1, rows, cols), Output: m.fresh(m.dtype, 1, 1, rows, cols),
 				ScaleFactor: softmaxScale,
 			})
@@ -67,23 +68,23 @@ func softmaxCases() map[string]builder {
 	plain := scores(func(rows, cols int) []int { return []int{1, 1, rows, cols} })
 	squares := scores(func(rows, cols int) []int { return []int{1, max(rows/max(cols, 1), 1), cols, cols} })
 	triangles := scores(func(rows, cols int) []int { return squares(rows, cols)[1:] })
-	softmax := func(scores scores, fwd *opregistry.Op[ops.SoftmaxArgs], bwd *opregistry.Op[ops.SoftmaxBackwardArgs]) {
+	softmax := func(scores scores, fwd *opregistry.Op[softmaxops.SoftmaxArgs], bwd *opregistry.Op[softmaxops.SoftmaxBackwardArgs]) {
 		if fwd != nil {
 			cases[fwd.Name()] = func(m *Maker, shape string, rows, cols int) (Case, error) {
 				s := scores(rows, cols)
-				return newCase(m, fwd, shape, ops.SoftmaxArgs{Input: m.random(s...), Output: m.fresh(m.dtype, s...), ScaleFactor: softmaxScale})
+				return newCase(m, fwd, shape, softmaxops.SoftmaxArgs{Input: m.random(s...), Output: m.fresh(m.dtype, s...), ScaleFactor: softmaxScale})
 			}
 		}
 		cases[bwd.Name()] = func(m *Maker, shape string, rows, cols int) (Case, error) {
 			s := scores(rows, cols)
-			return newCase(m, bwd, shape, ops.SoftmaxBackwardArgs{
+			return newCase(m, bwd, shape, softmaxops.SoftmaxBackwardArgs{
 				OutputGrads: m.random(s...), SoftmaxResults: m.random(s...), Output: m.fresh(m.dtype, s...), ScaleFactor: softmaxScale,
 			})
 		}
 	}
-	softmax(plain, ops.ScaledSoftmaxForward, ops.ScaledSoftmaxBackward)
-	softmax(plain, nil, ops.ScaledMaskedSoftmaxBackward)
-	softmax(triangles, ops.ScaledUpperTriangMaskedSoftmaxForward, ops.ScaledUpperTriangMaskedSoftmaxBackward)
-	softmax(squares, ops.ScaledAlignedCausalMaskedSoftmaxForward, ops.ScaledAlignedCausalMaskedSoftmaxBackward)
+	softmax(plain, softmaxops.ScaledSoftmaxForward, softmaxops.ScaledSoftmaxBackward)
+	softmax(plain, nil, softmaxops.ScaledMaskedSoftmaxBackward)
+	softmax(triangles, softmaxops.ScaledUpperTriangMaskedSoftmaxForward, softmaxops.ScaledUpperTriangMaskedSoftmaxBackward)
+	softmax(squares, softmaxops.ScaledAlignedCausalMaskedSoftmaxForward, softmaxops.ScaledAlignedCausalMaskedSoftmaxBackward)
 	return cases
 }

@@ -1,57 +1,57 @@
 package opbench
 
 import (
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/optim"
 	"github.com/primus-fl/primus/tensor"
 )
 
 // listCases returns the cases of the ops over lists of tensors, of one tensor each.
 func listCases() map[string]builder {
 	return map[string]builder{
-		ops.MultiTensorAdam.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, ops.MultiTensorAdam, shape, ops.MultiTensorAdamArgs{
+		optim.MultiTensorAdam.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, optim.MultiTensorAdam, shape, optim.MultiTensorAdamArgs{
 				NoopFlag: m.fresh(tensor.I32, 1), TensorLists: lists(m.random(rows, cols), m.random(rows, cols), m.positive(rows, cols), m.positive(rows, cols)),
-				LR: 1e-3, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, Step: 100, Mode: ops.AdamDecay, BiasCorrection: true, WeightDecay: 0.1,
+				LR: 1e-3, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, Step: 100, Mode: optim.AdamDecay, BiasCorrection: true, WeightDecay: 0.1,
 			})
 		},
-		ops.MultiTensorL2Norm.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, ops.MultiTensorL2Norm, shape, ops.MultiTensorL2NormArgs{
+		optim.MultiTensorL2Norm.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, optim.MultiTensorL2Norm, shape, optim.MultiTensorL2NormArgs{
 				NoopFlag: m.fresh(tensor.I32, 1), TensorLists: lists(m.random(rows, cols)), Norm: m.fresh(tensor.F32, 1),
 			})
 		},
-		ops.MultiTensorScale.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, ops.MultiTensorScale, shape, ops.MultiTensorScaleArgs{
+		optim.MultiTensorScale.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, optim.MultiTensorScale, shape, optim.MultiTensorScaleArgs{
 				NoopFlag: m.fresh(tensor.I32, 1), TensorLists: lists(m.random(rows, cols), m.fresh(m.dtype, rows, cols)), Scale: 0.5,
 			})
 		},
-		ops.MultiTensorAdamParamRemainder.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, ops.MultiTensorAdamParamRemainder, shape, ops.MultiTensorAdamArgs{
+		optim.MultiTensorAdamParamRemainder.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, optim.MultiTensorAdamParamRemainder, shape, optim.MultiTensorAdamArgs{
 				NoopFlag:    m.fresh(tensor.I32, 1),
 				TensorLists: lists(m.random(rows, cols), m.fresh(tensor.BF16, rows, cols), m.positive(rows, cols), m.positive(rows, cols), m.fresh(tensor.I16, rows, cols)),
-				LR:          1e-3, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, Step: 100, Mode: ops.AdamDecay, BiasCorrection: true, WeightDecay: 0.1,
+				LR:          1e-3, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8, Step: 100, Mode: optim.AdamDecay, BiasCorrection: true, WeightDecay: 0.1,
 			})
 		},
-		ops.MultiTensorAdamCapturable.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, ops.MultiTensorAdamCapturable, shape, m.capturable(
+		optim.MultiTensorAdamCapturable.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, optim.MultiTensorAdamCapturable, shape, m.capturable(
 				m.random(rows, cols), m.random(rows, cols), m.positive(rows, cols), m.positive(rows, cols)))
 		},
-		ops.MultiTensorAdamCapturableMaster.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, ops.MultiTensorAdamCapturableMaster, shape, m.capturable(
+		optim.MultiTensorAdamCapturableMaster.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, optim.MultiTensorAdamCapturableMaster, shape, m.capturable(
 				m.random(rows, cols), m.random(rows, cols), m.positive(rows, cols), m.positive(rows, cols), m.positive(rows, cols)))
 		},
-		ops.MultiTensorSGD.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, ops.MultiTensorSGD, shape, ops.MultiTensorSGDArgs{
+		optim.MultiTensorSGD.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, optim.MultiTensorSGD, shape, optim.MultiTensorSGDArgs{
 				NoopFlag: m.fresh(tensor.I32, 1), TensorLists: lists(m.random(rows, cols), m.random(rows, cols), m.positive(rows, cols)),
 				WD: 0.1, Momentum: 0.9, LR: 1e-3, Nesterov: true, Scale: 1,
 			})
 		},
-		ops.MultiTensorUnscaleL2Norm.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, ops.MultiTensorUnscaleL2Norm, shape, ops.MultiTensorUnscaleL2NormArgs{
+		optim.MultiTensorUnscaleL2Norm.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, optim.MultiTensorUnscaleL2Norm, shape, optim.MultiTensorUnscaleL2NormArgs{
 				NoopFlag: m.fresh(tensor.I32, 1), TensorLists: lists(m.random(rows, cols)), InvScale: m.positive(1), Norm: m.fresh(tensor.F32, 1),
 			})
 		},
-		ops.MultiTensorScaleTensor.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, ops.MultiTensorScaleTensor, shape, ops.MultiTensorScaleTensorArgs{
+		optim.MultiTensorScaleTensor.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return newCase(m, optim.MultiTensorScaleTensor, shape, optim.MultiTensorScaleTensorArgs{
 				NoopFlag: m.fresh(tensor.I32, 1), TensorLists: lists(m.random(rows, cols), m.fresh(m.dtype, rows, cols)), Scale: m.positive(1),
 			})
 		},
@@ -59,10 +59,10 @@ func listCases() map[string]builder {
 }
 
 // capturable returns a step of Adam over lists of one tensor each.
-func (m *Maker) capturable(tensors ...*tensor.Tensor) ops.MultiTensorAdamCapturableArgs {
-	return ops.MultiTensorAdamCapturableArgs{
+func (m *Maker) capturable(tensors ...*tensor.Tensor) optim.MultiTensorAdamCapturableArgs {
+	return optim.MultiTensorAdamCapturableArgs{
 		NoopFlag: m.fresh(tensor.I32, 1), TensorLists: lists(tensors...), LR: m.positive(1), Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8,
-		Step: m.indexes(100, 1), Mode: ops.AdamDecay, BiasCorrection: true, WeightDecay: 0.1, InvScale: m.positive(1),
+		Step: m.indexes(100, 1), Mode: optim.AdamDecay, BiasCorrection: true, WeightDecay: 0.1, InvScale: m.positive(1),
 	}
 }
 

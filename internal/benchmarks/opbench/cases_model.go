@@ -2,7 +2,9 @@ package opbench
 
 import (
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/dropout"
+	"github.com/primus-fl/primus/ops/moe"
+	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -18,14 +20,14 @@ const dropped = 0.1
 // familyCases returns the cases of the ops that models other than Llama have.
 func familyCases() map[string]builder {
 	return map[string]builder{
-		ops.LayerNormFwd.Name():    first((*Maker).layerNorm),
-		ops.LayerNormBwd.Name():    second((*Maker).layerNorm),
-		ops.DropoutFwd.Name():      first((*Maker).dropout),
-		ops.DropoutBwd.Name():      second((*Maker).dropout),
-		ops.MoEPermuteFwd.Name():   first((*Maker).permute),
-		ops.MoEPermuteBwd.Name():   second((*Maker).permute),
-		ops.MoEUnpermuteFwd.Name(): first((*Maker).unpermute),
-		ops.MoEUnpermuteBwd.Name(): second((*Maker).unpermute),
+		norm.LayerNormFwd.Name():   first((*Maker).layerNorm),
+		norm.LayerNormBwd.Name():   second((*Maker).layerNorm),
+		dropout.DropoutFwd.Name():  first((*Maker).dropout),
+		dropout.DropoutBwd.Name():  second((*Maker).dropout),
+		moe.MoEPermuteFwd.Name():   first((*Maker).permute),
+		moe.MoEPermuteBwd.Name():   second((*Maker).permute),
+		moe.MoEUnpermuteFwd.Name(): first((*Maker).unpermute),
+		moe.MoEUnpermuteBwd.Name(): second((*Maker).unpermute),
 	}
 }
 
@@ -55,33 +57,33 @@ func pair[A, B any](m *Maker, shape string, fwdOp *opregistry.Op[A], f A, bwdOp 
 }
 
 func (m *Maker) layerNorm(shape string, rows, cols int) (fwd, bwd Case, err error) {
-	f := ops.LayerNormFwdArgs{
+	f := norm.LayerNormFwdArgs{
 		Input: m.random(rows, cols), Weight: m.random(cols), Bias: m.random(cols), Output: m.fresh(m.dtype, rows, cols),
 		Mu: m.fresh(tensor.F32, rows), RSigma: m.fresh(tensor.F32, rows), Eps: 1e-5, Saved: new(opregistry.Saved),
 	}
-	return pair(m, shape, ops.LayerNormFwd, f, ops.LayerNormBwd, ops.LayerNormBwdArgs{
+	return pair(m, shape, norm.LayerNormFwd, f, norm.LayerNormBwd, norm.LayerNormBwdArgs{
 		DZ: m.random(rows, cols), X: f.Input, Mu: f.Mu, RSigma: f.RSigma, Gamma: f.Weight, DX: m.fresh(m.dtype, rows, cols),
 		DGamma: m.fresh(m.dtype, cols), DBeta: m.fresh(m.dtype, cols), Saved: f.Saved,
 	})
 }
 
 func (m *Maker) dropout(shape string, rows, cols int) (fwd, bwd Case, err error) {
-	f := ops.DropoutFwdArgs{
+	f := dropout.DropoutFwdArgs{
 		Input: m.random(rows, cols), Out: m.fresh(m.dtype, rows, cols), Mask: m.fresh(tensor.U8, (rows*cols+7)/8),
 		DropoutProbability: dropped, Seed: 1, Saved: new(opregistry.Saved),
 	}
-	return pair(m, shape, ops.DropoutFwd, f, ops.DropoutBwd, ops.DropoutBwdArgs{
+	return pair(m, shape, dropout.DropoutFwd, f, dropout.DropoutBwd, dropout.DropoutBwdArgs{
 		GradOutput: m.random(rows, cols), Mask: f.Mask, GradInput: m.fresh(m.dtype, rows, cols), DropoutProbability: dropped, Saved: f.Saved,
 	})
 }
 
 // permute returns the cases that copy the rows of tokens to their experts and the gradients back.
 func (m *Maker) permute(shape string, rows, cols int) (fwd, bwd Case, err error) {
-	f := ops.MoEPermuteFwdArgs{
+	f := moe.MoEPermuteFwdArgs{
 		Input: m.random(rows, cols), Indices: m.indexes(experts, rows, topk), Output: m.fresh(m.dtype, topk*rows, cols),
 		RowIDMap: m.fresh(tensor.I32, topk*rows), Saved: new(opregistry.Saved),
 	}
-	return pair(m, shape, ops.MoEPermuteFwd, f, ops.MoEPermuteBwd, ops.MoEUnpermuteArgs{
+	return pair(m, shape, moe.MoEPermuteFwd, f, moe.MoEPermuteBwd, moe.MoEUnpermuteArgs{
 		Input: m.random(topk*rows, cols), RowIDMap: f.RowIDMap, Output: m.fresh(m.dtype, rows, cols), Saved: f.Saved,
 	})
 }
@@ -89,18 +91,18 @@ func (m *Maker) permute(shape string, rows, cols int) (fwd, bwd Case, err error)
 // unpermute returns the cases that compute the weighted sum of the experts' results for each token,
 // after a permutation.
 func (m *Maker) unpermute(shape string, rows, cols int) (fwd, bwd Case, err error) {
-	f := ops.MoEPermuteFwdArgs{
+	f := moe.MoEPermuteFwdArgs{
 		Input: m.random(rows, cols), Indices: m.indexes(experts, rows, topk), Output: m.fresh(m.dtype, topk*rows, cols),
 		RowIDMap: m.fresh(tensor.I32, topk*rows), Saved: new(opregistry.Saved),
 	}
 	prob := m.positive(rows, topk)
-	permuted, fwd, err := pair(m, shape, ops.MoEPermuteFwd, f, ops.MoEUnpermuteFwd, ops.MoEUnpermuteArgs{
+	permuted, fwd, err := pair(m, shape, moe.MoEPermuteFwd, f, moe.MoEUnpermuteFwd, moe.MoEUnpermuteArgs{
 		Input: f.Output, RowIDMap: f.RowIDMap, Prob: prob, Output: m.fresh(m.dtype, rows, cols), Saved: f.Saved,
 	})
 	if err != nil {
 		return fwd, bwd, err
 	}
-	bwd, err = newCase(m, ops.MoEUnpermuteBwd, shape, ops.MoEUnpermuteBwdArgs{
+	bwd, err = newCase(m, moe.MoEUnpermuteBwd, shape, moe.MoEUnpermuteBwdArgs{
 		InputBwd: m.random(rows, cols), InputFwd: f.Output, RowIDMap: f.RowIDMap, Prob: prob,
 		ActGrad: m.fresh(m.dtype, topk*rows, cols), ProbGrad: m.fresh(tensor.F32, rows, topk), Saved: f.Saved,
 	})

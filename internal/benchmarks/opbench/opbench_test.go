@@ -7,15 +7,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/primus-fl/primus/device/cpu"
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/internal/benchmarks/opbench"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/attention"
+	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/tensor"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 func newMaker(t *testing.T, d tensor.DType) *opbench.Maker {
@@ -70,7 +72,7 @@ func runEveryCase(t *testing.T, d tensor.DType) {
 		add(m.GEMM(5, 6, 7, l))
 		add(m.GroupedGEMM(3, 5, 6, 7, l))
 	}
-	for _, mask := range []ops.MaskType{ops.CausalMask, ops.NoMask} {
+	for _, mask := range []attention.MaskType{attention.CausalMask, attention.NoMask} {
 		fwd, bwd, err := m.Attention(2, 9, 4, 2, 8, mask)
 		add(fwd, err)
 		add(bwd, err)
@@ -101,11 +103,11 @@ func TestCounts(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 4*gemm.FLOPs, grouped.FLOPs)
 	assert.Equal(t, 4*gemm.Bytes, grouped.Bytes)
-	fwd, bwd, err := m.Attention(2, 8, 4, 4, 16, ops.CausalMask)
+	fwd, bwd, err := m.Attention(2, 8, 4, 4, 16, attention.CausalMask)
 	require.NoError(t, err)
 	assert.Equal(t, 2.*2*4*8*8*16, fwd.FLOPs)
 	assert.Equal(t, 5.*2*4*8*8*16, bwd.FLOPs)
-	open, _, err := m.Attention(2, 8, 4, 4, 16, ops.NoMask)
+	open, _, err := m.Attention(2, 8, 4, 4, 16, attention.NoMask)
 	require.NoError(t, err)
 	assert.Equal(t, 2*fwd.FLOPs, open.FLOPs)
 	add, err := m.Op("residual_add", 3, 4)
@@ -126,10 +128,10 @@ func TestBackwardReadsTheStateOfItsImpl(t *testing.T) {
 	var impls []opregistry.Impl
 	for _, v := range []string{"a", "b"} {
 		impls = append(impls,
-			opregistry.Impl{Op: ops.RMSNormFwd, ID: "vendor." + v, Kind: opregistry.KindVendor, Vendor: v,
-				Run: func(*opregistry.Exec, ops.RMSNormFwdArgs) error { note("fwd " + v); return nil }},
-			opregistry.Impl{Op: ops.RMSNormBwd, ID: "vendor." + v, Kind: opregistry.KindVendor, Vendor: v,
-				Run: func(*opregistry.Exec, ops.RMSNormBwdArgs) error { note("bwd " + v); return nil }})
+			opregistry.Impl{Op: norm.RMSNormFwd, ID: "vendor." + v, Kind: opregistry.KindVendor, Vendor: v,
+				Run: func(*opregistry.Exec, norm.RMSNormFwdArgs) error { note("fwd " + v); return nil }},
+			opregistry.Impl{Op: norm.RMSNormBwd, ID: "vendor." + v, Kind: opregistry.KindVendor, Vendor: v,
+				Run: func(*opregistry.Exec, norm.RMSNormBwdArgs) error { note("bwd " + v); return nil }})
 	}
 	snap := snapshot(t, opregistry.Source{Name: "fakes", Impls: impls})
 	c, err := m.Op("rmsnorm_bwd", 2, 4)
@@ -149,21 +151,21 @@ func TestReasons(t *testing.T) {
 	t.Parallel()
 	m := newMaker(t, tensor.BF16)
 	runs := 0
-	fake := func(id string, run opregistry.Func[ops.ResidualAddArgs], available func() error) opregistry.Impl {
-		return opregistry.Impl{Op: ops.ResidualAdd, ID: "vendor." + id, Kind: opregistry.KindVendor, Vendor: id, Run: run, Available: available}
+	fake := func(id string, run opregistry.Func[norm.ResidualAddArgs], available func() error) opregistry.Impl {
+		return opregistry.Impl{Op: norm.ResidualAdd, ID: "vendor." + id, Kind: opregistry.KindVendor, Vendor: id, Run: run, Available: available}
 	}
 	snap := snapshot(t, opregistry.Source{Name: "fakes", Impls: []opregistry.Impl{
-		fake("away", func(*opregistry.Exec, ops.ResidualAddArgs) error { panic("not reached") }, func() error { return errors.New("no such chip") }),
-		fake("declines", func(*opregistry.Exec, ops.ResidualAddArgs) error {
+		fake("away", func(*opregistry.Exec, norm.ResidualAddArgs) error { panic("not reached") }, func() error { return errors.New("no such chip") }),
+		fake("declines", func(*opregistry.Exec, norm.ResidualAddArgs) error {
 			return fmt.Errorf("%w: bf16", opregistry.ErrUnsupported)
 		}, nil),
 		{
-			Op: ops.ResidualAdd, ID: "vendor.undeclared", Kind: opregistry.KindVendor, Vendor: "undeclared",
-			Run:     opregistry.Func[ops.ResidualAddArgs](func(*opregistry.Exec, ops.ResidualAddArgs) error { panic("not reached") }),
+			Op: norm.ResidualAdd, ID: "vendor.undeclared", Kind: opregistry.KindVendor, Vendor: "undeclared",
+			Run:     opregistry.Func[norm.ResidualAddArgs](func(*opregistry.Exec, norm.ResidualAddArgs) error { panic("not reached") }),
 			Support: opregistry.Support{DTypes: []tensor.DType{tensor.F32}},
 		},
-		fake("panics", func(*opregistry.Exec, ops.ResidualAddArgs) error { panic("boom") }, nil),
-		fake("fails_later", func(*opregistry.Exec, ops.ResidualAddArgs) error {
+		fake("panics", func(*opregistry.Exec, norm.ResidualAddArgs) error { panic("boom") }, nil),
+		fake("fails_later", func(*opregistry.Exec, norm.ResidualAddArgs) error {
 			if runs++; runs > 3 {
 				return errors.New("worn out")
 			}

@@ -8,20 +8,22 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/gemm"
+	"github.com/primus-fl/primus/ops/optim"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/tensor"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 // Whatever ends a run while its weights are whole saves them first, and the run goes on to what an undisturbed one gives.
 func TestLastStepIsSaved(t *testing.T) {
 	lost := errors.New("the library is gone")
-	dead := func(*opregistry.Exec, ops.GenericGemmArgs) error { return lost }
+	dead := func(*opregistry.Exec, gemm.GenericGemmArgs) error { return lost }
 	perStep := gemmsPerStep(t)
 	tests := map[string]struct {
 		spoil func(*lab)
@@ -76,17 +78,17 @@ func calls(l *lab, op string) int64 {
 }
 
 // adamSaboteur returns a vendor whose optimizer is that of flagos, and from a call on also misbehaves.
-func adamSaboteur(from int64, misbehave func(ops.MultiTensorAdamArgs) error) opregistry.Source {
+func adamSaboteur(from int64, misbehave func(optim.MultiTensorAdamArgs) error) opregistry.Source {
 	var calls atomic.Int64
-	var run opregistry.Func[ops.MultiTensorAdamArgs]
+	var run opregistry.Func[optim.MultiTensorAdamArgs]
 	for _, impl := range flagos.Source().Impls {
-		if impl.Op == opregistry.Handle(ops.MultiTensorAdam) {
-			run = impl.Run.(opregistry.Func[ops.MultiTensorAdamArgs])
+		if impl.Op == opregistry.Handle(optim.MultiTensorAdam) {
+			run = impl.Run.(opregistry.Func[optim.MultiTensorAdamArgs])
 		}
 	}
 	return opregistry.Source{Name: "acme", Impls: []opregistry.Impl{{
-		Op: ops.MultiTensorAdam, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 100,
-		Run: func(ex *opregistry.Exec, a ops.MultiTensorAdamArgs) error {
+		Op: optim.MultiTensorAdam, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 100,
+		Run: func(ex *opregistry.Exec, a optim.MultiTensorAdamArgs) error {
 			if err := run(ex, a); err != nil || calls.Add(1) <= from {
 				return err
 			}
@@ -117,7 +119,7 @@ func TestWhatTheOptimizerSpoilsIsNotSaved(t *testing.T) {
 			l := newLab(t)
 			require.NoError(t, l.train(t.Context(), "whole", tt.save, "eval_interval=0"))
 			l.prefer = opregistry.KindVendor
-			l.sources = []opregistry.Source{adamSaboteur(10, func(a ops.MultiTensorAdamArgs) error { // two calls a step
+			l.sources = []opregistry.Source{adamSaboteur(10, func(a optim.MultiTensorAdamArgs) error { // two calls a step
 				values := tensor.Data[float32](a.TensorLists[tt.list][0])
 				values[len(values)/2] = tt.value
 				return nil
@@ -139,7 +141,7 @@ func TestWhatTheOptimizerSpoilsIsNotSaved(t *testing.T) {
 // Weights that are half updated are not saved: the checkpoint before them stays the last one.
 func TestHalfUpdatedWeightsAreNotSaved(t *testing.T) {
 	l := newLab(t)
-	l.sources = []opregistry.Source{adamSaboteur(13, func(ops.MultiTensorAdamArgs) error { return errors.New("lost half way") })}
+	l.sources = []opregistry.Source{adamSaboteur(13, func(optim.MultiTensorAdamArgs) error { return errors.New("lost half way") })}
 	l.prefer = opregistry.KindVendor
 	err := l.train(t.Context(), "run", "save_interval=4", "eval_interval=0")
 	require.ErrorContains(t, err, "lost half way")
@@ -164,7 +166,7 @@ func TestLongLoopsListen(t *testing.T) {
 		perStep := gemmsPerStep(t)
 		l := newLab(t)
 		l.prefer = opregistry.KindVendor
-		l.sources = []opregistry.Source{saboteur(4*perStep, func(*opregistry.Exec, ops.GenericGemmArgs) error {
+		l.sources = []opregistry.Source{saboteur(4*perStep, func(*opregistry.Exec, gemm.GenericGemmArgs) error {
 			cancel()
 			return opregistry.Unsupported("no more calls")
 		})}

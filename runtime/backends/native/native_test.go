@@ -16,6 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/primus-fl/primus/device/cpu"
 	"github.com/primus-fl/primus/document/formats"
 	"github.com/primus-fl/primus/impls/flagos"
@@ -24,7 +27,8 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/gemm"
+	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/config"
@@ -32,8 +36,6 @@ import (
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/train"
 	"github.com/primus-fl/primus/tensor"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 // tiny are overrides that make model presets small enough for tests.
@@ -319,17 +321,17 @@ func TestLoadOfAnotherShape(t *testing.T) {
 }
 
 // saboteur is a vendor whose generic_gemm misbehaves from some call on.
-func saboteur(from int64, misbehave func(*opregistry.Exec, ops.GenericGemmArgs) error) opregistry.Source {
+func saboteur(from int64, misbehave func(*opregistry.Exec, gemm.GenericGemmArgs) error) opregistry.Source {
 	var calls atomic.Int64
-	var run opregistry.Func[ops.GenericGemmArgs]
+	var run opregistry.Func[gemm.GenericGemmArgs]
 	for _, impl := range flagos.Source().Impls {
-		if impl.Op == opregistry.Handle(ops.GenericGemm) {
-			run = impl.Run.(opregistry.Func[ops.GenericGemmArgs])
+		if impl.Op == opregistry.Handle(gemm.GenericGemm) {
+			run = impl.Run.(opregistry.Func[gemm.GenericGemmArgs])
 		}
 	}
 	return opregistry.Source{Name: "acme", Impls: []opregistry.Impl{{
-		Op: ops.GenericGemm, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 100,
-		Run: func(ex *opregistry.Exec, a ops.GenericGemmArgs) error {
+		Op: gemm.GenericGemm, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 100,
+		Run: func(ex *opregistry.Exec, a gemm.GenericGemmArgs) error {
 			if calls.Add(1) > from {
 				return misbehave(ex, a)
 			}
@@ -344,10 +346,10 @@ func TestVendorFailsInTheMiddle(t *testing.T) {
 	l := newLab(t)
 	require.NoError(t, l.train(t.Context(), "healthy"))
 	want := l.metrics("healthy")
-	tests := map[string]func(*opregistry.Exec, ops.GenericGemmArgs) error{
-		"decline": func(*opregistry.Exec, ops.GenericGemmArgs) error { return opregistry.Unsupported("out of luck") },
-		"panic":   func(*opregistry.Exec, ops.GenericGemmArgs) error { panic("device lost") },
-		"fail half way": func(_ *opregistry.Exec, a ops.GenericGemmArgs) error {
+	tests := map[string]func(*opregistry.Exec, gemm.GenericGemmArgs) error{
+		"decline": func(*opregistry.Exec, gemm.GenericGemmArgs) error { return opregistry.Unsupported("out of luck") },
+		"panic":   func(*opregistry.Exec, gemm.GenericGemmArgs) error { panic("device lost") },
+		"fail half way": func(_ *opregistry.Exec, a gemm.GenericGemmArgs) error {
 			tensor.Data[float32](a.D)[0] = 1e9
 			return errors.New("device lost")
 		},
@@ -376,8 +378,8 @@ func rmsnorm(before func(call int64) error) opregistry.Source {
 			continue
 		}
 		impl.ID, impl.Kind, impl.Vendor = "vendor.acme", opregistry.KindVendor, "acme"
-		if run, ok := impl.Run.(opregistry.Func[ops.RMSNormFwdArgs]); ok {
-			impl.Run = func(ex *opregistry.Exec, a ops.RMSNormFwdArgs) error {
+		if run, ok := impl.Run.(opregistry.Func[norm.RMSNormFwdArgs]); ok {
+			impl.Run = func(ex *opregistry.Exec, a norm.RMSNormFwdArgs) error {
 				if err := before(calls.Add(1)); err != nil {
 					return err
 				}
@@ -438,7 +440,7 @@ func TestStrictStopsAtTheFirstFailure(t *testing.T) {
 	l := newLab(t)
 	l.prefer = opregistry.KindVendor
 	l.policy = func(p *oppolicy.Policy) { p.Strict = true }
-	l.sources = []opregistry.Source{saboteur(100, func(*opregistry.Exec, ops.GenericGemmArgs) error { return errors.New("device lost") })}
+	l.sources = []opregistry.Source{saboteur(100, func(*opregistry.Exec, gemm.GenericGemmArgs) error { return errors.New("device lost") })}
 	err := l.train(t.Context(), "run")
 	require.ErrorContains(t, err, "device lost")
 	assert.ErrorContains(t, err, "strict")
@@ -447,7 +449,7 @@ func TestStrictStopsAtTheFirstFailure(t *testing.T) {
 func TestNaNStopsWithTheOpNamed(t *testing.T) {
 	l := newLab(t)
 	l.prefer = opregistry.KindVendor
-	l.sources = []opregistry.Source{saboteur(400, func(ex *opregistry.Exec, a ops.GenericGemmArgs) error {
+	l.sources = []opregistry.Source{saboteur(400, func(ex *opregistry.Exec, a gemm.GenericGemmArgs) error {
 		for i := range tensor.Data[float32](a.D) {
 			tensor.Data[float32](a.D)[i] = float32(math.NaN())
 		}

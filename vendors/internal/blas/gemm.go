@@ -7,7 +7,7 @@ import (
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/race"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/gemm"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -30,13 +30,13 @@ type call struct {
 
 var calls = sync.Pool{New: func() any { return new(call) }}
 
-// Gemm computes ops.GenericGemm with a library's product. All operands are in CPU memory. They are
+// Gemm computes gemm.GenericGemm with a library's product. All operands are in CPU memory. They are
 // f32, or A and B are bf16 if the library is a BF16GEMM, or all are f64 if it is a DGEMM. The last
 // axis is contiguous, leading axes have a common pitch, and Bias is contiguous. Sums are kept in
 // f32, or in f64 for operands in f64; the bias gradient is summed in f64 over blocks of rows. The
 // result depends on the library and on its number of threads. Gemm allocates nothing in a steady
 // state unless lib does.
-func Gemm(x *opregistry.Exec, a ops.GenericGemmArgs, lib SGEMM, limits Limits) error {
+func Gemm(x *opregistry.Exec, a gemm.GenericGemmArgs, lib SGEMM, limits Limits) error {
 	factor, result, err := dtypesOf(lib, a.A.DType(), &limits)
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func dtypesOf(lib SGEMM, d tensor.DType, limits *Limits) (factor, result tensor.
 }
 
 // checkOperands declines operands that are not in CPU memory or have other dtypes.
-func checkOperands(a ops.GenericGemmArgs, factor, result tensor.DType) error {
+func checkOperands(a gemm.GenericGemmArgs, factor, result tensor.DType) error {
 	for i, t := range [...]*tensor.Tensor{a.A, a.B, a.D, a.Bias} {
 		if t == nil {
 			continue

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/gemm"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/internal/blas"
 	"github.com/primus-fl/primus/vendors/internal/blas/blastest"
@@ -66,14 +66,14 @@ var anything = blas.Limits{MaxDim: math.MaxInt32}
 
 func TestGemmDifferential(t *testing.T) {
 	lib := &plain{}
-	blastest.Differential(t, func(x *opregistry.Exec, a ops.GenericGemmArgs) error {
+	blastest.Differential(t, func(x *opregistry.Exec, a gemm.GenericGemmArgs) error {
 		return blas.Gemm(x, a, lib, anything)
 	}, 300, 1)
 	assert.Equal(t, 300, lib.calls)
 }
 
 func TestGemmManyBiasParts(t *testing.T) {
-	blastest.Differential(t, func(x *opregistry.Exec, a ops.GenericGemmArgs) error {
+	blastest.Differential(t, func(x *opregistry.Exec, a gemm.GenericGemmArgs) error {
 		return blas.Gemm(x, a, &plain{}, anything)
 	}, 8, 260)
 }
@@ -119,8 +119,8 @@ func TestGemmLeadingAxes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			rows, cols := tt.b.Shape().Rows(), tt.b.Shape().Cols()
 			d := of(t, make([]float32, rows*2), rows, 1, 2)
-			a := ops.GenericGemmArgs{A: of(t, floats(cols*2), cols, 2), B: tt.b, D: d}
-			require.NoError(t, ops.GenericGemm.Validate(a))
+			a := gemm.GenericGemmArgs{A: of(t, floats(cols*2), cols, 2), B: tt.b, D: d}
+			require.NoError(t, gemm.GenericGemm.Validate(a))
 			lib := &plain{}
 			err := blas.Gemm(opregistry.NewExec(nil, 0), a, lib, anything)
 			if !tt.want {
@@ -149,18 +149,18 @@ func TestGemmDeclines(t *testing.T) {
 	}
 	tests := []struct {
 		name   string
-		edit   func(*ops.GenericGemmArgs)
+		edit   func(*gemm.GenericGemmArgs)
 		limits blas.Limits
 		want   string
 	}{
-		{"bf16 operands", func(a *ops.GenericGemmArgs) { a.A, a.B = half(4, 5), half(3, 4) }, anything, "bf16"},
-		{"bf16 result", func(a *ops.GenericGemmArgs) { a.D = half(3, 5) }, anything, "bf16"},
-		{"bf16 bias", func(a *ops.GenericGemmArgs) { a.Bias = half(1, 5) }, anything, "bf16"},
-		{"gelu", func(a *ops.GenericGemmArgs) { a.Gelu, a.GeluIn = true, of(t, floats(15), 3, 5) }, anything, "GELU"},
-		{"alpha 0", func(a *ops.GenericGemmArgs) { a.Alpha = ops.Float(0) }, anything, "alpha 0"},
-		{"too small", func(*ops.GenericGemmArgs) {}, blas.Limits{MinFLOP: 121, MaxDim: 100}, "3×5×4"},
-		{"too large", func(*ops.GenericGemmArgs) {}, blas.Limits{MaxDim: 4}, "beyond 4"},
-		{"strided bias", func(a *ops.GenericGemmArgs) {
+		{"bf16 operands", func(a *gemm.GenericGemmArgs) { a.A, a.B = half(4, 5), half(3, 4) }, anything, "bf16"},
+		{"bf16 result", func(a *gemm.GenericGemmArgs) { a.D = half(3, 5) }, anything, "bf16"},
+		{"bf16 bias", func(a *gemm.GenericGemmArgs) { a.Bias = half(1, 5) }, anything, "bf16"},
+		{"gelu", func(a *gemm.GenericGemmArgs) { a.Gelu, a.GeluIn = true, of(t, floats(15), 3, 5) }, anything, "GELU"},
+		{"alpha 0", func(a *gemm.GenericGemmArgs) { a.Alpha = opregistry.Float(0) }, anything, "alpha 0"},
+		{"too small", func(*gemm.GenericGemmArgs) {}, blas.Limits{MinFLOP: 121, MaxDim: 100}, "3×5×4"},
+		{"too large", func(*gemm.GenericGemmArgs) {}, blas.Limits{MaxDim: 4}, "beyond 4"},
+		{"strided bias", func(a *gemm.GenericGemmArgs) {
 			v, err := of(t, floats(10)).AsStrided([]int{5}, []int{2}, 0)
 			require.NoError(t, err)
 			a.Bias = v
@@ -169,9 +169,9 @@ func TestGemmDeclines(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			d := of(t, floats(15), 3, 5)
-			a := ops.GenericGemmArgs{A: of(t, floats(20), 4, 5), B: of(t, floats(12), 3, 4), D: d}
+			a := gemm.GenericGemmArgs{A: of(t, floats(20), 4, 5), B: of(t, floats(12), 3, 4), D: d}
 			tt.edit(&a)
-			require.NoError(t, ops.GenericGemm.Validate(a))
+			require.NoError(t, gemm.GenericGemm.Validate(a))
 			lib := &plain{}
 			err := blas.Gemm(opregistry.NewExec(nil, 0), a, lib, tt.limits)
 			require.ErrorIs(t, err, opregistry.ErrUnsupported)
@@ -181,7 +181,7 @@ func TestGemmDeclines(t *testing.T) {
 		})
 	}
 	t.Run("exactly large enough", func(t *testing.T) {
-		a := ops.GenericGemmArgs{A: of(t, floats(20), 4, 5), B: of(t, floats(12), 3, 4), D: of(t, floats(15), 3, 5)}
+		a := gemm.GenericGemmArgs{A: of(t, floats(20), 4, 5), B: of(t, floats(12), 3, 4), D: of(t, floats(15), 3, 5)}
 		require.NoError(t, blas.Gemm(opregistry.NewExec(nil, 0), a, &plain{}, blas.Limits{MinFLOP: 120, MaxDim: 5}))
 	})
 }
@@ -193,15 +193,15 @@ func TestGemmWithoutProduct(t *testing.T) {
 		bias       bool
 		grad       bool
 		accumulate bool
-		beta       ops.OptionalFloat
+		beta       opregistry.OptionalFloat
 		d          []float32
 		wantBias   []float32
 	}{
 		{name: "k 0", m: 2, n: 2, d: []float32{0, 0, 0, 0}},
 		{name: "k 0, bias", m: 2, n: 2, bias: true, d: []float32{1, 2, 1, 2}, wantBias: []float32{1, 2}},
 		{name: "k 0, accumulate", m: 2, n: 2, accumulate: true, d: []float32{1, 2, 3, 4}},
-		{name: "k 0, beta", m: 2, n: 2, accumulate: true, beta: ops.Float(2), d: []float32{2, 4, 6, 8}},
-		{name: "k 0, beta and bias", m: 2, n: 2, bias: true, accumulate: true, beta: ops.Float(2), d: []float32{3, 6, 7, 10}, wantBias: []float32{1, 2}},
+		{name: "k 0, beta", m: 2, n: 2, accumulate: true, beta: opregistry.Float(2), d: []float32{2, 4, 6, 8}},
+		{name: "k 0, beta and bias", m: 2, n: 2, bias: true, accumulate: true, beta: opregistry.Float(2), d: []float32{3, 6, 7, 10}, wantBias: []float32{1, 2}},
 		{name: "no rows", n: 2, k: 3, d: []float32{}},
 		{name: "no rows, bias gradient", n: 2, k: 3, bias: true, grad: true, d: []float32{}, wantBias: []float32{0, 0, 0}},
 		{name: "no columns, bias gradient", m: 2, k: 3, bias: true, grad: true, d: []float32{}, wantBias: []float32{5, 7, 9}},
@@ -209,14 +209,14 @@ func TestGemmWithoutProduct(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			lib := &plain{}
-			a := ops.GenericGemmArgs{
+			a := gemm.GenericGemmArgs{
 				A: of(t, floats(tt.k*tt.n), tt.k, tt.n), B: of(t, floats(tt.m*tt.k), tt.m, tt.k),
 				D: of(t, floats(tt.m*tt.n), tt.m, tt.n), Grad: tt.grad, Accumulate: tt.accumulate, Beta: tt.beta,
 			}
 			if tt.bias {
 				a.Bias = of(t, floats(len(tt.wantBias)))
 			}
-			require.NoError(t, ops.GenericGemm.Validate(a))
+			require.NoError(t, gemm.GenericGemm.Validate(a))
 			require.NoError(t, blas.Gemm(opregistry.NewExec(nil, 0), a, lib, blas.Limits{MinFLOP: 1e9, MaxDim: 10}))
 			assert.Zero(t, lib.calls)
 			assert.Equal(t, tt.d, append([]float32{}, tensor.Data[float32](a.D)...))
@@ -229,7 +229,7 @@ func TestGemmWithoutProduct(t *testing.T) {
 
 func TestGemmReturnsErrorOfLibrary(t *testing.T) {
 	broken := errors.New("broken")
-	a := ops.GenericGemmArgs{A: of(t, floats(4), 2, 2), B: of(t, floats(4), 2, 2), D: of(t, floats(4), 2, 2)}
+	a := gemm.GenericGemmArgs{A: of(t, floats(4), 2, 2), B: of(t, floats(4), 2, 2), D: of(t, floats(4), 2, 2)}
 	err := blas.Gemm(opregistry.NewExec(nil, 0), a, &plain{err: broken}, anything)
 	require.ErrorIs(t, err, broken)
 	assert.NotErrorIs(t, err, opregistry.ErrUnsupported)
@@ -237,7 +237,7 @@ func TestGemmReturnsErrorOfLibrary(t *testing.T) {
 
 func TestGemmDoesNotAllocate(t *testing.T) {
 	lib, x := &plain{}, opregistry.NewExec(nil, 0)
-	a := ops.GenericGemmArgs{A: of(t, floats(4), 2, 2), B: of(t, floats(4), 2, 2), D: of(t, floats(4), 2, 2), Bias: of(t, floats(2))}
+	a := gemm.GenericGemmArgs{A: of(t, floats(4), 2, 2), B: of(t, floats(4), 2, 2), D: of(t, floats(4), 2, 2), Bias: of(t, floats(2))}
 	run := func() { _ = blas.Gemm(x, a, lib, anything) }
 	assert.Less(t, testing.AllocsPerRun(200, run), 1.0)
 	a.Grad = true

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/gemm"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -48,7 +48,7 @@ func (l *Library) Source() opregistry.Source {
 	return opregistry.Source{
 		Name: l.name,
 		Impls: []opregistry.Impl{{
-			Op:        ops.GenericGemm,
+			Op:        gemm.GenericGemm,
 			ID:        "vendor." + l.name,
 			Kind:      opregistry.KindVendor,
 			Vendor:    l.name,
@@ -77,7 +77,7 @@ func (l *Library) Info() string {
 }
 
 // gemm is the impl; see Gemm for what it computes and declines.
-func (l *Library) gemm(x *opregistry.Exec, a ops.GenericGemmArgs) error {
+func (l *Library) gemm(x *opregistry.Exec, a gemm.GenericGemmArgs) error {
 	h, err := l.open()
 	if err != nil {
 		return opregistry.Unsupported("%v", err)

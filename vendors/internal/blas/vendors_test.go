@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/gemm"
 	"github.com/primus-fl/primus/vendors/internal/blas/blastest"
 	"github.com/primus-fl/primus/vendors/onednn"
 	"github.com/primus-fl/primus/vendors/openblas"
@@ -54,7 +54,7 @@ func BenchmarkVendors(b *testing.B) {
 		{2048, 288, 288}, {2048, 768, 288}, {2048, 288, 768}, {2048, 4096, 288}, {2048, 512, 1376},
 	} {
 		m, n, k := s[0], s[1], s[2]
-		a := ops.GenericGemmArgs{
+		a := gemm.GenericGemmArgs{
 			A: of(b, floats(n*k), n, k), TransA: true,
 			B: of(b, floats(m*k), m, k), D: of(b, floats(m*n), m, n),
 		}

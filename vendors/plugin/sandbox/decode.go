@@ -8,7 +8,7 @@ import (
 	"reflect"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/attention"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -125,19 +125,19 @@ func (d *decoder) field(v reflect.Value) {
 			numbers[i] = int(d.number64())
 		}
 		v.Set(reflect.ValueOf(numbers))
-	case ops.OptionalFloat:
+	case opregistry.OptionalFloat:
 		given := d.count() != 0
 		if f := float32(math.Float64frombits(d.number64())); given {
-			v.Set(reflect.ValueOf(ops.Float(f)))
+			v.Set(reflect.ValueOf(opregistry.Float(f)))
 		}
-	case ops.OptionalBool:
+	case opregistry.OptionalBool:
 		given, on := d.count() != 0, d.count() != 0
 		if given {
-			v.Set(reflect.ValueOf(ops.Bool(on)))
+			v.Set(reflect.ValueOf(opregistry.Bool(on)))
 		}
-	case ops.WindowSize:
+	case attention.WindowSize:
 		left, right := int(d.number64()), int(d.number64())
-		v.Set(reflect.ValueOf(ops.Window(left, right)))
+		v.Set(reflect.ValueOf(attention.Window(left, right)))
 	default:
 		if v.Kind() == reflect.Struct {
 			d.group(v)

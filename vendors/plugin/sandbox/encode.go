@@ -9,7 +9,7 @@ import (
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/attention"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -110,17 +110,17 @@ func (e *encoder) field(v reflect.Value) error {
 			e.number64(uint64(n))
 		}
 		return nil
-	case ops.OptionalFloat:
+	case opregistry.OptionalFloat:
 		f, given := v.Get()
 		e.count(map[bool]int{true: 1}[given])
 		e.number64(math.Float64bits(float64(f)))
 		return nil
-	case ops.OptionalBool:
+	case opregistry.OptionalBool:
 		on, given := v.Get()
 		e.count(map[bool]int{true: 1}[given])
 		e.count(map[bool]int{true: 1}[on])
 		return nil
-	case ops.WindowSize:
+	case attention.WindowSize:
 		left, right := v.Bounds()
 		e.number64(uint64(left))
 		e.number64(uint64(right))

@@ -18,7 +18,6 @@ import (
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/opregistry/opstest"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/plugin"
@@ -35,7 +34,7 @@ type everything struct {
 	Step    int
 	Scale   float32
 	Factor  float64
-	Alpha   ops.OptionalFloat
+	Alpha   opregistry.OptionalFloat
 	List    []*tensor.Tensor
 	Lists   [][]*tensor.Tensor
 	Axes    []int
@@ -270,7 +269,7 @@ func TestIsolatedArguments(t *testing.T) {
 	require.NoError(t, err)
 	args := everything{
 		In: x(2, 3), Out: x(4), Flag: true, Side: 2, Small: -3, Count: 1 << 63, Step: -5, Scale: 0.25, Factor: -1e-300,
-		Alpha: ops.Float(0.5), List: []*tensor.Tensor{x(), nil, x(1, 2, 3)}, Lists: [][]*tensor.Tensor{{x(5)}, {}, {half}}, Axes: []int{2, -1, 0},
+		Alpha: opregistry.Float(0.5), List: []*tensor.Tensor{x(), nil, x(1, 2, 3)}, Lists: [][]*tensor.Tensor{{x(5)}, {}, {half}}, Axes: []int{2, -1, 0},
 		Options: Options{WindowSize: Window{-1, 3}, PDropout: 0.5}, Saved: &opregistry.Saved{},
 	}
 	args.Lists = append(args.Lists, []*tensor.Tensor{args.In})

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -19,7 +18,7 @@ type lists struct {
 	Many  []*tensor.Tensor
 	Lists [][]*tensor.Tensor
 	Axes  []int
-	Alpha ops.OptionalFloat
+	Alpha opregistry.OptionalFloat
 	On    bool
 	N     int32
 	U     uint16
@@ -58,7 +57,7 @@ func message(t testing.TB) *encoder {
 	e := &encoder{}
 	require.NoError(t, e.encode(listsOp, lists{
 		X: x, Many: []*tensor.Tensor{nil, again, newTensor(t, 4)}, Lists: [][]*tensor.Tensor{{again, newTensor(t)}, nil}, Axes: []int{-1, 7},
-		Alpha: ops.Float(-0.5), On: true, N: -3, U: 65535, F: 0.1,
+		Alpha: opregistry.Float(-0.5), On: true, N: -3, U: 65535, F: 0.1,
 	}))
 	return e
 }
@@ -81,8 +80,8 @@ func TestMessage(t *testing.T) {
 	assert.Same(t, a.X, a.Lists[0][0])
 	assert.Empty(t, a.Lists[1])
 	assert.Equal(t, []int{-1, 7}, a.Axes)
-	assert.Equal(t, ops.Float(-0.5), a.Alpha)
-	a.X, a.Many, a.Lists, a.Axes, a.Alpha = nil, nil, nil, nil, ops.OptionalFloat{}
+	assert.Equal(t, opregistry.Float(-0.5), a.Alpha)
+	a.X, a.Many, a.Lists, a.Axes, a.Alpha = nil, nil, nil, nil, opregistry.OptionalFloat{}
 	assert.Equal(t, lists{On: true, N: -3, U: 65535, F: 0.1}, a)
 }
 

@@ -5,7 +5,8 @@ import (
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	attentionops "github.com/primus-fl/primus/ops/attention"
+	"github.com/primus-fl/primus/ops/rope"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -24,8 +25,8 @@ type attention struct {
 	dq, dk, dv *tensor.Tensor // views of dProjected
 	dMixed, dO *tensor.Tensor
 	saved      *opregistry.Saved
-	fwd        *opmanager.Bound[ops.FusedAttnFwdArgs]
-	bwd        *opmanager.Bound[ops.FusedAttnBwdArgs]
+	fwd        *opmanager.Bound[attentionops.FusedAttnFwdArgs]
+	bwd        *opmanager.Bound[attentionops.FusedAttnBwdArgs]
 }
 
 func (b *builder) attention(w layerWeights, freqs *tensor.Tensor) *attention {
@@ -37,7 +38,7 @@ func (b *builder) attention(w layerWeights, freqs *tensor.Tensor) *attention {
 		qkv: b.linear(w.qkv), out: b.linear(w.out), projected: b.keep.f32(t, c.qkvRows()),
 		mixed: b.keep.f32(t, nq*d), stats: b.keep.f32(b.batch, nq, b.seq, 1),
 		dropout: float32(c.AttentionDropout), dProjected: b.spare.f32(t, c.qkvRows()), dMixed: b.spare.f32(t, nq*d), saved: saved(),
-		fwd: opmanager.MustBind(b.fwd, ops.FusedAttnFwd), bwd: opmanager.MustBind(b.bwd, ops.FusedAttnBwd),
+		fwd: opmanager.MustBind(b.fwd, attentionops.FusedAttnFwd), bwd: opmanager.MustBind(b.bwd, attentionops.FusedAttnBwd),
 	}
 	if a.dropout > 0 {
 		a.offset = b.random(b.batch * nq * b.seq * b.seq)
@@ -49,7 +50,7 @@ func (b *builder) attention(w layerWeights, freqs *tensor.Tensor) *attention {
 		rotated := b.keep.f32(t, nk*d)
 		a.rotary = &rotary{
 			freqs: freqs, in: view(a.projected, 0, nk), out: view(rotated, 0, nk), grad: view(a.dProjected, 0, nk),
-			fwd: opmanager.MustBind(b.fwd, ops.FusedRopeForward), bwd: opmanager.MustBind(b.bwd, ops.FusedRopeBackward),
+			fwd: opmanager.MustBind(b.fwd, rope.FusedRopeForward), bwd: opmanager.MustBind(b.bwd, rope.FusedRopeBackward),
 		}
 		a.q, a.k = view(rotated, 0, nq), view(rotated, nq, nk)
 	}
@@ -59,28 +60,28 @@ func (b *builder) attention(w layerWeights, freqs *tensor.Tensor) *attention {
 func (a *attention) forward(r *run, x, y *tensor.Tensor) {
 	a.qkv.forward(r, x, a.projected)
 	a.rotary.forward(r)
-	call(r, a.fwd, ops.FusedAttnFwdArgs{
+	call(r, a.fwd, attentionops.FusedAttnFwdArgs{
 		Q: a.q, K: a.k, V: a.v, O: a.o, Stats: a.stats,
-		QKVFormat: ops.BSHD, AttnMaskType: ops.CausalMask, AttnOptions: a.options(r), Saved: a.saved,
+		QKVFormat: attentionops.BSHD, AttnMaskType: attentionops.CausalMask, AttnOptions: a.options(r), Saved: a.saved,
 	})
 	a.out.forward(r, a.mixed, y)
 }
 
 func (a *attention) backward(r *run, x, dy, dx *tensor.Tensor) {
 	a.out.backward(r, a.mixed, dy, a.dMixed)
-	call(r, a.bwd, ops.FusedAttnBwdArgs{
+	call(r, a.bwd, attentionops.FusedAttnBwdArgs{
 		Q: a.q, K: a.k, V: a.v, O: a.o, DO: a.dO, Stats: a.stats, DQ: a.dq, DK: a.dk, DV: a.dv,
-		QKVFormat: ops.BSHD, AttnMaskType: ops.CausalMask, AttnOptions: a.options(r), Saved: a.saved,
+		QKVFormat: attentionops.BSHD, AttnMaskType: attentionops.CausalMask, AttnOptions: a.options(r), Saved: a.saved,
 	})
 	a.rotary.backward(r)
 	a.qkv.backward(r, x, a.dProjected, dx)
 }
 
-func (a *attention) options(r *run) ops.AttnOptions {
+func (a *attention) options(r *run) attentionops.AttnOptions {
 	if a.dropout == 0 || !r.dropout.on {
-		return ops.AttnOptions{}
+		return attentionops.AttnOptions{}
 	}
-	return ops.AttnOptions{PDropout: a.dropout, RNGSeed: r.dropout.key, RNGOffset: a.offset}
+	return attentionops.AttnOptions{PDropout: a.dropout, RNGSeed: r.dropout.key, RNGOffset: a.offset}
 }
 
 // rotary rotates the heads of queries and keys by their positions.
@@ -88,18 +89,18 @@ type rotary struct {
 	freqs    *tensor.Tensor // [seq 1 1 d]
 	in, out  *tensor.Tensor
 	grad     *tensor.Tensor // of out, then of in
-	fwd, bwd *opmanager.Bound[ops.FusedRopeArgs]
+	fwd, bwd *opmanager.Bound[rope.FusedRopeArgs]
 }
 
 func (p *rotary) forward(r *run) {
 	if p != nil {
-		call(r, p.fwd, ops.FusedRopeArgs{Input: p.in, Freqs: p.freqs, Output: p.out, QKVFormat: ops.BSHD})
+		call(r, p.fwd, rope.FusedRopeArgs{Input: p.in, Freqs: p.freqs, Output: p.out, QKVFormat: attentionops.BSHD})
 	}
 }
 
 func (p *rotary) backward(r *run) {
 	if p != nil {
-		call(r, p.bwd, ops.FusedRopeArgs{Input: p.grad, Freqs: p.freqs, Output: p.grad, QKVFormat: ops.BSHD})
+		call(r, p.bwd, rope.FusedRopeArgs{Input: p.grad, Freqs: p.freqs, Output: p.grad, QKVFormat: attentionops.BSHD})
 	}
 }
 

@@ -4,7 +4,8 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/gemm"
+	normops "github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -49,14 +50,14 @@ func (b *builder) tokens() int { return b.batch * b.seq }
 type vectorGrad struct {
 	param *Param
 	part  *tensor.Tensor
-	add   *opmanager.Bound[ops.ResidualAddArgs]
+	add   *opmanager.Bound[normops.ResidualAddArgs]
 }
 
 func (b *builder) vectorGrad(p *Param) vectorGrad {
 	if p == nil {
 		return vectorGrad{}
 	}
-	return vectorGrad{p, b.spare.f32(p.Value.NumElements()), opmanager.MustBind(b.bwd, ops.ResidualAdd)}
+	return vectorGrad{p, b.spare.f32(p.Value.NumElements()), opmanager.MustBind(b.bwd, normops.ResidualAdd)}
 }
 
 // to returns what an op writes the gradient to, nil without a weight.
@@ -74,7 +75,7 @@ func (g *vectorGrad) to(r *run) *tensor.Tensor {
 // done adds up what an op has written.
 func (g *vectorGrad) done(r *run) {
 	if g.param != nil && r.accumulate {
-		call(r, g.add, ops.ResidualAddArgs{A: g.param.Grad, B: g.part, Output: g.param.Grad})
+		call(r, g.add, normops.ResidualAddArgs{A: g.param.Grad, B: g.part, Output: g.param.Grad})
 	}
 }
 
@@ -90,18 +91,18 @@ func (p *Param) value() *tensor.Tensor {
 type linear struct {
 	linearWeights
 	biasGrad vectorGrad
-	fwd, bwd *opmanager.Bound[ops.GenericGemmArgs]
+	fwd, bwd *opmanager.Bound[gemm.GenericGemmArgs]
 }
 
 func (b *builder) linear(w linearWeights) linear {
 	return linear{
 		linearWeights: w, biasGrad: b.vectorGrad(w.bias),
-		fwd: opmanager.MustBind(b.fwd, ops.GenericGemm), bwd: opmanager.MustBind(b.bwd, ops.GenericGemm),
+		fwd: opmanager.MustBind(b.fwd, gemm.GenericGemm), bwd: opmanager.MustBind(b.bwd, gemm.GenericGemm),
 	}
 }
 
 func (l *linear) forward(r *run, x, y *tensor.Tensor) {
-	call(r, l.fwd, ops.GenericGemmArgs{A: l.weight.Value, TransA: !l.inOut, B: x, D: y, Bias: l.bias.value()})
+	call(r, l.fwd, gemm.GenericGemmArgs{A: l.weight.Value, TransA: !l.inOut, B: x, D: y, Bias: l.bias.value()})
 }
 
 // backward is dx = dy·W, db = Σ dy over the rows, and dW = dyᵀ·x.
@@ -113,12 +114,12 @@ func (l *linear) backward(r *run, x, dy, dx *tensor.Tensor) {
 // products is backward with another place for the gradient of the bias, nil when
 // it has been computed.
 func (l *linear) products(r *run, x, dy, dx, db *tensor.Tensor) {
-	call(r, l.bwd, ops.GenericGemmArgs{A: l.weight.Value, TransA: l.inOut, B: dy, D: dx, Bias: db, Grad: db != nil})
+	call(r, l.bwd, gemm.GenericGemmArgs{A: l.weight.Value, TransA: l.inOut, B: dy, D: dx, Bias: db, Grad: db != nil})
 	left, right := dy, x
 	if l.inOut {
 		left, right = x, dy
 	}
-	call(r, l.bwd, ops.GenericGemmArgs{A: right, B: left, TransB: true, D: l.weight.Grad, Grad: true, Accumulate: r.accumulate})
+	call(r, l.bwd, gemm.GenericGemmArgs{A: right, B: left, TransB: true, D: l.weight.Grad, Grad: true, Accumulate: r.accumulate})
 }
 
 // saved returns what an impl of an op keeps for its gradient.

@@ -3,7 +3,8 @@ package model
 import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	dropoutops "github.com/primus-fl/primus/ops/dropout"
+	"github.com/primus-fl/primus/ops/random"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -17,7 +18,7 @@ type dropoutKey struct {
 // Drop makes the passes from now on apply the dropout of the configuration, with
 // random numbers that are a function of a seed and the number of the batch.
 func (p *Pass) Drop(seed, batch uint64) {
-	words := ops.Philox4x32([4]uint32{uint32(batch), uint32(batch >> 32)}, [2]uint32{uint32(seed), uint32(seed >> 32)})
+	words := random.Philox4x32([4]uint32{uint32(batch), uint32(batch >> 32)}, [2]uint32{uint32(seed), uint32(seed >> 32)})
 	p.dropout = dropoutKey{on: true, key: uint64(words[0]) | uint64(words[1])<<32}
 }
 
@@ -38,8 +39,8 @@ type dropout struct {
 	mask        *tensor.Tensor
 	grad        *tensor.Tensor // [T h]
 	saved       *opregistry.Saved
-	fwd         *opmanager.Bound[ops.DropoutFwdArgs]
-	bwd         *opmanager.Bound[ops.DropoutBwdArgs]
+	fwd         *opmanager.Bound[dropoutops.DropoutFwdArgs]
+	bwd         *opmanager.Bound[dropoutops.DropoutBwdArgs]
 }
 
 // dropout makes the dropout of hidden states; a forward-only pass has none.
@@ -51,14 +52,14 @@ func (b *builder) dropout() *dropout {
 	return &dropout{
 		probability: float32(b.cfg.HiddenDropout), offset: b.random(n), mask: b.keep.new(tensor.U8, (n+7)/8),
 		grad: b.spare.f32(b.tokens(), b.cfg.HiddenSize), saved: saved(),
-		fwd: opmanager.MustBind(b.fwd, ops.DropoutFwd), bwd: opmanager.MustBind(b.bwd, ops.DropoutBwd),
+		fwd: opmanager.MustBind(b.fwd, dropoutops.DropoutFwd), bwd: opmanager.MustBind(b.bwd, dropoutops.DropoutBwd),
 	}
 }
 
 // forward changes x.
 func (d *dropout) forward(r *run, x *tensor.Tensor) {
 	if d != nil && r.dropout.on {
-		call(r, d.fwd, ops.DropoutFwdArgs{
+		call(r, d.fwd, dropoutops.DropoutFwdArgs{
 			Input: x, Out: x, Mask: d.mask, DropoutProbability: d.probability, Seed: r.dropout.key, Offset: d.offset, Saved: d.saved,
 		})
 	}
@@ -70,6 +71,6 @@ func (d *dropout) backward(r *run, dy *tensor.Tensor) *tensor.Tensor {
 	if d == nil || !r.dropout.on {
 		return dy
 	}
-	call(r, d.bwd, ops.DropoutBwdArgs{GradOutput: dy, Mask: d.mask, GradInput: d.grad, DropoutProbability: d.probability, Saved: d.saved})
+	call(r, d.bwd, dropoutops.DropoutBwdArgs{GradOutput: dy, Mask: d.mask, GradInput: d.grad, DropoutProbability: d.probability, Saved: d.saved})
 	return d.grad
 }

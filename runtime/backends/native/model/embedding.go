@@ -2,7 +2,8 @@ package model
 
 import (
 	"github.com/primus-fl/primus/opmanager"
-	"github.com/primus-fl/primus/opregistry/ops"
+	embeddingops "github.com/primus-fl/primus/ops/embedding"
+	normops "github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -14,17 +15,17 @@ type embedding struct {
 	vectors           *tensor.Tensor // of places, scratch [T h]
 	tied              bool           // the output layer has the weight of tokens, whose gradient it has begun
 	dropout           *dropout
-	fwd               *opmanager.Bound[ops.EmbeddingFwdArgs]
-	bwd               *opmanager.Bound[ops.EmbeddingBwdArgs]
-	add               *opmanager.Bound[ops.ResidualAddArgs]
+	fwd               *opmanager.Bound[embeddingops.EmbeddingFwdArgs]
+	bwd               *opmanager.Bound[embeddingops.EmbeddingBwdArgs]
+	add               *opmanager.Bound[normops.ResidualAddArgs]
 }
 
 func (b *builder) embedding(m *Model) *embedding {
 	e := &embedding{
 		tokens: m.embedding, positions: m.positions, indices: b.keep.new(tensor.I32, b.tokens()), tied: m.head == m.embedding,
 		dropout: b.dropout(),
-		fwd:     opmanager.MustBind(b.fwd, ops.EmbeddingFwd), bwd: opmanager.MustBind(b.bwd, ops.EmbeddingBwd),
-		add: opmanager.MustBind(b.fwd, ops.ResidualAdd),
+		fwd:     opmanager.MustBind(b.fwd, embeddingops.EmbeddingFwd), bwd: opmanager.MustBind(b.bwd, embeddingops.EmbeddingBwd),
+		add: opmanager.MustBind(b.fwd, normops.ResidualAdd),
 	}
 	if e.positions != nil {
 		e.places, e.vectors = b.keep.new(tensor.I32, b.tokens()), b.keep.f32(b.tokens(), b.cfg.HiddenSize)
@@ -44,18 +45,18 @@ func (e *embedding) fillPlaces(seq int) {
 }
 
 func (e *embedding) forward(r *run, y *tensor.Tensor) {
-	call(r, e.fwd, ops.EmbeddingFwdArgs{Indices: e.indices, Weight: e.tokens.Value, Output: y})
+	call(r, e.fwd, embeddingops.EmbeddingFwdArgs{Indices: e.indices, Weight: e.tokens.Value, Output: y})
 	if e.positions != nil {
-		call(r, e.fwd, ops.EmbeddingFwdArgs{Indices: e.places, Weight: e.positions.Value, Output: e.vectors})
-		call(r, e.add, ops.ResidualAddArgs{A: y, B: e.vectors, Output: y})
+		call(r, e.fwd, embeddingops.EmbeddingFwdArgs{Indices: e.places, Weight: e.positions.Value, Output: e.vectors})
+		call(r, e.add, normops.ResidualAddArgs{A: y, B: e.vectors, Output: y})
 	}
 	e.dropout.forward(r, y)
 }
 
 func (e *embedding) backward(r *run, dy *tensor.Tensor) {
 	dy = e.dropout.backward(r, dy)
-	call(r, e.bwd, ops.EmbeddingBwdArgs{Grad: dy, Indices: e.indices, DWeight: e.tokens.Grad, Accumulate: r.accumulate || e.tied})
+	call(r, e.bwd, embeddingops.EmbeddingBwdArgs{Grad: dy, Indices: e.indices, DWeight: e.tokens.Grad, Accumulate: r.accumulate || e.tied})
 	if e.positions != nil {
-		call(r, e.bwd, ops.EmbeddingBwdArgs{Grad: dy, Indices: e.places, DWeight: e.positions.Grad, Accumulate: r.accumulate})
+		call(r, e.bwd, embeddingops.EmbeddingBwdArgs{Grad: dy, Indices: e.places, DWeight: e.positions.Grad, Accumulate: r.accumulate})
 	}
 }

@@ -5,7 +5,10 @@ import (
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/activation"
+	"github.com/primus-fl/primus/ops/gemm"
+	"github.com/primus-fl/primus/ops/moe"
+	normops "github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -37,14 +40,14 @@ type experts struct {
 
 	up, down                  grouped
 	savedChoice, savedPermute *opregistry.Saved
-	choose                    *opmanager.Bound[ops.FusedTopkWithScoreFunctionFwdArgs]
-	chooseBwd                 *opmanager.Bound[ops.FusedTopkWithScoreFunctionBwdArgs]
-	permute                   *opmanager.Bound[ops.MoEPermuteFwdArgs]
-	permuteBwd, unpermute     *opmanager.Bound[ops.MoEUnpermuteArgs]
-	unpermuteBwd              *opmanager.Bound[ops.MoEUnpermuteBwdArgs]
-	swiglu                    *opmanager.Bound[ops.SwiGLUArgs]
-	dSwiglu                   *opmanager.Bound[ops.DSwiGLUArgs]
-	addBwd                    *opmanager.Bound[ops.ResidualAddArgs]
+	choose                    *opmanager.Bound[moe.FusedTopkWithScoreFunctionFwdArgs]
+	chooseBwd                 *opmanager.Bound[moe.FusedTopkWithScoreFunctionBwdArgs]
+	permute                   *opmanager.Bound[moe.MoEPermuteFwdArgs]
+	permuteBwd, unpermute     *opmanager.Bound[moe.MoEUnpermuteArgs]
+	unpermuteBwd              *opmanager.Bound[moe.MoEUnpermuteBwdArgs]
+	swiglu                    *opmanager.Bound[activation.SwiGLUArgs]
+	dSwiglu                   *opmanager.Bound[activation.DSwiGLUArgs]
+	addBwd                    *opmanager.Bound[normops.ResidualAddArgs]
 }
 
 func (b *builder) experts(w expertWeights) *experts {
@@ -57,11 +60,11 @@ func (b *builder) experts(w expertWeights) *experts {
 		dLogits: b.spare.f32(t, n), dProbs: b.spare.f32(t, n), dWeights: b.spare.f32(t, k),
 		dOut: b.spare.f32(t*k, h), dIn: b.spare.f32(t*k, h), dAct: b.spare.f32(t*k, f), dHidden: b.spare.f32(t, h),
 		up: b.grouped(w.up, n), down: b.grouped(w.down, n), savedChoice: saved(), savedPermute: saved(),
-		choose: opmanager.MustBind(b.fwd, ops.FusedTopkWithScoreFunctionFwd), chooseBwd: opmanager.MustBind(b.bwd, ops.FusedTopkWithScoreFunctionBwd),
-		permute: opmanager.MustBind(b.fwd, ops.MoEPermuteFwd), permuteBwd: opmanager.MustBind(b.bwd, ops.MoEPermuteBwd),
-		unpermute: opmanager.MustBind(b.fwd, ops.MoEUnpermuteFwd), unpermuteBwd: opmanager.MustBind(b.bwd, ops.MoEUnpermuteBwd),
-		swiglu: opmanager.MustBind(b.fwd, ops.SwiGLU), dSwiglu: opmanager.MustBind(b.bwd, ops.DSwiGLU),
-		addBwd: opmanager.MustBind(b.bwd, ops.ResidualAdd),
+		choose: opmanager.MustBind(b.fwd, moe.FusedTopkWithScoreFunctionFwd), chooseBwd: opmanager.MustBind(b.bwd, moe.FusedTopkWithScoreFunctionBwd),
+		permute: opmanager.MustBind(b.fwd, moe.MoEPermuteFwd), permuteBwd: opmanager.MustBind(b.bwd, moe.MoEPermuteBwd),
+		unpermute: opmanager.MustBind(b.fwd, moe.MoEUnpermuteFwd), unpermuteBwd: opmanager.MustBind(b.bwd, moe.MoEUnpermuteBwd),
+		swiglu: opmanager.MustBind(b.fwd, activation.SwiGLU), dSwiglu: opmanager.MustBind(b.bwd, activation.DSwiGLU),
+		addBwd: opmanager.MustBind(b.bwd, normops.ResidualAdd),
 	}
 	if b.cfg.Balanced() {
 		e.balance = b.balance()
@@ -71,8 +74,8 @@ func (b *builder) experts(w expertWeights) *experts {
 
 func (e *experts) forward(r *run, x, y *tensor.Tensor) {
 	e.router.forward(r, x, e.logits)
-	call(r, e.choose, ops.FusedTopkWithScoreFunctionFwdArgs{
-		Logits: e.logits, Topk: e.topk, ScoreFunction: ops.SoftmaxScore,
+	call(r, e.choose, moe.FusedTopkWithScoreFunctionFwdArgs{
+		Logits: e.logits, Topk: e.topk, ScoreFunction: moe.SoftmaxScore,
 		Probs: e.probs, RoutingMap: e.chosen, IntermediateOutput: e.state, Saved: e.savedChoice,
 	})
 	if r.err != nil {
@@ -83,11 +86,11 @@ func (e *experts) forward(r *run, x, y *tensor.Tensor) {
 		return
 	}
 	e.balance.forward(r, e)
-	call(r, e.permute, ops.MoEPermuteFwdArgs{Input: x, Indices: e.indices, Output: e.in, RowIDMap: e.rowOf, Saved: e.savedPermute})
+	call(r, e.permute, moe.MoEPermuteFwdArgs{Input: x, Indices: e.indices, Output: e.in, RowIDMap: e.rowOf, Saved: e.savedPermute})
 	e.up.forward(r, e.counts, e.in, e.gateUp)
-	call(r, e.swiglu, ops.SwiGLUArgs{Input: e.gateUp, Output: e.act})
+	call(r, e.swiglu, activation.SwiGLUArgs{Input: e.gateUp, Output: e.act})
 	e.down.forward(r, e.counts, e.act, e.out)
-	call(r, e.unpermute, ops.MoEUnpermuteArgs{Input: e.out, RowIDMap: e.rowOf, Prob: e.weights, Output: y, Saved: e.savedPermute})
+	call(r, e.unpermute, moe.MoEUnpermuteArgs{Input: e.out, RowIDMap: e.rowOf, Prob: e.weights, Output: y, Saved: e.savedPermute})
 }
 
 // list turns the map of what was chosen into lists.
@@ -124,37 +127,37 @@ func (e *experts) spread() {
 }
 
 func (e *experts) backward(r *run, x, dy, dx *tensor.Tensor) {
-	call(r, e.unpermuteBwd, ops.MoEUnpermuteBwdArgs{
+	call(r, e.unpermuteBwd, moe.MoEUnpermuteBwdArgs{
 		InputBwd: dy, InputFwd: e.out, RowIDMap: e.rowOf, Prob: e.weights, ActGrad: e.dOut, ProbGrad: e.dWeights, Saved: e.savedPermute,
 	})
 	e.down.backward(r, e.counts, e.act, e.dOut, e.dAct)
-	call(r, e.dSwiglu, ops.DSwiGLUArgs{Grad: e.dAct, FwdInput: e.gateUp, Output: e.gateUp})
+	call(r, e.dSwiglu, activation.DSwiGLUArgs{Grad: e.dAct, FwdInput: e.gateUp, Output: e.gateUp})
 	e.up.backward(r, e.counts, e.in, e.gateUp, e.dIn)
-	call(r, e.permuteBwd, ops.MoEUnpermuteArgs{Input: e.dIn, RowIDMap: e.rowOf, Output: dx, Saved: e.savedPermute})
+	call(r, e.permuteBwd, moe.MoEUnpermuteArgs{Input: e.dIn, RowIDMap: e.rowOf, Output: dx, Saved: e.savedPermute})
 	if r.err != nil {
 		return
 	}
 	e.spread()
-	call(r, e.chooseBwd, ops.FusedTopkWithScoreFunctionBwdArgs{
+	call(r, e.chooseBwd, moe.FusedTopkWithScoreFunctionBwdArgs{
 		RoutingMap: e.chosen, IntermediateOutput: e.state, GradProbs: e.dProbs, GradLogits: e.dLogits,
-		Topk: e.topk, ScoreFunction: ops.SoftmaxScore, Saved: e.savedChoice,
+		Topk: e.topk, ScoreFunction: moe.SoftmaxScore, Saved: e.savedChoice,
 	})
 	e.balance.backward(r, e)
 	e.router.backward(r, x, e.dLogits, e.dHidden)
-	call(r, e.addBwd, ops.ResidualAddArgs{A: dx, B: e.dHidden, Output: dx})
+	call(r, e.addBwd, normops.ResidualAddArgs{A: dx, B: e.dHidden, Output: dx})
 }
 
 // grouped is a linear layer of each expert on the rows that belong to it.
 type grouped struct {
 	weights, grads []*tensor.Tensor // a view of each expert's
-	fwd, bwd       *opmanager.Bound[ops.TEGeneralGroupedGemmArgs]
+	fwd, bwd       *opmanager.Bound[gemm.TEGeneralGroupedGemmArgs]
 	left, right    []*tensor.Tensor // views of rows of the call in hand
 	whole          [1]*tensor.Tensor
 }
 
 func (b *builder) grouped(w *Param, experts int) grouped {
 	g := grouped{
-		fwd: opmanager.MustBind(b.fwd, ops.TEGeneralGroupedGemm), bwd: opmanager.MustBind(b.bwd, ops.TEGeneralGroupedGemm),
+		fwd: opmanager.MustBind(b.fwd, gemm.TEGeneralGroupedGemm), bwd: opmanager.MustBind(b.bwd, gemm.TEGeneralGroupedGemm),
 		left: make([]*tensor.Tensor, experts), right: make([]*tensor.Tensor, experts),
 	}
 	size := w.Value.Shape()[0] / experts
@@ -168,15 +171,15 @@ func (b *builder) grouped(w *Param, experts int) grouped {
 func (g *grouped) forward(r *run, counts, x, y *tensor.Tensor) {
 	split(g.left, x, counts)
 	g.whole[0] = y
-	call(r, g.fwd, ops.TEGeneralGroupedGemmArgs{A: g.weights, TransA: true, B: g.left, D: g.whole[:], SingleOutput: true})
+	call(r, g.fwd, gemm.TEGeneralGroupedGemmArgs{A: g.weights, TransA: true, B: g.left, D: g.whole[:], SingleOutput: true})
 }
 
 func (g *grouped) backward(r *run, counts, x, dy, dx *tensor.Tensor) {
 	split(g.left, dy, counts)
 	split(g.right, x, counts)
 	g.whole[0] = dx
-	call(r, g.bwd, ops.TEGeneralGroupedGemmArgs{A: g.weights, B: g.left, D: g.whole[:], SingleOutput: true})
-	call(r, g.bwd, ops.TEGeneralGroupedGemmArgs{A: g.right, B: g.left, TransB: true, D: g.grads, Grad: true, Accumulate: r.accumulate})
+	call(r, g.bwd, gemm.TEGeneralGroupedGemmArgs{A: g.weights, B: g.left, D: g.whole[:], SingleOutput: true})
+	call(r, g.bwd, gemm.TEGeneralGroupedGemmArgs{A: g.right, B: g.left, TransB: true, D: g.grads, Grad: true, Accumulate: r.accumulate})
 }
 
 // split makes views of the rows of each expert.
@@ -198,11 +201,11 @@ type balance struct {
 	dScores, dLogits *tensor.Tensor // [T experts]
 
 	savedScore, savedLoss *opregistry.Saved
-	score                 *opmanager.Bound[ops.FusedScoreForMoEAuxLossFwdArgs]
-	scoreBwd              *opmanager.Bound[ops.FusedScoreForMoEAuxLossBwdArgs]
-	fwd                   *opmanager.Bound[ops.FusedMoEAuxLossFwdArgs]
-	bwd                   *opmanager.Bound[ops.FusedMoEAuxLossBwdArgs]
-	addBwd                *opmanager.Bound[ops.ResidualAddArgs]
+	score                 *opmanager.Bound[moe.FusedScoreForMoEAuxLossFwdArgs]
+	scoreBwd              *opmanager.Bound[moe.FusedScoreForMoEAuxLossBwdArgs]
+	fwd                   *opmanager.Bound[moe.FusedMoEAuxLossFwdArgs]
+	bwd                   *opmanager.Bound[moe.FusedMoEAuxLossBwdArgs]
+	addBwd                *opmanager.Bound[normops.ResidualAddArgs]
 }
 
 func (b *builder) balance() *balance {
@@ -211,9 +214,9 @@ func (b *builder) balance() *balance {
 		coeff:  float32(b.cfg.AuxLossCoeff),
 		scores: b.keep.f32(t, n), state: b.keep.f32(t, n), best: b.keep.new(tensor.Bool, t, n), loss: b.keep.f32(1), factor: b.keep.f32(1),
 		dLoss: b.spare.f32(1), dScores: b.spare.f32(t, n), dLogits: b.spare.f32(t, n), savedScore: saved(), savedLoss: saved(),
-		score: opmanager.MustBind(b.fwd, ops.FusedScoreForMoEAuxLossFwd), scoreBwd: opmanager.MustBind(b.bwd, ops.FusedScoreForMoEAuxLossBwd),
-		fwd: opmanager.MustBind(b.fwd, ops.FusedMoEAuxLossFwd), bwd: opmanager.MustBind(b.bwd, ops.FusedMoEAuxLossBwd),
-		addBwd: opmanager.MustBind(b.bwd, ops.ResidualAdd),
+		score: opmanager.MustBind(b.fwd, moe.FusedScoreForMoEAuxLossFwd), scoreBwd: opmanager.MustBind(b.bwd, moe.FusedScoreForMoEAuxLossBwd),
+		fwd: opmanager.MustBind(b.fwd, moe.FusedMoEAuxLossFwd), bwd: opmanager.MustBind(b.bwd, moe.FusedMoEAuxLossBwd),
+		addBwd: opmanager.MustBind(b.bwd, normops.ResidualAdd),
 	}
 }
 
@@ -221,11 +224,11 @@ func (l *balance) forward(r *run, e *experts) {
 	if l == nil {
 		return
 	}
-	call(r, l.score, ops.FusedScoreForMoEAuxLossFwdArgs{
-		Logits: e.logits, Topk: e.topk, ScoreFunction: ops.SoftmaxScore,
+	call(r, l.score, moe.FusedScoreForMoEAuxLossFwdArgs{
+		Logits: e.logits, Topk: e.topk, ScoreFunction: moe.SoftmaxScore,
 		Scores: l.scores, RoutingMap: l.best, IntermediateOutput: l.state, Saved: l.savedScore,
 	})
-	call(r, l.fwd, ops.FusedMoEAuxLossFwdArgs{
+	call(r, l.fwd, moe.FusedMoEAuxLossFwdArgs{
 		Probs: l.scores, TokensPerExpert: e.counts, TotalNumTokens: e.logits.Shape()[0], NumExperts: e.num, Topk: e.topk,
 		Coeff: l.coeff, AuxLoss: l.loss, ConstBuf: l.factor, Saved: l.savedLoss,
 	})
@@ -240,11 +243,11 @@ func (l *balance) backward(r *run, e *experts) {
 		return
 	}
 	tensor.Data[float32](l.dLoss)[0] = r.auxScale
-	call(r, l.bwd, ops.FusedMoEAuxLossBwdArgs{
+	call(r, l.bwd, moe.FusedMoEAuxLossBwdArgs{
 		ConstBuf: l.factor, TokensPerExpert: e.counts, GradAuxLoss: l.dLoss, GradProbs: l.dScores, Saved: l.savedLoss,
 	})
-	call(r, l.scoreBwd, ops.FusedScoreForMoEAuxLossBwdArgs{
-		IntermediateOutput: l.state, GradScores: l.dScores, GradLogits: l.dLogits, Topk: e.topk, ScoreFunction: ops.SoftmaxScore, Saved: l.savedScore,
+	call(r, l.scoreBwd, moe.FusedScoreForMoEAuxLossBwdArgs{
+		IntermediateOutput: l.state, GradScores: l.dScores, GradLogits: l.dLogits, Topk: e.topk, ScoreFunction: moe.SoftmaxScore, Saved: l.savedScore,
 	})
-	call(r, l.addBwd, ops.ResidualAddArgs{A: e.dLogits, B: l.dLogits, Output: e.dLogits})
+	call(r, l.addBwd, normops.ResidualAddArgs{A: e.dLogits, B: l.dLogits, Output: e.dLogits})
 }

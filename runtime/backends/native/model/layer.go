@@ -2,7 +2,7 @@ package model
 
 import (
 	"github.com/primus-fl/primus/opmanager"
-	"github.com/primus-fl/primus/opregistry/ops"
+	normops "github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -14,7 +14,7 @@ type layer struct {
 	attention             *attention
 	mlp                   mlp
 	dropout1, dropout2    *dropout
-	add, addBwd           *opmanager.Bound[ops.ResidualAddArgs]
+	add, addBwd           *opmanager.Bound[normops.ResidualAddArgs]
 }
 
 func (b *builder) layer(w layerWeights, in, freqs *tensor.Tensor) layer {
@@ -23,7 +23,7 @@ func (b *builder) layer(w layerWeights, in, freqs *tensor.Tensor) layer {
 		in: in, norm1: b.keep.f32(t, h), mid: b.keep.f32(t, h), norm2: b.keep.f32(t, h),
 		inputNorm: b.norm(w.inputNorm), attention: b.attention(w, freqs), dropout1: b.dropout(),
 		postNorm: b.norm(w.postNorm), mlp: b.mlp(w), dropout2: b.dropout(),
-		add: opmanager.MustBind(b.fwd, ops.ResidualAdd), addBwd: opmanager.MustBind(b.bwd, ops.ResidualAdd),
+		add: opmanager.MustBind(b.fwd, normops.ResidualAdd), addBwd: opmanager.MustBind(b.bwd, normops.ResidualAdd),
 	}
 }
 
@@ -33,12 +33,12 @@ func (l *layer) forward(r *run, i int, proj, out *tensor.Tensor) {
 	l.inputNorm.forward(r, l.in, l.norm1)
 	l.attention.forward(r, l.norm1, proj)
 	l.dropout1.forward(r, proj)
-	call(r, l.add, ops.ResidualAddArgs{A: l.in, B: proj, Output: l.mid})
+	call(r, l.add, normops.ResidualAddArgs{A: l.in, B: proj, Output: l.mid})
 	r.layer(i, "mlp")
 	l.postNorm.forward(r, l.mid, l.norm2)
 	l.mlp.forward(r, l.norm2, proj)
 	l.dropout2.forward(r, proj)
-	call(r, l.add, ops.ResidualAddArgs{A: l.mid, B: proj, Output: out})
+	call(r, l.add, normops.ResidualAddArgs{A: l.mid, B: proj, Output: out})
 }
 
 // backward takes the gradient of the residual stream behind the layer in g.res and
@@ -47,9 +47,9 @@ func (l *layer) backward(r *run, i int, g *gradients) {
 	r.layer(i, "mlp")
 	l.mlp.backward(r, l.norm2, l.dropout2.backward(r, g.res), g.hidden)
 	l.postNorm.backward(r, l.mid, g.hidden, g.hidden)
-	call(r, l.addBwd, ops.ResidualAddArgs{A: g.res, B: g.hidden, Output: g.res})
+	call(r, l.addBwd, normops.ResidualAddArgs{A: g.res, B: g.hidden, Output: g.res})
 	r.layer(i, "attention")
 	l.attention.backward(r, l.norm1, l.dropout1.backward(r, g.res), g.hidden)
 	l.inputNorm.backward(r, l.in, g.hidden, g.hidden)
-	call(r, l.addBwd, ops.ResidualAddArgs{A: g.res, B: g.hidden, Output: g.res})
+	call(r, l.addBwd, normops.ResidualAddArgs{A: g.res, B: g.hidden, Output: g.res})
 }

@@ -1,7 +1,7 @@
 package model
 
 import (
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/loss"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -35,7 +35,7 @@ func CrossEntropy() Loss {
 	return Loss{
 		Forward: func(b *LossBatch) (float64, error) {
 			r := &b.pass.current
-			call(r, b.pass.lossFwd, ops.CrossEntropyFwdArgs{
+			call(r, b.pass.lossFwd, loss.CrossEntropyFwdArgs{
 				Logits: b.Logits, Targets: b.Targets, Losses: b.Losses, LSE: b.LSE, IgnoreIndex: noIgnore, Saved: b.pass.savedL,
 			})
 			if r.err != nil {
@@ -45,7 +45,7 @@ func CrossEntropy() Loss {
 		},
 		Backward: func(b *LossBatch) error {
 			r := &b.pass.current
-			call(r, b.pass.lossBwd, ops.CrossEntropyBwdArgs{
+			call(r, b.pass.lossBwd, loss.CrossEntropyBwdArgs{
 				Logits: b.Logits, Targets: b.Targets, LSE: b.LSE, DLosses: b.DLosses, DLogits: b.DLogits,
 				IgnoreIndex: noIgnore, Saved: b.pass.savedL,
 			})

@@ -2,7 +2,7 @@ package model
 
 import (
 	"github.com/primus-fl/primus/opmanager"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/activation"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -16,13 +16,13 @@ func (b *builder) mlp(w layerWeights) mlp {
 	if b.cfg.gated() {
 		return &swiGLU{
 			up: up, down: down, in: in, act: act, dAct: dAct,
-			fwd: opmanager.MustBind(b.fwd, ops.SwiGLU), bwd: opmanager.MustBind(b.bwd, ops.DSwiGLU),
+			fwd: opmanager.MustBind(b.fwd, activation.SwiGLU), bwd: opmanager.MustBind(b.bwd, activation.DSwiGLU),
 		}
 	}
 	return &gelu{
 		up: up, down: down, in: in, act: act, dAct: dAct,
-		fwd: opmanager.MustBind(b.fwd, ops.GELU), bwd: opmanager.MustBind(b.bwd, ops.DGELU),
-		biasBwd: opmanager.MustBind(b.bwd, ops.DBiasDGELU),
+		fwd: opmanager.MustBind(b.fwd, activation.GELU), bwd: opmanager.MustBind(b.bwd, activation.DGELU),
+		biasBwd: opmanager.MustBind(b.bwd, activation.DBiasDGELU),
 	}
 }
 
@@ -32,19 +32,19 @@ type swiGLU struct {
 	in       *tensor.Tensor // [T 2f], what goes into the activation; backward writes its gradient there
 	act      *tensor.Tensor // [T f]
 	dAct     *tensor.Tensor
-	fwd      *opmanager.Bound[ops.SwiGLUArgs]
-	bwd      *opmanager.Bound[ops.DSwiGLUArgs]
+	fwd      *opmanager.Bound[activation.SwiGLUArgs]
+	bwd      *opmanager.Bound[activation.DSwiGLUArgs]
 }
 
 func (m *swiGLU) forward(r *run, x, y *tensor.Tensor) {
 	m.up.forward(r, x, m.in)
-	call(r, m.fwd, ops.SwiGLUArgs{Input: m.in, Output: m.act})
+	call(r, m.fwd, activation.SwiGLUArgs{Input: m.in, Output: m.act})
 	m.down.forward(r, m.act, y)
 }
 
 func (m *swiGLU) backward(r *run, x, dy, dx *tensor.Tensor) {
 	m.down.backward(r, m.act, dy, m.dAct)
-	call(r, m.bwd, ops.DSwiGLUArgs{Grad: m.dAct, FwdInput: m.in, Output: m.in})
+	call(r, m.bwd, activation.DSwiGLUArgs{Grad: m.dAct, FwdInput: m.in, Output: m.in})
 	m.up.backward(r, x, m.in, dx)
 }
 
@@ -54,23 +54,23 @@ type gelu struct {
 	in       *tensor.Tensor // [T f], as in swiGLU
 	act      *tensor.Tensor // [T f]
 	dAct     *tensor.Tensor
-	fwd      *opmanager.Bound[ops.ActivationArgs]
-	bwd      *opmanager.Bound[ops.DActivationArgs]
-	biasBwd  *opmanager.Bound[ops.DBiasDActivationArgs]
+	fwd      *opmanager.Bound[activation.ActivationArgs]
+	bwd      *opmanager.Bound[activation.DActivationArgs]
+	biasBwd  *opmanager.Bound[activation.DBiasDActivationArgs]
 }
 
 func (m *gelu) forward(r *run, x, y *tensor.Tensor) {
 	m.up.forward(r, x, m.in)
-	call(r, m.fwd, ops.ActivationArgs{Input: m.in, Output: m.act})
+	call(r, m.fwd, activation.ActivationArgs{Input: m.in, Output: m.act})
 	m.down.forward(r, m.act, y)
 }
 
 func (m *gelu) backward(r *run, x, dy, dx *tensor.Tensor) {
 	m.down.backward(r, m.act, dy, m.dAct)
 	if m.up.bias == nil {
-		call(r, m.bwd, ops.DActivationArgs{Grad: m.dAct, FwdInput: m.in, Output: m.in})
+		call(r, m.bwd, activation.DActivationArgs{Grad: m.dAct, FwdInput: m.in, Output: m.in})
 	} else {
-		call(r, m.biasBwd, ops.DBiasDActivationArgs{Grad: m.dAct, FwdInput: m.in, DBias: m.up.biasGrad.to(r), Output: m.in})
+		call(r, m.biasBwd, activation.DBiasDActivationArgs{Grad: m.dAct, FwdInput: m.in, DBias: m.up.biasGrad.to(r), Output: m.in})
 		m.up.biasGrad.done(r)
 	}
 	m.up.products(r, x, m.in, dx, nil)

@@ -3,7 +3,7 @@ package model
 import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	normops "github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -13,12 +13,12 @@ func (b *builder) norm(w normWeights) norm {
 		return &layerNorm{
 			gain: w.gain, bias: w.bias, gainGrad: b.vectorGrad(w.gain), biasGrad: b.vectorGrad(w.bias),
 			mu: b.keep.f32(b.tokens()), rsigma: rsigma, eps: eps, saved: saved(),
-			fwd: opmanager.MustBind(b.fwd, ops.LayerNormFwd), bwd: opmanager.MustBind(b.bwd, ops.LayerNormBwd),
+			fwd: opmanager.MustBind(b.fwd, normops.LayerNormFwd), bwd: opmanager.MustBind(b.bwd, normops.LayerNormBwd),
 		}
 	}
 	return &rmsNorm{
 		gain: w.gain, gainGrad: b.vectorGrad(w.gain), rsigma: rsigma, eps: eps, saved: saved(),
-		fwd: opmanager.MustBind(b.fwd, ops.RMSNormFwd), bwd: opmanager.MustBind(b.bwd, ops.RMSNormBwd),
+		fwd: opmanager.MustBind(b.fwd, normops.RMSNormFwd), bwd: opmanager.MustBind(b.bwd, normops.RMSNormBwd),
 	}
 }
 
@@ -28,16 +28,16 @@ type rmsNorm struct {
 	rsigma   *tensor.Tensor // [T]
 	eps      float32
 	saved    *opregistry.Saved
-	fwd      *opmanager.Bound[ops.RMSNormFwdArgs]
-	bwd      *opmanager.Bound[ops.RMSNormBwdArgs]
+	fwd      *opmanager.Bound[normops.RMSNormFwdArgs]
+	bwd      *opmanager.Bound[normops.RMSNormBwdArgs]
 }
 
 func (n *rmsNorm) forward(r *run, x, y *tensor.Tensor) {
-	call(r, n.fwd, ops.RMSNormFwdArgs{Input: x, Weight: n.gain.Value, Output: y, RSigma: n.rsigma, Eps: n.eps, Saved: n.saved})
+	call(r, n.fwd, normops.RMSNormFwdArgs{Input: x, Weight: n.gain.Value, Output: y, RSigma: n.rsigma, Eps: n.eps, Saved: n.saved})
 }
 
 func (n *rmsNorm) backward(r *run, x, dy, dx *tensor.Tensor) {
-	call(r, n.bwd, ops.RMSNormBwdArgs{
+	call(r, n.bwd, normops.RMSNormBwdArgs{
 		DZ: dy, X: x, RSigma: n.rsigma, Gamma: n.gain.Value, DX: dx, DGamma: n.gainGrad.to(r), Saved: n.saved,
 	})
 	n.gainGrad.done(r)
@@ -49,18 +49,18 @@ type layerNorm struct {
 	mu, rsigma         *tensor.Tensor // [T]
 	eps                float32
 	saved              *opregistry.Saved
-	fwd                *opmanager.Bound[ops.LayerNormFwdArgs]
-	bwd                *opmanager.Bound[ops.LayerNormBwdArgs]
+	fwd                *opmanager.Bound[normops.LayerNormFwdArgs]
+	bwd                *opmanager.Bound[normops.LayerNormBwdArgs]
 }
 
 func (n *layerNorm) forward(r *run, x, y *tensor.Tensor) {
-	call(r, n.fwd, ops.LayerNormFwdArgs{
+	call(r, n.fwd, normops.LayerNormFwdArgs{
 		Input: x, Weight: n.gain.Value, Bias: n.bias.Value, Output: y, Mu: n.mu, RSigma: n.rsigma, Eps: n.eps, Saved: n.saved,
 	})
 }
 
 func (n *layerNorm) backward(r *run, x, dy, dx *tensor.Tensor) {
-	call(r, n.bwd, ops.LayerNormBwdArgs{
+	call(r, n.bwd, normops.LayerNormBwdArgs{
 		DZ: dy, X: x, Mu: n.mu, RSigma: n.rsigma, Gamma: n.gain.Value,
 		DX: dx, DGamma: n.gainGrad.to(r), DBeta: n.biasGrad.to(r), Saved: n.saved,
 	})

@@ -6,7 +6,7 @@ import (
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/loss"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -34,8 +34,8 @@ type Pass struct {
 	head        linear
 	logits      *tensor.Tensor // [T vocab]
 	losses, lse *tensor.Tensor // [T]
-	lossFwd     *opmanager.Bound[ops.CrossEntropyFwdArgs]
-	lossBwd     *opmanager.Bound[ops.CrossEntropyBwdArgs]
+	lossFwd     *opmanager.Bound[loss.CrossEntropyFwdArgs]
+	lossBwd     *opmanager.Bound[loss.CrossEntropyBwdArgs]
 	savedL      *opregistry.Saved
 	grad        *gradients // nil for a forward-only pass
 }
@@ -80,7 +80,7 @@ func (p *Pass) build(mgr *opmanager.Manager, train bool) {
 	p.out, p.norm, p.finalNorm = own.f32(t, c.HiddenSize), own.f32(t, c.HiddenSize), outside.norm(m.finalNorm)
 	p.head = outside.linear(linearWeights{weight: m.head})
 	p.logits, p.losses, p.lse, p.savedL = own.f32(t, c.VocabSize), own.f32(t), own.f32(t), saved()
-	p.lossFwd, p.lossBwd = opmanager.MustBind(outside.fwd, ops.CrossEntropyFwd), opmanager.MustBind(outside.bwd, ops.CrossEntropyBwd)
+	p.lossFwd, p.lossBwd = opmanager.MustBind(outside.fwd, loss.CrossEntropyFwd), opmanager.MustBind(outside.bwd, loss.CrossEntropyBwd)
 	p.lossArgs = LossBatch{Logits: p.logits, Targets: p.targets, Losses: p.losses, LSE: p.lse, pass: p}
 	if train {
 		p.lossArgs.DLosses, p.lossArgs.DLogits = p.grad.losses, p.logits

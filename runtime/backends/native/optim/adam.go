@@ -8,7 +8,7 @@ import (
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opmanager"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/optim"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -47,9 +47,9 @@ type Param struct {
 // Adam keeps the moments of a set of weights.
 type Adam struct {
 	cfg    AdamConfig
-	norm   *opmanager.Bound[ops.MultiTensorL2NormArgs]
-	scale  *opmanager.Bound[ops.MultiTensorScaleArgs]
-	adam   *opmanager.Bound[ops.MultiTensorAdamArgs]
+	norm   *opmanager.Bound[optim.MultiTensorL2NormArgs]
+	scale  *opmanager.Bound[optim.MultiTensorScaleArgs]
+	adam   *opmanager.Bound[optim.MultiTensorAdamArgs]
 	grads  []*tensor.Tensor
 	M, V   []*tensor.Tensor // moments, in the order of the weights
 	groups []*group         // the weights of one decay and one factor each
@@ -72,9 +72,9 @@ func NewAdam(cfg AdamConfig, params []Param, m *opmanager.Manager, backend devic
 	}
 	a := &Adam{
 		cfg:   cfg,
-		norm:  opmanager.MustBind(m, ops.MultiTensorL2Norm),
-		scale: opmanager.MustBind(m, ops.MultiTensorScale),
-		adam:  opmanager.MustBind(m, ops.MultiTensorAdam),
+		norm:  opmanager.MustBind(m, optim.MultiTensorL2Norm),
+		scale: opmanager.MustBind(m, optim.MultiTensorScale),
+		adam:  opmanager.MustBind(m, optim.MultiTensorAdam),
 	}
 	alloc := func(d tensor.DType, shape ...int) (*tensor.Tensor, error) {
 		t, err := tensor.New(backend, d, shape...)
@@ -130,7 +130,7 @@ func (a *Adam) group(p Param) *group {
 func (a *Adam) Norm() (float64, error) {
 	tensor.Data[int32](a.flag)[0] = 0
 	lists := [][]*tensor.Tensor{a.grads}
-	if err := a.norm.Call(ops.MultiTensorL2NormArgs{NoopFlag: a.flag, TensorLists: lists, Norm: a.total}); err != nil {
+	if err := a.norm.Call(optim.MultiTensorL2NormArgs{NoopFlag: a.flag, TensorLists: lists, Norm: a.total}); err != nil {
 		return 0, fmt.Errorf("gradient norm: %w", err)
 	}
 	return float64(tensor.Data[float32](a.total)[0]), nil
@@ -145,7 +145,7 @@ func (a *Adam) Clip() (norm float64, err error) {
 	if a.cfg.ClipGrad == 0 || !(norm > a.cfg.ClipGrad) || math.IsInf(norm, 0) {
 		return norm, nil
 	}
-	args := ops.MultiTensorScaleArgs{
+	args := optim.MultiTensorScaleArgs{
 		NoopFlag: a.flag, TensorLists: [][]*tensor.Tensor{a.grads, a.grads},
 		Scale: float32(a.cfg.ClipGrad / (norm + 1e-6)),
 	}
@@ -159,10 +159,10 @@ func (a *Adam) Clip() (norm float64, err error) {
 // learning rate of a weight is lr times its factor.
 func (a *Adam) Step(step int, lr float64) error {
 	for _, g := range a.groups {
-		args := ops.MultiTensorAdamArgs{
+		args := optim.MultiTensorAdamArgs{
 			NoopFlag: a.flag, TensorLists: g.lists, LR: float32(lr * g.scale),
 			Beta1: float32(a.cfg.Beta1), Beta2: float32(a.cfg.Beta2), Epsilon: float32(a.cfg.Eps),
-			Step: step, Mode: ops.AdamDecay, BiasCorrection: true, WeightDecay: g.decay,
+			Step: step, Mode: optim.AdamDecay, BiasCorrection: true, WeightDecay: g.decay,
 		}
 		if err := a.adam.Call(args); err != nil {
 			return fmt.Errorf("optimizer step: %w", err)

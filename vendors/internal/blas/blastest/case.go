@@ -8,7 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/gemm"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -17,7 +18,7 @@ const canary = float32(-12345.5)
 
 // problem is one call with copies of its operands.
 type problem struct {
-	args          ops.GenericGemmArgs
+	args          gemm.GenericGemmArgs
 	buffers       [4][]float32 // A, B, D and bias, with the memory between rows
 	before        [4][]float32
 	m, n, k, lead int
@@ -45,7 +46,7 @@ func newProblem(t *testing.T, r *rand.Rand, minSize int) *problem {
 	a.D, p.buffers[2] = operand(t, r, 1, p.m, p.n, false)
 	if r.IntN(2) == 0 {
 		p.alpha = r.Float64()*4 - 2
-		a.Alpha = ops.Float(float32(p.alpha))
+		a.Alpha = opregistry.Float(float32(p.alpha))
 		p.alpha = float64(float32(p.alpha))
 	}
 	if r.IntN(2) == 0 {
@@ -57,7 +58,7 @@ func newProblem(t *testing.T, r *rand.Rand, minSize int) *problem {
 			p.beta = 0
 		}
 		if p.beta != 1 {
-			a.Beta = ops.Float(float32(p.beta))
+			a.Beta = opregistry.Float(float32(p.beta))
 		}
 	}
 	if p.beta == 0 {
@@ -78,7 +79,7 @@ func newProblem(t *testing.T, r *rand.Rand, minSize int) *problem {
 			t.Fatalf("BUG: bias %v", a.Bias)
 		}
 	}
-	require.NoError(t, ops.GenericGemm.Validate(*a))
+	require.NoError(t, gemm.GenericGemm.Validate(*a))
 	for i, b := range p.buffers {
 		p.before[i] = append([]float32(nil), b...)
 	}
@@ -129,7 +130,7 @@ func (p *problem) narrow(t *testing.T) {
 		*x, err = all.AsStrided((*x).Shape(), (*x).Strides(), 3)
 		require.NoError(t, err)
 	}
-	require.NoError(t, ops.GenericGemm.Validate(p.args))
+	require.NoError(t, gemm.GenericGemm.Validate(p.args))
 }
 
 // String describes the call.

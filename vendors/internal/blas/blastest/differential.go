@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	"github.com/primus-fl/primus/ops/gemm"
 )
 
 // Gemm is an implementation of generic_gemm.
-type Gemm = opregistry.Func[ops.GenericGemmArgs]
+type Gemm = opregistry.Func[gemm.GenericGemmArgs]
 
 // Differential compares gemm with float64 loops in random calls whose sizes are at least minSize.
 // gemm must not decline any of them.

@@ -4,21 +4,21 @@ import (
 	"math"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/ops"
+	gemmops "github.com/primus-fl/primus/ops/gemm"
 )
 
 // Oracle is generic_gemm in float64, for the conformance kit of package opstest.
 // It takes every dtype and layout.
 func Oracle() opregistry.Impl {
-	return opregistry.Impl{Op: ops.GenericGemm, ID: "reference.blastest", Kind: opregistry.KindReference, Run: oracle}
+	return opregistry.Impl{Op: gemmops.GenericGemm, ID: "reference.blastest", Kind: opregistry.KindReference, Run: oracle}
 }
 
 // Unlimited is an impl that calls the library for every product, including small ones.
 func Unlimited(id string, gemm Gemm) opregistry.Impl {
-	return opregistry.Impl{Op: ops.GenericGemm, ID: id, Kind: opregistry.KindVendor, Vendor: "test", Run: gemm}
+	return opregistry.Impl{Op: gemmops.GenericGemm, ID: id, Kind: opregistry.KindVendor, Vendor: "test", Run: gemm}
 }
 
-var oracle Gemm = func(_ *opregistry.Exec, a ops.GenericGemmArgs) error {
+var oracle Gemm = func(_ *opregistry.Exec, a gemmops.GenericGemmArgs) error {
 	m, n, k := a.Dims()
 	left, right := wide(a.B.Float64s(), a.B.Shape().Cols(), a.TransB), wide(a.A.Float64s(), a.A.Shape().Cols(), a.TransA)
 	d := a.D.Float64s()

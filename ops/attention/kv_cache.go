@@ -1,0 +1,174 @@
+package attention
+
+import (
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/internal/check"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// CopyToKVCacheArgs are the arguments of CopyToKVCache. The tensors have the sizes that
+// TransformerEngine passes as arguments.
+type CopyToKVCacheArgs struct {
+	NewK         *tensor.Tensor // [b, s, g, d_k], or the order of QKVFormat
+	NewV         *tensor.Tensor // [b, s, g, d_v]
+	KCache       *tensor.Tensor // [pages, page_size, g, d_k]; not paged, [slots, s_max, g, d_k]
+	VCache       *tensor.Tensor // [pages, page_size, g, d_v]; not paged, [slots, s_max, g, d_v]
+	PageTable    *tensor.Tensor // i32 [b, pages of a sequence]; not paged, [b, 1]: the slots
+	CuNewLens    *tensor.Tensor // i32 [b+1]: the new tokens of each sequence
+	CuCachedLens *tensor.Tensor // i32 [b+1]: the tokens of each sequence, including the new ones
+	QKVFormat    QKVFormat
+	IsNonPaged   bool
+}
+
+// CopyToKVCache appends keys and values to the cache of each sequence. Of the l tokens of a
+// sequence n are new; they become positions l−n … l−1. Position p is stored
+//
+//	paged:      in page page_table[b, ⌊p/page_size⌋], at p mod page_size
+//	not paged:  in slot b, at p
+//
+// Without pages the slots are reordered first: slot b receives the l−n old tokens of slot
+// page_table[b]. This is done for the sequences before the first one whose slot is lower than that
+// of its predecessor. Their slots ascend; the following slots belong to no sequence.
+//
+// All other positions keep their content. The caches are updated, the other operands are read; all
+// are disjoint. Tokens are copied bit for bit, in any dtype. A length beyond the capacity of a
+// sequence and a page or slot that does not exist are argument errors. Source: TransformerEngine
+// 2.14, copy_to_kv_cache.
+var CopyToKVCache = opregistry.NewOp("copy_to_kv_cache", opregistry.Schema[CopyToKVCacheArgs]{
+	Doc:      "appends keys and values to the caches of sequences",
+	Validate: validateKVCache,
+	Operands: func(a CopyToKVCacheArgs) []opregistry.Operand {
+		return check.Operands{}.Read("new_k", a.NewK).Read("new_v", a.NewV).Read("page_table", a.PageTable).Read("cu_new_lens", a.CuNewLens).
+			Read("cu_cached_lens", a.CuCachedLens).Update("k_cache", a.KCache).Update("v_cache", a.VCache)
+	},
+})
+
+// Active returns how many sequences have a slot that is reordered.
+func (a CopyToKVCacheArgs) Active() int {
+	n := a.PageTable.Shape()[0]
+	for b := 1; b < n; b++ {
+		if a.page(b, 0) < a.page(b-1, 0) {
+			return b
+		}
+	}
+	return n
+}
+
+func (a *CopyToKVCacheArgs) page(b, i int) int {
+	s := a.PageTable.Strides()
+	return int(tensor.Data[int32](a.PageTable)[b*s[0]+i*s[1]])
+}
+
+func validateKVCache(a CopyToKVCacheArgs) error {
+	c := check.Call{Op: "copy_to_kv_cache"}
+	if a.QKVFormat < SBHD || a.QKVFormat > THD {
+		c.Fail("qkv_format", "sbhd, bshd or thd", "%v", a.QKVFormat)
+	}
+	rising(&c, "cu_new_lens", a.CuNewLens)
+	rising(&c, "cu_cached_lens", a.CuCachedLens)
+	if c.Err != nil {
+		return c.Err
+	}
+	batch := a.CuNewLens.NumElements() - 1
+	c.Elements("cu_cached_lens", a.CuCachedLens, batch+1, "as cu_new_lens")
+	cachePair(&c, check.Named{Name: "new_k", Tensor: a.NewK}, check.Named{Name: "k_cache", Tensor: a.KCache}, &a, batch)
+	cachePair(&c, check.Named{Name: "new_v", Tensor: a.NewV}, check.Named{Name: "v_cache", Tensor: a.VCache}, &a, batch)
+	if c.Err == nil && (a.KCache.DType() != a.VCache.DType() || a.KCache.Shape()[0] != a.VCache.Shape()[0] || a.KCache.Shape()[1] != a.VCache.Shape()[1]) {
+		c.Fail("v_cache", "the dtype and the positions of k_cache", "%v", a.VCache)
+	}
+	if c.DType("page_table", a.PageTable, tensor.I32) && c.Rank("page_table", a.PageTable, 2) {
+		if s := a.PageTable.Shape(); s[0] != batch || a.IsNonPaged && s[1] != 1 {
+			c.Fail("page_table", "a row for each of "+check.Itoa(batch)+" sequences, of one element when not paged", "%v", a.PageTable)
+		}
+	}
+	for b := 0; c.Err == nil && b < batch; b++ {
+		cached(&c, &a, b)
+	}
+	if a.IsNonPaged && c.Err == nil {
+		slots(&c, &a, batch)
+	}
+	c.Apart([]check.Named{{Name: "k_cache", Tensor: a.KCache}, {Name: "v_cache", Tensor: a.VCache}}, []check.Named{
+		{Name: "new_k", Tensor: a.NewK}, {Name: "new_v", Tensor: a.NewV}, {Name: "page_table", Tensor: a.PageTable}, {Name: "cu_new_lens", Tensor: a.CuNewLens}, {Name: "cu_cached_lens", Tensor: a.CuCachedLens},
+	})
+	return c.Err
+}
+
+// cachePair checks new tokens and the cache that they are copied to.
+func cachePair(c *check.Call, fresh, cache check.Named, a *CopyToKVCacheArgs, batch int) {
+	rank := 4
+	if a.QKVFormat == THD {
+		rank = 3
+	}
+	if !c.Given(fresh.Name, fresh.Tensor) || !c.Rank(fresh.Name, fresh.Tensor, rank) || !c.Given(cache.Name, cache.Tensor) || !c.Rank(cache.Name, cache.Tensor, 4) {
+		return
+	}
+	c.SameDType(cache.Name, cache.Tensor, fresh.Name, fresh.Tensor)
+	s, k := fresh.Tensor.Shape(), cache.Tensor.Shape()
+	if s[rank-2] != k[2] || s[rank-1] != k[3] {
+		c.Fail(cache.Name, "the heads of "+fresh.Name, "%v", cache.Tensor)
+	}
+	capacity := s[0]
+	switch a.QKVFormat {
+	case THD:
+		if last := lastLength(a.CuNewLens); last > capacity {
+			c.Fail("cu_new_lens", "at most the "+check.Itoa(capacity)+" tokens of "+fresh.Name, "%d", last)
+		}
+		return
+	case BSHD:
+		capacity = s[1]
+		if s[0] != batch {
+			c.Fail(fresh.Name, "a batch of "+check.Itoa(batch), "%v", fresh.Tensor)
+		}
+	default:
+		if s[1] != batch {
+			c.Fail(fresh.Name, "a batch of "+check.Itoa(batch), "%v", fresh.Tensor)
+		}
+	}
+	for b := 0; c.Err == nil && b < batch; b++ {
+		if n := check.Element(a.CuNewLens, b+1) - check.Element(a.CuNewLens, b); n > capacity {
+			c.Fail("cu_new_lens", "at most the "+check.Itoa(capacity)+" positions of "+fresh.Name, "%d", n)
+		}
+	}
+}
+
+// cached checks the lengths of a sequence and its pages.
+func cached(c *check.Call, a *CopyToKVCacheArgs, b int) {
+	fresh := check.Element(a.CuNewLens, b+1) - check.Element(a.CuNewLens, b)
+	length := check.Element(a.CuCachedLens, b+1) - check.Element(a.CuCachedLens, b)
+	pages, size := a.KCache.Shape()[0], a.KCache.Shape()[1]
+	capacity := size
+	if !a.IsNonPaged {
+		capacity *= a.PageTable.Shape()[1]
+	}
+	if length < fresh || length > capacity {
+		c.Fail("cu_cached_lens", "at least the new tokens and at most the "+check.Itoa(capacity)+" that fit in the cache", "%d for sequence %d", length, b)
+		return
+	}
+	if a.IsNonPaged {
+		if fresh > 0 && b >= pages {
+			c.Fail("k_cache", "a slot for each sequence", "%v", a.KCache)
+		}
+		return
+	}
+	if fresh == 0 {
+		return
+	}
+	for i := (length - fresh) / size; i <= (length-1)/size; i++ {
+		if p := a.page(b, i); p < 0 || p >= pages {
+			c.Fail("page_table", "pages in [0, "+check.Itoa(pages)+")", "%d for sequence %d", p, b)
+		}
+	}
+}
+
+// slots checks that the slots of the active sequences ascend and exist.
+func slots(c *check.Call, a *CopyToKVCacheArgs, batch int) {
+	slots := a.KCache.Shape()[0]
+	active := a.Active()
+	for b := range batch {
+		if p := a.page(b, 0); p < 0 || p >= slots {
+			c.Fail("page_table", "slots in [0, "+check.Itoa(slots)+")", "%d for sequence %d", p, b)
+		} else if b > 0 && b != active && p <= a.page(b-1, 0) {
+			c.Fail("page_table", "slots that rise and fall once at most", "%d for sequence %d", p, b)
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package ops
+
+import (
+	"slices"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/activation"
+	"github.com/primus-fl/primus/ops/attention"
+	"github.com/primus-fl/primus/ops/dropout"
+	"github.com/primus-fl/primus/ops/embedding"
+	"github.com/primus-fl/primus/ops/gemm"
+	"github.com/primus-fl/primus/ops/loss"
+	"github.com/primus-fl/primus/ops/moe"
+	"github.com/primus-fl/primus/ops/norm"
+	"github.com/primus-fl/primus/ops/optim"
+	"github.com/primus-fl/primus/ops/quant"
+	"github.com/primus-fl/primus/ops/rope"
+	"github.com/primus-fl/primus/ops/softmax"
+)
+
+// All returns the handles of every op of the catalogue, family by family.
+func All() []opregistry.Handle {
+	return slices.Concat(
+		gemm.Ops(), norm.Ops(), activation.Ops(), softmax.Ops(), rope.Ops(), attention.Ops(),
+		dropout.Ops(), moe.Ops(), embedding.Ops(), loss.Ops(), optim.Ops(), quant.Ops(),
+		Declared(),
+	)
+}
+
+// Declared returns the handles of the ops that have no implementation in this project: set-up,
+// queries and memory layout of one vendor's libraries, which only that vendor can implement.
+func Declared() []opregistry.Handle {
+	return []opregistry.Handle{
+		SwizzleScalesForGemm, GroupedSwizzleForGemm, CreateFP8TensorMeta,
+		BulkOverlapAGWithExternalGemm, CreateCommOverlapHelper, CreateCommOverlap, CreateCommOverlapP2P,
+		InitNVSHMEMBackend, CreateNVSHMEMTensor, NVSHMEMSendOnCurrentStream, NVSHMEMWaitOnCurrentStream, NVSHMEMFinalize,
+		GetCuBLASLtVersion, GetCuDNNVersion, GetNumCuBLASStreams,
+		ConvertHostPointersToTensor, GetDevicePointerForDataAndScales,
+		GetAttentionBackend, GetFusedAttnBackend,
+	}
+}

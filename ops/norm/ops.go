@@ -1,0 +1,12 @@
+package norm
+
+import "github.com/primus-fl/primus/opregistry"
+
+// Ops returns the handles of the ops of this package.
+func Ops() []opregistry.Handle {
+	return []opregistry.Handle{
+		RMSNormFwd, RMSNormBwd,
+		ResidualAdd,
+		RMSNormBwdAdd, LayerNormFwd, LayerNormBwd,
+	}
+}

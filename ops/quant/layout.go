@@ -1,0 +1,223 @@
+package quant
+
+import (
+	"math"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/internal/check"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// FP8TransposeArgs are the arguments of FP8Transpose.
+type FP8TransposeArgs struct {
+	Input *tensor.Tensor // [.., cols], an fp8 dtype or u8
+	Out   *tensor.Tensor // [cols, rows], dtype of input
+}
+
+// FP8Transpose transposes the matrix of a tensor of bytes:
+//
+//	out[j,r] = in[r,j]
+//
+// Bits are copied, NaN patterns included. Input is read, out is written; they are disjoint.
+var FP8Transpose = opregistry.NewOp("fp8_transpose", opregistry.Schema[FP8TransposeArgs]{
+	Doc: "transpose of an fp8 matrix",
+	Validate: func(a FP8TransposeArgs) error {
+		c := check.Call{Op: "fp8_transpose"}
+		if c.Kind("input", a.Input, check.ByteSized) && c.MinRank("input", a.Input, 1) && c.Kind("out", a.Out, check.ByteSized) {
+			c.SameDType("out", a.Out, "input", a.Input)
+			matrix(&c, "out", "", a.Out, check.ByteSized, a.Input.Shape().Cols(), a.Input.Shape().Rows(), false)
+			c.Disjoint("out", a.Out, "input", a.Input)
+		}
+		return c.Err
+	},
+	Operands: func(a FP8TransposeArgs) []opregistry.Operand {
+		return check.Operands{}.Read("input", a.Input).Write("out", a.Out)
+	},
+})
+
+// SwapFirstDimsArgs are the arguments of SwapFirstDims.
+type SwapFirstDimsArgs struct {
+	Tensor *tensor.Tensor // [a, b, ..], any dtype
+	Out    *tensor.Tensor // [b, a, ..], dtype of tensor
+}
+
+// SwapFirstDims exchanges the first two axes:
+//
+//	out[j,i,..] = in[i,j,..]
+//
+// Bits are copied. Tensor is read, out is written; they are disjoint.
+var SwapFirstDims = opregistry.NewOp("swap_first_dims", opregistry.Schema[SwapFirstDimsArgs]{
+	Doc: "copy of a tensor with the first two axes exchanged",
+	Validate: func(a SwapFirstDimsArgs) error {
+		c := check.Call{Op: "swap_first_dims"}
+		if !c.Given("tensor", a.Tensor) || !c.MinRank("tensor", a.Tensor, 2) || !c.Given("out", a.Out) {
+			return c.Err
+		}
+		c.SameDType("out", a.Out, "tensor", a.Tensor)
+		in, out := a.Tensor.Shape(), a.Out.Shape()
+		if c.Err == nil && (len(out) != len(in) || out[0] != in[1] || out[1] != in[0] || !out[2:].Equal(in[2:])) {
+			c.Fail("out", "the shape of tensor, "+in.String()+", with the first two axes exchanged", "%v", a.Out)
+		}
+		c.Disjoint("out", a.Out, "tensor", a.Tensor)
+		return c.Err
+	},
+	Operands: func(a SwapFirstDimsArgs) []opregistry.Operand {
+		return check.Operands{}.Read("tensor", a.Tensor).Write("out", a.Out)
+	},
+})
+
+// NVFP4DataTransposeArgs are the arguments of NVFP4DataTranspose.
+type NVFP4DataTransposeArgs struct {
+	Input *tensor.Tensor // u8 [m, k/2]
+	Out   *tensor.Tensor // u8 [k, m/2]
+}
+
+// NVFP4DataTranspose transposes a matrix of 4-bit elements, two per byte, the one of the even
+// column in the lower half:
+//
+//	out[j,i] = in[i,j]      0 ≤ i < m, 0 ≤ j < k
+//
+// m is even. Input is read, out is written; they are disjoint.
+var NVFP4DataTranspose = opregistry.NewOp("nvfp4_data_transpose", opregistry.Schema[NVFP4DataTransposeArgs]{
+	Doc: "transpose of a matrix of packed 4-bit elements",
+	Validate: func(a NVFP4DataTransposeArgs) error {
+		c := check.Call{Op: "nvfp4_data_transpose"}
+		packedTranspose(&c, "input", a.Input, "out", a.Out)
+		c.Disjoint("out", a.Out, "input", a.Input)
+		return c.Err
+	},
+	Operands: func(a NVFP4DataTransposeArgs) []opregistry.Operand {
+		return check.Operands{}.Read("input", a.Input).Write("out", a.Out)
+	},
+})
+
+func packedTranspose(c *check.Call, inName string, in *tensor.Tensor, outName string, out *tensor.Tensor) {
+	if !c.DType(inName, in, tensor.U8) || !c.Rank(inName, in, 2) || !c.DType(outName, out, tensor.U8) || !c.Rank(outName, out, 2) {
+		return
+	}
+	m, k := in.Shape()[0], 2*in.Shape()[1]
+	if m%2 != 0 {
+		c.Fail(inName, "an even number of rows", "%v", in)
+	}
+	matrix(c, outName, "", out, check.OfU8, k, m/2, false)
+}
+
+// NVFP42DMultiTensorTransposeArgs are the arguments of NVFP42DMultiTensorTranspose.
+type NVFP42DMultiTensorTransposeArgs struct {
+	RowwiseDataList        []*tensor.Tensor // u8 [m, k/2]
+	ColumnwiseDataList     []*tensor.Tensor // u8 [k, m/2]
+	RowwiseScaleInvList    []*tensor.Tensor // f8e4m3 [≥ m, ⌈k/16⌉]
+	ColumnwiseScaleInvList []*tensor.Tensor // f8e4m3 [≥ k, ⌈m/16⌉]
+}
+
+// NVFP42DMultiTensorTranspose computes data by columns from data by rows for each index of the
+// lists. Each scale belongs to a 16×16 tile and is repeated for every row of the tile:
+//
+//	data as NVFP4DataTranspose
+//	columnwise_scale_inv[j, t] = rowwise_scale_inv[16·t, ⌊j/16⌋]      0 where ⌊j/16⌋ ≥ ⌈k/16⌉
+//
+// Rows of scales beyond m and k are padding. The rowwise lists are read, the columnwise ones are
+// written; the written ones share memory with no other operand. Source: TransformerEngine 2.14.
+var NVFP42DMultiTensorTranspose = opregistry.NewOp("nvfp4_2d_multi_tensor_transpose", opregistry.Schema[NVFP42DMultiTensorTransposeArgs]{
+	Doc: "columnwise copies of nvfp4 tensors with 16×16 tiles",
+	Validate: func(a NVFP42DMultiTensorTransposeArgs) error {
+		c := check.Call{Op: "nvfp4_2d_multi_tensor_transpose"}
+		n := len(a.RowwiseDataList)
+		Length(&c, "columnwise_data_list", len(a.ColumnwiseDataList), n, "rowwise_data_list")
+		Length(&c, "rowwise_scale_inv_list", len(a.RowwiseScaleInvList), n, "rowwise_data_list")
+		Length(&c, "columnwise_scale_inv_list", len(a.ColumnwiseScaleInvList), n, "rowwise_data_list")
+		for i, data := range a.RowwiseDataList {
+			if c.Err != nil {
+				return c.Err
+			}
+			packedTranspose(&c, "rowwise_data_list", data, "columnwise_data_list", a.ColumnwiseDataList[i])
+			if c.Err == nil {
+				m, k := data.Shape()[0], 2*data.Shape()[1]
+				tileScales(&c, "rowwise_scale_inv_list", a.RowwiseScaleInvList[i], m, k)
+				tileScales(&c, "columnwise_scale_inv_list", a.ColumnwiseScaleInvList[i], k, m)
+			}
+			Locate(&c, "", i)
+		}
+		if c.Err != nil {
+			return c.Err
+		}
+		list := func(i int) ([]*tensor.Tensor, string, bool) {
+			switch i {
+			case 0:
+				return a.RowwiseDataList, "rowwise_data_list", false
+			case 1:
+				return a.RowwiseScaleInvList, "rowwise_scale_inv_list", false
+			case 2:
+				return a.ColumnwiseDataList, "columnwise_data_list", true
+			default:
+				return a.ColumnwiseScaleInvList, "columnwise_scale_inv_list", true
+			}
+		}
+		c.AllApart(4*n, func(i int) (*tensor.Tensor, bool) {
+			l, _, written := list(i / n)
+			return l[i%n], written
+		}, func(i int) string {
+			_, name, _ := list(i / n)
+			return check.Indexed(name, i%n)
+		})
+		return c.Err
+	},
+	Operands: func(a NVFP42DMultiTensorTransposeArgs) []opregistry.Operand {
+		var o check.Operands
+		for i := range a.RowwiseDataList {
+			o = o.Read(check.Indexed("rowwise_data_list", i), a.RowwiseDataList[i]).
+				Read(check.Indexed("rowwise_scale_inv_list", i), a.RowwiseScaleInvList[i]).
+				Write(check.Indexed("columnwise_data_list", i), a.ColumnwiseDataList[i]).
+				Write(check.Indexed("columnwise_scale_inv_list", i), a.ColumnwiseScaleInvList[i])
+		}
+		return o
+	},
+})
+
+// tileScales checks scales of 16×16 tiles that are repeated for each row.
+func tileScales(c *check.Call, name string, t *tensor.Tensor, rows, cols int) {
+	if c.DType(name, t, tensor.F8E4M3) && c.Rank(name, t, 2) && (t.Shape()[0] < rows || t.Shape()[1] != check.CeilDiv(cols, 16)) {
+		c.Fail(name, "at least "+check.Itoa(rows)+" rows of "+check.Itoa(check.CeilDiv(cols, 16)), "%v", t)
+	}
+}
+
+// SplitsToOffsetsArgs are the arguments of SplitsToOffsets.
+type SplitsToOffsetsArgs struct {
+	FirstDims      []int
+	LogicalLastDim int
+	Output         *tensor.Tensor // i64 [len(first_dims)+1]
+}
+
+// SplitsToOffsets computes the offset of each tensor of a group, in elements:
+//
+//	output[0] = 0      output[i+1] = output[i] + first_dims[i]·logical_last_dim
+//
+// Output is written. A product or sum beyond the range of i64 is an argument error.
+var SplitsToOffsets = opregistry.NewOp("splits_to_offsets", opregistry.Schema[SplitsToOffsetsArgs]{
+	Doc: "offsets of the tensors of a group in elements",
+	Validate: func(a SplitsToOffsetsArgs) error {
+		c := check.Call{Op: "splits_to_offsets"}
+		if c.DType("output", a.Output, tensor.I64) && c.Rank("output", a.Output, 1) {
+			c.Elements("output", a.Output, len(a.FirstDims)+1, "one more than first_dims")
+		}
+		if c.Err == nil && a.LogicalLastDim < 0 {
+			c.Fail("logical_last_dim", "a length >= 0", "%d", a.LogicalLastDim)
+		}
+		left := math.MaxInt
+		for i, n := range a.FirstDims {
+			if c.Err != nil {
+				break
+			}
+			if n < 0 || a.LogicalLastDim > 0 && n > left/a.LogicalLastDim {
+				c.Fail("first_dims", "a length >= 0 with which the offsets fit in i64", "%d", n)
+				Locate(&c, "", i)
+				break
+			}
+			left -= n * a.LogicalLastDim
+		}
+		return c.Err
+	},
+	Operands: func(a SplitsToOffsetsArgs) []opregistry.Operand {
+		return check.Operands{}.Write("output", a.Output)
+	},
+})

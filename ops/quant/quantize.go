@@ -1,0 +1,221 @@
+package quant
+
+import (
+	"fmt"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/internal/check"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// Scaling says how the values of a quantised tensor are scaled. Always
+//
+//	value = data · scale_inv
+type Scaling int
+
+// The scalings. A tensor [.., cols] is a matrix whose rows are the leading axes, flattened.
+const (
+	// NoScaling quantises nothing.
+	NoScaling Scaling = iota
+
+	// DelayedScaling has one f32 scale per tensor, which the caller chose earlier.
+	DelayedScaling
+
+	// CurrentScaling has one f32 scale per tensor, from the amax of the tensor itself.
+	CurrentScaling
+
+	// BlockScaling has one f32 scale for each 1×128 elements of a row, or for each
+	// 128×128 with Block2D. Source: DeepSeek-AI 2024, arXiv:2412.19437.
+	BlockScaling
+
+	// MXFP8Scaling has one E8M0 scale for each 1×32 elements of a row. Source: OCP
+	// Microscaling Formats 1.0.
+	MXFP8Scaling
+
+	// NVFP4Scaling has E2M1 data, two elements per byte, one E4M3 scale for each 1×16 elements of a
+	// row, or for each 16×16 with Block2D, and one f32 amax per tensor.
+	NVFP4Scaling
+)
+
+// String returns the name of the scaling.
+func (s Scaling) String() string {
+	names := [...]string{"none", "delayed", "current", "block", "mxfp8", "nvfp4"}
+	if s < 0 || int(s) >= len(names) {
+		return fmt.Sprintf("scaling(%d)", int(s))
+	}
+	return names[s]
+}
+
+// BlockLen returns the length of a block, 0 for a scaling without blocks.
+func (s Scaling) BlockLen() int {
+	switch s {
+	case BlockScaling:
+		return 128
+	case MXFP8Scaling:
+		return 32
+	case NVFP4Scaling:
+		return 16
+	default:
+		return 0
+	}
+}
+
+// Quantizer says how to quantise a tensor.
+type Quantizer struct {
+	Scaling         Scaling
+	ForcePow2Scales bool    // current, block: scales are powers of two
+	AmaxEpsilon     float32 // current, block: lower bound of amax
+	Block2D         bool    // block, nvfp4: square blocks
+
+	// Stochastic rounds nvfp4 data at random, in proportion to the distances from the two
+	// neighbours, with random numbers determined by Seed and Offset.
+	Stochastic   bool
+	Seed, Offset uint64
+}
+
+// Quantized is a quantised tensor: the data of a matrix by rows, by columns, or both, and scales.
+// This table says which fields a scaling uses, and their dtypes and shapes for a matrix [rows,
+// cols] with blocks of length b.
+//
+//	                    delayed, current  block                 mxfp8                nvfp4
+//	Data                fp8 [rows, cols]  fp8 [rows, cols]      fp8 [rows, cols]     u8 [rows, cols/2]
+//	ScaleInv            f32 [1]           f32 [rows, ⌈cols/b⌉]  u8 [rows, ⌈cols/b⌉]  f8e4m3 [rows, ⌈cols/b⌉]
+//	ColumnwiseData      fp8 [cols, rows]  fp8 [cols, rows]      fp8 [rows, cols]     u8 [cols, rows/2]
+//	ColumnwiseScaleInv  –                 f32 [cols, ⌈rows/b⌉]  u8 [⌈rows/b⌉, cols]  f8e4m3 [cols, ⌈rows/b⌉]
+//	Scale               f32 [1]           –                     –                    –
+//	Amax                f32 [1]           –                     –                    f32 [1]
+//
+// With Block2D, ScaleInv has ⌈rows/b⌉ rows and ColumnwiseScaleInv has ⌈cols/b⌉. fp8 is f8e4m3 or
+// f8e5m2, the same for both kinds of data. In data by columns the blocks run down the columns; the
+// data is that of the transposed matrix, except that mxfp8 keeps the order of the matrix itself. u8
+// scales are tensor.Float8E8M0; u8 data holds tensor.Float4E2M1, with the element of the even
+// column in the lower four bits. Any operand may be strided: scales that a library wants padded are
+// views of the padded memory.
+type Quantized struct {
+	Data, ScaleInv                     *tensor.Tensor
+	ColumnwiseData, ColumnwiseScaleInv *tensor.Tensor
+	Scale, Amax                        *tensor.Tensor
+}
+
+// QuantizeArgs are the arguments of Quantize.
+type QuantizeArgs struct {
+	Tensor    *tensor.Tensor // [.., cols], any compute dtype
+	Quantizer Quantizer
+	Output    Quantized
+	Noop      *tensor.Tensor // f32 [1]: a call with a value of 1 does nothing; may be nil
+}
+
+// Quantize rounds a tensor to a narrow format. In these formulas amax is the largest magnitude in
+// the tensor or block, and max the largest value of the data's dtype:
+//
+//	delayed:  amax = max(amax, max|x|)
+//	current:  amax = max|x|      scale = max/amax
+//	block:    scale = max/amax of the block
+//	mxfp8:    scale_inv = the least power of two ≥ (amax of the block)/max
+//	nvfp4:    amax = max|x|      S = 2688/amax
+//	          scale_inv = E4M3((amax of the block)/6 · S)      scale = S/scale_inv
+//	data = x·scale, rounded      scale_inv = 1/scale
+//
+// The scales of current and block scaling follow the rules of MultiTensorComputeScaleAndScaleInv
+// with AmaxEpsilon as Epsilon. For nvfp4, S and scale are at most the largest f32, and 1 for an
+// amax of 0 or infinity. NaNs are ignored in an amax.
+//
+// Data is rounded once to nearest, ties to even; values out of range become ±max; NaN stays NaN,
+// except that in E2M1 it becomes 6. With Stochastic, element i of the matrix in the order of the
+// data, i = row·(even cols) + col, uses word i mod 4 of the Philox4x32-10 block with key Seed and
+// counter {low half, high half of Offset + ⌊i/4⌋, 0 by rows or 1 by columns, 0}; |x·scale| between
+// neighbours lo and hi becomes hi when word·2⁻³² < (|x·scale| − lo)/(hi − lo).
+//
+// x is read. The operands of Output are written, except that in delayed scaling Scale is read and
+// Amax is updated. Operands that are written or updated share memory with no other operand. An
+// empty tensor has amax 0. nvfp4 requires an even number of columns, and of rows for data by
+// columns. Source: TransformerEngine 2.14; Salmon et al. 2011 for Philox.
+var Quantize = opregistry.NewOp("quantize", opregistry.Schema[QuantizeArgs]{
+	Doc: "rounds a tensor to fp8 or fp4 with scales",
+	Validate: func(a QuantizeArgs) error {
+		c := check.Call{Op: "quantize"}
+		quantize(&c, a)
+		quantizedApart(&c, 1, func(int) (Quantized, Scaling) { return a.Output, a.Quantizer.Scaling },
+			quantizedNames("output", false), check.Single{Name: "tensor", Tensor: a.Tensor, Written: false}, check.Single{Name: "noop", Tensor: a.Noop, Written: false})
+		return c.Err
+	},
+	Operands: func(a QuantizeArgs) []opregistry.Operand {
+		o := check.Operands{}.Read("tensor", a.Tensor).Read("noop", a.Noop)
+		return quantized(o, "output", a.Output, a.Quantizer.Scaling, a.Noop != nil)
+	},
+})
+
+// DequantizeArgs are the arguments of Dequantize.
+type DequantizeArgs struct {
+	Input   Quantized
+	Scaling Scaling
+	Block2D bool
+	Output  *tensor.Tensor // [.., cols], any compute dtype
+}
+
+// Dequantize is the inverse of Quantize, except for rounding:
+//
+//	out = data·scale_inv, for nvfp4 data·scale_inv·amax/2688
+//
+// It uses the data by rows if it is given, otherwise the data by columns. The product is formed in
+// f32 or better and rounded once. The operands of Input that are used are read, the others may be
+// nil; Output is written and disjoint from them. A scale_inv of NaN makes its block NaN. Source: as
+// for Quantize.
+var Dequantize = opregistry.NewOp("dequantize", opregistry.Schema[DequantizeArgs]{
+	Doc: "values of a tensor quantised to fp8 or fp4",
+	Validate: func(a DequantizeArgs) error {
+		c := check.Call{Op: "dequantize"}
+		if !c.Compute("output", a.Output) || !c.MinRank("output", a.Output, 1) {
+			return c.Err
+		}
+		if a.Scaling == NoScaling {
+			c.Fail("scaling", "delayed, current, block, mxfp8 or nvfp4", "%v", a.Scaling)
+		}
+		checkQuantized(&c, "input", a.Input, Quantizer{Scaling: a.Scaling, Block2D: a.Block2D},
+			a.Output.Shape().Rows(), a.Output.Shape().Cols(), false)
+		for _, t := range [...]*tensor.Tensor{a.Input.Data, a.Input.ScaleInv, a.Input.ColumnwiseData, a.Input.ColumnwiseScaleInv, a.Input.Amax} {
+			c.Disjoint("output", a.Output, "input", t)
+		}
+		return c.Err
+	},
+	Operands: func(a DequantizeArgs) []opregistry.Operand {
+		in := a.Input
+		return check.Operands{}.Read("input.data", in.Data).Read("input.scale_inv", in.ScaleInv).
+			Read("input.columnwise_data", in.ColumnwiseData).Read("input.columnwise_scale_inv", in.ColumnwiseScaleInv).
+			Read("input.amax", in.Amax).Write("output", a.Output)
+	},
+})
+
+// BgradQuantizeArgs are the arguments of BgradQuantize.
+type BgradQuantizeArgs struct {
+	Input     *tensor.Tensor // dy [.., cols]
+	Quantizer Quantizer
+	Output    Quantized      // unused with NoScaling
+	DBias     *tensor.Tensor // [cols], dtype of dy
+}
+
+// BgradQuantize quantises the gradient of a linear layer's output and sums its rows to the gradient
+// of the bias:
+//
+//	dbias[j] = Σ_r dy[r,j]      Output = Quantize(dy)
+//
+// The sum is that of the unquantised gradient, in f32 or better and in a fixed order. dy is read;
+// the others are written as by Quantize; dbias shares memory with no other operand. Without rows
+// dbias is 0.
+var BgradQuantize = opregistry.NewOp("bgrad_quantize", opregistry.Schema[BgradQuantizeArgs]{
+	Doc: "sum over rows of a gradient, and the gradient quantised",
+	Validate: func(a BgradQuantizeArgs) error {
+		c := check.Call{Op: "bgrad_quantize"}
+		quantizeOrNot(&c, "input", a.Input, a.Quantizer, a.Output)
+		if c.Compute("dbias", a.DBias) {
+			c.SameDType("dbias", a.DBias, "input", a.Input)
+			c.Elements("dbias", a.DBias, a.Input.Shape().Cols(), "one a column")
+		}
+		quantizedApart(&c, 1, func(int) (Quantized, Scaling) { return a.Output, a.Quantizer.Scaling },
+			quantizedNames("output", false), check.Single{Name: "input", Tensor: a.Input, Written: false}, check.Single{Name: "dbias", Tensor: a.DBias, Written: true})
+		return c.Err
+	},
+	Operands: func(a BgradQuantizeArgs) []opregistry.Operand {
+		return quantized(check.Operands{}.Read("input", a.Input).Write("dbias", a.DBias), "output", a.Output, a.Quantizer.Scaling, false)
+	},
+})

@@ -1,0 +1,11 @@
+package rope
+
+import "github.com/primus-fl/primus/opregistry"
+
+// Ops returns the handles of the ops of this package.
+func Ops() []opregistry.Handle {
+	return []opregistry.Handle{
+		FusedRopeForward, FusedRopeBackward,
+		FusedQKVRopeForward, FusedQKVRopeBackward,
+	}
+}

@@ -1,0 +1,173 @@
+package rope
+
+import (
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/attention"
+	"github.com/primus-fl/primus/ops/internal/check"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// FusedRopeArgs are the arguments of FusedRopeForward and FusedRopeBackward.
+type FusedRopeArgs struct {
+	Input          *tensor.Tensor // x, or the gradient of y: [s b h d], [b s h d] or [t h d]
+	Freqs          *tensor.Tensor // f32 [s_max, .., d2] angles in radians, d2 even and <= d
+	StartPositions *tensor.Tensor // i32 [b], nil for 0
+	Output         *tensor.Tensor // y, or the gradient of x: shape of the input
+	QKVFormat      attention.QKVFormat
+	Interleaved    bool
+	CuSeqlens      *tensor.Tensor // i32 [b+1], for THD only
+	CPSize, CPRank int            // context parallelism; size 0 means 1
+}
+
+// FusedRopeForward rotates pairs of the first d2 elements of each head by the angles of their
+// position and copies the other elements:
+//
+//	y = x·cos θ + rot(x)·sin θ      θ = freqs[position, ·]
+//
+// Pairs are (i, i+d2/2) with rot(x) = [−x₂, x₁], or with Interleaved (2i, 2i+1) with rot =
+// [−x_{2i+1}, x_{2i}]; each element uses the θ of its own index. The position is the index in the
+// sequence plus start_positions[b]; with THD it restarts at each sequence of cu_seqlens. With
+// CPSize > 1 the first half of the local sequence is chunk CPRank of 2·CPSize and the second half
+// is chunk 2·CPSize−1−CPRank; cu_seqlens counts the tokens of the whole sequences, of which x holds
+// 1/CPSize each, so that it is the same on every rank.
+//
+// x and freqs are read, y is written; y may be x. x and y have one compute dtype and any strides;
+// cos, sin and arithmetic are in f32. Source: Su et al. 2021, arXiv:2104.09864; TransformerEngine
+// 2.14, fused_rope.
+var FusedRopeForward = newRope("fused_rope_forward", "input", "rotary position embedding")
+
+// FusedRopeBackward is the gradient of FusedRopeForward: the transposed rotation,
+//
+//	dx_i = dy_i·cos θ_i + rotᵀ(dy·sin θ)_i
+//
+// which takes the sine at the partner's index. Its operands are those of FusedRopeForward, except
+// that Input is the gradient of y and Output that of x.
+var FusedRopeBackward = newRope("fused_rope_backward", "output_grads", "gradient of fused_rope_forward")
+
+func newRope(name, input, doc string) *opregistry.Op[FusedRopeArgs] {
+	return opregistry.NewOp(name, opregistry.Schema[FusedRopeArgs]{
+		Doc:      doc,
+		Validate: func(a FusedRopeArgs) error { return validateRope(name, input, a) },
+		Lead:     func(a FusedRopeArgs) *tensor.Tensor { return a.Input },
+		Operands: func(a FusedRopeArgs) []opregistry.Operand {
+			return check.Operands{}.Read(input, a.Input).Read("freqs", a.Freqs).Read("start_positions", a.StartPositions).
+				Read("cu_seqlens", a.CuSeqlens).Write("output", a.Output)
+		},
+	})
+}
+
+func validateRope(name, input string, a FusedRopeArgs) error {
+	c := check.Call{Op: name}
+	if !c.Compute(input, a.Input) || !c.DType("freqs", a.Freqs, tensor.F32) || !c.MinRank("freqs", a.Freqs, 2) || !c.Compute("output", a.Output) {
+		return c.Err
+	}
+	c.SameDType("output", a.Output, input, a.Input)
+	c.SameShape("output", a.Output, input, a.Input)
+	c.DisjointOrSame("output", a.Output, input, a.Input)
+	c.DisjointFrom("output", a.Output, check.Named{Name: "freqs", Tensor: a.Freqs}, check.Named{Name: "start_positions", Tensor: a.StartPositions}, check.Named{Name: "cu_seqlens", Tensor: a.CuSeqlens})
+	shape, seq, batch := a.Input.Shape(), 0, 0
+	switch a.QKVFormat {
+	case attention.SBHD:
+		if c.Rank(input, a.Input, 4) {
+			seq, batch = shape[0], shape[1]
+		}
+	case attention.BSHD:
+		if c.Rank(input, a.Input, 4) {
+			batch, seq = shape[0], shape[1]
+		}
+	case attention.THD:
+		if c.Rank(input, a.Input, 3) && c.DType("cu_seqlens", a.CuSeqlens, tensor.I32) && c.Rank("cu_seqlens", a.CuSeqlens, 1) {
+			cuSeqlens(&c, "cu_seqlens", a.CuSeqlens, shape[0], max(a.CPSize, 1))
+			batch = a.CuSeqlens.NumElements() - 1
+		}
+	default:
+		c.Fail("qkv_format", "sbhd, bshd or thd", "%v", a.QKVFormat)
+	}
+	if a.QKVFormat != attention.THD && a.CuSeqlens != nil {
+		c.Fail("cu_seqlens", "nil unless qkv_format is thd", "%v", a.CuSeqlens)
+	}
+	if c.Err != nil {
+		return c.Err
+	}
+	angles(&c, "freqs", a.Freqs, shape.Cols())
+	contextParallel(&c, a.CPSize, a.CPRank, input, a.Input, seq)
+	startPositions(&c, a.StartPositions, batch)
+	last, cp := 0, max(a.CPSize, 1)
+	for b := 0; c.Err == nil && b < batch; b++ {
+		length, start := seq*cp, 0
+		if a.QKVFormat == attention.THD {
+			length = check.Element(a.CuSeqlens, b+1) - check.Element(a.CuSeqlens, b)
+		}
+		if a.StartPositions != nil {
+			start = check.Element(a.StartPositions, b)
+		}
+		if length > 0 {
+			last = max(last, start+length)
+		}
+	}
+	positions(&c, "freqs", a.Freqs, last)
+	return c.Err
+}
+
+// angles checks the length of the rows of a table of angles for heads of d elements.
+func angles(c *check.Call, name string, freqs *tensor.Tensor, d int) {
+	if d2 := freqs.Shape().Cols(); c.Err == nil && (d2%2 != 0 || d2 > d) {
+		c.Fail(name, "an even last axis of at most "+check.Itoa(d), "%v", freqs)
+	}
+}
+
+// positions checks that a table of angles has rows for n positions.
+func positions(c *check.Call, name string, freqs *tensor.Tensor, n int) {
+	if c.Err == nil && freqs.NumElements()/max(freqs.Shape().Cols(), 1) < n {
+		c.Fail(name, "at least "+check.Itoa(n)+" positions", "%v", freqs)
+	}
+}
+
+// contextParallel checks size and rank, and that a sequence of seq local positions
+// can be cut in two.
+func contextParallel(c *check.Call, size, rank int, name string, t *tensor.Tensor, seq int) {
+	ranks := max(size, 1)
+	if c.Err == nil && (size < 0 || rank < 0 || rank >= ranks) {
+		c.Fail("cp_rank", "0 <= cp_rank < cp_size", "cp_rank %d of cp_size %d", rank, size)
+	}
+	if c.Err == nil && ranks > 1 && seq%2 != 0 {
+		c.Fail(name, "an even sequence length with cp_size > 1", "%v", t)
+	}
+}
+
+// startPositions checks the first positions of the sequences, nil for 0.
+func startPositions(c *check.Call, t *tensor.Tensor, batch int) {
+	const name = "start_positions"
+	if t == nil || !c.DType(name, t, tensor.I32) || !c.Rank(name, t, 1) {
+		return
+	}
+	c.Elements(name, t, batch, "one a sequence")
+	for b := 0; c.Err == nil && b < batch; b++ {
+		if start := check.Element(t, b); start < 0 {
+			c.Fail(name, "positions >= 0", "%d", start)
+		}
+	}
+}
+
+// cuSeqlens checks cumulative lengths of sequences, of whose tokens this rank holds a part: they
+// must begin with 0, never fall and end with the tokens of all ranks. With several ranks every
+// length must be divisible into two chunks per rank.
+func cuSeqlens(c *check.Call, name string, t *tensor.Tensor, tokens, ranks int) {
+	if c.Err != nil {
+		return
+	}
+	n := t.NumElements()
+	if n == 0 || check.Element(t, 0) != 0 || check.Element(t, n-1) != tokens*ranks {
+		c.Fail(name, "0 first and "+check.Itoa(tokens*ranks)+" last", "%v", t.Float64s())
+		return
+	}
+	for i := 1; i < n; i++ {
+		length := check.Element(t, i) - check.Element(t, i-1)
+		if length < 0 {
+			c.Fail(name, "values that do not fall", "%v", t.Float64s())
+		}
+		if ranks > 1 && length%(2*ranks) != 0 {
+			c.Fail(name, "sequence lengths that are multiples of 2·cp_size", "%v", t.Float64s())
+		}
+	}
+}

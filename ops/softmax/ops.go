@@ -1,0 +1,13 @@
+package softmax
+
+import "github.com/primus-fl/primus/opregistry"
+
+// Ops returns the handles of the ops of this package.
+func Ops() []opregistry.Handle {
+	return []opregistry.Handle{
+		ScaledSoftmaxForward, ScaledSoftmaxBackward,
+		ScaledMaskedSoftmaxForward, ScaledMaskedSoftmaxBackward,
+		ScaledUpperTriangMaskedSoftmaxForward, ScaledUpperTriangMaskedSoftmaxBackward,
+		ScaledAlignedCausalMaskedSoftmaxForward, ScaledAlignedCausalMaskedSoftmaxBackward,
+	}
+}
