@@ -22,7 +22,6 @@ var oversize = []string{
 	"impls/flagos",
 	"impls/reference",
 	"opregistry/opstest",
-	"runtime/backends/native",
 }
 
 // checkLimits returns the packages that are too large, and the exceptions that are no longer any.

@@ -36,7 +36,7 @@ func TestPatchesList(t *testing.T) {
 	md := primus(t, "patches", "list", "-o", "md")
 	require.Zero(t, md.code, md.stderr)
 	assert.Contains(t, md.out, "## native\n\n| Patch | What it does | Patch logic | Code location | How to enable |\n| --- | --- | --- | --- | --- |\n")
-	assert.Regexp(t, "(?m)^\\| `native.z_loss` \\| .* \\| wraps native.loss \\| `runtime/backends/native/patch_z_loss.go:\\d+` \\| z_loss_coeff > 0; phase setup \\|$", md.out)
+	assert.Regexp(t, "(?m)^\\| `native.z_loss` \\| .* \\| wraps native.loss \\| `runtime/backends/native/patches/z_loss.go:\\d+` \\| z_loss_coeff > 0; phase setup \\|$", md.out)
 	assert.True(t, strings.HasSuffix(md.out, "on top of each patch's own condition.\n"))
 
 	for args, want := range map[string]string{

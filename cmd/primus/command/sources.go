@@ -14,6 +14,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/megatron"
 	"github.com/primus-fl/primus/runtime/backends/megatronbridge"
 	"github.com/primus-fl/primus/runtime/backends/native"
+	nativepatches "github.com/primus-fl/primus/runtime/backends/native/patches"
 	"github.com/primus-fl/primus/runtime/backends/torchtitan"
 	"github.com/primus-fl/primus/vendors/gonum"
 	"github.com/primus-fl/primus/vendors/onednn"
@@ -47,7 +48,7 @@ func libraryFiles(variable string) []string {
 // backends lists the training backends that are compiled in, with their patches.
 func backends() fx.Option {
 	return fx.Options(
-		dummy.Module, maxtext.Module, megatron.Module, megatronbridge.Module, native.Module, torchtitan.Module,
+		dummy.Module, maxtext.Module, megatron.Module, megatronbridge.Module, native.Module, nativepatches.Module, torchtitan.Module,
 	)
 }
 

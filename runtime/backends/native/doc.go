@@ -5,7 +5,7 @@
 //
 // Adapter turns the parameters of a module into Args. The trainer it makes takes the run directory, builds model,
 // optimizer and data, goes on from a checkpoint when there is one, and trains. The packages below this one hold the parts:
-// model, optim, data, checkpoint, rundir and tensorboard.
+// model, optim, data, checkpoint, rundir and tensorboard. Package patches has the patches of the backend.
 //
 // A step computes the gradients of a global batch, clips them and updates the weights. When an op fails in a way that the
 // manager may not repair by itself (operands updated in place, saved state of another impl), the step is computed again

@@ -31,6 +31,7 @@ import (
 	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native"
+	"github.com/primus-fl/primus/runtime/backends/native/patches"
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/primus-fl/primus/runtime/configs"
 	"github.com/primus-fl/primus/runtime/patch"
@@ -121,13 +122,13 @@ func (l *lab) train(ctx context.Context, name string, overrides ...string) error
 	defer func() { assert.NoError(l.t, device.Close(), "every tensor is released") }()
 	backends, err := backend.NewRegistry(native.Factory())
 	require.NoError(l.t, err)
-	patches, err := patch.Sorted(append(native.Patches(), l.patches...))
+	all, err := patch.Sorted(append(patches.All(), l.patches...))
 	require.NoError(l.t, err)
 	l.log = &strings.Builder{}
 	env := map[string]string{"HOME": l.dir}
 	maps.Copy(env, l.env)
 	return train.Run(ctx, train.Settings{
-		Experiment: experiment, ModuleName: "pre_trainer", Stage: "pretrain", Backends: backends, Patches: patches,
+		Experiment: experiment, ModuleName: "pre_trainer", Stage: "pretrain", Backends: backends, Patches: all,
 		StrictPatches: true, Environ: backend.MapEnviron(env),
 		Manager: manager, Device: device, Observer: l.observer,
 		Log: slog.New(slog.NewTextHandler(l.log, nil)), LogFile: &backend.LogFile{},

@@ -1,13 +1,14 @@
-package native
+package patches
 
 import (
 	"fmt"
 
+	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/patch"
 )
 
-// Patches returns the patches of the backend, each switched by a parameter of the module.
-func Patches() []patch.Patch {
+// All returns the patches.
+func All() []patch.Patch {
 	return []patch.Patch{
 		oldNames(), deterministicEnvironment(), layerwiseLRDecay(), zLoss(), gradientNoise(),
 	}
@@ -27,7 +28,7 @@ func oldNames() patch.Patch {
 	p := patch.Patch{
 		ID:          "native.args.old_names",
 		Description: "Accept the names that Megatron gave to parameters in older versions",
-		Backend:     Framework, Phase: patch.BuildArgs, Priority: patch.At(10), Style: patch.ArgRewrite,
+		Backend:     native.Framework, Phase: patch.BuildArgs, Priority: patch.At(10), Style: patch.ArgRewrite,
 		Keys: []string{acceptOldNames},
 		Condition: patch.Condition{
 			Text: "batch_size, data_path or layernorm_epsilon is given and " + acceptOldNames + " is not false",
@@ -75,7 +76,7 @@ func deterministicEnvironment() patch.Patch {
 	p := patch.Patch{
 		ID:          "native.deterministic_environment",
 		Description: "Tell libraries of vendors to compute the same bits every time",
-		Backend:     Framework, Phase: patch.Setup, Style: patch.Environment,
+		Backend:     native.Framework, Phase: patch.Setup, Style: patch.Environment,
 		Keys: []string{"deterministic_mode"}, Condition: patch.When("deterministic_mode"),
 		Apply: func(c *patch.Context) error {
 			for _, v := range deterministicVariables {

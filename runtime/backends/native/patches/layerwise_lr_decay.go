@@ -1,9 +1,10 @@
-package native
+package patches
 
 import (
 	"fmt"
 	"math"
 
+	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/patch"
 )
@@ -22,8 +23,8 @@ func layerwiseLRDecay() patch.Patch {
 	return patch.Patch{
 		ID:          "native.layerwise_lr_decay",
 		Description: "Let layers near the input learn more slowly",
-		Backend:     Framework, Phase: patch.Setup, Style: patch.Wrapping,
-		Symbols: []string{LRScalePoint.Name()}, Keys: []string{lrLayerDecay}, Condition: patch.Condition{
+		Backend:     native.Framework, Phase: patch.Setup, Style: patch.Wrapping,
+		Symbols: []string{native.LRScalePoint.Name()}, Keys: []string{lrLayerDecay}, Condition: patch.Condition{
 			Text: lrLayerDecay + " < 1",
 			Holds: func(c *patch.Context) (bool, error) {
 				decay, err := patch.Param(c, lrLayerDecay, 1.0)
@@ -42,7 +43,7 @@ func layerwiseLRDecay() patch.Patch {
 			if err != nil {
 				return err
 			}
-			return patch.Wrap(c, LRScalePoint, func(next func(*model.Param) float64) func(*model.Param) float64 {
+			return patch.Wrap(c, native.LRScalePoint, func(next func(*model.Param) float64) func(*model.Param) float64 {
 				return func(p *model.Param) float64 {
 					return next(p) * math.Pow(decay, float64(int(layers)+1-p.Depth))
 				}

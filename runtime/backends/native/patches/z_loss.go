@@ -1,9 +1,10 @@
-package native
+package patches
 
 import (
 	"fmt"
 	"math"
 
+	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/tensor"
@@ -15,8 +16,8 @@ func zLoss() patch.Patch {
 	return patch.Patch{
 		ID:          "native.z_loss",
 		Description: "Add z-loss, which keeps the logits from drifting",
-		Backend:     Framework, Phase: patch.Setup, Style: patch.Wrapping,
-		Symbols: []string{LossPoint.Name()}, Keys: []string{zLossCoeff}, Condition: patch.Condition{
+		Backend:     native.Framework, Phase: patch.Setup, Style: patch.Wrapping,
+		Symbols: []string{native.LossPoint.Name()}, Keys: []string{zLossCoeff}, Condition: patch.Condition{
 			Text: zLossCoeff + " > 0",
 			Holds: func(c *patch.Context) (bool, error) {
 				coeff, err := patch.Param(c, zLossCoeff, 0.0)
@@ -31,7 +32,7 @@ func zLoss() patch.Patch {
 			if err != nil {
 				return err
 			}
-			return patch.Wrap(c, LossPoint, func(next model.Loss) model.Loss { return withZLoss(next, coeff) })
+			return patch.Wrap(c, native.LossPoint, func(next model.Loss) model.Loss { return withZLoss(next, coeff) })
 		},
 	}
 }

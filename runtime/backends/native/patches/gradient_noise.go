@@ -1,8 +1,9 @@
-package native
+package patches
 
 import (
 	"fmt"
 
+	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/patch"
 )
 
@@ -12,8 +13,8 @@ func gradientNoise() patch.Patch {
 	return patch.Patch{
 		ID:          "native.gradient_noise",
 		Description: "Log the gradient noise scale, the batch size beyond which a larger batch helps little",
-		Backend:     Framework, Phase: patch.BeforeTrain, Style: patch.Wrapping,
-		Symbols: []string{BackwardStepPoint.Name()}, Keys: []string{logGradientNoise},
+		Backend:     native.Framework, Phase: patch.BeforeTrain, Style: patch.Wrapping,
+		Symbols: []string{native.BackwardStepPoint.Name()}, Keys: []string{logGradientNoise},
 		Condition: patch.Condition{
 			Text: logGradientNoise + " is set",
 			Holds: func(c *patch.Context) (bool, error) {
@@ -38,9 +39,9 @@ func gradientNoise() patch.Patch {
 			if err != nil {
 				return err
 			}
-			return patch.Wrap(c, BackwardStepPoint, func(next func(BackwardStep) error) func(BackwardStep) error {
+			return patch.Wrap(c, native.BackwardStepPoint, func(next func(native.BackwardStep) error) func(native.BackwardStep) error {
 				n := noise{small: float64(small), big: float64(big)}
-				return func(b BackwardStep) error {
+				return func(b native.BackwardStep) error {
 					if err := next(b); err != nil || b.Step%int(interval) != 0 {
 						return err
 					}
@@ -82,9 +83,9 @@ type noise struct {
 
 const noiseWeight = 0.1
 
-// observe takes the norms of a step, behind its first and its last micro batch, and says behind the last one what it
-// makes of them.
-func (n *noise) observe(b BackwardStep) (line string, err error) {
+// observe takes the norms of a step, after its first and its last micro batch, and returns after the last one
+// what to log.
+func (n *noise) observe(b native.BackwardStep) (line string, err error) {
 	if b.Micro != 0 && b.Micro != b.Micros-1 {
 		return "", nil
 	}
