@@ -26,7 +26,7 @@ func TestPatchesList(t *testing.T) {
 	for _, r := range rows {
 		assert.Equal(t, "native", r["backend"])
 		assert.Equal(t, "setup", r["phase"])
-		assert.Regexp(t, `^runtime/backends/native/patch\w*\.go$`, r["file"])
+		assert.Regexp(t, `^runtime/backends/native/patches/\w+\.go$`, r["file"])
 		assert.NotZero(t, r["line"])
 		for _, field := range []string{"description", "condition", "effects", "styles"} {
 			assert.NotEmpty(t, r[field], field)
