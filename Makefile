@@ -7,8 +7,8 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS := -s -w -X github.com/primus-fl/primus/internal/buildinfo.version=$(VERSION)
 CONFIG  ?= examples/native/configs/llama_2M-pretrain.yaml
 
-# What starts goroutines or is called from many.
-RACE ?= ./cmd/... ./device/... ./fleet/... ./internal/parallel/... ./metrics/... ./opmanager/... ./opregistry/... ./runtime/... ./serve/... ./tensor/... ./vendors/...
+# The packages that make race tests.
+RACE ?= $$(./scripts/concurrent.sh)
 
 # What the race detector has nothing to see in: programs that a test builds without it, and arithmetic.
 RACE_SKIP ?= ^(TestWritingAVendor|TestPluginsBuild.*|TestPluginsNewLibraries|TestKindsAgree|TestRecordedExperiments|TestWaysToWriteAnOverride)$$
@@ -38,8 +38,8 @@ test: ## run all tests in random order
 	CGO_ENABLED=0 go test -shuffle=on ./...
 
 .PHONY: race
-race: ## run the tests of concurrent packages under the race detector
-	CGO_ENABLED=1 go test -race -shuffle=on -skip '$(RACE_SKIP)' $(RACE)
+race: ## run the tests of concurrent packages under the race detector, with invariants checked
+	CGO_ENABLED=1 go test -race -tags invariants -shuffle=on -skip '$(RACE_SKIP)' $(RACE)
 
 .PHONY: bench
 bench: ## run benchmarks (BENCH=regexp BENCH_PKG=packages COUNT=runs)
