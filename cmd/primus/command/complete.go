@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -21,16 +24,16 @@ type policyNames struct {
 // policyCompletions say how the values of policy flags are completed, by what the names of the flags end with: the flags for
 // one of two policies have a prefix.
 var policyCompletions = map[string]func(known policyNames, begun string) []string{
-	"prefer":        func(policyNames, string) []string { return kindNames() },
+	"prefer":        func(policyNames, string) []string { return cli.KindNames() },
 	"allow-vendors": completeVendors,
 	"deny-vendors":  completeVendors,
 	"per-op":        completePerOp,
 }
 
 // completePolicies makes the policy flags of a command, and of those below it, complete to names that are compiled in.
-func completePolicies(cmd *cobra.Command, prog program) {
+func completePolicies(cmd *cobra.Command, prog cli.Program) {
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-		if _, ok := flag.Value.(*policyFlag); !ok {
+		if _, ok := flag.Value.(*dispatch.Flag); !ok {
 			return
 		}
 		for suffix, values := range policyCompletions {
@@ -38,7 +41,7 @@ func completePolicies(cmd *cobra.Command, prog program) {
 				continue
 			}
 			complete := func(_ *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-				return matching(values(compiledIn(prog), begun), begun)
+				return cli.Matching(values(compiledIn(prog), begun), begun)
 			}
 			if err := cmd.RegisterFlagCompletionFunc(flag.Name, complete); err != nil {
 				panic("BUG: " + err.Error())
@@ -48,29 +51,6 @@ func completePolicies(cmd *cobra.Command, prog program) {
 	for _, sub := range cmd.Commands() {
 		completePolicies(sub, prog)
 	}
-}
-
-// matching returns the values that go on from what was begun. What ends with a sign goes on itself, so no space follows.
-func matching(values []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	directive := cobra.ShellCompDirectiveNoFileComp
-	var found []cobra.Completion
-	for _, v := range values {
-		if strings.HasPrefix(v, begun) {
-			found = append(found, v)
-			if strings.HasSuffix(v, "=") || strings.HasSuffix(v, ":") {
-				directive |= cobra.ShellCompDirectiveNoSpace
-			}
-		}
-	}
-	return found, directive
-}
-
-func kindNames() []string {
-	var names []string
-	for _, kind := range opregistry.Kinds() {
-		names = append(names, kind.String())
-	}
-	return names
 }
 
 // completeVendors completes the last of several names with commas.
@@ -98,7 +78,7 @@ func completePerOp(known policyNames, begun string) []string {
 		return values
 	}
 	before := strings.TrimSuffix(begun, order) + order[:strings.LastIndex(order, "|")+1]
-	tokens := kindNames()
+	tokens := cli.KindNames()
 	for _, vendor := range known.vendors {
 		tokens = append(tokens, "vendor:"+vendor)
 	}
@@ -113,12 +93,12 @@ func completePerOp(known policyNames, begun string) []string {
 
 // compiledIn returns the names that are compiled in. Completion has no place for errors, so a program that cannot be put
 // together has none; plugins are not loaded for it.
-func compiledIn(prog program) policyNames {
+func compiledIn(prog cli.Program) policyNames {
 	known := policyNames{impls: map[string][]string{}}
-	set := appConfig{log: slog.New(slog.DiscardHandler), policy: policySources{env: environment{}}, extras: prog.extras}
+	set := graph.Config{Log: slog.New(slog.DiscardHandler), Policy: dispatch.Sources{Env: dispatch.Environment{}}, Extras: prog.Extras}
 	var registry *opregistry.Registry
-	err := runApp(context.Background(), func() error { return nil },
-		core(set), fx.Invoke(func(r *opregistry.Registry) { registry = r }))
+	err := graph.Run(context.Background(), func() error { return nil },
+		graph.Core(set), fx.Invoke(func(r *opregistry.Registry) { registry = r }))
 	if err != nil {
 		return known
 	}

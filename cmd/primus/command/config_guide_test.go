@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/goldentest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -47,7 +47,7 @@ func TestConfigurationGuide(t *testing.T) {
 		return "```console\n" + out.String() + "```\n"
 	})
 	assert.Positive(t, commands)
-	if *command.Update {
+	if *goldentest.Update {
 		require.NoError(t, os.WriteFile(guide, []byte(rewritten), 0o644))
 		return
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/goldentest"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/ops"
 )
@@ -25,7 +25,7 @@ func TestExplainGolden(t *testing.T) {
 			got := primus(t, args...)
 			require.Zero(t, got.code, got.stderr)
 			assert.Empty(t, got.stderr)
-			command.Golden(t, name, got.out)
+			goldentest.Check(t, name, got.out)
 		})
 	}
 }
@@ -84,7 +84,7 @@ func TestPolicyShowGolden(t *testing.T) {
 	t.Run("default", func(t *testing.T) {
 		got := primus(t, "policy", "show")
 		require.Zero(t, got.code, got.stderr)
-		command.Golden(t, "policy_default.txt", got.out)
+		goldentest.Check(t, "policy_default.txt", got.out)
 	})
 	t.Run("set", func(t *testing.T) {
 		t.Setenv("TE_FL_PREFER_VENDOR", "1")
@@ -95,13 +95,13 @@ func TestPolicyShowGolden(t *testing.T) {
 		t.Setenv("TE_FL_PER_OP", "swiglu=default|vendor:ACME;*_bwd=impl:reference.go")
 		got := primus(t, "policy", "show")
 		require.Zero(t, got.code, got.stderr)
-		command.Golden(t, "policy.txt", got.out)
-		command.Golden(t, "policy.json", primus(t, "policy", "show", "-o", "json").out)
+		goldentest.Check(t, "policy.txt", got.out)
+		goldentest.Check(t, "policy.json", primus(t, "policy", "show", "-o", "json").out)
 	})
 	t.Run("file", func(t *testing.T) {
 		got := primus(t, "policy", "show", "--policy", "testdata/policy_file.yaml")
 		require.Zero(t, got.code, got.stderr)
-		command.Golden(t, "policy_file.txt", got.out)
-		command.Golden(t, "policy_file.json", primus(t, "policy", "show", "--policy", "testdata/policy_file.yaml", "-o", "json").out)
+		goldentest.Check(t, "policy_file.txt", got.out)
+		goldentest.Check(t, "policy_file.json", primus(t, "policy", "show", "--policy", "testdata/policy_file.yaml", "-o", "json").out)
 	})
 }

@@ -5,6 +5,14 @@ import (
 	"io"
 	"strings"
 
+	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/service"
+	"github.com/primus-fl/primus/cmd/primus/command/ops"
+	"github.com/primus-fl/primus/cmd/primus/command/policy"
+	servecmd "github.com/primus-fl/primus/cmd/primus/command/serve"
+	"github.com/primus-fl/primus/cmd/primus/command/train"
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/serve"
@@ -15,46 +23,40 @@ import (
 // Graphs returns the fx graphs of the program by name, with what another program adds.
 func Graphs(extras ...fx.Option) map[string]fx.Option {
 	listens := serve.Config{Addr: "127.0.0.1:0"}
-	output := metricsConfig{addr: "127.0.0.1:0", textfile: "run.prom"}
+	output := service.MetricsConfig{Addr: "127.0.0.1:0", Textfile: "run.prom"}
 	return map[string]fx.Option{
-		"formats": formatsGraph(extras, func(*document.Formats) {}),
-		"ops":     opsGraph(appConfig{extras: extras}, func(opsParams) {}),
-		"plan":    planGraph(appConfig{extras: extras}, func(planParams) {}),
-		"serve":   serveGraph(appConfig{extras: extras}, serviceConfig{serve: listens}),
-		"train":   trainGraph(appConfig{extras: extras}, serviceConfig{metrics: output, serve: listens}, func(trainParams) {}),
+		"formats": graph.FormatsGraph(extras, func(*document.Formats) {}),
+		"ops":     graph.OpsGraph(graph.Config{Extras: extras}, func(graph.OpsParams) {}),
+		"plan":    graph.PlanGraph(graph.Config{Extras: extras}, func(graph.PlanParams) {}),
+		"serve":   servecmd.Graph(graph.Config{Extras: extras}, service.Config{Serve: listens}),
+		"train":   train.Graph(graph.Config{Extras: extras}, service.Config{Metrics: output, Serve: listens}, func(train.Params) {}),
 	}
 }
 
 // ParseCatalog reads a catalogue and returns how many impls it lists.
 func ParseCatalog(file string, text []byte) (int, error) {
-	entries, err := parseCatalog(file, text)
+	entries, err := ops.ParseCatalog(file, text)
 	return len(entries), err
 }
 
 // CatalogError is the error of ParseCatalog.
-type CatalogError = catalogError
-
-// Golden compares with a file in testdata; Update says whether to rewrite it.
-var (
-	Golden = golden
-	Update = update
-)
+type CatalogError = ops.CatalogError
 
 // DispatchVariables are the names of the variables of dispatch.
-func DispatchVariables() []string { return dispatchVariables() }
+func DispatchVariables() []string { return dispatch.Variables() }
 
 // PolicyOf returns the policy that train would use with these arguments, for each key of a policy file the value and its
 // source, or what is wrong.
 func PolicyOf(args []string) (values map[string]string, problem error) {
-	var opts trainOptions
+	var opts train.Options
 	cmd := &cobra.Command{Use: "train", DisableFlagParsing: true}
 	cmd.SetOut(io.Discard)
-	opts.addFlags(cmd.Flags())
-	overrides, err := parseTrainArgs(cmd, args)
+	opts.AddFlags(cmd.Flags())
+	overrides, err := experiments.ParseTrainArgs(cmd, args)
 	if err != nil {
 		return nil, err
 	}
-	experiment, err := opts.load("pre_trainer", overrides)
+	experiment, err := opts.Load("pre_trainer", overrides)
 	if err != nil {
 		return nil, err
 	}
@@ -62,8 +64,8 @@ func PolicyOf(args []string) (values map[string]string, problem error) {
 	if err != nil {
 		return nil, err
 	}
-	sources := opts.policySources(module)
-	p, _, err := sources.load()
+	sources := opts.PolicySources(module)
+	p, _, err := sources.Load()
 	if err != nil {
 		return nil, err
 	}
@@ -74,10 +76,10 @@ func PolicyOf(args []string) (values map[string]string, problem error) {
 	view := p.View()
 	var rules []string
 	for _, rule := range view.Rules {
-		rules = append(rules, ruleText(rule))
+		rules = append(rules, policy.RuleText(rule))
 	}
 	values = map[string]string{
-		"rules": strings.Join(rules, "; "), "quarantine": quarantineText(view.Quarantine), "verify": verifyText(view.Verify),
+		"rules": strings.Join(rules, "; "), "quarantine": policy.QuarantineText(view.Quarantine), "verify": policy.VerifyText(view.Verify),
 		"prefer": p.Prefer.String(), "strict": fmt.Sprint(p.Strict), "allow_vendors": strings.Join(p.Allow, ","),
 		"deny_vendors": strings.Join(p.Deny, ","), "deterministic": fmt.Sprint(p.Deterministic), "per_op": strings.Join(patterns, ","),
 	}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
 	"github.com/primus-fl/primus/opregistry"
 	"go.uber.org/fx"
 )
@@ -9,22 +10,22 @@ import (
 // what is compiled in here. The order in a group does not matter, and two of one name are an error that names both.
 const (
 	// OpSources is the group of opregistry.Source values.
-	OpSources = groupOpSources
+	OpSources = graph.OpSources
 	// Backends is the group of backend.Factory values, the training frameworks.
-	Backends = groupBackends
+	Backends = graph.Backends
 	// Patches is the group of patch.Patch values; a constructor of several takes `group:"patches,flatten"`.
-	Patches = groupPatches
+	Patches = graph.Patches
 	// Devices is the group of device.Backend values. One that implements io.Closer is closed at the end.
-	Devices = groupDevices
+	Devices = graph.Devices
 	// Formats is the group of document.Loader values, the file formats of experiments and presets. One that is a
 	// document.Renderer can be written, too.
-	Formats = groupFormats
+	Formats = graph.Formats
 	// Listeners is the group of opmanager.Listener values, which hear of dispatch.
-	Listeners = groupListeners
+	Listeners = graph.Listeners
 )
 
 // Extra returns an option for [Main] that adds the ops of another module, as the programs of `primus plugins build` do.
 // Errors and `primus plugins list` name the module.
 func Extra(module string, source func() opregistry.Source) fx.Option {
-	return provideExtra(module, source)
+	return graph.ProvideExtra(module, source)
 }

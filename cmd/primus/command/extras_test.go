@@ -90,7 +90,7 @@ func TestDuplicatesInGroups(t *testing.T) {
 		{"patch for nobody", grouped(command.Patches, patch.Patch{ID: "acme.x", Backend: "nativ", Description: "x", Style: patch.Lifecycle, Apply: greet.Apply}),
 			[]string{"patches", "list"}, []string{`patch "acme.x": unknown backend "nativ"`, `did you mean "native"?`}},
 		{"a value that there is", fx.Provide(func() (*opregistry.Registry, error) { return opregistry.NewRegistry(), nil }), []string{"ops", "list"},
-			[]string{"already provided", `command".newRegistry (`, `command_test".TestDuplicatesInGroups.`}},
+			[]string{"already provided", `graph".newRegistry (`, `command_test".TestDuplicatesInGroups.`}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 )
@@ -17,11 +18,11 @@ func newManCommand() *cobra.Command {
 		Short:   "Write a manual page for each command",
 		Long:    "Write a manual page for each command, dated by SOURCE_DATE_EPOCH where it is set.",
 		Example: "  primus man --dir share/man/man1",
-		Args:    noArgs,
+		Args:    cli.NoArgs,
 		Hidden:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if dir == "" {
-				return usagef(cmd, "no directory given: want --dir DIR")
+				return cli.Usagef(cmd, "no directory given: want --dir DIR")
 			}
 			if err := os.MkdirAll(dir, 0o755); err != nil {
 				return fmt.Errorf("write manual pages: %w", err)
@@ -30,7 +31,7 @@ func newManCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "write to `DIR`, which is made where it is missing")
-	withoutVariable(cmd.Flags(), "dir")
+	cli.WithoutVariable(cmd.Flags(), "dir")
 	if err := cmd.MarkFlagDirname("dir"); err != nil {
 		panic("BUG: " + err.Error())
 	}
@@ -41,7 +42,7 @@ func newManCommand() *cobra.Command {
 func writeManual(root *cobra.Command, dir string) error {
 	root.DisableAutoGenTag = true
 	plainHelp(root)
-	v := buildVersion()
+	v := cli.BuildVersion()
 	header := doc.GenManHeader{Section: "1", Source: "primus " + v.Version, Manual: "Primus-FL"}
 	if err := doc.GenManTree(root, &header, dir); err != nil {
 		return fmt.Errorf("write manual pages: %w", err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/goldentest"
 	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -143,21 +144,21 @@ func TestResolveGolden(t *testing.T) {
 	t.Setenv("TE_FL_PER_OP", "gemm=reference|vendor;nrom=flagos|default")
 	_, got := resolveOp(t, "gemm", smallCatalog)
 	assert.Zero(t, got.code)
-	command.Golden(t, "resolve.json", got.out)
+	goldentest.Check(t, "resolve.json", got.out)
 }
 
 func TestResolveErrorGolden(t *testing.T) {
 	t.Setenv("TE_FL_PER_OP", "gemm=reference")
 	_, got := resolveOp(t, "gemm", smallCatalog)
 	assert.Equal(t, 1, got.code)
-	command.Golden(t, "resolve_no_candidate.json", got.out)
+	goldentest.Check(t, "resolve_no_candidate.json", got.out)
 }
 
 func TestResolveTable(t *testing.T) {
 	t.Setenv("TE_FL_DENY_VENDORS", "acmee")
 	got := primus(t, "ops", "resolve", "norm", "--catalog", writeCatalog(t, smallCatalog))
 	assert.Zero(t, got.code)
-	command.Golden(t, "resolve.txt", got.out)
+	goldentest.Check(t, "resolve.txt", got.out)
 	assert.Contains(t, got.stderr, `WARN  policy: environment TE_FL_DENY_VENDORS names vendor "acmee", which the catalogue does not list; did you mean "acme"?`)
 }
 
@@ -179,7 +180,7 @@ func TestResolveBadEnvironment(t *testing.T) {
 		{"TE_FL_PER_OP", "gemm", []string{"at 1", "has no =", "op=token|token"}},
 		{"TE_FL_PER_OP", "gemm=flagos;gemm=vendor", []string{"at 13", "given twice, first at 1"}},
 		{"TE_FL_PER_OP", "gemm=flagso", []string{"at 6", `did you mean "flagos"?`}},
-		{"TE_FL_PER_OP", "gemm=vendor,flagos", []string{"at 6", "tokens are separated by |"}},
+		{"TE_FL_PER_OP", "gemm=vendor,flagos", []string{"at 6", "separate tokens with |"}},
 		{"TE_FL_PER_OP", "gemm=vendor:", []string{"at 6", "want vendor:NAME"}},
 		{"TE_FL_PER_OP", "gemm=impl:", []string{"at 6", "want impl:ID"}},
 		{"TE_FL_PER_OP", "gemm=acme", []string{"at 6", `did you mean "vendor:acme"?`}},

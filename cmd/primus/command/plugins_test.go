@@ -37,7 +37,7 @@ func runChild(t *testing.T, env []string, args ...string) outcome {
 	return outcome{code, out.String(), stderr.String()}
 }
 
-// sourceRow is a row of `primus plugins list -o json`.
+// SourceRow is a row of `primus plugins list -o json`.
 type sourceRow struct {
 	Source, Version, State, Module, Path, SHA256, ABI, Reason string
 	Dependencies                                              []struct{ Path, SHA256 string }
@@ -52,7 +52,7 @@ type sourceRow struct {
 	}
 }
 
-// listPlugins returns the rows by the name of the source, or of the module where that is not known.
+// ListPlugins returns the rows by the name of the source, or of the module where that is not known.
 func listPlugins(t *testing.T, env []string, args ...string) map[string]sourceRow {
 	t.Helper()
 	got := runChild(t, env, append([]string{"plugins", "list", "-o", "json"}, args...)...)

@@ -6,6 +6,17 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/primus-fl/primus/cmd/primus/command/backends"
+	"github.com/primus-fl/primus/cmd/primus/command/benchmark"
+	"github.com/primus-fl/primus/cmd/primus/command/config"
+	"github.com/primus-fl/primus/cmd/primus/command/fleet"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/ops"
+	"github.com/primus-fl/primus/cmd/primus/command/patches"
+	"github.com/primus-fl/primus/cmd/primus/command/plugins"
+	"github.com/primus-fl/primus/cmd/primus/command/policy"
+	"github.com/primus-fl/primus/cmd/primus/command/serve"
+	"github.com/primus-fl/primus/cmd/primus/command/train"
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/escape"
 	"github.com/primus-fl/primus/runtime/backend"
@@ -23,11 +34,11 @@ const (
 )
 
 // Streams are where a command writes: results to Out, everything else to Err.
-type Streams = ioStreams
+type Streams = cli.Streams
 
 // StandardStreams returns the standard output and error of the process. CI in the environment stands for no terminal, and
 // NO_COLOR for one without colours.
-func StandardStreams() Streams { return standardStreams() }
+func StandardStreams() Streams { return cli.StandardStreams() }
 
 // Main runs the command line and returns the exit code. Options add to the graph that each command builds: sources of ops,
 // training backends, patches, devices, file formats and listeners through the groups of this package ([OpSources] and the others), or
@@ -36,7 +47,7 @@ func StandardStreams() Streams { return standardStreams() }
 func Main(args []string, streams Streams, extras ...fx.Option) int {
 	ctx, stop := interruptible(streams.Err)
 	defer stop()
-	root := newRoot(program{streams, extras})
+	root := newRoot(cli.Program{Streams: streams, Extras: extras})
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	return exitCode(ctx, err, streams.Err)
@@ -49,7 +60,7 @@ func exitCode(ctx context.Context, err error, out io.Writer) int {
 	}
 	err = cause(err)
 	switch {
-	case errors.Is(err, errReported):
+	case errors.Is(err, cli.ErrReported):
 		return exitFailure
 	case errors.Is(err, backend.ErrInterrupted):
 		fmt.Fprintln(out, "primus:", err)
@@ -59,7 +70,7 @@ func exitCode(ctx context.Context, err error, out io.Writer) int {
 		return exitInterrupted
 	}
 	fmt.Fprintln(out, "primus: error:", escape.Lines(err.Error(), "primus: error: "))
-	var usage usageError
+	var usage cli.UsageError
 	if errors.As(err, &usage) || errors.Is(err, document.ErrUsage) {
 		return exitUsage
 	}
@@ -78,10 +89,10 @@ func cause(err error) error {
 }
 
 // NewRoot returns the command line without what a program adds to it.
-func NewRoot(streams Streams) *cobra.Command { return newRoot(program{ioStreams: streams}) }
+func NewRoot(streams Streams) *cobra.Command { return newRoot(cli.Program{Streams: streams}) }
 
 // newRoot returns the command line.
-func newRoot(prog program) *cobra.Command {
+func newRoot(prog cli.Program) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "primus",
 		Short: "Train models whose every compute op is dispatched",
@@ -95,33 +106,30 @@ Exit codes: 0 done, 1 failure, 2 usage or a wrong policy, 130 interrupted.`,
   primus config show --config exp.yaml --origin
   primus ops list
   primus ops explain generic_gemm`,
-		Version:       buildVersion().String(),
+		Version:       cli.BuildVersion().String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          subcommandOnly,
-		RunE:          showHelp,
+		Args:          cli.SubcommandOnly,
+		RunE:          cli.ShowHelp,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.DisableFlagParsing {
 				return nil // the command applies them once it has parsed its flags
 			}
-			return applyDefaults(cmd)
+			return cli.ApplyDefaults(cmd)
 		},
 	}
 	root.SetOut(prog.Out)
 	root.SetErr(prog.Err)
 	root.SetIn(prog.In)
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newTrainCommand(prog), newConfigCommand(prog, newRoot), newOpsCommand(prog), newPolicyCommand(prog), newPluginsCommand(prog),
-		newPatchesCommand(prog), newBackendsCommand(prog), newBenchmarkCommand(prog), newServeCommand(prog), newFleetCommand(prog),
+	root.SetFlagErrorFunc(cli.FlagError)
+	root.AddCommand(train.New(prog), config.New(prog, newRoot), ops.New(prog), policy.New(prog), plugins.New(prog),
+		patches.New(prog), backends.New(prog), benchmark.New(prog), serve.New(prog), fleet.New(prog),
 		newVersionCommand(prog), newManCommand())
 	refineBuiltins(root)
 	completePolicies(root, prog)
 	return root
 }
-
-// showHelp is what a command does that only has subcommands.
-func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
 // refineBuiltins makes the help and completion commands as strict about names as the others are.
 func refineBuiltins(root *cobra.Command) {
@@ -132,7 +140,7 @@ func refineBuiltins(root *cobra.Command) {
 		case "help":
 			cmd.Args = func(_ *cobra.Command, args []string) error { return checkTopic(root, args) }
 		case "completion":
-			cmd.Args, cmd.RunE = subcommandOnly, showHelp
+			cmd.Args, cmd.RunE = cli.SubcommandOnly, cli.ShowHelp
 			cmd.Short = "Generate a completion script for a shell"
 		}
 	}
@@ -148,7 +156,7 @@ func checkTopic(cmd *cobra.Command, words []string) error {
 			}
 		}
 		if i < 0 {
-			return unknownCommand(cmd, word)
+			return cli.UnknownCommand(cmd, word)
 		}
 		cmd = cmd.Commands()[i]
 	}

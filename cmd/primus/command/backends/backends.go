@@ -1,0 +1,74 @@
+// Package backends is the command that lists the training backends.
+package backends
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/service"
+	"github.com/spf13/cobra"
+)
+
+// New returns the command `primus backends`.
+func New(prog cli.Program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "backends",
+		Short: "Look at the training backends",
+		Args:  cli.SubcommandOnly,
+		RunE:  cli.ShowHelp,
+	}
+	cmd.AddCommand(newBackendsListCommand(prog))
+	return cmd
+}
+
+func newBackendsListCommand(prog cli.Program) *cobra.Command {
+	var output cli.OutputFormat
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the training backends and what of them is on this machine",
+		Example: `  primus backends list
+  BACKEND_PATH=/opt/Megatron-LM primus backends list -o json`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return graph.WithBackends(cmd.Context(), prog, slog.New(slog.DiscardHandler), func(p graph.PlanParams) error {
+				rows, err := service.ListBackends(p)
+				if err != nil {
+					return err
+				}
+				if output == cli.OutputJSON {
+					return cli.WriteJSON(prog.Out, rows)
+				}
+				return printBackends(prog, rows)
+			})
+		},
+	}
+	output.AddFlag(cmd)
+	return cmd
+}
+
+func printBackends(prog cli.Program, rows []service.BackendRow) error {
+	t := cli.NewTable(table.Row{"framework", "stages", "trains", "patches", "version", "source tree", "what it does"}, 4)
+	var problems strings.Builder
+	for _, r := range rows {
+		trains, path := "yes", r.Path
+		if !r.Trains {
+			trains = "plan only"
+		} else if path == "" {
+			path = "compiled in"
+		}
+		t.AppendRow(table.Row{r.Framework, strings.Join(r.Stages, ", "), trains, r.Patches, cli.Dash(r.Version), cli.Dash(path), r.Description})
+		if r.Problem != "" {
+			fmt.Fprintf(&problems, "%s\n", r.Problem)
+		}
+	}
+	text := cli.Render(t) + "\n"
+	if problems.Len() > 0 {
+		text += "\n" + problems.String()
+	}
+	_, err := fmt.Fprint(prog.Out, text)
+	return err
+}

@@ -1,0 +1,80 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
+	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/runtime/config"
+	"github.com/spf13/cobra"
+)
+
+func newConfigDiffCommand(prog cli.Program) *cobra.Command {
+	opts := experiments.PresetOptions{Extras: prog.Extras}
+	cmd := &cobra.Command{
+		Use:   "diff A B",
+		Short: "Show what two experiments come to differently",
+		Long: `Show what two experiments come to differently once presets and overrides are merged,
+with the place that each value was written at. The order of keys does not matter, 1
+and 1.0 differ. The exit code is 0 when nothing differs and 1 when something does.`,
+		Example: `  primus config diff bf16.yaml fp8.yaml
+  primus config diff --configs-dir Primus/primus/configs old.yaml new.yaml`,
+		Args: func(cmd *cobra.Command, files []string) error {
+			if len(files) != 2 {
+				return cli.Usagef(cmd, "got %d experiments, want two: A B", len(files))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, files []string) error {
+			return diffExperiments(prog, opts, files[0], files[1])
+		},
+		ValidArgsFunction: completeExperiments(prog),
+	}
+	opts.AddFlags(cmd.Flags())
+	completeDirs(cmd)
+	return cmd
+}
+
+func diffExperiments(prog cli.Program, opts experiments.PresetOptions, files ...string) error {
+	settings, err := opts.Settings()
+	if err != nil {
+		return err
+	}
+	settings.Cache = &config.Cache{}
+	var views []*document.Map
+	for _, file := range files {
+		experiment, err := config.LoadExperiment(file, settings)
+		if err != nil {
+			return err
+		}
+		views = append(views, experiment.View())
+	}
+	differences := document.Diff(views[0], views[1])
+	var b strings.Builder
+	for _, d := range differences {
+		b.WriteString(d.Path + "\n")
+		side(&b, "-", d.A)
+		side(&b, "+", d.B)
+	}
+	if _, err := fmt.Fprint(prog.Out, b.String()); err != nil {
+		return fmt.Errorf("write the result: %w", err)
+	}
+	if len(differences) > 0 {
+		return cli.ErrReported
+	}
+	return nil
+}
+
+// side writes one value of a difference on a line of its own; a side that lacks the key has none.
+func side(b *strings.Builder, sign string, v *document.Value) {
+	if v == nil {
+		return
+	}
+	fmt.Fprintf(b, "  %s %s", sign, v)
+	if origin := v.Origin(); !origin.IsZero() {
+		fmt.Fprintf(b, "  (%s)", origin)
+	}
+	b.WriteByte('\n')
+}

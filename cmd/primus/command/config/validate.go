@@ -1,0 +1,102 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
+	"github.com/primus-fl/primus/runtime/config"
+	"github.com/spf13/cobra"
+)
+
+func newConfigValidateCommand(prog cli.Program) *cobra.Command {
+	opts := experiments.PresetOptions{Extras: prog.Extras}
+	cmd := &cobra.Command{
+		Use:   "validate FILE…",
+		Short: "Check experiments and the presets they name",
+		Long: `Check experiments and the presets they name without training. Every fault is
+reported with file, line and key. Values that have no effect are warnings; with
+--strict-config they are errors. What a backend makes of the parameters is not
+checked. The exit code is 1 when any experiment is invalid.`,
+		Example: `  primus config validate exp.yaml
+  primus config validate --configs-dir Primus/primus/configs Primus/examples/megatron/configs/*/*.yaml
+  primus config validate --strict-config experiments/*.yaml`,
+		RunE: func(cmd *cobra.Command, files []string) error {
+			if len(files) == 0 {
+				return cli.Usagef(cmd, "no experiment given: want FILE…")
+			}
+			return validateExperiments(cmd.Context(), prog, opts, files)
+		},
+		ValidArgsFunction: completeExperiments(prog),
+	}
+	opts.AddFlags(cmd.Flags())
+	completeDirs(cmd)
+	return cmd
+}
+
+// validateExperiments says of each file what it is, and returns the faults of all.
+func validateExperiments(ctx context.Context, prog cli.Program, opts experiments.PresetOptions, files []string) error {
+	settings, err := opts.Settings()
+	if err != nil {
+		return err
+	}
+	settings.Cache = &config.Cache{}
+	log := slog.New(prog.Lines(prog.Err, slog.LevelWarn))
+	var (
+		lines           strings.Builder
+		faults          []error
+		invalid, losing int
+	)
+	for _, file := range files {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var report config.Report
+		experiment, err := config.LoadExperiment(file, settings)
+		if err == nil {
+			report = experiment.Report
+			experiments.LogReport(log, report)
+		}
+		lost := len(report.Collisions)
+		switch {
+		case err != nil:
+			invalid++
+			faults = append(faults, faultsOf(file, err)...)
+			fmt.Fprintf(&lines, "%s: invalid\n", file)
+		case lost > 0:
+			losing++
+			fmt.Fprintf(&lines, "%s: valid, %s\n", file, cli.Quantity(lost, "value without effect", "values without effect"))
+		default:
+			fmt.Fprintf(&lines, "%s: valid\n", file)
+		}
+	}
+	fmt.Fprintf(&lines, "%s: %d valid, %d of them with values without effect, %d invalid\n",
+		cli.Quantity(len(files), "experiment", "experiments"), len(files)-invalid, losing, invalid)
+	if _, err := fmt.Fprint(prog.Out, lines.String()); err != nil {
+		return fmt.Errorf("write the result: %w", err)
+	}
+	return errors.Join(faults...)
+}
+
+// faultsOf returns the faults of an experiment one by one; those of presets name the experiment, too.
+func faultsOf(file string, err error) []error {
+	type joined interface {
+		error
+		Unwrap() []error
+	}
+	faults := []error{err}
+	if several, ok := errors.AsType[joined](err); ok {
+		faults = slices.Clone(several.Unwrap())
+	}
+	for i, fault := range faults {
+		if !strings.Contains(fault.Error(), file) {
+			faults[i] = fmt.Errorf("%s: %w", file, fault)
+		}
+	}
+	return faults
+}

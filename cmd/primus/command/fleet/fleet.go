@@ -1,0 +1,35 @@
+// Package fleet is the commands for all runs of a fleet.
+package fleet
+
+import (
+	"fmt"
+
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/spf13/cobra"
+)
+
+// New returns the command `primus fleet`.
+func New(prog cli.Program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "fleet",
+		Short: "Look at all runs of a fleet, and change the policy of all of them",
+		Long: `Look at all runs of a fleet, and change the policy of all of them.
+
+A fleet is what trains with the same --fleet and --fleet-prefix: endpoints of etcd,
+and the prefix of the keys there. Both may be given as PRIMUS_FLEET and
+PRIMUS_FLEET_PREFIX, and so may --fleet-ca, --fleet-cert and --fleet-key.`,
+		Args: cli.SubcommandOnly,
+		RunE: cli.ShowHelp,
+	}
+	cmd.AddCommand(newFleetListCommand(prog), newFleetExplainCommand(prog), newFleetPolicyCommand(prog),
+		newFleetWatchCommand(prog), newFleetSDCommand(prog))
+	return cmd
+}
+
+// countRuns returns a number of runs in words.
+func countRuns(n int) string {
+	if n == 1 {
+		return "1 run"
+	}
+	return fmt.Sprintf("%d runs", n)
+}

@@ -1,0 +1,84 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/service"
+	"github.com/primus-fl/primus/fleet"
+	"github.com/spf13/cobra"
+)
+
+func newFleetListCommand(prog cli.Program) *cobra.Command {
+	var output cli.OutputFormat
+	var opts service.FleetFlags
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the runs of a fleet and what became of its policy there",
+		Long: `List the runs of a fleet by experiment and rank. The policy is the revision that is in
+force there, decisions are equal where every op is served by the same implementation,
+and a run that has been silent for ten seconds is not listed.`,
+		Example: `  primus fleet list --fleet 10.0.0.1:2379
+  PRIMUS_FLEET=10.0.0.1:2379 primus fleet list -o json`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return opts.WithFleet(cmd, func(ctx context.Context, c *fleet.Client) error {
+				s, err := c.Snapshot(ctx)
+				if err != nil {
+					return err
+				}
+				if output == cli.OutputJSON {
+					return cli.WriteJSON(prog.Out, s)
+				}
+				return printFleet(prog, s)
+			})
+		},
+	}
+	output.AddFlag(cmd)
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func printFleet(prog cli.Program, s fleet.Snapshot) error {
+	log := slog.New(prog.Lines(prog.Err, slog.LevelWarn))
+	for _, strange := range s.Strange {
+		log.Warn(strange)
+	}
+	t := cli.NewTable(table.Row{"run", "rank", "host", "framework", "policy", "generation", "decisions", "metrics", "since"}, 5, 6)
+	inForce := 0
+	for _, m := range s.Members {
+		t.AppendRow(table.Row{m.ID, rankText(m), m.Host, m.Backend, revisionText(m.Policy.InForce), m.Generation, m.Manifest, cli.Dash(m.Metrics), m.Started.Local().Format(time.DateTime)})
+		if m.Policy.Rejected != "" {
+			log.Warn("policy of the fleet is not used", "run", m.ID, "revision", m.Policy.Seen, "reason", m.Policy.Rejected)
+		}
+		if m.Policy.InForce == s.Policy.Revision {
+			inForce++
+		}
+	}
+	verdict := "the fleet has no policy"
+	if s.Policy.Revision != 0 {
+		verdict = fmt.Sprintf("policy %d is in force in %d of %s", s.Policy.Revision, inForce, countRuns(len(s.Members)))
+	}
+	if len(s.Members) > 0 {
+		verdict = cli.Render(t) + "\n\n" + verdict
+	} else {
+		verdict = "no runs; " + verdict
+	}
+	_, err := fmt.Fprintln(prog.Out, verdict)
+	return err
+}
+
+func rankText(m fleet.Member) string { return fmt.Sprintf("%d/%d", m.Rank, m.WorldSize) }
+
+// revisionText returns the number of a policy of the fleet.
+func revisionText(revision int64) string {
+	if revision == 0 {
+		return "none"
+	}
+	return strconv.FormatInt(revision, 10)
+}

@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"io"
+	"sync"
+)
+
+// Console is the terminal that log lines and a status line share. The status line stays below everything that is written.
+type Console struct {
+	Out   io.Writer
+	Width func() int // nil without a terminal, which has no status line
+
+	mu     sync.Mutex
+	status string
+}
+
+// EraseRest empties the line from where the cursor is, and eraseLine the whole line.
+const (
+	EraseRest = "\x1b[K"
+	eraseLine = "\r" + EraseRest
+)
+
+// Write prints whole lines above the status line.
+func (c *Console) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.status == "" {
+		return c.Out.Write(p)
+	}
+	// One write, so that nobody who writes to the terminal besides comes between.
+	if _, err := io.WriteString(c.Out, eraseLine+string(p)+c.status); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// SetStatus replaces the status line; "" removes it. What does not fit into the width is cut, so that it stays one line.
+func (c *Console) SetStatus(line string) {
+	if c.Width == nil {
+		return
+	}
+	if runes, most := []rune(line), max(c.Width()-1, 0); len(runes) > most {
+		line = string(runes[:most])
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if line == c.status {
+		return
+	}
+	c.status = line
+	// The old line is written over, and only what is left of it erased, so that nothing flickers.
+	_, _ = io.WriteString(c.Out, "\r"+line+EraseRest)
+}

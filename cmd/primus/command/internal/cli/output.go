@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// OutputFormat is the value of -o.
+type OutputFormat string
+
+const (
+	OutputTable OutputFormat = "table"
+	OutputJSON  OutputFormat = "json"
+	OutputText  OutputFormat = "text"
+)
+
+// AddFlag gives a command the flag -o for tables and JSON.
+func (o *OutputFormat) AddFlag(cmd *cobra.Command) {
+	*o = OutputTable
+	addOutput(cmd, o, "table or json", OutputTable, OutputJSON)
+}
+
+// OutputWithText also takes text. The zero value leaves the choice to the command.
+type OutputWithText struct{ OutputFormat }
+
+// AddFlag gives a command the flag -o.
+func (o *OutputWithText) AddFlag(cmd *cobra.Command) {
+	addOutput(cmd, o, "text, table or json", OutputText, OutputTable, OutputJSON)
+}
+
+// Set implements pflag.Value.
+func (o *OutputWithText) Set(s string) error {
+	if strings.EqualFold(s, string(OutputText)) {
+		o.OutputFormat = OutputText
+		return nil
+	}
+	return o.OutputFormat.Set(s)
+}
+
+// addOutput gives a command the flag -o with its completion.
+func addOutput(cmd *cobra.Command, value pflag.Value, usage string, formats ...OutputFormat) {
+	cmd.Flags().VarP(value, "output", "o", usage)
+	names := make([]string, len(formats))
+	for i, f := range formats {
+		names[i] = string(f)
+	}
+	complete := cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)
+	if err := cmd.RegisterFlagCompletionFunc("output", complete); err != nil {
+		panic("BUG: " + err.Error())
+	}
+}
+
+// String implements pflag.Value.
+func (o *OutputFormat) String() string { return string(*o) }
+
+// Type implements pflag.Value.
+func (o *OutputFormat) Type() string { return "format" }
+
+// Set implements pflag.Value.
+func (o *OutputFormat) Set(s string) error {
+	switch f := OutputFormat(strings.ToLower(s)); f {
+	case OutputTable, OutputJSON:
+		*o = f
+		return nil
+	}
+	return errors.New("unknown format")
+}
+
+// WriteJSON prints a value for people and programs to read.
+func WriteJSON(out io.Writer, v any) error {
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// List returns an empty list for none, which JSON shows as such.
+func List(items []string) []string { return append([]string{}, items...) }
+
+// ErrReported is the error of a command that has printed what went wrong as its result.
+var ErrReported = errors.New("reported")
+
+var (
+	_ pflag.Value = (*OutputFormat)(nil)
+	_ pflag.Value = (*OutputWithText)(nil)
+)

@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/primus-fl/primus/internal/suggest"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// UsageError marks a mistake on the command line or in the environment.
+type UsageError struct{ Err error }
+
+func (e UsageError) Unwrap() error { return e.Err }
+
+func (e UsageError) Error() string { return e.Err.Error() }
+
+// Usagef returns a usage error that points to the help of a command.
+func Usagef(cmd *cobra.Command, format string, args ...any) error {
+	return UsageError{fmt.Errorf(format+"; see %s --help", append(args, cmd.CommandPath())...)}
+}
+
+// DidYouMean returns the hint for a name that is near to one of these, "" when none is.
+func DidYouMean(given string, names []string, format string) string {
+	if name, ok := suggest.Nearest(given, names); ok {
+		return fmt.Sprintf("; did you mean "+format+"?", name)
+	}
+	return ""
+}
+
+// SubcommandOnly is the argument validator of commands that only have subcommands.
+func SubcommandOnly(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return UnknownCommand(cmd, args[0])
+}
+
+// NoArgs is the argument validator of commands that take none.
+func NoArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return Usagef(cmd, "unexpected argument %q", args[0])
+}
+
+// UnknownCommand returns the error for a word that names no subcommand, with the nearest name that one has, here or
+// anywhere else on the command line.
+func UnknownCommand(cmd *cobra.Command, word string) error {
+	hint := DidYouMean(word, Subcommands(cmd, (*cobra.Command).Name), "%q")
+	if hint == "" {
+		for _, sub := range cmd.Root().Commands() {
+			if name, ok := suggest.Nearest(word, Subcommands(sub, (*cobra.Command).Name)); ok && sub.Name() != "completion" {
+				hint = fmt.Sprintf("; did you mean %q?", sub.CommandPath()+" "+name)
+			}
+		}
+	}
+	return Usagef(cmd, "unknown command %q for %q%s", word, cmd.CommandPath(), hint)
+}
+
+// Subcommands returns what name says about each visible subcommand.
+func Subcommands(cmd *cobra.Command, name func(*cobra.Command) string) []string {
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if !sub.Hidden {
+			names = append(names, name(sub))
+		}
+	}
+	return names
+}
+
+// FlagError puts the errors of flags into the words of the other errors.
+func FlagError(cmd *cobra.Command, err error) error {
+	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+		return UnknownCommand(cmd, words[0])
+	}
+	var unknown *pflag.NotExistError
+	var invalid *pflag.InvalidValueError
+	var bare *pflag.ValueRequiredError
+	switch {
+	case errors.As(err, &unknown):
+		if unknown.GetSpecifiedShortnames() != "" {
+			return Usagef(cmd, "unknown flag -%s%s", unknown.GetSpecifiedShortnames(), FlagHint(cmd.Flags(), unknown.GetSpecifiedShortnames()))
+		}
+		return Usagef(cmd, "unknown flag --%s%s", unknown.GetSpecifiedName(), FlagHint(cmd.Flags(), unknown.GetSpecifiedName()))
+	case errors.As(err, &invalid):
+		return Usagef(cmd, "--%s: got %q, want %s", invalid.GetFlag().Name, invalid.GetValue(), Wants(invalid.GetFlag()))
+	case errors.As(err, &bare):
+		return Usagef(cmd, "--%s needs a value: %s", bare.GetFlag().Name, Wants(bare.GetFlag()))
+	}
+	return Usagef(cmd, "%w", err)
+}
+
+// FlagHint returns the hint for the name of a flag that is near to one that exists.
+func FlagHint(flags *pflag.FlagSet, given string) string {
+	var names []string
+	flags.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	return DidYouMean(given, names, "--%s")
+}
+
+// wanter is the value of a flag that says which values the flag takes.
+type wanter interface{ Wants() string }
+
+// Wants says what values a flag takes.
+func Wants(f *pflag.Flag) string {
+	if v, ok := f.Value.(wanter); ok {
+		return v.Wants()
+	}
+	switch strings.TrimPrefix(strings.TrimPrefix(f.Name, "from-"), "to-") {
+	case "catalog":
+		return "a JSON file that lists impls, or - for standard input"
+	case "config":
+		return "an experiment file"
+	case "metrics-addr", "serve", "listen":
+		return "HOST:PORT, such as 127.0.0.1:9400"
+	case "metrics-textfile":
+		return "a file that ends with .prom"
+	case "peak-tflops":
+		return "a number of TFLOP/s, 0 when it is not known"
+	case "fleet":
+		return "endpoints of etcd with commas, such as 10.0.0.1:2379"
+	case "fleet-prefix":
+		return "a prefix of keys, such as /primus"
+	case "fleet-ca", "fleet-cert", "fleet-key":
+		return "a PEM file"
+	case "expect":
+		return "the revision of a policy, 0 for none"
+	case "patience", "linger", "grace":
+		return "a time such as 10s"
+	case "threads":
+		return "a number of threads, 0 for one a CPU"
+	case "token-file", "serve-token-file":
+		return "a file with one token a line"
+	case "policy":
+		return "a policy file"
+	case "for":
+		return "the address of the service of a run, such as 127.0.0.1:9400"
+	case "plugin-modules":
+		return "shared libraries with commas, such as ./libacme_ops.so"
+	case "plugin-dir":
+		return "a directory with plugins"
+	case "plugin-timeout":
+		return "a time such as 10s or 1m"
+	case "isolate-plugins":
+		return "true, false or names of plugins with commas"
+	case "prefer":
+		return "flagos, vendor or reference"
+	case "allow-vendors", "deny-vendors":
+		return "names of vendors with commas, such as acme,nvidia"
+	case "per-op":
+		return "orders such as rmsnorm_fwd=vendor:acme|flagos"
+	case "export-config":
+		return "a file that ends with .yaml, .yml, .json or .toml"
+	case "module":
+		return "the name of a module, such as pre_trainer"
+	case "primus":
+		return "VERSION, =DIR or VERSION=DIR"
+	case "timeout":
+		return "a time such as 90s"
+	case "with":
+		return "MODULE, MODULE@VERSION or MODULE=DIR"
+	case "strict-config", "origin":
+		return "true or false"
+	case "output":
+		return f.Usage
+	case "backend-path", "configs-dir", "data-path":
+		return "a directory"
+	case "patches":
+		return "ids of patches with commas, all or none"
+	case "steps", "warmup":
+		return "a number of steps"
+	case "groups":
+		return "a number of products, 0 for the plain op"
+	case "repeat":
+		return "a number of samples"
+	case "impl":
+		return "ids of impls with commas, such as default.flagos,vendor.onednn"
+	}
+	return f.Value.Type()
+}
+
+// ShowHelp is what a command does that only has subcommands.
+func ShowHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }

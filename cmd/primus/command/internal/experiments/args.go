@@ -1,0 +1,98 @@
+package experiments
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// ParseTrainArgs sets the flags of the command from args and the environment, and returns the other tokens: the overrides.
+func ParseTrainArgs(cmd *cobra.Command, args []string) ([]string, error) {
+	known, overrides, err := SplitArgs(cmd, args)
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Flags().Parse(known); err != nil {
+		return nil, cli.FlagError(cmd, err)
+	}
+	return overrides, cli.ApplyDefaults(cmd)
+}
+
+// SplitArgs parts the tokens that are flags of the command, with their values, from overrides, which are key=value,
+// --key=value, --key value or --key alone. A token that can be neither is an error.
+func SplitArgs(cmd *cobra.Command, args []string) (known, overrides []string, err error) {
+	flags := cmd.Flags()
+	for i := 0; i < len(args); i++ {
+		token := args[i]
+		if long, ok := longForm(flags, token); ok {
+			token = long
+		}
+		name, _, hasValue := strings.Cut(strings.TrimLeft(token, "-"), "=")
+		followed := i+1 < len(args) && !strings.HasPrefix(args[i+1], "--")
+		flag := flags.Lookup(name)
+		switch {
+		case strings.HasPrefix(token, "--") && flag != nil && hasValue:
+			known = append(known, token)
+		case strings.HasPrefix(token, "--") && flag != nil && flag.NoOptDefVal != "" && !(followed && isSwitch(args[i+1])):
+			known = append(known, token)
+		case strings.HasPrefix(token, "--") && flag != nil:
+			if !followed {
+				return nil, nil, cli.Usagef(cmd, "--%s needs a value: %s", flag.Name, cli.Wants(flag))
+			}
+			known = append(known, token+"="+args[i+1])
+			i++
+		case strings.HasPrefix(token, "-") && !hasValue && !strings.HasPrefix(token, "--"):
+			return nil, nil, cli.Usagef(cmd, "unknown flag %s%s", token, cli.FlagHint(flags, name))
+		case strings.HasPrefix(token, "--") && cli.FlagHint(flags, name) != "":
+			return nil, nil, cli.Usagef(cmd, "unknown flag --%s%s (a parameter of this name is given as %s=VALUE)", name, cli.FlagHint(flags, name), name)
+		case hasValue:
+			overrides = append(overrides, token)
+		case !strings.HasPrefix(token, "--"):
+			return nil, nil, strayWord(cmd, token)
+		case followed:
+			overrides = append(overrides, token, args[i+1])
+			i++
+		default: // a flag of our own may follow, so the value must not be left open
+			overrides = append(overrides, token+"=true")
+		}
+	}
+	return known, overrides, nil
+}
+
+// longForm returns -o, -o=json and -ojson as --output and --output=json, for flags that take a value.
+func longForm(flags *pflag.FlagSet, token string) (string, bool) {
+	if len(token) < 2 || token[0] != '-' || token[1] == '-' {
+		return "", false
+	}
+	flag := flags.ShorthandLookup(token[1:2])
+	if flag == nil || flag.NoOptDefVal != "" {
+		return "", false
+	}
+	long, value := "--"+flag.Name, strings.TrimPrefix(token[2:], "=")
+	if len(token) > 2 {
+		long += "=" + value
+	}
+	return long, true
+}
+
+// isSwitch reports whether a token is the value of a flag that may also stand alone.
+func isSwitch(token string) bool {
+	return slices.Contains([]string{"1", "true", "yes", "on", "0", "false", "no", "off"}, strings.ToLower(token))
+}
+
+// strayWord is the error for a word that is neither flag nor override: a command that is written wrong, or a file without
+// --config in front.
+func strayWord(cmd *cobra.Command, word string) error {
+	if slices.Contains(graph.ExperimentExtensions(nil), strings.TrimPrefix(filepath.Ext(word), ".")) {
+		return cli.Usagef(cmd, "unexpected argument %q; did you mean --config %s?", word, word)
+	}
+	if hint := cli.DidYouMean(word, cli.Subcommands(cmd, (*cobra.Command).Name), "%q"); hint != "" {
+		return cli.Usagef(cmd, "unknown command %q for %q%s", word, cmd.CommandPath(), hint)
+	}
+	return cli.Usagef(cmd, "unexpected argument %q, want key=value, --key value or a flag", word)
+}

@@ -1,0 +1,144 @@
+// Package experiments reads the experiment that a command line names: the flags, overrides and their completion, and plans
+// its run.
+package experiments
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
+	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/configs"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.uber.org/fx"
+)
+
+// PresetOptions are the flags of commands that read experiments.
+type PresetOptions struct {
+	ConfigsDirs []string
+	strict      bool
+	Extras      []fx.Option // of Main
+}
+
+// AddFlags gives a command the flags.
+func (o *PresetOptions) AddFlags(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&o.ConfigsDirs, "configs-dir", nil, "look for presets in `DIR` before the embedded ones; may be repeated")
+	flags.BoolVar(&o.strict, "strict-config", false, "a value of the experiment, its presets or a TE_FL_ variable that has no effect is an error")
+	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		name = strings.ReplaceAll(name, "_", "-")
+		if name == "exp" {
+			name = "config"
+		}
+		return pflag.NormalizedName(name)
+	})
+}
+
+// Settings returns how experiments are to be loaded: presets of the user's directories come before the embedded ones.
+func (o *PresetOptions) Settings() (config.Options, error) {
+	var roots []config.Root
+	for _, dir := range o.ConfigsDirs {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return config.Options{}, cli.UsageError{Err: fmt.Errorf("--configs-dir: %q is no directory, want one that holds modules, models or platforms", dir)}
+		}
+		root, err := config.DirRoot(dir)
+		if err != nil {
+			return config.Options{}, err
+		}
+		roots = append(roots, root)
+	}
+	roots = append(roots, config.Root{Name: "embedded presets", FS: configs.FS()})
+	loaded, err := graph.LoadFormats(o.Extras)
+	return config.Options{Formats: loaded, Presets: roots, Strict: o.strict}, err
+}
+
+// Options are the flags of commands that load one experiment.
+type Options struct {
+	PresetOptions
+	Config string
+	export string
+}
+
+// AddFlags gives a command the flags.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
+	o.PresetOptions.AddFlags(flags)
+	flags.StringVar(&o.Config, "config", "", "the experiment: a YAML, TOML or JSON `FILE`; --exp is the same")
+	flags.StringVar(&o.export, "export-config", "", "write the resolved experiment to a YAML, TOML or JSON `FILE`, which loads back")
+}
+
+// Check returns the first mistake in the options.
+func (o *Options) Check(cmd *cobra.Command, overrides []string) error {
+	if o.Config == "" {
+		hint := ""
+		for _, token := range overrides {
+			if name, value, ok := strings.Cut(strings.TrimLeft(token, "-"), "="); ok && (name == "config" || name == "exp") {
+				hint = "; did you mean --config " + value + "?"
+			}
+		}
+		return cli.Usagef(cmd, "no experiment given: want --config FILE, PRIMUS_CONFIG or config in primus.yaml%s", hint)
+	}
+	if o.export == "" {
+		return nil
+	}
+	loaded, err := graph.LoadFormats(o.Extras)
+	if err != nil {
+		return err
+	}
+	if _, err := loaded.RendererOf(o.export); err != nil {
+		return cli.Usagef(cmd, "--export-config: got %q, want %s", o.export, cli.Wants(cmd.Flags().Lookup("export-config")))
+	}
+	return nil
+}
+
+// Load reads the experiment with its presets, and writes it resolved where that is asked for.
+func (o *Options) Load(module string, overrides []string) (*config.Experiment, error) {
+	settings, err := o.Settings()
+	if err != nil {
+		return nil, err
+	}
+	settings.Overrides, settings.Module = overrides, module
+	experiment, err := config.LoadExperiment(o.Config, settings)
+	if err != nil || o.export == "" {
+		return experiment, err
+	}
+	if err := exportExperiment(o.export, settings.Formats, experiment); err != nil {
+		return nil, fmt.Errorf("export the configuration: %w", err)
+	}
+	return experiment, nil
+}
+
+// exportExperiment writes a resolved experiment; the file is there as a whole or not at all.
+func exportExperiment(file string, loaded *document.Formats, experiment *config.Experiment) error {
+	format, err := loaded.RendererOf(file)
+	if err != nil {
+		return err
+	}
+	text, err := experiment.ExportAs(format)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return durable.Explain(err)
+	}
+	return durable.WriteFile(file, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+}
+
+// LogReport says what loading an experiment noticed.
+func LogReport(log *slog.Logger, report config.Report) {
+	for _, w := range report.Warnings {
+		log.Warn(w.String())
+	}
+	for _, c := range report.Collisions {
+		log.Warn(c.String())
+	}
+}

@@ -1,0 +1,260 @@
+// Package graph composes the program with fx: what is compiled in, what another program adds, the plugins, the registry of
+// ops and the op manager. Commands build it with a Config and take from it what they need.
+package graph
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	goruntime "runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/fx"
+	"go.uber.org/fx/fxevent"
+
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
+	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
+	"github.com/primus-fl/primus/opmanager/policyfile"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops"
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/patch"
+)
+
+// Config is what a command decides about the graph.
+type Config struct {
+	Threads     int // 0 means one a CPU
+	Timing      bool
+	Log         *slog.Logger // of the program
+	OpLog       slog.Handler // of the op manager; nil keeps it silent
+	Policy      dispatch.Sources
+	ListPlugins bool        // plugins that cannot be used are only listed
+	Extras      []fx.Option // of Main
+}
+
+// Core wires what every command with an op manager needs.
+func Core(set Config) fx.Option {
+	return fx.Options(
+		fx.WithLogger(func() fxevent.Logger { return fxevent.NopLogger }),
+		fx.Supply(set),
+		fx.Provide(
+			newPool, newExec, newPlugins, newRegistry, newPolicy, newManager, newSourceList, selectDevice,
+			fx.Annotate(newExtraSources, fx.ParamTags(`group:"extra_sources"`)),
+			fx.Annotate(newDevices, fx.ParamTags(Devices)),
+			fx.Annotate(backend.NewRegistry, fx.ParamTags(Backends)),
+			fx.Annotate(newFormats, fx.ParamTags(Formats)),
+			fx.Annotate(newPatches, fx.ParamTags(Patches)),
+		),
+		opSources(), backendModules(), deviceBackends(), fileFormats(), fx.Options(set.Extras...),
+	)
+}
+
+func newPool(set Config, lc fx.Lifecycle) *parallel.Pool {
+	pool := parallel.New(cmp.Or(set.Threads, goruntime.GOMAXPROCS(0)))
+	lc.Append(fx.StopHook(pool.Close))
+	return pool
+}
+
+func newExec(pool *parallel.Pool) *opregistry.Exec {
+	return opregistry.NewExec(pool, device.DefaultStream)
+}
+
+// registryParams collects the sources of ops; their order in the group is random.
+type registryParams struct {
+	fx.In
+	Sources []opregistry.Source `group:"op_sources"`
+	Extras  []extraSource
+	Set     Config
+	Policy  oppolicy.Policy
+	Plugins *pluginSet
+}
+
+func newRegistry(p registryParams) (*opregistry.Registry, error) {
+	reg := opregistry.NewRegistry()
+	if err := reg.Register(opregistry.Source{Name: "catalogue", Ops: ops.All()}); err != nil {
+		return nil, err
+	}
+	if err := sortSources(p.Sources); err != nil {
+		return nil, err
+	}
+	for _, src := range p.Sources {
+		if err := reg.Register(src); err != nil {
+			return nil, err
+		}
+	}
+	for _, extra := range p.Extras {
+		if err := reg.Register(extra.Source); err != nil {
+			return nil, fmt.Errorf("module %s: %w", extra.module, err)
+		}
+	}
+	return reg, p.Plugins.register(reg, p.Policy, p.Set)
+}
+
+type managerParams struct {
+	fx.In
+	Set       Config
+	Registry  *opregistry.Registry
+	Policy    oppolicy.Policy
+	Exec      *opregistry.Exec
+	Listeners []opmanager.Listener `group:"listeners"`
+}
+
+func newManager(p managerParams, lc fx.Lifecycle) *opmanager.Manager {
+	if p.Set.OpLog != nil {
+		p.Listeners = append(p.Listeners, opmanager.NewLogListener(slog.New(p.Set.OpLog)))
+	}
+	m := opmanager.New(p.Registry, p.Policy, opmanager.Settings{Exec: p.Exec, Timing: p.Set.Timing, Listeners: p.Listeners})
+	lc.Append(fx.StopHook(m.Close))
+	if p.Set.OpLog != nil {
+		logUnusable(p.Set.Log, m)
+	}
+	for _, w := range m.Warnings() {
+		p.Set.Log.Warn(w)
+	}
+	return m
+}
+
+// logUnusable warns of each impl that was asked for and cannot serve; why others cannot run on this machine is a detail.
+func logUnusable(log *slog.Logger, m *opmanager.Manager) {
+	told := map[string]bool{}
+	for _, u := range m.Unusable() {
+		told[u.ID] = true
+		log.Warn(u.String())
+	}
+	for _, e := range m.ExplainAll() {
+		for _, s := range e.Rejected {
+			if s.Available || told[s.ID] {
+				continue
+			}
+			told[s.ID] = true
+			backend.Detail(log, fmt.Sprintf("Implementation '%s' is not available: %s", s.ID, strings.TrimPrefix(s.Reason, "unavailable: ")))
+		}
+	}
+}
+
+// newExtraSources returns the sources of other modules by name; their order in the group is random.
+func newExtraSources(sources []extraSource) []extraSource {
+	slices.SortFunc(sources, func(a, b extraSource) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.module, b.module))
+	})
+	return sources
+}
+
+// sortSources orders sources by name. Two of one name are an error.
+func sortSources(sources []opregistry.Source) error {
+	slices.SortFunc(sources, func(a, b opregistry.Source) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(describeSource(a), describeSource(b)))
+	})
+	for i := 1; i < len(sources); i++ {
+		if a, b := sources[i-1], sources[i]; a.Name == b.Name {
+			return fmt.Errorf("two sources of ops named %q: %s and %s; rename one", a.Name, describeSource(a), describeSource(b))
+		}
+	}
+	return nil
+}
+
+// describeSource tells apart sources of one name.
+func describeSource(s opregistry.Source) string {
+	text := "one without impls"
+	if len(s.Impls) > 0 {
+		text = fmt.Sprintf("one with %s, first %q", cli.Quantity(len(s.Impls), "impl", "impls"), s.Impls[0].ID)
+	}
+	if s.Version != "" {
+		text += ", version " + s.Version
+	}
+	return text
+}
+
+// newDevices registers the device backends of the group, whose order is random, and closes them at the end.
+func newDevices(backends []device.Backend, lc fx.Lifecycle) (*device.Registry, error) {
+	reg := device.NewRegistry()
+	slices.SortFunc(backends, func(a, b device.Backend) int {
+		return cmp.Or(strings.Compare(a.Name(), b.Name()), strings.Compare(fmt.Sprintf("%T", a), fmt.Sprintf("%T", b)))
+	})
+	for _, b := range backends {
+		if closer, ok := b.(io.Closer); ok {
+			lc.Append(fx.StopHook(closer.Close))
+		}
+		if err := reg.Register(b.Name(), b); err != nil {
+			return nil, err
+		}
+	}
+	return reg, nil
+}
+
+func selectDevice(reg *device.Registry, set Config) (device.Backend, error) {
+	s, err := device.Select(reg, os.LookupEnv)
+	if errors.Is(err, device.ErrNotFound) || errors.Is(err, device.ErrConflict) {
+		return nil, cli.UsageError{Err: err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.Note != "" {
+		backend.Detail(set.Log, s.Note)
+	}
+	return s.Backend, nil
+}
+
+// newPatches returns the patches of all backends; their order in the group is random.
+func newPatches(patches []patch.Patch, backends *backend.Registry) (*patch.Set, error) {
+	set, err := patch.Sorted(patches)
+	if err != nil {
+		return nil, err
+	}
+	return set, set.Check(backends.Names())
+}
+
+// OpsParams are what commands that look at ops need of the graph. They are built in the order of the fields: what the
+// environment may get wrong comes before whatever has to be closed again.
+type OpsParams struct {
+	fx.In
+	Policy   oppolicy.Policy
+	Registry *opregistry.Registry
+	Manager  *opmanager.Manager
+}
+
+// OpsGraph wires what commands that look at ops need and hands it over.
+func OpsGraph(set Config, wire func(OpsParams)) fx.Option {
+	return fx.Options(Core(set), fx.Invoke(wire))
+}
+
+// WithManager runs f with an op manager over everything that is compiled in, under a policy.
+func WithManager(ctx context.Context, prog cli.Program, policy dispatch.Sources, f func(*opmanager.Manager, *opregistry.Snapshot) error) error {
+	var p OpsParams
+	set := Config{Log: slog.New(prog.Lines(prog.Err, slog.LevelWarn)), Policy: policy, Extras: prog.Extras}
+	return Run(ctx, func() error { return f(p.Manager, p.Registry.Snapshot()) },
+		OpsGraph(set, func(built OpsParams) { p = built }))
+}
+
+// Run builds the graph, starts it, runs f and stops it.
+func Run(ctx context.Context, f func() error, options ...fx.Option) (err error) {
+	app := fx.New(options...)
+	if err := app.Start(ctx); err != nil {
+		return err
+	}
+	defer func() {
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
+		defer cancel()
+		if stopErr := app.Stop(stopping); stopErr != nil {
+			err = errors.Join(err, fmt.Errorf("shut down: %w", stopErr))
+		}
+	}()
+	return f()
+}
+
+func newPolicy(set Config) (oppolicy.Policy, *policyfile.Overlay, policyfile.Plugins, error) {
+	p, file, err := set.Policy.Load()
+	plugins, pluginsErr := set.Policy.Plugins(file)
+	return p, file, plugins, errors.Join(err, pluginsErr, set.Policy.CheckVariables(set.Log))
+}

@@ -1,0 +1,112 @@
+package graph
+
+import (
+	"cmp"
+	"path"
+	"reflect"
+	goruntime "runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/primus-fl/primus/internal/buildinfo"
+	"github.com/primus-fl/primus/opregistry"
+	"go.uber.org/fx"
+)
+
+// Groups of values that the graph collects, as result tags for fx.Annotate.
+const (
+	OpSources = `group:"op_sources"`
+	Backends  = `group:"backends"`
+	Patches   = `group:"patches"`
+	Devices   = `group:"devices"`
+	Formats   = `group:"formats"`
+	Listeners = `group:"listeners"`
+)
+
+// PrimusModule is the module that this program is made from.
+const PrimusModule = buildinfo.Module
+
+// ProvideExtra returns the option that adds the ops of another module.
+func ProvideExtra(module string, source func() opregistry.Source) fx.Option {
+	return provideGroup("extra_sources", func() extraSource { return extraSource{source(), module} })
+}
+
+// extraSource is a source of another module that is compiled in.
+type extraSource struct {
+	opregistry.Source
+	module string
+}
+
+// ModuleVersion is what went into a program of a module.
+type ModuleVersion struct {
+	Module  string `json:"module"`
+	Version string `json:"version"` // "" for a directory
+	Sum     string `json:"sum,omitempty"`
+	Dir     string `json:"dir,omitempty"` // that stood in for the module
+}
+
+// String spells it as plugins build takes it.
+func (v ModuleVersion) String() string {
+	switch {
+	case v.Version != "":
+		return v.Module + "@" + v.Version
+	case v.Dir != "":
+		return v.Module + "=" + v.Dir
+	}
+	return v.Module
+}
+
+// builtFrom returns the version of a module in this program, the module alone where that is not known.
+func builtFrom(path string) ModuleVersion {
+	v := ModuleVersion{Module: path}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		if found, ok := ModuleOf(info, path); ok {
+			v = found
+		}
+	}
+	if linked := buildinfo.Linked(); path == PrimusModule && linked != "" {
+		v.Version = linked
+	}
+	return v
+}
+
+// moduleOfSource returns the module that a source was written in, by the function of its first impl; this one when the
+// program does not know.
+func moduleOfSource(src opregistry.Source) string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || len(src.Impls) == 0 {
+		return PrimusModule
+	}
+	name := goruntime.FuncForPC(reflect.ValueOf(src.Impls[0].Run).Pointer()).Name()
+	dir, last := path.Split(name)
+	pkg, _, _ := strings.Cut(last, ".")
+	if pkg = dir + pkg; pkg == "main" {
+		return info.Main.Path
+	}
+	found := ""
+	for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {
+		if (pkg == m.Path || strings.HasPrefix(pkg, m.Path+"/")) && len(m.Path) > len(found) {
+			found = m.Path
+		}
+	}
+	return cmp.Or(found, PrimusModule)
+}
+
+// ModuleOf returns the version of a module in a program; ok is false when it is not in it.
+func ModuleOf(info *debug.BuildInfo, path string) (v ModuleVersion, ok bool) {
+	modules := append([]*debug.Module{&info.Main}, info.Deps...)
+	for _, m := range modules {
+		if m.Path != path {
+			continue
+		}
+		v := ModuleVersion{Module: path, Version: m.Version, Sum: m.Sum}
+		if m.Replace != nil {
+			v.Version, v.Sum = m.Replace.Version, m.Replace.Sum
+			if v.Version == "" || v.Version == buildinfo.Unversioned {
+				v.Version, v.Dir = "", m.Replace.Path
+			}
+		}
+		return v, true
+	}
+	return ModuleVersion{}, false
+}

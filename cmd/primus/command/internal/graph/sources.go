@@ -1,0 +1,67 @@
+package graph
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/device/cpu"
+	"github.com/primus-fl/primus/impls/flagos"
+	"github.com/primus-fl/primus/impls/reference"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/runtime/backends/dummy"
+	"github.com/primus-fl/primus/runtime/backends/maxtext"
+	"github.com/primus-fl/primus/runtime/backends/megatron"
+	"github.com/primus-fl/primus/runtime/backends/megatronbridge"
+	"github.com/primus-fl/primus/runtime/backends/native"
+	nativepatches "github.com/primus-fl/primus/runtime/backends/native/patches"
+	"github.com/primus-fl/primus/runtime/backends/torchtitan"
+	"github.com/primus-fl/primus/vendors/gonum"
+	"github.com/primus-fl/primus/vendors/onednn"
+	"github.com/primus-fl/primus/vendors/openblas"
+	"go.uber.org/fx"
+)
+
+// opSources lists the sources of ops that are compiled in.
+func opSources() fx.Option {
+	return provideGroup("op_sources",
+		flagos.Source,
+		reference.Source,
+		gonum.Source,
+		func(set Config) opregistry.Source {
+			return openblas.New(openblas.Options{Threads: set.Threads, Names: libraryFiles("PRIMUS_OPENBLAS")}).Source()
+		},
+		func(set Config) opregistry.Source {
+			return onednn.New(onednn.Options{Threads: set.Threads, Names: libraryFiles("PRIMUS_ONEDNN")}).Source()
+		},
+	)
+}
+
+// libraryFiles returns the files that a variable names in place of the system's library, nil when it is not set.
+func libraryFiles(variable string) []string {
+	if files := os.Getenv(variable); files != "" {
+		return filepath.SplitList(files)
+	}
+	return nil
+}
+
+// backendModules lists the training backends that are compiled in, with their patches.
+func backendModules() fx.Option {
+	return fx.Options(
+		dummy.Module, maxtext.Module, megatron.Module, megatronbridge.Module, native.Module, nativepatches.Module, torchtitan.Module,
+	)
+}
+
+// deviceBackends lists the device backends that are compiled in.
+func deviceBackends() fx.Option {
+	return provideGroup("devices", func() device.Backend { return cpu.New() })
+}
+
+// provideGroup provides one value of a group for each constructor.
+func provideGroup(group string, constructors ...any) fx.Option {
+	options := make([]fx.Option, len(constructors))
+	for i, c := range constructors {
+		options[i] = fx.Provide(fx.Annotate(c, fx.ResultTags(`group:"`+group+`"`)))
+	}
+	return fx.Options(options...)
+}

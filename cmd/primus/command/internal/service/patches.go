@@ -1,0 +1,45 @@
+package service
+
+import (
+	"context"
+
+	"github.com/primus-fl/primus/runtime/patch"
+	"github.com/primus-fl/primus/runtime/patch/explore"
+	"github.com/primus-fl/primus/serve"
+)
+
+// PatchSource is where a patch comes from.
+type PatchSource string
+
+const (
+	FromProgram  PatchSource = "program"  // it is one of this program
+	FromCheckout PatchSource = "checkout" // it is one of the checkout of --repo
+)
+
+// servedPatch is a patch in the answer of the service.
+type servedPatch struct {
+	Source PatchSource `json:"source"`
+	explore.Record
+}
+
+// ServedPatches are what the service shows beside the patches of this program.
+type ServedPatches struct {
+	Records []explore.Record // of the checkout
+	Plan    any              // nil without an experiment
+}
+
+// lists returns what the service answers: the patches of the checkout with those of a set, and the plan if there is one.
+func (p ServedPatches) lists(own *patch.Set) (patches, plan serve.Lister) {
+	all := make([]servedPatch, 0, len(p.Records))
+	for _, r := range p.Records {
+		all = append(all, servedPatch{FromCheckout, r})
+	}
+	for _, r := range explore.Own(own) {
+		all = append(all, servedPatch{FromProgram, r})
+	}
+	patches = func(context.Context) (any, error) { return all, nil }
+	if p.Plan != nil {
+		plan = func(context.Context) (any, error) { return p.Plan, nil }
+	}
+	return patches, plan
+}

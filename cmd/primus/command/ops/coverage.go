@@ -1,0 +1,157 @@
+package ops
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/opstest"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// coverageFormat is the value of -o of `primus ops coverage`.
+type coverageFormat string
+
+const (
+	coverageMarkdown coverageFormat = "md"
+	coverageJSON     coverageFormat = "json"
+)
+
+// String implements pflag.Value.
+func (f *coverageFormat) String() string { return string(*f) }
+
+// Type implements pflag.Value.
+func (f *coverageFormat) Type() string { return "format" }
+
+// Set implements pflag.Value.
+func (f *coverageFormat) Set(s string) error {
+	switch v := coverageFormat(strings.ToLower(s)); v {
+	case coverageMarkdown, coverageJSON:
+		*f = v
+		return nil
+	}
+	return fmt.Errorf("unknown format")
+}
+
+var _ pflag.Value = (*coverageFormat)(nil)
+
+// coverage is what the conformance kit finds about everything that is compiled in.
+type coverage struct {
+	Results  []opstest.Result `json:"results"`
+	Declared []string         `json:"declared"` // ops without any impl
+}
+
+func newOpsCoverageCommand(prog cli.Program) *cobra.Command {
+	output := coverageMarkdown
+	opts := verifyOptions{impl: "*"}
+	cmd := &cobra.Command{
+		Use:   "coverage [OP…]",
+		Short: "Run the conformance kit over everything and print ops against implementations",
+		Long: `Run the conformance kit over every implementation that this machine can run, the
+reference included, and print a table of ops against implementations. A cell lists the
+storage dtypes that passed, with how many of the cases where some were declined, such
+as those with strided operands; a dtype that failed has an exclamation mark, and - is an
+implementation that declines everything. Ops that nothing implements are listed at the
+end.
+
+The exit code is 1 when a case fails.`,
+		Example: `  primus ops coverage > coverage.md
+  primus ops coverage --op 'multi_tensor_*' -o json`,
+		ValidArgsFunction: CompleteOps,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dtypes, err := opts.check(cmd)
+			if err != nil {
+				return err
+			}
+			var c coverage
+			err = graph.WithManager(cmd.Context(), prog, dispatch.Sources{}, func(m *opmanager.Manager, snap *opregistry.Snapshot) (err error) {
+				for i, op := range snap.Ops() {
+					if len(snap.Impls(i)) == 0 {
+						c.Declared = append(c.Declared, op.Name())
+					}
+				}
+				c.Results, err = verifyImpls(cmd, prog, m, snap, opts, args, dtypes)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if output == coverageJSON {
+				err = cli.WriteJSON(prog.Out, c)
+			} else {
+				err = c.print(prog.Out)
+			}
+			if err == nil && slices.ContainsFunc(c.Results, func(r opstest.Result) bool { return len(r.Failures) > 0 }) {
+				return cli.ErrReported
+			}
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.VarP(&output, "output", "o", "md or json")
+	flags.StringVar(&opts.impl, "impl", "*", "only impls whose id fits `PATTERN`, in which * stands for any letters")
+	flags.StringVar(&opts.op, "op", "", "only ops whose name fits `PATTERN`")
+	flags.StringSliceVar(&opts.dtypes, "dtype", nil, "only these storage `DTYPES`: f32, bf16, f16, f64")
+	return cmd
+}
+
+func (c *coverage) print(out io.Writer) error {
+	var impls, names []string
+	cells := map[[2]string][]opstest.Result{}
+	for _, r := range c.Results {
+		if !slices.Contains(impls, r.Impl) {
+			impls = append(impls, r.Impl)
+		}
+		if !slices.Contains(names, r.Op) {
+			names = append(names, r.Op)
+		}
+		key := [2]string{r.Op, r.Impl}
+		cells[key] = append(cells[key], r)
+	}
+	slices.Sort(impls)
+	var b strings.Builder
+	fmt.Fprintf(&b, "| op | %s |\n|---|%s\n", strings.Join(impls, " | "), strings.Repeat("---|", len(impls)))
+	for _, name := range names {
+		row := []string{"`" + name + "`"}
+		for _, impl := range impls {
+			row = append(row, coverageCell(cells[[2]string{name, impl}]))
+		}
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
+	}
+	if len(c.Declared) > 0 {
+		fmt.Fprintf(&b, "\nDeclared without an implementation: `%s`.\n", strings.Join(c.Declared, "`, `"))
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// coverageCell lists the dtypes that an impl of an op serves.
+func coverageCell(results []opstest.Result) string {
+	if results == nil {
+		return ""
+	}
+	var served []string
+	for _, r := range results {
+		name := r.DType.String()
+		if r.Declined > 0 {
+			name += fmt.Sprintf(" %d/%d", r.Served, r.Served+r.Declined+len(r.Failures))
+		}
+		switch r.Status() {
+		case "pass":
+			served = append(served, name)
+		case "fail":
+			served = append(served, "**"+name+"!**")
+		}
+	}
+	if served == nil {
+		return "-"
+	}
+	return strings.Join(served, ", ")
+}

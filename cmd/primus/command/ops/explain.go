@@ -1,0 +1,192 @@
+package ops
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+func newOpsExplainCommand(prog cli.Program) *cobra.Command {
+	var output cli.OutputWithText
+	var opts dispatch.Options
+	var at ExplainOptions
+	cmd := &cobra.Command{
+		Use:   "explain [OP…]",
+		Short: "Say which implementation serves an op, and why no other does",
+		Long: `Say which implementation serves each op under the policy of the environment, what
+follows when it declines or fails, and for every other implementation why it comes
+later or cannot be selected, with where that was decided. Without an op, every op has
+one line, as it does with -o table; -o text explains all in full. The column "same
+bits" says what an implementation declares: "any threads" computes the same bits with
+any number of threads on CPUs of one class, "anywhere" on every machine.
+
+--dtype and --shape ask about calls whose first operand is such a tensor: an
+implementation that declares that it does not serve them is rejected. --layer and
+--phase ask about calls of one layer or phase, to which rules of a policy may apply.
+
+With -o json one op is an object; several or all are a list of such objects.`,
+		Example: `  primus ops explain generic_gemm
+  TE_FL_PREFER=vendor TE_FL_DENY_VENDORS=onednn primus ops explain generic_gemm -o json
+  primus ops explain rmsnorm_fwd --dtype bf16 --shape 2048x512
+  primus ops explain --policy policy.yaml --layer 0 --phase backward
+  primus ops explain`,
+		ValidArgsFunction: CompleteOps,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			call, err := at.Call(cmd)
+			if err != nil {
+				return err
+			}
+			layer, phase, err := at.Place(cmd)
+			if err != nil {
+				return err
+			}
+			var all []opmanager.Explanation
+			err = graph.WithManager(cmd.Context(), prog, opts.Sources(nil), func(m *opmanager.Manager, _ *opregistry.Snapshot) (err error) {
+				m = m.Phase(phase)
+				if layer != nil {
+					m = m.Layer(*layer)
+				}
+				all, err = explainOps(m, args, call)
+				return err
+			})
+			switch {
+			case err != nil:
+				return err
+			case output.OutputFormat == cli.OutputJSON && len(args) == 1:
+				return cli.WriteJSON(prog.Out, all[0])
+			case output.OutputFormat == cli.OutputJSON:
+				return cli.WriteJSON(prog.Out, all)
+			case output.OutputFormat == cli.OutputText, output.OutputFormat == "" && len(args) > 0:
+				return printExplanations(prog.Out, all)
+			}
+			return printWinners(prog.Out, all)
+		},
+	}
+	output.AddFlag(cmd)
+	opts.AddFlags(cmd.Flags())
+	at.AddFlags(cmd.Flags())
+	return cmd
+}
+
+// ExplainOptions say which calls an explanation is about.
+type ExplainOptions struct {
+	dtype, shape, phase string
+	layer               int
+}
+
+// AddFlags gives a command the flags.
+func (o *ExplainOptions) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.dtype, "dtype", "", "ask about calls with a first operand of this `DTYPE`, such as f32 or bf16")
+	flags.StringVar(&o.shape, "shape", "", "ask about calls with a first operand of this `SHAPE`, such as 2048x512")
+	flags.IntVar(&o.layer, "layer", -1, "ask about calls of layer `N` of the model, counted from 0")
+	flags.StringVar(&o.phase, "phase", "", "ask about calls of a `PHASE`: forward or backward")
+}
+
+// Call returns the dtype and shape that were asked about, nil for every call.
+func (o *ExplainOptions) Call(cmd *cobra.Command) (*opmanager.CallShape, error) {
+	if o.dtype == "" && o.shape == "" {
+		return nil, nil
+	}
+	call := &opmanager.CallShape{DType: tensor.F32}
+	if o.dtype != "" {
+		d, err := parseDType(cmd, o.dtype)
+		if err != nil {
+			return nil, err
+		}
+		call.DType = d
+	}
+	if o.shape != "" {
+		for axis := range strings.SplitSeq(strings.ReplaceAll(o.shape, ",", "x"), "x") {
+			n, err := strconv.ParseUint(strings.TrimSpace(axis), 10, 31)
+			if err != nil {
+				return nil, cli.Usagef(cmd, "--shape: got %q, want the lengths of the axes, such as 2048x512", o.shape)
+			}
+			call.Shape = append(call.Shape, int(n))
+		}
+	}
+	return call, nil
+}
+
+// parseDType reads the value of --dtype.
+func parseDType(cmd *cobra.Command, name string) (tensor.DType, error) {
+	d, err := tensor.ParseDType(name)
+	if err != nil {
+		var names []string
+		for _, known := range tensor.DTypes() {
+			names = append(names, known.String())
+		}
+		return d, cli.Usagef(cmd, "--dtype: got %q, want one of %s%s", name, strings.Join(names, ", "), cli.DidYouMean(name, names, "%q"))
+	}
+	return d, nil
+}
+
+// Place returns the layer and phase that were asked about, nil and the zero phase for none.
+func (o *ExplainOptions) Place(cmd *cobra.Command) (layer *int, phase oppolicy.Phase, err error) {
+	if cmd.Flags().Changed("layer") {
+		if o.layer < 0 {
+			return nil, 0, cli.Usagef(cmd, "--layer: got %d, want a number from 0", o.layer)
+		}
+		layer = &o.layer
+	}
+	if o.phase != "" {
+		if phase, err = oppolicy.ParsePhase(o.phase); err != nil {
+			return nil, 0, cli.Usagef(cmd, "--phase: %v", err)
+		}
+	}
+	return layer, phase, nil
+}
+
+// explainOps answers for these ops, for all when none is given, and for calls of one
+// dtype and shape unless call is nil.
+func explainOps(m *opmanager.Manager, names []string, call *opmanager.CallShape) ([]opmanager.Explanation, error) {
+	if len(names) == 0 {
+		for _, e := range m.ExplainAll() {
+			names = append(names, e.Op)
+		}
+	}
+	all := make([]opmanager.Explanation, len(names))
+	for i, name := range names {
+		var err error
+		if call != nil {
+			all[i], err = m.ExplainCall(name, *call)
+		} else {
+			all[i], err = m.Explain(name)
+		}
+		if err != nil {
+			return nil, cli.UsageError{Err: err}
+		}
+	}
+	return all, nil
+}
+
+// printWinners prints a line for each op.
+func printWinners(out io.Writer, all []opmanager.Explanation) error {
+	t := cli.NewTable(table.Row{"op", "impl", "then", "rejected", "order", "from"}, 3, 4)
+	for _, e := range all {
+		t.AppendRow(table.Row{e.Op, cli.Dash(e.Selected), max(len(e.Order)-1, 0), len(e.Rejected), e.Tokens, e.Source})
+	}
+	_, err := fmt.Fprintln(out, cli.Render(t))
+	return err
+}
+
+// printExplanations prints the answers for ops, each as its String method spells it.
+func printExplanations(out io.Writer, all []opmanager.Explanation) error {
+	texts := make([]string, len(all))
+	for i, e := range all {
+		texts[i] = e.String()
+	}
+	_, err := fmt.Fprintln(out, strings.Join(texts, "\n\n"))
+	return err
+}

@@ -1,0 +1,132 @@
+// Package ops is the commands about ops and their impls: list, explain, diff, verify, resolve and coverage.
+package ops
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops"
+)
+
+// New returns the command `primus ops`.
+func New(prog cli.Program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ops",
+		Short: "Look at ops and their implementations",
+		Args:  cli.SubcommandOnly,
+		RunE:  cli.ShowHelp,
+	}
+	cmd.AddCommand(
+		newOpsListCommand(prog), newOpsExplainCommand(prog), newOpsResolveCommand(prog),
+		newOpsDiffCommand(prog), newOpsVerifyCommand(prog), newOpsCoverageCommand(prog),
+	)
+	return cmd
+}
+
+// implRow is one impl of `primus ops list`.
+type implRow struct {
+	Op        string          `json:"op"`
+	Impl      string          `json:"impl_id"`
+	Kind      opregistry.Kind `json:"kind"`
+	Vendor    string          `json:"vendor"`
+	Priority  int             `json:"priority"`
+	Available bool            `json:"available"`
+	Rank      int             `json:"rank"`   // 1 is the impl that serves calls, 0 one that cannot be selected
+	Reason    string          `json:"reason"` // why it cannot be selected
+}
+
+func newOpsListCommand(prog cli.Program) *cobra.Command {
+	var output cli.OutputFormat
+	var opts dispatch.Options
+	cmd := &cobra.Command{
+		Use:   "list [OP…]",
+		Short: "List the implementations of every op, best first",
+		Long: `List the implementations of every op, or of the ops given, best first under the
+policy of the environment (TE_FL_PREFER and its like). Rank 1 serves the calls, the
+others follow when it declines or fails; an implementation without a rank cannot be
+selected, and the reason says why.`,
+		Example: `  primus ops list
+  primus ops list generic_gemm rmsnorm_fwd
+  TE_FL_PREFER=vendor primus ops list -o json`,
+		ValidArgsFunction: CompleteOps,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var rows []implRow
+			err := graph.WithManager(cmd.Context(), prog, opts.Sources(nil), func(m *opmanager.Manager, _ *opregistry.Snapshot) (err error) {
+				rows, err = listImpls(m, args)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if output == cli.OutputJSON {
+				return cli.WriteJSON(prog.Out, rows)
+			}
+			return printImpls(prog, rows)
+		},
+	}
+	output.AddFlag(cmd)
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+// CompleteOps completes names of ops that are not on the command line yet.
+func CompleteOps(_ *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var names []string
+	for _, op := range ops.All() {
+		if strings.HasPrefix(op.Name(), begun) && !slices.Contains(args, op.Name()) {
+			names = append(names, op.Name())
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// listImpls returns the impls of these ops, of all when none is given.
+func listImpls(m *opmanager.Manager, only []string) ([]implRow, error) {
+	all, err := explainOps(m, only, nil)
+	if err != nil {
+		return nil, err
+	}
+	rows := []implRow{}
+	for _, e := range all {
+		for i, s := range e.Order {
+			rows = append(rows, newImplRow(e.Op, s, i+1, ""))
+		}
+		for _, s := range e.Rejected {
+			rows = append(rows, newImplRow(e.Op, s, 0, s.Reason))
+		}
+	}
+	return rows, nil
+}
+
+func newImplRow(op string, s opmanager.ImplStatus, rank int, reason string) implRow {
+	return implRow{
+		Op: op, Impl: s.ID, Kind: s.Kind, Vendor: s.Vendor, Priority: s.Priority,
+		Available: s.Available, Rank: rank, Reason: reason,
+	}
+}
+
+func printImpls(prog cli.Program, rows []implRow) error {
+	t := cli.NewTable(table.Row{"op", "impl", "kind", "vendor", "priority", "available", "rank", "reason"}, 5, 7)
+	for _, r := range rows {
+		rank, available := "-", "no"
+		if r.Rank > 0 {
+			rank = strconv.Itoa(r.Rank)
+		}
+		if r.Available {
+			available = "yes"
+		}
+		t.AppendRow(table.Row{r.Op, r.Impl, r.Kind, cli.Dash(r.Vendor), r.Priority, available, rank, r.Reason})
+	}
+	_, err := fmt.Fprintln(prog.Out, cli.Render(t))
+	return err
+}

@@ -1,0 +1,206 @@
+package ops
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/opstest"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// verifyOptions say what `primus ops verify` looks at.
+type verifyOptions struct {
+	impl, op string
+	dtypes   []string
+	failures int
+	plugins  dispatch.PluginFlags
+}
+
+func newOpsVerifyCommand(prog cli.Program) *cobra.Command {
+	var output cli.OutputFormat
+	var opts verifyOptions
+	cmd := &cobra.Command{
+		Use:   "verify [OP…]",
+		Short: "Compare implementations with the reference in every case of the conformance kit",
+		Long: `Compare every implementation that this machine can run with the reference of its op:
+all dtypes, empty, odd and large shapes, strided operands, legal aliases, NaN and
+infinities, guard bands around all memory, several workers and calls at the same time.
+An implementation may decline cases; what it serves has to be within the tolerance of
+the op. Without --impl the reference itself is left out.
+
+The exit code is 1 when a case fails.`,
+		Example: `  primus ops verify rmsnorm_fwd
+  primus ops verify --impl 'vendor.*' --dtype f32
+  primus ops verify --op 'multi_tensor_*' -o json`,
+		ValidArgsFunction: CompleteOps,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dtypes, err := opts.check(cmd)
+			if err != nil {
+				return err
+			}
+			var results []opstest.Result
+			err = graph.WithManager(cmd.Context(), prog, dispatch.Sources{Flags: dispatch.Flags{Plugins: opts.plugins}}, func(m *opmanager.Manager, snap *opregistry.Snapshot) (err error) {
+				results, err = verifyImpls(cmd, prog, m, snap, opts, args, dtypes)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if output == cli.OutputJSON {
+				err = cli.WriteJSON(prog.Out, results)
+			} else {
+				err = printVerified(prog.Out, results, opts.failures)
+			}
+			if err == nil && slices.ContainsFunc(results, func(r opstest.Result) bool { return len(r.Failures) > 0 }) {
+				return cli.ErrReported
+			}
+			return err
+		},
+	}
+	output.AddFlag(cmd)
+	cmd.Flags().StringVar(&opts.impl, "impl", "", "only impls whose id fits `PATTERN`, in which * stands for any letters")
+	cmd.Flags().StringVar(&opts.op, "op", "", "only ops whose name fits `PATTERN`")
+	cmd.Flags().StringSliceVar(&opts.dtypes, "dtype", nil, "only these storage `DTYPES`: f32, bf16, f16, f64")
+	cmd.Flags().IntVar(&opts.failures, "failures", 3, "show at most `N` failed cases of an impl and dtype; 0 shows all")
+	opts.plugins.AddSideFlags(func(flag *dispatch.Flag, name, usage string) *pflag.Flag {
+		return dispatch.AddPolicyFlag(cmd.Flags(), flag, name, usage)
+	})
+	opts.plugins.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func (o *verifyOptions) check(cmd *cobra.Command) ([]tensor.DType, error) {
+	for flag, pattern := range map[string]string{"impl": o.impl, "op": o.op} {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return nil, cli.Usagef(cmd, "--%s: got %q, want a name in which * stands for any letters", flag, pattern)
+		}
+	}
+	if o.failures < 0 {
+		return nil, cli.Usagef(cmd, "--failures: got %d, want a number from 0", o.failures)
+	}
+	var dtypes []tensor.DType
+	for _, name := range o.dtypes {
+		d, err := parseDType(cmd, name)
+		if err != nil {
+			return nil, err
+		}
+		dtypes = append(dtypes, d)
+	}
+	return dtypes, nil
+}
+
+func (o *verifyOptions) wants(op string, only []string, e opregistry.Entry) bool {
+	fits := func(pattern, name string) bool {
+		ok, err := path.Match(pattern, name)
+		return pattern == "" || ok && err == nil
+	}
+	return (len(only) == 0 || slices.Contains(only, op)) && fits(o.op, op) && fits(o.impl, e.ID) &&
+		(o.impl != "" || e.Kind != opregistry.KindReference)
+}
+
+// asked returns what was asked for, as it stands on the command line.
+func (o *verifyOptions) asked(only []string) string {
+	words := slices.Clone(only)
+	for name, pattern := range map[string]string{"--op": o.op, "--impl": o.impl} {
+		if pattern != "" {
+			words = append(words, fmt.Sprintf("%s %q", name, pattern))
+		}
+	}
+	slices.Sort(words[len(only):])
+	return strings.Join(words, " ")
+}
+
+// verifyImpls runs the conformance kit and shows where it is.
+func verifyImpls(cmd *cobra.Command, prog cli.Program, m *opmanager.Manager, snap *opregistry.Snapshot, opts verifyOptions, only []string, dtypes []tensor.DType) ([]opstest.Result, error) {
+	all, err := explainOps(m, only, nil)
+	if err != nil {
+		return nil, err
+	}
+	available := map[[2]string]bool{}
+	for _, e := range all {
+		for _, s := range slices.Concat(e.Order, e.Rejected) {
+			available[[2]string{e.Op, s.ID}] = s.Available
+		}
+	}
+	screen := &cli.Console{Out: prog.Err, Width: prog.Width}
+	defer screen.SetStatus("")
+	log := slog.New(prog.Lines(screen, slog.LevelInfo))
+	results := []opstest.Result{}
+	for i, op := range snap.Ops() {
+		entries := snap.Impls(i)
+		oracle := slices.IndexFunc(entries, func(e opregistry.Entry) bool { return e.Kind == opregistry.KindReference })
+		for _, e := range entries {
+			switch {
+			case !opts.wants(op.Name(), only, e):
+				continue
+			case !available[[2]string{op.Name(), e.ID}]:
+				log.Info(fmt.Sprintf("%s of %s is not available on this machine: left out", e.ID, op.Name()))
+				continue
+			case oracle < 0:
+				log.Info(fmt.Sprintf("%s of %s has no reference to be compared with: left out", e.ID, op.Name()))
+				continue
+			}
+			screen.SetStatus(fmt.Sprintf("%s: %s", op.Name(), e.ID))
+			found, err := verifyOne(snap, e, entries[oracle], dtypes)
+			if err != nil {
+				return nil, err
+			}
+			results = append(results, found...)
+			if err := cmd.Context().Err(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(results) == 0 {
+		return nil, cli.Usagef(cmd, "primus ops list shows no impl that runs on this machine and fits %s", opts.asked(only))
+	}
+	return results, nil
+}
+
+func verifyOne(snap *opregistry.Snapshot, e, oracle opregistry.Entry, dtypes []tensor.DType) ([]opstest.Result, error) {
+	var options []opstest.Option
+	if dtypes != nil {
+		options = append(options, opstest.WithDTypes(dtypes...))
+	}
+	for _, src := range snap.Sources() {
+		if src.Name != e.Source {
+			continue
+		}
+		if forward, ok := opstest.Forward(src, e.Impl); ok {
+			options = append(options, opstest.WithForward(forward))
+		}
+	}
+	return opstest.Verify(e.Impl, oracle.Impl, options...)
+}
+
+func printVerified(out io.Writer, results []opstest.Result, most int) error {
+	t := cli.NewTable(table.Row{"op", "impl", "dtype", "result", "served", "declined", "failed"}, 5, 6, 7)
+	for _, r := range results {
+		t.AppendRow(table.Row{r.Op, r.Impl, r.DType, r.Status(), r.Served, r.Declined, cli.Count(uint64(len(r.Failures)))})
+	}
+	if _, err := fmt.Fprintln(out, cli.Render(t)); err != nil {
+		return err
+	}
+	for _, r := range results {
+		for i, f := range r.Failures {
+			if most > 0 && i == most {
+				fmt.Fprintf(out, "\n%s, %s: %d more failures; --failures 0 shows all\n", r.Op, r.Impl, len(r.Failures)-most)
+				break
+			}
+			fmt.Fprintf(out, "\n%s, %s: case %s\n%s\n", r.Op, r.Impl, f.Case, cli.Indent(f.Reason))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,158 @@
+package patches
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/runtime/patch"
+	"github.com/primus-fl/primus/runtime/patch/explore"
+	"github.com/spf13/cobra"
+)
+
+// RepoFlag adds the flag --repo to a command that reads a checkout.
+func RepoFlag(cmd *cobra.Command, repo *string) {
+	cmd.Flags().StringVar(repo, "repo", "", "`DIR` of a checkout of Primus")
+	if err := cmd.MarkFlagDirname("repo"); err != nil {
+		panic("BUG: " + err.Error())
+	}
+}
+
+// OpenCheckout reads the checkout that --repo names, and reports files of it that cannot be read.
+func OpenCheckout(prog cli.Program, repo string) (*explore.Checkout, error) {
+	if repo == "" {
+		return nil, cli.UsageError{Err: errors.New("--repo is missing: name the folder of a checkout of Primus")}
+	}
+	c, err := explore.Open(repo)
+	if err != nil {
+		return nil, err
+	}
+	for _, fault := range c.Faults {
+		if _, err := fmt.Fprintf(prog.Err, "warning: %v\n", fault); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func newPatchesScanCommand(prog cli.Program) *cobra.Command {
+	var repo string
+	var only explore.Selection
+	output := inventoryFormat{cli.OutputTable}
+	cmd := &cobra.Command{
+		Use:   "scan --repo DIR",
+		Short: "List the patches of a checkout of Primus, read from its source without Python",
+		Example: `  primus patches scan --repo ~/Primus
+  primus patches scan --repo ~/Primus --backend megatron --phase build_args
+  primus patches scan --repo ~/Primus -o md > patches.md`,
+		Args: cli.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			c, err := OpenCheckout(prog, repo)
+			if err != nil {
+				return err
+			}
+			records, err := c.Select(only)
+			if err != nil {
+				return cli.UsageError{Err: err}
+			}
+			if err := printRecords(prog, records, output.OutputFormat); err != nil || output.OutputFormat != cli.OutputTable {
+				return err
+			}
+			return printRemarks(prog, c, records)
+		},
+	}
+	RepoFlag(cmd, &repo)
+	flags := cmd.Flags()
+	flags.StringVar(&only.Backend, "backend", "", "only patches that this `FRAMEWORK` may get")
+	flags.StringVar(&only.Phase, "phase", "", "only patches of this `PHASE`")
+	flags.StringVar(&only.Tag, "tag", "", "only patches with this `TAG`")
+	output.addFlag(cmd)
+	return cmd
+}
+
+// printRecords prints patches, of a checkout or of this program.
+func printRecords(prog cli.Program, records []explore.Record, format cli.OutputFormat) error {
+	switch format {
+	case cli.OutputJSON:
+		return cli.WriteJSON(prog.Out, records)
+	case outputMarkdown:
+		return printRecordsMarkdown(prog, records)
+	}
+	t := cli.NewTable(table.Row{"patch", "what it does", "backend", "phase", "priority", "what it changes", "when", "where"}, 5)
+	for _, r := range records {
+		when := "always"
+		if r.Condition != nil {
+			when = r.Condition.Words
+		}
+		t.AppendRow(table.Row{r.ID, r.Summary(), orAny(r.Backend), orAny(r.Phase), r.Priority, r.Logic(), when, r.Location()})
+	}
+	_, err := fmt.Fprintln(prog.Out, cli.Render(t))
+	return err
+}
+
+func orAny(s string) string {
+	if s == "" {
+		return "any"
+	}
+	return s
+}
+
+// printRemarks prints how many patches there are, and what is no patch in force.
+func printRemarks(prog cli.Program, c *explore.Checkout, records []explore.Record) error {
+	var b strings.Builder
+	effective := 0
+	for _, r := range records {
+		if r.Effective {
+			effective++
+		}
+	}
+	fmt.Fprintf(&b, "%d patches in %d registrations\n", effective, len(records))
+	for _, r := range records {
+		if winner, ok := c.Find(r.ID); ok && !r.Effective {
+			fmt.Fprintf(&b, "duplicate: %s at %s is replaced by the later one at %s\n", r.ID, r.Location(), winner.Location())
+		}
+		for _, unknown := range r.Unknown {
+			fmt.Fprintf(&b, "unknown: %s at %s: %s\n", r.ID, r.Location(), unknown)
+		}
+	}
+	for _, d := range c.Disabled {
+		fmt.Fprintf(&b, "commented out: %s at %s:%d\n", d.ID, d.File, d.Line)
+	}
+	for _, d := range c.Inactive {
+		fmt.Fprintf(&b, "not imported: %s at %s:%d\n", d.ID, d.File, d.Line)
+	}
+	_, err := fmt.Fprint(prog.Out, b.String())
+	return err
+}
+
+var inventoryHeader = table.Row{"Patch", "What it does", "Patch logic", "Code location", "How to enable"}
+
+// printRecordsMarkdown prints a table for each folder of patches of each backend.
+func printRecordsMarkdown(prog cli.Program, records []explore.Record) error {
+	var titles []string
+	tables := map[string]table.Writer{}
+	for _, r := range records {
+		if !r.Effective {
+			continue
+		}
+		title := orAny(r.BackendDir)
+		if r.Group != "(top)" {
+			title += "/" + r.Group
+		}
+		if tables[title] == nil {
+			tables[title] = table.NewWriter()
+			tables[title].AppendHeader(inventoryHeader)
+			titles = append(titles, title)
+		}
+		tables[title].AppendRow(table.Row{"`" + r.ID + "`", r.Summary(), r.Logic(), "`" + r.Location() + "`", r.Enabling()})
+	}
+	var b strings.Builder
+	for _, title := range titles {
+		fmt.Fprintf(&b, "## %s\n\n%s\n\n", title, tables[title].RenderMarkdown())
+	}
+	fmt.Fprintf(&b, "%s (`all`, `none`, `id1,id2`) is a list of the only patches that may run, on top of each patch's own condition.\n", patch.EnvFilter)
+	_, err := fmt.Fprint(prog.Out, b.String())
+	return err
+}

@@ -1,0 +1,202 @@
+package plugins
+
+import (
+	"fmt"
+	"io"
+	"path"
+	goruntime "runtime"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/klauspost/cpuid/v2"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/internal/escape"
+	"github.com/primus-fl/primus/vendors/plugin"
+	"github.com/spf13/cobra"
+)
+
+// checkOptions say how `primus plugins check` treats a plugin.
+type checkOptions struct {
+	op       string // pattern of names
+	limit    time.Duration
+	failures int
+}
+
+func newPluginsCheckCommand(prog cli.Program) *cobra.Command {
+	var output cli.OutputFormat
+	var opts checkOptions
+	cmd := &cobra.Command{
+		Use:   "check FILE",
+		Short: "Check the ops in a shared library and write a report for its release",
+		Long: `Check a shared library with ops: its description; every op in all cases of the
+conformance kit against the reference, with guard bands around all memory; calls from
+many threads; what 10,000 calls leave in memory and in open files; and how long a call
+takes beside flagos.
+
+Each op is checked in a process of its own: one that crashes or hangs is reported, and
+the others are still checked. The exit code is 1 when something is wrong.`,
+		Example: `  primus plugins check ./libacme.so
+  primus plugins check ./libacme.so --op 'rmsnorm_*'
+  primus plugins check ./libacme.so -o json > libacme.report.json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return cli.Usagef(cmd, "got %d arguments, want the file of one plugin", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := opts.check(cmd); err != nil {
+				return err
+			}
+			screen := &cli.Console{Out: prog.Err, Width: prog.Width}
+			defer screen.SetStatus("")
+			report, err := checkPlugin(cmd.Context(), args[0], opts, screen.SetStatus)
+			if err != nil {
+				return err
+			}
+			screen.SetStatus("")
+			if output == cli.OutputJSON {
+				err = cli.WriteJSON(prog.Out, report)
+			} else {
+				err = printChecked(prog.Out, report, opts.failures)
+			}
+			if err == nil && !report.Passed {
+				return cli.ErrReported
+			}
+			return err
+		},
+	}
+	output.AddFlag(cmd)
+	cmd.Flags().StringVar(&opts.op, "op", "*", "only ops whose name fits `PATTERN`")
+	cmd.Flags().DurationVar(&opts.limit, "timeout", 2*time.Minute, "give up on a part of the check that takes longer")
+	cmd.Flags().IntVar(&opts.failures, "failures", 3, "show at most `N` failed cases of an op; 0 shows all")
+	return cmd
+}
+
+func (o *checkOptions) check(cmd *cobra.Command) error {
+	if _, err := path.Match(o.op, ""); err != nil {
+		return cli.Usagef(cmd, "--op: got %q, want a name in which * stands for any letters", o.op)
+	}
+	switch {
+	case o.limit <= 0:
+		return cli.Usagef(cmd, "--timeout: got %v, want more than 0", o.limit)
+	case o.failures < 0:
+		return cli.Usagef(cmd, "--failures: got %d, want a number from 0", o.failures)
+	}
+	return nil
+}
+
+// checkReport is what `primus plugins check` found.
+type checkReport struct {
+	File    string      `json:"file"`
+	SHA256  string      `json:"sha256"`
+	Primus  cli.Version `json:"primus"`
+	CPU     string      `json:"cpu"`
+	Threads int         `json:"threads"`
+	pluginDescription
+	Checks []opCheck `json:"ops"`
+	Faults []string  `json:"faults"` // what is wrong, besides failed cases
+	Notes  []string  `json:"notes"`
+	Passed bool      `json:"passed"`
+}
+
+// newCheckReport begins the report on a file with what can be told without loading it.
+func newCheckReport(file string) (*checkReport, error) {
+	found, fault := plugin.Examine(file)
+	if found.SHA256 == "" {
+		return nil, fault
+	}
+	r := &checkReport{
+		File: file, SHA256: found.SHA256, Primus: cli.BuildVersion(), CPU: cpuid.CPU.BrandName,
+		Threads: goruntime.GOMAXPROCS(0), Checks: []opCheck{}, Faults: []string{}, Notes: []string{},
+	}
+	if fault != nil {
+		r.Faults = append(r.Faults, fault.Error())
+	} else if _, err := plugin.Inspect(file); err != nil {
+		r.Notes = append(r.Notes, "it would not be loaded from here: "+err.Error())
+	}
+	return r, nil
+}
+
+func printChecked(out io.Writer, r *checkReport, most int) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "plugin   %s %s, ABI %s\n", cli.Dash(r.Name), cli.Dash(r.Version), cli.Dash(r.ABI))
+	fmt.Fprintf(&b, "file     %s\nsha256   %s\n", r.File, r.SHA256)
+	fmt.Fprintf(&b, "checked  %v, %s, %d threads\n", r.Primus, cli.Dash(r.CPU), r.Threads)
+	if len(r.Checks) > 0 {
+		fmt.Fprintf(&b, "\n%s\n", cli.Render(conformanceTable(r.Checks)))
+		fmt.Fprintf(&b, "\n%s\n", cli.Render(behaviourTable(r.Checks)))
+	}
+	if t := speedTable(r.Checks); t.Length() > 0 {
+		fmt.Fprintf(&b, "\n%s\n", cli.Render(t))
+	}
+	for _, c := range r.Checks {
+		shown := 0
+		for _, res := range c.Results {
+			for _, f := range res.Failures {
+				if shown++; most == 0 || shown <= most {
+					fmt.Fprintf(&b, "\n%s, %s: case %s\n%s\n", c.Op, c.Impl, f.Case, cli.Indent(escape.Lines(f.Reason, "")))
+				}
+			}
+		}
+		if most > 0 && shown > most {
+			fmt.Fprintf(&b, "\n%s, %s: %d more failures; --failures 0 shows all\n", c.Op, c.Impl, shown-most)
+		}
+	}
+	b.WriteByte('\n')
+	for _, n := range r.Notes {
+		fmt.Fprintf(&b, "note: %s\n", escape.Lines(n, "  "))
+	}
+	for _, f := range r.Faults {
+		fmt.Fprintf(&b, "fault: %s\n", escape.Lines(f, "  "))
+	}
+	result := "failed"
+	if r.Passed {
+		result = "passed"
+	}
+	_, err := fmt.Fprintf(out, "%sresult: %s\n", b.String(), result)
+	return err
+}
+
+func conformanceTable(checks []opCheck) table.Writer {
+	t := cli.NewTable(table.Row{"op", "impl", "dtype", "result", "served", "declined", "failed"}, 5, 6, 7)
+	for _, c := range checks {
+		if len(c.Results) == 0 {
+			t.AppendRow(table.Row{c.Op, c.Impl, "-", c.status(), "-", "-", "-"})
+		}
+		for _, r := range c.Results {
+			t.AppendRow(table.Row{c.Op, c.Impl, r.DType, r.Status(), r.Served, r.Declined, cli.Count(uint64(len(r.Failures)))})
+		}
+	}
+	return t
+}
+
+func behaviourTable(checks []opCheck) table.Writer {
+	t := cli.NewTable(table.Row{"op", "impl", "flags", "threads", "bytes lost a call", "files left open"}, 5, 6)
+	for _, c := range checks {
+		threads, lost, files := "-", "-", "-"
+		if c.Together != nil {
+			threads = fmt.Sprintf("%d calls by %d", c.Together.Calls, c.Together.Callers)
+		}
+		if c.Leaks != nil {
+			lost, files = fmt.Sprint(c.Leaks.BytesPerCall), fmt.Sprint(c.Leaks.Files)
+		}
+		t.AppendRow(table.Row{c.Op, c.Impl, cli.Dash(strings.Join(c.Flags, ", ")), threads, lost, files})
+	}
+	return t
+}
+
+func speedTable(checks []opCheck) table.Writer {
+	t := cli.NewTable(table.Row{"op", "impl", "case", "bytes", "µs a call", "flagos", "× flagos"}, 4, 5, 6, 7)
+	for _, c := range checks {
+		for _, s := range c.Speed {
+			flagos, ratio := "-", "-"
+			if s.Flagos > 0 {
+				flagos, ratio = fmt.Sprintf("%.2f", s.Flagos), fmt.Sprintf("%.2f", s.Flagos/s.Impl)
+			}
+			t.AppendRow(table.Row{c.Op, c.Impl, s.Case, s.Bytes, fmt.Sprintf("%.2f", s.Impl), flagos, ratio})
+		}
+	}
+	return t
+}

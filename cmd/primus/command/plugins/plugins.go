@@ -1,0 +1,22 @@
+// Package plugins is the commands about sources of ops: list, check, build and new.
+package plugins
+
+import (
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/spf13/cobra"
+)
+
+// New returns the command `primus plugins`.
+func New(prog cli.Program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "plugins",
+		Short: "Look at, make, check and build in ops from outside of this program",
+		Args:  cli.SubcommandOnly,
+		RunE:  cli.ShowHelp,
+	}
+	cmd.AddCommand(
+		newPluginsListCommand(prog), newPluginsNewCommand(prog), newPluginsCheckCommand(prog), newPluginsBuildCommand(prog),
+		newPluginsProbeCommand(), newPluginsServeCommand(), newPluginsCheckChildCommand(),
+	)
+	return cmd
+}

@@ -1,0 +1,63 @@
+package plugins
+
+import (
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opregistry/opstest"
+	"github.com/primus-fl/primus/ops"
+	"github.com/primus-fl/primus/vendors/plugin"
+	"github.com/primus-fl/primus/vendors/plugin/sandbox"
+)
+
+// newPluginsProbeCommand returns the child of a probe. What it reports goes to the standard output of the process, which
+// the code of the plugin does not get to see.
+func newPluginsProbeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "probe FILE",
+		Short:  "Load a plugin, try its ops and print what it reports as JSON",
+		Hidden: true,
+		Args:   oneFile,
+		RunE: func(_ *cobra.Command, args []string) error {
+			path, err := filepath.Abs(args[0])
+			if err != nil {
+				return err
+			}
+			ok, err := sandbox.ServeProbe(path, plugin.Settings{Ops: ops.All()}, tryOp)
+			if err == nil && !ok {
+				return cli.ErrReported
+			}
+			return err
+		},
+	}
+}
+
+// tryOp calls an impl of a source in a few cases of the conformance kit.
+func tryOp(src opregistry.Source, impl opregistry.Impl, progress func(string)) (plugin.Trial, error) {
+	found, err := opstest.Try(subjectOf(src, impl), opstest.WithProgress(progress))
+	return plugin.Trial(found), err
+}
+
+// newPluginsServeCommand returns the process of an isolated plugin. It talks to the process that started it.
+func newPluginsServeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "serve FILE",
+		Short:  "Serve calls of an isolated plugin",
+		Hidden: true,
+		Args:   oneFile,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return sandbox.Serve(args[0], plugin.Settings{Ops: ops.All()})
+		},
+	}
+}
+
+// oneFile is the argument validator of commands that take one file.
+func oneFile(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return cli.Usagef(cmd, "got %d files, want one", len(args))
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/cmd/primus/command/ops"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
+	"github.com/primus-fl/primus/opmanager/policyfile"
+	"github.com/spf13/cobra"
+)
+
+func newPolicyCheckCommand(prog cli.Program) *cobra.Command {
+	var opts policyCheckOptions
+	cmd := &cobra.Command{
+		Use:   "check FILE…",
+		Short: "Check policy files",
+		Long: `Check policy files without using them. Every fault is reported with file, line and
+column. Names of ops, vendors and implementations that nothing in this program
+registers are warnings, because one policy may serve many machines, and so are ops
+that would be left without an implementation here; with --strict they are errors.
+
+--for asks a run that has a service (--serve) what the file would do there, on top of
+its other sources and with its plugins and quarantines: how many ops would change
+their implementation, and whether the run would refuse the policy because an op that
+is in use would have none. Nothing is put in force.`,
+		Example: `  primus policy check policy.yaml
+  primus policy check --strict policies/*.yaml
+  primus policy check --for 127.0.0.1:9400 policy.yaml`,
+		RunE: func(cmd *cobra.Command, files []string) error {
+			if len(files) == 0 {
+				return cli.Usagef(cmd, "no policy file given: want FILE…")
+			}
+			if opts.run != "" {
+				service, err := serviceURL(opts.run)
+				if err != nil {
+					return cli.Usagef(cmd, "%v", err)
+				}
+				opts.service = service
+			}
+			return checkPolicies(cmd.Context(), prog, files, opts)
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return []cobra.Completion{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+	}
+	cmd.Flags().BoolVar(&opts.strict, "strict", false, "names that no loaded source registers, and ops without an implementation, are errors")
+	cmd.Flags().StringVar(&opts.run, "for", "", "ask the run whose service is at `HOST:PORT` or a URL, too")
+	return cmd
+}
+
+// policyCheckOptions are the flags of `primus policy check`.
+type policyCheckOptions struct {
+	strict  bool
+	run     string
+	service *url.URL // that run names; nil for none
+}
+
+// checkPolicies returns the faults of all files, and says of the others that they are valid.
+func checkPolicies(ctx context.Context, prog cli.Program, files []string, opts policyCheckOptions) error {
+	log := slog.New(prog.Lines(prog.Err, slog.LevelWarn))
+	set := graph.Config{Log: log, Extras: prog.Extras}
+	set.Policy.Env = dispatch.Environment{} // a file is judged by itself
+	var p graph.OpsParams
+	return graph.Run(ctx, func() error {
+		var faults []error
+		for _, file := range files {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			verdict := "valid"
+			err := checkPolicy(p.Manager, log, file, opts.strict)
+			if err == nil && opts.service != nil {
+				var v runVerdict
+				if v, err = checkForRun(ctx, opts.service, file); err == nil {
+					verdict = fmt.Sprintf("valid for the run at %s, where %d ops change their implementation", opts.service, len(v.Changes))
+				}
+				for _, warning := range v.Warnings {
+					log.Warn(cli.Printable(warning))
+				}
+			}
+			if err != nil {
+				faults = append(faults, err)
+				continue
+			}
+			if _, err := fmt.Fprintf(prog.Out, "%s: %s\n", file, verdict); err != nil {
+				return fmt.Errorf("write the result: %w", err)
+			}
+		}
+		return errors.Join(faults...)
+	}, graph.OpsGraph(set, func(built graph.OpsParams) { p = built }))
+}
+
+func checkPolicy(m *opmanager.Manager, log *slog.Logger, file string, strict bool) error {
+	overlay, err := policyfile.Read(file)
+	if err != nil {
+		return err
+	}
+	view := m.With(overlay.Apply(oppolicy.Default()))
+	defer view.Close()
+	var faults []error
+	for _, warning := range append(view.Warnings(), withoutImpl(m, view)...) {
+		if strict {
+			faults = append(faults, errors.New(warning))
+		} else {
+			log.Warn(warning)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// withoutImpl says which ops the policy of a view leaves without an impl that have one under the policy of m.
+func withoutImpl(m, view *opmanager.Manager) []string {
+	changes, err := ops.DiffPolicies(m, view, nil)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var found []string
+	for _, c := range changes {
+		if c.To == "" && c.From != "" {
+			found = append(found, fmt.Sprintf("policy: op %q would have no impl%s: impl %q: %s; a run that uses the op refuses the policy", c.Op, c.Where(), c.From, c.Reason))
+		}
+	}
+	return found
+}

@@ -1,0 +1,149 @@
+// Package policy is the commands that show and check policies.
+package policy
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
+	"github.com/primus-fl/primus/opmanager/policyfile"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/spf13/cobra"
+)
+
+// New returns the command `primus policy`.
+func New(prog cli.Program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "policy",
+		Short: "Look at the policy that ranks implementations",
+		Args:  cli.SubcommandOnly,
+		RunE:  cli.ShowHelp,
+	}
+	cmd.AddCommand(newPolicyShowCommand(prog), newPolicyCheckCommand(prog), newPolicySchemaCommand(prog))
+	return cmd
+}
+
+func newPolicyShowCommand(prog cli.Program) *cobra.Command {
+	var output cli.OutputFormat
+	var opts dispatch.Options
+	cmd := &cobra.Command{
+		Use:   "show",
+		Short: "Show the policy in force and where each value came from",
+		Example: `  primus policy show
+  primus policy show --policy policy.yaml --prefer vendor
+  TE_FL_PREFER=vendor TE_FL_DENY_VENDORS=acme primus policy show -o json`,
+		Args: cli.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			sources := opts.Sources(nil)
+			policy, file, err := sources.Load()
+			plugins, pluginsErr := sources.Plugins(file)
+			log := slog.New(prog.Lines(prog.Err, slog.LevelWarn))
+			if err := errors.Join(err, pluginsErr, sources.CheckVariables(log)); err != nil {
+				return err
+			}
+			shown := shownPolicy{policy.View(), sources.Environment().Cuda(log), viewPlugins(plugins)}
+			if output == cli.OutputJSON {
+				return cli.WriteJSON(prog.Out, shown)
+			}
+			return printPolicy(prog, shown, plugins)
+		},
+	}
+	output.AddFlag(cmd)
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func printPolicy(prog cli.Program, v shownPolicy, plugins policyfile.Plugins) error {
+	t := cli.NewTable(table.Row{"field", "value", "source"})
+	row := func(field, value string) { t.AppendRow(table.Row{field, value, v.Sources[field]}) }
+	allow := "all"
+	if v.Allow != nil {
+		allow = vendorText(v.Allow)
+	}
+	row("prefer", v.Prefer.String())
+	row("strict", fmt.Sprint(v.Strict))
+	row("allow_vendors", allow)
+	row("deny_vendors", vendorText(v.Deny))
+	row("skip_cuda", fmt.Sprint(v.SkipCUDA))
+	if v.CUDA.Dir != "" {
+		t.AppendRow(table.Row{"cuda_home", v.CUDA.Dir, v.CUDA.Source})
+	}
+	row("deterministic", fmt.Sprint(v.Deterministic))
+	row("protect_in_place", fmt.Sprint(v.ProtectInPlace))
+	row("quarantine", QuarantineText(v.Quarantine))
+	row("verify", VerifyText(v.Verify))
+	if len(v.PerOp) == 0 {
+		row("per_op_order", "none")
+	}
+	for _, pattern := range slices.Sorted(maps.Keys(v.PerOp)) {
+		row("per_op_order."+pattern, strings.Join(v.PerOp[pattern], "|"))
+	}
+	if len(v.Rules) == 0 {
+		row("rules", "none")
+	}
+	for i, rule := range v.Rules {
+		row(fmt.Sprintf("rules[%d]", i), RuleText(rule))
+	}
+	for _, r := range pluginRows(plugins) {
+		t.AppendRow(r)
+	}
+	_, err := fmt.Fprintln(prog.Out, cli.Render(t))
+	return err
+}
+
+func vendorText(names []string) string { return cmp.Or(strings.Join(names, ","), "none") }
+
+// QuarantineText returns the limits of quarantine in words.
+func QuarantineText(v oppolicy.QuarantineView) string {
+	if !v.Enabled {
+		return "off"
+	}
+	return fmt.Sprintf("for %s after %d failures within %s", v.Backoff, v.Failures, v.Window)
+}
+
+// VerifyText returns in words which calls are verified.
+func VerifyText(v oppolicy.VerifyView) string {
+	if v.Fraction == 0 {
+		return "none"
+	}
+	text := fmt.Sprintf("%v of all calls", v.Fraction)
+	if v.Ops != nil {
+		text = fmt.Sprintf("%v of the calls of %s", v.Fraction, strings.Join(v.Ops, ","))
+	}
+	if v.Quarantine {
+		text += ", with quarantine"
+	}
+	return text
+}
+
+// RuleText returns where a rule applies and what it changes, in the words of a policy file.
+func RuleText(v oppolicy.RuleView) string {
+	var where, what []string
+	if v.Layers != "" {
+		where = append(where, "layers "+v.Layers)
+	}
+	if v.Phase != oppolicy.PhaseUnspecified {
+		where = append(where, "phase "+v.Phase.String())
+	}
+	if v.Prefer != opregistry.KindUnspecified {
+		what = append(what, "prefer "+v.Prefer.String())
+	}
+	if v.Allow != nil {
+		what = append(what, "allow "+vendorText(v.Allow))
+	}
+	if len(v.Deny) > 0 {
+		what = append(what, "deny "+vendorText(v.Deny))
+	}
+	for _, pattern := range slices.Sorted(maps.Keys(v.PerOp)) {
+		what = append(what, pattern+" "+strings.Join(v.PerOp[pattern], "|"))
+	}
+	return strings.Join(where, ", ") + ": " + strings.Join(what, ", ")
+}

@@ -1,0 +1,151 @@
+package train
+
+import (
+	"fmt"
+	"log/slog"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/runtime/backend"
+)
+
+// progress shows a run: on a terminal a bar and a line for each evaluation, elsewhere a line every log_interval steps, and
+// in the end the summary.
+type progress struct {
+	streams cli.Streams
+	console *cli.Console
+	log     *slog.Logger // to console and log file
+	fileLog *slog.Logger // to the log file only
+
+	run     backend.Run
+	started time.Time
+	drawn   time.Time       // when the bar was drawn last
+	valid   *float64        // of the last evaluation
+	rate    float64         // tokens a second, averaged over the last seconds
+	slow    map[string]bool // ops that made a step slow, once they are in the log
+	err     error           // of writing the summary
+}
+
+// redraw is the shortest time between two drawings of the bar.
+const redraw = 100 * time.Millisecond
+
+// RunStarted shows an empty bar.
+func (p *progress) RunStarted(r backend.Run) {
+	p.run, p.started, p.slow = r, time.Now(), map[string]bool{}
+	if r.FirstStep <= r.Steps {
+		p.draw(r.FirstStep-1, "")
+	}
+}
+
+// StepDone moves the bar and writes the lines that are due.
+func (p *progress) StepDone(s backend.Step) {
+	if s.ValidLoss != nil {
+		p.valid = s.ValidLoss
+	}
+	for _, cost := range s.Reference {
+		if !p.slow[cost.Op] {
+			p.slow[cost.Op] = true
+			p.log.Warn(fmt.Sprintf("step %d is slow: %s", s.Step, cost))
+		}
+	}
+	p.average(s)
+	if s.Step%max(p.run.LogInterval, 1) == 0 || s.Step == p.run.FirstStep || s.Step == p.run.Steps || s.ValidLoss != nil {
+		log := p.log
+		if p.streams.Width != nil && s.ValidLoss == nil {
+			log = p.fileLog
+		}
+		log.Info(p.line(s))
+	}
+	if time.Since(p.drawn) >= redraw || s.Step == p.run.Steps {
+		p.draw(s.Step, p.figures(s))
+	}
+}
+
+// line is what the log says about a step.
+func (p *progress) line(s backend.Step) string {
+	line := fmt.Sprintf("step %d/%d  loss %.4f", s.Step, p.run.Steps, s.Loss)
+	if s.CrossEntropy != nil {
+		line += fmt.Sprintf("  cross entropy %.4f", *s.CrossEntropy)
+	}
+	if s.ValidLoss != nil {
+		line += fmt.Sprintf("  valid %.4f", *s.ValidLoss)
+	}
+	return line + fmt.Sprintf("  lr %.2e  grad norm %.3f  %s tokens/s%s", s.LR, s.GradNorm, thousands(s.TokensPerSecond), p.eta(s.Step))
+}
+
+// rateWindow is the time over which the rate beside the bar is averaged.
+const rateWindow = 3 * time.Second
+
+// average counts the rate of a step by its share of the window.
+func (p *progress) average(s backend.Step) {
+	if p.rate == 0 {
+		p.rate = s.TokensPerSecond
+	}
+	p.rate += (s.TokensPerSecond - p.rate) * (1 - math.Exp(-s.Duration.Seconds()/rateWindow.Seconds()))
+}
+
+// figures is what stands beside the bar after a step, with the columns that change often of one width.
+func (p *progress) figures(s backend.Step) string {
+	text := fmt.Sprintf("  loss %.3f", s.Loss)
+	if p.valid != nil {
+		text += fmt.Sprintf("  valid %.3f", *p.valid)
+	}
+	return text + fmt.Sprintf("  %5s tok/s%s", thousands(p.rate), p.eta(s.Step))
+}
+
+// eta is the time that the steps left will take if they are as fast as those of this run, evaluations and checkpoints
+// included.
+func (p *progress) eta(step int) string {
+	done := step - p.run.FirstStep + 1
+	if step >= p.run.Steps || done <= 0 {
+		return ""
+	}
+	left := time.Since(p.started) / time.Duration(done) * time.Duration(p.run.Steps-step)
+	return "  eta " + left.Round(time.Second).String()
+}
+
+// Lengths of the bar: what it has when the terminal has room, and the least that is worth showing.
+const (
+	longestBar  = 24
+	shortestBar = 4
+)
+
+// draw shows the bar with the steps done.
+func (p *progress) draw(step int, figures string) {
+	if p.streams.Width == nil {
+		return
+	}
+	p.drawn = time.Now()
+	steps := max(p.run.Steps, 1)
+	head := fmt.Sprintf("%3d%% ", 100*step/steps) // 100 only at the end
+	tail := fmt.Sprintf(" %*d/%d%s", len(strconv.Itoa(steps)), step, p.run.Steps, figures)
+	length := min(longestBar, p.streams.Width()-1-len(head)-len(tail))
+	if length < shortestBar {
+		p.console.SetStatus(head + strings.TrimPrefix(tail, " "))
+		return
+	}
+	filled := step * length / steps
+	p.console.SetStatus(head + strings.Repeat("█", filled) + strings.Repeat("░", length-filled) + tail)
+}
+
+// RunEnded removes the bar and prints the summary.
+func (p *progress) RunEnded(r backend.Result) {
+	p.console.SetStatus("")
+	p.err = printSummary(p.streams.Out, r)
+}
+
+// thousands writes a number as 12.3k from ten thousand on, and as 12.3M from ten million on.
+func thousands(v float64) string {
+	switch {
+	case v >= 10e6:
+		return fmt.Sprintf("%.1fM", v/1e6)
+	case v >= 10e3:
+		return fmt.Sprintf("%.1fk", v/1e3)
+	}
+	return fmt.Sprintf("%.0f", v)
+}
+
+var _ backend.Observer = (*progress)(nil)

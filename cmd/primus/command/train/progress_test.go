@@ -1,0 +1,111 @@
+package train
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/goldentest"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A run that goes on at step 5 with a step a second: the bar, its time to go, and the lines of both logs.
+func TestProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var screen, file bytes.Buffer
+		width := func() int { return 90 }
+		c := &cli.Console{Out: &screen, Width: width}
+		p := &progress{
+			streams: cli.Streams{Out: &bytes.Buffer{}, Err: &screen, Width: width}, console: c,
+			log:     slog.New(slog.NewMultiHandler(cli.NewLineHandler(c, slog.LevelInfo, cli.TimeOfDay), cli.NewLineHandler(&file, slog.LevelInfo, cli.DateTime))),
+			fileLog: slog.New(cli.NewLineHandler(&file, slog.LevelInfo, cli.DateTime)),
+		}
+		p.RunStarted(backend.Run{Name: "exp", FirstStep: 5, Steps: 10, LogInterval: 2})
+		valid := 2.5
+		for step := 5; step <= 10; step++ {
+			time.Sleep(time.Second)
+			s := backend.Step{Step: step, Loss: 3 - float64(step)/10, LR: 1e-3, GradNorm: 0.5, TokensPerSecond: 12_340}
+			if step == 7 {
+				s.ValidLoss = &valid
+				s.CrossEntropy = &valid
+			}
+			p.StepDone(s)
+		}
+		p.RunEnded(backend.Result{})
+		goldentest.Check(t, "progress.screen.txt", strings.ReplaceAll(strings.ReplaceAll(screen.String(), "\r", "<CR>"), "\x1b[K", "<ERASE>\n"))
+		goldentest.Check(t, "progress.file.txt", file.String())
+	})
+}
+
+// Between two drawings there is a pause, but none before the last step.
+func TestProgressIsNotDrawnTooOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var screen bytes.Buffer
+		width := func() int { return 90 }
+		quiet := slog.New(slog.DiscardHandler)
+		p := &progress{streams: cli.Streams{Width: width}, console: &cli.Console{Out: &screen, Width: width}, log: quiet, fileLog: quiet}
+		p.RunStarted(backend.Run{FirstStep: 1, Steps: 1000, LogInterval: 1})
+		for step := 1; step <= 1000; step++ {
+			time.Sleep(time.Millisecond)
+			p.StepDone(backend.Step{Step: step})
+		}
+		assert.Equal(t, 11, strings.Count(screen.String(), cli.EraseRest), "the empty bar and ten more in a second")
+		assert.Contains(t, screen.String(), "1000/1000")
+		assert.Equal(t, 1, strings.Count(screen.String(), "100%"), "100 % is the end")
+	})
+}
+
+func TestSummary(t *testing.T) {
+	valid := 2.0625
+	info := func(id string, kind opregistry.Kind, vendor string) opmanager.ImplInfo {
+		return opmanager.ImplInfo{ID: id, Kind: kind, Vendor: vendor}
+	}
+	stats := []opmanager.ImplStats{
+		{Op: "generic_gemm", ImplInfo: info("default.flagos", opregistry.KindFlagos, ""), Calls: 20, Duration: 100 * time.Millisecond, Fallbacks: 20},
+		{Op: "generic_gemm", ImplInfo: info("vendor.acme", opregistry.KindVendor, "acme"), Calls: 1200, Duration: 2 * time.Second, Declines: 17, Errors: 3},
+		{Op: "rmsnorm_fwd", ImplInfo: info("default.flagos", opregistry.KindFlagos, ""), Calls: 300, Duration: 400 * time.Millisecond},
+		{Op: "rmsnorm_fwd", ImplInfo: info("reference.go", opregistry.KindReference, "")},
+	}
+	run := backend.Run{Name: "llama_2M-pretrain", Dir: "output/local/local/llama_2M-pretrain", FirstStep: 1, Steps: 400}
+	done := backend.Result{Run: run, LastStep: 400, FirstLoss: 5.5354, Loss: 1.9312, ValidLoss: &valid, ValidTokens: 131_072, Duration: 83 * time.Second,
+		Prompt: "func f(x", Sample: "func f(x int) {\n\treturn \x1b[31m\xff}\n"}
+	stopped := done
+	stopped.LastStep, stopped.Err, stopped.Sample, stopped.ValidLoss = 17, errors.New("device lost"), "", nil
+	patched := done
+	patched.Loss, patched.CrossEntropy = 2.2, &done.Loss
+
+	tests := []struct {
+		name  string
+		give  backend.Result
+		stats []opmanager.ImplStats
+	}{
+		{"finished", done, stats[2:]},
+		{"fallbacks", done, stats},
+		{"failed", stopped, stats[2:]},
+		{"patched loss", patched, nil},
+		{"before any step", backend.Result{Run: run, Err: backend.ErrInterrupted}, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var out bytes.Buffer
+			tt.give.Impls = tt.stats
+			require.NoError(t, printSummary(&out, tt.give))
+			goldentest.Check(t, "summary."+strings.ReplaceAll(tt.name, " ", "_")+".txt", out.String())
+		})
+	}
+}
+
+func TestThousands(t *testing.T) {
+	for give, want := range map[float64]string{0: "0", 999.6: "1000", 9999: "9999", 12_345: "12.3k", 1_234_567: "1234.6k", 12_345_678: "12.3M"} {
+		assert.Equal(t, want, thousands(give))
+	}
+}

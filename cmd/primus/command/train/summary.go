@@ -1,0 +1,140 @@
+package train
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/runtime/backend"
+)
+
+// printSummary tells what ran where, how the run ended, and shows what the model writes.
+func printSummary(out io.Writer, r backend.Result) error {
+	var b strings.Builder
+	if used := dispatchTable(r.Impls); used != "" {
+		fmt.Fprintf(&b, "\n%s\n", used)
+	}
+	fmt.Fprintf(&b, "\nrun         %s %s\n", r.Name, ending(r.Err))
+	fmt.Fprintf(&b, "steps       %s\n", steps(r))
+	if r.LastStep > 0 {
+		fmt.Fprintf(&b, "loss        %.4f at step 1, %.4f at step %d (nats a token)\n", r.FirstLoss, r.Loss, r.LastStep)
+	}
+	if r.CrossEntropy != nil {
+		fmt.Fprintf(&b, "            %.4f at step %d without what patches add: the cross entropy alone\n", *r.CrossEntropy, r.LastStep)
+	}
+	if r.ValidLoss != nil {
+		fmt.Fprintf(&b, "validation  %.4f%s\n", *r.ValidLoss, evaluated(r.ValidTokens))
+	}
+	if len(r.Ignored) > 0 {
+		fmt.Fprintf(&b, "no effect   %s (no parameters of this backend)\n", strings.Join(r.Ignored, ", "))
+	}
+	for _, cost := range r.Reference {
+		fmt.Fprintf(&b, "slow        %s (%s)\n", cost, cli.Quantity(cost.Steps, "step", "steps"))
+	}
+	for _, u := range r.Unusable {
+		fmt.Fprintf(&b, "not used    %s\n", u)
+	}
+	fmt.Fprintf(&b, "directory   %s\n", r.Dir)
+	if r.Sample != "" {
+		fmt.Fprintf(&b, "\ngenerated text after %q\n%s\n", r.Prompt, cli.Indent(cli.Printable(r.Sample)))
+	}
+	if _, err := io.WriteString(out, b.String()); err != nil {
+		return fmt.Errorf("write the summary: %w", err)
+	}
+	return nil
+}
+
+// evaluated says how many tokens a validation loss is the mean of.
+func evaluated(tokens int) string {
+	if tokens == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" over %d tokens", tokens)
+}
+
+// steps says how far a run came and how long that took.
+func steps(r backend.Result) string {
+	took := r.Duration.Round(time.Second / 10)
+	switch done := r.LastStep - r.FirstStep + 1; {
+	case done <= 0:
+		return fmt.Sprintf("%d, none in this run", r.LastStep)
+	case done < r.LastStep:
+		return fmt.Sprintf("%d of %d, the last %d of them in this run in %s", r.LastStep, r.Steps, done, took)
+	default:
+		return fmt.Sprintf("%d of %d in %s", r.LastStep, r.Steps, took)
+	}
+}
+
+// ending says in a word how a run ended; the error itself is printed once, behind everything else.
+func ending(err error) string {
+	switch {
+	case err == nil:
+		return "finished"
+	case errors.Is(err, backend.ErrInterrupted):
+		return "interrupted"
+	}
+	return "failed"
+}
+
+// dispatchTable shows the impls that were called, those that took most of the time first. Declined, failed and verified
+// calls have columns when there are any.
+func dispatchTable(stats []opmanager.ImplStats) string {
+	var total time.Duration
+	var rows []opmanager.ImplStats
+	trouble, verified := false, false
+	for _, s := range stats {
+		if s.Calls+s.Errors+s.Declines == 0 {
+			continue
+		}
+		rows = append(rows, s)
+		total += s.Duration
+		trouble = trouble || s.Errors+s.Declines > 0
+		verified = verified || s.Verify.Calls+s.Verify.Skipped > 0
+	}
+	if len(rows) == 0 {
+		return ""
+	}
+	slices.SortStableFunc(rows, func(a, b opmanager.ImplStats) int { return cmp.Compare(b.Duration, a.Duration) })
+	header := table.Row{"op", "impl", "kind", "calls", "total time", "share", "fallbacks"}
+	if trouble {
+		header = append(header, "declines", "errors")
+	}
+	if verified {
+		header = append(header, "verified", "violations", "largest difference")
+	}
+	t := cli.NewTable(header, 4, 5, 6, 7, 8, 9, 10, 11, 12)
+	for _, s := range rows {
+		share := 0.0
+		if total > 0 {
+			share = 100 * s.Duration.Seconds() / total.Seconds()
+		}
+		row := table.Row{s.Op, s.ID, s.Kind, s.Calls, fmt.Sprintf("%.3f s", s.Duration.Seconds()), fmt.Sprintf("%.1f %%", share), cli.Count(s.Fallbacks)}
+		if trouble {
+			row = append(row, cli.Count(s.Declines), cli.Count(s.Errors))
+		}
+		if verified {
+			row = append(row, verifiedCells(s.Verify)...)
+		}
+		t.AppendRow(row)
+	}
+	return cli.Render(t)
+}
+
+// verifiedCells says how many calls were compared with the reference and how far they were off at most.
+func verifiedCells(v opmanager.VerifyStats) table.Row {
+	if v.Calls == 0 {
+		cell := "-"
+		if v.Skipped > 0 {
+			cell = cli.Count(v.Skipped) + " skipped"
+		}
+		return table.Row{cell, "-", "-"}
+	}
+	return table.Row{cli.Count(v.Calls), cli.Count(v.Violations), fmt.Sprintf("%.1e", v.MaxAbs)}
+}

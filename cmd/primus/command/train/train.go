@@ -1,0 +1,146 @@
+// Package train is the command that trains: its flags, the dry run, the progress of a run and the summary at its end.
+package train
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/service"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Options are the flags of `primus train`.
+type Options struct {
+	experiments.TrainingOptions
+	metrics  service.MetricsFlags
+	serve    service.Flags
+	manifest string
+	run      experiments.RunOptions
+	fleet    service.FleetFlags
+}
+
+// AddFlags gives a command the flags of train.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
+	o.metrics.AddFlags(flags)
+	o.serve.AddFlags(flags, "serve", "", "serve-")
+	flags.StringVar(&o.manifest, "require-manifest", "", "refuse to train when dispatch differs from the manifest.json in `FILE`")
+	o.run.AddFlags(flags)
+	o.fleet.AddFlags(flags)
+	o.TrainingOptions.AddFlags(flags)
+}
+
+// New returns the command `primus train`.
+func New(prog cli.Program) *cobra.Command {
+	cmd := newStageCommand(prog, "train", experiments.Pretrain, "Train a model (the same as train pretrain)", pretrainExamples("train"))
+	cmd.AddCommand(
+		newStageCommand(prog, "pretrain", experiments.Pretrain, "Train a model from scratch", pretrainExamples("train pretrain")),
+		newStageCommand(prog, "posttrain", experiments.Posttrain, posttrainShort, posttrainExamples),
+	)
+	return cmd
+}
+
+// pretrainExamples are those of a command that trains from scratch.
+func pretrainExamples(command string) string {
+	return strings.ReplaceAll(`  primus TRAIN --config exp.yaml
+  primus TRAIN --config exp.yaml train_iters=100 lr=1e-3 train_data_path=corpus/
+  primus TRAIN --config exp.yaml --metrics-addr 127.0.0.1:9400
+  primus TRAIN --config exp.yaml --serve 127.0.0.1:9400 --serve-token-file tokens
+  primus TRAIN --config exp.yaml --policy policy.yaml --deny-vendors acme
+  primus TRAIN --config exp.yaml --dry-run
+  TE_FL_PREFER=vendor primus TRAIN --config exp.yaml`, "TRAIN", command)
+}
+
+// The help of posttrain, which no backend of this program runs; a test compares that with the backends.
+const (
+	posttrainShort = `Plan further training of a model: no backend runs the post_trainer module yet.
+The plan of a backend such as megatron, whose stage the module names (stage: sft),
+is what --dry-run prints; without it the command ends with an error. To train weights
+of the native backend further, use primus train pretrain with load=DIR`
+	posttrainExamples = `  primus train posttrain --config exp.yaml --dry-run
+  primus train posttrain --config exp.yaml stage=sft --dry-run`
+)
+
+func newStageCommand(prog cli.Program, use string, s experiments.Stage, about, examples string) *cobra.Command {
+	var opts Options
+	opts.Extras = prog.Extras
+	short, _, _ := strings.Cut(about, "\n")
+	cmd := &cobra.Command{
+		Use:                use + " --config FILE [key=value…]",
+		Short:              strings.TrimSuffix(short, "."),
+		Long:               about + ".\n\n" + trainDetails,
+		Example:            examples,
+		DisableFlagParsing: true, // what is no flag is an override, in the order given
+		ValidArgsFunction:  experiments.CompleteTrain(prog, s.Module),
+	}
+	opts.AddFlags(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if slices.Contains(args, "-h") || slices.Contains(args, "--help") {
+			return cmd.Help()
+		}
+		overrides, err := experiments.ParseTrainArgs(cmd, args)
+		if err != nil {
+			return err
+		}
+		if err := opts.check(cmd, overrides); err != nil {
+			return err
+		}
+		return runTrain(cmd.Context(), prog, s, opts, overrides)
+	}
+	return cmd
+}
+
+// trainDetails is the help that all commands of train share.
+const trainDetails = `Parameters come from the experiment's module preset, model preset and overrides, and
+last from key=value, --key=value or --key value on the command line. The run directory
+<workspace>/<work_group>/<user_name>/<exp_name> receives the resolved configuration,
+log, metrics.jsonl, loss.png, manifest.json, dispatch.json and checkpoints. A run that
+was stopped goes on from its last checkpoint; load=none starts over and keeps the earlier
+run in previous/. Another corpus, model or seed needs another exp_name, which may be
+given here like a parameter: exp_name=NAME.
+
+An interrupt, SIGTERM, SIGHUP and a closed pipe finish the step in hand, save and exit
+with 130; a second one exits at once. A step or an evaluation that takes longer than half
+of --grace is given up, and the step before it is what is saved. Whatever else ends a
+run saves its last step first, unless its weights are at fault.
+
+The policy that chooses between implementations comes from --policy FILE, then te_fl_*
+parameters or the dispatch block of the experiment, then the TE_FL_* variables, then
+--prefer and its like; later ones win. The file is followed while training runs.
+manifest.json lists which implementation serves each op and the fingerprint of the
+policy; --require-manifest holds another run to it.
+
+With --fleet the run is listed in etcd while it goes on, and follows the policy of the
+fleet, which comes between policy file and experiment (primus fleet --help). Training
+never waits for etcd.
+
+Patches that the experiment switches on are applied on the way (primus patches plan);
+--patches, which is PRIMUS_PATCHES, lets only some of them pass. --dry-run prints what
+would be done and does nothing of it.
+
+Flags may also be given as PRIMUS_THREADS, PRIMUS_METRICS_ADDR and so on, or in a file
+primus.yaml (primus config cli).`
+
+// check returns the first mistake in the options.
+func (o *Options) check(cmd *cobra.Command, overrides []string) error {
+	if err := o.TrainingOptions.Check(cmd, overrides); err != nil {
+		return err
+	}
+	if err := o.metrics.Check(cmd); err != nil {
+		return err
+	}
+	if o.run.Grace < 0 {
+		return cli.Usagef(cmd, "--grace: got %v, want %s", o.run.Grace, cli.Wants(cmd.Flags().Lookup("grace")))
+	}
+	if err := o.fleet.Check(cmd); err != nil {
+		return err
+	}
+	if o.serve.Addr != "" {
+		if err := o.serve.Check(); err != nil {
+			return cli.Usagef(cmd, "--serve: %w", err)
+		}
+	}
+	return nil
+}
