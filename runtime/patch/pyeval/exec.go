@@ -201,7 +201,7 @@ func (m *Machine) while(f *frame, s *pysource.While) flow {
 }
 
 // try runs the body as if nothing were raised; what handlers change is an alternative, and what they return counts where the
-// body may raise.
+// body may raise. A class or module of the tree that a handler replaces by one of a library may be either.
 func (m *Machine) try(f *frame, s *pysource.Try) flow {
 	before := f.scope.snapshot()
 	returned := len(f.returns)
@@ -222,6 +222,9 @@ func (m *Machine) try(f *frame, s *pysource.Try) flow {
 		}
 		count := len(f.returns)
 		handled := m.block(f, h.Body)
+		if end == goesOn && handled == goesOn {
+			m.joinUpstream(after, f.scope.vars)
+		}
 		if certain || m.Hopeful && end == returns {
 			f.returns = f.returns[:count]
 		}
@@ -242,6 +245,19 @@ func (m *Machine) try(f *frame, s *pysource.Try) flow {
 		return last
 	}
 	return end
+}
+
+// joinUpstream adds to variables for classes and modules of the tree those of libraries that have the same name in a handler.
+func (m *Machine) joinUpstream(vars, handler map[string]Value) {
+	for name, v := range handler {
+		upstream, ok := m.resolve(v).(External)
+		if own := vars[name]; ok && own != nil {
+			switch own = m.resolve(own); own.(type) {
+			case *Class, *Module:
+				vars[name] = union(own, upstream)
+			}
+		}
+	}
 }
 
 // certain reports whether a body that returned these values surely raises nothing: it imports nothing and its values are known.

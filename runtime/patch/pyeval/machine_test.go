@@ -168,6 +168,29 @@ def f(ctx):
 	assert.Equal(t, "lib.x.g, lib.y.g, lib.a.h, lib.a.failed alternative, lib.fast.k, os.environ., lib.a.gone", strings.Join(stores, ", "))
 }
 
+// A class of the tree that a handler replaces by one of a library may be either, a function may not.
+func TestUpstreamInHandlers(t *testing.T) {
+	t.Parallel()
+	m := pyeval.New(files(map[string]string{
+		"own.py": "class C:\n    pass\ndef g():\n    pass\n",
+		"m.py": `
+def f(ctx):
+    try:
+        from own import C as which, g as call
+    except ImportError:
+        import lib.deep as mod
+        which = mod.C
+        from lib import g as call
+    which.__init__ = None
+    call.mark = True
+`}))
+	var stores []string
+	m.Hooks.Store = func(s *pyeval.Store) { stores = append(stores, pyeval.Repr(s.Base)+"."+s.Attr) }
+	f, _ := m.Import("m").(*pyeval.Module).Var("f")
+	m.Run(f, &pyeval.Object{Open: true})
+	assert.Equal(t, []string{"own.C.__init__", "lib.deep.C.__init__", "own.g.mark"}, stores)
+}
+
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	m := pyeval.New(files(map[string]string{
