@@ -41,7 +41,7 @@ func sinCosVector(sin, cos, theta []float32) int {
 	case cpufeat.Has(cpufeat.AVX512):
 		n = sinCosAVX512(&sin[0], &cos[0], &theta[0], n)
 	case reducible(theta[:n]):
-		sinCosAVX2(&sin[0], &cos[0], &theta[0], n)
+		n = sinCosAVX2(&sin[0], &cos[0], &theta[0], n)
 	default:
 		n = 0
 	}
@@ -72,8 +72,10 @@ func rotateHalvesAVX512(y0, y1 *float32, yPitch int, x0, x1 *float32, xPitch, he
 //go:noescape
 func rotatePairsAVX2(y, x, c, s *float32, n int)
 
+// sinCosAVX2 takes angles below maxReduced and returns n.
+//
 //go:noescape
-func sinCosAVX2(sin, cos, theta *float32, n int)
+func sinCosAVX2(sin, cos, theta *float32, n int) (done int)
 
 // sinCosAVX512 stops before a vector with an angle that is not below maxReduced, and returns how
 // many elements it has computed.
