@@ -3,10 +3,11 @@
 //
 // # Concepts
 //
-// Source returns the impls, all of kind flagos with the id "default.flagos". They serve operands of
-// f32, bf16 and f16 in host memory. They decline other operands, before anything is written, with
-// an error that wraps opregistry.ErrUnsupported. Operands may be views whose last axis is dense;
-// where an op says "rows", views without a constant pitch for all rows are declined, too.
+// Source returns the impls, all of kind flagos with the id "default.flagos"; each family of ops is
+// a package below this one, and what they share is in internal. They serve operands of f32, bf16
+// and f16 in host memory. They decline other operands, before anything is written, with an error
+// that wraps opregistry.ErrUnsupported. Operands may be views whose last axis is dense; where an op
+// says "rows", views without a constant pitch for all rows are declined, too.
 //
 // All arithmetic is in f32 or better. Rows of bf16 and f16 are widened, a few at a time, to scratch
 // in the first-level cache, where the kernels for f32 work on them, and results are rounded once

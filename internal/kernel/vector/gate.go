@@ -13,6 +13,13 @@ import (
 // {1, 0} is SiLU. Cubic is less than 1 in magnitude.
 type Swish struct{ Linear, Cubic float32 }
 
+// GELU returns the gate of x/2·(1 + tanh u) = x·σ(2u), the tanh form of GELU. Source: Hendrycks and
+// Gimpel 2016, arXiv:1606.08415.
+func GELU() Swish {
+	const linear = 1.5957691216057308 // 2·√(2/π)
+	return Swish{Linear: linear, Cubic: linear * 0.044715}
+}
+
 // Gate stores the product of a gate and another number:
 //
 //	dst[i] = a[i]·σ(u)·b[i]

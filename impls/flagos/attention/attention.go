@@ -1,0 +1,161 @@
+package attention
+
+import (
+	"math"
+
+	"github.com/primus-fl/primus/impls/flagos/internal/host"
+	"github.com/primus-fl/primus/impls/flagos/internal/panel"
+	kernel "github.com/primus-fl/primus/internal/kernel/gemm"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/attention"
+)
+
+// Impls returns the impls of the family.
+func Impls() []opregistry.Impl {
+	return []opregistry.Impl{
+		host.Impl(attention.FusedAttnFwd, fusedAttnFwd),
+		host.Impl(attention.FusedAttnBwd, fusedAttnBwd),
+	}
+}
+
+// keysMultiple divides the number of keys of every block of scores.
+const keysMultiple = 256
+
+// common holds what forward and backward share. Only the scores for one block of queries and one
+// block of keys exist at a time, as in Dao et al. 2022, arXiv:2205.14135.
+type common struct {
+	attention.AttnDims
+	band
+	exec    *opregistry.Exec
+	kernel  kernel.Kernel
+	scale   float32
+	q, k, v host.Heads
+	o       host.Heads
+	stats   []float32
+	options attnOptions
+}
+
+// commonOf converts the operands of a forward call and requires sequences of one length.
+func commonOf(v *host.Views, e *opregistry.Exec, a attention.FusedAttnFwdArgs) common {
+	switch {
+	case a.AttnMaskType > attention.CausalBottomRightMask:
+		v.Decline("attn_mask_type %v, this impl serves no_mask, causal and causal_bottom_right", a.AttnMaskType)
+	case a.MaxLogit != nil:
+		v.Decline("max_logit, this impl does not compute it")
+	}
+	if v.Err != nil {
+		return common{}
+	}
+	c := common{
+		AttnDims: a.Dims(), exec: e, kernel: kernel.BestKernel(keysMultiple),
+		q: v.Heads("Q", a.Q, a.QKVFormat), k: v.Heads("K", a.K, a.QKVFormat),
+		v: v.Heads("V", a.V, a.QKVFormat), o: v.Heads("O", a.O, a.QKVFormat),
+		stats: v.Vector("stats", a.Stats),
+	}
+	c.band = bandOf(a, c.AttnDims)
+	c.scale = a.AttnScale.Or(float32(1 / math.Sqrt(float64(c.DimQK))))
+	c.options = optionsOf(v, a, c.scale)
+	return c
+}
+
+// log returns the statistics of the queries of a head.
+func (c *common) log(sequence, head int) []float32 {
+	return c.stats[(sequence*c.Heads+head)*c.SeqQ:][:c.SeqQ]
+}
+
+// steps returns the vectors of d elements of one head as the rows of a matrix.
+func steps(h host.Heads, sequence, head, n, d int) panel.Operand {
+	if n == 0 || d == 0 {
+		return panel.Operand{Rows: n, Cols: d, RowStep: h.Step, ColStep: 1}
+	}
+	return panel.Operand{Data: h.Data[sequence*h.Sequence+head*h.Head:], Rows: n, Cols: d, RowStep: h.Step, ColStep: 1}
+}
+
+// scores stores scale · left · keys for the visible elements of the block. left has the rows of the
+// block at a pitch; panels hold the keys of the whole head.
+func (c *common) scores(s *scoreBlock, left []float32, leftPitch, d int, panels []float32, scale float32) {
+	mr, nr := c.kernel.MR, c.kernel.NR
+	panel := d * nr
+	t := kernel.Tile{ARow: leftPitch, AStep: 1, CRow: s.pitch, K: d, Alpha: scale}
+	for r := 0; r < s.rows; r += mr {
+		t.Rows = min(mr, s.rows-r)
+		t.A = left[r*leftPitch:]
+		first := c.from(s, r) / nr * nr
+		c.row(&t, panels[(s.key+first)/nr*panel:], panel, s.data[r*s.pitch+first:], c.seen(s, r+t.Rows-1)-first)
+	}
+}
+
+// timesKeys computes scale · block · right for the rows of dst, the first of which belongs to the
+// block's first query. It stores the result, or adds it if this is not the first block of these
+// queries. panels hold right, d columns, for all keys of the head.
+func (c *common) timesKeys(s *scoreBlock, panels []float32, d int, dst panel.Operand, scale float32) {
+	if d == 0 {
+		return
+	}
+	mr, nr := c.kernel.MR, c.kernel.NR
+	t := kernel.Tile{ARow: s.pitch, AStep: 1, CRow: dst.RowStep, Alpha: scale}
+	if s.more {
+		t.Beta = 1
+	}
+	for r := 0; r < s.rows; r += mr {
+		t.Rows = min(mr, s.rows-r)
+		first := c.from(s, r)
+		t.K = c.seen(s, r+t.Rows-1) - first
+		if t.K == 0 && s.more {
+			continue
+		}
+		t.A = s.data[r*s.pitch+first:]
+		c.row(&t, panels[(s.key+first)*nr:], c.SeqKV*nr, dst.Data[r*dst.RowStep:], d)
+	}
+}
+
+// timesQueries adds scale · blockᵀ · right to the rows of dst that belong to the block's keys;
+// panels hold right, d columns, for the queries of the block. With fresh, a tile of keys that no
+// query before the block sees is stored as a whole instead.
+func (c *common) timesQueries(s *scoreBlock, panels []float32, d int, dst panel.Operand, scale float32, fresh bool) {
+	if d == 0 {
+		return
+	}
+	mr, nr := c.kernel.MR, c.kernel.NR
+	t := kernel.Tile{ARow: 1, AStep: s.pitch, CRow: dst.RowStep, Alpha: scale}
+	limit := min(bwdKeys, c.visible(c.SeqQ-1)-s.key)
+	for j := 0; j < s.keys; j += mr {
+		t.Rows = min(mr, limit-j)
+		first, end := c.sees(s, j, t.Rows)
+		if first == s.rows {
+			return
+		}
+		if t.K = end - first; t.K <= 0 {
+			continue
+		}
+		t.Beta = 1
+		if fresh && c.firstQuery(s.key+j) >= s.query {
+			t.Beta = 0
+		}
+		t.A = s.data[first*s.pitch+j:]
+		c.row(&t, panels[first*nr:], s.rows*nr, dst.Data[(s.key+j)*dst.RowStep:], d)
+	}
+}
+
+// row runs a tile for each panel of a row of tiles of width columns.
+func (c *common) row(t *kernel.Tile, panels []float32, panel int, dst []float32, width int) {
+	nr := c.kernel.NR
+	for col := 0; col < width; col += nr {
+		t.Cols = min(nr, width-col)
+		t.B = panels[col/nr*panel:]
+		t.C = dst[col:]
+		c.kernel.Run(t)
+	}
+}
+
+// prefetch brings up to some rows of x from r0 on into the cache.
+func prefetch(x panel.Operand, r0, some int) {
+	if rows := min(some, x.Rows-r0); rows > 0 && x.Cols > 0 {
+		kernel.Prefetch(x.Data[r0*x.RowStep:], x.RowStep, rows, x.Cols)
+	}
+}
+
+// copyRows copies rows of x from r0 on at a pitch; missing rows of the last tile become zero.
+func (c *common) copyRows(dst []float32, pitch int, x panel.Operand, r0, rows int) {
+	x.PackRows(dst, pitch, r0, rows, 0, x.Cols, c.kernel.MR)
+}

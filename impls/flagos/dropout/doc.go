@@ -1,0 +1,2 @@
+// Package dropout holds the impls of dropout, forward and backward.
+package dropout

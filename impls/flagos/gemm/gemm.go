@@ -1,0 +1,314 @@
+package gemm
+
+import (
+	"github.com/primus-fl/primus/impls/flagos/internal/host"
+	"github.com/primus-fl/primus/impls/flagos/internal/panel"
+	kernel "github.com/primus-fl/primus/internal/kernel/gemm"
+	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/gemm"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// Impls returns the impls of the family.
+func Impls() []opregistry.Impl {
+	return []opregistry.Impl{
+		host.Impl(gemm.GenericGemm, genericGemm),
+		host.Impl(gemm.TEGeneralGroupedGemm, groupedGemm),
+	}
+}
+
+// blocked is one blocked product c = alpha · left · right + beta · c, as in Goto and van de Geijn
+// 2008. It is computed in passes, each over some blocks of the inner axis and some columns. The
+// part of right that a pass needs is packed once for all parts, by the parts that finish the
+// previous pass. Each part runs the micro-kernel over its rows of left, block by block. Dense rows
+// of left are read in place, except those of an incomplete tile; the part packs other rows.
+type blocked struct {
+	exec        *opregistry.Exec
+	kernel      kernel.Kernel
+	left, right panel.Operand
+	alpha, beta float32
+	epilogue    gemmEpilogue
+	direct      bool // c is the memory of D
+	gemmPlan
+
+	leftRows   bool // left has dense rows, else its columns are dense
+	rightSteps bool // right is packed step by step, not column by column
+	now, next  pass
+}
+
+// pass is the part of the product over the blocks of the inner axis from first to last for the
+// columns from col to colEnd; panels hold what it needs of right.
+type pass struct {
+	panels      []float32
+	col, colEnd int
+	colPanels   int
+	first, last int
+}
+
+var (
+	gemmPackKernel = parallel.NewKernel((*blocked).packPart)
+	gemmKernel     = parallel.NewKernel((*blocked).part)
+)
+
+// genericGemm implements gemm.GenericGemm. A and B may have any strides, D and gelu_in need dense
+// rows of one pitch, bias must be contiguous. Sums over the inner axis are in f32 and run in
+// ascending order, in blocks of at most gemmMaxDepth whose sums are added in order; where B has few
+// rows, they run in the order of vector.Dot. The result has the same bits for any number of workers.
+// alpha is applied to each block. With a beta of 0, D is not read. bf16 and f16 are widened while
+// they are packed; a narrow D is rounded once, from sums in f32. Scratch, in f32: the packed op(A)
+// of two passes, each at most gemmMaxPanels floats or one panel; for each worker a block of op(B),
+// or a tile where B is f32 and its inner axis is dense, and a block of D unless D is f32 and there
+// is no gelu.
+func genericGemm(e *opregistry.Exec, a gemm.GenericGemmArgs) error {
+	var v host.Views
+	p := productOf(&v, a, v.Matrix("D", a.D))
+	if v.Err != nil {
+		return v.Err
+	}
+	p.run(e)
+	return nil
+}
+
+// product is a call of genericGemm.
+type product struct {
+	gemm.GenericGemmArgs
+	left, right panel.Operand
+	d, geluIn   host.Matrix
+	bias        host.Matrix // without columns when there is no bias
+}
+
+// productOf converts the operands of a call. It uses d instead of a.D, which it does not look at.
+func productOf(v *host.Views, a gemm.GenericGemmArgs, d host.Matrix) product {
+	p := product{GenericGemmArgs: a, left: gemmOperand(v, "B", a.B, a.TransB), right: gemmOperand(v, "A", a.A, a.TransA), d: d}
+	if a.Bias != nil {
+		p.bias = v.Flat("bias", a.Bias)
+	}
+	if a.Gelu {
+		p.geluIn = v.Matrix("gelu_in", a.GeluIn)
+	}
+	return p
+}
+
+func (p *product) run(e *opregistry.Exec) {
+	if p.Grad && p.Bias != nil {
+		rows := p.left
+		if p.TransB {
+			rows = rows.Transposed()
+		}
+		columnSums(e, rows, p.bias)
+	}
+	m, n, k := p.Dims()
+	if m == 0 || n == 0 {
+		return
+	}
+	beta := float32(0)
+	if p.Accumulate {
+		beta = p.Beta.Or(1)
+	}
+	g := blocked{exec: e, left: p.left, right: p.right, alpha: p.Alpha.Or(1), direct: !p.d.Narrow() && !p.Gelu}
+	g.epilogue = gemmEpilogue{d: p.d, geluIn: p.geluIn, gelu: p.Gelu, grad: p.Grad, stored: g.direct}
+	g.epilogue.d.Rows, g.epilogue.d.Cols = m, n
+	if g.direct {
+		g.beta = beta
+	} else {
+		g.epilogue.beta = beta
+	}
+	if p.Bias != nil && !p.Grad {
+		buf := e.Scratch(n)
+		defer e.Release(buf)
+		g.epilogue.bias = p.bias.Piece(0, 0, n, buf)
+	}
+	g.run(m, n, k)
+}
+
+// run computes the product of m×k and k×n; m and n are at least 1.
+func (g blocked) run(m, n, k int) {
+	g.kernel = kernel.BestKernel(0)
+	g.gemmPlan = planGemm(m, n, k, g.kernel, g.exec.Pool().Workers(), g.direct)
+	if g.few() {
+		g.runFew()
+		return
+	}
+	g.rightSteps = g.right.RowStep != 1 || g.right.ColStep == 1
+	if g.leftRows = g.left.ColStep == 1; !g.leftRows {
+		g.left = g.left.Transposed()
+	}
+	g.next = g.pass(0, 0)
+	size := g.next.colPanels * g.kernel.NR * min(g.passDepths*g.depth, k)
+	passes := 1
+	if g.next.last < g.depths || g.next.colEnd < n {
+		passes = 2
+	}
+	buf := g.exec.Scratch(passes * size)
+	defer g.exec.Release(buf)
+	g.next.panels = buf[:size]
+	gemmPackKernel.Run(g.exec.Pool(), g.packParts, g)
+	for g.next.colPanels > 0 {
+		free := g.now.panels
+		if free == nil {
+			free = buf[size:]
+		}
+		g.now, g.next = g.next, g.after(g.next)
+		g.next.panels = free
+		parts := g.rowParts * g.colParts
+		if g.next.colPanels > 0 {
+			parts += g.packParts
+		}
+		gemmKernel.Run(g.exec.Pool(), parts, g)
+	}
+}
+
+// pass returns the pass that begins at a column and a block of the inner axis.
+func (g *blocked) pass(col, first int) pass {
+	p := pass{col: col, colEnd: min(col+g.widest, g.n), first: first, last: min(first+g.passDepths, g.depths)}
+	p.colPanels = (p.colEnd - col + g.kernel.NR - 1) / g.kernel.NR
+	return p
+}
+
+// after returns the pass after p; after the last one it returns a pass without panels.
+func (g *blocked) after(p pass) pass {
+	switch {
+	case p.last < g.depths:
+		return g.pass(p.col, p.last)
+	case p.colEnd < g.n:
+		return g.pass(p.colEnd, 0)
+	}
+	return pass{}
+}
+
+// packPart packs some steps or some panels of right for the next pass.
+func (g *blocked) packPart(part int) {
+	nr, to := g.kernel.NR, &g.next
+	p0, p1 := parallel.Split(to.colPanels, g.packParts, part)
+	for i := to.first; i < to.last; i++ {
+		b := g.depthBlock(i)
+		at, panel := g.rightAt(to, b)
+		if g.rightSteps {
+			k0, k1 := parallel.Split(b.depth, g.packParts, part)
+			g.right.PackSteps(to.panels[at+k0*nr:], panel, b.k0+k0, k1-k0, to.col, to.colEnd, nr)
+		} else {
+			g.right.PackColumns(to.panels[at+p0*panel:], panel, b.k0, b.depth, to.col+p0*nr, min(to.col+p1*nr, to.colEnd), nr)
+		}
+	}
+}
+
+// depthBlock is a block of the inner axis.
+type depthBlock struct{ index, k0, depth int }
+
+func (g *blocked) depthBlock(i int) depthBlock {
+	return depthBlock{i, i * g.depth, min(g.depth, g.k-i*g.depth)}
+}
+
+// rightAt returns where a block of the packed right begins and the distance between its panels. The
+// panels of a block lie next to each other, so that they do not compete for the same sets of a
+// cache.
+func (g *blocked) rightAt(p *pass, b depthBlock) (at, panel int) {
+	return (b.k0 - p.first*g.depth) * p.colPanels * g.kernel.NR, b.depth * g.kernel.NR
+}
+
+// part adds the contribution of a pass to a rectangle of c, or packs for the next pass.
+func (g *blocked) part(part int) {
+	if part >= g.rowParts*g.colParts {
+		g.packPart(part - g.rowParts*g.colParts)
+		return
+	}
+	mr := g.kernel.MR
+	p0, p1 := parallel.Split(g.now.colPanels, g.colParts, part%g.colParts)
+	r0, r1 := parallel.Split((g.m+mr-1)/mr, g.rowParts, part/g.colParts)
+	r0, r1 = r0*mr, min(r1*mr, g.m)
+	most := min(r1-r0, g.blockRows)
+	rows := max(most-g.inPlace(most), (r1-r0)%mr)
+	packed := g.exec.Scratch(host.RoundUp(rows, mr) * (g.depth + panel.LeftPad))
+	defer g.exec.Release(packed)
+	t := g.target(most, g.now.col+p0*g.kernel.NR, min(g.now.col+p1*g.kernel.NR, g.now.colEnd))
+	for ; r0 < r1; r0 += g.blockRows {
+		rows := min(g.blockRows, r1-r0)
+		t.move(r0)
+		for i := g.now.first; i < g.now.last; i++ {
+			g.block(packed, t, r0, rows, g.depthBlock(i), p0, p1)
+		}
+		if g.now.last == g.depths {
+			g.epilogue.finish(t, r0, rows)
+		}
+	}
+	t.release()
+}
+
+// inPlace returns how many of the rows of left the kernel reads in place: those of whole tiles when
+// rows are dense and f32. The other rows are packed.
+func (g *blocked) inPlace(rows int) int {
+	if !g.leftRows || g.left.Narrow() || g.k == 0 {
+		return 0
+	}
+	return rows / g.kernel.MR * g.kernel.MR
+}
+
+// block adds the products of a block of the inner axis to rows of the panels p0 to p1 of c. packed
+// must be large enough for the rows of left that are packed.
+func (g *blocked) block(packed []float32, c gemmTarget, r0, rows int, b depthBlock, p0, p1 int) {
+	mr, nr := g.kernel.MR, g.kernel.NR
+	t := kernel.Tile{CRow: c.pitch, K: b.depth, Alpha: g.alpha, Beta: 1}
+	if b.index == 0 {
+		t.Beta = g.beta
+	}
+	inPlace := g.inPlace(rows)
+	left := g.packLeft(packed, r0+inPlace, rows-inPlace, b)
+	rightAt, rightPanel := g.rightAt(&g.now, b)
+	for p := p0; p < p1; p++ {
+		col := g.now.col + p*nr
+		t.Cols = min(nr, g.now.colEnd-col)
+		t.B = g.now.panels[rightAt+p*rightPanel:]
+		next := t.B[min(rightPanel, len(t.B)):]
+		for r := 0; r < rows; r += mr {
+			t.Rows = min(mr, rows-r)
+			t.C = c.at(r0+r, col)
+			if r < inPlace {
+				t.A, t.ARow, t.AStep = g.left.Data[(r0+r)*g.left.RowStep+b.k0:], g.left.RowStep, 1
+			} else {
+				t.A, t.ARow, t.AStep = left.data[(r-inPlace)/mr*left.panel:], left.row, left.step
+			}
+			t.Ahead = nil
+			if r/mr*kernel.AheadStep < nr && p+1 < p1 {
+				t.Ahead = next[r/mr*kernel.AheadStep*b.depth:]
+			}
+			g.kernel.Run(&t)
+		}
+	}
+}
+
+// packedLeft describes the packed rows of left: tiles panel elements apart, with the distances of
+// Tile.
+type packedLeft struct {
+	data             []float32
+	panel, row, step int
+}
+
+// packLeft packs some rows of left from r0 on.
+func (g *blocked) packLeft(packed []float32, r0, rows int, b depthBlock) packedLeft {
+	mr := g.kernel.MR
+	if g.leftRows {
+		pitch := b.depth + panel.LeftPad
+		g.left.PackRows(packed, pitch, r0, rows, b.k0, b.depth, mr)
+		return packedLeft{data: packed, panel: mr * pitch, row: pitch, step: 1}
+	}
+	// A cache line between the tiles keeps the lines that are filled together in different sets.
+	panel := b.depth*mr + panel.LeftPad
+	g.left.PackSteps(packed, panel, b.k0, b.depth, r0, r0+rows, mr)
+	return packedLeft{data: packed, panel: panel, row: 1, step: mr}
+}
+
+// Operand requires an operand of a product and returns op(X).
+func gemmOperand(v *host.Views, name string, t *tensor.Tensor, transposed bool) panel.Operand {
+	if !v.Stored(name, t) {
+		return panel.Operand{}
+	}
+	x, ok := panel.Of(t)
+	if !ok {
+		v.Decline("strides %v of %s %v, this impl serves rows of one pitch", t.Strides(), name, t.Shape())
+	}
+	if transposed {
+		x = x.Transposed()
+	}
+	return x
+}

@@ -1,0 +1,66 @@
+package host
+
+import (
+	"github.com/primus-fl/primus/ops/attention"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// Heads is a tensor viewed as vectors by sequence, position in the sequence and head. Its elements
+// are f32, in Data, or narrow, in Half.
+type Heads struct {
+	Data []float32
+	Half
+	Sequence, Step, Head int // distances
+}
+
+// From returns the elements from the first head of a step on.
+func (h *Heads) From(sequence, step int) []float32 { return h.Data[sequence*h.Sequence+step*h.Step:] }
+
+// at returns the index of the first element of a vector.
+func (h *Heads) at(sequence, step, head int) int {
+	return sequence*h.Sequence + step*h.Step + head*h.Head
+}
+
+// Widen copies the n vectors of d elements of a step to dst.
+func (h *Heads) Widen(dst []float32, sequence, step, n, d int) {
+	if h.Head == d {
+		n, d = 1, n*d
+	}
+	for i := range n {
+		h.Load(dst[i*d:][:d], h.at(sequence, step, i))
+	}
+}
+
+// Round copies src to the n vectors of d elements of a step.
+func (h *Heads) Round(src []float32, sequence, step, n, d int) {
+	if h.Head == d {
+		n, d = 1, n*d
+	}
+	for i := range n {
+		h.Store(h.at(sequence, step, i), src[i*d:][:d])
+	}
+}
+
+// Heads requires a dense last axis.
+func (v *Views) Heads(name string, t *tensor.Tensor, format attention.QKVFormat) Heads {
+	if !v.Stored(name, t) {
+		return Heads{}
+	}
+	strides := t.Strides()
+	last := len(strides) - 1
+	if t.Shape()[last] > 1 && strides[last] != 1 {
+		v.Decline("strides %v of %s %v, this impl serves a dense last axis", strides, name, t.Shape())
+		return Heads{}
+	}
+	h := Heads{Head: strides[last-1]}
+	h.Data, h.Half = ElementsOf(t)
+	switch format {
+	case attention.SBHD:
+		h.Step, h.Sequence = strides[0], strides[1]
+	case attention.BSHD:
+		h.Sequence, h.Step = strides[0], strides[1]
+	default:
+		h.Step = strides[0]
+	}
+	return h
+}

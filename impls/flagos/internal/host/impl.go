@@ -1,0 +1,16 @@
+package host
+
+import (
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// Impl returns the impl of an op for f32, bf16 and f16. The source of all impls adds what they have
+// in common.
+func Impl[A any](op *opregistry.Op[A], run opregistry.Func[A]) opregistry.Impl {
+	return opregistry.Impl{
+		Op: op, Run: run,
+		Support:     opregistry.Support{DTypes: []tensor.DType{tensor.F32, tensor.BF16, tensor.F16}},
+		Determinism: opregistry.DeterminismOfClass,
+	}
+}

@@ -1,0 +1,2 @@
+// Package loss holds the impls of cross entropy, forward and backward.
+package loss

@@ -1,0 +1,2 @@
+// Package moe holds the impls that bring tokens to the rows of their experts and back.
+package moe
