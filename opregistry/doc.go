@@ -47,6 +47,7 @@
 //	                          the product of those. A length may be a number, 2*h, or b+1, and cols>0
 //	                          must not be 0.
 //	(b*h)                     its number of elements, whatever the axes are
+//	contiguous                its elements are in row-major order without gaps
 //	?                         it may be nil
 //	?:gelu                    it is nil unless the argument gelu is true, or not nil
 //	!                         it may not be nil, in Schema.Where
@@ -54,8 +55,8 @@
 //	>0, >=1, finite, [0,1)    the values that a number may have
 //	len=n                     of a list of tensors: the name n stands for their number
 //
-// The lead operand is checked first, then the others in the order of the fields, so that it sets
-// the lengths that others are compared with.
+// Operands whose axes are described are checked first, because they set the lengths that others are
+// compared with: the lead operand, then the others in the order of the fields.
 //
 // A field that is a struct has an index and a name, and the fields of that struct have tags of their
 // own: their indexes are added to that of the field, and their names follow its name and a dot. An

@@ -41,8 +41,10 @@ type Param struct {
 	Shape  string
 	Given  string // "?" or "?:other" when the argument may be left out
 	MayBe  []string
-	Bound  string // of a number
-	Lists  []ListParam
+	// Contiguous says that the elements are in row-major order without gaps.
+	Contiguous bool
+	Bound      string // of a number
+	Lists      []ListParam
 
 	// Type is the type of the field, and Path leads to it from the argument struct, as for
 	// reflect.Value.FieldByIndex.

@@ -18,7 +18,7 @@ type plan struct {
 	numbers  []number
 	saved    int   // the offset of the record of a family, −1 without one
 	lead     int   // an operand, −1 without operands
-	order    []int // of checking: the lead operand, whose axes set the symbols, then the others
+	order    []int // of checking
 	lists    *listPlan
 	symbols  []string // of shapes; rows is the first
 	leading  bool     // a shape has ..
@@ -58,6 +58,7 @@ type operand struct {
 	over   uint64 // the operands that are written and may be the same view as this one
 	length int8   // the symbol for the number of tensors, −1
 	shape  shapeRule
+	packed bool // contiguous
 }
 
 // condition is a bool or what may be nil: an argument on which another one depends.
@@ -135,15 +136,26 @@ func compile(op string, t reflect.Type, where, lists string) *plan {
 	for i := range c.operands {
 		c.order = append(c.order, i)
 	}
-	if c.lead > 0 {
-		copy(c.order[1:], c.order[:c.lead])
-		c.order[0] = c.lead
-	}
+	slices.SortStableFunc(c.order, func(a, b int) int { return c.turn(a) - c.turn(b) })
 	for at := range c.order {
 		c.shapeOf(at)
 	}
+	c.bound()
 	c.singles = len(c.operands) <= fewOperands && !slices.ContainsFunc(c.operands, func(o operand) bool { return o.form != formOne })
 	return c.plan
+}
+
+// turn says when an operand is checked: those whose axes may set symbols come first, the lead operand
+// before the others, then those that only use symbols.
+func (c *compiler) turn(i int) int {
+	switch axes := strings.HasPrefix(c.specs[i].shape, "["); {
+	case axes && i == c.lead:
+		return 0
+	case axes:
+		return 1
+	default:
+		return 2
+	}
 }
 
 // items cuts "name words; name words" at its semicolons.
@@ -263,8 +275,8 @@ func (c *compiler) operand(p Param, o operand, s spec, prefix string) {
 	if s.dtypes == 0 && s.like == "" {
 		fault("operand %s has no dtype, want one such as compute or f32", p.Name)
 	}
-	o.access, o.dtypes, o.need = s.access, s.dtypes, s.needed
-	p.Access, p.Shape, p.MayBe = s.access.String(), s.shape, s.may
+	o.access, o.dtypes, o.need, o.packed = s.access, s.dtypes, s.needed, s.packed
+	p.Access, p.Shape, p.MayBe, p.Contiguous = s.access.String(), s.shape, s.may, s.packed
 	switch s.needed {
 	case needNever:
 		p.Given = "?"

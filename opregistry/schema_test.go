@@ -298,6 +298,26 @@ func TestWhere(t *testing.T) {
 	assert.NotZero(t, plain.Layout())
 }
 
+func TestContiguous(t *testing.T) {
+	t.Parallel()
+	type args struct {
+		Bits *tensor.Tensor `op:"0 bits read f32 (cols) contiguous"`
+		X    *tensor.Tensor `op:"1 x read f32 [cols]"`
+	}
+	op := newOp[args]()
+	x, err := tensor.FromSlice(make([]float32, 6), 6)
+	require.NoError(t, err)
+	every, err := x.AsStrided([]int{3}, []int{2}, 0)
+	require.NoError(t, err)
+	first, err := x.Slice(0, 0, 3)
+	require.NoError(t, err)
+
+	require.NoError(t, op.Validate(args{Bits: first, X: every}))
+	assert.ErrorContains(t, op.Validate(args{Bits: every, X: first}), "want a contiguous tensor")
+	assert.ErrorContains(t, op.Validate(args{Bits: x, X: first}), "want 3 elements (cols)", "an operand sets the symbols of one before it")
+	assert.True(t, op.Params()[0].Contiguous)
+}
+
 func TestWrongDescriptionsPanic(t *testing.T) {
 	t.Parallel()
 	type pair struct {
@@ -348,6 +368,11 @@ func TestWrongDescriptionsPanic(t *testing.T) {
 	refuse("operand a has no access, want read, write or update", func() {
 		newOp[struct {
 			A *tensor.Tensor `op:"0 a f32"`
+		}]()
+	})
+	refuse("operand a: no axis and no list has the length n of (n)", func() {
+		newOp[struct {
+			A *tensor.Tensor `op:"0 a read f32 (n)"`
 		}]()
 	})
 	refuse("operand a has no dtype, want one such as compute or f32", func() {

@@ -93,6 +93,35 @@ func (c *compiler) shapeOf(at int) {
 	}
 }
 
+// bound requires that the axes of an operand or the length of a list set each symbol of a number of
+// elements.
+func (c *compiler) bound() {
+	set := map[int8]bool{rowsSymbol: c.leading}
+	if c.lists != nil {
+		set[c.lists.length] = true
+	}
+	for i := range c.operands {
+		o := &c.operands[i]
+		set[o.length] = true
+		if o.shape.kind == axesShape {
+			for _, axis := range o.shape.axes {
+				for _, symbol := range axis.symbols {
+					set[symbol] = true
+				}
+			}
+		}
+	}
+	for i := range c.operands {
+		if r := &c.operands[i].shape; r.kind == countShape {
+			for _, symbol := range r.axes[0].symbols {
+				if !set[symbol] {
+					fault("operand %s: no axis and no list has the length %s of %s", c.operands[i].name, c.symbols[symbol], r.text)
+				}
+			}
+		}
+	}
+}
+
 // size reads a size such as 1, cols, cols>0, 2*h, b+1 or b*h*s.
 func (c *compiler) size(word string) size {
 	word, filled := strings.CutSuffix(word, ">0")

@@ -22,6 +22,7 @@ type spec struct {
 	may    []string
 	length string // of a list: the symbol for its number of tensors
 	lead   bool
+	packed bool   // contiguous
 	bound  string // of a number
 }
 
@@ -100,6 +101,8 @@ func (s *spec) apply(words []string) error {
 		switch kind, _, _ := strings.Cut(w, ":"); {
 		case w == "lead":
 			s.lead = true
+		case w == "contiguous":
+			s.packed = true
 		case w == "?":
 			s.needed = needNever
 		case w == "!":

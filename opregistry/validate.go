@@ -95,6 +95,9 @@ func (p *plan) checkTensor(c *Check, z *sizes, args unsafe.Pointer, o *operand, 
 			c.Fail(o.name, r.describe(p, z), "%v", t)
 		}
 	}
+	if o.packed && !t.IsContiguous() {
+		c.Fail(o.name, "a contiguous tensor", "%v", t)
+	}
 }
 
 // wrongPresence reports an operand that is given or missing where another argument says otherwise.
