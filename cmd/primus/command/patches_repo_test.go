@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -170,6 +171,27 @@ func TestPatchesPlanOfCheckout(t *testing.T) {
 	got := primus(t, "patches", "plan", "--config", plain, "--diff", scaled)
 	assert.Equal(t, 2, got.code)
 	assert.Contains(t, got.stderr, "--diff is about a checkout of Primus: want --repo DIR with it")
+}
+
+// What a plan takes for granted is said.
+func TestPatchesPlanSaysWhatItAssumes(t *testing.T) {
+	t.Parallel()
+	root, exp := primusTree(t), megatronExperiment(t, "seed: 1")
+	const defaults, standIn = "defaults of another version", "has no module post_trainer, so this is about pre_trainer"
+	for _, tt := range []struct {
+		args              []string
+		defaults, standIn bool
+	}{
+		{args: []string{"--backend-version", "0.16.0rc0"}},
+		{args: []string{"--backend-version", "0.17.0"}, defaults: true},
+		{args: []string{"--backend-version", "0.16.0", "--diff-version", "0.17"}, defaults: true},
+		{args: []string{"--posttrain"}, standIn: true},
+	} {
+		got := primus(t, append([]string{"patches", "plan", "--repo", root, "--config", exp}, tt.args...)...)
+		require.Zero(t, got.code, got.stderr)
+		assert.Equal(t, tt.defaults, strings.Contains(got.stderr, defaults), "%v: %s", tt.args, got.stderr)
+		assert.Equal(t, tt.standIn, strings.Contains(got.stderr, standIn), "%v: %s", tt.args, got.stderr)
+	}
 }
 
 func TestPatchesExplain(t *testing.T) {

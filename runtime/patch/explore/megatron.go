@@ -36,6 +36,18 @@ var defaultsOfMegatron = sync.OnceValue(func() map[string]any {
 	return defaults
 })
 
+// defaultsVersion is the version of Megatron-LM whose defaults are known.
+const defaultsVersion = "0.16"
+
+// DefaultsOf returns the version of the framework whose defaults stand for the parameters that a run does not set, and whether
+// that is the version of the run. Without a version, or where no defaults are needed, it is.
+func (r Run) DefaultsOf() (version string, same bool) {
+	if r.Backend != "megatron" || r.Version == "" {
+		return r.Version, true
+	}
+	return defaultsVersion, r.Version == defaultsVersion || strings.HasPrefix(r.Version, defaultsVersion+".")
+}
+
 // withDefaults returns the parameters that conditions of a phase see: from the phase setup on, those that the framework adds are
 // among them. They are known for Megatron; other frameworks add none that patches ask for and that are set.
 func withDefaults(run Run, phase string) map[string]any {

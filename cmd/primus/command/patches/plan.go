@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -109,6 +110,9 @@ func PlanOwn(ctx context.Context, prog cli.Program, run *experiments.RunOptions,
 	e, err := experiment.Load(s.Module, overrides)
 	if err != nil {
 		return nil, PlanView{}, err
+	}
+	if m, err := e.Module(s.Module); err == nil {
+		experiments.LogStandIn(slog.New(prog.Lines(prog.Err, slog.LevelWarn)), e, s.Module, m)
 	}
 	plan, err := experiments.PlanRun(ctx, prog, run, s, e)
 	if err != nil {

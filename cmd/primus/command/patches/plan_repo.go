@@ -74,6 +74,7 @@ func (o *RepoPlanOptions) run(prog cli.Program, opts *planOptions, module string
 	}
 	if o.diffVersion != "" {
 		other.Version = o.diffVersion
+		logDefaults(slog.New(prog.Lines(prog.Err, slog.LevelWarn)), other)
 	}
 	changes := explore.Diff(plan, c.Plan(other))
 	if format == cli.OutputJSON {
@@ -97,11 +98,13 @@ func (o *RepoPlanOptions) Experiment(prog cli.Program, experiment experiments.Op
 	if err != nil {
 		return explore.Run{}, err
 	}
-	experiments.LogReport(slog.New(prog.Lines(prog.Err, slog.LevelWarn)), e.Report)
+	log := slog.New(prog.Lines(prog.Err, slog.LevelWarn))
+	experiments.LogReport(log, e.Report)
 	m, err := e.Module(module)
 	if err != nil {
 		return explore.Run{}, err
 	}
+	experiments.LogStandIn(log, e, module, m)
 	run := explore.Run{
 		Backend: m.Framework, Version: o.Version, Model: m.Model, Module: m.Name, File: experiment.Config, Params: m.Params.Any(), Env: variablesOf(e),
 	}
@@ -117,7 +120,16 @@ func (o *RepoPlanOptions) Experiment(prog cli.Program, experiment experiments.Op
 			err = nil
 		}
 	}
+	logDefaults(log, run)
 	return run, err
+}
+
+// logDefaults says that the defaults of another version of the framework stand for the parameters that a run does not set.
+func logDefaults(log *slog.Logger, run explore.Run) {
+	if known, same := run.DefaultsOf(); !same {
+		log.Warn("parameters that the experiment does not set are taken to have the defaults of another version of the framework",
+			"framework", run.Backend, "version", run.Version, "defaults", known)
+	}
 }
 
 // variablesOf returns the variables of the process with those that an experiment sets.

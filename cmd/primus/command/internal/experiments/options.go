@@ -142,3 +142,10 @@ func LogReport(log *slog.Logger, report config.Report) {
 		log.Warn(c.String())
 	}
 }
+
+// LogStandIn says that an experiment lacks the module of a stage and another one is taken in its place.
+func LogStandIn(log *slog.Logger, e *config.Experiment, wanted string, taken *config.Module) {
+	if taken.Name != wanted {
+		log.Warn("the experiment has no module "+wanted+", so this is about "+taken.Name, "file", e.File)
+	}
+}
