@@ -29,7 +29,9 @@ var layers = []layer{
 	{root: "opmanager/policyfile", allowed: []string{"opmanager", "document"}},
 	{root: "opmanager", allowed: []string{"opregistry", "ops", "tensor"}},
 	{root: "impls", allowed: []string{"opregistry", "ops", "tensor", "device", "internal/kernel", "internal/parallel", "internal/philox"}, apart: true},
+	{root: "opbench", allowed: []string{"opregistry", "ops", "tensor", "device"}},
 	{root: "vendors/abi"},
+	{root: "vendors/plugin/check", allowed: []string{"vendors/plugin", "vendors/abi", "opbench", "opregistry", "ops", "tensor", "device", "internal/parallel"}},
 	{root: "vendors", allowed: []string{"vendors/abi", "vendors/loader", "vendors/internal/blas", "opregistry", "ops", "tensor", "device"}, apart: true},
 	{root: "runtime/config", allowed: []string{"document"}},
 	{root: "runtime/backend", allowed: []string{"runtime/config", "document", "opmanager", "device"}},
@@ -63,7 +65,7 @@ var leaves = []string{
 
 // forPrograms lists the folders that a program of the module may import.
 var forPrograms = []string{
-	"device", "document", "tensor", "opregistry", "ops", "opmanager", "impls", "vendors", "runtime", "metrics", "serve", "fleet", "internal", "examples",
+	"device", "document", "tensor", "opregistry", "ops", "opbench", "opmanager", "impls", "vendors", "runtime", "metrics", "serve", "fleet", "internal", "examples",
 }
 
 // layerOf returns the rule for a package.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/internal/buildinfo"
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 )
@@ -42,7 +43,7 @@ func newManCommand() *cobra.Command {
 func writeManual(root *cobra.Command, dir string) error {
 	root.DisableAutoGenTag = true
 	plainHelp(root)
-	v := cli.BuildVersion()
+	v := buildinfo.Read()
 	header := doc.GenManHeader{Section: "1", Source: "primus " + v.Version, Manual: "Primus-FL"}
 	if err := doc.GenManTree(root, &header, dir); err != nil {
 		return fmt.Errorf("write manual pages: %w", err)

@@ -18,6 +18,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/serve"
 	"github.com/primus-fl/primus/cmd/primus/command/train"
 	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/internal/buildinfo"
 	"github.com/primus-fl/primus/internal/escape"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/spf13/cobra"
@@ -106,7 +107,7 @@ Exit codes: 0 done, 1 failure, 2 usage or a wrong policy, 130 interrupted.`,
   primus config show --config exp.yaml --origin
   primus ops list
   primus ops explain generic_gemm`,
-		Version:       cli.BuildVersion().String(),
+		Version:       buildinfo.Read().String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cli.SubcommandOnly,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/internal/buildinfo"
 	"github.com/spf13/cobra"
 )
 
@@ -16,7 +17,7 @@ func newVersionCommand(prog cli.Program) *cobra.Command {
 		Example: "  primus version -o json",
 		Args:    cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			v := cli.BuildVersion()
+			v := buildinfo.Read()
 			if output == cli.OutputJSON {
 				return json.NewEncoder(prog.Out).Encode(v)
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
-	"github.com/primus-fl/primus/internal/benchmarks/opbench"
+	"github.com/primus-fl/primus/opbench"
 	"github.com/primus-fl/primus/ops/attention"
 )
 

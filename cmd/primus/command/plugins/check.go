@@ -4,15 +4,16 @@ import (
 	"fmt"
 	"io"
 	"path"
-	goruntime "runtime"
 	"strings"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/klauspost/cpuid/v2"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/impls/flagos"
+	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/internal/escape"
-	"github.com/primus-fl/primus/vendors/plugin"
+	"github.com/primus-fl/primus/vendors/plugin/check"
 	"github.com/spf13/cobra"
 )
 
@@ -51,7 +52,9 @@ the others are still checked. The exit code is 1 when something is wrong.`,
 			}
 			screen := &cli.Console{Out: prog.Err, Width: prog.Width}
 			defer screen.SetStatus("")
-			report, err := checkPlugin(cmd.Context(), args[0], opts, screen.SetStatus)
+			report, err := check.Plugin(cmd.Context(), args[0], check.Settings{
+				Command: []string{graph.Self(), "plugins", checkPart}, Ops: opts.op, Limit: opts.limit, Status: screen.SetStatus,
+			})
 			if err != nil {
 				return err
 			}
@@ -74,6 +77,21 @@ the others are still checked. The exit code is 1 when something is wrong.`,
 	return cmd
 }
 
+// checkPart is the command that checks a part of a plugin for `primus plugins check`.
+const checkPart = "check-child"
+
+func newPluginsCheckChildCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    checkPart + " [OP IMPL] FILE",
+		Short:  "Check a part of a plugin for primus plugins check",
+		Hidden: true,
+		Args:   cobra.RangeArgs(1, 3),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return check.Part(args, check.PartSettings{Reference: reference.Source(), Baseline: flagos.Source()})
+		},
+	}
+}
+
 func (o *checkOptions) check(cmd *cobra.Command) error {
 	if _, err := path.Match(o.op, ""); err != nil {
 		return cli.Usagef(cmd, "--op: got %q, want a name in which * stands for any letters", o.op)
@@ -87,39 +105,7 @@ func (o *checkOptions) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// checkReport is what `primus plugins check` found.
-type checkReport struct {
-	File    string      `json:"file"`
-	SHA256  string      `json:"sha256"`
-	Primus  cli.Version `json:"primus"`
-	CPU     string      `json:"cpu"`
-	Threads int         `json:"threads"`
-	pluginDescription
-	Checks []opCheck `json:"ops"`
-	Faults []string  `json:"faults"` // what is wrong, besides failed cases
-	Notes  []string  `json:"notes"`
-	Passed bool      `json:"passed"`
-}
-
-// newCheckReport begins the report on a file with what can be told without loading it.
-func newCheckReport(file string) (*checkReport, error) {
-	found, fault := plugin.Examine(file)
-	if found.SHA256 == "" {
-		return nil, fault
-	}
-	r := &checkReport{
-		File: file, SHA256: found.SHA256, Primus: cli.BuildVersion(), CPU: cpuid.CPU.BrandName,
-		Threads: goruntime.GOMAXPROCS(0), Checks: []opCheck{}, Faults: []string{}, Notes: []string{},
-	}
-	if fault != nil {
-		r.Faults = append(r.Faults, fault.Error())
-	} else if _, err := plugin.Inspect(file); err != nil {
-		r.Notes = append(r.Notes, "it would not be loaded from here: "+err.Error())
-	}
-	return r, nil
-}
-
-func printChecked(out io.Writer, r *checkReport, most int) error {
+func printChecked(out io.Writer, r *check.Report, most int) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "plugin   %s %s, ABI %s\n", cli.Dash(r.Name), cli.Dash(r.Version), cli.Dash(r.ABI))
 	fmt.Fprintf(&b, "file     %s\nsha256   %s\n", r.File, r.SHA256)
@@ -159,11 +145,11 @@ func printChecked(out io.Writer, r *checkReport, most int) error {
 	return err
 }
 
-func conformanceTable(checks []opCheck) table.Writer {
+func conformanceTable(checks []check.OpReport) table.Writer {
 	t := cli.NewTable(table.Row{"op", "impl", "dtype", "result", "served", "declined", "failed"}, 5, 6, 7)
 	for _, c := range checks {
 		if len(c.Results) == 0 {
-			t.AppendRow(table.Row{c.Op, c.Impl, "-", c.status(), "-", "-", "-"})
+			t.AppendRow(table.Row{c.Op, c.Impl, "-", c.Status(), "-", "-", "-"})
 		}
 		for _, r := range c.Results {
 			t.AppendRow(table.Row{c.Op, c.Impl, r.DType, r.Status(), r.Served, r.Declined, cli.Count(uint64(len(r.Failures)))})
@@ -172,7 +158,7 @@ func conformanceTable(checks []opCheck) table.Writer {
 	return t
 }
 
-func behaviourTable(checks []opCheck) table.Writer {
+func behaviourTable(checks []check.OpReport) table.Writer {
 	t := cli.NewTable(table.Row{"op", "impl", "flags", "threads", "bytes lost a call", "files left open"}, 5, 6)
 	for _, c := range checks {
 		threads, lost, files := "-", "-", "-"
@@ -187,13 +173,13 @@ func behaviourTable(checks []opCheck) table.Writer {
 	return t
 }
 
-func speedTable(checks []opCheck) table.Writer {
+func speedTable(checks []check.OpReport) table.Writer {
 	t := cli.NewTable(table.Row{"op", "impl", "case", "bytes", "µs a call", "flagos", "× flagos"}, 4, 5, 6, 7)
 	for _, c := range checks {
 		for _, s := range c.Speed {
 			flagos, ratio := "-", "-"
-			if s.Flagos > 0 {
-				flagos, ratio = fmt.Sprintf("%.2f", s.Flagos), fmt.Sprintf("%.2f", s.Flagos/s.Impl)
+			if s.Baseline > 0 {
+				flagos, ratio = fmt.Sprintf("%.2f", s.Baseline), fmt.Sprintf("%.2f", s.Baseline/s.Impl)
 			}
 			t.AppendRow(table.Row{c.Op, c.Impl, s.Case, s.Bytes, fmt.Sprintf("%.2f", s.Impl), flagos, ratio})
 		}

@@ -4,14 +4,15 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/vendors/plugin/check"
 	"github.com/stretchr/testify/assert"
 )
 
 // As everywhere, a ratio above 1 says that what the row is about is faster.
 func TestPluginsCheckSpeedIsRelativeToFlagos(t *testing.T) {
 	t.Parallel()
-	text := cli.Render(speedTable([]opCheck{{Op: "rmsnorm_fwd", Impl: "vendor.acme", Speed: []speedCheck{
-		{Case: "slow", Impl: 4, Flagos: 1}, {Case: "fast", Impl: 1, Flagos: 2}, {Case: "alone", Impl: 1},
+	text := cli.Render(speedTable([]check.OpReport{{Op: "rmsnorm_fwd", Impl: "vendor.acme", Speed: []check.Speed{
+		{Case: "slow", Impl: 4, Baseline: 1}, {Case: "fast", Impl: 1, Baseline: 2}, {Case: "alone", Impl: 1},
 	}}}))
 	assert.Contains(t, text, "× flagos")
 	assert.Regexp(t, `slow .* 0\.25\s*\n`, text)

@@ -10,6 +10,7 @@ import (
 	"github.com/primus-fl/primus/opregistry/opstest"
 	"github.com/primus-fl/primus/ops"
 	"github.com/primus-fl/primus/vendors/plugin"
+	"github.com/primus-fl/primus/vendors/plugin/check"
 	"github.com/primus-fl/primus/vendors/plugin/sandbox"
 )
 
@@ -37,7 +38,7 @@ func newPluginsProbeCommand() *cobra.Command {
 
 // tryOp calls an impl of a source in a few cases of the conformance kit.
 func tryOp(src opregistry.Source, impl opregistry.Impl, progress func(string)) (plugin.Trial, error) {
-	found, err := opstest.Try(subjectOf(src, impl), opstest.WithProgress(progress))
+	found, err := opstest.Try(check.SubjectOf(src, impl), opstest.WithProgress(progress))
 	return plugin.Trial(found), err
 }
 

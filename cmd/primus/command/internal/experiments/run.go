@@ -7,6 +7,7 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/internal/buildinfo"
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/train"
@@ -42,7 +43,7 @@ func (o *RunOptions) AddPlanFlags(flags *pflag.FlagSet) {
 func (o *RunOptions) Settings(e *config.Experiment, s Stage, log *slog.Logger) train.Settings {
 	return train.Settings{
 		Experiment: e, ModuleName: s.Module, Stage: s.name, Log: log, Filter: patch.ParseFilter(o.Patches),
-		StrictPatches: o.strictPatches, PrimusVersion: cli.BuildVersion().Version, DataPath: o.dataPath, BackendPath: o.backendPath,
+		StrictPatches: o.strictPatches, PrimusVersion: buildinfo.Read().Version, DataPath: o.dataPath, BackendPath: o.backendPath,
 		Grace: o.Grace,
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/fleet"
+	"github.com/primus-fl/primus/internal/buildinfo"
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
@@ -24,7 +25,7 @@ type fleetSettings struct {
 // Process returns the settings of a process that is no run.
 func (o *FleetFlags) Process() fleetSettings {
 	return fleetSettings{config: o.config(), identity: fleet.Identity{
-		Host: hostname(), PID: os.Getpid(), WorldSize: 1, Version: cli.BuildVersion().Version, Started: time.Now().UTC(),
+		Host: hostname(), PID: os.Getpid(), WorldSize: 1, Version: buildinfo.Read().Version, Started: time.Now().UTC(),
 	}}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/internal/buildinfo"
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
@@ -87,7 +88,7 @@ func MetricsOptions() fx.Option {
 			return metrics.TrainingSettings{PeakFLOPS: set.Metrics.peakFLOPS}
 		},
 		func() metrics.Build {
-			v := cli.BuildVersion()
+			v := buildinfo.Read()
 			return metrics.Build{Version: v.Version, Revision: v.Revision, GoVersion: v.Go}
 		},
 		metrics.NewDispatch, metrics.NewTraining, metrics.NewProcess, newMetricsOutput,

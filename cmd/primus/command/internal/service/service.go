@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/internal/buildinfo"
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
@@ -77,7 +77,7 @@ func newService(p serviceParams, lc fx.Lifecycle) *Service {
 	}
 	settings := serve.Settings{
 		Manager: p.Manager, Registry: p.Registry, Control: p.Control, Hub: p.Hub, Runs: shown, Archive: p.Set.Archive != nil, Log: p.Set.Log, Operator: p.Set.Operator,
-		Version: cli.BuildVersion().Version, Gatherer: p.Metrics,
+		Version: buildinfo.Read().Version, Gatherer: p.Metrics,
 		Plugins: func(context.Context) (any, error) { return p.Sources.Rows(), nil },
 		Backends: func(context.Context) (any, error) {
 			return ListBackends(graph.PlanParams{Backends: p.Backends, Patches: p.Patches})

@@ -1,4 +1,4 @@
-package plugins
+package check
 
 import (
 	"context"
@@ -10,9 +10,8 @@ import (
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/device/cpu"
-	"github.com/primus-fl/primus/impls/flagos"
-	"github.com/primus-fl/primus/internal/benchmarks/opbench"
 	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/opbench"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/opstest"
 	"github.com/primus-fl/primus/ops/attention"
@@ -23,26 +22,26 @@ import (
 const (
 	// shortestMeasured is what a call has to take to say something about a kernel: less is mostly the way to it.
 	shortestMeasured = 300 * time.Microsecond
-	mostMeasured     = 256 << 20 // bytes of operands
+	maxMeasured      = 256 << 20 // bytes of operands
 	measureSamples   = 50
 	measureLimit     = time.Second // of each impl
 )
 
-// speedCheck says how long a call takes, in microseconds.
-type speedCheck struct {
-	Case   string  `json:"case"`
-	Bytes  int     `json:"bytes"` // of all operands
-	Impl   float64 `json:"impl_us"`
-	Flagos float64 `json:"flagos_us,omitempty"`
+// Speed says how long a call takes, in microseconds.
+type Speed struct {
+	Case     string  `json:"case"`
+	Bytes    int     `json:"bytes"` // of all operands
+	Impl     float64 `json:"impl_us"`
+	Baseline float64 `json:"flagos_us,omitempty"`
 }
 
-// measure calls the op in turns with flagos, and keeps the shortest time of each.
-func (c *opChecker) measure() error {
+// measure calls the op in turns with the baseline, and keeps the shortest time of each.
+func (c *checker) measure() error {
 	pool := parallel.New(goruntime.GOMAXPROCS(0))
 	defer pool.Close()
 	exec := opregistry.NewExec(pool, device.DefaultStream)
 	reg := opregistry.NewRegistry()
-	if err := errors.Join(reg.Register(flagos.Source()), reg.Register(c.source)); err != nil {
+	if err := errors.Join(reg.Register(c.Baseline), reg.Register(c.source)); err != nil {
 		return err
 	}
 	for _, d := range c.found.servedDTypes() {
@@ -65,8 +64,8 @@ func (c *opChecker) measure() error {
 
 // measureGrowing measures cases of a growing size until a call takes long enough. It returns nil when the impl declines
 // them.
-func (c *opChecker) measureGrowing(d tensor.DType, snap *opregistry.Snapshot, exec *opregistry.Exec) (*speedCheck, error) {
-	var found *speedCheck
+func (c *checker) measureGrowing(d tensor.DType, snap *opregistry.Snapshot, exec *opregistry.Exec) (*Speed, error) {
+	var found *Speed
 	for size := 256; ; size *= 2 {
 		next, err := c.measureSize(d, size, snap, exec)
 		if err != nil || next == nil {
@@ -74,17 +73,17 @@ func (c *opChecker) measureGrowing(d tensor.DType, snap *opregistry.Snapshot, ex
 		}
 		found = next
 		fastest := found.Impl
-		if found.Flagos > 0 {
-			fastest = min(fastest, found.Flagos)
+		if found.Baseline > 0 {
+			fastest = min(fastest, found.Baseline)
 		}
-		if fastest >= 1e6*shortestMeasured.Seconds() || 4*found.Bytes > mostMeasured {
+		if fastest >= 1e6*shortestMeasured.Seconds() || 4*found.Bytes > maxMeasured {
 			return found, nil
 		}
 	}
 }
 
 // measureSize measures a case of one size.
-func (c *opChecker) measureSize(d tensor.DType, size int, snap *opregistry.Snapshot, exec *opregistry.Exec) (found *speedCheck, err error) {
+func (c *checker) measureSize(d tensor.DType, size int, snap *opregistry.Snapshot, exec *opregistry.Exec) (found *Speed, err error) {
 	maker := opbench.NewMaker(cpu.New(), d)
 	defer func() { err = errors.Join(err, maker.Close()) }()
 	work, ok, err := sizedCase(maker, c.name.Op, size)
@@ -92,8 +91,8 @@ func (c *opChecker) measureSize(d tensor.DType, size int, snap *opregistry.Snaps
 		return nil, err
 	}
 	op, _ := snap.Index(c.name.Op)
-	impls := slices.DeleteFunc(slices.Clone(snap.Impls(op)), func(e opregistry.Entry) bool { return e.ID != c.name.ID && e.ID != flagos.ID })
-	found = &speedCheck{Case: fmt.Sprintf("%v/%s", d, work.Shape), Bytes: int(work.Bytes)}
+	impls := slices.DeleteFunc(slices.Clone(snap.Impls(op)), func(e opregistry.Entry) bool { return e.ID != c.name.ID && e.Source != c.Baseline.Name })
+	found = &Speed{Case: fmt.Sprintf("%v/%s", d, work.Shape), Bytes: int(work.Bytes)}
 	// This is a child process, which its parent ends when it is to end.
 	for _, r := range opbench.Measure(context.Background(), work, snap, impls, exec, opbench.Settings{Repeat: measureSamples, Budget: measureLimit}) {
 		switch {
@@ -103,7 +102,7 @@ func (c *opChecker) measureSize(d tensor.DType, size int, snap *opregistry.Snaps
 		case r.Impl == c.name.ID:
 			found.Impl = 1e6 * slices.Min(r.Samples).Seconds()
 		default:
-			found.Flagos = 1e6 * slices.Min(r.Samples).Seconds()
+			found.Baseline = 1e6 * slices.Min(r.Samples).Seconds()
 		}
 	}
 	return found, nil
@@ -129,14 +128,14 @@ func sizedCase(m *opbench.Maker, op string, size int) (work opbench.Case, ok boo
 }
 
 // measureLargest measures the largest case of the conformance kit.
-func (c *opChecker) measureLargest(d tensor.DType, exec *opregistry.Exec) (*speedCheck, error) {
+func (c *checker) measureLargest(d tensor.DType, exec *opregistry.Exec) (*Speed, error) {
 	subjects := []opstest.Subject{c.subject}
-	if rival, ok := implOf(flagos.Source(), implName{c.name.Op, flagos.ID}); ok {
-		subjects = append(subjects, subjectOf(flagos.Source(), rival))
+	if rival, ok := implFor(c.Baseline, c.name.Op); ok {
+		subjects = append(subjects, SubjectOf(c.Baseline, rival))
 	}
 	work, err := opstest.Largest(d, subjects...)
 	if work == nil && err == nil {
-		work, err = opstest.Largest(d, c.subject) // flagos declines this dtype
+		work, err = opstest.Largest(d, c.subject) // the baseline declines this dtype
 	}
 	if work == nil || err != nil {
 		return nil, err
@@ -154,9 +153,9 @@ func (c *opChecker) measureLargest(d tensor.DType, exec *opregistry.Exec) (*spee
 			}
 		}
 	}
-	found := &speedCheck{Case: work[0].Case, Bytes: work[0].Bytes, Impl: best[0].Seconds() * 1e6}
+	found := &Speed{Case: work[0].Case, Bytes: work[0].Bytes, Impl: best[0].Seconds() * 1e6}
 	if len(best) > 1 {
-		found.Flagos = best[1].Seconds() * 1e6
+		found.Baseline = best[1].Seconds() * 1e6
 	}
 	return found, nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/primus-fl/primus/device/cpu"
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/impls/reference"
-	"github.com/primus-fl/primus/internal/benchmarks/opbench"
+	"github.com/primus-fl/primus/opbench"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/attention"
 	"github.com/primus-fl/primus/ops/norm"

@@ -1,4 +1,4 @@
-package plugins
+package check
 
 import (
 	"fmt"
@@ -15,18 +15,18 @@ const (
 	leakWindows = 3
 	callsOfLeak = 10_000 // in a window, or as many as fit into leakLimit
 	leakLimit   = 10 * time.Second
-	mostLost    = 16 // bytes a call
+	maxLost     = 16 // bytes a call
 )
 
-// leakCheck says what calls leave behind.
-type leakCheck struct {
+// Leaks says what calls leave behind.
+type Leaks struct {
 	Calls        int `json:"calls"`
 	BytesPerCall int `json:"bytes_per_call"` // of the process
 	Files        int `json:"files"`          // that are open and were not before
 }
 
 // leak makes many calls and watches the memory of the process. What grows in every window of calls is lost.
-func (c *opChecker) leak() error {
+func (c *checker) leak() error {
 	for _, d := range c.found.servedDTypes() {
 		c.step("%d calls in %v", leakWindows*callsOfLeak, d)
 		work, err := opstest.Smallest(d, c.subject)
@@ -52,7 +52,7 @@ func (c *opChecker) leak() error {
 		if before == 0 {
 			return nil // a system that does not tell
 		}
-		found := &leakCheck{}
+		found := &Leaks{}
 		for window := range leakWindows {
 			n, err := run(callsOfLeak)
 			if err != nil {
@@ -71,7 +71,7 @@ func (c *opChecker) leak() error {
 		found.Files = max(openFiles()-files, 0)
 		c.found.Leaks = found
 		switch {
-		case found.BytesPerCall > mostLost:
+		case found.BytesPerCall > maxLost:
 			return fmt.Errorf("%d calls of case %s lost memory, %d bytes a call", found.Calls, work[0].Case, found.BytesPerCall)
 		case found.Files > found.Calls/100:
 			return fmt.Errorf("%d calls of case %s left %d files open", found.Calls, work[0].Case, found.Files)

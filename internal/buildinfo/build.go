@@ -1,24 +1,22 @@
-package cli
+package buildinfo
 
 import (
 	goruntime "runtime"
 	"runtime/debug"
 	"strings"
-
-	"github.com/primus-fl/primus/internal/buildinfo"
 )
 
-// Version is what the program knows about its build.
-type Version struct {
+// Build is what a program knows about its build.
+type Build struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
 
-// BuildVersion returns what the program knows about its build.
-func BuildVersion() Version {
-	v := Version{Version: buildinfo.Version(), Go: goruntime.Version(), Platform: goruntime.GOOS + "/" + goruntime.GOARCH}
+// Read returns what the program knows about its build.
+func Read() Build {
+	v := Build{Version: Version(), Go: goruntime.Version(), Platform: goruntime.GOOS + "/" + goruntime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return v
@@ -31,8 +29,8 @@ func BuildVersion() Version {
 	return v
 }
 
-// String returns the version as one line.
-func (v Version) String() string {
+// String returns the build as one line.
+func (v Build) String() string {
 	parts := []string{"primus"}
 	for _, part := range []string{v.Version, v.Revision, v.Go, v.Platform} {
 		if part != "" {

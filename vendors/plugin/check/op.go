@@ -1,4 +1,4 @@
-package plugins
+package check
 
 import (
 	"errors"
@@ -9,11 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/primus-fl/primus/device"
-	"github.com/primus-fl/primus/impls/flagos"
-	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opregistry/opstest"
 	"github.com/primus-fl/primus/ops"
@@ -23,23 +19,21 @@ import (
 	"github.com/primus-fl/primus/vendors/plugin/sandbox"
 )
 
-// checkChild is the command that checks a part of a plugin for `primus plugins check`.
-const checkChild = "check-child"
-
-// opCheck is what was found about one op of a plugin.
-type opCheck struct {
+// OpReport is what was found about one op of a plugin.
+type OpReport struct {
 	Op          string           `json:"op"`
 	Impl        string           `json:"impl_id"`
 	Flags       []string         `json:"flags"`
 	Unavailable string           `json:"unavailable,omitempty"` // why it cannot run on this machine
 	Results     []opstest.Result `json:"conformance"`
-	Together    *togetherCheck   `json:"together,omitempty"`
-	Leaks       *leakCheck       `json:"leaks,omitempty"`
-	Speed       []speedCheck     `json:"speed,omitempty"`
+	Together    *Together        `json:"together,omitempty"`
+	Leaks       *Leaks           `json:"leaks,omitempty"`
+	Speed       []Speed          `json:"speed,omitempty"`
 	Faults      []string         `json:"faults,omitempty"` // what is wrong, besides failed cases
 }
 
-func (c *opCheck) status() string {
+// Status says in words why there are no results.
+func (c *OpReport) Status() string {
 	if c.Unavailable != "" {
 		return "not available"
 	}
@@ -47,7 +41,7 @@ func (c *opCheck) status() string {
 }
 
 // servedDTypes are the storage dtypes of which all cases were right.
-func (c *opCheck) servedDTypes() []tensor.DType {
+func (c *OpReport) servedDTypes() []tensor.DType {
 	var served []tensor.DType
 	for _, r := range c.Results {
 		if r.Status() == "pass" {
@@ -57,72 +51,61 @@ func (c *opCheck) servedDTypes() []tensor.DType {
 	return served
 }
 
-func newPluginsCheckChildCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:    checkChild + " [OP IMPL] FILE",
-		Short:  "Check a part of a plugin for primus plugins check",
-		Hidden: true,
-		Args:   cobra.RangeArgs(1, 3),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return sandbox.Report(func(host *sandbox.Reporter) error { return checkPart(args, host) })
-		},
-	}
-}
-
 // checkPart opens a plugin and describes it, or checks one of its ops.
-func checkPart(args []string, host *sandbox.Reporter) error {
+func checkPart(args []string, set PartSettings, host *sandbox.Reporter) error {
 	p, err := plugin.Open(args[len(args)-1], plugin.Settings{Ops: ops.All(), Before: host.Step})
 	if err != nil {
-		return host.Say(checkMessage{Fault: err.Error()})
+		return host.Say(message{Fault: err.Error()})
 	}
 	if len(args) < 3 {
-		found, err := describePlugin(p)
+		found, err := describe(p, set)
 		if err != nil {
-			return host.Say(checkMessage{Fault: err.Error()})
+			return host.Say(message{Fault: err.Error()})
 		}
-		return host.Say(checkMessage{Description: found})
+		return host.Say(message{Description: found})
 	}
-	c := &opChecker{plugin: p, source: p.Source(), name: implName{args[0], args[1]}, host: host}
+	c := &checker{PartSettings: set, plugin: p, source: p.Source(), name: name{args[0], args[1]}, host: host}
 	return c.run()
 }
 
-func describePlugin(p *plugin.Plugin) (*described, error) {
+func describe(p *plugin.Plugin, set PartSettings) (*described, error) {
 	src := p.Source()
 	reg := opregistry.NewRegistry()
-	for _, s := range []opregistry.Source{flagos.Source(), reference.Source(), src} {
+	for _, s := range []opregistry.Source{set.Baseline, set.Reference, src} {
 		if err := reg.Register(s); err != nil {
 			return nil, err
 		}
 	}
-	d := &described{pluginDescription: pluginDescription{Name: p.Name(), Version: p.Version(), ABI: p.ABI(), LeftOut: p.Left()}}
+	d := &described{Description: Description{Name: p.Name(), Version: p.Version(), ABI: p.ABI(), LeftOut: p.Left()}}
 	for _, i := range src.Impls {
-		d.Impls = append(d.Impls, implName{i.Op.Name(), i.ID})
+		d.Impls = append(d.Impls, name{i.Op.Name(), i.ID})
 	}
 	return d, nil
 }
 
-// opChecker checks one op of a plugin.
-type opChecker struct {
+// checker checks one op of a plugin.
+type checker struct {
+	PartSettings
 	plugin *plugin.Plugin
 	source opregistry.Source
-	name   implName
+	name   name
 	host   *sandbox.Reporter
 
 	impl    opregistry.Impl
 	subject opstest.Subject
 	flags   uint32
-	found   opCheck
+	found   OpReport
 }
 
 // run tells what was found after each part, because the next one may be the last.
-func (c *opChecker) run() error {
+func (c *checker) run() error {
 	impl, ok := implOf(c.source, c.name)
 	if !ok {
-		return c.host.Say(checkMessage{Fault: fmt.Sprintf("the plugin has no impl %q of op %q any more", c.name.ID, c.name.Op)})
+		return c.host.Say(message{Fault: fmt.Sprintf("the plugin has no impl %q of op %q any more", c.name.ID, c.name.Op)})
 	}
 	c.impl, c.flags = impl, c.plugin.Flags(c.name.Op, c.name.ID)
-	c.subject = subjectOf(c.source, impl)
-	c.found = opCheck{Op: c.name.Op, Impl: c.name.ID, Flags: flagWords(c.flags)}
+	c.subject = SubjectOf(c.source, impl)
+	c.found = OpReport{Op: c.name.Op, Impl: c.name.ID, Flags: flagWords(c.flags)}
 	if err := impl.Available(); err != nil {
 		c.found.Unavailable = err.Error()
 		return c.tell()
@@ -141,7 +124,7 @@ func (c *opChecker) run() error {
 
 // keepControl refuses ops that change the floating-point environment. That is undone here, but the vendor's own tests may
 // have passed because of it.
-func (c *opChecker) keepControl() error {
+func (c *checker) keepControl() error {
 	if changes := c.plugin.Control(); len(changes) > 0 {
 		return errors.New(strings.Join(changes, "; "))
 	}
@@ -149,13 +132,13 @@ func (c *opChecker) keepControl() error {
 }
 
 // tell says what was found so far.
-func (c *opChecker) tell() error { return c.host.Say(checkMessage{Check: &c.found}) }
+func (c *checker) tell() error { return c.host.Say(message{Check: &c.found}) }
 
-func (c *opChecker) step(format string, args ...any) { c.host.Step(fmt.Sprintf(format, args...)) }
+func (c *checker) step(format string, args ...any) { c.host.Step(fmt.Sprintf(format, args...)) }
 
 // conform runs the conformance kit.
-func (c *opChecker) conform() error {
-	oracle, ok := implOf(reference.Source(), implName{c.name.Op, reference.ID})
+func (c *checker) conform() error {
+	oracle, ok := implFor(c.Reference, c.name.Op)
 	if !ok {
 		return fmt.Errorf("op %q has no reference to be compared with", c.name.Op)
 	}
@@ -182,8 +165,8 @@ func (c *opChecker) conform() error {
 	return nil
 }
 
-// togetherCheck says how many threads made how many calls at the same time.
-type togetherCheck struct {
+// Together says how many threads made how many calls at the same time.
+type Together struct {
 	Callers int `json:"callers"`
 	Calls   int `json:"calls"`
 }
@@ -195,7 +178,7 @@ const (
 
 // hammer calls the op from many goroutines, each with operands of its own, and compares each result with that of a call
 // alone.
-func (c *opChecker) hammer() error {
+func (c *checker) hammer() error {
 	for _, d := range c.found.servedDTypes() {
 		callers := 2 * max(2, goruntime.GOMAXPROCS(0))
 		subjects := slices.Repeat([]opstest.Subject{c.subject}, callers+1)
@@ -233,7 +216,7 @@ func (c *opChecker) hammer() error {
 			return fmt.Errorf("beside other calls: case %s: %w", work[0].Case, errs[slices.IndexFunc(errs, func(err error) bool { return err != nil })])
 		}
 		if c.found.Together == nil {
-			c.found.Together = &togetherCheck{Callers: callers}
+			c.found.Together = &Together{Callers: callers}
 		}
 		for _, n := range calls {
 			c.found.Together.Calls += n
@@ -242,8 +225,17 @@ func (c *opChecker) hammer() error {
 	return nil
 }
 
+// implFor returns the first impl that a source has for an op.
+func implFor(src opregistry.Source, op string) (opregistry.Impl, bool) {
+	i := slices.IndexFunc(src.Impls, func(i opregistry.Impl) bool { return i.Op.Name() == op })
+	if i < 0 {
+		return opregistry.Impl{}, false
+	}
+	return src.Impls[i], true
+}
+
 // implOf returns the impl of a source with this name.
-func implOf(src opregistry.Source, name implName) (opregistry.Impl, bool) {
+func implOf(src opregistry.Source, name name) (opregistry.Impl, bool) {
 	for _, i := range src.Impls {
 		if i.Op.Name() == name.Op && i.ID == name.ID {
 			return i, true
@@ -252,8 +244,8 @@ func implOf(src opregistry.Source, name implName) (opregistry.Impl, bool) {
 	return opregistry.Impl{}, false
 }
 
-// subjectOf returns an impl with the one that writes the saved state it reads.
-func subjectOf(src opregistry.Source, impl opregistry.Impl) opstest.Subject {
+// SubjectOf returns an impl with the one that writes the saved state it reads.
+func SubjectOf(src opregistry.Source, impl opregistry.Impl) opstest.Subject {
 	s := opstest.Subject{Impl: impl}
 	if forward, ok := opstest.Forward(src, impl); ok {
 		s.Forward = &forward
