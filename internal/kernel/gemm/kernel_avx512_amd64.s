@@ -26,7 +26,7 @@
 	VFMADD231PS  Z24, t, z0  \
 	VFMADD231PS  Z25, t, z1
 
-// A column of A times a row of B.
+// COLUMNmBYn adds a column of A times a row of B to m×n sums.
 #define COLUMN8BY48(a0, a1, a2, a3, a4, a5, a6, a7) \
 	FMA3(a0, Z27, Z0, Z1, Z2) \
 	FMA3(a1, Z28, Z3, Z4, Z5) \
@@ -200,20 +200,136 @@
 	NEXT \
 	op(Z22, Z23)
 
+// LOADn loads n elements of a row of B.
+#define LOAD48(at) \
+	VMOVUPS (at)(BX), Z24     \
+	VMOVUPS (at+64)(BX), Z25  \
+	VMOVUPS (at+128)(BX), Z26
+
+#define LOAD32(at) \
+	VMOVUPS (at)(BX), Z24    \
+	VMOVUPS (at+64)(BX), Z25
+
+#define LOAD16(at) VMOVUPS (at)(BX), Z24
+
+// DENSEm passes a column of A to COLUMNmBYn where the rows of A are dense, and ADVANCEm goes on by
+// bytes in them.
+#define DENSE8(column, at) \
+	column(at(SI), at(SI)(R8*1), at(SI)(R8*2), at(SI)(R11*1), at(R9), at(R9)(R8*1), at(R9)(R8*2), at(R9)(R11*1))
+#define DENSE12(column, at) \
+	column(at(SI), at(SI)(R8*1), at(SI)(R8*2), at(SI)(R11*1), at(R9), at(R9)(R8*1), at(R9)(R8*2), at(R9)(R11*1), at(R10), at(R10)(R8*1), at(R10)(R8*2), at(R10)(R11*1))
+
+#define ADVANCE8(bytes) \
+	ADDQ $bytes, SI \
+	ADDQ $bytes, R9
+#define ADVANCE12(bytes) \
+	ADDQ $bytes, SI  \
+	ADDQ $bytes, R9  \
+	ADDQ $bytes, R10
+
+// STEPm does so where the columns of A are dense.
+#define STEP8(column) \
+	column(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI))
+#define STEP12(column) \
+	column(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI), 32(SI), 36(SI), 40(SI), 44(SI))
+
+// AHEAD prefetches for four or for two steps of the loops, NOTHING where it does not pay.
+#define AHEAD4 \
+	PREFETCHT1 (R13)     \
+	PREFETCHT1 64(R13)   \
+	ADDQ       $128, R13
+#define AHEAD2 \
+	PREFETCHT1 (R13)    \
+	ADDQ       $64, R13
+#define NOTHING
+
+// LOOPS adds up CX steps and goes on to store. A row of B has so many bytes in its panel; the last
+// arguments are the labels.
+#define LOOPS(load, column, bytes, dense, advance, stepOf, ahead4, ahead2, rows, rest, row, steps, pair, step) \
+	CMPQ R12, $4         \
+	JNE  steps           \
+	SUBQ $4, CX          \
+	JLT  rest            \
+rows:                    \
+	ahead4               \
+	load(0)              \
+	dense(column, 0)     \
+	load(bytes)          \
+	dense(column, 4)     \
+	load(2*bytes)        \
+	dense(column, 8)     \
+	load(3*bytes)        \
+	dense(column, 12)    \
+	ADDQ $(4*bytes), BX  \
+	advance(16)          \
+	SUBQ $4, CX          \
+	JGE  rows            \
+rest:                    \
+	ADDQ $4, CX          \
+	JEQ  store           \
+row:                     \
+	load(0)              \
+	dense(column, 0)     \
+	ADDQ $bytes, BX      \
+	advance(4)           \
+	DECQ CX              \
+	JNE  row             \
+	JMP  store           \
+steps:                   \
+	SUBQ $2, CX          \
+	JLT  step            \
+pair:                    \
+	ahead2               \
+	load(0)              \
+	stepOf(column)       \
+	ADDQ R12, SI         \
+	load(bytes)          \
+	stepOf(column)       \
+	ADDQ R12, SI         \
+	ADDQ $(2*bytes), BX  \
+	SUBQ $2, CX          \
+	JGE  pair            \
+step:                    \
+	ADDQ $2, CX          \
+	JEQ  store           \
+	load(0)              \
+	stepOf(column)       \
+	JMP  store
+
+// ARGUMENTS takes the operands of a tile and their distances in bytes.
+#define ARGUMENTS \
+	MOVQ t+0(FP), AX         \
+	MOVQ Tile_A(AX), SI      \
+	MOVQ Tile_ARow(AX), R8   \
+	MOVQ Tile_AStep(AX), R12 \
+	MOVQ Tile_B(AX), BX      \
+	MOVQ Tile_C(AX), DI      \
+	MOVQ Tile_CRow(AX), DX   \
+	SHLQ $2, R8              \
+	SHLQ $2, R12             \
+	SHLQ $2, DX              \
+	LEAQ (R8)(R8*2), R11     \
+	LEAQ (SI)(R8*4), R9
+
+// STORE computes C from the sums.
+#define STORE(rows, set, update) \
+	VBROADCASTSS Tile_Alpha(AX), Z30 \
+	VBROADCASTSS Tile_Beta(AX), Z31  \
+	MOVQ         Tile_Rows(AX), CX   \
+	MOVL         Tile_Beta(AX), R13  \
+	SHLL         $1, R13             \
+	JNE          more                \
+	rows(set)                        \
+	JMP          done                \
+more:                                \
+	rows(update)                     \
+done:                                \
+	VZEROUPPER                       \
+	RET
+
 // func gemm8x48AVX512(t *Tile)
 TEXT ·gemm8x48AVX512(SB), NOSPLIT, $0-8
-	MOVQ t+0(FP), AX
-	MOVQ Tile_A(AX), SI
-	MOVQ Tile_ARow(AX), R8
-	MOVQ Tile_AStep(AX), R12
-	MOVQ Tile_B(AX), BX
-	MOVQ Tile_C(AX), DI
-	MOVQ Tile_CRow(AX), DX
-	SHLQ $2, R8
-	SHLQ $2, R12
-	SHLQ $2, DX
-	LEAQ (R8)(R8*2), R11
-	LEAQ (SI)(R8*4), R9
+	ARGUMENTS
 
 	// The masks of the columns.
 	MOVQ  Tile_Cols(AX), CX
@@ -252,236 +368,20 @@ near:
 	MOVQ    Tile_Ahead(AX), R13
 	TESTQ   R13, R13
 	CMOVQEQ BX, R13
-
-	CMPQ R12, $4
-	JNE  steps48
-	SUBQ $4, CX
-	JLT  rest48
-
-rows48:
-	PREFETCHT1 (R13)
-	PREFETCHT1 64(R13)
-	VMOVUPS 0(BX), Z24
-	VMOVUPS 64(BX), Z25
-	VMOVUPS 128(BX), Z26
-	COLUMN8BY48(0(SI), 0(SI)(R8*1), 0(SI)(R8*2), 0(SI)(R11*1), 0(R9), 0(R9)(R8*1), 0(R9)(R8*2), 0(R9)(R11*1))
-	VMOVUPS 192(BX), Z24
-	VMOVUPS 256(BX), Z25
-	VMOVUPS 320(BX), Z26
-	COLUMN8BY48(4(SI), 4(SI)(R8*1), 4(SI)(R8*2), 4(SI)(R11*1), 4(R9), 4(R9)(R8*1), 4(R9)(R8*2), 4(R9)(R11*1))
-	VMOVUPS 384(BX), Z24
-	VMOVUPS 448(BX), Z25
-	VMOVUPS 512(BX), Z26
-	COLUMN8BY48(8(SI), 8(SI)(R8*1), 8(SI)(R8*2), 8(SI)(R11*1), 8(R9), 8(R9)(R8*1), 8(R9)(R8*2), 8(R9)(R11*1))
-	VMOVUPS 576(BX), Z24
-	VMOVUPS 640(BX), Z25
-	VMOVUPS 704(BX), Z26
-	COLUMN8BY48(12(SI), 12(SI)(R8*1), 12(SI)(R8*2), 12(SI)(R11*1), 12(R9), 12(R9)(R8*1), 12(R9)(R8*2), 12(R9)(R11*1))
-	ADDQ $768, BX
-	ADDQ $16, SI
-	ADDQ $16, R9
-	ADDQ $128, R13
-	SUBQ $4, CX
-	JGE  rows48
-
-rest48:
-	ADDQ $4, CX
-	JEQ  store
-
-row48:
-	VMOVUPS 0(BX), Z24
-	VMOVUPS 64(BX), Z25
-	VMOVUPS 128(BX), Z26
-	COLUMN8BY48(0(SI), 0(SI)(R8*1), 0(SI)(R8*2), 0(SI)(R11*1), 0(R9), 0(R9)(R8*1), 0(R9)(R8*2), 0(R9)(R11*1))
-	ADDQ $192, BX
-	ADDQ $4, SI
-	ADDQ $4, R9
-	DECQ CX
-	JNE  row48
-	JMP  store
-
-steps48:
-	SUBQ $2, CX
-	JLT  step48
-
-pair48:
-	PREFETCHT1 (R13)
-	VMOVUPS 0(BX), Z24
-	VMOVUPS 64(BX), Z25
-	VMOVUPS 128(BX), Z26
-	COLUMN8BY48(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI))
-	ADDQ R12, SI
-	VMOVUPS 192(BX), Z24
-	VMOVUPS 256(BX), Z25
-	VMOVUPS 320(BX), Z26
-	COLUMN8BY48(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI))
-	ADDQ R12, SI
-	ADDQ $384, BX
-	ADDQ $64, R13
-	SUBQ $2, CX
-	JGE  pair48
-
-step48:
-	ADDQ $2, CX
-	JEQ  store
-	VMOVUPS 0(BX), Z24
-	VMOVUPS 64(BX), Z25
-	VMOVUPS 128(BX), Z26
-	COLUMN8BY48(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI))
-	JMP  store
+	LOOPS(LOAD48, COLUMN8BY48, 192, DENSE8, ADVANCE8, STEP8, AHEAD4, AHEAD2, rows48, rest48, row48, steps48, pair48, step48)
 
 wide32:
-	CMPQ R12, $4
-	JNE  steps32
-	SUBQ $4, CX
-	JLT  rest32
-
-rows32:
-	VMOVUPS 0(BX), Z24
-	VMOVUPS 64(BX), Z25
-	COLUMN8BY32(0(SI), 0(SI)(R8*1), 0(SI)(R8*2), 0(SI)(R11*1), 0(R9), 0(R9)(R8*1), 0(R9)(R8*2), 0(R9)(R11*1))
-	VMOVUPS 192(BX), Z24
-	VMOVUPS 256(BX), Z25
-	COLUMN8BY32(4(SI), 4(SI)(R8*1), 4(SI)(R8*2), 4(SI)(R11*1), 4(R9), 4(R9)(R8*1), 4(R9)(R8*2), 4(R9)(R11*1))
-	VMOVUPS 384(BX), Z24
-	VMOVUPS 448(BX), Z25
-	COLUMN8BY32(8(SI), 8(SI)(R8*1), 8(SI)(R8*2), 8(SI)(R11*1), 8(R9), 8(R9)(R8*1), 8(R9)(R8*2), 8(R9)(R11*1))
-	VMOVUPS 576(BX), Z24
-	VMOVUPS 640(BX), Z25
-	COLUMN8BY32(12(SI), 12(SI)(R8*1), 12(SI)(R8*2), 12(SI)(R11*1), 12(R9), 12(R9)(R8*1), 12(R9)(R8*2), 12(R9)(R11*1))
-	ADDQ $768, BX
-	ADDQ $16, SI
-	ADDQ $16, R9
-	SUBQ $4, CX
-	JGE  rows32
-
-rest32:
-	ADDQ $4, CX
-	JEQ  store
-
-row32:
-	VMOVUPS 0(BX), Z24
-	VMOVUPS 64(BX), Z25
-	COLUMN8BY32(0(SI), 0(SI)(R8*1), 0(SI)(R8*2), 0(SI)(R11*1), 0(R9), 0(R9)(R8*1), 0(R9)(R8*2), 0(R9)(R11*1))
-	ADDQ $192, BX
-	ADDQ $4, SI
-	ADDQ $4, R9
-	DECQ CX
-	JNE  row32
-	JMP  store
-
-steps32:
-	SUBQ $2, CX
-	JLT  step32
-
-pair32:
-	VMOVUPS 0(BX), Z24
-	VMOVUPS 64(BX), Z25
-	COLUMN8BY32(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI))
-	ADDQ R12, SI
-	VMOVUPS 192(BX), Z24
-	VMOVUPS 256(BX), Z25
-	COLUMN8BY32(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI))
-	ADDQ R12, SI
-	ADDQ $384, BX
-	SUBQ $2, CX
-	JGE  pair32
-
-step32:
-	ADDQ $2, CX
-	JEQ  store
-	VMOVUPS 0(BX), Z24
-	VMOVUPS 64(BX), Z25
-	COLUMN8BY32(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI))
-	JMP  store
+	LOOPS(LOAD32, COLUMN8BY32, 192, DENSE8, ADVANCE8, STEP8, NOTHING, NOTHING, rows32, rest32, row32, steps32, pair32, step32)
 
 wide16:
-	CMPQ R12, $4
-	JNE  steps16
-	SUBQ $4, CX
-	JLT  rest16
-
-rows16:
-	VMOVUPS 0(BX), Z24
-	COLUMN8BY16(0(SI), 0(SI)(R8*1), 0(SI)(R8*2), 0(SI)(R11*1), 0(R9), 0(R9)(R8*1), 0(R9)(R8*2), 0(R9)(R11*1))
-	VMOVUPS 192(BX), Z24
-	COLUMN8BY16(4(SI), 4(SI)(R8*1), 4(SI)(R8*2), 4(SI)(R11*1), 4(R9), 4(R9)(R8*1), 4(R9)(R8*2), 4(R9)(R11*1))
-	VMOVUPS 384(BX), Z24
-	COLUMN8BY16(8(SI), 8(SI)(R8*1), 8(SI)(R8*2), 8(SI)(R11*1), 8(R9), 8(R9)(R8*1), 8(R9)(R8*2), 8(R9)(R11*1))
-	VMOVUPS 576(BX), Z24
-	COLUMN8BY16(12(SI), 12(SI)(R8*1), 12(SI)(R8*2), 12(SI)(R11*1), 12(R9), 12(R9)(R8*1), 12(R9)(R8*2), 12(R9)(R11*1))
-	ADDQ $768, BX
-	ADDQ $16, SI
-	ADDQ $16, R9
-	SUBQ $4, CX
-	JGE  rows16
-
-rest16:
-	ADDQ $4, CX
-	JEQ  store
-
-row16:
-	VMOVUPS 0(BX), Z24
-	COLUMN8BY16(0(SI), 0(SI)(R8*1), 0(SI)(R8*2), 0(SI)(R11*1), 0(R9), 0(R9)(R8*1), 0(R9)(R8*2), 0(R9)(R11*1))
-	ADDQ $192, BX
-	ADDQ $4, SI
-	ADDQ $4, R9
-	DECQ CX
-	JNE  row16
-	JMP  store
-
-steps16:
-	SUBQ $2, CX
-	JLT  step16
-
-pair16:
-	VMOVUPS 0(BX), Z24
-	COLUMN8BY16(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI))
-	ADDQ R12, SI
-	VMOVUPS 192(BX), Z24
-	COLUMN8BY16(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI))
-	ADDQ R12, SI
-	ADDQ $384, BX
-	SUBQ $2, CX
-	JGE  pair16
-
-step16:
-	ADDQ $2, CX
-	JEQ  store
-	VMOVUPS 0(BX), Z24
-	COLUMN8BY16(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI))
+	LOOPS(LOAD16, COLUMN8BY16, 192, DENSE8, ADVANCE8, STEP8, NOTHING, NOTHING, rows16, rest16, row16, steps16, pair16, step16)
 
 store:
-	VBROADCASTSS Tile_Alpha(AX), Z30
-	VBROADCASTSS Tile_Beta(AX), Z31
-	MOVQ         Tile_Rows(AX), CX
-	MOVL         Tile_Beta(AX), R13
-	SHLL         $1, R13
-	JNE          update
-	ROWS3(SET3)
-	JMP done
-
-update:
-	ROWS3(UPDATE3)
-
-done:
-	VZEROUPPER
-	RET
+	STORE(ROWS3, SET3, UPDATE3)
 
 // func gemm12x32AVX512(t *Tile)
 TEXT ·gemm12x32AVX512(SB), NOSPLIT, $0-8
-	MOVQ t+0(FP), AX
-	MOVQ Tile_A(AX), SI
-	MOVQ Tile_ARow(AX), R8
-	MOVQ Tile_AStep(AX), R12
-	MOVQ Tile_B(AX), BX
-	MOVQ Tile_C(AX), DI
-	MOVQ Tile_CRow(AX), DX
-	SHLQ $2, R8
-	SHLQ $2, R12
-	SHLQ $2, DX
-	LEAQ (R8)(R8*2), R11
-	LEAQ (SI)(R8*4), R9
+	ARGUMENTS
 	LEAQ (R9)(R8*4), R10
 
 	// The masks of the columns.
@@ -511,144 +411,10 @@ near:
 	JEQ   store
 	CMPQ  Tile_Cols(AX), $16
 	JLE   wide16
-
-	CMPQ R12, $4
-	JNE  steps32
-	SUBQ $4, CX
-	JLT  rest32
-
-rows32:
-	VMOVUPS 0(BX), Z24
-	VMOVUPS 64(BX), Z25
-	COLUMN12BY32(0(SI), 0(SI)(R8*1), 0(SI)(R8*2), 0(SI)(R11*1), 0(R9), 0(R9)(R8*1), 0(R9)(R8*2), 0(R9)(R11*1), 0(R10), 0(R10)(R8*1), 0(R10)(R8*2), 0(R10)(R11*1))
-	VMOVUPS 128(BX), Z24
-	VMOVUPS 192(BX), Z25
-	COLUMN12BY32(4(SI), 4(SI)(R8*1), 4(SI)(R8*2), 4(SI)(R11*1), 4(R9), 4(R9)(R8*1), 4(R9)(R8*2), 4(R9)(R11*1), 4(R10), 4(R10)(R8*1), 4(R10)(R8*2), 4(R10)(R11*1))
-	VMOVUPS 256(BX), Z24
-	VMOVUPS 320(BX), Z25
-	COLUMN12BY32(8(SI), 8(SI)(R8*1), 8(SI)(R8*2), 8(SI)(R11*1), 8(R9), 8(R9)(R8*1), 8(R9)(R8*2), 8(R9)(R11*1), 8(R10), 8(R10)(R8*1), 8(R10)(R8*2), 8(R10)(R11*1))
-	VMOVUPS 384(BX), Z24
-	VMOVUPS 448(BX), Z25
-	COLUMN12BY32(12(SI), 12(SI)(R8*1), 12(SI)(R8*2), 12(SI)(R11*1), 12(R9), 12(R9)(R8*1), 12(R9)(R8*2), 12(R9)(R11*1), 12(R10), 12(R10)(R8*1), 12(R10)(R8*2), 12(R10)(R11*1))
-	ADDQ $512, BX
-	ADDQ $16, SI
-	ADDQ $16, R9
-	ADDQ $16, R10
-	SUBQ $4, CX
-	JGE  rows32
-
-rest32:
-	ADDQ $4, CX
-	JEQ  store
-
-row32:
-	VMOVUPS 0(BX), Z24
-	VMOVUPS 64(BX), Z25
-	COLUMN12BY32(0(SI), 0(SI)(R8*1), 0(SI)(R8*2), 0(SI)(R11*1), 0(R9), 0(R9)(R8*1), 0(R9)(R8*2), 0(R9)(R11*1), 0(R10), 0(R10)(R8*1), 0(R10)(R8*2), 0(R10)(R11*1))
-	ADDQ $128, BX
-	ADDQ $4, SI
-	ADDQ $4, R9
-	ADDQ $4, R10
-	DECQ CX
-	JNE  row32
-	JMP  store
-
-steps32:
-	SUBQ $2, CX
-	JLT  step32
-
-pair32:
-	VMOVUPS 0(BX), Z24
-	VMOVUPS 64(BX), Z25
-	COLUMN12BY32(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI), 32(SI), 36(SI), 40(SI), 44(SI))
-	ADDQ R12, SI
-	VMOVUPS 128(BX), Z24
-	VMOVUPS 192(BX), Z25
-	COLUMN12BY32(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI), 32(SI), 36(SI), 40(SI), 44(SI))
-	ADDQ R12, SI
-	ADDQ $256, BX
-	SUBQ $2, CX
-	JGE  pair32
-
-step32:
-	ADDQ $2, CX
-	JEQ  store
-	VMOVUPS 0(BX), Z24
-	VMOVUPS 64(BX), Z25
-	COLUMN12BY32(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI), 32(SI), 36(SI), 40(SI), 44(SI))
-	JMP  store
+	LOOPS(LOAD32, COLUMN12BY32, 128, DENSE12, ADVANCE12, STEP12, NOTHING, NOTHING, rows32, rest32, row32, steps32, pair32, step32)
 
 wide16:
-	CMPQ R12, $4
-	JNE  steps16
-	SUBQ $4, CX
-	JLT  rest16
-
-rows16:
-	VMOVUPS 0(BX), Z24
-	COLUMN12BY16(0(SI), 0(SI)(R8*1), 0(SI)(R8*2), 0(SI)(R11*1), 0(R9), 0(R9)(R8*1), 0(R9)(R8*2), 0(R9)(R11*1), 0(R10), 0(R10)(R8*1), 0(R10)(R8*2), 0(R10)(R11*1))
-	VMOVUPS 128(BX), Z24
-	COLUMN12BY16(4(SI), 4(SI)(R8*1), 4(SI)(R8*2), 4(SI)(R11*1), 4(R9), 4(R9)(R8*1), 4(R9)(R8*2), 4(R9)(R11*1), 4(R10), 4(R10)(R8*1), 4(R10)(R8*2), 4(R10)(R11*1))
-	VMOVUPS 256(BX), Z24
-	COLUMN12BY16(8(SI), 8(SI)(R8*1), 8(SI)(R8*2), 8(SI)(R11*1), 8(R9), 8(R9)(R8*1), 8(R9)(R8*2), 8(R9)(R11*1), 8(R10), 8(R10)(R8*1), 8(R10)(R8*2), 8(R10)(R11*1))
-	VMOVUPS 384(BX), Z24
-	COLUMN12BY16(12(SI), 12(SI)(R8*1), 12(SI)(R8*2), 12(SI)(R11*1), 12(R9), 12(R9)(R8*1), 12(R9)(R8*2), 12(R9)(R11*1), 12(R10), 12(R10)(R8*1), 12(R10)(R8*2), 12(R10)(R11*1))
-	ADDQ $512, BX
-	ADDQ $16, SI
-	ADDQ $16, R9
-	ADDQ $16, R10
-	SUBQ $4, CX
-	JGE  rows16
-
-rest16:
-	ADDQ $4, CX
-	JEQ  store
-
-row16:
-	VMOVUPS 0(BX), Z24
-	COLUMN12BY16(0(SI), 0(SI)(R8*1), 0(SI)(R8*2), 0(SI)(R11*1), 0(R9), 0(R9)(R8*1), 0(R9)(R8*2), 0(R9)(R11*1), 0(R10), 0(R10)(R8*1), 0(R10)(R8*2), 0(R10)(R11*1))
-	ADDQ $128, BX
-	ADDQ $4, SI
-	ADDQ $4, R9
-	ADDQ $4, R10
-	DECQ CX
-	JNE  row16
-	JMP  store
-
-steps16:
-	SUBQ $2, CX
-	JLT  step16
-
-pair16:
-	VMOVUPS 0(BX), Z24
-	COLUMN12BY16(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI), 32(SI), 36(SI), 40(SI), 44(SI))
-	ADDQ R12, SI
-	VMOVUPS 128(BX), Z24
-	COLUMN12BY16(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI), 32(SI), 36(SI), 40(SI), 44(SI))
-	ADDQ R12, SI
-	ADDQ $256, BX
-	SUBQ $2, CX
-	JGE  pair16
-
-step16:
-	ADDQ $2, CX
-	JEQ  store
-	VMOVUPS 0(BX), Z24
-	COLUMN12BY16(0(SI), 4(SI), 8(SI), 12(SI), 16(SI), 20(SI), 24(SI), 28(SI), 32(SI), 36(SI), 40(SI), 44(SI))
+	LOOPS(LOAD16, COLUMN12BY16, 128, DENSE12, ADVANCE12, STEP12, NOTHING, NOTHING, rows16, rest16, row16, steps16, pair16, step16)
 
 store:
-	VBROADCASTSS Tile_Alpha(AX), Z30
-	VBROADCASTSS Tile_Beta(AX), Z31
-	MOVQ         Tile_Rows(AX), CX
-	MOVL         Tile_Beta(AX), R13
-	SHLL         $1, R13
-	JNE          update
-	ROWS2(SET2)
-	JMP done
-
-update:
-	ROWS2(UPDATE2)
-
-done:
-	VZEROUPPER
-	RET
+	STORE(ROWS2, SET2, UPDATE2)
