@@ -62,7 +62,7 @@ func (r *Registry) Get(name string) (Backend, error) {
 		}
 	}
 	names := r.Names()
-	return nil, fmt.Errorf("%w: %q; registered: %s%s", ErrNotFound, name, listOrNone(names), hint(name, names))
+	return nil, fmt.Errorf("%w: %q; registered: %s%s", ErrNotFound, name, listOrNone(names), suggest.Hint(strings.TrimSpace(name), names))
 }
 
 // Names returns the registered names in ascending order.
@@ -115,16 +115,6 @@ func isNil(b Backend) bool {
 	}
 	v := reflect.ValueOf(b)
 	return v.Kind() == reflect.Pointer && v.IsNil()
-}
-
-// hint returns the clause that suggests a name similar to the given one, or nothing when no name is
-// similar.
-func hint(given string, names []string) string {
-	nearest, ok := suggest.Nearest(strings.TrimSpace(given), names)
-	if !ok {
-		return ""
-	}
-	return fmt.Sprintf("; did you mean %s?", nearest)
 }
 
 func listOrNone(items []string) string {

@@ -119,10 +119,10 @@ func TestGetErrors(t *testing.T) {
 	}{
 		{"empty registry", nil, "GPU", `device: no such backend: "GPU"; registered: none`},
 		{"far name", []*probe{ready("CPU"), ready("ASCEND")}, "TPU_V5", `device: no such backend: "TPU_V5"; registered: ASCEND, CPU`},
-		{"one letter off", []*probe{ready("CPU"), ready("GPU")}, "gpv", `device: no such backend: "gpv"; registered: CPU, GPU; did you mean GPU?`},
-		{"swapped letters", []*probe{ready("CPU"), ready("GPU")}, "GUP", `device: no such backend: "GUP"; registered: CPU, GPU; did you mean GPU?`},
-		{"tie goes to the first", []*probe{ready("GPU"), ready("CPU")}, "XPU", `device: no such backend: "XPU"; registered: CPU, GPU; did you mean CPU?`},
-		{"long name", []*probe{ready("MY_BACKEND")}, "my-bakcend", `device: no such backend: "my-bakcend"; registered: MY_BACKEND; did you mean MY_BACKEND?`},
+		{"one letter off", []*probe{ready("CPU"), ready("GPU")}, "gpv", `device: no such backend: "gpv"; registered: CPU, GPU; did you mean "GPU"?`},
+		{"swapped letters", []*probe{ready("CPU"), ready("GPU")}, "GUP", `device: no such backend: "GUP"; registered: CPU, GPU; did you mean "GPU"?`},
+		{"tie goes to the first", []*probe{ready("GPU"), ready("CPU")}, "XPU", `device: no such backend: "XPU"; registered: CPU, GPU; did you mean "CPU"?`},
+		{"long name", []*probe{ready("MY_BACKEND")}, "my-bakcend", `device: no such backend: "my-bakcend"; registered: MY_BACKEND; did you mean "MY_BACKEND"?`},
 		{"empty name", []*probe{ready("CPU")}, "", `device: no such backend: ""; registered: CPU`},
 	}
 	for _, tt := range tests {

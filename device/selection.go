@@ -3,6 +3,8 @@ package device
 import (
 	"fmt"
 	"strings"
+
+	"github.com/primus-fl/primus/internal/suggest"
 )
 
 // The environment variables that name the backend to use.
@@ -60,7 +62,7 @@ func Select(reg *Registry, getenv func(string) (string, bool)) (Selection, error
 	b, err := reg.Get(name)
 	if err != nil {
 		return Selection{}, fmt.Errorf("%w: %s=%q; registered: %s%s",
-			ErrNotFound, source, name, describe(reg, normalised), hint(name, reg.Names()))
+			ErrNotFound, source, name, describe(reg, normalised), suggest.Hint(strings.TrimSpace(name), reg.Names()))
 	}
 	if reason := unusable(b); reason != "" {
 		return Selection{}, fmt.Errorf("%w: %s=%q: %s; also registered: %s",

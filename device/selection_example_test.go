@@ -28,5 +28,5 @@ func ExampleSelect() {
 	// CPU STEPMESH_BACKEND <nil>
 	// CPU default <nil>
 	// device: using backend CPU because GPU is not registered; set STEPMESH_BACKEND=CPU to choose it explicitly
-	// device: no such backend: STEPMESH_BACKEND="CPV"; registered: CPU (usable); did you mean CPU?
+	// device: no such backend: STEPMESH_BACKEND="CPV"; registered: CPU (usable); did you mean "CPU"?
 }

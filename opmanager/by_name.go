@@ -61,7 +61,7 @@ func bindNamed[A any](m *Manager, op string) (*Bound[A], error) {
 
 // unknownOp returns the error for an op that no source registers.
 func unknownOp(snap *opregistry.Snapshot, op string) error {
-	return fmt.Errorf("opmanager: op %q: %w by any loaded source%s", op, opregistry.ErrNotFound, nearestHint(op, knownNames(snap).Ops...))
+	return fmt.Errorf("opmanager: op %q: %w by any loaded source%s", op, opregistry.ErrNotFound, suggest.Hint(op, knownNames(snap).Ops))
 }
 
 // Warnings describes each vendor, op and impl that the policy names and that no loaded source
@@ -88,12 +88,4 @@ func knownNames(snap *opregistry.Snapshot) oppolicy.Names {
 		*names = slices.Compact(*names)
 	}
 	return known
-}
-
-// nearestHint returns a suggestion for a name that is not known, "" without a similar one.
-func nearestHint(given string, names ...string) string {
-	if name, ok := suggest.Nearest(given, names); ok {
-		return fmt.Sprintf("; did you mean %q?", name)
-	}
-	return ""
 }

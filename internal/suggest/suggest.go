@@ -3,7 +3,10 @@
 // It depends on the standard library only, so that every package may use it.
 package suggest
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // maxNames and maxLength bound the work for one name.
 const (
@@ -29,6 +32,27 @@ func Nearest(given string, names []string) (string, bool) {
 		}
 	}
 	return best, best != ""
+}
+
+// Question returns the question whether the nearest name was meant, such as
+//
+//	did you mean "rmsnorm_fwd"?
+//
+// or "" when no name is close enough.
+func Question(given string, names []string) string {
+	name, ok := Nearest(given, names)
+	if !ok {
+		return ""
+	}
+	return "did you mean " + strconv.Quote(name) + "?"
+}
+
+// Hint returns Question as the end of an error, after a semicolon.
+func Hint(given string, names []string) string {
+	if question := Question(given, names); question != "" {
+		return "; " + question
+	}
+	return ""
 }
 
 func fold(name string) string { return strings.ReplaceAll(strings.ToLower(name), "-", "_") }

@@ -43,3 +43,11 @@ func TestDistance(t *testing.T) {
 		assert.Equal(t, tt.want, suggest.Distance(tt.b, tt.a), "%q %q", tt.b, tt.a)
 	}
 }
+
+func TestHint(t *testing.T) {
+	names := []string{"rmsnorm_fwd", "rmsnorm_bwd"}
+	assert.Equal(t, `did you mean "rmsnorm_fwd"?`, suggest.Question("rmsnrom-fwd", names))
+	assert.Equal(t, `; did you mean "rmsnorm_fwd"?`, suggest.Hint("rmsnrom-fwd", names))
+	assert.Empty(t, suggest.Question("softmax", names))
+	assert.Empty(t, suggest.Hint("softmax", names))
+}

@@ -82,7 +82,7 @@ func (p *Policy) SetPrefer(value, source string) error {
 	if err != nil {
 		name := strings.TrimSpace(value)
 		return &Error{Source: source, Value: value, Offset: strings.Index(value, name),
-			Problem: fmt.Sprintf("unknown kind %q, want flagos, vendor or reference%s", name, nearestHint(name, "flagos", "vendor", "reference"))}
+			Problem: fmt.Sprintf("unknown kind %q, want flagos, vendor or reference%s", name, suggest.Hint(name, []string{"flagos", "vendor", "reference"}))}
 	}
 	p.Prefer = kind
 	p.SetSource(FieldPrefer, source)
@@ -229,11 +229,3 @@ func fields(s string, sep byte) func(yield func(int, string) bool) {
 
 // leadingSpace returns the number of bytes of white space at the beginning of s.
 func leadingSpace(s string) int { return len(s) - len(strings.TrimLeft(s, " \t\r\n")) }
-
-// nearestHint returns a suggestion for a word that is none of the names, "" without a similar one.
-func nearestHint(given string, names ...string) string {
-	if name, ok := suggest.Nearest(given, names); ok {
-		return fmt.Sprintf("; did you mean %q?", name)
-	}
-	return ""
-}

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+
+	"github.com/primus-fl/primus/internal/suggest"
 )
 
 // LogFormat is the format in which log lines of dispatch begin.
@@ -66,6 +68,6 @@ func unknownWord(variable, value, what string, words []string) error {
 	last := len(words) - 1
 	return &Error{
 		Source: "environment " + variable, Value: value, Offset: leadingSpace(value),
-		Problem: fmt.Sprintf("unknown %s %q, want %s or %s%s", what, word, strings.Join(words[:last], ", "), words[last], nearestHint(word, words...)),
+		Problem: fmt.Sprintf("unknown %s %q, want %s or %s%s", what, word, strings.Join(words[:last], ", "), words[last], suggest.Hint(word, words)),
 	}
 }

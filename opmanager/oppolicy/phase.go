@@ -3,6 +3,8 @@ package oppolicy
 import (
 	"fmt"
 	"strings"
+
+	"github.com/primus-fl/primus/internal/suggest"
 )
 
 // Phase is the part of a training step that a call belongs to.
@@ -50,5 +52,5 @@ func ParsePhase(name string) (Phase, error) {
 	case "backward":
 		return PhaseBackward, nil
 	}
-	return 0, fmt.Errorf("unknown phase %q, want forward or backward%s", name, nearestHint(name, "forward", "backward"))
+	return 0, fmt.Errorf("unknown phase %q, want forward or backward%s", name, suggest.Hint(name, []string{"forward", "backward"}))
 }

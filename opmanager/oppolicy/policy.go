@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/primus-fl/primus/internal/suggest"
 	"github.com/primus-fl/primus/opregistry"
 )
 
@@ -150,7 +151,7 @@ func tokenHint(text string) string {
 	case strings.Contains(text, "."):
 		return fmt.Sprintf("; did you mean %q?", "impl:"+text)
 	}
-	if hint := nearestHint(text, "flagos", "vendor", "reference", "default"); hint != "" {
+	if hint := suggest.Hint(text, []string{"flagos", "vendor", "reference", "default"}); hint != "" {
 		return hint
 	}
 	if vendorProblem(text) == "" {

@@ -3,6 +3,8 @@ package oppolicy
 import (
 	"fmt"
 	"slices"
+
+	"github.com/primus-fl/primus/internal/suggest"
 )
 
 // Names are the names that a policy can refer to.
@@ -21,7 +23,7 @@ func (p *Policy) Warnings(known Names, resolve func(string) string) []string {
 	var warnings []string
 	missing := func(what, name, source string, names []string) {
 		if !slices.ContainsFunc(names, func(k string) bool { return matchPattern(name, k) }) {
-			warnings = append(warnings, fmt.Sprintf("policy: %s names %s %q, %s%s", source, what, name, known.Missing, nearestHint(name, names...)))
+			warnings = append(warnings, fmt.Sprintf("policy: %s names %s %q, %s%s", source, what, name, known.Missing, suggest.Hint(name, names)))
 		}
 	}
 	vendor := func(name, source string) {

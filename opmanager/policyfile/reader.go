@@ -92,7 +92,7 @@ func (r *reader) read(entries []Entry, name string, readers []keyReader) []Entry
 		first[e.Key] = e
 		switch i := slices.Index(keys, e.Key); {
 		case i < 0:
-			r.fail(e.Value.KeyOrigin(), name, "unknown key %q, expected one of %s%s", document.Shorten(e.Key), strings.Join(keys, ", "), nearest(e.Key, keys))
+			r.fail(e.Value.KeyOrigin(), name, "unknown key %q, expected one of %s%s", document.Shorten(e.Key), strings.Join(keys, ", "), suggest.Hint(e.Key, keys))
 		case readers[i].read(e.Name, e.Value):
 			read = append(read, e)
 		}
@@ -203,11 +203,4 @@ func (r *reader) vendors(key string, v document.Value) ([]string, bool) {
 		}
 	}
 	return names, len(r.faults) == before
-}
-
-func nearest(given string, names []string) string {
-	if name, ok := suggest.Nearest(strings.ReplaceAll(given, "-", "_"), names); ok {
-		return fmt.Sprintf("; did you mean %q?", name)
-	}
-	return ""
 }

@@ -58,10 +58,7 @@ func (r *Registry) Get(framework string) (Factory, error) {
 	if f, ok := r.factories[framework]; ok {
 		return f, nil
 	}
-	hint := ""
-	if name, ok := suggest.Nearest(framework, r.Names()); ok {
-		hint = fmt.Sprintf("; did you mean %q?", name)
-	}
+	hint := suggest.Hint(framework, r.Names())
 	return Factory{}, fmt.Errorf("%w %q: available are %s%s", ErrUnknown, framework, strings.Join(r.Names(), ", "), hint)
 }
 
@@ -91,10 +88,7 @@ func (t Trainers) Load(framework, stage, name string) (TrainerClass, error) {
 	if known == nil {
 		return TrainerClass{}, fmt.Errorf("framework %s: got stage %q, want %s", framework, stage, strings.Join(t.Stages(), " or "))
 	}
-	hint := ""
-	if near, ok := suggest.Nearest(name, known); ok {
-		hint = fmt.Sprintf("; did you mean %q?", near)
-	}
+	hint := suggest.Hint(name, known)
 	return TrainerClass{}, fmt.Errorf("framework %s, stage %s: got trainer_class %q, want %s%s", framework, stage, name, strings.Join(known, " or "), hint)
 }
 

@@ -47,7 +47,7 @@ func TestDifferencesFromPrimus(t *testing.T) {
 		{name: "8 a bare word is an error", experiment: experimentHead + trainer,
 			options: config.Options{Formats: formats.All(), Overrides: []string{"word"}}, wantErr: "token has no value, expected key=value or --key value"},
 		{name: "9 hyphens are hinted at", experiment: experimentHead + trainer,
-			options: config.Options{Formats: formats.All(), Overrides: []string{"--num-layers", "2"}}, want: map[string]any{"num_layers": int64(4), "num-layers": int64(2)}, noticed: "did you mean num_layers?"},
+			options: config.Options{Formats: formats.All(), Overrides: []string{"--num-layers", "2"}}, want: map[string]any{"num_layers": int64(4), "num-layers": int64(2)}, noticed: "did you mean \"num_layers\"?"},
 		{name: "11 the string null is null at any depth", experiment: experimentHead + trainer + "    overrides: {new: {deep: 'null', list: ['null']}}\n",
 			presets: files{"modules/fw/t.yaml": "m: {x: 'null'}\n", "models/fw/m.yaml": "n: {x: {y: 'null'}}\n"},
 			want:    map[string]any{"m.x": nil, "n.x.y": nil, "new.deep": nil, "new.list": []any{"null"}}},

@@ -49,8 +49,8 @@ func hintUnknown(report *Report, base, override *document.Map, path string) {
 		known, ok := base.Lookup(key)
 		if !ok && unknown < maxUnknown {
 			unknown++
-			if near, found := suggest.Nearest(key, keys); found {
-				report.warn(value.Origin(), document.JoinPath(path, key), "unknown key is added as it is", "did you mean "+near+"?")
+			if question := suggest.Question(key, keys); question != "" {
+				report.warn(value.Origin(), document.JoinPath(path, key), "unknown key is added as it is", question)
 			}
 		}
 		baseMap, isMap := known.Map()

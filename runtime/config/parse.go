@@ -170,8 +170,8 @@ func (p *parser) reportIgnored(m *document.Map, path string, known ...string) {
 			continue
 		}
 		hint := "parameters belong under modules.<name>.overrides"
-		if near, ok := suggest.Nearest(key, known); ok {
-			hint = "did you mean " + near + "?"
+		if question := suggest.Question(key, known); question != "" {
+			hint = question
 		} else if path != "" {
 			hint = "known keys: " + strings.Join(known, " ")
 		}

@@ -44,10 +44,7 @@ func (o Options) Resolve(lookup func(string) (string, bool)) (Options, error) {
 	}
 	var faults []error
 	if !slices.Contains(Launchers(), o.Launcher) {
-		hint := ""
-		if name, ok := suggest.Nearest(o.Launcher, Launchers()); ok {
-			hint = fmt.Sprintf("; did you mean %q?", name)
-		}
+		hint := suggest.Hint(o.Launcher, Launchers())
 		faults = append(faults, fmt.Errorf("--launcher: got %q, want %s%s", o.Launcher, strings.Join(Launchers(), ", "), hint))
 	}
 	number := func(into *int, unset, def, least, most int, flag string, names ...string) {

@@ -54,8 +54,8 @@ func (f Filter) Unknown(s *Set) []string {
 			continue
 		}
 		w := fmt.Sprintf("%s: no patch %q", EnvFilter, id)
-		if near, ok := suggest.Nearest(id, s.IDs()); ok {
-			w += fmt.Sprintf("; did you mean %q?", near)
+		if hint := suggest.Hint(id, s.IDs()); hint != "" {
+			w += hint
 		} else {
 			w += "; primus patches list shows the ids"
 		}

@@ -45,10 +45,7 @@ func unknownPhase(p Phase) error {
 	for _, phase := range Phases() {
 		names = append(names, string(phase))
 	}
-	hint := ""
-	if near, ok := suggest.Nearest(string(p), names); ok {
-		hint = fmt.Sprintf("; did you mean %q?", near)
-	}
+	hint := suggest.Hint(string(p), names)
 	return fmt.Errorf("unknown phase %q, want one of %s%s", p, strings.Join(names, ", "), hint)
 }
 

@@ -189,9 +189,6 @@ func slotOf[F any](c *Context, p Point[F]) (*Slot[F], error) {
 	for _, info := range c.Points.List() {
 		names = append(names, info.Name)
 	}
-	hint := ""
-	if near, ok := suggest.Nearest(p.name, names); ok {
-		hint = fmt.Sprintf("; did you mean %q?", near)
-	}
+	hint := suggest.Hint(p.name, names)
 	return nil, fmt.Errorf("no extension point %q: backend %q has %s%s", p.name, c.Backend, strings.Join(names, ", "), hint)
 }

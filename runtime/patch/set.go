@@ -71,10 +71,7 @@ func (s *Set) Check(backends []string) error {
 	var faults []error
 	for _, p := range s.patches {
 		if p.Backend != "" && !slices.Contains(backends, p.Backend) {
-			hint := ""
-			if near, ok := suggest.Nearest(p.Backend, backends); ok {
-				hint = fmt.Sprintf("; did you mean %q?", near)
-			}
+			hint := suggest.Hint(p.Backend, backends)
 			faults = append(faults, fmt.Errorf("patch %q: unknown backend %q, want one of %s%s", p.ID, p.Backend, strings.Join(backends, ", "), hint))
 		}
 		if p.Phase != "" && !slices.Contains(Phases(), p.Phase) {

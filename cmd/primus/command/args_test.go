@@ -70,7 +70,7 @@ func TestWarningsAppearOnce(t *testing.T) {
 		}
 		assert.Equal(t, 1, n, "%s in\n%s", key, got.stderr)
 	}
-	assert.Contains(t, got.stderr, "did you mean seed?")
+	assert.Contains(t, got.stderr, "did you mean \"seed\"?")
 }
 
 // The keys that say where results go belong to the experiment, and the command line reaches them.

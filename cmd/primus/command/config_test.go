@@ -121,7 +121,7 @@ func TestConfigShowReportsValuesWithoutEffect(t *testing.T) {
 	assert.Zero(t, got.code)
 	assert.Equal(t, 2, strings.Count(got.stderr, "WARN"), got.stderr)
 	assert.Contains(t, got.stderr, "int 9 of the top level has no effect, int 1 of the parameters is kept ("+l.exp+":13:19)")
-	assert.Contains(t, got.stderr, "did you mean num_layers?")
+	assert.Contains(t, got.stderr, "did you mean \"num_layers\"?")
 
 	for _, give := range [][]string{
 		{"config", "show", "--config", l.exp, "--strict-config"},

@@ -3,6 +3,7 @@ package native
 import (
 	"errors"
 	"slices"
+	"strconv"
 
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/backend"
@@ -27,7 +28,7 @@ func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []documen
 		case u.Path == "model":
 			w.Hint = "the experiment chooses the model preset"
 		case u.Nearest != "":
-			w.Hint = "did you mean " + u.Nearest + "?"
+			w.Hint = "did you mean " + strconv.Quote(u.Nearest) + "?"
 		}
 		warnings = append(warnings, w)
 	}

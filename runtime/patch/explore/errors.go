@@ -15,8 +15,8 @@ type UnknownError struct {
 
 // Error suggests the nearest name.
 func (e *UnknownError) Error() string {
-	if near, ok := suggest.Nearest(e.Given, e.Known); ok {
-		return fmt.Sprintf("the checkout has no patch of %s %q; did you mean %q?", e.What, e.Given, near)
+	if hint := suggest.Hint(e.Given, e.Known); hint != "" {
+		return fmt.Sprintf("the checkout has no patch of %s %q%s", e.What, e.Given, hint)
 	}
 	const most = 12
 	known := strings.Join(e.Known[:min(len(e.Known), most)], ", ")
