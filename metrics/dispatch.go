@@ -12,8 +12,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Dispatch exports what an op manager counts. It has to be a listener of the manager, too, to count fallbacks, switches and
-// changes of policy and to hear durations, and an observer of the run, so that durations carry the step.
+// Dispatch exports the counters of an op manager. To count fallbacks, switches and changes of the
+// policy and to observe durations, it must also be a listener of the manager; to add the step to
+// durations, it must be an observer of the run.
 type Dispatch struct {
 	set     *set
 	manager atomic.Pointer[opmanager.Manager]
@@ -30,8 +31,8 @@ type Dispatch struct {
 	reference prometheus.Gauge
 }
 
-// NewDispatch registers the metrics of dispatch, which are empty until Watch. When one of their names is taken it registers
-// none and returns the error of reg.
+// NewDispatch registers the metrics of dispatch, which are empty until Watch is called. If one of
+// their names is taken, it registers none and returns the error of reg.
 func NewDispatch(reg prometheus.Registerer) (*Dispatch, error) {
 	labels := []string{"op", "impl", "kind", "vendor"}
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
@@ -72,13 +73,13 @@ func NewDispatch(reg prometheus.Registerer) (*Dispatch, error) {
 	return d, nil
 }
 
-// Watch makes the counters of m the ones that are exported.
+// Watch exports the counters of m from now on.
 func (d *Dispatch) Watch(m *opmanager.Manager) { d.manager.Store(m) }
 
 // Close unregisters the metrics. Further calls do nothing.
 func (d *Dispatch) Close() { d.set.close() }
 
-// OnEvent counts what happens between scrapes. It implements opmanager.Listener.
+// OnEvent counts an event. It implements opmanager.Listener.
 func (d *Dispatch) OnEvent(e opmanager.Event) {
 	switch e := e.(type) {
 	case opmanager.FellBack:
@@ -96,23 +97,24 @@ func (d *Dispatch) OnEvent(e opmanager.Event) {
 	}
 }
 
-// Durations observes the calls of an op that an impl served, with the step as exemplar. It implements
-// opmanager.DurationListener.
+// Durations returns a function that observes the durations of calls of an op that an impl served,
+// with the step as exemplar. It implements opmanager.DurationListener.
 func (d *Dispatch) Durations(op string, impl opmanager.ImplInfo) func(time.Duration) {
 	histogram := d.durations.WithLabelValues(op, impl.ID, impl.Kind.String(), impl.Vendor).(prometheus.ExemplarObserver)
 	return func(took time.Duration) { histogram.ObserveWithExemplar(took.Seconds(), d.step.labels()) }
 }
 
-// RunStarted takes the first step of the run.
+// RunStarted records the first step of the run.
 func (d *Dispatch) RunStarted(r backend.Run) { d.step.set(r.FirstStep) }
 
-// StepDone takes the step that begins now, and what reference took of the one before.
+// StepDone records the number of the next step and the part of the last one that the reference
+// took.
 func (d *Dispatch) StepDone(s backend.Step) {
 	d.step.set(s.Step + 1)
 	d.reference.Set(s.ReferenceShare)
 }
 
-// RunEnded says that there is no step any more.
+// RunEnded clears the step.
 func (d *Dispatch) RunEnded(backend.Result) { d.step.clear() }
 
 // Describe implements prometheus.Collector.

@@ -1,22 +1,26 @@
-// Package metrics makes dispatch and training visible to Prometheus.
+// Package metrics exports dispatch and training to Prometheus.
 //
 // # Concepts
 //
-// Dispatch reads the counters of an op manager when it is scraped, so that counting a call costs nothing more for being
-// watched, and as a listener counts fallbacks and switches and observes the durations of some calls. Training is an observer
-// of a run. Process tells of build, plugins and the process. All register with the registry that they are given, never with
-// a global one, and Close takes them out again. Serve offers a registry over HTTP, a Textfile keeps it in a file.
+// Dispatch reads the counters of an op manager when it is scraped, so that exporting them costs
+// nothing in a call. As a listener it counts fallbacks and switches and observes the durations of
+// some calls. Training observes a run. Process exports the build, the plugins and the process. All
+// register with the registry that they are given, never with a global one, and Close unregisters
+// them. Serve offers a registry over HTTP, and a Textfile writes it to a file.
 //
-// Names are primus_<subsystem>_<what>_<unit>, in base units; labels come from bounded sets only: ops, impls, kinds, vendors,
-// patches, plugins. docs/metrics.md lists them all, and testdata/metrics.txt is what they look like. Package dashboards
-// and the folder rules hold what asks for them.
+// Names are primus_<subsystem>_<what>_<unit>, in base units; labels come from bounded sets only:
+// ops, impls, kinds, vendors, patches, plugins. docs/metrics.md lists them all, and
+// testdata/metrics.txt shows them as Prometheus reads them. Package dashboards and the folder rules
+// use them.
 //
 // # Concurrency
 //
-// Everything here is safe for concurrent use. Serve and NewTextfile start a goroutine that Close ends.
+// Everything here is safe for concurrent use. Serve and NewTextfile start a goroutine that Close
+// ends.
 //
 // # Errors
 //
-// A name that is registered already is the error of the registry, with nothing registered. Serve reports an address that
-// it cannot listen on, NewTextfile a file that it cannot write; what goes wrong later is reported by Close.
+// If a name is already registered, the error is that of the registry, and nothing is registered.
+// Serve returns an error for an address that it cannot listen on, and NewTextfile for a file that
+// it cannot write. Close returns later errors.
 package metrics

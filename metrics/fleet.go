@@ -6,7 +6,7 @@ import "github.com/prometheus/client_golang/prometheus"
 type FleetState struct {
 	Connected  bool   // the run is registered and follows the policy of the fleet
 	Losses     uint64 // how often the connection was lost
-	Revision   int64  // of the policy of the fleet that is in force, 0 for none
+	Revision   int64  // of the current policy of the fleet, 0 for none
 	Rejections uint64 // policies that could not be used
 }
 
@@ -17,8 +17,8 @@ type Fleet struct {
 	connected, losses, revision, rejection *prometheus.Desc
 }
 
-// NewFleet registers the metrics of a member of a fleet. The function state is called at every scrape, from any goroutine.
-// When one of the names is taken it registers none and returns the error of reg.
+// NewFleet registers the metrics of a member of a fleet. It calls state at every scrape, on any
+// goroutine. If one of the names is taken, it registers none and returns the error of reg.
 func NewFleet(reg prometheus.Registerer, state func() FleetState) (*Fleet, error) {
 	desc := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc("primus_fleet_"+name, help, nil, nil)

@@ -9,39 +9,40 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// Build is what a program knows about itself.
+// Build is the build information of a program.
 type Build struct{ Version, Revision, GoVersion string }
 
-// Plugin is a source of ops that a program has taken in or tried to: one compiled in, or a library.
+// Plugin is a source of ops, compiled in or in a library, that a program uses or has tried to use.
 type Plugin struct {
 	Name, Version string
 	State         PluginState
 	Usable        bool // some of its impls can run on this machine
 }
 
-// PluginState says what became of a plugin.
+// PluginState is the state of a plugin.
 type PluginState string
 
 // The states of a plugin.
 const (
 	PluginCompiledIn PluginState = "compiled_in"
 	PluginLoaded     PluginState = "loaded"
-	PluginIsolated   PluginState = "isolated" // loaded by a process of its own
-	PluginRejected   PluginState = "rejected" // not taken in
+	PluginIsolated   PluginState = "isolated" // loaded in a process of its own
+	PluginRejected   PluginState = "rejected" // not used
 )
 
-// PluginLister tells which plugins there are. It is asked at every scrape, from any goroutine.
+// PluginLister returns the plugins. It is called at every scrape, on any goroutine.
 type PluginLister interface{ Plugins() []Plugin }
 
-// Process exports what is known about the process: its build, its plugins, the Go runtime, memory and CPU time.
+// Process exports the build, the plugins, the Go runtime, and the memory and CPU time of the
+// process.
 type Process struct {
 	set     *set
 	plugins atomic.Pointer[PluginLister]
 	info    *prometheus.Desc
 }
 
-// NewProcess registers the metrics of the process; those of plugins are empty until WatchPlugins. When one of their names is
-// taken it registers none and returns the error of reg.
+// NewProcess registers the metrics of the process. Those of plugins are empty until WatchPlugins is
+// called. If one of the names is taken, it registers none and returns the error of reg.
 func NewProcess(reg prometheus.Registerer, b Build) (*Process, error) {
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "primus_build_info", Help: "The build of this program.",
@@ -57,7 +58,7 @@ func NewProcess(reg prometheus.Registerer, b Build) (*Process, error) {
 	return p, nil
 }
 
-// WatchPlugins makes the plugins of l the ones that are exported, once those that are alike in everything.
+// WatchPlugins exports the plugins of l from now on. Plugins with equal labels are exported once.
 func (p *Process) WatchPlugins(l PluginLister) { p.plugins.Store(&l) }
 
 // Close unregisters the metrics. Further calls do nothing.
@@ -74,7 +75,7 @@ func (p *Process) Collect(ch chan<- prometheus.Metric) {
 	}
 	told := map[Plugin]bool{}
 	for _, each := range (*l).Plugins() {
-		each.Name = strings.ToValidUTF8(each.Name, "?") // of a file, which has any bytes
+		each.Name = strings.ToValidUTF8(each.Name, "?") // file names may contain any bytes
 		if !told[each] {
 			told[each] = true
 			ch <- prometheus.MustNewConstMetric(p.info, prometheus.GaugeValue, 1, each.Name, each.Version, string(each.State), strconv.FormatBool(each.Usable))

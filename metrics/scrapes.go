@@ -8,7 +8,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Scrapes is a Gatherer that knows when it is asked, so that a program that ends can wait until its last figures were seen.
+// Scrapes is a Gatherer that records when it is scraped, so that a program can wait for the scrape
+// of its last values before it ends.
 type Scrapes struct {
 	from prometheus.Gatherer
 
@@ -18,7 +19,7 @@ type Scrapes struct {
 	waiting  []chan struct{}
 }
 
-// NewScrapes returns a Gatherer that asks another one.
+// NewScrapes returns a Gatherer that wraps another one.
 func NewScrapes(from prometheus.Gatherer) *Scrapes { return &Scrapes{from: from} }
 
 // Gather implements prometheus.Gatherer.
@@ -41,7 +42,7 @@ func (s *Scrapes) begin() (waiting []chan struct{}) {
 	return waiting
 }
 
-// Next returns a channel that is closed when a scrape that begins from now on has read the metrics.
+// Next returns a channel that is closed after the next scrape that begins after this call.
 func (s *Scrapes) Next() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +51,8 @@ func (s *Scrapes) Next() <-chan struct{} {
 	return seen
 }
 
-// Interval returns the time between the last two scrapes. It is 0 after one scrape, and ok is false before that.
+// Interval returns the time between the last two scrapes, 0 after a single one. ok is false before
+// the first.
 func (s *Scrapes) Interval() (interval time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,11 +10,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Server offers /metrics over HTTP, and nothing else.
+// Server serves /metrics over HTTP.
 type Server struct{ server *httpserver.Server }
 
-// Serve listens on addr, such as 127.0.0.1:9400, and serves what g gathers until Close. Port 0 takes a free one; see Addr.
-// An address that cannot be listened on is an error at once.
+// Serve serves the metrics of g on addr, such as 127.0.0.1:9400, until Close. Port 0 means any free
+// port; see Addr. If it cannot listen on the address, it returns an error.
 func Serve(addr string, g prometheus.Gatherer) (*Server, error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(g, promhttp.HandlerOpts{EnableOpenMetrics: true}))
@@ -28,8 +28,8 @@ func Serve(addr string, g prometheus.Gatherer) (*Server, error) {
 // Addr returns the address that the server listens on.
 func (s *Server) Addr() string { return s.server.Addr().String() }
 
-// Close stops listening and waits for the requests in hand. When ctx ends first, they are cut off and its error is
-// returned. Further calls do nothing and return the same.
+// Close stops listening and waits for running requests. If ctx ends first, it aborts them and
+// returns the error of ctx. Further calls return the same error.
 func (s *Server) Close(ctx context.Context) error {
 	if err := s.server.Close(ctx); err != nil {
 		return fmt.Errorf("metrics: %w", err)

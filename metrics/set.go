@@ -8,13 +8,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// set are collectors that are registered and unregistered together.
+// set is a set of collectors that are registered and unregistered together.
 type set struct {
 	reg        prometheus.Registerer
 	collectors []prometheus.Collector
 }
 
-// register registers all collectors or none; what names them in the error.
+// register registers all collectors or none. what names them in errors.
 func register(reg prometheus.Registerer, what string, collectors ...prometheus.Collector) (*set, error) {
 	s := &set{reg: reg}
 	for _, c := range collectors {
@@ -35,7 +35,8 @@ func (s *set) close() {
 	s.collectors = nil
 }
 
-// stepExemplar is the training step as the labels of an exemplar, nil outside of steps. The map is never changed.
+// stepExemplar is the training step as the labels of an exemplar, nil outside of steps. The map is
+// never changed.
 type stepExemplar struct {
 	current atomic.Pointer[prometheus.Labels]
 }

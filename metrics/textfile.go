@@ -13,12 +13,14 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// TextfileInterval is how often a Textfile is written; node_exporter is scraped no more often as a rule.
+// TextfileInterval is the interval at which a Textfile is written. node_exporter is rarely scraped
+// more often.
 const TextfileInterval = 15 * time.Second
 
-// Textfile keeps a file with metrics for the textfile collector of node_exporter, for machines on which a run cannot be
-// scraped, and for what is left of a run when it has ended. Metrics of the Go runtime and of the process are left out:
-// node_exporter has its own of these names.
+// Textfile writes metrics to a file for the textfile collector of node_exporter. It is meant for
+// machines on which a run cannot be scraped, and keeps the last values of a run that has ended.
+// Metrics of the Go runtime and the process are left out, because node_exporter uses the same names
+// for its own.
 type Textfile struct {
 	file   string
 	from   prometheus.Gatherer
@@ -29,8 +31,9 @@ type Textfile struct {
 	err    error // of Close
 }
 
-// NewTextfile writes what g gathers to file now, every TextfileInterval and at Close. The name must end in .prom, as
-// node_exporter wants it; a file that cannot be written is an error at once, and a warning to log later on.
+// NewTextfile writes the metrics of g to file now, at every TextfileInterval, and at Close. The
+// name must end in .prom, which node_exporter requires. If the file cannot be written now,
+// NewTextfile returns an error; later failures are logged as warnings.
 func NewTextfile(file string, g prometheus.Gatherer, log *slog.Logger) (*Textfile, error) {
 	if filepath.Ext(file) != ".prom" {
 		return nil, fmt.Errorf("metrics: textfile %q: want a name that ends in .prom, or node_exporter passes over it", file)
@@ -45,7 +48,8 @@ func NewTextfile(file string, g prometheus.Gatherer, log *slog.Logger) (*Textfil
 	return t, nil
 }
 
-// keep writes the file until ctx ends. A failure does not end it: the disk may have room again.
+// keep writes the file at intervals until ctx ends. It continues after a failure, since the disk
+// may have space again.
 func (t *Textfile) keep(ctx context.Context) {
 	defer close(t.done)
 	tick := time.NewTicker(TextfileInterval)
@@ -62,7 +66,7 @@ func (t *Textfile) keep(ctx context.Context) {
 	}
 }
 
-// write replaces the file as a whole, so that nobody reads half of one.
+// write replaces the file atomically.
 func (t *Textfile) write() error {
 	if err := prometheus.WriteToTextfile(t.file, t.from); err != nil {
 		return fmt.Errorf("metrics: write textfile %q: %w; its directory must exist and be writable", t.file, err)
@@ -70,8 +74,8 @@ func (t *Textfile) write() error {
 	return nil
 }
 
-// Close writes the file a last time, and leaves it. The error is that of this writing. Further calls do nothing and return
-// the same.
+// Close writes the file for the last time and returns the error of that. Further calls return the
+// same error.
 func (t *Textfile) Close() error {
 	t.close.Do(func() {
 		t.cancel()
@@ -81,7 +85,7 @@ func (t *Textfile) Close() error {
 	return t.err
 }
 
-// own gathers the metrics of this project only.
+// own gathers only the metrics of this project.
 type own struct{ all prometheus.Gatherer }
 
 // Gather implements prometheus.Gatherer.

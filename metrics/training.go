@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Training exports the progress of a run. It is an observer of the trainer.
+// Training exports the progress of a run. It observes the trainer.
 type Training struct {
 	set       *set
 	peakFLOPS float64
@@ -24,15 +24,15 @@ type Training struct {
 	stepDuration                                                   prometheus.Histogram
 }
 
-// TrainingSettings are what code passes to NewTraining; the zero value works.
+// TrainingSettings are the optional settings of NewTraining. The zero value is usable.
 type TrainingSettings struct {
-	// PeakFLOPS is how many floating-point operations a second the devices of this process reach at best; 0 says that it is
-	// not known, so that the utilisation is NaN.
+	// PeakFLOPS is the peak rate of the devices of this process in floating-point operations per
+	// second. 0 means unknown; the utilisation is then NaN.
 	PeakFLOPS float64
 }
 
-// NewTraining registers the metrics of training. What is not known yet is NaN. When one of the names is taken it registers
-// none and returns the error of reg.
+// NewTraining registers the metrics of training. Values that are not known yet are NaN. If one of
+// the names is taken, it registers none and returns the error of reg.
 func NewTraining(reg prometheus.Registerer, s TrainingSettings) (*Training, error) {
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "primus_" + name, Help: help})
@@ -90,7 +90,7 @@ func NewTraining(reg prometheus.Registerer, s TrainingSettings) (*Training, erro
 // Close unregisters the metrics. Further calls do nothing.
 func (t *Training) Close() { t.set.close() }
 
-// RunStarted takes the model and the step that the run starts from.
+// RunStarted records the model and the first step of the run.
 func (t *Training) RunStarted(r backend.Run) {
 	t.run = r
 	t.info.WithLabelValues(r.Model).Set(1)
@@ -101,7 +101,7 @@ func (t *Training) RunStarted(r backend.Run) {
 	t.lastStep.SetToCurrentTime()
 }
 
-// StepDone takes the figures of a step.
+// StepDone records a step.
 func (t *Training) StepDone(s backend.Step) {
 	t.step.Set(float64(s.Step))
 	t.lastStep.SetToCurrentTime()
@@ -127,22 +127,22 @@ func (t *Training) StepDone(s backend.Step) {
 	}
 }
 
-// CheckpointSaved takes the step and the time of a checkpoint.
+// CheckpointSaved records a checkpoint.
 func (t *Training) CheckpointSaved(step int) {
 	t.checkpoints.Inc()
 	t.checkpointStep.Set(float64(step))
 	t.checkpointTime.SetToCurrentTime()
 }
 
-// PatchesApplied takes the patches of a phase.
+// PatchesApplied records the patches of a phase.
 func (t *Training) PatchesApplied(phase string, ids []string) {
 	for _, id := range ids {
 		t.patches.WithLabelValues(id, phase).Set(1)
 	}
 }
 
-// RunEnded says that nothing runs any more, whether that is a failure, and whether a step was not finite. The last figures
-// stay.
+// RunEnded records the end of the run, whether it failed, and whether a step was not finite. The
+// last values remain.
 func (t *Training) RunEnded(r backend.Result) {
 	t.running.Set(0)
 	if r.Err != nil && !errors.Is(r.Err, backend.ErrInterrupted) {

@@ -17,8 +17,4 @@
 //
 // The sub-tests run one after the other, because devices are shared. Some of them use the backend
 // from several goroutines: run them with -race too.
-//
-// # Errors
-//
-// A broken promise fails the sub-test that is named for it.
 package devicetest

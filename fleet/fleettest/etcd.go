@@ -8,10 +8,6 @@
 // # Concurrency
 //
 // An Etcd is for the goroutine of the test. A Proxy is safe for concurrent use.
-//
-// # Errors
-//
-// What goes wrong fails the test.
 package fleettest
 
 import (

@@ -9,8 +9,4 @@
 // # Concurrency
 //
 // A Buffer may be used from many goroutines, an Authority from one at a time.
-//
-// # Errors
-//
-// What goes wrong fails the test.
 package primustest

@@ -2,10 +2,10 @@ package dashboards
 
 import "strings"
 
-// schemaVersion is that of Grafana 9; later ones migrate it when they load it.
+// schemaVersion is that of Grafana 9. Later versions migrate dashboards when they load them.
 const schemaVersion = 37
 
-// source is the data source that the reader of a dashboard has chosen.
+// source is the data source that is selected in the dashboard.
 var source = Datasource{Type: "prometheus", UID: "${datasource}"}
 
 // selected are the labels that every query filters by; ofVendor adds the vendor.
@@ -15,7 +15,8 @@ const (
 	window   = "[$__rate_interval]"
 )
 
-// fill puts the filters into an expression: {…} selects runs and ranks, {v…} vendors, too, and [] is the window of a rate.
+// fill puts the filters into an expression: {…} selects runs and ranks, {v…} vendors, too, and []
+// is the window of a rate.
 func fill(expr string) string {
 	return strings.NewReplacer("{…}", "{"+selected+"}", "{v…}", "{"+ofVendor+"}", "[]", window).Replace(expr)
 }
@@ -45,15 +46,15 @@ func mark(name, color, expr, text string) Annotation {
 	}
 }
 
-// query asks for lines with a legend.
+// query makes a query for lines with a legend.
 func query(expr, legend string) Query {
 	return Query{Datasource: source, Expr: fill(expr), LegendFormat: legend}
 }
 
-// rarely asks for what a healthy run may not have.
+// rarely makes a query whose result may be empty for a healthy run.
 func rarely(expr, legend string) Query { return optional(query(expr, legend)) }
 
-// optional marks a query that a healthy run may not answer.
+// optional marks a query whose result may be empty for a healthy run.
 func optional(q Query) Query {
 	q.MayBeEmpty = true
 	return q
@@ -65,12 +66,12 @@ func exemplars(q Query) Query {
 	return q
 }
 
-// column asks for a column of a table.
+// column makes a query for a column of a table.
 func column(expr string) Query {
 	return Query{Datasource: source, Expr: fill(expr), Format: "table", Instant: true}
 }
 
-// panel is a panel of a kind; about says what it shows, and what to make of it.
+// panel returns a panel of a kind. about explains what it shows and how to read it.
 func panel(kind, title, about, unit string, width, height int, queries ...Query) Panel {
 	for i := range queries {
 		queries[i].RefID = string(rune('A' + i))
@@ -120,7 +121,7 @@ func figure(title, about, unit string, width int, q Query, limits ...float64) Pa
 	return p
 }
 
-// timeline shows when something was the case.
+// timeline shows the times at which a condition held.
 func timeline(title, about string, width int, queries ...Query) Panel {
 	p := panel("state-timeline", title, about, "", width, 8, queries...)
 	p.FieldConfig.Defaults.Custom = map[string]any{"fillOpacity": 70, "lineWidth": 0}
@@ -151,7 +152,8 @@ func table(title, about, unit string, width int, columns []string, queries ...Qu
 	return p
 }
 
-// alerts shows the alerts of the project that fire for the selected runs, and those that belong to no run.
+// alerts shows the alerts of the project that fire for the selected runs, and those that belong to
+// no run.
 func alerts() group {
 	const firing = `max by (alertname, severity, run, rank, op, impl) (ALERTS{alertname=~"Primus.+",alertstate="firing",run=~"$run|",rank=~"$rank|"})`
 	runbook := "docs/operations.md of Primus says what to do about each."
@@ -166,7 +168,7 @@ func links() []Link {
 	return []Link{{Type: "dashboards", Title: "Primus", Tags: []string{tag}, Icon: "external link", IncludeVars: true, KeepTime: true}}
 }
 
-// tag is what all dashboards have, by which they find each other.
+// tag is the tag of all dashboards, which their links use.
 const tag = "primus"
 
 // group is a titled row of panels.
@@ -178,7 +180,7 @@ type group struct {
 // columns of the grid of Grafana.
 const columns = 24
 
-// layout places the panels of groups from left to right, and numbers them.
+// layout places the panels of groups from left to right and numbers them.
 func layout(groups ...group) []Panel {
 	var all []Panel
 	y := 0

@@ -38,7 +38,7 @@ type Link struct {
 	KeepTime    bool     `json:"keepTime"`
 }
 
-// TimeRange is what a dashboard shows at first.
+// TimeRange is the initial time range of a dashboard.
 type TimeRange struct {
 	From string `json:"from"`
 	To   string `json:"to"`
@@ -91,7 +91,7 @@ type Panel struct {
 	ID              int              `json:"id"`
 	Type            string           `json:"type"`
 	Title           string           `json:"title"`
-	Collapsed       *bool            `json:"collapsed,omitempty"` // of a row; the panels of one that is not follow it
+	Collapsed       *bool            `json:"collapsed,omitempty"` // of a row; the panels of an expanded row follow it
 	Panels          *[]Panel         `json:"panels,omitempty"`    // of a row that is collapsed
 	Description     string           `json:"description,omitempty"`
 	GridPos         GridPos          `json:"gridPos"`
@@ -120,17 +120,17 @@ type Query struct {
 	Instant      bool       `json:"instant,omitempty"`
 	Exemplar     bool       `json:"exemplar,omitempty"`
 
-	// MayBeEmpty says that a healthy run may give no answer.
+	// MayBeEmpty marks a query whose result may be empty for a healthy run.
 	MayBeEmpty bool `json:"-"`
 }
 
-// FieldConfig says how values look.
+// FieldConfig is the appearance of values.
 type FieldConfig struct {
 	Defaults  FieldDefaults `json:"defaults"`
 	Overrides []any         `json:"overrides"`
 }
 
-// FieldDefaults are the looks of all values of a panel.
+// FieldDefaults is the appearance of all values of a panel.
 type FieldDefaults struct {
 	Unit       string         `json:"unit,omitempty"`
 	Min        *float64       `json:"min,omitempty"`

@@ -1,6 +1,6 @@
 package dashboards
 
-// training shows how runs go on.
+// training shows the progress of runs.
 func training() *Dashboard {
 	each := "{{run}} {{rank}}"
 	return &Dashboard{

@@ -10,8 +10,9 @@ import (
 	"github.com/primus-fl/primus/document"
 )
 
-// Args are the arguments of a backend: what an adapter makes of the parameters of a module, what patches change, and what
-// a trainer reads. The top level has no order. Args belong to one goroutine.
+// Args are the arguments of a backend. An adapter makes them from the parameters of a module,
+// patches change them, and a trainer reads them. The top level has no order. Args are not safe for
+// concurrent use.
 type Args struct {
 	values map[string]document.Value
 	log    []argChange
@@ -63,9 +64,9 @@ func (a *Args) Map() *document.Map {
 	return m
 }
 
-// Set sets the argument at a dotted path and remembers who did it. Mappings on the way are made where they are missing; a
-// value on the way that is something else is an error, and so is a value that is no configuration value. Setting what is
-// there already changes nothing.
+// Set sets the argument at a dotted path and records who set it. It makes missing mappings along
+// the path; another value there is an error, and so is a value that a configuration cannot hold.
+// Setting an argument to its present value changes nothing.
 func (a *Args) Set(path string, value any, by string) error {
 	v, err := document.FromGo(value)
 	if err != nil {
@@ -85,7 +86,7 @@ func (a *Args) Set(path string, value any, by string) error {
 	return nil
 }
 
-// put returns a mapping with a value put at a dotted path below it.
+// put returns a copy of a mapping with a value at a dotted path.
 func put(into document.Value, path string, v document.Value) (document.Value, error) {
 	m, isMap := into.Map()
 	if !isMap && !into.IsNull() {
@@ -107,7 +108,7 @@ func put(into document.Value, path string, v document.Value) (document.Value, er
 	return document.FromGo(fields)
 }
 
-// Delete removes a top-level argument and remembers who did it.
+// Delete removes a top-level argument and records who removed it.
 func (a *Args) Delete(key, by string) {
 	if old, had := a.values[key]; had {
 		a.log = append(a.log, argChange{key, old, true, by})
@@ -115,7 +116,7 @@ func (a *Args) Delete(key, by string) {
 	}
 }
 
-// SetBy returns who has changed a top-level argument last, empty when nobody has.
+// SetBy returns who last changed a top-level argument, "" if nobody did.
 func (a *Args) SetBy(key string) string {
 	for _, c := range slices.Backward(a.log) {
 		if c.key == key {
@@ -176,8 +177,8 @@ func Show(v document.Value) string {
 	return v.Text()
 }
 
-// Merge adds the parameters that are no arguments yet and returns their names, sorted, and the conflicts of the others. adapter
-// is who set what nobody else has.
+// Merge adds the parameters that are not arguments yet. It returns their sorted names, and the
+// conflicts of the others. adapter is named as the author of arguments that nobody else has set.
 func (a *Args) Merge(params *document.Map, adapter string) (added []string, conflicts []Conflict) {
 	for key, value := range params.All() {
 		kept, ok := a.values[key]

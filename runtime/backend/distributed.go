@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Distributed says which process of a job this one is.
+// Distributed describes the place of this process in a job.
 type Distributed struct {
 	Rank, WorldSize           int
 	LocalRank, LocalWorldSize int
@@ -15,9 +15,9 @@ type Distributed struct {
 	MasterPort                int
 }
 
-// ReadDistributed reads the variables of torchrun, and for rank and world size those of JAX launchers where the former are
-// not set: RANK or NODE_RANK, WORLD_SIZE or NNODES, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT. The error
-// names every variable with a wrong value.
+// ReadDistributed reads the variables of torchrun. If those for rank and world size are not set, it
+// reads those of JAX launchers: RANK or NODE_RANK, WORLD_SIZE or NNODES, LOCAL_RANK,
+// LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT. The error names every variable with a wrong value.
 func ReadDistributed(env *Environ) (Distributed, error) {
 	d := Distributed{MasterAddr: env.Get("MASTER_ADDR", "127.0.0.1")}
 	var faults []error

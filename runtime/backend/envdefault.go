@@ -13,7 +13,7 @@ import (
 // Arch is a GPU architecture that a default of the environment is meant for.
 type Arch string
 
-// The architectures that defaults tell apart.
+// The architectures that have defaults of their own.
 const (
 	AnyArch Arch = ""
 	GFX942  Arch = "gfx942" // MI300X, MI325X
@@ -21,16 +21,17 @@ const (
 	NoArch  Arch = "unknown"
 )
 
-// EnvDefault is a variable that a backend wants when nobody has set it.
+// EnvDefault is a default value of an environment variable.
 type EnvDefault struct {
 	Name, Value string
-	Arch        Arch   // AnyArch, or the only one that it is for
-	MergeFlags  bool   // merge the flags of Value into those that are set, instead of keeping these
+	Arch        Arch   // AnyArch, or the architecture that the default is for
+	MergeFlags  bool   // merge the flags in Value into a variable that is set, instead of keeping its value
 	Note        string // why
 }
 
-// ApplyEnvDefaults sets the defaults of a framework. A variable that is set keeps its value, except that flags are merged.
-// detect is asked for the architecture once, and only when a default is for one.
+// ApplyEnvDefaults sets the defaults of a framework. A variable that is set keeps its value, except
+// that flags are merged. detect returns the architecture. It is called at most once, and only if a
+// default depends on it.
 func ApplyEnvDefaults(env *Environ, framework string, defaults []EnvDefault, detect func() Arch, log *slog.Logger) error {
 	arch := AnyArch
 	if slices.ContainsFunc(defaults, func(d EnvDefault) bool { return d.Arch != AnyArch }) {
@@ -67,8 +68,9 @@ func ApplyEnvDefaults(env *Environ, framework string, defaults []EnvDefault, det
 	return nil
 }
 
-// MergeFlags merges two texts of flags between blanks. Flags are told apart by what stands before =; those of managed replace
-// the existing ones in their place and new ones follow. Of a flag given twice the last one counts.
+// MergeFlags merges two lists of flags that are separated by spaces. The name of a flag is the text
+// before =. Flags of managed replace existing flags of the same name, and new flags follow. If a
+// flag occurs twice in one list, the last one counts.
 func MergeFlags(existing, managed string) string {
 	var names, flags []string
 	for _, flag := range append(strings.Fields(existing), strings.Fields(managed)...) {
@@ -82,7 +84,8 @@ func MergeFlags(existing, managed string) string {
 	return strings.Join(flags, " ")
 }
 
-// DetectArch asks rocminfo for the architecture of the GPUs; NoArch when it cannot tell.
+// DetectArch asks rocminfo for the architecture of the GPUs. It returns NoArch if rocminfo gives no
+// answer.
 func DetectArch() Arch {
 	const timeout = 15 * time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)

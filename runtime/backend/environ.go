@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Environ is the environment that a run sees and changes. What it changes is listed and can be taken back.
+// Environ is the environment of a run. It records the changes that the run makes and can undo them.
 type Environ struct {
 	lookup  func(string) (string, bool)
 	set     func(name, value string) error
@@ -39,7 +39,7 @@ func MapEnviron(vars map[string]string) *Environ {
 	}
 }
 
-// Overlay returns an environment that begins as e and changes nothing in it.
+// Overlay returns an environment with the variables of e. Changes of it do not affect e.
 func (e *Environ) Overlay() *Environ {
 	over := map[string]string{}
 	o := MapEnviron(over)
@@ -63,7 +63,8 @@ func (e *Environ) Get(name, def string) string {
 	return def
 }
 
-// Set sets a variable and remembers who did it. Setting what is there already changes nothing.
+// Set sets a variable and records who set it. Setting a variable to its present value changes
+// nothing.
 func (e *Environ) Set(name, value, source string) error {
 	before, was := e.lookup(name)
 	if was && before == value {
@@ -76,10 +77,10 @@ func (e *Environ) Set(name, value, source string) error {
 	return nil
 }
 
-// Changes returns what was set, in order.
+// Changes returns the changes, in order.
 func (e *Environ) Changes() []EnvChange { return slices.Clone(e.changes) }
 
-// Rewind takes back all but the first n changes.
+// Rewind undoes all but the first n changes.
 func (e *Environ) Rewind(n int) error {
 	var faults []error
 	for _, c := range slices.Backward(e.changes[n:]) {
@@ -98,7 +99,8 @@ var (
 	secret    = regexp.MustCompile(`(?i)(^|[_.])(TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_?KEY)($|_)`)
 )
 
-// Expand replaces $NAME and ${NAME} by the variables of the environment; those that are not set stay as they are written.
+// Expand replaces $NAME and ${NAME} by the variables of the environment; references to variables
+// that are not set stay as they are.
 func (e *Environ) Expand(text string) string {
 	return reference.ReplaceAllStringFunc(text, func(ref string) string {
 		name := strings.TrimSuffix(strings.TrimPrefix(ref[1:], "{"), "}")
@@ -109,7 +111,8 @@ func (e *Environ) Expand(text string) string {
 	})
 }
 
-// Shown returns the value of a variable or parameter as logs may show it: stars for what its name calls a secret.
+// Shown returns the value of a variable or parameter as logs may show it. If the name suggests a
+// secret, it returns asterisks.
 func Shown(name, value string) string {
 	if value != "" && secret.MatchString(name) {
 		return "***"

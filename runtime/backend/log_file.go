@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// LogFile is the end of the log that belongs to a run: a writer that passes on to the file that a trainer attaches. What
-// is written before is kept and passed on then, so that the file holds the whole log.
+// LogFile is a writer that writes to the file that a trainer attaches. It keeps what is written
+// before that and writes it to the file when it is attached, so that the file holds the whole log.
 type LogFile struct {
 	mu     sync.Mutex
 	file   io.Writer
 	before []byte
 }
 
-// mostBefore bounds what is kept for a run that never attaches a file.
-const mostBefore = 1 << 20
+// maxBefore bounds the text that is kept until a file is attached.
+const maxBefore = 1 << 20
 
-// Attach sends the log to w from its beginning.
+// Attach writes the log to w, from its beginning.
 func (l *LogFile) Attach(w io.Writer) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -26,21 +26,21 @@ func (l *LogFile) Attach(w io.Writer) error {
 	return err
 }
 
-// Detach ends the writing to the attached file.
+// Detach stops writing to the attached file.
 func (l *LogFile) Detach() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.file = nil
 }
 
-// Write passes p on, or keeps it until a file is attached.
+// Write writes p to the attached file, or keeps it until a file is attached.
 func (l *LogFile) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.file != nil {
 		return l.file.Write(p)
 	}
-	if len(l.before)+len(p) <= mostBefore {
+	if len(l.before)+len(p) <= maxBefore {
 		l.before = append(l.before, p...)
 	}
 	return len(p), nil

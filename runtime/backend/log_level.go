@@ -5,9 +5,9 @@ import (
 	"log/slog"
 )
 
-// LevelDetail is the level of lines that belong into the log of a run, where they are of level INFO, but not among the few
-// that a person at the terminal reads.
+// LevelDetail is the level of lines that are written to the log file of a run, as INFO, but not to
+// the terminal.
 const LevelDetail = slog.LevelInfo - 1
 
-// Detail logs a line of LevelDetail.
+// Detail logs a line at LevelDetail.
 func Detail(log *slog.Logger, message string) { log.Log(context.Background(), LevelDetail, message) }

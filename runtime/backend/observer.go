@@ -6,41 +6,41 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 )
 
-// Observer is told what happens in a run. Its methods return soon.
+// Observer receives the events of a run. Its methods should return quickly.
 type Observer interface {
 	RunStarted(Run)
 	StepDone(Step)
 	RunEnded(Result)
 }
 
-// Observers tells several observers in turn.
+// Observers calls several observers in turn.
 type Observers []Observer
 
-// RunStarted tells every observer.
+// RunStarted calls every observer.
 func (o Observers) RunStarted(r Run) {
 	for _, each := range o {
 		each.RunStarted(r)
 	}
 }
 
-// StepDone tells every observer.
+// StepDone calls every observer.
 func (o Observers) StepDone(s Step) {
 	for _, each := range o {
 		each.StepDone(s)
 	}
 }
 
-// RunEnded tells every observer.
+// RunEnded calls every observer.
 func (o Observers) RunEnded(r Result) {
 	for _, each := range o {
 		each.RunEnded(r)
 	}
 }
 
-// CheckpointObserver is an Observer that is also told of each checkpoint that is complete.
+// CheckpointObserver is an Observer that also receives each complete checkpoint.
 type CheckpointObserver interface{ CheckpointSaved(step int) }
 
-// CheckpointSaved tells every observer that wants to know.
+// CheckpointSaved calls every CheckpointObserver.
 func (o Observers) CheckpointSaved(step int) {
 	for _, each := range o {
 		if c, ok := each.(CheckpointObserver); ok {
@@ -49,12 +49,12 @@ func (o Observers) CheckpointSaved(step int) {
 	}
 }
 
-// PatchObserver is an Observer that is also told which patches were applied in a phase.
+// PatchObserver is an Observer that also receives the patches that were applied in a phase.
 type PatchObserver interface {
 	PatchesApplied(phase string, ids []string)
 }
 
-// PatchesApplied tells every observer that wants to know.
+// PatchesApplied calls every PatchObserver.
 func (o Observers) PatchesApplied(phase string, ids []string) {
 	for _, each := range o {
 		if p, ok := each.(PatchObserver); ok {
@@ -72,24 +72,24 @@ type Run struct {
 	FirstStep     int // 1, or the step after the checkpoint
 	Steps         int // the last step
 	TokensPerStep int
-	FLOPsPerToken float64 // of a training step; 0 when it is not known
+	FLOPsPerToken float64 // those of a training step; 0 if unknown
 	LogInterval   int     // steps between lines of the log
 }
 
 // Step is one step of training.
 type Step struct {
 	Step            int
-	Loss            float64  // mean of the global batch, nats a token
-	CrossEntropy    *float64 // what Loss is without patches, when it has some
-	ValidLoss       *float64 // when the step was followed by an evaluation
-	ValidTokens     int      // that ValidLoss is the mean of
+	Loss            float64  // mean over the global batch, in nats per token
+	CrossEntropy    *float64 // Loss without the effect of patches; nil if no patch changes it
+	ValidLoss       *float64 // nil if no evaluation followed the step
+	ValidTokens     int      // the number of tokens in ValidLoss
 	LR              float64
 	GradNorm        float64 // before clipping
 	Tokens          int
 	TokensPerSecond float64
 	Duration        time.Duration
-	ReferenceShare  float64                   // part of Duration that impls of kind reference took
-	Reference       []opmanager.ReferenceCost // the ops that made it more than a tenth
+	ReferenceShare  float64                   // the part of Duration spent in impls of kind reference
+	Reference       []opmanager.ReferenceCost // the ops responsible if that is more than a tenth
 }
 
 // Result is how a run ended.
@@ -98,15 +98,15 @@ type Result struct {
 	LastStep     int
 	FirstLoss    float64
 	Loss         float64
-	CrossEntropy *float64 // what Loss is without patches, when it has some
+	CrossEntropy *float64 // Loss without the effect of patches; nil if no patch changes it
 	ValidLoss    *float64
-	ValidTokens  int // that ValidLoss is the mean of; 0 when it is not known
+	ValidTokens  int // the number of tokens in ValidLoss; 0 if unknown
 	Duration     time.Duration
 	Impls        []opmanager.ImplStats     // what each impl did in training
-	Reference    []opmanager.ReferenceCost // the ops that made steps slow by running on reference
-	Unusable     []opmanager.UnusableImpl  // impls that were asked for and cannot serve
-	Prompt       string                    // what the generated text follows
-	Sample       string                    // generated text, with the prompt in front
-	Err          error                     // nil when the run went to its last step
-	Ignored      []string                  // names of parameters that were given and have no effect
+	Reference    []opmanager.ReferenceCost // the ops that made steps slow because they ran on the reference
+	Unusable     []opmanager.UnusableImpl  // see opmanager.Manager.Unusable
+	Prompt       string                    // the prompt of Sample
+	Sample       string                    // generated text, which begins with the prompt
+	Err          error                     // nil if the run reached its last step
+	Ignored      []string                  // the names of parameters that have no effect
 }

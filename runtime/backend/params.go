@@ -21,8 +21,8 @@ func IsDispatchParam(name string) bool {
 	return name == DispatchBlock || strings.HasPrefix(name, DispatchPrefix)
 }
 
-// IsRuntimeParam reports whether a parameter of a module is read by the program for
-// every backend. An adapter passes over it.
+// IsRuntimeParam reports whether the program reads a parameter of a module for every backend.
+// Adapters ignore such parameters.
 func IsRuntimeParam(name string) bool {
 	return IsDispatchParam(name) || slices.Contains(runtimeParams, name)
 }

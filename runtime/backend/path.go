@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// EnvBackendPath is the variable that names the source tree of a framework, and EnvThirdParty the one for the directory in
-// which the trees of all frameworks are looked for.
+// EnvBackendPath is the variable for the source tree of a framework. EnvThirdParty is the variable
+// for the directory that holds the trees of all frameworks.
 const (
 	EnvBackendPath = "BACKEND_PATH"
 	EnvThirdParty  = "PRIMUS_THIRDPARTY_DIR"
 )
 
-// Paths say where the source tree of a framework is.
+// Paths is the location of the source tree of a framework.
 type Paths struct {
 	Dir        string   // absolute; empty when the framework is compiled in
-	PythonPath []string // what comes first when Python looks for modules, in order
-	Source     string   // what named the tree
+	PythonPath []string // the directories to put first in Python's module search path, in order
+	Source     string   // the flag, variable or default that named the tree
 }
 
 // FindTree looks for the source tree of a framework, the first of

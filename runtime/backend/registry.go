@@ -12,21 +12,21 @@ import (
 	"github.com/primus-fl/primus/internal/suggest"
 )
 
-// Factory makes the adapter of a framework when a run asks for it; until then nothing of it runs.
+// Factory makes the adapter of a framework. No code of the framework runs before a run needs it.
 type Factory struct {
 	Framework   string // the name that experiments use
 	Description string
 	New         func() Adapter
-	Hooks       []Hook // what has to happen before Prepare, in this order
-	PlanOnly    bool   // runs can be planned and not started
+	Hooks       []Hook // the steps before Prepare, in order
+	PlanOnly    bool   // the framework supports dry runs only
 }
 
-// origin tells apart factories of one framework: what they say about themselves and the function that makes the adapter.
+// origin describes a factory, to tell it from another one of the same framework.
 func (f Factory) origin() string {
 	return fmt.Sprintf("%q made by %s", f.Description, goruntime.FuncForPC(reflect.ValueOf(f.New).Pointer()).Name())
 }
 
-// Hook is a step of the preparation of a framework.
+// Hook is a step in the preparation of a framework.
 type Hook struct {
 	Name string
 	Run  func(ctx context.Context, tc *TrainContext) error
@@ -35,7 +35,7 @@ type Hook struct {
 // Registry holds the factories that are compiled in, by framework.
 type Registry struct{ factories map[string]Factory }
 
-// NewRegistry returns a registry of these factories. Two for one framework are an error.
+// NewRegistry returns a registry of factories. Two factories of the same framework are an error.
 func NewRegistry(factories ...Factory) (*Registry, error) {
 	r := &Registry{factories: map[string]Factory{}}
 	for _, f := range factories {
@@ -66,7 +66,7 @@ func (r *Registry) Get(framework string) (Factory, error) {
 type TrainerClass struct {
 	Stage, Name string
 
-	// New makes a trainer for the arguments of tc, which it checks. It does no I/O.
+	// New checks the arguments of tc and makes a trainer. It does no I/O.
 	New func(tc *TrainContext) (Trainer, error)
 }
 

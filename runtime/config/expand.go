@@ -14,15 +14,17 @@ type Module struct {
 	Name string
 	// Framework names the training backend.
 	Framework string
-	// Config and Model are the preset names as the experiment writes them; empty for a module without presets.
+	// Config and Model are the preset names as the experiment writes them; empty for a module without
+	// presets.
 	Config, Model string
-	// TrainerClass selects a trainer other than the default of the framework and stage; empty means the default.
+	// TrainerClass selects a trainer other than the default of the framework and stage; empty means
+	// the default.
 	TrainerClass string
 	// Params are the merged parameters.
 	Params *document.Map
 	// Private holds the merged keys that begin with an underscore, which are no parameters.
 	Private *document.Map
-	// headers are the values that Framework, Model and TrainerClass were read from.
+	// headers holds the values that Framework, Model and TrainerClass were read from.
 	headers map[string]document.Value
 }
 
@@ -46,7 +48,7 @@ func (p *parser) expand(name string, block document.Value) (*Module, bool) {
 		p.fail(document.WrongType(value, document.JoinPath(keyPath, "framework"), "the name of a framework", ""))
 		return nil, false
 	}
-	// Exports of Primus call their modules exp.modules.<name>.
+	// In exports of Primus the names of modules are exp.modules.<name>.
 	if value, given := m.Lookup("name"); given && value.Text() != name && value.Text() != "exp.modules."+name {
 		p.report.ignore(document.JoinPath(keyPath, "name"), value, "the name of a module is its key")
 	}
@@ -58,7 +60,8 @@ func (p *parser) expand(name string, block document.Value) (*Module, bool) {
 	return module, p.split(module, flat, keyPath)
 }
 
-// flatten merges presets and overrides into one flat mapping. A block without config is already flat.
+// flatten merges presets and overrides into one flat mapping. A block without config is already
+// flat.
 func (p *parser) flatten(module *Module, framework string, m *document.Map, keyPath string) (*document.Map, bool) {
 	config, hasConfig := m.Lookup("config")
 	model, hasModel := m.Lookup("model")
@@ -102,7 +105,8 @@ func (p *parser) flatten(module *Module, framework string, m *document.Map, keyP
 	return document.Merge(flat, overrides), true
 }
 
-// attributes returns the keys of a module block that are parameters although they stand beside overrides.
+// attributes returns the keys of a module block that are parameters although they stand beside
+// overrides.
 func (p *parser) attributes(name string, m *document.Map) *document.Map {
 	var attributes document.Builder
 	for key, value := range m.NullStrings().All() {
@@ -154,9 +158,10 @@ func (p *parser) addModel(name string, flat, attributes, preset *document.Map, m
 	return flat
 }
 
-// addMissing returns base with those keys of extra that base lacks, whole values and not deeper. For each key that both
-// have with different values there is a collision, in which winner names base and loser extra; a kept value remembers the
-// one of extra as replaced. Neither argument is changed.
+// addMissing returns base with those keys of extra that base lacks, whole values and not deeper.
+// For each key that both have with different values there is a collision, in which winner names
+// base and loser extra; a kept value remembers the one of extra as replaced. Neither argument is
+// changed.
 func addMissing(base, extra *document.Map, winner, loser Source) (*document.Map, []Collision) {
 	merged := document.NewBuilder(base)
 	var collisions []Collision
@@ -174,7 +179,8 @@ func addMissing(base, extra *document.Map, winner, loser Source) (*document.Map,
 	return merged.Map(), collisions
 }
 
-// split separates the parameters from the keys that describe the module. A params mapping is the base of the parameters.
+// split separates the parameters from the keys that describe the module. A params mapping is the
+// base of the parameters.
 func (p *parser) split(module *Module, flat *document.Map, keyPath string) bool {
 	base, _ := flat.Lookup("params")
 	params, ok := base.Map()

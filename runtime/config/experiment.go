@@ -10,22 +10,23 @@ import (
 	"github.com/primus-fl/primus/document"
 )
 
-// Options configures [LoadExperiment]. All but Formats may be left out; the process environment is read and no preset is known
-// then.
+// Options configures [LoadExperiment]. All but Formats may be left out; the process environment is
+// read and no preset is known then.
 type Options struct {
 	// Formats are the file formats of experiments and presets, such as those of package formats.
 	Formats *document.Formats
 	// Presets are the preset roots; the first one that has a preset wins.
 	Presets []Root
-	// Root is the directory that the experiment and what it extends must lie in. Empty means the working directory when
-	// the experiment lies below it, else the directory of the experiment.
+	// Root is the directory that the experiment and what it extends must lie in. Empty means the
+	// working directory when the experiment lies below it, else the directory of the experiment.
 	Root string
 	// Env looks up environment variables; nil means os.LookupEnv.
 	Env func(name string) (value string, ok bool)
-	// Overrides are command line tokens, applied to the parameters of one module; see [document.ParseOverrides]. Those of
-	// work_group, user_name, exp_name and workspace change the experiment instead.
+	// Overrides are command line tokens, applied to the parameters of one module; see
+	// [document.ParseOverrides]. Those of work_group, user_name, exp_name and workspace change the
+	// experiment instead.
 	Overrides []string
-	// Module is the module the overrides apply to, and which must exist. Empty means the only module.
+	// Module is the module that the overrides apply to, which must exist. Empty means the only module.
 	Module string
 	// Strict makes values without effect errors; see [Report.Collisions].
 	Strict bool
@@ -49,11 +50,12 @@ type Experiment struct {
 	Document *document.Map
 	// Report lists warnings, and values that have no effect.
 	Report Report
-	// Strict is [Options.Strict]: who drops values later, such as a backend, refuses to as well.
+	// Strict is [Options.Strict], for those who drop values later, such as backends.
 	Strict bool
 }
 
-// RootPath joins workspace, work group, user name and experiment name. A later absolute part replaces all before it.
+// RootPath joins workspace, work group, user name and experiment name. A later absolute part
+// replaces all before it.
 func (e *Experiment) RootPath() string {
 	root := ""
 	for _, part := range []string{e.Workspace, e.WorkGroup, e.UserName, e.ExpName} {
@@ -69,7 +71,8 @@ func (e *Experiment) RootPath() string {
 	return root
 }
 
-// Module returns the module of that name. pre_trainer and post_trainer stand in for each other when only the other exists.
+// Module returns the module of that name. pre_trainer and post_trainer stand in for each other when
+// only the other exists.
 func (e *Experiment) Module(name string) (*Module, error) {
 	aliases := map[string]string{"pre_trainer": "post_trainer", "post_trainer": "pre_trainer"}
 	for _, wanted := range []string{name, aliases[name]} {
@@ -97,10 +100,11 @@ func (e *Experiment) moduleNames() []string {
 	return names
 }
 
-// LoadExperiment reads an experiment with everything it extends and the presets it names. It only reads files.
+// LoadExperiment reads an experiment with everything it extends and the presets it names. It only
+// reads files.
 //
-// The error joins one [*document.Error] for each problem found; loading stops at the first broken file, and checks all keys
-// of the experiment and all its modules before it gives up.
+// The error joins one [*document.Error] for each problem found; loading stops at the first broken
+// file, and checks all keys of the experiment and all its modules before it gives up.
 func LoadExperiment(file string, options Options) (*Experiment, error) {
 	if options.Formats == nil {
 		return nil, errors.New("config: no formats given, expected Options.Formats, such as formats.All()")
@@ -186,7 +190,8 @@ func relativeTo(name, absolute, dir string) string {
 	return dir
 }
 
-// placeKeys say where results go. They belong to the experiment, not to a module, on the command line as well.
+// placeKeys say where results go. They belong to the experiment, not to a module, on the command
+// line as well.
 var placeKeys = []string{"work_group", "user_name", "exp_name", "workspace"}
 
 // place merges the overrides that say where results go into the document, and returns the others.

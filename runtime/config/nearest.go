@@ -8,7 +8,8 @@ import (
 	"github.com/primus-fl/primus/internal/suggest"
 )
 
-// Bounds on the work spent on suggestions: names compared for one key, length of a name, and unknown keys looked at.
+// Bounds on the work spent on suggestions: names compared for one key, length of a name, and
+// unknown keys looked at.
 const (
 	maxCandidates = 2000
 	maxNameLength = 128

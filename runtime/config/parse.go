@@ -10,7 +10,8 @@ import (
 	"github.com/primus-fl/primus/internal/suggest"
 )
 
-// parser turns the loaded document into an experiment; it collects problems instead of stopping at the first.
+// parser turns the loaded document into an experiment; it collects problems instead of stopping at
+// the first.
 type parser struct {
 	*reader
 	exp  *Experiment
@@ -20,10 +21,10 @@ type parser struct {
 
 func (p *parser) fail(err error) { p.errs = append(p.errs, err) }
 
-// here is the experiment file as a whole.
+// here returns the origin of the experiment file as a whole.
 func (p *parser) here() document.Origin { return document.Origin{File: p.file} }
 
-// require returns a key that must be there.
+// require returns the value of a required key.
 func (p *parser) require(m *document.Map, origin document.Origin, path, key string) (document.Value, bool) {
 	value, ok := m.Lookup(key)
 	if !ok {
@@ -163,7 +164,8 @@ func (p *parser) ignoredKeys() {
 		"work_group", "user_name", "exp_name", "workspace", "env", "platform", "modules", "name", "config_file")
 }
 
-// reportIgnored reports the keys of m that are not known. One that is a parameter of a module lost to that parameter.
+// reportIgnored reports the keys of m that are not known. One that is a parameter of a module lost
+// to that parameter.
 func (p *parser) reportIgnored(m *document.Map, path string, known ...string) {
 	for key, value := range m.All() {
 		if slices.Contains(known, key) {

@@ -17,7 +17,8 @@ const (
 	platformsDir = "platforms"
 )
 
-// preset loads a preset named by a value of the experiment. dir is below the root, such as modules/megatron.
+// preset loads a preset named by a value of the experiment. dir is below the root, such as
+// modules/megatron.
 func (r *reader) preset(dir string, name document.Value, keyPath string) (*document.Map, error) {
 	text, ok := name.Identifier()
 	if !ok || text == "" {
@@ -61,7 +62,8 @@ func (r *reader) presetNotFound(dir, text string, name document.Value, keyPath s
 	return &document.Error{Origin: name.Origin(), Path: keyPath, Problem: problem, Hint: r.presetHint(dir, text), Kind: fs.ErrNotExist}
 }
 
-// presetHint names the nearest presets and the available ones, or the available frameworks when there are none.
+// presetHint names the nearest presets and the available ones, or the available frameworks when
+// there are none.
 func (r *reader) presetHint(dir, text string) string {
 	var hints []string
 	available := r.list(dir)
@@ -86,7 +88,7 @@ func (r *reader) presetHint(dir, text string) string {
 	return strings.Join(hints, " ")
 }
 
-// list returns the names of all presets below dir in all preset roots, sorted, without extension.
+// list returns the sorted names of all presets below dir in all preset roots, without extensions.
 func (r *reader) list(dir string) []string {
 	var names []string
 	for _, root := range r.roots[experimentRoot+1:] {

@@ -27,7 +27,8 @@ type reader struct {
 	chain []location
 }
 
-// load reads f, substitutes variables and merges what it extends. from is the place that asked for the file.
+// load reads f, substitutes variables and merges what it extends. from is the place that asked for
+// the file.
 func (r *reader) load(f location, from document.Origin) (*document.Map, error) {
 	if m, ok := r.loaded[f]; ok {
 		return m, nil
@@ -139,9 +140,10 @@ func (r *reader) extend(f location, own *document.Map) (*document.Map, error) {
 	return document.Merge(base, own.Without("extends")), nil
 }
 
-// Cache keeps the files of preset roots between loads, so that many experiments read a preset once. All loads that share
-// a cache must have the same [Options.Formats], [Options.Presets] and [Options.Env]; changes of the files on disk are not seen. The zero Cache
-// is empty. It is safe for concurrent use.
+// Cache keeps the files of preset roots between loads, so that many experiments read a preset once.
+// All loads that share a cache must have the same [Options.Formats], [Options.Presets] and
+// [Options.Env]; changes of the files on disk are not seen. The zero Cache is empty. It is safe for
+// concurrent use.
 type Cache struct {
 	mu    sync.Mutex
 	files map[location]source

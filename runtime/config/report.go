@@ -12,13 +12,15 @@ var ErrNoEffect = errors.New("config: value without effect")
 
 // Report lists what loading an experiment noticed besides errors.
 type Report struct {
-	// Warnings are legal things that are probably mistakes, in the order they were found.
+	// Warnings describe values that are valid but probably mistakes, in the order in which they were
+	// found.
 	Warnings []document.Warning
 	// Collisions are values that were written and have no effect, in the order they were found.
 	Collisions []Collision
 }
 
-// Err returns the collisions as errors that match [ErrNoEffect], joined, and nil when there are none.
+// Err returns the collisions as errors that match [ErrNoEffect], joined, and nil when there are
+// none.
 func (r Report) Err() error {
 	errs := make([]error, len(r.Collisions))
 	for i, c := range r.Collisions {
@@ -43,15 +45,18 @@ const (
 	SourceLater   Source = "later one"
 )
 
-// Collision is a value that was written and has no effect, because another source has the key or because nothing reads it.
+// Collision is a value that was written and has no effect, because another source has the key or
+// because nothing reads it.
 type Collision struct {
 	// Module is the module of the experiment, empty outside of modules.
 	Module string
 	// Key is the dotted key path, below the parameters of Module where that is given.
 	Key string
-	// Winner is the source whose value is kept, empty when nothing reads the key. Loser is the other one.
+	// Winner is the source whose value is kept, empty when nothing reads the key. Loser is the other
+	// one.
 	Winner, Loser Source
-	// Kept and Dropped are the two values; their origins say where each was written. Kept means nothing without Winner.
+	// Kept and Dropped are the two values; their origins say where each was written. Kept is not set
+	// without Winner.
 	Kept, Dropped document.Value
 	// Hint says what to do, and may be empty.
 	Hint string

@@ -16,8 +16,9 @@ import (
 // ErrOutsideRoots marks a path that leaves the configuration roots.
 var ErrOutsideRoots = errors.New("config: path outside the configuration roots")
 
-// Root is a directory tree that configuration files may be read from. A preset root holds modules/<framework>/,
-// models/<framework>/ and platforms/. Paths that lead out of the tree are refused; symbolic links in it are followed.
+// Root is a directory tree that configuration files may be read from. A preset root holds
+// modules/<framework>/, models/<framework>/ and platforms/. Paths that lead out of the tree are
+// refused; symbolic links in it are followed.
 type Root struct {
 	// Name is how the root appears in messages, in front of the paths below it.
 	Name string
@@ -66,8 +67,9 @@ func (r *reader) exists(f location) bool {
 	return err == nil && !info.IsDir()
 }
 
-// resolve finds the file that `extends: name` in the file from means: relative to the directory of from or absolute, inside
-// one of the roots. A preset may also extend a file at the same place below another preset root.
+// resolve finds the file that `extends: name` in the file from means: relative to the directory of
+// from or absolute, inside one of the roots. A preset may also extend a file at the same place
+// below another preset root.
 func (r *reader) resolve(from location, name string) (location, error) {
 	if filepath.IsAbs(name) {
 		return r.locate(name)

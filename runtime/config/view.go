@@ -10,9 +10,9 @@ import (
 
 var _ json.Marshaler = (*Experiment)(nil)
 
-// View returns what an experiment comes to: exp_meta_info, exp_root_path, module_order, modules with their parameters, the
-// platform and, where there is one, the env block. Names limit it to these modules. It is for reading; [Experiment.Export]
-// gives a document that loads.
+// View returns the resolved experiment: exp_meta_info, exp_root_path, module_order, modules with
+// their parameters, the platform and, where there is one, the env block. Names limit it to these
+// modules. It is for reading; [Experiment.Export] gives a document that loads.
 func (e *Experiment) View(names ...string) *document.Map {
 	var meta, modules, view document.Builder
 	for _, key := range []string{"work_group", "user_name", "exp_name"} {
@@ -63,8 +63,8 @@ func (e *Experiment) identity(key string) document.Value {
 	return value.WithString(text)
 }
 
-// Export returns an experiment whose modules are flat: loading it again, with the same platform preset at hand, gives the
-// same values without any model or module preset.
+// Export returns an experiment whose modules are flat: loading it again, with the same platform
+// preset at hand, gives the same values without any model or module preset.
 func (e *Experiment) Export() *document.Map {
 	var flat, platform, modules document.Builder
 	for _, key := range placeKeys {
@@ -100,8 +100,8 @@ func (m *Module) export() *document.Map {
 	return flat.Map()
 }
 
-// ExportAs renders the content of [Experiment.Export]. What the format cannot hold, so that it would load back as something
-// else, is an error that names the key.
+// ExportAs renders the content of [Experiment.Export]. What the format cannot hold, so that it
+// would load back as something else, is an error that names the key.
 func (e *Experiment) ExportAs(format document.Renderer) ([]byte, error) {
 	exported := e.Export()
 	text, err := format.Render(exported, false)
@@ -137,8 +137,8 @@ func firstLost(format document.Renderer, exported, again *document.Map) error {
 	return nil
 }
 
-// differing returns the first value below a that b does not have, with its path. Loading an experiment makes null of the
-// string "null", outside of lists and the env block.
+// differing returns the first value below a that b does not have, with its path. Loading an
+// experiment makes null of the string "null", outside of lists and the env block.
 func differing(a, b document.Value, path string, nulls bool) (lost document.Value, at string, found bool) {
 	if ours, ok := a.Map(); ok {
 		theirs, _ := b.Map()

@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// maxRuns and maxDepth bound what an Archive looks for.
+	// maxRuns and maxDepth bound the search of an Archive.
 	maxRuns  = 1000
 	maxDepth = 8
 	// lookEvery is the shortest time between two searches for runs.
 	lookEvery = 2 * time.Second
 )
 
-// skipped are the directories of a run that hold none.
+// skipped are directories of a run that cannot contain runs.
 var skipped = []string{"checkpoints", "tensorboard"}
 
 // Archive reads runs from their directories.
@@ -42,7 +42,8 @@ type archived struct {
 	metrics metricsFile
 }
 
-// OpenArchive returns the runs of a directory, which is that of one run or holds some, at any depth.
+// OpenArchive returns an Archive of the runs in a directory, which is the directory of a run or
+// contains such directories at any depth.
 func OpenArchive(dir string) (*Archive, error) {
 	root, err := filepath.Abs(dir)
 	if err != nil {
@@ -55,11 +56,11 @@ func OpenArchive(dir string) (*Archive, error) {
 	if !info.IsDir() {
 		return nil, fmt.Errorf("runs: %s is no directory; want a run directory, or one that holds some, such as output", dir)
 	}
-	host, _ := os.Hostname() // without a name no run is of this machine
+	host, _ := os.Hostname() // without a name, no run counts as one of this machine
 	return &Archive{root: root, host: host, now: time.Now, runs: map[string]*archived{}}, nil
 }
 
-// Runs returns the runs, those that began last first.
+// Runs returns the runs, the newest first.
 func (a *Archive) Runs() []Run {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -73,7 +74,7 @@ func (a *Archive) Runs() []Run {
 	return all
 }
 
-// Curve returns the points of a run from a step on, and whether id names one.
+// Curve returns the points of the run id from a step on, and whether there is such a run.
 func (a *Archive) Curve(id string, from int) (points []Point, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -85,7 +86,7 @@ func (a *Archive) Curve(id string, from int) (points []Point, ok bool) {
 	return r.metrics.curve.from(from), true
 }
 
-// Uses returns what impls did in a run, and whether id names one.
+// Uses returns the calls that each impl served in the run id, and whether there is such a run.
 func (a *Archive) Uses(id string) (impls []Use, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -97,7 +98,8 @@ func (a *Archive) Uses(id string) (impls []Use, ok bool) {
 	return append([]Use{}, impls...), true
 }
 
-// Log returns the last lines of the log of a run, and whether id names one. A log that cannot be read is empty.
+// Log returns the last lines of the log of the run id, and whether there is such a run. A log that
+// cannot be read is empty.
 func (a *Archive) Log(id string, lines int) (text []byte, ok bool) {
 	a.mu.Lock()
 	r, ok := a.find(id)
@@ -119,13 +121,13 @@ func (a *Archive) find(id string) (*archived, bool) {
 	return r, ok
 }
 
-// look searches for runs, unless it has just done so.
+// look searches for runs, at most once per lookEvery.
 func (a *Archive) look() {
 	if a.now().Sub(a.looked) < lookEvery {
 		return
 	}
 	found := map[string]*archived{}
-	// What cannot be read holds no run that could be shown.
+	// Directories that cannot be read are left out.
 	_ = filepath.WalkDir(a.root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case len(found) >= maxRuns:
@@ -148,7 +150,7 @@ func (a *Archive) look() {
 	a.runs, a.looked = found, a.now()
 }
 
-// isRun reports whether a directory holds what a run leaves.
+// isRun reports whether a directory is that of a run.
 func isRun(dir string) bool {
 	for _, name := range []string{rundir.RunFileName, rundir.MetricsName} {
 		if info, err := os.Lstat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
@@ -167,7 +169,7 @@ func (a *Archive) id(dir string) string {
 	return filepath.ToSlash(below)
 }
 
-// read returns how a run stands, and what its impls did.
+// read returns the state of a run and the calls that each impl served.
 func (a *Archive) read(id string, r *archived) (Run, []Use) {
 	rec, seen, err := readRecord(r.dir)
 	r.metrics.read(filepath.Join(r.dir, rundir.MetricsName))

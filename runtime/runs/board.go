@@ -11,11 +11,11 @@ import (
 	"github.com/primus-fl/primus/runtime/backend"
 )
 
-// BoardSettings are what code passes to NewBoard; the zero value works.
+// BoardSettings are the optional settings of NewBoard. The zero value is usable.
 type BoardSettings struct {
 	Rank, WorldSize int
-	Stats           func() []opmanager.ImplStats // what impls did; nil for nothing
-	Log             *Tail                        // of the run; nil for none
+	Stats           func() []opmanager.ImplStats // the counters of impls; nil means none
+	Log             *Tail                        // that of the run; nil means none
 }
 
 // Board keeps the progress of the run of this process. It is an observer of the trainer.
@@ -30,11 +30,11 @@ type Board struct {
 
 // NewBoard returns a Board without a run.
 func NewBoard(set BoardSettings) *Board {
-	host, _ := os.Hostname() // without a name the run has none
+	host, _ := os.Hostname() // without a name, the run has no host
 	return &Board{set: set, host: host}
 }
 
-// RunStarted begins a run in place of the one before.
+// RunStarted begins a run, which replaces an earlier one.
 func (b *Board) RunStarted(r backend.Run) {
 	dir := r.Dir
 	if whole, err := filepath.Abs(dir); err == nil && dir != "" {
@@ -50,7 +50,7 @@ func (b *Board) RunStarted(r backend.Run) {
 	b.curve = curve{}
 }
 
-// StepDone takes the figures of a step.
+// StepDone records a step.
 func (b *Board) StepDone(s backend.Step) {
 	p := PointOf(s)
 	b.mu.Lock()
@@ -75,17 +75,17 @@ func PointOf(s backend.Step) Point {
 	return p
 }
 
-// CheckpointSaved takes the step and the time of a checkpoint.
+// CheckpointSaved records a checkpoint.
 func (b *Board) CheckpointSaved(step int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.run != nil { // one before the first step may come earlier
+	if b.run != nil { // a checkpoint can be saved before the run begins
 		now := time.Now()
 		b.run.CheckpointStep, b.run.CheckpointSaved = step, &now
 	}
 }
 
-// RunEnded says how the run ended.
+// RunEnded records the end of the run.
 func (b *Board) RunEnded(r backend.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -150,7 +150,7 @@ func (b *Board) Curve(id string, from int) (points []Point, ok bool) {
 	return b.curve.from(from), true
 }
 
-// Uses returns what impls did in the run, and whether id names the run.
+// Uses returns the calls that each impl served, and whether id names the run.
 func (b *Board) Uses(id string) (impls []Use, ok bool) {
 	if r, known := b.current(); !known || r.ID != id {
 		return nil, false

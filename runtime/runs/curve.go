@@ -10,7 +10,8 @@ type Point struct {
 	TokensPerSecond *float64 `json:"tokens_per_second"`
 }
 
-// maxPoints bounds a curve. A curve that reaches it keeps every second of its points and grows half as fast.
+// maxPoints bounds a curve. A curve that reaches it drops every second point and from then on grows
+// half as fast.
 const maxPoints = 2048
 
 // curve is the points of a run by step. The zero value is an empty curve.
@@ -33,8 +34,8 @@ func (c *curve) add(p Point) {
 	}
 }
 
-// thin keeps the points of every second stride and those with a validation loss; if that is not half of them, every
-// second point.
+// thin keeps every second point and those with a validation loss or, if these are more than half of
+// the points, every second point only.
 func (c *curve) thin() {
 	c.stride *= 2
 	kept := slices.DeleteFunc(slices.Clone(c.points), func(p Point) bool {

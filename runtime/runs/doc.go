@@ -1,17 +1,19 @@
-// Package runs tells how runs of training stand: the one of this process as it goes on, and those that left their files in
-// a directory.
+// Package runs reports the state of training runs: the run of this process, and runs that left
+// their files in a directory.
 //
 // # Concepts
 //
-// A Board is an observer of training and keeps the progress of its run in memory, the end of its log included. A Recorder
-// writes the same to the file run.json of the run directory. An Archive reads that file, the metrics and the log of every
-// run below a directory, whether the run is finished, was killed or goes on in another process.
+// A Board observes training and keeps the progress of the run and the end of its log in memory. A
+// Recorder writes it to the file run.json in the run directory. An Archive reads that file, the
+// metrics and the log of every run below a directory, whether the run has finished, was killed or
+// continues in another process.
 //
 // # Concurrency
 //
-// Everything here is safe for concurrent use. A Recorder has a goroutine between the start and the end of a run.
+// Everything here is safe for concurrent use. A Recorder has a goroutine between the start and the
+// end of a run.
 //
 // # Errors
 //
-// Errors name the directory or file. What is wrong in the files of one run hides no other run.
+// Errors name the directory or file. Wrong files of one run do not affect the others.
 package runs

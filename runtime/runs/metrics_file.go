@@ -12,23 +12,23 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/rundir"
 )
 
-// metricsFile is what has been read of a metrics file, which grows while its run goes on.
+// metricsFile holds the content of a metrics file, which grows during its run.
 type metricsFile struct {
 	curve   curve
 	last    *rundir.Record
 	valid   *float64 // of the last evaluation
 	changed time.Time
 
-	info   os.FileInfo // of the file that was read
-	offset int64       // of the first byte that was not
+	info   os.FileInfo // that of the file when it was read
+	offset int64       // the first byte that was not read
 }
 
-// maxLine bounds a line that is read as a record.
+// maxLine bounds the length of a record.
 const maxLine = 64 << 10
 
-// read takes in what has come to a file since it was read before, or all of it where it is another file or shorter. Lines
-// that are no record, or of a step that is not larger than those before, are passed over. What cannot be read stays as it
-// was.
+// read reads what was appended to the file since the last time, or all of it if the file was
+// replaced or became shorter. It skips lines that are not records and steps that are not larger
+// than the ones before. If the file cannot be read, nothing changes.
 func (m *metricsFile) read(path string) {
 	info, err := os.Stat(path)
 	if err != nil || m.info != nil && os.SameFile(m.info, info) && info.Size() == m.offset {
@@ -50,7 +50,7 @@ func (m *metricsFile) read(path string) {
 	for {
 		line, err := lines.ReadSlice('\n')
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-			return // the line is not whole yet
+			return // the line is incomplete
 		}
 		m.offset += int64(len(line))
 		var r rundir.Record
@@ -73,7 +73,7 @@ func (m *metricsFile) add(r rundir.Record) {
 	m.curve.add(p)
 }
 
-// readEnd returns the end of a file, and whether there is more before it.
+// readEnd returns the end of a file, and whether the file is longer.
 func readEnd(path string) (text []byte, cut bool, err error) {
 	f, err := durable.OpenRegular(path)
 	if err != nil {

@@ -20,24 +20,26 @@ type record struct {
 	Impls []Use `json:"impls"`
 }
 
-// recordEvery is the time between two writings of the record of a run that goes on.
+// recordEvery is the interval at which the record of a run is written.
 const recordEvery = 15 * time.Second
 
-// Recorder writes what a Board knows to the run directory: at the start of the run, from time to time, which shows that the
-// process lives, with each checkpoint, and at the end. It is an observer of the trainer that is told after the Board.
+// Recorder writes the state of a Board to the run directory: at the start of the run, at regular
+// intervals, which shows that the process is alive, after each checkpoint, and at the end. It
+// observes the trainer and must be called after the Board.
 type Recorder struct {
 	board *Board
 	log   *slog.Logger
 
 	save  chan struct{}
 	end   chan struct{}
-	ended chan struct{} // nil while there is no run to record
+	ended chan struct{} // nil if there is no run to record
 }
 
 // NewRecorder returns a Recorder for the runs of a Board.
 func NewRecorder(b *Board, log *slog.Logger) *Recorder { return &Recorder{board: b, log: log} }
 
-// RunStarted begins to record, unless nothing is left to train: then the record tells of the training that there was.
+// RunStarted starts recording. If no steps are left to train, it keeps the record of the earlier
+// training.
 func (r *Recorder) RunStarted(run backend.Run) {
 	if run.Dir == "" || run.FirstStep > run.Steps {
 		return
@@ -67,14 +69,14 @@ func (r *Recorder) keep() {
 	}
 }
 
-// StepDone does nothing: steps are in the metrics of the run.
+// StepDone does nothing, since the metrics of the run hold the steps.
 func (r *Recorder) StepDone(backend.Step) {}
 
 // CheckpointSaved writes the record soon.
 func (r *Recorder) CheckpointSaved(int) {
 	select {
 	case r.save <- struct{}{}:
-	default: // it is about to be written anyway, or no run has begun
+	default: // a write is already pending, or no run has begun
 	}
 }
 
@@ -111,10 +113,10 @@ func (r *Recorder) write() error {
 // maxRecord bounds what is read of a record.
 const maxRecord = 4 << 20
 
-// maxSilence is how long a run that goes on may leave its record as it is; then its process counts as gone.
+// maxSilence is the age of a record after which the process of its run counts as gone.
 const maxSilence = 4 * recordEvery
 
-// readRecord reads the record in a directory, and tells when it was written.
+// readRecord returns the record in a directory and the time at which it was written.
 func readRecord(dir string) (rec record, at time.Time, err error) {
 	path := filepath.Join(dir, rundir.RunFileName)
 	info, err := os.Stat(path)

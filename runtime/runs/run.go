@@ -7,20 +7,20 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 )
 
-// State is how a run stands.
+// State is the state of a run.
 type State string
 
 // The states of a run.
 const (
 	Running     State = "running"
-	Done        State = "done"        // it went to its last step
-	Interrupted State = "interrupted" // it was stopped, with everything saved
+	Done        State = "done"        // it reached its last step
+	Interrupted State = "interrupted" // it was stopped and saved
 	Failed      State = "failed"
-	Dead        State = "dead"    // its process is gone and recorded no end
-	Unknown     State = "unknown" // there are metrics of it and no record
+	Dead        State = "dead"    // its process is gone without recording an end
+	Unknown     State = "unknown" // it has metrics but no record
 )
 
-// Run is a run of training as it stands.
+// Run is the present state of a training run.
 type Run struct {
 	ID              string     `json:"id" doc:"names the run in paths of this service"`
 	Name            string     `json:"name" doc:"of the experiment"`
@@ -58,7 +58,7 @@ type Run struct {
 	Reference []opmanager.ReferenceCost `json:"reference,omitempty" doc:"ops on impls of kind reference that made steps slow: by the last such step, while the run goes on, else by all"`
 }
 
-// count takes what impls did over from their statistics.
+// count sets the calls that each impl served from their statistics.
 func (r *Run) count(impls []opmanager.ImplStats) {
 	r.Fallbacks, r.Declines, r.Errors = 0, 0, 0
 	for _, i := range impls {
@@ -68,7 +68,7 @@ func (r *Run) count(impls []opmanager.ImplStats) {
 	}
 }
 
-// reckon fills in the times that depend on now, which is when the run was last heard of.
+// reckon sets the times that depend on now, the time of the last sign of life of the run.
 func (r *Run) reckon(now time.Time) {
 	until := now
 	if r.Ended != nil {
@@ -84,7 +84,7 @@ func (r *Run) reckon(now time.Time) {
 	}
 }
 
-// Use is what an impl did for an op in a run.
+// Use is the number of calls of an op that an impl served in a run, and their time.
 type Use struct {
 	Op        string `json:"op"`
 	Impl      string `json:"impl_id"`
@@ -96,7 +96,7 @@ type Use struct {
 	Fallbacks uint64 `json:"fallbacks"`
 }
 
-// uses returns what the impls did that were called.
+// uses returns the impls that were called.
 func uses(impls []opmanager.ImplStats) []Use {
 	all := []Use{}
 	for _, i := range impls {
@@ -107,7 +107,7 @@ func uses(impls []opmanager.ImplStats) []Use {
 	return all
 }
 
-// finite returns a figure that JSON can carry, nil for another.
+// finite returns a number that JSON can hold, nil for NaN and infinities.
 func finite(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil

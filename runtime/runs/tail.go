@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// maxTail bounds what a Tail keeps and what is read of a log.
+// maxTail bounds the text that a Tail keeps and that is read from a log.
 const maxTail = 64 << 10
 
-// Tail is a writer that keeps the end of what is written to it. The zero value is ready to use.
+// Tail is a writer that keeps the end of the text written to it. The zero value is ready to use.
 type Tail struct {
 	mu   sync.Mutex
 	text []byte
@@ -31,7 +31,8 @@ func (t *Tail) Lines(most int) []byte {
 	return bytes.Clone(lastLines(t.text[max(0, len(t.text)-maxTail):], len(t.text) > maxTail, most))
 }
 
-// lastLines returns the last lines of a text, without the first of them where the text is cut and may begin in its middle.
+// lastLines returns the last lines of a text. If the text was cut at its beginning, the first line
+// is left out, since it may be incomplete.
 func lastLines(text []byte, cut bool, most int) []byte {
 	if i := bytes.IndexByte(text, '\n'); cut && i >= 0 {
 		text = text[i+1:]

@@ -2,17 +2,18 @@
 //
 // # Concepts
 //
-// Run owns the order, and is the only one that applies patches:
+// Run calls the parts of a backend in this order. Nothing else applies patches:
 //
 //	env block, HF_HOME, rank -> adapter: SetupPath, EarlyVersion, defaults of the environment, setup hooks, Prepare
 //	-> ConvertConfig -> patches build_args -> merge -> LoadTrainer -> new trainer, InitTrainer
 //	-> patches setup -> Setup -> Init -> patches before_train -> Train -> patches after_train -> Cleanup
 //
-// NewPlan goes the same way up to the trainer, on a copy of the environment, and says what every patch would do. It knows no
-// framework by name and no implementation of an op. What Run sets in the environment is taken back when it returns.
+// NewPlan follows the same order up to the trainer, on a copy of the environment, and reports what
+// every patch would do. The package refers to no framework and no impl by name. When Run returns,
+// it undoes its changes of the environment.
 //
 // # Errors
 //
-// Errors keep the cause for errors.Is and errors.As behind the text "Training execution failed: …", which users of Primus
-// search for. A configuration that cannot be used is returned as it is: nothing was executed.
+// Errors of a run begin with "Training execution failed: ", which users of Primus search for, and
+// wrap their cause. An error in the configuration is returned as it is, since nothing was executed.
 package train

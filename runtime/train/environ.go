@@ -13,13 +13,15 @@ import (
 	"github.com/primus-fl/primus/runtime/backend"
 )
 
-// envHFHome is where the libraries of Hugging Face keep models and data sets.
+// envHFHome is the variable for the directory in which the libraries of Hugging Face keep models
+// and data sets.
 const envHFHome = "HF_HOME"
 
 // envPolicy begins the names of variables that hold a dispatch policy.
 const envPolicy = "TE_FL_"
 
-// environment sets the variables of the experiment's env block and HF_HOME, and reads which process this is.
+// environment sets the variables of the experiment's env block and HF_HOME, and reads which process
+// this is.
 func (r *session) environment() error {
 	env, log := r.tc.Environ, r.tc.Log
 	var faults []error
@@ -84,7 +86,7 @@ func (r *session) makeDataDirs() error {
 	return nil
 }
 
-// onlyProblems passes warnings and errors on: the first rank says the rest.
+// onlyProblems passes on warnings and errors only. The first rank logs the rest.
 type onlyProblems struct{ slog.Handler }
 
 // Enabled implements slog.Handler.

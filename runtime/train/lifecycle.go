@@ -12,7 +12,7 @@ import (
 
 const rule = "================================================================================"
 
-// run prepares, makes the trainer and takes it through its life.
+// run prepares the framework, makes the trainer and calls its methods.
 func (r *session) run(ctx context.Context) error {
 	if err := r.prepare(ctx); err != nil {
 		return err
@@ -24,7 +24,8 @@ func (r *session) run(ctx context.Context) error {
 	return r.lifecycle(ctx, trainer)
 }
 
-// lifecycle calls the methods of a trainer with the patches between them; Cleanup always, exactly once.
+// lifecycle calls the methods of a trainer and applies the patches between them. It always calls
+// Cleanup, once.
 func (r *session) lifecycle(ctx context.Context, t backend.Trainer) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -65,7 +66,7 @@ func (r *session) lifecycle(ctx context.Context, t backend.Trainer) (err error) 
 	return nil
 }
 
-// step runs one step of the life of a trainer between two lines of the log.
+// step calls one method of a trainer and logs its beginning and its end.
 func (r *session) step(name string, f func() error) error {
 	log := r.tc.Log
 	banner := func(text string) {
@@ -95,7 +96,7 @@ func (r *session) patches(phase patch.Phase) error {
 	return err
 }
 
-// patchContext returns what the patches of a phase may see and change.
+// patchContext returns the context that the patches of a phase read and change.
 func (r *session) patchContext(phase patch.Phase) *patch.Context {
 	tc := r.tc
 	c := &patch.Context{

@@ -10,32 +10,34 @@ import (
 	"github.com/primus-fl/primus/runtime/patch"
 )
 
-// Plan says what Run would do.
+// Plan describes what Run would do.
 type Plan struct {
 	*backend.TrainContext
 	Trainer     string // the name of its class
 	Hooks       []string
 	Environment []backend.EnvChange
-	Added       []string // parameters that the framework does not know
+	Added       []string // parameters that ConvertConfig left out
 	Conflicts   []backend.Conflict
 	Phases      []PhasePlan
-	// UnknownPatches says which patches are not in Phases because another program makes them, "" for none.
+	// UnknownPatches describes patches that another program applies and that are not in Phases, "" if
+	// there are none.
 	UnknownPatches string
 	Findings       []backend.Finding // of the trainer
-	Problems       []string          // what would make Run fail, as far as can be seen
+	Problems       []string          // the known reasons why Run would fail
 }
 
-// PhasePlan says what would happen to each patch in a phase.
+// PhasePlan describes what would happen to each patch in a phase.
 type PhasePlan struct {
 	Phase     patch.Phase
 	Decisions []patch.Decision
-	Contended map[string][]string // what several patches change, and these in their order
+	Contended map[string][]string // the targets that several patches change, each with these patches in order
 }
 
-// NewPlan returns what Run would do, and does nothing of it: setup hooks, Prepare and trainers are not run, and the
-// environment stays as it is. Patches of phase build_args are applied to the arguments, so that the conditions of later
-// phases see what they would see. What a trainer that is a backend.Inspector finds to be wrong is the error that Run would
-// return. A framework that is not on this machine is a problem in the plan, not an error.
+// NewPlan returns what Run would do, without doing it. It does not run setup hooks, Prepare or the
+// trainer, and does not change the environment. It applies the patches of phase build_args to the
+// arguments, because the conditions of later phases depend on them. If the trainer is a
+// backend.Inspector, NewPlan returns the error that Inspect returns. A framework that is missing on
+// this machine is a problem in the plan, not an error.
 func NewPlan(ctx context.Context, s Settings) (*Plan, error) {
 	if s.Environ == nil {
 		s.Environ = backend.ProcessEnviron()
@@ -69,7 +71,7 @@ func NewPlan(ctx context.Context, s Settings) (*Plan, error) {
 	return r.plan, nil
 }
 
-// inspect lets the trainer look at what it would read and write.
+// inspect lets the trainer check what it would read and write.
 func (r *session) inspect(ctx context.Context) error {
 	trainer, err := r.class.New(r.tc)
 	if err != nil {
@@ -81,7 +83,7 @@ func (r *session) inspect(ctx context.Context) error {
 	return err
 }
 
-// planPhase notes what the patches of a phase would do.
+// planPhase records what the patches of a phase would do.
 func (r *session) planPhase(c *patch.Context) {
 	plan, err := r.s.Patches.Plan(c, r.s.Filter)
 	if err != nil {
@@ -93,13 +95,13 @@ func (r *session) planPhase(c *patch.Context) {
 	r.plan.Phases = append(r.plan.Phases, PhasePlan{c.Phase, plan.Decisions, patch.Conflicts(plan.Selected())})
 }
 
-// Leaf is an argument of the framework that is no mapping.
+// Leaf is an argument of the framework that is not a mapping.
 type Leaf struct {
 	Path, Value, Source string
 }
 
-// Leaves returns the arguments under their dotted names, sorted, with who wrote them: a place in a file, a token of the
-// command line, a patch, or the framework.
+// Leaves returns the arguments under their dotted names, sorted, with who wrote them: a place in a
+// file, a token of the command line, a patch, or the framework.
 func (p *Plan) Leaves() []Leaf {
 	var leaves []Leaf
 	for _, l := range flatten(p.Args.Map()) {

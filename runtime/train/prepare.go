@@ -13,7 +13,7 @@ import (
 	"github.com/primus-fl/primus/runtime/patch"
 )
 
-// prepare goes from the configuration to the trainer class.
+// prepare reads the configuration, prepares the framework and loads the trainer class.
 func (r *session) prepare(ctx context.Context) error {
 	if err := r.environment(); err != nil {
 		return err
@@ -84,7 +84,8 @@ func (r *session) runHooks(ctx context.Context) error {
 	return nil
 }
 
-// buildArgs makes the arguments of the framework, applies patches to them and adds the parameters that are left.
+// buildArgs converts the parameters to arguments, applies patches to them and adds the remaining
+// parameters.
 func (r *session) buildArgs() error {
 	tc := r.tc
 	args, warnings, err := tc.Adapter.ConvertConfig(tc)
@@ -125,7 +126,7 @@ func (r *session) buildArgs() error {
 	return nil
 }
 
-// known tells whether a warning says nothing new: loading the experiment warned about the same value.
+// known reports whether loading the experiment has warned about the same value.
 func (r *session) known(w document.Warning) bool {
 	return slices.ContainsFunc(r.s.Experiment.Report.Warnings, func(known document.Warning) bool { return known.Origin == w.Origin })
 }
@@ -176,7 +177,7 @@ type leaf struct {
 	value document.Value
 }
 
-// flatten returns the values of a mapping that are no mappings, sorted by their dotted paths.
+// flatten returns the values of a mapping that are not mappings, sorted by their dotted paths.
 func flatten(m *document.Map) []leaf {
 	var leaves []leaf
 	var walk func(prefix string, m *document.Map)

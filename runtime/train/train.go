@@ -14,7 +14,7 @@ import (
 	"github.com/primus-fl/primus/runtime/patch"
 )
 
-// Settings are what code passes to Run and NewPlan.
+// Settings are the settings of Run and NewPlan.
 type Settings struct {
 	Experiment *config.Experiment
 	ModuleName string // "pre_trainer"
@@ -30,23 +30,23 @@ type Settings struct {
 	DataPath    string // data sets and models; empty means ./data
 	BackendPath string // the source tree of the framework; empty means that it is looked for
 
-	// Environ is the environment that the run sees and changes; nil means that of the process.
+	// Environ is the environment of the run; nil means that of the process.
 	Environ *backend.Environ
 
-	// DetectArch tells the architecture of the GPUs; nil means backend.DetectArch.
+	// DetectArch returns the architecture of the GPUs; nil means backend.DetectArch.
 	DetectArch func() backend.Arch
 
-	// The rest is for Run only.
+	// The remaining fields are for Run only.
 	Manager  *opmanager.Manager
 	Device   device.Backend
 	Observer backend.Observer
 	Requests *backend.Requests
-	Grace    time.Duration // what an interrupted run may take to end
+	Grace    time.Duration // how long an interrupted run may take to end
 	LogFile  *backend.LogFile
 }
 
-// Run trains a module of an experiment and returns when that has ended. When ctx ends, the run stops after the step in
-// hand, saves, and the error wraps backend.ErrInterrupted.
+// Run trains a module of an experiment. When ctx ends, the run finishes the current step and saves,
+// and the error wraps backend.ErrInterrupted.
 func Run(ctx context.Context, s Settings) (err error) {
 	r, err := open(s)
 	if err != nil {
@@ -74,7 +74,8 @@ func Run(ctx context.Context, s Settings) (err error) {
 	return fmt.Errorf("Training execution failed: %w", err)
 }
 
-// interruptedBy says what has ended ctx: an interrupt from the keyboard, unless there is another cause.
+// interruptedBy describes what ended ctx: its cause or, without one, an interrupt from the
+// keyboard.
 func interruptedBy(ctx context.Context) string {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		return fmt.Sprintf("Interrupted by %v", cause)
@@ -82,7 +83,7 @@ func interruptedBy(ctx context.Context) string {
 	return "Interrupted by user (Ctrl+C)"
 }
 
-// configError marks what is wrong with the configuration, so that nothing was executed.
+// configError marks an error in the configuration, after which nothing was executed.
 type configError struct{ err error }
 
 func (e *configError) Error() string { return e.err.Error() }
@@ -96,11 +97,11 @@ type session struct {
 	tc      *backend.TrainContext
 	class   backend.TrainerClass
 	points  *patch.Points // of the trainer
-	plan    *Plan         // what is found on the way
+	plan    *Plan         // set if the run is only planned
 	dry     bool
 }
 
-// open finds module and framework.
+// open finds the module and its framework.
 func open(s Settings) (*session, error) {
 	module, err := s.Experiment.Module(s.ModuleName)
 	if err != nil {

@@ -2,19 +2,9 @@
 // libraries: the C header primus_op_plugin.h, the generated primus_op_args.h with
 // the order of each op's arguments, and the same structs in Go.
 //
-// # Concepts
-//
 // The header is the definition; a test compiles it and compares every size and
 // offset with the structs of this package. Within a major version structs only
 // grow at their end.
-//
-// # Concurrency
-//
-// The package is data.
-//
-// # Errors
-//
-// There are none.
 package abi
 
 //go:generate sh -c "go run ../../internal/abigen > args.tmp && mv args.tmp primus_op_args.h"

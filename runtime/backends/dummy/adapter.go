@@ -23,13 +23,13 @@ type Adapter struct{}
 
 var trainers = backend.Trainers{{Stage: "pretrain", Name: "DummyPretrainTrainer", New: newPretrainTrainer}}
 
-// SetupPath finds nothing: the backend lies in the tree of the program.
+// SetupPath finds nothing, since the backend is compiled in.
 func (Adapter) SetupPath(_ string, tc *backend.TrainContext) (backend.Paths, error) {
 	tc.Log.Info("[Primus:DummyAdapter] setup_backend_path: no-op for in-tree dummy backend")
 	return backend.Paths{}, nil
 }
 
-// Prepare does nothing but say so.
+// Prepare only logs that there is nothing to prepare.
 func (Adapter) Prepare(_ context.Context, tc *backend.TrainContext) error {
 	tc.Log.Info("[Primus:DummyAdapter] Backend prepared")
 	return nil
@@ -42,7 +42,7 @@ func (Adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []documen
 	return args, nil, nil
 }
 
-// DetectVersion returns the version that patches may ask for.
+// DetectVersion returns the version of the backend.
 func (Adapter) DetectVersion(*backend.TrainContext) (string, error) { return "dummy-0.0.1", nil }
 
 // LoadTrainer returns the trainer class of the stage pretrain.

@@ -6,7 +6,7 @@ import (
 	"github.com/primus-fl/primus/runtime/patch"
 )
 
-// Patches returns the patches of the backend, one of each style that does something.
+// Patches returns the patches of the backend, one of each style.
 func Patches() []patch.Patch {
 	return []patch.Patch{
 		{

@@ -16,7 +16,7 @@ type Args struct {
 	Hello      string `param:"hello"`
 }
 
-// StepPoint is what the trainer does in a step: nothing.
+// StepPoint is the work of a training step, which is empty.
 var StepPoint = patch.NewPoint[func(step int) error]("dummy.step", "a step of training, counted from 1; once a step")
 
 // pretrainTrainer is a trainer that trains nothing.

@@ -49,7 +49,8 @@ func (adapter) LoadTrainer(stage, class string) (backend.TrainerClass, error) {
 
 func (adapter) Stages() []string { return trainers.Stages() }
 
-// describe puts in front of each fault where the value of its key was written, or who has set it.
+// describe prefixes each fault with the place where the value of its key was written, or with the
+// one who set it.
 func describe(tc *backend.TrainContext, err error) error {
 	faults := flatten(err)
 	for i, fault := range faults {

@@ -32,24 +32,24 @@ type Args struct {
 	LogInterval  int    `param:"log_interval"`
 	EvalInterval int    `param:"eval_interval"` // 0 means no evaluation
 	EvalIters    int    `param:"eval_iters"`
-	FinalWindows int    `param:"final_eval_windows"` // 0 means those of eval_iters
+	FinalWindows int    `param:"final_eval_windows"` // 0 means as many as eval_iters
 	Save         string `param:"save"`               // directory of checkpoints; "" means that of the run
 	SaveInterval int    `param:"save_interval"`
 	SaveInitial  bool   `param:"save_initial"`
-	Load         string `param:"load"` // "" goes on from the run's own checkpoints, "none" starts over
+	Load         string `param:"load"` // "" continues from the run's own checkpoints, "none" starts a new run
 	DumpBatches  int    `param:"dump_batches"`
 
 	DisableTensorboard bool `param:"disable_tensorboard"`
 
-	SamplePrompt string `param:"sample_prompt"` // of the text that is generated at the end; "" means words of the corpus
+	SamplePrompt string `param:"sample_prompt"` // the beginning of the text generated at the end; "" means words of the corpus
 
 	ModelName string `param:"model_name"`
 }
 
-// loadNone is the value of load that starts over.
+// loadNone is the value of load that starts a new run.
 const loadNone = "none"
 
-// newArgs fills Args from the arguments of a run and checks them.
+// newArgs converts the arguments of a run to Args and checks them.
 func newArgs(tc *backend.TrainContext) (*Args, error) {
 	a := &Args{}
 	if _, err := document.Decode(tc.Args.Map(), a); err != nil {
@@ -109,5 +109,5 @@ func (a *Args) schedule() optim.Schedule {
 	return optim.Schedule{LR: a.LR, MinLR: a.MinLR, Style: a.LRDecayStyle, Warmup: a.LRWarmupIters, Decay: a.LRDecayIters}
 }
 
-// microBatches is the number of micro batches a step.
+// microBatches is the number of micro batches per step.
 func (a *Args) microBatches() int { return a.GlobalBatchSize / a.MicroBatchSize }

@@ -13,15 +13,16 @@ import (
 	"github.com/primus-fl/primus/runtime/config"
 )
 
-// Bench computes training steps for measurements: those of a run with the same parameters, over one batch of random tokens.
-// It reads no data and writes no file. A Bench belongs to one goroutine.
+// Bench computes training steps for measurements. Its steps are those of a run with the same
+// parameters, on a batch of random tokens. It reads no data and writes no files. A Bench is not
+// safe for concurrent use.
 type Bench struct {
 	e    engine
 	step int
 }
 
-// NewBench returns a Bench for a module that the native backend trains, with warnings about its parameters. Close releases
-// its memory.
+// NewBench returns a Bench for a module that the native backend trains, with warnings about its
+// parameters. Close releases its memory.
 func NewBench(m *config.Module, manager *opmanager.Manager, dev device.Backend, log *slog.Logger) (*Bench, []document.Warning, error) {
 	tc := &backend.TrainContext{Framework: Framework, Module: m}
 	given, warnings, err := adapter{}.ConvertConfig(tc)
@@ -51,8 +52,9 @@ func NewBench(m *config.Module, manager *opmanager.Manager, dev device.Backend, 
 // Args returns the parameters of the steps.
 func (b *Bench) Args() Args { return *b.e.args }
 
-// Step makes the next step: forward and backward over the global batch, clipping and AdamW. It returns the mean loss in
-// nats a token. When ctx ends before the weights change, the step is not made and the error is that of ctx.
+// Step computes the next step: forward and backward over the global batch, clipping and AdamW. It
+// returns the mean loss in nats per token. If ctx ends before the weights change, Step stops and
+// returns the error of ctx.
 func (b *Bench) Step(ctx context.Context) (loss float64, err error) {
 	b.step++
 	loss, _, err = b.e.train(ctx, b.step, b.e.points.schedule.Func()(b.step))

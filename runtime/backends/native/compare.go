@@ -24,7 +24,8 @@ func (s *state) check(c *checkpoint.Checkpoint) error {
 	return nil
 }
 
-// modelKeys are the keys of config.json that decide which function a model is, with the parameters that they come from.
+// modelKeys are the keys of config.json that determine the function that a model computes, with the
+// parameters that they come from.
 var modelKeys = map[string]string{
 	"model_type": "normalization, position_embedding_type and activation_func", "vocab_size": "vocab_size",
 	"hidden_size": "hidden_size", "n_embd": "hidden_size",
@@ -41,11 +42,12 @@ var modelKeys = map[string]string{
 	"num_local_experts":   "num_experts", "num_experts_per_tok": "moe_router_topk",
 }
 
-// modelDefaults are what keys of config.json mean that older versions of this program have written as empty strings.
+// modelDefaults are the values of keys of config.json that older versions of this program wrote as
+// empty strings.
 var modelDefaults = map[string]any{"normalization": "RMSNorm", "position_embedding_type": "rope", "activation_func": "swiglu"}
 
-// checkModel returns an error when the weights of a checkpoint belong to another function than the model of this run, also
-// where they have the same shapes.
+// checkModel returns an error if the weights of a checkpoint belong to another model than that of
+// this run, even if the shapes are equal.
 func (t *trainer) checkModel(c *checkpoint.Checkpoint) error {
 	saved := map[string]any{}
 	if err := c.JSON(configFile, &saved); err != nil {
@@ -77,7 +79,7 @@ func (t *trainer) checkModel(c *checkpoint.Checkpoint) error {
 	return fmt.Errorf("checkpoint %s %s: give the parameters that it was trained with", c.Path(), what)
 }
 
-// shown writes a value of a JSON file for a message.
+// shown formats a value of a JSON file for a message.
 func shown(v any) any {
 	if v == nil {
 		return "not given"
@@ -85,7 +87,7 @@ func shown(v any) any {
 	return v
 }
 
-// asJSON returns a mapping as it is after it was written and read.
+// asJSON returns a mapping as it is after encoding and decoding.
 func asJSON(m map[string]any) (map[string]any, error) {
 	text, err := json.Marshal(m)
 	if err != nil {
@@ -95,13 +97,15 @@ func asJSON(m map[string]any) (map[string]any, error) {
 	return again, json.Unmarshal(text, &again)
 }
 
-// notCompared are parameters of Args whose change is no news: where a run reads and writes, and what it reports.
+// notCompared are parameters of Args that may change without a message: where a run reads and
+// writes, and what it reports.
 var notCompared = []string{
 	"train_data_path", "train_data_max_bytes", "log_interval", "eval_interval", "eval_iters", "final_eval_windows",
 	"save", "save_interval", "save_initial", "load", "dump_batches", "disable_tensorboard", "sample_prompt", "model_name",
 }
 
-// compared returns the parameters that a resumed run is compared with, as JSON has them.
+// compared returns the parameters the parameters that a resumed run is compared with, in their JSON
+// form.
 func (a *Args) compared() map[string]any {
 	all := map[string]any{}
 	var walk func(v reflect.Value)
@@ -126,10 +130,12 @@ func (a *Args) compared() map[string]any {
 	return all
 }
 
-// patchPrefix marks, among the parameters of a checkpoint, those that patches read, which are there only when they are given.
+// patchPrefix begins the names of parameters of patches in a checkpoint, which holds them only if
+// they were given.
 const patchPrefix = "patch."
 
-// compared returns the parameters that a resumed run is compared with: those of Args and those that patches read.
+// compared returns the parameters the parameters that a resumed run is compared with: those of Args
+// and those that patches read.
 func (t *trainer) compared() map[string]any {
 	all := t.args.compared()
 	for key, v := range t.tc.Module.Params.All() {
@@ -145,10 +151,10 @@ func (t *trainer) compared() map[string]any {
 	return all
 }
 
-// tellChanged says which parameters differ from those that the checkpoint was saved with. A parameter of Args that the
-// checkpoint does not have is one that an older version of this program had not.
-func (t *trainer) tellChanged(c *checkpoint.Checkpoint, saved map[string]any) {
-	if saved == nil { // an older version of this program has saved none
+// logChanged logs the parameters that differ from those of the checkpoint. A parameter of Args that
+// the checkpoint does not have did not exist in the version the run that saved it.
+func (t *trainer) logChanged(c *checkpoint.Checkpoint, saved map[string]any) {
+	if saved == nil { // saved by an older version of this program
 		return
 	}
 	own := t.compared()

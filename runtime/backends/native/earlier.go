@@ -12,12 +12,13 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/rundir"
 )
 
-// runFiles are what a run leaves in its directory, besides the log. Those of an earlier run stay together.
+// runFiles are the files of a run in its directory, except the log. Those of an earlier run are
+// kept together.
 var runFiles = []string{
 	checkpointsName, nameFile, rundir.MetricsName, rundir.PlotName, rundir.RunFileName, resolvedFile, manifestFile, dispatchFile, batchesFile, tensorboardName,
 }
 
-// keepEarlier sets aside what an earlier run left in the directory, but not what it left half written.
+// keepEarlier moves the files of an earlier run out of the way, except incomplete ones.
 func (t *trainer) keepEarlier() error {
 	if _, err := checkpoint.RemoveLeftOvers(t.dir.Path(checkpointsName)); err != nil {
 		return err
@@ -34,8 +35,8 @@ func (t *trainer) keepEarlier() error {
 	return nil
 }
 
-// isNewest reports whether c, which is nil for a run that starts from new weights, is the newest checkpoint of the run's own,
-// so that the run goes on with what is in its directory.
+// isNewest reports whether c is the newest checkpoint of the run itself, so that the run continues
+// with the files in its directory. c is nil for a run that starts from new weights.
 func (t *trainer) isNewest(c *checkpoint.Checkpoint) (bool, error) {
 	if c == nil || !sameDir(filepath.Dir(c.Path()), t.store.Dir()) {
 		return false, nil
@@ -59,9 +60,9 @@ func (t *trainer) hasEarlier() (bool, error) {
 	return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !strings.HasPrefix(e.Name(), ".") }), err
 }
 
-// checkSame returns an error when checkpoint c, whose state is s, is of another corpus or seed. With load the user has asked
-// for these weights, so that the run begins to train them on its own batches; so it does where only the windows of the same
-// corpus are other ones.
+// checkSame returns an error if checkpoint c, whose state is s, belongs to another corpus or seed.
+// It returns none if the user chose the weights with load, or if only the windows of the same
+// corpus differ; the run then trains the weights on its own batches.
 func (t *trainer) checkSame(c *checkpoint.Checkpoint, s *state) error {
 	if s.Seed != t.args.Seed {
 		s.Position = 0
@@ -89,8 +90,9 @@ func (t *trainer) checkSeed(c *checkpoint.Checkpoint, s *state) error {
 	return t.otherBatches(c, fmt.Sprintf("was trained with seed %d, and this run's is %d", s.Seed, t.args.Seed), true)
 }
 
-// otherBatches says that a run would see other batches than the one that saved checkpoint c, because that differs. Where it
-// is another run, and load has not asked for these weights, that is an error.
+// otherBatches reports that a run would see other batches than the run that saved checkpoint c. It
+// is an error if that is another run and the user did not choose its weights with load, and a
+// warning otherwise.
 func (t *trainer) otherBatches(c *checkpoint.Checkpoint, differs string, otherRun bool) error {
 	if otherRun && t.args.Load == "" {
 		return t.anotherRun(c, differs)
@@ -99,15 +101,15 @@ func (t *trainer) otherBatches(c *checkpoint.Checkpoint, differs string, otherRu
 	return nil
 }
 
-// anotherRun is the error for a directory whose run is not the one that was asked for.
+// anotherRun returns the error for a directory that holds another run.
 func (t *trainer) anotherRun(c *checkpoint.Checkpoint, differs string) error {
 	dir := t.location().Path()
 	return fmt.Errorf("run directory %s holds another run: %s %s; give exp_name=NAME for a directory of its own, load=%s to train those weights further, or load=none to start over and keep the earlier run in %s",
 		dir, filepath.Base(c.Path()), differs, t.store.Dir(), filepath.Join(dir, rundir.PreviousName))
 }
 
-// checkLeft returns an error when the run is already further than it shall come.
-func (t *trainer) checkLeft(c *checkpoint.Checkpoint, step int) error {
+// checkRemaining returns an error if the checkpoint is already beyond train_iters.
+func (t *trainer) checkRemaining(c *checkpoint.Checkpoint, step int) error {
 	if step <= t.args.TrainIters {
 		return nil
 	}
@@ -115,7 +117,7 @@ func (t *trainer) checkLeft(c *checkpoint.Checkpoint, step int) error {
 		t.args.TrainIters, c.Path(), step)
 }
 
-// howToGoOn says which command goes on from the checkpoint that was saved last.
+// howToGoOn returns the command that continues from the last checkpoint.
 func (t *trainer) howToGoOn() string {
 	if t.args.Load == "" || sameDir(t.args.Load, t.store.Dir()) {
 		return "the same command goes on from there"

@@ -12,7 +12,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/optim"
 )
 
-// engine is what computes steps: model, passes and optimizer over one global batch.
+// engine computes steps: model, passes and optimizer for one global batch.
 type engine struct {
 	args    *Args
 	manager *opmanager.Manager
@@ -26,10 +26,10 @@ type engine struct {
 	aux   float64 // mean auxiliary loss of the micro batches of the step
 	ce    float64 // mean cross entropy of the micro batches of the step
 
-	updating bool // weights may be those of two steps
+	updating bool // the weights may be a mixture of two steps
 }
 
-// build allocates everything, with the weights that belong to the seed.
+// build allocates everything and initialises the weights from the seed.
 func (e *engine) build(backend device.Backend) (err error) {
 	if e.model, err = model.New(e.args.Config, backend); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (e *engine) build(backend device.Backend) (err error) {
 	return err
 }
 
-// close releases what build has allocated, also when it failed.
+// close releases everything that build allocated, even if build failed.
 func (e *engine) close() error {
 	var faults []error
 	if e.adam != nil {
@@ -62,7 +62,8 @@ func (e *engine) close() error {
 	return errors.Join(faults...)
 }
 
-// train makes a step with the batch in hand, or errGivenUp when ctx ends before the weights change.
+// train computes a step on the current batch. It returns errGivenUp if ctx ends before the weights
+// change.
 func (e *engine) train(ctx context.Context, step int, lr float64) (loss, norm float64, err error) {
 	if loss, norm, err = e.gradients(ctx, step); err != nil {
 		return 0, 0, err

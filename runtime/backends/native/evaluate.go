@@ -16,8 +16,8 @@ type evaluation struct {
 	tokens  int // of the windows, each counted once
 }
 
-// newEvaluation chooses windows of a set, as many as whole micro batches of size have room for among at most limit windows,
-// and at least one micro batch.
+// newEvaluation chooses at most limit windows of a set, in whole micro batches of size windows, and
+// at least one micro batch.
 func newEvaluation(set *data.Set, limit, size int) (*evaluation, error) {
 	batches := max(min(limit, set.ValidWindows())/size, 1)
 	windows, err := data.NewValidation(set, batches*size)
@@ -27,7 +27,7 @@ func newEvaluation(set *data.Set, limit, size int) (*evaluation, error) {
 	return &evaluation{windows: windows, batches: batches, tokens: windows.Len() * set.SeqLength()}, nil
 }
 
-// chooseWindows decides what is evaluated every eval_interval steps, and after the last one.
+// chooseWindows chooses the windows to evaluate every eval_interval steps and after the last step.
 func (t *trainer) chooseWindows() (err error) {
 	size := t.args.MicroBatchSize
 	if t.valid, err = newEvaluation(t.set, t.args.EvalIters*size, size); err != nil {
@@ -37,7 +37,7 @@ func (t *trainer) chooseWindows() (err error) {
 	return err
 }
 
-// validate evaluates after step s when an evaluation is due, and sets its validation loss.
+// validate evaluates after step s if an evaluation is due, and sets the validation loss of s.
 func (t *trainer) validate(ctx context.Context, s *backend.Step) error {
 	e := t.valid
 	switch {
@@ -64,7 +64,8 @@ func (t *trainer) validate(ctx context.Context, s *backend.Step) error {
 	return nil
 }
 
-// evaluate returns the mean loss over validation windows, as it is without patches, or errGivenUp when ctx ends before.
+// evaluate returns the mean loss over validation windows, without the effect of patches. It returns
+// errGivenUp if ctx ends first.
 func (t *trainer) evaluate(ctx context.Context, e *evaluation) (float64, error) {
 	e.windows.Reset()
 	t.pass.SetLoss(t.points.loss.Original())
@@ -90,7 +91,8 @@ func (t *trainer) evaluate(ctx context.Context, e *evaluation) (float64, error) 
 	return sum / float64(e.batches), nil
 }
 
-// crossEntropy returns what the loss of the step is without patches, nil when it has none.
+// crossEntropy returns the loss of the step without the effect of patches, nil if no patch changes
+// it.
 func (t *trainer) crossEntropy() *float64 {
 	if !t.points.loss.Patched() {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"reflect"
 )
 
-// representable returns an error for each number of Args that f32 cannot hold: one that is infinite there, and one that is 0
-// there and not itself. What is not a number at all is refused by the range of each parameter.
+// representable returns an error for each number of Args that f32 cannot hold because it would
+// become infinite or 0. The range of each parameter excludes NaN.
 func (a *Args) representable() []error {
 	var faults []error
 	var walk func(v reflect.Value)

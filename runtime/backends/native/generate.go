@@ -16,7 +16,8 @@ const sampleLength = 200
 // sampleTemperature divides the scores; below 1 favours likely bytes.
 const sampleTemperature = 0.8
 
-// generate lets the model write on, byte by byte, after a prompt, and keeps both; errGivenUp says that ctx ended before.
+// generate lets the model continue a prompt, byte by byte, and keeps both. It returns errGivenUp if
+// ctx ends first.
 func (t *trainer) generate(ctx context.Context) (err error) {
 	prompt, err := t.choosePrompt()
 	if err != nil {
@@ -49,8 +50,8 @@ func (t *trainer) generate(ctx context.Context) (err error) {
 	return nil
 }
 
-// choosePrompt returns what sample_prompt says or, by default, the first words of a line of the text that is held out for
-// evaluation, of the text to train on where none is.
+// choosePrompt returns sample_prompt or, if that is empty, the first words of a line of the text
+// held out for evaluation, or of the training text if none is held out.
 func (t *trainer) choosePrompt() (string, error) {
 	if t.args.SamplePrompt != "" {
 		return t.args.SamplePrompt, nil
@@ -66,14 +67,15 @@ func (t *trainer) choosePrompt() (string, error) {
 	return firstWords(string(data.ByteTokenizer{}.Decode(nil, row))), err
 }
 
-// Lengths of a prompt that is taken from text: what a line needs to be taken, and what is taken of it.
+// Limits of a prompt taken from text: the shortest line that is used, and the longest prompt.
 const (
 	shortestLine  = 8
 	longestPrompt = 24
 )
 
-// firstWords returns the beginning of the first whole line of text that is not short or, if there is none, of the text from
-// its second word on: the first one may be the end of another.
+// firstWords returns the beginning of the first whole line of text that is long enough. Without
+// such a line it returns the beginning of the text from its second word on, since the first word
+// may be incomplete.
 func firstWords(text string) string {
 	chosen := strings.TrimSpace(text)
 	if _, rest, found := strings.Cut(text, " "); found {
@@ -95,7 +97,7 @@ func firstWords(text string) string {
 	}
 	for chosen != "" {
 		if r, size := utf8.DecodeLastRuneInString(chosen); r != utf8.RuneError || size != 1 {
-			return chosen // no character is cut
+			return chosen // no character is split
 		}
 		chosen = chosen[:len(chosen)-1]
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// healthy returns an error when the weights or moments cannot be trained further: when one of them is not finite, or the
-// loss that the weights give is not. It is asked before each save, so that a run that diverges keeps the last good
-// checkpoint. The loss is that of the micro batch in hand, without patches and dropout.
+// healthy returns an error if a weight or a moment is not finite, or if the loss of the weights is
+// not finite. It is called before each save, so that a run that diverges keeps its last good
+// checkpoint. The loss is that of the current micro batch, without patches and dropout.
 func (t *trainer) healthy() error {
 	if err := t.finiteWeights(); err != nil {
 		return err
@@ -21,7 +21,7 @@ func (t *trainer) healthy() error {
 		return err
 	}
 	loss, err := t.pass.Loss()
-	if err == nil && !finite(loss) { // weights can be saved also when an op fails
+	if err == nil && !finite(loss) { // a failed op does not prevent a save
 		return &NonFiniteError{Step: t.state.Step, What: "loss after the update", Value: loss, Reason: notSaved}
 	}
 	return nil

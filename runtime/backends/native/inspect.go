@@ -11,9 +11,9 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
 )
 
-// Inspect looks at the corpus, the checkpoint to go on from, the directories to write and the memory that is needed, with the
-// errors that the run itself would end with. The corpus is listed and not read, so that a run on other text in a directory
-// that has a run already passes.
+// Inspect checks the corpus, the checkpoint to continue from, the directories to write and the
+// memory needed, and returns the errors with which the run itself would end. It lists the corpus
+// without reading it, so it does not notice if the directory holds a run on another text.
 func (t *trainer) Inspect(ctx context.Context) ([]backend.Finding, error) {
 	var found []backend.Finding
 	var faults []error
@@ -66,9 +66,9 @@ func (t *trainer) inspectDirs(context.Context) (string, error) {
 	return "saved in " + dir, nil
 }
 
-// inspectStart opens the checkpoint that the run would go on from and compares it with the run.
+// inspectStart opens the checkpoint from which the run would continue and compares it with the run.
 func (t *trainer) inspectStart(context.Context) (string, error) {
-	if t.store == nil { // inspectDirs has said why not
+	if t.store == nil { // inspectDirs has returned the error
 		return "", nil
 	}
 	name, err := t.readName()
@@ -88,21 +88,21 @@ func (t *trainer) inspectStart(context.Context) (string, error) {
 	return "from " + c.Path(), t.inspectCheckpoint(c)
 }
 
-// inspectMemory estimates what the run takes.
+// inspectMemory estimates the memory of the run.
 func (t *trainer) inspectMemory(context.Context) (string, error) {
-	if t.tc.Manager == nil { // of a plan that nobody asks about ops
+	if t.tc.Manager == nil { // a plan without a manager
 		return "", nil
 	}
 	return t.args.checkMemory(t.tc.Manager, t.tc.Device)
 }
 
-// inspectCheckpoint compares a checkpoint with what the run would make of it.
+// inspectCheckpoint compares a checkpoint with the parameters of the run.
 func (t *trainer) inspectCheckpoint(c *checkpoint.Checkpoint) error {
 	s, err := readState(c)
 	if err != nil {
 		return err
 	}
-	return cmp.Or(t.checkModel(c), t.checkSeed(c, s), t.checkLeft(c, s.Step))
+	return cmp.Or(t.checkModel(c), t.checkSeed(c, s), t.checkRemaining(c, s.Step))
 }
 
 var _ backend.Inspector = (*trainer)(nil)

@@ -12,12 +12,13 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/rundir"
 )
 
-// errGivenUp says that work in hand was left because half of the grace period was over.
+// errGivenUp reports that the current work was abandoned because half of the grace period was over.
 var errGivenUp = errors.New("given up, because half of the grace period is over")
 
-// Train runs the steps that are left. When ctx ends, the step in hand and its evaluation may take half of the grace period;
-// then they are given up, and the last whole step is saved. Whatever else ends training, a panic included, the last whole
-// step is saved first, unless the weights themselves are at fault.
+// Train runs the remaining steps. When ctx ends, the current step and its evaluation may take half
+// of the grace period; after that they are abandoned, and the last whole step is saved. The last
+// whole step is also saved if anything else ends training, a panic included, unless the weights are
+// at fault.
 func (t *trainer) Train(ctx context.Context) (err error) {
 	t.begin()
 	late, cancel := endLater(ctx, t.tc.Grace/2)
@@ -75,13 +76,13 @@ func (t *trainer) begin() {
 	t.tc.Observer.RunStarted(t.run)
 }
 
-// saveIsDue reports whether the step that was just made is to be saved.
+// saveIsDue reports whether the last step is to be saved.
 func (t *trainer) saveIsDue() bool {
 	asked := t.tc.Requests.TakeSave()
 	return asked || t.args.SaveInterval > 0 && t.state.Step%t.args.SaveInterval == 0 || t.state.Step == t.args.TrainIters
 }
 
-// interrupted saves the last step and says how to go on.
+// interrupted saves the last step and returns an error that says how to continue.
 func (t *trainer) interrupted(ctx context.Context) error {
 	if t.state.Step == 0 {
 		return ctx.Err()
@@ -98,8 +99,8 @@ func (t *trainer) interrupted(ctx context.Context) error {
 	return fmt.Errorf("%w%s at step %d of %d, which is saved; %s", backend.ErrInterrupted, by, t.state.Step, t.args.TrainIters, t.howToGoOn())
 }
 
-// saveBeforeEnd saves the last whole step when training ends otherwise than by an interrupt, and cause does not speak of the
-// weights.
+// saveBeforeEnd saves the last whole step if training ends for a reason other than an interrupt or
+// wrong weights.
 func (t *trainer) saveBeforeEnd(cause error) {
 	if errors.Is(cause, backend.ErrInterrupted) || t.state.Step == t.savedStep || t.saveFailed || errors.Is(cause, backend.ErrNonFinite) {
 		return

@@ -12,16 +12,16 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 )
 
-// memoryPart is one of the things that a run keeps in memory.
+// memoryPart is a part of the memory of a run.
 type memoryPart struct {
 	what  string
 	keys  string // parameters that make it smaller
 	bytes float64
 }
 
-// checkMemory returns what training takes, in words, and an error when that is more than this process can have. It is all that
-// is allocated before the first step, without what kernels take for a call. Memory of devices other than the CPU is not known,
-// and not counted.
+// checkMemory describes the memory that training needs and returns an error if that is more than
+// this process can have. It counts what is allocated before the first step, without the scratch
+// memory of kernels. Memory of devices other than the CPU is not counted.
 func (a *Args) checkMemory(mgr *opmanager.Manager, dev device.Backend) (string, error) {
 	at, err := dev.Device()
 	if err != nil {
@@ -34,7 +34,7 @@ func (a *Args) checkMemory(mgr *opmanager.Manager, dev device.Backend) (string, 
 	parts := []memoryPart{{"the batch", "global_batch_size", 4 * float64(a.GlobalBatchSize) * float64(a.SeqLength+1)}}
 	if at.Type == device.TypeCPU {
 		parts = append(parts, memoryPart{"weights with gradients and moments", "num_layers, hidden_size, vocab_size or num_experts", 2 * a.WeightBytes()})
-		if describeMemory(parts).total <= float64(limit.Bytes) { // else counting the rest may itself take too much
+		if describeMemory(parts).total <= float64(limit.Bytes) { // counting the rest may itself take too much memory
 			activations, err := a.ActivationBytes(mgr, a.MicroBatchSize)
 			if err != nil {
 				return "", err

@@ -12,13 +12,13 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
 )
 
-// nameFile holds, in the run directory, the name that the run has in its checkpoints, by which it knows them where several
-// runs save.
+// nameFile is the file in the run directory with the name of the run in its checkpoints. By that
+// name the run recognises them in a directory that several runs use.
 const nameFile = "run_name"
 
 const maxName = 1 << 10
 
-// readName returns the name that the run in this directory has, a new one when there is none yet.
+// readName returns the name of the run in this directory, a new one if there is none.
 func (t *trainer) readName() (string, error) {
 	text, err := durable.ReadRegular(filepath.Join(t.location().Path(), nameFile), maxName)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -35,8 +35,9 @@ func (t *trainer) newName() string {
 	return fmt.Sprintf("%s-%016x", t.tc.Experiment.ExpName, rand.Uint64())
 }
 
-// takeName decides the name of the run. One that goes on from checkpoint c has that of c, or of its directory where an older
-// version of this program has saved c; every other one has a new name, so that it removes no checkpoint of an earlier run.
+// takeName chooses the name of the run. A run that continues from checkpoint c takes the name in c
+// or, if an older version of this program saved c, that of its directory. Other runs take a new
+// name, so that they do not remove checkpoints of earlier runs.
 func (t *trainer) takeName(name string, c *checkpoint.Checkpoint, goesOn bool) error {
 	switch {
 	case !goesOn:

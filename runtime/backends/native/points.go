@@ -5,9 +5,10 @@ import (
 	"github.com/primus-fl/primus/runtime/patch"
 )
 
-// The extension points of the trainer. Each is called once a step, once a micro batch, or once a run; none within an op.
+// The extension points of the trainer. Each is called once per step, micro batch or run, and none
+// within an op.
 var (
-	// LossPoint is what training minimises. Validation uses the original.
+	// LossPoint is the loss that training minimises. Validation uses the original.
 	LossPoint = patch.NewPoint[model.Loss]("native.loss", "what training minimises; once a micro batch")
 
 	// SchedulePoint is the learning rate of a step, counted from 1.
@@ -16,8 +17,8 @@ var (
 	// OptimizerStepPoint updates the weights with the clipped gradients.
 	OptimizerStepPoint = patch.NewPoint[func(step int, lr float64) error]("native.optimizer_step", "updates the weights; once a step")
 
-	// DataOrderPoint fills the next global batch, row-major [global batch, seq+1]. What a resumed run begins with is the
-	// position of the original sampler.
+	// DataOrderPoint fills the next global batch, row-major [global batch, seq+1]. A resumed run
+	// begins at the position of the original sampler.
 	DataOrderPoint = patch.NewPoint[func(batch []int32) error]("native.data_order", "fills the next global batch; once a step")
 
 	// ForwardStepPoint computes the loss of a micro batch [micro batch, seq+1].
@@ -33,10 +34,10 @@ var (
 // BackwardStep says which micro batch of which step a backward step is.
 type BackwardStep struct {
 	Step          int // from 1
-	Micro, Micros int // the micro batch, from 0, and how many a step has
+	Micro, Micros int // the micro batch, from 0, and their number per step
 
-	// GradNorm returns the Euclidean norm of the gradients as they are, each micro batch weighted by its share of the global
-	// batch.
+	// GradNorm returns the Euclidean norm of the present gradients, in which each micro batch is
+	// weighted by its share of the global batch.
 	GradNorm func() (float64, error)
 }
 

@@ -10,7 +10,8 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// restore loads the checkpoint that the run goes on from, if there is one, and keeps what an earlier run has left.
+// restore loads the checkpoint from which the run continues, if there is one, and keeps the files
+// of an earlier run.
 func (t *trainer) restore() error {
 	if t.args.Save != "" { // the run directory is locked already
 		if err := t.acquire(); err != nil {
@@ -49,7 +50,7 @@ func (t *trainer) restore() error {
 	return t.acquire()
 }
 
-// acquire takes the directory of checkpoints until Cleanup.
+// acquire locks the directory of checkpoints until Cleanup.
 func (t *trainer) acquire() error {
 	warning, err := t.store.Acquire()
 	if locked, ok := errors.AsType[*durable.LockedError](err); ok {
@@ -95,7 +96,7 @@ func (t *trainer) loadFrom(c *checkpoint.Checkpoint) error {
 	if err := t.checkLoaded(c.Path()); err != nil {
 		return err
 	}
-	t.tellChanged(c, s.Parameters)
+	t.logChanged(c, s.Parameters)
 	if class := cpufeat.Class(); s.CPUClass != "" && s.CPUClass != class {
 		t.tc.Log.Warn(fmt.Sprintf("%s was saved on a CPU of class %s and this one is of class %s: kernels round otherwise here, so the last bits of losses and weights will differ from those of a run that stays there", c.Path(), s.CPUClass, class))
 	}
@@ -103,7 +104,7 @@ func (t *trainer) loadFrom(c *checkpoint.Checkpoint) error {
 	t.state = *s
 	t.savedStep = s.Step
 	t.sampler.Seek(s.Position)
-	if err := t.checkLeft(c, s.Step); err != nil {
+	if err := t.checkRemaining(c, s.Step); err != nil {
 		return err
 	}
 	t.tc.Log.Info("resuming from checkpoint", "step", s.Step, "path", c.Path())
@@ -119,7 +120,7 @@ func readState(c *checkpoint.Checkpoint) (*state, error) {
 	return s, s.check(c)
 }
 
-// checkState returns an error when the state of a checkpoint cannot be that of the checkpoint.
+// checkState returns an error if the state in a checkpoint contradicts the checkpoint.
 func checkState(c *checkpoint.Checkpoint) error {
 	_, err := readState(c)
 	return err
@@ -133,7 +134,8 @@ func load(c *checkpoint.Checkpoint, name string, into map[string]*tensor.Tensor)
 	return errors.Join(checkpoint.Load(f, into), f.Close())
 }
 
-// findCheckpoint returns the checkpoint to go on from: that of load when it is given, else the run's own, nil for none.
+// findCheckpoint returns the checkpoint to continue from: that of load, or else the newest of the
+// run itself, nil if there is none.
 func (t *trainer) findCheckpoint() (*checkpoint.Checkpoint, error) {
 	switch t.args.Load {
 	case loadNone:

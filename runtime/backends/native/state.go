@@ -16,8 +16,9 @@ const (
 	stateFile     = "trainer_state.json"
 )
 
-// state is what a run needs besides weights and moments to go on as if it had not stopped. The order of the data is a
-// function of seed and position, so these two are the whole state of the random numbers.
+// state is what a run needs besides weights and moments to continue as if it had not stopped. The
+// order of the data is a function of seed and position, so these two are the whole state of the
+// random numbers.
 type state struct {
 	Step         int      `json:"step"`
 	Seed         int64    `json:"seed"`
@@ -29,9 +30,9 @@ type state struct {
 	ValidLoss    *float64 `json:"valid_loss,omitempty"`
 	ValidTokens  int      `json:"valid_tokens,omitempty"`
 
-	// CPUClass is that of the machine that saved, by which the bits of results differ.
+	// CPUClass is the class of the CPU that computed the weights. The bits of results depend on it.
 	CPUClass   string         `json:"cpu_class,omitempty"`
-	Parameters map[string]any `json:"parameters,omitempty"` // that a resumed run is compared with
+	Parameters map[string]any `json:"parameters,omitempty"` // the parameters that a resumed run is compared with
 }
 
 // save writes a checkpoint of the step.

@@ -12,18 +12,18 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 )
 
-// NonFiniteError stops a run whose loss or gradient is NaN or infinite.
+// NonFiniteError reports a loss or a gradient that is NaN or infinite.
 type NonFiniteError struct {
 	Step  int
 	What  string // "loss" or "gradient norm"
 	Value float64
-	// Reason takes the place of Origin for what no op of a step has computed.
+	// Reason replaces Origin if no op of a step computed the value.
 	Reason string
-	// Origin names the first op of the step whose result is not finite; nil when none was found.
+	// Origin names the first op of the step whose result is not finite; nil if none was found.
 	Origin *model.NonFiniteError
 }
 
-// Error names the step, what is not finite and where that began.
+// Error returns the step, what is not finite, and its origin.
 func (e *NonFiniteError) Error() string {
 	where := cmp.Or(e.Reason, "no single op was found at fault: the sum over the batch overflows")
 	if e.Origin != nil {
@@ -32,28 +32,28 @@ func (e *NonFiniteError) Error() string {
 	return fmt.Sprintf("step %d: the %s is %v; %s; the checkpoints are untouched: lower lr or clip_grad, or look at the op with TE_FL_PER_OP", e.Step, e.What, e.Value, where)
 }
 
-// Is says that this is a backend.ErrNonFinite.
+// Is reports whether target is backend.ErrNonFinite.
 func (e *NonFiniteError) Is(target error) bool { return target == backend.ErrNonFinite }
 
-// mostAttempts bounds how often a step is computed again after a failed op: often enough for the impl at fault to be set
-// aside by quarantine.
-const mostAttempts = 5
+// maxAttempts bounds the number of times that a step is computed after failed ops. It is large
+// enough for a quarantine of the failing impl.
+const maxAttempts = 5
 
-// gradients computes mean loss and clipped gradients of the batch in hand. Weights do not change, so it starts again when
-// an op failed beyond repair.
+// gradients computes the mean loss and the clipped gradients of the current batch. Since weights do
+// not change, it starts again if an op failed and the manager could not fall back.
 func (e *engine) gradients(ctx context.Context, step int) (loss, norm float64, err error) {
 	for attempt := 1; ; attempt++ {
 		loss, norm, err = e.tryGradients(ctx, step)
-		if err == nil || attempt == mostAttempts || !e.canRepeat(err) {
+		if err == nil || attempt == maxAttempts || !e.canRepeat(err) {
 			return loss, norm, err
 		}
 		e.log.Warn("the step is computed again", "step", step, "attempt", attempt, "error", err)
 	}
 }
 
-// canRepeat reports whether a step may succeed when it is computed again: when an
-// impl failed, and another one may be selected by then, or when a change of policy
-// or a quarantine came between forward and backward.
+// canRepeat reports whether a step may succeed if it is computed again: if an impl failed, since
+// another one may be selected by then, or if the policy or a quarantine changed between forward and
+// backward.
 func (e *engine) canRepeat(err error) bool {
 	var call *opmanager.CallError
 	if !errors.As(err, &call) {
@@ -96,7 +96,7 @@ func (e *engine) tryGradients(ctx context.Context, step int) (loss, norm float64
 	return loss, norm, nil
 }
 
-// nonFinite repeats the forward and backward passes and looks behind each op.
+// nonFinite repeats the forward and backward passes and checks the result of each op.
 func (e *engine) nonFinite(step int, what string, value float64) error {
 	result := &NonFiniteError{Step: step, What: what, Value: value}
 	e.pass.CheckFinite(true)

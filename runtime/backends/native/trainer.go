@@ -71,7 +71,7 @@ const (
 	tensorboardName = "tensorboard"
 )
 
-// Setup takes the run directory.
+// Setup creates and locks the run directory.
 func (t *trainer) Setup(context.Context) error {
 	var err error
 	if t.dir, err = rundir.Open(t.location()); err != nil {
@@ -87,7 +87,7 @@ func (t *trainer) Setup(context.Context) error {
 	return nil
 }
 
-// location returns where the run directory is.
+// location returns the location of the run directory.
 func (t *trainer) location() rundir.Location {
 	e := t.tc.Experiment
 	return rundir.Location{Workspace: e.Workspace, WorkGroup: e.WorkGroup, UserName: e.UserName, ExpName: e.ExpName}
@@ -138,14 +138,14 @@ func (t *trainer) Init(ctx context.Context) error {
 	return nil
 }
 
-// openStore names the directory of checkpoints. It touches no file.
+// openStore makes the Store of checkpoints. It accesses no file.
 func (t *trainer) openStore() (err error) {
 	own := filepath.Join(t.location().Path(), checkpointsName)
 	t.store, err = checkpoint.NewStore(cmp.Or(t.args.Save, own), checkpoint.Settings{Check: checkState})
 	return err
 }
 
-// recordRun writes what the run was asked to do, unless it is done already.
+// recordRun writes the resolved configuration, unless the run is already complete.
 func (t *trainer) recordRun() error {
 	if t.state.Step >= t.args.TrainIters {
 		return nil
@@ -200,7 +200,7 @@ func (t *trainer) findCorpus(ctx context.Context) (*data.Corpus, error) {
 	return corpus, nil
 }
 
-// split says how the corpus is cut; nothing is held out when nothing is evaluated.
+// split returns how the corpus is cut. No windows are held out if there is no evaluation.
 func (t *trainer) split() data.SplitSettings {
 	s := data.SplitSettings{SeqLength: t.args.SeqLength, ValidFraction: t.args.ValidFraction}
 	if t.args.EvalInterval == 0 {
@@ -209,7 +209,8 @@ func (t *trainer) split() data.SplitSettings {
 	return s
 }
 
-// step trains on the next batch and reports. When late ends, it gives up where nothing is lost but the work in hand.
+// step trains on the next batch and reports the result. When late ends, it gives up at a point at
+// which only the current step is lost.
 func (t *trainer) step(late context.Context) error {
 	begin := time.Now()
 	step := t.state.Step + 1
@@ -273,7 +274,7 @@ func (t *trainer) writeEvents(s backend.Step) error {
 	return t.events.Scalars(int64(s.Step), scalars...)
 }
 
-// Cleanup writes what a run leaves behind and releases everything.
+// Cleanup writes the final files of the run and releases everything.
 func (t *trainer) Cleanup(cause error) error {
 	var faults []error
 	if t.dir != nil {
@@ -302,7 +303,8 @@ func (t *trainer) Cleanup(cause error) error {
 	return errors.Join(faults...)
 }
 
-// finish reports the end and writes the plot and the account of dispatch, which a run without steps leaves as they are.
+// finish reports the end and writes the plot and the dispatch report. A run without steps leaves
+// these as they are.
 func (t *trainer) finish(cause error) error {
 	r := backend.Result{
 		Run: t.run, LastStep: t.state.Step, FirstLoss: t.state.FirstLoss, Loss: t.state.Loss, CrossEntropy: t.state.CrossEntropy,

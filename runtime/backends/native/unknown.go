@@ -10,7 +10,8 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/unsupported"
 )
 
-// ConvertConfig returns the parameters that the trainer has, as they are, and warns about those that have no effect.
+// ConvertConfig returns the parameters of the trainer unchanged and warns about parameters without
+// effect.
 func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []document.Warning, error) {
 	unknown, err := unknownParams(tc)
 	if err != nil {
@@ -40,8 +41,8 @@ func unknownParams(tc *backend.TrainContext) ([]document.UnknownKey, error) {
 	return document.Decode(tc.Module.Params, &Args{})
 }
 
-// noEffect reports whether a parameter that Args does not have is without any effect: nobody else reads it, and it is not one
-// that newArgs looks at.
+// noEffect reports whether a parameter that Args does not have is without any effect, since nothing
+// reads it.
 func noEffect(tc *backend.TrainContext, u document.UnknownKey) bool {
 	model := u.Path == "model" && u.Origin.Token == "" // of the experiment
 	return !model && !backend.IsRuntimeParam(u.Path) && !unsupported.Known(u.Path) && !readByPatch(tc, u.Path)
@@ -51,7 +52,8 @@ func readByPatch(tc *backend.TrainContext, name string) bool {
 	return tc.PatchKey != nil && tc.PatchKey(name)
 }
 
-// refusals returns an error for each parameter that asks for another result than the trainer would give.
+// refusals returns an error for each parameter that asks for something that the trainer does not
+// do.
 func refusals(tc *backend.TrainContext, a *Args) (refused, err error) {
 	unknown, err := unknownParams(tc)
 	if err != nil {
@@ -69,7 +71,7 @@ func refusals(tc *backend.TrainContext, a *Args) (refused, err error) {
 
 // ignored returns the names of the parameters without effect, sorted.
 func ignored(tc *backend.TrainContext) []string {
-	unknown, _ := unknownParams(tc) // ConvertConfig has seen the error
+	unknown, _ := unknownParams(tc) // ConvertConfig has returned the error
 	var names []string
 	for _, u := range unknown {
 		if noEffect(tc, u) {

@@ -8,7 +8,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backend"
 )
 
-// launcherSizes are the variables in which launchers tell a process how many of them they have started.
+// launcherSizes are the variables in which launchers pass the number of processes.
 var launcherSizes = []struct{ name, launcher string }{
 	{"SLURM_STEP_NUM_TASKS", "srun"},
 	{"OMPI_COMM_WORLD_SIZE", "mpirun of Open MPI"},
@@ -16,8 +16,9 @@ var launcherSizes = []struct{ name, launcher string }{
 	{"MV2_COMM_WORLD_SIZE", "mpirun of MVAPICH2"},
 }
 
-// checkWorld refuses a run on several processes, on each of them: there are no collectives yet, so every process would train
-// the same model alone. WORLD_SIZE=1 says that the processes of a launcher are runs of their own.
+// checkWorld returns an error if the run has several processes. There are no collectives, so every
+// process would train the same model alone. WORLD_SIZE=1 declares the processes of a launcher to be
+// separate runs.
 func checkWorld(tc *backend.TrainContext) error {
 	const remedy = "the native trainer runs on one process, because it has no collectives yet; start one process"
 	if tc.WorldSize > 1 {

@@ -1,17 +1,7 @@
-// Package traintest helps to test training backends: it plans or runs a module of a backend in a directory of its own, with an
-// environment of its own.
+// Package traintest tests training backends. It plans or runs a module of a backend in a temporary
+// directory with an environment of its own.
 //
-// # Concepts
-//
-// A Lab describes the module. Plan and Run go the whole way of package train.
-//
-// # Concurrency
-//
-// A Lab belongs to one test.
-//
-// # Errors
-//
-// What the test itself gets wrong ends the test; what the backend says is returned.
+// A Lab describes the module. Plan and Run are those of package train.
 package traintest
 
 import (
@@ -30,18 +20,18 @@ import (
 	"github.com/primus-fl/primus/runtime/train"
 )
 
-// Lab is a module of a backend and where it runs.
+// Lab is a module of a backend and the directory and environment in which it runs.
 type Lab struct {
 	Factory     backend.Factory
 	Patches     []patch.Patch
-	Params      string            // YAML, a parameter a line
-	Env         map[string]string // all there is
+	Params      string            // YAML, one parameter per line
+	Env         map[string]string // the whole environment
 	BackendPath string
 	Arch        backend.Arch
 
 	// Log is what was logged, every level.
 	Log strings.Builder
-	// Dir is where the experiment lies.
+	// Dir is the directory of the experiment.
 	Dir string
 }
 
@@ -99,7 +89,8 @@ func (l *Lab) settings(t *testing.T) train.Settings {
 	}
 }
 
-// Argument returns the value of an argument of a plan as it is shown, and who wrote it; empty when there is none.
+// Argument returns the value of an argument of a plan as it is shown, and who wrote it; empty when
+// there is none.
 func Argument(p *train.Plan, path string) (value, source string) {
 	for _, l := range p.Leaves() {
 		if l.Path == path {

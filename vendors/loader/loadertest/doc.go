@@ -8,8 +8,4 @@
 // # Concurrency
 //
 // Everything may be used from many tests at the same time.
-//
-// # Errors
-//
-// What the compiler says fails the test.
 package loadertest

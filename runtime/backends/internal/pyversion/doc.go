@@ -2,12 +2,8 @@
 //
 // # Concepts
 //
-// OfPackage reads the version that a package states in its package_info.py or __init__.py, OfInstalled that of an installed
-// distribution.
-//
-// # Concurrency
-//
-// Functions only.
+// OfPackage reads the version that a package states in its package_info.py or __init__.py,
+// OfInstalled that of an installed distribution.
 //
 // # Errors
 //

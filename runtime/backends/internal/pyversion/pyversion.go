@@ -11,10 +11,11 @@ import (
 	"github.com/primus-fl/primus/runtime/patch/pysource"
 )
 
-// maxFile is the most that is read of a file: those that state versions are short.
+// maxFile bounds the length of files that are read. Files that state versions are short.
 const maxFile = 1 << 20
 
-// OfPackage returns the version that the first of some modules states which is there. The modules are paths below each of the directories, which are searched in order.
+// OfPackage returns the version that the first existing module states. The modules are paths below
+// each of the directories, which are searched in order.
 func OfPackage(dirs []string, modules ...string) (string, error) {
 	var tried []string
 	for _, dir := range dirs {
@@ -44,7 +45,8 @@ func OfPackage(dirs []string, modules ...string) (string, error) {
 	return "", fmt.Errorf("no version: looked for %s", strings.Join(tried, ", "))
 }
 
-// OfInstalled returns the version of a distribution by its metadata in the first of some directories that has it.
+// OfInstalled returns the version of a distribution by its metadata in the first of some
+// directories that has it.
 func OfInstalled(dirs []string, name string) (string, error) {
 	for _, dir := range dirs {
 		var files []string
@@ -71,7 +73,8 @@ func OfInstalled(dirs []string, name string) (string, error) {
 	return "", fmt.Errorf("no version: distribution %q is not installed in %s", name, strings.Join(dirs, ", "))
 }
 
-// SitePackages returns where Python would find distributions, by the variables PYTHONPATH and VIRTUAL_ENV.
+// SitePackages returns where Python would find distributions, by the variables PYTHONPATH and
+// VIRTUAL_ENV.
 func SitePackages(lookup func(string) (string, bool)) []string {
 	var dirs []string
 	if path, ok := lookup("PYTHONPATH"); ok {

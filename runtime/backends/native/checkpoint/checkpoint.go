@@ -116,7 +116,8 @@ func verify(dir string, want manifestFile) error {
 // Step returns the training step that the checkpoint was saved after.
 func (c *Checkpoint) Step() int64 { return c.manifest.Step }
 
-// Run returns the name of the run that saved the checkpoint, empty for one of an older version of this program.
+// Run returns the name of the run that saved the checkpoint, "" if an older version of this program
+// saved it.
 func (c *Checkpoint) Run() string { return c.manifest.Run }
 
 // Path returns the checkpoint's directory.
@@ -147,9 +148,9 @@ func (c *Checkpoint) Safetensors(name string) (*safetensors.File, error) {
 // maxJSON is the largest JSON file of a checkpoint.
 const maxJSON = 64 << 20
 
-// JSON decodes one of the checkpoint's JSON files into v. What is not the JSON of
-// such a value is a *CorruptError. A field that v does not have is another error,
-// so that no part of a saved state is lost unseen.
+// JSON decodes one of the checkpoint's JSON files into v. Content that does not decode is a
+// *CorruptError. A field that v does not have is another error, so that no part of a saved state is
+// lost silently.
 func (c *Checkpoint) JSON(name string, v any) error {
 	path, err := c.file(name)
 	if err != nil {

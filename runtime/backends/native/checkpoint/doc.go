@@ -19,19 +19,18 @@
 // the highest step unless a run went back to an earlier step. The manifest keeps
 // the order of saving as a sequence number.
 //
-// A save removes nothing but intact checkpoints of its own run. What is damaged,
-// cannot be read now, was written by a newer version, belongs to another run or is
-// no checkpoint stays where it is; when it has the name of a new checkpoint, it is
-// moved to previous/1 or the first number that is free.
+// A save removes only intact checkpoints of its own run. Directories that are damaged, cannot be
+// read now, were written by a newer version, belong to another run or are not checkpoints stay; one
+// that has the name of a new checkpoint is moved to previous/1, or to the first free number.
 //
 // Load fills the tensors of a model; it checks all names, dtypes and shapes
 // before it writes the first of them.
 //
 // # Concurrency
 //
-// A Store belongs to one goroutine. Acquire locks the directory against other
-// processes until Close, and Save does for itself when it has to. A Checkpoint may be
-// read from several goroutines.
+// A Store is not safe for concurrent use. Acquire locks the directory against other processes until
+// Close. Save locks it for its duration if it is not locked. A Checkpoint may be read from several
+// goroutines.
 //
 // # Errors
 //

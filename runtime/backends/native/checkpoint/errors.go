@@ -11,7 +11,7 @@ var ErrNone = errors.New("checkpoint: no checkpoint")
 // ErrClosed is returned by a Writer that is used after its Save has ended.
 var ErrClosed = errors.New("checkpoint: the writer was used after its save ended")
 
-// CorruptError says what is wrong with a checkpoint on disk.
+// CorruptError reports a damaged checkpoint.
 type CorruptError struct {
 	Path string // the checkpoint's directory
 	File string // the damaged file within it
@@ -25,7 +25,7 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("checkpoint: %s is damaged: %s: got %s, want %s; load an earlier checkpoint", e.Path, e.File, e.Got, e.Want)
 }
 
-// UnreadableError says that the system could not read a checkpoint, which may be intact.
+// UnreadableError reports that the system could not read a checkpoint, which may be intact.
 type UnreadableError struct {
 	Path string // the checkpoint's directory
 	Err  error
@@ -39,10 +39,10 @@ func (e *UnreadableError) Error() string {
 // Unwrap returns the cause.
 func (e *UnreadableError) Unwrap() error { return e.Err }
 
-// VersionError says that a checkpoint was written by a newer version of this program.
+// VersionError reports that a newer version of this program wrote a checkpoint.
 type VersionError struct {
 	Path      string // the checkpoint's directory
-	Got, Want int    // versions of the format: that of the checkpoint, and the newest that is understood
+	Got, Want int    // versions of the format: that of the checkpoint, and the newest supported one
 }
 
 // Error names the checkpoint and both versions.
@@ -50,10 +50,10 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("checkpoint: %s has version %d of the format, this program understands up to %d: use the program that wrote it", e.Path, e.Got, e.Want)
 }
 
-// OwnerError says that the checkpoints of a Store belong to another run.
+// OwnerError reports that the checkpoints of a Store belong to another run.
 type OwnerError struct {
 	Dir      string // the Store's directory
-	Run, Own string // the run of the newest checkpoint, and that of the Store
+	Run, Own string // the runs of the newest checkpoint and of the Store
 }
 
 // Error names the directory and both runs.
@@ -61,7 +61,7 @@ func (e *OwnerError) Error() string {
 	return fmt.Sprintf("checkpoint: the checkpoints in %s belong to run %s, and this is run %s", e.Dir, e.Run, e.Own)
 }
 
-// ConfigError says that a checkpoint does not fit the model it was loaded into.
+// ConfigError reports that a checkpoint does not fit the model that it was loaded into.
 type ConfigError struct {
 	File   string
 	Tensor string

@@ -30,20 +30,21 @@ func parseDirName(name string) (int64, bool) {
 	return step, err == nil && dirName(step) == name
 }
 
-// found is a directory that is named like a checkpoint and holds one, or what is left of one.
+// found is a directory with the name and at least some files of a checkpoint.
 type found struct {
 	path     string
 	step     int64
 	sequence uint64
-	run      string // that saved it
+	run      string // the run that saved it
 	files    []manifestFile
-	link     bool  // a symbolic link, which may lead to a checkpoint of somebody else
-	err      error // why its manifest cannot be used, nil when it can
+	link     bool  // a symbolic link, which may point to a checkpoint of another run
+	err      error // why its manifest cannot be used, nil if it can
 }
 
-// list returns the checkpoints of a Store's directory, newest first. One without a usable manifest has no place in the order
-// of saving; it is sorted in by its step, in front of the first that has a lower one. What is named like a checkpoint and has
-// neither a manifest nor tensors is none. A directory that does not exist has no checkpoints.
+// list returns the checkpoints of a Store's directory, newest first. The order of saving of a
+// checkpoint without a usable manifest is unknown; it comes before the first checkpoint with a
+// lower step. A directory that has neither a manifest nor tensors is not a checkpoint. A directory
+// that does not exist has no checkpoints.
 func list(dir string) ([]found, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -76,7 +77,8 @@ func list(dir string) ([]found, error) {
 	return good, nil
 }
 
-// look reads the manifest of an entry of a Store's directory, and says whether it is a checkpoint at all.
+// look reads the manifest of an entry of a Store's directory, and reports whether the entry is a
+// checkpoint.
 func look(dir string, e fs.DirEntry) (found, bool) {
 	step, ok := parseDirName(e.Name())
 	f := found{path: filepath.Join(dir, e.Name()), step: step, link: e.Type()&fs.ModeSymlink != 0}
@@ -100,7 +102,8 @@ func look(dir string, e fs.DirEntry) (found, bool) {
 	return f, true
 }
 
-// isForeign reports whether a directory has neither a manifest nor tensors, so that it never was a checkpoint.
+// isForeign reports whether a directory has neither a manifest nor tensors, so that it is not a
+// checkpoint.
 func isForeign(dir string) bool {
 	entries, err := os.ReadDir(dir)
 	return err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool {

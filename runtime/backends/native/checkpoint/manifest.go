@@ -20,7 +20,7 @@ const (
 	maxManifest     = 1 << 20
 )
 
-// fileName is what a checkpoint may call its files: one plain path element.
+// fileName matches the names of files in a checkpoint: plain path elements.
 var fileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // manifest is the content of checkpoint.json. Its text is the one that encode
@@ -30,7 +30,7 @@ type manifest struct {
 	Version  int            `json:"version"`
 	Step     int64          `json:"step"`
 	Sequence uint64         `json:"sequence"`
-	Run      string         `json:"run,omitempty"` // that saved it; version 1 has none
+	Run      string         `json:"run,omitempty"` // the run the run that saved it; version 1 has none
 	Files    []manifestFile `json:"files"`
 	Checksum string         `json:"checksum"` // of this text with an empty checksum
 }
@@ -63,8 +63,9 @@ func (m manifest) text() ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// readManifest reads the manifest of the checkpoint in dir and checks that it is intact; the files it lists are not looked at.
-// The error is a *CorruptError, *UnreadableError or *VersionError.
+// readManifest reads the manifest of the checkpoint in dir and checks that it is intact; it does
+// not read the files that are listed. The error is a *CorruptError, *UnreadableError or
+// *VersionError.
 func readManifest(dir string) (manifest, error) {
 	text, err := durable.ReadRegular(filepath.Join(dir, manifestName), maxManifest)
 	if err != nil {
@@ -110,8 +111,8 @@ func parseManifest(dir string, text []byte) (manifest, error) {
 	return m, nil
 }
 
-// unusable returns why a file of the checkpoint in dir cannot be used: it is damaged when the file is missing or something
-// else than a file, and unreadable when the system has another reason.
+// unusable returns the error for a file of the checkpoint in dir that cannot be opened. The
+// checkpoint is damaged if the file is missing or not a regular file, and unreadable otherwise.
 func unusable(dir, file, want string, err error) error {
 	got := ""
 	irregular, isIrregular := errors.AsType[*durable.IrregularError](err)

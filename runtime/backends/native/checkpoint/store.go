@@ -17,10 +17,11 @@ const DefaultKeep = 2
 
 const lockName = ".lock"
 
-// PreviousName is the directory, within that of a Store, that keeps what was in the way of a save and was not the run's own.
+// PreviousName is the directory below that of a Store to which a save moves directories that are in
+// its way and do not belong to the run.
 const PreviousName = "previous"
 
-// Settings are the knobs of a Store.
+// Settings are the settings of a Store.
 type Settings struct {
 	// Keep is the number of newest checkpoints of the run that a save leaves; 0 means DefaultKeep.
 	Keep int
@@ -28,8 +29,8 @@ type Settings struct {
 	// Run names the run that saves. A save removes only checkpoints of the same run.
 	Run string
 
-	// Check looks into an intact checkpoint before Latest returns it, and returns a *CorruptError when its files contradict
-	// each other; nil checks nothing.
+	// Check is called by Latest for each intact checkpoint. It returns a *CorruptError if the files
+	// contradict each other. nil checks nothing.
 	Check func(*Checkpoint) error
 }
 
@@ -41,8 +42,8 @@ type Store struct {
 	look func(*Checkpoint) error
 	lock *durable.LockFile // nil while the Store is not acquired
 
-	// damaged holds the paths that Latest found damaged beyond their manifest,
-	// so that they do not count as kept checkpoints.
+	// damaged holds the paths of checkpoints whose files Latest found to be damaged, which do not
+	// count as kept checkpoints.
 	damaged map[string]bool
 }
 
@@ -67,13 +68,13 @@ func (s *Store) Dir() string { return s.dir }
 // Run returns the name of the run that saves.
 func (s *Store) Run() string { return s.run }
 
-// SetRun changes the name of the run that saves: a run that goes on with the checkpoints of a Store takes the name that they
-// have.
+// SetRun changes the name of the run that saves. A run that continues from the checkpoints of a
+// Store takes the name in them.
 func (s *Store) SetRun(name string) { s.run = name }
 
-// Acquire makes the directory, locks it against other processes until Close, and writes and removes a file, so that a
-// directory that nothing can be saved in is found at once. A directory that another process has is an error that wraps
-// *durable.LockedError.
+// Acquire makes the directory, locks it against other processes until Close, and writes and removes
+// a file, so that problems with saving are found at once. If another process holds the lock, the
+// error wraps *durable.LockedError.
 func (s *Store) Acquire() (warning string, err error) {
 	if s.lock != nil {
 		return "", nil
@@ -117,14 +118,14 @@ func (s *Store) Close() error {
 type Saved struct {
 	Path     string   // the checkpoint's directory
 	Bytes    int64    // of its files, without the manifest
-	Removed  []string // older checkpoints of the run and left-overs of killed saves
-	Kept     []string // paths that what was in the way and was not the run's own is kept at
+	Removed  []string // older checkpoints of the run and directories of killed saves
+	Kept     []string // new paths of directories that were in the way and do not belong to the run
 	Warnings []string // what could not be removed
 }
 
-// Save writes a checkpoint with the files that write adds, as the newest one. It replaces a checkpoint of the same step and
-// run; what else has its name is moved to the directory PreviousName. When write or the disk fails, or
-// write panics, the Store is as before.
+// Save writes a checkpoint with the files that write adds, as the newest one. It replaces a
+// checkpoint of the same step and run; anything else with its name is moved to the directory
+// PreviousName. If write or the disk fails, or write panics, the Store is unchanged.
 func (s *Store) Save(step int64, write func(w *Writer) error) (saved Saved, err error) {
 	if step < 0 {
 		return saved, fmt.Errorf("checkpoint: got step %d, want 0 or more", step)
@@ -137,7 +138,7 @@ func (s *Store) Save(step int64, write func(w *Writer) error) (saved Saved, err 
 		defer func() { err = errors.Join(err, lock.Unlock()) }()
 	}
 
-	// Left-overs go first: they may be what fills the disk.
+	// The directories of killed saves are removed first, since they may fill the disk.
 	left, err := RemoveLeftOvers(s.dir)
 	if err != nil {
 		saved.Warnings = append(saved.Warnings, "remove what a killed save left: "+err.Error())
@@ -154,11 +155,11 @@ func (s *Store) Save(step int64, write func(w *Writer) error) (saved Saved, err 
 	return saved, nil
 }
 
-// RemoveLeftOvers removes from the directory of a Store what killed saves have left, and returns the names. The caller makes
-// sure that nobody saves there.
+// RemoveLeftOvers removes the directories of killed saves from that of a Store and returns their
+// names. The caller ensures that no process is saving there.
 func RemoveLeftOvers(dir string) ([]string, error) { return durable.RemoveTemps(dir, leftOver) }
 
-// leftOver matches the names of directories that a killed save leaves.
+// leftOver matches the names of directories of killed saves.
 var leftOver = regexp.MustCompile(`^step-\d{8,18}` + regexp.QuoteMeta(durable.TempMark) + `[0-9a-z]+$`)
 
 func (s *Store) write(step int64, existing []found, write func(w *Writer) error, saved *Saved) (err error) {
@@ -199,8 +200,8 @@ func (s *Store) write(step int64, existing []found, write func(w *Writer) error,
 	return nil
 }
 
-// owns reports whether a checkpoint is one of the run's own that can be used, so that a save may remove it. Of its files only
-// the sizes are compared.
+// owns reports whether a checkpoint belongs to the run and can be used, so that a save may remove
+// it. It compares the sizes of files only.
 func (s *Store) owns(f found) bool {
 	if f.err != nil || f.run != s.run || f.link || s.damaged[f.path] {
 		return false
@@ -215,7 +216,8 @@ func (s *Store) owns(f found) bool {
 	return true
 }
 
-// clear moves what is at the path of a new checkpoint out of the way, unless it is one of the run's own, which is replaced.
+// clear moves a directory at the path of a new checkpoint out of the way, unless it is a checkpoint
+// of the run, which is replaced.
 func (s *Store) clear(target string, existing []found, saved *Saved) error {
 	if _, err := os.Lstat(target); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -242,8 +244,9 @@ func (s *Store) clear(target string, existing []found, saved *Saved) error {
 	}
 }
 
-// prune removes the run's own checkpoints that were there before the save, except the newest ones that the Store keeps
-// beside the one just written. Whatever is damaged, unreadable, newer, or another's stays.
+// prune removes the run's own checkpoints that were there before the save, except the newest ones
+// that the Store keeps beside the one just written. Checkpoints that are damaged, unreadable, of a
+// newer version or of another run stay.
 func (s *Store) prune(written string, existing []found, saved *Saved) {
 	kept := 1
 	for _, f := range existing {
@@ -277,11 +280,13 @@ func nextSequence(existing []found) uint64 {
 	return next
 }
 
-// Latest returns the newest checkpoint of the run, for a resume without a checkpoint named by the user; one of an older
-// version, which names no run, is anybody's. Every newer one that is damaged is skipped with a warning. One that cannot be
-// read now, or that a newer version has written, is an error, because training would silently go back to an earlier one.
-// A Store without checkpoints gives an error that matches ErrNone; one whose checkpoints are all damaged gives another error,
-// because starting anew would hide the loss; one whose usable checkpoints all belong to other runs gives an *OwnerError.
+// Latest returns the newest checkpoint of the run, for a resume without a checkpoint named by the
+// user. Checkpoints of older versions, which name no run, count as those of the run. Every newer
+// one that is damaged is skipped with a warning. One that cannot be read now, or that a newer
+// version has written, is an error, because training would silently go back to an earlier one. A
+// Store without checkpoints gives an error that matches ErrNone; one whose checkpoints are all
+// damaged gives another error, because starting anew would hide the loss; one whose usable
+// checkpoints all belong to other runs gives an *OwnerError.
 func (s *Store) Latest() (*Checkpoint, []string, error) {
 	existing, err := list(s.dir)
 	if err != nil {

@@ -40,8 +40,8 @@ func (w *Writer) JSON(name string, v any) error {
 	})
 }
 
-// File adds a file with what write produces. A name is letters, digits, dots,
-// dashes and underscores, and unique within the checkpoint.
+// File adds a file with the output of write. A name is letters, digits, dots, dashes and
+// underscores, and unique within the checkpoint.
 func (w *Writer) File(name string, write func(out io.Writer) error) error {
 	if w.closed {
 		return ErrClosed
@@ -59,7 +59,7 @@ func (w *Writer) add(name string, write func(out io.Writer) error) error {
 	if slices.ContainsFunc(w.files, func(f manifestFile) bool { return f.Name == name }) {
 		return fmt.Errorf("checkpoint: the file %q was written twice", name)
 	}
-	sum := &summer{}
+	sum := &checksummer{}
 	err := durable.Create(filepath.Join(w.dir, name), func(out io.Writer) error {
 		sum.w = out
 		return write(sum)
@@ -98,14 +98,14 @@ func (w *Writer) finish(m manifest) error {
 	return nil
 }
 
-// summer counts and checksums what passes through it.
-type summer struct {
+// checksummer is a writer that counts and checksums the bytes written to it.
+type checksummer struct {
 	w    io.Writer
 	size int64
 	crc  uint32
 }
 
-func (s *summer) Write(p []byte) (int, error) {
+func (s *checksummer) Write(p []byte) (int, error) {
 	n, err := s.w.Write(p)
 	s.size += int64(n)
 	s.crc = crc32.Update(s.crc, castagnoli(), p[:n])

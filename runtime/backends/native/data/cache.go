@@ -19,8 +19,8 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
 )
 
-// A cache file holds the tokens, so that they begin at a page of memory, and after
-// them a footer, little-endian:
+// A cache file holds the tokens, which therefore begin at a page of memory, followed by a footer,
+// little-endian:
 //
 //	 0  magic    8 bytes
 //	 8  version  u32
@@ -63,8 +63,8 @@ func newCache(dir string, k key, width int) cache {
 	return cache{path: filepath.Join(dir, "tokens-"+hex.EncodeToString(k[:8])+".bin"), key: k, width: width}
 }
 
-// write makes the file of what encode writes. An error of encode itself, which
-// concerns the corpus, is told apart from what hinders the cache.
+// write creates the file with the output of encode. It distinguishes errors of encode, which
+// concern the corpus, from errors of the cache.
 func (c cache) write(encode func(io.Writer) error) (corpusErr, cacheErr error) {
 	if err := os.MkdirAll(filepath.Dir(c.path), 0o755); err != nil {
 		return nil, durable.Explain(err)
@@ -83,7 +83,7 @@ func (c cache) write(encode func(io.Writer) error) (corpusErr, cacheErr error) {
 	return corpusErr, cacheErr
 }
 
-// sink passes on what is written, and keeps its size, its checksum and the error.
+// sink passes on what is written and records the size, the checksum and the error.
 type sink struct {
 	w    io.Writer
 	size uint64
@@ -130,8 +130,8 @@ func (c cache) open(ctx context.Context) (*Tokens, error) {
 	return t, nil
 }
 
-// decode returns the tokens of a cache file. It believes nothing in the footer
-// before it has compared it with the content.
+// decode returns the tokens of a cache file. It checks the footer against the content before it
+// uses it.
 func (c cache) decode(ctx context.Context, content []byte) (t *Tokens, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer catchFault(&err)

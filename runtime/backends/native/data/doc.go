@@ -14,11 +14,10 @@
 // validation, so that no token of a validation window occurs in a training
 // window.
 //
-// A Sampler visits the training windows in an order that depends on the seed and
-// on the epoch, each once an epoch. Its whole state is the position, the number
-// of samples consumed: the order is a keyed permutation that is computed, not
-// stored. A Validation visits a fixed, evenly spaced choice of the held-out
-// windows.
+// A Sampler visits the training windows in an order that depends on the seed and on the epoch, each
+// once per epoch. Its whole state is the position, the number of samples consumed: the order is a
+// keyed permutation that is computed, not stored. A Validation visits a fixed, evenly spaced choice
+// of the held-out windows.
 //
 // # Concurrency
 //
@@ -27,8 +26,7 @@
 //
 // # Errors
 //
-// Errors name the path or the parameter, what was given, what was expected and
-// what to do. A stream that is too short for the windows gives a *TooShortError.
-// Problems of the cache are warnings in the Report, because the tokens are at
-// hand without it.
+// Errors name the path or the parameter, what was given, what was expected and what to do. A stream
+// that is too short for the windows gives a *TooShortError. Problems of the cache are warnings in
+// the Report, because the tokens are available without it.
 package data

@@ -9,12 +9,11 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// DumpBatches replaces the file at path by the count global batches that follow
-// the Sampler's position, so that a run can be replayed elsewhere: one tensor
-// "batches" of i32 [count, globalBatch, seq_length+1]. The metadata names the
-// position of the first sample, the seed and the fingerprint of the Set. The
-// Sampler's position is as before; one batch at a time is in memory. When ctx
-// ends, the file is as it was.
+// DumpBatches replaces the file at path with the count global batches that follow the Sampler's
+// position, so that a run can be replayed elsewhere: one tensor "batches" of i32 [count,
+// globalBatch, seq_length+1]. The metadata names the position of the first sample, the seed and the
+// fingerprint of the Set. The Sampler's position is as before; one batch at a time is in memory. If
+// ctx ends, the file is unchanged.
 func DumpBatches(ctx context.Context, path string, s *Sampler, count, globalBatch int) error {
 	if count < 1 || globalBatch < 1 {
 		return fmt.Errorf("data: dump_batches: got %d batches of %d samples, want 1 or more of each", count, globalBatch)

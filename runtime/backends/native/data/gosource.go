@@ -32,8 +32,8 @@ func (f *finder) findGoSource(ctx context.Context) (root string, err error) {
 	return root, f.walk(ctx, root)
 }
 
-// goRoot asks the go command, because GOROOT is seldom set in the environment
-// and the one that a program was built with may not exist where it runs.
+// goRoot asks the go command, because GOROOT is seldom set in the environment and the one of the
+// build may not exist on this machine.
 func goRoot(ctx context.Context) string {
 	if out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output(); err == nil {
 		if root := strings.TrimSpace(string(out)); root != "" {

@@ -22,9 +22,8 @@ type Settings struct {
 	// directories, links and binary files are skipped.
 	Path string
 
-	// MaxBytes limits the text; 0 means no limit, but DefaultMaxBytes for the
-	// default corpus. When the limit bites, the files are taken in the order of a
-	// hash of their names and the last one is cut.
+	// MaxBytes limits the text; 0 means no limit, but DefaultMaxBytes for the default corpus. If the
+	// text is longer, files are taken in the order of a hash of their names, and the last one is cut.
 	MaxBytes int64
 
 	// CacheDir is where the token cache goes; "" for none. It is created when it
@@ -165,9 +164,8 @@ func (c *Corpus) Load(ctx context.Context) (*Tokens, Report, error) {
 	return tokens, r, nil
 }
 
-// throughCache returns the tokens of the cache file, which it writes when there
-// is none that can be used. When the cache cannot be used at all it warns and
-// returns no tokens.
+// throughCache returns the tokens of the cache file. It writes the file if there is none or if it
+// cannot be used. If the cache cannot be used at all, it warns and returns no tokens.
 func (c *Corpus) throughCache(ctx context.Context, r *Report) (*Tokens, error) {
 	if c.settings.CacheDir == "" {
 		return nil, nil
@@ -220,7 +218,7 @@ func (c *Corpus) inMemory(ctx context.Context) (*Tokens, error) {
 func fits(size int64, why string) error {
 	limit, err := sysmem.Read()
 	if err != nil || uint64(size) <= limit.Bytes {
-		return nil // a system that does not tell has to find out
+		return nil // the limit is unknown
 	}
 	return fmt.Errorf("train_data_path: the corpus takes %s of memory, because %s, and this process can have %s (%s): set train_data_max_bytes",
 		sysmem.Text(float64(size)), why, sysmem.Text(float64(limit.Bytes)), limit.Source)

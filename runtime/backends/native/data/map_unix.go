@@ -8,15 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapFile returns the content of a file, read from the disk where it is used, and
-// what ends that.
+// mapFile maps a file into memory and returns its content and a function that unmaps it.
 func mapFile(f *os.File) (content []byte, release func() error, err error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, nil, err
 	}
 	size := info.Size()
-	if size == 0 { // which cannot be mapped
+	if size == 0 { // an empty file cannot be mapped
 		return nil, func() error { return nil }, nil
 	}
 	if int64(int(size)) != size {

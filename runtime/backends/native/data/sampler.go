@@ -81,9 +81,9 @@ func (v *Validation) Len() int { return v.count }
 // Reset goes back to the first window, so that every evaluation sees the same.
 func (v *Validation) Reset() { v.cursor = 0 }
 
-// Batch fills dst with the next windows, row-major [rows, seq_length+1], and
-// starts over behind the last one. A dst whose length is not a positive multiple
-// of seq_length+1 is an error. It does not allocate.
+// Batch fills dst with the next windows, row-major [rows, seq_length+1], and starts over after the
+// last one. A dst whose length is not a positive multiple of seq_length+1 is an error. It does not
+// allocate.
 func (v *Validation) Batch(dst []int32) error {
 	rows, err := v.set.rows(dst)
 	if err != nil {

@@ -63,11 +63,10 @@ func (e *TooShortError) Error() string {
 	return fmt.Sprintf("seq_length: the sequence is longer than the data: got %d tokens, want at least %d for %s of seq_length+1 = %d tokens: lower seq_length, add text to train_data_path or raise its limit", e.Have, e.Need, what, e.SeqLength+1)
 }
 
-// NewSet cuts a stream into blocks of windows. Block b begins at token
-// b·(w·seq+1), where w is the number of windows a block, and window j of a block
-// begins at token j·seq of it and holds seq+1 tokens: neighbours in a block share
-// one token, which is a target of the first and an input of the second. Tokens
-// behind the last whole block are not used.
+// NewSet cuts a stream into blocks of windows. Block b begins at token b·(w·seq+1), where w is the
+// number of windows per block, and window j of a block begins at token j·seq of it and holds seq+1
+// tokens: neighbours in a block share one token, which is a target of the first and an input of the
+// second. Tokens after the last whole block are not used.
 //
 // Of n blocks, v = round(n·ValidFraction), between 1 and n−1, are held out: those
 // blocks b with ⌊(b+1)v/n⌋ > ⌊bv/n⌋. The choice does not depend on any seed, so
@@ -133,8 +132,7 @@ func (s *Set) window(dst []int32, blocks []int32, i int) error {
 	return s.tokens.Read(dst, block*s.blockTokens()+i%s.blockWindows*s.seq)
 }
 
-// rows returns how many windows dst holds; a length that is no multiple of a
-// window is a mistake of the caller.
+// rows returns how many windows dst holds; a length that is not a multiple of a window is an error.
 func (s *Set) rows(dst []int32) (int, error) {
 	if len(dst) == 0 || len(dst)%(s.seq+1) != 0 {
 		return 0, fmt.Errorf("data: got a batch buffer of %d tokens, want a positive multiple of seq_length+1 = %d", len(dst), s.seq+1)

@@ -30,7 +30,7 @@ func (ByteTokenizer) Name() string { return "byte" }
 // VocabSize returns 256. A model may have more ids; they never occur in data.
 func (ByteTokenizer) VocabSize() int { return 256 }
 
-// Encode appends one id a byte to dst.
+// Encode appends one id per byte to dst.
 func (ByteTokenizer) Encode(dst []int32, text []byte) []int32 {
 	for _, b := range text {
 		dst = append(dst, int32(b))
@@ -38,8 +38,8 @@ func (ByteTokenizer) Encode(dst []int32, text []byte) []int32 {
 	return dst
 }
 
-// Decode appends one byte an id to dst. An id that no byte has, which a model
-// with a larger vocabulary can produce, becomes the replacement character U+FFFD.
+// Decode appends one byte per id to dst. An id that no byte has, which a model with a larger
+// vocabulary can produce, becomes the replacement character U+FFFD.
 func (ByteTokenizer) Decode(dst []byte, ids []int32) []byte {
 	for _, id := range ids {
 		if id < 0 || id > 255 {

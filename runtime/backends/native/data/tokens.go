@@ -58,8 +58,8 @@ func (t *Tokens) Read(dst []int32, from int) (err error) {
 	return nil
 }
 
-// catchFault makes an error of a panic about mapped memory; any other goes on. It is
-// deferred while SetPanicOnFault is on.
+// catchFault turns a fault in mapped memory into an error. Other panics continue. It is deferred
+// while SetPanicOnFault is on.
 func catchFault(err *error) {
 	fault := recover()
 	if fault == nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// arena allocates tensors that live and die together. The first error is kept;
-// new returns a nil tensor from then on, and the owner looks at err once.
+// arena allocates tensors that are freed together. After the first error, new returns nil tensors,
+// so that the owner can check err once at the end.
 type arena struct {
 	backend device.Backend
 	tensors []*tensor.Tensor
@@ -29,7 +29,7 @@ func (a *arena) new(d tensor.DType, shape ...int) *tensor.Tensor {
 	return t
 }
 
-// fail returns the memory and the error that stands for the whole allocation.
+// fail frees the memory and returns the first error.
 func (a *arena) fail() error { return errors.Join(a.err, a.close()) }
 
 func (a *arena) close() error {
@@ -42,17 +42,17 @@ func (a *arena) close() error {
 	return errors.Join(faults...)
 }
 
-// reel is memory that blocks which are alike take in the same order, each its own
-// or, when shared, each the same. What a call of the first block has left there is
-// gone after that of the next. A nil reel has no tensors.
-type reel struct {
+// pool hands out tensors to a sequence of equal blocks, which ask for them in the same order. Each
+// block gets tensors of its own or, if the pool is shared, those of the block before, whose content
+// is then lost. A nil pool returns nil tensors.
+type pool struct {
 	arena  *arena
 	shared bool
 	taken  []*tensor.Tensor
 	next   int
 }
 
-func (m *reel) new(d tensor.DType, shape ...int) *tensor.Tensor {
+func (m *pool) new(d tensor.DType, shape ...int) *tensor.Tensor {
 	if m == nil {
 		return nil
 	}
@@ -63,10 +63,10 @@ func (m *reel) new(d tensor.DType, shape ...int) *tensor.Tensor {
 	return m.taken[m.next-1]
 }
 
-func (m *reel) f32(shape ...int) *tensor.Tensor { return m.new(tensor.F32, shape...) }
+func (m *pool) f32(shape ...int) *tensor.Tensor { return m.new(tensor.F32, shape...) }
 
-// rewind begins the memory of the next block.
-func (m *reel) rewind() {
+// rewind starts the next block.
+func (m *pool) rewind() {
 	if m == nil {
 		return
 	}
@@ -76,8 +76,8 @@ func (m *reel) rewind() {
 	}
 }
 
-// The view functions below are for shapes that the package itself has computed.
-// Without a tensor, of a nil reel or a failed allocation, they return none.
+// The view functions below are for shapes that the package itself has computed. For a nil tensor,
+// from a nil pool or after a failed allocation, they return nil.
 
 func must(t *tensor.Tensor, err error) *tensor.Tensor {
 	if err != nil {
@@ -93,7 +93,8 @@ func rows(t *tensor.Tensor, lo, hi int) *tensor.Tensor {
 	return must(t.Slice(0, lo, hi))
 }
 
-// heads returns the heads lo to hi of a matrix of rows of heads of d elements, as [batch, seq, heads, d].
+// heads returns the heads lo to hi of a matrix of rows of heads of d elements, as [batch, seq,
+// heads, d].
 func heads(t *tensor.Tensor, batch, seq, d, lo, hi int) *tensor.Tensor {
 	if t == nil {
 		return nil

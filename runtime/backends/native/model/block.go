@@ -9,33 +9,32 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// norm normalises the rows of x. Backward takes the gradient of y and may write
-// that of x over it.
+// norm normalises the rows of x. backward takes the gradient of y and may overwrite it with that of
+// x.
 type norm interface {
 	forward(r *run, x, y *tensor.Tensor)
 	backward(r *run, x, dy, dx *tensor.Tensor)
 }
 
-// mlp is what follows attention in a layer. Backward takes the x of the last
-// forward and leaves dy as it is.
+// mlp is the part of a layer after attention. backward takes the x of the last forward and does not
+// change dy.
 type mlp interface {
 	forward(r *run, x, y *tensor.Tensor)
 	backward(r *run, x, dy, dx *tensor.Tensor)
 }
 
-// builder makes the blocks of one place, a layer or what lies outside of layers:
-// bound to the views of a manager for it, and with its memory.
+// builder makes the blocks of one part of the model, a layer or the parts outside of layers. It
+// binds their ops to the manager for that part and gives them memory.
 type builder struct {
 	cfg        Config
 	batch, seq int
 	fwd, bwd   *opmanager.Manager
-	keep       *reel  // what forward leaves for backward
-	spare      *reel  // what a block is done with when its call returns; nil for a forward-only pass
-	counter    uint64 // of random numbers that are taken
+	keep       *pool  // memory that forward fills for backward
+	spare      *pool  // memory that a block needs during a call only; nil for a forward-only pass
+	counter    uint64 // the number of random numbers used
 }
 
-// at moves on to a place of a manager, which begins with memory of its own or that
-// of the place before.
+// at moves on to a part of the model, with memory of its own or that of the part before.
 func (b *builder) at(m *opmanager.Manager) {
 	b.fwd, b.bwd = m.Phase(oppolicy.PhaseForward), m.Phase(oppolicy.PhaseBackward)
 	b.keep.rewind()
@@ -45,8 +44,8 @@ func (b *builder) at(m *opmanager.Manager) {
 // tokens is the number of rows of the residual stream.
 func (b *builder) tokens() int { return b.batch * b.seq }
 
-// vectorGrad is where the gradient of a vector of weights goes. Ops write such
-// gradients and do not add to them, so that accumulating takes a step more.
+// vectorGrad is the gradient of a vector of weights. Ops overwrite such gradients, so that
+// accumulating them needs a second op.
 type vectorGrad struct {
 	param *Param
 	part  *tensor.Tensor
@@ -60,7 +59,7 @@ func (b *builder) vectorGrad(p *Param) vectorGrad {
 	return vectorGrad{p, b.spare.f32(p.Value.NumElements()), opmanager.MustBind(b.bwd, normops.ResidualAdd)}
 }
 
-// to returns what an op writes the gradient to, nil without a weight.
+// to returns the tensor to which an op writes the gradient, nil without a weight.
 func (g *vectorGrad) to(r *run) *tensor.Tensor {
 	switch {
 	case g.param == nil:
@@ -72,7 +71,7 @@ func (g *vectorGrad) to(r *run) *tensor.Tensor {
 	}
 }
 
-// done adds up what an op has written.
+// done accumulates the gradient that an op has written.
 func (g *vectorGrad) done(r *run) {
 	if g.param != nil && r.accumulate {
 		call(r, g.add, normops.ResidualAddArgs{A: g.param.Grad, B: g.part, Output: g.param.Grad})
@@ -111,8 +110,8 @@ func (l *linear) backward(r *run, x, dy, dx *tensor.Tensor) {
 	l.biasGrad.done(r)
 }
 
-// products is backward with another place for the gradient of the bias, nil when
-// it has been computed.
+// products is backward with another tensor for the gradient of the bias, nil if that has been
+// computed.
 func (l *linear) products(r *run, x, dy, dx, db *tensor.Tensor) {
 	call(r, l.bwd, gemm.GenericGemmArgs{A: l.weight.Value, TransA: l.inOut, B: dy, D: dx, Bias: db, Grad: db != nil})
 	left, right := dy, x
@@ -122,5 +121,5 @@ func (l *linear) products(r *run, x, dy, dx, db *tensor.Tensor) {
 	call(r, l.bwd, gemm.GenericGemmArgs{A: right, B: left, TransB: true, D: l.weight.Grad, Grad: true, Accumulate: r.accumulate})
 }
 
-// saved returns what an impl of an op keeps for its gradient.
+// saved returns the record of what an impl keeps for the backward op.
 func saved() *opregistry.Saved { return new(opregistry.Saved) }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Normalization is how the rows that enter a part of a layer are normalised, with Megatron's names.
+// Normalization is the kind of norm before each part of a layer, with Megatron's names.
 type Normalization string
 
 // The normalizations.
@@ -20,7 +20,7 @@ const (
 // Values returns the normalizations.
 func (Normalization) Values() []string { return []string{string(RMSNorm), string(LayerNorm)} }
 
-// PositionEmbedding is how a model knows the order of tokens, with Megatron's names.
+// PositionEmbedding is the way in which positions enter a model, with Megatron's names.
 type PositionEmbedding string
 
 // The position embeddings.
@@ -32,7 +32,7 @@ const (
 // Values returns the position embeddings.
 func (PositionEmbedding) Values() []string { return []string{string(Rope), string(LearnedAbsolute)} }
 
-// Activation is the function inside of the MLP, with Megatron's names.
+// Activation is the function inside the MLP, with Megatron's names.
 type Activation string
 
 // The activations.
@@ -143,7 +143,7 @@ func (c Config) validateExperts(f *faults) {
 	}
 }
 
-// faults gathers what is wrong with a configuration.
+// faults collects the faults of a configuration.
 type faults struct{ all []error }
 
 func (f *faults) bad(key string, got any, want string) {
@@ -162,7 +162,7 @@ func (f *faults) probability(key string, v float64) {
 	}
 }
 
-// oneOf wants one of several values, or none.
+// oneOf adds a fault unless got is one of several values or empty.
 func (f *faults) oneOf(key, got string, values []string) {
 	if got != "" && !slices.Contains(values, got) {
 		f.bad(key, fmt.Sprintf("%q", got), strings.Join(values, " or "))

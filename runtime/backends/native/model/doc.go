@@ -6,11 +6,10 @@
 //
 // # Concepts
 //
-// Every computation is an op of the catalogue, called through an op manager; this
-// package only owns memory and order. A Model holds the weights and their
-// gradients. A Pass holds the activations for one batch size and sequence length
-// and runs forward and backward over them. Nothing is allocated in a step, but for
-// the views of the rows that go to each expert.
+// Every computation is an op of the catalogue, called through an op manager; this package owns the
+// memory and determines the order. A Model holds the weights and their gradients. A Pass holds the
+// activations for one batch size and sequence length and runs forward and backward over them. A
+// step allocates nothing except the views of the rows that go to each expert.
 //
 // A Pass is made of blocks: norm, attention, mlp, dropout and embedding are chosen
 // when it is built. A block has its weights, its activations and its ops, bound to
@@ -23,10 +22,10 @@
 //
 // # Concurrency
 //
-// A Model and its Passes belong to one goroutine at a time.
+// A Model and its Passes may be used by one goroutine at a time.
 //
 // # Errors
 //
-// Errors name the place in the model ("layer 3 attention") in front of the op's
-// own error. *NonFiniteError names the first op whose result is NaN or infinite.
+// Errors begin with the part of the model ("layer 3 attention"). *NonFiniteError names the first op
+// whose result is NaN or infinite.
 package model

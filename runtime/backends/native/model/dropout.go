@@ -8,24 +8,23 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// dropoutKey is what the random numbers of a pass are a function of. The zero value
-// drops nothing.
+// dropoutKey determines the random numbers of a pass. The zero value drops nothing.
 type dropoutKey struct {
 	on  bool
 	key uint64
 }
 
-// Drop makes the passes from now on apply the dropout of the configuration, with
-// random numbers that are a function of a seed and the number of the batch.
+// Drop makes following passes apply the dropout of the configuration, with random numbers that
+// depend on a seed and the number of the batch.
 func (p *Pass) Drop(seed, batch uint64) {
 	words := random.Philox4x32([4]uint32{uint32(batch), uint32(batch >> 32)}, [2]uint32{uint32(seed), uint32(seed >> 32)})
 	p.dropout = dropoutKey{on: true, key: uint64(words[0]) | uint64(words[1])<<32}
 }
 
-// KeepAll makes the passes from now on drop nothing, as new ones do.
+// KeepAll turns off dropout for following passes. It is off in a new Pass.
 func (p *Pass) KeepAll() { p.dropout = dropoutKey{} }
 
-// random takes the random numbers of n elements of each pass and returns their offset.
+// random reserves the random numbers of n elements and returns their offset.
 func (b *builder) random(n int) uint64 {
 	first := b.counter
 	b.counter += (uint64(n) + 3) / 4
@@ -65,8 +64,8 @@ func (d *dropout) forward(r *run, x *tensor.Tensor) {
 	}
 }
 
-// backward returns the gradient of x, given that of what x became. It leaves dy as
-// it is.
+// backward returns the gradient of the x before dropout, given that of the x after it. It does not
+// change dy.
 func (d *dropout) backward(r *run, dy *tensor.Tensor) *tensor.Tensor {
 	if d == nil || !r.dropout.on {
 		return dy

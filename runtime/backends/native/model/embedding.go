@@ -7,13 +7,12 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// embedding is the sum of the vectors of tokens and, where they are learned, of
-// positions.
+// embedding is the sum of the vectors of tokens and, if they are learned, of positions.
 type embedding struct {
 	tokens, positions *Param         // positions are nil unless they are learned
 	indices, places   *tensor.Tensor // i32 [T]: the tokens, and the position of each
 	vectors           *tensor.Tensor // of places, scratch [T h]
-	tied              bool           // the output layer has the weight of tokens, whose gradient it has begun
+	tied              bool           // the output layer shares the weight of tokens and has written its part of the gradient
 	dropout           *dropout
 	fwd               *opmanager.Bound[embeddingops.EmbeddingFwdArgs]
 	bwd               *opmanager.Bound[embeddingops.EmbeddingBwdArgs]

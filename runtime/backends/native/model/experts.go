@@ -12,16 +12,16 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// experts is a mixture of SwiGLU experts: each token goes to the topk that the
-// router scores best, whose outputs are added up by weight. R is T·topk, the rows of
-// all experts behind each other.
+// experts is a mixture of SwiGLU experts: each token goes to the topk that the router scores best,
+// whose outputs are added up by weight. R is T·topk, the rows of all experts, one expert after the
+// other.
 type experts struct {
 	router    linear
 	balance   *balance // nil without an auxiliary loss
 	num, topk int
 
 	logits, probs *tensor.Tensor // [T experts]
-	state         *tensor.Tensor // [T experts], what the choice leaves for its gradient
+	state         *tensor.Tensor // [T experts], saved by the choice for its gradient
 	chosen        *tensor.Tensor // bool [T experts]
 	indices       *tensor.Tensor // i32 [T topk]: the chosen, in ascending order
 	weights       *tensor.Tensor // [T topk]: their probs
@@ -93,7 +93,7 @@ func (e *experts) forward(r *run, x, y *tensor.Tensor) {
 	call(r, e.unpermute, moe.MoEUnpermuteArgs{Input: e.out, RowIDMap: e.rowOf, Prob: e.weights, Output: y, Saved: e.savedPermute})
 }
 
-// list turns the map of what was chosen into lists.
+// list converts the map of the chosen experts to lists.
 func (e *experts) list() error {
 	chosen, probs := tensor.Data[bool](e.chosen), tensor.Data[float32](e.probs)
 	indices, weights, counts := tensor.Data[int32](e.indices), tensor.Data[float32](e.weights), tensor.Data[int32](e.counts)
@@ -191,7 +191,7 @@ func split(views []*tensor.Tensor, t, counts *tensor.Tensor) {
 	}
 }
 
-// balance is the auxiliary loss that makes the router use all experts alike.
+// balance is the auxiliary loss that makes the router use all experts equally.
 type balance struct {
 	coeff            float32
 	scores, state    *tensor.Tensor // [T experts]

@@ -7,7 +7,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// guards checks in builds with the tag invariants that no op writes beside its operands.
+// guards detects writes outside of operands in builds with the tag invariants.
 type guards struct{}
 
 func (guards) allocate(b device.Backend, d tensor.DType, shape ...int) (*tensor.Tensor, error) {

@@ -6,8 +6,8 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// layer is attention and an MLP, each behind a norm and added to the residual
-// stream.
+// layer is attention and an MLP. The input of each is normalised, and its output is added to the
+// residual stream.
 type layer struct {
 	in, norm1, mid, norm2 *tensor.Tensor // [T h]
 	inputNorm, postNorm   norm
@@ -27,7 +27,7 @@ func (b *builder) layer(w layerWeights, in, freqs *tensor.Tensor) layer {
 	}
 }
 
-// forward writes the residual stream behind the layer to out; proj is scratch.
+// forward writes the residual stream after the layer to out; proj is scratch.
 func (l *layer) forward(r *run, i int, proj, out *tensor.Tensor) {
 	r.layer(i, "attention")
 	l.inputNorm.forward(r, l.in, l.norm1)
@@ -41,8 +41,8 @@ func (l *layer) forward(r *run, i int, proj, out *tensor.Tensor) {
 	call(r, l.add, normops.ResidualAddArgs{A: l.mid, B: proj, Output: out})
 }
 
-// backward takes the gradient of the residual stream behind the layer in g.res and
-// leaves there the one in front of it.
+// backward replaces the gradient of the residual stream after the layer in g.res with that before
+// it.
 func (l *layer) backward(r *run, i int, g *gradients) {
 	r.layer(i, "mlp")
 	l.mlp.backward(r, l.norm2, l.dropout2.backward(r, g.res), g.hidden)

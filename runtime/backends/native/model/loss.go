@@ -8,29 +8,30 @@ import (
 // noIgnore is a target that never occurs: every token counts.
 const noIgnore = -100
 
-// Loss is what training minimises, as a function of the logits.
+// Loss is the function of the logits that training minimises.
 type Loss struct {
 	// Forward writes Losses and LSE of every token and returns the loss.
 	Forward func(*LossBatch) (float64, error)
 
-	// Backward writes DLogits: the gradient of Σ DLosses·losses, and what else the loss has. It follows Forward on the same
-	// batch and may change DLosses.
+	// Backward writes DLogits, the gradient of Σ DLosses·losses and of the other terms of the loss. It
+	// follows Forward on the same batch and may change DLosses.
 	Backward func(*LossBatch) error
 }
 
-// LossBatch is what a Loss works on. T is the number of tokens of the batch.
+// LossBatch is the argument of a Loss. T is the number of tokens of the batch.
 type LossBatch struct {
 	Logits  *tensor.Tensor // f32 [T vocab]
 	Targets *tensor.Tensor // i32 [T]
 	Losses  *tensor.Tensor // f32 [T], nats
 	LSE     *tensor.Tensor // f32 [T], log Σ exp of a row of the logits
 	DLosses *tensor.Tensor // f32 [T], the weight of each token: 1/T for a mean, in parts for a global batch
-	DLogits *tensor.Tensor // f32 [T vocab], which takes the place of Logits
+	DLogits *tensor.Tensor // f32 [T vocab], which may share memory with Logits
 
 	pass *Pass
 }
 
-// CrossEntropy returns the loss of language models: the mean over tokens of LSE − logit of the target.
+// CrossEntropy returns the loss of language models: the mean over tokens of LSE − logit of the
+// target.
 func CrossEntropy() Loss {
 	return Loss{
 		Forward: func(b *LossBatch) (float64, error) {
@@ -54,7 +55,8 @@ func CrossEntropy() Loss {
 	}
 }
 
-// CrossEntropy returns the mean of the losses of the tokens in the last Loss, without what SetLoss has added to it.
+// CrossEntropy returns the mean of the losses of the tokens in the last Loss, without the terms
+// that SetLoss added.
 func (p *Pass) CrossEntropy() float64 { return mean(p.losses) }
 
 func mean(of *tensor.Tensor) float64 {
@@ -66,7 +68,7 @@ func mean(of *tensor.Tensor) float64 {
 	return sum / float64(len(values))
 }
 
-// SetLoss makes a pass compute another loss than CrossEntropy from now on.
+// SetLoss replaces the loss of following passes, which is CrossEntropy by default.
 func (p *Pass) SetLoss(l Loss) { p.loss = l }
 
 func (p *Pass) lossForward(r *run) (float64, error) {

@@ -8,15 +8,13 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 )
 
-// WeightBytes returns what the weights of a model take, and as much again for their
-// gradients. It is a number of any size, because it is asked for before anybody
-// knows whether it can be had.
+// WeightBytes returns the memory of the weights of a model and of their gradients. It is a float64,
+// because the result may exceed what any machine can address.
 func (c Config) WeightBytes() float64 { return 2 * 4 * c.parameters() }
 
-// ActivationBytes returns what the passes of a run take: the one that trains on
-// batches of batch sequences, and the one that writes text. It builds them as
-// NewPass does, without memory, for two layers and for three: what the third one
-// adds is what every further one does.
+// ActivationBytes returns the memory of the passes of a run: the one that trains on batches of
+// batch sequences, and the one that generates text. It builds them as NewPass does, without memory,
+// for two and for three layers, since every further layer takes as much as the third.
 func (c Config) ActivationBytes(mgr *opmanager.Manager, batch int) (float64, error) {
 	var sizes [2]float64
 	for i := range sizes {
@@ -51,8 +49,7 @@ func (c Config) countActivations(mgr *opmanager.Manager, batch int) (float64, er
 	return taken.bytes, nil
 }
 
-// counter is a device that has all the memory that is asked for, none of which can
-// be used.
+// counter is a device that counts allocations and returns memory that cannot be used.
 type counter struct {
 	device.Backend
 	bytes float64

@@ -26,10 +26,10 @@ func (b *builder) mlp(w layerWeights) mlp {
 	}
 }
 
-// swiGLU is an MLP whose first projection makes gate and value.
+// swiGLU is an MLP whose first projection computes gate and value.
 type swiGLU struct {
 	up, down linear
-	in       *tensor.Tensor // [T 2f], what goes into the activation; backward writes its gradient there
+	in       *tensor.Tensor // [T 2f], the input of the activation, which backward overwrites with its gradient
 	act      *tensor.Tensor // [T f]
 	dAct     *tensor.Tensor
 	fwd      *opmanager.Bound[activation.SwiGLUArgs]

@@ -1,6 +1,6 @@
 package model
 
-// family is whose names and layout a checkpoint has.
+// family determines the names and the layout of a checkpoint.
 type family uint8
 
 const (
@@ -25,7 +25,7 @@ func (c Config) family() family {
 	}
 }
 
-// names are what the weights are called, without ".weight" and ".bias".
+// names are the names of the weights, without ".weight" and ".bias".
 type names struct {
 	embedding, positions, layers, finalNorm, head string
 	inputNorm, postNorm                           string
@@ -50,8 +50,9 @@ var llamaNames = names{
 	expertGate: "w1", expertUp: "w3", expertDown: "w2",
 }
 
-// HFConfig returns the content of a Hugging Face config.json for the weights. It has every key whose default in Hugging
-// Face's classes would be wrong: there are no special tokens.
+// HFConfig returns the content of a Hugging Face config.json for the weights. It sets every key
+// whose default in Hugging Face's classes would be wrong, such as those of special tokens, which do
+// not exist here.
 func (c Config) HFConfig() map[string]any {
 	common := map[string]any{
 		"vocab_size":          c.VocabSize,
@@ -60,7 +61,7 @@ func (c Config) HFConfig() map[string]any {
 		"torch_dtype":         "float32",
 		"use_cache":           true,
 
-		// Loaders take a byte for an end of text where these are not given.
+		// Without these keys, loaders take a byte for the end of a text.
 		"bos_token_id": nil, "eos_token_id": nil, "pad_token_id": nil,
 	}
 	add := func(more map[string]any) {

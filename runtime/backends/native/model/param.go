@@ -12,16 +12,18 @@ type Param struct {
 	Value *tensor.Tensor
 	Grad  *tensor.Tensor
 	Decay bool // whether weight decay applies: to matrices, not to norms and biases
-	Depth int  // 0 for embeddings, i+1 for layer i, num_layers+1 for what comes behind the layers
+	Depth int  // 0 for embeddings, i+1 for layer i, num_layers+1 for the parts after the layers
 
 	start start
 	parts []part
 }
 
-// start is what a weight begins with: normal numbers of a standard deviation, or one value where that is 0.
+// start is the initial value of a weight: normal numbers of a standard deviation or, if that is 0,
+// one value.
 type start struct{ std, value float64 }
 
-// part is what a fused weight holds for a checkpoint: rows from the end of the part before.
+// part is a part of a fused weight that a checkpoint stores as a tensor of its own: rows from the
+// end of the part before.
 type part struct {
 	name string
 	rows int
@@ -33,9 +35,9 @@ type Named struct {
 	Tensor *tensor.Tensor
 }
 
-// Init fills the weights from a seed: gains of norms with ones, biases with zeros, matrices with normal numbers of standard
-// deviation init_method_std, those that write into the residual stream divided by √(2·num_layers). The same seed gives the
-// same bits everywhere.
+// Init fills the weights from a seed: gains of norms with ones, biases with zeros, matrices with
+// normal numbers of standard deviation init_method_std, those that write into the residual stream
+// divided by √(2·num_layers). The same seed gives the same bits everywhere.
 func (m *Model) Init(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
 	for _, p := range m.params {
@@ -55,9 +57,8 @@ func (m *Model) Tensors() []Named {
 	return m.named(func(i int) *tensor.Tensor { return m.params[i].Value })
 }
 
-// Split returns views of tensors that stand beside the weights, such as an
-// optimizer's moments, one for each of Params in their order, under the names and
-// in the order of Tensors.
+// Split returns views of tensors that correspond to Params, such as the moments of an optimizer,
+// under the names and in the order of Tensors.
 func (m *Model) Split(beside []*tensor.Tensor) []Named {
 	return m.named(func(i int) *tensor.Tensor { return beside[i] })
 }

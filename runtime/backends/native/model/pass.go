@@ -16,7 +16,7 @@ type Pass struct {
 	m          *Model
 	memory     *arena
 	batch, seq int
-	check      bool // look for NaN and Inf behind each op
+	check      bool // look for NaN and Inf after each op
 	fresh      bool // the activations are those of the last Loss
 	dropout    dropoutKey
 	loss       Loss
@@ -28,7 +28,7 @@ type Pass struct {
 	targets     *tensor.Tensor // i32 [T]
 	freqs       *tensor.Tensor // of rotary positions [seq 1 1 d]; nil without
 	layers      []layer
-	proj        *tensor.Tensor // what a part of a layer adds to the residual stream [T h]
+	proj        *tensor.Tensor // the output of a part of a layer, which is added to the residual stream [T h]
 	out, norm   *tensor.Tensor // of the last layer and of the final norm [T h]
 	finalNorm   norm
 	head        linear
@@ -40,8 +40,8 @@ type Pass struct {
 	grad        *gradients // nil for a forward-only pass
 }
 
-// gradients are of what lies between the blocks. That of the logits is written over
-// them.
+// gradients holds the gradients of the tensors between blocks. That of the logits overwrites the
+// logits.
 type gradients struct {
 	res    *tensor.Tensor // of the residual stream [T h]
 	hidden *tensor.Tensor // of a norm's output, then of its input [T h]
@@ -68,10 +68,10 @@ func (m *Model) NewPass(mgr *opmanager.Manager, batch, seq int, train bool) (*Pa
 
 func (p *Pass) build(mgr *opmanager.Manager, train bool) {
 	m, c, t := p.m, p.m.cfg, p.batch*p.seq
-	own := &reel{arena: p.memory}
+	own := &pool{arena: p.memory}
 	outside := builder{cfg: c, batch: p.batch, seq: p.seq, keep: own}
 	if train {
-		outside.spare = &reel{arena: p.memory}
+		outside.spare = &pool{arena: p.memory}
 		p.grad = &gradients{res: own.f32(t, c.HiddenSize), hidden: own.f32(t, c.HiddenSize), losses: own.f32(t)}
 	}
 	outside.at(mgr)
@@ -91,14 +91,14 @@ func (p *Pass) build(mgr *opmanager.Manager, train bool) {
 	p.buildLayers(mgr, outside)
 }
 
-// buildLayers makes the layers. In a forward-only pass they share their memory, but
-// for their inputs, which take turns.
+// buildLayers makes the layers. In a forward-only pass they share all memory except their inputs,
+// of which there are two.
 func (p *Pass) buildLayers(mgr *opmanager.Manager, b builder) {
 	train := p.grad != nil
 	inputs := [2]*tensor.Tensor{}
-	b.keep = &reel{arena: p.memory, shared: !train}
+	b.keep = &pool{arena: p.memory, shared: !train}
 	if train {
-		b.spare = &reel{arena: p.memory, shared: true}
+		b.spare = &pool{arena: p.memory, shared: true}
 	}
 	for i, w := range p.m.layers {
 		b.at(mgr.Layer(i))
@@ -127,12 +127,12 @@ func (p *Pass) SetBatch(rows []int32) error {
 	return nil
 }
 
-// CheckFinite makes the pass look for NaN and Inf behind each op, to name the
-// first op at fault. It is slow.
+// CheckFinite makes the pass look for NaN and Inf after each op, to name the first op at fault. It
+// is slow.
 func (p *Pass) CheckFinite(on bool) { p.check = on }
 
-// Loss runs the model over the batch and returns the loss: with cross entropy, the
-// mean in nats a token.
+// Loss runs the model over the batch and returns the loss: with cross entropy, the mean in nats per
+// token.
 func (p *Pass) Loss() (float64, error) {
 	r := p.run()
 	p.forward(r)
@@ -142,13 +142,12 @@ func (p *Pass) Loss() (float64, error) {
 	return loss, err
 }
 
-// AuxLoss returns the sum of the auxiliary losses of the layers in the last Loss,
-// which does not hold it.
+// AuxLoss returns the sum of the auxiliary losses of the layers in the last Loss. The value that
+// Loss returns does not include it.
 func (p *Pass) AuxLoss() float64 { return p.auxLoss }
 
-// Logits runs the model over tokens of one sequence, padded to the length of the
-// pass, and returns the scores for what follows position at. The slice is valid
-// until the next call.
+// Logits runs the model over tokens of one sequence, padded to the length of the pass, and returns
+// the scores of the token that follows position at. The slice is valid until the next call.
 func (p *Pass) Logits(tokens []int32, at int) ([]float32, error) {
 	input := tensor.Data[int32](p.embedding.indices)
 	clear(input)
@@ -180,10 +179,9 @@ func (p *Pass) forward(r *run) {
 	p.auxLoss = r.auxLoss
 }
 
-// Backward runs the gradient of scale·Σ (loss + auxiliary loss) over the tokens of
-// the batch of the last Loss. It writes the gradients of all weights, or adds to them with accumulate. Gradients
-// take the place of activations that are of no more use, so each Backward needs a
-// Loss of its own.
+// Backward runs the gradient of scale·Σ (loss + auxiliary loss) over the tokens of the batch of the
+// last Loss. It writes the gradients of all weights, or adds to them with accumulate. It overwrites
+// activations, so each Backward needs a Loss of its own.
 func (p *Pass) Backward(scale float32, accumulate bool) error {
 	if !p.fresh {
 		return errors.New("backward: the activations are used up or were never computed; run Loss first")

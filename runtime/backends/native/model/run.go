@@ -11,7 +11,7 @@ import (
 
 // run is one forward or backward pass: its first error, and where it is.
 type run struct {
-	at         string // a part without layers, or the part of layer index
+	at         string // the part of the model, or of layer index
 	index      int    // -1 outside of layers
 	check      bool
 	dropout    dropoutKey
@@ -21,7 +21,7 @@ type run struct {
 	err        error
 }
 
-// run begins a forward or backward pass; there is one at a time.
+// run begins a forward or backward pass. Only one may run at a time.
 func (p *Pass) run() *run {
 	p.current = run{index: -1, check: p.check, dropout: p.dropout}
 	return &p.current
@@ -30,7 +30,7 @@ func (p *Pass) run() *run {
 // layer moves on to a part of a layer.
 func (r *run) layer(i int, part string) { r.index, r.at = i, part }
 
-// leave moves on to a part without layers.
+// leave moves on to a part outside of layers.
 func (r *run) leave(part string) { r.index, r.at = -1, part }
 
 func (r *run) place() string {
@@ -53,7 +53,7 @@ func (e *NonFiniteError) Error() string {
 	return fmt.Sprintf("%s: op %q: operand %q holds %v", e.Place, e.Op, e.Operand, e.Value)
 }
 
-// call calls an op unless an earlier one has failed.
+// call calls an op unless an earlier op has failed.
 func call[A any](r *run, b *opmanager.Bound[A], a A) {
 	if r.err != nil {
 		return

@@ -27,8 +27,9 @@ func (c Config) parameters() float64 {
 	return n
 }
 
-// UnusedParameters returns the number of weights that belong to tokens above those of a tokenizer: rows of the embedding,
-// which are never an input, and of the output layer, which are never a target.
+// UnusedParameters returns the number of weights that belong to tokens above those of a tokenizer:
+// rows of the embedding, which are never an input, and of the output layer, which are never a
+// target.
 func (c Config) UnusedParameters(tokens int) int {
 	rows := max(c.VocabSize-tokens, 0)
 	if c.Untie {
@@ -60,13 +61,15 @@ func (c Config) downCols() int {
 // mlpWeights is the number of weights of the two projections of an MLP or an expert.
 func (c Config) mlpWeights() int { return c.HiddenSize * (c.upRows() + c.downCols()) }
 
-// FLOPsPerToken returns the floating-point operations of a training step for one token of a sequence of seq_length:
+// FLOPsPerToken returns the floating-point operations of a training step for one token of a
+// sequence of seq_length:
 //
 //	6·W + 6·num_layers·num_attention_heads·head_dim·seq_length
 //
-// W counts the weights that enter matrix products of the token: all but norms, biases, embeddings of the input and experts
-// that the token does not go to. Forward takes two operations a weight, backward four. Attention takes 12 for each head
-// element and key, of which the causal mask leaves half.
+// W counts the weights that enter matrix products of the token: all but norms, biases, embeddings
+// of the input and experts that the token does not go to. Forward takes two operations a weight,
+// backward four. Attention takes 12 for each head element and key, of which the causal mask leaves
+// half.
 func (c Config) FLOPsPerToken() float64 {
 	h := c.HiddenSize
 	heads := c.NumAttentionHeads * c.HeadDim()

@@ -12,15 +12,15 @@ import (
 // normWeights are the weights of a norm; RMSNorm has no bias.
 type normWeights struct{ gain, bias *Param }
 
-// linearWeights are the weights of y = x·Wᵀ + b. A weight is [out in], or [in out]
-// where the family of checkpoints has it so.
+// linearWeights are the weights of y = x·Wᵀ + b. A weight is [out in], or [in out] if the family of
+// checkpoints stores it so.
 type linearWeights struct {
 	weight *Param
 	bias   *Param // nil without
 	inOut  bool
 }
 
-// expertWeights are the weights of the experts of a layer, behind each other.
+// expertWeights are the weights of the experts of a layer, one expert after the other.
 type expertWeights struct {
 	router   linearWeights
 	up, down *Param // [experts·2f, h], [experts·h, f]

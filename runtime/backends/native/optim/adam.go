@@ -52,7 +52,7 @@ type Adam struct {
 	adam   *opmanager.Bound[optim.MultiTensorAdamArgs]
 	grads  []*tensor.Tensor
 	M, V   []*tensor.Tensor // moments, in the order of the weights
-	groups []*group         // the weights of one decay and one factor each
+	groups []*group         // the weights with the same decay and factor
 	flag   *tensor.Tensor
 	total  *tensor.Tensor
 	owned  []*tensor.Tensor
@@ -136,8 +136,8 @@ func (a *Adam) Norm() (float64, error) {
 	return float64(tensor.Data[float32](a.total)[0]), nil
 }
 
-// Clip returns the Euclidean norm of all gradients and, when it passes clip_grad,
-// scales them down to that norm. A norm that is not finite leaves them unchanged.
+// Clip returns the Euclidean norm of all gradients and, if it exceeds clip_grad, scales them down
+// to that norm. It does not change them if the norm is not finite.
 func (a *Adam) Clip() (norm float64, err error) {
 	if norm, err = a.Norm(); err != nil {
 		return 0, err

@@ -1,5 +1,6 @@
-// Package optim is the optimizer of the native trainer: AdamW with clipping by the global norm, and the learning-rate
-// schedule. All arithmetic on weights is done by the ops multi_tensor_l2norm, multi_tensor_scale and multi_tensor_adam.
+// Package optim is the optimizer of the native trainer: AdamW with clipping by the global norm, and
+// the learning-rate schedule. All arithmetic on weights is done by the ops multi_tensor_l2norm,
+// multi_tensor_scale and multi_tensor_adam.
 //
 // # Concurrency
 //

@@ -23,7 +23,7 @@ func (Style) Values() []string { return []string{string(Constant), string(Linear
 // Schedule is a learning rate with linear warm-up and decay.
 type Schedule struct {
 	LR     float64 // the largest
-	MinLR  float64 // the one that decay ends at
+	MinLR  float64 // the rate at the end of the decay
 	Style  Style
 	Warmup int // steps
 	Decay  int // the step at which MinLR is reached

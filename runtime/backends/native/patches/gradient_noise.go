@@ -69,22 +69,24 @@ func batchSizes(c *patch.Context) (small, big int64, err error) {
 //
 //	B = S/G,  G = (b·|gb|² − s·|gs|²)/(b−s),  S = (|gs|² − |gb|²)/(1/s − 1/b)
 //
-// from the norms |gs| of the gradient of a micro batch of s sequences and |gb| of the global batch of b. G, the squared norm
-// of the true gradient, and S, the trace of the covariance of that of one sequence, are unbiased and noisy, so that running
-// means of the two are divided; the weight of a new measurement is noiseWeight.
+// from the norms |gs| of the gradient of a micro batch of s sequences and |gb| of the global batch
+// of b. G, the squared norm of the true gradient, and S, the trace of the covariance of that of one
+// sequence, are unbiased and noisy, so that running means of the two are divided; the weight of a
+// new measurement is noiseWeight.
 //
-// Source: McCandlish et al. 2018, "An Empirical Model of Large-Batch Training", arXiv:1812.06162, appendix A.1.
+// Source: McCandlish et al. 2018, "An Empirical Model of Large-Batch Training", arXiv:1812.06162,
+// appendix A.1.
 type noise struct {
 	small, big  float64 // sequences
-	smallSquare float64 // |gs|² of the step in hand
+	smallSquare float64 // |gs|² of the current step
 	g, s        float64 // running means
 	seen        bool
 }
 
 const noiseWeight = 0.1
 
-// observe takes the norms of a step, after its first and its last micro batch, and returns after the last one
-// what to log.
+// observe takes the norms of a step, after its first and its last micro batch, and returns after
+// the last one what to log.
 func (n *noise) observe(b native.BackwardStep) (line string, err error) {
 	if b.Micro != 0 && b.Micro != b.Micros-1 {
 		return "", nil

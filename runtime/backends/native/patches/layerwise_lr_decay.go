@@ -15,10 +15,12 @@ const lrLayerDecay = "lr_layer_decay"
 //
 //	d^(L+1−i)
 //
-// where d is lr_layer_decay, 0 < d <= 1, L the number of layers and i the depth of the weight: 0 for the embeddings, of which that of tokens is
-// also the output layer where the two are tied, 1 … L for the layers, and L+1 for the final norm and the output layer.
+// where d is lr_layer_decay, 0 < d <= 1, L the number of layers and i the depth of the weight: 0
+// for the embeddings, of which that of tokens is also the output layer if the two are tied, 1 … L
+// for the layers, and L+1 for the final norm and the output layer.
 //
-// Source: Clark et al. 2020, "ELECTRA", arXiv:2003.10555, appendix A, with one step of depth for the embedding.
+// Source: Clark et al. 2020, "ELECTRA", arXiv:2003.10555, appendix A, with one step of depth for
+// the embedding.
 func layerwiseLRDecay() patch.Patch {
 	return patch.Patch{
 		ID:          "native.layerwise_lr_decay",

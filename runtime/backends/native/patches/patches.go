@@ -14,14 +14,14 @@ func All() []patch.Patch {
 	}
 }
 
-// oldArgNames are names that parameters had in older versions of Megatron, whose names this backend uses.
+// oldArgNames are the names of parameters in older versions of Megatron.
 var oldArgNames = [][2]string{
 	{"batch_size", "micro_batch_size"},
 	{"data_path", "train_data_path"},
 	{"layernorm_epsilon", "norm_epsilon"},
 }
 
-// acceptOldNames switches the patch that accepts them.
+// acceptOldNames enables the patch that accepts them.
 const acceptOldNames = "accept_old_names"
 
 func oldNames() patch.Patch {
@@ -63,8 +63,8 @@ func oldNames() patch.Patch {
 	return p
 }
 
-// deterministicVariables make libraries of vendors choose algorithms that give the same bits every time. The kernels of this
-// program do so anyway.
+// deterministicVariables make vendor libraries choose algorithms that always give the same bits, as
+// the kernels of this program do.
 var deterministicVariables = [][2]string{
 	{"CUBLAS_WORKSPACE_CONFIG", ":4096:8"},
 	{"MKL_CBWR", "COMPATIBLE"},

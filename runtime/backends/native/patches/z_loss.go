@@ -41,10 +41,11 @@ func zLoss() patch.Patch {
 //
 //	c · mean over tokens of z²,   z = log Σ exp(logits)
 //
-// The gradient that it adds to a row of logits is w·2cz·softmax, where w is the weight of the token. Cross entropy gives
-// w·(softmax − onehot) for a row, so the row is computed with the weight w·(1+2cz) and w·2cz is added to it at the target.
-// LSE and DLosses are read, DLosses is changed, and one element a token of DLogits is. f32 with f64 sums; a NaN or infinity
-// in LSE makes the loss one. Deterministic; memory for one number a token is allocated once.
+// The gradient that it adds to a row of logits is w·2cz·softmax, where w is the weight of the
+// token. Cross entropy gives w·(softmax − onehot) for a row, so the row is computed with the weight
+// w·(1+2cz) and w·2cz is added to it at the target. It reads LSE and DLosses and changes DLosses
+// and one element per token of DLogits. f32 with f64 sums; a NaN or infinity in LSE makes the loss
+// one. Deterministic; memory for one number per token is allocated once.
 //
 // Source: Chowdhery et al. 2022, "PaLM", arXiv:2204.02311, section 5.
 func withZLoss(next model.Loss, coeff float64) model.Loss {

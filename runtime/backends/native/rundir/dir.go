@@ -14,13 +14,13 @@ import (
 
 const lockName = ".lock"
 
-// Files of a run directory that others than the trainer write or read: the log, and what is known of the run as a whole.
+// Files of a run directory that other packages write or read: the log, and the record of the run.
 const (
 	LogName     = "train.log"
 	RunFileName = "run.json"
 )
 
-// leftOver matches the names of files that a killed run leaves.
+// leftOver matches the names of temporary files of a killed run.
 var leftOver = regexp.MustCompile(`^\..*` + regexp.QuoteMeta(durable.TempMark) + `[0-9a-z]+$`)
 
 // Dir is the locked directory of one run.
@@ -67,7 +67,7 @@ func (d *Dir) Path(elem ...string) string {
 	return filepath.Join(append([]string{d.path}, elem...)...)
 }
 
-// Warnings returns what Open could not do although the directory can be used.
+// Warnings describes what Open could not do, although the directory can be used.
 func (d *Dir) Warnings() []string { return slices.Clone(d.warnings) }
 
 // WriteFile replaces the file of this name in the directory; a crash or a full

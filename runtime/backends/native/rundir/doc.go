@@ -7,10 +7,10 @@
 // and finds out whether it can be written. What a run writes there as a whole
 // goes through WriteFile: a reader sees the old file or the new one.
 //
-// Metrics is the run's metrics.jsonl: one JSON object a line, a line a step. A
-// line is written by one call of the operating system, so that a kill can tear
-// only the last one. Opening the file for a resume at step s keeps the whole
-// lines up to s and drops the rest, which the resumed run writes again.
+// Metrics is the run's metrics.jsonl: one JSON object per line, one line per step. A line is
+// written by one call of the operating system, so that a kill can tear only the last one. Opening
+// the file for a resume at step s keeps the whole lines up to s and drops the rest, which the
+// resumed run writes again.
 //
 // PlotLoss draws the losses of these records as a PNG.
 //

@@ -28,11 +28,10 @@ type Metrics struct {
 	broken   error // why the last line of the file may be torn
 }
 
-// OpenMetrics opens the metrics file for a run that continues after a step; 0
-// keeps nothing of a run whose first step is 1. Lines of later steps are dropped,
-// and so is a torn last line; the lines that stay are kept byte for byte. A line
-// in the middle that is no record is dropped with a warning. The caller closes
-// it.
+// OpenMetrics opens the metrics file for a run that continues after a step; 0 keeps nothing of a
+// run whose first step is 1. Lines of later steps are dropped, and so is a torn last line; the
+// lines that stay are kept byte for byte. A line in the middle that is not a record is dropped with
+// a warning. The caller closes it.
 func (d *Dir) OpenMetrics(step int64) (*Metrics, error) {
 	path := d.Path(MetricsName)
 	text, err := durable.ReadRegular(path, maxMetrics)
@@ -58,7 +57,7 @@ func (d *Dir) OpenMetrics(step int64) (*Metrics, error) {
 	return m, nil
 }
 
-// parse returns the records up to step, their lines, and what is odd.
+// parse returns the records up to step, their lines, and warnings.
 func parse(text []byte, step int64) (records []Record, kept []byte, warnings []string) {
 	kept = make([]byte, 0, len(text))
 	number := 0
@@ -116,7 +115,7 @@ func (m *Metrics) Records() ([]Record, error) {
 	return records, nil
 }
 
-// Warnings returns what was odd in the file when it was opened.
+// Warnings describes what was wrong in the file when it was opened.
 func (m *Metrics) Warnings() []string { return slices.Clone(m.warnings) }
 
 // Sync flushes the lines to the disk. A kill loses none of them without it, a

@@ -27,11 +27,10 @@ const (
 	minSmooth = 60
 )
 
-// PlotLoss returns a PNG with the training and validation losses over the steps.
-// With enough records the training loss is drawn faint and a centred moving
-// average of it over it; long runs are averaged to the resolution of the image.
-// Losses that f32 cannot hold and steps that f64 cannot tell apart are left out.
-// No record at all is an error.
+// PlotLoss returns a PNG with the training and validation losses over the steps. With enough
+// records the training loss is drawn faint and a centred moving average of it over it; long runs
+// are averaged to the resolution of the image. Losses beyond the range of f32 and steps that f64
+// cannot represent are left out. It is an error if there are no records.
 func PlotLoss(title string, records []Record) ([]byte, error) {
 	train, valid := curves(records)
 	if len(train) == 0 && len(valid) == 0 {

@@ -13,9 +13,9 @@ import (
 // PreviousName is the directory, within that of a run, that keeps the files of earlier runs.
 const PreviousName = "previous"
 
-// SetAside moves the files of these names to previous/N, where N is the first number that is free, and returns the path
-// of that directory. Names that do not exist are left out. Nothing is copied or removed: a kill in between leaves every
-// file in one of the two places.
+// SetAside moves the files of some names to previous/N, where N is the first number that is free,
+// and returns the path of that directory. Names that do not exist are left out. Nothing is copied
+// or removed: a kill in between leaves every file in one of the two places.
 func (d *Dir) SetAside(names ...string) (string, error) {
 	to, err := d.newPrevious()
 	if err != nil {

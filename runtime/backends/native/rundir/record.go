@@ -8,18 +8,18 @@ import (
 // Record is one line of the metrics file.
 type Record struct {
 	Step            int64    `json:"step"`
-	Loss            float64  `json:"loss"`                    // nats a token, of training
-	CrossEntropy    *float64 `json:"cross_entropy,omitempty"` // what Loss is without patches; nil when it has none
-	ValidLoss       *float64 `json:"valid_loss,omitempty"`    // nats a token; nil when the step had no evaluation
+	Loss            float64  `json:"loss"`                    // training loss in nats per token
+	CrossEntropy    *float64 `json:"cross_entropy,omitempty"` // Loss without the effect of patches; nil if no patch changes it
+	ValidLoss       *float64 `json:"valid_loss,omitempty"`    // in nats per token; nil if no evaluation followed the step
 	ValidTokens     int      `json:"valid_tokens,omitempty"`  // that ValidLoss is the mean of
-	AuxLoss         *float64 `json:"aux_loss,omitempty"`      // of unequal use of experts; nil without such a loss
+	AuxLoss         *float64 `json:"aux_loss,omitempty"`      // the auxiliary loss of experts; nil without one
 	LR              float64  `json:"lr"`
 	GradNorm        float64  `json:"grad_norm"` // before clipping
 	TokensPerSecond float64  `json:"tokens_per_second"`
 	StepSeconds     float64  `json:"step_seconds"`
 }
 
-// check refuses what JSON cannot hold.
+// check returns an error for numbers that JSON cannot hold.
 func (r Record) check() error {
 	values := []struct {
 		key   string

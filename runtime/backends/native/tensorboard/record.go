@@ -41,7 +41,7 @@ const (
 	sessionStart  = 1 // a value of the status
 )
 
-// event begins an Event. Step 0 is the default, which is left out.
+// event begins an Event. Step 0 is the default and is left out.
 func event(at time.Time, step int64) []byte {
 	b := protowire.AppendTag(nil, eventWallTime, protowire.Fixed64Type)
 	b = protowire.AppendFixed64(b, math.Float64bits(float64(at.UnixNano())/1e9))

@@ -9,7 +9,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Scalar is a value with its name, in which slashes part groups, as in train/loss. It is kept as float32.
+// Scalar is a value with a name. Slashes in the name separate groups, as in train/loss. The value
+// is stored as float32.
 type Scalar struct {
 	Tag   string
 	Value float64
@@ -21,7 +22,8 @@ type Writer struct {
 	broken error // why the file may be torn
 }
 
-// Create makes an event file in a directory, which it makes, too, for a session that starts at a step. The caller closes it.
+// Create makes an event file for a session that starts at a step, and its directory if that does
+// not exist. The caller closes it.
 func Create(dir string, step int64) (*Writer, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("tensorboard: %w", err)
@@ -31,7 +33,7 @@ func Create(dir string, step int64) (*Writer, error) {
 		host = "localhost"
 	}
 	now := time.Now()
-	// TensorBoard reads files in the order of their names, which has to be that of the sessions.
+	// TensorBoard reads files in the order of their names, which must be that of the sessions.
 	name := fmt.Sprintf("events.out.tfevents.%010d.%09d.%s.%d", now.Unix(), now.Nanosecond(), host, os.Getpid())
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -44,7 +46,7 @@ func Create(dir string, step int64) (*Writer, error) {
 		appendField(event(now, step), eventSessionLog, start),
 	} {
 		if err := w.write(data); err != nil {
-			_ = f.Close() // the write has failed, and that is what counts
+			_ = f.Close() // the error of the write is returned
 			return nil, err
 		}
 	}

@@ -73,7 +73,7 @@ func rotary(r Run) bool { return cmp.Or(r.PositionEmbedding, model.Rope) == mode
 func layers(r Run) []any   { return []any{float64(r.NumLayers)} }
 func sequence(r Run) []any { return []any{float64(r.SeqLength)} }
 
-// openaiGELU is Megatron's name for the tanh form, which is the one that gelu means here.
+// openaiGELU is Megatron's name for the tanh form of gelu, which is the only one here.
 func openaiGELU(r Run) []any {
 	if gated(r) {
 		return []any{false}

@@ -8,20 +8,21 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 )
 
-// Run is what the values of some parameters are compared with.
+// Run holds the values with which some parameters are compared.
 type Run struct {
 	model.Config
 	WeightDecay float64
 }
 
-// Known reports whether a parameter decides what a run computes and is not one of the native trainer.
+// Known reports whether a parameter of Megatron affects what a run computes and is missing in the
+// native trainer.
 func Known(name string) bool {
 	_, known := rules()[name]
 	return known
 }
 
-// Check returns why the value of a parameter cannot be served: nil when it asks for what the trainer does anyway, and for a
-// name that is not Known. The error begins with the name.
+// Check returns an error that begins with the name if the value of a parameter asks for something
+// that the trainer does not do. It returns nil for other values and for names that are not Known.
 func Check(name string, v document.Value, run Run) error {
 	r, known := rules()[name]
 	if !known || v.IsNull() || r.matters != nil && !r.matters(run) {

@@ -2,7 +2,7 @@ package unsupported
 
 import "maps"
 
-// rule says which values of a parameter ask for what the native trainer does.
+// rule holds the values of a parameter that ask for what the native trainer does.
 type rule struct {
 	neutral func(Run) []any // besides null
 	does    string          // what the native trainer does instead
@@ -20,7 +20,7 @@ func depends(neutral func(Run) []any, does string) rule { return rule{neutral: n
 // off is the rule of a switch for what the native trainer does not do.
 func off(does string) rule { return only(does, false) }
 
-// when is the rule of a switch that has to agree with other parameters.
+// when is the rule of a switch that must agree with other parameters.
 func when(holds func(Run) bool, does string) rule {
 	return depends(func(r Run) []any { return []any{holds(r)} }, does)
 }

@@ -67,7 +67,7 @@ func data() map[string]rule {
 	}
 }
 
-// resumption are the parameters of what a run goes on from.
+// resumption are the parameters of the checkpoint from which a run continues.
 func resumption() map[string]rule {
 	const load = "a run goes on from a whole checkpoint of primus, with the parameters of its own configuration"
 	return map[string]rule{

@@ -11,8 +11,4 @@
 //
 // The functions may run in parallel tests, except Hammer, which counts the threads of the whole
 // process.
-//
-// # Errors
-//
-// Differences fail the test with the case that shows them.
 package blastest

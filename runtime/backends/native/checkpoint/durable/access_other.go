@@ -2,5 +2,5 @@
 
 package durable
 
-// access cannot tell on this system.
+// access reports nothing on this system.
 func access(string) error { return nil }

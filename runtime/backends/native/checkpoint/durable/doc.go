@@ -3,10 +3,9 @@
 //
 // # Concepts
 //
-// WriteFile writes a temporary file beside its target, flushes it to the disk
-// and renames it into place; the directory is flushed last, so that the rename
-// survives a power cut. Temporary names contain TempMark, by which
-// RemoveTemps finds what a killed process left behind.
+// WriteFile writes a temporary file beside its target, flushes it to the disk and renames it into
+// place; the directory is flushed last, so that the rename survives a power cut. Temporary names
+// contain TempMark, by which RemoveTemps finds the files of a killed process.
 //
 // LockFile keeps two processes out of one directory with an advisory lock that
 // the operating system drops when its holder dies.

@@ -52,10 +52,10 @@ func Explain(err error) error {
 	return err
 }
 
-// LockedError says that another process holds a lock.
+// LockedError reports that another process holds a lock.
 type LockedError struct {
 	Path string // the lock file
-	PID  int    // the process that wrote it, 0 when it could not be read
+	PID  int    // the process that holds it, 0 if unknown
 }
 
 // Error names the lock file and the process.

@@ -4,5 +4,5 @@ package durable
 
 import "errors"
 
-// errQuota matches nothing: the system has no such error.
+// errQuota matches no error, since the system has none for quotas.
 var errQuota = errors.New("disk quota exceeded")

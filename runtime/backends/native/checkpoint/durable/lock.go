@@ -51,7 +51,7 @@ func Lock(path string) (*LockFile, error) {
 	return l, nil
 }
 
-// Warning returns why the lock protects nothing, "" when it does.
+// Warning returns the reason why the lock has no effect, "" if it has.
 func (l *LockFile) Warning() string { return l.warning }
 
 // Unlock ends the lock. Further calls do nothing.
@@ -61,7 +61,7 @@ func (l *LockFile) Unlock() error {
 	if l.f == nil {
 		return nil
 	}
-	// The process id goes first, so that nobody reads one that holds no lock.
+	// The process id is removed first, so that nobody reads the id of a process without the lock.
 	err := l.f.Truncate(0)
 	// Closing alone is not enough: a child process that is being started holds
 	// the descriptor too, until it executes its program.
@@ -76,7 +76,7 @@ func (l *LockFile) Unlock() error {
 	return nil
 }
 
-// lockOutcome is what became of an attempt to lock.
+// lockOutcome is the result of an attempt to lock.
 type lockOutcome int
 
 const (
@@ -86,8 +86,8 @@ const (
 	lockBroken
 )
 
-// writePID does its best: on a full disk the lock holds without it, and what
-// the holder does next may be to free the disk.
+// writePID ignores errors. On a full disk the lock holds without the id, and its holder may be
+// about to free space.
 func writePID(f *os.File) {
 	if f.Truncate(0) == nil {
 		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)

@@ -7,7 +7,8 @@ import (
 	"os"
 )
 
-// IrregularError says that a path is no regular file: a directory, a named pipe, a socket or a device.
+// IrregularError reports that a path is not a regular file but a directory, a named pipe, a socket
+// or a device.
 type IrregularError struct {
 	Path string
 	Mode fs.FileMode
@@ -18,7 +19,7 @@ func (e *IrregularError) Error() string {
 	return fmt.Sprintf("%s is %s, want a regular file", e.Path, e.Kind())
 }
 
-// Kind says in words what the path is.
+// Kind describes the kind of the file.
 func (e *IrregularError) Kind() string {
 	switch {
 	case e.Mode.IsDir():
@@ -32,13 +33,14 @@ func (e *IrregularError) Kind() string {
 	}
 }
 
-// OpenRegular opens the regular file at path for reading. Anything else is an *IrregularError: a named pipe without a writer,
-// which blocks whoever opens it, does not block OpenRegular.
+// OpenRegular opens the regular file at path for reading. Anything else is an *IrregularError: a
+// named pipe without a writer, which blocks whoever opens it, does not block OpenRegular.
 func OpenRegular(path string) (*os.File, error) {
 	return openRegular(path, os.O_RDONLY)
 }
 
-// OpenAppend opens the regular file at path for appending, a new one when there is none; see OpenRegular.
+// OpenAppend opens the regular file at path for appending, a new one when there is none; see
+// OpenRegular.
 func OpenAppend(path string) (*os.File, error) {
 	return openRegular(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE)
 }
@@ -63,8 +65,8 @@ func openRegular(path string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// ReadRegular returns the content of the regular file at path, of which it reads at most limit bytes; see OpenRegular. A
-// longer file is an error.
+// ReadRegular returns the content of the regular file at path, of which it reads at most limit
+// bytes; see OpenRegular. A longer file is an error.
 func ReadRegular(path string, limit int64) ([]byte, error) {
 	f, err := OpenRegular(path)
 	if err != nil {
@@ -81,7 +83,7 @@ func ReadRegular(path string, limit int64) ([]byte, error) {
 	return text, nil
 }
 
-// LengthError says that a file is longer than what it should hold can be.
+// LengthError reports that a file is longer than its content can be.
 type LengthError struct {
 	Path  string
 	Limit int64

@@ -2,5 +2,5 @@
 
 package durable
 
-// nonBlocking is nothing: files do not block here when they are opened.
+// nonBlocking is zero, since opening a file does not block on this system.
 const nonBlocking = 0

@@ -4,5 +4,5 @@ package durable
 
 import "syscall"
 
-// nonBlocking makes an open return at once, also that of a named pipe.
+// nonBlocking makes opening return at once, even for a named pipe.
 const nonBlocking = syscall.O_NONBLOCK

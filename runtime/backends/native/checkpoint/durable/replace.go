@@ -7,11 +7,10 @@ import (
 	"path/filepath"
 )
 
-// ReplaceDir puts the directory temp in the place of target and flushes their
-// common parent. When target exists, the two change places in one step where
-// the system can do that; elsewhere the old one is moved to a temporary name
-// first, and a kill between the two moves leaves both under temporary names.
-// The old directory is removed at the end.
+// ReplaceDir renames the directory temp to target and flushes their common parent. When target
+// exists, the two change places in one step where the system can do that; elsewhere the old one is
+// moved to a temporary name first, and a kill between the two moves leaves both under temporary
+// names. The old directory is removed at the end.
 func ReplaceDir(temp, target string) error {
 	parent := filepath.Dir(target)
 	old := temp

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// MayWrite reports why no file could be created in dir, which need not exist, as far as that can be seen without writing
-// anything; nil when nothing speaks against it.
+// MayWrite returns the reason why no file can be created in dir, which need not exist, as far as it
+// can be determined without writing. It returns nil if there is no known reason.
 func MayWrite(dir string) error {
 	for path := filepath.Clean(dir); ; path = filepath.Dir(path) {
 		info, err := os.Stat(path)

@@ -24,10 +24,9 @@ func TempName(base string) string {
 	return base + TempMark + strconv.FormatUint(rand.Uint64(), 36)
 }
 
-// WriteFile replaces the file at path by what write produces. The parent
-// directory must exist. When write or the disk fails, the temporary file is
-// removed and the file at path is as it was. A new file gets the mode 0644
-// before the umask.
+// WriteFile replaces the file at path with the output of write. The parent directory must exist.
+// When write or the disk fails, the temporary file is removed and the file at path is as it was. A
+// new file gets the mode 0644 before the umask.
 func WriteFile(path string, write func(w io.Writer) error) (err error) {
 	dir, base := filepath.Split(path)
 	if dir == "" {
@@ -88,7 +87,7 @@ func SyncDir(dir string) error {
 	return Explain(errors.Join(err, d.Close()))
 }
 
-// CheckWritable reports why no file can be created in dir, nil when one can.
+// CheckWritable returns the reason why no file can be created in dir, nil if files can be created.
 func CheckWritable(dir string) error {
 	probe := filepath.Join(dir, TempName(".probe"))
 	if err := Create(probe, func(io.Writer) error { return nil }); err != nil {
@@ -97,8 +96,9 @@ func CheckWritable(dir string) error {
 	return remove(probe)
 }
 
-// RemoveTemps removes the entries of dir whose names match pattern and contain TempMark, and returns these names. The caller
-// makes sure that nobody is writing them. A directory that does not exist has none.
+// RemoveTemps removes the entries of dir whose names match pattern and contain TempMark, and
+// returns these names. The caller ensures that no process is writing them. A directory that does
+// not exist has none.
 func RemoveTemps(dir string, pattern *regexp.Regexp) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {

@@ -1,5 +1,5 @@
-// Package safetensors reads and writes the safetensors file format: named
-// tensors of fixed element types behind a JSON header.
+// Package safetensors reads and writes the safetensors file format: named tensors of fixed element
+// types after a JSON header.
 //
 // # Concepts
 //
@@ -7,22 +7,20 @@
 //
 //	u64 little-endian n | n bytes of JSON | the data of the tensors
 //
-// The JSON object maps each tensor's name to its dtype, its shape and the range
-// of its bytes in the data part; the key __metadata__ maps strings to strings.
-// Elements lie in row-major order, little-endian. The ranges cover the data part
-// exactly: no holes, no overlap, nothing behind the last one.
+// The JSON object maps each tensor's name to its dtype, its shape and the range of its bytes in the
+// data part; the key __metadata__ maps strings to strings. Elements lie in row-major order,
+// little-endian. The ranges cover the data part exactly: no holes, no overlap, nothing after the
+// last one.
 //
 // Write lays the tensors out by falling element size, then by name, and pads the
 // header with spaces to a multiple of 8 bytes, so that every tensor is aligned
 // to its element size. The header lists the names in sorted order. Equal entries
 // give equal bytes.
 //
-// An Entry borrows memory and is written straight from it; a file is never built
-// in memory. Open reads the header only and checks it against the size of the
-// file before anything is believed.
+// An Entry borrows memory and is written straight from it; a file is never built in memory. Open
+// reads only the header and checks it against the size of the file.
 //
-// The format belongs to little-endian machines; on others Write and Open are
-// errors.
+// The format is for little-endian machines; on others Write and Open return errors.
 //
 // # Concurrency
 //
