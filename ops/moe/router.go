@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/ops/attention"
 	"github.com/primus-fl/primus/ops/internal/check"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -30,17 +29,17 @@ func (f ScoreFunction) String() string {
 
 // FusedTopkWithScoreFunctionFwdArgs are the arguments of FusedTopkWithScoreFunctionFwd.
 type FusedTopkWithScoreFunctionFwdArgs struct {
-	Logits             *tensor.Tensor // [tokens, experts]
-	Topk               int
-	UsePreSoftmax      bool                     // softmax over all experts before the choice, not over the chosen ones after it; SoftmaxScore only
-	NumGroups          int                      // with GroupTopk: how many groups of equal size the experts form
-	GroupTopk          int                      // from how many groups experts are chosen, 0 for all
-	ScalingFactor      opregistry.OptionalFloat // 1 when left out
-	ScoreFunction      ScoreFunction
-	ExpertBias         *tensor.Tensor // [experts], nil for 0; not with SoftmaxScore
-	Probs              *tensor.Tensor // [tokens, experts]
-	RoutingMap         *tensor.Tensor // bool [tokens, experts]
-	IntermediateOutput *tensor.Tensor // f32 [tokens, experts]
+	Logits             *tensor.Tensor           `op:"0 logits read compute [tokens experts]"`
+	Topk               int                      `op:"1 topk"`
+	UsePreSoftmax      bool                     `op:"2 use_pre_softmax"` // softmax over all experts before the choice, not over the chosen ones after it; SoftmaxScore only
+	NumGroups          int                      `op:"3 num_groups"`      // with GroupTopk: how many groups of equal size the experts form
+	GroupTopk          int                      `op:"4 group_topk >=0"`  // from how many groups experts are chosen, 0 for all
+	ScalingFactor      opregistry.OptionalFloat `op:"5 scaling_factor"`  // 1 when left out
+	ScoreFunction      ScoreFunction            `op:"6 score_function"`
+	ExpertBias         *tensor.Tensor           `op:"7 expert_bias read compute [experts] ?"` // nil for 0; not with SoftmaxScore
+	Probs              *tensor.Tensor           `op:"8 probs write =logits [tokens experts]"`
+	RoutingMap         *tensor.Tensor           `op:"9 routing_map write bool [tokens experts]"`
+	IntermediateOutput *tensor.Tensor           `op:"10 intermediate_output write f32 [tokens experts]"`
 	Saved              *opregistry.Saved
 }
 
@@ -61,65 +60,41 @@ type FusedTopkWithScoreFunctionFwdArgs struct {
 // Intermediate_output is what the gradient needs: s for softmax, pre, and sigmoid; p where chosen
 // and −∞ elsewhere for softmax; x for sqrtsoftplus.
 //
-// Logits and expert_bias are read, the others are written; all are disjoint. Logits and probs have
-// one compute dtype, expert_bias may have any; arithmetic is in f32 or better. UsePreSoftmax has no
-// meaning for the other score functions. Source: TransformerEngine 2.14.
+// Arithmetic is in f32 or better. UsePreSoftmax has no meaning for the other score functions. Source:
+// TransformerEngine 2.14.
 var FusedTopkWithScoreFunctionFwd = opregistry.NewOp("fused_topk_with_score_function_fwd", opregistry.Schema[FusedTopkWithScoreFunctionFwdArgs]{
-	Doc:      "choice and weights of the experts of each token",
-	Family:   "fused_topk_with_score_function",
-	Forward:  true,
-	Saved:    func(a FusedTopkWithScoreFunctionFwdArgs) *opregistry.Saved { return a.Saved },
-	Validate: validateTopk,
-	Operands: func(a FusedTopkWithScoreFunctionFwdArgs) []opregistry.Operand {
-		return check.Operands{}.Read("logits", a.Logits).Read("expert_bias", a.ExpertBias).Write("probs", a.Probs).
-			Write("routing_map", a.RoutingMap).Write("intermediate_output", a.IntermediateOutput)
-	},
+	Doc:       "choice and weights of the experts of each token",
+	Family:    "fused_topk_with_score_function",
+	Forward:   true,
+	Check:     topk,
+	Tolerance: opregistry.Arithmetic(1e-6, 5e-6, "one exponential of 2 ulp, a sum of up to 64 scores and a quotient"),
 })
 
-func validateTopk(a FusedTopkWithScoreFunctionFwdArgs) error {
-	c := check.Call{Op: "fused_topk_with_score_function_fwd"}
-	router(&c, "logits", a.Logits, a.Topk, a.ScoreFunction)
-	attention.Like(&c, "probs", a.Probs, "logits", a.Logits)
-	if c.Err != nil {
-		return c.Err
-	}
+func topk(c *opregistry.Check, a FusedTopkWithScoreFunctionFwdArgs) {
 	experts := a.Logits.Shape()[1]
+	router(c, experts, a.Topk, a.ScoreFunction)
 	switch {
-	case a.GroupTopk < 0:
-		c.Fail("group_topk", "a number >= 0", "%d", a.GroupTopk)
 	case a.GroupTopk > 0 && (a.NumGroups < 1 || experts%a.NumGroups != 0):
 		c.Fail("num_groups", "a number that divides the "+check.Itoa(experts)+" experts", "%d", a.NumGroups)
 	case a.GroupTopk > a.NumGroups:
 		c.Fail("group_topk", "at most the "+check.Itoa(a.NumGroups)+" groups", "%d", a.GroupTopk)
 	case a.GroupTopk > 0 && (a.Topk%a.GroupTopk != 0 || a.Topk/a.GroupTopk > experts/a.NumGroups):
 		c.Fail("topk", "a multiple of group_topk that its groups of "+check.Itoa(experts/a.NumGroups)+" experts can fill", "%d", a.Topk)
+	case a.ScoreFunction == SoftmaxScore:
+		c.Absent("expert_bias", a.ExpertBias, "with softmax")
 	}
-	if a.ExpertBias != nil {
-		if a.ScoreFunction == SoftmaxScore {
-			c.Fail("expert_bias", "nil with softmax", "%v", a.ExpertBias)
-		}
-		if c.Compute("expert_bias", a.ExpertBias) && c.Rank("expert_bias", a.ExpertBias, 1) {
-			c.Elements("expert_bias", a.ExpertBias, experts, "one an expert")
-		}
-	}
-	sameAs(&c, "routing_map", a.RoutingMap, tensor.Bool, "logits", a.Logits)
-	sameAs(&c, "intermediate_output", a.IntermediateOutput, tensor.F32, "logits", a.Logits)
-	c.Apart([]check.Named{{Name: "probs", Tensor: a.Probs}, {Name: "routing_map", Tensor: a.RoutingMap}, {Name: "intermediate_output", Tensor: a.IntermediateOutput}},
-		[]check.Named{{Name: "logits", Tensor: a.Logits}, {Name: "expert_bias", Tensor: a.ExpertBias}})
-	c.Saved(a.Saved)
-	return c.Err
 }
 
 // FusedTopkWithScoreFunctionBwdArgs are the arguments of FusedTopkWithScoreFunctionBwd.
 type FusedTopkWithScoreFunctionBwdArgs struct {
-	RoutingMap         *tensor.Tensor // bool [tokens, experts], from FusedTopkWithScoreFunctionFwd
-	IntermediateOutput *tensor.Tensor // f32 [tokens, experts], from FusedTopkWithScoreFunctionFwd
-	GradProbs          *tensor.Tensor // [tokens, experts]
-	GradLogits         *tensor.Tensor // [tokens, experts]
-	Topk               int
-	UsePreSoftmax      bool
-	ScalingFactor      opregistry.OptionalFloat // 1 when left out
-	ScoreFunction      ScoreFunction
+	RoutingMap         *tensor.Tensor           `op:"0 routing_map read bool [tokens experts]"`        // from FusedTopkWithScoreFunctionFwd
+	IntermediateOutput *tensor.Tensor           `op:"1 intermediate_output read f32 [tokens experts]"` // from FusedTopkWithScoreFunctionFwd
+	GradProbs          *tensor.Tensor           `op:"2 grad_probs read compute [tokens experts] lead"`
+	GradLogits         *tensor.Tensor           `op:"3 grad_logits write =grad_probs [tokens experts] may=grad_probs"`
+	Topk               int                      `op:"4 topk"`
+	UsePreSoftmax      bool                     `op:"5 use_pre_softmax"`
+	ScalingFactor      opregistry.OptionalFloat `op:"6 scaling_factor"` // 1 when left out
+	ScoreFunction      ScoreFunction            `op:"7 score_function"`
 	Saved              *opregistry.Saved
 }
 
@@ -131,45 +106,22 @@ type FusedTopkWithScoreFunctionBwdArgs struct {
 //	sigmoid, sqrtsoftplus:  ds = g/N − Σ g·s/N² where chosen, g when topk is 1
 //	                        grad_logits = ds·s·(1−s),  ds·σ(x)/(2s + ε)
 //
-// Everything but grad_logits is read; grad_logits is written and may be grad_probs.
-// Dtypes are those of FusedTopkWithScoreFunctionFwd. Source: TransformerEngine 2.14.
+// Source: TransformerEngine 2.14.
 var FusedTopkWithScoreFunctionBwd = opregistry.NewOp("fused_topk_with_score_function_bwd", opregistry.Schema[FusedTopkWithScoreFunctionBwdArgs]{
 	Doc:    "gradient of fused_topk_with_score_function_fwd",
 	Family: "fused_topk_with_score_function",
-	Saved:  func(a FusedTopkWithScoreFunctionBwdArgs) *opregistry.Saved { return a.Saved },
-	Validate: func(a FusedTopkWithScoreFunctionBwdArgs) error {
-		c := check.Call{Op: "fused_topk_with_score_function_bwd"}
-		router(&c, "grad_probs", a.GradProbs, a.Topk, a.ScoreFunction)
-		attention.Like(&c, "grad_logits", a.GradLogits, "grad_probs", a.GradProbs)
-		sameAs(&c, "routing_map", a.RoutingMap, tensor.Bool, "grad_probs", a.GradProbs)
-		sameAs(&c, "intermediate_output", a.IntermediateOutput, tensor.F32, "grad_probs", a.GradProbs)
-		c.Apart([]check.Named{{Name: "grad_logits", Tensor: a.GradLogits}}, []check.Named{{Name: "routing_map", Tensor: a.RoutingMap}, {Name: "intermediate_output", Tensor: a.IntermediateOutput}})
-		c.DisjointOrSame("grad_logits", a.GradLogits, "grad_probs", a.GradProbs)
-		c.Saved(a.Saved)
-		return c.Err
+	Check: func(c *opregistry.Check, a FusedTopkWithScoreFunctionBwdArgs) {
+		router(c, a.GradProbs.Shape()[1], a.Topk, a.ScoreFunction)
 	},
-	Operands: func(a FusedTopkWithScoreFunctionBwdArgs) []opregistry.Operand {
-		return check.Operands{}.Read("routing_map", a.RoutingMap).Read("intermediate_output", a.IntermediateOutput).
-			Read("grad_probs", a.GradProbs).Write("grad_logits", a.GradLogits)
-	},
+	Tolerance: opregistry.Arithmetic(5e-6, 5e-6, "differences of sums of up to 64 products that cancel"),
 })
 
-// router requires logits, or a tensor like them, and a valid choice of experts.
-func router(c *check.Call, name string, t *tensor.Tensor, topk int, f ScoreFunction) {
+// router checks what the ops of a router share.
+func router(c *opregistry.Check, experts, topk int, f ScoreFunction) {
 	if f < SigmoidScore || f > SqrtSoftplusScore {
 		c.Fail("score_function", "sigmoid, softmax or sqrtsoftplus", "%v", f)
 	}
-	if !c.Compute(name, t) || !c.Rank(name, t, 2) {
-		return
-	}
-	if experts := t.Shape()[1]; topk < 1 || topk > experts {
+	if topk < 1 || topk > experts {
 		c.Fail("topk", "a number from 1 to the "+check.Itoa(experts)+" experts", "%d", topk)
-	}
-}
-
-// sameAs requires a dtype, and the shape of another operand.
-func sameAs(c *check.Call, name string, t *tensor.Tensor, d tensor.DType, other string, o *tensor.Tensor) {
-	if c.DType(name, t, d) {
-		c.SameShape(name, t, other, o)
 	}
 }

@@ -24,7 +24,7 @@ func TestFusedTopkWithScoreFunctionFwd(t *testing.T) {
 		{Name: "no score function", Edit: func(a *args) { a.ScoreFunction = 0 }, Operand: "score_function", Want: "sigmoid, softmax or sqrtsoftplus"},
 		{Name: "unknown score function", Edit: func(a *args) { a.ScoreFunction = 4 }, Operand: "score_function", Want: "sigmoid, softmax or sqrtsoftplus"},
 		{Name: "no logits", Edit: func(a *args) { a.Logits = nil }, Operand: "logits", Want: "a tensor"},
-		{Name: "axes of logits", Edit: func(a *args) { a.Logits = checktest.F32(24) }, Operand: "logits", Want: "2 axes"},
+		{Name: "axes of logits", Edit: func(a *args) { a.Logits = checktest.F32(24) }, Operand: "logits", Want: "shape [tokens experts]"},
 		{Name: "dtype of logits", Edit: func(a *args) { a.Logits = checktest.Zeros(tensor.I32, 3, 8) }, Operand: "logits", Want: "dtype f32"},
 		{Name: "no topk", Edit: func(a *args) { a.Topk = 0 }, Operand: "topk", Want: "from 1 to the 8 experts"},
 		{Name: "topk too large", Edit: func(a *args) { a.Topk = 9 }, Operand: "topk", Want: "from 1 to the 8 experts"},
@@ -35,14 +35,14 @@ func TestFusedTopkWithScoreFunctionFwd(t *testing.T) {
 		{Name: "topk does not divide", Edit: func(a *args) { a.Topk = 3 }, Operand: "topk", Want: "a multiple of group_topk"},
 		{Name: "groups too small", Edit: func(a *args) { a.Topk, a.GroupTopk = 3, 1 }, Operand: "topk", Want: "groups of 2 experts can fill"},
 		{Name: "bias of softmax", Edit: func(a *args) { a.ScoreFunction = moe.SoftmaxScore }, Operand: "expert_bias", Want: "nil with softmax"},
-		{Name: "length of bias", Edit: func(a *args) { a.ExpertBias = checktest.F32(3) }, Operand: "expert_bias", Want: "8 elements"},
+		{Name: "length of bias", Edit: func(a *args) { a.ExpertBias = checktest.F32(3) }, Operand: "expert_bias", Want: "shape [8], as [experts]"},
 		{Name: "dtype of probs", Edit: func(a *args) { a.Probs = checktest.Zeros(tensor.F64, 3, 8) }, Operand: "probs", Want: "the dtype of logits"},
 		{Name: "shape of probs", Edit: func(a *args) { a.Probs = checktest.F32(3, 7) }, Operand: "probs", Want: "the shape of logits"},
 		{Name: "dtype of routing_map", Edit: func(a *args) { a.RoutingMap = checktest.F32(3, 8) }, Operand: "routing_map", Want: "dtype bool"},
 		{Name: "shape of routing_map", Edit: func(a *args) { a.RoutingMap = checktest.Zeros(tensor.Bool, 8, 3) }, Operand: "routing_map", Want: "the shape of logits"},
 		{Name: "dtype of intermediate_output", Edit: func(a *args) { a.IntermediateOutput = checktest.Zeros(tensor.F64, 3, 8) }, Operand: "intermediate_output", Want: "dtype f32"},
 		{Name: "probs are logits", Edit: func(a *args) { a.Probs = a.Logits }, Operand: "probs", Want: "memory apart from logits"},
-		{Name: "probs are intermediate_output", Edit: func(a *args) { a.Probs = a.IntermediateOutput }, Operand: "probs", Want: "memory apart from intermediate_output"},
+		{Name: "probs are intermediate_output", Edit: func(a *args) { a.Probs = a.IntermediateOutput }, Operand: "intermediate_output", Want: "memory apart from probs"},
 		{Name: "no saved", Edit: func(a *args) { a.Saved = nil }, Operand: "saved", Want: "Saved"},
 	})
 	checktest.Accepted(t, moe.FusedTopkWithScoreFunctionFwd, good, map[string]func(a *args){
@@ -99,7 +99,7 @@ func TestFusedScoreForMoEAuxLoss(t *testing.T) {
 		{Name: "dtype of scores", Edit: func(a *args) { a.Scores = checktest.Zeros(tensor.BF16, 3, 8) }, Operand: "scores", Want: "dtype f32"},
 		{Name: "shape of routing_map", Edit: func(a *args) { a.RoutingMap = checktest.Zeros(tensor.Bool, 3, 7) }, Operand: "routing_map", Want: "the shape of logits"},
 		{Name: "no intermediate_output", Edit: func(a *args) { a.IntermediateOutput = nil }, Operand: "intermediate_output", Want: "a tensor"},
-		{Name: "scores are intermediate_output", Edit: func(a *args) { a.Scores = a.IntermediateOutput }, Operand: "scores", Want: "memory apart from intermediate_output"},
+		{Name: "scores are intermediate_output", Edit: func(a *args) { a.Scores = a.IntermediateOutput }, Operand: "intermediate_output", Want: "memory apart from scores"},
 		{Name: "no saved", Edit: func(a *args) { a.Saved = nil }, Operand: "saved", Want: "Saved"},
 	})
 	checktest.Operands(t, moe.FusedScoreForMoEAuxLossFwd, good(), checktest.Access{
@@ -135,16 +135,16 @@ func TestFusedMoEAuxLoss(t *testing.T) {
 	}
 	checktest.Validation(t, moe.FusedMoEAuxLossFwd, good, []checktest.Refusal[args]{
 		{Name: "no probs", Edit: func(a *args) { a.Probs = nil }, Operand: "probs", Want: "a tensor"},
-		{Name: "dtype of tokens_per_expert", Edit: func(a *args) { a.TokensPerExpert = checktest.Zeros(tensor.U8, 3) }, Operand: "tokens_per_expert", Want: "dtype i32, i64"},
-		{Name: "length of tokens_per_expert", Edit: func(a *args) { a.TokensPerExpert = checktest.I64(1, 2) }, Operand: "tokens_per_expert", Want: "3 elements"},
-		{Name: "no tokens", Edit: func(a *args) { a.TotalNumTokens = 0 }, Operand: "total_num_tokens, num_experts, topk", Want: "numbers >= 1"},
-		{Name: "no experts", Edit: func(a *args) { a.NumExperts = 0 }, Operand: "total_num_tokens, num_experts, topk", Want: "numbers >= 1"},
-		{Name: "no topk", Edit: func(a *args) { a.Topk = 0 }, Operand: "total_num_tokens, num_experts, topk", Want: "numbers >= 1"},
+		{Name: "dtype of tokens_per_expert", Edit: func(a *args) { a.TokensPerExpert = checktest.Zeros(tensor.U8, 3) }, Operand: "tokens_per_expert", Want: "dtype f32, bf16, f16, f64, i64 or i32"},
+		{Name: "length of tokens_per_expert", Edit: func(a *args) { a.TokensPerExpert = checktest.I64(1, 2) }, Operand: "tokens_per_expert", Want: "shape [3], as [cols]"},
+		{Name: "no tokens", Edit: func(a *args) { a.TotalNumTokens = 0 }, Operand: "total_num_tokens", Want: "a number >= 1"},
+		{Name: "no experts", Edit: func(a *args) { a.NumExperts = 0 }, Operand: "num_experts", Want: "a number >= 1"},
+		{Name: "no topk", Edit: func(a *args) { a.Topk = 0 }, Operand: "topk", Want: "a number >= 1"},
 		{Name: "coeff", Edit: func(a *args) { a.Coeff = float32(math.NaN()) }, Operand: "coeff", Want: "a finite number"},
 		{Name: "dtype of aux_loss", Edit: func(a *args) { a.AuxLoss = checktest.Zeros(tensor.F64, 1) }, Operand: "aux_loss", Want: "the dtype of probs"},
-		{Name: "length of aux_loss", Edit: func(a *args) { a.AuxLoss = checktest.F32(2) }, Operand: "aux_loss", Want: "1 elements"},
+		{Name: "length of aux_loss", Edit: func(a *args) { a.AuxLoss = checktest.F32(2) }, Operand: "aux_loss", Want: "1 element (1)"},
 		{Name: "dtype of const_buf", Edit: func(a *args) { a.ConstBuf = checktest.Zeros(tensor.F64, 1) }, Operand: "const_buf", Want: "dtype f32"},
-		{Name: "aux_loss is const_buf", Edit: func(a *args) { a.AuxLoss = a.ConstBuf }, Operand: "aux_loss", Want: "memory apart from const_buf"},
+		{Name: "aux_loss is const_buf", Edit: func(a *args) { a.AuxLoss = a.ConstBuf }, Operand: "const_buf", Want: "memory apart from aux_loss"},
 		{Name: "no saved", Edit: func(a *args) { a.Saved = nil }, Operand: "saved", Want: "Saved"},
 	})
 	checktest.Accepted(t, moe.FusedMoEAuxLossFwd, good, map[string]func(a *args){
@@ -161,10 +161,10 @@ func TestFusedMoEAuxLoss(t *testing.T) {
 	}
 	checktest.Validation(t, moe.FusedMoEAuxLossBwd, undo, []checktest.Refusal[back]{
 		{Name: "no const_buf", Edit: func(a *back) { a.ConstBuf = nil }, Operand: "const_buf", Want: "a tensor"},
-		{Name: "axes of grad_probs", Edit: func(a *back) { a.GradProbs = checktest.F32(15) }, Operand: "grad_probs", Want: "2 axes"},
-		{Name: "length of tokens_per_expert", Edit: func(a *back) { a.TokensPerExpert = checktest.I32(1) }, Operand: "tokens_per_expert", Want: "3 elements"},
+		{Name: "axes of grad_probs", Edit: func(a *back) { a.GradProbs = checktest.F32(15) }, Operand: "grad_probs", Want: "shape [rows cols]"},
+		{Name: "length of tokens_per_expert", Edit: func(a *back) { a.TokensPerExpert = checktest.I32(1) }, Operand: "tokens_per_expert", Want: "shape [3], as [cols]"},
 		{Name: "dtype of grad_aux_loss", Edit: func(a *back) { a.GradAuxLoss = checktest.Zeros(tensor.F16, 1) }, Operand: "grad_aux_loss", Want: "the dtype of grad_probs"},
-		{Name: "length of grad_aux_loss", Edit: func(a *back) { a.GradAuxLoss = checktest.F32(2) }, Operand: "grad_aux_loss", Want: "1 elements"},
+		{Name: "length of grad_aux_loss", Edit: func(a *back) { a.GradAuxLoss = checktest.F32(2) }, Operand: "grad_aux_loss", Want: "1 element (1)"},
 		{Name: "grad_probs over const_buf", Edit: func(a *back) { a.ConstBuf = checktest.Flat(a.GradProbs, 1) }, Operand: "grad_probs", Want: "memory apart from const_buf"},
 		{Name: "no saved", Edit: func(a *back) { a.Saved = nil }, Operand: "saved", Want: "Saved"},
 	})
