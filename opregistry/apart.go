@@ -101,8 +101,8 @@ func (p *plan) clash(c *Check, args unsafe.Pointer, a, b, i, k int) {
 // span says where the memory of a tensor begins, and which one it is.
 type span struct {
 	lo      uintptr
-	operand int32
 	at      int32
+	operand int8 // at most maxOperands
 	written bool
 }
 
@@ -171,7 +171,7 @@ func (p *plan) gather(args unsafe.Pointer, buf []span, last span) (next []span, 
 				written = p.accessOf(o, args, i) != AccessRead
 			}
 			lo, _ := t.ByteRange()
-			s := span{lo, int32(k), int32(i), written}
+			s := span{lo, int32(i), int8(k), written}
 			if s.compare(last) <= 0 || more && s.compare(next[window-1]) > 0 {
 				continue
 			}

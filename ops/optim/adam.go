@@ -2,7 +2,6 @@ package optim
 
 import (
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/ops/internal/check"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -14,25 +13,12 @@ import (
 //
 // The master weight is assembled, updated as in MultiTensorAdam, and split again: rem is its lower
 // half and p its upper half, plus one where rem is negative. No bit is lost; ties of p round away
-// from zero. g is read, the others are updated in place and share memory with no other operand.
-// Source: TransformerEngine 2.14.
+// from zero. Source: TransformerEngine 2.14.
 var MultiTensorAdamParamRemainder = opregistry.NewOp("multi_tensor_adam_param_remainder", opregistry.Schema[MultiTensorAdamArgs]{
-	Doc: "Adam step with f32 master weights held as bf16 and a 16-bit remainder",
-	Validate: func(a MultiTensorAdamArgs) error {
-		c := check.Call{Op: "multi_tensor_adam_param_remainder"}
-		if len(a.TensorLists) != 5 {
-			c.Fail("tensor_lists", "5 lists (g, p, m, v, remainder)", "%d lists", len(a.TensorLists))
-			return c.Err
-		}
-		c.Lists(a.TensorLists, a.NoopFlag, check.Computes, check.OfBF16, check.Computes, check.Computes, check.OfI16)
-		step(&c, a.Step)
-		adam(&c, a.Mode, a.Beta1, a.Beta2)
-		c.MultiTensorApart(a.TensorLists, check.AfterFirst, false, check.Single{Name: "noop_flag", Tensor: a.NoopFlag, Written: false})
-		return c.Err
-	},
-	Operands: func(a MultiTensorAdamArgs) []opregistry.Operand {
-		return check.Operands{}.Lists(a.TensorLists, opregistry.AccessRead, opregistry.AccessUpdate)
-	},
+	Doc:       "Adam step with f32 master weights held as bf16 and a 16-bit remainder",
+	Lists:     "g read compute lead; p update bf16; m update compute; v update compute; remainder update i16",
+	Check:     adamMode,
+	Tolerance: opregistry.Arithmetic(2e-6, 1e-5, "as multi_tensor_adam"),
 })
 
 // MultiTensorAdamFP8 is MultiTensorAdam over lists [g, p, m, v, master, scale, amax, scale_inv]
@@ -41,43 +27,29 @@ var MultiTensorAdamParamRemainder = opregistry.NewOp("multi_tensor_adam_param_re
 //	p = fp8(master·scale)      amax = max(amax, max|master|)      scale_inv = 1/scale
 //
 // Values beyond the range of p's dtype become its largest value, NaN stays NaN. NaNs are ignored in
-// amax. scale, amax and scale_inv are f32 with one element per tensor. g and scale are read, p and
-// scale_inv are written, the others are updated; operands that are written or updated share memory
-// with no other operand. Source: TransformerEngine 2.14.
+// amax. Source: TransformerEngine 2.14.
 var MultiTensorAdamFP8 = opregistry.NewOp("multi_tensor_adam_fp8", opregistry.Schema[MultiTensorAdamArgs]{
 	Doc: "Adam step with f32 master weights and an fp8 copy of them",
-	Validate: func(a MultiTensorAdamArgs) error {
-		c := check.Call{Op: "multi_tensor_adam_fp8"}
-		if len(a.TensorLists) != 8 {
-			c.Fail("tensor_lists", "8 lists (g, p, m, v, master, scale, amax, scale_inv)", "%d lists", len(a.TensorLists))
-			return c.Err
-		}
-		number := check.OfF32 | check.OfOneElement
-		c.Lists(a.TensorLists, a.NoopFlag, check.Computes, check.OfFP8, check.Computes, check.Computes, check.OfF32, number, number, number)
-		step(&c, a.Step)
-		adam(&c, a.Mode, a.Beta1, a.Beta2)
-		c.MultiTensorApart(a.TensorLists, func(list int) bool { return list != 0 && list != 5 }, false, check.Single{Name: "noop_flag", Tensor: a.NoopFlag, Written: false})
-		return c.Err
-	},
-	Operands: func(a MultiTensorAdamArgs) []opregistry.Operand {
-		return check.Operands{}.Lists(a.TensorLists, opregistry.AccessRead, opregistry.AccessWrite, opregistry.AccessUpdate, opregistry.AccessUpdate,
-			opregistry.AccessUpdate, opregistry.AccessRead, opregistry.AccessUpdate, opregistry.AccessWrite)
-	},
+	Lists: "g read compute lead; p write fp8; m update compute; v update compute; master update f32; " +
+		"scale read f32 (1); amax update f32 (1); scale_inv write f32 (1)",
+	Check:     adamMode,
+	Tolerance: opregistry.Arithmetic(2e-6, 1e-5, "as multi_tensor_adam"),
 })
 
 // MultiTensorAdamCapturableArgs are the arguments of MultiTensorAdamCapturable
 // and MultiTensorAdamCapturableMaster.
 type MultiTensorAdamCapturableArgs struct {
-	NoopFlag       *tensor.Tensor     // i32 [1]: a call with a value of 1 does nothing
-	TensorLists    [][]*tensor.Tensor // g, p, m, v; with master also its f32 weights
-	LR             *tensor.Tensor     // f32 [1]
-	Beta1, Beta2   float32
-	Epsilon        float32
-	Step           *tensor.Tensor // i32 [1], from 1
-	Mode           AdamMode
-	BiasCorrection bool
-	WeightDecay    float32
-	InvScale       *tensor.Tensor // f32 [1], factor of the gradients
+	NoopFlag       *tensor.Tensor     `op:"0 noop_flag read i32 (1)"` // a call with a value of 1 does nothing
+	TensorLists    [][]*tensor.Tensor `op:"1 tensor_lists"`
+	LR             *tensor.Tensor     `op:"2 lr read f32 (1)"`
+	Beta1          float32            `op:"3 beta1 [0,1)"`
+	Beta2          float32            `op:"4 beta2 [0,1)"`
+	Epsilon        float32            `op:"5 epsilon"`
+	Step           *tensor.Tensor     `op:"6 step read i32 (1)"` // from 1
+	Mode           AdamMode           `op:"7 mode"`
+	BiasCorrection bool               `op:"8 bias_correction"`
+	WeightDecay    float32            `op:"9 weight_decay"`
+	InvScale       *tensor.Tensor     `op:"10 inv_scale read f32 (1)"` // factor of the gradients
 }
 
 // MultiTensorAdamCapturable is MultiTensorAdam over lists [g, p, m, v] whose learning rate, step
@@ -87,62 +59,22 @@ type MultiTensorAdamCapturableArgs struct {
 //	g = g·inv_scale, then as MultiTensorAdam
 //
 // The unscaled gradient is rounded where it is stored and used unrounded. A flag of 1 ends the call
-// before anything is written; other values have no effect. All lists are updated in place and share
-// memory with no other operand. Validation does not read step; with BiasCorrection a step of 0
+// before anything is written; other values have no effect. Validation does not read step; with BiasCorrection a step of 0
 // divides by zero. Source: TransformerEngine 2.14.
 var MultiTensorAdamCapturable = opregistry.NewOp("multi_tensor_adam_capturable", opregistry.Schema[MultiTensorAdamCapturableArgs]{
-	Doc: "Adam step whose learning rate, step and gradient scale are tensors",
-	Validate: func(a MultiTensorAdamCapturableArgs) error {
-		return a.validate("multi_tensor_adam_capturable", 4, "4 lists (g, p, m, v)")
-	},
-	Operands: MultiTensorAdamCapturableArgs.operands,
+	Doc:       "Adam step whose learning rate, step and gradient scale are tensors",
+	Lists:     "g update compute lead; p update compute; m update compute; v update compute",
+	Check:     capturableMode,
+	Tolerance: opregistry.Arithmetic(2e-6, 1e-5, "as multi_tensor_adam"),
 })
 
 // MultiTensorAdamCapturableMaster is MultiTensorAdamCapturable over lists [g, p, m, v, master]: the
 // f32 master weights are updated and p becomes their rounded copy.
 var MultiTensorAdamCapturableMaster = opregistry.NewOp("multi_tensor_adam_capturable_master", opregistry.Schema[MultiTensorAdamCapturableArgs]{
-	Doc: "multi_tensor_adam_capturable with f32 master weights",
-	Validate: func(a MultiTensorAdamCapturableArgs) error {
-		return a.validate("multi_tensor_adam_capturable_master", 5, "5 lists (g, p, m, v, master)")
-	},
-	Operands: MultiTensorAdamCapturableArgs.operands,
+	Doc:       "multi_tensor_adam_capturable with f32 master weights",
+	Lists:     "g update compute lead; p update compute; m update compute; v update compute; master update f32",
+	Check:     capturableMode,
+	Tolerance: opregistry.Arithmetic(2e-6, 1e-5, "as multi_tensor_adam"),
 })
 
-func (a MultiTensorAdamCapturableArgs) validate(op string, lists int, want string) error {
-	c := check.Call{Op: op}
-	if len(a.TensorLists) != lists {
-		c.Fail("tensor_lists", want, "%d lists", len(a.TensorLists))
-		return c.Err
-	}
-	c.Lists(a.TensorLists, a.NoopFlag, check.Computes, check.Computes, check.Computes, check.Computes, check.OfF32)
-	c.Scalar("lr", a.LR)
-	if c.DType("step", a.Step, tensor.I32) {
-		c.Elements("step", a.Step, 1, "a number")
-	}
-	c.Scalar("inv_scale", a.InvScale)
-	adam(&c, a.Mode, a.Beta1, a.Beta2)
-	c.MultiTensorApart(a.TensorLists, check.AllLists, false, check.Single{Name: "noop_flag", Tensor: a.NoopFlag, Written: false}, check.Single{Name: "lr", Tensor: a.LR, Written: false},
-		check.Single{Name: "step", Tensor: a.Step, Written: false}, check.Single{Name: "inv_scale", Tensor: a.InvScale, Written: false})
-	return c.Err
-}
-
-func (a MultiTensorAdamCapturableArgs) operands() []opregistry.Operand {
-	return check.Operands{}.Lists(a.TensorLists, opregistry.AccessUpdate).Read("noop_flag", a.NoopFlag).
-		Read("lr", a.LR).Read("step", a.Step).Read("inv_scale", a.InvScale)
-}
-
-func step(c *check.Call, step int) {
-	if c.Err == nil && step < 1 {
-		c.Fail("step", "a step >= 1", "%d", step)
-	}
-}
-
-// adam checks the numbers that all Adam ops have.
-func adam(c *check.Call, mode AdamMode, beta1, beta2 float32) {
-	if c.Err == nil && mode != AdamL2 && mode != AdamDecay {
-		c.Fail("mode", "0 (L2) or 1 (AdamW)", "%d", mode)
-	}
-	if c.Err == nil && !(beta1 >= 0 && beta1 < 1 && beta2 >= 0 && beta2 < 1) {
-		c.Fail("beta1, beta2", "numbers in [0, 1)", "%v, %v", beta1, beta2)
-	}
-}
+func capturableMode(c *opregistry.Check, a MultiTensorAdamCapturableArgs) { a.Mode.check(c) }

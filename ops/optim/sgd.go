@@ -2,22 +2,21 @@ package optim
 
 import (
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/ops/internal/check"
 	"github.com/primus-fl/primus/tensor"
 )
 
 // MultiTensorSGDArgs are the arguments of MultiTensorSGD.
 type MultiTensorSGDArgs struct {
-	NoopFlag        *tensor.Tensor     // i32 [1]: a call with a value other than 0 does nothing
-	TensorLists     [][]*tensor.Tensor // g, p, momentum, and optionally a copy of p
-	WD              float32
-	Momentum        float32
-	Dampening       float32
-	LR              float32
-	Nesterov        bool
-	FirstRun        bool // the momentum is not initialised yet
-	WDAfterMomentum bool
-	Scale           float32 // factor of the gradients
+	NoopFlag        *tensor.Tensor     `op:"0 noop_flag read i32 (1)"` // a call with a value other than 0 does nothing
+	TensorLists     [][]*tensor.Tensor `op:"1 tensor_lists"`           // copy: of p, when there is a fourth list
+	WD              float32            `op:"2 wd"`
+	Momentum        float32            `op:"3 momentum"`
+	Dampening       float32            `op:"4 dampening"`
+	LR              float32            `op:"5 lr"`
+	Nesterov        bool               `op:"6 nesterov"`
+	FirstRun        bool               `op:"7 first_run"` // the momentum is not initialised yet
+	WDAfterMomentum bool               `op:"8 wd_after_momentum"`
+	Scale           float32            `op:"9 scale"` // factor of the gradients
 }
 
 // MultiTensorSGD performs one step of stochastic gradient descent for each tensor of the lists [g,
@@ -30,23 +29,11 @@ type MultiTensorSGDArgs struct {
 //	p −= lr·d
 //
 // Weight decay is added in one of the two places. With a momentum of 0 the two lines about mom are
-// skipped and mom does not change. A fourth list becomes the rounded copy of p. g is read; p and
-// mom are updated in place, the copy is written; p, mom and the copy share memory with no other
-// operand. Each may have any compute dtype; arithmetic is in f32 or better. Source: Sutskever et
-// al. 2013 for Nesterov; TransformerEngine 2.14.
+// skipped and mom does not change. A fourth list becomes the rounded copy of p. Arithmetic is in f32
+// or better. Source: Sutskever et al. 2013 for Nesterov; TransformerEngine 2.14.
 var MultiTensorSGD = opregistry.NewOp("multi_tensor_sgd", opregistry.Schema[MultiTensorSGDArgs]{
 	Doc: "stochastic gradient descent step over lists of tensors, in place",
-	Validate: func(a MultiTensorSGDArgs) error {
-		c := check.Call{Op: "multi_tensor_sgd"}
-		if len(a.TensorLists) != 3 && len(a.TensorLists) != 4 {
-			c.Fail("tensor_lists", "3 lists (g, p, momentum) or 4 (and a copy of p)", "%d lists", len(a.TensorLists))
-			return c.Err
-		}
-		c.Lists(a.TensorLists, a.NoopFlag)
-		c.MultiTensorApart(a.TensorLists, check.AfterFirst, false, check.Single{Name: "noop_flag", Tensor: a.NoopFlag, Written: false})
-		return c.Err
-	},
-	Operands: func(a MultiTensorSGDArgs) []opregistry.Operand {
-		return check.Operands{}.Lists(a.TensorLists, opregistry.AccessRead, opregistry.AccessUpdate).Read("noop_flag", a.NoopFlag)
-	},
+	// A call that does nothing keeps the copy, so that is updated.
+	Lists:     "g read compute lead; p update compute; momentum update compute; copy? update compute",
+	Tolerance: opregistry.Arithmetic(1e-6, 1e-6, "five products and sums of magnitude 1"),
 })

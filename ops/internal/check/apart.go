@@ -153,5 +153,3 @@ func (c *Call) MultiTensorApart(lists [][]*tensor.Tensor, written func(list int)
 // AfterFirst and OnlySecond say which of an op's lists are written.
 func AfterFirst(list int) bool { return list > 0 }
 func OnlySecond(list int) bool { return list == 1 }
-func AllLists(int) bool        { return true }
-func noList(int) bool          { return false }

@@ -8,28 +8,24 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// DTypes says which dtypes the tensors of a list may have, one bit per dtype, and whether they
-// have one element rather than the shape of list 0.
+// DTypes says which dtypes the tensors of a list may have, one bit per dtype.
 type DTypes uint32
 
 const (
 	OfF32     DTypes = 1 << tensor.F32
 	OfBF16    DTypes = 1 << tensor.BF16
-	OfI16     DTypes = 1 << tensor.I16
 	OfU8      DTypes = 1 << tensor.U8
 	OfFP8     DTypes = 1<<tensor.F8E4M3 | 1<<tensor.F8E5M2
 	Computes  DTypes = 1<<tensor.F64 | 1<<tensor.F32 | 1<<tensor.BF16 | 1<<tensor.F16
 	OfE4M3    DTypes = 1 << tensor.F8E4M3
 	ByteSized DTypes = OfFP8 | OfU8
-
-	OfOneElement DTypes = 1 << 31
 )
 
 func (k DTypes) Holds(d tensor.DType) bool { return k>>d&1 != 0 }
 
 // String names the dtypes.
 func (k DTypes) String() string {
-	if k&^OfOneElement == Computes {
+	if k == Computes {
 		return "dtype f32, bf16, f16 or f64"
 	}
 	var names []string
@@ -82,10 +78,6 @@ func (c *Call) Lists(lists [][]*tensor.Tensor, noop *tensor.Tensor, kinds ...DTy
 			switch {
 			case t == nil || !k.Holds(t.DType()):
 				c.Kind(ListName(l, i), t, k)
-			case k&OfOneElement != 0:
-				if t.NumElements() != 1 {
-					c.Elements(ListName(l, i), t, 1, "one a tensor")
-				}
 			case !t.Shape().Equal(lists[0][i].Shape()):
 				c.SameShape(ListName(l, i), t, ListName(0, i), lists[0][i])
 			}
@@ -100,18 +92,6 @@ func (c *Call) Scalar(name string, t *tensor.Tensor) bool {
 	}
 	c.Elements(name, t, 1, "a number")
 	return c.Err == nil
-}
-
-// Norms checks the operands that the norm ops write.
-func (c *Call) Norms(lists [][]*tensor.Tensor, noop, invScale, norm, perTensor *tensor.Tensor) {
-	if c.DType("norm", norm, tensor.F32) {
-		c.Elements("norm", norm, 1, "the norm")
-	}
-	if perTensor != nil && c.DType("per_tensor", perTensor, tensor.F32) {
-		c.Elements("per_tensor", perTensor, len(lists[0]), "one a tensor")
-	}
-	c.MultiTensorApart(lists, noList, false, Single{"noop_flag", noop, true}, Single{"inv_scale", invScale, false},
-		Single{"norm", norm, true}, Single{"per_tensor", perTensor, true})
 }
 
 // Lists adds the tensors of lists. Lists without an access of their own have the last one given.
