@@ -5,8 +5,8 @@ import (
 
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
 	kernel "github.com/primus-fl/primus/internal/kernel/gemm"
+	"github.com/primus-fl/primus/internal/kernel/philox"
 	"github.com/primus-fl/primus/internal/kernel/vector"
-	"github.com/primus-fl/primus/internal/philox"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/attention"
 	"github.com/primus-fl/primus/tensor"

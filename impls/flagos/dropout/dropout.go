@@ -2,9 +2,9 @@ package dropout
 
 import (
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
+	"github.com/primus-fl/primus/internal/kernel/philox"
 	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
-	"github.com/primus-fl/primus/internal/philox"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/dropout"
 	"github.com/primus-fl/primus/tensor"

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
-	"github.com/primus-fl/primus/internal/philox"
+	"github.com/primus-fl/primus/internal/kernel/philox"
 	"github.com/primus-fl/primus/ops/random"
 )
 

@@ -1,6 +1,9 @@
 package philox
 
-import "github.com/primus-fl/primus/ops/random"
+import (
+	"github.com/primus-fl/primus/internal/race"
+	"github.com/primus-fl/primus/ops/random"
+)
 
 // wordBits is the number of decisions in an element of bits.
 const wordBits = 32
@@ -9,6 +12,7 @@ const wordBits = 32
 //
 //	random.Bits(seed, counter, i) >= threshold
 func AtLeast(dst []uint32, seed, counter uint64, threshold uint32) {
+	race.Write(dst)
 	if len(dst) > 0 {
 		atLeast(dst, seed, counter, threshold)
 	}
@@ -28,7 +32,9 @@ const slack = 32
 // bits has at least Words(first, len(x)) elements.
 func Select(dst, x []float32, bits []uint32, first int) {
 	dst = dst[:len(x)]
-	_ = bits[:Words(first, len(x))]
+	race.Read(x)
+	race.Read(bits[first/wordBits : Words(first, len(x))])
+	race.Write(dst)
 	if len(x) > 0 {
 		keep(dst, x, bits, first)
 	}
