@@ -9,10 +9,10 @@ import (
 // first-level cache.
 const tileFloats = 6144
 
-// tile lets a kernel for rows of f32 work on narrow operands. It goes through the rows a few at a
+// Tile lets a kernel for rows of f32 work on narrow operands. It goes through the rows a few at a
 // time and widens those of narrow operands to scratch for the kernel. Operands of f32 are passed on
 // unchanged.
-type tile struct {
+type Tile struct {
 	exec   *opregistry.Exec
 	buf    []float32
 	used   int // of buf, for the current rows
@@ -33,14 +33,14 @@ func KernelFor[A any](wide, tiles *parallel.Kernel[A], operands ...Matrix) *para
 }
 
 // NewTile returns a tile before the first of the rows [lo, hi) of the operands.
-func NewTile(e *opregistry.Exec, lo, hi int, operands ...Matrix) tile {
+func NewTile(e *opregistry.Exec, lo, hi int, operands ...Matrix) Tile {
 	width := 0
 	for i := range operands {
 		if operands[i].Narrow() {
 			width += operands[i].Cols
 		}
 	}
-	t := tile{exec: e, Hi: lo, end: hi}
+	t := Tile{exec: e, Hi: lo, end: hi}
 	t.atOnce = min(max(tileFloats/max(width, 1), 1), hi-lo)
 	t.buf = e.Scratch(t.atOnce * width)
 	return t
@@ -48,7 +48,7 @@ func NewTile(e *opregistry.Exec, lo, hi int, operands ...Matrix) tile {
 
 // Next advances to the next rows and reports whether there are any; after the last ones it releases
 // the scratch.
-func (t *tile) Next() bool {
+func (t *Tile) Next() bool {
 	t.Lo, t.used = t.Hi, 0
 	t.Hi = min(t.Hi+t.atOnce, t.end)
 	if t.Lo == t.Hi {
@@ -59,10 +59,10 @@ func (t *tile) Next() bool {
 }
 
 // Whole is the cut of a kernel that processes the current rows alone.
-func (t *tile) Whole() Cut { return Cut{items: t.Hi - t.Lo, Parts: 1} }
+func (t *Tile) Whole() Cut { return Cut{items: t.Hi - t.Lo, Parts: 1} }
 
 // Place returns the memory for the current rows of an operand that the kernel writes.
-func (t *tile) Place(m Matrix) Matrix {
+func (t *Tile) Place(m Matrix) Matrix {
 	rows := t.Hi - t.Lo
 	if !m.Narrow() {
 		return m.Sub(t.Lo, rows)
@@ -73,7 +73,7 @@ func (t *tile) Place(m Matrix) Matrix {
 }
 
 // Load returns the current rows of an operand that the kernel reads.
-func (t *tile) Load(m Matrix) Matrix {
+func (t *Tile) Load(m Matrix) Matrix {
 	w := t.Place(m)
 	if !m.Narrow() {
 		return w
@@ -89,7 +89,7 @@ func (t *tile) Load(m Matrix) Matrix {
 }
 
 // Store rounds the current rows, which the kernel has written to w, to their operand.
-func (t *tile) Store(m, w Matrix) {
+func (t *Tile) Store(m, w Matrix) {
 	if !m.Narrow() {
 		return
 	}

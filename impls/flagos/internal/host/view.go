@@ -169,7 +169,7 @@ func (v *Views) Number(name string, t *tensor.Tensor) float32 {
 	return 0
 }
 
-// Int32s is vector for i32.
+// Int32s is Vector for i32.
 func (v *Views) Int32s(name string, t *tensor.Tensor) []int32 {
 	if v.Host(name, t, tensor.I32) && v.Dense(name, t) {
 		return tensor.Data[int32](t)
@@ -206,7 +206,7 @@ func (x *Indexes) At(i int) int {
 	return int(x.wide[i])
 }
 
-// Indexes is vector for i32 or i64.
+// Indexes is Vector for i32 or i64.
 func (v *Views) Indexes(name string, t *tensor.Tensor) Indexes {
 	if t.DType() == tensor.I32 {
 		return Indexes{narrow: v.Int32s(name, t)}
