@@ -11,7 +11,7 @@
 // columns of a row of C.
 //
 // A loop takes a row of B to Z24 to Z26 and multiplies it by one element after the
-// other of a column of A, which stands in a register or, where a row is one register
+// other of a column of A, which is in a register or, where a row is one register
 // wide, in memory. Rows of A that are dense have their steps side by side, else the
 // rows of one step are.
 

@@ -2,7 +2,7 @@
 // V0 to V12 and LANES what a vector is, and defines
 //
 //	MASK(n)           prepares for the n % LANES elements of a tail
-//	TAIL(mem, v)      loads a tail, with zeros behind
+//	TAIL(mem, v)      loads a tail, with zeros after it
 //	PUTTAIL(v, mem)   stores a tail
 //	FOLD(add, v, y, t) adds up two halves of v in y, with t as scratch, if y is a half
 //
