@@ -8,12 +8,12 @@ import (
 
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/opstest"
+	"github.com/primus-fl/primus/ops/opscases"
 )
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	opstest.RunAll(t, acme.Source(), reference.Source())
+	opscases.All().RunAll(t, acme.Source(), reference.Source())
 }
 
 func TestSourceRegisters(t *testing.T) {

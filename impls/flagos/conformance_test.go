@@ -5,13 +5,13 @@ import (
 
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/impls/reference"
-	"github.com/primus-fl/primus/opregistry/opstest"
+	"github.com/primus-fl/primus/ops/opscases"
 )
 
 func TestConformance(t *testing.T) {
-	opstest.RunAll(t, flagos.Source(), reference.Source())
+	opscases.All().RunAll(t, flagos.Source(), reference.Source())
 }
 
 func TestGradients(t *testing.T) {
-	opstest.GradCheckAll(t, flagos.Source(), reference.Source())
+	opscases.All().GradCheckAll(t, flagos.Source(), reference.Source())
 }

@@ -8,10 +8,11 @@ import (
 	"unsafe"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/opstest"
 	"github.com/primus-fl/primus/ops/activation"
 	"github.com/primus-fl/primus/ops/norm"
+	"github.com/primus-fl/primus/ops/opscases"
 	"github.com/primus-fl/primus/ops/optim"
+	"github.com/primus-fl/primus/opstest"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -82,21 +83,21 @@ func contractMutants() []mutant {
 				}
 				return function(t, optim.MultiTensorScale)(x, a)
 			}
-			opstest.Run(t, wrong, right, opstest.WithDTypes(tensor.F32), opstest.MustServe(tensor.F32))
+			opscases.All().Run(t, wrong, right, opstest.WithDTypes(tensor.F32), opstest.MustServe(tensor.F32))
 		}},
 		{name: "swiglu:sign of the gradient", test: func(t *testing.T) {
 			forward := opregistry.Impl{Op: activation.SwiGLU, ID: "right", Run: function(t, activation.SwiGLU)}
 			backward := opregistry.Impl{Op: activation.DSwiGLU, ID: "wrong", Run: func(x *exec, a activation.DSwiGLUArgs) error {
 				return errors.Join(function(t, activation.DSwiGLU)(x, a), each(a.Output, func(v float64) float64 { return -v }))
 			}}
-			opstest.GradCheck(t, backward, forward)
+			opscases.All().GradCheck(t, backward, forward)
 		}},
 		{name: "rmsnorm_bwd:1e-5 too much", test: func(t *testing.T) {
 			forward := opregistry.Impl{Op: norm.RMSNormFwd, ID: "right", Run: function(t, norm.RMSNormFwd)}
 			backward := opregistry.Impl{Op: norm.RMSNormBwd, ID: "wrong", Run: func(x *exec, a norm.RMSNormBwdArgs) error {
 				return errors.Join(function(t, norm.RMSNormBwd)(x, a), each(a.DX, func(v float64) float64 { return v * (1 + 1e-5) }))
 			}}
-			opstest.GradCheck(t, backward, forward)
+			opscases.All().GradCheck(t, backward, forward)
 		}},
 	}
 }

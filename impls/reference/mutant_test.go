@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/opstest"
+	"github.com/primus-fl/primus/ops/opscases"
+	"github.com/primus-fl/primus/opstest"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -29,7 +30,7 @@ func mutate[A any](name string, op *opregistry.Op[A], d tensor.DType, wrong func
 		impl := opregistry.Impl{Op: op, ID: "wrong", Kind: opregistry.KindReference, Run: func(x *opregistry.Exec, a A) error { return wrong(right, x, a) }}
 		oracle := impl
 		oracle.Run = right
-		opstest.Run(t, impl, oracle, opstest.WithDTypes(d))
+		opscases.All().Run(t, impl, oracle, opstest.WithDTypes(d))
 	}}
 }
 

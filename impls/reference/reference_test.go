@@ -9,8 +9,8 @@ import (
 
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/opstest"
 	"github.com/primus-fl/primus/ops"
+	"github.com/primus-fl/primus/ops/opscases"
 )
 
 func TestSourceServesTheCatalogue(t *testing.T) {
@@ -35,10 +35,10 @@ func TestSourceServesTheCatalogue(t *testing.T) {
 // beyond operands, and results that are not reproducible.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	opstest.RunAll(t, reference.Source(), reference.Source())
+	opscases.All().RunAll(t, reference.Source(), reference.Source())
 }
 
 func TestGradients(t *testing.T) {
 	t.Parallel()
-	opstest.GradCheckAll(t, reference.Source(), reference.Source())
+	opscases.All().GradCheckAll(t, reference.Source(), reference.Source())
 }

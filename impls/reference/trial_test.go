@@ -9,8 +9,9 @@ import (
 
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/opstest"
 	"github.com/primus-fl/primus/ops/norm"
+	"github.com/primus-fl/primus/ops/opscases"
+	"github.com/primus-fl/primus/opstest"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -25,7 +26,7 @@ func TestTrials(t *testing.T) {
 				subject.Forward = &forward
 			}
 			var cases []string
-			found, err := opstest.Try(subject, opstest.WithProgress(func(name string) { cases = append(cases, name) }))
+			found, err := opscases.All().Try(subject, opstest.WithProgress(func(name string) { cases = append(cases, name) }))
 			require.NoError(t, err)
 			assert.Empty(t, found.Failure)
 			assert.Empty(t, found.Stray)
@@ -40,7 +41,7 @@ func TestTrialsFindWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	right := function(t, norm.RMSNormFwd)
 	try := func(run opregistry.Func[norm.RMSNormFwdArgs]) opstest.Trial {
-		found, err := opstest.Try(opstest.Subject{Impl: opregistry.Impl{Op: norm.RMSNormFwd, ID: "vendor.acme", Run: run}})
+		found, err := opscases.All().Try(opstest.Subject{Impl: opregistry.Impl{Op: norm.RMSNormFwd, ID: "vendor.acme", Run: run}})
 		require.NoError(t, err)
 		return found
 	}
@@ -89,19 +90,19 @@ func TestTrialsFindWhatIsWrong(t *testing.T) {
 		return opregistry.Unsupported("never")
 	})}
 	backward := opregistry.Impl{Op: norm.RMSNormBwd, ID: "vendor.acme", Run: function(t, norm.RMSNormBwd)}
-	found, err := opstest.Try(opstest.Subject{Impl: backward, Forward: &forward})
+	found, err := opscases.All().Try(opstest.Subject{Impl: backward, Forward: &forward})
 	require.NoError(t, err)
 	assert.Zero(t, found.Served)
 	assert.Positive(t, found.Declined, "there is nothing to read")
 
-	_, err = opstest.Try(opstest.Subject{})
+	_, err = opscases.All().Try(opstest.Subject{})
 	require.ErrorContains(t, err, "without an op")
-	_, err = opstest.Try(opstest.Subject{Impl: opregistry.Impl{Op: norm.RMSNormFwd, ID: "vendor.acme", Run: 7}})
+	_, err = opscases.All().Try(opstest.Subject{Impl: opregistry.Impl{Op: norm.RMSNormFwd, ID: "vendor.acme", Run: 7}})
 	require.ErrorContains(t, err, "got Run of type int")
 	alien := opregistry.NewOp("alien", opregistry.Schema[int]{
 		Validate: func(int) error { return nil }, Operands: func(int) []opregistry.Operand { return nil },
 	})
-	found, err = opstest.Try(opstest.Subject{Impl: opregistry.Impl{Op: alien, ID: "vendor.acme"}})
+	found, err = opscases.All().Try(opstest.Subject{Impl: opregistry.Impl{Op: alien, ID: "vendor.acme"}})
 	require.NoError(t, err)
 	assert.Zero(t, found)
 }

@@ -7,8 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/opstest"
 	"github.com/primus-fl/primus/ops/activation"
+	"github.com/primus-fl/primus/ops/opscases"
+	"github.com/primus-fl/primus/opstest"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -19,7 +20,7 @@ func TestVerify(t *testing.T) {
 		return opregistry.Impl{Op: activation.SwiGLU, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Run: run}
 	}
 	oracle := impl(right)
-	results, err := opstest.Verify(oracle, oracle, opstest.WithDTypes(tensor.F32, tensor.BF16))
+	results, err := opscases.All().Verify(oracle, oracle, opstest.WithDTypes(tensor.F32, tensor.BF16))
 	require.NoError(t, err)
 	require.Len(t, results, 2)
 	for _, r := range results {
@@ -30,7 +31,7 @@ func TestVerify(t *testing.T) {
 	}
 	assert.Equal(t, tensor.BF16, results[1].DType)
 
-	results, err = opstest.Verify(impl(func(x *opregistry.Exec, a activation.SwiGLUArgs) error {
+	results, err = opscases.All().Verify(impl(func(x *opregistry.Exec, a activation.SwiGLUArgs) error {
 		switch a.Input.DType() {
 		case tensor.BF16:
 			return opregistry.Unsupported("bf16")
@@ -51,6 +52,6 @@ func TestVerify(t *testing.T) {
 	assert.Equal(t, "fail", results[2].Status())
 	assert.Contains(t, results[2].Failures[0].Reason, "panic: no f16")
 
-	_, err = opstest.Verify(oracle, opregistry.Impl{Op: activation.DSwiGLU, ID: "x"})
+	_, err = opscases.All().Verify(oracle, opregistry.Impl{Op: activation.DSwiGLU, ID: "x"})
 	require.ErrorContains(t, err, "want two impls of one op")
 }

@@ -9,8 +9,9 @@ import (
 
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/opstest"
 	"github.com/primus-fl/primus/ops/norm"
+	"github.com/primus-fl/primus/ops/opscases"
+	"github.com/primus-fl/primus/opstest"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -23,10 +24,10 @@ func TestWorkloads(t *testing.T) {
 		t.Run(impl.Op.Name(), func(t *testing.T) {
 			t.Parallel()
 			subject := opstest.Subject{Impl: impl}
-			least, err := opstest.Smallest(tensor.F32, subject)
+			least, err := opscases.All().Smallest(tensor.F32, subject)
 			require.NoError(t, err)
 			require.Len(t, least, 1)
-			most, err := opstest.Largest(tensor.F32, subject, subject)
+			most, err := opscases.All().Largest(tensor.F32, subject, subject)
 			require.NoError(t, err)
 			require.Len(t, most, 2)
 			assert.Equal(t, most[0].Case, most[1].Case)
@@ -56,7 +57,7 @@ func TestWorkloadsFindWhatIsWrong(t *testing.T) {
 		}
 		return err
 	})
-	work, err := opstest.Largest(tensor.F32, wrong, sound)
+	work, err := opscases.All().Largest(tensor.F32, wrong, sound)
 	require.NoError(t, err)
 	require.NoError(t, work[0].Check(work[1], equal))
 	_, err = work[0].Run(opregistry.NewExec(nil, 0))
@@ -64,9 +65,9 @@ func TestWorkloadsFindWhatIsWrong(t *testing.T) {
 	require.ErrorContains(t, work[0].Check(work[1], equal), `operand "rsigma" differs in 1 of 2 elements: element 0`)
 
 	broken := errors.New("broken")
-	_, err = opstest.Smallest(tensor.F32, sound, subject(func(*opregistry.Exec, norm.RMSNormFwdArgs) error { return broken }))
+	_, err = opscases.All().Smallest(tensor.F32, sound, subject(func(*opregistry.Exec, norm.RMSNormFwdArgs) error { return broken }))
 	require.ErrorIs(t, err, broken)
-	_, err = opstest.Smallest(tensor.F32, subject(func(*opregistry.Exec, norm.RMSNormFwdArgs) error { panic("at once") }))
+	_, err = opscases.All().Smallest(tensor.F32, subject(func(*opregistry.Exec, norm.RMSNormFwdArgs) error { panic("at once") }))
 	require.ErrorContains(t, err, "at once")
 
 	picky := subject(func(x *opregistry.Exec, a norm.RMSNormFwdArgs) error {
@@ -75,21 +76,21 @@ func TestWorkloadsFindWhatIsWrong(t *testing.T) {
 		}
 		return right(x, a)
 	})
-	work, err = opstest.Largest(tensor.F32, sound, picky)
+	work, err = opscases.All().Largest(tensor.F32, sound, picky)
 	require.NoError(t, err)
 	require.Len(t, work, 2)
 	assert.InDelta(t, 4*24*8, work[0].Bytes, 200, "the largest that both serve")
-	work, err = opstest.Largest(tensor.BF16, picky, sound)
+	work, err = opscases.All().Largest(tensor.BF16, picky, sound)
 	require.NoError(t, err)
 	assert.Nil(t, work)
 
-	_, err = opstest.Largest(tensor.F32)
+	_, err = opscases.All().Largest(tensor.F32)
 	require.ErrorContains(t, err, "no subject")
-	_, err = opstest.Largest(tensor.F32, sound, opstest.Subject{Impl: opregistry.Impl{Op: norm.RMSNormBwd, ID: "x"}})
+	_, err = opscases.All().Largest(tensor.F32, sound, opstest.Subject{Impl: opregistry.Impl{Op: norm.RMSNormBwd, ID: "x"}})
 	require.ErrorContains(t, err, "two impls of one op")
 	alien := opregistry.NewOp("alien", opregistry.Schema[int]{
 		Validate: func(int) error { return nil }, Operands: func(int) []opregistry.Operand { return nil },
 	})
-	_, err = opstest.Largest(tensor.F32, opstest.Subject{Impl: opregistry.Impl{Op: alien, ID: "x"}})
+	_, err = opscases.All().Largest(tensor.F32, opstest.Subject{Impl: opregistry.Impl{Op: alien, ID: "x"}})
 	require.ErrorContains(t, err, "not in the catalogue")
 }

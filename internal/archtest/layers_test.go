@@ -23,7 +23,9 @@ var layers = []layer{
 	{root: "device"},
 	{root: "document"},
 	{root: "tensor", allowed: []string{"device"}},
-	{root: "opregistry/opstest", allowed: []string{"opregistry", "ops", "tensor"}},
+	{root: "opstest", allowed: []string{"opregistry", "ops", "tensor"}},
+	{root: "ops/opscases", allowed: []string{"ops", "opstest"}},
+	{root: "ops/*/*test", allowed: []string{"opregistry", "ops", "opstest", "tensor"}},
 	{root: "opregistry", allowed: []string{"tensor", "device"}},
 	{root: "ops", allowed: []string{"opregistry", "tensor", "device"}},
 	{root: "opmanager/policyfile", allowed: []string{"opmanager", "document"}},
@@ -31,7 +33,7 @@ var layers = []layer{
 	{root: "impls", allowed: []string{"opregistry", "ops", "tensor", "device", "internal/kernel", "internal/parallel"}, apart: true},
 	{root: "opbench", allowed: []string{"opregistry", "ops", "tensor", "device"}},
 	{root: "vendors/abi"},
-	{root: "vendors/plugin/check", allowed: []string{"vendors/plugin", "vendors/abi", "opbench", "opregistry", "ops", "tensor", "device", "internal/parallel"}},
+	{root: "vendors/plugin/check", allowed: []string{"vendors/plugin", "vendors/abi", "opbench", "opregistry", "ops", "opstest", "tensor", "device", "internal/parallel"}},
 	{root: "vendors", allowed: []string{"vendors/abi", "vendors/loader", "vendors/internal/blas", "opregistry", "ops", "tensor", "device"}, apart: true},
 	{root: "runtime/config", allowed: []string{"document"}},
 	{root: "runtime/backend", allowed: []string{"runtime/config", "document", "opmanager", "device"}},
@@ -65,17 +67,23 @@ var leaves = []string{
 
 // forPrograms lists the folders that a program of the module may import.
 var forPrograms = []string{
-	"device", "document", "tensor", "opregistry", "ops", "opbench", "opmanager", "impls", "vendors", "runtime", "metrics", "serve", "fleet", "internal", "examples",
+	"device", "document", "tensor", "opregistry", "ops", "opstest", "opbench", "opmanager", "impls", "vendors", "runtime", "metrics", "serve", "fleet", "internal", "examples",
 }
 
 // layerOf returns the rule for a package.
 func layerOf(dir string) (layer, bool) {
 	for _, l := range layers {
-		if inside(dir, l.root) {
+		if l.covers(dir) {
 			return l, true
 		}
 	}
 	return layer{}, false
+}
+
+// covers reports whether a package is below the root, or matches a root with wildcards.
+func (l layer) covers(dir string) bool {
+	matches, _ := path.Match(l.root, dir)
+	return matches || inside(dir, l.root)
 }
 
 // own returns the folder whose packages may always import each other.
@@ -216,7 +224,9 @@ func TestLayersFindViolations(t *testing.T) {
 		{"ops/norm/a.go", "opregistry", true},
 		{"ops/norm/a.go", "opmanager", false},
 		{"opregistry/a.go", "ops", false},
-		{"opregistry/opstest/a.go", "impls/reference", false},
+		{"opstest/a.go", "impls/reference", false},
+		{"ops/norm/normtest/a.go", "opstest", true},
+		{"ops/norm/a.go", "opstest", false},
 		{"opmanager/a.go", "ops", true},
 		{"opmanager/a.go", "impls/flagos", false},
 		{"opmanager/a.go", "runtime/train", false},

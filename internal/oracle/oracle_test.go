@@ -15,7 +15,8 @@ import (
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/opstest"
+	"github.com/primus-fl/primus/ops/opscases"
+	"github.com/primus-fl/primus/opstest"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/gonum"
 	"github.com/primus-fl/primus/vendors/onednn"
@@ -33,7 +34,7 @@ func TestConformance(t *testing.T) {
 			return impl.Support.MinElements > 0 || !slices.Contains(torch.ops, impl.Op.Name())
 		})
 		t.Run(src.Name, func(t *testing.T) {
-			opstest.RunAll(t, covered, oracle, opstest.PartialOracle(), opstest.WithDTypes(tensor.F32, tensor.BF16, tensor.F16))
+			opscases.All().RunAll(t, covered, oracle, opstest.PartialOracle(), opstest.WithDTypes(tensor.F32, tensor.BF16, tensor.F16))
 		})
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/opstest"
 	gemmops "github.com/primus-fl/primus/ops/gemm"
+	"github.com/primus-fl/primus/ops/opscases"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/gonum"
 	"github.com/primus-fl/primus/vendors/internal/blas/blastest"
@@ -19,7 +19,7 @@ import (
 
 func gemm() blastest.Gemm { return gonum.Source().Impls[0].Run.(blastest.Gemm) }
 
-func TestConformance(t *testing.T) { opstest.RunAll(t, gonum.Source(), reference.Source()) }
+func TestConformance(t *testing.T) { opscases.All().RunAll(t, gonum.Source(), reference.Source()) }
 
 func TestDifferential(t *testing.T) {
 	t.Run("small", func(t *testing.T) { blastest.Differential(t, gemm(), 300, 1) })

@@ -13,9 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/opstest"
 	"github.com/primus-fl/primus/ops"
 	"github.com/primus-fl/primus/ops/norm"
+	"github.com/primus-fl/primus/ops/opscases"
+	"github.com/primus-fl/primus/opstest"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
@@ -93,8 +94,8 @@ func TestLayerNormConformance(t *testing.T) {
 	h := openedWithPrimitives(t)
 	dtypes := opstest.WithDTypes(tensor.F32, tensor.BF16)
 	serve := opstest.MustServe(tensor.F32)
-	opstest.Run(t, unlimited(h, norm.LayerNormFwd, (*handle).layerNormForward), oracle(norm.LayerNormFwd, forwardOracle), dtypes, serve)
-	opstest.Run(t, unlimited(h, norm.LayerNormBwd, (*handle).layerNormBackward), oracle(norm.LayerNormBwd, backwardOracle), dtypes, serve, opstest.Irreproducible())
+	opscases.All().Run(t, unlimited(h, norm.LayerNormFwd, (*handle).layerNormForward), oracle(norm.LayerNormFwd, forwardOracle), dtypes, serve)
+	opscases.All().Run(t, unlimited(h, norm.LayerNormBwd, (*handle).layerNormBackward), oracle(norm.LayerNormBwd, backwardOracle), dtypes, serve, opstest.Irreproducible())
 }
 
 // normCall is a forward and a backward call of one shape.

@@ -13,8 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/opstest"
 	"github.com/primus-fl/primus/ops/gemm"
+	"github.com/primus-fl/primus/ops/opscases"
+	"github.com/primus-fl/primus/opstest"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/internal/blas"
 	"github.com/primus-fl/primus/vendors/internal/blas/blastest"
@@ -66,7 +67,7 @@ func TestConformanceBF16(t *testing.T) {
 	all := func(x *opregistry.Exec, a gemm.GenericGemmArgs) error {
 		return blas.Gemm(x, a, h, blas.Limits{MaxDim: math.MaxInt})
 	}
-	opstest.Run(t, blastest.Unlimited("vendor.onednn", all), blastest.Oracle(), opstest.WithDTypes(tensor.BF16))
+	opscases.All().Run(t, blastest.Unlimited("vendor.onednn", all), blastest.Oracle(), opstest.WithDTypes(tensor.BF16))
 }
 
 func TestBF16IsDeclinedWhereItIsSlow(t *testing.T) {
@@ -85,7 +86,7 @@ func TestConformance(t *testing.T) {
 	all := func(x *opregistry.Exec, a gemm.GenericGemmArgs) error {
 		return blas.Gemm(x, a, h, blas.Limits{MaxDim: math.MaxInt})
 	}
-	opstest.Run(t, blastest.Unlimited("vendor.onednn", all), blastest.Oracle(), opstest.WithDTypes(tensor.F32))
+	opscases.All().Run(t, blastest.Unlimited("vendor.onednn", all), blastest.Oracle(), opstest.WithDTypes(tensor.F32))
 }
 
 func TestHammer(t *testing.T) {

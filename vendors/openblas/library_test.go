@@ -12,8 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/opstest"
 	"github.com/primus-fl/primus/ops/gemm"
+	"github.com/primus-fl/primus/ops/opscases"
+	"github.com/primus-fl/primus/opstest"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/internal/blas"
 	"github.com/primus-fl/primus/vendors/internal/blas/blastest"
@@ -44,7 +45,7 @@ func TestConformance(t *testing.T) {
 	all := func(x *opregistry.Exec, a gemm.GenericGemmArgs) error {
 		return blas.Gemm(x, a, h, blas.Limits{MaxDim: math.MaxInt32})
 	}
-	opstest.Run(t, blastest.Unlimited("vendor.openblas", all), blastest.Oracle(), opstest.WithDTypes(tensor.F32))
+	opscases.All().Run(t, blastest.Unlimited("vendor.openblas", all), blastest.Oracle(), opstest.WithDTypes(tensor.F32))
 }
 
 func TestHammer(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/opstest"
+	"github.com/primus-fl/primus/ops/opscases"
 )
 
 const (
@@ -29,7 +29,7 @@ type Leaks struct {
 func (c *checker) leak() error {
 	for _, d := range c.found.servedDTypes() {
 		c.step("%d calls in %v", leakWindows*callsOfLeak, d)
-		work, err := opstest.Smallest(d, c.subject)
+		work, err := opscases.All().Smallest(d, c.subject)
 		if err != nil {
 			return err
 		}

@@ -11,8 +11,9 @@ import (
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/opstest"
 	"github.com/primus-fl/primus/ops"
+	"github.com/primus-fl/primus/ops/opscases"
+	"github.com/primus-fl/primus/opstest"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/abi"
 	"github.com/primus-fl/primus/vendors/plugin"
@@ -150,7 +151,7 @@ func (c *checker) conform() error {
 		if c.flags&abi.Deterministic == 0 {
 			options = append(options, opstest.Irreproducible())
 		}
-		results, err := opstest.Verify(c.impl, oracle, options...)
+		results, err := opscases.All().Verify(c.impl, oracle, options...)
 		if err != nil {
 			return err
 		}
@@ -183,7 +184,7 @@ func (c *checker) hammer() error {
 		callers := 2 * max(2, goruntime.GOMAXPROCS(0))
 		subjects := slices.Repeat([]opstest.Subject{c.subject}, callers+1)
 		c.step("%d callers at the same time in %v", callers, d)
-		work, err := opstest.Largest(d, subjects...)
+		work, err := opscases.All().Largest(d, subjects...)
 		if err != nil {
 			return err
 		}

@@ -13,9 +13,10 @@ import (
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opbench"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/opstest"
 	"github.com/primus-fl/primus/ops/attention"
 	"github.com/primus-fl/primus/ops/gemm"
+	"github.com/primus-fl/primus/ops/opscases"
+	"github.com/primus-fl/primus/opstest"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -133,9 +134,9 @@ func (c *checker) measureLargest(d tensor.DType, exec *opregistry.Exec) (*Speed,
 	if rival, ok := implFor(c.Baseline, c.name.Op); ok {
 		subjects = append(subjects, SubjectOf(c.Baseline, rival))
 	}
-	work, err := opstest.Largest(d, subjects...)
+	work, err := opscases.All().Largest(d, subjects...)
 	if work == nil && err == nil {
-		work, err = opstest.Largest(d, c.subject) // the baseline declines this dtype
+		work, err = opscases.All().Largest(d, c.subject) // the baseline declines this dtype
 	}
 	if work == nil || err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ import (
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/opstest"
+	"github.com/primus-fl/primus/ops/opscases"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/plugin"
 	"github.com/primus-fl/primus/vendors/plugin/sandbox"
@@ -312,11 +312,11 @@ func conforms(t *testing.T, path string) {
 			oracle = i
 		}
 	}
-	results, err := opstest.Verify(acme, oracle)
+	results, err := opscases.All().Verify(acme, oracle)
 	require.NoError(t, err)
 	p, err := plugin.Open(path, plugin.Settings{Ops: catalogue})
 	require.NoError(t, err)
-	direct, err := opstest.Verify(p.Source().Impls[0], oracle)
+	direct, err := opscases.All().Verify(p.Source().Impls[0], oracle)
 	require.NoError(t, err)
 	for i, r := range results {
 		assert.Empty(t, r.Failures)

@@ -6,14 +6,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/opstest"
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
+	"github.com/primus-fl/primus/opstest"
 )
 
 // coverageFormat is the value of -o of `primus ops coverage`.

@@ -9,15 +9,17 @@ import (
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/opstest"
+	"github.com/primus-fl/primus/ops/opscases"
+	"github.com/primus-fl/primus/opstest"
 	"github.com/primus-fl/primus/tensor"
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // verifyOptions say what `primus ops verify` looks at.
@@ -182,7 +184,7 @@ func verifyOne(snap *opregistry.Snapshot, e, oracle opregistry.Entry, dtypes []t
 			options = append(options, opstest.WithForward(forward))
 		}
 	}
-	return opstest.Verify(e.Impl, oracle.Impl, options...)
+	return opscases.All().Verify(e.Impl, oracle.Impl, options...)
 }
 
 func printVerified(out io.Writer, results []opstest.Result, most int) error {

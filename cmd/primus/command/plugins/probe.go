@@ -7,8 +7,9 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/opregistry/opstest"
 	"github.com/primus-fl/primus/ops"
+	"github.com/primus-fl/primus/ops/opscases"
+	"github.com/primus-fl/primus/opstest"
 	"github.com/primus-fl/primus/vendors/plugin"
 	"github.com/primus-fl/primus/vendors/plugin/check"
 	"github.com/primus-fl/primus/vendors/plugin/sandbox"
@@ -38,7 +39,7 @@ func newPluginsProbeCommand() *cobra.Command {
 
 // tryOp calls an impl of a source in a few cases of the conformance kit.
 func tryOp(src opregistry.Source, impl opregistry.Impl, progress func(string)) (plugin.Trial, error) {
-	found, err := opstest.Try(check.SubjectOf(src, impl), opstest.WithProgress(progress))
+	found, err := opscases.All().Try(check.SubjectOf(src, impl), opstest.WithProgress(progress))
 	return plugin.Trial(found), err
 }
 

@@ -1,0 +1,160 @@
+package opstest
+
+import (
+	"math"
+	"slices"
+
+	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/tensor/tensortest"
+)
+
+// Layout is how the elements of an operand lie in memory.
+type Layout uint8
+
+const (
+	Dense  Layout = iota + 1 // row-major
+	Padded                   // row-major with gaps after rows
+	Turned                   // the last two axes exchanged
+)
+
+func (l Layout) String() string {
+	return [...]string{"", "dense", "padded", "turned"}[l]
+}
+
+// Stage makes the operands of one call. Two stages make equal operands for the same requests in the
+// same order.
+type Stage struct {
+	T      tensortest.TB
+	Seed   uint64
+	guards []func(tensortest.TB)
+}
+
+// Out returns a guarded operand that has not been written yet.
+func (s *Stage) Out(l Layout, d tensor.DType, shape ...int) *tensor.Tensor {
+	s.T.Helper()
+	x, intact := guarded(s.T, l, d, shape)
+	s.guards = append(s.guards, intact)
+	return x
+}
+
+func guarded(t tensortest.TB, l Layout, d tensor.DType, shape []int) (*tensor.Tensor, func(tensortest.TB)) {
+	t.Helper()
+	if n := len(shape); l == Turned && n >= 2 {
+		swapped := slices.Clone(shape)
+		swapped[n-1], swapped[n-2] = swapped[n-2], swapped[n-1]
+		strides := make([]int, n)
+		step := 1
+		for i := n - 1; i >= 0; i-- {
+			strides[i] = step
+			step *= max(swapped[i], 1)
+		}
+		strides[n-1], strides[n-2] = strides[n-2], strides[n-1]
+		return tensortest.GuardedAs(t, d, shape, strides)
+	}
+	if l == Dense {
+		return tensortest.Guarded(t, d, shape...)
+	}
+	return tensortest.GuardedStrided(t, d, shape...)
+}
+
+// In returns a guarded operand of random values in [-1, 1].
+func (s *Stage) In(l Layout, d tensor.DType, shape ...int) *tensor.Tensor {
+	s.T.Helper()
+	s.Seed++
+	x := s.Out(l, d, shape...)
+	if err := x.CopyFrom(tensortest.Random(s.T, s.Seed, d, shape...)); err != nil {
+		s.T.Fatalf("opstest: %v", err)
+	}
+	return x
+}
+
+// Scaled returns a guarded operand of random values in [-f, f].
+func (s *Stage) Scaled(f float64, l Layout, d tensor.DType, shape ...int) *tensor.Tensor {
+	s.T.Helper()
+	x := s.In(l, d, shape...)
+	v := x.Float64s()
+	for i := range v {
+		v[i] *= f
+	}
+	s.Fill(x, v)
+	return x
+}
+
+// Short returns a guarded operand of random multiples of 1/64 in [-1, 1].
+func (s *Stage) Short(d tensor.DType, shape ...int) *tensor.Tensor {
+	s.T.Helper()
+	x := s.In(Dense, d, shape...)
+	v := x.Float64s()
+	for i := range v {
+		v[i] = math.Round(v[i]*64) / 64
+	}
+	s.Fill(x, v)
+	return x
+}
+
+// Values returns a guarded vector of these values.
+func (s *Stage) Values(d tensor.DType, v ...float64) *tensor.Tensor {
+	s.T.Helper()
+	x := s.Out(Dense, d, len(v))
+	s.Fill(x, v)
+	return x
+}
+
+// Indexes returns a guarded vector of n random values in [0, limit).
+func (s *Stage) Indexes(d tensor.DType, n, limit int) *tensor.Tensor {
+	s.T.Helper()
+	s.Seed++
+	v := tensortest.Random(s.T, s.Seed, tensor.F64, n).Float64s()
+	for i := range v {
+		v[i] = float64(min(int((v[i]+1)/2*float64(limit)), limit-1))
+	}
+	return s.Values(d, v...)
+}
+
+// Parts returns views of one guarded operand that is cut along an axis, like the parts of a fused
+// projection. With filled, it has random values.
+func (s *Stage) Parts(filled bool, d tensor.DType, shape []int, axis int, sizes ...int) []*tensor.Tensor {
+	s.T.Helper()
+	shape = slices.Clone(shape)
+	shape[axis] = 0
+	for _, n := range sizes {
+		shape[axis] += n
+	}
+	var whole *tensor.Tensor
+	if filled {
+		whole = s.In(Dense, d, shape...)
+	} else {
+		whole = s.Out(Dense, d, shape...)
+	}
+	views := make([]*tensor.Tensor, len(sizes))
+	lo := 0
+	for i, n := range sizes {
+		v, err := whole.Slice(axis, lo, lo+n)
+		if err != nil {
+			s.T.Fatalf("opstest: %v", err)
+		}
+		views[i] = v
+		lo += n
+	}
+	return views
+}
+
+func (s *Stage) Fill(x *tensor.Tensor, v []float64) {
+	s.T.Helper()
+	if err := x.SetFloat64s(v); err != nil {
+		s.T.Fatalf("opstest: %v", err)
+	}
+}
+
+// intact checks the guards of all operands.
+func (s *Stage) intact(t tensortest.TB) {
+	t.Helper()
+	for _, g := range s.guards {
+		g(t)
+	}
+}
+
+// F64In makes operands for a gradient check.
+func (s *Stage) F64In(shape ...int) *tensor.Tensor { return s.In(Dense, tensor.F64, shape...) }
+
+func (s *Stage) F64Out(shape ...int) *tensor.Tensor { return s.Out(Dense, tensor.F64, shape...) }

@@ -1,0 +1,93 @@
+package opstest
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// Failure is a requirement that an impl did not meet.
+type Failure struct {
+	Case   string `json:"case"` // the dtype, followed by what is special about the call
+	Reason string `json:"reason"`
+}
+
+func newFailure(name, format string, args []any) Failure {
+	return Failure{Case: name, Reason: strings.TrimPrefix(fmt.Sprintf(format, args...), "opstest: ")}
+}
+
+// Result is the outcome for an impl in the cases of one storage dtype.
+type Result struct {
+	Op       string       `json:"op"`
+	Impl     string       `json:"impl_id"`
+	DType    tensor.DType `json:"dtype"`
+	Served   int          `json:"served"`   // cases that it passed
+	Declined int          `json:"declined"` // cases that it declined
+	Failures []Failure    `json:"failures,omitempty"`
+}
+
+// Status returns one word for a Result: "fail" when a case failed, "pass" when some were served,
+// "unsupported" when all were declined.
+func (r Result) Status() string {
+	switch {
+	case len(r.Failures) > 0:
+		return "fail"
+	case r.Served > 0:
+		return "pass"
+	default:
+		return "unsupported"
+	}
+}
+
+// Verify is Run outside a Go test: it runs impl in every case of its op and returns a Result for
+// each storage dtype. It returns an error when it cannot begin: the kit has no cases of the op, or
+// oracle belongs to another op.
+func (k Kit) Verify(impl, oracle opregistry.Impl, opts ...Option) (results []Result, err error) {
+	s, err := k.comparison(impl, oracle)
+	if err != nil {
+		return nil, err
+	}
+	cfg := newConfig(opts)
+	for _, d := range cfg.dtypes {
+		one := *cfg
+		one.dtypes = []tensor.DType{d}
+		r := &record{}
+		res := Result{Op: impl.Op.Name(), Impl: impl.ID, DType: d}
+		func() {
+			defer func() {
+				if cause := recover(); cause != nil && cause != any(ended{r}) {
+					panic(cause)
+				}
+			}()
+			res.Served, res.Declined = s.run(r, impl, oracle, &one)
+		}()
+		res.Failures = r.failures
+		results = append(results, res)
+	}
+	return results, nil
+}
+
+// Forward returns the impl of src that writes the saved state which impl, of a backward op, reads.
+// Pass it to WithForward.
+func Forward(src opregistry.Source, impl opregistry.Impl) (opregistry.Impl, bool) {
+	if impl.Op.Family() == "" || impl.Op.Forward() {
+		return opregistry.Impl{}, false
+	}
+	return find(src, func(o opregistry.Impl) bool {
+		return o.Op.Family() == impl.Op.Family() && o.Op.Forward() && o.ID == impl.ID
+	})
+}
+
+// comparison returns the suite for two impls.
+func (k Kit) comparison(impl, oracle opregistry.Impl) (*Suite, error) {
+	if impl.Op == nil || impl.Op != oracle.Op {
+		return nil, fmt.Errorf("opstest: got impl %q of %s and oracle %q of %s, want two impls of one op", impl.ID, opName(impl), oracle.ID, opName(oracle))
+	}
+	s := k.Suite(impl.Op)
+	if s == nil {
+		return nil, fmt.Errorf("opstest: op %q has no cases: it is not in the catalogue", impl.Op.Name())
+	}
+	return s, nil
+}
