@@ -35,7 +35,7 @@ func TestFP8Scales(t *testing.T) {
 	type amax = quant.ComputeAmaxArgs
 	checktest.Validation(t, quant.ComputeAmax, func() amax { return amax{Input: checktest.Zeros(tensor.BF16, 3), Amax: checktest.F32(1)} }, []checktest.Refusal[amax]{
 		{Name: "amax/input", Edit: func(a *amax) { a.Input = checktest.Zeros(tensor.F8E4M3, 3) }, Operand: "input", Want: "dtype f32, bf16, f16 or f64"},
-		{Name: "amax/amax", Edit: func(a *amax) { a.Amax = checktest.F32(0) }, Operand: "amax", Want: "1 elements"},
+		{Name: "amax/amax", Edit: func(a *amax) { a.Amax = checktest.F32(0) }, Operand: "amax", Want: "1 element (1)"},
 		{Name: "amax/overlap", Edit: func(a *amax) { a.Input = a.Amax }, Operand: "amax", Want: "memory apart from input"},
 	})
 	type fused = quant.FusedAmaxAndScaleUpdateArgs
@@ -46,7 +46,7 @@ func TestFP8Scales(t *testing.T) {
 		}
 	}, []checktest.Refusal[fused]{
 		{Name: "fused/buffer", Edit: func(a *fused) { a.AmaxReductionBuffer = checktest.F32(4) }, Operand: "amax_reduction_buffer", Want: "5 elements"},
-		{Name: "fused/scales", Edit: func(a *fused) { a.Scales = a.Scales[:1] }, Operand: "scales", Want: "2 tensors, as amax_histories"},
+		{Name: "fused/scales", Edit: func(a *fused) { a.Scales = a.Scales[:1] }, Operand: "scales", Want: "2 tensors (n)"},
 		{Name: "fused/history", Edit: func(a *fused) { a.AmaxHistories[1] = checktest.F32(2) }, Operand: "amax_histories[1]", Want: "2 axes"},
 		{Name: "fused/length of history", Edit: func(a *fused) { a.AmaxHistories[1] = checktest.F32(0, 2) }, Operand: "amax_histories[1]", Want: "at least one row"},
 		{Name: "fused/scale", Edit: func(a *fused) { a.Scales[0] = checktest.F32(4) }, Operand: "scales[0]", Want: "3 elements"},
@@ -64,22 +64,22 @@ func TestLayoutOps(t *testing.T) {
 	checktest.Validation(t, quant.FP8Transpose, func() transpose {
 		return transpose{checktest.Zeros(tensor.F8E4M3, 2, 3, 5), checktest.Zeros(tensor.F8E4M3, 5, 6)}
 	}, []checktest.Refusal[transpose]{
-		{Name: "fp8/dtype", Edit: func(a *transpose) { a.Input = checktest.F32(2, 3, 5) }, Operand: "input", Want: "dtype f8e4m3 or f8e5m2 or u8"},
+		{Name: "fp8/dtype", Edit: func(a *transpose) { a.Input = checktest.F32(2, 3, 5) }, Operand: "input", Want: "dtype f8e4m3, f8e5m2 or u8"},
 		{Name: "fp8/dtypes", Edit: func(a *transpose) { a.Out = checktest.Zeros(tensor.U8, 5, 6) }, Operand: "out", Want: "the dtype of input"},
-		{Name: "fp8/shape", Edit: func(a *transpose) { a.Out = checktest.Zeros(tensor.F8E4M3, 6, 5) }, Operand: "out", Want: "5 rows of 6"},
+		{Name: "fp8/shape", Edit: func(a *transpose) { a.Out = checktest.Zeros(tensor.F8E4M3, 6, 5) }, Operand: "out", Want: "shape [5 6], as [cols rows]"},
 		{Name: "fp8/overlap", Edit: func(a *transpose) { a.Input = checktest.Zeros(tensor.F8E4M3, 1, 3); a.Out, _ = a.Input.Transpose(0, 1) }, Operand: "out", Want: "memory apart from input"},
 	})
 	type swap = quant.SwapFirstDimsArgs
 	checktest.Validation(t, quant.SwapFirstDims, func() swap { return swap{checktest.Zeros(tensor.I32, 2, 3, 5), checktest.Zeros(tensor.I32, 3, 2, 5)} }, []checktest.Refusal[swap]{
-		{Name: "swap/vector", Edit: func(a *swap) { a.Tensor = checktest.F32(3) }, Operand: "tensor", Want: "at least 2 axes"},
+		{Name: "swap/vector", Edit: func(a *swap) { a.Tensor = checktest.I32(1, 2, 3) }, Operand: "tensor", Want: "at least 2 axes"},
 		{Name: "swap/dtype", Edit: func(a *swap) { a.Out = checktest.F32(3, 2, 5) }, Operand: "out", Want: "the dtype of tensor"},
 		{Name: "swap/shape", Edit: func(a *swap) { a.Out = checktest.Zeros(tensor.I32, 2, 3, 5) }, Operand: "out", Want: "with the first two axes exchanged"},
 		{Name: "swap/rank", Edit: func(a *swap) { a.Out = checktest.Zeros(tensor.I32, 3, 10) }, Operand: "out", Want: "with the first two axes exchanged"},
 	})
 	type packed = quant.NVFP4DataTransposeArgs
 	checktest.Validation(t, quant.NVFP4DataTranspose, func() packed { return packed{checktest.Zeros(tensor.U8, 4, 3), checktest.Zeros(tensor.U8, 6, 2)} }, []checktest.Refusal[packed]{
-		{Name: "packed/odd", Edit: func(a *packed) { a.Input = checktest.Zeros(tensor.U8, 5, 3) }, Operand: "input", Want: "an even number of rows"},
-		{Name: "packed/shape", Edit: func(a *packed) { a.Out = checktest.Zeros(tensor.U8, 3, 4) }, Operand: "out", Want: "6 rows of 2"},
+		{Name: "packed/odd", Edit: func(a *packed) { a.Input = checktest.Zeros(tensor.U8, 5, 3) }, Operand: "input", Want: "shape [2*h w]"},
+		{Name: "packed/shape", Edit: func(a *packed) { a.Out = checktest.Zeros(tensor.U8, 3, 4) }, Operand: "out", Want: "shape [6 2], as [2*w h]"},
 		{Name: "packed/dtype", Edit: func(a *packed) { a.Out = checktest.Zeros(tensor.F8E4M3, 6, 2) }, Operand: "out", Want: "dtype u8"},
 	})
 	type multi = quant.NVFP42DMultiTensorTransposeArgs
@@ -102,7 +102,7 @@ func TestLayoutOps(t *testing.T) {
 	checktest.Validation(t, quant.SplitsToOffsets, func() splits { return splits{[]int{2, 0, 3}, 8, checktest.I64(0, 0, 0, 0)} }, []checktest.Refusal[splits]{
 		{Name: "splits/dtype", Edit: func(a *splits) { a.Output = checktest.I32(0, 0, 0, 0) }, Operand: "output", Want: "dtype i64"},
 		{Name: "splits/length", Edit: func(a *splits) { a.Output = checktest.I64(0, 0, 0) }, Operand: "output", Want: "4 elements"},
-		{Name: "splits/last", Edit: func(a *splits) { a.LogicalLastDim = -1 }, Operand: "logical_last_dim", Want: "a length >= 0"},
+		{Name: "splits/last", Edit: func(a *splits) { a.LogicalLastDim = -1 }, Operand: "logical_last_dim", Want: "a number >= 0"},
 		{Name: "splits/negative", Edit: func(a *splits) { a.FirstDims[1] = -1 }, Operand: "first_dims[1]", Want: "a length >= 0"},
 		{Name: "splits/product", Edit: func(a *splits) { a.FirstDims[1] = math.MaxInt / 4 }, Operand: "first_dims[1]", Want: "offsets fit in i64"},
 		{Name: "splits/sum", Edit: func(a *splits) { a.LogicalLastDim, a.FirstDims[0], a.FirstDims[2] = 1, math.MaxInt-1, 2 }, Operand: "first_dims[2]", Want: "offsets fit in i64"},
@@ -144,16 +144,16 @@ func TestShards(t *testing.T) {
 		return cast{Inp: checktest.F32(50), Out: checktest.Zeros(tensor.F8E4M3, 50), Scale: checktest.F32(2, 3), H: 20, W: 40, StartOffset: 750, BlockLen: 16}
 	}, []checktest.Refusal[cast]{
 		{Name: "cast/out", Edit: func(a *cast) { a.Out = checktest.Zeros(tensor.U8, 50) }, Operand: "out", Want: "dtype f8e4m3 or f8e5m2"},
-		{Name: "cast/length", Edit: func(a *cast) { a.Out = checktest.Zeros(tensor.F8E4M3, 51) }, Operand: "out", Want: "50 elements"},
-		{Name: "cast/scale", Edit: func(a *cast) { a.Scale = checktest.F32(6) }, Operand: "scale", Want: "2 axes"},
+		{Name: "cast/length", Edit: func(a *cast) { a.Out = checktest.Zeros(tensor.F8E4M3, 51) }, Operand: "out", Want: "the shape of inp, [50]"},
+		{Name: "cast/scale", Edit: func(a *cast) { a.Scale = checktest.F32(6) }, Operand: "scale", Want: "shape [2 3]"},
 	})
 	type mxAmax = quant.MXFP8PartialAmaxArgs
 	checktest.Validation(t, quant.MXFP8ScalingComputePartialAmax, func() mxAmax {
 		return mxAmax{Input: checktest.Zeros(tensor.BF16, 9), AmaxRowwise: checktest.Zeros(tensor.BF16, 33, 2), AmaxColwise: checktest.Zeros(tensor.BF16, 2, 40), Rows: 33, Cols: 40}
 	}, []checktest.Refusal[mxAmax]{
 		{Name: "mx/rows", Edit: func(a *mxAmax) { a.Rows = -1 }, Operand: "rows", Want: "a length >= 0"},
-		{Name: "mx/rowwise", Edit: func(a *mxAmax) { a.AmaxRowwise = checktest.Zeros(tensor.BF16, 2, 33) }, Operand: "amax_rowwise", Want: "33 rows of 2"},
-		{Name: "mx/colwise", Edit: func(a *mxAmax) { a.AmaxColwise = checktest.Zeros(tensor.BF16, 40, 2) }, Operand: "amax_colwise", Want: "2 rows of 40"},
+		{Name: "mx/rowwise", Edit: func(a *mxAmax) { a.AmaxRowwise = checktest.Zeros(tensor.BF16, 2, 33) }, Operand: "amax_rowwise", Want: "shape [33 2]"},
+		{Name: "mx/colwise", Edit: func(a *mxAmax) { a.AmaxColwise = checktest.Zeros(tensor.BF16, 40, 2) }, Operand: "amax_colwise", Want: "shape [2 40]"},
 		{Name: "mx/dtype", Edit: func(a *mxAmax) { a.AmaxColwise = checktest.F32(2, 40) }, Operand: "amax_colwise", Want: "the dtype of input"},
 	})
 	type mxCast = quant.MXFP8PartialCastArgs
@@ -208,9 +208,9 @@ func TestNVFP4Scales(t *testing.T) {
 	})
 	type expand = quant.NVFP4ExpandScaleToFP8Args
 	checktest.Validation(t, quant.NVFP4ExpandScaleToFP8, func() expand { return expand{checktest.F32(3, 2), checktest.Zeros(tensor.F8E4M3, 128, 2), 16} }, []checktest.Refusal[expand]{
-		{Name: "expand/cols", Edit: func(a *expand) { a.Output = checktest.Zeros(tensor.F8E4M3, 128, 3) }, Operand: "output", Want: "rows of 2, one scale a tile"},
+		{Name: "expand/cols", Edit: func(a *expand) { a.Output = checktest.Zeros(tensor.F8E4M3, 128, 3) }, Operand: "output", Want: "shape [128 2], as [padded w]"},
 		{Name: "expand/dtype", Edit: func(a *expand) { a.Output = checktest.Zeros(tensor.F8E5M2, 128, 2) }, Operand: "output", Want: "dtype f8e4m3"},
-		{Name: "expand/block_len", Edit: func(a *expand) { a.BlockLen = 0 }, Operand: "block_len", Want: "a length >= 1"},
+		{Name: "expand/block_len", Edit: func(a *expand) { a.BlockLen = 0 }, Operand: "block_len", Want: "a number >= 1"},
 	})
 	type fused = quant.NVFP4FusedScaleArgs
 	good := func() fused {

@@ -10,66 +10,49 @@ import (
 
 // FP8TransposeArgs are the arguments of FP8Transpose.
 type FP8TransposeArgs struct {
-	Input *tensor.Tensor // [.., cols], an fp8 dtype or u8
-	Out   *tensor.Tensor // [cols, rows], dtype of input
+	Input *tensor.Tensor `op:"0 input read fp8 u8 [.. cols]"`
+	Out   *tensor.Tensor `op:"1 out write =input [cols rows]"`
 }
 
 // FP8Transpose transposes the matrix of a tensor of bytes:
 //
 //	out[j,r] = in[r,j]
 //
-// Bits are copied, NaN patterns included. Input is read, out is written; they are disjoint.
+// Bits are copied, NaN patterns included.
 var FP8Transpose = opregistry.NewOp("fp8_transpose", opregistry.Schema[FP8TransposeArgs]{
-	Doc: "transpose of an fp8 matrix",
-	Validate: func(a FP8TransposeArgs) error {
-		c := check.Call{Op: "fp8_transpose"}
-		if c.Kind("input", a.Input, check.ByteSized) && c.MinRank("input", a.Input, 1) && c.Kind("out", a.Out, check.ByteSized) {
-			c.SameDType("out", a.Out, "input", a.Input)
-			matrix(&c, "out", "", a.Out, check.ByteSized, a.Input.Shape().Cols(), a.Input.Shape().Rows(), false)
-			c.Disjoint("out", a.Out, "input", a.Input)
-		}
-		return c.Err
-	},
-	Operands: func(a FP8TransposeArgs) []opregistry.Operand {
-		return check.Operands{}.Read("input", a.Input).Write("out", a.Out)
-	},
+	Doc:       "transpose of an fp8 matrix",
+	Tolerance: opregistry.Exact("a copy"),
 })
 
 // SwapFirstDimsArgs are the arguments of SwapFirstDims.
 type SwapFirstDimsArgs struct {
-	Tensor *tensor.Tensor // [a, b, ..], any dtype
-	Out    *tensor.Tensor // [b, a, ..], dtype of tensor
+	Tensor *tensor.Tensor `op:"0 tensor read any"`   // [a, b, ..]
+	Out    *tensor.Tensor `op:"1 out write =tensor"` // [b, a, ..]
 }
 
 // SwapFirstDims exchanges the first two axes:
 //
 //	out[j,i,..] = in[i,j,..]
 //
-// Bits are copied. Tensor is read, out is written; they are disjoint.
+// Bits are copied.
 var SwapFirstDims = opregistry.NewOp("swap_first_dims", opregistry.Schema[SwapFirstDimsArgs]{
 	Doc: "copy of a tensor with the first two axes exchanged",
-	Validate: func(a SwapFirstDimsArgs) error {
-		c := check.Call{Op: "swap_first_dims"}
-		if !c.Given("tensor", a.Tensor) || !c.MinRank("tensor", a.Tensor, 2) || !c.Given("out", a.Out) {
-			return c.Err
+	Check: func(c *opregistry.Check, a SwapFirstDimsArgs) {
+		if !c.MinRank("tensor", a.Tensor, 2) {
+			return
 		}
-		c.SameDType("out", a.Out, "tensor", a.Tensor)
 		in, out := a.Tensor.Shape(), a.Out.Shape()
-		if c.Err == nil && (len(out) != len(in) || out[0] != in[1] || out[1] != in[0] || !out[2:].Equal(in[2:])) {
+		if len(out) != len(in) || out[0] != in[1] || out[1] != in[0] || !out[2:].Equal(in[2:]) {
 			c.Fail("out", "the shape of tensor, "+in.String()+", with the first two axes exchanged", "%v", a.Out)
 		}
-		c.Disjoint("out", a.Out, "tensor", a.Tensor)
-		return c.Err
 	},
-	Operands: func(a SwapFirstDimsArgs) []opregistry.Operand {
-		return check.Operands{}.Read("tensor", a.Tensor).Write("out", a.Out)
-	},
+	Tolerance: opregistry.Exact("a copy"),
 })
 
 // NVFP4DataTransposeArgs are the arguments of NVFP4DataTranspose.
 type NVFP4DataTransposeArgs struct {
-	Input *tensor.Tensor // u8 [m, k/2]
-	Out   *tensor.Tensor // u8 [k, m/2]
+	Input *tensor.Tensor `op:"0 input read u8 [2*h w]"` // m = 2·h, k = 2·w
+	Out   *tensor.Tensor `op:"1 out write u8 [2*w h]"`
 }
 
 // NVFP4DataTranspose transposes a matrix of 4-bit elements, two per byte, the one of the even
@@ -77,18 +60,10 @@ type NVFP4DataTransposeArgs struct {
 //
 //	out[j,i] = in[i,j]      0 ≤ i < m, 0 ≤ j < k
 //
-// m is even. Input is read, out is written; they are disjoint.
+// m is even.
 var NVFP4DataTranspose = opregistry.NewOp("nvfp4_data_transpose", opregistry.Schema[NVFP4DataTransposeArgs]{
-	Doc: "transpose of a matrix of packed 4-bit elements",
-	Validate: func(a NVFP4DataTransposeArgs) error {
-		c := check.Call{Op: "nvfp4_data_transpose"}
-		packedTranspose(&c, "input", a.Input, "out", a.Out)
-		c.Disjoint("out", a.Out, "input", a.Input)
-		return c.Err
-	},
-	Operands: func(a NVFP4DataTransposeArgs) []opregistry.Operand {
-		return check.Operands{}.Read("input", a.Input).Write("out", a.Out)
-	},
+	Doc:       "transpose of a matrix of packed 4-bit elements",
+	Tolerance: opregistry.Exact("a copy"),
 })
 
 func packedTranspose(c *check.Call, inName string, in *tensor.Tensor, outName string, out *tensor.Tensor) {
@@ -183,41 +158,27 @@ func tileScales(c *check.Call, name string, t *tensor.Tensor, rows, cols int) {
 
 // SplitsToOffsetsArgs are the arguments of SplitsToOffsets.
 type SplitsToOffsetsArgs struct {
-	FirstDims      []int
-	LogicalLastDim int
-	Output         *tensor.Tensor // i64 [len(first_dims)+1]
+	FirstDims      []int          `op:"0 first_dims"`
+	LogicalLastDim int            `op:"1 logical_last_dim >=0"`
+	Output         *tensor.Tensor `op:"2 output write i64 [n]"` // one more than first_dims
 }
 
 // SplitsToOffsets computes the offset of each tensor of a group, in elements:
 //
 //	output[0] = 0      output[i+1] = output[i] + first_dims[i]·logical_last_dim
 //
-// Output is written. A product or sum beyond the range of i64 is an argument error.
+// A product or sum beyond the range of i64 is an argument error.
 var SplitsToOffsets = opregistry.NewOp("splits_to_offsets", opregistry.Schema[SplitsToOffsetsArgs]{
 	Doc: "offsets of the tensors of a group in elements",
-	Validate: func(a SplitsToOffsetsArgs) error {
-		c := check.Call{Op: "splits_to_offsets"}
-		if c.DType("output", a.Output, tensor.I64) && c.Rank("output", a.Output, 1) {
-			c.Elements("output", a.Output, len(a.FirstDims)+1, "one more than first_dims")
-		}
-		if c.Err == nil && a.LogicalLastDim < 0 {
-			c.Fail("logical_last_dim", "a length >= 0", "%d", a.LogicalLastDim)
-		}
+	Check: func(c *opregistry.Check, a SplitsToOffsetsArgs) {
+		c.Elements("output", a.Output, len(a.FirstDims)+1, "one more than first_dims")
 		left := math.MaxInt
 		for i, n := range a.FirstDims {
-			if c.Err != nil {
-				break
-			}
-			if n < 0 || a.LogicalLastDim > 0 && n > left/a.LogicalLastDim {
-				c.Fail("first_dims", "a length >= 0 with which the offsets fit in i64", "%d", n)
-				Locate(&c, "", i)
-				break
+			if c.OK() && (n < 0 || a.LogicalLastDim > 0 && n > left/a.LogicalLastDim) {
+				c.Fail(check.Indexed("first_dims", i), "a length >= 0 with which the offsets fit in i64", "%d", n)
 			}
 			left -= n * a.LogicalLastDim
 		}
-		return c.Err
 	},
-	Operands: func(a SplitsToOffsetsArgs) []opregistry.Operand {
-		return check.Operands{}.Write("output", a.Output)
-	},
+	Tolerance: opregistry.Exact("integers"),
 })

@@ -8,65 +8,43 @@ import (
 
 // NVFP4ComputeGlobalScaleArgs are the arguments of NVFP4ComputeGlobalScale.
 type NVFP4ComputeGlobalScaleArgs struct {
-	GlobalAmaxes      *tensor.Tensor // f32 [n]
-	GlobalScaleTensor *tensor.Tensor // f32 [n]
+	GlobalAmaxes      *tensor.Tensor `op:"0 global_amaxes read f32 [..]"`
+	GlobalScaleTensor *tensor.Tensor `op:"1 global_scale_tensor write f32 [..] may=global_amaxes"`
 }
 
 // NVFP4ComputeGlobalScale computes the encoding scale of whole tensors, element by element:
 //
 //	S = min(2688/amax, largest f32) where amax > 0, otherwise 1      2688 = 448·6
 //
-// S is rounded to f32; it is 0 for an infinite amax and 1 for NaN. The amaxes are read, the scales
-// written; they are disjoint or the same. Source: TransformerEngine 2.14.
+// S is rounded to f32; it is 0 for an infinite amax and 1 for NaN. Source: TransformerEngine
+// 2.14.
 var NVFP4ComputeGlobalScale = opregistry.NewOp("nvfp4_compute_global_scale", opregistry.Schema[NVFP4ComputeGlobalScaleArgs]{
-	Doc: "encoding scales of whole nvfp4 tensors",
-	Validate: func(a NVFP4ComputeGlobalScaleArgs) error {
-		c := check.Call{Op: "nvfp4_compute_global_scale"}
-		if c.DType("global_amaxes", a.GlobalAmaxes, tensor.F32) && c.DType("global_scale_tensor", a.GlobalScaleTensor, tensor.F32) {
-			c.SameShape("global_scale_tensor", a.GlobalScaleTensor, "global_amaxes", a.GlobalAmaxes)
-			c.DisjointOrSame("global_scale_tensor", a.GlobalScaleTensor, "global_amaxes", a.GlobalAmaxes)
-		}
-		return c.Err
-	},
-	Operands: func(a NVFP4ComputeGlobalScaleArgs) []opregistry.Operand {
-		return check.Operands{}.Read("global_amaxes", a.GlobalAmaxes).Write("global_scale_tensor", a.GlobalScaleTensor)
-	},
+	Doc:       "encoding scales of whole nvfp4 tensors",
+	Tolerance: opregistry.Tolerance{Wide: tensor.Tolerance{Rel: 0x1p-22, ULP: 2}, Narrow: tensor.Tolerance{ULP: 1}, Reason: "one or two quotients and a product"},
 })
 
 // NVFP4ComputePerBlockScaleArgs are the arguments of NVFP4ComputePerBlockScale.
 type NVFP4ComputePerBlockScaleArgs struct {
-	BlockAmax  *tensor.Tensor // f32, any shape
-	Scale      *tensor.Tensor // f32, shape of block_amax
-	GlobalAmax *tensor.Tensor // f32 [1]
+	BlockAmax  *tensor.Tensor `op:"0 block_amax read f32 [..]"`
+	Scale      *tensor.Tensor `op:"1 scale write f32 [..] may=block_amax"`
+	GlobalAmax *tensor.Tensor `op:"2 global_amax read f32 (1)"`
 }
 
 // NVFP4ComputePerBlockScale computes the decoding scales of blocks before they are rounded to E4M3:
 //
 //	scale = min(block_amax/6 · S, largest f32)      S of NVFP4ComputeGlobalScale
 //
-// which is block_amax·448/global_amax. The amaxes are read, the scales written; scale may be
-// block_amax and is disjoint from global_amax. Source: TransformerEngine 2.14.
+// which is block_amax·448/global_amax. Source: TransformerEngine 2.14.
 var NVFP4ComputePerBlockScale = opregistry.NewOp("nvfp4_compute_per_block_scale", opregistry.Schema[NVFP4ComputePerBlockScaleArgs]{
-	Doc: "decoding scales of nvfp4 blocks in f32",
-	Validate: func(a NVFP4ComputePerBlockScaleArgs) error {
-		c := check.Call{Op: "nvfp4_compute_per_block_scale"}
-		if c.DType("block_amax", a.BlockAmax, tensor.F32) && c.DType("scale", a.Scale, tensor.F32) && c.Scalar("global_amax", a.GlobalAmax) {
-			c.SameShape("scale", a.Scale, "block_amax", a.BlockAmax)
-			c.DisjointOrSame("scale", a.Scale, "block_amax", a.BlockAmax)
-			c.Disjoint("scale", a.Scale, "global_amax", a.GlobalAmax)
-		}
-		return c.Err
-	},
-	Operands: func(a NVFP4ComputePerBlockScaleArgs) []opregistry.Operand {
-		return check.Operands{}.Read("block_amax", a.BlockAmax).Read("global_amax", a.GlobalAmax).Write("scale", a.Scale)
-	},
+	Doc:       "decoding scales of nvfp4 blocks in f32",
+	Tolerance: opregistry.Tolerance{Wide: tensor.Tolerance{Rel: 0x1p-22, ULP: 2}, Narrow: tensor.Tolerance{ULP: 1}, Reason: "one or two quotients and a product"},
 })
 
 // NVFP4ExpandScaleToFP8Args are the arguments of NVFP4ExpandScaleToFP8.
 type NVFP4ExpandScaleToFP8Args struct {
-	Input    *tensor.Tensor // f32 [tile rows, tile cols]
-	Output   *tensor.Tensor // f8e4m3 [padded rows, tile cols]
-	BlockLen int            // rows of a tile
+	Input    *tensor.Tensor `op:"0 input read f32 [h w]"` // one per tile
+	Output   *tensor.Tensor `op:"1 output write f8e4m3 [padded w]"`
+	BlockLen int            `op:"2 block_len >=1"` // rows of a tile
 }
 
 // NVFP4ExpandScaleToFP8 rounds the scales of tiles to E4M3 and repeats each for the rows of its
@@ -74,22 +52,10 @@ type NVFP4ExpandScaleToFP8Args struct {
 //
 //	output[r,j] = E4M3(input[⌊r/block_len⌋, j]), 0 for rows after the last tile
 //
-// Values beyond 448 become 448; NaN stays NaN. Input is read, output is written; they are disjoint.
-// Source: TransformerEngine 2.14.
+// Values beyond 448 become 448; NaN stays NaN. Source: TransformerEngine 2.14.
 var NVFP4ExpandScaleToFP8 = opregistry.NewOp("nvfp4_expand_scale_to_fp8", opregistry.Schema[NVFP4ExpandScaleToFP8Args]{
-	Doc: "scales of nvfp4 tiles rounded to E4M3, one a row",
-	Validate: func(a NVFP4ExpandScaleToFP8Args) error {
-		c := check.Call{Op: "nvfp4_expand_scale_to_fp8"}
-		if c.DType("input", a.Input, tensor.F32) && c.Rank("input", a.Input, 2) {
-			expanded(&c, "output", a.Output, a.Input)
-		}
-		blockLen(&c, a.BlockLen)
-		c.Disjoint("output", a.Output, "input", a.Input)
-		return c.Err
-	},
-	Operands: func(a NVFP4ExpandScaleToFP8Args) []opregistry.Operand {
-		return check.Operands{}.Read("input", a.Input).Write("output", a.Output)
-	},
+	Doc:       "scales of nvfp4 tiles rounded to E4M3, one a row",
+	Tolerance: opregistry.Tolerance{Wide: tensor.Tolerance{Rel: 0x1p-22, ULP: 2}, Narrow: tensor.Tolerance{ULP: 1}, Reason: "one or two quotients and a product"},
 })
 
 // NVFP4FusedScaleArgs are the arguments of NVFP4FusedScale.

@@ -62,12 +62,13 @@ func partialAmax(c *check.Call, a PartialAmaxArgs) {
 
 // PartialCastArgs are the arguments of FP8BlockScalingPartialCast.
 type PartialCastArgs struct {
-	Inp         *tensor.Tensor // the shard [n], any compute dtype
-	Out         *tensor.Tensor // fp8 [n]
-	Scale       *tensor.Tensor // f32 [⌈h/block_len⌉, ⌈w/block_len⌉]
-	H, W        int            // axes of the matrix
-	StartOffset int
-	BlockLen    int
+	Inp         *tensor.Tensor `op:"0 inp read compute [n]"` // the shard
+	Out         *tensor.Tensor `op:"1 out write fp8 [n]"`
+	Scale       *tensor.Tensor `op:"2 scale read f32"` // [⌈h/block_len⌉, ⌈w/block_len⌉]
+	H           int            `op:"3 h"`
+	W           int            `op:"4 w"` // h and w are the axes of the matrix
+	StartOffset int            `op:"5 start_offset"`
+	BlockLen    int            `op:"6 block_len >=1"`
 }
 
 // FP8BlockScalingPartialCast rounds a shard of a matrix to fp8; each element has the scale of its
@@ -75,33 +76,26 @@ type PartialCastArgs struct {
 //
 //	out[i] = fp8(x[i] · scale[⌊row/b⌋, ⌊col/b⌋])
 //
-// Rounding is that of Quantize. Only the elements of the shard are written. inp and scale are read,
-// out is written and disjoint from them. Source: TransformerEngine 2.14, which also writes to the
-// rest of the tile.
+// Rounding is that of Quantize. Only the elements of the shard are written. Source:
+// TransformerEngine 2.14, which also writes to the rest of the tile.
 var FP8BlockScalingPartialCast = opregistry.NewOp("fp8_block_scaling_partial_cast", opregistry.Schema[PartialCastArgs]{
 	Doc: "fp8 copy of a shard of a matrix with scales of square tiles",
-	Validate: func(a PartialCastArgs) error {
-		c := check.Call{Op: "fp8_block_scaling_partial_cast"}
-		shard(&c, "inp", a.Inp, "h", a.H, "w", a.W, a.StartOffset)
-		blockLen(&c, a.BlockLen)
-		tiles(&c, "scale", a.Scale, a.H, a.W, a.BlockLen)
-		castOf(&c, "out", a.Out, check.OfFP8, a.Inp)
-		c.Disjoint("out", a.Out, "inp", a.Inp)
-		c.Disjoint("out", a.Out, "scale", a.Scale)
-		return c.Err
+	Check: func(c *opregistry.Check, a PartialCastArgs) {
+		if shardOf(c, a.Inp, "h", a.H, "w", a.W, a.StartOffset) {
+			c.Shape("scale", a.Scale, check.CeilDiv(a.H, a.BlockLen), check.CeilDiv(a.W, a.BlockLen))
+		}
 	},
-	Operands: func(a PartialCastArgs) []opregistry.Operand {
-		return check.Operands{}.Read("inp", a.Inp).Read("scale", a.Scale).Write("out", a.Out)
-	},
+	Tolerance: opregistry.Tolerance{Wide: tensor.Tolerance{Rel: 0x1p-22, ULP: 2}, Narrow: tensor.Tolerance{ULP: 1}, Reason: "as quantize"},
 })
 
 // MXFP8PartialAmaxArgs are the arguments of MXFP8ScalingComputePartialAmax.
 type MXFP8PartialAmaxArgs struct {
-	Input       *tensor.Tensor // the shard [n], any compute dtype
-	AmaxRowwise *tensor.Tensor // [rows, ⌈cols/32⌉], dtype of input
-	AmaxColwise *tensor.Tensor // [⌈rows/32⌉, cols], dtype of input
-	Rows, Cols  int            // axes of the matrix
-	StartOffset int
+	Input       *tensor.Tensor `op:"0 input read compute [n]"`    // the shard
+	AmaxRowwise *tensor.Tensor `op:"1 amax_rowwise write =input"` // [rows, ⌈cols/32⌉]
+	AmaxColwise *tensor.Tensor `op:"2 amax_colwise write =input"` // [⌈rows/32⌉, cols]
+	Rows        int            `op:"3 rows"`
+	Cols        int            `op:"4 cols"` // rows and cols are the axes of the matrix
+	StartOffset int            `op:"5 start_offset"`
 }
 
 // MXFP8ScalingComputePartialAmax computes the largest magnitude in each block of a matrix, over the
@@ -109,37 +103,28 @@ type MXFP8PartialAmaxArgs struct {
 //
 //	amax_rowwise[row, ⌊col/32⌋] and amax_colwise[⌊row/32⌋, col] = max |x|
 //
-// Both are 0 for blocks without elements. NaNs are ignored. The shard is read, the others are
-// written; all are disjoint. Source: TransformerEngine 2.14.
+// Both are 0 for blocks without elements. NaNs are ignored. Source: TransformerEngine 2.14.
 var MXFP8ScalingComputePartialAmax = opregistry.NewOp("mxfp8_scaling_compute_partial_amax", opregistry.Schema[MXFP8PartialAmaxArgs]{
 	Doc: "amax of mxfp8 blocks from a shard of a matrix",
-	Validate: func(a MXFP8PartialAmaxArgs) error {
-		c := check.Call{Op: "mxfp8_scaling_compute_partial_amax"}
-		shard(&c, "input", a.Input, "rows", a.Rows, "cols", a.Cols, a.StartOffset)
-		mxfp8Blocks(&c, "amax_rowwise", a.AmaxRowwise, "amax_colwise", a.AmaxColwise, check.Computes, a.Rows, a.Cols)
-		if c.Err == nil {
-			c.SameDType("amax_rowwise", a.AmaxRowwise, "input", a.Input)
-			c.SameDType("amax_colwise", a.AmaxColwise, "input", a.Input)
+	Check: func(c *opregistry.Check, a MXFP8PartialAmaxArgs) {
+		if shardOf(c, a.Input, "rows", a.Rows, "cols", a.Cols, a.StartOffset) {
+			c.Shape("amax_rowwise", a.AmaxRowwise, a.Rows, check.CeilDiv(a.Cols, 32))
+			c.Shape("amax_colwise", a.AmaxColwise, check.CeilDiv(a.Rows, 32), a.Cols)
 		}
-		c.Disjoint("amax_rowwise", a.AmaxRowwise, "input", a.Input)
-		c.Disjoint("amax_colwise", a.AmaxColwise, "input", a.Input)
-		c.Disjoint("amax_colwise", a.AmaxColwise, "amax_rowwise", a.AmaxRowwise)
-		return c.Err
 	},
-	Operands: func(a MXFP8PartialAmaxArgs) []opregistry.Operand {
-		return check.Operands{}.Read("input", a.Input).Write("amax_rowwise", a.AmaxRowwise).Write("amax_colwise", a.AmaxColwise)
-	},
+	Tolerance: opregistry.Exact("some of the elements"),
 })
 
 // MXFP8PartialCastArgs are the arguments of MXFP8ScalingPartialCast.
 type MXFP8PartialCastArgs struct {
-	Input           *tensor.Tensor // the shard [n], any compute dtype
-	OutputRowwise   *tensor.Tensor // f8e4m3 [n]
-	OutputColwise   *tensor.Tensor // f8e4m3 [n]
-	ScaleInvRowwise *tensor.Tensor // u8 (E8M0) [rows, ⌈cols/32⌉]
-	ScaleInvColwise *tensor.Tensor // u8 (E8M0) [⌈rows/32⌉, cols]
-	Rows, Cols      int            // axes of the matrix
-	StartOffset     int
+	Input           *tensor.Tensor `op:"0 input read compute [n]"` // the shard
+	OutputRowwise   *tensor.Tensor `op:"1 output_rowwise write f8e4m3 [n]"`
+	OutputColwise   *tensor.Tensor `op:"2 output_colwise write f8e4m3 [n]"`
+	ScaleInvRowwise *tensor.Tensor `op:"3 scale_inv_rowwise read u8"` // E8M0 [rows, ⌈cols/32⌉]
+	ScaleInvColwise *tensor.Tensor `op:"4 scale_inv_colwise read u8"` // E8M0 [⌈rows/32⌉, cols]
+	Rows            int            `op:"5 rows"`
+	Cols            int            `op:"6 cols"` // rows and cols are the axes of the matrix
+	StartOffset     int            `op:"7 start_offset"`
 }
 
 // MXFP8ScalingPartialCast rounds a shard of a matrix to E4M3 twice, with the scales of the blocks
@@ -148,46 +133,48 @@ type MXFP8PartialCastArgs struct {
 //	output_rowwise[i] = E4M3(x[i] / scale_inv_rowwise[row, ⌊col/32⌋])
 //	output_colwise[i] = E4M3(x[i] / scale_inv_colwise[⌊row/32⌋, col])
 //
-// Rounding is that of Quantize. The input and the scales are read, the outputs are written; the
-// outputs share memory with no other operand. Source: TransformerEngine 2.14.
+// Rounding is that of Quantize. Source: TransformerEngine 2.14.
 var MXFP8ScalingPartialCast = opregistry.NewOp("mxfp8_scaling_partial_cast", opregistry.Schema[MXFP8PartialCastArgs]{
 	Doc: "mxfp8 copies of a shard of a matrix",
-	Validate: func(a MXFP8PartialCastArgs) error {
-		c := check.Call{Op: "mxfp8_scaling_partial_cast"}
-		shard(&c, "input", a.Input, "rows", a.Rows, "cols", a.Cols, a.StartOffset)
-		mxfp8Blocks(&c, "scale_inv_rowwise", a.ScaleInvRowwise, "scale_inv_colwise", a.ScaleInvColwise, check.OfU8, a.Rows, a.Cols)
-		castOf(&c, "output_rowwise", a.OutputRowwise, check.OfE4M3, a.Input)
-		castOf(&c, "output_colwise", a.OutputColwise, check.OfE4M3, a.Input)
-		c.Disjoint("output_colwise", a.OutputColwise, "output_rowwise", a.OutputRowwise)
-		c.Disjoint("output_rowwise", a.OutputRowwise, "input", a.Input)
-		c.Disjoint("output_rowwise", a.OutputRowwise, "scale_inv_rowwise", a.ScaleInvRowwise)
-		c.Disjoint("output_rowwise", a.OutputRowwise, "scale_inv_colwise", a.ScaleInvColwise)
-		c.Disjoint("output_colwise", a.OutputColwise, "input", a.Input)
-		c.Disjoint("output_colwise", a.OutputColwise, "scale_inv_rowwise", a.ScaleInvRowwise)
-		c.Disjoint("output_colwise", a.OutputColwise, "scale_inv_colwise", a.ScaleInvColwise)
-		return c.Err
+	Check: func(c *opregistry.Check, a MXFP8PartialCastArgs) {
+		if shardOf(c, a.Input, "rows", a.Rows, "cols", a.Cols, a.StartOffset) {
+			c.Shape("scale_inv_rowwise", a.ScaleInvRowwise, a.Rows, check.CeilDiv(a.Cols, 32))
+			c.Shape("scale_inv_colwise", a.ScaleInvColwise, check.CeilDiv(a.Rows, 32), a.Cols)
+		}
 	},
-	Operands: func(a MXFP8PartialCastArgs) []opregistry.Operand {
-		return check.Operands{}.Read("input", a.Input).Read("scale_inv_rowwise", a.ScaleInvRowwise).Read("scale_inv_colwise", a.ScaleInvColwise).
-			Write("output_rowwise", a.OutputRowwise).Write("output_colwise", a.OutputColwise)
-	},
+	Tolerance: opregistry.Tolerance{Wide: tensor.Tolerance{Rel: 0x1p-22, ULP: 2}, Narrow: tensor.Tolerance{ULP: 1}, Reason: "as quantize"},
 })
 
 // shard checks a vector that is a shard of a matrix.
 func shard(c *check.Call, name string, x *tensor.Tensor, hName string, h int, wName string, w, start int) {
-	if !c.Compute(name, x) || !c.Rank(name, x, 1) {
-		return
+	if c.Compute(name, x) && c.Rank(name, x, 1) {
+		if wrong, want, got := shardFault(x.NumElements(), hName, h, wName, w, start); wrong != "" {
+			c.Fail(wrong, want, "%s", got)
+		}
 	}
-	switch n := x.NumElements(); {
+}
+
+// shardOf reports whether a vector is a shard of a matrix.
+func shardOf(c *opregistry.Check, x *tensor.Tensor, hName string, h int, wName string, w, start int) bool {
+	if wrong, want, got := shardFault(x.NumElements(), hName, h, wName, w, start); wrong != "" {
+		c.Fail(wrong, want, "%s", got)
+	}
+	return c.OK()
+}
+
+// shardFault returns which number is wrong with a shard of n elements, "" when none is.
+func shardFault(n int, hName string, h int, wName string, w, start int) (wrong, want, got string) {
+	switch {
 	case h < 0:
-		c.Fail(hName, "a length >= 0", "%d", h)
+		return hName, "a length >= 0", check.Itoa(h)
 	case w < 0:
-		c.Fail(wName, "a length >= 0", "%d", w)
+		return wName, "a length >= 0", check.Itoa(w)
 	case h > 0 && w > math.MaxInt/h:
-		c.Fail(wName, "a matrix whose elements can be counted", "%d×%d", h, w)
+		return wName, "a matrix whose elements can be counted", check.Itoa(h) + "×" + check.Itoa(w)
 	case start < 0 || start > h*w-n:
-		c.Fail("start_offset", "an offset >= 0 with which "+check.Itoa(n)+" elements lie in a matrix of "+check.Itoa(h)+"×"+check.Itoa(w), "%d", start)
+		return "start_offset", "an offset >= 0 with which " + check.Itoa(n) + " elements lie in a matrix of " + check.Itoa(h) + "×" + check.Itoa(w), check.Itoa(start)
 	}
+	return "", "", ""
 }
 
 func blockLen(c *check.Call, n int) {
@@ -200,17 +187,5 @@ func blockLen(c *check.Call, n int) {
 func tiles(c *check.Call, name string, t *tensor.Tensor, h, w, b int) {
 	if c.DType(name, t, tensor.F32) && c.Rank(name, t, 2) {
 		matrix(c, name, "", t, check.OfF32, check.CeilDiv(h, b), check.CeilDiv(w, b), false)
-	}
-}
-
-func mxfp8Blocks(c *check.Call, rowName string, row *tensor.Tensor, colName string, col *tensor.Tensor, k check.DTypes, rows, cols int) {
-	matrix(c, rowName, "", row, k, rows, check.CeilDiv(cols, 32), false)
-	matrix(c, colName, "", col, k, check.CeilDiv(rows, 32), cols, false)
-}
-
-// castOf checks the narrow copy of a shard.
-func castOf(c *check.Call, name string, t *tensor.Tensor, k check.DTypes, x *tensor.Tensor) {
-	if c.Kind(name, t, k) && c.Rank(name, t, 1) {
-		c.Elements(name, t, x.NumElements(), "one an element of the shard")
 	}
 }

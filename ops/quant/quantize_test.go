@@ -213,7 +213,7 @@ func TestQuantizeMany(t *testing.T) {
 	}, []checktest.Refusal[cast]{
 		{Name: "cast/index", Edit: func(a *cast) { a.FP8Tensor = 3 }, Operand: "fp8_tensor", Want: "an index in [0, 3)"},
 		{Name: "cast/negative index", Edit: func(a *cast) { a.FP8Tensor = -1 }, Operand: "fp8_tensor", Want: "an index in [0, 3)"},
-		{Name: "cast/history", Edit: func(a *cast) { a.FP8MetaTensor.AmaxHistory = checktest.F32(0, 3) }, Operand: "fp8_meta_tensor.amax_history", Want: "at least one row of 3"},
+		{Name: "cast/history", Edit: func(a *cast) { a.FP8MetaTensor.AmaxHistory = checktest.F32(0, 3) }, Operand: "fp8_meta_tensor.amax_history", Want: "shape [length>0 3]"},
 		{Name: "cast/scale_inv", Edit: func(a *cast) { a.FP8MetaTensor.ScaleInv = checktest.F32(2) }, Operand: "fp8_meta_tensor.scale_inv", Want: "the shape of fp8_meta_tensor.scale"},
 		{Name: "cast/no scale", Edit: func(a *cast) { a.FP8MetaTensor.Scale = nil }, Operand: "fp8_meta_tensor.scale", Want: "a tensor"},
 		{Name: "cast/dtype", Edit: func(a *cast) { a.Output = checktest.F32(2, 3) }, Operand: "output", Want: "dtype f8e4m3 or f8e5m2"},
