@@ -109,7 +109,7 @@ func layoutOf(op string, params []Param) uint64 {
 		if p.Index < 0 {
 			return 0
 		}
-		fmt.Fprintf(h, "%d:%s:%d\n", p.Index, p.Name, p.Sort)
+		fmt.Fprintf(h, "%d:%s:%d\n", p.Index, p.Macro(), p.Sort)
 	}
 	return h.Sum64()
 }

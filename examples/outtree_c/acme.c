@@ -181,6 +181,7 @@ static const primus_op rmsnorm_fwd = {
     .flags = PRIMUS_FLAG_THREAD_SAFE | PRIMUS_FLAG_DETERMINISTIC,
     .supports = forward_supports,
     .run = forward_run,
+    .layout = PRIMUS_RMSNORM_FWD_LAYOUT,
 };
 
 static const primus_op rmsnorm_bwd = {
@@ -194,6 +195,7 @@ static const primus_op rmsnorm_bwd = {
     .supports = backward_supports,
     .workspace_size = backward_workspace,
     .run = backward_run,
+    .layout = PRIMUS_RMSNORM_BWD_LAYOUT,
 };
 
 static const primus_op *const acme_ops[] = {&rmsnorm_fwd, &rmsnorm_bwd};

@@ -114,6 +114,7 @@ type Op struct {
 	Supports      uintptr
 	WorkspaceSize uintptr
 	Run           uintptr
+	Layout        uint64
 }
 
 // Plugin is primus_plugin.

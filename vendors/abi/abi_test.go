@@ -29,7 +29,7 @@ var structs = []struct {
 	{"primus_arg", []string{"sort", "reserved", "value"}, reflect.TypeFor[abi.Arg]()},
 	{"primus_host", []string{"struct_size", "reserved", "log", "alloc", "free"}, reflect.TypeFor[abi.Host]()},
 	{"primus_call", []string{"struct_size", "n_args", "args", "stream", "workspace", "workspace_bytes", "host", "error", "error_bytes"}, reflect.TypeFor[abi.Call]()},
-	{"primus_op", []string{"struct_size", "kind", "op", "impl_id", "vendor", "priority", "flags", "is_available", "supports", "workspace_size", "run"}, reflect.TypeFor[abi.Op]()},
+	{"primus_op", []string{"struct_size", "kind", "op", "impl_id", "vendor", "priority", "flags", "is_available", "supports", "workspace_size", "run", "layout"}, reflect.TypeFor[abi.Op]()},
 	{"primus_plugin", []string{"struct_size", "abi_major", "abi_minor", "n_ops", "name", "version", "ops"}, reflect.TypeFor[abi.Plugin]()},
 }
 

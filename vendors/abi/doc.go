@@ -1,6 +1,6 @@
 // Package abi is the binary interface between Primus-FL and ops in shared
 // libraries: the C header primus_op_plugin.h, the generated primus_op_args.h with
-// the order of each op's arguments, and the same structs in Go.
+// the index of each op's arguments, and the same structs in Go.
 //
 // The header is the definition; a test compiles it and compares every size and
 // offset with the structs of this package. Within a major version structs only

@@ -132,8 +132,7 @@ typedef struct {
 } primus_host;
 
 /*
- * A call of an op. args are in the order of the op's schema: primus_op_args.h has
- * an index for each.
+ * A call of an op. primus_op_args.h has the index of each argument in args.
  */
 typedef struct {
     uint32_t struct_size;
@@ -165,6 +164,11 @@ typedef struct {
     uint64_t (*workspace_size)(const primus_call *call);
     /* Computes the op. */
     int32_t (*run)(const primus_call *call);
+    /*
+     * PRIMUS_<OP>_LAYOUT of primus_op_args.h: the arguments that this implementation was compiled
+     * for. A host with other arguments does not use it.
+     */
+    uint64_t layout;
 } primus_op;
 
 typedef struct {

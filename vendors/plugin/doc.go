@@ -6,8 +6,8 @@
 // Locate finds the file that a name means, and Inspect judges it before any of its code
 // runs. Open opens a library, checks the description of its ops and returns a Plugin;
 // Source registers it like any other source. The arguments of an op cross over as a
-// flat list: Layout derives it from the op's argument struct, and the generated
-// header primus_op_args.h has the same order as indexes.
+// flat list in the order of their indexes, which the generated header primus_op_args.h has, too. A
+// library repeats a hash of them for each op and is refused when it was compiled for others.
 //
 // An op that this program's catalogue does not have is left out and listed, so that
 // a plugin may be newer than the program.

@@ -2,6 +2,7 @@ package plugin_test
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -76,8 +77,9 @@ var fixtureOps = []opregistry.Handle{everythingOp, probeOp}
 // compile builds a C file of testdata into a shared library and returns its path.
 func compile(t testing.TB, source string, flags ...string) string {
 	t.Helper()
+	macros := []string{"-I../abi", fmt.Sprintf("-DPROBE=%#xULL", probeOp.Layout()), fmt.Sprintf("-DEVERYTHING=%#xULL", everythingOp.Layout())}
 	name := "lib" + strings.TrimSuffix(source, ".c") + ".so"
-	return loadertest.Library(t, name, "testdata/"+source, append([]string{"-I../abi"}, flags...)...)
+	return loadertest.Library(t, name, "testdata/"+source, append(macros, flags...)...)
 }
 
 // lines collects what plugins log, one "LEVEL text" a line.

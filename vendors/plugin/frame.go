@@ -8,7 +8,6 @@ import (
 
 	"github.com/primus-fl/primus/internal/escape"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/ops/attention"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/abi"
 	"github.com/primus-fl/primus/vendors/loader"
@@ -28,6 +27,9 @@ type frame struct {
 }
 
 const textBytes = 512
+
+// interval is a pair of numbers.
+type interval interface{ Bounds() (int, int) }
 
 // need counts what the arguments of a call take.
 type need struct{ tensors, dims, lists, ints int }
@@ -58,7 +60,7 @@ func (n *need) add(v any) {
 	case []int:
 		n.lists++
 		n.ints += len(v)
-	case attention.WindowSize:
+	case interval:
 		n.lists++
 		n.ints += 2
 	}
@@ -66,22 +68,22 @@ func (n *need) add(v any) {
 
 // fill writes the arguments of a call into the frame. Addresses are taken after
 // everything has its final place.
-func (f *frame) fill(fields []Field, args reflect.Value, x *opregistry.Exec, host uintptr) {
+func (f *frame) fill(params []opregistry.Param, args reflect.Value, x *opregistry.Exec, host uintptr) {
 	var n need
-	for _, field := range fields {
-		if field.Sort != abi.ArgInt && field.Sort != abi.ArgFloat {
-			n.add(args.FieldByIndex(field.at).Interface())
+	for i := range params {
+		if p := &params[i]; p.Sort != opregistry.SortInt && p.Sort != opregistry.SortFloat {
+			n.add(args.FieldByIndex(p.Path).Interface())
 		}
 	}
-	f.args = resize(f.args, len(fields))
+	f.args = resize(f.args, len(params))
 	f.tensors, f.dims = resize(f.tensors, n.tensors)[:0], resize(f.dims, n.dims)[:0]
 	f.lists, f.ints = resize(f.lists, n.lists)[:0], resize(f.ints, n.ints)[:0]
-	for i, field := range fields {
-		f.args[i] = f.arg(field, args.FieldByIndex(field.at))
+	for i := range params {
+		f.args[i] = f.arg(params[i].Sort, args.FieldByIndex(params[i].Path))
 	}
 	f.text[0] = 0
 	f.call = abi.Call{
-		StructSize: uint32(unsafe.Sizeof(f.call)), NArgs: uint32(len(fields)), Args: address(f.args),
+		StructSize: uint32(unsafe.Sizeof(f.call)), NArgs: uint32(len(params)), Args: address(f.args),
 		Stream: uintptr(x.Stream()), Host: host, Error: uintptr(unsafe.Pointer(&f.text)), ErrorBytes: textBytes,
 	}
 }
@@ -95,14 +97,14 @@ func resize[T any](s []T, n int) []T {
 
 func address[T any](s []T) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(s))) }
 
-func (f *frame) arg(field Field, v reflect.Value) abi.Arg {
-	switch field.Sort {
-	case abi.ArgInt:
+func (f *frame) arg(sort opregistry.Sort, v reflect.Value) abi.Arg {
+	switch sort {
+	case opregistry.SortInt:
 		return integer(v)
-	case abi.ArgFloat:
+	case opregistry.SortFloat:
 		return float(v)
 	}
-	arg := abi.Arg{Sort: field.Sort}
+	arg := abi.Arg{Sort: uint32(sort)}
 	switch v := v.Interface().(type) {
 	case *tensor.Tensor:
 		if v == nil {
@@ -121,7 +123,7 @@ func (f *frame) arg(field Field, v reflect.Value) abi.Arg {
 		arg.Value = uint64(uintptr(unsafe.Pointer(&f.lists[at])))
 	case []int:
 		arg.Value = uint64(f.numbers(v...))
-	case attention.WindowSize:
+	case interval:
 		arg.Value = uint64(f.numbers(v.Bounds()))
 	}
 	return arg
@@ -129,7 +131,7 @@ func (f *frame) arg(field Field, v reflect.Value) abi.Arg {
 
 func integer(v reflect.Value) abi.Arg {
 	arg := abi.Arg{Sort: abi.ArgInt}
-	if option, ok := v.Interface().(opregistry.OptionalBool); ok {
+	if option, ok := v.Interface().(interface{ Get() (bool, bool) }); ok {
 		given, set := option.Get()
 		if !set {
 			return abi.Arg{}
@@ -157,7 +159,7 @@ func (f *frame) numbers(v ...int) uintptr {
 }
 
 func float(v reflect.Value) abi.Arg {
-	if option, ok := v.Interface().(opregistry.OptionalFloat); ok {
+	if option, ok := v.Interface().(interface{ Get() (float32, bool) }); ok {
 		given, set := option.Get()
 		if !set {
 			return abi.Arg{}

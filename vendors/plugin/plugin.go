@@ -92,7 +92,9 @@ func Open(path string, set Settings) (*Plugin, error) {
 	if p.host, err = newHost(set.Log, p.desc.name); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", path, err)
 	}
-	p.makeImpls()
+	if err := p.makeImpls(); err != nil {
+		return nil, fmt.Errorf("plugin %s: %w", path, err)
+	}
 	if err := checkSource(p.Source()); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", path, err)
 	}
@@ -125,7 +127,9 @@ func (p *Plugin) Source() opregistry.Source {
 	return opregistry.Source{Name: p.desc.name, Version: p.desc.version, Impls: p.impls}
 }
 
-func (p *Plugin) makeImpls() {
+// makeImpls makes an impl of every op of the description. It refuses a library that is compiled
+// against another layout of an op.
+func (p *Plugin) makeImpls() error {
 	known := map[string]opregistry.Handle{}
 	for _, op := range p.set.Ops {
 		known[op.Name()] = op
@@ -137,15 +141,18 @@ func (p *Plugin) makeImpls() {
 			leave("this program's catalogue has no such op")
 			continue
 		}
-		fields, err := Layout(op)
+		params, err := Layout(op)
 		if err != nil {
 			leave(err.Error())
 			continue
 		}
+		if err := sameLayout(&e, op); err != nil {
+			return err
+		}
 		if e.flags&abi.SameThread != 0 && p.thread == nil {
 			p.thread = loader.StartExecutor(1)
 		}
-		o := &pluginOp{plugin: p, entry: e, handle: op, fields: fields}
+		o := &pluginOp{plugin: p, entry: e, handle: op, params: params}
 		o.frames.New = func() any { return &frame{} }
 		p.ops = append(p.ops, o)
 		p.impls = append(p.impls, opregistry.Impl{
@@ -153,6 +160,7 @@ func (p *Plugin) makeImpls() {
 			Run: opregistry.Untyped(op, o.run), Available: o.available, Determinism: determinism(e.flags),
 		})
 	}
+	return nil
 }
 
 // pluginOp is an op of a plugin.
@@ -160,7 +168,7 @@ type pluginOp struct {
 	plugin *Plugin
 	entry
 	handle opregistry.Handle
-	fields []Field
+	params []opregistry.Param
 	frames sync.Pool
 }
 
@@ -203,7 +211,7 @@ func (o *pluginOp) available() error {
 func (o *pluginOp) run(x *opregistry.Exec, args any) error {
 	f := o.frames.Get().(*frame)
 	defer o.frames.Put(f)
-	f.fill(o.fields, reflect.ValueOf(args), x, uintptr(unsafe.Pointer(o.plugin.host)))
+	f.fill(o.params, reflect.ValueOf(args), x, uintptr(unsafe.Pointer(o.plugin.host)))
 	var status int32
 	watched := o.watch(args)
 	err := o.enter(func() { status = o.call(f, x, watched) })

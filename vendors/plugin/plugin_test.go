@@ -26,8 +26,11 @@ func TestLayoutIsTheOneOfTheHeader(t *testing.T) {
 		if err != nil {
 			assert.Contains(t, abi.ArgsHeader(), "/* "+op.Name()+": not for plugins", err)
 		}
+		if err == nil {
+			assert.Contains(t, abi.ArgsHeader(), fmt.Sprintf("#define PRIMUS_%s_LAYOUT UINT64_C(0x%016x)\n", strings.ToUpper(op.Name()), op.Layout()))
+		}
 		for i, f := range fields {
-			assert.Contains(t, abi.ArgsHeader(), fmt.Sprintf("#define PRIMUS_%s_%s %du ", strings.ToUpper(op.Name()), strings.ToUpper(f.Name), i))
+			assert.Contains(t, abi.ArgsHeader(), fmt.Sprintf("#define PRIMUS_%s_%s %du ", strings.ToUpper(op.Name()), f.Macro(), i))
 		}
 	}
 }
@@ -50,13 +53,13 @@ func TestLayoutOfWhatHasNoFormInC(t *testing.T) {
 		Validate: func(args) error { return nil }, Operands: func(args) []opregistry.Operand { return nil },
 	})
 	_, err := plugin.Layout(op)
-	require.EqualError(t, err, `plugin: op "names": argument Names of type []string has no form in C`)
+	require.EqualError(t, err, `plugin: op "names": argument names of type []string has no form in C`)
 	type hidden struct{ At struct{ first int } }
 	op2 := opregistry.NewOp("hidden", opregistry.Schema[hidden]{
 		Validate: func(hidden) error { return nil }, Operands: func(hidden) []opregistry.Operand { return nil },
 	})
 	_, err = plugin.Layout(op2)
-	assert.EqualError(t, err, `plugin: op "hidden": argument At: argument first of type int has no form in C`)
+	assert.EqualError(t, err, `plugin: op "hidden": argument at_first of type int has no form in C`)
 }
 
 // The documentation lists the ops of the catalogue that plugins cannot serve.
@@ -92,6 +95,25 @@ func TestDescription(t *testing.T) {
 	assert.Equal(t, "acme", show.Vendor)
 	assert.Equal(t, 100, show.Priority)
 	require.NoError(t, opregistry.NewRegistry().Register(p.Source()))
+}
+
+// A library that was compiled before two arguments changed places would read one for the other.
+func TestOtherLayout(t *testing.T) {
+	t.Parallel()
+	type swapped struct {
+		Mode int
+		Out  *tensor.Tensor
+		Text int
+	}
+	op := opregistry.NewOp("probe", opregistry.Schema[swapped]{
+		Validate: func(swapped) error { return nil }, Operands: func(swapped) []opregistry.Operand { return nil },
+	})
+	path := compile(t, "fixture.c")
+	_, err := plugin.Open(path, plugin.Settings{Ops: []opregistry.Handle{everythingOp, op}})
+	require.EqualError(t, err, fmt.Sprintf("plugin %s: it was compiled against another layout of probe (0x%016x, this program has 0x%016x); rebuild it against primus_op_args.h of this version",
+		path, probeOp.Layout(), op.Layout()))
+	_, err = plugin.Open(compile(t, "fixture.c", "-UPROBE", "-DPROBE=0"), plugin.Settings{Ops: fixtureOps})
+	require.ErrorContains(t, err, `op "probe" has no layout; set .layout of its primus_op to PRIMUS_PROBE_LAYOUT of primus_op_args.h`)
 }
 
 func TestAvailable(t *testing.T) {

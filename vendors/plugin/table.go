@@ -33,7 +33,7 @@ func readStruct[T any](p uintptr, what string) (T, error) {
 	}
 	declared := uintptr(*(*uint32)(pointer(p)))
 	if declared < unsafe.Sizeof(v) || declared > 1<<16 {
-		return v, fmt.Errorf("%s has struct_size %d, want at least %d; set it to sizeof", what, declared, unsafe.Sizeof(v))
+		return v, fmt.Errorf("%s has struct_size %d, want at least %d; set it to sizeof and build against the header of this program", what, declared, unsafe.Sizeof(v))
 	}
 	return *(*T)(pointer(p)), nil
 }
@@ -67,6 +67,7 @@ type entry struct {
 	kind, flags                               uint32
 	priority                                  int
 	isAvailable, supports, workspaceSize, run uintptr
+	layout                                    uint64
 }
 
 // description is what a plugin says about itself.
@@ -138,7 +139,7 @@ func readOp(p uintptr, what string) (entry, error) {
 		}
 	}
 	e.kind, e.flags, e.priority = op.Kind, op.Flags, int(op.Priority)
-	e.isAvailable, e.supports, e.workspaceSize, e.run = op.IsAvailable, op.Supports, op.WorkspaceSize, op.Run
+	e.isAvailable, e.supports, e.workspaceSize, e.run, e.layout = op.IsAvailable, op.Supports, op.WorkspaceSize, op.Run, op.Layout
 	switch {
 	case e.op == "":
 		return e, fmt.Errorf("%s.op is missing, want the name of an op such as rmsnorm_fwd", what)

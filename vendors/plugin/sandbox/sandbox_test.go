@@ -102,7 +102,7 @@ func serving(role string) sandbox.Settings {
 // compile builds a C file of testdata with these macros defined.
 func compile(t testing.TB, source string, macros ...string) string {
 	t.Helper()
-	flags := []string{"-I../../abi"}
+	flags := []string{"-I../../abi", fmt.Sprintf("-DPROBE=%#xULL", probeOp.Layout()), fmt.Sprintf("-DEVERYTHING=%#xULL", everythingOp.Layout())}
 	for _, m := range macros {
 		flags = append(flags, "-D"+m)
 	}
@@ -209,7 +209,8 @@ func TestProbeRejects(t *testing.T) {
 		{"NAME=endless", "name has no end within 256 bytes"},
 		{"NAME=(char*)0xdead0000", "its description points to memory that cannot be read"},
 		{`VERSION="1\n2"`, `got version "1\n2", want printable characters`},
-		{"OP_SIZE=8", "ops[0] has struct_size 8, want at least 72"},
+		{"OP_SIZE=8", "ops[0] has struct_size 8, want at least 80"},
+		{"OP_SIZE=72", "ops[0] has struct_size 72, want at least 80; set it to sizeof and build against the header of this program"},
 		{"OP=NULL", "ops[0].op is missing"},
 		{"OP=endless", "ops[0].op has no end within 256 bytes"},
 		{"ID=(char*)0xdead0000", "its description points to memory that cannot be read"},

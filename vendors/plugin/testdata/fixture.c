@@ -169,21 +169,22 @@ static int32_t available(char *reason, uint64_t bytes) {
     return PRIMUS_OK;
 }
 
-#define OP(var, name, id, ...) \
-    static const primus_op var = {.struct_size = sizeof(primus_op), .kind = PRIMUS_KIND_VENDOR, .op = name, .impl_id = id, .vendor = "acme", .priority = 100, __VA_ARGS__}
+/* EVERYTHING and PROBE are the layouts of the ops of the test, which compiles with them. */
+#define OP(var, name, id, lay, ...) \
+    static const primus_op var = {.struct_size = sizeof(primus_op), .kind = PRIMUS_KIND_VENDOR, .op = name, .impl_id = id, .vendor = "acme", .priority = 100, .layout = lay, __VA_ARGS__}
 
-OP(op_show, "everything", "acme.show", .flags = PRIMUS_FLAG_THREAD_SAFE | PRIMUS_FLAG_DETERMINISTIC, .run = show);
-OP(op_answer, "probe", "acme.answer", .run = answer);
-OP(op_supports, "probe", "acme.supports", .supports = declines, .run = must_not_run);
-OP(op_workspace, "probe", "acme.workspace", .workspace_size = wants_workspace, .run = uses_workspace);
-OP(op_safe, "probe", "acme.safe", .flags = PRIMUS_FLAG_THREAD_SAFE, .run = overlaps);
-OP(op_serial, "probe", "acme.serial", .run = overlaps);
-OP(op_serial2, "probe", "acme.serial2", .run = overlaps);
-OP(op_thread, "probe", "acme.thread", .flags = PRIMUS_FLAG_SAME_THREAD | PRIMUS_FLAG_ASYNC, .is_available = available, .run = overlaps);
-OP(op_host, "probe", "acme.host", .run = host);
-OP(op_driver, "probe", "acme.driver", .is_available = no_driver, .run = must_not_run);
-OP(op_reason, "probe", "acme.reason", .is_available = no_reason, .run = must_not_run);
-OP(op_unknown, "not_in_the_catalogue", "acme.unknown", .run = must_not_run);
+OP(op_show, "everything", "acme.show", EVERYTHING, .flags = PRIMUS_FLAG_THREAD_SAFE | PRIMUS_FLAG_DETERMINISTIC, .run = show);
+OP(op_answer, "probe", "acme.answer", PROBE, .run = answer);
+OP(op_supports, "probe", "acme.supports", PROBE, .supports = declines, .run = must_not_run);
+OP(op_workspace, "probe", "acme.workspace", PROBE, .workspace_size = wants_workspace, .run = uses_workspace);
+OP(op_safe, "probe", "acme.safe", PROBE, .flags = PRIMUS_FLAG_THREAD_SAFE, .run = overlaps);
+OP(op_serial, "probe", "acme.serial", PROBE, .run = overlaps);
+OP(op_serial2, "probe", "acme.serial2", PROBE, .run = overlaps);
+OP(op_thread, "probe", "acme.thread", PROBE, .flags = PRIMUS_FLAG_SAME_THREAD | PRIMUS_FLAG_ASYNC, .is_available = available, .run = overlaps);
+OP(op_host, "probe", "acme.host", PROBE, .run = host);
+OP(op_driver, "probe", "acme.driver", PROBE, .is_available = no_driver, .run = must_not_run);
+OP(op_reason, "probe", "acme.reason", PROBE, .is_available = no_reason, .run = must_not_run);
+OP(op_unknown, "not_in_the_catalogue", "acme.unknown", 0, .run = must_not_run);
 
 static const primus_op *const all[] = {&op_show, &op_answer, &op_supports, &op_workspace, &op_safe, &op_serial, &op_serial2, &op_thread, &op_host, &op_driver, &op_reason, &op_unknown};
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/vendors/abi"
 	"github.com/spf13/cobra"
 )
@@ -97,6 +98,10 @@ is: a shared library in C, C++ or Rust, or a Go module. Nothing that exists is c
 	cmd.Flags().StringVar(&primus, "primus", "", "`VERSION`, DIR or VERSION=DIR of primus that a Go module needs")
 	return cmd
 }
+
+// Layout returns the layout of the op that the templates have, for languages that cannot read it
+// from the header.
+func (project) Layout() string { return fmt.Sprintf("0x%016x", norm.ResidualAdd.Layout()) }
 
 // languageName is the value of --lang.
 type languageName string

@@ -136,6 +136,7 @@ static int32_t is_available(char *reason, uint64_t bytes) {
 static const primus_op residual_add = {
     .struct_size = sizeof(primus_op), .kind = PRIMUS_KIND_VENDOR, .op = "residual_add", .impl_id = ID, .vendor = "acme",
     .priority = PRIORITY, .flags = PRIMUS_FLAG_THREAD_SAFE, .is_available = is_available, .supports = supports, .run = run,
+    .layout = PRIMUS_RESIDUAL_ADD_LAYOUT,
 };
 
 static const primus_op *const ops[] = {&residual_add};

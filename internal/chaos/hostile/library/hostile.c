@@ -169,6 +169,7 @@ static const primus_op residual_add = {
     .struct_size = sizeof(primus_op), .kind = PRIMUS_KIND_VENDOR, .op = "residual_add", .impl_id = "vendor.hostile",
     .vendor = "hostile", .priority = 100, .flags = PRIMUS_FLAG_THREAD_SAFE, .is_available = is_available,
     .supports = supports, .workspace_size = workspace_size, .run = run,
+    .layout = PRIMUS_RESIDUAL_ADD_LAYOUT,
 };
 
 static const primus_op *const ops[] = {&residual_add};

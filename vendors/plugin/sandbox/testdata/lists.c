@@ -41,7 +41,7 @@ static int32_t run(const primus_call *call) {
 
 static const primus_op op = {
     .struct_size = sizeof(primus_op), .kind = PRIMUS_KIND_VENDOR, .op = "multi_tensor_scale", .impl_id = "vendor.acme", .vendor = "acme",
-    .priority = 100, .flags = PRIMUS_FLAG_THREAD_SAFE, .supports = supports, .run = run,
+    .priority = 100, .flags = PRIMUS_FLAG_THREAD_SAFE, .supports = supports, .run = run, .layout = PRIMUS_MULTI_TENSOR_SCALE_LAYOUT,
 };
 static const primus_op *const all[] = {&op};
 static const primus_plugin plugin = {

@@ -145,6 +145,9 @@ int calls_it(void) { return nobody_defines_this(); }
 #ifndef RUN
 #define RUN run
 #endif
+#ifndef LAYOUT
+#define LAYOUT PROBE
+#endif
 #ifndef OP_SIZE
 #define OP_SIZE sizeof(primus_op)
 #endif
@@ -169,7 +172,7 @@ int calls_it(void) { return nobody_defines_this(); }
 
 static const primus_op op = {
     .struct_size = OP_SIZE, .kind = KIND, .op = OP, .impl_id = ID, .vendor = VENDOR, .priority = 100,
-    .flags = FLAGS, .is_available = is_available, .supports = supports, .workspace_size = workspace_size, .run = RUN,
+    .flags = FLAGS, .is_available = is_available, .supports = supports, .workspace_size = workspace_size, .run = RUN, .layout = LAYOUT,
 };
 static const primus_op *const all[] __attribute__((unused)) = {&op, &op, NULL, NULL};
 
