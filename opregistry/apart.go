@@ -16,13 +16,37 @@ const (
 	manyOperands = 6144
 )
 
-// apart requires that each tensor which a call writes shares no memory with any other of the call,
-// except where both are the same view and the description allows it.
-func (p *plan) apart(c *Check, args unsafe.Pointer) {
-	if p.singles {
-		p.fewApart(c, args)
-		return
+// ranges are where the memory of the operands of a call begins and ends. Those without elements
+// have zeros.
+type ranges struct{ lo, hi [fewOperands]uintptr }
+
+// fewApart requires that each tensor which a call writes shares no memory with any other of the
+// call, except where both are the same view and the description allows it.
+func (p *plan) fewApart(c *Check, args unsafe.Pointer, memory *ranges) {
+	written := p.written
+	for m := p.depends; m != 0; m &= m - 1 {
+		i := bits.TrailingZeros32(m)
+		if p.accessOf(&p.operands[i], args, 0) != AccessRead {
+			written |= 1 << i
+		}
 	}
+	n := len(p.operands)
+	for w := written; w != 0; w &= w - 1 {
+		i := bits.TrailingZeros32(w) % fewOperands
+		lo, hi := memory.lo[i], memory.hi[i]
+		for k, begin := range memory.lo[:n] {
+			if begin < hi && lo < memory.hi[k] && k != i && (k < i || written>>k&1 == 0) {
+				p.clash(c, args, i, k, 0, 0)
+			}
+		}
+		if c.err != nil {
+			return
+		}
+	}
+}
+
+// listsApart is fewApart for any operands.
+func (p *plan) listsApart(c *Check, args unsafe.Pointer) {
 	n := 0
 	for i := range p.operands {
 		_, k, _ := p.operands[i].tensors(args)
@@ -33,39 +57,6 @@ func (p *plan) apart(c *Check, args unsafe.Pointer) {
 		return
 	}
 	p.someApart(c, args)
-}
-
-// fewApart compares the operands in pairs.
-func (p *plan) fewApart(c *Check, args unsafe.Pointer) {
-	var lo, hi [fewOperands]uintptr
-	written := uint32(0)
-	operands := p.operands
-	for i := range operands {
-		o := &operands[i]
-		t := *(**tensor.Tensor)(unsafe.Add(args, o.offset))
-		if t == nil {
-			continue
-		}
-		lo[i], hi[i] = t.ByteRange()
-		access := o.access.base
-		if o.access.when != "" || o.access.hook {
-			access = p.accessOf(o, args, 0)
-		}
-		if access != AccessRead {
-			written |= 1 << i
-		}
-	}
-	for w := written; w != 0; w &= w - 1 {
-		i := bits.TrailingZeros32(w)
-		for k := range operands {
-			if lo[i] < hi[k] && lo[k] < hi[i] && k != i && (k < i || written>>k&1 == 0) {
-				p.clash(c, args, i, k, 0, 0)
-			}
-		}
-		if c.err != nil {
-			return
-		}
-	}
 }
 
 // overwritten reports whether a tensor is the same view as one that may be written over it: what

@@ -23,6 +23,8 @@ type plan struct {
 	symbols  []string // of shapes; rows is the first
 	leading  bool     // a shape has ..
 	singles  bool     // every operand is one tensor, and there are few of them
+	written  uint32   // of singles: the operands that every call writes
+	depends  uint32   // those that some calls write and others read
 
 	check  func(*Check, unsafe.Pointer)
 	access func(args unsafe.Pointer, name string, i int) Access
@@ -40,11 +42,11 @@ const (
 
 // operand is a tensor argument, or a list of them that have one description.
 type operand struct {
-	param  string // the name of the argument
-	name   string // of a list: before the index
-	suffix string // of formField: after the index
-	form   form
+	param  string  // the name of the argument
+	name   string  // of a list: before the index
+	suffix string  // of formField: after the index
 	offset uintptr // of the field in the struct that it is in
+	form   form
 	in     uintptr // formField: the offset of the slice in the argument struct
 	stride uintptr // formField: the size of the structs
 	row    int     // formRow
@@ -142,6 +144,16 @@ func compile(op string, t reflect.Type, where, lists string) *plan {
 	}
 	c.bound()
 	c.singles = len(c.operands) <= fewOperands && !slices.ContainsFunc(c.operands, func(o operand) bool { return o.form != formOne })
+	if c.singles {
+		for i, o := range c.operands {
+			switch {
+			case o.access.hook || o.access.when != "" && (o.access.base == AccessRead) != (o.access.other == AccessRead):
+				c.depends |= 1 << i
+			case o.access.base != AccessRead:
+				c.written |= 1 << i
+			}
+		}
+	}
 	return c.plan
 }
 
@@ -423,7 +435,12 @@ func (o *operand) tensors(args unsafe.Pointer) (first unsafe.Pointer, n int, str
 	}
 }
 
-// tensor returns tensor i of those that start at an address.
+// one returns the tensor of a formOne.
+func (o *operand) one(args unsafe.Pointer) *tensor.Tensor {
+	return *(**tensor.Tensor)(unsafe.Add(args, o.offset))
+}
+
+// tensorAt returns tensor i of those that start at an address.
 func tensorAt(first unsafe.Pointer, i int, stride uintptr) *tensor.Tensor {
 	return *(**tensor.Tensor)(unsafe.Add(first, uintptr(i)*stride))
 }

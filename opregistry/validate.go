@@ -12,6 +12,7 @@ import (
 func (p *plan) validate(args unsafe.Pointer) error {
 	c := Check{op: p.op}
 	var z sizes
+	var memory ranges
 	for i := range p.symbols {
 		z.of[i] = -1
 	}
@@ -20,10 +21,13 @@ func (p *plan) validate(args unsafe.Pointer) error {
 	}
 	for _, i := range p.order {
 		o := &p.operands[i]
-		if o.form == formOne {
-			p.checkTensor(&c, &z, args, o, *(**tensor.Tensor)(unsafe.Add(args, o.offset)))
-		} else {
+		if o.form != formOne {
 			p.checkList(&c, &z, args, o)
+		} else if t := o.one(args); t != nil && o.need != needWhen || p.present(&c, args, o, t) {
+			p.checkTensor(&c, &z, args, o, t)
+			if p.singles {
+				memory.lo[i], memory.hi[i] = t.ByteRange()
+			}
 		}
 		if c.err != nil {
 			return c.err
@@ -45,7 +49,11 @@ func (p *plan) validate(args unsafe.Pointer) error {
 			return c.err
 		}
 	}
-	p.apart(&c, args)
+	if p.singles {
+		p.fewApart(&c, args, &memory)
+	} else {
+		p.listsApart(&c, args)
+	}
 	return c.err
 }
 
@@ -58,24 +66,26 @@ func noescape(p unsafe.Pointer) unsafe.Pointer {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&hidden))
 }
 
+// present reports whether an operand is there. It is a fault when it should be and is not, or the
+// reverse.
+func (p *plan) present(c *Check, args unsafe.Pointer, o *operand, t *tensor.Tensor) bool {
+	switch {
+	case o.need == needWhen && o.given.holds(args) != (t != nil):
+		p.wrongPresence(c, o, t)
+	case o.need == needAlways && t == nil:
+		c.Fail(o.name, "a tensor", "nil")
+	}
+	return t != nil && c.err == nil
+}
+
 // checkTensor checks an operand by itself and against the symbols of shapes.
 func (p *plan) checkTensor(c *Check, z *sizes, args unsafe.Pointer, o *operand, t *tensor.Tensor) {
-	if o.need == needWhen && o.given.holds(args) != (t != nil) {
-		p.wrongPresence(c, o, t)
-		return
-	}
-	if t == nil {
-		if o.need == needAlways {
-			c.Fail(o.name, "a tensor", "nil")
-		}
-		return
-	}
 	if !o.dtypes.Has(t.DType()) {
 		c.Fail(o.name, "dtype "+o.dtypes.String(), "%v", t)
 		return
 	}
 	if o.like >= 0 {
-		if like := p.first(o.like, args); like != nil && like.DType() != t.DType() {
+		if like := p.likeOf(o, args); like != nil && like.DType() != t.DType() {
 			c.SameDType(o.name, t, p.operands[o.like].name, like)
 			return
 		}
@@ -83,7 +93,7 @@ func (p *plan) checkTensor(c *Check, z *sizes, args unsafe.Pointer, o *operand, 
 	switch r := &o.shape; r.kind {
 	case anyShape:
 	case sameShape:
-		if like := p.first(r.same, args); !t.Shape().Equal(like.Shape()) {
+		if like := p.operands[r.same].one(args); !t.Shape().Equal(like.Shape()) {
 			c.SameShape(o.name, t, p.operands[r.same].name, like)
 		}
 	case countShape:
@@ -113,6 +123,14 @@ func (p *plan) wrongPresence(c *Check, o *operand, t *tensor.Tensor) {
 		return
 	}
 	c.Fail(o.name, "nil without "+decides, "%v", t)
+}
+
+// likeOf returns a tensor whose dtype those of an operand have, nil when the call has none.
+func (p *plan) likeOf(o *operand, args unsafe.Pointer) *tensor.Tensor {
+	if like := &p.operands[o.like]; like.form == formOne {
+		return like.one(args)
+	}
+	return p.first(o.like, args)
 }
 
 // first returns the first tensor of an operand.
@@ -180,7 +198,7 @@ func (p *plan) checkList(c *Check, z *sizes, args unsafe.Pointer, o *operand) {
 	}
 	var dtype *tensor.Tensor
 	if o.like >= 0 {
-		dtype = p.first(o.like, args)
+		dtype = p.likeOf(o, args)
 	}
 	for i := range n {
 		t := tensorAt(first, i, stride)
