@@ -10,7 +10,7 @@ import (
 // Check keeps the first fault of a call. After a fault its methods do nothing and report false.
 type Check struct {
 	op  string
-	err error
+	err error // an *ArgError
 }
 
 // OK reports whether no fault was found yet.
@@ -20,6 +20,14 @@ func (c *Check) OK() bool { return c.err == nil }
 func (c *Check) Fail(name, want, gotFormat string, args ...any) {
 	if c.err == nil {
 		c.err = &ArgError{Op: c.op, Operand: name, Got: fmt.Sprintf(gotFormat, args...), Want: want}
+	}
+}
+
+// Rename passes the name of the argument that is wrong through rename, for a check that serves
+// several arguments.
+func (c *Check) Rename(rename func(name string) string) {
+	if fault, ok := c.err.(*ArgError); ok {
+		fault.Operand = rename(fault.Operand)
 	}
 }
 

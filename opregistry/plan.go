@@ -479,14 +479,12 @@ func (p *plan) list(args unsafe.Pointer) []Operand {
 	return found
 }
 
-// leader returns the lead operand of a call.
+// leader returns the lead operand of a call; where that is left out, the first one that is not.
 func (p *plan) leader(args unsafe.Pointer) *tensor.Tensor {
-	if p.lead < 0 {
-		return nil
+	for _, i := range p.order {
+		if t := p.first(i, args); t != nil {
+			return t
+		}
 	}
-	first, n, stride := p.operands[p.lead].tensors(args)
-	if n == 0 {
-		return nil
-	}
-	return tensorAt(first, 0, stride)
+	return nil
 }

@@ -199,7 +199,7 @@ func TestParams(t *testing.T) {
 		`1 bias tensor read|write:grad =x (cols) ? []`,
 		`2 y tensor write|update:accumulate f32 or bf16 [.. cols>0]  [x]`,
 		`3 glu tensor read f32, bf16, f16 or f64 [.. 2*cols] ? []`,
-		`4 ends tensor read i64 or i32 [rows+1] ? []`,
+		`4 ends tensor read i32 or i64 [rows+1] ? []`,
 		`5 any tensor read any  ? []`,
 		`6 grad int     []`,
 		`7 masked int     []`,

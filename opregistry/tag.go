@@ -3,6 +3,7 @@ package opregistry
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -204,18 +205,10 @@ func (s DTypes) String() string {
 		return "any"
 	}
 	var names []string
-	add := func(d tensor.DType) {
-		if s.Has(d) {
+	usual := []tensor.DType{tensor.F32, tensor.BF16, tensor.F16, tensor.F64, tensor.I32}
+	for i, d := range slices.Concat(usual, tensor.DTypes()) {
+		if s.Has(d) && (i < len(usual) || !slices.Contains(usual, d)) {
 			names = append(names, d.String())
-		}
-	}
-	add(tensor.F32)
-	add(tensor.BF16)
-	add(tensor.F16)
-	add(tensor.F64)
-	for _, d := range tensor.DTypes() {
-		if !Compute.Has(d) {
-			add(d)
 		}
 	}
 	if len(names) < 2 {

@@ -28,7 +28,6 @@ func bounds() []bound {
 	single := tensor.Tolerance{Rel: 0x1p-23, Abs: 0x1p-24}
 	quotient := tensor.Tolerance{Rel: 0x1p-22, ULP: 2} // with subnormals
 	return []bound{
-		arithmetic("generic_gemm", 5e-5, 1e-5, "sums of up to 515 products, partial sums near 10: √515 roundings of 10·2⁻²⁴, four sigma"),
 		arithmetic("swiglu", 1e-6, 3e-6, "one exponential of 2 ulp and three operations"),
 		arithmetic("dswiglu", 2e-6, 1e-5, "as swiglu; 1−σ cancels where σ is near 1"),
 		arithmetic("fused_attn_fwd", 1e-5, 1e-5, "scores up to 30 carry 30·2⁻²⁴·√d into the exponent"),
@@ -88,10 +87,6 @@ func bounds() []bound {
 		{op: "nvfp4_fused_scale", wide: quotient, narrow: tensor.Tolerance{ULP: 1}, reason: "one or two quotients and a product"},
 		{op: "nvfp4_multi_tensor_fused_scale", wide: quotient, narrow: tensor.Tolerance{ULP: 1}, reason: "one or two quotients and a product"},
 
-		arithmetic("te_general_grouped_gemm", 2e-5, 1e-5, "as generic_gemm, sums of up to 70 products"),
-		arithmetic("te_general_grouped_gemm_for_grouped_tensor", 2e-5, 1e-5, "as te_general_grouped_gemm"),
-		arithmetic("te_general_grouped_gemm_for_discrete_in", 2e-5, 1e-5, "as te_general_grouped_gemm"),
-		arithmetic("te_general_grouped_gemm_for_discrete_out", 2e-5, 1e-5, "as te_general_grouped_gemm"),
 		{op: "fa_prepare_fwd", reason: "a copy"},
 		{op: "fa_prepare_bwd", reason: "a copy"},
 		{op: "copy_to_kv_cache", reason: "a copy"},

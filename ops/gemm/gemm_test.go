@@ -27,7 +27,7 @@ func TestGenericGemm(t *testing.T) {
 		{Name: "no B", Edit: func(a *gemmArgs) { a.B = nil }, Operand: "B", Want: "a tensor"},
 		{Name: "no D", Edit: func(a *gemmArgs) { a.D = nil }, Operand: "D", Want: "a tensor"},
 		{Name: "integers", Edit: func(a *gemmArgs) { a.A = checktest.Zeros(tensor.I32, 5, 3) }, Operand: "A", Want: "dtype f32, bf16, f16 or f64"},
-		{Name: "fp8", Edit: func(a *gemmArgs) { a.B = checktest.Zeros(tensor.F8E4M3, 2, 4, 3) }, Operand: "B", Want: "dtype f32, bf16, f16 or f64"},
+		{Name: "fp8", Edit: func(a *gemmArgs) { a.A = checktest.Zeros(tensor.F8E4M3, 5, 3) }, Operand: "A", Want: "dtype f32, bf16, f16 or f64"},
 		{Name: "bool D", Edit: func(a *gemmArgs) { a.D = checktest.Zeros(tensor.Bool, 2, 4, 5) }, Operand: "D", Want: "dtype f32, bf16, f16 or f64"},
 		{Name: "vector A", Edit: func(a *gemmArgs) { a.A = checktest.F32(15) }, Operand: "A", Want: "at least 2 axes"},
 		{Name: "vector B", Edit: func(a *gemmArgs) { a.B = checktest.F32(24) }, Operand: "B", Want: "at least 2 axes"},
@@ -43,7 +43,7 @@ func TestGenericGemm(t *testing.T) {
 		{Name: "no gelu_in", Edit: func(a *gemmArgs) { a.GeluIn = nil }, Operand: "gelu_in", Want: "a tensor"},
 		{Name: "dtype of gelu_in", Edit: func(a *gemmArgs) { a.GeluIn = checktest.Zeros(tensor.I64, 2, 4, 5) }, Operand: "gelu_in", Want: "dtype f32, bf16, f16 or f64"},
 		{Name: "shape of gelu_in", Edit: func(a *gemmArgs) { a.GeluIn = checktest.F32(8, 5) }, Operand: "gelu_in", Want: "the shape of D, [2 4 5]"},
-		{Name: "gelu_in is D", Edit: func(a *gemmArgs) { a.GeluIn = a.D }, Operand: "D", Want: "memory apart from gelu_in"},
+		{Name: "gelu_in is D", Edit: func(a *gemmArgs) { a.GeluIn = a.D }, Operand: "gelu_in", Want: "memory apart from D"},
 		{Name: "gelu_in inside A", Edit: func(a *gemmArgs) {
 			memory := checktest.F32(10, 10)
 			a.A, a.GeluIn = checktest.View(memory, 5, 3), checktest.View(memory, 2, 4, 5)

@@ -37,9 +37,9 @@ func TestTEGeneralGroupedGemm(t *testing.T) {
 		{Name: "shape of D", Edit: func(a *args) { a.D[1] = checktest.F32(4, 4) }, Operand: "D[1]", Want: "shape [4 5]"},
 		{Name: "length of bias", Edit: func(a *args) { a.Bias[1] = checktest.F32(4) }, Operand: "bias[1]", Want: "5 elements"},
 		{Name: "shape of pre_gelu_out", Edit: func(a *args) { a.PreGeluOut[1] = checktest.F32(5, 4) }, Operand: "pre_gelu_out[1]", Want: "the shape of D, [4 5]"},
-		{Name: "D twice", Edit: func(a *args) { a.D[0] = checktest.View(a.D[1], 2, 5) }, Operand: "D[0]", Want: "memory apart from D[1]"},
+		{Name: "D twice", Edit: func(a *args) { a.D[0] = checktest.View(a.D[1], 2, 5) }, Operand: "D[1]", Want: "memory apart from D[0]"},
 		{Name: "D over A of another group", Edit: func(a *args) { a.D[0] = checktest.View(a.A[1], 2, 5) }, Operand: "D[0]", Want: "memory apart from A[1]"},
-		{Name: "D over pre_gelu_out of another group", Edit: func(a *args) { a.PreGeluOut[0] = checktest.View(a.D[1], 2, 5) }, Operand: "D[1]", Want: "memory apart from pre_gelu_out[0]"},
+		{Name: "D over pre_gelu_out of another group", Edit: func(a *args) { a.PreGeluOut[0] = checktest.View(a.D[1], 2, 5) }, Operand: "pre_gelu_out[0]", Want: "memory apart from D[1]"},
 		{Name: "pre_gelu_out over bias of another group", Edit: func(a *args) { a.Bias[0] = checktest.Flat(a.PreGeluOut[1], 5) }, Operand: "pre_gelu_out[1]", Want: "memory apart from bias[0]"},
 	}
 	checktest.Validation(t, gemm.TEGeneralGroupedGemm, good, refusals)
@@ -87,12 +87,12 @@ func TestGroupedTensorGemm(t *testing.T) {
 		}
 	}
 	checktest.Validation(t, gemm.TEGeneralGroupedGemmForGroupedTensor, good, []checktest.Refusal[args]{
-		{Name: "no A", Edit: func(a *args) { a.A = group{} }, Operand: "A", Want: "a tensor"},
+		{Name: "no A", Edit: func(a *args) { a.A = group{} }, Operand: "A.data", Want: "a tensor"},
 		{Name: "list of A", Edit: func(a *args) { a.A = group{List: tensors{checktest.F32(5, 3), checktest.F32(5, 3)}} }, Operand: "A", Want: "a grouped tensor"},
 		{Name: "list of D", Edit: func(a *args) { a.D = group{List: tensors{checktest.F32(2, 5), checktest.F32(4, 5)}} }, Operand: "D", Want: "a grouped tensor"},
-		{Name: "dtype of D", Edit: func(a *args) { a.D.Data = checktest.Zeros(tensor.I32, 6, 5) }, Operand: "D", Want: "dtype f32, bf16, f16 or f64"},
-		{Name: "axes of B", Edit: func(a *args) { a.B.Data = checktest.F32(2, 3, 3) }, Operand: "B", Want: "2 axes"},
-		{Name: "dtype of B", Edit: func(a *args) { a.B.Data = checktest.Zeros(tensor.BF16, 6, 3) }, Operand: "B", Want: "the dtype of A, f32"},
+		{Name: "dtype of D", Edit: func(a *args) { a.D.Data = checktest.Zeros(tensor.I32, 6, 5) }, Operand: "D.data", Want: "dtype f32, bf16, f16 or f64"},
+		{Name: "axes of B", Edit: func(a *args) { a.B.Data = checktest.F32(2, 3, 3) }, Operand: "B.data", Want: "2 axes"},
+		{Name: "dtype of B", Edit: func(a *args) { a.B.Data = checktest.Zeros(tensor.BF16, 6, 3) }, Operand: "B.data", Want: "the dtype of A, f32"},
 		{Name: "number of members", Edit: func(a *args) { a.A.NumTensors = 3 }, Operand: "A", Want: "divides its 10 rows"},
 		{Name: "no members", Edit: func(a *args) { a.A.NumTensors = 0 }, Operand: "A", Want: "divides its 10 rows"},
 		{Name: "members twice", Edit: func(a *args) { a.B.NumTensors = 2 }, Operand: "B", Want: "no number of members beside first_dims"},
@@ -104,13 +104,13 @@ func TestGroupedTensorGemm(t *testing.T) {
 		{Name: "members of D", Edit: func(a *args) { a.D.FirstDims = checktest.I32(2, 2, 2) }, Operand: "D", Want: "2 members, as B"},
 		{Name: "rows of D", Edit: func(a *args) { a.D.FirstDims = checktest.I32(4, 2) }, Operand: "D", Want: "shape [2 5] for member 0"},
 		{Name: "inner size", Edit: func(a *args) { a.A.Data = checktest.F32(10, 4) }, Operand: "A", Want: "inner size 3 of op(B) for member 0"},
-		{Name: "rows of bias", Edit: func(a *args) { a.Bias = checktest.F32(3, 5) }, Operand: "bias", Want: "a row a member"},
-		{Name: "columns of bias", Edit: func(a *args) { a.Bias = checktest.F32(2, 4) }, Operand: "bias", Want: "a row a member"},
+		{Name: "rows of bias", Edit: func(a *args) { a.Bias = checktest.F32(3, 5) }, Operand: "bias", Want: "a row per member"},
+		{Name: "columns of bias", Edit: func(a *args) { a.Bias = checktest.F32(2, 4) }, Operand: "bias", Want: "a row per member"},
 		{Name: "length of alpha", Edit: func(a *args) { a.Alpha = checktest.F32(3) }, Operand: "alpha", Want: "2 elements"},
 		{Name: "dtype of beta", Edit: func(a *args) { a.Beta = checktest.Zeros(tensor.F64, 2) }, Operand: "beta", Want: "dtype f32"},
-		{Name: "D over A", Edit: func(a *args) { a.D.Data = checktest.View(a.A.Data, 6, 5) }, Operand: "D", Want: "memory apart from A"},
-		{Name: "D over bias", Edit: func(a *args) { a.Bias = checktest.View(a.D.Data, 2, 5) }, Operand: "D", Want: "memory apart from bias"},
-		{Name: "D over beta", Edit: func(a *args) { a.Beta = checktest.Flat(a.D.Data, 2) }, Operand: "D", Want: "memory apart from beta"},
+		{Name: "D over A", Edit: func(a *args) { a.D.Data = checktest.View(a.A.Data, 6, 5) }, Operand: "D.data", Want: "memory apart from A"},
+		{Name: "D over bias", Edit: func(a *args) { a.Bias = checktest.View(a.D.Data, 2, 5) }, Operand: "D.data", Want: "memory apart from bias"},
+		{Name: "D over beta", Edit: func(a *args) { a.Beta = checktest.Flat(a.D.Data, 2) }, Operand: "D.data", Want: "memory apart from beta"},
 	})
 	checktest.Accepted(t, gemm.TEGeneralGroupedGemmForGroupedTensor, good, map[string]func(a *args){
 		"nothing optional": func(a *args) { a.Bias, a.Alpha, a.Beta = nil, nil, nil },
@@ -119,7 +119,7 @@ func TestGroupedTensorGemm(t *testing.T) {
 		},
 	})
 	checktest.Operands(t, gemm.TEGeneralGroupedGemmForGroupedTensor, good(), checktest.Access{
-		"A": opregistry.AccessRead, "B": opregistry.AccessRead, "B.first_dims": opregistry.AccessRead, "D": opregistry.AccessUpdate, "D.first_dims": opregistry.AccessRead,
+		"A.data": opregistry.AccessRead, "B.data": opregistry.AccessRead, "B.first_dims": opregistry.AccessRead, "D.data": opregistry.AccessUpdate, "D.first_dims": opregistry.AccessRead,
 		"bias": opregistry.AccessRead, "alpha": opregistry.AccessRead, "beta": opregistry.AccessRead,
 	})
 
@@ -130,16 +130,16 @@ func TestGroupedTensorGemm(t *testing.T) {
 	}
 	checktest.Validation(t, gemm.TEGeneralGroupedGemmForDiscreteIn, in, []checktest.Refusal[args]{
 		{Name: "grouped A", Edit: func(a *args) { a.A = group{Data: checktest.F32(10, 3), NumTensors: 2} }, Operand: "A", Want: "a list of tensors"},
-		{Name: "no A", Edit: func(a *args) { a.A.List[1] = nil }, Operand: "A[1]", Want: "a tensor"},
-		{Name: "dtypes of A", Edit: func(a *args) { a.A.List[1] = checktest.Zeros(tensor.F64, 5, 3) }, Operand: "A[1]", Want: "one dtype"},
-		{Name: "axes of A", Edit: func(a *args) { a.A.List[1] = checktest.F32(15) }, Operand: "A[1]", Want: "2 axes"},
+		{Name: "no A", Edit: func(a *args) { a.A.List[1] = nil }, Operand: "A.list[1]", Want: "a tensor"},
+		{Name: "dtypes of A", Edit: func(a *args) { a.A.List[1] = checktest.Zeros(tensor.F64, 5, 3) }, Operand: "A.list[1]", Want: "one dtype"},
+		{Name: "axes of A", Edit: func(a *args) { a.A.List[1] = checktest.F32(15) }, Operand: "A.list[1]", Want: "2 axes"},
 		{Name: "too few A", Edit: func(a *args) { a.A.List = a.A.List[:1] }, Operand: "A", Want: "2 members, as B"},
 		{Name: "shape of A", Edit: func(a *args) { a.A.List[1] = checktest.F32(4, 3) }, Operand: "D", Want: "shape [4 4] for member 1"},
-		{Name: "D over A", Edit: func(a *args) { a.A.List[1] = checktest.View(a.D.Data, 5, 3) }, Operand: "D", Want: "memory apart from A[1]"},
+		{Name: "D over A", Edit: func(a *args) { a.A.List[1] = checktest.View(a.D.Data, 5, 3) }, Operand: "D.data", Want: "memory apart from A.list[1]"},
 	})
 	checktest.Operands(t, gemm.TEGeneralGroupedGemmForDiscreteIn, in(), checktest.Access{
-		"A[0]": opregistry.AccessRead, "A[1]": opregistry.AccessRead, "B": opregistry.AccessRead, "B.first_dims": opregistry.AccessRead,
-		"D": opregistry.AccessWrite, "D.first_dims": opregistry.AccessRead, "bias": opregistry.AccessRead, "alpha": opregistry.AccessRead,
+		"A.list[0]": opregistry.AccessRead, "A.list[1]": opregistry.AccessRead, "B.data": opregistry.AccessRead, "B.first_dims": opregistry.AccessRead,
+		"D.data": opregistry.AccessWrite, "D.first_dims": opregistry.AccessRead, "bias": opregistry.AccessRead, "alpha": opregistry.AccessRead,
 	})
 
 	outward := func() args {
@@ -152,11 +152,11 @@ func TestGroupedTensorGemm(t *testing.T) {
 		{Name: "grouped D", Edit: func(a *args) { a.D = group{Data: checktest.F32(10, 3), NumTensors: 2} }, Operand: "D", Want: "a list of tensors"},
 		{Name: "bias", Edit: func(a *args) { a.Bias = checktest.F32(2, 3) }, Operand: "bias", Want: "nil with a list of outputs"},
 		{Name: "rows of A", Edit: func(a *args) { a.A.FirstDims = checktest.I64(3, 3) }, Operand: "A", Want: "inner size 2 of op(B) for member 0"},
-		{Name: "D twice", Edit: func(a *args) { a.D.List[1] = a.D.List[0] }, Operand: "D[0]", Want: "memory apart from D[1]"},
-		{Name: "D over B", Edit: func(a *args) { a.D.List[1] = checktest.View(a.B.Data, 5, 3) }, Operand: "D", Want: "memory apart from B"},
+		{Name: "D twice", Edit: func(a *args) { a.D.List[1] = a.D.List[0] }, Operand: "D.list[1]", Want: "memory apart from D.list[0]"},
+		{Name: "D over B", Edit: func(a *args) { a.D.List[1] = checktest.View(a.B.Data, 5, 3) }, Operand: "D.list[1]", Want: "memory apart from B.data"},
 	})
 	checktest.Operands(t, gemm.TEGeneralGroupedGemmForDiscreteOut, outward(), checktest.Access{
-		"A": opregistry.AccessRead, "A.first_dims": opregistry.AccessRead, "B": opregistry.AccessRead, "B.first_dims": opregistry.AccessRead,
-		"D[0]": opregistry.AccessWrite, "D[1]": opregistry.AccessWrite,
+		"A.data": opregistry.AccessRead, "A.first_dims": opregistry.AccessRead, "B.data": opregistry.AccessRead, "B.first_dims": opregistry.AccessRead,
+		"D.list[0]": opregistry.AccessWrite, "D.list[1]": opregistry.AccessWrite,
 	})
 }

@@ -9,10 +9,10 @@ import (
 // GroupedTensor holds the matrices of one operand of a grouped product: blocks of the rows of one
 // tensor, or the tensors of a list.
 type GroupedTensor struct {
-	Data       *tensor.Tensor   // [rows, cols], the members one after the other
-	FirstDims  *tensor.Tensor   // i32 or i64, the rows of each member; nil when all have the same number
-	NumTensors int              // number of members when FirstDims is nil
-	List       []*tensor.Tensor // the members themselves, instead of the above
+	Data       *tensor.Tensor   `op:"0 data compute ?"`          // [rows, cols], the members one after the other
+	FirstDims  *tensor.Tensor   `op:"1 first_dims read index ?"` // the rows of each member; nil when all have the same number
+	NumTensors int              `op:"2 num_tensors"`             // number of members when FirstDims is nil
+	List       []*tensor.Tensor `op:"3 list compute ?"`          // the members themselves, instead of the above
 }
 
 // Len returns the number of members.
@@ -56,11 +56,14 @@ func (g *GroupedTensor) cols(i int) int {
 
 // GroupedGemmArgs are the arguments of the grouped products with grouped tensors.
 type GroupedGemmArgs struct {
-	A, B, D        GroupedTensor
-	TransA, TransB bool
-	Bias           *tensor.Tensor // [n, cols of D], nil without bias
-	Alpha          *tensor.Tensor // f32, one per member; 1 when left out
-	Beta           *tensor.Tensor // f32, one per member; 0 when left out
+	A      GroupedTensor  `op:"0 A read"`
+	B      GroupedTensor  `op:"4 B read"`
+	D      GroupedTensor  `op:"8 D write|update:beta"`
+	TransA bool           `op:"12 trans_a"`
+	TransB bool           `op:"13 trans_b"`
+	Bias   *tensor.Tensor `op:"14 bias read compute ?"` // [n, cols of D], nil without bias
+	Alpha  *tensor.Tensor `op:"15 alpha read f32 ?"`    // one per member; 1 when left out
+	Beta   *tensor.Tensor `op:"16 beta read f32 ?"`     // one per member; 0 when left out
 }
 
 // TEGeneralGroupedGemmForGroupedTensor multiplies the members of grouped tensors:
@@ -70,8 +73,7 @@ type GroupedGemmArgs struct {
 // with bias_i added to each row of D_i, and op and the sizes as in GenericGemm. A, B and D have the
 // same number of members, each a block of rows of one tensor; members without rows are legal. With
 // beta_i = 0, D_i is not read. A and B have one compute dtype; D and bias may have another; sums
-// are kept in f32 or better and rounded once. D is written, or updated with Beta, and disjoint from
-// all other operands, which are read. Source: TransformerEngine 2.14.
+// are kept in f32 or better and rounded once. Source: TransformerEngine 2.14.
 var TEGeneralGroupedGemmForGroupedTensor = newGroupedGemm("te_general_grouped_gemm_for_grouped_tensor",
 	"matrix products of the members of grouped tensors", false, false)
 
@@ -87,16 +89,9 @@ var TEGeneralGroupedGemmForDiscreteOut = newGroupedGemm("te_general_grouped_gemm
 
 func newGroupedGemm(name, doc string, listA, listD bool) *opregistry.Op[GroupedGemmArgs] {
 	return opregistry.NewOp(name, opregistry.Schema[GroupedGemmArgs]{
-		Doc:      doc,
-		Validate: func(a GroupedGemmArgs) error { return validateGroupedTensors(name, a, listA, listD) },
-		Operands: func(a GroupedGemmArgs) []opregistry.Operand {
-			output := opregistry.AccessWrite
-			if a.Beta != nil {
-				output = opregistry.AccessUpdate
-			}
-			return grouped(grouped(grouped(check.Operands{}, "A", a.A, opregistry.AccessRead), "B", a.B, opregistry.AccessRead), "D", a.D, output).
-				Read("bias", a.Bias).Read("alpha", a.Alpha).Read("beta", a.Beta)
-		},
+		Doc:       doc,
+		Tolerance: opregistry.Arithmetic(2e-5, 1e-5, "as te_general_grouped_gemm"),
+		Check:     func(c *opregistry.Check, a GroupedGemmArgs) { checkGroupedTensors(c, &a, listA, listD) },
 	})
 }
 
@@ -113,37 +108,32 @@ func (a *GroupedGemmArgs) dims(i int) (m, n, k int) {
 	return m, n, k
 }
 
-func validateGroupedTensors(name string, a GroupedGemmArgs, listA, listD bool) error {
-	c := check.Call{Op: name}
-	checkGrouped(&c, "A", "A.first_dims", &a.A, listA)
-	checkGrouped(&c, "B", "B.first_dims", &a.B, false)
-	checkGrouped(&c, "D", "D.first_dims", &a.D, listD)
-	if c.Err != nil {
-		return c.Err
-	}
+func checkGroupedTensors(c *opregistry.Check, a *GroupedGemmArgs, listA, listD bool) {
+	checkGroup(c, groupNames{"A", "A.data", "A.first_dims", "A.list"}, &a.A, listA)
+	checkGroup(c, groupNames{"B", "B.data", "B.first_dims", "B.list"}, &a.B, false)
+	checkGroup(c, groupNames{"D", "D.data", "D.first_dims", "D.list"}, &a.D, listD)
 	n := a.B.Len()
-	members(&c, "A", a.A, n)
-	members(&c, "D", a.D, n)
-	if c.Err == nil && n > 0 {
-		c.SameDType("B", a.B.Data, "A", a.A.first())
+	checkMembers(c, "A", a.A, n)
+	checkMembers(c, "D", a.D, n)
+	if c.OK() && n > 0 {
+		c.SameDType("B.data", a.B.Data, "A", a.A.first())
 	}
-	for i := 0; i < n && c.Err == nil; i++ {
-		member(&c, &a, i)
+	for i := 0; i < n && c.OK(); i++ {
+		checkMember(c, a, i)
 	}
 	if a.Bias != nil && listD {
-		c.Fail("bias", "nil with a list of outputs", "%v", a.Bias)
-	} else if a.Bias != nil && c.Compute("bias", a.Bias) && c.Rank("bias", a.Bias, 2) {
+		c.Absent("bias", a.Bias, "with a list of outputs")
+	} else if a.Bias != nil && c.Rank("bias", a.Bias, 2) {
 		if s := a.Bias.Shape(); s[0] != n || n > 0 && s[1] != a.D.cols(0) {
-			c.Fail("bias", "a row a member, with the columns of D", "%v", a.Bias)
+			c.Fail("bias", "a row per member, with the columns of D", "%v", a.Bias)
 		}
 	}
-	for _, x := range [...]check.Named{{Name: "alpha", Tensor: a.Alpha}, {Name: "beta", Tensor: a.Beta}} {
-		if x.Tensor != nil && c.DType(x.Name, x.Tensor, tensor.F32) && c.Rank(x.Name, x.Tensor, 1) {
-			c.Elements(x.Name, x.Tensor, n, "one a member")
-		}
+	if a.Alpha != nil && c.OK() && c.Rank("alpha", a.Alpha, 1) {
+		c.Elements("alpha", a.Alpha, n, "one per member")
 	}
-	groupedApart(&c, &a)
-	return c.Err
+	if a.Beta != nil && c.OK() && c.Rank("beta", a.Beta, 1) {
+		c.Elements("beta", a.Beta, n, "one per member")
+	}
 }
 
 // first returns the tensor that holds member 0.
@@ -154,62 +144,64 @@ func (g *GroupedTensor) first() *tensor.Tensor {
 	return g.Data
 }
 
-// checkGrouped checks one operand by itself.
-func checkGrouped(c *check.Call, name, dimsName string, g *GroupedTensor, discrete bool) {
+// groupNames are the names of a GroupedTensor and of its operands.
+type groupNames struct{ group, data, dims, list string }
+
+// checkGroup checks one grouped tensor by itself.
+func checkGroup(c *opregistry.Check, name groupNames, g *GroupedTensor, discrete bool) {
 	if discrete {
 		if g.Data != nil || g.FirstDims != nil || g.NumTensors != 0 {
-			c.Fail(name, "a list of tensors", "a grouped tensor")
+			c.Fail(name.group, "a list of tensors", "a grouped tensor")
 		}
-		l := check.List{Name: name, Tensors: g.List}
-		tensors(c, l, len(g.List))
 		for i, t := range g.List {
-			if c.Err == nil && !(t.DType() <= tensor.F16 && len(t.Shape()) == 2 && t.DType() == g.List[0].DType()) {
-				c.Fail(l.At(i), "2 axes and one dtype f32, bf16, f16 or f64 for all", "%v", t)
+			if !c.OK() || len(t.Shape()) == 2 && t.DType() == g.List[0].DType() {
+				continue
 			}
+			c.Fail(name.list+"["+check.Itoa(i)+"]", "2 axes and one dtype for all", "%v", t)
 		}
 		return
 	}
-	if c.Err == nil && g.List != nil {
-		c.Fail(name, "a grouped tensor", "a list of tensors")
+	if g.List != nil {
+		c.Fail(name.group, "a grouped tensor", "a list of tensors")
 	}
-	if !c.Compute(name, g.Data) || !c.Rank(name, g.Data, 2) {
+	if !c.Given(name.data, g.Data) || !c.Rank(name.data, g.Data, 2) {
 		return
 	}
 	rows := g.Data.Shape()[0]
 	if g.FirstDims == nil {
 		if g.NumTensors < 0 || g.NumTensors == 0 && rows > 0 || g.NumTensors > 0 && rows%g.NumTensors != 0 {
-			c.Fail(name, "a number of members that divides its "+check.Itoa(rows)+" rows", "%d", g.NumTensors)
+			c.Fail(name.group, "a number of members that divides its "+check.Itoa(rows)+" rows", "%d", g.NumTensors)
 		}
 		return
 	}
 	if g.NumTensors != 0 {
-		c.Fail(name, "no number of members beside first_dims", "%d", g.NumTensors)
+		c.Fail(name.group, "no number of members beside first_dims", "%d", g.NumTensors)
 	}
-	if !c.Index(dimsName, g.FirstDims) || !c.Rank(dimsName, g.FirstDims, 1) {
+	if !c.Rank(name.dims, g.FirstDims, 1) {
 		return
 	}
 	sum := 0
 	for i := range g.FirstDims.NumElements() {
 		n := check.Integer(g.FirstDims, i)
 		if n < 0 || n > rows-sum {
-			c.Fail(dimsName, "rows that add up to "+check.Itoa(rows), "%v", g.FirstDims.Float64s())
-			return
+			sum = -1
+			break
 		}
 		sum += n
 	}
 	if sum != rows {
-		c.Fail(dimsName, "rows that add up to "+check.Itoa(rows), "%v", g.FirstDims.Float64s())
+		c.Fail(name.dims, "rows that add up to "+check.Itoa(rows), "%v", g.FirstDims.Float64s())
 	}
 }
 
-func members(c *check.Call, name string, g GroupedTensor, n int) {
-	if c.Err == nil && g.Len() != n {
+func checkMembers(c *opregistry.Check, name string, g GroupedTensor, n int) {
+	if c.OK() && g.Len() != n {
 		c.Fail(name, check.Itoa(n)+" members, as B", "%d", g.Len())
 	}
 }
 
-// member checks the sizes of one product.
-func member(c *check.Call, a *GroupedGemmArgs, i int) {
+// checkMember checks the sizes of one product.
+func checkMember(c *opregistry.Check, a *GroupedGemmArgs, i int) {
 	m, n, k := a.dims(i)
 	inner := a.A.rows(i)
 	if a.TransA {
@@ -221,28 +213,4 @@ func member(c *check.Call, a *GroupedGemmArgs, i int) {
 	if rows, cols := a.D.rows(i), a.D.cols(i); rows != m || cols != n {
 		c.Fail("D", "shape ["+check.Itoa(m)+" "+check.Itoa(n)+"] for member "+check.Itoa(i), "[%d %d]", rows, cols)
 	}
-}
-
-func groupedApart(c *check.Call, a *GroupedGemmArgs) {
-	if c.Err != nil {
-		return
-	}
-	reads := [...]check.Named{
-		{Name: "A", Tensor: a.A.Data}, {Name: "A.first_dims", Tensor: a.A.FirstDims}, {Name: "B", Tensor: a.B.Data}, {Name: "B.first_dims", Tensor: a.B.FirstDims},
-		{Name: "D.first_dims", Tensor: a.D.FirstDims}, {Name: "bias", Tensor: a.Bias}, {Name: "alpha", Tensor: a.Alpha}, {Name: "beta", Tensor: a.Beta},
-	}
-	c.Apart([]check.Named{{Name: "D", Tensor: a.D.Data}}, reads[:])
-	for _, t := range a.D.List {
-		c.Apart([]check.Named{{Name: "D", Tensor: t}}, reads[:])
-	}
-	c.ListsApart([]check.List{{Name: "D", Tensors: a.D.List}}, []check.List{{Name: "A", Tensors: a.A.List}})
-	for i, t := range a.A.List {
-		if a.D.Data != nil && c.Err == nil && tensor.Overlap(a.D.Data, t) {
-			c.Fail("D", "memory apart from "+check.List{Name: "A"}.At(i), "a view that overlaps it")
-		}
-	}
-}
-
-func grouped(o check.Operands, name string, g GroupedTensor, a opregistry.Access) check.Operands {
-	return o.Add(name, g.Data, a).Read(name+".first_dims", g.FirstDims).All(check.List{Name: name, Tensors: g.List}, a)
 }

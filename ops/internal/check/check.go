@@ -167,38 +167,6 @@ type List struct {
 
 func (l List) At(i int) string { return l.Name + "[" + Itoa(i) + "]" }
 
-// ListsApart requires each tensor of writes to share no memory with the others and
-// with those of reads. Tensors may be nil.
-func (c *Call) ListsApart(writes, reads []List) {
-	for i, w := range writes {
-		for k, x := range w.Tensors {
-			if x == nil {
-				continue
-			}
-			c.listApart(w, k, List{w.Name, w.Tensors[k+1:]}, k+1)
-			for _, other := range [...][]List{reads, writes[i+1:]} {
-				for _, o := range other {
-					c.listApart(w, k, o, 0)
-				}
-			}
-		}
-	}
-}
-
-// listApart requires tensor k of w to be apart from those of others, which begins at index first of
-// its list.
-func (c *Call) listApart(w List, k int, others List, first int) {
-	if c.Err != nil {
-		return
-	}
-	for i, o := range others.Tensors {
-		if o != nil && tensor.Overlap(w.Tensors[k], o) {
-			c.Fail(w.At(k), "memory apart from "+others.At(first+i), "a view that overlaps it")
-			return
-		}
-	}
-}
-
 // DisjointOrSame requires a written operand to be the same view as another one or apart from it.
 func (c *Call) DisjointOrSame(name string, w *tensor.Tensor, other string, o *tensor.Tensor) {
 	if c.Err == nil && tensor.Overlap(w, o) && !tensor.SameView(w, o) {
