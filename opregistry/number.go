@@ -19,6 +19,7 @@ type number struct {
 	openHi   bool
 	finite   bool
 	interval bool // hi counts
+	optional bool // an OptionalFloat, which holds when it is left out
 }
 
 // number adds the bound of a numeric argument.
@@ -27,6 +28,9 @@ func (c *compiler) number(f reflect.StructField, s spec, offset uintptr, name st
 		return
 	}
 	n := number{name: name, offset: offset, kind: f.Type.Kind()}
+	if f.Type == reflect.TypeFor[OptionalFloat]() {
+		n.kind, n.optional = reflect.Float32, true
+	}
 	switch n.kind {
 	case reflect.Float32, reflect.Float64, reflect.Int, reflect.Int64, reflect.Int32, reflect.Uint64, reflect.Uint8:
 	default:
@@ -54,8 +58,15 @@ func (c *compiler) number(f reflect.StructField, s spec, offset uintptr, name st
 	c.numbers = append(c.numbers, n)
 }
 
+func (n *number) given(args unsafe.Pointer) bool {
+	return !n.optional || (*OptionalFloat)(unsafe.Add(args, n.offset)).set
+}
+
 func (n *number) value(args unsafe.Pointer) float64 {
 	p := unsafe.Add(args, n.offset)
+	if n.optional {
+		return float64((*OptionalFloat)(p).value)
+	}
 	switch n.kind {
 	case reflect.Float32:
 		return float64(*(*float32)(p))

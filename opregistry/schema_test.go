@@ -471,3 +471,14 @@ func TestLayout(t *testing.T) {
 	assert.NotEqual(t, layout, newOp[swapped]().Layout())
 	assert.NotEqual(t, layout, newOp[longer]().Layout())
 }
+
+func TestOptionalFloatsHaveBounds(t *testing.T) {
+	t.Parallel()
+	type args struct {
+		Limit opregistry.OptionalFloat `op:"0 limit >0"`
+	}
+	op := newOp[args]()
+	require.NoError(t, op.Validate(args{}), "left out")
+	require.NoError(t, op.Validate(args{opregistry.Float(1)}))
+	require.EqualError(t, op.Validate(args{opregistry.Float(0)}), `op "op": argument "limit": got 0, want a number > 0`)
+}

@@ -34,7 +34,7 @@ func (p *plan) validate(args unsafe.Pointer) error {
 		}
 	}
 	for i := range p.numbers {
-		if n := &p.numbers[i]; !n.holds(n.value(args)) {
+		if n := &p.numbers[i]; n.given(args) && !n.holds(n.value(args)) {
 			c.Fail(n.name, n.want, "%v", n.value(args))
 			return c.err
 		}

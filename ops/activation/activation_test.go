@@ -71,15 +71,15 @@ func TestDBiasDActivation(t *testing.T) {
 			}
 			checktest.Validation(t, op, good, []checktest.Refusal[args]{
 				{Name: "no fwd_input", Edit: func(a *args) { a.FwdInput = nil }, Operand: "fwd_input", Want: "a tensor"},
-				{Name: "scalars", Edit: func(a *args) { a.Grad, a.FwdInput, a.Output = checktest.F32(), checktest.F32(), checktest.F32() }, Operand: "fwd_input", Want: "at least 1 axes"},
+				{Name: "scalars", Edit: func(a *args) { a.Grad, a.FwdInput, a.Output = checktest.F32(), checktest.F32(), checktest.F32() }, Operand: "fwd_input", Want: "shape [.. cols]"},
 				{Name: "shape of grad", Edit: func(a *args) { a.Grad = checktest.F32(6, 4) }, Operand: "grad", Want: "the shape of fwd_input, [2 3 4]"},
 				{Name: "shape of output", Edit: func(a *args) { a.Output = checktest.F32(6, 4) }, Operand: "output", Want: "the shape of fwd_input, [2 3 4]"},
 				{Name: "no dbias", Edit: func(a *args) { a.DBias = nil }, Operand: "dbias", Want: "a tensor"},
 				{Name: "dtype of dbias", Edit: func(a *args) { a.DBias = checktest.Zeros(tensor.I32, 4) }, Operand: "dbias", Want: "dtype f32, bf16, f16 or f64"},
-				{Name: "length of dbias", Edit: func(a *args) { a.DBias = checktest.F32(3) }, Operand: "dbias", Want: "4 elements (one a column)"},
+				{Name: "length of dbias", Edit: func(a *args) { a.DBias = checktest.F32(3) }, Operand: "dbias", Want: "4 elements (cols)"},
 				{Name: "dbias over grad", Edit: func(a *args) { a.DBias = checktest.Flat(a.Grad, 4) }, Operand: "dbias", Want: "memory apart from grad"},
 				{Name: "dbias over fwd_input", Edit: func(a *args) { a.DBias = checktest.Flat(a.FwdInput, 4) }, Operand: "dbias", Want: "memory apart from fwd_input"},
-				{Name: "dbias over output", Edit: func(a *args) { a.DBias = checktest.Flat(a.Output, 4) }, Operand: "dbias", Want: "memory apart from output"},
+				{Name: "dbias over output", Edit: func(a *args) { a.DBias = checktest.Flat(a.Output, 4) }, Operand: "output", Want: "memory apart from dbias"},
 			})
 			checktest.Accepted(t, op, good, map[string]func(a *args){
 				"into grad": func(a *args) { a.Output = a.Grad },

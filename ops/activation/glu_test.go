@@ -26,9 +26,9 @@ func testGLU(t *testing.T, op *opregistry.Op[activation.ActivationArgs]) {
 		{Name: "scalar input", Edit: func(a *args) { a.Input = checktest.F32() }, Operand: "input", Want: "at least 1 axes"},
 		{Name: "scalar output", Edit: func(a *args) { a.Output = checktest.F32() }, Operand: "output", Want: "at least 1 axes"},
 		{Name: "two dtypes", Edit: func(a *args) { a.Output = checktest.Zeros(tensor.BF16, 2, 3, 4) }, Operand: "output", Want: "the dtype of input, f32"},
-		{Name: "not half", Edit: func(a *args) { a.Output = checktest.F32(2, 3, 8) }, Operand: "output", Want: "the axes of input [2 3 8] with half the last one"},
-		{Name: "axes", Edit: func(a *args) { a.Output = checktest.F32(6, 4) }, Operand: "output", Want: "the axes of input [2 3 8] with half the last one"},
-		{Name: "rows", Edit: func(a *args) { a.Output = checktest.F32(3, 2, 4) }, Operand: "output", Want: "the axes of input [2 3 8] with half the last one"},
+		{Name: "not half", Edit: func(a *args) { a.Output = checktest.F32(2, 3, 8) }, Operand: "output", Want: "shape [2 3 4], as [.. h]"},
+		{Name: "axes", Edit: func(a *args) { a.Output = checktest.F32(6, 4) }, Operand: "output", Want: "shape [2 3 4], as [.. h]"},
+		{Name: "rows", Edit: func(a *args) { a.Output = checktest.F32(3, 2, 4) }, Operand: "output", Want: "shape [2 3 4], as [.. h]"},
 		{Name: "in place", Edit: func(a *args) { a.Output = checktest.View(a.Input, 2, 3, 4) }, Operand: "output", Want: "memory apart from input"},
 	})
 	checktest.Accepted(t, op, good, map[string]func(a *args){
@@ -52,7 +52,7 @@ func testDGLU(t *testing.T, op *opregistry.Op[activation.DActivationArgs]) {
 	checktest.Validation(t, op, good, []checktest.Refusal[args]{
 		{Name: "no grad", Edit: func(a *args) { a.Grad = nil }, Operand: "grad", Want: "a tensor"},
 		{Name: "no fwd_input", Edit: func(a *args) { a.FwdInput = nil }, Operand: "fwd_input", Want: "a tensor"},
-		{Name: "not half", Edit: func(a *args) { a.Grad = checktest.F32(3, 3) }, Operand: "grad", Want: "the axes of fwd_input [3 8] with half the last one"},
+		{Name: "not half", Edit: func(a *args) { a.Grad = checktest.F32(3, 3) }, Operand: "grad", Want: "shape [3 4], as [.. h]"},
 		{Name: "dtype of grad", Edit: func(a *args) { a.Grad = checktest.Zeros(tensor.F16, 3, 4) }, Operand: "grad", Want: "the dtype of fwd_input, f32"},
 		{Name: "no output", Edit: func(a *args) { a.Output = nil }, Operand: "output", Want: "a tensor"},
 		{Name: "dtype of output", Edit: func(a *args) { a.Output = checktest.Zeros(tensor.F16, 3, 8) }, Operand: "output", Want: "the dtype of fwd_input, f32"},
@@ -70,7 +70,7 @@ func TestClampedSwiGLU(t *testing.T) {
 	good := func() args { return args{Input: checktest.F32(3, 8), Output: checktest.F32(3, 4)} }
 	checktest.Validation(t, activation.ClampedSwiGLU, good, []checktest.Refusal[args]{
 		{Name: "no input", Edit: func(a *args) { a.Input = nil }, Operand: "input", Want: "a tensor"},
-		{Name: "not half", Edit: func(a *args) { a.Output = checktest.F32(3, 8) }, Operand: "output", Want: "the axes of input [3 8] with half the last one"},
+		{Name: "not half", Edit: func(a *args) { a.Output = checktest.F32(3, 8) }, Operand: "output", Want: "shape [3 4], as [.. h]"},
 		{Name: "in place", Edit: func(a *args) { a.Output = checktest.View(a.Input, 3, 4) }, Operand: "output", Want: "memory apart from input"},
 		{Name: "limit < 0", Edit: func(a *args) { a.Limit = opregistry.Float(-1) }, Operand: "limit", Want: "a number >= 0"},
 		{Name: "limit NaN", Edit: func(a *args) { a.Limit = opregistry.Float(float32(math.NaN())) }, Operand: "limit", Want: "a number >= 0"},

@@ -31,7 +31,7 @@ func TestSoftmaxForward(t *testing.T) {
 			checktest.Validation(t, op, good, []checktest.Refusal[args]{
 				{Name: "no input", Edit: func(a *args) { a.Input = nil }, Operand: "input", Want: "a tensor"},
 				{Name: "integers", Edit: func(a *args) { a.Input = checktest.Zeros(tensor.I32, shape...) }, Operand: "input", Want: "dtype f32, bf16, f16 or f64"},
-				{Name: "axes", Edit: func(a *args) { a.Input, a.Output = checktest.F32(4, 4), checktest.F32(4, 4) }, Operand: "input", Want: "axes"},
+				{Name: "axes", Edit: func(a *args) { a.Input, a.Output = checktest.F32(4, 4), checktest.F32(4, 4) }, Operand: "input", Want: "shape [b "},
 				{Name: "no output", Edit: func(a *args) { a.Output = nil }, Operand: "output", Want: "a tensor"},
 				{Name: "dtype of output", Edit: func(a *args) { a.Output = checktest.Zeros(tensor.F64, shape...) }, Operand: "output", Want: "the dtype of input, f32"},
 				{Name: "shape of output", Edit: func(a *args) { a.Output = checktest.F32(3, 2) }, Operand: "output", Want: "the shape of input"},
@@ -49,7 +49,7 @@ func TestSoftmaxForward(t *testing.T) {
 	}
 	good := func() args { return args{Input: checktest.F32(6, 4, 4), Output: checktest.F32(6, 4, 4)} }
 	checktest.Validation(t, softmax.ScaledUpperTriangMaskedSoftmaxForward, good, []checktest.Refusal[args]{
-		{Name: "not square", Edit: func(a *args) { a.Input, a.Output = checktest.F32(6, 4, 5), checktest.F32(6, 4, 5) }, Operand: "input", Want: "square matrices"},
+		{Name: "not square", Edit: func(a *args) { a.Input, a.Output = checktest.F32(6, 4, 5), checktest.F32(6, 4, 5) }, Operand: "input", Want: "shape [6 4 4], as [b s s]"},
 	})
 }
 
@@ -66,7 +66,7 @@ func TestSoftmaxBackward(t *testing.T) {
 			}
 			checktest.Validation(t, op, good, []checktest.Refusal[args]{
 				{Name: "no output_grads", Edit: func(a *args) { a.OutputGrads = nil }, Operand: "output_grads", Want: "a tensor"},
-				{Name: "axes", Edit: func(a *args) { a.OutputGrads = checktest.F32(4, 4) }, Operand: "output_grads", Want: "axes"},
+				{Name: "axes", Edit: func(a *args) { a.OutputGrads = checktest.F32(4, 4) }, Operand: "output_grads", Want: "shape [b "},
 				{Name: "no softmax_results", Edit: func(a *args) { a.SoftmaxResults = nil }, Operand: "softmax_results", Want: "a tensor"},
 				{Name: "dtype of softmax_results", Edit: func(a *args) { a.SoftmaxResults = checktest.Zeros(tensor.BF16, shape...) }, Operand: "softmax_results", Want: "the dtype of output_grads, f32"},
 				{Name: "shape of softmax_results", Edit: func(a *args) { a.SoftmaxResults = checktest.F32(3, 2) }, Operand: "softmax_results", Want: "the shape of output_grads"},
@@ -90,12 +90,12 @@ func TestScaledMaskedSoftmaxForward(t *testing.T) {
 	const want = "[2 or 1, 1, 4, 5]"
 	checktest.Validation(t, softmax.ScaledMaskedSoftmaxForward, good, []checktest.Refusal[args]{
 		{Name: "no input", Edit: func(a *args) { a.Input = nil }, Operand: "input", Want: "a tensor"},
-		{Name: "axes of input", Edit: func(a *args) { a.Input = checktest.F32(6, 4, 5) }, Operand: "input", Want: "4 axes"},
+		{Name: "axes of input", Edit: func(a *args) { a.Input = checktest.F32(6, 4, 5) }, Operand: "input", Want: "shape [b h sq sk]"},
 		{Name: "no output", Edit: func(a *args) { a.Output = nil }, Operand: "output", Want: "a tensor"},
 		{Name: "output overlaps input", Edit: func(a *args) { a.Output = checktest.Shifted(&a.Input) }, Operand: "output", Want: "the same view as input"},
 		{Name: "scale infinite", Edit: func(a *args) { a.ScaleFactor = float32(math.Inf(1)) }, Operand: "scale_factor", Want: "a finite number"},
 		{Name: "no mask", Edit: func(a *args) { a.Mask = nil }, Operand: "mask", Want: "a tensor"},
-		{Name: "dtype of mask", Edit: func(a *args) { a.Mask = checktest.Zeros(tensor.I32, 2, 1, 4, 5) }, Operand: "mask", Want: "dtype u8, bool, f32, bf16, f16 or f64"},
+		{Name: "dtype of mask", Edit: func(a *args) { a.Mask = checktest.Zeros(tensor.I32, 2, 1, 4, 5) }, Operand: "mask", Want: "dtype f32, bf16, f16, f64, u8 or bool"},
 		{Name: "axes of mask", Edit: func(a *args) { a.Mask = checktest.Zeros(tensor.U8, 4, 5) }, Operand: "mask", Want: "4 axes"},
 		{Name: "batches of mask", Edit: func(a *args) { a.Mask = checktest.Zeros(tensor.U8, 3, 1, 4, 5) }, Operand: "mask", Want: want},
 		{Name: "heads of mask", Edit: func(a *args) { a.Mask = checktest.Zeros(tensor.U8, 2, 3, 4, 5) }, Operand: "mask", Want: want},
