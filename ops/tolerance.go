@@ -30,10 +30,6 @@ func bounds() []bound {
 	return []bound{
 		arithmetic("fused_attn_fwd", 1e-5, 1e-5, "scores up to 30 carry 30·2⁻²⁴·√d into the exponent"),
 		arithmetic("fused_attn_bwd", 5e-5, 2e-5, "as forward, and dP − rowsum(dO∘O) cancels"),
-		arithmetic("fused_rope_forward", 2e-6, 0, "cosine and sine of f32 angles up to 4096, products of magnitude 1"),
-		arithmetic("fused_rope_backward", 2e-6, 0, "as forward"),
-		arithmetic("fused_qkv_rope_forward", 2e-6, 0, "as fused_rope_forward"),
-		arithmetic("fused_qkv_rope_backward", 2e-6, 0, "as fused_rope_forward"),
 		{op: "quantize", wide: quotient, narrow: tensor.Tolerance{ULP: 1}, reason: "scales are quotients of f32; x·scale in f32 may round to a tie of the narrow format"},
 		{op: "multi_tensor_quantize", wide: quotient, narrow: tensor.Tolerance{ULP: 1}, reason: "scales are quotients of f32; x·scale in f32 may round to a tie of the narrow format"},
 		{op: "split_quantize", wide: quotient, narrow: tensor.Tolerance{ULP: 1}, reason: "scales are quotients of f32; x·scale in f32 may round to a tie of the narrow format"},

@@ -12,16 +12,18 @@ import (
 // FusedQKVRopeArgs are the arguments of FusedQKVRopeForward and FusedQKVRopeBackward. The shapes
 // are those of SBHD; with BSHD the first two axes are exchanged.
 type FusedQKVRopeArgs struct {
-	QKV             *tensor.Tensor      // fused projection, or its gradient: [s, b, g, q+k+v]
-	QFreqs, KFreqs  *tensor.Tensor      // f32 [s_max, .., d2] angles in radians, d2 even and <= k
-	StartPositions  *tensor.Tensor      // i32 [b], nil for 0; ignored with CPSize > 1
-	Q               *tensor.Tensor      // [s, b, g·q/k, k], or its gradient
-	K               *tensor.Tensor      // [s, b, g, k], or its gradient
-	V               *tensor.Tensor      // [s, b, g, v], or its gradient
-	QKVSplitArgList []int               // [q, k, v]; k divides q
-	QKVFormat       attention.QKVFormat // SBHD or BSHD
-	Interleaved     bool
-	CPSize, CPRank  int // context parallelism; size 0 means 1
+	QKV             *tensor.Tensor      `op:"0 qkv read compute"`           // fused projection, or its gradient: [s, b, g, q+k+v]
+	QFreqs          *tensor.Tensor      `op:"1 q_freqs read f32"`           // [s_max, .., d2] angles in radians, d2 even and <= k
+	KFreqs          *tensor.Tensor      `op:"2 k_freqs read f32"`           // as q_freqs
+	StartPositions  *tensor.Tensor      `op:"3 start_positions read i32 ?"` // [b], nil for 0; ignored with CPSize > 1
+	Q               *tensor.Tensor      `op:"4 q write =qkv"`               // [s, b, g·q/k, k], or its gradient
+	K               *tensor.Tensor      `op:"5 k write =qkv"`               // [s, b, g, k], or its gradient
+	V               *tensor.Tensor      `op:"6 v write =qkv"`               // [s, b, g, v], or its gradient
+	QKVSplitArgList []int               `op:"7 qkv_split_arg_list"`         // [q, k, v]; k divides q
+	QKVFormat       attention.QKVFormat `op:"8 qkv_format"`                 // SBHD or BSHD
+	Interleaved     bool                `op:"9 interleaved"`
+	CPSize          int                 `op:"10 cp_size"` // context parallelism; 0 means 1
+	CPRank          int                 `op:"11 cp_rank"`
 }
 
 // FusedQKVRopeForward splits a fused projection and rotates the heads of queries and keys as
@@ -33,27 +35,12 @@ type FusedQKVRopeArgs struct {
 //
 // for qkv_split_arg_list = [q, k, v]. The position is the index in the sequence plus
 // start_positions[b]; with CPSize > 1 it is that of the two chunks of FusedRopeForward, and
-// start_positions is ignored. qkv, both tables of angles and start_positions are read; q, k and v
-// are written; all are disjoint. qkv, q, k and v have one compute dtype and any strides; cos, sin
+// start_positions is ignored. qkv, q, k and v have one compute dtype and any strides; cos, sin
 // and arithmetic are in f32 or better. Source: TransformerEngine 2.14, fused_qkv_rope.
 var FusedQKVRopeForward = opregistry.NewOp("fused_qkv_rope_forward", opregistry.Schema[FusedQKVRopeArgs]{
-	Doc: "parts of a fused projection, queries and keys with rotary position embedding",
-	Validate: func(a FusedQKVRopeArgs) error {
-		c := check.Call{Op: "fused_qkv_rope_forward"}
-		qkvRope(&c, a, "qkv_input", "q_out", "k_out", "v_out")
-		c.DisjointFrom("q_out", a.Q, check.Named{Name: "k_out", Tensor: a.K}, check.Named{Name: "v_out", Tensor: a.V})
-		c.Disjoint("k_out", a.K, "v_out", a.V)
-		for _, o := range [...]check.Named{{Name: "q_out", Tensor: a.Q}, {Name: "k_out", Tensor: a.K}, {Name: "v_out", Tensor: a.V}} {
-			c.DisjointFrom(o.Name, o.Tensor, check.Named{Name: "qkv_input", Tensor: a.QKV}, check.Named{Name: "q_freqs", Tensor: a.QFreqs}, check.Named{Name: "k_freqs", Tensor: a.KFreqs},
-				check.Named{Name: "start_positions", Tensor: a.StartPositions})
-		}
-		return c.Err
-	},
-	Lead: func(a FusedQKVRopeArgs) *tensor.Tensor { return a.QKV },
-	Operands: func(a FusedQKVRopeArgs) []opregistry.Operand {
-		return check.Operands{}.Read("qkv_input", a.QKV).Read("q_freqs", a.QFreqs).Read("k_freqs", a.KFreqs).
-			Read("start_positions", a.StartPositions).Write("q_out", a.Q).Write("k_out", a.K).Write("v_out", a.V)
-	},
+	Doc:       "parts of a fused projection, queries and keys with rotary position embedding",
+	Tolerance: opregistry.Arithmetic(2e-6, 0, "as fused_rope_forward"),
+	Check:     checkQKVRope,
 })
 
 // FusedQKVRopeBackward is the gradient of FusedQKVRopeForward: the gradients of q and k are rotated
@@ -61,22 +48,14 @@ var FusedQKVRopeForward = opregistry.NewOp("fused_qkv_rope_forward", opregistry.
 // q, k and v. Its operands are those of FusedQKVRopeForward, except that Q, K and V are gradients
 // that are read, and QKV is the gradient that is written.
 var FusedQKVRopeBackward = opregistry.NewOp("fused_qkv_rope_backward", opregistry.Schema[FusedQKVRopeArgs]{
-	Doc: "gradient of fused_qkv_rope_forward",
-	Validate: func(a FusedQKVRopeArgs) error {
-		c := check.Call{Op: "fused_qkv_rope_backward"}
-		qkvRope(&c, a, "qkv_grad", "q_grad_out", "k_grad_out", "v_grad_out")
-		c.DisjointFrom("qkv_grad", a.QKV, check.Named{Name: "q_grad_out", Tensor: a.Q}, check.Named{Name: "k_grad_out", Tensor: a.K}, check.Named{Name: "v_grad_out", Tensor: a.V},
-			check.Named{Name: "q_freqs", Tensor: a.QFreqs}, check.Named{Name: "k_freqs", Tensor: a.KFreqs}, check.Named{Name: "start_positions", Tensor: a.StartPositions})
-		return c.Err
-	},
-	Lead: func(a FusedQKVRopeArgs) *tensor.Tensor { return a.QKV },
-	Operands: func(a FusedQKVRopeArgs) []opregistry.Operand {
-		return check.Operands{}.Read("q_grad_out", a.Q).Read("k_grad_out", a.K).Read("v_grad_out", a.V).
-			Read("q_freqs", a.QFreqs).Read("k_freqs", a.KFreqs).Read("start_positions", a.StartPositions).Write("qkv_grad", a.QKV)
-	},
+	Doc:       "gradient of fused_qkv_rope_forward",
+	Tolerance: opregistry.Arithmetic(2e-6, 0, "as fused_rope_forward"),
+	Where:     "qkv write; q read; k read; v read",
+	Check:     checkQKVRope,
 })
 
-func qkvRope(c *check.Call, a FusedQKVRopeArgs, qkv, q, k, v string) {
+func checkQKVRope(c *opregistry.Check, a FusedQKVRopeArgs) {
+	const qkv = "qkv"
 	var nq, nk, nv int
 	if len(a.QKVSplitArgList) == 3 {
 		nq, nk, nv = a.QKVSplitArgList[0], a.QKVSplitArgList[1], a.QKVSplitArgList[2]
@@ -87,18 +66,16 @@ func qkvRope(c *check.Call, a FusedQKVRopeArgs, qkv, q, k, v string) {
 	if a.QKVFormat != attention.SBHD && a.QKVFormat != attention.BSHD {
 		c.Fail("qkv_format", "sbhd or bshd", "%v", a.QKVFormat)
 	}
-	if !c.Compute(qkv, a.QKV) || !c.Rank(qkv, a.QKV, 4) ||
-		!c.DType("q_freqs", a.QFreqs, tensor.F32) || !c.MinRank("q_freqs", a.QFreqs, 2) ||
-		!c.DType("k_freqs", a.KFreqs, tensor.F32) || !c.MinRank("k_freqs", a.KFreqs, 2) {
+	if !c.Rank(qkv, a.QKV, 4) || !c.MinRank("q_freqs", a.QFreqs, 2) || !c.MinRank("k_freqs", a.KFreqs, 2) {
 		return
 	}
 	s := a.QKV.Shape()
 	if s[3] != nq+nk+nv {
 		c.Fail(qkv, fmt.Sprintf("a last axis of %d = %d + %d + %d", nq+nk+nv, nq, nk, nv), "%v", a.QKV)
 	}
-	part(c, q, a.Q, qkv, a.QKV, s[2]*(nq/nk), nk)
-	part(c, k, a.K, qkv, a.QKV, s[2], nk)
-	part(c, v, a.V, qkv, a.QKV, s[2], nv)
+	part(c, "q", a.Q, a.QKV, s[2]*(nq/nk), nk)
+	part(c, "k", a.K, a.QKV, s[2], nk)
+	part(c, "v", a.V, a.QKV, s[2], nv)
 	seq, batch := s[0], s[1]
 	if a.QKVFormat == attention.BSHD {
 		seq, batch = s[1], s[0]
@@ -107,7 +84,7 @@ func qkvRope(c *check.Call, a FusedQKVRopeArgs, qkv, q, k, v string) {
 	angles(c, "k_freqs", a.KFreqs, nk)
 	contextParallel(c, a.CPSize, a.CPRank, qkv, a.QKV, seq)
 	startPositions(c, a.StartPositions, batch)
-	if c.Err != nil || seq == 0 || batch == 0 {
+	if !c.OK() || seq == 0 || batch == 0 {
 		return
 	}
 	last := seq * max(a.CPSize, 1)
@@ -119,13 +96,9 @@ func qkvRope(c *check.Call, a FusedQKVRopeArgs, qkv, q, k, v string) {
 }
 
 // part checks the heads that are one part of a fused projection.
-func part(c *check.Call, name string, t *tensor.Tensor, qkvName string, qkv *tensor.Tensor, heads, d int) {
-	if !c.Compute(name, t) {
-		return
-	}
-	c.SameDType(name, t, qkvName, qkv)
+func part(c *opregistry.Check, name string, t, qkv *tensor.Tensor, heads, d int) {
 	s, w := t.Shape(), qkv.Shape()
-	if c.Err == nil && (len(s) != 4 || s[0] != w[0] || s[1] != w[1] || s[2] != heads || s[3] != d) {
+	if c.OK() && (len(s) != 4 || s[0] != w[0] || s[1] != w[1] || s[2] != heads || s[3] != d) {
 		c.Fail(name, tensor.Shape{w[0], w[1], heads, d}.String(), "%v", t)
 	}
 }

@@ -25,8 +25,8 @@ func TestFusedQKVRope(t *testing.T) {
 		op           *opregistry.Op[qkvArgs]
 		qkv, q, k, v string
 	}{
-		{rope.FusedQKVRopeForward, "qkv_input", "q_out", "k_out", "v_out"},
-		{rope.FusedQKVRopeBackward, "qkv_grad", "q_grad_out", "k_grad_out", "v_grad_out"},
+		{rope.FusedQKVRopeForward, "qkv", "q", "k", "v"},
+		{rope.FusedQKVRopeBackward, "qkv", "q", "k", "v"},
 	} {
 		t.Run(tt.op.Name(), func(t *testing.T) {
 			checktest.Validation(t, tt.op, goodQKV, []checktest.Refusal[qkvArgs]{
@@ -58,7 +58,7 @@ func TestFusedQKVRope(t *testing.T) {
 				{Name: "axes of k", Edit: func(a *qkvArgs) { a.K = checktest.F32(12, 2, 4) }, Operand: tt.k, Want: "[4 3 2 4]"},
 				{Name: "no v", Edit: func(a *qkvArgs) { a.V = nil }, Operand: tt.v, Want: "a tensor"},
 				{Name: "format of v", Edit: func(a *qkvArgs) { a.V = checktest.F32(3, 4, 2, 4) }, Operand: tt.v, Want: "[4 3 2 4]"},
-				{Name: "length of start_positions", Edit: func(a *qkvArgs) { a.StartPositions = checktest.I32(0, 1) }, Operand: "start_positions", Want: "3 elements (one a sequence)"},
+				{Name: "length of start_positions", Edit: func(a *qkvArgs) { a.StartPositions = checktest.I32(0, 1) }, Operand: "start_positions", Want: "3 elements (one per sequence)"},
 				{Name: "dtype of start_positions", Edit: func(a *qkvArgs) { a.StartPositions = checktest.I64(0, 1, 2) }, Operand: "start_positions", Want: "dtype i32"},
 				{Name: "negative start", Edit: func(a *qkvArgs) { a.StartPositions = checktest.I32(0, -1, 2) }, Operand: "start_positions", Want: "positions >= 0"},
 				{Name: "cp_rank", Edit: func(a *qkvArgs) { a.CPSize, a.CPRank = 2, 2 }, Operand: "cp_rank", Want: "0 <= cp_rank < cp_size"},
@@ -92,25 +92,25 @@ func TestFusedQKVRope(t *testing.T) {
 
 func TestFusedQKVRopeOverlaps(t *testing.T) {
 	checktest.Validation(t, rope.FusedQKVRopeForward, goodQKV, []checktest.Refusal[qkvArgs]{
-		{Name: "q over k", Edit: func(a *qkvArgs) { a.K = checktest.View(a.Q, 4, 3, 2, 4) }, Operand: "q_out", Want: "memory apart from k_out"},
-		{Name: "q over v", Edit: func(a *qkvArgs) { a.V = checktest.View(a.Q, 4, 3, 2, 4) }, Operand: "q_out", Want: "memory apart from v_out"},
-		{Name: "k is v", Edit: func(a *qkvArgs) { a.K = a.V }, Operand: "k_out", Want: "memory apart from v_out"},
-		{Name: "v over qkv", Edit: func(a *qkvArgs) { a.V = checktest.View(a.QKV, 4, 3, 2, 4) }, Operand: "v_out", Want: "memory apart from qkv_input"},
-		{Name: "q over q_freqs", Edit: func(a *qkvArgs) { a.QFreqs = checktest.View(a.Q, 10, 4) }, Operand: "q_out", Want: "memory apart from q_freqs"},
-		{Name: "k over k_freqs", Edit: func(a *qkvArgs) { a.KFreqs = checktest.View(a.K, 10, 4) }, Operand: "k_out", Want: "memory apart from k_freqs"},
+		{Name: "q over k", Edit: func(a *qkvArgs) { a.K = checktest.View(a.Q, 4, 3, 2, 4) }, Operand: "k", Want: "memory apart from q"},
+		{Name: "q over v", Edit: func(a *qkvArgs) { a.V = checktest.View(a.Q, 4, 3, 2, 4) }, Operand: "v", Want: "memory apart from q"},
+		{Name: "k is v", Edit: func(a *qkvArgs) { a.K = a.V }, Operand: "v", Want: "memory apart from k"},
+		{Name: "v over qkv", Edit: func(a *qkvArgs) { a.V = checktest.View(a.QKV, 4, 3, 2, 4) }, Operand: "v", Want: "memory apart from qkv"},
+		{Name: "q over q_freqs", Edit: func(a *qkvArgs) { a.QFreqs = checktest.View(a.Q, 10, 4) }, Operand: "q", Want: "memory apart from q_freqs"},
+		{Name: "k over k_freqs", Edit: func(a *qkvArgs) { a.KFreqs = checktest.View(a.K, 10, 4) }, Operand: "k", Want: "memory apart from k_freqs"},
 	})
 	checktest.Validation(t, rope.FusedQKVRopeBackward, goodQKV, []checktest.Refusal[qkvArgs]{
-		{Name: "qkv over q", Edit: func(a *qkvArgs) { a.Q = checktest.View(a.QKV, 4, 3, 6, 4) }, Operand: "qkv_grad", Want: "memory apart from q_grad_out"},
-		{Name: "qkv over k", Edit: func(a *qkvArgs) { a.K = checktest.View(a.QKV, 4, 3, 2, 4) }, Operand: "qkv_grad", Want: "memory apart from k_grad_out"},
-		{Name: "qkv over v", Edit: func(a *qkvArgs) { a.V = checktest.View(a.QKV, 4, 3, 2, 4) }, Operand: "qkv_grad", Want: "memory apart from v_grad_out"},
-		{Name: "qkv over k_freqs", Edit: func(a *qkvArgs) { a.KFreqs = checktest.View(a.QKV, 10, 4) }, Operand: "qkv_grad", Want: "memory apart from k_freqs"},
+		{Name: "qkv over q", Edit: func(a *qkvArgs) { a.Q = checktest.View(a.QKV, 4, 3, 6, 4) }, Operand: "qkv", Want: "memory apart from q"},
+		{Name: "qkv over k", Edit: func(a *qkvArgs) { a.K = checktest.View(a.QKV, 4, 3, 2, 4) }, Operand: "qkv", Want: "memory apart from k"},
+		{Name: "qkv over v", Edit: func(a *qkvArgs) { a.V = checktest.View(a.QKV, 4, 3, 2, 4) }, Operand: "qkv", Want: "memory apart from v"},
+		{Name: "qkv over k_freqs", Edit: func(a *qkvArgs) { a.KFreqs = checktest.View(a.QKV, 10, 4) }, Operand: "qkv", Want: "memory apart from k_freqs"},
 	})
 	checktest.Operands(t, rope.FusedQKVRopeForward, goodQKV(), checktest.Access{
-		"qkv_input": opregistry.AccessRead, "q_freqs": opregistry.AccessRead, "k_freqs": opregistry.AccessRead, "start_positions": opregistry.AccessRead,
-		"q_out": opregistry.AccessWrite, "k_out": opregistry.AccessWrite, "v_out": opregistry.AccessWrite,
+		"qkv": opregistry.AccessRead, "q_freqs": opregistry.AccessRead, "k_freqs": opregistry.AccessRead, "start_positions": opregistry.AccessRead,
+		"q": opregistry.AccessWrite, "k": opregistry.AccessWrite, "v": opregistry.AccessWrite,
 	})
 	checktest.Operands(t, rope.FusedQKVRopeBackward, goodQKV(), checktest.Access{
-		"q_grad_out": opregistry.AccessRead, "k_grad_out": opregistry.AccessRead, "v_grad_out": opregistry.AccessRead,
-		"q_freqs": opregistry.AccessRead, "k_freqs": opregistry.AccessRead, "start_positions": opregistry.AccessRead, "qkv_grad": opregistry.AccessWrite,
+		"q": opregistry.AccessRead, "k": opregistry.AccessRead, "v": opregistry.AccessRead,
+		"q_freqs": opregistry.AccessRead, "k_freqs": opregistry.AccessRead, "start_positions": opregistry.AccessRead, "qkv": opregistry.AccessWrite,
 	})
 }

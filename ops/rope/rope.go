@@ -9,14 +9,15 @@ import (
 
 // FusedRopeArgs are the arguments of FusedRopeForward and FusedRopeBackward.
 type FusedRopeArgs struct {
-	Input          *tensor.Tensor // x, or the gradient of y: [s b h d], [b s h d] or [t h d]
-	Freqs          *tensor.Tensor // f32 [s_max, .., d2] angles in radians, d2 even and <= d
-	StartPositions *tensor.Tensor // i32 [b], nil for 0
-	Output         *tensor.Tensor // y, or the gradient of x: shape of the input
-	QKVFormat      attention.QKVFormat
-	Interleaved    bool
-	CuSeqlens      *tensor.Tensor // i32 [b+1], for THD only
-	CPSize, CPRank int            // context parallelism; size 0 means 1
+	Input          *tensor.Tensor      `op:"0 input read compute [..]"`            // x, or the gradient of y: [s b h d], [b s h d] or [t h d]
+	Freqs          *tensor.Tensor      `op:"1 freqs read f32"`                     // [s_max, .., d2] angles in radians, d2 even and <= d
+	StartPositions *tensor.Tensor      `op:"2 start_positions read i32 ?"`         // [b], nil for 0
+	Output         *tensor.Tensor      `op:"3 output write =input [..] may=input"` // y, or the gradient of x
+	QKVFormat      attention.QKVFormat `op:"4 qkv_format"`
+	Interleaved    bool                `op:"5 interleaved"`
+	CuSeqlens      *tensor.Tensor      `op:"6 cu_seqlens read i32 ?"` // [b+1], for THD only
+	CPSize         int                 `op:"7 cp_size"`               // context parallelism; 0 means 1
+	CPRank         int                 `op:"8 cp_rank"`
 }
 
 // FusedRopeForward rotates pairs of the first d2 elements of each head by the angles of their
@@ -31,10 +32,10 @@ type FusedRopeArgs struct {
 // is chunk 2·CPSize−1−CPRank; cu_seqlens counts the tokens of the whole sequences, of which x holds
 // 1/CPSize each, so that it is the same on every rank.
 //
-// x and freqs are read, y is written; y may be x. x and y have one compute dtype and any strides;
-// cos, sin and arithmetic are in f32. Source: Su et al. 2021, arXiv:2104.09864; TransformerEngine
+// x and y have one compute dtype and any strides; cos, sin and arithmetic are in f32. Source: Su et al. 2021, arXiv:2104.09864; TransformerEngine
 // 2.14, fused_rope.
-var FusedRopeForward = newRope("fused_rope_forward", "input", "rotary position embedding")
+var FusedRopeForward = newRope("fused_rope_forward", "rotary position embedding",
+	opregistry.Arithmetic(2e-6, 0, "cosine and sine of f32 angles up to 4096, products of magnitude 1"))
 
 // FusedRopeBackward is the gradient of FusedRopeForward: the transposed rotation,
 //
@@ -42,42 +43,30 @@ var FusedRopeForward = newRope("fused_rope_forward", "input", "rotary position e
 //
 // which takes the sine at the partner's index. Its operands are those of FusedRopeForward, except
 // that Input is the gradient of y and Output that of x.
-var FusedRopeBackward = newRope("fused_rope_backward", "output_grads", "gradient of fused_rope_forward")
+var FusedRopeBackward = newRope("fused_rope_backward", "gradient of fused_rope_forward",
+	opregistry.Arithmetic(2e-6, 0, "as forward"))
 
-func newRope(name, input, doc string) *opregistry.Op[FusedRopeArgs] {
-	return opregistry.NewOp(name, opregistry.Schema[FusedRopeArgs]{
-		Doc:      doc,
-		Validate: func(a FusedRopeArgs) error { return validateRope(name, input, a) },
-		Lead:     func(a FusedRopeArgs) *tensor.Tensor { return a.Input },
-		Operands: func(a FusedRopeArgs) []opregistry.Operand {
-			return check.Operands{}.Read(input, a.Input).Read("freqs", a.Freqs).Read("start_positions", a.StartPositions).
-				Read("cu_seqlens", a.CuSeqlens).Write("output", a.Output)
-		},
-	})
+func newRope(name, doc string, tolerance opregistry.Tolerance) *opregistry.Op[FusedRopeArgs] {
+	return opregistry.NewOp(name, opregistry.Schema[FusedRopeArgs]{Doc: doc, Tolerance: tolerance, Check: checkRope})
 }
 
-func validateRope(name, input string, a FusedRopeArgs) error {
-	c := check.Call{Op: name}
-	if !c.Compute(input, a.Input) || !c.DType("freqs", a.Freqs, tensor.F32) || !c.MinRank("freqs", a.Freqs, 2) || !c.Compute("output", a.Output) {
-		return c.Err
+func checkRope(c *opregistry.Check, a FusedRopeArgs) {
+	if !c.MinRank("freqs", a.Freqs, 2) {
+		return
 	}
-	c.SameDType("output", a.Output, input, a.Input)
-	c.SameShape("output", a.Output, input, a.Input)
-	c.DisjointOrSame("output", a.Output, input, a.Input)
-	c.DisjointFrom("output", a.Output, check.Named{Name: "freqs", Tensor: a.Freqs}, check.Named{Name: "start_positions", Tensor: a.StartPositions}, check.Named{Name: "cu_seqlens", Tensor: a.CuSeqlens})
 	shape, seq, batch := a.Input.Shape(), 0, 0
 	switch a.QKVFormat {
 	case attention.SBHD:
-		if c.Rank(input, a.Input, 4) {
+		if c.Rank("input", a.Input, 4) {
 			seq, batch = shape[0], shape[1]
 		}
 	case attention.BSHD:
-		if c.Rank(input, a.Input, 4) {
+		if c.Rank("input", a.Input, 4) {
 			batch, seq = shape[0], shape[1]
 		}
 	case attention.THD:
-		if c.Rank(input, a.Input, 3) && c.DType("cu_seqlens", a.CuSeqlens, tensor.I32) && c.Rank("cu_seqlens", a.CuSeqlens, 1) {
-			cuSeqlens(&c, "cu_seqlens", a.CuSeqlens, shape[0], max(a.CPSize, 1))
+		if c.Rank("input", a.Input, 3) && c.Given("cu_seqlens", a.CuSeqlens) && c.Rank("cu_seqlens", a.CuSeqlens, 1) {
+			cuSeqlens(c, "cu_seqlens", a.CuSeqlens, shape[0], max(a.CPSize, 1))
 			batch = a.CuSeqlens.NumElements() - 1
 		}
 	default:
@@ -86,14 +75,14 @@ func validateRope(name, input string, a FusedRopeArgs) error {
 	if a.QKVFormat != attention.THD && a.CuSeqlens != nil {
 		c.Fail("cu_seqlens", "nil unless qkv_format is thd", "%v", a.CuSeqlens)
 	}
-	if c.Err != nil {
-		return c.Err
+	if !c.OK() {
+		return
 	}
-	angles(&c, "freqs", a.Freqs, shape.Cols())
-	contextParallel(&c, a.CPSize, a.CPRank, input, a.Input, seq)
-	startPositions(&c, a.StartPositions, batch)
+	angles(c, "freqs", a.Freqs, shape.Cols())
+	contextParallel(c, a.CPSize, a.CPRank, "input", a.Input, seq)
+	startPositions(c, a.StartPositions, batch)
 	last, cp := 0, max(a.CPSize, 1)
-	for b := 0; c.Err == nil && b < batch; b++ {
+	for b := 0; c.OK() && b < batch; b++ {
 		length, start := seq*cp, 0
 		if a.QKVFormat == attention.THD {
 			length = check.Element(a.CuSeqlens, b+1) - check.Element(a.CuSeqlens, b)
@@ -105,44 +94,43 @@ func validateRope(name, input string, a FusedRopeArgs) error {
 			last = max(last, start+length)
 		}
 	}
-	positions(&c, "freqs", a.Freqs, last)
-	return c.Err
+	positions(c, "freqs", a.Freqs, last)
 }
 
 // angles checks the length of the rows of a table of angles for heads of d elements.
-func angles(c *check.Call, name string, freqs *tensor.Tensor, d int) {
-	if d2 := freqs.Shape().Cols(); c.Err == nil && (d2%2 != 0 || d2 > d) {
+func angles(c *opregistry.Check, name string, freqs *tensor.Tensor, d int) {
+	if d2 := freqs.Shape().Cols(); c.OK() && (d2%2 != 0 || d2 > d) {
 		c.Fail(name, "an even last axis of at most "+check.Itoa(d), "%v", freqs)
 	}
 }
 
 // positions checks that a table of angles has rows for n positions.
-func positions(c *check.Call, name string, freqs *tensor.Tensor, n int) {
-	if c.Err == nil && freqs.NumElements()/max(freqs.Shape().Cols(), 1) < n {
+func positions(c *opregistry.Check, name string, freqs *tensor.Tensor, n int) {
+	if c.OK() && freqs.NumElements()/max(freqs.Shape().Cols(), 1) < n {
 		c.Fail(name, "at least "+check.Itoa(n)+" positions", "%v", freqs)
 	}
 }
 
 // contextParallel checks size and rank, and that a sequence of seq local positions
 // can be cut in two.
-func contextParallel(c *check.Call, size, rank int, name string, t *tensor.Tensor, seq int) {
+func contextParallel(c *opregistry.Check, size, rank int, name string, t *tensor.Tensor, seq int) {
 	ranks := max(size, 1)
-	if c.Err == nil && (size < 0 || rank < 0 || rank >= ranks) {
+	if c.OK() && (size < 0 || rank < 0 || rank >= ranks) {
 		c.Fail("cp_rank", "0 <= cp_rank < cp_size", "cp_rank %d of cp_size %d", rank, size)
 	}
-	if c.Err == nil && ranks > 1 && seq%2 != 0 {
+	if c.OK() && ranks > 1 && seq%2 != 0 {
 		c.Fail(name, "an even sequence length with cp_size > 1", "%v", t)
 	}
 }
 
 // startPositions checks the first positions of the sequences, nil for 0.
-func startPositions(c *check.Call, t *tensor.Tensor, batch int) {
+func startPositions(c *opregistry.Check, t *tensor.Tensor, batch int) {
 	const name = "start_positions"
-	if t == nil || !c.DType(name, t, tensor.I32) || !c.Rank(name, t, 1) {
+	if t == nil || !c.Rank(name, t, 1) {
 		return
 	}
-	c.Elements(name, t, batch, "one a sequence")
-	for b := 0; c.Err == nil && b < batch; b++ {
+	c.Elements(name, t, batch, "one per sequence")
+	for b := 0; c.OK() && b < batch; b++ {
 		if start := check.Element(t, b); start < 0 {
 			c.Fail(name, "positions >= 0", "%d", start)
 		}
@@ -152,8 +140,8 @@ func startPositions(c *check.Call, t *tensor.Tensor, batch int) {
 // cuSeqlens checks cumulative lengths of sequences, of whose tokens this rank holds a part: they
 // must begin with 0, never fall and end with the tokens of all ranks. With several ranks every
 // length must be divisible into two chunks per rank.
-func cuSeqlens(c *check.Call, name string, t *tensor.Tensor, tokens, ranks int) {
-	if c.Err != nil {
+func cuSeqlens(c *opregistry.Check, name string, t *tensor.Tensor, tokens, ranks int) {
+	if !c.OK() {
 		return
 	}
 	n := t.NumElements()

@@ -456,8 +456,8 @@
 
 /* fused_qkv_rope_forward: parts of a fused projection, queries and keys with rotary position embedding */
 #define PRIMUS_FUSED_QKV_ROPE_FORWARD_QKV 0u /* tensor */
-#define PRIMUS_FUSED_QKV_ROPE_FORWARD_QFREQS 1u /* tensor */
-#define PRIMUS_FUSED_QKV_ROPE_FORWARD_KFREQS 2u /* tensor */
+#define PRIMUS_FUSED_QKV_ROPE_FORWARD_Q_FREQS 1u /* tensor */
+#define PRIMUS_FUSED_QKV_ROPE_FORWARD_K_FREQS 2u /* tensor */
 #define PRIMUS_FUSED_QKV_ROPE_FORWARD_START_POSITIONS 3u /* tensor */
 #define PRIMUS_FUSED_QKV_ROPE_FORWARD_Q 4u /* tensor */
 #define PRIMUS_FUSED_QKV_ROPE_FORWARD_K 5u /* tensor */
@@ -468,12 +468,12 @@
 #define PRIMUS_FUSED_QKV_ROPE_FORWARD_CP_SIZE 10u /* int */
 #define PRIMUS_FUSED_QKV_ROPE_FORWARD_CP_RANK 11u /* int */
 #define PRIMUS_FUSED_QKV_ROPE_FORWARD_N_ARGS 12u
-#define PRIMUS_FUSED_QKV_ROPE_FORWARD_LAYOUT UINT64_C(0x884017c657fceee1)
+#define PRIMUS_FUSED_QKV_ROPE_FORWARD_LAYOUT UINT64_C(0xe4e897c7b50e96e3)
 
 /* fused_qkv_rope_backward: gradient of fused_qkv_rope_forward */
 #define PRIMUS_FUSED_QKV_ROPE_BACKWARD_QKV 0u /* tensor */
-#define PRIMUS_FUSED_QKV_ROPE_BACKWARD_QFREQS 1u /* tensor */
-#define PRIMUS_FUSED_QKV_ROPE_BACKWARD_KFREQS 2u /* tensor */
+#define PRIMUS_FUSED_QKV_ROPE_BACKWARD_Q_FREQS 1u /* tensor */
+#define PRIMUS_FUSED_QKV_ROPE_BACKWARD_K_FREQS 2u /* tensor */
 #define PRIMUS_FUSED_QKV_ROPE_BACKWARD_START_POSITIONS 3u /* tensor */
 #define PRIMUS_FUSED_QKV_ROPE_BACKWARD_Q 4u /* tensor */
 #define PRIMUS_FUSED_QKV_ROPE_BACKWARD_K 5u /* tensor */
@@ -484,7 +484,7 @@
 #define PRIMUS_FUSED_QKV_ROPE_BACKWARD_CP_SIZE 10u /* int */
 #define PRIMUS_FUSED_QKV_ROPE_BACKWARD_CP_RANK 11u /* int */
 #define PRIMUS_FUSED_QKV_ROPE_BACKWARD_N_ARGS 12u
-#define PRIMUS_FUSED_QKV_ROPE_BACKWARD_LAYOUT UINT64_C(0x10e7d17a06df0493)
+#define PRIMUS_FUSED_QKV_ROPE_BACKWARD_LAYOUT UINT64_C(0xbd7aa1caa2f1ea0d)
 
 /* fused_attn_fwd: scaled dot-product attention with grouped keys and values */
 #define PRIMUS_FUSED_ATTN_FWD_Q 0u /* tensor */

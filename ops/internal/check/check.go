@@ -2,7 +2,6 @@ package check
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
@@ -110,12 +109,6 @@ func (c *Call) Positive(name string, v float32) {
 	}
 }
 
-func (c *Call) Finite(name string, v float32) {
-	if c.Err == nil && (math.IsNaN(float64(v)) || math.IsInf(float64(v), 0)) {
-		c.Fail(name, "a finite number", "%v", v)
-	}
-}
-
 // Contiguous requires elements in row-major order without gaps.
 func (c *Call) Contiguous(name string, t *tensor.Tensor) {
 	if c.Err == nil && !t.IsContiguous() {
@@ -134,13 +127,6 @@ func (c *Call) Disjoint(name string, w *tensor.Tensor, other string, o *tensor.T
 type Named struct {
 	Name   string
 	Tensor *tensor.Tensor
-}
-
-// DisjointFrom requires a written operand to share no memory with any of the others.
-func (c *Call) DisjointFrom(name string, w *tensor.Tensor, others ...Named) {
-	for _, o := range others {
-		c.Disjoint(name, w, o.Name, o.Tensor)
-	}
 }
 
 // Apart requires each of writes to share no memory with the others and with reads.
