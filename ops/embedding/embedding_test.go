@@ -21,7 +21,7 @@ func TestEmbeddingFwd(t *testing.T) {
 		{Name: "no output", Edit: func(a *args) { a.Output = nil }, Operand: "output", Want: "a tensor"},
 		{Name: "scalar output", Edit: func(a *args) { a.Output = checktest.F32() }, Operand: "output", Want: "shape [.. 3], as [.. h]"},
 		{Name: "no indices", Edit: func(a *args) { a.Indices = nil }, Operand: "indices", Want: "a tensor"},
-		{Name: "dtype of indices", Edit: func(a *args) { a.Indices = checktest.F32(6) }, Operand: "indices", Want: "dtype i64 or i32"},
+		{Name: "dtype of indices", Edit: func(a *args) { a.Indices = checktest.F32(6) }, Operand: "indices", Want: "dtype i32 or i64"},
 		{Name: "dtype of output", Edit: func(a *args) { a.Output = checktest.Zeros(tensor.BF16, 2, 3, 3) }, Operand: "output", Want: "the dtype of weight, f32"},
 		{Name: "length of rows", Edit: func(a *args) { a.Output = checktest.F32(6, 4) }, Operand: "output", Want: "shape [.. 3], as [.. h]"},
 		{Name: "number of indices", Edit: func(a *args) { a.Indices = checktest.I64(0, 1) }, Operand: "indices", Want: "6 elements (rows)"},

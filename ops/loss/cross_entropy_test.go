@@ -22,7 +22,7 @@ func TestCrossEntropyFwd(t *testing.T) {
 		{Name: "scalar logits", Edit: func(a *args) { a.Logits = checktest.F32() }, Operand: "logits", Want: "shape [.. vocab>0]"},
 		{Name: "no vocabulary", Edit: func(a *args) { a.Logits = checktest.F32(4, 0) }, Operand: "logits", Want: "shape [.. vocab>0]"},
 		{Name: "no targets", Edit: func(a *args) { a.Targets = nil }, Operand: "targets", Want: "a tensor"},
-		{Name: "dtype of targets", Edit: func(a *args) { a.Targets = checktest.F32(4) }, Operand: "targets", Want: "dtype i64 or i32"},
+		{Name: "dtype of targets", Edit: func(a *args) { a.Targets = checktest.F32(4) }, Operand: "targets", Want: "dtype i32 or i64"},
 		{Name: "number of targets", Edit: func(a *args) { a.Targets = checktest.I32(0) }, Operand: "targets", Want: "4 elements (rows)"},
 		{Name: "strided targets", Edit: func(a *args) { a.Targets = checktest.EverySecond(4) }, Operand: "targets", Want: "a contiguous tensor"},
 		{Name: "target too large", Edit: func(a *args) { a.Targets = checktest.I32(0, 1, 2, 5) }, Operand: "targets", Want: "values in [0, 5)"},

@@ -168,7 +168,7 @@ func TestMoESortChunks(t *testing.T) {
 		{Name: "no input", Edit: func(a *args) { a.Input = nil }, Operand: "input", Want: "a tensor"},
 		{Name: "axes of input", Edit: func(a *args) { a.Input = checktest.F32(5) }, Operand: "input", Want: "shape [rows h]"},
 		{Name: "shape of output", Edit: func(a *args) { a.Output = checktest.F32(4, 4) }, Operand: "output", Want: "the shape of input"},
-		{Name: "dtype of split_sizes", Edit: func(a *args) { a.SplitSizes = checktest.F32(3) }, Operand: "split_sizes", Want: "dtype i64 or i32"},
+		{Name: "dtype of split_sizes", Edit: func(a *args) { a.SplitSizes = checktest.F32(3) }, Operand: "split_sizes", Want: "dtype i32 or i64"},
 		{Name: "sum of split_sizes", Edit: func(a *args) { a.SplitSizes = checktest.I64(2, 0, 2) }, Operand: "split_sizes", Want: "add up to 5"},
 		{Name: "negative size", Edit: func(a *args) { a.SplitSizes = checktest.I64(6, -1, 0) }, Operand: "split_sizes", Want: "add up to 5"},
 		{Name: "too few chunks", Edit: func(a *args) { a.SortedIdxs = checktest.I32(0, 1) }, Operand: "sorted_idxs", Want: "the shape of split_sizes, [3]"},

@@ -135,7 +135,7 @@ func TestFusedMoEAuxLoss(t *testing.T) {
 	}
 	checktest.Validation(t, moe.FusedMoEAuxLossFwd, good, []checktest.Refusal[args]{
 		{Name: "no probs", Edit: func(a *args) { a.Probs = nil }, Operand: "probs", Want: "a tensor"},
-		{Name: "dtype of tokens_per_expert", Edit: func(a *args) { a.TokensPerExpert = checktest.Zeros(tensor.U8, 3) }, Operand: "tokens_per_expert", Want: "dtype f32, bf16, f16, f64, i64 or i32"},
+		{Name: "dtype of tokens_per_expert", Edit: func(a *args) { a.TokensPerExpert = checktest.Zeros(tensor.U8, 3) }, Operand: "tokens_per_expert", Want: "dtype f32, bf16, f16, f64, i32 or i64"},
 		{Name: "length of tokens_per_expert", Edit: func(a *args) { a.TokensPerExpert = checktest.I64(1, 2) }, Operand: "tokens_per_expert", Want: "shape [3], as [cols]"},
 		{Name: "no tokens", Edit: func(a *args) { a.TotalNumTokens = 0 }, Operand: "total_num_tokens", Want: "a number >= 1"},
 		{Name: "no experts", Edit: func(a *args) { a.NumExperts = 0 }, Operand: "num_experts", Want: "a number >= 1"},
