@@ -36,13 +36,13 @@ var layers = []layer{
 	{root: "vendors/plugin/check", allowed: []string{"vendors/plugin", "vendors/abi", "opbench", "opregistry", "ops", "opstest", "tensor", "device", "internal/parallel"}},
 	{root: "vendors", allowed: []string{"vendors/abi", "vendors/loader", "vendors/internal/blas", "opregistry", "ops", "tensor", "device"}, apart: true},
 	{root: "runtime/config", allowed: []string{"document"}},
-	{root: "runtime/backend", allowed: []string{"runtime/config", "document", "opmanager", "device"}},
+	{root: "runtime/backend", allowed: []string{"runtime/config", "runtime/launch", "document", "opmanager", "device"}},
 	{root: "runtime/patch", allowed: []string{"runtime/backend", "document"}},
 	{root: "runtime/launch"},
-	{root: "runtime/backends", allowed: []string{"runtime/backends/internal", "runtime/backend", "runtime/config", "runtime/patch",
+	{root: "runtime/backends", allowed: []string{"runtime/backends/internal", "runtime/backend", "runtime/config", "runtime/launch", "runtime/patch", "runtime/rundir",
 		"document", "opmanager", "opregistry", "ops", "tensor", "device"}, apart: true},
-	{root: "runtime/runs", allowed: []string{"runtime/backend", "runtime/backends/native", "opmanager"}},
-	{root: "runtime/train", allowed: []string{"runtime/backend", "runtime/config", "runtime/configs", "runtime/patch", "document", "opmanager", "device"}},
+	{root: "runtime/runs", allowed: []string{"runtime/backend", "runtime/rundir", "opmanager"}},
+	{root: "runtime/train", allowed: []string{"runtime/backend", "runtime/config", "runtime/configs", "runtime/launch", "runtime/patch", "document", "opmanager", "device"}},
 	{root: "runtime", apart: true},
 	{root: "metrics", allowed: []string{"runtime/backend", "opmanager", "opregistry"}},
 	{root: "serve", allowed: []string{"runtime", "document", "opmanager", "opregistry", "tensor"}},
@@ -61,7 +61,7 @@ var layers = []layer{
 
 // leaves import nothing of the module but each other, so every layer may import them.
 var leaves = []string{
-	"internal/buildinfo", "internal/chart", "internal/cpufeat", "internal/escape", "internal/httpserver", "internal/race", "internal/secretfile", "internal/suggest",
+	"internal/buildinfo", "internal/chart", "internal/cpufeat", "internal/durable", "internal/escape", "internal/httpserver", "internal/race", "internal/secretfile", "internal/suggest",
 	"internal/sysmem",
 }
 

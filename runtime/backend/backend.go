@@ -10,14 +10,12 @@ import (
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/launch"
 )
 
 var (
 	// ErrUnknown is wrapped when an experiment names a framework that is not compiled in.
 	ErrUnknown = errors.New("unknown framework")
-
-	// ErrPlanOnly is wrapped when a backend that supports dry runs only is asked for a run.
-	ErrPlanOnly = errors.New("this version of primus does not start the Python process of this framework")
 
 	// ErrInterrupted says that training stopped early because its context ended, with everything
 	// saved.
@@ -117,6 +115,11 @@ type TrainContext struct {
 	DataPath   string
 	Distributed
 
+	// OnlyPatches are the ids of the patches that may run, nil for all. StrictPatches says that a
+	// patch that fails ends the run.
+	OnlyPatches   []string
+	StrictPatches bool
+
 	// PatchKey reports whether a patch of the framework reads a parameter. It is nil without patches.
 	PatchKey func(name string) bool
 
@@ -131,7 +134,8 @@ type TrainContext struct {
 	Observer Observer
 	Requests *Requests
 
-	Grace   time.Duration // how long an interrupted run may take to end
-	Log     *slog.Logger  // that of this rank; ranks other than the first log warnings and errors only
+	Grace   time.Duration  // how long an interrupted run may take to end
+	Launch  launch.Options // how the processes of a Python framework are started
+	Log     *slog.Logger   // that of this rank; ranks other than the first log warnings and errors only
 	LogFile *LogFile
 }

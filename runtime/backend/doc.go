@@ -17,7 +17,6 @@
 //
 // # Errors
 //
-// ErrUnknown is wrapped if an experiment names a framework that is not compiled in, ErrPlanOnly if
-// a framework that supports dry runs only is asked for a run. Train returns ErrInterrupted if its
-// context ended and the state was saved.
+// ErrUnknown is wrapped if an experiment names a framework that is not compiled in. Train returns
+// ErrInterrupted if its context ended and the state was saved.
 package backend

@@ -18,7 +18,7 @@ type Factory struct {
 	Description string
 	New         func() Adapter
 	Hooks       []Hook // the steps before Prepare, in order
-	PlanOnly    bool   // the framework supports dry runs only
+	Launches    bool   // training starts processes, as TrainContext.Launch says
 }
 
 // origin describes a factory, to tell it from another one of the same framework.

@@ -12,8 +12,9 @@ type Job struct {
 	PythonPath []string // what comes first when Python looks for modules, in order
 	Env        []Variable
 	Files      []File
-	Dir        string // the working directory, "" for that of this process
-	LogDir     string // of the files with what each rank writes
+	Dir        string   // the working directory, "" for that of this process
+	LogDir     string   // of the files with what each rank writes
+	Notes      []string // what a user should know of how the values of the experiment arrive
 }
 
 // Variable is a variable of the environment of the processes.

@@ -13,21 +13,18 @@ import (
 
 // The launchers.
 const (
-	Direct     = "direct"     // this program starts the processes of this node
-	Torchrun   = "torchrun"   // torchrun starts the processes of this node
-	Slurm      = "slurm"      // srun or sbatch starts this program on each node
-	Container  = "container"  // docker or podman starts this program
-	Kubernetes = "kubernetes" // the manifest of an Indexed Job that starts this program in each pod
+	Direct   = "direct"   // this program starts the processes of this node
+	Torchrun = "torchrun" // torchrun starts the processes of this node
 )
 
 // Launchers returns the names of the launchers.
-func Launchers() []string { return []string{Direct, Torchrun, Slurm, Container, Kubernetes} }
+func Launchers() []string { return []string{Direct, Torchrun} }
 
 // Options say where and how a job is started. The zero value means the defaults of Resolve.
 type Options struct {
 	Launcher   string
 	Nodes      int
-	NodeRank   int // -1 takes it from the environment
+	NodeRank   int // 0 takes it from the environment
 	PerNode    int // processes on a node
 	MasterAddr string
 	MasterPort int
@@ -79,7 +76,7 @@ func (o Options) Resolve(lookup func(string) (string, bool)) (Options, error) {
 		nodeNames, rankNames = []string{"SLURM_NNODES", "SLURM_JOB_NUM_NODES"}, []string{"SLURM_NODEID", "SLURM_PROCID"}
 	}
 	number(&o.Nodes, 0, 1, 1, mostNodes, "--nodes", append([]string{"NNODES"}, nodeNames...)...)
-	number(&o.NodeRank, -1, 0, 0, mostNodes, "--node-rank", append([]string{"NODE_RANK"}, append(rankNames, "JOB_COMPLETION_INDEX")...)...)
+	number(&o.NodeRank, 0, 0, 0, mostNodes, "--node-rank", append([]string{"NODE_RANK"}, append(rankNames, "JOB_COMPLETION_INDEX")...)...)
 	number(&o.PerNode, 0, 8, 1, mostPerNode, "--nproc-per-node", "GPUS_PER_NODE")
 	number(&o.MasterPort, 0, 1234, 1, mostPort, "--master-port", "MASTER_PORT")
 	if o.MasterAddr == "" {

@@ -81,7 +81,7 @@ func (o *output) copyLines(from io.Reader, of Process) {
 }
 
 // torchrunLine begins a line of a rank that torchrun passes on.
-var torchrunLine = regexp.MustCompile(`^\[[A-Za-z_]*(\d+)\]: ?`)
+var torchrunLine = regexp.MustCompile(`^\[[A-Za-z_]+(\d+)\]: ?`)
 
 // line notes a line of a process.
 func (o *output) line(of Process, line string) {
@@ -115,11 +115,9 @@ func (o *output) line(of Process, line string) {
 			r.tail = append(r.tail[:0], r.tail[len(r.tail)-traceLines:]...)
 		}
 	}
-	if o.shown(rank) {
+	taken := o.set.Line != nil && o.set.Line(rank, line)
+	if !taken && o.shown(rank) {
 		o.show(fmt.Sprintf("rank %d", rank), line)
-	}
-	if o.set.Line != nil {
-		o.set.Line(rank, line)
 	}
 }
 

@@ -19,6 +19,7 @@ type Plan struct {
 	Files     []File
 	Dir       string
 	LogDir    string
+	Notes     []string
 }
 
 // Process is a process of a plan.
@@ -33,7 +34,7 @@ type Process struct {
 // NewPlan returns what a job runs on this node. The options are resolved ones.
 func NewPlan(job Job, o Options) (*Plan, error) {
 	p := &Plan{
-		Options: o, WorldSize: o.worldSize(job.PerDevice), Env: slices.Clone(job.Env), Files: job.Files, Dir: job.Dir, LogDir: job.LogDir,
+		Options: o, WorldSize: o.worldSize(job.PerDevice), Env: slices.Clone(job.Env), Files: job.Files, Dir: job.Dir, LogDir: job.LogDir, Notes: job.Notes,
 	}
 	if len(job.PythonPath) > 0 {
 		path := job.PythonPath

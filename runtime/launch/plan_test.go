@@ -15,7 +15,7 @@ func resolve(t *testing.T, o launch.Options, vars map[string]string) (launch.Opt
 }
 
 func TestResolve(t *testing.T) {
-	unset := launch.Options{NodeRank: -1}
+	unset := launch.Options{}
 	for _, tt := range []struct {
 		name    string
 		give    launch.Options
@@ -31,11 +31,11 @@ func TestResolve(t *testing.T) {
 		{"flags first", launch.Options{Launcher: "torchrun", Nodes: 2, NodeRank: 1, PerNode: 1, MasterAddr: "a", MasterPort: 1, Python: "py", Ranks: "all"},
 			map[string]string{"NNODES": "x", "NODE_RANK": "x", "GPUS_PER_NODE": "x", "MASTER_ADDR": "x", "MASTER_PORT": "x"},
 			launch.Options{Launcher: "torchrun", Nodes: 2, NodeRank: 1, PerNode: 1, MasterAddr: "a", MasterPort: 1, Python: "py", Ranks: "all"}, ""},
-		{"unknown launcher", launch.Options{Launcher: "torchrunn", NodeRank: -1}, nil, launch.Options{}, `--launcher: got "torchrunn", want direct, torchrun, slurm, container, kubernetes; did you mean "torchrun"?`},
+		{"unknown launcher", launch.Options{Launcher: "torchrunn"}, nil, launch.Options{}, `--launcher: got "torchrunn", want direct, torchrun; did you mean "torchrun"?`},
 		{"no number", unset, map[string]string{"GPUS_PER_NODE": "all"}, launch.Options{}, `variable GPUS_PER_NODE: got "all", want a whole number`},
 		{"no node", unset, map[string]string{"NNODES": "0"}, launch.Options{}, "variable NNODES: got 0, want 1 to 1048576"},
 		{"rank of no node", launch.Options{NodeRank: 2}, nil, launch.Options{}, "node rank 2 of 1 nodes"},
-		{"no ranks", launch.Options{Ranks: "first", NodeRank: -1}, nil, launch.Options{}, `--ranks: got "first", want all, none, or ranks and last`},
+		{"no ranks", launch.Options{Ranks: "first"}, nil, launch.Options{}, `--ranks: got "first", want all, none, or ranks and last`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := resolve(t, tt.give, tt.vars)

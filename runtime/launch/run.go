@@ -17,10 +17,11 @@ import (
 
 // Settings are what code passes to Run.
 type Settings struct {
-	Environ []string                    // what the processes inherit; nil is the environment of this process
-	Show    func(who, line string)      // a line for the terminal
-	Line    func(rank int, line string) // every line of every rank
-	Log     func(text string)           // what the launcher itself does
+	Environ []string               // what the processes inherit; nil is the environment of this process
+	Show    func(who, line string) // a line for the terminal
+	// Line is told every line of every rank and reports whether the terminal is not to show it.
+	Line func(rank int, line string) (taken bool)
+	Log  func(text string) // what the launcher itself does
 }
 
 // Times that are not settings.
@@ -161,9 +162,19 @@ func (g *group) startOne(p Process) error {
 		g.leader = cmd.Process.Pid
 	}
 	g.begun, g.pipes = append(g.begun, cmd), append(g.pipes, read)
-	g.readers.Go(func() { g.out.copyLines(read, p) })
+	drained := make(chan struct{})
+	g.readers.Go(func() {
+		g.out.copyLines(read, p)
+		close(drained)
+	})
 	go func() {
 		_ = cmd.Wait() // the state says it all
+		if p.split {   // its last lines say which rank has failed
+			select {
+			case <-drained:
+			case <-time.After(afterExit):
+			}
+		}
 		g.ended <- exit{p, cmd.ProcessState}
 	}()
 	return nil

@@ -73,6 +73,10 @@ func child(mode string) int {
 			return 1
 		}
 		fmt.Println(cmd.Process.Pid)
+	case "-m": // torchrun
+		fmt.Println("[default0]:from rank 2\n[default1]:Traceback (most recent call last):\n[default1]:  File \"t.py\"\n[default1]:KeyError: 'x'")
+		fmt.Println("E1122 failed\nRoot Cause (first observed failure):\n[0]:\n  time      : 2026\n  rank      : 3 (local_rank: 1)\n  exitcode  : -11 (pid: 7086)")
+		return 1
 	case "launcher": // runs a job and is killed
 		dir := os.Args[2]
 		plan, err := launch.NewPlan(launch.Job{Program: []string{"silent"}, PerDevice: true, LogDir: dir}, options(2))
@@ -85,7 +89,7 @@ func child(mode string) int {
 }
 
 func options(ranks int) launch.Options {
-	o, err := launch.Options{Python: os.Args[0], PerNode: ranks, Ranks: "all", Grace: 10 * time.Second, NodeRank: -1}.Resolve(
+	o, err := launch.Options{Python: os.Args[0], PerNode: ranks, Ranks: "all", Grace: 10 * time.Second}.Resolve(
 		func(string) (string, bool) { return "", false })
 	if err != nil {
 		panic(err)
@@ -153,6 +157,20 @@ func TestRunEndsWithTheFirstFailure(t *testing.T) {
 	assert.Less(t, time.Since(begin), 10*time.Second, "the other rank is ended")
 }
 
+func TestRunReadsWhatTorchrunPassesOn(t *testing.T) {
+	shown, dir, err := run(t.Context(), t, "talk", func(o *launch.Options) {
+		o.Launcher, o.Nodes, o.NodeRank = launch.Torchrun, 2, 1
+	})
+	assert.ErrorContains(t, err, "rank 3 was ended by signal 11 (segmentation fault): KeyError: 'x'")
+	var failure *launch.Failure
+	require.ErrorAs(t, err, &failure)
+	assert.Equal(t, 139, failure.ExitCode())
+	text, readErr := os.ReadFile(filepath.Join(dir, "rank-2.log"))
+	require.NoError(t, readErr)
+	assert.Equal(t, "from rank 2\n", string(text))
+	assert.Contains(t, shown.text, "torchrun: E1122 failed")
+}
+
 func TestRunNamesTheSignalOfAKilledRank(t *testing.T) {
 	_, _, err := run(t.Context(), t, "killed", nil)
 	var failure *launch.Failure
@@ -188,10 +206,11 @@ func TestRunForwardsTheSignalOnce(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			var shown lines
 			ready := 0
-			err = launch.Run(ctx, plan, launch.Settings{Show: shown.show, Line: func(_ int, line string) {
+			err = launch.Run(ctx, plan, launch.Settings{Show: shown.show, Line: func(_ int, line string) bool {
 				if ready++; line == "ready" && ready == 2 {
 					cancel(tt.cause)
 				}
+				return line == "ready"
 			}})
 			if tt.cause == nil {
 				require.ErrorIs(t, err, context.Canceled)

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/primus-fl/primus/runtime/backends/native/rundir"
+	"github.com/primus-fl/primus/runtime/rundir"
 )
 
 const (

@@ -8,8 +8,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
-	"github.com/primus-fl/primus/runtime/backends/native/rundir"
+	"github.com/primus-fl/primus/internal/durable"
+	"github.com/primus-fl/primus/runtime/rundir"
 )
 
 // metricsFile holds the content of a metrics file, which grows during its run.

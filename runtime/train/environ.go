@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/primus-fl/primus/document"
@@ -40,7 +41,7 @@ func (r *session) environment() error {
 			faults = append(faults, err)
 			continue
 		}
-		if strings.HasPrefix(name, envPolicy) && !r.factory.PlanOnly {
+		if strings.HasPrefix(name, envPolicy) && !r.factory.Launches {
 			log.Warn(document.Warning{
 				Origin: v.Origin(), Path: path, Message: "the dispatch policy of this process is made before, so that the variable has no effect on it",
 				Hint: "write the parameter " + strings.ToLower(name) + " in the module",
@@ -60,6 +61,9 @@ func (r *session) environment() error {
 		}
 		log.Debug("[Primus:Env] Set HF_HOME=" + home)
 	}
+	if err := r.launchOptions(); err != nil {
+		return &configError{err}
+	}
 	d, err := backend.ReadDistributed(env)
 	if err != nil {
 		return err
@@ -71,6 +75,34 @@ func (r *session) environment() error {
 	backend.Detail(r.tc.Log, fmt.Sprintf("[Primus:Env] rank=%d, world_size=%d, local_rank=%d, master=%s:%d",
 		d.Rank, d.WorldSize, d.LocalRank, d.MasterAddr, d.MasterPort))
 	return nil
+}
+
+// launchOptions completes the options of the launcher, and tells the framework about the nodes in the variables for that.
+func (r *session) launchOptions() error {
+	given := r.s.Launch
+	if !r.factory.Launches {
+		if given.Launcher != "" {
+			return fmt.Errorf("--launcher: given %s, but framework %s trains in this process", given.Launcher, r.factory.Framework)
+		}
+		return nil
+	}
+	options, err := given.Resolve(r.tc.Environ.Lookup)
+	if err != nil {
+		return err
+	}
+	options.Grace = r.s.Grace
+	r.tc.Launch = options
+	if options.Nodes == 1 {
+		return nil
+	}
+	var faults []error
+	for _, v := range [][2]string{
+		{"NNODES", strconv.Itoa(options.Nodes)}, {"NODE_RANK", strconv.Itoa(options.NodeRank)},
+		{"MASTER_ADDR", options.MasterAddr}, {"MASTER_PORT", strconv.Itoa(options.MasterPort)},
+	} {
+		faults = append(faults, r.tc.Environ.Set(v[0], v[1], "launcher"))
+	}
+	return errors.Join(faults...)
 }
 
 // makeDataDirs makes the directories of a framework that reads data sets or models.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/launch"
 	"github.com/primus-fl/primus/runtime/patch"
 )
 
@@ -23,6 +24,7 @@ type Plan struct {
 	// there are none.
 	UnknownPatches string
 	Findings       []backend.Finding // of the trainer
+	Launch         *launch.Plan      // the processes that training starts, nil for none
 	Problems       []string          // the known reasons why Run would fail
 }
 
@@ -60,8 +62,7 @@ func NewPlan(ctx context.Context, s Settings) (*Plan, error) {
 	for _, phase := range []patch.Phase{patch.Setup, patch.BeforeTrain, patch.AfterTrain} {
 		r.planPhase(r.patchContext(phase))
 	}
-	if r.factory.PlanOnly {
-		r.plan.Problems = append(r.plan.Problems, fmt.Sprintf("framework %s: %v", r.factory.Framework, backend.ErrPlanOnly))
+	if r.factory.Launches {
 		r.plan.UnknownPatches = fmt.Sprintf("Primus has more patches for %s, which its Python process makes", r.factory.Framework)
 	}
 	for _, hook := range r.factory.Hooks {
@@ -71,6 +72,11 @@ func NewPlan(ctx context.Context, s Settings) (*Plan, error) {
 	return r.plan, nil
 }
 
+// Launcher is a trainer that trains in processes which it starts.
+type Launcher interface {
+	LaunchPlan() (*launch.Plan, error)
+}
+
 // inspect lets the trainer check what it would read and write.
 func (r *session) inspect(ctx context.Context) error {
 	trainer, err := r.class.New(r.tc)
@@ -78,7 +84,12 @@ func (r *session) inspect(ctx context.Context) error {
 		return err
 	}
 	if i, ok := trainer.(backend.Inspector); ok {
-		r.plan.Findings, err = i.Inspect(ctx)
+		if r.plan.Findings, err = i.Inspect(ctx); err != nil {
+			return err
+		}
+	}
+	if l, ok := trainer.(Launcher); ok {
+		r.plan.Launch, err = l.LaunchPlan()
 	}
 	return err
 }

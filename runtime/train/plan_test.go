@@ -14,7 +14,7 @@ import (
 
 func TestPlan(t *testing.T) {
 	r := &recorder{
-		env: map[string]string{"SET": "mine"}, envBlock: "BLOCK: 1", overrides: "primus_only: 5, z: 0", planOnly: true, early: true,
+		env: map[string]string{"SET": "mine"}, envBlock: "BLOCK: 1", overrides: "primus_only: 5, z: 0", early: true,
 	}
 	r.patches = []patch.Patch{
 		{ID: "turns-on", Phase: patch.BuildArgs, Apply: func(c *patch.Context) error {
@@ -65,9 +65,8 @@ func TestPlan(t *testing.T) {
 	}
 	assert.Equal(t, map[string]string{"on": "", "also": "", "at-setup": "", "off": "condition not met: y is set"}, reasons)
 	assert.Equal(t, map[string][]string{"s": {"on", "also"}}, setup.Contended)
-	require.Len(t, p.Problems, 2)
+	require.Len(t, p.Problems, 1)
 	assert.Contains(t, p.Problems[0], `phase after_train: patch "broken": condition: panic: x`)
-	assert.Contains(t, p.Problems[1], backend.ErrPlanOnly.Error())
 
 	leaves := map[string]train.Leaf{}
 	for _, l := range p.Leaves() {

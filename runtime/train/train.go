@@ -11,6 +11,7 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/launch"
 	"github.com/primus-fl/primus/runtime/patch"
 )
 
@@ -27,8 +28,9 @@ type Settings struct {
 	StrictPatches bool // a patch that fails ends the run
 	PrimusVersion string
 
-	DataPath    string // data sets and models; empty means ./data
-	BackendPath string // the source tree of the framework; empty means that it is looked for
+	Launch      launch.Options // for frameworks that are started as processes
+	DataPath    string         // data sets and models; empty means ./data
+	BackendPath string         // the source tree of the framework; empty means that it is looked for
 
 	// Environ is the environment of the run; nil means that of the process.
 	Environ *backend.Environ
@@ -51,9 +53,6 @@ func Run(ctx context.Context, s Settings) (err error) {
 	r, err := open(s)
 	if err != nil {
 		return err
-	}
-	if r.factory.PlanOnly {
-		return fmt.Errorf("framework %s: %w; --dry-run shows what would be run", r.factory.Framework, backend.ErrPlanOnly)
 	}
 	before := len(r.tc.Environ.Changes())
 	defer func() { err = errors.Join(err, r.tc.Environ.Rewind(before)) }()
@@ -132,6 +131,10 @@ func open(s Settings) (*session, error) {
 		Requests: s.Requests, Grace: s.Grace, LogFile: s.LogFile,
 		PatchKey: func(name string) bool { return s.Patches.HasKey(factory.Framework, name) },
 	}
+	if ids, only := s.Filter.IDs(); only {
+		r.tc.OnlyPatches = append([]string{}, ids...)
+	}
+	r.tc.StrictPatches = s.StrictPatches
 	for _, w := range s.Filter.Unknown(s.Patches) {
 		s.Log.Warn(w)
 	}

@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/document/formats"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/launch"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/train"
 	"github.com/stretchr/testify/assert"
@@ -34,7 +36,7 @@ type recorder struct {
 	envBlock  string // of the experiment, YAML
 	patches   []patch.Patch
 	settings  func(*train.Settings)
-	planOnly  bool
+	launches  bool
 	log       strings.Builder
 	dir       string
 }
@@ -156,7 +158,7 @@ func (r *recorder) prepare(t *testing.T, framework string) train.Settings {
 	e, err := config.LoadExperiment(filepath.Join(r.dir, "exp.yaml"), config.Options{Formats: formats.All(), Presets: []config.Root{root}, Env: environ.Lookup})
 	require.NoError(t, err)
 	backends, err := backend.NewRegistry(backend.Factory{
-		Framework: "recorder", New: func() backend.Adapter { return r }, PlanOnly: r.planOnly,
+		Framework: "recorder", New: func() backend.Adapter { return r }, Launches: r.launches,
 		Hooks: []backend.Hook{
 			{Name: "b", Run: func(context.Context, *backend.TrainContext) error { return r.do("hook b") }},
 			{Name: "a", Run: func(context.Context, *backend.TrainContext) error { return r.do("hook a") }},
@@ -420,10 +422,23 @@ func TestParametersOfPatches(t *testing.T) {
 	assert.Contains(t, r.log.String(), "odd")
 }
 
-func TestPlanOnly(t *testing.T) {
-	r := &recorder{planOnly: true}
-	err := run(t, r)
-	require.ErrorIs(t, err, backend.ErrPlanOnly)
-	assert.ErrorContains(t, err, "--dry-run")
-	assert.Empty(t, r.calls)
+func TestLauncher(t *testing.T) {
+	r := &recorder{}
+	s := r.prepare(t, "recorder")
+	s.Launch.Launcher = launch.Torchrun
+	require.ErrorContains(t, train.Run(t.Context(), s), "--launcher: given torchrun, but framework recorder trains in this process")
+
+	r = &recorder{launches: true, env: map[string]string{"GPUS_PER_NODE": "4"}}
+	s = r.prepare(t, "recorder")
+	s.Launch, s.Grace = launch.Options{Nodes: 2, NodeRank: 1, MasterAddr: "head"}, time.Minute
+	p, err := train.NewPlan(t.Context(), s)
+	require.NoError(t, err)
+	assert.Equal(t, launch.Options{
+		Launcher: launch.Direct, Nodes: 2, NodeRank: 1, PerNode: 4, MasterAddr: "head", MasterPort: 1234, Python: "python3", Ranks: "0,last", Grace: time.Minute,
+	}, p.TrainContext.Launch)
+	set := map[string]string{}
+	for _, c := range p.Environment {
+		set[c.Name] = c.Value
+	}
+	assert.Equal(t, []string{"2", "1", "head", "1234"}, []string{set["NNODES"], set["NODE_RANK"], set["MASTER_ADDR"], set["MASTER_PORT"]}, "the framework reads them, too")
 }

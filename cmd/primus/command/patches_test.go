@@ -169,7 +169,7 @@ func TestBackendsList(t *testing.T) {
 			assert.True(t, r.Trains)
 			assert.Empty(t, r.Problem)
 		case "megatron":
-			assert.False(t, r.Trains)
+			assert.True(t, r.Trains)
 			assert.Equal(t, "0.16.0rc0", r.Version)
 			assert.Equal(t, tree, r.Path)
 		}
@@ -181,13 +181,13 @@ func TestBackendsList(t *testing.T) {
 	assert.Contains(t, got.out, "BACKEND_PATH: ")
 }
 
-func TestPlanOnlyBackend(t *testing.T) {
+func TestBackendWithoutItsSourceTree(t *testing.T) {
 	l := newLab(t)
 	l.write(l.exp, "work_group: g\nuser_name: u\nexp_name: e\nworkspace: "+l.workspace+"\nmodules:\n  pre_trainer:\n    framework: megatron\n    lr: 1.0e-4\n")
 	t.Setenv("PRIMUS_THIRDPARTY_DIR", l.dir)
 	got := l.train()
 	assert.Equal(t, 1, got.code)
-	assert.Contains(t, onlyError(t, got), "framework megatron: this version of primus does not start the Python process of this framework; --dry-run shows what would be run")
+	assert.Contains(t, onlyError(t, got), "framework megatron: no source tree in third_party/Megatron-LM")
 	assert.NoDirExists(t, l.workspace)
 	got = l.train("--dry-run")
 	require.Zero(t, got.code, got.stderr)

@@ -21,6 +21,7 @@ import (
 	"github.com/primus-fl/primus/internal/buildinfo"
 	"github.com/primus-fl/primus/internal/escape"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/launch"
 	"github.com/spf13/cobra"
 	"go.uber.org/dig"
 	"go.uber.org/fx"
@@ -75,6 +76,9 @@ func exitCode(ctx context.Context, err error, out io.Writer) int {
 	if errors.As(err, &usage) || errors.Is(err, document.ErrUsage) {
 		return exitUsage
 	}
+	if failed, ok := errors.AsType[*launch.Failure](err); ok {
+		return failed.ExitCode()
+	}
 	return exitFailure
 }
 
@@ -101,7 +105,8 @@ func newRoot(prog cli.Program) *cobra.Command {
 priority and by policy (TE_FL_PREFER, TE_FL_ALLOW_VENDORS, TE_FL_PER_OP, …), and
 explains every choice.
 
-Exit codes: 0 done, 1 failure, 2 usage or a wrong policy, 130 interrupted.`,
+Exit codes: 0 done, 1 failure, 2 usage or a wrong policy, 130 interrupted; a Python
+framework that fails ends train with the code of its first rank that did.`,
 		Example: `  primus train pretrain --config examples/native/configs/llama_2M-pretrain.yaml
   TE_FL_PREFER=vendor primus train pretrain --config exp.yaml train_iters=100 lr=1e-3
   primus config show --config exp.yaml --origin

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -46,7 +45,19 @@ func interruptible(out io.Writer) (context.Context, func()) {
 // signalCause returns the cause of a context that a signal ends, nil for the interrupt key.
 func signalCause(s os.Signal) error {
 	if name := endSignals[s]; name != "" {
-		return errors.New(name)
+		return signalError{s.(syscall.Signal), name}
 	}
 	return nil
 }
+
+// signalError is the cause of a context that a signal has ended. It is forwarded to the processes of a run.
+type signalError struct {
+	signal syscall.Signal
+	name   string
+}
+
+// Error is the name of the signal.
+func (e signalError) Error() string { return e.name }
+
+// Signal implements launch.Signaled.
+func (e signalError) Signal() syscall.Signal { return e.signal }

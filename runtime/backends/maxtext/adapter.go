@@ -7,6 +7,7 @@ import (
 
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/internal/python"
 	"github.com/primus-fl/primus/runtime/backends/internal/pyversion"
 )
 
@@ -16,14 +17,14 @@ const Framework = "maxtext"
 // Factory returns the factory of the backend.
 func Factory() backend.Factory {
 	return backend.Factory{
-		Framework: Framework, Description: "plans runs of MaxText", PlanOnly: true,
+		Framework: Framework, Description: "runs MaxText", Launches: true,
 		New: func() backend.Adapter { return adapter{} },
 	}
 }
 
 type adapter struct{}
 
-var trainers = backend.Trainers{{Stage: "pretrain", Name: "MaxTextPretrainTrainer"}}
+var trainers = python.Classes(framework, backend.TrainerClass{Stage: "pretrain", Name: "MaxTextPretrainTrainer"})
 
 // Args are the parameters that this program looks at.
 type Args struct {

@@ -13,7 +13,7 @@ import (
 
 func TestPlan(t *testing.T) {
 	l := &traintest.Lab{Factory: maxtext.Factory(), Arch: backend.GFX942, Params: "base_config: base.yml\nsteps: 5\ntrainable: true\noverride_model:\n  base_emb_dim: 64\n"}
-	l.BackendPath = traintest.Tree(t, map[string]string{"src/MaxText/__init__.py": "__version__ = \"26.4\"\n"})
+	l.BackendPath = traintest.Tree(t, map[string]string{"src/MaxText/__init__.py": "__version__ = \"26.4\"\n", "src/MaxText/train.py": ""})
 	l.Env = map[string]string{
 		"XLA_FLAGS": "--xla_gpu_autotune_level=0 --xla_mine=1", "NVTE_FUSED_ATTN": "0", "XLA_GPU_AUTOTUNE_LEVEL": "", "DUMP_HLO": "1",
 		"NNODES": "2", "NODE_RANK": "1", "MASTER_ADDR": "host",

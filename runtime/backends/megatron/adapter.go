@@ -2,10 +2,10 @@ package megatron
 
 import (
 	"context"
-	"errors"
 
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/internal/python"
 	"github.com/primus-fl/primus/runtime/backends/internal/pyversion"
 )
 
@@ -15,19 +15,19 @@ const Framework = "megatron"
 // Factory returns the factory of the backend.
 func Factory() backend.Factory {
 	return backend.Factory{
-		Framework: Framework, Description: "plans runs of Megatron-LM", PlanOnly: true,
+		Framework: Framework, Description: "runs Megatron-LM", Launches: true,
 		New: func() backend.Adapter { return adapter{} },
 	}
 }
 
 type adapter struct{}
 
-var trainers = backend.Trainers{
-	{Stage: "pretrain", Name: "MegatronPretrainTrainer"},
-	{Stage: "pretrain", Name: "FluxPretrainTrainer"},
-	{Stage: "sft", Name: "MegatronSFTTrainer"},
-	{Stage: "mlperf_pretrain", Name: "MegatronMLPerfPretrainTrainer"},
-}
+var trainers = python.Classes(framework,
+	backend.TrainerClass{Stage: "pretrain", Name: "MegatronPretrainTrainer"},
+	backend.TrainerClass{Stage: "pretrain", Name: "FluxPretrainTrainer"},
+	backend.TrainerClass{Stage: "sft", Name: "MegatronSFTTrainer"},
+	backend.TrainerClass{Stage: "mlperf_pretrain", Name: "MegatronMLPerfPretrainTrainer"},
+)
 
 // Args are the parameters that this program looks at; Megatron has several hundred more. Switches have no type here, because
 // experiments write 1 for true.
@@ -37,9 +37,6 @@ type Args struct {
 	MicroBatchSize   int     `param:"micro_batch_size"`
 	GlobalBatchSize  int     `param:"global_batch_size"`
 	Save             *string `param:"save"`
-	Rank             int     `param:"rank"`
-	WorldSize        int     `param:"world_size"`
-	LocalRank        int     `param:"local_rank"`
 }
 
 func (adapter) SetupPath(given string, tc *backend.TrainContext) (backend.Paths, error) {
@@ -50,14 +47,7 @@ func (adapter) Prepare(context.Context, *backend.TrainContext) error { return ni
 
 func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []document.Warning, error) {
 	args := backend.NewArgs(tc.Module.Params)
-	err := errors.Join(
-		args.Set("rank", tc.Rank, "rank of this process"),
-		args.Set("world_size", tc.WorldSize, "size of the job"),
-		args.Set("local_rank", tc.LocalRank, "rank of this process"),
-	)
-	if err == nil {
-		_, err = document.Decode(args.Map(), &Args{})
-	}
+	_, err := document.Decode(args.Map(), &Args{})
 	return args, nil, err
 }
 

@@ -1,7 +1,7 @@
 package megatron
 
 import (
-	"path"
+	"path/filepath"
 	"strings"
 
 	"github.com/primus-fl/primus/document"
@@ -44,6 +44,19 @@ func Patches() []patch.Patch {
 			func(c *patch.Context) error { return c.SetArg("sequence_parallel", false) }, "sequence_parallel"),
 		rewrite("tensorboard_path", "Put TensorBoard files below the directory of the experiment, or nowhere",
 			patch.Condition{}, tensorboardDir, "tensorboard_dir"),
+		rewrite("hsdp", "Give Megatron the degree of replication as its number of optimizer instances",
+			patch.Condition{}, replicate, "data_parallel_replicate_degree", "num_distributed_optimizer_instances"),
+		rewrite("moe_layer_freq", "Turn an expression of lists into the list that it means",
+			patch.Condition{Text: "moe_layer_freq is a text", Holds: func(c *patch.Context) (bool, error) {
+				v, ok := c.Value("moe_layer_freq")
+				return ok && v.Kind() == document.KindString, nil
+			}}, layerFrequency, "moe_layer_freq"),
+		rewrite("wandb_config", "Name project, run and directory of Weights & Biases after the experiment, or switch it off",
+			patch.Condition{}, weightsAndBiases, "wandb_project", "wandb_exp_name", "wandb_save_dir"),
+		rewrite("kimi_k3_moe_latent_size", "Give Megatron the latent size of the experts under its own name",
+			isKimi, kimiLatentSize, "moe_latent_size"),
+		rewrite("kimi_k3_mtp_num_layers", "Give Megatron the number of layers that predict further tokens under its own name",
+			isKimi, kimiPredictLayers, "mtp_num_layers"),
 	}
 }
 
@@ -59,7 +72,16 @@ func notNull(key string) patch.Condition {
 }
 
 func saveInExperiment(c *patch.Context) error {
-	return c.SetArg("save", path.Join(c.Train.Experiment.RootPath(), "checkpoints"))
+	return setPath(c, "save", "checkpoints")
+}
+
+// setPath sets an argument to an absolute path below the directory of the experiment.
+func setPath(c *patch.Context, arg, below string) error {
+	dir, err := filepath.Abs(filepath.Join(c.Train.Experiment.RootPath(), below))
+	if err != nil {
+		return err
+	}
+	return c.SetArg(arg, dir)
 }
 
 // pathTexts returns the data paths that are texts.
@@ -105,5 +127,5 @@ func tensorboardDir(c *patch.Context) error {
 	if c.IsSet("disable_tensorboard") && !c.IsSet("profile") {
 		return c.SetArg("tensorboard_dir", nil)
 	}
-	return c.SetArg("tensorboard_dir", path.Join(c.Train.Experiment.RootPath(), "tensorboard"))
+	return setPath(c, "tensorboard_dir", "tensorboard")
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/internal/python"
 	"github.com/primus-fl/primus/runtime/backends/internal/pyversion"
 )
 
@@ -14,17 +15,17 @@ const Framework = "megatron_bridge"
 // Factory returns the factory of the backend.
 func Factory() backend.Factory {
 	return backend.Factory{
-		Framework: Framework, Description: "plans runs of Megatron-Bridge", PlanOnly: true,
+		Framework: Framework, Description: "runs Megatron-Bridge", Launches: true,
 		New: func() backend.Adapter { return adapter{} },
 	}
 }
 
 type adapter struct{}
 
-var trainers = backend.Trainers{
-	{Stage: "pretrain", Name: "MegatronBridgePretrainTrainer"},
-	{Stage: "sft", Name: "MegatronBridgeSFTTrainer"},
-}
+var trainers = python.Classes(framework,
+	backend.TrainerClass{Stage: "pretrain", Name: "MegatronBridgePretrainTrainer"},
+	backend.TrainerClass{Stage: "sft", Name: "MegatronBridgeSFTTrainer"},
+)
 
 // Args are the parameters that this program looks at.
 type Args struct {

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
-	"github.com/primus-fl/primus/runtime/backends/native/rundir"
+	"github.com/primus-fl/primus/runtime/rundir"
 )
 
 // runFiles are the files of a run in its directory, except the log. Those of an earlier run are

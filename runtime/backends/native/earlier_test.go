@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/backends/native/rundir"
+	"github.com/primus-fl/primus/runtime/rundir"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )

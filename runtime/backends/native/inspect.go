@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
 )
 
 // Inspect checks the corpus, the checkpoint to continue from, the directories to write and the

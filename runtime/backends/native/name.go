@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
 )
 
 // nameFile is the file in the run directory with the name of the run in its checkpoints. By that

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/primus-fl/primus/internal/cpufeat"
+	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
 	"github.com/primus-fl/primus/tensor"
 )
 

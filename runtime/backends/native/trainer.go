@@ -11,15 +11,15 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/document/formats"
+	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
 	"github.com/primus-fl/primus/runtime/backends/native/data"
-	"github.com/primus-fl/primus/runtime/backends/native/rundir"
-	"github.com/primus-fl/primus/runtime/backends/native/tensorboard"
 	"github.com/primus-fl/primus/runtime/patch"
+	"github.com/primus-fl/primus/runtime/rundir"
+	"github.com/primus-fl/primus/runtime/rundir/tensorboard"
 )
 
 // trainer is a run of the native backend.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/internal/python"
 	"github.com/primus-fl/primus/runtime/backends/internal/pyversion"
 )
 
@@ -15,14 +16,14 @@ const Framework = "torchtitan"
 // Factory returns the factory of the backend.
 func Factory() backend.Factory {
 	return backend.Factory{
-		Framework: Framework, Description: "plans runs of TorchTitan", PlanOnly: true,
+		Framework: Framework, Description: "runs TorchTitan", Launches: true,
 		New: func() backend.Adapter { return adapter{} },
 	}
 }
 
 type adapter struct{}
 
-var trainers = backend.Trainers{{Stage: "pretrain", Name: "TorchTitanPretrainTrainer"}}
+var trainers = python.Classes(framework, backend.TrainerClass{Stage: "pretrain", Name: "TorchTitanPretrainTrainer"})
 
 // Args are the sections that this program looks at, and in them the keys.
 type Args struct {

@@ -13,7 +13,7 @@ const params = "trainable: false\nsink_level: null\ntraining:\n  steps: 10\nmode
 
 func TestPlan(t *testing.T) {
 	l := &traintest.Lab{Factory: torchtitan.Factory(), Params: params}
-	l.BackendPath = traintest.Tree(t, map[string]string{"torchtitan/__init__.py": ""})
+	l.BackendPath = tree(t, nil)
 	venv := traintest.Tree(t, map[string]string{"lib/python3.12/site-packages/torchtitan-0.2.2.dist-info/METADATA": "Name: torchtitan\nVersion: 0.2.2\n"})
 	p, err := l.Plan(t)
 	require.NoError(t, err)

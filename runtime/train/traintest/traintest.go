@@ -5,17 +5,26 @@
 package traintest
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/primus-fl/primus/document/formats"
+	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/primus-fl/primus/runtime/configs"
+	"github.com/primus-fl/primus/runtime/launch"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/train"
 )
@@ -28,10 +37,14 @@ type Lab struct {
 	Env         map[string]string // the whole environment
 	BackendPath string
 	Arch        backend.Arch
+	Launch      launch.Options
+	Observer    backend.Observer // nil for none
+	Manager     *opmanager.Manager
+	Lenient     bool // a patch that fails does not end the run
 
 	// Log is what was logged, every level.
 	Log strings.Builder
-	// Dir is the directory of the experiment.
+	// Dir is the directory of the experiment, made by the first Plan or Run.
 	Dir string
 }
 
@@ -49,7 +62,9 @@ func (l *Lab) Run(t *testing.T) error {
 
 func (l *Lab) settings(t *testing.T) train.Settings {
 	t.Helper()
-	l.Dir = t.TempDir()
+	if l.Dir == "" {
+		l.Dir = t.TempDir()
+	}
 	if l.Env == nil {
 		l.Env = map[string]string{}
 	}
@@ -82,11 +97,70 @@ func (l *Lab) settings(t *testing.T) train.Settings {
 		t.Fatal(err)
 	}
 	return train.Settings{
-		Experiment: e, ModuleName: "pre_trainer", Stage: "pretrain", Backends: backends, Patches: patches, StrictPatches: true,
+		Experiment: e, ModuleName: "pre_trainer", Stage: "pretrain", Backends: backends, Patches: patches, StrictPatches: !l.Lenient,
 		Environ: environ, DataPath: filepath.Join(l.Dir, "data"), BackendPath: l.BackendPath,
-		DetectArch: func() backend.Arch { return l.Arch }, Observer: backend.Observers{}, LogFile: &backend.LogFile{},
+		DetectArch: func() backend.Arch { return l.Arch }, Observer: l.observer(), Launch: l.Launch, Manager: l.Manager, Grace: time.Minute, LogFile: &backend.LogFile{},
 		Log: slog.New(slog.NewTextHandler(&l.Log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
+}
+
+func (l *Lab) observer() backend.Observer {
+	if l.Observer == nil {
+		return backend.Observers{}
+	}
+	return l.Observer
+}
+
+// RunIn runs the module until ctx ends.
+func (l *Lab) RunIn(ctx context.Context, t *testing.T) error {
+	t.Helper()
+	return train.Run(ctx, l.settings(t))
+}
+
+// Recorded returns the recorded behaviour of the ancestor that a file has, or skips the test.
+func Recorded[T any](t *testing.T, name string) T {
+	t.Helper()
+	shared := os.Getenv("PRIMUS_SHARED")
+	if shared == "" {
+		dir, err := os.Getwd()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for !isFile(filepath.Join(dir, "go.mod")) && dir != filepath.Dir(dir) {
+			dir = filepath.Dir(dir)
+		}
+		shared = filepath.Join(dir, "..", "shared")
+	}
+	text, err := os.ReadFile(filepath.Join(shared, "fixtures", "backends", name))
+	if err != nil {
+		t.Skipf("recorded fixtures are not here (set PRIMUS_SHARED): %v", err)
+	}
+	var into T
+	if err := json.Unmarshal(text, &into); err != nil {
+		t.Fatal(err)
+	}
+	return into
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// exponent matches a number of JSON without the point that makes YAML 1.1 read it as one.
+var exponent = regexp.MustCompile(`(^-?\d+|[:\[,]-?\d+)[eE]([-+]?\d+)`)
+
+// Lines returns recorded parameters as Lab.Params takes them.
+func Lines(params map[string]json.RawMessage) string {
+	var b strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(params)) {
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, params[key]); err != nil {
+			panic("BUG: " + err.Error()) // it was read as JSON
+		}
+		fmt.Fprintf(&b, "%q: %s\n", key, exponent.ReplaceAllString(compact.String(), "$1.0e$2"))
+	}
+	return b.String()
 }
 
 // Argument returns the value of an argument of a plan as it is shown, and who wrote it; empty when

@@ -51,16 +51,14 @@ func newBackendsListCommand(prog cli.Program) *cobra.Command {
 }
 
 func printBackends(prog cli.Program, rows []service.BackendRow) error {
-	t := cli.NewTable(table.Row{"framework", "stages", "trains", "patches", "version", "source tree", "what it does"}, 4)
+	t := cli.NewTable(table.Row{"framework", "stages", "runs", "patches", "version", "source tree", "what it does"}, 4)
 	var problems strings.Builder
 	for _, r := range rows {
-		trains, path := "yes", r.Path
-		if !r.Trains {
-			trains = "plan only"
-		} else if path == "" {
-			path = "compiled in"
+		runs, path := "Python processes", r.Path
+		if !r.Launches {
+			runs, path = "in primus", "compiled in"
 		}
-		t.AppendRow(table.Row{r.Framework, strings.Join(r.Stages, ", "), trains, r.Patches, cli.Dash(r.Version), cli.Dash(path), r.Description})
+		t.AppendRow(table.Row{r.Framework, strings.Join(r.Stages, ", "), runs, r.Patches, cli.Dash(r.Version), cli.Dash(path), r.Description})
 		if r.Problem != "" {
 			fmt.Fprintf(&problems, "%s\n", r.Problem)
 		}

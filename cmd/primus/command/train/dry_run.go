@@ -114,6 +114,9 @@ func describePlan(p *train.Plan) (string, error) {
 			line("  %-11s  %s", f.Name, f.Text)
 		}
 	}
+	if p.Launch != nil {
+		b.WriteString(describeLaunch(p.Launch))
+	}
 	section("patches", patchesTable(p.Phases))
 	if p.UnknownPatches != "" {
 		line("\n%s", experiments.UnknownPatches(p.UnknownPatches))

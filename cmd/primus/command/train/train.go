@@ -53,12 +53,12 @@ func pretrainExamples(command string) string {
   TE_FL_PREFER=vendor primus TRAIN --config exp.yaml`, "TRAIN", command)
 }
 
-// The help of posttrain, which no backend of this program runs; a test compares that with the backends.
+// The help of posttrain; a test compares what it says with the backends.
 const (
-	posttrainShort = `Plan further training of a model: no backend runs the post_trainer module yet.
-The plan of a backend such as megatron, whose stage the module names (stage: sft),
-is what --dry-run prints; without it the command ends with an error. To train weights
-of the native backend further, use primus train pretrain with load=DIR`
+	posttrainShort = `Train a model further: the post_trainer module of the experiment.
+Stages other than pretrain, such as stage: sft, are those of the Python frameworks
+megatron and megatron_bridge. To train weights of the native backend further, use
+primus train pretrain with load=DIR`
 	posttrainExamples = `  primus train posttrain --config exp.yaml --dry-run
   primus train posttrain --config exp.yaml stage=sft --dry-run`
 )

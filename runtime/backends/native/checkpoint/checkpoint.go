@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
+	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/safetensors"
 )
 

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
 )
 
 // inNamespace runs a role in a child with mounts of its own, which vanish with

@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
+	"github.com/primus-fl/primus/internal/durable"
 )
 
 // What the system could not do now is told apart from what is wrong with a file.

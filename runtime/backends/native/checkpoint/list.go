@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
+	"github.com/primus-fl/primus/internal/durable"
 )
 
 const dirPrefix = "step-"

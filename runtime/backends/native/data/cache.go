@@ -16,7 +16,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
+	"github.com/primus-fl/primus/internal/durable"
 )
 
 // A cache file holds the tokens, which therefore begin at a page of memory, followed by a footer,

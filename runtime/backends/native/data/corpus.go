@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
+	"github.com/primus-fl/primus/internal/durable"
 )
 
 const binaryProbe = 8 << 10

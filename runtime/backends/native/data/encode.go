@@ -7,7 +7,7 @@ import (
 	"io"
 	"path/filepath"
 
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
+	"github.com/primus-fl/primus/internal/durable"
 )
 
 // partSize is how much text is encoded at once.

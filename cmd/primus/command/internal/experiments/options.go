@@ -13,7 +13,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
 	"github.com/primus-fl/primus/document"
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
+	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/primus-fl/primus/runtime/configs"
 	"github.com/spf13/cobra"

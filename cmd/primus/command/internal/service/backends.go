@@ -12,7 +12,8 @@ type BackendRow struct {
 	Framework   string   `json:"framework"`
 	Description string   `json:"description"`
 	Stages      []string `json:"stages"`
-	Trains      bool     `json:"trains"` // it can be run, not only planned
+	Trains      bool     `json:"trains"` // always: every backend does
+	Launches    bool     `json:"-"`      // it trains in processes of its own
 	Patches     int      `json:"patches"`
 	Version     string   `json:"version"` // empty when it is unknown
 	Path        string   `json:"path"`    // of the source tree; empty when it is compiled in or not found
@@ -31,7 +32,7 @@ func ListBackends(p graph.PlanParams) ([]BackendRow, error) {
 		tc := &backend.TrainContext{
 			Framework: name, Adapter: adapter, Environ: backend.ProcessEnviron().Overlay(), Log: slog.New(slog.DiscardHandler),
 		}
-		row := BackendRow{Framework: name, Description: f.Description, Stages: adapter.Stages(), Trains: !f.PlanOnly}
+		row := BackendRow{Framework: name, Description: f.Description, Stages: adapter.Stages(), Trains: true, Launches: f.Launches}
 		for _, patch := range p.Patches.All() {
 			if patch.Backend == name || patch.Backend == "" {
 				row.Patches++

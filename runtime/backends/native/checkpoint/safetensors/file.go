@@ -9,7 +9,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
+	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/tensor"
 )
 

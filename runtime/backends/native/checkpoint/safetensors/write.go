@@ -10,7 +10,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
+	"github.com/primus-fl/primus/internal/durable"
 )
 
 const (

@@ -17,6 +17,8 @@ type Record struct {
 	GradNorm        float64  `json:"grad_norm"` // before clipping
 	TokensPerSecond float64  `json:"tokens_per_second"`
 	StepSeconds     float64  `json:"step_seconds"`
+	TFLOPSPerDevice float64  `json:"tflops_per_device,omitempty"` // as a framework reports it; 0 when it does not
+	MemoryBytes     int64    `json:"memory_bytes,omitempty"`      // of a device, as a framework reports it
 }
 
 // check returns an error for numbers that JSON cannot hold.
@@ -30,6 +32,7 @@ func (r Record) check() error {
 		{"grad_norm", r.GradNorm},
 		{"tokens_per_second", r.TokensPerSecond},
 		{"step_seconds", r.StepSeconds},
+		{"tflops_per_device", r.TFLOPSPerDevice},
 		{"cross_entropy", orZero(r.CrossEntropy)},
 		{"valid_loss", orZero(r.ValidLoss)},
 		{"aux_loss", orZero(r.AuxLoss)},

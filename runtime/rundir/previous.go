@@ -7,7 +7,7 @@ import (
 	"os"
 	"strconv"
 
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
+	"github.com/primus-fl/primus/internal/durable"
 )
 
 // PreviousName is the directory, within that of a run, that keeps the files of earlier runs.

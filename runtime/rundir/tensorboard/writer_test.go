@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/primus-fl/primus/runtime/backends/native/tensorboard"
+	"github.com/primus-fl/primus/runtime/rundir/tensorboard"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protowire"

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
-	"github.com/primus-fl/primus/runtime/backends/native/rundir"
+	"github.com/primus-fl/primus/internal/durable"
+	"github.com/primus-fl/primus/runtime/rundir"
 )
 
 // childEnv makes a child process of the test binary hold the run directory below

@@ -11,7 +11,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
+	"github.com/primus-fl/primus/internal/durable"
 )
 
 // MetricsName is the name of the metrics file in a run directory.

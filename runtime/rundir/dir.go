@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/durable"
+	"github.com/primus-fl/primus/internal/durable"
 )
 
 const lockName = ".lock"

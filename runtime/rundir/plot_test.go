@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/runtime/backends/native/rundir"
+	"github.com/primus-fl/primus/runtime/rundir"
 )
 
 // run returns the records of a run whose loss falls from 5.5 to about 1.6, with

@@ -1,0 +1,24 @@
+package experiments
+
+import (
+	"strings"
+
+	"github.com/primus-fl/primus/runtime/launch"
+	"github.com/spf13/pflag"
+)
+
+// launchOptions are the flags about how the processes of a framework are started that is not compiled in.
+type launchOptions struct{ launch.Options }
+
+// addFlags gives a command the flags of the launcher.
+func (o *launchOptions) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Launcher, "launcher", "", "start the processes of a Python framework with `NAME`: "+strings.Join(launch.Launchers(), " or "))
+	flags.IntVar(&o.Nodes, "nodes", 0, "`N` nodes run the job; 0 takes NNODES or what Slurm says, else 1")
+	flags.IntVar(&o.NodeRank, "node-rank", 0, "this is node `N`, from 0; 0 takes NODE_RANK or what Slurm says")
+	flags.IntVar(&o.PerNode, "nproc-per-node", 0, "`N` processes on each node, one for each device; 0 takes GPUS_PER_NODE, else 8")
+	flags.StringVar(&o.MasterAddr, "master-addr", "", "`HOST` of node 0; MASTER_ADDR, else localhost")
+	flags.IntVar(&o.MasterPort, "master-port", 0, "`PORT` at which ranks meet; 0 takes MASTER_PORT, else 1234")
+	flags.StringVar(&o.Python, "python", "python3", "`PROGRAM` that runs Python frameworks")
+	flags.StringVar(&o.Ranks, "ranks", "0,last", "show the output of these `RANKS`: all, none, or numbers and last with commas; files have all of it")
+	flags.DurationVar(&o.Hang, "hang-timeout", 0, "end the processes when none has written a line for `TIME`; 0 is never")
+}

@@ -1,0 +1,259 @@
+package python_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/maxtext"
+	"github.com/primus-fl/primus/runtime/backends/megatron"
+	"github.com/primus-fl/primus/runtime/backends/torchtitan"
+	"github.com/primus-fl/primus/runtime/launch"
+	"github.com/primus-fl/primus/runtime/train/traintest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// record is an observer that keeps what it is told, and tells of the first step.
+type record struct {
+	started []backend.Run
+	steps   []backend.Step
+	ended   []backend.Result
+	python  map[string][]string // patches
+	first   func()
+}
+
+func (r *record) RunStarted(run backend.Run) { r.started = append(r.started, run) }
+
+func (r *record) StepDone(s backend.Step) {
+	r.steps = append(r.steps, s)
+	if len(r.steps) == 1 && r.first != nil {
+		r.first()
+	}
+}
+
+func (r *record) PatchesApplied(phase string, ids []string) {
+	for _, id := range ids {
+		if !strings.HasPrefix(id, "megatron.") {
+			r.python = map[string][]string{phase: ids}
+		}
+	}
+}
+
+func (r *record) RunEnded(result backend.Result) { r.ended = append(r.ended, result) }
+
+// interpreter returns a Python with PyTorch, or skips the test.
+func interpreter(t *testing.T) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it starts Python processes")
+	}
+	for _, name := range []string{"python3", "/usr/bin/python3"} {
+		if exec.Command(name, "-c", "import torch, yaml, tomllib").Run() == nil {
+			return name
+		}
+	}
+	t.Skip("no python3 with PyTorch and PyYAML; scripts/install-test-deps.sh installs them")
+	return ""
+}
+
+// port returns a port that is free.
+func port(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// lab is two ranks of a framework whose package, of the same shape, is in its testdata.
+func lab(t *testing.T, framework, params string) (*traintest.Lab, *record) {
+	t.Helper()
+	tree := map[string]string{"megatron": "Megatron-LM"}[framework]
+	if tree == "" {
+		tree = framework
+	}
+	path, err := filepath.Abs(filepath.Join("..", "..", framework, "testdata", tree))
+	require.NoError(t, err)
+	observer := &record{}
+	l := &traintest.Lab{
+		Params: params, BackendPath: path, Observer: observer, Dir: t.TempDir(),
+		Launch: launch.Options{PerNode: 2, Python: interpreter(t), MasterPort: port(t), MasterAddr: "127.0.0.1", Ranks: "all"},
+	}
+	switch framework {
+	case "megatron":
+		l.Factory, l.Patches = megatron.Factory(), megatron.Patches()
+	case "torchtitan":
+		l.Factory = torchtitan.Factory()
+	case "maxtext":
+		l.Factory = maxtext.Factory()
+	}
+	return l, observer
+}
+
+// file returns a file of the run directory.
+func file(t *testing.T, l *traintest.Lab, name ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(append([]string{l.Dir, "g", "u", "e"}, name...)...))
+	require.NoError(t, err)
+	return string(text)
+}
+
+const megatronParams = "micro_batch_size: 4\nglobal_batch_size: 8\nseq_length: 16\nvocab_size: 32\nhidden_size: 16\nlr: 0.05\n"
+
+func TestFrameworksTrain(t *testing.T) {
+	for framework, params := range map[string]string{
+		"megatron":   "train_iters: 12\n" + megatronParams,
+		"torchtitan": "training: {steps: 12, local_batch_size: 4, seq_len: 16}\noptimizer: {lr: 0.05}\ntrainable: true\n",
+		"maxtext":    "base_config: base.yml\nsteps: 12\nhf_access_token: hf_abc\nstderr_sink_level: INFO\noverride_model:\n  base_emb_dim: 24\n",
+	} {
+		t.Run(framework, func(t *testing.T) {
+			l, observer := lab(t, framework, params)
+			require.NoError(t, l.Run(t), l.Log.String())
+			require.Len(t, observer.steps, 12, l.Log.String())
+			first, last := observer.steps[0], observer.steps[11]
+			assert.Equal(t, 1, first.Step)
+			assert.Equal(t, 12, last.Step)
+			assert.Less(t, last.Loss, first.Loss-1, "the loss falls")
+			assert.Positive(t, last.TokensPerSecond)
+			assert.Positive(t, last.Tokens)
+			require.Len(t, observer.ended, 1)
+			assert.NoError(t, observer.ended[0].Err)
+			assert.Equal(t, 12, observer.ended[0].LastStep)
+			assert.Equal(t, 12, observer.ended[0].Steps)
+			assert.Equal(t, 12, strings.Count(file(t, l, "metrics.jsonl"), "\n"))
+			assert.Contains(t, file(t, l, "metrics.jsonl"), `"tflops_per_device":`)
+			assert.True(t, strings.HasPrefix(file(t, l, "loss.png"), "\x89PNG"))
+			assert.NotEmpty(t, file(t, l, "config.yaml"))
+			assert.NotContains(t, l.Log.String(), "hf_abc", "a secret is in no line")
+			assert.NotContains(t, l.Log.String(), "tokens/s/device", "lines of steps are read instead of shown")
+			left, err := filepath.Glob(filepath.Join(l.Dir, "g", "u", "e", "launch", "primus_maxtext*"))
+			require.NoError(t, err)
+			assert.Empty(t, left, "the temporary file is removed")
+		})
+	}
+}
+
+func TestARunGoesOn(t *testing.T) {
+	l, observer := lab(t, "megatron", "train_iters: 5\nsave: here\nsave_interval: 5\n"+megatronParams)
+	require.NoError(t, l.Run(t), l.Log.String())
+	require.Len(t, observer.steps, 5)
+	again, second := lab(t, "megatron", "train_iters: 8\nload: "+filepath.Join(l.Dir, "g", "u", "e", "checkpoints")+"\n"+megatronParams)
+	again.Dir = l.Dir
+	require.NoError(t, again.Run(t), again.Log.String())
+	require.Len(t, second.steps, 3)
+	assert.Equal(t, 6, second.steps[0].Step)
+	assert.Less(t, second.steps[0].Loss, observer.steps[0].Loss)
+	assert.Equal(t, 6, second.ended[0].FirstStep)
+	assert.Equal(t, 8, strings.Count(file(t, l, "metrics.jsonl"), "\n"), "the earlier steps stay")
+}
+
+// probe fails where PyTorch does not understand --tee 3.
+const probe = "from torch.distributed.elastic.multiprocessing import Std; assert Std.from_str('3') is not None and Std.from_str('0') is not None"
+
+func TestAFailedRankEndsTheJob(t *testing.T) {
+	for _, tt := range []struct {
+		fault, launcher string
+		code            int
+		want            []string
+	}{
+		{"kill:1:3", "direct", 137, []string{"rank 1 was ended by signal 9"}},
+		{"raise:1:3", "direct", 1, []string{"rank 1 exited with 1: ValueError: a sample is broken", "its last lines (all are in ", "  | Traceback"}},
+		{"raise:0:3", "torchrun", 1, []string{"rank 0 exited with 1: ValueError: a sample is broken"}},
+	} {
+		t.Run(tt.launcher+" "+tt.fault, func(t *testing.T) {
+			l, observer := lab(t, "megatron", "train_iters: 1000000\n"+megatronParams)
+			if l.Launch.Launcher = tt.launcher; tt.launcher == "torchrun" && exec.Command(l.Launch.Python, "-c", probe).Run() != nil {
+				t.Skip("this torchrun cannot pass on what its ranks write: PyTorch 1.13 does not know the flags of Python 3.11")
+			}
+			t.Setenv("SHAPED_FAULT", tt.fault)
+			err := l.Run(t)
+			var failure *launch.Failure
+			require.ErrorAs(t, err, &failure, l.Log.String())
+			assert.Equal(t, tt.code, failure.ExitCode())
+			for _, want := range tt.want {
+				assert.ErrorContains(t, err, want)
+			}
+			require.Len(t, observer.ended, 1)
+			assert.Error(t, observer.ended[0].Err)
+			assert.Equal(t, 2, observer.ended[0].LastStep)
+		})
+	}
+}
+
+// AMD's package is one of the same shape here, with a patch that works, one that fails and one that does not apply.
+func TestPatchesOfPythonAreReported(t *testing.T) {
+	l, observer := lab(t, "megatron", "train_iters: 2\n"+megatronParams)
+	patches := traintest.Tree(t, map[string]string{
+		"primus/__init__.py": "", "primus/core/__init__.py": "", "primus/core/patches/__init__.py": "", "primus/core/utils/__init__.py": "",
+		"primus/core/patches/context.py": "from types import SimpleNamespace as PatchContext\n",
+		"primus/core/patches/patch_registry.py": `
+class Patch:
+    def __init__(self, id, phase, applies, apply):
+        self.id, self.phase, self.priority, self.applies_to, self.apply = id, phase, 50, lambda context: applies, apply
+
+def lower(context):
+    context.extra["backend_args"].lr = 0.01
+
+def broken(context):
+    raise KeyError("gone")
+
+class PatchRegistry:
+    all = [Patch("lower", "build_args", True, lower), Patch("broken", "setup", True, broken), Patch("other", "setup", False, lower)]
+
+    @classmethod
+    def iter_patches(cls, backend, phase):
+        return [patch for patch in cls.all if patch.phase == phase]
+`,
+		"primus/core/utils/import_utils.py":                "def get_model_provider(model_type):\n    from gpt_builders import gpt_builder\n    return gpt_builder\n",
+		"primus/backends/__init__.py":                      "",
+		"primus/backends/megatron/__init__.py":             "",
+		"primus/backends/megatron/training/__init__.py":    "",
+		"primus/backends/megatron/training/global_vars.py": "def set_primus_global_variables(args):\n    pass\n",
+	})
+	t.Setenv("PYTHONPATH", patches)
+	l.Env, l.Lenient = map[string]string{"PYTHONPATH": patches}, true
+	require.NoError(t, l.Run(t), l.Log.String())
+	require.Len(t, observer.steps, 2)
+	assert.InDelta(t, 0.01, observer.steps[0].LR, 1e-12, "the patch has changed the argument")
+	assert.Equal(t, map[string][]string{"build_args": {"lower"}}, observer.python)
+	assert.Contains(t, l.Log.String(), "patch broken of phase setup has failed in Python: KeyError('gone')")
+	assert.NotContains(t, l.Log.String(), "cannot be imported")
+	assert.Contains(t, file(t, l, "launch", "report.jsonl"), `"id": "other", "result": "skipped"`)
+}
+
+func TestFrameworksOwnErrors(t *testing.T) {
+	l, _ := lab(t, "megatron", "train_iters: 2\n"+strings.Replace(megatronParams, "global_batch_size: 8", "global_batch_size: 6", 1))
+	assert.ErrorContains(t, l.Run(t), "global batch size (6) is not divisible by micro batch size (4) times data parallel size (2)")
+}
+
+func TestAnInterruptEndsTheRun(t *testing.T) {
+	l, observer := lab(t, "megatron", "train_iters: 1000000\n"+megatronParams)
+	ctx, cancel := context.WithCancel(t.Context())
+	observer.first = cancel
+	err := l.RunIn(ctx, t)
+	require.ErrorIs(t, err, backend.ErrInterrupted)
+	require.Len(t, observer.ended, 1)
+	assert.ErrorIs(t, observer.ended[0].Err, backend.ErrInterrupted)
+	assert.Contains(t, l.Log.String(), "interrupt is forwarded to 2 processes")
+}
+
+func TestAHangIsEnded(t *testing.T) {
+	l, observer := lab(t, "megatron", "train_iters: 1000000\n"+megatronParams)
+	t.Setenv("SHAPED_FAULT", "hang:1:3")
+	l.Launch.Hang = 30 * time.Second // more than the start of Python takes
+	err := l.Run(t)
+	require.ErrorContains(t, err, "no rank has written a line for 30s (--hang-timeout)")
+	assert.Len(t, observer.steps, 2)
+	assert.Contains(t, file(t, l, "ranks", "rank-1.log"), "in misbehave", "the rank says where it was")
+	var failure *launch.Failure
+	assert.True(t, errors.As(err, &failure), fmt.Sprint(err))
+}

@@ -1,0 +1,133 @@
+package python
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/internal/pyversion"
+	"github.com/primus-fl/primus/runtime/launch"
+)
+
+// Framework is a Python framework as a trainer needs it.
+type Framework struct {
+	Name string
+
+	// Job says how the framework is started for the arguments of tc. Its files are put into dir; the rest of what all
+	// frameworks share is added to it.
+	Job func(tc *backend.TrainContext, dir string) (launch.Job, error)
+
+	// Step reads what a line of the log says about a step.
+	Step func(line string) (Step, bool)
+
+	// Steps and TokensPerStep say what the arguments plan, 0 for unknown; world is the number of processes.
+	Steps         func(tc *backend.TrainContext) int
+	TokensPerStep func(tc *backend.TrainContext, world int) int
+
+	// FromLast says that the last rank writes the lines of the steps, rather than the first.
+	FromLast bool
+}
+
+// Step is what a line of a log says about a step. What it does not say is zero.
+type Step struct {
+	Step, Steps     int
+	Loss            float64
+	LR, GradNorm    float64
+	Seconds         float64 // that the step took
+	Tokens          int     // of all processes
+	GlobalBatch     int     // sequences of all processes
+	TokensPerDevice float64 // a second
+	TFLOPSPerDevice float64
+	MemoryBytes     int64 // of a device
+}
+
+// Classes returns the trainer classes of a framework.
+func Classes(f Framework, classes ...backend.TrainerClass) backend.Trainers {
+	for i := range classes {
+		name := classes[i].Name
+		classes[i].New = func(tc *backend.TrainContext) (backend.Trainer, error) { return newTrainer(tc, f, name), nil }
+	}
+	return classes
+}
+
+// Importable returns the directory in which Python would find a module, given as a path such as primus/core/patches, or ""
+// for none: in the source tree, in PYTHONPATH or in a virtual environment.
+func Importable(tc *backend.TrainContext, module string) string {
+	for _, dir := range slices.Concat(tc.Paths.PythonPath, pyversion.SitePackages(tc.Environ.Lookup)) {
+		if Exists(filepath.Join(dir, filepath.FromSlash(module))) || Exists(filepath.Join(dir, filepath.FromSlash(module)+".py")) {
+			return dir
+		}
+	}
+	return ""
+}
+
+// Exists reports whether there is a file or directory of this name.
+func Exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// root is the run directory, and launchDir and ranksDir are what lies below it.
+func root(tc *backend.TrainContext) (string, error) {
+	dir, err := filepath.Abs(tc.Experiment.RootPath())
+	if err != nil {
+		return "", fmt.Errorf("run directory: %w", err)
+	}
+	return dir, nil
+}
+
+const (
+	launchDir = "launch"
+	ranksDir  = "ranks"
+)
+
+// plan returns the launch plan of a run.
+func plan(tc *backend.TrainContext, f Framework) (*launch.Plan, error) {
+	dir, err := root(tc)
+	if err != nil {
+		return nil, err
+	}
+	job, err := f.Job(tc, filepath.Join(dir, launchDir))
+	if err != nil {
+		return nil, err
+	}
+	job.PythonPath = append(slices.Clone(tc.Paths.PythonPath), job.PythonPath...)
+	job.LogDir = filepath.Join(dir, ranksDir)
+	var env []launch.Variable
+	for _, c := range tc.Environ.Changes() {
+		env = slices.DeleteFunc(env, func(v launch.Variable) bool { return v.Name == c.Name })
+		env = append(env, launch.Variable{Name: c.Name, Value: c.Value, Source: c.Source})
+	}
+	vars, without := policy(tc)
+	for _, v := range vars {
+		env = slices.DeleteFunc(env, func(other launch.Variable) bool { return other.Name == v.Name })
+	}
+	if len(without) > 0 {
+		job.Notes = append(job.Notes, "TransformerEngine-FL has no variable for these fields of the dispatch policy, so they have no effect in its processes: "+strings.Join(without, ", "))
+	}
+	job.Env = slices.Concat(env, vars, job.Env)
+	slices.SortStableFunc(job.Env, func(a, b launch.Variable) int { return cmp.Compare(a.Name, b.Name) })
+	return launch.NewPlan(job, tc.Launch)
+}
+
+// Shown returns a program as a person reads it.
+func Shown(argv []string) string {
+	words := make([]string, len(argv))
+	for i, word := range argv {
+		words[i] = launch.Quote(word)
+	}
+	return strings.Join(words, " ")
+}
+
+// perStep is the time of a step by what its line says, or by the time since the line before it.
+func perStep(s Step, since time.Duration, steps int) time.Duration {
+	if s.Seconds > 0 {
+		return time.Duration(s.Seconds * float64(time.Second))
+	}
+	return since / time.Duration(max(steps, 1))
+}

@@ -1,0 +1,295 @@
+"""Starts Megatron-LM or Megatron-Bridge with the arguments that primus has prepared.
+
+primus writes one JSON file, whose path is the argument of this program, and sets the environment. This program makes the
+arguments of the framework from it, runs the patches of AMD's Python package where that can be imported, and calls the
+framework. What it did is written to a file of JSON lines, which primus reads.
+"""
+
+import argparse
+import enum
+import functools
+import importlib
+import importlib.util
+import inspect
+import json
+import os
+import re
+import sys
+from types import SimpleNamespace
+
+
+class Report:  # lines of JSON for primus, from the first rank only
+
+    def __init__(self, path, rank):
+        self.file = open(path, "w", encoding="utf-8") if rank == 0 else None
+
+    def write(self, event, **fields):
+        if self.file:
+            self.file.write(json.dumps({"event": event, **fields}, default=str) + "\n")
+            self.file.flush()
+
+
+def nested(value):
+    """Turns mappings into namespaces, as the arguments of Primus have them."""
+    if isinstance(value, dict):
+        return SimpleNamespace(**{key: nested(each) for key, each in value.items()})
+    if isinstance(value, list):
+        return [nested(each) for each in value]
+    return value
+
+
+def with_secrets(spec):
+    """Returns the parameters with those that are not in the file, because they are secrets."""
+    return {**spec["params"], **{key: os.environ.pop(variable, None) for key, variable in spec.get("secrets", {}).items()}}
+
+
+def converted(convert, value):
+    """Returns what the parser makes of a text; other values have their type already."""
+    if isinstance(value, str):
+        return convert(value)
+    if isinstance(value, list):
+        return [converted(convert, each) for each in value]
+    return value
+
+
+def megatron_arguments(params, report):
+    """Returns the defaults of Megatron's own parser with the parameters over them, and the parameters it does not know."""
+    from megatron.training.arguments import add_megatron_arguments
+
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser = add_megatron_arguments(parser) or parser
+    args = SimpleNamespace(**vars(parser.parse_args([])))
+    enums = {}
+    for action in parser._actions:
+        if callable(action.type) and action.choices and all(isinstance(c, enum.Enum) for c in action.choices):
+            enums[action.dest] = action.type
+    others = {}
+    for key, value in params.items():
+        if not hasattr(args, key):
+            others[key] = value
+            continue
+        if key in enums and value is not None:
+            try:
+                value = converted(enums[key], value)
+            except Exception as fault:
+                report.write("warning", text=f"argument {key}: {value!r} is no member of its enumeration: {fault!r}")
+        setattr(args, key, nested(value))
+    args.world_size, args.rank, args.local_rank = (
+        int(os.environ.get(name, default)) for name, default in (("WORLD_SIZE", 1), ("RANK", 0), ("LOCAL_RANK", 0)))
+    return args, others
+
+
+def add_others(args, others):
+    """Adds the parameters that the framework does not know; patches and AMD's package read them."""
+    added = [key for key in others if not hasattr(args, key)]
+    for key in added:
+        setattr(args, key, nested(others[key]))
+    return added
+
+
+def provide(modules, name):
+    """Returns the attribute of the first module that has it."""
+    for module in modules:
+        try:
+            found = getattr(importlib.import_module(module), name, None)
+        except ModuleNotFoundError as fault:
+            if fault.name is None or not module.startswith(fault.name):
+                raise  # the module is there, and what it needs is not
+            continue
+        if found is not None:
+            return found
+    return None
+
+
+def megatron_model(kind, amd):
+    """Returns the function that makes the model."""
+    if amd:
+        from primus.core.utils.import_utils import get_model_provider
+
+        return get_model_provider(model_type=kind)
+    if kind not in ("gpt", "mamba"):
+        raise SystemExit(f"model_type {kind!r} needs AMD's Python package primus, which cannot be imported; without it there are gpt and mamba")
+    make = provide(["model_provider", f"pretrain_{kind}"], "model_provider")
+    if make is None:
+        raise SystemExit(f"the source tree has neither model_provider.py nor pretrain_{kind}.py with a function model_provider")
+    builder = provide([f"{kind}_builders"], f"{kind}_builder")
+    return functools.partial(make, builder) if builder else make
+
+
+def megatron(spec, report, amd):
+    from megatron.core.enums import ModelType
+    import megatron.training.arguments as arguments
+    import megatron.training.initialize as initialize
+
+    params = with_secrets(spec)
+    args, others = megatron_arguments(params, report)
+    patches = Patches(spec, report, amd, args)
+    patches.run("build_args")
+    added = add_others(args, others)
+    patches.params = args  # what later phases see
+    report.write("arguments", total=len(vars(args)), added=added, values=vars(args))
+    arguments.parse_args = initialize.parse_args = lambda *_, **__: args
+
+    stage, trainer = spec["stage"], spec.get("trainer_class") or "MegatronPretrainTrainer"
+    if amd and (stage != "pretrain" or trainer != "MegatronPretrainTrainer"):
+        return amd_trainer(spec, args, patches)
+    if stage != "pretrain" or trainer != "MegatronPretrainTrainer":
+        raise SystemExit(f"stage {stage} with trainer {trainer} needs AMD's Python package primus, which cannot be imported")
+    patches.run("setup")
+    if amd:
+        from primus.backends.megatron.training.global_vars import set_primus_global_variables
+
+        set_primus_global_variables(args)
+    patches.run("before_train")
+
+    from megatron.training import pretrain
+
+    kind = getattr(args, "model_type", None)
+    kind = kind if isinstance(kind, str) else "gpt"
+    entry = importlib.import_module("pretrain_mamba" if kind == "mamba" else "pretrain_gpt")
+    datasets = entry.train_valid_test_datasets_provider
+    datasets.is_distributed = True  # its own main sets it, without which ranks wait for each other with tensor parallelism
+    given = {"args_defaults": {"tokenizer_type": "GPT2BPETokenizer"}, "extra_args_provider": None, "store": None}
+    restart = provide(["megatron.training.inprocess_restart"], "maybe_wrap_for_inprocess_restart")
+    if restart:
+        pretrain, given["store"] = restart(pretrain)
+    names = inspect.signature(pretrain).parameters
+    pretrain(
+        datasets, megatron_model(kind, amd), ModelType.encoder_or_decoder, entry.forward_step,
+        **{key: value for key, value in given.items() if key in names},
+    )
+    patches.run("after_train")
+
+
+def call_accepted(function, params, report):
+    """Calls a recipe with those of the parameters that it and what it calls accept."""
+    params = dict(params)
+    while True:
+        try:
+            return function(**params)
+        except TypeError as fault:
+            name = re.search(r"unexpected keyword arguments? '([^']+)'", str(fault))
+            if not name or name[1] not in params:
+                raise
+            del params[name[1]]
+            report.write("dropped", key=name[1], by=function.__name__)
+
+
+def put(config, params, report, path=""):
+    """Puts values into the fields of a configuration that have a value of the same type."""
+    for key, value in params.items():
+        if value is None or not hasattr(config, key):
+            continue
+        field = getattr(config, key)
+        if isinstance(value, dict) and hasattr(field, "__dataclass_fields__"):
+            put(field, value, report, f"{path}{key}.")
+        elif type(field) is type(value):
+            setattr(config, key, value)
+        else:
+            report.write("dropped", key=path + key, by=f"a field of type {type(field).__name__}")
+
+
+def bridge(spec, report, amd):
+    params = with_secrets(spec)
+    name, flavor = params["recipe"], params["flavor"]
+    places = [name] if name.startswith("primus.") else []
+    places += [f"primus.backends.megatron_bridge.recipes.{name}", f"megatron.bridge.recipes.{name}", name]
+    recipe = provide(places, flavor)
+    if recipe is None:
+        raise SystemExit(f"recipe {name!r} has no flavor {flavor!r}: looked in " + ", ".join(places))
+    args = nested(params)
+    patches = Patches(spec, report, amd, args)
+    for phase in ("build_args", "setup", "before_train"):
+        patches.run(phase)
+    config = call_accepted(recipe, params, report)
+    put(config, params, report)
+    for section, keys in {"logger": ["log_interval"], "train": ["eval_interval", "eval_iters"], "checkpoint": ["save_interval"]}.items():
+        for key in keys:
+            if params.get(key) is not None:
+                setattr(getattr(config, section), key, int(params[key]))
+    if params.get("skip_save"):
+        config.checkpoint.save_interval, config.checkpoint.save = 0, None
+    report.write("arguments", total=len(params), added=[], values=params)
+    if spec["stage"] == "pretrain":
+        from megatron.bridge.training.gpt_step import forward_step
+        from megatron.bridge.training.pretrain import pretrain as train
+    else:
+        from megatron.bridge.training.config import runtime_config_update
+        from megatron.bridge.training.finetune import finetune as train
+        from megatron.bridge.training.vlm_step import forward_step
+
+        runtime_config_update(config)
+    train(config, forward_step_func=forward_step)
+    patches.run("after_train")
+
+
+class Patches:
+    """The patches of AMD's package, in the order in which it runs them; none without the package."""
+
+    def __init__(self, spec, report, amd, args):
+        self.spec, self.report, self.args, self.amd = spec, report, args, amd
+        self.params = nested(spec["params"])
+        if amd:
+            importlib.import_module("primus.backends." + spec["backend"])
+
+    def run(self, phase):
+        if not self.amd:
+            return
+        from primus.core.patches.context import PatchContext
+        from primus.core.patches.patch_registry import PatchRegistry
+
+        spec = self.spec
+        experiment = SimpleNamespace(**spec["experiment"], exp_root_path=spec["experiment"]["root"], exp_meta_info=spec["experiment"])
+        module = SimpleNamespace(
+            name=spec["module"], framework=spec["backend"], model=spec.get("model"), params=self.params, trainer_class=spec.get("trainer_class"))
+        context = PatchContext(
+            backend=spec["backend"], phase=phase, backend_version=spec.get("version"), primus_version=None, model_name=spec.get("model"),
+            module_name=spec["module"], platform=None,
+            extra={"backend_args": self.args, "primus_config": experiment, "module_config": module, "runtime_state": SimpleNamespace(last_metrics={})})
+        only = spec["patches"]["only"]
+        chosen = [p for p in PatchRegistry.iter_patches(backend=spec["backend"], phase=phase) if only is None or p.id in only]
+        for patch in sorted((p for p in chosen if self.applies(p, context, phase)), key=lambda p: p.priority):
+            try:
+                patch.apply(context)
+            except Exception as fault:
+                self.report.write("patch", phase=phase, id=patch.id, result="failed", reason=repr(fault))
+                if spec["patches"]["strict"]:
+                    raise
+            else:
+                self.report.write("patch", phase=phase, id=patch.id, result="applied")
+
+    def applies(self, patch, context, phase):
+        if patch.applies_to(context):
+            return True
+        self.report.write("patch", phase=phase, id=patch.id, result="skipped", reason="version or condition")
+        return False
+
+
+def amd_trainer(spec, args, patches):
+    """Runs a trainer class of AMD's package."""
+    from primus.core.backend.backend_registry import BackendRegistry
+
+    kind = BackendRegistry.get_adapter(spec["backend"]).load_trainer_class(stage=spec["stage"], trainer_class=spec.get("trainer_class"))
+    trainer = kind(backend_args=args)
+    patches.run("setup")
+    trainer.setup()
+    trainer.init()
+    patches.run("before_train")
+    trainer.train()
+    patches.run("after_train")
+    trainer.cleanup()
+
+
+def main():
+    spec = json.load(open(sys.argv[1], encoding="utf-8"))
+    sys.argv = sys.argv[:1]  # the framework has no command line
+    sys.path[:0] = [path for path in spec["sys_path"] if path not in sys.path]
+    report = Report(spec["report"], int(os.environ.get("RANK", 0)))
+    amd = importlib.util.find_spec("primus") is not None and importlib.util.find_spec("primus.core") is not None
+    report.write("start", python=sys.version.split()[0], amd_patches=amd)
+    {"megatron": megatron, "megatron_bridge": bridge}[spec["backend"]](spec, report, amd)
+    report.write("end")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+package maxtext
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/internal/python"
+	"github.com/primus-fl/primus/runtime/launch"
+)
+
+// framework is how MaxText is started and what its log says.
+var framework = python.Framework{Name: Framework, Job: job, Step: readStep, Steps: steps, TokensPerStep: tokensPerStep}
+
+// layouts are where MaxText has its trainer, the newest first: a file of the source tree and the module that it is.
+var layouts = []struct{ file, module string }{
+	{"src/maxtext/trainers/pre_train/train.py", "maxtext.trainers.pre_train.train"},
+	{"maxtext/trainers/pre_train/train.py", "maxtext.trainers.pre_train.train"},
+	{"src/MaxText/train.py", "MaxText.train"},
+	{"MaxText/train.py", "MaxText.train"},
+}
+
+// module returns the module of the trainer.
+func module(tc *backend.TrainContext) (string, error) {
+	if tc.Paths.Dir == "" {
+		return layouts[0].module, nil
+	}
+	var tried []string
+	for _, l := range layouts {
+		if python.Exists(filepath.Join(tc.Paths.Dir, filepath.FromSlash(l.file))) {
+			return l.module, nil
+		}
+		tried = append(tried, l.file)
+	}
+	return "", fmt.Errorf("framework %s: the source tree %s has no trainer: expected one of %s", Framework, tc.Paths.Dir, strings.Join(tried, ", "))
+}
+
+// configFile is the name of the YAML file that MaxText reads.
+const configFile = "primus_maxtext.yml"
+
+// job says how MaxText is started: with its parameters in a YAML file and override_model on the command line.
+func job(tc *backend.TrainContext, dir string) (launch.Job, error) {
+	name, err := module(tc)
+	if err != nil {
+		return launch.Job{}, err
+	}
+	values := map[string]document.Value{}
+	var secrets []launch.Variable
+	for key, v := range tc.Args.Map().All() {
+		switch {
+		case slices.Contains(runtimeKeys, key) || slices.Contains(ownKeys, key) || strings.HasPrefix(key, "te_fl_"):
+		case isSecret(key, v):
+			// MaxText takes any parameter from the variable M_ and its name in capitals.
+			secrets = append(secrets, launch.Variable{Name: "M_" + strings.ToUpper(key), Value: v.Text(), Source: "parameter " + key})
+		default:
+			values[key] = v
+		}
+	}
+	text, err := dump(values)
+	if err != nil {
+		return launch.Job{}, err
+	}
+	file := filepath.Join(dir, configFile)
+	program := []string{"-m", name, file}
+	if overrides, ok := tc.Args.Lookup("override_model"); ok {
+		m, _ := overrides.Map()
+		for key, v := range m.All() {
+			text, err := inline(v)
+			if err != nil {
+				return launch.Job{}, fmt.Errorf("override_model.%s: %w", key, err)
+			}
+			program = append(program, key+"="+text)
+		}
+	}
+	return launch.Job{Program: program, Env: secrets, Files: []launch.File{{Path: file, Content: text, Temporary: true}}}, nil
+}
+
+// ownKeys are parameters that this program reads, besides those of the runtime.
+var ownKeys = []string{"override_model", "stage", "trainer_class", backend.DispatchBlock}
+
+// isSecret reports whether a parameter holds a secret. A pair of quotes is how an unset variable arrives, and says nothing.
+func isSecret(key string, v document.Value) bool {
+	text, ok := v.Str()
+	return ok && launch.Secret(key) && strings.Trim(text, `"'`) != ""
+}
+
+// steps is how many steps a run has.
+func steps(tc *backend.TrainContext) int {
+	v, _ := tc.Args.Lookup("steps")
+	n, _ := v.Int64()
+	return int(n)
+}
+
+// tokensPerStep is unknown before the log says it: MaxText counts devices, not processes.
+func tokensPerStep(*backend.TrainContext, int) int { return 0 }
+
+// readStep reads a line such as
+//
+//	completed step: 3, seconds: 1.5, TFLOP/s/device: 210.1, Tokens/s/device: 5461.2, total_weights: 65536, loss: 9.812
+func readStep(line string) (python.Step, bool) {
+	_, rest, ok := strings.Cut(python.Plain(line), "completed step: ")
+	if !ok {
+		return python.Step{}, false
+	}
+	fields := map[string]string{}
+	for part := range strings.SplitSeq("step: "+rest, ",") {
+		if key, value, ok := strings.Cut(part, ":"); ok {
+			fields[strings.TrimSpace(key)] = value
+		}
+	}
+	var s python.Step
+	step, ok := python.Int(fields["step"])
+	loss, hasLoss := python.Float(fields["loss"])
+	if !ok || !hasLoss || step < 0 {
+		return python.Step{}, false
+	}
+	s.Step, s.Loss = step+1, loss // MaxText counts from 0
+	s.Seconds, _ = python.Float(fields["seconds"])
+	s.TFLOPSPerDevice, _ = python.Float(fields["TFLOP/s/device"])
+	s.TokensPerDevice, _ = python.Float(fields["Tokens/s/device"])
+	s.Tokens, _ = python.Int(fields["total_weights"])
+	s.GradNorm, _ = python.Float(fields["grad_norm"])
+	s.LR, _ = python.Float(fields["learning_rate"])
+	return s, true
+}
+
+// sorted returns the keys of a mapping in order.
+func sorted(values map[string]document.Value) []string { return slices.Sorted(maps.Keys(values)) }

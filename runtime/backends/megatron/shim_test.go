@@ -1,0 +1,114 @@
+package megatron_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/primus-fl/primus/runtime/launch"
+	"github.com/primus-fl/primus/runtime/train/traintest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// shaped is the package of the shape of Megatron-LM.
+func shaped(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs(filepath.Join("testdata", "Megatron-LM"))
+	require.NoError(t, err)
+	return dir
+}
+
+// pythonWith returns the interpreter that has a module, or skips the test.
+func pythonWith(t *testing.T, module string) string {
+	t.Helper()
+	for _, name := range []string{"python3", "/usr/bin/python3"} {
+		if exec.Command(name, "-c", "import "+module).Run() == nil {
+			return name
+		}
+	}
+	t.Skipf("no python3 with %s; scripts/install-test-deps.sh installs it", module)
+	return ""
+}
+
+// TestRecordedNamespace compares what Megatron-LM gets with the recorded namespace, attribute for attribute. The parser is the
+// recorded one.
+func TestRecordedNamespace(t *testing.T) {
+	type recorded struct {
+		Config    string                     `json:"config"`
+		Params    map[string]json.RawMessage `json:"primus_params"`
+		Converted map[string]any             `json:"converted"`
+		Changed   map[string][2]any          `json:"changed_by_build_args"`
+		Only      []string                   `json:"primus_only"`
+		Count     int                        `json:"final_count"`
+	}
+	cases := traintest.Recorded[[]recorded](t, "golden_megatron.json")
+	parser := traintest.Recorded[json.RawMessage](t, "megatron_argparse.json")
+	python := pythonWith(t, "torch")
+	for _, c := range cases {
+		t.Run(c.Config, func(t *testing.T) {
+			dir := t.TempDir()
+			file, dump := filepath.Join(dir, "parser.json"), filepath.Join(dir, "namespace.json")
+			require.NoError(t, os.WriteFile(file, parser, 0o644))
+			t.Setenv("SHAPED_PARSER", file)
+			t.Setenv("SHAPED_DUMP", dump)
+			l := newLab(traintest.Lines(c.Params))
+			l.BackendPath, l.Launch = shaped(t), launch.Options{PerNode: 1, Python: python}
+			require.NoError(t, l.Run(t), l.Log.String())
+			text, err := os.ReadFile(dump)
+			require.NoError(t, err)
+			var got map[string]any
+			require.NoError(t, json.Unmarshal(text, &got))
+
+			want := map[string]any{}
+			for key, v := range c.Params {
+				var value any
+				require.NoError(t, json.Unmarshal(v, &value))
+				want[key] = value
+			}
+			for key, v := range c.Converted {
+				want[key] = v
+			}
+			for key, v := range c.Changed {
+				want[key] = v[1]
+			}
+			want["world_size"], want["inprocess_active_world_size"] = 1.0, 1.0 // this run has one process
+			assert.Len(t, got, c.Count)
+			for key := range want {
+				if name, isEnum := strings.CutPrefix(fmt.Sprint(want[key]), "enum:"); isEnum {
+					want[key] = "enum:" + name[strings.LastIndex(name, ".")+1:] // the recorded parser does not name the classes
+				}
+				assert.Equal(t, want[key], got[key], key)
+			}
+			for key := range got {
+				assert.Contains(t, want, key)
+			}
+		})
+	}
+}
+
+func TestJob(t *testing.T) {
+	l := newLab("train_iters: 5\nwandb_api_key: abc\nmoe_token_dispatcher_type: alltoall\nte_fl_prefer: vendor\n")
+	l.Launch = launch.Options{PerNode: 2}
+	p, err := l.Plan(t)
+	require.NoError(t, err)
+	require.Len(t, p.Launch.Processes, 2)
+	require.Len(t, p.Launch.Files, 2)
+	assert.Equal(t, []string{"python3", p.Launch.Files[0].Path, p.Launch.Files[1].Path}, p.Launch.Processes[0].Argv)
+	assert.LessOrEqual(t, strings.Count(p.Launch.Files[0].Content, "\n"), 300, "lines of the shim")
+	var spec struct {
+		Params  map[string]any
+		Secrets map[string]string
+	}
+	require.NoError(t, json.Unmarshal([]byte(p.Launch.Files[1].Content), &spec))
+	assert.Equal(t, "alltoall", spec.Params["moe_token_dispatcher_type"])
+	assert.NotContains(t, spec.Params, "te_fl_prefer")
+	assert.NotContains(t, p.Launch.Files[1].Content, "abc")
+	assert.Equal(t, map[string]string{"wandb_api_key": "PRIMUS_SECRET_WANDB_API_KEY"}, spec.Secrets)
+	assert.NotContains(t, p.Launch.Shell(p.Launch.Processes[0]), "abc")
+	assert.Contains(t, strings.Join(p.Launch.Notes, ""), "AMD's Python package primus cannot be imported")
+}

@@ -1,0 +1,2 @@
+def model_provider(builder, args):
+    return builder(args)
