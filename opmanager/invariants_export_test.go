@@ -2,6 +2,8 @@
 
 package opmanager
 
+import "github.com/primus-fl/primus/opmanager/oppolicy"
+
 // Faults are ways to break a row of a table with at least two candidates, and what the check of
 // the table says then.
 var Faults = map[string]struct {
@@ -14,7 +16,7 @@ var Faults = map[string]struct {
 	}, "ranks higher"},
 	"head":          {func(r *row) { r.head = r.order[1] }, "the head is not the first candidate"},
 	"lost impl":     {func(r *row) { r.order = r.order[:1] }, "the registry"},
-	"no candidates": {func(r *row) { *r = row{rejected: make([]Rejection, len(r.order)+len(r.rejected)), head: r.head} }, "a head and no candidates"},
+	"no candidates": {func(r *row) { *r = row{rejected: make([]oppolicy.Rejection, len(r.order)+len(r.rejected)), head: r.head} }, "a head and no candidates"},
 }
 
 // CheckBroken breaks the row of an op and checks the table.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 )
 
@@ -23,7 +24,7 @@ func (t *table) checkInvariants() {
 			t.broken(name, "the row has %d impls, the registry %d", got, want)
 		}
 		if len(r.order) == 0 {
-			if r.head != nil || !r.cold {
+			if r.head != nil || !r.guarded {
 				t.broken(name, "the row has a head and no candidates")
 			}
 			continue
@@ -44,16 +45,16 @@ func (t *table) checkOrder(i int) {
 	name, leader := t.registry.Ops()[i].Name(), r.leader(i)
 	entries := t.registry.Impls(leader)
 	tokens, _ := t.policy.Order(t.registry.Ops()[leader].Name())
-	rank := func(c Candidate) int {
-		return slices.IndexFunc(tokens, func(token Token) bool { return token.matches(c, t.registry.Vendor) })
+	rank := func(c oppolicy.Candidate) int {
+		return slices.IndexFunc(tokens, func(token oppolicy.Token) bool { return token.Matches(c, t.registry.Vendor) })
 	}
-	var before Candidate
+	var before oppolicy.Candidate
 	for n, c := range r.order {
 		now := asCandidate(entryOf(entries, c.info.ID))
 		if rank(now) < 0 {
 			t.broken(name, "the candidate %s matches no token of the policy", now.ID)
 		}
-		if n > 0 && cmp.Or(cmp.Compare(rank(before), rank(now)), compareCandidates(before, now)) >= 0 {
+		if n > 0 && cmp.Or(cmp.Compare(rank(before), rank(now)), oppolicy.CompareCandidates(before, now)) >= 0 {
 			t.broken(name, "%s stands before %s, which ranks higher", before.ID, now.ID)
 		}
 		before = now
