@@ -91,11 +91,12 @@ fmt-check: ## fail when a Go file is not formatted
 	@unformatted=$$(gofmt -l -s .); test -z "$$unformatted" || { echo "not formatted, run make fmt:"; echo "$$unformatted"; exit 1; }
 
 .PHONY: vet
-vet: ## run go vet, also for other systems and architectures
+vet: ## run go vet, also for other systems and with invariants
 	CGO_ENABLED=0 go vet ./...
 	CGO_ENABLED=0 GOARCH=arm64 go vet ./...
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go vet ./...
 	CGO_ENABLED=0 GOOS=windows go vet ./...
+	CGO_ENABLED=0 go vet -tags invariants ./opmanager ./opregistry ./runtime/backends/native/model
 
 .PHONY: lint
 lint: ## run staticcheck

@@ -78,7 +78,7 @@ func TestPluginsBuildNamesTheModuleAtFault(t *testing.T) {
 		files map[string]string // besides go.mod
 		want  []string
 	}{
-		{name: "no package", want: []string{module, "no buildable Go source files"}},
+		{name: "no package", want: []string{module, "no Go files in"}},
 		{name: "no source", files: map[string]string{"a.go": "package acme\n\nfunc Source() int { return 1 }\n"},
 			want: []string{module, "package acme exports no source of ops", "func Source() opregistry.Source"}},
 		{name: "sources that are none", files: map[string]string{"a.go": `package acme

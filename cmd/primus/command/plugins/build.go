@@ -159,7 +159,7 @@ func (b *builder) run(ctx context.Context) ([]graph.ModuleVersion, error) {
 		parts = append(parts, p)
 	}
 	for i := range parts[1:] {
-		if err := parts[1+i].findSource(); err != nil {
+		if err := parts[1+i].findSource(ctx); err != nil {
 			return nil, err
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
-	"go/build"
 	"go/parser"
 	"go/token"
 	"os"
@@ -84,10 +83,20 @@ func (p *part) download(ctx context.Context, work string) error {
 }
 
 // findSource finds the function at the root of the module that returns its ops.
-func (p *part) findSource() error {
-	pkg, err := build.ImportDir(p.dir, 0)
+func (p *part) findSource(ctx context.Context) error {
+	out, text, err := goCommand(ctx, p.dir, "list", "-find", "-json=Name,GoFiles", ".")
+	if errors.Is(err, exec.ErrNotFound) || ctx.Err() != nil {
+		return err
+	}
 	if err != nil {
-		return fmt.Errorf("module %s: %w; want a package with its ops at the root", p.path, err)
+		return fmt.Errorf("module %s: %s; want a package with its ops at the root", p.path, strings.TrimSpace(text))
+	}
+	var pkg struct {
+		Name    string
+		GoFiles []string
+	}
+	if err := json.Unmarshal(out, &pkg); err != nil {
+		return fmt.Errorf("module %s: read what go list says: %w", p.path, err)
 	}
 	var found []string
 	for _, name := range pkg.GoFiles {
