@@ -14,9 +14,11 @@ var Faults = map[string]struct {
 		r.order[0], r.order[1] = r.order[1], r.order[0]
 		r.head, r.slot = r.order[0], r.order[0].slot
 	}, "ranks higher"},
-	"head":          {func(r *row) { r.head = r.order[1] }, "the head is not the first candidate"},
-	"lost impl":     {func(r *row) { r.order = r.order[:1] }, "the registry"},
-	"no candidates": {func(r *row) { *r = row{rejected: make([]oppolicy.Rejection, len(r.order)+len(r.rejected)), head: r.head} }, "a head and no candidates"},
+	"head":      {func(r *row) { r.head = r.order[1] }, "the head is not the first candidate"},
+	"lost impl": {func(r *row) { r.order = r.order[:1] }, "the registry"},
+	"no candidates": {func(r *row) {
+		*r = row{rejected: make([]oppolicy.Rejection, len(r.order)+len(r.rejected)), head: r.head}
+	}, "a head and no candidates"},
 }
 
 // CheckBroken breaks the row of an op and checks the table.
