@@ -67,8 +67,8 @@ func (s *Settings) Check(names, perCall []string) error {
 			fault := &document.Error{Origin: value.Origin(), Path: key, Problem: "unknown key, want the name of a flag; primus config cli lists them"}
 			if slices.Contains(perCall, key) {
 				fault.Problem = fmt.Sprintf("--%s has to be given with a command, and has no default in a file", key)
-			} else if near, ok := suggest.Nearest(key, names); ok {
-				fault.Hint = fmt.Sprintf("did you mean %q?", near)
+			} else {
+				fault.Hint = suggest.Question(key, names)
 			}
 			faults = append(faults, fault)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/benchmarks/peak"
 	"github.com/primus-fl/primus/internal/stats"
+	"github.com/primus-fl/primus/internal/suggest"
 	"github.com/primus-fl/primus/opbench"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
@@ -153,7 +154,7 @@ func checkImpls(cmd *cobra.Command, snap *opregistry.Snapshot, ids []string) err
 	slices.Sort(known)
 	for _, id := range ids {
 		if !slices.Contains(known, id) {
-			return cli.Usagef(cmd, "--impl: got %q, want %s%s", id, strings.Join(known, ", "), cli.DidYouMean(id, known, "%q"))
+			return cli.Usagef(cmd, "--impl: got %q, want %s%s", id, strings.Join(known, ", "), suggest.Hint(id, known))
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/internal/suggest"
 	"github.com/primus-fl/primus/opbench"
 	"github.com/primus-fl/primus/ops/attention"
 )
@@ -64,7 +65,7 @@ linear layer's products: forward y = x·Wᵀ, dgrad dx = dy·W and wgrad dW = dy
 			}
 			for _, l := range layouts {
 				if !slices.Contains(opbench.Layouts(), opbench.Layout(l)) {
-					return cli.Usagef(cmd, "--layout: got %q, want forward, dgrad or wgrad%s", l, cli.DidYouMean(l, []string{"forward", "dgrad", "wgrad"}, "%q"))
+					return cli.Usagef(cmd, "--layout: got %q, want forward, dgrad or wgrad%s", l, suggest.Hint(l, []string{"forward", "dgrad", "wgrad"}))
 				}
 			}
 			var cases caseSet
@@ -194,7 +195,7 @@ size of the weights that an optimizer updates.
 				}
 				for _, name := range names {
 					if !slices.Contains(opbench.Ops(), name) {
-						return cli.Usagef(cmd, "op %q is not measured here%s", name, cli.DidYouMean(name, opbench.Ops(), "%q"))
+						return cli.Usagef(cmd, "op %q is not measured here%s", name, suggest.Hint(name, opbench.Ops()))
 					}
 					cases = append(cases, func(m *opbench.Maker) ([]opbench.Case, error) {
 						c, err := m.Op(name, n[0], n[1])

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/internal/suggest"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 )
@@ -158,7 +158,7 @@ func (p *catalogParser) object(begin int) (map[string]catalogValue, error) {
 			return nil, p.fault(at, name, "is given twice; keep one")
 		}
 		if !slices.Contains(catalogFields, name) {
-			return nil, p.fault(at, "", "unknown field %q, want %s%s", name, strings.Join(catalogFields, ", "), cli.DidYouMean(name, catalogFields, "%q"))
+			return nil, p.fault(at, "", "unknown field %q, want %s%s", name, strings.Join(catalogFields, ", "), suggest.Hint(name, catalogFields))
 		}
 		v := catalogValue{at: p.next()}
 		if err := p.dec.Decode(&v.raw); err != nil {
@@ -200,7 +200,7 @@ func catalogKind(name string) (opregistry.Kind, error) {
 	kind, err := opregistry.ParseKind(name)
 	if err != nil {
 		names := []string{"flagos", "vendor", "reference", "default"}
-		return kind, fmt.Errorf("unknown kind %q, want flagos, vendor or reference%s", name, cli.DidYouMean(name, names, "%q"))
+		return kind, fmt.Errorf("unknown kind %q, want flagos, vendor or reference%s", name, suggest.Hint(name, names))
 	}
 	return kind, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/internal/suggest"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
@@ -127,7 +128,7 @@ func parseDType(cmd *cobra.Command, name string) (tensor.DType, error) {
 		for _, known := range tensor.DTypes() {
 			names = append(names, known.String())
 		}
-		return d, cli.Usagef(cmd, "--dtype: got %q, want one of %s%s", name, strings.Join(names, ", "), cli.DidYouMean(name, names, "%q"))
+		return d, cli.Usagef(cmd, "--dtype: got %q, want one of %s%s", name, strings.Join(names, ", "), suggest.Hint(name, names))
 	}
 	return d, nil
 }

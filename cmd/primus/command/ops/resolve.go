@@ -10,6 +10,7 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
+	"github.com/primus-fl/primus/internal/suggest"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
@@ -155,7 +156,7 @@ func resolve(policy oppolicy.Policy, op string, entries []catalogEntry) (resolut
 	}
 	switch {
 	case len(impls) == 0:
-		return r, fmt.Errorf("op %q: the catalogue lists no impl of it%s", op, cli.DidYouMean(op, known.Ops, "%q"))
+		return r, fmt.Errorf("op %q: the catalogue lists no impl of it%s", op, suggest.Hint(op, known.Ops))
 	case r.Selected == "":
 		parts := []string{fmt.Sprintf("op %q: no impl can be selected", op)}
 		for _, rej := range r.Rejected {

@@ -22,14 +22,6 @@ func Usagef(cmd *cobra.Command, format string, args ...any) error {
 	return UsageError{fmt.Errorf(format+"; see %s --help", append(args, cmd.CommandPath())...)}
 }
 
-// DidYouMean returns the hint for a name that is near to one of these, "" when none is.
-func DidYouMean(given string, names []string, format string) string {
-	if name, ok := suggest.Nearest(given, names); ok {
-		return fmt.Sprintf("; did you mean "+format+"?", name)
-	}
-	return ""
-}
-
 // SubcommandOnly is the argument validator of commands that only have subcommands.
 func SubcommandOnly(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
@@ -49,7 +41,7 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 // UnknownCommand returns the error for a word that names no subcommand, with the nearest name that one has, here or
 // anywhere else on the command line.
 func UnknownCommand(cmd *cobra.Command, word string) error {
-	hint := DidYouMean(word, Subcommands(cmd, (*cobra.Command).Name), "%q")
+	hint := suggest.Hint(word, Subcommands(cmd, (*cobra.Command).Name))
 	if hint == "" {
 		for _, sub := range cmd.Root().Commands() {
 			if name, ok := suggest.Nearest(word, Subcommands(sub, (*cobra.Command).Name)); ok && sub.Name() != "completion" {
@@ -97,7 +89,10 @@ func FlagError(cmd *cobra.Command, err error) error {
 func FlagHint(flags *pflag.FlagSet, given string) string {
 	var names []string
 	flags.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	return DidYouMean(given, names, "--%s")
+	if name, ok := suggest.Nearest(given, names); ok {
+		return "; did you mean --" + name + "?"
+	}
+	return ""
 }
 
 // wanter is the value of a flag that says which values the flag takes.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/internal/suggest"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -91,7 +92,7 @@ func strayWord(cmd *cobra.Command, word string) error {
 	if slices.Contains(graph.ExperimentExtensions(nil), strings.TrimPrefix(filepath.Ext(word), ".")) {
 		return cli.Usagef(cmd, "unexpected argument %q; did you mean --config %s?", word, word)
 	}
-	if hint := cli.DidYouMean(word, cli.Subcommands(cmd, (*cobra.Command).Name), "%q"); hint != "" {
+	if hint := suggest.Hint(word, cli.Subcommands(cmd, (*cobra.Command).Name)); hint != "" {
 		return cli.Usagef(cmd, "unknown command %q for %q%s", word, cmd.CommandPath(), hint)
 	}
 	return cli.Usagef(cmd, "unexpected argument %q, want key=value, --key value or a flag", word)
