@@ -34,7 +34,7 @@ func (YAML) Load(file string, data []byte) (document.Value, []document.Duplicate
 	case errors.Is(err, io.EOF):
 		return document.Value{}, nil, nil
 	case err != nil:
-		return document.Value{}, nil, yamlError(file, err)
+		return document.Value{}, nil, yamlError(file, data, err)
 	}
 	switch err := decoder.Decode(&second); {
 	case err == nil:
@@ -43,7 +43,7 @@ func (YAML) Load(file string, data []byte) (document.Value, []document.Duplicate
 			Problem: "given a second document, expected a single one", Hint: "remove the --- separator",
 		}
 	case !errors.Is(err, io.EOF):
-		return document.Value{}, nil, yamlError(file, err)
+		return document.Value{}, nil, yamlError(file, data, err)
 	}
 	t := &yamlTree{file: file, open: map[*yaml.Node]bool{}}
 	root, err := t.value(&first, 0)
@@ -51,14 +51,14 @@ func (YAML) Load(file string, data []byte) (document.Value, []document.Duplicate
 }
 
 // yamlError turns an error of the parser, which tells a line at best, into one with a position.
-func yamlError(file string, err error) error {
+func yamlError(file string, data []byte, err error) error {
 	origin, problem := document.Origin{File: file, Line: 1}, strings.TrimPrefix(err.Error(), "yaml: ")
 	if rest, ok := strings.CutPrefix(problem, "line "); ok {
 		number, text, _ := strings.Cut(rest, ": ")
 		if line, convErr := strconv.Atoi(number); convErr == nil {
 			origin.Line, problem = line, text
-			if countsFromZero(text) {
-				origin.Line++
+			if countsFromZero(text) { // the end of a file without a last newline counts as a line
+				origin.Line = min(line+1, bytes.Count(bytes.TrimSuffix(data, []byte("\n")), []byte("\n"))+1)
 			}
 		}
 	}
