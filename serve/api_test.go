@@ -166,7 +166,7 @@ func TestMistakes(t *testing.T) {
 		{"bad phase", "GET", "/v1/explain?phase=sideways", "", nil, 422, "query.phase"},
 		{"proposal without type", "POST", "/v1/policy/proposal", "strict: 1", nil, 415, "application/yaml"},
 		{"proposal of a form", "POST", "/v1/policy/proposal", "strict: 1", []string{"Content-Type: text/plain"}, 415, "application/yaml"},
-		{"malformed", "POST", "/v1/policy/proposal", `{"strict": `, []string{"Content-Type: application/json"}, 422, "body:2"},
+		{"malformed", "POST", "/v1/policy/proposal", `{"strict": `, []string{"Content-Type: application/json"}, 422, "body:1"},
 		{"bad values", "POST", "/v1/policy/proposal", "prefer: vendro\nstrict: 7\n", []string{asYAML}, 422, `did you mean`},
 		{"empty", "POST", "/v1/policy/proposal", "", []string{asYAML}, 400, ""},
 		{"huge", "POST", "/v1/policy/proposal", strings.Repeat("#", 1<<16+1), []string{asYAML}, 413, "65536 bytes"},
