@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
 	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -28,17 +29,17 @@ func TestCompletionAtAPrompt(t *testing.T) {
 	if _, err := os.Stat(bashCompletion); err != nil {
 		t.Skipf("the package bash-completion is not here: %v", err)
 	}
-	l := newLab(t)
+	l := commandtest.NewLab(t)
 	dir := t.TempDir()
 	// A command that is complete only says what it was given.
-	script := fmt.Sprintf("#!%s\n[[ $1 == __complete ]] && exec env %s=primus %q \"$@\"\nprintf 'given <%%s>\\n' \"$*\"\n", bash, roleEnv, os.Args[0])
+	script := fmt.Sprintf("#!%s\n[[ $1 == __complete ]] && exec env %s=primus %q \"$@\"\nprintf 'given <%%s>\\n' \"$*\"\n", bash, commandtest.RoleEnv, os.Args[0])
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "primus"), []byte(script), 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "completion.bash"), []byte(primus(t, "completion", "bash").out), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "completion.bash"), []byte(commandtest.Run(t, "completion", "bash").Out), 0o644))
 	rc := fmt.Sprintf("PS1='$ '\nbind 'set bell-style none'\nbind 'set enable-bracketed-paste off'\nsource %s\nsource %s/completion.bash\nPATH=%s:$PATH\necho ready\n",
 		bashCompletion, dir, dir)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "rc"), []byte(rc), 0o644))
 
-	person, program := openTerminal(t)
+	person, program := commandtest.OpenTerminal(t)
 	cmd := exec.CommandContext(t.Context(), bash, "--noprofile", "--rcfile", filepath.Join(dir, "rc"), "-i")
 	cmd.Env = append(os.Environ(), "TERM=dumb", "HOME="+dir, "HISTFILE=/dev/null")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
@@ -59,9 +60,9 @@ func TestCompletionAtAPrompt(t *testing.T) {
 		{"primus ops explain --per-op=generic_ge\timpl:d\t", "ops explain --per-op=generic_gemm=impl:default.flagos"},
 		{"primus ops explain --allow-vendors=gonum,oned\t", "ops explain --allow-vendors=gonum,onednn"},
 	} {
-		_, err := person.WriteString(strings.ReplaceAll(tt.typed, "exp.yaml", l.exp) + "\n")
+		_, err := person.WriteString(strings.ReplaceAll(tt.typed, "exp.yaml", l.Exp) + "\n")
 		require.NoError(t, err)
-		given := "given <" + strings.ReplaceAll(tt.given, "exp.yaml", l.exp) + ">"
+		given := "given <" + strings.ReplaceAll(tt.given, "exp.yaml", l.Exp) + ">"
 		assert.Eventually(t, shows(given), time.Minute, 10*time.Millisecond, "%s\n%s", given, screen)
 	}
 	_, err = person.WriteString("exit\n")

@@ -9,15 +9,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 func TestCompletionScripts(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		got := primus(t, "completion", shell)
-		assert.Zero(t, got.code)
-		assert.Contains(t, got.out, "__complete", shell)
+		got := commandtest.Run(t, "completion", shell)
+		assert.Zero(t, got.Code)
+		assert.Contains(t, got.Out, "__complete", shell)
 	}
 }
 
@@ -28,9 +29,9 @@ func TestCompletionInBash(t *testing.T) {
 		t.Skip("no bash on this machine")
 	}
 	dir := t.TempDir()
-	script := fmt.Sprintf("#!%s\nexec env %s=primus %q \"$@\"\n", bash, roleEnv, os.Args[0])
+	script := fmt.Sprintf("#!%s\nexec env %s=primus %q \"$@\"\n", bash, commandtest.RoleEnv, os.Args[0])
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "primus"), []byte(script), 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "completion.bash"), []byte(primus(t, "completion", "bash").out), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "completion.bash"), []byte(commandtest.Run(t, "completion", "bash").Out), 0o644))
 
 	// The function that the package bash-completion brings, as far as the script needs it, and the call that the shell makes.
 	const harness = `
@@ -45,8 +46,8 @@ COMP_POINT=${#COMP_LINE}
 __start_primus
 printf '%s\n' "${COMPREPLY[@]}"
 `
-	l := newLab(t)
-	exp := func(words ...string) []string { return append([]string{"train", "--config", l.exp}, words...) }
+	l := commandtest.NewLab(t)
+	exp := func(words ...string) []string { return append([]string{"train", "--config", l.Exp}, words...) }
 	tests := []struct {
 		words []string
 		want  string // the lines that bash would offer; it puts what stands before a sign that breaks words back itself
@@ -63,10 +64,10 @@ printf '%s\n' "${COMPREPLY[@]}"
 		{exp("te_fl_prefer=v"), "vendor"},
 		{exp("lr="), ""},
 		{exp("nonsense="), ""},
-		{[]string{"train", "--config", l.exp + "x", "train_it"}, ""},
+		{[]string{"train", "--config", l.Exp + "x", "train_it"}, ""},
 		{[]string{"train", "train_it"}, ""},
-		{[]string{"config", "show", "--config", l.exp, "train_it"}, "train_iters="},
-		{[]string{"patches", "plan", "--config", l.exp, "train_it"}, "train_iters="},
+		{[]string{"config", "show", "--config", l.Exp, "train_it"}, "train_iters="},
+		{[]string{"patches", "plan", "--config", l.Exp, "train_it"}, "train_iters="},
 		{[]string{"train", "--prefer", "v"}, "vendor"},
 		{[]string{"train", "--prefer=r"}, "reference"},
 		{exp("--deny-vendors", "o"), "onednn\nopenblas"},

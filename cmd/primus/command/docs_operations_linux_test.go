@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -19,14 +20,14 @@ import (
 // TestOperations follows the guide from nothing to a fleet.
 func TestOperations(t *testing.T) {
 	t.Parallel()
-	tools(t, "bash", "curl", "jq", "openssl", "prometheus", "promtool", "etcd")
+	commandtest.Tools(t, "bash", "curl", "jq", "openssl", "prometheus", "promtool", "etcd")
 	assert.GreaterOrEqual(t, followGuide(t, "operations.md"), 9)
 }
 
 // TestServiceGuide follows what the guide of the service shows of its API.
 func TestServiceGuide(t *testing.T) {
 	t.Parallel()
-	tools(t, "bash", "curl", "jq", "openssl")
+	commandtest.Tools(t, "bash", "curl", "jq", "openssl")
 	assert.Equal(t, 1, followGuide(t, "service.md"))
 }
 
@@ -39,15 +40,15 @@ func followGuide(t *testing.T, name string) int {
 	text, err := os.ReadFile(filepath.Join(root, "docs", name))
 	require.NoError(t, err)
 
-	l := newLab(t)
-	require.NoError(t, os.Symlink(filepath.Join(root, "metrics"), filepath.Join(l.dir, "metrics")))
-	tiny, err := os.ReadFile(l.exp)
+	l := commandtest.NewLab(t)
+	require.NoError(t, os.Symlink(filepath.Join(root, "metrics"), filepath.Join(l.Dir, "metrics")))
+	tiny, err := os.ReadFile(l.Exp)
 	require.NoError(t, err)
-	endless := strings.NewReplacer("train_iters: 8", "train_iters: 100000000", "log_interval: 1", "log_interval: 1000", "NAME:exp}", "NAME:llama_2M-pretrain}", l.workspace, "./output").Replace(string(tiny))
-	l.write(filepath.Join(l.dir, "examples", "native", "configs", "llama_2M-pretrain.yaml"), endless)
+	endless := strings.NewReplacer("train_iters: 8", "train_iters: 100000000", "log_interval: 1", "log_interval: 1000", "NAME:exp}", "NAME:llama_2M-pretrain}", l.Workspace, "./output").Replace(string(tiny))
+	l.Write(filepath.Join(l.Dir, "examples", "native", "configs", "llama_2M-pretrain.yaml"), endless)
 	self, err := os.Executable()
 	require.NoError(t, err)
-	require.NoError(t, os.Symlink(self, filepath.Join(l.dir, "primus")))
+	require.NoError(t, os.Symlink(self, filepath.Join(l.Dir, "primus")))
 
 	changes := []string{"_interval: 5s", "_interval: 1s"}
 	for _, port := range []string{"2379", "2380", "9090", "9400", "9401", "9402"} {
@@ -62,25 +63,25 @@ func followGuide(t *testing.T, name string) int {
 
 	var script strings.Builder
 	var want [][]string
-	for _, b := range blocks(string(text)) {
-		switch b.language {
+	for _, b := range commandtest.Blocks(string(text)) {
+		switch b.Language {
 		case "sh":
-			script.WriteString(here.Replace(strings.Join(b.lines, "\n")) + "\n")
+			script.WriteString(here.Replace(strings.Join(b.Lines, "\n")) + "\n")
 		case "text":
 			fmt.Fprintf(&script, "echo 'end of block %d'\n", len(want))
-			want = append(want, b.lines)
+			want = append(want, b.Lines)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script.String())
-	cmd.Dir, cmd.SysProcAttr = l.dir, &syscall.SysProcAttr{Setpgid: true}
+	cmd.Dir, cmd.SysProcAttr = l.Dir, &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.Env = append(child(t.Context(), nil).Env, "USER=alice", "PATH="+l.dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	cmd.Env = append(commandtest.Child(t.Context(), nil).Env, "USER=alice", "PATH="+l.Dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what a failed script has left
 	if err != nil {
-		logs, _ := filepath.Glob(filepath.Join(l.dir, "*", "*.log"))
+		logs, _ := filepath.Glob(filepath.Join(l.Dir, "*", "*.log"))
 		for _, name := range logs {
 			log, err := os.ReadFile(name)
 			require.NoError(t, err)
@@ -94,9 +95,9 @@ func followGuide(t *testing.T, name string) int {
 		printed, after, found := strings.Cut(rest, fmt.Sprintf("end of block %d\n", i))
 		require.True(t, found, rest)
 		rest = after
-		printed = oneBlank(printed)
+		printed = commandtest.OneBlank(printed)
 		for _, line := range lines {
-			_, left, found := strings.Cut(printed, oneBlank(here.Replace(line)))
+			_, left, found := strings.Cut(printed, commandtest.OneBlank(here.Replace(line)))
 			require.True(t, found, "%q in this order in\n%s", line, printed)
 			printed = left
 		}

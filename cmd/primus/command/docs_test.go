@@ -8,35 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-// block is a fenced block of a document.
-type block struct {
-	language string
-	lines    []string
-}
-
-func blocks(text string) []block {
-	var found []block
-	inside := false
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\n")
-		language, fence := strings.CutPrefix(line, "```")
-		switch {
-		case fence && !inside:
-			inside = true
-			found = append(found, block{language: language})
-		case fence:
-			inside = false
-		case inside:
-			last := &found[len(found)-1]
-			last.lines = append(last.lines, line)
-		}
-	}
-	return found
-}
 
 // TestDocuments checks that listings which name a file are in that file, part by part, and that commands print what the
 // document shows behind them, in that order.
@@ -51,13 +26,13 @@ func TestDocuments(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join(root, "docs", name))
 			require.NoError(t, err)
 			listings, commands, output := 0, 0, ""
-			for _, b := range blocks(string(text)) {
-				switch b.language {
+			for _, b := range commandtest.Blocks(string(text)) {
+				switch b.Language {
 				case "go", "yaml":
 					listings++
 					checkListing(t, root, b)
 				case "sh":
-					commands += len(b.lines)
+					commands += len(b.Lines)
 					output = runBlock(t, b, 0)
 				case "text":
 					checkOutput(t, b, output)
@@ -73,12 +48,12 @@ func TestDocuments(t *testing.T) {
 func TestCompatibilityCommands(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "compatibility.md"))
 	require.NoError(t, err)
-	dir := recordedInputs(t)
+	dir := commandtest.RecordedInputs(t)
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.Symlink(dir, "Primus"))
 	codes, output := map[int]int{}, ""
-	for _, b := range blocks(string(text)) {
-		language, exit, _ := strings.Cut(b.language, " exit=")
+	for _, b := range commandtest.Blocks(string(text)) {
+		language, exit, _ := strings.Cut(b.Language, " exit=")
 		switch language {
 		case "sh":
 			code := 0
@@ -91,7 +66,7 @@ func TestCompatibilityCommands(t *testing.T) {
 		case "text":
 			checkOutput(t, b, output)
 		default:
-			t.Errorf("a block of language %q, want sh or text, so that it is run", b.language)
+			t.Errorf("a block of language %q, want sh or text, so that it is run", b.Language)
 		}
 	}
 	assert.Equal(t, map[int]int{0: 2, 1: 1}, codes)
@@ -113,8 +88,8 @@ func TestPatchesCommands(t *testing.T) {
 		require.NoError(t, os.Symlink(dir, name))
 	}
 	output := ""
-	for _, b := range blocks(string(text)) {
-		language, exit, _ := strings.Cut(b.language, " exit=")
+	for _, b := range commandtest.Blocks(string(text)) {
+		language, exit, _ := strings.Cut(b.Language, " exit=")
 		switch language {
 		case "sh":
 			code := 0
@@ -126,49 +101,46 @@ func TestPatchesCommands(t *testing.T) {
 		case "text":
 			checkOutput(t, b, output)
 		default:
-			t.Errorf("a block of language %q, want sh or text, so that it is run", b.language)
+			t.Errorf("a block of language %q, want sh or text, so that it is run", b.Language)
 		}
 	}
 }
 
 // runBlock runs the commands of a block and returns what the last one prints.
-func runBlock(t *testing.T, b block, code int) string {
+func runBlock(t *testing.T, b commandtest.Block, code int) string {
 	t.Helper()
-	var got outcome
-	for _, line := range b.lines {
+	var got commandtest.Outcome
+	for _, line := range b.Lines {
 		words := strings.Fields(line)
 		require.Equal(t, "primus", words[0])
-		got = primus(t, words[1:]...)
-		require.Equal(t, code, got.code, "%s: %s", line, got.stderr)
+		got = commandtest.Run(t, words[1:]...)
+		require.Equal(t, code, got.Code, "%s: %s", line, got.Stderr)
 	}
-	return got.stderr + got.out
+	return got.Stderr + got.Out
 }
 
 // checkOutput checks that lines of a block were printed, in their order.
-func checkOutput(t *testing.T, b block, output string) {
+func checkOutput(t *testing.T, b commandtest.Block, output string) {
 	t.Helper()
-	rest := oneBlank(output)
-	for _, line := range b.lines {
+	rest := commandtest.OneBlank(output)
+	for _, line := range b.Lines {
 		var found bool
-		_, rest, found = strings.Cut(rest, oneBlank(line))
+		_, rest, found = strings.Cut(rest, commandtest.OneBlank(line))
 		require.True(t, found, "%q in this order in\n%s", line, output)
 	}
 }
 
-// oneBlank makes one blank of several, because the widths of columns depend on what else is in a table.
-func oneBlank(s string) string { return strings.Join(strings.Fields(s), " ") }
-
 // checkListing checks a block that begins with the name of a file in a comment. A comment of three dots stands for what is
 // left out.
-func checkListing(t *testing.T, root string, b block) {
+func checkListing(t *testing.T, root string, b commandtest.Block) {
 	t.Helper()
-	comment := map[string]string{"go": "// ", "yaml": "# ", "c": "/* "}[b.language]
-	file, ok := strings.CutPrefix(strings.TrimSuffix(b.lines[0], " */"), comment)
-	require.True(t, ok, "a listing names its file: %s", b.lines[0])
+	comment := map[string]string{"go": "// ", "yaml": "# ", "c": "/* "}[b.Language]
+	file, ok := strings.CutPrefix(strings.TrimSuffix(b.Lines[0], " */"), comment)
+	require.True(t, ok, "a listing names its file: %s", b.Lines[0])
 	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
 	require.NoError(t, err)
 	rest := string(text)
-	for part := range strings.SplitSeq(strings.Join(b.lines[1:], "\n"), fmt.Sprintf("\n%s…\n", comment)) {
+	for part := range strings.SplitSeq(strings.Join(b.Lines[1:], "\n"), fmt.Sprintf("\n%s…\n", comment)) {
 		var found bool
 		_, rest, found = strings.Cut(rest, part)
 		require.True(t, found, "in %s:\n%s", file, part)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -15,7 +16,7 @@ import (
 // listings are in the files that they name.
 func TestWritingAVendor(t *testing.T) {
 	t.Parallel()
-	tools(t, "bash", "make", "cc", "go", "sed", "grep")
+	commandtest.Tools(t, "bash", "make", "cc", "go", "sed", "grep")
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	require.NoError(t, err)
 	text, err := os.ReadFile(filepath.Join(root, "docs", "writing-a-vendor.md"))
@@ -25,27 +26,27 @@ func TestWritingAVendor(t *testing.T) {
 	bin, dir, commands, output := t.TempDir(), t.TempDir(), 0, ""
 	require.NoError(t, os.Symlink(self, filepath.Join(bin, "primus")))
 	where := filepath.Join(bin, "where") // the guide changes directories
-	env := append(os.Environ(), roleEnv+"=primus", "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"),
+	env := append(os.Environ(), commandtest.RoleEnv+"=primus", "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"),
 		"PRIMUS_SOURCE="+root, "GOPROXY=off", "WHERE="+where)
-	for _, b := range blocks(string(text)) {
-		switch b.language {
+	for _, b := range commandtest.Blocks(string(text)) {
+		switch b.Language {
 		case "c", "go":
 			checkListing(t, root, b)
 		case "sh":
-			commands += len(b.lines)
-			cmd := exec.Command("bash", "-ec", strings.Join(b.lines, "\n")+"\npwd > $WHERE\n")
+			commands += len(b.Lines)
+			cmd := exec.Command("bash", "-ec", strings.Join(b.Lines, "\n")+"\npwd > $WHERE\n")
 			cmd.Dir, cmd.Env = dir, env
 			out, err := cmd.CombinedOutput()
-			require.NoError(t, err, "%s\n%s", strings.Join(b.lines, "\n"), out)
+			require.NoError(t, err, "%s\n%s", strings.Join(b.Lines, "\n"), out)
 			output = string(out)
 			now, err := os.ReadFile(where)
 			require.NoError(t, err)
 			dir = strings.TrimSpace(string(now))
 		case "text":
-			rest := oneBlank(output)
-			for _, line := range b.lines {
+			rest := commandtest.OneBlank(output)
+			for _, line := range b.Lines {
 				var found bool
-				_, rest, found = strings.Cut(rest, oneBlank(line))
+				_, rest, found = strings.Cut(rest, commandtest.OneBlank(line))
 				require.True(t, found, "%q in this order in\n%s", line, output)
 			}
 		}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
 	"github.com/primus-fl/primus/fleet"
 	"github.com/primus-fl/primus/fleet/fleettest"
 	"github.com/primus-fl/primus/internal/primustest"
@@ -30,7 +31,7 @@ import (
 func inProcess(t *testing.T, env []string, args ...string) (cmd *exec.Cmd, out, stderr *primustest.Buffer) {
 	t.Helper()
 	out, stderr = &primustest.Buffer{}, &primustest.Buffer{}
-	cmd = child(context.WithoutCancel(t.Context()), env, args...)
+	cmd = commandtest.Child(context.WithoutCancel(t.Context()), env, args...)
 	cmd.Stdout, cmd.Stderr = out, stderr
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
@@ -95,10 +96,10 @@ func (s *events) find(t *testing.T, what string, is func(serve.Event) bool) (fou
 // onlyMember returns the one run of a fleet.
 func onlyMember(t *testing.T, etcd string) fleet.Member {
 	t.Helper()
-	got := primus(t, "fleet", "list", "--fleet", etcd, "-o", "json")
-	require.Zero(t, got.code, got.stderr)
+	got := commandtest.Run(t, "fleet", "list", "--fleet", etcd, "-o", "json")
+	require.Zero(t, got.Code, got.Stderr)
 	var s fleet.Snapshot
-	require.NoError(t, json.Unmarshal([]byte(got.out), &s))
+	require.NoError(t, json.Unmarshal([]byte(got.Out), &s))
 	require.Len(t, s.Members, 1)
 	return s.Members[0]
 }
@@ -109,49 +110,49 @@ func onlyMember(t *testing.T, etcd string) fleet.Member {
 func TestEndToEnd(t *testing.T) {
 	t.Parallel()
 	const from, to = "vendor.openblas", "default.flagos"
-	env := []string{"PRIMUS_ONEDNN=" + absent}
-	if reason := unavailable(t, from, env); reason != "" {
+	env := []string{"PRIMUS_ONEDNN=" + commandtest.Absent}
+	if reason := commandtest.Unavailable(t, from, env); reason != "" {
 		t.Skip(reason)
 	}
 	etcd := fleettest.Start(t)
-	tab := newBrowser(t)
-	l := newLab(t)
-	run, out, stderr := inProcess(t, env, l.args("train_iters=1000000", "lr_decay_iters=1000", "log_interval=100000", "--threads", "1",
-		"--prefer", "vendor", "--serve", "127.0.0.1:0", "--serve-token-file", tokenFile(t), "--fleet", etcd.Address)...)
-	waitFor(t, stderr, "service on ")
+	tab := commandtest.NewBrowser(t)
+	l := commandtest.NewLab(t)
+	run, out, stderr := inProcess(t, env, l.Args("train_iters=1000000", "lr_decay_iters=1000", "log_interval=100000", "--threads", "1",
+		"--prefer", "vendor", "--serve", "127.0.0.1:0", "--serve-token-file", commandtest.TokenFile(t), "--fleet", etcd.Address)...)
+	commandtest.WaitFor(t, stderr, "service on ")
 	base := regexp.MustCompile(`service on (\S+)/`).FindStringSubmatch(stderr.String())[1]
-	prometheus := discovering(t, base+"/v1/sd")
+	prometheus := commandtest.Discovering(t, base+"/v1/sd")
 	stream := streamed(t, base+"/v1/events")
-	waitFor(t, stderr, "Op 'multi_tensor_adam' using")
+	commandtest.WaitFor(t, stderr, "Op 'multi_tensor_adam' using")
 
 	// Before: everything says OpenBLAS.
 	const calls = `primus_op_calls_total{run="exp",op="generic_gemm",impl="%s"}`
 	rate := func(impl, comparison string) string {
 		return "rate(" + fmt.Sprintf(calls, impl) + "[4s]) " + comparison
 	}
-	tab.do(chromedp.EmulateViewport(1280, 900), chromedp.Navigate(base))
-	tab.sees(`document.querySelector('[data-cell="generic_gemm ` + from + `"]').className === "selected"`)
-	tab.sees(`document.getElementById("link").textContent === "live"`)
-	prometheus.answers(t, rate(from, "> 0"))
-	prometheus.answers(t, rate(to, "== 0"))
-	prometheus.answers(t, `primus_policy_info{run="exp",prefer="vendor"} == 1`)
+	tab.Do(chromedp.EmulateViewport(1280, 900), chromedp.Navigate(base))
+	tab.Sees(`document.querySelector('[data-cell="generic_gemm ` + from + `"]').className === "selected"`)
+	tab.Sees(`document.getElementById("link").textContent === "live"`)
+	prometheus.Answers(t, rate(from, "> 0"))
+	prometheus.Answers(t, rate(to, "== 0"))
+	prometheus.Answers(t, `primus_policy_info{run="exp",prefer="vendor"} == 1`)
 	before := onlyMember(t, etcd.Address)
 	assert.Equal(t, base, "http://"+before.Metrics)
 
 	// The change: look at it first, without it nothing can be applied.
-	tab.do(chromedp.SendKeys("#token", "0123456789abcdef"), chromedp.SendKeys("#document", "prefer: flagos"))
-	tab.sees(`document.getElementById("apply").disabled`)
-	tab.do(chromedp.Click("#propose"))
-	tab.sees(`/generic_gemm: ?` + from + ` → ` + to + `/.test(document.getElementById("diff").textContent)`)
+	tab.Do(chromedp.SendKeys("#token", "0123456789abcdef"), chromedp.SendKeys("#document", "prefer: flagos"))
+	tab.Sees(`document.getElementById("apply").disabled`)
+	tab.Do(chromedp.Click("#propose"))
+	tab.Sees(`/generic_gemm: ?` + from + ` → ` + to + `/.test(document.getElementById("diff").textContent)`)
 	assert.Equal(t, before.Generation, onlyMember(t, etcd.Address).Generation, "looking changes nothing")
-	tab.sees(`!document.getElementById("apply").disabled`)
-	tab.do(chromedp.Click("#apply"))
-	tab.sees(`/In force since generation \d+/.test(document.getElementById("verdict").textContent)`)
+	tab.Sees(`!document.getElementById("apply").disabled`)
+	tab.Do(chromedp.Click("#apply"))
+	tab.Sees(`/In force since generation \d+/.test(document.getElementById("verdict").textContent)`)
 
 	// After: the page says so,
-	tab.sees(`/generic_gemm: ` + from + ` → ` + to + `/.test(document.getElementById("log").textContent)`)
-	tab.sees(`/another policy is in force/.test(document.getElementById("log").textContent)`)
-	tab.sees(`document.querySelector('[data-cell="generic_gemm ` + to + `"]').className === "selected"`)
+	tab.Sees(`/generic_gemm: ` + from + ` → ` + to + `/.test(document.getElementById("log").textContent)`)
+	tab.Sees(`/another policy is in force/.test(document.getElementById("log").textContent)`)
+	tab.Sees(`document.querySelector('[data-cell="generic_gemm ` + to + `"]').className === "selected"`)
 
 	// the stream of events,
 	changed := stream.find(t, "another policy", func(e serve.Event) bool { return e.Type == "policy_changed" && e.Generation > before.Generation })
@@ -169,19 +170,19 @@ func TestEndToEnd(t *testing.T) {
 	assert.NotEqual(t, before.Manifest, after.Manifest, "other decisions")
 
 	// Prometheus,
-	prometheus.answers(t, rate(to, "> 0"))
-	prometheus.answers(t, rate(from, "== 0"))
-	prometheus.answers(t, fmt.Sprintf(`primus_policy_info{run="exp",prefer="flagos",fingerprint=%q} == 1`, after.Fingerprint))
-	prometheus.answers(t, fmt.Sprintf(`primus_dispatch_generation{run="exp"} >= %d`, changed.Generation))
-	prometheus.answers(t, fmt.Sprintf(`primus_op_switches_total{op="generic_gemm",from=%q,to=%q} == 1`, from, to))
+	prometheus.Answers(t, rate(to, "> 0"))
+	prometheus.Answers(t, rate(from, "== 0"))
+	prometheus.Answers(t, fmt.Sprintf(`primus_policy_info{run="exp",prefer="flagos",fingerprint=%q} == 1`, after.Fingerprint))
+	prometheus.Answers(t, fmt.Sprintf(`primus_dispatch_generation{run="exp"} >= %d`, changed.Generation))
+	prometheus.Answers(t, fmt.Sprintf(`primus_op_switches_total{op="generic_gemm",from=%q,to=%q} == 1`, from, to))
 
 	// and what the run leaves behind.
 	require.NoError(t, run.Process.Signal(syscall.SIGINT))
-	assert.Equal(t, 130, exitCode(t, run.Wait()), stderr.String())
-	rows := rowsOf(out.String())
+	assert.Equal(t, 130, commandtest.ExitCode(t, run.Wait()), stderr.String())
+	rows := commandtest.RowsOf(out.String())
 	assert.Contains(t, rows, "generic_gemm "+from)
 	assert.Contains(t, rows, "generic_gemm "+to)
-	text, err := os.ReadFile(l.path("dispatch.json"))
+	text, err := os.ReadFile(l.Path("dispatch.json"))
 	require.NoError(t, err)
 	var report struct {
 		Generation uint64
@@ -201,6 +202,6 @@ func TestEndToEnd(t *testing.T) {
 	}
 	assert.Positive(t, served["generic_gemm "+from])
 	assert.Positive(t, served["generic_gemm "+to])
-	got := primus(t, "fleet", "list", "--fleet", etcd.Address)
-	assert.Contains(t, got.out, "no runs")
+	got := commandtest.Run(t, "fleet", "list", "--fleet", etcd.Address)
+	assert.Contains(t, got.Out, "no runs")
 }

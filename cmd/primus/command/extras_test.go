@@ -3,11 +3,8 @@ package command_test
 import (
 	"testing"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-	"go.uber.org/fx"
-
 	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/device/cpu"
 	"github.com/primus-fl/primus/internal/primustest"
@@ -16,14 +13,17 @@ import (
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/dummy"
 	"github.com/primus-fl/primus/runtime/patch"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/fx"
 )
 
 // primusWith runs a command line in this process with more in the graph.
-func primusWith(t *testing.T, option fx.Option, args ...string) outcome {
+func primusWith(t *testing.T, option fx.Option, args ...string) commandtest.Outcome {
 	t.Helper()
 	var out, stderr primustest.Buffer
 	code := command.Main(args, command.Streams{Out: &out, Err: &stderr}, option)
-	return outcome{code, out.String(), stderr.String()}
+	return commandtest.Outcome{Code: code, Out: out.String(), Stderr: stderr.String()}
 }
 
 // grouped provides values in a group of the command package.
@@ -59,13 +59,13 @@ func (c chip) Close() error {
 func TestOwnDeviceIsClosed(t *testing.T) {
 	var closed bool
 	got := primusWith(t, grouped[device.Backend](command.Devices, chip{cpu.New(), &closed}), "ops", "list", "residual_add")
-	require.Zero(t, got.code, got.stderr)
+	require.Zero(t, got.Code, got.Stderr)
 	assert.False(t, closed, "a command that needs no device makes none")
 
 	t.Setenv("STEPMESH_BACKEND", "chip")
-	l := newLab(t)
-	got = primusWith(t, grouped[device.Backend](command.Devices, chip{cpu.New(), &closed}), l.args("train_iters=1")...)
-	require.Zero(t, got.code, got.stderr)
+	l := commandtest.NewLab(t)
+	got = primusWith(t, grouped[device.Backend](command.Devices, chip{cpu.New(), &closed}), l.Args("train_iters=1")...)
+	require.Zero(t, got.Code, got.Stderr)
 	assert.True(t, closed)
 }
 
@@ -95,16 +95,16 @@ func TestDuplicatesInGroups(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := primusWith(t, tt.option, tt.args...)
-			assert.Equal(t, 1, got.code, got.stderr)
+			assert.Equal(t, 1, got.Code, got.Stderr)
 			for _, want := range tt.want {
-				assert.Contains(t, got.stderr, want)
+				assert.Contains(t, got.Stderr, want)
 			}
 		})
 	}
 	devices := grouped[device.Backend](command.Devices, cpu.New())
-	got := primusWith(t, devices, newLab(t).args()...)
-	assert.Equal(t, 1, got.code)
-	assert.Contains(t, got.stderr, "device: backend is already registered: CPU is a *cpu.Backend and cannot become a *cpu.Backend")
+	got := primusWith(t, devices, commandtest.NewLab(t).Args()...)
+	assert.Equal(t, 1, got.Code)
+	assert.Contains(t, got.Stderr, "device: backend is already registered: CPU is a *cpu.Backend and cannot become a *cpu.Backend")
 }
 
 // Whatever a program adds to the groups, the graph of each command is complete.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/document/formats"
 	"github.com/stretchr/testify/assert"
@@ -70,30 +71,30 @@ func TestOwnFormat(t *testing.T) {
 	option := grouped[document.Loader](command.Formats, properties{})
 
 	got := primusWith(t, option, "config", "show", "--config", file, "--origin")
-	require.Zero(t, got.code, got.stderr)
-	assert.Contains(t, got.out, "train_iters: \"7\" # "+file+":8")
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Contains(t, got.Out, "train_iters: \"7\" # "+file+":8")
 	got = primusWith(t, option, "config", "validate", file)
-	assert.Zero(t, got.code, got.stderr)
-	got = primusWith(t, option, "train", "--config", file, "--dry-run", "train_iters=3", "train_data_path="+newLab(t).text)
-	assert.Zero(t, got.code, got.stderr)
+	assert.Zero(t, got.Code, got.Stderr)
+	got = primusWith(t, option, "train", "--config", file, "--dry-run", "train_iters=3", "train_data_path="+commandtest.NewLab(t).Text)
+	assert.Zero(t, got.Code, got.Stderr)
 	got = primusWith(t, option, "config", "show", "--config", file, "--export-config", file)
-	assert.Equal(t, 2, got.code, "it can be read and not written")
+	assert.Equal(t, 2, got.Code, "it can be read and not written")
 	got = primusWith(t, option, "__complete", "train", "--config", "")
-	assert.Contains(t, got.out, "\nproperties\n")
+	assert.Contains(t, got.Out, "\nproperties\n")
 
-	got = primus(t, "config", "show", "--config", file)
-	assert.Equal(t, 1, got.code)
-	assert.Contains(t, got.stderr, `unknown format ".properties", expected one of .yaml .yml .json .toml`)
+	got = commandtest.Run(t, "config", "show", "--config", file)
+	assert.Equal(t, 1, got.Code)
+	assert.Contains(t, got.Stderr, `unknown format ".properties", expected one of .yaml .yml .json .toml`)
 }
 
 func TestOwnRenderer(t *testing.T) {
-	l := newLab(t)
+	l := commandtest.NewLab(t)
 	option := grouped[document.Loader](command.Formats, shouting{})
-	got := primusWith(t, option, "config", "show", "--config", l.exp, "-o", "properties")
-	require.Zero(t, got.code, got.stderr)
-	assert.Contains(t, got.out, `{"EXP_META_INFO":`)
-	got = primusWith(t, option, "config", "show", "--config", l.exp, "--export-config", filepath.Join(t.TempDir(), "exp.properties"))
-	assert.Equal(t, 1, got.code, "what does not load back is not written")
+	got := primusWith(t, option, "config", "show", "--config", l.Exp, "-o", "properties")
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Contains(t, got.Out, `{"EXP_META_INFO":`)
+	got = primusWith(t, option, "config", "show", "--config", l.Exp, "--export-config", filepath.Join(t.TempDir(), "exp.properties"))
+	assert.Equal(t, 1, got.Code, "what does not load back is not written")
 }
 
 func TestFormatsInConflict(t *testing.T) {
@@ -107,9 +108,9 @@ func TestFormatsInConflict(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := primusWith(t, tt.option, "config", "show", "--config", newLab(t).exp)
-			assert.Equal(t, 1, got.code)
-			assert.Contains(t, got.stderr, tt.want)
+			got := primusWith(t, tt.option, "config", "show", "--config", commandtest.NewLab(t).Exp)
+			assert.Equal(t, 1, got.Code)
+			assert.Contains(t, got.Stderr, tt.want)
 		})
 	}
 }

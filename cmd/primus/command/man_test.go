@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -19,9 +20,9 @@ import (
 func TestManual(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "man1")
 	t.Setenv("SOURCE_DATE_EPOCH", "1700000000")
-	got := primus(t, "man", "--dir", dir)
-	require.Zero(t, got.code, got.stderr)
-	assert.NotContains(t, primus(t, "--help").out, "\n  man ", "it is for packagers")
+	got := commandtest.Run(t, "man", "--dir", dir)
+	require.Zero(t, got.Code, got.Stderr)
+	assert.NotContains(t, commandtest.Run(t, "--help").Out, "\n  man ", "it is for packagers")
 	man, err := exec.LookPath("man")
 	if err != nil {
 		t.Log("no man on this machine: the pages are not rendered")
@@ -50,10 +51,10 @@ func TestManual(t *testing.T) {
 	walk(command.NewRoot(command.Streams{}))
 	assert.Greater(t, pages, 40)
 
-	assert.Equal(t, 2, primus(t, "man").code)
+	assert.Equal(t, 2, commandtest.Run(t, "man").Code)
 	blocked := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(blocked, nil, 0o600))
-	assert.Contains(t, primus(t, "man", "--dir", filepath.Join(blocked, "man1")).stderr, "write manual pages: ")
+	assert.Contains(t, commandtest.Run(t, "man", "--dir", filepath.Join(blocked, "man1")).Stderr, "write manual pages: ")
 }
 
 // rendered returns a page as plain text. What man or groff complain about is a failure.

@@ -2,10 +2,8 @@ package command_test
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -13,44 +11,23 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
 	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/metrics/dashboards"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.yaml.in/yaml/v3"
 )
-
-// startPrometheus scrapes an address with the configuration of examples/monitoring, only faster.
-func startPrometheus(t *testing.T, targets ...string) server {
-	t.Helper()
-	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
-	require.NoError(t, err)
-	text, err := os.ReadFile(filepath.Join(root, "examples", "monitoring", "prometheus.yml"))
-	require.NoError(t, err)
-	var config map[string]any
-	require.NoError(t, yaml.Unmarshal(text, &config))
-	config["global"] = map[string]any{"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "500ms"}
-	rules, ok := config["rule_files"].([]any)
-	require.True(t, ok)
-	for i := range rules {
-		rules[i] = filepath.Join(root, "examples", "monitoring", fmt.Sprint(rules[i]))
-	}
-	config["scrape_configs"] = []any{map[string]any{"job_name": "primus", "static_configs": []any{map[string]any{"targets": targets}}}}
-	text, err = yaml.Marshal(config)
-	require.NoError(t, err)
-	return runPrometheus(t, string(text))
-}
 
 // TestMonitoring asks a Prometheus that scrapes a run everything that dashboards and rules ask.
 func TestMonitoring(t *testing.T) {
 	t.Parallel()
-	l := newLab(t)
-	policy := filepath.Join(l.dir, "policy.yaml")
-	l.write(policy, "prefer: flagos\n")
+	l := commandtest.NewLab(t)
+	policy := filepath.Join(l.Dir, "policy.yaml")
+	l.Write(policy, "prefer: flagos\n")
 	stderr := &primustest.Buffer{}
 	root := command.NewRoot(command.Streams{Out: io.Discard, Err: stderr})
-	root.SetArgs(l.args("train_iters=1000000", "--metrics-addr", "127.0.0.1:0", "eval_interval=50", "eval_iters=1", "save_interval=50",
+	root.SetArgs(l.Args("train_iters=1000000", "--metrics-addr", "127.0.0.1:0", "eval_interval=50", "eval_iters=1", "save_interval=50",
 		"log_interval=50", "--peak-tflops", "1", "--policy", policy))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -60,8 +37,8 @@ func TestMonitoring(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, <-ended, backend.ErrInterrupted)
 	}()
-	waitFor(t, stderr, "step 100/")
-	prometheus := startPrometheus(t, regexp.MustCompile(`http://(\S+)/metrics`).FindStringSubmatch(stderr.String())[1])
+	commandtest.WaitFor(t, stderr, "step 100/")
+	prometheus := commandtest.StartPrometheus(t, regexp.MustCompile(`http://(\S+)/metrics`).FindStringSubmatch(stderr.String())[1])
 
 	variables := strings.NewReplacer("$run", ".+", "$rank", ".+", "$vendor", ".*", "$__rate_interval", "30s", "$__interval", "1s")
 	var must []string // have an answer
@@ -73,7 +50,7 @@ func TestMonitoring(t *testing.T) {
 				continue
 			}
 			require.Eventually(t, func() bool {
-				_, err := prometheus.query(expr, time.Now())
+				_, err := prometheus.Query(expr, time.Now())
 				return err == nil
 			}, 30*time.Second, 50*time.Millisecond, "%s: %s", d.Title, expr)
 		}
@@ -83,7 +60,7 @@ func TestMonitoring(t *testing.T) {
 	assert.Eventually(t, func() bool {
 		var empty []string
 		for _, expr := range must {
-			if all, err := prometheus.query(expr, time.Now()); err != nil || len(all) == 0 {
+			if all, err := prometheus.Query(expr, time.Now()); err != nil || len(all) == 0 {
 				empty = append(empty, expr)
 			}
 		}
@@ -97,7 +74,7 @@ func TestMonitoring(t *testing.T) {
 			Rules []struct{ Name, Health, State, LastError string }
 		}
 	}
-	require.NoError(t, prometheus.get("/api/v1/rules", nil, &rules))
+	require.NoError(t, prometheus.Get("/api/v1/rules", nil, &rules))
 	for _, group := range rules.Groups {
 		for _, rule := range group.Rules {
 			assert.Equal(t, "ok", rule.Health, "%s: %s", rule.Name, rule.LastError)
@@ -108,21 +85,21 @@ func TestMonitoring(t *testing.T) {
 		Exemplars []struct{ Labels map[string]string }
 	}
 	now := time.Now()
-	require.NoError(t, prometheus.get("/api/v1/query_exemplars", url.Values{
+	require.NoError(t, prometheus.Get("/api/v1/query_exemplars", url.Values{
 		"query": {"primus_op_duration_seconds_bucket"}, "start": {now.Add(-time.Minute).Format(time.RFC3339)}, "end": {now.Add(time.Minute).Format(time.RFC3339)},
 	}, &exemplars))
 	require.NotEmpty(t, exemplars)
 	assert.Regexp(t, `^[1-9]\d*$`, exemplars[0].Exemplars[0].Labels["step"])
 
-	prometheus.answers(t, `primus_op_selected_info{op="swiglu"} offset 2s`)
+	prometheus.Answers(t, `primus_op_selected_info{op="swiglu"} offset 2s`)
 	changed := time.Now()
-	l.write(policy, "prefer: flagos\nper_op: {swiglu: reference}\n")
-	prometheus.answers(t, `primus_op_switches_total{op="swiglu"} > 0 and on (run) primus_policy_changes_total > 0`)
+	l.Write(policy, "prefer: flagos\nper_op: {swiglu: reference}\n")
+	prometheus.Answers(t, `primus_op_switches_total{op="swiglu"} > 0 and on (run) primus_policy_changes_total > 0`)
 	// Annotations look a minute back. So does this, to a second before the change.
 	for _, d := range dashboards.All() {
 		for _, a := range d.Annotations.List {
 			assert.Eventually(t, func() bool { // one scrape may see the count and not yet the impl
-				all, err := prometheus.query(variables.Replace(a.Expr), changed.Add(time.Minute-time.Second))
+				all, err := prometheus.Query(variables.Replace(a.Expr), changed.Add(time.Minute-time.Second))
 				return err == nil && len(all) > 0
 			}, 30*time.Second, 50*time.Millisecond, "%s: no mark %q", d.Title, a.Name)
 		}

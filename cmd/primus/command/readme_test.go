@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
 	"github.com/primus-fl/primus/cmd/primus/settings"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -37,12 +38,12 @@ func TestReadme(t *testing.T) {
 	shell := newReadmeShell(t, root)
 
 	printed, seen := "", []string{}
-	for _, b := range blocks(string(readme)) {
-		text := strings.Join(b.lines, "\n")
-		switch b.language {
+	for _, b := range commandtest.Blocks(string(readme)) {
+		text := strings.Join(b.Lines, "\n")
+		switch b.Language {
 		case "sh":
 			printed = shell.run(text)
-			seen = append(seen, b.lines[0])
+			seen = append(seen, b.Lines[0])
 		case "text":
 			if updating() && len(seen) == 1 {
 				readme = bytes.Replace(readme, []byte(text), []byte(tour(t, printed)), 1)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -80,14 +81,14 @@ func TestUsageErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.give, func(t *testing.T) {
-			got := primus(t, strings.Fields(tt.give)...)
-			assert.Equal(t, 2, got.code)
-			assert.Empty(t, got.out)
+			got := commandtest.Run(t, strings.Fields(tt.give)...)
+			assert.Equal(t, 2, got.Code)
+			assert.Empty(t, got.Out)
 			for _, part := range tt.want {
-				assert.Contains(t, got.stderr, part)
+				assert.Contains(t, got.Stderr, part)
 			}
-			assert.Equal(t, 1, strings.Count(got.stderr, "\n"), "one line: %s", got.stderr)
-			assert.LessOrEqual(t, strings.Count(got.stderr, "; see primus"), 1, got.stderr)
+			assert.Equal(t, 1, strings.Count(got.Stderr, "\n"), "one line: %s", got.Stderr)
+			assert.LessOrEqual(t, strings.Count(got.Stderr, "; see primus"), 1, got.Stderr)
 		})
 	}
 }
@@ -115,11 +116,11 @@ func TestHelp(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.give, func(t *testing.T) {
-			got := primus(t, strings.Fields(tt.give)...)
-			assert.Zero(t, got.code)
-			assert.Empty(t, got.stderr)
+			got := commandtest.Run(t, strings.Fields(tt.give)...)
+			assert.Zero(t, got.Code)
+			assert.Empty(t, got.Stderr)
 			for _, part := range tt.want {
-				assert.Contains(t, got.out, part)
+				assert.Contains(t, got.Out, part)
 			}
 		})
 	}
@@ -127,51 +128,51 @@ func TestHelp(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	for _, give := range []string{"version", "--version"} {
-		got := primus(t, give)
-		assert.Zero(t, got.code)
-		assert.Regexp(t, `^primus (\S+ )+go1\.\S+ \w+/\w+\n$`, got.out)
-		assert.NotContains(t, got.out, "  ")
+		got := commandtest.Run(t, give)
+		assert.Zero(t, got.Code)
+		assert.Regexp(t, `^primus (\S+ )+go1\.\S+ \w+/\w+\n$`, got.Out)
+		assert.NotContains(t, got.Out, "  ")
 	}
-	got := primus(t, "version", "-o", "json")
+	got := commandtest.Run(t, "version", "-o", "json")
 	var v struct{ Version, Go, Platform string }
-	require.NoError(t, json.Unmarshal([]byte(got.out), &v))
+	require.NoError(t, json.Unmarshal([]byte(got.Out), &v))
 	assert.NotEmpty(t, v.Version)
 	assert.Contains(t, v.Platform, "/")
 }
 
 // B15: every command that reads a variable refuses a wrong value of it.
 func TestEnvironmentErrors(t *testing.T) {
-	l := newLab(t)
+	l := commandtest.NewLab(t)
 	tests := []struct {
 		variable, value string
 		want            []string
 		args            []string
 	}{
-		{"TE_FL_PREFER", "vendro", []string{`environment TE_FL_PREFER="vendro"`, "at 1", `did you mean "vendor"`}, l.args()},
+		{"TE_FL_PREFER", "vendro", []string{`environment TE_FL_PREFER="vendro"`, "at 1", `did you mean "vendor"`}, l.Args()},
 		{"TE_FL_PREFER", "vendro", []string{`did you mean "vendor"`}, []string{"ops", "list"}},
-		{"TE_FL_STRICT", "maybe", []string{"TE_FL_STRICT", `"maybe"`, "true"}, l.args()},
-		{"TE_FL_PER_OP", "generic_gemm=vendor|flags", []string{"TE_FL_PER_OP", "at 21", `did you mean "flagos"`}, l.args()},
-		{"TE_FL_DENY_VENDORS", "a;b", []string{"TE_FL_DENY_VENDORS", "commas"}, l.args()},
-		{"TEFL_LOG_LEVEL", "INF", []string{"TEFL_LOG_LEVEL", `did you mean "INFO"`}, l.args()},
+		{"TE_FL_STRICT", "maybe", []string{"TE_FL_STRICT", `"maybe"`, "true"}, l.Args()},
+		{"TE_FL_PER_OP", "generic_gemm=vendor|flags", []string{"TE_FL_PER_OP", "at 21", `did you mean "flagos"`}, l.Args()},
+		{"TE_FL_DENY_VENDORS", "a;b", []string{"TE_FL_DENY_VENDORS", "commas"}, l.Args()},
+		{"TEFL_LOG_LEVEL", "INF", []string{"TEFL_LOG_LEVEL", `did you mean "INFO"`}, l.Args()},
 		{"TEFL_LOG_LEVEL", "foo", []string{`environment TEFL_LOG_LEVEL="foo"`, "want DEBUG, INFO, WARNING or ERROR"}, []string{"ops", "list"}},
 		{"TEFL_LOG_LEVEL", "foo", []string{`environment TEFL_LOG_LEVEL="foo"`}, []string{"policy", "show"}},
 		{"TEFL_LOG_LEVEL", "foo", []string{`environment TEFL_LOG_LEVEL="foo"`}, []string{"plugins", "list"}},
-		{"TEFL_LOG_FORMAT", "upstrem", []string{`did you mean "upstream"?`}, l.args()},
-		{"TEFL_LOG_FORMAT", "upstrem", []string{`did you mean "upstream"?`}, l.args("--dry-run")},
-		{"STEPMESH_BACKEND", "CPO", []string{`STEPMESH_BACKEND="CPO"`, "did you mean CPU"}, l.args()},
-		{"PRIMUS_THREADS", "many", []string{`PRIMUS_THREADS: got "many"`, "number"}, l.args()},
-		{"PRIMUS_METRICS_ADDR", "9400", []string{`"9400"`, "HOST:PORT"}, l.args()},
+		{"TEFL_LOG_FORMAT", "upstrem", []string{`did you mean "upstream"?`}, l.Args()},
+		{"TEFL_LOG_FORMAT", "upstrem", []string{`did you mean "upstream"?`}, l.Args("--dry-run")},
+		{"STEPMESH_BACKEND", "CPO", []string{`STEPMESH_BACKEND="CPO"`, "did you mean CPU"}, l.Args()},
+		{"PRIMUS_THREADS", "many", []string{`PRIMUS_THREADS: got "many"`, "number"}, l.Args()},
+		{"PRIMUS_METRICS_ADDR", "9400", []string{`"9400"`, "HOST:PORT"}, l.Args()},
 	}
 	for _, tt := range tests {
 		t.Run(tt.variable+"="+tt.value, func(t *testing.T) {
 			t.Setenv(tt.variable, tt.value)
-			got := primus(t, tt.args...)
-			assert.Equal(t, 2, got.code)
+			got := commandtest.Run(t, tt.args...)
+			assert.Equal(t, 2, got.Code)
 			for _, part := range tt.want {
-				assert.Contains(t, got.stderr, part)
+				assert.Contains(t, got.Stderr, part)
 			}
-			assert.Equal(t, 1, strings.Count(got.stderr, "primus: error: "), got.stderr)
-			assert.NoDirExists(t, l.workspace)
+			assert.Equal(t, 1, strings.Count(got.Stderr, "primus: error: "), got.Stderr)
+			assert.NoDirExists(t, l.Workspace)
 		})
 	}
 }
@@ -179,7 +180,7 @@ func TestEnvironmentErrors(t *testing.T) {
 // A variable of dispatch that means nothing is a warning with the nearest name, once, in every command that reads the
 // policy; with --strict-config it is an error before anything is written.
 func TestUnknownVariables(t *testing.T) {
-	l := newLab(t)
+	l := commandtest.NewLab(t)
 	t.Setenv("TE_FL_PREFR", "vendor")
 	t.Setenv("TEFL_STRICT", "1")
 	t.Setenv("TE_FL_BACKEND_PATH", "x")
@@ -189,46 +190,46 @@ func TestUnknownVariables(t *testing.T) {
 		"environment TE_FL_BACKEND_PATH has no effect, there is no such variable; want one of TE_FL_PREFER, ",
 	}
 	catalog := filepath.Join(t.TempDir(), "impls.json")
-	l.write(catalog, `[{"op": "gemm", "impl_id": "default.flagos", "kind": "flagos"}]`)
+	l.Write(catalog, `[{"op": "gemm", "impl_id": "default.flagos", "kind": "flagos"}]`)
 	for _, args := range [][]string{
-		l.args("train_iters=1"), l.args("--dry-run"), {"ops", "list"}, {"policy", "show"}, {"plugins", "list"},
+		l.Args("train_iters=1"), l.Args("--dry-run"), {"ops", "list"}, {"policy", "show"}, {"plugins", "list"},
 		{"ops", "resolve", "gemm", "--catalog", catalog}, {"ops", "diff", "--to-prefer", "vendor"},
 	} {
-		got := primus(t, args...)
-		assert.Zero(t, got.code, got.stderr)
+		got := commandtest.Run(t, args...)
+		assert.Zero(t, got.Code, got.Stderr)
 		for _, text := range warnings {
-			assert.Equal(t, 1, strings.Count(got.stderr, "WARN  "+text), "%v: %s", args, got.stderr)
+			assert.Equal(t, 1, strings.Count(got.Stderr, "WARN  "+text), "%v: %s", args, got.Stderr)
 		}
 	}
-	strict := newLab(t)
-	got := primus(t, strict.args("--strict-config")...)
-	assert.Equal(t, 2, got.code)
+	strict := commandtest.NewLab(t)
+	got := commandtest.Run(t, strict.Args("--strict-config")...)
+	assert.Equal(t, 2, got.Code)
 	for _, text := range warnings {
-		assert.Equal(t, 1, strings.Count(got.stderr, "--strict-config: "+text), got.stderr)
+		assert.Equal(t, 1, strings.Count(got.Stderr, "--strict-config: "+text), got.Stderr)
 	}
-	assert.NoDirExists(t, strict.workspace)
+	assert.NoDirExists(t, strict.Workspace)
 }
 
 // The lines of the op manager begin as in TransformerEngine-FL where that is asked for.
 func TestUpstreamLogFormat(t *testing.T) {
 	t.Setenv("TEFL_LOG_FORMAT", "upstream")
 	t.Setenv("TEFL_LOG_LEVEL", "INFO")
-	l := newLab(t)
-	got := l.train("train_iters=1")
-	require.Zero(t, got.code, got.stderr)
-	file, err := os.ReadFile(l.path("train.log"))
+	l := commandtest.NewLab(t)
+	got := l.Train("train_iters=1")
+	require.Zero(t, got.Code, got.Stderr)
+	file, err := os.ReadFile(l.Path("train.log"))
 	require.NoError(t, err)
-	for _, text := range []string{got.stderr, string(file)} {
+	for _, text := range []string{got.Stderr, string(file)} {
 		assert.Regexp(t, `(?m)^\[TE-FL \w+\.go:\d+ INFO\] Registered impl_ids: \['default\.flagos', `, text)
 		assert.Regexp(t, `(?m)^\[TE-FL \w+\.go:\d+ INFO\] Op 'rmsnorm_fwd' using 'default\.flagos' \(kind=flagos, vendor=`, text)
 	}
-	assert.Regexp(t, `(?m)^\d\d:\d\d:\d\d INFO  step 1/1 `, got.stderr)
+	assert.Regexp(t, `(?m)^\d\d:\d\d:\d\d INFO  step 1/1 `, got.Stderr)
 }
 
 func TestAllPolicyErrorsAreReportedTogether(t *testing.T) {
 	t.Setenv("TE_FL_PREFER", "vendro")
 	t.Setenv("TE_FL_STRICT", "maybe")
-	got := primus(t, "ops", "list")
-	assert.Equal(t, 2, got.code)
-	assert.Equal(t, 2, strings.Count(got.stderr, "primus: error: "), got.stderr)
+	got := commandtest.Run(t, "ops", "list")
+	assert.Equal(t, 2, got.Code)
+	assert.Equal(t, 2, strings.Count(got.Stderr, "primus: error: "), got.Stderr)
 }

@@ -295,7 +295,7 @@ func TestIsolatedArguments(t *testing.T) {
 // same time.
 func TestIsolatedConforms(t *testing.T) {
 	t.Parallel()
-	for _, source := range []string{"../../../cmd/primus/command/testdata/acme.c", "testdata/lists.c"} {
+	for _, source := range []string{"../../../cmd/primus/command/plugins/testdata/acme.c", "testdata/lists.c"} {
 		t.Run(source, func(t *testing.T) {
 			t.Parallel()
 			conforms(t, compile(t, source))

@@ -6,12 +6,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/internal/suggest"
 	"github.com/primus-fl/primus/opbench"
 	"github.com/primus-fl/primus/ops/attention"
+	"github.com/spf13/cobra"
 )
 
 // peakHelp says what the figures of the benchmarks of ops mean.

@@ -3,8 +3,6 @@ package plugins
 import (
 	"path/filepath"
 
-	"github.com/spf13/cobra"
-
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops"
@@ -13,6 +11,7 @@ import (
 	"github.com/primus-fl/primus/vendors/plugin"
 	"github.com/primus-fl/primus/vendors/plugin/check"
 	"github.com/primus-fl/primus/vendors/plugin/sandbox"
+	"github.com/spf13/cobra"
 )
 
 // newPluginsProbeCommand returns the child of a probe. What it reports goes to the standard output of the process, which

@@ -15,9 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"go.uber.org/fx"
-	"go.uber.org/fx/fxevent"
-
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
 	"github.com/primus-fl/primus/device"
@@ -29,6 +26,8 @@ import (
 	"github.com/primus-fl/primus/ops"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/patch"
+	"go.uber.org/fx"
+	"go.uber.org/fx/fxevent"
 )
 
 // Config is what a command decides about the graph.

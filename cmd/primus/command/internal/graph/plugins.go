@@ -12,8 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"go.uber.org/fx"
-
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/opregistry"
@@ -21,6 +19,7 @@ import (
 	"github.com/primus-fl/primus/vendors/loader"
 	"github.com/primus-fl/primus/vendors/plugin"
 	"github.com/primus-fl/primus/vendors/plugin/sandbox"
+	"go.uber.org/fx"
 )
 
 // loadedPlugin is a plugin that was named, and what became of it.

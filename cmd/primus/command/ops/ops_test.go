@@ -1,0 +1,114 @@
+package ops_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops"
+	"github.com/primus-fl/primus/vendors/onednn"
+	"github.com/primus-fl/primus/vendors/openblas"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func listOps(t *testing.T, args ...string) []commandtest.ImplRow {
+	t.Helper()
+	got := commandtest.Run(t, append([]string{"ops", "list", "-o", "json"}, args...)...)
+	require.Zero(t, got.Code, got.Stderr)
+	var rows []commandtest.ImplRow
+	require.NoError(t, json.Unmarshal([]byte(got.Out), &rows))
+	return rows
+}
+
+func TestOpsList(t *testing.T) {
+	rows := listOps(t)
+	first := map[string]string{}
+	kinds := map[string]bool{}
+	for _, r := range rows {
+		if r.Rank == 1 {
+			first[r.Op] = r.Impl
+		}
+		kinds[r.Op+" "+r.Kind] = true
+		assert.Equal(t, r.Rank == 0, r.Reason != "", "%+v", r)
+	}
+	for _, op := range ops.All() {
+		switch name := op.Name(); {
+		case kinds[name+" flagos"]:
+			assert.Equal(t, "default.flagos", first[name], name)
+		case kinds[name+" reference"]:
+			assert.Equal(t, "reference.go", first[name], name)
+		}
+	}
+	assert.Equal(t, "default.flagos", first["rmsnorm_fwd"])
+	assert.Equal(t, "reference.go", first["multi_tensor_adam_fp8"])
+}
+
+func TestOpsListSaysWhyALibraryIsNotUsed(t *testing.T) {
+	for _, r := range listOps(t, "generic_gemm") {
+		assert.Equal(t, "generic_gemm", r.Op)
+		if r.Kind == "vendor" && r.Vendor != "gonum" {
+			assert.False(t, r.Available)
+			assert.Zero(t, r.Rank)
+			assert.Contains(t, r.Reason, commandtest.Absent)
+		}
+	}
+}
+
+// A preference for vendors means something on a machine without libraries, too.
+func TestOpsListPrefersAVendorWithoutLibraries(t *testing.T) {
+	t.Setenv("TE_FL_PREFER", "vendor")
+	rows := listOps(t, "generic_gemm")
+	require.NotEmpty(t, rows)
+	assert.Equal(t, "vendor.gonum", rows[0].Impl)
+	assert.Equal(t, 1, rows[0].Rank)
+}
+
+func TestOpsListFollowsThePolicy(t *testing.T) {
+	t.Setenv("TE_FL_PER_OP", "swiglu=reference|flagos")
+	rows := listOps(t, "swiglu", "dswiglu")
+	require.Len(t, rows, 4)
+	assert.Equal(t, commandtest.ImplRow{Op: "swiglu", Impl: "reference.go", Kind: "reference", Priority: 50, Available: true, Rank: 1}, rows[0])
+	assert.Equal(t, "default.flagos", rows[2].Impl)
+}
+
+func TestOpsListTable(t *testing.T) {
+	got := commandtest.Run(t, "ops", "list", "swiglu")
+	require.Zero(t, got.Code)
+	assert.Equal(t, strings.TrimPrefix(`
+op      impl            kind       vendor  priority  available  rank  reason
+──────────────────────────────────────────────────────────────────────────────
+swiglu  default.flagos  flagos     -            150  yes           1
+swiglu  reference.go    reference  -             50  yes           2
+`, "\n"), got.Out)
+	assert.Empty(t, got.Stderr)
+}
+
+func TestUnknownVendorInThePolicyIsAWarning(t *testing.T) {
+	t.Setenv("TE_FL_DENY_VENDORS", "acme")
+	got := commandtest.Run(t, "ops", "list", "swiglu")
+	assert.Zero(t, got.Code)
+	assert.Contains(t, got.Stderr, "WARN")
+	assert.Contains(t, got.Stderr, "acme")
+}
+
+// Without an order of vendors the one that was measured to be the fastest comes first.
+func TestFastestVendorComesFirst(t *testing.T) {
+	rate := func(s opregistry.Source) float64 { return s.Impls[0].Measured.Rate }
+	assert.Greater(t, rate(onednn.New(onednn.Options{}).Source()), rate(openblas.New(openblas.Options{}).Source()))
+	t.Setenv("TE_FL_PREFER", "vendor")
+	got := commandtest.Run(t, "ops", "explain", "generic_gemm", "-o", "json")
+	require.Zero(t, got.Code, got.Stderr)
+	var e opmanager.Explanation
+	require.NoError(t, json.Unmarshal([]byte(got.Out), &e))
+	both := slices.ContainsFunc(e.Order, func(s opmanager.ImplStatus) bool { return s.ID == "vendor.openblas" })
+	if !both || !slices.ContainsFunc(e.Order, func(s opmanager.ImplStatus) bool { return s.ID == "vendor.onednn" }) {
+		t.Skip("OpenBLAS and oneDNN are not both here")
+	}
+	assert.Equal(t, "vendor.onednn", e.Selected)
+	assert.Contains(t, e.Order[1].Reason, "slower as measured beside default.flagos: 0.79 (make bench-train), where vendor.onednn has 0.85")
+}
