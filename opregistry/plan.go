@@ -481,6 +481,11 @@ func (p *plan) list(args unsafe.Pointer) []Operand {
 
 // leader returns the lead operand of a call; where that is left out, the first one that is not.
 func (p *plan) leader(args unsafe.Pointer) *tensor.Tensor {
+	if p.lead >= 0 {
+		if t := p.first(p.lead, args); t != nil {
+			return t
+		}
+	}
 	for _, i := range p.order {
 		if t := p.first(i, args); t != nil {
 			return t
