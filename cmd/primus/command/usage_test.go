@@ -159,7 +159,7 @@ func TestEnvironmentErrors(t *testing.T) {
 		{"TEFL_LOG_LEVEL", "foo", []string{`environment TEFL_LOG_LEVEL="foo"`}, []string{"plugins", "list"}},
 		{"TEFL_LOG_FORMAT", "upstrem", []string{`did you mean "upstream"?`}, l.Args()},
 		{"TEFL_LOG_FORMAT", "upstrem", []string{`did you mean "upstream"?`}, l.Args("--dry-run")},
-		{"STEPMESH_BACKEND", "CPO", []string{`STEPMESH_BACKEND="CPO"`, "did you mean CPU"}, l.Args()},
+		{"STEPMESH_BACKEND", "CPO", []string{`STEPMESH_BACKEND="CPO"`, `did you mean "CPU"`}, l.Args()},
 		{"PRIMUS_THREADS", "many", []string{`PRIMUS_THREADS: got "many"`, "number"}, l.Args()},
 		{"PRIMUS_METRICS_ADDR", "9400", []string{`"9400"`, "HOST:PORT"}, l.Args()},
 	}
