@@ -126,9 +126,9 @@ func TestPluginsCheckFindsFaults(t *testing.T) {
 }
 
 func TestPluginsCheckTellsWhatIsNoPlugin(t *testing.T) {
-	report, got := check(t, "plugins_check_test.go")
+	report, got := check(t, "check_test.go")
 	assert.Equal(t, 1, got.Code)
-	assert.Equal(t, []string{`plugin plugins_check_test.go: it is not an ELF shared library: it begins with "package command_"`}, report.Faults)
+	assert.Equal(t, []string{`plugin check_test.go: it is not an ELF shared library: it begins with "package plugins_"`}, report.Faults)
 	assert.Len(t, report.SHA256, 64)
 
 	library, err := os.ReadFile(acme(t, ""))
