@@ -17,7 +17,8 @@ type Failure struct {
 	File   string         // that has all of them
 }
 
-// tailLines is how many lines of a rank that failed are shown, and traceLines how many are searched for a traceback.
+// tailLines is how many lines of a rank that failed are shown, and traceLines how many are searched
+// for a traceback.
 const (
 	tailLines  = 30
 	traceLines = 400
@@ -26,7 +27,8 @@ const (
 // traceback begins what Python writes about an exception.
 const traceback = "Traceback (most recent call last):"
 
-// Traceback returns the last Python traceback of the lines, nil for none. Lines of other ranks or threads in it stay.
+// Traceback returns the last Python traceback of the lines, nil for none. Lines of other ranks or
+// threads in it stay.
 func (f *Failure) Traceback() []string {
 	for i, line := range slices.Backward(f.Tail) {
 		if !strings.Contains(line, traceback) {

@@ -38,8 +38,8 @@ type File struct {
 	Temporary bool // it is removed when the processes have ended
 }
 
-// secretName matches the names of variables and parameters whose values are not for everybody. A word that only contains one
-// of these, such as TOKENIZERS or token_dispatcher, does not count.
+// secretName matches the names of variables and parameters whose values are not for everybody. A
+// word that only contains one of these, such as TOKENIZERS or token_dispatcher, does not count.
 var secretName = regexp.MustCompile(`(?i)(^|[_.-])(TOKENS?|KEY|API_?KEY|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)$`)
 
 // secretVariable matches variables that hold a secret although their last word is another one.

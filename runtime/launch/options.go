@@ -34,7 +34,8 @@ type Options struct {
 	Hang       time.Duration // without a line of any rank, after which the job is ended; 0 is never
 }
 
-// Resolve returns the options with everything set that the environment of Slurm, torchrun or Primus says, or by default.
+// Resolve returns the options with everything set that the environment of Slurm, torchrun or Primus
+// says, or by default.
 func (o Options) Resolve(lookup func(string) (string, bool)) (Options, error) {
 	if o.Launcher == "" {
 		o.Launcher = Direct

@@ -180,8 +180,8 @@ var (
 	rootCode      = regexp.MustCompile(`^\s*exitcode\s*:\s*(-?\d+)`)
 )
 
-// rootCause returns the rank that torchrun says has failed first and its exit code, which is minus the signal for one that
-// a signal ended.
+// rootCause returns the rank that torchrun says has failed first and its exit code, which is minus
+// the signal for one that a signal ended.
 func (o *output) rootCause() (rank, code int, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

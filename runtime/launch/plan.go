@@ -95,8 +95,8 @@ func (p *Plan) direct(job Job) {
 	}
 }
 
-// torchrun plans the one process that starts the others of this node. It writes the files of the ranks itself, too, where
-// Run does not look.
+// torchrun plans the one process that starts the others of this node. It writes the files of the
+// ranks itself, too, where Run does not look.
 func (p *Plan) torchrun(job Job) {
 	program := []string{"torchrun"}
 	if p.Python != "python3" {
@@ -114,8 +114,8 @@ func (p *Plan) torchrun(job Job) {
 	p.Processes = []Process{{Rank: p.NodeRank * perNode, Argv: append(argv, job.Program...), split: true}}
 }
 
-// Shell returns the command of a process as a shell reads it: in the directory, with the variables in front. Secrets are
-// stars.
+// Shell returns the command of a process as a shell reads it: in the directory, with the variables
+// in front. Secrets are stars.
 func (p *Plan) Shell(of Process) string {
 	var words []string
 	if p.Dir != "" {

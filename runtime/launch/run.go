@@ -50,8 +50,9 @@ type exit struct {
 	state   *os.ProcessState
 }
 
-// Run writes the files of a plan, starts its processes and returns when all have ended. A rank that fails ends the others
-// and is a *Failure. When ctx ends, its cause is the error, once the processes have ended.
+// Run writes the files of a plan, starts its processes and returns when all have ended. A rank that
+// fails ends the others and is a *Failure. When ctx ends, its cause is the error, once the
+// processes have ended.
 func Run(ctx context.Context, plan *Plan, set Settings) (err error) {
 	if set.Environ == nil {
 		set.Environ = os.Environ()
@@ -114,8 +115,8 @@ func removeTemporary(files []File) error {
 	return errors.Join(faults...)
 }
 
-// start starts all processes in one group. The kernel ends them when the thread that started them ends, so that one stays
-// until they are done.
+// start starts all processes in one group. The kernel ends them when the thread that started them
+// ends, so that one stays until they are done.
 func (g *group) start() error {
 	started := make(chan error)
 	go func() {
@@ -276,8 +277,8 @@ func (g *group) sweep() {
 // Signaled is implemented by the cause of a context that a signal ended.
 type Signaled interface{ Signal() syscall.Signal }
 
-// signalOf returns the signal that ended a context: the interrupt from the keyboard when the cause says nothing, and SIGTERM
-// for another cause.
+// signalOf returns the signal that ended a context: the interrupt from the keyboard when the cause
+// says nothing, and SIGTERM for another cause.
 func signalOf(cause error) syscall.Signal {
 	if s, ok := errors.AsType[interface {
 		error

@@ -16,7 +16,8 @@ import (
 // framework is how MaxText is started and what its log says.
 var framework = python.Framework{Name: Framework, Job: job, Step: readStep, Steps: steps, TokensPerStep: tokensPerStep}
 
-// layouts are where MaxText has its trainer, the newest first: a file of the source tree and the module that it is.
+// layouts are where MaxText has its trainer, the newest first: a file of the source tree and the
+// module that it is.
 var layouts = []struct{ file, module string }{
 	{"src/maxtext/trainers/pre_train/train.py", "maxtext.trainers.pre_train.train"},
 	{"maxtext/trainers/pre_train/train.py", "maxtext.trainers.pre_train.train"},
@@ -42,7 +43,8 @@ func module(tc *backend.TrainContext) (string, error) {
 // configFile is the name of the YAML file that MaxText reads.
 const configFile = "primus_maxtext.yml"
 
-// job says how MaxText is started: with its parameters in a YAML file and override_model on the command line.
+// job says how MaxText is started: with its parameters in a YAML file and override_model on the
+// command line.
 func job(tc *backend.TrainContext, dir string) (launch.Job, error) {
 	name, err := module(tc)
 	if err != nil {
@@ -82,7 +84,8 @@ func job(tc *backend.TrainContext, dir string) (launch.Job, error) {
 // ownKeys are parameters that this program reads, besides those of the runtime.
 var ownKeys = []string{"override_model", "stage", "trainer_class", backend.DispatchBlock}
 
-// isSecret reports whether a parameter holds a secret. A pair of quotes is how an unset variable arrives, and says nothing.
+// isSecret reports whether a parameter holds a secret. A pair of quotes is how an unset variable
+// arrives, and says nothing.
 func isSecret(key string, v document.Value) bool {
 	text, ok := v.Str()
 	return ok && launch.Secret(key) && strings.Trim(text, `"'`) != ""

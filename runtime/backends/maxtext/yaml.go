@@ -11,7 +11,8 @@ import (
 	"github.com/primus-fl/primus/document/formats"
 )
 
-// dump writes a mapping as PyYAML does: block style with sorted keys, by the rules of YAML 1.1, whose floats have a point.
+// dump writes a mapping as PyYAML does: block style with sorted keys, by the rules of YAML 1.1,
+// whose floats have a point.
 func dump(values map[string]document.Value) (string, error) {
 	if len(values) == 0 {
 		return "{}\n", nil
@@ -33,7 +34,8 @@ func writeMap(b *strings.Builder, values map[string]document.Value, indent int) 
 	return nil
 }
 
-// writeValue writes what follows the colon of a key or the dash of an item, with the end of the line.
+// writeValue writes what follows the colon of a key or the dash of an item, with the end of the
+// line.
 func writeValue(b *strings.Builder, v document.Value, indent int, item bool) error {
 	const step = 2
 	if m, ok := v.Map(); ok && m.Len() > 0 {
@@ -114,7 +116,8 @@ func inline(v document.Value) (string, error) {
 	return v.Text(), nil
 }
 
-// float writes a number as Python does, with the point that makes YAML 1.1 read an exponent as a number.
+// float writes a number as Python does, with the point that makes YAML 1.1 read an exponent as a
+// number.
 func float(f float64) string {
 	switch {
 	case math.IsNaN(f):
@@ -152,7 +155,8 @@ func quoted(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", "''") + "'"
 }
 
-// isPlain reports whether YAML 1.1 reads a text without quotes as the same string, in a mapping and in brackets.
+// isPlain reports whether YAML 1.1 reads a text without quotes as the same string, in a mapping and
+// in brackets.
 func isPlain(text string) bool {
 	if text == "" || text != strings.TrimSpace(text) || strings.ContainsAny(text[:1], "!&*-?|>%@`\"'#,[]{}:=") && !strings.HasPrefix(text, "-") ||
 		strings.ContainsAny(text, "\n\r\t,[]{}") || text == "-" || strings.HasPrefix(text, "- ") || strings.HasPrefix(text, "---") ||

@@ -6,7 +6,8 @@ import (
 	"github.com/primus-fl/primus/runtime/launch"
 )
 
-// framework is how Megatron-LM is started and what its log says. Its last rank writes the lines of the steps.
+// framework is how Megatron-LM is started and what its log says. Its last rank writes the lines of
+// the steps.
 var framework = python.Framework{
 	Name: Framework, Job: job, Step: python.MegatronStep, Steps: steps, TokensPerStep: tokensPerStep, FromLast: true,
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/primus-fl/primus/runtime/patch/pysource"
 )
 
-// replicate copies the degree of replication and, where there is some, makes it the number of optimizer instances.
+// replicate copies the degree of replication and, where there is some, makes it the number of
+// optimizer instances.
 func replicate(c *patch.Context) error {
 	degree, err := patch.Param(c, "data_parallel_replicate_degree", int64(1))
 	if err != nil {
@@ -30,7 +31,8 @@ func replicate(c *patch.Context) error {
 // mostLayers bounds what an expression of moe_layer_freq may make.
 const mostLayers = 1 << 16
 
-// layerFrequency evaluates an expression such as ([0]*1+[1]*26). One that means something else stays as it is.
+// layerFrequency evaluates an expression such as ([0]*1+[1]*26). One that means something else
+// stays as it is.
 func layerFrequency(c *patch.Context) error {
 	v, _ := c.Value("moe_layer_freq")
 	parsed, err := pysource.Parse("moe_layer_freq", []byte(v.Text()+"\n"))
@@ -50,7 +52,8 @@ func layerFrequency(c *patch.Context) error {
 	return c.SetArg("moe_layer_freq", value)
 }
 
-// evaluate returns the int64 or the []any of them that an expression of numbers, lists, + and * means.
+// evaluate returns the int64 or the []any of them that an expression of numbers, lists, + and *
+// means.
 func evaluate(e pysource.Expr) (any, bool) {
 	switch e := e.(type) {
 	case *pysource.Constant:

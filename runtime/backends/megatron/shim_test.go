@@ -35,8 +35,8 @@ func pythonWith(t *testing.T, module string) string {
 	return ""
 }
 
-// TestRecordedNamespace compares what Megatron-LM gets with the recorded namespace, attribute for attribute. The parser is the
-// recorded one.
+// TestRecordedNamespace compares what Megatron-LM gets with the recorded namespace, attribute for
+// attribute. The parser is the recorded one.
 func TestRecordedNamespace(t *testing.T) {
 	type recorded struct {
 		Config    string                     `json:"config"`

@@ -19,7 +19,8 @@ func integer(tc *backend.TrainContext, key string) int {
 	return int(n)
 }
 
-// steps is how many steps a run has, where the experiment says it; a recipe has a number of its own.
+// steps is how many steps a run has, where the experiment says it; a recipe has a number of its
+// own.
 func steps(tc *backend.TrainContext) int { return integer(tc, "train_iters") }
 
 // tokensPerStep is the global batch, where the experiment says it.

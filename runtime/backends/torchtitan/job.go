@@ -18,14 +18,16 @@ var framework = python.Framework{Name: Framework, Job: job, Step: readStep, Step
 const (
 	configFile = "torchtitan.toml"
 
-	// turbo is the section, and the beginning of the names of model converters, that AMD's package adds to TorchTitan.
+	// turbo is the section, and the beginning of the names of model converters, that AMD's package
+	// adds to TorchTitan.
 	turbo = "primus_turbo"
 
 	// customModule is the key that makes TorchTitan extend its job configuration.
 	customModule = "custom_config_module"
 )
 
-// job says how TorchTitan is started: with a TOML file of the job configuration, a process for each device.
+// job says how TorchTitan is started: with a TOML file of the job configuration, a process for each
+// device.
 func job(tc *backend.TrainContext, dir string) (launch.Job, error) {
 	config := tc.Args.Map()
 	var known section
@@ -64,8 +66,9 @@ type selection struct {
 // ownAdditions are keys that only AMD's package reads, which are left out without a word.
 var ownAdditions = []string{turbo, "training.mock_data"}
 
-// jobConfig returns the sections of the parameters without what TorchTitan does not know. A nil known means that the source
-// tree is not there, so that only the keys of AMD's package are left out.
+// jobConfig returns the sections of the parameters without what TorchTitan does not know. A nil
+// known means that the source tree is not there, so that only the keys of AMD's package are left
+// out.
 func (s *selection) jobConfig(params *document.Map, known section) *document.Map {
 	var b document.Builder
 	for key, v := range params.All() {
@@ -103,8 +106,8 @@ func parenthesised(text string) string {
 	return "(" + text + ")"
 }
 
-// section returns a section without null, which TOML does not have and which leaves the default. A nil known is not compared
-// with.
+// section returns a section without null, which TOML does not have and which leaves the default. A
+// nil known is not compared with.
 func (s *selection) section(m *document.Map, path string, known section) *document.Map {
 	var b document.Builder
 	for key, v := range m.All() {
@@ -134,7 +137,8 @@ func (s *selection) section(m *document.Map, path string, known section) *docume
 	return b.Map()
 }
 
-// withExtension names the module that extends the job configuration where TorchTitan looks for it in time.
+// withExtension names the module that extends the job configuration where TorchTitan looks for it
+// in time.
 func (s *selection) withExtension(config *document.Map) *document.Map {
 	module, _ := config.Get("experimental.custom_args_module")
 	text, _ := module.Str()

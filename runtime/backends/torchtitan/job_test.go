@@ -70,7 +70,8 @@ func toml(t *testing.T, p *launch.Plan) map[string]any {
 	return m.Any()
 }
 
-// TestRecordedJobConfig puts the TOML file over the defaults of TorchTitan and compares with the recorded job configuration.
+// TestRecordedJobConfig puts the TOML file over the defaults of TorchTitan and compares with the
+// recorded job configuration.
 func TestRecordedJobConfig(t *testing.T) {
 	type recorded struct {
 		Config    string                     `json:"config"`
@@ -81,7 +82,8 @@ func TestRecordedJobConfig(t *testing.T) {
 	for _, c := range traintest.Recorded[[]recorded](t, "golden_torchtitan.json") {
 		for _, extended := range []bool{false, true} {
 			t.Run(c.Config, func(t *testing.T) {
-				// The section model of the parameters is a mapping, as which the runtime does not take it for its own key.
+				// The section model of the parameters is a mapping, as which the runtime does not
+				// take it for its own key.
 				l := &traintest.Lab{Factory: torchtitan.Factory(), Params: traintest.Lines(c.Params), Env: map[string]string{}}
 				if extended {
 					l.Env["PYTHONPATH"] = traintest.Tree(t, map[string]string{"primus/backends/torchtitan/__init__.py": ""})

@@ -48,7 +48,8 @@ func readJobConfig(tree string) (section, error) {
 	return fields(classes, "JobConfig", map[string]bool{}), nil
 }
 
-// fields returns the annotated names of a class, and of those whose annotation is a class of the file, theirs.
+// fields returns the annotated names of a class, and of those whose annotation is a class of the
+// file, theirs.
 func fields(classes map[string]*pysource.ClassDef, name string, open map[string]bool) section {
 	open[name] = true
 	defer delete(open, name)

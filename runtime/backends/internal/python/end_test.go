@@ -111,7 +111,7 @@ const megatronParams = "micro_batch_size: 4\nglobal_batch_size: 8\nseq_length: 1
 
 func TestFrameworksTrain(t *testing.T) {
 	for framework, params := range map[string]string{
-		"megatron":   "train_iters: 12\n" + megatronParams,
+		"megatron":   "train_iters: 12\nwandb_api_key: hf_abc\n" + megatronParams,
 		"torchtitan": "training: {steps: 12, local_batch_size: 4, seq_len: 16}\noptimizer: {lr: 0.05}\ntrainable: true\n",
 		"maxtext":    "base_config: base.yml\nsteps: 12\nhf_access_token: hf_abc\nstderr_sink_level: INFO\noverride_model:\n  base_emb_dim: 24\n",
 	} {
@@ -135,6 +135,14 @@ func TestFrameworksTrain(t *testing.T) {
 			assert.NotEmpty(t, file(t, l, "config.yaml"))
 			assert.NotContains(t, l.Log.String(), "hf_abc", "a secret is in no line")
 			assert.NotContains(t, l.Log.String(), "tokens/s/device", "lines of steps are read instead of shown")
+			require.NoError(t, filepath.WalkDir(filepath.Join(l.Dir, "g"), func(path string, entry os.DirEntry, err error) error {
+				if err != nil || entry.IsDir() {
+					return err
+				}
+				text, err := os.ReadFile(path)
+				assert.NotContains(t, string(text), "hf_abc", "a secret is in no file: %s", path)
+				return err
+			}))
 			left, err := filepath.Glob(filepath.Join(l.Dir, "g", "u", "e", "launch", "primus_maxtext*"))
 			require.NoError(t, err)
 			assert.Empty(t, left, "the temporary file is removed")
@@ -189,7 +197,8 @@ func TestAFailedRankEndsTheJob(t *testing.T) {
 	}
 }
 
-// AMD's package is one of the same shape here, with a patch that works, one that fails and one that does not apply.
+// AMD's package is one of the same shape here, with a patch that works, one that fails and one that
+// does not apply.
 func TestPatchesOfPythonAreReported(t *testing.T) {
 	l, observer := lab(t, "megatron", "train_iters: 2\n"+megatronParams)
 	patches := traintest.Tree(t, map[string]string{

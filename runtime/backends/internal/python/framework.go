@@ -18,14 +18,15 @@ import (
 type Framework struct {
 	Name string
 
-	// Job says how the framework is started for the arguments of tc. Its files are put into dir; the rest of what all
-	// frameworks share is added to it.
+	// Job says how the framework is started for the arguments of tc. Its files are put into dir;
+	// the rest of what all frameworks share is added to it.
 	Job func(tc *backend.TrainContext, dir string) (launch.Job, error)
 
 	// Step reads what a line of the log says about a step.
 	Step func(line string) (Step, bool)
 
-	// Steps and TokensPerStep say what the arguments plan, 0 for unknown; world is the number of processes.
+	// Steps and TokensPerStep say what the arguments plan, 0 for unknown; world is the number of
+	// processes.
 	Steps         func(tc *backend.TrainContext) int
 	TokensPerStep func(tc *backend.TrainContext, world int) int
 
@@ -55,8 +56,9 @@ func Classes(f Framework, classes ...backend.TrainerClass) backend.Trainers {
 	return classes
 }
 
-// Importable returns the directory in which Python would find a module, given as a path such as primus/core/patches, or ""
-// for none: in the source tree, in PYTHONPATH or in a virtual environment.
+// Importable returns the directory in which Python would find a module, given as a path such as
+// primus/core/patches, or "" for none: in the source tree, in PYTHONPATH or in a virtual
+// environment.
 func Importable(tc *backend.TrainContext, module string) string {
 	for _, dir := range slices.Concat(tc.Paths.PythonPath, pyversion.SitePackages(tc.Environ.Lookup)) {
 		if Exists(filepath.Join(dir, filepath.FromSlash(module))) || Exists(filepath.Join(dir, filepath.FromSlash(module)+".py")) {

@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The processes read the policy that this program has, from whichever source, back from their variables.
+// The processes read the policy that this program has, from whichever source, back from their
+// variables.
 func TestPolicyReachesTheProcesses(t *testing.T) {
 	p := oppolicy.Default()
 	require.NoError(t, p.SetPrefer("vendor", "--prefer"))

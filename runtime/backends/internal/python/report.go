@@ -24,8 +24,8 @@ type event struct {
 	By     string `json:"by"`
 }
 
-// tell passes on what the shim reports: the patches that it has applied, and what went wrong or got lost. A framework that is
-// started without the shim has no report.
+// tell passes on what the shim reports: the patches that it has applied, and what went wrong or got
+// lost. A framework that is started without the shim has no report.
 func (t *trainer) tell() error {
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(t.plan.LogDir), launchDir, ReportName))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -46,7 +46,8 @@ type specPatches struct {
 	Strict bool     `json:"strict"`
 }
 
-// ShimJob says how a framework is started through the shim: the parameters that are not for the runtime are in one JSON file.
+// ShimJob says how a framework is started through the shim: the parameters that are not for the
+// runtime are in one JSON file.
 func ShimJob(tc *backend.TrainContext, dir string, without ...string) (launch.Job, error) {
 	root := filepath.Dir(dir)
 	s := spec{

@@ -38,6 +38,10 @@ def nested(value):
     return value
 
 
+def public(spec, values):
+    return {key: value for key, value in values.items() if key not in spec.get("secrets", {})}
+
+
 def with_secrets(spec):
     """Returns the parameters with those that are not in the file, because they are secrets."""
     return {**spec["params"], **{key: os.environ.pop(variable, None) for key, variable in spec.get("secrets", {}).items()}}
@@ -127,7 +131,7 @@ def megatron(spec, report, amd):
     patches.run("build_args")
     added = add_others(args, others)
     patches.params = args  # what later phases see
-    report.write("arguments", total=len(vars(args)), added=added, values=vars(args))
+    report.write("arguments", total=len(vars(args)), added=added, values=public(spec, vars(args)))
     arguments.parse_args = initialize.parse_args = lambda *_, **__: args
 
     stage, trainer = spec["stage"], spec.get("trainer_class") or "MegatronPretrainTrainer"
@@ -209,7 +213,7 @@ def bridge(spec, report, amd):
                 setattr(getattr(config, section), key, int(params[key]))
     if params.get("skip_save"):
         config.checkpoint.save_interval, config.checkpoint.save = 0, None
-    report.write("arguments", total=len(params), added=[], values=params)
+    report.write("arguments", total=len(params), added=[], values=public(spec, params))
     if spec["stage"] == "pretrain":
         from megatron.bridge.training.gpt_step import forward_step
         from megatron.bridge.training.pretrain import pretrain as train
