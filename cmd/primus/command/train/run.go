@@ -71,7 +71,6 @@ func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts O
 	toFile := cli.NewLineHandler(io.MultiWriter(tail, logFile), levels.file, cli.DateTime)
 	log := slog.New(slog.NewMultiHandler(prog.Lines(screen, levels.console), toFile))
 	experiments.LogReport(log, experiment.Report)
-	defer warnWhenInterrupted(ctx, log, opts.run.Grace)()
 
 	show := &progress{streams: prog.Streams, console: screen, log: log, fileLog: slog.New(toFile)}
 	set := graph.Config{
@@ -96,6 +95,9 @@ func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts O
 	err = graph.Run(ctx, func() error {
 		if err := checkManifest(opts.manifest, settings.Manager); err != nil {
 			return err
+		}
+		if f, err := settings.Backends.Get(module.Framework); err != nil || !f.Launches {
+			defer warnWhenInterrupted(ctx, log, opts.run.Grace)() // a launcher says itself what follows
 		}
 		err := errors.Join(train.Run(ctx, settings), show.err)
 		if board.Ready() == nil {
