@@ -245,7 +245,7 @@ func (r *runner) inspect(t tensortest.TB, call *staged, err error) {
 			if declined {
 				t.Errorf("opstest: operand %q was written to before the impl declined", o.Name)
 			} else {
-				t.Errorf("opstest: operand %q was written to, it is only to be read", o.Name)
+				t.Errorf("opstest: operand %q was written to, although the op only reads it", o.Name)
 			}
 		}
 	}

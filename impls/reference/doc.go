@@ -6,10 +6,11 @@
 // Every impl copies its operands to float64, follows the formula of the op's documentation in
 // package ops loop by loop, and rounds each result once when it stores it. Storage may be any
 // compute dtype with any strides. Operands are read completely before anything is written, so every
-// aliasing that an op allows is safe. The package shares no code with a fast implementation: a
-// comparison could not find a mistake in shared code.
+// aliasing that an op allows is safe. The packages share no code with a fast implementation:
+// a comparison could not find a mistake in shared code.
 //
-// Source returns the impls for registration under the id "reference.go".
+// Each family of ops has a package, as in the catalogue. Source returns the impls for registration
+// under the id "reference.go".
 //
 // # Concurrency
 //

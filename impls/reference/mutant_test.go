@@ -75,7 +75,7 @@ func TestMutantsAreFound(t *testing.T) {
 		assert.Contains(t, string(output), "\n    --- FAIL: TestMutantsAreFound/"+name+" (", "mutant %s", m.name)
 	}
 	for _, reason := range []string{
-		"is not what the oracle computes", "is only to be read", "guard elements were written to, the first at a gap, ",
+		"is not what the oracle computes", "although the op only reads it", "guard elements were written to, the first at a gap, ",
 		"guard elements were written to, the first at 1 element after the last", "before the impl declined", "impl \"wrong\" declined all ",
 		"the impl failed: no strides", "panic: empty", "differs with one worker and with several", "differs alone and beside other calls",
 		"declined a case that it must serve", "is not that of central differences",
