@@ -78,8 +78,10 @@ func splitTag(text string) ([]string, error) {
 	var words []string
 	for rest := strings.TrimSpace(text); rest != ""; rest = strings.TrimLeft(rest, " ") {
 		end := strings.IndexByte(rest, ' ')
-		if shut, open := ")", rest[0]; open == '[' || open == '(' {
-			if open == '[' && !numbers.MatchString(strings.SplitN(rest, " ", 2)[0]) {
+		word, _, _ := strings.Cut(rest, " ")
+		if open := rest[0]; (open == '[' || open == '(') && !numbers.MatchString(word) {
+			shut := ")"
+			if open == '[' {
 				shut = "]"
 			}
 			if end = strings.Index(rest, shut) + 1; end == 0 {

@@ -25,11 +25,8 @@ func arithmetic(op string, abs, rel float64, reason string) bound {
 // bounds returns the table of tolerances. They hold for the operands of the conformance cases:
 // values of magnitude 1 unless a case says otherwise.
 func bounds() []bound {
-	single := tensor.Tolerance{Rel: 0x1p-23, Abs: 0x1p-24}
 	quotient := tensor.Tolerance{Rel: 0x1p-22, ULP: 2} // with subnormals
 	return []bound{
-		arithmetic("fused_attn_fwd", 1e-5, 1e-5, "scores up to 30 carry 30·2⁻²⁴·√d into the exponent"),
-		arithmetic("fused_attn_bwd", 5e-5, 2e-5, "as forward, and dP − rowsum(dO∘O) cancels"),
 		{op: "quantize", wide: quotient, narrow: tensor.Tolerance{ULP: 1}, reason: "scales are quotients of f32; x·scale in f32 may round to a tie of the narrow format"},
 		{op: "multi_tensor_quantize", wide: quotient, narrow: tensor.Tolerance{ULP: 1}, reason: "scales are quotients of f32; x·scale in f32 may round to a tie of the narrow format"},
 		{op: "split_quantize", wide: quotient, narrow: tensor.Tolerance{ULP: 1}, reason: "scales are quotients of f32; x·scale in f32 may round to a tie of the narrow format"},
@@ -45,19 +42,6 @@ func bounds() []bound {
 		{op: "nvfp4_multi_tensor_2d_partial_cast", reason: "packed data has no distance; no element of the cases comes near a tie"},
 		{op: "nvfp4_fused_scale", wide: quotient, narrow: tensor.Tolerance{ULP: 1}, reason: "one or two quotients and a product"},
 		{op: "nvfp4_multi_tensor_fused_scale", wide: quotient, narrow: tensor.Tolerance{ULP: 1}, reason: "one or two quotients and a product"},
-
-		{op: "fa_prepare_fwd", reason: "a copy"},
-		{op: "fa_prepare_bwd", reason: "a copy"},
-		{op: "copy_to_kv_cache", reason: "a copy"},
-		{op: "convert_thd_to_bshd", reason: "a copy"},
-		{op: "convert_bshd_to_thd", reason: "a copy"},
-		arithmetic("gated_delta_net_forward", 1e-5, 1e-5, "70 updates of a state that forgets, sums of up to 16 products"),
-		{op: "thd_get_partitioned_indices", reason: "integers"},
-		{op: "thd_read_half_tensor", reason: "a copy"},
-		{op: "thd_read_second_half_lse", reason: "a copy"},
-		arithmetic("thd_second_half_lse_correction", 1e-6, 1e-6, "an exponential and a logarithm of 2 ulp"),
-		arithmetic("thd_out_correction", 1e-6, 5e-6, "an exponential of up to e⁶ whose exponent carries 6·2⁻²³"),
-		{op: "thd_grad_correction", wide: single, reason: "one rounded sum, as residual_add"},
 	}
 }
 

@@ -56,17 +56,17 @@ func (m MaskType) bottomRight() bool {
 // FusedAttnFwdArgs are the arguments of FusedAttnFwd. The shapes are those of BSHD; with SBHD the
 // first two axes are exchanged, with THD they are one axis of the tokens of all sequences.
 type FusedAttnFwdArgs struct {
-	Q            *tensor.Tensor           // [b, s_q, h, d_qk]
-	K            *tensor.Tensor           // [b, s_kv, g, d_qk], g divides h
-	V            *tensor.Tensor           // [b, s_kv, g, d_v]
-	O            *tensor.Tensor           // [b, s_q, h, d_v]
-	Stats        *tensor.Tensor           // f32 [b, h, s_q, 1], with THD [t_q, h, 1]: log of the softmax's denominator
-	MaxLogit     *tensor.Tensor           // f32 [h]: the largest score of each head, nil when not wanted
-	AttnScale    opregistry.OptionalFloat // 1/√d_qk when left out
-	QKVFormat    QKVFormat
-	AttnMaskType MaskType
-	AttnOptions
-	Saved *opregistry.Saved
+	Q            *tensor.Tensor           `op:"0 Q read compute"`        // [b, s_q, h, d_qk]
+	K            *tensor.Tensor           `op:"1 K read =Q"`             // [b, s_kv, g, d_qk], g divides h
+	V            *tensor.Tensor           `op:"2 V read =Q"`             // [b, s_kv, g, d_v]
+	O            *tensor.Tensor           `op:"3 O write =Q"`            // [b, s_q, h, d_v]
+	Stats        *tensor.Tensor           `op:"4 stats write f32"`       // [b, h, s_q, 1], with THD [t_q, h, 1]: log of the softmax's denominator
+	MaxLogit     *tensor.Tensor           `op:"5 max_logit write f32 ?"` // [h]: the largest score of each head, nil when not wanted
+	AttnScale    opregistry.OptionalFloat `op:"6 attn_scale"`            // 1/√d_qk when left out
+	QKVFormat    QKVFormat                `op:"7 qkv_format"`
+	AttnMaskType MaskType                 `op:"8 attn_mask_type"`
+	AttnOptions  `op:"9"`
+	Saved        *opregistry.Saved
 }
 
 // FusedAttnFwd is scaled dot-product attention with grouped keys and values:
@@ -83,32 +83,18 @@ type FusedAttnFwdArgs struct {
 //
 // AttnOptions can add a bias to S, add a term to Z and apply dropout to P.
 //
-// Q, K, V and the tensors of AttnOptions are read; O, stats and max_logit are written; the written
-// operands are disjoint from all others; strides are arbitrary. Q, K, V and O have one compute
-// dtype; arithmetic is in f32 or better.
+// Strides are arbitrary; arithmetic is in f32 or better.
 //
 // This op is what TransformerEngine's get_flash_attention_class returns as a Python class; a class
 // is not an op, so the catalogue has none of that name. The op has neither paged keys nor keys in
 // another format than the queries. Source: TransformerEngine 2.14, fused_attn_fwd; Dao et al. 2022,
 // arXiv:2205.14135, for the saved log-sum-exp.
 var FusedAttnFwd = opregistry.NewOp("fused_attn_fwd", opregistry.Schema[FusedAttnFwdArgs]{
-	Doc:     "scaled dot-product attention with grouped keys and values",
-	Family:  "fused_attn",
-	Forward: true,
-	Saved:   func(a FusedAttnFwdArgs) *opregistry.Saved { return a.Saved },
-	Validate: func(a FusedAttnFwdArgs) error {
-		c := check.Call{Op: "fused_attn_fwd"}
-		attention(&c, a)
-		c.Apart([]check.Named{{Name: "max_logit", Tensor: a.MaxLogit}, {Name: "stats", Tensor: a.Stats}, {Name: "O", Tensor: a.O}},
-			[]check.Named{{Name: "Q", Tensor: a.Q}, {Name: "K", Tensor: a.K}, {Name: "V", Tensor: a.V}})
-		apartFromOptions(&c, []check.Named{{Name: "max_logit", Tensor: a.MaxLogit}, {Name: "stats", Tensor: a.Stats}, {Name: "O", Tensor: a.O}}, a.AttnOptions)
-		return c.Err
-	},
-	Lead: func(a FusedAttnFwdArgs) *tensor.Tensor { return a.Q },
-	Operands: func(a FusedAttnFwdArgs) []opregistry.Operand {
-		return options(check.Operands{}.Read("Q", a.Q).Read("K", a.K).Read("V", a.V), a.AttnOptions).
-			Write("O", a.O).Write("stats", a.Stats).Write("max_logit", a.MaxLogit)
-	},
+	Doc:       "scaled dot-product attention with grouped keys and values",
+	Family:    "fused_attn",
+	Forward:   true,
+	Tolerance: opregistry.Arithmetic(1e-5, 1e-5, "scores up to 30 carry 30·2⁻²⁴·√d into the exponent"),
+	Check:     checkAttention,
 })
 
 // AttnDims are the sizes of an attention call. With THD, SeqQ and SeqKV are the
@@ -130,8 +116,8 @@ func (a FusedAttnFwdArgs) Dims() AttnDims {
 	}
 }
 
-// attention checks the arguments that forward and backward share, except for aliasing.
-func attention(c *check.Call, a FusedAttnFwdArgs) {
+// checkAttention checks the arguments that forward and backward share.
+func checkAttention(c *opregistry.Check, a FusedAttnFwdArgs) {
 	if a.QKVFormat < SBHD || a.QKVFormat > THD {
 		c.Fail("qkv_format", "sbhd, bshd or thd", "%v", a.QKVFormat)
 	}
@@ -143,10 +129,9 @@ func attention(c *check.Call, a FusedAttnFwdArgs) {
 		rank = 3
 	}
 	for _, x := range [...]check.Named{{Name: "Q", Tensor: a.Q}, {Name: "K", Tensor: a.K}, {Name: "V", Tensor: a.V}, {Name: "O", Tensor: a.O}} {
-		if !c.Compute(x.Name, x.Tensor) || !c.Rank(x.Name, x.Tensor, rank) {
+		if !c.Rank(x.Name, x.Tensor, rank) {
 			return
 		}
-		c.SameDType(x.Name, x.Tensor, "Q", a.Q)
 	}
 	if !sequences(c, a) {
 		return
@@ -155,28 +140,25 @@ func attention(c *check.Call, a FusedAttnFwdArgs) {
 	qkvShape(c, "K", a.K, a.QKVFormat, d.Batch, d.SeqKV, d.Groups, d.DimQK)
 	qkvShape(c, "V", a.V, a.QKVFormat, d.Batch, d.SeqKV, d.Groups, d.DimV)
 	qkvShape(c, "O", a.O, a.QKVFormat, d.Batch, d.SeqQ, d.Heads, d.DimV)
-	if c.Err == nil && (d.Groups == 0 || d.Heads%d.Groups != 0) {
+	if c.OK() && (d.Groups == 0 || d.Heads%d.Groups != 0) {
 		c.Fail("K", "a number of heads that divides the "+check.Itoa(d.Heads)+" of Q", "%v", a.K)
 	}
-	if c.Err == nil && d.DimQK == 0 {
+	if c.OK() && d.DimQK == 0 {
 		c.Fail("Q", "heads of at least one element", "%v", a.Q)
 	}
-	if c.DType("stats", a.Stats, tensor.F32) {
-		if a.QKVFormat == THD {
-			c.Elements("stats", a.Stats, d.SeqQ*d.Heads, "one a token and head of Q")
-		} else {
-			c.Elements("stats", a.Stats, d.Batch*d.Heads*d.SeqQ, "one a batch, head and query")
-		}
+	if a.QKVFormat == THD {
+		c.Elements("stats", a.Stats, d.SeqQ*d.Heads, "one per token and head of Q")
+	} else {
+		c.Elements("stats", a.Stats, d.Batch*d.Heads*d.SeqQ, "one per batch, head and query")
 	}
-	if a.MaxLogit != nil && c.DType("max_logit", a.MaxLogit, tensor.F32) {
-		c.Elements("max_logit", a.MaxLogit, d.Heads, "one a head")
+	if a.MaxLogit != nil {
+		c.Elements("max_logit", a.MaxLogit, d.Heads, "one per head")
 	}
 	checkOptions(c, a, d)
-	c.Saved(a.Saved)
 }
 
-func qkvShape(c *check.Call, name string, t *tensor.Tensor, f QKVFormat, b, s, h, d int) {
-	if c.Err != nil {
+func qkvShape(c *opregistry.Check, name string, t *tensor.Tensor, f QKVFormat, b, s, h, d int) {
+	if !c.OK() {
 		return
 	}
 	want := [...]int{b, s, h, d}
@@ -194,16 +176,21 @@ func qkvShape(c *check.Call, name string, t *tensor.Tensor, f QKVFormat, b, s, h
 
 // FusedAttnBwdArgs are the arguments of FusedAttnBwd.
 type FusedAttnBwdArgs struct {
-	Q, K, V, O     *tensor.Tensor           // as given to and written by FusedAttnFwd
-	DO             *tensor.Tensor           // gradient of O
-	Stats          *tensor.Tensor           // from FusedAttnFwd
-	DQ, DK, DV     *tensor.Tensor           // shapes of Q, K, V
-	DBias          *tensor.Tensor           // shape of Bias, nil when not wanted
-	DSoftmaxOffset *tensor.Tensor           // f32, h elements, nil when not wanted
-	AttnScale      opregistry.OptionalFloat // 1/√d_qk when left out
-	QKVFormat      QKVFormat
-	AttnMaskType   MaskType
-	AttnOptions    // as given to FusedAttnFwd
+	Q              *tensor.Tensor           `op:"0 Q read compute"` // Q, K, V and O are those of FusedAttnFwd
+	K              *tensor.Tensor           `op:"1 K read =Q"`
+	V              *tensor.Tensor           `op:"2 V read =Q"`
+	O              *tensor.Tensor           `op:"3 O read =Q"`
+	DO             *tensor.Tensor           `op:"4 dO read =O"`                   // gradient of O
+	Stats          *tensor.Tensor           `op:"5 stats read f32"`               // from FusedAttnFwd
+	DQ             *tensor.Tensor           `op:"6 dQ write =Q"`                  // shape of Q
+	DK             *tensor.Tensor           `op:"7 dK write =K"`                  // shape of K
+	DV             *tensor.Tensor           `op:"8 dV write =V"`                  // shape of V
+	DBias          *tensor.Tensor           `op:"9 dbias write =bias ?"`          // shape of Bias, nil when not wanted
+	DSoftmaxOffset *tensor.Tensor           `op:"10 dsoftmax_offset write f32 ?"` // h elements, nil when not wanted
+	AttnScale      opregistry.OptionalFloat `op:"11 attn_scale"`                  // 1/√d_qk when left out
+	QKVFormat      QKVFormat                `op:"12 qkv_format"`
+	AttnMaskType   MaskType                 `op:"13 attn_mask_type"`
+	AttnOptions    `op:"14"`                // as given to FusedAttnFwd
 	Saved          *opregistry.Saved
 }
 
@@ -216,31 +203,18 @@ type FusedAttnBwdArgs struct {
 //	dsoftmax_offset[h] = −Σ_{b,i} exp(softmax_offset[h] − stats)·rowsum(dO∘O)
 //
 // and the gradients of query heads that share a head of K and V are added up. Rows that belong to
-// no sequence get 0. The operands named d… except dO are written, the others are read; the written
-// operands are disjoint from all others. dbias has the dtype of bias; other dtypes are those of
-// FusedAttnFwd.
+// no sequence get 0. Dtypes are those of FusedAttnFwd.
 var FusedAttnBwd = opregistry.NewOp("fused_attn_bwd", opregistry.Schema[FusedAttnBwdArgs]{
-	Doc:    "gradient of fused_attn_fwd",
-	Family: "fused_attn",
-	Saved:  func(a FusedAttnBwdArgs) *opregistry.Saved { return a.Saved },
-	Validate: func(a FusedAttnBwdArgs) error {
-		c := check.Call{Op: "fused_attn_bwd"}
-		attention(&c, a.Fwd())
-		Like(&c, "dO", a.DO, "O", a.O)
-		Like(&c, "dQ", a.DQ, "Q", a.Q)
-		Like(&c, "dK", a.DK, "K", a.K)
-		Like(&c, "dV", a.DV, "V", a.V)
-		optionGradients(&c, a)
-		writes := [...]check.Named{{Name: "dQ", Tensor: a.DQ}, {Name: "dK", Tensor: a.DK}, {Name: "dV", Tensor: a.DV}, {Name: "dbias", Tensor: a.DBias}, {Name: "dsoftmax_offset", Tensor: a.DSoftmaxOffset}}
-		c.Apart(writes[:], []check.Named{{Name: "Q", Tensor: a.Q}, {Name: "K", Tensor: a.K}, {Name: "V", Tensor: a.V}, {Name: "O", Tensor: a.O}, {Name: "dO", Tensor: a.DO}, {Name: "stats", Tensor: a.Stats}})
-		apartFromOptions(&c, writes[:], a.AttnOptions)
-		return c.Err
-	},
-	Lead: func(a FusedAttnBwdArgs) *tensor.Tensor { return a.Q },
-	Operands: func(a FusedAttnBwdArgs) []opregistry.Operand {
-		return options(check.Operands{}.Read("Q", a.Q).Read("K", a.K).Read("V", a.V).Read("O", a.O).Read("dO", a.DO).
-			Read("stats", a.Stats), a.AttnOptions).Write("dQ", a.DQ).Write("dK", a.DK).Write("dV", a.DV).
-			Write("dbias", a.DBias).Write("dsoftmax_offset", a.DSoftmaxOffset)
+	Doc:       "gradient of fused_attn_fwd",
+	Family:    "fused_attn",
+	Tolerance: opregistry.Arithmetic(5e-5, 2e-5, "as forward, and dP − rowsum(dO∘O) cancels"),
+	Check: func(c *opregistry.Check, a FusedAttnBwdArgs) {
+		checkAttention(c, a.Fwd())
+		c.SameShape("dO", a.DO, "O", a.O)
+		c.SameShape("dQ", a.DQ, "Q", a.Q)
+		c.SameShape("dK", a.DK, "K", a.K)
+		c.SameShape("dV", a.DV, "V", a.V)
+		optionGradients(c, a)
 	},
 })
 
@@ -249,12 +223,5 @@ func (a FusedAttnBwdArgs) Fwd() FusedAttnFwdArgs {
 	return FusedAttnFwdArgs{
 		Q: a.Q, K: a.K, V: a.V, O: a.O, Stats: a.Stats, AttnScale: a.AttnScale,
 		QKVFormat: a.QKVFormat, AttnMaskType: a.AttnMaskType, AttnOptions: a.AttnOptions, Saved: a.Saved,
-	}
-}
-
-func Like(c *check.Call, name string, t *tensor.Tensor, other string, o *tensor.Tensor) {
-	if c.Compute(name, t) {
-		c.SameDType(name, t, other, o)
-		c.SameShape(name, t, other, o)
 	}
 }

@@ -14,8 +14,8 @@ func TestFAPrepare(t *testing.T) {
 	good := func() args { return args{QKVI: checktest.F32(5, 2, 3, 12), Output: checktest.F32(3, 2, 5, 3, 4)} }
 	checktest.Validation(t, attention.FAPrepareFwd, good, []checktest.Refusal[args]{
 		{Name: "no qkvi", Edit: func(a *args) { a.QKVI = nil }, Operand: "qkvi", Want: "a tensor"},
-		{Name: "axes of qkvi", Edit: func(a *args) { a.QKVI = checktest.F32(5, 2, 36) }, Operand: "qkvi", Want: "4 axes"},
-		{Name: "not three parts", Edit: func(a *args) { a.QKVI = checktest.F32(5, 2, 3, 13) }, Operand: "qkvi", Want: "a multiple of 3"},
+		{Name: "axes of qkvi", Edit: func(a *args) { a.QKVI = checktest.F32(5, 2, 36) }, Operand: "qkvi", Want: "shape [s b n 3*h]"},
+		{Name: "not three parts", Edit: func(a *args) { a.QKVI = checktest.F32(5, 2, 3, 13) }, Operand: "qkvi", Want: "as [s b n 3*h]"},
 		{Name: "no output", Edit: func(a *args) { a.Output = nil }, Operand: "output", Want: "a tensor"},
 		{Name: "dtype of output", Edit: func(a *args) { a.Output = checktest.Zeros(tensor.BF16, 3, 2, 5, 3, 4) }, Operand: "output", Want: "the dtype of qkvi"},
 		{Name: "shape of output", Edit: func(a *args) { a.Output = checktest.F32(3, 5, 2, 3, 4) }, Operand: "output", Want: "[3 2 5 3 4]"},
@@ -45,10 +45,10 @@ func TestConvertTHD(t *testing.T) {
 	}
 	checktest.Validation(t, attention.ConvertTHDToBSHD, toRows, []checktest.Refusal[args]{
 		{Name: "no tensor", Edit: func(a *args) { a.Tensor = nil }, Operand: "tensor", Want: "a tensor"},
-		{Name: "axes of tensor", Edit: func(a *args) { a.Tensor = checktest.F32(1, 9, 3, 4) }, Operand: "tensor", Want: "3 axes"},
-		{Name: "axes of output", Edit: func(a *args) { a.Output = checktest.F32(12, 3, 4) }, Operand: "output", Want: "4 axes"},
+		{Name: "axes of tensor", Edit: func(a *args) { a.Tensor = checktest.F32(1, 9, 3, 4) }, Operand: "tensor", Want: "shape [t h d]"},
+		{Name: "axes of output", Edit: func(a *args) { a.Output = checktest.F32(12, 3, 4) }, Operand: "output", Want: "as [b s h d]"},
 		{Name: "dtype of output", Edit: func(a *args) { a.Output = checktest.Zeros(tensor.I32, 2, 6, 3, 4) }, Operand: "output", Want: "the dtype of tensor"},
-		{Name: "heads of output", Edit: func(a *args) { a.Output = checktest.F32(2, 6, 4, 3) }, Operand: "output", Want: "the heads of tensor"},
+		{Name: "heads of output", Edit: func(a *args) { a.Output = checktest.F32(2, 6, 4, 3) }, Operand: "output", Want: "as [b s h d]"},
 		{Name: "no lengths", Edit: func(a *args) { a.CuSeqlens = nil }, Operand: "cu_seqlens", Want: "a tensor"},
 		{Name: "batch", Edit: func(a *args) { a.CuSeqlens = checktest.I32(0, 5) }, Operand: "cu_seqlens", Want: "3 elements"},
 		{Name: "too many tokens", Edit: func(a *args) { a.CuSeqlens = checktest.I32(0, 5, 10) }, Operand: "cu_seqlens", Want: "at most the 9 tokens of tensor"},
@@ -61,7 +61,7 @@ func TestConvertTHD(t *testing.T) {
 		return a
 	}
 	checktest.Validation(t, attention.ConvertBSHDToTHD, pack, []checktest.Refusal[args]{
-		{Name: "axes of output", Edit: func(a *args) { a.Output = checktest.F32(1, 9, 3, 4) }, Operand: "output", Want: "3 axes"},
+		{Name: "axes of output", Edit: func(a *args) { a.Output = checktest.F32(1, 9, 3, 4) }, Operand: "output", Want: "as [t h d]"},
 		{Name: "too many tokens", Edit: func(a *args) { a.CuSeqlens = checktest.I32(0, 5, 10) }, Operand: "cu_seqlens", Want: "at most the 9 tokens of output"},
 		{Name: "too long", Edit: func(a *args) { a.CuSeqlens = checktest.I32(0, 7, 8) }, Operand: "cu_seqlens", Want: "at most the 6 positions of tensor"},
 	})
@@ -101,7 +101,7 @@ func TestCopyToKVCache(t *testing.T) {
 		{Name: "dtype of page_table", Edit: func(a *args) { a.PageTable = checktest.Zeros(tensor.I64, 2, 2) }, Operand: "page_table", Want: "dtype i32"},
 		{Name: "page too large", Edit: func(a *args) { a.PageTable = table(2, 5, 6, 1, -1) }, Operand: "page_table", Want: "pages in [0, 6)"},
 		{Name: "page that is used", Edit: func(a *args) { a.CuCachedLens = checktest.I32(0, 6, 11) }, Operand: "page_table", Want: "pages in [0, 6)"},
-		{Name: "caches are one", Edit: func(a *args) { a.NewV, a.VCache = checktest.F32(2, 3, 2, 4), a.KCache }, Operand: "k_cache", Want: "memory apart from v_cache"},
+		{Name: "caches are one", Edit: func(a *args) { a.NewV, a.VCache = checktest.F32(2, 3, 2, 4), a.KCache }, Operand: "v_cache", Want: "memory apart from k_cache"},
 		{Name: "new_k in the cache", Edit: func(a *args) { a.NewK = checktest.View(a.KCache, 2, 3, 2, 4) }, Operand: "k_cache", Want: "memory apart from new_k"},
 	})
 	checktest.Accepted(t, attention.CopyToKVCache, paged, map[string]func(a *args){
@@ -150,10 +150,10 @@ func TestGatedDeltaNetForward(t *testing.T) {
 	}
 	checktest.Validation(t, attention.GatedDeltaNetForward, good, []checktest.Refusal[args]{
 		{Name: "no query", Edit: func(a *args) { a.Query = nil }, Operand: "query", Want: "a tensor"},
-		{Name: "axes of value", Edit: func(a *args) { a.Value = checktest.F32(2, 5, 18) }, Operand: "value", Want: "4 axes"},
+		{Name: "axes of value", Edit: func(a *args) { a.Value = checktest.F32(2, 5, 18) }, Operand: "value", Want: "as [b s h dv]"},
 		{Name: "shape of key", Edit: func(a *args) { a.Key = checktest.F32(2, 5, 3, 5) }, Operand: "key", Want: "the shape of query"},
 		{Name: "dtype of value", Edit: func(a *args) { a.Value = checktest.Zeros(tensor.F16, 2, 5, 3, 6) }, Operand: "value", Want: "the dtype of query"},
-		{Name: "heads of value", Edit: func(a *args) { a.Value = checktest.F32(2, 5, 2, 6) }, Operand: "value", Want: "[2 5 3 6]"},
+		{Name: "heads of value", Edit: func(a *args) { a.Value = checktest.F32(2, 5, 2, 6) }, Operand: "value", Want: "as [b s h dv]"},
 		{Name: "shape of g", Edit: func(a *args) { a.G = checktest.F32(2, 3, 5) }, Operand: "g", Want: "[2 5 3]"},
 		{Name: "dtype of beta", Edit: func(a *args) { a.Beta = checktest.Zeros(tensor.I32, 2, 5, 3) }, Operand: "beta", Want: "dtype f32"},
 		{Name: "shape of output", Edit: func(a *args) { a.Output = checktest.F32(2, 5, 3, 4) }, Operand: "output", Want: "the shape of value"},

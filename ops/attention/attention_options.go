@@ -78,20 +78,21 @@ func (w WindowSize) Bounds() (left, right int) {
 // of the axes of Q and K, when random.Bits(rng_seed, rng_offset, n) ≥ p_dropout · 2³². It multiplies
 // kept probabilities by 1/(1−p_dropout) and the others by 0.
 type AttnOptions struct {
-	AttentionMask       *tensor.Tensor // bool, true hides; [b, h, s_q, s_kv] or 1 for any of them; ArbitraryMask only
-	CuSeqlensQ          *tensor.Tensor // i32 [b+1]: entry b is the total length of the sequences before b; padding masks only
-	CuSeqlensKV         *tensor.Tensor // i32 [b+1]
-	CuSeqlensQPadded    *tensor.Tensor // i32 [b+1]: where each sequence begins in a THD tensor with gaps, nil without gaps
-	CuSeqlensKVPadded   *tensor.Tensor // i32 [b+1], given when CuSeqlensQPadded is
-	WindowSize          WindowSize
-	BottomRightDiagonal opregistry.OptionalBool // by default, whether the mask type is one of the bottom right
-	BiasType            BiasType
-	Bias                *tensor.Tensor // dtype of Q; [b, h, s_q, s_kv] or 1 for any of them; not with THD
-	AlibiSlopes         *tensor.Tensor // f32 [h] or [b, h]; with ALiBi, may be nil
-	SoftmaxType         SoftmaxType
-	SoftmaxOffset       *tensor.Tensor // f32, h elements; with LearnableSoftmax
-	PDropout            float32        // in [0, 1)
-	RNGSeed, RNGOffset  uint64
+	AttentionMask       *tensor.Tensor          `op:"0 attention_mask read bool ?"`      // true hides; [b, h, s_q, s_kv] or 1 for any of them; ArbitraryMask only
+	CuSeqlensQ          *tensor.Tensor          `op:"1 cu_seqlens_q read i32 ?"`         // [b+1]: entry b is the total length of the sequences before b; padding masks only
+	CuSeqlensKV         *tensor.Tensor          `op:"2 cu_seqlens_kv read i32 ?"`        // [b+1]
+	CuSeqlensQPadded    *tensor.Tensor          `op:"3 cu_seqlens_q_padded read i32 ?"`  // [b+1]: where each sequence begins in a THD tensor with gaps, nil without gaps
+	CuSeqlensKVPadded   *tensor.Tensor          `op:"4 cu_seqlens_kv_padded read i32 ?"` // [b+1], given when CuSeqlensQPadded is
+	WindowSize          WindowSize              `op:"5 window_size"`
+	BottomRightDiagonal opregistry.OptionalBool `op:"6 bottom_right_diagonal"` // by default, whether the mask type is one of the bottom right
+	BiasType            BiasType                `op:"7 bias_type"`
+	Bias                *tensor.Tensor          `op:"8 bias read =Q ?"`          // [b, h, s_q, s_kv] or 1 for any of them; not with THD
+	AlibiSlopes         *tensor.Tensor          `op:"9 alibi_slopes read f32 ?"` // [h] or [b, h]; with ALiBi, may be nil
+	SoftmaxType         SoftmaxType             `op:"10 softmax_type"`
+	SoftmaxOffset       *tensor.Tensor          `op:"11 softmax_offset read f32 ?"` // h elements; with LearnableSoftmax
+	PDropout            float32                 `op:"12 p_dropout [0,1)"`
+	RNGSeed             uint64                  `op:"13 rng_seed"`
+	RNGOffset           uint64                  `op:"14 rng_offset"`
 }
 
 // BottomRight reports whether the diagonal of the call ends at the last query and the last key of a
@@ -124,47 +125,47 @@ func (a FusedAttnFwdArgs) Sequence(b int) Sequence {
 }
 
 // sequences checks the cumulative lengths. It reports whether Dims may be called.
-func sequences(c *check.Call, a FusedAttnFwdArgs) bool {
+func sequences(c *opregistry.Check, a FusedAttnFwdArgs) bool {
 	if a.QKVFormat == THD && !a.AttnMaskType.Padding() {
 		c.Fail("attn_mask_type", "a padding mask with thd", "%v", a.AttnMaskType)
 	}
 	for _, x := range [...]check.Named{{Name: "cu_seqlens_q_padded", Tensor: a.CuSeqlensQPadded}, {Name: "cu_seqlens_kv_padded", Tensor: a.CuSeqlensKVPadded}} {
-		if c.Err == nil && x.Tensor != nil && a.QKVFormat != THD {
+		if c.OK() && x.Tensor != nil && a.QKVFormat != THD {
 			c.Fail(x.Name, "nil unless qkv_format is thd", "%v", x.Tensor)
 		}
 	}
 	if !a.AttnMaskType.Padding() {
 		for _, x := range [...]check.Named{{Name: "cu_seqlens_q", Tensor: a.CuSeqlensQ}, {Name: "cu_seqlens_kv", Tensor: a.CuSeqlensKV}} {
-			if c.Err == nil && x.Tensor != nil {
+			if c.OK() && x.Tensor != nil {
 				c.Fail(x.Name, "nil unless attn_mask_type is one with padding", "%v", x.Tensor)
 			}
 		}
-		return c.Err == nil
+		return c.OK()
 	}
 	rising(c, "cu_seqlens_q", a.CuSeqlensQ)
 	rising(c, "cu_seqlens_kv", a.CuSeqlensKV)
-	if c.Err != nil {
+	if !c.OK() {
 		return false
 	}
 	d := a.Dims()
-	c.Elements("cu_seqlens_q", a.CuSeqlensQ, d.Batch+1, "one a batch and one more")
-	c.Elements("cu_seqlens_kv", a.CuSeqlensKV, d.Batch+1, "one a batch and one more")
+	c.Elements("cu_seqlens_q", a.CuSeqlensQ, d.Batch+1, "one per batch and one more")
+	c.Elements("cu_seqlens_kv", a.CuSeqlensKV, d.Batch+1, "one per batch and one more")
 	if a.QKVFormat != THD {
-		for b := 0; c.Err == nil && b < d.Batch; b++ {
+		for b := 0; c.OK() && b < d.Batch; b++ {
 			if s := a.Sequence(b); s.LenQ > d.SeqQ || s.LenKV > d.SeqKV {
 				c.Fail("cu_seqlens", "lengths of at most "+check.Itoa(d.SeqQ)+" queries and "+check.Itoa(d.SeqKV)+" keys", "%d and %d", s.LenQ, s.LenKV)
 			}
 		}
-		return c.Err == nil
+		return c.OK()
 	}
 	packed(c, check.Named{Name: "cu_seqlens_q", Tensor: a.CuSeqlensQ}, check.Named{Name: "cu_seqlens_q_padded", Tensor: a.CuSeqlensQPadded}, d.SeqQ, a.CuSeqlensKVPadded != nil)
 	packed(c, check.Named{Name: "cu_seqlens_kv", Tensor: a.CuSeqlensKV}, check.Named{Name: "cu_seqlens_kv_padded", Tensor: a.CuSeqlensKVPadded}, d.SeqKV, a.CuSeqlensQPadded != nil)
-	return c.Err == nil
+	return c.OK()
 }
 
 // packed checks that the sequences of a THD tensor lie within its tokens and do not overlap.
-func packed(c *check.Call, lengths, starts check.Named, tokens int, padded bool) {
-	if c.Err != nil {
+func packed(c *opregistry.Check, lengths, starts check.Named, tokens int, padded bool) {
+	if !c.OK() {
 		return
 	}
 	last := lengths.Tensor.NumElements() - 1
@@ -178,25 +179,25 @@ func packed(c *check.Call, lengths, starts check.Named, tokens int, padded bool)
 	}
 	rising(c, starts.Name, starts.Tensor)
 	c.Elements(starts.Name, starts.Tensor, last+1, "as many as lengths")
-	for b := 0; c.Err == nil && b < last; b++ {
+	for b := 0; c.OK() && b < last; b++ {
 		if capacity := check.Element(starts.Tensor, b+1) - check.Element(starts.Tensor, b); check.Element(lengths.Tensor, b+1)-check.Element(lengths.Tensor, b) > capacity {
 			c.Fail(starts.Name, "enough tokens for each sequence", "%d tokens for sequence %d", capacity, b)
 		}
 	}
-	if c.Err == nil && check.Element(starts.Tensor, last) > tokens {
+	if c.OK() && check.Element(starts.Tensor, last) > tokens {
 		c.Fail(starts.Name, "at most "+check.Itoa(tokens)+" tokens", "%d", check.Element(starts.Tensor, last))
 	}
 }
 
 // rising requires cumulative lengths: a vector of i32 that begins with 0 and never falls.
-func rising(c *check.Call, name string, t *tensor.Tensor) {
-	if !c.DType(name, t, tensor.I32) || !c.Rank(name, t, 1) {
+func rising(c *opregistry.Check, name string, t *tensor.Tensor) {
+	if !c.Given(name, t) || !c.Rank(name, t, 1) {
 		return
 	}
 	if t.NumElements() == 0 || check.Element(t, 0) != 0 {
 		c.Fail(name, "0 first", "%v", t.Float64s())
 	}
-	for i := 1; c.Err == nil && i < t.NumElements(); i++ {
+	for i := 1; c.OK() && i < t.NumElements(); i++ {
 		if check.Element(t, i) < check.Element(t, i-1) {
 			c.Fail(name, "values that do not fall", "%v", t.Float64s())
 		}
@@ -204,8 +205,8 @@ func rising(c *check.Call, name string, t *tensor.Tensor) {
 }
 
 // checkOptions checks AttnOptions except for the lengths of the sequences.
-func checkOptions(c *check.Call, a FusedAttnFwdArgs, d AttnDims) {
-	if c.Err != nil || a.AttnOptions == (AttnOptions{}) && a.AttnMaskType != ArbitraryMask {
+func checkOptions(c *opregistry.Check, a FusedAttnFwdArgs, d AttnDims) {
+	if !c.OK() || a.AttnOptions == (AttnOptions{}) && a.AttnMaskType != ArbitraryMask {
 		return
 	}
 	if left, right := a.WindowSize.Bounds(); left < -1 || right < -1 {
@@ -215,7 +216,7 @@ func checkOptions(c *check.Call, a FusedAttnFwdArgs, d AttnDims) {
 		c.Fail("bottom_right_diagonal", "that of "+a.AttnMaskType.String()+", or nothing", "%v", a.BottomRight())
 	}
 	if a.AttnMaskType == ArbitraryMask {
-		if c.DType("attention_mask", a.AttentionMask, tensor.Bool) {
+		if c.Given("attention_mask", a.AttentionMask) {
 			scoreShape(c, "attention_mask", a.AttentionMask, d)
 		}
 	} else if a.AttentionMask != nil {
@@ -226,18 +227,15 @@ func checkOptions(c *check.Call, a FusedAttnFwdArgs, d AttnDims) {
 		c.Fail("softmax_type", "vanilla, off-by-one or learnable", "%v", a.SoftmaxType)
 	}
 	if a.SoftmaxType == LearnableSoftmax {
-		if c.DType("softmax_offset", a.SoftmaxOffset, tensor.F32) {
-			c.Elements("softmax_offset", a.SoftmaxOffset, d.Heads, "one a head")
+		if c.Given("softmax_offset", a.SoftmaxOffset) {
+			c.Elements("softmax_offset", a.SoftmaxOffset, d.Heads, "one per head")
 		}
 	} else if a.SoftmaxOffset != nil {
 		c.Fail("softmax_offset", "nil unless softmax_type is learnable", "%v", a.SoftmaxOffset)
 	}
-	if !(a.PDropout >= 0 && a.PDropout < 1) {
-		c.Fail("p_dropout", "a number in [0, 1)", "%v", a.PDropout)
-	}
 }
 
-func bias(c *check.Call, a FusedAttnFwdArgs, d AttnDims) {
+func bias(c *opregistry.Check, a FusedAttnFwdArgs, d AttnDims) {
 	switch a.BiasType {
 	case NoBias, ALiBi:
 		if a.Bias != nil {
@@ -247,8 +245,7 @@ func bias(c *check.Call, a FusedAttnFwdArgs, d AttnDims) {
 		if a.QKVFormat == THD {
 			c.Fail("bias_type", "no_bias or alibi with thd", "%v", a.BiasType)
 		}
-		if c.Compute("bias", a.Bias) {
-			c.SameDType("bias", a.Bias, "Q", a.Q)
+		if c.Given("bias", a.Bias) {
 			scoreShape(c, "bias", a.Bias, d)
 		}
 	default:
@@ -260,7 +257,7 @@ func bias(c *check.Call, a FusedAttnFwdArgs, d AttnDims) {
 	if a.BiasType != ALiBi {
 		c.Fail("alibi_slopes", "nil unless bias_type is alibi", "%v", a.AlibiSlopes)
 	}
-	if c.DType("alibi_slopes", a.AlibiSlopes, tensor.F32) {
+	if c.OK() {
 		shape := a.AlibiSlopes.Shape()
 		if !shape.Equal([]int{d.Heads}) && !shape.Equal([]int{d.Batch, d.Heads}) {
 			c.Fail("alibi_slopes", fmt.Sprintf("[%d] or [%d %d]", d.Heads, d.Batch, d.Heads), "%v", a.AlibiSlopes)
@@ -269,7 +266,7 @@ func bias(c *check.Call, a FusedAttnFwdArgs, d AttnDims) {
 }
 
 // scoreShape requires axes with the lengths of those of the scores, or 1.
-func scoreShape(c *check.Call, name string, t *tensor.Tensor, d AttnDims) {
+func scoreShape(c *opregistry.Check, name string, t *tensor.Tensor, d AttnDims) {
 	if !c.Rank(name, t, 4) {
 		return
 	}
@@ -281,45 +278,23 @@ func scoreShape(c *check.Call, name string, t *tensor.Tensor, d AttnDims) {
 }
 
 // optionGradients checks the gradients of the tensors in AttnOptions.
-func optionGradients(c *check.Call, a FusedAttnBwdArgs) {
+func optionGradients(c *opregistry.Check, a FusedAttnBwdArgs) {
 	if a.DBias != nil {
 		if a.Bias == nil {
 			c.Fail("dbias", "nil without bias", "%v", a.DBias)
 		}
-		Like(c, "dbias", a.DBias, "bias", a.Bias)
+		if c.OK() {
+			c.SameShape("dbias", a.DBias, "bias", a.Bias)
+		}
 	}
 	if a.DSoftmaxOffset != nil {
 		if a.SoftmaxOffset == nil {
 			c.Fail("dsoftmax_offset", "nil without softmax_offset", "%v", a.DSoftmaxOffset)
 		}
-		if c.DType("dsoftmax_offset", a.DSoftmaxOffset, tensor.F32) {
-			c.Elements("dsoftmax_offset", a.DSoftmaxOffset, a.SoftmaxOffset.NumElements(), "one a head")
+		if c.OK() {
+			c.Elements("dsoftmax_offset", a.DSoftmaxOffset, a.SoftmaxOffset.NumElements(), "one per head")
 		}
 	}
-}
-
-// list returns the tensors among the options; those left out are nil.
-func (o *AttnOptions) list() [8]check.Named {
-	return [...]check.Named{
-		{Name: "attention_mask", Tensor: o.AttentionMask}, {Name: "cu_seqlens_q", Tensor: o.CuSeqlensQ}, {Name: "cu_seqlens_kv", Tensor: o.CuSeqlensKV},
-		{Name: "cu_seqlens_q_padded", Tensor: o.CuSeqlensQPadded}, {Name: "cu_seqlens_kv_padded", Tensor: o.CuSeqlensKVPadded},
-		{Name: "bias", Tensor: o.Bias}, {Name: "alibi_slopes", Tensor: o.AlibiSlopes}, {Name: "softmax_offset", Tensor: o.SoftmaxOffset},
-	}
-}
-
-func apartFromOptions(c *check.Call, writes []check.Named, o AttnOptions) {
-	if o == (AttnOptions{}) {
-		return
-	}
-	reads := o.list()
-	c.Apart(writes, reads[:])
-}
-
-func options(o check.Operands, options AttnOptions) check.Operands {
-	for _, x := range options.list() {
-		o = o.Read(x.Name, x.Tensor)
-	}
-	return o
 }
 
 // DefaultAlibiSlopes returns the slopes that ALiBi uses for a number of heads when none are given;

@@ -107,10 +107,10 @@ func TestFusedAttnBwd(t *testing.T) {
 		{Name: "no dK", Edit: func(a *args) { a.DK = nil }, Operand: "dK", Want: "a tensor"},
 		{Name: "shape of dK", Edit: func(a *args) { a.DK = checktest.F32(2, 5, 4, 8) }, Operand: "dK", Want: "the shape of K, [2 7 2 8]"},
 		{Name: "no dV", Edit: func(a *args) { a.DV = nil }, Operand: "dV", Want: "a tensor"},
-		{Name: "dtype of dV", Edit: func(a *args) { a.DV = checktest.Zeros(tensor.I32, 2, 7, 2, 6) }, Operand: "dV", Want: "dtype f32, bf16, f16 or f64"},
-		{Name: "dQ over dK", Edit: func(a *args) { a.DK = checktest.View(a.DQ, 2, 7, 2, 8) }, Operand: "dQ", Want: "memory apart from dK"},
-		{Name: "dQ over dV", Edit: func(a *args) { a.DV = checktest.View(a.DQ, 2, 7, 2, 6) }, Operand: "dQ", Want: "memory apart from dV"},
-		{Name: "dK over dV", Edit: func(a *args) { a.DV = checktest.View(a.DK, 2, 7, 2, 6) }, Operand: "dK", Want: "memory apart from dV"},
+		{Name: "dtype of dV", Edit: func(a *args) { a.DV = checktest.Zeros(tensor.I32, 2, 7, 2, 6) }, Operand: "dV", Want: "the dtype of V, f32"},
+		{Name: "dQ over dK", Edit: func(a *args) { a.DK = checktest.View(a.DQ, 2, 7, 2, 8) }, Operand: "dK", Want: "memory apart from dQ"},
+		{Name: "dQ over dV", Edit: func(a *args) { a.DV = checktest.View(a.DQ, 2, 7, 2, 6) }, Operand: "dV", Want: "memory apart from dQ"},
+		{Name: "dK over dV", Edit: func(a *args) { a.DV = checktest.View(a.DK, 2, 7, 2, 6) }, Operand: "dV", Want: "memory apart from dK"},
 	}
 	reads := map[string]func(a *args) *tensor.Tensor{
 		"Q": func(a *args) *tensor.Tensor { return a.Q }, "K": func(a *args) *tensor.Tensor { return a.K },
@@ -137,7 +137,7 @@ func TestFusedAttnBwd(t *testing.T) {
 		{Name: "dbias without bias", Edit: func(a *args) { a.BiasType, a.Bias = attention.NoBias, nil }, Operand: "dbias", Want: "nil without bias"},
 		{Name: "dbias over bias", Edit: func(a *args) { a.DBias = a.Bias }, Operand: "dbias", Want: "memory apart from bias"},
 		{Name: "dQ over bias", Edit: func(a *args) { a.DQ = over(a.Bias, a.DQ.Shape()) }, Operand: "dQ", Want: "memory apart from bias"},
-		{Name: "dbias over dQ", Edit: func(a *args) { a.DBias = over(a.DQ, a.DBias.Shape()) }, Operand: "dQ", Want: "memory apart from dbias"},
+		{Name: "dbias over dQ", Edit: func(a *args) { a.DBias = over(a.DQ, a.DBias.Shape()) }, Operand: "dbias", Want: "memory apart from dQ"},
 		{Name: "dsoftmax_offset without softmax_offset", Edit: func(a *args) { a.SoftmaxType, a.SoftmaxOffset = attention.VanillaSoftmax, nil }, Operand: "dsoftmax_offset", Want: "nil without softmax_offset"},
 		{Name: "length of dsoftmax_offset", Edit: func(a *args) { a.DSoftmaxOffset = checktest.F32(5) }, Operand: "dsoftmax_offset", Want: "4 elements"},
 		{Name: "dtype of dsoftmax_offset", Edit: func(a *args) { a.DSoftmaxOffset = checktest.Zeros(tensor.BF16, 4) }, Operand: "dsoftmax_offset", Want: "dtype f32"},

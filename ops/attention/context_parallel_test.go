@@ -18,7 +18,7 @@ func TestTHDGetPartitionedIndices(t *testing.T) {
 	}
 	checktest.Validation(t, attention.THDGetPartitionedIndices, good, []checktest.Refusal[args]{
 		{Name: "no lengths", Edit: func(a *args) { a.CuSeqlens = nil }, Operand: "cu_seqlens", Want: "a tensor"},
-		{Name: "no world", Edit: func(a *args) { a.WorldSize = 0 }, Operand: "world_size", Want: "from 1"},
+		{Name: "no world", Edit: func(a *args) { a.WorldSize = 0 }, Operand: "world_size", Want: "in [1, 2147483647]"},
 		{Name: "negative rank", Edit: func(a *args) { a.Rank = -1 }, Operand: "rank", Want: "0 <= rank < world_size"},
 		{Name: "rank too large", Edit: func(a *args) { a.Rank = 2 }, Operand: "rank", Want: "0 <= rank < world_size"},
 		{Name: "lengths", Edit: func(a *args) { a.CuSeqlens = checktest.I32(0, 6, 12) }, Operand: "cu_seqlens", Want: "multiples of 4"},
@@ -108,7 +108,7 @@ func TestTHDOutCorrection(t *testing.T) {
 	}
 	checktest.Validation(t, attention.THDOutCorrection, good, []checktest.Refusal[args]{
 		{Name: "no out", Edit: func(a *args) { a.Out = nil }, Operand: "out", Want: "a tensor"},
-		{Name: "axes of out", Edit: func(a *args) { a.Out = checktest.F32(1, 10, 3, 4) }, Operand: "out", Want: "3 axes"},
+		{Name: "axes of out", Edit: func(a *args) { a.Out = checktest.F32(1, 10, 3, 4) }, Operand: "out", Want: "shape [t h d]"},
 		{Name: "dtype of out", Edit: func(a *args) { a.Out = checktest.Zeros(tensor.F8E4M3, 10, 3, 4) }, Operand: "out", Want: "dtype f32, bf16, f16 or f64"},
 		{Name: "dtype of the step", Edit: func(a *args) { a.OutPerStep = checktest.Zeros(tensor.F16, 5, 3, 4) }, Operand: "out_per_step", Want: "the dtype of out"},
 		{Name: "tokens of the step", Edit: func(a *args) { a.OutPerStep = checktest.F32(10, 3, 4) }, Operand: "out_per_step", Want: "5 in axis 0"},

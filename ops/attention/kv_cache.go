@@ -9,15 +9,15 @@ import (
 // CopyToKVCacheArgs are the arguments of CopyToKVCache. The tensors have the sizes that
 // TransformerEngine passes as arguments.
 type CopyToKVCacheArgs struct {
-	NewK         *tensor.Tensor // [b, s, g, d_k], or the order of QKVFormat
-	NewV         *tensor.Tensor // [b, s, g, d_v]
-	KCache       *tensor.Tensor // [pages, page_size, g, d_k]; not paged, [slots, s_max, g, d_k]
-	VCache       *tensor.Tensor // [pages, page_size, g, d_v]; not paged, [slots, s_max, g, d_v]
-	PageTable    *tensor.Tensor // i32 [b, pages of a sequence]; not paged, [b, 1]: the slots
-	CuNewLens    *tensor.Tensor // i32 [b+1]: the new tokens of each sequence
-	CuCachedLens *tensor.Tensor // i32 [b+1]: the tokens of each sequence, including the new ones
-	QKVFormat    QKVFormat
-	IsNonPaged   bool
+	NewK         *tensor.Tensor `op:"0 new_k read any"`          // [b, s, g, d_k], or the order of QKVFormat
+	NewV         *tensor.Tensor `op:"1 new_v read any"`          // [b, s, g, d_v]
+	KCache       *tensor.Tensor `op:"2 k_cache update =new_k"`   // [pages, page_size, g, d_k]; not paged, [slots, s_max, g, d_k]
+	VCache       *tensor.Tensor `op:"3 v_cache update =new_v"`   // [pages, page_size, g, d_v]; not paged, [slots, s_max, g, d_v]
+	PageTable    *tensor.Tensor `op:"4 page_table read i32"`     // [b, pages of a sequence]; not paged, [b, 1]: the slots
+	CuNewLens    *tensor.Tensor `op:"5 cu_new_lens read i32"`    // [b+1]: the new tokens of each sequence
+	CuCachedLens *tensor.Tensor `op:"6 cu_cached_lens read i32"` // [b+1]: the tokens of each sequence, including the new ones
+	QKVFormat    QKVFormat      `op:"7 qkv_format"`
+	IsNonPaged   bool           `op:"8 is_non_paged"`
 }
 
 // CopyToKVCache appends keys and values to the cache of each sequence. Of the l tokens of a
@@ -30,17 +30,13 @@ type CopyToKVCacheArgs struct {
 // page_table[b]. This is done for the sequences before the first one whose slot is lower than that
 // of its predecessor. Their slots ascend; the following slots belong to no sequence.
 //
-// All other positions keep their content. The caches are updated, the other operands are read; all
-// are disjoint. Tokens are copied bit for bit, in any dtype. A length beyond the capacity of a
+// All other positions keep their content. Tokens are copied bit for bit, in any dtype. A length beyond the capacity of a
 // sequence and a page or slot that does not exist are argument errors. Source: TransformerEngine
 // 2.14, copy_to_kv_cache.
 var CopyToKVCache = opregistry.NewOp("copy_to_kv_cache", opregistry.Schema[CopyToKVCacheArgs]{
-	Doc:      "appends keys and values to the caches of sequences",
-	Validate: validateKVCache,
-	Operands: func(a CopyToKVCacheArgs) []opregistry.Operand {
-		return check.Operands{}.Read("new_k", a.NewK).Read("new_v", a.NewV).Read("page_table", a.PageTable).Read("cu_new_lens", a.CuNewLens).
-			Read("cu_cached_lens", a.CuCachedLens).Update("k_cache", a.KCache).Update("v_cache", a.VCache)
-	},
+	Doc:       "appends keys and values to the caches of sequences",
+	Tolerance: opregistry.Exact("a copy"),
+	Check:     checkKVCache,
 })
 
 // Active returns how many sequences have a slot that is reordered.
@@ -59,50 +55,44 @@ func (a *CopyToKVCacheArgs) page(b, i int) int {
 	return int(tensor.Data[int32](a.PageTable)[b*s[0]+i*s[1]])
 }
 
-func validateKVCache(a CopyToKVCacheArgs) error {
-	c := check.Call{Op: "copy_to_kv_cache"}
+func checkKVCache(c *opregistry.Check, a CopyToKVCacheArgs) {
 	if a.QKVFormat < SBHD || a.QKVFormat > THD {
 		c.Fail("qkv_format", "sbhd, bshd or thd", "%v", a.QKVFormat)
 	}
-	rising(&c, "cu_new_lens", a.CuNewLens)
-	rising(&c, "cu_cached_lens", a.CuCachedLens)
-	if c.Err != nil {
-		return c.Err
+	rising(c, "cu_new_lens", a.CuNewLens)
+	rising(c, "cu_cached_lens", a.CuCachedLens)
+	if !c.OK() {
+		return
 	}
 	batch := a.CuNewLens.NumElements() - 1
 	c.Elements("cu_cached_lens", a.CuCachedLens, batch+1, "as cu_new_lens")
-	cachePair(&c, check.Named{Name: "new_k", Tensor: a.NewK}, check.Named{Name: "k_cache", Tensor: a.KCache}, &a, batch)
-	cachePair(&c, check.Named{Name: "new_v", Tensor: a.NewV}, check.Named{Name: "v_cache", Tensor: a.VCache}, &a, batch)
-	if c.Err == nil && (a.KCache.DType() != a.VCache.DType() || a.KCache.Shape()[0] != a.VCache.Shape()[0] || a.KCache.Shape()[1] != a.VCache.Shape()[1]) {
+	cachePair(c, check.Named{Name: "new_k", Tensor: a.NewK}, check.Named{Name: "k_cache", Tensor: a.KCache}, &a, batch)
+	cachePair(c, check.Named{Name: "new_v", Tensor: a.NewV}, check.Named{Name: "v_cache", Tensor: a.VCache}, &a, batch)
+	if c.OK() && (a.KCache.DType() != a.VCache.DType() || a.KCache.Shape()[0] != a.VCache.Shape()[0] || a.KCache.Shape()[1] != a.VCache.Shape()[1]) {
 		c.Fail("v_cache", "the dtype and the positions of k_cache", "%v", a.VCache)
 	}
-	if c.DType("page_table", a.PageTable, tensor.I32) && c.Rank("page_table", a.PageTable, 2) {
+	if c.OK() && c.Rank("page_table", a.PageTable, 2) {
 		if s := a.PageTable.Shape(); s[0] != batch || a.IsNonPaged && s[1] != 1 {
 			c.Fail("page_table", "a row for each of "+check.Itoa(batch)+" sequences, of one element when not paged", "%v", a.PageTable)
 		}
 	}
-	for b := 0; c.Err == nil && b < batch; b++ {
-		cached(&c, &a, b)
+	for b := 0; c.OK() && b < batch; b++ {
+		cached(c, &a, b)
 	}
-	if a.IsNonPaged && c.Err == nil {
-		slots(&c, &a, batch)
+	if a.IsNonPaged && c.OK() {
+		slots(c, &a, batch)
 	}
-	c.Apart([]check.Named{{Name: "k_cache", Tensor: a.KCache}, {Name: "v_cache", Tensor: a.VCache}}, []check.Named{
-		{Name: "new_k", Tensor: a.NewK}, {Name: "new_v", Tensor: a.NewV}, {Name: "page_table", Tensor: a.PageTable}, {Name: "cu_new_lens", Tensor: a.CuNewLens}, {Name: "cu_cached_lens", Tensor: a.CuCachedLens},
-	})
-	return c.Err
 }
 
 // cachePair checks new tokens and the cache that they are copied to.
-func cachePair(c *check.Call, fresh, cache check.Named, a *CopyToKVCacheArgs, batch int) {
+func cachePair(c *opregistry.Check, fresh, cache check.Named, a *CopyToKVCacheArgs, batch int) {
 	rank := 4
 	if a.QKVFormat == THD {
 		rank = 3
 	}
-	if !c.Given(fresh.Name, fresh.Tensor) || !c.Rank(fresh.Name, fresh.Tensor, rank) || !c.Given(cache.Name, cache.Tensor) || !c.Rank(cache.Name, cache.Tensor, 4) {
+	if !c.Rank(fresh.Name, fresh.Tensor, rank) || !c.Rank(cache.Name, cache.Tensor, 4) {
 		return
 	}
-	c.SameDType(cache.Name, cache.Tensor, fresh.Name, fresh.Tensor)
 	s, k := fresh.Tensor.Shape(), cache.Tensor.Shape()
 	if s[rank-2] != k[2] || s[rank-1] != k[3] {
 		c.Fail(cache.Name, "the heads of "+fresh.Name, "%v", cache.Tensor)
@@ -124,7 +114,7 @@ func cachePair(c *check.Call, fresh, cache check.Named, a *CopyToKVCacheArgs, ba
 			c.Fail(fresh.Name, "a batch of "+check.Itoa(batch), "%v", fresh.Tensor)
 		}
 	}
-	for b := 0; c.Err == nil && b < batch; b++ {
+	for b := 0; c.OK() && b < batch; b++ {
 		if n := check.Element(a.CuNewLens, b+1) - check.Element(a.CuNewLens, b); n > capacity {
 			c.Fail("cu_new_lens", "at most the "+check.Itoa(capacity)+" positions of "+fresh.Name, "%d", n)
 		}
@@ -132,7 +122,7 @@ func cachePair(c *check.Call, fresh, cache check.Named, a *CopyToKVCacheArgs, ba
 }
 
 // cached checks the lengths of a sequence and its pages.
-func cached(c *check.Call, a *CopyToKVCacheArgs, b int) {
+func cached(c *opregistry.Check, a *CopyToKVCacheArgs, b int) {
 	fresh := check.Element(a.CuNewLens, b+1) - check.Element(a.CuNewLens, b)
 	length := check.Element(a.CuCachedLens, b+1) - check.Element(a.CuCachedLens, b)
 	pages, size := a.KCache.Shape()[0], a.KCache.Shape()[1]
@@ -161,7 +151,7 @@ func cached(c *check.Call, a *CopyToKVCacheArgs, b int) {
 }
 
 // slots checks that the slots of the active sequences ascend and exist.
-func slots(c *check.Call, a *CopyToKVCacheArgs, batch int) {
+func slots(c *opregistry.Check, a *CopyToKVCacheArgs, batch int) {
 	slots := a.KCache.Shape()[0]
 	active := a.Active()
 	for b := range batch {

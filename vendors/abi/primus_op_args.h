@@ -508,11 +508,11 @@
 #define PRIMUS_FUSED_ATTN_FWD_ALIBI_SLOPES 18u /* tensor */
 #define PRIMUS_FUSED_ATTN_FWD_SOFTMAX_TYPE 19u /* int */
 #define PRIMUS_FUSED_ATTN_FWD_SOFTMAX_OFFSET 20u /* tensor */
-#define PRIMUS_FUSED_ATTN_FWD_PDROPOUT 21u /* float */
+#define PRIMUS_FUSED_ATTN_FWD_P_DROPOUT 21u /* float */
 #define PRIMUS_FUSED_ATTN_FWD_RNG_SEED 22u /* int */
 #define PRIMUS_FUSED_ATTN_FWD_RNG_OFFSET 23u /* int */
 #define PRIMUS_FUSED_ATTN_FWD_N_ARGS 24u
-#define PRIMUS_FUSED_ATTN_FWD_LAYOUT UINT64_C(0x027479db63113b35)
+#define PRIMUS_FUSED_ATTN_FWD_LAYOUT UINT64_C(0x7cca464b5083d568)
 
 /* fused_attn_bwd: gradient of fused_attn_fwd */
 #define PRIMUS_FUSED_ATTN_BWD_Q 0u /* tensor */
@@ -541,11 +541,11 @@
 #define PRIMUS_FUSED_ATTN_BWD_ALIBI_SLOPES 23u /* tensor */
 #define PRIMUS_FUSED_ATTN_BWD_SOFTMAX_TYPE 24u /* int */
 #define PRIMUS_FUSED_ATTN_BWD_SOFTMAX_OFFSET 25u /* tensor */
-#define PRIMUS_FUSED_ATTN_BWD_PDROPOUT 26u /* float */
+#define PRIMUS_FUSED_ATTN_BWD_P_DROPOUT 26u /* float */
 #define PRIMUS_FUSED_ATTN_BWD_RNG_SEED 27u /* int */
 #define PRIMUS_FUSED_ATTN_BWD_RNG_OFFSET 28u /* int */
 #define PRIMUS_FUSED_ATTN_BWD_N_ARGS 29u
-#define PRIMUS_FUSED_ATTN_BWD_LAYOUT UINT64_C(0xd0dc654ed30deea8)
+#define PRIMUS_FUSED_ATTN_BWD_LAYOUT UINT64_C(0x8321cc01c48a7f0b)
 
 /* fa_prepare_fwd: query, key and value out of an interleaved projection */
 #define PRIMUS_FA_PREPARE_FWD_QKVI 0u /* tensor */
@@ -564,15 +564,15 @@
 /* copy_to_kv_cache: appends keys and values to the caches of sequences */
 #define PRIMUS_COPY_TO_KV_CACHE_NEW_K 0u /* tensor */
 #define PRIMUS_COPY_TO_KV_CACHE_NEW_V 1u /* tensor */
-#define PRIMUS_COPY_TO_KV_CACHE_KCACHE 2u /* tensor */
-#define PRIMUS_COPY_TO_KV_CACHE_VCACHE 3u /* tensor */
+#define PRIMUS_COPY_TO_KV_CACHE_K_CACHE 2u /* tensor */
+#define PRIMUS_COPY_TO_KV_CACHE_V_CACHE 3u /* tensor */
 #define PRIMUS_COPY_TO_KV_CACHE_PAGE_TABLE 4u /* tensor */
 #define PRIMUS_COPY_TO_KV_CACHE_CU_NEW_LENS 5u /* tensor */
 #define PRIMUS_COPY_TO_KV_CACHE_CU_CACHED_LENS 6u /* tensor */
 #define PRIMUS_COPY_TO_KV_CACHE_QKV_FORMAT 7u /* int */
 #define PRIMUS_COPY_TO_KV_CACHE_IS_NON_PAGED 8u /* int */
 #define PRIMUS_COPY_TO_KV_CACHE_N_ARGS 9u
-#define PRIMUS_COPY_TO_KV_CACHE_LAYOUT UINT64_C(0xacd42bb13e73f794)
+#define PRIMUS_COPY_TO_KV_CACHE_LAYOUT UINT64_C(0x16c759e1d28449a4)
 
 /* convert_thd_to_bshd: packed sequences with a row each */
 #define PRIMUS_CONVERT_THD_TO_BSHD_TENSOR 0u /* tensor */
