@@ -26,7 +26,7 @@ func (p *plan) fewApart(c *Check, args unsafe.Pointer, memory *ranges) {
 	written := p.written
 	for m := p.depends; m != 0; m &= m - 1 {
 		i := bits.TrailingZeros32(m)
-		if p.accessOf(&p.operands[i], args, 0) != AccessRead {
+		if memory.hi[i] != 0 && p.accessOf(&p.operands[i], args, 0) != AccessRead {
 			written |= 1 << i
 		}
 	}
