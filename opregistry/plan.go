@@ -431,6 +431,9 @@ func (o *operand) tensors(args unsafe.Pointer) (first unsafe.Pointer, n int, str
 	default:
 		// The header of a slice is the same for every type of its elements.
 		list := *(*[]struct{})(unsafe.Add(args, o.in))
+		if len(list) == 0 {
+			return nil, 0, 0
+		}
 		return unsafe.Add(unsafe.Pointer(unsafe.SliceData(list)), o.offset), len(list), o.stride
 	}
 }
