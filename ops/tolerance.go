@@ -34,14 +34,6 @@ func bounds() []bound {
 		{op: "dequantize", wide: tensor.Tolerance{Rel: 0x1p-21}, narrow: tensor.Tolerance{ULP: 1}, reason: "up to three products"},
 		arithmetic("bgrad_quantize", 0, 1e-5, "as quantize, and sums of up to 36 positive numbers"),
 		arithmetic("bgrad_group_quantize", 0, 1e-5, "as quantize, and sums of up to 36 positive numbers"),
-		{op: "nvfp4_2d_multi_tensor_transpose", reason: "a copy"},
-		{op: "fp8_block_scaling_compute_partial_amax", reason: "some of the elements"},
-		{op: "nvfp4_2d_compute_partial_amax", reason: "some of the elements"},
-		{op: "nvfp4_multi_tensor_compute_partial_amax", reason: "some of the elements"},
-		{op: "nvfp4_2d_partial_cast", reason: "packed data has no distance; no element of the cases comes near a tie"},
-		{op: "nvfp4_multi_tensor_2d_partial_cast", reason: "packed data has no distance; no element of the cases comes near a tie"},
-		{op: "nvfp4_fused_scale", wide: quotient, narrow: tensor.Tolerance{ULP: 1}, reason: "one or two quotients and a product"},
-		{op: "nvfp4_multi_tensor_fused_scale", wide: quotient, narrow: tensor.Tolerance{ULP: 1}, reason: "one or two quotients and a product"},
 	}
 }
 

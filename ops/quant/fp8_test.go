@@ -89,8 +89,8 @@ func TestLayoutOps(t *testing.T) {
 			[]*tensor.Tensor{checktest.Zeros(tensor.F8E4M3, 128, 2)}, []*tensor.Tensor{checktest.Zeros(tensor.F8E4M3, 20, 2)},
 		}
 	}, []checktest.Refusal[multi]{
-		{Name: "multi/lists", Edit: func(a *multi) { a.RowwiseScaleInvList = nil }, Operand: "rowwise_scale_inv_list", Want: "1 elements, as rowwise_data_list"},
-		{Name: "multi/data", Edit: func(a *multi) { a.ColumnwiseDataList[0] = checktest.Zeros(tensor.U8, 20, 10) }, Operand: "columnwise_data_list[0]", Want: "20 rows of 9"},
+		{Name: "multi/lists", Edit: func(a *multi) { a.RowwiseScaleInvList = nil }, Operand: "rowwise_scale_inv_list", Want: "1 tensors (n)"},
+		{Name: "multi/data", Edit: func(a *multi) { a.ColumnwiseDataList[0] = checktest.Zeros(tensor.U8, 20, 10) }, Operand: "columnwise_data_list[0]", Want: "shape [20 9]"},
 		{Name: "multi/few rows of scales", Edit: func(a *multi) { a.RowwiseScaleInvList[0] = checktest.Zeros(tensor.F8E4M3, 17, 2) }, Operand: "rowwise_scale_inv_list[0]", Want: "at least 18 rows of 2"},
 		{Name: "multi/overlap", Edit: func(a *multi) {
 			a.RowwiseDataList[0], a.ColumnwiseDataList[0] = checktest.Zeros(tensor.U8, 2, 1), checktest.Zeros(tensor.U8, 2, 1)
@@ -115,15 +115,15 @@ func TestShards(t *testing.T) {
 		return amax{Tensor: checktest.F32(50), Amax: checktest.F32(2, 3), H: 20, W: 40, StartOffset: 750, BlockLen: 16}
 	}
 	refusals := []checktest.Refusal[amax]{
-		{Name: "matrix", Edit: func(a *amax) { a.Tensor = checktest.F32(5, 10) }, Operand: "tensor", Want: "1 axes"},
+		{Name: "matrix", Edit: func(a *amax) { a.Tensor = checktest.F32(5, 10) }, Operand: "tensor", Want: "1 axis"},
 		{Name: "dtype", Edit: func(a *amax) { a.Tensor = checktest.Zeros(tensor.U8, 50) }, Operand: "tensor", Want: "dtype f32, bf16, f16 or f64"},
 		{Name: "end", Edit: func(a *amax) { a.StartOffset = 751 }, Operand: "start_offset", Want: "an offset >= 0 with which 50 elements lie in a matrix of 20×40"},
 		{Name: "begin", Edit: func(a *amax) { a.StartOffset = -1 }, Operand: "start_offset", Want: "an offset >= 0"},
 		{Name: "h", Edit: func(a *amax) { a.H = -1 }, Operand: "h", Want: "a length >= 0"},
 		{Name: "w", Edit: func(a *amax) { a.W = -1 }, Operand: "w", Want: "a length >= 0"},
 		{Name: "overflow", Edit: func(a *amax) { a.H, a.W = math.MaxInt/2, 3 }, Operand: "w", Want: "a matrix whose elements can be counted"},
-		{Name: "block_len", Edit: func(a *amax) { a.BlockLen = 0 }, Operand: "block_len", Want: "a length >= 1"},
-		{Name: "tiles", Edit: func(a *amax) { a.Amax = checktest.F32(3, 2) }, Operand: "amax", Want: "2 rows of 3"},
+		{Name: "block_len", Edit: func(a *amax) { a.BlockLen = 0 }, Operand: "block_len", Want: "a number >= 1"},
+		{Name: "tiles", Edit: func(a *amax) { a.Amax = checktest.F32(3, 2) }, Operand: "amax", Want: "shape [2 3]"},
 		{Name: "overlap", Edit: func(a *amax) { a.Amax, _ = checktest.Flat(a.Tensor, 6).Reshape(2, 3) }, Operand: "amax", Want: "memory apart from tensor"},
 	}
 	t.Run("fp8", func(t *testing.T) {
@@ -135,9 +135,9 @@ func TestShards(t *testing.T) {
 	checktest.Validation(t, quant.NVFP4MultiTensorComputePartialAmax, func() many {
 		return many{[]quant.NVFP4PartialAmaxArgs{{goodAmax(), checktest.F32(1)}, {goodAmax(), checktest.F32(1)}}}
 	}, []checktest.Refusal[many]{
-		{Name: "many/end", Edit: func(a *many) { a.Calls[1].StartOffset = 751 }, Operand: "start_offset_list[1]", Want: "an offset >= 0"},
-		{Name: "many/global", Edit: func(a *many) { a.Calls[1].GlobalAmax = nil }, Operand: "global_amax_list[1]", Want: "a tensor"},
-		{Name: "many/overlap", Edit: func(a *many) { a.Calls[1].GlobalAmax = a.Calls[0].GlobalAmax }, Operand: "global_amax_list[1]", Want: "memory apart from global_amax_list[0]"},
+		{Name: "many/end", Edit: func(a *many) { a.Calls[1].StartOffset = 751 }, Operand: "calls[1].start_offset", Want: "an offset >= 0"},
+		{Name: "many/global", Edit: func(a *many) { a.Calls[1].GlobalAmax = nil }, Operand: "calls[1].global_amax", Want: "a tensor"},
+		{Name: "many/overlap", Edit: func(a *many) { a.Calls[1].GlobalAmax = a.Calls[0].GlobalAmax }, Operand: "calls[1].global_amax", Want: "memory apart from calls[0].global_amax"},
 	})
 	type cast = quant.PartialCastArgs
 	checktest.Validation(t, quant.FP8BlockScalingPartialCast, func() cast {
@@ -176,7 +176,7 @@ func TestShards(t *testing.T) {
 		{Name: "fp4/odd rows", Edit: func(a *fp4) { a.W = 41 }, Operand: "w", Want: "an even length"},
 		{Name: "fp4/length", Edit: func(a *fp4) { a.Out = checktest.Zeros(tensor.U8, 4) }, Operand: "out", Want: "5 elements"},
 		{Name: "fp4/dtype", Edit: func(a *fp4) { a.Out = checktest.Zeros(tensor.F8E4M3, 5) }, Operand: "out", Want: "dtype u8"},
-		{Name: "fp4/global", Edit: func(a *fp4) { a.GlobalScale = checktest.F32(2) }, Operand: "global_scale", Want: "1 elements"},
+		{Name: "fp4/global", Edit: func(a *fp4) { a.GlobalScale = checktest.F32(2) }, Operand: "global_scale", Want: "1 element (1)"},
 	})
 	checktest.Operands(t, quant.NVFP42DPartialCast, goodFP4(), checktest.Access{
 		"inp": opregistry.AccessRead, "scale": opregistry.AccessRead, "global_scale": opregistry.AccessRead, "out": opregistry.AccessUpdate,
@@ -188,8 +188,8 @@ func TestShards(t *testing.T) {
 	})
 	type fp4s = quant.NVFP4MultiTensor2DPartialCastArgs
 	checktest.Validation(t, quant.NVFP4MultiTensor2DPartialCast, func() fp4s { return fp4s{[]fp4{goodFP4(), goodFP4()}} }, []checktest.Refusal[fp4s]{
-		{Name: "fp4s/second", Edit: func(a *fp4s) { a.Calls[1].StartOffset = 3 }, Operand: "start_offset_list[1]", Want: "an even offset"},
-		{Name: "fp4s/overlap", Edit: func(a *fp4s) { a.Calls[1].Out = a.Calls[0].Out }, Operand: "out_list[1]", Want: "memory apart from out_list[0]"},
+		{Name: "fp4s/second", Edit: func(a *fp4s) { a.Calls[1].StartOffset = 3 }, Operand: "calls[1].start_offset", Want: "an even offset"},
+		{Name: "fp4s/overlap", Edit: func(a *fp4s) { a.Calls[1].Out = a.Calls[0].Out }, Operand: "calls[1].out", Want: "memory apart from calls[0].out"},
 	})
 }
 
@@ -223,8 +223,8 @@ func TestNVFP4Scales(t *testing.T) {
 	})
 	type many = quant.NVFP4MultiTensorFusedScaleArgs
 	checktest.Validation(t, quant.NVFP4MultiTensorFusedScale, func() many { return many{[]fused{good(), good()}} }, []checktest.Refusal[many]{
-		{Name: "many/second", Edit: func(a *many) { a.Calls[1].TargetAmax = nil }, Operand: "target_amax_list[1]", Want: "a tensor"},
-		{Name: "many/overlap", Edit: func(a *many) { a.Calls[1].TargetAmax = a.Calls[0].TargetAmax }, Operand: "target_amax_list[1]", Want: "memory apart from target_amax_list[0]"},
+		{Name: "many/second", Edit: func(a *many) { a.Calls[1].TargetAmax = nil }, Operand: "calls[1].target_amax", Want: "a tensor"},
+		{Name: "many/overlap", Edit: func(a *many) { a.Calls[1].TargetAmax = a.Calls[0].TargetAmax }, Operand: "calls[1].target_amax", Want: "memory apart from calls[0].target_amax"},
 	})
 }
 

@@ -66,23 +66,12 @@ var NVFP4DataTranspose = opregistry.NewOp("nvfp4_data_transpose", opregistry.Sch
 	Tolerance: opregistry.Exact("a copy"),
 })
 
-func packedTranspose(c *check.Call, inName string, in *tensor.Tensor, outName string, out *tensor.Tensor) {
-	if !c.DType(inName, in, tensor.U8) || !c.Rank(inName, in, 2) || !c.DType(outName, out, tensor.U8) || !c.Rank(outName, out, 2) {
-		return
-	}
-	m, k := in.Shape()[0], 2*in.Shape()[1]
-	if m%2 != 0 {
-		c.Fail(inName, "an even number of rows", "%v", in)
-	}
-	matrix(c, outName, "", out, check.OfU8, k, m/2, false)
-}
-
 // NVFP42DMultiTensorTransposeArgs are the arguments of NVFP42DMultiTensorTranspose.
 type NVFP42DMultiTensorTransposeArgs struct {
-	RowwiseDataList        []*tensor.Tensor // u8 [m, k/2]
-	ColumnwiseDataList     []*tensor.Tensor // u8 [k, m/2]
-	RowwiseScaleInvList    []*tensor.Tensor // f8e4m3 [≥ m, ⌈k/16⌉]
-	ColumnwiseScaleInvList []*tensor.Tensor // f8e4m3 [≥ k, ⌈m/16⌉]
+	RowwiseDataList        []*tensor.Tensor `op:"0 rowwise_data_list read u8 len=n"`              // [m, k/2]
+	ColumnwiseDataList     []*tensor.Tensor `op:"1 columnwise_data_list write u8 len=n"`          // [k, m/2]
+	RowwiseScaleInvList    []*tensor.Tensor `op:"2 rowwise_scale_inv_list read f8e4m3 len=n"`     // [≥ m, ⌈k/16⌉]
+	ColumnwiseScaleInvList []*tensor.Tensor `op:"3 columnwise_scale_inv_list write f8e4m3 len=n"` // [≥ k, ⌈m/16⌉]
 }
 
 // NVFP42DMultiTensorTranspose computes data by columns from data by rows for each index of the
@@ -91,67 +80,37 @@ type NVFP42DMultiTensorTransposeArgs struct {
 //	data as NVFP4DataTranspose
 //	columnwise_scale_inv[j, t] = rowwise_scale_inv[16·t, ⌊j/16⌋]      0 where ⌊j/16⌋ ≥ ⌈k/16⌉
 //
-// Rows of scales beyond m and k are padding. The rowwise lists are read, the columnwise ones are
-// written; the written ones share memory with no other operand. Source: TransformerEngine 2.14.
+// Rows of scales beyond m and k are padding. Source: TransformerEngine 2.14.
 var NVFP42DMultiTensorTranspose = opregistry.NewOp("nvfp4_2d_multi_tensor_transpose", opregistry.Schema[NVFP42DMultiTensorTransposeArgs]{
 	Doc: "columnwise copies of nvfp4 tensors with 16×16 tiles",
-	Validate: func(a NVFP42DMultiTensorTransposeArgs) error {
-		c := check.Call{Op: "nvfp4_2d_multi_tensor_transpose"}
-		n := len(a.RowwiseDataList)
-		Length(&c, "columnwise_data_list", len(a.ColumnwiseDataList), n, "rowwise_data_list")
-		Length(&c, "rowwise_scale_inv_list", len(a.RowwiseScaleInvList), n, "rowwise_data_list")
-		Length(&c, "columnwise_scale_inv_list", len(a.ColumnwiseScaleInvList), n, "rowwise_data_list")
+	Check: func(c *opregistry.Check, a NVFP42DMultiTensorTransposeArgs) {
 		for i, data := range a.RowwiseDataList {
-			if c.Err != nil {
-				return c.Err
-			}
-			packedTranspose(&c, "rowwise_data_list", data, "columnwise_data_list", a.ColumnwiseDataList[i])
-			if c.Err == nil {
-				m, k := data.Shape()[0], 2*data.Shape()[1]
-				tileScales(&c, "rowwise_scale_inv_list", a.RowwiseScaleInvList[i], m, k)
-				tileScales(&c, "columnwise_scale_inv_list", a.ColumnwiseScaleInvList[i], k, m)
-			}
-			Locate(&c, "", i)
-		}
-		if c.Err != nil {
-			return c.Err
-		}
-		list := func(i int) ([]*tensor.Tensor, string, bool) {
-			switch i {
-			case 0:
-				return a.RowwiseDataList, "rowwise_data_list", false
-			case 1:
-				return a.RowwiseScaleInvList, "rowwise_scale_inv_list", false
-			case 2:
-				return a.ColumnwiseDataList, "columnwise_data_list", true
-			default:
-				return a.ColumnwiseScaleInvList, "columnwise_scale_inv_list", true
+			tilesTranspose(c, data, a.ColumnwiseDataList[i], a.RowwiseScaleInvList[i], a.ColumnwiseScaleInvList[i])
+			if !c.OK() {
+				c.Rename(func(name string) string { return check.Indexed(name, i) })
+				return
 			}
 		}
-		c.AllApart(4*n, func(i int) (*tensor.Tensor, bool) {
-			l, _, written := list(i / n)
-			return l[i%n], written
-		}, func(i int) string {
-			_, name, _ := list(i / n)
-			return check.Indexed(name, i%n)
-		})
-		return c.Err
 	},
-	Operands: func(a NVFP42DMultiTensorTransposeArgs) []opregistry.Operand {
-		var o check.Operands
-		for i := range a.RowwiseDataList {
-			o = o.Read(check.Indexed("rowwise_data_list", i), a.RowwiseDataList[i]).
-				Read(check.Indexed("rowwise_scale_inv_list", i), a.RowwiseScaleInvList[i]).
-				Write(check.Indexed("columnwise_data_list", i), a.ColumnwiseDataList[i]).
-				Write(check.Indexed("columnwise_scale_inv_list", i), a.ColumnwiseScaleInvList[i])
-		}
-		return o
-	},
+	Tolerance: opregistry.Exact("a copy"),
 })
 
+func tilesTranspose(c *opregistry.Check, rowwise, columnwise, scales, columnwiseScales *tensor.Tensor) {
+	if !c.Rank("rowwise_data_list", rowwise, 2) {
+		return
+	}
+	m, k := rowwise.Shape()[0], 2*rowwise.Shape()[1]
+	if m%2 != 0 {
+		c.Fail("rowwise_data_list", "an even number of rows", "%v", rowwise)
+	}
+	c.Shape("columnwise_data_list", columnwise, k, m/2)
+	tileScales(c, "rowwise_scale_inv_list", scales, m, k)
+	tileScales(c, "columnwise_scale_inv_list", columnwiseScales, k, m)
+}
+
 // tileScales checks scales of 16×16 tiles that are repeated for each row.
-func tileScales(c *check.Call, name string, t *tensor.Tensor, rows, cols int) {
-	if c.DType(name, t, tensor.F8E4M3) && c.Rank(name, t, 2) && (t.Shape()[0] < rows || t.Shape()[1] != check.CeilDiv(cols, 16)) {
+func tileScales(c *opregistry.Check, name string, t *tensor.Tensor, rows, cols int) {
+	if c.Rank(name, t, 2) && (t.Shape()[0] < rows || t.Shape()[1] != check.CeilDiv(cols, 16)) {
 		c.Fail(name, "at least "+check.Itoa(rows)+" rows of "+check.Itoa(check.CeilDiv(cols, 16)), "%v", t)
 	}
 }

@@ -60,12 +60,12 @@ var NVFP4ExpandScaleToFP8 = opregistry.NewOp("nvfp4_expand_scale_to_fp8", opregi
 
 // NVFP4FusedScaleArgs are the arguments of NVFP4FusedScale.
 type NVFP4FusedScaleArgs struct {
-	BlockAmax     *tensor.Tensor // f32 [tile rows, tile cols]
-	GlobalAmax    *tensor.Tensor // f32 [1]
-	PerBlockScale *tensor.Tensor // f32 [tile rows, tile cols]
-	TargetScale   *tensor.Tensor // f8e4m3 [padded rows, tile cols]
-	TargetAmax    *tensor.Tensor // f32 [1]
-	BlockLen      int            // rows of a tile
+	BlockAmax     *tensor.Tensor `op:"0 block_amax read f32"` // [tile rows, tile cols]
+	GlobalAmax    *tensor.Tensor `op:"1 global_amax read f32 (1)"`
+	PerBlockScale *tensor.Tensor `op:"2 per_block_scale write f32"` // [tile rows, tile cols]
+	TargetScale   *tensor.Tensor `op:"3 target_scale write f8e4m3"` // [padded rows, tile cols]
+	TargetAmax    *tensor.Tensor `op:"4 target_amax write f32 (1)"`
+	BlockLen      int            `op:"5 block_len >=1"` // rows of a tile
 }
 
 // NVFP4FusedScale is NVFP4ComputePerBlockScale, NVFP4ExpandScaleToFP8 of its result, and a copy of
@@ -75,105 +75,45 @@ type NVFP4FusedScaleArgs struct {
 //	target_scale[r,j] = E4M3(per_block_scale[⌊r/block_len⌋, j])
 //	target_amax = global_amax
 //
-// The amaxes are read, the others are written; the written ones share memory with no other operand.
 // Source: TransformerEngine 2.14.
 var NVFP4FusedScale = opregistry.NewOp("nvfp4_fused_scale", opregistry.Schema[NVFP4FusedScaleArgs]{
-	Doc: "decoding scales of nvfp4 tiles in f32 and, one a row, in E4M3",
-	Validate: func(a NVFP4FusedScaleArgs) error {
-		c := check.Call{Op: "nvfp4_fused_scale"}
-		fusedScale(&c, a)
-		if c.Err == nil {
-			c.AllApart(fusedScaleFields, a.field, fusedScaleName)
-		}
-		return c.Err
-	},
-	Operands: func(a NVFP4FusedScaleArgs) []opregistry.Operand {
-		return fields(check.Operands{}, fusedScaleFields, a.field, fusedScaleName)
-	},
+	Doc:       "decoding scales of nvfp4 tiles in f32 and, one a row, in E4M3",
+	Check:     fusedScale,
+	Tolerance: fusedScaleTolerance,
 })
 
 // NVFP4MultiTensorFusedScaleArgs are the arguments of NVFP4MultiTensorFusedScale.
 type NVFP4MultiTensorFusedScaleArgs struct {
-	Calls []NVFP4FusedScaleArgs // each element holds one entry of each of TransformerEngine's lists
+	Calls []NVFP4FusedScaleArgs `op:"- calls"` // each element holds one entry of each of TransformerEngine's lists
 }
 
-// NVFP4MultiTensorFusedScale applies NVFP4FusedScale to each element of a list. Operands that are
-// written share memory with no other operand of the call.
+// NVFP4MultiTensorFusedScale applies NVFP4FusedScale to each element of a list.
 var NVFP4MultiTensorFusedScale = opregistry.NewOp("nvfp4_multi_tensor_fused_scale", opregistry.Schema[NVFP4MultiTensorFusedScaleArgs]{
 	Doc: "nvfp4_fused_scale for a list of tensors",
-	Validate: func(a NVFP4MultiTensorFusedScaleArgs) error {
-		c := check.Call{Op: "nvfp4_multi_tensor_fused_scale"}
+	Check: func(c *opregistry.Check, a NVFP4MultiTensorFusedScaleArgs) {
 		for i, call := range a.Calls {
-			if c.Err == nil {
-				fusedScale(&c, call)
-				Locate(&c, "_list", i)
+			if fusedScale(c, call); !c.OK() {
+				inCall(c, i)
+				return
 			}
 		}
-		if c.Err == nil {
-			c.AllApart(len(a.Calls)*fusedScaleFields, func(i int) (*tensor.Tensor, bool) {
-				return a.Calls[i/fusedScaleFields].field(i % fusedScaleFields)
-			}, func(i int) string {
-				return check.Indexed(fusedScaleName(i%fusedScaleFields)+"_list", i/fusedScaleFields)
-			})
-		}
-		return c.Err
 	},
-	Operands: func(a NVFP4MultiTensorFusedScaleArgs) []opregistry.Operand {
-		var o check.Operands
-		for i, call := range a.Calls {
-			o = fields(o, fusedScaleFields, call.field, func(f int) string { return check.Indexed(fusedScaleName(f)+"_list", i) })
-		}
-		return o
-	},
+	Tolerance: fusedScaleTolerance,
 })
 
-const fusedScaleFields = 5
+var fusedScaleTolerance = opregistry.Tolerance{Wide: tensor.Tolerance{Rel: 0x1p-22, ULP: 2}, Narrow: tensor.Tolerance{ULP: 1}, Reason: "one or two quotients and a product"}
 
-func (a NVFP4FusedScaleArgs) field(i int) (t *tensor.Tensor, written bool) {
-	switch i {
-	case 0:
-		return a.BlockAmax, false
-	case 1:
-		return a.GlobalAmax, false
-	case 2:
-		return a.PerBlockScale, true
-	case 3:
-		return a.TargetScale, true
-	default:
-		return a.TargetAmax, true
-	}
-}
-
-func fusedScaleName(i int) string {
-	return [...]string{"block_amax", "global_amax", "per_block_scale", "target_scale", "target_amax"}[i]
-}
-
-func fusedScale(c *check.Call, a NVFP4FusedScaleArgs) {
-	if c.DType("block_amax", a.BlockAmax, tensor.F32) && c.Rank("block_amax", a.BlockAmax, 2) &&
-		c.Scalar("global_amax", a.GlobalAmax) && c.DType("per_block_scale", a.PerBlockScale, tensor.F32) {
-		c.SameShape("per_block_scale", a.PerBlockScale, "block_amax", a.BlockAmax)
-		expanded(c, "target_scale", a.TargetScale, a.BlockAmax)
-		c.Scalar("target_amax", a.TargetAmax)
+func fusedScale(c *opregistry.Check, a NVFP4FusedScaleArgs) {
+	if c.Rank("block_amax", a.BlockAmax, 2) && c.SameShape("per_block_scale", a.PerBlockScale, "block_amax", a.BlockAmax) && c.Rank("target_scale", a.TargetScale, 2) {
+		if cols := a.BlockAmax.Shape()[1]; a.TargetScale.Shape()[1] != cols {
+			c.Fail("target_scale", "rows of "+check.Itoa(cols)+", one scale a tile", "%v", a.TargetScale)
+		}
 	}
 	blockLen(c, a.BlockLen)
 }
 
-// expanded checks the E4M3 scales of tiles, one per row.
-func expanded(c *check.Call, name string, t, tiles *tensor.Tensor) {
-	if c.DType(name, t, tensor.F8E4M3) && c.Rank(name, t, 2) && t.Shape()[1] != tiles.Shape()[1] {
-		c.Fail(name, "rows of "+check.Itoa(tiles.Shape()[1])+", one scale a tile", "%v", t)
-	}
-}
-
-// fields adds operands by index.
-func fields(o check.Operands, n int, field func(i int) (*tensor.Tensor, bool), name func(i int) string) check.Operands {
-	for i := range n {
-		t, written := field(i)
-		access := opregistry.AccessRead
-		if written {
-			access = opregistry.AccessWrite
-		}
-		o = o.Add(name(i), t, access)
-	}
-	return o
+// inCall adds the index to the name of the argument in the fault that was just found in one of many
+// calls.
+func inCall(c *opregistry.Check, i int) {
+	c.Rename(func(name string) string { return check.Indexed("calls", i) + "." + name })
 }
