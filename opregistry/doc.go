@@ -50,7 +50,6 @@
 //	contiguous                its elements are in row-major order without gaps
 //	?                         it may be nil
 //	?:gelu                    it is nil unless the argument gelu is true, or not nil
-//	!                         it may not be nil, in Schema.Where
 //	lead                      the lead operand of the call; the first operand if there is no such word
 //	>0, >=1, finite, [0,1)    the values that a number may have
 //	len=n                     of a list of tensors: the name n stands for their number

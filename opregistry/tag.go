@@ -108,8 +108,6 @@ func (s *spec) apply(words []string) error {
 			s.packed = true
 		case w == "?":
 			s.needed = needNever
-		case w == "!":
-			s.needed, s.given = needAlways, ""
 		case strings.HasPrefix(w, "?:"):
 			s.needed, s.given = needWhen, w[2:]
 		case strings.HasPrefix(w, "may="):
