@@ -144,10 +144,10 @@ func broken(ctx context.Context, r clientv3.WatchResponse, open bool) error {
 	}
 }
 
-// longestName bounds the names of ops in questions, mostLayers the layers.
+// longestName bounds the names of ops in questions, maxLayers the layers.
 const (
 	longestName = 256
-	mostLayers  = 1_000_000
+	maxLayers   = 1_000_000
 )
 
 // explain answers a question for a run. What it does not know of it may change its meaning, and is an error.
@@ -163,8 +163,8 @@ func explain(m *opmanager.Manager, text []byte) reply {
 	}
 	layer := -1
 	if q.Layer != nil {
-		if layer = *q.Layer; layer < 0 || layer >= mostLayers {
-			return reply{Error: fmt.Sprintf("the question is about layer %d, want one from 0 to %d", layer, mostLayers-1)}
+		if layer = *q.Layer; layer < 0 || layer >= maxLayers {
+			return reply{Error: fmt.Sprintf("the question is about layer %d, want one from 0 to %d", layer, maxLayers-1)}
 		}
 	}
 	if _, err := m.Explain(q.Op); err != nil {

@@ -13,7 +13,7 @@ func Kept(h *Hub) []Event {
 
 // FillStreams lets it look as if as many streams were open as there may be.
 func FillStreams(s *Server) {
-	for len(s.streams) < mostStreams {
+	for len(s.streams) < maxStreams {
 		s.streams <- struct{}{}
 	}
 }

@@ -90,16 +90,16 @@ func takeBody(w http.ResponseWriter, r *http.Request) (ok bool) {
 	if r.ContentLength == 0 {
 		return true
 	}
-	body, err := []byte(nil), error(&http.MaxBytesError{Limit: mostBody})
-	if r.ContentLength <= mostBody {
-		body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
+	body, err := []byte(nil), error(&http.MaxBytesError{Limit: maxBody})
+	if r.ContentLength <= maxBody {
+		body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	}
 	if err == nil {
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		return true
 	}
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		httpserver.WriteProblem(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes, which is the most here", mostBody))
+		httpserver.WriteProblem(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes, which is the most here", maxBody))
 	} else if errors.Is(err, os.ErrDeadlineExceeded) {
 		httpserver.WriteProblem(w, http.StatusRequestTimeout, fmt.Sprintf("the body did not come within %s", readTimeout))
 	} else {

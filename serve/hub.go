@@ -33,7 +33,7 @@ type Event struct {
 }
 
 const (
-	mostEvents = 1024 // that a Hub keeps
+	maxEvents = 1024 // that a Hub keeps
 
 	// repeatEvery and stepEvery are the shortest times between two events that only say that something goes on.
 	repeatEvery = time.Second
@@ -47,7 +47,7 @@ type Hub struct {
 	epoch string // tells the ids of this process from those of another
 
 	mu       sync.Mutex
-	events   []Event // the one with number n at n mod mostEvents
+	events   []Event // the one with number n at n mod maxEvents
 	next     uint64  // number of the next event; the first is 1
 	news     uint64  // events that do not only say that something goes on
 	changed  chan struct{}
@@ -106,10 +106,10 @@ func (h *Hub) add(e Event) {
 func (h *Hub) addLocked(e Event) {
 	e.Time, e.ID = time.Now(), h.id(h.next)
 	e.text = e.encode()
-	if len(h.events) < mostEvents {
+	if len(h.events) < maxEvents {
 		h.events = append(h.events, Event{})
 	}
-	h.events[(h.next-1)%mostEvents] = e
+	h.events[(h.next-1)%maxEvents] = e
 	h.next++
 	close(h.changed)
 	h.changed = make(chan struct{})
@@ -186,7 +186,7 @@ func (h *Hub) since(number uint64) (events []Event, next uint64, changed <-chan 
 		number = first
 	}
 	for ; number < h.next; number++ {
-		events = append(events, h.events[(number-1)%mostEvents])
+		events = append(events, h.events[(number-1)%maxEvents])
 	}
 	return events, h.next, h.changed
 }

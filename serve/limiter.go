@@ -21,9 +21,9 @@ type allowance struct {
 	at   time.Time
 }
 
-// mostClients bounds the memory for clients; when they are more, those with a full allowance are forgotten, and if all
+// maxClients bounds the memory for clients; when they are more, those with a full allowance are forgotten, and if all
 // have used some of theirs, any.
-const mostClients = 1024
+const maxClients = 1024
 
 func newLimiter(rate, burst float64) *limiter {
 	return &limiter{rate: rate, burst: burst, clients: map[string]*allowance{}}
@@ -35,7 +35,7 @@ func (l *limiter) allow(client string, now time.Time) (wait time.Duration, ok bo
 	defer l.mu.Unlock()
 	a, known := l.clients[client]
 	if !known {
-		if len(l.clients) >= mostClients {
+		if len(l.clients) >= maxClients {
 			l.forget(now)
 		}
 		a = &allowance{left: l.burst, at: now}
@@ -69,7 +69,7 @@ func (l *limiter) forget(now time.Time) {
 		}
 	}
 	for client := range l.clients {
-		if len(l.clients) < mostClients {
+		if len(l.clients) < maxClients {
 			return
 		}
 		delete(l.clients, client)

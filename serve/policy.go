@@ -152,12 +152,12 @@ func (s *Server) report(who actor, what string, err error, details ...any) {
 	s.set.Log.Info(what, args...)
 }
 
-// mostLogged bounds the part of a document that is logged.
-const mostLogged = 2000
+// maxLogged bounds the part of a document that is logged.
+const maxLogged = 2000
 
 func shorten(text string) string {
-	if runes := []rune(text); len(runes) > mostLogged {
-		return string(runes[:mostLogged]) + "…"
+	if runes := []rune(text); len(runes) > maxLogged {
+		return string(runes[:maxLogged]) + "…"
 	}
 	return text
 }

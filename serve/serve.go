@@ -20,10 +20,10 @@ import (
 
 // Bounds on what clients can ask of a Server.
 const (
-	mostConnections = 4096
-	mostOfAnAddress = 2048 // of these
-	mostStreams     = 1024
-	mostBody        = 64 << 10
+	maxConnections = 4096
+	maxPerAddress  = 2048 // of these
+	maxStreams     = 1024
+	maxBody        = 64 << 10
 
 	readTimeout  = 10 * time.Second
 	writeTimeout = time.Minute // longer than the profile that is asked for by default
@@ -59,7 +59,7 @@ func New(cfg Config, set Settings) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, set: set, hosts: hostNames(&cfg), limits: limits{newLimiter(50, 200), newLimiter(2, 20)}, trust: limits{newLimiter(50, 200), newLimiter(10, 100)}, trials: newLimiter(1, 10),
-		streams: make(chan struct{}, mostStreams), ended: make(chan struct{}),
+		streams: make(chan struct{}, maxStreams), ended: make(chan struct{}),
 	}
 	if cfg.TokenFile != "" {
 		var err error
@@ -113,7 +113,7 @@ func (s *Server) Start() error {
 		ErrorLog: slog.NewLogLogger(s.set.Log.Handler(), slog.LevelDebug),
 	}
 	started, err := httpserver.Start(s.cfg.Addr, server, func(l net.Listener) net.Listener {
-		l = newLimitListener(l, mostConnections, mostOfAnAddress)
+		l = newLimitListener(l, maxConnections, maxPerAddress)
 		if s.tls != nil {
 			l = tls.NewListener(l, s.tls)
 		}

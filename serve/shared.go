@@ -15,8 +15,8 @@ const (
 	makeBurst = 250 * time.Millisecond
 	// staleFor is how old the figures in a shared answer may be.
 	staleFor = 2 * time.Second
-	// mostShared bounds the bytes of questions and answers that are kept; all are forgotten when they are more.
-	mostShared = 16 << 20
+	// maxShared bounds the bytes of questions and answers that are kept; all are forgotten when they are more.
+	maxShared = 16 << 20
 )
 
 // shared lets clients share answers when they are many, so that answering takes a bounded part of the CPUs from training.
@@ -71,7 +71,7 @@ func (s *shared) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *shared) place(question string) *sharedAnswer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.bytes > mostShared {
+	if s.bytes > maxShared {
 		clear(s.answers)
 		s.bytes = 0
 	}

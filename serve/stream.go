@@ -40,7 +40,7 @@ func (s *Server) registerStream() {
 		select {
 		case s.streams <- struct{}{}:
 		default:
-			err := huma.Error503ServiceUnavailable(fmt.Sprintf("%d clients follow events already; ask again later", mostStreams))
+			err := huma.Error503ServiceUnavailable(fmt.Sprintf("%d clients follow events already; ask again later", maxStreams))
 			return nil, huma.ErrorWithHeaders(err, http.Header{"Retry-After": {"10"}})
 		}
 		return &huma.StreamResponse{Body: func(c huma.Context) {

@@ -36,9 +36,9 @@ type Watcher struct {
 	done       sync.WaitGroup
 }
 
-// mostRejected bounds the memory for contents that were reported; beyond it they
+// maxRejected bounds the memory for contents that were reported; beyond it they
 // are reported again.
-const mostRejected = 1024
+const maxRejected = 1024
 
 // NewWatcher returns a Watcher of the file that an overlay was read from, whose
 // content is taken to be in force. It does nothing until Start.
@@ -119,7 +119,7 @@ func (w *Watcher) reject(content fingerprint, reason error) {
 	if _, told := w.rejected[content]; told {
 		return
 	}
-	if len(w.rejected) < mostRejected {
+	if len(w.rejected) < maxRejected {
 		w.rejected[content] = struct{}{}
 	}
 	w.keep(reason)

@@ -68,18 +68,18 @@ func (o Options) Resolve(lookup func(string) (string, bool)) (Options, error) {
 		}
 	}
 	const (
-		mostNodes   = 1 << 20
-		mostPerNode = 1 << 10
-		mostPort    = 1<<16 - 1
+		maxNodes   = 1 << 20
+		maxPerNode = 1 << 10
+		maxPort    = 1<<16 - 1
 	)
 	var nodeNames, rankNames []string
 	if _, in := lookup("SLURM_JOB_ID"); in {
 		nodeNames, rankNames = []string{"SLURM_NNODES", "SLURM_JOB_NUM_NODES"}, []string{"SLURM_NODEID", "SLURM_PROCID"}
 	}
-	number(&o.Nodes, 0, 1, 1, mostNodes, "--nodes", append([]string{"NNODES"}, nodeNames...)...)
-	number(&o.NodeRank, 0, 0, 0, mostNodes, "--node-rank", append([]string{"NODE_RANK"}, append(rankNames, "JOB_COMPLETION_INDEX")...)...)
-	number(&o.PerNode, 0, 8, 1, mostPerNode, "--nproc-per-node", "GPUS_PER_NODE")
-	number(&o.MasterPort, 0, 1234, 1, mostPort, "--master-port", "MASTER_PORT")
+	number(&o.Nodes, 0, 1, 1, maxNodes, "--nodes", append([]string{"NNODES"}, nodeNames...)...)
+	number(&o.NodeRank, 0, 0, 0, maxNodes, "--node-rank", append([]string{"NODE_RANK"}, append(rankNames, "JOB_COMPLETION_INDEX")...)...)
+	number(&o.PerNode, 0, 8, 1, maxPerNode, "--nproc-per-node", "GPUS_PER_NODE")
+	number(&o.MasterPort, 0, 1234, 1, maxPort, "--master-port", "MASTER_PORT")
 	if o.MasterAddr == "" {
 		o.MasterAddr, _ = lookup("MASTER_ADDR")
 	}

@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// mostDependencies is more than a plugin brings along.
-const mostDependencies = 512
+// maxDependencies is more than a plugin brings along.
+const maxDependencies = 512
 
 // dependencies judges the libraries that a library needs and returns those that are not the
 // system's. Only ELF is looked into.
@@ -108,8 +108,8 @@ func (s *dependencySearch) judge(path string, above []string) error {
 		return fmt.Errorf("%s: %w", path, err)
 	case s.seen[f.Path]:
 		return nil
-	case len(s.found) == mostDependencies:
-		return fmt.Errorf("the library depends on more than %d others", mostDependencies)
+	case len(s.found) == maxDependencies:
+		return fmt.Errorf("the library depends on more than %d others", maxDependencies)
 	}
 	s.seen[f.Path] = true
 	s.found = append(s.found, f)

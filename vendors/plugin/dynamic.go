@@ -18,8 +18,8 @@ type linkage struct {
 
 // Bounds of a dynamic section.
 const (
-	mostDynamic     = 4096
-	mostLibraryName = 4096
+	maxDynamic     = 4096
+	maxLibraryName = 4096
 )
 
 // readLinkage reads the dynamic section by way of the program headers, as the loader does: section
@@ -69,7 +69,7 @@ func dynamicEntries(lib *elf.File) ([]dynamicEntry, error) {
 			continue
 		}
 		// The loader reads what is mapped there, which may lie elsewhere in the file.
-		table, err := bytesAt(lib, p.Vaddr, min(p.Filesz, 16*mostDynamic))
+		table, err := bytesAt(lib, p.Vaddr, min(p.Filesz, 16*maxDynamic))
 		if err != nil {
 			return nil, fmt.Errorf("its dynamic section: %w", err)
 		}
@@ -81,7 +81,7 @@ func dynamicEntries(lib *elf.File) ([]dynamicEntry, error) {
 			}
 			entries = append(entries, e)
 		}
-		return nil, fmt.Errorf("its dynamic section has no end within %d entries", mostDynamic)
+		return nil, fmt.Errorf("its dynamic section has no end within %d entries", maxDynamic)
 	}
 	return nil, nil
 }
@@ -107,13 +107,13 @@ func bytesAt(lib *elf.File, address, n uint64) ([]byte, error) {
 
 // stringAt returns the string that is mapped to an address.
 func stringAt(lib *elf.File, address uint64) (string, error) {
-	b, err := bytesAt(lib, address, mostLibraryName)
+	b, err := bytesAt(lib, address, maxLibraryName)
 	if err != nil {
 		return "", err
 	}
 	end := bytes.IndexByte(b, 0)
 	if end < 0 {
-		return "", fmt.Errorf("has no end within %d bytes", mostLibraryName)
+		return "", fmt.Errorf("has no end within %d bytes", maxLibraryName)
 	}
 	return string(b[:end]), nil
 }

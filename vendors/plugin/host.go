@@ -28,7 +28,7 @@ func newHost(log *slog.Logger, name string) (*abi.Host, error) {
 		return 0
 	})
 	h.Alloc = loader.Callback(func(bytes uint64) uintptr {
-		if bytes > mostWorkspace {
+		if bytes > maxWorkspace {
 			return 0
 		}
 		return loader.Call(alloc, 64, uintptr((bytes+63)&^63))
@@ -40,7 +40,7 @@ func logText(log *slog.Logger, name string, level uint32, text uintptr) {
 	if log == nil {
 		return
 	}
-	line, err := readString(text, mostLogText, "the text of a log line")
+	line, err := readString(text, maxLogText, "the text of a log line")
 	if err != nil {
 		line = err.Error()
 	}

@@ -24,8 +24,8 @@ type File struct {
 	Dependencies []File `json:"dependencies,omitempty"`
 }
 
-// mostBytes is more than a library has, and little enough to be read.
-const mostBytes = 8 << 30
+// maxBytes is more than a library has, and little enough to be read.
+const maxBytes = 8 << 30
 
 // Inspect looks at a library before any of its code runs. It refuses what anybody
 // but the owner may change, by the file, by its directory or by one on the way to it;
@@ -94,8 +94,8 @@ func Examine(path string) (File, error) {
 // examine reads the whole file only after its headers are found right, and its size is one that
 // can be read: a file with holes costs nothing to make.
 func examine(path string, file *os.File, info fs.FileInfo) (File, error) {
-	if info.Size() > mostBytes {
-		return File{}, fmt.Errorf("it has %d bytes, want at most %d", info.Size(), int64(mostBytes))
+	if info.Size() > maxBytes {
+		return File{}, fmt.Errorf("it has %d bytes, want at most %d", info.Size(), int64(maxBytes))
 	}
 	format := checkFormat(file, info.Size())
 	sum := sha256.New()

@@ -145,7 +145,7 @@ func FuzzInspect(f *testing.F) {
 			return
 		}
 		for _, name := range l.needed {
-			assert.LessOrEqual(t, len(name), mostLibraryName)
+			assert.LessOrEqual(t, len(name), maxLibraryName)
 			assert.Contains(t, string(data), name)
 		}
 	})

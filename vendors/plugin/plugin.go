@@ -243,8 +243,8 @@ func (o *pluginOp) call(f *frame, x *opregistry.Exec, w *watch) int32 {
 		n := uint64(o.invoke(&f.guard, "workspace_size", o.workspaceSize, call, 0))
 		w.check(o.plugin, "workspace_size")
 		if n > 0 {
-			if n > mostWorkspace {
-				copy(f.text[:], fmt.Sprintf("workspace_size asks for %d bytes, the most is %d\x00", n, uint64(mostWorkspace)))
+			if n > maxWorkspace {
+				copy(f.text[:], fmt.Sprintf("workspace_size asks for %d bytes, the most is %d\x00", n, uint64(maxWorkspace)))
 				return abi.Failed
 			}
 			scratch := x.Scratch(int((n + 3) / 4))
@@ -265,5 +265,5 @@ func (o *pluginOp) invoke(g *loader.Guard, function string, fn, a0, a1 uintptr) 
 	return result
 }
 
-// mostWorkspace is more than any op needs.
-const mostWorkspace = 1 << 34
+// maxWorkspace is more than any op needs.
+const maxWorkspace = 1 << 34

@@ -15,9 +15,9 @@ import (
 
 // Bounds of what a description may hold.
 const (
-	mostOps     = 4096
-	mostString  = 256
-	mostLogText = 4096
+	maxOps     = 4096
+	maxString  = 256
+	maxLogText = 4096
 )
 
 var pluginName = regexp.MustCompile(`^[A-Za-z0-9_]+([.-][A-Za-z0-9_]+)*$`)
@@ -96,10 +96,10 @@ func readDescription(p uintptr) (d description, err error) {
 	if table.AbiMajor != abi.Major {
 		return d, fmt.Errorf("it has ABI %d.%d, this program speaks %d.%d", table.AbiMajor, table.AbiMinor, abi.Major, abi.Minor)
 	}
-	if d.name, err = readString(table.Name, mostString, "name"); err != nil {
+	if d.name, err = readString(table.Name, maxString, "name"); err != nil {
 		return d, err
 	}
-	if d.version, err = readString(table.Version, mostString, "version"); err != nil {
+	if d.version, err = readString(table.Version, maxString, "version"); err != nil {
 		return d, err
 	}
 	d.minor = table.AbiMinor
@@ -108,8 +108,8 @@ func readDescription(p uintptr) (d description, err error) {
 		return d, fmt.Errorf("got name %q, want words of letters, digits and _ joined by dots or dashes, such as acme_ops", d.name)
 	case strings.ContainsFunc(d.version, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }):
 		return d, fmt.Errorf("got version %q, want printable characters, such as 1.2.0", d.version)
-	case table.NOps > mostOps:
-		return d, fmt.Errorf("n_ops is %d, want at most %d", table.NOps, mostOps)
+	case table.NOps > maxOps:
+		return d, fmt.Errorf("n_ops is %d, want at most %d", table.NOps, maxOps)
 	case table.NOps > 0 && table.Ops == 0:
 		return d, fmt.Errorf("ops is NULL, want %d ops", table.NOps)
 	}
@@ -134,7 +134,7 @@ func readOp(p uintptr, what string) (entry, error) {
 		from uintptr
 		name string
 	}{{&e.op, op.Op, ".op"}, {&e.implID, op.ImplID, ".impl_id"}, {&e.vendor, op.Vendor, ".vendor"}} {
-		if *s.to, err = readString(s.from, mostString, what+s.name); err != nil {
+		if *s.to, err = readString(s.from, maxString, what+s.name); err != nil {
 			return e, err
 		}
 	}

@@ -114,7 +114,7 @@ func FuzzReadDescription(f *testing.F) {
 			return
 		}
 		assert.NotEmpty(t, d.name)
-		assert.LessOrEqual(t, len(d.ops), mostOps)
+		assert.LessOrEqual(t, len(d.ops), maxOps)
 		for _, o := range d.ops {
 			assert.NotEmpty(t, o.op)
 			assert.NotZero(t, o.run)

@@ -56,8 +56,8 @@ func privatePath(path string) error {
 		if err != nil {
 			return plainError(err)
 		}
-		if links++; links > mostLinks {
-			return fmt.Errorf("it lies behind more than %d links", mostLinks)
+		if links++; links > maxLinks {
+			return fmt.Errorf("it lies behind more than %d links", maxLinks)
 		}
 		if filepath.IsAbs(target) {
 			dir = separator
@@ -67,8 +67,8 @@ func privatePath(path string) error {
 	return nil
 }
 
-// mostLinks is more than systems follow.
-const mostLinks = 255
+// maxLinks is more than systems follow.
+const maxLinks = 255
 
 // privateDir refuses a directory on the way to a library in which somebody else may
 // replace what comes next.

@@ -28,8 +28,8 @@ func replicate(c *patch.Context) error {
 	return c.SetArg("num_distributed_optimizer_instances", degree)
 }
 
-// mostLayers bounds what an expression of moe_layer_freq may make.
-const mostLayers = 1 << 16
+// maxLayers bounds what an expression of moe_layer_freq may make.
+const maxLayers = 1 << 16
 
 // layerFrequency evaluates an expression such as ([0]*1+[1]*26). One that means something else
 // stays as it is.
@@ -98,9 +98,9 @@ func combine(left any, op string, right any) (any, bool) {
 	case []any:
 		switch r := right.(type) {
 		case []any:
-			return append(append([]any{}, l...), r...), op == "+" && len(l)+len(r) <= mostLayers
+			return append(append([]any{}, l...), r...), op == "+" && len(l)+len(r) <= maxLayers
 		case int64:
-			if op != "*" || r*int64(len(l)) > mostLayers {
+			if op != "*" || r*int64(len(l)) > maxLayers {
 				return nil, false
 			}
 			repeated := []any{}

@@ -154,9 +154,9 @@ type listener struct {
 }
 
 const (
-	mostLine   = 16 << 10
-	mostQuoted = 200
-	mostStep   = 1 << 10
+	maxLine   = 16 << 10
+	maxQuoted = 200
+	maxStep   = 1 << 10
 )
 
 // Write implements io.Writer.
@@ -166,7 +166,7 @@ func (l *listener) Write(p []byte) (int, error) {
 	l.part = append(l.part, p...)
 	for {
 		line, rest, ended := bytes.Cut(l.part, []byte("\n"))
-		if !ended && len(line) < mostLine {
+		if !ended && len(line) < maxLine {
 			return len(p), nil
 		}
 		l.take(string(line))
@@ -187,13 +187,13 @@ func (l *listener) end() {
 func (l *listener) take(line string) {
 	text := strings.TrimSpace(line)
 	if name, ok := strings.CutPrefix(line, stepMark); ok {
-		l.runs = escape.Text(name[:min(len(name), mostStep)])
+		l.runs = escape.Text(name[:min(len(name), maxStep)])
 	} else if signal, ok := strings.CutPrefix(line, endMark); ok {
-		l.ended = escape.Text(signal[:min(len(signal), mostQuoted)])
+		l.ended = escape.Text(signal[:min(len(signal), maxQuoted)])
 	} else if n, ok := strings.CutPrefix(line, leftMark); ok {
 		l.left, _ = strconv.Atoi(n)
 	} else if text != "" && !strings.HasPrefix(line, logMark) {
-		l.last = strings.ToValidUTF8(text[:min(len(text), mostQuoted)], "?") // quoted where it is shown
+		l.last = strings.ToValidUTF8(text[:min(len(text), maxQuoted)], "?") // quoted where it is shown
 	}
 	if l.crash == nil {
 		l.crash = crash.FindStringSubmatch(line)

@@ -23,8 +23,8 @@ type decoder struct {
 	err     error
 }
 
-// mostRank is more axes than any tensor has.
-const mostRank = 16
+// maxRank is more axes than any tensor has.
+const maxRank = 16
 
 // decode returns the arguments of a call of op, whose tensors lie in data.
 func decode(op opregistry.Handle, body, data []byte) (reflect.Value, error) {
@@ -74,7 +74,7 @@ func (d *decoder) table() {
 	head := d.take(2)
 	dtype, rank := tensor.DType(head[0]), int(head[1])
 	at := d.number64()
-	if d.err == nil && (!dtype.Valid() || rank > mostRank || at > math.MaxInt64) {
+	if d.err == nil && (!dtype.Valid() || rank > maxRank || at > math.MaxInt64) {
 		d.err = fmt.Errorf("the message of a call has a tensor of dtype %d and rank %d at %d", head[0], rank, at)
 	}
 	if d.err != nil {

@@ -38,7 +38,7 @@ type Isolated struct {
 // Back-off between the end of a process and the start of the next one.
 const (
 	firstBackoff = 100 * time.Millisecond
-	mostBackoff  = time.Minute
+	maxBackoff   = time.Minute
 )
 
 // Isolate returns the plugin in a file that a probe has reported on. Its process is
@@ -145,7 +145,7 @@ func (i *Isolated) ended(err error, what string) error {
 
 func (i *Isolated) backOff(err error) error {
 	i.last = err
-	i.again = time.Now().Add(min(firstBackoff<<min(i.ends, 16), mostBackoff))
+	i.again = time.Now().Add(min(firstBackoff<<min(i.ends, 16), maxBackoff))
 	i.ends++
 	return err
 }

@@ -18,8 +18,8 @@ type reportLine struct {
 	Done bool            `json:"done,omitempty"`
 }
 
-// mostReport is more than a line about any plugin.
-const mostReport = 16 << 20
+// maxReport is more than a line about any plugin.
+const maxReport = 16 << 20
 
 // Watch is told what a child does while it does it. Said and Step run at the same time.
 type Watch struct {
@@ -84,8 +84,8 @@ func (b *inbox) Write(p []byte) (int, error) {
 	for b.err == nil {
 		line, rest, ended := bytes.Cut(b.part, []byte("\n"))
 		switch {
-		case !ended && len(line) > mostReport:
-			b.err = fmt.Errorf("its process printed a line of more than %d bytes", mostReport)
+		case !ended && len(line) > maxReport:
+			b.err = fmt.Errorf("its process printed a line of more than %d bytes", maxReport)
 		case !ended:
 			return len(p), nil
 		default:

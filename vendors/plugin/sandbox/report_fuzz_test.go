@@ -51,7 +51,7 @@ func FuzzListener(f *testing.F) {
 		lines := 0
 		l.line = func(line string) {
 			lines++
-			assert.LessOrEqual(t, len(line), mostLine+len(data))
+			assert.LessOrEqual(t, len(line), maxLine+len(data))
 		}
 		_, err := l.Write(data)
 		assert.NoError(t, err)
@@ -59,7 +59,7 @@ func FuzzListener(f *testing.F) {
 		assert.NotContains(t, l.step(), "\x1b")
 		assert.NotContains(t, l.step(), "\n")
 		assert.NotContains(t, l.ended, "\x1b")
-		assert.LessOrEqual(t, len(l.last), mostQuoted+3*mostQuoted)
-		assert.LessOrEqual(t, lines, bytes.Count(data, []byte("\n"))+1+len(data)/mostLine)
+		assert.LessOrEqual(t, len(l.last), maxQuoted+3*maxQuoted)
+		assert.LessOrEqual(t, lines, bytes.Count(data, []byte("\n"))+1+len(data)/maxLine)
 	})
 }

@@ -52,11 +52,11 @@ type reply struct {
 	text    string
 }
 
-// mostText bounds the text of a reply.
-const mostText = 1 << 20
+// maxText bounds the text of a reply.
+const maxText = 1 << 20
 
 func (r reply) write(w io.Writer) error {
-	text := r.text[:min(len(r.text), mostText)]
+	text := r.text[:min(len(r.text), maxText)]
 	b := make([]byte, 0, 8+len(text))
 	b = binary.LittleEndian.AppendUint32(b, r.outcome)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(text)))
@@ -70,7 +70,7 @@ func readReply(r io.Reader) (reply, error) {
 		return reply{}, err
 	}
 	outcome, n := binary.LittleEndian.Uint32(b[:]), binary.LittleEndian.Uint32(b[4:])
-	if outcome > failed || n > mostText {
+	if outcome > failed || n > maxText {
 		return reply{}, fmt.Errorf("its process sent an answer of outcome %d and %d bytes", outcome, n)
 	}
 	text := make([]byte, n)
