@@ -19,16 +19,29 @@ var (
 	clockTime = regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d `)
 )
 
-// TestConfigurationGuide writes the files that docs/configuration.md shows, runs its commands in turn and compares what they
-// print; -update rewrites the guide.
-func TestConfigurationGuide(t *testing.T) {
-	guide, err := filepath.Abs(filepath.Join("..", "..", "..", "..", "docs", "configuration.md"))
+// TestConsoleExamples writes the files that pages show, runs the commands of their console blocks in
+// turn and compares what they print; -update rewrites the pages.
+func TestConsoleExamples(t *testing.T) {
+	names, err := filepath.Glob(filepath.Join("..", "..", "..", "..", "docs", "*.md"))
 	require.NoError(t, err)
-	text, err := os.ReadFile(guide)
-	require.NoError(t, err)
+	ran := 0
+	for _, name := range names {
+		page, err := filepath.Abs(name)
+		require.NoError(t, err)
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		if strings.Contains(string(text), "```console\n") {
+			ran++
+			t.Run(filepath.Base(page), func(t *testing.T) { runConsole(t, page, string(text)) })
+		}
+	}
+	assert.GreaterOrEqual(t, ran, 3)
+}
+
+func runConsole(t *testing.T, page, text string) {
 	t.Chdir(t.TempDir())
 	commands := 0
-	rewritten := fence.ReplaceAllStringFunc(string(text), func(block string) string {
+	rewritten := fence.ReplaceAllStringFunc(text, func(block string) string {
 		parts := fence.FindStringSubmatch(block)
 		kind, body := parts[1], parts[2]
 		if mark := fileMark.FindStringSubmatch(body); mark != nil {
@@ -39,8 +52,23 @@ func TestConfigurationGuide(t *testing.T) {
 			return block
 		}
 		var out strings.Builder
+		shown := "" // the file that a cat command shows, which the page defines
 		for line := range strings.Lines(body) {
-			if typed, ok := strings.CutPrefix(line, "$ "); ok {
+			typed, isCommand := strings.CutPrefix(line, "$ ")
+			if file, ok := strings.CutPrefix(strings.TrimSpace(typed), "cat "); ok && isCommand {
+				shown = file
+				require.NoError(t, os.WriteFile(shown, nil, 0o644))
+				out.WriteString(line)
+				continue
+			}
+			if !isCommand && shown != "" {
+				content, err := os.ReadFile(shown)
+				require.NoError(t, err)
+				require.NoError(t, os.WriteFile(shown, append(content, line...), 0o644))
+				out.WriteString(line)
+			}
+			if isCommand {
+				shown = ""
 				commands++
 				out.WriteString(line + runGuide(t, strings.TrimSpace(typed)))
 			}
@@ -49,10 +77,10 @@ func TestConfigurationGuide(t *testing.T) {
 	})
 	assert.Positive(t, commands)
 	if *goldentest.Update {
-		require.NoError(t, os.WriteFile(guide, []byte(rewritten), 0o644))
+		require.NoError(t, os.WriteFile(page, []byte(rewritten), 0o644))
 		return
 	}
-	assert.Equal(t, string(text), rewritten)
+	assert.Equal(t, text, rewritten)
 }
 
 // runGuide runs a line of a shell as far as the guide needs one: words before primus set variables, single quotes hold words

@@ -1,0 +1,135 @@
+package command_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// guides are the tests that run the commands of pages other than console blocks, which
+// TestConsoleExamples runs. A test named here runs every sh block of its page.
+var guides = map[string]func(*testing.T){
+	"README.md":                 TestReadme,
+	"docs/compatibility.md":     TestCompatibilityCommands,
+	"docs/operations.md":        TestOperations,
+	"docs/patches.md":           TestPatchesCommands,
+	"docs/service.md":           TestServiceGuide,
+	"docs/writing-a-backend.md": TestDocuments,
+	"docs/writing-a-patch.md":   TestDocuments,
+	"docs/writing-a-vendor.md":  TestWritingAVendor,
+}
+
+// commandLine matches the first line of a block that a reader would type into a shell.
+var commandLine = regexp.MustCompile(`^(\$ |(\w+=\S+ )*(bin/|\./)?(primus|make|go|curl|export|scripts/\S+|time) )`)
+
+// pages returns the Markdown files of the project by their paths.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	root := filepath.Join("..", "..", "..")
+	found := map[string]string{}
+	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*/*.md"} {
+		names, err := filepath.Glob(filepath.Join(root, pattern))
+		require.NoError(t, err)
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			require.NoError(t, err)
+			page, err := filepath.Rel(root, name)
+			require.NoError(t, err)
+			found[filepath.ToSlash(page)] = string(text)
+		}
+	}
+	return found
+}
+
+// unclaimed returns what is wrong with the blocks of a page: commands that no test runs and that
+// give no reason for it in the form "sh norun=REASON".
+func unclaimed(page, text string) []string {
+	var faults []string
+	for _, b := range commandtest.Blocks(text) {
+		if len(b.Lines) == 0 {
+			continue
+		}
+		language, reason, skipped := strings.Cut(b.Language, " norun=")
+		language, _, _ = strings.Cut(language, " ")
+		switch {
+		case skipped && len(strings.Fields(reason)) < 2:
+			faults = append(faults, page+": "+b.Lines[0]+": norun without a reason")
+		case skipped, language == "console":
+		case language == "sh" && guides[page] == nil:
+			faults = append(faults, page+": "+b.Lines[0]+": no test runs this page: add one to guides, make it a console block, or say norun=REASON")
+		case language == "" && commandLine.MatchString(b.Lines[0]):
+			faults = append(faults, page+": "+b.Lines[0]+": commands without a language: say console, sh, or sh norun=REASON")
+		}
+	}
+	return faults
+}
+
+// Every command that a page shows is run by a test, or the page says why not.
+func TestExamplesAreRun(t *testing.T) {
+	t.Parallel()
+	for page, text := range pages(t) {
+		for _, fault := range unclaimed(page, text) {
+			t.Error(fault)
+		}
+	}
+	for page := range guides {
+		assert.Contains(t, pages(t), page)
+	}
+}
+
+func TestUnclaimed(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"```sh\nmake\n```\n":                                  "no test runs this page",
+		"```\n$ primus ops list\n```\n":                       "commands without a language",
+		"```\nTE_FL_STRICT=1 primus policy show\n```\n":       "commands without a language",
+		"```sh norun=etcd\nprimus fleet list\n```\n":          "norun without a reason",
+		"```sh norun=needs an etcd\nprimus fleet list\n```\n": "",
+		"```console\n$ primus ops list\n```\n":                "",
+		"```\nextends: base.yaml\n```\n":                      "",
+	} {
+		faults := strings.Join(unclaimed("page.md", text), "\n")
+		if want == "" {
+			assert.Empty(t, faults, text)
+		} else {
+			assert.Contains(t, faults, want, text)
+		}
+	}
+}
+
+var (
+	link    = regexp.MustCompile(`\]\(([^):]*?)(#[^)]*)?\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	mark    = regexp.MustCompile("[^\\w\\- ]")
+	fenced  = regexp.MustCompile("(?ms)^```.*?^```$")
+)
+
+// Links between pages lead to files and headings that exist.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	all := pages(t)
+	for page, text := range all {
+		for _, parts := range link.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+			target := page
+			if parts[1] != "" {
+				target = filepath.ToSlash(filepath.Join(filepath.Dir(page), parts[1]))
+				_, err := os.Stat(filepath.Join("..", "..", "..", target))
+				assert.NoError(t, err, "%s links to %s", page, parts[0])
+			}
+			if parts[2] == "" {
+				continue
+			}
+			var anchors []string
+			for _, h := range heading.FindAllStringSubmatch(all[target], -1) {
+				anchors = append(anchors, "#"+strings.ReplaceAll(mark.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-"))
+			}
+			assert.Contains(t, anchors, parts[2], "%s links to a heading of %s", page, target)
+		}
+	}
+}
