@@ -25,18 +25,21 @@ type UnknownKey struct {
 
 // Decode fills the struct that into points to from params and returns the keys no field takes.
 //
-// Fields are matched by the tag `param:"num_layers"`, without tag they are skipped; the option `param:"lr,required"` makes
-// a missing or null key an error, and embedded structs are filled from the same mapping. An absent key leaves the field as
-// it is, so defaults go into the struct before; null does the same, but sets pointers, maps, slices and interfaces to nil.
-// Targets are bools, numbers, strings, time.Duration,
-// encoding.TextUnmarshaler, structs, slices, maps with string keys, pointers to these, any, [Value] and *[Map].
+// Fields are matched by the tag `param:"num_layers"`, without tag they are skipped; the option
+// `param:"lr,required"` makes a missing or null key an error, and embedded structs are filled from
+// the same mapping. An absent key leaves the field as it is, so defaults go into the struct before;
+// null does the same, but sets pointers, maps, slices and interfaces to nil. Targets are bools,
+// numbers, strings, time.Duration, encoding.TextUnmarshaler, structs, slices, maps with string
+// keys, pointers to these, any, [Value] and *[Map].
 //
-// Types are strict: an int is accepted as a float, and a float without fraction as an int, when the target can hold it;
-// other conversions are errors. Only a scalar whose type was guessed from untyped text, that is from a substituted
-// variable or a command line token, is also accepted as the string it was written as.
+// Types are strict: an int is accepted as a float, and a float without fraction as an int, when the
+// target can hold it; other conversions are errors. Only a scalar whose type was guessed from
+// untyped text, that is from a substituted variable or a command line token, is also accepted as
+// the string it was written as.
 //
-// The error joins one [*Error] for each problem. A target that is no pointer to a struct is an error of the program and is
-// reported the same way. The struct may be partly filled when an error is returned.
+// The error joins one [*Error] for each problem. A target that is no pointer to a struct is an
+// error of the program and is reported the same way. The struct may be partly filled when an error
+// is returned.
 func Decode(params *Map, into any) ([]UnknownKey, error) {
 	target := reflect.ValueOf(into)
 	if target.Kind() != reflect.Pointer || target.IsNil() || target.Elem().Kind() != reflect.Struct {

@@ -10,7 +10,8 @@ import (
 var (
 	// ErrUsage marks a command line override that has no valid form or contradicts another one.
 	ErrUsage = errors.New("document: invalid override")
-	// ErrCycle marks what contains itself, directly or not: a YAML anchor, or files that extend each other.
+	// ErrCycle marks what contains itself, directly or not: a YAML anchor, or files that extend each
+	// other.
 	ErrCycle = errors.New("document: cycle")
 	// ErrUnsetVariable marks a ${NAME} without default whose variable is not set.
 	ErrUnsetVariable = errors.New("document: environment variable not set")
@@ -77,7 +78,8 @@ func (w Warning) String() string {
 	return (&Error{Origin: w.Origin, Path: w.Path, Problem: w.Message, Hint: w.Hint}).Error()
 }
 
-// WrongType returns the error for a value at a key path that is not what was expected. The hint may be empty.
+// WrongType returns the error for a value at a key path that is not what was expected. The hint may
+// be empty.
 func WrongType(v Value, path, expected, hint string) *Error {
 	return &Error{Origin: v.Origin(), Path: path, Problem: fmt.Sprintf("given %s, expected %s", v.Describe(), expected), Hint: hint}
 }

@@ -7,8 +7,9 @@ import (
 	"os"
 )
 
-// ReadFile returns the content of a regular file. Of one that is too large for [Parse] it returns as much as shows that.
-// What is not a regular file, such as a pipe, is an [*Error] and is not opened, because that may block.
+// ReadFile returns the content of a regular file. Of one that is too large for [Parse] it returns
+// as much as shows that. What is not a regular file, such as a pipe, is an [*Error] and is not
+// opened, because that may block.
 func ReadFile(file string) ([]byte, error) {
 	info, err := os.Stat(file)
 	if err != nil {

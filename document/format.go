@@ -29,22 +29,26 @@ type Duplicate struct {
 type Loader interface {
 	// Name is what users call the format, in lower case: yaml.
 	Name() string
-	// Extensions returns the file name endings of the format, with the dot; the first one is the usual one.
+	// Extensions returns the file name endings of the format, with the dot; the first one is the usual
+	// one.
 	Extensions() []string
-	// Load decodes data into a tree whose origins name file. A [Tree] helps: it enforces the limits, and of a key that a
-	// mapping has twice it keeps the later value and notes the earlier one. The error is an [*Error] with a position.
+	// Load decodes data into a tree whose origins name file. A [Tree] helps: it enforces the limits,
+	// and of a key that a mapping has twice it keeps the later value and notes the earlier one. The
+	// error is an [*Error] with a position.
 	Load(file string, data []byte) (Value, []Duplicate, error)
 }
 
 // Renderer is a [Loader] of a format that documents can also be written in.
 type Renderer interface {
 	Loader
-	// Render returns m as text that loads back to equal values. With origins, the text says of each value where it was
-	// written and what it replaced; see [Value.Note]. What the format cannot hold is spelled as text or is an [*Error].
+	// Render returns m as text that loads back to equal values. With origins, the text says of each
+	// value where it was written and what it replaced; see [Value.Note]. What the format cannot hold
+	// is spelled as text or is an [*Error].
 	Render(m *Map, origins bool) ([]byte, error)
 }
 
-// Formats is an immutable set of file formats, told apart by the endings of file names. It is safe for concurrent use.
+// Formats is an immutable set of file formats, told apart by the endings of file names. It is safe
+// for concurrent use.
 type Formats struct{ loaders []Loader }
 
 // NewFormats returns the set of these formats; two that share a name or an ending are an error.
@@ -112,7 +116,8 @@ func (f *Formats) Renderer(name string) (Renderer, error) {
 	return nil, fmt.Errorf("document: given format %q, expected one of %s", name, strings.Join(names, " "))
 }
 
-// RendererOf returns the format that a file name ending stands for, the same that loading the file would take.
+// RendererOf returns the format that a file name ending stands for, the same that loading the file
+// would take.
 func (f *Formats) RendererOf(file string) (Renderer, error) {
 	var extensions []string
 	for _, r := range f.Renderers() {
@@ -124,8 +129,9 @@ func (f *Formats) RendererOf(file string) (Renderer, error) {
 	return nil, fmt.Errorf("document: file %q ends with %q, expected one of %s", file, path.Ext(file), strings.Join(extensions, " "))
 }
 
-// Parse decodes a file by the ending of its name. A file that is empty, has more than [MaxSize] bytes, or nests or repeats
-// without reason is an error, and so is a panic of a loader. The error is an [*Error].
+// Parse decodes a file by the ending of its name. A file that is empty, has more than [MaxSize]
+// bytes, or nests or repeats without reason is an error, and so is a panic of a loader. The error
+// is an [*Error].
 func (f *Formats) Parse(file string, data []byte) (Value, []Duplicate, error) {
 	format, ok := f.loaderOf(file)
 	if !ok {
@@ -155,14 +161,15 @@ func Parse(format Loader, file string, data []byte) (root Value, duplicates []Du
 	return root, duplicates, err
 }
 
-// Tree watches over a [Loader] that builds the values of one file: it enforces the limits and collects duplicates. The zero
-// Tree is ready for use.
+// Tree watches over a [Loader] that builds the values of one file: it enforces the limits and
+// collects duplicates. The zero Tree is ready for use.
 type Tree struct {
 	values     int
 	duplicates []Duplicate
 }
 
-// Enter counts one value at a depth below the root, which has depth 0. It returns an error beyond the limits.
+// Enter counts one value at a depth below the root, which has depth 0. It returns an error beyond
+// the limits.
 func (t *Tree) Enter(origin Origin, depth int) error {
 	t.values++
 	if t.values > maxValues {

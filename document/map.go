@@ -13,7 +13,8 @@ import (
 	"github.com/primus-fl/primus/document/internal/scalar"
 )
 
-// Map is an immutable mapping from string keys to values that keeps the order of its keys. A nil *Map is empty.
+// Map is an immutable mapping from string keys to values that keeps the order of its keys. A nil
+// *Map is empty.
 type Map struct {
 	keys   []string
 	values map[string]Value
@@ -58,7 +59,8 @@ func (m *Map) Lookup(key string) (Value, bool) {
 	return value, ok
 }
 
-// Get returns the value at a dotted path. A key that itself contains dots is found by its own name first.
+// Get returns the value at a dotted path. A key that itself contains dots is found by its own name
+// first.
 func (m *Map) Get(path string) (Value, bool) {
 	if value, ok := m.Lookup(path); ok {
 		return value, true
@@ -119,7 +121,8 @@ func (m *Map) Without(drop ...string) *Map {
 	return kept
 }
 
-// NullStrings returns m with every string that is exactly "null" replaced by null, at any depth outside lists.
+// NullStrings returns m with every string that is exactly "null" replaced by null, at any depth
+// outside lists.
 func (m *Map) NullStrings() *Map {
 	result := newMap(m.Len())
 	for key, value := range m.All() {
@@ -133,8 +136,8 @@ func (m *Map) NullStrings() *Map {
 	return result
 }
 
-// FromGo converts plain Go data to a Value without origin: nil, bools, numbers, strings, []byte, slices, maps with string
-// keys (sorted), *Map and Value. Anything else is an error.
+// FromGo converts plain Go data to a Value without origin: nil, bools, numbers, strings, []byte,
+// slices, maps with string keys (sorted), *Map and Value. Anything else is an error.
 func FromGo(data any) (Value, error) {
 	switch d := data.(type) {
 	case nil:

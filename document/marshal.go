@@ -11,8 +11,9 @@ import (
 
 var _ json.Marshaler = (*Map)(nil)
 
-// MarshalJSON implements json.Marshaler. Keys keep their order and floats keep a point, so JSON values load back to equal
-// ones. What JSON cannot hold (infinities, NaN, dates, bytes) is written as a string that spells it as in YAML.
+// MarshalJSON implements json.Marshaler. Keys keep their order and floats keep a point, so JSON
+// values load back to equal ones. What JSON cannot hold (infinities, NaN, dates, bytes) is written
+// as a string that spells it as in YAML.
 func (m *Map) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	if err := (Value{data: m}).appendJSON(&b); err != nil {

@@ -1,8 +1,8 @@
 package document
 
-// Merge returns base with override merged in: mappings merge key by key, everything else, lists and null included, is
-// replaced. Keys of base keep their place, new keys follow in their own order. A value remembers what it replaced; see
-// [Value.Replaced]. Neither argument is changed.
+// Merge returns base with override merged in: mappings merge key by key, everything else, lists and
+// null included, is replaced. Keys of base keep their place, new keys follow in their own order. A
+// value remembers what it replaced; see [Value.Replaced]. Neither argument is changed.
 func Merge(base, override *Map) *Map {
 	merged := base.clone(override.Len())
 	for key, value := range override.All() {
@@ -31,8 +31,9 @@ type Difference struct {
 	A, B *Value
 }
 
-// Diff returns what differs between two maps, in the order of a and then of the keys that only b has. Mappings are compared
-// key by key, everything else as a whole; 1 differs from 1.0, and the order of keys does not matter.
+// Diff returns what differs between two maps, in the order of a and then of the keys that only b
+// has. Mappings are compared key by key, everything else as a whole; 1 differs from 1.0, and the
+// order of keys does not matter.
 func Diff(a, b *Map) []Difference {
 	return diff(nil, a, b, "")
 }

@@ -10,13 +10,15 @@ import (
 
 // Origin says where a value was written. The zero Origin belongs to values made by code.
 type Origin struct {
-	// File is the path of the file as shown to users; Line and Column count from 1, a zero Column means the whole line.
+	// File is the path of the file as shown to users; Line and Column count from 1, a zero Column
+	// means the whole line.
 	File   string
 	Line   int
 	Column int
 	// Env names the environment variables whose values were substituted, separated by commas.
 	Env string
-	// Token is the command line token, and Position its place among the override tokens, counted from 1.
+	// Token is the command line token, and Position its place among the override tokens, counted from
+	// 1.
 	Token    string
 	Position int
 }
@@ -48,8 +50,8 @@ func (o Origin) Source() string {
 	return o.String()
 }
 
-// Note says in one line where v was written and what it replaced, "" for a value made by code or a mapping that replaced
-// nothing, whose keys speak for themselves.
+// Note says in one line where v was written and what it replaced, "" for a value made by code or a
+// mapping that replaced nothing, whose keys speak for themselves.
 func (v Value) Note() string {
 	replaced := v.Replaced()
 	if v.Origin().IsZero() || v.Kind() == KindMap && len(replaced) == 0 {
@@ -68,7 +70,8 @@ func (v Value) Note() string {
 	}, b.String())
 }
 
-// String spells a value on one line: scalars as in YAML, but strings in quotes, lists and mappings as in JSON.
+// String spells a value on one line: scalars as in YAML, but strings in quotes, lists and mappings
+// as in JSON.
 func (v Value) String() string {
 	switch v.Kind() {
 	case KindString, KindList, KindMap:

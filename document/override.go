@@ -10,12 +10,13 @@ import (
 	"github.com/primus-fl/primus/document/internal/scalar"
 )
 
-// ParseOverrides reads command line tokens such as lr=1e-4, --lr=1e-4, --lr 1e-4, --flag and model.layers=24, later ones
-// win. Dots nest. Values are typed as [Decode] documents for guessed scalars: bools in any case, null and None, numbers,
-// Python literals in brackets, else text.
+// ParseOverrides reads command line tokens such as lr=1e-4, --lr=1e-4, --lr 1e-4, --flag and
+// model.layers=24, later ones win. Dots nest. Values are typed as [Decode] documents for guessed
+// scalars: bools in any case, null and None, numbers, Python literals in brackets, else text.
 //
-// A token without a form, and two tokens that contradict each other such as a=1 a.b=2, are errors that match [ErrUsage];
-// all of them are reported. Tokens that are legal but probably mistakes give warnings.
+// A token without a form, and two tokens that contradict each other such as a=1 a.b=2, are errors
+// that match [ErrUsage]; all of them are reported. Tokens that are legal but probably mistakes give
+// warnings.
 func ParseOverrides(tokens []string) (*Map, []Warning, error) {
 	o := &overrides{result: newMap(len(tokens))}
 	for i := 0; i < len(tokens); i++ {
@@ -119,7 +120,8 @@ func (o *overrides) put(key string, value Value) {
 	current.set(last, value)
 }
 
-// coerce types the value of an override. hint is set where text that begins like a literal is none and stays text.
+// coerce types the value of an override. hint is set where text that begins like a literal is none
+// and stays text.
 func coerce(text string, origin *Origin) (value Value, hint string, err error) {
 	data, err := scalar.Override(text)
 	if err != nil {
@@ -139,7 +141,8 @@ func coerce(text string, origin *Origin) (value Value, hint string, err error) {
 	return Value{data: data, text: text, origin: origin, guessed: true}, hint, nil
 }
 
-// fromLiteral converts a literal. Strings that are exactly "null" become null outside lists, as everywhere.
+// fromLiteral converts a literal. Strings that are exactly "null" become null outside lists, as
+// everywhere.
 func fromLiteral(literal any, origin *Origin) (Value, error) {
 	switch l := literal.(type) {
 	case pylit.List:

@@ -17,7 +17,8 @@ type Parameter struct {
 // Enumeration is a type of which only some texts are values.
 type Enumeration interface{ Values() []string }
 
-// Parameters returns the keys that [Decode] would read into a struct, sorted by name. Those of lists and of maps have no names.
+// Parameters returns the keys that [Decode] would read into a struct, sorted by name. Those of
+// lists and of maps have no names.
 func Parameters(into any) []Parameter {
 	var all []Parameter
 	collect(reflect.TypeOf(into).Elem(), "", func(p Parameter) { all = append(all, p) })

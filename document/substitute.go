@@ -13,7 +13,8 @@ import (
 
 var variable = regexp.MustCompile(`\$\{([^:{}]+)(?::([^}]*))?\}`)
 
-// literalDollar is a variable nobody sets; its default stands for a dollar sign that must not start a substitution.
+// literalDollar is a variable nobody sets; its default stands for a dollar sign that must not start
+// a substitution.
 const literalDollar = "${PRIMUS_DOLLAR:$}{"
 
 // Escape keeps text that looks like a substitution from being one when it is loaded again.
@@ -24,11 +25,13 @@ func Escape(text string) string {
 	return text
 }
 
-// Substitute returns root with ${NAME} and ${NAME:default} replaced in all its strings, in one pass without recursion. env
-// looks up variables; nil means os.LookupEnv. A set but empty variable counts as set. Text that changed is typed: bools in
-// any case, decimal ints and floats, else a string; its origin names the variables.
+// Substitute returns root with ${NAME} and ${NAME:default} replaced in all its strings, in one pass
+// without recursion. env looks up variables; nil means os.LookupEnv. A set but empty variable
+// counts as set. Text that changed is typed: bools in any case, decimal ints and floats, else a
+// string; its origin names the variables.
 //
-// The error joins one [*Error] for each problem; a variable that is not set and has no default matches [ErrUnsetVariable].
+// The error joins one [*Error] for each problem; a variable that is not set and has no default
+// matches [ErrUnsetVariable].
 func Substitute(root Value, env func(name string) (value string, ok bool)) (Value, []Warning, error) {
 	if env == nil {
 		env = os.LookupEnv

@@ -44,16 +44,19 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-// Value is one immutable node of a configuration: a scalar, a list or a mapping. The zero Value is null.
+// Value is one immutable node of a configuration: a scalar, a list or a mapping. The zero Value is
+// null.
 type Value struct {
-	// data is nil, bool, int64, *big.Int, float64, string, scalar.Date, scalar.Time, []byte, []Value or *Map.
+	// data is nil, bool, int64, *big.Int, float64, string, scalar.Date, scalar.Time, []byte, []Value
+	// or *Map.
 	data any
 	// text is the spelling in the source of a scalar that is not a string.
 	text   string
 	origin *Origin
 	// key is where the key of the value is written, or nil.
 	key *Origin
-	// guessed marks a scalar whose type was read off untyped text: a substituted variable or a command line token.
+	// guessed marks a scalar whose type was read off untyped text: a substituted variable or a command
+	// line token.
 	guessed bool
 	// verbatim marks a scalar whose text stands at its origin as it is, on one line.
 	verbatim bool
@@ -145,7 +148,8 @@ func (v Value) Origin() Origin {
 	return *v.origin
 }
 
-// Replaced returns the values that v replaced when sources were merged, the one of next lower precedence first.
+// Replaced returns the values that v replaced when sources were merged, the one of next lower
+// precedence first.
 func (v Value) Replaced() []Value {
 	var replaced []Value
 	for old := v.over; old != nil; old = old.over {
@@ -180,7 +184,8 @@ func (v Value) Verbatim() Value {
 	return v
 }
 
-// Within returns where the text of v after its first n bytes was written, or where v was written when that is not known.
+// Within returns where the text of v after its first n bytes was written, or where v was written
+// when that is not known.
 func (v Value) Within(n int) Origin {
 	o, text := v.Origin(), v.Text()
 	if v.verbatim && o.Column > 0 {
@@ -209,8 +214,8 @@ func (v Value) Replacing(old Value) Value {
 	return v
 }
 
-// Text returns a scalar as its source spells it after substitution, so that a user name 007 stays "007" although it was
-// typed as the int 7. Lists and mappings have no text.
+// Text returns a scalar as its source spells it after substitution, so that a user name 007 stays
+// "007" although it was typed as the int 7. Lists and mappings have no text.
 func (v Value) Text() string {
 	if v.text != "" {
 		return v.text
@@ -218,8 +223,8 @@ func (v Value) Text() string {
 	return v.canonical()
 }
 
-// Identifier returns the text of a value that names something: a string, or a scalar that was typed from untyped text, such
-// as a substituted variable.
+// Identifier returns the text of a value that names something: a string, or a scalar that was typed
+// from untyped text, such as a substituted variable.
 func (v Value) Identifier() (string, bool) {
 	if s, ok := v.Str(); ok {
 		return s, true
@@ -230,8 +235,8 @@ func (v Value) Identifier() (string, bool) {
 	return "", false
 }
 
-// Any returns v as plain Go data: nil, bool, int64, *big.Int for larger ints, float64, string (also for dates and times),
-// []byte, []any or map[string]any. The result is a copy.
+// Any returns v as plain Go data: nil, bool, int64, *big.Int for larger ints, float64, string (also
+// for dates and times), []byte, []any or map[string]any. The result is a copy.
 func (v Value) Any() any {
 	switch d := v.data.(type) {
 	case *big.Int:
@@ -255,8 +260,8 @@ func (v Value) Any() any {
 	}
 }
 
-// Equal reports whether v and other hold the same data. Origins and the order of keys do not matter, the difference
-// between 1 and 1.0 does, and NaN equals NaN.
+// Equal reports whether v and other hold the same data. Origins and the order of keys do not
+// matter, the difference between 1 and 1.0 does, and NaN equals NaN.
 func (v Value) Equal(other Value) bool {
 	switch a := v.data.(type) {
 	case float64:
@@ -331,8 +336,8 @@ func Shorten(text string) string {
 	return strings.ToValidUTF8(text[:maxShown], "") + "..."
 }
 
-// formatFloat writes f so that YAML 1.1, Python and Go read the same float again: always with a point, and with a sign in
-// the exponent.
+// formatFloat writes f so that YAML 1.1, Python and Go read the same float again: always with a
+// point, and with a sign in the exponent.
 func formatFloat(f float64) string {
 	switch {
 	case math.IsNaN(f):

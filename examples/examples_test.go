@@ -27,7 +27,8 @@ func TestOutOfTreeGo(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 }
 
-// A program of its own brings an op, a device, a framework, a patch and a listener, and all of them are used.
+// A program of its own brings an op, a device, a framework, a patch and a listener, and all of them
+// are used.
 func TestCustomDistribution(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "acme")

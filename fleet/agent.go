@@ -20,13 +20,13 @@ type Settings struct {
 	Config   Config
 	Identity Identity
 	Manager  *opmanager.Manager
-	// Apply puts the policy of the fleet in force and returns the number of the generation that begins with it. When it
-	// returns an error, nothing has changed.
+	// Apply puts the policy of the fleet in force and returns the number of the generation that begins
+	// with it. When it returns an error, nothing has changed.
 	Apply func(*policyfile.Overlay) (generation uint64, err error)
 	// Log hears of every change of the policy and of the connection.
 	Log *slog.Logger
-	// Lease is how long etcd keeps the record when the run has gone silent; 0 means DefaultLease. etcd counts whole seconds
-	// and has a least number of them.
+	// Lease is how long etcd keeps the record when the run has gone silent; 0 means DefaultLease. etcd
+	// counts whole seconds and has a least number of them.
 	Lease time.Duration
 }
 
@@ -52,7 +52,8 @@ type Agent struct {
 // State is how an Agent stands.
 type State struct {
 	ID string `json:"id"`
-	// Connected says whether the run is registered and follows the policy. Otherwise Problem says why, and since When.
+	// Connected says whether the run is registered and follows the policy. Otherwise Problem says why,
+	// and since When.
 	Connected bool      `json:"connected"`
 	Problem   string    `json:"problem,omitempty"`
 	When      time.Time `json:"when"` // of the last change of Connected
@@ -63,7 +64,8 @@ type State struct {
 	Rejections uint64 `json:"rejections"`
 }
 
-// NewAgent returns an Agent for a run. It does nothing until Start. The error is one of the configuration.
+// NewAgent returns an Agent for a run. It does nothing until Start. The error is one of the
+// configuration.
 func NewAgent(set Settings) (*Agent, error) {
 	if err := set.Config.Validate(); err != nil {
 		return nil, err
@@ -79,9 +81,9 @@ func NewAgent(set Settings) (*Agent, error) {
 	return a, nil
 }
 
-// Start begins, and returns when the run is registered with the policy of the fleet in force, when the first attempt has
-// failed, or when ctx ends. An etcd that does not answer is no error: the Agent goes on trying. Calls after the first one do
-// nothing.
+// Start begins, and returns when the run is registered with the policy of the fleet in force, when
+// the first attempt has failed, or when ctx ends. An etcd that does not answer is no error: the
+// Agent goes on trying. Calls after the first one do nothing.
 func (a *Agent) Start(ctx context.Context) {
 	a.start.Do(func() {
 		life, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -94,8 +96,8 @@ func (a *Agent) Start(ctx context.Context) {
 	})
 }
 
-// Close takes the run out of the fleet and waits for that, at most for a second when etcd does not answer. It is idempotent
-// and safe without Start.
+// Close takes the run out of the fleet and waits for that, at most for a second when etcd does not
+// answer. It is idempotent and safe without Start.
 func (a *Agent) Close() {
 	a.start.Do(func() {})
 	a.end.Do(func() {

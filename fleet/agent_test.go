@@ -218,7 +218,8 @@ func TestStateCountsRejections(t *testing.T) {
 	assert.Equal(t, uint64(1), run.agent.State().Rejections)
 }
 
-// Whoever removes or overwrites a record does not hide the run: it writes the record again, under the same lease.
+// Whoever removes or overwrites a record does not hide the run: it writes the record again, under
+// the same lease.
 func TestARecordThatIsRemovedComesBack(t *testing.T) {
 	t.Parallel()
 	address := fleettest.Start(t).Address

@@ -15,8 +15,8 @@ type Client struct {
 	etcd   *clientv3.Client
 }
 
-// Open returns a Client of a fleet. It connects in the background, so an etcd that does not answer is the error of the first
-// request.
+// Open returns a Client of a fleet. It connects in the background, so an etcd that does not answer
+// is the error of the first request.
 func Open(config Config) (*Client, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -90,7 +90,8 @@ func (c *Client) Snapshot(ctx context.Context) (Snapshot, error) {
 	return s, nil
 }
 
-// watch begins to watch keys from a revision on, until ctx ends. etcd's client would wait for a connection without end.
+// watch begins to watch keys from a revision on, until ctx ends. etcd's client would wait for a
+// connection without end.
 func (c *Client) watch(ctx context.Context, key string, from int64, options ...clientv3.OpOption) (clientv3.WatchChan, error) {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	late := time.AfterFunc(requestTimeout, cancel)
@@ -109,9 +110,10 @@ func (c *Client) reach(ctx context.Context) error {
 	})
 }
 
-// SetPolicy replaces the policy of the fleet and returns its revision. Unless want is negative, the policy is replaced only
-// when it is of that revision, 0 for none, and the error is else a *ConflictError. Whether runs can use the text is for the
-// caller to check first, and shows in their records afterwards.
+// SetPolicy replaces the policy of the fleet and returns its revision. Unless want is negative, the
+// policy is replaced only when it is of that revision, 0 for none, and the error is else a
+// *ConflictError. Whether runs can use the text is for the caller to check first, and shows in
+// their records afterwards.
 func (c *Client) SetPolicy(ctx context.Context, text string, want int64) (int64, error) {
 	var done *clientv3.TxnResponse
 	err := c.config.request(ctx, "set the policy", func(ctx context.Context) (err error) {

@@ -27,7 +27,8 @@ const DefaultPrefix = "/primus"
 // requestTimeout bounds every request to etcd.
 const requestTimeout = 3 * time.Second
 
-// Pauses between attempts to reach etcd. Each is longer by a random part, so that the runs of a fleet do not come all at once.
+// Pauses between attempts to reach etcd. Each is longer by a random part, so that the runs of a
+// fleet do not come all at once.
 const (
 	firstPause   = 250 * time.Millisecond
 	longestPause = 5 * time.Second
@@ -37,11 +38,12 @@ const (
 type Config struct {
 	// Endpoints are those of one etcd cluster: HOST:PORT, http://HOST:PORT or https://HOST:PORT.
 	Endpoints []string
-	// Prefix begins every key; "" is DefaultPrefix. It begins with a slash, and a slash at its end counts for nothing.
+	// Prefix begins every key; "" is DefaultPrefix. It begins with a slash, and a slash at its end
+	// counts for nothing.
 	Prefix string
-	// CA is a file with the certificates that those of etcd are checked by, "" for those of the system. Cert and Key are
-	// the files of the certificate that this side shows. They need endpoints with https, and are read again for each
-	// connection, so that they may be renewed.
+	// CA is a file with the certificates that those of etcd are checked by, "" for those of the
+	// system. Cert and Key are the files of the certificate that this side shows. They need endpoints
+	// with https, and are read again for each connection, so that they may be renewed.
 	CA, Cert, Key string
 }
 

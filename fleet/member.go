@@ -37,8 +37,8 @@ type Identity struct {
 type Member struct {
 	ID string `json:"id"`
 	Identity
-	// Generation is the number of the dispatch table in force in this run. It also grows with quarantines, so runs with the
-	// same policy may have different ones.
+	// Generation is the number of the dispatch table in force in this run. It also grows with
+	// quarantines, so runs with the same policy may have different ones.
 	Generation uint64 `json:"generation"`
 	// Fingerprint is equal for policies that mean the same, Manifest for decisions that are the same.
 	Fingerprint string `json:"policy_fingerprint"`
@@ -49,7 +49,8 @@ type Member struct {
 
 // PolicyReport is what a run made of the policy of the fleet.
 type PolicyReport struct {
-	// Seen is the revision of the last policy that reached the run, InForce of the last one that it could use; 0 for none.
+	// Seen is the revision of the last policy that reached the run, InForce of the last one that it
+	// could use; 0 for none.
 	Seen    int64 `json:"seen"`
 	InForce int64 `json:"in_force"`
 	// Rejected says why the last one cannot be used, "" where it can.
@@ -112,8 +113,8 @@ func parseMember(key string, text []byte) (Member, error) {
 	return m, nil
 }
 
-// decode reads JSON that anybody who may write to etcd can have written. Its texts end in tables, lines and logs, so what
-// is not printable in them is escaped.
+// decode reads JSON that anybody who may write to etcd can have written. Its texts end in tables,
+// lines and logs, so what is not printable in them is escaped.
 func decode(text []byte, v any) error {
 	read := json.NewDecoder(bytes.NewReader(text))
 	read.UseNumber()

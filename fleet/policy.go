@@ -31,8 +31,8 @@ func (a *Agent) policyGone() {
 	a.noteReport(PolicyReport{InForce: a.policy.report.InForce}, "")
 }
 
-// takePolicy puts a policy in force, unless it is the one that was seen last: after an outage, or on an etcd that was made
-// anew, a revision alone does not tell.
+// takePolicy puts a policy in force, unless it is the one that was seen last: after an outage, or
+// on an etcd that was made anew, a revision alone does not tell.
 func (a *Agent) takePolicy(revision int64, text []byte) {
 	if a.policy.report.Seen == revision && a.policy.text == string(text) {
 		return

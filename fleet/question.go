@@ -16,8 +16,8 @@ import (
 // Question asks every run which impl serves an op, and why no other does.
 type Question struct {
 	Op string `json:"op"`
-	// Layer, counted from 0, and Phase are where in the model the calls are, so that rules for these apply; nil and the zero
-	// Phase are nowhere.
+	// Layer, counted from 0, and Phase are where in the model the calls are, so that rules for these
+	// apply; nil and the zero Phase are nowhere.
 	Layer *int           `json:"layer,omitempty"`
 	Phase oppolicy.Phase `json:"phase,omitzero"`
 	// Call narrows the question to calls of one dtype and shape; nil asks about every call.
@@ -38,8 +38,8 @@ type reply struct {
 	Error       string                 `json:"error,omitempty"`
 }
 
-// Ask puts a question to all members and waits for their answers, at most for patience. There is an answer for each member,
-// in the order of Snapshot; one that was not heard in time has an Error.
+// Ask puts a question to all members and waits for their answers, at most for patience. There is an
+// answer for each member, in the order of Snapshot; one that was not heard in time has an Error.
 func (c *Client) Ask(ctx context.Context, q Question, patience time.Duration) ([]Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -125,7 +125,8 @@ func parseReply(text []byte) reply {
 	return r
 }
 
-// forget takes back everything that was written under a lease, as far as etcd answers; it ends by itself in any case.
+// forget takes back everything that was written under a lease, as far as etcd answers; it ends by
+// itself in any case.
 func (c *Client) forget(ctx context.Context, lease clientv3.LeaseID) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
@@ -150,7 +151,8 @@ const (
 	maxLayers   = 1_000_000
 )
 
-// explain answers a question for a run. What it does not know of it may change its meaning, and is an error.
+// explain answers a question for a run. What it does not know of it may change its meaning, and is
+// an error.
 func explain(m *opmanager.Manager, text []byte) reply {
 	var q Question
 	read := json.NewDecoder(bytes.NewReader(text))

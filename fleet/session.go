@@ -12,8 +12,8 @@ import (
 // lookEvery is how often a run looks whether its record has to be written again.
 const lookEvery = time.Second
 
-// session registers the run, calls ready, and follows policy and questions until ctx ends or etcd is silent. It returns why
-// it is over.
+// session registers the run, calls ready, and follows policy and questions until ctx ends or etcd
+// is silent. It returns why it is over.
 func (a *Agent) session(ctx context.Context, ready func()) error {
 	etcd, err := a.set.Config.open()
 	if err != nil {
@@ -43,7 +43,8 @@ type session struct {
 	revision int64 // at which the record was written
 }
 
-// register takes over the policy and writes the record. It returns the revision of etcd that the policy is as of.
+// register takes over the policy and writes the record. It returns the revision of etcd that the
+// policy is as of.
 func (s *session) register(ctx context.Context) (revision int64, err error) {
 	config := s.set.Config
 	err = config.request(ctx, "register", func(ctx context.Context) error {
@@ -150,8 +151,8 @@ func (s *session) publish(ctx context.Context) error {
 	return err
 }
 
-// recordEvents looks whether somebody else has changed or removed the record since it was written: then it has to be
-// written again.
+// recordEvents looks whether somebody else has changed or removed the record since it was written:
+// then it has to be written again.
 func (s *session) recordEvents(events []*clientv3.Event) {
 	for _, e := range events {
 		if e.Kv.ModRevision <= s.revision || s.written.ID == "" {
@@ -162,7 +163,8 @@ func (s *session) recordEvents(events []*clientv3.Event) {
 	}
 }
 
-// answer answers questions, under the lease of each; one without would leave its answers behind for ever.
+// answer answers questions, under the lease of each; one without would leave its answers behind for
+// ever.
 func (s *session) answer(ctx context.Context, events []*clientv3.Event) error {
 	for _, e := range events {
 		if e.Kv.Lease == 0 {

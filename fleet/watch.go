@@ -30,7 +30,8 @@ const (
 type Event struct {
 	Time time.Time `json:"time"`
 	Kind EventKind `json:"event"`
-	// Member is the record of the run that it concerns, the last one of a run that left; nil for the others.
+	// Member is the record of the run that it concerns, the last one of a run that left; nil for the
+	// others.
 	Member *Member `json:"run,omitempty"`
 	// Revision is that of the policy for EventPolicy, 0 for none.
 	Revision int64 `json:"revision,omitempty"`
@@ -38,8 +39,9 @@ type Event struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Watch calls tell with the members and the policy that are there, and then with every change, until ctx ends or tell
-// returns an error, which is returned. A failure to reach etcd at first is an error; later it is an event.
+// Watch calls tell with the members and the policy that are there, and then with every change,
+// until ctx ends or tell returns an error, which is returned. A failure to reach etcd at first is
+// an error; later it is an event.
 func (c *Client) Watch(ctx context.Context, tell func(Event) error) error {
 	w := &watcher{client: c, tell: tell, members: map[string]Member{}}
 	next, err := c.Snapshot(ctx)
@@ -89,14 +91,16 @@ func (w *watcher) again(ctx context.Context) (Snapshot, error) {
 	}
 }
 
-// follow tells how a snapshot differs from what was told before, and then every change after it. It returns why that ended.
+// follow tells how a snapshot differs from what was told before, and then every change after it. It
+// returns why that ended.
 func (w *watcher) follow(ctx context.Context, s Snapshot) error {
 	if err := w.difference(s); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// One watch, because changes come in order within a watch only: over all keys from the policy to the last run.
+	// One watch, because changes come in order within a watch only: over all keys from the policy to
+	// the last run.
 	keys := w.client.keys
 	changes, err := w.client.watch(ctx, keys.policy, s.revision+1, clientv3.WithRange(clientv3.GetPrefixRangeEnd(keys.runs)))
 	if err != nil {

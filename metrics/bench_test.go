@@ -29,7 +29,8 @@ func BenchmarkDuration(b *testing.B) {
 	}
 }
 
-// BenchmarkCall is a call of a small op: counted only, timed, and timed with its durations observed.
+// BenchmarkCall is a call of a small op: counted only, timed, and timed with its durations
+// observed.
 func BenchmarkCall(b *testing.B) {
 	d, err := metrics.NewDispatch(prometheus.NewRegistry())
 	require.NoError(b, err)

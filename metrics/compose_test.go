@@ -56,7 +56,8 @@ func (c container) host(t *testing.T, file string) string {
 	return at
 }
 
-// TestCompose checks that whatever the containers are told to use is there: files, folders, volumes and addresses.
+// TestCompose checks that whatever the containers are told to use is there: files, folders, volumes
+// and addresses.
 func TestCompose(t *testing.T) {
 	compose := readYAML[struct {
 		Services map[string]container

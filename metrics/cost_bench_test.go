@@ -36,7 +36,8 @@ type watched struct {
 	times   []float64
 }
 
-// newWatched returns managers whose calls are not counted, counted, and counted with durations in a histogram.
+// newWatched returns managers whose calls are not counted, counted, and counted with durations in a
+// histogram.
 func newWatched(b *testing.B) []*watched {
 	durations, err := metrics.NewDispatch(prometheus.NewRegistry())
 	require.NoError(b, err)
@@ -100,7 +101,8 @@ func BenchmarkWatchedCalls(b *testing.B) {
 	}
 }
 
-// BenchmarkWatchedSteps trains llama_6M in each way in turn, and reports steps against those in which nothing is counted.
+// BenchmarkWatchedSteps trains llama_6M in each way in turn, and reports steps against those in
+// which nothing is counted.
 func BenchmarkWatchedSteps(b *testing.B) {
 	all := newWatched(b)
 	host := cpu.New()

@@ -23,7 +23,8 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// vendor returns an impl of residual_add that does what the next entry of plan says: nil declines, an error fails.
+// vendor returns an impl of residual_add that does what the next entry of plan says: nil declines,
+// an error fails.
 func vendor(plan ...error) opregistry.Source {
 	calls := 0
 	return opregistry.Source{Name: "acme", Impls: []opregistry.Impl{{
@@ -35,8 +36,8 @@ func vendor(plan ...error) opregistry.Source {
 	}}}
 }
 
-// dispatched returns a strict registry with the metrics of a manager that verifies every call and sets an impl aside after
-// some failures, after one call for each entry of plan.
+// dispatched returns a strict registry with the metrics of a manager that verifies every call and
+// sets an impl aside after some failures, after one call for each entry of plan.
 func dispatched(t *testing.T, failures int, plan ...error) *prometheus.Registry {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()

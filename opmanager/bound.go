@@ -57,8 +57,8 @@ func MustBind[A any](m *Manager, op *opregistry.Op[A]) *Bound[A] {
 // Op returns the handle of the op.
 func (b *Bound[A]) Op() *opregistry.Op[A] { return b.op }
 
-// Call runs the op on the best candidate. It returns an *opregistry.ArgError for wrong arguments and
-// a *CallError when no candidate served the call.
+// Call runs the op on the best candidate. It returns an *opregistry.ArgError for wrong arguments
+// and a *CallError when no candidate served the call.
 func (b *Bound[A]) Call(a A) (err error) {
 	if err := b.validate(a); err != nil {
 		return err
@@ -184,8 +184,8 @@ func (b *Bound[A]) implError(c *candidate, err error) error {
 	return &opregistry.ImplError{Op: b.op.Name(), ID: c.info.ID, Err: err}
 }
 
-// stacker is implemented by the panic values of a worker pool. Stack returns the stack of the worker
-// that panicked.
+// stacker is implemented by the panic values of a worker pool. Stack returns the stack of the
+// worker that panicked.
 type stacker interface{ Stack() []byte }
 
 // panicError returns the error for an impl that panicked.

@@ -9,8 +9,8 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// copyArgs returns a copy of the arguments of a call with contiguous copies of all tensors. Operands
-// that are the same view in a are the same view in the copy.
+// copyArgs returns a copy of the arguments of a call with contiguous copies of all tensors.
+// Operands that are the same view in a are the same view in the copy.
 func copyArgs[A any](op *opregistry.Op[A], a A) (A, error) {
 	c := argCopier{}
 	clone := a

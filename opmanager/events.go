@@ -47,8 +47,8 @@ type FellBack struct {
 	Cause    error
 }
 
-// Failed is a call in which an impl returned an error or panicked. Declined is set if the error wraps
-// opregistry.ErrUnsupported.
+// Failed is a call in which an impl returned an error or panicked. Declined is set if the error
+// wraps opregistry.ErrUnsupported.
 type Failed struct {
 	Op       string
 	Impl     ImplInfo
@@ -75,8 +75,8 @@ type Released struct {
 // PolicyChanged is a change of the policy. Generation is that of the new dispatch table.
 type PolicyChanged struct{ Generation uint64 }
 
-// VerificationFailed is a call in which an impl computed another result than the reference, or wrote
-// to an operand that it may not write.
+// VerificationFailed is a call in which an impl computed another result than the reference, or
+// wrote to an operand that it may not write.
 type VerificationFailed struct {
 	Op      string
 	Impl    ImplInfo
@@ -105,8 +105,8 @@ type Listener interface {
 	OnEvent(Event)
 }
 
-// DurationListener is a Listener that also receives the durations of calls if Settings.Timing is set.
-// It receives one in seven calls that an impl serves through a handle. That is enough for a
+// DurationListener is a Listener that also receives the durations of calls if Settings.Timing is
+// set. It receives one in seven calls that an impl serves through a handle. That is enough for a
 // distribution, and seven rarely divides the number of layers of a model.
 type DurationListener interface {
 	Listener

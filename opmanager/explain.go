@@ -25,8 +25,8 @@ type ImplStatus struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// CallShape is the dtype and the shape of the lead operand of a call, such as the input of a norm or
-// the operand A of a matrix product.
+// CallShape is the dtype and the shape of the lead operand of a call, such as the input of a norm
+// or the operand A of a matrix product.
 type CallShape struct {
 	DType tensor.DType `json:"dtype"`
 	Shape tensor.Shape `json:"shape"` // nil means any shape
@@ -78,8 +78,8 @@ func (m *Manager) ExplainAll() []Explanation {
 	return all
 }
 
-// Explain explains which of some impls would serve an op under a policy. Other than a Manager it does
-// not take families of ops into account. resolve maps the aliases of vendors to their names.
+// Explain explains which of some impls would serve an op under a policy. Other than a Manager it
+// does not take families of ops into account. resolve maps the aliases of vendors to their names.
 func Explain(p oppolicy.Policy, op string, impls []oppolicy.Candidate, resolve func(string) string) Explanation {
 	order, rejected := p.Select(op, impls, resolve)
 	e := newExplanation(&p, op)

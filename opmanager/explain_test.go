@@ -118,7 +118,8 @@ func TestExplainUnknownOp(t *testing.T) {
 	assert.ErrorContains(t, err, `op "add_oen": not registered by any loaded source; did you mean "add_one"?`)
 }
 
-// The backward op of a family is ranked by the order of its forward op, and the explanation says so.
+// The backward op of a family is ranked by the order of its forward op, and the explanation says
+// so.
 func TestExplainFamily(t *testing.T) {
 	f := newManager(t, func(p *oppolicy.Policy) {
 		require.NoError(t, p.SetPerOp("pair_fwd=reference|flagos;pair_bwd=flagos|vendor|reference", "test"))

@@ -12,8 +12,8 @@ import (
 
 var _ fmt.Stringer = Explanation{}
 
-// String returns the explanation as text: the impl that serves the op, the order, and a table of all
-// impls with the reason why each comes later or is rejected. There is no newline at the end.
+// String returns the explanation as text: the impl that serves the op, the order, and a table of
+// all impls with the reason why each comes later or is rejected. There is no newline at the end.
 func (e Explanation) String() string {
 	var b strings.Builder
 	if e.Selected == "" {

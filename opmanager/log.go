@@ -21,7 +21,8 @@ type LogListener struct {
 	unruled map[string]string // the impl that serves each op without rules
 }
 
-// maxSeen bounds the memory for lines that were written. Beyond it, repeated lines are written again.
+// maxSeen bounds the memory for lines that were written. Beyond it, repeated lines are written
+// again.
 const maxSeen = 4096
 
 // NewLogListener returns a listener that writes to log.
@@ -114,8 +115,8 @@ func (l *LogListener) once(kind, op, subject string, write func()) {
 	}
 }
 
-// detail returns the kind and the vendor of an impl as TransformerEngine-FL writes them, which spells
-// a missing vendor None.
+// detail returns the kind and the vendor of an impl as TransformerEngine-FL writes them, which
+// spells a missing vendor None.
 func (i ImplInfo) detail() string {
 	vendor := i.Vendor
 	if vendor == "" {

@@ -59,7 +59,8 @@ type core struct {
 	unwatch    func()
 }
 
-// New returns a Manager for the impls of a registry. It follows changes of the registry until Close.
+// New returns a Manager for the impls of a registry. It follows changes of the registry until
+// Close.
 func New(registry *opregistry.Registry, policy oppolicy.Policy, set Settings) *Manager {
 	c := &core{
 		registry: registry, exec: set.Exec, timing: set.Timing, uncounted: set.Uncounted, listeners: set.Listeners,
@@ -150,8 +151,8 @@ func (m *Manager) tablesLocked() []*table {
 	return tables
 }
 
-// buildTables returns the tables of a root and the Managers derived from it under a policy. Those to
-// which the same rules apply share a table.
+// buildTables returns the tables of a root and the Managers derived from it under a policy. Those
+// to which the same rules apply share a table.
 func (c *core) buildTables(views []*Manager, p *oppolicy.Policy, in inputs, historyOf func(rules string) *history) map[*Manager]*table {
 	built, tables := map[string]*table{}, make(map[*Manager]*table, len(views))
 	for _, v := range views {
@@ -187,10 +188,10 @@ func (m *Manager) Policy() oppolicy.Policy { return *m.table.Load().policy }
 // Generation returns the number of the current dispatch table. It grows with every change.
 func (m *Manager) Generation() uint64 { return m.table.Load().generation }
 
-// SetPolicy replaces the policy and returns the generation of the new dispatch table. For a layer or
-// phase it replaces the policy of the Manager from which that was derived. If the new policy leaves
-// an op without an impl that now has one and to which handles are bound, SetPolicy changes nothing
-// and returns an *UnservedError.
+// SetPolicy replaces the policy and returns the generation of the new dispatch table. For a layer
+// or phase it replaces the policy of the Manager from which that was derived. If the new policy
+// leaves an op without an impl that now has one and to which handles are bound, SetPolicy changes
+// nothing and returns an *UnservedError.
 func (m *Manager) SetPolicy(policy oppolicy.Policy) (uint64, error) {
 	generation, err := m.core.apply(func(in inputs) (*Manager, error) {
 		tables := m.core.buildTables(m.root.views(), &policy, in, m.root.history)

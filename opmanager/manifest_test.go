@@ -65,7 +65,8 @@ func TestFingerprint(t *testing.T) {
 	assert.NotEqual(t, a.Fingerprint(), b.Fingerprint())
 }
 
-// FuzzParseManifest gives texts to the reader of manifest.json. One that it accepts is written as what is read again the same.
+// FuzzParseManifest gives texts to the reader of manifest.json. One that it accepts is written as
+// what is read again the same.
 func FuzzParseManifest(f *testing.F) {
 	for _, text := range []string{
 		`{"version":1}`, `{"version":1}x`, `{"version":2}`, `null`, `[]`, strings.Repeat("[", 20000),

@@ -30,8 +30,9 @@ type Place struct {
 }
 
 // Preview returns the changes that SetPolicy would make, sorted by op, and the Warnings that would
-// follow. It considers calls outside of layers and phases and those of every layer and phase in use.
-// It changes nothing, and takes quarantines and unavailable impls into account as SetPolicy does.
+// follow. It considers calls outside of layers and phases and those of every layer and phase in
+// use. It changes nothing, and takes quarantines and unavailable impls into account as SetPolicy
+// does.
 func (m *Manager) Preview(policy oppolicy.Policy) (changes []Change, warnings []string) {
 	c, scratch := m.core, m.core.scratch()
 	c.mu.Lock()
@@ -79,9 +80,9 @@ func (m *Manager) Preview(policy oppolicy.Policy) (changes []Change, warnings []
 	return changes, policy.Warnings(knownNames(registry), registry.Vendor)
 }
 
-// ExplainIn explains every op for calls of a layer and a phase. A negative layer means calls outside
-// of layers. Unlike Layer and Phase it keeps no Manager for them. call limits the explanations to
-// some calls; nil means all.
+// ExplainIn explains every op for calls of a layer and a phase. A negative layer means calls
+// outside of layers. Unlike Layer and Phase it keeps no Manager for them. call limits the
+// explanations to some calls; nil means all.
 func (m *Manager) ExplainIn(layer int, phase oppolicy.Phase, call *CallShape) []Explanation {
 	at := scope{layer: max(0, layer+1), phase: phase}
 	c := m.core

@@ -18,8 +18,8 @@ type probes struct {
 	forgets int
 }
 
-// answers returns for every impl of a snapshot that has a probe the reason why it is unavailable, ""
-// if it is available. It runs the probes that have not run yet.
+// answers returns for every impl of a snapshot that has a probe the reason why it is unavailable,
+// "" if it is available. It runs the probes that have not run yet.
 func (p *probes) answers(snap *opregistry.Snapshot) map[uint64]string {
 	if results, _, pending := p.pending(snap); len(pending) == 0 {
 		return results

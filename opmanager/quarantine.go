@@ -61,8 +61,8 @@ func (t *trial) acquire() bool { return t.taken.CompareAndSwap(false, true) }
 // release returns a permit whose call neither passed nor failed.
 func (t *trial) release() { t.taken.Store(false) }
 
-// state returns the reason why an impl is not used for an op, "" if it may be used, and the trial if
-// its quarantine is half open.
+// state returns the reason why an impl is not used for an op, "" if it may be used, and the trial
+// if its quarantine is half open.
 func (q *quarantine) state(op, id string) (reason string, trial *trial) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -76,8 +76,8 @@ func (q *quarantine) state(op, id string) (reason string, trial *trial) {
 	return fmt.Sprintf("quarantined until %s after %d failures: %v", c.until.Format(time.RFC3339), c.count, c.cause), nil
 }
 
-// fail records a failure and reports whether it started a quarantine. end is called when the time of
-// the quarantine is over.
+// fail records a failure and reports whether it started a quarantine. end is called when the time
+// of the quarantine is over.
 func (q *quarantine) fail(op string, info ImplInfo, cause error, set oppolicy.Quarantine, end func()) (Quarantined, bool) {
 	if set.Disabled {
 		return Quarantined{}, false
@@ -135,8 +135,8 @@ func (q *quarantine) passed(op, id string, t *trial) bool {
 	return true
 }
 
-// clear removes the cases of an op and an impl, "" for all, and returns those that were open or half
-// open.
+// clear removes the cases of an op and an impl, "" for all, and returns those that were open or
+// half open.
 func (q *quarantine) clear(op, id string) []statsKey {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -186,8 +186,8 @@ func (m *Manager) Quarantines() []Quarantine {
 	return all
 }
 
-// ClearQuarantine ends the quarantine of an impl of an op and returns the number of quarantines that
-// it ended. An empty name stands for every op or impl.
+// ClearQuarantine ends the quarantine of an impl of an op and returns the number of quarantines
+// that it ended. An empty name stands for every op or impl.
 func (m *Manager) ClearQuarantine(op, impl string) int {
 	open := m.core.quarantine.clear(op, impl)
 	if len(open) > 0 {

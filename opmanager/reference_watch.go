@@ -28,15 +28,16 @@ func (c ReferenceCost) String() string {
 	return fmt.Sprintf("op '%s' took %.0f %% of the time on '%s': %s", c.Op, 100*c.Share, c.Impl, c.Reason)
 }
 
-// Limits of a ReferenceWatch. A step is slow if the reference takes more than slowShare of its time.
-// Reports of a slow step name the op that takes most and every op that takes at least namedShare.
+// Limits of a ReferenceWatch. A step is slow if the reference takes more than slowShare of its
+// time. Reports of a slow step name the op that takes most and every op that takes at least
+// namedShare.
 const (
 	slowShare  = 0.1
 	namedShare = 0.05
 )
 
-// ReferenceWatch finds training steps in which impls of kind reference take more than a tenth of the
-// time. It needs Settings.Timing and is not safe for concurrent use.
+// ReferenceWatch finds training steps in which impls of kind reference take more than a tenth of
+// the time. It needs Settings.Timing and is not safe for concurrent use.
 type ReferenceWatch struct {
 	m     *Manager
 	begin map[statsKey]time.Duration

@@ -14,9 +14,9 @@ func (s scope) policy(p *oppolicy.Policy) (policy *oppolicy.Policy, rules string
 	return p.For(s.layer-1, s.phase)
 }
 
-// Layer returns the Manager for calls of one layer of the model, counted from 0. It applies the rules
-// for that layer and otherwise shares everything with m. Layer returns the same Manager each time.
-// Closing it has no effect.
+// Layer returns the Manager for calls of one layer of the model, counted from 0. It applies the
+// rules for that layer and otherwise shares everything with m. Layer returns the same Manager each
+// time. Closing it has no effect.
 func (m *Manager) Layer(layer int) *Manager {
 	at := m.scope
 	at.layer = max(0, layer) + 1

@@ -113,8 +113,8 @@ func (h *handleCounters) at(slot int) *count {
 	return nil
 }
 
-// newHandleCounters returns the counters of a handle. When the handle is collected, they are added to
-// those of the impls.
+// newHandleCounters returns the counters of a handle. When the handle is collected, they are added
+// to those of the impls.
 func newHandleCounters[A any](c *core, handle *Bound[A]) *handleCounters {
 	h := &handleCounters{}
 	op := handle.op.Name()

@@ -41,8 +41,8 @@ func (u UnusableImpl) String() string {
 	return fmt.Sprintf("Implementation '%s' cannot serve %s %s: %s%s", u.ID, word, text, u.Reason, underRules(u.Rules))
 }
 
-// Unusable returns the unusable impls, sorted by id. Impls of vendors that the policy leaves out are
-// not among them.
+// Unusable returns the unusable impls, sorted by id. Impls of vendors that the policy leaves out
+// are not among them.
 func (m *Manager) Unusable() []UnusableImpl {
 	type key struct{ id, reason, rules string }
 	found := map[key]*UnusableImpl{}

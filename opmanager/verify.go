@@ -55,7 +55,8 @@ func (c *verifyCounters) violated() {
 	c.now.Violations++
 }
 
-// sampledCall holds the arguments of a call that is to be verified, as they were before an impl ran.
+// sampledCall holds the arguments of a call that is to be verified, as they were before an impl
+// ran.
 type sampledCall[A any] struct {
 	oracle *opregistry.Entry
 	args   A
@@ -143,8 +144,8 @@ var (
 	narrowTolerance = tensor.Tolerance{Abs: 2e-4, Rel: 2e-4, ULP: 2}
 )
 
-// tolerance returns the tolerance for an operand. Those of the catalogue are for values of magnitude
-// 1, so their absolute part is scaled by the largest expected value.
+// tolerance returns the tolerance for an operand. Those of the catalogue are for values of
+// magnitude 1, so their absolute part is scaled by the largest expected value.
 func tolerance(op string, d tensor.DType, want []float64) tensor.Tolerance {
 	tol, reason := ops.Tolerance(op, d)
 	switch {

@@ -125,8 +125,8 @@ func TestVerifyQuarantines(t *testing.T) {
 	assert.Contains(t, f.Quarantines()[0].Cause, "differs from the result of the reference")
 }
 
-// An impl that writes before it declines, or to what is only read, is the one that is accused and set aside; the one that
-// takes over gets the operands as they were.
+// An impl that writes before it declines, or to what is only read, is the one that is accused and
+// set aside; the one that takes over gets the operands as they were.
 func TestVerifyAccusesTheImplThatWrote(t *testing.T) {
 	spoil := func(x *tensor.Tensor) { tensor.Data[float32](x)[1] = 99 }
 	tests := []struct {

@@ -57,13 +57,13 @@
 // Operands whose axes are described are checked first, because they set the lengths that others are
 // compared with: the lead operand, then the others in the order of the fields.
 //
-// A field that is a struct has an index and a name, and the fields of that struct have tags of their
-// own: their indexes are added to that of the field, and their names follow its name and a dot. An
-// embedded struct has an index and no name. An access in the tag of a struct is that of its tensors
-// without one. Slices of structs are arguments without a form in C. For ops that share a struct,
-// Schema.Where changes the words of some arguments; Schema.Lists describes the lists of an argument
-// of type [][]*tensor.Tensor, all of one length, whose tensors have the shapes of the first list or
-// the elements that (1) says.
+// A field that is a struct has an index and a name, and the fields of that struct have tags of
+// their own: their indexes are added to that of the field, and their names follow its name and a
+// dot. An embedded struct has an index and no name. An access in the tag of a struct is that of its
+// tensors without one. Slices of structs are arguments without a form in C. For ops that share a
+// struct, Schema.Where changes the words of some arguments; Schema.Lists describes the lists of an
+// argument of type [][]*tensor.Tensor, all of one length, whose tensors have the shapes of the
+// first list or the elements that (1) says.
 //
 // What the notation cannot say is checked by Schema.Check.
 //

@@ -15,8 +15,8 @@ const scratchGuard = scratchAlign
 // guardBits is the value of the guard: a NaN that no arithmetic makes.
 const guardBits = 0x7fa5a5a5
 
-// loans are the slices that Scratch has lent and Release has not taken back, by their first element.
-// All scratch begins as NaN, so that an impl which reads what it has not written is found.
+// loans are the slices that Scratch has lent and Release has not taken back, by their first
+// element. All scratch begins as NaN, so that an impl which reads what it has not written is found.
 type loans struct {
 	mu   sync.Mutex
 	lent map[*float32]int // lengths

@@ -61,7 +61,8 @@ func change[I, O any](s *Server, op huma.Operation, handler func(actor, *I) (O, 
 	})
 }
 
-// refuseRepeated lets operations pass whose query parameters are each given once: of several, one would not count.
+// refuseRepeated lets operations pass whose query parameters are each given once: of several, one
+// would not count.
 func (s *Server) refuseRepeated(ctx huma.Context, next func(huma.Context)) {
 	u := ctx.URL()
 	for name, values := range u.Query() {
@@ -117,7 +118,8 @@ func details(refused *opmanager.UnservedError) []error {
 	return all
 }
 
-// documentFaults returns the faults of a policy document, each with its place, nil for another error.
+// documentFaults returns the faults of a policy document, each with its place, nil for another
+// error.
 func documentFaults(err error) []error {
 	all := []error{err}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {

@@ -5,8 +5,9 @@ import (
 	"sync"
 )
 
-// limitListener accepts no more than a number of connections at once; others wait in the queue of the system. Those of one
-// address that are too many are closed at once, so that nobody can take all.
+// limitListener accepts no more than a number of connections at once; others wait in the queue of
+// the system. Those of one address that are too many are closed at once, so that nobody can take
+// all.
 type limitListener struct {
 	net.Listener
 	each   int // connections of an address

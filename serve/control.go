@@ -27,8 +27,8 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("policy: given expected_generation %d, but the policy was changed in generation %d; read it again and look at what is different", e.Expected, e.Since)
 }
 
-// Control changes the policy of a manager while calls go on. Whatever changes that policy goes through it, so that no
-// change undoes another unseen.
+// Control changes the policy of a manager while calls go on. Whatever changes that policy goes
+// through it, so that no change undoes another unseen.
 type Control struct {
 	manager *opmanager.Manager
 
@@ -44,8 +44,9 @@ func NewControl(m *opmanager.Manager) *Control {
 	return &Control{manager: m, base: m.Policy(), since: m.Generation()}
 }
 
-// SetBase puts another policy of all other sources in force, below the document of the service, and returns the
-// generation that begins with it. The error is an *opmanager.UnservedError; with an error nothing has changed.
+// SetBase puts another policy of all other sources in force, below the document of the service, and
+// returns the generation that begins with it. The error is an *opmanager.UnservedError; with an
+// error nothing has changed.
 func (c *Control) SetBase(base oppolicy.Policy) (uint64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,7 +88,8 @@ type Proposal struct {
 	Refused     string             `json:"refused,omitempty" doc:"why the policy would be refused: it leaves an op that is in use without an impl"`
 }
 
-// Propose returns what a document would change, and changes nothing. The error joins the faults of the document.
+// Propose returns what a document would change, and changes nothing. The error joins the faults of
+// the document.
 func (c *Control) Propose(document string) (Proposal, error) {
 	overlay, err := parse(document)
 	if err != nil {
@@ -99,9 +101,9 @@ func (c *Control) Propose(document string) (Proposal, error) {
 	return c.proposal(base, generation, overlay), nil // may take long, and nobody waits
 }
 
-// Apply puts a document in force in place of the one before, if the policy has not changed since the expected
-// generation. The error is a *ConflictError, an *opmanager.UnservedError or joins the faults of the document; with an error
-// nothing has changed.
+// Apply puts a document in force in place of the one before, if the policy has not changed since
+// the expected generation. The error is a *ConflictError, an *opmanager.UnservedError or joins the
+// faults of the document; with an error nothing has changed.
 func (c *Control) Apply(document string, expected uint64) (Proposal, error) {
 	return c.change(expected, document, func() (*policyfile.Overlay, error) { return parse(document) })
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// routes are the requests that the service knows, and some that it does not; TEXT is any text. The stream of events, which
-// does not end, has tests of its own.
+// routes are the requests that the service knows, and some that it does not; TEXT is any text. The
+// stream of events, which does not end, has tests of its own.
 var routes = []string{
 	"GET /", "GET /app.js", "GET /metrics", "GET /healthz", "GET /readyz", "GET /openapi.json",
 	"GET /v1/ops", "GET /v1/impls", "GET /v1/stats", "GET /v1/explain", "GET /v1/ops/TEXT/explain", "GET /v1/manifest",
@@ -27,8 +27,9 @@ var routes = []string{
 	"POST /v1/runs/TEXT/save", "POST /v1/runs/TEXT/stop", "GET /v1/process", "GET /TEXT", "TEXT /v1/ops", "HEAD /v1/runs",
 }
 
-// Whatever a request holds, the service answers: with what was asked for or problem details that say what is wrong with the
-// request, never as if it were at fault itself. Nothing changes without a token, which is in no answer and no log.
+// Whatever a request holds, the service answers: with what was asked for or problem details that
+// say what is wrong with the request, never as if it were at fault itself. Nothing changes without
+// a token, which is in no answer and no log.
 func FuzzRequests(f *testing.F) {
 	for i := range routes {
 		f.Add(uint8(i), "exp", "", "", "", true)

@@ -61,9 +61,9 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// admit counts a request against the allowance of its token, or without one of its address, so that strangers use up
-// nothing of those who have tokens. Probes and scrapes are always let in: whoever watches must not go blind when somebody
-// asks too much, and their answers are cheap or shared.
+// admit counts a request against the allowance of its token, or without one of its address, so that
+// strangers use up nothing of those who have tokens. Probes and scrapes are always let in: whoever
+// watches must not go blind when somebody asks too much, and their answers are cheap or shared.
 func (s *Server) admit(r *http.Request, owner string, known bool) (wait time.Duration, ok bool) {
 	of, client := s.limits, remote(r)
 	if known {
@@ -84,8 +84,8 @@ var unlimited = map[string]bool{"/healthz": true, "/readyz": true, "/metrics": t
 // inSeconds returns a time for the header Retry-After.
 func inSeconds(wait time.Duration) string { return strconv.Itoa(int(math.Ceil(wait.Seconds()))) }
 
-// takeBody reads the body of a request, and answers those whose body is too large, late or malformed. One that says that
-// it is too large is not read at all.
+// takeBody reads the body of a request, and answers those whose body is too large, late or
+// malformed. One that says that it is too large is not read at all.
 func takeBody(w http.ResponseWriter, r *http.Request) (ok bool) {
 	if r.ContentLength == 0 {
 		return true
@@ -108,8 +108,8 @@ func takeBody(w http.ResponseWriter, r *http.Request) (ok bool) {
 	return false
 }
 
-// knownHost reports whether a request is for this service: by IP address, which no foreign name can point to, or by one
-// of its names.
+// knownHost reports whether a request is for this service: by IP address, which no foreign name can
+// point to, or by one of its names.
 func (s *Server) knownHost(hostport string) bool {
 	host := hostport
 	if h, _, err := net.SplitHostPort(hostport); err == nil {

@@ -204,8 +204,8 @@ func TestRequestsAreLimited(t *testing.T) {
 	assert.Equal(t, http.StatusOK, b.ask(http.MethodGet, "/v1/policy", "").status, "reading goes on")
 }
 
-// Strangers who ask as fast as they can lock nobody out: neither those who carry a token, nor probes and scrapes, from the
-// same address.
+// Strangers who ask as fast as they can lock nobody out: neither those who carry a token, nor
+// probes and scrapes, from the same address.
 func TestFlood(t *testing.T) {
 	b := newBench(t, nil)
 	var refused atomic.Int64

@@ -35,14 +35,16 @@ type Event struct {
 const (
 	maxEvents = 1024 // that a Hub keeps
 
-	// repeatEvery and stepEvery are the shortest times between two events that only say that something goes on.
+	// repeatEvery and stepEvery are the shortest times between two events that only say that something
+	// goes on.
 	repeatEvery = time.Second
 	stepEvery   = 200 * time.Millisecond
 )
 
-// Hub keeps the latest events and tells those who wait for more. It never waits for them: who falls behind what is kept
-// is told how much was lost. It is a listener of an op manager and an observer of training; what else observes the run is told
-// before it, so that whoever hears of an event finds the state that follows from it.
+// Hub keeps the latest events and tells those who wait for more. It never waits for them: who falls
+// behind what is kept is told how much was lost. It is a listener of an op manager and an observer
+// of training; what else observes the run is told before it, so that whoever hears of an event
+// finds the state that follows from it.
 type Hub struct {
 	epoch string // tells the ids of this process from those of another
 
@@ -115,7 +117,8 @@ func (h *Hub) addLocked(e Event) {
 	h.changed = make(chan struct{})
 }
 
-// addRepeated keeps the first of several equal events at once, and of the others one each repeatEvery with their number.
+// addRepeated keeps the first of several equal events at once, and of the others one each
+// repeatEvery with their number.
 func (h *Hub) addRepeated(e Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -161,7 +164,8 @@ func (h *Hub) told() uint64 {
 
 func (h *Hub) id(number uint64) string { return h.epoch + "-" + strconv.FormatUint(number, 10) }
 
-// after returns the number of the event behind the one with an id: the first one for an id of another process, or none.
+// after returns the number of the event behind the one with an id: the first one for an id of
+// another process, or none.
 func (h *Hub) after(id string) uint64 {
 	epoch, number, _ := strings.Cut(id, "-")
 	n, err := strconv.ParseUint(number, 10, 64)
@@ -173,8 +177,8 @@ func (h *Hub) after(id string) uint64 {
 	return n + 1
 }
 
-// since returns the events from a number on, after one that tells how many of them are not kept any more, if any. It
-// returns the number to go on with and what is closed when there is more.
+// since returns the events from a number on, after one that tells how many of them are not kept any
+// more, if any. It returns the number to go on with and what is closed when there is more.
 func (h *Hub) since(number uint64) (events []Event, next uint64, changed <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

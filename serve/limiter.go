@@ -21,8 +21,8 @@ type allowance struct {
 	at   time.Time
 }
 
-// maxClients bounds the memory for clients; when they are more, those with a full allowance are forgotten, and if all
-// have used some of theirs, any.
+// maxClients bounds the memory for clients; when they are more, those with a full allowance are
+// forgotten, and if all have used some of theirs, any.
 const maxClients = 1024
 
 func newLimiter(rate, burst float64) *limiter {
@@ -49,7 +49,8 @@ func (l *limiter) allow(client string, now time.Time) (wait time.Duration, ok bo
 	return 0, true
 }
 
-// spend takes more from the allowance of a client that was allowed something dear; it may become less than nothing.
+// spend takes more from the allowance of a client that was allowed something dear; it may become
+// less than nothing.
 func (l *limiter) spend(client string, amount float64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

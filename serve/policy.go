@@ -122,8 +122,9 @@ func (s *Server) registerPolicy() {
 	})
 }
 
-// trialTime is what a proposal by somebody without a token may take before it counts as several: together they take a
-// twentieth of a CPU from training in the long run, however dear their documents are.
+// trialTime is what a proposal by somebody without a token may take before it counts as several:
+// together they take a twentieth of a CPU from training in the long run, however dear their
+// documents are.
 const trialTime = 50 * time.Millisecond
 
 // everybody is the one client of a limit that all share.

@@ -78,7 +78,8 @@ func TestPolicyIsProposedAppliedAndWithdrawn(t *testing.T) {
 	assert.Equal(t, before.Fingerprint, read[serve.State](b, "/v1/policy").Fingerprint)
 }
 
-// Nothing that takes the last impl from an op that is in use comes into force, from the service or from below it.
+// Nothing that takes the last impl from an op that is in use comes into force, from the service or
+// from below it.
 func TestPolicyThatLeavesAnOpWithoutImplIsRefused(t *testing.T) {
 	b := newBench(t, nil)
 	add := opmanager.MustBind(b.manager, norm.ResidualAdd)
@@ -110,7 +111,8 @@ func TestPolicyThatLeavesAnOpWithoutImplIsRefused(t *testing.T) {
 	goruntime.KeepAlive(add)
 }
 
-// The document of the service stays on top when a source below it changes, and a change below is a change of the policy.
+// The document of the service stays on top when a source below it changes, and a change below is a
+// change of the policy.
 func TestServiceIsAboveOtherSources(t *testing.T) {
 	b := newBench(t, nil)
 	_, err := b.control.Apply("prefer: reference", b.manager.Generation())

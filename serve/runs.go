@@ -9,7 +9,8 @@ import (
 	"github.com/primus-fl/primus/runtime/runs"
 )
 
-// Runs are the runs that a Server shows. The methods that take an id report whether it names one of them.
+// Runs are the runs that a Server shows. The methods that take an id report whether it names one of
+// them.
 type Runs interface {
 	Runs() []runs.Run
 	Curve(id string, from int) ([]runs.Point, bool)
@@ -17,10 +18,11 @@ type Runs interface {
 	Log(id string, lines int) ([]byte, bool)
 }
 
-// Operator carries out what those with a token ask of the run of this process. A nil function says that there is no run to
-// ask.
+// Operator carries out what those with a token ask of the run of this process. A nil function says
+// that there is no run to ask.
 type Operator struct {
-	// Save asks for a checkpoint after the step in hand, and Stop to end as after an interrupt, for a reason.
+	// Save asks for a checkpoint after the step in hand, and Stop to end as after an interrupt, for a
+	// reason.
 	Save func()
 	Stop func(reason error)
 }

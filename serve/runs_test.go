@@ -51,7 +51,8 @@ func TestRun(t *testing.T) {
 	assert.Equal(t, runs.Interrupted, read[[]runs.Run](b, "/v1/runs")[0].State)
 }
 
-// An operator sees where a run trains, how long, what is saved, what has gone wrong, and the end of its log.
+// An operator sees where a run trains, how long, what is saved, what has gone wrong, and the end of
+// its log.
 func TestWhatAnOperatorAsksFirst(t *testing.T) {
 	b := newBench(t, nil)
 	b.run.CheckpointSaved(0) // of new weights, before training begins

@@ -135,8 +135,8 @@ func (s *Server) URL() string {
 	return scheme + "://" + s.server.Addr().String()
 }
 
-// Close ends streams, stops listening and waits for the requests in hand. When ctx ends first, they are cut off and its
-// error is returned. It is idempotent and safe without Start.
+// Close ends streams, stops listening and waits for the requests in hand. When ctx ends first, they
+// are cut off and its error is returned. It is idempotent and safe without Start.
 func (s *Server) Close(ctx context.Context) error {
 	s.close.Do(func() {
 		s.closing.Store(true)

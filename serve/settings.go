@@ -25,7 +25,8 @@ type Config struct {
 	CertFile, KeyFile string
 	// Insecure allows other addresses than loopback without TLS.
 	Insecure bool
-	// Hosts are names by which clients may call the service besides the machine's own and IP addresses.
+	// Hosts are names by which clients may call the service besides the machine's own and IP
+	// addresses.
 	Hosts []string
 	// Pprof serves /debug/pprof/.
 	Pprof bool
@@ -47,7 +48,8 @@ func (c *Config) Check() error {
 	return errors.Join(faults...)
 }
 
-// isLoopback reports whether a host of an address is this machine alone. No host is every interface.
+// isLoopback reports whether a host of an address is this machine alone. No host is every
+// interface.
 func isLoopback(host string) bool {
 	if host == "localhost" {
 		return true
@@ -78,14 +80,15 @@ type Settings struct {
 	Plugins, Patches, Backends Lister
 	// PatchesPlan says which patches an experiment gets; nil without an experiment.
 	PatchesPlan Lister
-	// Discovery lists where Prometheus finds metrics, in the form of its HTTP service discovery. An error says that this
-	// is not known at the moment.
+	// Discovery lists where Prometheus finds metrics, in the form of its HTTP service discovery. An
+	// error says that this is not known at the moment.
 	Discovery Lister
 	// Ready returns why the program is not ready yet; nil is always ready.
 	Ready func() error
 }
 
-// hostNames returns the names by which clients may call the service, beside IP addresses, in lower case.
+// hostNames returns the names by which clients may call the service, beside IP addresses, in lower
+// case.
 func hostNames(c *Config) map[string]bool {
 	all := append([]string{"localhost"}, c.Hosts...)
 	if host, _, err := net.SplitHostPort(c.Addr); err == nil && host != "" {

@@ -10,19 +10,22 @@ import (
 )
 
 const (
-	// makeRate is how long making answers may take a second before clients share them, makeBurst what may be saved up.
+	// makeRate is how long making answers may take a second before clients share them, makeBurst what
+	// may be saved up.
 	makeRate  = 5 * time.Millisecond
 	makeBurst = 250 * time.Millisecond
 	// staleFor is how old the figures in a shared answer may be.
 	staleFor = 2 * time.Second
-	// maxShared bounds the bytes of questions and answers that are kept; all are forgotten when they are more.
+	// maxShared bounds the bytes of questions and answers that are kept; all are forgotten when they
+	// are more.
 	maxShared = 16 << 20
 )
 
-// shared lets clients share answers when they are many, so that answering takes a bounded part of the CPUs from training.
-// As long as making answers takes less than makeRate, every question is answered anew. Beyond, a question gets the answer
-// that was made for another one like it: within staleFor, and until something happens but calls and steps. An explanation
-// has no figures and is shared until then.
+// shared lets clients share answers when they are many, so that answering takes a bounded part of
+// the CPUs from training. As long as making answers takes less than makeRate, every question is
+// answered anew. Beyond, a question gets the answer that was made for another one like it: within
+// staleFor, and until something happens but calls and steps. An explanation has no figures and is
+// shared until then.
 type shared struct {
 	next    http.Handler
 	version func() version
@@ -37,7 +40,8 @@ type shared struct {
 // version is what answers are about, calls and steps left out.
 type version struct{ generation, news uint64 }
 
-// sharedAnswer is the answer to one question. One client makes it while others who ask the same wait.
+// sharedAnswer is the answer to one question. One client makes it while others who ask the same
+// wait.
 type sharedAnswer struct {
 	mu      sync.Mutex
 	version version
@@ -49,8 +53,8 @@ func newShared(next http.Handler, version func() version) *shared {
 	return &shared{next: next, version: version, left: makeBurst, at: time.Now(), answers: map[string]*sharedAnswer{}}
 }
 
-// sharable reports whether answers at a path may be shared: those that are computed, unless they have no end or depend on
-// who asks.
+// sharable reports whether answers at a path may be shared: those that are computed, unless they
+// have no end or depend on who asks.
 func sharable(path string) bool {
 	return path == "/metrics" || strings.HasPrefix(path, "/v1/") && path != "/v1/events" && path != "/v1/sd"
 }
@@ -101,7 +105,8 @@ func (s *shared) answer(a *sharedAnswer, r *http.Request, asked time.Time) recor
 	return made
 }
 
-// usable reports whether an answer will do for a question that came at a time. An answer that is timeless has no figures.
+// usable reports whether an answer will do for a question that came at a time. An answer that is
+// timeless has no figures.
 func (s *shared) usable(a *sharedAnswer, asked time.Time, timeless bool) bool {
 	if a.began.IsZero() || a.version != s.version() {
 		return false

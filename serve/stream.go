@@ -16,8 +16,8 @@ const (
 	keepAlive = 15 * time.Second
 	// streamWrite is how long one write to a stream may take before its client counts as gone.
 	streamWrite = 5 * time.Second
-	// streamPause is how long a stream that was written to rests, for each stream that is open: all of them together are
-	// written to 250 times a second at most.
+	// streamPause is how long a stream that was written to rests, for each stream that is open: all of
+	// them together are written to 250 times a second at most.
 	streamPause = 4 * time.Millisecond
 	// retryAfter is when a client whose stream was cut comes back.
 	retryAfter = 2 * time.Second

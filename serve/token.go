@@ -22,9 +22,9 @@ type token struct {
 // shortestToken is how many bytes a token has at least.
 const shortestToken = 16
 
-// ReadTokens reads a file with one token a line, each alone or after the name of its owner and a space. Empty lines and
-// lines that begin with # are left out. A file that others can read is refused. Errors name lines and never what stands in
-// them.
+// ReadTokens reads a file with one token a line, each alone or after the name of its owner and a
+// space. Empty lines and lines that begin with # are left out. A file that others can read is
+// refused. Errors name lines and never what stands in them.
 func ReadTokens(file string) (Tokens, error) {
 	text, err := secretfile.Read(file)
 	if err != nil {
@@ -66,7 +66,8 @@ func ParseTokens(file, text string) (Tokens, error) {
 	return tokens, nil
 }
 
-// owner returns the name of the token that a request carries. It takes the same time for every wrong token.
+// owner returns the name of the token that a request carries. It takes the same time for every
+// wrong token.
 func (t Tokens) owner(r *http.Request) (name string, ok bool) {
 	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	digest := sha256.Sum256([]byte(strings.TrimSpace(secret)))

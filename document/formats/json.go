@@ -13,8 +13,9 @@ import (
 	"github.com/primus-fl/primus/document/internal/scalar"
 )
 
-// JSON is the format JSON. Numbers without fraction and exponent are ints of any size. Written, infinities, NaN, dates and
-// bytes become strings that spell them as in YAML, and origins, for which JSON has no comments, a further key of that name.
+// JSON is the format JSON. Numbers without fraction and exponent are ints of any size. Written,
+// infinities, NaN, dates and bytes become strings that spell them as in YAML, and origins, for
+// which JSON has no comments, a further key of that name.
 type JSON struct{}
 
 var _ document.Renderer = JSON{}
@@ -72,7 +73,8 @@ func (t *jsonTree) token() (json.Token, error) {
 	}
 	offset := t.nextOffset()
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		// Some syntax errors count the offending byte and some do not; neither lies before the next token.
+		// Some syntax errors count the offending byte and some do not; neither lies before the next
+		// token.
 		offset = max(offset, int(syntax.Offset)-1)
 	}
 	if errors.Is(err, io.EOF) {
@@ -162,8 +164,8 @@ func (JSON) Render(m *document.Map, origins bool) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// listOrigins adds to list, for each value below m that has an origin, its path with where it was written and what it
-// replaced.
+// listOrigins adds to list, for each value below m that has an origin, its path with where it was
+// written and what it replaced.
 func listOrigins(list *document.Builder, m *document.Map, path string) {
 	for key, value := range m.All() {
 		at := document.JoinPath(path, key)

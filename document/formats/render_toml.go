@@ -26,7 +26,8 @@ func (TOML) Render(m *document.Map, origins bool) ([]byte, error) {
 	return w.b.Bytes(), nil
 }
 
-// table writes the values of a table and then its tables: a value after the header of a table would belong to that one.
+// table writes the values of a table and then its tables: a value after the header of a table would
+// belong to that one.
 func (w *tomlWriter) table(m *document.Map, path []string) error {
 	for key, value := range m.All() {
 		if value.Kind() == document.KindMap {

@@ -11,8 +11,8 @@ import (
 	"github.com/primus-fl/primus/document/internal/scalar"
 )
 
-// Render implements document.Renderer. Keys keep their order, strings that would be typed are quoted, and text that looks
-// like a substitution is protected.
+// Render implements document.Renderer. Keys keep their order, strings that would be typed are
+// quoted, and text that looks like a substitution is protected.
 func (YAML) Render(m *document.Map, origins bool) ([]byte, error) {
 	const indent = 2
 	var b bytes.Buffer
@@ -42,7 +42,8 @@ func yamlMap(m *document.Map, origins bool) *yaml.Node {
 	return n
 }
 
-// annotate puts the comment of a value where readers look for it: after a value on the line of its key, else above the key.
+// annotate puts the comment of a value where readers look for it: after a value on the line of its
+// key, else above the key.
 func annotate(key, value *yaml.Node, v document.Value) {
 	switch note := v.Note(); {
 	case note == "":
@@ -78,7 +79,8 @@ func yamlValue(v document.Value, origins bool) *yaml.Node {
 	}
 }
 
-// stringNode quotes text that YAML 1.1 or 1.2 would not read as a string, and text that spans lines.
+// stringNode quotes text that YAML 1.1 or 1.2 would not read as a string, and text that spans
+// lines.
 func stringNode(text string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Value: text}
 	typed, err := scalar.YAML(text)

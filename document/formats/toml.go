@@ -13,11 +13,13 @@ import (
 	"github.com/primus-fl/primus/document/internal/scalar"
 )
 
-// maxTOMLBrackets bounds the opening brackets of a file: the TOML parser recurses once for each one that is open.
+// maxTOMLBrackets bounds the opening brackets of a file: the TOML parser recurses once for each one
+// that is open.
 const maxTOMLBrackets = 10_000
 
-// TOML is the format TOML 1.0. Written, null outside of lists becomes the string "null", which loads as null in parameters
-// and platforms; null in lists, ints of more than 64 bits and bytes are errors that name the key.
+// TOML is the format TOML 1.0. Written, null outside of lists becomes the string "null", which
+// loads as null in parameters and platforms; null in lists, ints of more than 64 bits and bytes are
+// errors that name the key.
 type TOML struct{}
 
 var _ document.Renderer = TOML{}
@@ -28,8 +30,8 @@ func (TOML) Name() string { return "toml" }
 // Extensions implements document.Loader.
 func (TOML) Extensions() []string { return []string{".toml"} }
 
-// Load implements document.Loader. The ordinary decoder checks the document; its order and positions, which that decoder
-// drops, are then read from the syntax tree.
+// Load implements document.Loader. The ordinary decoder checks the document; its order and
+// positions, which that decoder drops, are then read from the syntax tree.
 func (TOML) Load(file string, data []byte) (document.Value, []document.Duplicate, error) {
 	if open := strings.Count(string(data), "[") + strings.Count(string(data), "{"); open > maxTOMLBrackets {
 		return document.Value{}, nil, &document.Error{
@@ -67,8 +69,8 @@ func (TOML) Load(file string, data []byte) (document.Value, []document.Duplicate
 	return value, t.Duplicates(), err
 }
 
-// tomlTable is a table under construction: entries holds finished values, and a null placeholder for each child table so
-// that the order of keys is that of first mention.
+// tomlTable is a table under construction: entries holds finished values, and a null placeholder
+// for each child table so that the order of keys is that of first mention.
 type tomlTable struct {
 	origin   document.Origin
 	entries  document.Builder
@@ -87,7 +89,8 @@ type tomlTree struct {
 	lines  lines
 }
 
-// child returns the table under key, the last one of an array of tables, creating it where it is missing.
+// child returns the table under key, the last one of an array of tables, creating it where it is
+// missing.
 func (t *tomlTable) child(key string, origin document.Origin) *tomlTable {
 	if existing := t.children[key]; len(existing) > 0 {
 		return existing[len(existing)-1]

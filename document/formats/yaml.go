@@ -14,8 +14,9 @@ import (
 	"github.com/primus-fl/primus/document/internal/scalar"
 )
 
-// YAML is the format YAML. One document is read and typed by the rules of YAML 1.1, which the yaml module itself does not
-// follow: `yes` is a bool, 0777 is 511, and 1e-5 is text while 1.0e-5 is a float.
+// YAML is the format YAML. One document is read and typed by the rules of YAML 1.1, which the yaml
+// module itself does not follow: `yes` is a bool, 0777 is 511, and 1e-5 is text while 1.0e-5 is a
+// float.
 type YAML struct{}
 
 var _ document.Renderer = YAML{}
@@ -65,8 +66,8 @@ func yamlError(file string, data []byte, err error) error {
 	return &document.Error{Origin: origin, Problem: "invalid YAML: " + problem}
 }
 
-// countsFromZero reports whether a message is about grammar, for which the module counts lines from 0. For characters it
-// counts from 1.
+// countsFromZero reports whether a message is about grammar, for which the module counts lines from
+// 0. For characters it counts from 1.
 func countsFromZero(problem string) bool {
 	what, ok := strings.CutPrefix(problem, "did not find expected ")
 	return ok && (what == "key" || what == "node content" || strings.HasPrefix(what, "'") || strings.HasPrefix(what, "<"))
@@ -76,7 +77,8 @@ func countsFromZero(problem string) bool {
 type yamlTree struct {
 	document.Tree
 	file string
-	// open holds the anchored collections that are being converted, to find anchors that contain themselves.
+	// open holds the anchored collections that are being converted, to find anchors that contain
+	// themselves.
 	open map[*yaml.Node]bool
 }
 
@@ -158,8 +160,9 @@ func (t *yamlTree) scalar(n *yaml.Node, origin document.Origin) (document.Value,
 	return value, err
 }
 
-// mapping converts a mapping; the content of merge keys comes first and never replaces the mapping's own keys. A value
-// that begins below its key has the position of the key, where a reader looks first.
+// mapping converts a mapping; the content of merge keys comes first and never replaces the
+// mapping's own keys. A value that begins below its key has the position of the key, where a reader
+// looks first.
 func (t *yamlTree) mapping(n *yaml.Node, origin document.Origin, depth int) (document.Value, error) {
 	var own document.Builder
 	var merged *document.Map
@@ -195,7 +198,8 @@ func (t *yamlTree) mapping(n *yaml.Node, origin document.Origin, depth int) (doc
 	return document.MapValue(whole.Map()).At(origin), nil
 }
 
-// mergeSources adds one mapping, or a list of mappings of which earlier ones win, on top of what was merged before.
+// mergeSources adds one mapping, or a list of mappings of which earlier ones win, on top of what
+// was merged before.
 func mergeSources(merged *document.Map, value document.Value) (*document.Map, error) {
 	sources := []document.Value{value}
 	if items, ok := value.List(); ok {

@@ -1,4 +1,5 @@
-// Command custom_distribution is primus with an op, a device, a framework, a patch and a listener of its own.
+// Command custom_distribution is primus with an op, a device, a framework, a patch and a listener
+// of its own.
 package main
 
 import (

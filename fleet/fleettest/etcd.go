@@ -2,8 +2,8 @@
 //
 // # Concepts
 //
-// Start runs the etcd of the machine with data of its own, or skips the test where there is none. Kill and Restart do to it
-// what happens to servers; a Proxy does what happens to networks.
+// Start runs the etcd of the machine with data of its own, or skips the test where there is none.
+// Kill and Restart do to it what happens to servers; a Proxy does what happens to networks.
 //
 // # Concurrency
 //

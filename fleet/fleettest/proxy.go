@@ -35,7 +35,8 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	return p
 }
 
-// Block lets nothing pass any more, in neither direction, and closes nothing: what a firewall does that drops packets.
+// Block lets nothing pass any more, in neither direction, and closes nothing: what a firewall does
+// that drops packets.
 func (p *Proxy) Block() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,7 +79,8 @@ func (p *Proxy) accept() {
 	}
 }
 
-// keep remembers a connection that has to be closed in the end, and reports whether that is still to come.
+// keep remembers a connection that has to be closed in the end, and reports whether that is still
+// to come.
 func (p *Proxy) keep(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -2,8 +2,9 @@
 //
 // # Concepts
 //
-// [Start] listens, gives an [http.Server] the timeouts that it lacks and serves until [Server.Close], or
-// until the context of [Server.Run] ends. [WriteProblem] is how handlers answer what they refuse.
+// [Start] listens, gives an [http.Server] the timeouts that it lacks and serves until
+// [Server.Close], or until the context of [Server.Run] ends. [WriteProblem] is how handlers answer
+// what they refuse.
 //
 // # Concurrency
 //

@@ -34,8 +34,9 @@ type Server struct {
 	err   error // of Close
 }
 
-// Start listens on addr, such as 127.0.0.1:9400, and serves until Close; port 0 takes a free one. Of
-// the listener it serves what wrap makes of it, such as one with TLS; a nil wrap leaves it as it is.
+// Start listens on addr, such as 127.0.0.1:9400, and serves until Close; port 0 takes a free one.
+// Of the listener it serves what wrap makes of it, such as one with TLS; a nil wrap leaves it as it
+// is.
 func Start(addr string, server *http.Server, wrap func(net.Listener) net.Listener) (*Server, error) {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -82,8 +83,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return s.Close(stopping)
 }
 
-// Close stops listening and waits for the requests in hand. When ctx ends first, they are cut off and
-// its error is returned. Further calls do nothing and return the same.
+// Close stops listening and waits for the requests in hand. When ctx ends first, they are cut off
+// and its error is returned. Further calls do nothing and return the same.
 func (s *Server) Close(ctx context.Context) error {
 	s.close.Do(func() {
 		err := s.http.Shutdown(ctx)

@@ -6,8 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// deviations lists where we differ from the recorded ancestor on purpose: fixture file, case (its name, document or
-// tokens), what we do instead, and why. want is a fragment of our error, or empty where we give another value.
+// deviations lists where we differ from the recorded ancestor on purpose: fixture file, case (its
+// name, document or tokens), what we do instead, and why. want is a fragment of our error, or empty
+// where we give another value.
 var deviations = []struct{ file, id, want, why string }{
 	{"yaml_docs.jsonl", "1: x\ntrue: y\nnull: z\n1.5: w\n", "expected a string as key",
 		"no configuration can use other keys, the ancestor fails one step later"},

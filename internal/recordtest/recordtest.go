@@ -1,4 +1,5 @@
-// Package recordtest reads what the ancestor was recorded to make of configurations, for tests that compare.
+// Package recordtest reads what the ancestor was recorded to make of configurations, for tests that
+// compare.
 package recordtest
 
 import (

@@ -1,8 +1,9 @@
 // Package secretfile reads files that only their owner may read: tokens and private keys.
 //
-// As ssh does with keys, Read refuses a file that other users of the machine can read or change, so that a secret that has
-// leaked is noticed when it is used first. Everybody else may never have access; the group of the file may, if the file
-// belongs to another user, which is how secrets are handed to services. On Windows permissions are not looked at.
+// As ssh does with keys, Read refuses a file that other users of the machine can read or change, so
+// that a secret that has leaked is noticed when it is used first. Everybody else may never have
+// access; the group of the file may, if the file belongs to another user, which is how secrets are
+// handed to services. On Windows permissions are not looked at.
 package secretfile
 
 import (

@@ -169,8 +169,9 @@ func (panel) check(at string, v any) []string {
 	return want.check(at, v)
 }
 
-// TestSchema checks the files against what Grafana's classic dashboard schema says of the parts that they have. Source:
-// kinds/dashboard/dashboard_kind.cue of Grafana 11, and the options of its panels stat, timeseries and state-timeline.
+// TestSchema checks the files against what Grafana's classic dashboard schema says of the parts
+// that they have. Source: kinds/dashboard/dashboard_kind.cue of Grafana 11, and the options of its
+// panels stat, timeseries and state-timeline.
 func TestSchema(t *testing.T) {
 	source := object{"type": match("prometheus"), "uid": match(`\$\{datasource\}`)}
 	dashboard := object{

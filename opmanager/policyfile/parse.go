@@ -10,8 +10,8 @@ import (
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 )
 
-// Parse parses the content of a policy file. The error joins one *document.Error for each fault; with
-// an error there is no overlay.
+// Parse parses the content of a policy file. The error joins one *document.Error for each fault;
+// with an error there is no overlay.
 func Parse(file string, data []byte) (*Overlay, error) {
 	root, _, err := document.Parse(formats.YAML{}, file, data)
 	if err != nil {

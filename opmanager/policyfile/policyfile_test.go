@@ -283,7 +283,8 @@ func TestMergeKeys(t *testing.T) {
 	assert.Equal(t, []oppolicy.LayerRange{{First: 4, Last: 7}}, rules[1].Layers)
 }
 
-// A source is the place of the key, where an alias makes that another one than the place of the value.
+// A source is the place of the key, where an alias makes that another one than the place of the
+// value.
 func TestAliases(t *testing.T) {
 	o, err := policyfile.Parse("p.yaml", []byte("allow_vendors: &v [acme]\ndeny_vendors: *v\n"))
 	require.NoError(t, err)

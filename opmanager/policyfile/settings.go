@@ -149,7 +149,8 @@ func (r *reader) patterns(key string, v document.Value) ([]string, bool) {
 	return patterns, len(r.faults) == before
 }
 
-// exponent matches a number with an exponent that YAML 1.1 reads as text because it has no point or sign.
+// exponent matches a number with an exponent that YAML 1.1 reads as text because it has no point or
+// sign.
 var exponent = regexp.MustCompile(`^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+$`)
 
 // number returns the value of an int, a float, or a text such as 1e-2.

@@ -75,8 +75,8 @@ func (w WindowSize) Bounds() (left, right int) {
 // of two ≤ h, slope[k] = 2^(−8(k+1)/n) for k < n, then 2^(−4(2(k−n)+1)/n).
 //
 // Dropout keeps probability n = ((b·h + head)·s_q + i)·s_kv + j, where s_q and s_kv are the lengths
-// of the axes of Q and K, when random.Bits(rng_seed, rng_offset, n) ≥ p_dropout · 2³². It multiplies
-// kept probabilities by 1/(1−p_dropout) and the others by 0.
+// of the axes of Q and K, when random.Bits(rng_seed, rng_offset, n) ≥ p_dropout · 2³². It
+// multiplies kept probabilities by 1/(1−p_dropout) and the others by 0.
 type AttnOptions struct {
 	AttentionMask       *tensor.Tensor          `op:"0 attention_mask read bool ?"`      // true hides; [b, h, s_q, s_kv] or 1 for any of them; ArbitraryMask only
 	CuSeqlensQ          *tensor.Tensor          `op:"1 cu_seqlens_q read i32 ?"`         // [b+1]: entry b is the total length of the sequences before b; padding masks only

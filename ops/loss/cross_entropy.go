@@ -21,8 +21,8 @@ type CrossEntropyFwdArgs struct {
 //	lse[i]  = ln Σ_v exp(logits[i,v])
 //	loss[i] = lse[i] − logits[i, target[i]], or 0 where target[i] = ignore_index
 //
-// The log-sum-exp subtracts the maximum and is f32 or better. A target outside [0, vocab) other than
-// ignore_index is an argument error.
+// The log-sum-exp subtracts the maximum and is f32 or better. A target outside [0, vocab) other
+// than ignore_index is an argument error.
 var CrossEntropyFwd = opregistry.NewOp("cross_entropy_fwd", opregistry.Schema[CrossEntropyFwdArgs]{
 	Doc:       "negative log-likelihood of targets under a softmax of rows",
 	Family:    "cross_entropy",

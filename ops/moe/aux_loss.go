@@ -76,7 +76,8 @@ type FusedMoEAuxLossFwdArgs struct {
 //	C = num_experts · coeff / (topk · total_num_tokens²)
 //	aux_loss = C · Σ_e tokens_per_expert[e] · Σ_t probs[t,e]      const_buf = C
 //
-// Sums are in f32 or better. Without rows or columns the loss is 0. Source: TransformerEngine 2.14; Fedus et al. 2021, arXiv:2101.03961.
+// Sums are in f32 or better. Without rows or columns the loss is 0. Source: TransformerEngine 2.14;
+// Fedus et al. 2021, arXiv:2101.03961.
 var FusedMoEAuxLossFwd = opregistry.NewOp("fused_moe_aux_loss_fwd", opregistry.Schema[FusedMoEAuxLossFwdArgs]{
 	Doc:       "load-balancing loss of a mixture of experts",
 	Family:    "fused_moe_aux_loss",

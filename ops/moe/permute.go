@@ -22,8 +22,8 @@ type MoEPermuteFwdArgs struct {
 //	row_id_map[k·tokens + t] = pos[t,k], or −1 when there is no such row
 //	out[pos[t,k],:]     = input[t,:]
 //
-// Rows beyond the last of out are dropped; out has at most tokens·topk rows. Rows are copied bit for
-// bit. Source: TransformerEngine 2.14.
+// Rows beyond the last of out are dropped; out has at most tokens·topk rows. Rows are copied bit
+// for bit. Source: TransformerEngine 2.14.
 var MoEPermuteFwd = opregistry.NewOp("moe_permute_fwd", opregistry.Schema[MoEPermuteFwdArgs]{
 	Doc:     "rows of tokens sorted by the experts that they go to",
 	Family:  "moe_permute",
@@ -51,8 +51,9 @@ type MoEUnpermuteArgs struct {
 //
 //	out[t,:] = Σ_k prob[t,k] · input[row_id_map[k·tokens + t],:]
 //
-// Entries of −1 in the map are skipped; a token without other entries gets 0. The sum is kept in f32
-// or better, where TransformerEngine keeps it in the dtype of input, and rounded once. An entry of the map outside [−1, rows) is an argument error. Source: TransformerEngine 2.14.
+// Entries of −1 in the map are skipped; a token without other entries gets 0. The sum is kept in
+// f32 or better, where TransformerEngine keeps it in the dtype of input, and rounded once. An entry
+// of the map outside [−1, rows) is an argument error. Source: TransformerEngine 2.14.
 var MoEUnpermuteFwd = newUnpermute("moe_unpermute_fwd", "rows of experts added up by token", "sums of up to 64 products, partial sums near 5")
 
 // MoEPermuteBwd is the gradient of MoEPermuteFwd with respect to its input: MoEUnpermuteFwd of the

@@ -60,8 +60,8 @@ type FusedTopkWithScoreFunctionFwdArgs struct {
 // Intermediate_output is what the gradient needs: s for softmax, pre, and sigmoid; p where chosen
 // and −∞ elsewhere for softmax; x for sqrtsoftplus.
 //
-// Arithmetic is in f32 or better. UsePreSoftmax has no meaning for the other score functions. Source:
-// TransformerEngine 2.14.
+// Arithmetic is in f32 or better. UsePreSoftmax has no meaning for the other score functions.
+// Source: TransformerEngine 2.14.
 var FusedTopkWithScoreFunctionFwd = opregistry.NewOp("fused_topk_with_score_function_fwd", opregistry.Schema[FusedTopkWithScoreFunctionFwdArgs]{
 	Doc:       "choice and weights of the experts of each token",
 	Family:    "fused_topk_with_score_function",

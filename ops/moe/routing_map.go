@@ -22,9 +22,9 @@ type MoEPermuteWithRoutingMapArgs struct {
 //
 //	output[r,:] = tokens[t,:]    output_probs[r] = probs[t,e]    sorted_indices[r] = t
 //
-// Everything is copied bit for bit. The number of rows must be the number of true entries; otherwise
-// the call is an argument error: nothing is dropped or padded. Source: TransformerEngine-FL,
-// September 2026.
+// Everything is copied bit for bit. The number of rows must be the number of true entries;
+// otherwise the call is an argument error: nothing is dropped or padded. Source:
+// TransformerEngine-FL, September 2026.
 var MoEPermuteWithRoutingMap = opregistry.NewOp("moe_permute_with_routing_map", opregistry.Schema[MoEPermuteWithRoutingMapArgs]{
 	Doc:       "rows of tokens sorted by the experts that a map names",
 	Family:    "moe_permute_with_routing_map",

@@ -59,8 +59,8 @@ type MultiTensorAdamCapturableArgs struct {
 //	g = g·inv_scale, then as MultiTensorAdam
 //
 // The unscaled gradient is rounded where it is stored and used unrounded. A flag of 1 ends the call
-// before anything is written; other values have no effect. Validation does not read step; with BiasCorrection a step of 0
-// divides by zero. Source: TransformerEngine 2.14.
+// before anything is written; other values have no effect. Validation does not read step; with
+// BiasCorrection a step of 0 divides by zero. Source: TransformerEngine 2.14.
 var MultiTensorAdamCapturable = opregistry.NewOp("multi_tensor_adam_capturable", opregistry.Schema[MultiTensorAdamCapturableArgs]{
 	Doc:       "Adam step whose learning rate, step and gradient scale are tensors",
 	Lists:     "g update compute lead; p update compute; m update compute; v update compute",

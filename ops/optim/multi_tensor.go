@@ -57,9 +57,9 @@ type MultiTensorScaleArgs struct {
 //
 //	out = in · scale
 //
-// out is written whether or not the flag is set. Each out may be its own in. The product is formed in f32 or better and rounded to out's dtype.
-// The flag becomes 1 when an input is not finite and is never cleared. Source: TransformerEngine
-// 2.14.
+// out is written whether or not the flag is set. Each out may be its own in. The product is formed
+// in f32 or better and rounded to out's dtype. The flag becomes 1 when an input is not finite and
+// is never cleared. Source: TransformerEngine 2.14.
 var MultiTensorScale = opregistry.NewOp("multi_tensor_scale", opregistry.Schema[MultiTensorScaleArgs]{
 	Doc:       "multiplies lists of tensors by a number",
 	Lists:     "in read compute lead; out write compute may=in",

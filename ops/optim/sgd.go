@@ -29,8 +29,8 @@ type MultiTensorSGDArgs struct {
 //	p −= lr·d
 //
 // Weight decay is added in one of the two places. With a momentum of 0 the two lines about mom are
-// skipped and mom does not change. A fourth list becomes the rounded copy of p. Arithmetic is in f32
-// or better. Source: Sutskever et al. 2013 for Nesterov; TransformerEngine 2.14.
+// skipped and mom does not change. A fourth list becomes the rounded copy of p. Arithmetic is in
+// f32 or better. Source: Sutskever et al. 2013 for Nesterov; TransformerEngine 2.14.
 var MultiTensorSGD = opregistry.NewOp("multi_tensor_sgd", opregistry.Schema[MultiTensorSGDArgs]{
 	Doc: "stochastic gradient descent step over lists of tensors, in place",
 	// A call that does nothing keeps the copy, so that is updated.

@@ -36,7 +36,8 @@ func scan(text string, lookup func(string) (string, bool)) string {
 	return b.String()
 }
 
-// referenceAt returns the name that a reference at the start of text has, and the length of it; of other text the first byte.
+// referenceAt returns the name that a reference at the start of text has, and the length of it; of
+// other text the first byte.
 func referenceAt(text string) (name string, length int) {
 	if text[0] != '$' || len(text) == 1 {
 		return "", 1

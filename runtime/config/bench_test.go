@@ -14,8 +14,8 @@ import (
 	"github.com/primus-fl/primus/runtime/config"
 )
 
-// BenchmarkLoadExperiment loads one recorded experiment with large presets, all of them in turn, and all with a cache as
-// `primus config validate` does.
+// BenchmarkLoadExperiment loads one recorded experiment with large presets, all of them in turn,
+// and all with a cache as `primus config validate` does.
 func BenchmarkLoadExperiment(b *testing.B) {
 	inputs := recordtest.Inputs(b)
 	golden, err := fs.Glob(os.DirFS(filepath.Join(recordtest.Dir(b), "golden")), "*.json")

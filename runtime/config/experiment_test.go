@@ -202,7 +202,8 @@ func TestExtendsAcrossFilesAndFormats(t *testing.T) {
 	assert.Equal(t, int64(2), value(t, exp.Modules[0].Params, "hidden_size").Any(), "a preset may extend one of a later root")
 }
 
-// Overrides of the keys that say where results go change the experiment and no module, and an export keeps them.
+// Overrides of the keys that say where results go change the experiment and no module, and an
+// export keeps them.
 func TestOverridesOfThePlace(t *testing.T) {
 	t.Parallel()
 	presets := files{"modules/fw/t.yaml": "{}", "models/fw/m.yaml": "{}"}

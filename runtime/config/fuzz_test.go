@@ -12,8 +12,8 @@ import (
 	"github.com/primus-fl/primus/runtime/config"
 )
 
-// FuzzExperiment loads an experiment over a preset that is fuzzed, too. What can be exported in a format loads back to the same
-// parameters.
+// FuzzExperiment loads an experiment over a preset that is fuzzed, too. What can be exported in a
+// format loads back to the same parameters.
 func FuzzExperiment(f *testing.F) {
 	const experiment = "work_group: a\nuser_name: b\nexp_name: c\nworkspace: d\nplatform: {config: p}\nmodules: {trainer: {framework: f, config: m, model: m, overrides: {a: {b: 1}}}}\n"
 	f.Add(experiment, "a: {b: 0}\nc: 'null'\n", "a.b=2")

@@ -143,7 +143,8 @@ func TestDefaults(t *testing.T) {
 	assert.Equal(t, "azure", name.Text(), "the platform of experiments that name none")
 }
 
-// TestModelPresetsDescribeTheModel guards the merge rule: a key of the module preset would silently replace the model's.
+// TestModelPresetsDescribeTheModel guards the merge rule: a key of the module preset would silently
+// replace the model's.
 func TestModelPresetsDescribeTheModel(t *testing.T) {
 	t.Parallel()
 	models, err := fs.Glob(configs.FS(), "models/native/*.yaml")

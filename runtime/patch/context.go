@@ -61,8 +61,9 @@ func (c *Context) IsSet(path string) bool {
 	return true
 }
 
-// Param returns the parameter at a dotted path, or def when it is absent or null. A value of another type is an error that
-// says where it was written. T is bool, int64, float64 or string; an int is accepted as a float64.
+// Param returns the parameter at a dotted path, or def when it is absent or null. A value of
+// another type is an error that says where it was written. T is bool, int64, float64 or string; an
+// int is accepted as a float64.
 func Param[T bool | int64 | float64 | string](c *Context, path string, def T) (T, error) {
 	v, ok := c.Value(path)
 	if !ok {
@@ -105,8 +106,8 @@ func (c *Context) Setenv(name, value string) error {
 	return c.Environ.Set(name, value, "patch "+c.patch)
 }
 
-// Changed notes that the handler has changed something that the Context does not see, so that it is not reported as a
-// patch that changed nothing.
+// Changed notes that the handler has changed something that the Context does not see, so that it is
+// not reported as a patch that changed nothing.
 func (c *Context) Changed() { c.effects++ }
 
 // mark is a state that rewind goes back to.

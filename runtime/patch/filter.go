@@ -11,7 +11,8 @@ import (
 // EnvFilter is the variable that holds a Filter.
 const EnvFilter = "PRIMUS_PATCHES"
 
-// Filter is a list of the only patches that may run, on top of their own conditions. The zero Filter lets all pass.
+// Filter is a list of the only patches that may run, on top of their own conditions. The zero
+// Filter lets all pass.
 type Filter struct {
 	given bool
 	ids   []string
@@ -20,9 +21,10 @@ type Filter struct {
 // Only returns the filter that lets just these patches pass.
 func Only(ids ...string) Filter { return Filter{given: true, ids: slices.Clone(ids)} }
 
-// ParseFilter reads the text of PRIMUS_PATCHES: blank or all, in any case, lets all pass, none lets nothing pass, and
-// anything else is a list of ids between commas. Ids are exact; blanks around them and empty items do not count, so a text of
-// only commas is an empty list, which lets nothing pass.
+// ParseFilter reads the text of PRIMUS_PATCHES: blank or all, in any case, lets all pass, none lets
+// nothing pass, and anything else is a list of ids between commas. Ids are exact; blanks around
+// them and empty items do not count, so a text of only commas is an empty list, which lets nothing
+// pass.
 func ParseFilter(text string) Filter {
 	text = strings.TrimSpace(text)
 	switch strings.ToLower(text) {

@@ -78,13 +78,15 @@ func (p Priority) Int() int { return p.offset + DefaultPriority }
 // MarshalText implements encoding.TextMarshaler.
 func (p Priority) MarshalText() ([]byte, error) { return fmt.Append(nil, p.Int()), nil }
 
-// Condition decides, next to backend, phase and versions, whether a patch runs. The zero Condition always holds.
+// Condition decides, next to backend, phase and versions, whether a patch runs. The zero Condition
+// always holds.
 type Condition struct {
 	Text  string                       // for people: "z_loss_coeff > 0"
 	Holds func(*Context) (bool, error) // it must not change anything
 }
 
-// When returns the condition that the parameter at a dotted path is set: not absent, null, false, zero or empty.
+// When returns the condition that the parameter at a dotted path is set: not absent, null, false,
+// zero or empty.
 func When(key string) Condition {
 	return Condition{Text: key + " is set", Holds: func(c *Context) (bool, error) { return c.IsSet(key), nil }}
 }
@@ -98,7 +100,8 @@ type Patch struct {
 	Condition   Condition
 	Priority    Priority
 
-	// BackendVersions and PrimusVersions are patterns as MatchVersion reads them, one of which must fit.
+	// BackendVersions and PrimusVersions are patterns as MatchVersion reads them, one of which must
+	// fit.
 	BackendVersions, PrimusVersions []string
 
 	Tags    []string
@@ -106,8 +109,8 @@ type Patch struct {
 	Symbols []string // what it changes: extension points, arg:NAME, env:NAME
 	Keys    []string // parameters that switch or tune it
 
-	// Apply is the handler. It changes things through the Context only, so that they can be shown and taken back; in
-	// phase build_args it does nothing else, because a dry run calls it too.
+	// Apply is the handler. It changes things through the Context only, so that they can be shown and
+	// taken back; in phase build_args it does nothing else, because a dry run calls it too.
 	Apply func(*Context) error
 }
 

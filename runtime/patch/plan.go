@@ -46,7 +46,8 @@ func (p *Plan) Selected() []*Patch {
 	return run
 }
 
-// Plan decides about the patches for the backend and phase of c. It evaluates every condition and changes nothing.
+// Plan decides about the patches for the backend and phase of c. It evaluates every condition and
+// changes nothing.
 func (s *Set) Plan(c *Context, f Filter) (*Plan, error) {
 	plan, err := s.plan(c, f)
 	if err != nil {
@@ -80,7 +81,8 @@ func (s *Set) plan(c *Context, f Filter) (*Plan, error) {
 	return plan, nil
 }
 
-// applies returns why a candidate does not run, empty when it does: the reason as the log has it, and more about it.
+// applies returns why a candidate does not run, empty when it does: the reason as the log has it,
+// and more about it.
 func (p *Patch) applies(c *Context) (reason, detail string, err error) {
 	if ok, err := matchAny(c.BackendVersion, p.BackendVersions); !ok || err != nil {
 		return mismatch("backend", p.BackendVersions, c.BackendVersion), "", err
@@ -123,7 +125,8 @@ func guard(f func() error) (err error) {
 	return f()
 }
 
-// Conflicts returns, for each symbol that several of these patches change, the patches in their order.
+// Conflicts returns, for each symbol that several of these patches change, the patches in their
+// order.
 func Conflicts(patches []*Patch) map[string][]string {
 	by := map[string][]string{}
 	for _, p := range patches {

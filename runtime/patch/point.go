@@ -8,11 +8,13 @@ import (
 	"github.com/primus-fl/primus/internal/suggest"
 )
 
-// Point names an extension point: a function of a trainer that patches may replace or wrap. It is an immutable handle; the
-// function is in the Slot of each trainer. F may also be a struct of functions that only make sense together.
+// Point names an extension point: a function of a trainer that patches may replace or wrap. It is
+// an immutable handle; the function is in the Slot of each trainer. F may also be a struct of
+// functions that only make sense together.
 type Point[F any] struct{ name, doc string }
 
-// NewPoint returns the handle of an extension point, such as "native.schedule", with what its function does.
+// NewPoint returns the handle of an extension point, such as "native.schedule", with what its
+// function does.
 func NewPoint[F any](name, doc string) Point[F] { return Point[F]{name, doc} }
 
 // Name returns the name of the point.
@@ -72,7 +74,8 @@ type layer[F any] struct {
 	apply func(next F) F
 }
 
-// Declare adds an extension point with its original function. A name that is taken is a bug of the trainer.
+// Declare adds an extension point with its original function. A name that is taken is a bug of the
+// trainer.
 func Declare[F any](ps *Points, p Point[F], original F) *Slot[F] {
 	if ps.find(p.name) != nil {
 		panic(fmt.Sprintf("BUG: extension point %q is declared twice", p.name))
@@ -82,7 +85,8 @@ func Declare[F any](ps *Points, p Point[F], original F) *Slot[F] {
 	return s
 }
 
-// Func returns the function in force. Callers ask for it when they call it, since a patch may change it.
+// Func returns the function in force. Callers ask for it when they call it, since a patch may
+// change it.
 func (s *Slot[F]) Func() F { return s.current }
 
 // Patched reports whether a patch has changed the function.
@@ -131,7 +135,8 @@ func (ps *Points) List() []PointInfo {
 	return infos
 }
 
-// Undo removes what a patch has put on extension points and returns on how many. Other layers stay in their order.
+// Undo removes what a patch has put on extension points and returns on how many. Other layers stay
+// in their order.
 func (ps *Points) Undo(patch string) int {
 	n := 0
 	for _, s := range ps.slots {
@@ -143,8 +148,8 @@ func (ps *Points) Undo(patch string) int {
 	return n
 }
 
-// Replace puts fn in the place of whatever an extension point holds. Layers of other patches below it are no longer called,
-// which is logged.
+// Replace puts fn in the place of whatever an extension point holds. Layers of other patches below
+// it are no longer called, which is logged.
 func Replace[F any](c *Context, p Point[F], fn F) error {
 	s, err := slotOf(c, p)
 	if err != nil {
@@ -157,7 +162,8 @@ func Replace[F any](c *Context, p Point[F], fn F) error {
 	return nil
 }
 
-// Wrap puts a function around what an extension point holds. wrap gets that function, called next, and returns the new one.
+// Wrap puts a function around what an extension point holds. wrap gets that function, called next,
+// and returns the new one.
 func Wrap[F any](c *Context, p Point[F], wrap func(next F) F) error {
 	s, err := slotOf(c, p)
 	if err != nil {

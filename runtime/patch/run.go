@@ -27,9 +27,10 @@ type Report struct {
 
 const rule = "--------------------------------------------------------------------------------"
 
-// Run applies the patches for the backend and phase of c, one after the other. Lines of the log are those of Primus. A handler
-// that fails is in the report and the rest goes on, unless Options say otherwise; what it had changed through the
-// Context is taken back. A condition that fails is an error, before any handler runs.
+// Run applies the patches for the backend and phase of c, one after the other. Lines of the log are
+// those of Primus. A handler that fails is in the report and the rest goes on, unless Options say
+// otherwise; what it had changed through the Context is taken back. A condition that fails is an
+// error, before any handler runs.
 func (s *Set) Run(c *Context, o Options) (Report, error) {
 	var report Report
 	plan, err := s.plan(c, o.Filter)

@@ -34,7 +34,8 @@ type bucket struct {
 	phase   Phase
 }
 
-// NewSet returns a set of patches in this order, which decides between patches of one priority. The error joins every fault.
+// NewSet returns a set of patches in this order, which decides between patches of one priority. The
+// error joins every fault.
 func NewSet(patches ...Patch) (*Set, error) {
 	s := &Set{byID: map[string]*Patch{}, buckets: map[bucket][]*Patch{}}
 	var faults []error
@@ -56,7 +57,8 @@ func NewSet(patches ...Patch) (*Set, error) {
 	return s, errors.Join(faults...)
 }
 
-// Sorted returns a set with the patches in the order of backend and id, for patches whose order means nothing.
+// Sorted returns a set with the patches in the order of backend and id, for patches whose order
+// means nothing.
 func Sorted(patches []Patch) (*Set, error) {
 	patches = slices.Clone(patches)
 	slices.SortStableFunc(patches, func(a, b Patch) int {
@@ -65,8 +67,8 @@ func Sorted(patches []Patch) (*Set, error) {
 	return NewSet(patches...)
 }
 
-// Check returns what keeps patches from ever running among these backends, or from being understood: an unknown backend
-// or phase, no description, no style.
+// Check returns what keeps patches from ever running among these backends, or from being
+// understood: an unknown backend or phase, no description, no style.
 func (s *Set) Check(backends []string) error {
 	var faults []error
 	for _, p := range s.patches {
@@ -106,7 +108,8 @@ func (s *Set) HasKey(backend, key string) bool {
 	})
 }
 
-// candidates returns the patches for a backend and phase: those for exactly these, for any backend, for any phase, for both.
+// candidates returns the patches for a backend and phase: those for exactly these, for any backend,
+// for any phase, for both.
 func (s *Set) candidates(backend string, phase Phase) []*Patch {
 	var found []*Patch
 	seen := map[bucket]bool{}

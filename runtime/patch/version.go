@@ -11,8 +11,8 @@ import (
 // Version is a parsed version: the numbers between the dots, in decimal without leading zeros.
 type Version []string
 
-// ParseVersion reads the leading digits of each part between dots: 0.15.0rc8 is 0.15.0. A version with a part that begins
-// with anything else, such as unknown, v1.0 or 0..1, cannot be compared.
+// ParseVersion reads the leading digits of each part between dots: 0.15.0rc8 is 0.15.0. A version
+// with a part that begins with anything else, such as unknown, v1.0 or 0..1, cannot be compared.
 func ParseVersion(text string) (Version, bool) {
 	parts := strings.Split(text, ".")
 	for i, part := range parts {
@@ -25,7 +25,8 @@ func ParseVersion(text string) (Version, bool) {
 	return parts, true
 }
 
-// Compare orders versions part by part; of two that agree as far as they go the shorter one is smaller, so 0.17 < 0.17.0.
+// Compare orders versions part by part; of two that agree as far as they go the shorter one is
+// smaller, so 0.17 < 0.17.0.
 func (v Version) Compare(w Version) int {
 	return slices.CompareFunc(v, w, func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
@@ -41,9 +42,10 @@ var comparator = regexp.MustCompile(`^(<=|>=|<|>)([0-9.]+)$`)
 //	0.8.*         a wildcard: * is any run of characters, dots are literal, the rest is a regular expression
 //	0.8.0         exactly this text
 //
-// Ranges and comparisons are false for versions or bounds that ParseVersion cannot read. An empty version fits nothing. The
-// error is that of a wildcard that is no regular expression. These are the rules of Primus, with what is surprising in them:
-// ">= 0.8", "==0.8" and ">=0.8rc1" are plain texts, and 0.8.0+cu* does not fit 0.8.0+cu121.
+// Ranges and comparisons are false for versions or bounds that ParseVersion cannot read. An empty
+// version fits nothing. The error is that of a wildcard that is no regular expression. These are
+// the rules of Primus, with what is surprising in them: ">= 0.8", "==0.8" and ">=0.8rc1" are plain
+// texts, and 0.8.0+cu* does not fit 0.8.0+cu121.
 func MatchVersion(version, pattern string) (bool, error) {
 	if version == "" {
 		return false, nil
@@ -68,7 +70,8 @@ func MatchVersion(version, pattern string) (bool, error) {
 	return wildcard.MatchString(version), nil
 }
 
-// compareVersions reports whether ok holds for the comparison of a version with a bound; false when one is unreadable.
+// compareVersions reports whether ok holds for the comparison of a version with a bound; false when
+// one is unreadable.
 func compareVersions(version, bound string, ok func(int) bool) bool {
 	v, readable := ParseVersion(version)
 	b, bounded := ParseVersion(bound)

@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// FuzzMetrics gives texts to the reader of metrics.jsonl. What it keeps are whole lines of the text, of no later step, which
-// it reads again as the same records without a warning; and they can be drawn.
+// FuzzMetrics gives texts to the reader of metrics.jsonl. What it keeps are whole lines of the
+// text, of no later step, which it reads again as the same records without a warning; and they can
+// be drawn.
 func FuzzMetrics(f *testing.F) {
 	line := `{"step":3,"loss":2.5,"cross_entropy":2.4,"valid_loss":2.25,"valid_tokens":64,"lr":0.001,"grad_norm":1,"tokens_per_second":1e4,"step_seconds":0.1}` + "\n"
 	for _, text := range []string{

@@ -8,10 +8,10 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// softmaxGradient computes softmax.ScaledSoftmaxBackward and softmax.ScaledMaskedSoftmaxBackward for
-// contiguous operands in CPU memory, all f32 or all bf16, and a factor of 1: oneDNN's primitive has
-// no factor, and a second pass would cost more than oneDNN gains and round once more. Sums are f32.
-// It allocates nothing in a steady state.
+// softmaxGradient computes softmax.ScaledSoftmaxBackward and softmax.ScaledMaskedSoftmaxBackward
+// for contiguous operands in CPU memory, all f32 or all bf16, and a factor of 1: oneDNN's primitive
+// has no factor, and a second pass would cost more than oneDNN gains and round once more. Sums are
+// f32. It allocates nothing in a steady state.
 func (h *handle) softmaxGradient(_ *opregistry.Exec, a softmax.SoftmaxBackwardArgs) error {
 	if err := served([]named{{"output_grads", a.OutputGrads}, {"softmax_results", a.SoftmaxResults}, {"output", a.Output}}, nil); err != nil {
 		return err

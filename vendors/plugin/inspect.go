@@ -27,12 +27,12 @@ type File struct {
 // maxBytes is more than a library has, and little enough to be read.
 const maxBytes = 8 << 30
 
-// Inspect looks at a library before any of its code runs. It refuses what anybody
-// but the owner may change, by the file, by its directory or by one on the way to it;
-// a link that leaves its directory; what is no shared library for this machine; a library that is cut off;
-// and libraries written in Go, because a process has room for one Go runtime. Libraries
-// that it depends on are judged alike, and so are the directories in which they are
-// looked for; those that the system's loader finds by itself are the system's business.
+// Inspect looks at a library before any of its code runs. It refuses what anybody but the owner may
+// change, by the file, by its directory or by one on the way to it; a link that leaves its
+// directory; what is no shared library for this machine; a library that is cut off; and libraries
+// written in Go, because a process has room for one Go runtime. Libraries that it depends on are
+// judged alike, and so are the directories in which they are looked for; those that the system's
+// loader finds by itself are the system's business.
 //
 // What was checked are the files at this moment: their owner may still replace them before
 // they are loaded.

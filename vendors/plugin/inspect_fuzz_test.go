@@ -112,7 +112,8 @@ func TestReadLinkage(t *testing.T) {
 	assert.ErrorContains(t, err, "which no segment has")
 }
 
-// Whatever the bytes, looking at a file ends with a verdict, and what it needs was read within bounds.
+// Whatever the bytes, looking at a file ends with a verdict, and what it needs was read within
+// bounds.
 func FuzzInspect(f *testing.F) {
 	for _, w := range []elfWriter{
 		{}, {needed: []string{"libc.so.6"}}, {needed: []string{"liba.so", "libb.so"}, runpath: "$ORIGIN/lib:/opt/lib"},

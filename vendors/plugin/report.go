@@ -42,7 +42,8 @@ var flagNames = []struct {
 	name string
 }{{abi.ThreadSafe, "thread_safe"}, {abi.Deterministic, "deterministic"}, {abi.SameThread, "same_thread"}, {abi.Async, "async"}}
 
-// determinism returns what the flags of an op declare: a plugin does not know how many workers there are.
+// determinism returns what the flags of an op declare: a plugin does not know how many workers
+// there are.
 func determinism(flags uint32) opregistry.Determinism {
 	if flags&abi.Deterministic != 0 {
 		return opregistry.DeterminismOfClass

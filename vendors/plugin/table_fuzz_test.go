@@ -15,8 +15,8 @@ import (
 	"github.com/primus-fl/primus/vendors/abi"
 )
 
-// image is the memory of a library for readDescription, which is not Go's. Pointers that are small are offsets into it,
-// so that tables hang together and also point to nowhere.
+// image is the memory of a library for readDescription, which is not Go's. Pointers that are small
+// are offsets into it, so that tables hang together and also point to nowhere.
 type image []byte
 
 func newImage(t testing.TB) image {
@@ -41,7 +41,8 @@ func (m image) load(data []byte, pointers []int) {
 	}
 }
 
-// The image of a right description: the plugin at 0, its list of two ops at 64, the ops at 128 and 256, texts from 512.
+// The image of a right description: the plugin at 0, its list of two ops at 64, the ops at 128 and
+// 256, texts from 512.
 const (
 	listAt, opAt, secondAt, textAt = 64, 128, 256, 512
 )

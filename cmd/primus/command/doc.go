@@ -2,23 +2,25 @@
 //
 // # Concepts
 //
-// Each noun of the command line has a package: train, config, ops, policy, plugins, patches, backends, benchmark, serve and
-// fleet. A command turns flags into an options struct and calls a plain function; what it needs comes from an fx graph of
-// op sources, backends, op manager and device, which the package internal/graph composes and to which internal/service
-// adds metrics, the HTTP service and the fleet. Results go to Streams.Out, logs, progress and errors to Streams.Err.
+// Each noun of the command line has a package: train, config, ops, policy, plugins, patches,
+// backends, benchmark, serve and fleet. A command turns flags into an options struct and calls a
+// plain function; what it needs comes from an fx graph of op sources, backends, op manager and
+// device, which the package internal/graph composes and to which internal/service adds metrics, the
+// HTTP service and the fleet. Results go to Streams.Out, logs, progress and errors to Streams.Err.
 //
-// Flags that were not given may come from the environment, as PRIMUS_<FLAG>, and from primus.yaml: see the package settings
-// and `primus config cli`. PRIMUS_OPENBLAS and PRIMUS_ONEDNN name the files of these libraries to load instead of the
-// system's.
+// Flags that were not given may come from the environment, as PRIMUS_<FLAG>, and from primus.yaml:
+// see the package settings and `primus config cli`. PRIMUS_OPENBLAS and PRIMUS_ONEDNN name the
+// files of these libraries to load instead of the system's.
 //
 // # Concurrency
 //
-// Main and the commands of NewRoot are for one goroutine. The first interrupt or termination signal ends the context of
-// the command, and the second one ends the process.
+// Main and the commands of NewRoot are for one goroutine. The first interrupt or termination signal
+// ends the context of the command, and the second one ends the process.
 //
 // # Errors
 //
-// A command returns one error, which Main prints once. The exit codes are 0 for success, 1 for a failure, 2 for a mistake
-// on the command line or in a variable of the environment, and 130 for a command that was interrupted. With -o json, ops
-// resolve prints its failures as its result, and their exit code is 1.
+// A command returns one error, which Main prints once. The exit codes are 0 for success, 1 for a
+// failure, 2 for a mistake on the command line or in a variable of the environment, and 130 for a
+// command that was interrupted. With -o json, ops resolve prints its failures as its result, and
+// their exit code is 1.
 package command

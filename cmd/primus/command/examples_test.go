@@ -50,7 +50,8 @@ func TestExamplesOfHelp(t *testing.T) {
 	assert.Greater(t, seen, 60)
 }
 
-// shellWords splits the first command of a line that names primus; quotes keep blanks, and a redirection or pipe ends it.
+// shellWords splits the first command of a line that names primus; quotes keep blanks, and a
+// redirection or pipe ends it.
 func shellWords(line string) []string {
 	var words []string
 	for i, part := range strings.Split(line, "'") {

@@ -6,26 +6,29 @@ import (
 	"go.uber.org/fx"
 )
 
-// The groups that a program of its own may add to with [Main], as result tags for fx.Annotate: what is in them is treated as
-// what is compiled in here. The order in a group does not matter, and two of one name are an error that names both.
+// The groups that a program of its own may add to with [Main], as result tags for fx.Annotate: what
+// is in them is treated as what is compiled in here. The order in a group does not matter, and two
+// of one name are an error that names both.
 const (
 	// OpSources is the group of opregistry.Source values.
 	OpSources = graph.OpSources
 	// Backends is the group of backend.Factory values, the training frameworks.
 	Backends = graph.Backends
-	// Patches is the group of patch.Patch values; a constructor of several takes `group:"patches,flatten"`.
+	// Patches is the group of patch.Patch values; a constructor of several takes
+	// `group:"patches,flatten"`.
 	Patches = graph.Patches
-	// Devices is the group of device.Backend values. One that implements io.Closer is closed at the end.
+	// Devices is the group of device.Backend values. One that implements io.Closer is closed at the
+	// end.
 	Devices = graph.Devices
-	// Formats is the group of document.Loader values, the file formats of experiments and presets. One that is a
-	// document.Renderer can be written, too.
+	// Formats is the group of document.Loader values, the file formats of experiments and presets. One
+	// that is a document.Renderer can be written, too.
 	Formats = graph.Formats
 	// Listeners is the group of opmanager.Listener values, which hear of dispatch.
 	Listeners = graph.Listeners
 )
 
-// Extra returns an option for [Main] that adds the ops of another module, as the programs of `primus plugins build` do.
-// Errors and `primus plugins list` name the module.
+// Extra returns an option for [Main] that adds the ops of another module, as the programs of
+// `primus plugins build` do. Errors and `primus plugins list` name the module.
 func Extra(module string, source func() opregistry.Source) fx.Option {
 	return graph.ProvideExtra(module, source)
 }

@@ -51,7 +51,8 @@ func writeManual(root *cobra.Command, dir string) error {
 	return nil
 }
 
-// plainHelp keeps what help texts say literally from being taken for Markdown, which manual pages are made from.
+// plainHelp keeps what help texts say literally from being taken for Markdown, which manual pages
+// are made from.
 func plainHelp(cmd *cobra.Command) {
 	if cmd.Name() == "completion" {
 		return // its help, which cobra brings, is Markdown

@@ -16,7 +16,8 @@ import (
 // FileName is the name of a file with settings.
 const FileName = "primus.yaml"
 
-// EnvFile names the variable that names the file to read in place of those of project and user; none reads no file.
+// EnvFile names the variable that names the file to read in place of those of project and user;
+// none reads no file.
 const EnvFile = "PRIMUS_CLI_CONFIG"
 
 // File is a file with settings.
@@ -56,7 +57,8 @@ func Load(dir string) (*Settings, error) {
 	return s, errors.Join(faults...)
 }
 
-// nearest returns the file in a directory or the nearest one above it; where there is none, the one that would be in dir.
+// nearest returns the file in a directory or the nearest one above it; where there is none, the one
+// that would be in dir.
 func nearest(dir string) string {
 	for at := dir; ; at = filepath.Dir(at) {
 		file := filepath.Join(at, FileName)

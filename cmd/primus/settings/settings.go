@@ -55,8 +55,8 @@ const envPrefix = "PRIMUS"
 
 var envKey = strings.NewReplacer("-", "_")
 
-// Check returns an error for each key of a file that is none of these names. perCall are the flags that have no default
-// outside of the command line.
+// Check returns an error for each key of a file that is none of these names. perCall are the flags
+// that have no default outside of the command line.
 func (s *Settings) Check(names, perCall []string) error {
 	var faults []error
 	for _, f := range s.Files {
@@ -211,7 +211,8 @@ func (s Setting) Apply(flags *pflag.FlagSet, wants func(*pflag.Flag) string) err
 // origin marks a flag that Apply set with the place of its value.
 const origin = "primus_origin"
 
-// Origin returns the place that Apply took the value of a flag from, and the flag itself when it did not.
+// Origin returns the place that Apply took the value of a flag from, and the flag itself when it
+// did not.
 func Origin(f *pflag.Flag) string {
 	if place := f.Annotations[origin]; len(place) > 0 {
 		return place[0]

@@ -28,7 +28,8 @@ type Dict []Pair
 // Pair is one entry of a [Dict].
 type Pair struct{ Key, Value any }
 
-// Parse reads one literal that makes up the whole text. Literals with commas between them are a tuple.
+// Parse reads one literal that makes up the whole text. Literals with commas between them are a
+// tuple.
 func Parse(text string) (any, error) {
 	p := &parser{text: text}
 	value, err := p.value(0)
@@ -117,7 +118,8 @@ func (p *parser) value(depth int) (any, error) {
 	}
 }
 
-// bracketed reads a list or a tuple; a single element in round brackets without a comma is just that element.
+// bracketed reads a list or a tuple; a single element in round brackets without a comma is just
+// that element.
 func (p *parser) bracketed(closing byte, depth int) (any, error) {
 	p.pos++
 	p.open++
@@ -244,7 +246,8 @@ func hashKey(key any) any {
 	}
 }
 
-// signed reads the operand of a unary plus or minus, which must be a number and must not be signed again.
+// signed reads the operand of a unary plus or minus, which must be a number and must not be signed
+// again.
 func (p *parser) signed(negative bool, depth int) (any, error) {
 	p.space()
 	if p.pos < len(p.text) && strings.IndexByte("+-", p.text[p.pos]) >= 0 {

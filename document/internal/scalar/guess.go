@@ -14,9 +14,9 @@ var (
 		`(?:[eE][+-]?[0-9]+(?:_[0-9]+)*)?$`)
 )
 
-// Env types text that resulted from substituting environment variables: bools in any case, decimal integers with an
-// optional minus, floats with an optional minus and exponent. Everything else stays text, null and surrounding blanks
-// included.
+// Env types text that resulted from substituting environment variables: bools in any case, decimal
+// integers with an optional minus, floats with an optional minus and exponent. Everything else
+// stays text, null and surrounding blanks included.
 func Env(text string) (any, error) {
 	if b, ok := wordBool(text); ok {
 		return b, nil
@@ -24,8 +24,8 @@ func Env(text string) (any, error) {
 	return signedNumber(text, envInt, envFloat)
 }
 
-// Override types the value of a command line override that is no literal: bools in any case, `null` and `None`,
-// integers and floats with sign, separators and exponent. Everything else stays text.
+// Override types the value of a command line override that is no literal: bools in any case, `null`
+// and `None`, integers and floats with sign, separators and exponent. Everything else stays text.
 func Override(text string) (any, error) {
 	if b, ok := wordBool(text); ok {
 		return b, nil

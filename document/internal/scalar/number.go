@@ -8,14 +8,16 @@ import (
 	"strings"
 )
 
-// maxDigits bounds the length of an integer literal: conversion is superlinear, and nobody writes longer ones by hand.
+// maxDigits bounds the length of an integer literal: conversion is superlinear, and nobody writes
+// longer ones by hand.
 const maxDigits = 4300
 
 var errTooLong = errors.New("more than " + strconv.Itoa(maxDigits) + " digits")
 
 var plainFloat = regexp.MustCompile(`^(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$`)
 
-// parseInt reads digits without sign or separators and returns int64, or *big.Int where int64 is too small.
+// parseInt reads digits without sign or separators and returns int64, or *big.Int where int64 is
+// too small.
 func parseInt(digits string, base int, negative bool) (any, error) {
 	if len(digits) > maxDigits {
 		return nil, errTooLong
@@ -41,7 +43,8 @@ func Int(n *big.Int) any {
 	return n
 }
 
-// parseFloat reads an unsigned decimal float without separators. Overflow gives an infinity, as in Python.
+// parseFloat reads an unsigned decimal float without separators. Overflow gives an infinity, as in
+// Python.
 func parseFloat(text string) (float64, bool) {
 	if !plainFloat.MatchString(text) {
 		return 0, false
@@ -71,7 +74,8 @@ func sexagesimalInt(digits string, negative bool) (any, error) {
 	return Int(total), nil
 }
 
-// sexagesimalFloat sums the places from the least significant one, the order that decides the last bit.
+// sexagesimalFloat sums the places from the least significant one, the order that decides the last
+// bit.
 func sexagesimalFloat(digits string) (float64, error) {
 	parts := strings.Split(digits, ":")
 	total, weight := 0.0, 1.0

@@ -72,7 +72,8 @@ func microseconds(fraction string) int {
 	return micros
 }
 
-// atoi reads text the regular expression has already proven to be at most a few digits, or empty for zero.
+// atoi reads text the regular expression has already proven to be at most a few digits, or empty
+// for zero.
 func atoi(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil {

@@ -144,8 +144,8 @@ func (f function) backward(e *opregistry.Exec, a activation.DActivationArgs) err
 	return nil
 }
 
-// biasBackward implements activation.DBiasDGELU. dbias is summed over the rows of each part and then over
-// the parts, in order. Scratch: one row per part.
+// biasBackward implements activation.DBiasDGELU. dbias is summed over the rows of each part and
+// then over the parts, in order. Scratch: one row per part.
 func (f function) biasBackward(e *opregistry.Exec, a activation.DBiasDActivationArgs) error {
 	var v host.Views
 	c := activateGrad{exec: e, f: f, dy: v.Matrix("grad", a.Grad), x: v.Matrix("fwd_input", a.FwdInput), dx: v.Matrix("output", a.Output)}

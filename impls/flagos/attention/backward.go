@@ -31,11 +31,11 @@ type attnBwd struct {
 
 var attnBwdKernel = parallel.NewKernel((*attnBwd).part)
 
-// fusedAttnBwd implements attention.FusedAttnBwd. All operands but stats may be views whose last axis is
-// dense; stats must be contiguous. All arithmetic is in f32. A part owns blocks of keys of a head
-// of K and V and adds the contributions of all heads of Q that the head serves, in order. Where a
-// head has several parts, their contributions to dQ are summed in the order of the parts. The
-// result therefore has the same bits for any number of workers; blocks that a mask or a window
+// fusedAttnBwd implements attention.FusedAttnBwd. All operands but stats may be views whose last
+// axis is dense; stats must be contiguous. All arithmetic is in f32. A part owns blocks of keys of
+// a head of K and V and adds the contributions of all heads of Q that the head serves, in order.
+// Where a head has several parts, their contributions to dQ are summed in the order of the parts.
+// The result therefore has the same bits for any number of workers; blocks that a mask or a window
 // hides are skipped. Scratch per worker: K twice, V once for a head, and two blocks of scores; dQ
 // once for each part of a head but the first; an f32 copy of each narrow operand; and dbias in f32,
 // at most bwdParts times if it is repeated over sequences or heads.

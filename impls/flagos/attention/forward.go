@@ -31,11 +31,11 @@ type attnFwd struct {
 
 var attnFwdKernel = parallel.NewKernel((*attnFwd).part)
 
-// fusedAttnFwd implements attention.FusedAttnFwd. Q, K, V and O may be views whose last axis is dense;
-// stats must be contiguous. All arithmetic is in f32. Blocks of keys are processed in ascending
-// order with a running maximum and sum, so the result has the same bits for any number of workers;
-// blocks that a mask or a window hides are skipped. Scratch per worker: a copy of a head of K and
-// V, a block of scores, and an f32 copy of each narrow operand.
+// fusedAttnFwd implements attention.FusedAttnFwd. Q, K, V and O may be views whose last axis is
+// dense; stats must be contiguous. All arithmetic is in f32. Blocks of keys are processed in
+// ascending order with a running maximum and sum, so the result has the same bits for any number of
+// workers; blocks that a mask or a window hides are skipped. Scratch per worker: a copy of a head
+// of K and V, a block of scores, and an f32 copy of each narrow operand.
 func fusedAttnFwd(e *opregistry.Exec, a attention.FusedAttnFwdArgs) error {
 	var v host.Views
 	c := attnFwd{common: commonOf(&v, e, a)}

@@ -29,7 +29,8 @@ func elementwiseGradient(derivative func(float64) float64) func(activation.DActi
 	}
 }
 
-// biasGradient returns the impl of an op like activation.DBiasDGELU; rows add to dbias in ascending order.
+// biasGradient returns the impl of an op like activation.DBiasDGELU; rows add to dbias in ascending
+// order.
 func biasGradient(derivative func(float64) float64) func(activation.DBiasDActivationArgs) error {
 	return func(a activation.DBiasDActivationArgs) error {
 		dx := a.Grad.Float64s()
@@ -58,7 +59,8 @@ func gated(f func(float64) float64) func(activation.ActivationArgs) error {
 	}
 }
 
-// gatedGradient returns the impl of an op like activation.DSwiGLU, given the function and its derivative.
+// gatedGradient returns the impl of an op like activation.DSwiGLU, given the function and its
+// derivative.
 func gatedGradient(f, derivative func(float64) float64) func(activation.DActivationArgs) error {
 	return func(a activation.DActivationArgs) error {
 		x, dy, h := a.FwdInput.Float64s(), a.Grad.Float64s(), a.Grad.Shape().Cols()

@@ -38,7 +38,8 @@ func (s shard) cast(out *tensor.Tensor, scale matrix, g grid) error {
 	return out.SetFloat64s(scaled)
 }
 
-// partialAmax implements quant.FP8BlockScalingComputePartialAmax and quant.NVFP42DComputePartialAmax.
+// partialAmax implements quant.FP8BlockScalingComputePartialAmax and
+// quant.NVFP42DComputePartialAmax.
 func partialAmax(a quant.PartialAmaxArgs) error {
 	return shard{a.Tensor.Float64s(), a.StartOffset, a.W}.amaxes(a.Amax, grid{a.BlockLen, a.BlockLen})
 }

@@ -4,9 +4,9 @@
 // # Concepts
 //
 // A Kernel is chosen by BestKernel from those that the machine can run. A blocked product cuts its
-// operands into panels, packs them with Spread or Transpose, and runs the kernel on tile after tile.
-// Everything has a version in plain Go, which is always compiled; the build tag noasm leaves the
-// assembly out.
+// operands into panels, packs them with Spread or Transpose, and runs the kernel on tile after
+// tile. Everything has a version in plain Go, which is always compiled; the build tag noasm leaves
+// the assembly out.
 //
 // # Determinism
 //

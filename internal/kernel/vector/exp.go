@@ -6,8 +6,8 @@ import "github.com/primus-fl/primus/internal/race"
 //
 //	dst[i] = eˣ⁽ⁱ⁾⁻ˢʰⁱᶠᵗ        Σ dst[i]
 //
-// for every element of x, each exponential as Exp1 defines it. dst may be x. An infinite shift gives
-// NaN where x is the same infinity.
+// for every element of x, each exponential as Exp1 defines it. dst may be x. An infinite shift
+// gives NaN where x is the same infinity.
 func ExpSum(dst, x []float32, shift float32) (sum float32) {
 	dst = dst[:len(x)]
 	race.Read(x)

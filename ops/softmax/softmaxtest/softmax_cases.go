@@ -116,8 +116,8 @@ func results(s *opstest.Stage, l opstest.Layout, d tensor.DType, shape []int, hi
 	return y
 }
 
-// fillSoftmax returns what the documentation of the forward ops defines, with a mask of one batch or
-// nil. A float64 can hold the exponentials of the logits that the cases make, so no maximum is
+// fillSoftmax returns what the documentation of the forward ops defines, with a mask of one batch
+// or nil. A float64 can hold the exponentials of the logits that the cases make, so no maximum is
 // subtracted.
 func fillSoftmax(s *opstest.Stage, x *tensor.Tensor, scale float64, hidden hides, mask *tensor.Tensor) []float64 {
 	s.T.Helper()

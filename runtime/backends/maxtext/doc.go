@@ -1,9 +1,11 @@
-// Package maxtext plans runs of MaxText: where its tree is, which version it has, what its configuration and environment are.
+// Package maxtext plans runs of MaxText: where its tree is, which version it has, what its
+// configuration and environment are.
 //
 // # Concepts
 //
-// The arguments of MaxText are the parameters of the module without those of the runtime; override_model holds values that
-// MaxText takes on its command line. The environment gets defaults for XLA and for AMD GPUs. The Python process is not started.
+// The arguments of MaxText are the parameters of the module without those of the runtime;
+// override_model holds values that MaxText takes on its command line. The environment gets defaults
+// for XLA and for AMD GPUs. The Python process is not started.
 //
 // # Concurrency
 //

@@ -8,7 +8,8 @@ import (
 	"github.com/primus-fl/primus/runtime/backend"
 )
 
-// pathLists are the arguments that list data, and pathTexts those that name a file of arguments about data.
+// pathLists are the arguments that list data, and pathTexts those that name a file of arguments
+// about data.
 var (
 	pathLists = []string{"data_paths", "train_data_path", "valid_data_path", "test_data_path"}
 	pathTexts = []string{"data_args_path", "per_split_data_args_path"}
@@ -16,8 +17,9 @@ var (
 
 const setBy = "framework " + Framework
 
-// normalise brings the arguments that name data sets into one form: lists of paths, texts without blanks around them, null for
-// what is empty or none, and mock instead of mock_data. Real data switches mock data off.
+// normalise brings the arguments that name data sets into one form: lists of paths, texts without
+// blanks around them, null for what is empty or none, and mock instead of mock_data. Real data
+// switches mock data off.
 func normalise(args *backend.Args) error {
 	real := false
 	for _, key := range pathLists {
@@ -82,7 +84,8 @@ func mock(args *backend.Args, real bool) error {
 	return nil
 }
 
-// paths returns the paths of a list, or of a text that is one path or a list in Python's notation; nil for none.
+// paths returns the paths of a list, or of a text that is one path or a list in Python's notation;
+// nil for none.
 func paths(key string, v document.Value) ([]any, error) {
 	var list []any
 	switch v.Kind() {

@@ -20,7 +20,8 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// Whatever ends a run while its weights are whole saves them first, and the run goes on to what an undisturbed one gives.
+// Whatever ends a run while its weights are whole saves them first, and the run goes on to what an
+// undisturbed one gives.
 func TestLastStepIsSaved(t *testing.T) {
 	lost := errors.New("the library is gone")
 	dead := func(*opregistry.Exec, gemm.GenericGemmArgs) error { return lost }
@@ -77,7 +78,8 @@ func calls(l *lab, op string) int64 {
 	return int64(n)
 }
 
-// adamSaboteur returns a vendor whose optimizer is that of flagos, and from a call on also misbehaves.
+// adamSaboteur returns a vendor whose optimizer is that of flagos, and from a call on also
+// misbehaves.
 func adamSaboteur(from int64, misbehave func(optim.MultiTensorAdamArgs) error) opregistry.Source {
 	var calls atomic.Int64
 	var run opregistry.Func[optim.MultiTensorAdamArgs]
@@ -97,8 +99,8 @@ func adamSaboteur(from int64, misbehave func(optim.MultiTensorAdamArgs) error) o
 	}}}
 }
 
-// Numbers that the optimizer spoils, in the weights or its moments, end the run before they are saved as good, whatever asks
-// for the save, and the run goes on from the checkpoint before.
+// Numbers that the optimizer spoils, in the weights or its moments, end the run before they are
+// saved as good, whatever asks for the save, and the run goes on from the checkpoint before.
 func TestWhatTheOptimizerSpoilsIsNotSaved(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	for name, tt := range map[string]struct {
@@ -150,7 +152,8 @@ func TestHalfUpdatedWeightsAreNotSaved(t *testing.T) {
 	assert.Contains(t, l.log.String(), "step 7 is not saved: the weights are half updated; the last checkpoint is that of step 4")
 }
 
-// Long loops end soon after an interrupt: those before the first step, and evaluation when there is no time left for it.
+// Long loops end soon after an interrupt: those before the first step, and evaluation when there is
+// no time left for it.
 func TestLongLoopsListen(t *testing.T) {
 	t.Run("dump_batches", func(t *testing.T) {
 		l := newLab(t)

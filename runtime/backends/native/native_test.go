@@ -226,7 +226,8 @@ func TestFamiliesLearn(t *testing.T) {
 	}
 }
 
-// With a learning rate of next to nothing the weights stay as they are, so that only dropout could tell the runs apart.
+// With a learning rate of next to nothing the weights stay as they are, so that only dropout could
+// tell the runs apart.
 func TestEvaluationDropsNothing(t *testing.T) {
 	l := newLab(t)
 	l.model = "gpt2_10M"

@@ -88,8 +88,8 @@ func TestRunsThatShareADirectoryAtOnce(t *testing.T) {
 	require.NoError(t, l.train(t.Context(), "a", "save="+dir, "train_iters=3"))
 }
 
-// load and save may name one directory from the first start on, for runs that a scheduler starts again with one command, also
-// on another machine.
+// load and save may name one directory from the first start on, for runs that a scheduler starts
+// again with one command, also on another machine.
 func TestLoadAndSaveInOneDirectory(t *testing.T) {
 	l := newLab(t)
 	require.NoError(t, l.train(t.Context(), "whole"))
@@ -157,7 +157,8 @@ func TestOtherParametersAreTold(t *testing.T) {
 	assert.NotContains(t, l.log.String(), "instead of")
 }
 
-// A checkpoint says on which class of CPU it was saved, and a run that goes on from it on another one that the bits differ.
+// A checkpoint says on which class of CPU it was saved, and a run that goes on from it on another
+// one that the bits differ.
 func TestAnotherClassOfCPUIsTold(t *testing.T) {
 	full := cpufeat.Class()
 	l := newLab(t)
@@ -210,8 +211,8 @@ func TestContradictingCheckpoints(t *testing.T) {
 	}
 }
 
-// Where the state of the newest checkpoint contradicts its manifest, the run goes on from the one before, and says so; what
-// another version of the program has written is no damage.
+// Where the state of the newest checkpoint contradicts its manifest, the run goes on from the one
+// before, and says so; what another version of the program has written is no damage.
 func TestGoesOnBeforeAContradiction(t *testing.T) {
 	l := newLab(t)
 	steps := []string{"save_interval=3", "lr_decay_iters=9"}

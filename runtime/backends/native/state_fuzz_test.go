@@ -13,8 +13,8 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
 )
 
-// FuzzState gives texts to the reader of trainer_state.json. A state that it accepts belongs to the checkpoint, and is read
-// again as what it is.
+// FuzzState gives texts to the reader of trainer_state.json. A state that it accepts belongs to the
+// checkpoint, and is read again as what it is.
 func FuzzState(f *testing.F) {
 	const step = 7
 	valid := 2.5

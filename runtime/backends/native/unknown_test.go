@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A parameter that would have changed the result, had it been served, ends the run before it begins, with all of its like.
+// A parameter that would have changed the result, had it been served, ends the run before it
+// begins, with all of its like.
 func TestWhatWouldChangeTheResultIsRefused(t *testing.T) {
 	l := newLab(t)
 	err := l.train(t.Context(), "run", "bf16=true", "tensor_model_parallel_size=2", "optimizer=sgd", "tokenizer_type=GPT2BPETokenizer", "qk_layernorm=true")
@@ -20,8 +21,8 @@ func TestWhatWouldChangeTheResultIsRefused(t *testing.T) {
 	assert.NoDirExists(t, l.path("run"))
 }
 
-// What asks for what the trainer does anyway is not mentioned, what changes no result is told twice: at the start and at the
-// end.
+// What asks for what the trainer does anyway is not mentioned, what changes no result is told
+// twice: at the start and at the end.
 func TestWhatHasNoEffectIsTold(t *testing.T) {
 	l := newLab(t)
 	end := &ended{}

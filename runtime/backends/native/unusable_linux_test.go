@@ -27,7 +27,8 @@ func files(t *testing.T, dir string) []string {
 	return found
 }
 
-// A named pipe in the place of a file of a run is told or replaced; nobody waits for it, and nothing that was trained is lost.
+// A named pipe in the place of a file of a run is told or replaced; nobody waits for it, and
+// nothing that was trained is lost.
 func TestNamedPipesInTheRunDirectory(t *testing.T) {
 	l := newLab(t)
 	require.NoError(t, l.train(t.Context(), "run", "train_iters=4", "disable_tensorboard=false"))

@@ -45,8 +45,9 @@ type Finding struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// Check compares what patches change with the source trees of the frameworks: whether it is still there, with parameters that
-// the patches take, and whether the texts that are searched for in sources are there once.
+// Check compares what patches change with the source trees of the frameworks: whether it is still
+// there, with parameters that the patches take, and whether the texts that are searched for in
+// sources are there once.
 func (c *Checkout) Check(trees ...string) ([]Finding, error) {
 	index := &index{files: map[string]*pysource.File{}}
 	for _, dir := range trees {
@@ -143,8 +144,8 @@ func (x *index) compare(f *Finding, e *Effect, file *pysource.File, def *pysourc
 	}
 }
 
-// accepts says why a function cannot take the place of another one, and what it does not take though callers need not pass it;
-// both are empty where it can.
+// accepts says why a function cannot take the place of another one, and what it does not take
+// though callers need not pass it; both are empty where it can.
 func accepts(replacement, original *pysource.Arguments) (problem, note string) {
 	have := slices.Concat(replacement.Posonlyargs, replacement.Args)
 	want := slices.Concat(original.Posonlyargs, original.Args)

@@ -257,7 +257,8 @@ func (c *Checkout) texts(tree fs.FS, packages []patchPackage) {
 	}
 }
 
-// inComments returns the registrations in comments; the id is on the line of the decorator or on the next one.
+// inComments returns the registrations in comments; the id is on the line of the decorator or on
+// the next one.
 func inComments(file *pysource.File, path string) []Disabled {
 	var found []Disabled
 	for i, comment := range file.Comments {

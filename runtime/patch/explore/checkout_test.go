@@ -37,7 +37,8 @@ func readJSON(t *testing.T, file string, into any) {
 	require.NoError(t, json.Unmarshal(text, into))
 }
 
-// TestInventory compares what is read from a checkout with what Primus itself registered when it was run.
+// TestInventory compares what is read from a checkout with what Primus itself registered when it
+// was run.
 func TestInventory(t *testing.T) {
 	c := checkout(t)
 	var recorded struct{ Patches []map[string]any }
@@ -88,8 +89,8 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// TestCheck compares how targets stand in the source trees of frameworks with what was recorded for them. MEGATRON_CHECKOUT and
-// TORCHTITAN_CHECKOUT name the trees.
+// TestCheck compares how targets stand in the source trees of frameworks with what was recorded for
+// them. MEGATRON_CHECKOUT and TORCHTITAN_CHECKOUT name the trees.
 func TestCheck(t *testing.T) {
 	c := checkout(t)
 	var trees []string

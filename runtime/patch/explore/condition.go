@@ -34,8 +34,9 @@ func (c *Checkout) condition(r *Record, reg registration) *Condition {
 	return cond
 }
 
-// reads collects what a condition reads, following the functions that it calls by their names. Names are found in the order of
-// a walk through each statement by breadth, which is that of Python's ast.walk.
+// reads collects what a condition reads, following the functions that it calls by their names.
+// Names are found in the order of a walk through each statement by breadth, which is that of
+// Python's ast.walk.
 type reads struct {
 	machine *pyeval.Machine
 	cond    *Condition
@@ -252,8 +253,8 @@ func (w *readsOf) name(e pysource.Expr) string {
 	return "<" + w.fn.Module.File.Source(e) + ">"
 }
 
-// parameters reports whether an expression is the parameters of the experiment, or those below a path: the result of get_args,
-// a variable, or the attribute of one of these.
+// parameters reports whether an expression is the parameters of the experiment, or those below a
+// path: the result of get_args, a variable, or the attribute of one of these.
 func (w *readsOf) parameters(e pysource.Expr) (path string, ok bool) {
 	switch e := e.(type) {
 	case *pysource.Call:
@@ -278,7 +279,8 @@ func (w *readsOf) parameters(e pysource.Expr) (path string, ok bool) {
 	return "", false
 }
 
-// ofContext reports whether a variable is set to something of the context that is not the parameters.
+// ofContext reports whether a variable is set to something of the context that is not the
+// parameters.
 func (w *readsOf) ofContext(name string) bool {
 	if w.fn.Def == nil {
 		return false

@@ -146,7 +146,8 @@ func external(machine *pyeval.Machine, effect *Effect, path string, s *pyeval.St
 // fields is how the fields of a dataclass are reached, whose defaults may be changed.
 const fields = ".__dataclass_fields__["
 
-// rebind tells apart what takes the place of something, what is put around it, and what only marks or keeps something.
+// rebind tells apart what takes the place of something, what is put around it, and what only marks
+// or keeps something.
 func rebind(machine *pyeval.Machine, effect *Effect, base string, s *pyeval.Store) {
 	if old, ok := s.Value.(pyeval.External); ok && strings.HasPrefix(old.Path, base+".") {
 		effect.Kind = "stash"

@@ -165,8 +165,9 @@ type Hit struct {
 	rank  int
 }
 
-// Search returns the patches that have all of some words in their ids, targets, parameters, variables or texts: those with
-// a word in the id first. The error suggests words where nothing is found.
+// Search returns the patches that have all of some words in their ids, targets, parameters,
+// variables or texts: those with a word in the id first. The error suggests words where nothing is
+// found.
 func (c *Checkout) Search(words []string) ([]Hit, error) {
 	var hits []Hit
 	vocabulary := []string{}

@@ -12,7 +12,8 @@ import (
 	"github.com/primus-fl/primus/runtime/patch/pyeval"
 )
 
-// Run is what a plan is made for: an experiment as it is resolved, and the environment that it runs in.
+// Run is what a plan is made for: an experiment as it is resolved, and the environment that it runs
+// in.
 type Run struct {
 	Backend string            // the framework
 	Version string            // of the framework; empty where it is not known
@@ -46,7 +47,8 @@ type Decision struct {
 // phases are those of a run of training, in order.
 var phases = []string{"build_args", "setup", "before_train", "after_train"}
 
-// Plan says of every patch whether it applies to a run: by phase, those that may apply first, in the order in which they run.
+// Plan says of every patch whether it applies to a run: by phase, those that may apply first, in
+// the order in which they run.
 func (c *Checkout) Plan(run Run) []Decision {
 	c.machine.Env = run.Env
 	if c.machine.Env == nil {
@@ -84,7 +86,8 @@ func (c *Checkout) Plan(run Run) []Decision {
 	return plan
 }
 
-// candidates returns the records for a backend and a phase: those for just these, then for any backend, for any phase, for both.
+// candidates returns the records for a backend and a phase: those for just these, then for any
+// backend, for any phase, for both.
 func (c *Checkout) candidates(backend, phase string) []int {
 	var found []int
 	for _, bucket := range [][2]string{{backend, phase}, {"", phase}, {backend, ""}, {"", ""}} {
@@ -169,7 +172,8 @@ func (c *Checkout) runContext(r *Record, phase string, run Run) pyeval.Value {
 	return ctx
 }
 
-// Contended returns the symbols that several patches of a plan change in one phase, with these in the order in which they run.
+// Contended returns the symbols that several patches of a plan change in one phase, with these in
+// the order in which they run.
 func (c *Checkout) Contended(plan []Decision) map[string]map[string][]string {
 	contended := map[string]map[string][]string{}
 	for _, d := range plan {

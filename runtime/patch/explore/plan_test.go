@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRecordedPlans compares plans with what Primus itself chose for experiments, but for the patches that ask the machine.
+// TestRecordedPlans compares plans with what Primus itself chose for experiments, but for the
+// patches that ask the machine.
 func TestRecordedPlans(t *testing.T) {
 	c := checkout(t)
 	var recorded struct {

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Logic says what a patch changes: the symbols that it replaces, wraps or rewrites, the arguments and variables that it sets.
+// Logic says what a patch changes: the symbols that it replaces, wraps or rewrites, the arguments
+// and variables that it sets.
 func (r *Record) Logic() string {
 	verbs := []struct {
 		style Style
@@ -96,7 +97,8 @@ func (c *Checkout) Select(s Selection) ([]Record, error) {
 	return selected, nil
 }
 
-// Has reports whether a record is in a selection; records for any backend or phase are in those of each.
+// Has reports whether a record is in a selection; records for any backend or phase are in those of
+// each.
 func (s Selection) Has(r *Record) bool {
 	return (s.Backend == "" || r.Backend == "" || r.Backend == s.Backend) && (s.Phase == "" || r.Phase == "" || r.Phase == s.Phase) &&
 		(s.Tag == "" || slices.Contains(r.Tags, s.Tag))

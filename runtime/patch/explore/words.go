@@ -8,7 +8,8 @@ import (
 	"github.com/primus-fl/primus/runtime/patch/pysource"
 )
 
-// words says a condition in words: what it reads by the names of parameters and variables, helpers by what they return.
+// words says a condition in words: what it reads by the names of parameters and variables, helpers
+// by what they return.
 func (c *Checkout) words(fn *pyeval.Function) string {
 	w := &wording{machine: c.machine}
 	return w.function(fn, nil).words(false)

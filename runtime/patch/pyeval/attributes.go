@@ -25,7 +25,8 @@ func (m *Machine) attribute(v Value, name string, f *frame, n pysource.Node) Val
 	return m.opaque(f, n, v)
 }
 
-// Attr returns an attribute of a value where it is known, and else whether it is known that there is none.
+// Attr returns an attribute of a value where it is known, and else whether it is known that there
+// is none.
 func (m *Machine) Attr(v Value, name string) (attr Value, found, known bool) {
 	switch v := m.resolve(v).(type) {
 	case External:

@@ -30,7 +30,8 @@ func (m *Machine) function(f *frame, name string, args *pysource.Arguments) *Fun
 	return fn
 }
 
-// decorate applies a decorator. Those of libraries are taken to return what they are given, with what they are made of.
+// decorate applies a decorator. Those of libraries are taken to return what they are given, with
+// what they are made of.
 func (m *Machine) decorate(f *frame, d pysource.Expr, v Value) Value {
 	decorator := m.resolve(m.eval(f, d))
 	switch decorator := decorator.(type) {
@@ -67,7 +68,8 @@ func isNone(v Value) bool {
 	return ok && c.V == nil
 }
 
-// PathOf returns the dotted name of what is external, or of what made an opaque value; empty for the rest.
+// PathOf returns the dotted name of what is external, or of what made an opaque value; empty for
+// the rest.
 func PathOf(v Value) string {
 	switch v := v.(type) {
 	case External:

@@ -219,7 +219,8 @@ func (m *Machine) comprehension(f *frame, e *pysource.Comprehension) Value {
 	return s
 }
 
-// iterate returns a function that gives the items of a value one by one; known is false where they are not known.
+// iterate returns a function that gives the items of a value one by one; known is false where they
+// are not known.
 func (m *Machine) iterate(v Value) (next func() (Value, bool), known bool) {
 	items := func(values []Value) (func() (Value, bool), bool) {
 		i := -1

@@ -200,8 +200,9 @@ func (m *Machine) while(f *frame, s *pysource.While) flow {
 	return returns
 }
 
-// try runs the body as if nothing were raised; what handlers change is an alternative, and what they return counts where the
-// body may raise. A class or module of the tree that a handler replaces by one of a library may be either.
+// try runs the body as if nothing were raised; what handlers change is an alternative, and what
+// they return counts where the body may raise. A class or module of the tree that a handler
+// replaces by one of a library may be either.
 func (m *Machine) try(f *frame, s *pysource.Try) flow {
 	before := f.scope.snapshot()
 	returned := len(f.returns)
@@ -247,7 +248,8 @@ func (m *Machine) try(f *frame, s *pysource.Try) flow {
 	return end
 }
 
-// joinUpstream adds to variables for classes and modules of the tree those of libraries that have the same name in a handler.
+// joinUpstream adds to variables for classes and modules of the tree those of libraries that have
+// the same name in a handler.
 func (m *Machine) joinUpstream(vars, handler map[string]Value) {
 	for name, v := range handler {
 		upstream, ok := m.resolve(v).(External)
@@ -260,7 +262,8 @@ func (m *Machine) joinUpstream(vars, handler map[string]Value) {
 	}
 }
 
-// certain reports whether a body that returned these values surely raises nothing: it imports nothing and its values are known.
+// certain reports whether a body that returned these values surely raises nothing: it imports
+// nothing and its values are known.
 func (m *Machine) certain(body []pysource.Stmt, results []Value) bool {
 	imports := false
 	for _, s := range body {
@@ -297,7 +300,8 @@ func (m *Machine) importNames(f *frame, s *pysource.Import) {
 	}
 }
 
-// importLater imports a module; while a function runs, modules of the tree wait until they are looked into.
+// importLater imports a module; while a function runs, modules of the tree wait until they are
+// looked into.
 func (m *Machine) importLater(name string) Value {
 	if _, _, ok := m.Exists(name); ok && m.running {
 		if _, loaded := m.modules[name]; !loaded {

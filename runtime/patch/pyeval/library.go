@@ -448,7 +448,8 @@ func (m *Machine) zipped(name string, c *Call) (Value, bool) {
 	return s, true
 }
 
-// walker gives the modules of a package as pkgutil does: each before it is imported, then those inside of it.
+// walker gives the modules of a package as pkgutil does: each before it is imported, then those
+// inside of it.
 type walker struct{ next func() (Value, bool) }
 
 func (m *Machine) packages(c *Call, deep bool) (Value, bool) {

@@ -34,7 +34,8 @@ type Hooks struct {
 	Store func(*Store)
 }
 
-// Store is a change to something: an attribute, or an item, is set or deleted, or a method that changes its object is called.
+// Store is a change to something: an attribute, or an item, is set or deleted, or a method that
+// changes its object is called.
 type Store struct {
 	Base        Value
 	Attr        string // empty for items
@@ -52,7 +53,8 @@ type Machine struct {
 	Hooks  Hooks
 	Env    map[string]string // the environment; nil where it is not known
 	Faults []error
-	// Hopeful makes the result of a try block that returns the one that counts, where it may also raise.
+	// Hopeful makes the result of a try block that returns the one that counts, where it may also
+	// raise.
 	Hopeful bool
 
 	tree        fs.FS
@@ -67,7 +69,8 @@ type Machine struct {
 	exhausted   bool
 }
 
-// These bound an evaluation: statements and expressions, calls inside of calls, and those of one function in itself.
+// These bound an evaluation: statements and expressions, calls inside of calls, and those of one
+// function in itself.
 const (
 	maxSteps     = 400_000
 	maxDepth     = 40
@@ -112,7 +115,8 @@ func (m *Machine) Exists(name string) (file string, isPackage, ok bool) {
 
 func pythonEntry(e fs.DirEntry) bool { return e.IsDir() || strings.HasSuffix(e.Name(), ".py") }
 
-// Import imports a module as Python does: the packages around it first. It returns an External for what is not in the tree.
+// Import imports a module as Python does: the packages around it first. It returns an External for
+// what is not in the tree.
 func (m *Machine) Import(name string) Value {
 	var parent *Module
 	for i := 0; i <= len(name); i++ {

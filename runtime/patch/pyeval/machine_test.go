@@ -111,7 +111,8 @@ f = lambda: ` + text + "\n"}))
 	}
 }
 
-// TestImports follows Python's order: the package first, cycles see what is there so far, and packages are walked as pkgutil does.
+// TestImports follows Python's order: the package first, cycles see what is there so far, and
+// packages are walked as pkgutil does.
 func TestImports(t *testing.T) {
 	t.Parallel()
 	m := pyeval.New(files(map[string]string{
@@ -168,7 +169,8 @@ def f(ctx):
 	assert.Equal(t, "lib.x.g, lib.y.g, lib.a.h, lib.a.failed alternative, lib.fast.k, os.environ., lib.a.gone", strings.Join(stores, ", "))
 }
 
-// A class of the tree that a handler replaces by one of a library may be either, a function may not.
+// A class of the tree that a handler replaces by one of a library may be either, a function may
+// not.
 func TestUpstreamInHandlers(t *testing.T) {
 	t.Parallel()
 	m := pyeval.New(files(map[string]string{

@@ -93,7 +93,8 @@ func (m *Machine) Truth(v Value) Truth {
 	return Unknown
 }
 
-// boolOp returns the value of and, or. Where an operand decides whatever the unknown ones are, the truth is known.
+// boolOp returns the value of and, or. Where an operand decides whatever the unknown ones are, the
+// truth is known.
 func (m *Machine) boolOp(f *frame, e *pysource.BoolOp) Value {
 	decides := True
 	if e.Op == "and" {

@@ -11,8 +11,8 @@ import (
 type Value any
 
 type (
-	// Const is a value that is known: nil for None, or a bool, *big.Int, float64, complex128, string, pysource.Bytes or
-	// pysource.Ellipsis.
+	// Const is a value that is known: nil for None, or a bool, *big.Int, float64, complex128, string,
+	// pysource.Bytes or pysource.Ellipsis.
 	Const struct{ V any }
 	// Sequence is a list, tuple or set with known items.
 	Sequence struct {
@@ -171,7 +171,8 @@ func Alternatives(v Value) []Value {
 	return []Value{v}
 }
 
-// Inside calls visit for a value and for all that it is made of: items, captured variables of functions, arguments of calls.
+// Inside calls visit for a value and for all that it is made of: items, captured variables of
+// functions, arguments of calls.
 func (m *Machine) Inside(v Value, visit func(Value)) {
 	seen := map[any]bool{}
 	var walk func(v Value)
@@ -236,8 +237,8 @@ func (c *Class) local() bool {
 	return !ok
 }
 
-// captured returns the values of the variables of enclosing functions that a function names, and what was stored in their
-// attributes; PATH.* stands for attributes whose names are not known.
+// captured returns the values of the variables of enclosing functions that a function names, and
+// what was stored in their attributes; PATH.* stands for attributes whose names are not known.
 func (m *Machine) captured(f *Function) []Value {
 	if f.Scope == nil || f.Scope.function == nil {
 		return nil

@@ -185,7 +185,8 @@ type (
 		exprNode
 		Elts []Expr
 	}
-	// Comprehension is a ListComp, SetComp, GeneratorExp or DictComp, as Kind says; only the last one has a Value.
+	// Comprehension is a ListComp, SetComp, GeneratorExp or DictComp, as Kind says; only the last one
+	// has a Value.
 	Comprehension struct {
 		exprNode
 		Kind       string
@@ -226,7 +227,8 @@ type (
 		exprNode
 		Values []Expr
 	}
-	// Constant is a literal. Value is nil for None, or a bool, *big.Int, float64, complex128, string, Bytes or Ellipsis.
+	// Constant is a literal. Value is nil for None, or a bool, *big.Int, float64, complex128, string,
+	// Bytes or Ellipsis.
 	Constant struct {
 		exprNode
 		Value any

@@ -36,7 +36,8 @@ func (p *parser) atom() Expr {
 	return nil
 }
 
-// parenthesized reads a tuple, a generator, or an expression in parentheses, which keeps its own span.
+// parenthesized reads a tuple, a generator, or an expression in parentheses, which keeps its own
+// span.
 func (p *parser) parenthesized() Expr {
 	start := p.next().Start
 	if p.acceptOp(")") {

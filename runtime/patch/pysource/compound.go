@@ -45,7 +45,8 @@ func (p *parser) async(start int, decorators []Expr) Stmt {
 	return nil
 }
 
-// blockSpan returns the span of a statement with blocks, which ends with the last token of their last line.
+// blockSpan returns the span of a statement with blocks, which ends with the last token of their
+// last line.
 func (p *parser) blockSpan(start int) Span {
 	last := p.pos - 1
 	for p.tokens[last].Kind == Newline || p.tokens[last].Kind == Indent || p.tokens[last].Kind == Dedent {

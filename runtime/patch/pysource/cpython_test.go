@@ -52,8 +52,8 @@ func library(t *testing.T) (python string, files []string) {
 // wholeLibrary is the variable that has TestCPython read every module, which takes a minute or two.
 const wholeLibrary = "PYSOURCE_WHOLE_LIBRARY"
 
-// TestCPython compares what is read of the modules of Python's standard library with what CPython reads: of every tenth one, or
-// of all.
+// TestCPython compares what is read of the modules of Python's standard library with what CPython
+// reads: of every tenth one, or of all.
 func TestCPython(t *testing.T) {
 	t.Parallel()
 	python, files := library(t)

@@ -8,7 +8,8 @@ import (
 
 var codingCookie = regexp.MustCompile(`^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)`)
 
-// checkEncoding refuses what is not UTF-8: bytes that are not, and files that declare something else.
+// checkEncoding refuses what is not UTF-8: bytes that are not, and files that declare something
+// else.
 func checkEncoding(f *File) error {
 	rest := f.Text
 	for range 2 {

@@ -4,7 +4,8 @@ import (
 	"strings"
 )
 
-// joined makes the node of strings of which at least one is an f-string. Neighbouring texts become one constant.
+// joined makes the node of strings of which at least one is an f-string. Neighbouring texts become
+// one constant.
 func (p *parser) joined(tokens []Token, span exprNode) Expr {
 	b := &joiner{p: p, span: span}
 	for i := range tokens {
@@ -40,7 +41,8 @@ func (b *joiner) finish() []Expr {
 	return b.values
 }
 
-// format takes apart the text of an f-string, or of a format specification within one when depth is not zero.
+// format takes apart the text of an f-string, or of a format specification within one when depth is
+// not zero.
 func (b *joiner) format(l literal, i, end, depth int) {
 	text := b.p.file.Text
 	raw := l.has("r")
@@ -125,7 +127,8 @@ func (p *parser) quotesAround(l literal) string {
 	return p.file.Text[l.body.Start-1 : l.body.Start]
 }
 
-// fieldExpression parses the expression of a replacement field and returns where it stops: before =, ! or the end.
+// fieldExpression parses the expression of a replacement field and returns where it stops: before
+// =, ! or the end.
 func (p *parser) fieldExpression(start, stop, depth int) (Expr, int) {
 	s := &scanner{file: p.file, text: p.file.Text, pos: start, end: stop, inside: true, indents: []indent{{}}}
 	if err := s.run(); err != nil {
@@ -152,5 +155,6 @@ func (p *parser) fieldExpression(start, stop, depth int) (Expr, int) {
 	return e, inner.peek().Start
 }
 
-// fieldValue reads expressions between commas as in a return statement, where a sole one may be a named one in parentheses.
+// fieldValue reads expressions between commas as in a return statement, where a sole one may be a
+// named one in parentheses.
 func (p *parser) fieldValue() Expr { return p.starExpressions() }

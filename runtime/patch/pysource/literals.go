@@ -111,7 +111,8 @@ func (p *parser) unescape(span Span, raw, bytes bool) string {
 
 var simpleEscapes = map[byte]byte{'\\': '\\', '\'': '\'', '"': '"', 'a': 7, 'b': 8, 'f': 12, 'n': 10, 'r': 13, 't': 9, 'v': 11}
 
-// escape writes what an escape sequence stands for and returns its length. An unknown one stands for itself.
+// escape writes what an escape sequence stands for and returns its length. An unknown one stands
+// for itself.
 func (p *parser) escape(b *strings.Builder, text string, at int, bytes bool) int {
 	c := text[1]
 	if value, ok := simpleEscapes[c]; ok {

@@ -45,7 +45,8 @@ func TestSyntaxErrors(t *testing.T) {
 	}
 }
 
-// TestNewerPython reads what older interpreters do not, so the comparison with CPython may not cover it.
+// TestNewerPython reads what older interpreters do not, so the comparison with CPython may not
+// cover it.
 func TestNewerPython(t *testing.T) {
 	t.Parallel()
 	source := "type Pair[T: int, *Ts, **P] = tuple[T]\n" +
@@ -62,7 +63,8 @@ func TestNewerPython(t *testing.T) {
 	assert.Equal(t, []string{"type", "def", "try:", "match", "match", "with"}, kinds)
 }
 
-// FuzzParse reads anything without a panic, and gives nodes that lie within the file and within their parents.
+// FuzzParse reads anything without a panic, and gives nodes that lie within the file and within
+// their parents.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"", "x = 1\n", "@d(1, a=2)\ndef f(a, /, b=1, *c, d, e=2, **g) -> int:\n\treturn a\n", "f'{x!r:>{w}}{{}}{y=}'", "rb'\\x00' b''",

@@ -46,7 +46,8 @@ func isStringPrefix(text string) bool {
 	return false
 }
 
-// stringToken reads a string whose quotes are at the position of the scanner and whose prefix begins at start.
+// stringToken reads a string whose quotes are at the position of the scanner and whose prefix
+// begins at start.
 func (s *scanner) stringToken(start int) error {
 	end, err := s.stringEnd(start, s.pos)
 	if err != nil {
@@ -110,8 +111,8 @@ func (s *scanner) formatEnd(start, i int, quotes string, depth int) (int, error)
 	return 0, s.file.fault(start, "unterminated f-string")
 }
 
-// afterBackslash returns where the text of an f-string goes on after a backslash. \N{…} is no replacement field; \{ is a
-// backslash before one.
+// afterBackslash returns where the text of an f-string goes on after a backslash. \N{…} is no
+// replacement field; \{ is a backslash before one.
 func afterBackslash(text string, i int, raw bool) int {
 	switch next := text[i+1]; {
 	case next == '{' || next == '}':
@@ -166,8 +167,8 @@ func (s *scanner) specEnd(i int, quotes string, depth int) (int, error) {
 	return 0, s.file.fault(start, "f-string: expecting '}'")
 }
 
-// expressionEnd returns where the expression of a replacement field ends, with its = and its conversion: at a colon or at the
-// closing brace.
+// expressionEnd returns where the expression of a replacement field ends, with its = and its
+// conversion: at a colon or at the closing brace.
 func (s *scanner) expressionEnd(i, depth int) (int, error) {
 	if depth > maxFormatDepth {
 		return 0, s.file.fault(i, "f-string: expressions nested too deeply")

@@ -15,7 +15,8 @@ const (
 
 const tabWidth = 8
 
-// Tokenize returns the tokens of a file, comments and blank line ends among them, the end marker last.
+// Tokenize returns the tokens of a file, comments and blank line ends among them, the end marker
+// last.
 func Tokenize(name string, source []byte) ([]Token, *File, error) {
 	f := newFile(name, source)
 	if err := checkEncoding(f); err != nil {
@@ -28,7 +29,8 @@ func Tokenize(name string, source []byte) ([]Token, *File, error) {
 	return s.tokens, f, nil
 }
 
-// indent is a depth of indentation: columns with tabs to multiples of eight, and with tabs of one column.
+// indent is a depth of indentation: columns with tabs to multiples of eight, and with tabs of one
+// column.
 type indent struct{ columns, alternative int }
 
 type scanner struct {

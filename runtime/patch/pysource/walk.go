@@ -2,8 +2,8 @@ package pysource
 
 import "reflect"
 
-// Walk calls visit for a node and then for every node below it, in the order of the fields. Where visit returns false the nodes
-// below are left out.
+// Walk calls visit for a node and then for every node below it, in the order of the fields. Where
+// visit returns false the nodes below are left out.
 func Walk(n Node, visit func(Node) bool) {
 	if n == nil || !visit(n) {
 		return

@@ -154,8 +154,8 @@ func TestWriterErrors(t *testing.T) {
 	require.Error(t, w.Scalars(1))
 }
 
-// TestHead compares with the first bytes of every file that TensorFlow writes: a length of 24 and its checksum, the tag of the
-// time, and behind that the version.
+// TestHead compares with the first bytes of every file that TensorFlow writes: a length of 24 and
+// its checksum, the tag of the time, and behind that the version.
 func TestHead(t *testing.T) {
 	dir := t.TempDir()
 	w, err := tensorboard.Create(dir, 1)

@@ -1,10 +1,11 @@
-// Package check checks the ops of a plugin: its description, every op in all cases of the conformance kit against a
-// reference, calls from many threads, what calls leave in memory and in open files, and how long a call takes.
+// Package check checks the ops of a plugin: its description, every op in all cases of the
+// conformance kit against a reference, calls from many threads, what calls leave in memory and in
+// open files, and how long a call takes.
 //
 // # Concepts
 //
-// [Plugin] starts a child process for each op, so that an op that crashes or hangs is reported and the others are still
-// checked. The child is the same program: it calls [Part].
+// [Plugin] starts a child process for each op, so that an op that crashes or hangs is reported and
+// the others are still checked. The child is the same program: it calls [Part].
 //
 // # Concurrency
 //
@@ -98,7 +99,8 @@ type message struct {
 
 // Settings say how a plugin is checked.
 type Settings struct {
-	// Command starts a child of this program that calls [Part] with the words that are appended to the command.
+	// Command starts a child of this program that calls [Part] with the words that are appended to the
+	// command.
 	Command []string
 	Ops     string        // pattern of path.Match for the names of the ops that are checked
 	Limit   time.Duration // for each part of the check
@@ -111,8 +113,8 @@ type PartSettings struct {
 	Baseline  opregistry.Source // is measured beside the plugin
 }
 
-// Part is what the child process of a check does: words are those that were appended to Settings.Command. It reports on the
-// standard output of the process.
+// Part is what the child process of a check does: words are those that were appended to
+// Settings.Command. It reports on the standard output of the process.
 func Part(words []string, set PartSettings) error {
 	return sandbox.Report(func(host *sandbox.Reporter) error { return checkPart(words, set, host) })
 }
@@ -192,8 +194,9 @@ func (r *Report) conclude(impls []name) {
 	r.Passed = len(r.Faults) == 0 && failed == 0
 }
 
-// inChild runs a part of the check in a child process, show with each of its steps, and returns the last that the
-// child told. fault says what the plugin did to the child, or what the child says is wrong.
+// inChild runs a part of the check in a child process, show with each of its steps, and returns the
+// last that the child told. fault says what the plugin did to the child, or what the child says is
+// wrong.
 func (s *Settings) inChild(ctx context.Context, show func(string), file string, impl ...string) (last message, fault string, err error) {
 	running, end := context.WithCancelCause(ctx)
 	defer end(nil)

@@ -25,7 +25,8 @@ type Leaks struct {
 	Files        int `json:"files"`          // that are open and were not before
 }
 
-// leak makes many calls and watches the memory of the process. What grows in every window of calls is lost.
+// leak makes many calls and watches the memory of the process. What grows in every window of calls
+// is lost.
 func (c *checker) leak() error {
 	for _, d := range c.found.servedDTypes() {
 		c.step("%d calls in %v", leakWindows*callsOfLeak, d)
@@ -81,7 +82,8 @@ func (c *checker) leak() error {
 	return nil
 }
 
-// resident returns the memory of this process in bytes without what Go could give back, 0 where the system does not tell.
+// resident returns the memory of this process in bytes without what Go could give back, 0 where the
+// system does not tell.
 func resident() int {
 	debug.FreeOSMemory()
 	text, err := os.ReadFile("/proc/self/statm")

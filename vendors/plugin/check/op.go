@@ -123,8 +123,8 @@ func (c *checker) run() error {
 	return nil
 }
 
-// keepControl refuses ops that change the floating-point environment. That is undone here, but the vendor's own tests may
-// have passed because of it.
+// keepControl refuses ops that change the floating-point environment. That is undone here, but the
+// vendor's own tests may have passed because of it.
 func (c *checker) keepControl() error {
 	if changes := c.plugin.Control(); len(changes) > 0 {
 		return errors.New(strings.Join(changes, "; "))
@@ -177,8 +177,8 @@ const (
 	hammerLimit = 3 * time.Second
 )
 
-// hammer calls the op from many goroutines, each with operands of its own, and compares each result with that of a call
-// alone.
+// hammer calls the op from many goroutines, each with operands of its own, and compares each result
+// with that of a call alone.
 func (c *checker) hammer() error {
 	for _, d := range c.found.servedDTypes() {
 		callers := 2 * max(2, goruntime.GOMAXPROCS(0))

@@ -21,7 +21,8 @@ import (
 )
 
 const (
-	// shortestMeasured is what a call has to take to say something about a kernel: less is mostly the way to it.
+	// shortestMeasured is what a call has to take to say something about a kernel: less is mostly the
+	// way to it.
 	shortestMeasured = 300 * time.Microsecond
 	maxMeasured      = 256 << 20 // bytes of operands
 	measureSamples   = 50
@@ -63,8 +64,8 @@ func (c *checker) measure() error {
 	return nil
 }
 
-// measureGrowing measures cases of a growing size until a call takes long enough. It returns nil when the impl declines
-// them.
+// measureGrowing measures cases of a growing size until a call takes long enough. It returns nil
+// when the impl declines them.
 func (c *checker) measureGrowing(d tensor.DType, snap *opregistry.Snapshot, exec *opregistry.Exec) (*Speed, error) {
 	var found *Speed
 	for size := 256; ; size *= 2 {
@@ -109,7 +110,8 @@ func (c *checker) measureSize(d tensor.DType, size int, snap *opregistry.Snapsho
 	return found, nil
 }
 
-// sizedCase returns a case of an op whose work grows with size; ok is false for an op that has none.
+// sizedCase returns a case of an op whose work grows with size; ok is false for an op that has
+// none.
 func sizedCase(m *opbench.Maker, op string, size int) (work opbench.Case, ok bool, err error) {
 	switch {
 	case op == gemm.GenericGemm.Name():

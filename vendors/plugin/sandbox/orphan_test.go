@@ -76,7 +76,8 @@ func childrenOf(t *testing.T, pid int) []string {
 	return children
 }
 
-// What a library has started ends with its probe, however the probe ends, also when it has left its parent and its session.
+// What a library has started ends with its probe, however the probe ends, also when it has left its
+// parent and its session.
 func TestProbeEndsWhatALibraryLeaves(t *testing.T) {
 	t.Parallel()
 	linuxOnly(t)

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Whatever a child prints, in whatever pieces, its report is read or refused, and nothing that was said is lost or made up.
+// Whatever a child prints, in whatever pieces, its report is read or refused, and nothing that was
+// said is lost or made up.
 func FuzzReport(f *testing.F) {
 	said := `{"said":{"name":"acme_ops","version":"1.2.0","abi":"1.0","ops":[{"op":"probe","impl_id":"vendor.acme","kind":"vendor","priority":100,"flags":["thread_safe"],"available":true,"trial":{"served":4,"declined":2}}],"left_out":[]}}`
 	f.Add([]byte(said+"\n"+`{"done":true}`+"\n"), uint8(7))

@@ -98,7 +98,8 @@ func TestMessageIsCutOff(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A message that anything may have written is decoded or an error, and its tensors lie in the memory that there is.
+// A message that anything may have written is decoded or an error, and its tensors lie in the
+// memory that there is.
 func FuzzMessage(f *testing.F) {
 	f.Add(message(f).body)
 	f.Fuzz(func(t *testing.T, body []byte) {

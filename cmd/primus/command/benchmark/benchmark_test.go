@@ -50,7 +50,8 @@ func TestBenchmarkTrain(t *testing.T) {
 	assert.Equal(t, 2, r.Threads)
 	assert.Equal(t, 4*32, r.TokensPerStep)
 	assert.InEpsilon(t, float64(r.TokensPerStep)/r.Step.Median*1e3, r.TokensPerSecond, 1e-9)
-	// Two layers of 32·(64 + 32 + 3·64) weights, a head of 256·32, and attention over 32 elements and 32 keys.
+	// Two layers of 32·(64 + 32 + 3·64) weights, a head of 256·32, and attention over 32 elements and
+	// 32 keys.
 	assert.Equal(t, 6.*(2*32*(64+32+3*64)+256*32)+6*2*32*32, r.FLOPsPerToken)
 	assert.InDelta(t, 5.5, r.Loss, 1)
 	if runtime.GOOS == "linux" {

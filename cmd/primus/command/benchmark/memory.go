@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// peakMemory returns the bytes of the largest resident set that the process has had, 0 where the system does not tell.
+// peakMemory returns the bytes of the largest resident set that the process has had, 0 where the
+// system does not tell.
 func peakMemory() uint64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -17,8 +17,8 @@ func barColors() []color.Color {
 	}
 }
 
-// plotBenchmark writes a PNG with a group of bars for each case and a bar for each impl: GFLOP/s where the case counts
-// operations, else GB/s.
+// plotBenchmark writes a PNG with a group of bars for each case and a bar for each impl: GFLOP/s
+// where the case counts operations, else GB/s.
 func plotBenchmark(file string, rows []implBenchmark) error {
 	var cases, impls []string
 	unit := "GB/s"

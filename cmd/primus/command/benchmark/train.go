@@ -240,7 +240,8 @@ func (r *trainBenchmark) describe(a native.Args) {
 	}
 }
 
-// opShares returns what was done between two readings of the manager's counters, in a mean of steps.
+// opShares returns what was done between two readings of the manager's counters, in a mean of
+// steps.
 func opShares(before, after []opmanager.ImplStats, took time.Duration, steps int) []opShare {
 	type key struct{ op, impl string }
 	was := map[key]opmanager.ImplStats{}

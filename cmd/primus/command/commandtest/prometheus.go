@@ -24,7 +24,8 @@ import (
 // server is a Prometheus that runs.
 type server struct{ base string }
 
-// runPrometheus starts the Prometheus of the machine with a configuration, until the end of the test.
+// runPrometheus starts the Prometheus of the machine with a configuration, until the end of the
+// test.
 func runPrometheus(t *testing.T, config string) server {
 	t.Helper()
 	program, err := exec.LookPath("prometheus")

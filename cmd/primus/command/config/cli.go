@@ -72,7 +72,8 @@ With a COMMAND only its flags are shown, and those that follow it count.`,
 	return cmd
 }
 
-// newCLIView resolves the flags of a command line, or those of every command for none. In fresh no flag has been given.
+// newCLIView resolves the flags of a command line, or those of every command for none. In fresh no
+// flag has been given.
 func newCLIView(root, fresh *cobra.Command, line []string) (*cliView, error) {
 	s, err := cli.LoadSettings(root)
 	if err != nil {
@@ -126,8 +127,8 @@ func parseFlags(cmd *cobra.Command, rest []string) error {
 	return nil
 }
 
-// add resolves the flags of a command and tries their values. A flag that another command has, too, is shown once, unless
-// their defaults differ.
+// add resolves the flags of a command and tries their values. A flag that another command has, too,
+// is shown once, unless their defaults differ.
 func (v *cliView) add(s *settings.Settings, cmd *cobra.Command) error {
 	all, err := s.Resolve(cmd.Flags(), cli.IsSetting)
 	if err != nil {

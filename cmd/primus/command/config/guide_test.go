@@ -19,8 +19,8 @@ var (
 	clockTime = regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d `)
 )
 
-// TestConsoleExamples writes the files that pages show, runs the commands of their console blocks in
-// turn and compares what they print; -update rewrites the pages.
+// TestConsoleExamples writes the files that pages show, runs the commands of their console blocks
+// in turn and compares what they print; -update rewrites the pages.
 func TestConsoleExamples(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join("..", "..", "..", "..", "docs", "*.md"))
 	require.NoError(t, err)
@@ -83,8 +83,8 @@ func runConsole(t *testing.T, page, text string) {
 	assert.Equal(t, text, rewritten)
 }
 
-// runGuide runs a line of a shell as far as the guide needs one: words before primus set variables, single quotes hold words
-// together, and > /dev/null at the end hides the output.
+// runGuide runs a line of a shell as far as the guide needs one: words before primus set variables,
+// single quotes hold words together, and > /dev/null at the end hides the output.
 func runGuide(t *testing.T, line string) string {
 	t.Helper()
 	line, hidden := strings.CutSuffix(line, " > /dev/null")

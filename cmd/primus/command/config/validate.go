@@ -83,7 +83,8 @@ func validateExperiments(ctx context.Context, prog cli.Program, opts experiments
 	return errors.Join(faults...)
 }
 
-// faultsOf returns the faults of an experiment one by one; those of presets name the experiment, too.
+// faultsOf returns the faults of an experiment one by one; those of presets name the experiment,
+// too.
 func faultsOf(file string, err error) []error {
 	type joined interface {
 		error

@@ -25,7 +25,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// background runs a command line until the function that it returns is called, which returns its error.
+// background runs a command line until the function that it returns is called, which returns its
+// error.
 func background(t *testing.T, args ...string) (out, stderr *primustest.Buffer, stop func() error) {
 	t.Helper()
 	out, stderr = &primustest.Buffer{}, &primustest.Buffer{}
@@ -163,7 +164,8 @@ func TestFleetOfTwoTrainers(t *testing.T) {
 	assert.Contains(t, commandtest.OnlyError(t, got), "etcd at "+etcd.Address)
 }
 
-// A policy that a run cannot use is reported by that run, and one that the sources above it make impossible as well.
+// A policy that a run cannot use is reported by that run, and one that the sources above it make
+// impossible as well.
 func TestFleetReportsRejections(t *testing.T) {
 	etcd := fleettest.Start(t)
 	c, err := fleet.Open(fleet.Config{Endpoints: []string{etcd.Address}, Prefix: "/p"})
@@ -215,8 +217,8 @@ func TestFleetRefusesAPolicyThatEndsRuns(t *testing.T) {
 	require.ErrorIs(t, stopRun(), backend.ErrInterrupted)
 }
 
-// Of three runs one refuses a policy because of its own flags. Each says what became of it, the others follow it until it is
-// taken back, and all of them train on.
+// Of three runs one refuses a policy because of its own flags. Each says what became of it, the
+// others follow it until it is taken back, and all of them train on.
 func TestFleetOfThreeOneRefuses(t *testing.T) {
 	t.Parallel()
 	etcd := fleettest.Start(t)
@@ -295,7 +297,8 @@ func targets(t *testing.T, url string) (groups []fleet.TargetGroup) {
 	return groups
 }
 
-// Prometheus finds the runs of a fleet, at whichever address they serve metrics, from each list of targets.
+// Prometheus finds the runs of a fleet, at whichever address they serve metrics, from each list of
+// targets.
 func TestFleetDiscovery(t *testing.T) {
 	t.Parallel()
 	etcd := fleettest.Start(t)

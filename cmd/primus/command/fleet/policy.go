@@ -199,7 +199,8 @@ func setPolicy(ctx context.Context, c *fleet.Client, text string, expect int64, 
 	return applied{Revision: revision, Runs: results, missing: missing}, nil
 }
 
-// awaitReports returns the members when all have seen a policy or one after it, or when patience is over.
+// awaitReports returns the members when all have seen a policy or one after it, or when patience is
+// over.
 func awaitReports(ctx context.Context, c *fleet.Client, revision int64, patience time.Duration) ([]fleet.Member, error) {
 	const between = 200 * time.Millisecond
 	for over := time.Now().Add(patience); ; {

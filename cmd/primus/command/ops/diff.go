@@ -112,7 +112,8 @@ func (o *diffOptions) sides(cmd *cobra.Command) (from, to dispatch.Sources, err 
 	return side(0, o.from), side(1, o.to), nil
 }
 
-// diffSides returns what changes from one policy to the other, each with the sources of ops that it names.
+// diffSides returns what changes from one policy to the other, each with the sources of ops that it
+// names.
 func diffSides(ctx context.Context, prog cli.Program, from, to dispatch.Sources, only []string) (changes []opChange, err error) {
 	var plugins [2]policyfile.Plugins
 	var policies [2]oppolicy.Policy
@@ -141,8 +142,8 @@ func diffSides(ctx context.Context, prog cli.Program, from, to dispatch.Sources,
 	return changes, err
 }
 
-// DiffPolicies returns which of these ops, of all when none is given, change from one manager to another. What changes
-// outside of layers comes first, then what changes elsewhere and not there.
+// DiffPolicies returns which of these ops, of all when none is given, change from one manager to
+// another. What changes outside of layers comes first, then what changes elsewhere and not there.
 func DiffPolicies(from, to *opmanager.Manager, only []string) ([]opChange, error) {
 	explained, err := explainOps(from, only, nil)
 	if err != nil {
@@ -180,7 +181,8 @@ func DiffPolicies(from, to *opmanager.Manager, only []string) ([]opChange, error
 	return mergePhases(changes), nil
 }
 
-// explanationOf returns the explanation of an op, which the zero one stands for where nothing declares it.
+// explanationOf returns the explanation of an op, which the zero one stands for where nothing
+// declares it.
 func explanationOf(all []opmanager.Explanation, op string) opmanager.Explanation {
 	i := slices.IndexFunc(all, func(e opmanager.Explanation) bool { return e.Op == op })
 	if i < 0 {

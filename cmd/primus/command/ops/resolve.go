@@ -128,7 +128,8 @@ func readCatalogFile(file string, stdin io.Reader) ([]catalogEntry, error) {
 	return ParseCatalog(name, text)
 }
 
-// resolve ranks the impls of an op in a catalogue. The error says of every impl why it cannot be selected.
+// resolve ranks the impls of an op in a catalogue. The error says of every impl why it cannot be
+// selected.
 func resolve(policy oppolicy.Policy, op string, entries []catalogEntry) (resolution, error) {
 	vendor := opregistry.NewRegistry().Snapshot().Vendor
 	known := oppolicy.Names{Missing: "which the catalogue does not list"}

@@ -53,8 +53,8 @@ func resolveOp(t *testing.T, op, catalog string) (resolution, commandtest.Outcom
 	return r, got
 }
 
-// TestConformance replays the selection cases that were recorded from the public system through the command line, with the
-// answers that this project's rules give.
+// TestConformance replays the selection cases that were recorded from the public system through the
+// command line, with the answers that this project's rules give.
 func TestConformance(t *testing.T) {
 	file, err := os.Open(filepath.Join("..", "..", "..", "..", "..", "shared", "fixtures", "te-fl", "conformance.jsonl"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -164,7 +164,8 @@ func TestResolveTable(t *testing.T) {
 	assert.Contains(t, got.Stderr, `WARN  policy: environment TE_FL_DENY_VENDORS names vendor "acmee", which the catalogue does not list; did you mean "acme"?`)
 }
 
-// Bad values of the environment give exit code 2 like everywhere, and with -o json the code policy and exit code 1.
+// Bad values of the environment give exit code 2 like everywhere, and with -o json the code policy
+// and exit code 1.
 func TestResolveBadEnvironment(t *testing.T) {
 	tests := []struct {
 		variable, value string

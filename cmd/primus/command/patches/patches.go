@@ -1,4 +1,5 @@
-// Package patches is the commands about the patches of training backends and of checkouts of Primus.
+// Package patches is the commands about the patches of training backends and of checkouts of
+// Primus.
 package patches
 
 import (

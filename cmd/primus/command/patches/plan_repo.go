@@ -83,7 +83,8 @@ func (o *RepoPlanOptions) run(prog cli.Program, opts *planOptions, module string
 	return printPlanDiff(prog, run, other, changes)
 }
 
-// WithPresets returns the options of an experiment that finds the presets of the checkout behind those of --configs-dir.
+// WithPresets returns the options of an experiment that finds the presets of the checkout behind
+// those of --configs-dir.
 func (o *RepoPlanOptions) WithPresets(experiment experiments.Options) experiments.Options {
 	presets := filepath.Join(o.Repo, "primus", "configs")
 	if info, err := os.Stat(presets); err == nil && info.IsDir() {
@@ -92,7 +93,8 @@ func (o *RepoPlanOptions) WithPresets(experiment experiments.Options) experiment
 	return experiment
 }
 
-// Experiment resolves an experiment and says what a plan has to know about it, with the patches that --patches names.
+// Experiment resolves an experiment and says what a plan has to know about it, with the patches
+// that --patches names.
 func (o *RepoPlanOptions) Experiment(prog cli.Program, experiment experiments.Options, patches, module string, overrides []string) (explore.Run, error) {
 	e, err := experiment.Load(module, overrides)
 	if err != nil {
@@ -124,7 +126,8 @@ func (o *RepoPlanOptions) Experiment(prog cli.Program, experiment experiments.Op
 	return run, err
 }
 
-// logDefaults says that the defaults of another version of the framework stand for the parameters that a run does not set.
+// logDefaults says that the defaults of another version of the framework stand for the parameters
+// that a run does not set.
 func logDefaults(log *slog.Logger, run explore.Run) {
 	if known, same := run.DefaultsOf(); !same {
 		log.Warn("parameters that the experiment does not set are taken to have the defaults of another version of the framework",
@@ -162,7 +165,8 @@ func NewRepoPlanView(c *explore.Checkout, run explore.Run, plan []explore.Decisi
 	return view
 }
 
-// printRepo prints the patches of a checkout that an experiment gets, and those that it does not get.
+// printRepo prints the patches of a checkout that an experiment gets, and those that it does not
+// get.
 func (v PlanView) printRepo(prog cli.Program) error {
 	t := cli.NewTable(table.Row{"phase", "order", "patch", "priority", "applies", "why"}, 2, 4)
 	counts := map[string]int{}

@@ -36,8 +36,8 @@ func noVersion(path string) string {
 	return module.ZeroPseudoVersion(major)
 }
 
-// requirements returns the go.mod of a program with the parts. It requires what the parts require, in the highest version
-// of each, so that the go command need not look for other modules.
+// requirements returns the go.mod of a program with the parts. It requires what the parts require,
+// in the highest version of each, so that the go command need not look for other modules.
 func requirements(parts []part) ([]byte, error) {
 	var mod modfile.File
 	versions := map[string]string{}

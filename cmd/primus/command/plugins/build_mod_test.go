@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A built program requires the highest version that any of its parts asks for, so that the go command finds every module in
-// its cache.
+// A built program requires the highest version that any of its parts asks for, so that the go
+// command finds every module in its cache.
 func TestRequirements(t *testing.T) {
 	t.Parallel()
 	read := func(path, version, text string, replaced bool) part {

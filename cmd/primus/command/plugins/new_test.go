@@ -49,7 +49,8 @@ func TestPluginsNewLibraries(t *testing.T) {
 	}
 }
 
-// The C and C++ projects link functions of the mathematical library, and are built again when their Makefile changes.
+// The C and C++ projects link functions of the mathematical library, and are built again when their
+// Makefile changes.
 func TestPluginsNewMakefiles(t *testing.T) {
 	for lang, flags := range map[string]string{"c": "CFLAGS", "cpp": "CXXFLAGS"} {
 		t.Run(lang, func(t *testing.T) {
@@ -105,7 +106,8 @@ replace github.com/primus-fl/primus => "/src/primus"
 `, string(text))
 }
 
-// A module that is built against a checkout begins with its checksums, so that the go command need not ask for them.
+// A module that is built against a checkout begins with its checksums, so that the go command need
+// not ask for them.
 func TestPluginsNewTakesChecksums(t *testing.T) {
 	t.Chdir(t.TempDir())
 	root, sums := t.TempDir(), "example.com/x v1.0.0 h1:x=\n"

@@ -179,7 +179,8 @@ func TestPluginsAreRejected(t *testing.T) {
 	assert.Contains(t, got.Stderr, "it is the same library as "+lib)
 }
 
-// A plugin whose op returns a failure is used: other impls take its calls. One that crashes is used in a process of its own.
+// A plugin whose op returns a failure is used: other impls take its calls. One that crashes is used
+// in a process of its own.
 func TestPluginsWithFailingOps(t *testing.T) {
 	t.Parallel()
 	row := listPlugins(t, nil, "--plugin-modules", commandtest.BuildPlugin(t, "FAIL"))["acme_ops"]
@@ -198,7 +199,8 @@ func TestPluginsWithFailingOps(t *testing.T) {
 	}
 }
 
-// A plugin serves calls of a training run, and one that cannot be used does not stop the run unless the policy is strict.
+// A plugin serves calls of a training run, and one that cannot be used does not stop the run unless
+// the policy is strict.
 func TestTrainWithPlugins(t *testing.T) {
 	t.Parallel()
 	lib, broken := commandtest.BuildPlugin(t), commandtest.BuildPlugin(t, "CRASH")
@@ -258,8 +260,8 @@ func TestTrainWithPlugins(t *testing.T) {
 	})
 }
 
-// A plugin with one op of a family is named at the start and at the end of a run, and in the list of plugins, whatever the
-// policy prefers.
+// A plugin with one op of a family is named at the start and at the end of a run, and in the list
+// of plugins, whatever the policy prefers.
 func TestPluginWithHalfAFamily(t *testing.T) {
 	t.Parallel()
 	lib := loadertest.Library(t, "libhalf.so", "testdata/forward_only.c", "-I../../../../vendors/abi", "-lm")
@@ -283,7 +285,8 @@ func TestPluginWithHalfAFamily(t *testing.T) {
 	}
 }
 
-// A library that changes how numbers are rounded, when it is loaded or in its calls, changes no result but its own, and is named.
+// A library that changes how numbers are rounded, when it is loaded or in its calls, changes no
+// result but its own, and is named.
 func TestTrainWithPluginsThatChangeRounding(t *testing.T) {
 	t.Parallel()
 	plain := commandtest.NewLab(t)
@@ -306,7 +309,8 @@ func TestTrainWithPluginsThatChangeRounding(t *testing.T) {
 	}
 }
 
-// The priority that a library gives itself does not put it before what is compiled in; a policy that names it does.
+// The priority that a library gives itself does not put it before what is compiled in; a policy
+// that names it does.
 func TestPluginPriority(t *testing.T) {
 	t.Parallel()
 	lib := commandtest.BuildPlugin(t, "PRIORITY=2000000000")

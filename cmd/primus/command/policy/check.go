@@ -116,7 +116,8 @@ func checkPolicy(m *opmanager.Manager, log *slog.Logger, file string, strict boo
 	return errors.Join(faults...)
 }
 
-// withoutImpl says which ops the policy of a view leaves without an impl that have one under the policy of m.
+// withoutImpl says which ops the policy of a view leaves without an impl that have one under the
+// policy of m.
 func withoutImpl(m, view *opmanager.Manager) []string {
 	changes, err := ops.DiffPolicies(m, view, nil)
 	if err != nil {

@@ -24,7 +24,8 @@ const (
 	maxAnswer = 4 << 20
 )
 
-// runClient asks the service of a run. It follows no redirection, because the answer is about that run.
+// runClient asks the service of a run. It follows no redirection, because the answer is about that
+// run.
 func runClient() *http.Client {
 	return &http.Client{Timeout: runPatience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
@@ -52,8 +53,8 @@ type runVerdict struct {
 	Errors []struct{ Message, Location string }
 }
 
-// checkForRun lets a run judge a policy file with its own sources, plugins, quarantines and bound ops. The file is not put
-// in force.
+// checkForRun lets a run judge a policy file with its own sources, plugins, quarantines and bound
+// ops. The file is not put in force.
 func checkForRun(ctx context.Context, service *url.URL, file string) (runVerdict, error) {
 	var v runVerdict
 	text, err := os.ReadFile(file)

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// CUDA_HOME, then CUDA_PATH, name the CUDA installation, which policy show reports with where it was said.
+// CUDA_HOME, then CUDA_PATH, name the CUDA installation, which policy show reports with where it
+// was said.
 func TestCUDAHome(t *testing.T) {
 	dir := t.TempDir()
 	for _, tt := range []struct{ home, path, want, source string }{

@@ -31,7 +31,8 @@ func section(t *testing.T, text, heading string) string {
 	return part
 }
 
-// firstCells returns the names and texts between backquotes in the first cells of the tables of a document.
+// firstCells returns the names and texts between backquotes in the first cells of the tables of a
+// document.
 func firstCells(text string) []string {
 	var cells []string
 	for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]*) \\|").FindAllStringSubmatch(text, -1) {
@@ -51,7 +52,8 @@ func TestDocumentedVariables(t *testing.T) {
 	}
 }
 
-// The log lines for users of TransformerEngine-FL are those that a run writes and that the op manager has texts for.
+// The log lines for users of TransformerEngine-FL are those that a run writes and that the op
+// manager has texts for.
 func TestDocumentedLogLines(t *testing.T) {
 	lines := section(t, readDocument(t, "from-transformerengine-fl.md"), "Log lines")
 	pattern := func(text, wild string) string { return strings.ReplaceAll(regexp.QuoteMeta(text), "…", wild) }

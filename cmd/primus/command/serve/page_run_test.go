@@ -22,7 +22,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An open page follows a run to its end and then the next one, and shows impls that were registered meanwhile.
+// An open page follows a run to its end and then the next one, and shows impls that were registered
+// meanwhile.
 func TestPageFollowsRunsAndImpls(t *testing.T) {
 	t.Parallel()
 	b := commandtest.NewBrowser(t)

@@ -33,7 +33,8 @@ func patchesOf(t *testing.T, s *commandtest.Serving, source string) string {
 	return string(list)
 }
 
-// planOf returns the plan that a service answers with, as JSON without its source and experiment, and these two.
+// planOf returns the plan that a service answers with, as JSON without its source and experiment,
+// and these two.
 func planOf(t *testing.T, s *commandtest.Serving) (plan, source, config string) {
 	t.Helper()
 	code, text := s.Ask(http.MethodGet, "/v1/patches/plan", "")
@@ -55,7 +56,8 @@ func asked(t *testing.T, args ...string) string {
 	return got.Out
 }
 
-// The service lists and plans patches as the commands do that read a checkout once it has been read.
+// The service lists and plans patches as the commands do that read a checkout once it has been
+// read.
 func TestServePatchesOfCheckout(t *testing.T) {
 	root, exp := commandtest.PrimusTree(t), commandtest.MegatronExperiment(t, "loss_factor: 2")
 	t.Setenv("PRIMUS_BACKEND_VERSION", "0.17.0")
@@ -101,7 +103,8 @@ func TestServePatchesMistakes(t *testing.T) {
 	}
 }
 
-// The page lists patches when it is asked for them, searches them, and says which an experiment gets.
+// The page lists patches when it is asked for them, searches them, and says which an experiment
+// gets.
 func TestPageOfPatches(t *testing.T) {
 	t.Parallel()
 	b := commandtest.NewBrowser(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is wrong with the input gives one error with the place, what was given, what was expected and what to do, and
-// leaves nothing half written.
+// What is wrong with the input gives one error with the place, what was given, what was expected
+// and what to do, and leaves nothing half written.
 func TestBadInput(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -136,8 +136,8 @@ func filesBelow(t *testing.T, dir string) []string {
 	return paths
 }
 
-// B15, B24: a wrong value is named with the variable, the place in it and what to write, wherever it stands; no command
-// goes on with a part of the policy.
+// B15, B24: a wrong value is named with the variable, the place in it and what to write, wherever
+// it stands; no command goes on with a part of the policy.
 func TestBadPolicyValues(t *testing.T) {
 	tests := []struct {
 		variable, value, at, want string
@@ -196,7 +196,8 @@ func TestBadPolicyValues(t *testing.T) {
 	}
 }
 
-// What is blank in the environment is as if it were not there, and names that are not known are warnings.
+// What is blank in the environment is as if it were not there, and names that are not known are
+// warnings.
 func TestDoubtfulPolicyValues(t *testing.T) {
 	for _, name := range []string{"TE_FL_PREFER", "TE_FL_PREFER_VENDOR", "TE_FL_STRICT", "TE_FL_ALLOW_VENDORS", "TE_FL_DENY_VENDORS", "TE_FL_PER_OP", "TE_FL_SKIP_CUDA", "TEFL_LOG_LEVEL"} {
 		t.Setenv(name, " \t")

@@ -16,7 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The roles of children that run primus with a workspace on a disk of their own, which vanishes with them.
+// The roles of children that run primus with a workspace on a disk of their own, which vanishes
+// with them.
 const (
 	roleFullDisk = "full disk"
 	roleReadOnly = "read-only disk"
@@ -46,7 +47,8 @@ func mounted(role string, args []string) int {
 	return code
 }
 
-// onDisk runs the experiment in such a role. It skips the test where the system forbids private mounts.
+// onDisk runs the experiment in such a role. It skips the test where the system forbids private
+// mounts.
 func onDisk(l *commandtest.Lab, role string, more ...string) commandtest.Outcome {
 	l.T.Helper()
 	cmd := commandtest.Child(l.T.Context(), []string{commandtest.RoleEnv + "=" + role}, append([]string{l.Workspace}, l.Args(more...)...)...)
@@ -64,7 +66,8 @@ func onDisk(l *commandtest.Lab, role string, more ...string) commandtest.Outcome
 	return commandtest.Outcome{Code: cmd.ProcessState.ExitCode(), Out: out.String(), Stderr: stderr.String()}
 }
 
-// A disk that fills up in the middle: the error says so, and the checkpoints that were finished stay.
+// A disk that fills up in the middle: the error says so, and the checkpoints that were finished
+// stay.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	l := commandtest.NewLab(t)
@@ -90,7 +93,8 @@ func TestReadOnlyDisk(t *testing.T) {
 	}
 }
 
-// asNobody runs the experiment without the rights of root, to whom every file is readable and writable.
+// asNobody runs the experiment without the rights of root, to whom every file is readable and
+// writable.
 func asNobody(l *commandtest.Lab) commandtest.Outcome {
 	l.T.Helper()
 	if os.Geteuid() != 0 {

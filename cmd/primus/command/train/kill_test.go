@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestKill kills a run that saves at every step at 20 random moments. It always goes on, and in the end losses and weights
-// are, bit for bit, those of a run that nobody disturbed.
+// TestKill kills a run that saves at every step at 20 random moments. It always goes on, and in the
+// end losses and weights are, bit for bit, those of a run that nobody disturbed.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	l := commandtest.NewLab(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/primus-fl/primus/runtime/backend"
 )
 
-// progress shows a run: on a terminal a bar and a line for each evaluation, elsewhere a line every log_interval steps, and
-// in the end the summary.
+// progress shows a run: on a terminal a bar and a line for each evaluation, elsewhere a line every
+// log_interval steps, and in the end the summary.
 type progress struct {
 	streams cli.Streams
 	console *cli.Console
@@ -87,7 +87,8 @@ func (p *progress) average(s backend.Step) {
 	p.rate += (s.TokensPerSecond - p.rate) * (1 - math.Exp(-s.Duration.Seconds()/rateWindow.Seconds()))
 }
 
-// figures is what stands beside the bar after a step, with the columns that change often of one width.
+// figures is what stands beside the bar after a step, with the columns that change often of one
+// width.
 func (p *progress) figures(s backend.Step) string {
 	text := fmt.Sprintf("  loss %.3f", s.Loss)
 	if p.valid != nil {
@@ -96,8 +97,8 @@ func (p *progress) figures(s backend.Step) string {
 	return text + fmt.Sprintf("  %5s tok/s%s", thousands(p.rate), p.eta(s.Step))
 }
 
-// eta is the time that the steps left will take if they are as fast as those of this run, evaluations and checkpoints
-// included.
+// eta is the time that the steps left will take if they are as fast as those of this run,
+// evaluations and checkpoints included.
 func (p *progress) eta(step int) string {
 	done := step - p.run.FirstStep + 1
 	if step >= p.run.Steps || done <= 0 {

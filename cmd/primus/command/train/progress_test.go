@@ -18,7 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A run that goes on at step 5 with a step a second: the bar, its time to go, and the lines of both logs.
+// A run that goes on at step 5 with a step a second: the bar, its time to go, and the lines of both
+// logs.
 func TestProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var screen, file bytes.Buffer

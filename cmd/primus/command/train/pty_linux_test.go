@@ -15,7 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A real terminal shows a bar, and a warning in colour; NO_COLOR, CI and a terminal that cannot are respected.
+// A real terminal shows a bar, and a warning in colour; NO_COLOR, CI and a terminal that cannot are
+// respected.
 func TestRealTerminal(t *testing.T) {
 	const colour, bar = "\x1b[1;33mWARN \x1b[0m interrupted: ", "░░░"
 	tests := []struct {
@@ -56,7 +57,8 @@ func TestRealTerminal(t *testing.T) {
 	}
 }
 
-// Before the first step there are only a few lines: what is trained on, and what is trained. The log has the rest.
+// Before the first step there are only a few lines: what is trained on, and what is trained. The
+// log has the rest.
 func TestFewLinesBeforeTheFirstStep(t *testing.T) {
 	t.Setenv("TEFL_LOG_LEVEL", "")
 	l := commandtest.NewLab(t)

@@ -23,8 +23,9 @@ func (w readWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// endWithReader returns out, and a context that also ends when nobody reads what is written there any more. Until the
-// function that it returns is called, such a write does not end the process where it stands.
+// endWithReader returns out, and a context that also ends when nobody reads what is written there
+// any more. Until the function that it returns is called, such a write does not end the process
+// where it stands.
 func endWithReader(parent context.Context, out io.Writer) (context.Context, io.Writer, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signal.Ignore(syscall.SIGPIPE)

@@ -111,8 +111,8 @@ func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts O
 	return err
 }
 
-// warnWhenInterrupted says what follows when ctx ends, and again when the grace period is over. The function that it returns
-// ends that.
+// warnWhenInterrupted says what follows when ctx ends, and again when the grace period is over. The
+// function that it returns ends that.
 func warnWhenInterrupted(ctx context.Context, log *slog.Logger, grace time.Duration) (stop func()) {
 	ended, end := context.WithCancel(context.Background())
 	stopFirst := context.AfterFunc(ctx, func() {
@@ -151,8 +151,8 @@ func checkManifest(file string, m *opmanager.Manager) error {
 	return nil
 }
 
-// Params are what training needs of the graph. They are built in the order of the fields, and what the environment
-// may get wrong comes before whatever has to be closed again.
+// Params are what training needs of the graph. They are built in the order of the fields, and what
+// the environment may get wrong comes before whatever has to be closed again.
 type Params struct {
 	fx.In
 	Policy   oppolicy.Policy

@@ -17,7 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The first signal finishes the step, saves and exits with 130; the same command goes on to what an undisturbed run gives.
+// The first signal finishes the step, saves and exits with 130; the same command goes on to what an
+// undisturbed run gives.
 func TestInterrupt(t *testing.T) {
 	for signal, by := range map[syscall.Signal]string{syscall.SIGINT: "interrupted", syscall.SIGTERM: "interrupted by SIGTERM", syscall.SIGHUP: "interrupted by SIGHUP"} {
 		t.Run(signal.String(), func(t *testing.T) {
@@ -40,8 +41,8 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// endsLikeAWholeRun checks that a run which was ended early has one checkpoint, of its last step, and that it goes on to what
-// a run gives that was never ended.
+// endsLikeAWholeRun checks that a run which was ended early has one checkpoint, of its last step,
+// and that it goes on to what a run gives that was never ended.
 func endsLikeAWholeRun(l *commandtest.Lab) {
 	t := l.T
 	t.Helper()
@@ -56,7 +57,8 @@ func endsLikeAWholeRun(l *commandtest.Lab) {
 	assert.Equal(t, whole.Records(), l.Records())
 }
 
-// A signal that the process was started to ignore stays ignored, as those who start it with nohup expect.
+// A signal that the process was started to ignore stays ignored, as those who start it with nohup
+// expect.
 func TestIgnoredHangup(t *testing.T) {
 	t.Parallel()
 	nohup, err := exec.LookPath("nohup")
@@ -78,7 +80,8 @@ func TestIgnoredHangup(t *testing.T) {
 	assert.NotContains(t, stderr.String(), "SIGHUP")
 }
 
-// A script starts processes in the background so that they ignore interrupts, which nevertheless end a run.
+// A script starts processes in the background so that they ignore interrupts, which nevertheless
+// end a run.
 func TestInterruptInTheBackground(t *testing.T) {
 	t.Parallel()
 	bash, err := exec.LookPath("bash")
@@ -132,8 +135,8 @@ func TestInterruptTwice(t *testing.T) {
 	assert.Empty(t, l.Checkpoints())
 }
 
-// slowRun starts a run whose micro batches take seconds and whose steps take longer than anybody waits, and returns in the
-// first of them.
+// slowRun starts a run whose micro batches take seconds and whose steps take longer than anybody
+// waits, and returns in the first of them.
 func slowRun(t *testing.T, more ...string) (*commandtest.Lab, *exec.Cmd, *primustest.Buffer) {
 	t.Helper()
 	l := commandtest.NewLab(t)

@@ -18,8 +18,9 @@ var levelNames = map[string]slog.Level{
 	"WARN": slog.LevelWarn, "FATAL": slog.LevelError + 4,
 }
 
-// sinkLevels reads the levels of a module: sink_level for both, or stderr_sink_level and file_sink_level. The variable
-// PRIMUS_LOG_LEVEL can make the terminal say more, and is passed over when it names no level.
+// sinkLevels reads the levels of a module: sink_level for both, or stderr_sink_level and
+// file_sink_level. The variable PRIMUS_LOG_LEVEL can make the terminal say more, and is passed over
+// when it names no level.
 func sinkLevels(params *document.Map, variable string) (logLevels, error) {
 	levels := logLevels{console: slog.LevelInfo, file: slog.LevelDebug}
 	read := func(into *slog.Level, key string) error {

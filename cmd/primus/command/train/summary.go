@@ -83,8 +83,8 @@ func ending(err error) string {
 	return "failed"
 }
 
-// dispatchTable shows the impls that were called, those that took most of the time first. Declined, failed and verified
-// calls have columns when there are any.
+// dispatchTable shows the impls that were called, those that took most of the time first. Declined,
+// failed and verified calls have columns when there are any.
 func dispatchTable(stats []opmanager.ImplStats) string {
 	var total time.Duration
 	var rows []opmanager.ImplStats
@@ -127,7 +127,8 @@ func dispatchTable(stats []opmanager.ImplStats) string {
 	return cli.Render(t)
 }
 
-// verifiedCells says how many calls were compared with the reference and how far they were off at most.
+// verifiedCells says how many calls were compared with the reference and how far they were off at
+// most.
 func verifiedCells(v opmanager.VerifyStats) table.Row {
 	if v.Calls == 0 {
 		cell := "-"

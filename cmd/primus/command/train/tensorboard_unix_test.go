@@ -16,8 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAnotherReaderOfEventFiles reads event files with a program that shares no code with their writer: that of a run which
-// was killed in the middle of a record, and that of the session which went on.
+// TestAnotherReaderOfEventFiles reads event files with a program that shares no code with their
+// writer: that of a run which was killed in the middle of a record, and that of the session which
+// went on.
 func TestAnotherReaderOfEventFiles(t *testing.T) {
 	t.Parallel()
 	commandtest.Tools(t, "python3")

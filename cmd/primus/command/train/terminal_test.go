@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// screen is a terminal: it understands carriage return, line feed and erasing to the end of the line.
+// screen is a terminal: it understands carriage return, line feed and erasing to the end of the
+// line.
 type screen struct {
 	lines  [][]rune
 	column int

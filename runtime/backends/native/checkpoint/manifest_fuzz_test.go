@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzManifest gives texts to the reader of manifests. One that it accepts is the text of what it returns.
+// FuzzManifest gives texts to the reader of manifests. One that it accepts is the text of what it
+// returns.
 func FuzzManifest(f *testing.F) {
 	for _, m := range []manifest{
 		{Format: manifestFormat, Version: 1, Step: 100, Sequence: 1, Files: []manifestFile{{"a.json", 3, "00000000"}}},

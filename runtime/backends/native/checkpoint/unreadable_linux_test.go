@@ -18,8 +18,8 @@ func replace(t *testing.T, path, target string) {
 	require.NoError(t, os.Symlink(target, path))
 }
 
-// A checkpoint that cannot be read now, or that a newer version has written, is not taken for a damaged one: a run does not
-// go back behind it, and no save removes it.
+// A checkpoint that cannot be read now, or that a newer version has written, is not taken for a
+// damaged one: a run does not go back behind it, and no save removes it.
 func TestUnreadableIsNotDamaged(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

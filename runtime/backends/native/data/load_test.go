@@ -291,7 +291,8 @@ func TestACacheThatCannotBeWrittenIsAWarning(t *testing.T) {
 	assert.Contains(t, report.Warnings[len(report.Warnings)-1], syscall.ENOTDIR.Error())
 }
 
-// A corpus goes to the cache part by part and is mapped from there, so that it takes no memory of its size.
+// A corpus goes to the cache part by part and is mapped from there, so that it takes no memory of
+// its size.
 func TestALargeCorpusTakesNoMemory(t *testing.T) {
 	const size = 64 << 20
 	if runtime.GOOS == "windows" {
@@ -320,7 +321,8 @@ func TestALargeCorpusTakesNoMemory(t *testing.T) {
 	}
 }
 
-// When somebody makes the cache shorter while it is read, reading is an error and not the end of the process.
+// When somebody makes the cache shorter while it is read, reading is an error and not the end of
+// the process.
 func TestACacheThatIsCutWhileItIsMapped(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

@@ -50,8 +50,8 @@ func own(of reflect.Type) []string {
 	return names
 }
 
-// Each argument of Megatron is in exactly one of three lists: the trainer has it, it decides what a run computes, or it does
-// not.
+// Each argument of Megatron is in exactly one of three lists: the trainer has it, it decides what a
+// run computes, or it does not.
 func TestEveryArgumentOfMegatronIsDecided(t *testing.T) {
 	text, err := os.ReadFile("testdata/harmless.txt")
 	require.NoError(t, err)

@@ -7,7 +7,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Matching returns the values that go on from what was begun. What ends with a sign goes on itself, so no space follows.
+// Matching returns the values that go on from what was begun. What ends with a sign goes on itself,
+// so no space follows.
 func Matching(values []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	directive := cobra.ShellCompDirectiveNoFileComp
 	var found []cobra.Completion

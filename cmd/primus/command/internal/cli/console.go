@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// Console is the terminal that log lines and a status line share. The status line stays below everything that is written.
+// Console is the terminal that log lines and a status line share. The status line stays below
+// everything that is written.
 type Console struct {
 	Out   io.Writer
 	Width func() int // nil without a terminal, which has no status line
@@ -34,7 +35,8 @@ func (c *Console) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// SetStatus replaces the status line; "" removes it. What does not fit into the width is cut, so that it stays one line.
+// SetStatus replaces the status line; "" removes it. What does not fit into the width is cut, so
+// that it stays one line.
 func (c *Console) SetStatus(line string) {
 	if c.Width == nil {
 		return

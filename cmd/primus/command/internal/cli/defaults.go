@@ -10,7 +10,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// perCall are the flags of a single question or result, which have no variable and no key in primus.yaml.
+// perCall are the flags of a single question or result, which have no variable and no key in
+// primus.yaml.
 var perCall = []string{
 	"backend", "catalog", "dir", "dtype", "exit-code", "expect", "failures", "groups", "help", "impl", "lang", "layer", "layout", "mask",
 	"module", "no-descriptions", "op", "origin", "output", "pass", "phase", "plot", "posttrain", "primus", "repeat", "shape", "steps", "strict", "timeout",
@@ -23,7 +24,8 @@ func IsSetting(f *pflag.Flag) bool {
 	return !without && !f.Hidden && !slices.Contains(perCall, f.Name)
 }
 
-// ApplyDefaults sets the flags of a command that were not given from the environment and from primus.yaml.
+// ApplyDefaults sets the flags of a command that were not given from the environment and from
+// primus.yaml.
 func ApplyDefaults(cmd *cobra.Command) error {
 	if underHidden(cmd) {
 		return nil

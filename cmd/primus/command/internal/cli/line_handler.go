@@ -101,11 +101,12 @@ func (h *lineHandler) levelName(l slog.Level) string {
 	}
 }
 
-// moreIndent begins the further lines of a record, which no text of others can make look like a record of its own.
+// moreIndent begins the further lines of a record, which no text of others can make look like a
+// record of its own.
 const moreIndent = "  "
 
-// writeAttr writes " key=value", quoted where that would be ambiguous or not printable. Text of several lines, such as a
-// stack, begins on a line of its own, and its lines are indented.
+// writeAttr writes " key=value", quoted where that would be ambiguous or not printable. Text of
+// several lines, such as a stack, begins on a line of its own, and its lines are indented.
 func writeAttr(b *strings.Builder, group string, a slog.Attr) {
 	value := a.Value.Resolve()
 	if value.Kind() == slog.KindGroup {

@@ -1,5 +1,5 @@
-// Package cli holds what all commands share: where they write, the formats of their output, tables, the status line and log
-// lines of a terminal, usage errors, and the defaults of flags.
+// Package cli holds what all commands share: where they write, the formats of their output, tables,
+// the status line and log lines of a terminal, usage errors, and the defaults of flags.
 package cli
 
 import (
@@ -15,10 +15,12 @@ import (
 type Streams struct {
 	Out, Err io.Writer
 
-	// In is what a command reads that was given - for a file; nil is the standard input of the process.
+	// In is what a command reads that was given - for a file; nil is the standard input of the
+	// process.
 	In io.Reader
 
-	// Width returns the columns of the terminal that Err is; nil says that Err is none, so that no progress bar appears.
+	// Width returns the columns of the terminal that Err is; nil says that Err is none, so that no
+	// progress bar appears.
 	Width func() int
 
 	// Color says that Err shows colours.
@@ -34,8 +36,8 @@ type Program struct {
 // usualWidth is for terminals that do not tell theirs.
 const usualWidth = 80
 
-// StandardStreams returns the standard output and error of the process. CI in the environment stands for no terminal, and
-// NO_COLOR for one without colours.
+// StandardStreams returns the standard output and error of the process. CI in the environment
+// stands for no terminal, and NO_COLOR for one without colours.
 func StandardStreams() Streams {
 	s := Streams{Out: os.Stdout, Err: os.Stderr, In: os.Stdin}
 	fd := int(os.Stderr.Fd())
@@ -53,7 +55,8 @@ func StandardStreams() Streams {
 	return s
 }
 
-// Lines returns a handler of log lines for people who watch, on Err or on the console that is there.
+// Lines returns a handler of log lines for people who watch, on Err or on the console that is
+// there.
 func (s Streams) Lines(out io.Writer, level slog.Leveler) *lineHandler {
 	h := NewLineHandler(out, level, TimeOfDay)
 	h.color = s.Color

@@ -10,8 +10,8 @@ import (
 	"github.com/primus-fl/primus/internal/escape"
 )
 
-// NewTable returns a table whose columns stand apart by two blanks below a header with a line. The columns counted from 1
-// in right are set to the right.
+// NewTable returns a table whose columns stand apart by two blanks below a header with a line. The
+// columns counted from 1 in right are set to the right.
 func NewTable(header table.Row, right ...int) table.Writer {
 	style := table.StyleDefault
 	style.Name = "plain"

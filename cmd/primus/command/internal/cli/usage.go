@@ -38,8 +38,8 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return Usagef(cmd, "unexpected argument %q", args[0])
 }
 
-// UnknownCommand returns the error for a word that names no subcommand, with the nearest name that one has, here or
-// anywhere else on the command line.
+// UnknownCommand returns the error for a word that names no subcommand, with the nearest name that
+// one has, here or anywhere else on the command line.
 func UnknownCommand(cmd *cobra.Command, word string) error {
 	hint := suggest.Hint(word, Subcommands(cmd, (*cobra.Command).Name))
 	if hint == "" {

@@ -7,17 +7,19 @@ import (
 	"strings"
 )
 
-// cudaVariables name the directory of a CUDA installation; the first one that is set wins, as in TransformerEngine-FL.
+// cudaVariables name the directory of a CUDA installation; the first one that is set wins, as in
+// TransformerEngine-FL.
 var cudaVariables = []string{"CUDA_HOME", "CUDA_PATH"}
 
-// CudaHome is the CUDA installation that the environment names. Libraries of vendor nvidia may use it; nothing that is
-// compiled in does.
+// CudaHome is the CUDA installation that the environment names. Libraries of vendor nvidia may use
+// it; nothing that is compiled in does.
 type CudaHome struct {
 	Dir    string `json:"dir"`
 	Source string `json:"source"`
 }
 
-// Cuda returns the CUDA installation that the environment names, the zero one for none. It warns of one that is not there.
+// Cuda returns the CUDA installation that the environment names, the zero one for none. It warns of
+// one that is not there.
 func (e Environment) Cuda(log *slog.Logger) CudaHome {
 	for _, name := range cudaVariables {
 		dir := strings.TrimSpace(e[name])

@@ -13,11 +13,12 @@ import (
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 )
 
-// Environment holds the variables of dispatch by name: those that begin with TE_FL_ or TEFL_, known or not, and those of
-// CUDA.
+// Environment holds the variables of dispatch by name: those that begin with TE_FL_ or TEFL_, known
+// or not, and those of CUDA.
 type Environment map[string]string
 
-// environmentNow returns the variables of dispatch as they are now: the environment is read once, at the start.
+// environmentNow returns the variables of dispatch as they are now: the environment is read once,
+// at the start.
 func environmentNow() Environment {
 	e := Environment{}
 	for _, entry := range os.Environ() {
@@ -65,7 +66,8 @@ func (e Environment) Known() Environment {
 	return kept
 }
 
-// CheckVariables warns of variables that mean nothing; where the configuration is strict they are an error.
+// CheckVariables warns of variables that mean nothing; where the configuration is strict they are
+// an error.
 func (s *Sources) CheckVariables(log *slog.Logger) error {
 	unknown := s.Environment().unknown()
 	if s.Strict && len(unknown) > 0 {

@@ -16,8 +16,9 @@ import (
 // deterministicMode is the parameter of Megatron that asks for the same bits every time.
 const deterministicMode = "deterministic_mode"
 
-// experimentOverlay returns the dispatch parameters of a module: te_fl_prefer and its like, the keys of the dispatch block,
-// which are those of a policy file, and deterministic_mode where it is true. Null is as if the key were not there.
+// experimentOverlay returns the dispatch parameters of a module: te_fl_prefer and its like, the
+// keys of the dispatch block, which are those of a policy file, and deterministic_mode where it is
+// true. Null is as if the key were not there.
 func experimentOverlay(m *config.Module) (*policyfile.Overlay, error) {
 	if m == nil {
 		return nil, nil
@@ -66,7 +67,8 @@ func experimentOverlay(m *config.Module) (*policyfile.Overlay, error) {
 	return overlay, nil
 }
 
-// perOpValue returns the orders of a text as TE_FL_PER_OP has it, as a mapping in the place of value.
+// perOpValue returns the orders of a text as TE_FL_PER_OP has it, as a mapping in the place of
+// value.
 func perOpValue(text string, value document.Value) (document.Value, error) {
 	at := value.Origin()
 	var orders document.Builder

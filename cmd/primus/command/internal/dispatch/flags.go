@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Flags are the flags that make up a policy. Their texts are those of the TE_FL_* variables, which is why they have
-// no PRIMUS_* variables.
+// Flags are the flags that make up a policy. Their texts are those of the TE_FL_* variables, which
+// is why they have no PRIMUS_* variables.
 type Flags struct {
 	prefer, strict, allow, deny, perOp Flag
 	Plugins                            PluginFlags
@@ -31,7 +31,8 @@ func (f *Flags) AddFlags(flags *pflag.FlagSet) {
 	f.Plugins.AddFlags(flags)
 }
 
-// AddSideFlags gives a command the flags of one of several policies, which is all but where and how plugins are loaded.
+// AddSideFlags gives a command the flags of one of several policies, which is all but where and how
+// plugins are loaded.
 func (f *Flags) AddSideFlags(flags *pflag.FlagSet, prefix, about string) {
 	f.perOp.join = ";"
 	add := func(flag *Flag, name, usage string) *pflag.Flag {

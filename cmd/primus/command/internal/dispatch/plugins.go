@@ -55,8 +55,8 @@ func (f *PluginFlags) Searched() []string {
 // Limit returns how long a plugin may take.
 func (f *PluginFlags) Limit() time.Duration { return cmp.Or(f.timeout, defaultPluginTimeout) }
 
-// Plugins returns what the sources of a policy say about plugins; file is what the policy file says. Faults of the
-// experiment are left to load.
+// Plugins returns what the sources of a policy say about plugins; file is what the policy file
+// says. Faults of the experiment are left to load.
 func (s *Sources) Plugins(file *policyfile.Overlay) (policyfile.Plugins, error) {
 	experiment, _ := experimentOverlay(s.experiment)
 	p := experiment.ApplyPlugins(file.ApplyPlugins(policyfile.Plugins{}))

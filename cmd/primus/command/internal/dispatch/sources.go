@@ -1,5 +1,5 @@
-// Package dispatch finds the policy of a command: its flags, the variables of the environment, the policy file and the
-// parameters of an experiment.
+// Package dispatch finds the policy of a command: its flags, the variables of the environment, the
+// policy file and the parameters of an experiment.
 package dispatch
 
 import (
@@ -16,9 +16,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Sources is where the policy of a command comes from, later ones win: policy file, fleet, experiment, environment,
-// flags.
-// The zero value is the environment of the process alone.
+// Sources is where the policy of a command comes from, later ones win: policy file, fleet,
+// experiment, environment, flags. The zero value is the environment of the process alone.
 type Sources struct {
 	file       string         // "" for none
 	fileSource string         // who names the file
@@ -42,7 +41,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.Flags.AddFlags(flags)
 }
 
-// Sources returns where the policy comes from, with the one of a module that is to be trained, if any.
+// Sources returns where the policy comes from, with the one of a module that is to be trained, if
+// any.
 func (o *Options) Sources(module *config.Module) Sources {
 	s := Sources{file: o.File, fileSource: "flag --policy", experiment: module, Env: environmentNow(), Flags: o.Flags}
 	switch {
@@ -54,8 +54,8 @@ func (o *Options) Sources(module *config.Module) Sources {
 	return s
 }
 
-// Load reads the policy file and returns the policy with all faults of all sources. The overlay is that of the file, nil
-// when there is none.
+// Load reads the policy file and returns the policy with all faults of all sources. The overlay is
+// that of the file, nil when there is none.
 func (s *Sources) Load() (oppolicy.Policy, *policyfile.Overlay, error) {
 	if s.file == "" {
 		p, err := s.Over()

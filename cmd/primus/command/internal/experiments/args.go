@@ -12,7 +12,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// ParseTrainArgs sets the flags of the command from args and the environment, and returns the other tokens: the overrides.
+// ParseTrainArgs sets the flags of the command from args and the environment, and returns the other
+// tokens: the overrides.
 func ParseTrainArgs(cmd *cobra.Command, args []string) ([]string, error) {
 	known, overrides, err := SplitArgs(cmd, args)
 	if err != nil {
@@ -24,8 +25,9 @@ func ParseTrainArgs(cmd *cobra.Command, args []string) ([]string, error) {
 	return overrides, cli.ApplyDefaults(cmd)
 }
 
-// SplitArgs parts the tokens that are flags of the command, with their values, from overrides, which are key=value,
-// --key=value, --key value or --key alone. A token that can be neither is an error.
+// SplitArgs parts the tokens that are flags of the command, with their values, from overrides,
+// which are key=value, --key=value, --key value or --key alone. A token that can be neither is an
+// error.
 func SplitArgs(cmd *cobra.Command, args []string) (known, overrides []string, err error) {
 	flags := cmd.Flags()
 	for i := 0; i < len(args); i++ {
@@ -65,7 +67,8 @@ func SplitArgs(cmd *cobra.Command, args []string) (known, overrides []string, er
 	return known, overrides, nil
 }
 
-// longForm returns -o, -o=json and -ojson as --output and --output=json, for flags that take a value.
+// longForm returns -o, -o=json and -ojson as --output and --output=json, for flags that take a
+// value.
 func longForm(flags *pflag.FlagSet, token string) (string, bool) {
 	if len(token) < 2 || token[0] != '-' || token[1] == '-' {
 		return "", false
@@ -86,8 +89,8 @@ func isSwitch(token string) bool {
 	return slices.Contains([]string{"1", "true", "yes", "on", "0", "false", "no", "off"}, strings.ToLower(token))
 }
 
-// strayWord is the error for a word that is neither flag nor override: a command that is written wrong, or a file without
-// --config in front.
+// strayWord is the error for a word that is neither flag nor override: a command that is written
+// wrong, or a file without --config in front.
 func strayWord(cmd *cobra.Command, word string) error {
 	if slices.Contains(graph.ExperimentExtensions(nil), strings.TrimPrefix(filepath.Ext(word), ".")) {
 		return cli.Usagef(cmd, "unexpected argument %q; did you mean --config %s?", word, word)

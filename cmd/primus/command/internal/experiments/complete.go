@@ -14,13 +14,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// overrideCompleter completes arguments that are overrides of an experiment: their names, and the values of those that have few.
+// overrideCompleter completes arguments that are overrides of an experiment: their names, and the
+// values of those that have few.
 type overrideCompleter struct {
 	prog   cli.Program
 	module string // that the overrides are for; "" means the first one
 }
 
-// CompleteTrain completes the arguments of commands whose flags cobra does not parse: values of flags, and overrides.
+// CompleteTrain completes the arguments of commands whose flags cobra does not parse: values of
+// flags, and overrides.
 func CompleteTrain(prog cli.Program, module string) cobra.CompletionFunc {
 	o := overrideCompleter{prog, module}
 	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -90,8 +92,9 @@ func (o overrideCompleter) complete(cmd *cobra.Command, args []string, begun str
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
-// parameters returns what may be overridden: what the experiment and its presets set, and what the backend and its patches
-// read. Completion has no place for errors, so without an experiment that loads there is nothing.
+// parameters returns what may be overridden: what the experiment and its presets set, and what the
+// backend and its patches read. Completion has no place for errors, so without an experiment that
+// loads there is nothing.
 func (o overrideCompleter) parameters(cmd *cobra.Command, args []string) []document.Parameter {
 	if cmd.DisableFlagParsing {
 		if _, err := ParseTrainArgs(cmd, args); err != nil {

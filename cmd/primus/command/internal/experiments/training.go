@@ -11,7 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Stage is what a command trains: how the backend calls it, and the module of the experiment that holds its parameters.
+// Stage is what a command trains: how the backend calls it, and the module of the experiment that
+// holds its parameters.
 type Stage struct{ name, Module string }
 
 // The stages of training.

@@ -22,7 +22,8 @@ func fileFormats() fx.Option {
 	)
 }
 
-// newFormats returns the formats of the group, whose order is random: the usual one first, then by name.
+// newFormats returns the formats of the group, whose order is random: the usual one first, then by
+// name.
 func newFormats(loaders []document.Loader) (*document.Formats, error) {
 	slices.SortFunc(loaders, func(a, b document.Loader) int {
 		return cmp.Or(formatRank(a)-formatRank(b), strings.Compare(a.Name(), b.Name()), strings.Compare(fmt.Sprintf("%T", a), fmt.Sprintf("%T", b)))
@@ -49,15 +50,15 @@ func FormatsGraph(extras []fx.Option, wire func(*document.Formats)) fx.Option {
 	return fx.Options(Core(Config{Log: slog.New(slog.DiscardHandler), Extras: extras}), fx.Invoke(wire))
 }
 
-// LoadFormats returns the file formats of the program with what another program adds. Experiments are read before the graph
-// of a run is built, so the formats come from a graph of their own.
+// LoadFormats returns the file formats of the program with what another program adds. Experiments
+// are read before the graph of a run is built, so the formats come from a graph of their own.
 func LoadFormats(extras []fx.Option) (loaded *document.Formats, err error) {
 	graph := FormatsGraph(extras, func(f *document.Formats) { loaded = f })
 	return loaded, Run(context.Background(), func() error { return nil }, graph)
 }
 
-// ExperimentExtensions returns the endings of experiment files, without the dot; none when the formats are in conflict, which
-// the command itself reports.
+// ExperimentExtensions returns the endings of experiment files, without the dot; none when the
+// formats are in conflict, which the command itself reports.
 func ExperimentExtensions(extras []fx.Option) []string {
 	loaded, err := LoadFormats(extras)
 	if err != nil {

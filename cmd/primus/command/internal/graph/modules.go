@@ -56,7 +56,8 @@ func (v ModuleVersion) String() string {
 	return v.Module
 }
 
-// builtFrom returns the version of a module in this program, the module alone where that is not known.
+// builtFrom returns the version of a module in this program, the module alone where that is not
+// known.
 func builtFrom(path string) ModuleVersion {
 	v := ModuleVersion{Module: path}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -70,8 +71,8 @@ func builtFrom(path string) ModuleVersion {
 	return v
 }
 
-// moduleOfSource returns the module that a source was written in, by the function of its first impl; this one when the
-// program does not know.
+// moduleOfSource returns the module that a source was written in, by the function of its first
+// impl; this one when the program does not know.
 func moduleOfSource(src opregistry.Source) string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || len(src.Impls) == 0 {

@@ -38,7 +38,8 @@ func (r *SourceRow) From() string {
 	return cmp.Or(r.Path, r.Module)
 }
 
-// Findings says why the source was rejected or what is wrong with it, and which of its impls cannot serve.
+// Findings says why the source was rejected or what is wrong with it, and which of its impls cannot
+// serve.
 func (r *SourceRow) Findings() []string {
 	var all []string
 	if r.Reason != "" {

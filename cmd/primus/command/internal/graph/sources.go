@@ -37,7 +37,8 @@ func opSources() fx.Option {
 	)
 }
 
-// libraryFiles returns the files that a variable names in place of the system's library, nil when it is not set.
+// libraryFiles returns the files that a variable names in place of the system's library, nil when
+// it is not set.
 func libraryFiles(variable string) []string {
 	if files := os.Getenv(variable); files != "" {
 		return filepath.SplitList(files)

@@ -1,5 +1,5 @@
-// Package service adds to the graph what a process offers to others while it runs: metrics, the HTTP service and its
-// membership in a fleet, each if the flags ask for it.
+// Package service adds to the graph what a process offers to others while it runs: metrics, the
+// HTTP service and its membership in a fleet, each if the flags ask for it.
 package service
 
 import (

@@ -11,7 +11,8 @@ import (
 	"go.uber.org/fx"
 )
 
-// discovery returns what the service answers at /v1/sd: the runs of the fleet, or without a fleet this process.
+// discovery returns what the service answers at /v1/sd: the runs of the fleet, or without a fleet
+// this process.
 func (s *Service) discovery(lc fx.Lifecycle) serve.Lister {
 	if len(s.set.Fleet.config.Endpoints) == 0 {
 		return func(context.Context) (any, error) {
@@ -32,7 +33,8 @@ func (s *Service) discovery(lc fx.Lifecycle) serve.Lister {
 	}
 }
 
-// identity returns what this process says about itself once it listens: metrics are at --metrics-addr, or else here.
+// identity returns what this process says about itself once it listens: metrics are at
+// --metrics-addr, or else here.
 func (s *Service) identity() fleet.Identity {
 	identity := s.set.Fleet.identity
 	switch {
@@ -45,8 +47,9 @@ func (s *Service) identity() fleet.Identity {
 	return identity
 }
 
-// reachable returns where others find a server that was told to listen on one address and does so on another: with the
-// port that it got, and with the name of the machine for every address of the machine.
+// reachable returns where others find a server that was told to listen on one address and does so
+// on another: with the port that it got, and with the name of the machine for every address of the
+// machine.
 func reachable(given, listening string) string {
 	host, _, err := net.SplitHostPort(given)
 	_, port, listeningErr := net.SplitHostPort(listening)

@@ -69,8 +69,8 @@ func (o *MetricsFlags) Check(cmd *cobra.Command) error {
 	return nil
 }
 
-// Config returns what the flags say about the metrics of an experiment. A rank that cannot be read ends the run before its
-// first step, so that it does not matter here.
+// Config returns what the flags say about the metrics of an experiment. A rank that cannot be read
+// ends the run before its first step, so that it does not matter here.
 func (o *MetricsFlags) Config(e *config.Experiment) MetricsConfig {
 	d, _ := backend.ReadDistributed(backend.ProcessEnviron())
 	return MetricsConfig{Addr: o.addr, Textfile: o.textfile, run: e.ExpName, rank: d.Rank, peakFLOPS: o.peakTFLOPS * 1e12, linger: o.linger}
@@ -96,7 +96,8 @@ func MetricsOptions() fx.Option {
 	)
 }
 
-// MetricsOutput serves the metrics of a run and keeps them in a file while the graph runs, where this is asked for.
+// MetricsOutput serves the metrics of a run and keeps them in a file while the graph runs, where
+// this is asked for.
 type MetricsOutput struct {
 	set     Config
 	scrapes *metrics.Scrapes // by whoever asks over HTTP
@@ -132,17 +133,17 @@ func (o *MetricsOutput) start(reg *prometheus.Registry) (err error) {
 	return nil
 }
 
-// Bounds on how long the end of a run waits for a scrape without --linger: a scraper that comes rarely is not waited for,
-// and after an interrupt somebody waits for the process to end.
+// Bounds on how long the end of a run waits for a scrape without --linger: a scraper that comes
+// rarely is not waited for, and after an interrupt somebody waits for the process to end.
 const (
 	maxLinger            = 2 * time.Minute
 	maxLingerInterrupted = 20 * time.Second
 	firstLinger          = 30 * time.Second // after one scrape, when it is not known how often they come
 )
 
-// Linger waits after the end of a run until its metrics were scraped once more, so that alerts see how it ended. Without
-// --linger it waits for those who have scraped it before, half as long again as they let pass between two scrapes. An
-// interrupt ends it.
+// Linger waits after the end of a run until its metrics were scraped once more, so that alerts see
+// how it ended. Without --linger it waits for those who have scraped it before, half as long again
+// as they let pass between two scrapes. An interrupt ends it.
 func (o *MetricsOutput) Linger(ctx context.Context) {
 	wait := o.set.Metrics.linger
 	if interval, ok := o.scrapes.Interval(); wait < 0 && ok {

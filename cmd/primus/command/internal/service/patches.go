@@ -28,7 +28,8 @@ type ServedPatches struct {
 	Plan    any              // nil without an experiment
 }
 
-// lists returns what the service answers: the patches of the checkout with those of a set, and the plan if there is one.
+// lists returns what the service answers: the patches of the checkout with those of a set, and the
+// plan if there is one.
 func (p ServedPatches) lists(own *patch.Set) (patches, plan serve.Lister) {
 	all := make([]servedPatch, 0, len(p.Records))
 	for _, r := range p.Records {

@@ -12,7 +12,8 @@ import (
 	"go.uber.org/fx"
 )
 
-// livePolicy changes the policy of a run: policy file and fleet may change while it runs, the sources above them do not.
+// livePolicy changes the policy of a run: policy file and fleet may change while it runs, the
+// sources above them do not.
 type livePolicy struct {
 	sources dispatch.Sources
 	manager *opmanager.Manager

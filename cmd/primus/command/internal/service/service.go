@@ -20,7 +20,8 @@ import (
 // Flags are the flags of the service.
 type Flags struct{ serve.Config }
 
-// AddFlags gives a command the flags of the service. They begin with a prefix, and the address has a name of its own.
+// AddFlags gives a command the flags of the service. They begin with a prefix, and the address has
+// a name of its own.
 func (o *Flags) AddFlags(flags *pflag.FlagSet, addr, usual, prefix string) {
 	flags.StringVar(&o.Addr, addr, usual, "serve API, page and metrics on `HOST:PORT`")
 	flags.StringVar(&o.TokenFile, prefix+"token-file", "", "let those with a token of `FILE` change policy and quarantine; without it nobody may")
