@@ -31,7 +31,8 @@ type DBiasDActivationArgs struct {
 //
 //	y = x · (½ + ½·tanh(√(2/π)·(x + 0.044715·x³)))
 //
-// Any compute dtype, one for both; arithmetic in f32 or better, one rounding. An x of −∞ gives NaN. Source: Hendrycks and Gimpel 2016, arXiv:1606.08415.
+// Any compute dtype, one for both; arithmetic in f32 or better, one rounding. An x of −∞ gives NaN.
+// Source: Hendrycks and Gimpel 2016, arXiv:1606.08415.
 var GELU = newActivation("gelu", "Gaussian error linear unit, tanh form",
 	opregistry.Arithmetic(2e-6, 5e-6, "one hyperbolic tangent of 2 ulp; ½ + ½·tanh cancels for x < 0"))
 
@@ -73,8 +74,8 @@ var SiLU = newActivation("silu", "sigmoid linear unit",
 //
 //	dx = dy · (½·(1+t) + ½·x·(1−t²)·√(2/π)·(1 + 0.134145·x²))      t = tanh(√(2/π)·(x + 0.044715·x³))
 //
-// Dtypes are those of GELU. The product is formed as written: a NaN or an infinity in dy is multiplied by a derivative of 0 as IEEE 754
-// defines it.
+// Dtypes are those of GELU. The product is formed as written: a NaN or an infinity in dy is
+// multiplied by a derivative of 0 as IEEE 754 defines it.
 var DGELU = newDActivation("dgelu", "gradient of gelu",
 	opregistry.Arithmetic(3e-6, 1e-5, "1 − t² is off by 2⁻²³ where the factor beside it is up to 10"))
 
@@ -115,8 +116,8 @@ var DSiLU = newDActivation("dsilu", "gradient of silu",
 //	dx       = dy · gelu'(x)
 //	dbias[i] = Σ_r dx[r,i]
 //
-// dbias sums dx before it is rounded, in f32 or better and in a fixed order of rows. rows = 0 zeroes
-// dbias. Source: TransformerEngine 2.14, dbias_dgelu.
+// dbias sums dx before it is rounded, in f32 or better and in a fixed order of rows. rows = 0
+// zeroes dbias. Source: TransformerEngine 2.14, dbias_dgelu.
 var DBiasDGELU = newDBiasDActivation("dbias_dgelu", "gradient of gelu and of the bias before it",
 	opregistry.Arithmetic(2e-5, 1e-5, "as dgelu; a sum of up to 70 values near 1"))
 

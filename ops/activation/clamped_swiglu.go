@@ -18,8 +18,9 @@ type ClampedSwiGLUArgs struct {
 //
 //	y[r,i] = a'·σ(alpha·a')·b'     a' = min(a, limit), b' = min(max(b, −limit), limit) + glu_linear_offset
 //
-// with a = x[r,i] and b = x[r,H+i]. limit may be infinite. A NaN in a or b gives NaN. Operands and dtypes are those of SwiGLU. Source: the
-// feed-forward layers of GPT-OSS; TransformerEngine 2.17, clamped_swiglu.
+// with a = x[r,i] and b = x[r,H+i]. limit may be infinite. A NaN in a or b gives NaN. Operands and
+// dtypes are those of SwiGLU. Source: the feed-forward layers of GPT-OSS; TransformerEngine 2.17,
+// clamped_swiglu.
 var ClampedSwiGLU = opregistry.NewOp("clamped_swiglu", opregistry.Schema[ClampedSwiGLUArgs]{
 	Doc:       "SwiGLU of bounded rows [a, b]",
 	Tolerance: opregistry.Arithmetic(8e-6, 5e-6, "as swiglu, times values up to 8"),

@@ -64,7 +64,8 @@ type ComputeAmaxArgs struct {
 //
 //	amax = max_i |x[i]|
 //
-// NaNs are ignored; amax is 0 when there are no other elements. A magnitude of f64 is rounded to f32. Source: TransformerEngine 2.14.
+// NaNs are ignored; amax is 0 when there are no other elements. A magnitude of f64 is rounded to
+// f32. Source: TransformerEngine 2.14.
 var ComputeAmax = opregistry.NewOp("compute_amax", opregistry.Schema[ComputeAmaxArgs]{
 	Doc:       "largest magnitude of a tensor",
 	Tolerance: opregistry.Exact("one of the elements"),

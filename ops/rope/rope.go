@@ -32,8 +32,8 @@ type FusedRopeArgs struct {
 // is chunk 2·CPSize−1−CPRank; cu_seqlens counts the tokens of the whole sequences, of which x holds
 // 1/CPSize each, so that it is the same on every rank.
 //
-// x and y have one compute dtype and any strides; cos, sin and arithmetic are in f32. Source: Su et al. 2021, arXiv:2104.09864; TransformerEngine
-// 2.14, fused_rope.
+// x and y have one compute dtype and any strides; cos, sin and arithmetic are in f32. Source: Su et
+// al. 2021, arXiv:2104.09864; TransformerEngine 2.14, fused_rope.
 var FusedRopeForward = newRope("fused_rope_forward", "rotary position embedding",
 	opregistry.Arithmetic(2e-6, 0, "cosine and sine of f32 angles up to 4096, products of magnitude 1"))
 

@@ -77,7 +77,8 @@ func (r *session) environment() error {
 	return nil
 }
 
-// launchOptions completes the options of the launcher, and tells the framework about the nodes in the variables for that.
+// launchOptions completes the options of the launcher, and tells the framework about the nodes in
+// the variables for that.
 func (r *session) launchOptions() error {
 	given := r.s.Launch
 	if !r.factory.Launches {

@@ -14,8 +14,8 @@ import (
 	"github.com/primus-fl/primus/vendors/plugin"
 )
 
-// Libraries are compiled with the indexes of arguments, so those of testdata/layout.golden stay what
-// they are. Lines may be added: for a new op, or for an argument after the last one of an op.
+// Libraries are compiled with the indexes of arguments, so those of testdata/layout.golden stay
+// what they are. Lines may be added: for a new op, or for an argument after the last one of an op.
 func TestLayoutsAreFrozen(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/layout.golden")

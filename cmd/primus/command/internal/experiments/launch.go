@@ -7,7 +7,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// launchOptions are the flags about how the processes of a framework are started that is not compiled in.
+// launchOptions are the flags about how the processes of a framework are started that is not
+// compiled in.
 type launchOptions struct{ launch.Options }
 
 // addFlags gives a command the flags of the launcher.
