@@ -157,8 +157,8 @@ func compile(op string, t reflect.Type, where, lists string) *plan {
 	return c.plan
 }
 
-// turn says when an operand is checked: those whose axes may set symbols come first, the lead operand
-// before the others, then those that only use symbols.
+// turn says when an operand is checked: those whose axes may set symbols come first, the lead
+// operand before the others, then those that only use symbols.
 func (c *compiler) turn(i int) int {
 	switch axes := strings.HasPrefix(c.specs[i].shape, "["); {
 	case axes && i == c.lead:

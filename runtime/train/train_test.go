@@ -22,7 +22,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// recorder is a backend, adapter and trainer in one, that records the calls it gets and fails at one of them.
+// recorder is a backend, adapter and trainer in one, that records the calls it gets and fails at
+// one of them.
 type recorder struct {
 	calls  []string
 	failAt string
@@ -215,7 +216,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Whatever fails: what follows is not run, Cleanup is called once when there is a trainer, and the cause stays.
+// Whatever fails: what follows is not run, Cleanup is called once when there is a trainer, and the
+// cause stays.
 func TestFailures(t *testing.T) {
 	boom := errors.New("boom")
 	for _, tt := range []struct {

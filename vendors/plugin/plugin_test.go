@@ -253,8 +253,8 @@ func TestWorkspace(t *testing.T) {
 	}
 }
 
-// concurrently calls impls from eight goroutines at a time and returns how many calls overlapped at most and the threads
-// that they came from.
+// concurrently calls impls from eight goroutines at a time and returns how many calls overlapped at
+// most and the threads that they came from.
 func concurrently(t *testing.T, impls ...opregistry.Impl) (most float32, threads map[float32]bool) {
 	t.Helper()
 	_, err := call(t, impls[0], 1, 0)

@@ -20,7 +20,8 @@ import (
 // bashCompletion is the package that the script for bash builds on.
 const bashCompletion = "/usr/share/bash-completion/bash_completion"
 
-// TestCompletionAtAPrompt types at the prompt of a real bash: what Tab puts on the line is what the program gets.
+// TestCompletionAtAPrompt types at the prompt of a real bash: what Tab puts on the line is what the
+// program gets.
 func TestCompletionAtAPrompt(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {

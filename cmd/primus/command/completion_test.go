@@ -33,7 +33,8 @@ func TestCompletionInBash(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "primus"), []byte(script), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "completion.bash"), []byte(commandtest.Run(t, "completion", "bash").Out), 0o644))
 
-	// The function that the package bash-completion brings, as far as the script needs it, and the call that the shell makes.
+	// The function that the package bash-completion brings, as far as the script needs it, and the
+	// call that the shell makes.
 	const harness = `
 _get_comp_words_by_ref() { words=("${COMP_WORDS[@]}"); cword=$COMP_CWORD; cur=${words[cword]}; prev=${words[cword-1]}; }
 __ltrim_colon_completions() { :; }

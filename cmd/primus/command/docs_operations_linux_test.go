@@ -31,8 +31,9 @@ func TestServiceGuide(t *testing.T) {
 	assert.Equal(t, 1, followGuide(t, "service.md"))
 }
 
-// followGuide runs the commands of a guide in one shell, with ports that are free, scrapes that are more frequent and a model
-// that is smaller: they succeed and print what the guide shows after them. It returns how many outputs the guide shows.
+// followGuide runs the commands of a guide in one shell, with ports that are free, scrapes that are
+// more frequent and a model that is smaller: they succeed and print what the guide shows after
+// them. It returns how many outputs the guide shows.
 func followGuide(t *testing.T, name string) int {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))

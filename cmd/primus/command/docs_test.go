@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDocuments checks that listings which name a file are in that file, part by part, and that commands print what the
-// document shows behind them, in that order.
+// TestDocuments checks that listings which name a file are in that file, part by part, and that
+// commands print what the document shows behind them, in that order.
 func TestDocuments(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	require.NoError(t, err)
@@ -130,8 +130,8 @@ func checkOutput(t *testing.T, b commandtest.Block, output string) {
 	}
 }
 
-// checkListing checks a block that begins with the name of a file in a comment. A comment of three dots stands for what is
-// left out.
+// checkListing checks a block that begins with the name of a file in a comment. A comment of three
+// dots stands for what is left out.
 func checkListing(t *testing.T, root string, b commandtest.Block) {
 	t.Helper()
 	comment := map[string]string{"go": "// ", "yaml": "# ", "c": "/* "}[b.Language]

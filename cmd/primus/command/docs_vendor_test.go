@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWritingAVendor follows the guide in a shell: its commands succeed and print what the guide shows behind them, and its
-// listings are in the files that they name.
+// TestWritingAVendor follows the guide in a shell: its commands succeed and print what the guide
+// shows behind them, and its listings are in the files that they name.
 func TestWritingAVendor(t *testing.T) {
 	t.Parallel()
 	commandtest.Tools(t, "bash", "make", "cc", "go", "sed", "grep")

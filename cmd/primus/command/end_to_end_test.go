@@ -104,9 +104,9 @@ func onlyMember(t *testing.T, etcd string) fleet.Member {
 	return s.Members[0]
 }
 
-// An operator sees on the page that products run on OpenBLAS, lets flagos have them while the run goes on, and everything
-// that tells of dispatch tells of this change: the page, the stream of events, Prometheus, which has found the run by itself,
-// the fleet, and what the run leaves behind.
+// An operator sees on the page that products run on OpenBLAS, lets flagos have them while the run
+// goes on, and everything that tells of dispatch tells of this change: the page, the stream of
+// events, Prometheus, which has found the run by itself, the fleet, and what the run leaves behind.
 func TestEndToEnd(t *testing.T) {
 	t.Parallel()
 	const from, to = "vendor.openblas", "default.flagos"

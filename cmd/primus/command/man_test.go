@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestManual writes the manual, and reads every page as a user does: man has no complaint, and no word of the help is lost to
-// the markup.
+// TestManual writes the manual, and reads every page as a user does: man has no complaint, and no
+// word of the help is lost to the markup.
 func TestManual(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "man1")
 	t.Setenv("SOURCE_DATE_EPOCH", "1700000000")

@@ -22,9 +22,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestReadme runs the commands of the README as they are printed, in a copy of the tree and in their order; ARGS, which the
-// README explains, makes the first of them short. What the README shows behind a command has the form of what it prints; the
-// figures are not compared. With -update, the first command trains as long as it says and its end goes into the README.
+// TestReadme runs the commands of the README as they are printed, in a copy of the tree and in
+// their order; ARGS, which the README explains, makes the first of them short. What the README
+// shows behind a command has the form of what it prints; the figures are not compared. With
+// -update, the first command trains as long as it says and its end goes into the README.
 func TestReadme(t *testing.T) {
 	for _, tool := range []string{"make", "git", "sh"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -132,8 +133,8 @@ func (s *readmeShell) run(commands string) string {
 	return string(out)
 }
 
-// tour returns the lines of a run that the README shows: those of the first step, of one in the middle and of the last, the
-// ops that took the longest, and the end.
+// tour returns the lines of a run that the README shows: those of the first step, of one in the
+// middle and of the last, the ops that took the longest, and the end.
 func tour(t *testing.T, printed string) string {
 	t.Helper()
 	log, rest, found := strings.Cut(printed, "\n\nop ")
@@ -166,7 +167,8 @@ func tour(t *testing.T, printed string) string {
 // figure is a number with what belongs to it: a unit, a time of day, an exponent.
 var figure = regexp.MustCompile(`\d[\d.:]*(e[+-]\d+)?(k|M|h|ms?|s)?([\d.]+(ms?|s))*\b|\d+`)
 
-// form returns a line without its figures, and of a line that begins with the name of an op only that and its impl.
+// form returns a line without its figures, and of a line that begins with the name of an op only
+// that and its impl.
 func form(line string) string {
 	words := strings.Fields(line)
 	if len(words) > 2 && strings.Contains(words[1], ".") && !strings.Contains(line, "  step ") && strings.Contains(words[0], "_") {
@@ -176,8 +178,8 @@ func form(line string) string {
 	return strings.Join(strings.Fields(figure.ReplaceAllString(line, "0")), " ")
 }
 
-// missingForms returns the lines of a document that have the form of no line that was printed. What a model writes, after
-// the last heading, has none.
+// missingForms returns the lines of a document that have the form of no line that was printed. What
+// a model writes, after the last heading, has none.
 func missingForms(shown, printed string) []string {
 	forms := map[string]bool{"": true}
 	printed, _, _ = strings.Cut(printed, "\ngenerated text after ")

@@ -38,14 +38,15 @@ const (
 // Streams are where a command writes: results to Out, everything else to Err.
 type Streams = cli.Streams
 
-// StandardStreams returns the standard output and error of the process. CI in the environment stands for no terminal, and
-// NO_COLOR for one without colours.
+// StandardStreams returns the standard output and error of the process. CI in the environment
+// stands for no terminal, and NO_COLOR for one without colours.
 func StandardStreams() Streams { return cli.StandardStreams() }
 
-// Main runs the command line and returns the exit code. Options add to the graph that each command builds: sources of ops,
-// training backends, patches, devices, file formats and listeners through the groups of this package ([OpSources] and the others), or
-// whatever else fx can do, such as decorating a value. Some commands start the program again as a child process, so a program
-// calls Main before it does anything of its own.
+// Main runs the command line and returns the exit code. Options add to the graph that each command
+// builds: sources of ops, training backends, patches, devices, file formats and listeners through
+// the groups of this package ([OpSources] and the others), or whatever else fx can do, such as
+// decorating a value. Some commands start the program again as a child process, so a program calls
+// Main before it does anything of its own.
 func Main(args []string, streams Streams, extras ...fx.Option) int {
 	ctx, stop := interruptible(streams.Err)
 	defer stop()
@@ -82,8 +83,8 @@ func exitCode(ctx context.Context, err error, out io.Writer) int {
 	return exitFailure
 }
 
-// cause returns what a constructor of the graph reported, without the path to it. A fault of the graph itself, such as two
-// constructors of one type, keeps the path, which names them.
+// cause returns what a constructor of the graph reported, without the path to it. A fault of the
+// graph itself, such as two constructors of one type, keeps the path, which names them.
 func cause(err error) error {
 	root := dig.RootCause(err)
 	if _, ofGraph := errors.AsType[dig.Error](root); !ofGraph {

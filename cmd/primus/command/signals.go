@@ -9,12 +9,15 @@ import (
 	"syscall"
 )
 
-// endSignals ask a process to end: from the keyboard, from a scheduler, and from a terminal that is gone.
+// endSignals ask a process to end: from the keyboard, from a scheduler, and from a terminal that is
+// gone.
 var endSignals = map[os.Signal]string{os.Interrupt: "", syscall.SIGTERM: "SIGTERM", syscall.SIGHUP: "SIGHUP"}
 
-// interruptible returns a context that ends with the first signal that asks the process to end, which is its cause unless it
-// came from the keyboard; the second one ends the process. SIGHUP stays ignored where the process was started to ignore it, as
-// nohup does. The others do not: scripts start processes in the background with SIGINT ignored, and end them with it. The function that it returns restores the usual effect of these signals.
+// interruptible returns a context that ends with the first signal that asks the process to end,
+// which is its cause unless it came from the keyboard; the second one ends the process. SIGHUP
+// stays ignored where the process was started to ignore it, as nohup does. The others do not:
+// scripts start processes in the background with SIGINT ignored, and end them with it. The function
+// that it returns restores the usual effect of these signals.
 func interruptible(out io.Writer) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -50,7 +53,8 @@ func signalCause(s os.Signal) error {
 	return nil
 }
 
-// signalError is the cause of a context that a signal has ended. It is forwarded to the processes of a run.
+// signalError is the cause of a context that a signal has ended. It is forwarded to the processes
+// of a run.
 type signalError struct {
 	signal syscall.Signal
 	name   string

@@ -177,8 +177,8 @@ func TestEnvironmentErrors(t *testing.T) {
 	}
 }
 
-// A variable of dispatch that means nothing is a warning with the nearest name, once, in every command that reads the
-// policy; with --strict-config it is an error before anything is written.
+// A variable of dispatch that means nothing is a warning with the nearest name, once, in every
+// command that reads the policy; with --strict-config it is an error before anything is written.
 func TestUnknownVariables(t *testing.T) {
 	l := commandtest.NewLab(t)
 	t.Setenv("TE_FL_PREFR", "vendor")

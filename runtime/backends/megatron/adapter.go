@@ -29,8 +29,8 @@ var trainers = python.Classes(framework,
 	backend.TrainerClass{Stage: "mlperf_pretrain", Name: "MegatronMLPerfPretrainTrainer"},
 )
 
-// Args are the parameters that this program looks at; Megatron has several hundred more. Switches have no type here, because
-// experiments write 1 for true.
+// Args are the parameters that this program looks at; Megatron has several hundred more. Switches
+// have no type here, because experiments write 1 for true.
 type Args struct {
 	TensorParallel   int     `param:"tensor_model_parallel_size"`
 	PipelineParallel int     `param:"pipeline_model_parallel_size"`

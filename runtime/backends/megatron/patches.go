@@ -8,8 +8,9 @@ import (
 	"github.com/primus-fl/primus/runtime/patch"
 )
 
-// Patches returns those rewrites of arguments of Primus that this program makes itself, under the ids that they have there.
-// Primus has more patches, most of which replace functions of its Python process.
+// Patches returns those rewrites of arguments of Primus that this program makes itself, under the
+// ids that they have there. Primus has more patches, most of which replace functions of its Python
+// process.
 func Patches() []patch.Patch {
 	rewrite := func(id, description string, when patch.Condition, apply func(*patch.Context) error, args ...string) patch.Patch {
 		p := patch.Patch{

@@ -130,8 +130,9 @@ func TestFinishedRun(t *testing.T) {
 	assert.Contains(t, l.log.String(), "this run is finished at step 5")
 }
 
-// What an interrupted run says about the next command is what that command does, wherever it loads from and saves to, and
-// wherever load was written. Step 0 stands for an interrupt before the first step of the run.
+// What an interrupted run says about the next command is what that command does, wherever it loads
+// from and saves to, and wherever load was written. Step 0 stands for an interrupt before the first
+// step of the run.
 func TestTheNextCommand(t *testing.T) {
 	const asIs, added = "the same command goes on from there", "the same command with load=null added goes on from there"
 	tests := []struct {
@@ -205,7 +206,8 @@ func TestTheNextCommand(t *testing.T) {
 	}
 }
 
-// What a run that was killed in its first save has left half written is removed, and not kept as an earlier run.
+// What a run that was killed in its first save has left half written is removed, and not kept as an
+// earlier run.
 func TestAnUnfinishedFirstSave(t *testing.T) {
 	for name, metrics := range map[string]string{"before its record": "", "after its record": `{"step":1,"loss":5.5}` + "\n"} {
 		t.Run(name, func(t *testing.T) {

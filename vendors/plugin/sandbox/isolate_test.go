@@ -291,8 +291,8 @@ func TestIsolatedArguments(t *testing.T) {
 	}
 }
 
-// An op passes the conformance kit in this process and isolated: views, aliases, guard bands, lists of tensors, calls at the
-// same time.
+// An op passes the conformance kit in this process and isolated: views, aliases, guard bands, lists
+// of tensors, calls at the same time.
 func TestIsolatedConforms(t *testing.T) {
 	t.Parallel()
 	for _, source := range []string{"../../../cmd/primus/command/plugins/testdata/acme.c", "testdata/lists.c"} {

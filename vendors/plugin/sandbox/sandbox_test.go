@@ -148,7 +148,8 @@ func report(reason string, trial *plugin.Trial) *plugin.Report {
 	}}}
 }
 
-// A library that does harm when it is called is an error that says how, and what it is called is known.
+// A library that does harm when it is called is an error that says how, and what it is called is
+// known.
 func TestProbeTriesOps(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ macro, want string }{

@@ -1,5 +1,5 @@
-// Package commandtest helps the tests of commands: it runs command lines in this process and in children, with a small
-// experiment, a Prometheus server, a browser or a plugin beside them.
+// Package commandtest helps the tests of commands: it runs command lines in this process and in
+// children, with a small experiment, a Prometheus server, a browser or a plugin beside them.
 package commandtest
 
 import (
@@ -35,8 +35,8 @@ func Run(t *testing.T, args ...string) Outcome {
 	return Outcome{code, out.String(), stderr.String()}
 }
 
-// Child prepares a command line in a process of its own, with the libraries of vendors, the lines of the op manager on its
-// standard error, and these variables.
+// Child prepares a command line in a process of its own, with the libraries of vendors, the lines
+// of the op manager on its standard error, and these variables.
 func Child(ctx context.Context, env []string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
 	keep := slices.DeleteFunc(os.Environ(), func(v string) bool {

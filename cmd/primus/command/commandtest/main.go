@@ -14,7 +14,8 @@ import (
 // RoleEnv makes a child process of the test binary play a role instead of running the tests.
 const RoleEnv = "PRIMUS_COMMAND_TEST_ROLE"
 
-// Main runs the tests of a package, or plays the role of a child: that of primus, or one of others, which may be nil.
+// Main runs the tests of a package, or plays the role of a child: that of primus, or one of others,
+// which may be nil.
 func Main(m *testing.M, others func(role string, args []string) int) {
 	switch role := os.Getenv(RoleEnv); role {
 	case "":
@@ -27,8 +28,8 @@ func Main(m *testing.M, others func(role string, args []string) int) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	// The libraries of vendors keep threads for the life of a process, so this one does without; children have them. Tests
-	// wait for lines about ops, which the terminal shows at this level only.
+	// The libraries of vendors keep threads for the life of a process, so this one does without;
+	// children have them. Tests wait for lines about ops, which the terminal shows at this level only.
 	for variable, value := range map[string]string{"PRIMUS_OPENBLAS": Absent, "PRIMUS_ONEDNN": Absent, oppolicy.EnvLogLevel: "INFO"} {
 		if err := os.Setenv(variable, value); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -16,7 +16,8 @@ func RowsOf(summary string) map[string][]string {
 	return rows
 }
 
-// OneBlank makes one blank of several, because the widths of columns depend on what else is in a table.
+// OneBlank makes one blank of several, because the widths of columns depend on what else is in a
+// table.
 func OneBlank(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // FullDisk takes nothing.

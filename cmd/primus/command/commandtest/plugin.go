@@ -7,7 +7,8 @@ import (
 	"github.com/primus-fl/primus/vendors/loader/loadertest"
 )
 
-// BuildPlugin builds the acme.c of package plugins with these macros defined and returns the library.
+// BuildPlugin builds the acme.c of package plugins with these macros defined and returns the
+// library.
 func BuildPlugin(t *testing.T, macros ...string) string {
 	t.Helper()
 	flags := []string{"-I../../../../vendors/abi"}

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// RecordedInputs unpacks the experiments and presets of Primus, or skips the test where they are not.
+// RecordedInputs unpacks the experiments and presets of Primus, or skips the test where they are
+// not.
 func RecordedInputs(t *testing.T) string {
 	t.Helper()
 	shared := os.Getenv("PRIMUS_SHARED")

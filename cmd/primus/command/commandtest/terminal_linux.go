@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenTerminal returns the two ends of a pseudo-terminal of 100 columns: what a person sees, and what a program has.
+// OpenTerminal returns the two ends of a pseudo-terminal of 100 columns: what a person sees, and
+// what a program has.
 func OpenTerminal(t *testing.T) (person, program *os.File) {
 	t.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)

@@ -179,7 +179,8 @@ func TestExplainCalls(t *testing.T) {
 	}
 }
 
-// Impls that are part of this module have the version of the build, by which a manifest tells builds apart.
+// Impls that are part of this module have the version of the build, by which a manifest tells
+// builds apart.
 func TestManifestHasTheVersionOfTheBuild(t *testing.T) {
 	l := commandtest.NewLab(t)
 	t.Setenv("TE_FL_PER_OP", "residual_add=reference")

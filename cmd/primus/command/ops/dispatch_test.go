@@ -60,7 +60,8 @@ func TestKindsAgree(t *testing.T) {
 	}
 }
 
-// A run in which reference takes much of the time says so once for each op: in the log, at its end, and in the metrics.
+// A run in which reference takes much of the time says so once for each op: in the log, at its end,
+// and in the metrics.
 func TestSlowReferenceIsTold(t *testing.T) {
 	l := commandtest.NewLab(t)
 	file := filepath.Join(l.Dir, "run.prom")
@@ -82,7 +83,8 @@ func TestSlowReferenceIsTold(t *testing.T) {
 	assert.NotContains(t, got.Stderr+got.Out, "slow")
 }
 
-// deterministic_mode leaves out vendors whose bits depend on the number of threads, and says so: losses are equal.
+// deterministic_mode leaves out vendors whose bits depend on the number of threads, and says so:
+// losses are equal.
 func TestDeterministicModeWithVendors(t *testing.T) {
 	env := []string{"TE_FL_PREFER=vendor", "PRIMUS_ONEDNN=" + commandtest.Absent}
 	if reason := commandtest.Unavailable(t, "vendor.openblas", env); reason != "" {

@@ -1,4 +1,5 @@
-// Package ops is the commands about ops and their impls: list, explain, diff, verify, resolve and coverage.
+// Package ops is the commands about ops and their impls: list, explain, diff, verify, resolve and
+// coverage.
 package ops
 
 import (

@@ -98,8 +98,8 @@ func newBuilder(cmd *cobra.Command, with []string, primus, output string) (*buil
 	return b, err
 }
 
-// primusSource returns which source of this program is built: the one asked for, else that of this program, else that of
-// the working directory.
+// primusSource returns which source of this program is built: the one asked for, else that of this
+// program, else that of the working directory.
 func primusSource(cmd *cobra.Command, asked string) (moduleRef, error) {
 	if asked != "" {
 		if isDirectory(asked) {

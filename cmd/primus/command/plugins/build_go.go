@@ -119,7 +119,8 @@ func (p *part) findSource(ctx context.Context) error {
 	return nil
 }
 
-// constructors returns the exported functions of a file that take nothing and return an opregistry.Source.
+// constructors returns the exported functions of a file that take nothing and return an
+// opregistry.Source.
 func constructors(file *ast.File) []string {
 	registry := ""
 	for _, spec := range file.Imports {

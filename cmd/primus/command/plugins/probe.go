@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newPluginsProbeCommand returns the child of a probe. What it reports goes to the standard output of the process, which
-// the code of the plugin does not get to see.
+// newPluginsProbeCommand returns the child of a probe. What it reports goes to the standard output
+// of the process, which the code of the plugin does not get to see.
 func newPluginsProbeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "probe FILE",
@@ -42,7 +42,8 @@ func tryOp(src opregistry.Source, impl opregistry.Impl, progress func(string)) (
 	return plugin.Trial(found), err
 }
 
-// newPluginsServeCommand returns the process of an isolated plugin. It talks to the process that started it.
+// newPluginsServeCommand returns the process of an isolated plugin. It talks to the process that
+// started it.
 func newPluginsServeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "serve FILE",

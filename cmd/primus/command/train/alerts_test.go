@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAlertsOfRunsThatEnd has a Prometheus watch runs that end in every way, each before it can be asked again.
+// TestAlertsOfRunsThatEnd has a Prometheus watch runs that end in every way, each before it can be
+// asked again.
 func TestAlertsOfRunsThatEnd(t *testing.T) {
 	t.Parallel()
 	l := commandtest.NewLab(t)
@@ -60,7 +61,8 @@ func TestAlertsOfRunsThatEnd(t *testing.T) {
 	assert.Empty(t, all)
 }
 
-// Without a scraper nobody is waited for, and --linger waits no longer than until somebody has asked.
+// Without a scraper nobody is waited for, and --linger waits no longer than until somebody has
+// asked.
 func TestLinger(t *testing.T) {
 	t.Parallel()
 	l := commandtest.NewLab(t)

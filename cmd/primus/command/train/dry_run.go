@@ -33,8 +33,8 @@ type dryParams struct {
 	Patches  *patch.Set
 }
 
-// DryRun prints what training the module of a stage would do. What would make it fail is the error that the run itself would
-// end with, as far as it can be seen without training.
+// DryRun prints what training the module of a stage would do. What would make it fail is the error
+// that the run itself would end with, as far as it can be seen without training.
 func dryRun(ctx context.Context, prog cli.Program, s experiments.Stage, opts Options, e *config.Experiment) error {
 	module, err := e.Module(s.Module)
 	if err != nil {
@@ -141,7 +141,8 @@ func environmentTable(changes []backend.EnvChange) table.Writer {
 	return t
 }
 
-// patchesTable shows the patches of each phase in the order in which they run, those that do not run behind them.
+// patchesTable shows the patches of each phase in the order in which they run, those that do not
+// run behind them.
 func patchesTable(phases []train.PhasePlan) table.Writer {
 	t := cli.NewTable(table.Row{"phase", "order", "patch", "priority", "why not"}, 2, 4)
 	for _, phase := range phases {

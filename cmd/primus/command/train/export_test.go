@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// PolicyOf returns the policy that train would use with these arguments, for each key of a policy file the value and its
-// source, or what is wrong.
+// PolicyOf returns the policy that train would use with these arguments, for each key of a policy
+// file the value and its source, or what is wrong.
 func PolicyOf(args []string) (values map[string]string, problem error) {
 	var opts Options
 	cmd := &cobra.Command{Use: "train", DisableFlagParsing: true}

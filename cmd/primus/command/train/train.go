@@ -1,4 +1,5 @@
-// Package train is the command that trains: its flags, the dry run, the progress of a run and the summary at its end.
+// Package train is the command that trains: its flags, the dry run, the progress of a run and the
+// summary at its end.
 package train
 
 import (

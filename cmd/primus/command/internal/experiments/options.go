@@ -1,5 +1,5 @@
-// Package experiments reads the experiment that a command line names: the flags, overrides and their completion, and plans
-// its run.
+// Package experiments reads the experiment that a command line names: the flags, overrides and
+// their completion, and plans its run.
 package experiments
 
 import (
@@ -41,7 +41,8 @@ func (o *PresetOptions) AddFlags(flags *pflag.FlagSet) {
 	})
 }
 
-// Settings returns how experiments are to be loaded: presets of the user's directories come before the embedded ones.
+// Settings returns how experiments are to be loaded: presets of the user's directories come before
+// the embedded ones.
 func (o *PresetOptions) Settings() (config.Options, error) {
 	var roots []config.Root
 	for _, dir := range o.ConfigsDirs {
@@ -143,7 +144,8 @@ func LogReport(log *slog.Logger, report config.Report) {
 	}
 }
 
-// LogStandIn says that an experiment lacks the module of a stage and another one is taken in its place.
+// LogStandIn says that an experiment lacks the module of a stage and another one is taken in its
+// place.
 func LogStandIn(log *slog.Logger, e *config.Experiment, wanted string, taken *config.Module) {
 	if taken.Name != wanted {
 		log.Warn("the experiment has no module "+wanted+", so this is about "+taken.Name, "file", e.File)

@@ -1,5 +1,6 @@
-// Package graph composes the program with fx: what is compiled in, what another program adds, the plugins, the registry of
-// ops and the op manager. Commands build it with a Config and take from it what they need.
+// Package graph composes the program with fx: what is compiled in, what another program adds, the
+// plugins, the registry of ops and the op manager. Commands build it with a Config and take from it
+// what they need.
 package graph
 
 import (
@@ -123,7 +124,8 @@ func newManager(p managerParams, lc fx.Lifecycle) *opmanager.Manager {
 	return m
 }
 
-// logUnusable warns of each impl that was asked for and cannot serve; why others cannot run on this machine is a detail.
+// logUnusable warns of each impl that was asked for and cannot serve; why others cannot run on this
+// machine is a detail.
 func logUnusable(log *slog.Logger, m *opmanager.Manager) {
 	told := map[string]bool{}
 	for _, u := range m.Unusable() {
@@ -174,7 +176,8 @@ func describeSource(s opregistry.Source) string {
 	return text
 }
 
-// newDevices registers the device backends of the group, whose order is random, and closes them at the end.
+// newDevices registers the device backends of the group, whose order is random, and closes them at
+// the end.
 func newDevices(backends []device.Backend, lc fx.Lifecycle) (*device.Registry, error) {
 	reg := device.NewRegistry()
 	slices.SortFunc(backends, func(a, b device.Backend) int {
@@ -214,8 +217,8 @@ func newPatches(patches []patch.Patch, backends *backend.Registry) (*patch.Set, 
 	return set, set.Check(backends.Names())
 }
 
-// OpsParams are what commands that look at ops need of the graph. They are built in the order of the fields: what the
-// environment may get wrong comes before whatever has to be closed again.
+// OpsParams are what commands that look at ops need of the graph. They are built in the order of
+// the fields: what the environment may get wrong comes before whatever has to be closed again.
 type OpsParams struct {
 	fx.In
 	Policy   oppolicy.Policy

@@ -42,7 +42,8 @@ type pluginSet struct {
 	closed atomic.Bool // the command has done its work
 }
 
-// newPlugins loads the plugins that the policy names. What goes wrong with one of them is kept with it.
+// newPlugins loads the plugins that the policy names. What goes wrong with one of them is kept with
+// it.
 func newPlugins(set Config, wanted policyfile.Plugins, lc fx.Lifecycle) *pluginSet {
 	s := &pluginSet{}
 	var wg sync.WaitGroup
@@ -78,8 +79,9 @@ func newPlugins(set Config, wanted policyfile.Plugins, lc fx.Lifecycle) *pluginS
 	return s
 }
 
-// exited ends this process with an error when a plugin calls exit, with whatever status: what was asked for is not done. After
-// the command it does nothing, because a program with the race detector ends by way of exit itself.
+// exited ends this process with an error when a plugin calls exit, with whatever status: what was
+// asked for is not done. After the command it does nothing, because a program with the race
+// detector ends by way of exit itself.
 func (s *pluginSet) exited() {
 	if s.closed.Load() {
 		return
@@ -117,7 +119,8 @@ func (l *loadedPlugin) probe(set Config, wanted policyfile.Plugins) (err error) 
 	return err
 }
 
-// allowed refuses a library whose sum, or that of a library that comes with it, is not listed where sums are.
+// allowed refuses a library whose sum, or that of a library that comes with it, is not listed where
+// sums are.
 func (l *loadedPlugin) allowed(wanted policyfile.Plugins) error {
 	if wanted.SHA256 == nil {
 		return nil
@@ -178,8 +181,8 @@ func Self() string {
 	return file
 }
 
-// register adds the sources of the plugins to a registry that has all others. A plugin that cannot be used is an error
-// under a strict policy, else a warning.
+// register adds the sources of the plugins to a registry that has all others. A plugin that cannot
+// be used is an error under a strict policy, else a warning.
 func (s *pluginSet) register(reg *opregistry.Registry, policy oppolicy.Policy, set Config) error {
 	var faults []error
 	for _, l := range s.all {
@@ -204,7 +207,8 @@ func (s *pluginSet) register(reg *opregistry.Registry, policy oppolicy.Policy, s
 	return nil
 }
 
-// named reports whether one of these names means the plugin: the name of its file, with or without the path, or its own.
+// named reports whether one of these names means the plugin: the name of its file, with or without
+// the path, or its own.
 func (l *loadedPlugin) named(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		return name == "*" || name == l.module || name == filepath.Base(l.module) || l.report != nil && name == l.report.Name
