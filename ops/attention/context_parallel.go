@@ -51,8 +51,8 @@ type THDReadHalfTensorArgs struct {
 //
 //	half[(start(b) / 2) + i] = tensor[start(b) + half_idx·len(b)/2 + i] for i < len(b)/2
 //
-// Tokens of half that belong to no sequence become 0. Tokens are copied bit for bit, in any dtype. A sequence of odd length
-// is an argument error. Source: TransformerEngine 2.14.
+// Tokens of half that belong to no sequence become 0. Tokens are copied bit for bit, in any dtype.
+// A sequence of odd length is an argument error. Source: TransformerEngine 2.14.
 var THDReadHalfTensor = opregistry.NewOp("thd_read_half_tensor", opregistry.Schema[THDReadHalfTensorArgs]{
 	Doc:       "first or second halves of packed sequences",
 	Tolerance: opregistry.Exact("a copy"),

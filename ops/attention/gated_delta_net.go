@@ -28,8 +28,8 @@ type GatedDeltaNetForwardArgs struct {
 // With UseQKL2Norm, q and k are divided by their Euclidean norms, or by 1e-6 where those are
 // smaller.
 //
-// The state is kept in f32 or better. Without positions the final state is the initial one. Source: Yang et al. 2024, arXiv:2412.06464;
-// TransformerEngine-FL, September 2026.
+// The state is kept in f32 or better. Without positions the final state is the initial one. Source:
+// Yang et al. 2024, arXiv:2412.06464; TransformerEngine-FL, September 2026.
 var GatedDeltaNetForward = opregistry.NewOp("gated_delta_net_forward", opregistry.Schema[GatedDeltaNetForwardArgs]{
 	Doc:       "linear attention by the gated delta rule",
 	Tolerance: opregistry.Arithmetic(1e-5, 1e-5, "70 updates of a state that forgets, sums of up to 16 products"),

@@ -30,9 +30,9 @@ type CopyToKVCacheArgs struct {
 // page_table[b]. This is done for the sequences before the first one whose slot is lower than that
 // of its predecessor. Their slots ascend; the following slots belong to no sequence.
 //
-// All other positions keep their content. Tokens are copied bit for bit, in any dtype. A length beyond the capacity of a
-// sequence and a page or slot that does not exist are argument errors. Source: TransformerEngine
-// 2.14, copy_to_kv_cache.
+// All other positions keep their content. Tokens are copied bit for bit, in any dtype. A length
+// beyond the capacity of a sequence and a page or slot that does not exist are argument errors.
+// Source: TransformerEngine 2.14, copy_to_kv_cache.
 var CopyToKVCache = opregistry.NewOp("copy_to_kv_cache", opregistry.Schema[CopyToKVCacheArgs]{
 	Doc:       "appends keys and values to the caches of sequences",
 	Tolerance: opregistry.Exact("a copy"),
