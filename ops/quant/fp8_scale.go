@@ -144,9 +144,10 @@ var FusedAmaxAndScaleUpdateAfterReduction = opregistry.NewOp("fused_amax_and_sca
 	Tolerance: opregistry.Tolerance{Wide: tensor.Tolerance{Rel: 0x1p-22, ULP: 2}, Narrow: tensor.Tolerance{ULP: 1}, Reason: "a quotient; the rest is moved"},
 })
 
-func notNegative(c *check.Call, name string, v float32) {
-	if c.Err == nil && !(v >= 0) {
-		c.Fail(name, "a number >= 0", "%v", v)
+// Length requires a list of as many elements as another one has.
+func Length(c *check.Call, name string, got, want int, as string) {
+	if c.Err == nil && got != want {
+		c.Fail(name, check.Itoa(want)+" elements, as "+as, "%d", got)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/ops/internal/check"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -62,15 +61,16 @@ func (s Scaling) BlockLen() int {
 
 // Quantizer says how to quantise a tensor.
 type Quantizer struct {
-	Scaling         Scaling
-	ForcePow2Scales bool    // current, block: scales are powers of two
-	AmaxEpsilon     float32 // current, block: lower bound of amax
-	Block2D         bool    // block, nvfp4: square blocks
+	Scaling         Scaling `op:"0 scaling"`
+	ForcePow2Scales bool    `op:"1 force_pow_2_scales"` // current, block: scales are powers of two
+	AmaxEpsilon     float32 `op:"2 amax_epsilon >=0"`   // current, block: lower bound of amax
+	Block2D         bool    `op:"3 block_2d"`           // block, nvfp4: square blocks
 
 	// Stochastic rounds nvfp4 data at random, in proportion to the distances from the two
 	// neighbours, with random numbers determined by Seed and Offset.
-	Stochastic   bool
-	Seed, Offset uint64
+	Stochastic bool   `op:"4 stochastic"`
+	Seed       uint64 `op:"5 seed"`
+	Offset     uint64 `op:"6 offset"`
 }
 
 // Quantized is a quantised tensor: the data of a matrix by rows, by columns, or both, and scales.
@@ -92,17 +92,20 @@ type Quantizer struct {
 // column in the lower four bits. Any operand may be strided: scales that a library wants padded are
 // views of the padded memory.
 type Quantized struct {
-	Data, ScaleInv                     *tensor.Tensor
-	ColumnwiseData, ColumnwiseScaleInv *tensor.Tensor
-	Scale, Amax                        *tensor.Tensor
+	Data               *tensor.Tensor `op:"0 data fp8 u8 ?"`
+	ScaleInv           *tensor.Tensor `op:"1 scale_inv f32 u8 f8e4m3 ?"`
+	ColumnwiseData     *tensor.Tensor `op:"2 columnwise_data fp8 u8 ?"`
+	ColumnwiseScaleInv *tensor.Tensor `op:"3 columnwise_scale_inv f32 u8 f8e4m3 ?"`
+	Scale              *tensor.Tensor `op:"4 scale f32 (1) ?"`
+	Amax               *tensor.Tensor `op:"5 amax f32 (1) ?"`
 }
 
 // QuantizeArgs are the arguments of Quantize.
 type QuantizeArgs struct {
-	Tensor    *tensor.Tensor // [.., cols], any compute dtype
-	Quantizer Quantizer
-	Output    Quantized
-	Noop      *tensor.Tensor // f32 [1]: a call with a value of 1 does nothing; may be nil
+	Tensor    *tensor.Tensor `op:"0 tensor read compute [.. cols]"`
+	Quantizer Quantizer      `op:"1 quantizer"`
+	Output    Quantized      `op:"8 output depends"`
+	Noop      *tensor.Tensor `op:"14 noop read f32 (1) ?"` // a call with a value of 1 does nothing
 }
 
 // Quantize rounds a tensor to a narrow format. In these formulas amax is the largest magnitude in
@@ -126,31 +129,36 @@ type QuantizeArgs struct {
 // counter {low half, high half of Offset + ⌊i/4⌋, 0 by rows or 1 by columns, 0}; |x·scale| between
 // neighbours lo and hi becomes hi when word·2⁻³² < (|x·scale| − lo)/(hi − lo).
 //
-// x is read. The operands of Output are written, except that in delayed scaling Scale is read and
-// Amax is updated. Operands that are written or updated share memory with no other operand. An
-// empty tensor has amax 0. nvfp4 requires an even number of columns, and of rows for data by
-// columns. Source: TransformerEngine 2.14; Salmon et al. 2011 for Philox.
+// In delayed scaling Scale is read and Amax is updated; what else Output has is written. An empty
+// tensor has amax 0. nvfp4 requires an even number of columns, and of rows for data by columns.
+// Source: TransformerEngine 2.14; Salmon et al. 2011 for Philox.
 var Quantize = opregistry.NewOp("quantize", opregistry.Schema[QuantizeArgs]{
 	Doc: "rounds a tensor to fp8 or fp4 with scales",
-	Validate: func(a QuantizeArgs) error {
-		c := check.Call{Op: "quantize"}
-		quantize(&c, a)
-		quantizedApart(&c, 1, func(int) (Quantized, Scaling) { return a.Output, a.Quantizer.Scaling },
-			quantizedNames("output", false), check.Single{Name: "tensor", Tensor: a.Tensor, Written: false}, check.Single{Name: "noop", Tensor: a.Noop, Written: false})
-		return c.Err
+	Check: func(c *opregistry.Check, a QuantizeArgs) {
+		quantizing(c, a.Quantizer)
+		quantized(c, a.Tensor, a.Quantizer, a.Output)
 	},
-	Operands: func(a QuantizeArgs) []opregistry.Operand {
-		o := check.Operands{}.Read("tensor", a.Tensor).Read("noop", a.Noop)
-		return quantized(o, "output", a.Output, a.Quantizer.Scaling, a.Noop != nil)
+	Access: func(a QuantizeArgs, operand string, _ int) opregistry.Access {
+		access := outputAccess(a.Quantizer, operand)
+		if a.Noop != nil && access == opregistry.AccessWrite {
+			return opregistry.AccessUpdate
+		}
+		return access
 	},
+	Tolerance: quantizeTolerance,
 })
+
+var quantizeTolerance = opregistry.Tolerance{
+	Wide: tensor.Tolerance{Rel: 0x1p-22, ULP: 2}, Narrow: tensor.Tolerance{ULP: 1}, // with subnormals
+	Reason: "scales are quotients of f32; x·scale in f32 may round to a tie of the narrow format",
+}
 
 // DequantizeArgs are the arguments of Dequantize.
 type DequantizeArgs struct {
-	Input   Quantized
-	Scaling Scaling
-	Block2D bool
-	Output  *tensor.Tensor // [.., cols], any compute dtype
+	Input   Quantized      `op:"0 input read"`
+	Scaling Scaling        `op:"6 scaling"`
+	Block2D bool           `op:"7 block_2d"`
+	Output  *tensor.Tensor `op:"8 output write compute [.. cols]"`
 }
 
 // Dequantize is the inverse of Quantize, except for rounding:
@@ -158,40 +166,26 @@ type DequantizeArgs struct {
 //	out = data·scale_inv, for nvfp4 data·scale_inv·amax/2688
 //
 // It uses the data by rows if it is given, otherwise the data by columns. The product is formed in
-// f32 or better and rounded once. The operands of Input that are used are read, the others may be
-// nil; Output is written and disjoint from them. A scale_inv of NaN makes its block NaN. Source: as
-// for Quantize.
+// f32 or better and rounded once. Operands of Input that are not used may be nil. A scale_inv of
+// NaN makes its block NaN. Source: as for Quantize.
 var Dequantize = opregistry.NewOp("dequantize", opregistry.Schema[DequantizeArgs]{
 	Doc: "values of a tensor quantised to fp8 or fp4",
-	Validate: func(a DequantizeArgs) error {
-		c := check.Call{Op: "dequantize"}
-		if !c.Compute("output", a.Output) || !c.MinRank("output", a.Output, 1) {
-			return c.Err
-		}
+	Check: func(c *opregistry.Check, a DequantizeArgs) {
 		if a.Scaling == NoScaling {
 			c.Fail("scaling", "delayed, current, block, mxfp8 or nvfp4", "%v", a.Scaling)
 		}
-		checkQuantized(&c, "input", a.Input, Quantizer{Scaling: a.Scaling, Block2D: a.Block2D},
+		checkQuantized(c, "input", a.Input, Quantizer{Scaling: a.Scaling, Block2D: a.Block2D},
 			a.Output.Shape().Rows(), a.Output.Shape().Cols(), false)
-		for _, t := range [...]*tensor.Tensor{a.Input.Data, a.Input.ScaleInv, a.Input.ColumnwiseData, a.Input.ColumnwiseScaleInv, a.Input.Amax} {
-			c.Disjoint("output", a.Output, "input", t)
-		}
-		return c.Err
 	},
-	Operands: func(a DequantizeArgs) []opregistry.Operand {
-		in := a.Input
-		return check.Operands{}.Read("input.data", in.Data).Read("input.scale_inv", in.ScaleInv).
-			Read("input.columnwise_data", in.ColumnwiseData).Read("input.columnwise_scale_inv", in.ColumnwiseScaleInv).
-			Read("input.amax", in.Amax).Write("output", a.Output)
-	},
+	Tolerance: opregistry.Tolerance{Wide: tensor.Tolerance{Rel: 0x1p-21}, Narrow: tensor.Tolerance{ULP: 1}, Reason: "up to three products"},
 })
 
 // BgradQuantizeArgs are the arguments of BgradQuantize.
 type BgradQuantizeArgs struct {
-	Input     *tensor.Tensor // dy [.., cols]
-	Quantizer Quantizer
-	Output    Quantized      // unused with NoScaling
-	DBias     *tensor.Tensor // [cols], dtype of dy
+	Input     *tensor.Tensor `op:"0 input read compute [.. cols]"` // dy
+	Quantizer Quantizer      `op:"1 quantizer"`
+	Output    Quantized      `op:"8 output depends"` // unused with NoScaling
+	DBias     *tensor.Tensor `op:"14 dbias write =input (cols)"`
 }
 
 // BgradQuantize quantises the gradient of a linear layer's output and sums its rows to the gradient
@@ -199,23 +193,16 @@ type BgradQuantizeArgs struct {
 //
 //	dbias[j] = Σ_r dy[r,j]      Output = Quantize(dy)
 //
-// The sum is that of the unquantised gradient, in f32 or better and in a fixed order. dy is read;
-// the others are written as by Quantize; dbias shares memory with no other operand. Without rows
+// The sum is that of the unquantised gradient, in f32 or better and in a fixed order. Without rows
 // dbias is 0.
 var BgradQuantize = opregistry.NewOp("bgrad_quantize", opregistry.Schema[BgradQuantizeArgs]{
 	Doc: "sum over rows of a gradient, and the gradient quantised",
-	Validate: func(a BgradQuantizeArgs) error {
-		c := check.Call{Op: "bgrad_quantize"}
-		quantizeOrNot(&c, "input", a.Input, a.Quantizer, a.Output)
-		if c.Compute("dbias", a.DBias) {
-			c.SameDType("dbias", a.DBias, "input", a.Input)
-			c.Elements("dbias", a.DBias, a.Input.Shape().Cols(), "one a column")
-		}
-		quantizedApart(&c, 1, func(int) (Quantized, Scaling) { return a.Output, a.Quantizer.Scaling },
-			quantizedNames("output", false), check.Single{Name: "input", Tensor: a.Input, Written: false}, check.Single{Name: "dbias", Tensor: a.DBias, Written: true})
-		return c.Err
+	Check: func(c *opregistry.Check, a BgradQuantizeArgs) {
+		quantizer(c, a.Quantizer)
+		quantized(c, a.Input, a.Quantizer, a.Output)
 	},
-	Operands: func(a BgradQuantizeArgs) []opregistry.Operand {
-		return quantized(check.Operands{}.Read("input", a.Input).Write("dbias", a.DBias), "output", a.Output, a.Quantizer.Scaling, false)
+	Access: func(a BgradQuantizeArgs, operand string, _ int) opregistry.Access {
+		return outputAccess(a.Quantizer, operand)
 	},
+	Tolerance: opregistry.Arithmetic(0, 1e-5, "as quantize, and sums of up to 36 positive numbers"),
 })

@@ -2,60 +2,60 @@ package quant
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/internal/check"
 	"github.com/primus-fl/primus/tensor"
 )
 
-// quantize checks the arguments of Quantize except for aliasing.
-func quantize(c *check.Call, a QuantizeArgs) {
-	quantizing(c, a.Quantizer)
-	quantizeOrNot(c, "tensor", a.Tensor, a.Quantizer, a.Output)
-	if a.Noop != nil {
-		c.Scalar("noop", a.Noop)
-	}
-}
-
-// quantizeOrNot checks an input with its quantiser and outputs.
-func quantizeOrNot(c *check.Call, name string, x *tensor.Tensor, q Quantizer, out Quantized) {
-	if !c.Compute(name, x) || !c.MinRank(name, x, 1) {
-		return
-	}
-	quantizer(c, q)
+// quantized checks what a tensor is quantised to.
+func quantized(c *opregistry.Check, x *tensor.Tensor, q Quantizer, out Quantized) {
 	checkQuantized(c, "output", out, q, x.Shape().Rows(), x.Shape().Cols(), true)
 }
 
+// outputAccess returns what Quantize does to an operand of its output, named as in output.amax.
+func outputAccess(q Quantizer, operand string) opregistry.Access {
+	switch {
+	case q.Scaling == DelayedScaling && strings.HasSuffix(operand, ".scale"):
+		return opregistry.AccessRead
+	case q.Scaling == DelayedScaling && strings.HasSuffix(operand, ".amax"):
+		return opregistry.AccessUpdate
+	}
+	return opregistry.AccessWrite
+}
+
 // quantizing requires a quantiser with a scaling.
-func quantizing(c *check.Call, q Quantizer) {
-	if c.Err == nil && q.Scaling == NoScaling {
+func quantizing(c *opregistry.Check, q Quantizer) {
+	if q.Scaling == NoScaling {
 		c.Fail("quantizer.scaling", "delayed, current, block, mxfp8 or nvfp4", "%v", q.Scaling)
 	}
 	quantizer(c, q)
 }
 
-func quantizer(c *check.Call, q Quantizer) {
+func quantizer(c *opregistry.Check, q Quantizer) {
 	s := q.Scaling
 	scaled := s == CurrentScaling || s == BlockScaling
 	switch {
-	case c.Err != nil:
 	case s < NoScaling || s > NVFP4Scaling:
 		c.Fail("quantizer.scaling", "a scaling of this package", "%v", s)
 	case q.ForcePow2Scales && !scaled:
 		c.Fail("quantizer.force_pow_2_scales", "current or block scaling with it", "%v scaling", s)
 	case q.AmaxEpsilon != 0 && !scaled:
 		c.Fail("quantizer.amax_epsilon", "current or block scaling with it", "%v scaling", s)
+	case q.Block2D && s != BlockScaling && s != NVFP4Scaling:
+		c.Fail("quantizer.block_2d", "block or nvfp4 scaling with it", "%v scaling", s)
 	case q.Stochastic && s != NVFP4Scaling:
 		c.Fail("quantizer.stochastic", "nvfp4 scaling with it", "%v scaling", s)
-	default:
-		notNegative(c, "quantizer.amax_epsilon", q.AmaxEpsilon)
+	case !(q.AmaxEpsilon >= 0): // in lists, which tags do not bound
+		c.Fail("quantizer.amax_epsilon", "a number >= 0", "%v", q.AmaxEpsilon)
 	}
 }
 
 // checkQuantized checks a quantised tensor of a matrix; written when it is an output.
-func checkQuantized(c *check.Call, name string, z Quantized, q Quantizer, rows, cols int, written bool) {
+func checkQuantized(c *opregistry.Check, name string, z Quantized, q Quantizer, rows, cols int, written bool) {
 	s := q.Scaling
-	if c.Err != nil {
+	if !c.OK() {
 		return
 	}
 	if s < NoScaling || s > NVFP4Scaling {
@@ -78,7 +78,7 @@ func checkQuantized(c *check.Call, name string, z Quantized, q Quantizer, rows, 
 		absent(c, name, ".scale", z.Scale, !perTensor, s)
 		absent(c, name, ".amax", z.Amax, !perTensor && s != NVFP4Scaling, s)
 	}
-	if c.Err != nil || s == NoScaling {
+	if !c.OK() || s == NoScaling {
 		return
 	}
 
@@ -97,7 +97,7 @@ func checkQuantized(c *check.Call, name string, z Quantized, q Quantizer, rows, 
 	if z.ColumnwiseData != nil {
 		side(c, name, ".columnwise_data", ".columnwise_scale_inv", z.ColumnwiseData, z.ColumnwiseScaleInv, q, cols, rows, s == MXFP8Scaling)
 	}
-	if c.Err == nil && z.Data != nil && z.ColumnwiseData != nil && z.Data.DType() != z.ColumnwiseData.DType() {
+	if c.OK() && z.Data != nil && z.ColumnwiseData != nil && z.Data.DType() != z.ColumnwiseData.DType() {
 		c.Fail(name+".columnwise_data", "the dtype of "+name+".data, "+z.Data.DType().String(), "%v", z.ColumnwiseData)
 	}
 }
@@ -105,11 +105,11 @@ func checkQuantized(c *check.Call, name string, z Quantized, q Quantizer, rows, 
 // side checks the data by rows or by columns, and its scales. For data by columns, rows and cols
 // are those of the transposed matrix. With transposed, data and scales are stored as the transpose
 // of that.
-func side(c *check.Call, name, data, scales string, x, inv *tensor.Tensor, q Quantizer, rows, cols int, transposed bool) {
-	width, kind := cols, check.OfFP8
+func side(c *opregistry.Check, name, data, scales string, x, inv *tensor.Tensor, q Quantizer, rows, cols int, transposed bool) {
+	width, kind := cols, opregistry.FP8
 	if q.Scaling == NVFP4Scaling {
-		kind, width = check.OfU8, cols/2
-		if cols%2 != 0 && c.Err == nil {
+		kind, width = opregistry.Only(tensor.U8), cols/2
+		if cols%2 != 0 && c.OK() {
 			c.Fail(name+data, "an even length of the rows that are quantised", "%d", cols)
 		}
 	}
@@ -118,12 +118,12 @@ func side(c *check.Call, name, data, scales string, x, inv *tensor.Tensor, q Qua
 	if b == 0 {
 		return
 	}
-	kind = check.OfF32
+	kind = opregistry.Only(tensor.F32)
 	switch q.Scaling {
 	case MXFP8Scaling:
-		kind = check.OfU8
+		kind = opregistry.Only(tensor.U8)
 	case NVFP4Scaling:
-		kind = check.OfE4M3
+		kind = opregistry.Only(tensor.F8E4M3)
 	}
 	if q.Block2D {
 		rows = check.CeilDiv(rows, b)
@@ -132,8 +132,8 @@ func side(c *check.Call, name, data, scales string, x, inv *tensor.Tensor, q Qua
 }
 
 // matrix requires an operand of a kind whose matrix has these axes.
-func matrix(c *check.Call, name, part string, t *tensor.Tensor, k check.DTypes, rows, cols int, transposed bool) {
-	if c.Err != nil {
+func matrix(c *opregistry.Check, name, part string, t *tensor.Tensor, k opregistry.DTypes, rows, cols int, transposed bool) {
+	if !c.OK() {
 		return
 	}
 	if transposed {
@@ -142,94 +142,23 @@ func matrix(c *check.Call, name, part string, t *tensor.Tensor, k check.DTypes, 
 	switch {
 	case t == nil:
 		c.Given(name+part, t)
-	case !k.Holds(t.DType()):
-		c.Kind(name+part, t, k)
+	case !k.Has(t.DType()):
+		c.DType(name+part, t, k)
 	case len(t.Shape()) == 0 || t.Shape().Cols() != cols || t.Shape().Rows() != rows:
 		c.Fail(name+part, fmt.Sprintf("%d rows of %d", rows, cols), "%v", t)
 	}
 }
 
-func number(c *check.Call, name, part string, t *tensor.Tensor) {
-	if c.Err == nil && (t == nil || t.DType() != tensor.F32 || t.NumElements() != 1) {
-		c.Scalar(name+part, t)
+// number requires one of the numbers of a tensor, whose form tags describe.
+func number(c *opregistry.Check, name, part string, t *tensor.Tensor) {
+	if c.OK() && (t == nil || t.DType() != tensor.F32 || t.NumElements() != 1) && c.DType(name+part, t, opregistry.Only(tensor.F32)) {
+		c.Elements(name+part, t, 1, "one a tensor")
 	}
 }
 
 // absent requires an operand to be nil that a scaling does not use.
-func absent(c *check.Call, name, part string, t *tensor.Tensor, unused bool, s Scaling) {
-	if c.Err == nil && unused && t != nil {
+func absent(c *opregistry.Check, name, part string, t *tensor.Tensor, unused bool, s Scaling) {
+	if c.OK() && unused && t != nil {
 		c.Fail(name+part, "nothing with this "+s.String()+" scaling and without its data", "%v", t)
 	}
-}
-
-const quantizedFields = 6
-
-// field returns an operand of a quantised tensor and whether Quantize writes it.
-func (z Quantized) field(i int, s Scaling) (*tensor.Tensor, bool) {
-	switch i {
-	case 0:
-		return z.Data, true
-	case 1:
-		return z.ScaleInv, true
-	case 2:
-		return z.ColumnwiseData, true
-	case 3:
-		return z.ColumnwiseScaleInv, true
-	case 4:
-		return z.Scale, s != DelayedScaling
-	default:
-		return z.Amax, true
-	}
-}
-
-func fieldName(i int) string {
-	return [...]string{".data", ".scale_inv", ".columnwise_data", ".columnwise_scale_inv", ".scale", ".amax"}[i]
-}
-
-// quantizedNames returns the names of the operands of one quantised tensor, or of a list of them.
-func quantizedNames(name string, list bool) func(z, field int) string {
-	return func(z, field int) string {
-		if list {
-			return check.Indexed(name, z) + fieldName(field)
-		}
-		return name + fieldName(field)
-	}
-}
-
-// quantizedApart requires that the operands which Quantize writes in n tensors share no memory with
-// any other operand.
-func quantizedApart(c *check.Call, n int, at func(i int) (Quantized, Scaling), name func(z, field int) string, singles ...check.Single) {
-	if c.Err != nil {
-		return
-	}
-	inFields := n * quantizedFields
-	c.AllApart(inFields+len(singles), func(i int) (*tensor.Tensor, bool) {
-		if i >= inFields {
-			return singles[i-inFields].Tensor, singles[i-inFields].Written
-		}
-		z, s := at(i / quantizedFields)
-		return z.field(i%quantizedFields, s)
-	}, func(i int) string {
-		if i >= inFields {
-			return singles[i-inFields].Name
-		}
-		return name(i/quantizedFields, i%quantizedFields)
-	})
-}
-
-// quantized adds the operands that Quantize has besides its input. A call that may do nothing
-// leaves them unchanged, so they count as updated.
-func quantized(o check.Operands, name string, z Quantized, s Scaling, mayDoNothing bool) check.Operands {
-	for i := range quantizedFields {
-		t, written := z.field(i, s)
-		access := opregistry.AccessWrite
-		switch {
-		case !written:
-			access = opregistry.AccessRead
-		case mayDoNothing || s == DelayedScaling && t == z.Amax:
-			access = opregistry.AccessUpdate
-		}
-		o = o.Add(name+fieldName(i), t, access)
-	}
-	return o
 }

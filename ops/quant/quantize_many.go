@@ -1,6 +1,8 @@
 package quant
 
 import (
+	"strings"
+
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/internal/check"
 	"github.com/primus-fl/primus/tensor"
@@ -8,162 +10,140 @@ import (
 
 // MultiTensorQuantizeArgs are the arguments of MultiTensorQuantize.
 type MultiTensorQuantizeArgs struct {
-	TensorList    []*tensor.Tensor
-	QuantizerList []Quantizer
-	OutputList    []Quantized
+	TensorList    []*tensor.Tensor `op:"0 tensor_list read compute"`
+	QuantizerList []Quantizer      `op:"- quantizer_list"`
+	OutputList    []Quantized      `op:"- output_list depends"`
 }
 
 // MultiTensorQuantize applies Quantize to each tensor of a list, with the quantiser and the output
-// of the same index. Operands that are written share memory with no other operand of the call.
+// of the same index.
 var MultiTensorQuantize = opregistry.NewOp("multi_tensor_quantize", opregistry.Schema[MultiTensorQuantizeArgs]{
 	Doc: "quantize of a list of tensors",
-	Validate: func(a MultiTensorQuantizeArgs) error {
-		c := check.Call{Op: "multi_tensor_quantize"}
+	Check: func(c *opregistry.Check, a MultiTensorQuantizeArgs) {
 		n := len(a.TensorList)
-		Length(&c, "quantizer_list", len(a.QuantizerList), n, "tensor_list")
-		Length(&c, "output_list", len(a.OutputList), n, "tensor_list")
+		length(c, "quantizer_list", len(a.QuantizerList), n, "tensor_list")
+		length(c, "output_list", len(a.OutputList), n, "tensor_list")
 		for i, t := range a.TensorList {
-			if c.Err != nil {
-				return c.Err
+			if !c.OK() {
+				return
 			}
-			quantize(&c, QuantizeArgs{Tensor: t, Quantizer: a.QuantizerList[i], Output: a.OutputList[i]})
-			Locate(&c, "_list", i)
+			quantizing(c, a.QuantizerList[i])
+			if c.MinRank("tensor", t, 1) {
+				quantized(c, t, a.QuantizerList[i], a.OutputList[i])
+			}
+			inLists(c, i)
 		}
-		if c.Err != nil {
-			return c.Err
-		}
-		// An input counts as a seventh operand of its output.
-		const fields = quantizedFields + 1
-		c.AllApart(n*fields, func(i int) (*tensor.Tensor, bool) {
-			if at, field := i/fields, i%fields; field < quantizedFields {
-				return a.OutputList[at].field(field, a.QuantizerList[at].Scaling)
-			}
-			return a.TensorList[i/fields], false
-		}, func(i int) string {
-			if at, field := i/fields, i%fields; field < quantizedFields {
-				return quantizedNames("output_list", true)(at, field)
-			}
-			return check.Indexed("tensor_list", i/fields)
-		})
-		return c.Err
 	},
-	Operands: func(a MultiTensorQuantizeArgs) []opregistry.Operand {
-		var o check.Operands
-		for i, t := range a.TensorList {
-			o = quantized(o.Read(check.Indexed("tensor_list", i), t), check.Indexed("output_list", i), a.OutputList[i], a.QuantizerList[i].Scaling, false)
-		}
-		return o
+	Access: func(a MultiTensorQuantizeArgs, operand string, i int) opregistry.Access {
+		return outputAccess(a.QuantizerList[i], operand)
 	},
+	Tolerance: quantizeTolerance,
 })
 
 // SplitQuantizeArgs are the arguments of SplitQuantize.
 type SplitQuantizeArgs struct {
-	Tensor        *tensor.Tensor // at least 2 axes
-	SplitSections []int          // lengths along the first axis
-	QuantizerList []Quantizer
-	OutputList    []Quantized
+	Tensor        *tensor.Tensor `op:"0 tensor read compute"` // at least 2 axes
+	SplitSections []int          `op:"1 split_sections"`      // lengths along the first axis
+	QuantizerList []Quantizer    `op:"- quantizer_list"`
+	OutputList    []Quantized    `op:"- output_list depends"`
 }
 
 // SplitQuantize cuts a tensor along its first axis into sections, in order and without a remainder,
-// and applies Quantize to each, with the quantiser and the output of the same index. Operands that
-// are written share memory with no other operand. With Stochastic, the section that begins at
-// element e of the tensor uses Offset + ⌈e/4⌉ as its offset. Sections may be empty.
+// and applies Quantize to each, with the quantiser and the output of the same index. With
+// Stochastic, the section that begins at element e of the tensor uses Offset + ⌈e/4⌉ as its offset.
+// Sections may be empty.
 var SplitQuantize = opregistry.NewOp("split_quantize", opregistry.Schema[SplitQuantizeArgs]{
 	Doc: "quantize of the sections of a tensor along its first axis",
-	Validate: func(a SplitQuantizeArgs) error {
-		c := check.Call{Op: "split_quantize"}
-		Length(&c, "quantizer_list", len(a.QuantizerList), len(a.SplitSections), "split_sections")
+	Check: func(c *opregistry.Check, a SplitQuantizeArgs) {
+		length(c, "quantizer_list", len(a.QuantizerList), len(a.SplitSections), "split_sections")
 		for i, q := range a.QuantizerList {
-			if c.Err == nil {
-				quantizing(&c, q)
-				Locate(&c, "_list", i)
+			if c.OK() {
+				quantizing(c, q)
+				inLists(c, i)
 			}
 		}
-		sections(&c, a.Tensor, "split_sections", a.SplitSections, a.OutputList, func(i int) Quantizer { return a.QuantizerList[i] }, nil)
-		return c.Err
+		sections(c, a.Tensor, "split_sections", a.SplitSections, a.OutputList, func(i int) Quantizer { return a.QuantizerList[i] })
 	},
-	Operands: func(a SplitQuantizeArgs) []opregistry.Operand {
-		o := check.Operands{}.Read("tensor", a.Tensor)
-		for i, z := range a.OutputList {
-			o = quantized(o, check.Indexed("output_list", i), z, a.QuantizerList[i].Scaling, false)
-		}
-		return o
+	Access: func(a SplitQuantizeArgs, operand string, i int) opregistry.Access {
+		return outputAccess(a.QuantizerList[i], operand)
 	},
+	Tolerance: quantizeTolerance,
 })
 
 // GroupQuantizeArgs are the arguments of GroupQuantize.
 type GroupQuantizeArgs struct {
-	Tensor     *tensor.Tensor // at least 2 axes
-	Quantizer  Quantizer
-	FirstDims  []int       // lengths along the first axis
-	OutputList []Quantized // the grouped tensor: views of shared memory, or not
+	Tensor     *tensor.Tensor `op:"0 tensor read compute"` // at least 2 axes
+	Quantizer  Quantizer      `op:"1 quantizer"`
+	FirstDims  []int          `op:"8 first_dims"`          // lengths along the first axis
+	OutputList []Quantized    `op:"- output_list depends"` // the grouped tensor: views of shared memory, or not
 }
 
 // GroupQuantize is SplitQuantize with one quantiser for all sections, such as the
 // tokens of each expert.
 var GroupQuantize = opregistry.NewOp("group_quantize", opregistry.Schema[GroupQuantizeArgs]{
 	Doc: "quantize of the sections of a tensor with one quantiser",
-	Validate: func(a GroupQuantizeArgs) error {
-		c := check.Call{Op: "group_quantize"}
-		quantizing(&c, a.Quantizer)
-		sections(&c, a.Tensor, "first_dims", a.FirstDims, a.OutputList, func(int) Quantizer { return a.Quantizer }, nil)
-		return c.Err
+	Check: func(c *opregistry.Check, a GroupQuantizeArgs) {
+		quantizing(c, a.Quantizer)
+		sections(c, a.Tensor, "first_dims", a.FirstDims, a.OutputList, func(int) Quantizer { return a.Quantizer })
 	},
-	Operands: func(a GroupQuantizeArgs) []opregistry.Operand {
-		o := check.Operands{}.Read("tensor", a.Tensor)
-		for i, z := range a.OutputList {
-			o = quantized(o, check.Indexed("output_list", i), z, a.Quantizer.Scaling, false)
-		}
-		return o
+	Access: func(a GroupQuantizeArgs, operand string, _ int) opregistry.Access {
+		return outputAccess(a.Quantizer, operand)
 	},
+	Tolerance: quantizeTolerance,
 })
 
 // BgradGroupQuantizeArgs are the arguments of BgradGroupQuantize.
 type BgradGroupQuantizeArgs struct {
-	Tensor     *tensor.Tensor // at least 2 axes
-	Quantizer  Quantizer
-	FirstDims  []int
-	OutputList []Quantized
-	DBias      *tensor.Tensor // [n, cols], dtype of the tensor
+	Tensor     *tensor.Tensor `op:"0 tensor read compute"` // at least 2 axes
+	Quantizer  Quantizer      `op:"1 quantizer"`
+	FirstDims  []int          `op:"8 first_dims"`
+	OutputList []Quantized    `op:"- output_list depends"`
+	DBias      *tensor.Tensor `op:"9 dbias write =tensor"` // [n, cols]
 }
 
 // BgradGroupQuantize is GroupQuantize and also sums the rows of each section:
 //
 //	dbias[i,j] = Σ_{r in section i} tensor[r,j]
 //
-// Sums are f32 or better and run in a fixed order; dbias is written and shares memory with no other
-// operand. An empty section has a dbias of 0.
+// Sums are f32 or better and run in a fixed order. An empty section has a dbias of 0.
 var BgradGroupQuantize = opregistry.NewOp("bgrad_group_quantize", opregistry.Schema[BgradGroupQuantizeArgs]{
 	Doc: "group_quantize and the sums over the rows of each section",
-	Validate: func(a BgradGroupQuantizeArgs) error {
-		c := check.Call{Op: "bgrad_group_quantize"}
-		quantizing(&c, a.Quantizer)
-		sections(&c, a.Tensor, "first_dims", a.FirstDims, a.OutputList, func(int) Quantizer { return a.Quantizer }, a.DBias)
-		if c.Compute("dbias", a.DBias) {
-			c.SameDType("dbias", a.DBias, "tensor", a.Tensor)
-			matrix(&c, "dbias", "", a.DBias, check.Computes, len(a.FirstDims), a.Tensor.Shape().Cols(), false)
+	Check: func(c *opregistry.Check, a BgradGroupQuantizeArgs) {
+		quantizing(c, a.Quantizer)
+		sections(c, a.Tensor, "first_dims", a.FirstDims, a.OutputList, func(int) Quantizer { return a.Quantizer })
+		if c.OK() {
+			matrix(c, "dbias", "", a.DBias, opregistry.Compute, len(a.FirstDims), a.Tensor.Shape().Cols(), false)
 		}
-		return c.Err
 	},
-	Operands: func(a BgradGroupQuantizeArgs) []opregistry.Operand {
-		o := check.Operands{}.Read("tensor", a.Tensor).Write("dbias", a.DBias)
-		for i, z := range a.OutputList {
-			o = quantized(o, check.Indexed("output_list", i), z, a.Quantizer.Scaling, false)
-		}
-		return o
+	Access: func(a BgradGroupQuantizeArgs, operand string, _ int) opregistry.Access {
+		return outputAccess(a.Quantizer, operand)
 	},
+	Tolerance: opregistry.Arithmetic(0, 1e-5, "as quantize, and sums of up to 36 positive numbers"),
 })
 
-func Length(c *check.Call, name string, got, want int, as string) {
-	if c.Err == nil && got != want {
+func length(c *opregistry.Check, name string, got, want int, as string) {
+	if got != want {
 		c.Fail(name, check.Itoa(want)+" elements, as "+as, "%d", got)
 	}
 }
 
+// inLists adds the index to the name of the argument in the fault that was just found, if there is
+// one: "output.data" of element 2 is "output_list[2].data".
+func inLists(c *opregistry.Check, i int) {
+	c.Rename(func(name string) string {
+		head, tail, nested := strings.Cut(name, ".")
+		name = check.Indexed(head+"_list", i)
+		if nested {
+			name += "." + tail
+		}
+		return name
+	})
+}
+
 // sections checks a tensor that is cut along its first axis and quantised.
-func sections(c *check.Call, t *tensor.Tensor, lengthsName string, lengths []int, out []Quantized, quantizer func(i int) Quantizer, dbias *tensor.Tensor) {
-	Length(c, "output_list", len(out), len(lengths), lengthsName)
-	if !c.Compute("tensor", t) || !c.MinRank("tensor", t, 2) {
+func sections(c *opregistry.Check, t *tensor.Tensor, lengthsName string, lengths []int, out []Quantized, quantizer func(i int) Quantizer) {
+	length(c, "output_list", len(out), len(lengths), lengthsName)
+	if !c.MinRank("tensor", t, 2) {
 		return
 	}
 	total, first := 0, t.Shape()[0]
@@ -181,11 +161,9 @@ func sections(c *check.Call, t *tensor.Tensor, lengthsName string, lengths []int
 	perRow := t.Shape()[1:].Rows()
 	for i, n := range lengths {
 		checkQuantized(c, "output", out[i], quantizer(i), n*perRow, t.Shape().Cols(), true)
-		if c.Err != nil {
-			Locate(c, "_list", i)
+		if !c.OK() {
+			inLists(c, i)
 			return
 		}
 	}
-	quantizedApart(c, len(out), func(i int) (Quantized, Scaling) { return out[i], quantizer(i).Scaling },
-		quantizedNames("output_list", true), check.Single{Name: "tensor", Tensor: t, Written: false}, check.Single{Name: "dbias", Tensor: dbias, Written: true})
 }

@@ -47,13 +47,13 @@ func TestQuantize(t *testing.T) {
 	type args = quant.QuantizeArgs
 	checktest.Validation(t, quant.Quantize, quantizing(quant.DelayedScaling), []checktest.Refusal[args]{
 		{Name: "delayed/no tensor", Edit: func(a *args) { a.Tensor = nil }, Operand: "tensor", Want: "a tensor"},
-		{Name: "delayed/scalar", Edit: func(a *args) { a.Tensor = checktest.F32() }, Operand: "tensor", Want: "at least 1 axes"},
+		{Name: "delayed/scalar", Edit: func(a *args) { a.Tensor = checktest.F32() }, Operand: "tensor", Want: "shape [.. cols]"},
 		{Name: "delayed/dtype", Edit: func(a *args) { a.Tensor = checktest.Zeros(tensor.F8E4M3, 40, 70) }, Operand: "tensor", Want: "dtype f32, bf16, f16 or f64"},
 		{Name: "delayed/no scaling", Edit: func(a *args) { a.Quantizer.Scaling = quant.NoScaling }, Operand: "quantizer.scaling", Want: "delayed, current, block, mxfp8 or nvfp4"},
 		{Name: "delayed/scaling", Edit: func(a *args) { a.Quantizer.Scaling = 6 }, Operand: "quantizer.scaling", Want: "a scaling of this package"},
 		{Name: "delayed/pow2", Edit: func(a *args) { a.Quantizer.ForcePow2Scales = true }, Operand: "quantizer.force_pow_2_scales", Want: "current or block scaling"},
 		{Name: "delayed/epsilon", Edit: func(a *args) { a.Quantizer.AmaxEpsilon = 1 }, Operand: "quantizer.amax_epsilon", Want: "current or block scaling"},
-		{Name: "delayed/2d", Edit: func(a *args) { a.Quantizer.Block2D = true }, Operand: "block_2d", Want: "block or nvfp4 scaling"},
+		{Name: "delayed/2d", Edit: func(a *args) { a.Quantizer.Block2D = true }, Operand: "quantizer.block_2d", Want: "block or nvfp4 scaling"},
 		{Name: "delayed/stochastic", Edit: func(a *args) { a.Quantizer.Stochastic = true }, Operand: "quantizer.stochastic", Want: "nvfp4 scaling"},
 		{Name: "delayed/no data", Edit: func(a *args) { a.Output.Data, a.Output.ColumnwiseData = nil, nil }, Operand: "output", Want: "data by rows, by columns, or both"},
 		{Name: "delayed/dtype of data", Edit: func(a *args) { a.Output.Data = checktest.Zeros(tensor.U8, 40, 70) }, Operand: "output.data", Want: "dtype f8e4m3 or f8e5m2"},
@@ -61,7 +61,7 @@ func TestQuantize(t *testing.T) {
 		{Name: "delayed/shape of columnwise", Edit: func(a *args) { a.Output.ColumnwiseData = checktest.Zeros(tensor.F8E4M3, 40, 70) }, Operand: "output.columnwise_data", Want: "70 rows of 40"},
 		{Name: "delayed/two dtypes", Edit: func(a *args) { a.Output.ColumnwiseData = checktest.Zeros(tensor.F8E5M2, 70, 40) }, Operand: "output.columnwise_data", Want: "the dtype of output.data"},
 		{Name: "delayed/no scale_inv", Edit: func(a *args) { a.Output.ScaleInv = nil }, Operand: "output.scale_inv", Want: "a tensor"},
-		{Name: "delayed/two scales", Edit: func(a *args) { a.Output.Scale = checktest.F32(2) }, Operand: "output.scale", Want: "1 elements"},
+		{Name: "delayed/two scales", Edit: func(a *args) { a.Output.Scale = checktest.F32(2) }, Operand: "output.scale", Want: "1 element (1)"},
 		{Name: "delayed/amax of f64", Edit: func(a *args) { a.Output.Amax = checktest.Zeros(tensor.F64, 1) }, Operand: "output.amax", Want: "dtype f32"},
 		{Name: "delayed/columnwise scale", Edit: func(a *args) { a.Output.ColumnwiseScaleInv = checktest.F32(1) }, Operand: "output.columnwise_scale_inv", Want: "nothing with this delayed scaling"},
 		{Name: "delayed/noop", Edit: func(a *args) { a.Noop = checktest.I32(1) }, Operand: "noop", Want: "dtype f32"},
@@ -89,7 +89,7 @@ func TestQuantize(t *testing.T) {
 	checktest.Validation(t, quant.Quantize, quantizing(quant.NVFP4Scaling), []checktest.Refusal[args]{
 		{Name: "nvfp4/fp8 data", Edit: func(a *args) { a.Output.Data = checktest.Zeros(tensor.F8E4M3, 40, 70) }, Operand: "output.data", Want: "dtype u8"},
 		{Name: "nvfp4/unpacked", Edit: func(a *args) { a.Output.Data = checktest.Zeros(tensor.U8, 40, 70) }, Operand: "output.data", Want: "40 rows of 35"},
-		{Name: "nvfp4/scales of e5m2", Edit: func(a *args) { a.Output.ScaleInv = checktest.Zeros(tensor.F8E5M2, 40, 5) }, Operand: "output.scale_inv", Want: "dtype f8e4m3"},
+		{Name: "nvfp4/scales of e5m2", Edit: func(a *args) { a.Output.ScaleInv = checktest.Zeros(tensor.F8E5M2, 40, 5) }, Operand: "output.scale_inv", Want: "dtype f32, f8e4m3 or u8"},
 		{Name: "nvfp4/odd rows", Edit: func(a *args) { a.Tensor = checktest.F32(40, 71) }, Operand: "output.data", Want: "an even length"},
 		{Name: "nvfp4/no amax", Edit: func(a *args) { a.Output.Amax = nil }, Operand: "output.amax", Want: "a tensor"},
 		{Name: "nvfp4/data twice", Edit: func(a *args) {

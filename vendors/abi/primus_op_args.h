@@ -1009,9 +1009,9 @@
 /* quantize: rounds a tensor to fp8 or fp4 with scales */
 #define PRIMUS_QUANTIZE_TENSOR 0u /* tensor */
 #define PRIMUS_QUANTIZE_QUANTIZER_SCALING 1u /* int */
-#define PRIMUS_QUANTIZE_QUANTIZER_FORCE_POW2_SCALES 2u /* int */
+#define PRIMUS_QUANTIZE_QUANTIZER_FORCE_POW_2_SCALES 2u /* int */
 #define PRIMUS_QUANTIZE_QUANTIZER_AMAX_EPSILON 3u /* float */
-#define PRIMUS_QUANTIZE_QUANTIZER_BLOCK2_D 4u /* int */
+#define PRIMUS_QUANTIZE_QUANTIZER_BLOCK_2D 4u /* int */
 #define PRIMUS_QUANTIZE_QUANTIZER_STOCHASTIC 5u /* int */
 #define PRIMUS_QUANTIZE_QUANTIZER_SEED 6u /* int */
 #define PRIMUS_QUANTIZE_QUANTIZER_OFFSET 7u /* int */
@@ -1023,7 +1023,7 @@
 #define PRIMUS_QUANTIZE_OUTPUT_AMAX 13u /* tensor */
 #define PRIMUS_QUANTIZE_NOOP 14u /* tensor */
 #define PRIMUS_QUANTIZE_N_ARGS 15u
-#define PRIMUS_QUANTIZE_LAYOUT UINT64_C(0x5a7671602cea75cf)
+#define PRIMUS_QUANTIZE_LAYOUT UINT64_C(0x5e2fc73fc3112b86)
 
 /* dequantize: values of a tensor quantised to fp8 or fp4 */
 #define PRIMUS_DEQUANTIZE_INPUT_DATA 0u /* tensor */
@@ -1033,17 +1033,17 @@
 #define PRIMUS_DEQUANTIZE_INPUT_SCALE 4u /* tensor */
 #define PRIMUS_DEQUANTIZE_INPUT_AMAX 5u /* tensor */
 #define PRIMUS_DEQUANTIZE_SCALING 6u /* int */
-#define PRIMUS_DEQUANTIZE_BLOCK2_D 7u /* int */
+#define PRIMUS_DEQUANTIZE_BLOCK_2D 7u /* int */
 #define PRIMUS_DEQUANTIZE_OUTPUT 8u /* tensor */
 #define PRIMUS_DEQUANTIZE_N_ARGS 9u
-#define PRIMUS_DEQUANTIZE_LAYOUT UINT64_C(0xde6bd60423de2bc5)
+#define PRIMUS_DEQUANTIZE_LAYOUT UINT64_C(0xf8e8233d1d875603)
 
 /* bgrad_quantize: sum over rows of a gradient, and the gradient quantised */
 #define PRIMUS_BGRAD_QUANTIZE_INPUT 0u /* tensor */
 #define PRIMUS_BGRAD_QUANTIZE_QUANTIZER_SCALING 1u /* int */
-#define PRIMUS_BGRAD_QUANTIZE_QUANTIZER_FORCE_POW2_SCALES 2u /* int */
+#define PRIMUS_BGRAD_QUANTIZE_QUANTIZER_FORCE_POW_2_SCALES 2u /* int */
 #define PRIMUS_BGRAD_QUANTIZE_QUANTIZER_AMAX_EPSILON 3u /* float */
-#define PRIMUS_BGRAD_QUANTIZE_QUANTIZER_BLOCK2_D 4u /* int */
+#define PRIMUS_BGRAD_QUANTIZE_QUANTIZER_BLOCK_2D 4u /* int */
 #define PRIMUS_BGRAD_QUANTIZE_QUANTIZER_STOCHASTIC 5u /* int */
 #define PRIMUS_BGRAD_QUANTIZE_QUANTIZER_SEED 6u /* int */
 #define PRIMUS_BGRAD_QUANTIZE_QUANTIZER_OFFSET 7u /* int */
@@ -1055,7 +1055,7 @@
 #define PRIMUS_BGRAD_QUANTIZE_OUTPUT_AMAX 13u /* tensor */
 #define PRIMUS_BGRAD_QUANTIZE_DBIAS 14u /* tensor */
 #define PRIMUS_BGRAD_QUANTIZE_N_ARGS 15u
-#define PRIMUS_BGRAD_QUANTIZE_LAYOUT UINT64_C(0xc87380215f73fef2)
+#define PRIMUS_BGRAD_QUANTIZE_LAYOUT UINT64_C(0x5685319e7fc97161)
 
 /* multi_tensor_quantize: not for plugins, it has arguments without a form in C. */
 
