@@ -115,7 +115,7 @@ func TestCounts(t *testing.T) {
 	assert.Equal(t, 3.*4*12, add.Bytes)
 	adam, err := m.Op("multi_tensor_adam", 3, 4)
 	require.NoError(t, err)
-	assert.Equal(t, 7.*4*12, adam.Bytes, "g is read; p, m and v are read and written")
+	assert.Equal(t, 7.*4*12+4, adam.Bytes, "g and the flag are read; p, m and v are read and written")
 }
 
 // A backward case runs after the forward op of the same impl, even if another impl's turn came
