@@ -24,7 +24,9 @@ func ExampleSelect() {
 
 	_, err = device.Select(reg, environment("STEPMESH_BACKEND", "CPV"))
 	fmt.Println(err)
-	// Output: CPU STEPMESH_BACKEND <nil> CPU default <nil> device: using backend CPU because GPU is
-	// not registered; set STEPMESH_BACKEND=CPU to choose it explicitly device: no such backend:
-	// STEPMESH_BACKEND="CPV"; registered: CPU (usable); did you mean "CPU"?
+	// Output:
+	// CPU STEPMESH_BACKEND <nil>
+	// CPU default <nil>
+	// device: using backend CPU because GPU is not registered; set STEPMESH_BACKEND=CPU to choose it explicitly
+	// device: no such backend: STEPMESH_BACKEND="CPV"; registered: CPU (usable); did you mean "CPU"?
 }

@@ -18,8 +18,9 @@ func ExampleParseOverrides() {
 
 	_, _, err = document.ParseOverrides([]string{"a=1", "a.b=2"})
 	fmt.Println(err)
-	// Output: float 24 override 2 "--model.layers 24" override 2 "a.b=2": a.b cannot be set because
-	// override 1 "a=1" sets a to int 1; drop one of the two
+	// Output:
+	// float 24 override 2 "--model.layers 24"
+	// override 2 "a.b=2": a.b cannot be set because override 1 "a=1" sets a to int 1; drop one of the two
 }
 
 func ExampleDecode() {

@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// maxColumns bounds the lines of comments. Comments after code and examples may be longer.
+// maxColumns bounds the lines of comments. Comments after code, examples and what they print may be
+// longer.
 const maxColumns = 100
 
 // checkWidths returns the lines of a file that are comments of more than maxColumns columns.
@@ -20,6 +21,9 @@ func checkWidths(s source, text string) []string {
 	var found []string
 	lines := strings.Split(text, "\n")
 	for _, group := range s.file.Comments {
+		if strings.HasPrefix(group.Text(), "Output:") {
+			continue // what an example prints, line by line
+		}
 		for _, comment := range group.List {
 			n := s.fset.Position(comment.Pos()).Line
 			line := lines[n-1]
@@ -49,6 +53,7 @@ func TestCommentWidthsFindsViolations(t *testing.T) {
 		"package a\n\n" + long + "\nvar x int\n":              1,
 		"package a\n\nvar x int " + long + "\n":               0,
 		"package a\n\nvar x = `\n" + long + "\n`\n":           0,
+		"package a\n\n// Output:\n" + long + "\n":             0,
 		"package a\n\n" + long[:90] + "\nvar x int\n":         0,
 		"package a\n\n//" + "\t" + long[3:] + "\nvar x int\n": 0,
 	} {
