@@ -110,7 +110,7 @@ func (r *trainer) prefers(kind opregistry.Kind) func() bool {
 // soon waits for something that takes as long as the machine is slow.
 func soon(t *testing.T, what func() bool, why ...any) {
 	t.Helper()
-	require.Eventually(t, what, time.Minute, 20*time.Millisecond, why...)
+	require.Eventually(t, what, 3*time.Minute, 20*time.Millisecond, why...)
 }
 
 func fleetAt(address string) fleet.Config { return fleet.Config{Endpoints: []string{address}} }

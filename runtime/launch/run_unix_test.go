@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -107,14 +106,6 @@ func (l *lines) show(who, line string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.text = append(l.text, who+": "+line)
-}
-
-func (l *lines) has(part string) func() bool {
-	return func() bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return slices.ContainsFunc(l.text, func(line string) bool { return strings.Contains(line, part) })
-	}
 }
 
 // run runs two ranks in a mode.

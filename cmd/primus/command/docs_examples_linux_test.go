@@ -106,7 +106,7 @@ func TestUnclaimed(t *testing.T) {
 var (
 	link    = regexp.MustCompile(`\]\(([^):]*?)(#[^)]*)?\)`)
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
-	mark    = regexp.MustCompile("[^\\w\\- ]")
+	mark    = regexp.MustCompile(`[^\w\- ]`)
 	fenced  = regexp.MustCompile("(?ms)^```.*?^```$")
 )
 
