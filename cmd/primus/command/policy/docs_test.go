@@ -83,9 +83,9 @@ func TestDocumentedLogLines(t *testing.T) {
 
 // The faults that policy-file.md shows are those that policy check prints.
 func TestDocumentedPolicyFaults(t *testing.T) {
-	file := commandtest.PolicyIn(t, t.TempDir(), "policy.yaml", "prefr: vendor\nstrict: 7\n")
+	file := commandtest.PolicyIn(t, t.TempDir(), "faulty.yaml", "# faulty.yaml\nprefr: vendor\nstrict: 7\n")
 	got := commandtest.Run(t, "policy", "check", file)
 	assert.Equal(t, 1, got.Code)
-	printed := strings.ReplaceAll(strings.TrimSpace(got.Stderr), file, "policy.yaml")
+	printed := strings.ReplaceAll(strings.TrimSpace(got.Stderr), file, "faulty.yaml")
 	assert.Contains(t, section(t, readDocument(t, "policy-file.md"), "Checking"), printed)
 }
