@@ -22,7 +22,7 @@ func training() *Dashboard {
 					"How many of the selected processes train now.",
 					"none", 4, query(`sum(primus_train_running{…})`, "")),
 				figure("Loss",
-					"Training loss of the last step in nats a token.",
+					"Training loss of the last step in nats per token.",
 					"none", 4, query(`primus_train_loss{…}`, each)),
 				figure("Tokens a second",
 					"Throughput of the last step, over all ranks.",
@@ -37,7 +37,7 @@ func training() *Dashboard {
 			}},
 			group{"Learning", []Panel{
 				lines("Loss",
-					"Training loss of each step, and validation loss of each evaluation, in nats a token.",
+					"Training loss of each step, and validation loss of each evaluation, in nats per token.",
 					"none", 12, query(`primus_train_loss{…}`, each), query(`primus_train_valid_loss{…}`, each+" validation")),
 				logarithmic(lines("Gradient norm",
 					"Before clipping. A sudden rise often comes before a loss that is not finite.",

@@ -54,7 +54,7 @@ type NVFP4ExpandScaleToFP8Args struct {
 //
 // Values beyond 448 become 448; NaN stays NaN. Source: TransformerEngine 2.14.
 var NVFP4ExpandScaleToFP8 = opregistry.NewOp("nvfp4_expand_scale_to_fp8", opregistry.Schema[NVFP4ExpandScaleToFP8Args]{
-	Doc:       "scales of nvfp4 tiles rounded to E4M3, one a row",
+	Doc:       "scales of nvfp4 tiles rounded to E4M3, one for each row",
 	Tolerance: opregistry.Tolerance{Wide: tensor.Tolerance{Rel: 0x1p-22, ULP: 2}, Narrow: tensor.Tolerance{ULP: 1}, Reason: "one or two quotients and a product"},
 })
 
@@ -77,7 +77,7 @@ type NVFP4FusedScaleArgs struct {
 //
 // Source: TransformerEngine 2.14.
 var NVFP4FusedScale = opregistry.NewOp("nvfp4_fused_scale", opregistry.Schema[NVFP4FusedScaleArgs]{
-	Doc:       "decoding scales of nvfp4 tiles in f32 and, one a row, in E4M3",
+	Doc:       "decoding scales of nvfp4 tiles in f32 and, one for each row, in E4M3",
 	Check:     fusedScale,
 	Tolerance: fusedScaleTolerance,
 })
@@ -106,7 +106,7 @@ var fusedScaleTolerance = opregistry.Tolerance{Wide: tensor.Tolerance{Rel: 0x1p-
 func fusedScale(c *opregistry.Check, a NVFP4FusedScaleArgs) {
 	if c.Rank("block_amax", a.BlockAmax, 2) && c.SameShape("per_block_scale", a.PerBlockScale, "block_amax", a.BlockAmax) && c.Rank("target_scale", a.TargetScale, 2) {
 		if cols := a.BlockAmax.Shape()[1]; a.TargetScale.Shape()[1] != cols {
-			c.Fail("target_scale", "rows of "+check.Itoa(cols)+", one scale a tile", "%v", a.TargetScale)
+			c.Fail("target_scale", "rows of "+check.Itoa(cols)+", one scale for each tile", "%v", a.TargetScale)
 		}
 	}
 	blockLen(c, a.BlockLen)

@@ -1190,14 +1190,14 @@
 #define PRIMUS_NVFP4_COMPUTE_PER_BLOCK_SCALE_N_ARGS 3u
 #define PRIMUS_NVFP4_COMPUTE_PER_BLOCK_SCALE_LAYOUT UINT64_C(0x6bc6531c823c41ee)
 
-/* nvfp4_expand_scale_to_fp8: scales of nvfp4 tiles rounded to E4M3, one a row */
+/* nvfp4_expand_scale_to_fp8: scales of nvfp4 tiles rounded to E4M3, one for each row */
 #define PRIMUS_NVFP4_EXPAND_SCALE_TO_FP8_INPUT 0u /* tensor */
 #define PRIMUS_NVFP4_EXPAND_SCALE_TO_FP8_OUTPUT 1u /* tensor */
 #define PRIMUS_NVFP4_EXPAND_SCALE_TO_FP8_BLOCK_LEN 2u /* int */
 #define PRIMUS_NVFP4_EXPAND_SCALE_TO_FP8_N_ARGS 3u
 #define PRIMUS_NVFP4_EXPAND_SCALE_TO_FP8_LAYOUT UINT64_C(0x888f310bbe0be6e7)
 
-/* nvfp4_fused_scale: decoding scales of nvfp4 tiles in f32 and, one a row, in E4M3 */
+/* nvfp4_fused_scale: decoding scales of nvfp4 tiles in f32 and, one for each row, in E4M3 */
 #define PRIMUS_NVFP4_FUSED_SCALE_BLOCK_AMAX 0u /* tensor */
 #define PRIMUS_NVFP4_FUSED_SCALE_GLOBAL_AMAX 1u /* tensor */
 #define PRIMUS_NVFP4_FUSED_SCALE_PER_BLOCK_SCALE 2u /* tensor */

@@ -45,7 +45,7 @@ type trainBenchmark struct {
 	PeakFLOPS       float64        `json:"peak_flops"` // of all threads, measured before each step, median; 0 where there is no kernel for it
 	MFU             float64        `json:"mfu"`        // tokens_per_second · flops_per_token / peak_flops
 	PeakBytes       uint64         `json:"peak_bytes"` // largest resident set of the process; 0 where the system does not tell
-	Loss            float64        `json:"loss"`       // of the last step, nats a token
+	Loss            float64        `json:"loss"`       // of the last step, nats per token
 	Ops             []opShare      `json:"ops"`
 	OutsideOps      float64        `json:"outside_ops_ms"` // of a mean step
 }

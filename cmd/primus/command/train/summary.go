@@ -24,7 +24,7 @@ func printSummary(out io.Writer, r backend.Result) error {
 	fmt.Fprintf(&b, "\nrun         %s %s\n", r.Name, ending(r.Err))
 	fmt.Fprintf(&b, "steps       %s\n", steps(r))
 	if r.LastStep > 0 {
-		fmt.Fprintf(&b, "loss        %.4f at step 1, %.4f at step %d (nats a token)\n", r.FirstLoss, r.Loss, r.LastStep)
+		fmt.Fprintf(&b, "loss        %.4f at step 1, %.4f at step %d (nats per token)\n", r.FirstLoss, r.Loss, r.LastStep)
 	}
 	if r.CrossEntropy != nil {
 		fmt.Fprintf(&b, "            %.4f at step %d without what patches add: the cross entropy alone\n", *r.CrossEntropy, r.LastStep)
