@@ -134,7 +134,8 @@ func external(machine *pyeval.Machine, effect *Effect, path string, s *pyeval.St
 	case s.Attr == "":
 		effect.Kind, effect.Style, effect.Target = "item", Item, path+"["+pyeval.Repr(s.Key)+"]"
 	case strings.Contains(path, fields):
-		effect.Kind, effect.Style, effect.Target = "mutate", Mutate, strings.TrimSuffix(strings.Replace(path, fields, ".", 1), "]")
+		class, field, _ := strings.Cut(path, fields)
+		effect.Kind, effect.Style, effect.Target = "mutate", Mutate, class+"."+strings.TrimSuffix(field, "]")+"."+s.Attr
 	case s.Value == nil:
 		effect.Kind, effect.Style, effect.Target = "delete", Mutate, path+"."+s.Attr
 	default:
