@@ -7,6 +7,7 @@ import (
 	"github.com/primus-fl/primus/internal/suggest"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/foreign"
 )
 
 // Call calls an op by its name, for programs that learn the name while they run. A must be the
@@ -61,6 +62,9 @@ func bindNamed[A any](m *Manager, op string) (*Bound[A], error) {
 
 // unknownOp returns the error for an op that no source registers.
 func unknownOp(snap *opregistry.Snapshot, op string) error {
+	if o, ok := foreign.Find(op); ok {
+		return fmt.Errorf("opmanager: op %q: %w: TransformerEngine-FL uses it to %s; here: %s", op, opregistry.ErrNotFound, o.Purpose, o.Instead)
+	}
 	return fmt.Errorf("opmanager: op %q: %w by any loaded source%s", op, opregistry.ErrNotFound, suggest.Hint(op, knownNames(snap).Ops))
 }
 

@@ -26,6 +26,9 @@ func TestCallByName(t *testing.T) {
 	err := opmanager.Call(f.Manager, "add_noe", a)
 	require.ErrorIs(t, err, opregistry.ErrNotFound)
 	require.ErrorContains(t, err, `did you mean "add_one"?`)
+	err = opmanager.Call(f.Manager, "nvshmem_finalize", a)
+	require.ErrorIs(t, err, opregistry.ErrNotFound)
+	require.ErrorContains(t, err, `op "nvshmem_finalize": not registered: TransformerEngine-FL uses it to stop NVSHMEM; here: nothing`)
 	require.ErrorContains(t, opmanager.Call(f.Manager, "add_one", 3), `op "add_one": got arguments of type int, want those of *opregistry.Op`)
 
 	// An op that is registered later.

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/ops"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -111,7 +110,7 @@ func (b *Bound[A]) verify(t *table, used *candidate, s *sampledCall[A], a A) {
 			continue
 		}
 		values := want[i].Tensor.Float64s()
-		tol := tolerance(b.op.Name(), got.Tensor.DType(), values)
+		tol := tolerance(b.op, got.Tensor.DType(), values)
 		d, err := tensor.Compare(values, got.Tensor, tol)
 		if err != nil {
 			used.counters.verify.skip()
@@ -138,18 +137,19 @@ func (b *Bound[A]) runOracle(s *sampledCall[A]) (err error) {
 	return s.oracle.Run.(opregistry.Func[A])(b.exec, s.args)
 }
 
-// Tolerances for ops that are not in the catalogue.
+// Tolerances for ops that declare none.
 var (
 	wideTolerance   = tensor.Tolerance{Abs: 1e-4, Rel: 1e-4}
 	narrowTolerance = tensor.Tolerance{Abs: 2e-4, Rel: 2e-4, ULP: 2}
 )
 
-// tolerance returns the tolerance for an operand. Those of the catalogue are for values of
-// magnitude 1, so their absolute part is scaled by the largest expected value.
-func tolerance(op string, d tensor.DType, want []float64) tensor.Tolerance {
-	tol, reason := ops.Tolerance(op, d)
+// tolerance returns the tolerance for an operand. That of an op is for values of magnitude 1, so
+// its absolute part is scaled by the largest expected value.
+func tolerance(op opregistry.Handle, d tensor.DType, want []float64) tensor.Tolerance {
+	declared := op.Tolerance()
+	tol := declared.Of(d)
 	switch {
-	case reason != "" || !d.IsFloat():
+	case declared.Reason != "" || !d.IsFloat():
 	case d == tensor.F32 || d == tensor.F64:
 		tol = wideTolerance
 	default:

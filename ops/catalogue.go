@@ -23,19 +23,5 @@ func All() []opregistry.Handle {
 	return slices.Concat(
 		gemm.Ops(), norm.Ops(), activation.Ops(), softmax.Ops(), rope.Ops(), attention.Ops(),
 		dropout.Ops(), moe.Ops(), embedding.Ops(), loss.Ops(), optim.Ops(), quant.Ops(),
-		Declared(),
 	)
-}
-
-// Declared returns the handles of the ops that have no implementation in this project: set-up,
-// queries and memory layout of one vendor's libraries, which only that vendor can implement.
-func Declared() []opregistry.Handle {
-	return []opregistry.Handle{
-		SwizzleScalesForGemm, GroupedSwizzleForGemm, CreateFP8TensorMeta,
-		BulkOverlapAGWithExternalGemm, CreateCommOverlapHelper, CreateCommOverlap, CreateCommOverlapP2P,
-		InitNVSHMEMBackend, CreateNVSHMEMTensor, NVSHMEMSendOnCurrentStream, NVSHMEMWaitOnCurrentStream, NVSHMEMFinalize,
-		GetCuBLASLtVersion, GetCuDNNVersion, GetNumCuBLASStreams,
-		ConvertHostPointersToTensor, GetDevicePointerForDataAndScales,
-		GetAttentionBackend, GetFusedAttnBackend,
-	}
 }

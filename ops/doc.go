@@ -10,8 +10,7 @@
 // for any number of axes that are flattened. Operands may be strided views unless an op says
 // "contiguous"; an impl that needs contiguous memory declines other operands.
 //
-// Ops that only one vendor's libraries can serve are declared and have no impl here; Declared lists
-// them.
+// Package foreign lists the ops of TransformerEngine-FL that are not in the catalogue.
 //
 // Aliasing is that of package tensor: operands are disjoint, or the same view where the op's
 // documentation allows it.

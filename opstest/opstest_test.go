@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/primus-fl/primus/ops/optim"
+	"github.com/primus-fl/primus/ops/rope"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
@@ -16,11 +18,11 @@ import (
 func TestTolerance(t *testing.T) {
 	t.Parallel()
 	c := newConfig([]Option{WithTolerance(tensor.F16, tensortest.Tolerance{ULP: 7})})
-	assert.Equal(t, tensortest.Tolerance{Abs: 2e-6}, c.tolerance("fused_rope_forward", tensor.F32))
-	assert.Equal(t, c.tolerance("fused_rope_forward", tensor.F32), c.tolerance("fused_rope_forward", tensor.F64))
-	assert.Equal(t, tensortest.Tolerance{Abs: 4e-6, ULP: 1}, c.tolerance("fused_rope_forward", tensor.BF16))
-	assert.Equal(t, tensortest.Tolerance{ULP: 7}, c.tolerance("fused_rope_forward", tensor.F16))
-	assert.Equal(t, tensortest.Tolerance{}, c.tolerance("multi_tensor_scale", tensor.I32), "flags are exact")
+	assert.Equal(t, tensortest.Tolerance{Abs: 2e-6}, c.tolerance(rope.FusedRopeForward, tensor.F32))
+	assert.Equal(t, c.tolerance(rope.FusedRopeForward, tensor.F32), c.tolerance(rope.FusedRopeForward, tensor.F64))
+	assert.Equal(t, tensortest.Tolerance{Abs: 4e-6, ULP: 1}, c.tolerance(rope.FusedRopeForward, tensor.BF16))
+	assert.Equal(t, tensortest.Tolerance{ULP: 7}, c.tolerance(rope.FusedRopeForward, tensor.F16))
+	assert.Equal(t, tensortest.Tolerance{}, c.tolerance(optim.MultiTensorScale, tensor.I32), "flags are exact")
 }
 
 func TestStage(t *testing.T) {

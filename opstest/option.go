@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/ops"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
@@ -82,10 +81,9 @@ func WithProgress(f func(name string)) Option {
 }
 
 // tolerance returns the bound for a written operand of dtype d.
-func (c *config) tolerance(op string, d tensor.DType) tensortest.Tolerance {
+func (c *config) tolerance(op opregistry.Handle, d tensor.DType) tensortest.Tolerance {
 	if tol, ok := c.tolerances[d]; ok {
 		return tol
 	}
-	tol, _ := ops.Tolerance(op, d)
-	return tol
+	return op.Tolerance().Of(d)
 }

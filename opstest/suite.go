@@ -269,7 +269,7 @@ func (r *runner) compare(t tensortest.TB, want, got *staged) {
 		if o.Access == opregistry.AccessRead {
 			continue
 		}
-		tol := r.cfg.tolerance(r.op.Name(), o.Tensor.DType())
+		tol := r.cfg.tolerance(r.op, o.Tensor.DType())
 		if !tensortest.Close(t, wanted[i].Tensor, o.Tensor, tol) || r.bitwise && !bytes.Equal(tensortest.Bytes(wanted[i].Tensor), tensortest.Bytes(o.Tensor)) {
 			t.Errorf("opstest: operand %q is not what the oracle computes", o.Name)
 		}

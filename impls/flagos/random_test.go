@@ -12,7 +12,6 @@ import (
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/ops"
 	"github.com/primus-fl/primus/ops/activation"
 	"github.com/primus-fl/primus/ops/attention"
 	"github.com/primus-fl/primus/ops/embedding"
@@ -101,7 +100,7 @@ func requireSame[A any](t *testing.T, op *opregistry.Op[A], want, got A, what st
 			continue
 		}
 		values := expected[k].Tensor.Float64s()
-		tol, _ := ops.Tolerance(op.Name(), o.Tensor.DType())
+		tol := op.Tolerance().Of(o.Tensor.DType())
 		largest := 1.0
 		for _, v := range values {
 			if !math.IsInf(v, 0) {

@@ -1,7 +1,6 @@
 package reference_test
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -26,9 +25,9 @@ func TestSourceServesTheCatalogue(t *testing.T) {
 		assert.Empty(t, impl.Vendor)
 	}
 	for _, op := range ops.All() {
-		assert.NotEqual(t, slices.Contains(ops.Declared(), op), have[op], "an impl of %s", op.Name())
+		assert.True(t, have[op], "an impl of %s", op.Name())
 	}
-	assert.Len(t, src.Impls, len(ops.All())-len(ops.Declared()))
+	assert.Len(t, src.Impls, len(ops.All()))
 }
 
 // The reference is its own oracle here. The test finds writes to operands that are only read, or

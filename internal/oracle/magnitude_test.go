@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/ops"
 	"github.com/primus-fl/primus/ops/activation"
 	"github.com/primus-fl/primus/ops/softmax"
 	"github.com/primus-fl/primus/tensor"
@@ -122,7 +121,7 @@ func (c call[A]) near(t *testing.T, id string, want, got A) {
 		if o.Access == opregistry.AccessRead {
 			continue
 		}
-		tol, _ := ops.Tolerance(c.op.Name(), o.Tensor.DType())
+		tol := c.op.Tolerance().Of(o.Tensor.DType())
 		// The table is for results of magnitude 1.
 		tol.Abs = tol.Abs*largest(wanted[i].Tensor) + subnormal(c.op)
 		if !tensortest.Close(t, wanted[i].Tensor, o.Tensor, tol) {

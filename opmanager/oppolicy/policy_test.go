@@ -222,7 +222,7 @@ func joined(err error) []error {
 func TestPolicyWarnings(t *testing.T) {
 	p, err := overlay(map[string]string{
 		"TE_FL_DENY_VENDORS": "*", "TE_FL_ALLOW_VENDORS": "cuda,acmee",
-		"TE_FL_PER_OP": "op=impl:vendor.acm|vendor:zeta; rms_*=flagos; o*=reference",
+		"TE_FL_PER_OP": "op=impl:vendor.acm|vendor:zeta; rms_*=flagos; o*=reference; nvshmem_*=vendor; get_cublaslt_version=vendor",
 	})
 	require.NoError(t, err)
 	known := oppolicy.Names{Ops: []string{"op"}, Vendors: []string{"acme", "nvidia"}, Impls: []string{"vendor.acme"}, Missing: "which nobody has"}
@@ -231,6 +231,8 @@ func TestPolicyWarnings(t *testing.T) {
 		`policy: environment TE_FL_PER_OP at 1 names impl "vendor.acm", which nobody has; did you mean "vendor.acme"?`,
 		`policy: environment TE_FL_PER_OP at 1 names vendor "zeta", which nobody has`,
 		`policy: environment TE_FL_PER_OP at 33 names op "rms_*", which nobody has`,
+		`policy: environment TE_FL_PER_OP at 61 names op "nvshmem_*", which is not dispatched here: primus ops explain nvshmem_finalize`,
+		`policy: environment TE_FL_PER_OP at 79 names op "get_cublaslt_version", which is not dispatched here: primus ops explain get_cublasLt_version`,
 	}, p.Warnings(known, opregistry.NewRegistry().Snapshot().Vendor))
 
 	p = oppolicy.Default()

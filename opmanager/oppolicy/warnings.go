@@ -3,8 +3,10 @@ package oppolicy
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/primus-fl/primus/internal/suggest"
+	"github.com/primus-fl/primus/ops/foreign"
 )
 
 // Names are the names that a policy can refer to.
@@ -17,8 +19,9 @@ type Names struct {
 }
 
 // Warnings describes each vendor, op and impl that the policy names and that is not among the known
-// names, with the source in the policy and the nearest known name. resolve maps the aliases of
-// vendors to their names.
+// names, with the source in the policy and the nearest known name. For an op of
+// TransformerEngine-FL that is not dispatched here it names the command that explains it. resolve
+// maps the aliases of vendors to their names.
 func (p *Policy) Warnings(known Names, resolve func(string) string) []string {
 	var warnings []string
 	missing := func(what, name, source string, names []string) {
@@ -36,9 +39,17 @@ func (p *Policy) Warnings(known Names, resolve func(string) string) []string {
 			vendor(name, source)
 		}
 	}
+	op := func(pattern, source string) {
+		other, found := foreignOp(pattern)
+		if !found || slices.ContainsFunc(known.Ops, func(k string) bool { return matchPattern(pattern, k) }) {
+			missing("op", pattern, source, known.Ops)
+			return
+		}
+		warnings = append(warnings, fmt.Sprintf("policy: %s names op %q, which is not dispatched here: primus ops explain %s", source, pattern, other.Name))
+	}
 	orders := func(rules []OpRule) {
 		for _, rule := range rules {
-			missing("op", rule.Pattern, rule.Source, known.Ops)
+			op(rule.Pattern, rule.Source)
 			for _, token := range rule.Order {
 				if token.Vendor != "" {
 					vendor(token.Vendor, rule.Source)
@@ -58,7 +69,18 @@ func (p *Policy) Warnings(known Names, resolve func(string) string) []string {
 		orders(rule.PerOp)
 	}
 	for _, pattern := range p.Verify.Ops {
-		missing("op", pattern, p.Source(FieldVerify), known.Ops)
+		op(pattern, p.Source(FieldVerify))
 	}
 	return slices.Compact(warnings)
+}
+
+// foreignOp returns the first op that a pattern matches of those that TransformerEngine-FL has and
+// that are not ops here.
+func foreignOp(pattern string) (foreign.Op, bool) {
+	for _, o := range foreign.Ops() {
+		if matchPattern(strings.ToLower(pattern), strings.ToLower(o.Name)) {
+			return o, true
+		}
+	}
+	return foreign.Op{}, false
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/ops"
 	"github.com/primus-fl/primus/ops/attention"
 	"github.com/primus-fl/primus/ops/internal/checktest"
 	"github.com/primus-fl/primus/tensor"
@@ -141,15 +140,4 @@ func TestDefaultAlibiSlopes(t *testing.T) {
 	assert.Equal(t, []float32{0.5, 0.25, 0.125, 0.0625, 0.03125, 0.015625, 0.0078125, 0.00390625}, attention.DefaultAlibiSlopes(8))
 	assert.InDeltaSlice(t, []float32{0.70710678, 0.35355339, 0.1767767, 0.08838835}, attention.DefaultAlibiSlopes(12)[8:], 1e-7)
 	assert.Empty(t, attention.DefaultAlibiSlopes(0))
-}
-
-func TestAttentionBackends(t *testing.T) {
-	type fused = ops.GetFusedAttnBackendArgs
-	checktest.Validation(t, ops.GetFusedAttnBackend, func() fused { return fused{Result: new(ops.FusedAttnBackend)} }, []checktest.Refusal[fused]{
-		{Name: "no result", Edit: func(a *fused) { a.Result = nil }, Operand: "result", Want: "where the answer goes"},
-	})
-	type all = ops.GetAttentionBackendArgs
-	checktest.Validation(t, ops.GetAttentionBackend, func() all { return all{Result: new(ops.AttentionBackends)} }, []checktest.Refusal[all]{
-		{Name: "no result", Edit: func(a *all) { a.Result = nil }, Operand: "result", Want: "where the answer goes"},
-	})
 }

@@ -1,9 +1,7 @@
 package quant
 
 import (
-	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/internal/check"
@@ -143,26 +141,3 @@ var FusedAmaxAndScaleUpdateAfterReduction = opregistry.NewOp("fused_amax_and_sca
 	},
 	Tolerance: opregistry.Tolerance{Wide: tensor.Tolerance{Rel: 0x1p-22, ULP: 2}, Narrow: tensor.Tolerance{ULP: 1}, Reason: "a quotient; the rest is moved"},
 })
-
-// Length requires a list of as many elements as another one has.
-func Length(c *check.Call, name string, got, want int, as string) {
-	if c.Err == nil && got != want {
-		c.Fail(name, check.Itoa(want)+" elements, as "+as, "%d", got)
-	}
-}
-
-// Locate adds the index to the name of the operand in the fault that was just found in element i of
-// a list: "head.tail" becomes "head_list[i].tail" with the suffix "_list". In this way names are
-// formed only for a fault.
-func Locate(c *check.Call, suffix string, i int) {
-	if c.Err == nil {
-		return
-	}
-	if e, ok := errors.AsType[*opregistry.ArgError](c.Err); ok {
-		head, tail, nested := strings.Cut(e.Operand, ".")
-		e.Operand = check.Indexed(head+suffix, i)
-		if nested {
-			e.Operand += "." + tail
-		}
-	}
-}

@@ -4,10 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
-
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/ops"
 	"github.com/primus-fl/primus/ops/internal/checktest"
 	"github.com/primus-fl/primus/ops/quant"
 	"github.com/primus-fl/primus/tensor"
@@ -226,36 +223,4 @@ func TestNVFP4Scales(t *testing.T) {
 		{Name: "many/second", Edit: func(a *many) { a.Calls[1].TargetAmax = nil }, Operand: "calls[1].target_amax", Want: "a tensor"},
 		{Name: "many/overlap", Edit: func(a *many) { a.Calls[1].TargetAmax = a.Calls[0].TargetAmax }, Operand: "calls[1].target_amax", Want: "memory apart from calls[0].target_amax"},
 	})
-}
-
-func TestPlumbing(t *testing.T) {
-	var number int
-	var object any
-	assert.NoError(t, ops.GetCuDNNVersion.Validate(ops.QueryArgs{Result: &number}))
-	assert.ErrorContains(t, ops.GetCuBLASLtVersion.Validate(ops.QueryArgs{}), `op "get_cublaslt_version": argument "result": got nil, want an object`)
-	overlap := ops.CreateCommOverlapArgs{BufferDType: tensor.BF16, Helper: object, TPSize: 8, Result: &object}
-	assert.ErrorContains(t, ops.CreateCommOverlap.Validate(overlap), `"helper"`)
-	overlap.Helper = 1
-	assert.NoError(t, ops.CreateCommOverlapP2P.Validate(overlap))
-	overlap.TPSize = 0
-	assert.ErrorContains(t, ops.CreateCommOverlapP2P.Validate(overlap), `"tp_size": got 0, want a number of ranks >= 1`)
-
-	send := ops.NVSHMEMSendOnCurrentStreamArgs{Src: checktest.F32(2), Dst: checktest.F32(2), Signal: checktest.I64(0)}
-	assert.NoError(t, ops.NVSHMEMSendOnCurrentStream.Validate(send))
-	checktest.Operands(t, ops.NVSHMEMSendOnCurrentStream, send, checktest.Access{"src": opregistry.AccessRead, "dst": opregistry.AccessWrite, "signal": opregistry.AccessUpdate})
-	send.Dst = nil
-	assert.ErrorContains(t, ops.NVSHMEMSendOnCurrentStream.Validate(send), `"dst"`)
-
-	pointers := ops.ConvertHostPointersToTensorArgs{TensorLists: [][]*tensor.Tensor{{checktest.F32(1)}, {checktest.F32(1)}}, Result: checktest.I64(0, 0)}
-	assert.NoError(t, ops.ConvertHostPointersToTensor.Validate(pointers))
-	pointers.TensorLists[1] = nil
-	assert.ErrorContains(t, ops.ConvertHostPointersToTensor.Validate(pointers), `"tensor_lists[1]": got 0, want 1 elements`)
-
-	grouped := ops.GroupedSwizzleForGemmArgs{TensorList: []quant.Quantized{{ScaleInv: checktest.Zeros(tensor.U8, 2, 2)}}, Scaling: quant.MXFP8Scaling, Rowwise: true}
-	assert.NoError(t, ops.GroupedSwizzleForGemm.Validate(grouped))
-	checktest.Operands(t, ops.GroupedSwizzleForGemm, grouped, checktest.Access{"tensor_list[0].scale_inv": opregistry.AccessUpdate})
-	grouped.Columnwise = true
-	assert.ErrorContains(t, ops.GroupedSwizzleForGemm.Validate(grouped), `"tensor_list[0]"`)
-	grouped.Scaling = quant.BlockScaling
-	assert.ErrorContains(t, ops.GroupedSwizzleForGemm.Validate(grouped), `got block, want mxfp8 or nvfp4`)
 }

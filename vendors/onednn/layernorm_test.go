@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/ops"
 	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/ops/opscases"
 	"github.com/primus-fl/primus/opstest"
@@ -153,13 +152,12 @@ func (c *normCall) compare(t *testing.T, seed uint64) {
 	want := newNormCall(t, seed, c.forward.Input.DType(), c.forward.Input.Shape()[0], c.forward.Input.Shape()[1])
 	require.NoError(t, want.run(nil, forwardOracle, backwardOracle))
 	for name, got := range c.results() {
-		op := "layernorm_fwd"
+		tolerance := norm.LayerNormFwd.Tolerance()
 		if name[0] == 'd' {
-			op = "layernorm_bwd"
+			tolerance = norm.LayerNormBwd.Tolerance()
 		}
 		if got != nil {
-			tol, _ := ops.Tolerance(op, got.DType())
-			tensortest.Close(t, want.results()[name], got, tol)
+			tensortest.Close(t, want.results()[name], got, tolerance.Of(got.DType()))
 		}
 	}
 }

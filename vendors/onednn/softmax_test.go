@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/ops"
 	"github.com/primus-fl/primus/ops/opscases"
 	"github.com/primus-fl/primus/ops/softmax"
 	"github.com/primus-fl/primus/opstest"
@@ -61,8 +60,7 @@ func TestSoftmaxOnSeveralThreads(t *testing.T) {
 		got, want := gradientCall(t, 1, d, 2, 3, 65, 130), gradientCall(t, 1, d, 2, 3, 65, 130)
 		require.NoError(t, h.softmaxGradient(nil, got))
 		require.NoError(t, softmaxGradientOracle(nil, want))
-		tol, _ := ops.Tolerance("scaled_softmax_backward", d)
-		tensortest.Close(t, want.Output, got.Output, tol)
+		tensortest.Close(t, want.Output, got.Output, softmax.ScaledSoftmaxBackward.Tolerance().Of(d))
 	}
 }
 

@@ -1,3 +1,3 @@
-// Package check has what the validation of ops shares: the first fault of a call, and the
-// requirements on operands that most ops have. A valid call allocates nothing.
+// Package check has what the functions of Schema.Check share: reading elements of operands, and the
+// names and numbers of errors.
 package check

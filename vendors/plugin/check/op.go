@@ -193,7 +193,7 @@ func (c *checker) hammer() error {
 		}
 		tolerance := func(d tensor.DType) (tol tensor.Tolerance) {
 			if c.flags&abi.Deterministic == 0 {
-				tol, _ = ops.Tolerance(c.name.Op, d)
+				tol = c.subject.Impl.Op.Tolerance().Of(d)
 			}
 			return tol
 		}

@@ -45,8 +45,7 @@ var _ pflag.Value = (*coverageFormat)(nil)
 
 // coverage is what the conformance kit finds about everything that is compiled in.
 type coverage struct {
-	Results  []opstest.Result `json:"results"`
-	Declared []string         `json:"declared"` // ops without any impl
+	Results []opstest.Result `json:"results"`
 }
 
 func newOpsCoverageCommand(prog cli.Program) *cobra.Command {
@@ -59,8 +58,7 @@ func newOpsCoverageCommand(prog cli.Program) *cobra.Command {
 reference included, and print a table of ops against implementations. A cell lists the
 storage dtypes that passed, with how many of the cases where some were declined, such
 as those with strided operands; a dtype that failed has an exclamation mark, and - is an
-implementation that declines everything. Ops that nothing implements are listed at the
-end.
+implementation that declines everything.
 
 The exit code is 1 when a case fails.`,
 		Example: `  primus ops coverage > coverage.md
@@ -73,11 +71,6 @@ The exit code is 1 when a case fails.`,
 			}
 			var c coverage
 			err = graph.WithManager(cmd.Context(), prog, dispatch.Sources{}, func(m *opmanager.Manager, snap *opregistry.Snapshot) (err error) {
-				for i, op := range snap.Ops() {
-					if len(snap.Impls(i)) == 0 {
-						c.Declared = append(c.Declared, op.Name())
-					}
-				}
 				c.Results, err = verifyImpls(cmd, prog, m, snap, opts, args, dtypes)
 				return err
 			})
@@ -125,9 +118,6 @@ func (c *coverage) print(out io.Writer) error {
 			row = append(row, coverageCell(cells[[2]string{name, impl}]))
 		}
 		fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
-	}
-	if len(c.Declared) > 0 {
-		fmt.Fprintf(&b, "\nDeclared without an implementation: `%s`.\n", strings.Join(c.Declared, "`, `"))
 	}
 	_, err := io.WriteString(out, b.String())
 	return err

@@ -14,6 +14,7 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/foreign"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -29,7 +30,8 @@ func newOpsExplainCommand(prog cli.Program) *cobra.Command {
 		Long: `Say which implementation serves each op under the policy of the environment, what
 follows when it declines or fails, and for every other implementation why it comes
 later or cannot be selected, with where that was decided. Without an op, every op has
-one line, as it does with -o table; -o text explains all in full. The column "same
+one line, as it does with -o table; -o text explains all in full. For an op of
+TransformerEngine-FL that is not dispatched here it says what takes its place. The column "same
 bits" says what an implementation declares: "any threads" computes the same bits with
 any number of threads on CPUs of one class, "anywhere" on every machine.
 
@@ -53,13 +55,13 @@ With -o json one op is an object; several or all are a list of such objects.`,
 			if err != nil {
 				return err
 			}
-			var all []opmanager.Explanation
+			var all []fmt.Stringer
 			err = graph.WithManager(cmd.Context(), prog, opts.Sources(nil), func(m *opmanager.Manager, _ *opregistry.Snapshot) (err error) {
 				m = m.Phase(phase)
 				if layer != nil {
 					m = m.Layer(*layer)
 				}
-				all, err = explainOps(m, args, call)
+				all, err = explain(m, args, call)
 				return err
 			})
 			switch {
@@ -172,18 +174,44 @@ func explainOps(m *opmanager.Manager, names []string, call *opmanager.CallShape)
 	return all, nil
 }
 
+// explain is explainOps with a foreign.Op for each name of one.
+func explain(m *opmanager.Manager, names []string, call *opmanager.CallShape) ([]fmt.Stringer, error) {
+	var all []fmt.Stringer
+	var known []string
+	for _, name := range names {
+		if o, ok := foreign.Find(name); ok {
+			all = append(all, o)
+		} else {
+			known = append(known, name)
+		}
+	}
+	if len(names) > 0 && len(known) == 0 {
+		return all, nil
+	}
+	explained, err := explainOps(m, known, call)
+	for _, e := range explained {
+		all = append(all, e)
+	}
+	return all, err
+}
+
 // printWinners prints a line for each op.
-func printWinners(out io.Writer, all []opmanager.Explanation) error {
+func printWinners(out io.Writer, all []fmt.Stringer) error {
 	t := cli.NewTable(table.Row{"op", "impl", "then", "rejected", "order", "from"}, 3, 4)
 	for _, e := range all {
-		t.AppendRow(table.Row{e.Op, cli.Dash(e.Selected), max(len(e.Order)-1, 0), len(e.Rejected), e.Tokens, e.Source})
+		switch e := e.(type) {
+		case opmanager.Explanation:
+			t.AppendRow(table.Row{e.Op, cli.Dash(e.Selected), max(len(e.Order)-1, 0), len(e.Rejected), e.Tokens, e.Source})
+		case foreign.Op:
+			t.AppendRow(table.Row{e.Name, "not dispatched", "-", "-", "-", "-"})
+		}
 	}
 	_, err := fmt.Fprintln(out, cli.Render(t))
 	return err
 }
 
 // printExplanations prints the answers for ops, each as its String method spells it.
-func printExplanations(out io.Writer, all []opmanager.Explanation) error {
+func printExplanations(out io.Writer, all []fmt.Stringer) error {
 	texts := make([]string, len(all))
 	for i, e := range all {
 		texts[i] = e.String()

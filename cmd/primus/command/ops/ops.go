@@ -15,6 +15,7 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops"
+	"github.com/primus-fl/primus/ops/foreign"
 	"github.com/spf13/cobra"
 )
 
@@ -35,14 +36,14 @@ func New(prog cli.Program) *cobra.Command {
 
 // implRow is one impl of `primus ops list`.
 type implRow struct {
-	Op        string          `json:"op"`
-	Impl      string          `json:"impl_id"`
-	Kind      opregistry.Kind `json:"kind"`
-	Vendor    string          `json:"vendor"`
-	Priority  int             `json:"priority"`
-	Available bool            `json:"available"`
-	Rank      int             `json:"rank"`   // 1 is the impl that serves calls, 0 one that cannot be selected
-	Reason    string          `json:"reason"` // why it cannot be selected
+	Op        string `json:"op"`
+	Impl      string `json:"impl_id"` // "" for an op that is not dispatched here
+	Kind      string `json:"kind"`
+	Vendor    string `json:"vendor"`
+	Priority  int    `json:"priority"`
+	Available bool   `json:"available"`
+	Rank      int    `json:"rank"`   // 1 is the impl that serves calls, 0 one that cannot be selected
+	Reason    string `json:"reason"` // why it cannot be selected
 }
 
 func newOpsListCommand(prog cli.Program) *cobra.Command {
@@ -54,7 +55,8 @@ func newOpsListCommand(prog cli.Program) *cobra.Command {
 		Long: `List the implementations of every op, or of the ops given, best first under the
 policy of the environment (TE_FL_PREFER and its like). Rank 1 serves the calls, the
 others follow when it declines or fails; an implementation without a rank cannot be
-selected, and the reason says why.`,
+selected, and the reason says why. An op of TransformerEngine-FL that is not
+dispatched here has a row without an implementation when it is given.`,
 		Example: `  primus ops list
   primus ops list generic_gemm rmsnorm_fwd
   TE_FL_PREFER=vendor primus ops list -o json`,
@@ -83,21 +85,29 @@ selected, and the reason says why.`,
 func CompleteOps(_ *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var names []string
 	for _, op := range ops.All() {
-		if strings.HasPrefix(op.Name(), begun) && !slices.Contains(args, op.Name()) {
-			names = append(names, op.Name())
-		}
+		names = append(names, op.Name())
 	}
+	for _, op := range foreign.Ops() {
+		names = append(names, op.Name)
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, begun) || slices.Contains(args, name) })
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 // listImpls returns the impls of these ops, of all when none is given.
 func listImpls(m *opmanager.Manager, only []string) ([]implRow, error) {
-	all, err := explainOps(m, only, nil)
+	all, err := explain(m, only, nil)
 	if err != nil {
 		return nil, err
 	}
 	rows := []implRow{}
-	for _, e := range all {
+	for _, answer := range all {
+		e, ok := answer.(opmanager.Explanation)
+		if !ok {
+			o := answer.(foreign.Op)
+			rows = append(rows, implRow{Op: o.Name, Reason: "not dispatched here: " + o.Instead})
+			continue
+		}
 		for i, s := range e.Order {
 			rows = append(rows, newImplRow(e.Op, s, i+1, ""))
 		}
@@ -110,7 +120,7 @@ func listImpls(m *opmanager.Manager, only []string) ([]implRow, error) {
 
 func newImplRow(op string, s opmanager.ImplStatus, rank int, reason string) implRow {
 	return implRow{
-		Op: op, Impl: s.ID, Kind: s.Kind, Vendor: s.Vendor, Priority: s.Priority,
+		Op: op, Impl: s.ID, Kind: s.Kind.String(), Vendor: s.Vendor, Priority: s.Priority,
 		Available: s.Available, Rank: rank, Reason: reason,
 	}
 }
@@ -125,7 +135,7 @@ func printImpls(prog cli.Program, rows []implRow) error {
 		if r.Available {
 			available = "yes"
 		}
-		t.AppendRow(table.Row{r.Op, r.Impl, r.Kind, cli.Dash(r.Vendor), r.Priority, available, rank, r.Reason})
+		t.AppendRow(table.Row{r.Op, cli.Dash(r.Impl), cli.Dash(r.Kind), cli.Dash(r.Vendor), r.Priority, available, rank, r.Reason})
 	}
 	_, err := fmt.Fprintln(prog.Out, cli.Render(t))
 	return err

@@ -88,6 +88,26 @@ swiglu  reference.go    reference  -             50  yes           2
 	assert.Empty(t, got.Stderr)
 }
 
+func TestOpsOfTransformerEngineThatAreNotDispatched(t *testing.T) {
+	rows := listOps(t, "get_cudnn_version", "swiglu")
+	require.Len(t, rows, 3)
+	assert.Equal(t, commandtest.ImplRow{Op: "get_cudnn_version", Reason: rows[0].Reason}, rows[0])
+	assert.Regexp(t, "^not dispatched here: primus plugins list shows", rows[0].Reason)
+
+	got := commandtest.Run(t, "ops", "explain", "get_cublaslt_version", "swiglu")
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Regexp(t, "^get_cublasLt_version: not dispatched here\nTransformerEngine-FL: ask for the version of cuBLASLt\nhere: .*\n\nswiglu: served by ", got.Out)
+	got = commandtest.Run(t, "ops", "explain", "get_cudnn_version", "-o", "json")
+	assert.JSONEq(t, `{"op": "get_cudnn_version", "purpose": "ask for the version of cuDNN", "instead": "`+strings.TrimPrefix(rows[0].Reason, "not dispatched here: ")+`"}`, got.Out)
+	got = commandtest.Run(t, "ops", "explain", "get_cudnn_version", "-o", "table")
+	assert.Contains(t, got.Out, "get_cudnn_version  not dispatched")
+
+	t.Setenv("TE_FL_PER_OP", "get_cudnn_version=vendor|flagos")
+	got = commandtest.Run(t, "ops", "list", "swiglu")
+	assert.Zero(t, got.Code)
+	assert.Contains(t, got.Stderr, `TE_FL_PER_OP at 1 names op "get_cudnn_version", which is not dispatched here: primus ops explain get_cudnn_version`)
+}
+
 func TestUnknownVendorInThePolicyIsAWarning(t *testing.T) {
 	t.Setenv("TE_FL_DENY_VENDORS", "acme")
 	got := commandtest.Run(t, "ops", "list", "swiglu")

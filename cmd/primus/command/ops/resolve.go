@@ -90,7 +90,7 @@ wrong catalogue and no_candidate when nothing can be selected.`,
 			for _, w := range r.Warnings {
 				log.Warn(w)
 			}
-			return printExplanations(prog.Out, []opmanager.Explanation{r.explained})
+			return printExplanations(prog.Out, []fmt.Stringer{r.explained})
 		},
 	}
 	cmd.Flags().StringVar(&file, "catalog", "", "`FILE` that lists impls in JSON, or - for standard input")
