@@ -10,33 +10,32 @@ import (
 	"github.com/primus-fl/primus/vendors/loader"
 )
 
-func TestSetDefaultEnvReachesC(t *testing.T) {
-	lib := openFixture(t)
-	var getenv func(string) string
-	require.NoError(t, lib.Bind(&getenv, "fixture_getenv"))
-	const name = "PRIMUS_LOADER_TEST"
-	t.Cleanup(func() { assert.NoError(t, os.Unsetenv(name)) })
+const variable = "PRIMUS_LOADER_TEST"
 
-	set, err := loader.SetDefaultEnv(name, "from go")
-	require.NoError(t, err)
-	assert.True(t, set)
-	assert.Equal(t, "from go", getenv(name))
-
-	set, err = loader.SetDefaultEnv(name, "again")
-	require.NoError(t, err)
-	assert.False(t, set)
-	assert.Equal(t, "from go", getenv(name))
+func TestOpenWithReachesC(t *testing.T) {
+	file := compile(t, "fixture.c")
+	t.Cleanup(func() { assert.NoError(t, os.Unsetenv(variable)) })
+	for _, value := range []string{"from go", "again"} {
+		lib, err := loader.OpenWith([]loader.Variable{{Name: variable, Value: value}}, file)
+		require.NoError(t, err)
+		var getenv func(string) string
+		require.NoError(t, lib.Bind(&getenv, "fixture_getenv"))
+		assert.Equal(t, "from go", getenv(variable), "a variable that is set stays")
+	}
 }
 
-func TestSetDefaultEnvKeepsEmptyValue(t *testing.T) {
-	t.Setenv("PRIMUS_LOADER_TEST", "")
-	set, err := loader.SetDefaultEnv("PRIMUS_LOADER_TEST", "x")
+func TestOpenWithKeepsEmptyValue(t *testing.T) {
+	t.Setenv(variable, "")
+	_, err := loader.OpenWith([]loader.Variable{{Name: variable, Value: "x"}}, compile(t, "fixture.c"))
 	require.NoError(t, err)
-	assert.False(t, set, "a variable that is set to nothing is set")
+	assert.Empty(t, os.Getenv(variable), "a variable that is set to nothing is set")
 }
 
-func TestSetDefaultEnvRefusesBadName(t *testing.T) {
-	set, err := loader.SetDefaultEnv("A=B", "x")
-	require.ErrorContains(t, err, `"A=B"`)
-	assert.False(t, set)
+func TestOpenWithUnsetsAfterAFailure(t *testing.T) {
+	before := os.Environ()
+	for want, name := range map[string]string{"/nonexistent.so": "ABSENT", `"A=B"`: "A=B"} {
+		_, err := loader.OpenWith([]loader.Variable{{Name: variable, Value: "x"}, {Name: name, Value: "x"}}, "/nonexistent.so")
+		require.ErrorContains(t, err, want)
+		assert.Equal(t, before, os.Environ())
+	}
 }

@@ -30,29 +30,21 @@ type handle struct {
 // 1 to 3.
 type libraryVersion struct{ major, minor, patch int32 }
 
-// setting is one environment variable that OpenMP reads while it is loaded.
-type setting struct{ name, value string }
-
 // idleSpins is how often an idle thread of GNU OpenMP looks for more work before it sleeps. 1,000
 // takes a few microseconds, which covers the barriers within a product. With 0 small products lose
 // a quarter of their speed; with 20,000 and a busy machine they lose half.
 const idleSpins = "1000"
 
-// settings returns the variables to set where the user has not set them.
-func settings(opts Options) []setting {
-	return []setting{
-		{"OMP_NUM_THREADS", strconv.Itoa(blas.Threads(opts.Threads))},
-		{"OMP_WAIT_POLICY", "passive"},
-		{"GOMP_SPINCOUNT", idleSpins},
+// settings returns the variables that OpenMP reads, to set where the user has not set them.
+func settings(opts Options) []loader.Variable {
+	return []loader.Variable{
+		{Name: "OMP_NUM_THREADS", Value: strconv.Itoa(blas.Threads(opts.Threads))},
+		{Name: "OMP_WAIT_POLICY", Value: "passive"},
+		{Name: "GOMP_SPINCOUNT", Value: idleSpins},
 	}
 }
 
 func open(opts Options) (*handle, error) {
-	for _, s := range settings(opts) {
-		if _, err := loader.SetDefaultEnv(s.name, s.value); err != nil {
-			return nil, err
-		}
-	}
 	names := opts.Names
 	if names == nil {
 		names = []string{"libdnnl.so.3", "libdnnl.so.2"}
@@ -60,7 +52,7 @@ func open(opts Options) (*handle, error) {
 			names = []string{"libdnnl.3.dylib", "libdnnl.2.dylib"}
 		}
 	}
-	lib, err := loader.Open(names...)
+	lib, err := loader.OpenWith(settings(opts), names...)
 	if err != nil {
 		return nil, err
 	}

@@ -29,11 +29,6 @@ const parallelOpenMP = 2
 func open(opts Options) (*handle, error) {
 	isSet := func(name string) bool { _, ok := os.LookupEnv(name); return ok }
 	h := &handle{cpu: cpuGeneration()}
-	for _, s := range settings(h.cpu, opts, isSet) {
-		if _, err := loader.SetDefaultEnv(s.name, s.value); err != nil {
-			return nil, err
-		}
-	}
 	names := opts.Names
 	if names == nil {
 		names = []string{"libopenblas.so.0", "libopenblas.so"}
@@ -41,7 +36,7 @@ func open(opts Options) (*handle, error) {
 			names = []string{"libopenblas.0.dylib", "libopenblas.dylib"}
 		}
 	}
-	lib, err := loader.Open(names...)
+	lib, err := loader.OpenWith(settings(h.cpu, opts, isSet), names...)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/cpu"
 
 	"github.com/primus-fl/primus/vendors/internal/blas"
+	"github.com/primus-fl/primus/vendors/loader"
 )
 
 // generation orders CPUs and OpenBLAS's kernels by the vector instructions that products use.
@@ -45,25 +46,22 @@ var coreGenerations = map[string]generation{
 
 func coreGeneration(core string) generation { return coreGenerations[strings.ToLower(core)] }
 
-// setting is one environment variable that OpenBLAS reads while it is loaded.
-type setting struct{ name, value string }
-
 // idleTimeout is how long, as a power of two of clock cycles, OpenBLAS's threads spin for more work
 // before they sleep. The default of 2²⁶ slows other work on the same CPUs for some 25 ms after each
 // product.
 const idleTimeout = "16"
 
-// settings returns the variables to set where the user has not set them.
-func settings(g generation, opts Options, isSet func(string) bool) []setting {
-	var s []setting
+// settings returns the variables that OpenBLAS reads, to set where the user has not set them.
+func settings(g generation, opts Options, isSet func(string) bool) []loader.Variable {
+	var s []loader.Variable
 	switch g {
 	case avx512:
-		s = append(s, setting{"OPENBLAS_CORETYPE", "SkylakeX"})
+		s = append(s, loader.Variable{Name: "OPENBLAS_CORETYPE", Value: "SkylakeX"})
 	case avx2:
-		s = append(s, setting{"OPENBLAS_CORETYPE", "Haswell"})
+		s = append(s, loader.Variable{Name: "OPENBLAS_CORETYPE", Value: "Haswell"})
 	}
 	if opts.Threads > 0 || !isSet("OMP_NUM_THREADS") {
-		s = append(s, setting{"OPENBLAS_NUM_THREADS", strconv.Itoa(blas.Threads(opts.Threads))})
+		s = append(s, loader.Variable{Name: "OPENBLAS_NUM_THREADS", Value: strconv.Itoa(blas.Threads(opts.Threads))})
 	}
-	return append(s, setting{"OPENBLAS_THREAD_TIMEOUT", idleTimeout})
+	return append(s, loader.Variable{Name: "OPENBLAS_THREAD_TIMEOUT", Value: idleTimeout})
 }

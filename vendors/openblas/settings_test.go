@@ -5,13 +5,14 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/primus-fl/primus/vendors/loader"
 	"github.com/stretchr/testify/assert"
 )
 
 func TestSettings(t *testing.T) {
-	timeout := setting{"OPENBLAS_THREAD_TIMEOUT", idleTimeout}
-	threads := func(n int) setting {
-		return setting{"OPENBLAS_NUM_THREADS", strconv.Itoa(min(n, runtime.NumCPU()))}
+	timeout := loader.Variable{Name: "OPENBLAS_THREAD_TIMEOUT", Value: idleTimeout}
+	threads := func(n int) loader.Variable {
+		return loader.Variable{Name: "OPENBLAS_NUM_THREADS", Value: strconv.Itoa(min(n, runtime.NumCPU()))}
 	}
 	all := runtime.GOMAXPROCS(0)
 	tests := []struct {
@@ -19,16 +20,16 @@ func TestSettings(t *testing.T) {
 		cpu  generation
 		opts Options
 		set  string
-		want []setting
+		want []loader.Variable
 	}{
-		{"avx512", avx512, Options{Threads: 1}, "", []setting{{"OPENBLAS_CORETYPE", "SkylakeX"}, threads(1), timeout}},
-		{"avx2", avx2, Options{Threads: 1}, "", []setting{{"OPENBLAS_CORETYPE", "Haswell"}, threads(1), timeout}},
-		{"older", legacy, Options{Threads: 1}, "", []setting{threads(1), timeout}},
-		{"not amd64", unknown, Options{Threads: 1}, "", []setting{threads(1), timeout}},
-		{"default threads", unknown, Options{}, "", []setting{threads(all), timeout}},
-		{"more threads than CPUs", unknown, Options{Threads: 1 << 20}, "", []setting{threads(runtime.NumCPU()), timeout}},
-		{"OpenMP's number is the default", unknown, Options{}, "OMP_NUM_THREADS", []setting{timeout}},
-		{"an option is stronger", unknown, Options{Threads: 1}, "OMP_NUM_THREADS", []setting{threads(1), timeout}},
+		{"avx512", avx512, Options{Threads: 1}, "", []loader.Variable{{Name: "OPENBLAS_CORETYPE", Value: "SkylakeX"}, threads(1), timeout}},
+		{"avx2", avx2, Options{Threads: 1}, "", []loader.Variable{{Name: "OPENBLAS_CORETYPE", Value: "Haswell"}, threads(1), timeout}},
+		{"older", legacy, Options{Threads: 1}, "", []loader.Variable{threads(1), timeout}},
+		{"not amd64", unknown, Options{Threads: 1}, "", []loader.Variable{threads(1), timeout}},
+		{"default threads", unknown, Options{}, "", []loader.Variable{threads(all), timeout}},
+		{"more threads than CPUs", unknown, Options{Threads: 1 << 20}, "", []loader.Variable{threads(runtime.NumCPU()), timeout}},
+		{"OpenMP's number is the default", unknown, Options{}, "OMP_NUM_THREADS", []loader.Variable{timeout}},
+		{"an option is stronger", unknown, Options{Threads: 1}, "OMP_NUM_THREADS", []loader.Variable{threads(1), timeout}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
