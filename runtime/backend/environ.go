@@ -94,10 +94,7 @@ func (e *Environ) Rewind(n int) error {
 	return errors.Join(faults...)
 }
 
-var (
-	reference = regexp.MustCompile(`\$(\w+|\{[^}]*\})`)
-	secret    = regexp.MustCompile(`(?i)(^|[_.])(TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_?KEY)($|_)`)
-)
+var reference = regexp.MustCompile(`\$(\w+|\{[^}]*\})`)
 
 // Expand replaces $NAME and ${NAME} by the variables of the environment; references to variables
 // that are not set stay as they are.
@@ -109,13 +106,4 @@ func (e *Environ) Expand(text string) string {
 		}
 		return ref
 	})
-}
-
-// Shown returns the value of a variable or parameter as logs may show it. If the name suggests a
-// secret, it returns asterisks.
-func Shown(name, value string) string {
-	if value != "" && secret.MatchString(name) {
-		return "***"
-	}
-	return value
 }

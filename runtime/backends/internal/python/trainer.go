@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/document/formats"
 	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/runtime/backend"
@@ -87,26 +86,11 @@ func (t *trainer) Init(context.Context) error {
 	if t.dir == nil {
 		return nil
 	}
-	resolved, err := formats.YAML{}.Render(withoutSecrets(t.tc.Experiment.Export()), false)
+	resolved, err := formats.YAML{}.Render(backend.WithoutSecrets(t.tc.Experiment.Export()), false)
 	if err != nil {
 		return fmt.Errorf("write the resolved configuration: %w", err)
 	}
 	return t.dir.WriteFile(resolvedFile, resolved)
-}
-
-// withoutSecrets returns a mapping with stars in the place of secrets.
-func withoutSecrets(m *document.Map) *document.Map {
-	b := document.NewBuilder(nil)
-	for key, v := range m.All() {
-		if nested, ok := v.Map(); ok {
-			v = document.MapValue(withoutSecrets(nested))
-		}
-		if text, ok := v.Str(); ok && text != "" && launch.Secret(key) {
-			v = v.WithString("***")
-		}
-		b.Set(key, v)
-	}
-	return b.Map()
 }
 
 // Train runs the processes of the framework to their end.
