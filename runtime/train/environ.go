@@ -12,6 +12,7 @@ import (
 
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/launch"
 )
 
 // envHFHome is the variable for the directory in which the libraries of Hugging Face keep models
@@ -47,7 +48,7 @@ func (r *session) environment() error {
 				Hint: "write the parameter " + strings.ToLower(name) + " in the module",
 			}.String())
 		}
-		log.Info(fmt.Sprintf("[Primus:Runtime] env override: %s=%s", name, backend.Shown(name, value)))
+		log.Info(fmt.Sprintf("[Primus:Runtime] env override: %s=%s", name, launch.Shown(name, value)))
 	}
 	if err := errors.Join(faults...); err != nil {
 		return &configError{err}

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/primus-fl/primus/opmanager/oppolicy"
+	"github.com/primus-fl/primus/opmanager/policydiff"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/launch"
 	"github.com/primus-fl/primus/runtime/patch"
@@ -26,6 +28,9 @@ type Plan struct {
 	Findings       []backend.Finding // of the trainer
 	Launch         *launch.Plan      // the processes that training starts, nil for none
 	Problems       []string          // the known reasons why Run would fail
+	// WithoutImpl are the ops that the policy leaves without an impl although this program has one. It
+	// is empty for frameworks that train in processes of their own.
+	WithoutImpl []policydiff.Change
 }
 
 // PhasePlan describes what would happen to each patch in a phase.
@@ -61,6 +66,11 @@ func NewPlan(ctx context.Context, s Settings) (*Plan, error) {
 	}
 	for _, phase := range []patch.Phase{patch.Setup, patch.BeforeTrain, patch.AfterTrain} {
 		r.planPhase(r.patchContext(phase))
+	}
+	if s.Manager != nil && !r.factory.Launches {
+		unrestricted := s.Manager.With(oppolicy.Default())
+		defer unrestricted.Close()
+		r.plan.WithoutImpl = policydiff.WithoutImpl(unrestricted, s.Manager)
 	}
 	if r.factory.Launches {
 		r.plan.UnknownPatches = fmt.Sprintf("Primus has more patches for %s, which its Python process makes", r.factory.Framework)
@@ -124,7 +134,7 @@ func (p *Plan) Leaves() []Leaf {
 		if source == "" {
 			source = "framework " + p.Framework
 		}
-		leaves = append(leaves, Leaf{l.path, backend.Shown(l.path, backend.Show(l.value)), source})
+		leaves = append(leaves, Leaf{l.path, launch.Shown(l.path, backend.Show(l.value)), source})
 	}
 	return leaves
 }

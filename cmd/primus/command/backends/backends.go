@@ -10,6 +10,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/service"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/spf13/cobra"
 )
 
@@ -51,19 +52,19 @@ func newBackendsListCommand(prog cli.Program) *cobra.Command {
 }
 
 func printBackends(prog cli.Program, rows []service.BackendRow) error {
-	t := cli.NewTable(table.Row{"framework", "stages", "runs", "patches", "version", "source tree", "what it does"}, 4)
+	t := plaintext.NewTable(table.Row{"framework", "stages", "runs", "patches", "version", "source tree", "what it does"}, 4)
 	var problems strings.Builder
 	for _, r := range rows {
 		runs, path := "Python processes", r.Path
 		if !r.Launches {
 			runs, path = "in primus", "compiled in"
 		}
-		t.AppendRow(table.Row{r.Framework, strings.Join(r.Stages, ", "), runs, r.Patches, cli.Dash(r.Version), cli.Dash(path), r.Description})
+		t.AppendRow(table.Row{r.Framework, strings.Join(r.Stages, ", "), runs, r.Patches, plaintext.Dash(r.Version), plaintext.Dash(path), r.Description})
 		if r.Problem != "" {
 			fmt.Fprintf(&problems, "%s\n", r.Problem)
 		}
 	}
-	text := cli.Render(t) + "\n"
+	text := plaintext.Render(t) + "\n"
 	if problems.Len() > 0 {
 		text += "\n" + problems.String()
 	}

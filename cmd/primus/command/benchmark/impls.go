@@ -18,6 +18,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/benchmarks/peak"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/internal/stats"
 	"github.com/primus-fl/primus/internal/suggest"
 	"github.com/primus-fl/primus/opbench"
@@ -230,7 +231,7 @@ func (b *implBench) peak(bound opbench.Bound) float64 {
 }
 
 func printBenchmark(out io.Writer, rows []implBenchmark) error {
-	t := cli.NewTable(table.Row{"op", "shape", "dtype", "impl", "median ms", "95 % interval", "fastest", "slowest", "samples", "GFLOP/s", "GB/s", "% of peak"}, 5, 6, 7, 8, 9, 10, 11, 12)
+	t := plaintext.NewTable(table.Row{"op", "shape", "dtype", "impl", "median ms", "95 % interval", "fastest", "slowest", "samples", "GFLOP/s", "GB/s", "% of peak"}, 5, 6, 7, 8, 9, 10, 11, 12)
 	var notes []string
 	for _, r := range rows {
 		if r.Time == nil {
@@ -245,7 +246,7 @@ func printBenchmark(out io.Writer, rows []implBenchmark) error {
 			nonZero("%.1f", r.GFLOPS), nonZero("%.1f", r.GBPerS), nonZero("%.1f", 100*r.PeakShare),
 		})
 	}
-	if _, err := fmt.Fprintln(out, cli.Render(t)); err != nil {
+	if _, err := fmt.Fprintln(out, plaintext.Render(t)); err != nil {
 		return err
 	}
 	for _, note := range notes {

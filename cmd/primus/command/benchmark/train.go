@@ -15,6 +15,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/benchmarks/peak"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/internal/stats"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
@@ -277,12 +278,12 @@ func printTrainBenchmark(prog cli.Program, r trainBenchmark) error {
 	if r.PeakBytes > 0 {
 		fmt.Fprintf(&b, "memory      %.0f MiB at most\n", float64(r.PeakBytes)/(1<<20))
 	}
-	t := cli.NewTable(table.Row{"op", "impl", "kind", "calls", "ms a step", "share", "fallbacks"}, 4, 5, 6, 7)
+	t := plaintext.NewTable(table.Row{"op", "impl", "kind", "calls", "ms a step", "share", "fallbacks"}, 4, 5, 6, 7)
 	for _, o := range r.Ops {
-		t.AppendRow(table.Row{o.Op, o.Impl, o.Kind, fmt.Sprintf("%.4g", o.Calls), fmt.Sprintf("%.2f", o.MS), fmt.Sprintf("%.1f %%", 100*o.Share), cli.Count(o.Fallbacks)})
+		t.AppendRow(table.Row{o.Op, o.Impl, o.Kind, fmt.Sprintf("%.4g", o.Calls), fmt.Sprintf("%.2f", o.MS), fmt.Sprintf("%.1f %%", 100*o.Share), plaintext.Count(o.Fallbacks)})
 	}
 	t.AppendRow(table.Row{"(outside of ops)", "", "", "", fmt.Sprintf("%.2f", r.OutsideOps), fmt.Sprintf("%.1f %%", 100*share(r.OutsideOps, r.meanStep())), ""})
-	_, err := fmt.Fprintf(prog.Out, "%s\n%s\n", b.String(), cli.Render(t))
+	_, err := fmt.Fprintf(prog.Out, "%s\n%s\n", b.String(), plaintext.Render(t))
 	return err
 }
 

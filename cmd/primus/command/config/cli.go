@@ -10,6 +10,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
 	"github.com/primus-fl/primus/cmd/primus/settings"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/spf13/cobra"
 )
 
@@ -169,7 +170,7 @@ func (v *cliView) print(prog cli.Program) error {
 	if len(v.Files) == 0 {
 		fmt.Fprintf(&b, "no file is read: %s=none\n", settings.EnvFile)
 	}
-	t := cli.NewTable(table.Row{"key", "value", "origin", "where", "over", "commands"})
+	t := plaintext.NewTable(table.Row{"key", "value", "origin", "where", "over", "commands"})
 	for _, r := range v.Values {
 		var over []string
 		for _, lost := range r.Over {
@@ -177,9 +178,9 @@ func (v *cliView) print(prog cli.Program) error {
 				over = append(over, fmt.Sprintf("%s (%s)", strings.Join(lost.Texts, ", "), cmp.Or(lost.Where, string(lost.Scope))))
 			}
 		}
-		t.AppendRow(table.Row{r.Key, cli.Dash(strings.Join(r.Value, ", ")), r.Origin, cli.Dash(r.Where), cli.Dash(strings.Join(over, "; ")), strings.Join(nouns(r.Commands), ", ")})
+		t.AppendRow(table.Row{r.Key, plaintext.Dash(strings.Join(r.Value, ", ")), r.Origin, plaintext.Dash(r.Where), plaintext.Dash(strings.Join(over, "; ")), strings.Join(nouns(r.Commands), ", ")})
 	}
-	_, err := fmt.Fprintf(prog.Out, "%s\n%s\n", b.String(), cli.Render(t))
+	_, err := fmt.Fprintf(prog.Out, "%s\n%s\n", b.String(), plaintext.Render(t))
 	return err
 }
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
-	"github.com/primus-fl/primus/cmd/primus/command/internal/goldentest"
+	"github.com/primus-fl/primus/internal/goldentest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )

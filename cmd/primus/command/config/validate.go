@@ -10,6 +10,7 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/spf13/cobra"
 )
@@ -70,13 +71,13 @@ func validateExperiments(ctx context.Context, prog cli.Program, opts experiments
 			fmt.Fprintf(&lines, "%s: invalid\n", file)
 		case lost > 0:
 			losing++
-			fmt.Fprintf(&lines, "%s: valid, %s\n", file, cli.Quantity(lost, "value without effect", "values without effect"))
+			fmt.Fprintf(&lines, "%s: valid, %s\n", file, plaintext.Quantity(lost, "value without effect", "values without effect"))
 		default:
 			fmt.Fprintf(&lines, "%s: valid\n", file)
 		}
 	}
 	fmt.Fprintf(&lines, "%s: %d valid, %d of them with values without effect, %d invalid\n",
-		cli.Quantity(len(files), "experiment", "experiments"), len(files)-invalid, losing, invalid)
+		plaintext.Quantity(len(files), "experiment", "experiments"), len(files)-invalid, losing, invalid)
 	if _, err := fmt.Fprint(prog.Out, lines.String()); err != nil {
 		return fmt.Errorf("write the result: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/service"
 	"github.com/primus-fl/primus/fleet"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/spf13/cobra"
 )
 
@@ -49,10 +50,10 @@ func printFleet(prog cli.Program, s fleet.Snapshot) error {
 	for _, strange := range s.Strange {
 		log.Warn(strange)
 	}
-	t := cli.NewTable(table.Row{"run", "rank", "host", "framework", "policy", "generation", "decisions", "metrics", "since"}, 5, 6)
+	t := plaintext.NewTable(table.Row{"run", "rank", "host", "framework", "policy", "generation", "decisions", "metrics", "since"}, 5, 6)
 	inForce := 0
 	for _, m := range s.Members {
-		t.AppendRow(table.Row{m.ID, rankText(m), m.Host, m.Backend, revisionText(m.Policy.InForce), m.Generation, m.Manifest, cli.Dash(m.Metrics), m.Started.Local().Format(time.DateTime)})
+		t.AppendRow(table.Row{m.ID, rankText(m), m.Host, m.Backend, revisionText(m.Policy.InForce), m.Generation, m.Manifest, plaintext.Dash(m.Metrics), m.Started.Local().Format(time.DateTime)})
 		if m.Policy.Rejected != "" {
 			log.Warn("policy of the fleet is not used", "run", m.ID, "revision", m.Policy.Seen, "reason", m.Policy.Rejected)
 		}
@@ -65,7 +66,7 @@ func printFleet(prog cli.Program, s fleet.Snapshot) error {
 		verdict = fmt.Sprintf("policy %d is in force in %d of %s", s.Policy.Revision, inForce, countRuns(len(s.Members)))
 	}
 	if len(s.Members) > 0 {
-		verdict = cli.Render(t) + "\n\n" + verdict
+		verdict = plaintext.Render(t) + "\n\n" + verdict
 	} else {
 		verdict = "no runs; " + verdict
 	}

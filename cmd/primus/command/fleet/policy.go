@@ -13,6 +13,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/service"
 	"github.com/primus-fl/primus/fleet"
 	"github.com/primus-fl/primus/internal/escape"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/spf13/cobra"
 )
@@ -270,11 +271,11 @@ func printApplied(prog cli.Program, a applied) error {
 func printResults(prog cli.Program, revision int64, results []applyResult) error {
 	text := fmt.Sprintf("policy %d is set; no run is registered", revision)
 	if len(results) > 0 {
-		t := cli.NewTable(table.Row{"run", "rank", "host", fmt.Sprintf("policy %d", revision), "generation", "reason"}, 5)
+		t := plaintext.NewTable(table.Row{"run", "rank", "host", fmt.Sprintf("policy %d", revision), "generation", "reason"}, 5)
 		for _, r := range results {
 			t.AppendRow(table.Row{r.Run, r.Rank, r.Host, r.Result, r.Generation, r.Reason})
 		}
-		text = cli.Render(t)
+		text = plaintext.Render(t)
 	}
 	_, err := fmt.Fprintln(prog.Out, text)
 	return err

@@ -4,40 +4,19 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
+	"github.com/primus-fl/primus/opmanager/policydiff"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/spf13/cobra"
 )
-
-// opChange is an op that two policies give to different impls.
-type opChange struct {
-	Op     string `json:"op"`
-	Layers string `json:"layers,omitempty"` // "" outside of layers, or when all are alike
-	Phase  string `json:"phase,omitempty"`
-	From   string `json:"from"` // "" when calls fail
-	To     string `json:"to"`
-	Reason string `json:"reason"` // why the second policy does not select what the first does
-}
-
-// Where says in which layers and phase the op changes, with a blank before it, "" for everywhere.
-func (c opChange) Where() string {
-	text := ""
-	if c.Layers != "" {
-		text += " in layers " + c.Layers
-	}
-	if c.Phase != "" {
-		text += " in phase " + c.Phase
-	}
-	return text
-}
 
 // diffOptions are the flags of `primus ops diff`.
 type diffOptions struct {
@@ -114,7 +93,7 @@ func (o *diffOptions) sides(cmd *cobra.Command) (from, to dispatch.Sources, err 
 
 // diffSides returns what changes from one policy to the other, each with the sources of ops that it
 // names.
-func diffSides(ctx context.Context, prog cli.Program, from, to dispatch.Sources, only []string) (changes []opChange, err error) {
+func diffSides(ctx context.Context, prog cli.Program, from, to dispatch.Sources, only []string) (changes []policydiff.Change, err error) {
 	var plugins [2]policyfile.Plugins
 	var policies [2]oppolicy.Policy
 	for i, s := range []dispatch.Sources{from, to} {
@@ -128,8 +107,10 @@ func diffSides(ctx context.Context, prog cli.Program, from, to dispatch.Sources,
 	}
 	err = graph.WithManager(ctx, prog, from, func(a *opmanager.Manager, _ *opregistry.Snapshot) error {
 		compare := func(b *opmanager.Manager, _ *opregistry.Snapshot) (err error) {
-			changes, err = DiffPolicies(a, b, only)
-			return err
+			if changes, err = policydiff.Compare(a, b, only); err != nil {
+				return cli.UsageError{Err: err}
+			}
+			return nil
 		}
 		if dispatch.SamePlugins(plugins[0], plugins[1]) {
 			b := a.With(policies[1])
@@ -142,80 +123,15 @@ func diffSides(ctx context.Context, prog cli.Program, from, to dispatch.Sources,
 	return changes, err
 }
 
-// DiffPolicies returns which of these ops, of all when none is given, change from one manager to
-// another. What changes outside of layers comes first, then what changes elsewhere and not there.
-func DiffPolicies(from, to *opmanager.Manager, only []string) ([]opChange, error) {
-	explained, err := explainOps(from, only, nil)
-	if err != nil {
-		return nil, err
-	}
-	compare := func(layer int, phase oppolicy.Phase) []opChange {
-		var moved []opChange
-		before, after := from.ExplainIn(layer, phase, nil), to.ExplainIn(layer, phase, nil)
-		for _, op := range explained {
-			a, b := explanationOf(before, op.Op), explanationOf(after, op.Op)
-			if a.Selected != b.Selected {
-				moved = append(moved, opChange{Op: op.Op, From: a.Selected, To: b.Selected, Reason: b.ReasonOf(a.Selected)})
-			}
-		}
-		return moved
-	}
-	changes := append([]opChange{}, compare(-1, oppolicy.PhaseUnspecified)...)
-	everywhere := map[[3]string]bool{}
-	for _, c := range changes {
-		everywhere[[3]string{c.Op, c.From, c.To}] = true
-	}
-	for _, span := range oppolicy.LayerSpans(slices.Concat(from.Policy().Rules, to.Policy().Rules)) {
-		for _, phase := range []oppolicy.Phase{oppolicy.PhaseForward, oppolicy.PhaseBackward} {
-			for _, c := range compare(span.First, phase) {
-				if everywhere[[3]string{c.Op, c.From, c.To}] {
-					continue
-				}
-				if c.Phase = phase.String(); span.First >= 0 {
-					c.Layers = span.String()
-				}
-				changes = append(changes, c)
-			}
-		}
-	}
-	return mergePhases(changes), nil
-}
-
-// explanationOf returns the explanation of an op, which the zero one stands for where nothing
-// declares it.
-func explanationOf(all []opmanager.Explanation, op string) opmanager.Explanation {
-	i := slices.IndexFunc(all, func(e opmanager.Explanation) bool { return e.Op == op })
-	if i < 0 {
-		return opmanager.Explanation{Op: op}
-	}
-	return all[i]
-}
-
-// mergePhases joins the changes that are alike in both phases of the same layers.
-func mergePhases(changes []opChange) []opChange {
-	merged := []opChange{}
-	for _, c := range changes {
-		twin := slices.IndexFunc(merged, func(o opChange) bool {
-			return o.Phase != "" && c.Phase != "" && o.Op == c.Op && o.Layers == c.Layers && o.From == c.From && o.To == c.To
-		})
-		if twin >= 0 && c.Layers != "" {
-			merged[twin].Phase = ""
-			continue
-		}
-		merged = append(merged, c)
-	}
-	return merged
-}
-
-func printChanges(out io.Writer, changes []opChange) error {
+func printChanges(out io.Writer, changes []policydiff.Change) error {
 	if len(changes) == 0 {
 		_, err := fmt.Fprintln(out, "no op changes its impl")
 		return err
 	}
-	t := cli.NewTable(table.Row{"op", "layers", "phase", "from", "to", "reason"})
+	t := plaintext.NewTable(table.Row{"op", "layers", "phase", "from", "to", "reason"})
 	for _, c := range changes {
-		t.AppendRow(table.Row{c.Op, cli.Dash(c.Layers), cli.Dash(c.Phase), cli.Dash(c.From), cli.Dash(c.To), c.Reason})
+		t.AppendRow(table.Row{c.Op, plaintext.Dash(c.Layers), plaintext.Dash(c.Phase), plaintext.Dash(c.From), plaintext.Dash(c.To), c.Reason})
 	}
-	_, err := fmt.Fprintln(out, cli.Render(t))
+	_, err := fmt.Fprintln(out, plaintext.Render(t))
 	return err
 }

@@ -3,14 +3,11 @@ package ops_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
-	"github.com/primus-fl/primus/internal/buildinfo"
-	"github.com/primus-fl/primus/opmanager"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -128,102 +125,4 @@ func TestOpsDiffUsage(t *testing.T) {
 		assert.Contains(t, got.Stderr, want)
 		assert.Empty(t, got.Out)
 	}
-}
-
-func TestOpsVerify(t *testing.T) {
-	got := commandtest.Run(t, "ops", "verify", "residual_add", "swiglu", "--dtype", "f32,f16", "-o", "json")
-	require.Zero(t, got.Code, got.Stderr)
-	var results []struct {
-		Op, Impl_id, DType string
-		Served, Declined   int
-		Failures           []any
-	}
-	require.NoError(t, json.Unmarshal([]byte(got.Out), &results))
-	require.Len(t, results, 4)
-	for _, r := range results {
-		assert.Equal(t, "default.flagos", r.Impl_id)
-		assert.Empty(t, r.Failures)
-		assert.Positive(t, r.Served+r.Declined)
-	}
-
-	got = commandtest.Run(t, "ops", "verify", "--op", "residual_*", "--impl", "reference.*", "--dtype", "f32")
-	require.Zero(t, got.Code, got.Stderr)
-	assert.Contains(t, got.Out, "pass")
-
-	for want, args := range map[string][]string{
-		"primus ops list shows no impl that runs on this machine and fits": {"--impl", "vendor.none"},
-		`--dtype: got "f33", want one of f64, f32`:                         {"--dtype", "f33"},
-		`op "swigul"`: {"swigul"},
-		"--failures: got -1, want a number from 0":       {"--failures", "-1"},
-		`--impl: got "[", want a name in which * stands`: {"--impl", "["},
-	} {
-		got := commandtest.Run(t, append([]string{"ops", "verify"}, args...)...)
-		assert.Equal(t, 2, got.Code, want)
-		assert.Contains(t, got.Stderr, want)
-	}
-}
-
-func TestExplainCalls(t *testing.T) {
-	got := commandtest.Run(t, "ops", "explain", "swiglu", "--dtype", "bf16", "--shape", "4x8")
-	require.Zero(t, got.Code, got.Stderr)
-	assert.Contains(t, got.Out, "calls: first operand bf16[4 8]\n")
-	for want, args := range map[string][]string{
-		`; did you mean "bf16"?`:         {"--dtype", "bf61"},
-		`--shape: got "4x", want the`:    {"--shape", "4x"},
-		"--layer: got -2, want a number": {"--layer", "-2"},
-		`did you mean "forward"`:         {"--phase", "forwards"},
-	} {
-		got := commandtest.Run(t, append([]string{"ops", "explain", "swiglu"}, args...)...)
-		assert.Equal(t, 2, got.Code, want)
-		assert.Contains(t, got.Stderr, want)
-	}
-}
-
-// Impls that are part of this module have the version of the build, by which a manifest tells
-// builds apart.
-func TestManifestHasTheVersionOfTheBuild(t *testing.T) {
-	l := commandtest.NewLab(t)
-	t.Setenv("TE_FL_PER_OP", "residual_add=reference")
-	require.Zero(t, l.Train("train_iters=1").Code)
-	text, err := os.ReadFile(l.Path("manifest.json"))
-	require.NoError(t, err)
-	var manifest opmanager.Manifest
-	require.NoError(t, json.Unmarshal(text, &manifest))
-	sources := map[string]int{}
-	for _, op := range manifest.Ops {
-		if op.Source == "flagos" || op.Source == "reference" {
-			sources[op.Source]++
-			assert.Equal(t, buildinfo.Version(), op.Version, op.Op)
-		}
-	}
-	assert.Len(t, sources, 2)
-}
-
-func TestRequireManifest(t *testing.T) {
-	l := commandtest.NewLab(t)
-	require.Zero(t, l.Train().Code)
-	manifest := l.Path("manifest.json")
-
-	got := l.Train("--require-manifest", manifest, "load=none")
-	require.Zero(t, got.Code, got.Stderr)
-	got = l.Train("--require-manifest", manifest, "--per-op", "swiglu=reference", "load=none")
-	assert.Equal(t, 1, got.Code)
-	assert.Contains(t, got.Stderr, "dispatch differs, so nothing was trained")
-	assert.Contains(t, got.Stderr, `op "swiglu" is served by reference.go, want default.flagos`)
-	got = l.Train("--require-manifest", "none.json")
-	assert.Equal(t, 1, got.Code)
-	assert.Contains(t, got.Stderr, "want the manifest.json of another run")
-}
-
-func TestOpsCoverage(t *testing.T) {
-	got := commandtest.Run(t, "ops", "coverage", "residual_add", "--dtype", "f32")
-	require.Zero(t, got.Code, got.Stderr)
-	assert.Contains(t, got.Out, "| op | default.flagos | reference.go |\n|---|---|---|\n| `residual_add` | f32 ")
-
-	got = commandtest.Run(t, "ops", "coverage", "--op", "residual_add", "--impl", "reference.*", "-o", "json")
-	require.Zero(t, got.Code, got.Stderr)
-	var c struct{ Results []map[string]any }
-	require.NoError(t, json.Unmarshal([]byte(got.Out), &c))
-	assert.Len(t, c.Results, 4, "one a dtype")
-	assert.Equal(t, 2, commandtest.Run(t, "ops", "coverage", "-o", "yaml").Code)
 }

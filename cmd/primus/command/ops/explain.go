@@ -10,6 +10,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/internal/suggest"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
@@ -197,16 +198,16 @@ func explain(m *opmanager.Manager, names []string, call *opmanager.CallShape) ([
 
 // printWinners prints a line for each op.
 func printWinners(out io.Writer, all []fmt.Stringer) error {
-	t := cli.NewTable(table.Row{"op", "impl", "then", "rejected", "order", "from"}, 3, 4)
+	t := plaintext.NewTable(table.Row{"op", "impl", "then", "rejected", "order", "from"}, 3, 4)
 	for _, e := range all {
 		switch e := e.(type) {
 		case opmanager.Explanation:
-			t.AppendRow(table.Row{e.Op, cli.Dash(e.Selected), max(len(e.Order)-1, 0), len(e.Rejected), e.Tokens, e.Source})
+			t.AppendRow(table.Row{e.Op, plaintext.Dash(e.Selected), max(len(e.Order)-1, 0), len(e.Rejected), e.Tokens, e.Source})
 		case foreign.Op:
 			t.AppendRow(table.Row{e.Name, "not dispatched", "-", "-", "-", "-"})
 		}
 	}
-	_, err := fmt.Fprintln(out, cli.Render(t))
+	_, err := fmt.Fprintln(out, plaintext.Render(t))
 	return err
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
-	"github.com/primus-fl/primus/cmd/primus/command/internal/goldentest"
+	"github.com/primus-fl/primus/internal/goldentest"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/ops"
 	"github.com/stretchr/testify/assert"
@@ -80,28 +80,18 @@ func TestExplainSaysWhyALibraryIsNotUsed(t *testing.T) {
 	assert.Contains(t, reasons["vendor.openblas"], commandtest.Absent)
 }
 
-func TestPolicyShowGolden(t *testing.T) {
-	t.Run("default", func(t *testing.T) {
-		got := commandtest.Run(t, "policy", "show")
-		require.Zero(t, got.Code, got.Stderr)
-		goldentest.Check(t, "policy_default.txt", got.Out)
-	})
-	t.Run("set", func(t *testing.T) {
-		t.Setenv("TE_FL_PREFER_VENDOR", "1")
-		t.Setenv("TE_FL_STRICT", "on")
-		t.Setenv("TE_FL_ALLOW_VENDORS", "Zeta, acme,zeta")
-		t.Setenv("TE_FL_DENY_VENDORS", "amd")
-		t.Setenv("TE_FL_SKIP_CUDA", "1")
-		t.Setenv("TE_FL_PER_OP", "swiglu=default|vendor:ACME;*_bwd=impl:reference.go")
-		got := commandtest.Run(t, "policy", "show")
-		require.Zero(t, got.Code, got.Stderr)
-		goldentest.Check(t, "policy.txt", got.Out)
-		goldentest.Check(t, "policy.json", commandtest.Run(t, "policy", "show", "-o", "json").Out)
-	})
-	t.Run("file", func(t *testing.T) {
-		got := commandtest.Run(t, "policy", "show", "--policy", "testdata/policy_file.yaml")
-		require.Zero(t, got.Code, got.Stderr)
-		goldentest.Check(t, "policy_file.txt", got.Out)
-		goldentest.Check(t, "policy_file.json", commandtest.Run(t, "policy", "show", "--policy", "testdata/policy_file.yaml", "-o", "json").Out)
-	})
+func TestExplainCalls(t *testing.T) {
+	got := commandtest.Run(t, "ops", "explain", "swiglu", "--dtype", "bf16", "--shape", "4x8")
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Contains(t, got.Out, "calls: first operand bf16[4 8]\n")
+	for want, args := range map[string][]string{
+		`; did you mean "bf16"?`:         {"--dtype", "bf61"},
+		`--shape: got "4x", want the`:    {"--shape", "4x"},
+		"--layer: got -2, want a number": {"--layer", "-2"},
+		`did you mean "forward"`:         {"--phase", "forwards"},
+	} {
+		got := commandtest.Run(t, append([]string{"ops", "explain", "swiglu"}, args...)...)
+		assert.Equal(t, 2, got.Code, want)
+		assert.Contains(t, got.Stderr, want)
+	}
 }

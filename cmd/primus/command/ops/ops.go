@@ -12,6 +12,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops"
@@ -126,7 +127,7 @@ func newImplRow(op string, s opmanager.ImplStatus, rank int, reason string) impl
 }
 
 func printImpls(prog cli.Program, rows []implRow) error {
-	t := cli.NewTable(table.Row{"op", "impl", "kind", "vendor", "priority", "available", "rank", "reason"}, 5, 7)
+	t := plaintext.NewTable(table.Row{"op", "impl", "kind", "vendor", "priority", "available", "rank", "reason"}, 5, 7)
 	for _, r := range rows {
 		rank, available := "-", "no"
 		if r.Rank > 0 {
@@ -135,8 +136,8 @@ func printImpls(prog cli.Program, rows []implRow) error {
 		if r.Available {
 			available = "yes"
 		}
-		t.AppendRow(table.Row{r.Op, cli.Dash(r.Impl), cli.Dash(r.Kind), cli.Dash(r.Vendor), r.Priority, available, rank, r.Reason})
+		t.AppendRow(table.Row{r.Op, plaintext.Dash(r.Impl), plaintext.Dash(r.Kind), plaintext.Dash(r.Vendor), r.Priority, available, rank, r.Reason})
 	}
-	_, err := fmt.Fprintln(prog.Out, cli.Render(t))
+	_, err := fmt.Fprintln(prog.Out, plaintext.Render(t))
 	return err
 }

@@ -12,8 +12,8 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command"
 	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
-	"github.com/primus-fl/primus/cmd/primus/command/internal/goldentest"
 	"github.com/primus-fl/primus/cmd/primus/command/ops"
+	"github.com/primus-fl/primus/internal/goldentest"
 	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"

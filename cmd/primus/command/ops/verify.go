@@ -15,6 +15,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/opscases"
@@ -136,7 +137,7 @@ func verifyImpls(cmd *cobra.Command, prog cli.Program, m *opmanager.Manager, sna
 			available[[2]string{e.Op, s.ID}] = s.Available
 		}
 	}
-	screen := &cli.Console{Out: prog.Err, Width: prog.Width}
+	screen := &plaintext.Console{Out: prog.Err, Width: prog.Width}
 	defer screen.SetStatus("")
 	log := slog.New(prog.Lines(screen, slog.LevelInfo))
 	results := []opstest.Result{}
@@ -188,11 +189,11 @@ func verifyOne(snap *opregistry.Snapshot, e, oracle opregistry.Entry, dtypes []t
 }
 
 func printVerified(out io.Writer, results []opstest.Result, most int) error {
-	t := cli.NewTable(table.Row{"op", "impl", "dtype", "result", "served", "declined", "failed"}, 5, 6, 7)
+	t := plaintext.NewTable(table.Row{"op", "impl", "dtype", "result", "served", "declined", "failed"}, 5, 6, 7)
 	for _, r := range results {
-		t.AppendRow(table.Row{r.Op, r.Impl, r.DType, r.Status(), r.Served, r.Declined, cli.Count(uint64(len(r.Failures)))})
+		t.AppendRow(table.Row{r.Op, r.Impl, r.DType, r.Status(), r.Served, r.Declined, plaintext.Count(uint64(len(r.Failures)))})
 	}
-	if _, err := fmt.Fprintln(out, cli.Render(t)); err != nil {
+	if _, err := fmt.Fprintln(out, plaintext.Render(t)); err != nil {
 		return err
 	}
 	for _, r := range results {
@@ -201,7 +202,7 @@ func printVerified(out io.Writer, results []opstest.Result, most int) error {
 				fmt.Fprintf(out, "\n%s, %s: %d more failures; --failures 0 shows all\n", r.Op, r.Impl, len(r.Failures)-most)
 				break
 			}
-			fmt.Fprintf(out, "\n%s, %s: case %s\n%s\n", r.Op, r.Impl, f.Case, cli.Indent(f.Reason))
+			fmt.Fprintf(out, "\n%s, %s: case %s\n%s\n", r.Op, r.Impl, f.Case, plaintext.Indent(f.Reason))
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/runtime/patch/explore"
 	"github.com/spf13/cobra"
 )
@@ -60,7 +61,7 @@ The exit code is 1 when something is missing.`,
 
 // printFindings prints what is not simply there, and how many targets stand how.
 func printFindings(prog cli.Program, findings []explore.Finding) error {
-	t := cli.NewTable(table.Row{"status", "patch", "target", "what is known"})
+	t := plaintext.NewTable(table.Row{"status", "patch", "target", "what is known"})
 	counts := map[explore.Status]int{}
 	for _, f := range findings {
 		counts[f.Status]++
@@ -72,7 +73,7 @@ func printFindings(prog cli.Program, findings []explore.Finding) error {
 	}
 	var b strings.Builder
 	if t.Length() > 0 {
-		fmt.Fprintln(&b, cli.Render(t))
+		fmt.Fprintln(&b, plaintext.Render(t))
 	}
 	var parts []string
 	for _, s := range explore.Statuses() {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/runtime/patch/explore"
 	"github.com/spf13/cobra"
 )
@@ -161,11 +162,11 @@ func newPatchesFindCommand(prog cli.Program) *cobra.Command {
 			if output == cli.OutputJSON {
 				return cli.WriteJSON(prog.Out, hits)
 			}
-			t := cli.NewTable(table.Row{"patch", "found in", "text"})
+			t := plaintext.NewTable(table.Row{"patch", "found in", "text"})
 			for _, hit := range hits {
 				t.AppendRow(table.Row{hit.ID, hit.Where, beginning(hit.Text)})
 			}
-			_, err = fmt.Fprintln(prog.Out, cli.Render(t))
+			_, err = fmt.Fprintln(prog.Out, plaintext.Render(t))
 			return err
 		},
 	}

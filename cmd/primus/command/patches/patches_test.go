@@ -3,7 +3,6 @@ package patches_test
 import (
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -94,33 +93,6 @@ func TestPatchesPlan(t *testing.T) {
 	assert.NoDirExists(t, l.Workspace)
 }
 
-func TestDryRun(t *testing.T) {
-	l := commandtest.NewLab(t)
-	l.Edit("modules:", "env:\n  MY_VARIABLE: ${UNSET:value}\n  HF_TOKEN: geheim\nmodules:")
-	t.Chdir(l.Dir)
-	require.Zero(t, commandtest.Run(t, "ops", "list").Code) // the libraries of vendors set variables of their own once
-	before, environ := commandtest.Files(t, l.Dir), os.Environ()
-	got := l.Train("--dry-run", "lr=1e-2", "z_loss_coeff=1e-3", "batch_size=4", "deterministic_mode=true")
-	require.Zero(t, got.Code, got.Stderr)
-	assert.Equal(t, before, commandtest.Files(t, l.Dir), "no file is made")
-	assert.Equal(t, environ, os.Environ(), "no variable is set")
-	for _, want := range []string{
-		"framework   native, version 0.1.0", "trainer     NativePretrainTrainer, stage pretrain", "rank 0 of 1",
-		"exp_name: exp", `override 1 "lr=1e-2"`, "env block of the experiment", "native.z_loss", "condition not met: lr_layer_decay < 1",
-		"argument micro_batch_size: patch native.args.old_names keeps 4", "Setup -> Init",
-	} {
-		assert.Contains(t, got.Out, want)
-	}
-	assert.Regexp(t, `(?m)^MY_VARIABLE +value +- +env block of the experiment$`, got.Out)
-	assert.Regexp(t, `(?m)^micro_batch_size +4 +override 3 "batch_size=4"$`, got.Out)
-	assert.NotContains(t, got.Out, "geheim")
-
-	got = l.Train("--dry-run", "num_layers=0")
-	assert.Equal(t, 1, got.Code)
-	assert.Contains(t, got.Stderr, "num_layers: got 0")
-	assert.NoDirExists(t, l.Workspace)
-}
-
 func TestPatchesInTrain(t *testing.T) {
 	l := commandtest.NewLab(t)
 	got := l.Train("train_iters=1", "z_loss_coeff=1e-3", "--patches", "native.zloss,native.z_loss")
@@ -135,75 +107,4 @@ func TestPatchesInTrain(t *testing.T) {
 	got = l.Train("train_iters=1", "z_loss_coeff=much")
 	assert.Equal(t, 1, got.Code)
 	assert.Contains(t, commandtest.OnlyError(t, got), `Training execution failed: patch "native.z_loss": condition: override 2 "z_loss_coeff=much": z_loss_coeff: given string much, expected float64`)
-}
-
-func TestBackendsList(t *testing.T) {
-	tree := t.TempDir()
-	info := filepath.Join(tree, "megatron", "core", "package_info.py")
-	require.NoError(t, os.MkdirAll(filepath.Dir(info), 0o755))
-	require.NoError(t, os.WriteFile(info, []byte("MAJOR = 0\nMINOR = 16\nPATCH = 0\nPRE_RELEASE = 'rc0'\n"), 0o644))
-	t.Setenv("BACKEND_PATH", tree)
-	got := commandtest.Run(t, "backends", "list", "-o", "json")
-	require.Zero(t, got.Code, got.Stderr)
-	var rows []struct {
-		Framework, Version, Path, Problem string
-		Trains                            bool
-		Stages                            []string
-	}
-	require.NoError(t, json.Unmarshal([]byte(got.Out), &rows))
-	names := []string{}
-	for _, r := range rows {
-		names = append(names, r.Framework)
-		switch r.Framework {
-		case "native", "dummy":
-			assert.True(t, r.Trains)
-			assert.Empty(t, r.Problem)
-		case "megatron":
-			assert.True(t, r.Trains)
-			assert.Equal(t, "0.16.0rc0", r.Version)
-			assert.Equal(t, tree, r.Path)
-		}
-	}
-	assert.Equal(t, []string{"dummy", "maxtext", "megatron", "megatron_bridge", "native", "torchtitan"}, names)
-	t.Setenv("BACKEND_PATH", filepath.Join(tree, "gone"))
-	got = commandtest.Run(t, "backends", "list")
-	require.Zero(t, got.Code)
-	assert.Contains(t, got.Out, "BACKEND_PATH: ")
-}
-
-func TestBackendWithoutItsSourceTree(t *testing.T) {
-	l := commandtest.NewLab(t)
-	l.Write(l.Exp, "work_group: g\nuser_name: u\nexp_name: e\nworkspace: "+l.Workspace+"\nmodules:\n  pre_trainer:\n    framework: megatron\n    lr: 1.0e-4\n")
-	t.Setenv("PRIMUS_THIRDPARTY_DIR", l.Dir)
-	got := l.Train()
-	assert.Equal(t, 1, got.Code)
-	assert.Contains(t, commandtest.OnlyError(t, got), "framework megatron: no source tree in third_party/Megatron-LM")
-	assert.NoDirExists(t, l.Workspace)
-	got = l.Train("--dry-run")
-	require.Zero(t, got.Code, got.Stderr)
-	assert.Contains(t, got.Out, "problem: framework megatron: no source tree in third_party/Megatron-LM")
-	assert.Contains(t, got.Out, "trainer     MegatronPretrainTrainer, stage pretrain")
-	const unknown = "Primus has more patches for megatron, which its Python process makes: primus patches plan --repo DIR --config FILE"
-	assert.Contains(t, got.Out, unknown)
-	got = commandtest.Run(t, "patches", "plan", "--config", l.Exp)
-	require.Zero(t, got.Code, got.Stderr)
-	assert.Contains(t, got.Out, unknown)
-	assert.NotContains(t, commandtest.Run(t, "patches", "plan", "--config", commandtest.NewLab(t).Exp).Out, "more patches")
-}
-
-func TestLogLevels(t *testing.T) {
-	l := commandtest.NewLab(t)
-	got := l.Train("train_iters=1", "stderr_sink_level=WARNING", "file_sink_level=INFO")
-	require.Zero(t, got.Code)
-	assert.NotContains(t, got.Stderr, "Setup started.")
-	log, err := os.ReadFile(l.Path("train.log"))
-	require.NoError(t, err)
-	assert.Contains(t, string(log), "Setup started.")
-	assert.NotContains(t, string(log), "DEBUG")
-	t.Setenv("PRIMUS_LOG_LEVEL", "debug")
-	got = l.Train("train_iters=1", "sink_level=ERROR")
-	assert.Contains(t, got.Stderr, "DEBUG [Runtime] Applying setup patches...")
-	got = l.Train("train_iters=1", "sink_level=BOGUS")
-	assert.Equal(t, 2, got.Code)
-	assert.Contains(t, got.Stderr, "Level 'BOGUS' does not exist")
 }

@@ -11,8 +11,10 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/patch/explore"
+	"github.com/primus-fl/primus/runtime/report"
 	"github.com/primus-fl/primus/runtime/train"
 	"github.com/spf13/cobra"
 )
@@ -161,7 +163,7 @@ func newPlanView(p *train.Plan, set *patch.Set) PlanView {
 }
 
 func (v PlanView) print(prog cli.Program, p *train.Plan) error {
-	t := cli.NewTable(table.Row{"phase", "order", "patch", "priority", "why not"}, 2, 4)
+	t := plaintext.NewTable(table.Row{"phase", "order", "patch", "priority", "why not"}, 2, 4)
 	for _, r := range v.Patches {
 		order := "-"
 		if r.Order > 0 {
@@ -169,9 +171,9 @@ func (v PlanView) print(prog cli.Program, p *train.Plan) error {
 		}
 		t.AppendRow(table.Row{r.Phase, order, r.Patch, r.Priority, r.Reason})
 	}
-	text := fmt.Sprintf("framework %s, version %s\n\n%s\n%s", v.Framework, cli.OrUnknown(v.Version), cli.Render(t), experiments.Contended(p.Phases))
+	text := fmt.Sprintf("framework %s, version %s\n\n%s\n%s", v.Framework, plaintext.OrUnknown(v.Version), plaintext.Render(t), report.Contended(p.Phases))
 	if v.Unknown != "" {
-		text += experiments.UnknownPatches(v.Unknown) + "\n"
+		text += report.UnknownPatches(v.Unknown) + "\n"
 	}
 	for _, problem := range v.Problems {
 		text += "\nproblem: " + problem + "\n"

@@ -13,6 +13,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/patch/explore"
@@ -168,7 +169,7 @@ func NewRepoPlanView(c *explore.Checkout, run explore.Run, plan []explore.Decisi
 // printRepo prints the patches of a checkout that an experiment gets, and those that it does not
 // get.
 func (v PlanView) printRepo(prog cli.Program) error {
-	t := cli.NewTable(table.Row{"phase", "order", "patch", "priority", "applies", "why"}, 2, 4)
+	t := plaintext.NewTable(table.Row{"phase", "order", "patch", "priority", "applies", "why"}, 2, 4)
 	counts := map[string]int{}
 	for _, r := range v.Patches {
 		order := "-"
@@ -179,7 +180,7 @@ func (v PlanView) printRepo(prog cli.Program) error {
 		t.AppendRow(table.Row{r.Phase, order, r.Patch, r.Priority, r.Verdict, r.Reason})
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "framework %s, version %s\n\n%s\n", v.Framework, cli.OrUnknown(v.Version), cli.Render(t))
+	fmt.Fprintf(&b, "framework %s, version %s\n\n%s\n", v.Framework, plaintext.OrUnknown(v.Version), plaintext.Render(t))
 	fmt.Fprintf(&b, "%d patches apply, %d depend on the machine or the version, %d do not apply\n",
 		counts[string(explore.Yes)], counts[string(explore.Depends)], counts[string(explore.No)])
 	for _, shared := range v.Contended {
@@ -191,15 +192,15 @@ func (v PlanView) printRepo(prog cli.Program) error {
 
 func printPlanDiff(prog cli.Program, from, to explore.Run, changes []explore.Change) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "from %s, %s %s\n  to %s, %s %s\n\n", from.File, from.Backend, cli.OrUnknown(from.Version), to.File, to.Backend, cli.OrUnknown(to.Version))
+	fmt.Fprintf(&b, "from %s, %s %s\n  to %s, %s %s\n\n", from.File, from.Backend, plaintext.OrUnknown(from.Version), to.File, to.Backend, plaintext.OrUnknown(to.Version))
 	if len(changes) == 0 {
 		fmt.Fprintln(&b, "the same patches apply")
 	} else {
-		t := cli.NewTable(table.Row{"phase", "patch", "before", "after", "why"})
+		t := plaintext.NewTable(table.Row{"phase", "patch", "before", "after", "why"})
 		for _, change := range changes {
 			t.AppendRow(table.Row{change.Phase, change.ID, change.From, change.To, change.Reason})
 		}
-		fmt.Fprintln(&b, cli.Render(t))
+		fmt.Fprintln(&b, plaintext.Render(t))
 	}
 	_, err := fmt.Fprint(prog.Out, b.String())
 	return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/patch/explore"
 	"github.com/spf13/cobra"
@@ -80,7 +81,7 @@ func printRecords(prog cli.Program, records []explore.Record, format cli.OutputF
 	case outputMarkdown:
 		return printRecordsMarkdown(prog, records)
 	}
-	t := cli.NewTable(table.Row{"patch", "what it does", "backend", "phase", "priority", "what it changes", "when", "where"}, 5)
+	t := plaintext.NewTable(table.Row{"patch", "what it does", "backend", "phase", "priority", "what it changes", "when", "where"}, 5)
 	for _, r := range records {
 		when := "always"
 		if r.Condition != nil {
@@ -88,7 +89,7 @@ func printRecords(prog cli.Program, records []explore.Record, format cli.OutputF
 		}
 		t.AppendRow(table.Row{r.ID, r.Summary(), orAny(r.Backend), orAny(r.Phase), r.Priority, r.Logic(), when, r.Location()})
 	}
-	_, err := fmt.Fprintln(prog.Out, cli.Render(t))
+	_, err := fmt.Fprintln(prog.Out, plaintext.Render(t))
 	return err
 }
 

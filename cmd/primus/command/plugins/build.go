@@ -15,6 +15,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/spf13/cobra"
 )
 
@@ -192,10 +193,10 @@ func (b *builder) run(ctx context.Context) ([]graph.ModuleVersion, error) {
 }
 
 func printBuilt(out io.Writer, file string, modules []graph.ModuleVersion) error {
-	t := cli.NewTable(table.Row{"module", "version", "directory"})
+	t := plaintext.NewTable(table.Row{"module", "version", "directory"})
 	for _, m := range modules {
-		t.AppendRow(table.Row{m.Module, cli.Dash(m.Version), cli.Dash(m.Dir)})
+		t.AppendRow(table.Row{m.Module, plaintext.Dash(m.Version), plaintext.Dash(m.Dir)})
 	}
-	_, err := fmt.Fprintf(out, "%s\n\nbuilt %s\n", cli.Render(t), file)
+	_, err := fmt.Fprintf(out, "%s\n\nbuilt %s\n", plaintext.Render(t), file)
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/internal/escape"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/vendors/plugin/check"
 	"github.com/spf13/cobra"
 )
@@ -50,7 +51,7 @@ the others are still checked. The exit code is 1 when something is wrong.`,
 			if err := opts.check(cmd); err != nil {
 				return err
 			}
-			screen := &cli.Console{Out: prog.Err, Width: prog.Width}
+			screen := &plaintext.Console{Out: prog.Err, Width: prog.Width}
 			defer screen.SetStatus("")
 			report, err := check.Plugin(cmd.Context(), args[0], check.Settings{
 				Command: []string{graph.Self(), "plugins", checkPart}, Ops: opts.op, Limit: opts.limit, Status: screen.SetStatus,
@@ -107,22 +108,22 @@ func (o *checkOptions) check(cmd *cobra.Command) error {
 
 func printChecked(out io.Writer, r *check.Report, most int) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "plugin   %s %s, ABI %s\n", cli.Dash(r.Name), cli.Dash(r.Version), cli.Dash(r.ABI))
+	fmt.Fprintf(&b, "plugin   %s %s, ABI %s\n", plaintext.Dash(r.Name), plaintext.Dash(r.Version), plaintext.Dash(r.ABI))
 	fmt.Fprintf(&b, "file     %s\nsha256   %s\n", r.File, r.SHA256)
-	fmt.Fprintf(&b, "checked  %v, %s, %d threads\n", r.Primus, cli.Dash(r.CPU), r.Threads)
+	fmt.Fprintf(&b, "checked  %v, %s, %d threads\n", r.Primus, plaintext.Dash(r.CPU), r.Threads)
 	if len(r.Checks) > 0 {
-		fmt.Fprintf(&b, "\n%s\n", cli.Render(conformanceTable(r.Checks)))
-		fmt.Fprintf(&b, "\n%s\n", cli.Render(behaviourTable(r.Checks)))
+		fmt.Fprintf(&b, "\n%s\n", plaintext.Render(conformanceTable(r.Checks)))
+		fmt.Fprintf(&b, "\n%s\n", plaintext.Render(behaviourTable(r.Checks)))
 	}
 	if t := speedTable(r.Checks); t.Length() > 0 {
-		fmt.Fprintf(&b, "\n%s\n", cli.Render(t))
+		fmt.Fprintf(&b, "\n%s\n", plaintext.Render(t))
 	}
 	for _, c := range r.Checks {
 		shown := 0
 		for _, res := range c.Results {
 			for _, f := range res.Failures {
 				if shown++; most == 0 || shown <= most {
-					fmt.Fprintf(&b, "\n%s, %s: case %s\n%s\n", c.Op, c.Impl, f.Case, cli.Indent(escape.Lines(f.Reason, "")))
+					fmt.Fprintf(&b, "\n%s, %s: case %s\n%s\n", c.Op, c.Impl, f.Case, plaintext.Indent(escape.Lines(f.Reason, "")))
 				}
 			}
 		}
@@ -146,20 +147,20 @@ func printChecked(out io.Writer, r *check.Report, most int) error {
 }
 
 func conformanceTable(checks []check.OpReport) table.Writer {
-	t := cli.NewTable(table.Row{"op", "impl", "dtype", "result", "served", "declined", "failed"}, 5, 6, 7)
+	t := plaintext.NewTable(table.Row{"op", "impl", "dtype", "result", "served", "declined", "failed"}, 5, 6, 7)
 	for _, c := range checks {
 		if len(c.Results) == 0 {
 			t.AppendRow(table.Row{c.Op, c.Impl, "-", c.Status(), "-", "-", "-"})
 		}
 		for _, r := range c.Results {
-			t.AppendRow(table.Row{c.Op, c.Impl, r.DType, r.Status(), r.Served, r.Declined, cli.Count(uint64(len(r.Failures)))})
+			t.AppendRow(table.Row{c.Op, c.Impl, r.DType, r.Status(), r.Served, r.Declined, plaintext.Count(uint64(len(r.Failures)))})
 		}
 	}
 	return t
 }
 
 func behaviourTable(checks []check.OpReport) table.Writer {
-	t := cli.NewTable(table.Row{"op", "impl", "flags", "threads", "bytes lost a call", "files left open"}, 5, 6)
+	t := plaintext.NewTable(table.Row{"op", "impl", "flags", "threads", "bytes lost a call", "files left open"}, 5, 6)
 	for _, c := range checks {
 		threads, lost, files := "-", "-", "-"
 		if c.Together != nil {
@@ -168,13 +169,13 @@ func behaviourTable(checks []check.OpReport) table.Writer {
 		if c.Leaks != nil {
 			lost, files = fmt.Sprint(c.Leaks.BytesPerCall), fmt.Sprint(c.Leaks.Files)
 		}
-		t.AppendRow(table.Row{c.Op, c.Impl, cli.Dash(strings.Join(c.Flags, ", ")), threads, lost, files})
+		t.AppendRow(table.Row{c.Op, c.Impl, plaintext.Dash(strings.Join(c.Flags, ", ")), threads, lost, files})
 	}
 	return t
 }
 
 func speedTable(checks []check.OpReport) table.Writer {
-	t := cli.NewTable(table.Row{"op", "impl", "case", "bytes", "µs a call", "flagos", "× flagos"}, 4, 5, 6, 7)
+	t := plaintext.NewTable(table.Row{"op", "impl", "case", "bytes", "µs a call", "flagos", "× flagos"}, 4, 5, 6, 7)
 	for _, c := range checks {
 		for _, s := range c.Speed {
 			flagos, ratio := "-", "-"

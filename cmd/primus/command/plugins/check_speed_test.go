@@ -3,7 +3,7 @@ package plugins
 import (
 	"testing"
 
-	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/vendors/plugin/check"
 	"github.com/stretchr/testify/assert"
 )
@@ -11,7 +11,7 @@ import (
 // As everywhere, a ratio above 1 says that what the row is about is faster.
 func TestPluginsCheckSpeedIsRelativeToFlagos(t *testing.T) {
 	t.Parallel()
-	text := cli.Render(speedTable([]check.OpReport{{Op: "rmsnorm_fwd", Impl: "vendor.acme", Speed: []check.Speed{
+	text := plaintext.Render(speedTable([]check.OpReport{{Op: "rmsnorm_fwd", Impl: "vendor.acme", Speed: []check.Speed{
 		{Case: "slow", Impl: 4, Baseline: 1}, {Case: "fast", Impl: 1, Baseline: 2}, {Case: "alone", Impl: 1},
 	}}}))
 	assert.Contains(t, text, "× flagos")

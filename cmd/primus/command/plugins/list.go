@@ -9,6 +9,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/spf13/cobra"
 	"go.uber.org/fx"
 )
@@ -53,13 +54,13 @@ run.`,
 
 // printSources prints the sources as a table.
 func printSources(prog cli.Program, rows []graph.SourceRow) error {
-	t := cli.NewTable(table.Row{"source", "version", "state", "from", "sha256", "ops", "reason"})
+	t := plaintext.NewTable(table.Row{"source", "version", "state", "from", "sha256", "ops", "reason"})
 	for _, r := range rows {
 		t.AppendRow(table.Row{
-			cli.Dash(r.Source), cli.Dash(r.Version), strings.ReplaceAll(string(r.State), "_", " "), cli.Dash(r.From()),
-			cli.Dash(r.SHA256[:min(len(r.SHA256), 12)]), fmt.Sprintf("%d of %d", r.Usable(), len(r.Ops)), strings.Join(r.Findings(), "; "),
+			plaintext.Dash(r.Source), plaintext.Dash(r.Version), strings.ReplaceAll(string(r.State), "_", " "), plaintext.Dash(r.From()),
+			plaintext.Dash(r.SHA256[:min(len(r.SHA256), 12)]), fmt.Sprintf("%d of %d", r.Usable(), len(r.Ops)), strings.Join(r.Findings(), "; "),
 		})
 	}
-	_, err := fmt.Fprintln(prog.Out, cli.Render(t))
+	_, err := fmt.Fprintln(prog.Out, plaintext.Render(t))
 	return err
 }

@@ -10,9 +10,10 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
-	"github.com/primus-fl/primus/cmd/primus/command/ops"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
+	"github.com/primus-fl/primus/opmanager/policydiff"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/spf13/cobra"
 )
@@ -83,7 +84,7 @@ func checkPolicies(ctx context.Context, prog cli.Program, files []string, opts p
 					verdict = fmt.Sprintf("valid for the run at %s, where %d ops change their implementation", opts.service, len(v.Changes))
 				}
 				for _, warning := range v.Warnings {
-					log.Warn(cli.Printable(warning))
+					log.Warn(plaintext.Printable(warning))
 				}
 			}
 			if err != nil {
@@ -119,15 +120,9 @@ func checkPolicy(m *opmanager.Manager, log *slog.Logger, file string, strict boo
 // withoutImpl says which ops the policy of a view leaves without an impl that have one under the
 // policy of m.
 func withoutImpl(m, view *opmanager.Manager) []string {
-	changes, err := ops.DiffPolicies(m, view, nil)
-	if err != nil {
-		return []string{err.Error()}
-	}
 	var found []string
-	for _, c := range changes {
-		if c.To == "" && c.From != "" {
-			found = append(found, fmt.Sprintf("policy: op %q would have no impl%s: impl %q: %s; a run that uses the op refuses the policy", c.Op, c.Where(), c.From, c.Reason))
-		}
+	for _, c := range policydiff.WithoutImpl(m, view) {
+		found = append(found, fmt.Sprintf("policy: op %q would have no impl%s: impl %q: %s; a run that uses the op refuses the policy", c.Op, c.Where(), c.From, c.Reason))
 	}
 	return found
 }

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager"
 )
 
@@ -86,10 +86,10 @@ func checkForRun(ctx context.Context, service *url.URL, file string) (runVerdict
 		for _, e := range v.Errors {
 			parts = append(parts, e.Message)
 		}
-		return v, fmt.Errorf("%s: the run at %s answers: %s", file, service, cli.Printable(strings.Join(parts, "; ")))
+		return v, fmt.Errorf("%s: the run at %s answers: %s", file, service, plaintext.Printable(strings.Join(parts, "; ")))
 	}
 	if v.Refused != "" {
-		return v, fmt.Errorf("%s: the run at %s would refuse it: %s", file, service, cli.Printable(v.Refused))
+		return v, fmt.Errorf("%s: the run at %s would refuse it: %s", file, service, plaintext.Printable(v.Refused))
 	}
 	return v, nil
 }

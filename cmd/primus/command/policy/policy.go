@@ -13,6 +13,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/opregistry"
@@ -62,7 +63,7 @@ func newPolicyShowCommand(prog cli.Program) *cobra.Command {
 }
 
 func printPolicy(prog cli.Program, v shownPolicy, plugins policyfile.Plugins) error {
-	t := cli.NewTable(table.Row{"field", "value", "source"})
+	t := plaintext.NewTable(table.Row{"field", "value", "source"})
 	row := func(field, value string) { t.AppendRow(table.Row{field, value, v.Sources[field]}) }
 	allow := "all"
 	if v.Allow != nil {
@@ -95,7 +96,7 @@ func printPolicy(prog cli.Program, v shownPolicy, plugins policyfile.Plugins) er
 	for _, r := range pluginRows(plugins) {
 		t.AppendRow(r)
 	}
-	_, err := fmt.Fprintln(prog.Out, cli.Render(t))
+	_, err := fmt.Fprintln(prog.Out, plaintext.Render(t))
 	return err
 }
 

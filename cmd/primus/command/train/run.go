@@ -14,12 +14,14 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/service"
 	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/patch"
+	"github.com/primus-fl/primus/runtime/report"
 	"github.com/primus-fl/primus/runtime/runs"
 	"github.com/primus-fl/primus/runtime/train"
 	"github.com/primus-fl/primus/serve"
@@ -62,7 +64,7 @@ func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts O
 	defer restore()
 	ctx, stop := context.WithCancelCause(outer)
 	defer stop(nil)
-	screen := &cli.Console{Out: stderr, Width: prog.Width}
+	screen := &plaintext.Console{Out: stderr, Width: prog.Width}
 	defer screen.SetStatus("")
 	logFile, tail, requests := &backend.LogFile{}, &runs.Tail{}, &backend.Requests{}
 	if levels.file == slog.LevelInfo {
@@ -72,7 +74,7 @@ func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts O
 	log := slog.New(slog.NewMultiHandler(prog.Lines(screen, levels.console), toFile))
 	experiments.LogReport(log, experiment.Report)
 
-	show := &progress{streams: prog.Streams, console: screen, log: log, fileLog: slog.New(toFile)}
+	show := report.NewProgress(report.Screen{SetStatus: screen.Status(), Width: prog.Width, Log: log, FileLog: slog.New(toFile), Out: prog.Out})
 	set := graph.Config{
 		Threads: int(opts.Threads), Timing: true, Log: log, Policy: opts.PolicySources(module), Extras: prog.Extras,
 		OpLog: slog.NewMultiHandler(prog.Lines(screen, opLevel).As(opFormat), toFile.As(opFormat)),
@@ -99,7 +101,7 @@ func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts O
 		if f, err := settings.Backends.Get(module.Framework); err != nil || !f.Launches {
 			defer warnWhenInterrupted(ctx, log, opts.run.Grace)() // a launcher says itself what follows
 		}
-		err := errors.Join(train.Run(ctx, settings), show.err)
+		err := errors.Join(train.Run(ctx, settings), show.Err())
 		if board.Ready() == nil {
 			output.Linger(outer)
 		}

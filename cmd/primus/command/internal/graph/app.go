@@ -20,6 +20,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
@@ -168,7 +169,7 @@ func sortSources(sources []opregistry.Source) error {
 func describeSource(s opregistry.Source) string {
 	text := "one without impls"
 	if len(s.Impls) > 0 {
-		text = fmt.Sprintf("one with %s, first %q", cli.Quantity(len(s.Impls), "impl", "impls"), s.Impls[0].ID)
+		text = fmt.Sprintf("one with %s, first %q", plaintext.Quantity(len(s.Impls), "impl", "impls"), s.Impls[0].ID)
 	}
 	if s.Version != "" {
 		text += ", version " + s.Version

@@ -1,4 +1,4 @@
-package train
+package report
 
 import (
 	"cmp"
@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
 )
 
-// printSummary tells what ran where, how the run ended, and shows what the model writes.
-func printSummary(out io.Writer, r backend.Result) error {
+// Summary writes which impls a run called, how it ended, and the text that the model generated.
+func Summary(out io.Writer, r backend.Result) error {
 	var b strings.Builder
 	if used := dispatchTable(r.Impls); used != "" {
 		fmt.Fprintf(&b, "\n%s\n", used)
@@ -36,14 +36,14 @@ func printSummary(out io.Writer, r backend.Result) error {
 		fmt.Fprintf(&b, "no effect   %s (no parameters of this backend)\n", strings.Join(r.Ignored, ", "))
 	}
 	for _, cost := range r.Reference {
-		fmt.Fprintf(&b, "slow        %s (%s)\n", cost, cli.Quantity(cost.Steps, "step", "steps"))
+		fmt.Fprintf(&b, "slow        %s (%s)\n", cost, plaintext.Quantity(cost.Steps, "step", "steps"))
 	}
 	for _, u := range r.Unusable {
 		fmt.Fprintf(&b, "not used    %s\n", u)
 	}
 	fmt.Fprintf(&b, "directory   %s\n", r.Dir)
 	if r.Sample != "" {
-		fmt.Fprintf(&b, "\ngenerated text after %q\n%s\n", r.Prompt, cli.Indent(cli.Printable(r.Sample)))
+		fmt.Fprintf(&b, "\ngenerated text after %q\n%s\n", r.Prompt, plaintext.Indent(plaintext.Printable(r.Sample)))
 	}
 	if _, err := io.WriteString(out, b.String()); err != nil {
 		return fmt.Errorf("write the summary: %w", err)
@@ -72,7 +72,7 @@ func steps(r backend.Result) string {
 	}
 }
 
-// ending says in a word how a run ended; the error itself is printed once, behind everything else.
+// ending says in a word how a run ended. The error itself is printed once, after everything else.
 func ending(err error) string {
 	switch {
 	case err == nil:
@@ -109,22 +109,22 @@ func dispatchTable(stats []opmanager.ImplStats) string {
 	if verified {
 		header = append(header, "verified", "violations", "largest difference")
 	}
-	t := cli.NewTable(header, 4, 5, 6, 7, 8, 9, 10, 11, 12)
+	t := plaintext.NewTable(header, 4, 5, 6, 7, 8, 9, 10, 11, 12)
 	for _, s := range rows {
 		share := 0.0
 		if total > 0 {
 			share = 100 * s.Duration.Seconds() / total.Seconds()
 		}
-		row := table.Row{s.Op, s.ID, s.Kind, s.Calls, fmt.Sprintf("%.3f s", s.Duration.Seconds()), fmt.Sprintf("%.1f %%", share), cli.Count(s.Fallbacks)}
+		row := table.Row{s.Op, s.ID, s.Kind, s.Calls, fmt.Sprintf("%.3f s", s.Duration.Seconds()), fmt.Sprintf("%.1f %%", share), plaintext.Count(s.Fallbacks)}
 		if trouble {
-			row = append(row, cli.Count(s.Declines), cli.Count(s.Errors))
+			row = append(row, plaintext.Count(s.Declines), plaintext.Count(s.Errors))
 		}
 		if verified {
 			row = append(row, verifiedCells(s.Verify)...)
 		}
 		t.AppendRow(row)
 	}
-	return cli.Render(t)
+	return plaintext.Render(t)
 }
 
 // verifiedCells says how many calls were compared with the reference and how far they were off at
@@ -133,9 +133,9 @@ func verifiedCells(v opmanager.VerifyStats) table.Row {
 	if v.Calls == 0 {
 		cell := "-"
 		if v.Skipped > 0 {
-			cell = cli.Count(v.Skipped) + " skipped"
+			cell = plaintext.Count(v.Skipped) + " skipped"
 		}
 		return table.Row{cell, "-", "-"}
 	}
-	return table.Row{cli.Count(v.Calls), cli.Count(v.Violations), fmt.Sprintf("%.1e", v.MaxAbs)}
+	return table.Row{plaintext.Count(v.Calls), plaintext.Count(v.Violations), fmt.Sprintf("%.1e", v.MaxAbs)}
 }

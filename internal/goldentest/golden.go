@@ -1,4 +1,4 @@
-// Package goldentest compares the output of commands with files in testdata.
+// Package goldentest compares the output with files in testdata.
 package goldentest
 
 import (

@@ -1,4 +1,4 @@
-package cli
+package plaintext
 
 import (
 	"io"
@@ -33,6 +33,14 @@ func (c *Console) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// Status returns SetStatus, or nil without a terminal.
+func (c *Console) Status() func(line string) {
+	if c.Width == nil {
+		return nil
+	}
+	return c.SetStatus
 }
 
 // SetStatus replaces the status line; "" removes it. What does not fit into the width is cut, so

@@ -1,4 +1,4 @@
-package ops_test
+package train_test
 
 import (
 	"os"

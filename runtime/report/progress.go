@@ -1,39 +1,53 @@
-package train
+package report
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"math"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/runtime/backend"
 )
 
-// progress shows a run: on a terminal a bar and a line for each evaluation, elsewhere a line every
-// log_interval steps, and in the end the summary.
-type progress struct {
-	streams cli.Streams
-	console *cli.Console
-	log     *slog.Logger // to console and log file
-	fileLog *slog.Logger // to the log file only
+// Screen says where a Progress shows a run.
+type Screen struct {
+	// SetStatus replaces the line at the bottom of the terminal; "" removes it. nil says that there is
+	// no terminal.
+	SetStatus func(line string)
+	Width     func() int   // the columns of the terminal
+	Log       *slog.Logger // to the terminal and the log file
+	FileLog   *slog.Logger // to the log file only
+	Out       io.Writer    // of the summary
+}
+
+// Progress is an observer that shows a run. A terminal has a bar and a line for each evaluation;
+// without one there is a line every log_interval steps. The summary follows at the end.
+type Progress struct {
+	Screen
 
 	run     backend.Run
 	started time.Time
 	drawn   time.Time       // when the bar was drawn last
 	valid   *float64        // of the last evaluation
-	rate    float64         // tokens a second, averaged over the last seconds
+	rate    float64         // tokens per second, averaged over rateWindow
 	slow    map[string]bool // ops that made a step slow, once they are in the log
 	err     error           // of writing the summary
 }
+
+// NewProgress returns an observer of one run.
+func NewProgress(s Screen) *Progress { return &Progress{Screen: s} }
+
+// Err returns the error of writing the summary.
+func (p *Progress) Err() error { return p.err }
 
 // redraw is the shortest time between two drawings of the bar.
 const redraw = 100 * time.Millisecond
 
 // RunStarted shows an empty bar.
-func (p *progress) RunStarted(r backend.Run) {
+func (p *Progress) RunStarted(r backend.Run) {
 	p.run, p.started, p.slow = r, time.Now(), map[string]bool{}
 	if r.FirstStep <= r.Steps {
 		p.draw(r.FirstStep-1, "")
@@ -41,21 +55,21 @@ func (p *progress) RunStarted(r backend.Run) {
 }
 
 // StepDone moves the bar and writes the lines that are due.
-func (p *progress) StepDone(s backend.Step) {
+func (p *Progress) StepDone(s backend.Step) {
 	if s.ValidLoss != nil {
 		p.valid = s.ValidLoss
 	}
 	for _, cost := range s.Reference {
 		if !p.slow[cost.Op] {
 			p.slow[cost.Op] = true
-			p.log.Warn(fmt.Sprintf("step %d is slow: %s", s.Step, cost))
+			p.Log.Warn(fmt.Sprintf("step %d is slow: %s", s.Step, cost))
 		}
 	}
 	p.average(s)
 	if s.Step%max(p.run.LogInterval, 1) == 0 || s.Step == p.run.FirstStep || s.Step == p.run.Steps || s.ValidLoss != nil {
-		log := p.log
-		if p.streams.Width != nil && s.ValidLoss == nil {
-			log = p.fileLog
+		log := p.Log
+		if p.SetStatus != nil && s.ValidLoss == nil {
+			log = p.FileLog
 		}
 		log.Info(p.line(s))
 	}
@@ -65,7 +79,7 @@ func (p *progress) StepDone(s backend.Step) {
 }
 
 // line is what the log says about a step.
-func (p *progress) line(s backend.Step) string {
+func (p *Progress) line(s backend.Step) string {
 	line := fmt.Sprintf("step %d/%d  loss %.4f", s.Step, p.run.Steps, s.Loss)
 	if s.CrossEntropy != nil {
 		line += fmt.Sprintf("  cross entropy %.4f", *s.CrossEntropy)
@@ -80,7 +94,7 @@ func (p *progress) line(s backend.Step) string {
 const rateWindow = 3 * time.Second
 
 // average counts the rate of a step by its share of the window.
-func (p *progress) average(s backend.Step) {
+func (p *Progress) average(s backend.Step) {
 	if p.rate == 0 {
 		p.rate = s.TokensPerSecond
 	}
@@ -89,7 +103,7 @@ func (p *progress) average(s backend.Step) {
 
 // figures is what stands beside the bar after a step, with the columns that change often of one
 // width.
-func (p *progress) figures(s backend.Step) string {
+func (p *Progress) figures(s backend.Step) string {
 	text := fmt.Sprintf("  loss %.3f", s.Loss)
 	if p.valid != nil {
 		text += fmt.Sprintf("  valid %.3f", *p.valid)
@@ -99,7 +113,7 @@ func (p *progress) figures(s backend.Step) string {
 
 // eta is the time that the steps left will take if they are as fast as those of this run,
 // evaluations and checkpoints included.
-func (p *progress) eta(step int) string {
+func (p *Progress) eta(step int) string {
 	done := step - p.run.FirstStep + 1
 	if step >= p.run.Steps || done <= 0 {
 		return ""
@@ -115,27 +129,29 @@ const (
 )
 
 // draw shows the bar with the steps done.
-func (p *progress) draw(step int, figures string) {
-	if p.streams.Width == nil {
+func (p *Progress) draw(step int, figures string) {
+	if p.SetStatus == nil {
 		return
 	}
 	p.drawn = time.Now()
 	steps := max(p.run.Steps, 1)
 	head := fmt.Sprintf("%3d%% ", 100*step/steps) // 100 only at the end
 	tail := fmt.Sprintf(" %*d/%d%s", len(strconv.Itoa(steps)), step, p.run.Steps, figures)
-	length := min(longestBar, p.streams.Width()-1-len(head)-len(tail))
+	length := min(longestBar, p.Width()-1-len(head)-len(tail))
 	if length < shortestBar {
-		p.console.SetStatus(head + strings.TrimPrefix(tail, " "))
+		p.SetStatus(head + strings.TrimPrefix(tail, " "))
 		return
 	}
 	filled := step * length / steps
-	p.console.SetStatus(head + strings.Repeat("█", filled) + strings.Repeat("░", length-filled) + tail)
+	p.SetStatus(head + strings.Repeat("█", filled) + strings.Repeat("░", length-filled) + tail)
 }
 
 // RunEnded removes the bar and prints the summary.
-func (p *progress) RunEnded(r backend.Result) {
-	p.console.SetStatus("")
-	p.err = printSummary(p.streams.Out, r)
+func (p *Progress) RunEnded(r backend.Result) {
+	if p.SetStatus != nil {
+		p.SetStatus("")
+	}
+	p.err = Summary(p.Out, r)
 }
 
 // thousands writes a number as 12.3k from ten thousand on, and as 12.3M from ten million on.
@@ -149,4 +165,4 @@ func thousands(v float64) string {
 	return fmt.Sprintf("%.0f", v)
 }
 
-var _ backend.Observer = (*progress)(nil)
+var _ backend.Observer = (*Progress)(nil)

@@ -1,4 +1,4 @@
-package train
+package report
 
 import (
 	"bytes"
@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
-	"github.com/primus-fl/primus/cmd/primus/command/internal/goldentest"
+	"github.com/primus-fl/primus/internal/goldentest"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/runtime/backend"
@@ -24,12 +24,12 @@ func TestProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var screen, file bytes.Buffer
 		width := func() int { return 90 }
-		c := &cli.Console{Out: &screen, Width: width}
-		p := &progress{
-			streams: cli.Streams{Out: &bytes.Buffer{}, Err: &screen, Width: width}, console: c,
-			log:     slog.New(slog.NewMultiHandler(cli.NewLineHandler(c, slog.LevelInfo, cli.TimeOfDay), cli.NewLineHandler(&file, slog.LevelInfo, cli.DateTime))),
-			fileLog: slog.New(cli.NewLineHandler(&file, slog.LevelInfo, cli.DateTime)),
-		}
+		c := &plaintext.Console{Out: &screen, Width: width}
+		p := NewProgress(Screen{
+			SetStatus: c.SetStatus, Width: width, Out: &bytes.Buffer{},
+			Log:     slog.New(slog.NewMultiHandler(slog.NewTextHandler(c, nil), slog.NewTextHandler(&file, nil))),
+			FileLog: slog.New(slog.NewTextHandler(&file, nil)),
+		})
 		p.RunStarted(backend.Run{Name: "exp", FirstStep: 5, Steps: 10, LogInterval: 2})
 		valid := 2.5
 		for step := 5; step <= 10; step++ {
@@ -53,13 +53,14 @@ func TestProgressIsNotDrawnTooOften(t *testing.T) {
 		var screen bytes.Buffer
 		width := func() int { return 90 }
 		quiet := slog.New(slog.DiscardHandler)
-		p := &progress{streams: cli.Streams{Width: width}, console: &cli.Console{Out: &screen, Width: width}, log: quiet, fileLog: quiet}
+		c := &plaintext.Console{Out: &screen, Width: width}
+		p := NewProgress(Screen{SetStatus: c.SetStatus, Width: width, Log: quiet, FileLog: quiet, Out: &bytes.Buffer{}})
 		p.RunStarted(backend.Run{FirstStep: 1, Steps: 1000, LogInterval: 1})
 		for step := 1; step <= 1000; step++ {
 			time.Sleep(time.Millisecond)
 			p.StepDone(backend.Step{Step: step})
 		}
-		assert.Equal(t, 11, strings.Count(screen.String(), cli.EraseRest), "the empty bar and ten more in a second")
+		assert.Equal(t, 11, strings.Count(screen.String(), plaintext.EraseRest), "the empty bar and ten more in a second")
 		assert.Contains(t, screen.String(), "1000/1000")
 		assert.Equal(t, 1, strings.Count(screen.String(), "100%"), "100 % is the end")
 	})
@@ -99,7 +100,7 @@ func TestSummary(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var out bytes.Buffer
 			tt.give.Impls = tt.stats
-			require.NoError(t, printSummary(&out, tt.give))
+			require.NoError(t, Summary(&out, tt.give))
 			goldentest.Check(t, "summary."+strings.ReplaceAll(tt.name, " ", "_")+".txt", out.String())
 		})
 	}

@@ -1,10 +1,10 @@
-package train
+package report
 
 import (
 	"fmt"
 	"strings"
 
-	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/runtime/launch"
 )
 
@@ -21,7 +21,7 @@ func describeLaunch(p *launch.Plan) string {
 		if f.Temporary {
 			kind = "temporary file"
 		}
-		fmt.Fprintf(&b, "\n%s %s\n\n%s\n", kind, f.Path, cli.Indent(firstLines(f.Content)))
+		fmt.Fprintf(&b, "\n%s %s\n\n%s\n", kind, f.Path, plaintext.Indent(firstLines(f.Content)))
 	}
 	for _, note := range p.Notes {
 		fmt.Fprintf(&b, "\nnote: %s\n", note)

@@ -1,0 +1,137 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/primus-fl/primus/document/formats"
+	"github.com/primus-fl/primus/internal/plaintext"
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/launch"
+	"github.com/primus-fl/primus/runtime/train"
+)
+
+// Plan returns the text of a plan.
+func Plan(p *train.Plan) (string, error) {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("dry run: nothing of this is done\n")
+	line("experiment  %s", p.Experiment.File)
+	line("module      %s (%s)", p.Module.Name, p.ModuleName)
+	line("directory   %s", p.Experiment.RootPath())
+	line("framework   %s, version %s", p.Framework, plaintext.OrUnknown(p.Version))
+	if p.Paths.Dir != "" {
+		line("source      %s (by %s)", p.Paths.Dir, p.Paths.Source)
+		line("PYTHONPATH  %s", strings.Join(p.Paths.PythonPath, ":"))
+	}
+	line("trainer     %s, stage %s", p.Trainer, p.Stage)
+	line("process     rank %d of %d, local rank %d, master %s:%d", p.Rank, p.WorldSize, p.LocalRank, p.MasterAddr, p.MasterPort)
+
+	resolved, err := formats.YAML{}.Render(backend.WithoutSecrets(p.Experiment.Export()), false)
+	if err != nil {
+		return "", fmt.Errorf("resolved configuration: %w", err)
+	}
+	line("\nresolved configuration\n\n%s", plaintext.Indent(string(resolved)))
+	section := func(title string, t table.Writer) {
+		if t.Length() == 0 {
+			line("\n%s: none", title)
+			return
+		}
+		line("\n%s\n\n%s", title, plaintext.Render(t))
+	}
+	section("environment", environmentTable(p.Environment))
+	args := plaintext.NewTable(table.Row{"argument", "value", "from"})
+	for _, l := range p.Leaves() {
+		args.AppendRow(table.Row{l.Path, l.Value, l.Source})
+	}
+	section("arguments of the framework, after patches and merge", args)
+	if len(p.Added) > 0 {
+		line("\nparameters that the framework does not know: %s", strings.Join(p.Added, ", "))
+	}
+	for _, c := range p.Conflicts {
+		line("\n%s", c)
+	}
+	if len(p.Findings) > 0 {
+		line("\nwhat the run would find\n")
+		for _, f := range p.Findings {
+			line("  %-11s  %s", f.Name, f.Text)
+		}
+	}
+	if p.Launch != nil {
+		b.WriteString(describeLaunch(p.Launch))
+	}
+	section("patches", patchesTable(p.Phases))
+	if p.UnknownPatches != "" {
+		line("\n%s", UnknownPatches(p.UnknownPatches))
+	}
+	line("%s", Contended(p.Phases))
+	line("steps\n\n  %s", strings.Join(planSteps(p), " -> "))
+	if len(p.WithoutImpl) > 0 {
+		line("\nops that the policy leaves without an implementation; training that calls one fails\n")
+		for _, c := range p.WithoutImpl {
+			line("  %s%s: %s: %s", c.Op, c.Where(), c.From, c.Reason)
+		}
+	}
+	for _, problem := range p.Problems {
+		line("\nproblem: %s", problem)
+	}
+	return b.String(), nil
+}
+
+func environmentTable(changes []backend.EnvChange) table.Writer {
+	t := plaintext.NewTable(table.Row{"variable", "value", "before", "set by"})
+	for _, c := range changes {
+		before := "-"
+		if c.WasSet {
+			before = launch.Shown(c.Name, c.Before)
+		}
+		t.AppendRow(table.Row{c.Name, launch.Shown(c.Name, c.Value), before, c.Source})
+	}
+	return t
+}
+
+// patchesTable shows the patches of each phase in the order in which they run, then those that do
+// not run.
+func patchesTable(phases []train.PhasePlan) table.Writer {
+	t := plaintext.NewTable(table.Row{"phase", "order", "patch", "priority", "why not"}, 2, 4)
+	for _, phase := range phases {
+		for i, d := range phase.Decisions {
+			order := "-"
+			if d.Run {
+				order = strconv.Itoa(i + 1)
+			}
+			t.AppendRow(table.Row{phase.Phase, order, d.Patch.ID, d.Patch.Priority.Int(), d.Reason})
+		}
+	}
+	return t
+}
+
+// planSteps lists what a run does, in order.
+func planSteps(p *train.Plan) []string {
+	steps := []string{}
+	for _, hook := range p.Hooks {
+		steps = append(steps, "setup hook "+hook)
+	}
+	return append(steps, "prepare", "convert config", "build_args patches", "merge", "new "+p.Trainer, "setup patches", "Setup", "Init",
+		"before_train patches", "Train", "after_train patches", "Cleanup")
+}
+
+// Contended says what several patches of a phase change.
+func Contended(phases []train.PhasePlan) string {
+	var b strings.Builder
+	for _, phase := range phases {
+		for _, symbol := range slices.Sorted(maps.Keys(phase.Contended)) {
+			fmt.Fprintf(&b, "\n%s is changed by %s, in this order\n", symbol, strings.Join(phase.Contended[symbol], ", "))
+		}
+	}
+	return b.String()
+}
+
+// UnknownPatches says what to do about patches that a plan does not list.
+func UnknownPatches(which string) string {
+	return which + ": primus patches plan --repo DIR --config FILE says which of them a checkout of Primus makes"
+}
