@@ -178,6 +178,32 @@ func TestConfigValidate(t *testing.T) {
 	assert.Equal(t, l.Exp+": valid\n1 experiment: 1 valid, 0 of them with values without effect, 0 invalid\n", got.Out)
 }
 
+// An experiment finds the presets of the checkout of Primus that it lies in, wherever the program
+// is started; those of --configs-dir come first.
+func TestPresetsOfTheCheckout(t *testing.T) {
+	l := commandtest.NewLab(t)
+	presets := func(checkout, layers string) string {
+		root := filepath.Join(l.Dir, checkout, "primus", "configs")
+		l.Write(filepath.Join(root, "modules", "demo", "pre_trainer.yaml"), "lr: 1\n")
+		l.Write(filepath.Join(root, "models", "demo", "tiny.yaml"), "num_layers: "+layers+"\n")
+		exp := filepath.Join(l.Dir, checkout, "examples", "demo", "exp.yaml")
+		l.Write(exp, "work_group: w\nuser_name: u\nexp_name: e\nworkspace: o\nmodules:\n  pre_trainer: {framework: demo, config: pre_trainer.yaml, model: tiny.yaml}\n")
+		return exp
+	}
+	a, b := presets("a", "2"), presets("b", "3")
+	got := commandtest.Run(t, "config", "diff", a, b)
+	assert.Equal(t, 1, got.Code, got.Stderr)
+	assert.Contains(t, got.Out, "num_layers\n  - 2  ("+filepath.Join(l.Dir, "a"))
+	assert.Contains(t, got.Out, "  + 3  ("+filepath.Join(l.Dir, "b"))
+
+	got = commandtest.Run(t, "config", "show", "--config", a, "--configs-dir", filepath.Join(l.Dir, "b", "primus", "configs"))
+	assert.Contains(t, got.Out, "num_layers: 3")
+
+	t.Chdir(filepath.Join(l.Dir, "a"))
+	got = commandtest.Run(t, "config", "show", "--origin", "--config", filepath.Join("examples", "demo", "exp.yaml"))
+	assert.Contains(t, got.Out, "# primus/configs/models/demo/tiny.yaml:1:13")
+}
+
 func TestConfigErrorsOfOutput(t *testing.T) {
 	l := commandtest.NewLab(t)
 	for _, args := range [][]string{{"config", "show", "--config", l.Exp}, {"config", "validate", l.Exp}} {

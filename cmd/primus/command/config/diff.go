@@ -20,7 +20,7 @@ func newConfigDiffCommand(prog cli.Program) *cobra.Command {
 with the place that each value was written at. The order of keys does not matter, 1
 and 1.0 differ. The exit code is 0 when nothing differs and 1 when something does.`,
 		Example: `  primus config diff bf16.yaml fp8.yaml
-  primus config diff --configs-dir Primus/primus/configs old.yaml new.yaml`,
+  primus config diff old.yaml new.yaml`,
 		Args: func(cmd *cobra.Command, files []string) error {
 			if len(files) != 2 {
 				return cli.Usagef(cmd, "got %d experiments, want two: A B", len(files))
@@ -38,13 +38,12 @@ and 1.0 differ. The exit code is 0 when nothing differs and 1 when something doe
 }
 
 func diffExperiments(prog cli.Program, opts experiments.PresetOptions, files ...string) error {
-	settings, err := opts.Settings()
-	if err != nil {
-		return err
-	}
-	settings.Cache = &config.Cache{}
 	var views []*document.Map
 	for _, file := range files {
+		settings, err := opts.Settings(file)
+		if err != nil {
+			return err
+		}
 		experiment, err := config.LoadExperiment(file, settings)
 		if err != nil {
 			return err

@@ -21,7 +21,7 @@ func TestRecordedExperiments(t *testing.T) {
 			if err != nil || !strings.Contains(string(text), "work_group:") {
 				continue
 			}
-			got := commandtest.Run(t, "patches", "plan", "--config", file, "--configs-dir", filepath.Join("primus", "configs"))
+			got := commandtest.Run(t, "patches", "plan", "--config", file)
 			if assert.Zero(t, got.Code, "%s: %s", file, got.Stderr) {
 				assert.Contains(t, got.Out, "framework "+framework+", version", file)
 			}

@@ -35,7 +35,6 @@ Values that have no effect and other probable mistakes are listed on standard er
 		Example: `  primus config show --config exp.yaml
   primus config show --config exp.yaml --origin lr=1e-4 train_iters=100
   primus config show --config exp.yaml --module pre_trainer -o json
-  primus config show --config exp.yaml --configs-dir Primus/primus/configs
   primus config show --config exp.yaml --export-config resolved.yaml`,
 		DisableFlagParsing: true, // what is no flag is an override, in the order given
 		ValidArgsFunction:  experiments.CompleteTrain(prog, ""),

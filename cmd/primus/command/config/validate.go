@@ -25,7 +25,7 @@ reported with file, line and key. Values that have no effect are warnings; with
 --strict-config they are errors. What a backend makes of the parameters is not
 checked. The exit code is 1 when any experiment is invalid.`,
 		Example: `  primus config validate exp.yaml
-  primus config validate --configs-dir Primus/primus/configs Primus/examples/megatron/configs/*/*.yaml
+  primus config validate Primus/examples/megatron/configs/*/*.yaml
   primus config validate --strict-config experiments/*.yaml`,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			if len(files) == 0 {
@@ -42,11 +42,6 @@ checked. The exit code is 1 when any experiment is invalid.`,
 
 // validateExperiments says of each file what it is, and returns the faults of all.
 func validateExperiments(ctx context.Context, prog cli.Program, opts experiments.PresetOptions, files []string) error {
-	settings, err := opts.Settings()
-	if err != nil {
-		return err
-	}
-	settings.Cache = &config.Cache{}
 	log := slog.New(prog.Lines(prog.Err, slog.LevelWarn))
 	var (
 		lines           strings.Builder
@@ -55,6 +50,10 @@ func validateExperiments(ctx context.Context, prog cli.Program, opts experiments
 	)
 	for _, file := range files {
 		if err := ctx.Err(); err != nil {
+			return err
+		}
+		settings, err := opts.Settings(file)
+		if err != nil {
 			return err
 		}
 		var report config.Report

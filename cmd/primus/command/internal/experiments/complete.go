@@ -108,7 +108,7 @@ func (o overrideCompleter) parameters(cmd *cobra.Command, args []string) []docum
 	if file == "" || err != nil {
 		return nil
 	}
-	settings, err := (&PresetOptions{ConfigsDirs: dirs, Extras: o.prog.Extras}).Settings()
+	settings, err := (&PresetOptions{ConfigsDirs: dirs, Extras: o.prog.Extras}).Settings(file)
 	if err != nil {
 		return nil
 	}

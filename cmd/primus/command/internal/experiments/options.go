@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
@@ -26,11 +27,13 @@ type PresetOptions struct {
 	ConfigsDirs []string
 	strict      bool
 	Extras      []fx.Option // of Main
+
+	settings map[string]config.Options // by the presets of the checkout that an experiment lies in
 }
 
 // AddFlags gives a command the flags.
 func (o *PresetOptions) AddFlags(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&o.ConfigsDirs, "configs-dir", nil, "look for presets in `DIR` before the embedded ones; may be repeated")
+	flags.StringArrayVar(&o.ConfigsDirs, "configs-dir", nil, "look for presets in `DIR` first, then in the checkout of Primus that the experiment lies in; may be repeated")
 	flags.BoolVar(&o.strict, "strict-config", false, "a value of the experiment, its presets or a TE_FL_ variable that has no effect is an error")
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		name = strings.ReplaceAll(name, "_", "-")
@@ -41,14 +44,25 @@ func (o *PresetOptions) AddFlags(flags *pflag.FlagSet) {
 	})
 }
 
-// Settings returns how experiments are to be loaded: presets of the user's directories come before
-// the embedded ones.
-func (o *PresetOptions) Settings() (config.Options, error) {
-	var roots []config.Root
-	for _, dir := range o.ConfigsDirs {
+// Settings returns how the experiment in file is to be loaded: presets of the user's directories
+// come first, then those of the checkout of Primus that the file lies in, then the embedded ones.
+// Experiments with the same presets share what was read of them.
+func (o *PresetOptions) Settings(file string) (config.Options, error) {
+	checkout := checkoutPresets(file)
+	if settings, ok := o.settings[checkout]; ok {
+		return settings, nil
+	}
+	dirs := o.ConfigsDirs
+	for _, dir := range dirs {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 			return config.Options{}, cli.UsageError{Err: fmt.Errorf("--configs-dir: %q is no directory, want one that holds modules, models or platforms", dir)}
 		}
+	}
+	if checkout != "" {
+		dirs = append(slices.Clip(dirs), checkout)
+	}
+	var roots []config.Root
+	for _, dir := range dirs {
 		root, err := config.DirRoot(dir)
 		if err != nil {
 			return config.Options{}, err
@@ -57,7 +71,38 @@ func (o *PresetOptions) Settings() (config.Options, error) {
 	}
 	roots = append(roots, config.Root{Name: "embedded presets", FS: configs.FS()})
 	loaded, err := graph.LoadFormats(o.Extras)
-	return config.Options{Formats: loaded, Presets: roots, Strict: o.strict}, err
+	if err != nil {
+		return config.Options{}, err
+	}
+	settings := config.Options{Formats: loaded, Presets: roots, Strict: o.strict, Cache: &config.Cache{}}
+	if o.settings == nil {
+		o.settings = map[string]config.Options{}
+	}
+	o.settings[checkout] = settings
+	return settings, nil
+}
+
+// checkoutPresets returns the directory of the presets of the checkout of Primus that a file lies
+// in, as seen from the working directory; "" outside of one.
+func checkoutPresets(file string) string {
+	dir, err := filepath.Abs(filepath.Dir(file))
+	if err != nil {
+		return ""
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		presets := filepath.Join(dir, "primus", "configs")
+		if info, err := os.Stat(filepath.Join(presets, "modules")); err == nil && info.IsDir() {
+			if working, err := os.Getwd(); err == nil {
+				if relative, err := filepath.Rel(working, presets); err == nil && filepath.IsLocal(relative) {
+					return relative
+				}
+			}
+			return presets
+		}
+		if dir == filepath.Dir(dir) {
+			return ""
+		}
+	}
 }
 
 // Options are the flags of commands that load one experiment.
@@ -100,11 +145,11 @@ func (o *Options) Check(cmd *cobra.Command, overrides []string) error {
 
 // Load reads the experiment with its presets, and writes it resolved where that is asked for.
 func (o *Options) Load(module string, overrides []string) (*config.Experiment, error) {
-	settings, err := o.Settings()
+	settings, err := o.Settings(o.Config)
 	if err != nil {
 		return nil, err
 	}
-	settings.Overrides, settings.Module = overrides, module
+	settings.Overrides, settings.Module, settings.Cache = overrides, module, nil
 	experiment, err := config.LoadExperiment(o.Config, settings)
 	if err != nil || o.export == "" {
 		return experiment, err
