@@ -23,7 +23,7 @@ type nothing struct{}
 func (s *Server) register(mux *http.ServeMux) {
 	config := huma.DefaultConfig("Primus", s.set.Version)
 	config.Info.Description = "What dispatch has decided and why, the policy that decides, and the progress of training."
-	config.DocsPath, config.SchemasPath = "", "" // pages of others, and links in every answer
+	config.DocsPath, config.SchemasPath = "", "" // no pages from other servers, no links in answers
 	config.CreateHooks = nil
 	config.RejectUnknownQueryParameters = true
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
@@ -61,8 +61,8 @@ func change[I, O any](s *Server, op huma.Operation, handler func(actor, *I) (O, 
 	})
 }
 
-// refuseRepeated lets operations pass whose query parameters are each given once: of several, one
-// would not count.
+// refuseRepeated refuses requests that give a query parameter more than once, as all but one value
+// would be ignored.
 func (s *Server) refuseRepeated(ctx huma.Context, next func(huma.Context)) {
 	u := ctx.URL()
 	for name, values := range u.Query() {

@@ -5,12 +5,12 @@ import (
 	"sync"
 )
 
-// limitListener accepts no more than a number of connections at once; others wait in the queue of
-// the system. Those of one address that are too many are closed at once, so that nobody can take
-// all.
+// limitListener limits the connections that are open at once; others wait in the queue of the
+// system. Connections beyond the limit of an address are closed at once, so that one client cannot
+// take all.
 type limitListener struct {
 	net.Listener
-	each   int // connections of an address
+	each   int // limit of an address
 	free   chan struct{}
 	closed chan struct{}
 	close  sync.Once
@@ -40,7 +40,7 @@ func (l *limitListener) Accept() (net.Conn, error) {
 		if l.hold(address) {
 			return &limitedConn{Conn: conn, release: func() { l.release(address) }}, nil
 		}
-		_ = conn.Close() // what it says concerns nobody
+		_ = conn.Close() // the connection is refused either way
 	}
 }
 
@@ -63,7 +63,7 @@ func (l *limitListener) release(address string) {
 	<-l.free
 }
 
-// Close ends Accept, also one that waits.
+// Close stops listening; an Accept that waits returns net.ErrClosed.
 func (l *limitListener) Close() error {
 	l.close.Do(func() { close(l.closed) })
 	return l.Listener.Close()

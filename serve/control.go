@@ -9,17 +9,17 @@ import (
 	"github.com/primus-fl/primus/opmanager/policyfile"
 )
 
-// Source is what policies name as the origin of values that the service was given.
+// Source is the origin that policies name for values that the service was given.
 const Source = "service"
 
-// ConflictError is a change that was meant for another policy than the one in force.
+// ConflictError reports a change of a policy that is not the one in force any more.
 type ConflictError struct {
 	Expected uint64 // the generation that the change was meant for
 	Since    uint64 // the generation that began with the policy in force
 	Current  uint64
 }
 
-// Error says which generations would do.
+// Error names the expected generation and the present one.
 func (e *ConflictError) Error() string {
 	if e.Expected > e.Current {
 		return fmt.Sprintf("policy: given expected_generation %d, but the dispatch table is of generation %d; read the policy again", e.Expected, e.Current)
@@ -27,8 +27,8 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("policy: given expected_generation %d, but the policy was changed in generation %d; read it again and look at what is different", e.Expected, e.Since)
 }
 
-// Control changes the policy of a manager while calls go on. Whatever changes that policy goes
-// through it, so that no change undoes another unseen.
+// Control changes the policy of a manager that is in use. All changes of the policy go through it,
+// so that none overwrites another unnoticed.
 type Control struct {
 	manager *opmanager.Manager
 
@@ -44,9 +44,9 @@ func NewControl(m *opmanager.Manager) *Control {
 	return &Control{manager: m, base: m.Policy(), since: m.Generation()}
 }
 
-// SetBase puts another policy of all other sources in force, below the document of the service, and
-// returns the generation that begins with it. The error is an *opmanager.UnservedError; with an
-// error nothing has changed.
+// SetBase replaces the policy of all sources but the service; the document of the service stays on
+// top of it. SetBase returns the generation that begins with the new policy. When it returns an
+// error, which is an *opmanager.UnservedError, nothing has changed.
 func (c *Control) SetBase(base oppolicy.Policy) (uint64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,8 +88,8 @@ type Proposal struct {
 	Refused     string             `json:"refused,omitempty" doc:"why the policy would be refused: it leaves an op that is in use without an impl"`
 }
 
-// Propose returns what a document would change, and changes nothing. The error joins the faults of
-// the document.
+// Propose returns what a document would change, without changing anything. The error joins the
+// faults of the document.
 func (c *Control) Propose(document string) (Proposal, error) {
 	overlay, err := parse(document)
 	if err != nil {
@@ -98,17 +98,17 @@ func (c *Control) Propose(document string) (Proposal, error) {
 	c.mu.Lock()
 	base, generation := c.base, c.manager.Generation()
 	c.mu.Unlock()
-	return c.proposal(base, generation, overlay), nil // may take long, and nobody waits
+	return c.proposal(base, generation, overlay), nil // without the lock, because it may take long
 }
 
-// Apply puts a document in force in place of the one before, if the policy has not changed since
-// the expected generation. The error is a *ConflictError, an *opmanager.UnservedError or joins the
-// faults of the document; with an error nothing has changed.
+// Apply replaces the document of the service, if the policy has not changed since the expected
+// generation. The error is a *ConflictError, an *opmanager.UnservedError or joins the faults of the
+// document. When there is an error, nothing has changed.
 func (c *Control) Apply(document string, expected uint64) (Proposal, error) {
 	return c.change(expected, document, func() (*policyfile.Overlay, error) { return parse(document) })
 }
 
-// Withdraw takes the document in force away, under the condition of Apply.
+// Withdraw removes the document of the service, under the same condition as Apply.
 func (c *Control) Withdraw(expected uint64) (Proposal, error) {
 	return c.change(expected, "", func() (*policyfile.Overlay, error) { return nil, nil })
 }
@@ -149,7 +149,7 @@ func (c *Control) proposal(base oppolicy.Policy, generation uint64, overlay *pol
 	return proposal
 }
 
-// put puts a policy and a document on top of it in force.
+// put makes a policy with a document on top of it the policy of the manager.
 func (c *Control) put(base oppolicy.Policy, overlay *policyfile.Overlay) error {
 	generation, err := c.manager.SetPolicy(overlay.Apply(base))
 	if err == nil {

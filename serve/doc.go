@@ -3,13 +3,13 @@
 //
 // # Concepts
 //
-// A Server answers from one op manager. Reading needs no proof of who asks; whatever changes state
-// needs a token, is counted against a rate and is logged with the name of the token. Control is the
-// one place through which the policy of a running manager changes: the policy of files, environment
-// and flags below, the document of the service on top.
+// A Server answers from one op manager. Anybody may read. A request that changes state needs a
+// token, counts against a rate limit and is logged with the name of the token. Control is the only
+// way to change the policy of a running manager: the policy of files, environment and flags, with
+// the document of the service on top of it.
 //
-// Hub is a listener of the manager and Board an observer of training; both keep a bounded amount
-// and never wait for anybody who reads, so that a slow client cannot slow down a step.
+// Hub is a listener of the manager and Board an observer of training. Both keep a bounded amount
+// and never wait for a reader, so a slow client cannot slow down a step.
 //
 // # Concurrency
 //

@@ -19,11 +19,12 @@ import (
 	"github.com/primus-fl/primus/internal/httpserver"
 )
 
-// contentPolicy lets pages load from this service alone, and nobody frame them.
+// contentPolicy lets pages load from this service only, and forbids frames around them.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// guard refuses requests that no honest client sends, and sets the headers that every answer has.
+// guard refuses requests from pages of other origins, for unknown hosts or beyond the rate limit,
+// and sets the headers that every answer has.
 func (s *Server) guard(next http.Handler) http.Handler {
 	origins := http.NewCrossOriginProtection()
 	origins.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -52,7 +53,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		}
 		if wait, ok := s.admit(r, owner, known); !ok {
 			h.Set("Retry-After", inSeconds(wait))
-			httpserver.WriteProblem(w, http.StatusTooManyRequests, "too many requests from this address or with this token; ask again later")
+			httpserver.WriteProblem(w, http.StatusTooManyRequests, "too many requests from this address or with this token; try again later")
 			return
 		}
 		if takeBody(w, r) {
@@ -61,9 +62,9 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// admit counts a request against the allowance of its token, or without one of its address, so that
-// strangers use up nothing of those who have tokens. Probes and scrapes are always let in: whoever
-// watches must not go blind when somebody asks too much, and their answers are cheap or shared.
+// admit counts a request against the allowance of its token or, without a token, of its address, so
+// that strangers cannot use up the allowance of a token. Probes and scrapes are always admitted:
+// monitoring must go on when a client asks too much, and their answers are cheap or shared.
 func (s *Server) admit(r *http.Request, owner string, known bool) (wait time.Duration, ok bool) {
 	of, client := s.limits, remote(r)
 	if known {
@@ -81,11 +82,11 @@ func (s *Server) admit(r *http.Request, owner string, known bool) (wait time.Dur
 // unlimited are the paths of probes and scrapes.
 var unlimited = map[string]bool{"/healthz": true, "/readyz": true, "/metrics": true}
 
-// inSeconds returns a time for the header Retry-After.
+// inSeconds returns a duration as the value of the header Retry-After.
 func inSeconds(wait time.Duration) string { return strconv.Itoa(int(math.Ceil(wait.Seconds()))) }
 
-// takeBody reads the body of a request, and answers those whose body is too large, late or
-// malformed. One that says that it is too large is not read at all.
+// takeBody reads the body of a request. A body that is too large, late or malformed is answered
+// with an error; one whose announced length is too large is not read at all.
 func takeBody(w http.ResponseWriter, r *http.Request) (ok bool) {
 	if r.ContentLength == 0 {
 		return true
@@ -99,7 +100,7 @@ func takeBody(w http.ResponseWriter, r *http.Request) (ok bool) {
 		return true
 	}
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		httpserver.WriteProblem(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes, which is the most here", maxBody))
+		httpserver.WriteProblem(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes, want at most that many", maxBody))
 	} else if errors.Is(err, os.ErrDeadlineExceeded) {
 		httpserver.WriteProblem(w, http.StatusRequestTimeout, fmt.Sprintf("the body did not come within %s", readTimeout))
 	} else {
@@ -151,29 +152,29 @@ func route(mux *http.ServeMux) http.Handler {
 		if answer.status == http.StatusMethodNotAllowed {
 			allowed := answer.header.Get("Allow")
 			w.Header().Set("Allow", allowed)
-			httpserver.WriteProblem(w, answer.status, fmt.Sprintf("%s cannot be asked for with %s, want %s", r.URL.Path, r.Method, allowed))
+			httpserver.WriteProblem(w, answer.status, fmt.Sprintf("%s does not support the method %s, want %s", r.URL.Path, r.Method, allowed))
 			return
 		}
-		httpserver.WriteProblem(w, http.StatusNotFound, fmt.Sprintf("there is nothing at %q; /openapi.json lists what there is", r.URL.Path))
+		httpserver.WriteProblem(w, http.StatusNotFound, fmt.Sprintf("there is nothing at %q; /openapi.json lists the paths", r.URL.Path))
 	})
 }
 
 type ownerKey struct{}
 
-// actorOf returns who carries a token, if it is a good one.
+// actorOf returns the owner of the token of a request, if the token is valid.
 func actorOf(ctx context.Context) (who actor, ok bool) {
 	who, ok = ctx.Value(ownerKey{}).(actor)
 	return who, ok
 }
 
-// requireToken lets operations pass that carry a token.
+// requireToken refuses requests without a valid token.
 func (s *Server) requireToken(ctx huma.Context, next func(huma.Context)) {
 	fail := func(status int, detail string, headers ...string) {
 		s.set.Log.Warn("request refused", "what", ctx.Method()+" "+ctx.Operation().Path, "from", ctx.RemoteAddr(), "reason", detail)
 		s.fail(ctx, status, detail, headers...)
 	}
 	if len(s.tokens) == 0 {
-		fail(http.StatusForbidden, "this service was started without a token file, so nobody may change anything")
+		fail(http.StatusForbidden, "this service was started without a token file, so it allows no changes")
 		return
 	}
 	if _, ok := actorOf(ctx.Context()); !ok {
@@ -187,5 +188,5 @@ func (s *Server) requireToken(ctx huma.Context, next func(huma.Context)) {
 	next(ctx)
 }
 
-// actor is who changes something.
+// actor is the one who makes a change.
 type actor struct{ name, from string }

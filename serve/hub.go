@@ -24,7 +24,7 @@ type Event struct {
 	Cause      string      `json:"cause,omitempty"`
 	Until      string      `json:"until,omitempty" doc:"end of a quarantine"`
 	Generation uint64      `json:"generation,omitempty"`
-	Count      uint64      `json:"count,omitempty" doc:"of failed, declined and fell_back how many there were since the last such event; of lost how many events this client has missed"`
+	Count      uint64      `json:"count,omitempty" doc:"for failed, declined and fell_back: how many there were since the last such event; for lost: how many events this client has missed"`
 	Step       *runs.Point `json:"step,omitempty"`
 	Run        string      `json:"run,omitempty"`
 	Checkpoint int         `json:"checkpoint,omitempty" doc:"the step of a checkpoint that was saved"`
@@ -35,33 +35,33 @@ type Event struct {
 const (
 	maxEvents = 1024 // that a Hub keeps
 
-	// repeatEvery and stepEvery are the shortest times between two events that only say that something
-	// goes on.
+	// repeatEvery and stepEvery are the shortest times between two events of the same kind that
+	// report repeated calls and steps.
 	repeatEvery = time.Second
 	stepEvery   = 200 * time.Millisecond
 )
 
-// Hub keeps the latest events and tells those who wait for more. It never waits for them: who falls
-// behind what is kept is told how much was lost. It is a listener of an op manager and an observer
-// of training; what else observes the run is told before it, so that whoever hears of an event
-// finds the state that follows from it.
+// Hub keeps the latest events and wakes the clients that wait for more. It never waits for a
+// client: one that is too slow gets an event with the number of events that it has missed. Hub is a
+// listener of an op manager and an observer of training. It must be the last observer of a run, so
+// that a client that receives an event finds the state that the event led to.
 type Hub struct {
-	epoch string // tells the ids of this process from those of another
+	epoch string // begins the ids of this process
 
 	mu       sync.Mutex
-	events   []Event // the one with number n at n mod maxEvents
+	events   []Event // event number n is at index (n-1) mod maxEvents
 	next     uint64  // number of the next event; the first is 1
-	news     uint64  // events that do not only say that something goes on
+	count    uint64  // number of events other than repeated calls and steps
 	changed  chan struct{}
 	repeats  map[repeat]*repeated
 	lastStep time.Time
 }
 
-// repeat names what may happen in every call.
+// repeat identifies an event that may happen in every call.
 type repeat struct{ kind, op, from, to string }
 
 type repeated struct {
-	told  time.Time
+	sent  time.Time
 	count uint64
 }
 
@@ -101,7 +101,7 @@ func (h *Hub) OnEvent(e opmanager.Event) {
 func (h *Hub) add(e Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.news++
+	h.count++
 	h.addLocked(e)
 }
 
@@ -117,8 +117,8 @@ func (h *Hub) addLocked(e Event) {
 	h.changed = make(chan struct{})
 }
 
-// addRepeated keeps the first of several equal events at once, and of the others one each
-// repeatEvery with their number.
+// addRepeated keeps the first of several equal events at once. Of the others it keeps one every
+// repeatEvery, with their number.
 func (h *Hub) addRepeated(e Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -129,8 +129,8 @@ func (h *Hub) addRepeated(e Event) {
 		h.repeats[key] = r
 	}
 	r.count++
-	if now := time.Now(); now.Sub(r.told) >= repeatEvery {
-		e.Count, r.count, r.told = r.count, 0, now
+	if now := time.Now(); now.Sub(r.sent) >= repeatEvery {
+		e.Count, r.count, r.sent = r.count, 0, now
 		h.addLocked(e)
 	}
 }
@@ -144,7 +144,7 @@ func (h *Hub) CheckpointSaved(step int) { h.add(Event{Type: "checkpoint_saved", 
 // RunEnded keeps the end of a run.
 func (h *Hub) RunEnded(r backend.Result) { h.add(Event{Type: "run_ended", Run: r.Name}) }
 
-// StepDone keeps a step of training, one each stepEvery.
+// StepDone keeps at most one step of training every stepEvery.
 func (h *Hub) StepDone(s backend.Step) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -155,17 +155,17 @@ func (h *Hub) StepDone(s backend.Step) {
 	}
 }
 
-// told returns how many events there were that do not only say that something goes on.
-func (h *Hub) told() uint64 {
+// changeCount returns how many events there were other than repeated calls and steps.
+func (h *Hub) changeCount() uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.news
+	return h.count
 }
 
 func (h *Hub) id(number uint64) string { return h.epoch + "-" + strconv.FormatUint(number, 10) }
 
-// after returns the number of the event behind the one with an id: the first one for an id of
-// another process, or none.
+// after returns the number of the event that follows the one with an id. For an unknown id or one
+// of another process it is that of the first event.
 func (h *Hub) after(id string) uint64 {
 	epoch, number, _ := strings.Cut(id, "-")
 	n, err := strconv.ParseUint(number, 10, 64)
@@ -177,8 +177,9 @@ func (h *Hub) after(id string) uint64 {
 	return n + 1
 }
 
-// since returns the events from a number on, after one that tells how many of them are not kept any
-// more, if any. It returns the number to go on with and what is closed when there is more.
+// since returns the events from a number on. If some of them are not kept any more, the first event
+// returned says how many. next is the number to continue with; changed is closed when there are
+// more events.
 func (h *Hub) since(number uint64) (events []Event, next uint64, changed <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

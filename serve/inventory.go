@@ -16,7 +16,7 @@ type OpSource struct {
 	Impls   int    `json:"impls"`
 }
 
-// Health says that the service answers.
+// Health is the answer of a service that is alive.
 type Health struct {
 	Status  string `json:"status"`
 	Version string `json:"version"`
@@ -29,7 +29,7 @@ func (s *Server) registerInventory() {
 		id, path, summary string
 		lister            Lister
 	}{
-		{"list-plugins", "/v1/plugins", "List what brings ops, compiled in, loaded, isolated or rejected, as primus plugins list does", s.set.Plugins},
+		{"list-plugins", "/v1/plugins", "List the sources of ops, compiled in, loaded, isolated or rejected, as primus plugins list does", s.set.Plugins},
 		{"list-patches", "/v1/patches", "List the patches of training backends, as primus patches list does, and those of the checkout that is shown, as primus patches scan does", s.set.Patches},
 		{"list-backends", "/v1/backends", "List training backends, as primus backends list does", s.set.Backends},
 	} {

@@ -7,7 +7,7 @@ import (
 
 // limiter gives each client an allowance of requests that refills at a rate.
 type limiter struct {
-	rate, burst float64 // requests a second, and at once
+	rate, burst float64 // requests per second, and at once
 
 	mu      sync.Mutex
 	clients map[string]*allowance
@@ -21,15 +21,15 @@ type allowance struct {
 	at   time.Time
 }
 
-// maxClients bounds the memory for clients; when they are more, those with a full allowance are
-// forgotten, and if all have used some of theirs, any.
+// maxClients bounds the memory for clients. When there are more, those with a full allowance are
+// dropped, or any if there are none.
 const maxClients = 1024
 
 func newLimiter(rate, burst float64) *limiter {
 	return &limiter{rate: rate, burst: burst, clients: map[string]*allowance{}}
 }
 
-// allow reports whether a client may have one more request, and in how long it may if not.
+// allow reports whether a client may make one more request, and if not, after what time it may.
 func (l *limiter) allow(client string, now time.Time) (wait time.Duration, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,8 +49,8 @@ func (l *limiter) allow(client string, now time.Time) (wait time.Duration, ok bo
 	return 0, true
 }
 
-// spend takes more from the allowance of a client that was allowed something dear; it may become
-// less than nothing.
+// spend reduces the allowance of a client further, after an expensive request; it may become
+// negative.
 func (l *limiter) spend(client string, amount float64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

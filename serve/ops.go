@@ -81,7 +81,7 @@ func (s *Server) registerOps() {
 		}
 		return all[i], nil
 	})
-	get(s, "get-manifest", "/v1/manifest", "What has been decided, as manifest.json of a run has it", func(context.Context, *nothing) (opmanager.Manifest, error) {
+	get(s, "get-manifest", "/v1/manifest", "Return what has been decided, in the form of the manifest.json of a run", func(context.Context, *nothing) (opmanager.Manifest, error) {
 		return s.set.Manager.Manifest(), nil
 	})
 }

@@ -12,10 +12,10 @@ import (
 //go:embed web
 var web embed.FS
 
-// pageView is what the page is made with; everything else it asks for.
+// pageView is what the page is rendered with; the page requests everything else.
 type pageView struct {
 	Version  string
-	Writable bool // somebody may change the policy and the run
+	Writable bool // there are tokens, so the policy and the run can be changed
 	Archive  bool // it shows runs of other processes
 	Planned  bool // it says which patches an experiment gets
 	Scripts  []string
@@ -35,7 +35,7 @@ func (s *Server) registerPage(mux *http.ServeMux) {
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = w.Write(b.Bytes()) // who does not read it has gone
+		_, _ = w.Write(b.Bytes()) // an error means that the client is gone
 	})
 	for _, file := range slices.Concat(view.Scripts, []string{"style.css", "icon.svg"}) {
 		mux.HandleFunc("GET /"+file, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, web, "web/"+file) })

@@ -32,7 +32,7 @@ func requestBody() *huma.RequestBody {
 	return body
 }
 
-// text returns the document. The body belongs to the request only.
+// text returns a copy of the document, because the body is valid during the request only.
 func (d *Document) text() (string, error) {
 	if !utf8.Valid(d.RawBody) {
 		return "", huma.Error422UnprocessableEntity("given a body that is not UTF-8, want a policy in UTF-8")
@@ -67,7 +67,7 @@ func (s *Server) registerPolicy() {
 	get(s, "get-policy", "/v1/policy", "Read the policy in force", func(context.Context, *nothing) (State, error) { return s.set.Control.State(), nil })
 	huma.Register(s.api, huma.Operation{
 		OperationID: "propose-policy", Method: http.MethodPost, Path: "/v1/policy/proposal", DefaultStatus: http.StatusOK,
-		Summary: "Check a policy and say what it would change, and change nothing",
+		Summary: "Check a policy and say what it would change, without changing anything",
 		Errors:  []int{http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusTooManyRequests},
 	}, func(ctx context.Context, in *Document) (*answer[Proposal], error) {
 		text, err := in.text()
@@ -96,13 +96,13 @@ func (s *Server) registerPolicy() {
 	})
 	change(s, huma.Operation{
 		OperationID: "withdraw-policy", Method: http.MethodDelete, Path: "/v1/policy",
-		Summary: "Take the policy of the service away, so that the other sources decide alone", Errors: []int{http.StatusConflict},
+		Summary: "Remove the policy of the service, so that only the other sources count", Errors: []int{http.StatusConflict},
 	}, func(who actor, in *Expected) (Proposal, error) {
 		p, err := s.set.Control.Withdraw(in.Generation)
 		s.report(who, "withdraw policy", err, "generation", p.Generation, "ops_changed", len(p.Changes))
 		return p, err
 	})
-	paths := s.api.OpenAPI().Paths // described now, because bodies that are described before are decoded, too
+	paths := s.api.OpenAPI().Paths // described after the registration, because huma also decodes a body described before it
 	paths["/v1/policy"].Put.RequestBody, paths["/v1/policy/proposal"].Post.RequestBody = requestBody(), requestBody()
 	get(s, "list-quarantine", "/v1/quarantine", "List the impls that are set aside", func(context.Context, *nothing) ([]opmanager.Quarantine, error) {
 		return s.set.Manager.Quarantines(), nil
@@ -122,20 +122,20 @@ func (s *Server) registerPolicy() {
 	})
 }
 
-// trialTime is what a proposal by somebody without a token may take before it counts as several:
-// together they take a twentieth of a CPU from training in the long run, however dear their
+// trialTime is how long a proposal without a token may take before it counts as several. In the
+// long run such proposals together take a twentieth of a CPU from training, however expensive their
 // documents are.
 const trialTime = 50 * time.Millisecond
 
-// everybody is the one client of a limit that all share.
+// everybody is the name of the single client of a limit that all clients share.
 const everybody = ""
 
-// tryOut proposes a document for somebody without a token, one at a time.
+// tryOut proposes a document without a token, one at a time.
 func (s *Server) tryOut(document string) (Proposal, error) {
 	s.trying.Lock()
 	defer s.trying.Unlock()
 	if wait, ok := s.trials.allow(everybody, time.Now()); !ok {
-		err := huma.Error429TooManyRequests("too many policies are being tried out; ask again later, or with a token")
+		err := huma.Error429TooManyRequests("too many policies are being tried out; try again later, or with a token")
 		return Proposal{}, huma.ErrorWithHeaders(err, http.Header{"Retry-After": {inSeconds(wait)}})
 	}
 	began := time.Now()

@@ -9,12 +9,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// Process is what this process takes of its machine. What the system does not tell is null.
+// Process is what this process uses of its machine. What the system does not report is null.
 type Process struct {
 	PID           int      `json:"pid"`
 	Host          string   `json:"host"`
 	CPUs          int      `json:"cpus" doc:"that it may use"`
-	CPUSeconds    *float64 `json:"cpu_seconds" doc:"CPU time until now; the growth in a second is how many CPUs are busy"`
+	CPUSeconds    *float64 `json:"cpu_seconds" doc:"CPU time until now; its growth per second is the number of busy CPUs"`
 	ResidentBytes *float64 `json:"resident_bytes" doc:"memory that is in use"`
 }
 

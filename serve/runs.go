@@ -18,11 +18,11 @@ type Runs interface {
 	Log(id string, lines int) ([]byte, bool)
 }
 
-// Operator carries out what those with a token ask of the run of this process. A nil function says
-// that there is no run to ask.
+// Operator acts on the run of this process for requests with a token. A nil function means that
+// there is no run.
 type Operator struct {
-	// Save asks for a checkpoint after the step in hand, and Stop to end as after an interrupt, for a
-	// reason.
+	// Save requests a checkpoint after the current step. Stop requests an end as after an
+	// interrupt. Both take the reason.
 	Save func()
 	Stop func(reason error)
 }
@@ -48,7 +48,7 @@ type logAnswer struct {
 	Body        []byte
 }
 
-// Asked says what was asked of a run.
+// Asked says what was requested of a run.
 type Asked struct {
 	Run   string `json:"run"`
 	Asked string `json:"asked" enum:"save,stop"`
@@ -74,13 +74,13 @@ func (s *Server) registerRuns() {
 		text, ok := s.set.Runs.Log(in.ID, in.Lines)
 		return &logAnswer{"text/plain; charset=utf-8", text}, known(ok, in.ID)
 	})
-	s.ask("save", "Save a checkpoint after the step in hand", s.set.Operator.Save != nil, func(actor) { s.set.Operator.Save() })
-	s.ask("stop", "Stop a run as an interrupt does: finish the step in hand, save, and end", s.set.Operator.Stop != nil, func(who actor) {
+	s.ask("save", "Save a checkpoint after the current step", s.set.Operator.Save != nil, func(actor) { s.set.Operator.Save() })
+	s.ask("stop", "Stop a run as an interrupt does: finish the current step, save, and end", s.set.Operator.Stop != nil, func(who actor) {
 		s.set.Operator.Stop(fmt.Errorf("%s over the service", who.name))
 	})
 }
 
-// ask adds an operation that asks something of the run of this process.
+// ask adds an operation that requests something of the run of this process.
 func (s *Server) ask(what, summary string, possible bool, carryOut func(actor)) {
 	change(s, huma.Operation{
 		OperationID: what + "-run", Method: http.MethodPost, Path: "/v1/runs/{id}/" + what, DefaultStatus: http.StatusAccepted,
@@ -104,10 +104,10 @@ func (s *Server) ask(what, summary string, possible bool, carryOut func(actor)) 
 	})
 }
 
-// known returns the error for a run that is not there.
+// known returns an error if there is no such run.
 func known(ok bool, id string) error {
 	if ok {
 		return nil
 	}
-	return huma.Error404NotFound(fmt.Sprintf("there is no run %q; /v1/runs lists what there is", id))
+	return huma.Error404NotFound(fmt.Sprintf("there is no run %q; /v1/runs lists the runs", id))
 }

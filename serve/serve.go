@@ -26,7 +26,7 @@ const (
 	maxBody        = 64 << 10
 
 	readTimeout  = 10 * time.Second
-	writeTimeout = time.Minute // longer than the profile that is asked for by default
+	writeTimeout = time.Minute // longer than a profile of the default length
 )
 
 // Server is the service of a run.
@@ -39,10 +39,10 @@ type Server struct {
 	trust  limits // for tokens
 	api    huma.API
 
-	trying sync.Mutex // held while somebody without a token tries out a policy
+	trying sync.Mutex // held while a policy is tried out without a token
 	trials *limiter   // of these
 
-	streams chan struct{} // one value a stream that is open
+	streams chan struct{} // one value for each open stream
 	closing atomic.Bool
 	ended   chan struct{} // closed when streams have to end
 
@@ -91,10 +91,10 @@ func (s *Server) routes() http.Handler {
 		mux.HandleFunc("GET /debug/pprof/trace", s.profile(pprof.Trace))
 		mux.HandleFunc("GET /debug/pprof/symbol", s.profile(pprof.Symbol))
 	}
-	return s.guard(newShared(route(mux), func() version { return version{s.set.Manager.Generation(), s.set.Hub.told()} }))
+	return s.guard(newShared(route(mux), func() version { return version{s.set.Manager.Generation(), s.set.Hub.changeCount()} }))
 }
 
-// profile serves profiles to this machine, and to others who carry a token.
+// profile serves profiles to clients on this machine and to those with a token.
 func (s *Server) profile(handler http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if _, ok := actorOf(r.Context()); !ok && !isLoopback(remote(r)) {
@@ -106,7 +106,7 @@ func (s *Server) profile(handler http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// Start listens and serves until Close. An address that cannot be listened on is an error at once.
+// Start listens and serves until Close. It returns an error if it cannot listen on the address.
 func (s *Server) Start() error {
 	server := &http.Server{
 		Handler: s.handler, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
@@ -135,8 +135,8 @@ func (s *Server) URL() string {
 	return scheme + "://" + s.server.Addr().String()
 }
 
-// Close ends streams, stops listening and waits for the requests in hand. When ctx ends first, they
-// are cut off and its error is returned. It is idempotent and safe without Start.
+// Close ends streams, stops listening and waits for the requests in progress. When ctx ends first,
+// Close cuts them off and returns the error of ctx. It is idempotent and safe without Start.
 func (s *Server) Close(ctx context.Context) error {
 	s.close.Do(func() {
 		s.closing.Store(true)

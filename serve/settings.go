@@ -19,20 +19,20 @@ import (
 type Config struct {
 	// Addr is HOST:PORT to listen on. Anything but a loopback address needs TLS or Insecure.
 	Addr string
-	// TokenFile holds the tokens of those who may change state; without one, nobody may.
+	// TokenFile holds the tokens that allow changes of state; without one, there are no changes.
 	TokenFile string
 	// CertFile and KeyFile are the certificate and key for TLS, in PEM; both or neither.
 	CertFile, KeyFile string
 	// Insecure allows other addresses than loopback without TLS.
 	Insecure bool
-	// Hosts are names by which clients may call the service besides the machine's own and IP
+	// Hosts are names of the service for clients, in addition to the names of the machine and IP
 	// addresses.
 	Hosts []string
 	// Pprof serves /debug/pprof/.
 	Pprof bool
 }
 
-// Check returns what is wrong with the configuration, files left out.
+// Check returns what is wrong with the configuration. It does not look at files.
 func (c *Config) Check() error {
 	host, _, err := net.SplitHostPort(c.Addr)
 	if err != nil {
@@ -43,7 +43,7 @@ func (c *Config) Check() error {
 		faults = append(faults, errors.New("serve: given one of the TLS certificate and its key, want both files or neither"))
 	}
 	if c.CertFile == "" && !c.Insecure && !isLoopback(host) {
-		faults = append(faults, fmt.Errorf("serve: given the address %q, which others can reach, without TLS: give a certificate and key, listen on 127.0.0.1, or say insecure if the network is safe", c.Addr))
+		faults = append(faults, fmt.Errorf("serve: given the address %q, which others can reach, without TLS: give a certificate and key, listen on 127.0.0.1, or set insecure if the network is safe", c.Addr))
 	}
 	return errors.Join(faults...)
 }
@@ -58,7 +58,7 @@ func isLoopback(host string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-// Lister returns what a list of the service shows; nil stands for a list that is always empty.
+// Lister returns the entries of a list of the service; a nil Lister is a list that is always empty.
 type Lister func(context.Context) (any, error)
 
 // Settings are what a Server answers from. Manager, Control, Hub, Runs and Log are required.
@@ -72,7 +72,7 @@ type Settings struct {
 	Log      *slog.Logger
 	Version  string
 
-	// Operator carries out what is asked of the run of this process.
+	// Operator acts on the run of this process.
 	Operator Operator
 	// Gatherer is served at /metrics.
 	Gatherer prometheus.Gatherer
@@ -83,7 +83,7 @@ type Settings struct {
 	// Discovery lists where Prometheus finds metrics, in the form of its HTTP service discovery. An
 	// error says that this is not known at the moment.
 	Discovery Lister
-	// Ready returns why the program is not ready yet; nil is always ready.
+	// Ready returns why the program is not ready yet; without it the program is always ready.
 	Ready func() error
 }
 

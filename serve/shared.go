@@ -10,42 +10,42 @@ import (
 )
 
 const (
-	// makeRate is how long making answers may take a second before clients share them, makeBurst what
-	// may be saved up.
+	// makeRate is the time per second that may be spent on making answers before clients share
+	// them; up to makeBurst of unused time is saved.
 	makeRate  = 5 * time.Millisecond
 	makeBurst = 250 * time.Millisecond
 	// staleFor is how old the figures in a shared answer may be.
 	staleFor = 2 * time.Second
-	// maxShared bounds the bytes of questions and answers that are kept; all are forgotten when they
-	// are more.
+	// maxShared bounds the bytes of questions and answers that are kept; when there are more, all
+	// are dropped.
 	maxShared = 16 << 20
 )
 
-// shared lets clients share answers when they are many, so that answering takes a bounded part of
-// the CPUs from training. As long as making answers takes less than makeRate, every question is
-// answered anew. Beyond, a question gets the answer that was made for another one like it: within
-// staleFor, and until something happens but calls and steps. An explanation has no figures and is
-// shared until then.
+// shared lets clients share answers when there are many requests, so that answering takes only a
+// bounded part of the CPUs from training. As long as making answers takes less than makeRate, every
+// question gets an answer of its own. Above that rate, equal questions get the same answer for at
+// most staleFor, and only until an event other than a call or a step. An explanation has no figures
+// and is shared until such an event.
 type shared struct {
 	next    http.Handler
 	version func() version
 
 	mu      sync.Mutex
-	left    time.Duration // that making answers may still take; below 0 they are shared
-	at      time.Time     // of left
+	left    time.Duration // time that making answers may still take; below 0, answers are shared
+	at      time.Time     // when left was computed
 	answers map[string]*sharedAnswer
-	bytes   int // that came into answers
+	bytes   int // of all questions and answers kept
 }
 
-// version is what answers are about, calls and steps left out.
-type version struct{ generation, news uint64 }
+// version changes with the state that answers describe, except for calls and steps.
+type version struct{ generation, changes uint64 }
 
-// sharedAnswer is the answer to one question. One client makes it while others who ask the same
-// wait.
+// sharedAnswer is the answer to one question. While it is made for one client, others with the same
+// question wait.
 type sharedAnswer struct {
 	mu      sync.Mutex
 	version version
-	began   time.Time // to be made; zero for none
+	began   time.Time // start of making the answer; zero when there is none
 	recorded
 }
 
@@ -53,13 +53,13 @@ func newShared(next http.Handler, version func() version) *shared {
 	return &shared{next: next, version: version, left: makeBurst, at: time.Now(), answers: map[string]*sharedAnswer{}}
 }
 
-// sharable reports whether answers at a path may be shared: those that are computed, unless they
-// have no end or depend on who asks.
+// sharable reports whether answers at a path may be shared. Streams and answers that depend on the
+// client may not.
 func sharable(path string) bool {
 	return path == "/metrics" || strings.HasPrefix(path, "/v1/") && path != "/v1/events" && path != "/v1/sd"
 }
 
-// ServeHTTP answers a request, with an answer that is there if it has to.
+// ServeHTTP answers a request, with a shared answer when the time for new ones is used up.
 func (s *shared) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet || !sharable(r.URL.Path) {
 		s.next.ServeHTTP(w, r)
@@ -105,8 +105,8 @@ func (s *shared) answer(a *sharedAnswer, r *http.Request, asked time.Time) recor
 	return made
 }
 
-// usable reports whether an answer will do for a question that came at a time. An answer that is
-// timeless has no figures.
+// usable reports whether an answer may be given to a question asked at a time. A timeless answer
+// has no figures.
 func (s *shared) usable(a *sharedAnswer, asked time.Time, timeless bool) bool {
 	if a.began.IsZero() || a.version != s.version() {
 		return false
@@ -151,5 +151,5 @@ func (r *recorded) write(w http.ResponseWriter) {
 	maps.Copy(w.Header(), r.header)
 	w.Header().Set("Content-Length", strconv.Itoa(len(r.body)))
 	w.WriteHeader(r.status)
-	_, _ = w.Write(r.body) // who does not read it has gone
+	_, _ = w.Write(r.body) // an error means that the client is gone
 }

@@ -12,19 +12,20 @@ import (
 )
 
 const (
-	// keepAlive is how long a stream is silent at most; proxies end those that are silent for long.
+	// keepAlive is the longest time that a stream is silent; proxies close connections that are
+	// silent for long.
 	keepAlive = 15 * time.Second
 	// streamWrite is how long one write to a stream may take before its client counts as gone.
 	streamWrite = 5 * time.Second
-	// streamPause is how long a stream that was written to rests, for each stream that is open: all of
-	// them together are written to 250 times a second at most.
+	// streamPause, times the number of open streams, is the pause of a stream after a write: all
+	// streams together are written to at most 250 times per second.
 	streamPause = 4 * time.Millisecond
-	// retryAfter is when a client whose stream was cut comes back.
+	// retryAfter is how long a client whose stream was cut waits before it connects again.
 	retryAfter = 2 * time.Second
 )
 
 type streamQuery struct {
-	LastID string `header:"Last-Event-ID" doc:"go on behind this event; without it the stream begins with the events that are kept"`
+	LastID string `header:"Last-Event-ID" doc:"continue after this event; without it the stream begins with the oldest event that is kept"`
 }
 
 func (s *Server) registerStream() {
@@ -40,7 +41,7 @@ func (s *Server) registerStream() {
 		select {
 		case s.streams <- struct{}{}:
 		default:
-			err := huma.Error503ServiceUnavailable(fmt.Sprintf("%d clients follow events already; ask again later", maxStreams))
+			err := huma.Error503ServiceUnavailable(fmt.Sprintf("%d clients already follow events; try again later", maxStreams))
 			return nil, huma.ErrorWithHeaders(err, http.Header{"Retry-After": {"10"}})
 		}
 		return &huma.StreamResponse{Body: func(c huma.Context) {

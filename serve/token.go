@@ -11,7 +11,7 @@ import (
 	"github.com/primus-fl/primus/internal/secretfile"
 )
 
-// Tokens are the secrets of those who may change state. Only their digests are kept.
+// Tokens are the secrets that allow changes of state. Only their digests are kept.
 type Tokens []token
 
 type token struct {
@@ -19,16 +19,16 @@ type token struct {
 	digest [sha256.Size]byte
 }
 
-// shortestToken is how many bytes a token has at least.
-const shortestToken = 16
+// minToken is the least number of bytes of a token.
+const minToken = 16
 
-// ReadTokens reads a file with one token a line, each alone or after the name of its owner and a
-// space. Empty lines and lines that begin with # are left out. A file that others can read is
-// refused. Errors name lines and never what stands in them.
+// ReadTokens reads a file with one token per line, each alone or after the name of its owner and a
+// space. Empty lines and lines that begin with # are skipped. A file that other users can read is
+// refused. Errors name lines and never quote them.
 func ReadTokens(file string) (Tokens, error) {
 	text, err := secretfile.Read(file)
 	if err != nil {
-		return nil, fmt.Errorf("read tokens: %w; want a file with one token a line", err)
+		return nil, fmt.Errorf("read tokens: %w; want a file with one token per line", err)
 	}
 	return ParseTokens(file, string(text))
 }
@@ -51,14 +51,14 @@ func ParseTokens(file, text string) (Tokens, error) {
 		switch {
 		case len(words) > 2:
 			faults = append(faults, fmt.Errorf("tokens: %s:%d: given %d words, want a token, or a name and a token", file, n, len(words)))
-		case len(secret) < shortestToken:
-			faults = append(faults, fmt.Errorf("tokens: %s:%d: given a token of %d bytes, want at least %d, such as `openssl rand -hex 32` prints", file, n, len(secret), shortestToken))
+		case len(secret) < minToken:
+			faults = append(faults, fmt.Errorf("tokens: %s:%d: given a token of %d bytes, want at least %d, such as `openssl rand -hex 32` prints", file, n, len(secret), minToken))
 		default:
 			tokens = append(tokens, token{name, sha256.Sum256([]byte(secret))})
 		}
 	}
 	if len(faults) == 0 && len(tokens) == 0 {
-		faults = append(faults, fmt.Errorf("tokens: %s: given no token, want one a line", file))
+		faults = append(faults, fmt.Errorf("tokens: %s: given no token, want one per line", file))
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
@@ -66,8 +66,8 @@ func ParseTokens(file, text string) (Tokens, error) {
 	return tokens, nil
 }
 
-// owner returns the name of the token that a request carries. It takes the same time for every
-// wrong token.
+// owner returns the name of the owner of the token that a request carries. It takes the same time
+// for every wrong token.
 func (t Tokens) owner(r *http.Request) (name string, ok bool) {
 	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	digest := sha256.Sum256([]byte(strings.TrimSpace(secret)))
