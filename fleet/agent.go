@@ -20,25 +20,25 @@ type Settings struct {
 	Config   Config
 	Identity Identity
 	Manager  *opmanager.Manager
-	// Apply puts the policy of the fleet in force and returns the number of the generation that begins
-	// with it. When it returns an error, nothing has changed.
+	// Apply makes the policy of the fleet the policy of the run and returns the generation that
+	// begins with it. When it returns an error, nothing has changed.
 	Apply func(*policyfile.Overlay) (generation uint64, err error)
-	// Log hears of every change of the policy and of the connection.
+	// Log receives every change of the policy and of the connection.
 	Log *slog.Logger
-	// Lease is how long etcd keeps the record when the run has gone silent; 0 means DefaultLease. etcd
-	// counts whole seconds and has a least number of them.
+	// Lease is how long etcd keeps the record when the run has gone silent; 0 means DefaultLease.
+	// etcd counts whole seconds and has a minimum.
 	Lease time.Duration
 }
 
-// Agent is the part of a run that belongs to the fleet.
+// Agent connects a run with the fleet.
 type Agent struct {
 	set  Settings
 	keys keys
 	id   string
 
-	// Of the goroutine.
+	// Used by the goroutine only.
 	policy  followed
-	written Member // the record as etcd has it
+	written Member // the record in etcd
 
 	start, end sync.Once
 	first      chan struct{} // closed when the first attempt has succeeded or failed
@@ -49,7 +49,7 @@ type Agent struct {
 	state State // guarded by mu
 }
 
-// State is how an Agent stands.
+// State is the state of an Agent.
 type State struct {
 	ID string `json:"id"`
 	// Connected says whether the run is registered and follows the policy. Otherwise Problem says why,
@@ -64,8 +64,8 @@ type State struct {
 	Rejections uint64 `json:"rejections"`
 }
 
-// NewAgent returns an Agent for a run. It does nothing until Start. The error is one of the
-// configuration.
+// NewAgent returns an Agent for a run. It does nothing until Start. An error means that the
+// configuration is wrong.
 func NewAgent(set Settings) (*Agent, error) {
 	if err := set.Config.Validate(); err != nil {
 		return nil, err
@@ -81,9 +81,9 @@ func NewAgent(set Settings) (*Agent, error) {
 	return a, nil
 }
 
-// Start begins, and returns when the run is registered with the policy of the fleet in force, when
-// the first attempt has failed, or when ctx ends. An etcd that does not answer is no error: the
-// Agent goes on trying. Calls after the first one do nothing.
+// Start starts the Agent. It returns when the run is registered and has the policy of the fleet,
+// when the first attempt to connect has failed, or when ctx ends. An etcd that does not answer is
+// not an error: the Agent keeps trying. Further calls do nothing.
 func (a *Agent) Start(ctx context.Context) {
 	a.start.Do(func() {
 		life, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -96,7 +96,7 @@ func (a *Agent) Start(ctx context.Context) {
 	})
 }
 
-// Close takes the run out of the fleet and waits for that, at most for a second when etcd does not
+// Close removes the run from the fleet, for which it waits at most a second when etcd does not
 // answer. It is idempotent and safe without Start.
 func (a *Agent) Close() {
 	a.start.Do(func() {})
@@ -108,14 +108,14 @@ func (a *Agent) Close() {
 	a.done.Wait()
 }
 
-// State returns how the Agent stands.
+// State returns the state of the Agent.
 func (a *Agent) State() State {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.state
 }
 
-// run holds one session after the other until ctx ends.
+// run starts one session after another until ctx ends.
 func (a *Agent) run(ctx context.Context) {
 	firstOver := sync.OnceFunc(func() { close(a.first) })
 	pause := firstPause
@@ -146,7 +146,7 @@ func (a *Agent) connected() {
 	a.set.Log.Info("run is registered with the fleet", "id", a.id, "policy", a.policy.report.InForce)
 }
 
-// lost notes why a session has ended or could not begin, and logs it once for each outage.
+// lost records why a session has ended or could not begin, and logs it once for each outage.
 func (a *Agent) lost(err error) {
 	a.mu.Lock()
 	already := !a.state.Connected && !a.state.When.IsZero()
@@ -159,7 +159,7 @@ func (a *Agent) lost(err error) {
 	a.state.Connected, a.state.Problem = false, err.Error()
 	a.mu.Unlock()
 	if !already {
-		a.set.Log.Warn("the fleet cannot be reached; training goes on with the policy in force, and the connection is tried again", "reason", err)
+		a.set.Log.Warn("the fleet cannot be reached; training continues with the present policy, and the run tries to connect again", "reason", err)
 	}
 }
 
@@ -169,5 +169,5 @@ func (a *Agent) closed() {
 	a.state.Connected, a.state.Problem, a.state.When = false, "closed", time.Now()
 }
 
-// errWatchEnded says that a watch is over without a reason given.
+// errWatchEnded is the error of a watch that etcd has ended without a reason.
 var errWatchEnded = errors.New("the watch has ended")

@@ -8,7 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Client looks at a fleet and changes its policy.
+// Client reads the state of a fleet and changes its policy.
 type Client struct {
 	config Config
 	keys   keys
@@ -51,12 +51,13 @@ type Policy struct {
 	Text     string `json:"text"`     // the content of a policy file
 }
 
-// ConflictError says that the policy of a fleet was not replaced.
+// ConflictError reports that the policy of a fleet was not replaced, because it is not the expected
+// one.
 type ConflictError struct{ Got, Want int64 }
 
 // Error names both revisions.
 func (e *ConflictError) Error() string {
-	return fmt.Sprintf("fleet: the policy is of revision %d, want %d: someone has changed it; nothing is replaced", e.Got, e.Want)
+	return fmt.Sprintf("fleet: the policy has revision %d, want %d: someone has changed it; nothing was replaced", e.Got, e.Want)
 }
 
 // Snapshot returns members and policy as they are now.
@@ -90,8 +91,8 @@ func (c *Client) Snapshot(ctx context.Context) (Snapshot, error) {
 	return s, nil
 }
 
-// watch begins to watch keys from a revision on, until ctx ends. etcd's client would wait for a
-// connection without end.
+// watch watches keys from a revision on, until ctx ends. It returns an error when there is no
+// answer in time; the client of etcd would wait without end.
 func (c *Client) watch(ctx context.Context, key string, from int64, options ...clientv3.OpOption) (clientv3.WatchChan, error) {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	late := time.AfterFunc(requestTimeout, cancel)
@@ -110,10 +111,10 @@ func (c *Client) reach(ctx context.Context) error {
 	})
 }
 
-// SetPolicy replaces the policy of the fleet and returns its revision. Unless want is negative, the
-// policy is replaced only when it is of that revision, 0 for none, and the error is else a
-// *ConflictError. Whether runs can use the text is for the caller to check first, and shows in
-// their records afterwards.
+// SetPolicy replaces the policy of the fleet and returns the new revision. Unless want is negative,
+// it replaces the policy only if that has the revision want, or 0 for no policy; otherwise it
+// returns a *ConflictError. The caller checks whether runs can use the text; their records show it
+// afterwards.
 func (c *Client) SetPolicy(ctx context.Context, text string, want int64) (int64, error) {
 	var done *clientv3.TxnResponse
 	err := c.config.request(ctx, "set the policy", func(ctx context.Context) (err error) {

@@ -21,29 +21,29 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
-// DefaultPrefix is the prefix of a fleet that has no other.
+// DefaultPrefix is the prefix of a fleet if none is given.
 const DefaultPrefix = "/primus"
 
 // requestTimeout bounds every request to etcd.
 const requestTimeout = 3 * time.Second
 
-// Pauses between attempts to reach etcd. Each is longer by a random part, so that the runs of a
-// fleet do not come all at once.
+// Pauses between attempts to reach etcd. A random part is added to each, so that the runs of a
+// fleet do not connect all at once.
 const (
 	firstPause   = 250 * time.Millisecond
 	longestPause = 5 * time.Second
 )
 
-// Config says where the fleet is kept.
+// Config says where the state of the fleet is kept.
 type Config struct {
 	// Endpoints are those of one etcd cluster: HOST:PORT, http://HOST:PORT or https://HOST:PORT.
 	Endpoints []string
-	// Prefix begins every key; "" is DefaultPrefix. It begins with a slash, and a slash at its end
-	// counts for nothing.
+	// Prefix begins every key; "" is DefaultPrefix. It begins with a slash; a slash at its end is
+	// ignored.
 	Prefix string
-	// CA is a file with the certificates that those of etcd are checked by, "" for those of the
-	// system. Cert and Key are the files of the certificate that this side shows. They need endpoints
-	// with https, and are read again for each connection, so that they may be renewed.
+	// CA is a file with the certificates of the authorities that etcd is checked with, "" for those
+	// of the system. Cert and Key are the files of the client certificate. They need endpoints with
+	// https. They are read for each connection, so they may be renewed.
 	CA, Cert, Key string
 }
 
@@ -85,7 +85,7 @@ func checkEndpoint(endpoint string) (https bool, err error) {
 	}
 	fault := func(problem string) (bool, error) {
 		shown := endpoint
-		if at := strings.LastIndexByte(shown, '@'); at >= 0 { // what stands before it may be a password
+		if at := strings.LastIndexByte(shown, '@'); at >= 0 { // the text before it may be a password
 			shown = "…" + shown[at:]
 		}
 		return scheme == "https", fmt.Errorf("fleet: endpoint %q %s, want HOST:PORT, http://HOST:PORT or https://HOST:PORT", shown, problem)
@@ -164,7 +164,7 @@ func (c Config) open() (*clientv3.Client, error) {
 	return client, nil
 }
 
-// request runs f, and gives its error the words that the endpoints need.
+// request runs f and adds the step and the endpoints to its error.
 func (c Config) request(ctx context.Context, what string, f func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -25,8 +25,7 @@ type TargetGroup struct {
 // Discovery returns the handler of /v1/sd: a group for each member that serves metrics, with the
 // labels run (the experiment) and rank, __scheme__ for one over TLS, and __meta_primus_id,
 // __meta_primus_backend, __meta_primus_host, __meta_primus_version and __meta_primus_world_size for
-// relabelling. While the fleet cannot be listed it answers 503, at which Prometheus keeps the
-// targets that it has.
+// relabelling. While the fleet cannot be listed, it answers 503, and Prometheus keeps its targets.
 func Discovery(fleet Lister) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s, err := fleet.Snapshot(r.Context())
@@ -40,7 +39,7 @@ func Discovery(fleet Lister) http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(text) // a client that is gone does not want it
+		_, _ = w.Write(text) // an error means that the client is gone
 	})
 }
 

@@ -1,12 +1,11 @@
-// Package fleet makes the runs of a cluster known to each other's operators through etcd, and gives
-// all of them one policy.
+// Package fleet registers the runs of a cluster in etcd and gives all of them one policy.
 //
 // # Concepts
 //
 // An Agent belongs to a run. It keeps a Member, the record of the run, under a lease, so that the
-// record goes when the run does; it follows the policy of the fleet, a policy file that is kept
-// under one key, and answers questions about the dispatch of its run. A Client is for those who
-// look at the fleet and change its policy. Discovery offers the members to Prometheus as targets.
+// record disappears with the run. It follows the policy of the fleet, a policy file under one key,
+// and answers questions about the dispatch of its run. A Client lists the runs and changes the
+// policy. Discovery offers the members to Prometheus as targets.
 //
 // Everything lies below a prefix, which is the name of the fleet:
 //
@@ -15,8 +14,8 @@
 //	PREFIX/questions/ID        a Question as JSON, under the lease of the one who asks
 //	PREFIX/answers/QUESTION/ID what a run answered, under the lease of the question
 //
-// A run never depends on etcd. While etcd does not answer, the policy in force stays in force, and
-// the Agent tries again with growing pauses; what it finds then is what counts. A policy that
+// A run never depends on etcd. While etcd does not answer, the run keeps its policy, and the Agent
+// tries again with growing pauses; then the run takes the policy that the fleet has. A policy that
 // cannot be used changes nothing and is reported in the Member.
 //
 // # Concurrency
@@ -26,8 +25,8 @@
 //
 // # Errors
 //
-// *ConflictError says that a policy was not replaced because it is not the one that was expected.
-// Bad settings are found before anything connects. Errors of etcd keep errors.Is and say which
-// endpoints were asked. An Agent does not return what goes wrong later, but logs it once for each
-// change and shows it in its State.
+// *ConflictError reports that a policy was not replaced because it is not the expected one. Bad
+// settings are found before anything connects. Errors of etcd can be matched with errors.Is and
+// name the endpoints. Later faults of an Agent are not returned; they are logged once for each
+// change and shown in its State.
 package fleet

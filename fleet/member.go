@@ -18,7 +18,7 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 )
 
-// Identity is what a run says about itself once.
+// Identity is what does not change during a run.
 type Identity struct {
 	Experiment string `json:"experiment"`
 	Backend    string `json:"backend"` // the training framework
@@ -43,28 +43,28 @@ type Member struct {
 	// Fingerprint is equal for policies that mean the same, Manifest for decisions that are the same.
 	Fingerprint string `json:"policy_fingerprint"`
 	Manifest    string `json:"manifest"`
-	// Policy is what the run made of the policy of the fleet.
+	// Policy says what the run did with the policy of the fleet.
 	Policy PolicyReport `json:"policy"`
 }
 
-// PolicyReport is what a run made of the policy of the fleet.
+// PolicyReport says what a run did with the policy of the fleet.
 type PolicyReport struct {
-	// Seen is the revision of the last policy that reached the run, InForce of the last one that it
-	// could use; 0 for none.
+	// Seen is the revision of the last policy that reached the run, and InForce that of the last
+	// one that it could use; 0 for none.
 	Seen    int64 `json:"seen"`
 	InForce int64 `json:"in_force"`
-	// Rejected says why the last one cannot be used, "" where it can.
+	// Rejected says why the last one cannot be used, "" if it can.
 	Rejected string `json:"rejected,omitempty"`
 }
 
 // newID returns a name for a run that no other has: experiment, rank and eight random digits.
 func newID(i Identity) string {
 	var random [4]byte
-	_, _ = rand.Read(random[:]) // never fails, by its documentation
+	_, _ = rand.Read(random[:]) // documented never to fail
 	return fmt.Sprintf("%s-%d-%s", plain(i.Experiment), i.Rank, hex.EncodeToString(random[:]))
 }
 
-// plain returns a name with low lines where it has characters that mean something in keys.
+// plain returns a name with underscores in place of characters that have a meaning in keys.
 func plain(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r) {
@@ -88,14 +88,14 @@ func encode(v any) []byte {
 	return text
 }
 
-// longest bounds the texts in a record, for which etcd has a limit.
-const longest = 4096
+// maxText bounds the texts in a record, because etcd limits its size.
+const maxText = 4096
 
 func shorten(text string) string {
-	if len(text) <= longest {
+	if len(text) <= maxText {
 		return text
 	}
-	return strings.ToValidUTF8(text[:longest], "") + "…"
+	return strings.ToValidUTF8(text[:maxText], "") + "…"
 }
 
 // oneLine returns the faults of an error on one line.
@@ -113,8 +113,8 @@ func parseMember(key string, text []byte) (Member, error) {
 	return m, nil
 }
 
-// decode reads JSON that anybody who may write to etcd can have written. Its texts end in tables,
-// lines and logs, so what is not printable in them is escaped.
+// decode reads JSON from etcd, which anybody with access may have written. Its texts are printed in
+// tables and logs, so characters that are not printable are escaped.
 func decode(text []byte, v any) error {
 	read := json.NewDecoder(bytes.NewReader(text))
 	read.UseNumber()
@@ -123,7 +123,7 @@ func decode(text []byte, v any) error {
 		return err
 	}
 	if _, err := read.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is more than one value")
+		return errors.New("given more than one value, want one")
 	}
 	return json.Unmarshal(encode(makePrintable(all)), v)
 }

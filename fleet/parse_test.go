@@ -43,7 +43,7 @@ func FuzzQuestion(f *testing.F) {
 	manager := opmanager.New(registry, oppolicy.Default(), opmanager.Settings{})
 	f.Cleanup(manager.Close)
 	f.Add([]byte(`{"op":"rmsnorm_fwd","call":{"dtype":"bf16","shape":[2,-3]}}`))
-	f.Add([]byte(`{"op":"` + strings.Repeat("é", longest) + `"}`))
+	f.Add([]byte(`{"op":"` + strings.Repeat("é", maxText) + `"}`))
 	f.Add([]byte(`{"call":{"dtype":"f7"}}`))
 	f.Add([]byte(`{"op":"rmsnorm_fwd","layer":9223372036854775807,"phase":"backward"}`))
 	f.Add([]byte(`{"op":"rmsnorm_fwd","phase":"sideways"}`))
@@ -51,7 +51,7 @@ func FuzzQuestion(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		r := explain(manager, text)
 		assert.NotEqual(t, r.Explanation == nil, r.Error == "", "one of the two")
-		assert.LessOrEqual(t, len(r.Error), longest+len("…"))
+		assert.LessOrEqual(t, len(r.Error), maxText+len("…"))
 		assert.True(t, utf8.ValidString(r.Error))
 		assert.Equal(t, r.Error, parseReply(encode(r)).Error)
 	})

@@ -7,10 +7,10 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// followed is the policy of the fleet as a run has followed it.
+// followed is the last policy of the fleet that reached a run, and what the run did with it.
 type followed struct {
 	report PolicyReport
-	text   string // of the revision that was seen last
+	text   string // of the last revision seen
 }
 
 func (a *Agent) policyEvents(events []*clientv3.Event) {
@@ -23,23 +23,23 @@ func (a *Agent) policyEvents(events []*clientv3.Event) {
 	}
 }
 
-// policyGone leaves the policy in force as it is when the fleet has none any more.
+// policyGone keeps the policy of the run when the fleet has no policy any more.
 func (a *Agent) policyGone() {
 	if a.policy.report.Seen != 0 {
-		a.set.Log.Warn("the fleet has no policy any more, its last one stays in force; a policy {} takes it back", "revision", a.policy.report.InForce)
+		a.set.Log.Warn("the fleet has no policy any more; the run keeps the last one, until it gets another one, such as {}", "revision", a.policy.report.InForce)
 	}
 	a.noteReport(PolicyReport{InForce: a.policy.report.InForce}, "")
 }
 
-// takePolicy puts a policy in force, unless it is the one that was seen last: after an outage, or
-// on an etcd that was made anew, a revision alone does not tell.
+// takePolicy applies a policy unless it is the last one seen. Revisions alone do not decide that:
+// an etcd that was set up anew counts from the beginning.
 func (a *Agent) takePolicy(revision int64, text []byte) {
 	if a.policy.report.Seen == revision && a.policy.text == string(text) {
 		return
 	}
 	generation, err := a.apply(revision, text)
 	if err != nil {
-		a.set.Log.Warn("policy of the fleet is not used, the policy before it stays in force", "revision", revision, "reason", err)
+		a.set.Log.Warn("policy of the fleet is not used; the previous policy stays in force", "revision", revision, "reason", err)
 		a.noteReport(PolicyReport{Seen: revision, InForce: a.policy.report.InForce, Rejected: shorten(oneLine(err))}, string(text))
 		return
 	}
@@ -55,7 +55,7 @@ func (a *Agent) apply(revision int64, text []byte) (uint64, error) {
 	return a.set.Apply(overlay)
 }
 
-// policyName is what stands for a file in the sources and faults of a policy.
+// policyName is the name that sources and faults of a policy have in place of a file name.
 func policyName(key string, revision int64) string { return fmt.Sprintf("etcd:%s@%d", key, revision) }
 
 func (a *Agent) noteReport(r PolicyReport, text string) {

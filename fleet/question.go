@@ -16,30 +16,31 @@ import (
 // Question asks every run which impl serves an op, and why no other does.
 type Question struct {
 	Op string `json:"op"`
-	// Layer, counted from 0, and Phase are where in the model the calls are, so that rules for these
-	// apply; nil and the zero Phase are nowhere.
+	// Layer, counted from 0, and Phase say where in the model the calls are, so that rules for
+	// layers and phases apply. With nil and the zero Phase no such rule applies.
 	Layer *int           `json:"layer,omitempty"`
 	Phase oppolicy.Phase `json:"phase,omitzero"`
 	// Call narrows the question to calls of one dtype and shape; nil asks about every call.
 	Call *opmanager.CallShape `json:"call,omitempty"`
 }
 
-// Answer is what one run said.
+// Answer is the answer of one run.
 type Answer struct {
 	Member Member `json:"run"`
-	// Explanation is the answer, nil when there is none; Error says then why.
+	// Explanation is nil when there is no answer; Error then says why.
 	Explanation *opmanager.Explanation `json:"explanation,omitempty"`
 	Error       string                 `json:"error,omitempty"`
 }
 
-// reply is what a run writes: one of the two.
+// reply is what a run writes: an explanation or an error.
 type reply struct {
 	Explanation *opmanager.Explanation `json:"explanation,omitempty"`
 	Error       string                 `json:"error,omitempty"`
 }
 
-// Ask puts a question to all members and waits for their answers, at most for patience. There is an
-// answer for each member, in the order of Snapshot; one that was not heard in time has an Error.
+// Ask puts a question to all members and waits for their answers, at most for the duration
+// patience. It returns an Answer for each member, in the order of Snapshot; that of a member which
+// did not answer in time has an Error.
 func (c *Client) Ask(ctx context.Context, q Question, patience time.Duration) ([]Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -125,8 +126,8 @@ func parseReply(text []byte) reply {
 	return r
 }
 
-// forget takes back everything that was written under a lease, as far as etcd answers; it ends by
-// itself in any case.
+// forget revokes a lease and so removes everything that was written under it. When etcd does not
+// answer, the lease expires.
 func (c *Client) forget(ctx context.Context, lease clientv3.LeaseID) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
@@ -145,14 +146,14 @@ func broken(ctx context.Context, r clientv3.WatchResponse, open bool) error {
 	}
 }
 
-// longestName bounds the names of ops in questions, maxLayers the layers.
+// maxName bounds the length of the name of an op in a question, maxLayers the layer.
 const (
-	longestName = 256
-	maxLayers   = 1_000_000
+	maxName   = 256
+	maxLayers = 1_000_000
 )
 
-// explain answers a question for a run. What it does not know of it may change its meaning, and is
-// an error.
+// explain answers a question for a run. Unknown fields are an error, because they may change the
+// meaning of the question.
 func explain(m *opmanager.Manager, text []byte) reply {
 	var q Question
 	read := json.NewDecoder(bytes.NewReader(text))
@@ -160,8 +161,8 @@ func explain(m *opmanager.Manager, text []byte) reply {
 	if err := read.Decode(&q); err != nil {
 		return reply{Error: shorten(fmt.Sprintf("the question cannot be read: %v", err))}
 	}
-	if len(q.Op) > longestName { // the nearest name to a long one is dear to find
-		return reply{Error: fmt.Sprintf("the question is about an op whose name has %d bytes, want at most %d", len(q.Op), longestName)}
+	if len(q.Op) > maxName { // finding a similar name would take long
+		return reply{Error: fmt.Sprintf("the question is about an op whose name has %d bytes, want at most %d", len(q.Op), maxName)}
 	}
 	layer := -1
 	if q.Layer != nil {

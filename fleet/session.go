@@ -9,17 +9,17 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// lookEvery is how often a run looks whether its record has to be written again.
-const lookEvery = time.Second
+// checkEvery is how often a run checks whether its record has to be written again.
+const checkEvery = time.Second
 
 // session registers the run, calls ready, and follows policy and questions until ctx ends or etcd
-// is silent. It returns why it is over.
+// is silent. It returns why it has ended.
 func (a *Agent) session(ctx context.Context, ready func()) error {
 	etcd, err := a.set.Config.open()
 	if err != nil {
 		return err
 	}
-	defer etcd.Close() // what it says concerns a connection that is given up
+	defer etcd.Close() // an error does not matter: the connection is given up
 	s := &session{Agent: a, client: newClient(a.set.Config, etcd)}
 	revision, err := s.register(ctx)
 	if err != nil {
@@ -40,11 +40,11 @@ type session struct {
 	client *Client
 	lease  clientv3.LeaseID
 
-	revision int64 // at which the record was written
+	revision int64 // of the record when it was written
 }
 
-// register takes over the policy and writes the record. It returns the revision of etcd that the
-// policy is as of.
+// register applies the policy of the fleet and writes the record. It returns the revision of etcd
+// at which it read the policy.
 func (s *session) register(ctx context.Context) (revision int64, err error) {
 	config := s.set.Config
 	err = config.request(ctx, "register", func(ctx context.Context) error {
@@ -73,7 +73,7 @@ func (s *session) register(ctx context.Context) (revision int64, err error) {
 	return revision, s.publish(ctx)
 }
 
-// follow waits for what concerns the run, and returns why that is over.
+// follow handles policies, questions and changes of the record, and returns why it has ended.
 func (s *session) follow(ctx context.Context, revision int64) error {
 	over := func(err error) error { return s.set.Config.fault("follow", err) }
 	alive, err := s.client.etcd.KeepAlive(ctx, s.lease)
@@ -92,14 +92,14 @@ func (s *session) follow(ctx context.Context, revision int64) error {
 	if err != nil {
 		return err
 	}
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
+	check := time.NewTicker(checkEvery)
+	defer check.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case _, ok := <-alive:
-			if !ok { // also when nothing was heard for as long as it lasts
+			if !ok { // also closed when etcd was silent for the duration of the lease
 				return over(errors.New("the lease has ended: etcd was silent for too long, or has revoked it"))
 			}
 		case r, ok := <-policy:
@@ -119,7 +119,7 @@ func (s *session) follow(ctx context.Context, revision int64) error {
 				return over(err)
 			}
 			s.recordEvents(r.Events)
-		case <-look.C:
+		case <-check.C:
 		}
 		if err := s.publish(ctx); err != nil {
 			return err
@@ -127,7 +127,7 @@ func (s *session) follow(ctx context.Context, revision int64) error {
 	}
 }
 
-// publish writes the record if it is not as etcd has it.
+// publish writes the record if it differs from the one in etcd.
 func (s *session) publish(ctx context.Context) error {
 	generation := s.set.Manager.Generation()
 	if s.written.ID != "" && s.written.Generation == generation && s.written.Policy == s.policy.report {
@@ -151,8 +151,8 @@ func (s *session) publish(ctx context.Context) error {
 	return err
 }
 
-// recordEvents looks whether somebody else has changed or removed the record since it was written:
-// then it has to be written again.
+// recordEvents checks whether somebody else has changed or removed the record since it was written,
+// in which case it is written again.
 func (s *session) recordEvents(events []*clientv3.Event) {
 	for _, e := range events {
 		if e.Kv.ModRevision <= s.revision || s.written.ID == "" {
@@ -163,8 +163,8 @@ func (s *session) recordEvents(events []*clientv3.Event) {
 	}
 }
 
-// answer answers questions, under the lease of each; one without would leave its answers behind for
-// ever.
+// answer answers questions. An answer is written under the lease of its question; questions without
+// a lease are ignored, because their answers would stay for ever.
 func (s *session) answer(ctx context.Context, events []*clientv3.Event) error {
 	for _, e := range events {
 		if e.Kv.Lease == 0 {
@@ -178,7 +178,7 @@ func (s *session) answer(ctx context.Context, events []*clientv3.Event) error {
 		})
 		_, refused := errors.AsType[rpctypes.EtcdError](err)
 		switch {
-		case err == nil, errors.Is(err, rpctypes.ErrLeaseNotFound): // in the latter case nobody waits any more
+		case err == nil, errors.Is(err, rpctypes.ErrLeaseNotFound): // in the latter case the client has gone
 		case refused:
 			s.set.Log.Warn("a question about the dispatch of this run is not answered", "reason", err)
 		default:

@@ -8,10 +8,10 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// reachEvery is how often Watch asks whether etcd is there.
+// reachEvery is how often Watch checks that etcd answers.
 const reachEvery = 2 * time.Second
 
-// EventKind is what an Event tells.
+// EventKind is the kind of an Event.
 type EventKind string
 
 // The kinds of events.
@@ -23,32 +23,32 @@ const (
 	EventRejected EventKind = "rejected" // a run cannot use it
 	EventDispatch EventKind = "dispatch" // a run has another dispatch table for another reason, such as a quarantine
 	EventLost     EventKind = "lost"     // etcd does not answer; events may be missing until EventFound
-	EventFound    EventKind = "found"    // it answers again; what changed meanwhile follows
+	EventFound    EventKind = "found"    // it answers again; events for the changes in between follow
 )
 
 // Event is a change of a fleet.
 type Event struct {
 	Time time.Time `json:"time"`
 	Kind EventKind `json:"event"`
-	// Member is the record of the run that it concerns, the last one of a run that left; nil for the
-	// others.
+	// Member is the record of the run that the event is about, or the last record of a run that
+	// left; nil for events that are not about a run.
 	Member *Member `json:"run,omitempty"`
-	// Revision is that of the policy for EventPolicy, 0 for none.
+	// Revision is that of the policy for EventPolicy, 0 if there is none.
 	Revision int64 `json:"revision,omitempty"`
-	// Reason tells more of EventLost and EventRejected.
+	// Reason is the reason of EventLost and EventRejected.
 	Reason string `json:"reason,omitempty"`
 }
 
-// Watch calls tell with the members and the policy that are there, and then with every change,
-// until ctx ends or tell returns an error, which is returned. A failure to reach etcd at first is
-// an error; later it is an event.
-func (c *Client) Watch(ctx context.Context, tell func(Event) error) error {
-	w := &watcher{client: c, tell: tell, members: map[string]Member{}}
+// Watch calls notify for the present members and policy, and then for every change, until ctx ends
+// or notify returns an error, which Watch returns. It returns an error if it cannot reach etcd at
+// first; later outages are events.
+func (c *Client) Watch(ctx context.Context, notify func(Event) error) error {
+	w := &watcher{client: c, notify: notify, members: map[string]Member{}}
 	next, err := c.Snapshot(ctx)
 	for err == nil {
 		err = w.follow(ctx, next)
-		if ctx.Err() != nil || w.told != nil {
-			return w.told
+		if ctx.Err() != nil || w.err != nil {
+			return w.err
 		}
 		if err = w.event(Event{Kind: EventLost, Reason: err.Error()}); err == nil {
 			next, err = w.again(ctx)
@@ -60,19 +60,19 @@ func (c *Client) Watch(ctx context.Context, tell func(Event) error) error {
 	return err
 }
 
-// watcher turns what etcd tells into events.
+// watcher turns changes in etcd into events.
 type watcher struct {
 	client  *Client
-	tell    func(Event) error
-	told    error // of tell
+	notify  func(Event) error
+	err     error // that notify returned
 	members map[string]Member
 	policy  int64
 }
 
 func (w *watcher) event(e Event) error {
 	e.Time = time.Now()
-	w.told = w.tell(e)
-	return w.told
+	w.err = w.notify(e)
+	return w.err
 }
 
 // again waits until etcd answers.
@@ -91,16 +91,16 @@ func (w *watcher) again(ctx context.Context) (Snapshot, error) {
 	}
 }
 
-// follow tells how a snapshot differs from what was told before, and then every change after it. It
-// returns why that ended.
+// follow sends events for the differences of a snapshot from the state sent before, and then for
+// every change after it. It returns why it has ended.
 func (w *watcher) follow(ctx context.Context, s Snapshot) error {
 	if err := w.difference(s); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// One watch, because changes come in order within a watch only: over all keys from the policy to
-	// the last run.
+	// One watch over all keys from the policy to the last run, because only the changes of one
+	// watch come in order.
 	keys := w.client.keys
 	changes, err := w.client.watch(ctx, keys.policy, s.revision+1, clientv3.WithRange(clientv3.GetPrefixRangeEnd(keys.runs)))
 	if err != nil {
@@ -113,7 +113,7 @@ func (w *watcher) follow(ctx context.Context, s Snapshot) error {
 		var ok bool
 		select {
 		case r, ok = <-changes:
-		case <-look.C: // a watch does not notice by itself that nobody is there
+		case <-look.C: // a watch does not notice that etcd is gone
 			if err := w.client.reach(ctx); err != nil {
 				return err
 			}
@@ -145,12 +145,12 @@ func (w *watcher) change(e *clientv3.Event) error {
 	}
 	m, err := parseMember(key, e.Kv.Value)
 	if err != nil {
-		return nil // Snapshot lists those as strange
+		return nil // Snapshot lists it in Strange
 	}
 	return w.put(m)
 }
 
-// difference tells what a snapshot has that was not told.
+// difference sends events for what has changed between the state sent before and a snapshot.
 func (w *watcher) difference(s Snapshot) error {
 	if err := w.setPolicy(s.Policy.Revision); err != nil {
 		return err

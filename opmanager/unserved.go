@@ -39,7 +39,7 @@ func (e *UnservedError) Error() string {
 		}
 		parts = append(parts, op.String())
 	}
-	return "policy: refused, the previous policy stays in force: " + strings.Join(parts, "; ")
+	return "policy: refused; the previous policy stays in force: " + strings.Join(parts, "; ")
 }
 
 // String returns what would happen to the op, and why.

@@ -1,9 +1,9 @@
-// Package fleettest runs etcd for tests, and takes it away from them.
+// Package fleettest runs etcd for tests and makes it fail.
 //
 // # Concepts
 //
 // Start runs the etcd of the machine with data of its own, or skips the test where there is none.
-// Kill and Restart do to it what happens to servers; a Proxy does what happens to networks.
+// Kill and Restart let the server fail; a Proxy lets the network fail.
 //
 // # Concurrency
 //
@@ -36,7 +36,7 @@ type Etcd struct {
 	log     *bytes.Buffer
 }
 
-// Start runs etcd until the end of the test, with more arguments if any.
+// Start runs etcd, with additional arguments, until the end of the test.
 func Start(t testing.TB, args ...string) *Etcd {
 	t.Helper()
 	path, err := exec.LookPath("etcd")
@@ -49,7 +49,7 @@ func Start(t testing.TB, args ...string) *Etcd {
 	return e
 }
 
-// Restart runs etcd again over the data that it has, and waits until it answers.
+// Restart starts etcd again with its data and waits until it answers.
 func (e *Etcd) Restart() {
 	e.t.Helper()
 	scheme := "http"
@@ -87,7 +87,7 @@ func (e *Etcd) Kill() {
 	e.process = nil
 }
 
-// Forget kills etcd and removes its data, so that Restart begins a cluster anew.
+// Forget kills etcd and removes its data, so that Restart starts a new cluster.
 func (e *Etcd) Forget() {
 	e.t.Helper()
 	e.Kill()

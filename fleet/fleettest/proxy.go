@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Proxy passes connections on, until it is blocked.
+// Proxy forwards connections until it is blocked.
 type Proxy struct {
 	// Address is the HOST:PORT that it listens on.
 	Address string
@@ -18,7 +18,7 @@ type Proxy struct {
 	done     sync.WaitGroup
 
 	mu      sync.Mutex
-	passing chan struct{} // closed while bytes pass
+	passing chan struct{} // closed while the proxy forwards
 	closed  bool
 	conns   map[net.Conn]struct{}
 }
@@ -35,15 +35,15 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	return p
 }
 
-// Block lets nothing pass any more, in neither direction, and closes nothing: what a firewall does
-// that drops packets.
+// Block stops forwarding in both directions without closing connections, like a firewall that drops
+// packets.
 func (p *Proxy) Block() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.passing = make(chan struct{})
 }
 
-// Unblock lets everything pass again, also what has waited.
+// Unblock forwards again, beginning with the bytes that have waited.
 func (p *Proxy) Unblock() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,8 +79,8 @@ func (p *Proxy) accept() {
 	}
 }
 
-// keep remembers a connection that has to be closed in the end, and reports whether that is still
-// to come.
+// keep adds a connection to those that close at the end of the test, and reports whether that end
+// is still to come.
 func (p *Proxy) keep(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,7 +105,7 @@ func (p *Proxy) serve(client net.Conn) {
 	both.Wait()
 }
 
-// pass copies from one side to the other until one of them ends, and ends both.
+// pass copies from one side to the other until one of them ends, and then closes both.
 func (p *Proxy) pass(to, from net.Conn) {
 	defer to.Close()
 	defer from.Close()
@@ -124,7 +124,7 @@ func (p *Proxy) pass(to, from net.Conn) {
 	}
 }
 
-// wait returns when bytes may pass.
+// wait returns when the proxy forwards.
 func (p *Proxy) wait() {
 	p.mu.Lock()
 	passing := p.passing

@@ -126,5 +126,5 @@ func (w *Watcher) reject(content fingerprint, reason error) {
 }
 
 func (w *Watcher) keep(reason error) {
-	w.set.Log.Warn("policy file is not used, the policy before it stays in force", "file", w.file, "reason", reason)
+	w.set.Log.Warn("policy file is not used; the previous policy stays in force", "file", w.file, "reason", reason)
 }

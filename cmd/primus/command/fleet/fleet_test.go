@@ -155,7 +155,7 @@ func TestFleetOfTwoTrainers(t *testing.T) {
 	assert.Contains(t, got.Out, "in force in 1 of 1 run\n")
 
 	etcd.Kill()
-	commandtest.WaitFor(t, one, "the fleet cannot be reached; training goes on")
+	commandtest.WaitFor(t, one, "the fleet cannot be reached; training continues")
 	at := step(t, metrics[0])
 	require.Eventually(t, func() bool { return step(t, metrics[0]) != at }, 30*time.Second, 10*time.Millisecond, "training goes on")
 	assert.Contains(t, get(t, metrics[0]), "\nprimus_fleet_connected 0\n")
@@ -197,7 +197,7 @@ func TestFleetRefusesAPolicyThatEndsRuns(t *testing.T) {
 	assert.Equal(t, 1, got.Code)
 	assert.Contains(t, got.Out, `op "generic_gemm" is in use, served by default.flagos`)
 	assert.Contains(t, got.Out, "\ntaken back:\n")
-	assert.Regexp(t, `not in force in 1 of 1 run; the policy before it is in force again as policy \d+`, commandtest.OnlyError(t, got))
+	assert.Regexp(t, `not in force in 1 of 1 run; the previous policy is in force again as policy \d+`, commandtest.OnlyError(t, got))
 	got = commandtest.Run(t, "fleet", "policy", "show", "--fleet", etcd.Address)
 	assert.Regexp(t, `^# revision \d+\n\{\}\n$`, got.Out)
 
@@ -256,12 +256,12 @@ func TestFleetOfThreeOneRefuses(t *testing.T) {
 	got, results = apply("--rollback")
 	assert.Equal(t, 1, got.Code)
 	assert.Len(t, results, 3)
-	assert.Contains(t, commandtest.OnlyError(t, got), "the policy before it is policy", "which is the one that one run refuses, too")
+	assert.Contains(t, commandtest.OnlyError(t, got), "the previous policy is now policy", "which is the one that one run refuses, too")
 	got = commandtest.Run(t, "fleet", "policy", "apply", commandtest.PolicyIn(t, t.TempDir(), "none.yaml", "{}\n"), "--fleet", etcd.Address, "--patience", "1m")
 	require.Zero(t, got.Code, got.Stderr)
 	asInTheGuide(t, got.Out, "run rank host policy generation reason")
 	got, _ = apply("--rollback")
-	assert.Contains(t, commandtest.OnlyError(t, got), "not in force in 1 of 3 runs; the policy before it is in force again")
+	assert.Contains(t, commandtest.OnlyError(t, got), "not in force in 1 of 3 runs; the previous policy is in force again")
 	for _, name := range []string{"first", "second"} {
 		commandtest.WaitFor(t, logs[name], "Op 'generic_gemm' switched from 'vendor.gonum' to 'default.flagos'")
 	}

@@ -75,7 +75,7 @@ func newFleetPolicyApplyCommand(prog cli.Program) *cobra.Command {
 		Short: "Give all runs of a fleet the policy in a file",
 		Long: `Give all runs of a fleet the policy in a file, and wait until each of them has said what
 became of it. A file with faults is not sent. The policy stays for runs that begin
-later, until another one replaces it; the file {} takes it back.
+later, until another one replaces it; the file {} removes it.
 
 In each run it comes between policy file and experiment: what the experiment, the
 environment or flags of the run set stays as it is. A run rejects a policy that is not
@@ -86,7 +86,7 @@ and keeps the one before.
 people do not undo each other's change.
 
 The exit code is 1 when a run rejects the policy or does not answer in time; the
-policy is replaced nevertheless. With --rollback the fleet gets the policy before it
+policy is replaced nevertheless. With --rollback the fleet gets the previous policy
 again in that case, {} where it had none.`,
 		Example: `  primus fleet policy apply policy.yaml --fleet 10.0.0.1:2379
   primus fleet policy apply policy.yaml --expect 1207 --rollback`,
@@ -181,9 +181,9 @@ func applyToFleet(ctx context.Context, prog cli.Program, c *fleet.Client, text s
 	case result.Rollback == nil:
 		return fmt.Errorf("%w; it stays the policy of the fleet: apply another one, or use --rollback", fault)
 	case result.Rollback.missing > 0:
-		return fmt.Errorf("%w; the policy before it is policy %d now and not in force in %d of %s", fault, result.Rollback.Revision, result.Rollback.missing, countRuns(len(result.Rollback.Runs)))
+		return fmt.Errorf("%w; the previous policy is now policy %d and not in force in %d of %s", fault, result.Rollback.Revision, result.Rollback.missing, countRuns(len(result.Rollback.Runs)))
 	}
-	return fmt.Errorf("%w; the policy before it is in force again as policy %d", fault, result.Rollback.Revision)
+	return fmt.Errorf("%w; the previous policy is in force again as policy %d", fault, result.Rollback.Revision)
 }
 
 // setPolicy replaces the policy of a fleet and waits for the runs.

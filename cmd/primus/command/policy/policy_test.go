@@ -118,7 +118,7 @@ func TestPolicyFileIsFollowed(t *testing.T) {
 	go func() { ended <- root.ExecuteContext(ctx) }()
 	commandtest.WaitFor(t, stderr, "Op 'multi_tensor_adam' using 'default.flagos'")
 	l.Write(file, "prefer: vendro\n")
-	commandtest.WaitFor(t, stderr, "policy file is not used, the policy before it stays in force")
+	commandtest.WaitFor(t, stderr, "policy file is not used; the previous policy stays in force")
 	assert.Contains(t, stderr.String(), "policy.yaml:1:9: prefer: given")
 	assert.NotContains(t, stderr.String(), "switched")
 	next := file + ".new"
@@ -189,7 +189,7 @@ func TestPolicyCheckForARun(t *testing.T) {
 
 	got = commandtest.Run(t, "policy", "check", "--for", address, dead)
 	assert.Equal(t, 1, got.Code)
-	assert.Contains(t, onlyErrorOf(t, got), `would refuse it: policy: refused, the previous policy stays in force: op "generic_gemm" is in use, served by default.flagos`)
+	assert.Contains(t, onlyErrorOf(t, got), `would refuse it: policy: refused; the previous policy stays in force: op "generic_gemm" is in use, served by default.flagos`)
 	got = commandtest.Run(t, "policy", "check", "--for", "http://"+address, l.Policy("per_op: {swiglu: reference}\n"))
 	require.Zero(t, got.Code, got.Stderr)
 	assert.Contains(t, got.Out, "where 1 ops change")
@@ -197,7 +197,7 @@ func TestPolicyCheckForARun(t *testing.T) {
 	assert.Contains(t, got.Stderr, `names vendor "acne"`)
 
 	l.Write(file, "per_op: {generic_gemm: vendor:nvidia}\n")
-	commandtest.WaitFor(t, stderr, "policy file is not used, the policy before it stays in force")
+	commandtest.WaitFor(t, stderr, "policy file is not used; the previous policy stays in force")
 	assert.Contains(t, stderr.String(), `op \"generic_gemm\" is in use`)
 	before := strings.Count(stderr.String(), " step ")
 	require.Eventually(t, func() bool { return strings.Count(stderr.String(), " step ") > before }, time.Minute, 10*time.Millisecond, "training goes on")
