@@ -2,9 +2,6 @@ package report
 
 import (
 	"fmt"
-	"maps"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -64,11 +61,12 @@ func Plan(p *train.Plan) (string, error) {
 	if p.Launch != nil {
 		b.WriteString(describeLaunch(p.Launch))
 	}
-	section("patches", patchesTable(p.Phases))
-	if p.UnknownPatches != "" {
-		line("\n%s", UnknownPatches(p.UnknownPatches))
+	patches := NewPatchPlan(p, nil)
+	section("patches", patches.table("why not"))
+	if unknown := patches.unknown(); unknown != "" {
+		b.WriteString("\n" + unknown)
 	}
-	line("%s", Contended(p.Phases))
+	line("%s", patches.contended())
 	line("steps\n\n  %s", strings.Join(planSteps(p), " -> "))
 	if len(p.WithoutImpl) > 0 {
 		line("\nops that the policy leaves without an implementation; training that calls one fails\n")
@@ -94,22 +92,6 @@ func environmentTable(changes []backend.EnvChange) table.Writer {
 	return t
 }
 
-// patchesTable shows the patches of each phase in the order in which they run, then those that do
-// not run.
-func patchesTable(phases []train.PhasePlan) table.Writer {
-	t := plaintext.NewTable(table.Row{"phase", "order", "patch", "priority", "why not"}, 2, 4)
-	for _, phase := range phases {
-		for i, d := range phase.Decisions {
-			order := "-"
-			if d.Run {
-				order = strconv.Itoa(i + 1)
-			}
-			t.AppendRow(table.Row{phase.Phase, order, d.Patch.ID, d.Patch.Priority.Int(), d.Reason})
-		}
-	}
-	return t
-}
-
 // planSteps lists what a run does, in order.
 func planSteps(p *train.Plan) []string {
 	steps := []string{}
@@ -118,20 +100,4 @@ func planSteps(p *train.Plan) []string {
 	}
 	return append(steps, "prepare", "convert config", "build_args patches", "merge", "new "+p.Trainer, "setup patches", "Setup", "Init",
 		"before_train patches", "Train", "after_train patches", "Cleanup")
-}
-
-// Contended says what several patches of a phase change.
-func Contended(phases []train.PhasePlan) string {
-	var b strings.Builder
-	for _, phase := range phases {
-		for _, symbol := range slices.Sorted(maps.Keys(phase.Contended)) {
-			fmt.Fprintf(&b, "\n%s is changed by %s, in this order\n", symbol, strings.Join(phase.Contended[symbol], ", "))
-		}
-	}
-	return b.String()
-}
-
-// UnknownPatches says what to do about patches that a plan does not list.
-func UnknownPatches(which string) string {
-	return which + ": primus patches plan --repo DIR --config FILE says which of them a checkout of Primus makes"
 }

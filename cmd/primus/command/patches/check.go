@@ -7,6 +7,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/runtime/patch/explore"
 	"github.com/spf13/cobra"
@@ -29,7 +30,7 @@ The exit code is 1 when something is missing.`,
 			if len(trees) == 0 {
 				return cli.UsageError{Err: errors.New("--backend-repo is missing: name the folder with the source of a framework")}
 			}
-			c, err := OpenCheckout(prog, repo)
+			c, err := experiments.OpenCheckout(prog, repo)
 			if err != nil {
 				return err
 			}
@@ -50,7 +51,7 @@ The exit code is 1 when something is missing.`,
 			return err
 		},
 	}
-	RepoFlag(cmd, &repo)
+	experiments.RepoFlag(cmd, &repo)
 	cmd.Flags().StringArrayVar(&trees, "backend-repo", nil, "`DIR` with the source of a framework; may be repeated")
 	if err := cmd.MarkFlagDirname("backend-repo"); err != nil {
 		panic("BUG: " + err.Error())

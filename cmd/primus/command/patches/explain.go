@@ -6,6 +6,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/runtime/patch/explore"
 	"github.com/spf13/cobra"
@@ -20,7 +21,7 @@ func newPatchesExplainCommand(prog cli.Program) *cobra.Command {
 		Example: "  primus patches explain --repo ~/Primus megatron.training.wall_clock_step_timer",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			c, err := OpenCheckout(prog, repo)
+			c, err := experiments.OpenCheckout(prog, repo)
 			if err != nil {
 				return err
 			}
@@ -34,7 +35,7 @@ func newPatchesExplainCommand(prog cli.Program) *cobra.Command {
 			return printExplanation(prog, e)
 		},
 	}
-	RepoFlag(cmd, &repo)
+	experiments.RepoFlag(cmd, &repo)
 	output.AddFlag(cmd)
 	return cmd
 }
@@ -151,7 +152,7 @@ func newPatchesFindCommand(prog cli.Program) *cobra.Command {
 		Example: "  primus patches find --repo ~/Primus deepep\n  primus patches find --repo ~/Primus train_step fp8",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, words []string) error {
-			c, err := OpenCheckout(prog, repo)
+			c, err := experiments.OpenCheckout(prog, repo)
 			if err != nil {
 				return err
 			}
@@ -170,7 +171,7 @@ func newPatchesFindCommand(prog cli.Program) *cobra.Command {
 			return err
 		},
 	}
-	RepoFlag(cmd, &repo)
+	experiments.RepoFlag(cmd, &repo)
 	output.AddFlag(cmd)
 	return cmd
 }

@@ -1,42 +1,17 @@
 package patches
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/patch/explore"
 	"github.com/spf13/cobra"
 )
-
-// RepoFlag adds the flag --repo to a command that reads a checkout.
-func RepoFlag(cmd *cobra.Command, repo *string) {
-	cmd.Flags().StringVar(repo, "repo", "", "`DIR` of a checkout of Primus")
-	if err := cmd.MarkFlagDirname("repo"); err != nil {
-		panic("BUG: " + err.Error())
-	}
-}
-
-// OpenCheckout reads the checkout that --repo names, and reports files of it that cannot be read.
-func OpenCheckout(prog cli.Program, repo string) (*explore.Checkout, error) {
-	if repo == "" {
-		return nil, cli.UsageError{Err: errors.New("--repo is missing: name the folder of a checkout of Primus")}
-	}
-	c, err := explore.Open(repo)
-	if err != nil {
-		return nil, err
-	}
-	for _, fault := range c.Faults {
-		if _, err := fmt.Fprintf(prog.Err, "warning: %v\n", fault); err != nil {
-			return nil, err
-		}
-	}
-	return c, nil
-}
 
 func newPatchesScanCommand(prog cli.Program) *cobra.Command {
 	var repo string
@@ -50,7 +25,7 @@ func newPatchesScanCommand(prog cli.Program) *cobra.Command {
   primus patches scan --repo ~/Primus -o md > patches.md`,
 		Args: cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			c, err := OpenCheckout(prog, repo)
+			c, err := experiments.OpenCheckout(prog, repo)
 			if err != nil {
 				return err
 			}
@@ -64,7 +39,7 @@ func newPatchesScanCommand(prog cli.Program) *cobra.Command {
 			return printRemarks(prog, c, records)
 		},
 	}
-	RepoFlag(cmd, &repo)
+	experiments.RepoFlag(cmd, &repo)
 	flags := cmd.Flags()
 	flags.StringVar(&only.Backend, "backend", "", "only patches that this `FRAMEWORK` may get")
 	flags.StringVar(&only.Phase, "phase", "", "only patches of this `PHASE`")

@@ -6,14 +6,14 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/service"
-	"github.com/primus-fl/primus/cmd/primus/command/patches"
+	"github.com/primus-fl/primus/runtime/report"
 	"github.com/spf13/cobra"
 )
 
 // patchesServed are the flags of the service about patches.
 type patchesServed struct {
 	experiments.Options
-	checkout patches.RepoPlanOptions
+	checkout experiments.Checkout
 	run      experiments.RunOptions
 	post     bool
 }
@@ -21,7 +21,7 @@ type patchesServed struct {
 func (o *patchesServed) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	o.PresetOptions.AddFlags(flags)
-	patches.RepoFlag(cmd, &o.checkout.Repo)
+	experiments.RepoFlag(cmd, &o.checkout.Repo)
 	flags.StringVar(&o.Config, "config", "", "show which patches the experiment in a YAML, TOML or JSON `FILE` gets; --exp is the same")
 	flags.StringVar(&o.checkout.Version, "backend-version", "", "with --repo and --config: the `VERSION` of the framework; without it, that of the source tree in third_party")
 	flags.BoolVar(&o.post, "posttrain", false, "plan the stage posttrain, with the post_trainer module")
@@ -40,7 +40,7 @@ func (o *patchesServed) check(cmd *cobra.Command) error {
 type servedPlan struct {
 	Source service.PatchSource `json:"source"` // of its patches
 	Config string              `json:"config"`
-	patches.PlanView
+	report.PatchPlan
 }
 
 // open reads the checkout and plans the experiment, each where it is given.
@@ -53,13 +53,13 @@ func (o *patchesServed) open(ctx context.Context, prog cli.Program) (shown servi
 		if o.Config == "" {
 			return shown, nil
 		}
-		_, view, err := patches.PlanOwn(ctx, prog, &o.run, s, &o.Options, nil)
+		view, err := experiments.PlanPatches(ctx, prog, &o.run, s, &o.Options, nil)
 		if err == nil {
 			shown.Plan = &servedPlan{service.FromProgram, o.Config, view}
 		}
 		return shown, err
 	}
-	c, err := patches.OpenCheckout(prog, o.checkout.Repo)
+	c, err := experiments.OpenCheckout(prog, o.checkout.Repo)
 	if err != nil {
 		return shown, err
 	}
@@ -71,6 +71,6 @@ func (o *patchesServed) open(ctx context.Context, prog cli.Program) (shown servi
 	if err != nil {
 		return shown, err
 	}
-	shown.Plan = &servedPlan{service.FromCheckout, o.Config, patches.NewRepoPlanView(c, run, c.Plan(run))}
+	shown.Plan = &servedPlan{service.FromCheckout, o.Config, report.NewCheckoutPatchPlan(c, run, c.Plan(run))}
 	return shown, nil
 }

@@ -1,0 +1,137 @@
+package experiments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/patch"
+	"github.com/primus-fl/primus/runtime/patch/explore"
+	"github.com/primus-fl/primus/runtime/report"
+	"github.com/spf13/cobra"
+)
+
+// Checkout are the flags of commands that plan with the patches of a checkout of Primus.
+type Checkout struct {
+	Repo    string
+	Version string // of the framework
+}
+
+// RepoFlag adds the flag --repo to a command that reads a checkout.
+func RepoFlag(cmd *cobra.Command, repo *string) {
+	cmd.Flags().StringVar(repo, "repo", "", "`DIR` of a checkout of Primus")
+	if err := cmd.MarkFlagDirname("repo"); err != nil {
+		panic("BUG: " + err.Error())
+	}
+}
+
+// OpenCheckout reads the checkout that --repo names, and reports files of it that cannot be read.
+func OpenCheckout(prog cli.Program, repo string) (*explore.Checkout, error) {
+	if repo == "" {
+		return nil, cli.UsageError{Err: errors.New("--repo is missing: name the folder of a checkout of Primus")}
+	}
+	c, err := explore.Open(repo)
+	if err != nil {
+		return nil, err
+	}
+	for _, fault := range c.Faults {
+		if _, err := fmt.Fprintf(prog.Err, "warning: %v\n", fault); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// WithPresets returns the options of an experiment that finds the presets of the checkout after
+// those of --configs-dir.
+func (o *Checkout) WithPresets(experiment Options) Options {
+	presets := filepath.Join(o.Repo, "primus", "configs")
+	if info, err := os.Stat(presets); err == nil && info.IsDir() {
+		experiment.ConfigsDirs = append(slices.Clip(experiment.ConfigsDirs), presets)
+	}
+	return experiment
+}
+
+// Experiment resolves an experiment and says what a plan has to know about it, with the patches
+// that --patches names.
+func (o *Checkout) Experiment(prog cli.Program, experiment Options, patches, module string, overrides []string) (explore.Run, error) {
+	e, err := experiment.Load(module, overrides)
+	if err != nil {
+		return explore.Run{}, err
+	}
+	log := slog.New(prog.Lines(prog.Err, slog.LevelWarn))
+	LogReport(log, e.Report)
+	m, err := e.Module(module)
+	if err != nil {
+		return explore.Run{}, err
+	}
+	LogStandIn(log, e, module, m)
+	run := explore.Run{
+		Backend: m.Framework, Version: o.Version, Model: m.Model, Module: m.Name, File: experiment.Config, Params: m.Params.Any(), Env: variablesOf(e),
+	}
+	if model, ok := run.Params["model"]; ok {
+		run.Model = model
+	}
+	if patches != os.Getenv(patch.EnvFilter) { // it was given as a flag or in primus.yaml, not in the variable, which Primus reads itself
+		run.Env[patch.EnvFilter] = patches
+	}
+	if run.Version == "" {
+		run.Version, err = explore.FrameworkVersion(filepath.Join(o.Repo, "third_party"), m.Framework)
+		if errors.Is(err, os.ErrNotExist) {
+			err = nil
+		}
+	}
+	LogDefaults(log, run)
+	return run, err
+}
+
+// LogDefaults says that the defaults of another version of the framework stand for the parameters
+// that a run does not set.
+func LogDefaults(log *slog.Logger, run explore.Run) {
+	if known, same := run.DefaultsOf(); !same {
+		log.Warn("parameters that the experiment does not set are taken to have the defaults of another version of the framework",
+			"framework", run.Backend, "version", run.Version, "defaults", known)
+	}
+}
+
+// variablesOf returns the variables of the process with those that an experiment sets.
+func variablesOf(e *config.Experiment) map[string]string {
+	env := map[string]string{}
+	for _, entry := range os.Environ() {
+		name, v, _ := strings.Cut(entry, "=")
+		env[name] = v
+	}
+	for name, v := range e.Env.All() {
+		env[name] = v.Text()
+	}
+	return env
+}
+
+// PlanPatches plans an experiment with the patches of this program.
+func PlanPatches(ctx context.Context, prog cli.Program, run *RunOptions, s Stage, experiment *Options, overrides []string) (report.PatchPlan, error) {
+	e, err := experiment.Load(s.Module, overrides)
+	if err != nil {
+		return report.PatchPlan{}, err
+	}
+	if m, err := e.Module(s.Module); err == nil {
+		LogStandIn(slog.New(prog.Lines(prog.Err, slog.LevelWarn)), e, s.Module, m)
+	}
+	plan, err := PlanRun(ctx, prog, run, s, e)
+	if err != nil {
+		return report.PatchPlan{}, err
+	}
+	var patches report.PatchPlan
+	err = graph.WithBackends(ctx, prog, plan.Log, func(p graph.PlanParams) error {
+		patches = report.NewPatchPlan(plan, p.Patches)
+		return nil
+	})
+	return patches, err
+}
