@@ -14,7 +14,6 @@ import (
 	goruntime "runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
@@ -240,19 +239,25 @@ func WithManager(ctx context.Context, prog cli.Program, policy dispatch.Sources,
 		OpsGraph(set, func(built OpsParams) { p = built }))
 }
 
-// Run builds the graph, starts it, runs f and stops it.
+// Run builds the graph, starts it, runs f unless ctx has ended, and stops it. An interrupt does not
+// end the start: fx would then leave running what it has started.
 func Run(ctx context.Context, f func() error, options ...fx.Option) (err error) {
 	app := fx.New(options...)
-	if err := app.Start(ctx); err != nil {
+	starting, cancel := context.WithTimeout(context.WithoutCancel(ctx), app.StartTimeout())
+	defer cancel()
+	if err := app.Start(starting); err != nil {
 		return err
 	}
 	defer func() {
-		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), app.StopTimeout())
 		defer cancel()
 		if stopErr := app.Stop(stopping); stopErr != nil {
 			err = errors.Join(err, fmt.Errorf("shut down: %w", stopErr))
 		}
 	}()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	return f()
 }
 
