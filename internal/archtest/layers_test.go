@@ -57,6 +57,9 @@ var layers = []layer{
 	{root: "internal", apart: true},
 	{root: "examples/custom_distribution", allowed: []string{"cmd/primus/command"}, program: true},
 	{root: "examples", program: true},
+	{root: "cmd/primus/command/internal", allowed: []string{"cmd/primus/settings"}, program: true},
+	{root: "cmd/primus/command/commandtest", allowed: []string{"cmd/primus/command", "cmd/primus/settings"}, program: true},
+	{root: "cmd/primus/command", allowed: []string{"cmd/primus/command/commandtest", "cmd/primus/command/internal", "cmd/primus/settings"}, apart: true, program: true},
 	{root: "cmd", program: true},
 }
 
@@ -123,6 +126,9 @@ func checkLayers(s source) []string {
 	for _, target := range s.targets() {
 		switch {
 		case l.permits(s.dir, target):
+		case s.isTest() && inside(s.dir, "cmd") && target == "cmd/primus/command": // tests run the whole program
+		case inside(target, "cmd") && inside(s.dir, "cmd"):
+			found = append(found, fmt.Sprintf("%s: imports %s: what two commands share lies in cmd/primus/command/internal or below cmd", s.where(), target))
 		case inside(target, "cmd"):
 			found = append(found, fmt.Sprintf("%s: imports %s: nobody imports cmd but programs that are made of it", s.where(), target))
 		case insideAny(s.dir, leaves):
@@ -279,6 +285,14 @@ func TestLayersFindViolations(t *testing.T) {
 		{"internal/benchmarks/kernels/a.go", "vendors/openblas", true},
 		{"cmd/primus/main.go", "cmd/primus/command", true},
 		{"cmd/primus/command/a.go", "vendors/openblas", true},
+		{"cmd/primus/command/a.go", "cmd/primus/command/serve", true},
+		{"cmd/primus/command/serve/a.go", "cmd/primus/command/internal/cli", true},
+		{"cmd/primus/command/serve/a.go", "cmd/primus/command/patches", false},
+		{"cmd/primus/command/serve/a_test.go", "cmd/primus/command/patches", false},
+		{"cmd/primus/command/serve/a_test.go", "cmd/primus/command/commandtest", true},
+		{"cmd/primus/command/serve/a.go", "cmd/primus/command", false},
+		{"cmd/primus/command/serve/a_test.go", "cmd/primus/command", true},
+		{"cmd/primus/command/internal/cli/a.go", "cmd/primus/command/serve", false},
 		{"examples/custom_op/main.go", "impls/flagos", true},
 		{"examples/custom_op/main.go", "cmd/primus/command", false},
 		{"examples/custom_distribution/main.go", "cmd/primus/command", true},

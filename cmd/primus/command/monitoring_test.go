@@ -1,8 +1,6 @@
 package command_test
 
 import (
-	"context"
-	"io"
 	"net/url"
 	"path/filepath"
 	"regexp"
@@ -10,9 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/primus-fl/primus/cmd/primus/command"
 	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
-	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/metrics/dashboards"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/stretchr/testify/assert"
@@ -25,20 +21,11 @@ func TestMonitoring(t *testing.T) {
 	l := commandtest.NewLab(t)
 	policy := filepath.Join(l.Dir, "policy.yaml")
 	l.Write(policy, "prefer: flagos\n")
-	stderr := &primustest.Buffer{}
-	root := command.NewRoot(command.Streams{Out: io.Discard, Err: stderr})
-	root.SetArgs(l.Args("train_iters=1000000", "--metrics-addr", "127.0.0.1:0", "eval_interval=50", "eval_iters=1", "save_interval=50",
-		"log_interval=50", "--peak-tflops", "1", "--policy", policy))
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() { ended <- root.ExecuteContext(ctx) }()
-	defer func() {
-		cancel()
-		require.ErrorIs(t, <-ended, backend.ErrInterrupted)
-	}()
-	commandtest.WaitFor(t, stderr, "step 100/")
-	prometheus := commandtest.StartPrometheus(t, regexp.MustCompile(`http://(\S+)/metrics`).FindStringSubmatch(stderr.String())[1])
+	run := commandtest.Start(t, l.Args("train_iters=1000000", "--metrics-addr", "127.0.0.1:0", "eval_interval=50", "eval_iters=1", "save_interval=50",
+		"log_interval=50", "--peak-tflops", "1", "--policy", policy)...)
+	defer func() { require.ErrorIs(t, run.Stop(), backend.ErrInterrupted) }()
+	commandtest.WaitFor(t, run.Stderr, "step 100/")
+	prometheus := commandtest.StartPrometheus(t, regexp.MustCompile(`http://(\S+)/metrics`).FindStringSubmatch(run.Stderr.String())[1])
 
 	variables := strings.NewReplacer("$run", ".+", "$rank", ".+", "$vendor", ".*", "$__rate_interval", "30s", "$__interval", "1s")
 	var must []string // have an answer

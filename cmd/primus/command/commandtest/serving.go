@@ -1,7 +1,6 @@
 package commandtest
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"os"
@@ -10,30 +9,20 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/primus-fl/primus/cmd/primus/command"
-	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/require"
 )
 
 // Serving is a command line that serves until it is stopped.
 type Serving struct {
-	T      *testing.T
-	Base   string
-	Stderr *primustest.Buffer
-	Cancel context.CancelFunc
-	Ended  chan error
+	*Background
+	T    *testing.T
+	Base string
 }
 
 // StartServing runs a command that serves until the end of the test.
 func StartServing(t *testing.T, args ...string) *Serving {
 	t.Helper()
-	s := &Serving{T: t, Stderr: &primustest.Buffer{}, Ended: make(chan error, 1)}
-	root := command.NewRoot(command.Streams{Out: io.Discard, Err: s.Stderr})
-	root.SetArgs(args)
-	ctx, cancel := context.WithCancel(t.Context())
-	s.Cancel = cancel
-	t.Cleanup(cancel)
-	go func() { s.Ended <- root.ExecuteContext(ctx) }()
+	s := &Serving{Background: Start(t, args...), T: t}
 	s.WaitForAddress()
 	return s
 }

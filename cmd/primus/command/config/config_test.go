@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/primus-fl/primus/cmd/primus/command"
 	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -207,9 +206,6 @@ func TestPresetsOfTheCheckout(t *testing.T) {
 func TestConfigErrorsOfOutput(t *testing.T) {
 	l := commandtest.NewLab(t)
 	for _, args := range [][]string{{"config", "show", "--config", l.Exp}, {"config", "validate", l.Exp}} {
-		root := command.NewRoot(command.Streams{Out: commandtest.FullDisk{}, Err: io.Discard})
-		root.SetArgs(args)
-		err := root.Execute()
-		require.ErrorIs(t, err, io.ErrShortWrite)
+		require.ErrorIs(t, commandtest.Fails(args...), io.ErrShortWrite)
 	}
 }

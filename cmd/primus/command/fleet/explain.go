@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/service"
-	"github.com/primus-fl/primus/cmd/primus/command/ops"
 	"github.com/primus-fl/primus/fleet"
 	"github.com/spf13/cobra"
 )
@@ -21,7 +21,7 @@ const fleetPatience = 10 * time.Second
 func newFleetExplainCommand(prog cli.Program) *cobra.Command {
 	var output cli.OutputFormat
 	var opts service.FleetFlags
-	var at ops.ExplainOptions
+	var at dispatch.CallFlags
 	var patience time.Duration
 	cmd := &cobra.Command{
 		Use:   "explain OP",
@@ -44,7 +44,7 @@ The exit code is 1 when a run gives no explanation or does not answer in time.`,
 			}
 			return nil
 		},
-		ValidArgsFunction: ops.CompleteOps,
+		ValidArgsFunction: dispatch.CompleteOps,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			call, err := at.Call(cmd)
 			if err != nil {

@@ -1,7 +1,6 @@
 package fleet_test
 
 import (
-	"context"
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/primus-fl/primus/cmd/primus/command"
 	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
 	"github.com/primus-fl/primus/fleet"
 	"github.com/primus-fl/primus/fleet/fleettest"
@@ -25,39 +23,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// background runs a command line until the function that it returns is called, which returns its
-// error.
-func background(t *testing.T, args ...string) (out, stderr *primustest.Buffer, stop func() error) {
-	t.Helper()
-	out, stderr = &primustest.Buffer{}, &primustest.Buffer{}
-	root := command.NewRoot(command.Streams{Out: out, Err: stderr})
-	root.SetArgs(args)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- root.ExecuteContext(ctx) }()
-	stopped := false
-	stop = func() error {
-		cancel()
-		stopped = true
-		return <-ended
-	}
-	t.Cleanup(func() {
-		if !stopped {
-			_ = stop()
-		}
-	})
-	return out, stderr, stop
-}
-
 // inFleet starts a run without end in a fleet and waits until it trains.
 func inFleet(t *testing.T, etcd string, more ...string) (stderr *primustest.Buffer, stop func() error) {
 	t.Helper()
 	l := commandtest.NewLab(t)
-	_, stderr, stop = background(t, l.Args(append([]string{
+	run := commandtest.Start(t, l.Args(append([]string{
 		"train_iters=1000000", "lr_decay_iters=1000", "log_interval=50", "--threads", "1", "--metrics-addr", "127.0.0.1:0", "--fleet", etcd,
 	}, more...)...)...)
-	commandtest.WaitFor(t, stderr, "step 1/")
-	return stderr, stop
+	commandtest.WaitFor(t, run.Stderr, "step 1/")
+	return run.Stderr, run.Stop
 }
 
 func get(t *testing.T, url string) string {
@@ -95,8 +69,8 @@ func TestFleetOfTwoTrainers(t *testing.T) {
 	assert.Equal(t, "native", listed.Members[0].Backend)
 	assert.Contains(t, get(t, metrics[0]), "\nprimus_fleet_connected 1\n")
 
-	events, _, stopWatch := background(t, "fleet", "watch")
-	commandtest.WaitFor(t, events, "joined")
+	watch := commandtest.Start(t, "fleet", "watch")
+	commandtest.WaitFor(t, watch.Out, "joined")
 
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
 	require.NoError(t, os.WriteFile(policy, []byte("prefer: vendor\nper_op: {rmsnorm_fwd: reference}\nrules: [{layers: 0, phase: forward, prefer: reference}]\n"), 0o600))
@@ -110,8 +84,8 @@ func TestFleetOfTwoTrainers(t *testing.T) {
 	for _, run := range []*primustest.Buffer{one, two} {
 		assert.Contains(t, run.String(), "policy of the fleet is in force")
 	}
-	commandtest.WaitFor(t, events, "applied")
-	assert.NoError(t, stopWatch())
+	commandtest.WaitFor(t, watch.Out, "applied")
+	assert.NoError(t, watch.Stop())
 
 	got = commandtest.Run(t, "fleet", "explain", "rmsnorm_fwd")
 	require.Zero(t, got.Code, got.Stderr)
@@ -304,10 +278,10 @@ func TestFleetDiscovery(t *testing.T) {
 	etcd := fleettest.Start(t)
 	run, stopRun := inFleet(t, etcd.Address, "--serve", "127.0.0.1:0", "--metrics-addr", "")
 	own := regexp.MustCompile(`service on (http://(\S+)/)`).FindStringSubmatch(run.String())
-	_, stderr, stop := background(t, "fleet", "sd", "--fleet", etcd.Address, "--listen", "127.0.0.1:0")
-	commandtest.WaitFor(t, stderr, "/v1/sd\n")
+	discovery := commandtest.Start(t, "fleet", "sd", "--fleet", etcd.Address, "--listen", "127.0.0.1:0")
+	commandtest.WaitFor(t, discovery.Stderr, "/v1/sd\n")
 	service := commandtest.StartServing(t, "serve", "--listen", "127.0.0.1:0", "--fleet", etcd.Address)
-	urls := []string{regexp.MustCompile(`http://\S+`).FindString(stderr.String()), service.Base + "/v1/sd", own[1] + "v1/sd"}
+	urls := []string{regexp.MustCompile(`http://\S+`).FindString(discovery.Stderr.String()), service.Base + "/v1/sd", own[1] + "v1/sd"}
 	for _, url := range urls {
 		groups := targets(t, url)
 		require.Len(t, groups, 1, url)
@@ -329,14 +303,13 @@ func TestFleetDiscovery(t *testing.T) {
 	assert.Empty(t, different)
 	require.ErrorIs(t, stopRun(), backend.ErrInterrupted)
 	prometheus.Answers(t, `absent(up{run="exp",job=~"primus-[01]"})`) // a run that ends is no target any more
-	assert.NoError(t, stop())
+	assert.NoError(t, discovery.Stop())
 
 	etcd.Kill()
 	code, text := service.Ask(http.MethodGet, "/v1/sd", "")
 	assert.Equal(t, http.StatusServiceUnavailable, code)
 	assert.Contains(t, text, "etcd at "+etcd.Address)
-	service.Cancel()
-	require.NoError(t, <-service.Ended)
+	require.NoError(t, service.Stop())
 }
 
 // Without a fleet a service lists itself, or the address that was meant for metrics.
@@ -348,8 +321,7 @@ func TestDiscoveryWithoutAFleet(t *testing.T) {
 	require.Len(t, groups, 1)
 	assert.Equal(t, []string{"localhost:" + port}, groups[0].Targets)
 	assert.Contains(t, get(t, "http://"+groups[0].Targets[0]+"/metrics"), "primus_dispatch_generation")
-	service.Cancel()
-	require.NoError(t, <-service.Ended)
+	require.NoError(t, service.Stop())
 
 	run := commandtest.StartServing(t, commandtest.NewLab(t).Args("train_iters=1000000", "--serve", "127.0.0.1:0", "--metrics-addr", ":0")...)
 	groups = targets(t, run.Base+"/v1/sd")
@@ -359,8 +331,7 @@ func TestDiscoveryWithoutAFleet(t *testing.T) {
 	port = regexp.MustCompile(`metrics on http://\S+:(\d+)/`).FindStringSubmatch(run.Stderr.String())[1]
 	assert.Equal(t, []string{net.JoinHostPort(name, port)}, groups[0].Targets)
 	assert.Equal(t, "exp 0 native", groups[0].Labels["run"]+" "+groups[0].Labels["rank"]+" "+groups[0].Labels["__meta_primus_backend"])
-	run.Cancel()
-	require.ErrorIs(t, <-run.Ended, backend.ErrInterrupted)
+	require.ErrorIs(t, run.Stop(), backend.ErrInterrupted)
 }
 
 // A service over TLS says so, because Prometheus has to ask it so.
@@ -378,8 +349,7 @@ func TestDiscoveryOfAServiceOverTLS(t *testing.T) {
 	require.Len(t, groups, 1)
 	assert.Equal(t, []string{strings.TrimPrefix(service.Base, "https://")}, groups[0].Targets)
 	assert.Equal(t, "https", groups[0].Labels["__scheme__"])
-	service.Cancel()
-	require.NoError(t, <-service.Ended)
+	require.NoError(t, service.Stop())
 }
 
 func TestFleetUsage(t *testing.T) {

@@ -63,7 +63,7 @@ implementation that declines everything.
 The exit code is 1 when a case fails.`,
 		Example: `  primus ops coverage > coverage.md
   primus ops coverage --op 'multi_tensor_*' -o json`,
-		ValidArgsFunction: CompleteOps,
+		ValidArgsFunction: dispatch.CompleteOps,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dtypes, err := opts.check(cmd)
 			if err != nil {

@@ -42,7 +42,7 @@ elsewhere.`,
 		Example: `  primus ops diff --policy today.yaml --policy tomorrow.yaml
   primus ops diff --to-prefer vendor
   primus ops diff --policy today.yaml --to-plugin-modules ./libacme_ops.so --exit-code -o json`,
-		ValidArgsFunction: CompleteOps,
+		ValidArgsFunction: dispatch.CompleteOps,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			from, to, err := opts.sides(cmd)
 			if err != nil {

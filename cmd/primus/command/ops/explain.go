@@ -3,7 +3,6 @@ package ops
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -11,20 +10,16 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
 	"github.com/primus-fl/primus/internal/plaintext"
-	"github.com/primus-fl/primus/internal/suggest"
 	"github.com/primus-fl/primus/opmanager"
-	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/foreign"
-	"github.com/primus-fl/primus/tensor"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 func newOpsExplainCommand(prog cli.Program) *cobra.Command {
 	var output cli.OutputWithText
 	var opts dispatch.Options
-	var at ExplainOptions
+	var at dispatch.CallFlags
 	cmd := &cobra.Command{
 		Use:   "explain [OP…]",
 		Short: "Say which implementation serves an op, and why no other does",
@@ -46,7 +41,7 @@ With -o json one op is an object; several or all are a list of such objects.`,
   primus ops explain rmsnorm_fwd --dtype bf16 --shape 2048x512
   primus ops explain --policy policy.yaml --layer 0 --phase backward
   primus ops explain`,
-		ValidArgsFunction: CompleteOps,
+		ValidArgsFunction: dispatch.CompleteOps,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			call, err := at.Call(cmd)
 			if err != nil {
@@ -82,74 +77,6 @@ With -o json one op is an object; several or all are a list of such objects.`,
 	opts.AddFlags(cmd.Flags())
 	at.AddFlags(cmd.Flags())
 	return cmd
-}
-
-// ExplainOptions say which calls an explanation is about.
-type ExplainOptions struct {
-	dtype, shape, phase string
-	layer               int
-}
-
-// AddFlags gives a command the flags.
-func (o *ExplainOptions) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.dtype, "dtype", "", "ask about calls with a first operand of this `DTYPE`, such as f32 or bf16")
-	flags.StringVar(&o.shape, "shape", "", "ask about calls with a first operand of this `SHAPE`, such as 2048x512")
-	flags.IntVar(&o.layer, "layer", -1, "ask about calls of layer `N` of the model, counted from 0")
-	flags.StringVar(&o.phase, "phase", "", "ask about calls of a `PHASE`: forward or backward")
-}
-
-// Call returns the dtype and shape that were asked about, nil for every call.
-func (o *ExplainOptions) Call(cmd *cobra.Command) (*opmanager.CallShape, error) {
-	if o.dtype == "" && o.shape == "" {
-		return nil, nil
-	}
-	call := &opmanager.CallShape{DType: tensor.F32}
-	if o.dtype != "" {
-		d, err := parseDType(cmd, o.dtype)
-		if err != nil {
-			return nil, err
-		}
-		call.DType = d
-	}
-	if o.shape != "" {
-		for axis := range strings.SplitSeq(strings.ReplaceAll(o.shape, ",", "x"), "x") {
-			n, err := strconv.ParseUint(strings.TrimSpace(axis), 10, 31)
-			if err != nil {
-				return nil, cli.Usagef(cmd, "--shape: got %q, want the lengths of the axes, such as 2048x512", o.shape)
-			}
-			call.Shape = append(call.Shape, int(n))
-		}
-	}
-	return call, nil
-}
-
-// parseDType reads the value of --dtype.
-func parseDType(cmd *cobra.Command, name string) (tensor.DType, error) {
-	d, err := tensor.ParseDType(name)
-	if err != nil {
-		var names []string
-		for _, known := range tensor.DTypes() {
-			names = append(names, known.String())
-		}
-		return d, cli.Usagef(cmd, "--dtype: got %q, want one of %s%s", name, strings.Join(names, ", "), suggest.Hint(name, names))
-	}
-	return d, nil
-}
-
-// Place returns the layer and phase that were asked about, nil and the zero phase for none.
-func (o *ExplainOptions) Place(cmd *cobra.Command) (layer *int, phase oppolicy.Phase, err error) {
-	if cmd.Flags().Changed("layer") {
-		if o.layer < 0 {
-			return nil, 0, cli.Usagef(cmd, "--layer: got %d, want a number from 0", o.layer)
-		}
-		layer = &o.layer
-	}
-	if o.phase != "" {
-		if phase, err = oppolicy.ParsePhase(o.phase); err != nil {
-			return nil, 0, cli.Usagef(cmd, "--phase: %v", err)
-		}
-	}
-	return layer, phase, nil
 }
 
 // explainOps answers for these ops, for all when none is given, and for calls of one

@@ -4,9 +4,7 @@ package ops
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
@@ -15,7 +13,6 @@ import (
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/ops"
 	"github.com/primus-fl/primus/ops/foreign"
 	"github.com/spf13/cobra"
 )
@@ -61,7 +58,7 @@ dispatched here has a row without an implementation when it is given.`,
 		Example: `  primus ops list
   primus ops list generic_gemm rmsnorm_fwd
   TE_FL_PREFER=vendor primus ops list -o json`,
-		ValidArgsFunction: CompleteOps,
+		ValidArgsFunction: dispatch.CompleteOps,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var rows []implRow
 			err := graph.WithManager(cmd.Context(), prog, opts.Sources(nil), func(m *opmanager.Manager, _ *opregistry.Snapshot) (err error) {
@@ -80,19 +77,6 @@ dispatched here has a row without an implementation when it is given.`,
 	output.AddFlag(cmd)
 	opts.AddFlags(cmd.Flags())
 	return cmd
-}
-
-// CompleteOps completes names of ops that are not on the command line yet.
-func CompleteOps(_ *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	var names []string
-	for _, op := range ops.All() {
-		names = append(names, op.Name())
-	}
-	for _, op := range foreign.Ops() {
-		names = append(names, op.Name)
-	}
-	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, begun) || slices.Contains(args, name) })
-	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 // listImpls returns the impls of these ops, of all when none is given.

@@ -47,7 +47,7 @@ The exit code is 1 when a case fails.`,
 		Example: `  primus ops verify rmsnorm_fwd
   primus ops verify --impl 'vendor.*' --dtype f32
   primus ops verify --op 'multi_tensor_*' -o json`,
-		ValidArgsFunction: CompleteOps,
+		ValidArgsFunction: dispatch.CompleteOps,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dtypes, err := opts.check(cmd)
 			if err != nil {
@@ -95,7 +95,7 @@ func (o *verifyOptions) check(cmd *cobra.Command) ([]tensor.DType, error) {
 	}
 	var dtypes []tensor.DType
 	for _, name := range o.dtypes {
-		d, err := parseDType(cmd, name)
+		d, err := dispatch.ParseDType(cmd, name)
 		if err != nil {
 			return nil, err
 		}

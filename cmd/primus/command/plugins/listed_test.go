@@ -103,7 +103,7 @@ func TestServicePlugins(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &commandtest.Serving{T: t, Stderr: &primustest.Buffer{}}
+			s := &commandtest.Serving{T: t, Background: &commandtest.Background{Stderr: &primustest.Buffer{}}}
 			cmd := commandtest.Child(t.Context(), []string{"PRIMUS_OPENBLAS=" + commandtest.Absent, "PRIMUS_ONEDNN=" + commandtest.Absent}, append(command, args...)...)
 			cmd.Stderr = s.Stderr
 			require.NoError(t, cmd.Start())

@@ -1,7 +1,6 @@
 package plugins_test
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -9,9 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/primus-fl/primus/cmd/primus/command"
 	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
-	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/vendors/loader/loadertest"
 	"github.com/stretchr/testify/assert"
@@ -376,19 +373,13 @@ func TestPluginsOfAChangedPolicyFile(t *testing.T) {
 	t.Parallel()
 	l := commandtest.NewLab(t)
 	file := l.Policy("prefer: flagos\n")
-	stderr, out := &primustest.Buffer{}, &primustest.Buffer{}
-	root := command.NewRoot(command.Streams{Out: out, Err: stderr})
-	root.SetArgs(l.Args("train_iters=1000000", "log_interval=100000", "--policy", file))
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() { ended <- root.ExecuteContext(ctx) }()
+	run := commandtest.Start(t, l.Args("train_iters=1000000", "log_interval=100000", "--policy", file)...)
+	stderr := run.Stderr
 	commandtest.WaitFor(t, stderr, "Op 'multi_tensor_adam' using 'default.flagos'")
 	l.Write(file, "prefer: flagos\nplugin_modules: [/absent.so]\n")
 	commandtest.WaitFor(t, stderr, "the policy file says something else about plugins, which the next start takes up")
 	commandtest.WaitFor(t, stderr, "policy file is in force")
-	cancel()
-	require.ErrorIs(t, <-ended, backend.ErrInterrupted)
+	require.ErrorIs(t, run.Stop(), backend.ErrInterrupted)
 }
 
 func TestPluginsProbe(t *testing.T) {

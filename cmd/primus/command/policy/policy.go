@@ -14,9 +14,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
 	"github.com/primus-fl/primus/internal/plaintext"
-	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
-	"github.com/primus-fl/primus/opregistry"
 	"github.com/spf13/cobra"
 )
 
@@ -67,20 +65,20 @@ func printPolicy(prog cli.Program, v shownPolicy, plugins policyfile.Plugins) er
 	row := func(field, value string) { t.AppendRow(table.Row{field, value, v.Sources[field]}) }
 	allow := "all"
 	if v.Allow != nil {
-		allow = vendorText(v.Allow)
+		allow = vendors(v.Allow)
 	}
 	row("prefer", v.Prefer.String())
 	row("strict", fmt.Sprint(v.Strict))
 	row("allow_vendors", allow)
-	row("deny_vendors", vendorText(v.Deny))
+	row("deny_vendors", vendors(v.Deny))
 	row("skip_cuda", fmt.Sprint(v.SkipCUDA))
 	if v.CUDA.Dir != "" {
 		t.AppendRow(table.Row{"cuda_home", v.CUDA.Dir, v.CUDA.Source})
 	}
 	row("deterministic", fmt.Sprint(v.Deterministic))
 	row("protect_in_place", fmt.Sprint(v.ProtectInPlace))
-	row("quarantine", QuarantineText(v.Quarantine))
-	row("verify", VerifyText(v.Verify))
+	row("quarantine", v.Quarantine.String())
+	row("verify", v.Verify.String())
 	if len(v.PerOp) == 0 {
 		row("per_op_order", "none")
 	}
@@ -91,7 +89,7 @@ func printPolicy(prog cli.Program, v shownPolicy, plugins policyfile.Plugins) er
 		row("rules", "none")
 	}
 	for i, rule := range v.Rules {
-		row(fmt.Sprintf("rules[%d]", i), RuleText(rule))
+		row(fmt.Sprintf("rules[%d]", i), rule.String())
 	}
 	for _, r := range pluginRows(plugins) {
 		t.AppendRow(r)
@@ -100,51 +98,5 @@ func printPolicy(prog cli.Program, v shownPolicy, plugins policyfile.Plugins) er
 	return err
 }
 
-func vendorText(names []string) string { return cmp.Or(strings.Join(names, ","), "none") }
-
-// QuarantineText returns the limits of quarantine in words.
-func QuarantineText(v oppolicy.QuarantineView) string {
-	if !v.Enabled {
-		return "off"
-	}
-	return fmt.Sprintf("for %s after %d failures within %s", v.Backoff, v.Failures, v.Window)
-}
-
-// VerifyText returns in words which calls are verified.
-func VerifyText(v oppolicy.VerifyView) string {
-	if v.Fraction == 0 {
-		return "none"
-	}
-	text := fmt.Sprintf("%v of all calls", v.Fraction)
-	if v.Ops != nil {
-		text = fmt.Sprintf("%v of the calls of %s", v.Fraction, strings.Join(v.Ops, ","))
-	}
-	if v.Quarantine {
-		text += ", with quarantine"
-	}
-	return text
-}
-
-// RuleText returns where a rule applies and what it changes, in the words of a policy file.
-func RuleText(v oppolicy.RuleView) string {
-	var where, what []string
-	if v.Layers != "" {
-		where = append(where, "layers "+v.Layers)
-	}
-	if v.Phase != oppolicy.PhaseUnspecified {
-		where = append(where, "phase "+v.Phase.String())
-	}
-	if v.Prefer != opregistry.KindUnspecified {
-		what = append(what, "prefer "+v.Prefer.String())
-	}
-	if v.Allow != nil {
-		what = append(what, "allow "+vendorText(v.Allow))
-	}
-	if len(v.Deny) > 0 {
-		what = append(what, "deny "+vendorText(v.Deny))
-	}
-	for _, pattern := range slices.Sorted(maps.Keys(v.PerOp)) {
-		what = append(what, pattern+" "+strings.Join(v.PerOp[pattern], "|"))
-	}
-	return strings.Join(where, ", ") + ": " + strings.Join(what, ", ")
-}
+// vendors returns the names of vendors as a policy file has them.
+func vendors(names []string) string { return cmp.Or(strings.Join(names, ","), "none") }

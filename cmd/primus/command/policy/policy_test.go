@@ -1,9 +1,7 @@
 package policy_test
 
 import (
-	"context"
 	"encoding/json"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,9 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/primus-fl/primus/cmd/primus/command"
 	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
-	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/stretchr/testify/assert"
@@ -109,13 +105,8 @@ func TestPolicyFileIsFollowed(t *testing.T) {
 	t.Parallel()
 	l := commandtest.NewLab(t)
 	file := l.Policy("prefer: flagos\n")
-	stderr, out := &primustest.Buffer{}, &primustest.Buffer{}
-	root := command.NewRoot(command.Streams{Out: out, Err: stderr})
-	root.SetArgs(l.Args("train_iters=1000000", "log_interval=100000", "--policy", file, "--deny-vendors", "acme"))
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() { ended <- root.ExecuteContext(ctx) }()
+	run := commandtest.Start(t, l.Args("train_iters=1000000", "log_interval=100000", "--policy", file, "--deny-vendors", "acme")...)
+	stderr := run.Stderr
 	commandtest.WaitFor(t, stderr, "Op 'multi_tensor_adam' using 'default.flagos'")
 	l.Write(file, "prefer: vendro\n")
 	commandtest.WaitFor(t, stderr, "policy file is not used; the previous policy stays in force")
@@ -126,8 +117,7 @@ func TestPolicyFileIsFollowed(t *testing.T) {
 	require.NoError(t, os.Rename(next, file))
 	commandtest.WaitFor(t, stderr, "policy file is in force")
 	commandtest.WaitFor(t, stderr, "Op 'swiglu' switched from 'default.flagos' to 'reference.go'")
-	cancel()
-	require.ErrorIs(t, <-ended, backend.ErrInterrupted)
+	require.ErrorIs(t, run.Stop(), backend.ErrInterrupted)
 	assert.Regexp(t, `policy file is in force file=\S+ generation=\d+`, stderr.String())
 	assert.NotContains(t, stderr.String(), `"other"`, "the flag is above the file in the new policy, too")
 }
@@ -175,15 +165,10 @@ func TestPolicyCheckForARun(t *testing.T) {
 	assert.Equal(t, 1, got.Code)
 	assert.Contains(t, got.Stderr, `not in the per-op order vendor:nvidia (`+dead+`:1)`)
 
-	stderr, out := &primustest.Buffer{}, &primustest.Buffer{}
-	root := command.NewRoot(command.Streams{Out: out, Err: stderr})
 	file := filepath.Join(l.Dir, "run.yaml")
 	l.Write(file, "prefer: flagos\n")
-	root.SetArgs(l.Args("train_iters=1000000", "log_interval=1", "--policy", file, "--serve", "127.0.0.1:0"))
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() { ended <- root.ExecuteContext(ctx) }()
+	run := commandtest.Start(t, l.Args("train_iters=1000000", "log_interval=1", "--policy", file, "--serve", "127.0.0.1:0")...)
+	stderr := run.Stderr
 	commandtest.WaitFor(t, stderr, "Op 'multi_tensor_adam' using")
 	address := regexp.MustCompile(`service on http://(\S+)/`).FindStringSubmatch(stderr.String())[1]
 
@@ -201,8 +186,7 @@ func TestPolicyCheckForARun(t *testing.T) {
 	assert.Contains(t, stderr.String(), `op \"generic_gemm\" is in use`)
 	before := strings.Count(stderr.String(), " step ")
 	require.Eventually(t, func() bool { return strings.Count(stderr.String(), " step ") > before }, time.Minute, 10*time.Millisecond, "training goes on")
-	cancel()
-	require.ErrorIs(t, <-ended, backend.ErrInterrupted)
+	require.ErrorIs(t, run.Stop(), backend.ErrInterrupted)
 
 	got = commandtest.Run(t, "policy", "check", "--for", address, file)
 	assert.Equal(t, 1, got.Code)
@@ -226,11 +210,5 @@ func TestPolicySchema(t *testing.T) {
 	assert.Zero(t, got.Code)
 	assert.Equal(t, policyfile.Schema(), got.Out)
 	assert.True(t, json.Valid([]byte(got.Out)))
-	assert.ErrorContains(t, writeSchema(), "write the schema")
-}
-
-func writeSchema() error {
-	root := command.NewRoot(command.Streams{Out: commandtest.FullDisk{}, Err: io.Discard})
-	root.SetArgs([]string{"policy", "schema"})
-	return root.Execute()
+	assert.ErrorContains(t, commandtest.Fails("policy", "schema"), "write the schema")
 }

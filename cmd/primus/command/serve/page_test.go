@@ -109,7 +109,7 @@ func TestPage(t *testing.T) {
 	assert.NotContains(t, s.Stderr.String(), "stop run")
 	b.Do(chromedp.Click("#stop"), chromedp.Click("#confirm-yes"))
 	b.WellBehaved()
-	err = <-s.Ended
+	err = s.Wait()
 	require.ErrorIs(t, err, backend.ErrInterrupted)
 	assert.ErrorContains(t, err, "by alice over the service")
 	assert.False(t, strings.Contains(s.Stderr.String(), "0123456789abcdef"), "the token is not logged")

@@ -57,8 +57,7 @@ func TestServeRunsFromTheirFiles(t *testing.T) {
 	assert.Contains(t, text, "is trained by another process")
 	require.NoError(t, running.Process.Kill())
 	require.Error(t, running.Wait())
-	s.Cancel()
-	require.NoError(t, <-s.Ended)
+	require.NoError(t, s.Stop())
 }
 
 func TestServeRunMistakes(t *testing.T) {
@@ -91,6 +90,5 @@ func TestPageOfRunsThatHaveEnded(t *testing.T) {
 	b.Picture("archive-390", 390, 844)
 	b.Sees(`["ops", "policy", "events", "save", "stop", "token"].every(id => !document.getElementById(id))`)
 	b.WellBehaved()
-	s.Cancel()
-	require.NoError(t, <-s.Ended)
+	require.NoError(t, s.Stop())
 }

@@ -48,8 +48,7 @@ func TestServiceOfARun(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(text), &state))
 	assert.Equal(t, []string{"acme", "other"}, state.Policy.Deny)
 	assert.Equal(t, []string{"reference"}, state.Policy.PerOp["swiglu"], "the document of the service stays on top")
-	s.Cancel()
-	require.ErrorIs(t, <-s.Ended, backend.ErrInterrupted)
+	require.ErrorIs(t, s.Stop(), backend.ErrInterrupted)
 }
 
 // The service answers as the command line does.
@@ -75,8 +74,7 @@ func TestServeAnswersAsTheCommandLine(t *testing.T) {
 	}
 	code, _ := s.Ask(http.MethodGet, "/readyz", "")
 	assert.Equal(t, http.StatusOK, code)
-	s.Cancel()
-	require.NoError(t, <-s.Ended)
+	require.NoError(t, s.Stop())
 }
 
 func TestServeMistakes(t *testing.T) {
@@ -124,7 +122,7 @@ func TestServiceSavesAndStopsARun(t *testing.T) {
 
 	code, text = s.Ask(http.MethodPost, "/v1/runs/exp/stop", "")
 	require.Equal(t, http.StatusAccepted, code, text)
-	err := <-s.Ended
+	err := s.Wait()
 	require.ErrorIs(t, err, backend.ErrInterrupted)
 	require.ErrorContains(t, err, "interrupted by alice over the service at step ")
 	again := l.Train("train_iters=" + strings.Fields(strings.SplitAfter(err.Error(), "at step ")[1])[0])

@@ -82,10 +82,9 @@ func TestLinger(t *testing.T) {
 	code, text := s.Ask(http.MethodGet, "/metrics", "")
 	assert.Equal(t, http.StatusOK, code)
 	assert.Contains(t, text, `primus_train_running{rank="0",run="exp"} 0`)
-	require.NoError(t, <-s.Ended)
+	require.NoError(t, s.Wait())
 
 	s = commandtest.StartServing(t, commandtest.NewLab(t).Args("--serve", addr, "--linger", "1h")...)
 	commandtest.WaitFor(t, s.Stderr, "waiting for a last scrape")
-	s.Cancel()
-	require.NoError(t, <-s.Ended, "an interrupt ends the waiting, and the run was finished")
+	require.NoError(t, s.Stop(), "an interrupt ends the waiting, and the run was finished")
 }

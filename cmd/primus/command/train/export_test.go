@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
-	"github.com/primus-fl/primus/cmd/primus/command/policy"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/spf13/cobra"
 )
@@ -42,10 +41,10 @@ func PolicyOf(args []string) (values map[string]string, problem error) {
 	view := p.View()
 	var rules []string
 	for _, rule := range view.Rules {
-		rules = append(rules, policy.RuleText(rule))
+		rules = append(rules, rule.String())
 	}
 	values = map[string]string{
-		"rules": strings.Join(rules, "; "), "quarantine": policy.QuarantineText(view.Quarantine), "verify": policy.VerifyText(view.Verify),
+		"rules": strings.Join(rules, "; "), "quarantine": view.Quarantine.String(), "verify": view.Verify.String(),
 		"prefer": p.Prefer.String(), "strict": fmt.Sprint(p.Strict), "allow_vendors": strings.Join(p.Allow, ","),
 		"deny_vendors": strings.Join(p.Deny, ","), "deterministic": fmt.Sprint(p.Deterministic), "per_op": strings.Join(patterns, ","),
 	}

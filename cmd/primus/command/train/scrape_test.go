@@ -1,7 +1,6 @@
 package train_test
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"os"
@@ -10,9 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/primus-fl/primus/cmd/primus/command"
 	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
-	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"github.com/stretchr/testify/assert"
@@ -53,13 +50,8 @@ func TestMetricsStayInAFile(t *testing.T) {
 
 func TestMetricsOfARun(t *testing.T) {
 	l := commandtest.NewLab(t)
-	stderr := &primustest.Buffer{}
-	root := command.NewRoot(command.Streams{Out: io.Discard, Err: stderr})
-	root.SetArgs(l.Args("train_iters=1000000", "--metrics-addr", "127.0.0.1:0", "--linger", "0s", "eval_interval=5", "eval_iters=1"))
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() { ended <- root.ExecuteContext(ctx) }()
+	run := commandtest.Start(t, l.Args("train_iters=1000000", "--metrics-addr", "127.0.0.1:0", "--linger", "0s", "eval_interval=5", "eval_iters=1")...)
+	stderr := run.Stderr
 	commandtest.WaitFor(t, stderr, "step 10/")
 
 	url := regexp.MustCompile(`http://\S+/metrics`).FindString(stderr.String())
@@ -87,8 +79,7 @@ func TestMetricsOfARun(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, problems)
 
-	cancel()
-	require.ErrorIs(t, <-ended, backend.ErrInterrupted)
+	require.ErrorIs(t, run.Stop(), backend.ErrInterrupted)
 	_, err = client.Get(url)
 	assert.Error(t, err, "the server ends with the run")
 }

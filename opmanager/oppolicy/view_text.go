@@ -1,0 +1,58 @@
+package oppolicy
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/primus-fl/primus/opregistry"
+)
+
+// String returns the limits of quarantine in words.
+func (v QuarantineView) String() string {
+	if !v.Enabled {
+		return "off"
+	}
+	return fmt.Sprintf("for %s after %d failures within %s", v.Backoff, v.Failures, v.Window)
+}
+
+// String returns in words which calls are verified.
+func (v VerifyView) String() string {
+	if v.Fraction == 0 {
+		return "none"
+	}
+	text := fmt.Sprintf("%v of all calls", v.Fraction)
+	if v.Ops != nil {
+		text = fmt.Sprintf("%v of the calls of %s", v.Fraction, strings.Join(v.Ops, ","))
+	}
+	if v.Quarantine {
+		text += ", with quarantine"
+	}
+	return text
+}
+
+// String returns where a rule applies and what it changes, in the words of a policy file.
+func (v RuleView) String() string {
+	var where, what []string
+	if v.Layers != "" {
+		where = append(where, "layers "+v.Layers)
+	}
+	if v.Phase != PhaseUnspecified {
+		where = append(where, "phase "+v.Phase.String())
+	}
+	if v.Prefer != opregistry.KindUnspecified {
+		what = append(what, "prefer "+v.Prefer.String())
+	}
+	if v.Allow != nil {
+		what = append(what, "allow "+cmp.Or(strings.Join(v.Allow, ","), "none"))
+	}
+	if len(v.Deny) > 0 {
+		what = append(what, "deny "+strings.Join(v.Deny, ","))
+	}
+	for _, pattern := range slices.Sorted(maps.Keys(v.PerOp)) {
+		what = append(what, pattern+" "+strings.Join(v.PerOp[pattern], "|"))
+	}
+	return strings.Join(where, ", ") + ": " + strings.Join(what, ", ")
+}
