@@ -2,19 +2,19 @@ package maxtext
 
 import (
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/internal/pytext"
 	"github.com/primus-fl/primus/runtime/backends/internal/python"
 	"github.com/primus-fl/primus/runtime/launch"
 )
 
 // framework is how MaxText is started and what its log says.
-var framework = python.Framework{Name: Framework, Job: job, Step: readStep, Steps: steps, TokensPerStep: tokensPerStep}
+var framework = python.Framework{Name: Framework, Job: job, Step: python.CompletedStep, Steps: steps, TokensPerStep: tokensPerStep}
 
 // layouts are where MaxText has its trainer, the newest first: a file of the source tree and the
 // module that it is.
@@ -62,7 +62,7 @@ func job(tc *backend.TrainContext, dir string) (launch.Job, error) {
 			values[key] = v
 		}
 	}
-	text, err := dump(values)
+	text, err := pytext.YAML(values)
 	if err != nil {
 		return launch.Job{}, err
 	}
@@ -71,7 +71,7 @@ func job(tc *backend.TrainContext, dir string) (launch.Job, error) {
 	if overrides, ok := tc.Args.Lookup("override_model"); ok {
 		m, _ := overrides.Map()
 		for key, v := range m.All() {
-			text, err := inline(v)
+			text, err := pytext.Inline(v)
 			if err != nil {
 				return launch.Job{}, fmt.Errorf("override_model.%s: %w", key, err)
 			}
@@ -100,36 +100,3 @@ func steps(tc *backend.TrainContext) int {
 
 // tokensPerStep is unknown before the log says it: MaxText counts devices, not processes.
 func tokensPerStep(*backend.TrainContext, int) int { return 0 }
-
-// readStep reads a line such as
-//
-//	completed step: 3, seconds: 1.5, TFLOP/s/device: 210.1, Tokens/s/device: 5461.2, total_weights: 65536, loss: 9.812
-func readStep(line string) (python.Step, bool) {
-	_, rest, ok := strings.Cut(python.Plain(line), "completed step: ")
-	if !ok {
-		return python.Step{}, false
-	}
-	fields := map[string]string{}
-	for part := range strings.SplitSeq("step: "+rest, ",") {
-		if key, value, ok := strings.Cut(part, ":"); ok {
-			fields[strings.TrimSpace(key)] = value
-		}
-	}
-	var s python.Step
-	step, ok := python.Int(fields["step"])
-	loss, hasLoss := python.Float(fields["loss"])
-	if !ok || !hasLoss || step < 0 {
-		return python.Step{}, false
-	}
-	s.Step, s.Loss = step+1, loss // MaxText counts from 0
-	s.Seconds, _ = python.Float(fields["seconds"])
-	s.TFLOPSPerDevice, _ = python.Float(fields["TFLOP/s/device"])
-	s.TokensPerDevice, _ = python.Float(fields["Tokens/s/device"])
-	s.Tokens, _ = python.Int(fields["total_weights"])
-	s.GradNorm, _ = python.Float(fields["grad_norm"])
-	s.LR, _ = python.Float(fields["learning_rate"])
-	return s, true
-}
-
-// sorted returns the keys of a mapping in order.
-func sorted(values map[string]document.Value) []string { return slices.Sorted(maps.Keys(values)) }

@@ -1,0 +1,35 @@
+package python
+
+import "strings"
+
+// CompletedStep reads a line such as
+//
+//	completed step: 3, seconds: 1.5, TFLOP/s/device: 210.1, Tokens/s/device: 5461.2, total_weights: 65536, loss: 9.812
+//
+// which MaxText and MaxDiffusion write.
+func CompletedStep(line string) (Step, bool) {
+	_, rest, ok := strings.Cut(Plain(line), "completed step: ")
+	if !ok {
+		return Step{}, false
+	}
+	fields := map[string]string{}
+	for part := range strings.SplitSeq("step: "+rest, ",") {
+		if key, value, ok := strings.Cut(part, ":"); ok {
+			fields[strings.TrimSpace(key)] = value
+		}
+	}
+	var s Step
+	step, ok := Int(fields["step"])
+	loss, hasLoss := Float(fields["loss"])
+	if !ok || !hasLoss || step < 0 {
+		return Step{}, false
+	}
+	s.Step, s.Loss = step+1, loss // MaxText counts from 0
+	s.Seconds, _ = Float(fields["seconds"])
+	s.TFLOPSPerDevice, _ = Float(fields["TFLOP/s/device"])
+	s.TokensPerDevice, _ = Float(fields["Tokens/s/device"])
+	s.Tokens, _ = Int(fields["total_weights"])
+	s.GradNorm, _ = Float(fields["grad_norm"])
+	s.LR, _ = Float(fields["learning_rate"])
+	return s, true
+}
