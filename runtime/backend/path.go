@@ -36,10 +36,7 @@ func FindTree(framework, dir, given string, env *Environ, sub ...string) (Paths,
 		if named.path == "" {
 			continue
 		}
-		if !isDir(named.path) {
-			return Paths{}, fmt.Errorf("framework %s: %s: %q is no directory, want the source tree of %s", framework, named.source, named.path, dir)
-		}
-		return newPaths(named.path, named.source, sub)
+		return TreeAt(framework, dir, named.path, named.source, sub...)
 	}
 	thirdParty := env.Get(EnvThirdParty, filepath.Join(env.Get("HOME", ""), ".cache", "Primus", "third_party"))
 	var tried []string
@@ -53,6 +50,15 @@ func FindTree(framework, dir, given string, env *Environ, sub ...string) (Paths,
 	}
 	return Paths{}, fmt.Errorf("framework %s: no source tree in %s: give --backend-path, or set %s or %s",
 		framework, strings.Join(tried, " or "), EnvBackendPath, EnvThirdParty)
+}
+
+// TreeAt returns the source tree of a framework that source, such as a variable, says is at path.
+// It must exist.
+func TreeAt(framework, dir, path, source string, sub ...string) (Paths, error) {
+	if !isDir(path) {
+		return Paths{}, fmt.Errorf("framework %s: %s: %q is no directory, want the source tree of %s", framework, source, path, dir)
+	}
+	return newPaths(path, source, sub)
 }
 
 func isDir(path string) bool {

@@ -40,6 +40,7 @@ iterations_to_skip: null
 sequence_parallel: 1
 tensor_model_parallel_size: 1
 disable_tensorboard: true
+tensorboard_dir: mine
 trainer_class: FluxPretrainTrainer
 `)
 	p, err := l.Plan(t)
@@ -47,7 +48,7 @@ trainer_class: FluxPretrainTrainer
 	assert.Equal(t, "FluxPretrainTrainer", p.Trainer)
 	for path, want := range map[string]string{
 		"save": `"` + l.Dir + `/g/u/e/checkpoints"`, "train_data_path": `["0.5","a","0.5","b"]`, "valid_data_path": `["c"]`,
-		"iterations_to_skip": "[]", "sequence_parallel": "false", "tensorboard_dir": "null",
+		"iterations_to_skip": "[]", "sequence_parallel": "false", "tensorboard_dir": `"mine"`,
 	} {
 		got, _ := traintest.Argument(p, path)
 		assert.Equal(t, want, got, path)
@@ -95,4 +96,15 @@ func TestFaults(t *testing.T) {
 	require.ErrorContains(t, err, `micro_batch_size: given string "two", expected int`)
 	_, err = newLab("stage: dpo\n").Plan(t)
 	assert.ErrorContains(t, err, `got stage "dpo", want pretrain or sft or mlperf_pretrain`)
+}
+
+func TestLayerFrequency(t *testing.T) {
+	for text, want := range map[string]string{
+		"([0]*1+[1]*3)": "[0,1,1,1]", "[0]*(4-3)+2*[1]": "[0,1,1]", "1": "1", "-1": "-1", "[1]*-1": "[]", "layers": `"layers"`, "[1]*99999999": `"[1]*99999999"`,
+	} {
+		p, err := newLab("moe_layer_freq: '" + text + "'\n").Plan(t)
+		require.NoError(t, err)
+		got, _ := traintest.Argument(p, "moe_layer_freq")
+		assert.Equal(t, want, got, text)
+	}
 }

@@ -38,12 +38,12 @@ func Patches() []patch.Patch {
 		rewrite("mock_data", "Leave data paths and tokenizer out of runs on mock data",
 			patch.When("mock_data"), mockData, append([]string{"tokenizer_type", "vocab_size"}, dataPaths...)...),
 		rewrite("sequence_parallel_tp1", "Switch sequence parallelism off where there is no tensor parallelism",
-			patch.Condition{Text: "sequence_parallel is set and tensor_model_parallel_size is 1", Holds: func(c *patch.Context) (bool, error) {
+			patch.Condition{Text: "tensor_model_parallel_size is 1", Holds: func(c *patch.Context) (bool, error) {
 				size, err := patch.Param(c, "tensor_model_parallel_size", int64(1))
-				return size == 1 && c.IsSet("sequence_parallel"), err
+				return size == 1, err
 			}},
 			func(c *patch.Context) error { return c.SetArg("sequence_parallel", false) }, "sequence_parallel"),
-		rewrite("tensorboard_path", "Put TensorBoard files below the directory of the experiment, or nowhere",
+		rewrite("tensorboard_path", "Put TensorBoard files below the directory of the experiment, unless disable_tensorboard is set",
 			patch.Condition{}, tensorboardDir, "tensorboard_dir"),
 		rewrite("hsdp", "Give Megatron the degree of replication as its number of optimizer instances",
 			patch.Condition{}, replicate, "data_parallel_replicate_degree", "num_distributed_optimizer_instances"),
@@ -123,10 +123,11 @@ func mockData(c *patch.Context) error {
 	return c.SetArg("vocab_size", mockVocab)
 }
 
-// tensorboardDir disables TensorBoard where disable_tensorboard says so and no profile needs it.
+// tensorboardDir leaves the directory as it is where disable_tensorboard says so and no profile
+// needs it.
 func tensorboardDir(c *patch.Context) error {
 	if c.IsSet("disable_tensorboard") && !c.IsSet("profile") {
-		return c.SetArg("tensorboard_dir", nil)
+		return nil
 	}
 	return setPath(c, "tensorboard_dir", "tensorboard")
 }

@@ -52,7 +52,7 @@ func layerFrequency(c *patch.Context) error {
 	return c.SetArg("moe_layer_freq", value)
 }
 
-// evaluate returns the int64 or the []any of them that an expression of numbers, lists, + and *
+// evaluate returns the int64 or the []any of them that an expression of numbers, lists, +, - and *
 // means.
 func evaluate(e pysource.Expr) (any, bool) {
 	switch e := e.(type) {
@@ -72,6 +72,10 @@ func evaluate(e pysource.Expr) (any, bool) {
 			items = append(items, value)
 		}
 		return items, true
+	case *pysource.UnaryOp:
+		value, ok := evaluate(e.Operand)
+		n, isInt := value.(int64)
+		return -n, ok && isInt && e.Op == "-"
 	case *pysource.BinOp:
 		left, okLeft := evaluate(e.Left)
 		right, okRight := evaluate(e.Right)
@@ -88,10 +92,15 @@ func combine(left any, op string, right any) (any, bool) {
 	case int64:
 		switch r := right.(type) {
 		case int64:
-			if op == "+" {
+			switch op {
+			case "+":
 				return l + r, true
+			case "-":
+				return l - r, true
+			case "*":
+				return l * r, true
 			}
-			return l * r, op == "*"
+			return nil, false
 		case []any:
 			return combine(r, op, l)
 		}

@@ -34,6 +34,8 @@ type Lab struct {
 	Factory     backend.Factory
 	Patches     []patch.Patch
 	Params      string            // YAML, one parameter per line
+	File        string            // an experiment in place of Params
+	Presets     []config.Root     // before the embedded ones
 	Env         map[string]string // the whole environment
 	BackendPath string
 	Arch        backend.Arch
@@ -69,21 +71,19 @@ func (l *Lab) settings(t *testing.T) train.Settings {
 		l.Env = map[string]string{}
 	}
 	environ := backend.MapEnviron(l.Env)
-	var b strings.Builder
-	fmt.Fprintf(&b, "work_group: g\nuser_name: u\nexp_name: e\nworkspace: %q\nmodules:\n  pre_trainer:\n    framework: %s\n", l.Dir, l.Factory.Framework)
-	for line := range strings.Lines(l.Params) {
-		b.WriteString("    " + strings.TrimLeft(line, "\t"))
-	}
-	file := filepath.Join(l.Dir, "exp.yaml")
-	if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
-		t.Fatal(err)
+	file := l.File
+	if file == "" {
+		file = l.writeExperiment(t)
 	}
 	e, err := config.LoadExperiment(file, config.Options{
-		Formats: formats.All(),
-		Presets: []config.Root{{Name: "embedded presets", FS: configs.FS()}}, Env: environ.Lookup,
+		Formats: formats.All(), Presets: append(slices.Clone(l.Presets), config.Root{Name: "embedded presets", FS: configs.FS()}), Env: environ.Lookup,
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	module, stage := "pre_trainer", "pretrain"
+	if _, err := e.Module(module); err != nil {
+		module, stage = "post_trainer", "posttrain"
 	}
 	backends, err := backend.NewRegistry(l.Factory)
 	if err != nil {
@@ -97,11 +97,26 @@ func (l *Lab) settings(t *testing.T) train.Settings {
 		t.Fatal(err)
 	}
 	return train.Settings{
-		Experiment: e, ModuleName: "pre_trainer", Stage: "pretrain", Backends: backends, Patches: patches, StrictPatches: !l.Lenient,
+		Experiment: e, ModuleName: module, Stage: stage, Backends: backends, Patches: patches, StrictPatches: !l.Lenient,
 		Environ: environ, DataPath: filepath.Join(l.Dir, "data"), BackendPath: l.BackendPath,
 		DetectArch: func() backend.Arch { return l.Arch }, Observer: l.observer(), Launch: l.Launch, Manager: l.Manager, Grace: time.Minute, LogFile: &backend.LogFile{},
 		Log: slog.New(slog.NewTextHandler(&l.Log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
+}
+
+// writeExperiment writes an experiment with the parameters and returns its file.
+func (l *Lab) writeExperiment(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	fmt.Fprintf(&b, "work_group: g\nuser_name: u\nexp_name: e\nworkspace: %q\nmodules:\n  pre_trainer:\n    framework: %s\n", l.Dir, l.Factory.Framework)
+	for line := range strings.Lines(l.Params) {
+		b.WriteString("    " + strings.TrimLeft(line, "\t"))
+	}
+	file := filepath.Join(l.Dir, "exp.yaml")
+	if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 func (l *Lab) observer() backend.Observer {

@@ -38,7 +38,7 @@ func TestBackendsList(t *testing.T) {
 			assert.Equal(t, tree, r.Path)
 		}
 	}
-	assert.Equal(t, []string{"dummy", "maxtext", "megatron", "megatron_bridge", "native", "torchtitan"}, names)
+	assert.Equal(t, []string{"dummy", "maxdiffusion", "maxtext", "megatron", "megatron_bridge", "native", "torchtitan"}, names)
 	t.Setenv("BACKEND_PATH", filepath.Join(tree, "gone"))
 	got = commandtest.Run(t, "backends", "list")
 	require.Zero(t, got.Code)

@@ -56,12 +56,18 @@ func interpreter(t *testing.T) string {
 	if testing.Short() {
 		t.Skip("it starts Python processes")
 	}
+	return pythonWith(t, "torch, yaml, tomllib")
+}
+
+// pythonWith returns a Python that has some modules, or skips the test.
+func pythonWith(t *testing.T, modules string) string {
+	t.Helper()
 	for _, name := range []string{"python3", "/usr/bin/python3"} {
-		if exec.Command(name, "-c", "import torch, yaml, tomllib").Run() == nil {
+		if exec.Command(name, "-c", "import "+modules).Run() == nil {
 			return name
 		}
 	}
-	t.Skip("no python3 with PyTorch and PyYAML; scripts/install-test-deps.sh installs them")
+	t.Skipf("no python3 with %s; scripts/install-test-deps.sh installs them", modules)
 	return ""
 }
 

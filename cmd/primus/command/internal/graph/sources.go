@@ -10,6 +10,7 @@ import (
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/runtime/backends/dummy"
+	"github.com/primus-fl/primus/runtime/backends/maxdiffusion"
 	"github.com/primus-fl/primus/runtime/backends/maxtext"
 	"github.com/primus-fl/primus/runtime/backends/megatron"
 	"github.com/primus-fl/primus/runtime/backends/megatronbridge"
@@ -49,7 +50,7 @@ func libraryFiles(variable string) []string {
 // backendModules lists the training backends that are compiled in, with their patches.
 func backendModules() fx.Option {
 	return fx.Options(
-		dummy.Module, maxtext.Module, megatron.Module, megatronbridge.Module, native.Module, nativepatches.Module, torchtitan.Module,
+		dummy.Module, maxdiffusion.Module, maxtext.Module, megatron.Module, megatronbridge.Module, native.Module, nativepatches.Module, torchtitan.Module,
 	)
 }
 

@@ -1,0 +1,127 @@
+package python_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/maxdiffusion"
+	"github.com/primus-fl/primus/runtime/backends/maxtext"
+	"github.com/primus-fl/primus/runtime/backends/megatron"
+	"github.com/primus-fl/primus/runtime/backends/torchtitan"
+	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/launch"
+	"github.com/primus-fl/primus/runtime/train/traintest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// standins are the modules that AMD's package and the frameworks import and that need not be
+// installed to read arguments.
+var standins = strings.Join([]string{
+	"torch", "megatron.rl", "transformer_engine", "apex", "flash_attn", "nvidia_resiliency_ext", "jax", "torchao", "wandb", "tensorboard", "modelopt", "triton",
+	"megatron_energon", "tyro", "torchdata", "tokenizers", "datasets", "safetensors", "einops", "transformers", "primus_turbo", "loguru", "mlflow", "numpy",
+	"primus_mllog", "fla", "mamba_ssm", "causal_conv1d", "tqdm", "pydantic", "httpx", "openai", "fastapi", "uvicorn", "omegaconf",
+}, ":")
+
+// checkoutCase is an experiment of a checkout of Primus with what this program gives the framework.
+type checkoutCase struct {
+	Config    string   `json:"config"`
+	Framework string   `json:"framework"`
+	Module    string   `json:"module"`
+	Root      string   `json:"root"`
+	Files     []string `json:"files"`
+}
+
+var (
+	frameworkLine  = regexp.MustCompile(`(?m)^\s+framework:\s*(\w+)`)
+	trainingModule = regexp.MustCompile(`(?m)^\s+(pre|post)_trainer:`)
+)
+
+// TestExperimentsOfPrimus compares the files that frameworks are given for the experiments of a
+// checkout with those of AMD's own Python code.
+func TestExperimentsOfPrimus(t *testing.T) {
+	for _, name := range []string{"PRIMUS_CHECKOUT", "MEGATRON_CHECKOUT", "TORCHTITAN_CHECKOUT"} {
+		if os.Getenv(name) == "" {
+			t.Skip("PRIMUS_CHECKOUT, MEGATRON_CHECKOUT and TORCHTITAN_CHECKOUT do not name checkouts of Primus and of the commits that it pins")
+		}
+	}
+	checkout := os.Getenv("PRIMUS_CHECKOUT")
+	interpreter := pythonWith(t, "yaml, tomllib, pip")
+	factories := map[string]backend.Factory{
+		"megatron": megatron.Factory(), "torchtitan": torchtitan.Factory(), "maxtext": maxtext.Factory(), "maxdiffusion": maxdiffusion.Factory(),
+	}
+	var cases []checkoutCase
+	require.NoError(t, filepath.WalkDir(filepath.Join(checkout, "examples"), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		framework := frameworkLine.FindSubmatch(text)
+		if framework == nil || !trainingModule.Match(text) || bytes.Contains(text, []byte("<YOUR_")) {
+			return nil
+		}
+		factory, ok := factories[string(framework[1])]
+		if !ok {
+			return nil
+		}
+		l := &traintest.Lab{
+			Factory: factory, File: path, Presets: []config.Root{{Name: "checkout", FS: os.DirFS(filepath.Join(checkout, "primus", "configs"))}}, Lenient: true,
+			Launch: launch.Options{PerNode: 1},
+		}
+		switch factory.Framework {
+		case "megatron":
+			l.Patches, l.BackendPath = megatron.Patches(), os.Getenv("MEGATRON_CHECKOUT")
+		case "torchtitan":
+			l.BackendPath = os.Getenv("TORCHTITAN_CHECKOUT")
+		}
+		p, err := l.Plan(t)
+		if !assert.NoError(t, err, path) {
+			return nil
+		}
+		c := checkoutCase{Config: path, Framework: factory.Framework, Module: p.ModuleName, Root: filepath.Dir(p.Launch.LogDir)}
+		for _, f := range p.Launch.Files {
+			c.Files = append(c.Files, f.Content)
+		}
+		cases = append(cases, c)
+		return nil
+	}))
+	require.NotEmpty(t, cases)
+	dir := t.TempDir()
+	list, shim := filepath.Join(dir, "cases.json"), filepath.Join(dir, "shim.py")
+	text, err := json.Marshal(cases)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(list, text, 0o644))
+	source, err := os.ReadFile("shim.py")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(shim, source, 0o644))
+	here, err := filepath.Abs("testdata")
+	require.NoError(t, err)
+	cmd := exec.Command(interpreter, filepath.Join(here, "checkouts", "compare.py"), list)
+	cmd.Dir = checkout
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(here, "standins"), "STANDINS="+standins, "SHIM="+shim, "PYTHONDONTWRITEBYTECODE=1")
+	var faults bytes.Buffer
+	cmd.Stderr = &faults
+	out, err := cmd.Output()
+	require.NoError(t, err, faults.String())
+	compared := map[string]int{}
+	for line := range bytes.Lines(out) {
+		var result struct {
+			Config, Framework string
+			Differences       []string
+		}
+		require.NoError(t, json.Unmarshal(line, &result))
+		compared[result.Framework]++
+		assert.Empty(t, result.Differences, result.Config)
+	}
+	t.Logf("compared: %v", compared)
+	assert.Len(t, compared, len(factories))
+}
