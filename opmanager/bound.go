@@ -9,15 +9,12 @@ import (
 	"unsafe"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/tensor"
 )
 
 // Bound is a handle through which an op is called. It follows changes of the policy and the
 // registry.
 type Bound[A any] struct {
 	table    *atomic.Pointer[table]
-	validate func(A) error
-	lead     func(A) *tensor.Tensor
 	index    int
 	exec     *opregistry.Exec
 	counters *handleCounters // nil when calls are not counted
@@ -35,7 +32,7 @@ func Bind[A any](m *Manager, op *opregistry.Op[A]) (*Bound[A], error) {
 	if !ok {
 		return nil, unknownOp(snap, op.Name())
 	}
-	b := &Bound[A]{m: m, op: op, table: &m.table, validate: op.Validator(), lead: op.Leader(), index: i, exec: m.core.exec, timing: m.core.timing}
+	b := &Bound[A]{m: m, op: op, table: &m.table, index: i, exec: m.core.exec, timing: m.core.timing}
 	if !m.core.uncounted {
 		b.counters = newHandleCounters(m.core, b)
 	}
@@ -60,7 +57,7 @@ func (b *Bound[A]) Op() *opregistry.Op[A] { return b.op }
 // Call runs the op on the best candidate. It returns an *opregistry.ArgError for wrong arguments
 // and a *CallError when no candidate served the call.
 func (b *Bound[A]) Call(a A) (err error) {
-	if err := b.validate(a); err != nil {
+	if err := b.op.ValidateAt(&a); err != nil {
 		return err
 	}
 	t := b.table.Load()
@@ -94,10 +91,7 @@ func (b *Bound[A]) Call(a A) (err error) {
 
 // fits reports whether the lead operand of a call has one of these dtypes.
 func (b *Bound[A]) fits(dtypes uint32, a A) bool {
-	if b.lead == nil {
-		return false
-	}
-	lead := b.lead(a)
+	lead := b.op.Lead(a)
 	return lead == nil || dtypes>>lead.DType()&1 != 0
 }
 

@@ -32,7 +32,7 @@ func TestCallByName(t *testing.T) {
 	require.ErrorContains(t, opmanager.Call(f.Manager, "add_one", 3), `op "add_one": got arguments of type int, want those of *opregistry.Op`)
 
 	// An op that is registered later.
-	late := opregistry.NewOp("late", opregistry.Schema[addArgs]{Validate: validateAdd, Operands: addOperands})
+	late := opregistry.NewOp("late", opregistry.Schema[addArgs]{})
 	run := &scripted{}
 	require.NoError(t, f.registry.Register(opregistry.Source{Name: "late", Impls: []opregistry.Impl{
 		{Op: late, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Run: run.run},

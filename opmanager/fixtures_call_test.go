@@ -149,7 +149,7 @@ type callRun struct {
 func newCallRun(t *testing.T, impls []callImpl, p oppolicy.Policy) *callRun {
 	t.Helper()
 	r := &callRun{
-		op:       opregistry.NewOp("op", opregistry.Schema[addArgs]{Validate: validateAdd, Operands: addOperands}),
+		op:       opregistry.NewOp("op", opregistry.Schema[addArgs]{}),
 		registry: opregistry.NewRegistry(),
 	}
 	src := opregistry.Source{Name: "case"}

@@ -118,7 +118,7 @@ func hammerImpl(op opregistry.Handle, index, priority int) opregistry.Impl {
 	default:
 		impl.Vendor = vendorNames([]int{index})[0]
 	}
-	impl.Run = func(_ *opregistry.Exec, a addArgs) error {
+	impl.Run = runOf(op, func(_ *opregistry.Exec, a addArgs) error {
 		out := tensor.Data[float32](a.Out)
 		out[0] = float32(uint(out[0]) | 1<<index)
 		out[1]++
@@ -132,7 +132,7 @@ func hammerImpl(op opregistry.Handle, index, priority int) opregistry.Impl {
 			return errors.New("blue")
 		}
 		return nil
-	}
+	})
 	return impl
 }
 
@@ -202,11 +202,11 @@ func (c *hammerCaller) everything(m *opmanager.Manager) {
 	c.call(view, layer, phase, opmanager.MustBind(view, addOne).Call)
 	c.call(view, layer, phase, func(a addArgs) error { return opmanager.Call(view, "add_one", a) })
 
-	*c.args.Saved = opregistry.Saved{}
-	c.call(view, layer, phase, opmanager.MustBind(view, pairFwd).Call)
-	owner := c.args.Saved.Owner()
+	pair := pairArgs{In: c.args.In, Out: c.args.Out, Saved: new(opregistry.Saved)}
+	c.call(view, layer, phase, func(addArgs) error { return opmanager.MustBind(view, pairFwd).Call(pair) })
+	owner := pair.Saved.Owner()
 	back, _, _ := place(m)
-	ran, err := c.run(opmanager.MustBind(back, pairBwd).Call)
+	ran, err := c.run(func(addArgs) error { return opmanager.MustBind(back, pairBwd).Call(pair) })
 	if err != nil {
 		assert.ErrorIs(c.t, err, opmanager.ErrSavedState)
 	}

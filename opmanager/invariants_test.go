@@ -28,7 +28,7 @@ func TestSavedStateOfAnotherImplIsFound(t *testing.T) {
 	f := newManager(t, nil, opmanager.Settings{})
 	b, err := opmanager.Bind(f.Manager, pairBwd)
 	require.NoError(t, err)
-	a := newArgs(t)
+	a := newPair(t)
 	a.Saved.SetOwner("reference.go")
 	assert.Contains(t, panicOf(func() { _ = opmanager.InvokeOn(b, 0, a) }), "got the saved state of reference.go")
 }

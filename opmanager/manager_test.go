@@ -15,36 +15,31 @@ import (
 )
 
 type addArgs struct {
-	In, Out *tensor.Tensor
-	Saved   *opregistry.Saved
+	In  *tensor.Tensor `op:"0 in read any"`
+	Out *tensor.Tensor `op:"1 out write any may=in"`
 }
 
-func validateAdd(a addArgs) error {
-	if a.In == nil || a.Out == nil {
-		return &opregistry.ArgError{Op: "add_one", Operand: "in", Got: "nil", Want: "a tensor"}
-	}
-	return nil
+// pairArgs are addArgs for ops of a family.
+type pairArgs struct {
+	In    *tensor.Tensor `op:"0 in read any"`
+	Out   *tensor.Tensor `op:"1 out write any may=in"`
+	Saved *opregistry.Saved
 }
 
-func addOperands(a addArgs) []opregistry.Operand {
-	return []opregistry.Operand{
-		{Name: "in", Tensor: a.In, Access: opregistry.AccessRead},
-		{Name: "out", Tensor: a.Out, Access: opregistry.AccessWrite},
-	}
-}
-
-// Three ops of one signature: out = in + 1, and a forward and backward pair.
+// Three ops that compute out = in + 1, two of them a forward and backward pair.
 var (
-	addOne  = opregistry.NewOp("add_one", opregistry.Schema[addArgs]{Validate: validateAdd, Operands: addOperands})
-	pairFwd = opregistry.NewOp("pair_fwd", opregistry.Schema[addArgs]{
-		Validate: validateAdd, Operands: addOperands, Family: "pair", Forward: true,
-		Saved: func(a addArgs) *opregistry.Saved { return a.Saved },
-	})
-	pairBwd = opregistry.NewOp("pair_bwd", opregistry.Schema[addArgs]{
-		Validate: validateAdd, Operands: addOperands, Family: "pair",
-		Saved: func(a addArgs) *opregistry.Saved { return a.Saved },
-	})
+	addOne  = opregistry.NewOp("add_one", opregistry.Schema[addArgs]{})
+	pairFwd = opregistry.NewOp("pair_fwd", opregistry.Schema[pairArgs]{Family: "pair", Forward: true})
+	pairBwd = opregistry.NewOp("pair_bwd", opregistry.Schema[pairArgs]{Family: "pair"})
 )
+
+// runOf returns an impl of addOne as one of an op.
+func runOf(op opregistry.Handle, run opregistry.Func[addArgs]) any {
+	if op.Family() == "" {
+		return run
+	}
+	return opregistry.Func[pairArgs](func(ex *opregistry.Exec, a pairArgs) error { return run(ex, addArgs{a.In, a.Out}) })
+}
 
 // scripted is an impl whose behaviour a test changes between calls.
 type scripted struct {
@@ -122,9 +117,9 @@ func newManager(t *testing.T, edit func(*oppolicy.Policy), set opmanager.Setting
 	src := opregistry.Source{Name: "test"}
 	for _, op := range []opregistry.Handle{addOne, pairFwd, pairBwd} {
 		src.Impls = append(src.Impls,
-			opregistry.Impl{Op: op, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "Acme", Priority: 100, Run: f.vendor.run},
-			opregistry.Impl{Op: op, ID: "default.flagos", Kind: opregistry.KindFlagos, Priority: 150, Run: f.flagos.run},
-			opregistry.Impl{Op: op, ID: "reference.go", Kind: opregistry.KindReference, Priority: 50, Run: f.reference.run},
+			opregistry.Impl{Op: op, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "Acme", Priority: 100, Run: runOf(op, f.vendor.run)},
+			opregistry.Impl{Op: op, ID: "default.flagos", Kind: opregistry.KindFlagos, Priority: 150, Run: runOf(op, f.flagos.run)},
+			opregistry.Impl{Op: op, ID: "reference.go", Kind: opregistry.KindReference, Priority: 50, Run: runOf(op, f.reference.run)},
 		)
 	}
 	require.NoError(t, f.registry.Register(src))
@@ -145,7 +140,13 @@ func newArgs(t *testing.T) addArgs {
 	require.NoError(t, err)
 	out, err := tensor.FromSlice([]float32{0, 0, 0})
 	require.NoError(t, err)
-	return addArgs{In: in, Out: out, Saved: new(opregistry.Saved)}
+	return addArgs{In: in, Out: out}
+}
+
+func newPair(t *testing.T) pairArgs {
+	t.Helper()
+	a := newArgs(t)
+	return pairArgs{In: a.In, Out: a.Out, Saved: new(opregistry.Saved)}
 }
 
 func TestCallUsesBestCandidate(t *testing.T) {
@@ -275,7 +276,7 @@ func TestProtectedOperandIsRestoredWhenAllFail(t *testing.T) {
 func TestW1BackwardFollowsForward(t *testing.T) {
 	f := newManager(t, nil, opmanager.Settings{})
 	fwd, bwd := opmanager.MustBind(f.Manager, pairFwd), opmanager.MustBind(f.Manager, pairBwd)
-	a := newArgs(t)
+	a := newPair(t)
 	f.vendor.do = declines
 	require.NoError(t, fwd.Call(a))
 	assert.Equal(t, "default.flagos", a.Saved.Owner())
@@ -301,7 +302,7 @@ func TestW1BackwardFollowsForward(t *testing.T) {
 func TestFamilyIsSelectedTogether(t *testing.T) {
 	f := newManager(t, nil, opmanager.Settings{})
 	require.NoError(t, f.registry.Register(opregistry.Source{Name: "half", Impls: []opregistry.Impl{{
-		Op: pairFwd, ID: "vendor.half", Kind: opregistry.KindVendor, Vendor: "half", Priority: 900, Run: (&scripted{}).run,
+		Op: pairFwd, ID: "vendor.half", Kind: opregistry.KindVendor, Vendor: "half", Priority: 900, Run: runOf(pairFwd, (&scripted{}).run),
 	}}}))
 	e, err := f.Explain("pair_fwd")
 	require.NoError(t, err)
@@ -415,10 +416,10 @@ func TestUnavailable(t *testing.T) {
 // W2: a call builds nothing.
 func TestCallAllocatesNothing(t *testing.T) {
 	f := newManager(t, nil, opmanager.Settings{Timing: true})
-	a := newArgs(t)
+	a, b := newArgs(t), newPair(t)
 	one, pair := opmanager.MustBind(f.Manager, addOne), opmanager.MustBind(f.Manager, pairFwd)
 	allocateNothing(t, func() {
-		if one.Call(a) != nil || pair.Call(a) != nil {
+		if one.Call(a) != nil || pair.Call(b) != nil {
 			t.Fail()
 		}
 	})

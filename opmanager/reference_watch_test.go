@@ -29,32 +29,32 @@ func TestReferenceWatch(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		edit func(*oppolicy.Policy)
-		op   *opregistry.Op[addArgs]
+		pair bool // pair_fwd runs first, then pair_bwd is watched
 		do   func(f fixtureManager)
 		want string
 	}{
 		{
-			name: "the others decline", op: addOne,
+			name: "the others decline",
 			do:   func(f fixtureManager) { f.flagos.do = declinesDropout },
 			want: "op 'add_one' took 25 % of the time on 'reference.go': 'default.flagos' declined: unsupported: dropout is 0.1, want 0",
 		},
 		{
-			name: "the others fail", op: addOne,
+			name: "the others fail",
 			do:   func(f fixtureManager) { f.flagos.do = func(addArgs) error { return errors.New("no memory") } },
 			want: "op 'add_one' took 25 % of the time on 'reference.go': 'default.flagos' failed: no memory",
 		},
 		{
-			name: "the policy prefers it", op: addOne,
+			name: "the policy prefers it",
 			edit: func(p *oppolicy.Policy) { require.NoError(t, p.SetPrefer("reference", "p.yaml:1")) },
 			want: "op 'add_one' took 25 % of the time on 'reference.go': the policy ranks it first, by the order reference|flagos|vendor (p.yaml:1)",
 		},
 		{
-			name: "the policy leaves nothing else", op: addOne,
+			name: "the policy leaves nothing else",
 			edit: func(p *oppolicy.Policy) { require.NoError(t, p.SetPerOp("add_one=reference", "p.yaml")) },
 			want: "op 'add_one' took 25 % of the time on 'reference.go': 'vendor.acme': vendor acme is denied by the program; 'default.flagos': not in the per-op order reference (p.yaml at 1)",
 		},
 		{
-			name: "a rule for a layer prefers it", op: addOne,
+			name: "a rule for a layer prefers it",
 			edit: func(p *oppolicy.Policy) {
 				p.Rules = []oppolicy.Rule{{Layers: []oppolicy.LayerRange{{First: 1, Last: 1}}, Prefer: opregistry.KindReference, Source: "p.yaml:2"}}
 			},
@@ -62,7 +62,7 @@ func TestReferenceWatch(t *testing.T) {
 				"reference|flagos|vendor (p.yaml:2 for layers 1), under rule 1 (p.yaml:2 for layers 1)",
 		},
 		{
-			name: "the forward op ran there", op: pairBwd,
+			name: "the forward op ran there", pair: true,
 			do: func(f fixtureManager) { f.flagos.do = declinesDropout },
 			want: "op 'pair_bwd' took 25 % of the time on 'reference.go': pair_fwd, whose saved state it reads, ran there: " +
 				"'default.flagos' declined: unsupported: dropout is 0.1, want 0",
@@ -81,14 +81,16 @@ func TestReferenceWatch(t *testing.T) {
 					tt.do(f)
 				}
 				layer := f.Layer(1)
-				a := newArgs(t)
-				if tt.op == pairBwd {
+				call := func() error { return opmanager.MustBind(layer, addOne).Call(newArgs(t)) }
+				if tt.pair {
+					a := newPair(t)
 					require.NoError(t, opmanager.MustBind(layer, pairFwd).Call(a))
+					call = func() error { return opmanager.MustBind(layer, pairBwd).Call(a) }
 				}
 				f.reference.do = takes(25 * time.Millisecond)
 				w := opmanager.NewReferenceWatch(f.Manager)
 				w.Begin()
-				require.NoError(t, opmanager.MustBind(layer, tt.op).Call(a))
+				require.NoError(t, call())
 				costs := w.End(100 * time.Millisecond)
 				require.Len(t, costs, 1)
 				assert.Equal(t, tt.want, costs[0].String())

@@ -73,7 +73,7 @@ func TestFamilyAcrossPhases(t *testing.T) {
 	f := newManager(t, func(p *oppolicy.Policy) {
 		p.Rules = []oppolicy.Rule{{Phase: oppolicy.PhaseBackward, Prefer: opregistry.KindFlagos, Source: "p.yaml:3"}}
 	}, opmanager.Settings{})
-	a := newArgs(t)
+	a := newPair(t)
 	require.NoError(t, opmanager.MustBind(f.Layer(0).Phase(oppolicy.PhaseForward), pairFwd).Call(a))
 	require.NoError(t, opmanager.MustBind(f.Layer(0).Phase(oppolicy.PhaseBackward), pairBwd).Call(a))
 	assert.Equal(t, 2, f.vendor.calls)

@@ -65,7 +65,7 @@ func TestUnusable(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newManager(t, tt.edit, opmanager.Settings{})
 			for i := range tt.impls {
-				tt.impls[i].Run = f.vendor.run
+				tt.impls[i].Run = runOf(tt.impls[i].Op, f.vendor.run)
 			}
 			if len(tt.impls) > 0 {
 				require.NoError(t, f.registry.Register(opregistry.Source{Name: "more", Impls: tt.impls}))

@@ -88,7 +88,7 @@ func TestB10ViewsInOtherGoroutines(t *testing.T) {
 	policy.Prefer = opregistry.KindReference
 	view := f.With(policy)
 	defer view.Close()
-	fwd, bwd, a := opmanager.MustBind(view, pairFwd), opmanager.MustBind(view, pairBwd), newArgs(t)
+	fwd, bwd, a := opmanager.MustBind(view, pairFwd), opmanager.MustBind(view, pairBwd), newPair(t)
 	require.NoError(t, fwd.Call(a))
 	done := make(chan error)
 	go func() { done <- bwd.Call(a) }()
@@ -179,15 +179,15 @@ func TestB20ImplsOfOneFunction(t *testing.T) {
 	twins := opregistry.Source{Name: "twins"}
 	for _, op := range []opregistry.Handle{addOne, pairFwd, pairBwd} {
 		for _, name := range []string{"left", "right"} {
-			twins.Impls = append(twins.Impls, opregistry.Impl{Op: op, ID: "vendor." + name, Kind: opregistry.KindVendor, Vendor: name, Run: f.vendor.run})
+			twins.Impls = append(twins.Impls, opregistry.Impl{Op: op, ID: "vendor." + name, Kind: opregistry.KindVendor, Vendor: name, Run: runOf(op, f.vendor.run)})
 		}
 	}
 	require.NoError(t, f.registry.Register(twins))
 	policy := f.Policy()
 	require.NoError(t, policy.SetPerOp("*=vendor:right|vendor:left", "test"))
 	require.NoError(t, setPolicy(f.Manager, policy))
-	a := newArgs(t)
-	require.NoError(t, opmanager.MustBind(f.Manager, addOne).Call(a))
+	a := newPair(t)
+	require.NoError(t, opmanager.MustBind(f.Manager, addOne).Call(newArgs(t)))
 	require.NoError(t, opmanager.MustBind(f.Manager, pairFwd).Call(a))
 	assert.Equal(t, map[string]uint64{"vendor.right": 1}, served(f.Manager, "add_one"))
 	assert.Equal(t, "vendor.right", a.Saved.Owner())
@@ -259,7 +259,7 @@ func TestW2CallsDoNotLookAround(t *testing.T) {
 	f := newManager(t, func(p *oppolicy.Policy) { p.Prefer = opregistry.KindFlagos }, opmanager.Settings{})
 	many := opregistry.Source{Name: "many"}
 	for i := range 100 {
-		op := opregistry.NewOp(fmt.Sprintf("op_%d", i), opregistry.Schema[addArgs]{Validate: validateAdd, Operands: addOperands})
+		op := opregistry.NewOp(fmt.Sprintf("op_%d", i), opregistry.Schema[addArgs]{})
 		many.Impls = append(many.Impls, opregistry.Impl{Op: op, ID: "default.many", Kind: opregistry.KindFlagos, Run: f.flagos.run})
 	}
 	probes := 0

@@ -169,16 +169,10 @@ func TestVerifyAccusesTheImplThatWrote(t *testing.T) {
 
 // Operands of multi-tensor ops lie in lists of lists.
 func TestVerifyLists(t *testing.T) {
-	type listArgs struct{ Lists [][]*tensor.Tensor }
-	op := opregistry.NewOp("scale_all", opregistry.Schema[listArgs]{
-		Validate: func(listArgs) error { return nil },
-		Operands: func(a listArgs) (o []opregistry.Operand) {
-			for _, x := range a.Lists[0] {
-				o = append(o, opregistry.Operand{Name: "x", Tensor: x, Access: opregistry.AccessUpdate})
-			}
-			return o
-		},
-	})
+	type listArgs struct {
+		Lists [][]*tensor.Tensor `op:"0 lists"`
+	}
+	op := opregistry.NewOp("scale_all", opregistry.Schema[listArgs]{Lists: "x update f32"})
 	double := func(by float32) opregistry.Func[listArgs] {
 		return func(_ *opregistry.Exec, a listArgs) error {
 			for _, x := range a.Lists[0] {
@@ -200,7 +194,7 @@ func TestVerifyLists(t *testing.T) {
 	defer m.Close()
 	x, err := tensor.FromSlice([]float32{1, 2})
 	require.NoError(t, err)
-	require.NoError(t, opmanager.Call(m, "scale_all", listArgs{[][]*tensor.Tensor{{x, x}}}))
-	assert.Equal(t, []float32{4, 8}, tensor.Data[float32](x))
+	require.NoError(t, opmanager.Call(m, "scale_all", listArgs{[][]*tensor.Tensor{{x}}}))
+	assert.Equal(t, []float32{2, 4}, tensor.Data[float32](x))
 	assert.Equal(t, opmanager.VerifyStats{Calls: 1}, m.Stats()[0].Verify)
 }

@@ -11,33 +11,21 @@ import (
 
 // copyArgs are the arguments of the op that the tests register impls of.
 type copyArgs struct {
-	In, Out *tensor.Tensor
-	Saved   *opregistry.Saved
+	In  *tensor.Tensor `op:"0 in read any"`
+	Out *tensor.Tensor `op:"1 out write any"`
 }
 
 // otherArgs are the arguments of another op.
-type otherArgs struct{ N int }
-
-func copySchema() opregistry.Schema[copyArgs] {
-	return opregistry.Schema[copyArgs]{
-		Doc:      "copies",
-		Validate: func(copyArgs) error { return nil },
-		Operands: func(a copyArgs) []opregistry.Operand {
-			return []opregistry.Operand{
-				{Name: "in", Tensor: a.In, Access: opregistry.AccessRead},
-				{Name: "out", Tensor: a.Out, Access: opregistry.AccessWrite},
-			}
-		},
-	}
+type otherArgs struct {
+	N int `op:"0 n"`
 }
 
-func newCopy() *opregistry.Op[copyArgs] { return opregistry.NewOp("copy", copySchema()) }
+func newCopy() *opregistry.Op[copyArgs] {
+	return opregistry.NewOp("copy", opregistry.Schema[copyArgs]{Doc: "copies"})
+}
 
 func newOther() *opregistry.Op[otherArgs] {
-	return opregistry.NewOp("other", opregistry.Schema[otherArgs]{
-		Validate: func(otherArgs) error { return nil },
-		Operands: func(otherArgs) []opregistry.Operand { return nil },
-	})
+	return opregistry.NewOp("other", opregistry.Schema[otherArgs]{})
 }
 
 func doNothing(*opregistry.Exec, copyArgs) error { return nil }

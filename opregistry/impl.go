@@ -2,6 +2,7 @@ package opregistry
 
 import (
 	"fmt"
+	"reflect"
 	"regexp"
 	"strings"
 )
@@ -87,7 +88,7 @@ func (i *Impl) check() error {
 	case i.Vendor != "" && !vendorName.MatchString(NormalVendor(i.Vendor)):
 		return fail("got vendor %q, want words of letters, digits and _", i.Vendor)
 	}
-	if err := i.Op.checkRun(i.Run); err != nil {
+	if err := i.Op.takes("Run", i.Run, reflect.TypeFor[*Exec]()); err != nil {
 		return fail("%v", err)
 	}
 	if err := i.Support.check(i.Op); err != nil {

@@ -2,7 +2,9 @@ package opregistry_test
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -14,93 +16,79 @@ import (
 
 func TestOp(t *testing.T) {
 	t.Parallel()
-	wrong := errors.New("wrong")
-	schema := copySchema()
-	schema.Family, schema.Forward = "pair", true
-	schema.Saved = func(a copyArgs) *opregistry.Saved { return a.Saved }
-	schema.Validate = func(a copyArgs) error {
-		if a.In == nil {
-			return wrong
-		}
-		return nil
+	type args struct {
+		In    *tensor.Tensor `op:"0 in read any"`
+		Saved *opregistry.Saved
 	}
-	op := opregistry.NewOp("copy_fwd", schema)
+	op := opregistry.NewOp("copy_fwd", opregistry.Schema[args]{Doc: "copies", Family: "pair", Forward: true})
 	assert.Equal(t, "copy_fwd", op.Name())
 	assert.Equal(t, "copies", op.Doc())
 	assert.Equal(t, "pair", op.Family())
 	assert.True(t, op.Forward())
-	saved := new(opregistry.Saved)
-	assert.Same(t, saved, op.Saved(copyArgs{Saved: saved}))
-	require.ErrorIs(t, op.Validate(copyArgs{}), wrong)
-	in := vector(t, 1)
-	require.NoError(t, op.Validate(copyArgs{In: in}))
-	assert.Same(t, in, op.Operands(copyArgs{In: in})[0].Tensor)
+	a := args{In: vector(t, 1), Saved: new(opregistry.Saved)}
+	assert.Same(t, a.Saved, op.Saved(a))
+	require.EqualError(t, op.Validate(args{}), `op "copy_fwd": argument "in": got nil, want a tensor`)
+	require.Equal(t, op.Validate(args{}), op.ValidateAt(&args{}))
+	require.NoError(t, op.ValidateAt(&a))
+	assert.Same(t, a.In, op.Operands(a)[0].Tensor)
 
 	alone := newCopy()
 	assert.Empty(t, alone.Family())
 	assert.False(t, alone.Forward())
-	assert.Nil(t, alone.Saved(copyArgs{Saved: saved}))
+	assert.Nil(t, alone.Saved(copyArgs{}))
 }
 
 func TestNewOpPanics(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
-		name, op string
-		edit     func(s *opregistry.Schema[copyArgs])
-		want     string
-	}{
-		{"no name", "", func(*opregistry.Schema[copyArgs]) {}, `BUG: opregistry: op name "" is not lower_snake`},
-		{"upper case", "Copy", func(*opregistry.Schema[copyArgs]) {}, `BUG: opregistry: op name "Copy" is not lower_snake`},
-		{"digit first", "2copy", func(*opregistry.Schema[copyArgs]) {}, `BUG: opregistry: op name "2copy" is not lower_snake`},
-		{"no Validate", "copy", func(s *opregistry.Schema[copyArgs]) { s.Validate = nil }, `BUG: opregistry: op "copy" needs Validate and Operands`},
-		{"no Operands", "copy", func(s *opregistry.Schema[copyArgs]) { s.Operands = nil }, `BUG: opregistry: op "copy" needs Validate and Operands`},
-		{"Family without Saved", "copy", func(s *opregistry.Schema[copyArgs]) { s.Family = "f" }, `BUG: opregistry: op "copy" needs both Family and Saved or neither`},
-		{"Saved without Family", "copy", func(s *opregistry.Schema[copyArgs]) {
-			s.Saved = func(copyArgs) *opregistry.Saved { return nil }
-		}, `BUG: opregistry: op "copy" needs both Family and Saved or neither`},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			schema := copySchema()
-			tt.edit(&schema)
-			assert.PanicsWithValue(t, tt.want, func() { opregistry.NewOp(tt.op, schema) })
+	for _, name := range []string{"", "Copy", "2copy"} {
+		assert.PanicsWithValue(t, fmt.Sprintf("BUG: opregistry: op name %q is not lower_snake", name), func() {
+			opregistry.NewOp(name, opregistry.Schema[copyArgs]{})
 		})
 	}
 }
 
+// The description is compiled at the first use, also by goroutines at the same time.
+func TestFirstUse(t *testing.T) {
+	t.Parallel()
+	op := newCopy()
+	a := copyArgs{In: vector(t, 1), Out: vector(t, 1)}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			assert.NoError(t, op.Validate(a))
+			assert.Equal(t, newCopy().Layout(), op.Layout())
+		})
+	}
+	wg.Wait()
+}
+
 func TestUpdated(t *testing.T) {
 	t.Parallel()
+	type args struct {
+		R *tensor.Tensor `op:"0 r read any ?"`
+		U *tensor.Tensor `op:"1 u update any ?"`
+		V *tensor.Tensor `op:"2 v write any ?"`
+		W *tensor.Tensor `op:"3 w write any ?"`
+	}
+	op := opregistry.NewOp("op", opregistry.Schema[args]{})
 	x, y := vector(t, 4), vector(t, 4)
-	read := func(v *tensor.Tensor) opregistry.Operand {
-		return opregistry.Operand{Name: "r", Tensor: v, Access: opregistry.AccessRead}
-	}
-	write := func(v *tensor.Tensor) opregistry.Operand {
-		return opregistry.Operand{Name: "w", Tensor: v, Access: opregistry.AccessWrite}
-	}
-	update := func(v *tensor.Tensor) opregistry.Operand {
-		return opregistry.Operand{Name: "u", Tensor: v, Access: opregistry.AccessUpdate}
-	}
 	tests := []struct {
 		name string
-		give []opregistry.Operand
+		give args
 		want []string
 	}{
-		{"disjoint", []opregistry.Operand{read(x), write(y)}, nil},
-		{"in place", []opregistry.Operand{read(x), write(x)}, []string{"w"}},
-		{"updated", []opregistry.Operand{read(x), update(y)}, []string{"u"}},
-		{"written over what another updates", []opregistry.Operand{update(x), write(x)}, []string{"u", "w"}},
-		{"written twice", []opregistry.Operand{write(x), write(x)}, nil},
-		{"left out", []opregistry.Operand{read(x), {Name: "w", Access: opregistry.AccessUpdate}}, nil},
-		{"no operands", nil, nil},
+		{"disjoint", args{R: x, W: y}, nil},
+		{"in place", args{R: x, W: x}, []string{"w"}},
+		{"updated", args{R: x, U: y}, []string{"u"}},
+		{"written over what another updates", args{U: x, W: x}, []string{"u", "w"}},
+		{"written twice", args{V: x, W: x}, nil},
+		{"no operands", args{}, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			schema := copySchema()
-			schema.Operands = func(copyArgs) []opregistry.Operand { return tt.give }
 			var names []string
-			for _, o := range opregistry.NewOp("copy", schema).Updated(copyArgs{}) {
+			for _, o := range op.Updated(tt.give) {
 				names = append(names, o.Name)
 			}
 			assert.Equal(t, tt.want, names)
@@ -165,7 +153,7 @@ func TestKinds(t *testing.T) {
 
 func TestUntyped(t *testing.T) {
 	t.Parallel()
-	op := supportOp(nil)
+	op := scale
 	assert.Equal(t, reflect.TypeFor[supportArgs](), op.Args())
 	var got any
 	run := opregistry.Untyped(op, func(_ *opregistry.Exec, args any) error {

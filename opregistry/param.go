@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/primus-fl/primus/tensor"
 )
@@ -112,55 +111,4 @@ func layoutOf(op string, params []Param) uint64 {
 		fmt.Fprintf(h, "%d:%s:%d\n", p.Index, p.Macro(), p.Sort)
 	}
 	return h.Sum64()
-}
-
-// untaggedParams describes the fields of a struct without tags in their order.
-func untaggedParams(t reflect.Type, prefix string, above []int, params []Param) []Param {
-	if t.Kind() != reflect.Struct {
-		return params
-	}
-	for i := range t.NumField() {
-		f, path := t.Field(i), append(slices.Clone(above), i)
-		if f.Type == savedType {
-			continue
-		}
-		name := prefix + snake(f.Name)
-		sort := sortOf(f.Type)
-		if sort == SortNone && f.Type.Kind() == reflect.Struct && f.IsExported() {
-			inner := name + "_"
-			if f.Anonymous {
-				inner = prefix
-			}
-			params = untaggedParams(f.Type, inner, path, params)
-			continue
-		}
-		if !f.IsExported() {
-			sort = SortNone
-		}
-		p := Param{Index: len(params), Name: name, Sort: sort, Type: f.Type, Path: path}
-		if sort == SortNone {
-			p.Index = -1
-		}
-		params = append(params, p)
-	}
-	return params
-}
-
-// snake spells the name of a field in C: QKVFormat is qkv_format, RSigma is rsigma.
-func snake(name string) string {
-	runes := []rune(name)
-	var words []string
-	start := 0
-	for i := 1; i < len(runes); i++ {
-		begins := unicode.IsUpper(runes[i]) && (!unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1]))
-		if begins {
-			words = append(words, string(runes[start:i]))
-			start = i
-		}
-	}
-	words = append(words, string(runes[start:]))
-	if len(words) > 1 && len(words[0]) == 1 {
-		words = append([]string{words[0] + words[1]}, words[2:]...)
-	}
-	return strings.ToLower(strings.Join(words, "_"))
 }

@@ -26,6 +26,8 @@ type plan struct {
 	written  uint32   // of singles: the operands that every call writes
 	depends  uint32   // those that some calls write and others read
 
+	layout uint64
+
 	check  func(*Check, unsafe.Pointer)
 	access func(args unsafe.Pointer, name string, i int) Access
 }
@@ -113,6 +115,9 @@ func fault(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 // compile makes the plan of an op with tags. It panics when the description is wrong.
 func compile(op string, t reflect.Type, where, lists string) *plan {
 	c := &compiler{plan: &plan{op: op, saved: -1, lead: -1, symbols: []string{"rows"}}, used: map[string]bool{}, conds: map[string]condition{}}
+	if t.Kind() != reflect.Struct {
+		fault("got arguments of type %v, want a struct", t)
+	}
 	c.where, c.text = c.items(where), lists
 	c.structure(t, place{access: accessSpec{}})
 	if lists != "" && c.lists == nil {
@@ -480,6 +485,14 @@ func (p *plan) list(args unsafe.Pointer) []Operand {
 		}
 	}
 	return found
+}
+
+// savedOf returns the record of the family of a call.
+func (p *plan) savedOf(args unsafe.Pointer) *Saved {
+	if p.saved < 0 {
+		return nil
+	}
+	return *(**Saved)(unsafe.Add(args, p.saved))
 }
 
 // leader returns the lead operand of a call; where that is left out, the first one that is not.

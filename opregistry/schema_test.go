@@ -184,7 +184,6 @@ func TestDescriptionListsOperands(t *testing.T) {
 		"parts[0] read", "parts[1] read", "counts read", "outs[0].data write", "outs[0].scale write",
 	}, got)
 	assert.Same(t, a.X, whole.Lead(a))
-	assert.Same(t, a.X, whole.Leader()(a))
 	assert.Same(t, a.Saved, whole.Saved(a))
 }
 
@@ -435,17 +434,21 @@ func TestWrongDescriptionsPanic(t *testing.T) {
 		}]()
 	})
 	refuse("Lists describes lists, but no field is one of lists", func() {
-		opregistry.NewOp("op", opregistry.Schema[pair]{Lists: "a read f32"})
+		used(opregistry.NewOp("op", opregistry.Schema[pair]{Lists: "a read f32"}))
 	})
 	refuse("Where describes c, but no argument has that name", func() {
-		opregistry.NewOp("op", opregistry.Schema[pair]{Where: "c read"})
+		used(opregistry.NewOp("op", opregistry.Schema[pair]{Where: "c read"}))
 	})
-	refuse("want tags instead of Lead and Saved", func() {
-		opregistry.NewOp("op", opregistry.Schema[pair]{Lead: func(a pair) *tensor.Tensor { return a.A }})
-	})
+	refuse("got arguments of type int, want a struct", func() { newOp[int]() })
 }
 
-func newOp[A any]() *opregistry.Op[A] { return opregistry.NewOp("op", opregistry.Schema[A]{}) }
+// newOp returns an op whose description is compiled.
+func newOp[A any]() *opregistry.Op[A] { return used(opregistry.NewOp("op", opregistry.Schema[A]{})) }
+
+func used[A any](op *opregistry.Op[A]) *opregistry.Op[A] {
+	op.Params()
+	return op
+}
 
 func TestLayout(t *testing.T) {
 	t.Parallel()

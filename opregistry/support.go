@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"github.com/primus-fl/primus/internal/cpufeat"
 	"github.com/primus-fl/primus/tensor"
@@ -127,17 +128,14 @@ func (s *Support) Lead(d tensor.DType, shape tensor.Shape) error {
 // Serves returns nil if an impl with this Support serves the call, else an error that wraps
 // ErrUnsupported and says why not.
 func Serves[A any](s *Support, op *Op[A], a A) error {
-	if s.OfLead() {
-		if lead := op.Lead(a); lead != nil {
-			if err := s.Lead(lead.DType(), lead.Shape()); err != nil {
-				return err
-			}
-		}
+	if err := op.supports(s, unsafe.Pointer(&a)); err != nil || s.Call == nil {
+		return err
 	}
-	if s.Call == nil {
-		return nil
-	}
-	err := s.Call.(func(A) error)(a)
+	return asDecline(s.Call.(func(A) error)(a))
+}
+
+// asDecline wraps an error in ErrUnsupported unless it already is one.
+func asDecline(err error) error {
 	if err != nil && !errors.Is(err, ErrUnsupported) {
 		return fmt.Errorf("%w: %w", ErrUnsupported, err)
 	}
@@ -155,5 +153,5 @@ func (s *Support) check(op Handle) error {
 	if s.Call == nil {
 		return nil
 	}
-	return op.checkSupport(s.Call)
+	return op.takes("Support.Call", s.Call)
 }

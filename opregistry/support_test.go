@@ -11,17 +11,11 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-type supportArgs struct{ X *tensor.Tensor }
-
-func supportOp(lead func(supportArgs) *tensor.Tensor) *opregistry.Op[supportArgs] {
-	return opregistry.NewOp("scale", opregistry.Schema[supportArgs]{
-		Validate: func(supportArgs) error { return nil },
-		Operands: func(a supportArgs) []opregistry.Operand {
-			return []opregistry.Operand{{Name: "x", Tensor: a.X, Access: opregistry.AccessUpdate}}
-		},
-		Lead: lead,
-	})
+type supportArgs struct {
+	X *tensor.Tensor `op:"0 x update any ?"`
 }
+
+var scale = opregistry.NewOp("scale", opregistry.Schema[supportArgs]{})
 
 func TestSupport(t *testing.T) {
 	t.Parallel()
@@ -60,14 +54,12 @@ func TestSupport(t *testing.T) {
 			}
 			x, err := tensor.FromSlice(make([]float32, n), tt.shape...)
 			require.NoError(t, err)
-			for _, lead := range []func(supportArgs) *tensor.Tensor{nil, func(a supportArgs) *tensor.Tensor { return a.X }} {
-				err = opregistry.Serves(&tt.give, supportOp(lead), supportArgs{x})
-				if tt.want == "" {
-					require.NoError(t, err)
-				} else {
-					require.EqualError(t, err, tt.want)
-					require.ErrorIs(t, err, opregistry.ErrUnsupported)
-				}
+			err = opregistry.Serves(&tt.give, scale, supportArgs{x})
+			if tt.want == "" {
+				require.NoError(t, err)
+			} else {
+				require.EqualError(t, err, tt.want)
+				require.ErrorIs(t, err, opregistry.ErrUnsupported)
 			}
 			assert.Equal(t, tt.text, tt.give.String())
 			assert.Equal(t, tt.perCall, tt.give.PerCall())
@@ -85,14 +77,13 @@ func TestSupportOfTheMachine(t *testing.T) {
 
 func TestSupportIsCheckedAtRegistration(t *testing.T) {
 	t.Parallel()
-	op := supportOp(nil)
 	for want, support := range map[string]opregistry.Support{
-		`unknown CPU feature "avx9"`:                                               {Features: []string{"avx9"}},
-		"got dtype unspecified in its support":                                     {DTypes: []tensor.DType{tensor.Unspecified}},
-		"got Support.Call of type func(int) error, want a non-nil func(opregistry": {Call: func(int) error { return nil }},
+		`unknown CPU feature "avx9"`:           {Features: []string{"avx9"}},
+		"got dtype unspecified in its support": {DTypes: []tensor.DType{tensor.Unspecified}},
+		"got Support.Call of type func(int) error, want a non-nil func(opregistry_test.supportArgs) error": {Call: func(int) error { return nil }},
 	} {
 		err := opregistry.NewRegistry().Register(opregistry.Source{Name: "s", Impls: []opregistry.Impl{{
-			Op: op, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Support: support,
+			Op: scale, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Support: support,
 			Run: func(*opregistry.Exec, supportArgs) error { return nil },
 		}}})
 		require.ErrorContains(t, err, want)

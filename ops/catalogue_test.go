@@ -20,6 +20,7 @@ func TestAll(t *testing.T) {
 		assert.False(t, names[op.Name()], "%s twice", op.Name())
 		names[op.Name()] = true
 		assert.NotEmpty(t, op.Doc(), op.Name())
+		assert.NotEmpty(t, op.Params(), op.Name())
 		if op.Family() != "" {
 			families[op.Family()] = append(families[op.Family()], op.Forward())
 		}

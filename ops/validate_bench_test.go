@@ -16,10 +16,9 @@ import (
 
 func benchmarkValidate[A any](b *testing.B, op *opregistry.Op[A], a A) {
 	b.Run(op.Name(), func(b *testing.B) {
-		validate := op.Validator()
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := validate(a); err != nil {
+			if err := op.ValidateAt(&a); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -99,9 +99,7 @@ func TestTrialsFindWhatIsWrong(t *testing.T) {
 	require.ErrorContains(t, err, "without an op")
 	_, err = opscases.All().Try(opstest.Subject{Impl: opregistry.Impl{Op: norm.RMSNormFwd, ID: "vendor.acme", Run: 7}})
 	require.ErrorContains(t, err, "got Run of type int")
-	alien := opregistry.NewOp("alien", opregistry.Schema[int]{
-		Validate: func(int) error { return nil }, Operands: func(int) []opregistry.Operand { return nil },
-	})
+	alien := opregistry.NewOp("alien", opregistry.Schema[struct{}]{})
 	found, err = opscases.All().Try(opstest.Subject{Impl: opregistry.Impl{Op: alien, ID: "vendor.acme"}})
 	require.NoError(t, err)
 	assert.Zero(t, found)

@@ -88,9 +88,7 @@ func TestWorkloadsFindWhatIsWrong(t *testing.T) {
 	require.ErrorContains(t, err, "no subject")
 	_, err = opscases.All().Largest(tensor.F32, sound, opstest.Subject{Impl: opregistry.Impl{Op: norm.RMSNormBwd, ID: "x"}})
 	require.ErrorContains(t, err, "two impls of one op")
-	alien := opregistry.NewOp("alien", opregistry.Schema[int]{
-		Validate: func(int) error { return nil }, Operands: func(int) []opregistry.Operand { return nil },
-	})
+	alien := opregistry.NewOp("alien", opregistry.Schema[struct{}]{})
 	_, err = opscases.All().Largest(tensor.F32, opstest.Subject{Impl: opregistry.Impl{Op: alien, ID: "x"}})
 	require.ErrorContains(t, err, "not in the catalogue")
 }

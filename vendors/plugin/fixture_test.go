@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,53 +22,44 @@ type side uint8
 
 // everything has an argument of every sort.
 type everything struct {
-	In, Out *tensor.Tensor
-	Flag    bool
-	Side    side
-	Small   int8
-	Count   uint64
-	Step    int
-	Scale   float32
-	Factor  float64
-	Alpha   opregistry.OptionalFloat
-	List    []*tensor.Tensor
-	Lists   [][]*tensor.Tensor
-	Axes    []int
-	Options
-	Saved *opregistry.Saved
+	In      *tensor.Tensor           `op:"0 in read any ?"`
+	Out     *tensor.Tensor           `op:"1 out write any ?"`
+	Flag    bool                     `op:"2 flag"`
+	Side    side                     `op:"3 side"`
+	Small   int8                     `op:"4 small"`
+	Count   uint64                   `op:"5 count"`
+	Step    int                      `op:"6 step"`
+	Scale   float32                  `op:"7 scale"`
+	Factor  float64                  `op:"8 factor"`
+	Alpha   opregistry.OptionalFloat `op:"9 alpha"`
+	List    []*tensor.Tensor         `op:"10 list update any ?"`
+	Lists   [][]*tensor.Tensor       `op:"11 lists"`
+	Axes    []int                    `op:"12 axes"`
+	Options `op:"13"`
+	Saved   *opregistry.Saved
 }
 
 // Window and Options are structs in arguments.
-type Window struct{ Left, Right int }
+type Window struct {
+	Left  int `op:"0 left"`
+	Right int `op:"1 right"`
+}
 
 type Options struct {
-	WindowSize Window
-	PDropout   float32
+	WindowSize Window  `op:"0 window_size"`
+	PDropout   float32 `op:"2 pdropout"`
 }
 
 // probe is what most ops of the fixture take.
 type probe struct {
-	Out        *tensor.Tensor
-	Mode, Text int
+	Out  *tensor.Tensor `op:"0 out update any ?"`
+	Mode int            `op:"1 mode"`
+	Text int            `op:"2 text"`
 }
 
-var everythingOp = opregistry.NewOp("everything", opregistry.Schema[everything]{
-	Validate: func(everything) error { return nil },
-	Operands: func(a everything) []opregistry.Operand {
-		operands := []opregistry.Operand{{Name: "in", Tensor: a.In, Access: opregistry.AccessRead}, {Name: "out", Tensor: a.Out, Access: opregistry.AccessWrite}}
-		for _, t := range slices.Concat(append([][]*tensor.Tensor{a.List}, a.Lists...)...) {
-			operands = append(operands, opregistry.Operand{Name: "lists", Tensor: t, Access: opregistry.AccessUpdate})
-		}
-		return operands
-	},
-})
+var everythingOp = opregistry.NewOp("everything", opregistry.Schema[everything]{Family: "everything", Forward: true, Lists: "a update any; b? update any; c? update any"})
 
-var probeOp = opregistry.NewOp("probe", opregistry.Schema[probe]{
-	Validate: func(probe) error { return nil },
-	Operands: func(a probe) []opregistry.Operand {
-		return []opregistry.Operand{{Name: "out", Tensor: a.Out, Access: opregistry.AccessUpdate}}
-	},
-})
+var probeOp = opregistry.NewOp("probe", opregistry.Schema[probe]{})
 
 // fixtureOps is the catalogue that fixtures implement.
 var fixtureOps = []opregistry.Handle{everythingOp, probeOp}

@@ -43,23 +43,16 @@ func TestLayoutOfStructs(t *testing.T) {
 	for _, f := range fields {
 		names = append(names, f.Name)
 	}
-	assert.Equal(t, "in out flag side small count step scale factor alpha list lists axes window_size_left window_size_right pdropout", strings.Join(names, " "))
+	assert.Equal(t, "in out flag side small count step scale factor alpha list lists axes window_size.left window_size.right pdropout", strings.Join(names, " "))
 }
 
 func TestLayoutOfWhatHasNoFormInC(t *testing.T) {
 	t.Parallel()
-	type args struct{ Names []string }
-	op := opregistry.NewOp("names", opregistry.Schema[args]{
-		Validate: func(args) error { return nil }, Operands: func(args) []opregistry.Operand { return nil },
-	})
-	_, err := plugin.Layout(op)
+	type args struct {
+		Names []string `op:"- names"`
+	}
+	_, err := plugin.Layout(opregistry.NewOp("names", opregistry.Schema[args]{}))
 	require.EqualError(t, err, `plugin: op "names": argument names of type []string has no form in C`)
-	type hidden struct{ At struct{ first int } }
-	op2 := opregistry.NewOp("hidden", opregistry.Schema[hidden]{
-		Validate: func(hidden) error { return nil }, Operands: func(hidden) []opregistry.Operand { return nil },
-	})
-	_, err = plugin.Layout(op2)
-	assert.EqualError(t, err, `plugin: op "hidden": argument at_first of type int has no form in C`)
 }
 
 // The documentation lists the ops of the catalogue that plugins cannot serve.
@@ -101,13 +94,11 @@ func TestDescription(t *testing.T) {
 func TestOtherLayout(t *testing.T) {
 	t.Parallel()
 	type swapped struct {
-		Mode int
-		Out  *tensor.Tensor
-		Text int
+		Mode int            `op:"0 mode"`
+		Out  *tensor.Tensor `op:"1 out update any"`
+		Text int            `op:"2 text"`
 	}
-	op := opregistry.NewOp("probe", opregistry.Schema[swapped]{
-		Validate: func(swapped) error { return nil }, Operands: func(swapped) []opregistry.Operand { return nil },
-	})
+	op := opregistry.NewOp("probe", opregistry.Schema[swapped]{})
 	path := compile(t, "fixture.c")
 	_, err := plugin.Open(path, plugin.Settings{Ops: []opregistry.Handle{everythingOp, op}})
 	require.EqualError(t, err, fmt.Sprintf("plugin %s: it was compiled against another layout of probe (0x%016x, this program has 0x%016x); rebuild it against primus_op_args.h of this version",

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,21 +19,14 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// args are the arguments of an op with two operands, an option and a saved state.
+// args are the arguments of an op with two operands and an option.
 type args struct {
-	In, Out *tensor.Tensor
-	Eps     float32
-	Saved   *opregistry.Saved
+	In  *tensor.Tensor `op:"0 in read compute ?"`
+	Out *tensor.Tensor `op:"1 out write compute ?"`
+	Eps float32        `op:"2 eps"`
 }
 
-var op = opregistry.NewOp("bench_op", opregistry.Schema[args]{
-	Doc:      "an op that does nothing",
-	Validate: func(args) error { return nil },
-	Operands: func(a args) []opregistry.Operand {
-		return []opregistry.Operand{{Name: "in", Tensor: a.In, Access: opregistry.AccessRead}}
-	},
-	Lead: func(a args) *tensor.Tensor { return a.In },
-})
+var op = opregistry.NewOp("bench_op", opregistry.Schema[args]{Doc: "an op that does nothing"})
 
 func noop(*opregistry.Exec, args) error { return nil }
 
@@ -56,7 +50,7 @@ func contained(run opregistry.Func[args], ex *opregistry.Exec, a args) (err erro
 type row struct {
 	name  string
 	limit string // what the project promises
-	base  bool   // the direct call that others are compared with
+	base  bool   // the direct call that the others are compared with
 	batch func(calls int)
 	best  time.Duration // a call
 }
@@ -92,15 +86,12 @@ func run(rounds, calls int) error {
 		}
 	}
 	fmt.Printf("%s, %s/%s, %d CPUs; best of %d batches of %d calls\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), rounds, calls)
-	fmt.Println("| call | ns | more than direct | allocations | promise |")
+	fmt.Println("| call | ns | more than direct and validated | allocations | promise |")
 	fmt.Println("|---|---|---|---|---|")
-	var base float64
+	base := rows[slices.IndexFunc(rows, func(r row) bool { return r.base })].best
 	for _, r := range rows {
 		ns := float64(r.best.Nanoseconds()) / float64(calls)
-		if r.base {
-			base = ns
-		}
-		fmt.Printf("| %s | %.1f | %.1f | %d | %s |\n", r.name, ns, ns-base, allocations(r.batch, calls), r.limit)
+		fmt.Printf("| %s | %.1f | %.1f | %d | %s |\n", r.name, ns, ns-float64(base.Nanoseconds())/float64(calls), allocations(r.batch, calls), r.limit)
 	}
 	alone, together := contention(rounds, calls, a)
 	fmt.Printf("| bound, two goroutines with a handle each | %.1f | %.2fx the rate of one goroutine | 0 | >= 0.77x |\n", together, alone/together)
@@ -127,13 +118,21 @@ func manager(set opmanager.Settings, edit func(*opregistry.Impl)) (*opmanager.Ma
 func makeRows(a args) ([]row, error) {
 	var ex opregistry.Exec
 	direct := []opregistry.Func[args]{noop}
-	rows := []row{{name: "direct, through a func value", base: true, batch: func(n int) {
+	rows := []row{{name: "direct, through a func value", batch: func(n int) {
 		for range n {
 			_ = direct[0](&ex, a)
 		}
-	}}, {name: "direct, panics contained", batch: func(n int) {
+	}}, {name: "direct, arguments validated", base: true, batch: func(n int) {
 		for range n {
-			_ = contained(direct[0], &ex, a)
+			if op.ValidateAt(&a) == nil {
+				_ = direct[0](&ex, a)
+			}
+		}
+	}}, {name: "direct, arguments validated, panics contained", batch: func(n int) {
+		for range n {
+			if op.ValidateAt(&a) == nil {
+				_ = contained(direct[0], &ex, a)
+			}
 		}
 	}}}
 	var faults []error
@@ -231,9 +230,7 @@ func contention(rounds, calls int, a args) (alone, together float64) {
 func rebuildTime() (time.Duration, error) {
 	src := opregistry.Source{Name: "bench"}
 	for i := range 150 {
-		op := opregistry.NewOp(fmt.Sprintf("op_%d", i), opregistry.Schema[args]{
-			Validate: func(args) error { return nil }, Operands: func(args) []opregistry.Operand { return nil },
-		})
+		op := opregistry.NewOp(fmt.Sprintf("op_%d", i), opregistry.Schema[args]{})
 		for k := range 10 {
 			src.Impls = append(src.Impls, opregistry.Impl{
 				Op: op, ID: fmt.Sprint("vendor.v", k), Kind: opregistry.KindVendor, Vendor: fmt.Sprint("v", k), Priority: 100, Run: noop,

@@ -26,36 +26,35 @@ import (
 
 // everything has an argument of every sort.
 type everything struct {
-	In, Out *tensor.Tensor
-	Flag    bool
-	Side    uint8
-	Small   int8
-	Count   uint64
-	Step    int
-	Scale   float32
-	Factor  float64
-	Alpha   opregistry.OptionalFloat
-	List    []*tensor.Tensor
-	Lists   [][]*tensor.Tensor
-	Axes    []int
-	Options
-	Saved *opregistry.Saved
+	In      *tensor.Tensor           `op:"0 in read any ?"`
+	Out     *tensor.Tensor           `op:"1 out write any ?"`
+	Flag    bool                     `op:"2 flag"`
+	Side    uint8                    `op:"3 side"`
+	Small   int8                     `op:"4 small"`
+	Count   uint64                   `op:"5 count"`
+	Step    int                      `op:"6 step"`
+	Scale   float32                  `op:"7 scale"`
+	Factor  float64                  `op:"8 factor"`
+	Alpha   opregistry.OptionalFloat `op:"9 alpha"`
+	List    []*tensor.Tensor         `op:"10 list update any ?"`
+	Lists   [][]*tensor.Tensor       `op:"11 lists"`
+	Axes    []int                    `op:"12 axes"`
+	Options `op:"13"`
+	Saved   *opregistry.Saved
 }
 
 // Window and Options are structs in arguments.
-type Window struct{ Left, Right int }
-
-type Options struct {
-	WindowSize Window
-	PDropout   float32
+type Window struct {
+	Left  int `op:"0 left"`
+	Right int `op:"1 right"`
 }
 
-var everythingOp = opregistry.NewOp("everything", opregistry.Schema[everything]{
-	Validate: func(everything) error { return nil },
-	Operands: func(a everything) []opregistry.Operand {
-		return []opregistry.Operand{{Name: "in", Tensor: a.In, Access: opregistry.AccessRead}, {Name: "out", Tensor: a.Out, Access: opregistry.AccessWrite}}
-	},
-})
+type Options struct {
+	WindowSize Window  `op:"0 window_size"`
+	PDropout   float32 `op:"2 pdropout"`
+}
+
+var everythingOp = opregistry.NewOp("everything", opregistry.Schema[everything]{Family: "everything", Forward: true, Lists: "a update any; b? update any; c? update any"})
 
 func linuxOnly(t testing.TB) {
 	t.Helper()

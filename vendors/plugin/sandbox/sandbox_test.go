@@ -55,16 +55,12 @@ func TestMain(m *testing.M) {
 
 // probe is what ops of the fixtures take.
 type probe struct {
-	Out        *tensor.Tensor
-	Mode, Text int
+	Out  *tensor.Tensor `op:"0 out update any ?"`
+	Mode int            `op:"1 mode"`
+	Text int            `op:"2 text"`
 }
 
-var probeOp = opregistry.NewOp("probe", opregistry.Schema[probe]{
-	Validate: func(probe) error { return nil },
-	Operands: func(a probe) []opregistry.Operand {
-		return []opregistry.Operand{{Name: "out", Tensor: a.Out, Access: opregistry.AccessUpdate}}
-	},
-})
+var probeOp = opregistry.NewOp("probe", opregistry.Schema[probe]{})
 
 // try calls an impl of probeOp once, on the first four of five numbers.
 func try(_ opregistry.Source, impl opregistry.Impl, progress func(string)) (found plugin.Trial, err error) {

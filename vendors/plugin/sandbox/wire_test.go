@@ -14,29 +14,18 @@ import (
 
 // lists has arguments of the sorts that are more than one word.
 type lists struct {
-	X     *tensor.Tensor
-	Many  []*tensor.Tensor
-	Lists [][]*tensor.Tensor
-	Axes  []int
-	Alpha opregistry.OptionalFloat
-	On    bool
-	N     int32
-	U     uint16
-	F     float32
+	X     *tensor.Tensor           `op:"0 x write any"`
+	Many  []*tensor.Tensor         `op:"1 many read any"`
+	Lists [][]*tensor.Tensor       `op:"2 lists"`
+	Axes  []int                    `op:"3 axes"`
+	Alpha opregistry.OptionalFloat `op:"4 alpha"`
+	On    bool                     `op:"5 on"`
+	N     int32                    `op:"6 n"`
+	U     uint16                   `op:"7 u"`
+	F     float32                  `op:"8 f"`
 }
 
-var listsOp = opregistry.NewOp("lists", opregistry.Schema[lists]{
-	Validate: func(lists) error { return nil },
-	Operands: func(a lists) []opregistry.Operand {
-		operands := []opregistry.Operand{{Name: "x", Tensor: a.X, Access: opregistry.AccessWrite}}
-		for _, lists := range a.Lists {
-			for _, t := range lists {
-				operands = append(operands, opregistry.Operand{Name: "lists", Tensor: t, Access: opregistry.AccessRead})
-			}
-		}
-		return operands
-	},
-})
+var listsOp = opregistry.NewOp("lists", opregistry.Schema[lists]{Lists: "a read any; b? read any"})
 
 func newTensor(t testing.TB, shape ...int) *tensor.Tensor {
 	t.Helper()

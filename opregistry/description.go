@@ -1,0 +1,132 @@
+package opregistry
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/primus-fl/primus/tensor"
+)
+
+// description is the part of an Op that does not depend on the type of its arguments.
+type description struct {
+	name, doc, family string
+	forward           bool
+	tolerance         Tolerance
+	args              reflect.Type
+	where, lists      string
+	check             func(*Check, unsafe.Pointer)
+	access            func(args unsafe.Pointer, operand string, i int) Access
+
+	compiled atomic.Pointer[plan] // nil before the first use
+}
+
+// plan returns what the description is compiled to.
+func (d *description) plan() *plan {
+	if p := d.compiled.Load(); p != nil {
+		return p
+	}
+	return d.compile()
+}
+
+// compile compiles the description. It panics when that is wrong.
+func (d *description) compile() *plan {
+	defer func() {
+		if cause := recover(); cause != nil {
+			panic(fmt.Sprintf("BUG: opregistry: op %q: %v", d.name, cause))
+		}
+	}()
+	p := compile(d.name, d.args, d.where, d.lists)
+	depends := slices.ContainsFunc(p.operands, func(o operand) bool { return o.access.hook })
+	switch {
+	case (d.family != "") != (p.saved >= 0):
+		fault("want both Family and a field of type *opregistry.Saved, or neither")
+	case depends != (d.access != nil):
+		fault("want both an operand whose access depends and Access, or neither")
+	}
+	p.check, p.access, p.layout = d.check, d.access, layoutOf(d.name, p.params)
+	d.compiled.Store(p) // another goroutine may store an equal one
+	return p
+}
+
+// Name returns the name of the op.
+func (d *description) Name() string { return d.name }
+
+// Doc returns one sentence about the op.
+func (d *description) Doc() string { return d.doc }
+
+// Family returns the family that the op belongs to, or "".
+func (d *description) Family() string { return d.family }
+
+// Forward reports whether the op writes the saved state of its family.
+func (d *description) Forward() bool { return d.forward }
+
+// Args returns the type of the argument struct.
+func (d *description) Args() reflect.Type { return d.args }
+
+// Params describes the arguments, in the order of their fields.
+func (d *description) Params() []Param { return slices.Clone(d.plan().params) }
+
+// Layout returns a hash of the names, indexes and sorts of the arguments, 0 for an op that plugins
+// cannot serve.
+func (d *description) Layout() uint64 { return d.plan().layout }
+
+// Tolerance returns how far the results of two correct impls may be apart.
+func (d *description) Tolerance() Tolerance { return d.tolerance }
+
+// takes returns an error unless f, which the error calls what, is a non-nil function with the
+// arguments of the op, after some others, and an error as its result.
+func (d *description) takes(what string, f any, before ...reflect.Type) error {
+	in := append(before, d.args)
+	v := reflect.ValueOf(f)
+	ok := v.Kind() == reflect.Func && !v.IsNil()
+	if ok {
+		t := v.Type()
+		ok = t.Name() == "" && !t.IsVariadic() && t.NumIn() == len(in) && t.NumOut() == 1 && t.Out(0) == reflect.TypeFor[error]()
+		for i := 0; ok && i < len(in); i++ {
+			ok = t.In(i) == in[i]
+		}
+	}
+	if ok {
+		return nil
+	}
+	names := make([]string, len(in))
+	for i, t := range in {
+		names[i] = t.String()
+	}
+	return fmt.Errorf("got %s of type %T, want a non-nil func(%s) error", what, f, strings.Join(names, ", "))
+}
+
+// supports returns nil unless a Support excludes calls with the lead operand of this one.
+func (d *description) supports(s *Support, args unsafe.Pointer) error {
+	if !s.OfLead() {
+		return nil
+	}
+	lead := d.plan().leader(args)
+	if lead == nil {
+		return nil
+	}
+	return s.Lead(lead.DType(), lead.Shape())
+}
+
+// updated lists the operands that are updated, and those written that share memory with one that is
+// read.
+func updated(operands []Operand) []Operand {
+	var found []Operand
+	for i, w := range operands {
+		if w.Tensor == nil || w.Access == AccessRead {
+			continue
+		}
+		shared := w.Access == AccessUpdate
+		for j, r := range operands {
+			shared = shared || i != j && r.Access != AccessWrite && tensor.Overlap(w.Tensor, r.Tensor)
+		}
+		if shared {
+			found = append(found, w)
+		}
+	}
+	return found
+}
