@@ -8,8 +8,8 @@ import (
 	"github.com/primus-fl/primus/vendors/loader"
 )
 
-// controls are the changes of the floating-point environment that a plugin has made, each of
-// which was undone. A function is mentioned once, however often it is called.
+// controls records the changes of the floating-point environment that a plugin has made; each was
+// undone. It lists a function once, however often it is called.
 type controls struct {
 	mu    sync.Mutex
 	seen  map[string]bool // functions

@@ -12,11 +12,11 @@ import (
 	"syscall"
 )
 
-// maxDependencies is more than a plugin brings along.
+// maxDependencies is more than any plugin has.
 const maxDependencies = 512
 
-// dependencies judges the libraries that a library needs and returns those that are not the
-// system's. Only ELF is looked into.
+// dependencies inspects the libraries that a library needs and returns those that do not belong to
+// the system. It knows ELF only.
 func dependencies(path string) ([]File, error) {
 	if runtime.GOOS != "linux" {
 		return nil, nil
@@ -28,14 +28,14 @@ func dependencies(path string) ([]File, error) {
 	return s.found, nil
 }
 
-// dependencySearch looks for libraries where the system's loader would.
+// dependencySearch looks for libraries in the directories in which the system's loader would.
 type dependencySearch struct {
 	seen  map[string]bool // files, without links
 	found []File
 }
 
-// follow judges what a library needs. above are the search paths of type RPATH of those that need
-// this library, the nearest first.
+// follow inspects what a library needs. above are the RPATHs of the libraries that need this one,
+// the nearest first.
 func (s *dependencySearch) follow(path string, above []string) error {
 	lib, err := elf.Open(path)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *dependencySearch) follow(path string, above []string) error {
 	return nil
 }
 
-// need finds a library and judges it and every directory that is looked into on the way.
+// need finds a library and inspects it and every directory that is searched for it.
 func (s *dependencySearch) need(name, by string, dirs, above []string) error {
 	if strings.ContainsRune(name, filepath.Separator) {
 		path, err := expandOne(name, by)
@@ -100,7 +100,7 @@ func (s *dependencySearch) need(name, by string, dirs, above []string) error {
 	return nil // the system's
 }
 
-// judge inspects a library that was found, and what it needs.
+// judge inspects a library and what it needs.
 func (s *dependencySearch) judge(path string, above []string) error {
 	f, err := inspect(path)
 	switch {
@@ -144,8 +144,8 @@ func expandOne(path, library string) (string, error) {
 	return filepath.Clean(expanded), nil
 }
 
-// privatePlace refuses a directory into which somebody else may put a library, also by making the
-// directory.
+// privatePlace refuses a directory into which another user may put a library, including a missing
+// one that another user may create.
 func privatePlace(dir string) error {
 	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -163,7 +163,7 @@ func privatePlace(dir string) error {
 	return privatePath(dir)
 }
 
-// privateParent refuses a directory that does not exist and that somebody else may make.
+// privateParent refuses a missing directory that another user may create.
 func privateParent(dir string) error {
 	parent := filepath.Dir(dir)
 	info, err := os.Stat(parent)
@@ -173,7 +173,7 @@ func privateParent(dir string) error {
 	case err != nil:
 		return plainError(err)
 	case runtime.GOOS != "windows" && shared(info):
-		return fmt.Errorf("the directory %s is searched for it and does not exist, and others may make it, because %s is writable by its group or others (mode %v): make it, or link the library with another search path", dir, parent, info.Mode())
+		return fmt.Errorf("the directory %s is searched for it and does not exist, and other users may create it, because %s is writable by its group or others (mode %v): create it, or link the library with another search path", dir, parent, info.Mode())
 	}
 	return privatePath(parent)
 }

@@ -111,9 +111,9 @@ func TestDependenciesAreJudged(t *testing.T) {
 		{"writable directory before it", "PLACE:DIR", func(t *testing.T, _, place string) {
 			require.NoError(t, os.Chmod(place, 0o775))
 		}, "which is searched for it, is writable by its group or others"},
-		{"directory that others may make", "PLACE/lib:DIR", func(t *testing.T, _, place string) {
+		{"directory that others may create", "PLACE/lib:DIR", func(t *testing.T, _, place string) {
 			require.NoError(t, os.Chmod(place, 0o777|os.ModeSticky))
-		}, "and others may make it"},
+		}, "and other users may create it"},
 		{"directory that nobody else may make", "PLACE/lib:DIR", func(*testing.T, string, string) {}, ""},
 		{"relative directory", "lib:DIR", func(*testing.T, string, string) {}, `got "lib", which is relative to the directory that this program starts in`},
 		{"empty directory", ":DIR", func(*testing.T, string, string) {}, `got "", which is relative`},
@@ -152,5 +152,5 @@ func TestInspectRefusesHugeFiles(t *testing.T) {
 	require.ErrorContains(t, err, "it has 1099511627776 bytes")
 	assert.Empty(t, got)
 	_, err = plugin.Inspect("/dev/zero")
-	require.ErrorContains(t, err, "it is no regular file")
+	require.ErrorContains(t, err, "it is not a regular file")
 }

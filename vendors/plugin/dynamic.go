@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// linkage is what a library says to the system's loader about the libraries that it needs.
+// linkage is what a library tells the system's loader about the libraries that it needs.
 type linkage struct {
 	needed  []string
 	rpath   []string // directories, as they are written
@@ -22,8 +22,8 @@ const (
 	maxLibraryName = 4096
 )
 
-// readLinkage reads the dynamic section by way of the program headers, as the loader does: section
-// headers may say anything. A library without one needs nothing.
+// readLinkage finds the dynamic section through the program headers, as the loader does; the loader
+// ignores section headers. A library without a dynamic section needs no others.
 func readLinkage(lib *elf.File) (l linkage, err error) {
 	entries, err := dynamicEntries(lib)
 	if err != nil {
@@ -68,7 +68,7 @@ func dynamicEntries(lib *elf.File) ([]dynamicEntry, error) {
 		if p.Type != elf.PT_DYNAMIC {
 			continue
 		}
-		// The loader reads what is mapped there, which may lie elsewhere in the file.
+		// The loader reads the mapped address, which may be at another place in the file.
 		table, err := bytesAt(lib, p.Vaddr, min(p.Filesz, 16*maxDynamic))
 		if err != nil {
 			return nil, fmt.Errorf("its dynamic section: %w", err)

@@ -1,6 +1,6 @@
 package plugin
 
-// Flags returns the flags of an op of the plugin, of package abi; 0 when it has no
+// Flags returns the flags of an impl of the plugin, constants of package abi, and 0 if there is no
 // such impl.
 func (p *Plugin) Flags(op, implID string) uint32 {
 	for _, e := range p.desc.ops {

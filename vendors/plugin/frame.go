@@ -31,7 +31,7 @@ const textBytes = 512
 // interval is a pair of numbers.
 type interval interface{ Bounds() (int, int) }
 
-// need counts what the arguments of a call take.
+// need counts the elements of each slice that the arguments of a call need.
 type need struct{ tensors, dims, lists, ints int }
 
 func (n *need) tensor(t *tensor.Tensor) {
@@ -204,7 +204,7 @@ func (f *frame) tensor(t *tensor.Tensor) uintptr {
 	return uintptr(unsafe.Pointer(&f.tensors[len(f.tensors)-1]))
 }
 
-// errorText returns what the plugin left in the buffer for a text, fit for a log.
+// errorText returns the text that the plugin has written to the error buffer, escaped for a log.
 func errorText(text []byte, without string) string {
 	if end := bytes.IndexByte(text, 0); end >= 0 {
 		text = text[:end]

@@ -10,8 +10,8 @@ import (
 	"github.com/primus-fl/primus/vendors/loader"
 )
 
-// newHost returns the functions that a plugin may call. It lives as long as the
-// process, as the plugin does.
+// newHost returns the functions that a plugin may call. Like the plugin, they stay for the life of
+// the process.
 func newHost(log *slog.Logger, name string) (*abi.Host, error) {
 	free, err := loader.Global("free")
 	if err != nil {

@@ -15,27 +15,27 @@ import (
 	"runtime"
 )
 
-// File is a library that was looked at without being loaded.
+// File is a library that was inspected without being loaded.
 type File struct {
-	Path   string `json:"path"`   // without links
+	Path   string `json:"path"`   // with links resolved
 	SHA256 string `json:"sha256"` // in lower-case hexadecimal
-	// Dependencies are the libraries that the system's loader finds for this one, and for them,
-	// in directories that are not the system's, in the order in which they are found.
+	// Dependencies are the libraries outside of the system's directories that the system's loader
+	// loads with this one, directly or indirectly, in the order in which they were found.
 	Dependencies []File `json:"dependencies,omitempty"`
 }
 
-// maxBytes is more than a library has, and little enough to be read.
+// maxBytes is more than any library has, and few enough to read.
 const maxBytes = 8 << 30
 
-// Inspect looks at a library before any of its code runs. It refuses what anybody but the owner may
-// change, by the file, by its directory or by one on the way to it; a link that leaves its
-// directory; what is no shared library for this machine; a library that is cut off; and libraries
-// written in Go, because a process has room for one Go runtime. Libraries that it depends on are
-// judged alike, and so are the directories in which they are looked for; those that the system's
-// loader finds by itself are the system's business.
+// Inspect checks a library before any of its code runs. It refuses a library that users other than
+// the owner may change, through the file, its directory or a directory on the path to it; a link
+// that leaves its directory; a file that is not a shared library for this machine or that is
+// truncated; and a library written in Go, because a process can have one Go runtime only. The
+// libraries that it depends on and the directories that are searched for them must meet the same
+// conditions, except those in the system's own directories.
 //
-// What was checked are the files at this moment: their owner may still replace them before
-// they are loaded.
+// Inspect sees the files as they are now: their owner can still replace them before they are
+// loaded.
 func Inspect(path string) (File, error) {
 	f, err := inspect(path)
 	if err == nil {
@@ -76,8 +76,8 @@ func inspect(path string) (File, error) {
 	return examine(path, file, info)
 }
 
-// Examine is Inspect without the question who may change the library. A file that
-// could be read and is no library comes with the error.
+// Examine is Inspect without the check of who may change the library. If the file can be read but
+// is not a library, Examine returns it together with the error.
 func Examine(path string) (File, error) {
 	file, info, err := openRegular(path)
 	if err != nil {
@@ -91,8 +91,8 @@ func Examine(path string) (File, error) {
 	return f, nil
 }
 
-// examine reads the whole file only after its headers are found right, and its size is one that
-// can be read: a file with holes costs nothing to make.
+// examine reads the whole file only if its headers and its size are valid, because a sparse file of
+// any size is easy to create.
 func examine(path string, file *os.File, info fs.FileInfo) (File, error) {
 	if info.Size() > maxBytes {
 		return File{}, fmt.Errorf("it has %d bytes, want at most %d", info.Size(), int64(maxBytes))
@@ -111,7 +111,7 @@ func openRegular(path string) (*os.File, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, plainError(err)
 	}
-	if !info.Mode().IsRegular() { // which to open may wait for ever
+	if !info.Mode().IsRegular() { // opening one may block for ever
 		return nil, nil, notRegular(info)
 	}
 	file, err := os.Open(path)
@@ -144,7 +144,7 @@ func withoutLinks(path string) (string, error) {
 	return target, nil
 }
 
-// plainError leaves the path out of an error of the file system.
+// plainError returns an error of the file system without its path.
 func plainError(err error) error {
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return path.Err
@@ -156,14 +156,14 @@ func notRegular(info fs.FileInfo) error {
 	if info.IsDir() {
 		return fmt.Errorf("it is a directory, want a shared library")
 	}
-	return fmt.Errorf("it is no regular file (%v), want a shared library", info.Mode())
+	return fmt.Errorf("it is not a regular file (%v), want a shared library", info.Mode())
 }
 
-// machines are the processors of ELF files by GOARCH.
+// machines lists the machine numbers of ELF files by GOARCH.
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
-// checkFormat refuses what is no shared library for this machine. Only ELF is looked
-// into: where libraries have another format the system's loader judges them.
+// checkFormat refuses a file that is not a shared library for this machine. It knows ELF only;
+// other formats are left to the system's loader.
 func checkFormat(file *os.File, size int64) error {
 	if runtime.GOOS != "linux" {
 		return checkGo(file)
@@ -180,7 +180,7 @@ func checkFormat(file *os.File, size int64) error {
 	}
 	lib, err := elf.NewFile(file)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("it is cut off: its headers speak of more than its %d bytes", size)
+		return fmt.Errorf("it is truncated: its headers describe more than its %d bytes", size)
 	}
 	if err != nil {
 		return fmt.Errorf("its ELF header is damaged: %w", err)
@@ -199,7 +199,7 @@ func checkFormat(file *os.File, size int64) error {
 	}
 	for _, p := range lib.Progs {
 		if end := p.Off + p.Filesz; end > uint64(size) || end < p.Off {
-			return fmt.Errorf("it is cut off: it has %d bytes, and its headers speak of %d", size, end)
+			return fmt.Errorf("it is truncated: it has %d bytes, and its headers describe %d", size, end)
 		}
 	}
 	return nil
@@ -213,5 +213,5 @@ func checkGo(file *os.File) error {
 }
 
 func goLibrary(which string) error {
-	return fmt.Errorf("it is written in Go%s, and a process has room for one Go runtime: compile its module in with primus plugins build --with MODULE", which)
+	return fmt.Errorf("it is written in Go%s, and a process can have one Go runtime only: compile its module in with primus plugins build --with MODULE", which)
 }

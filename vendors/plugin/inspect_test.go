@@ -95,14 +95,14 @@ func TestInspect(t *testing.T) {
 		{name: "missing", give: "absent.so", want: []string{"absent.so: no such file or directory"}},
 		{name: "missing directory", give: "absent/lib.so", want: []string{"no such file or directory"}},
 		{name: "directory", give: ".", want: []string{"it is a directory, want a shared library"}},
-		{name: "pipe", give: "pipe.so", want: []string{"it is no regular file"}, prepare: func(t *testing.T, dir, _ string) {
+		{name: "pipe", give: "pipe.so", want: []string{"it is not a regular file"}, prepare: func(t *testing.T, dir, _ string) {
 			require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "pipe.so"), 0o600))
 		}},
 		{name: "file writable by its group", want: []string{"it is writable by its group or others (mode -rwxrwxr-x)", "chmod go-w"}, prepare: chmod(0o775, "lib.so")},
 		{name: "file writable by others", want: []string{"it is writable by its group or others"}, prepare: chmod(0o757, "lib.so")},
 		{name: "directory writable by its group", want: []string{"its directory /", "is writable by its group or others"}, prepare: chmod(0o770, ".")},
 		{name: "directory writable by all, sticky", want: []string{"its directory /", "is writable by its group or others"}, prepare: chmod(0o777|os.ModeSticky, ".")},
-		{name: "directory above writable by its group", give: "a/b/c/lib.so", want: []string{"the directory /", "/a on its way is writable by its group or others (mode drwxrwxr-x)", "chmod go-w /", "or move the library"}, prepare: func(t *testing.T, dir, path string) {
+		{name: "directory above writable by its group", give: "a/b/c/lib.so", want: []string{"the directory /", "/a on its path is writable by its group or others (mode drwxrwxr-x)", "chmod go-w /", "or move the library"}, prepare: func(t *testing.T, dir, path string) {
 			below(t, dir, "a/b/c")
 			chmod(0o775, "a")(t, dir, path)
 		}},
@@ -110,20 +110,20 @@ func TestInspect(t *testing.T) {
 			below(t, dir, "a/b/c")
 			chmod(0o777|os.ModeSticky, "a")(t, dir, path)
 		}},
-		{name: "directory of another in a sticky one", give: "a/b/c/lib.so", want: []string{"/a on its way is writable by its group or others (mode dtrwxrwxrwx)", "/a/b in it belongs neither to root nor to this user"}, prepare: func(t *testing.T, dir, path string) {
+		{name: "directory of another in a sticky one", give: "a/b/c/lib.so", want: []string{"/a on its path is writable by its group or others (mode dtrwxrwxrwx)", "/a/b in it belongs neither to root nor to this user"}, prepare: func(t *testing.T, dir, path string) {
 			below(t, dir, "a/b/c")
 			chmod(0o777|os.ModeSticky, "a")(t, dir, path)
 			if err := os.Chown(filepath.Join(dir, "a", "b"), 65534, 65534); err != nil {
 				t.Skip("only root gives files away: ", err)
 			}
 		}},
-		{name: "link in a writable directory", give: "a/current/lib.so", want: []string{"/a on its way is writable by its group or others (mode drwxrwxrwx)"}, prepare: func(t *testing.T, dir, path string) {
+		{name: "link in a writable directory", give: "a/current/lib.so", want: []string{"/a on its path is writable by its group or others (mode drwxrwxrwx)"}, prepare: func(t *testing.T, dir, path string) {
 			below(t, dir, "v1")
 			below(t, dir, "a")
 			require.NoError(t, os.Symlink("../v1", filepath.Join(dir, "a", "current")))
 			chmod(0o777, "a")(t, dir, path)
 		}},
-		{name: "link to a link through a writable directory", give: "current/lib.so", want: []string{"/a on its way is writable by its group or others"}, prepare: func(t *testing.T, dir, path string) {
+		{name: "link to a link through a writable directory", give: "current/lib.so", want: []string{"/a on its path is writable by its group or others"}, prepare: func(t *testing.T, dir, path string) {
 			below(t, dir, "v1")
 			below(t, dir, "a")
 			require.NoError(t, os.Symlink(filepath.Join(dir, "v1"), filepath.Join(dir, "a", "latest")))
@@ -133,12 +133,12 @@ func TestInspect(t *testing.T) {
 		{name: "empty", want: []string{"it is empty, want a shared library"}, prepare: content("")},
 		{name: "text", want: []string{`it is not an ELF shared library: it begins with "import torch\n"`}, prepare: content("import torch\n")},
 		{name: "one byte", want: []string{`it begins with "\x7f"`}, prepare: content("\x7f")},
-		{name: "nothing behind the magic", want: []string{"it is cut off"}, prepare: content("\x7fELF")},
+		{name: "nothing after the magic", want: []string{"it is truncated"}, prepare: content("\x7fELF")},
 		{name: "garbage behind the magic", want: []string{"its ELF header is damaged"}, prepare: content("\x7fELF" + strings.Repeat("\xee", 4096))},
-		{name: "cut off", want: []string{"it is cut off"}, prepare: content(string(library[:len(library)*2/3]))},
-		{name: "cut off in its headers", want: []string{"it is cut off"}, prepare: content(string(library[:80]))},
+		{name: "truncated", want: []string{"it is truncated"}, prepare: content(string(library[:len(library)*2/3]))},
+		{name: "truncated in its headers", want: []string{"it is truncated"}, prepare: content(string(library[:80]))},
 		{name: "other processor", want: []string{"it is built for EM_S390 ELFCLASS64, this program runs on"}, prepare: content(patched(library, 18, 22))},
-		{name: "cut off behind its headers", want: []string{"it is cut off"}, prepare: content(string(withoutSections(library)[:len(library)/4]))},
+		{name: "truncated after its headers", want: []string{"it is truncated"}, prepare: content(string(withoutSections(library)[:len(library)/4]))},
 		{name: "object file", want: []string{"ELF file of type ET_REL"}, prepare: content(patched(library, 16, 1))},
 		{name: "Go", want: []string{"it is written in Go (", runtime.Version(), "plugins build --with"}, prepare: content(string(self))},
 	}

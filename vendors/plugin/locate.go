@@ -9,12 +9,11 @@ import (
 	"strings"
 )
 
-// libraryName is what files of shared libraries are called.
+// libraryName matches the names of shared libraries.
 var libraryName = regexp.MustCompile(`\.(so(\.[0-9]+)*|dylib)$`)
 
-// Locate returns the absolute path of the library that a user names: a path, or the
-// name of a file in one of these directories, which are searched in order. A path is
-// recognised by a slash in it. The system's own directories are not searched.
+// Locate returns the absolute path of the library that a user names. A name with a slash is a path;
+// any other name is looked up in dirs, in order. The system's own directories are not searched.
 func Locate(name string, dirs []string) (string, error) {
 	switch {
 	case strings.ContainsRune(name, filepath.Separator):
@@ -40,7 +39,7 @@ func find(name string, dirs []string) (string, bool) {
 	return "", false
 }
 
-// notALibrary says what to do about a name that no library has.
+// notALibrary says what to do about a name that cannot be that of a library.
 func notALibrary(name string, dirs []string) string {
 	for _, guess := range []string{"lib" + name + ".so", name + ".so"} {
 		if _, ok := find(guess, dirs); ok {

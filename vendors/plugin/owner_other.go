@@ -4,6 +4,6 @@ package plugin
 
 import "io/fs"
 
-// trustedOwner reports whether a file belongs to the system or to this user, which
-// cannot be told here.
+// trustedOwner would report whether a file belongs to the system or to this user, which is not
+// known here.
 func trustedOwner(fs.FileInfo) bool { return false }

@@ -20,11 +20,11 @@ type Settings struct {
 	Ops []opregistry.Handle
 	// Log receives what plugins log; nil drops it.
 	Log *slog.Logger
-	// Report is what a probe found. With it the availability of ops is the one that
-	// the probe saw, and the library is not asked again.
+	// Report is the result of a probe. With it, the availability of ops is taken from the probe, and
+	// the library is not asked again.
 	Report *Report
-	// Before, if it is not nil, is called with the name of what of the plugin runs
-	// next, up to the end of Report, and in Try.
+	// Before, if it is not nil, is called with the name of each function of the plugin before it runs,
+	// in Open, Report and Try.
 	Before func(step string)
 }
 
@@ -34,10 +34,10 @@ func (s *Settings) before(format string, args ...any) {
 	}
 }
 
-// MostPriority is the highest priority of an impl of a plugin, which is that of the vendors that
-// are compiled in: a library does not decide that it is preferred to them. A policy that names its
-// vendor or the impl does.
-const MostPriority = 100
+// MaxPriority is the highest priority that an impl of a plugin can have, that of the vendors that
+// are compiled in. A library cannot decide that it is preferred to them; a policy that names the
+// vendor or the impl can.
+const MaxPriority = 100
 
 // Plugin is a shared library whose description was read and found right.
 type Plugin struct {
@@ -46,38 +46,38 @@ type Plugin struct {
 	set  Settings
 	host *abi.Host
 
-	serial sync.Mutex // held in calls of what is not thread-safe
+	serial sync.Mutex // held in calls of ops that are not thread-safe
 	thread *loader.Executor
 
-	ops   []*pluginOp
-	impls []opregistry.Impl
-	left  []Left
+	ops    []*pluginOp
+	impls  []opregistry.Impl
+	unused []UnusedOp
 
-	trying   string // the case of a trial; "" while there is none
-	stray    string // what a function that only looks has written to in the trial of an op
+	trying   string // the name of the case in a trial; "" outside of trials
+	stray    string // the first write in a trial by a function that may only read
 	controls controls
 }
 
-// Left is an op of a plugin that this program does not use.
-type Left struct {
+// UnusedOp is an op of a plugin that this program does not use.
+type UnusedOp struct {
 	Op     string `json:"op"`
 	Impl   string `json:"impl_id"`
 	Reason string `json:"reason"`
 }
 
-// Open opens the library in a file and reads the description of its ops. Nothing
-// of it is called but its entry point.
+// Open opens the library in a file and reads the description of its ops. It calls only the entry
+// point of the library.
 func Open(path string, set Settings) (*Plugin, error) {
 	set.before("its constructors")
 	lib, err := loader.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	p := &Plugin{path: path, set: set, left: []Left{}}
+	p := &Plugin{path: path, set: set, unused: []UnusedOp{}}
 	p.controls.add(p, "its constructors", lib.Change())
 	entry, err := lib.Symbol(abi.EntryPoint)
 	if err != nil {
-		return nil, fmt.Errorf("plugin %s: it exports no %s, so it is no plugin for Primus-FL", path, abi.EntryPoint)
+		return nil, fmt.Errorf("plugin %s: it exports no %s, so it is not a plugin for Primus-FL", path, abi.EntryPoint)
 	}
 	set.before("%s", abi.EntryPoint)
 	table, change := new(loader.Guard).Call(entry, abi.Major, 0)
@@ -85,7 +85,7 @@ func Open(path string, set Settings) (*Plugin, error) {
 	if table == 0 {
 		return nil, fmt.Errorf("plugin %s: it does not speak ABI %d.%d", path, abi.Major, abi.Minor)
 	}
-	set.before("the reading of its description")
+	set.before("reading its description")
 	if p.desc, err = readDescription(table); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", path, err)
 	}
@@ -101,7 +101,7 @@ func Open(path string, set Settings) (*Plugin, error) {
 	return p, nil
 }
 
-// checkSource returns what a registry that has nothing else refuses about a source.
+// checkSource returns the error of registering a source in an empty registry.
 func checkSource(src opregistry.Source) error { return opregistry.NewRegistry().Register(src) }
 
 // Name returns the plugin's name for itself.
@@ -116,8 +116,8 @@ func (p *Plugin) ABI() string { return fmt.Sprintf("%d.%d", abi.Major, p.desc.mi
 // Path returns the file.
 func (p *Plugin) Path() string { return p.path }
 
-// Left returns the ops of the plugin that are not used, with the reason.
-func (p *Plugin) Left() []Left { return p.left }
+// Unused returns the ops of the plugin that are not used, with the reason.
+func (p *Plugin) Unused() []UnusedOp { return p.unused }
 
 // Control says which functions of the plugin have changed the floating-point environment, and how.
 func (p *Plugin) Control() []string { return p.controls.list() }
@@ -135,7 +135,7 @@ func (p *Plugin) makeImpls() error {
 		known[op.Name()] = op
 	}
 	for _, e := range p.desc.ops {
-		leave := func(reason string) { p.left = append(p.left, Left{Op: e.op, Impl: e.implID, Reason: reason}) }
+		leave := func(reason string) { p.unused = append(p.unused, UnusedOp{Op: e.op, Impl: e.implID, Reason: reason}) }
 		op, ok := known[e.op]
 		if !ok {
 			leave("this program's catalogue has no such op")
@@ -156,7 +156,7 @@ func (p *Plugin) makeImpls() error {
 		o.frames.New = func() any { return &frame{} }
 		p.ops = append(p.ops, o)
 		p.impls = append(p.impls, opregistry.Impl{
-			Op: op, ID: e.implID, Kind: opregistry.KindVendor, Vendor: e.vendor, Priority: min(e.priority, MostPriority),
+			Op: op, ID: e.implID, Kind: opregistry.KindVendor, Vendor: e.vendor, Priority: min(e.priority, MaxPriority),
 			Run: opregistry.Untyped(op, o.run), Available: o.available, Determinism: determinism(e.flags),
 		})
 	}
@@ -172,7 +172,7 @@ type pluginOp struct {
 	frames sync.Pool
 }
 
-// enter calls f as the op's flags ask for.
+// enter calls f on the thread and with the lock that the flags of the op require.
 func (o *pluginOp) enter(f func()) error {
 	switch {
 	case o.flags&abi.SameThread != 0:
@@ -244,7 +244,7 @@ func (o *pluginOp) call(f *frame, x *opregistry.Exec, w *watch) int32 {
 		w.check(o.plugin, "workspace_size")
 		if n > 0 {
 			if n > maxWorkspace {
-				copy(f.text[:], fmt.Sprintf("workspace_size asks for %d bytes, the most is %d\x00", n, uint64(maxWorkspace)))
+				copy(f.text[:], fmt.Sprintf("workspace_size asks for %d bytes, want at most %d\x00", n, uint64(maxWorkspace)))
 				return abi.Failed
 			}
 			scratch := x.Scratch(int((n + 3) / 4))

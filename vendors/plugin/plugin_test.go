@@ -79,7 +79,7 @@ func TestDescription(t *testing.T) {
 	assert.Equal(t, "acme_ops", p.Name())
 	assert.Equal(t, "1.2.0", p.Version())
 	assert.Equal(t, "1.0", p.ABI())
-	assert.Equal(t, []plugin.Left{{Op: "not_in_the_catalogue", Impl: "acme.unknown", Reason: "this program's catalogue has no such op"}}, p.Left())
+	assert.Equal(t, []plugin.UnusedOp{{Op: "not_in_the_catalogue", Impl: "acme.unknown", Reason: "this program's catalogue has no such op"}}, p.Unused())
 	assert.Equal(t, "acme_ops", p.Source().Name)
 	assert.Equal(t, "1.2.0", p.Source().Version)
 	show := impls["acme.show"]
@@ -119,7 +119,7 @@ func TestAvailable(t *testing.T) {
 	p, err := plugin.Open(p.Path(), plugin.Settings{Ops: fixtureOps, Before: func(step string) { steps = append(steps, step) }})
 	require.NoError(t, err)
 	r := p.Report()
-	assert.Equal(t, []string{"its constructors", "primus_plugin_get_api", "the reading of its description", `is_available of impl "acme.show" of op "everything"`}, steps[:4])
+	assert.Equal(t, []string{"its constructors", "primus_plugin_get_api", "reading its description", `is_available of impl "acme.show" of op "everything"`}, steps[:4])
 	assert.Len(t, steps, 3+len(impls))
 	require.Len(t, r.Ops, len(impls))
 	assert.Equal(t, plugin.OpReport{
@@ -213,7 +213,7 @@ func TestAnswers(t *testing.T) {
 		{"text that is no UTF-8", "acme.answer", abi.Failed, 3, `not \xff text`, false},
 		{"supports declines", "acme.supports", abi.Unsupported, 1, "unsupported: the text of 1", true},
 		{"supports fails", "acme.supports", abi.Failed, 1, "the text of 2", false},
-		{"workspace beyond reason", "acme.workspace", -1, 0, "workspace_size asks for 18446744073709551615 bytes, the most is 17179869184", false},
+		{"workspace beyond reason", "acme.workspace", -1, 0, "workspace_size asks for 18446744073709551615 bytes, want at most 17179869184", false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

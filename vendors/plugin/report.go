@@ -16,10 +16,10 @@ type Report struct {
 	Version string     `json:"version"`
 	ABI     string     `json:"abi"`
 	Ops     []OpReport `json:"ops"`
-	Left    []Left     `json:"left_out"`
+	LeftOut []UnusedOp `json:"left_out"`
 	// Control says which functions changed the floating-point environment, and how.
 	Control []string `json:"floating_point,omitempty"`
-	// Processes is how many processes it left over when it was probed, which were ended.
+	// Processes is the number of processes that the probe left running and that were ended.
 	Processes int `json:"processes_left,omitempty"`
 }
 
@@ -29,11 +29,11 @@ type OpReport struct {
 	Impl      string          `json:"impl_id"`
 	Kind      opregistry.Kind `json:"kind"`
 	Vendor    string          `json:"vendor"`
-	Priority  int             `json:"priority"` // as declared, which may be above MostPriority
+	Priority  int             `json:"priority"` // as declared, which may be above MaxPriority
 	Flags     []string        `json:"flags"`
 	Available bool            `json:"available"`
 	Reason    string          `json:"reason"`          // why it is not available
-	Trial     *Trial          `json:"trial,omitempty"` // nil when it was not tried
+	Trial     *Trial          `json:"trial,omitempty"` // nil if it was not tried
 }
 
 // flagNames are the words for the flags of an op.
@@ -63,7 +63,7 @@ func (o *OpReport) Determinism() opregistry.Determinism {
 
 // Report asks every op whether it can run on this machine.
 func (p *Plugin) Report() Report {
-	r := Report{Name: p.Name(), Version: p.Version(), ABI: p.ABI(), Ops: []OpReport{}, Left: p.Left()}
+	r := Report{Name: p.Name(), Version: p.Version(), ABI: p.ABI(), Ops: []OpReport{}, LeftOut: p.Unused()}
 	for _, o := range p.ops {
 		op := OpReport{Op: o.op, Impl: o.implID, Kind: opregistry.KindVendor, Vendor: o.vendor, Priority: o.priority, Flags: []string{}, Available: true}
 		for _, f := range flagNames {
@@ -81,12 +81,12 @@ func (p *Plugin) Report() Report {
 	return r
 }
 
-// Capped says which impls declare a priority above MostPriority, one line each.
+// Capped says which impls declare a priority above MaxPriority, one line each.
 func (r *Report) Capped() []string {
 	var lines []string
 	for _, o := range r.Ops {
-		if o.Priority > MostPriority {
-			lines = append(lines, fmt.Sprintf("the priority of impl %q of op %q is %d, which counts as %d: a policy that names %q prefers it", o.Impl, o.Op, o.Priority, MostPriority, "vendor:"+o.Vendor))
+		if o.Priority > MaxPriority {
+			lines = append(lines, fmt.Sprintf("the priority of impl %q of op %q is %d, which counts as %d: a policy that names %q prefers it", o.Impl, o.Op, o.Priority, MaxPriority, "vendor:"+o.Vendor))
 		}
 	}
 	return lines

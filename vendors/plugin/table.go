@@ -22,14 +22,14 @@ const (
 
 var pluginName = regexp.MustCompile(`^[A-Za-z0-9_]+([.-][A-Za-z0-9_]+)*$`)
 
-// readStruct copies what both sides know of a struct that begins with its size.
+// readStruct copies the fields that both sides know of a struct that begins with its size.
 func readStruct[T any](p uintptr, what string) (T, error) {
 	var v T
 	if p == 0 {
 		return v, fmt.Errorf("%s is NULL", what)
 	}
 	if p%8 != 0 {
-		return v, fmt.Errorf("%s lies at %#x, want an address that 8 divides", what, p)
+		return v, fmt.Errorf("%s is at %#x, want an address that is a multiple of 8", what, p)
 	}
 	declared := uintptr(*(*uint32)(pointer(p)))
 	if declared < unsafe.Sizeof(v) || declared > 1<<16 {
@@ -47,7 +47,7 @@ func pointer(p uintptr) unsafe.Pointer {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&p))
 }
 
-// readString copies a string of C that ends within so many bytes.
+// readString copies a C string that ends within a number of bytes.
 func readString(p uintptr, most int, what string) (string, error) {
 	if p == 0 {
 		return "", nil
@@ -153,7 +153,7 @@ func readOp(p uintptr, what string) (entry, error) {
 	return e, nil
 }
 
-// kindName is how a plugin spells a kind.
+// kindName returns the name of the C constant of a kind.
 func kindName(kind uint32) string {
 	switch kind {
 	case abi.KindFlagos:

@@ -8,20 +8,20 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// Trial is what came of calls of an op with small operands.
+// Trial is the result of calls of an op with small operands.
 type Trial struct {
 	Served   int    `json:"served"`
 	Declined int    `json:"declined"`
 	Failure  string `json:"failure,omitempty"` // the first call that failed, and how
-	Stray    string `json:"stray,omitempty"`   // the first call that wrote to what it may not, and where
+	Stray    string `json:"stray,omitempty"`   // the first call that wrote to memory that it may not write, and where
 }
 
 // Tryer calls an impl of a source in a few cases, and progress with the name of each
 // before it begins.
 type Tryer func(src opregistry.Source, impl opregistry.Impl, progress func(name string)) (Trial, error)
 
-// Try calls the ops of the plugin that can run on this machine and adds to its report
-// what came of that. No other calls may be made meanwhile.
+// Try calls the ops of the plugin that can run on this machine and adds the results to its report.
+// No other calls may be made at the same time.
 func (p *Plugin) Try(try Tryer, r *Report) error {
 	defer func() { p.trying, r.Control = "", p.controls.list() }()
 	for i := range r.Ops {
@@ -48,13 +48,13 @@ func (o *pluginOp) announce(function string) {
 	}
 }
 
-// watch is what the operands of a call in a trial held before it.
+// watch holds the operands of a call in a trial, with their content before the call.
 type watch struct {
 	operands []opregistry.Operand
 	before   [][]byte
 }
 
-// watch remembers the operands of a call in a trial; it returns nil for every other call.
+// watch copies the operands of a call in a trial; it returns nil for every other call.
 func (o *pluginOp) watch(args any) *watch {
 	if o.plugin.trying == "" {
 		return nil
@@ -66,14 +66,14 @@ func (o *pluginOp) watch(args any) *watch {
 	return w
 }
 
-// check records the first write of a function that may only look.
+// check records the first write of a function that may only read.
 func (w *watch) check(p *Plugin, function string) {
 	if w == nil || p.stray != "" {
 		return
 	}
 	for i, operand := range w.operands {
 		if !bytes.Equal(w.before[i], memory(operand)) {
-			p.stray = fmt.Sprintf("case %s: %s wrote to operand %q; it may only look at arguments", p.trying, function, operand.Name)
+			p.stray = fmt.Sprintf("case %s: %s wrote to operand %q; it may only read arguments", p.trying, function, operand.Name)
 			return
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// private refuses what others than the owner may write to.
+// private refuses a file or directory that users other than the owner may write to.
 func private(what string, info fs.FileInfo) error {
 	if runtime.GOOS == "windows" || !shared(info) {
 		return nil
@@ -17,13 +17,13 @@ func private(what string, info fs.FileInfo) error {
 	return fmt.Errorf("%s is writable by its group or others (mode %v), who could decide what this program runs: chmod go-w", what, info.Mode())
 }
 
-// shared reports whether others than the owner may write to a file or directory.
+// shared reports whether users other than the owner may write to a file or directory.
 func shared(info fs.FileInfo) bool { return info.Mode().Perm()&0o022 != 0 }
 
-// privatePath refuses a path to a library when somebody else may put another file in
-// its place: in every directory on the way, those that links lead through included,
-// only the owner may write. A sticky directory, in which only owners replace what is
-// theirs, is all right where what comes next belongs to root or to this user.
+// privatePath refuses a path to a library if another user may put another file in its place: only
+// the owner may write to the directories on the path, including those that links lead through. A
+// sticky directory, in which only the owner of an entry can replace it, is accepted if the next
+// element belongs to root or to this user.
 func privatePath(path string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -57,7 +57,7 @@ func privatePath(path string) error {
 			return plainError(err)
 		}
 		if links++; links > maxLinks {
-			return fmt.Errorf("it lies behind more than %d links", maxLinks)
+			return fmt.Errorf("its path has more than %d links", maxLinks)
 		}
 		if filepath.IsAbs(target) {
 			dir = separator
@@ -67,11 +67,11 @@ func privatePath(path string) error {
 	return nil
 }
 
-// maxLinks is more than systems follow.
+// maxLinks is more than any system follows.
 const maxLinks = 255
 
-// privateDir refuses a directory on the way to a library in which somebody else may
-// replace what comes next.
+// privateDir refuses a directory on the path to a library in which another user may replace the
+// next element.
 func privateDir(dir, next string, nextInfo fs.FileInfo) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -81,9 +81,9 @@ func privateDir(dir, next string, nextInfo fs.FileInfo) error {
 	case !shared(info):
 		return nil
 	case info.Mode()&fs.ModeSticky == 0:
-		return fmt.Errorf("the directory %s on its way is writable by its group or others (mode %v), who could put another library in its place: chmod go-w %s, or move the library", dir, info.Mode(), dir)
+		return fmt.Errorf("the directory %s on its path is writable by its group or others (mode %v), who could put another library in its place: chmod go-w %s, or move the library", dir, info.Mode(), dir)
 	case !trustedOwner(nextInfo):
-		return fmt.Errorf("the directory %s on its way is writable by its group or others (mode %v), and %s in it belongs neither to root nor to this user: move the library to a directory of your own", dir, info.Mode(), next)
+		return fmt.Errorf("the directory %s on its path is writable by its group or others (mode %v), and %s in it belongs neither to root nor to this user: move the library to a directory of your own", dir, info.Mode(), next)
 	}
 	return nil
 }

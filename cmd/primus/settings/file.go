@@ -87,7 +87,7 @@ func (f *File) read(dir string, checkOwner bool) (err error) {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s: got no regular file, want YAML", f.Path)
+		return fmt.Errorf("%s: got a file that is not regular, want YAML", f.Path)
 	}
 	if checkOwner && foreign(info) {
 		return fmt.Errorf("%s belongs to another user and could change what commands do: name it in %s to use it, or set that to none", f.Path, EnvFile)

@@ -4,16 +4,17 @@
 //
 // # Concepts
 //
-// [Plugin] starts a child process for each op, so that an op that crashes or hangs is reported and
-// the others are still checked. The child is the same program: it calls [Part].
+// [Plugin] starts a child process for each op, so an op that crashes or hangs is reported and the
+// others are still checked. The child is the same program; it calls [Part].
 //
 // # Concurrency
 //
-// Checks of several plugins at the same time disturb each other's measurements and nothing else.
+// Several plugins can be checked at the same time, but each check disturbs the measurements of the
+// others.
 //
 // # Errors
 //
-// What is wrong with a plugin is in the Report. An error says why there is none.
+// Faults of a plugin are in the Report. An error says why there is no Report.
 package check
 
 import (
@@ -38,10 +39,10 @@ import (
 
 // Description is what a plugin says about itself.
 type Description struct {
-	Name    string        `json:"name"`
-	Version string        `json:"version"`
-	ABI     string        `json:"abi"`
-	LeftOut []plugin.Left `json:"left_out"`
+	Name    string            `json:"name"`
+	Version string            `json:"version"`
+	ABI     string            `json:"abi"`
+	LeftOut []plugin.UnusedOp `json:"left_out"`
 }
 
 // described is a description with the impls that can be checked.
@@ -50,7 +51,7 @@ type described struct {
 	Impls []name `json:"impls"`
 }
 
-// name tells the impls of a plugin apart.
+// name identifies an impl of a plugin.
 type name struct {
 	Op string `json:"op"`
 	ID string `json:"impl_id"`
@@ -70,7 +71,7 @@ type Report struct {
 	Passed bool       `json:"passed"`
 }
 
-// newReport begins the report on a file with what can be told without loading it.
+// newReport begins the report on a file with what is known without loading it.
 func newReport(file string) (*Report, error) {
 	found, fault := plugin.Examine(file)
 	if found.SHA256 == "" {
@@ -88,13 +89,13 @@ func newReport(file string) (*Report, error) {
 	return r, nil
 }
 
-// message is what a child found.
+// message is what a child reports.
 type message struct {
 	Description *described `json:"description,omitempty"`
 	Check       *OpReport  `json:"check,omitempty"`
 	Fault       string     `json:"fault,omitempty"` // why there is no description
 
-	processes int // that the child left over
+	processes int // that the child left running
 }
 
 // Settings say how a plugin is checked.
@@ -104,7 +105,7 @@ type Settings struct {
 	Command []string
 	Ops     string        // pattern of path.Match for the names of the ops that are checked
 	Limit   time.Duration // for each part of the check
-	Status  func(string)  // is told what is being checked
+	Status  func(string)  // is called with the name of what is being checked
 }
 
 // PartSettings are what the ops of a plugin are compared with.
@@ -113,8 +114,8 @@ type PartSettings struct {
 	Baseline  opregistry.Source // is measured beside the plugin
 }
 
-// Part is what the child process of a check does: words are those that were appended to
-// Settings.Command. It reports on the standard output of the process.
+// Part does the work of a child process of a check. words are those that were appended to
+// Settings.Command. Part reports on the standard output of the process.
 func Part(words []string, set PartSettings) error {
 	return sandbox.Report(func(host *sandbox.Reporter) error { return checkPart(words, set, host) })
 }
@@ -140,7 +141,7 @@ func Plugin(ctx context.Context, file string, set Settings) (*Report, error) {
 	}
 	report.Description = told.Description.Description
 	if told.processes > 0 {
-		report.Notes = append(report.Notes, fmt.Sprintf("it left %d processes over, which were ended; those of a plugin that is not isolated stay", told.processes))
+		report.Notes = append(report.Notes, fmt.Sprintf("it left %d processes running, which were ended; those of a plugin that is not isolated keep running", told.processes))
 	}
 	for _, impl := range told.Description.Impls {
 		if ok, err := path.Match(set.Ops, impl.Op); !ok || err != nil {
@@ -194,9 +195,9 @@ func (r *Report) conclude(impls []name) {
 	r.Passed = len(r.Faults) == 0 && failed == 0
 }
 
-// inChild runs a part of the check in a child process, show with each of its steps, and returns the
-// last that the child told. fault says what the plugin did to the child, or what the child says is
-// wrong.
+// inChild runs a part of the check in a child process, calls show with each of its steps, and
+// returns the last message of the child. fault says how the plugin ended the child, or what the
+// child found wrong.
 func (s *Settings) inChild(ctx context.Context, show func(string), file string, impl ...string) (last message, fault string, err error) {
 	running, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -207,7 +208,7 @@ func (s *Settings) inChild(ctx context.Context, show func(string), file string, 
 			last = message{}
 			return json.Unmarshal(value, &last)
 		},
-		Left: func(n int) { last.processes = n },
+		Leftover: func(n int) { last.processes = n },
 		Step: func(step string) {
 			timer.Reset(s.Limit)
 			if show != nil {

@@ -15,18 +15,18 @@ const (
 	leakWindows = 3
 	callsOfLeak = 10_000 // in a window, or as many as fit into leakLimit
 	leakLimit   = 10 * time.Second
-	maxLost     = 16 // bytes a call
+	maxLost     = 16 // bytes per call
 )
 
-// Leaks says what calls leave behind.
+// Leaks says what calls do not release.
 type Leaks struct {
 	Calls        int `json:"calls"`
 	BytesPerCall int `json:"bytes_per_call"` // of the process
-	Files        int `json:"files"`          // that are open and were not before
+	Files        int `json:"files"`          // that were opened and not closed
 }
 
-// leak makes many calls and watches the memory of the process. What grows in every window of calls
-// is lost.
+// leak makes many calls and watches the memory of the process. If it grows in every window of
+// calls, calls lose memory.
 func (c *checker) leak() error {
 	for _, d := range c.found.servedDTypes() {
 		c.step("%d calls in %v", leakWindows*callsOfLeak, d)
@@ -51,7 +51,7 @@ func (c *checker) leak() error {
 		}
 		files, before := openFiles(), resident()
 		if before == 0 {
-			return nil // a system that does not tell
+			return nil // the system does not report it
 		}
 		found := &Leaks{}
 		for window := range leakWindows {
@@ -73,7 +73,7 @@ func (c *checker) leak() error {
 		c.found.Leaks = found
 		switch {
 		case found.BytesPerCall > maxLost:
-			return fmt.Errorf("%d calls of case %s lost memory, %d bytes a call", found.Calls, work[0].Case, found.BytesPerCall)
+			return fmt.Errorf("%d calls of case %s lost memory, %d bytes per call", found.Calls, work[0].Case, found.BytesPerCall)
 		case found.Files > found.Calls/100:
 			return fmt.Errorf("%d calls of case %s left %d files open", found.Calls, work[0].Case, found.Files)
 		}
@@ -82,8 +82,8 @@ func (c *checker) leak() error {
 	return nil
 }
 
-// resident returns the memory of this process in bytes without what Go could give back, 0 where the
-// system does not tell.
+// resident returns the memory of this process in bytes without what Go could release, 0 if the
+// system does not report it.
 func resident() int {
 	debug.FreeOSMemory()
 	text, err := os.ReadFile("/proc/self/statm")
@@ -97,7 +97,7 @@ func resident() int {
 	return pages * os.Getpagesize()
 }
 
-// openFiles returns how many files this process has open, 0 where the system does not tell.
+// openFiles returns the number of open files of this process, 0 if the system does not report it.
 func openFiles() int {
 	files, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

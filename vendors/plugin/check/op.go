@@ -77,7 +77,7 @@ func describe(p *plugin.Plugin, set PartSettings) (*described, error) {
 			return nil, err
 		}
 	}
-	d := &described{Description: Description{Name: p.Name(), Version: p.Version(), ABI: p.ABI(), LeftOut: p.Left()}}
+	d := &described{Description: Description{Name: p.Name(), Version: p.Version(), ABI: p.ABI(), LeftOut: p.Unused()}}
 	for _, i := range src.Impls {
 		d.Impls = append(d.Impls, name{i.Op.Name(), i.ID})
 	}
@@ -98,7 +98,7 @@ type checker struct {
 	found   OpReport
 }
 
-// run tells what was found after each part, because the next one may be the last.
+// run reports after each part, because the next part may crash.
 func (c *checker) run() error {
 	impl, ok := implOf(c.source, c.name)
 	if !ok {
@@ -109,22 +109,22 @@ func (c *checker) run() error {
 	c.found = OpReport{Op: c.name.Op, Impl: c.name.ID, Flags: flagWords(c.flags)}
 	if err := impl.Available(); err != nil {
 		c.found.Unavailable = err.Error()
-		return c.tell()
+		return c.report()
 	}
 	for _, part := range []func() error{c.conform, c.keepControl, c.hammer, c.leak, c.measure} {
 		err := part()
 		if err != nil {
 			c.found.Faults = append(c.found.Faults, err.Error())
 		}
-		if told := c.tell(); told != nil || err != nil {
-			return told
+		if sent := c.report(); sent != nil || err != nil {
+			return sent
 		}
 	}
 	return nil
 }
 
-// keepControl refuses ops that change the floating-point environment. That is undone here, but the
-// vendor's own tests may have passed because of it.
+// keepControl reports ops that change the floating-point environment. The change is undone here,
+// but the vendor's own tests may have passed because of it.
 func (c *checker) keepControl() error {
 	if changes := c.plugin.Control(); len(changes) > 0 {
 		return errors.New(strings.Join(changes, "; "))
@@ -132,8 +132,8 @@ func (c *checker) keepControl() error {
 	return nil
 }
 
-// tell says what was found so far.
-func (c *checker) tell() error { return c.host.Say(message{Check: &c.found}) }
+// report sends what was found so far to the host.
+func (c *checker) report() error { return c.host.Say(message{Check: &c.found}) }
 
 func (c *checker) step(format string, args ...any) { c.host.Step(fmt.Sprintf(format, args...)) }
 
@@ -156,7 +156,7 @@ func (c *checker) conform() error {
 			return err
 		}
 		c.found.Results = append(c.found.Results, results...)
-		if err := c.tell(); err != nil {
+		if err := c.report(); err != nil {
 			return err
 		}
 	}
@@ -177,8 +177,8 @@ const (
 	hammerLimit = 3 * time.Second
 )
 
-// hammer calls the op from many goroutines, each with operands of its own, and compares each result
-// with that of a call alone.
+// hammer calls the op from many goroutines, each with its own operands, and compares each result
+// with that of a single call.
 func (c *checker) hammer() error {
 	for _, d := range c.found.servedDTypes() {
 		callers := 2 * max(2, goruntime.GOMAXPROCS(0))
@@ -214,7 +214,7 @@ func (c *checker) hammer() error {
 		}
 		all.Wait()
 		if err := errors.Join(errs...); err != nil {
-			return fmt.Errorf("beside other calls: case %s: %w", work[0].Case, errs[slices.IndexFunc(errs, func(err error) bool { return err != nil })])
+			return fmt.Errorf("during other calls: case %s: %w", work[0].Case, errs[slices.IndexFunc(errs, func(err error) bool { return err != nil })])
 		}
 		if c.found.Together == nil {
 			c.found.Together = &Together{Callers: callers}

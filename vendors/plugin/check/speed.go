@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	// shortestMeasured is what a call has to take to say something about a kernel: less is mostly the
-	// way to it.
-	shortestMeasured = 300 * time.Microsecond
-	maxMeasured      = 256 << 20 // bytes of operands
-	measureSamples   = 50
-	measureLimit     = time.Second // of each impl
+	// minMeasured is the shortest call that says something about a kernel; most of the time of a
+	// shorter one is the overhead of the call.
+	minMeasured    = 300 * time.Microsecond
+	maxMeasured    = 256 << 20 // bytes of operands
+	measureSamples = 50
+	measureLimit   = time.Second // of each impl
 )
 
 // Speed says how long a call takes, in microseconds.
@@ -37,7 +37,7 @@ type Speed struct {
 	Baseline float64 `json:"flagos_us,omitempty"`
 }
 
-// measure calls the op in turns with the baseline, and keeps the shortest time of each.
+// measure calls the op and the baseline in turn and keeps the shortest time of each.
 func (c *checker) measure() error {
 	pool := parallel.New(goruntime.GOMAXPROCS(0))
 	defer pool.Close()
@@ -78,7 +78,7 @@ func (c *checker) measureGrowing(d tensor.DType, snap *opregistry.Snapshot, exec
 		if found.Baseline > 0 {
 			fastest = min(fastest, found.Baseline)
 		}
-		if fastest >= 1e6*shortestMeasured.Seconds() || 4*found.Bytes > maxMeasured {
+		if fastest >= 1e6*minMeasured.Seconds() || 4*found.Bytes > maxMeasured {
 			return found, nil
 		}
 	}

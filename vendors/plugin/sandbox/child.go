@@ -20,19 +20,18 @@ import (
 
 // Settings say how a plugin runs in a child process.
 type Settings struct {
-	// Command starts this program so that it serves the file that follows as the
-	// last argument.
+	// Command starts this program as a child; the path of the plugin is appended to it.
 	Command []string
-	// Env is the environment of the child; nil stands for that of this process.
+	// Env is the environment of the child; nil means that of this process.
 	Env []string
 	// Timeout is how long the plugin may take to answer.
 	Timeout time.Duration
 }
 
-// lifelineEnv tells a child which of its files ends when its parent does.
+// lifelineEnv tells a child the number of the file that closes when its parent ends.
 const lifelineEnv = "PRIMUS_PLUGIN_LIFELINE"
 
-// firstExtraFile is the number of the first of cmd.ExtraFiles in a child.
+// firstExtraFile is the number that the first of cmd.ExtraFiles has in a child.
 const firstExtraFile = 3
 
 // child is a process that runs code of a plugin.
@@ -42,9 +41,8 @@ type child struct {
 	lifeline *os.File // the child ends when this is closed
 }
 
-// newChild prepares a child with files that it finds from firstExtraFile+1 on. The
-// child has a process group of its own, so that an interrupt from a terminal does not
-// end it before this process.
+// newChild prepares a child that gets the files from number firstExtraFile+1 on. The child has its
+// own process group, so an interrupt from a terminal does not end it before this process.
 func newChild(ctx context.Context, set Settings, path string, files ...*os.File) (*child, error) {
 	if len(set.Command) == 0 {
 		return nil, errors.New("sandbox: got no command, want the one that starts this program again")
@@ -66,7 +64,7 @@ func newChild(ctx context.Context, set Settings, path string, files ...*os.File)
 	return c, nil
 }
 
-// start starts the child. wait or close has to follow.
+// start starts the child. The caller must call wait or close afterwards.
 func (c *child) start() error {
 	defer c.cmd.ExtraFiles[0].Close()
 	if err := c.cmd.Start(); err != nil {
@@ -76,7 +74,7 @@ func (c *child) start() error {
 	return nil
 }
 
-// wait waits for the end of the child and of its output.
+// wait waits until the child and its output have ended.
 func (c *child) wait() error {
 	defer c.lifeline.Close()
 	defer c.stderr.end()
@@ -86,10 +84,10 @@ func (c *child) wait() error {
 // crash matches what Go prints when a signal ends a program whose code caused it.
 var crash = regexp.MustCompile(`^(SIG[A-Z0-9]+): (.+)$`)
 
-// death says how a child that was waited for has ended, and in what.
+// death says how a child has ended after wait, and in which step.
 func (c *child) death() string { return c.ending() + in(c.stderr.step()) }
 
-// ending says how a child that was waited for has ended.
+// ending says how a child has ended after wait.
 func (c *child) ending() string {
 	switch signal, said := endedBy(c.cmd.ProcessState), c.stderr; {
 	case signal != "" || said.ended != "":
@@ -110,13 +108,13 @@ func in(step string) string {
 	return " in " + step
 }
 
-// enterChild is the first that a child does. It has so many files.
+// enterChild is the first call of a child that was given a number of files.
 func enterChild(files int) {
 	keep(files)
 	watchLifeline()
 }
 
-// watchLifeline ends this process when its parent has ended, whatever runs then.
+// watchLifeline ends this process when its parent has ended.
 func watchLifeline() {
 	fd, err := strconv.Atoi(os.Getenv(lifelineEnv))
 	if err != nil {
@@ -129,18 +127,18 @@ func watchLifeline() {
 	}()
 }
 
-// Marks begin the lines that do not come from code of a plugin.
+// Marks begin the lines that this package prints, unlike those from the code of a plugin.
 const (
 	stepMark = "primus: runs "                // what a child runs next
 	endMark  = "primus: was ended by "        // the signal that ended the child of a keeper
-	leftMark = "primus: processes left over " // how many a keeper has ended
+	leftMark = "primus: processes left over " // number of processes that a keeper has ended
 )
 
 // announceStep tells the host what runs next.
 func announceStep(name string) { fmt.Fprintf(os.Stderr, "%s%s\n", stepMark, name) }
 
-// listener takes what a child prints on its standard error apart into lines. It keeps
-// what tells how a child has ended, however much Go prints about a crash.
+// listener splits the standard error of a child into lines. It keeps the lines that say how the
+// child has ended, however much Go prints about a crash.
 type listener struct {
 	line func(string) // is called with each line; nil drops them
 
@@ -174,7 +172,7 @@ func (l *listener) Write(p []byte) (int, error) {
 	}
 }
 
-// end takes what is left of a child that was waited for as a line.
+// end treats the rest of the output of a child that has ended as a line.
 func (l *listener) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -193,7 +191,7 @@ func (l *listener) take(line string) {
 	} else if n, ok := strings.CutPrefix(line, leftMark); ok {
 		l.left, _ = strconv.Atoi(n)
 	} else if text != "" && !strings.HasPrefix(line, logMark) {
-		l.last = strings.ToValidUTF8(text[:min(len(text), maxQuoted)], "?") // quoted where it is shown
+		l.last = strings.ToValidUTF8(text[:min(len(text), maxQuoted)], "?") // quoted when it is printed
 	}
 	if l.crash == nil {
 		l.crash = crash.FindStringSubmatch(line)
@@ -203,7 +201,7 @@ func (l *listener) take(line string) {
 	}
 }
 
-// step returns what a child ran last, "" when it did not say.
+// step returns the last step of a child, "" if it did not announce any.
 func (l *listener) step() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 // errShort is a message that ends too early.
 var errShort = errors.New("the message of a call is too short")
 
-// decoder reads what an encoder has written. The first error stays.
+// decoder reads what an encoder has written. It keeps the first error.
 type decoder struct {
 	body    []byte
 	data    []byte // of the shared memory
@@ -23,7 +23,7 @@ type decoder struct {
 	err     error
 }
 
-// maxRank is more axes than any tensor has.
+// maxRank is more than the rank of any tensor.
 const maxRank = 16
 
 // decode returns the arguments of a call of op, whose tensors lie in data.
@@ -57,7 +57,7 @@ func (d *decoder) count() int { return int(binary.LittleEndian.Uint32(d.take(4))
 
 func (d *decoder) number64() uint64 { return binary.LittleEndian.Uint64(d.take(8)) }
 
-// length returns a count of things that take at least this many bytes each.
+// length reads a count of items that take at least this many bytes each.
 func (d *decoder) length(least int) int {
 	n := d.count()
 	if d.err == nil && n > len(d.body)/least {

@@ -1,18 +1,17 @@
-// Package sandbox runs code of plugins in child processes of this program: to find
-// out whether a library can be trusted with this process, and to keep it out of
-// this process for good.
+// Package sandbox runs code of plugins in child processes of this program, either once, to find out
+// whether a library is safe to load, or for the whole run, to isolate it.
 //
 // # Concepts
 //
-// A library that crashes or hangs takes its process with it. Probe therefore loads
-// it first in a child, lets every op say whether it can run, has those that can called
-// a few times, and returns what the child reports, or how it ended. The child is this
-// program with a command line that leads to ServeProbe.
+// A library that crashes or hangs takes its process with it. Probe therefore loads it in a child
+// first, asks every op whether it can run, calls those that can a few times, and returns the report
+// of the child or how the child ended. The child is this program with a command line that calls
+// ServeProbe.
 //
-// Isolate gives a plugin a process for the life of this one, whose command line leads
-// to Serve. A call is a message in shared memory with copies of the operands; a socket
-// carries its length and the outcome. A process that has ended or that does not answer
-// is a failed call that has touched no operand, and a later call starts another one.
+// Isolate runs a plugin in another process for the life of this one; the command line of that
+// process calls Serve. A call is a message in shared memory with copies of the operands; a socket
+// carries its length and the outcome. If the process ends or does not answer, the call fails
+// without having touched an operand, and a later call starts another process.
 //
 // # Concurrency
 //
@@ -21,6 +20,6 @@
 //
 // # Errors
 //
-// What a library does wrong is an error that names the library, the function of it
-// that ran, and the signal, exit status or time limit that ended the child.
+// A fault of a library is an error that names the library, the function that ran, and the signal,
+// exit status or time limit that ended the child.
 package sandbox

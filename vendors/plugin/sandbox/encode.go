@@ -13,16 +13,16 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// placed is a tensor of a call and where its elements lie in shared memory, one after
-// the other in row-major order.
+// placed is a tensor of a call with the place of its elements in shared memory, which are
+// contiguous and in row-major order.
 type placed struct {
 	tensor        *tensor.Tensor
 	at            int
 	read, written bool
 }
 
-// encoder turns the arguments of a call into a message. The same view, given twice, is
-// one tensor of the message, so that a call in place is one for the other process, too.
+// encoder turns the arguments of a call into a message. A view that is given twice is one tensor of
+// the message, so that a call in place is also in place in the other process.
 //
 // A message is a count of tensors, each with dtype, rank, place and shape, and then the
 // fields of the argument struct in order: numbers of tensors, counted from 1, and 0 for
@@ -35,8 +35,8 @@ type encoder struct {
 	size    int // of the tensors in shared memory
 }
 
-// encode prepares the message for a call. What it says about tensors that the op does
-// not list as operands is that they are read.
+// encode prepares the message for a call. Tensors that the op does not list as operands are marked
+// as read.
 func (e *encoder) encode(op opregistry.Handle, args any) error {
 	e.tensors, e.fields, e.size = e.tensors[:0], e.fields[:0], 0
 	if e.index == nil {
@@ -169,8 +169,7 @@ func (e *encoder) tensor(t *tensor.Tensor) error {
 	return nil
 }
 
-// number returns the number of a tensor in the message and gives it a place at its
-// first sight.
+// number returns the number of a tensor in the message; a new tensor gets a number and a place.
 func (e *encoder) number(t *tensor.Tensor) (uint32, error) {
 	if t.Device().Type != device.TypeCPU {
 		return 0, opregistry.Unsupported("a plugin in a process of its own serves tensors in the memory of the CPU, not on %v", t.Device())
@@ -187,12 +186,12 @@ func (e *encoder) number(t *tensor.Tensor) (uint32, error) {
 	return uint32(len(e.tensors)), nil
 }
 
-// in returns the tensor in shared memory that stands for one of a call.
+// in returns the tensor in shared memory for a tensor of a call.
 func (p *placed) in(data []byte) (*tensor.Tensor, error) {
 	return shared(data, p.tensor.DType(), p.at, p.tensor.Shape()...)
 }
 
-// shared returns a tensor whose elements lie in a part of shared memory.
+// shared returns a tensor whose elements are in a part of shared memory.
 func shared(data []byte, d tensor.DType, at int, shape ...int) (*tensor.Tensor, error) {
 	elements := 1
 	for _, n := range shape {

@@ -15,9 +15,9 @@ import (
 	"github.com/primus-fl/primus/vendors/plugin"
 )
 
-// Isolated is a plugin whose code runs in a process of its own. Calls are made one at a
-// time: operands that are read are copied into memory that both processes share, and
-// those that are written are copied back when the call was served.
+// Isolated is a plugin whose code runs in its own process. Calls are made one at a time: operands
+// that are read are copied to memory that both processes share, and those that are written are
+// copied back after a call that was served.
 type Isolated struct {
 	path   string
 	report *plugin.Report
@@ -28,7 +28,7 @@ type Isolated struct {
 
 	mu      sync.Mutex // held in a call; guards what follows
 	encoder encoder
-	running *process  // nil while there is none
+	running *process  // nil while no process runs
 	ends    int       // of processes, since a call came back
 	again   time.Time // when a process may be started
 	last    error     // how the last process ended
@@ -41,9 +41,9 @@ const (
 	maxBackoff   = time.Minute
 )
 
-// Isolate returns the plugin in a file that a probe has reported on. Its process is
-// started by the first call and again after it has ended, at most every so often. log
-// receives what the plugin logs and prints; nil drops it.
+// Isolate returns the plugin in a file that has been probed. The first call starts its process; a
+// call after the process has ended starts it again, after a pause. log receives what the plugin
+// logs and prints; nil drops it.
 func Isolate(path string, report *plugin.Report, catalogue []opregistry.Handle, set Settings, log *slog.Logger) (*Isolated, error) {
 	i := &Isolated{path: path, report: report, set: set, log: log}
 	known := map[string]opregistry.Handle{}
@@ -59,7 +59,7 @@ func Isolate(path string, report *plugin.Report, catalogue []opregistry.Handle, 
 			return nil, fmt.Errorf("plugin %s: %w", path, err)
 		}
 		i.impls = append(i.impls, opregistry.Impl{
-			Op: op, ID: o.Impl, Kind: opregistry.KindVendor, Vendor: o.Vendor, Priority: min(o.Priority, plugin.MostPriority),
+			Op: op, ID: o.Impl, Kind: opregistry.KindVendor, Vendor: o.Vendor, Priority: min(o.Priority, plugin.MaxPriority),
 			Run:       opregistry.Untyped(op, func(_ *opregistry.Exec, args any) error { return i.call(n, args) }),
 			Available: func() error { return report.Availability(o.Op, o.Impl) }, Determinism: o.Determinism(),
 		})
@@ -101,8 +101,7 @@ func (i *Isolated) call(n int, args any) error {
 	return i.running.copyBack(&i.encoder)
 }
 
-// untouched marks a failure that has left the operands alone. A decline does that by
-// itself.
+// untouched marks a failure that has not changed the operands. A decline needs no mark.
 func untouched(err error) error {
 	if errors.Is(err, opregistry.ErrUnsupported) {
 		return err
@@ -110,7 +109,7 @@ func untouched(err error) error {
 	return opregistry.Untouched(err)
 }
 
-// ready starts a process where none is running.
+// ready starts the process if it is not running.
 func (i *Isolated) ready() error {
 	switch wait := time.Until(i.again); {
 	case i.running != nil:
@@ -131,12 +130,12 @@ func (i *Isolated) ready() error {
 	case hello.outcome != served:
 		return i.ended(errors.New(escape.Text(hello.text)), "")
 	case hello.text != i.list:
-		return i.ended(fmt.Errorf("its ops are others than those its probe reported: %s", escape.Text(strings.ReplaceAll(strings.TrimSpace(hello.text), "\n", ", "))), "")
+		return i.ended(fmt.Errorf("its ops differ from those that its probe reported: %s", escape.Text(strings.ReplaceAll(strings.TrimSpace(hello.text), "\n", ", "))), "")
 	}
 	return nil
 }
 
-// ended takes leave of a process after an error and returns why it has ended.
+// ended gives up a process after an error and returns why it has ended.
 func (i *Isolated) ended(err error, what string) error {
 	err = i.running.end(err, what)
 	i.running = nil

@@ -26,18 +26,18 @@ const (
 	cleanupLimit = 5 * time.Second        // for processes that multiply
 )
 
-// keep makes this process the keeper of another one that does its work, unless it is that one.
-// The keeper adopts whatever processes code of a plugin starts, also those that leave their session
-// and their parent, and ends them with the child. It does not return from a keeper. The child has
-// the first files from firstExtraFile on.
+// keep starts this program again as a child that does the work, and makes this process its keeper.
+// The keeper adopts all processes that code of a plugin starts, even those that leave their session
+// and their parent, and ends them with the child. In the keeper keep does not return; in the child
+// it does nothing. The child has the first files from firstExtraFile on.
 func keep(files int) {
 	if os.Getenv(lifelineEnv) == "" || os.Getenv(keptEnv) != "" {
 		return
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return // a kernel of long ago: the host ends what it sees
+		return // an old kernel: the host ends the processes that it knows
 	}
-	runtime.LockOSThread() // the child is to end with this thread
+	runtime.LockOSThread() // the child must end with this thread
 	status, err := runKept(files)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -57,7 +57,7 @@ func runKept(files int) (int, error) {
 	cmd.Args[0] = os.Args[0]
 	cmd.Env = append(os.Environ(), keptEnv+"=1")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	// A group of its own, so that a plugin that signals its group does not reach the keeper.
+	// Its own group, so that a plugin that signals its group does not reach the keeper.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	for n := range files {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, os.NewFile(uintptr(firstExtraFile+n), "file of the child"))
@@ -83,13 +83,13 @@ func runKept(files int) (int, error) {
 	return cmd.ProcessState.ExitCode(), nil
 }
 
-// awaitKept waits for the end of the child, and ends it when the host asks or is gone.
+// awaitKept waits until the child has ended, and ends it when the host asks for that or is gone.
 func awaitKept(child *os.Process, ended <-chan error, stop <-chan os.Signal, hostGone <-chan struct{}) error {
 	select {
 	case err := <-ended:
 		return err
 	case <-stop:
-	case <-hostGone: // the child has seen it, too
+	case <-hostGone: // the child has seen it as well
 		select {
 		case err := <-ended:
 			return err
@@ -125,7 +125,7 @@ func endDescendants() (n int) {
 	return n
 }
 
-// childrenOf returns the processes whose parent is a process, by what /proc says.
+// childrenOf returns the children of a process according to /proc.
 func childrenOf(parent int) (pids []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, file := range files {

@@ -2,5 +2,5 @@
 
 package sandbox
 
-// keep does nothing: only linux lets a process adopt those that its descendants leave behind.
+// keep does nothing: only linux lets a process adopt the orphans of its descendants.
 func keep(int) {}

@@ -10,7 +10,7 @@ import (
 	"github.com/primus-fl/primus/internal/escape"
 )
 
-// logMark begins the lines on which a plugin's log leaves its process: level and text.
+// logMark begins the lines in which a child sends records of the plugin's log: level and text.
 const logMark = "primus: logs "
 
 // lineLog writes the records of a plugin's log as lines for the host.
@@ -31,23 +31,23 @@ func (l *lineLog) WithAttrs([]slog.Attr) slog.Handler { return l }
 // WithGroup implements slog.Handler.
 func (l *lineLog) WithGroup(string) slog.Handler { return l }
 
-// forwarder hands the lines of a child to the log of the host.
+// forwarder writes the lines of a child to the log of the host.
 type forwarder struct {
 	log     *slog.Logger
 	name    string
 	crashed bool
 }
 
-// forward hands on one line: the plugin's log with its level, and what its code printed
-// otherwise. What Go prints when it crashes is for debugging; the host tells of the
-// crash itself.
+// forward logs one line: a record of the plugin's log with its level, or a line that its code
+// printed. What Go prints about a crash is logged for debugging only; the host reports the crash
+// itself.
 func (f *forwarder) forward(line string) {
 	if f.log == nil || strings.HasPrefix(line, stepMark) || strings.HasPrefix(line, endMark) {
 		return
 	}
 	level := slog.LevelInfo
 	if n, ok := strings.CutPrefix(line, leftMark); ok {
-		line = fmt.Sprintf("it left %s processes over, which were ended", n)
+		line = fmt.Sprintf("it left %s processes running, which were ended", n)
 	} else if text, ok := strings.CutPrefix(line, logMark); ok {
 		word, rest, _ := strings.Cut(text, " ")
 		if level.UnmarshalText([]byte(word)) == nil {

@@ -18,7 +18,7 @@ const tensorAlign = 64
 // aligned returns n, rounded up to where a tensor may begin.
 func aligned(n int) int { return (n + tensorAlign - 1) &^ (tensorAlign - 1) }
 
-// reserve makes room for n bytes. What was there before may move.
+// reserve makes room for n bytes. The memory may move.
 func (m *memory) reserve(n int) error {
 	if n <= len(m.data) {
 		return nil

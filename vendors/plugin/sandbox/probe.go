@@ -9,17 +9,17 @@ import (
 	"github.com/primus-fl/primus/vendors/plugin"
 )
 
-// answer is what the child of a probe says: what the library says about itself, and the
-// same again when its ops were tried.
+// answer is a message of the child of a probe: the report of the library, sent once before and once
+// after its ops were tried.
 type answer struct {
 	*plugin.Report
 	Error string `json:"error,omitempty"` // what is wrong with the library
 }
 
-// Probe loads a library in a child process, has every op say whether it can run, calls
-// those that can, and returns what the child reports. A library that crashes or hangs
-// there is an error. When it was in a call of an op, or when a call wrote to memory that
-// is not for it, the report comes with the error.
+// Probe loads a library in a child process, asks every op whether it can run, calls those that can,
+// and returns the report of the child. It returns an error if the library crashes or hangs there.
+// If that happened in a call of an op, or if a call wrote to memory that it may not write, Probe
+// returns the report together with the error.
 func Probe(ctx context.Context, path string, set Settings) (*plugin.Report, error) {
 	timed, cancel := context.WithTimeoutCause(ctx, set.Timeout, fmt.Errorf("it did not come back within %v", set.Timeout))
 	defer cancel()
@@ -30,7 +30,7 @@ func Probe(ctx context.Context, path string, set Settings) (*plugin.Report, erro
 			last = answer{}
 			return json.Unmarshal(value, &last)
 		},
-		Left: func(n int) { left = n },
+		Leftover: func(n int) { left = n },
 	})
 	if last.Report != nil {
 		last.Processes = left
@@ -53,8 +53,8 @@ func Probe(ctx context.Context, path string, set Settings) (*plugin.Report, erro
 	return last.Report, nil
 }
 
-// ServeProbe is the child of Probe. It loads the library, has try call its ops, and
-// reports what it finds. ok is false when there is something wrong with the library.
+// ServeProbe does the work of the child of Probe. It loads the library, calls its ops through try,
+// and reports. ok is false if there is something wrong with the library.
 func ServeProbe(path string, set plugin.Settings, try plugin.Tryer) (ok bool, err error) {
 	err = Report(func(r *Reporter) error {
 		set.Before = r.Step

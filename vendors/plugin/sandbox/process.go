@@ -84,7 +84,7 @@ func (p *process) call(impl uint32, e *encoder) (reply, error) {
 	return p.answer()
 }
 
-// copyBack copies the operands that were written to where the caller has them.
+// copyBack copies the operands that were written to the memory of the caller.
 func (p *process) copyBack(e *encoder) error {
 	for i := range e.tensors {
 		t := &e.tensors[i]
@@ -105,8 +105,7 @@ func (p *process) copyBack(e *encoder) error {
 // lastWords is how long a child that has closed its end may take to say why.
 const lastWords = time.Second
 
-// end ends the child after an error of its connection, in a call of what, and returns
-// what went wrong.
+// end ends the child after an error of its connection in a call of what, and returns the cause.
 func (p *process) end(err error, what string) error {
 	gone := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
 	patience := time.Duration(0)

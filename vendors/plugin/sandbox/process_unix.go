@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownGroup puts a command into a process group of its own. When its time is over, a keeper is
-// asked to end what it keeps; where there are none, the group is killed.
+// ownGroup gives a command its own process group. When its time is over, the keeper is asked to end
+// its processes; without a keeper the group is killed.
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error {
@@ -24,7 +24,7 @@ func ownGroup(cmd *exec.Cmd) {
 	}
 }
 
-// endedBy returns the signal that ended a process, "" when none did.
+// endedBy returns the signal that ended a process, "" if none did.
 func endedBy(state *os.ProcessState) string {
 	status, ok := state.Sys().(syscall.WaitStatus)
 	if !ok || !status.Signaled() {
@@ -33,8 +33,8 @@ func endedBy(state *os.ProcessState) string {
 	return fmt.Sprintf("%s (%v)", unix.SignalName(status.Signal()), status.Signal())
 }
 
-// takeStdout returns the standard output of this process as a file of its own. What
-// libraries print goes to the standard error from then on.
+// takeStdout returns the standard output of this process as another file. From then on libraries
+// print to the standard error instead.
 func takeStdout() (*os.File, error) {
 	fd, err := unix.Dup(unix.Stdout)
 	if err != nil {

@@ -18,24 +18,23 @@ type reportLine struct {
 	Done bool            `json:"done,omitempty"`
 }
 
-// maxReport is more than a line about any plugin.
+// maxReport is longer than the report on any plugin.
 const maxReport = 16 << 20
 
-// Watch is told what a child does while it does it. Said and Step run at the same time.
+// Watch receives what a child does while it runs. Said and Step are called concurrently.
 type Watch struct {
-	// Said is called with each value that the child says, as JSON. An error of it is
-	// that of Follow.
+	// Said is called with each value that the child sends, as JSON. Follow returns its error.
 	Said func(value []byte) error
-	// Step, if it is not nil, is called with what the child runs next.
+	// Step, if it is not nil, is called with each step that the child begins.
 	Step func(name string)
-	// Left, if it is not nil, is called with the number of processes that the child left over
+	// Leftover, if it is not nil, is called with the number of processes that the child left running
 	// and that were ended.
-	Left func(n int)
+	Leftover func(n int)
 }
 
-// Follow starts a child that leads to Report and returns when it has ended. The error
-// says how the child ended before its work was done, and in what; when ctx has ended, it
-// is its cause. Settings.Timeout does not count.
+// Follow starts a child that calls Report, and returns when the child has ended. If its work was
+// not done, the error says how the child ended and in which step; if ctx has ended, the error wraps
+// the cause of ctx. Follow ignores Settings.Timeout.
 func Follow(ctx context.Context, path string, set Settings, w Watch) error {
 	c, err := newChild(ctx, set, path)
 	if err != nil {
@@ -54,8 +53,8 @@ func Follow(ctx context.Context, path string, set Settings, w Watch) error {
 		return err
 	}
 	waitErr := c.wait()
-	if c.stderr.left > 0 && w.Left != nil {
-		w.Left(c.stderr.left)
+	if c.stderr.left > 0 && w.Leftover != nil {
+		w.Leftover(c.stderr.left)
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -68,7 +67,7 @@ func Follow(ctx context.Context, path string, set Settings, w Watch) error {
 	return nil
 }
 
-// inbox takes apart what a child prints.
+// inbox splits the output of a child into messages.
 type inbox struct {
 	said func([]byte) error
 	part []byte
@@ -108,11 +107,11 @@ func (b *inbox) take(line []byte) error {
 	return b.said(m.Said)
 }
 
-// Reporter is how the work in a child of Follow tells what it does.
+// Reporter sends messages from the child of Follow to its parent.
 type Reporter struct{ out *json.Encoder }
 
-// Report does work in the child of Follow, whose standard output it takes for itself.
-// What is wrong with a plugin is for Say; the error is that of work.
+// Report calls work in the child of Follow and returns its error. It takes over the standard output
+// of the process. Faults of a plugin are sent with Say.
 func Report(work func(*Reporter) error) error {
 	enterChild(1)
 	out, err := takeStdout()
@@ -127,7 +126,7 @@ func Report(work func(*Reporter) error) error {
 	return r.send(reportLine{Done: true})
 }
 
-// Step says what runs next.
+// Step announces what runs next.
 func (r *Reporter) Step(name string) { announceStep(name) }
 
 // Say sends a value to the host.

@@ -20,7 +20,7 @@ const (
 	memoryFile
 )
 
-// Serve is the process of an isolated plugin. It returns when the host is gone.
+// Serve does the work of the process of an isolated plugin. It returns when the host is gone.
 func Serve(path string, set plugin.Settings) error {
 	enterChild(memoryFile - firstExtraFile + 1)
 	if _, err := takeStdout(); err != nil {
@@ -52,7 +52,8 @@ func Serve(path string, set plugin.Settings) error {
 	}
 }
 
-// implList names impls one a line, so that both processes mean the same by a number.
+// implList names the impls, one per line. Both processes compare it, so that a number means the
+// same impl in both.
 func implList(impls []opregistry.Impl) string {
 	var b strings.Builder
 	for _, i := range impls {

@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// request is what the host sends for a call; the message lies in shared memory.
+// request is what the host sends for a call; the message is in shared memory.
 type request struct {
 	impl     uint32
 	length   uint32 // of the message
@@ -44,9 +44,8 @@ const (
 	failed
 )
 
-// reply is what comes back: an outcome, and a text unless the call was served. The
-// first reply of a process says whether it has opened the plugin; its text lists the
-// impls.
+// reply is an outcome, with a text unless the call was served. The first reply of a process says
+// whether it has opened the plugin; its text lists the impls.
 type reply struct {
 	outcome uint32
 	text    string

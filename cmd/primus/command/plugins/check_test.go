@@ -97,7 +97,7 @@ func TestPluginsCheckFindsFaults(t *testing.T) {
 		{fault: "wrong", failure: `not within`},
 		{fault: "guard", failure: `guard elements were written to`},
 		{fault: "race", failure: `differs alone and beside other calls`},
-		{fault: "leak", want: `rmsnorm_fwd, vendor\.acme: \d+ calls of case f32/.+ lost memory, 2\d\d bytes a call`},
+		{fault: "leak", want: `rmsnorm_fwd, vendor\.acme: \d+ calls of case f32/.+ lost memory, 2\d\d bytes per call`},
 		{fault: "crash", want: `rmsnorm_fwd, vendor\.acme: it crashed with SIGSEGV \(segmentation violation\) in case f32/\[1 1\]`},
 		{fault: "exit", want: `it ended its process with status 7 in case f32/\[1 1\]`},
 		{fault: "hang", want: `it did not come back within 8s in case f32/`, args: []string{"--timeout", "8s"}},
@@ -137,7 +137,7 @@ func TestPluginsCheckTellsWhatIsNoPlugin(t *testing.T) {
 	require.NoError(t, os.WriteFile(open, library[:len(library)/2], 0o600))
 	report, _ = check(t, open)
 	require.Len(t, report.Faults, 1)
-	assert.Contains(t, report.Faults[0], "it is cut off")
+	assert.Contains(t, report.Faults[0], "it is truncated")
 	require.NoError(t, os.WriteFile(open, library, 0o600))
 	require.NoError(t, os.Chmod(open, 0o666))
 	report, got = check(t, open, "--op", "none")

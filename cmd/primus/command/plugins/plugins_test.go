@@ -147,7 +147,7 @@ func TestPluginsAreRejected(t *testing.T) {
 		{"hang", "PROBE_HANG", "it did not come back within 3s in is_available of impl"},
 		{"crash in run", "CRASH", `it crashed with SIGABRT (abort) in run of impl "vendor.acme" of op "residual_add", case f32/`},
 		{"hang in run", "HANG", `it did not come back within 3s in run of impl "vendor.acme" of op "residual_add", case f32/`},
-		{"write in supports", "SUPPORTS_WRITES", `supports wrote to operand "a"; it may only look at arguments`},
+		{"write in supports", "SUPPORTS_WRITES", `supports wrote to operand "a"; it may only read arguments`},
 		{"write before a decline", "DECLINES_LATE", `operand "output" was written to before the impl declined`},
 		{"old ABI", "OLD_ABI", "it does not speak ABI 1.0"},
 		{"name of a source", `NAME="flagos"`, `source "flagos" is registered already`},

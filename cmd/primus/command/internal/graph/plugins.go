@@ -157,7 +157,7 @@ func (l *loadedPlugin) open(set Config, wanted policyfile.Plugins, lc fx.Lifecyc
 		return nil
 	}
 	if n := l.report.Processes; n > 0 && !set.ListPlugins {
-		set.Log.Warn(fmt.Sprintf("plugin %s: it left %d processes over, which were ended with its probe; what it starts here is not", l.path, n))
+		set.Log.Warn(fmt.Sprintf("plugin %s: it left %d processes running, which were ended with its probe; processes that it starts here are not ended", l.path, n))
 	}
 	p, err := plugin.Open(l.path, plugin.Settings{Ops: ops.All(), Log: set.Log, Report: l.report})
 	if err != nil {

@@ -23,11 +23,11 @@ type SourceRow struct {
 	Path    string              `json:"path,omitempty"`
 	SHA256  string              `json:"sha256,omitempty"`
 	// Dependencies are the libraries that a plugin brings along.
-	Dependencies []plugin.File `json:"dependencies,omitempty"`
-	ABI          string        `json:"abi,omitempty"`
-	Ops          []sourceOp    `json:"ops"`
-	Left         []plugin.Left `json:"left_out,omitempty"`
-	Reason       string        `json:"reason"` // why it was rejected, or what was found when it was tried
+	Dependencies []plugin.File     `json:"dependencies,omitempty"`
+	ABI          string            `json:"abi,omitempty"`
+	Ops          []sourceOp        `json:"ops"`
+	Left         []plugin.UnusedOp `json:"left_out,omitempty"`
+	Reason       string            `json:"reason"` // why it was rejected, or what was found when it was tried
 }
 
 // From says where a source comes from.
@@ -101,7 +101,7 @@ func (s *SourceList) Rows() []SourceRow {
 	for _, l := range s.plugins.all {
 		r := SourceRow{State: metrics.PluginLoaded, Module: l.module, Path: l.path, SHA256: l.sum, Dependencies: l.dependencies, Ops: []sourceOp{}}
 		if l.report != nil {
-			r.Source, r.Version, r.ABI, r.Left = l.report.Name, l.report.Version, l.report.ABI, l.report.Left
+			r.Source, r.Version, r.ABI, r.Left = l.report.Name, l.report.Version, l.report.ABI, l.report.LeftOut
 		}
 		if l.isolated {
 			r.State = metrics.PluginIsolated
@@ -161,7 +161,7 @@ func (l *loadedPlugin) found() string {
 		}
 	}
 	if n := l.report.Processes; n > 0 {
-		failures = append(failures, fmt.Sprintf("it left %d processes over, which were ended with its probe", n))
+		failures = append(failures, fmt.Sprintf("it left %d processes running, which were ended with its probe", n))
 	}
 	return strings.Join(slices.Concat(failures, l.report.Control, l.report.Capped()), "\n")
 }
