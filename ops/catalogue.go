@@ -6,6 +6,7 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/activation"
 	"github.com/primus-fl/primus/ops/attention"
+	"github.com/primus-fl/primus/ops/collective"
 	"github.com/primus-fl/primus/ops/dropout"
 	"github.com/primus-fl/primus/ops/embedding"
 	"github.com/primus-fl/primus/ops/gemm"
@@ -22,6 +23,6 @@ import (
 func All() []opregistry.Handle {
 	return slices.Concat(
 		gemm.Ops(), norm.Ops(), activation.Ops(), softmax.Ops(), rope.Ops(), attention.Ops(),
-		dropout.Ops(), moe.Ops(), embedding.Ops(), loss.Ops(), optim.Ops(), quant.Ops(),
+		dropout.Ops(), moe.Ops(), embedding.Ops(), loss.Ops(), optim.Ops(), quant.Ops(), collective.Ops(),
 	)
 }

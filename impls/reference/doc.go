@@ -10,7 +10,7 @@
 // a comparison could not find a mistake in shared code.
 //
 // Each family of ops has a package, as in the catalogue. Source returns the impls for registration
-// under the id "reference.go".
+// under the id "reference.go", or "reference.local" for collectives of a job of one rank.
 //
 // # Concurrency
 //

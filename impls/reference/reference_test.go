@@ -1,6 +1,7 @@
 package reference_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -9,6 +10,7 @@ import (
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops"
+	"github.com/primus-fl/primus/ops/collective"
 	"github.com/primus-fl/primus/ops/opscases"
 )
 
@@ -19,7 +21,11 @@ func TestSourceServesTheCatalogue(t *testing.T) {
 	have := map[opregistry.Handle]bool{}
 	for _, impl := range src.Impls {
 		have[impl.Op] = true
-		assert.Equal(t, "reference.go", impl.ID)
+		want := "reference.go"
+		if slices.Contains(collective.Ops(), impl.Op) {
+			want = "reference.local"
+		}
+		assert.Equal(t, want, impl.ID)
 		assert.Equal(t, opregistry.KindReference, impl.Kind)
 		assert.Equal(t, 50, impl.Priority)
 		assert.Empty(t, impl.Vendor)

@@ -1,10 +1,12 @@
 package reference
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/primus-fl/primus/impls/reference/activation"
 	"github.com/primus-fl/primus/impls/reference/attention"
+	"github.com/primus-fl/primus/impls/reference/collective"
 	"github.com/primus-fl/primus/impls/reference/dropout"
 	"github.com/primus-fl/primus/impls/reference/embedding"
 	"github.com/primus-fl/primus/impls/reference/gemm"
@@ -19,7 +21,7 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// ID is the id of each impl of the package.
+// ID is the id of the impls, except for those of collectives.
 const ID = "reference.go"
 
 // Priority ranks the impls after those of every other kind.
@@ -29,10 +31,11 @@ const Priority = 50
 func Source() opregistry.Source {
 	impls := slices.Concat(
 		gemm.Impls(), norm.Impls(), activation.Impls(), softmax.Impls(), rope.Impls(), attention.Impls(),
-		dropout.Impls(), moe.Impls(), embedding.Impls(), loss.Impls(), optim.Impls(), quant.Impls(),
+		dropout.Impls(), moe.Impls(), embedding.Impls(), loss.Impls(), optim.Impls(), quant.Impls(), collective.Impls(),
 	)
 	for i := range impls {
-		impls[i].ID, impls[i].Kind, impls[i].Priority = ID, opregistry.KindReference, Priority
+		impls[i].ID = cmp.Or(impls[i].ID, ID)
+		impls[i].Kind, impls[i].Priority = opregistry.KindReference, Priority
 	}
 	return opregistry.Source{Name: "reference", Version: buildinfo.Version(), Impls: impls}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/collective"
 	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/ops/opscases"
 	"github.com/primus-fl/primus/opstest"
@@ -26,6 +27,10 @@ func TestWorkloads(t *testing.T) {
 			subject := opstest.Subject{Impl: impl}
 			least, err := opscases.All().Smallest(tensor.F32, subject)
 			require.NoError(t, err)
+			if impl.Op == collective.Barrier || impl.Op == collective.Broadcast { // a job of one rank writes nothing
+				require.Empty(t, least)
+				return
+			}
 			require.Len(t, least, 1)
 			most, err := opscases.All().Largest(tensor.F32, subject, subject)
 			require.NoError(t, err)

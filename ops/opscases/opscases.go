@@ -11,6 +11,7 @@ package opscases
 import (
 	"github.com/primus-fl/primus/ops/activation/activationtest"
 	"github.com/primus-fl/primus/ops/attention/attentiontest"
+	"github.com/primus-fl/primus/ops/collective/collectivetest"
 	"github.com/primus-fl/primus/ops/dropout/dropouttest"
 	"github.com/primus-fl/primus/ops/embedding/embeddingtest"
 	"github.com/primus-fl/primus/ops/gemm/gemmtest"
@@ -28,6 +29,6 @@ import (
 func All() opstest.Kit {
 	return opstest.Join(
 		gemmtest.Kit(), normtest.Kit(), activationtest.Kit(), softmaxtest.Kit(), ropetest.Kit(), attentiontest.Kit(),
-		dropouttest.Kit(), moetest.Kit(), embeddingtest.Kit(), losstest.Kit(), optimtest.Kit(), quanttest.Kit(),
+		dropouttest.Kit(), moetest.Kit(), embeddingtest.Kit(), losstest.Kit(), optimtest.Kit(), quanttest.Kit(), collectivetest.Kit(),
 	)
 }

@@ -1,0 +1,74 @@
+package mpi
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/primus-fl/primus/vendors/loader"
+)
+
+// dialect is an MPI library with what differs between such libraries.
+type dialect struct {
+	vendor   string   // in the ids of impls
+	name     string   // as MPI_Get_library_version begins
+	names    []string // sonames
+	launcher string   // what starts its jobs
+	started  []string // variables that the launcher sets in each process
+	size     string   // the variable with the number of ranks
+	handles  func(*loader.Library) (handles, error)
+}
+
+// handles are the constants of mpi.h.
+type handles struct {
+	world                                    uintptr
+	float32, float64, int32, int64, anything uintptr // datatypes; anything is that of bytes
+	sum, max, min                            uintptr
+	returnErrors                             uintptr // the handler with which functions return error codes
+	inPlace                                  uintptr
+}
+
+var openMPI = dialect{
+	vendor: "openmpi", name: "Open MPI", names: []string{"libmpi.so.40", "libmpi.so.80", "libmpi.so.20"},
+	launcher: "mpirun of Open MPI", started: []string{"OMPI_COMM_WORLD_SIZE"}, size: "OMPI_COMM_WORLD_SIZE",
+	handles: func(lib *loader.Library) (h handles, err error) {
+		var faults []error
+		for name, into := range map[string]*uintptr{
+			"ompi_mpi_comm_world": &h.world,
+			"ompi_mpi_float":      &h.float32, "ompi_mpi_double": &h.float64,
+			"ompi_mpi_int32_t": &h.int32, "ompi_mpi_int64_t": &h.int64, "ompi_mpi_byte": &h.anything,
+			"ompi_mpi_op_sum": &h.sum, "ompi_mpi_op_max": &h.max, "ompi_mpi_op_min": &h.min,
+			"ompi_mpi_errors_return": &h.returnErrors,
+		} {
+			address, err := lib.Symbol(name)
+			*into, faults = address, append(faults, err)
+		}
+		h.inPlace = 1
+		return h, errors.Join(faults...)
+	},
+}
+
+var mpich = dialect{
+	vendor: "mpich", name: "MPICH", names: []string{"libmpich.so.12", "libmpi.so.12"},
+	launcher: "mpiexec of MPICH", started: []string{"PMI_FD", "PMI_PORT"}, size: "PMI_SIZE",
+	handles: func(*loader.Library) (handles, error) {
+		return handles{
+			world:   0x44000000,
+			float32: 0x4c00040a, float64: 0x4c00080b, int32: 0x4c000439, int64: 0x4c00083a, anything: 0x4c00010d,
+			sum: 0x58000003, max: 0x58000001, min: 0x58000002,
+			returnErrors: 0x54000001, inPlace: ^uintptr(0),
+		}, nil
+	},
+}
+
+func dialects() []*dialect { return []*dialect{&openMPI, &mpich} }
+
+// launched returns nil in a process that the launcher of the dialect has started.
+func (d *dialect) launched(lookup func(string) (string, bool)) error {
+	for _, name := range d.started {
+		if _, set := lookup(name); set {
+			return nil
+		}
+	}
+	return fmt.Errorf("this process was not started by %s (%s is not set)", d.launcher, strings.Join(d.started, " or "))
+}

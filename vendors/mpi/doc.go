@@ -1,0 +1,33 @@
+// Package mpi serves the collectives of a job with the MPI library that is installed, which is
+// loaded while the program runs.
+//
+// # Concepts
+//
+// A Library belongs to one process of a job that an MPI launcher has started: mpirun or mpiexec of
+// Open MPI, or hydra, the mpiexec of MPICH. The launcher leaves variables in the environment, which
+// say who it was and so which library it can speak with. A process without them is no part of a
+// job: the impls are not available there, and nothing is loaded.
+//
+// The library is loaded when an impl is first asked whether it is available, and MPI is initialised
+// by the first call. From then on the process has to end with Close, in which all ranks take part,
+// or with an exit code that is not 0, after which the launcher ends the other ranks.
+//
+// The impls are vendor.openmpi and vendor.mpich. The two libraries have the same functions and
+// nothing else in common: the handles of Open MPI are addresses, those of MPICH are numbers.
+//
+// # Memory
+//
+// Operands are passed to the library where they are. Elements of bf16, which MPI does not know, are
+// reduced in f32, in scratch memory of the Exec.
+//
+// # Concurrency
+//
+// All calls of the library come from one OS thread, in the order in which the ops are called. Calls
+// from several goroutines wait for each other; their order must be the same on all ranks.
+//
+// # Errors
+//
+// Where the library is missing or is not what it should be, the impls are not available and say
+// why. A failing function of the library is an error with its name and the text that the library
+// has for it.
+package mpi

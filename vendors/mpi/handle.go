@@ -1,0 +1,121 @@
+package mpi
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unsafe"
+
+	"github.com/primus-fl/primus/vendors/loader"
+)
+
+// handle is an MPI library, loaded.
+type handle struct {
+	handles
+	dialect *dialect
+	file    string
+	version string // the first line of what the library says of itself
+	thread  *loader.Executor
+
+	initThread, finalize, errorString, setErrorHandler, rankOf, sizeOf        uintptr
+	allReduce, reduce, reduceScatter, allGather, broadcast, allToAll, barrier uintptr
+}
+
+// The lengths of texts in mpi.h, the larger ones of the dialects.
+const (
+	maxVersion = 8192
+	maxError   = 512
+)
+
+// settings keep UCX, which both libraries may use, from taking over the signals with which the Go
+// runtime finds its own faults.
+var settings = []loader.Variable{{Name: "UCX_ERROR_SIGNALS"}}
+
+// open loads the library of a dialect. It initialises nothing.
+func open(d *dialect, names []string) (*handle, error) {
+	if names == nil {
+		names = d.names
+	}
+	lib, err := loader.OpenWith(settings, names...)
+	if err != nil {
+		return nil, err
+	}
+	h := &handle{dialect: d, file: lib.Path()}
+	var version uintptr
+	var faults []error
+	for name, into := range map[string]*uintptr{
+		"MPI_Get_library_version": &version,
+		"MPI_Init_thread":         &h.initThread, "MPI_Finalize": &h.finalize,
+		"MPI_Error_string": &h.errorString, "MPI_Comm_set_errhandler": &h.setErrorHandler,
+		"MPI_Comm_rank": &h.rankOf, "MPI_Comm_size": &h.sizeOf,
+		"MPI_Allreduce": &h.allReduce, "MPI_Reduce": &h.reduce, "MPI_Reduce_scatter_block": &h.reduceScatter,
+		"MPI_Allgather": &h.allGather, "MPI_Bcast": &h.broadcast, "MPI_Alltoall": &h.allToAll, "MPI_Barrier": &h.barrier,
+	} {
+		address, err := lib.Symbol(name)
+		*into, faults = address, append(faults, err)
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, fmt.Errorf("%s is no MPI library: %w", h.file, err)
+	}
+	buffer, length := make([]byte, maxVersion), new(int32)
+	if code := int32(loader.Call(version, uintptr(unsafe.Pointer(&buffer[0])), uintptr(unsafe.Pointer(length)))); code != 0 {
+		return nil, fmt.Errorf("%s: MPI_Get_library_version: error %d", h.file, code)
+	}
+	h.version, _, _ = strings.Cut(text(buffer, *length), "\n")
+	h.version = strings.Join(strings.Fields(h.version), " ")
+	if !strings.HasPrefix(h.version, d.name) {
+		return nil, fmt.Errorf("%s is %q, expected the library of %s, by which this process was started", h.file, h.version, d.name)
+	}
+	if h.handles, err = d.handles(lib); err != nil {
+		return nil, fmt.Errorf("%s: %w", h.file, err)
+	}
+	return h, nil
+}
+
+// text returns what a function has written, of the length that it gave.
+func text(buffer []byte, length int32) string {
+	return string(buffer[:min(max(int(length), 0), len(buffer))])
+}
+
+// init initialises MPI and returns the place of this process.
+func (h *handle) init() (rank, ranks int, err error) {
+	const funneled = 1 // one thread calls the library
+	h.thread = loader.StartExecutor(1)
+	doErr := h.thread.Do(func() {
+		var level, number, size int32 // they escape, so they do not move
+		if err = h.check("MPI_Init_thread", loader.Call(h.initThread, 0, 0, funneled, uintptr(unsafe.Pointer(&level)))); err != nil {
+			return
+		}
+		err = errors.Join(
+			h.check("MPI_Comm_set_errhandler", loader.Call(h.setErrorHandler, h.world, h.returnErrors)),
+			h.check("MPI_Comm_rank", loader.Call(h.rankOf, h.world, uintptr(unsafe.Pointer(&number)))),
+			h.check("MPI_Comm_size", loader.Call(h.sizeOf, h.world, uintptr(unsafe.Pointer(&size)))),
+		)
+		if err == nil && level < funneled {
+			err = fmt.Errorf("MPI_Init_thread: the library gives level %d of MPI_THREAD, expected MPI_THREAD_FUNNELED, which is %d", level, funneled)
+		}
+		rank, ranks = int(number), int(size)
+	})
+	return rank, ranks, errors.Join(doErr, err)
+}
+
+// check makes an error of the code that a function has returned.
+func (h *handle) check(function string, code uintptr) error {
+	if int32(code) == 0 {
+		return nil
+	}
+	buffer, length := make([]byte, maxError), new(int32)
+	if int32(loader.Call(h.errorString, code, uintptr(unsafe.Pointer(&buffer[0])), uintptr(unsafe.Pointer(length)))) != 0 {
+		return fmt.Errorf("mpi: %s: error %d", function, int32(code))
+	}
+	return fmt.Errorf("mpi: %s: %s", function, text(buffer, *length))
+}
+
+// do calls a function of the library on its thread.
+//
+//go:uintptrescapes
+func (h *handle) do(function string, address uintptr, args ...uintptr) error {
+	var err error
+	doErr := h.thread.Do(func() { err = h.check(function, loader.Call(address, args...)) })
+	return errors.Join(doErr, err)
+}

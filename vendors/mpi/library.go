@@ -1,0 +1,187 @@
+package mpi
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/collective"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// Options configure a Library.
+type Options struct {
+	// Names are the sonames or paths to try, in order; nil means the usual ones of the library that
+	// belongs to the launcher.
+	Names []string
+
+	// Lookup returns variables of the environment; nil means os.LookupEnv.
+	Lookup func(name string) (value string, set bool)
+}
+
+// Library is the MPI library as a source of impls. A program needs one.
+type Library struct {
+	lookup func(string) (string, bool)
+	open   map[*dialect]func() (*handle, error)
+
+	mu      sync.Mutex
+	world   *handle // once MPI is initialised
+	place   collective.Group
+	failure error // of the initialisation
+	closed  bool
+}
+
+// New returns a Library. Nothing is loaded yet.
+func New(opts Options) *Library {
+	l := &Library{lookup: opts.Lookup, open: map[*dialect]func() (*handle, error){}}
+	if l.lookup == nil {
+		l.lookup = os.LookupEnv
+	}
+	for _, d := range dialects() {
+		l.open[d] = sync.OnceValues(func() (*handle, error) {
+			if err := d.launched(l.lookup); err != nil {
+				return nil, err
+			}
+			return open(d, opts.Names)
+		})
+	}
+	return l
+}
+
+// Source returns the impls.
+func (l *Library) Source() opregistry.Source {
+	src := opregistry.Source{Name: "mpi"}
+	for _, d := range dialects() {
+		src.Impls = append(src.Impls, l.impls(d)...)
+	}
+	return src
+}
+
+// Info describes the library that this process uses, "" when it is no part of a job.
+func (l *Library) Info() string {
+	for _, d := range dialects() {
+		if d.launched(l.lookup) != nil {
+			continue
+		}
+		h, err := l.open[d]()
+		if err != nil {
+			return "not available: mpi: " + err.Error()
+		}
+		return fmt.Sprintf("%s, %s", h.version, h.file)
+	}
+	return ""
+}
+
+// Close ends the part of this process in the job. It waits for the other ranks and does nothing
+// when MPI was not initialised.
+func (l *Library) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.world == nil || l.closed {
+		return nil
+	}
+	l.closed = true
+	err := l.world.do("MPI_Finalize", l.world.finalize)
+	l.world.thread.Close()
+	return err
+}
+
+// impls returns the impls of a dialect.
+func (l *Library) impls(d *dialect) []opregistry.Impl {
+	return []opregistry.Impl{
+		impl(l, d, collective.AllReduce, func(a collective.AllReduceArgs) collective.Group { return a.Group }, allReduce),
+		impl(l, d, collective.Reduce, func(a collective.ReduceArgs) collective.Group { return a.Group }, reduce),
+		impl(l, d, collective.ReduceScatter, func(a collective.ReduceScatterArgs) collective.Group { return a.Group }, reduceScatter),
+		impl(l, d, collective.AllGather, func(a collective.AllGatherArgs) collective.Group { return a.Group }, allGather),
+		impl(l, d, collective.Broadcast, func(a collective.BroadcastArgs) collective.Group { return a.Group }, broadcast),
+		impl(l, d, collective.AllToAll, func(a collective.AllToAllArgs) collective.Group { return a.Group }, allToAll),
+		impl(l, d, collective.Barrier, func(a collective.BarrierArgs) collective.Group { return a.Group }, barrier),
+	}
+}
+
+// impl makes an impl of one function. It serves calls of the whole job.
+func impl[A any](l *Library, d *dialect, op *opregistry.Op[A], group func(A) collective.Group, run func(*opregistry.Exec, *handle, A) error) opregistry.Impl {
+	return opregistry.Impl{
+		Op: op, ID: "vendor." + d.vendor, Kind: opregistry.KindVendor, Vendor: d.vendor, Priority: 100,
+		Determinism: opregistry.DeterminismOfClass,
+		Available: func() error {
+			_, err := l.open[d]()
+			return err
+		},
+		Support: opregistry.Support{Call: func(a A) error {
+			for _, o := range op.Operands(a) {
+				if n := o.Tensor.NumElements() * bytewise(o.Tensor.DType()); n > maxCount {
+					return opregistry.Unsupported("operand %q is %d elements for MPI, which counts up to %d", o.Name, n, maxCount)
+				}
+			}
+			return l.serves(d, group(a))
+		}},
+		Run: opregistry.Func[A](func(x *opregistry.Exec, a A) error {
+			h, err := l.join(d, group(a))
+			if err != nil {
+				return err
+			}
+			return run(x, h, a)
+		}),
+	}
+}
+
+// serves returns nil if the ranks of a call are all ranks of the job.
+func (l *Library) serves(d *dialect, g collective.Group) error {
+	text, _ := l.lookup(d.size)
+	if size, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && size != g.Ranks {
+		return opregistry.Unsupported("%d ranks: the job has %d, and the impl serves calls of all", g.Ranks, size)
+	}
+	return nil
+}
+
+// join returns the library with MPI initialised.
+func (l *Library) join(d *dialect, g collective.Group) (*handle, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.world == nil && l.failure == nil {
+		h, err := l.open[d]()
+		if err == nil {
+			l.place.Rank, l.place.Ranks, err = h.init()
+		}
+		l.world, l.failure = h, err
+	}
+	switch {
+	case l.failure != nil:
+		return nil, l.failure
+	case l.closed:
+		return nil, errors.New("mpi: the library is closed")
+	case l.place != g:
+		return nil, fmt.Errorf("mpi: the call is for rank %d of %d, and MPI says that this process is rank %d of %d: start all ranks with one launcher, that of %s",
+			g.Rank, g.Ranks, l.place.Rank, l.place.Ranks, l.world.version)
+	}
+	return l.world, nil
+}
+
+// datatype returns the MPI datatype of numbers.
+func (h *handle) datatype(d tensor.DType) uintptr {
+	switch d {
+	case tensor.F64:
+		return h.float64
+	case tensor.I32:
+		return h.int32
+	case tensor.I64:
+		return h.int64
+	}
+	return h.float32
+}
+
+// operator returns the MPI operator of a reduction.
+func (h *handle) operator(r collective.Reduction) uintptr {
+	switch r {
+	case collective.Max:
+		return h.max
+	case collective.Min:
+		return h.min
+	}
+	return h.sum
+}

@@ -1,0 +1,270 @@
+package mpi_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/collective"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/vendors/mpi"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// launchers start jobs of the libraries; sizes and ranks are the variables that they set.
+var launchers = map[string]struct {
+	command    []string
+	size, rank string
+}{
+	"openmpi": {[]string{"mpirun.openmpi", "--oversubscribe", "--allow-run-as-root"}, "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+	"mpich":   {[]string{"mpiexec.hydra"}, "PMI_SIZE", "PMI_RANK"},
+}
+
+// inRank is the variable that makes a test process a rank of a job: the vendor of its library.
+const inRank = "PRIMUS_MPI_TEST_VENDOR"
+
+// job runs this program's test of a name as a job of some ranks and returns what it prints.
+func job(t *testing.T, vendor, test string, ranks int) (string, error) {
+	t.Helper()
+	l := launchers[vendor]
+	launcher, err := exec.LookPath(l.command[0])
+	if err != nil {
+		t.Skipf("no launcher of %s: %v", vendor, err)
+	}
+	args := append(l.command[1:len(l.command):len(l.command)], "-np", strconv.Itoa(ranks), os.Args[0], "-test.run=^"+test+"$", "-test.v")
+	cmd := exec.CommandContext(t.Context(), launcher, args...)
+	cmd.Env = append(os.Environ(), inRank+"="+vendor, "GOTRACEBACK=single")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// rank returns the place of a test process in its job, and the library.
+func rank(t *testing.T) (collective.Group, *mpi.Library) {
+	t.Helper()
+	vendor := os.Getenv(inRank)
+	if vendor == "" {
+		t.Skip("runs only as a rank of the job of another test")
+	}
+	l := launchers[vendor]
+	ranks, err := strconv.Atoi(os.Getenv(l.size))
+	require.NoError(t, err)
+	number, err := strconv.Atoi(os.Getenv(l.rank))
+	require.NoError(t, err)
+	return collective.Group{Rank: number, Ranks: ranks}, mpi.New(mpi.Options{})
+}
+
+func TestJobs(t *testing.T) {
+	for vendor := range launchers {
+		for _, ranks := range []int{1, 2, 4} {
+			t.Run(fmt.Sprintf("%s/%d", vendor, ranks), func(t *testing.T) {
+				out, err := job(t, vendor, "TestRank", ranks)
+				require.NoError(t, err, out)
+				assert.Equal(t, ranks, strings.Count(out, "--- PASS: TestRank "), out)
+			})
+		}
+	}
+}
+
+// TestRank compares each op with what the numbers of all ranks give.
+func TestRank(t *testing.T) {
+	g, lib := rank(t)
+	reg := opregistry.NewRegistry()
+	require.NoError(t, reg.Register(lib.Source()))
+	t.Log(lib.Info())
+	for _, d := range []tensor.DType{tensor.F32, tensor.F64, tensor.BF16, tensor.I32, tensor.I64} {
+		sizes := []int{0, 1, 7, 5000}
+		if g.Ranks > 2 { // more ranks than CPUs wait for each other by spinning
+			sizes = sizes[:3]
+		}
+		for _, n := range sizes {
+			for _, r := range []collective.Reduction{collective.Sum, collective.Max, collective.Min, collective.Avg} {
+				if r != collective.Avg || d.IsFloat() {
+					checkReductions(t, lib, g, d, n, r)
+				}
+			}
+			checkMoves(t, lib, g, d, n)
+		}
+	}
+	checkMoves(t, lib, g, tensor.U8, 13)
+	require.NoError(t, call(t, lib, collective.Barrier, collective.BarrierArgs{Group: g}))
+	require.NoError(t, lib.Close())
+	require.NoError(t, lib.Close(), "closing is idempotent")
+}
+
+// call calls the impl of the library that this process was started for.
+func call[A any](t *testing.T, lib *mpi.Library, op *opregistry.Op[A], a A) error {
+	t.Helper()
+	require.NoError(t, op.Validate(a))
+	for _, i := range lib.Source().Impls {
+		if i.Op == opregistry.Handle(op) && i.Vendor == os.Getenv(inRank) {
+			require.NoError(t, i.Available())
+			if err := opregistry.Serves(&i.Support, op, a); err != nil {
+				return err
+			}
+			return i.Run.(opregistry.Func[A])(opregistry.NewExec(nil, 0), a)
+		}
+	}
+	t.Fatalf("no impl of %s", op.Name())
+	return nil
+}
+
+// number is element i of a rank: a small number, exact in bf16.
+func number(rank, i int) float64 { return float64((i*7+rank*3)%16 - 5) }
+
+// numbers returns the elements of a rank.
+func numbers(t *testing.T, d tensor.DType, rank, n int) *tensor.Tensor {
+	t.Helper()
+	x := zeros(t, d, n)
+	values := make([]float64, n)
+	for i := range values {
+		values[i] = number(rank, i)
+		if d == tensor.U8 {
+			values[i] += 5
+		}
+	}
+	require.NoError(t, x.SetFloat64s(values))
+	return x
+}
+
+func zeros(t *testing.T, d tensor.DType, n int) *tensor.Tensor {
+	t.Helper()
+	x, err := tensor.FromBytes(make([]byte, n*d.Size()), d, n)
+	require.NoError(t, err)
+	return x
+}
+
+// reduced is what element i becomes.
+func reduced(r collective.Reduction, ranks, i int) float64 {
+	v := number(0, i)
+	for q := 1; q < ranks; q++ {
+		switch x := number(q, i); r {
+		case collective.Max:
+			v = max(v, x)
+		case collective.Min:
+			v = min(v, x)
+		default:
+			v += x
+		}
+	}
+	if r == collective.Avg {
+		v /= float64(ranks)
+	}
+	return v
+}
+
+func checkReductions(t *testing.T, lib *mpi.Library, g collective.Group, d tensor.DType, n int, r collective.Reduction) {
+	t.Helper()
+	want := make([]float64, n*g.Ranks)
+	for i := range want {
+		want[i] = reduced(r, g.Ranks, i)
+	}
+	what := fmt.Sprintf("%v of %d %v", r, n, d)
+
+	in, out := numbers(t, d, g.Rank, n), zeros(t, d, n)
+	require.NoError(t, call(t, lib, collective.AllReduce, collective.AllReduceArgs{Input: in, Output: out, Reduction: r, Group: g}), what)
+	assert.Equal(t, want[:n], out.Float64s(), what)
+	assert.Equal(t, numbers(t, d, g.Rank, n).Float64s(), in.Float64s(), "the input of "+what)
+	require.NoError(t, call(t, lib, collective.AllReduce, collective.AllReduceArgs{Input: in, Output: in, Reduction: r, Group: g}), what)
+	assert.Equal(t, want[:n], in.Float64s(), what+" in place")
+
+	for root := range g.Ranks {
+		in := numbers(t, d, g.Rank, n)
+		a := collective.ReduceArgs{Input: in, Reduction: r, Root: root, Group: g}
+		if g.Rank == root {
+			a.Output = zeros(t, d, n)
+		}
+		require.NoError(t, call(t, lib, collective.Reduce, a), what)
+		if g.Rank == root {
+			assert.Equal(t, want[:n], a.Output.Float64s(), what)
+		}
+	}
+	in, out = numbers(t, d, g.Rank, n*g.Ranks), zeros(t, d, n)
+	require.NoError(t, call(t, lib, collective.ReduceScatter, collective.ReduceScatterArgs{Input: in, Output: out, Reduction: r, Group: g}), what)
+	assert.Equal(t, want[n*g.Rank:n*(g.Rank+1)], out.Float64s(), what)
+}
+
+func checkMoves(t *testing.T, lib *mpi.Library, g collective.Group, d tensor.DType, n int) {
+	t.Helper()
+	what := fmt.Sprintf("%d %v", n, d)
+	var gathered, exchanged []float64
+	for q := range g.Ranks {
+		gathered = append(gathered, numbers(t, d, q, n).Float64s()...)
+		exchanged = append(exchanged, numbers(t, d, q, n*g.Ranks).Float64s()[n*g.Rank:n*(g.Rank+1)]...)
+	}
+	out := zeros(t, d, n*g.Ranks)
+	require.NoError(t, call(t, lib, collective.AllGather, collective.AllGatherArgs{Input: numbers(t, d, g.Rank, n), Output: out, Group: g}), what)
+	assert.Equal(t, append([]float64{}, gathered...), out.Float64s(), what)
+	out = zeros(t, d, n*g.Ranks)
+	require.NoError(t, call(t, lib, collective.AllToAll, collective.AllToAllArgs{Input: numbers(t, d, g.Rank, n*g.Ranks), Output: out, Group: g}), what)
+	assert.Equal(t, append([]float64{}, exchanged...), out.Float64s(), what)
+	for root := range g.Ranks {
+		x := numbers(t, d, g.Rank, n)
+		require.NoError(t, call(t, lib, collective.Broadcast, collective.BroadcastArgs{Buffer: x, Root: root, Group: g}), what)
+		assert.Equal(t, numbers(t, d, root, n).Float64s(), x.Float64s(), what)
+	}
+}
+
+// A process that no launcher has started is no part of a job, and loads nothing.
+func TestAlone(t *testing.T) {
+	lib := mpi.New(mpi.Options{Names: []string{"libprimus_absent.so"}, Lookup: func(string) (string, bool) { return "", false }})
+	for _, i := range lib.Source().Impls {
+		assert.ErrorContains(t, i.Available(), "this process was not started by "+map[string]string{"openmpi": "mpirun of Open MPI", "mpich": "mpiexec of MPICH"}[i.Vendor])
+	}
+	assert.Empty(t, lib.Info())
+	assert.NoError(t, lib.Close())
+}
+
+func TestUnusableLibraries(t *testing.T) {
+	launched := func(name string) (string, bool) { return "2", name == "OMPI_COMM_WORLD_SIZE" }
+	for file, want := range map[string]string{
+		"libprimus_absent.so": "libprimus_absent.so",
+		"libm.so.6":           "is no MPI library",
+		"libmpich.so.12":      "expected the library of Open MPI, by which this process was started",
+	} {
+		lib := mpi.New(mpi.Options{Names: []string{file}, Lookup: launched})
+		err := lib.Source().Impls[0].Available()
+		require.Error(t, err)
+		if strings.Contains(err.Error(), "libmpich.so.12: cannot open") {
+			t.Skip(err)
+		}
+		assert.ErrorContains(t, err, want)
+		assert.Contains(t, lib.Info(), "not available: mpi: ")
+	}
+}
+
+// Calls for a part of the job, or for another one, are declined before anything is loaded.
+func TestOtherGroups(t *testing.T) {
+	lib := mpi.New(mpi.Options{Lookup: func(name string) (string, bool) { return "4", name == "OMPI_COMM_WORLD_SIZE" }})
+	i := lib.Source().Impls[6]
+	serves := i.Support.Call.(func(collective.BarrierArgs) error)
+	assert.NoError(t, serves(collective.BarrierArgs{Group: collective.Group{Ranks: 4}}))
+	assert.ErrorIs(t, serves(collective.BarrierArgs{Group: collective.Group{Ranks: 2}}), opregistry.ErrUnsupported)
+}
+
+func TestSharedFailures(t *testing.T) {
+	for vendor := range launchers {
+		t.Run(vendor, func(t *testing.T) {
+			out, err := job(t, vendor, "TestFailingRank", 2)
+			require.Error(t, err, "a rank that ends early ends the job")
+			assert.Contains(t, out, "runtime error: invalid memory address", "a fault of Go is still its own")
+			assert.NotContains(t, out, "SA_ONSTACK", out)
+		})
+	}
+}
+
+// TestFailingRank finds that a fault in Go is a panic though MPI is initialised, and ends with it
+// while the other rank waits.
+func TestFailingRank(t *testing.T) {
+	g, lib := rank(t)
+	require.NoError(t, call(t, lib, collective.Barrier, collective.BarrierArgs{Group: g}))
+	if g.Rank == 1 {
+		var nowhere *collective.Group
+		t.Log(nowhere.Ranks)
+	}
+	require.NoError(t, call(t, lib, collective.Barrier, collective.BarrierArgs{Group: g}))
+}
