@@ -18,6 +18,7 @@ import (
 	nativepatches "github.com/primus-fl/primus/runtime/backends/native/patches"
 	"github.com/primus-fl/primus/runtime/backends/torchtitan"
 	"github.com/primus-fl/primus/vendors/gonum"
+	"github.com/primus-fl/primus/vendors/mpi"
 	"github.com/primus-fl/primus/vendors/onednn"
 	"github.com/primus-fl/primus/vendors/openblas"
 	"go.uber.org/fx"
@@ -25,7 +26,8 @@ import (
 
 // opSources lists the sources of ops that are compiled in.
 func opSources() fx.Option {
-	return provideGroup("op_sources",
+	mpiLibrary := func() *mpi.Library { return mpi.New(mpi.Options{Names: libraryFiles("PRIMUS_MPI")}) }
+	return fx.Options(fx.Provide(mpiLibrary), provideGroup("op_sources",
 		flagos.Source,
 		reference.Source,
 		gonum.Source,
@@ -35,7 +37,8 @@ func opSources() fx.Option {
 		func(set Config) opregistry.Source {
 			return onednn.New(onednn.Options{Threads: set.Threads, Names: libraryFiles("PRIMUS_ONEDNN")}).Source()
 		},
-	)
+		(*mpi.Library).Source,
+	))
 }
 
 // libraryFiles returns the files that a variable names in place of the system's library, nil when
