@@ -39,6 +39,7 @@ var layers = []layer{
 	{root: "runtime/backend", allowed: []string{"runtime/config", "runtime/launch", "document", "opmanager", "device"}},
 	{root: "runtime/patch", allowed: []string{"runtime/backend", "document"}},
 	{root: "runtime/launch"},
+	{root: "runtime/projection", allowed: []string{"document"}},
 	{root: "runtime/backends", allowed: []string{"runtime/backends/internal", "runtime/backend", "runtime/config", "runtime/launch", "runtime/patch", "runtime/rundir",
 		"document", "opmanager", "opregistry", "ops", "tensor", "device"}, apart: true},
 	{root: "runtime/report", allowed: []string{"runtime/backend", "runtime/launch", "runtime/patch", "runtime/train", "document", "opmanager"}},

@@ -21,15 +21,22 @@ type Bench struct {
 	step int
 }
 
+// standalone returns the context of a module that is not run by a session, with warnings about its
+// parameters.
+func standalone(m *config.Module) (*backend.TrainContext, []document.Warning, error) {
+	tc := &backend.TrainContext{Framework: Framework, Module: m}
+	args, warnings, err := adapter{}.ConvertConfig(tc)
+	tc.Args = args
+	return tc, warnings, err
+}
+
 // NewBench returns a Bench for a module that the native backend trains, with warnings about its
 // parameters. Close releases its memory.
 func NewBench(m *config.Module, manager *opmanager.Manager, dev device.Backend, log *slog.Logger) (*Bench, []document.Warning, error) {
-	tc := &backend.TrainContext{Framework: Framework, Module: m}
-	given, warnings, err := adapter{}.ConvertConfig(tc)
+	tc, warnings, err := standalone(m)
 	if err != nil {
 		return nil, warnings, err
 	}
-	tc.Args = given
 	args, err := newArgs(tc)
 	if err != nil {
 		return nil, warnings, err

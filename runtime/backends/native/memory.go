@@ -8,39 +8,73 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/sysmem"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/runtime/config"
 )
 
-// memoryPart is a part of the memory of a run.
-type memoryPart struct {
-	what  string
-	keys  string // parameters that make it smaller
-	bytes float64
+// MemoryPart is a part of the memory of a run.
+type MemoryPart struct {
+	What    string  `json:"part"`
+	Bytes   float64 `json:"bytes"`
+	Formula string  `json:"formula"`
+
+	keys string // parameters that make it smaller
+}
+
+// ProjectMemory returns the memory that training a module needs before its first step, without the
+// scratch memory of kernels, and warnings about its parameters. The activations are left out when
+// the rest is more than limit, and all but the batch for a device that is not the CPU.
+func ProjectMemory(m *config.Module, manager *opmanager.Manager, dev device.Backend, limit float64) ([]MemoryPart, []document.Warning, error) {
+	tc, warnings, err := standalone(m)
+	if err != nil {
+		return nil, warnings, err
+	}
+	args, err := newArgs(tc)
+	if err != nil {
+		return nil, warnings, err
+	}
+	parts, err := args.memoryParts(manager, dev, limit)
+	return parts, warnings, err
+}
+
+// memoryParts counts what is allocated before the first step, without the scratch memory of
+// kernels. Memory of devices other than the CPU is not counted.
+func (a *Args) memoryParts(mgr *opmanager.Manager, dev device.Backend, limit float64) ([]MemoryPart, error) {
+	at, err := dev.Device()
+	if err != nil {
+		return nil, err
+	}
+	parts := []MemoryPart{{"the batch", 4 * float64(a.GlobalBatchSize) * float64(a.SeqLength+1), "4 · global_batch_size · (seq_length + 1)", "global_batch_size"}}
+	if at.Type != device.TypeCPU {
+		return parts, nil
+	}
+	parts = append(parts, MemoryPart{
+		"weights with gradients and moments", 2 * a.WeightBytes(), "4 · 4 · parameters", "num_layers, hidden_size, vocab_size or num_experts",
+	})
+	if describeMemory(parts).total > limit { // counting the rest may itself take too much memory
+		return parts, nil
+	}
+	activations, err := a.ActivationBytes(mgr, a.MicroBatchSize)
+	if err != nil {
+		return nil, err
+	}
+	return append(parts, MemoryPart{
+		"activations", activations, "what the layers keep of micro_batch_size · seq_length tokens, by their impls", "micro_batch_size, seq_length or num_layers",
+	}), nil
 }
 
 // checkMemory describes the memory that training needs and returns an error if that is more than
-// this process can have. It counts what is allocated before the first step, without the scratch
-// memory of kernels. Memory of devices other than the CPU is not counted.
+// this process can have.
 func (a *Args) checkMemory(mgr *opmanager.Manager, dev device.Backend) (string, error) {
-	at, err := dev.Device()
-	if err != nil {
-		return "", err
-	}
 	limit, err := sysmem.Read()
 	if err != nil {
 		limit = sysmem.Limit{Bytes: math.MaxUint64, Source: "a system that does not tell"}
 	}
-	parts := []memoryPart{{"the batch", "global_batch_size", 4 * float64(a.GlobalBatchSize) * float64(a.SeqLength+1)}}
-	if at.Type == device.TypeCPU {
-		parts = append(parts, memoryPart{"weights with gradients and moments", "num_layers, hidden_size, vocab_size or num_experts", 2 * a.WeightBytes()})
-		if describeMemory(parts).total <= float64(limit.Bytes) { // counting the rest may itself take too much memory
-			activations, err := a.ActivationBytes(mgr, a.MicroBatchSize)
-			if err != nil {
-				return "", err
-			}
-			parts = append(parts, memoryPart{"activations", "micro_batch_size, seq_length or num_layers", activations})
-		}
+	parts, err := a.memoryParts(mgr, dev, float64(limit.Bytes))
+	if err != nil {
+		return "", err
 	}
 	needs := describeMemory(parts)
 	most := fmt.Sprintf("%s (%s)", sysmem.Text(float64(limit.Bytes)), limit.Source)
@@ -54,16 +88,17 @@ func (a *Args) checkMemory(mgr *opmanager.Manager, dev device.Backend) (string, 
 type memoryNeeds struct {
 	total   float64
 	text    string
-	largest memoryPart
+	largest MemoryPart
 }
 
-func describeMemory(parts []memoryPart) memoryNeeds {
+func describeMemory(parts []MemoryPart) memoryNeeds {
 	var n memoryNeeds
 	var words []string
-	slices.SortFunc(parts, func(x, y memoryPart) int { return cmp.Compare(y.bytes, x.bytes) })
+	parts = slices.Clone(parts)
+	slices.SortFunc(parts, func(x, y MemoryPart) int { return cmp.Compare(y.Bytes, x.Bytes) })
 	for _, p := range parts {
-		n.total += p.bytes
-		words = append(words, p.what+" "+sysmem.Text(p.bytes))
+		n.total += p.Bytes
+		words = append(words, p.What+" "+sysmem.Text(p.Bytes))
 	}
 	n.largest = parts[0]
 	n.text = fmt.Sprintf("%s (%s)", sysmem.Text(n.total), strings.Join(words, ", "))

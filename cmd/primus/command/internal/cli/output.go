@@ -17,6 +17,8 @@ const (
 	OutputTable OutputFormat = "table"
 	OutputJSON  OutputFormat = "json"
 	OutputText  OutputFormat = "text"
+
+	OutputMarkdown OutputFormat = "md"
 )
 
 // AddFlag gives a command the flag -o for tables and JSON.
@@ -37,6 +39,24 @@ func (o *OutputWithText) AddFlag(cmd *cobra.Command) {
 func (o *OutputWithText) Set(s string) error {
 	if strings.EqualFold(s, string(OutputText)) {
 		o.OutputFormat = OutputText
+		return nil
+	}
+	return o.OutputFormat.Set(s)
+}
+
+// ReportFormat also takes md, which is Markdown.
+type ReportFormat struct{ OutputFormat }
+
+// AddFlag gives a command the flag -o.
+func (o *ReportFormat) AddFlag(cmd *cobra.Command) {
+	o.OutputFormat = OutputTable
+	addOutput(cmd, o, "table, json or md", OutputTable, OutputJSON, OutputMarkdown)
+}
+
+// Set implements pflag.Value.
+func (o *ReportFormat) Set(s string) error {
+	if strings.EqualFold(s, string(OutputMarkdown)) {
+		o.OutputFormat = OutputMarkdown
 		return nil
 	}
 	return o.OutputFormat.Set(s)
@@ -88,4 +108,5 @@ var ErrReported = errors.New("reported")
 var (
 	_ pflag.Value = (*OutputFormat)(nil)
 	_ pflag.Value = (*OutputWithText)(nil)
+	_ pflag.Value = (*ReportFormat)(nil)
 )

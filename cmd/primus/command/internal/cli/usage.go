@@ -112,6 +112,14 @@ func Wants(f *pflag.Flag) string {
 		return "HOST:PORT, such as 127.0.0.1:9400"
 	case "metrics-textfile":
 		return "a file that ends with .prom"
+	case "gpu-arch":
+		return "the name of a device, such as MI300X"
+	case "memory", "reserve":
+		return "a size such as 192GB or 80GiB"
+	case "memory-safety-margin":
+		return "a fraction from 0 to 1"
+	case "target-nodes", "nproc-per-node", "nodes":
+		return "a whole number, 0 for the default"
 	case "peak-tflops":
 		return "a number of TFLOP/s, 0 when it is not known"
 	case "fleet":

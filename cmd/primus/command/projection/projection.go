@@ -1,0 +1,190 @@
+// Package projection is the command that computes what a run needs before it starts.
+package projection
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
+	"github.com/primus-fl/primus/runtime/backends/megatron"
+	"github.com/primus-fl/primus/runtime/backends/native"
+	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/projection"
+	"github.com/spf13/cobra"
+)
+
+// options are the flags that all projections have.
+type options struct {
+	experiments.Options
+	output  cli.ReportFormat
+	nodes   int
+	perNode int
+	arch    string
+	memory  string
+	reserve string
+	margin  float64
+
+	experiment string // its name
+}
+
+// New returns the command `primus projection`.
+func New(prog cli.Program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "projection",
+		Short: "Compute what a run needs before it starts",
+		Args:  cli.SubcommandOnly,
+		RunE:  cli.ShowHelp,
+	}
+	cmd.AddCommand(newMemoryCommand(prog))
+	return cmd
+}
+
+// configure gives a command the flags, and a run that gets the module to project.
+func (o *options) configure(prog cli.Program, cmd *cobra.Command, run func(cmd *cobra.Command, module *config.Module) error) {
+	flags := cmd.Flags()
+	o.Extras = prog.Extras
+	o.AddFlags(flags)
+	o.output.AddFlag(cmd)
+	flags.IntVar(&o.nodes, "target-nodes", 0, "`N` nodes run the job; 0 takes as many as the model is cut into")
+	flags.IntVar(&o.perNode, "nproc-per-node", 0, "`N` devices on each node; 0 takes GPUS_PER_NODE, else 8")
+	flags.StringVar(&o.arch, "gpu-arch", "", "the device is a `NAME`: "+strings.Join(projection.DeviceNames(), ", "))
+	flags.StringVar(&o.memory, "memory", "", "a device has memory of this `SIZE`, such as 192GB or 80GiB")
+	flags.StringVar(&o.reserve, "reserve", "4GB", "set aside this `SIZE` on a device for the driver, libraries and buffers of communication")
+	flags.Float64Var(&o.margin, "memory-safety-margin", 0.05, "leave this `FRACTION` of the memory of a device free")
+	complete := cobra.FixedCompletions(projection.DeviceNames(), cobra.ShellCompDirectiveNoFileComp)
+	if err := cmd.RegisterFlagCompletionFunc("gpu-arch", complete); err != nil {
+		panic("BUG: " + err.Error())
+	}
+	cmd.DisableFlagParsing = true // what is no flag is an override, in the order given
+	cmd.ValidArgsFunction = experiments.CompleteTrain(prog, experiments.Pretrain.Module)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if slices.Contains(args, "-h") || slices.Contains(args, "--help") {
+			return cmd.Help()
+		}
+		overrides, err := experiments.ParseTrainArgs(cmd, args)
+		if err != nil {
+			return err
+		}
+		if err := o.Check(cmd, overrides); err != nil {
+			return err
+		}
+		module, err := o.module(prog, overrides)
+		if err != nil {
+			return err
+		}
+		return run(cmd, module)
+	}
+}
+
+// module loads the experiment and returns the module that it trains.
+func (o *options) module(prog cli.Program, overrides []string) (*config.Module, error) {
+	experiment, err := o.Load(experiments.Pretrain.Module, overrides)
+	if err != nil {
+		return nil, err
+	}
+	o.experiment = experiment.ExpName
+	log := slog.New(prog.Lines(prog.Err, slog.LevelWarn))
+	experiments.LogReport(log, experiment.Report)
+	for _, s := range []experiments.Stage{experiments.Pretrain, experiments.Posttrain} {
+		if module, err := experiment.Module(s.Module); err == nil {
+			return module, supported(module)
+		}
+	}
+	return nil, fmt.Errorf("%s has neither a module %s nor %s", experiment.File, experiments.Pretrain.Module, experiments.Posttrain.Module)
+}
+
+// supported returns an error for experiments that no formula describes.
+func supported(m *config.Module) error {
+	switch {
+	case m.Framework != megatron.Framework && m.Framework != native.Framework:
+		return fmt.Errorf("the framework of %s is %s: there are projections for %s and %s", m.Name, m.Framework, megatron.Framework, native.Framework)
+	case strings.Contains(m.TrainerClass, "Flux"):
+		return fmt.Errorf("trainer_class is %s: there is no projection for diffusion models", m.TrainerClass)
+	}
+	return nil
+}
+
+// plan returns what a Megatron experiment says.
+func (o *options) plan(cmd *cobra.Command, m *config.Module) (*projection.Plan, error) {
+	cluster := projection.Cluster{Nodes: o.nodes, DevicesPerNode: o.perNode}
+	if cluster.Nodes < 0 || cluster.DevicesPerNode < 0 {
+		return nil, cli.Usagef(cmd, "--target-nodes: got %d, --nproc-per-node: got %d, want numbers >= 0", o.nodes, o.perNode)
+	}
+	if cluster.DevicesPerNode == 0 {
+		cluster.DevicesPerNode = 8
+		if text := os.Getenv("GPUS_PER_NODE"); text != "" {
+			n, err := strconv.Atoi(text)
+			if err != nil || n < 1 {
+				return nil, cli.UsageError{Err: fmt.Errorf("variable GPUS_PER_NODE: got %q, want a number >= 1", text)}
+			}
+			cluster.DevicesPerNode = n
+		}
+	}
+	name := strings.TrimSuffix(strings.TrimSuffix(m.Model, ".yaml"), ".yml")
+	return projection.Read(cmp.Or(name, o.experiment), m.Params, cluster)
+}
+
+// sizes are the memory of a device, 0 where none is given, and what is set aside on it.
+type sizes struct {
+	memory, reserve float64
+	device          projection.Device
+}
+
+func (o *options) sizes(cmd *cobra.Command) (sizes, error) {
+	var s sizes
+	var err, deviceErr, memoryErr error
+	if o.arch != "" {
+		s.device, deviceErr = projection.FindDevice(o.arch)
+		s.memory = s.device.Memory
+	}
+	if o.memory != "" {
+		if s.memory, memoryErr = parseSize(o.memory); memoryErr == nil && s.memory == 0 {
+			memoryErr = errors.New("no memory")
+		}
+	}
+	s.reserve, err = parseSize(o.reserve)
+	switch {
+	case deviceErr != nil:
+		return s, cli.UsageError{Err: fmt.Errorf("--gpu-arch: %w", deviceErr)}
+	case memoryErr != nil:
+		return s, cli.Usagef(cmd, "--memory: got %q, want a size such as 192GB or 80GiB", o.memory)
+	case err != nil:
+		return s, cli.Usagef(cmd, "--reserve: got %q, want a size such as 4GB", o.reserve)
+	case !(o.margin >= 0 && o.margin < 1):
+		return s, cli.Usagef(cmd, "--memory-safety-margin: got %v, want a fraction from 0 to 1", o.margin)
+	}
+	return s, nil
+}
+
+// units of sizes, the longer names first.
+var units = []struct {
+	name  string
+	bytes float64
+}{
+	{"tib", 1 << 40}, {"gib", 1 << 30}, {"mib", 1 << 20}, {"kib", 1 << 10}, {"tb", 1e12}, {"gb", 1e9}, {"mb", 1e6}, {"kb", 1e3}, {"b", 1},
+}
+
+// parseSize reads a size such as 192GB or 80GiB.
+func parseSize(text string) (float64, error) {
+	lower := strings.ToLower(strings.TrimSpace(text))
+	for _, u := range units {
+		if number, ok := strings.CutSuffix(lower, u.name); ok {
+			n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+			if err != nil || !(n >= 0 && n < 1e9) {
+				return 0, fmt.Errorf("%q is no number", number)
+			}
+			return n * u.bytes, nil
+		}
+	}
+	if lower == "0" {
+		return 0, nil
+	}
+	return 0, fmt.Errorf("%q has no unit", text)
+}

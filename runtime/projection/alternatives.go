@@ -1,0 +1,111 @@
+package projection
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/primus-fl/primus/document"
+)
+
+// Alternative is the same model with other settings.
+type Alternative struct {
+	Settings []string `json:"settings"` // key=value
+	Largest  float64  `json:"largest_total"`
+	Fits     bool     `json:"fits"`
+}
+
+// setting is a change of parameters.
+type setting map[string]any
+
+// candidates are changes that need less memory, the ones that cost the least time first.
+func (p *Plan) candidates() []setting {
+	var list []setting
+	if p.Precision.Sharding == ShardNothing && p.Parallel.Data*p.Parallel.Context > 1 {
+		list = append(list, setting{"use_distributed_optimizer": true})
+	}
+	full := setting{"recompute_granularity": "full", "recompute_method": "uniform", "recompute_num_layers": 1}
+	var sizes []setting
+	if p.Parallel.MicroBatch > 1 {
+		sizes = append(sizes, setting{"micro_batch_size": 1})
+	}
+	if p.Recompute.Granularity != "full" {
+		list = append(list, full)
+	}
+	if p.Model.Experts > 0 {
+		for ep := p.Parallel.Expert * 2; ep <= min(p.Model.Experts, p.Parallel.World); ep *= 2 {
+			sizes = append(sizes, setting{"expert_model_parallel_size": ep})
+		}
+	}
+	for tp := p.Parallel.Tensor * 2; tp <= p.Parallel.DevicesPerNode; tp *= 2 {
+		sizes = append(sizes, setting{"tensor_model_parallel_size": tp, "sequence_parallel": true})
+	}
+	for pp := p.Parallel.Pipeline * 2; pp <= min(p.Model.Layers, 16); pp *= 2 {
+		sizes = append(sizes, setting{"pipeline_model_parallel_size": pp})
+	}
+	list = append(list, sizes...)
+	beside := setting{}
+	if p.Recompute.Granularity != "full" {
+		beside = merged(beside, full)
+	}
+	if p.Precision.Sharding == ShardNothing {
+		beside = merged(beside, setting{"use_distributed_optimizer": true})
+	}
+	for _, s := range sizes {
+		if len(beside) > 0 {
+			list = append(list, merged(s, beside))
+		}
+	}
+	for _, s := range sizes {
+		for _, other := range sizes {
+			if both := merged(s, other); len(both) > max(len(s), len(other)) && s.before(other) {
+				list = append(list, merged(both, beside))
+			}
+		}
+	}
+	return list
+}
+
+// before puts the two settings of a pair in one order, so that each pair is tried once.
+func (s setting) before(other setting) bool {
+	return slices.Min(slices.Collect(maps.Keys(s))) < slices.Min(slices.Collect(maps.Keys(other)))
+}
+
+func merged(settings ...setting) setting {
+	all := setting{}
+	for _, s := range settings {
+		maps.Copy(all, s)
+	}
+	return all
+}
+
+// Alternatives returns other settings of the same model on the same devices, those that need less
+// memory at lower cost first. Settings that cannot be cut over the devices are left out.
+func (p *Plan) Alternatives(size, margin, reserve float64) ([]Alternative, error) {
+	var found []Alternative
+	cluster := p.cluster
+	cluster.Nodes = p.Parallel.World / max(p.Parallel.DevicesPerNode, 1)
+	for _, s := range p.candidates() {
+		changes, err := document.FromGo(map[string]any(s))
+		if err != nil {
+			return nil, fmt.Errorf("projection: %w", err)
+		}
+		overrides, _ := changes.Map()
+		params := document.Merge(p.params, overrides)
+		other, err := Read(p.Model.Name, params, cluster)
+		if err != nil {
+			continue // the devices cannot be cut so
+		}
+		mem := other.Memory(reserve)
+		a := Alternative{Largest: mem.Stages[mem.Largest].Total, Fits: mem.Fits(size, margin)}
+		for _, key := range overrides.Keys() {
+			v, _ := overrides.Lookup(key)
+			if old, ok := p.params.Lookup(key); ok && old.Equal(v) {
+				continue
+			}
+			a.Settings = append(a.Settings, key+"="+v.Text())
+		}
+		found = append(found, a)
+	}
+	return found, nil
+}

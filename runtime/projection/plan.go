@@ -1,0 +1,140 @@
+package projection
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/primus-fl/primus/document"
+)
+
+// Plan is what an experiment says about a run.
+type Plan struct {
+	Model     Model     `json:"model"`
+	Parallel  Parallel  `json:"parallel"`
+	Precision Precision `json:"precision"`
+	Recompute Recompute `json:"recompute"`
+	Stages    [][]Chunk `json:"-"` // by pipeline rank
+
+	dropout        bool
+	unfusedScores  bool
+	fusedLoss      bool
+	distributeSave bool
+	cluster        Cluster
+	params         *document.Map
+}
+
+// Recompute says which activations are computed again in the backward pass.
+type Recompute struct {
+	Granularity string   `json:"granularity,omitempty"` // full, selective or ""
+	Method      string   `json:"method,omitempty"`      // uniform, block or ""
+	Layers      int      `json:"layers,omitempty"`
+	Modules     []string `json:"modules,omitempty"`
+	LayerIDs    []int    `json:"layer_ids,omitempty"`
+}
+
+// Read returns the plan of a Megatron experiment. Name is that of the model.
+func Read(name string, params *document.Map, cluster Cluster) (*Plan, error) {
+	if cluster.DevicesPerNode < 1 || cluster.DevicesPerNode > maxLayers || cluster.Nodes < 0 || cluster.Nodes > maxLayers {
+		return nil, fmt.Errorf("projection: got %d nodes of %d devices, want numbers from 1 to %d", cluster.Nodes, cluster.DevicesPerNode, maxLayers)
+	}
+	r := &reader{params: params}
+	p := &Plan{cluster: cluster, params: params}
+	p.Parallel = r.parallel(cluster)
+	p.Model = r.model(name, p.Parallel.Tensor)
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	r.checkCut(p.Model, p.Parallel)
+	p.Precision = r.precision()
+	p.Recompute = r.recompute()
+	p.Stages = r.stages(p.Model, &p.Parallel)
+	p.dropout = r.float("hidden_dropout", 0.1) > 0
+	p.fusedLoss = r.flag("cross_entropy_loss_fusion") && r.text("cross_entropy_fusion_impl", "native") == "te"
+	p.distributeSave = r.flag("distribute_saved_activations")
+	backend := r.text("attention_backend", "auto")
+	p.unfusedScores = backend == "unfused" || backend == "local" || r.text("transformer_impl", "transformer_engine") == "local" && !r.flag("use_flash_attn")
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (r *reader) recompute() Recompute {
+	c := Recompute{
+		Granularity: r.choice("recompute_granularity", "", "full", "selective"), Method: r.choice("recompute_method", "", "uniform", "block"),
+	}
+	c.Layers = 1
+	if _, given := r.lookup("recompute_num_layers"); given {
+		c.Layers = r.count("recompute_num_layers")
+	}
+	if r.flag("recompute_activations") && c.Granularity == "" {
+		c.Granularity = "selective"
+	}
+	for _, v := range r.list("recompute_modules") {
+		name, _ := v.Str()
+		if !slices.Contains(recomputable, name) {
+			r.failAt("recompute_modules", "want some of %v", recomputable)
+		}
+		c.Modules = append(c.Modules, name)
+	}
+	if c.Granularity == "selective" && c.Modules == nil {
+		c.Modules = []string{"core_attn"}
+	}
+	c.LayerIDs = r.layerIDs()
+	if c.Granularity == "full" && c.Method == "" && c.LayerIDs == nil {
+		r.fail(fmt.Errorf("projection: recompute_granularity is full: want recompute_method uniform or block, or recompute_layer_ids"))
+	}
+	if c.Granularity == "full" && c.Method == "uniform" && c.Layers == 0 {
+		r.failAt("recompute_num_layers", "want a number >= 1 with recompute_method uniform")
+		c.Layers = 1
+	}
+	if c.Granularity != "full" {
+		c.Method, c.Layers, c.LayerIDs = "", 0, nil
+	}
+	if c.Granularity != "selective" {
+		c.Modules = nil
+	}
+	return c
+}
+
+// layerIDs reads a list of layers, which may be text with commas.
+func (r *reader) layerIDs() []int {
+	const key = "recompute_layer_ids"
+	v, ok := r.lookup(key)
+	if !ok {
+		return nil
+	}
+	var words []string
+	if items, ok := v.List(); ok {
+		for _, item := range items {
+			words = append(words, item.Text())
+		}
+	} else {
+		words = strings.Split(v.Text(), ",")
+	}
+	var ids []int
+	for _, word := range words {
+		id, err := strconv.Atoi(strings.TrimSpace(word))
+		if err != nil || id < 0 || id > maxLayers {
+			r.failAt(key, "want numbers of layers with commas")
+			return nil
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// recomputes reports whether the i-th layer of a chunk is computed again as a whole.
+func (c Recompute) recomputes(i, layer int) bool {
+	switch {
+	case c.Granularity != "full":
+		return false
+	case c.LayerIDs != nil:
+		return slices.Contains(c.LayerIDs, layer)
+	case c.Method == "uniform":
+		return true
+	}
+	return i < c.Layers
+}
