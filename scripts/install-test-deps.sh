@@ -2,15 +2,15 @@
 # Installs the Debian packages that tests use when they find them: a C compiler for
 # plugin fixtures, the libraries behind vendors/openblas and vendors/onednn, etcd for
 # fleets, Prometheus for dashboards and rules, a browser for the page of the service,
-# PyTorch for tests that compare ops and training with it, bash-completion and man-db for
-# those that complete at a prompt and read manual pages, and Open MPI and MPICH for those of
-# jobs of several ranks. Those tests skip without them, so this script never fails: it says
-# what it could not do. With the argument bench it also installs what makes PyTorch fast, for
-# make bench-train.
+# PyTorch for tests that compare ops and training with it and that start Python frameworks,
+# Slurm and podman for launchers, bash-completion and man-db for those that complete at a
+# prompt and read manual pages, and Open MPI and MPICH for those of jobs of several ranks.
+# Those tests skip without them, so this script never fails: it says what it could not do.
+# With the argument bench it also installs what makes PyTorch fast, for make bench-train.
 set -uo pipefail
 
 packages=(gcc libc6-dev libopenblas0-pthread libdnnl2 etcd-server etcd-client prometheus chromium python3-torch python3-numpy
-	bash-completion man-db openmpi-bin mpich)
+	python3-yaml bash-completion man-db openmpi-bin mpich slurm-wlm munge podman runc)
 case ${1:-} in
 '') ;;
 bench) packages+=(libopenblas0-openmp libtcmalloc-minimal4) ;;

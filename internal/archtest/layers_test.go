@@ -38,6 +38,7 @@ var layers = []layer{
 	{root: "runtime/config", allowed: []string{"document"}},
 	{root: "runtime/backend", allowed: []string{"runtime/config", "runtime/launch", "document", "opmanager", "device"}},
 	{root: "runtime/patch", allowed: []string{"runtime/backend", "document"}},
+	{root: "runtime/launch/placement", allowed: []string{"runtime/launch", "document"}},
 	{root: "runtime/launch"},
 	{root: "runtime/projection", allowed: []string{"document"}},
 	{root: "runtime/backends", allowed: []string{"runtime/backends/internal", "runtime/backend", "runtime/config", "runtime/launch", "runtime/patch", "runtime/rundir",

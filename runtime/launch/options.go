@@ -11,18 +11,50 @@ import (
 	"github.com/primus-fl/primus/internal/suggest"
 )
 
-// The launchers.
+// The launchers that start the processes of a framework on this node.
 const (
-	Direct   = "direct"   // this program starts the processes of this node
-	Torchrun = "torchrun" // torchrun starts the processes of this node
+	Direct   = "direct"   // this program starts them
+	Torchrun = "torchrun" // torchrun starts them
 )
 
-// Launchers returns the names of the launchers.
-func Launchers() []string { return []string{Direct, Torchrun} }
+// The launchers that run primus elsewhere, where one of the others follows.
+const (
+	Slurm      = "slurm"      // on each node of a Slurm job
+	Container  = "container"  // in a container of docker or podman on this node
+	Kubernetes = "kubernetes" // in each pod of a Kubernetes job
+)
+
+// Launchers returns the names of the launchers, from those that run primus elsewhere to those that
+// start processes. A chain of them is in this order.
+func Launchers() []string { return []string{Kubernetes, Slurm, Container, Direct, Torchrun} }
+
+// Chain parts a chain of launchers, such as slurm,container,torchrun: those that run primus
+// elsewhere, and the one that starts processes there, which is Direct when the chain does not name
+// one.
+func Chain(text string) (elsewhere []string, local string, err error) {
+	local = Direct
+	if text == "" {
+		return nil, local, nil
+	}
+	elsewhere = strings.Split(text, ",")
+	for _, name := range elsewhere {
+		if !slices.Contains(Launchers(), name) {
+			return nil, "", fmt.Errorf("--launcher: got %q, want %s%s", name, strings.Join(Launchers(), ", "), suggest.Hint(name, Launchers()))
+		}
+	}
+	if last := elsewhere[len(elsewhere)-1]; last == Direct || last == Torchrun {
+		elsewhere, local = elsewhere[:len(elsewhere)-1], last
+	}
+	switch strings.Join(elsewhere, ",") {
+	case "", Slurm, Container, Slurm + "," + Container, Kubernetes:
+		return elsewhere, local, nil
+	}
+	return nil, "", fmt.Errorf("--launcher: got %q, want one launcher, or slurm, container or kubernetes before direct or torchrun, or slurm,container", text)
+}
 
 // Options say where and how a job is started. The zero value means the defaults of Resolve.
 type Options struct {
-	Launcher   string
+	Launcher   string // or a chain of them, of which Resolve leaves the one for processes
 	Nodes      int
 	NodeRank   int // 0 takes it from the environment
 	PerNode    int // processes on a node
@@ -37,14 +69,12 @@ type Options struct {
 // Resolve returns the options with everything set that the environment of Slurm, torchrun or Primus
 // says, or by default.
 func (o Options) Resolve(lookup func(string) (string, bool)) (Options, error) {
-	if o.Launcher == "" {
-		o.Launcher = Direct
-	}
 	var faults []error
-	if !slices.Contains(Launchers(), o.Launcher) {
-		hint := suggest.Hint(o.Launcher, Launchers())
-		faults = append(faults, fmt.Errorf("--launcher: got %q, want %s%s", o.Launcher, strings.Join(Launchers(), ", "), hint))
+	_, local, err := Chain(o.Launcher)
+	if err != nil {
+		faults = append(faults, err)
 	}
+	o.Launcher = local
 	number := func(into *int, unset, def, least, most int, flag string, names ...string) {
 		source := flag
 		if *into == unset {
@@ -83,8 +113,17 @@ func (o Options) Resolve(lookup func(string) (string, bool)) (Options, error) {
 	if o.MasterAddr == "" {
 		o.MasterAddr, _ = lookup("MASTER_ADDR")
 	}
+	if list, _ := lookup("SLURM_JOB_NODELIST"); list != "" && o.Nodes > 1 && (o.MasterAddr == "" || o.MasterAddr == localhost) {
+		hosts, err := Hosts(list)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("variable SLURM_JOB_NODELIST: %w", err))
+		}
+		if len(hosts) > 0 {
+			o.MasterAddr = hosts[0]
+		}
+	}
 	if o.MasterAddr == "" {
-		o.MasterAddr = "localhost"
+		o.MasterAddr = localhost
 	}
 	if o.NodeRank >= o.Nodes && len(faults) == 0 {
 		faults = append(faults, fmt.Errorf("node rank %d of %d nodes: give --nodes and --node-rank, or NNODES and NODE_RANK, together", o.NodeRank, o.Nodes))
@@ -100,6 +139,9 @@ func (o Options) Resolve(lookup func(string) (string, bool)) (Options, error) {
 	}
 	return o, errors.Join(faults...)
 }
+
+// localhost is the address of node 0 when there is one node.
+const localhost = "localhost"
 
 // worldSize is the number of processes of all nodes.
 func (o Options) worldSize(perDevice bool) int {

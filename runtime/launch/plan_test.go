@@ -1,6 +1,7 @@
 package launch_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -28,10 +29,15 @@ func TestResolve(t *testing.T) {
 			launch.Options{Launcher: "direct", Nodes: 4, NodeRank: 3, PerNode: 2, MasterAddr: "h", MasterPort: 29500, Python: "python3", Ranks: "0,last"}, ""},
 		{"slurm", unset, map[string]string{"SLURM_JOB_ID": "7", "SLURM_NNODES": "2", "SLURM_NODEID": "1"},
 			launch.Options{Launcher: "direct", Nodes: 2, NodeRank: 1, PerNode: 8, MasterAddr: "localhost", MasterPort: 1234, Python: "python3", Ranks: "0,last"}, ""},
+		{"first host of slurm", unset, map[string]string{"SLURM_JOB_ID": "7", "SLURM_NNODES": "2", "SLURM_JOB_NODELIST": "n[07,12]", "MASTER_ADDR": "localhost"},
+			launch.Options{Launcher: "direct", Nodes: 2, PerNode: 8, MasterAddr: "n07", MasterPort: 1234, Python: "python3", Ranks: "0,last"}, ""},
+		{"chain", launch.Options{Launcher: "slurm,container,torchrun"}, map[string]string{"JOB_COMPLETION_INDEX": "0"},
+			launch.Options{Launcher: "torchrun", Nodes: 1, PerNode: 8, MasterAddr: "localhost", MasterPort: 1234, Python: "python3", Ranks: "0,last"}, ""},
+		{"hosts", unset, map[string]string{"NNODES": "2", "SLURM_JOB_NODELIST": "n[7"}, launch.Options{}, `variable SLURM_JOB_NODELIST: list of hosts "n[7": "n[7": got [ without ]`},
 		{"flags first", launch.Options{Launcher: "torchrun", Nodes: 2, NodeRank: 1, PerNode: 1, MasterAddr: "a", MasterPort: 1, Python: "py", Ranks: "all"},
 			map[string]string{"NNODES": "x", "NODE_RANK": "x", "GPUS_PER_NODE": "x", "MASTER_ADDR": "x", "MASTER_PORT": "x"},
 			launch.Options{Launcher: "torchrun", Nodes: 2, NodeRank: 1, PerNode: 1, MasterAddr: "a", MasterPort: 1, Python: "py", Ranks: "all"}, ""},
-		{"unknown launcher", launch.Options{Launcher: "torchrunn"}, nil, launch.Options{}, `--launcher: got "torchrunn", want direct, torchrun; did you mean "torchrun"?`},
+		{"unknown launcher", launch.Options{Launcher: "torchrunn"}, nil, launch.Options{}, `--launcher: got "torchrunn", want kubernetes, slurm, container, direct, torchrun; did you mean "torchrun"?`},
 		{"no number", unset, map[string]string{"GPUS_PER_NODE": "all"}, launch.Options{}, `variable GPUS_PER_NODE: got "all", want a whole number`},
 		{"no node", unset, map[string]string{"NNODES": "0"}, launch.Options{}, "variable NNODES: got 0, want 1 to 1048576"},
 		{"rank of no node", launch.Options{NodeRank: 2}, nil, launch.Options{}, "node rank 2 of 1 nodes"},
@@ -46,6 +52,28 @@ func TestResolve(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, tt.want, got)
 		})
+	}
+}
+
+func TestChain(t *testing.T) {
+	for give, want := range map[string]string{
+		"": "[] direct", "direct": "[] direct", "torchrun": "[] torchrun", "slurm": "[slurm] direct", "container,torchrun": "[container] torchrun",
+		"slurm,container": "[slurm container] direct", "kubernetes,torchrun": "[kubernetes] torchrun",
+	} {
+		elsewhere, local, err := launch.Chain(give)
+		require.NoError(t, err)
+		assert.Equal(t, want, fmt.Sprint(elsewhere, " ", local), give)
+	}
+	for _, give := range []string{"direct,slurm", "container,slurm", "kubernetes,container", "slurm,kubernetes", "direct,torchrun", "slurm,slurm", "slurm,", ","} {
+		_, _, err := launch.Chain(give)
+		assert.ErrorContains(t, err, "--launcher: got ", give)
+	}
+}
+
+func TestWrongHosts(t *testing.T) {
+	for _, list := range []string{"n[1", "n]1", "n[1-]", "n[3-1]", "n[a]", "n[]", "n[1-99999999]", "n[1-1024][1-1025]"} {
+		_, err := launch.Hosts(list)
+		assert.ErrorContains(t, err, "list of hosts ", list)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -211,6 +212,46 @@ func TestRunForwardsTheSignalOnce(t *testing.T) {
 			assert.Equal(t, 1, strings.Count(strings.Join(shown.text, "\n"), "rank 0: "+tt.want), "the signal comes once: %q", shown.text)
 		})
 	}
+}
+
+func TestAttach(t *testing.T) {
+	t.Setenv(childMode, "1")
+	attach := func(ctx context.Context, mode string, grace time.Duration, out io.Writer) error {
+		return launch.Attach(ctx, launch.Command{Argv: []string{os.Args[0], mode}, Environ: os.Environ(), Out: out, Err: out, Grace: grace})
+	}
+	var out strings.Builder
+	require.NoError(t, attach(t.Context(), "talk", time.Minute, &out))
+	assert.Contains(t, out.String(), "partial")
+	t.Setenv("RANK", "1")
+	err := attach(t.Context(), "raise", time.Minute, io.Discard)
+	var exit *launch.ExitError
+	require.ErrorAs(t, err, &exit)
+	assert.Equal(t, 3, exit.ExitCode())
+	require.ErrorAs(t, attach(t.Context(), "killed", time.Minute, io.Discard), &exit)
+	assert.Equal(t, 137, exit.ExitCode())
+	require.ErrorContains(t, launch.Attach(t.Context(), launch.Command{Argv: []string{"no-such-program"}}), "start no-such-program: ")
+
+	for mode, want := range map[string]string{"polite": "ready\ngot terminated\n", "stubborn": "ready\ngot terminated\n"} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		text := &watched{found: func() { cancel(stopped(syscall.SIGINT)) }}
+		grace := time.Minute
+		if mode == "stubborn" {
+			grace = 200 * time.Millisecond
+		}
+		require.ErrorIs(t, attach(ctx, mode, grace, text), stopped(syscall.SIGINT))
+		assert.Equal(t, want, text.String(), mode)
+	}
+}
+
+// watched is a text of which found is told once there is some.
+type watched struct {
+	strings.Builder
+	found func()
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	defer w.found()
+	return w.Builder.Write(p)
 }
 
 func TestRunEndsAHang(t *testing.T) {

@@ -83,10 +83,11 @@ func (r *session) environment() error {
 func (r *session) launchOptions() error {
 	given := r.s.Launch
 	if !r.factory.Launches {
-		if given.Launcher != "" {
-			return fmt.Errorf("--launcher: given %s, but framework %s trains in this process", given.Launcher, r.factory.Framework)
+		_, local, err := launch.Chain(given.Launcher)
+		if err == nil && local != launch.Direct {
+			err = fmt.Errorf("--launcher: given %s, but framework %s trains in this process", given.Launcher, r.factory.Framework)
 		}
-		return nil
+		return err
 	}
 	options, err := given.Resolve(r.tc.Environ.Lookup)
 	if err != nil {

@@ -81,6 +81,9 @@ func exitCode(ctx context.Context, err error, out io.Writer) int {
 	if failed, ok := errors.AsType[*launch.Failure](err); ok {
 		return failed.ExitCode()
 	}
+	if failed, ok := errors.AsType[*launch.ExitError](err); ok {
+		return failed.ExitCode()
+	}
 	return exitFailure
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/service"
+	"github.com/primus-fl/primus/runtime/launch"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -87,6 +88,13 @@ func newStageCommand(prog cli.Program, use string, s experiments.Stage, about, e
 		}
 		if err := opts.check(cmd, overrides); err != nil {
 			return err
+		}
+		elsewhere, _, err := launch.Chain(opts.run.Launch.Launcher)
+		if err != nil {
+			return cli.UsageError{Err: err}
+		}
+		if len(elsewhere) > 0 {
+			return runElsewhere(cmd, prog, s, opts, overrides, elsewhere)
 		}
 		return runTrain(cmd.Context(), prog, s, opts, overrides)
 	}

@@ -3,17 +3,26 @@ package experiments
 import (
 	"strings"
 
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/runtime/launch"
 	"github.com/spf13/pflag"
 )
 
 // launchOptions are the flags about how the processes of a framework are started that is not
-// compiled in.
-type launchOptions struct{ launch.Options }
+// compiled in, and about where primus itself runs.
+type launchOptions struct {
+	Launch          launch.Options
+	LauncherFile    string
+	LauncherOptions []string
+}
 
 // addFlags gives a command the flags of the launcher.
-func (o *launchOptions) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Launcher, "launcher", "", "start the processes of a Python framework with `NAME`: "+strings.Join(launch.Launchers(), " or "))
+func (l *launchOptions) addFlags(flags *pflag.FlagSet) {
+	o := &l.Launch
+	flags.StringVar(&o.Launcher, "launcher", "", "start the run with `NAME`: "+strings.Join(launch.Launchers(), ", ")+", or several with commas, such as slurm,container")
+	flags.StringVar(&l.LauncherFile, "launcher-file", "", "read settings of launchers from `FILE`, over those of ~/.primus.yaml")
+	flags.StringArrayVar(&l.LauncherOptions, "launcher-option", nil, "a setting of a launcher as `KEY=VALUE`, such as slurm.partition=gpu; may be repeated")
+	cli.WithoutVariable(flags, "launcher-option")
 	flags.IntVar(&o.Nodes, "nodes", 0, "`N` nodes run the job; 0 takes NNODES or what Slurm says, else 1")
 	flags.IntVar(&o.NodeRank, "node-rank", 0, "this is node `N`, from 0; 0 takes NODE_RANK or what Slurm says")
 	flags.IntVar(&o.PerNode, "nproc-per-node", 0, "`N` processes on each node, one for each device; 0 takes GPUS_PER_NODE, else 8")

@@ -22,7 +22,7 @@ type RunOptions struct {
 	dataPath      string
 	backendPath   string
 	Grace         time.Duration
-	launch        launchOptions
+	launchOptions
 }
 
 // AddFlags gives a command the flags of a run.
@@ -30,7 +30,7 @@ func (o *RunOptions) AddFlags(flags *pflag.FlagSet) {
 	o.AddPlanFlags(flags)
 	flags.BoolVar(&o.DryRun, "dry-run", false, "print what would be done, and do nothing of it")
 	flags.DurationVar(&o.Grace, "grace", 30*time.Second, "`TIME` that an interrupted run may take; half of it is for the step in hand, the rest for saving")
-	o.launch.addFlags(flags)
+	o.launchOptions.addFlags(flags)
 	flags.BoolVar(&o.strictPatches, "strict-patches", false, "end the run at the first patch that fails")
 }
 
@@ -46,7 +46,7 @@ func (o *RunOptions) Settings(e *config.Experiment, s Stage, log *slog.Logger) t
 	return train.Settings{
 		Experiment: e, ModuleName: s.Module, Stage: s.name, Log: log, Filter: patch.ParseFilter(o.Patches),
 		StrictPatches: o.strictPatches, PrimusVersion: buildinfo.Read().Version, DataPath: o.dataPath, BackendPath: o.backendPath,
-		Grace: o.Grace, Launch: o.launch.Options,
+		Grace: o.Grace, Launch: o.Launch,
 	}
 }
 

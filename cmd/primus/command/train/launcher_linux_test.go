@@ -1,0 +1,137 @@
+package train_test
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
+	"github.com/primus-fl/primus/runtime/launch"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// shaped is an experiment of Megatron-LM, for which a package of the same shape stands.
+const shaped = `work_group: g
+user_name: u
+exp_name: e
+workspace: WORKSPACE
+modules:
+  pre_trainer:
+    framework: megatron
+    train_iters: 4
+    micro_batch_size: 4
+    global_batch_size: 8
+    seq_length: 16
+    vocab_size: 32
+    hidden_size: 16
+    lr: 0.05
+`
+
+// shapedRun returns the flags of a run of two ranks, and its run directory.
+func shapedRun(t *testing.T) (flags []string, dir string) {
+	t.Helper()
+	python := ""
+	for _, name := range []string{"python3", "/usr/bin/python3"} {
+		if exec.Command(name, "-c", "import torch, yaml, tomllib").Run() == nil {
+			python = name
+		}
+	}
+	if python == "" {
+		t.Skip("no python3 with PyTorch and PyYAML; scripts/install-test-deps.sh installs them")
+	}
+	t.Setenv(commandtest.RoleEnv, "primus") // of what the launcher starts
+	t.Setenv("PYTHONDONTWRITEBYTECODE", "1")
+	dir = t.TempDir()
+	exp := filepath.Join(dir, "exp.yaml")
+	require.NoError(t, os.WriteFile(exp, []byte(strings.Replace(shaped, "WORKSPACE", dir, 1)), 0o644))
+	_, port, err := net.SplitHostPort(commandtest.FreeAddress(t))
+	require.NoError(t, err)
+	tree := filepath.Join(commandtest.Root(t), "runtime", "backends", "megatron", "testdata", "Megatron-LM")
+	return []string{
+		"train", "pretrain", "--config", exp, "--backend-path", tree, "--python", python, "--nproc-per-node", "2", "--master-port", port,
+	}, filepath.Join(dir, "g", "u", "e")
+}
+
+// trainedShaped checks what a run of two ranks has left.
+func trainedShaped(t *testing.T, dir string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
+	require.NoError(t, err)
+	assert.Equal(t, 4, strings.Count(string(text), "\n"))
+	assert.FileExists(t, filepath.Join(dir, "ranks", "rank-1.log"), "the last rank writes the lines of the steps")
+}
+
+func TestSlurm(t *testing.T) {
+	commandtest.StartSlurm(t)
+	t.Run("hosts", func(t *testing.T) {
+		for _, list := range []string{"n1", "n[1-3]", "n[01-03,5],m7", "a[1-2]b[3-4]", "a[098-101],b-c[1,3]"} {
+			out, err := exec.Command("scontrol", "show", "hostnames", list).Output()
+			require.NoError(t, err, list)
+			got, err := launch.Hosts(list)
+			require.NoError(t, err)
+			assert.Equal(t, strings.Fields(string(out)), got, list)
+		}
+	})
+	t.Run("sbatch", func(t *testing.T) {
+		flags, dir := shapedRun(t)
+		t.Setenv("NODE_RANK", "7") // of some other job
+		got := commandtest.Run(t, append(flags, "--launcher", "slurm", "--launcher-option", "slurm.wait=true")...)
+		outputs, err := filepath.Glob(filepath.Join(dir, "launch", "slurm-*.out"))
+		require.NoError(t, err)
+		require.Len(t, outputs, 1, got.Stderr)
+		text, err := os.ReadFile(outputs[0])
+		require.NoError(t, err)
+		require.Zero(t, got.Code, "%s\n%s", got.Stderr, text)
+		assert.Contains(t, got.Out, "Submitted batch job ")
+		assert.Contains(t, string(text), "[Primus:megatron] 2 of 2 processes start on this node")
+		trainedShaped(t, dir)
+	})
+	t.Run("srun in an allocation", func(t *testing.T) {
+		flags, dir := shapedRun(t)
+		cmd := exec.Command("salloc", append([]string{"--nodes=1", "--exclusive", os.Args[0]}, append(flags, "--launcher", "slurm")...)...)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(out))
+		trainedShaped(t, dir)
+	})
+	t.Run("a rank that fails", func(t *testing.T) {
+		flags, _ := shapedRun(t)
+		t.Setenv("SHAPED_FAULT", "raise:1:3")
+		got := commandtest.Run(t, append(flags, "--launcher", "slurm", "--launcher-option", "slurm.command=srun")...)
+		assert.Equal(t, 1, got.Code, got.Stderr)
+		assert.Contains(t, got.Stderr, "rank 1 exited with 1: ValueError: a sample is broken")
+		assert.Contains(t, got.Stderr, "primus: error: srun exited with 1, for the reason that it gives above")
+	})
+}
+
+func TestContainer(t *testing.T) {
+	var options []string
+	for _, o := range commandtest.StartPodman(t) {
+		options = append(options, "--launcher-option", o)
+	}
+	t.Run("native", func(t *testing.T) {
+		t.Setenv(commandtest.RoleEnv, "primus")
+		t.Setenv("HF_TOKEN", "hf_abc")
+		l := commandtest.NewLab(t)
+		got := l.Train(append(options, "--launcher", "container", "train_iters=2")...)
+		require.Zero(t, got.Code, got.Stderr)
+		assert.Len(t, l.Records(), 2)
+		assert.Contains(t, got.Out, "run         exp finished")
+	})
+	t.Run("two ranks", func(t *testing.T) {
+		flags, dir := shapedRun(t)
+		got := commandtest.Run(t, append(flags, append(options, "--launcher", "container,direct")...)...)
+		require.Zero(t, got.Code, got.Stderr)
+		trainedShaped(t, dir)
+	})
+	t.Run("a rank that fails", func(t *testing.T) {
+		flags, _ := shapedRun(t)
+		t.Setenv("SHAPED_FAULT", "kill:1:3")
+		got := commandtest.Run(t, append(flags, append(options, "--launcher", "container", "--launcher-option", "container.env=SHAPED_FAULT")...)...)
+		assert.Equal(t, 137, got.Code, got.Stderr)
+		assert.Contains(t, got.Stderr, "rank 1 was ended by signal 9")
+	})
+}

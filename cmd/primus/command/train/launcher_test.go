@@ -1,0 +1,60 @@
+package train_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestLauncherDryRun(t *testing.T) {
+	l := commandtest.NewLab(t)
+	l.InModule("    wandb_api_key: w_abc\n")
+	t.Setenv("PRIMUS_LAUNCHER", "slurm")
+	t.Setenv("HOME", l.Dir)
+	l.Write(filepath.Join(l.Dir, ".primus.yaml"), "slurm: {partition: gpu, nodes: 1}\n")
+	for launcher, want := range map[string][]string{
+		"":                  {"sbatch " + l.Path("launch", "slurm.sh"), "--launcher=direct --nodes=1", "#SBATCH --partition=gpu", ".primus.yaml:1:20"},
+		"slurm,container":   {"--launcher=container,direct --nodes=1"},
+		"container":         {" run --rm ", "--volume=" + l.Workspace + ":" + l.Workspace, "--launcher=direct"},
+		"kubernetes,direct": {"completionMode: Indexed", "wandb_api_key: ${WANDB_API_KEY}"},
+	} {
+		args := []string{"--dry-run", "--launcher-option", "kubernetes.secret=tokens", "train_iters=3"}
+		if launcher != "" {
+			args = append(args, "--launcher", launcher)
+		}
+		got := l.Train(args...)
+		require.Zero(t, got.Code, got.Stderr)
+		for _, part := range append(want, "dry run: nothing of this is done", "nothing of this is done\n") {
+			assert.Contains(t, got.Out, part, launcher)
+		}
+		assert.NotContains(t, got.Out, "w_abc")
+	}
+	assert.NoDirExists(t, l.Workspace)
+
+	for _, tt := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"--launcher", "slrum"}, 2, `--launcher: got "slrum", want kubernetes, slurm, container, direct, torchrun; did you mean "slurm"?`},
+		{[]string{"--launcher", "torchrun"}, 1, "--launcher: given torchrun, but framework native trains in this process"},
+		{[]string{"--nodes", "2"}, 2, "--nodes: got 2, but framework native trains in one process"},
+		{[]string{"hidden_size=33"}, 1, "multiple of num_attention_heads"},
+		{[]string{"--launcher-option", "slurm.command=qsub"}, 2, `slurm.command: got "qsub", want sbatch or srun`},
+		{[]string{"--launcher-file", "/nonexistent.yaml"}, 2, "launcher file: stat /nonexistent.yaml"},
+		{[]string{"hf_token=h_abc"}, 1, "override hf_token: its value would be on a command line"},
+		{[]string{"--launcher", "container", "--launcher-option", "container.runtime=no-such-engine"}, 1, "no no-such-engine in PATH"},
+	} {
+		got := l.Train(tt.args...)
+		assert.Equal(t, tt.code, got.Code, tt.args)
+		assert.Contains(t, got.Stderr, tt.want)
+		assert.NotContains(t, got.Stderr, "h_abc")
+	}
+	require.NoError(t, os.Unsetenv("PRIMUS_LAUNCHER"))
+	got := l.Train("--launcher", "direct", "train_iters=1")
+	require.Zero(t, got.Code, got.Stderr)
+}
