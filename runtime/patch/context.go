@@ -9,7 +9,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backend"
 )
 
-// Context is what conditions and handlers get.
+// Context is the argument of conditions and handlers.
 type Context struct {
 	Backend        string
 	Phase          Phase
@@ -19,24 +19,25 @@ type Context struct {
 	ModuleName     string
 	Platform       string
 
-	Params  *document.Map         // of the module; from phase setup on together with the arguments of the backend
-	Args    *backend.Args         // of the backend, nil where there are none
-	Environ *backend.Environ      // nil where the environment cannot be changed
-	Points  *Points               // of the trainer, nil where there is none yet
+	Params  *document.Map         // parameters of the module; from phase setup on also the arguments of the backend
+	Args    *backend.Args         // arguments of the backend, nil if there are none
+	Environ *backend.Environ      // nil if the environment cannot be changed
+	Points  *Points               // extension points of the trainer, nil if there is none yet
 	Train   *backend.TrainContext // of the run, nil outside of one
 	Log     *slog.Logger
 
 	patch   string // in hand
-	effects int    // that Changed has noted
+	effects int    // number of changes that Changed has recorded
 }
 
-// Value returns the parameter at a dotted path, and whether it is there and not null.
+// Value returns the parameter at a dotted path, and whether it is present and not null.
 func (c *Context) Value(path string) (document.Value, bool) {
 	v, ok := c.Params.Get(path)
 	return v, ok && !v.IsNull()
 }
 
-// IsSet reports whether the parameter at a dotted path is there and not null, false, zero or empty.
+// IsSet reports whether the parameter at a dotted path is present and not null, false, zero or
+// empty.
 func (c *Context) IsSet(path string) bool {
 	v, ok := c.Value(path)
 	if !ok {
@@ -98,7 +99,7 @@ func (c *Context) SetArg(path string, value any) error {
 	return c.Args.Set(path, value, "patch "+c.patch)
 }
 
-// Setenv sets a variable of the environment for the run.
+// Setenv sets an environment variable for the run.
 func (c *Context) Setenv(name, value string) error {
 	if c.Environ == nil {
 		return fmt.Errorf("variable %s cannot be set in phase %s: the environment is fixed", name, c.Phase)
@@ -106,11 +107,11 @@ func (c *Context) Setenv(name, value string) error {
 	return c.Environ.Set(name, value, "patch "+c.patch)
 }
 
-// Changed notes that the handler has changed something that the Context does not see, so that it is
-// not reported as a patch that changed nothing.
+// Changed records that the handler has changed something that the Context does not see. Otherwise
+// the patch would be reported as one that changed nothing.
 func (c *Context) Changed() { c.effects++ }
 
-// mark is a state that rewind goes back to.
+// mark is a state to which rewind returns.
 type mark struct {
 	args    backend.ArgsMark
 	env     int
@@ -138,7 +139,7 @@ func (c *Context) changedSince(m mark) bool {
 	return now.effects != m.effects || now.args.Changes() != m.args.Changes() || now.env != m.env || now.points != m.points
 }
 
-// rewind takes back what the patch in hand has changed since a mark.
+// rewind undoes what the current patch has changed since a mark.
 func (c *Context) rewind(m mark) error {
 	if c.Args != nil {
 		c.Args.Rewind(m.args)

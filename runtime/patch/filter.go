@@ -11,20 +11,19 @@ import (
 // EnvFilter is the variable that holds a Filter.
 const EnvFilter = "PRIMUS_PATCHES"
 
-// Filter is a list of the only patches that may run, on top of their own conditions. The zero
-// Filter lets all pass.
+// Filter lists the patches that may run if their own conditions hold. The zero Filter allows all.
 type Filter struct {
 	given bool
 	ids   []string
 }
 
-// Only returns the filter that lets just these patches pass.
+// Only returns the filter that allows these patches only.
 func Only(ids ...string) Filter { return Filter{given: true, ids: slices.Clone(ids)} }
 
-// ParseFilter reads the text of PRIMUS_PATCHES: blank or all, in any case, lets all pass, none lets
-// nothing pass, and anything else is a list of ids between commas. Ids are exact; blanks around
-// them and empty items do not count, so a text of only commas is an empty list, which lets nothing
-// pass.
+// ParseFilter reads the text of PRIMUS_PATCHES. An empty text or all, in any case, allows all
+// patches, none allows no patch, and anything else is a list of ids separated by commas. Ids are
+// exact. Spaces around them and empty items are ignored, so a text of commas only is an empty list,
+// which allows no patch.
 func ParseFilter(text string) Filter {
 	text = strings.TrimSpace(text)
 	switch strings.ToLower(text) {

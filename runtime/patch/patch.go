@@ -21,10 +21,10 @@ type Phase string
 
 // The phases in the order of a run; Convert belongs to the conversion of checkpoints.
 const (
-	BuildArgs   Phase = "build_args"   // arguments are made, the trainer is not
-	Setup       Phase = "setup"        // the trainer is made, nothing of it has run
-	BeforeTrain Phase = "before_train" // it is initialised
-	AfterTrain  Phase = "after_train"  // it has trained without error
+	BuildArgs   Phase = "build_args"   // the arguments exist, the trainer does not
+	Setup       Phase = "setup"        // the trainer exists and has not run yet
+	BeforeTrain Phase = "before_train" // the trainer is initialised
+	AfterTrain  Phase = "after_train"  // training has ended without error
 	Convert     Phase = "convert"
 )
 
@@ -58,7 +58,7 @@ const (
 	Wrapping    Style = "wrapping"    // of an extension point
 	ArgRewrite  Style = "arg_rewrite" // of the backend's arguments
 	Environment Style = "environment" // variables
-	Lifecycle   Style = "lifecycle"   // it acts and changes nothing
+	Lifecycle   Style = "lifecycle"   // the patch acts without changing the run
 )
 
 var styles = []Style{Replacement, Wrapping, ArgRewrite, Environment, Lifecycle}
@@ -69,7 +69,7 @@ const DefaultPriority = 50
 // Priority orders the patches of a phase, smaller first. The zero Priority is DefaultPriority.
 type Priority struct{ offset int }
 
-// At returns a priority.
+// At returns a number as a Priority.
 func At(n int) Priority { return Priority{n - DefaultPriority} }
 
 // Int returns the priority as a number.
@@ -81,8 +81,8 @@ func (p Priority) MarshalText() ([]byte, error) { return fmt.Append(nil, p.Int()
 // Condition decides, next to backend, phase and versions, whether a patch runs. The zero Condition
 // always holds.
 type Condition struct {
-	Text  string                       // for people: "z_loss_coeff > 0"
-	Holds func(*Context) (bool, error) // it must not change anything
+	Text  string                       // for readers: "z_loss_coeff > 0"
+	Holds func(*Context) (bool, error) // must not change anything
 }
 
 // When returns the condition that the parameter at a dotted path is set: not absent, null, false,
@@ -91,7 +91,7 @@ func When(key string) Condition {
 	return Condition{Text: key + " is set", Holds: func(c *Context) (bool, error) { return c.IsSet(key), nil }}
 }
 
-// Patch is a change to a backend at a phase. All fields but ID and Apply may be left out.
+// Patch is a change of a backend in a phase. Only ID and Apply are required.
 type Patch struct {
 	ID          string
 	Description string
@@ -107,10 +107,10 @@ type Patch struct {
 	Tags    []string
 	Style   Style
 	Symbols []string // what it changes: extension points, arg:NAME, env:NAME
-	Keys    []string // parameters that switch or tune it
+	Keys    []string // parameters that switch the patch or tune it
 
-	// Apply is the handler. It changes things through the Context only, so that they can be shown and
-	// taken back; in phase build_args it does nothing else, because a dry run calls it too.
+	// Apply is the handler. It makes changes through the Context only, so that they can be shown and
+	// undone. In phase build_args it does nothing else, because a dry run calls it as well.
 	Apply func(*Context) error
 }
 
@@ -124,10 +124,10 @@ func (p *Patch) Location() string {
 	return fmt.Sprintf("%s/%s:%d", dir, path.Base(strings.ReplaceAll(file, `\`, "/")), line)
 }
 
-// modulePath is left out of locations.
+// modulePath is cut from locations.
 const modulePath = "github.com/primus-fl/primus/"
 
-// Enabling says how a patch is switched on: its condition, versions and phase.
+// Enabling says when a patch runs: its condition, versions and phase.
 func (p *Patch) Enabling() string {
 	parts := []string{"always"}
 	if p.Condition.Holds != nil {
@@ -152,7 +152,7 @@ func (p *Patch) check() error {
 	case p.ID == "":
 		return errors.New("a patch has no id")
 	case strings.ContainsAny(p.ID, ", \t\n"):
-		return fmt.Errorf("patch %q: an id has no commas and blanks, which separate ids in %s", p.ID, EnvFilter)
+		return fmt.Errorf("patch %q: an id cannot contain commas and spaces, which separate ids in %s", p.ID, EnvFilter)
 	case p.Apply == nil:
 		return fmt.Errorf("patch %q: it has no handler", p.ID)
 	}

@@ -25,14 +25,15 @@ type Decision struct {
 	Reason string // empty when it runs
 }
 
-// Plan is what would happen in a phase.
+// Plan says what would happen in a phase.
 type Plan struct {
-	// Decisions are about every candidate, those that run first, in the order in which they run.
+	// Decisions has an entry for every candidate. Those that run come first, in the order in which
+	// they run.
 	Decisions []Decision
 	skipped   []skip
 }
 
-// skip is a line of the log: a candidate that the filter lets pass and that does not run.
+// skip is a line of the log about a candidate that the filter allows and that does not run.
 type skip struct{ id, reason string }
 
 // Selected returns the patches that run, in order.
@@ -46,7 +47,7 @@ func (p *Plan) Selected() []*Patch {
 	return run
 }
 
-// Plan decides about the patches for the backend and phase of c. It evaluates every condition and
+// Plan decides which patches for the backend and phase of c run. It evaluates every condition and
 // changes nothing.
 func (s *Set) Plan(c *Context, f Filter) (*Plan, error) {
 	plan, err := s.plan(c, f)
@@ -56,7 +57,7 @@ func (s *Set) Plan(c *Context, f Filter) (*Plan, error) {
 	return plan, nil
 }
 
-// plan returns also with an error what it has decided so far.
+// plan returns the decisions so far even when it returns an error.
 func (s *Set) plan(c *Context, f Filter) (*Plan, error) {
 	plan := &Plan{}
 	var run, rest []Decision
@@ -81,8 +82,7 @@ func (s *Set) plan(c *Context, f Filter) (*Plan, error) {
 	return plan, nil
 }
 
-// applies returns why a candidate does not run, empty when it does: the reason as the log has it,
-// and more about it.
+// applies returns why a candidate does not run, "" if it does: the reason for the log, and details.
 func (p *Patch) applies(c *Context) (reason, detail string, err error) {
 	if ok, err := matchAny(c.BackendVersion, p.BackendVersions); !ok || err != nil {
 		return mismatch("backend", p.BackendVersions, c.BackendVersion), "", err

@@ -8,13 +8,13 @@ import (
 	"github.com/primus-fl/primus/internal/suggest"
 )
 
-// Point names an extension point: a function of a trainer that patches may replace or wrap. It is
-// an immutable handle; the function is in the Slot of each trainer. F may also be a struct of
-// functions that only make sense together.
+// Point is the handle of an extension point: a function of a trainer that patches may replace or
+// wrap. It is immutable; the function is in the Slot of each trainer. F may also be a struct of
+// functions that belong together.
 type Point[F any] struct{ name, doc string }
 
-// NewPoint returns the handle of an extension point, such as "native.schedule", with what its
-// function does.
+// NewPoint returns the handle of an extension point. name is for example "native.schedule"; doc
+// says what the function does.
 func NewPoint[F any](name, doc string) Point[F] { return Point[F]{name, doc} }
 
 // Name returns the name of the point.
@@ -35,10 +35,10 @@ type slot interface {
 	undo(patch string) bool
 }
 
-// Layer is what a patch has put on an extension point.
+// Layer is the change of an extension point by one patch.
 type Layer struct {
 	Patch    string `json:"patch"`
-	Replaces bool   `json:"replaces"` // it does not call what was there before
+	Replaces bool   `json:"replaces"` // it does not call the layers below it
 }
 
 // PointInfo describes an extension point with its layers, the outermost last.
@@ -74,8 +74,8 @@ type layer[F any] struct {
 	apply func(next F) F
 }
 
-// Declare adds an extension point with its original function. A name that is taken is a bug of the
-// trainer.
+// Declare adds an extension point with its original function. It panics if the name is already
+// declared.
 func Declare[F any](ps *Points, p Point[F], original F) *Slot[F] {
 	if ps.find(p.name) != nil {
 		panic(fmt.Sprintf("BUG: extension point %q is declared twice", p.name))
@@ -85,8 +85,7 @@ func Declare[F any](ps *Points, p Point[F], original F) *Slot[F] {
 	return s
 }
 
-// Func returns the function in force. Callers ask for it when they call it, since a patch may
-// change it.
+// Func returns the present function. Callers should not keep it, since a patch may change it.
 func (s *Slot[F]) Func() F { return s.current }
 
 // Patched reports whether a patch has changed the function.
@@ -126,7 +125,7 @@ func (ps *Points) find(name string) slot {
 	return nil
 }
 
-// List returns every extension point, in the order they were declared.
+// List returns every extension point in the order of declaration.
 func (ps *Points) List() []PointInfo {
 	infos := make([]PointInfo, len(ps.slots))
 	for i, s := range ps.slots {
@@ -135,8 +134,8 @@ func (ps *Points) List() []PointInfo {
 	return infos
 }
 
-// Undo removes what a patch has put on extension points and returns on how many. Other layers stay
-// in their order.
+// Undo removes the layers of a patch and returns from how many extension points. The order of the
+// other layers stays.
 func (ps *Points) Undo(patch string) int {
 	n := 0
 	for _, s := range ps.slots {
@@ -148,8 +147,8 @@ func (ps *Points) Undo(patch string) int {
 	return n
 }
 
-// Replace puts fn in the place of whatever an extension point holds. Layers of other patches below
-// it are no longer called, which is logged.
+// Replace makes fn the function of an extension point. Layers of other patches below it are no
+// longer called, which is logged.
 func Replace[F any](c *Context, p Point[F], fn F) error {
 	s, err := slotOf(c, p)
 	if err != nil {
@@ -162,7 +161,7 @@ func Replace[F any](c *Context, p Point[F], fn F) error {
 	return nil
 }
 
-// Wrap puts a function around what an extension point holds. wrap gets that function, called next,
+// Wrap puts a function around that of an extension point. wrap gets the present function as next
 // and returns the new one.
 func Wrap[F any](c *Context, p Point[F], wrap func(next F) F) error {
 	s, err := slotOf(c, p)
@@ -179,7 +178,7 @@ func (s *Slot[F]) add(c *Context, l Layer, apply func(next F) F) {
 	c.Points.revision++
 }
 
-// slotOf returns the slot of a point in the trainer at hand.
+// slotOf returns the slot of a point in the trainer of c.
 func slotOf[F any](c *Context, p Point[F]) (*Slot[F], error) {
 	if c.Points == nil {
 		return nil, fmt.Errorf("extension point %q: backend %q has none in phase %s", p.name, c.Backend, c.Phase)

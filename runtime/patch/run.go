@@ -11,8 +11,8 @@ import (
 // Options say how Run applies patches.
 type Options struct {
 	Filter      Filter
-	DryRun      bool // nothing is applied
-	StopOnError bool // the first handler that fails ends the run
+	DryRun      bool // apply nothing
+	StopOnError bool // return the first error of a handler
 
 	// IdleLevel is the level of the lines that are logged when no patch is selected.
 	IdleLevel slog.Level
@@ -20,17 +20,17 @@ type Options struct {
 
 // Report is what Run did.
 type Report struct {
-	Applied  []string // would be applied, in a dry run
+	Applied  []string // those that would be applied in a dry run
 	Failed   []*Error
-	NoEffect []string // of Applied: patches that were to change something and did not
+	NoEffect []string // those of Applied that were meant to change something and did not
 }
 
 const rule = "--------------------------------------------------------------------------------"
 
-// Run applies the patches for the backend and phase of c, one after the other. Lines of the log are
-// those of Primus. A handler that fails is in the report and the rest goes on, unless Options say
-// otherwise; what it had changed through the Context is taken back. A condition that fails is an
-// error, before any handler runs.
+// Run applies the patches for the backend and phase of c in order. It writes the log lines of
+// Primus. When a handler fails, its changes through the Context are undone; it is listed in the
+// Report, and the other patches are applied, unless Options.StopOnError is set. A condition that
+// fails is an error before any handler runs.
 func (s *Set) Run(c *Context, o Options) (Report, error) {
 	var report Report
 	plan, err := s.plan(c, o.Filter)
@@ -80,7 +80,7 @@ func (s *Set) Run(c *Context, o Options) (Report, error) {
 	return report, nil
 }
 
-// apply calls a handler and takes its changes back when it fails.
+// apply calls a handler and undoes its changes if it fails.
 func (c *Context) apply(p *Patch, before mark) *Error {
 	c.patch = p.ID
 	defer func() { c.patch = "" }()

@@ -10,7 +10,7 @@ import (
 	"github.com/primus-fl/primus/internal/suggest"
 )
 
-// DuplicateError says that two patches have one id.
+// DuplicateError reports two patches with the same id.
 type DuplicateError struct {
 	ID            string
 	First, Second string // where their handlers are written
@@ -28,14 +28,14 @@ type Set struct {
 	buckets map[bucket][]*Patch
 }
 
-// bucket is the backend and phase that patches are for, empty for any.
+// bucket is the backend and phase of patches, empty for any.
 type bucket struct {
 	backend string
 	phase   Phase
 }
 
-// NewSet returns a set of patches in this order, which decides between patches of one priority. The
-// error joins every fault.
+// NewSet returns a set of patches. Their order decides between patches with one priority. The error
+// joins all faults.
 func NewSet(patches ...Patch) (*Set, error) {
 	s := &Set{byID: map[string]*Patch{}, buckets: map[bucket][]*Patch{}}
 	var faults []error
@@ -57,8 +57,8 @@ func NewSet(patches ...Patch) (*Set, error) {
 	return s, errors.Join(faults...)
 }
 
-// Sorted returns a set with the patches in the order of backend and id, for patches whose order
-// means nothing.
+// Sorted returns a set with the patches sorted by backend and id, for patches that come in no
+// particular order.
 func Sorted(patches []Patch) (*Set, error) {
 	patches = slices.Clone(patches)
 	slices.SortStableFunc(patches, func(a, b Patch) int {
@@ -67,7 +67,7 @@ func Sorted(patches []Patch) (*Set, error) {
 	return NewSet(patches...)
 }
 
-// Check returns what keeps patches from ever running among these backends, or from being
+// Check returns the faults of patches that could never run with these backends or could not be
 // understood: an unknown backend or phase, no description, no style.
 func (s *Set) Check(backends []string) error {
 	var faults []error
@@ -108,8 +108,8 @@ func (s *Set) HasKey(backend, key string) bool {
 	})
 }
 
-// candidates returns the patches for a backend and phase: those for exactly these, for any backend,
-// for any phase, for both.
+// candidates returns the patches for a backend and phase: those for exactly these, then for any
+// backend, for any phase, and for both.
 func (s *Set) candidates(backend string, phase Phase) []*Patch {
 	var found []*Patch
 	seen := map[bucket]bool{}

@@ -44,8 +44,8 @@ var comparator = regexp.MustCompile(`^(<=|>=|<|>)([0-9.]+)$`)
 //
 // Ranges and comparisons are false for versions or bounds that ParseVersion cannot read. An empty
 // version fits nothing. The error is that of a wildcard that is no regular expression. These are
-// the rules of Primus, with what is surprising in them: ">= 0.8", "==0.8" and ">=0.8rc1" are plain
-// texts, and 0.8.0+cu* does not fit 0.8.0+cu121.
+// the rules of Primus, including surprising ones: ">= 0.8", "==0.8" and ">=0.8rc1" are plain texts,
+// and 0.8.0+cu* does not fit 0.8.0+cu121.
 func MatchVersion(version, pattern string) (bool, error) {
 	if version == "" {
 		return false, nil
@@ -70,8 +70,8 @@ func MatchVersion(version, pattern string) (bool, error) {
 	return wildcard.MatchString(version), nil
 }
 
-// compareVersions reports whether ok holds for the comparison of a version with a bound; false when
-// one is unreadable.
+// compareVersions reports whether ok holds for the comparison of a version with a bound. It returns
+// false if either cannot be read.
 func compareVersions(version, bound string, ok func(int) bool) bool {
 	v, readable := ParseVersion(version)
 	b, bounded := ParseVersion(bound)

@@ -13,7 +13,7 @@ import (
 	"github.com/primus-fl/primus/runtime/patch/pysource"
 )
 
-// Status says how a target of a patch stands in the source tree of a framework.
+// Status is the state of a target of a patch in the source tree of a framework.
 type Status string
 
 // The statuses. Those from Missing on are problems.
@@ -23,8 +23,8 @@ const (
 	Undeclared Status = "undeclared" // an attribute that its class does not declare: the patch adds it, or it is set at run time
 	Dynamic    Status = "dynamic"    // its name is only known at run time
 	Missing    Status = "missing"
-	Parameters Status = "parameters" // it is there, and what takes its place cannot take its parameters
-	Anchor     Status = "anchor"     // its source has not just once what the patch replaces
+	Parameters Status = "parameters" // the replacement cannot take its parameters
+	Anchor     Status = "anchor"     // its source does not have the text that the patch replaces exactly once
 )
 
 // Statuses returns all statuses.
@@ -32,27 +32,27 @@ func Statuses() []Status {
 	return []Status{There, Undeclared, Dynamic, External, Missing, Parameters, Anchor}
 }
 
-// Problem reports whether a patch may not work.
+// Problem reports whether the patch might not work.
 func (s Status) Problem() bool { return s == Missing || s == Parameters || s == Anchor }
 
-// Finding says how a target of a patch stands.
+// Finding is the state of a target of a patch.
 type Finding struct {
 	Patch  string `json:"patch"`
 	Target string `json:"target"`
 	Status Status `json:"status"`
-	Kind   string `json:"kind,omitempty"` // of what is there: function, class, variable, import, member, module
+	Kind   string `json:"kind,omitempty"` // function, class, variable, import, member or module
 	Where  string `json:"where,omitempty"`
 	Detail string `json:"detail,omitempty"`
 }
 
-// Check compares what patches change with the source trees of the frameworks: whether it is still
-// there, with parameters that the patches take, and whether the texts that are searched for in
-// sources are there once.
+// Check looks up what patches change in the source trees of the frameworks: whether it still
+// exists, whether the patches take its parameters, and whether each text that a patch replaces
+// occurs exactly once.
 func (c *Checkout) Check(trees ...string) ([]Finding, error) {
 	index := &index{files: map[string]*pysource.File{}}
 	for _, dir := range trees {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return nil, fmt.Errorf("source tree of a framework: %q is no folder", dir)
+			return nil, fmt.Errorf("source tree of a framework: %q is not a folder", dir)
 		}
 		index.roots = append(index.roots, os.DirFS(dir))
 		if src := filepath.Join(dir, "src"); isFolder(src) {
@@ -78,7 +78,7 @@ func isFolder(dir string) bool {
 	return err == nil && info.IsDir()
 }
 
-// stashed returns under which names patches keep what they replace.
+// stashed returns the names under which patches keep what they replace.
 func (c *Checkout) stashed() map[string]string {
 	kept := map[string]string{}
 	for _, r := range c.Records {
@@ -94,11 +94,11 @@ func (c *Checkout) stashed() map[string]string {
 // index finds names in source trees.
 type index struct {
 	roots []fs.FS
-	files map[string]*pysource.File // nil for what cannot be read
+	files map[string]*pysource.File // nil for files that cannot be read
 	names map[string][]string       // where names are defined at the top level of modules
 }
 
-// check says how a symbol of a record stands.
+// check returns the state of a symbol of a record.
 func (x *index) check(r *Record, symbol string, stashed map[string]string) Finding {
 	f := Finding{Patch: r.ID, Target: symbol}
 	if strings.HasPrefix(symbol, "<") {
@@ -125,12 +125,12 @@ func (x *index) check(r *Record, symbol string, stashed map[string]string) Findi
 	return f
 }
 
-// compare checks what an effect takes for granted about a function.
+// compare checks what an effect assumes about a function.
 func (x *index) compare(f *Finding, e *Effect, file *pysource.File, def *pysource.FunctionDef) {
 	for _, anchor := range e.Anchors {
 		if n := strings.Count(file.Source(def), anchor[0]); n != 1 {
 			line, _, _ := strings.Cut(strings.TrimSpace(anchor[0]), "\n")
-			f.Status, f.Detail = Anchor, fmt.Sprintf("its source has %d times what is replaced, expected once: %s", n, line)
+			f.Status, f.Detail = Anchor, fmt.Sprintf("its source has the text to be replaced %d times, expected once: %s", n, line)
 			return
 		}
 	}
@@ -144,8 +144,8 @@ func (x *index) compare(f *Finding, e *Effect, file *pysource.File, def *pysourc
 	}
 }
 
-// accepts says why a function cannot take the place of another one, and what it does not take
-// though callers need not pass it; both are empty where it can.
+// accepts says why a function cannot replace another one. note is a difference that matters to some
+// callers only. Both are empty if there is none.
 func accepts(replacement, original *pysource.Arguments) (problem, note string) {
 	have := slices.Concat(replacement.Posonlyargs, replacement.Args)
 	want := slices.Concat(original.Posonlyargs, original.Args)
@@ -154,25 +154,25 @@ func accepts(replacement, original *pysource.Arguments) (problem, note string) {
 		switch {
 		case i < len(have) && have[i].Name == p.Name, named(replacement, p.Name) && replacement.Kwarg != nil:
 		case i < len(have):
-			note = fmt.Sprintf("its parameter %d is %s, that of what takes its place is %s", i+1, p.Name, have[i].Name)
+			note = fmt.Sprintf("its parameter %d is %s, that of the replacement is %s", i+1, p.Name, have[i].Name)
 		case replacement.Vararg != nil && replacement.Kwarg != nil:
 		case i < needed && replacement.Vararg == nil && !named(replacement, p.Name):
-			return fmt.Sprintf("it needs %s, which what takes its place does not take", p.Name), ""
+			return fmt.Sprintf("it needs %s, which the replacement does not take", p.Name), ""
 		case !named(replacement, p.Name) && replacement.Kwarg == nil:
-			note = fmt.Sprintf("it takes %s, what takes its place does not", p.Name)
+			note = fmt.Sprintf("it takes %s, which the replacement does not take", p.Name)
 		}
 	}
 	for i, p := range original.Kwonlyargs {
 		if replacement.Kwarg != nil || named(replacement, p.Name) {
 			continue
 		}
-		note = fmt.Sprintf("it takes %s, what takes its place does not", p.Name)
+		note = fmt.Sprintf("it takes %s, which the replacement does not take", p.Name)
 		if original.KwDefaults[i] == nil {
 			return note, ""
 		}
 	}
 	if required := len(have) - len(replacement.Defaults); required > len(want) && original.Vararg == nil {
-		return fmt.Sprintf("what takes its place needs %s, which it does not have", have[len(want)].Name), ""
+		return fmt.Sprintf("the replacement needs %s, which it does not have", have[len(want)].Name), ""
 	}
 	return "", note
 }
@@ -285,7 +285,7 @@ func (x *index) member(module, path string, file *pysource.File, names []string,
 	return definition{status: Undeclared, kind: found.kind, path: path, file: file, node: found.node, detail: names[0] + " is a " + found.kind}
 }
 
-// imported follows the import of a name, for what it is and for its attributes.
+// imported follows the import of a name to its definition, or to that of one of its attributes.
 func (x *index) imported(found definition, from *pysource.ImportFrom, path, module string, names []string, depth int) definition {
 	original := names[0]
 	for _, a := range from.Names {
@@ -362,7 +362,7 @@ func (x *index) classMember(found definition, class *pysource.ClassDef, module s
 		detail: fmt.Sprintf("class %s declares no %s", class.Name, names[1])}
 }
 
-// missing says what may have become of a name that is not there.
+// missing says what may have become of a name that does not exist.
 func (x *index) missing(module, path string, file *pysource.File, names []string) definition {
 	d := definition{status: Missing, path: path, file: file, detail: fmt.Sprintf("no %s in %s", names[0], path)}
 	if elsewhere := x.elsewhere(names[0]); len(elsewhere) > 0 {
@@ -388,7 +388,7 @@ func (x *index) elsewhere(name string) []string {
 	return x.names[name]
 }
 
-// collect notes the functions and classes of all modules of a tree.
+// collect records the functions and classes of all modules of a tree.
 func (x *index) collect(root fs.FS) {
 	_ = fs.WalkDir(root, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".py") || strings.HasPrefix(path, "tests/") || strings.HasPrefix(path, "src/") {
@@ -406,7 +406,7 @@ func (x *index) collect(root fs.FS) {
 	})
 }
 
-// top calls note for every name that a body of statements binds, also in branches.
+// top calls note for every name that statements bind, in branches as well.
 func top(body []pysource.Stmt, note func(n pysource.Node, name, kind string)) {
 	for _, s := range body {
 		switch s := s.(type) {

@@ -25,13 +25,13 @@ type Checkout struct {
 	handlers []registration
 }
 
-// registration is what the evaluation of a decorator gave.
+// registration is the result of evaluating a decorator.
 type registration struct {
 	handler   *pyeval.Function
 	condition pyeval.Value // nil for none
 }
 
-// Open reads the patches of a checkout: of all its backends, those with most files first.
+// Open reads the patches of all backends of a checkout; backends with more files come first.
 func Open(root string) (*Checkout, error) {
 	info, err := os.Stat(root)
 	switch {
@@ -187,7 +187,7 @@ func place(file string) (backend, group string) {
 	return backend, group
 }
 
-// defStart returns where the line of def or async def is, after the decorators.
+// defStart returns where the line with def or async def begins, after the decorators.
 func defStart(file *pysource.File, def *pysource.FunctionDef) int {
 	from := def.Start
 	for _, d := range def.Decorators {
@@ -234,7 +234,7 @@ var commented = regexp.MustCompile(`^#\s*@register_patch\(`)
 
 var quotedID = regexp.MustCompile(`^#?\s*(?:#\s*@register_patch\(\s*)?(?:patch_id\s*=\s*)?["']([^"']+)["']`)
 
-// texts finds what is registered in comments, and in files that no backend imports.
+// texts finds the registrations in comments and in files that no backend imports.
 func (c *Checkout) texts(tree fs.FS, packages []patchPackage) {
 	imported := map[string]*pysource.File{}
 	for _, mod := range c.machine.Modules() {

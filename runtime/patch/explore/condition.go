@@ -34,9 +34,8 @@ func (c *Checkout) condition(r *Record, reg registration) *Condition {
 	return cond
 }
 
-// reads collects what a condition reads, following the functions that it calls by their names.
-// Names are found in the order of a walk through each statement by breadth, which is that of
-// Python's ast.walk.
+// reads collects what a condition reads, also in the functions that it calls by name. It walks each
+// statement breadth first, as Python's ast.walk does.
 type reads struct {
 	machine *pyeval.Machine
 	cond    *Condition
@@ -70,7 +69,7 @@ func (r *reads) function(fn *pyeval.Function, given map[string]string) {
 	}
 }
 
-// children returns the nodes right below a node.
+// children returns the direct children of a node.
 func children(n pysource.Node) []pysource.Node {
 	var below []pysource.Node
 	pysource.Walk(n, func(m pysource.Node) bool {
@@ -82,7 +81,7 @@ func children(n pysource.Node) []pysource.Node {
 	return below
 }
 
-// readsOf is the walk through one function.
+// readsOf walks through one function.
 type readsOf struct {
 	*reads
 	fn    *pyeval.Function
@@ -101,7 +100,7 @@ func outermost(paths []string) []string {
 	return kept
 }
 
-// imports notes what a function imports.
+// imports records what a function imports.
 func (w *readsOf) imports(body []pysource.Node) {
 	for _, n := range body {
 		pysource.Walk(n, func(n pysource.Node) bool {
@@ -173,17 +172,17 @@ func (w *readsOf) node(n pysource.Node) {
 	}
 }
 
-// known are modules that tell nothing about the machine.
+// known are modules that do not depend on the machine.
 var known = []string{"os", "re", "math", "typing", "functools", "logging", "warnings", "builtins", "json", "enum", "__future__", "sys", "inspect"}
 
-// probe notes that a condition asks something else than parameters and variables.
+// probe records that a condition reads something other than parameters and variables.
 func (w *readsOf) probe(n pysource.Node, path string) {
 	root, _, dotted := strings.Cut(path, ".")
 	if path == "" || slices.Contains(known, root) {
 		return
 	}
 	if !dotted {
-		return // the module of an attribute, which is noted as a whole
+		return // the module of an attribute, which is recorded as a whole
 	}
 	w.cond.Probes = addTo(w.cond.Probes, path)
 }
@@ -279,8 +278,7 @@ func (w *readsOf) parameters(e pysource.Expr) (path string, ok bool) {
 	return "", false
 }
 
-// ofContext reports whether a variable is set to something of the context that is not the
-// parameters.
+// ofContext reports whether a variable is set to a part of the context other than the parameters.
 func (w *readsOf) ofContext(name string) bool {
 	if w.fn.Def == nil {
 		return false

@@ -2,9 +2,9 @@
 //
 // # Concepts
 //
-// Open imports the packages of patches of every backend as Python would and lists each registration
-// as a Record: when it applies, and what its handler changes, which is found by evaluating the
-// handler with everything of libraries left symbolic.
+// Open imports the packages of patches of every backend as Python would, and lists each
+// registration as a Record: when it applies and what its handler changes. It finds the changes by
+// evaluating the handler with symbolic values for everything from libraries.
 //
 // # Concurrency
 //
@@ -12,6 +12,6 @@
 //
 // # Errors
 //
-// Open fails where there is no checkout. Files of it that cannot be read are in Checkout.Faults;
-// what a registration states in a way that only Python could know is in Record.Unknown.
+// Open fails if there is no checkout. Files that cannot be read are in Checkout.Faults. What only
+// Python could know of a registration is in Record.Unknown.
 package explore

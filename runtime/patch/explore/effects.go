@@ -58,7 +58,7 @@ type effects struct {
 // mutators are methods that change their object.
 var mutators = []string{"append", "extend", "insert", "add", "update", "setdefault", "pop", "remove", "clear", "discard"}
 
-// call notes methods that change what is external.
+// call records calls of methods that change something external.
 func (e *effects) call(c *pyeval.Call) (pyeval.Value, bool) {
 	path := e.setter(c)
 	if x, ok := c.Func.(pyeval.External); ok {
@@ -79,7 +79,8 @@ func (e *effects) call(c *pyeval.Call) (pyeval.Value, bool) {
 	return nil, false
 }
 
-// setter notes methods of libraries' objects that set something, such as setLevel of a logger.
+// setter records methods of objects from libraries that set something, such as setLevel of a
+// logger.
 func (e *effects) setter(c *pyeval.Call) string {
 	o, ok := c.Func.(*pyeval.Opaque)
 	if !ok || c.Node == nil || len(o.Parts) == 0 {
@@ -93,7 +94,7 @@ func (e *effects) setter(c *pyeval.Call) string {
 	return ""
 }
 
-// store notes a change.
+// store records a change.
 func (e *effects) store(s *pyeval.Store) {
 	effect := Effect{Alternative: s.Alternative, File: s.Module.Path}
 	if s.Node != nil {
@@ -120,7 +121,7 @@ func (e *effects) store(s *pyeval.Store) {
 	e.add(effect)
 }
 
-// external says what a change of something in a library is.
+// external describes a change of something in a library.
 func external(machine *pyeval.Machine, effect *Effect, path string, s *pyeval.Store) {
 	key, _ := pyeval.Str(s.Key)
 	switch {
@@ -144,11 +145,11 @@ func external(machine *pyeval.Machine, effect *Effect, path string, s *pyeval.St
 	}
 }
 
-// fields is how the fields of a dataclass are reached, whose defaults may be changed.
+// fields is the name of the attribute with the fields of a dataclass, whose defaults may be
+// changed.
 const fields = ".__dataclass_fields__["
 
-// rebind tells apart what takes the place of something, what is put around it, and what only marks
-// or keeps something.
+// rebind distinguishes replacements, wrappers, and values that only mark or keep something.
 func rebind(machine *pyeval.Machine, effect *Effect, base string, s *pyeval.Store) {
 	if old, ok := s.Value.(pyeval.External); ok && strings.HasPrefix(old.Path, base+".") {
 		effect.Kind = "stash"
@@ -177,7 +178,7 @@ func rebind(machine *pyeval.Machine, effect *Effect, base string, s *pyeval.Stor
 	}
 }
 
-// marker reports whether a store only says that something was patched.
+// marker reports whether a store only records that something was patched.
 func marker(s *pyeval.Store) bool {
 	return strings.Contains(s.Attr, "_primus") || strings.HasPrefix(s.Attr, "_") && strings.HasSuffix(s.Attr, "_patched")
 }

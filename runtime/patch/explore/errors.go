@@ -26,7 +26,7 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("the checkout has no patch of %s %q, want one of %s", e.What, e.Given, known)
 }
 
-// noWord is the error of a search that finds nothing.
+// noWord returns the error of a search that finds nothing.
 func noWord(words, vocabulary []string) error {
 	for _, word := range words {
 		if near, ok := suggest.Nearest(word, vocabulary); ok && near != word {

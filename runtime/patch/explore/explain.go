@@ -9,16 +9,16 @@ import (
 	"github.com/primus-fl/primus/runtime/patch/pysource"
 )
 
-// Explanation says what is known of one patch.
+// Explanation says what is known about one patch.
 type Explanation struct {
 	Record
 	Comments []string `json:"comments"` // beside the registration
-	Order    []Shared `json:"order"`    // what other patches change too
+	Order    []Shared `json:"order"`    // symbols that other patches also change
 	Upgrade  []string `json:"upgrade"`  // what to check when the framework is upgraded
-	Replaced []string `json:"replaced"` // where the id is registered too, without effect
+	Replaced []string `json:"replaced"` // other registrations of the id, which have no effect
 }
 
-// Shared is a symbol that several patches change, in the order in which they run.
+// Shared is a symbol that several patches change, with the patches in the order in which they run.
 type Shared struct {
 	Symbol  string  `json:"symbol"`
 	Patches []Taker `json:"patches"`
@@ -32,7 +32,7 @@ type Taker struct {
 	Style    Style  `json:"style"`
 }
 
-// Explain says what a patch changes, when, why, and what else changes the same.
+// Explain says what a patch changes, when and why, and which other patches change the same.
 func (c *Checkout) Explain(id string) (*Explanation, error) {
 	for i := range c.Records {
 		r := &c.Records[i]
@@ -84,7 +84,7 @@ func (c *Checkout) takers(backend, symbol string) []Taker {
 	return takers
 }
 
-// comments returns the comments right above a registration and in it, without their marks.
+// comments returns the comments in a registration and directly above it, without their marks.
 func (c *Checkout) comments(i int) []string {
 	fn := c.handlers[i].handler
 	file, def := fn.Module.File, fn.Def
@@ -120,7 +120,7 @@ func (c *Checkout) comments(i int) []string {
 	return found
 }
 
-// upgrade lists what a patch takes for granted about the framework.
+// upgrade lists what a patch assumes about the framework.
 func upgrade(r *Record) []string {
 	list := []string{}
 	add := func(format string, args ...any) { list = addTo(list, fmt.Sprintf(format, args...)) }
@@ -128,18 +128,18 @@ func upgrade(r *Record) []string {
 		switch {
 		case e.Style == "" || e.Alternative:
 		case e.Style == Wrap:
-			add("%s is there, and takes the parameters that the wrapper passes on", e.Target)
+			add("%s exists, and takes the parameters that the wrapper passes on", e.Target)
 		case e.Style == Rewrite:
 			for _, anchor := range e.Anchors {
 				line, _, _ := strings.Cut(strings.TrimSpace(anchor[0]), "\n")
-				add("the source of %s has this text just once: %s", e.Target, line)
+				add("the source of %s has this text exactly once: %s", e.Target, line)
 			}
 		case e.Style == Replace:
-			add("%s is there, is used by that name, and what takes its place has its parameters", e.Target)
+			add("%s exists, is used by that name, and has the parameters of its replacement", e.Target)
 		case e.Style == Item || e.Style == Mutate || e.Style == Modules:
-			add("%s is what is looked at", e.Target)
+			add("%s is what the framework reads", e.Target)
 		case e.Style == Arg:
-			add("the argument %s means the same", e.Target)
+			add("the argument %s has the same meaning", e.Target)
 		case e.Style == Env:
 			add("the variable %s is read after this phase", e.Target)
 		}
@@ -147,17 +147,17 @@ func upgrade(r *Record) []string {
 	if r.Condition != nil {
 		for _, key := range r.Condition.Keys {
 			if !strings.HasPrefix(key, "<") {
-				add("the parameter %s is still called so", key)
+				add("the parameter %s still has this name", key)
 			}
 		}
 	}
 	for _, v := range r.BackendVersions {
-		add("the version is in %s", v)
+		add("the version matches %s", v)
 	}
 	return list
 }
 
-// Hit is a place where a patch has a word.
+// Hit is a place where a word occurs in a patch.
 type Hit struct {
 	ID    string `json:"id"`
 	Where string `json:"where"` // id, target, parameter, variable, text
@@ -166,8 +166,8 @@ type Hit struct {
 }
 
 // Search returns the patches that have all of some words in their ids, targets, parameters,
-// variables or texts: those with a word in the id first. The error suggests words where nothing is
-// found.
+// variables or texts. Those with a word in the id come first. If nothing is found, the error
+// suggests words.
 func (c *Checkout) Search(words []string) ([]Hit, error) {
 	var hits []Hit
 	vocabulary := []string{}
@@ -206,10 +206,10 @@ func (c *Checkout) Search(words []string) ([]Hit, error) {
 	return hits, nil
 }
 
-// textRank is the rank of hits in texts for people, which come last.
+// textRank is the rank of hits in descriptions, which come last.
 const textRank = 4
 
-// searchable returns the places of a record that are searched, the most telling first.
+// searchable returns the places of a record that are searched, the most specific first.
 func searchable(r *Record) []Hit {
 	places := []Hit{{Where: "id", Text: r.ID}}
 	for _, e := range r.Effects {

@@ -14,8 +14,8 @@ import (
 	"github.com/primus-fl/primus/runtime/patch/pyeval"
 )
 
-// megatronDefaults are the arguments of Megatron-LM 0.16 with their defaults, as its own parser
-// gives them: a name and a JSON value a line.
+// megatronDefaults are the arguments of Megatron-LM 0.16 with the defaults of its own parser, a
+// name and a JSON value per line.
 //
 //go:embed megatron_defaults.tsv
 var megatronDefaults string
@@ -39,9 +39,9 @@ var defaultsOfMegatron = sync.OnceValue(func() map[string]any {
 // defaultsVersion is the version of Megatron-LM whose defaults are known.
 const defaultsVersion = "0.16"
 
-// DefaultsOf returns the version of the framework whose defaults stand for the parameters that a
-// run does not set, and whether that is the version of the run. Without a version, or where no
-// defaults are needed, it is.
+// DefaultsOf returns the version of the framework whose defaults are used for parameters that a run
+// does not set, and whether it is the version of the run. It counts as that of the run if the run
+// states no version or needs no defaults.
 func (r Run) DefaultsOf() (version string, same bool) {
 	if r.Backend != "megatron" || r.Version == "" {
 		return r.Version, true
@@ -49,9 +49,9 @@ func (r Run) DefaultsOf() (version string, same bool) {
 	return defaultsVersion, r.Version == defaultsVersion || strings.HasPrefix(r.Version, defaultsVersion+".")
 }
 
-// withDefaults returns the parameters that conditions of a phase see: from the phase setup on,
-// those that the framework adds are among them. They are known for Megatron; other frameworks add
-// none that patches ask for and that are set.
+// withDefaults returns the parameters that conditions of a phase see. From the phase setup on they
+// include the defaults of the framework. These are known for Megatron; other frameworks add none
+// that patches read.
 func withDefaults(run Run, phase string) map[string]any {
 	if run.Backend != "megatron" || phase == "build_args" {
 		return run.Params
@@ -62,7 +62,7 @@ func withDefaults(run Run, phase string) map[string]any {
 }
 
 // FrameworkVersion returns the version that the source tree of a framework below a folder states.
-// The error is fs.ErrNotExist where there is no such tree.
+// The error is fs.ErrNotExist if there is no such tree.
 func FrameworkVersion(dir, framework string) (string, error) {
 	file, ok := map[string]string{
 		"megatron":        "Megatron-LM/megatron/core/package_info.py",

@@ -31,7 +31,7 @@ func Own(set *patch.Set) []Record {
 	return records
 }
 
-// ownEffect says what a patch of this program does with one of its symbols.
+// ownEffect returns what a patch of this program does with one of its symbols.
 func ownEffect(style patch.Style, symbol, file string, line int) Effect {
 	e := Effect{Kind: "rebind", Target: symbol, File: file, Line: line}
 	switch style {

@@ -12,16 +12,15 @@ import (
 	"github.com/primus-fl/primus/runtime/patch/pyeval"
 )
 
-// Run is what a plan is made for: an experiment as it is resolved, and the environment that it runs
-// in.
+// Run describes the run that a plan is made for: a resolved experiment and its environment.
 type Run struct {
 	Backend string            // the framework
-	Version string            // of the framework; empty where it is not known
+	Version string            // of the framework; empty if it is not known
 	Model   any               // the name of the model preset
 	Module  string            // pre_trainer, post_trainer
 	File    string            // of the experiment
 	Params  map[string]any    // of the module
-	Env     map[string]string // PRIMUS_PATCHES among them
+	Env     map[string]string // including PRIMUS_PATCHES
 }
 
 // Verdict says whether a patch applies.
@@ -31,14 +30,14 @@ type Verdict string
 const (
 	Yes     Verdict = "yes"
 	No      Verdict = "no"
-	Depends Verdict = "depends" // on what the reason says
+	Depends Verdict = "depends" // it depends on what Reason says
 )
 
 // Decision says whether a patch applies to a run, and why.
 type Decision struct {
 	ID       string  `json:"id"`
 	Phase    string  `json:"phase"`
-	Order    int     `json:"order"` // in its phase, from 1; 0 where it does not apply
+	Order    int     `json:"order"` // in its phase, from 1; 0 if it does not apply
 	Priority int     `json:"priority"`
 	Verdict  Verdict `json:"verdict"`
 	Reason   string  `json:"reason"`
@@ -47,8 +46,8 @@ type Decision struct {
 // phases are those of a run of training, in order.
 var phases = []string{"build_args", "setup", "before_train", "after_train"}
 
-// Plan says of every patch whether it applies to a run: by phase, those that may apply first, in
-// the order in which they run.
+// Plan says of every patch whether it applies to a run. Decisions are sorted by phase; in each,
+// those that may apply come first, in the order in which they run.
 func (c *Checkout) Plan(run Run) []Decision {
 	c.machine.Env = run.Env
 	if c.machine.Env == nil {
@@ -86,8 +85,8 @@ func (c *Checkout) Plan(run Run) []Decision {
 	return plan
 }
 
-// candidates returns the records for a backend and a phase: those for just these, then for any
-// backend, for any phase, for both.
+// candidates returns the records for a backend and a phase: those for exactly these, then for any
+// backend, for any phase, and for both.
 func (c *Checkout) candidates(backend, phase string) []int {
 	var found []int
 	for _, bucket := range [][2]string{{backend, phase}, {"", phase}, {backend, ""}, {"", ""}} {
@@ -153,7 +152,7 @@ func matches(version string, patterns []string) (Verdict, string) {
 	return No, fmt.Sprintf("the version of the backend is %s, not %s", version, wanted)
 }
 
-// runContext returns what a condition is given in a run.
+// runContext returns the context that a condition gets in a run.
 func (c *Checkout) runContext(r *Record, phase string, run Run) pyeval.Value {
 	params := value(run.Params)
 	ctx := c.context(r, params).(*pyeval.Object)
@@ -172,8 +171,8 @@ func (c *Checkout) runContext(r *Record, phase string, run Run) pyeval.Value {
 	return ctx
 }
 
-// Contended returns the symbols that several patches of a plan change in one phase, with these in
-// the order in which they run.
+// Contended returns the symbols that several patches of a plan change in one phase, with the
+// patches in the order in which they run.
 func (c *Checkout) Contended(plan []Decision) map[string]map[string][]string {
 	contended := map[string]map[string][]string{}
 	for _, d := range plan {
@@ -194,16 +193,16 @@ func (c *Checkout) Contended(plan []Decision) map[string]map[string][]string {
 	return contended
 }
 
-// Change is a patch about which two plans disagree.
+// Change is a patch on which two plans differ.
 type Change struct {
 	ID     string  `json:"id"`
 	Phase  string  `json:"phase"`
 	From   Verdict `json:"from"`
 	To     Verdict `json:"to"`
-	Reason string  `json:"reason"` // of the second verdict
+	Reason string  `json:"reason"` // reason of the second verdict
 }
 
-// Diff returns what another plan changes.
+// Diff returns the patches on which another plan differs.
 func Diff(from, to []Decision) []Change {
 	type key struct{ id, phase string }
 	verdicts := map[key]Decision{}
@@ -296,7 +295,7 @@ func lookup(params map[string]any, key string) string {
 	return fmt.Sprint(at)
 }
 
-// open says what keeps a condition from being decided.
+// open says why a condition cannot be decided.
 func (c *Checkout) open(cond *Condition, v pyeval.Value) string {
 	if len(cond.Probes) > 0 {
 		return strings.Join(cond.Probes, ", ") + " of the machine: " + cond.Words

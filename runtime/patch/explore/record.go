@@ -2,7 +2,7 @@ package explore
 
 import "github.com/primus-fl/primus/runtime/patch/pyeval"
 
-// Record says what is known of one registration of a patch.
+// Record is what is known about one registration of a patch.
 type Record struct {
 	ID              string     `json:"id"`
 	Backend         string     `json:"backend"` // empty means any
@@ -21,11 +21,11 @@ type Record struct {
 	Styles          []Style    `json:"styles"`
 	Symbols         []string   `json:"symbols"`
 	Condition       *Condition `json:"condition"` // nil for always
-	Effective       bool       `json:"effective"` // no later registration has its id
+	Effective       bool       `json:"effective"` // no later registration has the same id
 	Index           int        `json:"registration_index"`
 	Effects         []Effect   `json:"effects"`
 	Doc             string     `json:"doc,omitempty"`
-	Unknown         []string   `json:"unknown,omitempty"` // what its registration states and cannot be known from the source
+	Unknown         []string   `json:"unknown,omitempty"` // what cannot be known from the source
 }
 
 // Style is a way in which a patch changes something.
@@ -55,10 +55,10 @@ type Effect struct {
 	By          string      `json:"by,omitempty"` // what is installed
 	File        string      `json:"file"`
 	Line        int         `json:"line"`
-	Alternative bool        `json:"alternative,omitempty"` // only where something failed before
-	Anchors     [][2]string `json:"anchors,omitempty"`     // of a rewrite of source: what is searched for, what it becomes
+	Alternative bool        `json:"alternative,omitempty"` // only if something failed before
+	Anchors     [][2]string `json:"anchors,omitempty"`     // of a rewrite of source: the text to replace and its replacement
 
-	function *pyeval.Function // that is installed, where it is one
+	function *pyeval.Function // the function that is installed, if it is one
 }
 
 // Condition is when a patch applies.
@@ -67,10 +67,10 @@ type Condition struct {
 	Keys   []string `json:"keys"` // parameters that it reads
 	Env    []string `json:"env"`  // variables that it reads
 	Always bool     `json:"always"`
-	Static bool     `json:"static"` // parameters, variables and versions decide it
+	Static bool     `json:"static"` // parameters, variables and versions are enough to decide it
 	Source string   `json:"source"`
 	Words  string   `json:"words"`
-	Probes []string `json:"probes,omitempty"` // what else it asks: libraries, the machine
+	Probes []string `json:"probes,omitempty"` // what else it reads: libraries, the machine
 	Doc    string   `json:"doc,omitempty"`    // of the function
 	File   string   `json:"file,omitempty"`   // of the function
 	Line   int      `json:"line,omitempty"`

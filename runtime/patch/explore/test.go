@@ -5,24 +5,24 @@ import (
 	"strings"
 )
 
-// test is a condition taken apart.
+// test is a part of a condition.
 type test struct {
 	op      string // and, or, if, leaf, always, never
 	of      []*test
-	yes, no string // a leaf in words, and its opposite
+	yes, no string // a leaf in words, and its negation in words
 }
 
 var always, never = &test{op: "always"}, &test{op: "never"}
 
 func leaf(yes, no string) *test { return &test{op: "leaf", yes: yes, no: no} }
 
-// all returns the test that all tests hold.
+// all returns the conjunction of tests.
 func all(of ...*test) *test { return join("and", always, never, of) }
 
-// either returns the test that one of some tests holds.
+// either returns the disjunction of tests.
 func either(of ...*test) *test { return join("or", never, always, of) }
 
-// join leaves out what says nothing, and stops at what decides.
+// join combines tests. It leaves out those without effect and stops at one that decides.
 func join(op string, nothing, decides *test, of []*test) *test {
 	t := &test{op: op}
 	for _, each := range of {
@@ -57,7 +57,7 @@ func distinct(of []*test) []*test {
 	return kept
 }
 
-// choose returns the test that yes holds where a condition does, and no where it does not.
+// choose returns the test yes if a condition holds, otherwise the test no.
 func choose(condition, yes, no *test) *test {
 	switch {
 	case condition.op == "always":
@@ -78,7 +78,7 @@ func choose(condition, yes, no *test) *test {
 	return &test{op: "if", of: []*test{condition, yes, no}}
 }
 
-// not returns the opposite.
+// not returns the negation.
 func (t *test) not() *test {
 	var of []*test
 	for _, each := range t.of {
@@ -99,7 +99,7 @@ func (t *test) not() *test {
 	return &test{op: "if", of: []*test{t.of[0], of[1], of[2]}}
 }
 
-// words says a test, in parentheses where it is part of another one.
+// words returns a test in words, in parentheses if it is part of another one.
 func (t *test) words(inside bool) string {
 	var s string
 	switch t.op {

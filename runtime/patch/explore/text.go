@@ -29,7 +29,7 @@ func (r *Record) Logic() string {
 		}
 	}
 	if len(parts) == 0 {
-		return "N/A (acts, and changes nothing)"
+		return "N/A (acts without changing anything)"
 	}
 	if len(r.Symbols) == 0 {
 		return "N/A (" + strings.Join(parts, "; ") + ")"
@@ -71,10 +71,10 @@ func (r *Record) Summary() string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// Selection says which records to list; empty fields let all pass.
+// Selection says which records to list; empty fields select all.
 type Selection struct{ Backend, Phase, Tag string }
 
-// Select returns the records of a selection, and an error that names what no record has.
+// Select returns the records of a selection. The error names a value that no record has.
 func (c *Checkout) Select(s Selection) ([]Record, error) {
 	for _, field := range []struct {
 		name, want string
@@ -97,8 +97,8 @@ func (c *Checkout) Select(s Selection) ([]Record, error) {
 	return selected, nil
 }
 
-// Has reports whether a record is in a selection; records for any backend or phase are in those of
-// each.
+// Has reports whether a record is in a selection. Records for any backend or phase match each of
+// them.
 func (s Selection) Has(r *Record) bool {
 	return (s.Backend == "" || r.Backend == "" || r.Backend == s.Backend) && (s.Phase == "" || r.Phase == "" || r.Phase == s.Phase) &&
 		(s.Tag == "" || slices.Contains(r.Tags, s.Tag))

@@ -8,8 +8,8 @@ import (
 	"github.com/primus-fl/primus/runtime/patch/pysource"
 )
 
-// words says a condition in words: what it reads by the names of parameters and variables, helpers
-// by what they return.
+// words returns a condition in words. Parameters and variables appear by name, helpers by what they
+// return.
 func (c *Checkout) words(fn *pyeval.Function) string {
 	w := &wording{machine: c.machine}
 	return w.function(fn, nil).words(false)
@@ -20,7 +20,7 @@ type wording struct {
 	inside  []*pyeval.Function
 }
 
-// phrase is a function whose expressions are put into words.
+// phrase puts the expressions of a function into words.
 type phrase struct {
 	*wording
 	*readsOf
@@ -147,7 +147,7 @@ func (p *phrase) test(e pysource.Expr) *test {
 	return leaf(p.source(e), "not "+p.source(e))
 }
 
-// opposites are the words of comparisons and of what they exclude.
+// opposites maps the words of comparisons to those of their negations.
 var opposites = map[string][2]string{
 	"==": {"is", "is not"}, "!=": {"is not", "is"}, "is": {"is", "is not"}, "is not": {"is not", "is"},
 	"in": {"is one of", "is none of"}, "not in": {"is none of", "is one of"},
@@ -183,7 +183,7 @@ func (p *phrase) comparison(e *pysource.Compare) *test {
 	return leaf(s, "not "+s)
 }
 
-// operand says an expression as a value.
+// operand returns an expression as a value in words.
 func (p *phrase) operand(e pysource.Expr) string {
 	if name, ok := p.read(e); ok {
 		return name
@@ -226,7 +226,7 @@ func (p *phrase) calls(e *pysource.Call) *test {
 	return leaf(p.source(e), "not "+p.source(e))
 }
 
-// anyOf returns the generator that a call of any is about.
+// anyOf returns the generator in a call of any.
 func anyOf(e *pysource.Call) (*pysource.Comprehension, bool) {
 	name, ok := e.Func.(*pysource.Name)
 	if !ok || name.ID != "any" || len(e.Args) != 1 {
@@ -236,7 +236,7 @@ func anyOf(e *pysource.Call) (*pysource.Comprehension, bool) {
 	return generator, ok && len(generator.Generators) == 1
 }
 
-// names returns the texts that an expression is a list of, or its source.
+// names returns the texts of an expression that is a list of texts, or its source.
 func (p *phrase) names(e pysource.Expr) []string {
 	var names []string
 	switch e := e.(type) {
@@ -264,7 +264,7 @@ func (p *phrase) names(e pysource.Expr) []string {
 	return names
 }
 
-// converts are functions that leave the meaning of a value as it is.
+// converts are functions that do not change the meaning of a value.
 var converts = map[string]bool{"bool": true, "int": true, "str": true, "float": true, "strip": true, "lower": true}
 
 // read returns the name of the parameter or variable that an expression reads.

@@ -27,7 +27,7 @@ func newOpsExplainCommand(prog cli.Program) *cobra.Command {
 follows when it declines or fails, and for every other implementation why it comes
 later or cannot be selected, with where that was decided. Without an op, every op has
 one line, as it does with -o table; -o text explains all in full. For an op of
-TransformerEngine-FL that is not dispatched here it says what takes its place. The column "same
+TransformerEngine-FL that is not dispatched here it names the replacement. The column "same
 bits" says what an implementation declares: "any threads" computes the same bits with
 any number of threads on CPUs of one class, "anywhere" on every machine.
 

@@ -41,7 +41,7 @@ func TestPatchesCheck(t *testing.T) {
 		`renamed to megatron.training.training.train_steps\?`, out)
 	code, out = check("def train_step(a, *, b):\n    pass\n")
 	assert.Equal(t, 1, code)
-	assert.Regexp(t, `parameters +megatron.loss +megatron.training.training.train_step +it takes b, what takes its place does not`, out)
+	assert.Regexp(t, `parameters +megatron.loss +megatron.training.training.train_step +it takes b, which the replacement does not take`, out)
 
 	got := commandtest.Run(t, "patches", "check", "--repo", root)
 	assert.Equal(t, 2, got.Code)
@@ -143,7 +143,7 @@ func TestPatchesExplain(t *testing.T) {
 	for _, want := range []string{
 		"megatron, phase before_train, priority 50, at primus/backends/megatron/patches/loss_patches.py:6\n",
 		"function-wrap   megatron.training.training.train_step", "reads the parameters loss_factor", "why\n  Loss that is scaled.\n",
-		"check that\n  megatron.training.training.train_step is there",
+		"check that\n  megatron.training.training.train_step exists",
 	} {
 		assert.Contains(t, got.Out, want)
 	}
