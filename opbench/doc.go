@@ -5,7 +5,8 @@
 // A Maker builds Cases: calls of ops with operands of some shape and dtype. Measure runs a Case on
 // several impls by turns, so that a machine that becomes slower affects all of them. Impls are
 // called directly, without an op manager: there is no fallback, and a call that an impl's Support
-// rules out is not made.
+// rules out is not made. A Bench relates the times to what the machine reaches, and Plot draws
+// them.
 //
 // # Concurrency
 //

@@ -31,7 +31,7 @@ var layers = []layer{
 	{root: "opmanager/policyfile", allowed: []string{"opmanager", "document"}},
 	{root: "opmanager", allowed: []string{"opregistry", "ops", "tensor"}},
 	{root: "impls", allowed: []string{"opregistry", "ops", "tensor", "device", "internal/kernel", "internal/parallel"}, apart: true},
-	{root: "opbench", allowed: []string{"opregistry", "ops", "tensor", "device"}},
+	{root: "opbench", allowed: []string{"opregistry", "ops", "tensor", "device", "internal/peak"}},
 	{root: "vendors/abi"},
 	{root: "vendors/plugin/check", allowed: []string{"vendors/plugin", "vendors/abi", "opbench", "opregistry", "ops", "opstest", "tensor", "device", "internal/parallel"}},
 	{root: "vendors", allowed: []string{"vendors/abi", "vendors/loader", "vendors/internal/blas", "opregistry", "ops", "tensor", "device"}, apart: true},
@@ -42,7 +42,7 @@ var layers = []layer{
 	{root: "runtime/launch"},
 	{root: "runtime/projection", allowed: []string{"document"}},
 	{root: "runtime/backends", allowed: []string{"runtime/backends/internal", "runtime/backend", "runtime/config", "runtime/launch", "runtime/patch", "runtime/rundir",
-		"document", "opmanager", "opregistry", "ops", "tensor", "device"}, apart: true},
+		"document", "opmanager", "opregistry", "ops", "tensor", "device", "internal/peak"}, apart: true},
 	{root: "runtime/report", allowed: []string{"runtime/backend", "runtime/launch", "runtime/patch", "runtime/train", "document", "opmanager"}},
 	{root: "runtime/runs", allowed: []string{"runtime/backend", "runtime/rundir", "opmanager"}},
 	{root: "runtime/train", allowed: []string{"runtime/backend", "runtime/config", "runtime/configs", "runtime/launch", "runtime/patch", "document", "opmanager", "device"}},
@@ -52,6 +52,7 @@ var layers = []layer{
 	{root: "fleet", allowed: []string{"opmanager"}},
 	{root: "internal/parallel", allowed: []string{"opregistry"}},
 	{root: "internal/kernel/philox", allowed: []string{"ops"}},
+	{root: "internal/peak", allowed: []string{"internal/kernel/vector", "opregistry"}},
 	{root: "internal/recordtest", allowed: []string{"document"}},
 	{root: "internal/abigen", allowed: []string{"ops", "vendors"}},
 	{root: "internal/benchmarks", program: true},
@@ -67,7 +68,7 @@ var layers = []layer{
 
 // leaves import nothing of the module but each other, so every layer may import them.
 var leaves = []string{
-	"internal/buildinfo", "internal/chart", "internal/cpufeat", "internal/durable", "internal/escape", "internal/httpserver", "internal/plaintext", "internal/race", "internal/secretfile", "internal/suggest",
+	"internal/buildinfo", "internal/chart", "internal/cpufeat", "internal/durable", "internal/escape", "internal/httpserver", "internal/plaintext", "internal/race", "internal/secretfile", "internal/stats", "internal/suggest",
 	"internal/sysmem",
 }
 

@@ -2,13 +2,7 @@
 package benchmark
 
 import (
-	"cmp"
-	"fmt"
-	"slices"
-	"time"
-
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
-	"github.com/primus-fl/primus/internal/stats"
 	"github.com/spf13/cobra"
 )
 
@@ -33,41 +27,4 @@ multiply-adds in registers, on all threads together, were measured to reach.`,
 		newBenchmarkAttentionCommand(prog), newBenchmarkOpsCommand(prog),
 	)
 	return cmd
-}
-
-// spread sums up repeated measurements of one time, in milliseconds.
-type spread struct {
-	Median   float64        `json:"median"`
-	Interval stats.Interval `json:"median_interval"`
-	Min      float64        `json:"min"`
-	Max      float64        `json:"max"`
-	Count    int            `json:"count"`
-}
-
-// spreadOf returns the spread of at least one time.
-func spreadOf(times []time.Duration) spread {
-	ms := make([]float64, len(times))
-	for i, t := range times {
-		ms[i] = 1e3 * t.Seconds()
-	}
-	return spread{Median: stats.Median(ms), Interval: stats.MedianInterval(ms), Min: slices.Min(ms), Max: slices.Max(ms), Count: len(ms)}
-}
-
-// String writes the spread for people.
-func (s spread) String() string {
-	return fmt.Sprintf("%.4g ms, median of %d (%.4g to %.4g with %.0f %% confidence; all %.4g to %.4g)",
-		s.Median, s.Count, s.Interval.Low, s.Interval.High, 100*s.Interval.Confidence, s.Min, s.Max)
-}
-
-// share returns part of whole, 0 when there is no whole.
-func share(part, whole float64) float64 {
-	if whole == 0 {
-		return 0
-	}
-	return part / whole
-}
-
-// descending orders by a number, the greatest first.
-func descending[T any](list []T, by func(T) float64) {
-	slices.SortStableFunc(list, func(a, b T) int { return cmp.Compare(by(b), by(a)) })
 }

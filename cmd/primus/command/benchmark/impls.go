@@ -1,10 +1,7 @@
 package benchmark
 
 import (
-	"cmp"
-	"context"
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -17,32 +14,14 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
 	"github.com/primus-fl/primus/device"
-	"github.com/primus-fl/primus/internal/benchmarks/peak"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/internal/stats"
-	"github.com/primus-fl/primus/internal/suggest"
 	"github.com/primus-fl/primus/opbench"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/spf13/cobra"
 	"go.uber.org/fx"
 )
-
-// implBenchmark is what one impl did with one case.
-type implBenchmark struct {
-	Op        string          `json:"op"`
-	Shape     string          `json:"shape"`
-	DType     tensor.DType    `json:"dtype"`
-	Threads   int             `json:"threads"`
-	Impl      string          `json:"impl"`
-	Kind      opregistry.Kind `json:"kind"`
-	Time      *spread         `json:"time_ms"` // nil when the impl did not run
-	GFLOPS    float64         `json:"gflops"`  // 0 where memory is the bound
-	GBPerS    float64         `json:"gb_per_s"`
-	Bound     opbench.Bound   `json:"bound"`
-	PeakShare float64         `json:"peak_share"` // of what the machine reaches at the bound; 0 when that is not known
-	Reason    string          `json:"reason,omitempty"`
-}
 
 // implBenchmarkOptions are the flags that the benchmarks of ops have in common.
 type implBenchmarkOptions struct {
@@ -109,128 +88,49 @@ type implBenchmarkParams struct {
 }
 
 // caseSet builds cases one after the other, so that only one is in memory.
-type caseSet []func(*opbench.Maker) ([]opbench.Case, error)
+type caseSet []opbench.Build
 
 // runImplBenchmark measures the cases with each dtype on every impl and prints the results.
 func runImplBenchmark(cmd *cobra.Command, prog cli.Program, o implBenchmarkOptions, dtypes []tensor.DType, cases caseSet) error {
 	var p implBenchmarkParams
 	set := graph.Config{Threads: int(o.threads), Log: slog.New(prog.Lines(prog.Err, slog.LevelWarn)), Extras: prog.Extras}
 	return graph.Run(cmd.Context(), func() error {
-		if err := checkImpls(cmd, p.Registry.Snapshot(), o.impls); err != nil {
-			return err
+		b := opbench.Bench{
+			Device: p.Device, Exec: p.Exec, Snap: p.Registry.Snapshot(), Impls: o.impls, Settings: opbench.Settings{Repeat: int(o.repeat)},
 		}
-		b := implBench{implBenchmarkParams: p, opts: o, peaks: map[opbench.Bound]float64{}}
+		if err := b.CheckImpls(); err != nil {
+			return cli.Usagef(cmd, "--impl: %w", err)
+		}
+		rows := []opbench.Figures{}
 		for _, build := range cases {
 			for _, d := range dtypes {
-				if err := b.measure(cmd.Context(), d, build); err != nil {
+				measured, err := b.Measure(cmd.Context(), d, build)
+				if err != nil {
 					return err
 				}
+				rows = append(rows, measured...)
 			}
 		}
 		if o.plot != "" {
-			if err := plotBenchmark(o.plot, b.rows); err != nil {
-				return err
+			png, err := opbench.Plot(rows)
+			if err != nil {
+				return fmt.Errorf("draw the plot: %w", err)
+			}
+			if err := os.WriteFile(o.plot, png, 0o644); err != nil {
+				return fmt.Errorf("write the plot: %w", err)
 			}
 		}
 		switch o.output.OutputFormat {
 		case cli.OutputJSON:
-			return cli.WriteJSON(prog.Out, b.rows)
+			return cli.WriteJSON(prog.Out, rows)
 		case outputCSV:
-			return writeBenchmarkCSV(prog.Out, b.rows)
+			return writeBenchmarkCSV(prog.Out, rows)
 		}
-		return printBenchmark(prog.Out, b.rows)
+		return printBenchmark(prog.Out, rows)
 	}, graph.Core(set), fx.Invoke(func(built implBenchmarkParams) { p = built }))
 }
 
-// checkImpls returns an error for an id that no op has.
-func checkImpls(cmd *cobra.Command, snap *opregistry.Snapshot, ids []string) error {
-	var known []string
-	for i := range snap.Ops() {
-		for _, e := range snap.Impls(i) {
-			if !slices.Contains(known, e.ID) {
-				known = append(known, e.ID)
-			}
-		}
-	}
-	slices.Sort(known)
-	for _, id := range ids {
-		if !slices.Contains(known, id) {
-			return cli.Usagef(cmd, "--impl: got %q, want %s%s", id, strings.Join(known, ", "), suggest.Hint(id, known))
-		}
-	}
-	return nil
-}
-
-// implBench collects measurements.
-type implBench struct {
-	implBenchmarkParams
-	opts  implBenchmarkOptions
-	peaks map[opbench.Bound]float64
-	rows  []implBenchmark
-}
-
-func (b *implBench) measure(ctx context.Context, d tensor.DType, build func(*opbench.Maker) ([]opbench.Case, error)) (err error) {
-	maker := opbench.NewMaker(b.Device, d)
-	defer func() { err = errors.Join(err, maker.Close()) }()
-	cases, err := build(maker)
-	if err != nil {
-		return err
-	}
-	snap := b.Registry.Snapshot()
-	for _, c := range cases {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		op, _ := snap.Index(c.Op.Name())
-		impls := slices.DeleteFunc(slices.Clone(snap.Impls(op)), func(e opregistry.Entry) bool {
-			return len(b.opts.impls) > 0 && !slices.Contains(b.opts.impls, e.ID)
-		})
-		slices.SortStableFunc(impls, func(x, y opregistry.Entry) int { return cmp.Compare(x.ID, y.ID) })
-		for _, r := range opbench.Measure(ctx, c, snap, impls, b.Exec, opbench.Settings{Repeat: int(b.opts.repeat)}) {
-			b.rows = append(b.rows, b.row(c, d, r))
-		}
-	}
-	return ctx.Err()
-}
-
-func (b *implBench) row(c opbench.Case, d tensor.DType, r opbench.Result) implBenchmark {
-	row := implBenchmark{
-		Op: r.Op, Shape: r.Shape, DType: d, Threads: b.Exec.Pool().Workers(), Impl: r.Impl, Kind: r.Kind,
-		Bound: c.Bound, Reason: r.Reason,
-	}
-	if len(r.Samples) == 0 {
-		return row
-	}
-	s := spreadOf(r.Samples)
-	row.Time = &s
-	row.GFLOPS, row.GBPerS = c.FLOPs/s.Median/1e6, c.Bytes/s.Median/1e6
-	switch c.Bound {
-	case opbench.Compute:
-		row.PeakShare = share(1e9*row.GFLOPS, b.peak(c.Bound))
-	case opbench.Memory:
-		row.PeakShare = share(1e9*row.GBPerS, b.peak(c.Bound))
-	}
-	return row
-}
-
-// peakMeasurements is how often the peak of computing is measured; the best counts.
-const peakMeasurements = 10
-
-// peak returns what the machine reaches at a bound, measured when it is first asked for.
-func (b *implBench) peak(bound opbench.Bound) float64 {
-	if _, ok := b.peaks[bound]; !ok {
-		if bound == opbench.Compute {
-			for range peakMeasurements {
-				b.peaks[bound] = max(b.peaks[bound], peak.FLOPS(b.Exec.Pool()))
-			}
-		} else {
-			b.peaks[bound] = peak.Bandwidth(b.Exec.Pool())
-		}
-	}
-	return b.peaks[bound]
-}
-
-func printBenchmark(out io.Writer, rows []implBenchmark) error {
+func printBenchmark(out io.Writer, rows []opbench.Figures) error {
 	t := plaintext.NewTable(table.Row{"op", "shape", "dtype", "impl", "median ms", "95 % interval", "fastest", "slowest", "samples", "GFLOP/s", "GB/s", "% of peak"}, 5, 6, 7, 8, 9, 10, 11, 12)
 	var notes []string
 	for _, r := range rows {
@@ -277,7 +177,7 @@ func nonZero(format string, v float64) string {
 	return fmt.Sprintf(format, v)
 }
 
-func writeBenchmarkCSV(out io.Writer, rows []implBenchmark) error {
+func writeBenchmarkCSV(out io.Writer, rows []opbench.Figures) error {
 	w := csv.NewWriter(out)
 	records := [][]string{{"op", "shape", "dtype", "threads", "impl", "kind", "median_ms", "low_ms", "high_ms", "confidence", "min_ms", "max_ms", "samples", "gflops", "gb_per_s", "bound", "peak_share", "reason"}}
 	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }

@@ -1,12 +1,12 @@
 package benchmark
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/internal/suggest"
 	"github.com/primus-fl/primus/opbench"
 	"github.com/primus-fl/primus/ops/attention"
@@ -225,15 +225,7 @@ func parseSizes(cmd *cobra.Command, text, form string, want int) ([]int, error) 
 		sizes[i] = n
 	}
 	if len(sizes) != want {
-		return nil, cli.Usagef(cmd, "--shape: got %q with %s, want %s", text, plural(len(sizes), "size"), form)
+		return nil, cli.Usagef(cmd, "--shape: got %q with %s, want %s", text, plaintext.Quantity(len(sizes), "size", "sizes"), form)
 	}
 	return sizes, nil
-}
-
-// plural writes a number of things.
-func plural(n int, thing string) string {
-	if n == 1 {
-		return fmt.Sprintf("%d %s", n, thing)
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }

@@ -1,4 +1,4 @@
-package benchmark
+package sysmem
 
 import (
 	"os"
@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// peakMemory returns the bytes of the largest resident set that the process has had, 0 where the
-// system does not tell.
-func peakMemory() uint64 {
+// Peak returns the bytes of the largest resident set that the process has had, or 0 if the system
+// does not tell.
+func Peak() uint64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return 0

@@ -3,9 +3,9 @@ package peak_test
 import (
 	"testing"
 
-	"github.com/primus-fl/primus/internal/benchmarks/peak"
 	"github.com/primus-fl/primus/internal/cpufeat"
 	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/internal/peak"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/stretchr/testify/assert"
 )

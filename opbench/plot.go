@@ -1,12 +1,12 @@
-package benchmark
+package opbench
 
 import (
 	"fmt"
 	"image/color"
-	"os"
 	"slices"
 
 	"github.com/primus-fl/primus/internal/chart"
+	"github.com/primus-fl/primus/internal/plaintext"
 )
 
 // barColors tell impls apart, also in shades of grey.
@@ -17,9 +17,9 @@ func barColors() []color.Color {
 	}
 }
 
-// plotBenchmark writes a PNG with a group of bars for each case and a bar for each impl: GFLOP/s
-// where the case counts operations, else GB/s.
-func plotBenchmark(file string, rows []implBenchmark) error {
+// Plot returns a PNG of at least one result, with a group of bars for each case and a bar for each
+// impl: GFLOP/s if a case counts operations, else GB/s.
+func Plot(rows []Figures) ([]byte, error) {
 	var cases, impls []string
 	unit := "GB/s"
 	add := func(list []string, s string) []string {
@@ -39,7 +39,7 @@ func plotBenchmark(file string, rows []implBenchmark) error {
 	// A bar is 1 high, and a bar's height separates the groups.
 	group := float64(len(impls) + 1)
 	c := chart.Chart{
-		Title: plural(rows[0].Threads, "thread"), Width: 720, Height: max(float64(len(cases))*group*11+86, 180),
+		Title: plaintext.Quantity(rows[0].Threads, "thread", "threads"), Width: 720, Height: max(float64(len(cases))*group*11+86, 180),
 		X: chart.Axis{Label: unit, Grid: true},
 		Y: chart.Axis{Max: float64(len(cases)) * group},
 	}
@@ -65,14 +65,7 @@ func plotBenchmark(file string, rows []implBenchmark) error {
 	}
 	c.X.Max = max(1.35*c.X.Max, 1e-3) // room for the legend
 	c.X.Ticks = chart.Ticks(0, c.X.Max, 10, false)
-	png, err := c.PNG()
-	if err != nil {
-		return fmt.Errorf("draw the plot: %w", err)
-	}
-	if err := os.WriteFile(file, png, 0o644); err != nil {
-		return fmt.Errorf("write the plot: %w", err)
-	}
-	return nil
+	return c.PNG()
 }
 
-func caseName(r implBenchmark) string { return fmt.Sprintf("%s %s %v", r.Op, r.Shape, r.DType) }
+func caseName(r Figures) string { return fmt.Sprintf("%s %s %v", r.Op, r.Shape, r.DType) }
