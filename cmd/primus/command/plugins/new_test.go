@@ -138,7 +138,7 @@ func TestPluginsNewBadArguments(t *testing.T) {
 		{[]string{"../acme", "--lang", "c"}, 2, `got the name "../acme"`},
 		{[]string{"func", "--lang", "go"}, 2, "no keyword"},
 		{[]string{"main", "--lang", "go"}, 2, "no keyword"},
-		{[]string{"acme", "--lang", "c", "--module", "example.com/a"}, 2, "only a project in go"},
+		{[]string{"acme", "--lang", "c", "--module", "example.com/a"}, 2, "only one in go"},
 		{[]string{"acme", "--lang", "go", "--module", "a b"}, 2, `got "a b"`},
 		{[]string{"taken", "--lang", "c"}, 1, "taken exists already"},
 		{[]string{"acme", "--lang", "c", "--dir", "nothing/here"}, 1, "no such file"},

@@ -23,9 +23,6 @@ const (
 	Listeners = `group:"listeners"`
 )
 
-// PrimusModule is the module that this program is made from.
-const PrimusModule = buildinfo.Module
-
 // ProvideExtra returns the option that adds the ops of another module.
 func ProvideExtra(module string, source func() opregistry.Source) fx.Option {
 	return provideGroup("extra_sources", func() extraSource { return extraSource{source(), module} })
@@ -37,35 +34,16 @@ type extraSource struct {
 	module string
 }
 
-// ModuleVersion is what went into a program of a module.
-type ModuleVersion struct {
-	Module  string `json:"module"`
-	Version string `json:"version"` // "" for a directory
-	Sum     string `json:"sum,omitempty"`
-	Dir     string `json:"dir,omitempty"` // that stood in for the module
-}
-
-// String spells it as plugins build takes it.
-func (v ModuleVersion) String() string {
-	switch {
-	case v.Version != "":
-		return v.Module + "@" + v.Version
-	case v.Dir != "":
-		return v.Module + "=" + v.Dir
-	}
-	return v.Module
-}
-
 // builtFrom returns the version of a module in this program, the module alone where that is not
 // known.
-func builtFrom(path string) ModuleVersion {
-	v := ModuleVersion{Module: path}
+func builtFrom(path string) buildinfo.ModuleVersion {
+	v := buildinfo.ModuleVersion{Module: path}
 	if info, ok := debug.ReadBuildInfo(); ok {
-		if found, ok := ModuleOf(info, path); ok {
+		if found, ok := buildinfo.ModuleOf(info, path); ok {
 			v = found
 		}
 	}
-	if linked := buildinfo.Linked(); path == PrimusModule && linked != "" {
+	if linked := buildinfo.Linked(); path == buildinfo.Module && linked != "" {
 		v.Version = linked
 	}
 	return v
@@ -76,7 +54,7 @@ func builtFrom(path string) ModuleVersion {
 func moduleOfSource(src opregistry.Source) string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || len(src.Impls) == 0 {
-		return PrimusModule
+		return buildinfo.Module
 	}
 	name := goruntime.FuncForPC(reflect.ValueOf(src.Impls[0].Run).Pointer()).Name()
 	dir, last := path.Split(name)
@@ -90,24 +68,5 @@ func moduleOfSource(src opregistry.Source) string {
 			found = m.Path
 		}
 	}
-	return cmp.Or(found, PrimusModule)
-}
-
-// ModuleOf returns the version of a module in a program; ok is false when it is not in it.
-func ModuleOf(info *debug.BuildInfo, path string) (v ModuleVersion, ok bool) {
-	modules := append([]*debug.Module{&info.Main}, info.Deps...)
-	for _, m := range modules {
-		if m.Path != path {
-			continue
-		}
-		v := ModuleVersion{Module: path, Version: m.Version, Sum: m.Sum}
-		if m.Replace != nil {
-			v.Version, v.Sum = m.Replace.Version, m.Replace.Sum
-			if v.Version == "" || v.Version == buildinfo.Unversioned {
-				v.Version, v.Dir = "", m.Replace.Path
-			}
-		}
-		return v, true
-	}
-	return ModuleVersion{}, false
+	return cmp.Or(found, buildinfo.Module)
 }

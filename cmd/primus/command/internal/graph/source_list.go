@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/primus-fl/primus/internal/buildinfo"
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
@@ -15,13 +16,13 @@ import (
 
 // SourceRow is one source of `primus plugins list`.
 type SourceRow struct {
-	Source  string              `json:"source"` // "" for a plugin that did not tell its name
-	Version string              `json:"version"`
-	State   metrics.PluginState `json:"state"`
-	Built   *ModuleVersion      `json:"built_from,omitempty"` // the module of what is compiled in
-	Module  string              `json:"module,omitempty"`     // a plugin as it was named
-	Path    string              `json:"path,omitempty"`
-	SHA256  string              `json:"sha256,omitempty"`
+	Source  string                   `json:"source"` // "" for a plugin that did not tell its name
+	Version string                   `json:"version"`
+	State   metrics.PluginState      `json:"state"`
+	Built   *buildinfo.ModuleVersion `json:"built_from,omitempty"` // the module of what is compiled in
+	Module  string                   `json:"module,omitempty"`     // a plugin as it was named
+	Path    string                   `json:"path,omitempty"`
+	SHA256  string                   `json:"sha256,omitempty"`
 	// Dependencies are the libraries that a plugin brings along.
 	Dependencies []plugin.File     `json:"dependencies,omitempty"`
 	ABI          string            `json:"abi,omitempty"`
@@ -128,7 +129,7 @@ func (s *SourceList) Plugins() []metrics.Plugin {
 }
 
 // builtFrom returns the module that a source is compiled in from.
-func (s *SourceList) builtFrom(src opregistry.Source) ModuleVersion {
+func (s *SourceList) builtFrom(src opregistry.Source) buildinfo.ModuleVersion {
 	for _, extra := range s.extras {
 		if extra.Name == src.Name {
 			return builtFrom(extra.module)

@@ -1,4 +1,4 @@
-package plugins
+package builder
 
 import (
 	"bytes"
@@ -17,13 +17,13 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/internal/buildinfo"
 	"golang.org/x/mod/modfile"
 )
 
 // part is a module whose source lies in a directory.
 type part struct {
-	moduleRef
+	Module
 	replaced bool // by the directory that was given
 	mod      *modfile.File
 	sums     string
@@ -31,30 +31,30 @@ type part struct {
 }
 
 // fetch finds the source of a module, in the directory given or by the go command.
-func fetch(ctx context.Context, work string, m moduleRef) (part, error) {
-	p, err := part{moduleRef: m}, error(nil)
-	if m.dir == "" {
+func fetch(ctx context.Context, work string, m Module) (part, error) {
+	p, err := part{Module: m}, error(nil)
+	if m.Dir == "" {
 		if err := p.download(ctx, work); err != nil {
 			return p, err
 		}
 	} else {
 		p.replaced = true
-		if p.dir, err = filepath.Abs(m.dir); err != nil {
+		if p.Dir, err = filepath.Abs(m.Dir); err != nil {
 			return p, err
 		}
-		if m.version == "" {
-			p.version = noVersion(m.path)
+		if m.Version == "" {
+			p.Version = noVersion(m.Path)
 		}
 	}
-	if p.mod, err = readModule(p.dir); err != nil {
-		return p, fmt.Errorf("module %s: %w", m.path, err)
+	if p.mod, err = readModule(p.Dir); err != nil {
+		return p, fmt.Errorf("module %s: %w", m.Path, err)
 	}
-	if declared := p.mod.Module.Mod.Path; declared != m.path {
-		return p, fmt.Errorf("module %s: %s declares module %q", m.path, filepath.Join(p.dir, "go.mod"), declared)
+	if declared := p.mod.Module.Mod.Path; declared != m.Path {
+		return p, fmt.Errorf("module %s: %s declares module %q", m.Path, filepath.Join(p.Dir, "go.mod"), declared)
 	}
-	sums, err := os.ReadFile(filepath.Join(p.dir, "go.sum"))
+	sums, err := os.ReadFile(filepath.Join(p.Dir, "go.sum"))
 	if err != nil && !os.IsNotExist(err) {
-		return p, fmt.Errorf("module %s: %w", m.path, err)
+		return p, fmt.Errorf("module %s: %w", m.Path, err)
 	}
 	p.sums += string(sums)
 	return p, nil
@@ -62,58 +62,58 @@ func fetch(ctx context.Context, work string, m moduleRef) (part, error) {
 
 // download asks the go command for a module, which has it in its cache or gets it.
 func (p *part) download(ctx context.Context, work string) error {
-	version := p.version
+	version := p.Version
 	if version == "" {
 		version = "latest"
 	}
-	out, text, err := goCommand(ctx, work, "mod", "download", "-json", p.path+"@"+version)
+	out, text, err := goCommand(ctx, work, "mod", "download", "-json", p.Path+"@"+version)
 	if errors.Is(err, exec.ErrNotFound) || ctx.Err() != nil {
 		return err
 	}
 	var found struct{ Version, Dir, Sum, GoModSum, Error string }
 	if jsonErr := json.Unmarshal(out, &found); jsonErr != nil {
-		return fmt.Errorf("module %s@%s: %s", p.path, version, strings.TrimSpace(text))
+		return fmt.Errorf("module %s@%s: %s", p.Path, version, strings.TrimSpace(text))
 	}
 	if found.Error != "" {
-		return fmt.Errorf("module %s@%s: %s", p.path, version, found.Error)
+		return fmt.Errorf("module %s@%s: %s", p.Path, version, found.Error)
 	}
-	p.version, p.dir = found.Version, found.Dir
-	p.sums = fmt.Sprintf("%[1]s %[2]s %[3]s\n%[1]s %[2]s/go.mod %[4]s\n", p.path, found.Version, found.Sum, found.GoModSum)
+	p.Version, p.Dir = found.Version, found.Dir
+	p.sums = fmt.Sprintf("%[1]s %[2]s %[3]s\n%[1]s %[2]s/go.mod %[4]s\n", p.Path, found.Version, found.Sum, found.GoModSum)
 	return nil
 }
 
 // findSource finds the function at the root of the module that returns its ops.
 func (p *part) findSource(ctx context.Context) error {
-	out, text, err := goCommand(ctx, p.dir, "list", "-find", "-json=Name,GoFiles", ".")
+	out, text, err := goCommand(ctx, p.Dir, "list", "-find", "-json=Name,GoFiles", ".")
 	if errors.Is(err, exec.ErrNotFound) || ctx.Err() != nil {
 		return err
 	}
 	if err != nil {
-		return fmt.Errorf("module %s: %s; want a package with its ops at the root", p.path, strings.TrimSpace(text))
+		return fmt.Errorf("module %s: %s; want a package with its ops at the root", p.Path, strings.TrimSpace(text))
 	}
 	var pkg struct {
 		Name    string
 		GoFiles []string
 	}
 	if err := json.Unmarshal(out, &pkg); err != nil {
-		return fmt.Errorf("module %s: read what go list says: %w", p.path, err)
+		return fmt.Errorf("module %s: read what go list says: %w", p.Path, err)
 	}
 	var found []string
 	for _, name := range pkg.GoFiles {
-		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.dir, name), nil, parser.SkipObjectResolution)
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
 		if err != nil {
-			return fmt.Errorf("module %s does not compile: %w", p.path, err)
+			return fmt.Errorf("module %s does not compile: %w", p.Path, err)
 		}
 		found = append(found, constructors(file)...)
 	}
 	const want = "want one function that returns its ops, such as func Source() opregistry.Source"
 	switch {
 	case pkg.Name == "main":
-		return fmt.Errorf("module %s is a program, %s in a package that can be imported", p.path, want)
+		return fmt.Errorf("module %s is a program, %s in a package that can be imported", p.Path, want)
 	case len(found) == 0:
-		return fmt.Errorf("module %s: package %s exports no source of ops, %s", p.path, pkg.Name, want)
+		return fmt.Errorf("module %s: package %s exports no source of ops, %s", p.Path, pkg.Name, want)
 	case len(found) > 1:
-		return fmt.Errorf("module %s: package %s exports %d sources of ops (%s), %s", p.path, pkg.Name, len(found), strings.Join(found, ", "), want)
+		return fmt.Errorf("module %s: package %s exports %d sources of ops (%s), %s", p.Path, pkg.Name, len(found), strings.Join(found, ", "), want)
 	}
 	p.source = found[0]
 	return nil
@@ -124,7 +124,7 @@ func (p *part) findSource(ctx context.Context) error {
 func constructors(file *ast.File) []string {
 	registry := ""
 	for _, spec := range file.Imports {
-		if path, err := strconv.Unquote(spec.Path.Value); err == nil && path == graph.PrimusModule+"/opregistry" {
+		if path, err := strconv.Unquote(spec.Path.Value); err == nil && path == buildinfo.Module+"/opregistry" {
 			registry = "opregistry"
 			if spec.Name != nil {
 				registry = spec.Name.Name
@@ -155,7 +155,7 @@ package main
 import (
 	"os"
 
-	"` + graph.PrimusModule + `/cmd/primus/command"
+	"` + buildinfo.Module + `/cmd/primus/command"
 {{range $i, $m := .}}
 	module{{$i}} "{{$m.Path}}"{{end}}
 )
@@ -174,7 +174,7 @@ func generate(work string, parts []part) error {
 	for _, p := range parts {
 		sums.WriteString(p.sums)
 		if p.source != "" {
-			imports = append(imports, struct{ Path, Source string }{p.path, p.source})
+			imports = append(imports, struct{ Path, Source string }{p.Path, p.source})
 		}
 	}
 	mod, err := requirements(parts)
@@ -200,8 +200,8 @@ func compile(ctx context.Context, work, output string, parts []part) error {
 	}
 	text = strings.TrimSpace(text)
 	for _, p := range slices.Backward(parts) {
-		if found := ofModule(text, p.path); found != "" {
-			return fmt.Errorf("module %s does not compile:\n%s", p.path, found)
+		if found := ofModule(text, p.Path); found != "" {
+			return fmt.Errorf("module %s does not compile:\n%s", p.Path, found)
 		}
 	}
 	return fmt.Errorf("the program does not build:\n%s", text)

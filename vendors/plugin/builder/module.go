@@ -1,4 +1,4 @@
-package plugins
+package builder
 
 import (
 	"fmt"
@@ -51,7 +51,7 @@ func requirements(parts []part) ([]byte, error) {
 		}
 	}
 	for _, p := range parts {
-		need(p.path, p.version)
+		need(p.Path, p.Version)
 	}
 	for _, p := range parts {
 		for _, r := range p.mod.Require {
@@ -73,7 +73,7 @@ func requirements(parts []part) ([]byte, error) {
 		if !p.replaced {
 			continue
 		}
-		if err := mod.AddReplace(p.path, "", p.dir, ""); err != nil {
+		if err := mod.AddReplace(p.Path, "", p.Dir, ""); err != nil {
 			return nil, err
 		}
 	}

@@ -1,4 +1,4 @@
-package plugins
+package builder
 
 import (
 	"os"
@@ -21,7 +21,7 @@ func TestRequirements(t *testing.T) {
 		if version == "" {
 			version = noVersion(path)
 		}
-		return part{moduleRef: moduleRef{path, version, "/src/" + path}, replaced: replaced, mod: mod}
+		return part{Module: Module{path, version, "/src/" + path}, replaced: replaced, mod: mod}
 	}
 	text, err := requirements([]part{
 		read("example.com/primus", "", "module example.com/primus\n\ngo 1.26.0\n\nrequire (\n\texample.com/x v1.9.0\n\texample.com/y v0.1.0 // indirect\n)\n", true),
