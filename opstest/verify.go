@@ -1,7 +1,9 @@
 package opstest
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/primus-fl/primus/opregistry"
@@ -67,6 +69,64 @@ func (k Kit) Verify(impl, oracle opregistry.Impl, opts ...Option) (results []Res
 		results = append(results, res)
 	}
 	return results, nil
+}
+
+// Selection says which impls VerifyAll runs, and who hears of it.
+type Selection struct {
+	Wants     func(op string, e opregistry.Entry) bool
+	Available func(op string, e opregistry.Entry) bool // of impls that are wanted
+	Begin     func(op, impl string)                    // called before each impl
+	Skip      func(op, impl, reason string)            // called for impls that are wanted and cannot run
+}
+
+// VerifyAll compares impls of a snapshot with the reference of their op. It returns the error of
+// ctx when that ends.
+func (k Kit) VerifyAll(ctx context.Context, snap *opregistry.Snapshot, s Selection, opts ...Option) ([]Result, error) {
+	results := []Result{}
+	for i, op := range snap.Ops() {
+		entries := snap.Impls(i)
+		oracle := slices.IndexFunc(entries, func(e opregistry.Entry) bool { return e.Kind == opregistry.KindReference })
+		for _, e := range entries {
+			switch {
+			case !s.Wants(op.Name(), e):
+				continue
+			case !s.Available(op.Name(), e):
+				s.Skip(op.Name(), e.ID, "is not available on this machine")
+				continue
+			case oracle < 0:
+				s.Skip(op.Name(), e.ID, "has no reference to be compared with")
+				continue
+			}
+			s.Begin(op.Name(), e.ID)
+			found, err := k.Verify(e.Impl, entries[oracle].Impl, append(forwardOf(snap, e), opts...)...)
+			if err != nil {
+				return nil, err
+			}
+			results = append(results, found...)
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return results, nil
+}
+
+// forwardOf returns the option for an impl that reads saved state.
+func forwardOf(snap *opregistry.Snapshot, e opregistry.Entry) []Option {
+	for _, src := range snap.Sources() {
+		if src.Name != e.Source {
+			continue
+		}
+		if forward, ok := Forward(src, e.Impl); ok {
+			return []Option{WithForward(forward)}
+		}
+	}
+	return nil
+}
+
+// AnyFailed reports whether a Result has failures.
+func AnyFailed(results []Result) bool {
+	return slices.ContainsFunc(results, func(r Result) bool { return len(r.Failures) > 0 })
 }
 
 // Forward returns the impl of src that writes the saved state which impl, of a backward op, reads.

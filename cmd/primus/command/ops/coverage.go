@@ -3,7 +3,6 @@ package ops
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -80,9 +79,9 @@ The exit code is 1 when a case fails.`,
 			if output == coverageJSON {
 				err = cli.WriteJSON(prog.Out, c)
 			} else {
-				err = c.print(prog.Out)
+				_, err = io.WriteString(prog.Out, opstest.Coverage(c.Results))
 			}
-			if err == nil && slices.ContainsFunc(c.Results, func(r opstest.Result) bool { return len(r.Failures) > 0 }) {
+			if err == nil && opstest.AnyFailed(c.Results) {
 				return cli.ErrReported
 			}
 			return err
@@ -94,55 +93,4 @@ The exit code is 1 when a case fails.`,
 	flags.StringVar(&opts.op, "op", "", "only ops whose name fits `PATTERN`")
 	flags.StringSliceVar(&opts.dtypes, "dtype", nil, "only these storage `DTYPES`: f32, bf16, f16, f64")
 	return cmd
-}
-
-func (c *coverage) print(out io.Writer) error {
-	var impls, names []string
-	cells := map[[2]string][]opstest.Result{}
-	for _, r := range c.Results {
-		if !slices.Contains(impls, r.Impl) {
-			impls = append(impls, r.Impl)
-		}
-		if !slices.Contains(names, r.Op) {
-			names = append(names, r.Op)
-		}
-		key := [2]string{r.Op, r.Impl}
-		cells[key] = append(cells[key], r)
-	}
-	slices.Sort(impls)
-	var b strings.Builder
-	fmt.Fprintf(&b, "| op | %s |\n|---|%s\n", strings.Join(impls, " | "), strings.Repeat("---|", len(impls)))
-	for _, name := range names {
-		row := []string{"`" + name + "`"}
-		for _, impl := range impls {
-			row = append(row, coverageCell(cells[[2]string{name, impl}]))
-		}
-		fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
-	}
-	_, err := io.WriteString(out, b.String())
-	return err
-}
-
-// coverageCell lists the dtypes that an impl of an op serves.
-func coverageCell(results []opstest.Result) string {
-	if results == nil {
-		return ""
-	}
-	var served []string
-	for _, r := range results {
-		name := r.DType.String()
-		if r.Declined > 0 {
-			name += fmt.Sprintf(" %d/%d", r.Served, r.Served+r.Declined+len(r.Failures))
-		}
-		switch r.Status() {
-		case "pass":
-			served = append(served, name)
-		case "fail":
-			served = append(served, "**"+name+"!**")
-		}
-	}
-	if served == nil {
-		return "-"
-	}
-	return strings.Join(served, ", ")
 }

@@ -66,7 +66,7 @@ The exit code is 1 when a case fails.`,
 			} else {
 				err = printVerified(prog.Out, results, opts.failures)
 			}
-			if err == nil && slices.ContainsFunc(results, func(r opstest.Result) bool { return len(r.Failures) > 0 }) {
+			if err == nil && opstest.AnyFailed(results) {
 				return cli.ErrReported
 			}
 			return err
@@ -140,52 +140,20 @@ func verifyImpls(cmd *cobra.Command, prog cli.Program, m *opmanager.Manager, sna
 	screen := &plaintext.Console{Out: prog.Err, Width: prog.Width}
 	defer screen.SetStatus("")
 	log := slog.New(prog.Lines(screen, slog.LevelInfo))
-	results := []opstest.Result{}
-	for i, op := range snap.Ops() {
-		entries := snap.Impls(i)
-		oracle := slices.IndexFunc(entries, func(e opregistry.Entry) bool { return e.Kind == opregistry.KindReference })
-		for _, e := range entries {
-			switch {
-			case !opts.wants(op.Name(), only, e):
-				continue
-			case !available[[2]string{op.Name(), e.ID}]:
-				log.Info(fmt.Sprintf("%s of %s is not available on this machine: left out", e.ID, op.Name()))
-				continue
-			case oracle < 0:
-				log.Info(fmt.Sprintf("%s of %s has no reference to be compared with: left out", e.ID, op.Name()))
-				continue
-			}
-			screen.SetStatus(fmt.Sprintf("%s: %s", op.Name(), e.ID))
-			found, err := verifyOne(snap, e, entries[oracle], dtypes)
-			if err != nil {
-				return nil, err
-			}
-			results = append(results, found...)
-			if err := cmd.Context().Err(); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if len(results) == 0 {
-		return nil, cli.Usagef(cmd, "primus ops list shows no impl that runs on this machine and fits %s", opts.asked(only))
-	}
-	return results, nil
-}
-
-func verifyOne(snap *opregistry.Snapshot, e, oracle opregistry.Entry, dtypes []tensor.DType) ([]opstest.Result, error) {
 	var options []opstest.Option
 	if dtypes != nil {
 		options = append(options, opstest.WithDTypes(dtypes...))
 	}
-	for _, src := range snap.Sources() {
-		if src.Name != e.Source {
-			continue
-		}
-		if forward, ok := opstest.Forward(src, e.Impl); ok {
-			options = append(options, opstest.WithForward(forward))
-		}
+	results, err := opscases.All().VerifyAll(cmd.Context(), snap, opstest.Selection{
+		Wants:     func(op string, e opregistry.Entry) bool { return opts.wants(op, only, e) },
+		Available: func(op string, e opregistry.Entry) bool { return available[[2]string{op, e.ID}] },
+		Begin:     func(op, impl string) { screen.SetStatus(op + ": " + impl) },
+		Skip:      func(op, impl, reason string) { log.Info(fmt.Sprintf("%s of %s %s: left out", impl, op, reason)) },
+	}, options...)
+	if err == nil && len(results) == 0 {
+		return nil, cli.Usagef(cmd, "primus ops list shows no impl that runs on this machine and fits %s", opts.asked(only))
 	}
-	return opscases.All().Verify(e.Impl, oracle.Impl, options...)
+	return results, err
 }
 
 func printVerified(out io.Writer, results []opstest.Result, most int) error {
