@@ -10,23 +10,9 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
-	"github.com/primus-fl/primus/internal/suggest"
-	"github.com/primus-fl/primus/opmanager"
-	"github.com/primus-fl/primus/opmanager/oppolicy"
-	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opmanager/catalog"
 	"github.com/spf13/cobra"
 )
-
-// resolution is the result of `primus ops resolve`.
-type resolution struct {
-	Policy     oppolicy.View        `json:"policy"`
-	Candidates []string             `json:"candidates"` // best first
-	Selected   string               `json:"selected"`
-	Rejected   []oppolicy.Rejection `json:"rejected"`
-	Warnings   []string             `json:"warnings"`
-
-	explained opmanager.Explanation
-}
 
 // The codes of failures of `primus ops resolve`.
 const (
@@ -90,7 +76,7 @@ wrong catalogue and no_candidate when nothing can be selected.`,
 			for _, w := range r.Warnings {
 				log.Warn(w)
 			}
-			return printExplanations(prog.Out, []fmt.Stringer{r.explained})
+			return printExplanations(prog.Out, []fmt.Stringer{r.Explanation})
 		},
 	}
 	cmd.Flags().StringVar(&file, "catalog", "", "`FILE` that lists impls in JSON, or - for standard input")
@@ -100,23 +86,23 @@ wrong catalogue and no_candidate when nothing can be selected.`,
 }
 
 // resolveFile answers for an op of a catalogue in a file, "-" for what stdin has.
-func resolveFile(sources dispatch.Sources, op, file string, stdin io.Reader) (resolution, error) {
+func resolveFile(sources dispatch.Sources, op, file string, stdin io.Reader) (catalog.Resolution, error) {
 	policy, _, err := sources.Load()
 	if err != nil {
-		return resolution{}, codedError{codePolicy, err}
+		return catalog.Resolution{}, codedError{codePolicy, err}
 	}
 	entries, err := readCatalogFile(file, stdin)
 	if err != nil {
-		return resolution{}, codedError{codeCatalog, err}
+		return catalog.Resolution{}, codedError{codeCatalog, err}
 	}
-	r, err := resolve(policy, op, entries)
+	r, err := catalog.Resolve(policy, op, entries)
 	if err != nil {
 		return r, codedError{codeNoCandidate, err}
 	}
 	return r, nil
 }
 
-func readCatalogFile(file string, stdin io.Reader) ([]catalogEntry, error) {
+func readCatalogFile(file string, stdin io.Reader) ([]catalog.Entry, error) {
 	name, read := file, os.ReadFile
 	if file == "-" {
 		name, read = "standard input", func(string) ([]byte, error) { return io.ReadAll(stdin) }
@@ -125,51 +111,11 @@ func readCatalogFile(file string, stdin io.Reader) ([]catalogEntry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("catalog: %w; want a JSON file that lists impls, or - for standard input", err)
 	}
-	return ParseCatalog(name, text)
-}
-
-// resolve ranks the impls of an op in a catalogue. The error says of every impl why it cannot be
-// selected.
-func resolve(policy oppolicy.Policy, op string, entries []catalogEntry) (resolution, error) {
-	vendor := opregistry.NewRegistry().Snapshot().Vendor
-	known := oppolicy.Names{Missing: "which the catalogue does not list"}
-	var impls []oppolicy.Candidate
-	for _, e := range entries {
-		known.Ops = append(known.Ops, e.op)
-		known.Impls = append(known.Impls, e.impl.ID)
-		if e.impl.Vendor != "" {
-			known.Vendors = append(known.Vendors, vendor(e.impl.Vendor))
-		}
-		if e.op == op {
-			impls = append(impls, e.impl)
-		}
-	}
-	r := resolution{
-		Policy: policy.View(), explained: opmanager.Explain(policy, op, impls, vendor),
-		Candidates: []string{}, Rejected: []oppolicy.Rejection{}, Warnings: append([]string{}, policy.Warnings(known, vendor)...),
-	}
-	r.Selected = r.explained.Selected
-	for _, s := range r.explained.Order {
-		r.Candidates = append(r.Candidates, s.ID)
-	}
-	for _, s := range r.explained.Rejected {
-		r.Rejected = append(r.Rejected, oppolicy.Rejection{ID: s.ID, Reason: s.Reason})
-	}
-	switch {
-	case len(impls) == 0:
-		return r, fmt.Errorf("op %q: the catalogue lists no impl of it%s", op, suggest.Hint(op, known.Ops))
-	case r.Selected == "":
-		parts := []string{fmt.Sprintf("op %q: no impl can be selected", op)}
-		for _, rej := range r.Rejected {
-			parts = append(parts, fmt.Sprintf("impl %q: %s", rej.ID, rej.Reason))
-		}
-		return r, errors.New(strings.Join(append(parts, r.Warnings...), "; "))
-	}
-	return r, nil
+	return catalog.Parse(name, text)
 }
 
 // printResolutionJSON prints a resolution, or the error in its place.
-func printResolutionJSON(out io.Writer, r resolution, err error) error {
+func printResolutionJSON(out io.Writer, r catalog.Resolution, err error) error {
 	if err == nil {
 		return cli.WriteJSON(out, r)
 	}

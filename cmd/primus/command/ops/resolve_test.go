@@ -12,7 +12,6 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command"
 	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
-	"github.com/primus-fl/primus/cmd/primus/command/ops"
 	"github.com/primus-fl/primus/internal/goldentest"
 	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
@@ -283,21 +282,4 @@ func TestResolveUnknownOp(t *testing.T) {
 	assert.Equal(t, `op "gem": the catalogue lists no impl of it; did you mean "gemm"?`, r.Error.Message)
 	r, _ = resolveOp(t, "gem", "[]")
 	assert.Equal(t, "no_candidate", r.Error.Code)
-}
-
-func FuzzCatalog(f *testing.F) {
-	f.Add(smallCatalog)
-	f.Add(`[{"op": "x", "impl_id": "a", "kind": "vendor"}]`)
-	f.Add("[{\"op\"\xff: [}")
-	f.Fuzz(func(t *testing.T, text string) {
-		entries, err := ops.ParseCatalog("f", []byte(text))
-		if err == nil {
-			assert.LessOrEqual(t, len(entries), len(text))
-			return
-		}
-		fault, ok := errors.AsType[*ops.CatalogError](err)
-		require.True(t, ok, "%v", err)
-		assert.Positive(t, fault.Line)
-		assert.Positive(t, fault.Column)
-	})
 }

@@ -1,4 +1,4 @@
-package ops
+package catalog
 
 import (
 	"bytes"
@@ -16,14 +16,14 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// catalogEntry is an impl in a catalogue.
-type catalogEntry struct {
-	op   string
-	impl oppolicy.Candidate
+// Entry is an impl of an op in a catalogue.
+type Entry struct {
+	Op   string
+	Impl oppolicy.Candidate
 }
 
-// CatalogError is a fault in a catalogue.
-type CatalogError struct {
+// Error is a fault in a catalogue.
+type Error struct {
 	File         string
 	Line, Column int    // from 1; columns count characters
 	Field        string // "" when the fault is in no field of an impl
@@ -31,7 +31,7 @@ type CatalogError struct {
 }
 
 // Error names the file, the position, the field and what to write instead.
-func (e *CatalogError) Error() string {
+func (e *Error) Error() string {
 	field := ""
 	if e.Field != "" {
 		field = e.Field + ": "
@@ -39,19 +39,19 @@ func (e *CatalogError) Error() string {
 	return fmt.Sprintf("catalog: %s:%d:%d: %s%s", e.File, e.Line, e.Column, field, e.Problem)
 }
 
-// catalogFields are the fields of an impl in a catalogue.
-var catalogFields = []string{"op", "impl_id", "kind", "vendor", "priority", "available"}
+// fields are the fields of an impl in a catalogue.
+var fields = []string{"op", "impl_id", "kind", "vendor", "priority", "available"}
 
-// catalogParser reads a catalogue token by token, which keeps the positions of values.
-type catalogParser struct {
+// parser reads a catalogue token by token, which keeps the positions of values.
+type parser struct {
 	file string
 	text []byte
 	dec  *json.Decoder
 }
 
-// ParseCatalog reads a list of impls. Every error is a *CatalogError.
-func ParseCatalog(file string, text []byte) ([]catalogEntry, error) {
-	p := &catalogParser{file: file, text: text, dec: json.NewDecoder(bytes.NewReader(text))}
+// Parse reads a list of impls. Every error is a *Error.
+func Parse(file string, text []byte) ([]Entry, error) {
+	p := &parser{file: file, text: text, dec: json.NewDecoder(bytes.NewReader(text))}
 	var whole json.RawMessage
 	if err := json.Unmarshal(text, &whole); err != nil {
 		at := len(text)
@@ -70,14 +70,14 @@ func ParseCatalog(file string, text []byte) ([]catalogEntry, error) {
 	if _, err := p.dec.Token(); err != nil {
 		return nil, p.fault(0, "", "not JSON: %v", err)
 	}
-	var entries []catalogEntry
+	var entries []Entry
 	seen := map[[2]string]int{}
 	for p.dec.More() {
 		entry, at, err := p.entry()
 		if err != nil {
 			return nil, err
 		}
-		key := [2]string{entry.op, entry.impl.ID}
+		key := [2]string{entry.Op, entry.Impl.ID}
 		if first, twice := seen[key]; twice {
 			line, column := p.position(first)
 			return nil, p.fault(at, "impl_id", "impl %q of op %q is listed twice, first at %d:%d; keep one", key[1], key[0], line, column)
@@ -88,50 +88,50 @@ func ParseCatalog(file string, text []byte) ([]catalogEntry, error) {
 	return entries, nil
 }
 
-// catalogValue is the value of a field and where it begins.
-type catalogValue struct {
+// value is the value of a field and where it begins.
+type value struct {
 	raw json.RawMessage
 	at  int
 }
 
 // entry reads one impl and returns it with where its id stands.
-func (p *catalogParser) entry() (catalogEntry, int, error) {
+func (p *parser) entry() (Entry, int, error) {
 	begin := p.next()
 	values, err := p.object(begin)
 	if err != nil {
-		return catalogEntry{}, 0, err
+		return Entry{}, 0, err
 	}
-	var e catalogEntry
+	var e Entry
 	var kind string
 	steps := []error{
-		p.stringField(values, begin, "op", true, &e.op),
-		p.stringField(values, begin, "impl_id", true, &e.impl.ID),
+		p.stringField(values, begin, "op", true, &e.Op),
+		p.stringField(values, begin, "impl_id", true, &e.Impl.ID),
 		p.stringField(values, begin, "kind", true, &kind),
-		p.stringField(values, begin, "vendor", false, &e.impl.Vendor),
+		p.stringField(values, begin, "vendor", false, &e.Impl.Vendor),
 	}
 	for _, err := range steps {
 		if err != nil {
 			return e, 0, err
 		}
 	}
-	if e.impl.Kind, err = catalogKind(kind); err != nil {
+	if e.Impl.Kind, err = parseKind(kind); err != nil {
 		return e, 0, p.fault(values["kind"].at, "kind", "%v", err)
 	}
-	e.impl.Vendor = opregistry.NormalVendor(e.impl.Vendor)
-	if e.impl.Kind == opregistry.KindVendor && e.impl.Vendor == "" {
+	e.Impl.Vendor = opregistry.NormalVendor(e.Impl.Vendor)
+	if e.Impl.Kind == opregistry.KindVendor && e.Impl.Vendor == "" {
 		at := begin
 		if v, given := values["vendor"]; given {
 			at = v.at
 		}
-		return e, 0, p.fault(at, "vendor", "impl %q of op %q has the kind vendor and no vendor, want its name", e.impl.ID, e.op)
+		return e, 0, p.fault(at, "vendor", "impl %q of op %q has the kind vendor and no vendor, want its name", e.Impl.ID, e.Op)
 	}
 	if v, given := values["priority"]; given {
-		if err := json.Unmarshal(v.raw, &e.impl.Priority); err != nil || string(v.raw) == "null" {
+		if err := json.Unmarshal(v.raw, &e.Impl.Priority); err != nil || string(v.raw) == "null" {
 			return e, 0, p.fault(v.at, "priority", "got %s, want a whole number", shorten(v.raw))
 		}
 	}
 	if v, given := values["available"]; given {
-		if e.impl.Unusable, err = p.unusable(v); err != nil {
+		if e.Impl.Unusable, err = p.unusable(v); err != nil {
 			return e, 0, err
 		}
 	}
@@ -139,14 +139,14 @@ func (p *catalogParser) entry() (catalogEntry, int, error) {
 }
 
 // object reads the fields of an impl that begins at an offset.
-func (p *catalogParser) object(begin int) (map[string]catalogValue, error) {
+func (p *parser) object(begin int) (map[string]value, error) {
 	if p.text[begin] != '{' {
 		return nil, p.fault(begin, "", "got %s, want an impl in { }", jsonKind(p.text[begin:]))
 	}
 	if _, err := p.dec.Token(); err != nil {
 		return nil, p.fault(begin, "", "not JSON: %v", err)
 	}
-	values := map[string]catalogValue{}
+	values := map[string]value{}
 	for p.dec.More() {
 		at := p.next()
 		token, err := p.dec.Token()
@@ -157,10 +157,10 @@ func (p *catalogParser) object(begin int) (map[string]catalogValue, error) {
 		if _, twice := values[name]; twice {
 			return nil, p.fault(at, name, "is given twice; keep one")
 		}
-		if !slices.Contains(catalogFields, name) {
-			return nil, p.fault(at, "", "unknown field %q, want %s%s", name, strings.Join(catalogFields, ", "), suggest.Hint(name, catalogFields))
+		if !slices.Contains(fields, name) {
+			return nil, p.fault(at, "", "unknown field %q, want %s%s", name, strings.Join(fields, ", "), suggest.Hint(name, fields))
 		}
-		v := catalogValue{at: p.next()}
+		v := value{at: p.next()}
 		if err := p.dec.Decode(&v.raw); err != nil {
 			return nil, p.fault(v.at, name, "not JSON: %v", err)
 		}
@@ -173,7 +173,7 @@ func (p *catalogParser) object(begin int) (map[string]catalogValue, error) {
 }
 
 // stringField reads a field that is one text. One that is not required may be null or left out.
-func (p *catalogParser) stringField(values map[string]catalogValue, begin int, name string, required bool, to *string) error {
+func (p *parser) stringField(values map[string]value, begin int, name string, required bool, to *string) error {
 	v, given := values[name]
 	switch {
 	case !given && required:
@@ -192,8 +192,8 @@ func (p *catalogParser) stringField(values map[string]catalogValue, begin int, n
 	return nil
 }
 
-// catalogKind reads the name of a kind, which may be the old name of flagos.
-func catalogKind(name string) (opregistry.Kind, error) {
+// parseKind reads the name of a kind, which may be the old name of flagos.
+func parseKind(name string) (opregistry.Kind, error) {
 	if strings.EqualFold(strings.TrimSpace(name), "default") {
 		return opregistry.KindFlagos, nil
 	}
@@ -206,7 +206,7 @@ func catalogKind(name string) (opregistry.Kind, error) {
 }
 
 // unusable returns why an impl cannot run by the field available, "" when it can.
-func (p *catalogParser) unusable(v catalogValue) (string, error) {
+func (p *parser) unusable(v value) (string, error) {
 	switch {
 	case string(v.raw) == "true":
 		return "", nil
@@ -235,7 +235,7 @@ func (p *catalogParser) unusable(v catalogValue) (string, error) {
 }
 
 // next returns where the next value begins.
-func (p *catalogParser) next() int {
+func (p *parser) next() int {
 	at := int(p.dec.InputOffset())
 	for at < len(p.text) && strings.IndexByte(" \t\r\n,:", p.text[at]) >= 0 {
 		at++
@@ -243,12 +243,12 @@ func (p *catalogParser) next() int {
 	return at
 }
 
-func (p *catalogParser) fault(at int, field, format string, args ...any) error {
+func (p *parser) fault(at int, field, format string, args ...any) error {
 	line, column := p.position(at)
-	return &CatalogError{File: p.file, Line: line, Column: column, Field: field, Problem: fmt.Sprintf(format, args...)}
+	return &Error{File: p.file, Line: line, Column: column, Field: field, Problem: fmt.Sprintf(format, args...)}
 }
 
-func (p *catalogParser) position(at int) (line, column int) {
+func (p *parser) position(at int) (line, column int) {
 	before := p.text[:min(at, len(p.text))]
 	start := bytes.LastIndexByte(before, '\n') + 1
 	return bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(before[start:]) + 1
