@@ -118,10 +118,10 @@ func table(out io.Writer, output string, chosen []attack, faults []error) {
 	aligned := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if output == "md" {
 		separator = " | "
-		fmt.Fprintln(out, "| phase | what becomes of it | attacks | kept |\n|---|---|---:|---:|")
+		fmt.Fprintln(out, "| phase | outcome | attacks | kept |\n|---|---|---:|---:|")
 	} else {
 		w = aligned
-		fmt.Fprintln(w, "phase\twhat becomes of it\tattacks\tkept")
+		fmt.Fprintln(w, "phase\toutcome\tattacks\tkept")
 	}
 	for _, phase := range phases {
 		for _, expected := range []outcome{rejected, contained, ended, restored, accused, used} {
