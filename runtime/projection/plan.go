@@ -21,6 +21,9 @@ type Plan struct {
 	unfusedScores  bool
 	fusedLoss      bool
 	distributeSave bool
+	tensorOverlap  bool
+	expertOverlap  bool
+	contextType    string
 	cluster        Cluster
 	params         *document.Map
 }
@@ -53,6 +56,10 @@ func Read(name string, params *document.Map, cluster Cluster) (*Plan, error) {
 	p.dropout = r.float("hidden_dropout", 0.1) > 0
 	p.fusedLoss = r.flag("cross_entropy_loss_fusion") && r.text("cross_entropy_fusion_impl", "native") == "te"
 	p.distributeSave = r.flag("distribute_saved_activations")
+	p.tensorOverlap, p.expertOverlap = r.flag("tp_comm_overlap"), r.flag("overlap_moe_expert_parallel_comm")
+	if v, ok := r.lookup("cp_comm_type"); ok {
+		p.contextType = v.String() // one for all layers, or a list
+	}
 	backend := r.text("attention_backend", "auto")
 	p.unfusedScores = backend == "unfused" || backend == "local" || r.text("transformer_impl", "transformer_engine") == "local" && !r.flag("use_flash_attn")
 	if err := r.err(); err != nil {

@@ -42,7 +42,7 @@ func New(prog cli.Program) *cobra.Command {
 		Args:  cli.SubcommandOnly,
 		RunE:  cli.ShowHelp,
 	}
-	cmd.AddCommand(newMemoryCommand(prog))
+	cmd.AddCommand(newMemoryCommand(prog), newPerformanceCommand(prog), newBothCommand(prog))
 	return cmd
 }
 

@@ -85,6 +85,32 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
+func TestPerformance(t *testing.T) {
+	file := experiment(t)
+	got := commandtest.Run(t, "projection", "performance", "--config", file, "--gpu-arch", "mi300x", "--measured-tflops", "500")
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Contains(t, got.Out, "TFLOP/s in bf16, 2615 in fp8; measured 500 TFLOP/s; memory 5.30 TB/s, within a node 448 GB/s, between nodes 50.0 GB/s\n")
+	rated := commandtest.Run(t, "projection", "performance", "--config", file, "--peak-bf16-tflops", "100", "--memory-bandwidth", "1000", "--intra-node-bandwidth", "100", "-o", "json")
+	require.Zero(t, rated.Code, rated.Stderr)
+	var r struct {
+		Performance struct {
+			FLOPsPerStep float64 `json:"flops_per_step"`
+			StepSeconds  float64 `json:"step_seconds"`
+			Rates        struct {
+				BF16 float64 `json:"bf16_flops"`
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(rated.Out), &r))
+	assert.InDelta(t, 1e14, r.Performance.Rates.BF16, 0)
+	assert.InEpsilon(t, r.Performance.FLOPsPerStep/8/(0.4*1e14), r.Performance.StepSeconds, 0.01)
+
+	both := commandtest.Run(t, "projection", "both", "--config", file, "--gpu-arch", "mi300x", "-o", "md")
+	require.Zero(t, both.Code, both.Stderr)
+	assert.Contains(t, both.Out, "## does it fit?\n")
+	assert.Contains(t, both.Out, "## time of a step, by stage 0, which is the slowest\n")
+}
+
 func TestNativeMemory(t *testing.T) {
 	file := filepath.Join(commandtest.Root(t), "examples", "native", "configs", "llama_2M-pretrain.yaml")
 	got := commandtest.Run(t, "projection", "memory", "--config", file, "--memory", "1GB")
@@ -99,6 +125,7 @@ func TestNativeMemory(t *testing.T) {
 func TestUsage(t *testing.T) {
 	file := experiment(t)
 	dummy := filepath.Join(commandtest.Root(t), "examples", "dummy", "configs", "dummy_8B-pretrain.yaml")
+	native := filepath.Join(commandtest.Root(t), "examples", "native", "configs", "llama_2M-pretrain.yaml")
 	for args, c := range map[string]struct {
 		code int
 		want string
@@ -112,10 +139,13 @@ func TestUsage(t *testing.T) {
 		"memory --config FILE --memory-safety-margin 2 --memory 1GB":        {2, "--memory-safety-margin: got 2, want a fraction from 0 to 1"},
 		"memory --config FILE -o yaml":                                      {2, `--output: got "yaml", want table, json or md`},
 		"memory --config FILE num_layers=31 pipeline_model_parallel_size=2": {1, "num_layers 31 cannot be cut evenly over 2 pipeline stages"},
+		"performance --config FILE":                                         {2, "no rates of the device: want --gpu-arch NAME"},
+		"performance --config FILE --gpu-arch H100 --efficiency 2":          {2, "the efficiency is 2, want a number above 0 and up to 1"},
+		"performance --config NATIVE --gpu-arch H100":                       {1, "primus benchmark train --config FILE measures its steps"},
 		"memory --config DUMMY":                                             {1, "the framework of pre_trainer is dummy: there are projections for megatron and native"},
 	} {
 		t.Run(args, func(t *testing.T) {
-			words := strings.Fields(strings.NewReplacer("FILE", file, "DUMMY", dummy).Replace("projection " + args))
+			words := strings.Fields(strings.NewReplacer("FILE", file, "DUMMY", dummy, "NATIVE", native).Replace("projection " + args))
 			got := commandtest.Run(t, words...)
 			assert.Equal(t, c.code, got.Code)
 			assert.Empty(t, got.Out)

@@ -118,6 +118,12 @@ func Wants(f *pflag.Flag) string {
 		return "a size such as 192GB or 80GiB"
 	case "memory-safety-margin":
 		return "a fraction from 0 to 1"
+	case "efficiency":
+		return "a fraction above 0 and up to 1"
+	case "measured-tflops", "peak-bf16-tflops", "peak-fp8-tflops":
+		return "a number of TFLOP/s"
+	case "memory-bandwidth", "intra-node-bandwidth", "inter-node-bandwidth":
+		return "a number of GB/s"
 	case "target-nodes", "nproc-per-node", "nodes":
 		return "a whole number, 0 for the default"
 	case "peak-tflops":

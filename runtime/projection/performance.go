@@ -1,0 +1,219 @@
+package projection
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Rates are the speeds that a projection takes for granted, per device and second.
+type Rates struct {
+	BF16       float64 `json:"bf16_flops"`
+	FP8        float64 `json:"fp8_flops"`
+	Efficiency float64 `json:"efficiency"` // of the rates above that matrix products reach
+	Measured   float64 `json:"measured_flops,omitempty"`
+	HBM        float64 `json:"memory_bandwidth"`
+	Inside     float64 `json:"inside_bandwidth"`  // bytes between devices of a node
+	Between    float64 `json:"between_bandwidth"` // bytes between nodes
+}
+
+// Performance is the work of a step and the time that it would take.
+type Performance struct {
+	Rates           Rates     `json:"rates"`
+	Work            []Work    `json:"work"`
+	TokensPerStep   float64   `json:"tokens_per_step"`
+	FLOPsPerToken   float64   `json:"flops_per_token"` // of the model: forward and backward pass
+	FLOPsPerStep    float64   `json:"flops_per_step"`
+	Recomputed      float64   `json:"recomputed_flops_per_step"`
+	Bubble          float64   `json:"pipeline_bubble"` // idle time as a fraction of the working time
+	SlowestStage    int       `json:"slowest_stage"`
+	Traffic         []Traffic `json:"communication"`
+	Times           []Time    `json:"times"`
+	StepSeconds     float64   `json:"step_seconds"`
+	TokensPerSecond float64   `json:"tokens_per_second"` // of all devices
+	FLOPSPerDevice  float64   `json:"flops_per_second_and_device"`
+	Utilisation     float64   `json:"model_flops_utilisation"`
+}
+
+// Time is a part of the time of a step with its formula.
+type Time struct {
+	Part    string  `json:"part"`
+	Seconds float64 `json:"seconds"`
+	Formula string  `json:"formula"`
+	Numbers string  `json:"numbers"`
+}
+
+// Validate returns what cannot be computed with.
+func (r Rates) Validate() error {
+	var faults []error
+	for _, f := range []struct {
+		name  string
+		value float64
+	}{{"bf16", r.BF16}, {"memory bandwidth", r.HBM}, {"bandwidth within a node", r.Inside}, {"bandwidth between nodes", r.Between}} {
+		if !(f.value > 0 && f.value < 1e30) {
+			faults = append(faults, fmt.Errorf("projection: the rate of %s is %v, want a number above 0", f.name, f.value))
+		}
+	}
+	if !(r.Efficiency > 0 && r.Efficiency <= 1) {
+		faults = append(faults, fmt.Errorf("projection: the efficiency is %v, want a number above 0 and up to 1", r.Efficiency))
+	}
+	return errors.Join(faults...)
+}
+
+// linear returns the rate of linear layers.
+func (p *Plan) linear(r Rates) float64 {
+	if (p.Precision.Compute == "fp8" || p.Precision.Compute == "fp4") && r.FP8 > 0 {
+		return r.FP8
+	}
+	return r.BF16
+}
+
+// seconds returns the time of work on n tokens.
+func (p *Plan) seconds(linear, other, tokens float64, r Rates) float64 {
+	if r.Measured > 0 {
+		return (linear + other) * tokens / r.Measured
+	}
+	return (linear/p.linear(r) + other/r.BF16) * tokens / r.Efficiency
+}
+
+// pass is the time of one micro batch on a device of a pipeline rank.
+type pass struct {
+	forward, backward, again float64
+	traffic                  []Traffic // of a whole step
+	exposed                  float64   // communication that is not hidden
+}
+
+func (p pass) total() float64 { return p.forward + p.backward + p.again + p.exposed }
+
+func (p *Plan) pass(rank int, r Rates) pass {
+	var w Work
+	for _, c := range p.Stages[rank] {
+		one := p.chunkWork(c)
+		w.Linear, w.Other, w.Again = w.Linear+one.Linear, w.Other+one.Other, w.Again+one.Again
+	}
+	tokens := p.tokens() / float64(p.Parallel.Tensor) // of the work that tensor parallelism cuts
+	x := pass{forward: p.seconds(w.Linear, w.Other, tokens, r), traffic: p.traffic(rank, r)}
+	x.backward = 2 * x.forward
+	if w.forward() > 0 {
+		x.again = x.forward * w.Again / w.forward()
+	}
+	layers, _ := p.countLayers(rank)
+	attention := 3 * p.seconds(0, float64(layers)*p.Model.core(), tokens, r)
+	for i := range x.traffic {
+		one := &x.traffic[i]
+		one.Seconds = one.Bytes / one.bandwidth
+		if !one.inPasses {
+			continue
+		}
+		perPass := one.perPass / one.bandwidth
+		exposed := perPass
+		if one.hideable {
+			exposed = max(0, perPass-map[bool]float64{true: attention, false: x.forward + x.backward}[one.Kind == "context"])
+		}
+		one.Exposed = exposed * float64(p.Parallel.MicroBatches)
+		x.exposed += exposed
+	}
+	return x
+}
+
+// bubble is the time that a device of a pipeline waits, as a fraction of the time that it works.
+//
+// Source: Narayanan et al. 2021, arXiv:2104.04473, section 2.2, for 1F1B and the interleaved
+// schedule; Qi et al. 2024, arXiv:2401.10241, table 2, for ZB-H1 with passes of equal length.
+func (p *Plan) bubble() (fraction float64, formula string) {
+	c := p.Parallel
+	waits := float64(c.Pipeline-1) / float64(c.MicroBatches)
+	if c.Schedule == ScheduleZeroBubble {
+		return waits / 3, "(pp − 1) / (3 · micro batches)"
+	}
+	return waits / float64(c.Virtual), "(pp − 1) / (virtual stages · micro batches)"
+}
+
+// Performance returns the work of a step and the time that it takes at the given rates.
+func (p *Plan) Performance(r Rates) (*Performance, error) {
+	if err := r.Validate(); err != nil {
+		return nil, err
+	}
+	c := p.Parallel
+	perf := &Performance{Rates: r, Work: p.Work(), TokensPerStep: float64(c.GlobalBatch) * float64(p.Model.Sequence)}
+	for _, w := range perf.Work {
+		perf.FLOPsPerToken += 3 * float64(w.Times) * w.forward()
+	}
+	perf.FLOPsPerStep = perf.FLOPsPerToken * perf.TokensPerStep
+	var slowest pass
+	for rank := range p.Stages {
+		for _, chunk := range p.Stages[rank] {
+			perf.Recomputed += p.chunkWork(chunk).Again * perf.TokensPerStep
+		}
+		if x := p.pass(rank, r); rank == 0 || x.total() > slowest.total() {
+			slowest, perf.SlowestStage = x, rank
+		}
+	}
+	perf.time(p, slowest)
+	perf.TokensPerSecond = perf.TokensPerStep / perf.StepSeconds
+	perf.FLOPSPerDevice = perf.FLOPsPerStep / perf.StepSeconds / float64(c.World)
+	perf.Utilisation = perf.FLOPSPerDevice / p.linear(r)
+	return perf, nil
+}
+
+// time adds the parts of the time of a step.
+func (perf *Performance) time(p *Plan, slowest pass) {
+	n := float64(p.Parallel.MicroBatches)
+	add := func(part string, seconds float64, formula, numbers string) {
+		if seconds > 0 {
+			perf.Times = append(perf.Times, Time{part, seconds, formula, numbers})
+			perf.StepSeconds += seconds
+		}
+	}
+	times := func(seconds float64) string { return fmt.Sprintf("%.0f · %.4g s", n, seconds) }
+	rate := "FLOPs of the stage / (rate · efficiency)"
+	if perf.Rates.Measured > 0 {
+		rate = "FLOPs of the stage / measured rate"
+	}
+	add("forward passes", n*slowest.forward, "micro batches · "+rate, times(slowest.forward))
+	add("backward passes", n*slowest.backward, "micro batches · 2 · forward pass", times(slowest.backward))
+	add("recomputation", n*slowest.again, "micro batches · what is computed again", times(slowest.again))
+	add("communication in the passes", n*slowest.exposed, "micro batches · bytes / bandwidth, where nothing hides them", times(slowest.exposed))
+	var formula string
+	perf.Bubble, formula = p.bubble()
+	add("pipeline bubble", perf.Bubble*n*slowest.total(), formula+" · the passes", fmt.Sprintf("%.4g · %.4g s", perf.Bubble, n*slowest.total()))
+
+	window := slowest.forward + slowest.backward
+	if p.Precision.Sharding == ShardParameters {
+		window *= n
+	}
+	for i := range slowest.traffic {
+		x := &slowest.traffic[i]
+		if x.inPasses {
+			continue
+		}
+		x.Exposed = x.Seconds
+		if x.hideable {
+			x.Exposed = max(0, x.Seconds-window)
+			window = max(0, window-x.Seconds)
+		}
+		add("exchange of "+x.Kind, x.Exposed, "bytes / bandwidth, less what the passes hide", fmt.Sprintf("%.4g B / %.4g B/s", x.Bytes, x.bandwidth))
+	}
+	perf.Traffic = slowest.traffic
+
+	q, h := p.Precision, p.held(perf.SlowestStage)
+	dense, expert := p.shards(ShardOptimizer)
+	state := h.dense/dense + h.expert/expert
+	perParameter := q.Gradient + 2*(q.Master+q.FirstMoment+q.SecondMom) + q.Weight
+	add("optimizer", float64(perParameter)*state/perf.Rates.HBM, "bytes read and written per parameter · parameters / memory bandwidth", fmt.Sprintf("%d · %.0f / %.4g B/s", perParameter, state, perf.Rates.HBM))
+}
+
+// TimeAssumptions says what the times take for granted.
+func (p *Plan) TimeAssumptions(r Rates) []string {
+	list := []string{
+		"norms, activations, kernel launches and the loader of data are part of the efficiency",
+		"embeddings and the output layer communicate nothing",
+		"every device has a link of its own to other nodes, and collectives use their whole bandwidth",
+	}
+	if r.Measured > 0 {
+		list[0] = "the measured rate holds for all of the passes"
+	}
+	if p.Model.Experts > 0 {
+		list = append(list, "tokens are spread evenly over the experts")
+	}
+	return list
+}
