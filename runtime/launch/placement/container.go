@@ -130,7 +130,7 @@ func (r *Run) volumes(s *Settings, withProgram bool) ([]string, error) {
 	for _, dir := range writable {
 		volumes = append(volumes, dir+":"+dir)
 	}
-	var read []string
+	read := slices.Clone(r.Reads)
 	if withProgram {
 		read = append(read, r.Program)
 	}

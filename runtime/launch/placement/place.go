@@ -21,10 +21,11 @@ type Run struct {
 	Command   []string // such as train pretrain
 	Flags     []Flag   // but those of the launcher
 	Overrides []string
-	Dir       string // the working directory
-	RunDir    string // where the run leaves its files
-	Workspace string // the directory above it that the experiment names
-	Devices   bool   // the framework trains on the devices of a node
+	Dir       string   // the working directory
+	RunDir    string   // where the run leaves its files
+	Workspace string   // the directory above it that the experiment names
+	Reads     []string // what it reads besides the files and directories of flags
+	Devices   bool     // the framework trains on the devices of a node
 
 	// Resolved is the experiment without secrets, with the overrides in it, for a place that does not
 	// see the files of this machine. Secrets are the variables that it reads, with the parameters that

@@ -177,7 +177,7 @@ func TestContainerLine(t *testing.T) {
 	r := run(t, "container,torchrun", env)
 	other := t.TempDir()
 	r.Flags = append(r.Flags, placement.Flag{Name: "backend-path", Value: other, Path: placement.DirPath})
-	r.Program = filepath.Join(other, "bin", "primus")
+	r.Program, r.Reads = filepath.Join(other, "bin", "primus"), []string{"/dev"}
 	p := plan(t, r, `
 container:
   options:
@@ -193,7 +193,7 @@ container:
 	line := p.Shell()
 	for _, want := range []string{
 		"A=1 WANDB_API_KEY='***' PRIMUS_CLI_CONFIG=none sh run --rm --name=primus-training-", " --security-opt=a --security-opt=b ", " --privileged ", " --device=/dev/null ",
-		" --volume=/data:/data:ro --volume=/models:/models --volume=" + r.Dir + ":" + r.Dir + " --volume=" + other + ":" + other + ":ro ",
+		" --volume=/data:/data:ro --volume=/models:/models --volume=" + r.Dir + ":" + r.Dir + " --volume=/dev:/dev:ro --volume=" + other + ":" + other + ":ro ",
 		" --env=A --env=HF_TOKEN --env=NCCL_DEBUG --env=PRIMUS_CLI_CONFIG --env=TE_FL_PREFER --env=WANDB_API_KEY --workdir=" + r.Dir + " rocm/primus:v26.5 " + r.Program + " train pretrain ",
 		" --launcher=torchrun --nodes=2 --nproc-per-node=4 --master-port=1234 --node-rank=1 --master-addr=n0 lr=1e-3 ",
 	} {

@@ -72,6 +72,13 @@ func runElsewhere(cmd *cobra.Command, prog cli.Program, s experiments.Stage, opt
 	}
 	here.Launcher, here.Grace = chain, opts.run.Grace
 	run.Options, run.Devices = here, plan.Launch != nil
+	if checkout := opts.Checkout(); checkout != "" {
+		absolute, err := filepath.Abs(checkout)
+		if err != nil {
+			return err
+		}
+		run.Reads = []string{absolute}
+	}
 	placed, err := placement.New(run, settings)
 	if err != nil {
 		return err

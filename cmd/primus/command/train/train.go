@@ -22,6 +22,7 @@ type Options struct {
 	manifest string
 	run      experiments.RunOptions
 	fleet    service.FleetFlags
+	output   cli.OutputFormat // of a dry run
 }
 
 // AddFlags gives a command the flags of train.
@@ -78,6 +79,7 @@ func newStageCommand(prog cli.Program, use string, s experiments.Stage, about, e
 		ValidArgsFunction:  experiments.CompleteTrain(prog, s.Module),
 	}
 	opts.AddFlags(cmd.Flags())
+	opts.output.AddFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if slices.Contains(args, "-h") || slices.Contains(args, "--help") {
 			return cmd.Help()
@@ -92,6 +94,18 @@ func newStageCommand(prog cli.Program, use string, s experiments.Stage, about, e
 		elsewhere, _, err := launch.Chain(opts.run.Launch.Launcher)
 		if err != nil {
 			return cli.UsageError{Err: err}
+		}
+		files, err := experiments.Files(opts.Config)
+		if err != nil {
+			return cli.UsageError{Err: err}
+		}
+		switch several := len(files) > 1 || files[0] != opts.Config; {
+		case !opts.run.DryRun && (several || opts.output == cli.OutputJSON):
+			return cli.Usagef(cmd, "several experiments and -o json are for --dry-run")
+		case len(elsewhere) > 0 && several:
+			return cli.Usagef(cmd, "--launcher %s: got a pattern of experiments, want one", opts.run.Launch.Launcher)
+		case several || opts.output == cli.OutputJSON:
+			return dryRunMany(cmd.Context(), prog, s, &opts, files, overrides)
 		}
 		if len(elsewhere) > 0 {
 			return runElsewhere(cmd, prog, s, opts, overrides, elsewhere)
@@ -127,7 +141,8 @@ never waits for etcd.
 
 Patches that the experiment switches on are applied on the way (primus patches plan);
 --patches, which is PRIMUS_PATCHES, lets only some of them pass. --dry-run prints what
-would be done and does nothing of it.
+would be done and does nothing of it; with -o json, and for a pattern of experiments such
+as --config 'configs/**/*.yaml', it prints the processes that each would start.
 
 Flags may also be given as PRIMUS_THREADS, PRIMUS_METRICS_ADDR and so on, or in a file
 primus.yaml (primus config cli).`

@@ -105,6 +105,15 @@ func checkoutPresets(file string) string {
 	}
 }
 
+// Checkout returns the checkout of Primus that the experiment lies in, "" for none.
+func (o *Options) Checkout() string {
+	presets := checkoutPresets(o.Config)
+	if presets == "" {
+		return ""
+	}
+	return filepath.Join(presets, "..", "..")
+}
+
 // Options are the flags of commands that load one experiment.
 type Options struct {
 	PresetOptions
