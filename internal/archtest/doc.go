@@ -8,7 +8,7 @@
 // Go's test cache never holds an outdated answer. Modules nested in the tree, testdata and hidden
 // folders are left out. The layers are a list of rules, the most specific folder first; a package
 // that no rule covers is an error, so that a new top-level folder needs a decision. A permission
-// that no package uses is an error, too, so that the table says how things are.
+// that no package uses is also an error, so that the table stays true.
 //
 // Test files are exempt from the layers, because a test may import an oracle from anywhere. The one
 // exception is that only cmd imports cmd.

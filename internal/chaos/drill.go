@@ -48,7 +48,7 @@ var drills = []drill{
 		promise: "the run ends, nothing with NaN is saved, and it goes on bit for bit without the fault"},
 	{name: "wrong", tries: 20, short: 2, try: wrong,
 		attack:  "calls of ops that give wrong numbers without an error, with verification of every call",
-		promise: "verification accuses the impl that was wrong, and sets it aside"},
+		promise: "verification names the impl that was wrong and puts it into quarantine"},
 	{name: "files", tries: 40, short: 5, try: damage,
 		attack: "checkpoints that are truncated, changed, incomplete, with a FIFO for a file, of a newer format, unreadable, or not ours",
 		promise: "damaged ones are passed over, unreadable and newer ones are an error; nothing is removed, and the run goes on " +

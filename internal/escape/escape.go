@@ -2,8 +2,8 @@
 //
 // Text from clients, etcd and plugins may contain escape sequences that move the cursor or hide
 // other text, or line feeds that begin a line which looks like one of this program. Text and Lines
-// write such characters as in a Go string literal, and leave all others unchanged. Both are safe
-// for concurrent use.
+// write such characters as in a Go string literal and leave all others unchanged. Both are safe for
+// concurrent use.
 package escape
 
 import (

@@ -3,8 +3,8 @@
 // # Concepts
 //
 // [Start] listens, gives an [http.Server] the timeouts that it lacks and serves until
-// [Server.Close], or until the context of [Server.Run] ends. [WriteProblem] is how handlers answer
-// what they refuse.
+// [Server.Close], or until the context of [Server.Run] ends. Handlers answer refused requests with
+// [WriteProblem].
 //
 // # Concurrency
 //

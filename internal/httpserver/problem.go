@@ -20,5 +20,5 @@ func WriteProblem(w http.ResponseWriter, status int, detail string) {
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // a client that has gone does not want it
+	_, _ = w.Write(append(body, '\n')) // an error means that the client is gone
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What a server has that does not say otherwise.
+// The defaults of a server.
 const (
 	headerTimeout = 5 * time.Second
 	readTimeout   = 10 * time.Second
@@ -19,7 +19,7 @@ const (
 	maxHeader     = 16 << 10
 )
 
-// grace is how long Run waits for the requests in hand.
+// grace is how long Run waits for the requests in progress.
 const grace = 5 * time.Second
 
 // Server is an HTTP server that listens.
@@ -35,8 +35,7 @@ type Server struct {
 }
 
 // Start listens on addr, such as 127.0.0.1:9400, and serves until Close; port 0 takes a free one.
-// Of the listener it serves what wrap makes of it, such as one with TLS; a nil wrap leaves it as it
-// is.
+// wrap may replace the listener, for example by one with TLS; nil keeps it.
 func Start(addr string, server *http.Server, wrap func(net.Listener) net.Listener) (*Server, error) {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -60,7 +59,7 @@ func Start(addr string, server *http.Server, wrap func(net.Listener) net.Listene
 	return s, nil
 }
 
-// defaults sets what is zero.
+// defaults sets the fields that are zero.
 func defaults[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {
@@ -71,8 +70,8 @@ func defaults[T comparable](field *T, value T) {
 // Addr returns the address that the server listens on.
 func (s *Server) Addr() net.Addr { return s.addr }
 
-// Run waits until ctx ends or serving fails, and closes the server. The requests in hand have five
-// seconds.
+// Run waits until ctx ends or serving fails, and closes the server. It gives the requests in
+// progress five seconds.
 func (s *Server) Run(ctx context.Context) error {
 	select {
 	case <-s.ended:
@@ -83,8 +82,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return s.Close(stopping)
 }
 
-// Close stops listening and waits for the requests in hand. When ctx ends first, they are cut off
-// and its error is returned. Further calls do nothing and return the same.
+// Close stops listening and waits for the requests in progress. When ctx ends first, Close cuts
+// them off and returns the error of ctx. Further calls do nothing and return the same.
 func (s *Server) Close(ctx context.Context) error {
 	s.close.Do(func() {
 		err := s.http.Shutdown(ctx)

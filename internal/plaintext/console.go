@@ -15,7 +15,7 @@ type Console struct {
 	status string
 }
 
-// EraseRest empties the line from where the cursor is, and eraseLine the whole line.
+// EraseRest erases the line from the cursor on, and eraseLine the whole line.
 const (
 	EraseRest = "\x1b[K"
 	eraseLine = "\r" + EraseRest
@@ -28,7 +28,7 @@ func (c *Console) Write(p []byte) (int, error) {
 	if c.status == "" {
 		return c.Out.Write(p)
 	}
-	// One write, so that nobody who writes to the terminal besides comes between.
+	// One write, so that the output of other programs cannot come in between.
 	if _, err := io.WriteString(c.Out, eraseLine+string(p)+c.status); err != nil {
 		return 0, err
 	}
@@ -43,8 +43,7 @@ func (c *Console) Status() func(line string) {
 	return c.SetStatus
 }
 
-// SetStatus replaces the status line; "" removes it. What does not fit into the width is cut, so
-// that it stays one line.
+// SetStatus replaces the status line; "" removes it. The line is cut to the width of the terminal.
 func (c *Console) SetStatus(line string) {
 	if c.Width == nil {
 		return
@@ -58,6 +57,6 @@ func (c *Console) SetStatus(line string) {
 		return
 	}
 	c.status = line
-	// The old line is written over, and only what is left of it erased, so that nothing flickers.
+	// The old line is overwritten and only its rest erased, so that the line does not flicker.
 	_, _ = io.WriteString(c.Out, "\r"+line+EraseRest)
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 )
 
-// Section is a part of a report: lines of text, and a table where it has a header.
+// Section is a part of a report: lines of text, and a table if it has a header.
 type Section struct {
 	Title  string
 	Lines  []string
 	Header table.Row
-	Right  []int // columns set to the right, counted from 1
+	Right  []int // columns aligned to the right, counted from 1
 	Rows   []table.Row
 }
 

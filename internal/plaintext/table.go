@@ -10,8 +10,8 @@ import (
 	"github.com/primus-fl/primus/internal/escape"
 )
 
-// NewTable returns a table whose columns stand apart by two blanks below a header with a line. The
-// columns counted from 1 in right are set to the right.
+// NewTable returns a table with a header, a line below it and two spaces between columns. The
+// columns in right, counted from 1, are aligned to the right.
 func NewTable(header table.Row, right ...int) table.Writer {
 	style := table.StyleDefault
 	style.Name = "plain"
@@ -38,7 +38,7 @@ func NewTable(header table.Row, right ...int) table.Writer {
 // escaped is how a cell is printed: tables hold texts of plugins and of other processes.
 func escaped(cell any) string { return escape.Lines(fmt.Sprint(cell), "") }
 
-// Render returns a table without blanks at the ends of lines.
+// Render returns a table without spaces at the ends of lines.
 func Render(t table.Writer) string {
 	var b strings.Builder
 	for line := range strings.Lines(t.Render()) {
@@ -51,7 +51,7 @@ func Render(t table.Writer) string {
 	return b.String()
 }
 
-// Dash stands in for what is empty in a table.
+// Dash replaces an empty text in a table.
 func Dash(s string) string {
 	if s == "" {
 		return "-"

@@ -24,7 +24,7 @@ func OrUnknown(version string) string {
 	return version
 }
 
-// Count writes a number in which nothing stands out but what is not zero.
+// Count writes a number, and "-" for zero, so that other numbers stand out.
 func Count(n uint64) string {
 	if n == 0 {
 		return "-"

@@ -1,9 +1,9 @@
-// Package primustest holds what the tests of several packages of the program need: text
-// that is read while it is written, and certificates.
+// Package primustest helps the tests of several packages: with buffers that are read while they are
+// written, and with certificates.
 //
 // # Concepts
 //
-// A Buffer takes what a program prints while a test looks at it. An Authority signs the
+// A Buffer collects the output of a program while a test reads it. An Authority signs the
 // certificates of servers and clients on this machine and writes them to files.
 //
 // # Concurrency

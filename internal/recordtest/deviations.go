@@ -6,9 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// deviations lists where we differ from the recorded ancestor on purpose: fixture file, case (its
-// name, document or tokens), what we do instead, and why. want is a fragment of our error, or empty
-// where we give another value.
+// deviations lists the deliberate differences from the recorded ancestor: fixture file, case (its
+// name, document or tokens), the result here, and the reason. want is a part of the error, or empty
+// if the result is another value.
 var deviations = []struct{ file, id, want, why string }{
 	{"yaml_docs.jsonl", "1: x\ntrue: y\nnull: z\n1.5: w\n", "expected a string as key",
 		"no configuration can use other keys, the ancestor fails one step later"},
@@ -28,7 +28,8 @@ func deviation(file, id string) (want string, found bool) {
 	return "", false
 }
 
-// Deviates asserts what a case does in which we differ on purpose, and reports whether it is one.
+// Deviates checks the result of a case with a deliberate difference, and reports whether there is
+// one.
 func Deviates(t *testing.T, file, id string, err error) bool {
 	t.Helper()
 	want, found := deviation(file, id)

@@ -1,5 +1,5 @@
-// Package recordtest reads what the ancestor was recorded to make of configurations, for tests that
-// compare.
+// Package recordtest reads the recorded results of the ancestor for configurations, for tests that
+// compare with them.
 package recordtest
 
 import (

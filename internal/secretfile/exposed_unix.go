@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// exposed reports whether others than the owner of a file have access to it.
+// exposed reports whether users other than the owner of a file have access to it.
 func exposed(info fs.FileInfo) bool {
 	others := fs.FileMode(0o077)
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {

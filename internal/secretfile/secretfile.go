@@ -1,9 +1,9 @@
 // Package secretfile reads files that only their owner may read: tokens and private keys.
 //
 // As ssh does with keys, Read refuses a file that other users of the machine can read or change, so
-// that a secret that has leaked is noticed when it is used first. Everybody else may never have
-// access; the group of the file may, if the file belongs to another user, which is how secrets are
-// handed to services. On Windows permissions are not looked at.
+// that an exposed secret is noticed when it is first used. The group of the file may have access if
+// the file belongs to another user, as is usual for the secrets of services; all others never may.
+// On Windows Read does not check permissions.
 package secretfile
 
 import (
@@ -14,7 +14,8 @@ import (
 	"os"
 )
 
-// KeyPair returns a certificate, which everybody may read, with its key, both in PEM.
+// KeyPair returns a certificate and its key, both in PEM. Other users may be able to read the
+// certificate, but not the key.
 func KeyPair(certFile, keyFile string) (tls.Certificate, error) {
 	cert, err := os.ReadFile(certFile)
 	if err != nil {
@@ -30,7 +31,7 @@ func KeyPair(certFile, keyFile string) (tls.Certificate, error) {
 // maxSize bounds what is read.
 const maxSize = 1 << 20
 
-// ExposedError is a file that others have access to.
+// ExposedError reports a file that other users have access to.
 type ExposedError struct {
 	File string
 	Mode fs.FileMode
@@ -42,7 +43,8 @@ func (e *ExposedError) Error() string {
 		e.File, e.Mode.Perm(), 0o600)
 }
 
-// Read returns the content of a file. A file that others have access to is an *ExposedError.
+// Read returns the content of a file. If other users have access to it, the error is an
+// *ExposedError.
 func Read(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -58,7 +60,7 @@ func Read(file string) ([]byte, error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxSize+1))
 	if err == nil && len(text) > maxSize {
-		return nil, fmt.Errorf("%s has more than %d bytes, which is no token or key", file, maxSize)
+		return nil, fmt.Errorf("%s has more than %d bytes, which is too long for a token or key", file, maxSize)
 	}
 	return text, err
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Spread sums up repeated measurements of one time, in milliseconds.
+// Spread summarises repeated measurements of one time, in milliseconds.
 type Spread struct {
 	Median   float64  `json:"median"`
 	Interval Interval `json:"median_interval"`
@@ -24,7 +24,7 @@ func SpreadOf(times []time.Duration) Spread {
 	return Spread{Median: Median(ms), Interval: MedianInterval(ms), Min: slices.Min(ms), Max: slices.Max(ms), Count: len(ms)}
 }
 
-// String writes the spread for people.
+// String returns the spread as text.
 func (s Spread) String() string {
 	return fmt.Sprintf("%.4g ms, median of %d (%.4g to %.4g with %.0f %% confidence; all %.4g to %.4g)",
 		s.Median, s.Count, s.Interval.Low, s.Interval.High, 100*s.Interval.Confidence, s.Min, s.Max)

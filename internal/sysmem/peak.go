@@ -7,7 +7,7 @@ import (
 )
 
 // Peak returns the bytes of the largest resident set that the process has had, or 0 if the system
-// does not tell.
+// does not report it.
 func Peak() uint64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

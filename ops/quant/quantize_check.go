@@ -152,7 +152,7 @@ func matrix(c *opregistry.Check, name, part string, t *tensor.Tensor, k opregist
 // number requires one of the numbers of a tensor, whose form tags describe.
 func number(c *opregistry.Check, name, part string, t *tensor.Tensor) {
 	if c.OK() && (t == nil || t.DType() != tensor.F32 || t.NumElements() != 1) && c.DType(name+part, t, opregistry.Only(tensor.F32)) {
-		c.Elements(name+part, t, 1, "one a tensor")
+		c.Elements(name+part, t, 1, "one for each tensor")
 	}
 }
 

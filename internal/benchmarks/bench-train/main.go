@@ -76,7 +76,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	flags.IntVar(&o.rounds, "rounds", 5, "how often each contender has its turn")
 	flags.IntVar(&o.steps, "steps", 5, "steps measured in a turn")
 	flags.IntVar(&o.warmup, "warmup", 2, "steps before them")
-	flags.IntVar(&o.threads, "threads", 0, "CPU threads; 0 is one a CPU")
+	flags.IntVar(&o.threads, "threads", 0, "CPU threads; 0 is one per CPU")
 	flags.StringVar(&o.output, "o", "table", "table or json")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -95,7 +95,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 // model is an experiment with the batch size of the comparison.
 type model struct {
 	name, config string
-	batch        int // sequences a step
+	batch        int // sequences per step
 }
 
 func models() []model {

@@ -73,7 +73,7 @@ type lab struct {
 func newLab(ctx context.Context, dir string) (*lab, error) {
 	l := &lab{dir: dir, library: filepath.Join(dir, "libhostile.so"), text: filepath.Join(dir, "text.txt")}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return nil, fmt.Errorf("adopt processes that are left over: %w", err)
+		return nil, fmt.Errorf("adopt processes that were left running: %w", err)
 	}
 	for name, text := range map[string][]byte{
 		"hostile.c": source, "primus_op_plugin.h": []byte(abi.Header()), "primus_op_args.h": []byte(abi.ArgsHeader()),

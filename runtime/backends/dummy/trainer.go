@@ -17,7 +17,7 @@ type Args struct {
 }
 
 // StepPoint is the work of a training step, which is empty.
-var StepPoint = patch.NewPoint[func(step int) error]("dummy.step", "a step of training, counted from 1; once a step")
+var StepPoint = patch.NewPoint[func(step int) error]("dummy.step", "a step of training, counted from 1; once per step")
 
 // pretrainTrainer is a trainer that trains nothing.
 type pretrainTrainer struct {

@@ -104,7 +104,7 @@ var notCompared = []string{
 	"save", "save_interval", "save_initial", "load", "dump_batches", "disable_tensorboard", "sample_prompt", "model_name",
 }
 
-// compared returns the parameters the parameters that a resumed run is compared with, in their JSON
+// compared returns the parameters that a resumed run is compared with, in their JSON
 // form.
 func (a *Args) compared() map[string]any {
 	all := map[string]any{}
@@ -134,7 +134,7 @@ func (a *Args) compared() map[string]any {
 // they were given.
 const patchPrefix = "patch."
 
-// compared returns the parameters the parameters that a resumed run is compared with: those of Args
+// compared returns the parameters that a resumed run is compared with: those of Args
 // and those that patches read.
 func (t *trainer) compared() map[string]any {
 	all := t.args.compared()
@@ -152,7 +152,7 @@ func (t *trainer) compared() map[string]any {
 }
 
 // logChanged logs the parameters that differ from those of the checkpoint. A parameter of Args that
-// the checkpoint does not have did not exist in the version the run that saved it.
+// the checkpoint does not have did not exist in the version that saved it.
 func (t *trainer) logChanged(c *checkpoint.Checkpoint, saved map[string]any) {
 	if saved == nil { // saved by an older version of this program
 		return

@@ -121,7 +121,7 @@ func TestWhatTheOptimizerSpoilsIsNotSaved(t *testing.T) {
 			l := newLab(t)
 			require.NoError(t, l.train(t.Context(), "whole", tt.save, "eval_interval=0"))
 			l.prefer = opregistry.KindVendor
-			l.sources = []opregistry.Source{adamSaboteur(10, func(a optim.MultiTensorAdamArgs) error { // two calls a step
+			l.sources = []opregistry.Source{adamSaboteur(10, func(a optim.MultiTensorAdamArgs) error { // two calls per step
 				values := tensor.Data[float32](a.TensorLists[tt.list][0])
 				values[len(values)/2] = tt.value
 				return nil

@@ -9,26 +9,26 @@ import (
 // within an op.
 var (
 	// LossPoint is the loss that training minimises. Validation uses the original.
-	LossPoint = patch.NewPoint[model.Loss]("native.loss", "what training minimises; once a micro batch")
+	LossPoint = patch.NewPoint[model.Loss]("native.loss", "what training minimises; once per micro batch")
 
 	// SchedulePoint is the learning rate of a step, counted from 1.
-	SchedulePoint = patch.NewPoint[func(step int) float64]("native.schedule", "the learning rate of a step; once a step")
+	SchedulePoint = patch.NewPoint[func(step int) float64]("native.schedule", "the learning rate of a step; once per step")
 
 	// OptimizerStepPoint updates the weights with the clipped gradients.
-	OptimizerStepPoint = patch.NewPoint[func(step int, lr float64) error]("native.optimizer_step", "updates the weights; once a step")
+	OptimizerStepPoint = patch.NewPoint[func(step int, lr float64) error]("native.optimizer_step", "updates the weights; once per step")
 
 	// DataOrderPoint fills the next global batch, row-major [global batch, seq+1]. A resumed run
 	// begins at the position of the original sampler.
-	DataOrderPoint = patch.NewPoint[func(batch []int32) error]("native.data_order", "fills the next global batch; once a step")
+	DataOrderPoint = patch.NewPoint[func(batch []int32) error]("native.data_order", "fills the next global batch; once per step")
 
 	// ForwardStepPoint computes the loss of a micro batch [micro batch, seq+1].
-	ForwardStepPoint = patch.NewPoint[func(rows []int32) (float64, error)]("native.forward_step", "the loss of a micro batch; once a micro batch")
+	ForwardStepPoint = patch.NewPoint[func(rows []int32) (float64, error)]("native.forward_step", "the loss of a micro batch; once per micro batch")
 
 	// BackwardStepPoint adds the gradients of the micro batch of the last forward step.
-	BackwardStepPoint = patch.NewPoint[func(BackwardStep) error]("native.backward_step", "the gradients of a micro batch; once a micro batch")
+	BackwardStepPoint = patch.NewPoint[func(BackwardStep) error]("native.backward_step", "the gradients of a micro batch; once per micro batch")
 
 	// LRScalePoint is the factor of the learning rate of a weight.
-	LRScalePoint = patch.NewPoint[func(*model.Param) float64]("native.lr_scale", "the factor of the learning rate of a weight; once a weight when the optimizer is made, so patches of phase setup only")
+	LRScalePoint = patch.NewPoint[func(*model.Param) float64]("native.lr_scale", "the factor of the learning rate of a weight; once per weight, when the optimizer is made, so patches of phase setup only")
 )
 
 // BackwardStep says which micro batch of which step a backward step is.

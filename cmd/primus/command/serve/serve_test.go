@@ -86,7 +86,7 @@ func TestServeMistakes(t *testing.T) {
 		{"address", []string{"serve", "--listen", "nine"}, "want HOST:PORT"},
 		{"open", []string{"serve", "--listen", ":0"}, "without TLS"},
 		{"train, open", []string{"train", "--config", "x.yaml", "--serve", "0.0.0.0:0"}, "--serve: "},
-		{"no value", []string{"serve", "--token-file"}, "a file with one token a line"},
+		{"no value", []string{"serve", "--token-file"}, "a file with one token per line"},
 		{"fleet", []string{"serve", "--fleet", "etcd"}, "want HOST:PORT"},
 		{"argument", []string{"serve", "now"}, "unexpected argument"},
 	} {
@@ -98,7 +98,7 @@ func TestServeMistakes(t *testing.T) {
 	}
 	got := commandtest.Run(t, "serve", "--listen", "127.0.0.1:0", "--token-file", "/nonexistent")
 	assert.Equal(t, 1, got.Code)
-	assert.Contains(t, commandtest.OnlyError(t, got), "want a file with one token a line")
+	assert.Contains(t, commandtest.OnlyError(t, got), "want a file with one token per line")
 }
 
 // Somebody with a token saves a run now and stops it later; the next start goes on from there.

@@ -30,7 +30,7 @@ type manifest struct {
 	Version  int            `json:"version"`
 	Step     int64          `json:"step"`
 	Sequence uint64         `json:"sequence"`
-	Run      string         `json:"run,omitempty"` // the run the run that saved it; version 1 has none
+	Run      string         `json:"run,omitempty"` // the run that saved it; version 1 has none
 	Files    []manifestFile `json:"files"`
 	Checksum string         `json:"checksum"` // of this text with an empty checksum
 }

@@ -149,7 +149,7 @@ func (c cache) decode(ctx context.Context, content []byte) (t *Tokens, err error
 	}
 	version, width := binary.LittleEndian.Uint32(f[8:]), binary.LittleEndian.Uint32(f[12:])
 	if version != cacheVersion || width != uint32(c.width) {
-		return nil, fmt.Errorf("got version %d and %d bytes a token, want %d and %d", version, width, cacheVersion, c.width)
+		return nil, fmt.Errorf("got version %d and %d bytes per token, want %d and %d", version, width, cacheVersion, c.width)
 	}
 	if !bytes.Equal(f[24:56], c.key[:]) {
 		return nil, errors.New("got the key of another corpus")

@@ -85,7 +85,7 @@ func (c Config) Validate() error {
 	f.positive("num_attention_heads", c.NumAttentionHeads)
 	f.positive("seq_length", c.SeqLength)
 	if c.VocabSize < ByteVocab {
-		f.bad("vocab_size", c.VocabSize, fmt.Sprintf("at least %d, one a byte", ByteVocab))
+		f.bad("vocab_size", c.VocabSize, fmt.Sprintf("at least %d, one for each byte", ByteVocab))
 	}
 	f.oneOf("normalization", string(c.Normalization), c.Normalization.Values())
 	f.oneOf("position_embedding_type", string(c.PositionEmbedding), c.PositionEmbedding.Values())

@@ -139,9 +139,9 @@ func Wants(f *pflag.Flag) string {
 	case "patience", "linger", "grace":
 		return "a time such as 10s"
 	case "threads":
-		return "a number of threads, 0 for one a CPU"
+		return "a number of threads, 0 for one per CPU"
 	case "token-file", "serve-token-file":
-		return "a file with one token a line"
+		return "a file with one token per line"
 	case "policy":
 		return "a policy file"
 	case "for":

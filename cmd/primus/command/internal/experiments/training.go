@@ -31,7 +31,7 @@ type TrainingOptions struct {
 // AddFlags gives a command the flags.
 func (o *TrainingOptions) AddFlags(flags *pflag.FlagSet) {
 	o.Options.AddFlags(flags)
-	flags.UintVar(&o.Threads, "threads", 0, "`N` CPU threads for ops; 0 is one a CPU")
+	flags.UintVar(&o.Threads, "threads", 0, "`N` CPU threads for ops; 0 is one per CPU")
 	o.policy.AddFlags(flags)
 }
 

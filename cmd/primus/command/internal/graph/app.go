@@ -33,7 +33,7 @@ import (
 
 // Config is what a command decides about the graph.
 type Config struct {
-	Threads     int // 0 means one a CPU
+	Threads     int // 0 means one per CPU
 	Timing      bool
 	Log         *slog.Logger // of the program
 	OpLog       slog.Handler // of the op manager; nil keeps it silent
