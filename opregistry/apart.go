@@ -8,34 +8,35 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// The numbers of operands that are compared in pairs, and that are sorted at once in calls with few
-// and with many. All buffers fit on the stack; the largest is used only when it is needed.
+// The numbers of operands that are compared in pairs in most ops and at most, and the numbers that
+// are sorted at once in calls with few and with many. All buffers fit on the stack; the larger ones
+// are used only when they are needed.
 const (
-	fewOperands  = 24
-	someOperands = 512
-	manyOperands = 6144
+	usualOperands = 8
+	fewOperands   = 24
+	someOperands  = 32
+	moreOperands  = 512
+	manyOperands  = 6144
 )
 
-// ranges are where the memory of the operands of a call begins and ends. Those without elements
-// have zeros.
-type ranges struct{ lo, hi [fewOperands]uintptr }
+// extent is where the memory of an operand begins and ends, zeros for one without elements.
+type extent struct{ lo, hi uintptr }
 
 // fewApart requires that each tensor which a call writes shares no memory with any other of the
 // call, except where both are the same view and the description allows it.
-func (p *plan) fewApart(c *Check, args unsafe.Pointer, memory *ranges) {
+func (p *plan) fewApart(c *Check, args unsafe.Pointer, memory []extent) {
 	written := p.written
 	for m := p.depends; m != 0; m &= m - 1 {
 		i := bits.TrailingZeros32(m)
-		if memory.hi[i] != 0 && p.accessOf(&p.operands[i], args, 0) != AccessRead {
+		if memory[i].hi != 0 && p.accessOf(&p.operands[i], args, 0) != AccessRead {
 			written |= 1 << i
 		}
 	}
-	n := len(p.operands)
 	for w := written; w != 0; w &= w - 1 {
-		i := bits.TrailingZeros32(w) % fewOperands
-		lo, hi := memory.lo[i], memory.hi[i]
-		for k, begin := range memory.lo[:n] {
-			if begin < hi && lo < memory.hi[k] && k != i && (k < i || written>>k&1 == 0) {
+		i := bits.TrailingZeros32(w)
+		to := memory[i]
+		for k, m := range memory {
+			if m.lo < to.hi && to.lo < m.hi && k != i && (k < i || written>>k&1 == 0) {
 				p.clash(c, args, i, k, 0, 0)
 			}
 		}
@@ -52,11 +53,14 @@ func (p *plan) listsApart(c *Check, args unsafe.Pointer) {
 		_, k, _ := p.operands[i].tensors(args)
 		n += k
 	}
-	if n > someOperands {
+	switch {
+	case n <= someOperands:
+		p.someApart(c, args)
+	case n <= moreOperands:
+		p.moreApart(c, args)
+	default:
 		p.manyApart(c, args)
-		return
 	}
-	p.someApart(c, args)
 }
 
 // overwritten reports whether a tensor is the same view as one that may be written over it: what
@@ -108,13 +112,20 @@ func (s span) compare(o span) int {
 	}
 }
 
+// These functions are not one so that a call has no larger buffer than it needs.
+
+//go:noinline
 func (p *plan) someApart(c *Check, args unsafe.Pointer) {
 	var buf [someOperands]span
 	p.sweep(c, args, buf[:])
 }
 
-// manyApart is a function of its own so that its buffer is not part of the frame of someApart.
-//
+//go:noinline
+func (p *plan) moreApart(c *Check, args unsafe.Pointer) {
+	var buf [moreOperands]span
+	p.sweep(c, args, buf[:])
+}
+
 //go:noinline
 func (p *plan) manyApart(c *Check, args unsafe.Pointer) {
 	var buf [manyOperands]span

@@ -57,10 +57,12 @@ func (c *Check) DType(name string, t *tensor.Tensor, want DTypes) bool {
 
 // SameDType requires two operands of one dtype.
 func (c *Check) SameDType(name string, t *tensor.Tensor, other string, o *tensor.Tensor) bool {
-	if c.err == nil && t.DType() != o.DType() {
-		c.Fail(name, "the dtype of "+other+", "+o.DType().String(), "%v", t)
-	}
-	return c.err == nil
+	return c.err == nil && (t.DType() == o.DType() || c.failDType(name, t, other, o))
+}
+
+func (c *Check) failDType(name string, t *tensor.Tensor, other string, o *tensor.Tensor) bool {
+	c.Fail(name, "the dtype of "+other+", "+o.DType().String(), "%v", t)
+	return false
 }
 
 // SameShape requires two operands of one shape.
@@ -81,40 +83,34 @@ func (c *Check) Shape(name string, t *tensor.Tensor, want ...int) bool {
 
 // Rank requires an operand with this number of axes.
 func (c *Check) Rank(name string, t *tensor.Tensor, rank int) bool {
-	if c.err == nil && len(t.Shape()) != rank {
-		c.Fail(name, axes(rank), "%v", t)
-	}
-	return c.err == nil
+	return c.err == nil && (len(t.Shape()) == rank || c.failRank(name, "", t, rank))
 }
 
 // MinRank requires an operand with at least this number of axes.
 func (c *Check) MinRank(name string, t *tensor.Tensor, rank int) bool {
-	if c.err == nil && len(t.Shape()) < rank {
-		c.Fail(name, "at least "+axes(rank), "%v", t)
-	}
-	return c.err == nil
+	return c.err == nil && (len(t.Shape()) >= rank || c.failRank(name, "at least ", t, rank))
 }
 
-func axes(n int) string {
-	if n == 1 {
-		return "1 axis"
+func (c *Check) failRank(name, most string, t *tensor.Tensor, rank int) bool {
+	unit := " axes"
+	if rank == 1 {
+		unit = " axis"
 	}
-	return strconv.Itoa(n) + " axes"
+	c.Fail(name, most+strconv.Itoa(rank)+unit, "%v", t)
+	return false
 }
 
 // Elements requires an operand of n elements, whatever its axes; what says what they are, such as
 // "one per row".
 func (c *Check) Elements(name string, t *tensor.Tensor, n int, what string) bool {
-	if c.err == nil && t.NumElements() != n {
-		c.Fail(name, elements(n, what), "%v", t)
-	}
-	return c.err == nil
+	return c.err == nil && (t.NumElements() == n || c.failElements(name, t, n, what))
 }
 
-func elements(n int, what string) string {
+func (c *Check) failElements(name string, t *tensor.Tensor, n int, what string) bool {
 	unit := " elements ("
 	if n == 1 {
 		unit = " element ("
 	}
-	return strconv.Itoa(n) + unit + what + ")"
+	c.Fail(name, strconv.Itoa(n)+unit+what+")", "%v", t)
+	return false
 }

@@ -58,11 +58,11 @@ type Schema[A any] struct {
 	// Check checks what the description cannot say. It runs when the arguments agree with the
 	// description except for memory that they share. It allocates nothing when it finds no fault,
 	// and keeps nothing.
-	Check func(c *Check, a A)
+	Check func(c *Check, a *A)
 
 	// Access returns what a call does to an operand whose access is depends; i is the index in a
 	// list.
-	Access func(a A, operand string, i int) Access
+	Access func(a *A, operand string, i int) Access
 }
 
 // Op is the typed handle of an op with argument struct A. It is immutable; a program has one handle
@@ -109,11 +109,11 @@ func NewOp[A any](name string, s Schema[A]) *Op[A] {
 	if !opName.MatchString(name) {
 		panic(fmt.Sprintf("BUG: opregistry: op name %q is not lower_snake", name))
 	}
-	if s.Check != nil {
-		o.check = func(c *Check, args unsafe.Pointer) { s.Check(c, *(*A)(args)) }
+	if check := s.Check; check != nil {
+		o.check = func(c *Check, args unsafe.Pointer) { check(c, (*A)(args)) }
 	}
-	if s.Access != nil {
-		o.access = func(args unsafe.Pointer, operand string, i int) Access { return s.Access(*(*A)(args), operand, i) }
+	if access := s.Access; access != nil {
+		o.access = func(args unsafe.Pointer, operand string, i int) Access { return access((*A)(args), operand, i) }
 	}
 	return o
 }

@@ -19,8 +19,10 @@ type plan struct {
 	saved    int   // the offset of the record of a family, −1 without one
 	lead     int   // an operand, −1 without operands
 	order    []int // of checking
+	ordered  []*operand
 	lists    *listPlan
 	symbols  []string // of shapes; rows is the first
+	unset    sizes    // no symbol has a length
 	leading  bool     // a shape has ..
 	singles  bool     // every operand is one tensor, and there are few of them
 	written  uint32   // of singles: the operands that every call writes
@@ -44,25 +46,29 @@ const (
 
 // operand is a tensor argument, or a list of them that have one description.
 type operand struct {
+	// Every call reads these fields, so they are adjacent.
+	index   int
+	offset  uintptr // of the field in the struct that it is in
+	form    form
+	need    need
+	packed  bool // contiguous
+	length  int8 // the symbol for the number of tensors, −1
+	dtypes  DTypes
+	like    int  // the operand whose dtype it has, −1
+	likeOne bool // like is a formOne, whose offset is likeAt
+	likeAt  uintptr
+	shape   shapeRule
+	over    uint64 // the operands that are written and may be the same view as this one
+	given   condition
+
 	param  string  // the name of the argument
 	name   string  // of a list: before the index
 	suffix string  // of formField: after the index
-	offset uintptr // of the field in the struct that it is in
-	form   form
 	in     uintptr // formField: the offset of the slice in the argument struct
 	stride uintptr // formField: the size of the structs
 	row    int     // formRow
-
-	dtypes DTypes
-	like   int // the operand whose dtype it has, −1
-	need   need
-	given  condition
 	access accessSpec
 	when   condition
-	over   uint64 // the operands that are written and may be the same view as this one
-	length int8   // the symbol for the number of tensors, −1
-	shape  shapeRule
-	packed bool // contiguous
 }
 
 // condition is a bool or what may be nil: an argument on which another one depends.
@@ -93,7 +99,7 @@ type listPlan struct {
 const maxOperands = 64
 
 // maxSymbols bounds the symbols of an op's shapes.
-const maxSymbols = 16
+const maxSymbols = 8
 
 // rowsSymbol is the index of the symbol rows: the product of the axes that .. stands for.
 const rowsSymbol = 0
@@ -133,6 +139,7 @@ func compile(op string, t reflect.Type, where, lists string) *plan {
 		fault("got %d operands, want at most %d", len(c.operands), maxOperands)
 	}
 	for i := range c.operands {
+		c.operands[i].index = i
 		c.resolve(i)
 	}
 	for i, s := range c.specs {
@@ -148,6 +155,12 @@ func compile(op string, t reflect.Type, where, lists string) *plan {
 		c.shapeOf(at)
 	}
 	c.bound()
+	for _, i := range c.order {
+		c.ordered = append(c.ordered, &c.operands[i])
+	}
+	for i := range c.unset.of {
+		c.unset.of[i] = -1
+	}
 	c.singles = len(c.operands) <= fewOperands && !slices.ContainsFunc(c.operands, func(o operand) bool { return o.form != formOne })
 	if c.singles {
 		for i, o := range c.operands {
@@ -397,6 +410,7 @@ func (c *compiler) resolve(i int) {
 	o, s := &c.operands[i], &c.specs[i]
 	if s.like != "" {
 		o.like = c.find(i, s.like)
+		o.likeOne, o.likeAt = c.operands[o.like].form == formOne, c.operands[o.like].offset
 		o.dtypes = anyType
 	}
 	if s.needed == needWhen {

@@ -56,12 +56,12 @@ type wholeArgs struct {
 var whole = opregistry.NewOp("whole", opregistry.Schema[wholeArgs]{
 	Doc: "has all kinds of arguments", Family: "whole", Forward: true,
 	Tolerance: opregistry.Arithmetic(1, 2, "a reason"),
-	Check: func(c *opregistry.Check, a wholeArgs) {
+	Check: func(c *opregistry.Check, a *wholeArgs) {
 		if a.Step == 13 {
 			c.Fail("step", "another one", "%d", a.Step)
 		}
 	},
-	Access: func(a wholeArgs, _ string, i int) opregistry.Access {
+	Access: func(a *wholeArgs, _ string, i int) opregistry.Access {
 		if a.Read != (i == 1) {
 			return opregistry.AccessRead
 		}

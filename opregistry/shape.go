@@ -10,10 +10,11 @@ import (
 // shapeRule is the shape of an operand.
 type shapeRule struct {
 	kind    shapeKind
-	text    string // in the notation
-	same    int    // sameShape: the operand
-	leading bool   // axesShape: .. comes first
-	axes    []size // axesShape; one of countShape
+	leading bool    // axesShape: .. comes first
+	same    int     // sameShape: the operand
+	sameAt  uintptr // sameShape: the offset of that
+	axes    []size  // axesShape; one of countShape
+	text    string  // in the notation
 }
 
 type shapeKind uint8
@@ -72,7 +73,7 @@ func (c *compiler) shapeOf(at int) {
 	for _, k := range c.order[:at] {
 		earlier := &c.operands[k]
 		if earlier.shape.text == text && earlier.need == needAlways {
-			o.shape.kind, o.shape.same = sameShape, k
+			o.shape.kind, o.shape.same, o.shape.sameAt = sameShape, k, earlier.offset
 			return
 		}
 	}

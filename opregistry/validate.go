@@ -10,27 +10,53 @@ import (
 
 // validate checks the arguments of a call against the description. It returns an *ArgError.
 func (p *plan) validate(args unsafe.Pointer) error {
-	c := Check{op: p.op}
-	var z sizes
-	var memory ranges
-	for i := range p.symbols {
-		z.of[i] = -1
+	if len(p.operands) > usualOperands {
+		return p.validateMany(args)
 	}
+	var memory [usualOperands]extent
+	return p.validateWith(args, memory[:])
+}
+
+// validateMany is a function of its own so that its buffer is not part of the frame of validate.
+//
+//go:noinline
+func (p *plan) validateMany(args unsafe.Pointer) error {
+	var memory [fewOperands]extent
+	return p.validateWith(args, memory[:])
+}
+
+// validateWith is validate with a buffer of zeros for the memory of each operand, if all are single
+// tensors.
+func (p *plan) validateWith(args unsafe.Pointer, memory []extent) error {
+	c := Check{op: p.op}
+	z := p.unset
 	if p.lists != nil {
 		p.checkLists(&c, &z, args)
 	}
-	for _, i := range p.order {
-		o := &p.operands[i]
+	for _, o := range p.ordered {
 		if o.form != formOne {
-			p.checkList(&c, &z, args, o)
-		} else if t := o.one(args); t != nil && o.need != needWhen || p.present(&c, args, o, t) {
-			p.checkTensor(&c, &z, args, o, t)
-			if p.singles {
-				memory.lo[i], memory.hi[i] = t.ByteRange()
+			if p.checkList(&c, &z, args, o); c.err != nil {
+				return c.err
 			}
+			continue
 		}
-		if c.err != nil {
+		t := o.one(args)
+		switch {
+		case o.need == needWhen && o.given.holds(args) != (t != nil):
+			p.wrongPresence(&c, o, t)
 			return c.err
+		case t == nil && o.need == needAlways:
+			c.Fail(o.name, "a tensor", "nil")
+			return c.err
+		case t == nil:
+			continue
+		}
+		if why := p.match(&z, args, o, t); why != matches {
+			p.refuse(&c, &z, args, o, t, why)
+			return c.err
+		}
+		if p.singles {
+			memory[o.index].lo, memory[o.index].hi = t.ByteRange()
 		}
 	}
 	for i := range p.numbers {
@@ -50,7 +76,7 @@ func (p *plan) validate(args unsafe.Pointer) error {
 		}
 	}
 	if p.singles {
-		p.fewApart(&c, args, &memory)
+		p.fewApart(&c, args, memory[:len(p.operands)])
 	} else {
 		p.listsApart(&c, args)
 	}
@@ -66,47 +92,67 @@ func noescape(p unsafe.Pointer) unsafe.Pointer {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&hidden))
 }
 
-// present reports whether an operand is there. It is a fault when it should be and is not, or the
-// reverse.
-func (p *plan) present(c *Check, args unsafe.Pointer, o *operand, t *tensor.Tensor) bool {
-	switch {
-	case o.need == needWhen && o.given.holds(args) != (t != nil):
-		p.wrongPresence(c, o, t)
-	case o.need == needAlways && t == nil:
-		c.Fail(o.name, "a tensor", "nil")
-	}
-	return t != nil && c.err == nil
-}
+// mismatch is what is wrong with an operand.
+type mismatch uint8
 
-// checkTensor checks an operand by itself and against the symbols of shapes.
-func (p *plan) checkTensor(c *Check, z *sizes, args unsafe.Pointer, o *operand, t *tensor.Tensor) {
-	if !o.dtypes.Has(t.DType()) {
-		c.Fail(o.name, "dtype "+o.dtypes.String(), "%v", t)
-		return
+const (
+	matches mismatch = iota
+	wrongDType
+	otherDType
+	wrongShape
+	notPacked
+)
+
+// match compares an operand with its description and with the symbols of shapes.
+func (p *plan) match(z *sizes, args unsafe.Pointer, o *operand, t *tensor.Tensor) mismatch {
+	d := t.DType()
+	if !o.dtypes.Has(d) {
+		return wrongDType
 	}
-	if o.like >= 0 {
-		if like := p.likeOf(o, args); like != nil && like.DType() != t.DType() {
-			c.SameDType(o.name, t, p.operands[o.like].name, like)
-			return
+	if o.likeOne {
+		if like := *(**tensor.Tensor)(unsafe.Add(args, o.likeAt)); like != nil && like.DType() != d {
+			return otherDType
+		}
+	} else if o.like >= 0 {
+		if like := p.first(o.like, args); like != nil && like.DType() != d {
+			return otherDType
 		}
 	}
 	switch r := &o.shape; r.kind {
-	case anyShape:
 	case sameShape:
-		if like := p.operands[r.same].one(args); !t.Shape().Equal(like.Shape()) {
-			c.SameShape(o.name, t, p.operands[r.same].name, like)
+		if like := *(**tensor.Tensor)(unsafe.Add(args, r.sameAt)); !t.Shape().Equal(like.Shape()) {
+			return wrongShape
 		}
 	case countShape:
 		if n := r.axes[0].of(z); n >= 0 && n != t.NumElements() {
-			c.Elements(o.name, t, n, r.axes[0].describe(p))
+			return wrongShape
 		}
 	case axesShape:
 		if !r.fits(z, t.Shape()) {
-			c.Fail(o.name, r.describe(p, z), "%v", t)
+			return wrongShape
 		}
 	}
 	if o.packed && !t.IsContiguous() {
+		return notPacked
+	}
+	return matches
+}
+
+// refuse reports an operand that does not match.
+func (p *plan) refuse(c *Check, z *sizes, args unsafe.Pointer, o *operand, t *tensor.Tensor, why mismatch) {
+	switch r := &o.shape; {
+	case why == wrongDType:
+		c.Fail(o.name, "dtype "+o.dtypes.String(), "%v", t)
+	case why == otherDType:
+		c.SameDType(o.name, t, p.operands[o.like].name, p.first(o.like, args))
+	case why == notPacked:
 		c.Fail(o.name, "a contiguous tensor", "%v", t)
+	case r.kind == sameShape:
+		c.SameShape(o.name, t, p.operands[r.same].name, p.operands[r.same].one(args))
+	case r.kind == countShape:
+		c.Elements(o.name, t, r.axes[0].of(z), r.axes[0].describe(p))
+	default:
+		c.Fail(o.name, r.describe(p, z), "%v", t)
 	}
 }
 
@@ -123,14 +169,6 @@ func (p *plan) wrongPresence(c *Check, o *operand, t *tensor.Tensor) {
 		return
 	}
 	c.Fail(o.name, "nil without "+decides, "%v", t)
-}
-
-// likeOf returns a tensor whose dtype those of an operand have, nil when the call has none.
-func (p *plan) likeOf(o *operand, args unsafe.Pointer) *tensor.Tensor {
-	if like := &p.operands[o.like]; like.form == formOne {
-		return like.one(args)
-	}
-	return p.first(o.like, args)
 }
 
 // first returns the first tensor of an operand.
@@ -198,7 +236,7 @@ func (p *plan) checkList(c *Check, z *sizes, args unsafe.Pointer, o *operand) {
 	}
 	var dtype *tensor.Tensor
 	if o.like >= 0 {
-		dtype = p.likeOf(o, args)
+		dtype = p.first(o.like, args)
 	}
 	for i := range n {
 		t := tensorAt(first, i, stride)

@@ -47,8 +47,9 @@ func (t *Tensor) ByteRange() (lo, hi uintptr) {
 	if t.elems == 0 {
 		return 0, 0
 	}
-	lo = uintptr(t.Pointer())
-	return lo, lo + uintptr(t.span()*t.dtype.Size())
+	size := t.dtype.Size()
+	lo = uintptr(t.storage.base) + uintptr(t.offset*size)
+	return lo, lo + uintptr(t.span()*size)
 }
 
 // runs describes a view as runs of equal length at one pitch, both in bytes; the pitch is 0 when

@@ -90,7 +90,8 @@ func (n *naiveAttn) at(batch, step, head, steps, heads, width int) int {
 }
 
 func newNaiveAttn(a attention.FusedAttnBwdArgs) *naiveAttn {
-	d := a.Fwd().Dims()
+	fwd := a.Fwd()
+	d := fwd.Dims()
 	n := &naiveAttn{d: d, sbhd: a.QKVFormat == attention.SBHD}
 	q, k, v, dO := a.Q.Float64s(), a.K.Float64s(), a.V.Float64s(), a.DO.Float64s()
 	n.o, n.stats = make([]float64, len(dO)), make([]float64, d.Batch*d.Heads*d.SeqQ)

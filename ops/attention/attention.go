@@ -104,7 +104,7 @@ type AttnDims struct {
 }
 
 // Dims returns the sizes of the call.
-func (a FusedAttnFwdArgs) Dims() AttnDims {
+func (a *FusedAttnFwdArgs) Dims() AttnDims {
 	q, v := a.Q.Shape(), a.V.Shape()
 	switch a.QKVFormat {
 	case SBHD:
@@ -117,7 +117,7 @@ func (a FusedAttnFwdArgs) Dims() AttnDims {
 }
 
 // checkAttention checks the arguments that forward and backward share.
-func checkAttention(c *opregistry.Check, a FusedAttnFwdArgs) {
+func checkAttention(c *opregistry.Check, a *FusedAttnFwdArgs) {
 	if a.QKVFormat < SBHD || a.QKVFormat > THD {
 		c.Fail("qkv_format", "sbhd, bshd or thd", "%v", a.QKVFormat)
 	}
@@ -208,8 +208,9 @@ var FusedAttnBwd = opregistry.NewOp("fused_attn_bwd", opregistry.Schema[FusedAtt
 	Doc:       "gradient of fused_attn_fwd",
 	Family:    "fused_attn",
 	Tolerance: opregistry.Arithmetic(5e-5, 2e-5, "as forward, and dP − rowsum(dO∘O) cancels"),
-	Check: func(c *opregistry.Check, a FusedAttnBwdArgs) {
-		checkAttention(c, a.Fwd())
+	Check: func(c *opregistry.Check, a *FusedAttnBwdArgs) {
+		fwd := a.Fwd()
+		checkAttention(c, &fwd)
 		c.SameShape("dO", a.DO, "O", a.O)
 		c.SameShape("dQ", a.DQ, "Q", a.Q)
 		c.SameShape("dK", a.DK, "K", a.K)

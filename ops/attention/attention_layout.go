@@ -70,7 +70,7 @@ func newConvertTHD(name, doc string, pack bool) *opregistry.Op[ConvertTHDArgs] {
 	}
 	return opregistry.NewOp(name, opregistry.Schema[ConvertTHDArgs]{
 		Doc: doc, Tolerance: opregistry.Exact("a copy"), Where: where,
-		Check: func(c *opregistry.Check, a ConvertTHDArgs) {
+		Check: func(c *opregistry.Check, a *ConvertTHDArgs) {
 			packed, rows := a.Tensor, a.Output
 			packedName, rowsName := "tensor", "output"
 			if pack {

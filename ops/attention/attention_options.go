@@ -97,7 +97,7 @@ type AttnOptions struct {
 
 // BottomRight reports whether the diagonal of the call ends at the last query and the last key of a
 // sequence.
-func (a FusedAttnFwdArgs) BottomRight() bool {
+func (a *FusedAttnFwdArgs) BottomRight() bool {
 	return a.BottomRightDiagonal.Or(a.AttnMaskType.bottomRight())
 }
 
@@ -107,7 +107,7 @@ func (a FusedAttnFwdArgs) BottomRight() bool {
 type Sequence struct{ FirstQ, LenQ, FirstKV, LenKV int }
 
 // Sequence returns the part of the call that belongs to sequence b.
-func (a FusedAttnFwdArgs) Sequence(b int) Sequence {
+func (a *FusedAttnFwdArgs) Sequence(b int) Sequence {
 	d := a.Dims()
 	s := Sequence{LenQ: d.SeqQ, LenKV: d.SeqKV}
 	if a.AttnMaskType.Padding() {
@@ -125,7 +125,7 @@ func (a FusedAttnFwdArgs) Sequence(b int) Sequence {
 }
 
 // sequences checks the cumulative lengths. It reports whether Dims may be called.
-func sequences(c *opregistry.Check, a FusedAttnFwdArgs) bool {
+func sequences(c *opregistry.Check, a *FusedAttnFwdArgs) bool {
 	if a.QKVFormat == THD && !a.AttnMaskType.Padding() {
 		c.Fail("attn_mask_type", "a padding mask with thd", "%v", a.AttnMaskType)
 	}
@@ -205,7 +205,7 @@ func rising(c *opregistry.Check, name string, t *tensor.Tensor) {
 }
 
 // checkOptions checks AttnOptions except for the lengths of the sequences.
-func checkOptions(c *opregistry.Check, a FusedAttnFwdArgs, d AttnDims) {
+func checkOptions(c *opregistry.Check, a *FusedAttnFwdArgs, d AttnDims) {
 	if !c.OK() || a.AttnOptions == (AttnOptions{}) && a.AttnMaskType != ArbitraryMask {
 		return
 	}
@@ -235,7 +235,7 @@ func checkOptions(c *opregistry.Check, a FusedAttnFwdArgs, d AttnDims) {
 	}
 }
 
-func bias(c *opregistry.Check, a FusedAttnFwdArgs, d AttnDims) {
+func bias(c *opregistry.Check, a *FusedAttnFwdArgs, d AttnDims) {
 	switch a.BiasType {
 	case NoBias, ALiBi:
 		if a.Bias != nil {
@@ -278,7 +278,7 @@ func scoreShape(c *opregistry.Check, name string, t *tensor.Tensor, d AttnDims) 
 }
 
 // optionGradients checks the gradients of the tensors in AttnOptions.
-func optionGradients(c *opregistry.Check, a FusedAttnBwdArgs) {
+func optionGradients(c *opregistry.Check, a *FusedAttnBwdArgs) {
 	if a.DBias != nil {
 		if a.Bias == nil {
 			c.Fail("dbias", "nil without bias", "%v", a.DBias)

@@ -111,9 +111,16 @@ func TestFusedAttnLengths(t *testing.T) {
 		"Q": opregistry.AccessRead, "K": opregistry.AccessRead, "V": opregistry.AccessRead, "O": opregistry.AccessWrite, "stats": opregistry.AccessWrite,
 		"cu_seqlens_q": opregistry.AccessRead, "cu_seqlens_kv": opregistry.AccessRead, "cu_seqlens_q_padded": opregistry.AccessRead, "cu_seqlens_kv_padded": opregistry.AccessRead,
 	})
-	assert.Equal(t, attention.Sequence{FirstQ: 6, LenQ: 3, FirstKV: 5, LenKV: 6}, packed().Sequence(1))
-	assert.Equal(t, attention.Sequence{LenQ: 3, LenKV: 7}, good().Sequence(1))
-	assert.Equal(t, attention.Sequence{LenQ: 5, LenKV: 7}, goodAttnFwd().Sequence(1))
+	for _, tt := range []struct {
+		args attention.FusedAttnFwdArgs
+		want attention.Sequence
+	}{
+		{packed(), attention.Sequence{FirstQ: 6, LenQ: 3, FirstKV: 5, LenKV: 6}},
+		{good(), attention.Sequence{LenQ: 3, LenKV: 7}},
+		{goodAttnFwd(), attention.Sequence{LenQ: 5, LenKV: 7}},
+	} {
+		assert.Equal(t, tt.want, tt.args.Sequence(1))
+	}
 }
 
 func TestAttnEnums(t *testing.T) {

@@ -27,7 +27,7 @@ type THDGetPartitionedIndicesArgs struct {
 var THDGetPartitionedIndices = opregistry.NewOp("thd_get_partitioned_indices", opregistry.Schema[THDGetPartitionedIndicesArgs]{
 	Doc:       "tokens of packed sequences that a rank owns",
 	Tolerance: opregistry.Exact("integers"),
-	Check: func(c *opregistry.Check, a THDGetPartitionedIndicesArgs) {
+	Check: func(c *opregistry.Check, a *THDGetPartitionedIndicesArgs) {
 		rising(c, "cu_seqlens", a.CuSeqlens)
 		if c.OK() && (a.Rank < 0 || a.Rank >= a.WorldSize) {
 			c.Fail("rank", "0 <= rank < world_size", "rank %d of world_size %d", a.Rank, a.WorldSize)
@@ -56,7 +56,7 @@ type THDReadHalfTensorArgs struct {
 var THDReadHalfTensor = opregistry.NewOp("thd_read_half_tensor", opregistry.Schema[THDReadHalfTensorArgs]{
 	Doc:       "first or second halves of packed sequences",
 	Tolerance: opregistry.Exact("a copy"),
-	Check: func(c *opregistry.Check, a THDReadHalfTensorArgs) {
+	Check: func(c *opregistry.Check, a *THDReadHalfTensorArgs) {
 		tokens(c, "tensor", a.Tensor, a.CuSeqlens)
 		perStep(c, "half", a.Half, "tensor", a.Tensor, true)
 		if a.HalfIdx != 0 && a.HalfIdx != 1 {
@@ -83,7 +83,7 @@ type THDReadSecondHalfLSEArgs struct {
 var THDReadSecondHalfLSE = opregistry.NewOp("thd_read_second_half_lse", opregistry.Schema[THDReadSecondHalfLSEArgs]{
 	Doc:       "log-sum-exps of the second halves of packed sequences",
 	Tolerance: opregistry.Exact("a copy"),
-	Check: func(c *opregistry.Check, a THDReadSecondHalfLSEArgs) {
+	Check: func(c *opregistry.Check, a *THDReadSecondHalfLSEArgs) {
 		lse(c, "lse", a.LSE, a.CuSeqlens, a.LSEPacked)
 		lsePerStep(c, "half_lse", a.HalfLSE, a.LSE, a.LSEPacked, true)
 	},
@@ -107,7 +107,7 @@ type THDSecondHalfLSECorrectionArgs struct {
 var THDSecondHalfLSECorrection = opregistry.NewOp("thd_second_half_lse_correction", opregistry.Schema[THDSecondHalfLSECorrectionArgs]{
 	Doc:       "adds a step to the log-sum-exps of the second halves of packed sequences",
 	Tolerance: opregistry.Arithmetic(1e-6, 1e-6, "an exponential and a logarithm of 2 ulp"),
-	Check: func(c *opregistry.Check, a THDSecondHalfLSECorrectionArgs) {
+	Check: func(c *opregistry.Check, a *THDSecondHalfLSECorrectionArgs) {
 		lse(c, "lse", a.LSE, a.CuSeqlens, a.LSEPacked)
 		lsePerStep(c, "lse_per_step", a.LSEPerStep, a.LSE, a.LSEPacked, true)
 	},
@@ -135,7 +135,7 @@ type THDOutCorrectionArgs struct {
 var THDOutCorrection = opregistry.NewOp("thd_out_correction", opregistry.Schema[THDOutCorrectionArgs]{
 	Doc:       "adds a step to the attention of packed sequences",
 	Tolerance: opregistry.Arithmetic(1e-6, 5e-6, "an exponential of up to e⁶ whose exponent carries 6·2⁻²³"),
-	Check: func(c *opregistry.Check, a THDOutCorrectionArgs) {
+	Check: func(c *opregistry.Check, a *THDOutCorrectionArgs) {
 		tokens(c, "out", a.Out, a.CuSeqlens)
 		perStep(c, "out_per_step", a.OutPerStep, "out", a.Out, a.OnlySecondHalf)
 		lse(c, "lse", a.LSE, a.CuSeqlens, a.LSEPacked)
@@ -190,7 +190,7 @@ type THDGradCorrectionArgs struct {
 var THDGradCorrection = opregistry.NewOp("thd_grad_correction", opregistry.Schema[THDGradCorrectionArgs]{
 	Doc:       "adds a step to the gradient of halves of packed sequences",
 	Tolerance: opregistry.Tolerance{Wide: tensor.Tolerance{Rel: 0x1p-23, Abs: 0x1p-24}, Reason: "one rounded sum, as residual_add"},
-	Check: func(c *opregistry.Check, a THDGradCorrectionArgs) {
+	Check: func(c *opregistry.Check, a *THDGradCorrectionArgs) {
 		correction(c, "first_half", a.FirstHalf)
 		correction(c, "second_half", a.SecondHalf)
 		if c.OK() && a.FirstHalf == a.SecondHalf {

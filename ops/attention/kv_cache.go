@@ -55,7 +55,7 @@ func (a *CopyToKVCacheArgs) page(b, i int) int {
 	return int(tensor.Data[int32](a.PageTable)[b*s[0]+i*s[1]])
 }
 
-func checkKVCache(c *opregistry.Check, a CopyToKVCacheArgs) {
+func checkKVCache(c *opregistry.Check, a *CopyToKVCacheArgs) {
 	if a.QKVFormat < SBHD || a.QKVFormat > THD {
 		c.Fail("qkv_format", "sbhd, bshd or thd", "%v", a.QKVFormat)
 	}
@@ -66,8 +66,8 @@ func checkKVCache(c *opregistry.Check, a CopyToKVCacheArgs) {
 	}
 	batch := a.CuNewLens.NumElements() - 1
 	c.Elements("cu_cached_lens", a.CuCachedLens, batch+1, "as cu_new_lens")
-	cachePair(c, check.Named{Name: "new_k", Tensor: a.NewK}, check.Named{Name: "k_cache", Tensor: a.KCache}, &a, batch)
-	cachePair(c, check.Named{Name: "new_v", Tensor: a.NewV}, check.Named{Name: "v_cache", Tensor: a.VCache}, &a, batch)
+	cachePair(c, check.Named{Name: "new_k", Tensor: a.NewK}, check.Named{Name: "k_cache", Tensor: a.KCache}, a, batch)
+	cachePair(c, check.Named{Name: "new_v", Tensor: a.NewV}, check.Named{Name: "v_cache", Tensor: a.VCache}, a, batch)
 	if c.OK() && (a.KCache.DType() != a.VCache.DType() || a.KCache.Shape()[0] != a.VCache.Shape()[0] || a.KCache.Shape()[1] != a.VCache.Shape()[1]) {
 		c.Fail("v_cache", "the dtype and the positions of k_cache", "%v", a.VCache)
 	}
@@ -77,10 +77,10 @@ func checkKVCache(c *opregistry.Check, a CopyToKVCacheArgs) {
 		}
 	}
 	for b := 0; c.OK() && b < batch; b++ {
-		cached(c, &a, b)
+		cached(c, a, b)
 	}
 	if a.IsNonPaged && c.OK() {
-		slots(c, &a, batch)
+		slots(c, a, batch)
 	}
 }
 

@@ -17,7 +17,7 @@ type AllGatherArgs struct {
 //	output_r[q·n + i] = input_q[i]
 var AllGather = opregistry.NewOp("all_gather", opregistry.Schema[AllGatherArgs]{
 	Doc: "the elements of all ranks, one after the other, for all ranks",
-	Check: func(c *opregistry.Check, a AllGatherArgs) {
+	Check: func(c *opregistry.Check, a *AllGatherArgs) {
 		a.check(c)
 		c.Elements("output", a.Output, a.Ranks*a.Input.NumElements(), "those of input, of each rank")
 	},
@@ -35,13 +35,13 @@ type BroadcastArgs struct {
 // is written.
 var Broadcast = opregistry.NewOp("broadcast", opregistry.Schema[BroadcastArgs]{
 	Doc: "the elements of one rank, for all ranks",
-	Access: func(a BroadcastArgs, _ string, _ int) opregistry.Access {
+	Access: func(a *BroadcastArgs, _ string, _ int) opregistry.Access {
 		if a.Rank == a.Root {
 			return opregistry.AccessRead
 		}
 		return opregistry.AccessWrite
 	},
-	Check:     func(c *opregistry.Check, a BroadcastArgs) { a.root(c, a.Root) },
+	Check:     func(c *opregistry.Check, a *BroadcastArgs) { a.root(c, a.Root) },
 	Tolerance: copies,
 })
 
@@ -57,7 +57,7 @@ type AllToAllArgs struct {
 //	output_r[q·n + i] = input_q[r·n + i]
 var AllToAll = opregistry.NewOp("all_to_all", opregistry.Schema[AllToAllArgs]{
 	Doc: "the parts for this rank of the elements of all ranks, one after the other",
-	Check: func(c *opregistry.Check, a AllToAllArgs) {
+	Check: func(c *opregistry.Check, a *AllToAllArgs) {
 		a.check(c)
 		if c.OK() && a.Input.NumElements()%a.Ranks != 0 {
 			c.Fail("input", "a multiple of ranks elements", "%v and %d ranks", a.Input, a.Ranks)
@@ -75,7 +75,7 @@ type BarrierArgs struct {
 // Barrier returns when all ranks have called it.
 var Barrier = opregistry.NewOp("barrier", opregistry.Schema[BarrierArgs]{
 	Doc:       "waits for all ranks",
-	Check:     func(c *opregistry.Check, a BarrierArgs) { a.check(c) },
+	Check:     func(c *opregistry.Check, a *BarrierArgs) { a.check(c) },
 	Tolerance: copies,
 })
 

@@ -18,7 +18,7 @@ type AllReduceArgs struct {
 //	output_r[i] = reduction over all ranks q of input_q[i]
 var AllReduce = opregistry.NewOp("all_reduce", opregistry.Schema[AllReduceArgs]{
 	Doc: "the elements of all ranks reduced, for all ranks",
-	Check: func(c *opregistry.Check, a AllReduceArgs) {
+	Check: func(c *opregistry.Check, a *AllReduceArgs) {
 		a.check(c)
 		reduction(c, a.Reduction, a.Input)
 	},
@@ -38,7 +38,7 @@ type ReduceArgs struct {
 // Other ranks have no output.
 var Reduce = opregistry.NewOp("reduce", opregistry.Schema[ReduceArgs]{
 	Doc: "the elements of all ranks reduced, for one rank",
-	Check: func(c *opregistry.Check, a ReduceArgs) {
+	Check: func(c *opregistry.Check, a *ReduceArgs) {
 		a.root(c, a.Root)
 		reduction(c, a.Reduction, a.Input)
 		if a.Rank == a.Root {
@@ -64,7 +64,7 @@ type ReduceScatterArgs struct {
 //	output_r[i] = reduction over all ranks q of input_q[r·n + i]
 var ReduceScatter = opregistry.NewOp("reduce_scatter", opregistry.Schema[ReduceScatterArgs]{
 	Doc: "the elements of all ranks reduced, a part for each rank",
-	Check: func(c *opregistry.Check, a ReduceScatterArgs) {
+	Check: func(c *opregistry.Check, a *ReduceScatterArgs) {
 		a.check(c)
 		c.Elements("input", a.Input, a.Ranks*a.Output.NumElements(), "those of output, for each rank")
 		reduction(c, a.Reduction, a.Input)

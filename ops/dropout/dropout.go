@@ -36,7 +36,7 @@ var DropoutFwd = opregistry.NewOp("dropout_fwd", opregistry.Schema[DropoutFwdArg
 	Doc:       "elements replaced by 0 at random, the others scaled up",
 	Family:    "dropout",
 	Forward:   true,
-	Check:     func(c *opregistry.Check, a DropoutFwdArgs) { keepMask(c, a.Mask, a.Input) },
+	Check:     func(c *opregistry.Check, a *DropoutFwdArgs) { keepMask(c, a.Mask, a.Input) },
 	Tolerance: keepTolerance,
 })
 
@@ -57,7 +57,7 @@ type DropoutBwdArgs struct {
 var DropoutBwd = opregistry.NewOp("dropout_bwd", opregistry.Schema[DropoutBwdArgs]{
 	Doc:       "gradient of dropout_fwd",
 	Family:    "dropout",
-	Check:     func(c *opregistry.Check, a DropoutBwdArgs) { keepMask(c, a.Mask, a.GradOutput) },
+	Check:     func(c *opregistry.Check, a *DropoutBwdArgs) { keepMask(c, a.Mask, a.GradOutput) },
 	Tolerance: keepTolerance,
 })
 

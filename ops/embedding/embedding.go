@@ -20,7 +20,7 @@ type EmbeddingFwdArgs struct {
 // An index outside [0, vocab) is an argument error, found before anything is written.
 var EmbeddingFwd = opregistry.NewOp("embedding_fwd", opregistry.Schema[EmbeddingFwdArgs]{
 	Doc: "rows of a table by index",
-	Check: func(c *opregistry.Check, a EmbeddingFwdArgs) {
+	Check: func(c *opregistry.Check, a *EmbeddingFwdArgs) {
 		check.Labels(c, "indices", a.Indices, a.Weight.Shape()[0], -1, false)
 	},
 	Tolerance: opregistry.Exact("a copy"),
@@ -42,7 +42,7 @@ type EmbeddingBwdArgs struct {
 // of workers. An index outside [0, vocab) is an argument error.
 var EmbeddingBwd = opregistry.NewOp("embedding_bwd", opregistry.Schema[EmbeddingBwdArgs]{
 	Doc: "gradient of embedding_fwd",
-	Check: func(c *opregistry.Check, a EmbeddingBwdArgs) {
+	Check: func(c *opregistry.Check, a *EmbeddingBwdArgs) {
 		check.Labels(c, "indices", a.Indices, a.DWeight.Shape()[0], -1, false)
 	},
 	Tolerance: opregistry.Arithmetic(2e-5, 1e-5, "sums of up to 600 rows, partial sums near 15"),

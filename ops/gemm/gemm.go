@@ -42,7 +42,7 @@ type GenericGemmArgs struct {
 var GenericGemm = opregistry.NewOp("generic_gemm", opregistry.Schema[GenericGemmArgs]{
 	Doc:       "matrix product D = alpha·op(B)·op(A) + beta·D with bias and GELU epilogues",
 	Tolerance: opregistry.Arithmetic(5e-5, 1e-5, "sums of up to 515 products, partial sums near 10: √515 roundings of 10·2⁻²⁴, four sigma"),
-	Check: func(c *opregistry.Check, a GenericGemmArgs) {
+	Check: func(c *opregistry.Check, a *GenericGemmArgs) {
 		checkGemm(c, a, false)
 		if !a.Accumulate && a.Beta.Or(0) != 0 {
 			c.Fail("beta", "0 without accumulate", "%v", a.Beta.Or(0))
@@ -51,7 +51,7 @@ var GenericGemm = opregistry.NewOp("generic_gemm", opregistry.Schema[GenericGemm
 })
 
 // Dims returns the sizes of the product: op(B) is m×k, op(A) is k×n, D is m×n.
-func (a GenericGemmArgs) Dims() (m, n, k int) {
+func (a *GenericGemmArgs) Dims() (m, n, k int) {
 	m, k = a.B.Shape().Rows(), a.B.Shape().Cols()
 	if a.TransB {
 		m, k = k, m
@@ -65,7 +65,7 @@ func (a GenericGemmArgs) Dims() (m, n, k int) {
 
 // checkGemm checks the shapes of a product. With rows, D may have more rows than the product: the
 // others belong to other products.
-func checkGemm(c *opregistry.Check, a GenericGemmArgs, rows bool) {
+func checkGemm(c *opregistry.Check, a *GenericGemmArgs, rows bool) {
 	if !c.MinRank("A", a.A, 2) || !c.MinRank("B", a.B, 2) || !c.MinRank("D", a.D, 2) || !c.SameDType("B", a.B, "A", a.A) {
 		return
 	}
@@ -95,7 +95,7 @@ func checkGemm(c *opregistry.Check, a GenericGemmArgs, rows bool) {
 
 // biasLen is the length of Bias: the number of columns of D, or of B when Bias receives the
 // gradient.
-func (a GenericGemmArgs) biasLen(n int) int {
+func (a *GenericGemmArgs) biasLen(n int) int {
 	if a.Grad {
 		return a.B.Shape().Cols()
 	}

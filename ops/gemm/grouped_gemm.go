@@ -65,7 +65,7 @@ func (a *TEGeneralGroupedGemmArgs) group(i int) GenericGemmArgs {
 	return g
 }
 
-func checkGrouped(c *opregistry.Check, a TEGeneralGroupedGemmArgs) {
+func checkGrouped(c *opregistry.Check, a *TEGeneralGroupedGemmArgs) {
 	outputs := len(a.A)
 	if a.SingleOutput {
 		outputs = 1
@@ -81,7 +81,7 @@ func checkGrouped(c *opregistry.Check, a TEGeneralGroupedGemmArgs) {
 			return
 		}
 		g := a.group(i)
-		checkGemm(c, g, a.SingleOutput)
+		checkGemm(c, &g, a.SingleOutput)
 		c.Rename(func(name string) string { return inGroup(name, i, a.SingleOutput) })
 		if c.OK() {
 			m, _, _ := g.Dims()

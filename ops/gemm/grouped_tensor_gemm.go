@@ -91,7 +91,7 @@ func newGroupedGemm(name, doc string, listA, listD bool) *opregistry.Op[GroupedG
 	return opregistry.NewOp(name, opregistry.Schema[GroupedGemmArgs]{
 		Doc:       doc,
 		Tolerance: opregistry.Arithmetic(2e-5, 1e-5, "as te_general_grouped_gemm"),
-		Check:     func(c *opregistry.Check, a GroupedGemmArgs) { checkGroupedTensors(c, &a, listA, listD) },
+		Check:     func(c *opregistry.Check, a *GroupedGemmArgs) { checkGroupedTensors(c, a, listA, listD) },
 	})
 }
 

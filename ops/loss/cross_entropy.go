@@ -27,7 +27,7 @@ var CrossEntropyFwd = opregistry.NewOp("cross_entropy_fwd", opregistry.Schema[Cr
 	Doc:       "negative log-likelihood of targets under a softmax of rows",
 	Family:    "cross_entropy",
 	Forward:   true,
-	Check:     func(c *opregistry.Check, a CrossEntropyFwdArgs) { targets(c, a.Logits, a.Targets, a.IgnoreIndex) },
+	Check:     func(c *opregistry.Check, a *CrossEntropyFwdArgs) { targets(c, a.Logits, a.Targets, a.IgnoreIndex) },
 	Tolerance: opregistry.Arithmetic(5e-5, 1e-5, "logits up to 200 carry 200·2⁻²⁴ into the log-sum-exp"),
 })
 
@@ -50,7 +50,7 @@ type CrossEntropyBwdArgs struct {
 var CrossEntropyBwd = opregistry.NewOp("cross_entropy_bwd", opregistry.Schema[CrossEntropyBwdArgs]{
 	Doc:       "gradient of cross_entropy_fwd",
 	Family:    "cross_entropy",
-	Check:     func(c *opregistry.Check, a CrossEntropyBwdArgs) { targets(c, a.Logits, a.Targets, a.IgnoreIndex) },
+	Check:     func(c *opregistry.Check, a *CrossEntropyBwdArgs) { targets(c, a.Logits, a.Targets, a.IgnoreIndex) },
 	Tolerance: opregistry.Arithmetic(2e-6, 2e-5, "differences logit − lse up to 200 carry 200·2⁻²⁴ into the exponent"),
 })
 

@@ -29,7 +29,7 @@ var FusedScoreForMoEAuxLossFwd = opregistry.NewOp("fused_score_for_moe_aux_loss_
 	Doc:     "scores of all experts for the load-balancing loss",
 	Family:  "fused_score_for_moe_aux_loss",
 	Forward: true,
-	Check: func(c *opregistry.Check, a FusedScoreForMoEAuxLossFwdArgs) {
+	Check: func(c *opregistry.Check, a *FusedScoreForMoEAuxLossFwdArgs) {
 		router(c, a.Logits.Shape()[1], a.Topk, a.ScoreFunction)
 	},
 	Tolerance: opregistry.Arithmetic(1e-6, 5e-6, "as fused_topk_with_score_function_fwd"),
@@ -51,7 +51,7 @@ type FusedScoreForMoEAuxLossBwdArgs struct {
 var FusedScoreForMoEAuxLossBwd = opregistry.NewOp("fused_score_for_moe_aux_loss_bwd", opregistry.Schema[FusedScoreForMoEAuxLossBwdArgs]{
 	Doc:    "gradient of fused_score_for_moe_aux_loss_fwd",
 	Family: "fused_score_for_moe_aux_loss",
-	Check: func(c *opregistry.Check, a FusedScoreForMoEAuxLossBwdArgs) {
+	Check: func(c *opregistry.Check, a *FusedScoreForMoEAuxLossBwdArgs) {
 		router(c, a.GradLogits.Shape()[1], a.Topk, a.ScoreFunction)
 	},
 	Tolerance: opregistry.Arithmetic(5e-6, 5e-6, "as fused_topk_with_score_function_bwd"),

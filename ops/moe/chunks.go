@@ -32,7 +32,7 @@ var MoESortChunksFwd = opregistry.NewOp("moe_sort_chunks_fwd", opregistry.Schema
 	Tolerance: opregistry.Exact("a copy"),
 })
 
-func sortedChunks(c *opregistry.Check, a MoESortChunksFwdArgs) {
+func sortedChunks(c *opregistry.Check, a *MoESortChunksFwdArgs) {
 	rows, chunks, sum := a.Input.Shape()[0], a.SplitSizes.NumElements(), 0
 	for i := 0; sum >= 0 && i < chunks; i++ {
 		if n := check.Integer(a.SplitSizes, i); n < 0 || n > rows-sum {
@@ -67,7 +67,7 @@ type MoESortChunksBwdArgs struct {
 var MoESortChunksBwd = opregistry.NewOp("moe_sort_chunks_bwd", opregistry.Schema[MoESortChunksBwdArgs]{
 	Doc:    "gradient of moe_sort_chunks_fwd",
 	Family: "moe_sort_chunks",
-	Check: func(c *opregistry.Check, a MoESortChunksBwdArgs) {
+	Check: func(c *opregistry.Check, a *MoESortChunksBwdArgs) {
 		within(c, "inverse_row_map", a.InverseRowMap, a.GradOutput.Shape()[0])
 	},
 	Tolerance: opregistry.Exact("a copy"),
@@ -101,7 +101,7 @@ var FusedMultiRowUnpadding = newMultiRow("fused_multi_row_unpadding", "groups of
 func newMultiRow(name, doc string, shorter bool) *opregistry.Op[MultiRowPaddingArgs] {
 	return opregistry.NewOp(name, opregistry.Schema[MultiRowPaddingArgs]{
 		Doc: doc,
-		Check: func(c *opregistry.Check, a MultiRowPaddingArgs) {
+		Check: func(c *opregistry.Check, a *MultiRowPaddingArgs) {
 			if len(a.OutputRows) != len(a.InputRows) {
 				c.Fail("output_rows", check.Itoa(len(a.InputRows))+" groups, as input_rows", "%d", len(a.OutputRows))
 			}

@@ -28,7 +28,7 @@ var MoEPermuteFwd = opregistry.NewOp("moe_permute_fwd", opregistry.Schema[MoEPer
 	Doc:     "rows of tokens sorted by the experts that they go to",
 	Family:  "moe_permute",
 	Forward: true,
-	Check: func(c *opregistry.Check, a MoEPermuteFwdArgs) {
+	Check: func(c *opregistry.Check, a *MoEPermuteFwdArgs) {
 		n := a.Indices.NumElements()
 		if a.Output.Shape()[0] > n {
 			c.Fail("output", "at most "+check.Itoa(n)+" rows, one per token and expert", "%v", a.Output)
@@ -64,7 +64,7 @@ func newUnpermute(name, doc, reason string) *opregistry.Op[MoEUnpermuteArgs] {
 	return opregistry.NewOp(name, opregistry.Schema[MoEUnpermuteArgs]{
 		Doc:    doc,
 		Family: "moe_permute",
-		Check: func(c *opregistry.Check, a MoEUnpermuteArgs) {
+		Check: func(c *opregistry.Check, a *MoEUnpermuteArgs) {
 			rowIDMap(c, a.RowIDMap, "input", a.Input, "output", a.Output)
 			if a.Prob != nil {
 				c.Elements("prob", a.Prob, a.RowIDMap.NumElements(), "as row_id_map")
@@ -95,7 +95,7 @@ type MoEUnpermuteBwdArgs struct {
 var MoEUnpermuteBwd = opregistry.NewOp("moe_unpermute_bwd", opregistry.Schema[MoEUnpermuteBwdArgs]{
 	Doc:    "gradient of moe_unpermute_fwd",
 	Family: "moe_permute",
-	Check: func(c *opregistry.Check, a MoEUnpermuteBwdArgs) {
+	Check: func(c *opregistry.Check, a *MoEUnpermuteBwdArgs) {
 		rowIDMap(c, a.RowIDMap, "input_fwd", a.InputFwd, "input_bwd", a.InputBwd)
 		if a.Prob != nil {
 			c.Elements("prob", a.Prob, a.RowIDMap.NumElements(), "as row_id_map")

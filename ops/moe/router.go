@@ -70,7 +70,7 @@ var FusedTopkWithScoreFunctionFwd = opregistry.NewOp("fused_topk_with_score_func
 	Tolerance: opregistry.Arithmetic(1e-6, 5e-6, "one exponential of 2 ulp, a sum of up to 64 scores and a quotient"),
 })
 
-func topk(c *opregistry.Check, a FusedTopkWithScoreFunctionFwdArgs) {
+func topk(c *opregistry.Check, a *FusedTopkWithScoreFunctionFwdArgs) {
 	experts := a.Logits.Shape()[1]
 	router(c, experts, a.Topk, a.ScoreFunction)
 	switch {
@@ -110,7 +110,7 @@ type FusedTopkWithScoreFunctionBwdArgs struct {
 var FusedTopkWithScoreFunctionBwd = opregistry.NewOp("fused_topk_with_score_function_bwd", opregistry.Schema[FusedTopkWithScoreFunctionBwdArgs]{
 	Doc:    "gradient of fused_topk_with_score_function_fwd",
 	Family: "fused_topk_with_score_function",
-	Check: func(c *opregistry.Check, a FusedTopkWithScoreFunctionBwdArgs) {
+	Check: func(c *opregistry.Check, a *FusedTopkWithScoreFunctionBwdArgs) {
 		router(c, a.GradProbs.Shape()[1], a.Topk, a.ScoreFunction)
 	},
 	Tolerance: opregistry.Arithmetic(5e-6, 5e-6, "differences of sums of up to 64 products that cancel"),

@@ -33,7 +33,7 @@ var MoEPermuteWithRoutingMap = opregistry.NewOp("moe_permute_with_routing_map", 
 	Tolerance: opregistry.Exact("a copy"),
 })
 
-func routed(c *opregistry.Check, a MoEPermuteWithRoutingMapArgs) {
+func routed(c *opregistry.Check, a *MoEPermuteWithRoutingMapArgs) {
 	tokens, experts, set := a.RoutingMap.Shape()[0], a.RoutingMap.Shape()[1], 0
 	for t := range tokens {
 		for e := range experts {
@@ -65,7 +65,7 @@ type MoEUnpermuteWithRoutingMapArgs struct {
 var MoEUnpermuteWithRoutingMap = opregistry.NewOp("moe_unpermute_with_routing_map", opregistry.Schema[MoEUnpermuteWithRoutingMapArgs]{
 	Doc:    "rows sorted by moe_permute_with_routing_map added up by token",
 	Family: "moe_permute_with_routing_map",
-	Check: func(c *opregistry.Check, a MoEUnpermuteWithRoutingMapArgs) {
+	Check: func(c *opregistry.Check, a *MoEUnpermuteWithRoutingMapArgs) {
 		within(c, "sorted_indices", a.SortedIndices, a.Output.Shape()[0])
 	},
 	Tolerance: opregistry.Arithmetic(5e-6, 2e-6, "sums of up to 60 rows, partial sums near 5"),

@@ -77,4 +77,4 @@ var MultiTensorAdamCapturableMaster = opregistry.NewOp("multi_tensor_adam_captur
 	Tolerance: opregistry.Arithmetic(2e-6, 1e-5, "as multi_tensor_adam"),
 })
 
-func capturableMode(c *opregistry.Check, a MultiTensorAdamCapturableArgs) { a.Mode.check(c) }
+func capturableMode(c *opregistry.Check, a *MultiTensorAdamCapturableArgs) { a.Mode.check(c) }

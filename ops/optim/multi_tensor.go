@@ -122,7 +122,7 @@ var MultiTensorUnscaleL2Norm = opregistry.NewOp("multi_tensor_unscale_l2norm", o
 })
 
 // adamMode checks the mode, which all Adam ops have.
-func adamMode(c *opregistry.Check, a MultiTensorAdamArgs) { a.Mode.check(c) }
+func adamMode(c *opregistry.Check, a *MultiTensorAdamArgs) { a.Mode.check(c) }
 
 func (m AdamMode) check(c *opregistry.Check) {
 	if m != AdamL2 && m != AdamDecay {

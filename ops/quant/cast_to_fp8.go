@@ -29,7 +29,7 @@ type CastToFP8Args struct {
 // Rounding is that of Quantize; NaNs are ignored in the amax.
 var CastToFP8 = opregistry.NewOp("cast_to_fp8", opregistry.Schema[CastToFP8Args]{
 	Doc: "rounds a tensor to fp8 with one of many delayed scales",
-	Check: func(c *opregistry.Check, a CastToFP8Args) {
+	Check: func(c *opregistry.Check, a *CastToFP8Args) {
 		if n := a.FP8MetaTensor.Scale.NumElements(); a.FP8Tensor < 0 || a.FP8Tensor >= n {
 			c.Fail("fp8_tensor", "an index in [0, "+check.Itoa(n)+")", "%d", a.FP8Tensor)
 		}

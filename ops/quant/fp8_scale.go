@@ -114,7 +114,7 @@ type FusedAmaxAndScaleUpdateArgs struct {
 // arXiv:2209.05433.
 var FusedAmaxAndScaleUpdateAfterReduction = opregistry.NewOp("fused_amax_and_scale_update_after_reduction", opregistry.Schema[FusedAmaxAndScaleUpdateArgs]{
 	Doc: "rolls amax histories and updates the scales of delayed scaling",
-	Check: func(c *opregistry.Check, a FusedAmaxAndScaleUpdateArgs) {
+	Check: func(c *opregistry.Check, a *FusedAmaxAndScaleUpdateArgs) {
 		total := 0
 		for i, h := range a.AmaxHistories {
 			if len(h.Shape()) != 2 {

@@ -37,7 +37,7 @@ type SwapFirstDimsArgs struct {
 // Bits are copied.
 var SwapFirstDims = opregistry.NewOp("swap_first_dims", opregistry.Schema[SwapFirstDimsArgs]{
 	Doc: "copy of a tensor with the first two axes exchanged",
-	Check: func(c *opregistry.Check, a SwapFirstDimsArgs) {
+	Check: func(c *opregistry.Check, a *SwapFirstDimsArgs) {
 		if !c.MinRank("tensor", a.Tensor, 2) {
 			return
 		}
@@ -83,7 +83,7 @@ type NVFP42DMultiTensorTransposeArgs struct {
 // Rows of scales beyond m and k are padding. Source: TransformerEngine 2.14.
 var NVFP42DMultiTensorTranspose = opregistry.NewOp("nvfp4_2d_multi_tensor_transpose", opregistry.Schema[NVFP42DMultiTensorTransposeArgs]{
 	Doc: "columnwise copies of nvfp4 tensors with 16×16 tiles",
-	Check: func(c *opregistry.Check, a NVFP42DMultiTensorTransposeArgs) {
+	Check: func(c *opregistry.Check, a *NVFP42DMultiTensorTransposeArgs) {
 		for i, data := range a.RowwiseDataList {
 			tilesTranspose(c, data, a.ColumnwiseDataList[i], a.RowwiseScaleInvList[i], a.ColumnwiseScaleInvList[i])
 			if !c.OK() {
@@ -129,7 +129,7 @@ type SplitsToOffsetsArgs struct {
 // A product or sum beyond the range of i64 is an argument error.
 var SplitsToOffsets = opregistry.NewOp("splits_to_offsets", opregistry.Schema[SplitsToOffsetsArgs]{
 	Doc: "offsets of the tensors of a group in elements",
-	Check: func(c *opregistry.Check, a SplitsToOffsetsArgs) {
+	Check: func(c *opregistry.Check, a *SplitsToOffsetsArgs) {
 		c.Elements("output", a.Output, len(a.FirstDims)+1, "one more than first_dims")
 		left := math.MaxInt
 		for i, n := range a.FirstDims {

@@ -90,9 +90,9 @@ type NVFP4MultiTensorFusedScaleArgs struct {
 // NVFP4MultiTensorFusedScale applies NVFP4FusedScale to each element of a list.
 var NVFP4MultiTensorFusedScale = opregistry.NewOp("nvfp4_multi_tensor_fused_scale", opregistry.Schema[NVFP4MultiTensorFusedScaleArgs]{
 	Doc: "nvfp4_fused_scale for a list of tensors",
-	Check: func(c *opregistry.Check, a NVFP4MultiTensorFusedScaleArgs) {
-		for i, call := range a.Calls {
-			if fusedScale(c, call); !c.OK() {
+	Check: func(c *opregistry.Check, a *NVFP4MultiTensorFusedScaleArgs) {
+		for i := range a.Calls {
+			if fusedScale(c, &a.Calls[i]); !c.OK() {
 				inCall(c, i)
 				return
 			}
@@ -103,7 +103,7 @@ var NVFP4MultiTensorFusedScale = opregistry.NewOp("nvfp4_multi_tensor_fused_scal
 
 var fusedScaleTolerance = opregistry.Tolerance{Wide: tensor.Tolerance{Rel: 0x1p-22, ULP: 2}, Narrow: tensor.Tolerance{ULP: 1}, Reason: "one or two quotients and a product"}
 
-func fusedScale(c *opregistry.Check, a NVFP4FusedScaleArgs) {
+func fusedScale(c *opregistry.Check, a *NVFP4FusedScaleArgs) {
 	if c.Rank("block_amax", a.BlockAmax, 2) && c.SameShape("per_block_scale", a.PerBlockScale, "block_amax", a.BlockAmax) && c.Rank("target_scale", a.TargetScale, 2) {
 		if cols := a.BlockAmax.Shape()[1]; a.TargetScale.Shape()[1] != cols {
 			c.Fail("target_scale", "rows of "+check.Itoa(cols)+", one scale for each tile", "%v", a.TargetScale)

@@ -23,9 +23,9 @@ type NVFP4MultiTensorComputePartialAmaxArgs struct {
 //	global_amax = max_i |x[i]|
 var NVFP4MultiTensorComputePartialAmax = opregistry.NewOp("nvfp4_multi_tensor_compute_partial_amax", opregistry.Schema[NVFP4MultiTensorComputePartialAmaxArgs]{
 	Doc: "nvfp4_2d_compute_partial_amax and the amax of each shard for a list of tensors",
-	Check: func(c *opregistry.Check, a NVFP4MultiTensorComputePartialAmaxArgs) {
-		for i, call := range a.Calls {
-			if partialAmax(c, call.PartialAmaxArgs); !c.OK() {
+	Check: func(c *opregistry.Check, a *NVFP4MultiTensorComputePartialAmaxArgs) {
+		for i := range a.Calls {
+			if partialAmax(c, &a.Calls[i].PartialAmaxArgs); !c.OK() {
 				inCall(c, i)
 				return
 			}
@@ -58,7 +58,7 @@ type NVFP42DPartialCastArgs struct {
 var NVFP42DPartialCast = opregistry.NewOp("nvfp4_2d_partial_cast", opregistry.Schema[NVFP42DPartialCastArgs]{
 	Doc:       "packed E2M1 copy of a shard of a matrix with scales of square tiles",
 	Check:     nvfp4Cast,
-	Access:    func(a NVFP42DPartialCastArgs, _ string, _ int) opregistry.Access { return nvfp4CastAccess(a) },
+	Access:    func(a *NVFP42DPartialCastArgs, _ string, _ int) opregistry.Access { return nvfp4CastAccess(a.Inp) },
 	Tolerance: opregistry.Exact("packed data has no distance; no element of the cases comes near a tie"),
 })
 
@@ -70,29 +70,30 @@ type NVFP4MultiTensor2DPartialCastArgs struct {
 // NVFP4MultiTensor2DPartialCast applies NVFP42DPartialCast to each element of a list.
 var NVFP4MultiTensor2DPartialCast = opregistry.NewOp("nvfp4_multi_tensor_2d_partial_cast", opregistry.Schema[NVFP4MultiTensor2DPartialCastArgs]{
 	Doc: "nvfp4_2d_partial_cast for a list of tensors",
-	Check: func(c *opregistry.Check, a NVFP4MultiTensor2DPartialCastArgs) {
-		for i, call := range a.Calls {
-			if nvfp4Cast(c, call); !c.OK() {
+	Check: func(c *opregistry.Check, a *NVFP4MultiTensor2DPartialCastArgs) {
+		for i := range a.Calls {
+			if nvfp4Cast(c, &a.Calls[i]); !c.OK() {
 				inCall(c, i)
 				return
 			}
 		}
 	},
-	Access: func(a NVFP4MultiTensor2DPartialCastArgs, _ string, i int) opregistry.Access {
-		return nvfp4CastAccess(a.Calls[i])
+	Access: func(a *NVFP4MultiTensor2DPartialCastArgs, _ string, i int) opregistry.Access {
+		return nvfp4CastAccess(a.Calls[i].Inp)
 	},
 	Tolerance: opregistry.Exact("packed data has no distance; no element of the cases comes near a tie"),
 })
 
-// nvfp4CastAccess returns what a cast does to its output: the last byte of an odd shard is updated.
-func nvfp4CastAccess(a NVFP42DPartialCastArgs) opregistry.Access {
-	if a.Inp.NumElements()%2 != 0 {
+// nvfp4CastAccess returns what the cast of a shard does to its output: the last byte of an odd one
+// is updated.
+func nvfp4CastAccess(inp *tensor.Tensor) opregistry.Access {
+	if inp.NumElements()%2 != 0 {
 		return opregistry.AccessUpdate
 	}
 	return opregistry.AccessWrite
 }
 
-func nvfp4Cast(c *opregistry.Check, a NVFP42DPartialCastArgs) {
+func nvfp4Cast(c *opregistry.Check, a *NVFP42DPartialCastArgs) {
 	if !shardOf(c, "inp", a.Inp, "h", a.H, "w", a.W, a.StartOffset) || !blockLen(c, a.BlockLen) {
 		return
 	}

@@ -44,7 +44,7 @@ var NVFP42DComputePartialAmax = opregistry.NewOp("nvfp4_2d_compute_partial_amax"
 	Tolerance: opregistry.Exact("some of the elements"),
 })
 
-func partialAmax(c *opregistry.Check, a PartialAmaxArgs) {
+func partialAmax(c *opregistry.Check, a *PartialAmaxArgs) {
 	if shardOf(c, "tensor", a.Tensor, "h", a.H, "w", a.W, a.StartOffset) && blockLen(c, a.BlockLen) {
 		c.Shape("amax", a.Amax, check.CeilDiv(a.H, a.BlockLen), check.CeilDiv(a.W, a.BlockLen))
 	}
@@ -70,7 +70,7 @@ type PartialCastArgs struct {
 // TransformerEngine 2.14, which also writes to the rest of the tile.
 var FP8BlockScalingPartialCast = opregistry.NewOp("fp8_block_scaling_partial_cast", opregistry.Schema[PartialCastArgs]{
 	Doc: "fp8 copy of a shard of a matrix with scales of square tiles",
-	Check: func(c *opregistry.Check, a PartialCastArgs) {
+	Check: func(c *opregistry.Check, a *PartialCastArgs) {
 		if shardOf(c, "inp", a.Inp, "h", a.H, "w", a.W, a.StartOffset) {
 			c.Shape("scale", a.Scale, check.CeilDiv(a.H, a.BlockLen), check.CeilDiv(a.W, a.BlockLen))
 		}
@@ -96,7 +96,7 @@ type MXFP8PartialAmaxArgs struct {
 // Both are 0 for blocks without elements. NaNs are ignored. Source: TransformerEngine 2.14.
 var MXFP8ScalingComputePartialAmax = opregistry.NewOp("mxfp8_scaling_compute_partial_amax", opregistry.Schema[MXFP8PartialAmaxArgs]{
 	Doc: "amax of mxfp8 blocks from a shard of a matrix",
-	Check: func(c *opregistry.Check, a MXFP8PartialAmaxArgs) {
+	Check: func(c *opregistry.Check, a *MXFP8PartialAmaxArgs) {
 		if shardOf(c, "input", a.Input, "rows", a.Rows, "cols", a.Cols, a.StartOffset) {
 			c.Shape("amax_rowwise", a.AmaxRowwise, a.Rows, check.CeilDiv(a.Cols, 32))
 			c.Shape("amax_colwise", a.AmaxColwise, check.CeilDiv(a.Rows, 32), a.Cols)
@@ -126,7 +126,7 @@ type MXFP8PartialCastArgs struct {
 // Rounding is that of Quantize. Source: TransformerEngine 2.14.
 var MXFP8ScalingPartialCast = opregistry.NewOp("mxfp8_scaling_partial_cast", opregistry.Schema[MXFP8PartialCastArgs]{
 	Doc: "mxfp8 copies of a shard of a matrix",
-	Check: func(c *opregistry.Check, a MXFP8PartialCastArgs) {
+	Check: func(c *opregistry.Check, a *MXFP8PartialCastArgs) {
 		if shardOf(c, "input", a.Input, "rows", a.Rows, "cols", a.Cols, a.StartOffset) {
 			c.Shape("scale_inv_rowwise", a.ScaleInvRowwise, a.Rows, check.CeilDiv(a.Cols, 32))
 			c.Shape("scale_inv_colwise", a.ScaleInvColwise, check.CeilDiv(a.Rows, 32), a.Cols)

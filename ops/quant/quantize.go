@@ -134,11 +134,11 @@ type QuantizeArgs struct {
 // Source: TransformerEngine 2.14; Salmon et al. 2011 for Philox.
 var Quantize = opregistry.NewOp("quantize", opregistry.Schema[QuantizeArgs]{
 	Doc: "rounds a tensor to fp8 or fp4 with scales",
-	Check: func(c *opregistry.Check, a QuantizeArgs) {
+	Check: func(c *opregistry.Check, a *QuantizeArgs) {
 		quantizing(c, a.Quantizer)
 		quantized(c, a.Tensor, a.Quantizer, a.Output)
 	},
-	Access: func(a QuantizeArgs, operand string, _ int) opregistry.Access {
+	Access: func(a *QuantizeArgs, operand string, _ int) opregistry.Access {
 		access := outputAccess(a.Quantizer, operand)
 		if a.Noop != nil && access == opregistry.AccessWrite {
 			return opregistry.AccessUpdate
@@ -170,7 +170,7 @@ type DequantizeArgs struct {
 // NaN makes its block NaN. Source: as for Quantize.
 var Dequantize = opregistry.NewOp("dequantize", opregistry.Schema[DequantizeArgs]{
 	Doc: "values of a tensor quantised to fp8 or fp4",
-	Check: func(c *opregistry.Check, a DequantizeArgs) {
+	Check: func(c *opregistry.Check, a *DequantizeArgs) {
 		if a.Scaling == NoScaling {
 			c.Fail("scaling", "delayed, current, block, mxfp8 or nvfp4", "%v", a.Scaling)
 		}
@@ -197,11 +197,11 @@ type BgradQuantizeArgs struct {
 // dbias is 0.
 var BgradQuantize = opregistry.NewOp("bgrad_quantize", opregistry.Schema[BgradQuantizeArgs]{
 	Doc: "sum over rows of a gradient, and the gradient quantised",
-	Check: func(c *opregistry.Check, a BgradQuantizeArgs) {
+	Check: func(c *opregistry.Check, a *BgradQuantizeArgs) {
 		quantizer(c, a.Quantizer)
 		quantized(c, a.Input, a.Quantizer, a.Output)
 	},
-	Access: func(a BgradQuantizeArgs, operand string, _ int) opregistry.Access {
+	Access: func(a *BgradQuantizeArgs, operand string, _ int) opregistry.Access {
 		return outputAccess(a.Quantizer, operand)
 	},
 	Tolerance: opregistry.Arithmetic(0, 1e-5, "as quantize, and sums of up to 36 positive numbers"),

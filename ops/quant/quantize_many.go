@@ -19,7 +19,7 @@ type MultiTensorQuantizeArgs struct {
 // of the same index.
 var MultiTensorQuantize = opregistry.NewOp("multi_tensor_quantize", opregistry.Schema[MultiTensorQuantizeArgs]{
 	Doc: "quantize of a list of tensors",
-	Check: func(c *opregistry.Check, a MultiTensorQuantizeArgs) {
+	Check: func(c *opregistry.Check, a *MultiTensorQuantizeArgs) {
 		n := len(a.TensorList)
 		length(c, "quantizer_list", len(a.QuantizerList), n, "tensor_list")
 		length(c, "output_list", len(a.OutputList), n, "tensor_list")
@@ -34,7 +34,7 @@ var MultiTensorQuantize = opregistry.NewOp("multi_tensor_quantize", opregistry.S
 			inLists(c, i)
 		}
 	},
-	Access: func(a MultiTensorQuantizeArgs, operand string, i int) opregistry.Access {
+	Access: func(a *MultiTensorQuantizeArgs, operand string, i int) opregistry.Access {
 		return outputAccess(a.QuantizerList[i], operand)
 	},
 	Tolerance: quantizeTolerance,
@@ -54,7 +54,7 @@ type SplitQuantizeArgs struct {
 // Sections may be empty.
 var SplitQuantize = opregistry.NewOp("split_quantize", opregistry.Schema[SplitQuantizeArgs]{
 	Doc: "quantize of the sections of a tensor along its first axis",
-	Check: func(c *opregistry.Check, a SplitQuantizeArgs) {
+	Check: func(c *opregistry.Check, a *SplitQuantizeArgs) {
 		length(c, "quantizer_list", len(a.QuantizerList), len(a.SplitSections), "split_sections")
 		for i, q := range a.QuantizerList {
 			if c.OK() {
@@ -64,7 +64,7 @@ var SplitQuantize = opregistry.NewOp("split_quantize", opregistry.Schema[SplitQu
 		}
 		sections(c, a.Tensor, "split_sections", a.SplitSections, a.OutputList, func(i int) Quantizer { return a.QuantizerList[i] })
 	},
-	Access: func(a SplitQuantizeArgs, operand string, i int) opregistry.Access {
+	Access: func(a *SplitQuantizeArgs, operand string, i int) opregistry.Access {
 		return outputAccess(a.QuantizerList[i], operand)
 	},
 	Tolerance: quantizeTolerance,
@@ -82,11 +82,11 @@ type GroupQuantizeArgs struct {
 // tokens of each expert.
 var GroupQuantize = opregistry.NewOp("group_quantize", opregistry.Schema[GroupQuantizeArgs]{
 	Doc: "quantize of the sections of a tensor with one quantiser",
-	Check: func(c *opregistry.Check, a GroupQuantizeArgs) {
+	Check: func(c *opregistry.Check, a *GroupQuantizeArgs) {
 		quantizing(c, a.Quantizer)
 		sections(c, a.Tensor, "first_dims", a.FirstDims, a.OutputList, func(int) Quantizer { return a.Quantizer })
 	},
-	Access: func(a GroupQuantizeArgs, operand string, _ int) opregistry.Access {
+	Access: func(a *GroupQuantizeArgs, operand string, _ int) opregistry.Access {
 		return outputAccess(a.Quantizer, operand)
 	},
 	Tolerance: quantizeTolerance,
@@ -108,14 +108,14 @@ type BgradGroupQuantizeArgs struct {
 // Sums are f32 or better and run in a fixed order. An empty section has a dbias of 0.
 var BgradGroupQuantize = opregistry.NewOp("bgrad_group_quantize", opregistry.Schema[BgradGroupQuantizeArgs]{
 	Doc: "group_quantize and the sums over the rows of each section",
-	Check: func(c *opregistry.Check, a BgradGroupQuantizeArgs) {
+	Check: func(c *opregistry.Check, a *BgradGroupQuantizeArgs) {
 		quantizing(c, a.Quantizer)
 		sections(c, a.Tensor, "first_dims", a.FirstDims, a.OutputList, func(int) Quantizer { return a.Quantizer })
 		if c.OK() {
 			matrix(c, "dbias", "", a.DBias, opregistry.Compute, len(a.FirstDims), a.Tensor.Shape().Cols(), false)
 		}
 	},
-	Access: func(a BgradGroupQuantizeArgs, operand string, _ int) opregistry.Access {
+	Access: func(a *BgradGroupQuantizeArgs, operand string, _ int) opregistry.Access {
 		return outputAccess(a.Quantizer, operand)
 	},
 	Tolerance: opregistry.Arithmetic(0, 1e-5, "as quantize, and sums of up to 36 positive numbers"),

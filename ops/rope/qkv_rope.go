@@ -54,7 +54,7 @@ var FusedQKVRopeBackward = opregistry.NewOp("fused_qkv_rope_backward", opregistr
 	Check:     checkQKVRope,
 })
 
-func checkQKVRope(c *opregistry.Check, a FusedQKVRopeArgs) {
+func checkQKVRope(c *opregistry.Check, a *FusedQKVRopeArgs) {
 	const qkv = "qkv"
 	var nq, nk, nv int
 	if len(a.QKVSplitArgList) == 3 {

@@ -50,7 +50,7 @@ func newRope(name, doc string, tolerance opregistry.Tolerance) *opregistry.Op[Fu
 	return opregistry.NewOp(name, opregistry.Schema[FusedRopeArgs]{Doc: doc, Tolerance: tolerance, Check: checkRope})
 }
 
-func checkRope(c *opregistry.Check, a FusedRopeArgs) {
+func checkRope(c *opregistry.Check, a *FusedRopeArgs) {
 	if !c.MinRank("freqs", a.Freqs, 2) {
 		return
 	}

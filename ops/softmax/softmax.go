@@ -64,7 +64,7 @@ type ScaledMaskedSoftmaxForwardArgs struct {
 var ScaledMaskedSoftmaxForward = opregistry.NewOp("scaled_masked_softmax_forward", opregistry.Schema[ScaledMaskedSoftmaxForwardArgs]{
 	Doc:       "softmax of scaled rows under a mask",
 	Tolerance: opregistry.Arithmetic(1e-6, 1e-5, "as scaled_softmax_forward"),
-	Check: func(c *opregistry.Check, a ScaledMaskedSoftmaxForwardArgs) {
+	Check: func(c *opregistry.Check, a *ScaledMaskedSoftmaxForwardArgs) {
 		if !c.Rank("mask", a.Mask, 4) {
 			return
 		}

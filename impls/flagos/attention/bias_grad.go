@@ -27,7 +27,8 @@ func scoreGradOf(v *host.Views, a attention.FusedAttnBwdArgs, o *attnOptions) sc
 	if a.DBias == nil {
 		return scoreGrad{}
 	}
-	s, d := a.DBias.Shape(), a.Fwd().Dims()
+	fwd := a.Fwd()
+	s, d := a.DBias.Shape(), fwd.Dims()
 	return scoreGrad{
 		wanted: true, to: scoreOperandOf(v, "dbias", a.DBias), factor: o.biasFactor,
 		batch: s[0], head: s[1], query: s[2], key: s[3],
