@@ -71,12 +71,12 @@ printf '%s\n' "${COMPREPLY[@]}"
 		{[]string{"patches", "plan", "--config", l.Exp, "train_it"}, "train_iters="},
 		{[]string{"train", "--prefer", "v"}, "vendor"},
 		{[]string{"train", "--prefer=r"}, "reference"},
-		{exp("--deny-vendors", "o"), "onednn\nopenblas"},
+		{exp("--deny-vendors", "o"), "onednn\nopenblas\nopenmpi"},
 		{[]string{"ops", "list", "--prefer", "f"}, "flagos"},
 		{[]string{"ops", "explain", "--allow-vendors", "g"}, "gonum"},
-		{[]string{"ops", "explain", "--allow-vendors", "gonum,onednn,"}, "gonum\\,onednn\\,openblas"}, // quoted by bash
+		{[]string{"ops", "explain", "--allow-vendors", "gonum,onednn,openb"}, "gonum\\,onednn\\,openblas"}, // quoted by bash
 		{[]string{"ops", "explain", "--per-op", "generic_g"}, "generic_gemm="},
-		{[]string{"ops", "explain", "--per-op", "generic_gemm=v"}, "vendor\nvendor:gonum\nvendor:onednn\nvendor:openblas"},
+		{[]string{"ops", "explain", "--per-op", "generic_gemm=v"}, "vendor\nvendor:gonum\nvendor:mpich\nvendor:onednn\nvendor:openblas\nvendor:openmpi"},
 		{[]string{"ops", "explain", "--per-op", "generic_gemm=impl:d"}, "default.flagos"},
 		{[]string{"ops", "diff", "--to-prefer", "v"}, "vendor"},
 		{[]string{"tr"}, "train"},

@@ -16,14 +16,9 @@ import (
 
 // New returns the command `primus backends`.
 func New(prog cli.Program) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "backends",
-		Short: "Look at the training backends",
-		Args:  cli.SubcommandOnly,
-		RunE:  cli.ShowHelp,
-	}
-	cmd.AddCommand(newBackendsListCommand(prog))
-	return cmd
+	return cli.Group("backends", "Look at the training backends",
+		newBackendsListCommand(prog),
+	)
 }
 
 func newBackendsListCommand(prog cli.Program) *cobra.Command {
@@ -40,10 +35,7 @@ func newBackendsListCommand(prog cli.Program) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if output == cli.OutputJSON {
-					return cli.WriteJSON(prog.Out, rows)
-				}
-				return printBackends(prog, rows)
+				return output.Print(prog.Out, rows, func() error { return printBackends(prog, rows) })
 			})
 		},
 	}

@@ -8,23 +8,17 @@ import (
 
 // New returns the command `primus benchmark`.
 func New(prog cli.Program) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "benchmark",
-		Short: "Measure training steps and ops",
-		Long: `Measure training steps and ops on this machine. Times are medians over repetitions,
-with the interval that holds the median with 95 % confidence, the fastest and the
-slowest; a share of the peak is one of what fused
-multiply-adds in registers, on all threads together, were measured to reach.`,
-		Example: `  primus benchmark train --config examples/native/configs/llama_6M-pretrain.yaml
-  primus benchmark train --config exp.yaml --per-op 'generic_gemm=vendor:onednn|flagos' -o json
-  primus benchmark gemm --shape 2048x1536x512
-  primus benchmark ops rmsnorm_fwd --shape 2048x512 -o csv`,
-		Args: cli.SubcommandOnly,
-		RunE: cli.ShowHelp,
-	}
-	cmd.AddCommand(
+	cmd := cli.Group("benchmark", "Measure training steps and ops",
 		newBenchmarkTrainCommand(prog), newBenchmarkGemmCommand(prog),
 		newBenchmarkAttentionCommand(prog), newBenchmarkOpsCommand(prog),
 	)
+	cmd.Long = `Measure training steps and ops on this machine. Times are medians over repetitions,
+with the interval that holds the median with 95 % confidence, the fastest and the
+slowest; a share of the peak is one of what fused
+multiply-adds in registers, on all threads together, were measured to reach.`
+	cmd.Example = `  primus benchmark train --config examples/native/configs/llama_6M-pretrain.yaml
+  primus benchmark train --config exp.yaml --per-op 'generic_gemm=vendor:onednn|flagos' -o json
+  primus benchmark gemm --shape 2048x1536x512
+  primus benchmark ops rmsnorm_fwd --shape 2048x512 -o csv`
 	return cmd
 }

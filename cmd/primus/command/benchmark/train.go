@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -52,8 +51,6 @@ Only the native backend is measured. Policy and flags are those of primus train.
 		Example: `  primus benchmark train --config examples/native/configs/llama_6M-pretrain.yaml
   primus benchmark train --config exp.yaml --steps 20 micro_batch_size=8 global_batch_size=8
   primus benchmark train --config exp.yaml --per-op 'generic_gemm=vendor:onednn|flagos' -o json`,
-		DisableFlagParsing: true, // as train
-		ValidArgsFunction:  experiments.CompleteTrain(prog, "pre_trainer"),
 	}
 	flags := cmd.Flags()
 	opts.TrainingOptions.AddFlags(flags)
@@ -63,14 +60,7 @@ Only the native backend is measured. Policy and flags are those of primus train.
 	for _, name := range []string{"steps", "warmup", "output"} {
 		flags.Lookup(name).Annotations = map[string][]string{cli.VariableOnly: nil}
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if slices.Contains(args, "-h") || slices.Contains(args, "--help") {
-			return cmd.Help()
-		}
-		overrides, err := experiments.ParseTrainArgs(cmd, longOutput(args))
-		if err != nil {
-			return err
-		}
+	experiments.TakeOverrides(prog, cmd, "pre_trainer", func(cmd *cobra.Command, overrides []string) error {
 		if err := opts.Check(cmd, overrides); err != nil {
 			return err
 		}
@@ -78,23 +68,8 @@ Only the native backend is measured. Policy and flags are those of primus train.
 			return cli.Usagef(cmd, "--steps: got 0, want at least one step to measure")
 		}
 		return runBenchmarkTrain(cmd.Context(), prog, opts, overrides)
-	}
+	})
 	return cmd
-}
-
-// longOutput writes out -o, the only short flag of a command whose other words may be overrides.
-func longOutput(args []string) []string {
-	long := slices.Clone(args)
-	for i, word := range long {
-		switch rest, ok := strings.CutPrefix(word, "-o"); {
-		case !ok:
-		case rest == "":
-			long[i] = "--output"
-		default:
-			long[i] = "--output=" + strings.TrimPrefix(rest, "=")
-		}
-	}
-	return long
 }
 
 // benchmarkParams are what measuring steps needs of the graph.
@@ -130,10 +105,7 @@ func runBenchmarkTrain(ctx context.Context, prog cli.Program, opts benchmarkTrai
 		if err != nil {
 			return err
 		}
-		if opts.output == cli.OutputJSON {
-			return cli.WriteJSON(prog.Out, result)
-		}
-		return printTrainBenchmark(prog, result)
+		return opts.output.Print(prog.Out, result, func() error { return printTrainBenchmark(prog, result) })
 	}, graph.Core(set), fx.Invoke(func(built benchmarkParams) { p = built }))
 }
 

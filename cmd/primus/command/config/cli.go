@@ -55,10 +55,7 @@ With a COMMAND only its flags are shown, and those that follow it count.`,
 			if err != nil {
 				return err
 			}
-			if output == cli.OutputJSON {
-				return cli.WriteJSON(prog.Out, view)
-			}
-			return view.print(prog)
+			return output.Print(prog.Out, view, func() error { return view.print(prog) })
 		},
 		ValidArgsFunction: func(cmd *cobra.Command, words []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			target, rest := descend(cmd.Root(), words)

@@ -15,14 +15,9 @@ import (
 
 // New returns the command `primus config`.
 func New(prog cli.Program, root func(cli.Program) *cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "config",
-		Short: "Look at experiments, their presets and overrides",
-		Args:  cli.SubcommandOnly,
-		RunE:  cli.ShowHelp,
-	}
-	cmd.AddCommand(newConfigShowCommand(prog), newConfigDiffCommand(prog), newConfigValidateCommand(prog), newConfigCLICommand(prog, root))
-	return cmd
+	return cli.Group("config", "Look at experiments, their presets and overrides",
+		newConfigShowCommand(prog), newConfigDiffCommand(prog), newConfigValidateCommand(prog), newConfigCLICommand(prog, root),
+	)
 }
 
 // configFormat is the value of -o of commands that print configurations.

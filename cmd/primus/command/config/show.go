@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"log/slog"
-	"slices"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
@@ -36,27 +35,18 @@ Values that have no effect and other probable mistakes are listed on standard er
   primus config show --config exp.yaml --origin lr=1e-4 train_iters=100
   primus config show --config exp.yaml --module pre_trainer -o json
   primus config show --config exp.yaml --export-config resolved.yaml`,
-		DisableFlagParsing: true, // what is no flag is an override, in the order given
-		ValidArgsFunction:  experiments.CompleteTrain(prog, ""),
 	}
 	opts.AddFlags(cmd.Flags())
 	opts.format.addFlag(cmd, prog)
 	cmd.Flags().StringVar(&opts.module, "module", "", "show and override only the module `NAME`")
 	cmd.Flags().BoolVar(&opts.origin, "origin", false, "say where each value came from and what it replaced")
 	cli.WithoutVariable(cmd.Flags(), "output", "module", "origin")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if slices.Contains(args, "-h") || slices.Contains(args, "--help") {
-			return cmd.Help()
-		}
-		overrides, err := experiments.ParseTrainArgs(cmd, args)
-		if err != nil {
-			return err
-		}
+	experiments.TakeOverrides(prog, cmd, "", func(cmd *cobra.Command, overrides []string) error {
 		if err := opts.Check(cmd, overrides); err != nil {
 			return err
 		}
 		return showExperiment(prog, opts, overrides)
-	}
+	})
 	return cmd
 }
 

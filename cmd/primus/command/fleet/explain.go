@@ -59,11 +59,7 @@ The exit code is 1 when a run gives no explanation or does not answer in time.`,
 				if err != nil {
 					return err
 				}
-				if output == cli.OutputJSON {
-					err = cli.WriteJSON(prog.Out, answers)
-				} else {
-					err = printAnswers(prog.Out, answers)
-				}
+				err = output.Print(prog.Out, answers, func() error { return printAnswers(prog.Out, answers) })
 				if err != nil {
 					return err
 				}

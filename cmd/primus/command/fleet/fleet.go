@@ -10,19 +10,15 @@ import (
 
 // New returns the command `primus fleet`.
 func New(prog cli.Program) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "fleet",
-		Short: "Look at all runs of a fleet, and change the policy of all of them",
-		Long: `Look at all runs of a fleet, and change the policy of all of them.
+	cmd := cli.Group("fleet", "Look at all runs of a fleet, and change the policy of all of them",
+		newFleetListCommand(prog), newFleetExplainCommand(prog), newFleetPolicyCommand(prog),
+		newFleetWatchCommand(prog), newFleetSDCommand(prog),
+	)
+	cmd.Long = `Look at all runs of a fleet, and change the policy of all of them.
 
 A fleet is what trains with the same --fleet and --fleet-prefix: endpoints of etcd,
 and the prefix of the keys there. Both may be given as PRIMUS_FLEET and
-PRIMUS_FLEET_PREFIX, and so may --fleet-ca, --fleet-cert and --fleet-key.`,
-		Args: cli.SubcommandOnly,
-		RunE: cli.ShowHelp,
-	}
-	cmd.AddCommand(newFleetListCommand(prog), newFleetExplainCommand(prog), newFleetPolicyCommand(prog),
-		newFleetWatchCommand(prog), newFleetSDCommand(prog))
+PRIMUS_FLEET_PREFIX, and so may --fleet-ca, --fleet-cert and --fleet-key.`
 	return cmd
 }
 

@@ -33,10 +33,7 @@ and a run that has been silent for ten seconds is not listed.`,
 				if err != nil {
 					return err
 				}
-				if output == cli.OutputJSON {
-					return cli.WriteJSON(prog.Out, s)
-				}
-				return printFleet(prog, s)
+				return output.Print(prog.Out, s, func() error { return printFleet(prog, s) })
 			})
 		},
 	}

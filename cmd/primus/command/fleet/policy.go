@@ -19,14 +19,9 @@ import (
 )
 
 func newFleetPolicyCommand(prog cli.Program) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "policy",
-		Short: "Show or replace the policy of a fleet",
-		Args:  cli.SubcommandOnly,
-		RunE:  cli.ShowHelp,
-	}
-	cmd.AddCommand(newFleetPolicyApplyCommand(prog), newFleetPolicyShowCommand(prog))
-	return cmd
+	return cli.Group("policy", "Show or replace the policy of a fleet",
+		newFleetPolicyApplyCommand(prog), newFleetPolicyShowCommand(prog),
+	)
 }
 
 func newFleetPolicyShowCommand(prog cli.Program) *cobra.Command {
@@ -166,11 +161,7 @@ func applyToFleet(ctx context.Context, prog cli.Program, c *fleet.Client, text s
 			result.Rollback = &r
 		}
 	}
-	if opts.output == cli.OutputJSON {
-		err = cli.WriteJSON(prog.Out, result)
-	} else {
-		err = printApplied(prog, result)
-	}
+	err = opts.output.Print(prog.Out, result, func() error { return printApplied(prog, result) })
 	if err != nil || result.missing == 0 {
 		return err
 	}

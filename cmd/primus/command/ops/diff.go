@@ -52,11 +52,7 @@ elsewhere.`,
 			if err != nil {
 				return err
 			}
-			if output == cli.OutputJSON {
-				err = cli.WriteJSON(prog.Out, changes)
-			} else {
-				err = printChanges(prog.Out, changes)
-			}
+			err = output.Print(prog.Out, changes, func() error { return printChanges(prog.Out, changes) })
 			if err == nil && opts.exitCode && len(changes) > 0 {
 				return cli.ErrReported
 			}

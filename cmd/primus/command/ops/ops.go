@@ -19,17 +19,10 @@ import (
 
 // New returns the command `primus ops`.
 func New(prog cli.Program) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "ops",
-		Short: "Look at ops and their implementations",
-		Args:  cli.SubcommandOnly,
-		RunE:  cli.ShowHelp,
-	}
-	cmd.AddCommand(
+	return cli.Group("ops", "Look at ops and their implementations",
 		newOpsListCommand(prog), newOpsExplainCommand(prog), newOpsResolveCommand(prog),
 		newOpsDiffCommand(prog), newOpsVerifyCommand(prog), newOpsCoverageCommand(prog),
 	)
-	return cmd
 }
 
 // implRow is one impl of `primus ops list`.
@@ -68,10 +61,7 @@ dispatched here has a row without an implementation when it is given.`,
 			if err != nil {
 				return err
 			}
-			if output == cli.OutputJSON {
-				return cli.WriteJSON(prog.Out, rows)
-			}
-			return printImpls(prog, rows)
+			return output.Print(prog.Out, rows, func() error { return printImpls(prog, rows) })
 		},
 	}
 	output.AddFlag(cmd)

@@ -61,11 +61,7 @@ The exit code is 1 when a case fails.`,
 			if err != nil {
 				return err
 			}
-			if output == cli.OutputJSON {
-				err = cli.WriteJSON(prog.Out, results)
-			} else {
-				err = printVerified(prog.Out, results, opts.failures)
-			}
+			err = output.Print(prog.Out, results, func() error { return printVerified(prog.Out, results, opts.failures) })
 			if err == nil && opstest.AnyFailed(results) {
 				return cli.ErrReported
 			}

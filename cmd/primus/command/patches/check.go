@@ -38,11 +38,7 @@ The exit code is 1 when something is missing.`,
 			if err != nil {
 				return cli.UsageError{Err: err}
 			}
-			if output == cli.OutputJSON {
-				err = cli.WriteJSON(prog.Out, findings)
-			} else {
-				err = printFindings(prog, findings)
-			}
+			err = output.Print(prog.Out, findings, func() error { return printFindings(prog, findings) })
 			for _, f := range findings {
 				if err == nil && f.Status.Problem() {
 					return cli.ErrReported

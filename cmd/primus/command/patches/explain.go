@@ -29,10 +29,7 @@ func newPatchesExplainCommand(prog cli.Program) *cobra.Command {
 			if err != nil {
 				return cli.UsageError{Err: err}
 			}
-			if output == cli.OutputJSON {
-				return cli.WriteJSON(prog.Out, e)
-			}
-			return printExplanation(prog, e)
+			return output.Print(prog.Out, e, func() error { return printExplanation(prog, e) })
 		},
 	}
 	experiments.RepoFlag(cmd, &repo)

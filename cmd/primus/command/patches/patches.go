@@ -16,15 +16,10 @@ import (
 
 // New returns the command `primus patches`.
 func New(prog cli.Program) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "patches",
-		Short: "Look at the patches of training backends",
-		Args:  cli.SubcommandOnly,
-		RunE:  cli.ShowHelp,
-	}
-	cmd.AddCommand(newPatchesListCommand(prog), newPatchesPlanCommand(prog), newPatchesScanCommand(prog),
-		newPatchesExplainCommand(prog), newPatchesFindCommand(prog), newPatchesCheckCommand(prog))
-	return cmd
+	return cli.Group("patches", "Look at the patches of training backends",
+		newPatchesListCommand(prog), newPatchesPlanCommand(prog), newPatchesScanCommand(prog),
+		newPatchesExplainCommand(prog), newPatchesFindCommand(prog), newPatchesCheckCommand(prog),
+	)
 }
 
 // inventoryFormat is the value of -o of `primus patches list`.

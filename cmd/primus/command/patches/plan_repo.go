@@ -73,10 +73,7 @@ func (o *checkoutPlan) run(prog cli.Program, opts *planOptions, module string, o
 		experiments.LogDefaults(slog.New(prog.Lines(prog.Err, slog.LevelWarn)), other)
 	}
 	changes := explore.Diff(plan, c.Plan(other))
-	if format == cli.OutputJSON {
-		return cli.WriteJSON(prog.Out, changes)
-	}
-	return printPlanDiff(prog, run, other, changes)
+	return format.Print(prog.Out, changes, func() error { return printPlanDiff(prog, run, other, changes) })
 }
 
 func printPlanDiff(prog cli.Program, from, to explore.Run, changes []explore.Change) error {

@@ -60,11 +60,7 @@ the others are still checked. The exit code is 1 when something is wrong.`,
 				return err
 			}
 			screen.SetStatus("")
-			if output == cli.OutputJSON {
-				err = cli.WriteJSON(prog.Out, report)
-			} else {
-				err = printChecked(prog.Out, report, opts.failures)
-			}
+			err = output.Print(prog.Out, report, func() error { return printChecked(prog.Out, report, opts.failures) })
 			if err == nil && !report.Passed {
 				return cli.ErrReported
 			}

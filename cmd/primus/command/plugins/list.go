@@ -41,10 +41,7 @@ run.`,
 			if err != nil {
 				return err
 			}
-			if output == cli.OutputJSON {
-				return cli.WriteJSON(prog.Out, rows)
-			}
-			return printSources(prog, rows)
+			return output.Print(prog.Out, rows, func() error { return printSources(prog, rows) })
 		},
 	}
 	output.AddFlag(cmd)

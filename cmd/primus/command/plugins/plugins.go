@@ -8,15 +8,8 @@ import (
 
 // New returns the command `primus plugins`.
 func New(prog cli.Program) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "plugins",
-		Short: "Look at, make, check and build in ops from outside of this program",
-		Args:  cli.SubcommandOnly,
-		RunE:  cli.ShowHelp,
-	}
-	cmd.AddCommand(
+	return cli.Group("plugins", "Look at, make, check and build in ops from outside of this program",
 		newPluginsListCommand(prog), newPluginsNewCommand(prog), newPluginsCheckCommand(prog), newPluginsBuildCommand(prog),
 		newPluginsProbeCommand(), newPluginsServeCommand(), newPluginsCheckChildCommand(),
 	)
-	return cmd
 }

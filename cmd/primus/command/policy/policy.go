@@ -20,14 +20,9 @@ import (
 
 // New returns the command `primus policy`.
 func New(prog cli.Program) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "policy",
-		Short: "Look at the policy that ranks implementations",
-		Args:  cli.SubcommandOnly,
-		RunE:  cli.ShowHelp,
-	}
-	cmd.AddCommand(newPolicyShowCommand(prog), newPolicyCheckCommand(prog), newPolicySchemaCommand(prog))
-	return cmd
+	return cli.Group("policy", "Look at the policy that ranks implementations",
+		newPolicyShowCommand(prog), newPolicyCheckCommand(prog), newPolicySchemaCommand(prog),
+	)
 }
 
 func newPolicyShowCommand(prog cli.Program) *cobra.Command {
@@ -49,10 +44,7 @@ func newPolicyShowCommand(prog cli.Program) *cobra.Command {
 				return err
 			}
 			shown := shownPolicy{policy.View(), sources.Environment().Cuda(log), viewPlugins(plugins)}
-			if output == cli.OutputJSON {
-				return cli.WriteJSON(prog.Out, shown)
-			}
-			return printPolicy(prog, shown, plugins)
+			return output.Print(prog.Out, shown, func() error { return printPolicy(prog, shown, plugins) })
 		},
 	}
 	output.AddFlag(cmd)

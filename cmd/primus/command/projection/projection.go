@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -36,14 +35,9 @@ type options struct {
 
 // New returns the command `primus projection`.
 func New(prog cli.Program) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "projection",
-		Short: "Compute what a run needs before it starts",
-		Args:  cli.SubcommandOnly,
-		RunE:  cli.ShowHelp,
-	}
-	cmd.AddCommand(newMemoryCommand(prog), newPerformanceCommand(prog), newBothCommand(prog))
-	return cmd
+	return cli.Group("projection", "Compute what a run needs before it starts",
+		newMemoryCommand(prog), newPerformanceCommand(prog), newBothCommand(prog),
+	)
 }
 
 // configure gives a command the flags, and a run that gets the module to project.
@@ -62,16 +56,7 @@ func (o *options) configure(prog cli.Program, cmd *cobra.Command, run func(cmd *
 	if err := cmd.RegisterFlagCompletionFunc("gpu-arch", complete); err != nil {
 		panic("BUG: " + err.Error())
 	}
-	cmd.DisableFlagParsing = true // what is no flag is an override, in the order given
-	cmd.ValidArgsFunction = experiments.CompleteTrain(prog, experiments.Pretrain.Module)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if slices.Contains(args, "-h") || slices.Contains(args, "--help") {
-			return cmd.Help()
-		}
-		overrides, err := experiments.ParseTrainArgs(cmd, args)
-		if err != nil {
-			return err
-		}
+	experiments.TakeOverrides(prog, cmd, experiments.Pretrain.Module, func(cmd *cobra.Command, overrides []string) error {
 		if err := o.Check(cmd, overrides); err != nil {
 			return err
 		}
@@ -80,7 +65,7 @@ func (o *options) configure(prog cli.Program, cmd *cobra.Command, run func(cmd *
 			return err
 		}
 		return run(cmd, module)
-	}
+	})
 }
 
 // module loads the experiment and returns the module that it trains.

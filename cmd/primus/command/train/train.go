@@ -3,7 +3,6 @@
 package train
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
@@ -71,23 +70,14 @@ func newStageCommand(prog cli.Program, use string, s experiments.Stage, about, e
 	opts.Extras = prog.Extras
 	short, _, _ := strings.Cut(about, "\n")
 	cmd := &cobra.Command{
-		Use:                use + " --config FILE [key=value…]",
-		Short:              strings.TrimSuffix(short, "."),
-		Long:               about + ".\n\n" + trainDetails,
-		Example:            examples,
-		DisableFlagParsing: true, // what is no flag is an override, in the order given
-		ValidArgsFunction:  experiments.CompleteTrain(prog, s.Module),
+		Use:     use + " --config FILE [key=value…]",
+		Short:   strings.TrimSuffix(short, "."),
+		Long:    about + ".\n\n" + trainDetails,
+		Example: examples,
 	}
 	opts.AddFlags(cmd.Flags())
 	opts.output.AddFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if slices.Contains(args, "-h") || slices.Contains(args, "--help") {
-			return cmd.Help()
-		}
-		overrides, err := experiments.ParseTrainArgs(cmd, args)
-		if err != nil {
-			return err
-		}
+	experiments.TakeOverrides(prog, cmd, s.Module, func(cmd *cobra.Command, overrides []string) error {
 		if err := opts.check(cmd, overrides); err != nil {
 			return err
 		}
@@ -111,7 +101,7 @@ func newStageCommand(prog cli.Program, use string, s experiments.Stage, about, e
 			return runElsewhere(cmd, prog, s, opts, overrides, elsewhere)
 		}
 		return runTrain(cmd.Context(), prog, s, opts, overrides)
-	}
+	})
 	return cmd
 }
 

@@ -99,6 +99,14 @@ func WriteJSON(out io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
+// Print writes a result: as JSON, or by text.
+func (o OutputFormat) Print(out io.Writer, result any, text func() error) error {
+	if o == OutputJSON {
+		return WriteJSON(out, result)
+	}
+	return text()
+}
+
 // List returns an empty list for none, which JSON shows as such.
 func List(items []string) []string { return append([]string{}, items...) }
 

@@ -30,6 +30,13 @@ func SubcommandOnly(cmd *cobra.Command, args []string) error {
 	return UnknownCommand(cmd, args[0])
 }
 
+// Group returns a command that only has subcommands.
+func Group(use, short string, subcommands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Args: SubcommandOnly, RunE: ShowHelp}
+	cmd.AddCommand(subcommands...)
+	return cmd
+}
+
 // NoArgs is the argument validator of commands that take none.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {

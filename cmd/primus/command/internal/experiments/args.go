@@ -12,6 +12,23 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// TakeOverrides makes a command take overrides of a module between its flags, which run gets in the
+// order given.
+func TakeOverrides(prog cli.Program, cmd *cobra.Command, module string, run func(cmd *cobra.Command, overrides []string) error) {
+	cmd.DisableFlagParsing = true
+	cmd.ValidArgsFunction = CompleteTrain(prog, module)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if slices.Contains(args, "-h") || slices.Contains(args, "--help") {
+			return cmd.Help()
+		}
+		overrides, err := ParseTrainArgs(cmd, args)
+		if err != nil {
+			return err
+		}
+		return run(cmd, overrides)
+	}
+}
+
 // ParseTrainArgs sets the flags of the command from args and the environment, and returns the other
 // tokens: the overrides.
 func ParseTrainArgs(cmd *cobra.Command, args []string) ([]string, error) {
