@@ -21,8 +21,8 @@ import (
 // ID is the id of each impl of the package.
 const ID = "default.flagos"
 
-// Priority ranks the impls ahead of vendors and the reference among the
-// candidates that match one token of a policy.
+// Priority ranks the impls before vendors and the reference among the candidates that match one
+// token of a policy.
 const Priority = 150
 
 // Source returns the impls.

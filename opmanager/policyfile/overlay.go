@@ -10,9 +10,9 @@ import (
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 )
 
-// Overlay is what one document says about a policy.
+// Overlay holds the values that one document gives for a policy.
 type Overlay struct {
-	// values and plugins hold what is given, which is named in the Sources of values.
+	// values and plugins hold the given values, whose keys are in the Sources of values.
 	values  oppolicy.Policy
 	plugins Plugins
 
@@ -20,7 +20,7 @@ type Overlay struct {
 	content fingerprint
 }
 
-// fingerprint tells contents of a file apart.
+// fingerprint identifies the content of a file.
 type fingerprint [sha256.Size]byte
 
 // Read reads and parses a policy file.
@@ -44,7 +44,7 @@ func readFile(file string) ([]byte, error) {
 	return data, nil
 }
 
-// readError says what was looked for, and where when the name leaves that open.
+// readError says which file was looked for, with its directory if the name is relative.
 func readError(file string, err error) error {
 	tried := ""
 	if path, absErr := filepath.Abs(file); absErr == nil && path != file {

@@ -26,7 +26,7 @@ func (r *reader) perOp(key string, v document.Value) bool {
 	return len(r.faults) == before
 }
 
-// order reads tokens from a list, or from one text in which | stands between them.
+// order reads tokens from a list, or from one text in which they are separated by |.
 func (r *reader) order(key string, v document.Value) []oppolicy.Token {
 	items, _ := v.List()
 	switch v.Kind() {
@@ -56,13 +56,13 @@ func (r *reader) order(key string, v document.Value) []oppolicy.Token {
 	return order
 }
 
-// wantPattern says what isPattern accepts.
+// wantPattern describes what isPattern accepts.
 const wantPattern = "the name of an op or a pattern such as *_bwd"
 
 func isPattern(name string) bool { return name != "" && !strings.ContainsAny(name, " \t\r\n|,:;=") }
 
-// split returns the parts of a text between separators of one byte, each with its place. Parts of
-// spaces only are left out, as they are in the variables.
+// split returns the parts of a text between separators of one byte, each with its place. Parts that
+// are empty or consist of spaces are left out, as in the variables.
 func split(v document.Value, separator string) []document.Value {
 	var parts []document.Value
 	start := 0

@@ -19,9 +19,8 @@ const (
 	FieldIsolatePlugins oppolicy.Field = "isolate_plugins"
 )
 
-// Plugins says which shared libraries bring ops of vendors, and how far they are
-// trusted. The program that opens libraries reads it; a policy's ranks do not depend
-// on it.
+// Plugins says which shared libraries bring ops of vendors, and how far they are trusted. The
+// program that opens libraries reads it; the ranks of impls do not depend on it.
 type Plugins struct {
 	// Modules are the libraries, in order: paths, or names of files that are looked
 	// up in the directories for plugins.
@@ -36,8 +35,8 @@ type Plugins struct {
 	Sources map[oppolicy.Field]string
 }
 
-// ApplyPlugins returns p with what the overlay says about plugins in place of its
-// own. A nil overlay changes nothing.
+// ApplyPlugins returns p with the values that the overlay gives for plugins. A nil overlay changes
+// nothing.
 func (o *Overlay) ApplyPlugins(p Plugins) Plugins {
 	if o == nil {
 		return p
@@ -59,8 +58,8 @@ func (o *Overlay) ApplyPlugins(p Plugins) Plugins {
 	return p
 }
 
-// SetModules sets the libraries from a text with commas, as TE_FL_PLUGIN_MODULES has
-// it. Blank parts are left out.
+// SetModules sets the libraries from a text with commas, such as that of TE_FL_PLUGIN_MODULES.
+// Empty parts are left out.
 func (p *Plugins) SetModules(value, source string) error {
 	var modules []string
 	for name := range strings.SplitSeq(value, ",") {
@@ -105,7 +104,7 @@ func (p *Plugins) Source(field oppolicy.Field) string {
 	return "default"
 }
 
-// setSource changes no map that another copy shares.
+// setSource does not change the map, which other copies may share.
 func (p *Plugins) setSource(field oppolicy.Field, source string) {
 	next := maps.Clone(p.Sources)
 	if next == nil {
@@ -153,7 +152,7 @@ func (r *reader) pluginSHA256(key string, v document.Value) (ok bool) {
 	}
 	r.plugins.SHA256, ok = r.texts(key, items, "a SHA-256 checksum of 64 hexadecimal digits", func(text string) error {
 		if sum, err := hex.DecodeString(text); err != nil || len(sum) != 32 {
-			return errors.New("is no SHA-256 checksum, which has 64 hexadecimal digits; sha256sum prints it")
+			return errors.New("is not a SHA-256 checksum, which has 64 hexadecimal digits; sha256sum prints it")
 		}
 		return nil
 	})

@@ -60,8 +60,8 @@ func TestPluginErrors(t *testing.T) {
 		{"blank module", "plugin_modules: [' ']\n", "1:18", "expected one library"},
 		{"two modules in one", "plugin_modules: ['a.so,b.so']\n", "1:18", "has a comma inside"},
 		{"sums of another type", "plugin_sha256: abc\n", "1:16", `given string "abc", expected a list of checksums`},
-		{"short sum", "plugin_sha256: [abcd]\n", "1:17", `plugin_sha256[0]: given string "abcd": it is no SHA-256 checksum`},
-		{"no hexadecimal digits", "plugin_sha256: [" + strings.Repeat("x", 64) + "]\n", "1:17", "is no SHA-256 checksum"},
+		{"short checksum", "plugin_sha256: [abcd]\n", "1:17", `plugin_sha256[0]: given string "abcd": it is not a SHA-256 checksum`},
+		{"no hexadecimal digits", "plugin_sha256: [" + strings.Repeat("x", 64) + "]\n", "1:17", "is not a SHA-256 checksum"},
 		{"isolation of another type", "isolate_plugins: {a: b}\n", "1:18", "given a mapping of 1, expected a list of libraries"},
 		{"number as switch", "isolate_plugins: 2\n", "1:18", `"2" is not a switch`},
 	}

@@ -144,7 +144,7 @@ func TestErrors(t *testing.T) {
 		{"rules of another type", "rules: {layers: 1}\n", "1:8", "given a mapping of 1, expected a list of rules, each a mapping with layers or phase; write [] for none"},
 		{"no rules", "rules:\n", "1:7", "given null, expected a list of rules"},
 		{"rule of another type", "rules: [x]\n", "1:9", `rules[0]: given string "x", expected a mapping with the keys layers, phase, prefer, allow_vendors, deny_vendors, per_op`},
-		{"rule for everything", "rules:\n  - prefer: vendor\n", "2:5", "rules[0]: given neither layers nor phase, expected at least one; what holds everywhere stands outside of rules"},
+		{"rule for everything", "rules:\n  - prefer: vendor\n", "2:5", "rules[0]: given neither layers nor phase, expected at least one; write values for all layers and phases outside of rules"},
 		{"rule that changes nothing", "rules:\n  - layers: 1\n    deny_vendors: []\n    per_op: {}\n", "2:5", "rules[0]: given a rule that changes nothing, expected one of prefer, allow_vendors, deny_vendors, per_op in it"},
 		{"key of a rule", "rules:\n  - layer: 1\n    phase: forward\n    prefer: vendor\n", "2:5", `rules[0]: unknown key "layer", expected one of layers, phase, prefer, allow_vendors, deny_vendors, per_op; did you mean "layers"?`},
 		{"key of a policy in a rule", "rules: [{layers: 1, strict: true, prefer: vendor}]\n", "1:21", `rules[0]: unknown key "strict"`},

@@ -13,15 +13,15 @@ import (
 
 // reader fills an overlay from a document and collects the faults.
 type reader struct {
-	// once says that a key which the document gives again is a fault.
+	// once says that a second value for a key is a fault.
 	once    bool
 	policy  oppolicy.Policy
 	plugins Plugins
 	faults  []error
 }
 
-// keyReader reads the value of a key and reports whether it could; what it rejects
-// it adds to the faults.
+// keyReader reads the value of a key and reports whether it could. It adds a value that it rejects
+// to the faults.
 type keyReader struct {
 	key  string
 	read func(key string, v document.Value) bool
@@ -57,7 +57,7 @@ func keysOf(readers []keyReader) []string {
 	return keys
 }
 
-// wantDocument says what a policy is.
+// wantDocument describes a policy document.
 func wantDocument() string { return "a mapping with the keys " + strings.Join(Keys(), ", ") }
 
 // mapping reads a mapping, each key by its reader, and returns the entries that could be read.
@@ -108,7 +108,8 @@ func (r *reader) fail(at document.Origin, key, format string, args ...any) {
 	r.faults = append(r.faults, fmt.Errorf("policy: %w", &document.Error{Origin: at, Path: document.Shorten(key), Problem: fmt.Sprintf(format, args...)}))
 }
 
-// accept reports whether set took the text of a value, and adds its error with the place.
+// accept reports whether set accepted the text of a value. It adds an error of set, with the place,
+// to the faults.
 func (r *reader) accept(key string, v document.Value, set func(value, source string) error) bool {
 	err := set(v.Text(), v.Origin().Source())
 	if err == nil {

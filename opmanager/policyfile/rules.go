@@ -24,8 +24,8 @@ func (r *reader) rules(key string, v document.Value) bool {
 	return len(r.faults) == before
 }
 
-// rule reads where a rule applies and what it changes. Its changes have the keys of
-// a document, so a reader of its own reads them.
+// rule reads where a rule applies and what it changes. The changes have the keys of a policy
+// document and are read by another reader.
 func (r *reader) rule(key string, v document.Value) oppolicy.Rule {
 	rule, in := oppolicy.Rule{Source: v.Origin().Source()}, &reader{once: r.once}
 	readers := []keyReader{
@@ -55,7 +55,7 @@ func (r *reader) rule(key string, v document.Value) oppolicy.Rule {
 	}
 	switch {
 	case !given(where...):
-		in.fail(v.Origin(), key, "given neither %s, expected at least one; what holds everywhere stands outside of rules", strings.Join(where, " nor "))
+		in.fail(v.Origin(), key, "given neither %s, expected at least one; write values for all layers and phases outside of rules", strings.Join(where, " nor "))
 	case len(in.faults) == 0 && rule.Prefer == 0 && rule.Allow == nil && len(rule.Deny)+len(rule.PerOp) == 0:
 		in.fail(v.Origin(), key, "given a rule that changes nothing, expected one of %s in it", strings.Join(changes, ", "))
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/primus-fl/primus/document"
 )
 
-// quarantine reads a switch, or a mapping with the settings. Settings that are left
-// out are the defaults, whatever the policy below says.
+// quarantine reads a switch, or a mapping with the settings. Settings that are left out have their
+// defaults, whatever the policy of lower precedence says.
 func (r *reader) quarantine(key string, v document.Value) bool {
 	set := &r.policy.Quarantine
 	enabled := func(key string, v document.Value) bool {
@@ -82,7 +82,7 @@ func (r *reader) verify(key string, v document.Value) bool {
 	return false
 }
 
-// maxFailures is more than any impl should be allowed.
+// maxFailures is more than is sensible for any impl.
 const maxFailures = 1_000_000
 
 func (r *reader) failures(key string, v document.Value) (int, bool) {

@@ -7,28 +7,27 @@ import (
 	"time"
 )
 
-// Interval is how often a Watcher looks at its file.
+// Interval is how often a Watcher reads its file.
 const Interval = time.Second
 
 // WatchSettings are what a Watcher needs. All fields are required.
 type WatchSettings struct {
-	// Apply puts an overlay in force and returns the number of the generation that
-	// begins with it. When it returns an error, nothing has changed.
+	// Apply makes an overlay part of the policy and returns the generation that begins with it. When
+	// it returns an error, nothing has changed.
 	Apply func(*Overlay) (generation uint64, err error)
-	// Log hears of every change and of everything that cannot be used.
+	// Log receives every change and every content that cannot be used.
 	Log *slog.Logger
 }
 
-// Watcher follows a policy file. It reads the whole content each time, so that it
-// notices changes which keep size and time of a file, and files that are replaced
-// by renaming.
+// Watcher follows a policy file. It reads the whole content each time, so that it notices a change
+// that keeps the size and time of the file, and a file that is replaced by renaming.
 type Watcher struct {
 	file string
 	set  WatchSettings
 
-	inForce  fingerprint // of the content that was applied last
-	settled  fingerprint // of what the file held when it was last looked into
-	pending  fingerprint // of what the last poll found
+	inForce  fingerprint // of the last content applied
+	settled  fingerprint // of the last content read
+	pending  fingerprint // result of the last poll
 	rejected map[fingerprint]struct{}
 
 	start, end sync.Once
@@ -36,12 +35,11 @@ type Watcher struct {
 	done       sync.WaitGroup
 }
 
-// maxRejected bounds the memory for contents that were reported; beyond it they
-// are reported again.
+// maxRejected bounds the memory for rejected contents; when it is full, they may be reported again.
 const maxRejected = 1024
 
-// NewWatcher returns a Watcher of the file that an overlay was read from, whose
-// content is taken to be in force. It does nothing until Start.
+// NewWatcher returns a Watcher of the file that an overlay was read from. The overlay counts as
+// applied. The Watcher does nothing until Start.
 func NewWatcher(inForce *Overlay, set WatchSettings) *Watcher {
 	return &Watcher{
 		file: inForce.file, set: set,
@@ -50,7 +48,7 @@ func NewWatcher(inForce *Overlay, set WatchSettings) *Watcher {
 	}
 }
 
-// Start begins to watch; calls after the first one do nothing.
+// Start starts the Watcher; further calls do nothing.
 func (w *Watcher) Start() {
 	w.start.Do(func() {
 		w.done.Go(func() {
@@ -68,15 +66,15 @@ func (w *Watcher) Start() {
 	})
 }
 
-// Close ends watching and waits for it. It is idempotent and safe without Start.
+// Close ends the Watcher and waits for its goroutine. It is idempotent and safe without Start.
 func (w *Watcher) Close() {
 	w.start.Do(func() {})
 	w.end.Do(func() { close(w.stop) })
 	w.done.Wait()
 }
 
-// poll looks at the file once. What is new is left alone until the next poll finds
-// it unchanged, because it may be half written.
+// poll reads the file once. New content is used only when the next poll finds it unchanged, because
+// it may be half written.
 func (w *Watcher) poll() {
 	data, err := readFile(w.file)
 	found := sha256.Sum256(data)
@@ -90,7 +88,7 @@ func (w *Watcher) poll() {
 	}
 	w.settled = found
 	if err == nil && found == w.inForce {
-		w.set.Log.Info("policy file is again as the policy in force", "file", w.file)
+		w.set.Log.Info("policy file has the content of the present policy again", "file", w.file)
 		return
 	}
 	if err != nil {
@@ -114,7 +112,7 @@ func (w *Watcher) apply(data []byte) (uint64, error) {
 	return w.set.Apply(o)
 }
 
-// reject reports the reason, once for each content.
+// reject logs the reason, once for each content.
 func (w *Watcher) reject(content fingerprint, reason error) {
 	if _, told := w.rejected[content]; told {
 		return

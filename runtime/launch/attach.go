@@ -12,24 +12,25 @@ import (
 	"time"
 )
 
-// Command is a program that does the work of this one elsewhere, such as srun or docker.
+// Command is a program that runs primus elsewhere, such as srun or docker.
 type Command struct {
 	Argv     []string
 	Environ  []string
 	Dir      string
 	Out, Err io.Writer
-	Grace    time.Duration // between the signal that ends it and the one that kills it
+	Grace    time.Duration // time between the signal that asks it to end and the one that kills it
 }
 
-// Attach runs a command to its end. When ctx ends, the command gets SIGTERM, which srun and docker
-// pass on, and the cause of ctx is the error. A command that fails is an *ExitError.
+// Attach runs a command until it ends. When ctx ends, Attach sends SIGTERM to the command, which
+// srun and docker pass on, and returns the cause of ctx. If the command fails, the error is an
+// *ExitError.
 func Attach(ctx context.Context, c Command) error {
 	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = c.Environ, c.Dir, c.Out, c.Err
 	cmd.SysProcAttr = groupAttr(0, syscall.SIGTERM)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = c.Grace
-	// The kernel sends the signal of groupAttr when the thread ends that started the command.
+	// The kernel sends the signal of groupAttr when the thread that started the command ends.
 	goruntime.LockOSThread()
 	defer goruntime.UnlockOSThread()
 	err := cmd.Run()
@@ -49,10 +50,10 @@ func Attach(ctx context.Context, c Command) error {
 	return nil
 }
 
-// ExitError is the failure of a command whose own output says what went wrong.
+// ExitError is the failure of a command that has printed the reason itself.
 type ExitError struct {
 	Program string
-	Code    int // with which it exited; 128 and the signal for one that a signal ended
+	Code    int // exit code, or 128 plus the number of the signal that ended it
 }
 
 // Error names the command and its exit code.
@@ -60,5 +61,5 @@ func (e *ExitError) Error() string {
 	return fmt.Sprintf("%s exited with %d, for the reason that it gives above", e.Program[strings.LastIndex(e.Program, "/")+1:], e.Code)
 }
 
-// ExitCode is what a program exits with that ends because of this failure.
+// ExitCode returns the exit code for a program that ends because of this failure.
 func (e *ExitError) ExitCode() int { return e.Code }

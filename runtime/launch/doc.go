@@ -3,15 +3,15 @@
 //
 // # Concepts
 //
-// A Job says what a framework wants to be started with: a Python program, its environment and its
-// files. Options say where and how. NewPlan makes the exact commands of this machine from both and
-// starts nothing; Run carries a plan out.
+// A Job says how a framework is started: a Python program, its environment and its files. Options
+// say where and by what. NewPlan makes the exact commands for this machine from both, without
+// starting anything; Run carries out a plan.
 //
 // The processes of a plan form one process group. Each line that they write goes to the file of its
-// rank, to the terminal when that shows the rank, and to Settings.Line. The first rank that fails
-// ends the others, and its last lines and Python traceback are the error. When the context ends,
-// its signal is forwarded once, and what is left after the grace period is killed. On Linux no
-// process outlives the one that called Run, however that ends.
+// rank, to the terminal if that shows the rank, and to Settings.Line. When a rank fails, the others
+// are ended, and the last lines and the Python traceback of that rank are the error. When the
+// context ends, its signal is forwarded once, and processes that are left after the grace period
+// are killed. On Linux no process outlives the one that called Run, however that ends.
 //
 // # Concurrency
 //
@@ -19,6 +19,6 @@
 //
 // # Errors
 //
-// A process that fails is a *Failure. Options that cannot be used are reported together, each with
-// the flag that sets it.
+// The failure of a process is a *Failure. Invalid options are reported together, each with its
+// flag.
 package launch

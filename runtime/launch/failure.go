@@ -10,11 +10,11 @@ import (
 // Failure says which rank ended a job, and what it wrote last.
 type Failure struct {
 	Rank   int
-	Code   int            // with which the process exited; 128 and the signal for one that a signal ended
-	Signal syscall.Signal // that ended the process, 0 for none
-	Hung   string         // why the job was ended for saying nothing, "" for none
+	Code   int            // exit code of the process, or 128 plus the number of the signal that ended it
+	Signal syscall.Signal // signal that ended the process, 0 for none
+	Hung   string         // why the job was ended for its silence, "" otherwise
 	Tail   []string       // its last lines
-	File   string         // that has all of them
+	File   string         // file with all of its lines
 }
 
 // tailLines is how many lines of a rank that failed are shown, and traceLines how many are searched
@@ -27,8 +27,8 @@ const (
 // traceback begins what Python writes about an exception.
 const traceback = "Traceback (most recent call last):"
 
-// Traceback returns the last Python traceback of the lines, nil for none. Lines of other ranks or
-// threads in it stay.
+// Traceback returns the last Python traceback in the lines, nil if there is none. It may contain
+// lines of other ranks or threads.
 func (f *Failure) Traceback() []string {
 	for i, line := range slices.Backward(f.Tail) {
 		if !strings.Contains(line, traceback) {
@@ -46,7 +46,7 @@ func (f *Failure) Traceback() []string {
 	return nil
 }
 
-// Cause is the exception that ended the rank, "" when its lines show none.
+// Cause returns the exception that ended the rank, "" if its lines show none.
 func (f *Failure) Cause() string {
 	trace := f.Traceback()
 	if len(trace) < 2 {
@@ -82,5 +82,5 @@ func (f *Failure) Error() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// ExitCode is what a program exits with that ends because of this failure.
+// ExitCode returns the exit code for a program that ends because of this failure.
 func (f *Failure) ExitCode() int { return f.Code }

@@ -1,15 +1,15 @@
 package launch
 
-// Job is what a framework has to be started with.
+// Job says how a framework is started.
 type Job struct {
-	Program    []string // what follows python3: "-m", "torchtitan.train", …
+	Program    []string // arguments of python3: "-m", "torchtitan.train", …
 	PerDevice  bool     // a process for each device of a node, as torchrun starts them; else one for the node
-	PythonPath []string // what comes first when Python looks for modules, in order
+	PythonPath []string // directories that Python searches for modules first
 	Env        []Variable
 	Files      []File
 	Dir        string   // the working directory, "" for that of this process
-	LogDir     string   // of the files with what each rank writes
-	Notes      []string // what a user should know of how the values of the experiment arrive
+	LogDir     string   // directory of the files with the output of each rank
+	Notes      []string // what a user should know about the translation of the experiment
 }
 
 // Variable is a variable of the environment of the processes.
@@ -25,5 +25,5 @@ func (v Variable) Shown() string { return Shown(v.Name, v.Value) }
 type File struct {
 	Path      string
 	Content   string
-	Temporary bool // it is removed when the processes have ended
+	Temporary bool // removed when the processes have ended
 }

@@ -57,17 +57,17 @@ type Options struct {
 	Launcher   string // or a chain of them, of which Resolve leaves the one for processes
 	Nodes      int
 	NodeRank   int // 0 takes it from the environment
-	PerNode    int // processes on a node
+	PerNode    int // processes per node
 	MasterAddr string
 	MasterPort int
 	Python     string        // the interpreter
-	Ranks      string        // that the terminal shows: all, none, or numbers and "last" with commas
-	Grace      time.Duration // between the signal that ends a process and the one that kills it
-	Hang       time.Duration // without a line of any rank, after which the job is ended; 0 is never
+	Ranks      string        // ranks that the terminal shows: all, none, or numbers and "last" with commas
+	Grace      time.Duration // time between the signal that asks a process to end and the one that kills it
+	Hang       time.Duration // time without a line of any rank after which the job is ended; 0 means never
 }
 
-// Resolve returns the options with everything set that the environment of Slurm, torchrun or Primus
-// says, or by default.
+// Resolve returns the options with all other fields set from the environment of Slurm, torchrun or
+// Primus, or to their defaults.
 func (o Options) Resolve(lookup func(string) (string, bool)) (Options, error) {
 	var faults []error
 	_, local, err := Chain(o.Launcher)

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// output takes what the processes write apart into lines of ranks.
+// output splits the output of the processes into lines of ranks.
 type output struct {
 	mu       sync.Mutex
 	plan     *Plan
@@ -22,10 +22,10 @@ type output struct {
 	ranks    map[int]*rankOutput
 	torchrun []string // its own lines
 	lastLine time.Time
-	err      error // the first of writing a file of a rank
+	err      error // first error of writing a file of a rank
 }
 
-// rankOutput is what one rank has written.
+// rankOutput is the output of one rank.
 type rankOutput struct {
 	file *os.File
 	tail []string // the last lines, at most traceLines
@@ -47,10 +47,10 @@ func (p *Plan) logFile(rank int) string {
 	return filepath.Join(p.LogDir, fmt.Sprintf("rank-%d.log", rank))
 }
 
-// maxLine is the longest line; what is longer is taken apart.
+// maxLine is the longest line; longer ones are split.
 const maxLine = 1 << 20
 
-// copyLines reads what a process writes until it and its children have closed their end.
+// copyLines reads the output of a process until the process and its children have closed it.
 func (o *output) copyLines(from io.Reader, of Process) {
 	var pending []byte
 	chunk := make([]byte, 64<<10)
@@ -83,7 +83,7 @@ func (o *output) copyLines(from io.Reader, of Process) {
 // torchrunLine begins a line of a rank that torchrun passes on.
 var torchrunLine = regexp.MustCompile(`^\[[A-Za-z_]+(\d+)\]: ?`)
 
-// line notes a line of a process.
+// line records a line of a process.
 func (o *output) line(of Process, line string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -128,7 +128,7 @@ func (o *output) show(who, line string) {
 	}
 }
 
-// rank returns the output of a rank, whose file it opens the first time.
+// rank returns the output of a rank. The first call opens its file.
 func (o *output) rank(rank int) (*rankOutput, error) {
 	if r := o.ranks[rank]; r != nil {
 		return r, nil
@@ -142,7 +142,7 @@ func (o *output) rank(rank int) (*rankOutput, error) {
 	return r, nil
 }
 
-// silence is how long no rank has written a line.
+// silence returns the time since any rank has written a line.
 func (o *output) silence() time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -173,15 +173,15 @@ func (o *output) close() error {
 	return err
 }
 
-// What torchrun says about the rank that failed first.
+// The lines in which torchrun reports the rank that failed first.
 var (
 	rootCauseLine = regexp.MustCompile(`^Root Cause`)
 	rootRank      = regexp.MustCompile(`^\s*rank\s*:\s*(\d+)`)
 	rootCode      = regexp.MustCompile(`^\s*exitcode\s*:\s*(-?\d+)`)
 )
 
-// rootCause returns the rank that torchrun says has failed first and its exit code, which is minus
-// the signal for one that a signal ended.
+// rootCause returns the rank that failed first according to torchrun, and its exit code, which is
+// the negative number of the signal if a signal ended it.
 func (o *output) rootCause() (rank, code int, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

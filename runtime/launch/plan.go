@@ -13,9 +13,9 @@ import (
 // Plan is what Run does: the processes of this node and the files that they read.
 type Plan struct {
 	Options
-	WorldSize int // processes of all nodes
+	WorldSize int // number of processes on all nodes
 	Processes []Process
-	Env       []Variable // that all processes get, besides the environment of this one
+	Env       []Variable // for all processes, in addition to the environment of this one
 	Files     []File
 	Dir       string
 	LogDir    string
@@ -24,14 +24,14 @@ type Plan struct {
 
 // Process is a process of a plan.
 type Process struct {
-	Rank, LocalRank int // of the first of its ranks
+	Rank, LocalRank int // number of the first of its ranks
 	Argv            []string
-	Env             []Variable // that only this process gets
+	Env             []Variable // for this process only
 
-	split bool // it stands for all ranks of the node, and its lines say which they are of
+	split bool // it runs all ranks of the node, and its lines name their ranks
 }
 
-// NewPlan returns what a job runs on this node. The options are resolved ones.
+// NewPlan returns the plan of a job on this node. The options must be resolved.
 func NewPlan(job Job, o Options) (*Plan, error) {
 	p := &Plan{
 		Options: o, WorldSize: o.worldSize(job.PerDevice), Env: slices.Clone(job.Env), Files: job.Files, Dir: job.Dir, LogDir: job.LogDir, Notes: job.Notes,
@@ -95,8 +95,8 @@ func (p *Plan) direct(job Job) {
 	}
 }
 
-// torchrun plans the one process that starts the others of this node. It writes the files of the
-// ranks itself, too, where Run does not look.
+// torchrun plans the process that starts the others of this node. It also writes files of the ranks
+// itself, which Run does not read.
 func (p *Plan) torchrun(job Job) {
 	program := []string{"torchrun"}
 	if p.Python != "python3" {
@@ -114,8 +114,8 @@ func (p *Plan) torchrun(job Job) {
 	p.Processes = []Process{{Rank: p.NodeRank * perNode, Argv: append(argv, job.Program...), split: true}}
 }
 
-// Shell returns the command of a process as a shell reads it: in the directory, with the variables
-// in front. Secrets are stars.
+// Shell returns the command of a process for a shell, with the directory and the variables. Secrets
+// are replaced by asterisks.
 func (p *Plan) Shell(of Process) string {
 	var words []string
 	if p.Dir != "" {
@@ -130,7 +130,7 @@ func (p *Plan) Shell(of Process) string {
 	return strings.Join(words, " ")
 }
 
-// Quote returns a word as a shell reads it.
+// Quote returns a word quoted for a shell.
 func Quote(word string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_@%+=:,./-", r)

@@ -15,19 +15,20 @@ import (
 	"time"
 )
 
-// Settings are what code passes to Run.
+// Settings are the settings of Run.
 type Settings struct {
-	Environ []string               // what the processes inherit; nil is the environment of this process
-	Show    func(who, line string) // a line for the terminal
-	// Line is told every line of every rank and reports whether the terminal is not to show it.
+	Environ []string               // environment of the processes; nil means that of this process
+	Show    func(who, line string) // prints a line on the terminal
+	// Line is called with every line of every rank. If it returns true, the terminal does not show the
+	// line.
 	Line func(rank int, line string) (taken bool)
-	Log  func(text string) // what the launcher itself does
+	Log  func(text string) // logs what the launcher does
 }
 
-// Times that are not settings.
+// Fixed times.
 const (
-	afterFailure = 5 * time.Second // what the other ranks have to end after one has failed
-	afterExit    = 2 * time.Second // what children of an ended process may hold on to its output
+	afterFailure = 5 * time.Second // for the other ranks to end after one has failed
+	afterExit    = 2 * time.Second // for the children of a process that has ended to close its output
 	hangCheck    = 250 * time.Millisecond
 )
 
@@ -50,9 +51,9 @@ type exit struct {
 	state   *os.ProcessState
 }
 
-// Run writes the files of a plan, starts its processes and returns when all have ended. A rank that
-// fails ends the others and is a *Failure. When ctx ends, its cause is the error, once the
-// processes have ended.
+// Run writes the files of a plan, starts its processes and returns when all have ended. When a rank
+// fails, Run ends the others and returns a *Failure. When ctx ends, Run ends the processes and
+// returns the cause of ctx.
 func Run(ctx context.Context, plan *Plan, set Settings) (err error) {
 	if set.Environ == nil {
 		set.Environ = os.Environ()
@@ -116,7 +117,7 @@ func removeTemporary(files []File) error {
 }
 
 // start starts all processes in one group. The kernel ends them when the thread that started them
-// ends, so that one stays until they are done.
+// ends, so the thread is kept until they are done.
 func (g *group) start() error {
 	started := make(chan error)
 	go func() {
@@ -169,7 +170,7 @@ func (g *group) startOne(p Process) error {
 		close(drained)
 	})
 	go func() {
-		_ = cmd.Wait() // the state says it all
+		_ = cmd.Wait() // the state has the exit code
 		if p.split {   // its last lines say which rank has failed
 			select {
 			case <-drained:
@@ -188,7 +189,8 @@ func (g *group) signal(s syscall.Signal) {
 	}
 }
 
-// wait returns when all processes have ended, with the failure that ended the job if one did.
+// wait waits until all processes have ended and returns the failure that ended the job, nil if none
+// did.
 func (g *group) wait(ctx context.Context) *Failure {
 	var failure *Failure
 	interrupted := ctx.Done()
@@ -256,7 +258,7 @@ func (g *group) failureOf(e exit) *Failure {
 	return f
 }
 
-// sweep kills what the processes have left and waits for the last of their output.
+// sweep kills processes that are left and waits for the end of the output.
 func (g *group) sweep() {
 	g.signal(syscall.SIGKILL)
 	drained := make(chan struct{})
@@ -269,7 +271,7 @@ func (g *group) sweep() {
 	case <-time.After(afterExit):
 	}
 	for _, pipe := range g.pipes {
-		_ = pipe.Close() // nobody reads it any more
+		_ = pipe.Close() // the output is not read any more
 	}
 	<-drained
 }
@@ -277,8 +279,8 @@ func (g *group) sweep() {
 // Signaled is implemented by the cause of a context that a signal ended.
 type Signaled interface{ Signal() syscall.Signal }
 
-// signalOf returns the signal that ended a context: the interrupt from the keyboard when the cause
-// says nothing, and SIGTERM for another cause.
+// signalOf returns the signal that ended a context: SIGINT if the cause names none, and SIGTERM for
+// other causes.
 func signalOf(cause error) syscall.Signal {
 	if s, ok := errors.AsType[interface {
 		error

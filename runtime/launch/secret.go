@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// secretName matches the names of variables and parameters whose values are not for everybody. A
-// word that only contains one of these, such as TOKENIZERS or token_dispatcher, does not count.
+// secretName matches the names of variables and parameters with secret values. Words that only
+// contain one of these, such as TOKENIZERS or token_dispatcher, do not match.
 var secretName = regexp.MustCompile(`(?i)(^|[_.-])(TOKENS?|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|(API|ACCESS|ACCOUNT|AUTH|ENCRYPTION|PRIVATE|SECRET|SIGNING|SSH|WANDB)[_-]?KEY)$`)
 
 // secretVariable matches variables that hold a secret although their last word is another one, and
@@ -21,8 +21,8 @@ func Secret(name string) bool {
 	return secretName.MatchString(name) || name == strings.ToUpper(name) && secretVariable.MatchString(name)
 }
 
-// Shown returns the value of a variable or parameter as it may be printed: asterisks for a secret.
-// A number whose name ends in tokens is not one, but how many there are.
+// Shown returns the value of a variable or parameter for printing: asterisks for a secret. A number
+// whose name ends in tokens is a number of tokens, not a secret.
 func Shown(name, value string) string {
 	if value == "" || !Secret(name) || strings.HasSuffix(strings.ToLower(name), "tokens") && amount.MatchString(value) {
 		return value

@@ -14,8 +14,8 @@ type named struct {
 	t    *tensor.Tensor // nil for one that the caller left out
 }
 
-// served declines operands that oneDNN does not take. The operands of the size of the rows must
-// have one dtype, f32 or bf16; each of the others may have either.
+// served declines operands that oneDNN does not take. Operands with the shape of x must have one
+// dtype, f32 or bf16; each of the others may have either.
 func served(rows, others []named) error {
 	want := rows[0].t.DType()
 	for _, o := range rows {

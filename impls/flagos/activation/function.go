@@ -7,8 +7,8 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// function is a function f of a number a, times a number b, which is 1 unless the function is
-// gated.
+// function is a function f of a number a, multiplied by a number b, which is 1 unless the function
+// is gated.
 type function struct {
 	curve
 	swish         vector.Swish

@@ -18,7 +18,7 @@ func Impls() []opregistry.Impl {
 	}
 }
 
-// keysMultiple divides the number of keys of every block of scores.
+// keysMultiple is a divisor of the number of keys of every block of scores.
 const keysMultiple = 256
 
 // common holds what forward and backward share. Only the scores for one block of queries and one

@@ -78,7 +78,7 @@ type product struct {
 	bias        host.Matrix // without columns when there is no bias
 }
 
-// productOf converts the operands of a call. It uses d instead of a.D, which it does not look at.
+// productOf converts the operands of a call, with d in place of a.D.
 func productOf(v *host.Views, a gemm.GenericGemmArgs, d host.Matrix) product {
 	p := product{GenericGemmArgs: a, left: gemmOperand(v, "B", a.B, a.TransB), right: gemmOperand(v, "A", a.A, a.TransA), d: d}
 	if a.Bias != nil {

@@ -74,7 +74,7 @@ func (m *softmaxMask) apply(z []float32, row int, buf []float32) {
 	}
 }
 
-// hides reports whether a row whose largest logit, which is not NaN, is most gives zeros.
+// hides reports whether a row with this largest logit, which is not NaN, gives zeros.
 func (m *softmaxMask) hides(most float32) bool { return m.bytes != nil && most == maskedLogit }
 
 // maskLogits reads eight bytes at a time: most often they are equal.

@@ -1,11 +1,11 @@
-// Package maxtext plans runs of MaxText: where its tree is, which version it has, what its
-// configuration and environment are.
+// Package maxtext runs MaxText: it finds the source tree and its version, writes the configuration
+// and sets the environment.
 //
 // # Concepts
 //
 // The arguments of MaxText are the parameters of the module without those of the runtime;
 // override_model holds values that MaxText takes on its command line. The environment gets defaults
-// for XLA and for AMD GPUs. The Python process is not started.
+// for XLA and for AMD GPUs.
 //
 // # Concurrency
 //

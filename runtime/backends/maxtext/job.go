@@ -13,11 +13,11 @@ import (
 	"github.com/primus-fl/primus/runtime/launch"
 )
 
-// framework is how MaxText is started and what its log says.
+// framework says how MaxText is started and how its log is read.
 var framework = python.Framework{Name: Framework, Job: job, Step: python.CompletedStep, Steps: steps, TokensPerStep: tokensPerStep}
 
-// layouts are where MaxText has its trainer, the newest first: a file of the source tree and the
-// module that it is.
+// layouts lists the places of the trainer of MaxText, the newest first: a file of the source tree
+// and the name of its module.
 var layouts = []struct{ file, module string }{
 	{"src/maxtext/trainers/pre_train/train.py", "maxtext.trainers.pre_train.train"},
 	{"maxtext/trainers/pre_train/train.py", "maxtext.trainers.pre_train.train"},
@@ -81,7 +81,7 @@ func job(tc *backend.TrainContext, dir string) (launch.Job, error) {
 	return launch.Job{Program: program, Env: secrets, Files: []launch.File{{Path: file, Content: text, Temporary: true}}}, nil
 }
 
-// ownKeys are parameters that this program reads, besides those of the runtime.
+// ownKeys are parameters that this program reads, in addition to those of the runtime.
 var ownKeys = []string{"override_model", "stage", "trainer_class", backend.DispatchBlock}
 
 // isSecret reports whether a parameter holds a secret. A pair of quotes is how an unset variable
@@ -91,7 +91,7 @@ func isSecret(key string, v document.Value) bool {
 	return ok && launch.Secret(key) && strings.Trim(text, `"'`) != ""
 }
 
-// steps is how many steps a run has.
+// steps returns the number of steps of a run.
 func steps(tc *backend.TrainContext) int {
 	v, _ := tc.Args.Lookup("steps")
 	n, _ := v.Int64()

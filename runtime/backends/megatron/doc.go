@@ -1,11 +1,11 @@
-// Package megatron plans runs of Megatron-LM: where its tree is, which version it has, what its
-// arguments are.
+// Package megatron runs Megatron-LM: it finds the source tree and its version and makes the
+// arguments.
 //
 // # Concepts
 //
 // The arguments of Megatron are the parameters of the module, which have its names, with the place
 // of this process in the job and the rewrites of the patches of this package. Megatron fills in its
-// own defaults. The Python process is not started.
+// own defaults.
 //
 // # Concurrency
 //

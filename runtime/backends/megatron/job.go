@@ -6,8 +6,8 @@ import (
 	"github.com/primus-fl/primus/runtime/launch"
 )
 
-// framework is how Megatron-LM is started and what its log says. Its last rank writes the lines of
-// the steps.
+// framework says how Megatron-LM is started and how its log is read. Its last rank writes the lines
+// of the steps.
 var framework = python.Framework{
 	Name: Framework, Job: job, Step: python.MegatronStep, Steps: steps, TokensPerStep: tokensPerStep, FromLast: true,
 }
@@ -20,10 +20,11 @@ func integer(tc *backend.TrainContext, key string) int {
 	return int(n)
 }
 
-// steps is how many steps a run has.
+// steps returns the number of steps of a run.
 func steps(tc *backend.TrainContext) int { return integer(tc, "train_iters") }
 
-// tokensPerStep is the global batch, or what all data-parallel ranks do at once.
+// tokensPerStep returns the tokens of the global batch, which by default is one micro-batch per
+// data-parallel rank.
 func tokensPerStep(tc *backend.TrainContext, world int) int {
 	sequences := integer(tc, "global_batch_size")
 	if sequences <= 0 {

@@ -8,9 +8,8 @@ import (
 	"github.com/primus-fl/primus/runtime/patch"
 )
 
-// Patches returns those rewrites of arguments of Primus that this program makes itself, under the
-// ids that they have there. Primus has more patches, most of which replace functions of its Python
-// process.
+// Patches returns the rewrites of arguments of Primus that this program makes itself, under the
+// same ids. Most other patches of Primus replace functions of its Python process.
 func Patches() []patch.Patch {
 	rewrite := func(id, description string, when patch.Condition, apply func(*patch.Context) error, args ...string) patch.Patch {
 		p := patch.Patch{
@@ -61,7 +60,7 @@ func Patches() []patch.Patch {
 	}
 }
 
-// dataPaths are the arguments that name data, as a text with blanks or a list.
+// dataPaths are the arguments that name data, as a text with spaces or a list.
 var dataPaths = []string{"data_path", "train_data_path", "valid_data_path", "test_data_path"}
 
 // notNull is the condition that a parameter is given and not null.

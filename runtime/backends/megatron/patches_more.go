@@ -9,8 +9,8 @@ import (
 	"github.com/primus-fl/primus/runtime/patch/pysource"
 )
 
-// replicate copies the degree of replication and, where there is some, makes it the number of
-// optimizer instances.
+// replicate copies the degree of replication, which if given is also the number of optimizer
+// instances.
 func replicate(c *patch.Context) error {
 	degree, err := patch.Param(c, "data_parallel_replicate_degree", int64(1))
 	if err != nil {
@@ -28,16 +28,15 @@ func replicate(c *patch.Context) error {
 	return c.SetArg("num_distributed_optimizer_instances", degree)
 }
 
-// maxLayers bounds what an expression of moe_layer_freq may make.
+// maxLayers bounds the length of the list that moe_layer_freq means.
 const maxLayers = 1 << 16
 
-// layerFrequency evaluates an expression such as ([0]*1+[1]*26). One that means something else
-// stays as it is.
+// layerFrequency evaluates an expression such as ([0]*1+[1]*26). Other texts stay unchanged.
 func layerFrequency(c *patch.Context) error {
 	v, _ := c.Value("moe_layer_freq")
 	parsed, err := pysource.Parse("moe_layer_freq", []byte(v.Text()+"\n"))
 	if err != nil || len(parsed.Body) != 1 {
-		c.Log.Warn(fmt.Sprintf("moe_layer_freq: %q is no expression, so it stays as it is", v.Text()))
+		c.Log.Warn(fmt.Sprintf("moe_layer_freq: %q is not an expression, so it stays unchanged", v.Text()))
 		return nil
 	}
 	statement, ok := parsed.Body[0].(*pysource.ExprStmt)
@@ -46,7 +45,7 @@ func layerFrequency(c *patch.Context) error {
 	}
 	value, ok := evaluate(statement.Value)
 	if !ok {
-		c.Log.Warn(fmt.Sprintf("moe_layer_freq: %q is more than numbers and lists that are added and repeated, so it stays as it is", v.Text()))
+		c.Log.Warn(fmt.Sprintf("moe_layer_freq: %q has more than numbers and lists that are added and repeated, so it stays unchanged", v.Text()))
 		return nil
 	}
 	return c.SetArg("moe_layer_freq", value)

@@ -18,7 +18,7 @@ var (
 const setBy = "framework " + Framework
 
 // normalise brings the arguments that name data sets into one form: lists of paths, texts without
-// blanks around them, null for what is empty or none, and mock instead of mock_data. Real data
+// spaces around them, null for empty texts and none, and mock in place of mock_data. Real data
 // switches mock data off.
 func normalise(args *backend.Args) error {
 	real := false
@@ -57,7 +57,7 @@ func normalise(args *backend.Args) error {
 	return mock(args, real)
 }
 
-// mock replaces the alias mock_data and settles whether mock data is used.
+// mock replaces the alias mock_data and decides whether mock data is used.
 func mock(args *backend.Args, real bool) error {
 	if alias, ok := args.Lookup("mock_data"); ok {
 		args.Delete("mock_data", setBy)
@@ -123,5 +123,5 @@ func paths(key string, v document.Value) ([]any, error) {
 	return list, nil
 }
 
-// empty reports whether a text stands for no path.
+// empty reports whether a text means no path.
 func empty(text string) bool { return text == "" || strings.EqualFold(text, "none") }

@@ -1,10 +1,10 @@
-// Package megatronbridge plans runs of Megatron-Bridge: where its tree is, which version it has,
-// which recipe it runs.
+// Package megatronbridge runs Megatron-Bridge: it finds the source tree and its version and chooses
+// the recipe.
 //
 // # Concepts
 //
 // A run is a recipe in a flavor, called with the parameters of the module. Parameters that name
-// data sets are brought into one form. The Python process is not started.
+// data sets are brought into one form.
 //
 // # Concurrency
 //

@@ -6,7 +6,7 @@ import (
 	"github.com/primus-fl/primus/runtime/launch"
 )
 
-// framework is how Megatron-Bridge is started. It writes the lines of Megatron-LM.
+// framework says how Megatron-Bridge is started. It writes the log lines of Megatron-LM.
 var framework = python.Framework{
 	Name: Framework, Job: job, Step: python.MegatronStep, Steps: steps, TokensPerStep: tokensPerStep, FromLast: true,
 }
@@ -19,11 +19,11 @@ func integer(tc *backend.TrainContext, key string) int {
 	return int(n)
 }
 
-// steps is how many steps a run has, where the experiment says it; a recipe has a number of its
-// own.
+// steps returns the number of steps of a run if the experiment sets it; otherwise the recipe
+// decides.
 func steps(tc *backend.TrainContext) int { return integer(tc, "train_iters") }
 
-// tokensPerStep is the global batch, where the experiment says it.
+// tokensPerStep returns the tokens of the global batch if the experiment sets it.
 func tokensPerStep(tc *backend.TrainContext, _ int) int {
 	return integer(tc, "global_batch_size") * integer(tc, "seq_length")
 }

@@ -1,11 +1,10 @@
-// Package torchtitan plans runs of TorchTitan: where its tree is, which version it has, what its
-// job configuration is.
+// Package torchtitan runs TorchTitan: it finds the source tree and its version and writes the job
+// configuration.
 //
 // # Concepts
 //
 // The job configuration has sections, so of the parameters of a module the mappings are arguments
-// and the rest is for the runtime. TorchTitan fills in its own defaults. The Python process is not
-// started.
+// and the rest is for the runtime. TorchTitan fills in its own defaults.
 //
 // # Concurrency
 //

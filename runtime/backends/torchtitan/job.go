@@ -12,7 +12,7 @@ import (
 	"github.com/primus-fl/primus/runtime/launch"
 )
 
-// framework is how TorchTitan is started and what its log says.
+// framework says how TorchTitan is started and how its log is read.
 var framework = python.Framework{Name: Framework, Job: job, Step: readStep, Steps: steps, TokensPerStep: tokensPerStep}
 
 const (
@@ -56,19 +56,18 @@ func job(tc *backend.TrainContext, dir string) (launch.Job, error) {
 	}, nil
 }
 
-// selection takes what TorchTitan reads from the parameters.
+// selection picks the parameters that TorchTitan reads.
 type selection struct {
 	extended bool // AMD's package extends the job configuration
 	unknown  []string
 	faults   []error
 }
 
-// ownAdditions are keys that only AMD's package reads, which are left out without a word.
+// ownAdditions are keys that only AMD's package reads, which are left out without a warning.
 var ownAdditions = []string{turbo, "training.mock_data"}
 
-// jobConfig returns the sections of the parameters without what TorchTitan does not know. A nil
-// known means that the source tree is not there, so that only the keys of AMD's package are left
-// out.
+// jobConfig returns the sections of the parameters without the keys that TorchTitan does not know.
+// If known is nil, because there is no source tree, only the keys of AMD's package are left out.
 func (s *selection) jobConfig(params *document.Map, known section) *document.Map {
 	var b document.Builder
 	for key, v := range params.All() {
@@ -87,7 +86,7 @@ func (s *selection) jobConfig(params *document.Map, known section) *document.Map
 	return s.withExtension(b.Map())
 }
 
-// reads reports whether TorchTitan reads a key, and notes one that it does not.
+// reads reports whether TorchTitan reads a key, and records one that it does not.
 func (s *selection) reads(path string, v document.Value, checked, known bool) bool {
 	if slices.Contains(ownAdditions, path) && !(s.extended && path == turbo) {
 		return false
@@ -106,8 +105,8 @@ func parenthesised(text string) string {
 	return "(" + text + ")"
 }
 
-// section returns a section without null, which TOML does not have and which leaves the default. A
-// nil known is not compared with.
+// section returns a section without nulls, which TOML does not have and which mean the default. It
+// checks the keys unless known is nil.
 func (s *selection) section(m *document.Map, path string, known section) *document.Map {
 	var b document.Builder
 	for key, v := range m.All() {
@@ -137,8 +136,8 @@ func (s *selection) section(m *document.Map, path string, known section) *docume
 	return b.Map()
 }
 
-// withExtension names the module that extends the job configuration where TorchTitan looks for it
-// in time.
+// withExtension sets the key by which TorchTitan loads the module that extends the job
+// configuration.
 func (s *selection) withExtension(config *document.Map) *document.Map {
 	module, _ := config.Get("experimental.custom_args_module")
 	text, _ := module.Str()
@@ -154,7 +153,7 @@ func (s *selection) withExtension(config *document.Map) *document.Map {
 	return outer.Map()
 }
 
-// usesTurbo reports whether the experiment asks for what AMD's package adds.
+// usesTurbo reports whether the experiment uses what AMD's package adds.
 func usesTurbo(params *document.Map) bool {
 	on, _ := params.Get(turbo + ".enable_primus_turbo")
 	yes, _ := on.Bool()
@@ -182,10 +181,11 @@ func integer(tc *backend.TrainContext, path string) int {
 	return int(n)
 }
 
-// steps is how many steps a run has.
+// steps returns the number of steps of a run.
 func steps(tc *backend.TrainContext) int { return integer(tc, "training.steps") }
 
-// tokensPerStep is the global batch: as it is given, or what all data-parallel ranks do at once.
+// tokensPerStep returns the tokens of the global batch, which by default is one batch per
+// data-parallel rank.
 func tokensPerStep(tc *backend.TrainContext, world int) int {
 	sequences := integer(tc, "training.global_batch_size")
 	if sequences <= 0 {

@@ -178,7 +178,7 @@ func TestLayouts(t *testing.T) {
 		want  string
 	}{
 		{map[string]string{"torchtitan/config/__init__.py": ""}, "has no torchtitan/config/job_config.py: this layout, whose configuration is Python code, is not supported"},
-		{map[string]string{"README.md": ""}, "is no source tree of TorchTitan"},
+		{map[string]string{"README.md": ""}, "is not a source tree of TorchTitan"},
 		{map[string]string{"torchtitan/config/job_config.py": "x = 1\n"}, "it has no class JobConfig"},
 	} {
 		l := &traintest.Lab{Factory: torchtitan.Factory(), Params: "training: {steps: 1}\n", BackendPath: traintest.Tree(t, tt.files)}

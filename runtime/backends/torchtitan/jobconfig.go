@@ -12,7 +12,7 @@ import (
 // jobConfigFile is where TorchTitan describes the configuration that it reads from TOML.
 const jobConfigFile = "torchtitan/config/job_config.py"
 
-// section is a section of the job configuration: what it says of its keys.
+// section is a section of the job configuration, with its keys.
 type section map[string]field
 
 // field is a key of the job configuration.
@@ -21,7 +21,7 @@ type field struct {
 	nullable bool    // None is its default
 }
 
-// readJobConfig reads which sections and keys the job configuration of a source tree has.
+// readJobConfig reads the sections and keys of the job configuration of a source tree.
 func readJobConfig(tree string) (section, error) {
 	file := filepath.Join(tree, filepath.FromSlash(jobConfigFile))
 	text, err := os.ReadFile(file)
@@ -30,7 +30,7 @@ func readJobConfig(tree string) (section, error) {
 			return nil, fmt.Errorf("framework %s: the source tree %s has no %s: this layout, whose configuration is Python code, is not supported; want a version that reads TOML, such as 0.2.2",
 				Framework, tree, jobConfigFile)
 		}
-		return nil, fmt.Errorf("framework %s: %s is no source tree of TorchTitan: %w", Framework, tree, err)
+		return nil, fmt.Errorf("framework %s: %s is not a source tree of TorchTitan: %w", Framework, tree, err)
 	}
 	parsed, err := pysource.Parse(file, text)
 	if err != nil {
@@ -48,8 +48,8 @@ func readJobConfig(tree string) (section, error) {
 	return fields(classes, "JobConfig", map[string]bool{}), nil
 }
 
-// fields returns the annotated names of a class, and of those whose annotation is a class of the
-// file, theirs.
+// fields returns the annotated names of a class. For an annotation that is a class of the file it
+// includes the names of that class.
 func fields(classes map[string]*pysource.ClassDef, name string, open map[string]bool) section {
 	open[name] = true
 	defer delete(open, name)

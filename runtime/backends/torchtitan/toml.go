@@ -44,7 +44,7 @@ func writeTable(b *strings.Builder, m *document.Map, path string) error {
 	return nil
 }
 
-// literal writes a value that is no table.
+// literal writes a value other than a table.
 func literal(v document.Value, path string) (string, error) {
 	switch v.Kind() {
 	case document.KindBool, document.KindInt:

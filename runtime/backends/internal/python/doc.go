@@ -1,15 +1,14 @@
-// Package python is what the backends of Python frameworks share: a trainer that starts the
-// framework and follows its log.
+// Package python is shared by the backends of Python frameworks. Its trainer starts the framework
+// and follows its log.
 //
 // # Concepts
 //
-// A Framework says how it is started and what a line of its log tells about a step. The trainer of
-// a TrainerClass takes the run directory, starts the processes as package launch does, and hands
-// each step to the same observers and files as a run of the native backend: metrics.jsonl,
-// loss.png, TensorBoard. What each rank writes is in ranks/ below the run directory.
+// A Framework says how to start it and how to read a step from a line of its log. The trainer
+// acquires the run directory, starts the processes with package launch, and passes each step to the
+// same observers and files as a run of the native backend: metrics.jsonl, loss.png, TensorBoard.
+// The output of each rank is in ranks/ below the run directory.
 //
-// With several nodes each has a program of its own, and the one that sees the steps owns the run
-// directory.
+// With several nodes primus runs on each, and the one that sees the steps owns the run directory.
 //
 // # Concurrency
 //
@@ -17,5 +16,6 @@
 //
 // # Errors
 //
-// The failure of a process is a *launch.Failure; the end of the context is backend.ErrInterrupted.
+// The failure of a process is a *launch.Failure. When the context ends, the error is
+// backend.ErrInterrupted.
 package python

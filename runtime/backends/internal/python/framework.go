@@ -14,35 +14,35 @@ import (
 	"github.com/primus-fl/primus/runtime/launch"
 )
 
-// Framework is a Python framework as a trainer needs it.
+// Framework describes a Python framework for its trainer.
 type Framework struct {
 	Name string
 
-	// Job says how the framework is started for the arguments of tc. Its files are put into dir;
-	// the rest of what all frameworks share is added to it.
+	// Job says how the framework is started for the arguments of tc. Its files go to dir. The trainer
+	// adds what all frameworks share.
 	Job func(tc *backend.TrainContext, dir string) (launch.Job, error)
 
-	// Step reads what a line of the log says about a step.
+	// Step reads a step from a line of the log.
 	Step func(line string) (Step, bool)
 
-	// Steps and TokensPerStep say what the arguments plan, 0 for unknown; world is the number of
+	// Steps and TokensPerStep follow from the arguments, 0 if unknown; world is the number of
 	// processes.
 	Steps         func(tc *backend.TrainContext) int
 	TokensPerStep func(tc *backend.TrainContext, world int) int
 
-	// FromLast says that the last rank writes the lines of the steps, rather than the first.
+	// FromLast says that the last rank writes the lines of the steps, not the first.
 	FromLast bool
 }
 
-// Step is what a line of a log says about a step. What it does not say is zero.
+// Step is a step as a line of a log reports it. Values that the line does not have are zero.
 type Step struct {
 	Step, Steps     int
 	Loss            float64
 	LR, GradNorm    float64
-	Seconds         float64 // that the step took
+	Seconds         float64 // duration of the step
 	Tokens          int     // of all processes
 	GlobalBatch     int     // sequences of all processes
-	TokensPerDevice float64 // a second
+	TokensPerDevice float64 // per second
 	TFLOPSPerDevice float64
 	MemoryBytes     int64 // of a device
 }
@@ -56,9 +56,9 @@ func Classes(f Framework, classes ...backend.TrainerClass) backend.Trainers {
 	return classes
 }
 
-// Importable returns the directory in which Python would find a module, given as a path such as
-// primus/core/patches, or "" for none: in the source tree, in PYTHONPATH or in a virtual
-// environment.
+// Importable returns the directory in which Python would find a module, "" if there is none. The
+// module is a path such as primus/core/patches; the directories are the source tree, PYTHONPATH and
+// the virtual environment.
 func Importable(tc *backend.TrainContext, module string) string {
 	for _, dir := range slices.Concat(tc.Paths.PythonPath, pyversion.SitePackages(tc.Environ.Lookup)) {
 		if Exists(filepath.Join(dir, filepath.FromSlash(module))) || Exists(filepath.Join(dir, filepath.FromSlash(module)+".py")) {
@@ -74,7 +74,7 @@ func Exists(path string) bool {
 	return err == nil
 }
 
-// root is the run directory, and launchDir and ranksDir are what lies below it.
+// root is the run directory; launchDir and ranksDir are below it.
 func root(tc *backend.TrainContext) (string, error) {
 	dir, err := filepath.Abs(tc.Experiment.RootPath())
 	if err != nil {
@@ -117,7 +117,7 @@ func plan(tc *backend.TrainContext, f Framework) (*launch.Plan, error) {
 	return launch.NewPlan(job, tc.Launch)
 }
 
-// Shown returns a program as a person reads it.
+// Shown returns a program in readable form.
 func Shown(argv []string) string {
 	words := make([]string, len(argv))
 	for i, word := range argv {
@@ -126,7 +126,7 @@ func Shown(argv []string) string {
 	return strings.Join(words, " ")
 }
 
-// perStep is the time of a step by what its line says, or by the time since the line before it.
+// perStep returns the duration of a step: the one in its line, or the time since the previous line.
 func perStep(s Step, since time.Duration, steps int) time.Duration {
 	if s.Seconds > 0 {
 		return time.Duration(s.Seconds * float64(time.Second))

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// escapes are the colours that a log has for terminals.
+// escapes matches the colours in a log.
 var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 // Plain returns a line without colours.
@@ -17,7 +17,7 @@ func Plain(line string) string {
 	return escapes.ReplaceAllString(line, "")
 }
 
-// number is the beginning of a text that is a number, with commas between thousands or without.
+// number matches a number at the beginning of a text, with or without commas between thousands.
 var number = regexp.MustCompile(`^[-+]?(\d[\d,]*\.?\d*([eE][-+]?\d+)?|nan|inf)`)
 
 // Float returns the number that a text begins with, spaces aside.

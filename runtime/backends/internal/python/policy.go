@@ -8,8 +8,8 @@ import (
 	"github.com/primus-fl/primus/runtime/launch"
 )
 
-// policy returns the dispatch policy of the run as the variables that TransformerEngine-FL reads in
-// the processes, and the names of the fields that it has no variable for.
+// policy returns the dispatch policy of the run as variables of TransformerEngine-FL, and the names
+// of the fields that have no variable.
 func policy(tc *backend.TrainContext) (vars []launch.Variable, without []string) {
 	if tc.Manager == nil {
 		return nil, nil

@@ -24,8 +24,8 @@ type event struct {
 	By     string `json:"by"`
 }
 
-// tell passes on what the shim reports: the patches that it has applied, and what went wrong or got
-// lost. A framework that is started without the shim has no report.
+// tell logs what the shim reports: the patches that it has applied, failures, and parameters
+// without effect. A framework that is started without the shim has no report.
 func (t *trainer) tell() error {
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(t.plan.LogDir), launchDir, ReportName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -42,7 +42,7 @@ func (t *trainer) tell() error {
 	for line := range bytes.Lines(text) {
 		var e event
 		if json.Unmarshal(line, &e) != nil {
-			continue // the end of a process that was killed while it wrote
+			continue // an incomplete line of a process that was killed
 		}
 		switch {
 		case e.Event == "patch" && e.Result == "applied":

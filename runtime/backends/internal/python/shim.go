@@ -12,7 +12,8 @@ import (
 	"github.com/primus-fl/primus/runtime/launch"
 )
 
-// shim is the program that starts a framework which has no command line for what experiments set.
+// shim is the program that starts a framework whose command line cannot take all parameters of
+// experiments.
 //
 //go:embed shim.py
 var shim string
@@ -40,7 +41,7 @@ type spec struct {
 	Params     *document.Map     `json:"params"`
 }
 
-// specPatches says which patches of AMD's package run.
+// specPatches says which patches of AMD's package are applied.
 type specPatches struct {
 	Only   []string `json:"only"` // null for all that apply
 	Strict bool     `json:"strict"`
@@ -85,7 +86,7 @@ func ShimJob(tc *backend.TrainContext, dir string, without ...string) (launch.Jo
 		Files: []launch.File{{Path: filepath.Join(dir, shimFile), Content: shim}, {Path: filepath.Join(dir, specFile), Content: string(text) + "\n"}},
 	}
 	if Importable(tc, "primus/core/patches") == "" {
-		job.Notes = append(job.Notes, "AMD's Python package primus cannot be imported, so that none of its patches runs: the framework gets every argument, and what those patches would change stays as it is; put the checkout of Primus into PYTHONPATH")
+		job.Notes = append(job.Notes, "AMD's Python package primus cannot be imported, so none of its patches runs; the framework gets every argument without their changes; put the checkout of Primus into PYTHONPATH")
 	}
 	return job, nil
 }

@@ -30,23 +30,23 @@ type trainer struct {
 	events  *tensorboard.Writer
 	run     backend.Run
 	started time.Time
-	last    time.Time // of the line of the last step
+	last    time.Time // when the line of the last step was read
 	step    backend.Step
 	first   float64 // the loss of the first step of this run
-	fault   error   // the first of writing what a step leaves
+	fault   error   // first error of writing the files of a step
 }
 
 func newTrainer(tc *backend.TrainContext, f Framework, name string) *trainer {
 	return &trainer{tc: tc, f: f, name: name}
 }
 
-// LaunchPlan returns what Train starts.
+// LaunchPlan returns the plan that Train carries out.
 func (t *trainer) LaunchPlan() (*launch.Plan, error) { return plan(t.tc, t.f) }
 
 // resolvedFile is the file of the run directory with the resolved experiment.
 const resolvedFile = "config.yaml"
 
-// Setup makes the plan and takes the run directory on the node that sees the steps.
+// Setup makes the plan and, on the node that sees the steps, acquires the run directory.
 func (t *trainer) Setup(context.Context) error {
 	var err error
 	if t.plan, err = t.LaunchPlan(); err != nil {
@@ -81,7 +81,7 @@ func (t *trainer) seesSteps() bool {
 	return t.plan.NodeRank == 0
 }
 
-// Init writes what the run was asked to do.
+// Init writes the resolved configuration.
 func (t *trainer) Init(context.Context) error {
 	if t.dir == nil {
 		return nil
@@ -93,7 +93,7 @@ func (t *trainer) Init(context.Context) error {
 	return t.dir.WriteFile(resolvedFile, resolved)
 }
 
-// Train runs the processes of the framework to their end.
+// Train runs the processes of the framework until they end.
 func (t *trainer) Train(ctx context.Context) error {
 	t.started = time.Now()
 	t.last = t.started
@@ -127,7 +127,7 @@ func (t *trainer) Train(ctx context.Context) error {
 
 func (t *trainer) onThisNode() int { return t.plan.WorldSize / t.plan.Nodes }
 
-// line takes a line of a rank that is the line of a step, the first of each step.
+// line reads a line of a rank. It takes the first line of each step.
 func (t *trainer) line(_ int, line string) bool {
 	s, ok := t.f.Step(line)
 	if !ok {
@@ -139,7 +139,7 @@ func (t *trainer) line(_ int, line string) bool {
 	return true
 }
 
-// note passes a step on to the files of the run and to the observers.
+// note writes a step to the files of the run and passes it to the observers.
 func (t *trainer) note(s Step) {
 	now := time.Now()
 	between := s.Step - t.step.Step
@@ -183,7 +183,7 @@ func (t *trainer) tokens(s Step) int {
 	return t.run.TokensPerStep
 }
 
-// open opens the files of steps for a run whose first step this is.
+// open opens the files of steps for a run that begins with a step.
 func (t *trainer) open(step int) (err error) {
 	if t.metrics, err = t.dir.OpenMetrics(int64(step - 1)); err != nil {
 		return err
@@ -195,7 +195,7 @@ func (t *trainer) open(step int) (err error) {
 	return err
 }
 
-// keep remembers the first fault of writing what steps leave; the framework trains on.
+// keep records the first error of writing the files of steps; training continues.
 func (t *trainer) keep(err error) {
 	if err != nil && t.fault == nil {
 		t.fault = err
@@ -254,7 +254,7 @@ func (t *trainer) Cleanup(cause error) error {
 	return errors.Join(append(faults, t.dir.Close())...)
 }
 
-// finite reports whether a number is one that metrics.jsonl can hold.
+// finite reports whether metrics.jsonl can hold a number.
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 var _ backend.Trainer = (*trainer)(nil)
