@@ -10,6 +10,7 @@ import (
 
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/config"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -162,13 +163,20 @@ func TestFindTree(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	find := func(given string, vars map[string]string) (backend.Paths, error) {
-		return backend.FindTree("f", "Tree", given, backend.MapEnviron(vars), "src", "3rdparty/x")
+		return backend.FindTree(&backend.TrainContext{Framework: "f", Environ: backend.MapEnviron(vars)}, "Tree", given, "src", "3rdparty/x")
 	}
 	cache := filepath.Join("home", ".cache", "Primus", "third_party", "Tree")
 	_, err := find("", map[string]string{"HOME": "home"})
 	require.ErrorContains(t, err, "no source tree in third_party/Tree or "+cache)
-	for _, place := range []string{cache, "deps/Tree", "third_party/Tree", "by_env", "by_flag"} {
+	fill := func(place, file string) {
 		require.NoError(t, os.MkdirAll(filepath.FromSlash(place), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(filepath.FromSlash(place), file), nil, 0o644))
+	}
+	require.NoError(t, os.MkdirAll(filepath.Join("third_party", "Tree"), 0o755))
+	_, err = find("", map[string]string{"HOME": "home"})
+	require.ErrorContains(t, err, "third_party/Tree, which is empty (git submodule update --init) or "+cache)
+	for _, place := range []string{cache, "deps/Tree", "third_party/Tree", "by_env", "by_flag"} {
+		fill(place, "README.md")
 	}
 	for _, tt := range []struct {
 		given  string
@@ -236,4 +244,21 @@ func TestLogFileHoldsTheWholeLog(t *testing.T) {
 	l.Detach()
 	write("after")
 	assert.Equal(t, "before during ", file.String())
+}
+
+// A checkout of Primus has the source trees of frameworks, and an experiment in it takes them from
+// there.
+func TestFindTreeOfCheckout(t *testing.T) {
+	checkout := t.TempDir()
+	for _, dir := range []string{"primus/configs/modules", "third_party/Tree/src", "examples/a"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(checkout, filepath.FromSlash(dir)), 0o755))
+	}
+	tc := &backend.TrainContext{
+		Framework: "f", Environ: backend.MapEnviron(nil), Experiment: &config.Experiment{File: filepath.Join(checkout, "examples", "a", "exp.yaml")},
+	}
+	got, err := backend.FindTree(tc, "Tree", "")
+	require.NoError(t, err)
+	assert.Equal(t, filepath.Join(checkout, "third_party", "Tree"), got.Dir)
+	assert.Equal(t, "the checkout of the experiment", got.Source)
+	assert.Equal(t, checkout, tc.Checkout())
 }

@@ -116,3 +116,20 @@ func (r *reader) rootNames() string {
 	}
 	return strings.Join(names, ", ")
 }
+
+// Checkout returns the checkout of Primus that a file lies in, as an absolute path: the nearest
+// directory above it with primus/configs/modules, "" for none.
+func Checkout(file string) string {
+	dir, err := filepath.Abs(filepath.Dir(file))
+	if err != nil {
+		return ""
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		if info, err := os.Stat(filepath.Join(dir, "primus", "configs", "modules")); err == nil && info.IsDir() {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			return ""
+		}
+	}
+}

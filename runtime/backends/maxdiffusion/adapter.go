@@ -49,7 +49,7 @@ func (adapter) SetupPath(given string, tc *backend.TrainContext) (backend.Paths,
 	if path := tc.Environ.Get(EnvPath, ""); !named && path != "" {
 		return backend.TreeAt(Framework, dir, path, EnvPath, src)
 	}
-	found, err := backend.FindTree(Framework, dir, given, tc.Environ, src)
+	found, err := backend.FindTree(tc, dir, given, src)
 	if err == nil || named {
 		return found, err
 	}

@@ -37,7 +37,7 @@ type Args struct {
 var runtimeKeys = []string{"file_sink_level", "stderr_sink_level", "sink_level", "trainable", "model"}
 
 func (adapter) SetupPath(given string, tc *backend.TrainContext) (backend.Paths, error) {
-	return backend.FindTree(Framework, "maxtext", given, tc.Environ, "src")
+	return backend.FindTree(tc, "maxtext", given, "src")
 }
 
 func (adapter) Prepare(context.Context, *backend.TrainContext) error { return nil }

@@ -40,7 +40,7 @@ type Args struct {
 }
 
 func (adapter) SetupPath(given string, tc *backend.TrainContext) (backend.Paths, error) {
-	return backend.FindTree(Framework, "Megatron-LM", given, tc.Environ)
+	return backend.FindTree(tc, "Megatron-LM", given)
 }
 
 func (adapter) Prepare(context.Context, *backend.TrainContext) error { return nil }

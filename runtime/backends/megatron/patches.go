@@ -14,7 +14,11 @@ func Patches() []patch.Patch {
 	rewrite := func(id, description string, when patch.Condition, apply func(*patch.Context) error, args ...string) patch.Patch {
 		p := patch.Patch{
 			ID: "megatron.args." + id, Description: description, Backend: Framework, Phase: patch.BuildArgs,
-			Style: patch.ArgRewrite, Condition: when, Apply: apply,
+			Style: patch.ArgRewrite, Condition: when,
+			Apply: func(c *patch.Context) error {
+				c.Changed() // also where the argument had the value before
+				return apply(c)
+			},
 		}
 		for _, arg := range args {
 			p.Symbols = append(p.Symbols, "arg:"+arg)

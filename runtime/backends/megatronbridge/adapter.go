@@ -35,7 +35,7 @@ type Args struct {
 }
 
 func (adapter) SetupPath(given string, tc *backend.TrainContext) (backend.Paths, error) {
-	return backend.FindTree(Framework, "Megatron-Bridge", given, tc.Environ, "src", "3rdparty/Megatron-LM")
+	return backend.FindTree(tc, "Megatron-Bridge", given, "src", "3rdparty/Megatron-LM")
 }
 
 func (adapter) Prepare(context.Context, *backend.TrainContext) error { return nil }

@@ -39,7 +39,7 @@ type Args struct {
 }
 
 func (adapter) SetupPath(given string, tc *backend.TrainContext) (backend.Paths, error) {
-	return backend.FindTree(Framework, "torchtitan", given, tc.Environ)
+	return backend.FindTree(tc, "torchtitan", given)
 }
 
 func (adapter) Prepare(context.Context, *backend.TrainContext) error { return nil }

@@ -56,11 +56,15 @@ func Classes(f Framework, classes ...backend.TrainerClass) backend.Trainers {
 	return classes
 }
 
-// Importable returns the directory in which Python would find a module, "" if there is none. The
-// module is a path such as primus/core/patches; the directories are the source tree, PYTHONPATH and
-// the virtual environment.
+// Importable returns the directory in which Python finds a module, "" if there is none. The module
+// is a path such as primus/core/patches; the directories are the source tree, PYTHONPATH, the
+// virtual environment and the checkout of Primus that the experiment lies in.
 func Importable(tc *backend.TrainContext, module string) string {
-	for _, dir := range slices.Concat(tc.Paths.PythonPath, pyversion.SitePackages(tc.Environ.Lookup)) {
+	dirs := slices.Concat(tc.Paths.PythonPath, pyversion.SitePackages(tc.Environ.Lookup))
+	if checkout := tc.Checkout(); checkout != "" {
+		dirs = append(dirs, checkout)
+	}
+	for _, dir := range dirs {
 		if Exists(filepath.Join(dir, filepath.FromSlash(module))) || Exists(filepath.Join(dir, filepath.FromSlash(module)+".py")) {
 			return dir
 		}
@@ -99,6 +103,9 @@ func plan(tc *backend.TrainContext, f Framework) (*launch.Plan, error) {
 		return nil, err
 	}
 	job.PythonPath = append(slices.Clone(tc.Paths.PythonPath), job.PythonPath...)
+	if checkout := tc.Checkout(); checkout != "" && Importable(tc, "primus/core") == checkout {
+		job.PythonPath = append(job.PythonPath, checkout)
+	}
 	job.LogDir = filepath.Join(dir, ranksDir)
 	var env []launch.Variable
 	for _, c := range tc.Environ.Changes() {

@@ -85,24 +85,17 @@ func (o *PresetOptions) Settings(file string) (config.Options, error) {
 // checkoutPresets returns the directory of the presets of the checkout of Primus that a file lies
 // in, as seen from the working directory; "" outside of one.
 func checkoutPresets(file string) string {
-	dir, err := filepath.Abs(filepath.Dir(file))
-	if err != nil {
+	checkout := config.Checkout(file)
+	if checkout == "" {
 		return ""
 	}
-	for ; ; dir = filepath.Dir(dir) {
-		presets := filepath.Join(dir, "primus", "configs")
-		if info, err := os.Stat(filepath.Join(presets, "modules")); err == nil && info.IsDir() {
-			if working, err := os.Getwd(); err == nil {
-				if relative, err := filepath.Rel(working, presets); err == nil && filepath.IsLocal(relative) {
-					return relative
-				}
-			}
-			return presets
-		}
-		if dir == filepath.Dir(dir) {
-			return ""
+	presets := filepath.Join(checkout, "primus", "configs")
+	if working, err := os.Getwd(); err == nil {
+		if relative, err := filepath.Rel(working, presets); err == nil && filepath.IsLocal(relative) {
+			return relative
 		}
 	}
+	return presets
 }
 
 // Checkout returns the checkout of Primus that the experiment lies in, "" for none.
