@@ -19,6 +19,7 @@ type Dispatch struct {
 	set     *set
 	manager atomic.Pointer[opmanager.Manager]
 	step    stepExemplar
+	ranks   backend.RankDispatch // of a framework in other processes
 
 	fallbacks, switches, quarantines *prometheus.CounterVec
 	policyChanges                    prometheus.Counter
@@ -97,6 +98,13 @@ func (d *Dispatch) OnEvent(e opmanager.Event) {
 	}
 }
 
+// OpEvent counts an event of the op manager in a process of a framework, whose impls are then
+// exported in place of those of this program.
+func (d *Dispatch) OpEvent(rank int, e opmanager.Event) {
+	d.ranks.OpEvent(rank, e)
+	d.OnEvent(e)
+}
+
 // Durations returns a function that observes the durations of calls of an op that an impl served,
 // with the step as exemplar. It implements opmanager.DurationListener.
 func (d *Dispatch) Durations(op string, impl opmanager.ImplInfo) func(time.Duration) {
@@ -139,6 +147,19 @@ func (d *Dispatch) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(desc *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v, labels...)
 	}
+	policy := m.Policy()
+	gauge(d.policy, 1, policy.Fingerprint(), policy.Prefer.String(), strconv.FormatBool(policy.Strict))
+	gauge(d.generation, float64(m.Generation()))
+	if uses := d.ranks.Uses(); len(uses) > 0 {
+		for _, u := range uses {
+			labels := []string{u.Op, u.Impl, u.Kind, u.Vendor}
+			counter(d.errors, float64(u.Errors), labels)
+			if u.Ranks > 0 {
+				gauge(d.selected, 1, labels...)
+			}
+		}
+		return
+	}
 	for _, s := range m.Stats() {
 		labels := []string{s.Op, s.ID, s.Kind.String(), s.Vendor}
 		counter(d.calls, float64(s.Calls), labels)
@@ -161,13 +182,11 @@ func (d *Dispatch) Collect(ch chan<- prometheus.Metric) {
 	for _, q := range m.Quarantines() {
 		gauge(d.quarantined, 1, q.Op, q.Impl, string(q.State))
 	}
-	policy := m.Policy()
-	gauge(d.policy, 1, policy.Fingerprint(), policy.Prefer.String(), strconv.FormatBool(policy.Strict))
-	gauge(d.generation, float64(m.Generation()))
 }
 
 var (
 	_ prometheus.Collector       = (*Dispatch)(nil)
 	_ opmanager.DurationListener = (*Dispatch)(nil)
 	_ backend.Observer           = (*Dispatch)(nil)
+	_ backend.DispatchObserver   = (*Dispatch)(nil)
 )

@@ -225,3 +225,28 @@ func TestDispatchIsScrapedWhileOpsRun(t *testing.T) {
 	scrapers.Wait()
 	assert.InDelta(t, 500, value(t, reg, "primus_op_calls_total", map[string]string{"op": "residual_add"}), 0)
 }
+
+// The impls of processes of a framework take the place of those of this program.
+func TestDispatchOfProcesses(t *testing.T) {
+	other := prometheus.NewPedanticRegistry()
+	d, err := metrics.NewDispatch(other)
+	require.NoError(t, err)
+	defer d.Close()
+	m := opmanager.New(opregistry.NewRegistry(), oppolicy.Default(), opmanager.Settings{})
+	defer m.Close()
+	d.Watch(m)
+	cuda := opmanager.ImplInfo{ID: "vendor.cuda", Kind: opregistry.KindVendor, Vendor: "cuda"}
+	flagos := opmanager.ImplInfo{ID: "default.flagos", Kind: opregistry.KindFlagos}
+	for rank := range 2 {
+		d.OpEvent(rank, opmanager.Selected{Op: "gelu", Impl: cuda})
+	}
+	d.OpEvent(1, opmanager.Failed{Op: "gelu", Impl: cuda, Err: errors.New("no kernel")})
+	d.OpEvent(1, opmanager.FellBack{Op: "gelu", From: cuda, To: flagos, Cause: errors.New("no kernel")})
+	labels := func(i opmanager.ImplInfo) map[string]string {
+		return map[string]string{"op": "gelu", "impl": i.ID, "kind": i.Kind.String(), "vendor": i.Vendor}
+	}
+	assert.InDelta(t, 1, value(t, other, "primus_op_selected_info", labels(cuda)), 0)
+	assert.InDelta(t, 1, value(t, other, "primus_op_selected_info", labels(flagos)), 0)
+	assert.InDelta(t, 1, value(t, other, "primus_op_errors_total", labels(cuda)), 0)
+	assert.InDelta(t, 1, value(t, other, "primus_op_fallbacks_total", map[string]string{"op": "gelu", "from": "vendor.cuda", "to": "default.flagos", "reason": "failed"}), 0)
+}

@@ -19,7 +19,7 @@ type Training struct {
 	info, patches                                                  *prometheus.GaugeVec
 	running, failed, lastStep, steps, flops, mfu                   prometheus.Gauge
 	step, loss, validLoss, learningRate, gradNorm, tokensPerSecond prometheus.Gauge
-	checkpointStep, checkpointTime                                 prometheus.Gauge
+	checkpointStep, checkpointTime, deviceMemory                   prometheus.Gauge
 	tokens, nonFinite, checkpoints                                 prometheus.Counter
 	stepDuration                                                   prometheus.Histogram
 }
@@ -59,6 +59,7 @@ func NewTraining(reg prometheus.Registerer, s TrainingSettings) (*Training, erro
 		tokensPerSecond: gauge("train_tokens_per_second", "Training throughput of the last step."),
 		flops:           gauge("train_flops_per_second", "Floating-point operations a second of the last step, those of the model only."),
 		mfu:             gauge("train_mfu_ratio", "Floating-point operations a second of the last step over the peak of the devices."),
+		deviceMemory:    gauge("train_device_memory_bytes", "Memory of a device in the last step, as the framework reports it."),
 		tokens:          counter("train_tokens_total", "Tokens trained on."),
 		nonFinite:       counter("train_nonfinite_total", "Steps whose loss or gradient was NaN or infinite."),
 		checkpoints:     counter("checkpoint_saves_total", "Checkpoints saved."),
@@ -71,7 +72,7 @@ func NewTraining(reg prometheus.Registerer, s TrainingSettings) (*Training, erro
 		}),
 	}
 	unknown := []prometheus.Gauge{
-		t.step, t.steps, t.lastStep, t.loss, t.validLoss, t.learningRate, t.gradNorm, t.tokensPerSecond, t.flops, t.mfu, t.checkpointStep, t.checkpointTime,
+		t.step, t.steps, t.lastStep, t.loss, t.validLoss, t.learningRate, t.gradNorm, t.tokensPerSecond, t.flops, t.mfu, t.checkpointStep, t.checkpointTime, t.deviceMemory,
 	}
 	for _, g := range unknown {
 		g.Set(math.NaN())
@@ -118,8 +119,14 @@ func (t *Training) StepDone(s backend.Step) {
 	if !finite(s.Loss) || !finite(s.GradNorm) {
 		t.nonFinite.Inc()
 	}
-	if t.run.FLOPsPerToken > 0 {
-		flops := t.run.FLOPsPerToken * s.TokensPerSecond
+	if s.MemoryBytes > 0 {
+		t.deviceMemory.Set(float64(s.MemoryBytes))
+	}
+	flops := t.run.FLOPsPerToken * s.TokensPerSecond
+	if s.TFLOPSPerDevice > 0 {
+		flops = s.TFLOPSPerDevice * 1e12 * float64(max(t.run.Devices, 1))
+	}
+	if flops > 0 {
 		t.flops.Set(flops)
 		if t.peakFLOPS > 0 {
 			t.mfu.Set(flops / t.peakFLOPS)

@@ -100,3 +100,16 @@ func TestTrainingCanBeMadeAgainAfterClose(t *testing.T) {
 		train.Close()
 	}
 }
+
+// A Python framework reports operations and memory for a device.
+func TestTrainingOfAFramework(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	m, err := metrics.NewTraining(reg, metrics.TrainingSettings{PeakFLOPS: 4e15})
+	require.NoError(t, err)
+	defer m.Close()
+	m.RunStarted(backend.Run{Name: "r", Devices: 8, FirstStep: 1, Steps: 2})
+	m.StepDone(backend.Step{Step: 1, TFLOPSPerDevice: 250, MemoryBytes: 1 << 30})
+	assert.InDelta(t, 2e15, value(t, reg, "primus_train_flops_per_second", nil), 1)
+	assert.InDelta(t, 0.5, value(t, reg, "primus_train_mfu_ratio", nil), 1e-9)
+	assert.InDelta(t, 1<<30, value(t, reg, "primus_train_device_memory_bytes", nil), 0)
+}

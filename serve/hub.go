@@ -135,6 +135,9 @@ func (h *Hub) addRepeated(e Event) {
 	}
 }
 
+// OpEvent keeps an event of dispatch in a process of a framework.
+func (h *Hub) OpEvent(_ int, e opmanager.Event) { h.OnEvent(e) }
+
 // RunStarted keeps the beginning of a run.
 func (h *Hub) RunStarted(r backend.Run) { h.add(Event{Type: "run_started", Run: r.Name}) }
 
@@ -200,4 +203,5 @@ var (
 	_ opmanager.Listener         = (*Hub)(nil)
 	_ backend.Observer           = (*Hub)(nil)
 	_ backend.CheckpointObserver = (*Hub)(nil)
+	_ backend.DispatchObserver   = (*Hub)(nil)
 )

@@ -63,6 +63,21 @@ func (o Observers) PatchesApplied(phase string, ids []string) {
 	}
 }
 
+// DispatchObserver is an Observer that also receives what the op managers in the processes of a
+// framework do. The events are opmanager.Registered, Selected, Switched, FellBack and Failed.
+type DispatchObserver interface {
+	OpEvent(rank int, e opmanager.Event)
+}
+
+// OpEvent calls every DispatchObserver.
+func (o Observers) OpEvent(rank int, e opmanager.Event) {
+	for _, each := range o {
+		if d, ok := each.(DispatchObserver); ok {
+			d.OpEvent(rank, e)
+		}
+	}
+}
+
 // Run describes a run that starts.
 type Run struct {
 	Name          string // of the experiment
@@ -74,6 +89,7 @@ type Run struct {
 	TokensPerStep int
 	FLOPsPerToken float64 // those of a training step; 0 if unknown
 	LogInterval   int     // steps between lines of the log
+	Devices       int     // that the processes of a framework use; 0 for a run in this program
 }
 
 // Step is one step of training.
@@ -88,6 +104,8 @@ type Step struct {
 	Tokens          int
 	TokensPerSecond float64
 	Duration        time.Duration
+	TFLOPSPerDevice float64                   // as a framework reports it; 0 when it does not
+	MemoryBytes     int64                     // of a device, as a framework reports it; 0 when it does not
 	ReferenceShare  float64                   // the part of Duration spent in impls of kind reference
 	Reference       []opmanager.ReferenceCost // the ops responsible if that is more than a tenth
 }
@@ -109,4 +127,7 @@ type Result struct {
 	Sample       string                    // generated text, which begins with the prompt
 	Err          error                     // nil if the run reached its last step
 	Ignored      []string                  // the names of parameters that have no effect
+	Ranks        []RankUse                 // the impls that the processes of a framework use
+	Patches      []PatchResult
+	Versions     []Version // of what a framework runs with
 }

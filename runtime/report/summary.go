@@ -21,6 +21,9 @@ func Summary(out io.Writer, r backend.Result) error {
 	if used := dispatchTable(r.Impls); used != "" {
 		fmt.Fprintf(&b, "\n%s\n", used)
 	}
+	if used := ranksTable(r.Ranks); used != "" {
+		fmt.Fprintf(&b, "\n%s\n", used)
+	}
 	fmt.Fprintf(&b, "\nrun         %s %s\n", r.Name, ending(r.Err))
 	fmt.Fprintf(&b, "steps       %s\n", steps(r))
 	if r.LastStep > 0 {
@@ -35,6 +38,10 @@ func Summary(out io.Writer, r backend.Result) error {
 	if len(r.Ignored) > 0 {
 		fmt.Fprintf(&b, "no effect   %s (no parameters of this backend)\n", strings.Join(r.Ignored, ", "))
 	}
+	for _, v := range r.Versions {
+		fmt.Fprintf(&b, "version     %s %s\n", v.Name, v.Version)
+	}
+	b.WriteString(patchSummary(r.Patches))
 	for _, cost := range r.Reference {
 		fmt.Fprintf(&b, "slow        %s (%s)\n", cost, plaintext.Quantity(cost.Steps, "step", "steps"))
 	}
@@ -125,6 +132,36 @@ func dispatchTable(stats []opmanager.ImplStats) string {
 		t.AppendRow(row)
 	}
 	return plaintext.Render(t)
+}
+
+// ranksTable shows the impls that the processes of a framework use. How often they call them is
+// unknown.
+func ranksTable(uses []backend.RankUse) string {
+	if len(uses) == 0 {
+		return ""
+	}
+	t := plaintext.NewTable(table.Row{"op", "impl", "kind", "ranks", "fallbacks", "errors"}, 4, 5, 6)
+	for _, u := range uses {
+		t.AppendRow(table.Row{u.Op, u.Impl, plaintext.Dash(u.Kind), u.Ranks, plaintext.Count(u.Fallbacks), plaintext.Count(u.Errors)})
+	}
+	return plaintext.Render(t)
+}
+
+// patchSummary counts the patches of a run and names those that failed.
+func patchSummary(patches []backend.PatchResult) string {
+	counts := map[string]int{}
+	var failed strings.Builder
+	for _, p := range patches {
+		counts[p.Result]++
+		if p.Result == backend.PatchFailed {
+			fmt.Fprintf(&failed, "            %s failed in phase %s: %s\n", p.ID, p.Phase, p.Reason)
+		}
+	}
+	if counts[backend.PatchApplied]+counts[backend.PatchFailed] == 0 {
+		return ""
+	}
+	return fmt.Sprintf("patches     %d applied, %d failed, %d skipped (primus patches plan --run lists them)\n%s",
+		counts[backend.PatchApplied], counts[backend.PatchFailed], counts[backend.PatchSkipped], failed.String())
 }
 
 // verifiedCells says how many calls were compared with the reference and how far they were off at

@@ -16,8 +16,10 @@ const lockName = ".lock"
 
 // Files of a run directory that other packages write or read: the log, and the record of the run.
 const (
-	LogName     = "train.log"
-	RunFileName = "run.json"
+	LogName = "train.log"
+	// DispatchName is the file with the impls that ops used and the patches that were applied.
+	DispatchName = "dispatch.json"
+	RunFileName  = "run.json"
 )
 
 // leftOver matches the names of temporary files of a killed run.

@@ -26,6 +26,7 @@ type Board struct {
 	mu    sync.Mutex
 	run   *Run
 	curve curve
+	ranks *backend.RankDispatch // of a framework in other processes
 }
 
 // NewBoard returns a Board without a run.
@@ -48,6 +49,17 @@ func (b *Board) RunStarted(r backend.Run) {
 		Started: time.Now(), CheckpointStep: r.FirstStep - 1,
 	}
 	b.curve = curve{}
+	b.ranks = &backend.RankDispatch{}
+}
+
+// OpEvent records an event of the op manager in a process of a framework.
+func (b *Board) OpEvent(rank int, e opmanager.Event) {
+	b.mu.Lock()
+	ranks := b.ranks
+	b.mu.Unlock()
+	if ranks != nil {
+		ranks.OpEvent(rank, e)
+	}
 }
 
 // StepDone records a step.
@@ -133,6 +145,20 @@ func (b *Board) current() (r Run, ok bool) {
 	return r, true
 }
 
+// uses returns the impls that the processes of a framework use, else those that this program has
+// called.
+func (b *Board) uses() []Use {
+	b.mu.Lock()
+	ranks := b.ranks
+	b.mu.Unlock()
+	if ranks != nil {
+		if of := ranks.Uses(); len(of) > 0 {
+			return usesOfRanks(of)
+		}
+	}
+	return uses(b.stats())
+}
+
 func (b *Board) stats() []opmanager.ImplStats {
 	if b.set.Stats == nil {
 		return nil
@@ -155,7 +181,7 @@ func (b *Board) Uses(id string) (impls []Use, ok bool) {
 	if r, known := b.current(); !known || r.ID != id {
 		return nil, false
 	}
-	return uses(b.stats()), true
+	return b.uses(), true
 }
 
 // Log returns the last lines of the log, and whether id names the run.
@@ -172,4 +198,5 @@ func (b *Board) Log(id string, lines int) (text []byte, ok bool) {
 var (
 	_ backend.Observer           = (*Board)(nil)
 	_ backend.CheckpointObserver = (*Board)(nil)
+	_ backend.DispatchObserver   = (*Board)(nil)
 )

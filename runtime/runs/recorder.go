@@ -100,7 +100,7 @@ func (r *Recorder) write() error {
 	}
 	stats := r.board.stats()
 	run.count(stats)
-	text, err := json.MarshalIndent(record{run, uses(stats)}, "", "  ")
+	text, err := json.MarshalIndent(record{run, r.board.uses()}, "", "  ")
 	if err != nil {
 		return err
 	}

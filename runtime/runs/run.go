@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/runtime/backend"
 )
 
 // State is the state of a run.
@@ -94,6 +95,16 @@ type Use struct {
 	Errors    uint64 `json:"errors"`
 	Declines  uint64 `json:"declines"`
 	Fallbacks uint64 `json:"fallbacks"`
+}
+
+// usesOfRanks returns the impls that processes of a framework use. How often they call them is
+// unknown.
+func usesOfRanks(ranks []backend.RankUse) []Use {
+	all := make([]Use, len(ranks))
+	for i, u := range ranks {
+		all[i] = Use{Op: u.Op, Impl: u.Impl, Kind: u.Kind, Errors: u.Errors, Fallbacks: u.Fallbacks}
+	}
+	return all
 }
 
 // uses returns the impls that were called.

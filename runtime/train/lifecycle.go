@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/patch"
@@ -89,11 +90,37 @@ func (r *session) patches(phase patch.Phase) error {
 	if r.dry {
 		r.planPhase(c)
 	}
+	plan, planErr := r.s.Patches.Plan(c, r.s.Filter)
 	report, err := r.s.Patches.Run(c, patch.Options{Filter: r.s.Filter, StopOnError: r.s.StrictPatches, IdleLevel: slog.LevelDebug})
 	if o, ok := r.tc.Observer.(backend.PatchObserver); ok {
 		o.PatchesApplied(string(phase), report.Applied)
 	}
+	if planErr == nil { // else Run has failed with the same error
+		r.tc.PatchResults = append(r.tc.PatchResults, patchResults(phase, plan, report)...)
+	}
 	return err
+}
+
+// patchResults returns what became of the patches of a phase.
+func patchResults(phase patch.Phase, plan *patch.Plan, report patch.Report) []backend.PatchResult {
+	failed := map[string]error{}
+	for _, f := range report.Failed {
+		failed[f.ID] = f.Err
+	}
+	var all []backend.PatchResult
+	for _, d := range plan.Decisions {
+		result := backend.PatchResult{Phase: string(phase), ID: d.Patch.ID, Result: backend.PatchSkipped, Reason: d.Reason, By: backend.ByPrimus}
+		switch err := failed[d.Patch.ID]; {
+		case err != nil:
+			result.Result, result.Reason = backend.PatchFailed, err.Error()
+		case slices.Contains(report.Applied, d.Patch.ID):
+			result.Result = backend.PatchApplied
+		case d.Run:
+			result.Reason = "a patch before it failed, which ended the run"
+		}
+		all = append(all, result)
+	}
+	return all
 }
 
 // patchContext returns the context that the patches of a phase read and change.

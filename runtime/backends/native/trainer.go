@@ -64,7 +64,6 @@ func newTrainer(tc *backend.TrainContext) (backend.Trainer, error) {
 // The files of a run directory, besides those of package rundir.
 const (
 	resolvedFile    = "config.yaml"
-	dispatchFile    = "dispatch.json"
 	manifestFile    = "manifest.json"
 	batchesFile     = "batches.safetensors"
 	checkpointsName = "checkpoints"
@@ -311,7 +310,7 @@ func (t *trainer) finish(cause error) error {
 		ValidLoss: t.state.ValidLoss, ValidTokens: t.state.ValidTokens,
 		Duration: time.Since(t.started), Impls: t.tc.Manager.Stats(), Prompt: t.prompt, Sample: t.sample, Err: cause,
 		Unusable: t.tc.Manager.Unusable(), Reference: t.watch.Total(),
-		Ignored: ignored(t.tc),
+		Ignored: ignored(t.tc), Patches: t.tc.PatchResults,
 	}
 	var faults []error
 	if t.state.Step >= t.run.FirstStep {
@@ -328,15 +327,19 @@ func (t *trainer) finish(cause error) error {
 
 // dispatchReport is the content of dispatch.json.
 type dispatchReport struct {
+	Framework  string                  `json:"framework"`
 	Policy     oppolicy.Policy         `json:"policy"`
 	Generation uint64                  `json:"generation"`
 	Ops        []opmanager.Explanation `json:"ops"`
 	Impls      []opmanager.ImplStats   `json:"impls"`
+	Patches    []backend.PatchResult   `json:"patches"`
 }
 
 func (t *trainer) writeDispatch(impls []opmanager.ImplStats) error {
 	m := t.tc.Manager
-	return t.writeJSON(dispatchFile, dispatchReport{Policy: m.Policy(), Generation: m.Generation(), Ops: m.ExplainAll(), Impls: impls})
+	return t.writeJSON(rundir.DispatchName, dispatchReport{
+		Framework: Framework, Policy: m.Policy(), Generation: m.Generation(), Ops: m.ExplainAll(), Impls: impls, Patches: t.tc.PatchResults,
+	})
 }
 
 func (t *trainer) writeJSON(name string, v any) error {

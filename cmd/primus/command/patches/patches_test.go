@@ -3,6 +3,7 @@ package patches_test
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -103,6 +104,17 @@ func TestPatchesInTrain(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(log), "[Patch] Pre-filtered 0 patches (out of 1 total) for native/before_train", "the file has it also when nothing runs")
 	assert.NotContains(t, got.Stderr, "native/before_train")
+	assert.Regexp(t, `patches     1 applied, 0 failed, \d+ skipped`, got.Out)
+
+	got = commandtest.Run(t, "patches", "plan", "--run", filepath.Dir(l.Path("train.log")))
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Regexp(t, `setup\s+native\.z_loss\s+primus\s+applied`, got.Out)
+	assert.Regexp(t, `native\.layerwise_lr_decay\s+primus\s+skipped\s+not listed in PRIMUS_PATCHES`, got.Out)
+	got = commandtest.Run(t, "patches", "plan", "--run", t.TempDir())
+	assert.Equal(t, 1, got.Code)
+	assert.Contains(t, commandtest.OnlyError(t, got), "there is no dispatch.json: want the directory of a run that has ended")
+	got = commandtest.Run(t, "patches", "plan", "--run", ".", "lr=1")
+	assert.Equal(t, 2, got.Code)
 
 	got = l.Train("train_iters=1", "z_loss_coeff=much")
 	assert.Equal(t, 1, got.Code)

@@ -2,6 +2,7 @@ package python_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -12,6 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
+	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/maxtext"
 	"github.com/primus-fl/primus/runtime/backends/megatron"
@@ -28,6 +32,7 @@ type record struct {
 	steps   []backend.Step
 	ended   []backend.Result
 	python  map[string][]string // patches
+	ops     []string
 	first   func()
 }
 
@@ -45,6 +50,15 @@ func (r *record) PatchesApplied(phase string, ids []string) {
 		if !strings.HasPrefix(id, "megatron.") {
 			r.python = map[string][]string{phase: ids}
 		}
+	}
+}
+
+func (r *record) OpEvent(rank int, e opmanager.Event) {
+	switch e := e.(type) {
+	case opmanager.Selected:
+		r.ops = append(r.ops, fmt.Sprintf("%d: %s by %s", rank, e.Op, e.Impl.ID))
+	case opmanager.FellBack:
+		r.ops = append(r.ops, fmt.Sprintf("%d: %s from %s to %s: %v", rank, e.Op, e.From.ID, e.To.ID, e.Cause))
 	}
 }
 
@@ -209,6 +223,12 @@ func TestPatchesOfPythonAreReported(t *testing.T) {
 	l, observer := lab(t, "megatron", "train_iters: 2\n"+megatronParams)
 	patches := traintest.Tree(t, map[string]string{
 		"primus/__init__.py": "", "primus/core/__init__.py": "", "primus/core/patches/__init__.py": "", "primus/core/utils/__init__.py": "",
+		"primus/core/runtime/__init__.py": "", "primus/core/runtime/logging.py": `
+import builtins
+
+def init_worker_logger(primus_config, module_name, module_config):
+    builtins.print = lambda *_, **__: None
+`,
 		"primus/core/patches/context.py": "from types import SimpleNamespace as PatchContext\n",
 		"primus/core/patches/patch_registry.py": `
 class Patch:
@@ -243,6 +263,60 @@ class PatchRegistry:
 	assert.Contains(t, l.Log.String(), "patch broken of phase setup has failed in Python: KeyError('gone')")
 	assert.NotContains(t, l.Log.String(), "cannot be imported")
 	assert.Contains(t, file(t, l, "launch", "report.jsonl"), `"id": "other", "result": "skipped"`)
+	require.Len(t, observer.ended, 1)
+	results := observer.ended[0].Patches
+	assert.Contains(t, results, backend.PatchResult{Phase: "build_args", ID: "megatron.args.hsdp", Result: "applied", By: "primus"})
+	assert.Contains(t, results, backend.PatchResult{Phase: "build_args", ID: "lower", Result: "applied", By: "python"})
+	assert.Contains(t, results, backend.PatchResult{Phase: "setup", ID: "broken", Result: "failed", Reason: "KeyError('gone')", By: "python"})
+	assert.Contains(t, results, backend.PatchResult{Phase: "setup", ID: "other", Result: "skipped", Reason: "condition not met", By: "python"})
+	var dispatch struct {
+		Patches   []backend.PatchResult
+		Versions  []backend.Version
+		Arguments map[string]any
+	}
+	require.NoError(t, json.Unmarshal([]byte(file(t, l, "dispatch.json")), &dispatch))
+	assert.Equal(t, results, dispatch.Patches)
+	assert.Equal(t, []string{"megatron", "python", "torch"}, versionNames(dispatch.Versions))
+	assert.InDelta(t, 0.01, dispatch.Arguments["lr"], 1e-12, "the final arguments")
+}
+
+func versionNames(versions []backend.Version) []string {
+	var names []string
+	for _, v := range versions {
+		names = append(names, v.Name)
+	}
+	return names
+}
+
+// What TransformerEngine-FL writes in the processes arrives as the events of an op manager, and it
+// chooses by the policy of the run.
+func TestDispatchInTheProcesses(t *testing.T) {
+	l, observer := lab(t, "megatron", "train_iters: 3\n"+megatronParams)
+	p := oppolicy.Default()
+	require.NoError(t, p.SetPrefer("vendor", "--prefer"))
+	l.Manager = opmanager.New(opregistry.NewRegistry(), p, opmanager.Settings{})
+	t.Cleanup(l.Manager.Close)
+	t.Setenv("SHAPED_DISPATCH", "1")
+	require.NoError(t, l.Run(t), l.Log.String())
+	assert.ElementsMatch(t, []string{
+		"0: rmsnorm_fwd by vendor.cuda", "0: rmsnorm_bwd by vendor.cuda", "1: rmsnorm_fwd by vendor.cuda", "1: rmsnorm_bwd by vendor.cuda",
+		"1: rmsnorm_bwd from vendor.cuda to default.flagos: no kernel for this shape",
+	}, observer.ops)
+	want := []backend.RankUse{
+		{Op: "rmsnorm_bwd", Impl: "default.flagos", Kind: "flagos", Fallbacks: 1},
+		{Op: "rmsnorm_bwd", Impl: "vendor.cuda", Kind: "vendor", Vendor: "cuda", Ranks: 2, Errors: 1},
+		{Op: "rmsnorm_fwd", Impl: "vendor.cuda", Kind: "vendor", Vendor: "cuda", Ranks: 2},
+	}
+	require.Len(t, observer.ended, 1)
+	assert.Equal(t, want, observer.ended[0].Ranks)
+	var dispatch struct {
+		Ranks  []backend.RankUse
+		Policy struct{ Prefer string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(file(t, l, "dispatch.json")), &dispatch))
+	assert.Equal(t, want, dispatch.Ranks)
+	assert.Equal(t, "vendor", dispatch.Policy.Prefer)
+	assert.Equal(t, 1, strings.Count(l.Log.String(), "op rmsnorm_bwd fell back from vendor.cuda to default.flagos in rank 1: no kernel for this shape"))
 }
 
 func TestFrameworksOwnErrors(t *testing.T) {

@@ -27,7 +27,7 @@ const (
 
 // spec is the file that the shim reads.
 type spec struct {
-	Backend    string            `json:"backend"`
+	Framework  string            `json:"framework"`
 	Module     string            `json:"module"`
 	Model      string            `json:"model,omitempty"`
 	Stage      string            `json:"stage"`
@@ -52,9 +52,10 @@ type specPatches struct {
 func ShimJob(tc *backend.TrainContext, dir string, without ...string) (launch.Job, error) {
 	root := filepath.Dir(dir)
 	s := spec{
-		Backend: tc.Framework, Module: tc.ModuleName, Model: tc.Module.Model, Stage: tc.Stage, Version: tc.Version, SysPath: tc.Paths.PythonPath,
+		Framework: tc.Framework, Module: tc.ModuleName, Model: tc.Module.Model, Stage: tc.Stage, Version: tc.Version, SysPath: tc.Paths.PythonPath,
 		Experiment: map[string]string{
 			"root": root, "workspace": tc.Experiment.Workspace, "work_group": tc.Experiment.WorkGroup, "user_name": tc.Experiment.UserName, "exp_name": tc.Experiment.ExpName,
+			"file": tc.Experiment.File,
 		},
 		Patches: specPatches{Only: tc.OnlyPatches, Strict: tc.StrictPatches}, Report: filepath.Join(dir, ReportName), Secrets: map[string]string{},
 	}

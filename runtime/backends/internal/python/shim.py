@@ -1,11 +1,11 @@
 """Starts Megatron-LM or Megatron-Bridge with the arguments that primus has prepared.
 
-primus writes one JSON file, whose path is the argument of this program, and sets the environment. This program makes the
-arguments of the framework from it, runs the patches of AMD's Python package where that can be imported, and calls the
-framework. What it did is written to a file of JSON lines, which primus reads.
+The argument of this program is a JSON file that primus has written. The program makes the arguments of the framework from it, runs
+the patches of AMD's Python package where that can be imported, calls the framework, and reports in a file of JSON lines.
 """
 
 import argparse
+import builtins
 import enum
 import functools
 import importlib
@@ -19,14 +19,12 @@ from types import SimpleNamespace
 
 
 class Report:  # lines of JSON for primus, from the first rank only
-
     def __init__(self, path, rank):
         self.file = open(path, "w", encoding="utf-8") if rank == 0 else None
 
     def write(self, event, **fields):
         if self.file:
-            self.file.write(json.dumps({"event": event, **fields}, default=str) + "\n")
-            self.file.flush()
+            print(json.dumps({"event": event, **fields}, default=str), file=self.file, flush=True)
 
 
 def nested(value):
@@ -38,8 +36,11 @@ def nested(value):
     return value
 
 
-def public(spec, values):
-    return {key: value for key, value in values.items() if key not in spec.get("secrets", {})}
+def tell_arguments(report, spec, values, added):
+    """Reports the arguments without secrets, and the versions of what is imported by now."""
+    public = {key: value for key, value in values.items() if key not in spec.get("secrets", {})}
+    versions = {name: getattr(sys.modules.get(name), "__version__", None) for name in ("torch", "transformer_engine", "primus_turbo")}
+    report.write("arguments", total=len(values), added=added, values=public, versions={name: v for name, v in versions.items() if v})
 
 
 def with_secrets(spec):
@@ -49,19 +50,16 @@ def with_secrets(spec):
 
 def converted(convert, value):
     """Returns what the parser makes of a text; other values have their type already."""
-    if isinstance(value, str):
-        return convert(value)
     if isinstance(value, list):
         return [converted(convert, each) for each in value]
-    return value
+    return convert(value) if isinstance(value, str) else value
 
 
 def megatron_arguments(params, report):
     """Returns the defaults of Megatron's own parser with the parameters over them, and the parameters it does not know."""
     from megatron.training.arguments import add_megatron_arguments
 
-    parser = argparse.ArgumentParser(allow_abbrev=False)
-    parser = add_megatron_arguments(parser) or parser
+    parser = add_megatron_arguments(argparse.ArgumentParser(allow_abbrev=False))
     args = SimpleNamespace(**vars(parser.parse_args([])))
     enums = {}
     for action in parser._actions:
@@ -108,9 +106,7 @@ def provide(modules, name):
 def megatron_model(kind, amd):
     """Returns the function that makes the model."""
     if amd:
-        from primus.core.utils.import_utils import get_model_provider
-
-        return get_model_provider(model_type=kind)
+        return importlib.import_module("primus.core.utils.import_utils").get_model_provider(model_type=kind)
     if kind not in ("gpt", "mamba"):
         raise SystemExit(f"model_type {kind!r} needs AMD's Python package primus, which cannot be imported; without it there are gpt and mamba")
     make = provide(["model_provider", f"pretrain_{kind}"], "model_provider")
@@ -125,13 +121,13 @@ def megatron(spec, report, amd):
     import megatron.training.arguments as arguments
     import megatron.training.initialize as initialize
 
-    params = with_secrets(spec)
-    args, others = megatron_arguments(params, report)
+    args, others = megatron_arguments(with_secrets(spec), report)
     patches = Patches(spec, report, amd, args)
+    amd = patches.amd
     patches.run("build_args")
     added = add_others(args, others)
-    patches.params = args  # what later phases see
-    report.write("arguments", total=len(vars(args)), added=added, values=public(spec, vars(args)))
+    patches.module.params = args  # what later phases see
+    tell_arguments(report, spec, vars(args), added)
     arguments.parse_args = initialize.parse_args = lambda *_, **__: args
 
     stage, trainer = spec["stage"], spec.get("trainer_class") or "MegatronPretrainTrainer"
@@ -141,15 +137,11 @@ def megatron(spec, report, amd):
         raise SystemExit(f"stage {stage} with trainer {trainer} needs AMD's Python package primus, which cannot be imported")
     patches.run("setup")
     if amd:
-        from primus.backends.megatron.training.global_vars import set_primus_global_variables
-
-        set_primus_global_variables(args)
+        importlib.import_module("primus.backends.megatron.training.global_vars").set_primus_global_variables(args)
     patches.run("before_train")
+    from megatron.training import pretrain  # with what the patches have changed
 
-    from megatron.training import pretrain
-
-    kind = getattr(args, "model_type", None)
-    kind = kind if isinstance(kind, str) else "gpt"
+    kind = args.model_type if isinstance(getattr(args, "model_type", None), str) else "gpt"
     entry = importlib.import_module("pretrain_mamba" if kind == "mamba" else "pretrain_gpt")
     datasets = entry.train_valid_test_datasets_provider
     datasets.is_distributed = True  # its own main sets it, without which ranks wait for each other with tensor parallelism
@@ -160,8 +152,7 @@ def megatron(spec, report, amd):
     names = inspect.signature(pretrain).parameters
     pretrain(
         datasets, megatron_model(kind, amd), ModelType.encoder_or_decoder, entry.forward_step,
-        **{key: value for key, value in given.items() if key in names},
-    )
+        **{key: value for key, value in given.items() if key in names})
     patches.run("after_train")
 
 
@@ -201,19 +192,17 @@ def bridge(spec, report, amd):
     recipe = provide(places, flavor)
     if recipe is None:
         raise SystemExit(f"recipe {name!r} has no flavor {flavor!r}: looked in " + ", ".join(places))
-    args = nested(params)
-    patches = Patches(spec, report, amd, args)
+    patches = Patches(spec, report, amd, nested(params))
     for phase in ("build_args", "setup", "before_train"):
         patches.run(phase)
     config = call_accepted(recipe, params, report)
     put(config, params, report)
-    for section, keys in {"logger": ["log_interval"], "train": ["eval_interval", "eval_iters"], "checkpoint": ["save_interval"]}.items():
-        for key in keys:
-            if params.get(key) is not None:
-                setattr(getattr(config, section), key, int(params[key]))
+    for section, key in (("logger", "log_interval"), ("train", "eval_interval"), ("train", "eval_iters"), ("checkpoint", "save_interval")):
+        if params.get(key) is not None:
+            setattr(getattr(config, section), key, int(params[key]))
     if params.get("skip_save"):
         config.checkpoint.save_interval, config.checkpoint.save = 0, None
-    report.write("arguments", total=len(params), added=[], values=public(spec, params))
+    tell_arguments(report, spec, params, [])
     if spec["stage"] == "pretrain":
         from megatron.bridge.training.gpt_step import forward_step
         from megatron.bridge.training.pretrain import pretrain as train
@@ -231,10 +220,21 @@ class Patches:
     """The patches of AMD's package, in the order in which it runs them; none without the package."""
 
     def __init__(self, spec, report, amd, args):
-        self.spec, self.report, self.args, self.amd = spec, report, args, amd
-        self.params = nested(spec["params"])
-        if amd:
-            importlib.import_module("primus.backends." + spec["backend"])
+        self.spec, self.report, self.args, self.amd, names = spec, report, args, amd, ("framework", "model", "trainer_class")
+        self.module = SimpleNamespace(name=spec["module"], params=nested(spec["params"]), **{name: spec.get(name) for name in names})
+        self.experiment = SimpleNamespace(**spec["experiment"], exp_root_path=spec["experiment"]["root"], exp_meta_info=spec["experiment"])
+        if not amd:
+            return
+        printing = builtins.print
+        try:
+            importlib.import_module("primus.core.runtime.logging").init_worker_logger(self.experiment, spec["module"], self.module)
+            importlib.import_module("primus.backends." + spec["framework"])
+        except ModuleNotFoundError as fault:
+            if spec["patches"]["strict"]:
+                raise
+            self.amd = False
+            report.write("warning", text=f"AMD's Python package primus is there, but not what it imports ({fault}): none of its patches runs")
+        builtins.print = printing  # AMD's logger hides what is printed, and the lines of the steps with it
 
     def run(self, phase):
         if not self.amd:
@@ -243,16 +243,13 @@ class Patches:
         from primus.core.patches.patch_registry import PatchRegistry
 
         spec = self.spec
-        experiment = SimpleNamespace(**spec["experiment"], exp_root_path=spec["experiment"]["root"], exp_meta_info=spec["experiment"])
-        module = SimpleNamespace(
-            name=spec["module"], framework=spec["backend"], model=spec.get("model"), params=self.params, trainer_class=spec.get("trainer_class"))
         context = PatchContext(
-            backend=spec["backend"], phase=phase, backend_version=spec.get("version"), primus_version=None, model_name=spec.get("model"),
-            module_name=spec["module"], platform=None,
-            extra={"backend_args": self.args, "primus_config": experiment, "module_config": module, "runtime_state": SimpleNamespace(last_metrics={})})
-        only = spec["patches"]["only"]
-        chosen = [p for p in PatchRegistry.iter_patches(backend=spec["backend"], phase=phase) if only is None or p.id in only]
-        for patch in sorted((p for p in chosen if self.applies(p, context, phase)), key=lambda p: p.priority):
+            backend=spec["framework"], phase=phase, backend_version=spec.get("version"), primus_version=None, model_name=spec.get("model"),
+            module_name=spec["module"], platform=None, extra={
+                "backend_args": self.args, "primus_config": self.experiment, "module_config": self.module,
+                "runtime_state": SimpleNamespace(last_metrics={})})
+        chosen = [p for p in PatchRegistry.iter_patches(backend=spec["framework"], phase=phase) if self.applies(p, context, phase)]
+        for patch in sorted(chosen, key=lambda p: p.priority):
             try:
                 patch.apply(context)
             except Exception as fault:
@@ -263,18 +260,22 @@ class Patches:
                 self.report.write("patch", phase=phase, id=patch.id, result="applied")
 
     def applies(self, patch, context, phase):
-        if patch.applies_to(context):
+        only, wanted, reason = self.spec["patches"]["only"], getattr(patch, "backend_version_patterns", None), "condition not met"
+        if only is not None and patch.id not in only:
+            reason = "not among --patches"
+        elif patch.applies_to(context):
             return True
-        self.report.write("patch", phase=phase, id=patch.id, result="skipped", reason="version or condition")
+        elif wanted and not patch._match_backend_version(context):
+            reason = f"version {context.backend_version} is none of {wanted}"
+        self.report.write("patch", phase=phase, id=patch.id, result="skipped", reason=reason)
         return False
 
 
 def amd_trainer(spec, args, patches):
     """Runs a trainer class of AMD's package."""
-    from primus.core.backend.backend_registry import BackendRegistry
-
-    kind = BackendRegistry.get_adapter(spec["backend"]).load_trainer_class(stage=spec["stage"], trainer_class=spec.get("trainer_class"))
-    trainer = kind(backend_args=args)
+    registry = importlib.import_module("primus.core.backend.backend_registry").BackendRegistry
+    make = registry.get_adapter(spec["framework"]).load_trainer_class(stage=spec["stage"], trainer_class=spec.get("trainer_class"))
+    trainer = make(backend_args=args)
     patches.run("setup")
     trainer.setup()
     trainer.init()
@@ -291,7 +292,7 @@ def main():
     report = Report(spec["report"], int(os.environ.get("RANK", 0)))
     amd = importlib.util.find_spec("primus") is not None and importlib.util.find_spec("primus.core") is not None
     report.write("start", python=sys.version.split()[0], amd_patches=amd)
-    {"megatron": megatron, "megatron_bridge": bridge}[spec["backend"]](spec, report, amd)
+    {"megatron": megatron, "megatron_bridge": bridge}[spec["framework"]](spec, report, amd)
     report.write("end")
 
 

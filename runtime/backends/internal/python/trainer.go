@@ -33,7 +33,12 @@ type trainer struct {
 	last    time.Time // when the line of the last step was read
 	step    backend.Step
 	first   float64 // the loss of the first step of this run
-	fault   error   // first error of writing the files of a step
+	fault   error   // the first of writing what a step leaves
+
+	opLog     opLog
+	ranks     backend.RankDispatch
+	fallbacks map[string]bool // those that were warned of
+	outcome   outcome
 }
 
 func newTrainer(tc *backend.TrainContext, f Framework, name string) *trainer {
@@ -99,7 +104,7 @@ func (t *trainer) Train(ctx context.Context) error {
 	t.last = t.started
 	t.run = backend.Run{
 		Name: t.tc.Experiment.ExpName, Model: t.tc.Module.Model, FirstStep: 1, Steps: t.f.Steps(t.tc), LogInterval: 1,
-		TokensPerStep: t.f.TokensPerStep(t.tc, t.plan.WorldSize),
+		TokensPerStep: t.f.TokensPerStep(t.tc, t.plan.WorldSize), Devices: t.plan.WorldSize,
 	}
 	if t.dir != nil {
 		t.run.Dir = t.dir.Path()
@@ -119,6 +124,7 @@ func (t *trainer) Train(ctx context.Context) error {
 	if t.plan.NodeRank == 0 {
 		t.keep(t.tell())
 	}
+	err = t.withInterpreter(err)
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		return fmt.Errorf("%w at step %d of %d; framework %s has saved what its own settings say", backend.ErrInterrupted, t.step.Step, t.run.Steps, t.f.Name)
 	}
@@ -127,8 +133,12 @@ func (t *trainer) Train(ctx context.Context) error {
 
 func (t *trainer) onThisNode() int { return t.plan.WorldSize / t.plan.Nodes }
 
-// line reads a line of a rank. It takes the first line of each step.
-func (t *trainer) line(_ int, line string) bool {
+// line takes a line of a rank that is the line of a step, the first of each step. Lines about
+// dispatch are passed on to the observers.
+func (t *trainer) line(rank int, line string) bool {
+	for _, e := range t.opLog.events(rank, line) {
+		t.opEvent(rank, e)
+	}
 	s, ok := t.f.Step(line)
 	if !ok {
 		return false
@@ -153,6 +163,7 @@ func (t *trainer) note(s Step) {
 	}
 	step := backend.Step{
 		Step: s.Step, Loss: s.Loss, LR: s.LR, GradNorm: s.GradNorm, Duration: perStep(s, now.Sub(t.last), between), Tokens: t.tokens(s),
+		TFLOPSPerDevice: s.TFLOPSPerDevice, MemoryBytes: s.MemoryBytes,
 	}
 	switch {
 	case s.TokensPerDevice > 0:
@@ -162,10 +173,10 @@ func (t *trainer) note(s Step) {
 	}
 	t.step, t.last = step, now
 	if t.metrics != nil && finite(step.Loss) && finite(step.GradNorm) {
-		t.keep(t.metrics.Append(record(s, step)))
+		t.keep(t.metrics.Append(record(step)))
 	}
 	if t.events != nil {
-		t.keep(t.events.Scalars(int64(s.Step), scalars(s, step)...))
+		t.keep(t.events.Scalars(int64(s.Step), scalars(step)...))
 	}
 	t.tc.Observer.StepDone(step)
 }
@@ -203,24 +214,23 @@ func (t *trainer) keep(err error) {
 	}
 }
 
-func record(s Step, step backend.Step) rundir.Record {
-	r := rundir.Record{
+func record(step backend.Step) rundir.Record {
+	return rundir.Record{
 		Step: int64(step.Step), Loss: step.Loss, LR: step.LR, GradNorm: step.GradNorm, TokensPerSecond: step.TokensPerSecond,
-		StepSeconds: step.Duration.Seconds(), TFLOPSPerDevice: s.TFLOPSPerDevice, MemoryBytes: s.MemoryBytes,
+		StepSeconds: step.Duration.Seconds(), TFLOPSPerDevice: step.TFLOPSPerDevice, MemoryBytes: step.MemoryBytes,
 	}
-	return r
 }
 
-func scalars(s Step, step backend.Step) []tensorboard.Scalar {
+func scalars(step backend.Step) []tensorboard.Scalar {
 	list := []tensorboard.Scalar{
 		{Tag: "train/loss", Value: step.Loss}, {Tag: "train/learning_rate", Value: step.LR}, {Tag: "train/grad_norm", Value: step.GradNorm},
 		{Tag: "train/tokens_per_second", Value: step.TokensPerSecond}, {Tag: "train/step_seconds", Value: step.Duration.Seconds()},
 	}
-	if s.TFLOPSPerDevice > 0 {
-		list = append(list, tensorboard.Scalar{Tag: "train/tflops_per_device", Value: s.TFLOPSPerDevice})
+	if step.TFLOPSPerDevice > 0 {
+		list = append(list, tensorboard.Scalar{Tag: "train/tflops_per_device", Value: step.TFLOPSPerDevice})
 	}
-	if s.MemoryBytes > 0 {
-		list = append(list, tensorboard.Scalar{Tag: "train/memory_bytes", Value: float64(s.MemoryBytes)})
+	if step.MemoryBytes > 0 {
+		list = append(list, tensorboard.Scalar{Tag: "train/memory_bytes", Value: float64(step.MemoryBytes)})
 	}
 	return list
 }
@@ -243,8 +253,10 @@ func (t *trainer) Cleanup(cause error) error {
 		faults = append(faults, t.events.Close())
 	}
 	if !t.started.IsZero() {
+		faults = append(faults, t.writeDispatch())
 		t.tc.Observer.RunEnded(backend.Result{
 			Run: t.run, LastStep: t.step.Step, FirstLoss: t.first, Loss: t.step.Loss, Duration: time.Since(t.started), Err: cause,
+			Ranks: t.ranks.Uses(), Patches: t.patches(), Versions: t.versions(),
 		})
 	}
 	t.tc.LogFile.Detach()
