@@ -3,8 +3,10 @@ package archtest
 import (
 	"fmt"
 	"go/ast"
+	"path"
 	"regexp"
 	"sort"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -12,6 +14,10 @@ import (
 
 // unfinished matches the marks that people leave in comments for later.
 var unfinished = regexp.MustCompile(`\b(TODO|FIXME|XXX|HACK)\b`)
+
+// suffixes matches the names of files that have only a suffix with a meaning for Go beside the name
+// of their package.
+var suffixes = regexp.MustCompile(`^((amd64|arm64|linux|darwin|windows|unix|other)_)?(amd64|arm64|linux|darwin|windows|unix|other|test)\.go$`)
 
 // checkStyle returns what breaks the rules that hold for every file.
 func checkStyle(s source) []string {
@@ -30,6 +36,9 @@ func checkStyle(s source) []string {
 				add(comment, mark+" in a comment: finish it or file an issue")
 			}
 		}
+	}
+	if rest, ok := strings.CutPrefix(s.name, strings.TrimSuffix(path.Base(s.dir), "test")+"_"); ok && !suffixes.MatchString(rest) {
+		add(s.file.Name, "the name of the file repeats that of its package: call it "+rest)
 	}
 	clash := s.dir == "runtime"
 	for _, i := range s.imports() {
@@ -81,6 +90,10 @@ func TestStyleFindsViolations(t *testing.T) {
 		want              []string
 	}{
 		{"clean", "a/a.go", "package a\n\n// F is done.\nfunc F() {}\n\ntype t int\n\nfunc (t) init() {}\n", nil},
+		{"name", "a/norm/norm_rows.go", "package norm\n", []string{"a/norm/norm_rows.go:1: the name of the file repeats that of its package: call it rows.go"}},
+		{"name of a kit", "a/normtest/norm_cases.go", "package normtest\n", []string{"a/normtest/norm_cases.go:1: the name of the file repeats that of its package: call it cases.go"}},
+		{"name of a test", "a/norm/norm_test.go", "package norm\n", nil},
+		{"name of a system", "a/norm/norm_amd64.go", "package norm\n", nil},
 		{"init", "a/a.go", "package a\n\nfunc init() {}\n", []string{"a/a.go:3: func init: set up explicitly, from cmd"}},
 		{"mark", "a/a.go", "package a\n\nvar x = 1 // TO" + "DO: more\n", []string{"a/a.go:3: TO" + "DO in a comment: finish it or file an issue"}},
 		{"mark in a string", "a/a.go", "package a\n\nvar x = \"TO" + "DO\"\n", nil},

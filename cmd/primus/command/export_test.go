@@ -3,7 +3,7 @@ package command
 import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/service"
-	servecmd "github.com/primus-fl/primus/cmd/primus/command/serve"
+	commandserve "github.com/primus-fl/primus/cmd/primus/command/serve"
 	"github.com/primus-fl/primus/cmd/primus/command/train"
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/serve"
@@ -18,7 +18,7 @@ func Graphs(extras ...fx.Option) map[string]fx.Option {
 		"formats": graph.FormatsGraph(extras, func(*document.Formats) {}),
 		"ops":     graph.OpsGraph(graph.Config{Extras: extras}, func(graph.OpsParams) {}),
 		"plan":    graph.PlanGraph(graph.Config{Extras: extras}, func(graph.PlanParams) {}),
-		"serve":   servecmd.Graph(graph.Config{Extras: extras}, service.Config{Serve: listens}),
+		"serve":   commandserve.Graph(graph.Config{Extras: extras}, service.Config{Serve: listens}),
 		"train":   train.Graph(graph.Config{Extras: extras}, service.Config{Metrics: output, Serve: listens}, func(train.Params) {}),
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/primus-fl/primus/impls/reference/internal/host"
-	attentionops "github.com/primus-fl/primus/ops/attention"
+	"github.com/primus-fl/primus/ops/attention"
 	ropeops "github.com/primus-fl/primus/ops/rope"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -67,13 +67,13 @@ func positions(a ropeops.FusedRopeArgs) []int {
 	}
 	var out []int
 	switch a.QKVFormat {
-	case attentionops.SBHD:
+	case attention.SBHD:
 		for s := range shape[0] {
 			for b := range shape[1] {
 				out = append(out, start(b)+globalPosition(a, s, shape[0]))
 			}
 		}
-	case attentionops.BSHD:
+	case attention.BSHD:
 		for b := range shape[0] {
 			for s := range shape[1] {
 				out = append(out, start(b)+globalPosition(a, s, shape[1]))

@@ -2,7 +2,7 @@
 package dropouttest
 
 import (
-	dropoutops "github.com/primus-fl/primus/ops/dropout"
+	"github.com/primus-fl/primus/ops/dropout"
 	"github.com/primus-fl/primus/opstest"
 )
 
@@ -10,11 +10,11 @@ import (
 func Kit() opstest.Kit {
 	return opstest.Kit{
 		Suites: []*opstest.Suite{
-			opstest.Spec[dropoutops.DropoutFwdArgs]{Op: dropoutops.DropoutFwd, Cases: dropoutFwdCases}.Suite(),
-			opstest.Spec[dropoutops.DropoutBwdArgs]{Op: dropoutops.DropoutBwd, Cases: dropoutBwdCases, Refresh: dropoutRefresh}.Suite(),
+			opstest.Spec[dropout.DropoutFwdArgs]{Op: dropout.DropoutFwd, Cases: dropoutFwdCases}.Suite(),
+			opstest.Spec[dropout.DropoutBwdArgs]{Op: dropout.DropoutBwd, Cases: dropoutBwdCases, Refresh: dropoutRefresh}.Suite(),
 		},
 		Gradients: []opstest.Gradient{
-			{Backward: dropoutops.DropoutBwd, Forward: dropoutops.DropoutFwd, Cases: dropoutGradCases},
+			{Backward: dropout.DropoutBwd, Forward: dropout.DropoutFwd, Cases: dropoutGradCases},
 		},
 	}
 }

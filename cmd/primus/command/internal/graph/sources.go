@@ -15,7 +15,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/megatron"
 	"github.com/primus-fl/primus/runtime/backends/megatronbridge"
 	"github.com/primus-fl/primus/runtime/backends/native"
-	nativepatches "github.com/primus-fl/primus/runtime/backends/native/patches"
+	"github.com/primus-fl/primus/runtime/backends/native/patches"
 	"github.com/primus-fl/primus/runtime/backends/torchtitan"
 	"github.com/primus-fl/primus/vendors/gonum"
 	"github.com/primus-fl/primus/vendors/mpi"
@@ -53,7 +53,7 @@ func libraryFiles(variable string) []string {
 // backendModules lists the training backends that are compiled in, with their patches.
 func backendModules() fx.Option {
 	return fx.Options(
-		dummy.Module, maxdiffusion.Module, maxtext.Module, megatron.Module, megatronbridge.Module, native.Module, nativepatches.Module, torchtitan.Module,
+		dummy.Module, maxdiffusion.Module, maxtext.Module, megatron.Module, megatronbridge.Module, native.Module, patches.Module, torchtitan.Module,
 	)
 }
 

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/primus-fl/primus/opregistry"
-	dropoutops "github.com/primus-fl/primus/ops/dropout"
+	"github.com/primus-fl/primus/ops/dropout"
 	"github.com/primus-fl/primus/opstest"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/tensortest"
@@ -30,16 +30,16 @@ func dropoutShapes() []struct {
 	}
 }
 
-func dropoutFwdArgs(s *opstest.Stage, l opstest.Layout, d tensor.DType, shape ...int) dropoutops.DropoutFwdArgs {
+func dropoutFwdArgs(s *opstest.Stage, l opstest.Layout, d tensor.DType, shape ...int) dropout.DropoutFwdArgs {
 	n := tensor.Shape(shape).NumElements()
-	return dropoutops.DropoutFwdArgs{
+	return dropout.DropoutFwdArgs{
 		Input: s.In(l, d, shape...), Out: s.Out(l, d, shape...), Mask: s.Out(opstest.Dense, tensor.U8, (n+7)/8),
 		DropoutProbability: 0.3, Seed: dropoutSeed, Offset: dropoutOffset, Saved: new(opregistry.Saved),
 	}
 }
 
-func dropoutFwdCases(d tensor.DType) []opstest.Case[dropoutops.DropoutFwdArgs] {
-	type args = dropoutops.DropoutFwdArgs
+func dropoutFwdCases(d tensor.DType) []opstest.Case[dropout.DropoutFwdArgs] {
+	type args = dropout.DropoutFwdArgs
 	var cases []opstest.Case[args]
 	add := func(name string, make func(*opstest.Stage) args) {
 		cases = append(cases, opstest.Case[args]{Name: name, Make: make})
@@ -75,9 +75,9 @@ func dropoutFwdCases(d tensor.DType) []opstest.Case[dropoutops.DropoutFwdArgs] {
 
 // dropoutBwdArgs makes the operands of a backward call with the mask that the
 // documentation of dropout_fwd defines.
-func dropoutBwdArgs(s *opstest.Stage, l opstest.Layout, d tensor.DType, shape ...int) dropoutops.DropoutBwdArgs {
+func dropoutBwdArgs(s *opstest.Stage, l opstest.Layout, d tensor.DType, shape ...int) dropout.DropoutBwdArgs {
 	n := tensor.Shape(shape).NumElements()
-	a := dropoutops.DropoutBwdArgs{
+	a := dropout.DropoutBwdArgs{
 		GradOutput: s.In(l, d, shape...), Mask: s.Out(opstest.Dense, tensor.U8, (n+7)/8), GradInput: s.Out(l, d, shape...),
 		DropoutProbability: 0.3, Saved: new(opregistry.Saved),
 	}
@@ -85,7 +85,7 @@ func dropoutBwdArgs(s *opstest.Stage, l opstest.Layout, d tensor.DType, shape ..
 	return a
 }
 
-func saveMask(s *opstest.Stage, a dropoutops.DropoutBwdArgs) {
+func saveMask(s *opstest.Stage, a dropout.DropoutBwdArgs) {
 	s.T.Helper()
 	mask := make([]float64, a.Mask.NumElements())
 	var words [4]uint32
@@ -113,17 +113,17 @@ func philox(counter, key uint64) [4]uint32 {
 }
 
 // dropoutRefresh replaces the mask by the one that a forward impl writes.
-func dropoutRefresh(t tensortest.TB, x *opregistry.Exec, a dropoutops.DropoutBwdArgs, forward opregistry.Impl) error {
+func dropoutRefresh(t tensortest.TB, x *opregistry.Exec, a dropout.DropoutBwdArgs, forward opregistry.Impl) error {
 	t.Helper()
 	s := &opstest.Stage{T: t}
-	return opstest.RunForward(t, x, dropoutops.DropoutFwd, forward, dropoutops.DropoutFwdArgs{
+	return opstest.RunForward(t, x, dropout.DropoutFwd, forward, dropout.DropoutFwdArgs{
 		Input: a.GradOutput, Out: s.Out(opstest.Dense, a.GradOutput.DType(), a.GradOutput.Shape()...), Mask: a.Mask,
 		DropoutProbability: a.DropoutProbability, Seed: dropoutSeed, Offset: dropoutOffset, Saved: a.Saved,
 	})
 }
 
-func dropoutBwdCases(d tensor.DType) []opstest.Case[dropoutops.DropoutBwdArgs] {
-	type args = dropoutops.DropoutBwdArgs
+func dropoutBwdCases(d tensor.DType) []opstest.Case[dropout.DropoutBwdArgs] {
+	type args = dropout.DropoutBwdArgs
 	var cases []opstest.Case[args]
 	add := func(name string, make func(*opstest.Stage) args) {
 		cases = append(cases, opstest.Case[args]{Name: name, Make: make})
