@@ -60,7 +60,7 @@ func (k Kit) GradCheck(t *testing.T, impl, forward opregistry.Impl, opts ...Opti
 	}
 	cases := k.gradCases(impl.Op, forward.Op)
 	if cases == nil {
-		t.Fatalf("opstest: got backward op %q with forward op %q, want a pair that is in Differentiable", impl.Op.Name(), forward.Op.Name())
+		t.Fatalf("opstest: got backward op %q with forward op %q, want a pair in Gradients", impl.Op.Name(), forward.Op.Name())
 	}
 	cfg := newConfig(opts)
 	for _, c := range cases() {
@@ -95,16 +95,6 @@ func (k Kit) GradCheckAll(t *testing.T, src, oracle opregistry.Source, opts ...O
 			})
 		}
 	}
-}
-
-// Differentiable lists the backward ops that GradCheck has cases for, each with
-// the forward op that it is the gradient of.
-func (k Kit) Differentiable() [][2]opregistry.Handle {
-	var pairs [][2]opregistry.Handle
-	for _, p := range k.Gradients {
-		pairs = append(pairs, [2]opregistry.Handle{p.Backward, p.Forward})
-	}
-	return pairs
 }
 
 func opName(i opregistry.Impl) string {

@@ -113,9 +113,6 @@ func (p *Plugin) Version() string { return p.desc.version }
 // ABI returns the version of the interface that the plugin was built for.
 func (p *Plugin) ABI() string { return fmt.Sprintf("%d.%d", abi.Major, p.desc.minor) }
 
-// Path returns the file.
-func (p *Plugin) Path() string { return p.path }
-
 // Unused returns the ops of the plugin that are not used, with the reason.
 func (p *Plugin) Unused() []UnusedOp { return p.unused }
 

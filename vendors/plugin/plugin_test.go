@@ -109,14 +109,15 @@ func TestOtherLayout(t *testing.T) {
 
 func TestAvailable(t *testing.T) {
 	t.Parallel()
-	p, impls, _ := openFixture(t)
+	_, impls, _ := openFixture(t)
 	require.NoError(t, impls["acme.show"].Available())
 	require.NoError(t, impls["acme.thread"].Available(), "a text with PRIMUS_OK means nothing")
 	require.EqualError(t, impls["acme.driver"].Available(), "no driver of version 3")
 	require.EqualError(t, impls["acme.reason"].Available(), "its is_available returned 9")
 
 	var steps []string
-	p, err := plugin.Open(p.Path(), plugin.Settings{Ops: fixtureOps, Before: func(step string) { steps = append(steps, step) }})
+	file := compile(t, "fixture.c")
+	p, err := plugin.Open(file, plugin.Settings{Ops: fixtureOps, Before: func(step string) { steps = append(steps, step) }})
 	require.NoError(t, err)
 	r := p.Report()
 	assert.Equal(t, []string{"its constructors", "primus_plugin_get_api", "reading its description", `is_available of impl "acme.show" of op "everything"`}, steps[:4])
@@ -130,7 +131,7 @@ func TestAvailable(t *testing.T) {
 	// What a probe saw takes the place of asking again.
 	r.Ops[0].Available, r.Ops[0].Reason = false, "seen by the probe"
 	r.Ops = r.Ops[:len(r.Ops)-1]
-	told, err := plugin.Open(p.Path(), plugin.Settings{Ops: fixtureOps, Report: &r})
+	told, err := plugin.Open(file, plugin.Settings{Ops: fixtureOps, Report: &r})
 	require.NoError(t, err)
 	impls = implsOf(told.Source())
 	require.EqualError(t, impls["acme.show"].Available(), "seen by the probe")
