@@ -20,7 +20,8 @@ type output struct {
 	set      Settings
 	shown    func(rank int) bool
 	ranks    map[int]*rankOutput
-	torchrun []string // its own lines
+	torchrun []string    // its own lines
+	pids     map[int]int // the processes of ranks that torchrun has started
 	lastLine time.Time
 	err      error // first error of writing a file of a rank
 }
@@ -39,7 +40,7 @@ func newOutput(plan *Plan, set Settings) (*output, error) {
 	if err := os.MkdirAll(plan.LogDir, 0o755); err != nil {
 		return nil, fmt.Errorf("directory of the ranks' output: %w", err)
 	}
-	return &output{plan: plan, set: set, shown: shown, ranks: map[int]*rankOutput{}, lastLine: time.Now()}, nil
+	return &output{plan: plan, set: set, shown: shown, ranks: map[int]*rankOutput{}, pids: map[int]int{}, lastLine: time.Now()}, nil
 }
 
 // logFile is the file of a rank.
@@ -80,27 +81,22 @@ func (o *output) copyLines(from io.Reader, of Process) {
 	}
 }
 
-// torchrunLine begins a line of a rank that torchrun passes on.
-var torchrunLine = regexp.MustCompile(`^\[[A-Za-z_]+(\d+)\]: ?`)
-
 // line records a line of a process.
 func (o *output) line(of Process, line string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	rank, ofRank := of.Rank, true
-	if of.split {
-		ofRank = false
-		if m := torchrunLine.FindStringSubmatch(line); m != nil {
-			if local, err := strconv.Atoi(m[1]); err == nil {
-				rank, ofRank, line = of.Rank+local, true, line[len(m[0]):]
-			}
-		}
-	}
 	o.lastLine = time.Now()
-	if !ofRank {
+	if of.starts > 0 {
 		o.torchrun = append(o.torchrun, line)
 		o.show("torchrun", line)
 		return
+	}
+	rank := of.Rank
+	if number, ok := strings.CutPrefix(line, pidMark); ok && of.piped {
+		if pid, err := strconv.Atoi(number); err == nil {
+			o.pids[rank] = pid
+			return
+		}
 	}
 	r, err := o.rank(rank)
 	if err == nil {
@@ -158,6 +154,13 @@ func (o *output) tailOf(rank int) []string {
 		return nil
 	}
 	return append([]string(nil), r.tail[max(0, len(r.tail)-traceLines):]...)
+}
+
+// pidOf returns the process of a rank that torchrun has started, 0 for unknown.
+func (o *output) pidOf(rank int) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.pids[rank]
 }
 
 // close closes the files and returns the first error of writing them.

@@ -28,7 +28,8 @@ type Process struct {
 	Argv            []string
 	Env             []Variable // for this process only
 
-	split bool // it runs all ranks of the node, and its lines name their ranks
+	starts int  // ranks of this node that it starts itself, whose output comes through pipes
+	piped  bool // this is such a rank
 }
 
 // NewPlan returns the plan of a job on this node. The options must be resolved.
@@ -95,8 +96,18 @@ func (p *Plan) direct(job Job) {
 	}
 }
 
-// torchrun plans the process that starts the others of this node. It also writes files of the ranks
-// itself, which Run does not read.
+// viaPipe is the script of a rank below torchrun: it writes to the pipe of the rank, where primus
+// has made one, and begins with its process, $$ of the shell, which torchrun reads as half of $$$$.
+// How torchrun itself passes output on differs between its versions.
+const viaPipe = `[ -p "$0-$RANK" ] && exec >"$0-$RANK" 2>&1 && echo "` + pidMark + `$$$$"; exec "$@"`
+
+// pidMark begins the line with which a rank below torchrun names its process.
+const pidMark = "primus: process "
+
+// pipePrefix begins the names of the pipes of ranks.
+func (p *Plan) pipePrefix() string { return filepath.Join(cmp.Or(p.LogDir, "."), "pipe") }
+
+// torchrun plans the one process that starts the others of this node.
 func (p *Plan) torchrun(job Job) {
 	program := []string{"torchrun"}
 	if p.Python != "python3" {
@@ -106,12 +117,18 @@ func (p *Plan) torchrun(job Job) {
 	if !job.PerDevice {
 		perNode = 1
 	}
+	// A setting for a rank that there is not leaves the output of all others alone. The default says
+	// the same, but torchrun of PyTorch 1.13 cannot read it under Python 3.11.
+	none := Variable{Value: strconv.Itoa(perNode) + ":1", Source: "launcher: the output of ranks comes through pipes"}
+	for _, name := range []string{"PET_REDIRECTS", "PET_TEE"} {
+		none.Name = name
+		p.addDefaults(none)
+	}
 	argv := append(program,
 		"--nproc_per_node", strconv.Itoa(perNode), "--nnodes", strconv.Itoa(p.Nodes), "--node_rank", strconv.Itoa(p.NodeRank),
-		"--master_addr", p.MasterAddr, "--master_port", strconv.Itoa(p.MasterPort),
-		"--tee", "3", "--log_dir", filepath.Join(cmp.Or(p.LogDir, "."), "torchrun"),
+		"--master_addr", p.MasterAddr, "--master_port", strconv.Itoa(p.MasterPort), "--no_python", "sh", "-c", viaPipe, p.pipePrefix(), p.Python,
 	)
-	p.Processes = []Process{{Rank: p.NodeRank * perNode, Argv: append(argv, job.Program...), split: true}}
+	p.Processes = []Process{{Rank: p.NodeRank * perNode, Argv: append(argv, job.Program...), starts: perNode}}
 }
 
 // Shell returns the command of a process for a shell, with the directory and the variables. Secrets

@@ -2,7 +2,6 @@ package launch_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/primus-fl/primus/runtime/launch"
@@ -102,8 +101,9 @@ func TestPlanOfANode(t *testing.T) {
 	p, err = launch.NewPlan(job, o)
 	require.NoError(t, err)
 	require.Len(t, p.Processes, 1)
-	assert.Equal(t, "torchrun --nproc_per_node 2 --nnodes 2 --node_rank 1 --master_addr head --master_port 1234 --tee 3 --log_dir /runs/ranks/torchrun "+
-		"-m torchtitan.train --job.config_file /runs/a b.toml", strings.Join(p.Processes[0].Argv, " "))
+	assert.Equal(t, []string{"torchrun", "--nproc_per_node", "2", "--nnodes", "2", "--node_rank", "1", "--master_addr", "head", "--master_port", "1234", "--no_python", "sh", "-c"},
+		p.Processes[0].Argv[:14])
+	assert.Equal(t, []string{"/runs/ranks/pipe", "python3", "-m", "torchtitan.train", "--job.config_file", "/runs/a b.toml"}, p.Processes[0].Argv[15:])
 	assert.Equal(t, 2, p.Processes[0].Rank)
 
 	o.Launcher, job.PerDevice = launch.Direct, false

@@ -41,6 +41,7 @@ type group struct {
 	ended   chan exit
 	readers sync.WaitGroup
 	pipes   []*os.File
+	ranks   []*rankPipe // of the ranks that torchrun starts
 	begun   []*exec.Cmd
 	done    chan struct{}
 }
@@ -96,9 +97,25 @@ func writeFiles(files []File) error {
 		if err := os.MkdirAll(filepath.Dir(f.Path), 0o755); err != nil {
 			return fmt.Errorf("file of the framework: %w", err)
 		}
-		if err := os.WriteFile(f.Path, []byte(f.Content), 0o600); err != nil {
+		if err := replaceFile(f.Path, f.Content); err != nil {
 			return fmt.Errorf("file of the framework: %w", err)
 		}
+	}
+	return nil
+}
+
+// replaceFile writes a file that appears whole: another node may write and read it at this moment.
+func replaceFile(path, content string) error {
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(content)
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
 	}
 	return nil
 }
@@ -151,8 +168,11 @@ func (g *group) startOne(p Process) error {
 	}
 	cmd.Stdout, cmd.Stderr = write, write
 	deathSignal := syscall.SIGKILL
-	if p.split {
+	if p.starts > 0 {
 		deathSignal = syscall.SIGTERM // torchrun ends its ranks itself
+		if err := g.openPipes(p); err != nil {
+			return errors.Join(fmt.Errorf("output of the ranks of torchrun: %w", err), read.Close(), write.Close())
+		}
 	}
 	cmd.SysProcAttr = groupAttr(g.leader, deathSignal)
 	err = cmd.Start()
@@ -170,8 +190,8 @@ func (g *group) startOne(p Process) error {
 		close(drained)
 	})
 	go func() {
-		_ = cmd.Wait() // the state has the exit code
-		if p.split {   // its last lines say which rank has failed
+		_ = cmd.Wait()    // the state has the exit code
+		if p.starts > 0 { // its last lines say which rank has failed
 			select {
 			case <-drained:
 			case <-time.After(afterExit):
@@ -182,11 +202,58 @@ func (g *group) startOne(p Process) error {
 	return nil
 }
 
-// signal sends a signal to all processes that are left.
+// signal sends a signal to all processes that are left. SIGABRT is for those that say where they
+// are, which torchrun does not.
 func (g *group) signal(s syscall.Signal) {
+	if s == syscall.SIGABRT && len(g.ranks) > 0 {
+		g.signalRanks(s)
+		return
+	}
 	if len(g.begun) > 0 {
 		signalGroup(g.leader, g.begun, s)
 	}
+}
+
+// signalRanks sends a signal to the ranks that torchrun has started and that still hold their
+// pipes. They may be in groups of their own.
+func (g *group) signalRanks(s syscall.Signal) {
+	for _, r := range g.ranks {
+		select {
+		case <-r.drained:
+			continue
+		default:
+		}
+		if pid := g.out.pidOf(r.rank); pid > 0 {
+			signalGroup(pid, nil, s)
+			if process, err := os.FindProcess(pid); err == nil {
+				_ = process.Signal(s) // it has ended
+			}
+		}
+	}
+}
+
+// rankPipe is the pipe through which the output of a rank comes that torchrun starts.
+type rankPipe struct {
+	rank        int
+	path        string
+	read, write *os.File // the end for writing keeps the pipe open until the rank has opened it
+	drained     chan struct{}
+}
+
+// openPipes makes the pipes of the ranks that a process starts.
+func (g *group) openPipes(p Process) error {
+	for rank := p.Rank; rank < p.Rank+p.starts; rank++ {
+		pipe := &rankPipe{rank: rank, path: fmt.Sprintf("%s-%d", g.plan.pipePrefix(), rank), drained: make(chan struct{})}
+		if err := pipe.open(); err != nil {
+			return err
+		}
+		g.ranks = append(g.ranks, pipe)
+		g.readers.Go(func() {
+			g.out.copyLines(pipe.read, Process{Rank: rank, piped: true})
+			close(pipe.drained)
+		})
+	}
+	return nil
 }
 
 // wait waits until all processes have ended and returns the failure that ended the job, nil if none
@@ -247,7 +314,7 @@ func (g *group) failureOf(e exit) *Failure {
 	if s, ok := endedBy(e.state); ok {
 		f.Signal, f.Code = s, 128+int(s)
 	}
-	if e.process.split {
+	if e.process.starts > 0 {
 		if rank, code, ok := g.out.rootCause(); ok {
 			f.Rank, f.Code, f.Signal = rank, code, 0
 			if code < 0 {
@@ -261,6 +328,10 @@ func (g *group) failureOf(e exit) *Failure {
 // sweep kills processes that are left and waits for the end of the output.
 func (g *group) sweep() {
 	g.signal(syscall.SIGKILL)
+	for _, r := range g.ranks {
+		_ = r.write.Close()   // nobody writes to it
+		_ = os.Remove(r.path) // it is of no use any more
+	}
 	drained := make(chan struct{})
 	go func() {
 		g.readers.Wait()
@@ -269,6 +340,14 @@ func (g *group) sweep() {
 	select {
 	case <-drained:
 	case <-time.After(afterExit):
+		g.signalRanks(syscall.SIGKILL)
+	}
+	for _, r := range g.ranks {
+		select {
+		case <-r.drained:
+		case <-time.After(afterExit):
+		}
+		g.pipes = append(g.pipes, r.read)
 	}
 	for _, pipe := range g.pipes {
 		_ = pipe.Close() // the output is not read any more

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -64,7 +65,7 @@ func child(mode string) int {
 			}
 		}
 	case "silent":
-		fmt.Println("started")
+		fmt.Println("started", os.Getpid())
 		time.Sleep(time.Minute)
 	case "parent": // of a process that keeps the output open
 		cmd := exec.Command("sleep", "60")
@@ -74,7 +75,22 @@ func child(mode string) int {
 		}
 		fmt.Println(cmd.Process.Pid)
 	case "-m": // torchrun
-		fmt.Println("[default0]:from rank 2\n[default1]:Traceback (most recent call last):\n[default1]:  File \"t.py\"\n[default1]:KeyError: 'x'")
+		rank := os.Args[slices.Index(os.Args, "--no_python")+1:]
+		for local := range 2 {
+			cmd := exec.Command(rank[0], rank[1:]...)
+			for i, arg := range cmd.Args { // as Python's string.Template does
+				cmd.Args[i] = strings.ReplaceAll(arg, "$$", "$")
+			}
+			cmd.Env = append(os.Environ(), fmt.Sprint("RANK=", 2+local), "WORLD_SIZE=4")
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // as that of PyTorch 2 does
+			cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+			if cmd.Start() == nil && rank[len(rank)-1] != "silent" {
+				_ = cmd.Wait()
+			}
+		}
+		if rank[len(rank)-1] == "silent" {
+			return 0 // its ranks outlive it
+		}
 		fmt.Println("E1122 failed\nRoot Cause (first observed failure):\n[0]:\n  time      : 2026\n  rank      : 3 (local_rank: 1)\n  exitcode  : -11 (pid: 7086)")
 		return 1
 	case "launcher": // runs a job and is killed
@@ -149,18 +165,42 @@ func TestRunEndsWithTheFirstFailure(t *testing.T) {
 	assert.Less(t, time.Since(begin), 10*time.Second, "the other rank is ended")
 }
 
-func TestRunReadsWhatTorchrunPassesOn(t *testing.T) {
-	shown, dir, err := run(t.Context(), t, "talk", func(o *launch.Options) {
-		o.Launcher, o.Nodes, o.NodeRank = launch.Torchrun, 2, 1
-	})
-	assert.ErrorContains(t, err, "rank 3 was ended by signal 11 (segmentation fault): KeyError: 'x'")
+func torchrunOfNode1(o *launch.Options) { o.Launcher, o.Nodes, o.NodeRank = launch.Torchrun, 2, 1 }
+
+func TestRunReadsTheRanksOfTorchrun(t *testing.T) {
+	shown, dir, err := run(t.Context(), t, "talk", torchrunOfNode1)
+	assert.ErrorContains(t, err, "rank 3 was ended by signal 11 (segmentation fault)")
+	assert.ErrorContains(t, err, "  | no newline at the end")
 	var failure *launch.Failure
 	require.ErrorAs(t, err, &failure)
 	assert.Equal(t, 139, failure.ExitCode())
 	text, readErr := os.ReadFile(filepath.Join(dir, "rank-2.log"))
 	require.NoError(t, readErr)
-	assert.Equal(t, "from rank 2\n", string(text))
+	assert.Equal(t, "rank 2 of 4\npartial\nno newline at the end\n", string(text))
 	assert.Contains(t, shown.text, "torchrun: E1122 failed")
+	assert.Contains(t, shown.text, "rank 3: rank 3 of 4")
+	assert.NotContains(t, strings.Join(shown.text, "\n"), "primus: process", "that line is for the launcher")
+	left, err := filepath.Glob(filepath.Join(dir, "pipe-*"))
+	require.NoError(t, err)
+	assert.Empty(t, left, "the pipes are removed")
+}
+
+// torchrun that ends without its ranks, which are in sessions of their own, leaves nothing.
+func TestRunEndsWhatTorchrunLeaves(t *testing.T) {
+	pids := map[string]bool{}
+	shown, _, err := run(t.Context(), t, "silent", torchrunOfNode1)
+	require.NoError(t, err)
+	for _, line := range shown.text {
+		if _, pid, ok := strings.Cut(line, "started "); ok {
+			pids[pid] = true
+		}
+	}
+	require.Len(t, pids, 2)
+	for text := range pids {
+		pid, err := strconv.Atoi(text)
+		require.NoError(t, err)
+		assert.Eventually(t, func() bool { return gone(pid) }, 5*time.Second, 10*time.Millisecond)
+	}
 }
 
 func TestRunNamesTheSignalOfAKilledRank(t *testing.T) {

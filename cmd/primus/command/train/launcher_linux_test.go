@@ -5,10 +5,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/runtime/launch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -63,6 +66,41 @@ func trainedShaped(t *testing.T, dir string) {
 	require.NoError(t, err)
 	assert.Equal(t, 4, strings.Count(string(text), "\n"))
 	assert.FileExists(t, filepath.Join(dir, "ranks", "rank-1.log"), "the last rank writes the lines of the steps")
+}
+
+// TestTwoNodes runs a program for each of two nodes, which share a directory and a machine.
+func TestTwoNodes(t *testing.T) {
+	for _, launcher := range []string{"direct", "torchrun"} {
+		nodes := func(t *testing.T, env ...string) (codes [2]int, outputs [2]string, dir string) {
+			t.Helper()
+			flags, dir := shapedRun(t)
+			var running [2]*exec.Cmd
+			var written [2]primustest.Buffer
+			for node := range running {
+				args := append(slices.Clone(flags), "--launcher", launcher, "--nodes", "2", "--node-rank", strconv.Itoa(node), "--master-addr", "127.0.0.1", "--nproc-per-node", "1", "--ranks", "all")
+				running[node] = commandtest.Child(t.Context(), env, args...)
+				running[node].Stdout, running[node].Stderr = &written[node], &written[node]
+				require.NoError(t, running[node].Start())
+			}
+			for node, cmd := range running {
+				codes[node] = commandtest.ExitCode(t, cmd.Wait())
+				outputs[node] = written[node].String()
+			}
+			return codes, outputs, dir
+		}
+		t.Run(launcher, func(t *testing.T) {
+			codes, outputs, dir := nodes(t)
+			require.Equal(t, [2]int{}, codes, "%s\n%s", outputs[0], outputs[1])
+			assert.Contains(t, outputs[0], "[Primus:megatron] 1 of 2 processes start on this node")
+			trainedShaped(t, dir)
+		})
+		t.Run(launcher+", and one fails", func(t *testing.T) {
+			codes, outputs, _ := nodes(t, "SHAPED_FAULT=raise:1:3")
+			assert.Equal(t, 1, codes[1], outputs[1])
+			assert.Contains(t, outputs[1], "rank 1 exited with 1: ValueError: a sample is broken")
+			assert.NotZero(t, codes[0], "the other node does not wait for ever: %s", outputs[0])
+		})
+	}
 }
 
 func TestSlurm(t *testing.T) {
