@@ -14,12 +14,19 @@ import (
 // Bound is a handle through which an op is called. It follows changes of the policy and the
 // registry.
 type Bound[A any] struct {
+	binding
+	op *opregistry.Op[A]
+}
+
+// binding is the part of a Bound that does not depend on the type of the arguments.
+type binding struct {
 	table    *atomic.Pointer[table]
 	index    int
 	exec     *opregistry.Exec
 	counters *handleCounters // nil when calls are not counted
 
-	op         *opregistry.Op[A]
+	name       string // of the op
+	handle     opregistry.Handle
 	m          *Manager
 	timing     bool
 	verifiable atomic.Uint64 // the number of calls that could be verified
@@ -27,18 +34,27 @@ type Bound[A any] struct {
 
 // Bind returns a handle for calling an op, which must be declared in the registry of the Manager.
 func Bind[A any](m *Manager, op *opregistry.Op[A]) (*Bound[A], error) {
+	b := &Bound[A]{op: op}
+	if err := b.bind(m, op); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// bind binds an op.
+func (b *binding) bind(m *Manager, op opregistry.Handle) error {
 	snap := m.table.Load().registry
 	i, ok := snap.Index(op.Name())
 	if !ok {
-		return nil, unknownOp(snap, op.Name())
+		return unknownOp(snap, op.Name())
 	}
-	b := &Bound[A]{m: m, op: op, table: &m.table, index: i, exec: m.core.exec, timing: m.core.timing}
+	b.m, b.name, b.handle, b.table, b.index, b.exec, b.timing = m, op.Name(), op, &m.table, i, m.core.exec, m.core.timing
 	if !m.core.uncounted {
 		b.counters = newHandleCounters(m.core, b)
 	}
 	m.bound.add(i)
 	runtime.AddCleanup(b, m.bound.remove, i)
-	return b, nil
+	return nil
 }
 
 // MustBind is like Bind but panics if the op is not declared. It is meant for ops that the program
@@ -62,26 +78,25 @@ func (b *Bound[A]) Call(a A) (err error) {
 	}
 	t := b.table.Load()
 	r := &t.rows[b.index]
-	if r.slow.Load() || r.dtypes != 0 && !b.fits(r.dtypes, a) {
-		return b.callSlow(t, r, a)
+	// The arguments stay in this frame, because a copy on the heap would cost time in every call.
+	call := b.op.At((*A)(noescape(unsafe.Pointer(&a))))
+	if r.slow.Load() || r.dtypes != 0 && !fits(r.dtypes, call) {
+		return b.callSlow(t, r, call)
 	}
-	// The deferred function reads the arguments through a pointer into this frame, because
-	// capturing a copy would cost time in every call.
-	args := (*A)(noescape(unsafe.Pointer(&a)))
 	exec := callExec(b.exec)
 	running := true
 	defer func() {
 		if running {
 			if cause := recover(); cause != nil { // nil after runtime.Goexit
-				err = b.fallBack(t, panicError(b.op.Name(), t.rows[b.index].head.info.ID, cause), *args)
+				err = b.fallBack(t, panicError(b.name, t.rows[b.index].head.info.ID, cause), call)
 			}
 		}
 	}()
 	failure := r.run.(opregistry.Func[A])(exec, a)
 	running = false
-	checkScratch(exec, b.op, r.head)
+	checkScratch(exec, b.handle, r.head)
 	if failure != nil {
-		return b.fallBack(t, b.implError(r.head, failure), a)
+		return b.fallBack(t, b.implError(r.head, failure), call)
 	}
 	if b.counters != nil {
 		b.counters.of(r.slot).calls.Add(1)
@@ -90,8 +105,8 @@ func (b *Bound[A]) Call(a A) (err error) {
 }
 
 // fits reports whether the lead operand of a call has one of these dtypes.
-func (b *Bound[A]) fits(dtypes uint32, a A) bool {
-	lead := b.op.Lead(a)
+func fits(dtypes uint32, call opregistry.Call) bool {
+	lead := call.Lead()
 	return lead == nil || dtypes>>lead.DType()&1 != 0
 }
 
@@ -105,14 +120,14 @@ func noescape(p unsafe.Pointer) unsafe.Pointer {
 }
 
 // fallBack continues a call whose first candidate failed.
-func (b *Bound[A]) fallBack(t *table, first error, a A) error {
+func (b *binding) fallBack(t *table, first error, a opregistry.Call) error {
 	_, err := b.serve(t, &t.rows[b.index], nil, first, nil, a)
 	return err
 }
 
 // callSlow serves the first call of each op after a change of the table, and calls that are timed,
 // guarded or restricted by the declared support of the first candidate.
-func (b *Bound[A]) callSlow(t *table, r *row, a A) error {
+func (b *binding) callSlow(t *table, r *row, a opregistry.Call) error {
 	if r.guarded {
 		return b.callGuarded(t, r, a)
 	}
@@ -126,9 +141,9 @@ func (b *Bound[A]) callSlow(t *table, r *row, a A) error {
 }
 
 // attempt runs an impl if its declared support includes the call.
-func (b *Bound[A]) attempt(c *candidate, a A) error {
+func (b *binding) attempt(c *candidate, a opregistry.Call) error {
 	if c.support != nil {
-		if err := opregistry.Serves(c.support, b.op, a); err != nil {
+		if err := a.Served(c.support); err != nil {
 			return b.implError(c, err)
 		}
 	}
@@ -136,14 +151,14 @@ func (b *Bound[A]) attempt(c *candidate, a A) error {
 }
 
 // invoke runs an impl, counts the call and returns a panic as an error.
-func (b *Bound[A]) invoke(c *candidate, a A) (err error) {
-	checkOwner(b.op, c, a)
+func (b *binding) invoke(c *candidate, a opregistry.Call) (err error) {
+	checkOwner(b.handle, c, a)
 	exec := callExec(b.exec)
 	running := true
 	defer func() {
 		if running {
 			if cause := recover(); cause != nil {
-				err = panicError(b.op.Name(), c.info.ID, cause)
+				err = panicError(b.name, c.info.ID, cause)
 			}
 		}
 	}()
@@ -151,9 +166,9 @@ func (b *Bound[A]) invoke(c *candidate, a A) (err error) {
 	if b.timing {
 		start = time.Now()
 	}
-	failure := c.run.(opregistry.Func[A])(exec, a)
+	failure := a.Run(c.run, exec)
 	running = false
-	checkScratch(exec, b.op, c)
+	checkScratch(exec, b.handle, c)
 	if failure != nil {
 		return b.implError(c, failure)
 	}
@@ -165,17 +180,17 @@ func (b *Bound[A]) invoke(c *candidate, a A) (err error) {
 			count.nanos.Add(int64(took))
 		}
 		if calls := count.calls.Add(1); b.timing && calls%sampledCalls == 0 {
-			b.m.core.reportDuration(b.op.Name(), c.counters, took)
+			b.m.core.reportDuration(b.name, c.counters, took)
 		}
 	}
 	if !c.served.Load() {
-		b.m.core.firstServed(b.op.Name(), c)
+		b.m.core.firstServed(b.name, c)
 	}
 	return nil
 }
 
-func (b *Bound[A]) implError(c *candidate, err error) error {
-	return &opregistry.ImplError{Op: b.op.Name(), ID: c.info.ID, Err: err}
+func (b *binding) implError(c *candidate, err error) error {
+	return &opregistry.ImplError{Op: b.name, ID: c.info.ID, Err: err}
 }
 
 // stacker is implemented by the panic values of a worker pool. Stack returns the stack of the

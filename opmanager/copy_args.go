@@ -11,14 +11,14 @@ import (
 
 // copyArgs returns a copy of the arguments of a call with contiguous copies of all tensors.
 // Operands that are the same view in a are the same view in the copy.
-func copyArgs[A any](op *opregistry.Op[A], a A) (A, error) {
+func copyArgs(a opregistry.Call) (opregistry.Call, error) {
 	c := argCopier{}
-	clone := a
-	if err := c.fields(reflect.ValueOf(&clone).Elem()); err != nil {
+	clone, args := a.Clone()
+	if err := c.fields(args); err != nil {
 		return clone, err
 	}
-	before := op.Operands(a)
-	for i, o := range op.Operands(clone) {
+	before := a.Operands()
+	for i, o := range clone.Operands() {
 		if o.Tensor != nil && o.Tensor == before[i].Tensor {
 			return clone, fmt.Errorf("operand %q is in a place where it cannot be copied", o.Name)
 		}

@@ -53,20 +53,20 @@ func (e *CallError) Unwrap() []error {
 
 // callGuarded serves calls of ops that have no candidate, belong to a family, are protected in
 // place, may be verified, or have an impl whose quarantine is half open.
-func (b *Bound[A]) callGuarded(t *table, r *row, a A) error {
+func (b *binding) callGuarded(t *table, r *row, a opregistry.Call) error {
 	if r.head == nil {
-		return &CallError{Op: b.op.Name(), Rejected: r.rejected, Problem: "no impl can be selected"}
+		return &CallError{Op: b.name, Rejected: r.rejected, Problem: "no impl can be selected"}
 	}
-	saved := b.op.Saved(a)
+	saved := a.Saved()
 	owner := ""
-	if saved != nil && !b.op.Forward() {
+	if saved != nil && !b.handle.Forward() {
 		owner = saved.Owner()
 	}
 	var copies []savedOperand
 	if t.policy.ProtectInPlace && owner == "" {
 		var err error
-		if copies, err = protect(b.op.Updated(a)); err != nil {
-			return fmt.Errorf("op %q: %w", b.op.Name(), err)
+		if copies, err = protect(a.Updated()); err != nil {
+			return fmt.Errorf("op %q: %w", b.name, err)
 		}
 	}
 	before := b.sample(t, a)
@@ -79,7 +79,7 @@ func (b *Bound[A]) callGuarded(t *table, r *row, a A) error {
 	if err != nil {
 		return err
 	}
-	if saved != nil && b.op.Forward() {
+	if saved != nil && b.handle.Forward() {
 		saved.SetOwner(used.info.ID)
 	}
 	if before != nil {
@@ -90,7 +90,7 @@ func (b *Bound[A]) callGuarded(t *table, r *row, a A) error {
 
 // callOwner runs a backward op on the impl that its forward op ran on. There is no fallback, since
 // no other impl can read the saved state.
-func (b *Bound[A]) callOwner(t *table, r *row, owner string, a A) (*candidate, error) {
+func (b *binding) callOwner(t *table, r *row, owner string, a opregistry.Call) (*candidate, error) {
 	i := position(r.order, owner)
 	if i < 0 {
 		reason := "it is no longer registered"
@@ -99,12 +99,12 @@ func (b *Bound[A]) callOwner(t *table, r *row, owner string, a A) (*candidate, e
 				reason = rej.Reason
 			}
 		}
-		return nil, &CallError{Op: b.op.Name(), Rejected: r.rejected, savedState: true,
+		return nil, &CallError{Op: b.name, Rejected: r.rejected, savedState: true,
 			Problem: fmt.Sprintf("the saved state was written by impl %q, which is no longer a candidate: %s; run the forward op again", owner, reason)}
 	}
 	if err := b.attempt(r.order[i], a); err != nil {
-		b.m.core.failed(t.policy, b.op.Name(), r.order[i], err)
-		return nil, &CallError{Op: b.op.Name(), Tried: []error{err}, Rejected: r.rejected, savedState: true,
+		b.m.core.failed(t.policy, b.name, r.order[i], err)
+		return nil, &CallError{Op: b.name, Tried: []error{err}, Rejected: r.rejected, savedState: true,
 			Problem: "only the impl that failed can read the saved state; run the forward op again"}
 	}
 	return r.order[i], nil
@@ -113,8 +113,8 @@ func (b *Bound[A]) callOwner(t *table, r *row, owner string, a A) (*candidate, e
 // serve tries the candidates in order by the rules in the package comment and returns the one that
 // served the call. first is the error of the first candidate if that has run already. before holds
 // the arguments as they were before the call if it is to be verified.
-func (b *Bound[A]) serve(t *table, r *row, copies []savedOperand, first error, before *sampledCall[A], a A) (*candidate, error) {
-	core, op := b.m.core, b.op.Name()
+func (b *binding) serve(t *table, r *row, copies []savedOperand, first error, before *sampledCall, a opregistry.Call) (*candidate, error) {
+	core, op := b.m.core, b.name
 	var (
 		tried   []error
 		skipped []oppolicy.Rejection
@@ -161,7 +161,7 @@ func (b *Bound[A]) serve(t *table, r *row, copies []savedOperand, first error, b
 		if declined {
 			continue
 		}
-		if updated := b.op.Updated(a); len(updated) > 0 && copies == nil && !errors.Is(err, opregistry.ErrUntouched) {
+		if updated := a.Updated(); len(updated) > 0 && copies == nil && !errors.Is(err, opregistry.ErrUntouched) {
 			return nil, stop(fmt.Sprintf("operand %q is updated in place and may be half written, so no other impl was tried; set protect_in_place in the policy to allow fallback", updated[0].Name))
 		}
 		if err := restore(copies); err != nil {

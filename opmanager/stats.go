@@ -115,9 +115,9 @@ func (h *handleCounters) at(slot int) *count {
 
 // newHandleCounters returns the counters of a handle. When the handle is collected, they are added
 // to those of the impls.
-func newHandleCounters[A any](c *core, handle *Bound[A]) *handleCounters {
+func newHandleCounters(c *core, handle *binding) *handleCounters {
 	h := &handleCounters{}
-	op := handle.op.Name()
+	op := handle.name
 	c.countersMu.Lock()
 	defer c.countersMu.Unlock()
 	if c.handles[op] == nil {

@@ -12,9 +12,9 @@ import (
 // unexpectedWrite returns the name of the first operand that an impl changed and should not have
 // changed, "" if there is none. An impl that declined a call should not have changed any operand;
 // otherwise those that the op only reads must be unchanged.
-func (b *Bound[A]) unexpectedWrite(before *sampledCall[A], a A, declined bool) string {
-	operands := b.op.Operands(a)
-	for i, old := range b.op.Operands(before.args) {
+func unexpectedWrite(before *sampledCall, a opregistry.Call, declined bool) string {
+	operands := a.Operands()
+	for i, old := range before.args.Operands() {
 		o := operands[i]
 		if (declined || o.Access == opregistry.AccessRead && !overlapsWritten(operands, o.Tensor)) && !sameContent(old.Tensor, o.Tensor) {
 			return o.Name
@@ -51,14 +51,14 @@ func bytesOf(t *tensor.Tensor) []byte {
 
 // checkDeclined reports a violation if an impl wrote to an operand before it declined a call, and
 // then restores all operands, so that the next impl is not blamed for it.
-func (b *Bound[A]) checkDeclined(t *table, c *candidate, before *sampledCall[A], a A) error {
-	name := b.unexpectedWrite(before, a, true)
+func (b *binding) checkDeclined(t *table, c *candidate, before *sampledCall, a opregistry.Call) error {
+	name := unexpectedWrite(before, a, true)
 	if name == "" {
 		return nil
 	}
-	b.violated(t, c, &VerificationFailed{Op: b.op.Name(), Impl: c.info, Operand: name, UnexpectedWrite: "was written to before the impl declined"})
-	operands := b.op.Operands(a)
-	for i, old := range b.op.Operands(before.args) {
+	b.violated(t, c, &VerificationFailed{Op: b.name, Impl: c.info, Operand: name, UnexpectedWrite: "was written to before the impl declined"})
+	operands := a.Operands()
+	for i, old := range before.args.Operands() {
 		if old.Tensor == nil {
 			continue
 		}
@@ -70,12 +70,12 @@ func (b *Bound[A]) checkDeclined(t *table, c *candidate, before *sampledCall[A],
 }
 
 // violated counts and reports a violation, which may start a quarantine.
-func (b *Bound[A]) violated(t *table, c *candidate, v *VerificationFailed) {
+func (b *binding) violated(t *table, c *candidate, v *VerificationFailed) {
 	c.counters.verify.violated()
 	b.m.core.emit(*v)
 	if t.policy.Verify.Quarantine {
 		set := t.policy.Quarantine
 		set.Failures, set.Disabled = 1, false
-		b.m.core.countFailure(set, b.op.Name(), c, v)
+		b.m.core.countFailure(set, b.name, c, v)
 	}
 }

@@ -56,19 +56,19 @@ func (c *verifyCounters) violated() {
 
 // sampledCall holds the arguments of a call that is to be verified, as they were before an impl
 // ran.
-type sampledCall[A any] struct {
+type sampledCall struct {
 	oracle *opregistry.Entry
-	args   A
+	args   opregistry.Call
 	err    error // why the arguments could not be copied
 }
 
 // sample copies the arguments of a call that is to be verified. It returns nil for other calls.
-func (b *Bound[A]) sample(t *table, a A) *sampledCall[A] {
-	if !t.policy.Verify.Covers(b.op.Name()) || !t.policy.Verify.Sampled(b.verifiable.Add(1)) {
+func (b *binding) sample(t *table, a opregistry.Call) *sampledCall {
+	if !t.policy.Verify.Covers(b.name) || !t.policy.Verify.Sampled(b.verifiable.Add(1)) {
 		return nil
 	}
-	s := &sampledCall[A]{oracle: oracleOf(t, b.index)}
-	s.args, s.err = copyArgs(b.op, a)
+	s := &sampledCall{oracle: oracleOf(t, b.index)}
+	s.args, s.err = copyArgs(a)
 	return s
 }
 
@@ -85,14 +85,14 @@ func oracleOf(t *table, op int) *opregistry.Entry {
 
 // verify compares the results of an impl with those of the reference. It first checks that the impl
 // did not write to operands that the op only reads.
-func (b *Bound[A]) verify(t *table, used *candidate, s *sampledCall[A], a A) {
+func (b *binding) verify(t *table, used *candidate, s *sampledCall, a opregistry.Call) {
 	if s.oracle != nil && s.oracle.ID == used.info.ID {
 		return
 	}
 	if s.err == nil {
-		if name := b.unexpectedWrite(s, a, false); name != "" {
+		if name := unexpectedWrite(s, a, false); name != "" {
 			used.counters.verify.add(nil)
-			b.violated(t, used, &VerificationFailed{Op: b.op.Name(), Impl: used.info, Operand: name, UnexpectedWrite: "was written to, although the op only reads it"})
+			b.violated(t, used, &VerificationFailed{Op: b.name, Impl: used.info, Operand: name, UnexpectedWrite: "was written to, although the op only reads it"})
 			return
 		}
 	}
@@ -104,13 +104,13 @@ func (b *Bound[A]) verify(t *table, used *candidate, s *sampledCall[A], a A) {
 		diffs []tensor.Difference
 		worst *VerificationFailed
 	)
-	want := b.op.Operands(s.args)
-	for i, got := range b.op.Operands(a) {
+	want := s.args.Operands()
+	for i, got := range a.Operands() {
 		if got.Access == opregistry.AccessRead {
 			continue
 		}
 		values := want[i].Tensor.Float64s()
-		tol := tolerance(b.op, got.Tensor.DType(), values)
+		tol := tolerance(b.handle, got.Tensor.DType(), values)
 		d, err := tensor.Compare(values, got.Tensor, tol)
 		if err != nil {
 			used.counters.verify.skip()
@@ -118,7 +118,7 @@ func (b *Bound[A]) verify(t *table, used *candidate, s *sampledCall[A], a A) {
 		}
 		diffs = append(diffs, d)
 		if d.Beyond > 0 && (worst == nil || d.MaxAbs > worst.MaxAbs) {
-			worst = &VerificationFailed{Op: b.op.Name(), Impl: used.info, Operand: got.Name, Difference: d, Tolerance: tol}
+			worst = &VerificationFailed{Op: b.name, Impl: used.info, Operand: got.Name, Difference: d, Tolerance: tol}
 		}
 	}
 	used.counters.verify.add(diffs)
@@ -128,13 +128,13 @@ func (b *Bound[A]) verify(t *table, used *candidate, s *sampledCall[A], a A) {
 }
 
 // runOracle runs the reference and returns a panic as an error.
-func (b *Bound[A]) runOracle(s *sampledCall[A]) (err error) {
+func (b *binding) runOracle(s *sampledCall) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			err = panicError(b.op.Name(), s.oracle.ID, cause)
+			err = panicError(b.name, s.oracle.ID, cause)
 		}
 	}()
-	return s.oracle.Run.(opregistry.Func[A])(b.exec, s.args)
+	return s.args.Run(s.oracle.Run, b.exec)
 }
 
 // Tolerances for ops that declare none.

@@ -21,7 +21,22 @@ type description struct {
 	check             func(*Check, unsafe.Pointer)
 	access            func(args unsafe.Pointer, operand string, i int) Access
 
+	// What has to know the type of the arguments: run runs an Impl.Run, serves a Support.Call, and
+	// untype makes an Impl.Run of a function that gets the arguments as any.
+	run    func(run any, x *Exec, args unsafe.Pointer) error
+	serves func(call any, args unsafe.Pointer) error
+	untype func(f func(*Exec, any) error) any
+
 	compiled atomic.Pointer[plan] // nil before the first use
+}
+
+func (d *description) describe() *description { return d }
+
+// named panics unless the name of the op is lower_snake.
+func (d *description) named() {
+	if !opName.MatchString(d.name) {
+		panic(fmt.Sprintf("BUG: opregistry: op name %q is not lower_snake", d.name))
+	}
 }
 
 // plan returns what the description is compiled to.
@@ -98,18 +113,6 @@ func (d *description) takes(what string, f any, before ...reflect.Type) error {
 		names[i] = t.String()
 	}
 	return fmt.Errorf("got %s of type %T, want a non-nil func(%s) error", what, f, strings.Join(names, ", "))
-}
-
-// supports returns nil unless a Support excludes calls with the lead operand of this one.
-func (d *description) supports(s *Support, args unsafe.Pointer) error {
-	if !s.OfLead() {
-		return nil
-	}
-	lead := d.plan().leader(args)
-	if lead == nil {
-		return nil
-	}
-	return s.Lead(lead.DType(), lead.Shape())
 }
 
 // updated lists the operands that are updated, and those written that share memory with one that is

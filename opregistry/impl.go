@@ -88,7 +88,7 @@ func (i *Impl) check() error {
 	case i.Vendor != "" && !vendorName.MatchString(NormalVendor(i.Vendor)):
 		return fail("got vendor %q, want words of letters, digits and _", i.Vendor)
 	}
-	if err := i.Op.takes("Run", i.Run, reflect.TypeFor[*Exec]()); err != nil {
+	if err := CheckRun(i.Op, i.Run); err != nil {
 		return fail("%v", err)
 	}
 	if err := i.Support.check(i.Op); err != nil {
@@ -101,4 +101,9 @@ func (i *Impl) check() error {
 		return fail("got %v, want a level of Determinism", i.Determinism)
 	}
 	return nil
+}
+
+// CheckRun returns an error unless run is an Impl.Run of the op.
+func CheckRun(op Handle, run any) error {
+	return op.describe().takes("Run", run, reflect.TypeFor[*Exec]())
 }

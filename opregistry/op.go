@@ -1,7 +1,6 @@
 package opregistry
 
 import (
-	"fmt"
 	"reflect"
 	"regexp"
 	"unsafe"
@@ -88,9 +87,7 @@ type Handle interface {
 	Layout() uint64
 	// Tolerance returns how far the results of two correct impls may be apart.
 	Tolerance() Tolerance
-	takes(what string, f any, before ...reflect.Type) error
-	untyped(f func(*Exec, any) error) any
-	operandsOf(args any) []Operand
+	describe() *description
 }
 
 // Func is the signature of an impl of an op with argument struct A.
@@ -104,17 +101,18 @@ var opName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 func NewOp[A any](name string, s Schema[A]) *Op[A] {
 	o := &Op[A]{description{
 		name: name, doc: s.Doc, family: s.Family, forward: s.Forward, tolerance: s.Tolerance, where: s.Where, lists: s.Lists,
-		args: reflect.TypeFor[A](),
+		args:   reflect.TypeFor[A](),
+		run:    func(run any, x *Exec, args unsafe.Pointer) error { return run.(Func[A])(x, *(*A)(args)) },
+		serves: func(call any, args unsafe.Pointer) error { return call.(func(A) error)(*(*A)(args)) },
+		untype: func(f func(*Exec, any) error) any { return Func[A](func(x *Exec, a A) error { return f(x, a) }) },
 	}}
-	if !opName.MatchString(name) {
-		panic(fmt.Sprintf("BUG: opregistry: op name %q is not lower_snake", name))
-	}
 	if check := s.Check; check != nil {
 		o.check = func(c *Check, args unsafe.Pointer) { check(c, (*A)(args)) }
 	}
 	if access := s.Access; access != nil {
 		o.access = func(args unsafe.Pointer, operand string, i int) Access { return access((*A)(args), operand, i) }
 	}
+	o.named()
 	return o
 }
 
@@ -126,32 +124,22 @@ func (o *Op[A]) Validate(a A) error { return o.plan().validate(unsafe.Pointer(&a
 func (o *Op[A]) ValidateAt(a *A) error { return o.plan().validate(unsafe.Pointer(a)) }
 
 // Saved returns the record of the family's saved state, or nil for an op without a family.
-func (o *Op[A]) Saved(a A) *Saved { return o.plan().savedOf(unsafe.Pointer(&a)) }
+func (o *Op[A]) Saved(a A) *Saved { return o.At(&a).Saved() }
 
 // Operands lists the tensors of a call.
-func (o *Op[A]) Operands(a A) []Operand { return o.plan().list(unsafe.Pointer(&a)) }
+func (o *Op[A]) Operands(a A) []Operand { return o.At(&a).Operands() }
 
 // Lead returns the lead operand of a call, nil when there is none.
-func (o *Op[A]) Lead(a A) *tensor.Tensor { return o.plan().leader(unsafe.Pointer(&a)) }
+func (o *Op[A]) Lead(a A) *tensor.Tensor { return o.At(&a).Lead() }
 
 // Updated lists the operands whose old content would be lost if an impl failed half-way: those that
 // are updated, and those written that share memory with one that is read.
-func (o *Op[A]) Updated(a A) []Operand { return updated(o.plan().list(unsafe.Pointer(&a))) }
-
-func (o *Op[A]) untyped(f func(*Exec, any) error) any {
-	return Func[A](func(x *Exec, a A) error { return f(x, a) })
-}
-
-func (o *Op[A]) operandsOf(args any) []Operand { return o.Operands(args.(A)) }
+func (o *Op[A]) Updated(a A) []Operand { return o.At(&a).Updated() }
 
 // Untyped returns an Impl.Run for an op whose argument struct is known by reflection only, for code
 // that serves many ops in the same way. f receives the struct as its value. Each call allocates a
 // copy of it.
-func Untyped(op Handle, f func(x *Exec, args any) error) any { return op.untyped(f) }
-
-// OperandsOf lists the tensors of a call of an op whose argument struct is known by reflection
-// only. It panics when args is not a value of that struct.
-func OperandsOf(op Handle, args any) []Operand { return op.operandsOf(args) }
+func Untyped(op Handle, f func(x *Exec, args any) error) any { return op.describe().untype(f) }
 
 // Saved is the record that a forward op fills and its backward op reads. It says which impl wrote
 // the saved state, because the format of that state belongs to the impl. The zero value is ready to

@@ -164,5 +164,5 @@ func TestUntyped(t *testing.T) {
 	require.True(t, ok)
 	require.ErrorIs(t, f(nil, supportArgs{}), opregistry.ErrUnsupported)
 	assert.Equal(t, supportArgs{}, got)
-	assert.Equal(t, op.Operands(supportArgs{}), opregistry.OperandsOf(op, supportArgs{}))
+	assert.Equal(t, op.Operands(supportArgs{}), opregistry.CallOf(op, supportArgs{}).Operands())
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unsafe"
 
 	"github.com/primus-fl/primus/internal/cpufeat"
 	"github.com/primus-fl/primus/tensor"
@@ -128,10 +127,7 @@ func (s *Support) Lead(d tensor.DType, shape tensor.Shape) error {
 // Serves returns nil if an impl with this Support serves the call, else an error that wraps
 // ErrUnsupported and says why not.
 func Serves[A any](s *Support, op *Op[A], a A) error {
-	if err := op.supports(s, unsafe.Pointer(&a)); err != nil || s.Call == nil {
-		return err
-	}
-	return asDecline(s.Call.(func(A) error)(a))
+	return op.At(&a).Served(s)
 }
 
 // asDecline wraps an error in ErrUnsupported unless it already is one.
@@ -153,5 +149,5 @@ func (s *Support) check(op Handle) error {
 	if s.Call == nil {
 		return nil
 	}
-	return op.takes("Support.Call", s.Call)
+	return op.describe().takes("Support.Call", s.Call)
 }

@@ -52,57 +52,81 @@ func NewGradCase[F, B any](name string, fwdOp *opregistry.Op[F], bwdOp *opregist
 	return GradCase{name: name, check: func(t T, impl, forward opregistry.Impl, cfg *config) {
 		s := &Stage{T: t}
 		d := make(s)
-		x := opregistry.NewExec(nil, 0)
-		run := function(t, bwdOp, impl)
-		for _, a := range d.Backward {
-			if err := bwdOp.Validate(a); err != nil {
-				t.Fatalf("opstest: the case itself is wrong: %v", err)
-			}
-			if d.Refresh != nil && cfg.forward != nil {
-				if err := d.Refresh(t, x, a, *cfg.forward); err != nil {
-					t.Skipf("the forward impl declined: %v", err)
-				}
-			}
-			if err := run(x, a); errors.Is(err, opregistry.ErrUnsupported) {
-				t.Skipf("declined: %v", err)
-			} else if err != nil {
-				t.Fatalf("opstest: the impl failed: %v", err)
+		u := derivation{y: d.Y, dy: d.DY, wrt: d.Wrt}
+		for i := range d.Forward {
+			u.forward = append(u.forward, fwdOp.At(&d.Forward[i]))
+		}
+		for i := range d.Backward {
+			u.backward = append(u.backward, bwdOp.At(&d.Backward[i]))
+		}
+		if refresh := d.Refresh; refresh != nil {
+			u.refresh = func(t tensortest.TB, x *opregistry.Exec, a opregistry.Call, forward opregistry.Impl) error {
+				return refresh(t, x, *opregistry.ArgsOf[B](a), forward)
 			}
 		}
-		loss := func() float64 { return d.loss(t, x, fwdOp, function(t, fwdOp, forward)) }
-		for _, w := range d.Wrt {
-			numeric := d.differences(s, w.X, loss)
-			if !tensortest.CloseTo(t, numeric, w.DX, d.tolerance(cfg)) {
-				t.Errorf("opstest: the gradient with respect to %s is not that of central differences", w.Name)
-			}
-		}
-		s.intact(t)
+		u.check(t, s, cfg, function(t, bwdOp, impl), function(t, fwdOp, forward))
 	}}
 }
 
+// derivation is a Derivation whose calls do not have the type of their arguments.
+type derivation struct {
+	forward, backward []opregistry.Call
+	y, dy             *tensor.Tensor
+	wrt               []Derivative
+	refresh           func(tensortest.TB, *opregistry.Exec, opregistry.Call, opregistry.Impl) error
+}
+
+// check compares gradients with central differences of the forward calls.
+func (d *derivation) check(t T, s *Stage, cfg *config, run, forward runFunc) {
+	x := opregistry.NewExec(nil, 0)
+	for _, a := range d.backward {
+		if err := a.Validate(); err != nil {
+			t.Fatalf("opstest: the case itself is wrong: %v", err)
+		}
+		if d.refresh != nil && cfg.forward != nil {
+			if err := d.refresh(t, x, a, *cfg.forward); err != nil {
+				t.Skipf("the forward impl declined: %v", err)
+			}
+		}
+		if err := run(x, a); errors.Is(err, opregistry.ErrUnsupported) {
+			t.Skipf("declined: %v", err)
+		} else if err != nil {
+			t.Fatalf("opstest: the impl failed: %v", err)
+		}
+	}
+	loss := func() float64 { return d.loss(t, x, forward) }
+	for _, w := range d.wrt {
+		numeric := d.differences(s, w.X, loss)
+		if !tensortest.CloseTo(t, numeric, w.DX, d.tolerance(cfg)) {
+			t.Errorf("opstest: the gradient with respect to %s is not that of central differences", w.Name)
+		}
+	}
+	s.intact(t)
+}
+
 // loss runs the forward calls and returns Σ dy·y.
-func (d Derivation[F, B]) loss(t tensortest.TB, x *opregistry.Exec, op *opregistry.Op[F], run opregistry.Func[F]) float64 {
+func (d *derivation) loss(t tensortest.TB, x *opregistry.Exec, run runFunc) float64 {
 	t.Helper()
-	for _, a := range d.Forward {
-		if err := op.Validate(a); err != nil {
+	for _, a := range d.forward {
+		if err := a.Validate(); err != nil {
 			t.Fatalf("opstest: the case itself is wrong: %v", err)
 		}
 		if err := run(x, a); err != nil {
 			t.Fatalf("opstest: the forward oracle: %v", err)
 		}
 	}
-	sum, dy := 0.0, d.DY.Float64s()
-	for i, y := range d.Y.Float64s() {
+	sum, dy := 0.0, d.dy.Float64s()
+	for i, y := range d.y.Float64s() {
 		sum += dy[i] * y
 	}
 	return sum
 }
 
 // differences returns the gradient of loss with respect to x. It restores the content of x.
-func (d Derivation[F, B]) differences(s *Stage, x *tensor.Tensor, loss func() float64) []float64 {
+func (d *derivation) differences(s *Stage, x *tensor.Tensor, loss func() float64) []float64 {
 	s.T.Helper()
 	h := fineStep
-	if d.Y.DType() == tensor.F32 {
+	if d.y.DType() == tensor.F32 {
 		h = coarseStep
 	}
 	v := x.Float64s()
@@ -120,11 +144,11 @@ func (d Derivation[F, B]) differences(s *Stage, x *tensor.Tensor, loss func() fl
 	return out
 }
 
-func (d Derivation[F, B]) tolerance(cfg *config) tensortest.Tolerance {
+func (d *derivation) tolerance(cfg *config) tensortest.Tolerance {
 	if tol, ok := cfg.tolerances[tensor.F64]; ok {
 		return tol
 	}
-	if d.Y.DType() == tensor.F32 {
+	if d.y.DType() == tensor.F32 {
 		return coarseGradTolerance()
 	}
 	return gradTolerance()
@@ -139,7 +163,7 @@ func RunForward[A any](t tensortest.TB, x *opregistry.Exec, op *opregistry.Op[A]
 	if err := op.Validate(a); err != nil {
 		t.Fatalf("opstest: the case itself is wrong: %v", err)
 	}
-	err := function(t, op, forward)(x, a)
+	err := function(t, op, forward)(x, op.At(&a))
 	if err != nil && !errors.Is(err, opregistry.ErrUnsupported) {
 		t.Fatalf("opstest: the forward impl: %v", err)
 	}

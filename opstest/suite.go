@@ -38,56 +38,53 @@ type Spec[A any] struct {
 	Bitwise bool
 }
 
-// Suite is a suite whose calls have arguments of type any, so that the code that runs a suite is
-// compiled once and not for each op.
+// Suite is a suite whose calls do not have the type of their arguments, so that the code that runs
+// a suite is compiled once and not for each op.
 type Suite struct {
-	op       opregistry.Handle
-	cases    func(tensor.DType) []Case[any]
-	validate func(any) error
-	operands func(any) []opregistry.Operand
-	updated  func(any) []opregistry.Operand
-	function func(tensortest.TB, opregistry.Impl) opregistry.Func[any]
-	refresh  func(tensortest.TB, *opregistry.Exec, any, opregistry.Impl) error
-	values   func(any) []opregistry.Operand
-	bitwise  bool
+	op      opregistry.Handle
+	cases   func(tensor.DType) []untypedCase
+	refresh func(tensortest.TB, *opregistry.Exec, opregistry.Call, opregistry.Impl) error
+	values  func(opregistry.Call) []opregistry.Operand
+	bitwise bool
+}
+
+// untypedCase is a Case whose arguments are known as a call only.
+type untypedCase struct {
+	Name string
+	Make func(*Stage) opregistry.Call
 }
 
 func (s Spec[A]) Suite() *Suite {
-	u := &Suite{
-		op: s.Op, bitwise: s.Bitwise,
-		cases: func(d tensor.DType) []Case[any] {
-			var cases []Case[any]
-			for _, c := range s.Cases(d) {
-				cases = append(cases, Case[any]{c.Name, func(s *Stage) any { return c.Make(s) }})
-			}
-			return cases
-		},
-		validate: func(a any) error { return s.Op.Validate(a.(A)) },
-		operands: func(a any) []opregistry.Operand { return s.Op.Operands(a.(A)) },
-		updated:  func(a any) []opregistry.Operand { return s.Op.Updated(a.(A)) },
-		function: func(t tensortest.TB, impl opregistry.Impl) opregistry.Func[any] {
-			f := function(t, s.Op, impl)
-			return func(x *opregistry.Exec, a any) error { return f(x, a.(A)) }
-		},
-	}
-	if s.Refresh != nil {
-		u.refresh = func(t tensortest.TB, x *opregistry.Exec, a any, forward opregistry.Impl) error {
-			return s.Refresh(t, x, a.(A), forward)
+	u := &Suite{op: s.Op, bitwise: s.Bitwise, cases: func(d tensor.DType) []untypedCase { return untyped(s.Op, s.Cases(d)) }}
+	if refresh := s.Refresh; refresh != nil {
+		u.refresh = func(t tensortest.TB, x *opregistry.Exec, a opregistry.Call, forward opregistry.Impl) error {
+			return refresh(t, x, *opregistry.ArgsOf[A](a), forward)
 		}
 	}
-	if s.Values != nil {
-		u.values = func(a any) []opregistry.Operand { return s.Values(a.(A)) }
+	if values := s.Values; values != nil {
+		u.values = func(a opregistry.Call) []opregistry.Operand { return values(*opregistry.ArgsOf[A](a)) }
 	}
 	return u
+}
+
+func untyped[A any](op *opregistry.Op[A], cases []Case[A]) []untypedCase {
+	all := make([]untypedCase, len(cases))
+	for i, c := range cases {
+		all[i] = untypedCase{c.Name, func(s *Stage) opregistry.Call {
+			a := c.Make(s)
+			return op.At(&a)
+		}}
+	}
+	return all
 }
 
 // runner is one run of a suite.
 type runner struct {
 	*Suite
 	cfg          *config
-	impl, oracle opregistry.Func[any]
+	impl, oracle runFunc
 	serial, many *opregistry.Exec
-	served       []Case[any]
+	served       []untypedCase
 	declined     int
 }
 
@@ -99,7 +96,7 @@ func (s *Suite) run(t T, impl, oracle opregistry.Impl, cfg *config) (served, dec
 		held.irreproducible, cfg = false, &held
 	}
 	r := &runner{
-		Suite: s, cfg: cfg, impl: s.function(t, impl), oracle: s.function(t, oracle),
+		Suite: s, cfg: cfg, impl: function(t, s.op, impl), oracle: function(t, s.op, oracle),
 		serial: opregistry.NewExec(nil, 0), many: opregistry.NewExec(scattered{}, 0),
 	}
 	for _, d := range cfg.dtypes {
@@ -121,46 +118,45 @@ func (r *runner) run(t T, name string, f func(T)) {
 	t.Run(name, f)
 }
 
+// runFunc runs an impl.
+type runFunc func(*opregistry.Exec, opregistry.Call) error
+
 // function returns the function that runs an impl. It declines the calls that the impl's Support
 // rules out.
-func function[A any](t tensortest.TB, op *opregistry.Op[A], impl opregistry.Impl) opregistry.Func[A] {
+func function(t tensortest.TB, op opregistry.Handle, impl opregistry.Impl) runFunc {
 	t.Helper()
-	f, ok := impl.Run.(opregistry.Func[A])
-	if !ok || f == nil {
-		t.Fatalf("opstest: op %q: impl %q: got Run of type %T, want a non-nil %T", op.Name(), impl.ID, impl.Run, f)
+	if err := opregistry.CheckRun(op, impl.Run); err != nil {
+		t.Fatalf("opstest: op %q: impl %q: %v", op.Name(), impl.ID, err)
 	}
-	if !impl.Support.PerCall() {
-		return f
-	}
-	return func(x *opregistry.Exec, a A) error {
-		if err := opregistry.Serves(&impl.Support, op, a); err != nil {
+	return func(x *opregistry.Exec, a opregistry.Call) error {
+		if err := a.Served(&impl.Support); err != nil {
 			return err
 		}
-		return f(x, a)
+		return a.Run(impl.Run, x)
 	}
 }
 
 // staged is a call whose operands are ready.
 type staged struct {
 	stage    *Stage
-	args     any
+	args     opregistry.Call
 	operands []opregistry.Operand
 	before   [][]byte // by operand
 }
 
-func (r *runner) stage(t tensortest.TB, c Case[any]) *staged {
+func (r *runner) stage(t tensortest.TB, c untypedCase) *staged {
 	t.Helper()
 	s := &Stage{T: t}
 	call := &staged{stage: s, args: c.Make(s)}
-	if err := r.validate(call.args); err != nil {
+	if err := call.args.Validate(); err != nil {
 		t.Fatalf("opstest: the case itself is wrong: %v", err)
 	}
-	call.operands = r.operands(call.args)
+	call.operands = call.args.Operands()
 	return call
 }
 
 // check runs one case.
-func (r *runner) check(t T, d tensor.DType, c Case[any]) {
+func (r *runner) check(t T, d tensor.DType, c untypedCase) {
 	want := r.stage(t, c)
 	if err := r.oracle(r.serial, want.args); err != nil {
 		if r.cfg.partialOracle && errors.Is(err, opregistry.ErrUnsupported) {
@@ -193,7 +189,7 @@ func (r *runner) check(t T, d tensor.DType, c Case[any]) {
 
 // call makes the operands of a case, runs the impl and checks everything that needs no oracle. The
 // error is that of a declined call.
-func (r *runner) call(t tensortest.TB, c Case[any], x *opregistry.Exec) (*staged, error) {
+func (r *runner) call(t tensortest.TB, c untypedCase, x *opregistry.Exec) (*staged, error) {
 	t.Helper()
 	call, err := r.ready(t, c)
 	if err != nil {
@@ -209,7 +205,7 @@ func (r *runner) call(t tensortest.TB, c Case[any], x *opregistry.Exec) (*staged
 
 // ready makes the operands of a case for the impl under test and remembers their content. The error
 // is that of a forward impl that declined.
-func (r *runner) ready(t tensortest.TB, c Case[any]) (*staged, error) {
+func (r *runner) ready(t tensortest.TB, c untypedCase) (*staged, error) {
 	t.Helper()
 	call := r.stage(t, c)
 	if r.refresh != nil && r.cfg.forward != nil {
@@ -224,7 +220,7 @@ func (r *runner) ready(t tensortest.TB, c Case[any]) (*staged, error) {
 }
 
 // guard runs the impl and turns a panic into an error.
-func (r *runner) guard(x *opregistry.Exec, a any) (err error) {
+func (r *runner) guard(x *opregistry.Exec, a opregistry.Call) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("panic: %v\n%s", cause, debug.Stack())

@@ -40,7 +40,7 @@ func (k Kit) Try(s Subject, opts ...Option) (Trial, error) {
 func (s *Suite) try(impl opregistry.Impl, cfg *config) (Trial, error) {
 	var found Trial
 	r := &runner{Suite: s, cfg: cfg, serial: opregistry.NewExec(nil, 0)}
-	if fault := faultOf(func(t T) { r.impl = s.function(t, impl) }); fault != "" {
+	if fault := faultOf(func(t T) { r.impl = function(t, s.op, impl) }); fault != "" {
 		return found, errors.New("opstest: " + fault)
 	}
 	for _, d := range cfg.dtypes {
@@ -82,7 +82,7 @@ func (t *Trial) add(where, stray string, err error) {
 }
 
 // try calls the impl in one case and returns where it wrote without permission.
-func (r *runner) try(c Case[any]) (stray string, err error) {
+func (r *runner) try(c untypedCase) (stray string, err error) {
 	var call *staged
 	fault := faultOf(func(t T) {
 		if call, err = r.ready(t, c); err == nil {

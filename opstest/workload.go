@@ -94,9 +94,9 @@ func (s *Suite) workloads(d tensor.DType, subjects []Subject, order func(a, b in
 
 // bySize returns the cases that write an element, ordered by their bytes; those with strided
 // operands come last.
-func (s *Suite) bySize(t T, d tensor.DType, order func(a, b int) int) []Case[any] {
+func (s *Suite) bySize(t T, d tensor.DType, order func(a, b int) int) []untypedCase {
 	type sized struct {
-		Case[any]
+		untypedCase
 		bytes   int
 		strided int
 	}
@@ -117,17 +117,17 @@ func (s *Suite) bySize(t T, d tensor.DType, order func(a, b int) int) []Case[any
 		all = append(all, sized{c, size(operands), strided})
 	}
 	slices.SortStableFunc(all, func(a, b sized) int { return cmp.Or(a.strided-b.strided, order(a.bytes, b.bytes)) })
-	cases := make([]Case[any], len(all))
+	cases := make([]untypedCase, len(all))
 	for i, c := range all {
-		cases[i] = c.Case
+		cases[i] = c.untypedCase
 	}
 	return cases
 }
 
 // workload returns a case whose operands are ready, or nil when the subject declines it.
-func (s *Suite) workload(t T, d tensor.DType, c Case[any], subject Subject) (*Workload, error) {
+func (s *Suite) workload(t T, d tensor.DType, c untypedCase, subject Subject) (*Workload, error) {
 	r := &runner{
-		Suite: s, cfg: &config{forward: subject.Forward}, impl: s.function(t, subject.Impl),
+		Suite: s, cfg: &config{forward: subject.Forward}, impl: function(t, s.op, subject.Impl),
 		serial: opregistry.NewExec(nil, 0),
 	}
 	call, err := r.ready(t, c)
@@ -146,7 +146,7 @@ func (s *Suite) workload(t T, d tensor.DType, c Case[any], subject Subject) (*Wo
 			w.written = append(w.written, o)
 		}
 	}
-	for _, o := range s.updated(call.args) {
+	for _, o := range call.args.Updated() {
 		content := tensortest.Random(t, 0, o.Tensor.DType(), o.Tensor.Shape()...)
 		if err := content.CopyFrom(o.Tensor); err != nil {
 			return nil, err

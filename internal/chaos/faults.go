@@ -66,7 +66,7 @@ func (p plan) wrap(impl opregistry.Impl, calls *atomic.Int64) any {
 		if i < 0 {
 			return run.Call(args)
 		}
-		kind, operands := p.Kinds[i], opregistry.OperandsOf(impl.Op, args[1].Interface())
+		kind, operands := p.Kinds[i], opregistry.CallOf(impl.Op, args[1].Interface()).Operands()
 		p.record(kind, impl.Op.Name())
 		switch kind {
 		case faultError:

@@ -59,7 +59,7 @@ func (o *pluginOp) watch(args any) *watch {
 	if o.plugin.trying == "" {
 		return nil
 	}
-	w := &watch{operands: opregistry.OperandsOf(o.handle, args)}
+	w := &watch{operands: opregistry.CallOf(o.handle, args).Operands()}
 	for _, operand := range w.operands {
 		w.before = append(w.before, bytes.Clone(memory(operand)))
 	}

@@ -47,7 +47,7 @@ func (e *encoder) encode(op opregistry.Handle, args any) error {
 		return err
 	}
 	listed := make([]bool, len(e.tensors))
-	for _, o := range opregistry.OperandsOf(op, args) {
+	for _, o := range opregistry.CallOf(op, args).Operands() {
 		if o.Tensor == nil {
 			continue
 		}

@@ -1,0 +1,78 @@
+package opregistry
+
+import (
+	"fmt"
+	"reflect"
+	"unsafe"
+
+	"github.com/primus-fl/primus/tensor"
+)
+
+// Call is an op with the arguments of a call, for code that serves all ops in the same way and is
+// compiled once. It points to the arguments and must not outlive them.
+type Call struct {
+	op   *description
+	args unsafe.Pointer // to the argument struct
+}
+
+// At returns the call of the op with these arguments.
+func (o *Op[A]) At(a *A) Call { return Call{&o.description, unsafe.Pointer(a)} }
+
+// CallOf returns the call of an op with arguments that are a value of its argument struct, of which
+// it makes a copy. It panics when args is something else.
+func CallOf(op Handle, args any) Call {
+	d := op.describe()
+	v := reflect.New(d.args)
+	v.Elem().Set(reflect.ValueOf(args))
+	return Call{d, v.UnsafePointer()}
+}
+
+// ArgsOf returns the arguments of a call. It panics when A is not their type.
+func ArgsOf[A any](c Call) *A {
+	if t := reflect.TypeFor[A](); t != c.op.args {
+		panic(fmt.Sprintf("BUG: opregistry: op %q: got arguments of type %v, want %v", c.op.name, t, c.op.args))
+	}
+	return (*A)(c.args)
+}
+
+// Clone returns the call with a copy of the argument struct, and that copy. The tensors are shared.
+func (c Call) Clone() (Call, reflect.Value) {
+	v := reflect.New(c.op.args)
+	v.Elem().Set(reflect.NewAt(c.op.args, c.args).Elem())
+	return Call{c.op, v.UnsafePointer()}, v.Elem()
+}
+
+// Validate checks the arguments. It returns an *ArgError.
+func (c Call) Validate() error { return c.op.plan().validate(c.args) }
+
+// Operands lists the tensors of the call.
+func (c Call) Operands() []Operand { return c.op.plan().list(c.args) }
+
+// Updated lists the operands whose old content would be lost if an impl failed half-way: those that
+// are updated, and those written that share memory with one that is read.
+func (c Call) Updated() []Operand { return updated(c.Operands()) }
+
+// Lead returns the lead operand, nil when there is none.
+func (c Call) Lead() *tensor.Tensor { return c.op.plan().leader(c.args) }
+
+// Saved returns the record of the family's saved state, or nil for an op without a family.
+func (c Call) Saved() *Saved { return c.op.plan().savedOf(c.args) }
+
+// Run runs the function of an impl of the op, Impl.Run.
+func (c Call) Run(run any, x *Exec) error { return c.op.run(run, x, c.args) }
+
+// Served returns nil if an impl with this Support serves the call, else an error that wraps
+// ErrUnsupported and says why not.
+func (c Call) Served(s *Support) error {
+	if s.OfLead() {
+		if lead := c.Lead(); lead != nil {
+			if err := s.Lead(lead.DType(), lead.Shape()); err != nil {
+				return err
+			}
+		}
+	}
+	if s.Call == nil {
+		return nil
+	}
+	return asDecline(c.op.serves(s.Call, c.args))
+}
