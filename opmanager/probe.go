@@ -1,6 +1,7 @@
 package opmanager
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -74,7 +75,9 @@ func probe(e opregistry.Entry) (reason string) {
 			reason = fmt.Sprintf("unavailable: its probe panicked: %v", cause)
 		}
 	}()
-	if err := e.Available(); err != nil {
+	if err := e.Available(); errors.Is(err, opregistry.ErrNotNeeded) {
+		return err.Error()
+	} else if err != nil {
 		return fmt.Sprintf("unavailable: %v", err)
 	}
 	return ""

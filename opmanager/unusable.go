@@ -88,7 +88,7 @@ func (c *core) unusable(t *table, op int, e *opregistry.Entry) string {
 	switch {
 	case missing != "":
 		return missing
-	case own == "" || !t.ranksFirst(r, op, e):
+	case own == "" || strings.HasPrefix(own, opregistry.ErrNotNeeded.Error()) || !t.ranksFirst(r, op, e):
 		return "" // a fault of another op of the family is reported for that op
 	}
 	return own

@@ -2,6 +2,7 @@ package opmanager_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/primus-fl/primus/opmanager"
@@ -18,6 +19,8 @@ func TestUnusable(t *testing.T) {
 	half := opregistry.Impl{Op: pairFwd, ID: "vendor.half", Kind: opregistry.KindVendor, Vendor: "half", Priority: 10}
 	absent := opregistry.Impl{Op: addOne, ID: "vendor.absent", Kind: opregistry.KindVendor, Vendor: "absent", Priority: 120, Available: noChip}
 	lower := opregistry.Impl{Op: addOne, ID: "vendor.lower", Kind: opregistry.KindVendor, Vendor: "lower", Priority: 20, Available: noChip}
+	idle := absent
+	idle.Available = func() error { return fmt.Errorf("%w: one process", opregistry.ErrNotNeeded) }
 	order := func(tokens ...string) []oppolicy.OpRule {
 		rule := oppolicy.OpRule{Pattern: "add_one", Source: "p.yaml:1"}
 		for _, text := range tokens {
@@ -48,6 +51,7 @@ func TestUnusable(t *testing.T) {
 			name: "preferred and not available", impls: []opregistry.Impl{absent, lower},
 			want: []string{"Implementation 'vendor.absent' cannot serve op 'add_one': unavailable: no chip"},
 		},
+		{name: "not needed", impls: []opregistry.Impl{idle}},
 		{
 			name: "not available and not preferred", impls: []opregistry.Impl{absent},
 			edit: func(p *oppolicy.Policy) { p.Prefer = opregistry.KindFlagos },

@@ -40,7 +40,8 @@ type Impl struct {
 	Measured Measurement
 
 	// Available returns nil when the impl can run on this machine, else why not. It is called when
-	// a dispatch table is built, never in a call. Nil means always available.
+	// a dispatch table is built, never in a call. Nil means always available. An error that wraps
+	// ErrNotNeeded says that this process has no use for the impl.
 	Available func() error
 }
 

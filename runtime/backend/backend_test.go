@@ -220,6 +220,12 @@ func TestDistributed(t *testing.T) {
 			backend.Distributed{Rank: 3, WorldSize: 8, LocalRank: 1, LocalWorldSize: 4, MasterAddr: "h", MasterPort: 29500}},
 		{map[string]string{"NODE_RANK": "1", "NNODES": "2"},
 			backend.Distributed{Rank: 1, WorldSize: 2, LocalWorldSize: 1, MasterAddr: "127.0.0.1", MasterPort: 1024}},
+		{map[string]string{"OMPI_COMM_WORLD_RANK": "5", "OMPI_COMM_WORLD_SIZE": "6", "OMPI_COMM_WORLD_LOCAL_RANK": "1", "OMPI_COMM_WORLD_LOCAL_SIZE": "2", "NNODES": "1"},
+			backend.Distributed{Rank: 5, WorldSize: 6, LocalRank: 1, LocalWorldSize: 2, MasterAddr: "127.0.0.1", MasterPort: 1024}},
+		{map[string]string{"PMI_RANK": "5", "PMI_SIZE": "6", "MPI_LOCALRANKID": "1", "MPI_LOCALNRANKS": "2"},
+			backend.Distributed{Rank: 5, WorldSize: 6, LocalRank: 1, LocalWorldSize: 2, MasterAddr: "127.0.0.1", MasterPort: 1024}},
+		{map[string]string{"PMI_RANK": "5", "PMI_SIZE": "6", "WORLD_SIZE": "1"},
+			backend.Distributed{WorldSize: 1, LocalWorldSize: 1, MasterAddr: "127.0.0.1", MasterPort: 1024}},
 	} {
 		got, err := backend.ReadDistributed(backend.MapEnviron(tt.vars))
 		require.NoError(t, err)

@@ -15,9 +15,37 @@ type Distributed struct {
 	MasterPort                int
 }
 
-// ReadDistributed reads the variables of torchrun. If those for rank and world size are not set, it
-// reads those of JAX launchers: RANK or NODE_RANK, WORLD_SIZE or NNODES, LOCAL_RANK,
-// LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT. The error names every variable with a wrong value.
+// launched are the variables in which a launcher passes the place of a process; of several names of
+// one thing the first that is set counts.
+type launched struct{ rank, size, localRank, localSize []string }
+
+var (
+	torchrun = launched{
+		[]string{"RANK", "NODE_RANK"}, []string{"WORLD_SIZE", "NNODES"}, []string{"LOCAL_RANK"}, []string{"LOCAL_WORLD_SIZE"},
+	}
+	openMPI = launched{
+		[]string{"OMPI_COMM_WORLD_RANK"}, []string{"OMPI_COMM_WORLD_SIZE"},
+		[]string{"OMPI_COMM_WORLD_LOCAL_RANK"}, []string{"OMPI_COMM_WORLD_LOCAL_SIZE"},
+	}
+	mpich = launched{[]string{"PMI_RANK"}, []string{"PMI_SIZE"}, []string{"MPI_LOCALRANKID"}, []string{"MPI_LOCALNRANKS"}}
+)
+
+// launcherOf returns the variables of the launcher that has started this process. WORLD_SIZE comes
+// first, because it also says that the processes of another launcher are runs of their own.
+func launcherOf(env *Environ) launched {
+	if _, set := env.Lookup("WORLD_SIZE"); !set {
+		for _, l := range []launched{openMPI, mpich} {
+			if _, set := env.Lookup(l.size[0]); set {
+				return l
+			}
+		}
+	}
+	return torchrun
+}
+
+// ReadDistributed reads the variables of torchrun or, where WORLD_SIZE is not set, those of mpirun
+// and mpiexec. Launchers of JAX set NODE_RANK and NNODES in place of RANK and WORLD_SIZE. The error
+// names every variable with a wrong value.
 func ReadDistributed(env *Environ) (Distributed, error) {
 	d := Distributed{MasterAddr: env.Get("MASTER_ADDR", "127.0.0.1")}
 	var faults []error
@@ -36,13 +64,14 @@ func ReadDistributed(env *Environ) (Distributed, error) {
 			return
 		}
 	}
-	number(&d.Rank, 0, 0, "RANK", "NODE_RANK")
-	number(&d.WorldSize, 1, 1, "WORLD_SIZE", "NNODES")
-	number(&d.LocalRank, 0, 0, "LOCAL_RANK")
-	number(&d.LocalWorldSize, 1, 1, "LOCAL_WORLD_SIZE")
+	by := launcherOf(env)
+	number(&d.Rank, 0, 0, by.rank...)
+	number(&d.WorldSize, 1, 1, by.size...)
+	number(&d.LocalRank, 0, 0, by.localRank...)
+	number(&d.LocalWorldSize, 1, 1, by.localSize...)
 	number(&d.MasterPort, 1024, 0, "MASTER_PORT")
 	if len(faults) == 0 && d.Rank >= d.WorldSize {
-		faults = append(faults, fmt.Errorf("rank %d of a job of %d: set RANK and WORLD_SIZE, or NODE_RANK and NNODES, together", d.Rank, d.WorldSize))
+		faults = append(faults, fmt.Errorf("rank %d of a job of %d: set %s and %s together", d.Rank, d.WorldSize, strings.Join(by.rank, " or "), strings.Join(by.size, " or ")))
 	}
 	return d, errors.Join(faults...)
 }

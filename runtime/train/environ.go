@@ -71,7 +71,7 @@ func (r *session) environment() error {
 	}
 	r.tc.Distributed = d
 	if d.Rank > 0 {
-		r.tc.Log = slog.New(onlyProblems{log.Handler()})
+		r.tc.Log = slog.New(onlyProblems{log.Handler(), d.Rank})
 	}
 	backend.Detail(r.tc.Log, fmt.Sprintf("[Primus:Env] rank=%d, world_size=%d, local_rank=%d, master=%s:%d",
 		d.Rank, d.WorldSize, d.LocalRank, d.MasterAddr, d.MasterPort))
@@ -121,22 +121,34 @@ func (r *session) makeDataDirs() error {
 	return nil
 }
 
-// onlyProblems passes on warnings and errors only. The first rank logs the rest.
-type onlyProblems struct{ slog.Handler }
+// onlyProblems passes on warnings and errors only, and names the rank that they are of. The first
+// rank logs the rest.
+type onlyProblems struct {
+	slog.Handler
+	rank int
+}
 
 // Enabled implements slog.Handler.
 func (h onlyProblems) Enabled(ctx context.Context, l slog.Level) bool {
 	return l >= slog.LevelWarn && h.Handler.Enabled(ctx, l)
 }
 
+// Handle implements slog.Handler.
+func (h onlyProblems) Handle(ctx context.Context, record slog.Record) error {
+	if h.rank > 0 {
+		record.Message = fmt.Sprintf("[rank %d] %s", h.rank, record.Message)
+	}
+	return h.Handler.Handle(ctx, record)
+}
+
 // WithAttrs implements slog.Handler.
 func (h onlyProblems) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return onlyProblems{h.Handler.WithAttrs(attrs)}
+	return onlyProblems{h.Handler.WithAttrs(attrs), h.rank}
 }
 
 // WithGroup implements slog.Handler.
 func (h onlyProblems) WithGroup(name string) slog.Handler {
-	return onlyProblems{h.Handler.WithGroup(name)}
+	return onlyProblems{h.Handler.WithGroup(name), h.rank}
 }
 
 var _ slog.Handler = onlyProblems{}

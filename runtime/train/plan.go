@@ -55,7 +55,7 @@ func NewPlan(ctx context.Context, s Settings) (*Plan, error) {
 		return nil, err
 	}
 	r.dry = true
-	r.tc.Log = slog.New(onlyProblems{s.Log.Handler()})
+	r.tc.Log = slog.New(onlyProblems{Handler: s.Log.Handler()})
 	if err := r.prepare(ctx); err != nil {
 		return nil, err
 	}

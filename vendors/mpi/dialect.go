@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/vendors/loader"
 )
 
@@ -70,5 +71,5 @@ func (d *dialect) launched(lookup func(string) (string, bool)) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("this process was not started by %s (%s is not set)", d.launcher, strings.Join(d.started, " or "))
+	return fmt.Errorf("%w: this process was not started by %s (%s is not set)", opregistry.ErrNotNeeded, d.launcher, strings.Join(d.started, " or "))
 }

@@ -213,6 +213,7 @@ func checkMoves(t *testing.T, lib *mpi.Library, g collective.Group, d tensor.DTy
 func TestAlone(t *testing.T) {
 	lib := mpi.New(mpi.Options{Names: []string{"libprimus_absent.so"}, Lookup: func(string) (string, bool) { return "", false }})
 	for _, i := range lib.Source().Impls {
+		assert.ErrorIs(t, i.Available(), opregistry.ErrNotNeeded)
 		assert.ErrorContains(t, i.Available(), "this process was not started by "+map[string]string{"openmpi": "mpirun of Open MPI", "mpich": "mpiexec of MPICH"}[i.Vendor])
 	}
 	assert.Empty(t, lib.Info())

@@ -9,7 +9,9 @@ import (
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/ops/collective"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/native/world"
 	"github.com/primus-fl/primus/runtime/config"
 )
 
@@ -44,7 +46,7 @@ func NewBench(m *config.Module, manager *opmanager.Manager, dev device.Backend, 
 	if _, err := args.checkMemory(manager, dev); err != nil {
 		return nil, warnings, err
 	}
-	b := &Bench{e: engine{args: args, manager: manager, log: log}}
+	b := &Bench{e: engine{args: args, manager: manager, log: log, world: world.New(nil, collective.Group{Ranks: 1})}}
 	b.e.declarePoints(func([]int32) error { return nil })
 	if err := b.e.build(dev); err != nil {
 		return nil, warnings, errors.Join(err, b.e.close())

@@ -10,6 +10,8 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/optim"
+	"github.com/primus-fl/primus/runtime/backends/native/world"
+	"github.com/primus-fl/primus/tensor"
 )
 
 // engine computes steps: model, passes and optimizer for one global batch.
@@ -18,13 +20,16 @@ type engine struct {
 	manager *opmanager.Manager
 	log     *slog.Logger
 	points  points
+	world   *world.World
 
 	model *model.Model
 	pass  *model.Pass
 	adam  *optim.Adam
-	batch []int32 // [global batch, seq+1]
+	grads []*tensor.Tensor
+	batch []int32 // [global batch, seq+1], of all ranks
 	aux   float64 // mean auxiliary loss of the micro batches of the step
 	ce    float64 // mean cross entropy of the micro batches of the step
+	stop  bool    // a rank of the job wants to end; known after a step
 
 	updating bool // the weights may be a mixture of two steps
 }
@@ -40,6 +45,7 @@ func (e *engine) build(backend device.Backend) (err error) {
 	}
 	var params []optim.Param
 	for _, p := range e.model.Params() {
+		e.grads = append(e.grads, p.Grad)
 		params = append(params, optim.Param{Value: p.Value, Grad: p.Grad, Decay: p.Decay, LRScale: e.points.lrScale.Func()(p)})
 	}
 	e.adam, err = optim.NewAdam(e.args.AdamConfig, params, e.manager, backend)

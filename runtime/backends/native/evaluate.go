@@ -72,12 +72,15 @@ func (t *trainer) evaluate(ctx context.Context, e *evaluation) (float64, error) 
 	t.pass.KeepAll()
 	rows := t.batch[:t.args.MicroBatchSize*(t.args.SeqLength+1)]
 	sum := 0.0
-	for range e.batches {
-		if ctx.Err() != nil {
+	for i := range e.batches {
+		if ctx.Err() != nil && t.world.Alone() {
 			return 0, errGivenUp
 		}
 		if err := e.windows.Batch(rows); err != nil {
 			return 0, err
+		}
+		if i%t.world.Ranks != t.world.Rank {
+			continue
 		}
 		if err := t.pass.SetBatch(rows); err != nil {
 			return 0, err
@@ -87,6 +90,9 @@ func (t *trainer) evaluate(ctx context.Context, e *evaluation) (float64, error) 
 			return 0, fmt.Errorf("evaluation: %w", err)
 		}
 		sum += loss
+	}
+	if err := t.world.Sum("add up the validation losses", &sum); err != nil {
+		return 0, err
 	}
 	return sum / float64(e.batches), nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/primus-fl/primus/opmanager"
@@ -21,6 +22,9 @@ var errGivenUp = errors.New("given up, because half of the grace period is over"
 // at fault.
 func (t *trainer) Train(ctx context.Context) (err error) {
 	t.begin()
+	if err := t.checkPoints(); err != nil {
+		return err
+	}
 	late, cancel := endLater(ctx, t.tc.Grace/2)
 	defer cancel()
 	defer func() {
@@ -32,8 +36,8 @@ func (t *trainer) Train(ctx context.Context) (err error) {
 			panic(cause)
 		}
 	}()
-	for t.state.Step < t.args.TrainIters && ctx.Err() == nil {
-		err := t.step(late)
+	for t.state.Step < t.args.TrainIters && !t.stopping(ctx) {
+		err := t.step(ctx, late)
 		if errors.Is(err, errGivenUp) {
 			t.tc.Log.Warn(fmt.Sprintf("step %d is given up: half of the grace period is over", t.state.Step+1))
 			break
@@ -50,6 +54,9 @@ func (t *trainer) Train(ctx context.Context) (err error) {
 	if t.state.Step < t.args.TrainIters {
 		return t.interrupted(ctx)
 	}
+	if !t.world.Leads() {
+		return nil
+	}
 	if err = t.generate(late); errors.Is(err, errGivenUp) {
 		return nil
 	}
@@ -60,7 +67,7 @@ func (t *trainer) Train(ctx context.Context) (err error) {
 func (t *trainer) begin() {
 	t.started, t.watch = time.Now(), opmanager.NewReferenceWatch(t.tc.Manager)
 	t.run = backend.Run{
-		Name: t.tc.Experiment.ExpName, Model: t.args.ModelName, Dir: t.dir.Path(), Parameters: t.args.NumParameters(),
+		Name: t.tc.Experiment.ExpName, Model: t.args.ModelName, Dir: t.location().Path(), Parameters: t.args.NumParameters(),
 		FirstStep: t.state.Step + 1, Steps: t.args.TrainIters, TokensPerStep: t.args.GlobalBatchSize * t.args.SeqLength,
 		FLOPsPerToken: t.args.FLOPsPerToken(), LogInterval: t.args.LogInterval,
 	}
@@ -71,7 +78,7 @@ func (t *trainer) begin() {
 			unused, model.ByteVocab, t.args.VocabSize))
 	}
 	if t.state.Step >= t.args.TrainIters {
-		t.tc.Log.Info(fmt.Sprintf("nothing to train: this run is finished at step %d; a larger train_iters trains further, exp_name=NAME begins another run, load=none starts over and keeps this one in %s", t.state.Step, t.dir.Path(rundir.PreviousName)))
+		t.tc.Log.Info(fmt.Sprintf("nothing to train: this run is finished at step %d; a larger train_iters trains further, exp_name=NAME begins another run, load=none starts over and keeps this one in %s", t.state.Step, filepath.Join(t.run.Dir, rundir.PreviousName)))
 	}
 	t.tc.Observer.RunStarted(t.run)
 }

@@ -34,7 +34,7 @@ var (
 // BackwardStep says which micro batch of which step a backward step is.
 type BackwardStep struct {
 	Step          int // from 1
-	Micro, Micros int // the micro batch, from 0, and their number per step
+	Micro, Micros int // the micro batch, from 0, and their number per step on this rank
 
 	// GradNorm returns the Euclidean norm of the present gradients, in which each micro batch is
 	// weighted by its share of the global batch.
@@ -79,15 +79,21 @@ func (e *engine) forwardStep(rows []int32) (float64, error) {
 	return e.pass.Loss()
 }
 
-// forward calls the forward step of a micro batch.
-func (e *engine) forward(step, micro int, rows []int32) (float64, error) {
+// own is the number of micro batches per step of this rank.
+func (e *engine) own() int { return e.args.microBatches() / e.world.Ranks }
+
+// forward calls the forward step of a micro batch of this rank. What is random depends on its
+// number in the global batch, so that it is the same with any number of ranks.
+func (e *engine) forward(step, micro int) (float64, error) {
+	micro += e.world.Rank * e.own()
+	rows := len(e.batch) / e.args.microBatches()
 	e.pass.Drop(uint64(e.args.Seed), uint64((step-1)*e.args.microBatches()+micro))
-	return e.points.forwardStep.Func()(rows)
+	return e.points.forwardStep.Func()(e.batch[micro*rows : (micro+1)*rows])
 }
 
-// backward calls the backward step of a micro batch.
+// backward calls the backward step of a micro batch of this rank.
 func (e *engine) backward(step, micro int) error {
-	return e.points.backwardStep.Func()(BackwardStep{Step: step, Micro: micro, Micros: e.args.microBatches(), GradNorm: e.adam.Norm})
+	return e.points.backwardStep.Func()(BackwardStep{Step: step, Micro: micro, Micros: e.own(), GradNorm: e.adam.Norm})
 }
 
 func (e *engine) backwardStep(b BackwardStep) error {

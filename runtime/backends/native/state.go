@@ -35,8 +35,12 @@ type state struct {
 	Parameters map[string]any `json:"parameters,omitempty"` // the parameters that a resumed run is compared with
 }
 
-// save writes a checkpoint of the step.
+// save writes a checkpoint of the step, which the first rank does for all.
 func (t *trainer) save() error {
+	if !t.world.Leads() {
+		t.savedStep = t.state.Step
+		return nil
+	}
 	if err := t.healthy(); err != nil {
 		return err
 	}

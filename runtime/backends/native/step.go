@@ -55,8 +55,11 @@ func (e *engine) gradients(ctx context.Context, step int) (loss, norm float64, e
 // another one may be selected by then, or if the policy or a quarantine changed between forward and
 // backward.
 func (e *engine) canRepeat(err error) bool {
-	var call *opmanager.CallError
-	if !errors.As(err, &call) {
+	if _, sent := errors.AsType[*sentError](err); sent {
+		return false
+	}
+	call, ok := errors.AsType[*opmanager.CallError](err)
+	if !ok {
 		return false
 	}
 	if len(call.Tried) == 0 {
@@ -66,29 +69,34 @@ func (e *engine) canRepeat(err error) bool {
 }
 
 func (e *engine) tryGradients(ctx context.Context, step int) (loss, norm float64, err error) {
-	micro := e.args.microBatches()
-	rows := len(e.batch) / micro
+	share := 1 / float64(e.args.microBatches())
 	e.aux, e.ce = 0, 0
-	for i := range micro {
-		if ctx.Err() != nil {
+	for i := range e.own() {
+		if ctx.Err() != nil && e.world.Alone() {
 			return 0, 0, errGivenUp
 		}
-		part, err := e.forward(step, i, e.batch[i*rows:(i+1)*rows])
+		part, err := e.forward(step, i)
 		if err != nil {
 			return 0, 0, err
 		}
-		loss += part / float64(micro)
-		e.aux += e.pass.AuxLoss() / float64(micro)
-		e.ce += e.pass.CrossEntropy() / float64(micro)
-		if !finite(loss) {
+		loss += part * share
+		e.aux += e.pass.AuxLoss() * share
+		e.ce += e.pass.CrossEntropy() * share
+		if !finite(loss) && e.world.Alone() {
 			return 0, 0, e.nonFinite(step, "loss", loss)
 		}
 		if err := e.backward(step, i); err != nil {
 			return 0, 0, err
 		}
 	}
-	if norm, err = e.adam.Clip(); err != nil {
+	if loss, err = e.reduce(ctx, loss); err != nil {
 		return 0, 0, err
+	}
+	if !finite(loss) {
+		return 0, 0, e.nonFinite(step, "loss", loss)
+	}
+	if norm, err = e.adam.Clip(); err != nil {
+		return 0, 0, e.sent(err)
 	}
 	if !finite(norm) {
 		return 0, 0, e.nonFinite(step, "gradient norm", norm)
@@ -96,23 +104,71 @@ func (e *engine) tryGradients(ctx context.Context, step int) (loss, norm float64
 	return loss, norm, nil
 }
 
-// nonFinite repeats the forward and backward passes and checks the result of each op.
+// reduce adds up the losses and the gradients of all ranks. It also lets all of them know when one
+// wants to end.
+func (e *engine) reduce(ctx context.Context, loss float64) (float64, error) {
+	stop := 0.0
+	if ctx.Err() != nil {
+		stop = 1
+	}
+	if err := e.world.Sum("add up the losses", &loss, &e.aux, &e.ce, &stop); err != nil {
+		return 0, e.sent(err)
+	}
+	e.stop = stop > 0
+	return loss, e.sent(e.world.Reduce("add up the gradients", e.grads))
+}
+
+// sentError is an error after ranks have begun to exchange the results of a step. One rank alone
+// cannot compute the step again.
+type sentError struct{ error }
+
+// Unwrap returns the error.
+func (e *sentError) Unwrap() error { return e.error }
+
+// sent marks an error that came after the exchange, if there was one.
+func (e *engine) sent(err error) error {
+	if err == nil || e.world.Alone() {
+		return err
+	}
+	return &sentError{err}
+}
+
+// nonFinite returns the error of a value that is not finite, with the op that it comes from, on
+// whichever rank that is.
 func (e *engine) nonFinite(step int, what string, value float64) error {
-	result := &NonFiniteError{Step: step, What: what, Value: value}
-	e.pass.CheckFinite(true)
-	defer e.pass.CheckFinite(false)
-	micro := e.args.microBatches()
-	rows := len(e.batch) / micro
-	for i := range micro {
-		_, err := e.forward(step, i, e.batch[i*rows:(i+1)*rows])
-		if err == nil {
-			err = e.backward(step, i)
-		}
-		if errors.As(err, &result.Origin) {
-			return result
+	result := &NonFiniteError{Step: step, What: what, Value: value, Origin: e.origin(step)}
+	own := ""
+	if result.Origin != nil {
+		own = result.Origin.Error()
+	}
+	all, err := e.world.Gather("compare what is not finite", []byte(own))
+	if err != nil {
+		return errors.Join(result, e.sent(err))
+	}
+	for rank, place := range all {
+		if len(place) > 0 && !e.world.Alone() {
+			result.Origin, result.Reason = nil, fmt.Sprintf("it began on rank %d at %s", rank, place)
+			break
 		}
 	}
 	return result
+}
+
+// origin repeats the forward and backward passes of this rank and returns the first op whose result
+// is not finite, nil if there is none.
+func (e *engine) origin(step int) *model.NonFiniteError {
+	e.pass.CheckFinite(true)
+	defer e.pass.CheckFinite(false)
+	for i := range e.own() {
+		_, err := e.forward(step, i)
+		if err == nil {
+			err = e.backward(step, i)
+		}
+		if found, ok := errors.AsType[*model.NonFiniteError](err); ok {
+			return found
+		}
+	}
+	return nil
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -49,14 +49,15 @@ type trainer struct {
 }
 
 func newTrainer(tc *backend.TrainContext) (backend.Trainer, error) {
-	if err := checkWorld(tc); err != nil {
-		return nil, err
-	}
 	args, err := newArgs(tc)
 	if err != nil {
 		return nil, err
 	}
-	t := &trainer{engine: engine{args: args, manager: tc.Manager, log: tc.Log}, tc: tc}
+	job, err := newWorld(tc, args)
+	if err != nil {
+		return nil, err
+	}
+	t := &trainer{engine: engine{args: args, manager: tc.Manager, log: tc.Log, world: job}, tc: tc}
 	t.declarePoints(func(batch []int32) error { return t.sampler.Batch(batch) })
 	return t, nil
 }
@@ -70,8 +71,11 @@ const (
 	tensorboardName = "tensorboard"
 )
 
-// Setup creates and locks the run directory.
+// Setup creates and locks the run directory, of which only the first rank has one.
 func (t *trainer) Setup(context.Context) error {
+	if !t.world.Leads() {
+		return nil
+	}
 	var err error
 	if t.dir, err = rundir.Open(t.location()); err != nil {
 		return err
@@ -103,10 +107,37 @@ func (t *trainer) Init(ctx context.Context) error {
 	if err := t.build(t.tc.Device); err != nil {
 		return err
 	}
-	if err := t.openStore(); err != nil {
+	if err := t.agree(); err != nil {
 		return err
 	}
 	t.state = state{Seed: t.args.Seed, Data: t.set.Fingerprint()}
+	if t.world.Leads() {
+		if err := t.openRun(); err != nil {
+			return err
+		}
+	}
+	if err := t.share(); err != nil {
+		return err
+	}
+	if t.state.Step > 0 || !t.world.Leads() {
+		return nil
+	}
+	if t.args.DumpBatches > 0 {
+		if err := data.DumpBatches(ctx, t.dir.Path(batchesFile), t.sampler, t.args.DumpBatches, t.args.GlobalBatchSize); err != nil {
+			return err
+		}
+	}
+	if t.args.SaveInitial {
+		return t.save()
+	}
+	return nil
+}
+
+// openRun loads the checkpoint to go on from and opens the files of the run.
+func (t *trainer) openRun() error {
+	if err := t.openStore(); err != nil {
+		return err
+	}
 	if err := t.restore(); err != nil {
 		return err
 	}
@@ -122,17 +153,6 @@ func (t *trainer) Init(ctx context.Context) error {
 		if t.events, err = tensorboard.Create(t.dir.Path(tensorboardName), int64(t.state.Step)+1); err != nil {
 			return err
 		}
-	}
-	if t.state.Step > 0 {
-		return nil
-	}
-	if t.args.DumpBatches > 0 {
-		if err := data.DumpBatches(ctx, t.dir.Path(batchesFile), t.sampler, t.args.DumpBatches, t.args.GlobalBatchSize); err != nil {
-			return err
-		}
-	}
-	if t.args.SaveInitial {
-		return t.save()
 	}
 	return nil
 }
@@ -210,7 +230,7 @@ func (t *trainer) split() data.SplitSettings {
 
 // step trains on the next batch and reports the result. When late ends, it gives up at a point at
 // which only the current step is lost.
-func (t *trainer) step(late context.Context) error {
+func (t *trainer) step(ctx, late context.Context) error {
 	begin := time.Now()
 	step := t.state.Step + 1
 	if err := t.points.dataOrder.Func()(t.batch); err != nil {
@@ -218,7 +238,7 @@ func (t *trainer) step(late context.Context) error {
 	}
 	lr := t.points.schedule.Func()(step)
 	t.watch.Begin()
-	loss, norm, err := t.train(late, step, lr)
+	loss, norm, err := t.train(t.ending(ctx, late), step, lr)
 	if err != nil {
 		return err
 	}
@@ -245,11 +265,13 @@ func (t *trainer) step(late context.Context) error {
 		aux := t.aux
 		record.AuxLoss = &aux
 	}
-	if err := t.metrics.Append(record); err != nil {
-		return err
-	}
-	if err := t.writeEvents(s); err != nil {
-		return err
+	if t.world.Leads() {
+		if err := t.metrics.Append(record); err != nil {
+			return err
+		}
+		if err := t.writeEvents(s); err != nil {
+			return err
+		}
 	}
 	t.tc.Observer.StepDone(s)
 	return nil
@@ -276,10 +298,10 @@ func (t *trainer) writeEvents(s backend.Step) error {
 // Cleanup writes the final files of the run and releases everything.
 func (t *trainer) Cleanup(cause error) error {
 	var faults []error
+	if !t.started.IsZero() {
+		faults = append(faults, t.finish(cause))
+	}
 	if t.dir != nil {
-		if !t.started.IsZero() {
-			faults = append(faults, t.finish(cause))
-		}
 		if t.metrics != nil {
 			faults = append(faults, t.metrics.Close())
 		}
@@ -313,7 +335,7 @@ func (t *trainer) finish(cause error) error {
 		Ignored: ignored(t.tc), Patches: t.tc.PatchResults,
 	}
 	var faults []error
-	if t.state.Step >= t.run.FirstStep {
+	if t.state.Step >= t.run.FirstStep && t.world.Leads() {
 		records, err := t.metrics.Records()
 		faults = append(faults, err)
 		if len(records) > 0 {

@@ -1,41 +1,181 @@
 package native
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/primus-fl/primus/internal/buildinfo"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/ops/collective"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/native/world"
+	"github.com/primus-fl/primus/tensor"
 )
 
-// launcherSizes are the variables in which launchers pass the number of processes.
-var launcherSizes = []struct{ name, launcher string }{
+// otherLaunchers are variables in which launchers pass the number of processes that they start
+// without a library for collectives.
+var otherLaunchers = []struct{ name, launcher string }{
 	{"SLURM_STEP_NUM_TASKS", "srun"},
-	{"OMPI_COMM_WORLD_SIZE", "mpirun of Open MPI"},
-	{"PMI_SIZE", "mpiexec"},
 	{"MV2_COMM_WORLD_SIZE", "mpirun of MVAPICH2"},
 }
 
-// checkWorld returns an error if the run has several processes. There are no collectives, so every
-// process would train the same model alone. WORLD_SIZE=1 declares the processes of a launcher to be
-// separate runs.
+// checkWorld returns an error if this is one of several processes that cannot train together.
+// WORLD_SIZE=1 declares the processes of a launcher to be separate runs.
 func checkWorld(tc *backend.TrainContext) error {
-	const remedy = "the native trainer runs on one process, because it has no collectives yet; start one process"
-	if tc.WorldSize > 1 {
-		return fmt.Errorf("this is rank %d of a job of %d processes (WORLD_SIZE or NNODES): %s and unset these variables", tc.Rank, tc.WorldSize, remedy)
+	const remedy = "start the processes with mpirun or mpiexec"
+	if tc.LocalWorldSize > tc.WorldSize {
+		return fmt.Errorf("this is one of %d processes on this machine (LOCAL_WORLD_SIZE) in a job of %d: %s, or unset this variable", tc.LocalWorldSize, tc.WorldSize, remedy)
 	}
-	if tc.LocalWorldSize > 1 {
-		return fmt.Errorf("this is one of %d processes on this machine (LOCAL_WORLD_SIZE): %s and unset this variable", tc.LocalWorldSize, remedy)
-	}
-	if _, alone := tc.Environ.Lookup("WORLD_SIZE"); alone {
+	if _, told := tc.Environ.Lookup("WORLD_SIZE"); told || tc.WorldSize > 1 {
 		return nil
 	}
-	for _, v := range launcherSizes {
+	for _, v := range otherLaunchers {
 		text, _ := tc.Environ.Lookup(v.name)
 		if n, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && n > 1 {
-			return fmt.Errorf("%s has started %d processes (%s): %s, or set WORLD_SIZE=1 and another exp_name for each, if they are runs of their own",
+			return fmt.Errorf("%s has started %d processes (%s), and it does not connect them: %s, or set WORLD_SIZE=1 and another exp_name for each, if they are runs of their own",
 				v.launcher, n, v.name, remedy)
 		}
 	}
 	return nil
+}
+
+// newWorld returns the job that the run belongs to.
+func newWorld(tc *backend.TrainContext, a *Args) (*world.World, error) {
+	if err := checkWorld(tc); err != nil {
+		return nil, err
+	}
+	if each := a.MicroBatchSize * tc.WorldSize; a.GlobalBatchSize%each != 0 {
+		return nil, describe(tc, fmt.Errorf("global_batch_size: got %d, want a multiple of %d, which is micro_batch_size %d on %d ranks", a.GlobalBatchSize, each, a.MicroBatchSize, tc.WorldSize))
+	}
+	g := collective.Group{Rank: tc.Rank, Ranks: tc.WorldSize}
+	if tc.Manager == nil { // the run is only planned
+		g = collective.Group{Ranks: 1}
+	}
+	return world.New(tc.Manager, g), nil
+}
+
+// claim is what has to be the same on all ranks.
+type claim struct {
+	Version    string             `json:"version"`
+	Data       string             `json:"data"`
+	Parameters map[string]any     `json:"parameters"`
+	Manifest   opmanager.Manifest `json:"manifest"`
+}
+
+func (t *trainer) claim() claim {
+	c := claim{Version: buildinfo.Read().Version, Data: t.set.Fingerprint(), Parameters: t.compared(), Manifest: t.tc.Manager.Manifest()}
+	for key, v := range map[string]int{
+		"eval_interval": t.args.EvalInterval, "eval_iters": t.args.EvalIters, "final_eval_windows": t.args.FinalWindows,
+		"save_interval": t.args.SaveInterval,
+	} {
+		c.Parameters[key] = float64(v)
+	}
+	return c
+}
+
+// agree returns an error if a rank of the job would compute otherwise than the first one.
+func (t *trainer) agree() error {
+	if t.world.Alone() {
+		return nil
+	}
+	own, err := json.Marshal(t.claim())
+	if err != nil {
+		return fmt.Errorf("compare the ranks: %w", err)
+	}
+	all, err := t.world.Gather("compare the ranks", own)
+	if err != nil {
+		return fmt.Errorf("rank %d of %d cannot reach the others: %w; start all ranks with mpirun of Open MPI or mpiexec of MPICH", t.world.Rank, t.world.Ranks, err)
+	}
+	claims := make([]claim, len(all))
+	for i, text := range all {
+		if err := json.Unmarshal(text, &claims[i]); err != nil {
+			return fmt.Errorf("compare the ranks: rank %d: %w", i, err)
+		}
+	}
+	var faults []error
+	for i, c := range claims[1:] {
+		if err := claims[0].check(c); err != nil {
+			faults = append(faults, fmt.Errorf("rank %d differs from rank 0, so nothing was trained: %w", i+1, err))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// check returns an error that joins every difference of another rank from this one.
+func (c claim) check(other claim) error {
+	var faults []error
+	differs := func(what string, first, second any) {
+		if first != second {
+			faults = append(faults, fmt.Errorf("%s: got %v, want %v as on rank 0", what, shown(second), shown(first)))
+		}
+	}
+	differs("version of primus", c.Version, other.Version)
+	differs("fingerprint of the data", c.Data, other.Data)
+	names := maps.Clone(c.Parameters)
+	maps.Copy(names, other.Parameters)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		differs(strings.TrimPrefix(name, patchPrefix), c.Parameters[name], other.Parameters[name])
+	}
+	return errors.Join(append(faults, c.Manifest.Check(other.Manifest))...)
+}
+
+// share gives all ranks the state, the weights and the moments of the first one.
+func (t *trainer) share() error {
+	if t.world.Alone() {
+		return nil
+	}
+	own, err := json.Marshal(t.state)
+	if err != nil {
+		return fmt.Errorf("share the state: %w", err)
+	}
+	if own, err = t.world.Share("share the state", own); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(own, &t.state); err != nil {
+		return fmt.Errorf("share the state: %w", err)
+	}
+	var tensors []*tensor.Tensor
+	for i, p := range t.model.Params() {
+		tensors = append(tensors, p.Value)
+		if t.state.Step > 0 {
+			tensors = append(tensors, t.adam.M[i], t.adam.V[i])
+		}
+	}
+	if !t.world.Leads() {
+		t.sampler.Seek(t.state.Position)
+		t.savedStep = t.state.Step
+	}
+	return t.world.Copy("share the weights", tensors...)
+}
+
+// checkPoints returns an error if a patch changes what several ranks cannot do together.
+func (t *trainer) checkPoints() error {
+	if t.world.Alone() || !t.points.backwardStep.Patched() {
+		return nil
+	}
+	return fmt.Errorf("a patch changes %s, and sees the gradients of one rank only: train on one rank, or without it (primus patches plan names it)", BackwardStepPoint.Name())
+}
+
+// ending returns the context whose end a step of all ranks takes part in. One rank alone gives a
+// step up when late ends; several only agree that it is the last one.
+func (t *trainer) ending(ctx, late context.Context) context.Context {
+	if t.world.Alone() {
+		return late
+	}
+	return ctx
+}
+
+// stopping reports whether training should end: when ctx has ended or, in a job of several ranks,
+// when it had ended on one of them in the last step.
+func (t *trainer) stopping(ctx context.Context) bool {
+	if t.world.Alone() {
+		return ctx.Err() != nil
+	}
+	return t.stop
 }

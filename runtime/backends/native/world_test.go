@@ -1,27 +1,29 @@
 package native_test
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// A process of a larger job trains nothing, whatever its rank, and leaves no run directory.
-func TestALargerWorldIsRefused(t *testing.T) {
+// A process of a job whose other ranks it cannot reach trains nothing.
+func TestAnUnconnectedWorldIsRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		env  map[string]string
 		want []string
 	}{
-		{"first rank", map[string]string{"RANK": "0", "WORLD_SIZE": "2"}, []string{"rank 0 of a job of 2", "one process"}},
-		{"last rank", map[string]string{"RANK": "1", "WORLD_SIZE": "2"}, []string{"rank 1 of a job of 2"}},
-		{"nodes", map[string]string{"NODE_RANK": "1", "NNODES": "4"}, []string{"rank 1 of a job of 4"}},
+		{"first rank", map[string]string{"RANK": "0", "WORLD_SIZE": "2"}, []string{"rank 0 of 2 cannot reach the others", "reference.local", "serves a job of one", "mpirun"}},
+		{"last rank", map[string]string{"RANK": "1", "WORLD_SIZE": "2"}, []string{"rank 1 of 2 cannot reach the others"}},
+		{"nodes", map[string]string{"NODE_RANK": "1", "NNODES": "2"}, []string{"rank 1 of 2 cannot reach the others"}},
 		{"local", map[string]string{"LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "8"}, []string{"LOCAL_WORLD_SIZE"}},
+		{"more ranks than micro batches", map[string]string{"RANK": "1", "WORLD_SIZE": "4"}, []string{"global_batch_size: got 4, want a multiple of 8, which is micro_batch_size 2 on 4 ranks"}},
 		{"srun", map[string]string{"SLURM_STEP_NUM_TASKS": "3"}, []string{"srun has started 3 processes", "WORLD_SIZE=1"}},
 		{"srun with one node", map[string]string{"SLURM_STEP_NUM_TASKS": "3", "NNODES": "1"}, []string{"srun"}},
-		{"Open MPI", map[string]string{"OMPI_COMM_WORLD_SIZE": "2"}, []string{"OMPI_COMM_WORLD_SIZE"}},
-		{"PMI", map[string]string{"PMI_SIZE": "2"}, []string{"PMI_SIZE"}},
+		{"Open MPI", map[string]string{"OMPI_COMM_WORLD_SIZE": "2"}, []string{"rank 0 of 2 cannot reach the others"}},
+		{"PMI", map[string]string{"PMI_SIZE": "2", "PMI_RANK": "1"}, []string{"rank 1 of 2 cannot reach the others"}},
 		{"MVAPICH2", map[string]string{"MV2_COMM_WORLD_SIZE": "2"}, []string{"MV2_COMM_WORLD_SIZE"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -32,7 +34,8 @@ func TestALargerWorldIsRefused(t *testing.T) {
 			for _, want := range tt.want {
 				assert.ErrorContains(t, err, want)
 			}
-			assert.NoDirExists(t, l.path("run"))
+			assert.NoFileExists(t, filepath.Join(l.path("run"), "metrics.jsonl"))
+			assert.NoDirExists(t, filepath.Join(l.path("run"), "checkpoints"))
 		})
 	}
 }
@@ -41,7 +44,7 @@ func TestALargerWorldIsRefused(t *testing.T) {
 func TestAWorldOfOneTrains(t *testing.T) {
 	for name, env := range map[string]map[string]string{
 		"torchrun": {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1"},
-		"srun":     {"SLURM_STEP_NUM_TASKS": "1", "OMPI_COMM_WORLD_SIZE": "x"},
+		"srun":     {"SLURM_STEP_NUM_TASKS": "1", "MV2_COMM_WORLD_SIZE": "x"},
 		"sweep":    {"SLURM_STEP_NUM_TASKS": "4", "WORLD_SIZE": "1"},
 	} {
 		t.Run(name, func(t *testing.T) {

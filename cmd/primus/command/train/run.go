@@ -25,6 +25,7 @@ import (
 	"github.com/primus-fl/primus/runtime/runs"
 	"github.com/primus-fl/primus/runtime/train"
 	"github.com/primus-fl/primus/serve"
+	"github.com/primus-fl/primus/vendors/mpi"
 	"go.uber.org/fx"
 )
 
@@ -60,6 +61,10 @@ func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts O
 	if err != nil {
 		return err
 	}
+	place := placeOf(module)
+	if place.follows() {
+		opts.metrics, opts.serve.Addr = service.MetricsFlags{}, ""
+	}
 	outer, stderr, restore := endWithReader(ctx, prog.Err)
 	defer restore()
 	ctx, stop := context.WithCancelCause(outer)
@@ -76,7 +81,7 @@ func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts O
 
 	show := report.NewProgress(report.Screen{SetStatus: screen.Status(), Width: prog.Width, Log: log, FileLog: slog.New(toFile), Out: prog.Out})
 	set := graph.Config{
-		Threads: int(opts.Threads), Timing: true, Log: log, Policy: opts.PolicySources(module), Extras: prog.Extras,
+		Threads: place.threads(opts.Threads), Timing: true, Log: log, Policy: opts.PolicySources(module), Extras: prog.Extras,
 		OpLog: slog.NewMultiHandler(prog.Lines(screen, opLevel).As(opFormat), toFile.As(opFormat)),
 	}
 	services := service.Config{
@@ -87,12 +92,17 @@ func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts O
 	settings.LogFile, settings.Requests = logFile, requests
 	var board *runs.Board
 	var output *service.MetricsOutput
+	var job *mpi.Library
 	wire := func(p Params) {
-		board, output = p.Board, p.Output
+		board, output, job = p.Board, p.Output, p.MPI
 		p.Dispatch.Watch(p.Manager)
 		p.Process.WatchPlugins(p.Sources)
 		settings.Manager, settings.Device, settings.Backends, settings.Patches = p.Manager, p.Device, p.Backends, p.Patches
-		settings.Observer = backend.Observers{p.Training, p.Dispatch, p.Board, runs.NewRecorder(p.Board, log), p.Hub, show}
+		watchers := backend.Observers{p.Training, p.Dispatch, p.Board}
+		if !place.follows() {
+			watchers = append(watchers, runs.NewRecorder(p.Board, log), p.Hub, show)
+		}
+		settings.Observer = watchers
 	}
 	err = graph.Run(ctx, func() error {
 		if err := checkManifest(opts.manifest, settings.Manager); err != nil {
@@ -102,11 +112,17 @@ func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts O
 			defer warnWhenInterrupted(ctx, log, opts.run.Grace)() // a launcher says itself what follows
 		}
 		err := errors.Join(train.Run(ctx, settings), show.Err())
+		if err == nil || errors.Is(err, backend.ErrInterrupted) {
+			err = errors.Join(err, job.Close()) // after another error the launcher ends the other ranks
+		}
 		if board.Ready() == nil {
 			output.Linger(outer)
 		}
 		return err
 	}, Graph(set, services, wire))
+	if place.WorldSize > 1 && err != nil {
+		err = fmt.Errorf("rank %d of %d: %w", place.Rank, place.WorldSize, err)
+	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return fmt.Errorf("%w before the run began", backend.ErrInterrupted)
 	}
@@ -171,6 +187,7 @@ type Params struct {
 	Board    *runs.Board
 	Hub      *serve.Hub
 	Service  *service.Service
+	MPI      *mpi.Library
 	Fleet    *service.FleetMember
 }
 

@@ -1,0 +1,200 @@
+package world
+
+import (
+	"encoding/binary"
+
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/ops/collective"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// World is the place of a rank in its job.
+type World struct {
+	collective.Group
+	allReduce *opmanager.Bound[collective.AllReduceArgs]
+	allGather *opmanager.Bound[collective.AllGatherArgs]
+	broadcast *opmanager.Bound[collective.BroadcastArgs]
+	bucket    []float32 // of Reduce
+}
+
+// New returns the World of a rank. One rank alone needs no manager.
+func New(m *opmanager.Manager, g collective.Group) *World {
+	w := &World{Group: g}
+	if w.Alone() {
+		return w
+	}
+	w.allReduce = opmanager.MustBind(m, collective.AllReduce)
+	w.allGather = opmanager.MustBind(m, collective.AllGather)
+	w.broadcast = opmanager.MustBind(m, collective.Broadcast)
+	return w
+}
+
+// Error says that a collective has failed.
+type Error struct {
+	What string // what was sent
+	Err  error
+}
+
+// Error names what was sent, and the cause.
+func (e *Error) Error() string { return e.What + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+func wrap(what string, err error) error {
+	if err != nil {
+		return &Error{what, err}
+	}
+	return nil
+}
+
+// Alone reports whether this is the only rank.
+func (w *World) Alone() bool { return w.Ranks == 1 }
+
+// Leads reports whether this is the rank that writes the files of the run.
+func (w *World) Leads() bool { return w.Rank == 0 }
+
+// Sum replaces each value by its sum over all ranks.
+func (w *World) Sum(what string, values ...*float64) error {
+	if w.Alone() {
+		return nil
+	}
+	numbers := make([]float64, len(values))
+	for i, v := range values {
+		numbers[i] = *v
+	}
+	t := vector(numbers)
+	if err := w.allReduce.Call(collective.AllReduceArgs{Input: t, Output: t, Group: w.Group}); err != nil {
+		return wrap(what, err)
+	}
+	for i, v := range values {
+		*v = numbers[i]
+	}
+	return nil
+}
+
+// Gather returns the bytes of each rank.
+func (w *World) Gather(what string, own []byte) ([][]byte, error) {
+	if w.Alone() {
+		return [][]byte{own}, nil
+	}
+	lengths, err := w.gather(binary.LittleEndian.AppendUint64(nil, uint64(len(own))))
+	if err != nil {
+		return nil, wrap(what, err)
+	}
+	longest := 0
+	for _, l := range lengths {
+		longest = max(longest, int(binary.LittleEndian.Uint64(l)))
+	}
+	all, err := w.gather(append(own[:len(own):len(own)], make([]byte, longest-len(own))...))
+	if err != nil {
+		return nil, wrap(what, err)
+	}
+	for i, l := range lengths {
+		all[i] = all[i][:binary.LittleEndian.Uint64(l)]
+	}
+	return all, nil
+}
+
+// gather returns the bytes of each rank, of which all have as many.
+func (w *World) gather(own []byte) ([][]byte, error) {
+	all := make([]byte, len(own)*w.Ranks)
+	if err := w.allGather.Call(collective.AllGatherArgs{Input: vector(own), Output: vector(all), Group: w.Group}); err != nil {
+		return nil, err
+	}
+	parts := make([][]byte, w.Ranks)
+	for i := range parts {
+		parts[i] = all[i*len(own) : (i+1)*len(own)]
+	}
+	return parts, nil
+}
+
+// Share returns the bytes that the first rank has; what other ranks have is ignored.
+func (w *World) Share(what string, own []byte) ([]byte, error) {
+	if w.Alone() {
+		return own, nil
+	}
+	length := []int64{int64(len(own))}
+	if err := w.Copy(what, vector(length)); err != nil {
+		return nil, err
+	}
+	if !w.Leads() {
+		own = make([]byte, length[0])
+	}
+	return own, w.Copy(what, vector(own))
+}
+
+// Copy gives tensors the content that they have on the first rank.
+func (w *World) Copy(what string, tensors ...*tensor.Tensor) error {
+	if w.Alone() {
+		return nil
+	}
+	for _, t := range tensors {
+		if err := w.broadcast.Call(collective.BroadcastArgs{Buffer: t, Group: w.Group}); err != nil {
+			return wrap(what, err)
+		}
+	}
+	return nil
+}
+
+const (
+	bucketSize = 16 << 20 / 4 // numbers in a bucket: the 16 MiB stay in the caches of CPUs
+	alone      = 1 << 20 / 4  // a tensor of at least this many numbers is sent from where it is
+)
+
+// Reduce replaces tensors of f32 by their sums over all ranks. Small ones travel together, in
+// buckets, because each message takes some time whatever its length.
+func (w *World) Reduce(what string, tensors []*tensor.Tensor) error {
+	if w.Alone() {
+		return nil
+	}
+	var packed []*tensor.Tensor
+	size := 0
+	flush := func() error {
+		if len(packed) == 0 {
+			return nil
+		}
+		bucket := w.bucket[:0]
+		for _, t := range packed {
+			bucket = append(bucket, tensor.Data[float32](t)...)
+		}
+		w.bucket = bucket
+		if err := w.reduce(vector(bucket)); err != nil {
+			return err
+		}
+		for _, t := range packed {
+			bucket = bucket[copy(tensor.Data[float32](t), bucket):]
+		}
+		packed, size = packed[:0], 0
+		return nil
+	}
+	for _, t := range tensors {
+		n := t.NumElements()
+		if n >= alone {
+			if err := w.reduce(t); err != nil {
+				return wrap(what, err)
+			}
+			continue
+		}
+		if size+n > bucketSize {
+			if err := flush(); err != nil {
+				return wrap(what, err)
+			}
+		}
+		packed, size = append(packed, t), size+n
+	}
+	return wrap(what, flush())
+}
+
+func (w *World) reduce(t *tensor.Tensor) error {
+	return w.allReduce.Call(collective.AllReduceArgs{Input: t, Output: t, Group: w.Group})
+}
+
+// vector returns a tensor of numbers.
+func vector[T tensor.Element](numbers []T) *tensor.Tensor {
+	t, err := tensor.FromSlice(numbers, len(numbers))
+	if err != nil {
+		panic("BUG: world: " + err.Error())
+	}
+	return t
+}
