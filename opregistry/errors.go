@@ -10,9 +10,9 @@ import (
 // Unsupported makes such an error.
 var ErrUnsupported = errors.New("unsupported")
 
-// ErrNotNeeded is wrapped by the error of Impl.Available where this process has no use for the impl,
-// such as one that connects several processes in a process that is alone. The impl is listed with
-// the reason and is not reported as missing.
+// ErrNotNeeded is wrapped by the error of Impl.Available where this process has no use for the
+// impl, such as one that connects processes in a process that is alone. The impl is listed with the
+// reason and is not reported as missing.
 var ErrNotNeeded = errors.New("not needed")
 
 // ErrNotFound is wrapped when an op or impl is named that is not registered.

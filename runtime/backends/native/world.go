@@ -45,10 +45,17 @@ func checkWorld(tc *backend.TrainContext) error {
 	return nil
 }
 
-// newWorld returns the job that the run belongs to.
+// newWorld returns the job that the run belongs to. A micro batch that is larger than the part of a
+// rank becomes smaller.
 func newWorld(tc *backend.TrainContext, a *Args) (*world.World, error) {
 	if err := checkWorld(tc); err != nil {
 		return nil, err
+	}
+	if share := a.GlobalBatchSize / tc.WorldSize; share < a.MicroBatchSize && share > 0 && a.GlobalBatchSize%tc.WorldSize == 0 {
+		if tc.Rank == 0 {
+			tc.Log.Warn(fmt.Sprintf("micro_batch_size is %d in place of %d: global_batch_size %d on %d ranks leaves no more", share, a.MicroBatchSize, a.GlobalBatchSize, tc.WorldSize))
+		}
+		a.MicroBatchSize = share
 	}
 	if each := a.MicroBatchSize * tc.WorldSize; a.GlobalBatchSize%each != 0 {
 		return nil, describe(tc, fmt.Errorf("global_batch_size: got %d, want a multiple of %d, which is micro_batch_size %d on %d ranks", a.GlobalBatchSize, each, a.MicroBatchSize, tc.WorldSize))

@@ -19,7 +19,7 @@ func TestAnUnconnectedWorldIsRefused(t *testing.T) {
 		{"last rank", map[string]string{"RANK": "1", "WORLD_SIZE": "2"}, []string{"rank 1 of 2 cannot reach the others"}},
 		{"nodes", map[string]string{"NODE_RANK": "1", "NNODES": "2"}, []string{"rank 1 of 2 cannot reach the others"}},
 		{"local", map[string]string{"LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "8"}, []string{"LOCAL_WORLD_SIZE"}},
-		{"more ranks than micro batches", map[string]string{"RANK": "1", "WORLD_SIZE": "4"}, []string{"global_batch_size: got 4, want a multiple of 8, which is micro_batch_size 2 on 4 ranks"}},
+		{"uneven ranks", map[string]string{"RANK": "1", "WORLD_SIZE": "3"}, []string{"global_batch_size: got 4, want a multiple of 6, which is micro_batch_size 2 on 3 ranks"}},
 		{"srun", map[string]string{"SLURM_STEP_NUM_TASKS": "3"}, []string{"srun has started 3 processes", "WORLD_SIZE=1"}},
 		{"srun with one node", map[string]string{"SLURM_STEP_NUM_TASKS": "3", "NNODES": "1"}, []string{"srun"}},
 		{"Open MPI", map[string]string{"OMPI_COMM_WORLD_SIZE": "2"}, []string{"rank 0 of 2 cannot reach the others"}},

@@ -108,7 +108,7 @@ func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts O
 		if err := checkManifest(opts.manifest, settings.Manager); err != nil {
 			return err
 		}
-		if f, err := settings.Backends.Get(module.Framework); err != nil || !f.Launches {
+		if f, err := settings.Backends.Get(module.Framework); (err != nil || !f.Launches) && !place.follows() {
 			defer warnWhenInterrupted(ctx, log, opts.run.Grace)() // a launcher says itself what follows
 		}
 		err := errors.Join(train.Run(ctx, settings), show.Err())

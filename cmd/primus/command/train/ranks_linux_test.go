@@ -1,0 +1,243 @@
+package train_test
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
+	"github.com/primus-fl/primus/internal/primustest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// mpiLaunchers start jobs; rank is the variable with the number of a process.
+var mpiLaunchers = map[string]struct {
+	command []string
+	rank    string
+}{
+	"openmpi": {[]string{"mpirun.openmpi", "--oversubscribe", "--allow-run-as-root"}, "OMPI_COMM_WORLD_RANK"},
+	"mpich":   {[]string{"mpiexec.hydra"}, "PMI_RANK"},
+}
+
+// job is a job of ranks that train an experiment.
+type job struct {
+	*exec.Cmd
+	stderr primustest.Buffer
+}
+
+// newJob prepares a job with a group of ranks for each list of arguments. A group is a number of
+// ranks, in front of its arguments.
+func newJob(t *testing.T, l *commandtest.Lab, launcher string, groups ...[]string) *job {
+	t.Helper()
+	m := mpiLaunchers[launcher]
+	path, err := exec.LookPath(m.command[0])
+	if err != nil {
+		t.Skipf("no launcher of %s: %v", launcher, err)
+	}
+	args := slices.Clone(m.command[1:])
+	for i, group := range groups {
+		if i > 0 {
+			args = append(args, ":")
+		}
+		args = append(append(args, "-np", group[0], os.Args[0]), l.Args(group[1:]...)...)
+	}
+	child := commandtest.Child(t.Context(), nil)
+	j := &job{Cmd: exec.CommandContext(t.Context(), path, args...)}
+	j.Env, j.Stderr = child.Env, &j.stderr
+	j.Cancel = func() error { return j.Process.Signal(syscall.SIGTERM) }
+	j.WaitDelay = 10 * time.Second
+	return j
+}
+
+// trainRanks trains with some ranks.
+func trainRanks(t *testing.T, l *commandtest.Lab, launcher string, ranks int, args ...string) {
+	t.Helper()
+	j := newJob(t, l, launcher, append([]string{strconv.Itoa(ranks)}, args...))
+	var out bytes.Buffer
+	j.Stdout = &out
+	require.NoError(t, j.Run(), j.stderr.String())
+	assert.Equal(t, 1, strings.Count(out.String(), " finished\n"), "one summary: %s", out.String())
+}
+
+// checkLosses compares losses with those of one rank.
+func checkLosses(t *testing.T, want, got []commandtest.Record) {
+	t.Helper()
+	require.Len(t, got, len(want))
+	for i, w := range want {
+		assert.Equal(t, w.Step, got[i].Step)
+		assert.InEpsilon(t, w.Loss, got[i].Loss, 1e-5, "step %d", w.Step)
+		assert.InEpsilon(t, w.GradNorm, got[i].GradNorm, 1e-4, "step %d", w.Step)
+		if w.ValidLoss != nil {
+			require.NotNil(t, got[i].ValidLoss)
+			assert.InEpsilon(t, *w.ValidLoss, *got[i].ValidLoss, 1e-5, "step %d", w.Step)
+		}
+	}
+}
+
+// Any number of ranks trains the model that one rank trains.
+func TestRanksTrainAsOne(t *testing.T) {
+	for _, tt := range []struct {
+		name, model, launcher string
+		ranks                 int
+		args                  []string
+	}{
+		{"llama", "llama_2M", "openmpi", 2, []string{"global_batch_size=8"}},
+		{"llama on 4 ranks", "llama_2M", "openmpi", 4, []string{"global_batch_size=8", "train_iters=12"}},
+		{"gpt2 with dropout", "gpt2_10M", "mpich", 2, []string{"hidden_dropout=0.1", "attention_dropout=0.1"}},
+		{"experts", "moe_8x3M", "mpich", 2, []string{"global_batch_size=8", "num_experts=4", "moe_router_topk=2"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			args := append([]string{"train_iters=50", "eval_interval=10", "eval_iters=3", "final_eval_windows=8"}, tt.args...)
+			one, many := commandtest.NewLab(t), commandtest.NewLab(t)
+			for _, l := range []*commandtest.Lab{one, many} {
+				l.Edit("llama_2M", tt.model)
+			}
+			got := one.Train(args...)
+			require.Zero(t, got.Code, got.Stderr)
+			trainRanks(t, many, tt.launcher, tt.ranks, args...)
+			checkLosses(t, one.Records(), many.Records())
+		})
+	}
+}
+
+// A run goes on with another number of ranks, and the same number gives the same bits.
+func TestRanksGoOn(t *testing.T) {
+	args := func(steps int) []string { return []string{fmt.Sprintf("train_iters=%d", steps), "lr_decay_iters=12"} }
+	straight, stopped := commandtest.NewLab(t), commandtest.NewLab(t)
+	trainRanks(t, straight, "openmpi", 2, args(12)...)
+	trainRanks(t, stopped, "openmpi", 2, args(4)...)
+	got := stopped.Train(args(8)...)
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Contains(t, got.Stderr, "resuming from checkpoint step=4")
+	trainRanks(t, stopped, "openmpi", 2, args(12)...)
+	checkLosses(t, straight.Records(), stopped.Records())
+
+	again := commandtest.NewLab(t)
+	trainRanks(t, again, "openmpi", 2, args(12)...)
+	assert.Equal(t, straight.Records(), again.Records())
+	for _, name := range []string{"model.safetensors", "optimizer.safetensors"} {
+		first, err := os.ReadFile(filepath.Join(straight.Checkpoints()[0], name))
+		require.NoError(t, err)
+		second, err := os.ReadFile(filepath.Join(again.Checkpoints()[0], name))
+		require.NoError(t, err)
+		assert.True(t, bytes.Equal(first, second), name)
+	}
+}
+
+// Ranks that would compute otherwise train nothing and say what differs.
+func TestRanksThatDiffer(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		args []string
+		want []string
+	}{
+		{"parameter", []string{"lr=5e-3", "eval_interval=3"}, []string{"rank 1 differs from rank 0, so nothing was trained", "lr: got 0.005, want 0.002 as on rank 0", "eval_interval: got 3"}},
+		{"dispatch", []string{"--per-op", "rmsnorm_fwd=reference"}, []string{`op "rmsnorm_fwd" is served by reference.go, want default.flagos`}},
+		{"data", []string{"train_data_max_bytes=20000"}, []string{"fingerprint of the data"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := commandtest.NewLab(t)
+			j := newJob(t, l, "openmpi", []string{"1", "lr=2e-3"}, append([]string{"1", "lr=2e-3"}, tt.args...))
+			require.Error(t, j.Run())
+			for _, want := range tt.want {
+				assert.Contains(t, j.stderr.String(), want)
+			}
+			assert.NoFileExists(t, l.Path("metrics.jsonl"))
+		})
+	}
+}
+
+// A loss that is not finite ends all ranks, and the error names the rank and the op.
+func TestRanksThatDiverge(t *testing.T) {
+	l := commandtest.NewLab(t)
+	j := newJob(t, l, "mpich", []string{"2", "lr=1e30", "min_lr=1e30", "lr_warmup_iters=0", "clip_grad=0"})
+	require.Error(t, j.Run())
+	assert.Contains(t, j.stderr.String(), "it began on rank ")
+	assert.Empty(t, l.Checkpoints())
+}
+
+// started starts a long run and returns when it has trained a step.
+func (j *job) started(t *testing.T) {
+	t.Helper()
+	require.NoError(t, j.Start())
+	commandtest.WaitFor(t, &j.stderr, "step 1/")
+}
+
+// process returns the process of a rank of this job.
+func (j *job) process(t *testing.T, variable string, rank int) int {
+	t.Helper()
+	found, err := filepath.Glob("/proc/[0-9]*/environ")
+	require.NoError(t, err)
+	for _, file := range found {
+		env, err := os.ReadFile(file)
+		if err != nil || !bytes.Contains(env, []byte("\x00"+variable+"="+strconv.Itoa(rank)+"\x00")) {
+			continue
+		}
+		pid, err := strconv.Atoi(strings.Split(file, "/")[2])
+		require.NoError(t, err)
+		command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err == nil && bytes.Contains(command, []byte(j.Args[len(j.Args)-2])) && bytes.HasPrefix(command, []byte(os.Args[0])) {
+			return pid
+		}
+	}
+	t.Fatalf("no process of rank %d", rank)
+	return 0
+}
+
+// A rank that dies ends the job.
+func TestKilledRank(t *testing.T) {
+	for launcher, m := range mpiLaunchers {
+		for rank := range 2 {
+			t.Run(fmt.Sprintf("%s/%d", launcher, rank), func(t *testing.T) {
+				l := commandtest.NewLab(t)
+				j := newJob(t, l, launcher, []string{"2", "train_iters=1000000", "save_interval=1", "exp_name=exp"})
+				j.started(t)
+				commandtest.WaitFor(t, &j.stderr, "saved checkpoint step=3")
+				require.NoError(t, syscall.Kill(j.process(t, m.rank, rank), syscall.SIGKILL))
+				ended := make(chan error, 1)
+				go func() { ended <- j.Wait() }()
+				select {
+				case err := <-ended:
+					require.Error(t, err)
+				case <-time.After(10 * time.Second):
+					t.Fatal("the job goes on without a rank")
+				}
+				trained := l.Records()
+				saved := l.Checkpoints()
+				require.NotEmpty(t, saved)
+				last, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(saved[len(saved)-1]), "step-"))
+				require.NoError(t, err)
+				assert.GreaterOrEqual(t, last, trained[len(trained)-1].Step-1)
+			})
+		}
+	}
+}
+
+// An interrupt of the launcher ends all ranks at one step, which is saved.
+func TestInterruptedRanks(t *testing.T) {
+	for launcher := range mpiLaunchers {
+		t.Run(launcher, func(t *testing.T) {
+			l := commandtest.NewLab(t)
+			// mpirun reads no lines after an interrupt, so there must not be many.
+			j := newJob(t, l, launcher, []string{"2", "train_iters=1000000", "log_interval=1000000"})
+			j.Env = append(j.Env, "OMPI_MCA_odls_base_sigkill_timeout=3") // between SIGTERM and SIGKILL, by default 1 s
+			j.started(t)
+			require.NoError(t, j.Process.Signal(os.Interrupt))
+			require.Error(t, j.Wait())
+			records, saved := l.Records(), l.Checkpoints()
+			require.Len(t, saved, 1, j.stderr.String())
+			assert.Equal(t, fmt.Sprintf("step-%08d", records[len(records)-1].Step), filepath.Base(saved[0]))
+			assert.False(t, math.IsNaN(records[0].Loss))
+		})
+	}
+}
