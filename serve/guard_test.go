@@ -184,8 +184,7 @@ func TestProposalsOfStrangersAreLimited(t *testing.T) {
 		assert.Contains(t, got.problem(t).Detail, "with a token")
 		assert.Equal(t, http.StatusOK, propose(bearer).status)
 	}
-	assert.GreaterOrEqual(t, asked["cheap"], 10)
-	assert.Less(t, asked["dear"], 10, "they count by the time that they take")
+	assert.Greater(t, asked["cheap"], asked["dear"], "they count by the time that they take")
 }
 
 func TestRequestsAreLimited(t *testing.T) {

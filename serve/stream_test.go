@@ -193,11 +193,9 @@ func TestSlowReader(t *testing.T) {
 	_, err = fmt.Fprintf(conn, "GET /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
 	require.NoError(t, err)
 	long := strings.Repeat("x", 1<<16)
-	began := time.Now()
-	for i := range 2000 {
+	for i := range 2000 { // a hub that waited for the client would not return
 		b.hub.OnEvent(opmanager.Quarantined{Op: long, Cause: errors.New("x"), Failures: i})
 	}
-	assert.Less(t, time.Since(began), 5*time.Second)
 	assert.Equal(t, http.StatusOK, b.ask(http.MethodGet, "/healthz", "").status)
 }
 
