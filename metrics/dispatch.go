@@ -52,13 +52,13 @@ func NewDispatch(reg prometheus.Registerer) (*Dispatch, error) {
 		unverified:  desc("op_verify_skipped_total", "Sampled calls that could not be compared with the reference.", labels...),
 		verifyMax:   desc("op_verify_error_ratio_max", "Largest difference from the reference in verified calls, over the reference's value.", labels...),
 		selected:    desc("op_selected_info", "The impl that serves an op outside of rules for layers and phases.", labels...),
-		quarantined: desc("op_quarantined", "1 for an impl that is set aside for an op.", "op", "impl", "state"),
+		quarantined: desc("op_quarantined", "1 for an impl in quarantine for an op.", "op", "impl", "state"),
 		policy:      desc("policy_info", "The dispatch policy in force.", "fingerprint", "prefer", "strict"),
 		generation:  desc("dispatch_generation", "Number of the dispatch table in force; every change of policy, registry or quarantine makes a new one."),
 
 		fallbacks:     counter("op_fallbacks_total", "Calls that another impl served than the first candidate.", "op", "from", "to", "reason"),
 		switches:      counter("op_switches_total", "Times that an op was served by another impl than before.", "op", "from", "to"),
-		quarantines:   counter("op_quarantines_total", "Times that an impl was set aside for an op.", "op", "impl"),
+		quarantines:   counter("op_quarantines_total", "Quarantines of an impl for an op.", "op", "impl"),
 		reference:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "primus_reference_ratio", Help: "Part of the last step's time that impls of kind reference took."}),
 		policyChanges: prometheus.NewCounter(prometheus.CounterOpts{Name: "primus_policy_changes_total", Help: "Policies put in force after the first."}),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{

@@ -18,7 +18,7 @@ type Args struct {
 	log    []argChange
 }
 
-// argChange is a change that Rewind can take back.
+// argChange is a change that Rewind can undo.
 type argChange struct {
 	key    string
 	before document.Value
@@ -135,7 +135,7 @@ func (m ArgsMark) Changes() int { return m.n }
 // Mark returns the present state.
 func (a *Args) Mark() ArgsMark { return ArgsMark{len(a.log)} }
 
-// Rewind goes back to a state.
+// Rewind returns to a state.
 func (a *Args) Rewind(to ArgsMark) {
 	for _, c := range slices.Backward(a.log[to.n:]) {
 		if c.had {

@@ -28,8 +28,8 @@ var (
 // Adapter connects a training framework to the runtime. Package train calls the methods, in the
 // order of the interface.
 type Adapter interface {
-	// SetupPath finds the source tree of the framework, given what --backend-path says, "" for
-	// nothing. It only looks. A framework that is compiled in returns the zero Paths.
+	// SetupPath finds the source tree of the framework. given is the value of --backend-path, "" if it
+	// is not set. SetupPath changes nothing. A framework that is compiled in returns the zero Paths.
 	SetupPath(given string, tc *TrainContext) (Paths, error)
 
 	// Prepare prepares the framework. It is called once, after the defaults of the environment and the
@@ -109,7 +109,7 @@ type Finding struct{ Name, Text string }
 type TrainContext struct {
 	Experiment *config.Experiment
 	Module     *config.Module
-	ModuleName string // as it was asked for
+	ModuleName string // as requested
 	Framework  string
 	Stage      string
 	DataPath   string
@@ -139,6 +139,6 @@ type TrainContext struct {
 
 	Grace   time.Duration  // how long an interrupted run may take to end
 	Launch  launch.Options // how the processes of a Python framework are started
-	Log     *slog.Logger   // that of this rank; ranks other than the first log warnings and errors only
+	Log     *slog.Logger   // log of this rank; ranks other than the first log warnings and errors only
 	LogFile *LogFile
 }

@@ -204,10 +204,10 @@ func TestFindTree(t *testing.T) {
 	assert.Equal(t, filepath.Join(dir, cache), got.Dir)
 	for _, vars := range []map[string]string{{"BACKEND_PATH": "gone"}, {}} {
 		_, err = find("gone", vars)
-		require.ErrorContains(t, err, `--backend-path: "gone" is no directory`)
+		require.ErrorContains(t, err, `--backend-path: "gone" is not a directory`)
 	}
 	_, err = find("", map[string]string{"BACKEND_PATH": "gone"})
-	assert.ErrorContains(t, err, `BACKEND_PATH: "gone" is no directory`)
+	assert.ErrorContains(t, err, `BACKEND_PATH: "gone" is not a directory`)
 }
 
 func TestDistributed(t *testing.T) {

@@ -31,7 +31,8 @@ type Paths struct {
 //	third_party/<dir>                     below the working directory
 //	$PRIMUS_THIRDPARTY_DIR/<dir>          or ~/.cache/Primus/third_party/<dir>
 //
-// and returns it with the sub-directories that Python is to find first, the last of them in front.
+// and returns it with the sub-directories that Python searches first, the last of them before the
+// others.
 func FindTree(tc *TrainContext, dir, given string, sub ...string) (Paths, error) {
 	env := tc.Environ
 	for _, named := range []struct{ source, path string }{
@@ -69,7 +70,7 @@ func FindTree(tc *TrainContext, dir, given string, sub ...string) (Paths, error)
 // It must exist.
 func TreeAt(framework, dir, path, source string, sub ...string) (Paths, error) {
 	if !isDir(path) {
-		return Paths{}, fmt.Errorf("framework %s: %s: %q is no directory, want the source tree of %s", framework, source, path, dir)
+		return Paths{}, fmt.Errorf("framework %s: %s: %q is not a directory, want the source tree of %s", framework, source, path, dir)
 	}
 	return newPaths(path, source, sub)
 }

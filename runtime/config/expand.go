@@ -22,7 +22,7 @@ type Module struct {
 	TrainerClass string
 	// Params are the merged parameters.
 	Params *document.Map
-	// Private holds the merged keys that begin with an underscore, which are no parameters.
+	// Private holds the merged keys that begin with an underscore, which are not parameters.
 	Private *document.Map
 	// headers holds the values that Framework, Model and TrainerClass were read from.
 	headers map[string]document.Value
@@ -105,7 +105,7 @@ func (p *parser) flatten(module *Module, framework string, m *document.Map, keyP
 	return document.Merge(flat, overrides), true
 }
 
-// attributes returns the keys of a module block that are parameters although they stand beside
+// attributes returns the keys of a module block that are parameters although they are beside
 // overrides.
 func (p *parser) attributes(name string, m *document.Map) *document.Map {
 	var attributes document.Builder

@@ -10,8 +10,8 @@ import (
 	"github.com/primus-fl/primus/document"
 )
 
-// Options configures [LoadExperiment]. All but Formats may be left out; the process environment is
-// read and no preset is known then.
+// Options configures [LoadExperiment]. All fields but Formats are optional; by default the process
+// environment is read and there are no presets.
 type Options struct {
 	// Formats are the file formats of experiments and presets, such as those of package formats.
 	Formats *document.Formats
@@ -50,7 +50,7 @@ type Experiment struct {
 	Document *document.Map
 	// Report lists warnings, and values that have no effect.
 	Report Report
-	// Strict is [Options.Strict], for those who drop values later, such as backends.
+	// Strict is [Options.Strict], for code that drops values later, such as backends.
 	Strict bool
 }
 
@@ -142,7 +142,7 @@ func LoadExperiment(file string, options Options) (*Experiment, error) {
 	return exp, nil
 }
 
-// newReader works out the roots and where the experiment lies in them.
+// newReader determines the roots and the place of the experiment in them.
 func newReader(name string, options Options, report *Report) (*reader, location, error) {
 	absolute, err := filepath.Abs(name)
 	if err != nil {

@@ -20,7 +20,7 @@ var ErrOutsideRoots = errors.New("config: path outside the configuration roots")
 // modules/<framework>/, models/<framework>/ and platforms/. Paths that lead out of the tree are
 // refused; symbolic links in it are followed.
 type Root struct {
-	// Name is how the root appears in messages, in front of the paths below it.
+	// Name is the name of the root in messages, before the paths below it.
 	Name string
 	// FS is the tree.
 	FS fs.FS

@@ -2,10 +2,10 @@
 //
 // # Concepts
 //
-// A Location is the four parts of <workspace>/<work_group>/<user_name>/<exp_name>.
-// Open creates the directory, locks it, so that two runs cannot mix their files,
-// and finds out whether it can be written. What a run writes there as a whole
-// goes through WriteFile: a reader sees the old file or the new one.
+// A Location is the four parts of <workspace>/<work_group>/<user_name>/<exp_name>. Open creates the
+// directory, locks it, so that two runs cannot mix their files, and finds out whether it can be
+// written. Files that are written as a whole are written by WriteFile: a reader sees the old file
+// or the new one.
 //
 // Metrics is the run's metrics.jsonl: one JSON object per line, one line per step. A line is
 // written by one call of the operating system, so that a kill can tear only the last one. Opening

@@ -11,13 +11,13 @@ type Record struct {
 	Loss            float64  `json:"loss"`                    // training loss in nats per token
 	CrossEntropy    *float64 `json:"cross_entropy,omitempty"` // Loss without the effect of patches; nil if no patch changes it
 	ValidLoss       *float64 `json:"valid_loss,omitempty"`    // in nats per token; nil if no evaluation followed the step
-	ValidTokens     int      `json:"valid_tokens,omitempty"`  // that ValidLoss is the mean of
+	ValidTokens     int      `json:"valid_tokens,omitempty"`  // number of tokens in ValidLoss
 	AuxLoss         *float64 `json:"aux_loss,omitempty"`      // the auxiliary loss of experts; nil without one
 	LR              float64  `json:"lr"`
 	GradNorm        float64  `json:"grad_norm"` // before clipping
 	TokensPerSecond float64  `json:"tokens_per_second"`
 	StepSeconds     float64  `json:"step_seconds"`
-	TFLOPSPerDevice float64  `json:"tflops_per_device,omitempty"` // as a framework reports it; 0 when it does not
+	TFLOPSPerDevice float64  `json:"tflops_per_device,omitempty"` // as a framework reports it; 0 if it does not
 	MemoryBytes     int64    `json:"memory_bytes,omitempty"`      // of a device, as a framework reports it
 }
 

@@ -54,7 +54,7 @@ func OpenArchive(dir string) (*Archive, error) {
 		return nil, fmt.Errorf("runs: %w; want a run directory, or one that holds some, such as output", err)
 	}
 	if !info.IsDir() {
-		return nil, fmt.Errorf("runs: %s is no directory; want a run directory, or one that holds some, such as output", dir)
+		return nil, fmt.Errorf("runs: %s is not a directory; want a run directory, or one that holds some, such as output", dir)
 	}
 	host, _ := os.Hostname() // without a name, no run counts as one of this machine
 	return &Archive{root: root, host: host, now: time.Now, runs: map[string]*archived{}}, nil

@@ -246,6 +246,6 @@ func TestOpenArchive(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	_, err = runs.OpenArchive(file)
-	assert.ErrorContains(t, err, "is no directory")
+	assert.ErrorContains(t, err, "is not a directory")
 	assert.Empty(t, open(t, t.TempDir()).Runs())
 }

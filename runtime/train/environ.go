@@ -22,8 +22,8 @@ const envHFHome = "HF_HOME"
 // envPolicy begins the names of variables that hold a dispatch policy.
 const envPolicy = "TE_FL_"
 
-// environment sets the variables of the experiment's env block and HF_HOME, and reads which process
-// this is.
+// environment sets the variables of the experiment's env block and HF_HOME, and reads the place of
+// this process in the job.
 func (r *session) environment() error {
 	env, log := r.tc.Environ, r.tc.Log
 	var faults []error
@@ -44,7 +44,7 @@ func (r *session) environment() error {
 		}
 		if strings.HasPrefix(name, envPolicy) && !r.factory.Launches {
 			log.Warn(document.Warning{
-				Origin: v.Origin(), Path: path, Message: "the dispatch policy of this process is made before, so that the variable has no effect on it",
+				Origin: v.Origin(), Path: path, Message: "the dispatch policy of this process is already made, so the variable has no effect on it",
 				Hint: "write the parameter " + strings.ToLower(name) + " in the module",
 			}.String())
 		}
@@ -78,8 +78,8 @@ func (r *session) environment() error {
 	return nil
 }
 
-// launchOptions completes the options of the launcher, and tells the framework about the nodes in
-// the variables for that.
+// launchOptions completes the options of the launcher, and sets the variables that tell the
+// framework about the nodes.
 func (r *session) launchOptions() error {
 	given := r.s.Launch
 	if !r.factory.Launches {
@@ -121,8 +121,7 @@ func (r *session) makeDataDirs() error {
 	return nil
 }
 
-// onlyProblems passes on warnings and errors only, and names the rank that they are of. The first
-// rank logs the rest.
+// onlyProblems logs warnings and errors only, with their rank. The first rank logs the rest.
 type onlyProblems struct {
 	slog.Handler
 	rank int

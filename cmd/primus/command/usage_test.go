@@ -63,7 +63,7 @@ func TestUsageErrors(t *testing.T) {
 		{"config show --config x --orgin", []string{"unknown flag --orgin", "did you mean --origin?"}},
 		{"config show --config x --origin=maybe", []string{`--origin: got "maybe"`, "true or false"}},
 		{"config show --config x --module", []string{"--module needs a value", "pre_trainer"}},
-		{"config show --config x --configs-dir /nonexistent", []string{`--configs-dir: "/nonexistent" is no directory`}},
+		{"config show --config x --configs-dir /nonexistent", []string{`--configs-dir: "/nonexistent" is not a directory`}},
 		{"config show --config x --export-config x.ini", []string{`--export-config: got "x.ini"`, ".toml"}},
 		{"config show --config x a=1 a.b=2", []string{"a.b cannot be set"}},
 		{"config diff a.yaml", []string{"got 1 experiments, want two"}},

@@ -53,7 +53,7 @@ func Create(dir string, step int64) (*Writer, error) {
 	return w, nil
 }
 
-// Scalars writes the values of a step with the time of now. They are in the file when it returns.
+// Scalars writes the values of a step with the present time. They are in the file when it returns.
 func (w *Writer) Scalars(step int64, scalars ...Scalar) error {
 	return w.write(appendField(event(time.Now(), step), eventSummary, summary(scalars)))
 }

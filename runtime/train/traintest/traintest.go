@@ -165,7 +165,7 @@ func isFile(path string) bool {
 // exponent matches a number of JSON without the point that makes YAML 1.1 read it as one.
 var exponent = regexp.MustCompile(`(^-?\d+|[:\[,]-?\d+)[eE]([-+]?\d+)`)
 
-// Lines returns recorded parameters as Lab.Params takes them.
+// Lines returns recorded parameters in the form of Lab.Params.
 func Lines(params map[string]json.RawMessage) string {
 	var b strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(params)) {
@@ -178,8 +178,8 @@ func Lines(params map[string]json.RawMessage) string {
 	return b.String()
 }
 
-// Argument returns the value of an argument of a plan as it is shown, and who wrote it; empty when
-// there is none.
+// Argument returns the printed value of an argument of a plan and who wrote it, "" if there is no
+// such argument.
 func Argument(p *train.Plan, path string) (value, source string) {
 	for _, l := range p.Leaves() {
 		if l.Path == path {

@@ -31,7 +31,7 @@ func TestCUDAHome(t *testing.T) {
 		if tt.want == dir {
 			assert.Empty(t, got.Stderr)
 		} else {
-			assert.Contains(t, got.Stderr, `WARN  environment CUDA_HOME="/nonexistent/cuda" is no directory`)
+			assert.Contains(t, got.Stderr, `WARN  environment CUDA_HOME="/nonexistent/cuda" is not a directory`)
 		}
 		assert.Regexp(t, `(?m)^cuda_home +`+tt.want+` +`+tt.source+`$`, commandtest.Run(t, "policy", "show").Out)
 	}

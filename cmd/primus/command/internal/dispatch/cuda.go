@@ -27,7 +27,7 @@ func (e Environment) Cuda(log *slog.Logger) CudaHome {
 			continue
 		}
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			log.Warn(fmt.Sprintf("environment %s=%q is no directory, want that of a CUDA installation, or unset it", name, dir))
+			log.Warn(fmt.Sprintf("environment %s=%q is not a directory, want that of a CUDA installation, or unset it", name, dir))
 		}
 		return CudaHome{dir, "environment " + name}
 	}

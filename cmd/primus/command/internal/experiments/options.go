@@ -55,7 +55,7 @@ func (o *PresetOptions) Settings(file string) (config.Options, error) {
 	dirs := o.ConfigsDirs
 	for _, dir := range dirs {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return config.Options{}, cli.UsageError{Err: fmt.Errorf("--configs-dir: %q is no directory, want one that holds modules, models or platforms", dir)}
+			return config.Options{}, cli.UsageError{Err: fmt.Errorf("--configs-dir: %q is not a directory, want one that holds modules, models or platforms", dir)}
 		}
 	}
 	if checkout != "" {
