@@ -40,6 +40,7 @@ var layers = []layer{
 	{root: "runtime/patch", allowed: []string{"runtime/backend", "document"}},
 	{root: "runtime/launch/placement", allowed: []string{"runtime/launch", "document"}},
 	{root: "runtime/launch"},
+	{root: "runtime/preflight"},
 	{root: "runtime/projection", allowed: []string{"document"}},
 	{root: "runtime/backends", allowed: []string{"runtime/backends/internal", "runtime/backend", "runtime/config", "runtime/launch", "runtime/patch", "runtime/rundir",
 		"document", "opmanager", "opregistry", "ops", "tensor", "device", "internal/peak"}, apart: true},

@@ -15,6 +15,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/patches"
 	"github.com/primus-fl/primus/cmd/primus/command/plugins"
 	"github.com/primus-fl/primus/cmd/primus/command/policy"
+	"github.com/primus-fl/primus/cmd/primus/command/preflight"
 	"github.com/primus-fl/primus/cmd/primus/command/projection"
 	"github.com/primus-fl/primus/cmd/primus/command/serve"
 	"github.com/primus-fl/primus/cmd/primus/command/train"
@@ -135,7 +136,7 @@ framework that fails ends train with the code of its first rank that did.`,
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(cli.FlagError)
 	root.AddCommand(train.New(prog), config.New(prog, newRoot), ops.New(prog), policy.New(prog), plugins.New(prog),
-		patches.New(prog), backends.New(prog), projection.New(prog), benchmark.New(prog), serve.New(prog), fleet.New(prog),
+		patches.New(prog), backends.New(prog), preflight.New(prog), preflight.NewSmoke(prog), projection.New(prog), benchmark.New(prog), serve.New(prog), fleet.New(prog),
 		newVersionCommand(prog), newManCommand())
 	refineBuiltins(root)
 	completePolicies(root, prog)

@@ -125,6 +125,8 @@ func Wants(f *pflag.Flag) string {
 		return "a size such as 192GB or 80GiB"
 	case "memory-safety-margin":
 		return "a fraction from 0 to 1"
+	case "dist-timeout-sec", "wait-timeout-sec":
+		return "a number of seconds"
 	case "efficiency":
 		return "a fraction above 0 and up to 1"
 	case "measured-tflops", "peak-bf16-tflops", "peak-fp8-tflops":
