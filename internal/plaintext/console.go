@@ -48,8 +48,8 @@ func (c *Console) SetStatus(line string) {
 	if c.Width == nil {
 		return
 	}
-	if runes, most := []rune(line), max(c.Width()-1, 0); len(runes) > most {
-		line = string(runes[:most])
+	if runes, width := []rune(line), max(c.Width()-1, 0); len(runes) > width {
+		line = string(runes[:width])
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -31,10 +31,10 @@ func describeLaunch(p *launch.Plan) string {
 
 // firstLines leaves out the rest of a program that is longer than what a person reads.
 func firstLines(text string) string {
-	const most = 12
+	const maxLines = 12
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	if len(lines) <= most || !strings.HasPrefix(text, `"""`) {
+	if len(lines) <= maxLines || !strings.HasPrefix(text, `"""`) {
 		return text
 	}
-	return strings.Join(lines[:most], "\n") + fmt.Sprintf("\n… %d more lines\n", len(lines)-most)
+	return strings.Join(lines[:maxLines], "\n") + fmt.Sprintf("\n… %d more lines\n", len(lines)-maxLines)
 }

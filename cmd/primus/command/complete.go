@@ -21,8 +21,8 @@ type policyNames struct {
 	impls        map[string][]string // ids by op
 }
 
-// policyCompletions say how the values of policy flags are completed, by what the names of the
-// flags end with: the flags for one of two policies have a prefix.
+// policyCompletions say how the values of policy flags are completed. A key is the end of the name
+// of a flag, because the flags for one of two policies have a prefix.
 var policyCompletions = map[string]func(known policyNames, begun string) []string{
 	"prefer":        func(policyNames, string) []string { return cli.KindNames() },
 	"allow-vendors": completeVendors,
@@ -92,8 +92,8 @@ func completePerOp(known policyNames, begun string) []string {
 	return tokens
 }
 
-// compiledIn returns the names that are compiled in. Completion has no place for errors, so a
-// program that cannot be put together has none; plugins are not loaded for it.
+// compiledIn returns the names that are compiled in. Completion cannot report errors, so a program
+// whose graph is faulty has none. Plugins are not loaded.
 func compiledIn(prog cli.Program) policyNames {
 	known := policyNames{impls: map[string][]string{}}
 	set := graph.Config{Log: slog.New(slog.DiscardHandler), Policy: dispatch.Sources{Env: dispatch.Environment{}}, Extras: prog.Extras}

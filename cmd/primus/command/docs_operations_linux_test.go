@@ -96,9 +96,9 @@ func followGuide(t *testing.T, name string) int {
 		printed, after, found := strings.Cut(rest, fmt.Sprintf("end of block %d\n", i))
 		require.True(t, found, rest)
 		rest = after
-		printed = commandtest.OneBlank(printed)
+		printed = commandtest.OneSpace(printed)
 		for _, line := range lines {
-			_, left, found := strings.Cut(printed, commandtest.OneBlank(here.Replace(line)))
+			_, left, found := strings.Cut(printed, commandtest.OneSpace(here.Replace(line)))
 			require.True(t, found, "%q in this order in\n%s", line, printed)
 			printed = left
 		}

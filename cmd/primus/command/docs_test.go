@@ -14,7 +14,7 @@ import (
 )
 
 // TestDocuments checks that listings which name a file are in that file, part by part, and that
-// commands print what the document shows behind them, in that order.
+// commands print what the document shows after them, in that order.
 func TestDocuments(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	require.NoError(t, err)
@@ -122,10 +122,10 @@ func runBlock(t *testing.T, b commandtest.Block, code int) string {
 // checkOutput checks that lines of a block were printed, in their order.
 func checkOutput(t *testing.T, b commandtest.Block, output string) {
 	t.Helper()
-	rest := commandtest.OneBlank(output)
+	rest := commandtest.OneSpace(output)
 	for _, line := range b.Lines {
 		var found bool
-		_, rest, found = strings.Cut(rest, commandtest.OneBlank(line))
+		_, rest, found = strings.Cut(rest, commandtest.OneSpace(line))
 		require.True(t, found, "%q in this order in\n%s", line, output)
 	}
 }

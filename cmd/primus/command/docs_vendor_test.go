@@ -13,7 +13,7 @@ import (
 )
 
 // TestWritingAVendor follows the guide in a shell: its commands succeed and print what the guide
-// shows behind them, and its listings are in the files that they name.
+// shows after them, and its listings are in the files that they name.
 func TestWritingAVendor(t *testing.T) {
 	t.Parallel()
 	commandtest.Tools(t, "bash", "make", "cc", "go", "sed", "grep")
@@ -43,10 +43,10 @@ func TestWritingAVendor(t *testing.T) {
 			require.NoError(t, err)
 			dir = strings.TrimSpace(string(now))
 		case "text":
-			rest := commandtest.OneBlank(output)
+			rest := commandtest.OneSpace(output)
 			for _, line := range b.Lines {
 				var found bool
-				_, rest, found = strings.Cut(rest, commandtest.OneBlank(line))
+				_, rest, found = strings.Cut(rest, commandtest.OneSpace(line))
 				require.True(t, found, "%q in this order in\n%s", line, output)
 			}
 		}

@@ -50,7 +50,7 @@ func TestExamplesOfHelp(t *testing.T) {
 	assert.Greater(t, seen, 60)
 }
 
-// shellWords splits the first command of a line that names primus; quotes keep blanks, and a
+// shellWords splits the first command of a line that names primus; quotes keep spaces, and a
 // redirection or pipe ends it.
 func shellWords(line string) []string {
 	var words []string

@@ -6,9 +6,9 @@ import (
 	"go.uber.org/fx"
 )
 
-// The groups that a program of its own may add to with [Main], as result tags for fx.Annotate: what
-// is in them is treated as what is compiled in here. The order in a group does not matter, and two
-// of one name are an error that names both.
+// The groups to which a program may add with [Main], as result tags for fx.Annotate. Their values
+// are treated like those that are compiled in here. The order in a group does not matter; two
+// values of one name are an error that names both.
 const (
 	// OpSources is the group of opregistry.Source values.
 	OpSources = graph.OpSources
@@ -23,7 +23,7 @@ const (
 	// Formats is the group of document.Loader values, the file formats of experiments and presets. One
 	// that is a document.Renderer can be written, too.
 	Formats = graph.Formats
-	// Listeners is the group of opmanager.Listener values, which hear of dispatch.
+	// Listeners is the group of opmanager.Listener values, which receive the events of dispatch.
 	Listeners = graph.Listeners
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// newManCommand returns a command for who packages the program, which is not listed.
+// newManCommand returns a hidden command for packagers of the program.
 func newManCommand() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
@@ -51,8 +51,7 @@ func writeManual(root *cobra.Command, dir string) error {
 	return nil
 }
 
-// plainHelp keeps what help texts say literally from being taken for Markdown, which manual pages
-// are made from.
+// plainHelp escapes help texts, because manual pages are made from Markdown.
 func plainHelp(cmd *cobra.Command) {
 	if cmd.Name() == "completion" {
 		return // its help, which cobra brings, is Markdown

@@ -24,7 +24,7 @@ import (
 
 // TestReadme runs the commands of the README as they are printed, in a copy of the tree and in
 // their order; ARGS, which the README explains, makes the first of them short. What the README
-// shows behind a command has the form of what it prints; the figures are not compared. With
+// shows after a command has the form of what it prints; the figures are not compared. With
 // -update, the first command trains as long as it says and its end goes into the README.
 func TestReadme(t *testing.T) {
 	for _, tool := range []string{"make", "git", "sh"} {

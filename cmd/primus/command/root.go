@@ -40,15 +40,15 @@ const (
 // Streams are where a command writes: results to Out, everything else to Err.
 type Streams = cli.Streams
 
-// StandardStreams returns the standard output and error of the process. CI in the environment
-// stands for no terminal, and NO_COLOR for one without colours.
+// StandardStreams returns the standard output and error of the process. With the variable CI in the
+// environment they are no terminal, and with NO_COLOR a terminal has no colours.
 func StandardStreams() Streams { return cli.StandardStreams() }
 
 // Main runs the command line and returns the exit code. Options add to the graph that each command
 // builds: sources of ops, training backends, patches, devices, file formats and listeners through
 // the groups of this package ([OpSources] and the others), or whatever else fx can do, such as
-// decorating a value. Some commands start the program again as a child process, so a program calls
-// Main before it does anything of its own.
+// decorating a value. Some commands start the program again as a child process, so a program must
+// call Main before it does anything else.
 func Main(args []string, streams Streams, extras ...fx.Option) int {
 	ctx, stop := interruptible(streams.Err)
 	defer stop()
@@ -88,7 +88,7 @@ func exitCode(ctx context.Context, err error, out io.Writer) int {
 	return exitFailure
 }
 
-// cause returns what a constructor of the graph reported, without the path to it. A fault of the
+// cause returns the error of a constructor of the graph, without the path to it. A fault of the
 // graph itself, such as two constructors of one type, keeps the path, which names them.
 func cause(err error) error {
 	root := dig.RootCause(err)
@@ -99,7 +99,7 @@ func cause(err error) error {
 	return whole
 }
 
-// NewRoot returns the command line without what a program adds to it.
+// NewRoot returns the command line without additions of a program.
 func NewRoot(streams Streams) *cobra.Command { return newRoot(cli.Program{Streams: streams}) }
 
 // newRoot returns the command line.
@@ -143,7 +143,7 @@ framework that fails ends train with the code of its first rank that did.`,
 	return root
 }
 
-// refineBuiltins makes the help and completion commands as strict about names as the others are.
+// refineBuiltins makes the commands help and completion refuse unknown names, as the others do.
 func refineBuiltins(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()

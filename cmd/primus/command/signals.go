@@ -9,15 +9,15 @@ import (
 	"syscall"
 )
 
-// endSignals ask a process to end: from the keyboard, from a scheduler, and from a terminal that is
-// gone.
+// endSignals ask a process to end. They come from the keyboard, from a scheduler, and from a
+// terminal that was closed.
 var endSignals = map[os.Signal]string{os.Interrupt: "", syscall.SIGTERM: "SIGTERM", syscall.SIGHUP: "SIGHUP"}
 
-// interruptible returns a context that ends with the first signal that asks the process to end,
-// which is its cause unless it came from the keyboard; the second one ends the process. SIGHUP
-// stays ignored where the process was started to ignore it, as nohup does. The others do not:
-// scripts start processes in the background with SIGINT ignored, and end them with it. The function
-// that it returns restores the usual effect of these signals.
+// interruptible returns a context that ends with the first signal that asks the process to end. The
+// signal is its cause unless it came from the keyboard. The second signal ends the process. SIGHUP
+// stays ignored if the process was started with it ignored, as nohup does. The other signals do
+// not, because scripts start background processes with SIGINT ignored and then end them with it.
+// The function that it returns restores the usual effect of these signals.
 func interruptible(out io.Writer) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)

@@ -1,4 +1,4 @@
-// Package settings finds the values of the flags of a command line that were not given: in the
+// Package settings finds values for the flags that a command line does not give: in the
 // environment, in the file primus.yaml of a project and in that of a user.
 //
 // # Concepts
@@ -21,6 +21,6 @@
 // # Errors
 //
 // Errors name the file with line and column, or the variable. A file of another user is an error,
-// because it could change what commands do. A file that does not exist is none, unless
-// PRIMUS_CLI_CONFIG names it.
+// because it could change what commands do. A missing file is an error only if PRIMUS_CLI_CONFIG
+// names it.
 package settings

@@ -28,7 +28,7 @@ type File struct {
 	keys  *document.Map // by the name of the flag
 }
 
-// Load reads the files that count in a directory. The error joins every fault.
+// Load reads the files that apply in a directory. The error joins every fault.
 func Load(dir string) (*Settings, error) {
 	s := &Settings{dir: dir}
 	only := os.Getenv(EnvFile)
@@ -57,8 +57,8 @@ func Load(dir string) (*Settings, error) {
 	return s, errors.Join(faults...)
 }
 
-// nearest returns the file in a directory or the nearest one above it; where there is none, the one
-// that would be in dir.
+// nearest returns the file in dir or the nearest directory above it, or the file in dir if there is
+// none.
 func nearest(dir string) string {
 	for at := dir; ; at = filepath.Dir(at) {
 		file := filepath.Join(at, FileName)
@@ -71,7 +71,7 @@ func nearest(dir string) string {
 	}
 }
 
-// read reads the file. One that was not named must belong to the user or to root.
+// read reads the file. Unless it was named, it must belong to the user or to root.
 func (f *File) read(dir string, checkOwner bool) (err error) {
 	path := f.Path
 	if !filepath.IsAbs(path) {
@@ -134,7 +134,7 @@ func parse(file string, text []byte) (*document.Map, error) {
 	return named.Map(), errors.Join(faults...)
 }
 
-// empty reports whether a file has comments only, which sets nothing.
+// empty reports whether a file has comments only.
 func empty(text []byte) bool {
 	for line := range strings.Lines(string(text)) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {

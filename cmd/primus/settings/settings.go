@@ -26,7 +26,7 @@ const (
 	Default     Scope = "default"
 )
 
-// Settings are the files that count in a directory.
+// Settings are the files that apply in a directory.
 type Settings struct {
 	Files []File // the strongest first
 	dir   string
@@ -39,7 +39,7 @@ type Value struct {
 	Where string   `json:"where"` // flag, variable, or file with line and column; "" for the default
 }
 
-// Setting is a flag with what its sources give it, the one that counts first.
+// Setting is a flag with the values of its sources, the strongest first.
 type Setting struct {
 	Name   string
 	Values []Value
@@ -55,8 +55,8 @@ const envPrefix = "PRIMUS"
 
 var envKey = strings.NewReplacer("-", "_")
 
-// Check returns an error for each key of a file that is none of these names. perCall are the flags
-// that have no default outside of the command line.
+// Check returns an error for each key of a file that is not one of these names. perCall are the
+// flags that a file cannot set.
 func (s *Settings) Check(names, perCall []string) error {
 	var faults []error
 	for _, f := range s.Files {
@@ -76,7 +76,7 @@ func (s *Settings) Check(names, perCall []string) error {
 	return errors.Join(faults...)
 }
 
-// Resolve returns the flags that takes accepts, by name, with what each source gives them.
+// Resolve returns the flags that takes accepts, by name, with the value of each source.
 func (s *Settings) Resolve(flags *pflag.FlagSet, takes func(*pflag.Flag) bool) ([]Setting, error) {
 	v := viper.NewWithOptions(viper.KeyDelimiter("::"), viper.EnvKeyReplacer(envKey))
 	v.SetEnvPrefix(envPrefix)
@@ -112,7 +112,7 @@ func (s *Settings) Resolve(flags *pflag.FlagSet, takes func(*pflag.Flag) bool) (
 	return all, errors.Join(faults...)
 }
 
-// fromFile returns what a file gives a flag, with paths as they are from the working directory.
+// fromFile returns the value of a flag in a file, with paths relative to the working directory.
 func (s *Settings) fromFile(file File, f *pflag.Flag, value document.Value) ([]string, error) {
 	given, err := texts(value)
 	if err != nil {
@@ -131,7 +131,7 @@ func (s *Settings) fromFile(file File, f *pflag.Flag, value document.Value) ([]s
 	return given, nil
 }
 
-// fromHere returns a path below the working directory as relative to that, as users write it.
+// fromHere returns a path relative to the working directory if it is below that.
 func (s *Settings) fromHere(path string) string {
 	if below, err := filepath.Rel(s.dir, path); err == nil && filepath.IsLocal(below) {
 		return below
@@ -139,7 +139,7 @@ func (s *Settings) fromHere(path string) string {
 	return path
 }
 
-// values lists what the sources of v give a flag, the one that v takes first.
+// values lists the values of a flag in the sources of v, the strongest first.
 func (s *Settings) values(v *viper.Viper, f *pflag.Flag, files []map[string]any) []Value {
 	var all []Value
 	add := func(scope Scope, given any, where string) {
@@ -211,8 +211,7 @@ func (s Setting) Apply(flags *pflag.FlagSet, wants func(*pflag.Flag) string) err
 // origin marks a flag that Apply set with the place of its value.
 const origin = "primus_origin"
 
-// Origin returns the place that Apply took the value of a flag from, and the flag itself when it
-// did not.
+// Origin returns the place from which Apply took the value of a flag, or the flag itself.
 func Origin(f *pflag.Flag) string {
 	if place := f.Annotations[origin]; len(place) > 0 {
 		return place[0]

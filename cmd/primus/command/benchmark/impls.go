@@ -160,7 +160,8 @@ func printBenchmark(out io.Writer, rows []opbench.Figures) error {
 // digits writes a time in milliseconds.
 func digits(ms float64) string { return strconv.FormatFloat(ms, 'g', 4, 64) }
 
-// interval writes where a median lies, and the confidence where it is not what the heading says.
+// interval writes the interval of a median, with its confidence if that is not the one in the
+// heading.
 func interval(i stats.Interval) string {
 	text := digits(i.Low) + " to " + digits(i.High)
 	if i.Confidence < stats.Confidence {

@@ -19,7 +19,7 @@ is not available or declines says why. The share of the peak is of the FMA peak 
 threads for products and attention, and of the bandwidth of memory for the other ops,
 where caches may lift it above 100 %.`
 
-// wrapped joins words to lines that are no wider than width, where no word is.
+// wrapped joins words to lines of at most width columns. A longer word has a line of its own.
 func wrapped(words []string, width int) string {
 	var b strings.Builder
 	line := 0

@@ -16,9 +16,9 @@ func RowsOf(summary string) map[string][]string {
 	return rows
 }
 
-// OneBlank makes one blank of several, because the widths of columns depend on what else is in a
-// table.
-func OneBlank(s string) string { return strings.Join(strings.Fields(s), " ") }
+// OneSpace replaces runs of white space by a space, because the widths of columns depend on what
+// else is in a table.
+func OneSpace(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // FullDisk takes nothing.
 type FullDisk struct{}

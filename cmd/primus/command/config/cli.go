@@ -27,7 +27,7 @@ type cliRow struct {
 	Origin   settings.Scope   `json:"origin"`
 	Where    string           `json:"where"`
 	Variable string           `json:"variable"`
-	Over     []settings.Value `json:"over"` // what the value wins over, the strongest first
+	Over     []settings.Value `json:"over"` // the values that it overrides, the strongest first
 	Commands []string         `json:"commands"`
 }
 
@@ -70,8 +70,8 @@ With a COMMAND only its flags are shown, and those that follow it count.`,
 	return cmd
 }
 
-// newCLIView resolves the flags of a command line, or those of every command for none. In fresh no
-// flag has been given.
+// newCLIView resolves the flags of a command line, or those of every command without one. No flag
+// of fresh has been given.
 func newCLIView(root, fresh *cobra.Command, line []string) (*cliView, error) {
 	s, err := cli.LoadSettings(root)
 	if err != nil {
@@ -98,7 +98,7 @@ func newCLIView(root, fresh *cobra.Command, line []string) (*cliView, error) {
 	return view, faults
 }
 
-// descend follows the names of commands and returns the last one with the words that are left.
+// descend follows the names of commands and returns the last one, with the remaining words.
 func descend(cmd *cobra.Command, words []string) (*cobra.Command, []string) {
 	for len(words) > 0 {
 		i := slices.IndexFunc(cmd.Commands(), func(sub *cobra.Command) bool { return sub.Name() == words[0] && !sub.Hidden })

@@ -40,7 +40,7 @@ checked. The exit code is 1 when any experiment is invalid.`,
 	return cmd
 }
 
-// validateExperiments says of each file what it is, and returns the faults of all.
+// validateExperiments prints a verdict for each file and returns all faults.
 func validateExperiments(ctx context.Context, prog cli.Program, opts experiments.PresetOptions, files []string) error {
 	log := slog.New(prog.Lines(prog.Err, slog.LevelWarn))
 	var (
@@ -83,8 +83,8 @@ func validateExperiments(ctx context.Context, prog cli.Program, opts experiments
 	return errors.Join(faults...)
 }
 
-// faultsOf returns the faults of an experiment one by one; those of presets name the experiment,
-// too.
+// faultsOf returns the faults of an experiment as separate errors. Those of presets also name the
+// experiment.
 func faultsOf(file string, err error) []error {
 	type joined interface {
 		error

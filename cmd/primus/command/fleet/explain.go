@@ -106,7 +106,8 @@ func printAnswers(out io.Writer, answers []fleet.Answer) error {
 	return nil
 }
 
-// answerKey is equal for answers that say the same: generations are counted by each run for itself.
+// answerKey is equal for equal answers. It leaves out the generation, which each run counts for
+// itself.
 func answerKey(a fleet.Answer) (string, error) {
 	if a.Explanation == nil {
 		return "error " + a.Error, nil

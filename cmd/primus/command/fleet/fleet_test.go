@@ -253,7 +253,7 @@ func asInTheGuide(t *testing.T, table, columns string) {
 	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "fleet.md"))
 	require.NoError(t, err)
 	names := func(line string) string {
-		return commandtest.OneBlank(regexp.MustCompile(`\b\d+\b`).ReplaceAllString(line, ""))
+		return commandtest.OneSpace(regexp.MustCompile(`\b\d+\b`).ReplaceAllString(line, ""))
 	}
 	header, _, _ := strings.Cut(table, "\n")
 	assert.Equal(t, columns, names(header))

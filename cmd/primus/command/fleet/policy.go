@@ -29,7 +29,7 @@ func newFleetPolicyShowCommand(prog cli.Program) *cobra.Command {
 	var opts service.FleetFlags
 	cmd := &cobra.Command{
 		Use:   "show",
-		Short: "Print the policy of a fleet, behind its revision in a comment",
+		Short: "Print the policy of a fleet, with its revision in a comment",
 		Example: `  primus fleet policy show --fleet 10.0.0.1:2379
   primus fleet policy show > policy.yaml`,
 		Args: cli.NoArgs,
@@ -110,7 +110,7 @@ again in that case, {} where it had none.`,
 	opts.output.AddFlag(cmd)
 	opts.fleet.AddFlags(cmd.Flags())
 	cmd.Flags().Int64Var(&opts.expect, "expect", -1, "replace only the policy of this `REVISION`, 0 for none")
-	cmd.Flags().Lookup("expect").DefValue = "" // which is any
+	cmd.Flags().Lookup("expect").DefValue = "" // the default is any revision
 	cmd.Flags().DurationVar(&opts.patience, "patience", fleetPatience, "wait this long for the runs, a `TIME` such as 10s")
 	cmd.Flags().BoolVar(&opts.rollback, "rollback", false, "take the policy back when a run rejects it or does not answer")
 	return cmd
@@ -138,7 +138,7 @@ type applied struct {
 	missing int // runs that do not have the policy in force
 }
 
-// applyToFleet replaces the policy and prints what the runs say.
+// applyToFleet replaces the policy and prints the answers of the runs.
 func applyToFleet(ctx context.Context, prog cli.Program, c *fleet.Client, text string, opts applyOptions) error {
 	var before fleet.Policy
 	if opts.rollback {
@@ -147,7 +147,7 @@ func applyToFleet(ctx context.Context, prog cli.Program, c *fleet.Client, text s
 			return err
 		}
 		if before = s.Policy; opts.expect < 0 {
-			opts.expect = before.Revision // what is put back has to be what was replaced
+			opts.expect = before.Revision // restore the previous policy only if nobody else has replaced this one
 		}
 	}
 	result, err := setPolicy(ctx, c, text, opts.expect, opts.patience)
@@ -191,8 +191,8 @@ func setPolicy(ctx context.Context, c *fleet.Client, text string, expect int64, 
 	return applied{Revision: revision, Runs: results, missing: missing}, nil
 }
 
-// awaitReports returns the members when all have seen a policy or one after it, or when patience is
-// over.
+// awaitReports returns the members when all have seen this policy or a later one, or when patience
+// is over.
 func awaitReports(ctx context.Context, c *fleet.Client, revision int64, patience time.Duration) ([]fleet.Member, error) {
 	const between = 200 * time.Millisecond
 	for over := time.Now().Add(patience); ; {
@@ -215,7 +215,7 @@ func awaitReports(ctx context.Context, c *fleet.Client, revision int64, patience
 	}
 }
 
-// applyResult is what became of a policy in a run.
+// applyResult is the result of a policy in a run.
 type applyResult struct {
 	Run        string `json:"run"`
 	Rank       string `json:"rank"`
@@ -248,7 +248,8 @@ func applyResults(revision int64, members []fleet.Member) (results []applyResult
 	return results, missing
 }
 
-// printApplied prints a table for the policy, and another one where it was taken back.
+// printApplied prints a table for the policy, and another one for the policy that was restored, if
+// any.
 func printApplied(prog cli.Program, a applied) error {
 	if err := printResults(prog, a.Revision, a.Runs); err != nil || a.Rollback == nil {
 		return err

@@ -23,7 +23,7 @@ type diffOptions struct {
 	files    []string
 	exitCode bool
 	both     dispatch.Flags
-	from, to dispatch.Flags // of one side, above those of both
+	from, to dispatch.Flags // of one side; they override those of both
 }
 
 func newOpsDiffCommand(prog cli.Program) *cobra.Command {
@@ -87,8 +87,7 @@ func (o *diffOptions) sides(cmd *cobra.Command) (from, to dispatch.Sources, err 
 	return side(0, o.from), side(1, o.to), nil
 }
 
-// diffSides returns what changes from one policy to the other, each with the sources of ops that it
-// names.
+// diffSides returns the changes from one policy to the other, each with its own plugins.
 func diffSides(ctx context.Context, prog cli.Program, from, to dispatch.Sources, only []string) (changes []policydiff.Change, err error) {
 	var plugins [2]policyfile.Plugins
 	var policies [2]oppolicy.Policy
@@ -113,7 +112,7 @@ func diffSides(ctx context.Context, prog cli.Program, from, to dispatch.Sources,
 			defer b.Close()
 			return compare(b, nil)
 		}
-		to.Env = to.Environment().Known() // what else there is was said already
+		to.Env = to.Environment().Known() // the first side has reported the others
 		return graph.WithManager(ctx, prog, to, compare)
 	})
 	return changes, err

@@ -21,7 +21,7 @@ const (
 	codeNoCandidate = "no_candidate"
 )
 
-// codedError is a failure that programs tell by its code.
+// codedError is a failure with a code for programs.
 type codedError struct {
 	code string
 	error
@@ -85,7 +85,7 @@ wrong catalogue and no_candidate when nothing can be selected.`,
 	return cmd
 }
 
-// resolveFile answers for an op of a catalogue in a file, "-" for what stdin has.
+// resolveFile returns the resolution of an op by a catalogue in a file; "-" is stdin.
 func resolveFile(sources dispatch.Sources, op, file string, stdin io.Reader) (catalog.Resolution, error) {
 	policy, _, err := sources.Load()
 	if err != nil {

@@ -220,7 +220,7 @@ func TestResolveBadCatalog(t *testing.T) {
 		{"empty", " \n", []string{":1:1: is empty"}},
 		{"not JSON", "[\n  {\"op\": gemm}\n]", []string{":2:10: not JSON", "'g'"}},
 		{"cut", "[{\"op\": \"gemm\"", []string{"not JSON", "unexpected end"}},
-		{"text behind", "[]\n[]", []string{":2:1: not JSON"}},
+		{"text after", "[]\n[]", []string{":2:1: not JSON"}},
 		{"not a list", ` {"impls": []}`, []string{":1:2: got an object, want a list"}},
 		{"not an impl", `[1]`, []string{":1:2: got a number, want an impl"}},
 		{"nested list", `[ [] ]`, []string{":1:3: got a list, want an impl"}},

@@ -109,7 +109,7 @@ func (o *verifyOptions) wants(op string, only []string, e opregistry.Entry) bool
 		(o.impl != "" || e.Kind != opregistry.KindReference)
 }
 
-// asked returns what was asked for, as it stands on the command line.
+// asked returns the selection as it was given on the command line.
 func (o *verifyOptions) asked(only []string) string {
 	words := slices.Clone(only)
 	for name, pattern := range map[string]string{"--op": o.op, "--impl": o.impl} {
@@ -152,7 +152,7 @@ func verifyImpls(cmd *cobra.Command, prog cli.Program, m *opmanager.Manager, sna
 	return results, err
 }
 
-func printVerified(out io.Writer, results []opstest.Result, most int) error {
+func printVerified(out io.Writer, results []opstest.Result, maxShown int) error {
 	t := plaintext.NewTable(table.Row{"op", "impl", "dtype", "result", "served", "declined", "failed"}, 5, 6, 7)
 	for _, r := range results {
 		t.AppendRow(table.Row{r.Op, r.Impl, r.DType, r.Status(), r.Served, r.Declined, plaintext.Count(uint64(len(r.Failures)))})
@@ -162,8 +162,8 @@ func printVerified(out io.Writer, results []opstest.Result, most int) error {
 	}
 	for _, r := range results {
 		for i, f := range r.Failures {
-			if most > 0 && i == most {
-				fmt.Fprintf(out, "\n%s, %s: %d more failures; --failures 0 shows all\n", r.Op, r.Impl, len(r.Failures)-most)
+			if maxShown > 0 && i == maxShown {
+				fmt.Fprintf(out, "\n%s, %s: %d more failures; --failures 0 shows all\n", r.Op, r.Impl, len(r.Failures)-maxShown)
 				break
 			}
 			fmt.Fprintf(out, "\n%s, %s: case %s\n%s\n", r.Op, r.Impl, f.Case, plaintext.Indent(f.Reason))

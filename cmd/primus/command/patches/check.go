@@ -56,7 +56,7 @@ The exit code is 1 when something is missing.`,
 	return cmd
 }
 
-// printFindings prints what is not simply there, and how many targets stand how.
+// printFindings prints the targets that are missing or doubtful, and counts all.
 func printFindings(prog cli.Program, findings []explore.Finding) error {
 	t := plaintext.NewTable(table.Row{"status", "patch", "target", "what is known"})
 	counts := map[explore.Status]int{}

@@ -102,7 +102,7 @@ func (o *checkOptions) check(cmd *cobra.Command) error {
 	return nil
 }
 
-func printChecked(out io.Writer, r *check.Report, most int) error {
+func printChecked(out io.Writer, r *check.Report, maxShown int) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "plugin   %s %s, ABI %s\n", plaintext.Dash(r.Name), plaintext.Dash(r.Version), plaintext.Dash(r.ABI))
 	fmt.Fprintf(&b, "file     %s\nsha256   %s\n", r.File, r.SHA256)
@@ -118,13 +118,13 @@ func printChecked(out io.Writer, r *check.Report, most int) error {
 		shown := 0
 		for _, res := range c.Results {
 			for _, f := range res.Failures {
-				if shown++; most == 0 || shown <= most {
+				if shown++; maxShown == 0 || shown <= maxShown {
 					fmt.Fprintf(&b, "\n%s, %s: case %s\n%s\n", c.Op, c.Impl, f.Case, plaintext.Indent(escape.Lines(f.Reason, "")))
 				}
 			}
 		}
-		if most > 0 && shown > most {
-			fmt.Fprintf(&b, "\n%s, %s: %d more failures; --failures 0 shows all\n", c.Op, c.Impl, shown-most)
+		if maxShown > 0 && shown > maxShown {
+			fmt.Fprintf(&b, "\n%s, %s: %d more failures; --failures 0 shows all\n", c.Op, c.Impl, shown-maxShown)
 		}
 	}
 	b.WriteByte('\n')
@@ -156,7 +156,7 @@ func conformanceTable(checks []check.OpReport) table.Writer {
 }
 
 func behaviourTable(checks []check.OpReport) table.Writer {
-	t := plaintext.NewTable(table.Row{"op", "impl", "flags", "threads", "bytes lost a call", "files left open"}, 5, 6)
+	t := plaintext.NewTable(table.Row{"op", "impl", "flags", "threads", "bytes lost per call", "files left open"}, 5, 6)
 	for _, c := range checks {
 		threads, lost, files := "-", "-", "-"
 		if c.Together != nil {
@@ -171,7 +171,7 @@ func behaviourTable(checks []check.OpReport) table.Writer {
 }
 
 func speedTable(checks []check.OpReport) table.Writer {
-	t := plaintext.NewTable(table.Row{"op", "impl", "case", "bytes", "µs a call", "flagos", "× flagos"}, 4, 5, 6, 7)
+	t := plaintext.NewTable(table.Row{"op", "impl", "case", "bytes", "µs per call", "flagos", "× flagos"}, 4, 5, 6, 7)
 	for _, c := range checks {
 		for _, s := range c.Speed {
 			flagos, ratio := "-", "-"

@@ -387,7 +387,7 @@ func TestPluginsProbe(t *testing.T) {
 	got := commandtest.RunChild(t, nil, "plugins", "probe", commandtest.BuildPlugin(t))
 	assert.Zero(t, got.Code, got.Stderr)
 	lines := strings.Split(strings.TrimSpace(got.Out), "\n")
-	require.Len(t, lines, 3, "before the trial, behind it, and the end")
+	require.Len(t, lines, 3, "before the trial, after it, and the end")
 	assert.NotContains(t, lines[0], `"trial"`)
 	assert.Contains(t, lines[1], `"trial":{"served":4,`)
 	for i, want := range []string{`"name":"acme_ops"`, `"name":"acme_ops"`, `"done":true`} {
@@ -438,7 +438,7 @@ func TestPluginErrorsOfCommands(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
 		`flag --plugin-modules=" , ": at 1: no plugin between the commas`: {"--plugin-modules", " , "},
-		`flag --isolate-plugins=" ": at 1: given a blank text`:            {"--isolate-plugins= "},
+		`flag --isolate-plugins=" ": at 1: given an empty text`:           {"--isolate-plugins= "},
 		`--plugin-timeout: got "soon", want a time such as 10s or 1m`:     {"--plugin-timeout", "soon"},
 		`flag --plugin-timeout="-1s"`:                                     {"--plugin-timeout=-1s"},
 		`environment TE_FL_PLUGIN_MODULES=",": at 1: no plugin between`:   nil,

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newPluginsProbeCommand returns the child of a probe. What it reports goes to the standard output
-// of the process, which the code of the plugin does not get to see.
+// newPluginsProbeCommand returns the child process of a probe. It reports on the standard output of
+// the process, which the plugin cannot write to.
 func newPluginsProbeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "probe FILE",

@@ -64,7 +64,7 @@ type policyCheckOptions struct {
 	service *url.URL // that run names; nil for none
 }
 
-// checkPolicies returns the faults of all files, and says of the others that they are valid.
+// checkPolicies returns the faults of all files, and prints which files are valid.
 func checkPolicies(ctx context.Context, prog cli.Program, files []string, opts policyCheckOptions) error {
 	log := slog.New(prog.Lines(prog.Err, slog.LevelWarn))
 	set := graph.Config{Log: log, Extras: prog.Extras}

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// runPatience is how long a run may take to judge a policy.
+	// runPatience is how long a run may take to check a policy.
 	runPatience = 30 * time.Second
 	// maxAnswer bounds the answer of a run.
 	maxAnswer = 4 << 20
@@ -43,7 +43,7 @@ func serviceURL(name string) (*url.URL, error) {
 	return u, nil
 }
 
-// runVerdict is what a run says of a policy.
+// runVerdict is the answer of a run about a policy.
 type runVerdict struct {
 	Changes  []opmanager.Change
 	Warnings []string
@@ -53,8 +53,8 @@ type runVerdict struct {
 	Errors []struct{ Message, Location string }
 }
 
-// checkForRun lets a run judge a policy file with its own sources, plugins, quarantines and bound
-// ops. The file is not put in force.
+// checkForRun asks a run what a policy file would do there, with its own sources, plugins,
+// quarantines and bound ops. The run does not use the file.
 func checkForRun(ctx context.Context, service *url.URL, file string) (runVerdict, error) {
 	var v runVerdict
 	text, err := os.ReadFile(file)

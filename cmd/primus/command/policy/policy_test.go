@@ -51,7 +51,7 @@ func TestPolicyErrorsOfTrain(t *testing.T) {
 		{name: "rules beside the block", module: "    te_fl_rules: []\n", code: 1, want: []string{"exp.yaml:8", "modules.pre_trainer.te_fl_rules", "expected rules in the dispatch block"}},
 		{name: "flag", args: []string{"--prefer", "vendro"}, code: 2, want: []string{`flag --prefer="vendro"`, `did you mean "vendor"`}},
 		{name: "switch", args: []string{"--strict=maybe"}, code: 2, want: []string{`flag --strict="maybe"`}},
-		{name: "blank orders", args: []string{"--per-op", " ; "}, code: 2, want: []string{`flag --per-op=" ; "`, "given a blank text"}},
+		{name: "blank orders", args: []string{"--per-op", " ; "}, code: 2, want: []string{`flag --per-op=" ; "`, "given an empty text"}},
 		{name: "flag without value", args: []string{"--per-op"}, code: 2, want: []string{"--per-op needs a value: orders such as"}},
 	}
 	for _, tt := range tests {

@@ -15,15 +15,15 @@ import (
 type shownPolicy struct {
 	oppolicy.View
 	CUDA    dispatch.CudaHome `json:"cuda_home,omitzero"` // of the environment
-	Plugins *pluginsView      `json:"plugins,omitempty"`  // nil when nothing is said about plugins
+	Plugins *pluginsView      `json:"plugins,omitempty"`  // nil if the policy has nothing about plugins
 }
 
-// pluginsView is what a policy says about plugins, as results show it.
+// pluginsView is the part of a policy about plugins in results.
 type pluginsView struct {
 	Modules []string                  `json:"plugin_modules"`
 	SHA256  []string                  `json:"plugin_sha256"` // null allows any
 	Isolate []string                  `json:"isolate_plugins"`
-	Sources map[oppolicy.Field]string `json:"sources"` // of what is said
+	Sources map[oppolicy.Field]string `json:"sources"` // of the fields that are set
 }
 
 func viewPlugins(p policyfile.Plugins) *pluginsView {
@@ -33,7 +33,7 @@ func viewPlugins(p policyfile.Plugins) *pluginsView {
 	return &pluginsView{Modules: append([]string{}, p.Modules...), SHA256: p.SHA256, Isolate: append([]string{}, p.Isolate...), Sources: p.Sources}
 }
 
-// pluginRows returns the rows for what is said about plugins.
+// pluginRows returns the rows about plugins.
 func pluginRows(p policyfile.Plugins) []table.Row {
 	sums := "any"
 	if p.SHA256 != nil {

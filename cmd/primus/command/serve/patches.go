@@ -43,7 +43,7 @@ type servedPlan struct {
 	report.PatchPlan
 }
 
-// open reads the checkout and plans the experiment, each where it is given.
+// open reads the checkout and plans the experiment, if they are given.
 func (o *patchesServed) open(ctx context.Context, prog cli.Program) (shown service.ServedPatches, err error) {
 	s := experiments.Pretrain
 	if o.post {

@@ -29,8 +29,8 @@ type dryParams struct {
 	Patches  *patch.Set
 }
 
-// dryRun prints what training the module of a stage would do. What would make it fail is the error
-// that the run itself would end with, as far as it can be seen without training.
+// dryRun prints what training the module of a stage would do. It returns the error that the run
+// would end with, if that is known without training.
 func dryRun(ctx context.Context, prog cli.Program, s experiments.Stage, opts Options, e *config.Experiment) error {
 	module, err := e.Module(s.Module)
 	if err != nil {

@@ -8,13 +8,13 @@ import (
 	"syscall"
 )
 
-// readWriter is where the log goes while somebody reads it.
+// readWriter writes the log, and cancels the run when the reader of the log is gone.
 type readWriter struct {
 	io.Writer
-	cancel context.CancelCauseFunc // when nobody does any more
+	cancel context.CancelCauseFunc
 }
 
-// Write passes p on.
+// Write implements io.Writer.
 func (w readWriter) Write(p []byte) (int, error) {
 	n, err := w.Writer.Write(p)
 	if errors.Is(err, syscall.EPIPE) {
@@ -23,9 +23,8 @@ func (w readWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// endWithReader returns out, and a context that also ends when nobody reads what is written there
-// any more. Until the function that it returns is called, such a write does not end the process
-// where it stands.
+// endWithReader returns a writer to out, and a context that also ends when the reader of out is
+// gone. Until the function that it returns is called, SIGPIPE does not end the process.
 func endWithReader(parent context.Context, out io.Writer) (context.Context, io.Writer, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signal.Ignore(syscall.SIGPIPE)

@@ -109,7 +109,7 @@ func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts O
 			return err
 		}
 		if f, err := settings.Backends.Get(module.Framework); (err != nil || !f.Launches) && !place.follows() {
-			defer warnWhenInterrupted(ctx, log, opts.run.Grace)() // a launcher says itself what follows
+			defer warnWhenInterrupted(ctx, log, opts.run.Grace)() // a launcher logs this itself
 		}
 		err := errors.Join(train.Run(ctx, settings), show.Err())
 		if err == nil || errors.Is(err, backend.ErrInterrupted) {
@@ -129,8 +129,8 @@ func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts O
 	return err
 }
 
-// warnWhenInterrupted says what follows when ctx ends, and again when the grace period is over. The
-// function that it returns ends that.
+// warnWhenInterrupted logs what follows when ctx ends, and again when the grace period is over,
+// until the function that it returns is called.
 func warnWhenInterrupted(ctx context.Context, log *slog.Logger, grace time.Duration) (stop func()) {
 	ended, end := context.WithCancel(context.Background())
 	stopFirst := context.AfterFunc(ctx, func() {
@@ -138,7 +138,7 @@ func warnWhenInterrupted(ctx context.Context, log *slog.Logger, grace time.Durat
 		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 			by = fmt.Sprintf(" by %v", cause)
 		}
-		log.Warn(fmt.Sprintf("interrupted%s: the step in hand is finished, for %v at most, and saved; interrupt again to exit at once", by, grace/2))
+		log.Warn(fmt.Sprintf("interrupted%s: the current step is finished, for %v at most, and saved; interrupt again to exit at once", by, grace/2))
 		timer := time.AfterFunc(grace, func() {
 			log.Warn(fmt.Sprintf("the grace period of %v is over, and the run is still saving or computing a micro batch; it goes on until that is done", grace))
 		})
@@ -150,7 +150,7 @@ func warnWhenInterrupted(ctx context.Context, log *slog.Logger, grace time.Durat
 	}
 }
 
-// checkManifest compares what m has decided with the manifest in a file; "" is no file.
+// checkManifest compares the decisions of m with the manifest in a file; "" is no file.
 func checkManifest(file string, m *opmanager.Manager) error {
 	if file == "" {
 		return nil
@@ -169,8 +169,8 @@ func checkManifest(file string, m *opmanager.Manager) error {
 	return nil
 }
 
-// Params are what training needs of the graph. They are built in the order of the fields, and what
-// the environment may get wrong comes before whatever has to be closed again.
+// Params are what training needs of the graph. They are built in the order of the fields: values
+// that depend on the environment, which may be wrong, come before those that have to be closed.
 type Params struct {
 	fx.In
 	Policy   oppolicy.Policy
@@ -191,7 +191,7 @@ type Params struct {
 	Fleet    *service.FleetMember
 }
 
-// Graph wires everything that training needs and hands it over.
+// Graph wires everything that training needs and passes it to wire.
 func Graph(set graph.Config, services service.Config, wire func(Params)) fx.Option {
 	return fx.Options(graph.Core(set), fx.Supply(services), fx.Provide(service.NewLivePolicy, service.NewPolicyWatcher, service.NewFleetMember), service.MetricsOptions(), service.Options(), fx.Invoke(wire))
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/primus-fl/primus/document"
 )
 
-// logLevels are the least levels of log lines on the terminal and in the file.
+// logLevels are the lowest levels of log lines on the terminal and in the file.
 type logLevels struct{ console, file slog.Level }
 
 // levelNames are the names of levels in experiments; those of PRIMUS_LOG_LEVEL are a few more.
@@ -19,8 +19,8 @@ var levelNames = map[string]slog.Level{
 }
 
 // sinkLevels reads the levels of a module: sink_level for both, or stderr_sink_level and
-// file_sink_level. The variable PRIMUS_LOG_LEVEL can make the terminal say more, and is passed over
-// when it names no level.
+// file_sink_level. The variable PRIMUS_LOG_LEVEL can lower the level of the terminal. It is ignored
+// if it names no level.
 func sinkLevels(params *document.Map, variable string) (logLevels, error) {
 	levels := logLevels{console: slog.LevelInfo, file: slog.LevelDebug}
 	read := func(into *slog.Level, key string) error {

@@ -114,7 +114,7 @@ was stopped goes on from its last checkpoint; load=none starts over and keeps th
 run in previous/. Another corpus, model or seed needs another exp_name, which may be
 given here like a parameter: exp_name=NAME.
 
-An interrupt, SIGTERM, SIGHUP and a closed pipe finish the step in hand, save and exit
+An interrupt, SIGTERM, SIGHUP and a closed pipe finish the current step, save and exit
 with 130; a second one exits at once. A step or an evaluation that takes longer than half
 of --grace is given up, and the step before it is what is saved. Whatever else ends a
 run saves its last step first, unless its weights are at fault.

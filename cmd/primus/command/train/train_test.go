@@ -31,7 +31,7 @@ func TestTrain(t *testing.T) {
 		assert.True(t, ok)
 		assert.GreaterOrEqual(t, len([]rune(text)), 100)
 		for line := range strings.Lines(strings.Split(got.Out, "generated text")[0]) {
-			assert.Equal(t, strings.TrimRight(line, " \n"), strings.TrimSuffix(line, "\n"), "no blanks at the end")
+			assert.Equal(t, strings.TrimRight(line, " \n"), strings.TrimSuffix(line, "\n"), "no spaces at the end")
 		}
 	})
 	t.Run("logs go to standard error", func(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Matching returns the values that go on from what was begun. What ends with a sign goes on itself,
-// so no space follows.
+// Matching returns the values that begin with a prefix. No space follows a value that ends with a
+// sign such as =, because more of it is to come.
 func Matching(values []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	directive := cobra.ShellCompDirectiveNoFileComp
 	var found []cobra.Completion

@@ -10,8 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// perCall are the flags of a single question or result, which have no variable and no key in
-// primus.yaml.
+// perCall are the flags of a single command line. They have no variable and no key in primus.yaml.
 var perCall = []string{
 	"backend", "catalog", "dir", "dtype", "exit-code", "expect", "failures", "groups", "help", "impl", "lang", "layer", "layout", "mask",
 	"module", "no-descriptions", "op", "origin", "output", "pass", "phase", "plot", "posttrain", "primus", "repeat", "shape", "steps", "strict", "timeout",
@@ -47,7 +46,7 @@ func ApplyDefaults(cmd *cobra.Command) error {
 	return errors.Join(faults...)
 }
 
-// underHidden reports whether a command is one that the program or a shell runs, not a user.
+// underHidden reports whether a command is for the program or a shell, not for users.
 func underHidden(cmd *cobra.Command) bool {
 	for ; cmd != nil; cmd = cmd.Parent() {
 		if cmd.Hidden || cmd.Name() == "completion" || cmd.Name() == "help" {
@@ -57,7 +56,8 @@ func underHidden(cmd *cobra.Command) bool {
 	return false
 }
 
-// LoadSettings reads the files that count here, whose keys are flags of some command below root.
+// LoadSettings reads the files for the working directory. Their keys are flags of commands below
+// root.
 func LoadSettings(root *cobra.Command) (*settings.Settings, error) {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -15,13 +15,13 @@ import (
 	"github.com/primus-fl/primus/runtime/backend"
 )
 
-// Formats of the time in log lines: of day for people who watch, with the date for files.
+// Formats of the time in log lines: the time of day for a terminal, with the date for files.
 const (
 	TimeOfDay = "15:04:05"
 	DateTime  = "2006-01-02 15:04:05"
 )
 
-// What terminals understand as colours.
+// The escape sequences of colours.
 const (
 	boldYellow = "\x1b[1;33m"
 	boldRed    = "\x1b[1;31m"
@@ -34,12 +34,12 @@ const (
 type lineHandler struct {
 	level    slog.Leveler
 	format   string // of the time
-	upstream bool   // lines begin as those of TransformerEngine-FL do
+	upstream bool   // lines begin like those of TransformerEngine-FL
 	color    bool   // of the levels from WARN on
 	out      io.Writer
 	mu       *sync.Mutex
 	attrs    string // of WithAttrs, as they are written
-	group    string // of WithGroup, with a dot behind each
+	group    string // of WithGroup, with a dot after each
 }
 
 // NewLineHandler returns a handler that writes records from a level on with the time in a format.
@@ -85,7 +85,7 @@ func (h *lineHandler) head(r slog.Record) string {
 	return fmt.Sprintf("[TE-FL %s %s]", place, strings.Replace(name, "WARN", "WARNING", 1))
 }
 
-// levelName returns the name of a level in five columns, and in colour what must not be overlooked.
+// levelName returns the name of a level in five columns. Warnings and errors are in colour.
 func (h *lineHandler) levelName(l slog.Level) string {
 	if l == backend.LevelDetail {
 		l = slog.LevelInfo
@@ -101,8 +101,8 @@ func (h *lineHandler) levelName(l slog.Level) string {
 	}
 }
 
-// moreIndent begins the further lines of a record, which no text of others can make look like a
-// record of its own.
+// moreIndent begins the further lines of a record, so that no text in it looks like another
+// record.
 const moreIndent = "  "
 
 // writeAttr writes " key=value", quoted where that would be ambiguous or not printable. Text of

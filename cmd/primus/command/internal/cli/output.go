@@ -91,7 +91,7 @@ func (o *OutputFormat) Set(s string) error {
 	return errors.New("unknown format")
 }
 
-// WriteJSON prints a value for people and programs to read.
+// WriteJSON prints a value as indented JSON.
 func WriteJSON(out io.Writer, v any) error {
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
@@ -107,10 +107,10 @@ func (o OutputFormat) Print(out io.Writer, result any, text func() error) error 
 	return text()
 }
 
-// List returns an empty list for none, which JSON shows as such.
+// List returns a copy that is not nil, so that JSON has [] and not null.
 func List(items []string) []string { return append([]string{}, items...) }
 
-// ErrReported is the error of a command that has printed what went wrong as its result.
+// ErrReported is the error of a command whose result says what went wrong.
 var ErrReported = errors.New("reported")
 
 var (

@@ -15,12 +15,11 @@ import (
 type Streams struct {
 	Out, Err io.Writer
 
-	// In is what a command reads that was given - for a file; nil is the standard input of the
-	// process.
+	// In is what a command reads for the file name -; nil is the standard input of the process.
 	In io.Reader
 
-	// Width returns the columns of the terminal that Err is; nil says that Err is none, so that no
-	// progress bar appears.
+	// Width returns the columns of the terminal that Err is. If it is nil, Err is no terminal, and
+	// there is no progress bar.
 	Width func() int
 
 	// Color says that Err shows colours.
@@ -33,11 +32,11 @@ type Program struct {
 	Extras []fx.Option
 }
 
-// usualWidth is for terminals that do not tell theirs.
+// usualWidth is used for terminals that do not report their width.
 const usualWidth = 80
 
-// StandardStreams returns the standard output and error of the process. CI in the environment
-// stands for no terminal, and NO_COLOR for one without colours.
+// StandardStreams returns the standard output and error of the process. With the variable CI in the
+// environment they are no terminal, and with NO_COLOR a terminal has no colours.
 func StandardStreams() Streams {
 	s := Streams{Out: os.Stdout, Err: os.Stderr, In: os.Stdin}
 	fd := int(os.Stderr.Fd())
@@ -55,8 +54,8 @@ func StandardStreams() Streams {
 	return s
 }
 
-// Lines returns a handler of log lines for people who watch, on Err or on the console that is
-// there.
+// Lines returns a handler that writes log lines for people to out, which is Err or a console on
+// it.
 func (s Streams) Lines(out io.Writer, level slog.Leveler) *lineHandler {
 	h := NewLineHandler(out, level, TimeOfDay)
 	h.color = s.Color

@@ -45,8 +45,8 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return Usagef(cmd, "unexpected argument %q", args[0])
 }
 
-// UnknownCommand returns the error for a word that names no subcommand, with the nearest name that
-// one has, here or anywhere else on the command line.
+// UnknownCommand returns the error for a word that names no subcommand. It suggests the most
+// similar name of a command, here or elsewhere in the program.
 func UnknownCommand(cmd *cobra.Command, word string) error {
 	hint := suggest.Hint(word, Subcommands(cmd, (*cobra.Command).Name))
 	if hint == "" {
@@ -59,7 +59,7 @@ func UnknownCommand(cmd *cobra.Command, word string) error {
 	return Usagef(cmd, "unknown command %q for %q%s", word, cmd.CommandPath(), hint)
 }
 
-// Subcommands returns what name says about each visible subcommand.
+// Subcommands returns the result of name for each visible subcommand.
 func Subcommands(cmd *cobra.Command, name func(*cobra.Command) string) []string {
 	var names []string
 	for _, sub := range cmd.Commands() {
@@ -70,7 +70,7 @@ func Subcommands(cmd *cobra.Command, name func(*cobra.Command) string) []string 
 	return names
 }
 
-// FlagError puts the errors of flags into the words of the other errors.
+// FlagError returns an error of pflag in the form of the other usage errors.
 func FlagError(cmd *cobra.Command, err error) error {
 	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
 		return UnknownCommand(cmd, words[0])
@@ -92,7 +92,7 @@ func FlagError(cmd *cobra.Command, err error) error {
 	return Usagef(cmd, "%w", err)
 }
 
-// FlagHint returns the hint for the name of a flag that is near to one that exists.
+// FlagHint returns a suggestion if the name of a flag is similar to one that exists.
 func FlagHint(flags *pflag.FlagSet, given string) string {
 	var names []string
 	flags.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
@@ -102,10 +102,10 @@ func FlagHint(flags *pflag.FlagSet, given string) string {
 	return ""
 }
 
-// wanter is the value of a flag that says which values the flag takes.
+// wanter is implemented by values of flags that describe what the flag takes.
 type wanter interface{ Wants() string }
 
-// Wants says what values a flag takes.
+// Wants describes the values that a flag takes.
 func Wants(f *pflag.Flag) string {
 	if v, ok := f.Value.(wanter); ok {
 		return v.Wants()
@@ -199,5 +199,5 @@ func Wants(f *pflag.Flag) string {
 	return f.Value.Type()
 }
 
-// ShowHelp is what a command does that only has subcommands.
+// ShowHelp is the RunE of a command that only has subcommands.
 func ShowHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }

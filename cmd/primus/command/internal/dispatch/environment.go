@@ -36,12 +36,13 @@ func (e Environment) lookup(name string) (string, bool) {
 	return value, ok
 }
 
-// Variables are the names of the variables that environment holds and that mean something.
+// Variables returns the names of the variables of dispatch that are known.
 func Variables() []string {
 	return slices.Concat(oppolicy.EnvVariables(), []string{envPluginModules}, cudaVariables)
 }
 
-// unknown says of each variable that means nothing which one was probably meant.
+// unknown returns a warning for each variable that is not known, with the one that was probably
+// meant.
 func (e Environment) unknown() []string {
 	known := Variables()
 	var all []string
@@ -58,7 +59,7 @@ func (e Environment) unknown() []string {
 	return all
 }
 
-// Known returns the environment without what means nothing.
+// Known returns the environment without unknown variables.
 func (e Environment) Known() Environment {
 	known := Variables()
 	kept := maps.Clone(e)
@@ -66,8 +67,7 @@ func (e Environment) Known() Environment {
 	return kept
 }
 
-// CheckVariables warns of variables that mean nothing; where the configuration is strict they are
-// an error.
+// CheckVariables warns of unknown variables. Under a strict configuration they are an error.
 func (s *Sources) CheckVariables(log *slog.Logger) error {
 	unknown := s.Environment().unknown()
 	if s.Strict && len(unknown) > 0 {

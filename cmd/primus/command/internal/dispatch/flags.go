@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Flags are the flags that make up a policy. Their texts are those of the TE_FL_* variables, which
-// is why they have no PRIMUS_* variables.
+// Flags are the flags of a policy. They take the same values as the TE_FL_* variables, and so have
+// no PRIMUS_* variables.
 type Flags struct {
 	prefer, strict, allow, deny, perOp Flag
 	Plugins                            PluginFlags
@@ -22,7 +22,7 @@ type Flag struct {
 	name  string // of the flag
 	value string
 	Given bool
-	join  string // stands between the texts of a flag that is repeated; "" lets the last one win
+	join  string // joins the values of a repeated flag; "" keeps the last one
 }
 
 // AddFlags gives a command the flags of a policy.
@@ -31,8 +31,8 @@ func (f *Flags) AddFlags(flags *pflag.FlagSet) {
 	f.Plugins.AddFlags(flags)
 }
 
-// AddSideFlags gives a command the flags of one of several policies, which is all but where and how
-// plugins are loaded.
+// AddSideFlags gives a command the flags of one of several policies: all but those that say where
+// and how plugins are loaded.
 func (f *Flags) AddSideFlags(flags *pflag.FlagSet, prefix, about string) {
 	f.perOp.join = ";"
 	add := func(flag *Flag, name, usage string) *pflag.Flag {
@@ -56,7 +56,7 @@ func (f *Flags) Given() bool {
 	return slices.ContainsFunc(f.texts(), func(flag *Flag) bool { return flag.Given })
 }
 
-// Under returns the flags with those of above that were given in place of their own.
+// Under returns the flags with those of above, where these were given.
 func (f Flags) Under(above Flags) Flags {
 	for i, flag := range f.texts() {
 		if own := above.texts()[i]; own.Given {
@@ -74,7 +74,7 @@ func AddPolicyFlag(flags *pflag.FlagSet, flag *Flag, name, usage string) *pflag.
 	return added
 }
 
-// apply lays the flags over a policy.
+// apply overrides a policy with the flags.
 func (f *Flags) apply(p oppolicy.Policy) (oppolicy.Policy, error) {
 	var faults []error
 	for _, flag := range []struct {
@@ -93,7 +93,7 @@ func (f *Flag) apply(set func(value, source string) error) error {
 	case !f.Given:
 		return nil
 	case strings.Trim(f.value, " \t\r\n;") == "":
-		return &oppolicy.Error{Source: source, Value: f.value, Problem: "given a blank text, expected a value; leave the flag out to change nothing"}
+		return &oppolicy.Error{Source: source, Value: f.value, Problem: "given an empty text, expected a value; leave the flag out to change nothing"}
 	}
 	return set(f.value, source)
 }

@@ -69,7 +69,7 @@ func (s *Sources) Load() (oppolicy.Policy, *policyfile.Overlay, error) {
 	return p, file, errors.Join(fileErr, err)
 }
 
-// Over returns the policy that has these documents where policy file and fleet belong.
+// Over returns the policy with these documents in place of the policy file and the fleet.
 func (s *Sources) Over(documents ...*policyfile.Overlay) (oppolicy.Policy, error) {
 	p := oppolicy.Default()
 	for _, document := range documents {
@@ -86,7 +86,7 @@ func (s *Sources) Over(documents ...*policyfile.Overlay) (oppolicy.Policy, error
 	return p, experimentErr
 }
 
-// Environment returns the variables that the policy is made of.
+// Environment returns the variables of the policy.
 func (s *Sources) Environment() Environment {
 	if s.Env == nil {
 		return environmentNow()

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TakeOverrides makes a command take overrides of a module between its flags, which run gets in the
-// order given.
+// TakeOverrides makes a command accept overrides of a module between its flags. run gets them in
+// the order given.
 func TakeOverrides(prog cli.Program, cmd *cobra.Command, module string, run func(cmd *cobra.Command, overrides []string) error) {
 	cmd.DisableFlagParsing = true
 	cmd.ValidArgsFunction = CompleteTrain(prog, module)
@@ -42,9 +42,8 @@ func ParseTrainArgs(cmd *cobra.Command, args []string) ([]string, error) {
 	return overrides, cli.ApplyDefaults(cmd)
 }
 
-// SplitArgs parts the tokens that are flags of the command, with their values, from overrides,
-// which are key=value, --key=value, --key value or --key alone. A token that can be neither is an
-// error.
+// SplitArgs separates the flags of the command, with their values, from overrides, which are
+// key=value, --key=value, --key value or --key alone. Any other token is an error.
 func SplitArgs(cmd *cobra.Command, args []string) (known, overrides []string, err error) {
 	flags := cmd.Flags()
 	for i := 0; i < len(args); i++ {
@@ -77,7 +76,7 @@ func SplitArgs(cmd *cobra.Command, args []string) (known, overrides []string, er
 		case followed:
 			overrides = append(overrides, token, args[i+1])
 			i++
-		default: // a flag of our own may follow, so the value must not be left open
+		default: // a flag may follow, which would be taken for the value
 			overrides = append(overrides, token+"=true")
 		}
 	}

@@ -93,8 +93,8 @@ func (o *Checkout) Experiment(prog cli.Program, experiment Options, patches, mod
 	return run, err
 }
 
-// LogDefaults says that the defaults of another version of the framework stand for the parameters
-// that a run does not set.
+// LogDefaults logs that parameters which a run does not set have the defaults of another version of
+// the framework.
 func LogDefaults(log *slog.Logger, run explore.Run) {
 	if known, same := run.DefaultsOf(); !same {
 		log.Warn("parameters that the experiment does not set are taken to have the defaults of another version of the framework",

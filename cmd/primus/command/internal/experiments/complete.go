@@ -92,9 +92,9 @@ func (o overrideCompleter) complete(cmd *cobra.Command, args []string, begun str
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
-// parameters returns what may be overridden: what the experiment and its presets set, and what the
-// backend and its patches read. Completion has no place for errors, so without an experiment that
-// loads there is nothing.
+// parameters returns the parameters that may be overridden: those that the experiment and its
+// presets set, and those that the backend and its patches read. Completion cannot report errors, so
+// there are none if the experiment does not load.
 func (o overrideCompleter) parameters(cmd *cobra.Command, args []string) []document.Parameter {
 	if cmd.DisableFlagParsing {
 		if _, err := ParseTrainArgs(cmd, args); err != nil {

@@ -162,7 +162,7 @@ func (o *Options) Load(module string, overrides []string) (*config.Experiment, e
 	return experiment, nil
 }
 
-// exportExperiment writes a resolved experiment; the file is there as a whole or not at all.
+// exportExperiment writes a resolved experiment. The file is complete or not written at all.
 func exportExperiment(file string, loaded *document.Formats, experiment *config.Experiment) error {
 	format, err := loaded.RendererOf(file)
 	if err != nil {
@@ -181,7 +181,7 @@ func exportExperiment(file string, loaded *document.Formats, experiment *config.
 	})
 }
 
-// LogReport says what loading an experiment noticed.
+// LogReport logs the warnings of loading an experiment.
 func LogReport(log *slog.Logger, report config.Report) {
 	for _, w := range report.Warnings {
 		log.Warn(w.String())
@@ -191,8 +191,7 @@ func LogReport(log *slog.Logger, report config.Report) {
 	}
 }
 
-// LogStandIn says that an experiment lacks the module of a stage and another one is taken in its
-// place.
+// LogStandIn logs that an experiment lacks the module of a stage, and which one is used instead.
 func LogStandIn(log *slog.Logger, e *config.Experiment, wanted string, taken *config.Module) {
 	if taken.Name != wanted {
 		log.Warn("the experiment has no module "+wanted+", so this is about "+taken.Name, "file", e.File)

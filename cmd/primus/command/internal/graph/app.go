@@ -124,8 +124,8 @@ func newManager(p managerParams, lc fx.Lifecycle) *opmanager.Manager {
 	return m
 }
 
-// logUnusable warns of each impl that was asked for and cannot serve; why others cannot run on this
-// machine is a detail.
+// logUnusable warns of each impl that the policy asks for and that cannot serve calls. For other
+// impls that cannot run on this machine the reason is logged as a detail.
 func logUnusable(log *slog.Logger, m *opmanager.Manager) {
 	told := map[string]bool{}
 	for _, u := range m.Unusable() {
@@ -164,7 +164,7 @@ func sortSources(sources []opregistry.Source) error {
 	return nil
 }
 
-// describeSource tells apart sources of one name.
+// describeSource describes a source so that it differs from another one of the same name.
 func describeSource(s opregistry.Source) string {
 	text := "one without impls"
 	if len(s.Impls) > 0 {
@@ -218,7 +218,8 @@ func newPatches(patches []patch.Patch, backends *backend.Registry) (*patch.Set, 
 }
 
 // OpsParams are what commands that look at ops need of the graph. They are built in the order of
-// the fields: what the environment may get wrong comes before whatever has to be closed again.
+// the fields: values that depend on the environment, which may be wrong, come before those that
+// have to be closed.
 type OpsParams struct {
 	fx.In
 	Policy   oppolicy.Policy
@@ -226,7 +227,7 @@ type OpsParams struct {
 	Manager  *opmanager.Manager
 }
 
-// OpsGraph wires what commands that look at ops need and hands it over.
+// OpsGraph wires what commands that look at ops need and passes it to a function.
 func OpsGraph(set Config, wire func(OpsParams)) fx.Option {
 	return fx.Options(Core(set), fx.Invoke(wire))
 }

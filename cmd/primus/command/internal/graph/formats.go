@@ -45,7 +45,7 @@ func formatRank(l document.Loader) int {
 	return others
 }
 
-// FormatsGraph wires the formats and hands them over.
+// FormatsGraph wires the formats and passes them to a function.
 func FormatsGraph(extras []fx.Option, wire func(*document.Formats)) fx.Option {
 	return fx.Options(Core(Config{Log: slog.New(slog.DiscardHandler), Extras: extras}), fx.Invoke(wire))
 }

@@ -34,8 +34,8 @@ type extraSource struct {
 	module string
 }
 
-// builtFrom returns the version of a module in this program, the module alone where that is not
-// known.
+// builtFrom returns the version of a module in this program, or the module alone if the version is
+// not known.
 func builtFrom(path string) buildinfo.ModuleVersion {
 	v := buildinfo.ModuleVersion{Module: path}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -49,8 +49,8 @@ func builtFrom(path string) buildinfo.ModuleVersion {
 	return v
 }
 
-// moduleOfSource returns the module that a source was written in, by the function of its first
-// impl; this one when the program does not know.
+// moduleOfSource returns the module that has the function of the first impl of a source, or this
+// module if the program does not know.
 func moduleOfSource(src opregistry.Source) string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || len(src.Impls) == 0 {

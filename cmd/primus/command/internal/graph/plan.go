@@ -17,7 +17,7 @@ type PlanParams struct {
 	Patches  *patch.Set
 }
 
-// PlanGraph wires what planning a run needs and hands it over.
+// PlanGraph wires what planning a run needs and passes it to a function.
 func PlanGraph(set Config, wire func(PlanParams)) fx.Option {
 	return fx.Options(Core(set), fx.Invoke(wire))
 }

@@ -22,18 +22,18 @@ import (
 	"go.uber.org/fx"
 )
 
-// loadedPlugin is a plugin that was named, and what became of it.
+// loadedPlugin is a plugin that the policy names, and the result of loading it.
 type loadedPlugin struct {
 	module string // as it was named
 	path   string
 	sum    string
-	// dependencies are the libraries that it brings along.
+	// dependencies are the libraries beside it that it needs.
 	dependencies []plugin.File
 	report       *plugin.Report
 	isolated     bool
 	source       opregistry.Source
 	err          error // why it is not used
-	fault        error // what its probe found that an isolated plugin may do
+	fault        error // what its probe found that is allowed for isolated plugins only
 }
 
 // pluginSet are the plugins that were named, in order.
@@ -42,8 +42,7 @@ type pluginSet struct {
 	closed atomic.Bool // the command has done its work
 }
 
-// newPlugins loads the plugins that the policy names. What goes wrong with one of them is kept with
-// it.
+// newPlugins loads the plugins that the policy names. Each keeps its own error.
 func newPlugins(set Config, wanted policyfile.Plugins, lc fx.Lifecycle) *pluginSet {
 	s := &pluginSet{}
 	var wg sync.WaitGroup
@@ -79,9 +78,9 @@ func newPlugins(set Config, wanted policyfile.Plugins, lc fx.Lifecycle) *pluginS
 	return s
 }
 
-// exited ends this process with an error when a plugin calls exit, with whatever status: what was
-// asked for is not done. After the command it does nothing, because a program with the race
-// detector ends by way of exit itself.
+// exited ends this process with an error when a plugin calls exit, whatever the status, because the
+// command is not done. After the command it does nothing: a program with the race detector calls
+// exit itself.
 func (s *pluginSet) exited() {
 	if s.closed.Load() {
 		return
@@ -99,7 +98,7 @@ func (s *pluginSet) exited() {
 	os.Exit(1)
 }
 
-// probe finds the library, judges the file and lets a child process load it.
+// probe finds the library, checks the file and lets a child process load it.
 func (l *loadedPlugin) probe(set Config, wanted policyfile.Plugins) (err error) {
 	if l.path, err = plugin.Locate(l.module, set.Policy.Flags.Plugins.Searched()); err != nil {
 		return err
@@ -119,8 +118,8 @@ func (l *loadedPlugin) probe(set Config, wanted policyfile.Plugins) (err error) 
 	return err
 }
 
-// allowed refuses a library whose sum, or that of a library that comes with it, is not listed where
-// sums are.
+// allowed refuses a library if the policy lists checksums and does not list its own, or that of a
+// library that it needs.
 func (l *loadedPlugin) allowed(wanted policyfile.Plugins) error {
 	if wanted.SHA256 == nil {
 		return nil
@@ -207,8 +206,8 @@ func (s *pluginSet) register(reg *opregistry.Registry, policy oppolicy.Policy, s
 	return nil
 }
 
-// named reports whether one of these names means the plugin: the name of its file, with or without
-// the path, or its own.
+// named reports whether one of these names is that of the plugin, or of its file, with or without
+// the path.
 func (l *loadedPlugin) named(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		return name == "*" || name == l.module || name == filepath.Base(l.module) || l.report != nil && name == l.report.Name

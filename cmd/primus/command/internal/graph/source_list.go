@@ -16,14 +16,14 @@ import (
 
 // SourceRow is one source of `primus plugins list`.
 type SourceRow struct {
-	Source  string                   `json:"source"` // "" for a plugin that did not tell its name
+	Source  string                   `json:"source"` // "" for a plugin whose name is not known
 	Version string                   `json:"version"`
 	State   metrics.PluginState      `json:"state"`
 	Built   *buildinfo.ModuleVersion `json:"built_from,omitempty"` // the module of what is compiled in
 	Module  string                   `json:"module,omitempty"`     // a plugin as it was named
 	Path    string                   `json:"path,omitempty"`
 	SHA256  string                   `json:"sha256,omitempty"`
-	// Dependencies are the libraries that a plugin brings along.
+	// Dependencies are the libraries beside a plugin that it needs.
 	Dependencies []plugin.File     `json:"dependencies,omitempty"`
 	ABI          string            `json:"abi,omitempty"`
 	Ops          []sourceOp        `json:"ops"`
@@ -75,7 +75,7 @@ type sourceOp struct {
 	Trial     *plugin.Trial `json:"trial,omitempty"`   // of a plugin whose op was tried
 }
 
-// SourceList lists the sources of ops that the program has, and the plugins that it was to have.
+// SourceList lists the sources of ops of the program, and the plugins that the policy names.
 type SourceList struct {
 	manager  *opmanager.Manager
 	registry *opregistry.Registry
@@ -138,7 +138,7 @@ func (s *SourceList) builtFrom(src opregistry.Source) buildinfo.ModuleVersion {
 	return builtFrom(moduleOfSource(src))
 }
 
-// withTrials adds what came of the trials of a plugin to its impls.
+// withTrials adds the results of the trials of a plugin to its impls.
 func withTrials(impls []sourceOp, report *plugin.Report) []sourceOp {
 	for i := range impls {
 		for _, o := range report.Ops {

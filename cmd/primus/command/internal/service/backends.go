@@ -20,7 +20,7 @@ type BackendRow struct {
 	Problem     string   `json:"problem"` // why it was not found, or why the version is unknown
 }
 
-// ListBackends asks every backend what it finds.
+// ListBackends returns the version and the source tree that each backend finds.
 func ListBackends(p graph.PlanParams) ([]BackendRow, error) {
 	rows := []BackendRow{}
 	for _, name := range p.Backends.Names() {

@@ -33,8 +33,8 @@ func (s *Service) discovery(lc fx.Lifecycle) serve.Lister {
 	}
 }
 
-// identity returns what this process says about itself once it listens: metrics are at
-// --metrics-addr, or else here.
+// identity returns what this process reports about itself while it listens. Its metrics are at
+// --metrics-addr, else at the address of the service.
 func (s *Service) identity() fleet.Identity {
 	identity := s.set.Fleet.identity
 	switch {
@@ -47,9 +47,8 @@ func (s *Service) identity() fleet.Identity {
 	return identity
 }
 
-// reachable returns where others find a server that was told to listen on one address and does so
-// on another: with the port that it got, and with the name of the machine for every address of the
-// machine.
+// reachable returns the address at which others reach a server: the port is that on which it
+// listens, and an address that means all of the machine is replaced by the name of the machine.
 func reachable(given, listening string) string {
 	host, _, err := net.SplitHostPort(given)
 	_, port, listeningErr := net.SplitHostPort(listening)

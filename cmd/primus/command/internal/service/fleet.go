@@ -16,8 +16,8 @@ import (
 	"go.uber.org/fx"
 )
 
-// fleetSettings are what a process says about itself, and which fleet it tells; without endpoints
-// it belongs to none.
+// fleetSettings are what a process reports about itself, and to which fleet. Without endpoints it
+// belongs to none.
 type fleetSettings struct {
 	config   fleet.Config
 	identity fleet.Identity
@@ -30,8 +30,8 @@ func (o *FleetFlags) Process() fleetSettings {
 	}}
 }
 
-// Member returns the settings for the run of a module. A rank that cannot be read ends the run
-// before its first step, so that it matters to a fleet alone.
+// Member returns the settings for the run of a module. A wrong rank is an error here only in a
+// fleet; elsewhere it ends the run before its first step.
 func (o *FleetFlags) Member(e *config.Experiment, m *config.Module) (fleetSettings, error) {
 	d, err := backend.ReadDistributed(backend.ProcessEnviron())
 	if err != nil && o.endpoints != "" {

@@ -24,14 +24,14 @@ import (
 	"go.uber.org/fx"
 )
 
-// MetricsConfig is where metrics go, and what tells one process from another.
+// MetricsConfig says where metrics go, and has the labels of the process.
 type MetricsConfig struct {
 	Addr      string // "" serves none
 	Textfile  string // "" writes none
 	run       string
 	rank      int
 	peakFLOPS float64       // of the devices; 0 when it is not known
-	linger    time.Duration // how long to wait for a last scrape; below 0 is as long as it takes to the next one, if there were any
+	linger    time.Duration // how long to wait for a last scrape; below 0 until the next one, if there were any
 }
 
 // MetricsFlags are the flags about the metrics of a run.
@@ -69,8 +69,8 @@ func (o *MetricsFlags) Check(cmd *cobra.Command) error {
 	return nil
 }
 
-// Config returns what the flags say about the metrics of an experiment. A rank that cannot be read
-// ends the run before its first step, so that it does not matter here.
+// Config returns the metrics of an experiment by the flags. A wrong rank is no error here: it ends
+// the run before its first step.
 func (o *MetricsFlags) Config(e *config.Experiment) MetricsConfig {
 	d, _ := backend.ReadDistributed(backend.ProcessEnviron())
 	return MetricsConfig{Addr: o.addr, Textfile: o.textfile, run: e.ExpName, rank: d.Rank, peakFLOPS: o.peakTFLOPS * 1e12, linger: o.linger}
@@ -96,8 +96,8 @@ func MetricsOptions() fx.Option {
 	)
 }
 
-// MetricsOutput serves the metrics of a run and keeps them in a file while the graph runs, where
-// this is asked for.
+// MetricsOutput serves the metrics of a run and writes them to a file while the graph runs, if the
+// flags say so.
 type MetricsOutput struct {
 	set     Config
 	scrapes *metrics.Scrapes // by whoever asks over HTTP
@@ -133,17 +133,17 @@ func (o *MetricsOutput) start(reg *prometheus.Registry) (err error) {
 	return nil
 }
 
-// Bounds on how long the end of a run waits for a scrape without --linger: a scraper that comes
-// rarely is not waited for, and after an interrupt somebody waits for the process to end.
+// Bounds on how long the end of a run waits for a scrape without --linger. It does not wait for a
+// scraper that comes rarely, and not long after an interrupt.
 const (
 	maxLinger            = 2 * time.Minute
 	maxLingerInterrupted = 20 * time.Second
 	firstLinger          = 30 * time.Second // after one scrape, when it is not known how often they come
 )
 
-// Linger waits after the end of a run until its metrics were scraped once more, so that alerts see
-// how it ended. Without --linger it waits for those who have scraped it before, half as long again
-// as they let pass between two scrapes. An interrupt ends it.
+// Linger waits after the end of a run until its metrics are scraped once more, so that alerts see
+// how it ended. Without --linger it waits for 1.5 times the interval between two scrapes, if there
+// were any. An interrupt ends it.
 func (o *MetricsOutput) Linger(ctx context.Context) {
 	wait := o.set.Metrics.linger
 	if interval, ok := o.scrapes.Interval(); wait < 0 && ok {
@@ -167,7 +167,7 @@ func (o *MetricsOutput) Linger(ctx context.Context) {
 	}
 }
 
-// stop ends what start has begun.
+// stop ends what start began.
 func (o *MetricsOutput) stop(ctx context.Context) error {
 	var faults []error
 	if o.server != nil {

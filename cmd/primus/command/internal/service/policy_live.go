@@ -12,8 +12,8 @@ import (
 	"go.uber.org/fx"
 )
 
-// livePolicy changes the policy of a run: policy file and fleet may change while it runs, the
-// sources above them do not.
+// livePolicy changes the policy of a run. The policy file and the policy of the fleet may change
+// while it runs, the sources above them do not.
 type livePolicy struct {
 	sources dispatch.Sources
 	manager *opmanager.Manager
@@ -21,7 +21,7 @@ type livePolicy struct {
 	plugins policyfile.Plugins // of the start
 	log     *slog.Logger
 
-	mu          sync.Mutex // held while a policy is put together and put in force, so that the last change wins
+	mu          sync.Mutex // held while a policy is composed and set, so that the last change wins
 	file, fleet *policyfile.Overlay
 }
 
