@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
 	"github.com/primus-fl/primus/internal/primustest"
@@ -135,6 +137,31 @@ func TestSlurm(t *testing.T) {
 		require.NoError(t, err, string(out))
 		trainedShaped(t, dir)
 	})
+	t.Run("native, and scancel", func(t *testing.T) {
+		t.Setenv(commandtest.RoleEnv, "primus")
+		l := commandtest.NewLab(t)
+		got := l.Train("--launcher", "slurm", "train_iters=1000000")
+		require.Zero(t, got.Code, got.Stderr)
+		_, job, ok := strings.Cut(strings.TrimSpace(got.Out), "Submitted batch job ")
+		require.True(t, ok, got.Out)
+		waitForSteps(t, l)
+		require.NoError(t, exec.Command("scancel", job).Run())
+		require.Eventually(t, func() bool {
+			left, err := exec.Command("squeue", "--noheader").Output()
+			return err == nil && len(left) == 0
+		}, 30*time.Second, 100*time.Millisecond, "the job ends")
+		assert.NotEmpty(t, l.Checkpoints(), "the run saves before it ends")
+	})
+	t.Run("in a container", func(t *testing.T) {
+		options := commandtest.StartPodman(t)
+		flags, dir := shapedRun(t)
+		for _, o := range append(options, "slurm.wait=true") {
+			flags = append(flags, "--launcher-option", o)
+		}
+		got := commandtest.Run(t, append(flags, "--launcher", "slurm,container")...)
+		require.Zero(t, got.Code, got.Stderr)
+		trainedShaped(t, dir)
+	})
 	t.Run("a rank that fails", func(t *testing.T) {
 		flags, _ := shapedRun(t)
 		t.Setenv("SHAPED_FAULT", "raise:1:3")
@@ -143,6 +170,15 @@ func TestSlurm(t *testing.T) {
 		assert.Contains(t, got.Stderr, "rank 1 exited with 1: ValueError: a sample is broken")
 		assert.Contains(t, got.Stderr, "primus: error: srun exited with 1, for the reason that it gives above")
 	})
+}
+
+// waitForSteps waits until a run has trained some steps.
+func waitForSteps(t *testing.T, l *commandtest.Lab) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		text, err := os.ReadFile(l.Path("metrics.jsonl"))
+		return err == nil && strings.Count(string(text), "\n") > 2
+	}, time.Minute, 50*time.Millisecond)
 }
 
 func TestContainer(t *testing.T) {
@@ -159,6 +195,26 @@ func TestContainer(t *testing.T) {
 		assert.Len(t, l.Records(), 2)
 		assert.Contains(t, got.Out, "run         exp finished")
 	})
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
+		t.Run("native, and "+s.String(), func(t *testing.T) {
+			l := commandtest.NewLab(t)
+			cmd := commandtest.Child(t.Context(), nil, l.Args(append(options, "--launcher", "container", "train_iters=1000000")...)...)
+			var out primustest.Buffer
+			cmd.Stdout, cmd.Stderr = &out, &out
+			require.NoError(t, cmd.Start())
+			waitForSteps(t, l)
+			require.NoError(t, cmd.Process.Signal(s))
+			code := commandtest.ExitCode(t, cmd.Wait())
+			if s == syscall.SIGINT {
+				assert.Equal(t, 130, code, out.String())
+			}
+			assert.Eventually(t, func() bool { return len(l.Checkpoints()) > 0 }, 30*time.Second, 50*time.Millisecond, "the run saves before it ends: %s", out.String())
+			assert.Eventually(t, func() bool {
+				left, err := exec.Command("podman", "ps", "--quiet").Output()
+				return err == nil && len(left) == 0
+			}, 30*time.Second, 200*time.Millisecond, "no container outlives primus")
+		})
+	}
 	t.Run("two ranks", func(t *testing.T) {
 		flags, dir := shapedRun(t)
 		got := commandtest.Run(t, append(flags, append(options, "--launcher", "container,direct")...)...)
