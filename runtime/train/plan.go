@@ -93,7 +93,7 @@ func (r *session) inspect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if i, ok := trainer.(backend.Inspector); ok {
+	if i, ok := trainer.(backend.Inspector); ok && !r.s.Elsewhere {
 		if r.plan.Findings, err = i.Inspect(ctx); err != nil {
 			return err
 		}

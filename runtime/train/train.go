@@ -32,6 +32,9 @@ type Settings struct {
 	DataPath    string         // data sets and models; empty means ./data
 	BackendPath string         // the source tree of the framework; empty means that it is looked for
 
+	// Elsewhere says that a plan is for another machine, whose files this one does not see.
+	Elsewhere bool
+
 	// Environ is the environment of the run; nil means that of the process.
 	Environ *backend.Environ
 

@@ -42,6 +42,8 @@ func TestLauncherDryRun(t *testing.T) {
 	}{
 		{[]string{"--launcher", "slrum"}, 2, `--launcher: got "slrum", want kubernetes, slurm, container, direct, torchrun; did you mean "slurm"?`},
 		{[]string{"--launcher", "torchrun"}, 1, "--launcher: given torchrun, but framework native trains in this process"},
+		{[]string{"train_data_path=/nonexistent/text"}, 1, "want an existing file"},
+		{[]string{"train_data_path=/nonexistent/text", "--launcher", "kubernetes", "--launcher-option", "kubernetes.secret=x"}, 0, "is in no volume"},
 		{[]string{"--nodes", "2"}, 2, "--nodes: got 2, but framework native trains in one process"},
 		{[]string{"hidden_size=33"}, 1, "multiple of num_attention_heads"},
 		{[]string{"--launcher-option", "slurm.command=qsub"}, 2, `slurm.command: got "qsub", want sbatch or srun`},
@@ -55,6 +57,12 @@ func TestLauncherDryRun(t *testing.T) {
 		assert.NotContains(t, got.Stderr, "h_abc")
 	}
 	require.NoError(t, os.Unsetenv("PRIMUS_LAUNCHER"))
+	l.Write(filepath.Join(l.Dir, ".primus.yaml"), "direct: {gpus_per_node: 3, master_port: 77, nnodes: 2, script: x.py}\n")
 	got := l.Train("--launcher", "direct", "train_iters=1")
 	require.Zero(t, got.Code, got.Stderr)
+	assert.Contains(t, got.Stderr, "direct.script: has no effect")
+	got = commandtest.Run(t, "train", "--dry-run", "--config", commandtest.MegatronExperiment(t, "trainable: true"), "-o", "json")
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Contains(t, got.Out, `"world_size": 6`)
+	assert.Contains(t, got.Out, "MASTER_PORT=77 ")
 }

@@ -28,8 +28,9 @@ var hereOnly = []string{"launcher", "launcher-file", "launcher-option", "nodes",
 
 // runElsewhere trains the module of a stage where the first of the launchers says. The experiment
 // is checked before.
-func runElsewhere(cmd *cobra.Command, prog cli.Program, s experiments.Stage, opts Options, overrides, elsewhere []string) error {
-	ctx := cmd.Context()
+func runElsewhere(
+	cmd *cobra.Command, prog cli.Program, s experiments.Stage, opts Options, overrides []string, settings *placement.Settings, elsewhere []string,
+) error {
 	if err := placement.CheckOverrides(elsewhere[0], overrides); err != nil {
 		return err
 	}
@@ -37,48 +38,24 @@ func runElsewhere(cmd *cobra.Command, prog cli.Program, s experiments.Stage, opt
 	if err != nil {
 		return err
 	}
-	settings, err := loadLauncher(prog, &opts)
+	chain := opts.run.Launch.Launcher
+	here, err := resolveElsewhere(&opts, elsewhere[0])
 	if err != nil {
 		return err
 	}
-	here := opts.run.Launch
-	chain := here.Launcher
-	if elsewhere[0] != launch.Container { // this process is no node of the job
-		for _, name := range []string{"NODE_RANK", "RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR"} {
-			if err := os.Unsetenv(name); err != nil {
-				return fmt.Errorf("variable %s: %w", name, err)
-			}
-		}
-	}
-	settings.Complete(&here, os.LookupEnv)
-	if here, err = here.Resolve(os.LookupEnv); err != nil {
-		return cli.UsageError{Err: err}
-	}
-	there := here
-	if elsewhere[0] != launch.Container && there.Nodes > 1 && opts.run.Launch.MasterAddr == "" {
-		there.MasterAddr, there.NodeRank = "NODE-0", 0
-	}
-	opts.run.Launch = there
-	plan, err := experiments.PlanRun(ctx, prog, &opts.run, s, experiment)
+	plan, err := experiments.PlanRun(cmd.Context(), prog, &opts.run, s, experiment)
 	if err != nil {
 		return err
 	}
 	if plan.Launch == nil && here.Nodes > 1 {
 		return cli.Usagef(cmd, "--nodes: got %d, but framework %s trains in one process", here.Nodes, plan.Framework)
 	}
-	run, err := runOf(cmd, experiment, overrides)
+	run, err := runOf(cmd, opts, experiment, overrides)
 	if err != nil {
 		return err
 	}
-	here.Launcher, here.Grace = chain, opts.run.Grace
 	run.Options, run.Devices = here, plan.Launch != nil
-	if checkout := opts.Checkout(); checkout != "" {
-		absolute, err := filepath.Abs(checkout)
-		if err != nil {
-			return err
-		}
-		run.Reads = []string{absolute}
-	}
+	run.Launcher, run.Grace = chain, opts.run.Grace
 	placed, err := placement.New(run, settings)
 	if err != nil {
 		return err
@@ -87,12 +64,35 @@ func runElsewhere(cmd *cobra.Command, prog cli.Program, s experiments.Stage, opt
 		if _, err := io.WriteString(prog.Out, report.Placement(placed, settings, elsewhere)); err != nil {
 			return err
 		}
-		return dryRun(ctx, prog, s, opts, experiment)
+		return dryRun(cmd.Context(), prog, s, opts, experiment)
 	}
-	return carryOut(ctx, prog, placed, run)
+	return carryOut(cmd.Context(), prog, placed, run)
 }
 
-// loadLauncher reads the launcher file and what goes over it.
+// resolveElsewhere returns the options of the launcher as they are on this machine, and leaves
+// those of the first node there in opts.
+func resolveElsewhere(opts *Options, first string) (launch.Options, error) {
+	if first != launch.Container { // this process is no node of the job
+		for _, name := range []string{"NODE_RANK", "RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR"} {
+			if err := os.Unsetenv(name); err != nil {
+				return launch.Options{}, fmt.Errorf("variable %s: %w", name, err)
+			}
+		}
+	}
+	here, err := opts.run.Launch.Resolve(os.LookupEnv)
+	if err != nil {
+		return here, cli.UsageError{Err: err}
+	}
+	opts.run.Launch = here
+	if first != launch.Container && here.Nodes > 1 && here.MasterAddr == "localhost" {
+		opts.run.Launch.MasterAddr, opts.run.Launch.NodeRank = "NODE-0", 0
+	}
+	opts.run.Elsewhere = first != launch.Slurm
+	return here, nil
+}
+
+// loadLauncher reads the launcher file and what goes over it, and completes the options of opts
+// from it.
 func loadLauncher(prog cli.Program, opts *Options) (*placement.Settings, error) {
 	loaded, err := graph.LoadFormats(prog.Extras)
 	if err != nil {
@@ -109,11 +109,12 @@ func loadLauncher(prog cli.Program, opts *Options) (*placement.Settings, error) 
 	for _, w := range settings.Warnings {
 		fmt.Fprintln(prog.Err, "primus: warning:", w)
 	}
+	settings.Complete(&opts.run.Launch, os.LookupEnv)
 	return settings, nil
 }
 
 // runOf describes the command line that primus elsewhere gets.
-func runOf(cmd *cobra.Command, e *config.Experiment, overrides []string) (placement.Run, error) {
+func runOf(cmd *cobra.Command, opts Options, e *config.Experiment, overrides []string) (placement.Run, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return placement.Run{}, fmt.Errorf("the file of primus: %w", err)
@@ -131,6 +132,12 @@ func runOf(cmd *cobra.Command, e *config.Experiment, overrides []string) (placem
 	r := placement.Run{
 		Name: e.ExpName, Program: program, Command: strings.Fields(cmd.CommandPath())[1:], Overrides: overrides, Dir: dir, RunDir: root, Workspace: workspace,
 		Resolved: text, Secrets: secrets, Lookup: os.LookupEnv,
+	}
+	if checkout := opts.Checkout(); checkout != "" {
+		if checkout, err = filepath.Abs(checkout); err != nil {
+			return r, err
+		}
+		r.Reads = []string{checkout}
 	}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if slices.Contains(hereOnly, f.Name) {

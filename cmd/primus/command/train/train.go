@@ -81,28 +81,37 @@ func newStageCommand(prog cli.Program, use string, s experiments.Stage, about, e
 		if err := opts.check(cmd, overrides); err != nil {
 			return err
 		}
-		elsewhere, _, err := launch.Chain(opts.run.Launch.Launcher)
-		if err != nil {
-			return cli.UsageError{Err: err}
-		}
-		files, err := experiments.Files(opts.Config)
-		if err != nil {
-			return cli.UsageError{Err: err}
-		}
-		switch several := len(files) > 1 || files[0] != opts.Config; {
-		case !opts.run.DryRun && (several || opts.output == cli.OutputJSON):
-			return cli.Usagef(cmd, "several experiments and -o json are for --dry-run")
-		case len(elsewhere) > 0 && several:
-			return cli.Usagef(cmd, "--launcher %s: got a pattern of experiments, want one", opts.run.Launch.Launcher)
-		case several || opts.output == cli.OutputJSON:
-			return dryRunMany(cmd.Context(), prog, s, &opts, files, overrides)
-		}
-		if len(elsewhere) > 0 {
-			return runElsewhere(cmd, prog, s, opts, overrides, elsewhere)
-		}
-		return runTrain(cmd.Context(), prog, s, opts, overrides)
+		return runStage(cmd, prog, s, opts, overrides)
 	})
 	return cmd
+}
+
+// runStage trains here or elsewhere, or says what training would do.
+func runStage(cmd *cobra.Command, prog cli.Program, s experiments.Stage, opts Options, overrides []string) error {
+	elsewhere, _, err := launch.Chain(opts.run.Launch.Launcher)
+	if err != nil {
+		return cli.UsageError{Err: err}
+	}
+	settings, err := loadLauncher(prog, &opts)
+	if err != nil {
+		return err
+	}
+	files, err := experiments.Files(opts.Config)
+	if err != nil {
+		return cli.UsageError{Err: err}
+	}
+	several := len(files) > 1 || files[0] != opts.Config
+	switch {
+	case !opts.run.DryRun && (several || opts.output == cli.OutputJSON):
+		return cli.Usagef(cmd, "several experiments and -o json are for --dry-run")
+	case len(elsewhere) > 0 && several:
+		return cli.Usagef(cmd, "--launcher %s: got a pattern of experiments, want one", opts.run.Launch.Launcher)
+	case several || opts.output == cli.OutputJSON:
+		return dryRunMany(cmd.Context(), prog, s, &opts, files, overrides)
+	case len(elsewhere) > 0:
+		return runElsewhere(cmd, prog, s, opts, overrides, settings, elsewhere)
+	}
+	return runTrain(cmd.Context(), prog, s, opts, overrides)
 }
 
 // trainDetails is the help that all commands of train share.

@@ -22,6 +22,7 @@ type RunOptions struct {
 	dataPath      string
 	backendPath   string
 	Grace         time.Duration
+	Elsewhere     bool // the files of the run are not those of this machine
 	launchOptions
 }
 
@@ -46,7 +47,7 @@ func (o *RunOptions) Settings(e *config.Experiment, s Stage, log *slog.Logger) t
 	return train.Settings{
 		Experiment: e, ModuleName: s.Module, Stage: s.name, Log: log, Filter: patch.ParseFilter(o.Patches),
 		StrictPatches: o.strictPatches, PrimusVersion: buildinfo.Read().Version, DataPath: o.dataPath, BackendPath: o.backendPath,
-		Grace: o.Grace, Launch: o.Launch,
+		Grace: o.Grace, Launch: o.Launch, Elsewhere: o.Elsewhere,
 	}
 }
 
