@@ -7,4 +7,4 @@
 // grow at their end.
 package abi
 
-//go:generate sh -c "go run ../../internal/abigen > args.tmp && mv args.tmp primus_op_args.h"
+//go:generate go run ../../internal/abigen primus_op_args.h ../plugin/testdata/layout.golden

@@ -32,7 +32,7 @@ func TestLayoutsAreFrozen(t *testing.T) {
 		}
 	}
 	assert.Empty(t, without(frozen, now), "arguments that libraries are compiled with are gone, or have another index, name or sort")
-	assert.Empty(t, without(now, frozen), "add the lines of new arguments to testdata/layout.golden")
+	assert.Empty(t, without(now, frozen), "go generate ./vendors/abi adds the lines of new arguments to testdata/layout.golden")
 }
 
 // without returns the lines that others lack.

@@ -40,7 +40,7 @@ var (
 // dropoutForward implements dropout.DropoutFwd for contiguous operands.
 func dropoutForward(e *opregistry.Exec, a dropout.DropoutFwdArgs) error {
 	var v host.Views
-	c := dropOf(&v, a.Input, a.Out, a.Mask, a.DropoutProbability)
+	c := dropOf(&v, "input", a.Input, "out", a.Out, a.Mask, a.DropoutProbability)
 	if v.Err != nil {
 		return v.Err
 	}
@@ -53,7 +53,7 @@ func dropoutForward(e *opregistry.Exec, a dropout.DropoutFwdArgs) error {
 // dropoutBackward implements dropout.DropoutBwd for contiguous operands.
 func dropoutBackward(e *opregistry.Exec, a dropout.DropoutBwdArgs) error {
 	var v host.Views
-	c := dropOf(&v, a.GradOutput, a.GradInput, a.Mask, a.DropoutProbability)
+	c := dropOf(&v, "grad_output", a.GradOutput, "grad_input", a.GradInput, a.Mask, a.DropoutProbability)
 	if v.Err != nil {
 		return v.Err
 	}
@@ -61,8 +61,8 @@ func dropoutBackward(e *opregistry.Exec, a dropout.DropoutBwdArgs) error {
 	return nil
 }
 
-func dropOf(v *host.Views, x, y, mask *tensor.Tensor, p float32) drop {
-	c := drop{x: v.Flat("the input", x), y: v.Flat("the output", y), scale: float32(1 / (1 - float64(p)))}
+func dropOf(v *host.Views, xName string, x *tensor.Tensor, yName string, y, mask *tensor.Tensor, p float32) drop {
+	c := drop{x: v.Flat(xName, x), y: v.Flat(yName, y), scale: float32(1 / (1 - float64(p)))}
 	if v.Host("mask", mask, tensor.U8) {
 		c.mask = tensor.Data[uint8](mask)
 	}
