@@ -14,8 +14,8 @@ func New(prog cli.Program) *cobra.Command {
 	)
 	cmd.Long = `Measure training steps and ops on this machine. Times are medians over repetitions,
 with the interval that holds the median with 95 % confidence, the fastest and the
-slowest; a share of the peak is one of what fused
-multiply-adds in registers, on all threads together, were measured to reach.`
+slowest. A share of the peak relates a rate to that of fused multiply-adds in registers,
+measured on all threads together.`
 	cmd.Example = `  primus benchmark train --config examples/native/configs/llama_6M-pretrain.yaml
   primus benchmark train --config exp.yaml --per-op 'generic_gemm=vendor:onednn|flagos' -o json
   primus benchmark gemm --shape 2048x1536x512

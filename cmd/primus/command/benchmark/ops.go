@@ -14,10 +14,10 @@ import (
 )
 
 // peakHelp says what the figures of the benchmarks of ops mean.
-const peakHelp = `Implementations take turns and are called as they are: nothing falls back, and one that
-is not available or declines says why. The share of the peak is of the FMA peak of all
-threads for products and attention, and of the bandwidth of memory for the other ops,
-where caches may lift it above 100 %.`
+const peakHelp = `Implementations take turns and are called directly, without fallback. One that is not
+available or declines is listed with the reason. The share of the peak is that of the FMA
+peak of all threads for products and attention, and that of the bandwidth of memory for
+other ops, where caches may lift it above 100 %.`
 
 // wrapped joins words to lines of at most width columns. A longer word has a line of its own.
 func wrapped(words []string, width int) string {

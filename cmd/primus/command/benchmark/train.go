@@ -35,8 +35,8 @@ func newBenchmarkTrainCommand(prog cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "train --config FILE [key=value…]",
 		Short: "Measure training steps of an experiment, and what each op takes of them",
-		Long: `Measure training steps of an experiment: forward, backward, clipping and AdamW over a
-batch of random tokens, with every parameter of the experiment. No data is read, no
+		Long: `Measure training steps of an experiment: forward, backward, clipping and AdamW on a
+batch of random tokens, with all parameters of the experiment. No data is read and no
 file is written.
 
 The table splits a mean step by op and implementation. Model FLOPs utilisation is
@@ -44,8 +44,8 @@ The table splits a mean step by op and implementation. Model FLOPs utilisation i
   MFU = tokens/s × FLOP/token ÷ FMA peak of all threads, measured between the steps
   FLOP/token = 6·W + 6·layers·heads·head_dim·seq_length
 
-where W counts the weights that enter matrix products, and attention is counted at
-half, as the causal mask leaves it. Memory is the largest resident set of the process.
+where W counts the weights in matrix products, and attention counts half because of the
+causal mask. Memory is the largest resident set of the process.
 
 Only the native backend is measured. Policy and flags are those of primus train.`,
 		Example: `  primus benchmark train --config examples/native/configs/llama_6M-pretrain.yaml

@@ -46,7 +46,7 @@ a user lies in the directory for configurations, as primus/primus.yaml. A key is
 name of a flag, and relative paths are relative to the file. PRIMUS_CLI_CONFIG=FILE
 reads only that file, and PRIMUS_CLI_CONFIG=none reads none. Unknown keys are errors.
 
-With a COMMAND only its flags are shown, and those that follow it count.`,
+With a COMMAND only its flags are shown; flags after it are taken into account.`,
 		Example: `  primus config cli
   primus config cli train
   primus config cli -o json train pretrain --threads 4`,

@@ -16,9 +16,9 @@ func newConfigDiffCommand(prog cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff A B",
 		Short: "Show what two experiments come to differently",
-		Long: `Show what two experiments come to differently once presets and overrides are merged,
-with the place that each value was written at. The order of keys does not matter, 1
-and 1.0 differ. The exit code is 0 when nothing differs and 1 when something does.`,
+		Long: `Show how two experiments differ after presets and overrides are merged, with the place
+where each value was written. The order of keys does not matter; 1 and 1.0 differ. The
+exit code is 0 if nothing differs, else 1.`,
 		Example: `  primus config diff bf16.yaml fp8.yaml
   primus config diff old.yaml new.yaml`,
 		Args: func(cmd *cobra.Command, files []string) error {

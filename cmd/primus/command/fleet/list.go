@@ -20,10 +20,10 @@ func newFleetListCommand(prog cli.Program) *cobra.Command {
 	var opts service.FleetFlags
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the runs of a fleet and what became of its policy there",
+		Short: "List the runs of a fleet, with the policy that is in force in each",
 		Long: `List the runs of a fleet by experiment and rank. The policy is the revision that is in
-force there, decisions are equal where every op is served by the same implementation,
-and a run that has been silent for ten seconds is not listed.`,
+force there; decisions are equal if every op has the same implementation. A run that
+has been silent for ten seconds is not listed.`,
 		Example: `  primus fleet list --fleet 10.0.0.1:2379
   PRIMUS_FLEET=10.0.0.1:2379 primus fleet list -o json`,
 		Args: cli.NoArgs,

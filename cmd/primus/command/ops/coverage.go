@@ -55,9 +55,9 @@ func newOpsCoverageCommand(prog cli.Program) *cobra.Command {
 		Short: "Run the conformance kit over everything and print ops against implementations",
 		Long: `Run the conformance kit over every implementation that this machine can run, the
 reference included, and print a table of ops against implementations. A cell lists the
-storage dtypes that passed, with how many of the cases where some were declined, such
-as those with strided operands; a dtype that failed has an exclamation mark, and - is an
-implementation that declines everything.
+storage dtypes that passed. If some cases were declined, such as those with strided
+operands, it says how many passed. A dtype that failed has an exclamation mark, and -
+is an implementation that declines everything.
 
 The exit code is 1 when a case fails.`,
 		Example: `  primus ops coverage > coverage.md

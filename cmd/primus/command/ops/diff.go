@@ -32,13 +32,12 @@ func newOpsDiffCommand(prog cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff [--policy A --policy B] [OP…]",
 		Short: "Say which ops change their implementation from one policy to another",
-		Long: `Say which ops, or which of the ops given, are served by another implementation under
-policy B than under policy A, and why. A policy is made up as everywhere: the first
---policy is A's file and the second one B's, a single one is that of both; TE_FL_*
-variables and flags such as --prefer are the same for both; flags such as
---from-prefer and --to-prefer are above these, for A or for B alone. Each side has its
-plugins. Rules for layers and phases are compared where they differ from what holds
-elsewhere.`,
+		Long: `Say which ops, or which of the given ops, have another implementation under policy B
+than under policy A, and why. The first --policy is the file of A and the second one
+that of B; a single one is the file of both. TE_FL_* variables and flags such as
+--prefer apply to both policies. Flags such as --from-prefer and --to-prefer override
+them for A or for B alone. Each policy has its own plugins. Layers and phases are listed
+if their change differs from that of other calls.`,
 		Example: `  primus ops diff --policy today.yaml --policy tomorrow.yaml
   primus ops diff --to-prefer vendor
   primus ops diff --policy today.yaml --to-plugin-modules ./libacme_ops.so --exit-code -o json`,

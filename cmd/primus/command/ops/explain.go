@@ -23,13 +23,13 @@ func newOpsExplainCommand(prog cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain [OP…]",
 		Short: "Say which implementation serves an op, and why no other does",
-		Long: `Say which implementation serves each op under the policy of the environment, what
-follows when it declines or fails, and for every other implementation why it comes
-later or cannot be selected, with where that was decided. Without an op, every op has
-one line, as it does with -o table; -o text explains all in full. For an op of
-TransformerEngine-FL that is not dispatched here it names the replacement. The column "same
-bits" says what an implementation declares: "any threads" computes the same bits with
-any number of threads on CPUs of one class, "anywhere" on every machine.
+		Long: `Say which implementation serves each op under the policy of the environment, which one
+follows when it declines or fails, and why every other implementation comes later or
+cannot be selected, with the source of that decision. Without an op there is one line
+for each op, as with -o table; -o text explains all of them in full. For an op of
+TransformerEngine-FL that is not dispatched here it names the replacement. The column
+"same bits" is what an implementation declares: "any threads" computes the same bits
+with any number of threads on CPUs of one class, "anywhere" on every machine.
 
 --dtype and --shape ask about calls whose first operand is such a tensor: an
 implementation that declares that it does not serve them is rejected. --layer and

@@ -40,8 +40,8 @@ func newOpsVerifyCommand(prog cli.Program) *cobra.Command {
 		Long: `Compare every implementation that this machine can run with the reference of its op:
 all dtypes, empty, odd and large shapes, strided operands, legal aliases, NaN and
 infinities, guard bands around all memory, several workers and calls at the same time.
-An implementation may decline cases; what it serves has to be within the tolerance of
-the op. Without --impl the reference itself is left out.
+An implementation may decline cases; its results in the others must be within the
+tolerance of the op. Without --impl the reference itself is left out.
 
 The exit code is 1 when a case fails.`,
 		Example: `  primus ops verify rmsnorm_fwd

@@ -22,9 +22,9 @@ func newPluginsBuildCommand(prog cli.Program) *cobra.Command {
 		Short: "Build a primus with the ops of Go modules compiled in",
 		Long: `Build a primus that has the ops of these Go modules besides its own. The package at
 the root of each module exports one function without arguments that returns an
-opregistry.Source. Without a version the newest one is taken; a directory stands in for
-the module. The go command does the work, so its settings hold, and nothing is
-downloaded that its cache has.
+opregistry.Source. Without a version the newest one is used; a directory replaces the
+module. The go command builds the program, with its settings, and downloads only what
+its cache lacks.
 
 The program of the same version as this one is built; --primus names another version, or
 a directory with its source.`,

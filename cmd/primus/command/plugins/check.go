@@ -33,11 +33,11 @@ func newPluginsCheckCommand(prog cli.Program) *cobra.Command {
 		Short: "Check the ops in a shared library and write a report for its release",
 		Long: `Check a shared library with ops: its description; every op in all cases of the
 conformance kit against the reference, with guard bands around all memory; calls from
-many threads; what 10,000 calls leave in memory and in open files; and how long a call
-takes beside flagos.
+many threads; memory and open files after 10,000 calls; and the time of a call compared
+with flagos.
 
-Each op is checked in a process of its own: one that crashes or hangs is reported, and
-the others are still checked. The exit code is 1 when something is wrong.`,
+Each op is checked in a process of its own. If one crashes or hangs, that is reported and
+the others are still checked. The exit code is 1 if a check fails.`,
 		Example: `  primus plugins check ./libacme.so
   primus plugins check ./libacme.so --op 'rmsnorm_*'
   primus plugins check ./libacme.so -o json > libacme.report.json`,

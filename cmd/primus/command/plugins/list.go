@@ -19,13 +19,12 @@ func newPluginsListCommand(prog cli.Program) *cobra.Command {
 	var opts dispatch.Options
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the sources of ops: those compiled in, and plugins with what became of them",
-		Long: `List the sources of ops: those that are compiled in, with the version of the module
-that they come from, and the plugins that TE_FL_PLUGIN_MODULES, --plugin-modules or
-plugin_modules of the policy file names. A plugin is loaded, runs isolated in a process
-of its own, or was rejected for a reason. The ops are counted: those that can run on
-this machine, of all that the source has; -o json names them and says why one cannot
-run.`,
+		Short: "List the sources of ops: those compiled in, and plugins with their state",
+		Long: `List the sources of ops: those that are compiled in, with the version of their module,
+and the plugins that TE_FL_PLUGIN_MODULES, --plugin-modules or plugin_modules of the
+policy file names. A plugin is loaded, is isolated in a process of its own, or was
+rejected for a reason. The column ops has the number of ops that can run on this machine
+and that of all; -o json lists them, with the reason why one cannot run.`,
 		Example: `  primus plugins list
   TE_FL_PLUGIN_MODULES=./libacme_ops.so primus plugins list -o json
   primus plugins list --policy policy.yaml --plugin-dir /opt/plugins`,

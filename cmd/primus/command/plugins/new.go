@@ -20,8 +20,9 @@ func newPluginsNewCommand(prog cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new --lang LANGUAGE NAME",
 		Short: "Begin a project with ops of a vendor",
-		Long: `Write a project with an op of the vendor NAME, which builds and passes the check as it
-is: a shared library in C, C++ or Rust, or a Go module. Nothing that exists is changed.`,
+		Long: `Write a project with an op of the vendor NAME, which builds and passes the check without
+changes: a shared library in C, C++ or Rust, or a Go module. Existing files are never
+changed.`,
 		Example: `  primus plugins new --lang c acme
   primus plugins new --lang go acme --module example.com/acme/primus-ops`,
 		Args: func(cmd *cobra.Command, args []string) error {

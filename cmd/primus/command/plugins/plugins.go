@@ -8,7 +8,7 @@ import (
 
 // New returns the command `primus plugins`.
 func New(prog cli.Program) *cobra.Command {
-	return cli.Group("plugins", "Look at, make, check and build in ops from outside of this program",
+	return cli.Group("plugins", "List, write, check and build in ops from outside of this program",
 		newPluginsListCommand(prog), newPluginsNewCommand(prog), newPluginsCheckCommand(prog), newPluginsBuildCommand(prog),
 		newPluginsProbeCommand(), newPluginsServeCommand(), newPluginsCheckChildCommand(),
 	)

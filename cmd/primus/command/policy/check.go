@@ -28,10 +28,10 @@ column. Names of ops, vendors and implementations that nothing in this program
 registers are warnings, because one policy may serve many machines, and so are ops
 that would be left without an implementation here; with --strict they are errors.
 
---for asks a run that has a service (--serve) what the file would do there, on top of
-its other sources and with its plugins and quarantines: how many ops would change
+--for also asks a run that has a service (--serve) what the file would do there, with
+its other sources of policy, its plugins and its quarantines: how many ops would change
 their implementation, and whether the run would refuse the policy because an op that
-is in use would have none. Nothing is put in force.`,
+is in use would have none. The run does not change its policy.`,
 		Example: `  primus policy check policy.yaml
   primus policy check --strict policies/*.yaml
   primus policy check --for 127.0.0.1:9400 policy.yaml`,

@@ -141,7 +141,7 @@ func TestExpectedDevices(t *testing.T) {
 	wait.Wait()
 	assert.Equal(t, 1, outcomes[0].Code)
 	assert.Equal(t, 1, outcomes[1].Code)
-	assert.Contains(t, commandtest.OneBlank(outcomes[0].Out), "gpu devices fail 7 × NVIDIA H200, 151 GB 8 devices are expected")
+	assert.Contains(t, commandtest.OneSpace(outcomes[0].Out), "gpu devices fail 7 × NVIDIA H200, 151 GB 8 devices are expected")
 }
 
 func TestMissingRank(t *testing.T) {

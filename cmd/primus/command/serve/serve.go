@@ -38,16 +38,16 @@ func New(prog cli.Program) *cobra.Command {
 and the policy in force. train --serve ADDR serves the same about a run, with its
 progress; docs/service.md has the whole API, which /openapi.json describes.
 
-Reading is open to whoever reaches the address. Changing the policy, or a quarantine,
-takes a token of --token-file. Other addresses than those of this machine alone need
---tls-cert and --tls-key, or --insecure. An interrupt ends the service.
+Everybody who reaches the address may read. Changing the policy or a quarantine needs a
+token of --token-file. An address that other machines can reach needs --tls-cert and
+--tls-key, or --insecure. An interrupt ends the service.
 
-With --run the page shows runs from what they leave in their directories: those that have
-ended, those that were killed, and those that go on in other processes.
+With --run the page shows runs from the files in their directories: runs that have ended,
+that were killed, and that other processes are running.
 
-With --repo the page and /v1/patches have the patches of a checkout of Primus, too, and with
---config which patches an experiment gets and why: those of the checkout, or without one
-those of this program.
+With --repo the page and /v1/patches also have the patches of a checkout of Primus. With
+--config they say which patches an experiment gets and why: patches of the checkout, or
+without one those of this program.
 
 With --fleet, Prometheus finds the runs of the fleet at /v1/sd. Flags may also be given as
 PRIMUS_LISTEN, PRIMUS_TOKEN_FILE, PRIMUS_FLEET and so on.`,
