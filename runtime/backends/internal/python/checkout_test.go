@@ -125,3 +125,64 @@ func TestExperimentsOfPrimus(t *testing.T) {
 	t.Logf("compared: %v", compared)
 	assert.Len(t, compared, len(factories))
 }
+
+// TestAMDPatchesRun runs the shim with the real sources of Megatron-LM and AMD's real patches up to
+// the call that would train.
+func TestAMDPatchesRun(t *testing.T) {
+	for _, name := range []string{"PRIMUS_CHECKOUT", "MEGATRON_CHECKOUT"} {
+		if os.Getenv(name) == "" {
+			t.Skip("PRIMUS_CHECKOUT and MEGATRON_CHECKOUT do not name checkouts of Primus and of the Megatron-LM that it pins")
+		}
+	}
+	checkout := os.Getenv("PRIMUS_CHECKOUT")
+	interpreter := pythonWith(t, "yaml, tomllib, pip")
+	l := &traintest.Lab{
+		Factory: megatron.Factory(), Patches: megatron.Patches(), BackendPath: os.Getenv("MEGATRON_CHECKOUT"), Launch: launch.Options{PerNode: 1},
+		File:    filepath.Join(checkout, "examples", "megatron", "configs", "MI300X", "llama2_7B-BF16-pretrain.yaml"),
+		Presets: []config.Root{{Name: "checkout", FS: os.DirFS(filepath.Join(checkout, "primus", "configs"))}},
+	}
+	p, err := l.Plan(t)
+	require.NoError(t, err)
+	assert.Empty(t, p.Launch.Notes, "AMD's package is in the checkout")
+	dir := t.TempDir()
+	report, namespace := filepath.Join(dir, "report.jsonl"), filepath.Join(dir, "namespace.json")
+	var files []string
+	for _, f := range p.Launch.Files {
+		file := filepath.Join(dir, filepath.Base(f.Path))
+		text := strings.ReplaceAll(f.Content, filepath.Join(filepath.Dir(f.Path), "report.jsonl"), report)
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+		files = append(files, file)
+	}
+	here, err := filepath.Abs("testdata")
+	require.NoError(t, err)
+	cmd := exec.Command(interpreter, filepath.Join(here, "checkouts", "run_shim.py"), files[0], files[1], namespace)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(here, "standins")+":"+checkout, "STANDINS="+standins, "PYTHONDONTWRITEBYTECODE=1", "RANK=0", "WORLD_SIZE=1")
+	said, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(said))
+	out, err := os.ReadFile(namespace)
+	require.NoError(t, err)
+	var args map[string]any
+	require.NoError(t, json.Unmarshal(out, &args))
+	assert.Greater(t, len(args), 800)
+	text, err := os.ReadFile(report)
+	require.NoError(t, err)
+	results := map[string]map[string]int{}
+	for line := range bytes.Lines(text) {
+		var e struct{ Event, Phase, ID, Result, Reason, Text string }
+		require.NoError(t, json.Unmarshal(line, &e))
+		assert.NotEqual(t, "warning", e.Event, e.Text)
+		if e.Event != "patch" {
+			continue
+		}
+		if results[e.Phase] == nil {
+			results[e.Phase] = map[string]int{}
+		}
+		results[e.Phase][e.Result]++
+		assert.NotEqual(t, "failed", e.Result, "%s: %s", e.ID, e.Reason)
+	}
+
+	assert.Equal(t, 11, results["build_args"]["applied"])
+	assert.Equal(t, 3, results["setup"]["applied"])
+	assert.Equal(t, 23, results["before_train"]["applied"])
+}

@@ -6,6 +6,7 @@ an experiment, its framework and the differences. Modules that are not installed
 """
 
 import contextlib
+import dataclasses
 import enum
 import importlib
 import importlib.machinery
@@ -79,17 +80,22 @@ def yaml_file(framework, params, case):
 
 
 def torchtitan(params, case):
+    """Reads the TOML file as TorchTitan does, with the extension of AMD's package."""
     from primus.backends.torchtitan.argument_builder import TorchTitanJobConfigBuilder
     from primus.backends.torchtitan.config_utils import build_job_config_from_namespace
-    from primus.core.config.merge_utils import deep_merge
     from torchtitan.config.job_config import JobConfig
+
+    sys.modules["torchtitan.config"].JobConfig = JobConfig
+    from torchtitan.config.manager import ConfigManager
 
     builder = TorchTitanJobConfigBuilder()
     builder.update(params)
     want = plain(build_job_config_from_namespace(builder.finalize()).to_dict())
-    want.pop("primus_turbo", None)
-    want["model"]["converters"] = [c for c in want["model"]["converters"] if not c.startswith("primus_turbo")]
-    got = plain(deep_merge(JobConfig().to_dict(), tomllib.loads(case["files"][0])))
+    given = tomllib.loads(case["files"][0])
+    manager = ConfigManager.__new__(ConfigManager)
+    manager.config_cls = JobConfig
+    got = plain(dataclasses.asdict(manager._dict_to_dataclass(manager._maybe_add_custom_config([], given), given)))
+    want["job"]["custom_config_module"] = want["experimental"]["custom_args_module"]
     return differences(want, got)
 
 
