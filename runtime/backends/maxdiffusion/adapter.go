@@ -96,4 +96,13 @@ func (adapter) Stages() []string { return trainers.Stages() }
 
 func (adapter) UsesData() {}
 
-var _ backend.DataUser = adapter{}
+// EnvDefaults returns what processes on several nodes need; the other variables are for the env
+// block of an experiment to set.
+func (adapter) EnvDefaults(env *backend.Environ) []backend.EnvDefault {
+	return python.Coordinator(env)
+}
+
+var (
+	_ backend.EnvDefaulter = adapter{}
+	_ backend.DataUser     = adapter{}
+)

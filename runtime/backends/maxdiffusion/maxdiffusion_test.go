@@ -92,3 +92,21 @@ func TestFaults(t *testing.T) {
 		assert.ErrorContains(t, err, want, params)
 	}
 }
+
+func TestSeveralNodes(t *testing.T) {
+	l := newLab("model_name: wan\n")
+	l.Env = map[string]string{"NNODES": "2", "NODE_RANK": "0", "MASTER_ADDR": "node0"}
+	p, err := l.Plan(t)
+	require.NoError(t, err)
+	vars := map[string]string{}
+	for _, v := range p.Launch.Env {
+		vars[v.Name] = v.Value
+	}
+	assert.Equal(t, "node0", vars["JAX_COORDINATOR_IP"])
+	assert.Equal(t, "1234", vars["JAX_COORDINATOR_PORT"])
+	p, err = newLab("model_name: wan\n").Plan(t)
+	require.NoError(t, err)
+	for _, v := range p.Launch.Env {
+		assert.NotContains(t, v.Name, "JAX_")
+	}
+}

@@ -2,10 +2,10 @@ package maxtext
 
 import (
 	"cmp"
-	"strconv"
 	"strings"
 
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/internal/python"
 )
 
 // EnvDefaults returns the variables for XLA and AMD GPUs that MaxText runs well with.
@@ -33,13 +33,7 @@ func (adapter) EnvDefaults(env *backend.Environ) []backend.EnvDefault {
 		backend.EnvDefault{Name: "RCCL_WARP_SPEED_AUTO", Value: "0", Arch: backend.GFX950},
 		backend.EnvDefault{Name: "HSA_NO_SCRATCH_RECLAIM", Value: "1", Arch: backend.GFX942},
 	)
-	if nodes, err := strconv.Atoi(env.Get("NNODES", "1")); err == nil && nodes > 1 {
-		defaults = append(defaults,
-			backend.EnvDefault{Name: "JAX_COORDINATOR_IP", Value: or(env, "MASTER_ADDR", "localhost"), Note: "several nodes"},
-			backend.EnvDefault{Name: "JAX_COORDINATOR_PORT", Value: or(env, "MASTER_PORT", "1234"), Note: "several nodes"},
-		)
-	}
-	return defaults
+	return append(defaults, python.Coordinator(env)...)
 }
 
 // xlaFlags returns the flags of XLA that this backend sets.

@@ -1,6 +1,25 @@
 package python
 
-import "strings"
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"github.com/primus-fl/primus/runtime/backend"
+)
+
+// Coordinator returns the variables by which processes of JAX on several nodes find each other,
+// none for a single node.
+func Coordinator(env *backend.Environ) []backend.EnvDefault {
+	if nodes, err := strconv.Atoi(env.Get("NNODES", "1")); err != nil || nodes <= 1 {
+		return nil
+	}
+	const note = "several nodes"
+	return []backend.EnvDefault{
+		{Name: "JAX_COORDINATOR_IP", Value: cmp.Or(env.Get("MASTER_ADDR", ""), "localhost"), Note: note},
+		{Name: "JAX_COORDINATOR_PORT", Value: cmp.Or(env.Get("MASTER_PORT", ""), "1234"), Note: note},
+	}
+}
 
 // CompletedStep reads a line such as
 //
