@@ -101,7 +101,7 @@ func TestNewErrors(t *testing.T) {
 		{"dtype", &memory{}, tensor.Unspecified, []int{1}, "tensor: New: got unspecified, want a valid dtype"},
 		{"unknown dtype", &memory{}, 99, []int{1}, "tensor: New: got dtype(99), want a valid dtype"},
 		{"negative axis", &memory{}, tensor.F32, []int{2, -1}, "tensor: New: got shape [2 -1], want axes >= 0"},
-		{"negative behind empty", &memory{}, tensor.F32, []int{0, -1}, "tensor: New: got shape [0 -1], want axes >= 0"},
+		{"negative after empty", &memory{}, tensor.F32, []int{0, -1}, "tensor: New: got shape [0 -1], want axes >= 0"},
 		{"too large", &memory{}, tensor.U8, []int{1 << 32, 1 << 31}, "tensor: New: got shape [4294967296 2147483648] of u8, want a size that fits in an int"},
 		{"too large by the element", &memory{}, tensor.F64, []int{1 << 60}, "tensor: New: got shape [1152921504606846976] of f64, want a size that fits in an int"},
 		{"too large but for an empty axis", &memory{}, tensor.U8, []int{0, math.MaxInt, 2}, "tensor: New: got shape [0 9223372036854775807 2] of u8, want a size that fits in an int"},

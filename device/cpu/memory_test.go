@@ -120,7 +120,7 @@ func TestFreeErrors(t *testing.T) {
 		{"freed large", freedLarge, fmt.Sprintf(freed, uintptr(freedLarge))},
 		{"freed and returned to the system", freedHuge, fmt.Sprintf(freed, uintptr(freedHuge))},
 		{"inside small", unsafe.Add(small, 1), fmt.Sprintf(inside, uintptr(small)+1, 1, 100, uintptr(small))},
-		{"behind the end of small", unsafe.Add(small, 101), fmt.Sprintf(inside, uintptr(small)+101, 101, 100, uintptr(small))},
+		{"after the end of small", unsafe.Add(small, 101), fmt.Sprintf(inside, uintptr(small)+101, 101, 100, uintptr(small))},
 		{"inside large", unsafe.Add(large, 64), fmt.Sprintf(inside, uintptr(large)+64, 64, 1<<20, uintptr(large))},
 		{"inside huge", unsafe.Add(huge, reuseLimit), fmt.Sprintf(inside, uintptr(huge)+reuseLimit, reuseLimit, reuseLimit+1, uintptr(huge))},
 		{"inside freed small", unsafe.Add(freedSmall, 64), fmt.Sprintf(inFreed, uintptr(freedSmall)+64)},

@@ -110,14 +110,14 @@ func TestFailuresReachTheNextSyncBehindThem(t *testing.T) {
 			before := mustRecord(t, b, s)
 			require.NoError(t, b.Submit(s, tt.give))
 			require.NoError(t, b.Submit(s, func() { ran = true }))
-			behind, last := mustRecord(t, b, s), mustRecord(t, b, s)
+			after, last := mustRecord(t, b, s), mustRecord(t, b, s)
 			close(gate)
 
 			require.NoError(t, b.SyncEvent(before))
 			err := b.SyncEvent(last)
 			require.EqualError(t, err, tt.want)
-			assert.True(t, ran, "the stream goes on behind a failure")
-			require.NoError(t, b.SyncEvent(behind), "a failure is reported once")
+			assert.True(t, ran, "the stream continues after a failure")
+			require.NoError(t, b.SyncEvent(after), "a failure is reported once")
 
 			workErr, ok := errors.AsType[*WorkError](err)
 			require.True(t, ok)

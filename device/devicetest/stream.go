@@ -50,12 +50,12 @@ var streamChecks = []check{
 	{"event_completes_with_the_work_before_it", withStreams(func(t *testing.T, b queueing) {
 		s, e := createStream(t, b), createEvent(t, b)
 		for range waitRounds {
-			before, behind := newSlowWork(t), newSlowWork(t)
+			before, after := newSlowWork(t), newSlowWork(t)
 			require.NoError(t, b.Submit(s, before.run))
 			require.NoError(t, b.RecordEvent(e, s))
-			require.NoError(t, b.Submit(s, behind.run))
+			require.NoError(t, b.Submit(s, after.run))
 			assertWaits(t, before, func() error { return b.SyncEvent(e) })
-			behind.release()
+			after.release()
 		}
 	})},
 	{"recording_again_moves_the_event", withStreams(func(t *testing.T, b queueing) {

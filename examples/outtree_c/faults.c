@@ -3,7 +3,7 @@
  * defined:
  *
  *     ACME_WRONG    rsigma is off by 1 in 1,000
- *     ACME_GUARD    one element behind rsigma is written
+ *     ACME_GUARD    one element after rsigma is written
  *     ACME_RACE     two calls at a time use one variable, against what the flags say
  *     ACME_LEAK     every call loses 256 bytes
  *     ACME_CRASH    run writes to address 0

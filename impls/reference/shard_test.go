@@ -135,7 +135,7 @@ func TestTransposes(t *testing.T) {
 	assert.Equal(t, []float64{1, 3}, scales.Float64s()[30:32])
 	assert.Equal(t, []float64{2, 4}, scales.Float64s()[32:34])
 	assert.Equal(t, []float64{2, 4}, scales.Float64s()[62:64])
-	assert.Equal(t, []float64{0, 0}, scales.Float64s()[64:66], "rows behind the tiles")
+	assert.Equal(t, []float64{0, 0}, scales.Float64s()[64:66], "rows after the tiles")
 
 	offsets := out(t, tensor.I64, 4)
 	run(t, quant.SplitsToOffsets, quant.SplitsToOffsetsArgs{FirstDims: []int{2, 0, 1 << 40}, LogicalLastDim: 1 << 20, Output: offsets})

@@ -26,7 +26,7 @@ type Context struct {
 	Train   *backend.TrainContext // of the run, nil outside of one
 	Log     *slog.Logger
 
-	patch   string // in hand
+	patch   string // the current one
 	effects int    // number of changes that Changed has recorded
 }
 

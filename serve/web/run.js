@@ -170,7 +170,7 @@ function askFor(what, question, answer) {
     try {
       await write('POST', `v1/runs/${encodeURIComponent(shown)}/${what}`);
       $('asked').className = '';
-      $('asked').textContent = { save: 'A checkpoint is saved after the step in hand.', stop: 'The run finishes the step in hand, saves and ends.' }[what];
+      $('asked').textContent = { save: 'A checkpoint is saved after the current step.', stop: 'The run finishes the current step, saves and ends.' }[what];
     } catch (fault) {
       $('asked').className = 'bad';
       $('asked').textContent = fault.message;
@@ -184,7 +184,7 @@ $('tail').addEventListener('scroll', () => {
 });
 new ResizeObserver(toEnd).observe($('tail'));
 if ($('save')) {
-  $('save').addEventListener('click', () => askFor('save', `Save a checkpoint of ${shown} after the step in hand?`, 'Save'));
-  $('stop').addEventListener('click', () => askFor('stop', `Stop ${shown}? It finishes the step in hand, saves and ends.`, 'Stop the run'));
+  $('save').addEventListener('click', () => askFor('save', `Save a checkpoint of ${shown} after the current step?`, 'Save'));
+  $('stop').addEventListener('click', () => askFor('stop', `Stop ${shown}? It finishes the current step, saves and ends.`, 'Stop the run'));
 }
 parts.push(showRuns);

@@ -134,7 +134,7 @@ func TestInspect(t *testing.T) {
 		{name: "text", want: []string{`it is not an ELF shared library: it begins with "import torch\n"`}, prepare: content("import torch\n")},
 		{name: "one byte", want: []string{`it begins with "\x7f"`}, prepare: content("\x7f")},
 		{name: "nothing after the magic", want: []string{"it is truncated"}, prepare: content("\x7fELF")},
-		{name: "garbage behind the magic", want: []string{"its ELF header is damaged"}, prepare: content("\x7fELF" + strings.Repeat("\xee", 4096))},
+		{name: "garbage after the magic", want: []string{"its ELF header is damaged"}, prepare: content("\x7fELF" + strings.Repeat("\xee", 4096))},
 		{name: "truncated", want: []string{"it is truncated"}, prepare: content(string(library[:len(library)*2/3]))},
 		{name: "truncated in its headers", want: []string{"it is truncated"}, prepare: content(string(library[:80]))},
 		{name: "other processor", want: []string{"it is built for EM_S390 ELFCLASS64, this program runs on"}, prepare: content(patched(library, 18, 22))},

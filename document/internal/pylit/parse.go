@@ -62,7 +62,7 @@ func (p *parser) fail(format string, args ...any) error {
 	return fmt.Errorf("%w: position %d: %s", ErrSyntax, p.pos+1, fmt.Sprintf(format, args...))
 }
 
-// space skips blanks; inside brackets also line ends and comments.
+// space skips spaces; inside brackets also line ends and comments.
 func (p *parser) space() {
 	for p.pos < len(p.text) {
 		rest := p.text[p.pos:]

@@ -16,7 +16,7 @@ var (
 
 // Env types text that resulted from substituting environment variables: bools in any case, decimal
 // integers with an optional minus, floats with an optional minus and exponent. Everything else
-// stays text, null and surrounding blanks included.
+// stays text, null and surrounding spaces included.
 func Env(text string) (any, error) {
 	if b, ok := wordBool(text); ok {
 		return b, nil

@@ -97,7 +97,7 @@ func (t *trainer) otherBatches(c *checkpoint.Checkpoint, differs string, otherRu
 	if otherRun && t.args.Load == "" {
 		return t.anotherRun(c, differs)
 	}
-	t.tc.Log.Warn("the checkpoint " + differs + "; batches begin anew")
+	t.tc.Log.Warn("the checkpoint " + differs + "; batches start from the beginning")
 	return nil
 }
 

@@ -115,7 +115,7 @@ func TestAnotherRunInTheDirectory(t *testing.T) {
 	}
 	t.Run("load trains further on other data", func(t *testing.T) {
 		require.NoError(t, l.train(t.Context(), "run", "train_iters=8", "train_data_path="+other, "load="+l.path("run", "checkpoints")))
-		assert.Contains(t, l.log.String(), "batches begin anew")
+		assert.Contains(t, l.log.String(), "batches start from the beginning")
 		assert.Len(t, l.metrics("run"), 8)
 	})
 }

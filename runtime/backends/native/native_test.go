@@ -60,8 +60,8 @@ type lab struct {
 	strict    bool
 	policy    func(*oppolicy.Policy)
 	patches   []patch.Patch
-	manager   *opmanager.Manager // of the run in hand
-	log       *strings.Builder   // of the run in hand
+	manager   *opmanager.Manager // of the current run
+	log       *strings.Builder   // of the current run
 }
 
 func newLab(t *testing.T) *lab {

@@ -3,7 +3,7 @@ package pysource
 import "math/big"
 
 // Version returns the version that a module states in literals at its top level: __version__, or
-// MAJOR, MINOR and PATCH with PRE_RELEASE behind them. It is empty where the module states none.
+// MAJOR, MINOR and PATCH with PRE_RELEASE after them. It is empty if the module states none.
 func (f *File) Version() string {
 	stated := map[string]string{}
 	for _, s := range f.Body {

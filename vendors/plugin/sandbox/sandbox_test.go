@@ -83,7 +83,7 @@ func try(_ opregistry.Source, impl opregistry.Impl, progress func(string)) (foun
 		found.Served++
 	}
 	if values[4] != 0 {
-		found.Stray = "it wrote behind the end"
+		found.Stray = "it wrote after the end"
 	}
 	return found, nil
 }
@@ -154,7 +154,7 @@ func TestProbeTriesOps(t *testing.T) {
 		{"RUN_HANG", "it did not come back within 2s in run of CALL"},
 		{"SUPPORTS_CRASH", "it crashed with SIGSEGV (segmentation violation) in supports of CALL"},
 		{"WORKSPACE_CRASH", "it crashed with SIGSEGV (segmentation violation) in workspace_size of CALL"},
-		{"RUN_STRAYS", `impl "vendor.acme" of op "probe": it wrote behind the end`},
+		{"RUN_STRAYS", `impl "vendor.acme" of op "probe": it wrote after the end`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.macro, func(t *testing.T) {
@@ -166,7 +166,7 @@ func TestProbeTriesOps(t *testing.T) {
 			r, err := sandbox.Probe(t.Context(), path, set)
 			require.EqualError(t, err, "plugin "+path+": "+strings.Replace(tt.want, "CALL", `impl "vendor.acme" of op "probe", case small`, 1))
 			if tt.macro == "RUN_STRAYS" {
-				require.Equal(t, "it wrote behind the end", r.Ops[0].Trial.Stray)
+				require.Equal(t, "it wrote after the end", r.Ops[0].Trial.Stray)
 				r.Ops[0].Trial = nil
 			}
 			assert.Equal(t, report("", nil), r)

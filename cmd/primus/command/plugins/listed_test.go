@@ -68,7 +68,7 @@ func TestPluginSumsCoverDependencies(t *testing.T) {
 	for _, r := range listPlugins(t, nil, "--policy", policy) {
 		if r.Module != "" {
 			assert.Equal(t, "rejected", r.State)
-			assert.Contains(t, r.Reason, "it needs "+extra+", whose SHA-256 sum "+sumOf(t, extra)+" is not among those that")
+			assert.Contains(t, r.Reason, "it needs "+extra+", whose SHA-256 checksum "+sumOf(t, extra)+" is not among those that")
 		}
 	}
 	require.NoError(t, os.WriteFile(policy, []byte("plugin_modules: ["+lib+"]\nplugin_sha256: ["+sumOf(t, lib)+", "+sumOf(t, extra)+"]\n"), 0o600))

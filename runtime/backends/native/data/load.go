@@ -180,7 +180,7 @@ func (c *Corpus) throughCache(ctx context.Context, r *Report) (*Tokens, error) {
 		return nil, err
 	}
 	if !errors.Is(err, os.ErrNotExist) {
-		r.Warnings = append(r.Warnings, "the token cache is built anew: "+err.Error())
+		r.Warnings = append(r.Warnings, "the token cache is built again: "+err.Error())
 	}
 	corpusErr, cacheErr := cached.write(func(w io.Writer) error { return c.encode(ctx, w) })
 	if corpusErr != nil {

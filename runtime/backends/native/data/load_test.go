@@ -273,7 +273,7 @@ func TestADamagedCacheIsRebuilt(t *testing.T) {
 		assert.Equal(t, "hello", got, name)
 		assert.False(t, rebuilt.FromCache, name)
 		if assert.Len(t, rebuilt.Warnings, 1, name) {
-			assert.Contains(t, rebuilt.Warnings[0], "built anew", name)
+			assert.Contains(t, rebuilt.Warnings[0], "built again", name)
 		}
 		again, err := os.ReadFile(report.CachePath)
 		require.NoError(t, err)

@@ -151,7 +151,7 @@ func (e *experts) backward(r *run, x, dy, dx *tensor.Tensor) {
 type grouped struct {
 	weights, grads []*tensor.Tensor // a view of each expert's
 	fwd, bwd       *opmanager.Bound[gemm.TEGeneralGroupedGemmArgs]
-	left, right    []*tensor.Tensor // views of rows of the call in hand
+	left, right    []*tensor.Tensor // views of rows of the current call
 	whole          [1]*tensor.Tensor
 }
 

@@ -126,11 +126,11 @@ func (l *loadedPlugin) allowed(wanted policyfile.Plugins) error {
 	}
 	source := wanted.Source(policyfile.FieldPluginSHA256)
 	if !slices.Contains(wanted.SHA256, l.sum) {
-		return fmt.Errorf("plugin %s: its SHA-256 sum %s is not among those that %s allows with %s", l.path, l.sum, source, policyfile.FieldPluginSHA256)
+		return fmt.Errorf("plugin %s: its SHA-256 checksum %s is not among those that %s allows with %s", l.path, l.sum, source, policyfile.FieldPluginSHA256)
 	}
 	for _, d := range l.dependencies {
 		if !slices.Contains(wanted.SHA256, d.SHA256) {
-			return fmt.Errorf("plugin %s: it needs %s, whose SHA-256 sum %s is not among those that %s allows with %s", l.path, d.Path, d.SHA256, source, policyfile.FieldPluginSHA256)
+			return fmt.Errorf("plugin %s: it needs %s, whose SHA-256 checksum %s is not among those that %s allows with %s", l.path, d.Path, d.SHA256, source, policyfile.FieldPluginSHA256)
 		}
 	}
 	return nil

@@ -77,7 +77,7 @@ func NewFile(name string, r io.ReaderAt, size int64) (*File, error) {
 	case have < h.size:
 		return fail(fmt.Sprintf("%d bytes of data", have), fmt.Sprintf("%d: the file is truncated", h.size))
 	case have > h.size:
-		return fail(fmt.Sprintf("%d bytes of data", have), fmt.Sprintf("%d: there are bytes behind the last tensor", h.size))
+		return fail(fmt.Sprintf("%d bytes of data", have), fmt.Sprintf("%d: there are bytes after the last tensor", h.size))
 	}
 	return &File{name: name, r: r, data: data, header: h}, nil
 }

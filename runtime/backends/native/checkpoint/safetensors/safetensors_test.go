@@ -169,7 +169,7 @@ func TestFilesThatBreakTheFormat(t *testing.T) {
 		{"hole at the start", file(`{`+f32("a", "[1]", "[4,8]")+`}`, 8), []string{"no hole"}},
 		{"hole in the middle", file(`{`+f32("a", "[1]", "[0,4]")+`,`+f32("b", "[1]", "[8,12]")+`}`, 12), []string{`"b"`, "no hole"}},
 		{"truncated data", file(`{`+f32("a", "[2]", "[0,8]")+`}`, 7), []string{"7 bytes of data", "8", "truncated"}},
-		{"bytes behind the data", file(`{`+f32("a", "[2]", "[0,8]")+`}`, 9), []string{"9 bytes of data", "behind the last tensor"}},
+		{"bytes after the data", file(`{`+f32("a", "[2]", "[0,8]")+`}`, 9), []string{"9 bytes of data", "after the last tensor"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
