@@ -54,16 +54,17 @@ func Chain(text string) (elsewhere []string, local string, err error) {
 
 // Options say where and how a job is started. The zero value means the defaults of Resolve.
 type Options struct {
-	Launcher   string // or a chain of them, of which Resolve leaves the one for processes
-	Nodes      int
-	NodeRank   int // 0 takes it from the environment
-	PerNode    int // processes per node
-	MasterAddr string
-	MasterPort int
-	Python     string        // the interpreter
-	Ranks      string        // ranks that the terminal shows: all, none, or numbers and "last" with commas
-	Grace      time.Duration // time between the signal that asks a process to end and the one that kills it
-	Hang       time.Duration // time without a line of any rank after which the job is ended; 0 means never
+	Launcher    string // or a chain of them, of which Resolve leaves the one for processes
+	Nodes       int
+	NodeRank    int // 0 takes it from the environment
+	PerNode     int // processes per node
+	MasterAddr  string
+	MasterPort  int
+	Python      string        // the interpreter
+	Ranks       string        // ranks that the terminal shows: all, none, or numbers and "last" with commas
+	Grace       time.Duration // time between the signal that asks a process to end and the one that kills it
+	Hang        time.Duration // time without a line of any rank after which the job is ended; 0 means never
+	HangCommand string        // of the shell, run before a job is ended that hangs
 }
 
 // Resolve returns the options with all other fields set from the environment of Slurm, torchrun or

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	goruntime "runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -297,6 +299,7 @@ func (g *group) wait(ctx context.Context) *Failure {
 			g.signal(syscall.SIGKILL)
 		case <-hang.C:
 			if silent := g.out.silence(); g.plan.Hang > 0 && !stopping && silent > g.plan.Hang {
+				g.examineHang(ctx)
 				failure = &Failure{
 					Rank: g.plan.Processes[0].Rank, Code: 128 + int(syscall.SIGABRT), Signal: syscall.SIGABRT,
 					Hung: fmt.Sprintf("no rank has written a line for %v (--hang-timeout), so the job was ended; the output of each rank ends with where it was", g.plan.Hang),
@@ -306,6 +309,36 @@ func (g *group) wait(ctx context.Context) *Failure {
 		}
 	}
 	return failure
+}
+
+// maxExamination is how long the command may take that looks at a job which hangs.
+const maxExamination = time.Minute
+
+// examineHang runs the command for a job that hangs, with the processes of its ranks in a variable.
+func (g *group) examineHang(ctx context.Context) {
+	if g.plan.HangCommand == "" {
+		return
+	}
+	var pids []string
+	for i, cmd := range g.begun {
+		if g.plan.Processes[i].starts == 0 {
+			pids = append(pids, strconv.Itoa(cmd.Process.Pid))
+		}
+	}
+	for _, r := range g.ranks {
+		pids = append(pids, strconv.Itoa(g.out.pidOf(r.rank)))
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxExamination)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", g.plan.HangCommand)
+	cmd.Env = append(slices.Clone(g.set.Environ), "PRIMUS_RANK_PIDS="+strings.Join(pids, " "))
+	cmd.Dir, cmd.WaitDelay = g.plan.Dir, afterExit
+	text, err := cmd.CombinedOutput()
+	file := filepath.Join(g.plan.LogDir, "hang.log")
+	if err := errors.Join(err, os.WriteFile(file, text, 0o644)); err != nil {
+		g.set.Log(fmt.Sprintf("--hang-command %q: %v", g.plan.HangCommand, err))
+	}
+	g.set.Log("what --hang-command has written is in " + file)
 }
 
 // failureOf describes a process that has failed.

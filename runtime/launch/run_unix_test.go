@@ -295,9 +295,14 @@ func (w *watched) Write(p []byte) (int, error) {
 }
 
 func TestRunEndsAHang(t *testing.T) {
-	_, _, err := run(t.Context(), t, "silent", func(o *launch.Options) { o.Hang = 300 * time.Millisecond })
+	_, dir, err := run(t.Context(), t, "silent", func(o *launch.Options) {
+		o.Hang, o.HangCommand = 300*time.Millisecond, `for pid in $PRIMUS_RANK_PIDS; do kill -0 $pid && echo rank $pid; done; exit 3`
+	})
 	require.ErrorContains(t, err, "no rank has written a line for 300ms (--hang-timeout), so the job was ended")
 	assert.ErrorContains(t, err, "goroutine", "the last lines are where the rank was")
+	text, err := os.ReadFile(filepath.Join(dir, "hang.log"))
+	require.NoError(t, err)
+	assert.Regexp(t, `^rank \d+\nrank \d+\n$`, string(text))
 }
 
 func TestRunEndsWhatItsProcessesHaveStarted(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/launch"
 	"github.com/spf13/cobra"
 )
 
@@ -53,7 +54,9 @@ func completeTrainFlag(prog cli.Program, cmd *cobra.Command, name string, args [
 	switch {
 	case name == "config", name == "export-config":
 		return graph.ExperimentExtensions(prog.Extras), cobra.ShellCompDirectiveFilterFileExt
-	case name == "policy":
+	case name == "launcher":
+		return cli.Matching(launch.Launchers(), begun)
+	case name == "policy", name == "launcher-file":
 		return []cobra.Completion{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 	case slices.Contains([]string{"fleet-ca", "fleet-cert", "fleet-key"}, name):
 		return []cobra.Completion{"pem", "crt", "key"}, cobra.ShellCompDirectiveFilterFileExt

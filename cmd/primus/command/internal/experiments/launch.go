@@ -31,4 +31,5 @@ func (l *launchOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Python, "python", "python3", "`PROGRAM` that runs Python frameworks")
 	flags.StringVar(&o.Ranks, "ranks", "0,last", "show the output of these `RANKS`: all, none, or numbers and last with commas; files have all of it")
 	flags.DurationVar(&o.Hang, "hang-timeout", 0, "end the processes when none has written a line for `TIME`; 0 is never")
+	flags.StringVar(&o.HangCommand, "hang-command", "", "before that run the shell `COMMAND`, which finds the processes of the ranks in PRIMUS_RANK_PIDS")
 }
