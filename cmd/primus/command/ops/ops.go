@@ -1,5 +1,5 @@
-// Package ops is the commands about ops and their impls: list, explain, diff, verify, resolve and
-// coverage.
+// Package ops is the commands about ops and their impls: list, describe, explain, diff, verify,
+// resolve and coverage.
 package ops
 
 import (
@@ -20,7 +20,7 @@ import (
 // New returns the command `primus ops`.
 func New(prog cli.Program) *cobra.Command {
 	return cli.Group("ops", "Look at ops and their implementations",
-		newOpsListCommand(prog), newOpsExplainCommand(prog), newOpsResolveCommand(prog),
+		newOpsListCommand(prog), newOpsDescribeCommand(prog), newOpsExplainCommand(prog), newOpsResolveCommand(prog),
 		newOpsDiffCommand(prog), newOpsVerifyCommand(prog), newOpsCoverageCommand(prog),
 	)
 }
