@@ -91,7 +91,11 @@ func (p *Plan) attentionActivations(a *activations) {
 		}
 	}
 	if p.unfusedScores {
-		a.add("attention scores", "e · t · sequence · heads / tp", e*t*float64(m.Sequence)*float64(m.Heads)/tp, "core_attn")
+		scores := t * float64(m.Sequence) * float64(m.Heads) / tp
+		a.add("attention scores", "e · t · sequence · heads / tp", e*scores, "core_attn")
+		if p.scoreDropout {
+			a.add("scores after dropout, with its mask", "(e + 1) · t · sequence · heads / tp", (e+1)*scores, "core_attn")
+		}
 	} else {
 		a.add("statistics of the softmax", "4 · t · heads / tp", 4*t*float64(m.Heads)/tp, "core_attn")
 	}

@@ -154,6 +154,34 @@ func TestActivations(t *testing.T) {
 	}
 }
 
+// TestPublishedActivations compares with the formula for a layer of GPT,
+//
+//	s·b·h · (34 + 5·a·s/h)
+//
+// of Korthikanti et al. 2022, arXiv:2205.05198, equation 1, and its parts on tensor-parallel ranks.
+func TestPublishedActivations(t *testing.T) {
+	t.Parallel()
+	const s, b, h, a = 1024.0, 4.0, 768.0, 12.0
+	base := []map[string]any{shape(1, 768, 3072, 12, 12, 50257), gpt2, {"micro_batch_size": 4, "hidden_dropout": 0.1, "attention_dropout": 0.1, "transformer_impl": "local"}}
+	embedding := s * b * h // mask of its dropout
+	for name, c := range map[string]struct {
+		set  map[string]any
+		want float64
+	}{
+		"one device":          {nil, s * b * h * (34 + 5*a*s/h)},
+		"tensor":              {map[string]any{"tensor_model_parallel_size": 2}, s * b * h * (10 + 24.0/2 + 5*a*s/(2*h))},
+		"tensor and sequence": {map[string]any{"tensor_model_parallel_size": 2, "sequence_parallel": true}, s * b * h / 2 * (34 + 5*a*s/h)},
+		"selective recompute": {map[string]any{"recompute_granularity": "selective"}, s * b * h * 34},
+	} {
+		got := read(t, append(base, c.set)...).Memory(0).Stages[0]
+		input := embedding
+		if name == "tensor and sequence" {
+			input /= 2
+		}
+		assert.InEpsilon(t, c.want+input, got.Activations, 1e-12, name)
+	}
+}
+
 // TestLoss checks the last stage alone holds logits.
 func TestLoss(t *testing.T) {
 	t.Parallel()

@@ -17,7 +17,8 @@ type Plan struct {
 	Recompute Recompute `json:"recompute"`
 	Stages    [][]Chunk `json:"-"` // by pipeline rank
 
-	dropout        bool
+	dropout        bool // of the residual stream
+	scoreDropout   bool
 	unfusedScores  bool
 	fusedLoss      bool
 	distributeSave bool
@@ -53,7 +54,7 @@ func Read(name string, params *document.Map, cluster Cluster) (*Plan, error) {
 	p.Precision = r.precision()
 	p.Recompute = r.recompute()
 	p.Stages = r.stages(p.Model, &p.Parallel)
-	p.dropout = r.float("hidden_dropout", 0.1) > 0
+	p.dropout, p.scoreDropout = r.float("hidden_dropout", 0.1) > 0, r.float("attention_dropout", 0.1) > 0
 	p.fusedLoss = r.flag("cross_entropy_loss_fusion") && r.text("cross_entropy_fusion_impl", "native") == "te"
 	p.distributeSave = r.flag("distribute_saved_activations")
 	p.tensorOverlap, p.expertOverlap = r.flag("tp_comm_overlap"), r.flag("overlap_moe_expert_parallel_comm")

@@ -14,7 +14,7 @@ func params(t *testing.T, sets ...map[string]any) *document.Map {
 	t.Helper()
 	all := map[string]any{
 		"bf16": true, "swiglu": true, "add_bias_linear": false, "normalization": "RMSNorm", "position_embedding_type": "rope",
-		"untie_embeddings_and_output_weights": true, "hidden_dropout": 0.0, "seq_length": 4096, "micro_batch_size": 1, "sequence_parallel": true,
+		"untie_embeddings_and_output_weights": true, "hidden_dropout": 0.0, "attention_dropout": 0.0, "seq_length": 4096, "micro_batch_size": 1, "sequence_parallel": true,
 	}
 	for _, set := range sets {
 		for k, v := range set {

@@ -16,6 +16,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/internal/durable"
+	"github.com/primus-fl/primus/internal/escape"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/runtime/preflight"
 	"github.com/spf13/cobra"
@@ -170,9 +171,12 @@ func nodeRank() (int, error) {
 
 // verdict prints what is said of a node.
 func verdict(out io.Writer, n preflight.Node) error {
-	fmt.Fprintf(out, "%s: %s\n", n.Host, n.Status)
+	text := n.Host + ": " + n.Status + "\n"
 	for _, reason := range n.FailReasons {
-		fmt.Fprintf(out, "  %s\n", reason)
+		text += "  " + reason + "\n"
+	}
+	if _, err := io.WriteString(out, escape.Lines(text, "")); err != nil {
+		return err
 	}
 	if n.Passed() {
 		return nil

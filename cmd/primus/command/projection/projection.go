@@ -17,6 +17,7 @@ import (
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/primus-fl/primus/runtime/projection"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // options are the flags that all projections have.
@@ -31,6 +32,56 @@ type options struct {
 	margin  float64
 
 	experiment string // its name
+	primus     primusFlags
+}
+
+// primusFlags are flags that Primus gives its projection and that stand for parameters here.
+type primusFlags struct {
+	mode, profiling, schedule                       string
+	microBatch, globalBatch, virtualStages, experts int
+	zeroBubble                                      bool
+}
+
+func (f *primusFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.mode, "memory-mode", "simulate", "`MODE` of Primus: simulate, the only one here, because nothing is run")
+	flags.StringVar(&f.profiling, "profiling-mode", "simulate", "`MODE` of Primus: simulate, the only one here, because nothing is run")
+	flags.StringVar(&f.schedule, "pipeline-schedule-algorithm", "auto", "schedule of the pipeline: `NAME`, auto for that of the experiment, or zerobubble")
+	flags.IntVar(&f.microBatch, "micro-batch-size", 0, "the same as micro_batch_size=`N`")
+	flags.IntVar(&f.globalBatch, "global-batch-size", 0, "the same as global_batch_size=`N`")
+	flags.IntVar(&f.virtualStages, "num-virtual-stages-per-pipeline-rank", 0, "the same as num_virtual_stages_per_pipeline_rank=`N`")
+	flags.IntVar(&f.experts, "target-ep-size", 0, "the same as expert_model_parallel_size=`N`")
+	flags.BoolVar(&f.zeroBubble, "enable-zero-bubble", false, "the same as patch_zero_bubble=true")
+	names := []string{"memory-mode", "profiling-mode", "pipeline-schedule-algorithm", "micro-batch-size", "global-batch-size", "num-virtual-stages-per-pipeline-rank", "target-ep-size", "enable-zero-bubble"}
+	cli.WithoutVariable(flags, names...)
+}
+
+// overrides returns the flags as overrides of parameters.
+func (f primusFlags) overrides(cmd *cobra.Command) ([]string, error) {
+	for name, mode := range map[string]string{"memory-mode": f.mode, "profiling-mode": f.profiling} {
+		if mode != "simulate" {
+			return nil, cli.Usagef(cmd, "--%s: got %q, want simulate: nothing is run; --measured-tflops takes what a run has measured", name, mode)
+		}
+	}
+	var list []string
+	switch f.schedule {
+	case "auto":
+	case "zerobubble":
+		list = append(list, "patch_zero_bubble=true")
+	default:
+		return nil, cli.Usagef(cmd, "--pipeline-schedule-algorithm: got %q, want auto or zerobubble", f.schedule)
+	}
+	for _, p := range []struct {
+		key   string
+		value int
+	}{{"micro_batch_size", f.microBatch}, {"global_batch_size", f.globalBatch}, {"num_virtual_stages_per_pipeline_rank", f.virtualStages}, {"expert_model_parallel_size", f.experts}} {
+		if p.value != 0 {
+			list = append(list, fmt.Sprintf("%s=%d", p.key, p.value))
+		}
+	}
+	if f.zeroBubble {
+		list = append(list, "patch_zero_bubble=true")
+	}
+	return list, nil
 }
 
 // New returns the command `primus projection`.
@@ -52,6 +103,7 @@ func (o *options) configure(prog cli.Program, cmd *cobra.Command, run func(cmd *
 	flags.StringVar(&o.memory, "memory", "", "a device has memory of this `SIZE`, such as 192GB or 80GiB")
 	flags.StringVar(&o.reserve, "reserve", "4GB", "set aside this `SIZE` on a device for the driver, libraries and buffers of communication")
 	flags.Float64Var(&o.margin, "memory-safety-margin", 0.05, "leave this `FRACTION` of the memory of a device free")
+	o.primus.add(flags)
 	complete := cobra.FixedCompletions(projection.DeviceNames(), cobra.ShellCompDirectiveNoFileComp)
 	if err := cmd.RegisterFlagCompletionFunc("gpu-arch", complete); err != nil {
 		panic("BUG: " + err.Error())
@@ -60,7 +112,11 @@ func (o *options) configure(prog cli.Program, cmd *cobra.Command, run func(cmd *
 		if err := o.Check(cmd, overrides); err != nil {
 			return err
 		}
-		module, err := o.module(prog, overrides)
+		more, err := o.primus.overrides(cmd)
+		if err != nil {
+			return err
+		}
+		module, err := o.module(prog, append(overrides, more...))
 		if err != nil {
 			return err
 		}

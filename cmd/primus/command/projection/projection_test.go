@@ -77,6 +77,15 @@ func TestAlternativesHold(t *testing.T) {
 	assert.NotZero(t, tried)
 }
 
+// TestFlagsOfPrimus checks the flags that stand for parameters.
+func TestFlagsOfPrimus(t *testing.T) {
+	file := experiment(t)
+	want := project(t, "--config", file, "micro_batch_size=1", "global_batch_size=64", "pipeline_model_parallel_size=2", "num_virtual_stages_per_pipeline_rank=4", "patch_zero_bubble=true")
+	got := project(t, "--config", file, "pipeline_model_parallel_size=2", "--micro_batch_size", "1", "--global-batch-size", "64", "--num-virtual-stages-per-pipeline-rank", "4", "--enable-zero-bubble", "--memory-mode", "simulate")
+	assert.Equal(t, want, got)
+	assert.NotEqual(t, project(t, "--config", file), got)
+}
+
 func TestMarkdown(t *testing.T) {
 	got := commandtest.Run(t, "projection", "memory", "--config", experiment(t), "--gpu-arch", "h100", "-o", "md")
 	require.Zero(t, got.Code, got.Stderr)
@@ -142,6 +151,9 @@ func TestUsage(t *testing.T) {
 		"performance --config FILE":                                         {2, "no rates of the device: want --gpu-arch NAME"},
 		"performance --config FILE --gpu-arch H100 --efficiency 2":          {2, "the efficiency is 2, want a number above 0 and up to 1"},
 		"performance --config NATIVE --gpu-arch H100":                       {1, "primus benchmark train --config FILE measures its steps"},
+		"memory --config FILE --memory-mode benchmark":                      {2, `--memory-mode: got "benchmark", want simulate: nothing is run`},
+		"memory --config FILE --pipeline-schedule-algorithm zbv-formatted":  {2, `--pipeline-schedule-algorithm: got "zbv-formatted", want auto or zerobubble`},
+		"memory --config FILE --micro-batch-size=-1":                        {1, "micro_batch_size: got int -1, want a whole number"},
 		"memory --config DUMMY":                                             {1, "the framework of pre_trainer is dummy: there are projections for megatron and native"},
 	} {
 		t.Run(args, func(t *testing.T) {
