@@ -1,18 +1,16 @@
 package opmanager_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
@@ -198,22 +196,13 @@ func (r *callRun) call(t *testing.T, m *opmanager.Manager) callAnswer {
 // TestCallConformance replays the recorded series of calls. The answers are those
 // of callModel, which have to be the recorded ones where nothing is wrong with these.
 func TestCallConformance(t *testing.T) {
-	file, err := os.Open(filepath.Join("..", "..", "shared", "fixtures", "te-fl", "conformance_call.jsonl"))
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("the recorded cases are not beside this checkout")
-	}
-	require.NoError(t, err)
-	defer file.Close()
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
 	ran := 0
-	for lines.Scan() {
+	primustest.EachLine(t, primustest.Recorded(t, "te-fl", "conformance_call.jsonl"), func(line []byte) {
 		var c callCase
-		require.NoError(t, json.Unmarshal(lines.Bytes(), &c))
+		require.NoError(t, json.Unmarshal(line, &c))
 		ran++
 		t.Run(c.ID, func(t *testing.T) { replayCalls(t, &c) })
-	}
-	require.NoError(t, lines.Err())
+	})
 	require.Positive(t, ran)
 }
 

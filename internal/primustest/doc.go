@@ -1,10 +1,11 @@
 // Package primustest helps the tests of several packages: with buffers that are read while they are
-// written, and with certificates.
+// written, with certificates, and with recorded behaviour.
 //
 // # Concepts
 //
 // A Buffer collects the output of a program while a test reads it. An Authority signs the
-// certificates of servers and clients on this machine and writes them to files.
+// certificates of servers and clients on this machine and writes them to files. Recorded finds
+// files that were recorded from other programs, and EachLine and Unpack read them.
 //
 // # Concurrency
 //

@@ -3,18 +3,12 @@
 package recordtest
 
 import (
-	"archive/tar"
-	"bufio"
 	"bytes"
-	"compress/gzip"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"math/big"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -23,35 +17,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // Dir returns the directory of the recorded behaviour of the ancestor, or skips the test.
 func Dir(t testing.TB) string {
 	t.Helper()
-	shared := os.Getenv("PRIMUS_SHARED")
-	if shared == "" {
-		shared = filepath.Join(moduleRoot(t), "..", "shared")
-	}
-	dir := filepath.Join(shared, "fixtures", "primus-config")
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("recorded fixtures are not here (set PRIMUS_SHARED): %v", err)
-	}
-	return dir
-}
-
-// moduleRoot returns the directory of go.mod, above the package under test.
-func moduleRoot(t testing.TB) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	require.NoError(t, err)
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
-		}
-		parent := filepath.Dir(dir)
-		require.NotEqual(t, parent, dir, "no go.mod above the package under test")
-		dir = parent
-	}
+	return primustest.Recorded(t, "primus-config")
 }
 
 // Case is one line of any of the fixture files.
@@ -80,47 +52,19 @@ func Decode(t *testing.T, data []byte, into any) {
 // Cases reads the lines of a fixture file.
 func Cases(t *testing.T, file string) []Case {
 	t.Helper()
-	handle, err := os.Open(filepath.Join(Dir(t), file))
-	require.NoError(t, err)
-	defer handle.Close()
 	var cases []Case
-	scanner := bufio.NewScanner(handle)
-	scanner.Buffer(nil, 1<<24)
-	for scanner.Scan() {
+	primustest.EachLine(t, filepath.Join(Dir(t), file), func(line []byte) {
 		var c Case
-		Decode(t, scanner.Bytes(), &c)
+		Decode(t, line, &c)
 		cases = append(cases, c)
-	}
-	require.NoError(t, scanner.Err())
+	})
 	return cases
 }
 
 // Inputs extracts the recorded experiments and presets and returns their directory.
 func Inputs(t testing.TB) string {
 	t.Helper()
-	handle, err := os.Open(filepath.Join(Dir(t), "inputs.tar.gz"))
-	require.NoError(t, err)
-	defer handle.Close()
-	compressed, err := gzip.NewReader(handle)
-	require.NoError(t, err)
-	dir := t.TempDir()
-	root, err := os.OpenRoot(dir)
-	require.NoError(t, err)
-	defer root.Close()
-	for archive := tar.NewReader(compressed); ; {
-		header, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			return dir
-		}
-		require.NoError(t, err)
-		if header.Typeflag != tar.TypeReg {
-			continue
-		}
-		data, err := io.ReadAll(archive)
-		require.NoError(t, err)
-		require.NoError(t, root.MkdirAll(filepath.Dir(header.Name), 0o755))
-		require.NoError(t, root.WriteFile(header.Name, data, 0o644))
-	}
+	return primustest.Unpack(t, filepath.Join(Dir(t), "inputs.tar.gz"))
 }
 
 // Environment is the environment of the recording plus extra variables.

@@ -1,13 +1,10 @@
 package oppolicy
 
 import (
-	"bufio"
 	"encoding/json"
-	"errors"
-	"os"
-	"path/filepath"
 	"testing"
 
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -34,20 +31,12 @@ type fixture struct {
 // TestConformance replays the selection cases that were recorded from the public
 // system, with the answers that this project's rules give.
 func TestConformance(t *testing.T) {
-	file, err := os.Open(filepath.Join("..", "..", "..", "shared", "fixtures", "te-fl", "conformance.jsonl"))
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("the recorded cases are not beside this checkout")
-	}
-	require.NoError(t, err)
-	defer file.Close()
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
 	ran := 0
-	for lines.Scan() {
+	primustest.EachLine(t, primustest.Recorded(t, "te-fl", "conformance.jsonl"), func(line []byte) {
 		var f fixture
-		require.NoError(t, json.Unmarshal(lines.Bytes(), &f))
+		require.NoError(t, json.Unmarshal(line, &f))
 		if f.Ours == nil {
-			continue
+			return
 		}
 		ran++
 		t.Run(f.ID, func(t *testing.T) {
@@ -57,8 +46,7 @@ func TestConformance(t *testing.T) {
 				assert.Equal(t, f.Ours.Candidates, got)
 			}
 		})
-	}
-	require.NoError(t, lines.Err())
+	})
 	require.Positive(t, ran)
 }
 

@@ -29,14 +29,8 @@ func (r *reader) rules(key string, v document.Value) bool {
 func (r *reader) rule(key string, v document.Value) oppolicy.Rule {
 	rule, in := oppolicy.Rule{Source: v.Origin().Source()}, &reader{once: r.once}
 	readers := []keyReader{
-		{"layers", func(key string, v document.Value) (ok bool) {
-			rule.Layers, ok = in.layers(key, v)
-			return ok
-		}},
-		{"phase", func(key string, v document.Value) (ok bool) {
-			rule.Phase, ok = in.phase(key, v)
-			return ok
-		}},
+		{"layers", into(&rule.Layers, in.layers)},
+		{"phase", into(&rule.Phase, in.phase)},
 		{string(oppolicy.FieldPrefer), in.prefer},
 		{string(oppolicy.FieldAllow), in.allow},
 		{string(oppolicy.FieldDeny), in.deny},

@@ -11,6 +11,14 @@ import (
 	"github.com/primus-fl/primus/document"
 )
 
+// into returns a reader that stores what read returns.
+func into[T any](to *T, read func(key string, v document.Value) (T, bool)) func(key string, v document.Value) bool {
+	return func(key string, v document.Value) (ok bool) {
+		*to, ok = read(key, v)
+		return ok
+	}
+}
+
 // quarantine reads a switch, or a mapping with the settings. Settings that are left out have their
 // defaults, whatever the policy of lower precedence says.
 func (r *reader) quarantine(key string, v document.Value) bool {
@@ -22,18 +30,9 @@ func (r *reader) quarantine(key string, v document.Value) bool {
 	}
 	readers := []keyReader{
 		{"enabled", enabled},
-		{"failures", func(key string, v document.Value) (ok bool) {
-			set.Failures, ok = r.failures(key, v)
-			return ok
-		}},
-		{"window", func(key string, v document.Value) (ok bool) {
-			set.Window, ok = r.duration(key, v)
-			return ok
-		}},
-		{"backoff", func(key string, v document.Value) (ok bool) {
-			set.Backoff, ok = r.duration(key, v)
-			return ok
-		}},
+		{"failures", into(&set.Failures, r.failures)},
+		{"window", into(&set.Window, r.duration)},
+		{"backoff", into(&set.Backoff, r.duration)},
 	}
 	switch v.Kind() {
 	case document.KindMap:
@@ -50,20 +49,11 @@ func (r *reader) quarantine(key string, v document.Value) bool {
 // verify reads a fraction, or a mapping with the settings.
 func (r *reader) verify(key string, v document.Value) bool {
 	set := &r.policy.Verify
-	fraction := func(key string, v document.Value) (ok bool) {
-		set.Fraction, ok = r.fraction(key, v)
-		return ok
-	}
+	fraction := into(&set.Fraction, r.fraction)
 	readers := []keyReader{
 		{"fraction", fraction},
-		{"ops", func(key string, v document.Value) (ok bool) {
-			set.Ops, ok = r.patterns(key, v)
-			return ok
-		}},
-		{"quarantine", func(key string, v document.Value) (ok bool) {
-			set.Quarantine, ok = r.toggle(key, v)
-			return ok
-		}},
+		{"ops", into(&set.Ops, r.patterns)},
+		{"quarantine", into(&set.Quarantine, r.toggle)},
 	}
 	switch v.Kind() {
 	case document.KindMap:

@@ -14,8 +14,6 @@ import (
 
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/gemm"
-	"github.com/primus-fl/primus/ops/opscases"
-	"github.com/primus-fl/primus/opstest"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/internal/blas"
 	"github.com/primus-fl/primus/vendors/internal/blas/blastest"
@@ -33,15 +31,6 @@ func opened(t *testing.T) *handle {
 	return h
 }
 
-func TestDifferential(t *testing.T) {
-	h := opened(t)
-	all := func(x *opregistry.Exec, a gemm.GenericGemmArgs) error {
-		return blas.Gemm(x, a, h, blas.Limits{MaxDim: math.MaxInt})
-	}
-	t.Run("small", func(t *testing.T) { blastest.Differential(t, all, 300, 1) })
-	t.Run("on several threads", func(t *testing.T) { blastest.Differential(t, all, 12, 150) })
-}
-
 // openedForBF16 returns oneDNN for products in bf16. A CPU without instructions for bf16 has them
 // emulated, so that the results can be checked on any CPU.
 func openedForBF16(t *testing.T) *handle {
@@ -51,23 +40,6 @@ func openedForBF16(t *testing.T) *handle {
 	}
 	h.isa |= isaBF16
 	return h
-}
-
-func TestDifferentialBF16(t *testing.T) {
-	h := openedForBF16(t)
-	all := func(x *opregistry.Exec, a gemm.GenericGemmArgs) error {
-		return blas.Gemm(x, a, h, blas.Limits{MaxDim: math.MaxInt})
-	}
-	t.Run("small", func(t *testing.T) { blastest.DifferentialBF16(t, all, 300, 1) })
-	t.Run("on several threads", func(t *testing.T) { blastest.DifferentialBF16(t, all, 12, 150) })
-}
-
-func TestConformanceBF16(t *testing.T) {
-	h := openedForBF16(t)
-	all := func(x *opregistry.Exec, a gemm.GenericGemmArgs) error {
-		return blas.Gemm(x, a, h, blas.Limits{MaxDim: math.MaxInt})
-	}
-	opscases.All().Run(t, blastest.Unlimited("vendor.onednn", all), blastest.Oracle(), opstest.WithDTypes(tensor.BF16))
 }
 
 func TestBF16IsDeclinedWhereItIsSlow(t *testing.T) {
@@ -81,57 +53,37 @@ func TestBF16IsDeclinedWhereItIsSlow(t *testing.T) {
 	assert.ErrorIs(t, h.BF16(), opregistry.ErrUnsupported)
 }
 
-func TestConformance(t *testing.T) {
-	h := opened(t)
-	all := func(x *opregistry.Exec, a gemm.GenericGemmArgs) error {
+// productOf returns the product of a library without limits on its size.
+func productOf(h *handle) blastest.Gemm {
+	return func(x *opregistry.Exec, a gemm.GenericGemmArgs) error {
 		return blas.Gemm(x, a, h, blas.Limits{MaxDim: math.MaxInt})
 	}
-	opscases.All().Run(t, blastest.Unlimited("vendor.onednn", all), blastest.Oracle(), opstest.WithDTypes(tensor.F32))
+}
+
+func TestProduct(t *testing.T) {
+	blastest.CheckProduct(t, "vendor.onednn", tensor.F32, productOf(opened(t)))
+}
+
+func TestProductBF16(t *testing.T) {
+	blastest.CheckProduct(t, "vendor.onednn", tensor.BF16, productOf(openedForBF16(t)))
 }
 
 func TestHammer(t *testing.T) {
 	h := opened(t)
-	blastest.Hammer(t, func(x *opregistry.Exec, a gemm.GenericGemmArgs) error {
-		return blas.Gemm(x, a, h, blas.Limits{MaxDim: math.MaxInt})
-	}, 128)
+	blastest.Hammer(t, productOf(h), 128)
 }
 
 func TestSource(t *testing.T) {
 	lib := New(Options{Threads: 2})
-	reg := opregistry.NewRegistry()
-	require.NoError(t, reg.Register(lib.Source()))
-	i, ok := reg.Snapshot().Index("generic_gemm")
-	require.True(t, ok)
-	impl := reg.Snapshot().Impls(i)[0]
-	assert.Equal(t, "vendor.onednn", impl.ID)
-	assert.Equal(t, "onednn", impl.Vendor)
-	assert.Equal(t, "onednn", impl.Source)
-	assert.Equal(t, opregistry.KindVendor, impl.Kind)
-	assert.Equal(t, 100, impl.Priority)
-	if err := impl.Available(); err != nil {
-		t.Skip(err)
-	}
+	blastest.CheckSource(t, lib.Source(), "onednn")
 	assert.Regexp(t, `^oneDNN [1-9]+\.[0-9]+\.[0-9]+, .*, threads [0-9]+, /`, opened(t).Info())
-}
-
-func gemmOf(l *Library) opregistry.Func[gemm.GenericGemmArgs] {
-	return l.Source().Impls[0].Run.(opregistry.Func[gemm.GenericGemmArgs])
-}
-
-func gemmArgs(t *testing.T, n int) gemm.GenericGemmArgs {
-	matrix := func() *tensor.Tensor {
-		v, err := tensor.FromSlice(make([]float32, n*n), n, n)
-		require.NoError(t, err)
-		return v
-	}
-	return gemm.GenericGemmArgs{A: matrix(), B: matrix(), D: matrix()}
 }
 
 func TestDeclinesSmallProducts(t *testing.T) {
 	opened(t)
 	lib, x := New(Options{}), opregistry.NewExec(nil, 0)
-	assert.ErrorIs(t, gemmOf(lib)(x, gemmArgs(t, 127)), opregistry.ErrUnsupported)
-	assert.NoError(t, gemmOf(lib)(x, gemmArgs(t, 128)))
+	assert.ErrorIs(t, blastest.Run(lib.Source())(x, blastest.Square(t, 127)), opregistry.ErrUnsupported)
+	assert.NoError(t, blastest.Run(lib.Source())(x, blastest.Square(t, 128)))
 }
 
 func TestStatusIsAnError(t *testing.T) {
@@ -147,7 +99,7 @@ func TestAbsentLibrary(t *testing.T) {
 	lib := New(Options{Names: []string{"libprimus_absent.so.3", "libprimus_absent.so.2"}})
 	err := lib.Source().Impls[0].Available()
 	require.ErrorContains(t, err, "onednn: loader: ")
-	require.ErrorIs(t, gemmOf(lib)(opregistry.NewExec(nil, 0), gemmArgs(t, 128)), opregistry.ErrUnsupported)
+	require.ErrorIs(t, blastest.Run(lib.Source())(opregistry.NewExec(nil, 0), blastest.Square(t, 128)), opregistry.ErrUnsupported)
 }
 
 func TestForeignLibrary(t *testing.T) {

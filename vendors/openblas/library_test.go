@@ -13,8 +13,6 @@ import (
 
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/gemm"
-	"github.com/primus-fl/primus/ops/opscases"
-	"github.com/primus-fl/primus/opstest"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/internal/blas"
 	"github.com/primus-fl/primus/vendors/internal/blas/blastest"
@@ -31,70 +29,38 @@ func opened(t testing.TB) *handle {
 	return h
 }
 
-func TestDifferential(t *testing.T) {
-	h := opened(t)
-	all := func(x *opregistry.Exec, a gemm.GenericGemmArgs) error {
+// productOf returns the product of a library without limits on its size.
+func productOf(h *handle) blastest.Gemm {
+	return func(x *opregistry.Exec, a gemm.GenericGemmArgs) error {
 		return blas.Gemm(x, a, h, blas.Limits{MaxDim: math.MaxInt32})
 	}
-	t.Run("small", func(t *testing.T) { blastest.Differential(t, all, 300, 1) })
-	t.Run("on several threads", func(t *testing.T) { blastest.Differential(t, all, 12, 150) })
 }
 
-func TestConformance(t *testing.T) {
-	h := opened(t)
-	all := func(x *opregistry.Exec, a gemm.GenericGemmArgs) error {
-		return blas.Gemm(x, a, h, blas.Limits{MaxDim: math.MaxInt32})
-	}
-	opscases.All().Run(t, blastest.Unlimited("vendor.openblas", all), blastest.Oracle(), opstest.WithDTypes(tensor.F32))
+func TestProduct(t *testing.T) {
+	blastest.CheckProduct(t, "vendor.openblas", tensor.F32, productOf(opened(t)))
 }
 
 func TestHammer(t *testing.T) {
 	opened(t)
-	blastest.Hammer(t, gemmOf(New(Options{Threads: 2})), 64)
+	blastest.Hammer(t, blastest.Run(New(Options{Threads: 2}).Source()), 64)
 }
 
 func TestSource(t *testing.T) {
 	lib := New(Options{Threads: 2})
-	src := lib.Source()
-	reg := opregistry.NewRegistry()
-	require.NoError(t, reg.Register(src))
-	i, ok := reg.Snapshot().Index("generic_gemm")
-	require.True(t, ok)
-	impl := reg.Snapshot().Impls(i)[0]
-	assert.Equal(t, "vendor.openblas", impl.ID)
-	assert.Equal(t, "openblas", impl.Vendor)
-	assert.Equal(t, "openblas", impl.Source)
-	assert.Equal(t, opregistry.KindVendor, impl.Kind)
-	assert.Equal(t, 100, impl.Priority)
-	if err := impl.Available(); err != nil {
-		t.Skip(err)
-	}
+	blastest.CheckSource(t, lib.Source(), "openblas")
 	assert.Contains(t, lib.Info(), "OpenBLAS 0.")
-}
-
-func gemmOf(l *Library) opregistry.Func[gemm.GenericGemmArgs] {
-	return l.Source().Impls[0].Run.(opregistry.Func[gemm.GenericGemmArgs])
-}
-
-func gemmArgs(t *testing.T, n int) gemm.GenericGemmArgs {
-	matrix := func() *tensor.Tensor {
-		v, err := tensor.FromSlice(make([]float32, n*n), n, n)
-		require.NoError(t, err)
-		return v
-	}
-	return gemm.GenericGemmArgs{A: matrix(), B: matrix(), D: matrix()}
 }
 
 func TestDeclinesSmallProducts(t *testing.T) {
 	opened(t)
 	lib, x := New(Options{}), opregistry.NewExec(nil, 0)
-	assert.ErrorIs(t, gemmOf(lib)(x, gemmArgs(t, 31)), opregistry.ErrUnsupported)
-	assert.NoError(t, gemmOf(lib)(x, gemmArgs(t, 32)))
+	assert.ErrorIs(t, blastest.Run(lib.Source())(x, blastest.Square(t, 31)), opregistry.ErrUnsupported)
+	assert.NoError(t, blastest.Run(lib.Source())(x, blastest.Square(t, 32)))
 }
 
 func TestDoesNotAllocate(t *testing.T) {
 	opened(t)
-	run, x, a := gemmOf(New(Options{})), opregistry.NewExec(nil, 0), gemmArgs(t, 32)
+	run, x, a := blastest.Run(New(Options{}).Source()), opregistry.NewExec(nil, 0), blastest.Square(t, 32)
 	assert.Less(t, testing.AllocsPerRun(100, func() { _ = run(x, a) }), 1.0)
 }
 
@@ -103,7 +69,7 @@ func TestAbsentLibrary(t *testing.T) {
 	err := lib.Source().Impls[0].Available()
 	require.ErrorContains(t, err, "openblas: loader: ")
 	assert.Contains(t, lib.Info(), "not available: openblas: ")
-	require.ErrorIs(t, gemmOf(lib)(opregistry.NewExec(nil, 0), gemmArgs(t, 32)), opregistry.ErrUnsupported)
+	require.ErrorIs(t, blastest.Run(lib.Source())(opregistry.NewExec(nil, 0), blastest.Square(t, 32)), opregistry.ErrUnsupported)
 }
 
 func TestForeignLibrary(t *testing.T) {

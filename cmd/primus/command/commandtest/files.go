@@ -1,10 +1,6 @@
 package commandtest
 
 import (
-	"archive/tar"
-	"compress/gzip"
-	"errors"
-	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -22,33 +18,6 @@ func FreeAddress(t *testing.T) string {
 	require.NoError(t, err)
 	defer listener.Close()
 	return listener.Addr().String()
-}
-
-// Unpack extracts an archive and returns its directory.
-func Unpack(t *testing.T, archive string) string {
-	t.Helper()
-	file, err := os.Open(archive)
-	require.NoError(t, err)
-	defer file.Close()
-	compressed, err := gzip.NewReader(file)
-	require.NoError(t, err)
-	dir := t.TempDir()
-	root, err := os.OpenRoot(dir)
-	require.NoError(t, err)
-	defer root.Close()
-	for members := tar.NewReader(compressed); ; {
-		header, err := members.Next()
-		if errors.Is(err, io.EOF) {
-			return dir
-		}
-		require.NoError(t, err)
-		if header.Typeflag == tar.TypeReg {
-			text, err := io.ReadAll(members)
-			require.NoError(t, err)
-			require.NoError(t, root.MkdirAll(filepath.Dir(header.Name), 0o755))
-			require.NoError(t, root.WriteFile(header.Name, text, 0o644))
-		}
-	}
 }
 
 // PolicyIn writes a policy file.

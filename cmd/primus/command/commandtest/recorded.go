@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -21,5 +22,5 @@ func RecordedInputs(t *testing.T) string {
 	if _, err := os.Stat(archive); err != nil {
 		t.Skipf("recorded experiments are not here (set PRIMUS_SHARED): %v", err)
 	}
-	return Unpack(t, archive)
+	return primustest.Unpack(t, archive)
 }

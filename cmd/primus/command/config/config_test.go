@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -38,7 +39,7 @@ func TestConfigShowAgreesWithPrimus(t *testing.T) {
 	if len(recordings) == 0 {
 		t.Skip("recorded fixtures are not here (set PRIMUS_SHARED)")
 	}
-	t.Chdir(commandtest.Unpack(t, filepath.Join(fixtures, "inputs.tar.gz")))
+	t.Chdir(primustest.Unpack(t, filepath.Join(fixtures, "inputs.tar.gz")))
 	t.Setenv("HOME", "/nonexistent")
 	t.Setenv("PRIMUS_CONFIGS_DIR", "missing"+string(os.PathListSeparator)+filepath.Join("primus", "configs"))
 	require.NoError(t, os.Mkdir("missing", 0o755))
