@@ -182,6 +182,7 @@ func (a *Archive) read(id string, r *archived) (Run, []Use) {
 	if last := r.metrics.last; last != nil {
 		run.Step = int(last.Step)
 		run.Loss, run.LR, run.GradNorm, run.TokensPerSecond = finite(last.Loss), finite(last.LR), finite(last.GradNorm), finite(last.TokensPerSecond)
+		run.TFLOPSPerDevice, run.MemoryBytes = last.TFLOPSPerDevice, last.MemoryBytes
 		if r.metrics.valid != nil {
 			run.ValidLoss = r.metrics.valid
 		}

@@ -69,6 +69,7 @@ func (b *Board) StepDone(s backend.Step) {
 	defer b.mu.Unlock()
 	r := b.run
 	r.Step, r.Loss, r.LR, r.GradNorm, r.TokensPerSecond = s.Step, p.Loss, finite(s.LR), finite(s.GradNorm), p.TokensPerSecond
+	r.TFLOPSPerDevice, r.MemoryBytes = s.TFLOPSPerDevice, s.MemoryBytes
 	if s.ValidLoss != nil {
 		r.ValidLoss = p.ValidLoss
 	}
@@ -130,7 +131,7 @@ func (b *Board) Runs() []Run {
 	if !ok {
 		return []Run{}
 	}
-	r.count(b.stats())
+	r.count(b.uses())
 	return []Run{r}
 }
 

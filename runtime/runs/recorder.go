@@ -98,9 +98,9 @@ func (r *Recorder) write() error {
 	if !ok {
 		return nil
 	}
-	stats := r.board.stats()
-	run.count(stats)
-	text, err := json.MarshalIndent(record{run, r.board.uses()}, "", "  ")
+	impls := r.board.uses()
+	run.count(impls)
+	text, err := json.MarshalIndent(record{run, impls}, "", "  ")
 	if err != nil {
 		return err
 	}

@@ -43,6 +43,8 @@ type Run struct {
 	LR              *float64   `json:"lr"`
 	GradNorm        *float64   `json:"grad_norm"`
 	TokensPerSecond *float64   `json:"tokens_per_second"`
+	TFLOPSPerDevice float64    `json:"tflops_per_device,omitempty" doc:"in the last step, as a Python framework reports it"`
+	MemoryBytes     int64      `json:"memory_bytes,omitempty" doc:"of a device, as a Python framework reports it"`
 	Started         time.Time  `json:"started"`
 	Ended           *time.Time `json:"ended"`
 	ElapsedSeconds  float64    `json:"elapsed_seconds" doc:"since the run started, until it ended or was last heard of"`
@@ -59,8 +61,8 @@ type Run struct {
 	Reference []opmanager.ReferenceCost `json:"reference,omitempty" doc:"ops on impls of kind reference that made steps slow: by the last such step, while the run goes on, else by all"`
 }
 
-// count sets the calls that each impl served from their statistics.
-func (r *Run) count(impls []opmanager.ImplStats) {
+// count sets the calls that impls served in place of others, declined or failed.
+func (r *Run) count(impls []Use) {
 	r.Fallbacks, r.Declines, r.Errors = 0, 0, 0
 	for _, i := range impls {
 		r.Fallbacks += i.Fallbacks
@@ -77,7 +79,7 @@ func (r *Run) reckon(now time.Time) {
 	}
 	r.ElapsedSeconds = max(0, until.Sub(r.Started).Seconds())
 	r.ETASeconds, r.CheckpointAgeSeconds = nil, nil
-	if done := r.Step - r.FirstStep + 1; r.State == Running && done > 0 {
+	if done := r.Step - r.FirstStep + 1; r.State == Running && done > 0 && r.Steps >= r.Step {
 		r.ETASeconds = finite(r.ElapsedSeconds / float64(done) * float64(r.Steps-r.Step))
 	}
 	if r.CheckpointSaved != nil {

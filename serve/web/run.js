@@ -78,7 +78,7 @@ function showRun(run, taken) {
   $('run-name').textContent = run.name;
   $('run-state').textContent = run.state;
   $('run-state').className = 'tag ' + run.state;
-  $('run-about').textContent = `${run.model} · ${figure(run.parameters, 3)} parameters` + (run.error ? ` · ${run.error}` : '');
+  $('run-about').textContent = `${run.model}` + (run.parameters ? ` · ${figure(run.parameters, 3)} parameters` : '') + (run.error ? ` · ${run.error}` : '');
   $('run-where').textContent = `host ${run.host || 'unknown'} · rank ${run.rank} of ${run.world_size} · process ${run.pid} · started ${when(run.started)}` + (run.ended ? ` · ended ${when(run.ended)}` : '');
   $('run-dir').textContent = run.dir;
   $('run-progress').value = run.steps ? run.step / run.steps : 0;
@@ -90,6 +90,8 @@ function showRun(run, taken) {
     ['fallbacks', figure(run.fallbacks), run.fallbacks ? 'warn' : ''], ['errors of impls', figure(run.errors), run.errors ? 'bad' : ''],
     ['learning rate', figure(run.lr, 3)], ['grad norm', figure(run.grad_norm, 3)],
   ];
+  if (run.tflops_per_device) tiles.push(['TFLOP/s per device', figure(run.tflops_per_device, 3)]);
+  if (run.memory_bytes) tiles.push(['memory per device', bytes(run.memory_bytes)]);
   if (taken) {
     const cpus = busy(taken);
     tiles.push(['memory', bytes(taken.resident_bytes)], ['CPUs busy', cpus === null ? '–' : `${cpus.toFixed(1)} of ${taken.cpus}`]);

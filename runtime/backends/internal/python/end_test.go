@@ -192,6 +192,7 @@ func TestAFailedRankEndsTheJob(t *testing.T) {
 	}{
 		{"kill:1:3", "direct", 137, []string{"rank 1 was ended by signal 9"}},
 		{"raise:1:3", "direct", 1, []string{"rank 1 exited with 1: ValueError: a sample is broken", "its last lines (all are in ", "  | Traceback"}},
+		{"import:0:3", "direct", 1, []string{"ModuleNotFoundError: No module named 'no_such_module'", "(Python 3.", "--python PROGRAM chooses another"}},
 		{"raise:0:3", "torchrun", 1, []string{"rank 0 exited with 1: ValueError: a sample is broken"}},
 	} {
 		t.Run(tt.launcher+" "+tt.fault, func(t *testing.T) {

@@ -71,6 +71,8 @@ def misbehave(rank, iteration):
         os.kill(os.getpid(), signal.SIGKILL)
     if kind == "raise":
         raise ValueError("a sample is broken")
+    if kind == "import":
+        import no_such_module  # as of an interpreter that lacks it
     if kind == "hang":
         time.sleep(600)
 
