@@ -104,12 +104,12 @@ func (s *Server) registerPolicy() {
 	})
 	paths := s.api.OpenAPI().Paths // described after the registration, because huma also decodes a body described before it
 	paths["/v1/policy"].Put.RequestBody, paths["/v1/policy/proposal"].Post.RequestBody = requestBody(), requestBody()
-	get(s, "list-quarantine", "/v1/quarantine", "List the impls that are set aside", func(context.Context, *nothing) ([]opmanager.Quarantine, error) {
+	get(s, "list-quarantine", "/v1/quarantine", "List the impls in quarantine", func(context.Context, *nothing) ([]opmanager.Quarantine, error) {
 		return s.set.Manager.Quarantines(), nil
 	})
 	change(s, huma.Operation{
 		OperationID: "clear-quarantine", Method: http.MethodDelete, Path: "/v1/quarantine",
-		Summary: "Let impls that are set aside be used again at once; without a filter all of them", Errors: []int{http.StatusNotFound},
+		Summary: "End the quarantine of impls; without a filter of all of them", Errors: []int{http.StatusNotFound},
 	}, func(who actor, in *quarantineFilter) (Cleared, error) {
 		if in.Op != "" {
 			if _, err := s.set.Manager.Explain(in.Op); err != nil {

@@ -100,7 +100,7 @@ func smooth(points []chart.Point, half int) []chart.Point {
 func axes(lines []chart.Line) (x, y chart.Axis) {
 	inf := math.Inf(1)
 	x = chart.Axis{Label: "step", Min: inf, Max: -inf, Grid: true}
-	y = chart.Axis{Label: "loss (nats/byte)", Min: inf, Max: -inf, Grid: true}
+	y = chart.Axis{Label: "loss (nats per token)", Min: inf, Max: -inf, Grid: true}
 	for _, l := range lines {
 		for _, p := range l.Points {
 			x.Min, x.Max = min(x.Min, p.X), max(x.Max, p.X)

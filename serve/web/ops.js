@@ -17,7 +17,7 @@ function showMatrix() {
   for (const i of impls) calls[i.op] = (calls[i.op] || 0) + i.calls;
   const shown = impls.filter(i => (!words || i.op.includes(words) || i.impl_id.toLowerCase().includes(words)) &&
     (!state || i.state === state) && (!$('called').checked || calls[i.op] > 0));
-  const columns = [...new Set(impls.map(i => i.impl_id))].sort();
+  const columns = [...new Set(shown.map(i => i.impl_id))].sort();
   const rows = new Map();
   for (const i of shown) rows.set(i.op, { ...rows.get(i.op), [i.impl_id]: i });
   const ops = [...rows.keys()].sort((a, b) => calls[b] - calls[a] || a.localeCompare(b));

@@ -1,6 +1,6 @@
 'use strict';
 
-// The policy in force, what is set aside, and the changes of both.
+// The policy in force, the quarantines, and the changes of both.
 
 let generation = 0, edited = false;
 
