@@ -8,6 +8,7 @@ import (
 
 	"github.com/primus-fl/primus/document/internal/pylit"
 	"github.com/primus-fl/primus/document/internal/scalar"
+	"github.com/primus-fl/primus/internal/secret"
 )
 
 // ParseOverrides reads command line tokens such as lr=1e-4, --lr=1e-4, --lr 1e-4, --flag and
@@ -29,6 +30,9 @@ func ParseOverrides(tokens []string) (*Map, []Warning, error) {
 		case !utf8.ValidString(token):
 			o.fail(origin, "token is not UTF-8 text", "")
 		case hasValue:
+			if value := strings.TrimSpace(text); secret.Value(strings.TrimSpace(strings.TrimLeft(name, "-")), value) {
+				origin.Token = name + "=" + hidden
+			}
 			o.assign(strings.TrimSpace(strings.TrimLeft(name, "-")), strings.TrimSpace(text), origin)
 		case !strings.HasPrefix(token, "--"):
 			o.fail(origin, "token has no value, expected key=value or --key value", "")
@@ -36,9 +40,13 @@ func ParseOverrides(tokens []string) (*Map, []Warning, error) {
 			o.fail(origin, "token names no key", "override tokens need no separator")
 		case i+1 < len(tokens) && !strings.HasPrefix(tokens[i+1], "--"):
 			i++
-			origin.Token += " " + tokens[i]
+			shown := tokens[i]
+			if secret.Value(bare, shown) {
+				shown = hidden
+			}
+			origin.Token += " " + shown
 			if strings.Contains(tokens[i], "=") {
-				o.warn(origin, fmt.Sprintf("--%s takes the next token %q as its value", bare, tokens[i]),
+				o.warn(origin, fmt.Sprintf("--%s takes the next token %q as its value", bare, shown),
 					fmt.Sprintf("write --%s=true if it is a flag", bare))
 			}
 			o.assign(bare, strings.TrimSpace(tokens[i]), origin)
@@ -48,6 +56,9 @@ func ParseOverrides(tokens []string) (*Map, []Warning, error) {
 	}
 	return o.result, o.warnings, errors.Join(o.errs...)
 }
+
+// hidden stands for a secret in the token of an origin, which messages show.
+const hidden = "***"
 
 type overrides struct {
 	result   *Map

@@ -79,3 +79,21 @@ func TestParseOverridesErrors(t *testing.T) {
 		})
 	}
 }
+
+// Messages show the tokens of values, and a secret is in no message.
+func TestOverridesHideSecrets(t *testing.T) {
+	t.Parallel()
+	m, warnings, err := document.ParseOverrides([]string{"--hf_token=hf_abc", "--data.api_key", "key=abc", "train_tokens=1e9", "lr=1"})
+	require.NoError(t, err)
+	for path, want := range map[string]string{
+		"hf_token": `override 1 "--hf_token=***"`, "data.api_key": `override 2 "--data.api_key ***"`, "train_tokens": `override 4 "train_tokens=1e9"`, "lr": `override 5 "lr=1"`,
+	} {
+		origin, ok := m.Origin(path)
+		require.True(t, ok, path)
+		assert.Equal(t, want, origin.String())
+	}
+	require.Len(t, warnings, 1)
+	assert.NotContains(t, warnings[0].String(), "abc")
+	v, _ := m.Lookup("hf_token")
+	assert.Equal(t, "hf_abc", v.Text())
+}

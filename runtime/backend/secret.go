@@ -2,7 +2,7 @@ package backend
 
 import (
 	"github.com/primus-fl/primus/document"
-	"github.com/primus-fl/primus/runtime/launch"
+	"github.com/primus-fl/primus/internal/secret"
 )
 
 // WithoutSecrets returns a mapping with asterisks in place of the strings that are secrets by their
@@ -26,8 +26,8 @@ func withoutSecrets(key string, v document.Value) document.Value {
 		}
 		return document.ListValue(shown)
 	}
-	if text, ok := v.Str(); ok && launch.Shown(key, text) != text {
-		return v.WithString(launch.Shown(key, text))
+	if text, ok := v.Str(); ok && secret.Shown(key, text) != text {
+		return v.WithString(secret.Shown(key, text))
 	}
 	return v
 }

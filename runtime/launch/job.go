@@ -1,5 +1,7 @@
 package launch
 
+import "github.com/primus-fl/primus/internal/secret"
+
 // Job says how a framework is started.
 type Job struct {
 	Program    []string // arguments of python3: "-m", "torchtitan.train", …
@@ -19,7 +21,7 @@ type Variable struct {
 }
 
 // Shown returns the value as it may be printed: asterisks for a secret.
-func (v Variable) Shown() string { return Shown(v.Name, v.Value) }
+func (v Variable) Shown() string { return secret.Shown(v.Name, v.Value) }
 
 // File is a file that the processes read.
 type File struct {

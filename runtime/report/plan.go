@@ -7,8 +7,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/document/formats"
 	"github.com/primus-fl/primus/internal/plaintext"
+	"github.com/primus-fl/primus/internal/secret"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/launch"
 	"github.com/primus-fl/primus/runtime/train"
 )
 
@@ -85,9 +85,9 @@ func environmentTable(changes []backend.EnvChange) table.Writer {
 	for _, c := range changes {
 		before := "-"
 		if c.WasSet {
-			before = launch.Shown(c.Name, c.Before)
+			before = secret.Shown(c.Name, c.Before)
 		}
-		t.AppendRow(table.Row{c.Name, launch.Shown(c.Name, c.Value), before, c.Source})
+		t.AppendRow(table.Row{c.Name, secret.Shown(c.Name, c.Value), before, c.Source})
 	}
 	return t
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/internal/secret"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/launch"
 )
@@ -48,7 +49,7 @@ func (r *session) environment() error {
 				Hint: "write the parameter " + strings.ToLower(name) + " in the module",
 			}.String())
 		}
-		log.Info(fmt.Sprintf("[Primus:Runtime] env override: %s=%s", name, launch.Shown(name, value)))
+		log.Info(fmt.Sprintf("[Primus:Runtime] env override: %s=%s", name, secret.Shown(name, value)))
 	}
 	if err := errors.Join(faults...); err != nil {
 		return &configError{err}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/primus-fl/primus/internal/secret"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policydiff"
 	"github.com/primus-fl/primus/runtime/backend"
@@ -134,7 +135,7 @@ func (p *Plan) Leaves() []Leaf {
 		if source == "" {
 			source = "framework " + p.Framework
 		}
-		leaves = append(leaves, Leaf{l.path, launch.Shown(l.path, backend.Show(l.value)), source})
+		leaves = append(leaves, Leaf{l.path, secret.Shown(l.path, backend.Show(l.value)), source})
 	}
 	return leaves
 }

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/internal/secret"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
-	"github.com/primus-fl/primus/runtime/launch"
 	"github.com/primus-fl/primus/runtime/patch"
 )
 
@@ -166,7 +166,7 @@ func (r *session) dump(title string, m *document.Map) {
 	}
 	lines := []string{rule, fmt.Sprintf("%s: (%d parameters)", title, len(leaves)), rule}
 	for _, l := range leaves {
-		lines = append(lines, fmt.Sprintf("  %-*s : %s (%s)", width, l.path, launch.Shown(l.path, backend.Show(l.value)), l.value.Kind()))
+		lines = append(lines, fmt.Sprintf("  %-*s : %s (%s)", width, l.path, secret.Shown(l.path, backend.Show(l.value)), l.value.Kind()))
 	}
 	for _, line := range append(lines, rule) {
 		r.tc.Log.Debug(line)

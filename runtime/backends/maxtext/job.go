@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/internal/secret"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/internal/pytext"
 	"github.com/primus-fl/primus/runtime/backends/internal/python"
@@ -88,7 +89,7 @@ var ownKeys = []string{"override_model", "stage", "trainer_class", backend.Dispa
 // arrives, and says nothing.
 func isSecret(key string, v document.Value) bool {
 	text, ok := v.Str()
-	return ok && launch.Secret(key) && strings.Trim(text, `"'`) != ""
+	return ok && secret.Name(key) && strings.Trim(text, `"'`) != ""
 }
 
 // steps returns the number of steps of a run.

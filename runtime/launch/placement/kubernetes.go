@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/primus-fl/primus/internal/secret"
 	"github.com/primus-fl/primus/runtime/launch"
 )
 
@@ -171,12 +172,12 @@ func (m *manifest) flags() []Flag {
 func (m *manifest) env() []any {
 	list := []any{}
 	add := func(name, value string) { list = append(list, object{"name", name, "value", value}) }
-	secret := func(name string, optional any) {
+	fromSecret := func(name string, optional any) {
 		list = append(list, object{"name", name, "valueFrom", object{"secretKeyRef", object{"name", m.k.Secret, "key", name, "optional", optional}}})
 	}
 	vars, names := assignments(m.k.Env, "launcher file")
 	for _, v := range vars {
-		if launch.Secret(v.Name) {
+		if secret.Value(v.Name, v.Value) {
 			m.fault("kubernetes.env", "%s is a secret, which a manifest must not have: write its name alone, and name the Kubernetes secret that holds it as kubernetes.secret", v.Name)
 			continue
 		}
@@ -202,10 +203,10 @@ func (m *manifest) env() []any {
 		switch {
 		case slices.ContainsFunc(vars, func(v launch.Variable) bool { return v.Name == name }):
 		case param:
-			secret(name, nil)
-		case launch.Secret(name) && m.k.Secret != "":
-			secret(name, true)
-		case launch.Secret(name):
+			fromSecret(name, nil)
+		case secret.Name(name) && m.k.Secret != "":
+			fromSecret(name, true)
+		case secret.Name(name):
 			if set {
 				m.p.Notes = append(m.p.Notes, fmt.Sprintf("variable %s is a secret and left out; kubernetes.secret names the Kubernetes secret that holds it", name))
 			}

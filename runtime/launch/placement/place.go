@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/primus-fl/primus/internal/secret"
 	"github.com/primus-fl/primus/runtime/launch"
 )
 
@@ -101,7 +102,7 @@ func CheckOverrides(launcher string, overrides []string) error {
 		if !ok && strings.HasPrefix(word, "--") && i+1 < len(overrides) {
 			value = overrides[i+1]
 		}
-		if value != "" && launch.Secret(name) {
+		if secret.Value(name, value) {
 			faults = append(faults, fmt.Errorf("override %s: its value would be on a command line that everybody can read; write %s: ${%s} into the experiment and set the variable",
 				name, name, strings.ToUpper(name[strings.LastIndex(name, ".")+1:])))
 		}

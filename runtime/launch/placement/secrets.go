@@ -6,7 +6,7 @@ import (
 
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/document/formats"
-	"github.com/primus-fl/primus/runtime/launch"
+	"github.com/primus-fl/primus/internal/secret"
 )
 
 // WithVariables renders a document with variables in the place of secrets, and returns the
@@ -21,7 +21,7 @@ func WithVariables(m *document.Map) ([]byte, map[string]string, error) {
 			if nested, ok := v.Map(); ok {
 				v = document.MapValue(walk(prefix+key+".", nested))
 			}
-			if text, ok := v.Str(); ok && text != "" && launch.Secret(key) {
+			if text, ok := v.Str(); ok && secret.Value(key, text) {
 				name := strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(key))
 				secrets[name] = prefix + key
 				v = document.StringValue(mark(name))

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/internal/secret"
 	"github.com/primus-fl/primus/internal/suggest"
 	"github.com/primus-fl/primus/runtime/launch"
 )
@@ -154,7 +155,7 @@ func Load(formats *document.Formats, home, file string, options []string) (*Sett
 	}
 	for _, option := range options { // each a layer, so that lists add up
 		if _, variable, ok := strings.Cut(option, "env="); ok {
-			if name, _, given := strings.Cut(variable, "="); given && launch.Secret(name) {
+			if name, value, _ := strings.Cut(variable, "="); secret.Value(name, value) {
 				return nil, fmt.Errorf("--launcher-option %s=***: it would be on a command line that everybody can read; set the variable and give its name alone", option[:len(option)-len(variable)]+name)
 			}
 		}
@@ -331,7 +332,7 @@ func withOption(options []Option, path, name string, v document.Value) ([]Option
 		case strings.EqualFold(text, "true"):
 			return append(options, Option{Name: name}), nil
 		default:
-			if launch.Secret(name) {
+			if secret.Value(name, text) {
 				return options, &document.Error{Origin: item.Origin(), Path: path, Problem: "is a secret, and would be on a command line that everybody can read"}
 			}
 			o.Values = append(o.Values, text)
@@ -363,8 +364,8 @@ func (s *Settings) Values(launchers ...string) []Value {
 			}
 			for _, item := range items {
 				text := item.Text()
-				if variable, _, ok := strings.Cut(text, "="); key == "env" && ok && launch.Secret(variable) {
-					text = variable + "=***"
+				if variable, value, ok := strings.Cut(text, "="); key == "env" && ok {
+					text = variable + "=" + secret.Shown(variable, value)
 				}
 				all = append(all, Value{Path: name + "." + key, Text: text, Source: item.Origin().String()})
 			}

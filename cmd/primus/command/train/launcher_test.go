@@ -34,6 +34,10 @@ func TestLauncherDryRun(t *testing.T) {
 		assert.NotContains(t, got.Out, "w_abc")
 	}
 	assert.NoDirExists(t, l.Workspace)
+	got := l.Train("--dry-run", "--launcher", "kubernetes", "--launcher-option", "kubernetes.secret=tokens", "hf_token=h_abc")
+	require.Zero(t, got.Code, got.Stderr)
+	assert.NotContains(t, got.Out+got.Stderr, "h_abc")
+	assert.Contains(t, got.Out, "hf_token: ${HF_TOKEN}")
 
 	for _, tt := range []struct {
 		args []string
@@ -58,7 +62,7 @@ func TestLauncherDryRun(t *testing.T) {
 	}
 	require.NoError(t, os.Unsetenv("PRIMUS_LAUNCHER"))
 	l.Write(filepath.Join(l.Dir, ".primus.yaml"), "direct: {gpus_per_node: 3, master_port: 77, nnodes: 2, script: x.py}\n")
-	got := l.Train("--launcher", "direct", "train_iters=1")
+	got = l.Train("--launcher", "direct", "train_iters=1")
 	require.Zero(t, got.Code, got.Stderr)
 	assert.Contains(t, got.Stderr, "direct.script: has no effect")
 	got = commandtest.Run(t, "train", "--dry-run", "--config", commandtest.MegatronExperiment(t, "trainable: true"), "-o", "json")

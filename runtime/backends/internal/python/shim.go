@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/internal/secret"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/launch"
 )
@@ -69,7 +70,7 @@ func ShimJob(tc *backend.TrainContext, dir string, without ...string) (launch.Jo
 		text, isText := v.Str()
 		switch {
 		case strings.HasPrefix(key, "te_fl_"):
-		case isText && launch.Secret(key) && text != "":
+		case isText && secret.Name(key) && text != "":
 			name := "PRIMUS_SECRET_" + strings.ToUpper(key)
 			s.Secrets[key] = name
 			env = append(env, launch.Variable{Name: name, Value: text, Source: "parameter " + key})

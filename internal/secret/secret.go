@@ -1,4 +1,6 @@
-package launch
+// Package secret says which variables and parameters hold secrets. Their values are in no line, no
+// file and no list of processes.
+package secret
 
 import (
 	"regexp"
@@ -16,16 +18,21 @@ var secretVariable = regexp.MustCompile(`(^|_)((TOKEN|SECRET|PASSWORD|PASSWD|(AP
 // amount matches a number of tokens, such as the value of train_tokens.
 var amount = regexp.MustCompile(`^[0-9][0-9_.]*([eE][+]?[0-9]+)?$`)
 
-// Secret reports whether the value of a variable or parameter is a secret by its name.
-func Secret(name string) bool {
+// Name reports whether a variable or parameter holds a secret by its name.
+func Name(name string) bool {
 	return secretName.MatchString(name) || name == strings.ToUpper(name) && secretVariable.MatchString(name)
 }
 
-// Shown returns the value of a variable or parameter for printing: asterisks for a secret. A number
-// whose name ends in tokens is a number of tokens, not a secret.
+// Value reports whether the value of a variable or parameter is a secret. A number whose name ends
+// in tokens is a number of tokens.
+func Value(name, value string) bool {
+	return value != "" && Name(name) && !(strings.HasSuffix(strings.ToLower(name), "tokens") && amount.MatchString(value))
+}
+
+// Shown returns the value of a variable or parameter for printing: asterisks for a secret.
 func Shown(name, value string) string {
-	if value == "" || !Secret(name) || strings.HasSuffix(strings.ToLower(name), "tokens") && amount.MatchString(value) {
-		return value
+	if Value(name, value) {
+		return "***"
 	}
-	return "***"
+	return value
 }
