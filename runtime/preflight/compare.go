@@ -132,7 +132,7 @@ func compareFact(reports []*Report, key string) []Check {
 	var checks []Check
 	for _, value := range slices.Sorted(maps.Keys(odd)) {
 		checks = append(checks, Check{
-			Cluster, key, Warn, fmt.Sprintf("%s: %s; %s: %s", who(odd[value]), orNone(value), of(count[usual]), orNone(usual)),
+			Cluster, key, Warn, fmt.Sprintf("%s: %s; %s: %s", names(odd[value]), orNone(value), others(count[usual]), orNone(usual)),
 			"make the nodes alike, or leave the odd one out",
 		})
 	}
@@ -146,15 +146,15 @@ func orNone(value string) string {
 	return value
 }
 
-func of(n int) string {
+func others(n int) string {
 	if n == 1 {
 		return "the other rank"
 	}
 	return fmt.Sprintf("%d others", n)
 }
 
-// who names ranks with their hosts.
-func who(reports []*Report) string {
+// names lists ranks with their hosts.
+func names(reports []*Report) string {
 	byHost := map[string][]int{}
 	var order []string
 	for _, r := range reports {
@@ -177,20 +177,20 @@ func who(reports []*Report) string {
 func compareRate(reports []*Report, key string, fraction float64) []Check {
 	var checks []Check
 	for _, r := range reports {
-		var others []float64
+		var rest []float64
 		for _, other := range reports {
 			if rate, ok := other.Rates[key]; ok && other != r {
-				others = append(others, rate)
+				rest = append(rest, rate)
 			}
 		}
 		own, ok := r.Rates[key]
-		if !ok || len(others) == 0 {
+		if !ok || len(rest) == 0 {
 			continue
 		}
-		slices.Sort(others)
-		if median := others[len(others)/2]; own < fraction*median {
+		slices.Sort(rest)
+		if median := rest[len(rest)/2]; own < fraction*median {
 			checks = append(checks, Check{
-				Cluster, key, Warn, fmt.Sprintf("%s: %.0f %% of the median of the others", who([]*Report{r}), 100*own/median),
+				Cluster, key, Warn, fmt.Sprintf("%s: %.0f %% of the median of the others", names([]*Report{r}), 100*own/median),
 				"a slow node holds up all others: look for other processes, a low clock or failing memory there",
 			})
 		}

@@ -104,7 +104,7 @@ func (r *Report) disks(l Limits) {
 		r.add(Host, name, status, fmt.Sprintf("%s free of %s", sysmem.Text(d.free), sysmem.Text(d.total)), fmt.Sprintf("less than %s is free: checkpoints and logs may not fit", sysmem.Text(l.FreeDisk)))
 	}
 	if d, err := diskOf("/dev/shm"); err == nil && l.SharedMemory > 0 {
-		r.add(Host, "/dev/shm", grade(d.total < l.SharedMemory, l.bad()), sysmem.Text(d.total), fmt.Sprintf("less than %s: data loaders and NCCL share memory there; docker run --shm-size, or mount -o remount,size=", sysmem.Text(l.SharedMemory)))
+		r.add(Host, "/dev/shm", grade(d.total < l.SharedMemory, l.shortage()), sysmem.Text(d.total), fmt.Sprintf("less than %s: data loaders and NCCL share memory there; docker run --shm-size, or mount -o remount,size=", sysmem.Text(l.SharedMemory)))
 	}
 }
 
@@ -123,7 +123,7 @@ func (r *Report) limits(l Limits) {
 				text = sysmem.Text(float64(x.value))
 			}
 			if l.LockedMemory > 0 {
-				r.add(Host, x.name, grade(float64(x.value) < l.LockedMemory, l.bad()), text, fmt.Sprintf("less than %s: RDMA pins memory; ulimit -l unlimited, or LimitMEMLOCK of the service", sysmem.Text(l.LockedMemory)))
+				r.add(Host, x.name, grade(float64(x.value) < l.LockedMemory, l.shortage()), text, fmt.Sprintf("less than %s: RDMA pins memory; ulimit -l unlimited, or LimitMEMLOCK of the service", sysmem.Text(l.LockedMemory)))
 			}
 			r.Facts[x.name] = text
 		default:

@@ -99,8 +99,8 @@ type Limits struct {
 	CopyGBPerSecond float64
 }
 
-// bad is the status of what slows a run down or ends it, as the machine is used.
-func (l Limits) bad() Status {
+// shortage is the status of too little locked or shared memory.
+func (l Limits) shortage() Status {
 	if l.Strict {
 		return Fail
 	}

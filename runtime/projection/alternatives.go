@@ -10,6 +10,7 @@ import (
 
 // Alternative is the same model with other settings.
 type Alternative struct {
+	Nodes    int      `json:"nodes"`
 	Settings []string `json:"settings"` // key=value
 	Largest  float64  `json:"largest_total"`
 	Fits     bool     `json:"fits"`
@@ -79,25 +80,47 @@ func merged(settings ...setting) setting {
 	return all
 }
 
+// maxNodeFactor bounds how many times as many nodes are tried.
+const maxNodeFactor = 64
+
 // Alternatives returns other settings of the same model on the same devices, those that need less
-// memory at lower cost first. Settings that cannot be cut over the devices are left out.
+// memory at lower cost first. Settings that cannot be cut over the devices are left out. When none
+// fits, there are also those that fit the smallest number of nodes that is enough.
 func (p *Plan) Alternatives(size, margin, reserve float64) ([]Alternative, error) {
+	nodes := p.Parallel.World / p.Parallel.DevicesPerNode
+	found, err := p.on(nodes, nil, size, margin, reserve)
+	if err != nil || p.Memory(reserve).Fits(size, margin) {
+		return found, err
+	}
+	fits := func(a Alternative) bool { return a.Fits }
+	for factor := 2; factor <= maxNodeFactor && !slices.ContainsFunc(found, fits); factor *= 2 {
+		more, err := p.on(nodes*factor, []setting{{}}, size, margin, reserve)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, slices.DeleteFunc(more, func(a Alternative) bool { return !a.Fits })...)
+	}
+	return found, nil
+}
+
+// on returns the first settings and then the candidates on a number of nodes.
+func (p *Plan) on(nodes int, first []setting, size, margin, reserve float64) ([]Alternative, error) {
+	cluster := Cluster{Nodes: nodes, DevicesPerNode: p.Parallel.DevicesPerNode}
+	bigger := *p
+	bigger.Parallel.World = nodes * cluster.DevicesPerNode
 	var found []Alternative
-	cluster := p.cluster
-	cluster.Nodes = p.Parallel.World / max(p.Parallel.DevicesPerNode, 1)
-	for _, s := range p.candidates() {
+	for _, s := range append(first, bigger.candidates()...) {
 		changes, err := document.FromGo(map[string]any(s))
 		if err != nil {
 			return nil, fmt.Errorf("projection: %w", err)
 		}
 		overrides, _ := changes.Map()
-		params := document.Merge(p.params, overrides)
-		other, err := Read(p.Model.Name, params, cluster)
+		other, err := Read(p.Model.Name, document.Merge(p.params, overrides), cluster)
 		if err != nil {
 			continue // the devices cannot be cut so
 		}
 		mem := other.Memory(reserve)
-		a := Alternative{Largest: mem.Stages[mem.Largest].Total, Fits: mem.Fits(size, margin)}
+		a := Alternative{Nodes: nodes, Largest: mem.Stages[mem.Largest].Total, Fits: mem.Fits(size, margin)}
 		for _, key := range overrides.Keys() {
 			v, _ := overrides.Lookup(key)
 			if old, ok := p.params.Lookup(key); ok && old.Equal(v) {

@@ -216,6 +216,27 @@ func TestAlternatives(t *testing.T) {
 	assert.Less(t, fitting, len(all))
 }
 
+// TestMoreNodes checks that more nodes are proposed where the given ones are not enough.
+func TestMoreNodes(t *testing.T) {
+	t.Parallel()
+	plan := read(t, append(deepSeekV3, map[string]any{"expert_model_parallel_size": 8, "use_distributed_optimizer": true, "global_batch_size": 4096})...)
+	all, err := plan.Alternatives(80<<30, 0.05, 0)
+	require.NoError(t, err)
+	least := 0
+	for _, a := range all {
+		if a.Nodes == 1 {
+			assert.False(t, a.Fits, a.Settings)
+			continue
+		}
+		assert.True(t, a.Fits, a.Settings)
+		if least == 0 {
+			least = a.Nodes
+		}
+		assert.Equal(t, least, a.Nodes, "those of the smallest number that is enough")
+	}
+	assert.Greater(t, least, 8) // 671 billion parameters with 18 bytes of state are more than 12 TB
+}
+
 // micro returns the micro batch of TestAlternatives, unless the settings change it.
 func micro(t *testing.T, settings []string) *document.Map {
 	for _, s := range settings {

@@ -25,7 +25,6 @@ type Plan struct {
 	tensorOverlap  bool
 	expertOverlap  bool
 	contextType    string
-	cluster        Cluster
 	params         *document.Map
 }
 
@@ -44,7 +43,7 @@ func Read(name string, params *document.Map, cluster Cluster) (*Plan, error) {
 		return nil, fmt.Errorf("projection: got %d nodes of %d devices, want numbers from 1 to %d", cluster.Nodes, cluster.DevicesPerNode, maxLayers)
 	}
 	r := &reader{params: params}
-	p := &Plan{cluster: cluster, params: params}
+	p := &Plan{params: params}
 	p.Parallel = r.parallel(cluster)
 	p.Model = r.model(name, p.Parallel.Tensor)
 	if err := r.err(); err != nil {

@@ -265,7 +265,11 @@ func fitSection(r *memoryResult) plaintext.Section {
 	}
 	s.Header, s.Right = table.Row{what, "largest stage"}, []int{2}
 	for _, a := range shown {
-		s.Rows = append(s.Rows, table.Row{strings.Join(a.Settings, " "), sysmem.Text(a.Largest)})
+		settings := a.Settings
+		if a.Nodes*r.Parallel.DevicesPerNode != r.Parallel.World {
+			settings = append([]string{fmt.Sprintf("--target-nodes %d", a.Nodes)}, settings...)
+		}
+		s.Rows = append(s.Rows, table.Row{strings.Join(settings, " "), sysmem.Text(a.Largest)})
 	}
 	return s
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -43,6 +44,7 @@ type result struct {
 	DeviceMemory float64 `json:"device_memory"`
 	Fits         *bool
 	Alternatives []struct {
+		Nodes    int
 		Settings []string
 		Largest  float64 `json:"largest_total"`
 		Fits     bool
@@ -70,7 +72,7 @@ func TestAlternativesHold(t *testing.T) {
 		if tried++; tried > 12 {
 			break
 		}
-		again := project(t, append([]string{"--config", file, "--memory", "80GB", "--target-nodes", "1"}, a.Settings...)...)
+		again := project(t, append([]string{"--config", file, "--memory", "80GB", "--target-nodes", strconv.Itoa(a.Nodes)}, a.Settings...)...)
 		assert.Equal(t, a.Fits, *again.Fits, a.Settings)
 		assert.InDelta(t, a.Largest, again.Memory.Stages[again.Memory.Largest].Total, 0, a.Settings)
 	}
