@@ -4,10 +4,11 @@
 // # Concepts
 //
 // An Op is a typed handle: a name, an argument struct and a schema that validates arguments and
-// says which operands are read, written or updated in place. An Impl is one function that computes
-// an op, with its kind (flagos, vendor or reference), its vendor and its priority. A Source is a
-// named set of impls that is registered as a whole. A Registry collects sources and publishes
-// immutable Snapshots. Package opmanager decides which impl a call uses.
+// says which operands are read, written or updated in place. A Call is an op with the arguments of
+// a call, for code that serves all ops in the same way. An Impl is one function that computes an
+// op, with its kind (flagos, vendor or reference), its vendor and its priority. A Source is a named
+// set of impls that is registered as a whole. A Registry collects sources and publishes immutable
+// Snapshots. Package opmanager decides which impl a call uses.
 //
 // Ops are destination-passing: the caller owns every operand, outputs included. An impl keeps no
 // operand after it returns, and takes scratch memory and workers from the Exec that it receives.
@@ -65,7 +66,8 @@
 // argument of type [][]*tensor.Tensor, all of one length, whose tensors have the shapes of the
 // first list or the elements that (1) says.
 //
-// What the notation cannot say is checked by Schema.Check.
+// What the notation cannot say is checked by Schema.Check. An op is compiled from its description
+// when it is first used.
 //
 // # Concurrency
 //

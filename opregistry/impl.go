@@ -9,7 +9,7 @@ import (
 
 // Impl is one implementation of an op.
 type Impl struct {
-	// Op is the handle of the op, such as ops.RMSNormFwd.
+	// Op is the handle of the op, such as norm.RMSNormFwd.
 	Op Handle
 
 	// ID names the impl within its op: "default.flagos", "vendor.acme".

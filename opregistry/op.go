@@ -123,18 +123,8 @@ func (o *Op[A]) Validate(a A) error { return o.plan().validate(unsafe.Pointer(&a
 // ValidateAt is Validate without a copy of the arguments.
 func (o *Op[A]) ValidateAt(a *A) error { return o.plan().validate(unsafe.Pointer(a)) }
 
-// Saved returns the record of the family's saved state, or nil for an op without a family.
-func (o *Op[A]) Saved(a A) *Saved { return o.At(&a).Saved() }
-
 // Operands lists the tensors of a call.
 func (o *Op[A]) Operands(a A) []Operand { return o.At(&a).Operands() }
-
-// Lead returns the lead operand of a call, nil when there is none.
-func (o *Op[A]) Lead(a A) *tensor.Tensor { return o.At(&a).Lead() }
-
-// Updated lists the operands whose old content would be lost if an impl failed half-way: those that
-// are updated, and those written that share memory with one that is read.
-func (o *Op[A]) Updated(a A) []Operand { return o.At(&a).Updated() }
 
 // Untyped returns an Impl.Run for an op whose argument struct is known by reflection only, for code
 // that serves many ops in the same way. f receives the struct as its value. Each call allocates a

@@ -26,7 +26,7 @@ func TestOp(t *testing.T) {
 	assert.Equal(t, "pair", op.Family())
 	assert.True(t, op.Forward())
 	a := args{In: vector(t, 1), Saved: new(opregistry.Saved)}
-	assert.Same(t, a.Saved, op.Saved(a))
+	assert.Same(t, a.Saved, op.At(&a).Saved())
 	require.EqualError(t, op.Validate(args{}), `op "copy_fwd": argument "in": got nil, want a tensor`)
 	require.Equal(t, op.Validate(args{}), op.ValidateAt(&args{}))
 	require.NoError(t, op.ValidateAt(&a))
@@ -35,7 +35,7 @@ func TestOp(t *testing.T) {
 	alone := newCopy()
 	assert.Empty(t, alone.Family())
 	assert.False(t, alone.Forward())
-	assert.Nil(t, alone.Saved(copyArgs{}))
+	assert.Nil(t, alone.At(&copyArgs{}).Saved())
 }
 
 func TestNewOpPanics(t *testing.T) {
@@ -88,7 +88,7 @@ func TestUpdated(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var names []string
-			for _, o := range op.Updated(tt.give) {
+			for _, o := range op.At(&tt.give).Updated() {
 				names = append(names, o.Name)
 			}
 			assert.Equal(t, tt.want, names)

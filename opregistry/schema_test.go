@@ -183,8 +183,8 @@ func TestDescriptionListsOperands(t *testing.T) {
 		"x read", "bias write", "y update", "glu read", "ends read", "any read", "out.data write", "out.scale write",
 		"parts[0] read", "parts[1] read", "counts read", "outs[0].data write", "outs[0].scale write",
 	}, got)
-	assert.Same(t, a.X, whole.Lead(a))
-	assert.Same(t, a.Saved, whole.Saved(a))
+	assert.Same(t, a.X, whole.At(&a).Lead())
+	assert.Same(t, a.Saved, whole.At(&a).Saved())
 }
 
 func TestParams(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 // Support declares which calls an impl serves. Calls that it rules out go to the next impl, and
 // explanations show why. The zero Support rules out nothing: then the impl itself declines.
 //
-// The lead operand of a call is the one that Schema.Lead names: the input of a norm, A of a
-// product.
+// The lead operand of a call is the one whose tag has the word lead, or else the first: the input
+// of a norm, A of a product.
 type Support struct {
 	// DTypes are the dtypes that the lead operand may have; nil allows any.
 	DTypes []tensor.DType

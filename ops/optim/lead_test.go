@@ -14,6 +14,6 @@ func TestLeadIsATensorOfTheLists(t *testing.T) {
 	t.Parallel()
 	lists := [][]*tensor.Tensor{checktest.ListOf(tensor.BF16), checktest.ListOf(tensor.F32)}
 	flag := checktest.I32(0)
-	assert.Same(t, lists[0][0], optim.MultiTensorScale.Lead(optim.MultiTensorScaleArgs{NoopFlag: flag, TensorLists: lists}))
-	assert.Same(t, lists[0][0], optim.MultiTensorAdam.Lead(optim.MultiTensorAdamArgs{NoopFlag: flag, TensorLists: lists}))
+	assert.Same(t, lists[0][0], optim.MultiTensorScale.At(&optim.MultiTensorScaleArgs{NoopFlag: flag, TensorLists: lists}).Lead())
+	assert.Same(t, lists[0][0], optim.MultiTensorAdam.At(&optim.MultiTensorAdamArgs{NoopFlag: flag, TensorLists: lists}).Lead())
 }
