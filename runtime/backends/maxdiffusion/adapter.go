@@ -1,7 +1,6 @@
 package maxdiffusion
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,13 +18,13 @@ const Framework = "maxdiffusion"
 func Factory() backend.Factory {
 	return backend.Factory{
 		Framework: Framework, Description: "runs MaxDiffusion", Launches: true,
-		New: func() backend.Adapter { return adapter{} },
+		New: func() backend.Adapter { return adapter{common} },
 	}
 }
 
-type adapter struct{}
+type adapter struct{ python.Adapter }
 
-var trainers = python.Classes(framework, backend.TrainerClass{Stage: "pretrain", Name: "MaxDiffusionPretrainTrainer"})
+var common = python.NewAdapter(framework, backend.TrainerClass{Stage: "pretrain", Name: "MaxDiffusionPretrainTrainer"})
 
 // Args are the parameters that this program looks at.
 type Args struct {
@@ -59,8 +58,6 @@ func (adapter) SetupPath(given string, tc *backend.TrainContext) (backend.Paths,
 	return backend.Paths{}, nil
 }
 
-func (adapter) Prepare(context.Context, *backend.TrainContext) error { return nil }
-
 func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []document.Warning, error) {
 	args := backend.NewArgs(tc.Module.Params, runtimeKeys...)
 	var typed Args
@@ -88,21 +85,10 @@ func (adapter) DetectVersion(tc *backend.TrainContext) (string, error) {
 	return pyversion.OfInstalled(slices.Concat(tc.Paths.PythonPath, pyversion.SitePackages(tc.Environ.Lookup)), "maxdiffusion")
 }
 
-func (adapter) LoadTrainer(stage, class string) (backend.TrainerClass, error) {
-	return trainers.Load(Framework, stage, class)
-}
-
-func (adapter) Stages() []string { return trainers.Stages() }
-
-func (adapter) UsesData() {}
-
 // EnvDefaults returns what processes on several nodes need; the other variables are for the env
 // block of an experiment to set.
 func (adapter) EnvDefaults(env *backend.Environ) []backend.EnvDefault {
 	return python.Coordinator(env)
 }
 
-var (
-	_ backend.EnvDefaulter = adapter{}
-	_ backend.DataUser     = adapter{}
-)
+var _ backend.EnvDefaulter = adapter{}

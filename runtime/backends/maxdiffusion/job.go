@@ -99,8 +99,4 @@ func job(tc *backend.TrainContext, dir string) (launch.Job, error) {
 }
 
 // steps is how many steps a run has.
-func steps(tc *backend.TrainContext) int {
-	v, _ := tc.Args.Lookup("max_train_steps")
-	n, _ := v.Int64()
-	return int(n)
-}
+func steps(tc *backend.TrainContext) int { return python.Integer(tc, "max_train_steps") }

@@ -1,7 +1,6 @@
 package maxtext
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -18,13 +17,13 @@ const Framework = "maxtext"
 func Factory() backend.Factory {
 	return backend.Factory{
 		Framework: Framework, Description: "runs MaxText", Launches: true,
-		New: func() backend.Adapter { return adapter{} },
+		New: func() backend.Adapter { return adapter{common} },
 	}
 }
 
-type adapter struct{}
+type adapter struct{ python.Adapter }
 
-var trainers = python.Classes(framework, backend.TrainerClass{Stage: "pretrain", Name: "MaxTextPretrainTrainer"})
+var common = python.NewAdapter(framework, backend.TrainerClass{Stage: "pretrain", Name: "MaxTextPretrainTrainer"})
 
 // Args are the parameters that this program looks at.
 type Args struct {
@@ -39,8 +38,6 @@ var runtimeKeys = []string{"file_sink_level", "stderr_sink_level", "sink_level",
 func (adapter) SetupPath(given string, tc *backend.TrainContext) (backend.Paths, error) {
 	return backend.FindTree(tc, "maxtext", given, "src")
 }
-
-func (adapter) Prepare(context.Context, *backend.TrainContext) error { return nil }
 
 func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []document.Warning, error) {
 	args := backend.NewArgs(tc.Module.Params, runtimeKeys...)
@@ -65,15 +62,4 @@ func (adapter) DetectVersion(tc *backend.TrainContext) (string, error) {
 	return pyversion.OfPackage(tc.Paths.PythonPath, "maxtext/__init__.py", "MaxText/__init__.py")
 }
 
-func (adapter) LoadTrainer(stage, class string) (backend.TrainerClass, error) {
-	return trainers.Load(Framework, stage, class)
-}
-
-func (adapter) Stages() []string { return trainers.Stages() }
-
-func (adapter) UsesData() {}
-
-var (
-	_ backend.EnvDefaulter = adapter{}
-	_ backend.DataUser     = adapter{}
-)
+var _ backend.EnvDefaulter = adapter{}

@@ -93,11 +93,7 @@ func isSecret(key string, v document.Value) bool {
 }
 
 // steps returns the number of steps of a run.
-func steps(tc *backend.TrainContext) int {
-	v, _ := tc.Args.Lookup("steps")
-	n, _ := v.Int64()
-	return int(n)
-}
+func steps(tc *backend.TrainContext) int { return python.Integer(tc, "steps") }
 
 // tokensPerStep is unknown before the log says it: MaxText counts devices, not processes.
 func tokensPerStep(*backend.TrainContext, int) int { return 0 }

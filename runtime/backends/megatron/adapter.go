@@ -1,8 +1,6 @@
 package megatron
 
 import (
-	"context"
-
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/internal/python"
@@ -16,13 +14,13 @@ const Framework = "megatron"
 func Factory() backend.Factory {
 	return backend.Factory{
 		Framework: Framework, Description: "runs Megatron-LM", Launches: true,
-		New: func() backend.Adapter { return adapter{} },
+		New: func() backend.Adapter { return adapter{common} },
 	}
 }
 
-type adapter struct{}
+type adapter struct{ python.Adapter }
 
-var trainers = python.Classes(framework,
+var common = python.NewAdapter(framework,
 	backend.TrainerClass{Stage: "pretrain", Name: "MegatronPretrainTrainer"},
 	backend.TrainerClass{Stage: "pretrain", Name: "FluxPretrainTrainer"},
 	backend.TrainerClass{Stage: "sft", Name: "MegatronSFTTrainer"},
@@ -43,8 +41,6 @@ func (adapter) SetupPath(given string, tc *backend.TrainContext) (backend.Paths,
 	return backend.FindTree(tc, "Megatron-LM", given)
 }
 
-func (adapter) Prepare(context.Context, *backend.TrainContext) error { return nil }
-
 func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []document.Warning, error) {
 	args := backend.NewArgs(tc.Module.Params)
 	_, err := document.Decode(args.Map(), &Args{})
@@ -58,15 +54,4 @@ func (adapter) EarlyVersion(tc *backend.TrainContext) (string, error) {
 
 func (a adapter) DetectVersion(tc *backend.TrainContext) (string, error) { return a.EarlyVersion(tc) }
 
-func (adapter) LoadTrainer(stage, class string) (backend.TrainerClass, error) {
-	return trainers.Load(Framework, stage, class)
-}
-
-func (adapter) Stages() []string { return trainers.Stages() }
-
-func (adapter) UsesData() {}
-
-var (
-	_ backend.EarlyVersioner = adapter{}
-	_ backend.DataUser       = adapter{}
-)
+var _ backend.EarlyVersioner = adapter{}

@@ -3,36 +3,27 @@ package megatron
 import (
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/internal/python"
-	"github.com/primus-fl/primus/runtime/launch"
 )
 
 // framework says how Megatron-LM is started and how its log is read. Its last rank writes the lines
 // of the steps.
 var framework = python.Framework{
-	Name: Framework, Job: job, Step: python.MegatronStep, Steps: steps, TokensPerStep: tokensPerStep, FromLast: true,
-}
-
-func job(tc *backend.TrainContext, dir string) (launch.Job, error) { return python.ShimJob(tc, dir) }
-
-func integer(tc *backend.TrainContext, key string) int {
-	v, _ := tc.Args.Lookup(key)
-	n, _ := v.Int64()
-	return int(n)
+	Name: Framework, Job: python.ShimJob, Step: python.MegatronStep, Steps: steps, TokensPerStep: tokensPerStep, FromLast: true,
 }
 
 // steps returns the number of steps of a run.
-func steps(tc *backend.TrainContext) int { return integer(tc, "train_iters") }
+func steps(tc *backend.TrainContext) int { return python.Integer(tc, "train_iters") }
 
 // tokensPerStep returns the tokens of the global batch, which by default is one micro-batch per
 // data-parallel rank.
 func tokensPerStep(tc *backend.TrainContext, world int) int {
-	sequences := integer(tc, "global_batch_size")
+	sequences := python.Integer(tc, "global_batch_size")
 	if sequences <= 0 {
 		replicas := world
 		for _, size := range []string{"tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size"} {
-			replicas /= max(integer(tc, size), 1)
+			replicas /= max(python.Integer(tc, size), 1)
 		}
-		sequences = integer(tc, "micro_batch_size") * max(replicas, 1)
+		sequences = python.Integer(tc, "micro_batch_size") * max(replicas, 1)
 	}
-	return sequences * integer(tc, "seq_length")
+	return sequences * python.Integer(tc, "seq_length")
 }

@@ -1,8 +1,6 @@
 package megatronbridge
 
 import (
-	"context"
-
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/internal/python"
@@ -16,13 +14,13 @@ const Framework = "megatron_bridge"
 func Factory() backend.Factory {
 	return backend.Factory{
 		Framework: Framework, Description: "runs Megatron-Bridge", Launches: true,
-		New: func() backend.Adapter { return adapter{} },
+		New: func() backend.Adapter { return adapter{common} },
 	}
 }
 
-type adapter struct{}
+type adapter struct{ python.Adapter }
 
-var trainers = python.Classes(framework,
+var common = python.NewAdapter(framework,
 	backend.TrainerClass{Stage: "pretrain", Name: "MegatronBridgePretrainTrainer"},
 	backend.TrainerClass{Stage: "sft", Name: "MegatronBridgeSFTTrainer"},
 )
@@ -37,8 +35,6 @@ type Args struct {
 func (adapter) SetupPath(given string, tc *backend.TrainContext) (backend.Paths, error) {
 	return backend.FindTree(tc, "Megatron-Bridge", given, "src", "3rdparty/Megatron-LM")
 }
-
-func (adapter) Prepare(context.Context, *backend.TrainContext) error { return nil }
 
 func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []document.Warning, error) {
 	args := backend.NewArgs(tc.Module.Params)
@@ -56,15 +52,4 @@ func (adapter) EarlyVersion(tc *backend.TrainContext) (string, error) {
 
 func (a adapter) DetectVersion(tc *backend.TrainContext) (string, error) { return a.EarlyVersion(tc) }
 
-func (adapter) LoadTrainer(stage, class string) (backend.TrainerClass, error) {
-	return trainers.Load(Framework, stage, class)
-}
-
-func (adapter) Stages() []string { return trainers.Stages() }
-
-func (adapter) UsesData() {}
-
-var (
-	_ backend.EarlyVersioner = adapter{}
-	_ backend.DataUser       = adapter{}
-)
+var _ backend.EarlyVersioner = adapter{}

@@ -1,7 +1,6 @@
 package torchtitan
 
 import (
-	"context"
 	"slices"
 
 	"github.com/primus-fl/primus/document"
@@ -17,13 +16,13 @@ const Framework = "torchtitan"
 func Factory() backend.Factory {
 	return backend.Factory{
 		Framework: Framework, Description: "runs TorchTitan", Launches: true,
-		New: func() backend.Adapter { return adapter{} },
+		New: func() backend.Adapter { return adapter{common} },
 	}
 }
 
-type adapter struct{}
+type adapter struct{ python.Adapter }
 
-var trainers = python.Classes(framework, backend.TrainerClass{Stage: "pretrain", Name: "TorchTitanPretrainTrainer"})
+var common = python.NewAdapter(framework, backend.TrainerClass{Stage: "pretrain", Name: "TorchTitanPretrainTrainer"})
 
 // Args are the sections that this program looks at, and in them the keys.
 type Args struct {
@@ -42,8 +41,6 @@ func (adapter) SetupPath(given string, tc *backend.TrainContext) (backend.Paths,
 	return backend.FindTree(tc, "torchtitan", given)
 }
 
-func (adapter) Prepare(context.Context, *backend.TrainContext) error { return nil }
-
 func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []document.Warning, error) {
 	var others []string
 	for key, v := range tc.Module.Params.All() {
@@ -61,13 +58,3 @@ func (adapter) DetectVersion(tc *backend.TrainContext) (string, error) {
 	dirs := slices.Concat(tc.Paths.PythonPath, pyversion.SitePackages(tc.Environ.Lookup))
 	return pyversion.OfInstalled(dirs, "torchtitan")
 }
-
-func (adapter) LoadTrainer(stage, class string) (backend.TrainerClass, error) {
-	return trainers.Load(Framework, stage, class)
-}
-
-func (adapter) Stages() []string { return trainers.Stages() }
-
-func (adapter) UsesData() {}
-
-var _ backend.DataUser = adapter{}

@@ -175,27 +175,21 @@ func withoutTurbo(v document.Value) document.Value {
 	return document.ListValue(kept).At(v.Origin())
 }
 
-func integer(tc *backend.TrainContext, path string) int {
-	v, _ := tc.Args.Lookup(path)
-	n, _ := v.Int64()
-	return int(n)
-}
-
 // steps returns the number of steps of a run.
-func steps(tc *backend.TrainContext) int { return integer(tc, "training.steps") }
+func steps(tc *backend.TrainContext) int { return python.Integer(tc, "training.steps") }
 
 // tokensPerStep returns the tokens of the global batch, which by default is one batch per
 // data-parallel rank.
 func tokensPerStep(tc *backend.TrainContext, world int) int {
-	sequences := integer(tc, "training.global_batch_size")
+	sequences := python.Integer(tc, "training.global_batch_size")
 	if sequences <= 0 {
 		replicas := world
 		for _, degree := range []string{"tensor", "pipeline", "context"} {
-			replicas /= max(integer(tc, "parallelism."+degree+"_parallel_degree"), 1)
+			replicas /= max(python.Integer(tc, "parallelism."+degree+"_parallel_degree"), 1)
 		}
-		sequences = integer(tc, "training.local_batch_size") * max(replicas, 1)
+		sequences = python.Integer(tc, "training.local_batch_size") * max(replicas, 1)
 	}
-	return sequences * integer(tc, "training.seq_len")
+	return sequences * python.Integer(tc, "training.seq_len")
 }
 
 // readStep reads a line such as

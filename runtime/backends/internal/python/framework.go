@@ -2,6 +2,7 @@ package python
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -47,14 +48,44 @@ type Step struct {
 	MemoryBytes     int64 // of a device
 }
 
-// Classes returns the trainer classes of a framework.
-func Classes(f Framework, classes ...backend.TrainerClass) backend.Trainers {
+// Adapter has what the adapters of all Python frameworks do.
+type Adapter struct {
+	framework string
+	trainers  backend.Trainers
+}
+
+// NewAdapter returns the part of an adapter that does not depend on the framework, with its trainer
+// classes.
+func NewAdapter(f Framework, classes ...backend.TrainerClass) Adapter {
 	for i := range classes {
 		name := classes[i].Name
 		classes[i].New = func(tc *backend.TrainContext) (backend.Trainer, error) { return newTrainer(tc, f, name), nil }
 	}
-	return classes
+	return Adapter{f.Name, classes}
 }
+
+// Prepare does nothing: the processes prepare their framework.
+func (Adapter) Prepare(context.Context, *backend.TrainContext) error { return nil }
+
+// LoadTrainer returns the trainer class of a stage.
+func (a Adapter) LoadTrainer(stage, class string) (backend.TrainerClass, error) {
+	return a.trainers.Load(a.framework, stage, class)
+}
+
+// Stages returns the stages that have a trainer class.
+func (a Adapter) Stages() []string { return a.trainers.Stages() }
+
+// UsesData implements backend.DataUser.
+func (Adapter) UsesData() {}
+
+// Integer returns the parameter at a path, or 0 if it is no number.
+func Integer(tc *backend.TrainContext, path string) int {
+	v, _ := tc.Args.Lookup(path)
+	n, _ := v.Int64()
+	return int(n)
+}
+
+var _ backend.DataUser = Adapter{}
 
 // Importable returns the directory in which Python finds a module, "" if there is none. The module
 // is a path such as primus/core/patches; the directories are the source tree, PYTHONPATH, the

@@ -50,7 +50,7 @@ type specPatches struct {
 
 // ShimJob says how a framework is started through the shim: the parameters that are not for the
 // runtime are in one JSON file.
-func ShimJob(tc *backend.TrainContext, dir string, without ...string) (launch.Job, error) {
+func ShimJob(tc *backend.TrainContext, dir string) (launch.Job, error) {
 	root := filepath.Dir(dir)
 	s := spec{
 		Framework: tc.Framework, Module: tc.ModuleName, Model: tc.Module.Model, Stage: tc.Stage, Version: tc.Version, SysPath: tc.Paths.PythonPath,
@@ -66,7 +66,7 @@ func ShimJob(tc *backend.TrainContext, dir string, without ...string) (launch.Jo
 	}
 	var env []launch.Variable
 	kept := document.NewBuilder(nil)
-	for key, v := range tc.Args.Map().Without(append(without, backend.DispatchBlock)...).All() {
+	for key, v := range tc.Args.Map().Without(backend.DispatchBlock).All() {
 		text, isText := v.Str()
 		switch {
 		case strings.HasPrefix(key, "te_fl_"):
