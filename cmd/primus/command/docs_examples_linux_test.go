@@ -16,6 +16,7 @@ import (
 // TestConsoleExamples runs. A test named here runs every sh block of its page.
 var guides = map[string]func(*testing.T){
 	"README.md":                 TestReadme,
+	"docs/backends.md":          TestBackendsCommands,
 	"docs/before-a-run.md":      TestBeforeARun,
 	"docs/compatibility.md":     TestCompatibilityCommands,
 	"docs/operations.md":        TestOperations,
