@@ -49,11 +49,17 @@ func job(tc *backend.TrainContext, dir string) (launch.Job, error) {
 	if !s.extended && usesTurbo(config) {
 		notes = append(notes, "the experiment asks for primus_turbo, but AMD's Python package primus cannot be imported: TorchTitan runs without its patches and converters; put its checkout into PYTHONPATH")
 	}
+	job := launch.Job{Program: []string{"-m", "torchtitan.train"}, PerDevice: true}
+	if s.extended && python.Importable(tc, "primus/core/patches") != "" { // whose patches run before TorchTitan
+		if job, err = python.ShimJob(tc, dir); err != nil {
+			return launch.Job{}, err
+		}
+	}
 	file := filepath.Join(dir, configFile)
-	return launch.Job{
-		Program: []string{"-m", "torchtitan.train", "--job.config_file", file}, PerDevice: true,
-		Files: []launch.File{{Path: file, Content: text}}, Notes: notes,
-	}, nil
+	job.Program = append(job.Program, "--job.config_file", file)
+	job.Files = append([]launch.File{{Path: file, Content: text}}, job.Files...)
+	job.Notes = append(job.Notes, notes...)
+	return job, nil
 }
 
 // selection picks the parameters that TorchTitan reads.

@@ -213,13 +213,12 @@ func TestAFailedRankEndsTheJob(t *testing.T) {
 	}
 }
 
-// AMD's package is one of the same shape here, with a patch that works, one that fails and one that
-// does not apply.
-func TestPatchesOfPythonAreReported(t *testing.T) {
-	l, observer := lab(t, "megatron", "train_iters: 2\n"+megatronParams)
-	patches := traintest.Tree(t, map[string]string{
-		"primus/__init__.py": "", "primus/core/__init__.py": "", "primus/core/patches/__init__.py": "", "primus/core/utils/__init__.py": "",
-		"primus/core/runtime/__init__.py": "", "primus/core/runtime/logging.py": `
+// amdPackage is a package of the shape of AMD's, with a patch that works, one that fails and one
+// that does not apply. Its logger hides what is printed.
+func amdPackage(t *testing.T, framework, lower string) string {
+	t.Helper()
+	files := map[string]string{
+		"primus/core/runtime/logging.py": `
 import builtins
 
 def init_worker_logger(primus_config, module_name, module_config):
@@ -232,7 +231,7 @@ class Patch:
         self.id, self.phase, self.priority, self.applies_to, self.apply = id, phase, 50, lambda context: applies, apply
 
 def lower(context):
-    context.extra["backend_args"].lr = 0.01
+    ` + lower + `
 
 def broken(context):
     raise KeyError("gone")
@@ -244,12 +243,28 @@ class PatchRegistry:
     def iter_patches(cls, backend, phase):
         return [patch for patch in cls.all if patch.phase == phase]
 `,
-		"primus/core/utils/import_utils.py":                "def get_model_provider(model_type):\n    from gpt_builders import gpt_builder\n    return gpt_builder\n",
-		"primus/backends/__init__.py":                      "",
-		"primus/backends/megatron/__init__.py":             "",
-		"primus/backends/megatron/training/__init__.py":    "",
-		"primus/backends/megatron/training/global_vars.py": "def set_primus_global_variables(args):\n    pass\n",
-	})
+		"primus/core/backend/backend_registry.py": `
+class Adapter:
+    def convert_config(self, params):
+        return params
+
+class BackendRegistry:
+    @staticmethod
+    def get_adapter(framework):
+        return Adapter()
+`,
+		"primus/core/utils/import_utils.py":                         "def get_model_provider(model_type):\n    from gpt_builders import gpt_builder\n    return gpt_builder\n",
+		"primus/backends/" + framework + "/training/global_vars.py": "def set_primus_global_variables(args):\n    pass\n",
+	}
+	for _, dir := range []string{"", "core/", "core/runtime/", "core/patches/", "core/backend/", "core/utils/", "backends/", "backends/" + framework + "/", "backends/" + framework + "/training/"} {
+		files["primus/"+dir+"__init__.py"] = ""
+	}
+	return traintest.Tree(t, files)
+}
+
+func TestPatchesOfPythonAreReported(t *testing.T) {
+	l, observer := lab(t, "megatron", "train_iters: 2\n"+megatronParams)
+	patches := amdPackage(t, "megatron", `context.extra["backend_args"].lr = 0.01`)
 	t.Setenv("PYTHONPATH", patches)
 	l.Env, l.Lenient = map[string]string{"PYTHONPATH": patches}, true
 	require.NoError(t, l.Run(t), l.Log.String())
@@ -274,6 +289,24 @@ class PatchRegistry:
 	assert.Equal(t, results, dispatch.Patches)
 	assert.Equal(t, []string{"megatron", "python", "torch"}, versionNames(dispatch.Versions))
 	assert.InDelta(t, 0.01, dispatch.Arguments["lr"], 1e-12, "the final arguments")
+}
+
+// The patches of AMD's package run before TorchTitan, which reads its TOML file as without them.
+func TestPatchesOfPythonInTorchTitan(t *testing.T) {
+	l, observer := lab(t, "torchtitan", "training: {steps: 3, local_batch_size: 4, seq_len: 16}\noptimizer: {lr: 0.05}\n")
+	patches := amdPackage(t, "torchtitan", `import torchtitan.train; assert context.extra["backend_args"].training.steps == 3; torchtitan.train.Trainer.patched = True`)
+	t.Setenv("PYTHONPATH", patches)
+	l.Env, l.Lenient = map[string]string{"PYTHONPATH": patches}, true
+	require.NoError(t, l.Run(t), l.Log.String())
+	require.Len(t, observer.steps, 3)
+	require.Len(t, observer.ended, 1)
+	assert.Equal(t, []backend.PatchResult{
+		{Phase: "build_args", ID: "lower", Result: "applied", By: "python"},
+		{Phase: "setup", ID: "other", Result: "skipped", Reason: "condition not met", By: "python"},
+		{Phase: "setup", ID: "broken", Result: "failed", Reason: "KeyError('gone')", By: "python"},
+	}, observer.ended[0].Patches)
+	assert.NotContains(t, l.Log.String(), "cannot be imported")
+	assert.Contains(t, file(t, l, "dispatch.json"), `"steps": 3`)
 }
 
 func versionNames(versions []backend.Version) []string {

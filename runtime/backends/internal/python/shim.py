@@ -1,4 +1,4 @@
-"""Starts Megatron-LM or Megatron-Bridge with the arguments that primus has prepared.
+"""Starts Megatron-LM, Megatron-Bridge or TorchTitan with the arguments that primus has prepared.
 
 The argument of this program is a JSON file that primus has written. The program makes the arguments of the framework from it, runs
 the patches of AMD's Python package where that can be imported, calls the framework, and reports in a file of JSON lines.
@@ -24,16 +24,14 @@ class Report:  # lines of JSON for primus, from the first rank only
 
     def write(self, event, **fields):
         if self.file:
-            print(json.dumps({"event": event, **fields}, default=str), file=self.file, flush=True)
+            print(json.dumps({"event": event, **fields}, default=lambda v: vars(v) if isinstance(v, SimpleNamespace) else str(v)), file=self.file, flush=True)
 
 
 def nested(value):
     """Turns mappings into namespaces, as the arguments of Primus have them."""
     if isinstance(value, dict):
         return SimpleNamespace(**{key: nested(each) for key, each in value.items()})
-    if isinstance(value, list):
-        return [nested(each) for each in value]
-    return value
+    return [nested(each) for each in value] if isinstance(value, list) else value
 
 
 def tell_arguments(report, spec, values, added):
@@ -41,11 +39,6 @@ def tell_arguments(report, spec, values, added):
     public = {key: value for key, value in values.items() if key not in spec.get("secrets", {})}
     versions = {name: getattr(sys.modules.get(name), "__version__", None) for name in ("torch", "transformer_engine", "primus_turbo")}
     report.write("arguments", total=len(values), added=added, values=public, versions={name: v for name, v in versions.items() if v})
-
-
-def with_secrets(spec):
-    """Returns the parameters with those that are not in the file, because they are secrets."""
-    return {**spec["params"], **{key: os.environ.pop(variable, None) for key, variable in spec.get("secrets", {}).items()}}
 
 
 def converted(convert, value):
@@ -61,10 +54,7 @@ def megatron_arguments(params, report):
 
     parser = add_megatron_arguments(argparse.ArgumentParser(allow_abbrev=False))
     args = SimpleNamespace(**vars(parser.parse_args([])))
-    enums = {}
-    for action in parser._actions:
-        if callable(action.type) and action.choices and all(isinstance(c, enum.Enum) for c in action.choices):
-            enums[action.dest] = action.type
+    enums = {a.dest: a.type for a in parser._actions if callable(a.type) and a.choices and all(isinstance(c, enum.Enum) for c in a.choices)}
     others = {}
     for key, value in params.items():
         if not hasattr(args, key):
@@ -84,8 +74,7 @@ def megatron_arguments(params, report):
 def add_others(args, others):
     """Adds the parameters that the framework does not know; patches and AMD's package read them."""
     added = [key for key in others if not hasattr(args, key)]
-    for key in added:
-        setattr(args, key, nested(others[key]))
+    vars(args).update({key: nested(others[key]) for key in added})
     return added
 
 
@@ -121,7 +110,7 @@ def megatron(spec, report, amd):
     import megatron.training.arguments as arguments
     import megatron.training.initialize as initialize
 
-    args, others = megatron_arguments(with_secrets(spec), report)
+    args, others = megatron_arguments(spec["params"], report)
     patches = Patches(spec, report, amd, args)
     amd = patches.amd
     patches.run("build_args")
@@ -185,7 +174,7 @@ def put(config, params, report, path=""):
 
 
 def bridge(spec, report, amd):
-    params = with_secrets(spec)
+    params = spec["params"]
     name, flavor = params["recipe"], params["flavor"]
     places = [name] if name.startswith("primus.") else []
     places += [f"primus.backends.megatron_bridge.recipes.{name}", f"megatron.bridge.recipes.{name}", name]
@@ -210,7 +199,6 @@ def bridge(spec, report, amd):
         from megatron.bridge.training.config import runtime_config_update
         from megatron.bridge.training.finetune import finetune as train
         from megatron.bridge.training.vlm_step import forward_step
-
         runtime_config_update(config)
     train(config, forward_step_func=forward_step)
     patches.run("after_train")
@@ -218,7 +206,6 @@ def bridge(spec, report, amd):
 
 class Patches:
     """The patches of AMD's package, in the order in which it runs them; none without the package."""
-
     def __init__(self, spec, report, amd, args):
         self.spec, self.report, self.args, self.amd, names = spec, report, args, amd, ("framework", "model", "trainer_class")
         self.module = SimpleNamespace(name=spec["module"], params=nested(spec["params"]), **{name: spec.get(name) for name in names})
@@ -270,12 +257,24 @@ class Patches:
         self.report.write("patch", phase=phase, id=patch.id, result="skipped", reason=reason)
         return False
 
+    def adapter(self):
+        return importlib.import_module("primus.core.backend.backend_registry").BackendRegistry.get_adapter(self.spec["framework"])
+
+
+def torchtitan(spec, report, amd):
+    patches = Patches(spec, report, amd, None)
+    if patches.amd:
+        patches.args = patches.module.params = patches.adapter().convert_config(patches.module.params)
+        tell_arguments(report, spec, vars(patches.args), [])
+    for phase in ("build_args", "setup", "before_train"):
+        patches.run(phase)
+    train = importlib.import_module("torchtitan.train")
+    train.main(train.Trainer)
+    patches.run("after_train")
+
 
 def amd_trainer(spec, args, patches):
-    """Runs a trainer class of AMD's package."""
-    registry = importlib.import_module("primus.core.backend.backend_registry").BackendRegistry
-    make = registry.get_adapter(spec["framework"]).load_trainer_class(stage=spec["stage"], trainer_class=spec.get("trainer_class"))
-    trainer = make(backend_args=args)
+    trainer = patches.adapter().load_trainer_class(stage=spec["stage"], trainer_class=spec.get("trainer_class"))(backend_args=args)
     patches.run("setup")
     trainer.setup()
     trainer.init()
@@ -287,12 +286,13 @@ def amd_trainer(spec, args, patches):
 
 def main():
     spec = json.load(open(sys.argv[1], encoding="utf-8"))
-    sys.argv = sys.argv[:1]  # the framework has no command line
+    spec["params"].update({key: os.environ.pop(variable, None) for key, variable in spec.get("secrets", {}).items()})
+    sys.argv = sys.argv[:1] + sys.argv[2:]  # the command line of the framework
     sys.path[:0] = [path for path in spec["sys_path"] if path not in sys.path]
     report = Report(spec["report"], int(os.environ.get("RANK", 0)))
     amd = importlib.util.find_spec("primus") is not None and importlib.util.find_spec("primus.core") is not None
     report.write("start", python=sys.version.split()[0], amd_patches=amd)
-    {"megatron": megatron, "megatron_bridge": bridge}[spec["framework"]](spec, report, amd)
+    {"megatron": megatron, "megatron_bridge": bridge, "torchtitan": torchtitan}[spec["framework"]](spec, report, amd)
     report.write("end")
 
 

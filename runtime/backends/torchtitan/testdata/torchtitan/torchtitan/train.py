@@ -22,7 +22,11 @@ def read(kind, values):
     return kind(**made)
 
 
-def main():
+class Trainer:
+    pass
+
+
+def main(_):
     with open(sys.argv[sys.argv.index("--job.config_file") + 1], "rb") as file:
         config = read(JobConfig, tomllib.load(file))
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -68,4 +72,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(Trainer)
