@@ -18,6 +18,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/torchtitan"
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/primus-fl/primus/runtime/launch"
+	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/train/traintest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -126,63 +127,79 @@ func TestExperimentsOfPrimus(t *testing.T) {
 	assert.Len(t, compared, len(factories))
 }
 
-// TestAMDPatchesRun runs the shim with the real sources of Megatron-LM and AMD's real patches up to
+// TestAMDPatchesRun runs the shim with the real sources of a framework and AMD's real patches up to
 // the call that would train.
 func TestAMDPatchesRun(t *testing.T) {
-	for _, name := range []string{"PRIMUS_CHECKOUT", "MEGATRON_CHECKOUT"} {
-		if os.Getenv(name) == "" {
-			t.Skip("PRIMUS_CHECKOUT and MEGATRON_CHECKOUT do not name checkouts of Primus and of the Megatron-LM that it pins")
-		}
-	}
-	checkout := os.Getenv("PRIMUS_CHECKOUT")
-	interpreter := pythonWith(t, "yaml, tomllib, pip")
-	l := &traintest.Lab{
-		Factory: megatron.Factory(), Patches: megatron.Patches(), BackendPath: os.Getenv("MEGATRON_CHECKOUT"), Launch: launch.Options{PerNode: 1},
-		File:    filepath.Join(checkout, "examples", "megatron", "configs", "MI300X", "llama2_7B-BF16-pretrain.yaml"),
-		Presets: []config.Root{{Name: "checkout", FS: os.DirFS(filepath.Join(checkout, "primus", "configs"))}},
-	}
-	p, err := l.Plan(t)
-	require.NoError(t, err)
-	assert.Empty(t, p.Launch.Notes, "AMD's package is in the checkout")
-	dir := t.TempDir()
-	report, namespace := filepath.Join(dir, "report.jsonl"), filepath.Join(dir, "namespace.json")
-	var files []string
-	for _, f := range p.Launch.Files {
-		file := filepath.Join(dir, filepath.Base(f.Path))
-		text := strings.ReplaceAll(f.Content, filepath.Join(filepath.Dir(f.Path), "report.jsonl"), report)
-		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
-		files = append(files, file)
-	}
-	here, err := filepath.Abs("testdata")
-	require.NoError(t, err)
-	cmd := exec.Command(interpreter, filepath.Join(here, "checkouts", "run_shim.py"), files[0], files[1], namespace)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(here, "standins")+":"+checkout, "STANDINS="+standins, "PYTHONDONTWRITEBYTECODE=1", "RANK=0", "WORLD_SIZE=1")
-	said, err := cmd.CombinedOutput()
-	require.NoError(t, err, string(said))
-	out, err := os.ReadFile(namespace)
-	require.NoError(t, err)
-	var args map[string]any
-	require.NoError(t, json.Unmarshal(out, &args))
-	assert.Greater(t, len(args), 800)
-	text, err := os.ReadFile(report)
-	require.NoError(t, err)
-	results := map[string]map[string]int{}
-	for line := range bytes.Lines(text) {
-		var e struct{ Event, Phase, ID, Result, Reason, Text string }
-		require.NoError(t, json.Unmarshal(line, &e))
-		assert.NotEqual(t, "warning", e.Event, e.Text)
-		if e.Event != "patch" {
-			continue
-		}
-		if results[e.Phase] == nil {
-			results[e.Phase] = map[string]int{}
-		}
-		results[e.Phase][e.Result]++
-		assert.NotEqual(t, "failed", e.Result, "%s: %s", e.ID, e.Reason)
-	}
+	for _, tt := range []struct {
+		framework, tree, file string
+		factory               backend.Factory
+		patches               []patch.Patch
+		applied               map[string]int
+		check                 func(t *testing.T, given map[string]any)
+	}{
+		{
+			"megatron", "MEGATRON_CHECKOUT", "megatron/configs/MI300X/llama2_7B-BF16-pretrain.yaml", megatron.Factory(), megatron.Patches(),
+			map[string]int{"build_args": 11, "setup": 3, "before_train": 23},
+			func(t *testing.T, given map[string]any) { assert.Greater(t, len(given), 800) },
+		},
+		{
+			"torchtitan", "TORCHTITAN_CHECKOUT", "torchtitan/configs/MI300X/llama3.1_8B-BF16-pretrain.yaml", torchtitan.Factory(), nil,
+			map[string]int{"setup": 11},
+			func(t *testing.T, given map[string]any) { assert.Contains(t, given, "primus_turbo") },
+		},
+	} {
+		t.Run(tt.framework, func(t *testing.T) {
+			checkout, tree := os.Getenv("PRIMUS_CHECKOUT"), os.Getenv(tt.tree)
+			if checkout == "" || tree == "" {
+				t.Skipf("PRIMUS_CHECKOUT and %s do not name checkouts of Primus and of the framework that it pins", tt.tree)
+			}
+			interpreter := pythonWith(t, "yaml, tomllib, pip")
+			l := &traintest.Lab{
+				Factory: tt.factory, Patches: tt.patches, BackendPath: tree, Launch: launch.Options{PerNode: 1},
+				File:    filepath.Join(checkout, "examples", filepath.FromSlash(tt.file)),
+				Presets: []config.Root{{Name: "checkout", FS: os.DirFS(filepath.Join(checkout, "primus", "configs"))}},
+			}
+			p, err := l.Plan(t)
+			require.NoError(t, err)
+			dir := t.TempDir()
+			report, given := filepath.Join(dir, "report.jsonl"), filepath.Join(dir, "given.json")
+			for _, f := range p.Launch.Files {
+				text := strings.ReplaceAll(f.Content, filepath.Join(filepath.Dir(f.Path), "report.jsonl"), report)
+				require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.Base(f.Path)), []byte(text), 0o644))
+			}
+			here, err := filepath.Abs("testdata")
+			require.NoError(t, err)
+			argv := []string{filepath.Join(here, "checkouts", "run_shim.py"), given}
+			for _, word := range p.Launch.Processes[0].Argv[1:] {
+				if filepath.IsAbs(word) {
+					word = filepath.Join(dir, filepath.Base(word))
+				}
+				argv = append(argv, word)
+			}
+			cmd := exec.Command(interpreter, argv...)
+			cmd.Dir = dir
+			cmd.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(here, "standins")+":"+checkout, "STANDINS="+standins, "PYTHONDONTWRITEBYTECODE=1", "RANK=0", "WORLD_SIZE=1")
+			said, err := cmd.CombinedOutput()
+			require.NoError(t, err, string(said))
+			var values map[string]any
+			text, err := os.ReadFile(given)
+			require.NoError(t, err)
+			require.NoError(t, json.Unmarshal(text, &values))
+			tt.check(t, values)
 
-	assert.Equal(t, 11, results["build_args"]["applied"])
-	assert.Equal(t, 3, results["setup"]["applied"])
-	assert.Equal(t, 23, results["before_train"]["applied"])
+			applied := map[string]int{}
+			text, err = os.ReadFile(report)
+			require.NoError(t, err)
+			for line := range bytes.Lines(text) {
+				var e struct{ Event, Phase, ID, Result, Reason, Text string }
+				require.NoError(t, json.Unmarshal(line, &e))
+				assert.NotEqual(t, "warning", e.Event, e.Text)
+				assert.NotEqual(t, "failed", e.Result, "%s: %s", e.ID, e.Reason)
+				if e.Result == "applied" {
+					applied[e.Phase]++
+				}
+			}
+			assert.Equal(t, tt.applied, applied)
+		})
+	}
 }

@@ -1,10 +1,12 @@
-"""Runs the shim with the real Megatron-LM and AMD's real patches, up to the call that would train.
+"""Runs the shim with the real sources of a framework and AMD's real patches, up to the call that would train.
 
-The arguments are the shim, its JSON file, and a file for the arguments that Megatron reads, as a JSON object. Modules that are not
-installed are stand-ins.
+The arguments are a file for what the framework would train with, as a JSON object, then the shim and its arguments. Modules that are
+not installed are stand-ins.
 """
 
 import builtins
+import dataclasses
+import importlib
 import json
 import runpy
 import sys
@@ -12,22 +14,33 @@ import sys
 import compare
 
 compare.packaging()
-sys.path[:0] = json.load(open(sys.argv[2], encoding="utf-8"))["sys_path"]
+output = sys.argv[1]
+sys.argv = sys.argv[2:]
+with open(sys.argv[1], encoding="utf-8") as text:
+    spec = json.load(text)
+sys.path[:0] = spec["sys_path"]
+printing = builtins.print
 
-import megatron.training
 
-output = sys.argv.pop()
+def write(values):
+    assert builtins.print is printing, "the lines of the steps would be hidden"
+    with open(output, "w", encoding="utf-8") as file:
+        json.dump(compare.plain(values), file)
 
 
 def pretrain(*_, **__):
-    from megatron.training.arguments import parse_args
-
-    assert builtins.print is printing, "the lines of the steps would be hidden"
-    with open(output, "w", encoding="utf-8") as file:
-        json.dump(compare.plain(vars(parse_args())), file)
+    write(vars(importlib.import_module("megatron.training.arguments").parse_args()))
 
 
-printing = builtins.print
-megatron.training.pretrain = pretrain
-sys.argv = sys.argv[1:]
+def main(_):
+    """Reads the TOML file as TorchTitan does, apart from its command line."""
+    manager = importlib.import_module("torchtitan.config.manager").ConfigManager()
+    given = manager._maybe_load_toml(sys.argv[1:])
+    write(dataclasses.asdict(manager._dict_to_dataclass(manager._maybe_add_custom_config([], given), given)))
+
+
+if spec["framework"] == "megatron":
+    importlib.import_module("megatron.training").pretrain = pretrain
+else:
+    importlib.import_module("torchtitan.train").main = main
 runpy.run_path(sys.argv[0], run_name="__main__")
