@@ -13,7 +13,9 @@ package fleettest
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -30,6 +32,7 @@ type Etcd struct {
 	t       testing.TB
 	path    string
 	peer    string
+	health  string
 	data    string
 	args    []string
 	process *exec.Cmd
@@ -43,13 +46,14 @@ func Start(t testing.TB, args ...string) *Etcd {
 	if err != nil {
 		t.Skip("no etcd on this machine; scripts/install-test-deps.sh installs it")
 	}
-	e := &Etcd{t: t, path: path, Address: freeAddress(t), peer: freeAddress(t), data: filepath.Join(t.TempDir(), "etcd"), args: args}
+	e := &Etcd{t: t, path: path, Address: freeAddress(t), peer: freeAddress(t), health: freeAddress(t), data: filepath.Join(t.TempDir(), "etcd"), args: args}
 	t.Cleanup(e.Kill)
 	e.Restart()
 	return e
 }
 
-// Restart starts etcd again with its data and waits until it answers.
+// Restart starts etcd again with its data and waits until it is healthy: data of an etcd that is
+// killed before it had a leader cannot be started again.
 func (e *Etcd) Restart() {
 	e.t.Helper()
 	scheme := "http"
@@ -62,19 +66,29 @@ func (e *Etcd) Restart() {
 		"--name", "one", "--data-dir", e.data, "--unsafe-no-fsync", "--log-level", "error",
 		"--listen-client-urls", client, "--advertise-client-urls", client,
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "one=" + peer,
+		"--listen-metrics-urls", "http://" + e.health,
 		"--heartbeat-interval", "50", "--election-timeout", "500",
 	}, e.args...)...)
 	e.process.Stdout, e.process.Stderr = e.log, e.log
 	require.NoError(e.t, e.process.Start())
-	for range 600 {
-		if conn, err := net.Dial("tcp", e.Address); err == nil {
-			require.NoError(e.t, conn.Close())
+	for range 1200 {
+		if e.healthy() {
 			return
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
 	e.Kill()
-	require.Fail(e.t, "etcd does not listen", "%s", e.log)
+	require.Fail(e.t, "etcd is not healthy", "%s", e.log)
+}
+
+func (e *Etcd) healthy() bool {
+	answer, err := http.Get("http://" + e.health + "/health")
+	if err != nil {
+		return false
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	return err == nil && bytes.Contains(text, []byte(`"health":"true"`))
 }
 
 // Kill ends etcd at once.
