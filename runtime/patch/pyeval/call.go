@@ -144,7 +144,7 @@ func generates(def *pysource.FunctionDef) bool {
 	return found
 }
 
-// bind gives the parameters of a function their values; ok is false where they do not fit.
+// bind assigns arguments to the parameters of a function; ok is false if they do not fit.
 func (m *Machine) bind(fn *Function, c *Call) (vars map[string]Value, ok bool) {
 	vars = map[string]Value{}
 	args := c.Args

@@ -30,8 +30,8 @@ func (m *Machine) function(f *frame, name string, args *pysource.Arguments) *Fun
 	return fn
 }
 
-// decorate applies a decorator. Those of libraries are taken to return what they are given, with
-// what they are made of.
+// decorate applies a decorator. A decorator of a library is assumed to return the function, with
+// the arguments of the decorator as parts.
 func (m *Machine) decorate(f *frame, d pysource.Expr, v Value) Value {
 	decorator := m.resolve(m.eval(f, d))
 	switch decorator := decorator.(type) {
@@ -68,8 +68,8 @@ func isNone(v Value) bool {
 	return ok && c.V == nil
 }
 
-// PathOf returns the dotted name of what is external, or of what made an opaque value; empty for
-// the rest.
+// PathOf returns the dotted name of an external value, or of the external value that an opaque
+// value came from; empty for others.
 func PathOf(v Value) string {
 	switch v := v.(type) {
 	case External:
@@ -116,7 +116,7 @@ func (m *Machine) defineClass(f *frame, s *pysource.ClassDef) {
 	f.scope.set(m, s.Name, v)
 }
 
-// find looks an attribute up in a class and its bases; known is false where a base is not known.
+// find looks up an attribute in a class and its bases; known is false if a base is not known.
 func (c *Class) find(name string) (v Value, found, known bool) {
 	if v, ok := c.Attrs[name]; ok {
 		return v, true, true

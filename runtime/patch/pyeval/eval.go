@@ -71,7 +71,7 @@ func (m *Machine) eval(f *frame, e pysource.Expr) Value {
 	return m.opaque(f, e)
 }
 
-// opaque returns the value of an expression that is made of some others.
+// opaque returns the unknown value of an expression with these parts.
 func (m *Machine) opaque(f *frame, n pysource.Node, parts ...Value) Value {
 	source := strings.Join(strings.Fields(f.scope.module.File.Source(n)), " ")
 	return &Opaque{Source: source, Parts: parts}
@@ -118,7 +118,7 @@ func (m *Machine) dict(f *frame, e *pysource.Dict) Value {
 	return d
 }
 
-// get returns the value of a key, and whether it is known that there is or is not one.
+// get returns the value of a key. known reports whether it is known if the key exists.
 func (d *Mapping) get(key Value) (v Value, found, known bool) {
 	known = !d.Open
 	for i := len(d.Keys) - 1; i >= 0; i-- {
@@ -219,7 +219,7 @@ func (m *Machine) comprehension(f *frame, e *pysource.Comprehension) Value {
 	return s
 }
 
-// iterate returns a function that gives the items of a value one by one; known is false where they
+// iterate returns a function that returns the items of a value one by one; known is false if they
 // are not known.
 func (m *Machine) iterate(v Value) (next func() (Value, bool), known bool) {
 	items := func(values []Value) (func() (Value, bool), bool) {
@@ -255,7 +255,7 @@ func (m *Machine) iterate(v Value) (next func() (Value, bool), known bool) {
 	return nil, false
 }
 
-// element returns an item of what cannot be iterated over.
+// element returns an item of a value whose items are not known.
 func (m *Machine) element(v Value, source string) Value {
 	switch v := v.(type) {
 	case *Sequence:
@@ -303,7 +303,7 @@ func (m *Machine) unpack(f *frame, targets []pysource.Expr, v Value) {
 	}
 }
 
-// part returns a part of what is unpacked, which may be one of several values.
+// part returns a part of a value that is unpacked and may be one of several.
 func (m *Machine) part(v Value, i, n int) Value {
 	var parts []Value
 	for _, alternative := range Alternatives(v) {

@@ -120,7 +120,7 @@ func add(set map[string]bool, names []string) map[string]bool {
 	return set
 }
 
-// branch goes one way, or both and joins them.
+// branch evaluates one branch, or both and joins their results.
 func (m *Machine) branch(f *frame, test Truth, yes, no []pysource.Stmt) flow {
 	switch test {
 	case True:
@@ -145,7 +145,7 @@ func (m *Machine) branch(f *frame, test Truth, yes, no []pysource.Stmt) flow {
 	return goesOn
 }
 
-// restore makes the variables of a scope what they were.
+// restore sets the variables of a scope to an earlier state.
 func (m *Machine) restore(f *frame, vars map[string]Value) {
 	f.scope.vars = vars
 	if f.scope.isModule() {
@@ -200,9 +200,9 @@ func (m *Machine) while(f *frame, s *pysource.While) flow {
 	return returns
 }
 
-// try runs the body as if nothing were raised; what handlers change is an alternative, and what
-// they return counts where the body may raise. A class or module of the tree that a handler
-// replaces by one of a library may be either.
+// try runs the body as if it raised nothing. Changes made by handlers are alternatives, and their
+// return values count if the body may raise. A class or module of the tree that a handler replaces
+// by one of a library may be either.
 func (m *Machine) try(f *frame, s *pysource.Try) flow {
 	before := f.scope.snapshot()
 	returned := len(f.returns)
@@ -262,8 +262,8 @@ func (m *Machine) joinUpstream(vars, handler map[string]Value) {
 	}
 }
 
-// certain reports whether a body that returned these values surely raises nothing: it imports
-// nothing and its values are known.
+// certain reports whether a body that returned these values certainly raises nothing: it imports
+// nothing, and its values are known.
 func (m *Machine) certain(body []pysource.Stmt, results []Value) bool {
 	imports := false
 	for _, s := range body {
@@ -300,8 +300,8 @@ func (m *Machine) importNames(f *frame, s *pysource.Import) {
 	}
 }
 
-// importLater imports a module; while a function runs, modules of the tree wait until they are
-// looked into.
+// importLater imports a module. While a function runs, modules of the tree are imported only when
+// they are used.
 func (m *Machine) importLater(name string) Value {
 	if _, _, ok := m.Exists(name); ok && m.running {
 		if _, loaded := m.modules[name]; !loaded {
@@ -374,10 +374,10 @@ func (m *Machine) importStar(f *frame, name string) {
 	}
 }
 
-// Resolve returns what a name stands for that a function imported and did not look into yet.
+// Resolve returns the value of a name that a function has imported and not used yet.
 func (m *Machine) Resolve(v Value) Value { return m.resolve(v) }
 
-// resolve looks into a module that was imported while a function ran.
+// resolve imports a module that a function has imported and not used yet.
 func (m *Machine) resolve(v Value) Value {
 	l, ok := v.(lazyName)
 	switch {

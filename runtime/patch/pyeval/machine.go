@@ -26,23 +26,25 @@ func (mod *Module) Var(name string) (Value, bool) {
 	return v, ok
 }
 
-// Hooks sees what a program does.
+// Hooks are called while a program is evaluated.
 type Hooks struct {
-	// Call is called before a call is evaluated; where it returns true its value is that of the call.
+	// Call is called before a call is evaluated. If it returns true, its value is the result of the
+	// call.
 	Call func(*Call) (Value, bool)
-	// Store is called for every store to an attribute or an item of what is not local to a function.
+	// Store is called for every store to an attribute or an item of a value that is not local to a
+	// function.
 	Store func(*Store)
 }
 
-// Store is a change to something: an attribute, or an item, is set or deleted, or a method that
-// changes its object is called.
+// Store is a change: an attribute or an item is set or deleted, or a method that changes its object
+// is called.
 type Store struct {
 	Base        Value
 	Attr        string // empty for items
 	Key         Value  // nil for attributes
 	Value       Value  // nil where it is deleted
-	Method      string // of the object that is changed: append, update, setdefault
-	Old         Value  // what was there before, nil where that is not known
+	Method      string // the method that changes the object: append, update, setdefault
+	Old         Value  // the earlier value, nil if it is not known
 	Module      *Module
 	Node        pysource.Node
 	Alternative bool // only after an exception
@@ -53,8 +55,7 @@ type Machine struct {
 	Hooks  Hooks
 	Env    map[string]string // the environment; nil where it is not known
 	Faults []error
-	// Hopeful makes the result of a try block that returns the one that counts, where it may also
-	// raise.
+	// Hopeful uses the result of a try block that returns, even if the block may also raise.
 	Hopeful bool
 
 	tree        fs.FS
@@ -69,21 +70,21 @@ type Machine struct {
 	exhausted   bool
 }
 
-// These bound an evaluation: statements and expressions, calls inside of calls, and those of one
-// function in itself.
+// Bounds of an evaluation: statements and expressions, nested calls, and recursive calls of one
+// function.
 const (
 	maxSteps     = 400_000
 	maxDepth     = 40
 	maxRecursion = 3
 )
 
-// maxText and maxItems bound what is known of texts and lists.
+// maxText and maxItems bound the length of texts and lists that are known.
 const (
 	maxText  = 1 << 20
 	maxItems = 1 << 14
 )
 
-// maxSource is the most bytes of a file that is read.
+// maxSource bounds the size of a file in bytes.
 const maxSource = 4 << 20
 
 // New returns a machine for the modules below a folder.
@@ -91,10 +92,10 @@ func New(tree fs.FS) *Machine {
 	return &Machine{tree: tree, modules: map[string]*Module{}, overlay: map[string]Value{}, active: map[*pysource.FunctionDef]int{}}
 }
 
-// Modules returns the modules that were imported, in the order in which they were begun.
+// Modules returns the imported modules, in the order in which their imports began.
 func (m *Machine) Modules() []*Module { return slices.Clone(m.order) }
 
-// Exists reports whether the tree has a module, and where.
+// Exists reports whether the tree has a module, and returns its file.
 func (m *Machine) Exists(name string) (file string, isPackage, ok bool) {
 	base := strings.ReplaceAll(name, ".", "/")
 	if !fs.ValidPath(base) || strings.Contains(name, "/") {
@@ -115,8 +116,8 @@ func (m *Machine) Exists(name string) (file string, isPackage, ok bool) {
 
 func pythonEntry(e fs.DirEntry) bool { return e.IsDir() || strings.HasSuffix(e.Name(), ".py") }
 
-// Import imports a module as Python does: the packages around it first. It returns an External for
-// what is not in the tree.
+// Import imports a module as Python does, its parent packages first. For a module that is not in
+// the tree it returns an External.
 func (m *Machine) Import(name string) Value {
 	var parent *Module
 	for i := 0; i <= len(name); i++ {
@@ -138,7 +139,7 @@ func (m *Machine) Import(name string) Value {
 	return parent
 }
 
-// load returns a module of the tree, run as far as possible; nil where there is none.
+// load returns a module of the tree, evaluated as far as possible; nil if there is none.
 func (m *Machine) load(name string) *Module {
 	if mod, ok := m.modules[name]; ok {
 		return mod
@@ -201,7 +202,7 @@ func (mod *Module) pkg() string {
 	return mod.Name[:max(strings.LastIndexByte(mod.Name, '.'), 0)]
 }
 
-// variable finds a variable of a module, with what a Run stored in it.
+// variable returns a variable of a module, including values that a Run stored.
 func (m *Machine) variable(mod *Module, name string) (Value, bool) {
 	if m.running {
 		if v, ok := m.overlay[mod.Name+"."+name]; ok {
@@ -225,7 +226,8 @@ func (m *Machine) setVariable(mod *Module, name string, v Value) {
 	mod.vars[name] = v
 }
 
-// Run calls a function with what it changes kept apart from the modules, and returns its value.
+// Run calls a function and returns its value. Changes that the function makes are kept separate
+// from the modules.
 func (m *Machine) Run(f Value, args ...Value) Value {
 	m.overlay, m.running, m.steps, m.depth, m.alternative, m.exhausted = map[string]Value{}, true, 0, 0, 0, false
 	defer func() { m.running = false }()
@@ -236,7 +238,7 @@ func (m *Machine) Run(f Value, args ...Value) Value {
 	return m.call(&Call{Func: f, Args: args, Module: mod})
 }
 
-// step counts a step and reports whether there may be more.
+// step counts a step and reports whether more steps are allowed.
 func (m *Machine) step() bool {
 	m.steps++
 	if m.steps > maxSteps && !m.exhausted {

@@ -248,7 +248,7 @@ func (s *Sequence) method(m *Machine, name string, c *Call) Value {
 	return nil
 }
 
-// opaqueMethod returns what is known of the methods of an opaque value.
+// opaqueMethod returns the result of a method of an opaque value, as far as it is known.
 func (m *Machine) opaqueMethod(o *Opaque, name string) (Value, bool) {
 	if PathOf(o) == "sys.modules" && (name == "items" || name == "copy") {
 		return &Native{Name: name, Call: func(*Machine, *Call) Value { return o }}, true
@@ -256,7 +256,7 @@ func (m *Machine) opaqueMethod(o *Opaque, name string) (Value, bool) {
 	return nil, false
 }
 
-// index returns the place that a key stands for in a list.
+// index returns the index in a list that a key means.
 func index(key Value, length int) (int, bool) {
 	c, ok := key.(Const)
 	if !ok {
@@ -273,7 +273,7 @@ func index(key Value, length int) (int, bool) {
 	return int(i), i >= 0 && i < int64(length)
 }
 
-// text returns what str makes of a constant.
+// text returns str of a constant.
 func text(c Const) string {
 	if s, ok := c.V.(string); ok {
 		return s

@@ -63,7 +63,7 @@ func (s *Scope) set(m *Machine, name string, v Value) {
 
 func (s *Scope) snapshot() map[string]Value { return maps.Clone(s.vars) }
 
-// merge makes every variable what it is on one way or on the other.
+// merge makes every variable the union of its values on two branches.
 func (s *Scope) merge(other map[string]Value) {
 	for name, v := range other {
 		if mine, ok := s.vars[name]; ok {

@@ -38,7 +38,7 @@ func (t Truth) Not() Truth {
 
 func (t Truth) value() Value { return Const{t == True} }
 
-// Truth says how a value counts in a condition.
+// Truth returns the truth of a value in a condition.
 func (m *Machine) Truth(v Value) Truth {
 	switch v := m.resolve(v).(type) {
 	case Const:
@@ -93,8 +93,8 @@ func (m *Machine) Truth(v Value) Truth {
 	return Unknown
 }
 
-// boolOp returns the value of and, or. Where an operand decides whatever the unknown ones are, the
-// truth is known.
+// boolOp returns the value of and and or. The truth is known if one operand decides it whatever the
+// unknown ones are.
 func (m *Machine) boolOp(f *frame, e *pysource.BoolOp) Value {
 	decides := True
 	if e.Op == "and" {
@@ -291,7 +291,7 @@ func (m *Machine) compare(f *frame, e *pysource.Compare) Value {
 	return Const{true}
 }
 
-// compareAny compares what may be one of several values.
+// compareAny compares a value that may be one of several.
 func (m *Machine) compareAny(op string, a, b Value) Truth {
 	result, first := Unknown, true
 	for _, x := range Alternatives(a) {

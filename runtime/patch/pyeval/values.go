@@ -27,7 +27,7 @@ type (
 		Open         bool // it may have more entries
 		shared       bool
 	}
-	// External is something of a library, by its dotted name.
+	// External is a value from a library, by its dotted name.
 	External struct{ Path string }
 	// Argument is a parameter of the experiment by its dotted name, empty for all of them.
 	Argument struct{ Path string }
@@ -44,7 +44,7 @@ type (
 		Owner    *Class // for methods
 		Self     Value  // for bound methods
 		Defaults map[string]Value
-		Parts    []Value // what its decorators are made of
+		Parts    []Value // arguments of its decorators
 		Kind     string  // staticmethod, classmethod, property, or empty
 	}
 	// Class is a class of the source tree.
@@ -69,20 +69,20 @@ type (
 		Call  func(*Machine, *Call) Value
 		Parts []Value
 	}
-	// Opaque is what cannot be known: the value of an expression of what is external.
+	// Opaque is the unknown value of an expression with external values.
 	Opaque struct {
 		Source string
-		Parts  []Value // what it is made of
+		Parts  []Value // the values in the expression
 	}
 	// Union is one of several values.
 	Union struct {
 		Of    []Value
-		Truth Truth // of all of them, where that is known
+		Truth Truth // of all of them, if known
 	}
 	// SourceText is the source of a function as text, as inspect.getsource returns it.
 	SourceText struct {
 		Of      Value
-		Anchors [][2]string // replaced, by what
+		Anchors [][2]string // texts and their replacements
 	}
 	lazyName struct {
 		module, name string
@@ -105,7 +105,7 @@ type Named struct {
 	Value Value
 }
 
-// Arg returns an argument by its place or, where that is not given, by its name; nil for none.
+// Arg returns an argument by its position or else by its name, nil if it is not given.
 func (c *Call) Arg(i int, name string) Value {
 	if i >= 0 && i < len(c.Args) {
 		return c.Args[i]
@@ -150,7 +150,7 @@ func union(values ...Value) Value {
 	return &Union{Of: distinct[:min(len(distinct), most)]}
 }
 
-// same reports whether two values are surely one.
+// same reports whether two values are certainly the same.
 func same(a, b Value) bool {
 	if x, ok := a.(Const); ok {
 		y, ok := b.(Const)
@@ -171,8 +171,8 @@ func Alternatives(v Value) []Value {
 	return []Value{v}
 }
 
-// Inside calls visit for a value and for all that it is made of: items, captured variables of
-// functions, arguments of calls.
+// Inside calls visit for a value and for all values in it: items, captured variables of functions,
+// arguments of calls.
 func (m *Machine) Inside(v Value, visit func(Value)) {
 	seen := map[any]bool{}
 	var walk func(v Value)
@@ -275,7 +275,7 @@ func (m *Machine) captured(f *Function) []Value {
 	return values
 }
 
-// dotted returns the path of an attribute of what is external; empty for others.
+// dotted returns the path of an attribute of an external value; empty for others.
 func (s *Scope) dotted(e pysource.Expr) string {
 	switch e := e.(type) {
 	case *pysource.Name:

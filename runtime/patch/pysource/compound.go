@@ -78,7 +78,7 @@ func (p *parser) elseBlock() []Stmt {
 	return p.block()
 }
 
-// ifStatement reads an if, or an elif, which is an if within an else.
+// ifStatement reads an if, or an elif, which is an if in an else.
 func (p *parser) ifStatement(start int) Stmt {
 	var chain []*If
 	for {

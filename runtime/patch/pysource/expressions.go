@@ -85,7 +85,7 @@ func (p *parser) yield() Expr {
 	return y
 }
 
-// expression reads a lambda, a conditional expression or what binds closer.
+// expression reads a lambda, a conditional expression or one that binds more closely.
 func (p *parser) expression() Expr {
 	p.enter()
 	defer p.leave()
@@ -173,7 +173,7 @@ func (p *parser) comparisonOp() string {
 	return ""
 }
 
-// binary lists the operators of two operands, the loosest first.
+// binary lists the binary operators, those that bind least first.
 var binary = [][]string{{"|"}, {"^"}, {"&"}, {"<<", ">>"}, {"+", "-"}, {"*", "/", "//", "%", "@"}}
 
 func (p *parser) bitOr() Expr { return p.binary(0) }
@@ -252,7 +252,7 @@ func (p *parser) primary() Expr {
 	}
 }
 
-// slices reads what stands between the brackets of a subscript.
+// slices reads the content of the brackets of a subscript.
 func (p *parser) slices() Expr {
 	start := p.peek().Start
 	first := p.slice()

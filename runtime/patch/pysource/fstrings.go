@@ -41,8 +41,7 @@ func (b *joiner) finish() []Expr {
 	return b.values
 }
 
-// format takes apart the text of an f-string, or of a format specification within one when depth is
-// not zero.
+// format splits the text of an f-string, or of a format specification in one if depth is not zero.
 func (b *joiner) format(l literal, i, end, depth int) {
 	text := b.p.file.Text
 	raw := l.has("r")
@@ -109,7 +108,7 @@ func (b *joiner) field(l literal, i, end, depth int) int {
 		p.fail(stop, "%s", err.(*SyntaxError).Message)
 	}
 	if v.Conversion == 'r' && p.file.Text[rest-1] != 'r' && !strings.Contains(p.file.Text[i:stop], "!") {
-		v.Conversion = -1 // a specification takes the place of repr after an =
+		v.Conversion = -1 // a specification replaces repr after an =
 	}
 	inner := &joiner{p: p, span: b.span}
 	inner.format(l, stop+1, closed-1, depth)

@@ -34,7 +34,7 @@ func (p *parser) numberValue(t *Token) any {
 	return n
 }
 
-// literal is a string token taken apart.
+// literal is a string token split into its parts.
 type literal struct {
 	prefix string // in lower case
 	body   Span   // between the quotes
@@ -51,7 +51,7 @@ func (p *parser) literal(t *Token) literal {
 
 func (l literal) has(letter string) bool { return strings.Contains(l.prefix, letter) }
 
-// strings reads one string or several that stand side by side.
+// strings reads one or more adjacent strings.
 func (p *parser) strings() Expr {
 	first := p.pos
 	for p.at(StringToken) {
@@ -111,8 +111,8 @@ func (p *parser) unescape(span Span, raw, bytes bool) string {
 
 var simpleEscapes = map[byte]byte{'\\': '\\', '\'': '\'', '"': '"', 'a': 7, 'b': 8, 'f': 12, 'n': 10, 'r': 13, 't': 9, 'v': 11}
 
-// escape writes what an escape sequence stands for and returns its length. An unknown one stands
-// for itself.
+// escape writes the value of an escape sequence and returns its length. An unknown sequence is
+// copied.
 func (p *parser) escape(b *strings.Builder, text string, at int, bytes bool) int {
 	c := text[1]
 	if value, ok := simpleEscapes[c]; ok {

@@ -32,7 +32,8 @@ func Parse(name string, source []byte) (file *File, err error) {
 	return f, nil
 }
 
-// parser is a recursive descent with backtracking where words are keywords only in their places.
+// parser is a recursive descent parser. It backtracks for words that are keywords only in some
+// places.
 type parser struct {
 	file   *File
 	tokens []Token
@@ -57,7 +58,7 @@ func (p *parser) fail(at int, format string, args ...any) {
 	panic(bailout{p.file.fault(at, format, args...)})
 }
 
-// attempt runs f and reports whether it read something; otherwise the parser is where it was.
+// attempt runs f and reports whether it succeeded; otherwise it restores the position.
 func (p *parser) attempt(f func() bool) (ok bool) {
 	pos, depth := p.pos, p.depth
 	defer func() {
@@ -168,7 +169,7 @@ func (p *parser) end() int {
 // from returns the span from a start to the last token that was read.
 func (p *parser) from(start int) Span { return Span{start, p.end()} }
 
-// isKeyword reports whether a word can be no name.
+// isKeyword reports whether a word cannot be a name.
 func isKeyword(word string) bool {
 	switch word {
 	case "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else",

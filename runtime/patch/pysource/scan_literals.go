@@ -14,7 +14,7 @@ var numberPattern = regexp.MustCompile(`^(?:` +
 
 var leadingZeros = regexp.MustCompile(`^0[0-9_]*[1-9][0-9_]*$`)
 
-// number reads a number. What follows it may be a keyword without a space, as Python has it.
+// number reads a number. A keyword may follow without a space, as in Python.
 func (s *scanner) number() error {
 	text := numberPattern.FindString(s.text[s.pos:s.end])
 	if leadingZeros.MatchString(text) {

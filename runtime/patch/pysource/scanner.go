@@ -206,7 +206,7 @@ func (s *scanner) skipSpace() error {
 	return nil
 }
 
-// token reads one token that is no indentation.
+// token reads one token other than indentation.
 func (s *scanner) token() error {
 	c := s.text[s.pos]
 	switch {
@@ -283,7 +283,7 @@ func (s *scanner) operator() error {
 	return s.file.fault(s.pos, "invalid character %q", r)
 }
 
-// bracket keeps account of open brackets.
+// bracket tracks open brackets.
 func (s *scanner) bracket(c byte) error {
 	switch c {
 	case '(', '[', '{':

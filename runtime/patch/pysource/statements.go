@@ -244,7 +244,7 @@ func (p *parser) expressionStatement() Stmt {
 	return &ExprStmt{stmtNode{p.from(start)}, first}
 }
 
-// assigned reads what may stand on either side of an assignment.
+// assigned reads an expression on either side of an assignment.
 func (p *parser) assigned() Expr {
 	if p.word("yield") {
 		return p.yield()
@@ -279,7 +279,7 @@ func (p *parser) assignment(start int, first Expr) Stmt {
 	return &Assign{stmtNode{p.from(start)}, targets, list[len(list)-1]}
 }
 
-// checkTarget fails on what nothing can be assigned to.
+// checkTarget fails for an expression that cannot be assigned to.
 func (p *parser) checkTarget(e Expr, verb string) {
 	switch e := e.(type) {
 	case *Name, *Attribute, *Subscript:

@@ -33,7 +33,7 @@ func state(stated map[string]string, target, value Expr) {
 	if !ok {
 		return
 	}
-	delete(stated, name.ID) // what is computed later counts, and is not known
+	delete(stated, name.ID) // a value that is computed later replaces this one and is not known
 	c, ok := value.(*Constant)
 	if !ok {
 		return
