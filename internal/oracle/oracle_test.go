@@ -61,7 +61,7 @@ func TestPageListsOps(t *testing.T) {
 			alone = append(alone, name)
 		}
 	}
-	list := wrapped(fmt.Sprintf("PyTorch computes %d of the %d ops with an implementation: %s.", len(covered), len(covered)+len(alone), strings.Join(covered, ", "))) +
+	list := wrapped(fmt.Sprintf("PyTorch computes %d of the %d ops: %s.", len(covered), len(covered)+len(alone), strings.Join(covered, ", "))) +
 		"\n" + wrapped("It has no function for "+strings.Join(alone, ", ")+".")
 
 	const begin, end = "<!-- ops that PyTorch computes -->\n", "<!-- end -->"
