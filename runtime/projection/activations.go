@@ -118,6 +118,7 @@ func (p *Plan) mlpActivations(a *activations) {
 	if p.dropout {
 		a.add("mask of the second dropout", "l · hidden", l*h)
 	}
+	a.add("inner tensors of the adapters", "e · t · lora.dim · adapters", e*t*float64(m.AdapterRank)*float64(len(m.Adapted)))
 }
 
 func (p *Plan) expertActivations(a *activations) {

@@ -118,19 +118,22 @@ func (p *Plan) countLayers(rank int) (layers, sparse int) {
 // dataTraffic is the exchange of gradients and weights between replicas.
 func (p *Plan) dataTraffic(rank int, r Rates) []Traffic {
 	c, q, h := p.Parallel, p.Precision, p.held(rank)
+	dense, expert := p.Model.trained(h)
 	replicas := c.Data * c.Context
 	passes, formula := 1.0, ""
-	var bytesOf func(parameters float64, n int) float64
+	var bytesOf func(trained, all float64, ranks int) float64
 	switch q.Sharding {
 	case ShardParameters:
 		passes = float64(c.MicroBatches)
-		bytesOf = func(n float64, ranks int) float64 { return passes * share(ranks) * n * float64(2*q.Weight+q.Gradient) }
+		bytesOf = func(n, all float64, ranks int) float64 {
+			return passes * share(ranks) * (all*float64(2*q.Weight) + n*float64(q.Gradient))
+		}
 		formula = fmt.Sprintf("micro batches · (dp · cp − 1) / (dp · cp) · parameters · (2 · %d + %d): weights are gathered in both passes, gradients scattered", q.Weight, q.Gradient)
 	case ShardNothing:
-		bytesOf = func(n float64, ranks int) float64 { return 2 * share(ranks) * n * float64(q.Gradient) }
+		bytesOf = func(n, _ float64, ranks int) float64 { return 2 * share(ranks) * n * float64(q.Gradient) }
 		formula = fmt.Sprintf("2 · (dp · cp − 1) / (dp · cp) · parameters · %d: gradients are summed", q.Gradient)
 	default:
-		bytesOf = func(n float64, ranks int) float64 { return share(ranks) * n * float64(q.Gradient+q.Weight) }
+		bytesOf = func(n, _ float64, ranks int) float64 { return share(ranks) * n * float64(q.Gradient+q.Weight) }
 		formula = fmt.Sprintf("(dp · cp − 1) / (dp · cp) · parameters · (%d + %d): gradients are scattered, weights gathered", q.Gradient, q.Weight)
 	}
 	hidden := c.OverlapGradReduce || q.Sharding == ShardParameters
@@ -143,15 +146,15 @@ func (p *Plan) dataTraffic(rank int, r Rates) []Traffic {
 	}
 	var list []Traffic
 	for _, part := range []struct {
-		kind       string
-		parameters float64
-		ranks      int
-		formula    string
-	}{{"data", h.dense, replicas, formula}, {"data of experts", h.expert, c.ExpertData, strings.ReplaceAll(formula, "dp · cp", "edp")}} {
-		if part.ranks < 2 || part.parameters == 0 {
+		kind         string
+		trained, all float64
+		ranks        int
+		formula      string
+	}{{"data", dense, h.dense, replicas, formula}, {"data of experts", expert, h.expert, c.ExpertData, strings.ReplaceAll(formula, "dp · cp", "edp")}} {
+		if part.ranks < 2 || part.trained == 0 {
 			continue
 		}
-		x := Traffic{Kind: part.kind, Bytes: bytesOf(part.parameters, part.ranks), Formula: part.formula, Overlap: overlap, hideable: hidden}
+		x := Traffic{Kind: part.kind, Bytes: bytesOf(part.trained, part.all, part.ranks), Formula: part.formula, Overlap: overlap, hideable: hidden}
 		x.Link, x.bandwidth = p.link(c.World/c.Pipeline, r)
 		x.perPass = x.Bytes / passes
 		list = append(list, x)

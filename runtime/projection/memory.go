@@ -42,11 +42,20 @@ type Line struct {
 // held is the parameters of a device, by how their state is sharded.
 type held struct {
 	dense, expert             float64 // sharded over all data-parallel ranks, and over those of experts
+	adapters                  float64 // of dense
 	linearDense, linearExpert float64 // of which matrices of linear layers
 	largest                   float64 // the most that a layer has
 }
 
 func (h held) total() float64 { return h.dense + h.expert }
+
+// trained returns the parameters that have gradients and an optimizer.
+func (m Model) trained(h held) (dense, expert float64) {
+	if m.AdapterRank > 0 {
+		return h.adapters, 0
+	}
+	return h.dense, h.expert
+}
 
 func (p *Plan) add(h *held, weights []Weight) {
 	var layer float64
@@ -62,6 +71,9 @@ func (p *Plan) add(h *held, weights []Weight) {
 		}
 		*into += n
 		layer += n
+		if w.adapter {
+			h.adapters += n
+		}
 		if w.linear {
 			*linear += n
 		}
@@ -127,14 +139,19 @@ func (p *Plan) stage(rank int, reserve float64) Stage {
 	}
 	sharded := func(kind string, bytes int) (float64, string, string) {
 		d, e := p.shards(kind)
-		total := float64(bytes) * (h.dense/d + h.expert/e)
+		dense, expert, of := h.dense, h.expert, "parameters"
+		if p.Model.AdapterRank > 0 && kind != ShardParameters {
+			dense, expert = p.Model.trained(h)
+			of = "parameters of adapters"
+		}
+		total := float64(bytes) * (dense/d + expert/e)
 		if d == 1 && e == 1 {
-			return total, fmt.Sprintf("%d · parameters", bytes), fmt.Sprintf("%d · %.0f", bytes, h.total())
+			return total, fmt.Sprintf("%d · %s", bytes, of), fmt.Sprintf("%d · %.0f", bytes, dense+expert)
 		}
-		if h.expert == 0 {
-			return total, fmt.Sprintf("%d · parameters / (dp · cp)", bytes), fmt.Sprintf("%d · %.0f / %.0f", bytes, h.dense, d)
+		if expert == 0 {
+			return total, fmt.Sprintf("%d · %s / (dp · cp)", bytes, of), fmt.Sprintf("%d · %.0f / %.0f", bytes, dense, d)
 		}
-		return total, fmt.Sprintf("%d · (dense parameters / (dp · cp) + parameters of experts / edp)", bytes), fmt.Sprintf("%d · (%.0f / %.0f + %.0f / %.0f)", bytes, h.dense, d, h.expert, e)
+		return total, fmt.Sprintf("%d · (dense parameters / (dp · cp) + parameters of experts / edp)", bytes), fmt.Sprintf("%d · (%.0f / %.0f + %.0f / %.0f)", bytes, dense, d, expert, e)
 	}
 
 	bytes, formula, numbers := sharded(ShardParameters, c.Weight)
@@ -216,6 +233,9 @@ func (p *Plan) Assumptions() []string {
 	}
 	if p.Precision.FP8Copies > 0 {
 		list = append(list, "inputs of linear layers are kept in fp8, and the fp8 copies of weights for the whole step")
+	}
+	if p.Model.AdapterRank > 0 {
+		list = append(list, "the frozen weights have neither gradients nor an optimizer, and their linear layers keep their inputs for the adapters")
 	}
 	if p.Parallel.Schedule == ScheduleZeroBubble {
 		list = append(list, "the zero-bubble schedule holds as many micro batches as 1F1B")

@@ -32,6 +32,9 @@ type Model struct {
 	SharedFFN int `json:"shared_expert_ffn_hidden_size,omitempty"`
 	ExtraMTP  int `json:"mtp_layers,omitempty"`
 
+	AdapterRank int      `json:"lora_dim,omitempty"` // 0 means that all weights are trained
+	Adapted     []string `json:"lora_target_modules,omitempty"`
+
 	sparse           []bool // layers with experts
 	normWeights      int    // 1 for RMSNorm, 2 for LayerNorm
 	bias, qkvBias    bool
@@ -43,7 +46,8 @@ type Model struct {
 // foreign lists parameters whose models the formulas do not describe.
 var foreign = []string{
 	"spec", "lfm_layer_types", "experimental_attention_variant", "linear_attention_freq", "hybrid_override_pattern",
-	"hybrid_attention_ratio", "heterogeneous_layers_config_path", "moe_latent_size", "encoder_num_layers",
+	"hybrid_attention_ratio", "heterogeneous_layers_config_path", "moe_latent_size", "routed_expert_hidden_size", "encoder_num_layers", "compress_ratios",
+	"o_lora_rank",
 }
 
 func (r *reader) model(name string, vocabularyParts int) Model {
@@ -56,11 +60,6 @@ func (r *reader) model(name string, vocabularyParts int) Model {
 				continue
 			}
 			r.failAt(key, "and the formulas do not describe such a model")
-		}
-	}
-	if lora, ok := r.params.Get("lora.enabled"); ok {
-		if on, _ := lora.Bool(); on {
-			r.fail(fmt.Errorf("projection: lora.enabled is true, and the formulas are those of training all weights"))
 		}
 	}
 	m := Model{
@@ -91,6 +90,7 @@ func (r *reader) model(name string, vocabularyParts int) Model {
 		m.HeadDim, m.RotaryDim, m.ValueDim = r.size("qk_head_dim", 128), r.count("qk_pos_emb_head_dim"), r.size("v_head_dim", 128)
 	}
 	r.experts(&m)
+	r.adapters(&m)
 	r.vocabulary(&m, vocabularyParts)
 	return m
 }
@@ -146,6 +146,7 @@ type Weight struct {
 	split   split
 	linear  bool // a matrix of a linear layer, which runs in fp8 where that is on
 	active  float64
+	adapter bool
 }
 
 func weight(name string, s split, linear bool, formula string, factors ...int) Weight {
@@ -261,7 +262,54 @@ func (m Model) layer(sparse bool) []Weight {
 	if sparse {
 		return append(w, m.expertWeights()...)
 	}
-	return append(w, m.mlpWeights()...)
+	return append(append(w, m.mlpWeights()...), m.adapterWeights()...)
+}
+
+// adaptable are the linear layers that LoRA can adapt, with the widths of input and output.
+func (m Model) adaptable() map[string][2]int {
+	return map[string][2]int{
+		"linear_qkv": {m.Hidden, m.queries() + 2*m.keys()}, "linear_proj": {m.values(), m.Hidden},
+		"linear_fc1": {m.Hidden, m.inputs() * m.FFN}, "linear_fc2": {m.FFN, m.Hidden},
+	}
+}
+
+// adapterWeights returns the two matrices of LoRA for every linear layer that is adapted.
+func (m Model) adapterWeights() []Weight {
+	var list []Weight
+	for _, name := range m.Adapted {
+		widths := m.adaptable()[name]
+		w := weight("adapter of "+name, tensorwise, true, "lora.dim · (width of input + width of output)", m.AdapterRank, widths[0]+widths[1])
+		w.adapter = true
+		list = append(list, w)
+	}
+	return list
+}
+
+// adapters reads what LoRA trains in place of the weights of the model.
+func (r *reader) adapters(m *Model) {
+	block, ok := r.params.Get("lora")
+	params, isMap := block.Map()
+	if !ok || !isMap {
+		return
+	}
+	inner := &reader{params: params}
+	if inner.flag("enabled") {
+		m.AdapterRank = inner.size("dim", 32)
+		for _, v := range inner.list("target_modules") {
+			name, _ := v.Str()
+			if _, ok := m.adaptable()[name]; !ok {
+				inner.failAt("target_modules", "want some of linear_qkv, linear_proj, linear_fc1 and linear_fc2")
+			}
+			m.Adapted = append(m.Adapted, name)
+		}
+		if m.Adapted == nil {
+			m.Adapted = []string{"linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"}
+		}
+		if m.Experts > 0 || m.Latent {
+			inner.fail(fmt.Errorf("projection: lora.enabled is true, and the formulas describe adapters of dense models with grouped queries only"))
+		}
+	}
+	r.errs = append(r.errs, inner.errs...)
 }
 
 // mtpLayer returns the weights of a layer that predicts a further token.

@@ -88,12 +88,12 @@ func (p *Plan) pass(rank int, r Rates) pass {
 	var w Work
 	for _, c := range p.Stages[rank] {
 		one := p.chunkWork(c)
-		w.Linear, w.Other, w.Again = w.Linear+one.Linear, w.Other+one.Other, w.Again+one.Again
+		w.Linear, w.Other, w.Again, w.Frozen = w.Linear+one.Linear, w.Other+one.Other, w.Again+one.Again, w.Frozen+one.Frozen
 	}
 	tokens := p.tokens() / float64(p.Parallel.Tensor) // of the work that tensor parallelism cuts
 	x := pass{forward: p.seconds(w.Linear, w.Other, tokens, r), traffic: p.traffic(rank, r)}
-	x.backward = 2 * x.forward
-	if w.forward() > 0 {
+	if w.forward() > 0 { // a stage can have the embedding alone
+		x.backward = x.forward * (2 - w.Frozen/w.forward())
 		x.again = x.forward * w.Again / w.forward()
 	}
 	layers, _ := p.countLayers(rank)
@@ -136,7 +136,7 @@ func (p *Plan) Performance(r Rates) (*Performance, error) {
 	c := p.Parallel
 	perf := &Performance{Rates: r, Work: p.Work(), TokensPerStep: float64(c.GlobalBatch) * float64(p.Model.Sequence)}
 	for _, w := range perf.Work {
-		perf.FLOPsPerToken += 3 * float64(w.Times) * w.forward()
+		perf.FLOPsPerToken += float64(w.Times) * (3*w.forward() - w.Frozen)
 	}
 	perf.FLOPsPerStep = perf.FLOPsPerToken * perf.TokensPerStep
 	var slowest pass
@@ -170,7 +170,11 @@ func (perf *Performance) time(p *Plan, slowest pass) {
 		rate = "FLOPs of the stage / measured rate"
 	}
 	add("forward passes", n*slowest.forward, "micro batches · "+rate, times(slowest.forward))
-	add("backward passes", n*slowest.backward, "micro batches · 2 · forward pass", times(slowest.backward))
+	backward := "micro batches · 2 · forward pass"
+	if p.Model.AdapterRank > 0 {
+		backward += ", less the gradients of frozen weights"
+	}
+	add("backward passes", n*slowest.backward, backward, times(slowest.backward))
 	add("recomputation", n*slowest.again, "micro batches · what is computed again", times(slowest.again))
 	add("communication in the passes", n*slowest.exposed, "micro batches · bytes / bandwidth, where nothing hides them", times(slowest.exposed))
 	var formula string
@@ -197,7 +201,8 @@ func (perf *Performance) time(p *Plan, slowest pass) {
 
 	q, h := p.Precision, p.held(perf.SlowestStage)
 	dense, expert := p.shards(ShardOptimizer)
-	state := h.dense/dense + h.expert/expert
+	trained, trainedExperts := p.Model.trained(h)
+	state := trained/dense + trainedExperts/expert
 	perParameter := q.Gradient + 2*(q.Master+q.FirstMoment+q.SecondMom) + q.Weight
 	add("optimizer", float64(perParameter)*state/perf.Rates.HBM, "bytes read and written per parameter · parameters / memory bandwidth", fmt.Sprintf("%d · %.0f / %.4g B/s", perParameter, state, perf.Rates.HBM))
 }

@@ -183,6 +183,35 @@ func TestTraffic(t *testing.T) {
 	assert.InDelta(t, 7.0/8*8_030_261_248*6, traffic(t, p, "data").Bytes, 1)
 }
 
+// TestAdapters computes LoRA by hand: only adapters have gradients and an optimizer.
+func TestAdapters(t *testing.T) {
+	t.Parallel()
+	lora := map[string]any{"lora": map[string]any{"enabled": true, "dim": 16, "target_modules": []any{"linear_qkv", "linear_fc2"}}, "use_distributed_optimizer": true}
+	plan := read(t, append(llama8B, lora)...)
+	adapters := 32.0 * 16 * (4096 + (4096 + 2*1024) + 14336 + 4096)
+	total, _ := plan.Model.Count()
+	assert.InDelta(t, 8_030_261_248+adapters, total, 0)
+	s := plan.Memory(0).Stages[0]
+	assert.InDelta(t, 2*total, s.Weights, 0)
+	assert.InDelta(t, 4*adapters, s.Gradients, 0)
+	assert.InDelta(t, 12*adapters/8, s.Optimizer, 0)
+
+	perf, err := plan.Performance(rates)
+	require.NoError(t, err)
+	matrices := 32*(4096.0*(4096+2*1024)+4096*4096+3*4096*14336) + 4096*128256
+	assert.InDelta(t, 2*2*matrices+3*2*adapters+3*32*4096*(4096+4096), perf.FLOPsPerToken, 1)
+	assert.InDelta(t, 7.0/8*adapters*6, traffic(t, perf, "data").Bytes, 1)
+	sharded, err := read(t, append(llama8B, lora, map[string]any{"use_torch_fsdp2": true})...).Performance(rates)
+	require.NoError(t, err)
+	assert.InDelta(t, 7.0/8*(4*total+2*adapters), traffic(t, sharded, "data").Bytes, 1)
+
+	_, err = projection.Read("m", params(t, append(qwen30B, lora)...), projection.Cluster{DevicesPerNode: 8})
+	assert.ErrorContains(t, err, "adapters of dense models with grouped queries only")
+	lora["lora"] = map[string]any{"enabled": true, "target_modules": []any{"linear_x"}}
+	_, err = projection.Read("m", params(t, append(llama8B, lora)...), projection.Cluster{DevicesPerNode: 8})
+	assert.ErrorContains(t, err, "want some of linear_qkv, linear_proj, linear_fc1 and linear_fc2")
+}
+
 // TestFP8 checks that linear layers run at the rate of fp8, and attention does not.
 func TestFP8(t *testing.T) {
 	t.Parallel()

@@ -99,6 +99,7 @@ func TestRefusals(t *testing.T) {
 		`the size of the vocabulary of tokenizer_model "acme/words" is not known: give vocab_size=N`:                            {"vocab_size": nil, "tokenizer_model": "acme/words"},
 		`model_type: got string "mamba", want gpt`:                                                                              {"model_type": "mamba"},
 		"spec: got a list of 1, and the formulas do not describe such a model":                                                  {"spec": []any{"x"}},
+		`compress_ratios: got string "[0]", and the formulas do not describe such a model`:                                      {"compress_ratios": "[0]"},
 		"recompute_granularity is full: want recompute_method":                                                                  {"recompute_granularity": "full"},
 		`recompute_method: got string "some", want one of [uniform block]`:                                                      {"recompute_method": "some"},
 		`recompute_layer_ids: got string "1,x", want numbers of layers with commas`:                                             {"recompute_layer_ids": "1,x"},

@@ -6,9 +6,10 @@ import "slices"
 type Work struct {
 	Part    string  `json:"part"`
 	Times   int     `json:"times"`
-	Linear  float64 `json:"linear_flops"`     // in matrices of linear layers, which run in fp8 where that is on
-	Other   float64 `json:"other_flops"`      // in bf16
-	Again   float64 `json:"recomputed_flops"` // of both, those that the backward pass computes again
+	Linear  float64 `json:"linear_flops"`           // in matrices of linear layers, which run in fp8 where that is on
+	Other   float64 `json:"other_flops"`            // in bf16
+	Again   float64 `json:"recomputed_flops"`       // of both, those that the backward pass computes again
+	Frozen  float64 `json:"frozen_flops,omitempty"` // of both, those of weights that get no gradient
 	Formula string  `json:"formula"`
 }
 
@@ -31,7 +32,7 @@ func (p *Plan) layerWork(sparse bool) Work {
 	for _, part := range []struct {
 		module  string
 		weights []Weight
-	}{{"", p.Model.attentionWeights()}, {p.feedForward(sparse), p.feedForwardWeights(sparse)}} {
+	}{{"", p.Model.attentionWeights()}, {"", p.Model.adapterWeights()}, {p.feedForward(sparse), p.feedForwardWeights(sparse)}} {
 		for _, weight := range part.weights {
 			switch {
 			case weight.linear:
@@ -42,6 +43,9 @@ func (p *Plan) layerWork(sparse bool) Work {
 				continue
 			}
 			again[part.module] += 2 * weight.active
+			if p.Model.AdapterRank > 0 && !weight.adapter {
+				w.Frozen += 2 * weight.active
+			}
 			if weight.Name == "Q up projection" || weight.Name == "KV up projection" {
 				again["mla_up_proj"] += 2 * weight.active
 			}
@@ -74,7 +78,11 @@ func (p *Plan) feedForwardWeights(sparse bool) []Weight {
 
 // headWork is the work of the output layer.
 func (p *Plan) headWork() Work {
-	return Work{Part: "output layer", Times: 1, Other: 2 * float64(p.Model.Hidden) * float64(p.Model.Vocabulary), Formula: "2 · hidden · vocabulary"}
+	w := Work{Part: "output layer", Times: 1, Other: 2 * float64(p.Model.Hidden) * float64(p.Model.Vocabulary), Formula: "2 · hidden · vocabulary"}
+	if p.Model.AdapterRank > 0 {
+		w.Frozen = w.Other
+	}
+	return w
 }
 
 // mtpWork is the work of a layer of multi-token prediction, with its own output.
@@ -93,6 +101,7 @@ func (p *Plan) chunkWork(c Chunk) Work {
 	add := func(w Work, again bool) {
 		sum.Linear += w.Linear
 		sum.Other += w.Other
+		sum.Frozen += w.Frozen
 		if again {
 			w.Again = w.forward()
 		}
