@@ -69,7 +69,7 @@ func training() *Dashboard {
 				lines("Memory",
 					"Memory in use, the part of it that is the heap of Go, and the memory of a device of a Python framework.",
 					"bytes", 8, query(`process_resident_memory_bytes{…}`, each), query(`go_memstats_heap_inuse_bytes{…}`, each+" Go heap"),
-					query(`primus_train_device_memory_bytes{…}`, each+" device")),
+					rarely(`primus_train_device_memory_bytes{…}`, each+" device")),
 				lines("CPUs",
 					"How many CPUs the processes keep busy.",
 					"none", 8, query(`rate(process_cpu_seconds_total{…}[])`, each)),
