@@ -20,7 +20,7 @@ func Recorded(t testing.TB, elem ...string) string {
 	t.Helper()
 	shared := os.Getenv("PRIMUS_SHARED")
 	if shared == "" {
-		shared = filepath.Join(moduleRoot(t), "..", "shared")
+		shared = filepath.Join(ModuleRoot(t), "..", "shared")
 	}
 	path := filepath.Join(append([]string{shared, "fixtures"}, elem...)...)
 	if _, err := os.Stat(path); err != nil {
@@ -29,8 +29,8 @@ func Recorded(t testing.TB, elem ...string) string {
 	return path
 }
 
-// moduleRoot returns the directory of go.mod, above the package under test.
-func moduleRoot(t testing.TB) string {
+// ModuleRoot returns the directory of go.mod, above the package under test.
+func ModuleRoot(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
 	require.NoError(t, err)

@@ -48,18 +48,3 @@ func Tools(t *testing.T, names ...string) {
 		}
 	}
 }
-
-// Root returns the directory of the module, above the working directory.
-func Root(t *testing.T) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	require.NoError(t, err)
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
-		}
-		parent := filepath.Dir(dir)
-		require.NotEqual(t, dir, parent, "no go.mod above the working directory")
-		dir = parent
-	}
-}

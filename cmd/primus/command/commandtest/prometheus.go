@@ -130,7 +130,7 @@ func (s server) Answers(t *testing.T, expr string) (all []Sample) {
 // StartPrometheus scrapes an address with the configuration of examples/monitoring, only faster.
 func StartPrometheus(t *testing.T, targets ...string) server {
 	t.Helper()
-	root := Root(t)
+	root := primustest.ModuleRoot(t)
 	text, err := os.ReadFile(filepath.Join(root, "examples", "monitoring", "prometheus.yml"))
 	require.NoError(t, err)
 	var config map[string]any

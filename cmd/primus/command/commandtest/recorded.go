@@ -15,7 +15,7 @@ func RecordedInputs(t *testing.T) string {
 	t.Helper()
 	shared := os.Getenv("PRIMUS_SHARED")
 	if shared == "" {
-		shared = filepath.Join(Root(t), "..", "shared")
+		shared = filepath.Join(primustest.ModuleRoot(t), "..", "shared")
 	}
 	archive, err := filepath.Abs(filepath.Join(shared, "fixtures", "primus-config", "inputs.tar.gz"))
 	require.NoError(t, err)

@@ -21,12 +21,7 @@ where each value was written. The order of keys does not matter; 1 and 1.0 diffe
 exit code is 0 if nothing differs, else 1.`,
 		Example: `  primus config diff bf16.yaml fp8.yaml
   primus config diff old.yaml new.yaml`,
-		Args: func(cmd *cobra.Command, files []string) error {
-			if len(files) != 2 {
-				return cli.Usagef(cmd, "got %d experiments, want two: A B", len(files))
-			}
-			return nil
-		},
+		Args: cli.Arguments(2, "experiments", "two: A B"),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			return diffExperiments(prog, opts, files[0], files[1])
 		},

@@ -38,24 +38,15 @@ The exit code is 1 when a run gives no explanation or does not answer in time.`,
 		Example: `  primus fleet explain generic_gemm --fleet 10.0.0.1:2379
   primus fleet explain rmsnorm_fwd --dtype bf16 --shape 2048x512
   primus fleet explain generic_gemm --layer 0 --phase backward`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return cli.Usagef(cmd, "got %d ops, want one", len(args))
-			}
-			return nil
-		},
+		Args:              cli.Arguments(1, "ops", "one"),
 		ValidArgsFunction: dispatch.CompleteOps,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			call, err := at.Call(cmd)
-			if err != nil {
-				return err
-			}
-			layer, phase, err := at.Place(cmd)
+			calls, err := at.Calls(cmd)
 			if err != nil {
 				return err
 			}
 			return opts.WithFleet(cmd, func(ctx context.Context, c *fleet.Client) error {
-				answers, err := c.Ask(ctx, fleet.Question{Op: args[0], Layer: layer, Phase: phase, Call: call}, patience)
+				answers, err := c.Ask(ctx, fleet.Question{Op: args[0], Layer: calls.Layer, Phase: calls.Phase, Call: calls.Shape}, patience)
 				if err != nil {
 					return err
 				}

@@ -85,12 +85,7 @@ policy is replaced nevertheless. With --rollback the fleet gets the previous pol
 again in that case, {} where it had none.`,
 		Example: `  primus fleet policy apply policy.yaml --fleet 10.0.0.1:2379
   primus fleet policy apply policy.yaml --expect 1207 --rollback`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return cli.Usagef(cmd, "got %d policy files, want one", len(args))
-			}
-			return nil
-		},
+		Args: cli.Arguments(1, "policy files", "one"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("expect") && opts.expect < 0 {
 				return cli.Usagef(cmd, "--expect: got %d, want %s", opts.expect, cli.Wants(cmd.Flags().Lookup("expect")))

@@ -43,21 +43,17 @@ With -o json one op is an object; several or all are a list of such objects.`,
   primus ops explain`,
 		ValidArgsFunction: dispatch.CompleteOps,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			call, err := at.Call(cmd)
-			if err != nil {
-				return err
-			}
-			layer, phase, err := at.Place(cmd)
+			calls, err := at.Calls(cmd)
 			if err != nil {
 				return err
 			}
 			var all []fmt.Stringer
 			err = graph.WithManager(cmd.Context(), prog, opts.Sources(nil), func(m *opmanager.Manager, _ *opregistry.Snapshot) (err error) {
-				m = m.Phase(phase)
-				if layer != nil {
-					m = m.Layer(*layer)
+				m = m.Phase(calls.Phase)
+				if calls.Layer != nil {
+					m = m.Layer(*calls.Layer)
 				}
-				all, err = explain(m, args, call)
+				all, err = explain(m, args, calls.Shape)
 				return err
 			})
 			switch {

@@ -51,12 +51,7 @@ exit code 1; the code is policy for a wrong value in the environment, catalog fo
 wrong catalogue and no_candidate when nothing can be selected.`,
 		Example: `  primus ops resolve generic_gemm --catalog impls.json
   fleet-inventory | TE_FL_PREFER=vendor primus ops resolve generic_gemm --catalog - -o json`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return cli.Usagef(cmd, "got %d ops, want one", len(args))
-			}
-			return nil
-		},
+		Args: cli.Arguments(1, "ops", "one"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if file == "" {
 				return cli.Usagef(cmd, "no catalogue given, want --catalog FILE")

@@ -41,12 +41,7 @@ the others are still checked. The exit code is 1 if a check fails.`,
 		Example: `  primus plugins check ./libacme.so
   primus plugins check ./libacme.so --op 'rmsnorm_*'
   primus plugins check ./libacme.so -o json > libacme.report.json`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return cli.Usagef(cmd, "got %d arguments, want the file of one plugin", len(args))
-			}
-			return nil
-		},
+		Args: cli.Arguments(1, "arguments", "the file of one plugin"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := opts.check(cmd); err != nil {
 				return err

@@ -25,12 +25,7 @@ changes: a shared library in C, C++ or Rust, or a Go module. Existing files are 
 changed.`,
 		Example: `  primus plugins new --lang c acme
   primus plugins new --lang go acme --module example.com/acme/primus-ops`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return cli.Usagef(cmd, "got %d arguments, want the name of one vendor", len(args))
-			}
-			return nil
-		},
+		Args: cli.Arguments(1, "arguments", "the name of one vendor"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p := scaffold.Project{Language: string(lang), Name: args[0], Module: module}
 			if err := checkProject(cmd, &p, primus); err != nil {

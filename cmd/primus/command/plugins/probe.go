@@ -21,7 +21,7 @@ func newPluginsProbeCommand() *cobra.Command {
 		Use:    "probe FILE",
 		Short:  "Load a plugin, try its ops and print what it reports as JSON",
 		Hidden: true,
-		Args:   oneFile,
+		Args:   cli.Arguments(1, "files", "one"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			path, err := filepath.Abs(args[0])
 			if err != nil {
@@ -49,17 +49,9 @@ func newPluginsServeCommand() *cobra.Command {
 		Use:    "serve FILE",
 		Short:  "Serve calls of an isolated plugin",
 		Hidden: true,
-		Args:   oneFile,
+		Args:   cli.Arguments(1, "files", "one"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return sandbox.Serve(args[0], plugin.Settings{Ops: ops.All()})
 		},
 	}
-}
-
-// oneFile is the argument validator of commands that take one file.
-func oneFile(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return cli.Usagef(cmd, "got %d files, want one", len(args))
-	}
-	return nil
 }

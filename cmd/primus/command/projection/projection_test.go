@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -18,7 +19,7 @@ func TestMain(m *testing.M) { commandtest.Main(m, nil) }
 // experiment writes the experiment that the guide shows.
 func experiment(t *testing.T) string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join(commandtest.Root(t), "docs", "before-a-run.md"))
+	page, err := os.ReadFile(filepath.Join(primustest.ModuleRoot(t), "docs", "before-a-run.md"))
 	require.NoError(t, err)
 	for _, b := range commandtest.Blocks(string(page)) {
 		if b.Language == "yaml" && b.Lines[0] == "# llama_8B.yaml" {
@@ -123,7 +124,7 @@ func TestPerformance(t *testing.T) {
 }
 
 func TestNativeMemory(t *testing.T) {
-	file := filepath.Join(commandtest.Root(t), "examples", "native", "configs", "llama_2M-pretrain.yaml")
+	file := filepath.Join(primustest.ModuleRoot(t), "examples", "native", "configs", "llama_2M-pretrain.yaml")
 	got := commandtest.Run(t, "projection", "memory", "--config", file, "--memory", "1GB")
 	require.Zero(t, got.Code, got.Stderr)
 	assert.Contains(t, got.Out, "memory of llama_2M.yaml, which trains in primus\n  fits: it needs ")
@@ -135,8 +136,8 @@ func TestNativeMemory(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	file := experiment(t)
-	dummy := filepath.Join(commandtest.Root(t), "examples", "dummy", "configs", "dummy_8B-pretrain.yaml")
-	native := filepath.Join(commandtest.Root(t), "examples", "native", "configs", "llama_2M-pretrain.yaml")
+	dummy := filepath.Join(primustest.ModuleRoot(t), "examples", "dummy", "configs", "dummy_8B-pretrain.yaml")
+	native := filepath.Join(primustest.ModuleRoot(t), "examples", "native", "configs", "llama_2M-pretrain.yaml")
 	for args, c := range map[string]struct {
 		code int
 		want string

@@ -55,7 +55,7 @@ func shapedRun(t *testing.T) (flags []string, dir string) {
 	require.NoError(t, os.WriteFile(exp, []byte(strings.Replace(shaped, "WORKSPACE", dir, 1)), 0o644))
 	_, port, err := net.SplitHostPort(commandtest.FreeAddress(t))
 	require.NoError(t, err)
-	tree := filepath.Join(commandtest.Root(t), "runtime", "backends", "megatron", "testdata", "Megatron-LM")
+	tree := filepath.Join(primustest.ModuleRoot(t), "runtime", "backends", "megatron", "testdata", "Megatron-LM")
 	return []string{
 		"train", "pretrain", "--config", exp, "--backend-path", tree, "--python", python, "--nproc-per-node", "2", "--master-port", port,
 	}, filepath.Join(dir, "g", "u", "e")

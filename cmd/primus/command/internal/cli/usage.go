@@ -45,6 +45,17 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return Usagef(cmd, "unexpected argument %q", args[0])
 }
 
+// Arguments returns the argument validator of a command that takes n arguments. many is the noun
+// for what was given, and want describes what the command takes.
+func Arguments(n int, many, want string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return Usagef(cmd, "got %d %s, want %s", len(args), many, want)
+		}
+		return nil
+	}
+}
+
 // UnknownCommand returns the error for a word that names no subcommand. It suggests the most
 // similar name of a command, here or elsewhere in the program.
 func UnknownCommand(cmd *cobra.Command, word string) error {

@@ -30,8 +30,23 @@ func (o *CallFlags) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.phase, "phase", "", "ask about calls of a `PHASE`: forward or backward")
 }
 
-// Call returns the dtype and shape that were asked about, nil for every call.
-func (o *CallFlags) Call(cmd *cobra.Command) (*opmanager.CallShape, error) {
+// Calls are the calls that an explanation is about.
+type Calls struct {
+	Shape *opmanager.CallShape // nil for every dtype and shape
+	Layer *int                 // nil for calls outside of layers
+	Phase oppolicy.Phase       // zero for calls outside of phases
+}
+
+// Calls returns the calls that the flags select.
+func (o *CallFlags) Calls(cmd *cobra.Command) (c Calls, err error) {
+	if c.Shape, err = o.call(cmd); err == nil {
+		c.Layer, c.Phase, err = o.place(cmd)
+	}
+	return c, err
+}
+
+// call returns the dtype and shape that were asked about, nil for every call.
+func (o *CallFlags) call(cmd *cobra.Command) (*opmanager.CallShape, error) {
 	if o.dtype == "" && o.shape == "" {
 		return nil, nil
 	}
@@ -68,8 +83,8 @@ func ParseDType(cmd *cobra.Command, name string) (tensor.DType, error) {
 	return d, nil
 }
 
-// Place returns the layer and phase that were asked about, nil and the zero phase for none.
-func (o *CallFlags) Place(cmd *cobra.Command) (layer *int, phase oppolicy.Phase, err error) {
+// place returns the layer and phase that were asked about, nil and the zero phase for none.
+func (o *CallFlags) place(cmd *cobra.Command) (layer *int, phase oppolicy.Phase, err error) {
 	if cmd.Flags().Changed("layer") {
 		if o.layer < 0 {
 			return nil, 0, cli.Usagef(cmd, "--layer: got %d, want a number from 0", o.layer)
