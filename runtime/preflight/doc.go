@@ -7,6 +7,6 @@
 // the reports of all ranks to rank 0 and lets every host try to reach every other one; [Compare]
 // finds the ranks that differ from the rest.
 //
-// A [Machine] says where files and tools are. What a system does not tell is left out, so that a
-// check is missing rather than wrong.
+// A [Machine] says where files and tools are. A check is left out if the system does not report
+// what it needs.
 package preflight

@@ -20,7 +20,7 @@ const protocol = "primus preflight 1"
 // maxMessage bounds a message of another rank.
 const maxMessage = 8 << 20
 
-// message is what ranks send each other, one JSON object a line.
+// message is what ranks send each other, one JSON object per line.
 type message struct {
 	Protocol string  `json:"protocol"`
 	World    int     `json:"world_size,omitempty"`
@@ -48,7 +48,7 @@ type reach struct {
 	Error   string        `json:"error,omitempty"`
 }
 
-// Gathered is what rank 0 has of all ranks, or what another rank heard of it.
+// Gathered is what rank 0 has from all ranks, or what another rank has received from it.
 type Gathered struct {
 	Reports []*Report `json:"ranks"`
 	Checks  []Check   `json:"cluster"`
@@ -223,7 +223,7 @@ type collector struct {
 	full  chan struct{} // closed when all ranks are there
 }
 
-// collect is what rank 0 does.
+// collect does the work of rank 0.
 func collect(outer context.Context, own *Report, at Place, l Limits, port string, timeout time.Duration) (*Gathered, error) {
 	ctx, cancel := context.WithTimeout(outer, timeout)
 	defer cancel()
@@ -271,7 +271,7 @@ func collect(outer context.Context, own *Report, at Place, l Limits, port string
 	return g, nil
 }
 
-// join notes a rank, and reports whether it is new.
+// join adds a rank and reports whether it is new.
 func (c *collector) join(j joined) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -29,7 +29,7 @@ type Device struct {
 	Processes     []string `json:"processes,omitempty"`
 }
 
-// gpuTools are asked in turn; the first one that is there and answers counts.
+// gpuTools are run in order until one exists and answers.
 var gpuTools = []struct {
 	name string
 	ask  func(ctx context.Context, m Machine, l Limits) ([]Device, time.Duration, error)

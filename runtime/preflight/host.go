@@ -167,7 +167,7 @@ func (r *Report) clock() {
 	r.add(Host, "clock", grade(!synchronised, Warn), value, "start chronyd or systemd-timesyncd: logs of ranks cannot be put in order")
 }
 
-// alarming are words of the kernel log that speak of broken hardware.
+// alarming lists texts of the kernel log that indicate broken hardware.
 var alarming = []string{"xid", "gpu reset", "hung_task", "blocked for more than", "mce:", "machine check", "hardware error", "uncorrectable", "out of memory", "oom-kill", "i/o error", "link is down"}
 
 // kernelLog looks for alarming lines of the last minutes.

@@ -24,7 +24,7 @@ func This() Machine {
 	return Machine{Root: os.DirFS("/"), Getenv: os.Getenv, Find: exec.LookPath}
 }
 
-// read returns the trimmed text of a file, "" where there is none.
+// read returns the trimmed text of a file, "" if there is none.
 func (m Machine) read(name string) string {
 	text, err := fs.ReadFile(m.Root, name)
 	if err != nil {
@@ -33,7 +33,7 @@ func (m Machine) read(name string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// list returns the names in a directory, none where it is missing.
+// list returns the names in a directory, none if it does not exist.
 func (m Machine) list(dir string) []string {
 	entries, err := fs.ReadDir(m.Root, dir)
 	if err != nil {

@@ -58,7 +58,7 @@ func (r *Report) network(m Machine, l Limits, at Place) {
 	r.rdma(m, l)
 }
 
-// interfaceVariable checks that a variable names interfaces that are there. NCCL reads a list of
+// interfaceVariable checks that a variable names existing interfaces. NCCL reads a list of
 // prefixes, of exact names after = and of excluded ones after ^.
 func (r *Report) interfaceVariable(m Machine, variable string, names []string) {
 	text := m.Getenv(variable)

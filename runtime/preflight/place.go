@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Place is where this process stands in a job.
+// Place is the place of this process in a job.
 type Place struct {
 	Rank, World int
 	Address     string // of rank 0
@@ -16,7 +16,7 @@ type Place struct {
 	Local       int    // place among the ranks of its host
 }
 
-// defaultPort is MASTER_PORT without the variable.
+// defaultPort is the port if MASTER_PORT is not set.
 const defaultPort = 1234
 
 // launchers are the variables that give rank and size of a job, in the order in which they count.

@@ -25,7 +25,7 @@ const (
 	Cluster Group = "cluster" // all ranks together
 )
 
-// Check is one thing that was looked at.
+// Check is the result of one check.
 type Check struct {
 	Group  Group  `json:"group"`
 	Name   string `json:"name"`
@@ -68,7 +68,7 @@ func (r *Report) ok(group Group, name, format string, args ...any) {
 	r.add(group, name, OK, fmt.Sprintf(format, args...), "")
 }
 
-// grade returns bad where a condition holds, else ok.
+// grade returns bad if a condition holds, else ok.
 func grade(condition bool, bad Status) Status {
 	if condition {
 		return bad
@@ -76,7 +76,7 @@ func grade(condition bool, bad Status) Status {
 	return OK
 }
 
-// Limits are the thresholds of checks. The zero value of one turns its check off.
+// Limits are the thresholds of checks. A zero turns its check off.
 type Limits struct {
 	ExpectedGPUs    int
 	ExpectedRDMA    int

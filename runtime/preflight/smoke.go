@@ -32,7 +32,7 @@ const (
 // Passed reports whether the node may be used.
 func (n Node) Passed() bool { return n.Status == pass }
 
-// Judge returns the verdict of a report: a node fails by one failed check.
+// Judge returns the verdict of a report: one failed check fails the node.
 func Judge(r *Report, rank int) Node {
 	n := Node{Host: shortName(r.Host), NodeRank: rank, Status: pass, FailReasons: []string{}, Report: r}
 	for _, c := range r.Checks {
@@ -71,8 +71,8 @@ func WriteNode(dir string, n Node) error {
 	})
 }
 
-// RemoveStale removes the verdicts of an earlier run from a directory, and what was made of them.
-// Verdicts that are not older than age stay: other nodes of this run may have written them.
+// RemoveStale removes the verdicts of an earlier run from a directory, and the files made from
+// them. Verdicts that are not older than age stay: other nodes of this run may have written them.
 func RemoveStale(dir string, age time.Duration) error {
 	for _, file := range staleFiles(dir, age) {
 		if err := os.Remove(file); err != nil && !os.IsNotExist(err) {
@@ -103,7 +103,7 @@ type Expected struct {
 	Hosts []string
 }
 
-// pollInterval is how often the directory is looked at.
+// pollInterval is how often the directory is read.
 const pollInterval = 200 * time.Millisecond
 
 // WaitForNodes returns the verdicts in a directory once all expected nodes have written one, or
@@ -166,8 +166,8 @@ func absent(nodes []Node, want Expected, timeout time.Duration) []Node {
 	return list
 }
 
-// WriteLists writes the names of the nodes that passed and of those that failed, one a line, for
-// srun --nodelist and --exclude, and those that were expected.
+// WriteLists writes the names of the nodes that passed, of those that failed and of those that were
+// expected, one per line, for srun --nodelist and --exclude.
 func WriteLists(dir string, nodes []Node, want Expected) error {
 	lists := map[string][]string{passingFile: nil, failingFile: nil}
 	for _, n := range nodes {

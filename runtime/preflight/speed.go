@@ -13,7 +13,7 @@ const (
 	repetitions = 5
 )
 
-// speed measures a product of matrices and a copy of memory, the best of a few.
+// speed measures a product of matrices and a copy of memory, the best of several.
 func (r *Report) speed(ctx context.Context, s Settings) {
 	if s.Product != nil {
 		best, err := bestOf(ctx, func() (time.Duration, error) { return s.Product(ctx, productSize) })

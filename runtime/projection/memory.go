@@ -112,8 +112,8 @@ func (p *Plan) shards(kind string) (dense, expert float64) {
 	return float64(p.Parallel.Data * p.Parallel.Context), float64(p.Parallel.ExpertData)
 }
 
-// Memory returns the memory of every pipeline stage. Reserve is what is set aside on a device for
-// what no formula describes: the context of the driver, libraries and buffers of communication.
+// Memory returns the memory of every pipeline stage. Reserve is the memory of a device for what no
+// formula describes: the context of the driver, libraries and buffers of communication.
 func (p *Plan) Memory(reserve float64) Memory {
 	var mem Memory
 	mem.Parameters, mem.Active = p.Model.Count()
@@ -206,7 +206,7 @@ func (m Memory) Fits(size, margin float64) bool {
 	return m.Stages[m.Largest].Total <= size*(1-margin)
 }
 
-// Symbols says what the names in formulas stand for.
+// Symbols explains the names in formulas.
 func (p *Plan) Symbols() []string {
 	list := []string{
 		fmt.Sprintf("t = %.0f: tokens of a micro batch on a rank, sequence · micro_batch_size / cp", p.tokens()),
@@ -221,7 +221,7 @@ func (p *Plan) Symbols() []string {
 	return list
 }
 
-// Assumptions says what the figures of memory take for granted.
+// Assumptions lists the assumptions of the figures of memory.
 func (p *Plan) Assumptions() []string {
 	list := []string{
 		"the size of the vocabulary is that of " + p.Model.VocabularyFrom,

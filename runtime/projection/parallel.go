@@ -106,7 +106,7 @@ func gcd(a, b int) int {
 
 func lcm(a, b int) int { return a / gcd(a, b) * b }
 
-// checkCut returns what cannot be cut as the experiment says.
+// checkCut returns the sizes that cannot be cut as the experiment says.
 func (r *reader) checkCut(m Model, p Parallel) {
 	want := func(key string, size, parts int, what string) {
 		if size%parts != 0 {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Rates are the speeds that a projection takes for granted, per device and second.
+// Rates are the speeds that a projection assumes, per device and second.
 type Rates struct {
 	BF16       float64 `json:"bf16_flops"`
 	FP8        float64 `json:"fp8_flops"`
@@ -42,7 +42,7 @@ type Time struct {
 	Numbers string  `json:"numbers"`
 }
 
-// Validate returns what cannot be computed with.
+// Validate returns an error for rates that a projection cannot use.
 func (r Rates) Validate() error {
 	var faults []error
 	for _, f := range []struct {
@@ -207,7 +207,7 @@ func (perf *Performance) time(p *Plan, slowest pass) {
 	add("optimizer", float64(perParameter)*state/perf.Rates.HBM, "bytes read and written per parameter · parameters / memory bandwidth", fmt.Sprintf("%d · %.0f / %.4g B/s", perParameter, state, perf.Rates.HBM))
 }
 
-// TimeAssumptions says what the times take for granted.
+// TimeAssumptions lists the assumptions of the times.
 func (p *Plan) TimeAssumptions(r Rates) []string {
 	list := []string{
 		"norms, activations, kernel launches and the loader of data are part of the efficiency",

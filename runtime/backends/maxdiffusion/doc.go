@@ -1,5 +1,5 @@
-// Package maxdiffusion runs MaxDiffusion: where its tree is, which version it has, which of its
-// programs trains the model.
+// Package maxdiffusion runs MaxDiffusion: it finds the source tree and its version, and the program
+// that trains the model.
 //
 // # Concepts
 //

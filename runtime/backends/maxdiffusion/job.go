@@ -15,7 +15,7 @@ import (
 	"github.com/primus-fl/primus/runtime/launch"
 )
 
-// framework is how MaxDiffusion is started and what its log says.
+// framework says how MaxDiffusion is started and how its log is read.
 var framework = python.Framework{
 	Name: Framework, Job: job, Step: python.CompletedStep, Steps: steps,
 	TokensPerStep: func(*backend.TrainContext, int) int { return 0 }, // images and videos have no tokens
@@ -98,5 +98,5 @@ func job(tc *backend.TrainContext, dir string) (launch.Job, error) {
 	return launch.Job{Program: program, Notes: notes, Files: []launch.File{{Path: file, Content: text, Temporary: true}}}, nil
 }
 
-// steps is how many steps a run has.
+// steps returns the number of steps of a run.
 func steps(tc *backend.TrainContext) int { return python.Integer(tc, "max_train_steps") }

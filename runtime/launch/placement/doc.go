@@ -3,9 +3,9 @@
 //
 // # Concepts
 //
-// A Run is a command line of primus with what has to be known of its experiment. New makes a Plan
-// of it for the first launcher of a chain: a command, the files that it reads and its variables, or
-// a manifest. There primus runs with the rest of the chain.
+// A Run is a command line of primus with the facts about its experiment that a launcher needs. New
+// makes a Plan of it for the first launcher of a chain: a command, the files that it reads and its
+// variables, or a manifest. There primus runs with the rest of the chain.
 //
 // Settings are the values of the launcher file, whose sections are those of Primus: slurm,
 // container, direct, and kubernetes. Layers of them are merged, and each value knows where it was

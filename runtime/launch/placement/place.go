@@ -13,7 +13,7 @@ import (
 	"github.com/primus-fl/primus/runtime/launch"
 )
 
-// Run is a command line of primus that is carried out elsewhere.
+// Run is a command line of primus that runs elsewhere.
 type Run struct {
 	launch.Options // resolved, with the whole chain of launchers as it was given
 
@@ -54,7 +54,7 @@ const (
 	DirPath
 )
 
-// Plan is what is done on this machine, so that the run is carried out elsewhere.
+// Plan says what to do on this machine so that the run takes place elsewhere.
 type Plan struct {
 	Launcher string
 	Argv     []string          // the command to run, nil for a plan with a manifest
@@ -161,7 +161,7 @@ func (p *Plan) Environ(environ []string) []string {
 	return env
 }
 
-// Shell returns the command of a plan as a shell reads it. Secrets are stars.
+// Shell returns the command of a plan for a shell. Secrets are replaced by asterisks.
 func (p *Plan) Shell() string {
 	var words []string
 	if len(p.Unset) > 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/primus-fl/primus/internal/secret"
 )
 
-// WithVariables renders a document with variables in the place of secrets, and returns the
-// parameters by variable.
+// WithVariables renders a document with variables in place of secrets, and returns the parameters
+// by variable.
 func WithVariables(m *document.Map) ([]byte, map[string]string, error) {
 	secrets := map[string]string{}
 	mark := func(name string) string { return "primus-secret." + name + ";" } // which rendering leaves alone

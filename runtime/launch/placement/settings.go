@@ -24,8 +24,8 @@ var defaults []byte
 // defaultsName stands for the file in origins.
 const defaultsName = "defaults.yaml"
 
-// Settings are the values of all layers. Those for a command of somebody else, such as sbatch or
-// docker, are options of that under their names.
+// Settings are the values of all layers. Options of other programs, such as sbatch or docker, have
+// their own names.
 type Settings struct {
 	Slurm      Slurm
 	Container  Container
@@ -99,7 +99,7 @@ type Option struct {
 	Values []string // none for one that is given alone
 }
 
-// Words returns the option as a command line has it.
+// Words returns the option as words of a command line.
 func (o Option) Words() []string {
 	if len(o.Values) == 0 {
 		return []string{"--" + o.Name}
@@ -111,7 +111,7 @@ func (o Option) Words() []string {
 	return words
 }
 
-// withoutEffect are keys of Primus that say something which primus does not do.
+// withoutEffect are keys of Primus for things that primus does not do.
 var withoutEffect = map[string]string{
 	"main.debug":        "PRIMUS_LOG_LEVEL=DEBUG says more",
 	"main.dry-run":      "give --dry-run",
@@ -374,7 +374,7 @@ func (s *Settings) Values(launchers ...string) []Value {
 	return all
 }
 
-// Complete fills in what neither flags nor the environment say about nodes.
+// Complete fills in what neither flags nor the environment set about nodes.
 func (s *Settings) Complete(o *launch.Options, lookup func(string) (string, bool)) {
 	unset := func(names ...string) bool {
 		return !slices.ContainsFunc(names, func(name string) bool { text, _ := lookup(name); return text != "" })
