@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/foreign"
 	"github.com/primus-fl/primus/vendors/abi"
 	"github.com/primus-fl/primus/vendors/loader"
 )
@@ -135,7 +136,11 @@ func (p *Plugin) makeImpls() error {
 		leave := func(reason string) { p.unused = append(p.unused, UnusedOp{Op: e.op, Impl: e.implID, Reason: reason}) }
 		op, ok := known[e.op]
 		if !ok {
-			leave("this program's catalogue has no such op")
+			reason := "this program's catalogue has no such op"
+			if o, ok := foreign.Find(e.op); ok {
+				reason += "; TransformerEngine-FL uses it to " + o.Purpose + "; here: " + o.Instead
+			}
+			leave(reason)
 			continue
 		}
 		params, err := Layout(op)

@@ -73,6 +73,16 @@ func TestDocumentedLayouts(t *testing.T) {
 	assert.Contains(t, strings.Join(strings.Fields(string(text)), " "), fmt.Sprintf("The catalogue has %d ops with arguments of other forms", len(left)))
 }
 
+func TestOpThatIsNotDispatched(t *testing.T) {
+	t.Parallel()
+	p, err := plugin.Open(compile(t, "fixture.c", `-DUNKNOWN="nvshmem_finalize"`), plugin.Settings{Ops: fixtureOps})
+	require.NoError(t, err)
+	assert.Equal(t, []plugin.UnusedOp{{
+		Op: "nvshmem_finalize", Impl: "acme.unknown",
+		Reason: "this program's catalogue has no such op; TransformerEngine-FL uses it to stop NVSHMEM; here: nothing: ranks share no memory",
+	}}, p.Unused())
+}
+
 func TestDescription(t *testing.T) {
 	t.Parallel()
 	p, impls, _ := openFixture(t)

@@ -3,7 +3,15 @@ package check
 import (
 	"fmt"
 	"strconv"
+
+	"github.com/primus-fl/primus/tensor"
 )
+
+// Named is an operand with the name that errors use for it.
+type Named struct {
+	Name   string
+	Tensor *tensor.Tensor
+}
 
 // Itoa writes a number of an error.
 func Itoa(n int) string { return strconv.Itoa(n) }

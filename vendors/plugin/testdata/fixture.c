@@ -184,7 +184,10 @@ OP(op_thread, "probe", "acme.thread", PROBE, .flags = PRIMUS_FLAG_SAME_THREAD | 
 OP(op_host, "probe", "acme.host", PROBE, .run = host);
 OP(op_driver, "probe", "acme.driver", PROBE, .is_available = no_driver, .run = must_not_run);
 OP(op_reason, "probe", "acme.reason", PROBE, .is_available = no_reason, .run = must_not_run);
-OP(op_unknown, "not_in_the_catalogue", "acme.unknown", 0, .run = must_not_run);
+#ifndef UNKNOWN
+#define UNKNOWN "not_in_the_catalogue"
+#endif
+OP(op_unknown, UNKNOWN, "acme.unknown", 0, .run = must_not_run);
 
 static const primus_op *const all[] = {&op_show, &op_answer, &op_supports, &op_workspace, &op_safe, &op_serial, &op_serial2, &op_thread, &op_host, &op_driver, &op_reason, &op_unknown};
 
