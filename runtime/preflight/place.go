@@ -29,10 +29,7 @@ var launchers = [][2]string{
 func FindPlace(getenv func(string) string) (Place, error) {
 	at := Place{World: 1}
 	for _, names := range launchers {
-		if getenv(names[1]) == "" {
-			continue
-		}
-		if names[0] == "SLURM_PROCID" && getenv(names[0]) == "" { // a batch script, not a task
+		if getenv(names[0]) == "" || getenv(names[1]) == "" { // such as SLURM_NTASKS in a batch script, which is no task
 			continue
 		}
 		world, err := whole(getenv, names[1], 1, 1<<20)
@@ -45,6 +42,9 @@ func FindPlace(getenv func(string) string) (Place, error) {
 		}
 		at.Rank, at.World, at.From = rank, world, names[0]+" and "+names[1]
 		break
+	}
+	if size := getenv("WORLD_SIZE"); at.From == "" && size != "" && size != "1" {
+		return at, fmt.Errorf("preflight: WORLD_SIZE is %s, and no variable says which rank this is: set RANK", size)
 	}
 	if at.World == 1 {
 		return at, nil

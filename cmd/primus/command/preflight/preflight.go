@@ -2,11 +2,14 @@
 package preflight
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +20,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
 	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/ops/gemm"
@@ -33,6 +37,7 @@ type options struct {
 	expected                 int
 	timeout                  int
 	port                     int
+	dump, name               string
 	output                   cli.ReportFormat
 }
 
@@ -67,6 +72,8 @@ Exit codes: 0 all ok or warnings, 1 a check failed on this rank or between ranks
 	flags.IntVar(&o.expected, "expected-gpus", 0, "fail unless the node has `N` accelerators; 0 takes LOCAL_WORLD_SIZE or GPUS_PER_NODE")
 	flags.IntVar(&o.timeout, "dist-timeout-sec", 120, "wait `SECONDS` for other ranks")
 	flags.IntVar(&o.port, "port", 0, "rank 0 collects at this `PORT`; 0 takes the one after MASTER_PORT")
+	flags.StringVar(&o.dump, "dump-path", "", "write the report of rank 0 into `DIR`, too, as Markdown")
+	flags.StringVar(&o.name, "report-file-name", "", "`NAME` of that file, without ending; without it preflight-RANKSN-DATE")
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		switch name {
 		case "check-host", "check-gpu", "check-network":
@@ -77,7 +84,7 @@ Exit codes: 0 all ok or warnings, 1 a check failed on this rank or between ranks
 		return pflag.NormalizedName(name)
 	})
 	o.output.AddFlag(cmd)
-	cli.WithoutVariable(flags, "host", "gpu", "network", "perf-test", "port")
+	cli.WithoutVariable(flags, "host", "gpu", "network", "perf-test", "port", "report-file-name")
 	return cmd
 }
 
@@ -127,11 +134,31 @@ func run(cmd *cobra.Command, prog cli.Program, o options) error {
 	if err := write(prog, o.output, all); err != nil {
 		return err
 	}
+	if err := o.save(prog, all); err != nil {
+		return err
+	}
 	checks := slices.Clone(all.Checks)
 	for _, r := range all.Reports {
 		checks = append(checks, r.Checks...)
 	}
 	return failure(checks)
+}
+
+// save writes the report into a file, where that is asked for.
+func (o options) save(prog cli.Program, all *preflight.Gathered) error {
+	if o.dump == "" {
+		return nil
+	}
+	if err := os.MkdirAll(o.dump, 0o755); err != nil {
+		return durable.Explain(err)
+	}
+	name := cmp.Or(o.name, fmt.Sprintf("preflight-%dN-%s", len(all.Reports), time.Now().Format("20060102-150405")))
+	file := filepath.Join(o.dump, name+".md")
+	if err := durable.WriteFile(file, func(w io.Writer) error { return plaintext.WriteSections(w, true, sections(all)) }); err != nil {
+		return err
+	}
+	fmt.Fprintln(prog.Err, "report in", file)
+	return nil
 }
 
 // expectedGPUs returns the flag, or what the launcher says.

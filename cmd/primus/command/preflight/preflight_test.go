@@ -94,6 +94,16 @@ func TestOneNode(t *testing.T) {
 	assert.Contains(t, table.Out, "own name")
 	markdown := commandtest.Run(t, "preflight", "--gpu", "-o", "md")
 	assert.Contains(t, markdown.Out, "| about | check | status | value | what to do |")
+	dir := t.TempDir()
+	saved := commandtest.Run(t, "preflight", "--gpu", "--dump-path", dir, "--report-file-name", "today")
+	assert.Contains(t, saved.Stderr, "report in "+filepath.Join(dir, "today.md"))
+	file, err := os.ReadFile(filepath.Join(dir, "today.md"))
+	require.NoError(t, err)
+	assert.Contains(t, string(file), "| about | check | status | value | what to do |")
+	commandtest.Run(t, "preflight", "--gpu", "--dump-path", dir)
+	files, err := filepath.Glob(filepath.Join(dir, "preflight-1N-*.md"))
+	require.NoError(t, err)
+	assert.Len(t, files, 1)
 }
 
 // TestTwoRanks starts two processes as a launcher would, one of which lacks a device.
@@ -166,6 +176,7 @@ func TestUsage(t *testing.T) {
 		assert.Equal(t, 2, got.Code, args)
 		assert.Contains(t, got.Stderr, want)
 	}
+	t.Setenv("RANK", "0")
 	t.Setenv("WORLD_SIZE", "two")
 	got := commandtest.Run(t, "preflight")
 	assert.Equal(t, 2, got.Code)
