@@ -72,9 +72,8 @@ type Backend interface {
 	// Device returns the calling OS thread's current device.
 	Device() (Device, error)
 
-	// Alloc returns size bytes of zeroed memory on the current device, aligned to at least 64
-	// bytes. The memory lies outside the Go heap and stays valid until Free. A size of 0 is an
-	// error.
+	// Alloc returns size bytes of zeroed memory on the current device, aligned to at least 64 bytes.
+	// The memory lies outside the Go heap and stays valid until Free. A size of 0 is an error.
 	Alloc(size uint64) (unsafe.Pointer, error)
 
 	// Free returns memory to the device. p must come from Alloc of this backend
@@ -101,8 +100,7 @@ type StreamQueue interface {
 	// CreateStream returns a new empty stream on the current device.
 	CreateStream() (Stream, error)
 
-	// FreeStream waits for the work in the stream and releases it. The default
-	// stream cannot be freed.
+	// FreeStream waits for the work in the stream and releases it. The default stream cannot be freed.
 	FreeStream(s Stream) error
 
 	// Submit queues f after the work that is in the stream now and returns.

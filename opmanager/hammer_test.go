@@ -80,8 +80,7 @@ func (h hammerPolicy) policy() oppolicy.Policy {
 	return p
 }
 
-// forbidden returns the impls that must not run in a layer and phase; a layer below
-// 0 is none.
+// forbidden returns the impls that must not run in a layer and phase; a layer below 0 is none.
 func (h hammerPolicy) forbidden(layer int, phase oppolicy.Phase) uint {
 	mask := uint(0)
 	forbid := func(deny, allow []int) {

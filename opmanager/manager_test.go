@@ -387,8 +387,7 @@ func TestWithPolicy(t *testing.T) {
 	assert.Equal(t, 1, f.vendor.calls)
 }
 
-// B7: what has become available is used once it is asked again, and until then has
-// a reason.
+// B7: what has become available is used once it is asked again, and until then has a reason.
 func TestUnavailable(t *testing.T) {
 	f := newManager(t, nil, opmanager.Settings{})
 	available := errors.New("libacme.so not found")

@@ -83,8 +83,7 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
-// What the policy itself rules out by asking for reproducible results was asked for
-// all the same.
+// What the policy itself rules out by asking for reproducible results was asked for all the same.
 func TestUnusableForDeterminism(t *testing.T) {
 	f := newManager(t, nil, opmanager.Settings{})
 	sure := opregistry.Impl{

@@ -67,8 +67,7 @@ func TestB2StrictView(t *testing.T) {
 	assert.Equal(t, 1, f.flagos.calls)
 }
 
-// B3: an impl that fails is not run again in the same call, although it served the
-// one before.
+// B3: an impl that fails is not run again in the same call, although it served the one before.
 func TestB3FailedImplRunsOnce(t *testing.T) {
 	f := newManager(t, nil, opmanager.Settings{})
 	bound := opmanager.MustBind(f.Manager, addOne)
@@ -117,8 +116,7 @@ func TestB11CallsOfTwoPolicies(t *testing.T) {
 	assert.Equal(t, []int{2, 2, 2}, []int{f.vendor.calls, f.flagos.calls, f.reference.calls}, "acme served the two calls within")
 }
 
-// B12: a caller's mistake is returned as such; it costs no impl a run, a failure or
-// its standing.
+// B12: a caller's mistake is returned as such; it costs no impl a run, a failure or its standing.
 func TestB12ArgumentErrors(t *testing.T) {
 	for _, strict := range []bool{false, true} {
 		f := newManager(t, func(p *oppolicy.Policy) { p.Strict = strict }, opmanager.Settings{})
@@ -276,8 +274,7 @@ func TestW2CallsDoNotLookAround(t *testing.T) {
 	assert.Equal(t, 1, probes)
 }
 
-// W4: an impl that only says what it cannot do is passed over, which is no failure
-// of it.
+// W4: an impl that only says what it cannot do is passed over, which is no failure of it.
 func TestW4ImplsThatOnlyDecline(t *testing.T) {
 	f := newManager(t, nil, opmanager.Settings{})
 	f.vendor.do, f.flagos.do, f.reference.do = declines, declines, declines

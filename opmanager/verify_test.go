@@ -100,8 +100,7 @@ func TestVerifyCountsWhatItCannotCompare(t *testing.T) {
 	assert.EqualValues(t, 3, verifyStats(f, "vendor.acme").Skipped, "there is no reference")
 }
 
-// The reference has to see the operands as they were, also those that the impl
-// updates in place.
+// The reference has to see the operands as they were, also those that the impl updates in place.
 func TestVerifyInPlace(t *testing.T) {
 	f := newManager(t, func(p *oppolicy.Policy) { p.Verify.Fraction = 1 }, opmanager.Settings{})
 	a := newArgs(t)

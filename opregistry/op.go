@@ -59,8 +59,7 @@ type Schema[A any] struct {
 	// and keeps nothing.
 	Check func(c *Check, a *A)
 
-	// Access returns what a call does to an operand whose access is depends; i is the index in a
-	// list.
+	// Access returns what a call does to an operand whose access is depends; i is the index in a list.
 	Access func(a *A, operand string, i int) Access
 }
 

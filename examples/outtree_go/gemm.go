@@ -14,8 +14,7 @@ func gemmServes(a gemm.GenericGemmArgs) error {
 	return nil
 }
 
-// genericGemm follows gemm.GenericGemm. Sums are f32; each row of D is computed by one
-// worker.
+// genericGemm follows gemm.GenericGemm. Sums are f32; each row of D is computed by one worker.
 func genericGemm(e *opregistry.Exec, a gemm.GenericGemmArgs) error {
 	data, err := floats(a.A, a.B, a.D)
 	if err != nil {

@@ -21,10 +21,9 @@ type LockFile struct {
 	f *os.File
 }
 
-// Lock creates the file at path when it does not exist and locks it without
-// waiting. When another process (or another LockFile of this one) has it, the
-// error is a *LockedError. The file holds the process id of its holder
-// unless the disk is full.
+// Lock creates the file at path when it does not exist and locks it without waiting. When another
+// process (or another LockFile of this one) has it, the error is a *LockedError. The file holds the
+// process id of its holder unless the disk is full.
 //
 // On a file system without locks the result is not locked and Warning says so.
 func Lock(path string) (*LockFile, error) {

@@ -28,8 +28,7 @@ type Plugins struct {
 	// SHA256 lists the checksums, in lower-case hexadecimal, of the libraries that may be
 	// opened; nil allows any, an empty list none.
 	SHA256 []string
-	// Isolate names the modules that run in a process of their own; "*" stands for
-	// all.
+	// Isolate names the modules that run in a process of their own; "*" stands for all.
 	Isolate []string
 	// Sources says for each key that was set where its value came from.
 	Sources map[oppolicy.Field]string

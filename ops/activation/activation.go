@@ -56,8 +56,7 @@ var ReLU = newActivation("relu", "rectified linear unit",
 //
 //	y = max(x, 0)²
 //
-// Operands are those of GELU. A NaN stays NaN. Source: So et al.
-// 2021, arXiv:2109.08668.
+// Operands are those of GELU. A NaN stays NaN. Source: So et al. 2021, arXiv:2109.08668.
 var SReLU = newActivation("srelu", "squared rectified linear unit",
 	opregistry.Arithmetic(0, 2e-7, "one product"))
 
@@ -65,8 +64,7 @@ var SReLU = newActivation("srelu", "squared rectified linear unit",
 //
 //	y = x · σ(x)      σ(x) = 1/(1+e^−x)
 //
-// Operands are those of GELU. An x of −∞ gives NaN. Source: Elfwing
-// et al. 2017, arXiv:1702.03118.
+// Operands are those of GELU. An x of −∞ gives NaN. Source: Elfwing et al. 2017, arXiv:1702.03118.
 var SiLU = newActivation("silu", "sigmoid linear unit",
 	opregistry.Arithmetic(1e-6, 3e-6, "as swiglu"))
 

@@ -130,8 +130,7 @@ type THDOutCorrectionArgs struct {
 //
 // for each token and head of packed sequences, or of their second halves. An element of 0 in
 // out_per_step adds nothing, whatever the factor. Out is updated there and unchanged elsewhere;
-// arithmetic is in
-// f32 or better, rounded once. Source: TransformerEngine 2.14.
+// arithmetic is in f32 or better, rounded once. Source: TransformerEngine 2.14.
 var THDOutCorrection = opregistry.NewOp("thd_out_correction", opregistry.Schema[THDOutCorrectionArgs]{
 	Doc:       "adds a step to the attention of packed sequences",
 	Tolerance: opregistry.Arithmetic(1e-6, 5e-6, "an exponential of up to e⁶ whose exponent carries 6·2⁻²³"),

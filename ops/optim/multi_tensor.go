@@ -79,9 +79,8 @@ type MultiTensorL2NormArgs struct {
 //
 //	norm = √(Σ_t Σ_i t[i]²)
 //
-// Sums are f32 or better
-// and run in a fixed order. The flag becomes 1 when a sum is not finite and is
-// never cleared. An empty list has the norm 0. Source: TransformerEngine 2.14.
+// Sums are f32 or better and run in a fixed order. The flag becomes 1 when a sum is not finite and
+// is never cleared. An empty list has the norm 0. Source: TransformerEngine 2.14.
 var MultiTensorL2Norm = opregistry.NewOp("multi_tensor_l2norm", opregistry.Schema[MultiTensorL2NormArgs]{
 	Doc:       "Euclidean norm over a list of tensors",
 	Lists:     "t read compute lead",

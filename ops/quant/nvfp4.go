@@ -16,8 +16,7 @@ type NVFP4ComputeGlobalScaleArgs struct {
 //
 //	S = min(2688/amax, largest f32) where amax > 0, otherwise 1      2688 = 448·6
 //
-// S is rounded to f32; it is 0 for an infinite amax and 1 for NaN. Source: TransformerEngine
-// 2.14.
+// S is rounded to f32; it is 0 for an infinite amax and 1 for NaN. Source: TransformerEngine 2.14.
 var NVFP4ComputeGlobalScale = opregistry.NewOp("nvfp4_compute_global_scale", opregistry.Schema[NVFP4ComputeGlobalScaleArgs]{
 	Doc:       "encoding scales of whole nvfp4 tensors",
 	Tolerance: opregistry.Tolerance{Wide: tensor.Tolerance{Rel: 0x1p-22, ULP: 2}, Narrow: tensor.Tolerance{ULP: 1}, Reason: "one or two quotients and a product"},

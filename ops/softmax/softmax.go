@@ -58,9 +58,8 @@ type ScaledMaskedSoftmaxForwardArgs struct {
 //
 //	z = scale_factor · x + mask
 //
-// Otherwise it is like ScaledSoftmaxForward. Source:
-// TransformerEngine 2.14, scaled_masked_softmax_forward; the added mask is that of its FlagOS
-// plugin.
+// Otherwise it is like ScaledSoftmaxForward. Source: TransformerEngine 2.14,
+// scaled_masked_softmax_forward; the added mask is that of its FlagOS plugin.
 var ScaledMaskedSoftmaxForward = opregistry.NewOp("scaled_masked_softmax_forward", opregistry.Schema[ScaledMaskedSoftmaxForwardArgs]{
 	Doc:       "softmax of scaled rows under a mask",
 	Tolerance: opregistry.Arithmetic(1e-6, 1e-5, "as scaled_softmax_forward"),

@@ -32,10 +32,9 @@ type Dir struct {
 	warnings []string
 }
 
-// Open creates the directory of a run, locks it, checks that files can be
-// created in it and removes the temporary files of a killed run. The caller
-// closes it. A directory that another run holds is an error that names its
-// process.
+// Open creates the directory of a run, locks it, checks that files can be created in it and removes
+// the temporary files of a killed run. The caller closes it. A directory that another run holds is
+// an error that names its process.
 func Open(l Location) (*Dir, error) {
 	if err := l.Validate(); err != nil {
 		return nil, err

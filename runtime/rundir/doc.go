@@ -20,7 +20,6 @@
 //
 // # Errors
 //
-// Errors name the key or the path, what was given and what to do. A directory
-// that another run holds gives an error that wraps *durable.LockedError and names
-// that process.
+// Errors name the key or the path, what was given and what to do. A directory that another run
+// holds gives an error that wraps *durable.LockedError and names that process.
 package rundir

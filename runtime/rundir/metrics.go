@@ -104,8 +104,7 @@ func (m *Metrics) Append(r Record) error {
 	return nil
 }
 
-// Records reads the records of the file, those of earlier runs that OpenMetrics
-// kept included.
+// Records reads the records of the file, those of earlier runs that OpenMetrics kept included.
 func (m *Metrics) Records() ([]Record, error) {
 	text, err := durable.ReadRegular(m.path, maxMetrics)
 	if err != nil {
@@ -118,8 +117,7 @@ func (m *Metrics) Records() ([]Record, error) {
 // Warnings describes what was wrong in the file when it was opened.
 func (m *Metrics) Warnings() []string { return slices.Clone(m.warnings) }
 
-// Sync flushes the lines to the disk. A kill loses none of them without it, a
-// power cut may.
+// Sync flushes the lines to the disk. A kill loses none of them without it, a power cut may.
 func (m *Metrics) Sync() error {
 	if err := m.f.Sync(); err != nil {
 		return fmt.Errorf("rundir: flush %s: %w", MetricsName, durable.Explain(err))

@@ -44,8 +44,7 @@ var constants = map[string]uint64{
 	"PRIMUS_LOG_DEBUG": abi.LogDebug, "PRIMUS_LOG_INFO": abi.LogInfo, "PRIMUS_LOG_WARN": abi.LogWarn, "PRIMUS_LOG_ERROR": abi.LogError,
 }
 
-// TestLayout compiles the header as C and C++ and compares every size, offset and
-// constant.
+// TestLayout compiles the header as C and C++ and compares every size, offset and constant.
 func TestLayout(t *testing.T) {
 	t.Parallel()
 	var want, program strings.Builder

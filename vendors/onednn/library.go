@@ -33,8 +33,7 @@ type Options struct {
 	// the choice of another library that has loaded OpenMP before.
 	Threads int
 
-	// Names are the sonames or paths to try, in order; nil means the usual
-	// sonames of oneDNN 3 and 2.
+	// Names are the sonames or paths to try, in order; nil means the usual sonames of oneDNN 3 and 2.
 	Names []string
 }
 

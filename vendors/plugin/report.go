@@ -9,8 +9,7 @@ import (
 	"github.com/primus-fl/primus/vendors/abi"
 )
 
-// Report is what a plugin says about itself and whether its ops can run on this
-// machine.
+// Report is what a plugin says about itself and whether its ops can run on this machine.
 type Report struct {
 	Name    string     `json:"name"`
 	Version string     `json:"version"`

@@ -104,8 +104,7 @@ var notCompared = []string{
 	"save", "save_interval", "save_initial", "load", "dump_batches", "disable_tensorboard", "sample_prompt", "model_name",
 }
 
-// compared returns the parameters that a resumed run is compared with, in their JSON
-// form.
+// compared returns the parameters that a resumed run is compared with, in their JSON form.
 func (a *Args) compared() map[string]any {
 	all := map[string]any{}
 	var walk func(v reflect.Value)

@@ -246,8 +246,7 @@ type ended struct {
 
 func (e *ended) RunEnded(r backend.Result) { e.result = r }
 
-// The same seed and impls give the same losses bit for bit, for any number of
-// workers.
+// The same seed and impls give the same losses bit for bit, for any number of workers.
 func TestWorkersDoNotChangeLosses(t *testing.T) {
 	l := newLab(t)
 	require.NoError(t, l.train(t.Context(), "one"))
@@ -370,8 +369,7 @@ func TestVendorFailsInTheMiddle(t *testing.T) {
 	}
 }
 
-// rmsnorm is a vendor with flagos' rmsnorm, before each forward call of which a
-// hook runs.
+// rmsnorm is a vendor with flagos' rmsnorm, before each forward call of which a hook runs.
 func rmsnorm(before func(call int64) error) opregistry.Source {
 	var calls atomic.Int64
 	src := opregistry.Source{Name: "acme"}

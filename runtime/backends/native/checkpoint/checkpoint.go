@@ -17,17 +17,15 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/safetensors"
 )
 
-// Checkpoint is a complete checkpoint on disk whose files matched its manifest
-// when it was opened.
+// Checkpoint is a complete checkpoint on disk whose files matched its manifest when it was opened.
 type Checkpoint struct {
 	path     string
 	manifest manifest
 }
 
-// Open verifies and opens the checkpoint at path, which is the directory of a
-// checkpoint or that of a Store; of a Store it takes the newest one. Nothing is
-// skipped: a damaged checkpoint is a *CorruptError. A Store without checkpoints
-// gives an error that matches ErrNone.
+// Open verifies and opens the checkpoint at path, which is the directory of a checkpoint or that of
+// a Store; of a Store it takes the newest one. Nothing is skipped: a damaged checkpoint is a
+// *CorruptError. A Store without checkpoints gives an error that matches ErrNone.
 func Open(path string) (*Checkpoint, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -123,8 +121,7 @@ func (c *Checkpoint) Run() string { return c.manifest.Run }
 // Path returns the checkpoint's directory.
 func (c *Checkpoint) Path() string { return c.path }
 
-// Files returns the names of the files in the order of writing, without the
-// manifest.
+// Files returns the names of the files in the order of writing, without the manifest.
 func (c *Checkpoint) Files() []string {
 	names := make([]string, len(c.manifest.Files))
 	for i, f := range c.manifest.Files {

@@ -3,12 +3,11 @@
 //
 // # Concepts
 //
-// A Store is a directory with one directory per checkpoint, step-00000100 and so
-// on. Save writes the files into a temporary directory, flushes each of them and
-// the directory, writes the manifest checkpoint.json last, renames the directory
-// into place and flushes the parent. Only then does it remove older checkpoints of
-// the same run than the newest ones to keep. So a directory with a plain name is
-// complete.
+// A Store is a directory with one directory per checkpoint, step-00000100 and so on. Save writes
+// the files into a temporary directory, flushes each of them and the directory, writes the manifest
+// checkpoint.json last, renames the directory into place and flushes the parent. Only then does it
+// remove older checkpoints of the same run than the newest ones to keep. So a directory with a
+// plain name is complete.
 //
 // The manifest names the run and lists size and CRC-32C of every file. Opening a
 // checkpoint compares all of them before anything is loaded: truncation, a flipped
@@ -34,11 +33,10 @@
 //
 // # Errors
 //
-// ErrNone says that a Store holds no checkpoint. *CorruptError names the file of
-// a damaged checkpoint and what is wrong with it; *UnreadableError says that the
-// system could not read it, *VersionError that a newer version wrote it, and
-// *OwnerError that it belongs to another run. *ConfigError says that a
-// checkpoint belongs to a model of another configuration. A full disk or an
-// unwritable directory gives an error that names the path and what to do; the
-// temporary directory is gone and the earlier checkpoints are as they were.
+// ErrNone says that a Store holds no checkpoint. *CorruptError names the file of a damaged
+// checkpoint and what is wrong with it; *UnreadableError says that the system could not read it,
+// *VersionError that a newer version wrote it, and *OwnerError that it belongs to another run.
+// *ConfigError says that a checkpoint belongs to a model of another configuration. A full disk or
+// an unwritable directory gives an error that names the path and what to do; the temporary
+// directory is gone and the earlier checkpoints are as they were.
 package checkpoint

@@ -19,8 +19,7 @@ type CorruptError struct {
 	Want string
 }
 
-// Error names checkpoint and file, what was found, what was expected and what
-// to do.
+// Error names checkpoint and file, what was found, what was expected and what to do.
 func (e *CorruptError) Error() string {
 	return fmt.Sprintf("checkpoint: %s is damaged: %s: got %s, want %s; load an earlier checkpoint", e.Path, e.File, e.Got, e.Want)
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/safetensors"
 )
 
-// childEnv makes a child process of the test binary play one role instead of
-// running the tests.
+// childEnv makes a child process of the test binary play one role instead of running the tests.
 const childEnv = "PRIMUS_CHECKPOINT_TEST_CHILD"
 
 func TestMain(m *testing.M) {

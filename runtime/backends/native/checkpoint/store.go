@@ -325,8 +325,7 @@ func (s *Store) Latest() (*Checkpoint, []string, error) {
 	return nil, warnings, fmt.Errorf("checkpoint: none of the %d checkpoints in %s can be used, remove or repair them to start anew: %w", len(existing), s.dir, damaged)
 }
 
-// Steps returns the steps of the checkpoints, newest first, damaged ones
-// included.
+// Steps returns the steps of the checkpoints, newest first, damaged ones included.
 func (s *Store) Steps() ([]int64, error) {
 	existing, err := list(s.dir)
 	if err != nil {

@@ -12,9 +12,8 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/safetensors"
 )
 
-// Writer adds files to the checkpoint that a Save is writing. It is valid inside
-// the function that Save calls. Its first error ends the save, whether or not
-// the function returns it.
+// Writer adds files to the checkpoint that a Save is writing. It is valid inside the function that
+// Save calls. Its first error ends the save, whether or not the function returns it.
 type Writer struct {
 	dir    string
 	files  []manifestFile
@@ -22,8 +21,7 @@ type Writer struct {
 	closed bool
 }
 
-// Safetensors adds a file of tensors. The entries borrow their memory until the
-// call returns.
+// Safetensors adds a file of tensors. The entries borrow their memory until the call returns.
 func (w *Writer) Safetensors(name string, entries []safetensors.Entry, metadata map[string]string) error {
 	return w.File(name, func(out io.Writer) error { return safetensors.Write(out, entries, metadata) })
 }

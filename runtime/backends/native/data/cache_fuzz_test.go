@@ -9,9 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzCacheReader feeds any bytes to the cache reader, with the footer checksum
-// repaired in half of the cases so that the fields behind it are reached. What
-// it accepts must be what it would write.
+// FuzzCacheReader feeds any bytes to the cache reader, with the footer checksum repaired in half of
+// the cases so that the fields behind it are reached. What it accepts must be what it would write.
 func FuzzCacheReader(f *testing.F) {
 	c := newCache("dir", key{1, 2, 3}, 2)
 	for _, n := range []int{0, 2, 64} {

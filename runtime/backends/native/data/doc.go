@@ -8,11 +8,10 @@
 // cache file whose name and header depend on the files' paths, sizes and times,
 // the tokenizer and the limit, so that a stale cache is never read.
 //
-// NewSet cuts the stream into windows of seq_length+1 tokens, seq_length apart:
-// the inputs are the first seq_length of them, the targets the last. Windows are
-// grouped into blocks that share no token; evenly spaced blocks are held out for
-// validation, so that no token of a validation window occurs in a training
-// window.
+// NewSet cuts the stream into windows of seq_length+1 tokens, seq_length apart: the inputs are the
+// first seq_length of them, the targets the last. Windows are grouped into blocks that share no
+// token; evenly spaced blocks are held out for validation, so that no token of a validation window
+// occurs in a training window.
 //
 // A Sampler visits the training windows in an order that depends on the seed and on the epoch, each
 // once per epoch. Its whole state is the position, the number of samples consumed: the order is a

@@ -26,8 +26,7 @@ type Settings struct {
 	// text is longer, files are taken in the order of a hash of their names, and the last one is cut.
 	MaxBytes int64
 
-	// CacheDir is where the token cache goes; "" for none. It is created when it
-	// does not exist.
+	// CacheDir is where the token cache goes; "" for none. It is created when it does not exist.
 	CacheDir string
 
 	// Tokenizer encodes the text; nil stands for ByteTokenizer.
@@ -147,10 +146,9 @@ func (c *Corpus) find(ctx context.Context) error {
 	return nil
 }
 
-// Load returns the tokens of the corpus, from the cache when it has them. They
-// depend only on the contents and relative order of the files, the tokenizer and
-// the limit. With a cache they are mapped from its file where the system can do
-// that, so that a corpus may be larger than memory.
+// Load returns the tokens of the corpus, from the cache when it has them. They depend only on the
+// contents and relative order of the files, the tokenizer and the limit. With a cache they are
+// mapped from its file where the system can do that, so that a corpus may be larger than memory.
 func (c *Corpus) Load(ctx context.Context) (*Tokens, Report, error) {
 	r := c.report
 	tokens, err := c.throughCache(ctx, &r)
@@ -213,8 +211,7 @@ func (c *Corpus) inMemory(ctx context.Context) (*Tokens, error) {
 	return newTokens(stream.Bytes(), c.width), nil
 }
 
-// fits returns an error when a corpus would take more memory than this process can
-// have.
+// fits returns an error when a corpus would take more memory than this process can have.
 func fits(size int64, why string) error {
 	limit, err := sysmem.Read()
 	if err != nil || uint64(size) <= limit.Bytes {

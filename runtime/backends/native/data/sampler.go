@@ -58,9 +58,8 @@ type Validation struct {
 	cursor int
 }
 
-// NewValidation returns a Validation of at most limit windows, evenly spaced over
-// all validation windows; a limit of 0 takes all of them. A Set without
-// validation windows is an error.
+// NewValidation returns a Validation of at most limit windows, evenly spaced over all validation
+// windows; a limit of 0 takes all of them. A Set without validation windows is an error.
 func NewValidation(s *Set, limit int) (*Validation, error) {
 	if s.ValidWindows() == 0 {
 		return nil, fmt.Errorf("data: got a split without validation windows, want a validation fraction above 0")

@@ -68,10 +68,9 @@ func (e *TooShortError) Error() string {
 // tokens: neighbours in a block share one token, which is a target of the first and an input of the
 // second. Tokens after the last whole block are not used.
 //
-// Of n blocks, v = round(n·ValidFraction), between 1 and n−1, are held out: those
-// blocks b with ⌊(b+1)v/n⌋ > ⌊bv/n⌋. The choice does not depend on any seed, so
-// validation losses can be compared between runs. A stream too short for one
-// block of each kind gives a *TooShortError.
+// Of n blocks, v = round(n·ValidFraction), between 1 and n−1, are held out: those blocks b with
+// ⌊(b+1)v/n⌋ > ⌊bv/n⌋. The choice does not depend on any seed, so validation losses can be compared
+// between runs. A stream too short for one block of each kind gives a *TooShortError.
 func NewSet(t *Tokens, s SplitSettings) (*Set, error) {
 	if s.SeqLength < 1 || s.SeqLength >= math.MaxInt32 {
 		return nil, fmt.Errorf("data: got seq_length %d, want 1 or more", s.SeqLength)
@@ -107,16 +106,14 @@ func (s *Set) blockTokens() int { return s.blockWindows*s.seq + 1 }
 // SeqLength returns the number of input tokens of a window.
 func (s *Set) SeqLength() int { return s.seq }
 
-// TrainWindows returns the number of training windows, which is that of the
-// samples of an epoch.
+// TrainWindows returns the number of training windows, which is that of the samples of an epoch.
 func (s *Set) TrainWindows() int { return len(s.train) * s.blockWindows }
 
 // ValidWindows returns the number of validation windows.
 func (s *Set) ValidWindows() int { return len(s.valid) * s.blockWindows }
 
-// Fingerprint identifies the windows by the content of the stream and the way it
-// is cut. A run that is resumed on data with another fingerprint would see other
-// batches than the uninterrupted run.
+// Fingerprint identifies the windows by the content of the stream and the way it is cut. A run that
+// is resumed on data with another fingerprint would see other batches than the uninterrupted run.
 func (s *Set) Fingerprint() string {
 	return fmt.Sprintf("%s seq_length=%d train_windows=%d valid_windows=%d", s.Corpus(), s.seq, s.TrainWindows(), s.ValidWindows())
 }

@@ -10,8 +10,7 @@ type Tokenizer interface {
 	// VocabSize returns the number of ids: all ids are below it.
 	VocabSize() int
 
-	// Encode appends the ids of text to dst. Long files are encoded in parts of
-	// 256 KiB.
+	// Encode appends the ids of text to dst. Long files are encoded in parts of 256 KiB.
 	Encode(dst []int32, text []byte) []int32
 
 	// Decode appends the text of ids to dst.

@@ -71,8 +71,7 @@ func catchFault(err *error) {
 	*err = fmt.Errorf("data: the token cache can no longer be read: %v", fault)
 }
 
-// Close releases the file that the tokens are mapped from. They must not be read
-// any more.
+// Close releases the file that the tokens are mapped from. They must not be read any more.
 func (t *Tokens) Close() error {
 	if t.release == nil {
 		return nil

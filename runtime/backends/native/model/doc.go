@@ -1,8 +1,7 @@
-// Package model is the decoder that the native backend trains, with an explicit
-// forward and backward pass. Its configuration decides whether it is a Llama, a
-// GPT-2, a Mixtral or a mixture of their parts: the norm, rotary or learned
-// positions, grouped-query attention, SwiGLU, GELU or a mixture of experts, biases,
-// dropout, tied or untied embeddings.
+// Package model is the decoder that the native backend trains, with an explicit forward and
+// backward pass. Its configuration decides whether it is a Llama, a GPT-2, a Mixtral or a mixture
+// of their parts: the norm, rotary or learned positions, grouped-query attention, SwiGLU, GELU or a
+// mixture of experts, biases, dropout, tied or untied embeddings.
 //
 // # Concepts
 //
@@ -15,10 +14,9 @@
 // when it is built. A block has its weights, its activations and its ops, bound to
 // the manager's views for its layer and for forward and backward.
 //
-// Query, key and value projections share one weight (rows: query heads, key
-// heads, value heads), as do gate and up projections (rows: gate, up) and the
-// experts of a layer; Tensors gives the parts under the names of the Hugging Face
-// class that the model is one of.
+// Query, key and value projections share one weight (rows: query heads, key heads, value heads), as
+// do gate and up projections (rows: gate, up) and the experts of a layer; Tensors gives the parts
+// under the names of the Hugging Face class that the model is one of.
 //
 // # Concurrency
 //

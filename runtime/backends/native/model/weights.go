@@ -33,8 +33,7 @@ type layerWeights struct {
 	experts             expertWeights
 }
 
-// Model holds the weights of a decoder and their gradients, in memory of a device
-// backend.
+// Model holds the weights of a decoder and their gradients, in memory of a device backend.
 type Model struct {
 	cfg    Config
 	memory *arena
@@ -81,8 +80,7 @@ func New(cfg Config, backend device.Backend) (*Model, error) {
 // Config returns the parameters of the architecture.
 func (m *Model) Config() Config { return m.cfg }
 
-// Params returns every weight once, in a fixed order. The caller must not change
-// the slice.
+// Params returns every weight once, in a fixed order. The caller must not change the slice.
 func (m *Model) Params() []*Param { return m.params }
 
 // Close returns the memory of weights and gradients.

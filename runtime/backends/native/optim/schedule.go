@@ -52,9 +52,8 @@ func (s Schedule) Validate() error {
 //	min + (lr−min)·c((step−warmup)/(decay−warmup))      up to decay
 //	min                                   after it
 //
-// with c(x) = 1−x for linear, (1+cos πx)/2 for cosine and lr throughout for
-// constant. It is Megatron's schedule, except that the first step uses
-// lr/warmup where Megatron's uses 0.
+// with c(x) = 1−x for linear, (1+cos πx)/2 for cosine and lr throughout for constant. It is
+// Megatron's schedule, except that the first step uses lr/warmup where Megatron's uses 0.
 func (s Schedule) At(step int) float64 {
 	switch {
 	case step <= s.Warmup:

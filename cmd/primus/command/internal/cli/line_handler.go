@@ -101,8 +101,7 @@ func (h *lineHandler) levelName(l slog.Level) string {
 	}
 }
 
-// moreIndent begins the further lines of a record, so that no text in it looks like another
-// record.
+// moreIndent begins the further lines of a record, so that no text in it looks like another record.
 const moreIndent = "  "
 
 // writeAttr writes " key=value", quoted where that would be ambiguous or not printable. Text of

@@ -54,8 +54,7 @@ func StandardStreams() Streams {
 	return s
 }
 
-// Lines returns a handler that writes log lines for people to out, which is Err or a console on
-// it.
+// Lines returns a handler that writes log lines for people to out, which is Err or a console on it.
 func (s Streams) Lines(out io.Writer, level slog.Leveler) *lineHandler {
 	h := NewLineHandler(out, level, TimeOfDay)
 	h.color = s.Color

@@ -12,10 +12,9 @@
 // little-endian. The ranges cover the data part exactly: no holes, no overlap, nothing after the
 // last one.
 //
-// Write lays the tensors out by falling element size, then by name, and pads the
-// header with spaces to a multiple of 8 bytes, so that every tensor is aligned
-// to its element size. The header lists the names in sorted order. Equal entries
-// give equal bytes.
+// Write lays the tensors out by falling element size, then by name, and pads the header with spaces
+// to a multiple of 8 bytes, so that every tensor is aligned to its element size. The header lists
+// the names in sorted order. Equal entries give equal bytes.
 //
 // An Entry borrows memory and is written straight from it; a file is never built in memory. Open
 // reads only the header and checks it against the size of the file.
@@ -24,15 +23,13 @@
 //
 // # Concurrency
 //
-// A File may be read from several goroutines at once until Close. Write holds no
-// state.
+// A File may be read from several goroutines at once until Close. Write holds no state.
 //
 // # Errors
 //
-// A file that breaks the format gives a *FormatError with the file, the tensor,
-// what was found and what the format wants. Asking for a tensor that is not
-// there, or for another dtype or shape than the file has, gives a
-// *MismatchError. Errors of the operating system are wrapped.
+// A file that breaks the format gives a *FormatError with the file, the tensor, what was found and
+// what the format wants. Asking for a tensor that is not there, or for another dtype or shape than
+// the file has, gives a *MismatchError. Errors of the operating system are wrapped.
 //
 // The format is described at https://github.com/huggingface/safetensors.
 package safetensors

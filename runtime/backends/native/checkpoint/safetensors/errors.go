@@ -22,8 +22,7 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("safetensors: %s: got %s, want %s", where, e.Got, e.Want)
 }
 
-// MismatchError says how a tensor of a valid file differs from the one that the
-// caller wants.
+// MismatchError says how a tensor of a valid file differs from the one that the caller wants.
 type MismatchError struct {
 	File   string
 	Tensor string

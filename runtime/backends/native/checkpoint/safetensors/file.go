@@ -22,8 +22,7 @@ type File struct {
 	header *header
 }
 
-// Open reads and checks the header of the file at path. The caller closes the
-// File.
+// Open reads and checks the header of the file at path. The caller closes the File.
 func Open(path string) (*File, error) {
 	f, err := durable.OpenRegular(path)
 	if err != nil {
@@ -125,9 +124,8 @@ func (f *File) Check(name string, d tensor.DType, shape tensor.Shape) error {
 	return nil
 }
 
-// ReadInto fills t with the tensor of this name. t must have its dtype and
-// shape, be contiguous and lie in host memory. When reading fails halfway, the
-// content of t is undefined.
+// ReadInto fills t with the tensor of this name. t must have its dtype and shape, be contiguous and
+// lie in host memory. When reading fails halfway, the content of t is undefined.
 func (f *File) ReadInto(name string, t *tensor.Tensor) error {
 	dst, err := hostBytes(t)
 	if err != nil {

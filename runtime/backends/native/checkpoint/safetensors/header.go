@@ -27,8 +27,7 @@ func (i Info) String() string { return fmt.Sprintf("%v %v", i.DType, i.Shape) }
 // Size returns the number of bytes of the tensor's data.
 func (i Info) Size() int64 { return i.end - i.begin }
 
-// header is what the JSON of a file says, checked as far as it can be without
-// the size of the file.
+// header is what the JSON of a file says, checked as far as it can be without the size of the file.
 type header struct {
 	tensors  map[string]Info
 	metadata map[string]string

@@ -21,9 +21,8 @@ const (
 	lengthBytes = 8
 )
 
-// Write writes a complete file to w. Names must be unique, not empty, valid
-// UTF-8 and not __metadata__. metadata may be nil. After an error w holds a part
-// of a file.
+// Write writes a complete file to w. Names must be unique, not empty, valid UTF-8 and not
+// __metadata__. metadata may be nil. After an error w holds a part of a file.
 func Write(w io.Writer, entries []Entry, metadata map[string]string) error {
 	if err := checkByteOrder(); err != nil {
 		return err
@@ -137,8 +136,7 @@ func buildHeader(layout []Entry, metadata map[string]string) ([]byte, error) {
 	return header, nil
 }
 
-// textSize returns the bytes of all names and metadata, which the header takes at
-// least.
+// textSize returns the bytes of all names and metadata, which the header takes at least.
 func textSize(layout []Entry, metadata map[string]string) int {
 	n := 0
 	for _, e := range layout {
