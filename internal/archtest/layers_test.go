@@ -45,6 +45,7 @@ var layers = []layer{
 	{root: "runtime/projection", allowed: []string{"document"}},
 	{root: "runtime/backends", allowed: []string{"runtime/backends/internal", "runtime/backend", "runtime/config", "runtime/launch", "runtime/patch", "runtime/rundir",
 		"document", "opmanager", "opregistry", "ops", "tensor", "device", "internal/peak"}, apart: true},
+	{root: "runtime/policyparams", allowed: []string{"runtime/backend", "runtime/config", "document", "opmanager"}},
 	{root: "runtime/report", allowed: []string{"runtime/backend", "runtime/launch", "runtime/patch", "runtime/rundir", "runtime/train", "document", "opmanager"}},
 	{root: "runtime/runs", allowed: []string{"runtime/backend", "runtime/rundir", "opmanager"}},
 	{root: "runtime/train", allowed: []string{"runtime/backend", "runtime/config", "runtime/configs", "runtime/launch", "runtime/patch", "document", "opmanager", "device"}},

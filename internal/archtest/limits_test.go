@@ -16,11 +16,8 @@ const (
 	maxLines = 4000
 )
 
-// oversize lists the packages beyond the limits, which are to be split. Add none.
-var oversize = []string{}
-
-// checkLimits returns the packages that are too large, and the exceptions that are no longer any.
-func checkLimits(files []source, exceptions []string) []string {
+// checkLimits returns the packages that are too large.
+func checkLimits(files []source) []string {
 	type size struct{ files, lines int }
 	sizes := map[string]size{}
 	for _, s := range files {
@@ -31,13 +28,8 @@ func checkLimits(files []source, exceptions []string) []string {
 	}
 	var found []string
 	for _, dir := range slices.Sorted(maps.Keys(sizes)) {
-		if is := sizes[dir]; (is.files > maxFiles || is.lines > maxLines) && !slices.Contains(exceptions, dir) {
+		if is := sizes[dir]; is.files > maxFiles || is.lines > maxLines {
 			found = append(found, fmt.Sprintf("%s has %d files and %d lines, more than %d files or %d lines: split it", dir, is.files, is.lines, maxFiles, maxLines))
-		}
-	}
-	for _, dir := range exceptions {
-		if is := sizes[dir]; is.files <= maxFiles && is.lines <= maxLines {
-			found = append(found, fmt.Sprintf("%s is within the limits: remove it from the list of exceptions", dir))
 		}
 	}
 	return found
@@ -45,7 +37,7 @@ func checkLimits(files []source, exceptions []string) []string {
 
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	for _, violation := range checkLimits(tree(t), oversize) {
+	for _, violation := range checkLimits(tree(t)) {
 		t.Error(violation)
 	}
 }
@@ -61,11 +53,9 @@ func TestLimitsFindViolations(t *testing.T) {
 	add("within", maxFiles, 2)
 	add("many", maxFiles+1, 2)
 	add("long", 1, maxLines+1)
-	add("known", 1, maxLines+1)
 	files = append(files, parse(t, "within/a_test.go", "package p"+strings.Repeat("\n", maxLines)))
 	assert.Equal(t, []string{
 		"long has 1 files and 4001 lines, more than 25 files or 4000 lines: split it",
 		"many has 26 files and 52 lines, more than 25 files or 4000 lines: split it",
-		"within is within the limits: remove it from the list of exceptions",
-	}, checkLimits(files, []string{"known", "within"}))
+	}, checkLimits(files))
 }

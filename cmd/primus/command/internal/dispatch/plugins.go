@@ -12,6 +12,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
+	"github.com/primus-fl/primus/runtime/policyparams"
 	"github.com/spf13/pflag"
 )
 
@@ -58,7 +59,7 @@ func (f *PluginFlags) Limit() time.Duration { return cmp.Or(f.timeout, defaultPl
 // Plugins returns what the sources of a policy say about plugins; file is what the policy file
 // says. Faults of the experiment are left to load.
 func (s *Sources) Plugins(file *policyfile.Overlay) (policyfile.Plugins, error) {
-	experiment, _ := experimentOverlay(s.experiment)
+	experiment, _ := policyparams.Overlay(s.experiment)
 	p := experiment.ApplyPlugins(file.ApplyPlugins(policyfile.Plugins{}))
 	var faults []error
 	if value, ok := s.Environment().lookup(envPluginModules); ok && strings.TrimSpace(value) != "" {

@@ -13,6 +13,7 @@ import (
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/policyparams"
 	"github.com/spf13/pflag"
 )
 
@@ -75,7 +76,7 @@ func (s *Sources) Over(documents ...*policyfile.Overlay) (oppolicy.Policy, error
 	for _, document := range documents {
 		p = document.Apply(p)
 	}
-	experiment, experimentErr := experimentOverlay(s.experiment)
+	experiment, experimentErr := policyparams.Overlay(s.experiment)
 	p = experiment.Apply(p)
 	p, envErr := p.Overlay(s.Environment().lookup)
 	logErr := oppolicy.CheckLogging(s.Environment().lookup)

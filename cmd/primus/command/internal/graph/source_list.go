@@ -169,10 +169,10 @@ func (l *loadedPlugin) found() string {
 
 // implsBySource returns the impls of every source in the order of the ops.
 func implsBySource(m *opmanager.Manager, snap *opregistry.Snapshot) map[string][]sourceOp {
-	standing := map[[2]string]opmanager.ImplStatus{}
+	statuses := map[[2]string]opmanager.ImplStatus{}
 	for _, e := range m.ExplainAll() {
 		for _, s := range slices.Concat(e.Order, e.Rejected) {
-			standing[[2]string{e.Op, s.ID}] = s
+			statuses[[2]string{e.Op, s.ID}] = s
 		}
 	}
 	unusable := map[[2]string]string{}
@@ -185,7 +185,7 @@ func implsBySource(m *opmanager.Manager, snap *opregistry.Snapshot) map[string][
 	for i, op := range snap.Ops() {
 		for _, e := range snap.Impls(i) {
 			name := [2]string{op.Name(), e.ID}
-			s := standing[name]
+			s := statuses[name]
 			row := sourceOp{Op: op.Name(), Impl: e.ID, Available: s.Available, Unusable: unusable[name]}
 			if !s.Available {
 				row.Reason = strings.TrimPrefix(s.Reason, "unavailable: ")

@@ -1,4 +1,5 @@
-package dispatch
+// Package policyparams reads the parameters of an experiment that set the policy of dispatch.
+package policyparams
 
 import (
 	"errors"
@@ -16,10 +17,10 @@ import (
 // deterministicMode is the parameter of Megatron that asks for the same bits every time.
 const deterministicMode = "deterministic_mode"
 
-// experimentOverlay returns the dispatch parameters of a module: te_fl_prefer and its like, the
-// keys of the dispatch block, which are those of a policy file, and deterministic_mode where it is
-// true. Null is as if the key were not there.
-func experimentOverlay(m *config.Module) (*policyfile.Overlay, error) {
+// Overlay returns what the parameters of a module say about the policy: te_fl_prefer and its like,
+// the dispatch block, whose keys are those of a policy file, and deterministic_mode if it is true.
+// Parameters that are null are left out. Without a module there is no overlay, which is nil.
+func Overlay(m *config.Module) (*policyfile.Overlay, error) {
 	if m == nil {
 		return nil, nil
 	}
