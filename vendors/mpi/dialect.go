@@ -3,6 +3,7 @@ package mpi
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/primus-fl/primus/opregistry"
@@ -17,6 +18,7 @@ type dialect struct {
 	launcher string   // what starts its jobs
 	started  []string // variables that the launcher sets in each process
 	size     string   // the variable with the number of ranks
+	meets    bool     // its ranks can meet without a launcher of their own
 	handles  func(*loader.Library) (handles, error)
 }
 
@@ -51,7 +53,7 @@ var openMPI = dialect{
 
 var mpich = dialect{
 	vendor: "mpich", name: "MPICH", names: []string{"libmpich.so.12", "libmpi.so.12"},
-	launcher: "mpiexec of MPICH", started: []string{"PMI_FD", "PMI_PORT"}, size: "PMI_SIZE",
+	launcher: "mpiexec of MPICH", started: []string{"PMI_FD", "PMI_PORT"}, size: "PMI_SIZE", meets: true,
 	handles: func(*loader.Library) (handles, error) {
 		return handles{
 			world:   0x44000000,
@@ -64,12 +66,22 @@ var mpich = dialect{
 
 func dialects() []*dialect { return []*dialect{&openMPI, &mpich} }
 
-// launched returns nil in a process that the launcher of the dialect has started.
+// own reports whether the launcher of the dialect has started this process.
+func (d *dialect) own(lookup func(string) (string, bool)) bool {
+	return slices.ContainsFunc(d.started, func(name string) bool {
+		_, set := lookup(name)
+		return set
+	})
+}
+
+// launched returns nil in a process that the launcher of the dialect has started, or that no
+// launcher of MPI has started and whose ranks can meet.
 func (d *dialect) launched(lookup func(string) (string, bool)) error {
-	for _, name := range d.started {
-		if _, set := lookup(name); set {
-			return nil
-		}
+	if d.own(lookup) {
+		return nil
+	}
+	if _, meet := meetingOf(lookup); d.meets && meet {
+		return nil
 	}
 	return fmt.Errorf("%w: this process was not started by %s (%s is not set)", opregistry.ErrNotNeeded, d.launcher, strings.Join(d.started, " or "))
 }

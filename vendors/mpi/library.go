@@ -21,23 +21,30 @@ type Options struct {
 
 	// Lookup returns variables of the environment; nil means os.LookupEnv.
 	Lookup func(name string) (value string, set bool)
+
+	// Lost is called when the job cannot go on because another rank is gone, while this process may
+	// wait for it in a call that does not return. It should end the process. Launchers of MPI end all
+	// ranks themselves, so that it is called only where there is none.
+	Lost func(error)
 }
 
 // Library is the MPI library as a source of impls. A program needs one.
 type Library struct {
 	lookup func(string) (string, bool)
+	lost   func(error)
 	open   map[*dialect]func() (*handle, error)
 
 	mu      sync.Mutex
 	world   *handle // once MPI is initialised
 	place   collective.Group
 	failure error // of the initialisation
+	meeting meeting
 	closed  bool
 }
 
 // New returns a Library. Nothing is loaded yet.
 func New(opts Options) *Library {
-	l := &Library{lookup: opts.Lookup, open: map[*dialect]func() (*handle, error){}}
+	l := &Library{lookup: opts.Lookup, lost: opts.Lost, open: map[*dialect]func() (*handle, error){}}
 	if l.lookup == nil {
 		l.lookup = os.LookupEnv
 	}
@@ -87,7 +94,7 @@ func (l *Library) Close() error {
 	l.closed = true
 	err := l.world.do("MPI_Finalize", l.world.finalize)
 	l.world.thread.Close()
-	return err
+	return errors.Join(err, l.meeting.close())
 }
 
 // impls returns the impls of a dialect.
@@ -132,7 +139,10 @@ func impl[A any](l *Library, d *dialect, op *opregistry.Op[A], group func(A) col
 
 // serves returns nil if the ranks of a call are all ranks of the job.
 func (l *Library) serves(d *dialect, g collective.Group) error {
-	text, _ := l.lookup(d.size)
+	text, set := l.lookup(d.size)
+	if !set {
+		text, _ = l.lookup(envSize)
+	}
 	if size, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && size != g.Ranks {
 		return opregistry.Unsupported("%d ranks: the job has %d, and the impl serves calls of all", g.Ranks, size)
 	}
@@ -145,6 +155,9 @@ func (l *Library) join(d *dialect, g collective.Group) (*handle, error) {
 	defer l.mu.Unlock()
 	if l.world == nil && l.failure == nil {
 		h, err := l.open[d]()
+		if err == nil && !d.own(l.lookup) {
+			err = l.meeting.begin(l.lookup, l.lost)
+		}
 		if err == nil {
 			l.place.Rank, l.place.Ranks, err = h.init()
 		}

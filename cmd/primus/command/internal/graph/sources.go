@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -26,7 +27,12 @@ import (
 
 // opSources lists the sources of ops that are compiled in.
 func opSources() fx.Option {
-	mpiLibrary := func() *mpi.Library { return mpi.New(mpi.Options{Names: libraryFiles("PRIMUS_MPI")}) }
+	mpiLibrary := func(set Config) *mpi.Library {
+		return mpi.New(mpi.Options{Names: libraryFiles("PRIMUS_MPI"), Lost: func(err error) {
+			set.Log.Error(fmt.Sprintf("the run cannot go on: %v", err))
+			os.Exit(1) // a call of MPI may wait for the other rank without end
+		}})
+	}
 	return fx.Options(fx.Provide(mpiLibrary), provideGroup("op_sources",
 		flagos.Source,
 		reference.Source,

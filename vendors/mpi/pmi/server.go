@@ -1,0 +1,187 @@
+package pmi
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Server keeps what the ranks of a job publish.
+type Server struct {
+	listener net.Listener
+	ranks    int
+	secret   string
+	serving  sync.WaitGroup
+
+	done chan struct{} // closed when all ranks have ended in order
+
+	mu      sync.Mutex
+	links   map[int]*link
+	ended   int
+	values  map[string]string
+	waiting int // ranks in the barrier
+	lost    string
+}
+
+// Serve accepts the ranks of a job on a listener, until Close.
+func Serve(listener net.Listener, ranks int, secret string) *Server {
+	s := &Server{listener: listener, ranks: ranks, secret: secret, links: map[int]*link{}, values: map[string]string{}, done: make(chan struct{})}
+	s.serving.Go(s.accept)
+	return s
+}
+
+// Close waits until all ranks have ended, for a few seconds, and then ends their connections.
+func (s *Server) Close() error {
+	select {
+	case <-s.done:
+	case <-time.After(silence):
+	}
+	err := s.listener.Close()
+	s.mu.Lock()
+	for _, l := range s.links {
+		l.close()
+	}
+	s.mu.Unlock()
+	s.serving.Wait()
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+func (s *Server) accept() {
+	for {
+		conn, err := s.listener.Accept()
+		if err != nil {
+			return
+		}
+		s.serving.Go(func() { s.serve(newLink(conn)) })
+	}
+}
+
+// serve speaks with one rank as long as it lives.
+func (s *Server) serve(l *link) {
+	defer l.close()
+	rank, err := s.greet(l)
+	if err != nil {
+		l.send(lineLost, err.Error())
+		return
+	}
+	s.serving.Go(l.keepAlive)
+	for {
+		word, rest, err := l.receive()
+		switch {
+		case err != nil:
+			s.lose(rank, reason(err))
+			return
+		case word == lineBye:
+			s.mu.Lock()
+			delete(s.links, rank)
+			if s.ended++; s.ended == s.ranks {
+				close(s.done)
+			}
+			s.mu.Unlock()
+			return
+		case word == lineMessage:
+			s.answer(l, rank, rest)
+		}
+	}
+}
+
+// greet finds out which rank a connection is of.
+func (s *Server) greet(l *link) (int, error) {
+	nonce := rand.Text()
+	l.send("primus", nonce)
+	word, rest, err := l.receive()
+	if err != nil {
+		return 0, err
+	}
+	var rank, ranks int
+	var given string
+	if n, _ := fmt.Sscanf(rest, "%d of %d %s", &rank, &ranks, &given); word != "rank" || n != 3 {
+		return 0, fmt.Errorf("got the line %q, want rank and number of ranks", word+" "+rest)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !hmac.Equal([]byte(given), []byte(proof(s.secret, nonce, rank, ranks))):
+		return 0, fmt.Errorf("rank %d does not know the secret of the job", rank)
+	case ranks != s.ranks || rank < 0 || rank >= s.ranks:
+		return 0, fmt.Errorf("got rank %d of %d, want one of %d ranks", rank, ranks, s.ranks)
+	case s.links[rank] != nil:
+		return 0, fmt.Errorf("there is a rank %d already", rank)
+	case s.lost != "":
+		return 0, errors.New(s.lost)
+	}
+	s.links[rank] = l
+	l.send("welcome", "")
+	return rank, nil
+}
+
+// lose tells all ranks that one is gone.
+func (s *Server) lose(rank int, why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.links, rank)
+	if s.lost == "" {
+		s.lost = fmt.Sprintf("rank %d is gone: %s", rank, why)
+	}
+	for _, l := range s.links {
+		l.send(lineLost, s.lost)
+	}
+}
+
+// answer answers a line of the interface.
+func (s *Server) answer(l *link, rank int, line string) {
+	args := map[string]string{}
+	for field := range strings.FieldsSeq(line) {
+		key, value, _ := strings.Cut(field, "=")
+		args[key] = value
+	}
+	reply := func(format string, values ...any) { l.send(lineMessage, "cmd="+fmt.Sprintf(format, values...)) }
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch args["cmd"] {
+	case "init":
+		reply("response_to_init pmi_version=1 pmi_subversion=1 rc=0")
+	case "get_maxes":
+		reply("maxes kvsname_max=256 keylen_max=64 vallen_max=1024")
+	case "get_appnum":
+		reply("appnum appnum=0")
+	case "get_my_kvsname":
+		reply("my_kvsname kvsname=primus")
+	case "get_universe_size":
+		reply("universe_size size=%d", s.ranks)
+	case "put":
+		s.values[args["key"]] = args["value"]
+		reply("put_result rc=0 msg=success")
+	case "get":
+		if value, ok := s.values[args["key"]]; ok {
+			reply("get_result rc=0 msg=success value=%s", value)
+		} else {
+			reply("get_result rc=-1 msg=key_not_found value=unknown")
+		}
+	case "barrier_in":
+		if s.waiting++; s.waiting == s.ranks {
+			s.waiting = 0
+			for _, each := range s.links {
+				each.send(lineMessage, "cmd=barrier_out")
+			}
+		}
+	case "finalize":
+		reply("finalize_ack rc=0")
+	case "abort":
+		delete(s.links, rank)
+		s.lost = fmt.Sprintf("rank %d has ended the job: MPI_Abort with code %s", rank, args["exitcode"])
+		for _, each := range s.links {
+			each.send(lineLost, s.lost)
+		}
+	default:
+		reply("%s_result rc=-1 msg=unknown_command", args["cmd"])
+	}
+}
