@@ -1,7 +1,9 @@
 package mpi_test
 
 import (
+	"bytes"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"strconv"
@@ -11,6 +13,7 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/collective"
 	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/vendors/loader"
 	"github.com/primus-fl/primus/vendors/mpi"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -51,6 +54,9 @@ func rank(t *testing.T) (collective.Group, *mpi.Library) {
 		t.Skip("runs only as a rank of the job of another test")
 	}
 	l := launchers[vendor]
+	if os.Getenv("WORLD_SIZE") != "" { // without a launcher
+		l.size, l.rank = "WORLD_SIZE", "RANK"
+	}
 	ranks, err := strconv.Atoi(os.Getenv(l.size))
 	require.NoError(t, err)
 	number, err := strconv.Atoi(os.Getenv(l.rank))
@@ -66,6 +72,34 @@ func TestJobs(t *testing.T) {
 				require.NoError(t, err, out)
 				assert.Equal(t, ranks, strings.Count(out, "--- PASS: TestRank "), out)
 			})
+		}
+	}
+}
+
+// Ranks that only know their numbers meet at the first one.
+func TestMeeting(t *testing.T) {
+	if _, err := loader.Open("libmpich.so.12"); err != nil {
+		t.Skip(err)
+	}
+	for _, ranks := range []int{2, 4} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		_, port, err := net.SplitHostPort(listener.Addr().String())
+		require.NoError(t, err)
+		require.NoError(t, listener.Close())
+		var jobs []*exec.Cmd
+		var outputs []*bytes.Buffer
+		for rank := range ranks {
+			cmd, out := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRank$", "-test.v"), &bytes.Buffer{}
+			cmd.Env = append(os.Environ(), inRank+"=mpich", "RANK="+strconv.Itoa(rank), "WORLD_SIZE="+strconv.Itoa(ranks),
+				"MASTER_ADDR=127.0.0.1", "PRIMUS_MPI_PORT="+port, "PRIMUS_JOB_SECRET=secret")
+			cmd.Stdout, cmd.Stderr = out, out
+			require.NoError(t, cmd.Start())
+			jobs, outputs = append(jobs, cmd), append(outputs, out)
+		}
+		for i, cmd := range jobs {
+			require.NoError(t, cmd.Wait(), outputs[i])
+			assert.Contains(t, outputs[i].String(), "--- PASS: TestRank ")
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -20,6 +21,7 @@ type Client struct {
 	local   net.Conn // the other end of FD
 	fd      int
 	lost    func(error)
+	closing atomic.Bool
 	serving sync.WaitGroup
 }
 
@@ -95,12 +97,9 @@ func (c *Client) forward() {
 func (c *Client) listen() {
 	for {
 		word, rest, err := c.link.receive()
-		select {
-		case <-c.link.ended:
-			return
-		default:
-		}
 		switch {
+		case c.closing.Load():
+			return
 		case err != nil:
 			c.lost(fmt.Errorf("rank 0 is gone: %s", reason(err)))
 			return
@@ -115,6 +114,7 @@ func (c *Client) listen() {
 
 // Close ends the part of the rank in the job.
 func (c *Client) Close() error {
+	c.closing.Store(true)
 	c.link.send(lineBye, "")
 	c.link.close()
 	err := c.local.Close()

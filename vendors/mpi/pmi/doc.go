@@ -7,8 +7,8 @@
 // starts. A Client connects a rank with it, and gives MPICH a file descriptor on which it speaks
 // version 1 of the process management interface.
 //
-// The connection lasts as long as the rank. Both sides send a sign of life every two seconds, and a
-// side that hears nothing for eight takes the other one for lost. When a rank is lost, or ends
+// The connection lasts as long as the rank. Both sides send a sign of life every second, and a
+// side that hears nothing for six takes the other one for lost. When a rank is lost, or ends
 // without having closed its Client, the server tells all others, and their Clients report it.
 //
 // # Security

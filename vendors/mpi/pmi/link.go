@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	beat    = 2 * time.Second // between signs of life
-	silence = 8 * time.Second // after which the other side is lost
+	beat    = time.Second     // between signs of life
+	silence = 6 * time.Second // after which the other side is lost
 	maxLine = 16 << 10        // the longest line
 )
 

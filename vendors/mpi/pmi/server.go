@@ -18,7 +18,8 @@ type Server struct {
 	secret   string
 	serving  sync.WaitGroup
 
-	done chan struct{} // closed when all ranks have ended in order
+	done   chan struct{} // closed when all ranks have ended, or one is lost
+	finish func()        // closes it
 
 	mu      sync.Mutex
 	links   map[int]*link
@@ -31,6 +32,7 @@ type Server struct {
 // Serve accepts the ranks of a job on a listener, until Close.
 func Serve(listener net.Listener, ranks int, secret string) *Server {
 	s := &Server{listener: listener, ranks: ranks, secret: secret, links: map[int]*link{}, values: map[string]string{}, done: make(chan struct{})}
+	s.finish = sync.OnceFunc(func() { close(s.done) })
 	s.serving.Go(s.accept)
 	return s
 }
@@ -83,7 +85,7 @@ func (s *Server) serve(l *link) {
 			s.mu.Lock()
 			delete(s.links, rank)
 			if s.ended++; s.ended == s.ranks {
-				close(s.done)
+				s.finish()
 			}
 			s.mu.Unlock()
 			return
@@ -127,13 +129,20 @@ func (s *Server) greet(l *link) (int, error) {
 func (s *Server) lose(rank int, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.giveUp(rank, fmt.Sprintf("rank %d is gone: %s", rank, why))
+}
+
+// giveUp ends the job for all ranks but one, if it has not ended yet. s.mu is held.
+func (s *Server) giveUp(rank int, why string) {
 	delete(s.links, rank)
-	if s.lost == "" {
-		s.lost = fmt.Sprintf("rank %d is gone: %s", rank, why)
+	if s.lost != "" {
+		return
 	}
+	s.lost = why
 	for _, l := range s.links {
-		l.send(lineLost, s.lost)
+		l.send(lineLost, why)
 	}
+	s.finish()
 }
 
 // answer answers a line of the interface.
@@ -176,11 +185,7 @@ func (s *Server) answer(l *link, rank int, line string) {
 	case "finalize":
 		reply("finalize_ack rc=0")
 	case "abort":
-		delete(s.links, rank)
-		s.lost = fmt.Sprintf("rank %d has ended the job: MPI_Abort with code %s", rank, args["exitcode"])
-		for _, each := range s.links {
-			each.send(lineLost, s.lost)
-		}
+		s.giveUp(rank, fmt.Sprintf("rank %d has ended the job: MPI_Abort with code %s", rank, args["exitcode"]))
 	default:
 		reply("%s_result rc=-1 msg=unknown_command", args["cmd"])
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -164,6 +165,90 @@ func TestRanksThatDiverge(t *testing.T) {
 	require.Error(t, j.Run())
 	assert.Contains(t, j.stderr.String(), "it began on rank ")
 	assert.Empty(t, l.Checkpoints())
+}
+
+// needMPICH skips a test of ranks that meet without a launcher of MPI.
+func needMPICH(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("mpiexec.hydra"); err != nil {
+		t.Skipf("no MPICH: %v", err)
+	}
+}
+
+// Without a launcher of MPI, primus starts the ranks, or whatever sets the variables of torchrun.
+func TestRanksWithoutMPIRun(t *testing.T) {
+	needMPICH(t)
+	one := commandtest.NewLab(t)
+	got := one.Train("eval_interval=4", "eval_iters=2")
+	require.Zero(t, got.Code, got.Stderr)
+	t.Run("nproc", func(t *testing.T) {
+		l := commandtest.NewLab(t)
+		cmd := commandtest.Child(t.Context(), []string{"PRIMUS_NPROC=2"}, l.Args("eval_interval=4", "--threads", "1", "eval_iters=2")...)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(out))
+		assert.Equal(t, 1, strings.Count(string(out), " finished\n"))
+		assert.Contains(t, string(out), "vendor.mpich")
+		checkLosses(t, one.Records(), l.Records())
+	})
+	t.Run("variables of torchrun", func(t *testing.T) {
+		l := commandtest.NewLab(t)
+		port := freePort(t)
+		var ranks []*job
+		for rank := range 2 {
+			env := []string{"RANK=" + strconv.Itoa(rank), "WORLD_SIZE=2", "LOCAL_RANK=" + strconv.Itoa(rank), "LOCAL_WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port}
+			j := &job{Cmd: commandtest.Child(t.Context(), env, l.Args("eval_interval=4", "eval_iters=2")...)}
+			j.Stderr = &j.stderr
+			require.NoError(t, j.Start())
+			ranks = append(ranks, j)
+		}
+		for _, j := range ranks {
+			require.NoError(t, j.Wait(), j.stderr.String())
+		}
+		checkLosses(t, one.Records(), l.Records())
+	})
+}
+
+// freePort returns a port of this machine at which nobody listens.
+func freePort(t *testing.T) string {
+	t.Helper()
+	_, port, err := net.SplitHostPort(commandtest.FreeAddress(t))
+	require.NoError(t, err)
+	return port
+}
+
+// A rank that dies, or hangs, ends those that primus has started, and what is left says which.
+func TestLostRanksOfPrimus(t *testing.T) {
+	needMPICH(t)
+	for _, tt := range []struct {
+		rank   int
+		signal syscall.Signal
+		want   string
+	}{
+		{1, syscall.SIGKILL, " of 2 has failed: "}, // whatever sees it first has its say
+		{0, syscall.SIGKILL, " of 2 has failed: "},
+		{1, syscall.SIGSTOP, "the run cannot go on: rank 1 is gone: nothing was heard of it for 6s"},
+	} {
+		t.Run(fmt.Sprintf("%v/%d", tt.signal, tt.rank), func(t *testing.T) {
+			l := commandtest.NewLab(t)
+			j := &job{Cmd: commandtest.Child(t.Context(), nil, l.Args("--nproc", "2", "train_iters=1000000", "log_interval=1000000", "exp_name=exp")...)}
+			j.Stderr = &j.stderr
+			j.started(t)
+			require.NoError(t, syscall.Kill(j.process(t, "RANK", tt.rank), tt.signal))
+			require.Error(t, j.Wait())
+			assert.Contains(t, j.stderr.String(), tt.want)
+		})
+	}
+}
+
+func TestNprocIsForNative(t *testing.T) {
+	l := commandtest.NewLab(t)
+	l.Edit("framework: native", "framework: dummy")
+	l.Edit("    config: pre_trainer.yaml\n    model: llama_2M.yaml\n", "    config: m.yaml\n    model: m.yaml\n")
+	l.Write(filepath.Join(l.Dir, "modules", "dummy", "m.yaml"), "a: 1\n")
+	l.Write(filepath.Join(l.Dir, "models", "dummy", "m.yaml"), "b: 1\n")
+	got := l.Train("--configs-dir", l.Dir, "--nproc", "2")
+	assert.Equal(t, 2, got.Code)
+	assert.Contains(t, commandtest.OnlyError(t, got), "framework dummy are started with --nproc-per-node")
 }
 
 // started starts a long run and returns when it has trained a step.

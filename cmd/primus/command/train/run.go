@@ -20,6 +20,7 @@ import (
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/report"
 	"github.com/primus-fl/primus/runtime/runs"
@@ -41,6 +42,12 @@ func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts O
 	}
 	if opts.run.DryRun {
 		return dryRun(ctx, prog, s, opts, experiment)
+	}
+	if opts.ranks > 0 {
+		if module.Framework != native.Framework {
+			return cli.UsageError{Err: fmt.Errorf("--nproc: given %d, but the processes of framework %s are started with --nproc-per-node", opts.ranks, module.Framework)}
+		}
+		return startRanks(ctx, prog, int(opts.ranks), opts.line)
 	}
 	opLevel, err := oppolicy.ParseLogLevel(os.Getenv(oppolicy.EnvLogLevel))
 	if err != nil {

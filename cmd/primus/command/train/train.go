@@ -22,6 +22,8 @@ type Options struct {
 	run      experiments.RunOptions
 	fleet    service.FleetFlags
 	output   cli.OutputFormat // of a dry run
+	ranks    uint
+	line     []string // the command line of a rank
 }
 
 // AddFlags gives a command the flags of train.
@@ -32,6 +34,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.run.AddFlags(flags)
 	o.fleet.AddFlags(flags)
 	o.TrainingOptions.AddFlags(flags)
+	flags.UintVar(&o.ranks, "nproc", 0, "train in `N` processes of this machine, as the ranks of one run; 0 trains in this one")
 }
 
 // New returns the command `primus train`.
@@ -81,6 +84,7 @@ func newStageCommand(prog cli.Program, use string, s experiments.Stage, about, e
 		if err := opts.check(cmd, overrides); err != nil {
 			return err
 		}
+		opts.line = lineOfRank(cmd, overrides)
 		return runStage(cmd, prog, s, opts, overrides)
 	})
 	return cmd

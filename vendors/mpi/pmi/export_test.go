@@ -1,0 +1,3 @@
+package pmi
+
+var Proof = proof
