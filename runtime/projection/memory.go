@@ -60,22 +60,22 @@ func (m Model) trained(h held) (dense, expert float64) {
 func (p *Plan) add(h *held, weights []Weight) {
 	var layer float64
 	for _, w := range weights {
-		n, into, linear := w.Count, &h.dense, &h.linearDense
+		n, into, linears := w.Count, &h.dense, &h.linearDense
 		switch w.split {
 		case tensorwise:
 			n /= float64(p.Parallel.Tensor)
 		case expertwise:
-			n, into, linear = n/float64(p.Parallel.Expert*p.Parallel.ExpertTensor), &h.expert, &h.linearExpert
+			n, into, linears = n/float64(p.Parallel.Expert*p.Parallel.ExpertTensor), &h.expert, &h.linearExpert
 		case expertwhole:
-			n, into, linear = n/float64(p.Parallel.Expert), &h.expert, &h.linearExpert
+			n, into, linears = n/float64(p.Parallel.Expert), &h.expert, &h.linearExpert
 		}
 		*into += n
 		layer += n
 		if w.adapter {
 			h.adapters += n
 		}
-		if w.linear {
-			*linear += n
+		if w.use == linear {
+			*linears += n
 		}
 	}
 	h.largest = max(h.largest, layer)

@@ -144,17 +144,33 @@ type Weight struct {
 	Count   float64 `json:"count"`
 	Formula string  `json:"formula"`
 	split   split
-	linear  bool // a matrix of a linear layer, which runs in fp8 where that is on
+	use     use
 	active  float64
 	adapter bool
+	module  string // whose recomputation computes the product with it again
 }
 
-func weight(name string, s split, linear bool, formula string, factors ...int) Weight {
+// use says what is computed with weights.
+type use int
+
+const (
+	vector  use = iota // no matrix product: norms, biases and embeddings
+	product            // a matrix product in bf16
+	linear             // a linear layer, which runs in fp8 where that is on
+)
+
+// in returns w as a part of a module that can be recomputed on its own.
+func (w Weight) in(module string) Weight {
+	w.module = module
+	return w
+}
+
+func weight(name string, s split, u use, formula string, factors ...int) Weight {
 	count := 1.0
 	for _, f := range factors {
 		count *= float64(f)
 	}
-	return Weight{Name: name, Count: count, Formula: formula, split: s, linear: linear, active: count}
+	return Weight{Name: name, Count: count, Formula: formula, split: s, use: u, active: count}
 }
 
 // queries and keys are the widths of the projections of a layer.
@@ -182,39 +198,39 @@ func (m Model) attentionWeights() []Weight {
 	if m.Latent {
 		if m.QueryRank > 0 {
 			w = append(w,
-				weight("Q down projection", replicated, true, "hidden · q_lora_rank", m.Hidden, m.QueryRank),
-				weight("Q norm", replicated, false, "q_lora_rank", m.QueryRank, m.normWeights),
-				weight("Q up projection", tensorwise, true, "q_lora_rank · heads · (qk_head_dim + qk_pos_emb_head_dim)", m.QueryRank, m.queries()))
+				weight("Q down projection", replicated, linear, "hidden · q_lora_rank", m.Hidden, m.QueryRank),
+				weight("Q norm", replicated, vector, "q_lora_rank", m.QueryRank, m.normWeights),
+				weight("Q up projection", tensorwise, linear, "q_lora_rank · heads · (qk_head_dim + qk_pos_emb_head_dim)", m.QueryRank, m.queries()).in("mla_up_proj"))
 		} else {
-			w = append(w, weight("Q projection", tensorwise, true, "hidden · heads · (qk_head_dim + qk_pos_emb_head_dim)", m.Hidden, m.queries()))
+			w = append(w, weight("Q projection", tensorwise, linear, "hidden · heads · (qk_head_dim + qk_pos_emb_head_dim)", m.Hidden, m.queries()))
 		}
 		return append(w,
-			weight("KV down projection", replicated, true, "hidden · (kv_lora_rank + qk_pos_emb_head_dim)", m.Hidden, m.KVRank+m.RotaryDim),
-			weight("KV norm", replicated, false, "kv_lora_rank", m.KVRank, m.normWeights),
-			weight("KV up projection", tensorwise, true, "kv_lora_rank · heads · (qk_head_dim + v_head_dim)", m.KVRank, m.Heads, m.HeadDim+m.ValueDim),
-			weight("attention output", tensorwise, true, "heads · v_head_dim · hidden", m.values(), m.Hidden))
+			weight("KV down projection", replicated, linear, "hidden · (kv_lora_rank + qk_pos_emb_head_dim)", m.Hidden, m.KVRank+m.RotaryDim),
+			weight("KV norm", replicated, vector, "kv_lora_rank", m.KVRank, m.normWeights),
+			weight("KV up projection", tensorwise, linear, "kv_lora_rank · heads · (qk_head_dim + v_head_dim)", m.KVRank, m.Heads, m.HeadDim+m.ValueDim).in("mla_up_proj"),
+			weight("attention output", tensorwise, linear, "heads · v_head_dim · hidden", m.values(), m.Hidden))
 	}
-	w = append(w, weight("QKV projection", tensorwise, true, "hidden · (heads + 2·groups) · head_dim", m.Hidden, m.queries()+2*m.keys()))
+	w = append(w, weight("QKV projection", tensorwise, linear, "hidden · (heads + 2·groups) · head_dim", m.Hidden, m.queries()+2*m.keys()))
 	if m.bias || m.qkvBias {
-		w = append(w, weight("QKV bias", tensorwise, false, "(heads + 2·groups) · head_dim", m.queries()+2*m.keys()))
+		w = append(w, weight("QKV bias", tensorwise, vector, "(heads + 2·groups) · head_dim", m.queries()+2*m.keys()))
 	}
 	if m.qkNorm {
-		w = append(w, weight("Q and K norms", replicated, false, "2 · head_dim", 2, m.HeadDim, m.normWeights))
+		w = append(w, weight("Q and K norms", replicated, vector, "2 · head_dim", 2, m.HeadDim, m.normWeights))
 	}
-	w = append(w, weight("attention output", tensorwise, true, "heads · head_dim · hidden", m.values(), m.Hidden))
+	w = append(w, weight("attention output", tensorwise, linear, "heads · head_dim · hidden", m.values(), m.Hidden))
 	if m.bias {
-		w = append(w, weight("attention output bias", replicated, false, "hidden", m.Hidden))
+		w = append(w, weight("attention output bias", replicated, vector, "hidden", m.Hidden))
 	}
 	return w
 }
 
 func (m Model) mlpWeights() []Weight {
 	w := []Weight{
-		weight("MLP input", tensorwise, true, m.gate()+"hidden · ffn", m.inputs(), m.Hidden, m.FFN),
-		weight("MLP output", tensorwise, true, "ffn · hidden", m.FFN, m.Hidden),
+		weight("MLP input", tensorwise, linear, m.gate()+"hidden · ffn", m.inputs(), m.Hidden, m.FFN),
+		weight("MLP output", tensorwise, linear, "ffn · hidden", m.FFN, m.Hidden),
 	}
 	if m.bias {
-		w = append(w, weight("MLP input bias", tensorwise, false, m.gate()+"ffn", m.inputs(), m.FFN), weight("MLP output bias", replicated, false, "hidden", m.Hidden))
+		w = append(w, weight("MLP input bias", tensorwise, vector, m.gate()+"ffn", m.inputs(), m.FFN), weight("MLP output bias", replicated, vector, "hidden", m.Hidden))
 	}
 	return w
 }
@@ -228,29 +244,29 @@ func (m Model) gate() string {
 
 func (m Model) expertWeights() []Weight {
 	w := []Weight{
-		weight("router", replicated, false, "hidden · experts", m.Hidden, m.Experts),
-		weight("experts' input", expertwise, true, "experts · "+m.gate()+"hidden · expert_ffn", m.Experts, m.inputs(), m.Hidden, m.ExpertFFN),
-		weight("experts' output", expertwise, true, "experts · expert_ffn · hidden", m.Experts, m.ExpertFFN, m.Hidden),
+		weight("router", replicated, product, "hidden · experts", m.Hidden, m.Experts),
+		weight("experts' input", expertwise, linear, "experts · "+m.gate()+"hidden · expert_ffn", m.Experts, m.inputs(), m.Hidden, m.ExpertFFN),
+		weight("experts' output", expertwise, linear, "experts · expert_ffn · hidden", m.Experts, m.ExpertFFN, m.Hidden),
 	}
 	if m.bias {
 		w = append(w,
-			weight("experts' input biases", expertwise, false, "experts · "+m.gate()+"expert_ffn", m.Experts, m.inputs(), m.ExpertFFN),
-			weight("experts' output biases", expertwhole, false, "experts · hidden", m.Experts, m.Hidden))
+			weight("experts' input biases", expertwise, vector, "experts · "+m.gate()+"expert_ffn", m.Experts, m.inputs(), m.ExpertFFN),
+			weight("experts' output biases", expertwhole, vector, "experts · hidden", m.Experts, m.Hidden))
 	}
 	for i := range w[1:] {
 		w[i+1].active *= float64(m.TopK) / float64(m.Experts)
 	}
 	if m.SharedFFN > 0 {
 		w = append(w,
-			weight("shared expert's input", tensorwise, true, m.gate()+"hidden · shared_ffn", m.inputs(), m.Hidden, m.SharedFFN),
-			weight("shared expert's output", tensorwise, true, "shared_ffn · hidden", m.SharedFFN, m.Hidden))
+			weight("shared expert's input", tensorwise, linear, m.gate()+"hidden · shared_ffn", m.inputs(), m.Hidden, m.SharedFFN).in("shared_experts"),
+			weight("shared expert's output", tensorwise, linear, "shared_ffn · hidden", m.SharedFFN, m.Hidden).in("shared_experts"))
 		if m.bias {
 			w = append(w,
-				weight("shared expert's input bias", tensorwise, false, m.gate()+"shared_ffn", m.inputs(), m.SharedFFN),
-				weight("shared expert's output bias", replicated, false, "hidden", m.Hidden))
+				weight("shared expert's input bias", tensorwise, vector, m.gate()+"shared_ffn", m.inputs(), m.SharedFFN),
+				weight("shared expert's output bias", replicated, vector, "hidden", m.Hidden))
 		}
 		if m.sharedGate {
-			w = append(w, weight("shared expert's gate", replicated, false, "hidden", m.Hidden))
+			w = append(w, weight("shared expert's gate", replicated, vector, "hidden", m.Hidden))
 		}
 	}
 	return w
@@ -258,7 +274,7 @@ func (m Model) expertWeights() []Weight {
 
 // layer returns the weights of a layer with or without experts.
 func (m Model) layer(sparse bool) []Weight {
-	w := append([]Weight{weight("layer norms", replicated, false, "2 · hidden", 2, m.Hidden, m.normWeights)}, m.attentionWeights()...)
+	w := append([]Weight{weight("layer norms", replicated, vector, "2 · hidden", 2, m.Hidden, m.normWeights)}, m.attentionWeights()...)
 	if sparse {
 		return append(w, m.expertWeights()...)
 	}
@@ -278,7 +294,7 @@ func (m Model) adapterWeights() []Weight {
 	var list []Weight
 	for _, name := range m.Adapted {
 		widths := m.adaptable()[name]
-		w := weight("adapter of "+name, tensorwise, true, "lora.dim · (width of input + width of output)", m.AdapterRank, widths[0]+widths[1])
+		w := weight("adapter of "+name, tensorwise, linear, "lora.dim · (width of input + width of output)", m.AdapterRank, widths[0]+widths[1])
 		w.adapter = true
 		list = append(list, w)
 	}
@@ -315,15 +331,15 @@ func (r *reader) adapters(m *Model) {
 // mtpLayer returns the weights of a layer that predicts a further token.
 func (m Model) mtpLayer() []Weight {
 	return append([]Weight{
-		weight("MTP projection", tensorwise, true, "2 · hidden · hidden", 2, m.Hidden, m.Hidden),
-		weight("MTP norms", replicated, false, "3 · hidden", 3, m.Hidden, m.normWeights),
+		weight("MTP projection", tensorwise, linear, "2 · hidden · hidden", 2, m.Hidden, m.Hidden),
+		weight("MTP norms", replicated, vector, "3 · hidden", 3, m.Hidden, m.normWeights),
 	}, m.layer(m.sparse[m.Layers-1])...)
 }
 
 func (m Model) embedding() []Weight {
-	w := []Weight{weight("word embeddings", tensorwise, false, "vocabulary · hidden", m.Vocabulary, m.Hidden)}
+	w := []Weight{weight("word embeddings", tensorwise, vector, "vocabulary · hidden", m.Vocabulary, m.Hidden)}
 	if m.learnedPositions > 0 {
-		w = append(w, weight("position embeddings", replicated, false, "positions · hidden", m.learnedPositions, m.Hidden))
+		w = append(w, weight("position embeddings", replicated, vector, "positions · hidden", m.learnedPositions, m.Hidden))
 	}
 	return w
 }
@@ -331,12 +347,12 @@ func (m Model) embedding() []Weight {
 // head returns the weights after the layers. Tied embeddings are used again, and the last stage of
 // a pipeline then has a copy of them.
 func (m Model) head(copied bool) []Weight {
-	w := []Weight{weight("final norm", replicated, false, "hidden", m.Hidden, m.normWeights)}
+	w := []Weight{weight("final norm", replicated, vector, "hidden", m.Hidden, m.normWeights)}
 	switch {
 	case !m.Tied:
-		w = append(w, weight("output layer", tensorwise, false, "vocabulary · hidden", m.Vocabulary, m.Hidden))
+		w = append(w, weight("output layer", tensorwise, vector, "vocabulary · hidden", m.Vocabulary, m.Hidden))
 	case copied:
-		w = append(w, weight("copy of the word embeddings", tensorwise, false, "vocabulary · hidden", m.Vocabulary, m.Hidden))
+		w = append(w, weight("copy of the word embeddings", tensorwise, vector, "vocabulary · hidden", m.Vocabulary, m.Hidden))
 	}
 	return w
 }

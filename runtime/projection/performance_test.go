@@ -147,6 +147,23 @@ func TestRecomputedWork(t *testing.T) {
 	}
 }
 
+// TestRecomputedModules checks what is computed again of latent attention and of experts.
+func TestRecomputedModules(t *testing.T) {
+	t.Parallel()
+	const layers, sparse, hidden = 27.0, 26.0, 2048.0
+	up := layers * 2 * 512 * 16 * (128 + 128)
+	shared := sparse * 2 * 3 * hidden * 2816
+	experts := sparse*2*(hidden*64+6*3*hidden*1408) + shared
+	for modules, want := range map[string]float64{"mla_up_proj": up, "shared_experts": shared, "moe": experts, "moe,shared_experts": experts, "mlp": 2 * 3 * hidden * 10944, "moe_act": 0} {
+		var list []any
+		for name := range strings.SplitSeq(modules, ",") {
+			list = append(list, name)
+		}
+		p := perform(t, rates, 1, append(deepSeekV2Lite, map[string]any{"recompute_granularity": "selective", "recompute_modules": list})...)
+		assert.InDelta(t, want, p.Recomputed/p.TokensPerStep, 1, modules)
+	}
+}
+
 // TestTraffic checks the bytes that a device sends, for one micro batch per step.
 func TestTraffic(t *testing.T) {
 	t.Parallel()

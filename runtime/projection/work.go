@@ -28,35 +28,30 @@ func (p *Plan) layerWork(sparse bool) Work {
 	if sparse {
 		w.Part = SparseLayer
 	}
-	again := map[string]float64{"core_attn": p.Model.core()}
+	recomputed := func(module string) bool { return slices.Contains(p.Recompute.Modules, module) }
+	if recomputed("core_attn") {
+		w.Again += p.Model.core()
+	}
 	for _, part := range []struct {
 		module  string
 		weights []Weight
 	}{{"", p.Model.attentionWeights()}, {"", p.Model.adapterWeights()}, {p.feedForward(sparse), p.feedForwardWeights(sparse)}} {
-		for _, weight := range part.weights {
-			switch {
-			case weight.linear:
-				w.Linear += 2 * weight.active
-			case weight.Name == "router":
-				w.Other += 2 * weight.active
+		for _, x := range part.weights {
+			flops := 2 * x.active
+			switch x.use {
+			case linear:
+				w.Linear += flops
+			case product:
+				w.Other += flops
 			default:
 				continue
 			}
-			again[part.module] += 2 * weight.active
-			if p.Model.AdapterRank > 0 && !weight.adapter {
-				w.Frozen += 2 * weight.active
+			if recomputed(part.module) || recomputed(x.module) {
+				w.Again += flops
 			}
-			if weight.Name == "Q up projection" || weight.Name == "KV up projection" {
-				again["mla_up_proj"] += 2 * weight.active
+			if p.Model.AdapterRank > 0 && !x.adapter {
+				w.Frozen += flops
 			}
-			if weight.Name == "shared expert's input" || weight.Name == "shared expert's output" {
-				again["shared_experts"] += 2 * weight.active
-			}
-		}
-	}
-	for module, flops := range again {
-		if slices.Contains(p.Recompute.Modules, module) {
-			w.Again += flops
 		}
 	}
 	return w
