@@ -449,3 +449,33 @@ func TestCountsOfCollectedHandlesStay(t *testing.T) {
 		}
 	}
 }
+
+// A call keeps its arguments in the frame of its caller, which moves when the stack grows.
+func TestArgumentsMoveWithTheStack(t *testing.T) {
+	f := newManager(t, nil, opmanager.Settings{Timing: true})
+	f.vendor.do = func(addArgs) error {
+		grow(1 << 12)
+		return opregistry.Unsupported("the stack has moved")
+	}
+	bound := opmanager.MustBind(f.Manager, addOne)
+	for range 8 {
+		a := newArgs(t)
+		done := make(chan error)
+		go func() { done <- bound.Call(a) }()
+		require.NoError(t, <-done)
+		assert.Equal(t, []float32{2, 3, 4}, tensor.Data[float32](a.Out))
+	}
+	assert.Equal(t, []int{8, 8}, []int{f.vendor.calls, f.flagos.calls})
+}
+
+// grow uses some 128 bytes of stack n times.
+func grow(n int) (sum int) {
+	var frame [16]int
+	if n > 0 {
+		frame[n%16] = grow(n - 1)
+	}
+	for _, v := range frame {
+		sum += v
+	}
+	return sum + 1
+}

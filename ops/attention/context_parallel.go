@@ -16,14 +16,14 @@ type THDGetPartitionedIndicesArgs struct {
 	Output    *tensor.Tensor `op:"3 output write i32 [n]"` // [tokens / world_size]
 }
 
-// THDGetPartitionedIndices lists the tokens that a rank of context parallelism owns.
-// Each packed sequence is cut into 2·world_size chunks of equal length, and rank r
-// owns chunks r and 2·world_size−1−r:
+// THDGetPartitionedIndices lists the tokens that a rank of context parallelism owns. Each packed
+// sequence is cut into 2·world_size chunks of equal length, and rank r owns chunks r and
+// 2·world_size−1−r:
 //
 //	output = tokens of chunk r, then of the other chunk, sequence by sequence
 //
-// A sequence whose length
-// is no multiple of 2·world_size is an argument error. Source: TransformerEngine 2.14.
+// A sequence whose length is no multiple of 2·world_size is an argument error. Source:
+// TransformerEngine 2.14.
 var THDGetPartitionedIndices = opregistry.NewOp("thd_get_partitioned_indices", opregistry.Schema[THDGetPartitionedIndicesArgs]{
 	Doc:       "tokens of packed sequences that a rank owns",
 	Tolerance: opregistry.Exact("integers"),
