@@ -40,7 +40,7 @@ test: ## run all tests in random order
 
 .PHONY: race
 race: ## run the tests of concurrent packages under the race detector, with invariants checked
-	CGO_ENABLED=1 go test -race -tags invariants -shuffle=on -timeout 20m -skip '$(RACE_SKIP)' $(RACE)
+	CGO_ENABLED=1 go test -race -tags invariants -shuffle=on -timeout 40m -skip '$(RACE_SKIP)' $(RACE)
 
 .PHONY: bench
 bench: ## run benchmarks (BENCH=regexp BENCH_PKG=packages COUNT=runs)
