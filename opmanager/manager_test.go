@@ -455,6 +455,11 @@ func TestArgumentsMoveWithTheStack(t *testing.T) {
 	f := newManager(t, nil, opmanager.Settings{Timing: true})
 	f.vendor.do = func(addArgs) error {
 		grow(1 << 12)
+		var others sync.WaitGroup
+		for range 100 {
+			others.Go(func() { grow(1 << 8) }) // these may get the memory of the old stack
+		}
+		others.Wait()
 		return opregistry.Unsupported("the stack has moved")
 	}
 	bound := opmanager.MustBind(f.Manager, addOne)
