@@ -101,7 +101,7 @@ type Step struct {
 	ValidTokens     int      // the number of tokens in ValidLoss
 	LR              float64
 	GradNorm        float64 // before clipping
-	Tokens          int
+	Tokens          int     // since the step before, of which a framework may not tell
 	TokensPerSecond float64
 	Duration        time.Duration
 	TFLOPSPerDevice float64                   // as a framework reports it; 0 when it does not

@@ -204,7 +204,7 @@ func tokensPerStep(tc *backend.TrainContext, world int) int {
 func readStep(line string) (python.Step, bool) {
 	line = python.Plain(line)
 	at := strings.Index(line, "step:")
-	if at < 0 || !strings.Contains(line[at:], "loss:") {
+	if at < 0 || strings.HasSuffix(line[:at], "validate ") || !strings.Contains(line[at:], "loss:") {
 		return python.Step{}, false
 	}
 	fields := map[string]string{}

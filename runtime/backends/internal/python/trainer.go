@@ -104,7 +104,7 @@ func (t *trainer) Train(ctx context.Context) error {
 	t.last = t.started
 	t.run = backend.Run{
 		Name: t.tc.Experiment.ExpName, Model: t.tc.Module.Model, FirstStep: 1, Steps: t.f.Steps(t.tc), LogInterval: 1,
-		TokensPerStep: t.f.TokensPerStep(t.tc, t.plan.WorldSize), Devices: t.plan.WorldSize,
+		TokensPerStep: t.f.TokensPerStep(t.tc, t.plan.WorldSize), Devices: t.plan.Nodes * t.plan.PerNode,
 	}
 	if t.dir != nil {
 		t.run.Dir = t.dir.Path()
@@ -161,15 +161,16 @@ func (t *trainer) note(s Step) {
 	if s.Steps > 0 {
 		t.run.Steps = s.Steps
 	}
+	tokens := t.tokens(s)
 	step := backend.Step{
-		Step: s.Step, Loss: s.Loss, LR: s.LR, GradNorm: s.GradNorm, Duration: perStep(s, now.Sub(t.last), between), Tokens: t.tokens(s),
+		Step: s.Step, Loss: s.Loss, LR: s.LR, GradNorm: s.GradNorm, Duration: perStep(s, now.Sub(t.last), between), Tokens: tokens * between,
 		TFLOPSPerDevice: s.TFLOPSPerDevice, MemoryBytes: s.MemoryBytes,
 	}
 	switch {
-	case s.TokensPerDevice > 0:
-		step.TokensPerSecond = s.TokensPerDevice * float64(t.plan.WorldSize)
+	case s.TokensPerDevice > 0 && (tokens == 0 || s.Seconds == 0):
+		step.TokensPerSecond = s.TokensPerDevice * float64(t.run.Devices)
 	case step.Duration > 0:
-		step.TokensPerSecond = float64(step.Tokens) / step.Duration.Seconds()
+		step.TokensPerSecond = float64(tokens) / step.Duration.Seconds()
 	}
 	t.step, t.last = step, now
 	if t.metrics != nil && finite(step.Loss) && finite(step.GradNorm) {
