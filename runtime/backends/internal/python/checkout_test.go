@@ -15,6 +15,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/maxdiffusion"
 	"github.com/primus-fl/primus/runtime/backends/maxtext"
 	"github.com/primus-fl/primus/runtime/backends/megatron"
+	"github.com/primus-fl/primus/runtime/backends/megatronbridge"
 	"github.com/primus-fl/primus/runtime/backends/torchtitan"
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/primus-fl/primus/runtime/launch"
@@ -58,6 +59,7 @@ func TestExperimentsOfPrimus(t *testing.T) {
 	interpreter := pythonWith(t, "yaml, tomllib, pip")
 	factories := map[string]backend.Factory{
 		"megatron": megatron.Factory(), "torchtitan": torchtitan.Factory(), "maxtext": maxtext.Factory(), "maxdiffusion": maxdiffusion.Factory(),
+		"megatron_bridge": megatronbridge.Factory(),
 	}
 	var cases []checkoutCase
 	require.NoError(t, filepath.WalkDir(filepath.Join(checkout, "examples"), func(path string, entry fs.DirEntry, err error) error {

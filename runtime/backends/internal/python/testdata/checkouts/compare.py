@@ -126,6 +126,18 @@ def megatron(params, case, module, config):
     return differences(want, plain(got))
 
 
+def bridge(params, case):
+    """Compares what the recipe is called with."""
+    from primus.backends.megatron_bridge.argument_builder import MegatronBridgeArgBuilder
+    from primus.backends.megatron_bridge.megatron_bridge_adapter import normalize_megatron_bridge_dataset_args
+
+    builder = MegatronBridgeArgBuilder()
+    builder.update(params)
+    want = builder.finalize()
+    normalize_megatron_bridge_dataset_args(want)
+    return differences(plain(want), json.loads(case["files"][1])["params"])
+
+
 def compare(case):
     from primus.core.config.primus_config import get_module_config, load_primus_config
 
@@ -135,6 +147,8 @@ def compare(case):
         framework = module.framework
         if framework in ("maxtext", "maxdiffusion"):
             return yaml_file(framework, module.params, case)
+        if framework == "megatron_bridge":
+            return bridge(module.params, case)
         if framework == "torchtitan":
             return torchtitan(module.params, case)
         return megatron(module.params, case, module, config)
