@@ -184,6 +184,46 @@ func TestARunGoesOn(t *testing.T) {
 	assert.Equal(t, 8, strings.Count(file(t, l, "metrics.jsonl"), "\n"), "the earlier steps stay")
 }
 
+func TestATorchTitanRunGoesOn(t *testing.T) {
+	saved := t.TempDir()
+	params := func(steps string) string {
+		return "training: {steps: " + steps + ", local_batch_size: 4, seq_len: 16}\noptimizer: {lr: 0.05}\ncheckpoint: {enable: true, interval: 4}\njob: {dump_folder: " + saved + "}\n"
+	}
+	l, observer := lab(t, "torchtitan", params("4"))
+	require.NoError(t, l.Run(t), l.Log.String())
+	again, second := lab(t, "torchtitan", params("6"))
+	again.Dir = l.Dir
+	require.NoError(t, again.Run(t), again.Log.String())
+	require.Len(t, second.steps, 2)
+	assert.Equal(t, 5, second.steps[0].Step)
+	assert.Less(t, second.steps[0].Loss, observer.steps[0].Loss)
+	assert.Equal(t, 6, strings.Count(file(t, l, "metrics.jsonl"), "\n"), "the earlier steps stay")
+}
+
+// Each of two nodes has a program of its own. The last one sees the steps and owns the run
+// directory; the report is that of the first rank, on the other node.
+func TestTwoNodes(t *testing.T) {
+	first, onFirst := lab(t, "megatron", "train_iters: 4\n"+megatronParams)
+	last, onLast := lab(t, "megatron", "")
+	_, err := first.Plan(t)
+	require.NoError(t, err)
+	last.Dir, first.File = first.Dir, filepath.Join(first.Dir, "exp.yaml")
+	last.File = first.File
+	for rank, l := range []*traintest.Lab{first, last} {
+		l.Launch.PerNode, l.Launch.Nodes, l.Launch.NodeRank, l.Launch.MasterPort = 1, 2, rank, first.Launch.MasterPort
+	}
+	done := make(chan error)
+	go func() { done <- first.RunIn(t.Context(), t) }()
+	require.NoError(t, last.Run(t), last.Log.String())
+	require.NoError(t, <-done, first.Log.String())
+	assert.Empty(t, onFirst.steps)
+	require.Len(t, onLast.steps, 4)
+	assert.Less(t, onLast.steps[3].Loss, onLast.steps[0].Loss)
+	assert.Contains(t, file(t, last, "dispatch.json"), `"name": "torch"`)
+	assert.Equal(t, 1, strings.Count(first.Log.String(), "AMD's Python package primus cannot be imported"))
+	assert.NotContains(t, last.Log.String(), "cannot be imported", "it is said once")
+}
+
 func TestAFailedRankEndsTheJob(t *testing.T) {
 	for _, tt := range []struct {
 		fault, launcher string

@@ -39,11 +39,12 @@ type outcome struct {
 	patches   []backend.PatchResult
 	versions  []backend.Version
 	arguments json.RawMessage // nil when none were reported
+	warnings  []string
 }
 
-// tell reads what the shim reports and passes on the patches that it has applied, and what went
-// wrong or got lost. A framework that is started without the shim has no report.
-func (t *trainer) tell() error {
+// readReport reads what the shim reports. It is in the run directory, which nodes usually share. A
+// framework that is started without the shim has no report.
+func (t *trainer) readReport() error {
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(t.plan.LogDir), launchDir, ReportName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -69,15 +70,14 @@ func (t *trainer) tell() error {
 		case "patch":
 			t.outcome.patches = append(t.outcome.patches, backend.PatchResult{Phase: e.Phase, ID: e.ID, Result: e.Result, Reason: e.Reason, By: backend.ByPython})
 			if e.Result == backend.PatchFailed {
-				t.warn("patch %s of phase %s has failed in Python: %s", e.ID, e.Phase, e.Reason)
+				t.outcome.warnings = append(t.outcome.warnings, fmt.Sprintf("patch %s of phase %s has failed in Python: %s", e.ID, e.Phase, e.Reason))
 			}
 		case "warning":
-			t.warn("%s", e.Text)
+			t.outcome.warnings = append(t.outcome.warnings, e.Text)
 		case "dropped":
-			t.warn("parameter %s has no effect: it is not accepted by %s", e.Key, e.By)
+			t.outcome.warnings = append(t.outcome.warnings, fmt.Sprintf("parameter %s has no effect: it is not accepted by %s", e.Key, e.By))
 		}
 	}
-	t.tellApplied()
 	return nil
 }
 
@@ -85,8 +85,12 @@ func (t *trainer) warn(format string, args ...any) {
 	t.tc.Log.Warn(fmt.Sprintf("[Primus:%s] ", t.f.Name) + fmt.Sprintf(format, args...))
 }
 
-// tellApplied passes on the patches that Python has applied, phase by phase.
-func (t *trainer) tellApplied() {
+// tell passes on the warnings of the report and the patches that Python has applied, phase by
+// phase.
+func (t *trainer) tell() {
+	for _, w := range t.outcome.warnings {
+		t.warn("%s", w)
+	}
 	var phases []string
 	applied := map[string][]string{}
 	for _, p := range t.outcome.patches {

@@ -121,8 +121,11 @@ func (t *trainer) Train(ctx context.Context) error {
 		Line:    t.line,
 		Log:     func(text string) { t.tc.Log.Warn(fmt.Sprintf("[Primus:%s] %s", t.f.Name, text)) },
 	})
+	if t.plan.NodeRank == 0 || t.dir != nil {
+		t.keep(t.readReport())
+	}
 	if t.plan.NodeRank == 0 {
-		t.keep(t.tell())
+		t.tell()
 	}
 	err = t.withInterpreter(err)
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
