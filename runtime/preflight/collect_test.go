@@ -150,6 +150,21 @@ func TestNoTool(t *testing.T) {
 	assert.Equal(t, preflight.Fail, check(t, expected, "devices").Status)
 }
 
+// TestPCIBus checks what is said of accelerators without the tool of their vendor.
+func TestPCIBus(t *testing.T) {
+	t.Parallel()
+	root := fstest.MapFS{}
+	for slot, ids := range map[string][2]string{"0000:18:00.0": {"0x030200", "0x10de"}, "0000:2a:00.0": {"0x030200", "0x10de"}, "0000:05:00.0": {"0x120000", "0x1002"}, "0000:00:02.0": {"0x030000", "0x1a03"}, "0000:00:1f.0": {"0x060100", "0x10de"}} {
+		root["sys/bus/pci/devices/"+slot+"/class"] = &fstest.MapFile{Data: []byte(ids[0] + "\n")}
+		root["sys/bus/pci/devices/"+slot+"/vendor"] = &fstest.MapFile{Data: []byte(ids[1] + "\n")}
+	}
+	m := preflight.Machine{Root: root, Getenv: os.Getenv, Find: func(string) (string, error) { return "", fs.ErrNotExist }}
+	r := preflight.Collect(t.Context(), preflight.Settings{Groups: []preflight.Group{preflight.GPU}, Machine: m})
+	got := check(t, r, "devices")
+	assert.Equal(t, preflight.Warn, got.Status)
+	assert.Equal(t, "none of nvidia-smi, amd-smi and rocm-smi is on PATH; the PCI bus has 1 accelerator of AMD; the PCI bus has 2 accelerators of NVIDIA", got.Value)
+}
+
 // TestRDMA checks ports of a tree as the kernel shows it.
 func TestRDMA(t *testing.T) {
 	t.Parallel()

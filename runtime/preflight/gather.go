@@ -185,25 +185,47 @@ const (
 	patience     = 2 * time.Minute
 )
 
+// reachAtOnce bounds the connections that a rank tries at once.
+const reachAtOnce = 16
+
+// reachLimit is how long trying all peers may take.
+func reachLimit(peers int) time.Duration { return reachTimeout * time.Duration(peers/reachAtOnce+2) }
+
 // reachAll tries to connect to every other host.
 func reachAll(ctx context.Context, own *Report, peers []peer) []reach {
+	var mu sync.Mutex
 	var all []reach
+	var wait sync.WaitGroup
+	slots := make(chan struct{}, reachAtOnce)
 	for _, p := range peers {
 		if p.Rank == own.Rank || p.Host == own.Host {
 			continue
 		}
-		started := time.Now()
-		d := net.Dialer{Timeout: reachTimeout}
-		conn, err := d.DialContext(ctx, "tcp", p.Address)
-		x := reach{From: own.Rank, To: p.Rank, Host: p.Host, Address: p.Address, Took: time.Since(started)}
-		if err != nil {
-			x.Error = err.Error()
-		} else {
-			_ = conn.Close()
-		}
-		all = append(all, x)
+		slots <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-slots }()
+			x := tryReach(ctx, own.Rank, p)
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, x)
+		})
 	}
+	wait.Wait()
 	return all
+}
+
+// tryReach connects to a host once.
+func tryReach(ctx context.Context, from int, p peer) reach {
+	started := time.Now()
+	d := net.Dialer{Timeout: reachTimeout}
+	conn, err := d.DialContext(ctx, "tcp", p.Address)
+	x := reach{From: from, To: p.Rank, Host: p.Host, Address: p.Address, Took: time.Since(started)}
+	if err != nil {
+		x.Error = err.Error()
+		return x
+	}
+	_ = conn.Close()
+	return x
 }
 
 // joined is a rank that has reported.
@@ -356,7 +378,7 @@ func exchange(ctx context.Context, own *Report, ranks []joined) []reach {
 				if trying {
 					told.Peers = peers
 				}
-				_ = j.link.conn.SetDeadline(time.Now().Add(reachTimeout*time.Duration(len(peers)+1) + reachTimeout))
+				_ = j.link.conn.SetDeadline(time.Now().Add(reachLimit(len(peers))))
 				if err := j.link.send(told); err != nil {
 					return
 				}

@@ -1,6 +1,7 @@
 package preflight_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"net"
@@ -120,6 +121,40 @@ func TestGatherIsInterrupted(t *testing.T) {
 		all := gather(t, ctx, 2, []int{rank}, time.Hour, func(*preflight.Report) {})
 		assert.Error(t, all[rank].err)
 	}
+}
+
+// TestHostsThatAreNotReached checks what is said of a rank whose port is closed to the others.
+func TestHostsThatAreNotReached(t *testing.T) {
+	t.Parallel()
+	port, closed := freePort(t), freePort(t)
+	done := make(chan outcome)
+	go func() {
+		r := &preflight.Report{World: 2, Host: "node0", Time: time.Now()}
+		got, err := preflight.Gather(t.Context(), r, preflight.Place{World: 2, Address: "127.0.0.1", Port: port}, preflight.DefaultLimits(), time.Minute)
+		done <- outcome{got, err}
+	}()
+	var conn net.Conn
+	require.Eventually(t, func() bool {
+		var err error
+		conn, err = net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		return err == nil
+	}, 10*time.Second, 10*time.Millisecond)
+	defer conn.Close()
+	_, err := fmt.Fprintf(conn, `{"protocol":"primus preflight 1","world_size":2,"report":{"rank":1,"host":"node1","time":"2020-01-01T00:00:00Z"},"listen":"%d"}`+"\n", closed)
+	require.NoError(t, err)
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	require.NoError(t, err)
+	assert.Contains(t, line, `"peers":[{"rank":0,"host":"node0"`)
+	_, err = fmt.Fprintln(conn, `{"protocol":"primus preflight 1"}`)
+	require.NoError(t, err)
+	o := <-done
+	require.NoError(t, o.err)
+	require.Len(t, o.got.Checks, 5)
+	assert.Equal(t, "rank 0 reaches rank 1", o.got.Checks[1].Name)
+	assert.Equal(t, preflight.Fail, o.got.Checks[1].Status)
+	assert.Contains(t, o.got.Checks[1].Value, fmt.Sprintf("node1 at 127.0.0.1:%d: ", closed))
+	assert.Equal(t, "1 of 2 connections between hosts were tried", o.got.Checks[2].Value)
+	assert.Regexp(t, `^rank 1 \(node1\) is \d+h\d+m\d+s away from rank 0$`, o.got.Checks[3].Value)
 }
 
 // TestStrangersAreIgnored connects to rank 0 with what is no rank of the job.

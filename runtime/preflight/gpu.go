@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/internal/sysmem"
 )
 
@@ -53,12 +55,35 @@ func (r *Report) gpus(ctx context.Context, m Machine, l Limits) {
 		break
 	}
 	if asked == "" {
-		status := grade(l.ExpectedGPUs > 0, Fail)
-		r.add(GPU, "devices", status, "none of nvidia-smi, amd-smi and rocm-smi is on PATH", fmt.Sprintf("%d devices are expected: install the driver and its tools", l.ExpectedGPUs))
-		r.Facts["devices"] = "none"
+		r.withoutTool(m, l)
 		return
 	}
 	r.devices(l)
+}
+
+// withoutTool says what the PCI bus has where no tool of a vendor can be asked.
+func (r *Report) withoutTool(m Machine, l Limits) {
+	const root = "sys/bus/pci/devices"
+	vendors := map[string]string{"0x10de": "NVIDIA", "0x1002": "AMD"}
+	count := map[string]int{}
+	for _, slot := range m.list(root) {
+		class, vendor := m.read(path.Join(root, slot, "class")), vendors[m.read(path.Join(root, slot, "vendor"))]
+		if vendor != "" && (strings.HasPrefix(class, "0x0302") || strings.HasPrefix(class, "0x1200")) { // a 3D controller or a processing accelerator
+			count[vendor]++
+		}
+	}
+	const missing = "none of nvidia-smi, amd-smi and rocm-smi is on PATH"
+	r.Facts["devices"] = "none"
+	status, value := OK, missing
+	for _, vendor := range slices.Sorted(maps.Keys(count)) {
+		status = Warn
+		value += fmt.Sprintf("; the PCI bus has %s of %s", plaintext.Quantity(count[vendor], "accelerator", "accelerators"), vendor)
+	}
+	advice := "install the driver and its tools, or put them on PATH"
+	if l.ExpectedGPUs > 0 {
+		status, advice = Fail, fmt.Sprintf("%d devices are expected: %s", l.ExpectedGPUs, advice)
+	}
+	r.add(GPU, "devices", status, value, advice)
 }
 
 func (r *Report) devices(l Limits) {
