@@ -23,10 +23,10 @@ func Name(name string) bool {
 	return secretName.MatchString(name) || name == strings.ToUpper(name) && secretVariable.MatchString(name)
 }
 
-// Value reports whether the value of a variable or parameter is a secret. A number whose name ends
-// in tokens is a number of tokens.
+// Value reports whether the value of a variable or parameter is a secret. Quotes around nothing are
+// none, and a number whose name ends in tokens is a number of tokens.
 func Value(name, value string) bool {
-	return value != "" && Name(name) && !(strings.HasSuffix(strings.ToLower(name), "tokens") && amount.MatchString(value))
+	return strings.Trim(value, `"'`) != "" && Name(name) && !(strings.HasSuffix(strings.ToLower(name), "tokens") && amount.MatchString(value))
 }
 
 // Shown returns the value of a variable or parameter for printing: asterisks for a secret.

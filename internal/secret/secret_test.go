@@ -15,7 +15,7 @@ func TestSecret(t *testing.T) {
 		assert.Equal(t, want, secret.Name(name), name)
 	}
 	for _, tt := range []struct{ name, value, want string }{
-		{"WANDB_API_KEY", "x", "***"}, {"HF_HOME", "x", "x"}, {"HF_TOKEN", "", ""}, {"moe_token_dispatcher_type", "alltoall", "alltoall"},
+		{"WANDB_API_KEY", "x", "***"}, {"HF_HOME", "x", "x"}, {"HF_TOKEN", "", ""}, {"HF_TOKEN", `""`, `""`}, {"moe_token_dispatcher_type", "alltoall", "alltoall"},
 		{"train_tokens", "1000000", "1000000"}, {"train_tokens", "1.5e9", "1.5e9"}, {"API_TOKENS", "abc1", "***"}, {"db.password", "1234", "***"},
 	} {
 		assert.Equal(t, tt.want, secret.Shown(tt.name, tt.value), "%s=%s", tt.name, tt.value)

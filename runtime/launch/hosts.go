@@ -80,6 +80,9 @@ func expandHost(name string) ([]string, error) {
 				hosts = append(hosts, fmt.Sprintf("%s%0*d%s", before, len(first), n, tail))
 			}
 		}
+		if len(hosts) > maxHosts {
+			return nil, fmt.Errorf("%q: more than %d hosts", name, maxHosts)
+		}
 	}
 	return hosts, nil
 }

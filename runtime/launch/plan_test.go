@@ -70,7 +70,7 @@ func TestChain(t *testing.T) {
 }
 
 func TestWrongHosts(t *testing.T) {
-	for _, list := range []string{"n[1", "n]1", "n[1-]", "n[3-1]", "n[a]", "n[]", "n[1-99999999]", "n[1-1024][1-1025]"} {
+	for _, list := range []string{"n[1", "n]1", "n[1-]", "n[3-1]", "n[a]", "n[]", "n[1-99999999]", "n[1-1024][1-1025]", "n[1-1000000,1-1000000]"} {
 		_, err := launch.Hosts(list)
 		assert.ErrorContains(t, err, "list of hosts ", list)
 	}

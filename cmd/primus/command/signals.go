@@ -7,11 +7,16 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 // endSignals ask a process to end. They come from the keyboard, from a scheduler, and from a
 // terminal that was closed.
 var endSignals = map[os.Signal]string{os.Interrupt: "", syscall.SIGTERM: "SIGTERM", syscall.SIGHUP: "SIGHUP"}
+
+// sameSignal is how long signals of programs count as the first one: a process below srun or in a
+// container gets one from the scheduler and again from its parent.
+const sameSignal = 2 * time.Second
 
 // interruptible returns a context that ends with the first signal that asks the process to end. The
 // signal is its cause unless it came from the keyboard. The second signal ends the process. SIGHUP
@@ -29,11 +34,16 @@ func interruptible(out io.Writer) (context.Context, func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		var first time.Time
 		for s := range signals {
+			if ctx.Err() != nil && s != os.Interrupt && time.Since(first) < sameSignal {
+				continue
+			}
 			if ctx.Err() != nil {
 				fmt.Fprintln(out, "\nprimus: interrupted twice: exit at once")
 				os.Exit(exitInterrupted)
 			}
+			first = time.Now()
 			cancel(signalCause(s))
 		}
 	}()

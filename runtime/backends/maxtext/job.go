@@ -89,7 +89,7 @@ var ownKeys = []string{"override_model", "stage", "trainer_class", backend.Dispa
 // arrives, and says nothing.
 func isSecret(key string, v document.Value) bool {
 	text, ok := v.Str()
-	return ok && secret.Name(key) && strings.Trim(text, `"'`) != ""
+	return ok && secret.Value(key, text)
 }
 
 // steps returns the number of steps of a run.

@@ -387,6 +387,28 @@ func TestManifestWithoutASecret(t *testing.T) {
 	assert.NotContains(t, err.Error(), "b_abc")
 }
 
+func TestWithVariables(t *testing.T) {
+	v, _, err := formats.All().Parse("e.yaml", []byte("a: {hf_token: x1, api-key: 'two words', train_tokens: '5'}\nb: [{hf_token: x2}, {hf_token: x1}]\nhf_token: ''\nc: ${X}\n"))
+	require.NoError(t, err)
+	m, _ := v.Map()
+	text, params, err := placement.WithVariables(m)
+	require.NoError(t, err)
+	assert.Equal(t, map[string]string{"HF_TOKEN": "a.hf_token", "API_KEY": "a.api-key", "HF_TOKEN_2": "b[0].hf_token"}, params)
+	assert.NotContains(t, string(text), "x1")
+	loaded, _, err := formats.All().Parse("e.yaml", text)
+	require.NoError(t, err)
+	secrets := world{"HF_TOKEN": "x1", "API_KEY": "two words", "HF_TOKEN_2": "x2"}
+	loaded, _, err = document.Substitute(loaded, secrets.lookup)
+	require.NoError(t, err)
+	assert.True(t, loaded.Equal(v), "%s", text)
+}
+
+// A file that says a key twice is a mistake.
+func TestKeysGivenTwice(t *testing.T) {
+	_, err := load(t, "slurm: {time: 1}\ncontainer: {}\nslurm: {nodes: 2}\n")
+	assert.ErrorContains(t, err, "slurm: is given twice, first at ")
+}
+
 func TestComplete(t *testing.T) {
 	s, err := load(t, "slurm: {nodes: 4, gpus_per_node: 2}\ndirect: {nnodes: 3, gpus_per_node: 1, master_port: 99, master_addr: far}")
 	require.NoError(t, err)

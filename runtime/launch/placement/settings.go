@@ -147,9 +147,13 @@ func Load(formats *document.Formats, home, file string, options []string) (*Sett
 		if err != nil {
 			return nil, fmt.Errorf("launcher file: %w", err)
 		}
-		layer, _, err := formats.Parse(path, text)
+		layer, duplicates, err := formats.Parse(path, text)
 		if err != nil {
 			return nil, err
+		}
+		if len(duplicates) > 0 {
+			d := duplicates[0]
+			return nil, &document.Error{Origin: d.Kept.Origin(), Path: d.Key, Problem: fmt.Sprintf("is given twice, first at %s; keep one", d.Dropped.Origin())}
 		}
 		layers = append(layers, layer)
 	}

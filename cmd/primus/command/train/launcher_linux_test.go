@@ -119,7 +119,8 @@ func TestSlurm(t *testing.T) {
 	t.Run("sbatch", func(t *testing.T) {
 		flags, dir := shapedRun(t)
 		t.Setenv("NODE_RANK", "7") // of some other job
-		got := commandtest.Run(t, append(flags, "--launcher", "slurm", "--launcher-option", "slurm.wait=true")...)
+		got := commandtest.Run(t, append(flags, "--launcher", "slurm", "--launcher-option", "slurm.wait=true",
+			"--launcher-option", "slurm.job-name=two words", "--launcher-option", "slurm.setup=echo the job is $SLURM_JOB_NAME")...)
 		outputs, err := filepath.Glob(filepath.Join(dir, "launch", "slurm-*.out"))
 		require.NoError(t, err)
 		require.Len(t, outputs, 1, got.Stderr)
@@ -127,6 +128,7 @@ func TestSlurm(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, got.Code, "%s\n%s", got.Stderr, text)
 		assert.Contains(t, got.Out, "Submitted batch job ")
+		assert.Contains(t, string(text), "the job is two words\n")
 		assert.Contains(t, string(text), "[Primus:megatron] 2 of 2 processes start on this node")
 		trainedShaped(t, dir)
 	})

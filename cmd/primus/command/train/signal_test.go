@@ -135,6 +135,22 @@ func TestInterruptTwice(t *testing.T) {
 	assert.Empty(t, l.Checkpoints())
 }
 
+// A scheduler and the parent of a process may both pass one signal on. That is no second one.
+func TestTheSameSignalAgain(t *testing.T) {
+	t.Parallel()
+	l := commandtest.NewLab(t)
+	cmd := commandtest.Child(t.Context(), nil, l.Args("train_iters=1000000", "lr_decay_iters=1000")...)
+	var stderr primustest.Buffer
+	cmd.Stderr = &stderr
+	require.NoError(t, cmd.Start())
+	commandtest.WaitFor(t, &stderr, "step 5/")
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, cmd.Process.Signal(syscall.SIGHUP))
+	assert.Equal(t, 130, commandtest.ExitCode(t, cmd.Wait()))
+	assert.NotContains(t, stderr.String(), "interrupted twice")
+	endsLikeAWholeRun(l)
+}
+
 // slowRun starts a run whose micro batches take seconds and whose steps take longer than anybody
 // waits, and returns in the first of them.
 func slowRun(t *testing.T, more ...string) (*commandtest.Lab, *exec.Cmd, *primustest.Buffer) {
