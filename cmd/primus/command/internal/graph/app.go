@@ -27,6 +27,7 @@ import (
 	"github.com/primus-fl/primus/ops"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/patch"
+	"github.com/primus-fl/primus/vendors/plugin/pluginset"
 	"go.uber.org/fx"
 	"go.uber.org/fx/fxevent"
 )
@@ -76,7 +77,7 @@ type registryParams struct {
 	Extras  []extraSource
 	Set     Config
 	Policy  oppolicy.Policy
-	Plugins *pluginSet
+	Plugins *pluginset.Set
 }
 
 func newRegistry(p registryParams) (*opregistry.Registry, error) {
@@ -97,7 +98,7 @@ func newRegistry(p registryParams) (*opregistry.Registry, error) {
 			return nil, fmt.Errorf("module %s: %w", extra.module, err)
 		}
 	}
-	return reg, p.Plugins.register(reg, p.Policy, p.Set)
+	return reg, registerPlugins(p.Plugins, reg, p.Policy, p.Set)
 }
 
 type managerParams struct {

@@ -12,6 +12,7 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/vendors/plugin"
+	"github.com/primus-fl/primus/vendors/plugin/pluginset"
 )
 
 // SourceRow is one source of `primus plugins list`.
@@ -80,10 +81,10 @@ type SourceList struct {
 	manager  *opmanager.Manager
 	registry *opregistry.Registry
 	extras   []extraSource
-	plugins  *pluginSet
+	plugins  *pluginset.Set
 }
 
-func newSourceList(m *opmanager.Manager, r *opregistry.Registry, extras []extraSource, p *pluginSet) *SourceList {
+func newSourceList(m *opmanager.Manager, r *opregistry.Registry, extras []extraSource, p *pluginset.Set) *SourceList {
 	return &SourceList{m, r, extras, p}
 }
 
@@ -93,24 +94,24 @@ func (s *SourceList) Rows() []SourceRow {
 	impls := implsBySource(s.manager, snap)
 	rows := []SourceRow{}
 	for _, src := range snap.Sources() {
-		fromPlugin := slices.ContainsFunc(s.plugins.all, func(l *loadedPlugin) bool { return l.err == nil && l.source.Name == src.Name })
+		fromPlugin := slices.ContainsFunc(s.plugins.Plugins(), func(p *pluginset.Plugin) bool { return p.Err == nil && p.Source.Name == src.Name })
 		if !fromPlugin && len(src.Impls) > 0 {
 			built := s.builtFrom(src)
 			rows = append(rows, SourceRow{Source: src.Name, Version: src.Version, State: metrics.PluginCompiledIn, Built: &built, Ops: impls[src.Name]})
 		}
 	}
-	for _, l := range s.plugins.all {
-		r := SourceRow{State: metrics.PluginLoaded, Module: l.module, Path: l.path, SHA256: l.sum, Dependencies: l.dependencies, Ops: []sourceOp{}}
-		if l.report != nil {
-			r.Source, r.Version, r.ABI, r.Left = l.report.Name, l.report.Version, l.report.ABI, l.report.LeftOut
+	for _, p := range s.plugins.Plugins() {
+		r := SourceRow{State: metrics.PluginLoaded, Module: p.Module, Path: p.Path, SHA256: p.SHA256, Dependencies: p.Dependencies, Ops: []sourceOp{}}
+		if p.Report != nil {
+			r.Source, r.Version, r.ABI, r.Left = p.Report.Name, p.Report.Version, p.Report.ABI, p.Report.LeftOut
 		}
-		if l.isolated {
+		if p.Isolated {
 			r.State = metrics.PluginIsolated
 		}
-		if l.err != nil {
-			r.State, r.Reason = metrics.PluginRejected, l.err.Error()
+		if p.Err != nil {
+			r.State, r.Reason = metrics.PluginRejected, p.Err.Error()
 		} else {
-			r.Ops, r.Reason = withTrials(impls[l.source.Name], l.report), l.found()
+			r.Ops, r.Reason = withTrials(impls[p.Source.Name], p.Report), p.Findings()
 		}
 		rows = append(rows, r)
 	}
@@ -148,23 +149,6 @@ func withTrials(impls []sourceOp, report *plugin.Report) []sourceOp {
 		}
 	}
 	return impls
-}
-
-// found says what is wrong with a plugin that is used, "" when nothing was found.
-func (l *loadedPlugin) found() string {
-	if l.fault != nil {
-		return l.fault.Error()
-	}
-	var failures []string
-	for _, o := range l.report.Ops {
-		if o.Trial != nil && o.Trial.Failure != "" {
-			failures = append(failures, fmt.Sprintf("impl %q of op %q failed: %s", o.Impl, o.Op, o.Trial.Failure))
-		}
-	}
-	if n := l.report.Processes; n > 0 {
-		failures = append(failures, fmt.Sprintf("it left %d processes running, which were ended with its probe", n))
-	}
-	return strings.Join(slices.Concat(failures, l.report.Control, l.report.Capped()), "\n")
 }
 
 // implsBySource returns the impls of every source in the order of the ops.
