@@ -105,6 +105,9 @@ func (t *Training) RunStarted(r backend.Run) {
 // StepDone records a step.
 func (t *Training) StepDone(s backend.Step) {
 	t.step.Set(float64(s.Step))
+	if s.Steps > 0 {
+		t.steps.Set(float64(s.Steps))
+	}
 	t.lastStep.SetToCurrentTime()
 	t.loss.Set(s.Loss)
 	t.learningRate.Set(s.LR)

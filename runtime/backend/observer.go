@@ -95,6 +95,7 @@ type Run struct {
 // Step is one step of training.
 type Step struct {
 	Step            int
+	Steps           int      // the last step of the run, as a framework reports it; 0 when it does not
 	Loss            float64  // mean over the global batch, in nats per token
 	CrossEntropy    *float64 // Loss without the effect of patches; nil if no patch changes it
 	ValidLoss       *float64 // nil if no evaluation followed the step

@@ -56,6 +56,9 @@ func (p *Progress) RunStarted(r backend.Run) {
 
 // StepDone moves the bar and writes the lines that are due.
 func (p *Progress) StepDone(s backend.Step) {
+	if s.Steps > 0 {
+		p.run.Steps = s.Steps
+	}
 	if s.ValidLoss != nil {
 		p.valid = s.ValidLoss
 	}
@@ -80,14 +83,29 @@ func (p *Progress) StepDone(s backend.Step) {
 
 // line is what the log says about a step.
 func (p *Progress) line(s backend.Step) string {
-	line := fmt.Sprintf("step %d/%d  loss %.4f", s.Step, p.run.Steps, s.Loss)
+	line := fmt.Sprintf("step %s  loss %.4f", of(s.Step, p.run.Steps), s.Loss)
 	if s.CrossEntropy != nil {
 		line += fmt.Sprintf("  cross entropy %.4f", *s.CrossEntropy)
 	}
 	if s.ValidLoss != nil {
 		line += fmt.Sprintf("  valid %.4f", *s.ValidLoss)
 	}
-	return line + fmt.Sprintf("  lr %.2e  grad norm %.3f  %s tokens/s%s", s.LR, s.GradNorm, thousands(s.TokensPerSecond), p.eta(s.Step))
+	line += fmt.Sprintf("  lr %.2e  grad norm %.3f  %s tokens/s", s.LR, s.GradNorm, thousands(s.TokensPerSecond))
+	if s.TFLOPSPerDevice > 0 {
+		line += fmt.Sprintf("  %.1f TFLOP/s per device", s.TFLOPSPerDevice)
+	}
+	if s.MemoryBytes > 0 {
+		line += fmt.Sprintf("  %.1f GiB per device", float64(s.MemoryBytes)/(1<<30))
+	}
+	return line + p.eta(s.Step)
+}
+
+// of writes how far a run is, without the last step where that is unknown.
+func of(step, steps int) string {
+	if steps == 0 {
+		return strconv.Itoa(step)
+	}
+	return fmt.Sprintf("%d/%d", step, steps)
 }
 
 // rateWindow is the time over which the rate beside the bar is averaged.
@@ -134,7 +152,11 @@ func (p *Progress) draw(step int, figures string) {
 		return
 	}
 	p.drawn = time.Now()
-	steps := max(p.run.Steps, 1)
+	if p.run.Steps == 0 {
+		p.SetStatus(of(step, 0) + figures)
+		return
+	}
+	steps := max(p.run.Steps, step)
 	head := fmt.Sprintf("%3d%% ", 100*step/steps) // 100 only at the end
 	tail := fmt.Sprintf(" %*d/%d%s", len(strconv.Itoa(steps)), step, p.run.Steps, figures)
 	length := min(longestBar, p.Width()-1-len(head)-len(tail))

@@ -111,3 +111,23 @@ func TestThousands(t *testing.T) {
 		assert.Equal(t, want, thousands(give))
 	}
 }
+
+// A Python framework may know the last step only when it logs one, or never, and go beyond what the
+// experiment says.
+func TestProgressOfAFramework(t *testing.T) {
+	var screen, file bytes.Buffer
+	width := func() int { return 90 }
+	c := &plaintext.Console{Out: &screen, Width: width}
+	p := NewProgress(Screen{
+		SetStatus: c.SetStatus, Width: width, Log: slog.New(slog.DiscardHandler), FileLog: slog.New(slog.NewTextHandler(&file, nil)), Out: &bytes.Buffer{},
+	})
+	p.RunStarted(backend.Run{FirstStep: 1, LogInterval: 1, Devices: 8})
+	p.StepDone(backend.Step{Step: 10, Loss: 2})
+	p.drawn = time.Time{}
+	p.StepDone(backend.Step{Step: 20, Steps: 15, Loss: 1, TFLOPSPerDevice: 98.25, MemoryBytes: 3 << 29})
+	assert.Contains(t, file.String(), `"step 10  loss 2.0000`)
+	assert.Contains(t, file.String(), "step 20/15  loss 1.0000")
+	assert.Contains(t, file.String(), "98.2 TFLOP/s per device  1.5 GiB per device")
+	assert.Contains(t, screen.String(), "10  loss 2.000")
+	assert.Contains(t, screen.String(), "100% ")
+}

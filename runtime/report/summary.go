@@ -74,6 +74,8 @@ func steps(r backend.Result) string {
 		return fmt.Sprintf("%d, none in this run", r.LastStep)
 	case done < r.LastStep:
 		return fmt.Sprintf("%d of %d, the last %d of them in this run in %s", r.LastStep, r.Steps, done, took)
+	case r.Steps == 0:
+		return fmt.Sprintf("%d in %s", r.LastStep, took)
 	default:
 		return fmt.Sprintf("%d of %d in %s", r.LastStep, r.Steps, took)
 	}

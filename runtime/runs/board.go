@@ -69,6 +69,9 @@ func (b *Board) StepDone(s backend.Step) {
 	defer b.mu.Unlock()
 	r := b.run
 	r.Step, r.Loss, r.LR, r.GradNorm, r.TokensPerSecond = s.Step, p.Loss, finite(s.LR), finite(s.GradNorm), p.TokensPerSecond
+	if s.Steps > 0 {
+		r.Steps = s.Steps
+	}
 	r.TFLOPSPerDevice, r.MemoryBytes = s.TFLOPSPerDevice, s.MemoryBytes
 	if s.ValidLoss != nil {
 		r.ValidLoss = p.ValidLoss

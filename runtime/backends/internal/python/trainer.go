@@ -166,7 +166,7 @@ func (t *trainer) note(s Step) {
 	}
 	tokens := t.tokens(s)
 	step := backend.Step{
-		Step: s.Step, Loss: s.Loss, LR: s.LR, GradNorm: s.GradNorm, Duration: perStep(s, now.Sub(t.last), between), Tokens: tokens * between,
+		Step: s.Step, Steps: s.Steps, Loss: s.Loss, LR: s.LR, GradNorm: s.GradNorm, Duration: perStep(s, now.Sub(t.last), between), Tokens: tokens * between,
 		TFLOPSPerDevice: s.TFLOPSPerDevice, MemoryBytes: s.MemoryBytes,
 	}
 	switch {
