@@ -78,7 +78,7 @@ func (f *Formats) Extensions() []string {
 	return extensions
 }
 
-// Has reports whether the ending of a file name stands for a format.
+// Has reports whether there is a format for the ending of a file name.
 func (f *Formats) Has(file string) bool {
 	_, ok := f.loaderOf(file)
 	return ok
@@ -116,8 +116,8 @@ func (f *Formats) Renderer(name string) (Renderer, error) {
 	return nil, fmt.Errorf("document: given format %q, expected one of %s", name, strings.Join(names, " "))
 }
 
-// RendererOf returns the format that a file name ending stands for, the same that loading the file
-// would take.
+// RendererOf returns the format for the ending of a file name, the same with which the file would
+// be loaded.
 func (f *Formats) RendererOf(file string) (Renderer, error) {
 	var extensions []string
 	for _, r := range f.Renderers() {

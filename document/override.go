@@ -57,7 +57,7 @@ func ParseOverrides(tokens []string) (*Map, []Warning, error) {
 	return o.result, o.warnings, errors.Join(o.errs...)
 }
 
-// hidden stands for a secret in the token of an origin, which messages show.
+// hidden replaces a secret in the token of an origin, which messages show.
 const hidden = "***"
 
 type overrides struct {

@@ -58,7 +58,7 @@ type Value struct {
 	// guessed marks a scalar whose type was read off untyped text: a substituted variable or a command
 	// line token.
 	guessed bool
-	// verbatim marks a scalar whose text stands at its origin as it is, on one line.
+	// verbatim marks a scalar whose text is at its origin unchanged, on one line.
 	verbatim bool
 	// over is the value that this one replaced, or nil.
 	over *Value
@@ -178,7 +178,8 @@ func (v Value) KeyAt(o Origin) Value {
 	return v
 }
 
-// Verbatim returns v, whose text stands at its origin as it is, without quotes and on one line.
+// Verbatim returns v marked as a scalar whose text is at its origin unchanged, without quotes and
+// on one line.
 func (v Value) Verbatim() Value {
 	v.verbatim = true
 	return v
@@ -194,7 +195,7 @@ func (v Value) Within(n int) Origin {
 	return o
 }
 
-// Spelled returns a scalar with the text that stands for it in its source; see [Value.Text].
+// Spelled returns a scalar with its text in the source; see [Value.Text].
 func (v Value) Spelled(text string) Value {
 	v.text = text
 	return v

@@ -135,7 +135,7 @@ func (a *Agent) run(ctx context.Context) {
 		case <-ctx.Done():
 		case <-time.After(pause + rand.N(pause/2)):
 		}
-		pause = min(2*pause, longestPause)
+		pause = min(2*pause, maxPause)
 	}
 }
 

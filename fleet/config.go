@@ -30,8 +30,8 @@ const requestTimeout = 3 * time.Second
 // Pauses between attempts to reach etcd. A random part is added to each, so that the runs of a
 // fleet do not connect all at once.
 const (
-	firstPause   = 250 * time.Millisecond
-	longestPause = 5 * time.Second
+	firstPause = 250 * time.Millisecond
+	maxPause   = 5 * time.Second
 )
 
 // Config says where the state of the fleet is kept.
@@ -154,7 +154,7 @@ func (c Config) open() (*clientv3.Client, error) {
 		Endpoints: c.Endpoints, TLS: set, DialTimeout: requestTimeout, Logger: zap.NewNop(),
 		DialKeepAliveTime: 2 * requestTimeout, DialKeepAliveTimeout: requestTimeout,
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: firstPause, Multiplier: 2, Jitter: 0.5, MaxDelay: longestPause},
+			Backoff:           backoff.Config{BaseDelay: firstPause, Multiplier: 2, Jitter: 0.5, MaxDelay: maxPause},
 			MinConnectTimeout: requestTimeout,
 		})},
 	})

@@ -84,7 +84,7 @@ func (w *watcher) again(ctx context.Context) (Snapshot, error) {
 			return Snapshot{}, ctx.Err()
 		case <-time.After(pause):
 		}
-		pause = min(2*pause, longestPause)
+		pause = min(2*pause, maxPause)
 		if s, err := w.client.Snapshot(ctx); err == nil {
 			return s, w.event(Event{Kind: EventFound})
 		}

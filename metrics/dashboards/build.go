@@ -30,7 +30,7 @@ func variables(more ...Variable) Templating {
 	}, more...)}
 }
 
-// choice is a variable with the values of a label; all is what stands for every one of them.
+// choice is a variable with the values of a label; all is the regular expression for all of them.
 func choice(name, label, query, all string) Variable {
 	return Variable{
 		Name: name, Label: label, Type: "query", Datasource: &source, Query: query,

@@ -94,7 +94,7 @@ type value struct {
 	at  int
 }
 
-// entry reads one impl and returns it with where its id stands.
+// entry reads one impl and returns it with the position of its id.
 func (p *parser) entry() (Entry, int, error) {
 	begin := p.next()
 	values, err := p.object(begin)

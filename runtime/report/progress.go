@@ -142,8 +142,8 @@ func (p *Progress) eta(step int) string {
 
 // Lengths of the bar: what it has when the terminal has room, and the least that is worth showing.
 const (
-	longestBar  = 24
-	shortestBar = 4
+	maxBar = 24
+	minBar = 4
 )
 
 // draw shows the bar with the steps done.
@@ -159,8 +159,8 @@ func (p *Progress) draw(step int, figures string) {
 	steps := max(p.run.Steps, step)
 	head := fmt.Sprintf("%3d%% ", 100*step/steps) // 100 only at the end
 	tail := fmt.Sprintf(" %*d/%d%s", len(strconv.Itoa(steps)), step, p.run.Steps, figures)
-	length := min(longestBar, p.Width()-1-len(head)-len(tail))
-	if length < shortestBar {
+	length := min(maxBar, p.Width()-1-len(head)-len(tail))
+	if length < minBar {
 		p.SetStatus(head + strings.TrimPrefix(tail, " "))
 		return
 	}

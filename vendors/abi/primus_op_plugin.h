@@ -20,13 +20,14 @@
  * made one at a time. With PRIMUS_FLAG_SAME_THREAD they all come from one thread
  * that belongs to the plugin.
  *
- * Memory. What a call points to is borrowed until run returns. Writing to what is
- * only to be read, outside of operands, or after returning is undefined. Strides
- * are in elements; a tensor with a NULL data pointer has no elements.
+ * Memory. The memory that a call points to is borrowed until run returns. Writing
+ * to operands that the op only reads, outside of operands, or after returning is
+ * undefined. Strides are in elements; a tensor with a NULL data pointer has no
+ * elements.
  *
- * Results. PRIMUS_UNSUPPORTED declines a call and is only right before anything
- * was written: another implementation serves it. PRIMUS_FAILED is a failure. Both
- * may leave a text in error.
+ * Results. PRIMUS_UNSUPPORTED declines a call, which another implementation then
+ * serves; it is allowed only before anything is written. PRIMUS_FAILED is a
+ * failure. Both may leave a text in error.
  */
 #ifndef PRIMUS_OP_PLUGIN_H
 #define PRIMUS_OP_PLUGIN_H
@@ -54,7 +55,7 @@ extern "C" {
 /* Flags of an op. */
 #define PRIMUS_FLAG_THREAD_SAFE 1u   /* calls may overlap */
 #define PRIMUS_FLAG_DETERMINISTIC 2u /* equal operands give equal results, bit for bit */
-#define PRIMUS_FLAG_SAME_THREAD 4u   /* every call has to come from one thread */
+#define PRIMUS_FLAG_SAME_THREAD 4u   /* every call must come from one thread */
 #define PRIMUS_FLAG_ASYNC 8u         /* run may return before its work on the stream is done */
 
 /* Sorts of an argument. */
@@ -127,8 +128,8 @@ typedef struct {
     uint32_t struct_size;
     uint32_t reserved;
     void (*log)(uint32_t level, const char *text);
-    void *(*alloc)(uint64_t bytes); /* aligned to 64 bytes; NULL when there is none */
-    void (*free)(void *memory);     /* of alloc */
+    void *(*alloc)(uint64_t bytes); /* aligned to 64 bytes; NULL when memory runs out */
+    void (*free)(void *memory);     /* memory from alloc */
 } primus_host;
 
 /*
@@ -153,12 +154,12 @@ typedef struct {
     const char *op;      /* "rmsnorm_fwd" */
     const char *impl_id; /* "vendor.acme" */
     const char *vendor;  /* "acme"; required for PRIMUS_KIND_VENDOR */
-    int32_t priority;    /* higher first; usual: 100, and what is above counts as 100 */
+    int32_t priority;    /* higher first; usual: 100; higher numbers count as 100 */
     uint32_t flags;      /* PRIMUS_FLAG_* */
 
     /* PRIMUS_OK, or another result with a text in reason. NULL: available. */
     int32_t (*is_available)(char *reason, uint64_t reason_bytes);
-    /* PRIMUS_OK or PRIMUS_UNSUPPORTED; looks at arguments, not at data. NULL: everything. */
+    /* PRIMUS_OK or PRIMUS_UNSUPPORTED; reads arguments, not data. NULL: serves all calls. */
     int32_t (*supports)(const primus_call *call);
     /* Bytes of workspace that run needs for a call. NULL: none. */
     uint64_t (*workspace_size)(const primus_call *call);

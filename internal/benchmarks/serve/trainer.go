@@ -123,8 +123,8 @@ type mark struct {
 	cpu  float64 // CPU seconds of the process until then
 }
 
-// longestStep is the time after which a step counts as one that does not end.
-const longestStep = time.Minute
+// maxStep is the time after which a step counts as one that does not end.
+const maxStep = time.Minute
 
 // boundary waits for the end of the current step.
 func (t *trainer) boundary(ctx context.Context) (mark, error) {
@@ -133,8 +133,8 @@ func (t *trainer) boundary(ctx context.Context) (mark, error) {
 		if err := sleep(ctx, 2*time.Millisecond); err != nil {
 			return mark{}, err
 		}
-		if time.Since(began) > longestStep {
-			return mark{}, fmt.Errorf("no step was finished in %v:\n%s", longestStep, t.log())
+		if time.Since(began) > maxStep {
+			return mark{}, fmt.Errorf("no step was finished in %v:\n%s", maxStep, t.log())
 		}
 	}
 	cpu, err := t.cpu()

@@ -69,8 +69,8 @@ func (t *trainer) choosePrompt() (string, error) {
 
 // Limits of a prompt taken from text: the shortest line that is used, and the longest prompt.
 const (
-	shortestLine  = 8
-	longestPrompt = 24
+	minLine   = 8
+	maxPrompt = 24
 )
 
 // firstWords returns the beginning of the first whole line of text that is long enough. Without
@@ -83,15 +83,15 @@ func firstWords(text string) string {
 	}
 	_, rest, _ := strings.Cut(text, "\n")
 	for line := range strings.Lines(rest) {
-		if line = strings.TrimSpace(line); len(line) >= shortestLine {
+		if line = strings.TrimSpace(line); len(line) >= minLine {
 			chosen = line
 			break
 		}
 	}
-	if len(chosen) > longestPrompt {
-		cut := strings.LastIndexByte(chosen[:longestPrompt+1], ' ')
-		if cut < shortestLine {
-			cut = longestPrompt
+	if len(chosen) > maxPrompt {
+		cut := strings.LastIndexByte(chosen[:maxPrompt+1], ' ')
+		if cut < minLine {
+			cut = maxPrompt
 		}
 		chosen = chosen[:cut]
 	}

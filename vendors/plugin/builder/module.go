@@ -27,7 +27,7 @@ func readModule(dir string) (*modfile.File, error) {
 	return mod, nil
 }
 
-// noVersion is the version of a module that a directory stands in for.
+// noVersion is the version of a module that a directory replaces.
 func noVersion(path string) string {
 	_, major, _ := module.SplitPathVersion(path)
 	if major = module.PathMajorPrefix(major); major == "" {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// place is where a string stands, which decides how it may be written.
+// place is the place of a string, which decides how it may be written.
 type place int
 
 const (
@@ -33,7 +33,7 @@ var typed = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt]|[ \t]+)[0-9]{1,2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]*)?(?:[ \t]*(?:Z|[-+][0-9]{1,2}(?::[0-9]{2})?))?`,
 }, "|") + `)$`)
 
-// string writes a string plain where YAML 1.1 then reads it as this string, else in single quotes,
+// string writes a string plain if YAML 1.1 then reads it as this string, else in single quotes,
 // else in double quotes.
 func (w *writer) string(text, indent string, at place) {
 	switch {
@@ -48,7 +48,7 @@ func (w *writer) string(text, indent string, at place) {
 	}
 }
 
-// isPlain reports whether a string may stand without quotes.
+// isPlain reports whether a string needs no quotes.
 func isPlain(text string, at place) bool {
 	if typed.MatchString(text) || text != strings.Trim(text, " ") || strings.ContainsAny(text, breaks) || !isPrintable(text) {
 		return false
@@ -96,7 +96,7 @@ func quotesBreaks(text string) bool {
 }
 
 // words writes words with spaces between them, some of which become the end of a line. An empty
-// word stands between two spaces, which stay.
+// word is between two spaces, which stay.
 func (w *writer) words(words []string, indent string, fold bool) {
 	for i, word := range words {
 		if i > 0 {

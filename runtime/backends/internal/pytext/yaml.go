@@ -74,7 +74,7 @@ const step = 2
 
 func spaces(n int) string { return strings.Repeat(" ", n) }
 
-// mapping writes the keys of a mapping, the first of them where the writer stands.
+// mapping writes the keys of a mapping, the first of them at the current column.
 func (w *writer) mapping(values map[string]document.Value, indent int) error {
 	for i, key := range slices.Sorted(maps.Keys(values)) {
 		if i > 0 {
@@ -102,7 +102,7 @@ func (w *writer) mapping(values map[string]document.Value, indent int) error {
 	return nil
 }
 
-// list writes the items of a list, the first of them where the writer stands.
+// list writes the items of a list, the first of them at the current column.
 func (w *writer) list(items []document.Value, indent int) error {
 	for i, v := range items {
 		if i > 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/primus-fl/primus/internal/sysmem"
 )
 
-// separator stands between two files of the stream.
+// separator separates two files of the stream.
 const separator = "\n\n"
 
 // Settings say which corpus to load and how.
