@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 
@@ -43,8 +44,11 @@ const defaultsVersion = "0.16"
 // does not set, and whether it is the version of the run. It counts as that of the run if the run
 // states no version or needs no defaults.
 func (r Run) DefaultsOf() (version string, same bool) {
-	if r.Backend != "megatron" || r.Version == "" {
+	switch {
+	case r.Backend != "megatron" || r.Version == "":
 		return r.Version, true
+	case r.Defaults != nil:
+		return r.Defaults.Version, r.Version == r.Defaults.Version
 	}
 	return defaultsVersion, r.Version == defaultsVersion || strings.HasPrefix(r.Version, defaultsVersion+".")
 }
@@ -56,22 +60,41 @@ func withDefaults(run Run, phase string) map[string]any {
 	if run.Backend != "megatron" || phase == "build_args" {
 		return run.Params
 	}
-	params := maps.Clone(defaultsOfMegatron())
+	defaults := defaultsOfMegatron()
+	if run.Defaults != nil {
+		defaults = run.Defaults.Values
+	}
+	params := maps.Clone(defaults)
 	maps.Copy(params, run.Params)
 	return params
 }
 
-// FrameworkVersion returns the version that the source tree of a framework below a folder states.
-// The error is fs.ErrNotExist if there is no such tree.
-func FrameworkVersion(dir, framework string) (string, error) {
-	file, ok := map[string]string{
-		"megatron":        "Megatron-LM/megatron/core/package_info.py",
-		"megatron_bridge": "Megatron-Bridge/src/megatron/bridge/package_info.py",
-	}[framework]
-	if !ok {
+// frameworks are the frameworks whose source trees say which version they are: the folder that
+// Primus keeps them in, and the file that has the version.
+var frameworks = map[string]struct{ folder, versionFile string }{
+	"megatron":        {"Megatron-LM", "megatron/core/package_info.py"},
+	"megatron_bridge": {"Megatron-Bridge", "src/megatron/bridge/package_info.py"},
+}
+
+// FrameworkTree returns where a checkout of Primus has the source tree of a framework, "" if it has
+// none.
+func FrameworkTree(root, framework string) string {
+	folder := frameworks[framework].folder
+	tree := filepath.Join(root, "third_party", folder)
+	if folder == "" || !isFolder(tree) {
+		return ""
+	}
+	return tree
+}
+
+// FrameworkVersion returns the version that the source tree of a framework states. The error is
+// fs.ErrNotExist if it has no file for that.
+func FrameworkVersion(tree, framework string) (string, error) {
+	file := frameworks[framework].versionFile
+	if file == "" {
 		return "", fs.ErrNotExist
 	}
-	parsed, err := pyeval.New(os.DirFS(dir)).Parse(file)
+	parsed, err := pyeval.New(os.DirFS(tree)).Parse(file)
 	if err != nil {
 		return "", err
 	}

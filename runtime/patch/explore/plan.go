@@ -14,13 +14,17 @@ import (
 
 // Run describes the run that a plan is made for: a resolved experiment and its environment.
 type Run struct {
-	Backend string            // the framework
-	Version string            // of the framework; empty if it is not known
-	Model   any               // the name of the model preset
-	Module  string            // pre_trainer, post_trainer
-	File    string            // of the experiment
-	Params  map[string]any    // of the module
-	Env     map[string]string // including PRIMUS_PATCHES
+	Backend string         // the framework
+	Version string         // of the framework; empty if it is not known
+	Model   any            // the name of the model preset
+	Module  string         // pre_trainer, post_trainer
+	File    string         // of the experiment
+	Params  map[string]any // of the module
+
+	// Defaults are those of the framework, nil for those of Megatron-LM 0.16.
+	Defaults *Defaults
+
+	Env map[string]string // including PRIMUS_PATCHES
 }
 
 // Verdict says whether a patch applies.

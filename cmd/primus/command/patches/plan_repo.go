@@ -26,14 +26,15 @@ func (o *checkoutPlan) addFlags(cmd *cobra.Command) {
 	experiments.RepoFlag(cmd, &o.Repo)
 	flags := cmd.Flags()
 	flags.StringVar(&o.Version, "backend-version", "", "with --repo: the `VERSION` of the framework; without it, that of the source tree in third_party")
+	flags.StringVar(&o.Tree, "backend-repo", "", "with --repo: `DIR` of the source tree of the framework, for its version and the defaults of parameters")
 	flags.StringVar(&o.diff, "diff", "", "with --repo: say what another experiment `FILE` changes")
 	flags.StringVar(&o.diffVersion, "diff-version", "", "with --repo: say what another `VERSION` of the framework changes")
-	cli.WithoutVariable(flags, "repo", "backend-version", "diff", "diff-version")
+	cli.WithoutVariable(flags, "repo", "backend-repo", "backend-version", "diff", "diff-version")
 }
 
 // check returns an error for flags that need --repo.
 func (o *checkoutPlan) check(cmd *cobra.Command) error {
-	for _, name := range []string{"backend-version", "diff", "diff-version"} {
+	for _, name := range []string{"backend-repo", "backend-version", "diff", "diff-version"} {
 		if o.Repo == "" && cmd.Flags().Changed(name) {
 			return cli.Usagef(cmd, "--%s is about a checkout of Primus: want --repo DIR with it", name)
 		}

@@ -23,6 +23,7 @@ import (
 type Checkout struct {
 	Repo    string
 	Version string // of the framework
+	Tree    string // its source tree
 }
 
 // RepoFlag adds the flag --repo to a command that reads a checkout.
@@ -83,14 +84,38 @@ func (o *Checkout) Experiment(prog cli.Program, experiment Options, patches, mod
 	if patches != os.Getenv(patch.EnvFilter) { // it was given as a flag or in primus.yaml, not in the variable, which Primus reads itself
 		run.Env[patch.EnvFilter] = patches
 	}
-	if run.Version == "" {
-		run.Version, err = explore.FrameworkVersion(filepath.Join(o.Repo, "third_party"), m.Framework)
-		if errors.Is(err, os.ErrNotExist) {
-			err = nil
-		}
+	if err := o.readFramework(&run); err != nil {
+		return run, err
 	}
 	LogDefaults(log, run)
-	return run, err
+	return run, nil
+}
+
+// readFramework completes a run with the version and the defaults that the source tree of the
+// framework states: that of --backend-repo, or else one in third_party of the checkout, which may
+// be empty.
+func (o *Checkout) readFramework(run *explore.Run) (err error) {
+	tree, asked := o.Tree, o.Tree != ""
+	if !asked {
+		tree = explore.FrameworkTree(o.Repo, run.Backend)
+	}
+	if tree == "" {
+		return nil
+	}
+	version, err := explore.FrameworkVersion(tree, run.Backend)
+	if !asked && errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("--backend-repo: version of %s: %w", run.Backend, err)
+	}
+	if run.Version == "" {
+		run.Version = version
+	}
+	if run.Backend == "megatron" {
+		run.Defaults, err = explore.MegatronDefaults(tree)
+	}
+	return err
 }
 
 // LogDefaults logs that parameters which a run does not set have the defaults of another version of
