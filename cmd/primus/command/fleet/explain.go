@@ -12,6 +12,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/service"
 	"github.com/primus-fl/primus/fleet"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/spf13/cobra"
 )
 
@@ -86,7 +87,7 @@ func printAnswers(out io.Writer, answers []fleet.Answer) error {
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		fmt.Fprintf(out, "%s: %s\n", countRuns(len(runs[key])), strings.Join(runs[key], ", "))
+		fmt.Fprintf(out, "%s: %s\n", plaintext.Quantity(len(runs[key]), "run", "runs"), strings.Join(runs[key], ", "))
 		a := first[key]
 		if a.Explanation == nil {
 			fmt.Fprintln(out, a.Error)
@@ -123,5 +124,5 @@ func missingAnswers(answers []fleet.Answer) error {
 	if missing == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d of %s gave no explanation", missing, countRuns(len(answers)))
+	return fmt.Errorf("%d of %s gave no explanation", missing, plaintext.Quantity(len(answers), "run", "runs"))
 }

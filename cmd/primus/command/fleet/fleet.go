@@ -2,8 +2,6 @@
 package fleet
 
 import (
-	"fmt"
-
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/spf13/cobra"
 )
@@ -20,12 +18,4 @@ A fleet is what trains with the same --fleet and --fleet-prefix: endpoints of et
 and the prefix of the keys there. Both may be given as PRIMUS_FLEET and
 PRIMUS_FLEET_PREFIX, and so may --fleet-ca, --fleet-cert and --fleet-key.`
 	return cmd
-}
-
-// countRuns returns a number of runs in words.
-func countRuns(n int) string {
-	if n == 1 {
-		return "1 run"
-	}
-	return fmt.Sprintf("%d runs", n)
 }

@@ -50,7 +50,7 @@ func printFleet(prog cli.Program, s fleet.Snapshot) error {
 	t := plaintext.NewTable(table.Row{"run", "rank", "host", "framework", "policy", "generation", "decisions", "metrics", "since"}, 5, 6)
 	inForce := 0
 	for _, m := range s.Members {
-		t.AppendRow(table.Row{m.ID, rankText(m), m.Host, m.Backend, revisionText(m.Policy.InForce), m.Generation, m.Manifest, plaintext.Dash(m.Metrics), m.Started.Local().Format(time.DateTime)})
+		t.AppendRow(table.Row{m.ID, m.RankText(), m.Host, m.Backend, revisionText(m.Policy.InForce), m.Generation, m.Manifest, plaintext.Dash(m.Metrics), m.Started.Local().Format(time.DateTime)})
 		if m.Policy.Rejected != "" {
 			log.Warn("policy of the fleet is not used", "run", m.ID, "revision", m.Policy.Seen, "reason", m.Policy.Rejected)
 		}
@@ -60,7 +60,7 @@ func printFleet(prog cli.Program, s fleet.Snapshot) error {
 	}
 	verdict := "the fleet has no policy"
 	if s.Policy.Revision != 0 {
-		verdict = fmt.Sprintf("policy %d is in force in %d of %s", s.Policy.Revision, inForce, countRuns(len(s.Members)))
+		verdict = fmt.Sprintf("policy %d is in force in %d of %s", s.Policy.Revision, inForce, plaintext.Quantity(len(s.Members), "run", "runs"))
 	}
 	if len(s.Members) > 0 {
 		verdict = plaintext.Render(t) + "\n\n" + verdict
@@ -70,8 +70,6 @@ func printFleet(prog cli.Program, s fleet.Snapshot) error {
 	_, err := fmt.Fprintln(prog.Out, verdict)
 	return err
 }
-
-func rankText(m fleet.Member) string { return fmt.Sprintf("%d/%d", m.Rank, m.WorldSize) }
 
 // revisionText returns the number of a policy of the fleet.
 func revisionText(revision int64) string {

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,8 +67,8 @@ func newFleetPolicyApplyCommand(prog cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply FILE",
 		Short: "Give all runs of a fleet the policy in a file",
-		Long: `Give all runs of a fleet the policy in a file, and wait until each of them has said what
-became of it. A file with faults is not sent. The policy stays for runs that begin
+		Long: `Give all runs of a fleet the policy in a file, and wait until each of them has answered.
+A file with faults is not sent. The policy stays for runs that begin
 later, until another one replaces it; the file {} removes it.
 
 In each run it comes between policy file and experiment: what the experiment, the
@@ -124,128 +123,21 @@ func readPolicy(file string) (string, error) {
 	return string(text), err
 }
 
-// applied is the result of `primus fleet policy apply`.
-type applied struct {
-	Revision int64         `json:"revision"`
-	Runs     []applyResult `json:"runs"`
-	Rollback *applied      `json:"rollback,omitempty"` // of the policy before, where it was put back
-
-	missing int // runs that do not have the policy in force
-}
-
 // applyToFleet replaces the policy and prints the answers of the runs.
 func applyToFleet(ctx context.Context, prog cli.Program, c *fleet.Client, text string, opts applyOptions) error {
-	var before fleet.Policy
-	if opts.rollback {
-		s, err := c.Snapshot(ctx)
-		if err != nil {
-			return err
-		}
-		if before = s.Policy; opts.expect < 0 {
-			opts.expect = before.Revision // restore the previous policy only if nobody else has replaced this one
-		}
-	}
-	result, err := setPolicy(ctx, c, text, opts.expect, opts.patience)
+	result, err := c.Apply(ctx, text, fleet.ApplySettings{Expect: opts.expect, Patience: opts.patience, Rollback: opts.rollback})
 	if err != nil {
 		return err
 	}
-	var back error
-	if opts.rollback && result.missing > 0 {
-		var r applied
-		if r, back = setPolicy(ctx, c, cmp.Or(before.Text, "{}\n"), result.Revision, opts.patience); back == nil {
-			result.Rollback = &r
-		}
-	}
-	err = opts.output.Print(prog.Out, result, func() error { return printApplied(prog, result) })
-	if err != nil || result.missing == 0 {
+	if err := opts.output.Print(prog.Out, result, func() error { return printApplied(prog, result) }); err != nil {
 		return err
 	}
-	fault := fmt.Errorf("policy %d is not in force in %d of %s", result.Revision, result.missing, countRuns(len(result.Runs)))
-	switch {
-	case back != nil:
-		return errors.Join(fault, fmt.Errorf("roll back: %w", back))
-	case result.Rollback == nil:
-		return fmt.Errorf("%w; it stays the policy of the fleet: apply another one, or use --rollback", fault)
-	case result.Rollback.missing > 0:
-		return fmt.Errorf("%w; the previous policy is now policy %d and not in force in %d of %s", fault, result.Rollback.Revision, result.Rollback.missing, countRuns(len(result.Rollback.Runs)))
-	}
-	return fmt.Errorf("%w; the previous policy is in force again as policy %d", fault, result.Rollback.Revision)
-}
-
-// setPolicy replaces the policy of a fleet and waits for the runs.
-func setPolicy(ctx context.Context, c *fleet.Client, text string, expect int64, patience time.Duration) (applied, error) {
-	revision, err := c.SetPolicy(ctx, text, expect)
-	if err != nil {
-		return applied{}, err
-	}
-	members, err := awaitReports(ctx, c, revision, patience)
-	if err != nil {
-		return applied{}, fmt.Errorf("the policy is replaced, revision %d, but what runs make of it is not known: %w", revision, err)
-	}
-	results, missing := applyResults(revision, members)
-	return applied{Revision: revision, Runs: results, missing: missing}, nil
-}
-
-// awaitReports returns the members when all have seen this policy or a later one, or when patience
-// is over.
-func awaitReports(ctx context.Context, c *fleet.Client, revision int64, patience time.Duration) ([]fleet.Member, error) {
-	const between = 200 * time.Millisecond
-	for over := time.Now().Add(patience); ; {
-		s, err := c.Snapshot(ctx)
-		if err != nil {
-			return nil, err
-		}
-		waiting := false
-		for _, m := range s.Members {
-			waiting = waiting || m.Policy.Seen < revision
-		}
-		if !waiting || time.Now().After(over) {
-			return s.Members, nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(between):
-		}
-	}
-}
-
-// applyResult is the result of a policy in a run.
-type applyResult struct {
-	Run        string `json:"run"`
-	Rank       string `json:"rank"`
-	Host       string `json:"host"`
-	Result     string `json:"result"` // in force, rejected, replaced or no answer
-	Generation uint64 `json:"generation"`
-	Reason     string `json:"reason,omitempty"`
-}
-
-// applyResults returns the result of each member, and how many do not have the policy in force.
-func applyResults(revision int64, members []fleet.Member) (results []applyResult, missing int) {
-	results = []applyResult{}
-	for _, m := range members {
-		r := applyResult{Run: m.ID, Rank: rankText(m), Host: m.Host, Generation: m.Generation}
-		switch {
-		case m.Policy.Seen < revision:
-			r.Result = "no answer"
-		case m.Policy.Seen > revision:
-			r.Result, r.Reason = "replaced", "by policy "+revisionText(m.Policy.Seen)
-		case m.Policy.Rejected != "":
-			r.Result, r.Reason = "rejected", m.Policy.Rejected
-		default:
-			r.Result = "in force"
-		}
-		if r.Result != "in force" {
-			missing++
-		}
-		results = append(results, r)
-	}
-	return results, missing
+	return result.Fault()
 }
 
 // printApplied prints a table for the policy, and another one for the policy that was restored, if
 // any.
-func printApplied(prog cli.Program, a applied) error {
+func printApplied(prog cli.Program, a fleet.Applied) error {
 	if err := printResults(prog, a.Revision, a.Runs); err != nil || a.Rollback == nil {
 		return err
 	}
@@ -255,7 +147,7 @@ func printApplied(prog cli.Program, a applied) error {
 	return printResults(prog, a.Rollback.Revision, a.Rollback.Runs)
 }
 
-func printResults(prog cli.Program, revision int64, results []applyResult) error {
+func printResults(prog cli.Program, revision int64, results []fleet.RunResult) error {
 	text := fmt.Sprintf("policy %d is set; no run is registered", revision)
 	if len(results) > 0 {
 		t := plaintext.NewTable(table.Row{"run", "rank", "host", fmt.Sprintf("policy %d", revision), "generation", "reason"}, 5)

@@ -47,7 +47,7 @@ func printEvent(out io.Writer, e fleet.Event) error {
 	text := e.Reason
 	switch m := cmp.Or(e.Member, &fleet.Member{}); e.Kind {
 	case fleet.EventJoined:
-		text = fmt.Sprintf("%s, rank %s on %s, policy %s, generation %d", m.ID, rankText(*m), m.Host, revisionText(m.Policy.InForce), m.Generation)
+		text = fmt.Sprintf("%s, rank %s on %s, policy %s, generation %d", m.ID, m.RankText(), m.Host, revisionText(m.Policy.InForce), m.Generation)
 	case fleet.EventLeft:
 		text = m.ID
 	case fleet.EventPolicy:
