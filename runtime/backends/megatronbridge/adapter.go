@@ -29,7 +29,6 @@ var common = python.NewAdapter(framework,
 type Args struct {
 	Recipe string `param:"recipe,required"`
 	Flavor string `param:"flavor,required"`
-	Mock   *bool  `param:"mock"`
 }
 
 func (adapter) SetupPath(given string, tc *backend.TrainContext) (backend.Paths, error) {

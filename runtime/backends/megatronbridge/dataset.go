@@ -6,6 +6,7 @@ import (
 
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/internal/pytext"
 )
 
 // pathLists are the arguments that list data, and pathTexts those that name a file of arguments
@@ -57,46 +58,60 @@ func normalise(args *backend.Args) error {
 	return mock(args, real)
 }
 
-// mock replaces the alias mock_data and decides whether mock data is used.
+// mock replaces the alias mock_data and settles whether mock data is used.
 func mock(args *backend.Args, real bool) error {
-	if alias, ok := args.Lookup("mock_data"); ok {
-		args.Delete("mock_data", setBy)
-		if v, given := args.Lookup("mock"); !given || v.IsNull() {
-			if err := args.Set("mock", alias, setBy); err != nil {
-				return err
-			}
+	const key, alias = "mock", "mock_data"
+	on, err := optionalBool(args, key)
+	if err != nil {
+		return err
+	}
+	if on == nil {
+		if on, err = optionalBool(args, alias); err != nil {
+			return err
 		}
 	}
-	v, given := args.Lookup("mock")
-	if text, isText := v.Str(); isText {
-		switch strings.ToLower(strings.TrimSpace(text)) {
-		case "true", "false":
-			if err := args.Set("mock", strings.EqualFold(strings.TrimSpace(text), "true"), setBy); err != nil {
-				return err
-			}
-		default:
-			return &document.Error{Origin: v.Origin(), Path: "mock", Problem: fmt.Sprintf("given string %q, expected true or false", text)}
-		}
+	if args.Has(alias) {
+		args.Delete(alias, setBy)
 	}
-	if given && real {
-		return args.Set("mock", false, setBy)
+	switch {
+	case real:
+		return args.Set(key, false, setBy)
+	case on != nil:
+		return args.Set(key, *on, setBy)
 	}
 	return nil
+}
+
+// optionalBool returns a switch, which may be a text, or nil for one that is not given, null or
+// none.
+func optionalBool(args *backend.Args, key string) (*bool, error) {
+	v, ok := args.Lookup(key)
+	if !ok || v.IsNull() {
+		return nil, nil
+	}
+	if on, isBool := v.Bool(); isBool {
+		return &on, nil
+	}
+	text, isText := v.Str()
+	text = strings.ToLower(strings.TrimSpace(text))
+	switch on := text == "true"; {
+	case isText && empty(text):
+		return nil, nil
+	case isText && (on || text == "false"):
+		return &on, nil
+	}
+	return nil, &document.Error{Origin: v.Origin(), Path: key, Problem: fmt.Sprintf("given %s %q, expected true or false", v.Kind(), v.Text())}
 }
 
 // paths returns the paths of a list, or of a text that is one path or a list in Python's notation;
 // nil for none.
 func paths(key string, v document.Value) ([]any, error) {
-	var list []any
 	switch v.Kind() {
 	case document.KindNull:
 		return nil, nil
 	case document.KindList:
 		items, _ := v.List()
-		for _, item := range items {
-			list = append(list, item)
-		}
-		return list, nil
+		return texts(items), nil
 	case document.KindString:
 	default:
 		return nil, &document.Error{Origin: v.Origin(), Path: key, Problem: fmt.Sprintf("given %s %s, expected a path or a list of paths", v.Kind(), v.Text())}
@@ -117,10 +132,19 @@ func paths(key string, v document.Value) ([]any, error) {
 	if !isList {
 		return nil, &document.Error{Origin: v.Origin(), Path: key, Problem: fmt.Sprintf("given %q, expected a list such as ['a', 'b']", text)}
 	}
+	return texts(items), nil
+}
+
+// texts returns the items as texts, such as paths with their weights, without those that stand for
+// no path.
+func texts(items []document.Value) []any {
+	var list []any
 	for _, item := range items {
-		list = append(list, item)
+		if text := pytext.Str(item); !empty(strings.TrimSpace(text)) {
+			list = append(list, text)
+		}
 	}
-	return list, nil
+	return list
 }
 
 // empty reports whether a text means no path.

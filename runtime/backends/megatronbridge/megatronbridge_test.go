@@ -39,6 +39,8 @@ func TestDataSets(t *testing.T) {
 			map[string]string{"data_paths": "null", "test_data_path": "null", "data_args_path": "null", "mock": "true"}},
 		{"alias", "mock_data: true\n", map[string]string{"mock": "true", "mock_data": ""}},
 		{"alias and name", "mock_data: true\nmock: false\n", map[string]string{"mock": "false", "mock_data": ""}},
+		{"weights", "data_paths: [0.5, a, 0.5, b, null, '']\n", map[string]string{"data_paths": `["0.5","a","0.5","b"]`, "mock": "false"}},
+		{"nothing real", "data_paths: [null]\nmock: none\nmock_data: 'True'\n", map[string]string{"data_paths": "null", "mock": "true", "mock_data": ""}},
 		{"arguments in a file", "data_args_path: ' f '\nmock: true\n", map[string]string{"data_args_path": `"f"`, "mock": "false"}},
 	}
 	for _, tt := range tests {

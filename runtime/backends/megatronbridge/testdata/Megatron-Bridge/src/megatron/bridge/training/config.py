@@ -1,0 +1,2 @@
+def runtime_config_update(config):
+    config.tag += "-updated"

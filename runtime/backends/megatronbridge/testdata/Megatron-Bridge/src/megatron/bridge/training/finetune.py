@@ -1,0 +1,1 @@
+from .pretrain import pretrain as finetune

@@ -1,0 +1,2 @@
+def forward_step():
+    return 1.0

@@ -1,0 +1,2 @@
+def forward_step():
+    return 2.0
