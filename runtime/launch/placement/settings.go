@@ -140,10 +140,10 @@ func Load(formats *document.Formats, home, file string, options []string) (*Sett
 		if path == "" || path == UserFile {
 			continue
 		}
-		text, err := document.ReadFile(path)
-		if errors.Is(err, os.ErrNotExist) && path != file {
-			continue
+		if _, err := os.Stat(path); err != nil && path != file {
+			continue // there is none, or the home directory is somebody else's
 		}
+		text, err := document.ReadFile(path)
 		if err != nil {
 			return nil, fmt.Errorf("launcher file: %w", err)
 		}
