@@ -13,7 +13,7 @@ import (
 // settings of these launchers.
 func Placement(p *placement.Plan, s *placement.Settings, elsewhere []string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "launcher %s: nothing of this is done\n", strings.Join(elsewhere, ","))
+	fmt.Fprintf(&b, "launcher %s: none of this is done\n", strings.Join(elsewhere, ","))
 	if p.Argv != nil {
 		fmt.Fprintf(&b, "\n  %s\n", p.Shell())
 	}

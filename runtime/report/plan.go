@@ -16,7 +16,7 @@ import (
 func Plan(p *train.Plan) (string, error) {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("dry run: nothing of this is done\n")
+	line("dry run: none of this is done\n")
 	line("experiment  %s", p.Experiment.File)
 	line("module      %s (%s)", p.Module.Name, p.ModuleName)
 	line("directory   %s", p.Experiment.RootPath())

@@ -28,7 +28,7 @@ func TestLauncherDryRun(t *testing.T) {
 		}
 		got := l.Train(args...)
 		require.Zero(t, got.Code, got.Stderr)
-		for _, part := range append(want, "dry run: nothing of this is done", "nothing of this is done\n") {
+		for _, part := range append(want, "dry run: none of this is done", "none of this is done\n") {
 			assert.Contains(t, got.Out, part, launcher)
 		}
 		assert.NotContains(t, got.Out, "w_abc")

@@ -29,7 +29,7 @@ type RunOptions struct {
 // AddFlags gives a command the flags of a run.
 func (o *RunOptions) AddFlags(flags *pflag.FlagSet) {
 	o.AddPlanFlags(flags)
-	flags.BoolVar(&o.DryRun, "dry-run", false, "print what would be done, and do nothing of it")
+	flags.BoolVar(&o.DryRun, "dry-run", false, "print what would be done without doing it")
 	flags.DurationVar(&o.Grace, "grace", 30*time.Second, "`TIME` that an interrupted run may take; half of it is for the current step, the rest for saving")
 	o.launchOptions.addFlags(flags)
 	flags.BoolVar(&o.strictPatches, "strict-patches", false, "end the run at the first patch that fails")
