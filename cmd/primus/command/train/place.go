@@ -48,7 +48,7 @@ func runElsewhere(
 		return err
 	}
 	if plan.Launch == nil && here.Nodes > 1 {
-		return cli.Usagef(cmd, "--nodes: got %d, but framework %s trains in one process", here.Nodes, plan.Framework)
+		return cli.Usagef(cmd, "--nodes: got %d, but framework %s runs on one node, in --nproc processes", here.Nodes, plan.Framework)
 	}
 	run, err := runOf(cmd, opts, experiment, overrides)
 	if err != nil {
