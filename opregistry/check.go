@@ -92,12 +92,15 @@ func (c *Check) MinRank(name string, t *tensor.Tensor, rank int) bool {
 }
 
 func (c *Check) failRank(name, most string, t *tensor.Tensor, rank int) bool {
-	unit := " axes"
-	if rank == 1 {
-		unit = " axis"
-	}
-	c.Fail(name, most+strconv.Itoa(rank)+unit, "%v", t)
+	c.Fail(name, most+axes(rank), "%v", t)
 	return false
+}
+
+func axes(n int) string {
+	if n == 1 {
+		return "1 axis"
+	}
+	return strconv.Itoa(n) + " axes"
 }
 
 // Elements requires an operand of n elements, whatever its axes; what says what they are, such as

@@ -47,6 +47,8 @@
 //	                          .. for any number of leading axes, the same in all operands; rows is
 //	                          the product of those. A length may be a number, 2*h, or b+1, and cols>0
 //	                          must not be 0.
+//	[* _ _]                   its axes, whose lengths are not compared: * stands for any number of
+//	                          leading axes and _ for any length
 //	(b*h)                     its number of elements, whatever the axes are
 //	contiguous                its elements are in row-major order without gaps
 //	?                         it may be nil

@@ -485,3 +485,35 @@ func TestOptionalFloatsHaveBounds(t *testing.T) {
 	require.NoError(t, op.Validate(args{opregistry.Float(1)}))
 	require.EqualError(t, op.Validate(args{opregistry.Float(0)}), `op "op": argument "limit": got 0, want a number > 0`)
 }
+
+func TestAxesOfAnyLength(t *testing.T) {
+	t.Parallel()
+	type args struct {
+		A *tensor.Tensor `op:"0 a read f32 [* _ _]"`
+		B *tensor.Tensor `op:"1 b read f32 [* _ _]"`
+		C *tensor.Tensor `op:"2 c read f32 [_ n] ?"`
+		D *tensor.Tensor `op:"3 d read f32 [* n 2] ?"`
+		E *tensor.Tensor `op:"4 e read f32 [_] ?"`
+	}
+	op := newOp[args]()
+	for want, a := range map[string]args{
+		"": {A: f32(2, 3), B: f32(5, 7, 11), C: f32(4, 6), D: f32(9, 6, 2), E: f32(3)},
+		`"a": got f32[2] on cpu:0, want at least 2 axes`:               {A: f32(2), B: f32(2, 3)},
+		`"b": got f32[2] on cpu:0, want at least 2 axes`:               {A: f32(2, 3), B: f32(2)},
+		`"c": got f32[4 6 1] on cpu:0, want shape [_ n]`:               {A: f32(2, 3), B: f32(2, 3), C: f32(4, 6, 1)},
+		`"d": got f32[9 5 2] on cpu:0, want shape [* 6 2], as [* n 2]`: {A: f32(2, 3), B: f32(2, 3), C: f32(4, 6), D: f32(9, 5, 2)},
+		`"e": got f32[3 1] on cpu:0, want 1 axis`:                      {A: f32(2, 3), B: f32(2, 3), E: f32(3, 1)},
+	} {
+		err := op.Validate(a)
+		if want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.EqualError(t, err, `op "op": argument `+want)
+	}
+	assert.PanicsWithValue(t, `BUG: opregistry: op "op": operand a: shape [_ *] has * after another axis`, func() {
+		newOp[struct {
+			A *tensor.Tensor `op:"0 a read f32 [_ *]"`
+		}]()
+	})
+}

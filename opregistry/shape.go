@@ -1,6 +1,7 @@
 package opregistry
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 type shapeRule struct {
 	kind    shapeKind
 	leading bool    // axesShape: .. comes first
+	own     bool    // axesShape, rankShape: * comes first
 	same    int     // sameShape: the operand
 	sameAt  uintptr // sameShape: the offset of that
 	axes    []size  // axesShape; one of countShape
@@ -24,6 +26,7 @@ const (
 	sameShape            // that of an earlier operand with the same text
 	axesShape            // these axes
 	countShape           // this number of elements
+	rankShape            // this number of axes, or at least that
 )
 
 // size is the length of an axis, or a number of elements: factor · symbols + more.
@@ -32,6 +35,7 @@ type size struct {
 	symbols []int8
 	more    int
 	filled  bool // at least 1
+	free    bool // any length
 }
 
 // symbol returns the index of a symbol, a new one if there is none with that name.
@@ -70,20 +74,22 @@ func (c *compiler) shapeOf(at int) {
 	if o.form != formOne {
 		fault("operand %s is a list, want no axes but a number of elements such as (1)", o.name)
 	}
+	fixed := !slices.Contains(inner, "*") && !slices.Contains(inner, "_")
 	for _, k := range c.order[:at] {
 		earlier := &c.operands[k]
-		if earlier.shape.text == text && earlier.need == needAlways {
+		if fixed && earlier.shape.text == text && earlier.need == needAlways {
 			o.shape.kind, o.shape.same, o.shape.sameAt = sameShape, k, earlier.offset
 			return
 		}
 	}
 	o.shape.kind = axesShape
 	for k, word := range inner {
-		if word == ".." {
+		if word == ".." || word == "*" {
 			if k > 0 {
-				fault("operand %s: shape %s has .. after another axis", o.name, text)
+				fault("operand %s: shape %s has %s after another axis", o.name, text, word)
 			}
-			o.shape.leading, c.leading = true, true
+			o.shape.leading, o.shape.own = word == "..", word == "*"
+			c.leading = c.leading || o.shape.leading
 			continue
 		}
 		s := c.size(word)
@@ -91,6 +97,9 @@ func (c *compiler) shapeOf(at int) {
 			fault("operand %s: shape %s has an axis with two symbols", o.name, text)
 		}
 		o.shape.axes = append(o.shape.axes, s)
+	}
+	if !o.shape.leading && !slices.ContainsFunc(o.shape.axes, func(s size) bool { return !s.free }) {
+		o.shape.kind = rankShape
 	}
 }
 
@@ -125,6 +134,9 @@ func (c *compiler) bound() {
 
 // size reads a size such as 1, cols, cols>0, 2*h, b+1 or b*h*s.
 func (c *compiler) size(word string) size {
+	if word == "_" {
+		return size{free: true}
+	}
 	word, filled := strings.CutSuffix(word, ">0")
 	s := size{factor: 1, filled: filled}
 	product, more, _ := strings.Cut(word, "+")
@@ -154,6 +166,9 @@ type sizes struct {
 
 // of returns the value of a size, −1 when it depends on a symbol that is not set.
 func (s *size) of(z *sizes) int {
+	if s.free {
+		return -1
+	}
 	n := s.factor
 	for _, symbol := range s.symbols {
 		v := z.of[symbol]
@@ -167,6 +182,9 @@ func (s *size) of(z *sizes) int {
 
 // fits reports whether an axis has this size. It sets a symbol that was not.
 func (s *size) fits(z *sizes, n int) bool {
+	if s.free {
+		return true
+	}
 	if len(s.symbols) == 0 {
 		return n == s.factor+s.more
 	}
@@ -185,7 +203,7 @@ func (s *size) fits(z *sizes, n int) bool {
 // fits reports whether a tensor has the shape of a rule of axes. It sets symbols that were not.
 func (r *shapeRule) fits(z *sizes, shape tensor.Shape) bool {
 	leading := len(shape) - len(r.axes)
-	if leading < 0 || leading > 0 && !r.leading {
+	if leading < 0 || leading > 0 && !r.leading && !r.own {
 		return false
 	}
 	for i := range r.axes {
@@ -204,8 +222,15 @@ func (r *shapeRule) fits(z *sizes, shape tensor.Shape) bool {
 	return true
 }
 
-// describe writes what a rule of axes requires in a call.
+// describe writes what a rule of axes or of their number requires in a call.
 func (r *shapeRule) describe(p *plan, z *sizes) string {
+	if r.kind == rankShape {
+		count := axes(len(r.axes))
+		if r.own {
+			count = "at least " + count
+		}
+		return count
+	}
 	var parts []string
 	if r.leading && z.led {
 		for _, n := range z.leading {
@@ -213,6 +238,8 @@ func (r *shapeRule) describe(p *plan, z *sizes) string {
 		}
 	} else if r.leading {
 		parts = append(parts, "..")
+	} else if r.own {
+		parts = append(parts, "*")
 	}
 	for i := range r.axes {
 		if n := r.axes[i].of(z); n >= 0 {
@@ -229,6 +256,9 @@ func (r *shapeRule) describe(p *plan, z *sizes) string {
 }
 
 func (s *size) describe(p *plan) string {
+	if s.free {
+		return "_"
+	}
 	var parts []string
 	if s.factor != 1 || len(s.symbols) == 0 {
 		parts = append(parts, strconv.Itoa(s.factor))

@@ -127,6 +127,10 @@ func (p *plan) match(z *sizes, args unsafe.Pointer, o *operand, t *tensor.Tensor
 		if n := r.axes[0].of(z); n >= 0 && n != t.NumElements() {
 			return wrongShape
 		}
+	case rankShape:
+		if n := len(t.Shape()) - len(r.axes); n < 0 || n > 0 && !r.own {
+			return wrongShape
+		}
 	case axesShape:
 		if !r.fits(z, t.Shape()) {
 			return wrongShape

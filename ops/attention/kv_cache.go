@@ -9,13 +9,13 @@ import (
 // CopyToKVCacheArgs are the arguments of CopyToKVCache. The tensors have the sizes that
 // TransformerEngine passes as arguments.
 type CopyToKVCacheArgs struct {
-	NewK         *tensor.Tensor `op:"0 new_k read any"`          // [b, s, g, d_k], or the order of QKVFormat
-	NewV         *tensor.Tensor `op:"1 new_v read any"`          // [b, s, g, d_v]
-	KCache       *tensor.Tensor `op:"2 k_cache update =new_k"`   // [pages, page_size, g, d_k]; not paged, [slots, s_max, g, d_k]
-	VCache       *tensor.Tensor `op:"3 v_cache update =new_v"`   // [pages, page_size, g, d_v]; not paged, [slots, s_max, g, d_v]
-	PageTable    *tensor.Tensor `op:"4 page_table read i32"`     // [b, pages of a sequence]; not paged, [b, 1]: the slots
-	CuNewLens    *tensor.Tensor `op:"5 cu_new_lens read i32"`    // [b+1]: the new tokens of each sequence
-	CuCachedLens *tensor.Tensor `op:"6 cu_cached_lens read i32"` // [b+1]: the tokens of each sequence, including the new ones
+	NewK         *tensor.Tensor `op:"0 new_k read any"`                  // [b, s, g, d_k], or the order of QKVFormat
+	NewV         *tensor.Tensor `op:"1 new_v read any"`                  // [b, s, g, d_v]
+	KCache       *tensor.Tensor `op:"2 k_cache update =new_k [n p _ _]"` // [pages, page_size, g, d_k]; not paged, [slots, s_max, g, d_k]
+	VCache       *tensor.Tensor `op:"3 v_cache update =new_v [n p _ _]"` // [pages, page_size, g, d_v]; not paged, [slots, s_max, g, d_v]
+	PageTable    *tensor.Tensor `op:"4 page_table read i32 [_ _]"`       // [b, pages of a sequence]; not paged, [b, 1]: the slots
+	CuNewLens    *tensor.Tensor `op:"5 cu_new_lens read i32"`            // [b+1]: the new tokens of each sequence
+	CuCachedLens *tensor.Tensor `op:"6 cu_cached_lens read i32"`         // [b+1]: the tokens of each sequence, including the new ones
 	QKVFormat    QKVFormat      `op:"7 qkv_format"`
 	IsNonPaged   bool           `op:"8 is_non_paged"`
 }
@@ -68,10 +68,8 @@ func checkKVCache(c *opregistry.Check, a *CopyToKVCacheArgs) {
 	c.Elements("cu_cached_lens", a.CuCachedLens, batch+1, "as cu_new_lens")
 	cachePair(c, check.Named{Name: "new_k", Tensor: a.NewK}, check.Named{Name: "k_cache", Tensor: a.KCache}, a, batch)
 	cachePair(c, check.Named{Name: "new_v", Tensor: a.NewV}, check.Named{Name: "v_cache", Tensor: a.VCache}, a, batch)
-	if c.OK() && (a.KCache.DType() != a.VCache.DType() || a.KCache.Shape()[0] != a.VCache.Shape()[0] || a.KCache.Shape()[1] != a.VCache.Shape()[1]) {
-		c.Fail("v_cache", "the dtype and the positions of k_cache", "%v", a.VCache)
-	}
-	if c.OK() && c.Rank("page_table", a.PageTable, 2) {
+	c.SameDType("v_cache", a.VCache, "k_cache", a.KCache)
+	if c.OK() {
 		if s := a.PageTable.Shape(); s[0] != batch || a.IsNonPaged && s[1] != 1 {
 			c.Fail("page_table", "a row for each of "+check.Itoa(batch)+" sequences, of one element when not paged", "%v", a.PageTable)
 		}
@@ -90,7 +88,7 @@ func cachePair(c *opregistry.Check, fresh, cache check.Named, a *CopyToKVCacheAr
 	if a.QKVFormat == THD {
 		rank = 3
 	}
-	if !c.Rank(fresh.Name, fresh.Tensor, rank) || !c.Rank(cache.Name, cache.Tensor, 4) {
+	if !c.Rank(fresh.Name, fresh.Tensor, rank) {
 		return
 	}
 	s, k := fresh.Tensor.Shape(), cache.Tensor.Shape()

@@ -93,7 +93,7 @@ func TestCopyToKVCache(t *testing.T) {
 		{Name: "batch of new_v", Edit: func(a *args) { a.NewV = checktest.F32(3, 3, 2, 5) }, Operand: "new_v", Want: "a batch of 2"},
 		{Name: "dtype of the cache", Edit: func(a *args) { a.KCache = checktest.Zeros(tensor.BF16, 6, 4, 2, 4) }, Operand: "k_cache", Want: "the dtype of new_k"},
 		{Name: "heads of the cache", Edit: func(a *args) { a.VCache = checktest.F32(6, 4, 2, 4) }, Operand: "v_cache", Want: "the heads of new_v"},
-		{Name: "pages of v_cache", Edit: func(a *args) { a.VCache = checktest.F32(5, 4, 2, 5) }, Operand: "v_cache", Want: "the positions of k_cache"},
+		{Name: "pages of v_cache", Edit: func(a *args) { a.VCache = checktest.F32(5, 4, 2, 5) }, Operand: "v_cache", Want: "shape [6 4 _ _], as [n p _ _]"},
 		{Name: "too many new tokens", Edit: func(a *args) { a.CuNewLens = checktest.I32(0, 4, 4) }, Operand: "cu_new_lens", Want: "at most the 3 positions of new_k"},
 		{Name: "fewer than the new tokens", Edit: func(a *args) { a.CuCachedLens = checktest.I32(0, 2, 3) }, Operand: "cu_cached_lens", Want: "at least the new tokens"},
 		{Name: "beyond the pages", Edit: func(a *args) { a.CuCachedLens = checktest.I32(0, 9, 10) }, Operand: "cu_cached_lens", Want: "at most the 8 that fit in the cache"},

@@ -8,12 +8,12 @@ import (
 
 // GenericGemmArgs are the arguments of GenericGemm.
 type GenericGemmArgs struct {
-	A          *tensor.Tensor           `op:"0 A read compute"` // [.., cols], at least 2 axes
-	B          *tensor.Tensor           `op:"1 B read =A"`      // as A
+	A          *tensor.Tensor           `op:"0 A read compute [* _ _]"`
+	B          *tensor.Tensor           `op:"1 B read =A [* _ _]"`
 	TransA     bool                     `op:"2 trans_a"`
 	TransB     bool                     `op:"3 trans_b"`
-	D          *tensor.Tensor           `op:"4 D write|update:accumulate compute"` // [.., cols of op(A)], at least 2 axes
-	Bias       *tensor.Tensor           `op:"5 bias read|write:grad compute ?"`    // [cols of D], with Grad [cols of B]
+	D          *tensor.Tensor           `op:"4 D write|update:accumulate compute [* _ _]"` // [.., cols of op(A)]
+	Bias       *tensor.Tensor           `op:"5 bias read|write:grad compute ?"`            // [cols of D], with Grad [cols of B]
 	Gelu       bool                     `op:"6 gelu"`
 	GeluIn     *tensor.Tensor           `op:"7 gelu_in write|read:grad compute ?:gelu"` // shape of D
 	Grad       bool                     `op:"8 grad"`
@@ -63,12 +63,9 @@ func (a *GenericGemmArgs) Dims() (m, n, k int) {
 	return m, n, k
 }
 
-// checkGemm checks the shapes of a product. With rows, D may have more rows than the product: the
-// others belong to other products.
+// checkGemm checks the lengths of the axes of a product. With rows, D may have more rows than the
+// product: the others belong to other products.
 func checkGemm(c *opregistry.Check, a *GenericGemmArgs, rows bool) {
-	if !c.MinRank("A", a.A, 2) || !c.MinRank("B", a.B, 2) || !c.MinRank("D", a.D, 2) || !c.SameDType("B", a.B, "A", a.A) {
-		return
-	}
 	m, n, k := a.Dims()
 	if inner := a.A.Shape().Rows(); a.TransA {
 		if a.A.Shape().Cols() != k {

@@ -81,7 +81,9 @@ func checkGrouped(c *opregistry.Check, a *TEGeneralGroupedGemmArgs) {
 			return
 		}
 		g := a.group(i)
-		checkGemm(c, &g, a.SingleOutput)
+		if c.MinRank("A", g.A, 2) && c.MinRank("B", g.B, 2) && c.MinRank("D", g.D, 2) && c.SameDType("B", g.B, "A", g.A) {
+			checkGemm(c, &g, a.SingleOutput)
+		}
 		c.Rename(func(name string) string { return inGroup(name, i, a.SingleOutput) })
 		if c.OK() {
 			m, _, _ := g.Dims()

@@ -26,8 +26,8 @@ var FP8Transpose = opregistry.NewOp("fp8_transpose", opregistry.Schema[FP8Transp
 
 // SwapFirstDimsArgs are the arguments of SwapFirstDims.
 type SwapFirstDimsArgs struct {
-	Tensor *tensor.Tensor `op:"0 tensor read any"`   // [a, b, ..]
-	Out    *tensor.Tensor `op:"1 out write =tensor"` // [b, a, ..]
+	Tensor *tensor.Tensor `op:"0 tensor read any [* _ _]"` // [a, b, ..]
+	Out    *tensor.Tensor `op:"1 out write =tensor"`       // [b, a, ..]
 }
 
 // SwapFirstDims exchanges the first two axes:
@@ -38,9 +38,6 @@ type SwapFirstDimsArgs struct {
 var SwapFirstDims = opregistry.NewOp("swap_first_dims", opregistry.Schema[SwapFirstDimsArgs]{
 	Doc: "copy of a tensor with the first two axes exchanged",
 	Check: func(c *opregistry.Check, a *SwapFirstDimsArgs) {
-		if !c.MinRank("tensor", a.Tensor, 2) {
-			return
-		}
 		in, out := a.Tensor.Shape(), a.Out.Shape()
 		if len(out) != len(in) || out[0] != in[1] || out[1] != in[0] || !out[2:].Equal(in[2:]) {
 			c.Fail("out", "the shape of tensor, "+in.String()+", with the first two axes exchanged", "%v", a.Out)

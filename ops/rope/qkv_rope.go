@@ -12,9 +12,9 @@ import (
 // FusedQKVRopeArgs are the arguments of FusedQKVRopeForward and FusedQKVRopeBackward. The shapes
 // are those of SBHD; with BSHD the first two axes are exchanged.
 type FusedQKVRopeArgs struct {
-	QKV             *tensor.Tensor      `op:"0 qkv read compute"`           // fused projection, or its gradient: [s, b, g, q+k+v]
-	QFreqs          *tensor.Tensor      `op:"1 q_freqs read f32"`           // [s_max, .., d2] angles in radians, d2 even and <= k
-	KFreqs          *tensor.Tensor      `op:"2 k_freqs read f32"`           // as q_freqs
+	QKV             *tensor.Tensor      `op:"0 qkv read compute [_ _ _ _]"` // fused projection, or its gradient: [s, b, g, q+k+v]
+	QFreqs          *tensor.Tensor      `op:"1 q_freqs read f32 [* _ _]"`   // [s_max, .., d2] angles in radians, d2 even and <= k
+	KFreqs          *tensor.Tensor      `op:"2 k_freqs read f32 [* _ _]"`   // as q_freqs
 	StartPositions  *tensor.Tensor      `op:"3 start_positions read i32 ?"` // [b], nil for 0; ignored with CPSize > 1
 	Q               *tensor.Tensor      `op:"4 q write =qkv"`               // [s, b, g·q/k, k], or its gradient
 	K               *tensor.Tensor      `op:"5 k write =qkv"`               // [s, b, g, k], or its gradient
@@ -66,7 +66,7 @@ func checkQKVRope(c *opregistry.Check, a *FusedQKVRopeArgs) {
 	if a.QKVFormat != attention.SBHD && a.QKVFormat != attention.BSHD {
 		c.Fail("qkv_format", "sbhd or bshd", "%v", a.QKVFormat)
 	}
-	if !c.Rank(qkv, a.QKV, 4) || !c.MinRank("q_freqs", a.QFreqs, 2) || !c.MinRank("k_freqs", a.KFreqs, 2) {
+	if !c.OK() {
 		return
 	}
 	s := a.QKV.Shape()

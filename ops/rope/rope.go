@@ -10,7 +10,7 @@ import (
 // FusedRopeArgs are the arguments of FusedRopeForward and FusedRopeBackward.
 type FusedRopeArgs struct {
 	Input          *tensor.Tensor      `op:"0 input read compute [..]"`            // x, or the gradient of y: [s b h d], [b s h d] or [t h d]
-	Freqs          *tensor.Tensor      `op:"1 freqs read f32"`                     // [s_max, .., d2] angles in radians, d2 even and <= d
+	Freqs          *tensor.Tensor      `op:"1 freqs read f32 [* _ _]"`             // [s_max, .., d2] angles in radians, d2 even and <= d
 	StartPositions *tensor.Tensor      `op:"2 start_positions read i32 ?"`         // [b], nil for 0
 	Output         *tensor.Tensor      `op:"3 output write =input [..] may=input"` // y, or the gradient of x
 	QKVFormat      attention.QKVFormat `op:"4 qkv_format"`
@@ -51,9 +51,6 @@ func newRope(name, doc string, tolerance opregistry.Tolerance) *opregistry.Op[Fu
 }
 
 func checkRope(c *opregistry.Check, a *FusedRopeArgs) {
-	if !c.MinRank("freqs", a.Freqs, 2) {
-		return
-	}
 	shape, seq, batch := a.Input.Shape(), 0, 0
 	switch a.QKVFormat {
 	case attention.SBHD:

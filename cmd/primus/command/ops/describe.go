@@ -49,8 +49,9 @@ func newOpsDescribeCommand(prog cli.Program) *cobra.Command {
 		Short: "Show the arguments of ops, and what calls are checked against",
 		Long: `Show the arguments of ops, what every call of them is checked against, and how far
 results may differ from those of the reference. A name in a shape stands for one
-length in all operands of a call, and .. for any number of leading axes; (n) is a
-number of elements. The index is that of the argument in primus_call.args; one
+length in all operands of a call, and .. for any number of leading axes, the same in
+all; _ is any length and * any number of leading axes, which are not compared; (n) is
+a number of elements. The index is that of the argument in primus_call.args; one
 without an index has no form in C.`,
 		Example: `  primus ops describe generic_gemm
   primus ops describe rmsnorm_fwd rmsnorm_bwd -o json`,
