@@ -91,6 +91,46 @@ func TestRecordedNamespace(t *testing.T) {
 	}
 }
 
+// Megatron-LM after 0.16 hands its pretrain a configuration, which its own main makes of the
+// arguments.
+func TestNewerLayout(t *testing.T) {
+	l := newLab("train_iters: 2\nlr: 0.25\nmine: 3\n")
+	l.Launch = launch.Options{PerNode: 1, Python: pythonWith(t, "json")}
+	l.BackendPath = traintest.Tree(t, map[string]string{
+		"megatron/core/enums.py":          "import enum\n\n\nclass ModelType(enum.Enum):\n    encoder_or_decoder = 1\n",
+		"megatron/training/initialize.py": "",
+		"megatron/training/arguments.py": `
+def add_megatron_arguments(parser):
+    parser.add_argument("--train-iters", type=int)
+    parser.add_argument("--lr", type=float)
+    return parser
+
+def parse_args():
+    raise RuntimeError("there is no command line")
+
+def parse_and_validate_args():
+    return parse_args()
+`,
+		"megatron/training/__init__.py": `
+def pretrain(cfg_container, datasets):
+    for i in range(cfg_container["args"].train_iters):
+        print(f" iteration {i + 1}/2 | lm loss: {cfg_container['args'].mine} | learning rate: {cfg_container['args'].lr} |")
+`,
+		"pretrain_gpt.py": `
+from megatron.training import pretrain
+from megatron.training.arguments import parse_and_validate_args
+
+if __name__ == "__main__":
+    pretrain({"args": parse_and_validate_args()}, None)
+`,
+	})
+	require.NoError(t, l.Run(t), l.Log.String())
+	text, err := os.ReadFile(filepath.Join(l.Dir, "g", "u", "e", "metrics.jsonl"))
+	require.NoError(t, err)
+	assert.Equal(t, 2, strings.Count(string(text), `"loss":3,`), string(text))
+	assert.Equal(t, 2, strings.Count(string(text), `"lr":0.25,`))
+}
+
 func TestJob(t *testing.T) {
 	l := newLab("train_iters: 5\nwandb_api_key: abc\nmoe_token_dispatcher_type: alltoall\nte_fl_prefer: vendor\n")
 	l.Launch = launch.Options{PerNode: 2}

@@ -14,17 +14,18 @@ import inspect
 import json
 import os
 import re
+import runpy
 import sys
 from types import SimpleNamespace
 
 
 class Report:  # lines of JSON for primus, from the first rank only
     def __init__(self, path, rank):
-        self.file = open(path, "w", encoding="utf-8") if rank == 0 else None
+        self.file = open(path if rank == 0 else os.devnull, "w", encoding="utf-8")
 
     def write(self, event, **fields):
-        if self.file:
-            print(json.dumps({"event": event, **fields}, default=lambda v: vars(v) if isinstance(v, SimpleNamespace) else str(v)), file=self.file, flush=True)
+        shown = json.dumps({"event": event, **fields}, default=lambda v: vars(v) if isinstance(v, SimpleNamespace) else str(v))
+        print(shown, file=self.file, flush=True)
 
 
 def nested(value):
@@ -109,7 +110,6 @@ def megatron(spec, report, amd):
     from megatron.core.enums import ModelType
     import megatron.training.arguments as arguments
     import megatron.training.initialize as initialize
-
     args, others = megatron_arguments(spec["params"], report)
     patches = Patches(spec, report, amd, args)
     amd = patches.amd
@@ -118,7 +118,6 @@ def megatron(spec, report, amd):
     patches.module.params = args  # what later phases see
     tell_arguments(report, spec, vars(args), added)
     arguments.parse_args = initialize.parse_args = lambda *_, **__: args
-
     stage, trainer = spec["stage"], spec.get("trainer_class") or "MegatronPretrainTrainer"
     if amd and (stage != "pretrain" or trainer != "MegatronPretrainTrainer"):
         return amd_trainer(spec, args, patches)
@@ -129,19 +128,20 @@ def megatron(spec, report, amd):
         importlib.import_module("primus.backends.megatron.training.global_vars").set_primus_global_variables(args)
     patches.run("before_train")
     from megatron.training import pretrain  # with what the patches have changed
-
     kind = args.model_type if isinstance(getattr(args, "model_type", None), str) else "gpt"
-    entry = importlib.import_module("pretrain_mamba" if kind == "mamba" else "pretrain_gpt")
+    name, names = "pretrain_mamba" if kind == "mamba" else "pretrain_gpt", inspect.signature(pretrain).parameters
+    if "cfg_container" in names:  # of later versions, whose own main makes a configuration of the arguments
+        runpy.run_module(name, run_name="__main__")
+        return patches.run("after_train")
+    entry = importlib.import_module(name)
     datasets = entry.train_valid_test_datasets_provider
     datasets.is_distributed = True  # its own main sets it, without which ranks wait for each other with tensor parallelism
     given = {"args_defaults": {"tokenizer_type": "GPT2BPETokenizer"}, "extra_args_provider": None, "store": None}
     restart = provide(["megatron.training.inprocess_restart"], "maybe_wrap_for_inprocess_restart")
     if restart:
         pretrain, given["store"] = restart(pretrain)
-    names = inspect.signature(pretrain).parameters
-    pretrain(
-        datasets, megatron_model(kind, amd), ModelType.encoder_or_decoder, entry.forward_step,
-        **{key: value for key, value in given.items() if key in names})
+    given = {key: value for key, value in given.items() if key in names}
+    pretrain(datasets, megatron_model(kind, amd), ModelType.encoder_or_decoder, entry.forward_step, **given)
     patches.run("after_train")
 
 

@@ -53,6 +53,7 @@ class Anything(type(typing.Protocol)):  # so that a class can inherit from a pro
 
 
 class Base:
+    _is_protocol = False
 
     def __init__(self, *_, **__):
         pass
