@@ -1,0 +1,154 @@
+package world_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/primus-fl/primus/impls/reference"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/collective"
+	"github.com/primus-fl/primus/runtime/backends/native/world"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/vendors/mpi"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// inJob is set in the processes that TestJob starts.
+const inJob = "PRIMUS_WORLD_TEST"
+
+func TestJob(t *testing.T) {
+	launcher, err := exec.LookPath("mpirun.openmpi")
+	if err != nil {
+		t.Skipf("no mpirun of Open MPI: %v", err)
+	}
+	cmd := exec.CommandContext(t.Context(), launcher, "--oversubscribe", "--allow-run-as-root", "-np", "2", os.Args[0], "-test.run=^TestRank$", "-test.v")
+	cmd.Env = append(os.Environ(), inJob+"=1")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	assert.Equal(t, 2, strings.Count(string(out), "--- PASS: TestRank "), string(out))
+}
+
+// TestRank is what each of two ranks does.
+func TestRank(t *testing.T) {
+	if os.Getenv(inJob) == "" {
+		t.Skip("runs only as a rank of TestJob")
+	}
+	rank, err := strconv.Atoi(os.Getenv("OMPI_COMM_WORLD_RANK"))
+	require.NoError(t, err)
+	lib := mpi.New(mpi.Options{})
+	w := world.New(manager(t, lib.Source()), collective.Group{Rank: rank, Ranks: 2})
+	assert.False(t, w.Alone())
+	assert.Equal(t, rank == 0, w.Leads())
+
+	a, b := float64(rank+1), float64(10*rank)
+	require.NoError(t, w.Sum("numbers", &a, &b))
+	assert.Equal(t, []float64{3, 10}, []float64{a, b})
+
+	for _, texts := range [][2]string{{"first", "the second one"}, {"", "x"}, {"", ""}} {
+		all, err := w.Gather("texts", []byte(texts[rank]))
+		require.NoError(t, err)
+		assert.Equal(t, texts, [2]string{string(all[0]), string(all[1])})
+	}
+	shared, err := w.Share("text", []byte([]string{"of rank 0", "x"}[rank]))
+	require.NoError(t, err)
+	assert.Equal(t, "of rank 0", string(shared))
+
+	copied := numbers(t, 5, float32(rank+1))
+	require.NoError(t, w.Copy("numbers", copied))
+	assert.Equal(t, []float64{1, 1, 1, 1, 1}, copied.Float64s())
+
+	checkReduce(t, w)
+	require.NoError(t, lib.Close())
+}
+
+// checkReduce adds up tensors that are sent alone and in several buckets.
+func checkReduce(t *testing.T, w *world.World) {
+	t.Helper()
+	var tensors []*tensor.Tensor
+	sizes := []int{7, 1 << 18, 0, 3 << 18, 1}
+	for range 24 { // of 1 MiB less a number: 17 fill a bucket
+		sizes = append(sizes, 1<<18-1)
+	}
+	for i, n := range sizes {
+		tensors = append(tensors, numbers(t, n, float32(i+100*w.Rank)))
+	}
+	for round := range 2 { // the memory of buckets is used again
+		require.NoError(t, w.Reduce("numbers", tensors))
+		for i, x := range tensors {
+			want := float32(2*i + 100)
+			if round == 1 {
+				want *= 2
+			}
+			for _, v := range tensor.Data[float32](x) {
+				if v != want {
+					t.Fatalf("tensor %d of %d: got %v, want %v", i, sizes[i], v, want)
+				}
+			}
+		}
+	}
+}
+
+func numbers(t *testing.T, n int, v float32) *tensor.Tensor {
+	t.Helper()
+	all := make([]float32, n)
+	for i := range all {
+		all[i] = v
+	}
+	x, err := tensor.FromSlice(all, n)
+	require.NoError(t, err)
+	return x
+}
+
+func manager(t *testing.T, sources ...opregistry.Source) *opmanager.Manager {
+	t.Helper()
+	reg := opregistry.NewRegistry()
+	for _, src := range append(sources, reference.Source()) {
+		require.NoError(t, reg.Register(src))
+	}
+	m := opmanager.New(reg, oppolicy.Default(), opmanager.Settings{Exec: opregistry.NewExec(nil, 0)})
+	t.Cleanup(m.Close)
+	return m
+}
+
+// One rank alone calls no op, and needs no manager.
+func TestAlone(t *testing.T) {
+	w := world.New(nil, collective.Group{Ranks: 1})
+	assert.True(t, w.Alone() && w.Leads())
+	a := 3.0
+	require.NoError(t, w.Sum("a number", &a))
+	assert.InDelta(t, 3, a, 0)
+	all, err := w.Gather("text", []byte("own"))
+	require.NoError(t, err)
+	assert.Equal(t, [][]byte{[]byte("own")}, all)
+	own, err := w.Share("text", []byte("own"))
+	require.NoError(t, err)
+	assert.Equal(t, "own", string(own))
+	x := numbers(t, 3, 1)
+	require.NoError(t, errors.Join(w.Copy("x", x), w.Reduce("x", []*tensor.Tensor{x})))
+	assert.Equal(t, []float64{1, 1, 1}, x.Float64s())
+}
+
+// A collective that nothing serves is an error with what was sent.
+func TestUnserved(t *testing.T) {
+	w := world.New(manager(t), collective.Group{Rank: 1, Ranks: 2})
+	x := numbers(t, 3, 1)
+	for what, err := range map[string]error{
+		"sum":    w.Sum("sum", new(float64)),
+		"copy":   w.Copy("copy", x),
+		"reduce": w.Reduce("reduce", []*tensor.Tensor{x}),
+	} {
+		failed, ok := errors.AsType[*world.Error](err)
+		require.True(t, ok, "%v", err)
+		assert.Equal(t, what, failed.What)
+		assert.ErrorContains(t, err, fmt.Sprintf("%s: ", what))
+		assert.ErrorContains(t, err, "2 ranks: it serves a job of one")
+	}
+}
