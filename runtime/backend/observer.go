@@ -111,6 +111,14 @@ type Step struct {
 	Reference       []opmanager.ReferenceCost // the ops responsible if that is more than a tenth
 }
 
+// Job says how the time of the ranks of a job was spent in steps.
+type Job struct {
+	Ranks   int
+	Slowest int     // the rank that computed longest
+	Behind  float64 // by how much of the mean that is longer than the mean
+	Waiting float64 // the share of the time of the first rank in which it sent, received and waited
+}
+
 // Result is how a run ended.
 type Result struct {
 	Run
@@ -129,6 +137,7 @@ type Result struct {
 	Err          error                     // nil if the run reached its last step
 	Ignored      []string                  // the names of parameters that have no effect
 	Ranks        []RankUse                 // the impls that the processes of a framework use
+	Job          *Job                      // of the ranks that trained together; nil for one rank
 	Patches      []PatchResult
 	Versions     []Version // of what a framework runs with
 }

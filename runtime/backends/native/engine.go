@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opmanager"
@@ -30,6 +31,8 @@ type engine struct {
 	aux   float64 // mean auxiliary loss of the micro batches of the step
 	ce    float64 // mean cross entropy of the micro batches of the step
 	stop  bool    // a rank of the job wants to end; known after a step
+
+	computed, exchanged time.Duration // in the steps of this run, by this rank
 
 	updating bool // the weights may be a mixture of two steps
 }

@@ -51,6 +51,9 @@ func (t *trainer) Train(ctx context.Context) (err error) {
 			}
 		}
 	}
+	if err := t.compareTimes(); err != nil {
+		return err
+	}
 	if t.state.Step < t.args.TrainIters {
 		return t.interrupted(ctx)
 	}

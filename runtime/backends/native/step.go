@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
@@ -69,6 +70,7 @@ func (e *engine) canRepeat(err error) bool {
 }
 
 func (e *engine) tryGradients(ctx context.Context, step int) (loss, norm float64, err error) {
+	begin := time.Now()
 	share := 1 / float64(e.args.microBatches())
 	e.aux, e.ce = 0, 0
 	for i := range e.own() {
@@ -89,7 +91,11 @@ func (e *engine) tryGradients(ctx context.Context, step int) (loss, norm float64
 			return 0, 0, err
 		}
 	}
-	if loss, err = e.reduce(ctx, loss); err != nil {
+	e.computed += time.Since(begin)
+	begin = time.Now()
+	loss, err = e.reduce(ctx, loss)
+	e.exchanged += time.Since(begin)
+	if err != nil {
 		return 0, 0, err
 	}
 	if !finite(loss) {

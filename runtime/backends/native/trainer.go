@@ -44,6 +44,8 @@ type trainer struct {
 	prompt  string // what the generated text follows
 	sample  string // generated text, with the prompt in front
 
+	job *backend.Job // how the ranks spent their time; nil for one rank
+
 	savedStep  int  // of the last checkpoint, 0 for none
 	saveFailed bool // the last save has failed
 }
@@ -333,6 +335,7 @@ func (t *trainer) finish(cause error) error {
 		Duration: time.Since(t.started), Impls: t.tc.Manager.Stats(), Prompt: t.prompt, Sample: t.sample, Err: cause,
 		Unusable: t.tc.Manager.Unusable(), Reference: t.watch.Total(),
 		Ignored: ignored(t.tc), Patches: t.tc.PatchResults,
+		Job: t.job,
 	}
 	var faults []error
 	if t.state.Step >= t.run.FirstStep && t.world.Leads() {

@@ -2,6 +2,7 @@ package native
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/primus-fl/primus/internal/buildinfo"
 	"github.com/primus-fl/primus/opmanager"
@@ -159,6 +161,32 @@ func (t *trainer) share() error {
 		t.savedStep = t.state.Step
 	}
 	return t.world.Copy("share the weights", tensors...)
+}
+
+// compareTimes finds out how the ranks spent the time of the steps.
+func (t *trainer) compareTimes() error {
+	if t.world.Alone() {
+		return nil
+	}
+	all, err := t.world.Gather("compare the times of the ranks", binary.LittleEndian.AppendUint64(nil, uint64(t.computed)))
+	if err != nil {
+		return err
+	}
+	job := &backend.Job{Ranks: len(all)}
+	sum, longest := 0.0, 0.0
+	for rank, text := range all {
+		computed := time.Duration(binary.LittleEndian.Uint64(text)).Seconds()
+		sum += computed
+		if computed > longest {
+			job.Slowest, longest = rank, computed
+		}
+	}
+	if sum > 0 {
+		job.Behind = longest*float64(len(all))/sum - 1
+		job.Waiting = t.exchanged.Seconds() / (t.computed + t.exchanged).Seconds()
+	}
+	t.job = job
+	return nil
 }
 
 // checkPoints returns an error if a patch changes what several ranks cannot do together.

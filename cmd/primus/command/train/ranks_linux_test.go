@@ -68,6 +68,7 @@ func trainRanks(t *testing.T, l *commandtest.Lab, launcher string, ranks int, ar
 	j.Stdout = &out
 	require.NoError(t, j.Run(), j.stderr.String())
 	assert.Equal(t, 1, strings.Count(out.String(), " finished\n"), "one summary: %s", out.String())
+	assert.Regexp(t, fmt.Sprintf(`\nranks       %d: \d+ %% of the time of steps went to the exchange of gradients; rank \d computed longest, `, ranks), out.String())
 }
 
 // checkLosses compares losses with those of one rank.
