@@ -409,6 +409,35 @@ func TestKeysGivenTwice(t *testing.T) {
 	assert.ErrorContains(t, err, "slurm: is given twice, first at ")
 }
 
+// TestPage checks that the launcher file of docs/launching.md loads, and that the page names every
+// key of a section.
+func TestPage(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "launching.md"))
+	require.NoError(t, err)
+	page := string(text)
+	_, after, ok := strings.Cut(page, "\n    slurm:\n")
+	require.True(t, ok)
+	file := "slurm:\n"
+	for line := range strings.Lines(after) {
+		if line = strings.TrimPrefix(line, "    "); line == "\n" {
+			break
+		}
+		file += line
+	}
+	s, err := load(t, file)
+	require.NoError(t, err)
+	assert.Empty(t, s.Warnings)
+	assert.Equal(t, "tokens", s.Kubernetes.Secret)
+	assert.Contains(t, s.Slurm.Options, placement.Option{Name: "partition", Values: []string{"gpu"}})
+	for section, into := range map[string]any{"slurm": &placement.Slurm{}, "container": &placement.Container{}, "kubernetes": &placement.Kubernetes{}, "direct": &placement.Direct{}} {
+		for _, p := range document.Parameters(into) {
+			name := strings.ReplaceAll(p.Name, "-", "_")
+			found := strings.Contains(page, "`"+section+"."+name+"`") || strings.Contains(page, "`"+name+"`") || strings.Contains(file, " "+name+":")
+			assert.True(t, found, "%s.%s", section, name)
+		}
+	}
+}
+
 func TestComplete(t *testing.T) {
 	s, err := load(t, "slurm: {nodes: 4, gpus_per_node: 2}\ndirect: {nnodes: 3, gpus_per_node: 1, master_port: 99, master_addr: far}")
 	require.NoError(t, err)
