@@ -33,7 +33,7 @@ type Loader interface {
 	// one.
 	Extensions() []string
 	// Load decodes data into a tree whose origins name file. A [Tree] helps: it enforces the limits,
-	// and of a key that a mapping has twice it keeps the later value and notes the earlier one. The
+	// and of a key that a mapping has twice it keeps the later value and records the earlier one. The
 	// error is an [*Error] with a position.
 	Load(file string, data []byte) (Value, []Duplicate, error)
 }

@@ -52,7 +52,7 @@ type failure struct {
 	err      *WorkError
 }
 
-// add notes that the function at a position of the stream failed. Positions ascend.
+// add records that the function at a position of the stream failed. Positions ascend.
 func (f *failures) add(position uint64, err *WorkError) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

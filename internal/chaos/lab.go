@@ -185,15 +185,15 @@ func cleanEnvironment() []string {
 	return append(keep, roleVariable+"="+rolePrimus, settings.EnvFile+"=none", "TEFL_LOG_LEVEL=INFO")
 }
 
-// longest is how long a run may take; a run that takes longer hangs.
-const longest = 5 * time.Minute
+// maxRun is how long a run may take; a run that takes longer hangs.
+const maxRun = 5 * time.Minute
 
 // wait returns the exit code of a run, and an error when it hangs.
 func (p *process) wait() (int, error) {
 	select {
 	case <-p.ended:
 		return p.code, nil
-	case <-time.After(longest):
+	case <-time.After(maxRun):
 		p.cmd.Process.Signal(syscall.SIGQUIT) // prints the goroutines
 		<-p.ended
 		return p.code, fmt.Errorf("the run hangs:\n%s", p.tail())

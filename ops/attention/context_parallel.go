@@ -22,7 +22,7 @@ type THDGetPartitionedIndicesArgs struct {
 //
 //	output = tokens of chunk r, then of the other chunk, sequence by sequence
 //
-// A sequence whose length is no multiple of 2·world_size is an argument error. Source:
+// A sequence whose length is not a multiple of 2·world_size is an argument error. Source:
 // TransformerEngine 2.14.
 var THDGetPartitionedIndices = opregistry.NewOp("thd_get_partitioned_indices", opregistry.Schema[THDGetPartitionedIndicesArgs]{
 	Doc:       "tokens of packed sequences that a rank owns",

@@ -120,7 +120,7 @@ type TrainContext struct {
 	OnlyPatches   []string
 	StrictPatches bool
 
-	// PatchResults are what became of the patches of this program so far.
+	// PatchResults are the results of the patches of this program so far.
 	PatchResults []PatchResult
 
 	// PatchKey reports whether a patch of the framework reads a parameter. It is nil without patches.

@@ -1,6 +1,6 @@
 package backend
 
-// PatchResult is what became of a patch in a run.
+// PatchResult is the result of a patch in a run.
 type PatchResult struct {
 	Phase  string `json:"phase"`
 	ID     string `json:"id"`

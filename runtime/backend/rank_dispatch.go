@@ -52,7 +52,7 @@ func (d *RankDispatch) OpEvent(rank int, e opmanager.Event) {
 	}
 }
 
-// serve notes that an impl serves an op in a rank from now on.
+// serve records that an impl serves an op in a rank from now on.
 func (d *RankDispatch) serve(rank int, op string, impl opmanager.ImplInfo) {
 	if d.serving == nil {
 		d.serving = map[rankOp]string{}

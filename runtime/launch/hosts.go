@@ -24,7 +24,7 @@ func Hosts(list string) ([]string, error) {
 	return hosts, nil
 }
 
-// splitOutside parts a list at the commas that are not in brackets.
+// splitOutside splits a list at the commas that are not in brackets.
 func splitOutside(list string) []string {
 	var words []string
 	depth, from := 0, 0

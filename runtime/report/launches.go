@@ -25,7 +25,7 @@ type Launch struct {
 	Error     string          `json:"error,omitempty"`    // the reason why it has no plan
 }
 
-// LaunchProcess is a process as a shell starts it, with stars in the place of secrets.
+// LaunchProcess is a process as a shell starts it, with stars in place of secrets.
 type LaunchProcess struct {
 	Rank    int    `json:"rank"`
 	Command string `json:"command"`

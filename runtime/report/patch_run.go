@@ -15,7 +15,7 @@ import (
 	"github.com/primus-fl/primus/runtime/rundir"
 )
 
-// PatchRun says what became of the patches in a run.
+// PatchRun holds the results of the patches in a run.
 type PatchRun struct {
 	Framework string                `json:"framework"`
 	Versions  []backend.Version     `json:"versions"`
@@ -25,7 +25,7 @@ type PatchRun struct {
 // maxDispatch bounds what is read of the record of a run.
 const maxDispatch = 64 << 20
 
-// ReadPatchRun reads what became of the patches in the run of a directory.
+// ReadPatchRun reads the results of the patches in the run of a directory.
 func ReadPatchRun(dir string) (PatchRun, error) {
 	path := filepath.Join(dir, rundir.DispatchName)
 	text, err := durable.ReadRegular(path, maxDispatch)

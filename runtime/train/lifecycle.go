@@ -101,7 +101,7 @@ func (r *session) patches(phase patch.Phase) error {
 	return err
 }
 
-// patchResults returns what became of the patches of a phase.
+// patchResults returns the results of the patches of a phase.
 func patchResults(phase patch.Phase, plan *patch.Plan, report patch.Report) []backend.PatchResult {
 	failed := map[string]error{}
 	for _, f := range report.Failed {

@@ -5,7 +5,7 @@
 //
 // A Library belongs to one process of a job that an MPI launcher has started: mpirun or mpiexec of
 // Open MPI, or hydra, the mpiexec of MPICH. The launcher leaves variables in the environment, which
-// say who it was and so which library it can speak with. A process without them is no part of a
+// say which one it was, and so which library the job uses. A process without them is not part of a
 // job: the impls are not available there, and nothing is loaded.
 //
 // The library is loaded when an impl is first asked whether it is available, and MPI is initialised

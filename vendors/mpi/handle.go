@@ -55,7 +55,7 @@ func open(d *dialect, names []string) (*handle, error) {
 		*into, faults = address, append(faults, err)
 	}
 	if err := errors.Join(faults...); err != nil {
-		return nil, fmt.Errorf("%s is no MPI library: %w", h.file, err)
+		return nil, fmt.Errorf("%s is not an MPI library: %w", h.file, err)
 	}
 	buffer, length := make([]byte, maxVersion), new(int32)
 	if code := int32(loader.Call(version, uintptr(unsafe.Pointer(&buffer[0])), uintptr(unsafe.Pointer(length)))); code != 0 {

@@ -68,7 +68,7 @@ func (l *Library) Source() opregistry.Source {
 	return src
 }
 
-// Info describes the library that this process uses, "" when it is no part of a job.
+// Info describes the library that this process uses, "" when it is not part of a job.
 func (l *Library) Info() string {
 	for _, d := range dialects() {
 		if d.launched(l.lookup) != nil {

@@ -33,7 +33,7 @@ type place struct {
 	address     string
 }
 
-// meetingOf returns the place of this process; ok is false when it is no rank of several.
+// meetingOf returns the place of this process; ok is false when it is not one rank of several.
 func meetingOf(lookup func(string) (string, bool)) (place, bool) {
 	number := func(name string) int {
 		text, _ := lookup(name)
@@ -62,7 +62,7 @@ type meeting struct {
 	client *pmi.Client
 }
 
-// begin waits for the first rank, and lets MPICH speak with it.
+// begin waits for the first rank, and lets MPICH communicate with it.
 func (m *meeting) begin(lookup func(string) (string, bool), lost func(error)) error {
 	p, ok := meetingOf(lookup)
 	if !ok {

@@ -243,7 +243,7 @@ func checkMoves(t *testing.T, lib *mpi.Library, g collective.Group, d tensor.DTy
 	}
 }
 
-// A process that no launcher has started is no part of a job, and loads nothing.
+// A process that no launcher has started is not part of a job, and loads nothing.
 func TestAlone(t *testing.T) {
 	lib := mpi.New(mpi.Options{Names: []string{"libprimus_absent.so"}, Lookup: func(string) (string, bool) { return "", false }})
 	for _, i := range lib.Source().Impls {
@@ -258,7 +258,7 @@ func TestUnusableLibraries(t *testing.T) {
 	launched := func(name string) (string, bool) { return "2", name == "OMPI_COMM_WORLD_SIZE" }
 	for file, want := range map[string]string{
 		"libprimus_absent.so": "libprimus_absent.so",
-		"libm.so.6":           "is no MPI library",
+		"libm.so.6":           "is not an MPI library",
 		"libmpich.so.12":      "expected the library of Open MPI, by which this process was started",
 	} {
 		lib := mpi.New(mpi.Options{Names: []string{file}, Lookup: launched})

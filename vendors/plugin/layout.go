@@ -9,7 +9,7 @@ import (
 )
 
 // Layout returns the arguments of an op in the order of primus_call.args. An op with an argument
-// that has no form in C is an error. The record of a family's saved state is no argument in C.
+// that has no form in C is an error. The record of a family's saved state is not an argument in C.
 func Layout(op opregistry.Handle) ([]opregistry.Param, error) {
 	params := op.Params()
 	for _, p := range params {

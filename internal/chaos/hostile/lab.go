@@ -57,8 +57,8 @@ modules:
 const (
 	// pluginTimeout is how long primus waits for a library that hangs.
 	pluginTimeout = 8 * time.Second
-	// longest is how long a run may take.
-	longest = 5 * time.Minute
+	// maxRun is how long a run may take.
+	maxRun = 5 * time.Minute
 	// verified is the policy of attacks that only verification can find.
 	verified = "verify: {fraction: 1, quarantine: true}\n"
 )
@@ -114,7 +114,7 @@ func (l *lab) train(ctx context.Context, name string, env []string, args ...stri
 	if err := os.WriteFile(config, fmt.Appendf(nil, experiment, filepath.Join(dir, "ws"), l.text), 0o644); err != nil {
 		return got, err
 	}
-	timed, cancel := context.WithTimeout(ctx, longest)
+	timed, cancel := context.WithTimeout(ctx, maxRun)
 	defer cancel()
 	mark := "CHAOS_TRY=" + dir
 	var stderr bytes.Buffer

@@ -27,7 +27,7 @@ type Defaults struct {
 // add_argument, and of the dataclasses from which groups of arguments are made.
 func MegatronDefaults(tree string) (*Defaults, error) {
 	if !isFolder(tree) {
-		return nil, fmt.Errorf("source tree of a framework: %q is no folder", tree)
+		return nil, fmt.Errorf("source tree of a framework: %q is not a folder", tree)
 	}
 	r := &defaultsReader{
 		index: &index{files: map[string]*pysource.File{}},
@@ -63,7 +63,7 @@ type defaultsReader struct {
 	seen  map[string]bool
 }
 
-// add notes a default. The first one of a parameter counts, as for argparse.
+// add records a default. The first one of a parameter counts, as for argparse.
 func (r *defaultsReader) add(name string, value any, known bool) {
 	if name == "" || r.seen[name] {
 		return

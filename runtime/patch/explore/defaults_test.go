@@ -98,5 +98,5 @@ class Model(Base):
 	_, err = explore.MegatronDefaults(filepath.Join(dir, "megatron"))
 	assert.ErrorContains(t, err, "expected the root of a checkout of Megatron-LM")
 	_, err = explore.MegatronDefaults(filepath.Join(dir, "none"))
-	assert.ErrorContains(t, err, "is no folder")
+	assert.ErrorContains(t, err, "is not a folder")
 }

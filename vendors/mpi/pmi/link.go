@@ -63,7 +63,7 @@ func (l *link) send(word, rest string) {
 	_, _ = l.conn.Write([]byte(strings.TrimSpace(word+" "+rest) + "\n"))
 }
 
-// receive returns the next line that is no sign of life.
+// receive returns the next line that is not a sign of life.
 func (l *link) receive() (word, rest string, err error) {
 	for {
 		if err := l.conn.SetReadDeadline(time.Now().Add(silence)); err != nil {

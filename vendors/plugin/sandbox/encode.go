@@ -56,7 +56,7 @@ func (e *encoder) encode(op opregistry.Handle, args any) error {
 			return err
 		}
 		if int(n) > len(listed) {
-			return fmt.Errorf("BUG: operand %q of op %q is no argument", o.Name, op.Name())
+			return fmt.Errorf("BUG: operand %q of op %q is not an argument", o.Name, op.Name())
 		}
 		p := &e.tensors[n-1]
 		listed[n-1] = true

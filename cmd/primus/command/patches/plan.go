@@ -36,7 +36,7 @@ func newPatchesPlanCommand(prog cli.Program) *cobra.Command {
 		Short: "Say which patches an experiment would run, in order, and why not the others",
 		Long: `Say which patches an experiment would run, in order, and why not the others.
 
-With --run DIR it says what became of them in a run that has ended: applied, failed or skipped, by
+With --run DIR it says what happened to them in a run that has ended: applied, failed or skipped, by
 primus or by the Python processes of a framework, and why.`,
 		Example: `  primus patches plan --config exp.yaml
   primus patches plan --config exp.yaml z_loss_coeff=1e-4 -o json
@@ -72,7 +72,7 @@ primus or by the Python processes of a framework, and why.`,
 	flags := cmd.Flags()
 	opts.Options.AddFlags(flags)
 	flags.BoolVar(&post, "posttrain", false, "plan the stage posttrain, with the post_trainer module")
-	flags.StringVar(&past, "run", "", "say what became of the patches in the run with the directory `DIR`; nothing else is asked for")
+	flags.StringVar(&past, "run", "", "say what happened to the patches in the run with the directory `DIR`; nothing else is asked for")
 	opts.run.AddPlanFlags(flags)
 	checkout.addFlags(cmd)
 	output.AddFlag(cmd)
@@ -82,7 +82,7 @@ primus or by the Python processes of a framework, and why.`,
 	return cmd
 }
 
-// showRun shows what became of the patches in a run.
+// showRun shows the results of the patches in a run.
 func showRun(cmd *cobra.Command, prog cli.Program, dir string, overrides []string, output cli.OutputFormat) error {
 	if len(overrides) > 0 || cmd.Flags().Changed("config") {
 		return cli.Usagef(cmd, "--run %s: a past run has no experiment to change: leave out --config and %q", dir, overrides)

@@ -75,7 +75,7 @@ func orAny(s string) string {
 	return s
 }
 
-// printRemarks prints how many patches there are, and what is no patch in force.
+// printRemarks prints how many patches there are, and what is not a patch in force.
 func printRemarks(prog cli.Program, c *explore.Checkout, records []explore.Record) error {
 	var b strings.Builder
 	effective := 0

@@ -85,7 +85,7 @@ func (o *smokeOptions) addFlags(flags *pflag.FlagSet) {
 	flags.Float64Var(&o.memory, "hbm-gbs-min", 0, "fail when the copy is slower than `GB/s`; 0 is any speed")
 	flags.BoolVar(&o.keep, "no-clean-dump-path", false, "keep the verdicts of an earlier run, which then count")
 	flags.IntVar(&o.expectedNodes, "expected-nodes", 0, "wait for the verdicts of `N` nodes; 0 takes SLURM_NNODES, SLURM_JOB_NUM_NODES or NNODES")
-	flags.StringVar(&o.nodeList, "expected-nodelist-file", "", "wait for the nodes that `FILE` names, one a line; without it those of SLURM_JOB_NODELIST")
+	flags.StringVar(&o.nodeList, "expected-nodelist-file", "", "wait for the nodes that `FILE` names, one per line; without it those of SLURM_JOB_NODELIST")
 	flags.IntVar(&o.waitSec, "wait-timeout-sec", 60, "wait `SECONDS` for the verdicts of other nodes")
 	flags.Float64Var(&o.skewSec, "clock-skew-warn-sec", 30, "warn when verdicts are written `SECONDS` apart")
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {

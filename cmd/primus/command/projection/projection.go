@@ -219,7 +219,7 @@ func parseSize(text string) (float64, error) {
 		if number, ok := strings.CutSuffix(lower, u.name); ok {
 			n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 			if err != nil || !(n >= 0 && n < 1e9) {
-				return 0, fmt.Errorf("%q is no number", number)
+				return 0, fmt.Errorf("%q is not a number", number)
 			}
 			return n * u.bytes, nil
 		}

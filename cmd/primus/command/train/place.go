@@ -72,7 +72,7 @@ func runElsewhere(
 // resolveElsewhere returns the options of the launcher as they are on this machine, and leaves
 // those of the first node there in opts.
 func resolveElsewhere(opts *Options, first string) (launch.Options, error) {
-	if first != launch.Container { // this process is no node of the job
+	if first != launch.Container { // this process is not a node of the job
 		for _, name := range []string{"NODE_RANK", "RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR"} {
 			if err := os.Unsetenv(name); err != nil {
 				return launch.Options{}, fmt.Errorf("variable %s: %w", name, err)

@@ -110,7 +110,7 @@ func (t *trainer) tell() {
 	}
 }
 
-// patches returns what became of all patches, those of this program first.
+// patches returns the results of all patches, those of this program first.
 func (t *trainer) patches() []backend.PatchResult {
 	return slices.Concat(t.tc.PatchResults, t.outcome.patches)
 }
@@ -160,7 +160,7 @@ type dispatchReport struct {
 	Arguments json.RawMessage       `json:"arguments,omitempty"`
 }
 
-// writeDispatch writes which impls the processes used, what became of the patches, and with which
+// writeDispatch writes which impls the processes used, the results of the patches, and with which
 // versions and arguments the framework ran.
 func (t *trainer) writeDispatch() error {
 	r := dispatchReport{
