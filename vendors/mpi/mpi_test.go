@@ -6,12 +6,15 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/collective"
+	"github.com/primus-fl/primus/ops/opscases"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/loader"
 	"github.com/primus-fl/primus/vendors/mpi"
@@ -47,7 +50,7 @@ func job(t *testing.T, vendor, test string, ranks int) (string, error) {
 }
 
 // rank returns the place of a test process in its job, and the library.
-func rank(t *testing.T) (collective.Group, *mpi.Library) {
+func rank(t testing.TB) (collective.Group, *mpi.Library) {
 	t.Helper()
 	vendor := os.Getenv(inRank)
 	if vendor == "" {
@@ -74,6 +77,26 @@ func TestJobs(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The cases of the conformance kit are those of a job of one rank, which MPI serves, too.
+func TestConformance(t *testing.T) {
+	if os.Getenv(inRank) == "" {
+		for vendor := range launchers {
+			t.Run(vendor, func(t *testing.T) {
+				out, err := job(t, vendor, "TestConformance", 1)
+				require.NoError(t, err, out)
+				assert.Contains(t, out, "--- PASS: TestConformance ")
+				assert.Equal(t, 7, strings.Count(out, "\n    --- PASS: TestConformance/"), "a sub-test for each op: %s", out)
+			})
+		}
+		return
+	}
+	_, lib := rank(t)
+	src := lib.Source()
+	src.Impls = slices.DeleteFunc(src.Impls, func(i opregistry.Impl) bool { return i.Vendor != os.Getenv(inRank) })
+	opscases.All().RunAll(t, src, reference.Source())
+	require.NoError(t, lib.Close())
 }
 
 // Ranks that only know their numbers meet at the first one.
