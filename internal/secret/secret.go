@@ -4,6 +4,7 @@ package secret
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -18,9 +19,16 @@ var secretVariable = regexp.MustCompile(`(^|_)((TOKEN|SECRET|PASSWORD|PASSWD|(AP
 // amount matches a number of tokens, such as the value of train_tokens.
 var amount = regexp.MustCompile(`^[0-9][0-9_.]*([eE][+]?[0-9]+)?$`)
 
+// parts are what the patterns look for. A dry run asks about each of a thousand parameters.
+var parts = []string{"TOKEN", "SECRET", "PASS", "CREDENTIAL", "KEY"}
+
 // Name reports whether a variable or parameter holds a secret by its name.
 func Name(name string) bool {
-	return secretName.MatchString(name) || name == strings.ToUpper(name) && secretVariable.MatchString(name)
+	upper := strings.ToUpper(name)
+	if !slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(upper, part) }) {
+		return false
+	}
+	return secretName.MatchString(name) || name == upper && secretVariable.MatchString(name)
 }
 
 // Value reports whether the value of a variable or parameter is a secret. Quotes around nothing are

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -158,6 +159,9 @@ func (r *session) loadTrainer() error {
 
 // dump logs every value of a mapping under its dotted name, sorted and aligned.
 func (r *session) dump(title string, m *document.Map) {
+	if !r.tc.Log.Enabled(context.Background(), slog.LevelDebug) {
+		return
+	}
 	const rule = "--------------------------------------------------------------------------------"
 	leaves := flatten(m)
 	width := 0
