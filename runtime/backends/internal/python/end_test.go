@@ -349,6 +349,26 @@ func TestPatchesOfPythonInTorchTitan(t *testing.T) {
 	assert.Contains(t, file(t, l, "dispatch.json"), `"steps": 3`)
 }
 
+// AMD's package is there, but not what it imports: none of its patches runs, which is said, or ends
+// a strict run.
+func TestAMDPackageWithoutItsRequirements(t *testing.T) {
+	patches := amdPackage(t, "megatron", "pass")
+	require.NoError(t, os.WriteFile(filepath.Join(patches, "primus", "core", "runtime", "logging.py"), []byte("import no_such_logger\n"), 0o644))
+	t.Setenv("PYTHONPATH", patches)
+	for _, lenient := range []bool{true, false} {
+		l, observer := lab(t, "megatron", "train_iters: 1\n"+megatronParams)
+		l.Env, l.Lenient = map[string]string{"PYTHONPATH": patches}, lenient
+		err := l.Run(t)
+		if !lenient {
+			assert.ErrorContains(t, err, "ModuleNotFoundError: No module named 'no_such_logger'")
+			continue
+		}
+		require.NoError(t, err, l.Log.String())
+		assert.Len(t, observer.steps, 1)
+		assert.Equal(t, 1, strings.Count(l.Log.String(), "AMD's Python package primus is there, but not what it imports (No module named 'no_such_logger'): none of its patches runs"))
+	}
+}
+
 func versionNames(versions []backend.Version) []string {
 	var names []string
 	for _, v := range versions {
