@@ -91,7 +91,7 @@ func TestRecordedNamespace(t *testing.T) {
 	}
 }
 
-// Megatron-LM after 0.16 hands its pretrain a configuration, which its own main makes of the
+// In Megatron-LM after 0.16, pretrain takes a configuration, which its main builds from the
 // arguments.
 func TestNewerLayout(t *testing.T) {
 	l := newLab("train_iters: 2\nlr: 0.25\nmine: 3\n")
