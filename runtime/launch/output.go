@@ -30,6 +30,8 @@ type output struct {
 type rankOutput struct {
 	file *os.File
 	tail []string // the last lines, at most traceLines
+
+	raised time.Time // when it began to write its last traceback
 }
 
 func newOutput(plan *Plan, set Settings) (*output, error) {
@@ -107,6 +109,9 @@ func (o *output) line(of Process, line string) {
 	}
 	if r != nil {
 		r.tail = append(r.tail, line)
+		if strings.Contains(line, traceback) {
+			r.raised = o.lastLine
+		}
 		if len(r.tail) > 2*traceLines {
 			r.tail = append(r.tail[:0], r.tail[len(r.tail)-traceLines:]...)
 		}
@@ -143,6 +148,25 @@ func (o *output) silence() time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return time.Since(o.lastLine)
+}
+
+// raisedFirst returns the rank whose exception made the given one fail: a rank whose peer has gone
+// can end before the peer itself. A traceback that is much older than that of the given rank was
+// survived.
+func (o *output) raisedFirst(failed int) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	f := o.ranks[failed]
+	if f == nil || f.raised.IsZero() {
+		return failed
+	}
+	first, at := failed, f.raised
+	for rank, r := range o.ranks {
+		if r.raised.Before(at) && f.raised.Sub(r.raised) < afterFailure {
+			first, at = rank, r.raised
+		}
+	}
+	return first
 }
 
 // tailOf returns the last lines of a rank.

@@ -45,6 +45,7 @@ type group struct {
 	pipes   []*os.File
 	ranks   []*rankPipe // of the ranks that torchrun starts
 	begun   []*exec.Cmd
+	exits   []exit // in the order in which the processes ended
 	done    chan struct{}
 }
 
@@ -85,6 +86,7 @@ func Run(ctx context.Context, plan *Plan, set Settings) (err error) {
 	case startErr != nil:
 		return startErr
 	case failure != nil:
+		failure = g.cause(failure)
 		failure.Tail, failure.File = out.tailOf(failure.Rank), plan.logFile(failure.Rank)
 		return failure
 	}
@@ -278,6 +280,7 @@ func (g *group) wait(ctx context.Context) *Failure {
 		select {
 		case e := <-g.ended:
 			left--
+			g.exits = append(g.exits, e)
 			if stopping || e.state.Success() {
 				continue
 			}
@@ -309,6 +312,22 @@ func (g *group) wait(ctx context.Context) *Failure {
 		}
 	}
 	return failure
+}
+
+// cause returns the failure that led to f: that of the rank that raised an exception first.
+// torchrun says itself which one it was.
+func (g *group) cause(f *Failure) *Failure {
+	if f.Hung != "" || g.exits[0].process.starts > 0 {
+		return f
+	}
+	first := g.out.raisedFirst(f.Rank)
+	for _, e := range g.exits {
+		if e.process.Rank == first && e.state.ExitCode() > 0 {
+			return g.failureOf(e)
+		}
+	}
+	f.Rank = first
+	return f
 }
 
 // maxExamination is how long the command may take that looks at a job which hangs.

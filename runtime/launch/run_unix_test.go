@@ -50,6 +50,14 @@ func child(mode string) int {
 		}
 		fmt.Println("Traceback (most recent call last):\n  File \"train.py\", line 1, in <module>\nValueError: no data\nby the way")
 		return 3
+	case "late": // rank 1 raises, and its peer ends first
+		if rank == "1" {
+			fmt.Println("Traceback (most recent call last):\n  File \"train.py\", line 1, in <module>\nValueError: no data")
+			time.Sleep(time.Minute)
+		}
+		time.Sleep(500 * time.Millisecond)
+		fmt.Println("Traceback (most recent call last):\n  File \"train.py\", line 2, in <module>\nRuntimeError: connection closed by peer")
+		return 1
 	case "killed":
 		if rank == "1" {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
@@ -163,6 +171,16 @@ func TestRunEndsWithTheFirstFailure(t *testing.T) {
 	assert.ErrorContains(t, err, "rank 1 exited with 3: ValueError: no data\nits last lines (all are in "+filepath.Join(dir, "rank-1.log")+"):")
 	assert.ErrorContains(t, err, "  | by the way")
 	assert.Less(t, time.Since(begin), 10*time.Second, "the other rank is ended")
+}
+
+// A rank that ends because its peer has raised an exception is not the cause.
+func TestRunNamesTheRankThatRaisedFirst(t *testing.T) {
+	_, _, err := run(t.Context(), t, "late", nil)
+	var failure *launch.Failure
+	require.ErrorAs(t, err, &failure)
+	assert.Equal(t, 1, failure.Rank)
+	assert.Equal(t, "ValueError: no data", failure.Cause())
+	assert.Equal(t, 1, failure.ExitCode())
 }
 
 func torchrunOfNode1(o *launch.Options) { o.Launcher, o.Nodes, o.NodeRank = launch.Torchrun, 2, 1 }
