@@ -253,6 +253,45 @@ func TestAFailedRankEndsTheJob(t *testing.T) {
 	}
 }
 
+// light is a lab of Megatron-LM whose package computes nothing and needs no PyTorch, for tests of
+// what is around it.
+func light(t *testing.T, iterations string) (*traintest.Lab, *record) {
+	t.Helper()
+	dispatch, err := os.ReadFile(filepath.Join("testdata", "shaped_dispatch.py"))
+	require.NoError(t, err)
+	observer := &record{}
+	return &traintest.Lab{
+		Factory: megatron.Factory(), Patches: megatron.Patches(), Params: "train_iters: " + iterations + "\nlr: 0.05\n", Observer: observer, Dir: t.TempDir(),
+		Launch: launch.Options{PerNode: 2, Python: pythonWith(t, "json"), MasterPort: port(t), MasterAddr: "127.0.0.1", Ranks: "all"},
+		BackendPath: traintest.Tree(t, map[string]string{
+			"shaped_dispatch.py":              string(dispatch),
+			"megatron/core/package_info.py":   "MAJOR = 0\nMINOR = 16\nPATCH = 0\n",
+			"megatron/core/enums.py":          "import enum\n\n\nclass ModelType(enum.Enum):\n    encoder_or_decoder = 1\n",
+			"megatron/training/initialize.py": "",
+			"megatron/training/arguments.py": `
+def add_megatron_arguments(parser):
+    parser.add_argument("--train-iters", type=int)
+    parser.add_argument("--lr", type=float)
+    return parser
+`,
+			"megatron/training/__init__.py": `
+import shaped_dispatch
+
+def pretrain(datasets, model_provider, model_type, forward_step):
+    from megatron.training.arguments import parse_args
+
+    args, manager = parse_args(), shaped_dispatch.Manager()
+    for i in range(1, args.train_iters + 1):
+        shaped_dispatch.step(manager, args.rank, i)
+        if args.rank == args.world_size - 1:
+            print(f" iteration {i}/{args.train_iters} | learning rate: {args.lr} | lm loss: {1 / i} |", flush=True)
+`,
+			"pretrain_gpt.py": "def train_valid_test_datasets_provider():\n    pass\n\n\ndef forward_step():\n    pass\n\n\ndef model_provider():\n    pass\n",
+			"gpt_builders.py": "gpt_builder = None\n",
+		}),
+	}, observer
+}
+
 // amdPackage is a package of the shape of AMD's, with a patch that works, one that fails and one
 // that does not apply. Its logger hides what is printed.
 func amdPackage(t *testing.T, framework, lower string) string {
@@ -303,7 +342,7 @@ class BackendRegistry:
 }
 
 func TestPatchesOfPythonAreReported(t *testing.T) {
-	l, observer := lab(t, "megatron", "train_iters: 2\n"+megatronParams)
+	l, observer := light(t, "2")
 	patches := amdPackage(t, "megatron", `context.extra["backend_args"].lr = 0.01`)
 	t.Setenv("PYTHONPATH", patches)
 	l.Env, l.Lenient = map[string]string{"PYTHONPATH": patches}, true
@@ -327,7 +366,7 @@ func TestPatchesOfPythonAreReported(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal([]byte(file(t, l, "dispatch.json")), &dispatch))
 	assert.Equal(t, results, dispatch.Patches)
-	assert.Equal(t, []string{"megatron", "python", "torch"}, versionNames(dispatch.Versions))
+	assert.Equal(t, []string{"megatron", "python"}, versionNames(dispatch.Versions))
 	assert.InDelta(t, 0.01, dispatch.Arguments["lr"], 1e-12, "the final arguments")
 }
 
@@ -356,7 +395,7 @@ func TestAMDPackageWithoutItsRequirements(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(patches, "primus", "core", "runtime", "logging.py"), []byte("import no_such_logger\n"), 0o644))
 	t.Setenv("PYTHONPATH", patches)
 	for _, lenient := range []bool{true, false} {
-		l, observer := lab(t, "megatron", "train_iters: 1\n"+megatronParams)
+		l, observer := light(t, "1")
 		l.Env, l.Lenient = map[string]string{"PYTHONPATH": patches}, lenient
 		err := l.Run(t)
 		if !lenient {
@@ -380,12 +419,11 @@ func versionNames(versions []backend.Version) []string {
 // What TransformerEngine-FL writes in the processes arrives as the events of an op manager, and it
 // chooses by the policy of the run.
 func TestDispatchInTheProcesses(t *testing.T) {
-	l, observer := lab(t, "megatron", "train_iters: 3\n"+megatronParams)
+	l, observer := light(t, "3")
 	p := oppolicy.Default()
 	require.NoError(t, p.SetPrefer("vendor", "--prefer"))
 	l.Manager = opmanager.New(opregistry.NewRegistry(), p, opmanager.Settings{})
 	t.Cleanup(l.Manager.Close)
-	t.Setenv("SHAPED_DISPATCH", "1")
 	require.NoError(t, l.Run(t), l.Log.String())
 	assert.ElementsMatch(t, []string{
 		"0: rmsnorm_fwd by vendor.cuda", "0: rmsnorm_bwd by vendor.cuda", "1: rmsnorm_fwd by vendor.cuda", "1: rmsnorm_bwd by vendor.cuda",

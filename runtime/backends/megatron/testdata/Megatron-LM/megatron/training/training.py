@@ -9,8 +9,6 @@ import time
 import torch
 import torch.distributed as dist
 
-import shaped_dispatch
-
 from . import initialize
 
 
@@ -32,12 +30,9 @@ def pretrain(datasets, model_provider, model_type, forward_step, args_defaults=N
     optimizer = torch.optim.Adam(model.parameters(), lr=args.lr)
     start = load(args, model, optimizer)
     batch = datasets(args)
-    manager = shaped_dispatch.Manager() if os.environ.get("SHAPED_DISPATCH") else None
     for iteration in range(start + 1, args.train_iters + 1):
         begin = time.time()
         misbehave(args.rank, iteration)
-        if manager:
-            shaped_dispatch.step(manager, args.rank, iteration)
         optimizer.zero_grad()
         loss = forward_step(batch(iteration), model)
         loss.backward()
