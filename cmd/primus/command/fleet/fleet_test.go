@@ -191,8 +191,8 @@ func TestFleetRefusesAPolicyThatEndsRuns(t *testing.T) {
 	require.ErrorIs(t, stopRun(), backend.ErrInterrupted)
 }
 
-// Of three runs one refuses a policy because of its own flags. Each says what became of it, the
-// others follow it until it is taken back, and all of them train on.
+// Of three runs one refuses a policy because of its own flags. Each says whether it applied the
+// policy, the others follow it until it is taken back, and all of them train on.
 func TestFleetOfThreeOneRefuses(t *testing.T) {
 	t.Parallel()
 	etcd := fleettest.Start(t)

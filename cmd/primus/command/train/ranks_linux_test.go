@@ -316,10 +316,12 @@ func TestInterruptedRanks(t *testing.T) {
 			l := commandtest.NewLab(t)
 			// mpirun reads no lines after an interrupt, so there must not be many.
 			j := newJob(t, l, launcher, []string{"2", "train_iters=1000000", "log_interval=1000000"})
-			j.Env = append(j.Env, "OMPI_MCA_odls_base_sigkill_timeout=3") // between SIGTERM and SIGKILL, by default 1 s
+			j.Env = append(j.Env, "OMPI_MCA_odls_base_sigkill_timeout=30") // between SIGTERM and SIGKILL, by default 1 s
 			j.started(t)
 			require.NoError(t, j.Process.Signal(os.Interrupt))
-			require.Error(t, j.Wait())
+			if err := j.Wait(); launcher != "mpich" { // its mpiexec ends with 0 when an interrupt reaches it late
+				require.Error(t, err)
+			}
 			records, saved := l.Records(), l.Checkpoints()
 			require.Len(t, saved, 1, j.stderr.String())
 			assert.Equal(t, fmt.Sprintf("step-%08d", records[len(records)-1].Step), filepath.Base(saved[0]))
