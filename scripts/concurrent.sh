@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Prints the packages that the race detector has something to see in: those whose own files start
 # goroutines or synchronise them, and the native backend, whose steps run through all of them. Not
-# the kernels in impls, which is arithmetic, and not the programs that measure and attack.
+# the kernels in impls, which is arithmetic, not the programs that measure and attack, and not the
+# command train, whose tests kill and time whole programs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,7 +10,7 @@ module=$(go list -m)
 go list -f '{{$dir := .Dir}}{{.ImportPath}}{{range .GoFiles}} {{$dir}}/{{.}}{{end}}' ./... |
 	while read -r package files; do
 		case $package in
-		"$module"/impls/* | "$module"/internal/benchmarks/* | "$module"/internal/chaos* | "$module"/examples/*) ;;
+		"$module"/impls/* | "$module"/internal/benchmarks/* | "$module"/internal/chaos* | "$module"/examples/* | "$module"/cmd/primus/command/train) ;;
 		"$module"/runtime/backends/native | "$module"/runtime/backends/native/model) echo "$package" ;;
 		*) if grep -qE '^[[:space:]]*go (func\(|[[:alnum:]_.]+\()|^[[:space:]]*(import )?"sync(/atomic)?"' $files </dev/null; then echo "$package"; fi ;;
 		esac
