@@ -7,7 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/primus-fl/primus/cmd/primus/command"
 	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -232,4 +236,21 @@ func TestAllPolicyErrorsAreReportedTogether(t *testing.T) {
 	got := commandtest.Run(t, "ops", "list")
 	assert.Equal(t, 2, got.Code)
 	assert.Equal(t, 2, strings.Count(got.Stderr, "primus: error: "), got.Stderr)
+}
+
+// A wrong value of a flag is answered with what is wanted, not with a type of Go.
+func TestFlagsSayWhatTheyWant(t *testing.T) {
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			switch want := cli.Wants(f); want {
+			case "uint", "int", "int64", "float64", "duration", "stringArray", "stringSlice":
+				assert.Fail(t, "a type of Go", "%s --%s: want %s", cmd.CommandPath(), f.Name, want)
+			}
+		})
+		for _, c := range cmd.Commands() {
+			visit(c)
+		}
+	}
+	visit(command.NewRoot(command.Streams{}))
 }

@@ -207,6 +207,20 @@ func Wants(f *pflag.Flag) string {
 	case "impl":
 		return "ids of impls with commas, such as default.flagos,vendor.onednn"
 	}
+	switch f.Value.Type() {
+	case "uint":
+		return "a whole number, 0 or more"
+	case "int":
+		return "a whole number"
+	case "float64":
+		return "a number"
+	case "duration":
+		return "a time such as 10s"
+	case "stringArray":
+		return "a value in each of the repeated flags"
+	case "stringSlice":
+		return "values with commas"
+	}
 	return f.Value.Type()
 }
 
