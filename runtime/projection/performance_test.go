@@ -63,7 +63,10 @@ func TestMegatronsFormulas(t *testing.T) {
 			cmd.Stdin, cmd.Stderr = strings.NewReader(string(input)), os.Stderr
 			output, err := cmd.Output()
 			require.NoError(t, err)
-			var want struct{ FLOPs, State float64 }
+			var want struct {
+				FLOPs, State   float64
+				DividesExperts bool `json:"divides_experts"`
+			}
 			require.NoError(t, json.Unmarshal(output, &want))
 			perf, err := plan.Performance(rates)
 			require.NoError(t, err)
@@ -72,6 +75,9 @@ func TestMegatronsFormulas(t *testing.T) {
 			var got float64
 			for _, s := range mem.Stages {
 				got = max(got, s.Weights+s.Gradients+s.Optimizer)
+			}
+			if plan.Model.Experts > 0 && !want.DividesExperts {
+				t.Skip("the formula of this Megatron-LM leaves all experts on each rank: its state is not compared")
 			}
 			switch name {
 			case "context": // Megatron's formula does not cut the optimizer over context-parallel ranks, its optimizer does

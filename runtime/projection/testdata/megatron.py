@@ -1,8 +1,9 @@
 """Computes with the functions of a checkout of Megatron-LM, given as the first argument.
 
 Reads {"params": {...}, "devices": N, "vocabulary": N} from standard input and prints the operations of a
-step and the bytes of state on the most loaded rank. The functions are taken out of their modules, whose
-imports are not needed.
+step and the bytes of state on the most loaded rank, and whether the latter knows that experts are divided
+between ranks, which it does in later versions. The functions are taken out of their modules, whose imports
+are not needed.
 """
 
 import ast
@@ -45,8 +46,10 @@ def main():
     if args.num_experts and args.moe_layer_freq is None:
         args.moe_layer_freq = 1
     flops = function(training / "training.py", "num_floating_point_operations")(args, p["global_batch_size"])
-    state = function(training / "theoretical_memory_usage.py", "compute_weight_and_optimizer_memory")(args)
-    json.dump({"flops": flops, "state": state}, sys.stdout)
+    memory = training / "theoretical_memory_usage.py"
+    state = function(memory, "compute_weight_and_optimizer_memory")(args)
+    divides = "expert_model_parallel_size" in memory.read_text()
+    json.dump({"flops": flops, "state": state, "divides_experts": divides}, sys.stdout)
 
 
 main()
