@@ -2,7 +2,6 @@ package maxdiffusion
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/primus-fl/primus/document"
@@ -64,17 +63,8 @@ func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []documen
 	if _, err := document.Decode(args.Map(), &typed); err != nil {
 		return nil, nil, err
 	}
-	var faults []error
-	for key, v := range typed.OverrideModel {
-		if v.Kind() == document.KindMap {
-			faults = append(faults, &document.Error{
-				Origin: v.Origin(), Path: "override_model." + key,
-				Problem: fmt.Sprintf("given a %s, expected a value for the command line of MaxDiffusion", v.Kind()),
-			})
-		}
-	}
 	_, err := family(tc.Module.Params)
-	return args, nil, errors.Join(append(faults, err)...)
+	return args, nil, errors.Join(python.CheckOverrides(typed.OverrideModel, "MaxDiffusion"), err)
 }
 
 // DetectVersion reads the assignment of __version__, or the metadata of the installed distribution.

@@ -1,9 +1,6 @@
 package maxtext
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/internal/python"
@@ -45,16 +42,7 @@ func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []documen
 	if _, err := document.Decode(args.Map(), &typed); err != nil {
 		return nil, nil, err
 	}
-	var faults []error
-	for key, v := range typed.OverrideModel {
-		if v.Kind() == document.KindMap {
-			faults = append(faults, &document.Error{
-				Origin: v.Origin(), Path: "override_model." + key,
-				Problem: fmt.Sprintf("given a %s, expected a value for the command line of MaxText", v.Kind()),
-			})
-		}
-	}
-	return args, nil, errors.Join(faults...)
+	return args, nil, python.CheckOverrides(typed.OverrideModel, "MaxText")
 }
 
 // DetectVersion reads the assignment of __version__.

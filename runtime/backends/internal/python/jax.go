@@ -2,9 +2,14 @@ package python
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/backend"
 )
 
@@ -51,4 +56,19 @@ func CompletedStep(line string) (Step, bool) {
 	s.GradNorm, _ = Float(fields["grad_norm"])
 	s.LR, _ = Float(fields["learning_rate"])
 	return s, true
+}
+
+// CheckOverrides returns an error for each value of override_model that cannot be an argument on
+// the command line of a program.
+func CheckOverrides(values map[string]document.Value, program string) error {
+	var faults []error
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if v := values[key]; v.Kind() == document.KindMap {
+			faults = append(faults, &document.Error{
+				Origin: v.Origin(), Path: "override_model." + key,
+				Problem: fmt.Sprintf("given a %s, expected a value for the command line of %s", v.Kind(), program),
+			})
+		}
+	}
+	return errors.Join(faults...)
 }
