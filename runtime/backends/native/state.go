@@ -4,8 +4,8 @@ import (
 	"github.com/primus-fl/primus/internal/cpufeat"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/safetensors"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
+	"github.com/primus-fl/primus/tensor/safetensors"
 )
 
 // The files of a checkpoint.

@@ -14,7 +14,7 @@ import (
 	"strconv"
 
 	"github.com/primus-fl/primus/internal/durable"
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/safetensors"
+	"github.com/primus-fl/primus/tensor/safetensors"
 )
 
 // Checkpoint is a complete checkpoint on disk whose files matched its manifest when it was opened.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/safetensors"
 	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/tensor/safetensors"
 )
 
 // Load fills the tensors of a model from a file that has exactly these names,

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/safetensors"
 	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/tensor/safetensors"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/safetensors"
+	"github.com/primus-fl/primus/tensor/safetensors"
 )
 
 // childEnv makes a child process of the test binary play one role instead of running the tests.

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/primus-fl/primus/internal/durable"
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/safetensors"
+	"github.com/primus-fl/primus/tensor/safetensors"
 )
 
 // Writer adds files to the checkpoint that a Save is writing. It is valid inside the function that

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/safetensors"
 	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/tensor/safetensors"
 )
 
 // DumpBatches replaces the file at path with the count global batches that follow the Sampler's

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/safetensors"
 	"github.com/primus-fl/primus/runtime/backends/native/data"
 	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/tensor/safetensors"
 )
 
 // counted has 65536 ids: two bytes of text are one token.

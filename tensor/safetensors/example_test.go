@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/safetensors"
+	"github.com/primus-fl/primus/tensor/safetensors"
 )
 
 func Example() {

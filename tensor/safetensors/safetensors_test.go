@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/safetensors"
 	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/tensor/safetensors"
 )
 
 // file puts a header and data together, without padding.

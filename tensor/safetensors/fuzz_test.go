@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint/safetensors"
+	"github.com/primus-fl/primus/tensor/safetensors"
 )
 
 // FuzzReader feeds any bytes to the reader. What it accepts must be covered
