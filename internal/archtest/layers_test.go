@@ -43,7 +43,7 @@ var layers = []layer{
 	{root: "runtime/launch"},
 	{root: "runtime/preflight"},
 	{root: "runtime/projection", allowed: []string{"document"}},
-	{root: "runtime/backends", allowed: []string{"runtime/backends/internal", "runtime/backend", "runtime/config", "runtime/launch", "runtime/patch", "runtime/rundir",
+	{root: "runtime/backends", allowed: []string{"runtime/backends/internal", "runtime/backend", "runtime/config", "runtime/launch", "runtime/patch", "runtime/rundir", "runtime/tokenizer",
 		"document", "opmanager", "opregistry", "ops", "tensor", "device", "internal/peak"}, apart: true},
 	{root: "runtime/policyparams", allowed: []string{"runtime/backend", "runtime/config", "document", "opmanager"}},
 	{root: "runtime/report", allowed: []string{"runtime/backend", "runtime/launch", "runtime/patch", "runtime/rundir", "runtime/train", "document", "opmanager"}},

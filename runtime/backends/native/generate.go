@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/primus-fl/primus/runtime/backends/native/data"
+	"github.com/primus-fl/primus/runtime/tokenizer"
 )
 
 // sampleLength is the number of bytes of generated text at the end of a run.
@@ -33,7 +34,7 @@ func (t *trainer) generate(ctx context.Context) (err error) {
 		}
 	}()
 	rng := rand.New(rand.NewPCG(uint64(t.args.Seed), uint64(t.state.Step)))
-	tok := data.ByteTokenizer{}
+	tok := tokenizer.Byte{}
 	tokens := tok.Encode(nil, []byte(prompt))
 	for range sampleLength {
 		if ctx.Err() != nil {
@@ -64,7 +65,7 @@ func (t *trainer) choosePrompt() (string, error) {
 	} else {
 		err = data.NewSampler(t.set, uint64(t.args.Seed)).Batch(row)
 	}
-	return firstWords(string(data.ByteTokenizer{}.Decode(nil, row))), err
+	return firstWords(string(tokenizer.Byte{}.Decode(nil, row))), err
 }
 
 // Limits of a prompt taken from text: the shortest line that is used, and the longest prompt.

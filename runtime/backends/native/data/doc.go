@@ -3,7 +3,7 @@
 // # Concepts
 //
 // Find lists the files of a Corpus (a file, a directory, a glob, or the Go
-// standard library's sources). Its method Load encodes them with a Tokenizer and
+// standard library's sources). Its method Load encodes them with a tokenizer and
 // returns Tokens: one stream of all files with a separator between them. The stream is kept in a
 // cache file whose name and header depend on the files' paths, sizes and times,
 // the tokenizer and the limit, so that a stale cache is never read.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/primus-fl/primus/internal/durable"
+	"github.com/primus-fl/primus/runtime/tokenizer"
 )
 
 // partSize is how much text is encoded at once.
@@ -35,7 +36,7 @@ func (c *Corpus) encode(ctx context.Context, w io.Writer) error {
 // encoder writes tokens.
 type encoder struct {
 	w     io.Writer
-	tok   Tokenizer
+	tok   tokenizer.Tokenizer
 	width int
 	text  []byte
 	ids   []int32

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/internal/sysmem"
+	"github.com/primus-fl/primus/runtime/tokenizer"
 )
 
 // separator separates two files of the stream.
@@ -29,8 +30,8 @@ type Settings struct {
 	// CacheDir is where the token cache goes; "" for none. It is created when it does not exist.
 	CacheDir string
 
-	// Tokenizer encodes the text; nil stands for ByteTokenizer.
-	Tokenizer Tokenizer
+	// Tokenizer encodes the text; nil stands for tokenizer.Byte.
+	Tokenizer tokenizer.Tokenizer
 }
 
 // Report says what a corpus holds and how it was loaded.
@@ -94,7 +95,7 @@ type Corpus struct {
 // matches and a corpus without text are errors.
 func Find(ctx context.Context, s Settings) (*Corpus, error) {
 	if s.Tokenizer == nil {
-		s.Tokenizer = ByteTokenizer{}
+		s.Tokenizer = tokenizer.Byte{}
 	}
 	if s.MaxBytes < 0 {
 		return nil, fmt.Errorf("train_data_max_bytes: got %d, want 0 (no limit) or more", s.MaxBytes)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/runtime/backends/native/data"
+	"github.com/primus-fl/primus/runtime/tokenizer"
 )
 
 // tree writes files below a new directory.
@@ -45,7 +46,7 @@ func load(t *testing.T, s data.Settings) (string, data.Report) {
 	ids := make([]int32, tokens.Len())
 	require.NoError(t, tokens.Read(ids, 0))
 	assert.Equal(t, tokens.Len(), report.Tokens)
-	return string(data.ByteTokenizer{}.Decode(nil, ids)), report
+	return string(tokenizer.Byte{}.Decode(nil, ids)), report
 }
 
 func TestCorpora(t *testing.T) {
@@ -221,7 +222,7 @@ func TestCacheIsUsedAndRebuilt(t *testing.T) {
 }
 
 // shifted has a vocabulary that needs two bytes.
-type shifted struct{ data.ByteTokenizer }
+type shifted struct{ tokenizer.Byte }
 
 func (shifted) Name() string { return "shifted" }
 
@@ -229,7 +230,7 @@ func (shifted) VocabSize() int { return 1256 }
 
 func (s shifted) Encode(dst []int32, text []byte) []int32 {
 	from := len(dst)
-	dst = s.ByteTokenizer.Encode(dst, text)
+	dst = s.Byte.Encode(dst, text)
 	for i := range dst[from:] {
 		dst[from+i] += 1000
 	}

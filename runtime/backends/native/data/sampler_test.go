@@ -10,12 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/runtime/backends/native/data"
+	"github.com/primus-fl/primus/runtime/tokenizer"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/safetensors"
 )
 
 // counted has 65536 ids: two bytes of text are one token.
-type counted struct{ data.ByteTokenizer }
+type counted struct{ tokenizer.Byte }
 
 func (counted) Name() string { return "counted" }
 

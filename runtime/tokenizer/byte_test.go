@@ -1,16 +1,16 @@
-package data_test
+package tokenizer_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/primus-fl/primus/runtime/backends/native/data"
+	"github.com/primus-fl/primus/runtime/tokenizer"
 )
 
-func TestByteTokenizer(t *testing.T) {
+func TestByte(t *testing.T) {
 	t.Parallel()
-	var tok data.ByteTokenizer
+	var tok tokenizer.Byte
 	every := make([]byte, 256)
 	for i := range every {
 		every[i] = byte(i)

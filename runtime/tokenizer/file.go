@@ -1,0 +1,105 @@
+package tokenizer
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/primus-fl/primus/internal/durable"
+)
+
+// File is a tokenizer that was read from files. It is safe for concurrent use.
+type File struct {
+	codec        codec
+	name         string
+	raw          []Raw
+	chatTemplate string
+	bos          int32
+	eos          int32
+	pad          int32
+}
+
+// codec does the work of a File.
+type codec interface {
+	vocabSize() int
+	encode(dst []int32, text []byte) []int32
+	encodePrompt(dst []int32, text []byte) []int32
+	decode(dst []byte, ids []int32, special bool) []byte
+	id(token string) (int32, bool)
+	token(id int32) (text string, special bool)
+}
+
+var _ Tokenizer = (*File)(nil)
+
+// Load reads a tokenizer: a tokenizer.json, a tokenizer.model of SentencePiece or a tiktoken file,
+// or a folder that has one of these, as Hugging Face's have. In a folder, tokenizer_config.json,
+// special_tokens_map.json and chat_template.jinja are read with it.
+func Load(path string) (*File, error) {
+	return nil, fmt.Errorf("tokenizer: %s: no kind of tokenizer is supported in this version", path)
+}
+
+// Raw is a file of a tokenizer as it was read.
+type Raw struct {
+	Name string // without a folder, as in tokenizer.json
+	Data []byte // not to be changed
+}
+
+// Name returns "file:" and the checksum of what decides how text is encoded.
+func (f *File) Name() string { return f.name }
+
+// VocabSize returns one more than the highest id.
+func (f *File) VocabSize() int { return f.codec.vocabSize() }
+
+// Encode appends the ids of text to dst. Added tokens, such as <|endoftext|>, are found in the
+// text; nothing is put before or after it. Bytes that are no UTF-8 count as U+FFFD, once for each
+// longest incomplete character, as in browsers.
+func (f *File) Encode(dst []int32, text []byte) []int32 { return f.codec.encode(dst, text) }
+
+// EncodePrompt is Encode with the ids that the tokenizer puts before and after a text, which
+// usually is BOS before it.
+func (f *File) EncodePrompt(dst []int32, text []byte) []int32 { return f.codec.encodePrompt(dst, text) }
+
+// Decode appends the text of ids to dst, with the names of special tokens. The text of an id may
+// end within a character; an id that is no token becomes U+FFFD.
+func (f *File) Decode(dst []byte, ids []int32) []byte { return f.codec.decode(dst, ids, true) }
+
+// DecodeText is Decode without special tokens.
+func (f *File) DecodeText(dst []byte, ids []int32) []byte { return f.codec.decode(dst, ids, false) }
+
+// ID returns the id of a token, written as in the tokenizer's file.
+func (f *File) ID(token string) (id int32, ok bool) { return f.codec.id(token) }
+
+// Token returns a token as it is written in the tokenizer's file and whether it is a special one,
+// or "" for an id that is none.
+func (f *File) Token(id int32) (token string, special bool) { return f.codec.token(id) }
+
+// BOS returns the id that begins a text, or -1 if the tokenizer has none.
+func (f *File) BOS() int32 { return f.bos }
+
+// EOS returns the id that ends a text, or -1 if the tokenizer has none.
+func (f *File) EOS() int32 { return f.eos }
+
+// PAD returns the id that fills a batch, or -1 if the tokenizer has none.
+func (f *File) PAD() int32 { return f.pad }
+
+// ChatTemplate returns the Jinja template that turns a conversation into text, or "" if the
+// tokenizer has none.
+func (f *File) ChatTemplate() string { return f.chatTemplate }
+
+// Raw returns the files that the tokenizer was read from. A folder with copies of them, which Save
+// makes, is one that Load reads.
+func (f *File) Raw() []Raw { return append([]Raw(nil), f.raw...) }
+
+// Save writes the tokenizer's files into a folder that exists, each of them whole or not at all.
+func (f *File) Save(dir string) error {
+	for _, raw := range f.raw {
+		err := durable.WriteFile(filepath.Join(dir, raw.Name), func(w io.Writer) error {
+			_, err := w.Write(raw.Data)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("tokenizer: save %s: %w", raw.Name, err)
+		}
+	}
+	return nil
+}
