@@ -13,7 +13,7 @@ import (
 // Args are the parameters of a native trainer, with Megatron's names where it has one.
 type Args struct {
 	model.Config
-	optim.AdamConfig
+	optim.OptimizerConfig
 
 	TrainIters      int         `param:"train_iters"`
 	GlobalBatchSize int         `param:"global_batch_size"`
@@ -76,7 +76,7 @@ func (a *Args) validate() error {
 	if faults := a.representable(); faults != nil {
 		return errors.Join(faults...)
 	}
-	faults := []error{a.Config.Validate(), a.AdamConfig.Validate(), a.schedule().Validate()}
+	faults := []error{a.Config.Validate(), a.OptimizerConfig.Validate(), a.schedule().Validate()}
 	atLeast := func(key string, v, least int) {
 		if v < least {
 			faults = append(faults, fmt.Errorf("%s: got %d, want a number >= %d", key, v, least))

@@ -113,8 +113,8 @@ func TestWhatTheOptimizerSpoilsIsNotSaved(t *testing.T) {
 		"a weight is NaN":                              {1, nan, "save_interval=1", "step-00000005", "the weight model."},
 		"a weight is infinite":                         {1, -inf, "save_interval=1", "step-00000005", "the weight model."},
 		"a weight is so large that the loss overflows": {1, 3e38, "save_interval=1", "step-00000005", "loss after the update"},
-		"a first moment is NaN":                        {2, nan, "save_interval=1", "step-00000005", "the first moment of model."},
-		"a second moment is infinite":                  {3, inf, "save_interval=1", "step-00000005", "the second moment of model."},
+		"a first moment is NaN":                        {2, nan, "save_interval=1", "step-00000005", "the state of the optimizer model."},
+		"a second moment is infinite":                  {3, inf, "save_interval=1", "step-00000005", "the state of the optimizer model."},
 		"a weight is NaN, found a step later":          {1, nan, "save_interval=5", "step-00000005", "the loss is NaN"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,14 +23,15 @@ type engine struct {
 	points  points
 	world   *world.World
 
-	model *model.Model
-	pass  *model.Pass
-	adam  *optim.Adam
-	grads []*tensor.Tensor
-	batch []int32 // [global batch, seq+1], of all ranks
-	aux   float64 // mean auxiliary loss of the micro batches of the step
-	ce    float64 // mean cross entropy of the micro batches of the step
-	stop  bool    // a rank of the job wants to end; known after a step
+	model     *model.Model
+	pass      *model.Pass
+	optimizer optim.Optimizer
+	gradients *optim.Gradients
+	grads     []*tensor.Tensor
+	batch     []int32 // [global batch, seq+1], of all ranks
+	aux       float64 // mean auxiliary loss of the micro batches of the step
+	ce        float64 // mean cross entropy of the micro batches of the step
+	stop      bool    // a rank of the job wants to end; known after a step
 
 	computed, exchanged time.Duration // in the steps of this run, by this rank
 
@@ -51,7 +52,10 @@ func (e *engine) build(backend device.Backend) (err error) {
 		e.grads = append(e.grads, p.Grad)
 		params = append(params, optim.Param{Value: p.Value, Grad: p.Grad, Decay: p.Decay, LRScale: e.points.lrScale.Func()(p)})
 	}
-	e.adam, err = optim.NewAdam(e.args.AdamConfig, params, e.manager, backend)
+	if e.optimizer, err = optim.New(e.args.OptimizerConfig, params, e.manager, backend); err != nil {
+		return err
+	}
+	e.gradients, err = optim.NewGradients(e.args.ClipGrad, e.grads, e.manager, backend)
 	e.batch = make([]int32, e.args.GlobalBatchSize*(e.args.SeqLength+1))
 	return err
 }
@@ -59,8 +63,11 @@ func (e *engine) build(backend device.Backend) (err error) {
 // close releases everything that build allocated, even if build failed.
 func (e *engine) close() error {
 	var faults []error
-	if e.adam != nil {
-		faults = append(faults, e.adam.Close())
+	if e.gradients != nil {
+		faults = append(faults, e.gradients.Close())
+	}
+	if e.optimizer != nil {
+		faults = append(faults, e.optimizer.Close())
 	}
 	if e.pass != nil {
 		faults = append(faults, e.pass.Close())
@@ -74,7 +81,7 @@ func (e *engine) close() error {
 // train computes a step on the current batch. It returns errGivenUp if ctx ends before the weights
 // change.
 func (e *engine) train(ctx context.Context, step int, lr float64) (loss, norm float64, err error) {
-	if loss, norm, err = e.gradients(ctx, step); err != nil {
+	if loss, norm, err = e.computeGradients(ctx, step); err != nil {
 		return 0, 0, err
 	}
 	e.updating = true

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -29,19 +30,21 @@ func (t *trainer) healthy() error {
 
 const notSaved = "the weights are not saved"
 
-// finiteWeights returns an error for the first weight or moment that is not finite.
+// finiteWeights returns an error for the first weight, or state of the optimizer, that is not
+// finite.
 func (t *trainer) finiteWeights() error {
-	for i, p := range t.model.Params() {
-		for _, of := range []struct {
-			what   string
-			values *tensor.Tensor
-		}{{"weight", p.Value}, {"first moment of", t.adam.M[i]}, {"second moment of", t.adam.V[i]}} {
-			if v, found := firstNonFinite(tensor.Data[float32](of.values)); found {
-				return &NonFiniteError{Step: t.state.Step, What: of.what + " " + p.Name, Value: v, Reason: notSaved}
+	check := func(what string, of []model.Named) error {
+		for _, n := range of {
+			if v, found := firstNonFinite(tensor.Data[float32](n.Tensor)); found {
+				return &NonFiniteError{Step: t.state.Step, What: what + n.Name, Value: v, Reason: notSaved}
 			}
 		}
+		return nil
 	}
-	return nil
+	if err := check("weight ", t.model.Tensors()); err != nil {
+		return err
+	}
+	return check("state of the optimizer ", t.optimizerState())
 }
 
 // firstNonFinite returns the first number that is NaN or infinite.

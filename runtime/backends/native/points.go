@@ -63,7 +63,7 @@ func (e *engine) declarePoints(sample func([]int32) error) {
 		all:           all,
 		loss:          patch.Declare(all, LossPoint, model.CrossEntropy()),
 		schedule:      patch.Declare(all, SchedulePoint, e.args.schedule().At),
-		optimizerStep: patch.Declare(all, OptimizerStepPoint, func(step int, lr float64) error { return e.adam.Step(step, lr) }),
+		optimizerStep: patch.Declare(all, OptimizerStepPoint, func(step int, lr float64) error { return e.optimizer.Step(step, lr) }),
 		dataOrder:     patch.Declare(all, DataOrderPoint, sample),
 		forwardStep:   patch.Declare(all, ForwardStepPoint, e.forwardStep),
 		backwardStep:  patch.Declare(all, BackwardStepPoint, e.backwardStep),
@@ -93,7 +93,7 @@ func (e *engine) forward(step, micro int) (float64, error) {
 
 // backward calls the backward step of a micro batch of this rank.
 func (e *engine) backward(step, micro int) error {
-	return e.points.backwardStep.Func()(BackwardStep{Step: step, Micro: micro, Micros: e.own(), GradNorm: e.adam.Norm})
+	return e.points.backwardStep.Func()(BackwardStep{Step: step, Micro: micro, Micros: e.own(), GradNorm: e.gradients.Norm})
 }
 
 func (e *engine) backwardStep(b BackwardStep) error {

@@ -7,6 +7,7 @@ import (
 	"github.com/primus-fl/primus/internal/cpufeat"
 	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
+	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -64,15 +65,6 @@ func (t *trainer) acquire() error {
 
 // loadFrom sets weights, moments and state to those of a checkpoint.
 func (t *trainer) loadFrom(c *checkpoint.Checkpoint) error {
-	weights := map[string]*tensor.Tensor{}
-	for _, n := range t.model.Tensors() {
-		weights[n.Name] = n.Tensor
-	}
-	moments := map[string]*tensor.Tensor{}
-	for i, n := range t.model.Split(t.adam.M) {
-		moments[n.Name+".exp_avg"] = n.Tensor
-		moments[n.Name+".exp_avg_sq"] = t.model.Split(t.adam.V)[i].Tensor
-	}
 	s, err := readState(c)
 	if err != nil {
 		return err
@@ -83,14 +75,14 @@ func (t *trainer) loadFrom(c *checkpoint.Checkpoint) error {
 	if err := t.checkModel(c); err != nil {
 		return err
 	}
-	err = load(c, weightsFile, weights)
+	err = load(c, weightsFile, t.model.Tensors())
 	if differs, ok := errors.AsType[*checkpoint.ConfigError](err); ok && t.args.Load == "" {
 		return t.anotherRun(c, "has another model: "+differs.Error())
 	}
 	if err != nil {
 		return err
 	}
-	if err := load(c, optimizerFile, moments); err != nil {
+	if err := load(c, optimizerFile, t.optimizerState()); err != nil {
 		return err
 	}
 	if err := t.checkLoaded(c.Path()); err != nil {
@@ -126,12 +118,16 @@ func checkState(c *checkpoint.Checkpoint) error {
 	return err
 }
 
-func load(c *checkpoint.Checkpoint, name string, into map[string]*tensor.Tensor) error {
+func load(c *checkpoint.Checkpoint, name string, into []model.Named) error {
+	tensors := map[string]*tensor.Tensor{}
+	for _, n := range into {
+		tensors[n.Name] = n.Tensor
+	}
 	f, err := c.Safetensors(name)
 	if err != nil {
 		return err
 	}
-	return errors.Join(checkpoint.Load(f, into), f.Close())
+	return errors.Join(checkpoint.Load(f, tensors), f.Close())
 }
 
 // findCheckpoint returns the checkpoint to continue from: that of load, or else the newest of the

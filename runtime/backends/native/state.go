@@ -46,18 +46,18 @@ func (t *trainer) save() error {
 	}
 	t.state.Parameters, t.state.CPUClass = t.compared(), cpufeat.Class()
 	saved, err := t.store.Save(int64(t.state.Step), func(w *checkpoint.Writer) error {
-		weights, err := entries(t.model.Tensors(), "")
+		weights, err := entries(t.model.Tensors())
 		if err != nil {
 			return err
 		}
 		if err := w.Safetensors(weightsFile, weights, map[string]string{"format": "pt"}); err != nil {
 			return err
 		}
-		moments, err := t.moments()
+		optimizer, err := entries(t.optimizerState())
 		if err != nil {
 			return err
 		}
-		if err := w.Safetensors(optimizerFile, moments, nil); err != nil {
+		if err := w.Safetensors(optimizerFile, optimizer, nil); err != nil {
 			return err
 		}
 		if err := w.JSON(configFile, t.args.HFConfig()); err != nil {
@@ -80,19 +80,24 @@ func (t *trainer) save() error {
 	return nil
 }
 
-func (t *trainer) moments() ([]safetensors.Entry, error) {
-	m, err := entries(t.model.Split(t.adam.M), ".exp_avg")
-	if err != nil {
-		return nil, err
+// optimizerState returns what the optimizer keeps of the weights, under the names in a checkpoint.
+func (t *trainer) optimizerState() []model.Named {
+	var all []model.Named
+	for _, s := range t.optimizer.State() {
+		for _, n := range t.model.Split(s.Tensors) {
+			if n.Tensor == nil {
+				continue
+			}
+			all = append(all, model.Named{Name: n.Name + "." + s.Name, Tensor: n.Tensor})
+		}
 	}
-	v, err := entries(t.model.Split(t.adam.V), ".exp_avg_sq")
-	return append(m, v...), err
+	return all
 }
 
-func entries(tensors []model.Named, suffix string) ([]safetensors.Entry, error) {
+func entries(tensors []model.Named) ([]safetensors.Entry, error) {
 	all := make([]safetensors.Entry, 0, len(tensors))
 	for _, n := range tensors {
-		e, err := safetensors.FromTensor(n.Name+suffix, n.Tensor)
+		e, err := safetensors.FromTensor(n.Name, n.Tensor)
 		if err != nil {
 			return nil, err
 		}

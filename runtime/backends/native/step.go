@@ -40,9 +40,9 @@ func (e *NonFiniteError) Is(target error) bool { return target == backend.ErrNon
 // enough for a quarantine of the failing impl.
 const maxAttempts = 5
 
-// gradients computes the mean loss and the clipped gradients of the current batch. Since weights do
-// not change, it starts again if an op failed and the manager could not fall back.
-func (e *engine) gradients(ctx context.Context, step int) (loss, norm float64, err error) {
+// computeGradients computes the mean loss and the clipped gradients of the current batch. Since
+// weights do not change, it starts again if an op failed and the manager could not fall back.
+func (e *engine) computeGradients(ctx context.Context, step int) (loss, norm float64, err error) {
 	for attempt := 1; ; attempt++ {
 		loss, norm, err = e.tryGradients(ctx, step)
 		if err == nil || attempt == maxAttempts || !e.canRepeat(err) {
@@ -101,7 +101,7 @@ func (e *engine) tryGradients(ctx context.Context, step int) (loss, norm float64
 	if !finite(loss) {
 		return 0, 0, e.nonFinite(step, "loss", loss)
 	}
-	if norm, err = e.adam.Clip(); err != nil {
+	if norm, err = e.gradients.Clip(); err != nil {
 		return 0, 0, e.sent(err)
 	}
 	if !finite(norm) {

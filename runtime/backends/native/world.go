@@ -150,10 +150,16 @@ func (t *trainer) share() error {
 		return fmt.Errorf("share the state: %w", err)
 	}
 	var tensors []*tensor.Tensor
-	for i, p := range t.model.Params() {
+	for _, p := range t.model.Params() {
 		tensors = append(tensors, p.Value)
-		if t.state.Step > 0 {
-			tensors = append(tensors, t.adam.M[i], t.adam.V[i])
+	}
+	if t.state.Step > 0 {
+		for _, s := range t.optimizer.State() {
+			for _, own := range s.Tensors {
+				if own != nil {
+					tensors = append(tensors, own)
+				}
+			}
 		}
 	}
 	if !t.world.Leads() {

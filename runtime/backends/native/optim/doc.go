@@ -1,10 +1,10 @@
-// Package optim is the optimizer of the native trainer: AdamW with clipping by the global norm, and
-// the learning-rate schedule. All arithmetic on weights is done by the ops multi_tensor_l2norm,
-// multi_tensor_scale and multi_tensor_adam.
+// Package optim has the optimizers of the native trainer, the norm and the clipping of gradients,
+// and the schedule of the learning rate. All arithmetic on weights and gradients is done by
+// dispatched ops.
 //
 // # Concurrency
 //
-// An Adam belongs to one goroutine; a Schedule is a value.
+// An Optimizer and Gradients belong to one goroutine; a Schedule is a value.
 //
 // # Errors
 //

@@ -62,7 +62,7 @@ func TestScheduleErrors(t *testing.T) {
 	}
 }
 
-var config = optim.AdamConfig{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, ClipGrad: 1}
+var config = optim.OptimizerConfig{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, ClipGrad: 1}
 
 func newManager(t *testing.T, prefer opregistry.Kind) *opmanager.Manager {
 	t.Helper()
@@ -77,37 +77,42 @@ func newManager(t *testing.T, prefer opregistry.Kind) *opmanager.Manager {
 }
 
 // newAdam returns an optimizer of one weight with decay and one without.
-func newAdam(t *testing.T, cfg optim.AdamConfig, prefer opregistry.Kind) (a *optim.Adam, values, grads [2][]float32) {
+func newAdam(t *testing.T, cfg optim.OptimizerConfig, prefer opregistry.Kind) (o optim.Optimizer, g *optim.Gradients, values, grads [2][]float32) {
 	t.Helper()
 	m := newManager(t, prefer)
 	values = [2][]float32{{1, -2}, {3}}
 	grads = [2][]float32{{0.3, -0.4}, {1.2}}
 	var params []optim.Param
+	var all []*tensor.Tensor
 	for i := range values {
 		v, err := tensor.FromSlice(values[i])
 		require.NoError(t, err)
 		g, err := tensor.FromSlice(grads[i])
 		require.NoError(t, err)
 		params = append(params, optim.Param{Value: v, Grad: g, Decay: i == 0})
+		all = append(all, g)
 	}
 	backend := cpu.New()
-	a, err := optim.NewAdam(cfg, params, m, backend)
+	o, err := optim.New(cfg, params, m, backend)
+	require.NoError(t, err)
+	g, err = optim.NewGradients(cfg.ClipGrad, all, m, backend)
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		assert.NoError(t, a.Close())
+		assert.NoError(t, o.Close())
+		assert.NoError(t, g.Close())
 		assert.NoError(t, backend.Close())
 	})
-	return a, values, grads
+	return o, g, values, grads
 }
 
 func TestClipAndStep(t *testing.T) {
 	for _, kind := range []opregistry.Kind{opregistry.KindReference, opregistry.KindFlagos} {
-		a, values, grads := newAdam(t, config, kind)
-		norm, err := a.Clip()
+		o, g, values, grads := newAdam(t, config, kind)
+		norm, err := g.Clip()
 		require.NoError(t, err)
 		assert.InDelta(t, 1.3, norm, 1e-6)
 		assert.InDelta(t, 0.3/1.3, grads[0][0], 1e-6)
-		require.NoError(t, a.Step(1, 0.01))
+		require.NoError(t, o.Step(1, 0.01))
 		// After the first step m/c1 = g and √(v/c2) = |g|: the update is the sign of g.
 		assert.InDelta(t, 1-0.01*(1+0.1*1), values[0][0], 1e-6)
 		assert.InDelta(t, -2+0.01*(1+0.1*2), values[0][1], 1e-6)
@@ -127,7 +132,7 @@ func TestLRScale(t *testing.T) {
 		require.NoError(t, err)
 		params = append(params, optim.Param{Value: v, Grad: g, Decay: i > 1, LRScale: scale})
 	}
-	a, err := optim.NewAdam(config, params, m, backend)
+	a, err := optim.New(config, params, m, backend)
 	require.NoError(t, err)
 	require.NoError(t, a.Step(1, 0.01))
 	for i, want := range []float64{1 - 0.01, 1 - 0.005, 1 - 0.01*1.1, 1 - 0.005*1.1} {
@@ -141,8 +146,8 @@ func TestClipLeavesSmallGradients(t *testing.T) {
 	for _, limit := range []float64{0, 2} {
 		cfg := config
 		cfg.ClipGrad = limit
-		a, _, grads := newAdam(t, cfg, opregistry.KindFlagos)
-		norm, err := a.Clip()
+		_, g, _, grads := newAdam(t, cfg, opregistry.KindFlagos)
+		norm, err := g.Clip()
 		require.NoError(t, err)
 		assert.InDelta(t, 1.3, norm, 1e-6)
 		assert.Equal(t, float32(1.2), grads[1][0])
@@ -150,16 +155,16 @@ func TestClipLeavesSmallGradients(t *testing.T) {
 }
 
 func TestClipOfInfinityChangesNothing(t *testing.T) {
-	a, _, grads := newAdam(t, config, opregistry.KindFlagos)
+	_, g, _, grads := newAdam(t, config, opregistry.KindFlagos)
 	grads[0][0] = float32(math.Inf(1))
-	norm, err := a.Clip()
+	norm, err := g.Clip()
 	require.NoError(t, err)
 	assert.True(t, math.IsInf(norm, 1))
 	assert.Equal(t, float32(1.2), grads[1][0])
 }
 
-func TestAdamConfigErrors(t *testing.T) {
-	err := optim.AdamConfig{Beta1: 1, Beta2: -1, Eps: 0, WeightDecay: -1, ClipGrad: math.NaN()}.Validate()
+func TestConfigErrors(t *testing.T) {
+	err := optim.OptimizerConfig{Beta1: 1, Beta2: -1, Eps: 0, WeightDecay: -1, ClipGrad: math.NaN()}.Validate()
 	for _, key := range []string{"adam_beta1", "adam_beta2", "adam_eps", "weight_decay", "clip_grad"} {
 		assert.ErrorContains(t, err, key)
 	}

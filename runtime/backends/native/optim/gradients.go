@@ -1,0 +1,66 @@
+package optim
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/ops/optim"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// Gradients are the gradients of all weights. They belong to one goroutine.
+type Gradients struct {
+	clip  float64
+	lists [1][]*tensor.Tensor
+	norm  *opmanager.Bound[optim.MultiTensorL2NormArgs]
+	scale *opmanager.Bound[optim.MultiTensorScaleArgs]
+	flag  *tensor.Tensor
+	total *tensor.Tensor
+	memory
+}
+
+// NewGradients returns the gradients with the largest norm that clip allows; 0 allows any.
+func NewGradients(clip float64, grads []*tensor.Tensor, m *opmanager.Manager, backend device.Backend) (*Gradients, error) {
+	g := &Gradients{
+		clip: clip, lists: [1][]*tensor.Tensor{grads}, memory: memory{backend: backend},
+		norm: opmanager.MustBind(m, optim.MultiTensorL2Norm), scale: opmanager.MustBind(m, optim.MultiTensorScale),
+	}
+	var err error
+	if g.flag, err = g.new(tensor.I32, 1); err != nil {
+		return nil, err
+	}
+	if g.total, err = g.new(tensor.F32, 1); err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	return g, nil
+}
+
+// Norm returns the Euclidean norm of all gradients.
+func (g *Gradients) Norm() (float64, error) {
+	tensor.Data[int32](g.flag)[0] = 0
+	if err := g.norm.Call(optim.MultiTensorL2NormArgs{NoopFlag: g.flag, TensorLists: g.lists[:], Norm: g.total}); err != nil {
+		return 0, fmt.Errorf("gradient norm: %w", err)
+	}
+	return float64(tensor.Data[float32](g.total)[0]), nil
+}
+
+// Clip returns the Euclidean norm of all gradients and, if it exceeds clip_grad, scales them down
+// to that norm. It does not change them if the norm is not finite.
+func (g *Gradients) Clip() (norm float64, err error) {
+	if norm, err = g.Norm(); err != nil {
+		return 0, err
+	}
+	if g.clip == 0 || !(norm > g.clip) || math.IsInf(norm, 0) {
+		return norm, nil
+	}
+	args := optim.MultiTensorScaleArgs{
+		NoopFlag: g.flag, TensorLists: [][]*tensor.Tensor{g.lists[0], g.lists[0]}, Scale: float32(g.clip / (norm + 1e-6)),
+	}
+	if err := g.scale.Call(args); err != nil {
+		return 0, fmt.Errorf("clip gradients: %w", err)
+	}
+	return norm, nil
+}
