@@ -17,6 +17,8 @@ const lockName = ".lock"
 // Files of a run directory that other packages write or read: the log, and the record of the run.
 const (
 	LogName = "train.log"
+	// ConfigName is the file with the resolved experiment.
+	ConfigName = "config.yaml"
 	// DispatchName is the file with the impls that ops used and the patches that were applied.
 	DispatchName = "dispatch.json"
 	RunFileName  = "run.json"

@@ -25,6 +25,9 @@ const (
 
 	// minSmooth is the number of points from which a smoothed curve is drawn.
 	minSmooth = 60
+
+	// maxMarks is the largest number of points that are drawn as dots.
+	maxMarks = 60
 )
 
 // PlotLoss returns a PNG with the training and validation losses over the steps. With enough
@@ -37,8 +40,12 @@ func PlotLoss(title string, records []Record) ([]byte, error) {
 		return nil, fmt.Errorf("rundir: plot: got no finite loss of a step, want at least one")
 	}
 	lines := append(trainLines(thin(train, maxPoints)), validLines(thin(valid, maxPoints))...)
-	x, y := axes(lines)
-	c := chart.Chart{Title: title, Width: 648, Height: 360, X: x, Y: y}
+	return plot(chart.Chart{Title: title, Width: 648, Height: 360}, lines)
+}
+
+// plot draws lines in a chart whose axes span them.
+func plot(c chart.Chart, lines []chart.Line) ([]byte, error) {
+	c.X, c.Y = axes(lines)
 	for _, l := range lines {
 		c.Series = append(c.Series, l)
 	}
@@ -96,6 +103,9 @@ func smooth(points []chart.Point, half int) []chart.Point {
 	return out
 }
 
+// smoothingOf returns how many neighbours on either side the smoothed curve averages.
+func smoothingOf(points []chart.Point) int { return max(int(smoothing*float64(len(points))), 2) }
+
 // axes spans all points, with a margin above and below.
 func axes(lines []chart.Line) (x, y chart.Axis) {
 	inf := math.Inf(1)
@@ -125,7 +135,7 @@ func trainLines(points []chart.Point) []chart.Line {
 	if len(points) < minSmooth {
 		return []chart.Line{{Name: "training", Color: c, Width: 1.8, Marks: len(points) < 2, Points: points}}
 	}
-	averaged := smooth(points, max(int(smoothing*float64(len(points))), 2))
+	averaged := smooth(points, smoothingOf(points))
 	return []chart.Line{
 		{Name: "training, each step", Color: color.RGBA{0xaf, 0xcb, 0xe8, 0xff}, Width: 0.9, Points: points},
 		{Name: "training, moving average", Color: c, Width: 1.8, Points: averaged},
@@ -136,5 +146,5 @@ func validLines(points []chart.Point) []chart.Line {
 	if len(points) == 0 {
 		return nil
 	}
-	return []chart.Line{{Name: "validation", Color: color.RGBA{0xd9, 0x5f, 0x0e, 0xff}, Width: 1.8, Marks: len(points) <= 60, Points: points}}
+	return []chart.Line{{Name: "validation", Color: color.RGBA{0xd9, 0x5f, 0x0e, 0xff}, Width: 1.8, Marks: len(points) <= maxMarks, Points: points}}
 }

@@ -109,3 +109,21 @@ func TestPlotGoesIntoTheRunDirectory(t *testing.T) {
 	require.NoError(t, err)
 	decode(t, b)
 }
+
+func TestPlotRuns(t *testing.T) {
+	t.Parallel()
+	b, err := rundir.PlotRuns("two", []rundir.Losses{{Name: "a", Records: run(300, 50)}, {Name: "b", Records: run(20, 0)}})
+	require.NoError(t, err)
+	img := decode(t, b)
+	assert.Greater(t, has(img, 0x1f, 0x5f, 0xa8), 20, "the first run")
+	assert.Greater(t, has(img, 0xd9, 0x5f, 0x0e), 20, "the second run")
+	if dir := os.Getenv("PRIMUS_TEST_PLOTS"); dir != "" {
+		require.NoError(t, os.WriteFile(dir+"/two.png", b, 0o644))
+	}
+	_, err = rundir.PlotRuns("none", nil)
+	require.ErrorContains(t, err, "got 0 runs, want 1 to 10")
+	_, err = rundir.PlotRuns("many", make([]rundir.Losses, 11))
+	require.ErrorContains(t, err, "got 11 runs")
+	_, err = rundir.PlotRuns("empty", []rundir.Losses{{Name: "a"}})
+	require.ErrorContains(t, err, "a has no finite loss")
+}

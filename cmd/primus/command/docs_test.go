@@ -106,6 +106,26 @@ func TestPatchesCommands(t *testing.T) {
 	}
 }
 
+// TestTrackingGuide runs what docs/tracking.md shows.
+func TestTrackingGuide(t *testing.T) {
+	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
+	require.NoError(t, err)
+	text, err := os.ReadFile(filepath.Join(root, "docs", "tracking.md"))
+	require.NoError(t, err)
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.Symlink(filepath.Join(root, "examples"), "examples"))
+	output := ""
+	for _, b := range commandtest.Blocks(string(text)) {
+		switch b.Language {
+		case "sh":
+			output = runBlock(t, b, 0)
+		case "text":
+			checkOutput(t, b, output)
+		}
+	}
+	assert.FileExists(t, "lr.png")
+}
+
 // runBlock runs the commands of a block and returns what the last one prints.
 func runBlock(t *testing.T, b commandtest.Block, code int) string {
 	t.Helper()

@@ -15,7 +15,7 @@ import (
 // runFiles are the files of a run in its directory, except the log. Those of an earlier run are
 // kept together.
 var runFiles = []string{
-	checkpointsName, nameFile, rundir.MetricsName, rundir.PlotName, rundir.RunFileName, resolvedFile, manifestFile, rundir.DispatchName, batchesFile, tensorboardName,
+	checkpointsName, nameFile, rundir.MetricsName, rundir.PlotName, rundir.RunFileName, rundir.ConfigName, manifestFile, rundir.DispatchName, batchesFile, tensorboardName,
 }
 
 // keepEarlier moves the files of an earlier run out of the way, except incomplete ones.

@@ -66,7 +66,6 @@ func newTrainer(tc *backend.TrainContext) (backend.Trainer, error) {
 
 // The files of a run directory, besides those of package rundir.
 const (
-	resolvedFile    = "config.yaml"
 	manifestFile    = "manifest.json"
 	batchesFile     = "batches.safetensors"
 	checkpointsName = "checkpoints"
@@ -175,7 +174,7 @@ func (t *trainer) recordRun() error {
 	if err != nil {
 		return fmt.Errorf("write the resolved configuration: %w", err)
 	}
-	if err := t.dir.WriteFile(resolvedFile, resolved); err != nil {
+	if err := t.dir.WriteFile(rundir.ConfigName, resolved); err != nil {
 		return err
 	}
 	return t.writeJSON(manifestFile, t.tc.Manager.Manifest())

@@ -48,9 +48,6 @@ func newTrainer(tc *backend.TrainContext, f Framework, name string) *trainer {
 // LaunchPlan returns the plan that Train carries out.
 func (t *trainer) LaunchPlan() (*launch.Plan, error) { return plan(t.tc, t.f) }
 
-// resolvedFile is the file of the run directory with the resolved experiment.
-const resolvedFile = "config.yaml"
-
 // Setup makes the plan and, on the node that sees the steps, acquires the run directory.
 func (t *trainer) Setup(context.Context) error {
 	var err error
@@ -95,7 +92,7 @@ func (t *trainer) Init(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("write the resolved configuration: %w", err)
 	}
-	return t.dir.WriteFile(resolvedFile, resolved)
+	return t.dir.WriteFile(rundir.ConfigName, resolved)
 }
 
 // Train runs the processes of the framework until they end.
