@@ -7,14 +7,9 @@
 // starts. A Client connects a rank with it, and gives MPICH a file descriptor on which it speaks
 // version 1 of the process management interface.
 //
-// The connection lasts as long as the rank. Both sides send a sign of life every second, and a
-// side that hears nothing for six takes the other one for lost. When a rank is lost, or ends
-// without having closed its Client, the server tells all others, and their Clients report it.
-//
-// # Security
-//
-// A rank proves that it knows the secret of the job, which is never sent. What is sent is not
-// encrypted: it belongs in the network of a cluster, as everything that MPI sends does.
+// The connection, of internal/heartbeat, lasts as long as the rank. When a rank is lost, or ends
+// without having closed its Client, the server tells all others, and their Clients report it. A
+// rank proves that it knows the secret of the job.
 //
 // # Concurrency
 //

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/primus-fl/primus/internal/heartbeat"
 	"github.com/primus-fl/primus/vendors/mpi/pmi"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -108,8 +109,8 @@ func TestStrangersAreRefused(t *testing.T) {
 		secret      string
 		want        string
 	}{
-		{1, 2, "", "rank 1 does not know the secret of the job"},
-		{1, 2, "other", "rank 1 does not know the secret of the job"},
+		{1, 2, "", "rank 1 of 2 does not know the secret of the job"},
+		{1, 2, "other", "rank 1 of 2 does not know the secret of the job"},
 		{0, 2, "secret", "there is a rank 0 already"},
 		{2, 2, "secret", "got rank 2 of 2, want one of 2 ranks"},
 		{1, 4, "secret", "got rank 1 of 4, want one of 2 ranks"},
@@ -124,7 +125,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	answer := bufio.NewScanner(conn)
 	require.True(t, answer.Scan())
 	require.True(t, answer.Scan())
-	assert.Contains(t, answer.Text(), "want rank and number of ranks")
+	assert.Contains(t, answer.Text(), "want a claim")
 	assert.Empty(t, first.lost)
 }
 
@@ -164,7 +165,8 @@ func greet(t *testing.T, conn net.Conn, number, ranks int) {
 	require.True(t, lines.Scan())
 	word, nonce, _ := strings.Cut(lines.Text(), " ")
 	require.Equal(t, "primus", word)
-	_, err := fmt.Fprintf(conn, "rank %d of %d %s\n", number, ranks, pmi.Proof("", nonce, number, ranks))
+	claim := fmt.Sprintf("rank %d of %d", number, ranks)
+	_, err := fmt.Fprintf(conn, "claim %s %s\n", heartbeat.Proof("", nonce, claim), claim)
 	require.NoError(t, err)
 	require.True(t, lines.Scan())
 	assert.Equal(t, "welcome", lines.Text())

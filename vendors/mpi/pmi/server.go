@@ -1,14 +1,21 @@
 package pmi
 
 import (
-	"crypto/hmac"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/primus-fl/primus/internal/heartbeat"
+)
+
+// The first words of the lines on a connection.
+const (
+	lineMessage = "pmi" // a line of the interface follows
+	lineLost    = "lost"
+	lineBye     = "bye" // the rank ends in order
 )
 
 // Server keeps what the ranks of a job publish.
@@ -22,7 +29,7 @@ type Server struct {
 	finish func()        // closes it
 
 	mu      sync.Mutex
-	links   map[int]*link
+	links   map[int]*heartbeat.Conn
 	ended   int
 	values  map[string]string
 	waiting int // ranks in the barrier
@@ -31,7 +38,7 @@ type Server struct {
 
 // Serve accepts the ranks of a job on a listener, until Close.
 func Serve(listener net.Listener, ranks int, secret string) *Server {
-	s := &Server{listener: listener, ranks: ranks, secret: secret, links: map[int]*link{}, values: map[string]string{}, done: make(chan struct{})}
+	s := &Server{listener: listener, ranks: ranks, secret: secret, links: map[int]*heartbeat.Conn{}, values: map[string]string{}, done: make(chan struct{})}
 	s.finish = sync.OnceFunc(func() { close(s.done) })
 	s.serving.Go(s.accept)
 	return s
@@ -41,12 +48,12 @@ func Serve(listener net.Listener, ranks int, secret string) *Server {
 func (s *Server) Close() error {
 	select {
 	case <-s.done:
-	case <-time.After(silence):
+	case <-time.After(heartbeat.Silence):
 	}
 	err := s.listener.Close()
 	s.mu.Lock()
 	for _, l := range s.links {
-		l.close()
+		l.Close()
 	}
 	s.mu.Unlock()
 	s.serving.Wait()
@@ -62,24 +69,28 @@ func (s *Server) accept() {
 		if err != nil {
 			return
 		}
-		s.serving.Go(func() { s.serve(newLink(conn)) })
+		s.serving.Go(func() { s.serve(conn) })
 	}
 }
 
 // serve speaks with one rank as long as it lives.
-func (s *Server) serve(l *link) {
-	defer l.close()
-	rank, err := s.greet(l)
+func (s *Server) serve(conn net.Conn) {
+	l, claim, err := heartbeat.Accept(conn, s.secret)
 	if err != nil {
-		l.send(lineLost, err.Error())
+		return // the rank has been told
+	}
+	defer l.Close()
+	rank, err := s.admit(l, claim)
+	if err != nil {
+		l.Refuse(err)
 		return
 	}
-	s.serving.Go(l.keepAlive)
+	s.serving.Go(l.KeepAlive)
 	for {
-		word, rest, err := l.receive()
+		word, rest, err := l.Receive()
 		switch {
 		case err != nil:
-			s.lose(rank, reason(err))
+			s.lose(rank, heartbeat.Reason(err))
 			return
 		case word == lineBye:
 			s.mu.Lock()
@@ -95,24 +106,20 @@ func (s *Server) serve(l *link) {
 	}
 }
 
-// greet finds out which rank a connection is of.
-func (s *Server) greet(l *link) (int, error) {
-	nonce := rand.Text()
-	l.send("primus", nonce)
-	word, rest, err := l.receive()
-	if err != nil {
-		return 0, err
-	}
+// claimFormat is what a rank says of itself.
+const claimFormat = "rank %d of %d"
+
+func claimOf(rank, ranks int) string { return fmt.Sprintf(claimFormat, rank, ranks) }
+
+// admit finds out which rank a connection is of.
+func (s *Server) admit(l *heartbeat.Conn, claim string) (int, error) {
 	var rank, ranks int
-	var given string
-	if n, _ := fmt.Sscanf(rest, "%d of %d %s", &rank, &ranks, &given); word != "rank" || n != 3 {
-		return 0, fmt.Errorf("got the line %q, want rank and number of ranks", word+" "+rest)
+	if n, _ := fmt.Sscanf(claim, claimFormat, &rank, &ranks); n != 2 {
+		return 0, fmt.Errorf("got %q, want rank and number of ranks", claim)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case !hmac.Equal([]byte(given), []byte(proof(s.secret, nonce, rank, ranks))):
-		return 0, fmt.Errorf("rank %d does not know the secret of the job", rank)
 	case ranks != s.ranks || rank < 0 || rank >= s.ranks:
 		return 0, fmt.Errorf("got rank %d of %d, want one of %d ranks", rank, ranks, s.ranks)
 	case s.links[rank] != nil:
@@ -121,7 +128,7 @@ func (s *Server) greet(l *link) (int, error) {
 		return 0, errors.New(s.lost)
 	}
 	s.links[rank] = l
-	l.send("welcome", "")
+	l.Welcome()
 	return rank, nil
 }
 
@@ -140,19 +147,19 @@ func (s *Server) giveUp(rank int, why string) {
 	}
 	s.lost = why
 	for _, l := range s.links {
-		l.send(lineLost, why)
+		l.Send(lineLost, why)
 	}
 	s.finish()
 }
 
 // answer answers a line of the interface.
-func (s *Server) answer(l *link, rank int, line string) {
+func (s *Server) answer(l *heartbeat.Conn, rank int, line string) {
 	args := map[string]string{}
 	for field := range strings.FieldsSeq(line) {
 		key, value, _ := strings.Cut(field, "=")
 		args[key] = value
 	}
-	reply := func(format string, values ...any) { l.send(lineMessage, "cmd="+fmt.Sprintf(format, values...)) }
+	reply := func(format string, values ...any) { l.Send(lineMessage, "cmd="+fmt.Sprintf(format, values...)) }
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch args["cmd"] {
@@ -179,7 +186,7 @@ func (s *Server) answer(l *link, rank int, line string) {
 		if s.waiting++; s.waiting == s.ranks {
 			s.waiting = 0
 			for _, each := range s.links {
-				each.send(lineMessage, "cmd=barrier_out")
+				each.Send(lineMessage, "cmd=barrier_out")
 			}
 		}
 	case "finalize":

@@ -1,3 +1,0 @@
-package pmi
-
-var Proof = proof
