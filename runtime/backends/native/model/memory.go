@@ -8,8 +8,9 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 )
 
-// WeightBytes returns the memory of the weights of a model and of their gradients. It is a float64,
-// because the result may exceed what any machine can address.
+// WeightBytes returns the memory of the weights of a model and of their gradients, without what is
+// between and after them. It is a float64, because the result may exceed what any machine can
+// address.
 func (c Config) WeightBytes() float64 { return 2 * 4 * c.parameters() }
 
 // ActivationBytes returns the memory of the passes of a run: the one that trains on batches of

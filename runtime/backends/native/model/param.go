@@ -9,7 +9,8 @@ import (
 // Param is one weight of the model with its gradient.
 type Param struct {
 	Name  string // "model.layers.0.mlp.down_proj.weight"; fused weights have names of their own
-	Value *tensor.Tensor
+	Shape tensor.Shape
+	Value *tensor.Tensor // a view of Flat, like Grad
 	Grad  *tensor.Tensor
 	Decay bool // whether weight decay applies: to matrices, not to norms and biases
 	Depth int  // 0 for embeddings, i+1 for layer i, num_layers+1 for the parts after the layers

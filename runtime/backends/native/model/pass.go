@@ -38,6 +38,7 @@ type Pass struct {
 	lossBwd     *opmanager.Bound[loss.CrossEntropyBwdArgs]
 	savedL      *opregistry.Saved
 	grad        *gradients // nil for a forward-only pass
+	watch       Watch
 }
 
 // gradients holds the gradients of the tensors between blocks. That of the logits overwrites the
@@ -164,8 +165,10 @@ func (p *Pass) Logits(tokens []int32, at int) ([]float32, error) {
 func (p *Pass) forward(r *run) {
 	p.fresh = false
 	r.leave("embedding")
+	p.watch.needs(r, 0)
 	p.embedding.forward(r, p.layers[0].in)
 	for i := range p.layers {
+		p.watch.needs(r, i+1)
 		next := p.out
 		if i+1 < len(p.layers) {
 			next = p.layers[i+1].in
@@ -173,6 +176,7 @@ func (p *Pass) forward(r *run) {
 		p.layers[i].forward(r, i, p.proj, next)
 	}
 	r.leave("final norm")
+	p.watch.needs(r, len(p.layers)+1)
 	p.finalNorm.forward(r, p.out, p.norm)
 	r.leave("output layer")
 	p.head.forward(r, p.norm, p.logits)
@@ -195,11 +199,14 @@ func (p *Pass) Backward(scale float32, accumulate bool) error {
 	p.head.backward(r, p.norm, p.logits, g.hidden)
 	r.leave("final norm")
 	p.finalNorm.backward(r, p.out, g.hidden, g.res)
+	p.watch.final(r, len(p.layers)+1)
 	for i := len(p.layers) - 1; i >= 0; i-- {
 		p.layers[i].backward(r, i, g)
+		p.watch.final(r, i+1)
 	}
 	r.leave("embedding")
 	p.embedding.backward(r, g.res)
+	p.watch.final(r, 0)
 	p.memory.guards.check()
 	return r.err
 }

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/primus-fl/primus/device"
-	"github.com/primus-fl/primus/tensor"
 )
 
 // normWeights are the weights of a norm; RMSNorm has no bias.
@@ -44,6 +43,7 @@ type Model struct {
 	finalNorm normWeights
 	head      *Param // the embedding when tied
 	params    []*Param
+	flat      Flat
 }
 
 // New allocates a model with zero weights. Close returns its memory.
@@ -71,6 +71,7 @@ func New(cfg Config, backend device.Backend) (*Model, error) {
 	if cfg.Untie {
 		m.head = b.param(b.names.head+".weight", normal, cfg.VocabSize, h)
 	}
+	m.allocate()
 	if m.memory.err != nil {
 		return nil, fmt.Errorf("allocate the weights: %w", m.memory.fail())
 	}
@@ -86,7 +87,7 @@ func (m *Model) Params() []*Param { return m.params }
 // Close returns the memory of weights and gradients.
 func (m *Model) Close() error { return m.memory.close() }
 
-// weightBuilder allocates the weights of a model in the order of its computation.
+// weightBuilder lists the weights of a model in the order of its computation.
 type weightBuilder struct {
 	m     *Model
 	names names
@@ -95,10 +96,7 @@ type weightBuilder struct {
 }
 
 func (b *weightBuilder) param(name string, s start, shape ...int) *Param {
-	p := &Param{
-		Name: name, Value: b.m.memory.new(tensor.F32, shape...), Grad: b.m.memory.new(tensor.F32, shape...),
-		Decay: len(shape) > 1, Depth: b.depth, start: s,
-	}
+	p := &Param{Name: name, Shape: shape, Decay: len(shape) > 1, Depth: b.depth, start: s}
 	b.m.params = append(b.m.params, p)
 	return p
 }
@@ -111,7 +109,7 @@ func (b *weightBuilder) norm(name string) normWeights {
 	return w
 }
 
-// linear allocates a projection of in to out columns; parts are those of its rows.
+// linear makes a projection of in to out columns; parts are those of its rows.
 func (b *weightBuilder) linear(name string, std float64, out, in int, parts ...part) linearWeights {
 	w := linearWeights{inOut: b.inOut}
 	if w.inOut {
