@@ -1,0 +1,142 @@
+package weights
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/primus-fl/primus/internal/durable"
+	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
+	"github.com/primus-fl/primus/runtime/backends/native/model"
+	"github.com/primus-fl/primus/runtime/tokenizer"
+	"github.com/primus-fl/primus/tensor/safetensors"
+)
+
+// The files of a folder.
+const (
+	configName  = "config.json"
+	weightsName = "model.safetensors"
+	indexName   = "model.safetensors.index.json"
+
+	checkpointName  = "checkpoint.json" // only checkpoints have it
+	checkpointsName = "checkpoints"     // of a run directory
+)
+
+// maxJSON is the largest JSON file that is read.
+const maxJSON = 64 << 20
+
+// Folder is a folder of weights whose description has been read and checked.
+type Folder struct {
+	path   string
+	config model.Config
+	files  []*safetensors.File
+	where  map[string]*safetensors.File // by the name of a tensor in its file
+}
+
+// Open opens a checkpoint, the newest checkpoint of a run directory or of a directory of
+// checkpoints, or a folder of Hugging Face. Checkpoints are verified. The caller closes the Folder.
+func Open(dir string) (*Folder, error) {
+	path, err := find(dir)
+	if err != nil {
+		return nil, err
+	}
+	f := &Folder{path: path}
+	name := filepath.Join(path, configName)
+	text, err := durable.ReadRegular(name, maxJSON)
+	if err != nil {
+		return nil, fmt.Errorf("weights: read the architecture: %w", durable.Explain(err))
+	}
+	if f.config, err = ParseConfig(text); err != nil {
+		return nil, fmt.Errorf("weights: %s: %w", name, err)
+	}
+	if err := f.open(); err != nil {
+		return nil, errors.Join(fmt.Errorf("weights: %w", err), f.Close())
+	}
+	return f, nil
+}
+
+// find returns the directory with the weights that dir stands for.
+func find(dir string) (string, error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return "", fmt.Errorf("weights: %w", durable.Explain(err))
+	}
+	if !info.IsDir() {
+		return "", fmt.Errorf("weights: got the file %s, want a directory: a checkpoint, a run, or a folder with %s and %s", dir, configName, weightsName)
+	}
+	if !exists(dir, checkpointName) && exists(dir, configName) {
+		return dir, nil
+	}
+	if exists(dir, checkpointsName) {
+		dir = filepath.Join(dir, checkpointsName)
+	}
+	c, err := checkpoint.Open(dir)
+	if errors.Is(err, checkpoint.ErrNone) {
+		return "", fmt.Errorf("weights: %s has neither %s nor checkpoints: want a checkpoint, a run that has saved one, or a folder of Hugging Face", dir, configName)
+	}
+	if err != nil {
+		return "", fmt.Errorf("weights: %w", err)
+	}
+	return c.Path(), nil
+}
+
+func exists(dir, name string) bool {
+	_, err := os.Stat(filepath.Join(dir, name))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// open opens the files of tensors.
+func (f *Folder) open() error {
+	shards, err := f.shards()
+	if err != nil {
+		return err
+	}
+	f.where = map[string]*safetensors.File{}
+	for _, shard := range shards {
+		file, err := safetensors.Open(filepath.Join(f.path, shard.name))
+		if err != nil {
+			return err
+		}
+		f.files = append(f.files, file)
+		if shard.tensors == nil {
+			shard.tensors = file.Names()
+		}
+		for _, name := range shard.tensors {
+			if _, ok := file.Info(name); !ok {
+				return fmt.Errorf("%s: no tensor %q, which %s says it has", file.Name(), name, indexName)
+			}
+			f.where[name] = file
+		}
+	}
+	return nil
+}
+
+// Path returns the directory with the weights: that of the checkpoint if a run was opened.
+func (f *Folder) Path() string { return f.path }
+
+// Config returns the architecture. The length of sequences is the largest number of positions.
+func (f *Folder) Config() model.Config { return f.config }
+
+// Tokenizer returns the tokenizer of the folder: a *tokenizer.File, or that of bytes for a
+// checkpoint without files of a tokenizer.
+func (f *Folder) Tokenizer() (tokenizer.Tokenizer, error) {
+	if exists(f.path, checkpointName) && !slices.ContainsFunc(tokenizerFiles, func(name string) bool { return exists(f.path, name) }) {
+		return tokenizer.Byte{}, nil
+	}
+	return tokenizer.Load(f.path)
+}
+
+// tokenizerFiles are the files of which a tokenizer has at least one.
+var tokenizerFiles = []string{"tokenizer.json", "tokenizer.model"}
+
+// Close closes the files. It is safe to call more than once.
+func (f *Folder) Close() error {
+	var faults []error
+	for _, file := range f.files {
+		faults = append(faults, file.Close())
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,126 @@
+package weights
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/primus-fl/primus/runtime/backends/native/model"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/tensor/safetensors"
+)
+
+// ignored matches tensors of transformers that hold no weights: masks and frequencies.
+var ignored = regexp.MustCompile(`(\.rotary_emb\.inv_freq|(^|\.)h\.\d+\.attn\.(bias|masked_bias))$`)
+
+// headName is the output layer, which a folder may have although it shares the weights of the
+// embedding.
+const headName = "lm_head.weight"
+
+// Load fills a model of the architecture of the folder. Every name, dtype and shape is compared
+// before the first weight is written. The model is in host memory.
+func (f *Folder) Load(m *model.Model) error {
+	sources, err := f.match(m.Tensors())
+	if err != nil {
+		return fmt.Errorf("weights: %s: %w", f.path, err)
+	}
+	for _, n := range m.Tensors() {
+		s := sources[n.Name]
+		if err := s.file.ReadFloat32(s.name, n.Tensor); err != nil {
+			return fmt.Errorf("weights: %w", err)
+		}
+	}
+	return nil
+}
+
+// source is where the values of a weight are.
+type source struct {
+	file *safetensors.File
+	name string
+}
+
+// match finds the tensor of each weight. It returns every difference.
+func (f *Folder) match(weights []model.Named) (map[string]source, error) {
+	sources := map[string]source{}
+	for name, file := range f.where {
+		if !ignored.MatchString(name) {
+			sources[f.prefix()+name] = source{file, name}
+		}
+	}
+	d := &differences{}
+	found := map[string]bool{}
+	for _, w := range weights {
+		s, ok := sources[w.Name]
+		if !ok {
+			d.add("no tensor %q, want %v of f32, bf16 or f16", w.Name, w.Tensor.Shape())
+			continue
+		}
+		found[w.Name] = true
+		info, _ := s.file.Info(s.name)
+		if !info.Shape.Equal(w.Tensor.Shape()) {
+			d.add("tensor %q has the shape %v, want %v as %s says", s.name, info.Shape, w.Tensor.Shape(), configName)
+		}
+		if !slices.Contains([]tensor.DType{tensor.F32, tensor.BF16, tensor.F16}, info.DType) {
+			d.add("tensor %q has the dtype %v, want f32, bf16 or f16", s.name, info.DType)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(sources)) {
+		if found[name] || name == f.prefix()+headName && f.headIsEmbedding(sources[name], weights[0].Name, sources) {
+			continue
+		}
+		d.add("tensor %q is not part of the model that %s describes", sources[name].name, configName)
+	}
+	return sources, d.err()
+}
+
+// prefix returns what the names of the folder lack: it may hold the decoder alone, without the
+// class around it.
+func (f *Folder) prefix() string {
+	for name, prefix := range map[string]string{"wte.weight": "transformer.", "embed_tokens.weight": "model."} {
+		if _, bare := f.where[name]; bare {
+			return prefix
+		}
+	}
+	return ""
+}
+
+// headIsEmbedding reports whether a folder whose output layer shares the weights of the embedding
+// has them twice.
+func (f *Folder) headIsEmbedding(head source, embedding string, sources map[string]source) bool {
+	e, ok := sources[embedding]
+	if f.config.Untie || !ok {
+		return false
+	}
+	a, errA := head.file.Bytes(head.name)
+	b, errB := e.file.Bytes(e.name)
+	return errors.Join(errA, errB) == nil && bytes.Equal(a, b)
+}
+
+// differences collects differences up to a number that can be read.
+type differences struct {
+	texts []string
+	more  int
+}
+
+func (d *differences) add(format string, args ...any) {
+	if len(d.texts) == 8 {
+		d.more++
+		return
+	}
+	d.texts = append(d.texts, fmt.Sprintf(format, args...))
+}
+
+func (d *differences) err() error {
+	if d.texts == nil {
+		return nil
+	}
+	text := strings.Join(d.texts, "; ")
+	if d.more > 0 {
+		text += fmt.Sprintf("; and %d more", d.more)
+	}
+	return errors.New(text)
+}

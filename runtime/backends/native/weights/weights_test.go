@@ -1,0 +1,290 @@
+package weights_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/device/cpu"
+	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
+	"github.com/primus-fl/primus/runtime/backends/native/model"
+	"github.com/primus-fl/primus/runtime/backends/native/weights"
+	"github.com/primus-fl/primus/runtime/tokenizer"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/tensor/safetensors"
+)
+
+func llama() model.Config {
+	return model.Config{
+		NumLayers: 2, HiddenSize: 16, FFNHiddenSize: 24, NumAttentionHeads: 4, NumQueryGroups: 2, SeqLength: 8,
+		MaxPositionEmbeddings: 8, VocabSize: 256, RotaryBase: 10000, NormEpsilon: 1e-5, InitMethodStd: 0.2, Untie: true,
+	}
+}
+
+func gpt2() model.Config {
+	c := llama()
+	c.NumQueryGroups, c.Untie, c.RotaryBase = 4, false, 0
+	c.Normalization, c.PositionEmbedding, c.Activation, c.AddBiasLinear = model.LayerNorm, model.LearnedAbsolute, model.GELU, true
+	return c
+}
+
+func mixtral() model.Config {
+	c := llama()
+	c.Experts = model.Experts{NumExperts: 4, RouterTopk: 2, AuxLossCoeff: 0.1}
+	return c
+}
+
+// mixed is an architecture of parts that no class has together.
+func mixed() model.Config {
+	c := llama()
+	c.Normalization, c.PositionEmbedding, c.Activation, c.AddBiasLinear = model.LayerNorm, model.Rope, model.SwiGLU, true
+	return c
+}
+
+func architectures() map[string]model.Config {
+	tied := llama()
+	tied.Untie = false
+	return map[string]model.Config{"llama": llama(), "tied": tied, "gpt2": gpt2(), "mixtral": mixtral(), "mixed": mixed()}
+}
+
+func newModel(t *testing.T, cfg model.Config, seed uint64) *model.Model {
+	t.Helper()
+	backend := cpu.New()
+	m, err := model.New(cfg, backend)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		assert.NoError(t, m.Close())
+		assert.NoError(t, backend.Close())
+	})
+	m.Init(seed)
+	return m
+}
+
+// entries returns the weights of a model as a file holds them.
+func entries(t *testing.T, m *model.Model) []safetensors.Entry {
+	t.Helper()
+	var all []safetensors.Entry
+	for _, n := range m.Tensors() {
+		e, err := safetensors.FromTensor(n.Name, n.Tensor)
+		require.NoError(t, err)
+		all = append(all, e)
+	}
+	return all
+}
+
+func writeJSON(t *testing.T, path string, v any) {
+	t.Helper()
+	text, err := json.Marshal(v)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, text, 0o644))
+}
+
+// folder writes a model as a folder with one file of tensors.
+func folder(t *testing.T, m *model.Model) string {
+	t.Helper()
+	dir := t.TempDir()
+	writeJSON(t, filepath.Join(dir, "config.json"), m.Config().HFConfig())
+	require.NoError(t, safetensors.WriteFile(filepath.Join(dir, "model.safetensors"), entries(t, m), nil))
+	return dir
+}
+
+// load opens a folder and returns a model with its weights.
+func load(t *testing.T, dir string) *model.Model {
+	t.Helper()
+	f, err := weights.Open(dir)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, f.Close()) })
+	m := newModel(t, f.Config(), 2)
+	require.NoError(t, f.Load(m))
+	return m
+}
+
+func assertSame(t *testing.T, want, got *model.Model) {
+	t.Helper()
+	for i, p := range want.Params() {
+		assert.Equal(t, tensor.Data[float32](p.Value), tensor.Data[float32](got.Params()[i].Value), p.Name)
+	}
+}
+
+func TestFolderOfEachClass(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range architectures() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newModel(t, cfg, 1)
+			got := load(t, folder(t, m))
+			assert.Equal(t, cfg.HFConfig(), got.Config().HFConfig())
+			assertSame(t, m, got)
+		})
+	}
+}
+
+func TestOpenFindsCheckpoints(t *testing.T) {
+	t.Parallel()
+	run := t.TempDir()
+	store, err := checkpoint.NewStore(filepath.Join(run, "checkpoints"), checkpoint.Settings{})
+	require.NoError(t, err)
+	var newest *model.Model
+	for step := range int64(2) {
+		newest = newModel(t, llama(), uint64(step))
+		_, err = store.Save(step, func(w *checkpoint.Writer) error {
+			if err := w.JSON("config.json", llama().HFConfig()); err != nil {
+				return err
+			}
+			return w.Safetensors("model.safetensors", entries(t, newest), nil)
+		})
+		require.NoError(t, err)
+	}
+	for _, dir := range []string{run, store.Dir(), filepath.Join(store.Dir(), "step-00000001")} {
+		assertSame(t, newest, load(t, dir))
+	}
+	f, err := weights.Open(run)
+	require.NoError(t, err)
+	tok, err := f.Tokenizer()
+	require.NoError(t, err)
+	assert.Equal(t, tokenizer.Byte{}, tok)
+	require.NoError(t, f.Close())
+
+	path := filepath.Join(store.Dir(), "step-00000001", "model.safetensors")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	text[len(text)-1] ^= 1
+	require.NoError(t, os.WriteFile(path, text, 0o644))
+	_, err = weights.Open(run)
+	var corrupt *checkpoint.CorruptError
+	require.ErrorAs(t, err, &corrupt)
+}
+
+// A folder of other programs: several files, narrow elements, the names of the class for the
+// decoder alone, and tensors that hold no weights.
+func TestShardsOfNarrowElements(t *testing.T) {
+	t.Parallel()
+	for dtype, round := range map[tensor.DType]func(float32) (uint16, float32){
+		tensor.BF16: func(v float32) (uint16, float32) {
+			n := tensor.ToBFloat16(v)
+			return uint16(n), n.Float32()
+		},
+		tensor.F16: func(v float32) (uint16, float32) {
+			n := tensor.ToFloat16(v)
+			return uint16(n), n.Float32()
+		},
+	} {
+		t.Run(dtype.String(), func(t *testing.T) {
+			t.Parallel()
+			m, dir := newModel(t, gpt2(), 1), t.TempDir()
+			writeJSON(t, filepath.Join(dir, "config.json"), gpt2().HFConfig())
+			shards, index := make([][]safetensors.Entry, 2), map[string]string{}
+			add := func(i int, name string, bits []uint16, shape []int) {
+				var e safetensors.Entry
+				var err error
+				if dtype == tensor.BF16 {
+					e, err = narrow[tensor.BFloat16](name, bits, shape)
+				} else {
+					e, err = narrow[tensor.Float16](name, bits, shape)
+				}
+				require.NoError(t, err)
+				shards[i] = append(shards[i], e)
+				index[name] = fmt.Sprintf("model-%d.safetensors", i)
+			}
+			var embedding []uint16
+			for i, n := range m.Tensors() {
+				data := tensor.Data[float32](n.Tensor)
+				bits := make([]uint16, len(data))
+				for j := range data {
+					bits[j], data[j] = round(data[j])
+				}
+				if i == 0 {
+					embedding = bits
+				}
+				add(i%2, n.Name[len("transformer."):], bits, n.Tensor.Shape())
+			}
+			add(0, "h.1.attn.bias", []uint16{1, 0}, []int{1, 1, 2, 1})
+			add(1, "lm_head.weight", embedding, []int{256, 16})
+			for i, all := range shards {
+				require.NoError(t, safetensors.WriteFile(filepath.Join(dir, fmt.Sprintf("model-%d.safetensors", i)), all, nil))
+			}
+			writeJSON(t, filepath.Join(dir, "model.safetensors.index.json"), map[string]any{"weight_map": index})
+			assertSame(t, m, load(t, dir))
+		})
+	}
+}
+
+// narrow returns an entry of 16-bit elements.
+func narrow[T ~uint16](name string, bits []uint16, shape []int) (safetensors.Entry, error) {
+	all := make([]T, len(bits))
+	for i, b := range bits {
+		all[i] = T(b)
+	}
+	switch all := any(all).(type) {
+	case []tensor.BFloat16:
+		return safetensors.FromSlice(name, all, shape...)
+	default:
+		return safetensors.FromSlice(name, all.([]tensor.Float16), shape...)
+	}
+}
+
+func TestFolderThatDoesNotFit(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change func(config map[string]any)
+		more   bool
+		want   string
+	}{
+		"a missing tensor": {func(c map[string]any) { c["num_hidden_layers"] = 3 }, false, `no tensor "model.layers.2.input_layernorm.weight", want [16]`},
+		"another shape":    {func(c map[string]any) { c["intermediate_size"] = 32 }, false, `tensor "model.layers.0.mlp.gate_proj.weight" has the shape [24 16], want [32 16]`},
+		"a tensor more":    {func(map[string]any) {}, true, `tensor "extra" is not part of the model`},
+		"a head of its own, tied": {
+			func(c map[string]any) { c["tie_word_embeddings"] = true }, false, `tensor "lm_head.weight" is not part of the model`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, dir := newModel(t, llama(), 1), t.TempDir()
+			config := llama().HFConfig()
+			tt.change(config)
+			writeJSON(t, filepath.Join(dir, "config.json"), config)
+			all := entries(t, m)
+			if tt.more {
+				e, err := safetensors.FromSlice("extra", []float32{1})
+				require.NoError(t, err)
+				all = append(all, e)
+			}
+			require.NoError(t, safetensors.WriteFile(filepath.Join(dir, "model.safetensors"), all, nil))
+			f, err := weights.Open(dir)
+			require.NoError(t, err)
+			defer func() { assert.NoError(t, f.Close()) }()
+			other := newModel(t, f.Config(), 2)
+			before := append([]float32{}, tensor.Data[float32](other.Params()[0].Value)...)
+			assert.ErrorContains(t, f.Load(other), tt.want)
+			assert.Equal(t, before, tensor.Data[float32](other.Params()[0].Value), "nothing is written")
+		})
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	_, err := weights.Open(at("none"))
+	assert.ErrorContains(t, err, "no such file")
+	_, err = weights.Open(dir)
+	assert.ErrorContains(t, err, "has neither config.json nor checkpoints")
+	writeJSON(t, at("config.json"), llama().HFConfig())
+	_, err = weights.Open(at("config.json"))
+	assert.ErrorContains(t, err, "want a directory")
+	_, err = weights.Open(dir)
+	assert.ErrorContains(t, err, "want weights in the safetensors format")
+	for text, want := range map[string]string{
+		`[]`: "not an index", `{}`: "got no tensors", `{"weight_map": {"a": "../b.safetensors"}}`: "in the same folder",
+		`{"weight_map": {"a": "model.bin"}}`: "*.safetensors", `{"weight_map": {"a": "b.safetensors"}}`: "no such file",
+	} {
+		require.NoError(t, os.WriteFile(at("model.safetensors.index.json"), []byte(text), 0o644))
+		_, err = weights.Open(dir)
+		assert.ErrorContains(t, err, want)
+	}
+}
