@@ -25,6 +25,7 @@ type attention struct {
 	dq, dk, dv *tensor.Tensor // views of dProjected
 	dMixed, dO *tensor.Tensor
 	saved      *opregistry.Saved
+	cached     *cachedAttention // nil where keys and values are those of the pass
 	fwd        *opmanager.Bound[attentionops.FusedAttnFwdArgs]
 	bwd        *opmanager.Bound[attentionops.FusedAttnBwdArgs]
 }
@@ -33,7 +34,7 @@ func (b *builder) attention(w layerWeights, freqs *tensor.Tensor) *attention {
 	c, t, d := b.cfg, b.tokens(), b.cfg.HeadDim()
 	nq, nk := c.NumAttentionHeads, c.NumAttentionHeads+c.Groups()
 	all := nk + c.Groups()
-	view := func(t *tensor.Tensor, lo, hi int) *tensor.Tensor { return heads(t, b.batch, b.seq, d, lo, hi) }
+	view := func(t *tensor.Tensor, lo, hi int) *tensor.Tensor { return b.heads(t, d, lo, hi) }
 	a := &attention{
 		qkv: b.linear(w.qkv), out: b.linear(w.out), projected: b.keep.f32(t, c.qkvRows()),
 		mixed: b.keep.f32(t, nq*d), stats: b.keep.f32(b.batch, nq, b.seq, 1),
@@ -51,8 +52,12 @@ func (b *builder) attention(w layerWeights, freqs *tensor.Tensor) *attention {
 		a.rotary = &rotary{
 			freqs: freqs, in: view(a.projected, 0, nk), out: view(rotated, 0, nk), grad: view(a.dProjected, 0, nk),
 			fwd: opmanager.MustBind(b.fwd, rope.FusedRopeForward), bwd: opmanager.MustBind(b.bwd, rope.FusedRopeBackward),
+			cache: b.cache,
 		}
 		a.q, a.k = view(rotated, 0, nq), view(rotated, nq, nk)
+	}
+	if b.cache != nil {
+		a.cached = b.cachedAttention()
 	}
 	return a
 }
@@ -60,10 +65,14 @@ func (b *builder) attention(w layerWeights, freqs *tensor.Tensor) *attention {
 func (a *attention) forward(r *run, x, y *tensor.Tensor) {
 	a.qkv.forward(r, x, a.projected)
 	a.rotary.forward(r)
-	call(r, a.fwd, attentionops.FusedAttnFwdArgs{
+	args := attentionops.FusedAttnFwdArgs{
 		Q: a.q, K: a.k, V: a.v, O: a.o, Stats: a.stats,
 		QKVFormat: attentionops.BSHD, AttnMaskType: attentionops.CausalMask, AttnOptions: a.options(r), Saved: a.saved,
-	})
+	}
+	if a.cached != nil {
+		a.cached.append(r, &args)
+	}
+	call(r, a.fwd, args)
 	a.out.forward(r, a.mixed, y)
 }
 
@@ -89,13 +98,19 @@ type rotary struct {
 	freqs    *tensor.Tensor // [seq 1 1 d]
 	in, out  *tensor.Tensor
 	grad     *tensor.Tensor // of out, then of in
+	cache    *kvCache       // whose sequences the rows continue; nil for whole sequences
 	fwd, bwd *opmanager.Bound[rope.FusedRopeArgs]
 }
 
 func (p *rotary) forward(r *run) {
-	if p != nil {
-		call(r, p.fwd, rope.FusedRopeArgs{Input: p.in, Freqs: p.freqs, Output: p.out, QKVFormat: attentionops.BSHD})
+	if p == nil {
+		return
 	}
+	args := rope.FusedRopeArgs{Input: p.in, Freqs: p.freqs, Output: p.out, QKVFormat: attentionops.BSHD}
+	if p.cache != nil {
+		args.QKVFormat, args.CuSeqlens, args.StartPositions = attentionops.THD, p.cache.rowEnds, p.cache.starts
+	}
+	call(r, p.fwd, args)
 }
 
 func (p *rotary) backward(r *run) {

@@ -29,9 +29,11 @@ type builder struct {
 	cfg        Config
 	batch, seq int
 	fwd, bwd   *opmanager.Manager
-	keep       *pool  // memory that forward fills for backward
-	spare      *pool  // memory that a block needs during a call only; nil for a forward-only pass
-	counter    uint64 // the number of random numbers used
+	keep       *pool    // memory that forward fills for backward
+	spare      *pool    // memory that a block needs during a call only; nil for a forward-only pass
+	counter    uint64   // the number of random numbers used
+	depth      int      // the layer that is made
+	cache      *kvCache // of a decoder; nil for passes over whole sequences
 }
 
 // at moves on to a part of the model, with memory of its own or that of the part before.

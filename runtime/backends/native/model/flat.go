@@ -10,6 +10,7 @@ import (
 // Backward finishes the gradients, so that ranges of it can be exchanged while Backward goes on.
 type Flat struct {
 	// Values and Grads are f32 [n]. There are zeros between weights, and FlatSlack after the last one.
+	// A frozen model has no Grads.
 	Values, Grads *tensor.Tensor
 
 	Params  []*Param
@@ -54,7 +55,10 @@ func (m *Model) allocate() {
 		f.Offsets = append(f.Offsets, f.Used)
 		f.Used += (p.Shape.NumElements() + flatAlign - 1) / flatAlign * flatAlign
 	}
-	f.Values, f.Grads = m.memory.new(tensor.F32, f.Used+FlatSlack), m.memory.new(tensor.F32, f.Used+FlatSlack)
+	f.Values = m.memory.new(tensor.F32, f.Used+FlatSlack)
+	if !m.frozen {
+		f.Grads = m.memory.new(tensor.F32, f.Used+FlatSlack)
+	}
 	if m.memory.err != nil {
 		return
 	}
@@ -63,7 +67,10 @@ func (m *Model) allocate() {
 		view := func(t *tensor.Tensor) *tensor.Tensor {
 			return must(rows(t, at, at+p.Shape.NumElements()).Reshape(p.Shape...))
 		}
-		p.Value, p.Grad = view(f.Values), view(f.Grads)
+		p.Value = view(f.Values)
+		if !m.frozen {
+			p.Grad = view(f.Grads)
+		}
 	}
 	m.flat = f
 }

@@ -27,6 +27,27 @@ func (b *builder) layer(w layerWeights, in, freqs *tensor.Tensor) layer {
 	}
 }
 
+// layers makes the layers. In a forward-only pass they share all memory except their inputs, of
+// which there are two.
+func (b builder) layers(weights []layerWeights, mgr *opmanager.Manager, memory *arena, freqs *tensor.Tensor) []layer {
+	train := b.spare != nil
+	var all []layer
+	inputs := [2]*tensor.Tensor{}
+	b.keep = &pool{arena: memory, shared: !train}
+	if train {
+		b.spare = &pool{arena: memory, shared: true}
+	}
+	for i, w := range weights {
+		b.at(mgr.Layer(i))
+		b.depth = i
+		if train || i < len(inputs) {
+			inputs[i%2] = memory.new(tensor.F32, b.tokens(), b.cfg.HiddenSize)
+		}
+		all = append(all, b.layer(w, inputs[i%2], freqs))
+	}
+	return all
+}
+
 // forward writes the residual stream after the layer to out; proj is scratch.
 func (l *layer) forward(r *run, i int, proj, out *tensor.Tensor) {
 	r.layer(i, "attention")

@@ -11,9 +11,9 @@ type Param struct {
 	Name  string // "model.layers.0.mlp.down_proj.weight"; fused weights have names of their own
 	Shape tensor.Shape
 	Value *tensor.Tensor // a view of Flat, like Grad
-	Grad  *tensor.Tensor
-	Decay bool // whether weight decay applies: to matrices, not to norms and biases
-	Depth int  // 0 for embeddings, i+1 for layer i, num_layers+1 for the parts after the layers
+	Grad  *tensor.Tensor // nil in a frozen model
+	Decay bool           // whether weight decay applies: to matrices, not to norms and biases
+	Depth int            // 0 for embeddings, i+1 for layer i, num_layers+1 for the parts after the layers
 
 	start start
 	parts []part

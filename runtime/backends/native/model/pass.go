@@ -55,6 +55,9 @@ func (m *Model) NewPass(mgr *opmanager.Manager, batch, seq int, train bool) (*Pa
 	if batch < 1 || seq < 1 || seq > m.cfg.SeqLength {
 		return nil, fmt.Errorf("pass of %d sequences of %d tokens: want at least one sequence of 1 to %d tokens (seq_length)", batch, seq, m.cfg.SeqLength)
 	}
+	if train && m.frozen {
+		return nil, errors.New("pass that trains: the model has no gradients")
+	}
 	p := &Pass{m: m, memory: &arena{backend: m.memory.backend}, batch: batch, seq: seq, loss: CrossEntropy()}
 	p.build(mgr, train)
 	if p.memory.err != nil {
@@ -89,25 +92,7 @@ func (p *Pass) build(mgr *opmanager.Manager, train bool) {
 	if c.rotary() {
 		p.freqs = own.f32(p.seq, 1, 1, c.HeadDim())
 	}
-	p.buildLayers(mgr, outside)
-}
-
-// buildLayers makes the layers. In a forward-only pass they share all memory except their inputs,
-// of which there are two.
-func (p *Pass) buildLayers(mgr *opmanager.Manager, b builder) {
-	train := p.grad != nil
-	inputs := [2]*tensor.Tensor{}
-	b.keep = &pool{arena: p.memory, shared: !train}
-	if train {
-		b.spare = &pool{arena: p.memory, shared: true}
-	}
-	for i, w := range p.m.layers {
-		b.at(mgr.Layer(i))
-		if train || i < len(inputs) {
-			inputs[i%2] = p.memory.new(tensor.F32, b.tokens(), b.cfg.HiddenSize)
-		}
-		p.layers = append(p.layers, b.layer(w, inputs[i%2], p.freqs))
-	}
+	p.layers = outside.layers(m.layers, mgr, p.memory, p.freqs)
 }
 
 // Close returns the memory of the pass.

@@ -36,6 +36,7 @@ type layerWeights struct {
 type Model struct {
 	cfg    Config
 	memory *arena
+	frozen bool // there are no gradients
 
 	embedding *Param
 	positions *Param // nil unless they are learned
@@ -47,11 +48,18 @@ type Model struct {
 }
 
 // New allocates a model with zero weights. Close returns its memory.
-func New(cfg Config, backend device.Backend) (*Model, error) {
+func New(cfg Config, backend device.Backend) (*Model, error) { return newModel(cfg, backend, false) }
+
+// NewFrozen is New without memory for gradients. A pass of such a model cannot train.
+func NewFrozen(cfg Config, backend device.Backend) (*Model, error) {
+	return newModel(cfg, backend, true)
+}
+
+func newModel(cfg Config, backend device.Backend, frozen bool) (*Model, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	m := &Model{cfg: cfg, memory: &arena{backend: backend}}
+	m := &Model{cfg: cfg, memory: &arena{backend: backend}, frozen: frozen}
 	b := weightBuilder{m: m, names: llamaNames}
 	if cfg.family() == familyGPT2 {
 		b.names, b.inOut = gpt2Names, true
