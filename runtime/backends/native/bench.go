@@ -11,6 +11,7 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/ops/collective"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/runtime/backends/native/world"
 	"github.com/primus-fl/primus/runtime/config"
 )
@@ -47,13 +48,13 @@ func NewBench(m *config.Module, manager *opmanager.Manager, dev device.Backend, 
 		return nil, warnings, err
 	}
 	b := &Bench{e: engine{args: args, manager: manager, log: log, world: world.New(nil, collective.Group{Ranks: 1})}}
-	b.e.declarePoints(func([]int32) error { return nil })
+	b.e.declarePoints(func(*batch.Batch) error { return nil })
 	if err := b.e.build(dev); err != nil {
 		return nil, warnings, errors.Join(err, b.e.close())
 	}
 	rng := rand.New(rand.NewPCG(uint64(args.Seed), 0))
-	for i := range b.e.batch {
-		b.e.batch[i] = rng.Int32N(int32(args.VocabSize))
+	for i := range b.e.batch.Tokens {
+		b.e.batch.Tokens[i] = rng.Int32N(int32(args.VocabSize))
 	}
 	return b, warnings, nil
 }

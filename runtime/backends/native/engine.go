@@ -9,6 +9,7 @@ import (
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/optim"
 	"github.com/primus-fl/primus/runtime/backends/native/world"
@@ -28,10 +29,10 @@ type engine struct {
 	optimizer optim.Optimizer
 	gradients *optim.Gradients
 	grads     []*tensor.Tensor
-	batch     []int32 // [global batch, seq+1], of all ranks
-	aux       float64 // mean auxiliary loss of the micro batches of the step
-	ce        float64 // mean cross entropy of the micro batches of the step
-	stop      bool    // a rank of the job wants to end; known after a step
+	batch     batch.Batch // global, of all ranks
+	aux       float64     // mean auxiliary loss of the tokens of the step
+	ce        float64     // mean cross entropy of the tokens of the step
+	stop      bool        // a rank of the job wants to end; known after a step
 
 	computed, exchanged time.Duration // in the steps of this run, by this rank
 
@@ -56,7 +57,7 @@ func (e *engine) build(backend device.Backend) (err error) {
 		return err
 	}
 	e.gradients, err = optim.NewGradients(e.args.ClipGrad, e.grads, e.manager, backend)
-	e.batch = make([]int32, e.args.GlobalBatchSize*(e.args.SeqLength+1))
+	e.batch = batch.New(e.args.GlobalBatchSize, e.args.SeqLength)
 	return err
 }
 

@@ -70,31 +70,31 @@ func (t *trainer) evaluate(ctx context.Context, e *evaluation) (float64, error) 
 	e.windows.Reset()
 	t.pass.SetLoss(t.points.loss.Original())
 	t.pass.KeepAll()
-	rows := t.batch[:t.args.MicroBatchSize*(t.args.SeqLength+1)]
-	sum := 0.0
+	micro := t.batch.Slice(0, t.args.MicroBatchSize)
+	sum, weight := 0.0, 0.0
 	for i := range e.batches {
 		if ctx.Err() != nil && t.world.Alone() {
 			return 0, errGivenUp
 		}
-		if err := e.windows.Batch(rows); err != nil {
+		if err := e.windows.Batch(micro.Tokens); err != nil {
 			return 0, err
 		}
 		if i%t.world.Ranks != t.world.Rank {
 			continue
 		}
-		if err := t.pass.SetBatch(rows); err != nil {
+		if err := t.pass.SetBatch(micro); err != nil {
 			return 0, err
 		}
 		loss, err := t.pass.Loss()
 		if err != nil {
 			return 0, fmt.Errorf("evaluation: %w", err)
 		}
-		sum += loss
+		sum, weight = sum+loss*micro.Weight(), weight+micro.Weight()
 	}
-	if err := t.world.Sum("add up the validation losses", &sum); err != nil {
+	if err := t.world.Sum("add up the validation losses", &sum, &weight); err != nil {
 		return 0, err
 	}
-	return sum / float64(e.batches), nil
+	return sum / weight, nil
 }
 
 // crossEntropy returns the loss of the step without the effect of patches, nil if no patch changes

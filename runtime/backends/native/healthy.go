@@ -15,10 +15,9 @@ func (t *trainer) healthy() error {
 	if err := t.finiteWeights(); err != nil {
 		return err
 	}
-	rows := t.batch[:t.args.MicroBatchSize*(t.args.SeqLength+1)]
 	t.pass.SetLoss(t.points.loss.Original())
 	t.pass.KeepAll()
-	if err := t.pass.SetBatch(rows); err != nil {
+	if err := t.pass.SetBatch(t.batch.Slice(0, t.args.MicroBatchSize)); err != nil {
 		return err
 	}
 	loss, err := t.pass.Loss()

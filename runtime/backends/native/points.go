@@ -1,6 +1,7 @@
 package native
 
 import (
+	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/patch"
 )
@@ -17,12 +18,12 @@ var (
 	// OptimizerStepPoint updates the weights with the clipped gradients.
 	OptimizerStepPoint = patch.NewPoint[func(step int, lr float64) error]("native.optimizer_step", "updates the weights; once per step")
 
-	// DataOrderPoint fills the next global batch, row-major [global batch, seq+1]. A resumed run
-	// begins at the position of the original sampler.
-	DataOrderPoint = patch.NewPoint[func(batch []int32) error]("native.data_order", "fills the next global batch; once per step")
+	// DataOrderPoint fills the next global batch. A resumed run begins at the position of the original
+	// sampler.
+	DataOrderPoint = patch.NewPoint[func(*batch.Batch) error]("native.data_order", "fills the next global batch; once per step")
 
-	// ForwardStepPoint computes the loss of a micro batch [micro batch, seq+1].
-	ForwardStepPoint = patch.NewPoint[func(rows []int32) (float64, error)]("native.forward_step", "the loss of a micro batch; once per micro batch")
+	// ForwardStepPoint computes the loss of a micro batch.
+	ForwardStepPoint = patch.NewPoint[func(batch.Batch) (float64, error)]("native.forward_step", "the loss of a micro batch; once per micro batch")
 
 	// BackwardStepPoint adds the gradients of the micro batch of the last forward step.
 	BackwardStepPoint = patch.NewPoint[func(BackwardStep) error]("native.backward_step", "the gradients of a micro batch; once per micro batch")
@@ -47,8 +48,8 @@ type points struct {
 	loss          *patch.Slot[model.Loss]
 	schedule      *patch.Slot[func(int) float64]
 	optimizerStep *patch.Slot[func(int, float64) error]
-	dataOrder     *patch.Slot[func([]int32) error]
-	forwardStep   *patch.Slot[func([]int32) (float64, error)]
+	dataOrder     *patch.Slot[func(*batch.Batch) error]
+	forwardStep   *patch.Slot[func(batch.Batch) (float64, error)]
 	backwardStep  *patch.Slot[func(BackwardStep) error]
 	lrScale       *patch.Slot[func(*model.Param) float64]
 }
@@ -57,7 +58,7 @@ type points struct {
 func (t *trainer) Points() *patch.Points { return t.points.all }
 
 // declarePoints makes the slots, with sample as the original of the data order.
-func (e *engine) declarePoints(sample func([]int32) error) {
+func (e *engine) declarePoints(sample func(*batch.Batch) error) {
 	all := &patch.Points{}
 	e.points = points{
 		all:           all,
@@ -71,8 +72,8 @@ func (e *engine) declarePoints(sample func([]int32) error) {
 	}
 }
 
-func (e *engine) forwardStep(rows []int32) (float64, error) {
-	if err := e.pass.SetBatch(rows); err != nil {
+func (e *engine) forwardStep(b batch.Batch) (float64, error) {
+	if err := e.pass.SetBatch(b); err != nil {
 		return 0, err
 	}
 	e.pass.SetLoss(e.points.loss.Func())
@@ -85,10 +86,14 @@ func (e *engine) own() int { return e.args.microBatches() / e.world.Ranks }
 // forward calls the forward step of a micro batch of this rank. What is random depends on its
 // number in the global batch, so that it is the same with any number of ranks.
 func (e *engine) forward(step, micro int) (float64, error) {
-	micro += e.world.Rank * e.own()
-	rows := len(e.batch) / e.args.microBatches()
-	e.pass.Drop(uint64(e.args.Seed), uint64((step-1)*e.args.microBatches()+micro))
-	return e.points.forwardStep.Func()(e.batch[micro*rows : (micro+1)*rows])
+	e.pass.Drop(uint64(e.args.Seed), uint64((step-1)*e.args.microBatches()+micro+e.world.Rank*e.own()))
+	return e.points.forwardStep.Func()(e.micro(micro))
+}
+
+// micro returns a micro batch of this rank.
+func (e *engine) micro(i int) batch.Batch {
+	i += e.world.Rank * e.own()
+	return e.batch.Slice(i*e.args.MicroBatchSize, (i+1)*e.args.MicroBatchSize)
 }
 
 // backward calls the backward step of a micro batch of this rank.
@@ -97,5 +102,5 @@ func (e *engine) backward(step, micro int) error {
 }
 
 func (e *engine) backwardStep(b BackwardStep) error {
-	return e.pass.Backward(1/float32(e.args.GlobalBatchSize*e.args.SeqLength), b.Micro > 0)
+	return e.pass.Backward(1/float32(e.weight()), b.Micro > 0)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/runtime/backends/native"
+	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/stretchr/testify/assert"
@@ -87,11 +88,11 @@ func TestExtensionPoints(t *testing.T) {
 			patch.Wrap(c, native.OptimizerStepPoint, func(next func(int, float64) error) func(int, float64) error {
 				return func(step int, lr float64) error { count("optimizer_step"); return next(step, lr) }
 			}),
-			patch.Wrap(c, native.DataOrderPoint, func(next func([]int32) error) func([]int32) error {
-				return func(batch []int32) error { count("data_order"); return next(batch) }
+			patch.Wrap(c, native.DataOrderPoint, func(next func(*batch.Batch) error) func(*batch.Batch) error {
+				return func(batch *batch.Batch) error { count("data_order"); return next(batch) }
 			}),
-			patch.Wrap(c, native.ForwardStepPoint, func(next func([]int32) (float64, error)) func([]int32) (float64, error) {
-				return func(rows []int32) (float64, error) { count("forward_step"); return next(rows) }
+			patch.Wrap(c, native.ForwardStepPoint, func(next func(batch.Batch) (float64, error)) func(batch.Batch) (float64, error) {
+				return func(micro batch.Batch) (float64, error) { count("forward_step"); return next(micro) }
 			}),
 			patch.Wrap(c, native.BackwardStepPoint, func(next func(native.BackwardStep) error) func(native.BackwardStep) error {
 				return func(b native.BackwardStep) error { count("backward_step"); return next(b) }

@@ -71,12 +71,12 @@ func (e *engine) canRepeat(err error) bool {
 
 func (e *engine) tryGradients(ctx context.Context, step int) (loss, norm float64, err error) {
 	begin := time.Now()
-	share := 1 / float64(e.args.microBatches())
 	e.aux, e.ce = 0, 0
 	for i := range e.own() {
 		if ctx.Err() != nil && e.world.Alone() {
 			return 0, 0, errGivenUp
 		}
+		share := e.micro(i).Weight() / e.weight()
 		part, err := e.forward(step, i)
 		if err != nil {
 			return 0, 0, err
@@ -108,6 +108,15 @@ func (e *engine) tryGradients(ctx context.Context, step int) (loss, norm float64
 		return 0, 0, e.nonFinite(step, "gradient norm", norm)
 	}
 	return loss, norm, nil
+}
+
+// weight returns the number by which the sums of losses and gradients over the tokens of a step are
+// divided: how many count, on all ranks.
+func (e *engine) weight() float64 {
+	if w := e.batch.Weight(); w > 0 {
+		return w
+	}
+	return 1
 }
 
 // reduce adds up the losses and the gradients of all ranks. It also lets all of them know when one

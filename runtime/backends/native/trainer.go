@@ -15,6 +15,7 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
 	"github.com/primus-fl/primus/runtime/backends/native/data"
 	"github.com/primus-fl/primus/runtime/patch"
@@ -60,7 +61,7 @@ func newTrainer(tc *backend.TrainContext) (backend.Trainer, error) {
 		return nil, err
 	}
 	t := &trainer{engine: engine{args: args, manager: tc.Manager, log: tc.Log, world: job}, tc: tc}
-	t.declarePoints(func(batch []int32) error { return t.sampler.Batch(batch) })
+	t.declarePoints(func(b *batch.Batch) error { return t.sampler.Batch(b.Tokens) })
 	return t, nil
 }
 
@@ -234,7 +235,7 @@ func (t *trainer) split() data.SplitSettings {
 func (t *trainer) step(ctx, late context.Context) error {
 	begin := time.Now()
 	step := t.state.Step + 1
-	if err := t.points.dataOrder.Func()(t.batch); err != nil {
+	if err := t.points.dataOrder.Func()(&t.batch); err != nil {
 		return err
 	}
 	lr := t.points.schedule.Func()(step)

@@ -102,3 +102,12 @@ func heads(t *tensor.Tensor, batch, seq, d, lo, hi int) *tensor.Tensor {
 	all := must(t.Reshape(batch, seq, t.Shape().Cols()/d, d))
 	return must(all.Slice(2, lo, hi))
 }
+
+// packedHeads returns the heads lo to hi of a matrix of rows of heads of d elements, as [T, heads,
+// d].
+func packedHeads(t *tensor.Tensor, d, lo, hi int) *tensor.Tensor {
+	if t == nil {
+		return nil
+	}
+	return must(must(t.Reshape(t.Shape()[0], t.Shape().Cols()/d, d)).Slice(1, lo, hi))
+}

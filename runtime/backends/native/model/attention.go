@@ -10,20 +10,20 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// attention is causal self-attention between its two projections. The views are
-// [batch, seq, heads, head_dim].
+// attention is causal self-attention between its two projections.
 type attention struct {
 	qkv, out   linear
 	rotary     *rotary // nil without
 	projected  *tensor.Tensor
-	q, k, v    *tensor.Tensor // views: of projected, or q and k of what rotary has made
-	mixed, o   *tensor.Tensor // [T heads·d] and its view by heads
-	stats      *tensor.Tensor // [batch heads seq 1]
+	mixed      *tensor.Tensor // [T heads·d]
+	stats      *tensor.Tensor // [batch heads seq 1], or as many elements for packed documents
 	dropout    float32
 	offset     uint64
+	packedAt   uint64 // offset for packed documents
 	dProjected *tensor.Tensor
-	dq, dk, dv *tensor.Tensor // views of dProjected
-	dMixed, dO *tensor.Tensor
+	dMixed     *tensor.Tensor
+	rows       attentionViews // [batch seq heads d]
+	packed     attentionViews // [T heads d]
 	saved      *opregistry.Saved
 	cached     *cachedAttention // nil where keys and values are those of the pass
 	fwd        *opmanager.Bound[attentionops.FusedAttnFwdArgs]
@@ -34,7 +34,6 @@ func (b *builder) attention(w layerWeights, freqs *tensor.Tensor) *attention {
 	c, t, d := b.cfg, b.tokens(), b.cfg.HeadDim()
 	nq, nk := c.NumAttentionHeads, c.NumAttentionHeads+c.Groups()
 	all := nk + c.Groups()
-	view := func(t *tensor.Tensor, lo, hi int) *tensor.Tensor { return b.heads(t, d, lo, hi) }
 	a := &attention{
 		qkv: b.linear(w.qkv), out: b.linear(w.out), projected: b.keep.f32(t, c.qkvRows()),
 		mixed: b.keep.f32(t, nq*d), stats: b.keep.f32(b.batch, nq, b.seq, 1),
@@ -42,19 +41,24 @@ func (b *builder) attention(w layerWeights, freqs *tensor.Tensor) *attention {
 		fwd: opmanager.MustBind(b.fwd, attentionops.FusedAttnFwd), bwd: opmanager.MustBind(b.bwd, attentionops.FusedAttnBwd),
 	}
 	if a.dropout > 0 {
-		a.offset = b.random(b.batch * nq * b.seq * b.seq)
+		a.offset, a.packedAt = b.random(b.batch*nq*b.seq*b.seq), b.randomPacked(nq)
 	}
-	a.q, a.k, a.v = view(a.projected, 0, nq), view(a.projected, nq, nk), view(a.projected, nk, all)
-	a.dq, a.dk, a.dv = view(a.dProjected, 0, nq), view(a.dProjected, nq, nk), view(a.dProjected, nk, all)
-	a.o, a.dO = view(a.mixed, 0, nq), view(a.dMixed, 0, nq)
+	rotated := a.projected
 	if freqs != nil {
-		rotated := b.keep.f32(t, nk*d)
-		a.rotary = &rotary{
-			freqs: freqs, in: view(a.projected, 0, nk), out: view(rotated, 0, nk), grad: view(a.dProjected, 0, nk),
-			fwd: opmanager.MustBind(b.fwd, rope.FusedRopeForward), bwd: opmanager.MustBind(b.bwd, rope.FusedRopeBackward),
-			cache: b.cache,
-		}
-		a.q, a.k = view(rotated, 0, nq), view(rotated, nq, nk)
+		rotated = b.keep.f32(t, nk*d)
+		a.rotary = &rotary{freqs: freqs, cache: b.cache, fwd: opmanager.MustBind(b.fwd, rope.FusedRopeForward), bwd: opmanager.MustBind(b.bwd, rope.FusedRopeBackward)}
+	}
+	views := func(view func(t *tensor.Tensor, lo, hi int) *tensor.Tensor) (attentionViews, rotaryViews) {
+		return attentionViews{
+			q: view(rotated, 0, nq), k: view(rotated, nq, nk), v: view(a.projected, nk, all), o: view(a.mixed, 0, nq), dO: view(a.dMixed, 0, nq),
+			dq: view(a.dProjected, 0, nq), dk: view(a.dProjected, nq, nk), dv: view(a.dProjected, nk, all),
+		}, rotaryViews{in: view(a.projected, 0, nk), out: view(rotated, 0, nk), grad: view(a.dProjected, 0, nk)}
+	}
+	var whole, packed rotaryViews
+	a.rows, whole = views(func(t *tensor.Tensor, lo, hi int) *tensor.Tensor { return heads(t, b.batch, b.seq, d, lo, hi) })
+	a.packed, packed = views(func(t *tensor.Tensor, lo, hi int) *tensor.Tensor { return packedHeads(t, d, lo, hi) })
+	if a.rotary != nil {
+		a.rotary.rows, a.rotary.packed = whole, packed
 	}
 	if b.cache != nil {
 		a.cached = b.cachedAttention()
@@ -62,12 +66,16 @@ func (b *builder) attention(w layerWeights, freqs *tensor.Tensor) *attention {
 	return a
 }
 
+// attentionViews are the operands of attention by heads: views of projected, or q and k of what
+// rotary has made, of mixed, and of the gradients.
+type attentionViews struct{ q, k, v, o, dq, dk, dv, dO *tensor.Tensor }
+
 func (a *attention) forward(r *run, x, y *tensor.Tensor) {
 	a.qkv.forward(r, x, a.projected)
 	a.rotary.forward(r)
+	v, format, mask := a.views(r)
 	args := attentionops.FusedAttnFwdArgs{
-		Q: a.q, K: a.k, V: a.v, O: a.o, Stats: a.stats,
-		QKVFormat: attentionops.BSHD, AttnMaskType: attentionops.CausalMask, AttnOptions: a.options(r), Saved: a.saved,
+		Q: v.q, K: v.k, V: v.v, O: v.o, Stats: a.stats, QKVFormat: format, AttnMaskType: mask, AttnOptions: a.options(r), Saved: a.saved,
 	}
 	if a.cached != nil {
 		a.cached.append(r, &args)
@@ -78,44 +86,72 @@ func (a *attention) forward(r *run, x, y *tensor.Tensor) {
 
 func (a *attention) backward(r *run, x, dy, dx *tensor.Tensor) {
 	a.out.backward(r, a.mixed, dy, a.dMixed)
+	v, format, mask := a.views(r)
 	call(r, a.bwd, attentionops.FusedAttnBwdArgs{
-		Q: a.q, K: a.k, V: a.v, O: a.o, DO: a.dO, Stats: a.stats, DQ: a.dq, DK: a.dk, DV: a.dv,
-		QKVFormat: attentionops.BSHD, AttnMaskType: attentionops.CausalMask, AttnOptions: a.options(r), Saved: a.saved,
+		Q: v.q, K: v.k, V: v.v, O: v.o, DO: v.dO, Stats: a.stats, DQ: v.dq, DK: v.dk, DV: v.dv,
+		QKVFormat: format, AttnMaskType: mask, AttnOptions: a.options(r), Saved: a.saved,
 	})
 	a.rotary.backward(r)
 	a.qkv.backward(r, x, a.dProjected, dx)
 }
 
-func (a *attention) options(r *run) attentionops.AttnOptions {
-	if a.dropout == 0 || !r.dropout.on {
-		return attentionops.AttnOptions{}
+// views returns the operands of attention, which are packed if rows hold several sequences.
+func (a *attention) views(r *run) (attentionViews, attentionops.QKVFormat, attentionops.MaskType) {
+	if r.segments != nil || a.cached != nil {
+		return a.packed, attentionops.THD, attentionops.PaddingCausalMask
 	}
-	return attentionops.AttnOptions{PDropout: a.dropout, RNGSeed: r.dropout.key, RNGOffset: a.offset}
+	return a.rows, attentionops.BSHD, attentionops.CausalMask
+}
+
+func (a *attention) options(r *run) attentionops.AttnOptions {
+	o := attentionops.AttnOptions{CuSeqlensQ: r.segments, CuSeqlensKV: r.segments}
+	if a.dropout > 0 && r.dropout.on {
+		o.PDropout, o.RNGSeed, o.RNGOffset = a.dropout, r.dropout.key, a.offset
+		if r.segments != nil {
+			o.RNGOffset = a.packedAt
+		}
+	}
+	return o
 }
 
 // rotary rotates the heads of queries and keys by their positions.
 type rotary struct {
-	freqs    *tensor.Tensor // [seq 1 1 d]
-	in, out  *tensor.Tensor
-	grad     *tensor.Tensor // of out, then of in
-	cache    *kvCache       // whose sequences the rows continue; nil for whole sequences
-	fwd, bwd *opmanager.Bound[rope.FusedRopeArgs]
+	freqs        *tensor.Tensor // [seq 1 1 d]
+	rows, packed rotaryViews
+	cache        *kvCache // whose sequences the rows continue; nil for whole sequences
+	fwd, bwd     *opmanager.Bound[rope.FusedRopeArgs]
+}
+
+// rotaryViews are the operands of rotary positions by heads.
+type rotaryViews struct {
+	in, out *tensor.Tensor
+	grad    *tensor.Tensor // of out, then of in
+}
+
+// views returns the operands, which are packed if positions begin anew within rows.
+func (p *rotary) views(r *run) (rotaryViews, attentionops.QKVFormat) {
+	if r.places != nil || p.cache != nil {
+		return p.packed, attentionops.THD
+	}
+	return p.rows, attentionops.BSHD
 }
 
 func (p *rotary) forward(r *run) {
 	if p == nil {
 		return
 	}
-	args := rope.FusedRopeArgs{Input: p.in, Freqs: p.freqs, Output: p.out, QKVFormat: attentionops.BSHD}
+	v, format := p.views(r)
+	args := rope.FusedRopeArgs{Input: v.in, Freqs: p.freqs, Output: v.out, QKVFormat: format, CuSeqlens: r.places}
 	if p.cache != nil {
-		args.QKVFormat, args.CuSeqlens, args.StartPositions = attentionops.THD, p.cache.rowEnds, p.cache.starts
+		args.CuSeqlens, args.StartPositions = p.cache.rowEnds, p.cache.starts
 	}
 	call(r, p.fwd, args)
 }
 
 func (p *rotary) backward(r *run) {
 	if p != nil {
-		call(r, p.bwd, rope.FusedRopeArgs{Input: p.grad, Freqs: p.freqs, Output: p.grad, QKVFormat: attentionops.BSHD})
+		v, format := p.views(r)
+		call(r, p.bwd, rope.FusedRopeArgs{Input: v.grad, Freqs: p.freqs, Output: v.grad, QKVFormat: format, CuSeqlens: r.places})
 	}
 }
 

@@ -32,6 +32,7 @@ type builder struct {
 	keep       *pool    // memory that forward fills for backward
 	spare      *pool    // memory that a block needs during a call only; nil for a forward-only pass
 	counter    uint64   // the number of random numbers used
+	packed     uint64   // that of those for packed documents
 	depth      int      // the layer that is made
 	cache      *kvCache // of a decoder; nil for passes over whole sequences
 }

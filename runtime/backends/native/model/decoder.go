@@ -293,17 +293,7 @@ func (c *cachedAttention) append(r *run, a *attentionops.FusedAttnFwdArgs) {
 		NewK: a.K, NewV: a.V, KCache: c.keys, VCache: c.values, PageTable: c.cache.table,
 		CuNewLens: c.cache.newEnds, CuCachedLens: c.cache.lengthEnds, QKVFormat: attentionops.THD, IsNonPaged: true,
 	})
-	a.K, a.V, a.QKVFormat, a.AttnMaskType = c.k, c.v, attentionops.THD, attentionops.PaddingCausalBottomRightMask
+	a.K, a.V, a.AttnMaskType = c.k, c.v, attentionops.PaddingCausalBottomRightMask
 	a.CuSeqlensQ, a.CuSeqlensQPadded = c.cache.newEnds, c.cache.newEnds
 	a.CuSeqlensKV, a.CuSeqlensKVPadded = c.cache.lengthEnds, c.cache.firsts
-}
-
-// heads returns the heads lo to hi of the rows of a pass as [batch seq heads d], or [T heads d] for
-// a decoder.
-func (b *builder) heads(t *tensor.Tensor, d, lo, hi int) *tensor.Tensor {
-	if t == nil || b.cache == nil {
-		return heads(t, b.batch, b.seq, d, lo, hi)
-	}
-	all := must(t.Reshape(b.tokens(), t.Shape().Cols()/d, d))
-	return must(all.Slice(1, lo, hi))
 }

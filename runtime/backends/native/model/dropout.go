@@ -31,6 +31,14 @@ func (b *builder) random(n int) uint64 {
 	return first
 }
 
+// randomPacked reserves the random numbers of attention with packed documents and returns their
+// offset. How many an op uses depends on the documents: at most T for each pair of tokens and head.
+func (b *builder) randomPacked(heads int) uint64 {
+	first, t := b.packed, uint64(b.tokens())
+	b.packed += t * t * t * uint64(heads)
+	return 1<<63 + first
+}
+
 // dropout zeroes elements of rows of the hidden size; nil keeps all.
 type dropout struct {
 	probability float32

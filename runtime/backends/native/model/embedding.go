@@ -32,12 +32,16 @@ func (b *builder) embedding(m *Model) *embedding {
 	return e
 }
 
-// fillPlaces writes the position of each token in its sequence.
-func (e *embedding) fillPlaces(seq int) {
+// fillPlaces writes the position of each token: its place in the row if positions is nil.
+func (e *embedding) fillPlaces(seq int, positions []int32) {
 	if e.positions == nil {
 		return
 	}
 	places := tensor.Data[int32](e.places)
+	if positions != nil {
+		copy(places, positions)
+		return
+	}
 	for i := range places {
 		places[i] = int32(i % seq)
 	}

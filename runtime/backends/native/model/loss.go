@@ -24,14 +24,15 @@ type LossBatch struct {
 	Targets *tensor.Tensor // i32 [T]
 	Losses  *tensor.Tensor // f32 [T], nats
 	LSE     *tensor.Tensor // f32 [T], log Σ exp of a row of the logits
-	DLosses *tensor.Tensor // f32 [T], the weight of each token: 1/T for a mean, in parts for a global batch
+	Weights []float32      // [T], the weights of the losses in a mean; nil means 1 for each
+	DLosses *tensor.Tensor // f32 [T], Weights times a factor: 1/T for a mean of T tokens, less for a part of a global batch
 	DLogits *tensor.Tensor // f32 [T vocab], which may share memory with Logits
 
 	pass *Pass
 }
 
-// CrossEntropy returns the loss of language models: the mean over tokens of LSE − logit of the
-// target.
+// CrossEntropy returns the loss of language models: the weighted mean over tokens of LSE − logit of
+// the target.
 func CrossEntropy() Loss {
 	return Loss{
 		Forward: func(b *LossBatch) (float64, error) {
@@ -42,7 +43,7 @@ func CrossEntropy() Loss {
 			if r.err != nil {
 				return 0, r.err
 			}
-			return mean(b.Losses), nil
+			return b.meanLoss(), nil
 		},
 		Backward: func(b *LossBatch) error {
 			r := &b.pass.current
@@ -55,17 +56,36 @@ func CrossEntropy() Loss {
 	}
 }
 
-// CrossEntropy returns the mean of the losses of the tokens in the last Loss, without the terms
-// that SetLoss added.
-func (p *Pass) CrossEntropy() float64 { return mean(p.losses) }
+// CrossEntropy returns the weighted mean of the losses of the tokens in the last Loss, without the
+// terms that SetLoss added.
+func (p *Pass) CrossEntropy() float64 { return p.lossArgs.meanLoss() }
 
-func mean(of *tensor.Tensor) float64 {
-	sum := 0.0
-	values := tensor.Data[float32](of)
-	for _, v := range values {
-		sum += float64(v)
+// Mean returns Σ weight·value / Σ weight over the tokens, 0 if no token counts. It does not ask for
+// the values of tokens of weight 0.
+func (b *LossBatch) Mean(value func(i int) float64) float64 {
+	n := b.Losses.NumElements()
+	sum, total := 0.0, float64(n)
+	if b.Weights == nil {
+		for i := range n {
+			sum += value(i)
+		}
+		return sum / total
 	}
-	return sum / float64(len(values))
+	total = 0
+	for i, w := range b.Weights {
+		if w != 0 {
+			sum, total = sum+float64(w)*value(i), total+float64(w)
+		}
+	}
+	if total == 0 {
+		return 0
+	}
+	return sum / total
+}
+
+func (b *LossBatch) meanLoss() float64 {
+	losses := tensor.Data[float32](b.Losses)
+	return b.Mean(func(i int) float64 { return float64(losses[i]) })
 }
 
 // SetLoss replaces the loss of following passes, which is CrossEntropy by default.
@@ -84,6 +104,9 @@ func (p *Pass) lossBackward(r *run, scale float32) {
 	dLosses := tensor.Data[float32](p.grad.losses)
 	for i := range dLosses {
 		dLosses[i] = scale
+		if p.lossArgs.Weights != nil {
+			dLosses[i] *= p.lossArgs.Weights[i]
+		}
 	}
 	r.err = p.loss.Backward(&p.lossArgs)
 }

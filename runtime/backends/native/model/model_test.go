@@ -13,6 +13,7 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/stretchr/testify/assert"
@@ -102,8 +103,13 @@ func newModelOn(t *testing.T, cfg model.Config, mgr *opmanager.Manager, batch in
 	for i := range rows {
 		rows[i] = rng.Int32N(256)
 	}
-	require.NoError(t, p.SetBatch(rows))
+	require.NoError(t, p.SetBatch(rowsOf(cfg, rows)))
 	return trainable{m, p}
+}
+
+// rowsOf returns a batch of rows without masks.
+func rowsOf(cfg model.Config, rows []int32) batch.Batch {
+	return batch.Batch{Seq: cfg.SeqLength, Tokens: rows}
 }
 
 func (m trainable) loss(t *testing.T) float64 {
@@ -228,8 +234,9 @@ func TestForwardOnlyPassAgrees(t *testing.T) {
 			require.NoError(t, err)
 			defer func() { assert.NoError(t, forward.Close()) }()
 			rows := []int32{1, 2, 3, 4, 5, 6, 7}
-			require.NoError(t, forward.SetBatch(rows))
-			require.NoError(t, m.SetBatch(rows))
+			only := rowsOf(cfg, rows)
+			require.NoError(t, forward.SetBatch(only))
+			require.NoError(t, m.SetBatch(only))
 			loss, err := forward.Loss()
 			require.NoError(t, err)
 			assert.Equal(t, m.loss(t), loss)

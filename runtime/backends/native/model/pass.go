@@ -7,6 +7,7 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/loss"
+	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -21,8 +22,12 @@ type Pass struct {
 	dropout    dropoutKey
 	loss       Loss
 	lossArgs   LossBatch
+	weights    []float32 // memory of lossArgs.Weights
+	weight     float64   // the sum of the weights of the batch
 	current    run
 	auxLoss    float64 // of the last forward
+	segments   documents
+	places     documents // of positions
 
 	embedding   *embedding
 	targets     *tensor.Tensor // i32 [T]
@@ -63,7 +68,7 @@ func (m *Model) NewPass(mgr *opmanager.Manager, batch, seq int, train bool) (*Pa
 	if p.memory.err != nil {
 		return nil, fmt.Errorf("allocate activations for %d sequences of %d tokens: %w", batch, seq, p.memory.fail())
 	}
-	p.embedding.fillPlaces(seq)
+	p.embedding.fillPlaces(seq, nil)
 	if p.freqs != nil {
 		fillFreqs(p.freqs, m.cfg.RotaryBase)
 	}
@@ -81,6 +86,7 @@ func (p *Pass) build(mgr *opmanager.Manager, train bool) {
 	outside.at(mgr)
 	p.embedding = outside.embedding(m)
 	p.targets, p.proj = own.new(tensor.I32, t), own.f32(t, c.HiddenSize)
+	p.segments.memory, p.places.memory = own.new(tensor.I32, t+1), own.new(tensor.I32, t+1)
 	p.out, p.norm, p.finalNorm = own.f32(t, c.HiddenSize), own.f32(t, c.HiddenSize), outside.norm(m.finalNorm)
 	p.head = outside.linear(linearWeights{weight: m.head})
 	p.logits, p.losses, p.lse, p.savedL = own.f32(t, c.VocabSize), own.f32(t), own.f32(t), saved()
@@ -98,18 +104,25 @@ func (p *Pass) build(mgr *opmanager.Manager, train bool) {
 // Close returns the memory of the pass.
 func (p *Pass) Close() error { return p.memory.close() }
 
-// SetBatch takes [batch, seq+1] tokens: of each row the first seq are the input
-// and the last seq the targets.
-func (p *Pass) SetBatch(rows []int32) error {
-	if len(rows) != p.batch*(p.seq+1) {
-		return fmt.Errorf("batch of %d tokens: want %d sequences of %d", len(rows), p.batch, p.seq+1)
+// SetBatch copies a batch of the rows and the sequence length of the pass, on which the following
+// passes work. A batch that Check refuses is an error.
+func (p *Pass) SetBatch(b batch.Batch) error {
+	if err := b.Check(p.batch, p.seq); err != nil {
+		return err
 	}
 	tokens, targets := tensor.Data[int32](p.embedding.indices), tensor.Data[int32](p.targets)
-	for b := range p.batch {
-		row := rows[b*(p.seq+1):]
-		copy(tokens[b*p.seq:(b+1)*p.seq], row[:p.seq])
-		copy(targets[b*p.seq:(b+1)*p.seq], row[1:p.seq+1])
+	for i := range p.batch {
+		row := b.Tokens[i*(p.seq+1):]
+		copy(tokens[i*p.seq:(i+1)*p.seq], row[:p.seq])
+		copy(targets[i*p.seq:(i+1)*p.seq], row[1:p.seq+1])
 	}
+	p.lossArgs.Weights = nil
+	if b.Weights != nil {
+		p.weights = append(p.weights[:0], b.Weights...)
+		p.lossArgs.Weights = p.weights
+	}
+	p.weight = b.Weight()
+	p.setDocuments(b)
 	return nil
 }
 
@@ -117,8 +130,8 @@ func (p *Pass) SetBatch(rows []int32) error {
 // is slow.
 func (p *Pass) CheckFinite(on bool) { p.check = on }
 
-// Loss runs the model over the batch and returns the loss: with cross entropy, the mean in nats per
-// token.
+// Loss runs the model over the batch and returns the loss: with cross entropy, the weighted mean in
+// nats per token, and 0 if no token counts.
 func (p *Pass) Loss() (float64, error) {
 	r := p.run()
 	p.forward(r)
@@ -135,6 +148,7 @@ func (p *Pass) AuxLoss() float64 { return p.auxLoss }
 // Logits runs the model over tokens of one sequence, padded to the length of the pass, and returns
 // the scores of the token that follows position at. The slice is valid until the next call.
 func (p *Pass) Logits(tokens []int32, at int) ([]float32, error) {
+	p.setDocuments(batch.Batch{})
 	input := tensor.Data[int32](p.embedding.indices)
 	clear(input)
 	copy(input, tokens)
@@ -168,9 +182,9 @@ func (p *Pass) forward(r *run) {
 	p.auxLoss = r.auxLoss
 }
 
-// Backward runs the gradient of scale·Σ (loss + auxiliary loss) over the tokens of the batch of the
-// last Loss. It writes the gradients of all weights, or adds to them with accumulate. It overwrites
-// activations, so each Backward needs a Loss of its own.
+// Backward runs the gradient of scale·Σ weight·(loss + auxiliary loss) over the tokens of the batch
+// of the last Loss. It writes the gradients of all weights, or adds to them with accumulate. It
+// overwrites activations, so each Backward needs a Loss of its own.
 func (p *Pass) Backward(scale float32, accumulate bool) error {
 	if !p.fresh {
 		return errors.New("backward: the activations are used up or were never computed; run Loss first")
@@ -178,7 +192,7 @@ func (p *Pass) Backward(scale float32, accumulate bool) error {
 	p.fresh = false
 	g := p.grad
 	r := p.run()
-	r.accumulate, r.auxScale = accumulate, scale*float32(p.batch*p.seq)
+	r.accumulate, r.auxScale = accumulate, scale*float32(p.weight)
 	p.lossBackward(r, scale)
 	r.leave("output layer")
 	p.head.backward(r, p.norm, p.logits, g.hidden)

@@ -16,14 +16,16 @@ type run struct {
 	check      bool
 	dropout    dropoutKey
 	accumulate bool
-	auxLoss    float64 // of the layers so far
-	auxScale   float32 // the gradient of the auxiliary loss of each layer
+	auxLoss    float64        // of the layers so far
+	auxScale   float32        // the gradient of the auxiliary loss of each layer
+	segments   *tensor.Tensor // the documents that attention separates, i32 [documents+1]; nil for whole rows
+	places     *tensor.Tensor // those in which positions are counted, likewise
 	err        error
 }
 
 // run begins a forward or backward pass. Only one may run at a time.
 func (p *Pass) run() *run {
-	p.current = run{index: -1, check: p.check, dropout: p.dropout}
+	p.current = run{index: -1, check: p.check, dropout: p.dropout, segments: p.segments.starts, places: p.places.starts}
 	return &p.current
 }
 

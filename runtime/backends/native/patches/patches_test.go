@@ -15,6 +15,7 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native"
+	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/patches"
 	"github.com/primus-fl/primus/runtime/patch"
@@ -46,7 +47,7 @@ func apply(t *testing.T, c *patch.Context) patch.Report {
 
 // TestZLossGradient compares loss and gradient with the formula, by central differences.
 func TestZLossGradient(t *testing.T) {
-	const coeff, batch = 0.05, 2
+	const coeff, sequences = 0.05, 2
 	ps := &patch.Points{}
 	slot := patch.Declare(ps, native.LossPoint, model.CrossEntropy())
 	report := apply(t, newContext(t, patch.Setup, map[string]any{"z_loss_coeff": coeff}, ps))
@@ -64,14 +65,15 @@ func TestZLossGradient(t *testing.T) {
 	m, err := model.New(cfg, device)
 	require.NoError(t, err)
 	m.Init(7)
-	p, err := m.NewPass(mgr, batch, cfg.SeqLength, true)
+	p, err := m.NewPass(mgr, sequences, cfg.SeqLength, true)
 	require.NoError(t, err)
-	rows := make([]int32, batch*(cfg.SeqLength+1))
+	b := batch.New(sequences, cfg.SeqLength)
 	rng := rand.New(rand.NewPCG(1, 2))
-	for i := range rows {
-		rows[i] = rng.Int32N(256)
+	for i := range b.Tokens {
+		b.Tokens[i] = rng.Int32N(256)
 	}
-	require.NoError(t, p.SetBatch(rows))
+	b.Weights = []float32{1, 0, 2, 0.5, 1, 1, 0, 0, 1, 1, 3, 1}
+	require.NoError(t, p.SetBatch(b))
 	loss := func() float64 {
 		l, err := p.Loss()
 		require.NoError(t, err)
@@ -81,7 +83,7 @@ func TestZLossGradient(t *testing.T) {
 	p.SetLoss(slot.Func())
 	square := (loss() - plain) / coeff
 	assert.InDelta(t, math.Pow(math.Log(256), 2), square, 12, "the mean of z² is near that of a uniform model")
-	require.NoError(t, p.Backward(1/float32(batch*cfg.SeqLength), false))
+	require.NoError(t, p.Backward(1/float32(b.Weight()), false))
 	for _, w := range m.Params() {
 		value, grad := tensor.Data[float32](w.Value), tensor.Data[float32](w.Grad)
 		largest := 0.0

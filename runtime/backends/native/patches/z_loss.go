@@ -39,7 +39,7 @@ func zLoss() patch.Patch {
 
 // withZLoss adds to a cross entropy
 //
-//	c · mean over tokens of z²,   z = log Σ exp(logits)
+//	c · weighted mean over tokens of z²,   z = log Σ exp(logits)
 //
 // The gradient that it adds to a row of logits is w·2cz·softmax, where w is the weight of the
 // token. Cross entropy gives w·(softmax − onehot) for a row, so the row is computed with the weight
@@ -56,12 +56,8 @@ func withZLoss(next model.Loss, coeff float64) model.Loss {
 			if err != nil {
 				return 0, err
 			}
-			sum := 0.0
 			lse := tensor.Data[float32](b.LSE)
-			for _, z := range lse {
-				sum += float64(z) * float64(z)
-			}
-			return loss + coeff*sum/float64(len(lse)), nil
+			return loss + coeff*b.Mean(func(i int) float64 { return float64(lse[i]) * float64(lse[i]) }), nil
 		},
 		Backward: func(b *model.LossBatch) error {
 			lse, weights := tensor.Data[float32](b.LSE), tensor.Data[float32](b.DLosses)

@@ -1,0 +1,36 @@
+package model
+
+import (
+	"github.com/primus-fl/primus/runtime/backends/native/batch"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// documents are the sequences within the rows of a batch, as ops with packed sequences take them.
+type documents struct {
+	memory *tensor.Tensor // i32 [T+1]
+	starts *tensor.Tensor // i32 [documents+1], in memory: the tokens before each document; nil if rows are whole
+}
+
+// set finds the documents of T = len(of) tokens, of which those begin one for which begins is true.
+func (d *documents) set(of []int32, begins func(i int) bool) {
+	if of == nil {
+		d.starts = nil
+		return
+	}
+	all, n := tensor.Data[int32](d.memory), 0
+	for i := range of {
+		if begins(i) {
+			all[n] = int32(i)
+			n++
+		}
+	}
+	all[n] = int32(len(of))
+	d.starts = rows(d.memory, 0, n+1)
+}
+
+// setDocuments takes the segments and positions of a batch.
+func (p *Pass) setDocuments(b batch.Batch) {
+	p.segments.set(b.Segments, func(i int) bool { return i%p.seq == 0 || b.Segments[i] != b.Segments[i-1] })
+	p.places.set(b.Positions, func(i int) bool { return b.Positions[i] == 0 })
+	p.embedding.fillPlaces(p.seq, b.Positions)
+}
