@@ -116,7 +116,8 @@ type Job struct {
 	Ranks   int
 	Slowest int     // the rank that computed longest
 	Behind  float64 // by how much of the mean that is longer than the mean
-	Waiting float64 // the share of the time of the first rank in which it sent, received and waited
+	Waiting float64 // the share of the time of the first rank in which it waited for others
+	Hidden  float64 // the share of the exchange of gradients and weights during which the first rank computed
 }
 
 // Result is how a run ended.

@@ -8,12 +8,14 @@ import (
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/optim"
+	"github.com/primus-fl/primus/runtime/backends/native/world"
 )
 
 // Args are the parameters of a native trainer, with Megatron's names where it has one.
 type Args struct {
 	model.Config
 	optim.OptimizerConfig
+	world.Parallel
 
 	TrainIters      int         `param:"train_iters"`
 	GlobalBatchSize int         `param:"global_batch_size"`

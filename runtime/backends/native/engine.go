@@ -22,19 +22,21 @@ type engine struct {
 	manager *opmanager.Manager
 	log     *slog.Logger
 	points  points
-	world   *world.World
+
+	world    *world.World
+	exchange *world.Exchange // of gradients and weights; nil for one rank
+	early    bool            // the gradients of the current micro batch are sent when they are final
 
 	model     *model.Model
 	pass      *model.Pass
 	optimizer optim.Optimizer
 	gradients *optim.Gradients
-	grads     []*tensor.Tensor
 	batch     batch.Batch // global, of all ranks
 	aux       float64     // mean auxiliary loss of the tokens of the step
 	ce        float64     // mean cross entropy of the tokens of the step
 	stop      bool        // a rank of the job wants to end; known after a step
 
-	computed, exchanged time.Duration // in the steps of this run, by this rank
+	computed, exchanged time.Duration // computing, and waiting for other ranks, in the steps of this run
 
 	updating bool // the weights may be a mixture of two steps
 }
@@ -48,15 +50,18 @@ func (e *engine) build(backend device.Backend) (err error) {
 	if e.pass, err = e.model.NewPass(e.manager, e.args.MicroBatchSize, e.args.SeqLength, true); err != nil {
 		return err
 	}
-	var params []optim.Param
-	for _, p := range e.model.Params() {
-		e.grads = append(e.grads, p.Grad)
-		params = append(params, optim.Param{Value: p.Value, Grad: p.Grad, Decay: p.Decay, LRScale: e.points.lrScale.Func()(p)})
+	if err := e.connect(); err != nil {
+		return err
+	}
+	params := e.updated()
+	var grads []*tensor.Tensor
+	for _, p := range params {
+		grads = append(grads, p.Grad)
 	}
 	if e.optimizer, err = optim.New(e.args.OptimizerConfig, params, e.manager, backend); err != nil {
 		return err
 	}
-	e.gradients, err = optim.NewGradients(e.args.ClipGrad, e.grads, e.manager, backend)
+	e.gradients, err = optim.NewGradients(e.args.ClipGrad, grads, e.manager, backend)
 	e.batch = batch.New(e.args.GlobalBatchSize, e.args.SeqLength)
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
+	"github.com/primus-fl/primus/runtime/backends/native/world"
 )
 
 // NonFiniteError reports a loss or a gradient that is NaN or infinite.
@@ -45,7 +46,7 @@ const maxAttempts = 5
 func (e *engine) computeGradients(ctx context.Context, step int) (loss, norm float64, err error) {
 	for attempt := 1; ; attempt++ {
 		loss, norm, err = e.tryGradients(ctx, step)
-		if err == nil || attempt == maxAttempts || !e.canRepeat(err) {
+		if err == nil || attempt == maxAttempts || e.exchanging() || !e.canRepeat(err) {
 			return loss, norm, err
 		}
 		e.log.Warn("the step is computed again", "step", step, "attempt", attempt, "error", err)
@@ -59,6 +60,9 @@ func (e *engine) canRepeat(err error) bool {
 	if _, sent := errors.AsType[*sentError](err); sent {
 		return false
 	}
+	if _, sent := errors.AsType[*world.Error](err); sent {
+		return false
+	}
 	call, ok := errors.AsType[*opmanager.CallError](err)
 	if !ok {
 		return false
@@ -70,7 +74,7 @@ func (e *engine) canRepeat(err error) bool {
 }
 
 func (e *engine) tryGradients(ctx context.Context, step int) (loss, norm float64, err error) {
-	begin := time.Now()
+	begin, before := time.Now(), e.waited()
 	e.aux, e.ce = 0, 0
 	for i := range e.own() {
 		if ctx.Err() != nil && e.world.Alone() {
@@ -87,14 +91,18 @@ func (e *engine) tryGradients(ctx context.Context, step int) (loss, norm float64
 		if !finite(loss) && e.world.Alone() {
 			return 0, 0, e.nonFinite(step, "loss", loss)
 		}
-		if err := e.backward(step, i); err != nil {
+		e.early = e.args.OverlapGradReduce && i == e.own()-1
+		err = e.backward(step, i)
+		e.early = false
+		if err != nil {
 			return 0, 0, err
 		}
 	}
-	e.computed += time.Since(begin)
+	waited := e.waited() - before
+	e.computed += time.Since(begin) - waited
 	begin = time.Now()
 	loss, err = e.reduce(ctx, loss)
-	e.exchanged += time.Since(begin)
+	e.exchanged += time.Since(begin) + waited
 	if err != nil {
 		return 0, 0, err
 	}
@@ -119,18 +127,21 @@ func (e *engine) weight() float64 {
 	return 1
 }
 
-// reduce adds up the losses and the gradients of all ranks. It also lets all of them know when one
+// reduce adds up the gradients and the losses of all ranks. It also lets all of them know when one
 // wants to end.
 func (e *engine) reduce(ctx context.Context, loss float64) (float64, error) {
+	if e.exchange != nil {
+		if err := e.exchange.Wait(); err != nil {
+			return 0, e.sent(err)
+		}
+	}
 	stop := 0.0
 	if ctx.Err() != nil {
 		stop = 1
 	}
-	if err := e.world.Sum("add up the losses", &loss, &e.aux, &e.ce, &stop); err != nil {
-		return 0, e.sent(err)
-	}
+	err := e.world.Sum("add up the losses", &loss, &e.aux, &e.ce, &stop)
 	e.stop = stop > 0
-	return loss, e.sent(e.world.Reduce("add up the gradients", e.grads))
+	return loss, e.sent(err)
 }
 
 // sentError is an error after ranks have begun to exchange the results of a step. One rank alone

@@ -323,6 +323,7 @@ func (t *trainer) Cleanup(cause error) error {
 		faults = append(faults, t.tokens.Close())
 	}
 	faults = append(faults, t.close())
+	t.world.Close()
 	return errors.Join(faults...)
 }
 

@@ -16,6 +16,8 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/ops/collective"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/native/model"
+	"github.com/primus-fl/primus/runtime/backends/native/optim"
 	"github.com/primus-fl/primus/runtime/backends/native/world"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -190,6 +192,9 @@ func (t *trainer) compareTimes() error {
 	if sum > 0 {
 		job.Behind = longest*float64(len(all))/sum - 1
 		job.Waiting = t.exchanged.Seconds() / (t.computed + t.exchanged).Seconds()
+		if spent, waited := t.exchange.Times(); spent > 0 {
+			job.Hidden = max(0, 1-waited.Seconds()/spent.Seconds())
+		}
 	}
 	t.job = job
 	return nil
@@ -219,4 +224,44 @@ func (t *trainer) stopping(ctx context.Context) bool {
 		return ctx.Err() != nil
 	}
 	return t.stop
+}
+
+// connect makes the exchange of gradients with other ranks.
+func (e *engine) connect() (err error) {
+	if e.world.Alone() {
+		return nil
+	}
+	f := e.model.Flat()
+	if e.exchange, err = e.world.NewExchange(f.Values, f.Grads, f.Used, false); err != nil {
+		return err
+	}
+	e.pass.Watch(model.Watch{
+		Final: func(depth int) {
+			if e.early {
+				e.exchange.Send(f.Final(depth))
+			}
+		},
+	})
+	return nil
+}
+
+// updated returns the weights that this rank updates.
+func (e *engine) updated() []optim.Param {
+	var params []optim.Param
+	for _, p := range e.model.Params() {
+		params = append(params, optim.Param{Value: p.Value, Grad: p.Grad, Decay: p.Decay, LRScale: e.points.lrScale.Func()(p)})
+	}
+	return params
+}
+
+// exchanging reports whether gradients of the step were sent.
+func (e *engine) exchanging() bool { return e.exchange != nil && e.exchange.Begun() }
+
+// waited is the time for which this rank has waited for gradients and weights.
+func (e *engine) waited() time.Duration {
+	if e.exchange == nil {
+		return 0
+	}
+	_, waited := e.exchange.Times()
+	return waited
 }

@@ -11,19 +11,22 @@ import (
 // World is the place of a rank in its job.
 type World struct {
 	collective.Group
-	allReduce *opmanager.Bound[collective.AllReduceArgs]
-	allGather *opmanager.Bound[collective.AllGatherArgs]
-	broadcast *opmanager.Bound[collective.BroadcastArgs]
-	bucket    []float32 // of Reduce
+	queue         *queue // nil for one rank
+	allReduce     *opmanager.Bound[collective.AllReduceArgs]
+	reduceScatter *opmanager.Bound[collective.ReduceScatterArgs]
+	allGather     *opmanager.Bound[collective.AllGatherArgs]
+	broadcast     *opmanager.Bound[collective.BroadcastArgs]
 }
 
-// New returns the World of a rank. One rank alone needs no manager.
+// New returns the World of a rank, which Close ends. One rank alone needs no manager.
 func New(m *opmanager.Manager, g collective.Group) *World {
 	w := &World{Group: g}
 	if w.Alone() {
 		return w
 	}
+	w.queue = newQueue()
 	w.allReduce = opmanager.MustBind(m, collective.AllReduce)
+	w.reduceScatter = opmanager.MustBind(m, collective.ReduceScatter)
 	w.allGather = opmanager.MustBind(m, collective.AllGather)
 	w.broadcast = opmanager.MustBind(m, collective.Broadcast)
 	return w
@@ -54,6 +57,18 @@ func (w *World) Alone() bool { return w.Ranks == 1 }
 // Leads reports whether this is the rank that writes the files of the run.
 func (w *World) Leads() bool { return w.Rank == 0 }
 
+// Close ends the goroutine of the collectives, after those that were asked for.
+func (w *World) Close() {
+	if w.queue != nil {
+		close(w.queue.waiting)
+	}
+}
+
+// do calls a collective after all that were asked for before, and waits for it.
+func (w *World) do(what string, call func() error) error {
+	return wrap(what, w.queue.ask(false, call).wait())
+}
+
 // Sum replaces each value by its sum over all ranks.
 func (w *World) Sum(what string, values ...*float64) error {
 	if w.Alone() {
@@ -64,8 +79,11 @@ func (w *World) Sum(what string, values ...*float64) error {
 		numbers[i] = *v
 	}
 	t := vector(numbers)
-	if err := w.allReduce.Call(collective.AllReduceArgs{Input: t, Output: t, Group: w.Group}); err != nil {
-		return wrap(what, err)
+	err := w.do(what, func() error {
+		return w.allReduce.Call(collective.AllReduceArgs{Input: t, Output: t, Group: w.Group})
+	})
+	if err != nil {
+		return err
 	}
 	for i, v := range values {
 		*v = numbers[i]
@@ -78,17 +96,17 @@ func (w *World) Gather(what string, own []byte) ([][]byte, error) {
 	if w.Alone() {
 		return [][]byte{own}, nil
 	}
-	lengths, err := w.gather(binary.LittleEndian.AppendUint64(nil, uint64(len(own))))
+	lengths, err := w.gather(what, binary.LittleEndian.AppendUint64(nil, uint64(len(own))))
 	if err != nil {
-		return nil, wrap(what, err)
+		return nil, err
 	}
 	longest := 0
 	for _, l := range lengths {
 		longest = max(longest, int(binary.LittleEndian.Uint64(l)))
 	}
-	all, err := w.gather(append(own[:len(own):len(own)], make([]byte, longest-len(own))...))
+	all, err := w.gather(what, append(own[:len(own):len(own)], make([]byte, longest-len(own))...))
 	if err != nil {
-		return nil, wrap(what, err)
+		return nil, err
 	}
 	for i, l := range lengths {
 		all[i] = all[i][:binary.LittleEndian.Uint64(l)]
@@ -97,9 +115,12 @@ func (w *World) Gather(what string, own []byte) ([][]byte, error) {
 }
 
 // gather returns the bytes of each rank, of which all have as many.
-func (w *World) gather(own []byte) ([][]byte, error) {
+func (w *World) gather(what string, own []byte) ([][]byte, error) {
 	all := make([]byte, len(own)*w.Ranks)
-	if err := w.allGather.Call(collective.AllGatherArgs{Input: vector(own), Output: vector(all), Group: w.Group}); err != nil {
+	err := w.do(what, func() error {
+		return w.allGather.Call(collective.AllGatherArgs{Input: vector(own), Output: vector(all), Group: w.Group})
+	})
+	if err != nil {
 		return nil, err
 	}
 	parts := make([][]byte, w.Ranks)
@@ -130,64 +151,12 @@ func (w *World) Copy(what string, tensors ...*tensor.Tensor) error {
 		return nil
 	}
 	for _, t := range tensors {
-		if err := w.broadcast.Call(collective.BroadcastArgs{Buffer: t, Group: w.Group}); err != nil {
-			return wrap(what, err)
+		err := w.do(what, func() error { return w.broadcast.Call(collective.BroadcastArgs{Buffer: t, Group: w.Group}) })
+		if err != nil {
+			return err
 		}
 	}
 	return nil
-}
-
-const (
-	bucketSize = 16 << 20 / 4 // numbers in a bucket: the 16 MiB stay in the caches of CPUs
-	alone      = 1 << 20 / 4  // a tensor of at least this many numbers is sent from where it is
-)
-
-// Reduce replaces tensors of f32 by their sums over all ranks. Small ones travel together, in
-// buckets, because each message takes some time whatever its length.
-func (w *World) Reduce(what string, tensors []*tensor.Tensor) error {
-	if w.Alone() {
-		return nil
-	}
-	var packed []*tensor.Tensor
-	size := 0
-	flush := func() error {
-		if len(packed) == 0 {
-			return nil
-		}
-		bucket := w.bucket[:0]
-		for _, t := range packed {
-			bucket = append(bucket, tensor.Data[float32](t)...)
-		}
-		w.bucket = bucket
-		if err := w.reduce(vector(bucket)); err != nil {
-			return err
-		}
-		for _, t := range packed {
-			bucket = bucket[copy(tensor.Data[float32](t), bucket):]
-		}
-		packed, size = packed[:0], 0
-		return nil
-	}
-	for _, t := range tensors {
-		n := t.NumElements()
-		if n >= alone {
-			if err := w.reduce(t); err != nil {
-				return wrap(what, err)
-			}
-			continue
-		}
-		if size+n > bucketSize {
-			if err := flush(); err != nil {
-				return wrap(what, err)
-			}
-		}
-		packed, size = append(packed, t), size+n
-	}
-	return wrap(what, flush())
-}
-
-func (w *World) reduce(t *tensor.Tensor) error {
-	return w.allReduce.Call(collective.AllReduceArgs{Input: t, Output: t, Group: w.Group})
 }
 
 // vector returns a tensor of numbers.

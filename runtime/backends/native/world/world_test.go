@@ -65,33 +65,58 @@ func TestRank(t *testing.T) {
 	require.NoError(t, w.Copy("numbers", copied))
 	assert.Equal(t, []float64{1, 1, 1, 1, 1}, copied.Float64s())
 
-	checkReduce(t, w)
+	checkExchange(t, w)
+	w.Close()
 	require.NoError(t, lib.Close())
 }
 
-// checkReduce adds up tensors that are sent alone and in several buckets.
-func checkReduce(t *testing.T, w *world.World) {
+// checkExchange exchanges gradients in several buckets, of which the first are sent early.
+func checkExchange(t *testing.T, w *world.World) {
 	t.Helper()
-	var tensors []*tensor.Tensor
-	sizes := []int{7, 1 << 18, 0, 3 << 18, 1}
-	for range 24 { // of 1 MiB less a number: 17 fill a bucket
-		sizes = append(sizes, 1<<18-1)
-	}
-	for i, n := range sizes {
-		tensors = append(tensors, numbers(t, n, float32(i+100*w.Rank)))
-	}
-	for round := range 2 { // the memory of buckets is used again
-		require.NoError(t, w.Reduce("numbers", tensors))
-		for i, x := range tensors {
-			want := float32(2*i + 100)
-			if round == 1 {
-				want *= 2
+	const used = 3<<18 + 5
+	for _, shard := range []bool{false, true} {
+		values, grads := numbers(t, used+64, 0), numbers(t, used+64, 0)
+		x, err := w.NewExchange(values, grads, used, shard)
+		require.NoError(t, err)
+		for round := range 2 { // buckets are used again
+			g := tensor.Data[float32](grads)
+			for i := range used {
+				g[i] = float32(i%100 + 1000*w.Rank + round)
 			}
-			for _, v := range tensor.Data[float32](x) {
-				if v != want {
-					t.Fatalf("tensor %d of %d: got %v, want %v", i, sizes[i], v, want)
-				}
+			x.Send(1 << 17)
+			assert.False(t, x.Begun(), "the first bucket is larger")
+			x.Send(1<<19 + 7)
+			assert.True(t, x.Begun())
+			require.NoError(t, x.Wait())
+			assert.False(t, x.Begun())
+			if !shard {
+				checkSums(t, 0, g[:used], round)
+				continue
 			}
+			v := tensor.Data[float32](values)
+			clear(v)
+			for _, p := range x.Parts() {
+				checkSums(t, p.Lo, tensor.Data[float32](p.Sums)[:max(min(p.Hi, used)-p.Lo, 0)], round)
+				copy(v[p.Lo:p.Hi], tensor.Data[float32](p.Sums))
+			}
+			x.Gather()
+			require.NoError(t, x.Need(1<<19))
+			checkSums(t, 1<<19, v[1<<19:used], round)
+			require.NoError(t, x.Need(0))
+			checkSums(t, 0, v[:used], round)
+		}
+		spent, waited := x.Times()
+		assert.Positive(t, spent)
+		assert.Positive(t, waited)
+	}
+}
+
+// checkSums compares sums over two ranks, from element lo on.
+func checkSums(t *testing.T, lo int, sums []float32, round int) {
+	t.Helper()
+	for i, got := range sums {
+		if want := float32(2*((lo+i)%100) + 1000 + 2*round); got != want {
+			t.Fatalf("element %d: got %v, want %v", lo+i, got, want)
 		}
 	}
 }
@@ -132,7 +157,7 @@ func TestAlone(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "own", string(own))
 	x := numbers(t, 3, 1)
-	require.NoError(t, errors.Join(w.Copy("x", x), w.Reduce("x", []*tensor.Tensor{x})))
+	require.NoError(t, w.Copy("x", x))
 	assert.Equal(t, []float64{1, 1, 1}, x.Float64s())
 }
 
@@ -140,11 +165,8 @@ func TestAlone(t *testing.T) {
 func TestUnserved(t *testing.T) {
 	w := world.New(manager(t), collective.Group{Rank: 1, Ranks: 2})
 	x := numbers(t, 3, 1)
-	for what, err := range map[string]error{
-		"sum":    w.Sum("sum", new(float64)),
-		"copy":   w.Copy("copy", x),
-		"reduce": w.Reduce("reduce", []*tensor.Tensor{x}),
-	} {
+	defer w.Close()
+	for what, err := range map[string]error{"sum": w.Sum("sum", new(float64)), "copy": w.Copy("copy", x)} {
 		failed, ok := errors.AsType[*world.Error](err)
 		require.True(t, ok, "%v", err)
 		assert.Equal(t, what, failed.What)
