@@ -30,7 +30,7 @@ var EmbeddingFwd = opregistry.NewOp("embedding_fwd", opregistry.Schema[Embedding
 type EmbeddingBwdArgs struct {
 	Grad       *tensor.Tensor `op:"0 grad read compute [.. h]"`
 	Indices    *tensor.Tensor `op:"1 indices read index (rows) contiguous"`
-	DWeight    *tensor.Tensor `op:"2 dweight write|update:accumulate =grad [vocab h]"`
+	DWeight    *tensor.Tensor `op:"2 dweight write|update:accumulate compute [vocab h]"`
 	Accumulate bool           `op:"3 accumulate"`
 }
 
@@ -39,7 +39,8 @@ type EmbeddingBwdArgs struct {
 //	dweight[v,:] = Σ_{i: indices[i]=v} grad[i,:]      (+ dweight[v,:] with Accumulate)
 //
 // Rows are added in ascending i in f32 or better, so that the result does not depend on the number
-// of workers. An index outside [0, vocab) is an argument error.
+// of workers. dweight may have another compute dtype than grad, such as f32 where gradients of many
+// batches are added up. An index outside [0, vocab) is an argument error.
 var EmbeddingBwd = opregistry.NewOp("embedding_bwd", opregistry.Schema[EmbeddingBwdArgs]{
 	Doc: "gradient of embedding_fwd",
 	Check: func(c *opregistry.Check, a *EmbeddingBwdArgs) {

@@ -57,7 +57,7 @@ func TestEmbeddingBwd(t *testing.T) {
 		{Name: "no dweight", Edit: func(a *args) { a.DWeight = nil }, Operand: "dweight", Want: "a tensor"},
 		{Name: "axes of dweight", Edit: func(a *args) { a.DWeight = checktest.F32(8) }, Operand: "dweight", Want: "shape [vocab 4], as [vocab h]"},
 		{Name: "no grad", Edit: func(a *args) { a.Grad = nil }, Operand: "grad", Want: "a tensor"},
-		{Name: "dtype of grad", Edit: func(a *args) { a.Grad = checktest.Zeros(tensor.F16, 3, 4) }, Operand: "dweight", Want: "the dtype of grad, f16"},
+		{Name: "dtype of dweight", Edit: func(a *args) { a.DWeight = checktest.I32(2, 4) }, Operand: "dweight", Want: "dtype f32, bf16, f16 or f64"},
 		{Name: "length of rows", Edit: func(a *args) { a.Grad = checktest.F32(4, 3) }, Operand: "dweight", Want: "shape [2 3], as [vocab h]"},
 		{Name: "number of indices", Edit: func(a *args) { a.Indices = checktest.I32(1) }, Operand: "indices", Want: "3 elements (rows)"},
 		{Name: "index too large", Edit: func(a *args) { a.Indices = checktest.I32(0, 2, 0) }, Operand: "indices", Want: "values in [0, 2)"},

@@ -56,6 +56,7 @@ type scatter struct {
 	exec        *opregistry.Exec
 	parts       int
 	grad, table host.Matrix
+	alike       bool // grad and table have one dtype
 	accumulate  bool
 	first       []int32 // row of the gradient for each row of the table, -1 for none
 	next        []int32 // row of the gradient with the same index, -1 for none
@@ -67,7 +68,7 @@ var scatterKernel = parallel.NewKernel((*scatter).part)
 // dweight; with bf16 and f16 also two rows of f32 per worker.
 func embeddingBwd(e *opregistry.Exec, a embedding.EmbeddingBwdArgs) error {
 	var v host.Views
-	c := scatter{exec: e, grad: v.Matrix("grad", a.Grad), table: v.Matrix("dweight", a.DWeight), accumulate: a.Accumulate}
+	c := scatter{exec: e, grad: v.Matrix("grad", a.Grad), table: v.Matrix("dweight", a.DWeight), alike: a.Grad.DType() == a.DWeight.DType(), accumulate: a.Accumulate}
 	index := v.Indexes("indices", a.Indices)
 	if v.Err != nil {
 		return v.Err
@@ -95,7 +96,7 @@ func embeddingBwd(e *opregistry.Exec, a embedding.EmbeddingBwdArgs) error {
 
 func (c *scatter) part(part int) {
 	var sum, row []float32
-	if cols := c.table.Cols; c.table.Narrow() {
+	if cols := c.table.Cols; c.table.Narrow() || c.grad.Narrow() {
 		buf := c.exec.Scratch(2 * cols)
 		defer c.exec.Release(buf)
 		sum, row = buf[:cols], buf[cols:]
@@ -118,7 +119,7 @@ func (c *scatter) fill(to int, sum, row []float32) {
 		return
 	case c.accumulate:
 		sum = c.table.Piece(to, 0, cols, sum)
-	case c.next[r] < 0:
+	case c.next[r] < 0 && c.alike:
 		c.table.Take(to, &c.grad, int(r))
 		return
 	default:

@@ -51,11 +51,14 @@ func embeddingBwdCases(d tensor.DType) []opstest.Case[embedding.EmbeddingBwdArgs
 	add := func(name string, make func(*opstest.Stage) embedding.EmbeddingBwdArgs) {
 		cases = append(cases, opstest.Case[embedding.EmbeddingBwdArgs]{Name: name, Make: make})
 	}
-	table := func(s *opstest.Stage, l opstest.Layout, accumulate bool, e embeddingShape) *tensor.Tensor {
+	tableOf := func(s *opstest.Stage, l opstest.Layout, d tensor.DType, accumulate bool, e embeddingShape) *tensor.Tensor {
 		if accumulate {
 			return s.In(l, d, e.vocab, e.h)
 		}
 		return s.Out(l, d, e.vocab, e.h)
+	}
+	table := func(s *opstest.Stage, l opstest.Layout, accumulate bool, e embeddingShape) *tensor.Tensor {
+		return tableOf(s, l, d, accumulate, e)
 	}
 	for _, accumulate := range []bool{false, true} {
 		for _, e := range embeddingShapes() {
@@ -68,6 +71,16 @@ func embeddingBwdCases(d tensor.DType) []opstest.Case[embedding.EmbeddingBwdArgs
 						}
 					})
 				}
+			}
+		}
+		for _, other := range []tensor.DType{tensor.F32, tensor.BF16} {
+			for _, e := range []embeddingShape{{17, 64, 33}, {100, 7, 4}} {
+				add(fmt.Sprintf("%v/%v_table/accumulate=%v", e, other, accumulate), func(s *opstest.Stage) embedding.EmbeddingBwdArgs {
+					return embedding.EmbeddingBwdArgs{
+						Grad: s.In(opstest.Padded, d, e.n, e.h), Indices: s.Indexes(tensor.I32, e.n, e.vocab),
+						DWeight: tableOf(s, opstest.Dense, other, accumulate, e), Accumulate: accumulate,
+					}
+				})
 			}
 		}
 		// A sum that is rounded to a narrow dtype after each row has a large error here.
