@@ -95,6 +95,9 @@ func (a *Args) validate() error {
 	if a.EvalInterval > 0 {
 		atLeast("eval_iters", a.EvalIters, 1)
 	}
+	if a.FP16 {
+		faults = append(faults, errors.New("fp16: got true, want false: the trainer does not scale losses; bf16 needs no scale"))
+	}
 	if a.MicroBatchSize > 0 && a.GlobalBatchSize%a.MicroBatchSize != 0 {
 		faults = append(faults, fmt.Errorf("global_batch_size: got %d, want a multiple of micro_batch_size %d", a.GlobalBatchSize, a.MicroBatchSize))
 	}

@@ -94,5 +94,6 @@ func (e *engine) train(ctx context.Context, step int, lr float64) (loss, norm fl
 	if err := e.points.optimizerStep.Func()(step, lr); err != nil {
 		return 0, 0, fmt.Errorf("step %d: %w", step, err)
 	}
+	e.model.WeightsChanged()
 	return loss, norm, nil
 }

@@ -13,11 +13,11 @@ import (
 // begins, with all of its like.
 func TestWhatWouldChangeTheResultIsRefused(t *testing.T) {
 	l := newLab(t)
-	err := l.train(t.Context(), "run", "bf16=true", "tensor_model_parallel_size=2", "optimizer=sgd", "tokenizer_type=GPT2BPETokenizer", "qk_layernorm=true")
-	for _, name := range []string{"bf16", "tensor_model_parallel_size", "optimizer", "tokenizer_type", "qk_layernorm"} {
+	err := l.train(t.Context(), "run", "main_grads_dtype=bf16", "tensor_model_parallel_size=2", "optimizer=sgd", "tokenizer_type=GPT2BPETokenizer", "qk_layernorm=true")
+	for _, name := range []string{"main_grads_dtype", "tensor_model_parallel_size", "optimizer", "tokenizer_type", "qk_layernorm"} {
 		assert.ErrorContains(t, err, "modules.pre_trainer."+name+": got ")
 	}
-	assert.ErrorContains(t, err, `override 16 "bf16=true"`)
+	assert.ErrorContains(t, err, `override 16 "main_grads_dtype=bf16"`)
 	assert.NoDirExists(t, l.path("run"))
 }
 
@@ -27,10 +27,10 @@ func TestWhatHasNoEffectIsTold(t *testing.T) {
 	l := newLab(t)
 	end := &ended{}
 	l.observer = end
-	require.NoError(t, l.train(t.Context(), "run", "train_iters=2", "bf16=false", "optimizer=adam", "log_throughput=true", "train_iter=10", "z_loss_coeff=0.0"))
+	require.NoError(t, l.train(t.Context(), "run", "train_iters=2", "grad_reduce_in_bf16=false", "optimizer=adam", "log_throughput=true", "train_iter=10", "z_loss_coeff=0.0"))
 	assert.Equal(t, []string{"log_throughput", "train_iter"}, end.result.Ignored)
 	assert.Contains(t, l.log.String(), "log_throughput: the native backend has no such parameter")
-	for _, name := range []string{"bf16", "optimizer", "z_loss_coeff:"} {
+	for _, name := range []string{"grad_reduce_in_bf16", "optimizer", "z_loss_coeff:"} {
 		assert.NotContains(t, l.log.String(), name)
 	}
 }
@@ -46,7 +46,7 @@ func TestStrictRefusesWhatHasNoEffect(t *testing.T) {
 	}
 	l := newLab(t)
 	l.strict = true
-	require.NoError(t, l.train(t.Context(), "run", "train_iters=1", "bf16=false", "z_loss_coeff=0.1"))
+	require.NoError(t, l.train(t.Context(), "run", "train_iters=1", "grad_reduce_in_bf16=false", "z_loss_coeff=0.1"))
 }
 
 // A parameter that a patch serves is served.

@@ -35,9 +35,9 @@ func (b *builder) attention(w layerWeights, freqs *tensor.Tensor) *attention {
 	nq, nk := c.NumAttentionHeads, c.NumAttentionHeads+c.Groups()
 	all := nk + c.Groups()
 	a := &attention{
-		qkv: b.linear(w.qkv), out: b.linear(w.out), projected: b.keep.f32(t, c.qkvRows()),
-		mixed: b.keep.f32(t, nq*d), stats: b.keep.f32(b.batch, nq, b.seq, 1),
-		dropout: float32(c.AttentionDropout), dProjected: b.spare.f32(t, c.qkvRows()), dMixed: b.spare.f32(t, nq*d), saved: saved(),
+		qkv: b.linear(w.qkv), out: b.linear(w.out), projected: b.act(t, c.qkvRows()),
+		mixed: b.act(t, nq*d), stats: b.keep.f32(b.batch, nq, b.seq, 1),
+		dropout: float32(c.AttentionDropout), dProjected: b.scratch(t, c.qkvRows()), dMixed: b.scratch(t, nq*d), saved: saved(),
 		fwd: opmanager.MustBind(b.fwd, attentionops.FusedAttnFwd), bwd: opmanager.MustBind(b.bwd, attentionops.FusedAttnBwd),
 	}
 	if a.dropout > 0 {
@@ -45,7 +45,7 @@ func (b *builder) attention(w layerWeights, freqs *tensor.Tensor) *attention {
 	}
 	rotated := a.projected
 	if freqs != nil {
-		rotated = b.keep.f32(t, nk*d)
+		rotated = b.act(t, nk*d)
 		a.rotary = &rotary{freqs: freqs, cache: b.cache, fwd: opmanager.MustBind(b.fwd, rope.FusedRopeForward), bwd: opmanager.MustBind(b.bwd, rope.FusedRopeBackward)}
 	}
 	views := func(view func(t *tensor.Tensor, lo, hi int) *tensor.Tensor) (attentionViews, rotaryViews) {

@@ -35,6 +35,7 @@ type builder struct {
 	packed     uint64   // that of those for packed documents
 	depth      int      // the layer that is made
 	cache      *kvCache // of a decoder; nil for passes over whole sequences
+	wide       *wide    // of routers; nil without
 }
 
 // at moves on to a part of the model, with memory of its own or that of the part before.
@@ -43,6 +44,12 @@ func (b *builder) at(m *opmanager.Manager) {
 	b.keep.rewind()
 	b.spare.rewind()
 }
+
+// act returns memory for activations that forward fills for backward.
+func (b *builder) act(shape ...int) *tensor.Tensor { return b.keep.new(b.cfg.Compute(), shape...) }
+
+// scratch returns memory for activations, or their gradients, during a call only.
+func (b *builder) scratch(shape ...int) *tensor.Tensor { return b.spare.new(b.cfg.Compute(), shape...) }
 
 // tokens is the number of rows of the residual stream.
 func (b *builder) tokens() int { return b.batch * b.seq }
@@ -92,19 +99,20 @@ func (p *Param) value() *tensor.Tensor {
 // linear is y = x·Wᵀ + b.
 type linear struct {
 	linearWeights
+	matrix   *tensor.Tensor // the weight as it enters products
 	biasGrad vectorGrad
 	fwd, bwd *opmanager.Bound[gemm.GenericGemmArgs]
 }
 
 func (b *builder) linear(w linearWeights) linear {
 	return linear{
-		linearWeights: w, biasGrad: b.vectorGrad(w.bias),
+		linearWeights: w, matrix: b.matrix(w.weight), biasGrad: b.vectorGrad(w.bias),
 		fwd: opmanager.MustBind(b.fwd, gemm.GenericGemm), bwd: opmanager.MustBind(b.bwd, gemm.GenericGemm),
 	}
 }
 
 func (l *linear) forward(r *run, x, y *tensor.Tensor) {
-	call(r, l.fwd, gemm.GenericGemmArgs{A: l.weight.Value, TransA: !l.inOut, B: x, D: y, Bias: l.bias.value()})
+	call(r, l.fwd, gemm.GenericGemmArgs{A: l.matrix, TransA: !l.inOut, B: x, D: y, Bias: l.bias.value()})
 }
 
 // backward is dx = dy·W, db = Σ dy over the rows, and dW = dyᵀ·x.
@@ -116,7 +124,7 @@ func (l *linear) backward(r *run, x, dy, dx *tensor.Tensor) {
 // products is backward with another tensor for the gradient of the bias, nil if that has been
 // computed.
 func (l *linear) products(r *run, x, dy, dx, db *tensor.Tensor) {
-	call(r, l.bwd, gemm.GenericGemmArgs{A: l.weight.Value, TransA: l.inOut, B: dy, D: dx, Bias: db, Grad: db != nil})
+	call(r, l.bwd, gemm.GenericGemmArgs{A: l.matrix, TransA: l.inOut, B: dy, D: dx, Bias: db, Grad: db != nil})
 	left, right := dy, x
 	if l.inOut {
 		left, right = x, dy

@@ -66,6 +66,7 @@ type Config struct {
 	HiddenDropout         float64           `param:"hidden_dropout"`
 	AttentionDropout      float64           `param:"attention_dropout"`
 	Experts
+	Precision
 }
 
 // Experts are the parameters of a mixture of experts in place of the MLP.
@@ -116,6 +117,9 @@ func (c Config) Validate() error {
 	f.probability("hidden_dropout", c.HiddenDropout)
 	f.probability("attention_dropout", c.AttentionDropout)
 	c.validateExperts(f)
+	if c.FP16 && c.BF16 {
+		f.bad("fp16", true, "false with bf16")
+	}
 	return errors.Join(f.all...)
 }
 

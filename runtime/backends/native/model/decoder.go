@@ -210,7 +210,7 @@ func (d *Decoder) pass(n int) (*decoderPass, error) {
 
 func (d *Decoder) build(n int) *decoderPass {
 	c := d.m.cfg
-	c.AuxLossCoeff, c.HiddenDropout, c.AttentionDropout = 0, 0, 0
+	c.AuxLossCoeff, c.HiddenDropout, c.AttentionDropout, c.Precision = 0, 0, 0, Precision{}
 	own := &pool{arena: d.memory}
 	b := builder{cfg: c, batch: 1, seq: n, keep: own, cache: d.cache}
 	b.at(d.mgr)

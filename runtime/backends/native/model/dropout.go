@@ -58,7 +58,7 @@ func (b *builder) dropout() *dropout {
 	n := b.tokens() * b.cfg.HiddenSize
 	return &dropout{
 		probability: float32(b.cfg.HiddenDropout), offset: b.random(n), mask: b.keep.new(tensor.U8, (n+7)/8),
-		grad: b.spare.f32(b.tokens(), b.cfg.HiddenSize), saved: saved(),
+		grad: b.scratch(b.tokens(), b.cfg.HiddenSize), saved: saved(),
 		fwd: opmanager.MustBind(b.fwd, dropoutops.DropoutFwd), bwd: opmanager.MustBind(b.bwd, dropoutops.DropoutBwd),
 	}
 }

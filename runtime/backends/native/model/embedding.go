@@ -9,25 +9,27 @@ import (
 
 // embedding is the sum of the vectors of tokens and, if they are learned, of positions.
 type embedding struct {
-	tokens, positions *Param         // positions are nil unless they are learned
-	indices, places   *tensor.Tensor // i32 [T]: the tokens, and the position of each
-	vectors           *tensor.Tensor // of places, scratch [T h]
-	tied              bool           // the output layer shares the weight of tokens and has written its part of the gradient
-	dropout           *dropout
-	fwd               *opmanager.Bound[embeddingops.EmbeddingFwdArgs]
-	bwd               *opmanager.Bound[embeddingops.EmbeddingBwdArgs]
-	add               *opmanager.Bound[normops.ResidualAddArgs]
+	table, positionTable *tensor.Tensor // their values, in the type of activations
+	tokens, positions    *Param         // positions are nil unless they are learned
+	indices, places      *tensor.Tensor // i32 [T]: the tokens, and the position of each
+	vectors              *tensor.Tensor // of places, scratch [T h]
+	tied                 bool           // the output layer shares the weight of tokens and has written its part of the gradient
+	dropout              *dropout
+	fwd                  *opmanager.Bound[embeddingops.EmbeddingFwdArgs]
+	bwd                  *opmanager.Bound[embeddingops.EmbeddingBwdArgs]
+	add                  *opmanager.Bound[normops.ResidualAddArgs]
 }
 
 func (b *builder) embedding(m *Model) *embedding {
 	e := &embedding{
+		table: b.matrix(m.embedding), positionTable: b.matrix(m.positions),
 		tokens: m.embedding, positions: m.positions, indices: b.keep.new(tensor.I32, b.tokens()), tied: m.head == m.embedding,
 		dropout: b.dropout(),
 		fwd:     opmanager.MustBind(b.fwd, embeddingops.EmbeddingFwd), bwd: opmanager.MustBind(b.bwd, embeddingops.EmbeddingBwd),
 		add: opmanager.MustBind(b.fwd, normops.ResidualAdd),
 	}
 	if e.positions != nil {
-		e.places, e.vectors = b.keep.new(tensor.I32, b.tokens()), b.keep.f32(b.tokens(), b.cfg.HiddenSize)
+		e.places, e.vectors = b.keep.new(tensor.I32, b.tokens()), b.act(b.tokens(), b.cfg.HiddenSize)
 	}
 	return e
 }
@@ -48,9 +50,9 @@ func (e *embedding) fillPlaces(seq int, positions []int32) {
 }
 
 func (e *embedding) forward(r *run, y *tensor.Tensor) {
-	call(r, e.fwd, embeddingops.EmbeddingFwdArgs{Indices: e.indices, Weight: e.tokens.Value, Output: y})
+	call(r, e.fwd, embeddingops.EmbeddingFwdArgs{Indices: e.indices, Weight: e.table, Output: y})
 	if e.positions != nil {
-		call(r, e.fwd, embeddingops.EmbeddingFwdArgs{Indices: e.places, Weight: e.positions.Value, Output: e.vectors})
+		call(r, e.fwd, embeddingops.EmbeddingFwdArgs{Indices: e.places, Weight: e.positionTable, Output: e.vectors})
 		call(r, e.add, normops.ResidualAddArgs{A: y, B: e.vectors, Output: y})
 	}
 	e.dropout.forward(r, y)

@@ -17,6 +17,7 @@ import (
 // other.
 type experts struct {
 	router    linear
+	wide      *wide    // of the router; nil without
 	balance   *balance // nil without an auxiliary loss
 	num, topk int
 
@@ -37,6 +38,7 @@ type experts struct {
 	dOut, dIn       *tensor.Tensor // [R h]
 	dAct            *tensor.Tensor // [R f]
 	dHidden         *tensor.Tensor // [T h], by way of the router
+	dRouted         *tensor.Tensor // dHidden in f32, which it is where activations are f32
 
 	up, down                  grouped
 	savedChoice, savedPermute *opregistry.Saved
@@ -53,18 +55,22 @@ type experts struct {
 func (b *builder) experts(w expertWeights) *experts {
 	t, h, f, n, k := b.tokens(), b.cfg.HiddenSize, b.cfg.expertSize(), b.cfg.NumExperts, b.cfg.topk()
 	e := &experts{
-		router: b.linear(w.router), num: n, topk: k,
+		router: b.linear(w.router), wide: b.wide, num: n, topk: k,
 		logits: b.keep.f32(t, n), probs: b.keep.f32(t, n), state: b.keep.f32(t, n), chosen: b.keep.new(tensor.Bool, t, n),
 		indices: b.keep.new(tensor.I32, t, k), weights: b.keep.f32(t, k), counts: b.keep.new(tensor.I32, n), rowOf: b.keep.new(tensor.I32, t*k),
-		in: b.keep.f32(t*k, h), gateUp: b.keep.f32(t*k, 2*f), act: b.keep.f32(t*k, f), out: b.keep.f32(t*k, h),
+		in: b.act(t*k, h), gateUp: b.act(t*k, 2*f), act: b.act(t*k, f), out: b.act(t*k, h),
 		dLogits: b.spare.f32(t, n), dProbs: b.spare.f32(t, n), dWeights: b.spare.f32(t, k),
-		dOut: b.spare.f32(t*k, h), dIn: b.spare.f32(t*k, h), dAct: b.spare.f32(t*k, f), dHidden: b.spare.f32(t, h),
+		dOut: b.scratch(t*k, h), dIn: b.scratch(t*k, h), dAct: b.scratch(t*k, f), dHidden: b.scratch(t, h),
 		up: b.grouped(w.up, n), down: b.grouped(w.down, n), savedChoice: saved(), savedPermute: saved(),
 		choose: opmanager.MustBind(b.fwd, moe.FusedTopkWithScoreFunctionFwd), chooseBwd: opmanager.MustBind(b.bwd, moe.FusedTopkWithScoreFunctionBwd),
 		permute: opmanager.MustBind(b.fwd, moe.MoEPermuteFwd), permuteBwd: opmanager.MustBind(b.bwd, moe.MoEPermuteBwd),
 		unpermute: opmanager.MustBind(b.fwd, moe.MoEUnpermuteFwd), unpermuteBwd: opmanager.MustBind(b.bwd, moe.MoEUnpermuteBwd),
 		swiglu: opmanager.MustBind(b.fwd, activation.SwiGLU), dSwiglu: opmanager.MustBind(b.bwd, activation.DSwiGLU),
 		addBwd: opmanager.MustBind(b.bwd, normops.ResidualAdd),
+	}
+	e.dRouted = e.dHidden
+	if e.wide != nil {
+		e.dRouted = b.spare.f32(t, h)
 	}
 	if b.cfg.Balanced() {
 		e.balance = b.balance()
@@ -73,7 +79,7 @@ func (b *builder) experts(w expertWeights) *experts {
 }
 
 func (e *experts) forward(r *run, x, y *tensor.Tensor) {
-	e.router.forward(r, x, e.logits)
+	e.router.forward(r, e.wide.widen(r, x), e.logits)
 	call(r, e.choose, moe.FusedTopkWithScoreFunctionFwdArgs{
 		Logits: e.logits, Topk: e.topk, ScoreFunction: moe.SoftmaxScore,
 		Probs: e.probs, RoutingMap: e.chosen, IntermediateOutput: e.state, Saved: e.savedChoice,
@@ -143,7 +149,8 @@ func (e *experts) backward(r *run, x, dy, dx *tensor.Tensor) {
 		Topk: e.topk, ScoreFunction: moe.SoftmaxScore, Saved: e.savedChoice,
 	})
 	e.balance.backward(r, e)
-	e.router.backward(r, x, e.dLogits, e.dHidden)
+	e.router.backward(r, e.wide.widen(r, x), e.dLogits, e.dRouted)
+	e.wide.narrow(r, e.dRouted, e.dHidden)
 	call(r, e.addBwd, normops.ResidualAddArgs{A: dx, B: e.dHidden, Output: dx})
 }
 
@@ -160,9 +167,9 @@ func (b *builder) grouped(w *Param, experts int) grouped {
 		fwd: opmanager.MustBind(b.fwd, gemm.TEGeneralGroupedGemm), bwd: opmanager.MustBind(b.bwd, gemm.TEGeneralGroupedGemm),
 		left: make([]*tensor.Tensor, experts), right: make([]*tensor.Tensor, experts),
 	}
-	size := w.Value.Shape()[0] / experts
+	size, matrix := w.Value.Shape()[0]/experts, b.matrix(w)
 	for e := range experts {
-		g.weights = append(g.weights, rows(w.Value, e*size, (e+1)*size))
+		g.weights = append(g.weights, rows(matrix, e*size, (e+1)*size))
 		g.grads = append(g.grads, rows(w.Grad, e*size, (e+1)*size))
 	}
 	return g

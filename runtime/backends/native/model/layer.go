@@ -20,7 +20,7 @@ type layer struct {
 func (b *builder) layer(w layerWeights, in, freqs *tensor.Tensor) layer {
 	t, h := b.tokens(), b.cfg.HiddenSize
 	return layer{
-		in: in, norm1: b.keep.f32(t, h), mid: b.keep.f32(t, h), norm2: b.keep.f32(t, h),
+		in: in, norm1: b.act(t, h), mid: b.act(t, h), norm2: b.act(t, h),
 		inputNorm: b.norm(w.inputNorm), attention: b.attention(w, freqs), dropout1: b.dropout(),
 		postNorm: b.norm(w.postNorm), mlp: b.mlp(w), dropout2: b.dropout(),
 		add: opmanager.MustBind(b.fwd, normops.ResidualAdd), addBwd: opmanager.MustBind(b.bwd, normops.ResidualAdd),
@@ -41,7 +41,7 @@ func (b builder) layers(weights []layerWeights, mgr *opmanager.Manager, memory *
 		b.at(mgr.Layer(i))
 		b.depth = i
 		if train || i < len(inputs) {
-			inputs[i%2] = memory.new(tensor.F32, b.tokens(), b.cfg.HiddenSize)
+			inputs[i%2] = memory.new(b.cfg.Compute(), b.tokens(), b.cfg.HiddenSize)
 		}
 		all = append(all, b.layer(w, inputs[i%2], freqs))
 	}

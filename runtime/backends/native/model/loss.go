@@ -20,13 +20,13 @@ type Loss struct {
 
 // LossBatch is the argument of a Loss. T is the number of tokens of the batch.
 type LossBatch struct {
-	Logits  *tensor.Tensor // f32 [T vocab]
+	Logits  *tensor.Tensor // [T vocab], of the type of activations
 	Targets *tensor.Tensor // i32 [T]
 	Losses  *tensor.Tensor // f32 [T], nats
 	LSE     *tensor.Tensor // f32 [T], log Σ exp of a row of the logits
 	Weights []float32      // [T], the weights of the losses in a mean; nil means 1 for each
 	DLosses *tensor.Tensor // f32 [T], Weights times a factor: 1/T for a mean of T tokens, less for a part of a global batch
-	DLogits *tensor.Tensor // f32 [T vocab], which may share memory with Logits
+	DLogits *tensor.Tensor // as Logits, with which it may share memory
 
 	pass *Pass
 }

@@ -14,7 +14,8 @@ import (
 func (c Config) WeightBytes() float64 { return 2 * 4 * c.parameters() }
 
 // ActivationBytes returns the memory of the passes of a run: the one that trains on batches of
-// batch sequences, and the one that generates text. It builds them as NewPass does, without memory,
+// batch sequences, and the one that generates text, with the rounded copies of weights that both
+// multiply with. It builds them as NewPass does, without memory,
 // for two and for three layers, since every further layer takes as much as the third.
 func (c Config) ActivationBytes(mgr *opmanager.Manager, batch int) (float64, error) {
 	var sizes [2]float64
@@ -37,6 +38,11 @@ func (c Config) countActivations(mgr *opmanager.Manager, batch int) (float64, er
 		return 0, err
 	}
 	var taken counter
+	for _, p := range m.params {
+		if p.rounded != nil {
+			taken.bytes += float64(p.rounded.NumElements() * p.rounded.DType().Size())
+		}
+	}
 	for _, pass := range []struct {
 		batch int
 		train bool

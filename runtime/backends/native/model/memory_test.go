@@ -17,13 +17,24 @@ import (
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	const batch = 3
+	all := architectures()
 	for name, cfg := range architectures() {
+		all[name+" in bf16"] = inPrecisions(cfg)["bf16"]
+	}
+	for name, cfg := range all {
 		for _, layers := range []int{1, 2, 5} {
 			cfg.NumLayers = layers
 			backend, mgr := cpu.New(), newManager(t, opregistry.KindFlagos)
 			m, err := model.New(cfg, backend)
 			require.NoError(t, err, name)
-			weights := float64(backend.Stats().Bytes)
+			copies := 0.0
+			for _, p := range m.Params() {
+				if c := p.Rounded(); c != nil {
+					copies += float64(c.NumElements() * c.DType().Size())
+				}
+			}
+			assert.Equal(t, cfg.BF16, copies > 0)
+			weights := float64(backend.Stats().Bytes) - copies
 			between := 2 * 4 * float64(model.FlatSlack+16*len(m.Params()))
 			assert.InDelta(t, weights, cfg.WeightBytes()+between/2, between/2, "%s, %d layers", name, layers)
 

@@ -12,7 +12,7 @@ func (b *builder) mlp(w layerWeights) mlp {
 	}
 	t, f := b.tokens(), b.cfg.FFNHiddenSize
 	up, down := b.linear(w.up), b.linear(w.down)
-	in, act, dAct := b.keep.f32(t, b.cfg.upRows()), b.keep.f32(t, f), b.spare.f32(t, f)
+	in, act, dAct := b.act(t, b.cfg.upRows()), b.act(t, f), b.scratch(t, f)
 	if b.cfg.gated() {
 		return &swiGLU{
 			up: up, down: down, in: in, act: act, dAct: dAct,

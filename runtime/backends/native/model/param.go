@@ -6,7 +6,8 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// Param is one weight of the model with its gradient.
+// Param is one weight of the model with its gradient. Who writes Value after the first pass of the
+// model calls Model.WeightsChanged.
 type Param struct {
 	Name  string // "model.layers.0.mlp.down_proj.weight"; fused weights have names of their own
 	Shape tensor.Shape
@@ -17,6 +18,9 @@ type Param struct {
 
 	start start
 	parts []part
+
+	wide    bool           // layers multiply with the weight itself in every precision
+	rounded *tensor.Tensor // the copy that layers multiply with; nil without
 }
 
 // start is the initial value of a weight: normal numbers of a standard deviation or, if that is 0,

@@ -36,6 +36,7 @@ type Pass struct {
 	proj        *tensor.Tensor // the output of a part of a layer, which is added to the residual stream [T h]
 	out, norm   *tensor.Tensor // of the last layer and of the final norm [T h]
 	finalNorm   norm
+	rounder     *caster
 	head        linear
 	logits      *tensor.Tensor // [T vocab]
 	losses, lse *tensor.Tensor // [T]
@@ -81,15 +82,15 @@ func (p *Pass) build(mgr *opmanager.Manager, train bool) {
 	outside := builder{cfg: c, batch: p.batch, seq: p.seq, keep: own}
 	if train {
 		outside.spare = &pool{arena: p.memory}
-		p.grad = &gradients{res: own.f32(t, c.HiddenSize), hidden: own.f32(t, c.HiddenSize), losses: own.f32(t)}
+		p.grad = &gradients{res: outside.act(t, c.HiddenSize), hidden: outside.act(t, c.HiddenSize), losses: own.f32(t)}
 	}
 	outside.at(mgr)
-	p.embedding = outside.embedding(m)
-	p.targets, p.proj = own.new(tensor.I32, t), own.f32(t, c.HiddenSize)
+	p.embedding, p.rounder = outside.embedding(m), outside.caster(mgr)
+	p.targets, p.proj = own.new(tensor.I32, t), outside.act(t, c.HiddenSize)
 	p.segments.memory, p.places.memory = own.new(tensor.I32, t+1), own.new(tensor.I32, t+1)
-	p.out, p.norm, p.finalNorm = own.f32(t, c.HiddenSize), own.f32(t, c.HiddenSize), outside.norm(m.finalNorm)
+	p.out, p.norm, p.finalNorm = outside.act(t, c.HiddenSize), outside.act(t, c.HiddenSize), outside.norm(m.finalNorm)
 	p.head = outside.linear(linearWeights{weight: m.head})
-	p.logits, p.losses, p.lse, p.savedL = own.f32(t, c.VocabSize), own.f32(t), own.f32(t), saved()
+	p.logits, p.losses, p.lse, p.savedL = outside.act(t, c.VocabSize), own.f32(t), own.f32(t), saved()
 	p.lossFwd, p.lossBwd = opmanager.MustBind(outside.fwd, loss.CrossEntropyFwd), opmanager.MustBind(outside.bwd, loss.CrossEntropyBwd)
 	p.lossArgs = LossBatch{Logits: p.logits, Targets: p.targets, Losses: p.losses, LSE: p.lse, pass: p}
 	if train {
@@ -98,6 +99,7 @@ func (p *Pass) build(mgr *opmanager.Manager, train bool) {
 	if c.rotary() {
 		p.freqs = own.f32(p.seq, 1, 1, c.HeadDim())
 	}
+	outside.wide = outside.wideInput(mgr)
 	p.layers = outside.layers(m.layers, mgr, p.memory, p.freqs)
 }
 
@@ -158,16 +160,23 @@ func (p *Pass) Logits(tokens []int32, at int) ([]float32, error) {
 		return nil, r.err
 	}
 	vocab := p.m.cfg.VocabSize
-	return tensor.Data[float32](p.logits)[at*vocab : (at+1)*vocab], nil
+	if p.logits.DType() == tensor.F32 {
+		return tensor.Data[float32](p.logits)[at*vocab : (at+1)*vocab], nil
+	}
+	scores := make([]float32, vocab)
+	for i, v := range rows(p.logits, at, at+1).Float64s() {
+		scores[i] = float32(v)
+	}
+	return scores, nil
 }
 
 func (p *Pass) forward(r *run) {
 	p.fresh = false
 	r.leave("embedding")
-	p.watch.needs(r, 0)
+	p.needs(r, 0)
 	p.embedding.forward(r, p.layers[0].in)
 	for i := range p.layers {
-		p.watch.needs(r, i+1)
+		p.needs(r, i+1)
 		next := p.out
 		if i+1 < len(p.layers) {
 			next = p.layers[i+1].in
@@ -175,11 +184,17 @@ func (p *Pass) forward(r *run) {
 		p.layers[i].forward(r, i, p.proj, next)
 	}
 	r.leave("final norm")
-	p.watch.needs(r, len(p.layers)+1)
+	p.needs(r, len(p.layers)+1)
 	p.finalNorm.forward(r, p.out, p.norm)
 	r.leave("output layer")
 	p.head.forward(r, p.norm, p.logits)
 	p.auxLoss = r.auxLoss
+}
+
+// needs makes the weights of a depth ready.
+func (p *Pass) needs(r *run, depth int) {
+	p.watch.needs(r, depth)
+	p.round(r, depth)
 }
 
 // Backward runs the gradient of scale·Σ weight·(loss + auxiliary loss) over the tokens of the batch

@@ -69,9 +69,12 @@ func call[A any](r *run, b *opmanager.Bound[A], a A) {
 	}
 }
 
+// floating reports whether a type is one of activations, gradients or statistics.
+func floating(d tensor.DType) bool { return d == tensor.F32 || d == tensor.BF16 || d == tensor.F16 }
+
 func nonFinite(place, op string, operands []opregistry.Operand) error {
 	for _, o := range operands {
-		if o.Access == opregistry.AccessRead || o.Tensor.DType() != tensor.F32 {
+		if o.Access == opregistry.AccessRead || !floating(o.Tensor.DType()) {
 			continue
 		}
 		for _, v := range o.Tensor.Float64s() {

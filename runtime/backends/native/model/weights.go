@@ -45,6 +45,7 @@ type Model struct {
 	head      *Param // the embedding when tied
 	params    []*Param
 	flat      Flat
+	rounded   []bool // by depth: whether the copies of the weights are those of their values
 }
 
 // New allocates a model with zero weights. Close returns its memory.
@@ -80,6 +81,8 @@ func newModel(cfg Config, backend device.Backend, frozen bool) (*Model, error) {
 		m.head = b.param(b.names.head+".weight", normal, cfg.VocabSize, h)
 	}
 	m.allocate()
+	m.copies()
+	m.rounded = make([]bool, cfg.NumLayers+2)
 	if m.memory.err != nil {
 		return nil, fmt.Errorf("allocate the weights: %w", m.memory.fail())
 	}
@@ -177,6 +180,7 @@ func (b *weightBuilder) experts(at string, std, residual float64) expertWeights 
 		up:     b.param(at+n.experts+n.expertsUp+".weight", start{std: std}, c.NumExperts*2*f, h),
 		down:   b.param(at+n.experts+n.expertsDown+".weight", start{std: residual}, c.NumExperts*h, f),
 	}
+	w.router.weight.wide = true
 	for e := range c.NumExperts {
 		expert := at + n.experts + strconv.Itoa(e) + "."
 		w.up.parts = append(w.up.parts, part{expert + n.expertGate + ".weight", f}, part{expert + n.expertUp + ".weight", f})

@@ -45,7 +45,8 @@ func zLoss() patch.Patch {
 // token. Cross entropy gives w·(softmax − onehot) for a row, so the row is computed with the weight
 // w·(1+2cz) and w·2cz is added to it at the target. It reads LSE and DLosses and changes DLosses
 // and one element per token of DLogits. f32 with f64 sums; a NaN or infinity in LSE makes the loss
-// one. Deterministic; memory for one number per token is allocated once.
+// one. dlogits is rounded again where it has 16 bits. Deterministic; memory for one number per
+// token is allocated once.
 //
 // Source: Chowdhery et al. 2022, "PaLM", arXiv:2204.02311, section 5.
 func withZLoss(next model.Loss, coeff float64) model.Loss {
@@ -69,10 +70,10 @@ func withZLoss(next model.Loss, coeff float64) model.Loss {
 			if err := next.Backward(b); err != nil {
 				return err
 			}
-			targets, logits := tensor.Data[int32](b.Targets), tensor.Data[float32](b.DLogits)
-			vocab := len(logits) / len(targets)
+			targets := tensor.Data[int32](b.Targets)
 			for i, term := range terms {
-				logits[i*vocab+int(targets[i])] += term
+				target := int(targets[i])
+				b.DLogits.Set(b.DLogits.At(i, target)+float64(term), i, target)
 			}
 			return nil
 		},

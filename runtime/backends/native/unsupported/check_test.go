@@ -101,10 +101,10 @@ func TestCheck(t *testing.T) {
 		config  model.Config
 		refused bool
 	}{
-		{"bf16", true, llama(), true},
-		{"bf16", false, llama(), false},
-		{"bf16", nil, llama(), false},
-		{"bf16", "false", llama(), true},
+		{"grad_reduce_in_bf16", true, llama(), true},
+		{"grad_reduce_in_bf16", false, llama(), false},
+		{"grad_reduce_in_bf16", nil, llama(), false},
+		{"grad_reduce_in_bf16", "false", llama(), true},
 		{"fp8", "hybrid", llama(), true},
 		{"fp8", nil, llama(), false},
 		{"exp_avg_dtype", "fp32", llama(), false},

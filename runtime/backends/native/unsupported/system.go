@@ -24,8 +24,6 @@ func parallel() map[string]rule {
 func precision() map[string]rule {
 	const f32 = "the native trainer computes and stores everything in f32"
 	return map[string]rule{
-		"fp16":                     off(f32),
-		"bf16":                     off(f32),
 		"fp8":                      only(f32, false),
 		"fp4":                      only(f32, false),
 		"grad_reduce_in_bf16":      off(f32),
