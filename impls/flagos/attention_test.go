@@ -303,12 +303,14 @@ func TestAttentionDeclinesOptions(t *testing.T) {
 	fwd, bwd := flagosRun(t, attention.FusedAttnFwd), flagosRun(t, attention.FusedAttnBwd)
 	lengths, err := tensor.FromSlice([]int32{0, 3})
 	require.NoError(t, err)
+	offset := vector(t, 1)
 	hidden, err := tensor.FromSlice(make([]bool, 1), 1, 1, 1, 1)
 	require.NoError(t, err)
 	for name, edit := range map[string]func(a *attention.FusedAttnBwdArgs){
 		"mask": func(a *attention.FusedAttnBwdArgs) { a.AttnMaskType, a.AttentionMask = attention.ArbitraryMask, hidden },
-		"padding": func(a *attention.FusedAttnBwdArgs) {
+		"padding with an offset of the softmax": func(a *attention.FusedAttnBwdArgs) {
 			a.AttnMaskType, a.CuSeqlensQ, a.CuSeqlensKV = attention.PaddingMask, lengths, lengths
+			a.SoftmaxType, a.SoftmaxOffset = attention.LearnableSoftmax, offset
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,6 +15,7 @@ func Impls() []opregistry.Impl {
 	return []opregistry.Impl{
 		host.Impl(attention.FusedAttnFwd, fusedAttnFwd),
 		host.Impl(attention.FusedAttnBwd, fusedAttnBwd),
+		host.Impl(attention.CopyToKVCache, copyToKVCache),
 	}
 }
 
@@ -31,15 +32,27 @@ type common struct {
 	scale   float32
 	q, k, v host.Heads
 	o       host.Heads
-	stats   []float32
+	stats   stats
 	options attnOptions
+	from0   int                // the sequence of the call that is sequence 0 here
+	axes    attention.AttnDims // of the call, which number the random decisions of dropout
 }
 
-// commonOf converts the operands of a forward call and requires sequences of one length.
+// stats are the statistics of the queries, at distances.
+type stats struct {
+	data                 []float32
+	sequence, head, step int
+}
+
+// commonOf converts the operands of a forward call.
 func commonOf(v *host.Views, e *opregistry.Exec, a attention.FusedAttnFwdArgs) common {
-	switch {
-	case a.AttnMaskType > attention.CausalBottomRightMask:
-		v.Decline("attn_mask_type %v, this impl serves no_mask, causal and causal_bottom_right", a.AttnMaskType)
+	switch padding := a.AttnMaskType.Padding(); {
+	case a.AttnMaskType == attention.ArbitraryMask:
+		v.Decline("attn_mask_type %v, this impl serves the others", a.AttnMaskType)
+	case padding && a.Bias != nil:
+		v.Decline("bias_type %v with attn_mask_type %v", a.BiasType, a.AttnMaskType)
+	case padding && a.SoftmaxType == attention.LearnableSoftmax:
+		v.Decline("softmax_type %v with attn_mask_type %v", a.SoftmaxType, a.AttnMaskType)
 	case a.MaxLogit != nil:
 		v.Decline("max_logit, this impl does not compute it")
 	}
@@ -50,17 +63,27 @@ func commonOf(v *host.Views, e *opregistry.Exec, a attention.FusedAttnFwdArgs) c
 		AttnDims: a.Dims(), exec: e, kernel: kernel.BestKernel(keysMultiple),
 		q: v.Heads("Q", a.Q, a.QKVFormat), k: v.Heads("K", a.K, a.QKVFormat),
 		v: v.Heads("V", a.V, a.QKVFormat), o: v.Heads("O", a.O, a.QKVFormat),
-		stats: v.Vector("stats", a.Stats),
+		stats: statsOf(v, a),
 	}
+	c.axes = c.AttnDims
 	c.band = bandOf(a, c.AttnDims)
 	c.scale = a.AttnScale.Or(float32(1 / math.Sqrt(float64(c.DimQK))))
 	c.options = optionsOf(v, a, c.scale)
 	return c
 }
 
-// log returns the statistics of the queries of a head.
-func (c *common) log(sequence, head int) []float32 {
-	return c.stats[(sequence*c.Heads+head)*c.SeqQ:][:c.SeqQ]
+func statsOf(v *host.Views, a attention.FusedAttnFwdArgs) stats {
+	d := a.Dims()
+	s := stats{data: v.Vector("stats", a.Stats), sequence: d.Heads * d.SeqQ, head: d.SeqQ, step: 1}
+	if a.QKVFormat == attention.THD {
+		s.sequence, s.head, s.step = 0, 1, d.Heads
+	}
+	return s
+}
+
+// log returns the statistic of a query of a head.
+func (c *common) log(sequence, head, query int) *float32 {
+	return &c.stats.data[sequence*c.stats.sequence+head*c.stats.head+query*c.stats.step]
 }
 
 // steps returns the vectors of d elements of one head as the rows of a matrix.

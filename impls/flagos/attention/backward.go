@@ -56,27 +56,32 @@ func fusedAttnBwd(e *opregistry.Exec, a attention.FusedAttnBwdArgs) error {
 	}
 	w := f32Heads{exec: e}
 	dQ, dK, dV := c.dQ, c.dK, c.dV
-	c.common = w.inputs(c.common)
-	c.o = w.load(c.o, c.Batch, c.SeqQ, c.Heads, c.DimV)
-	c.dO = w.load(c.dO, c.Batch, c.SeqQ, c.Heads, c.DimV)
-	c.dQ = w.place(dQ, c.Batch, c.SeqQ, c.Heads, c.DimQK)
-	c.dK = w.place(dK, c.Batch, c.SeqKV, c.Groups, c.DimQK)
-	c.dV = w.place(dV, c.Batch, c.SeqKV, c.Groups, c.DimV)
-	c.options.prepare(&c.common)
-	c.run()
+	batch := c.entries(a.QKVFormat)
+	c.common = w.inputs(c.common, batch)
+	c.o = w.load(c.o, batch, c.SeqQ, c.Heads, c.DimV)
+	c.dO = w.load(c.dO, batch, c.SeqQ, c.Heads, c.DimV)
+	c.dQ = w.place(dQ, batch, c.SeqQ, c.Heads, c.DimQK)
+	c.dK = w.place(dK, batch, c.SeqKV, c.Groups, c.DimQK)
+	c.dV = w.place(dV, batch, c.SeqKV, c.Groups, c.DimV)
+	if a.AttnMaskType.Padding() {
+		c.sequences(a)
+	} else {
+		c.run()
+	}
 	if dSinks != nil {
 		sinkGradKernel.Run(e.Pool(), c.Heads, sinkGrad{common: c.common, dO: c.dO, to: dSinks})
 	}
-	c.options.release(e)
-	w.store(dQ, c.dQ, c.Batch, c.SeqQ, c.Heads, c.DimQK)
-	w.store(dK, c.dK, c.Batch, c.SeqKV, c.Groups, c.DimQK)
-	w.store(dV, c.dV, c.Batch, c.SeqKV, c.Groups, c.DimV)
+	w.store(dQ, c.dQ, batch, c.SeqQ, c.Heads, c.DimQK)
+	w.store(dK, c.dK, batch, c.SeqKV, c.Groups, c.DimQK)
+	w.store(dV, c.dV, batch, c.SeqKV, c.Groups, c.DimV)
 	w.release()
 	return nil
 }
 
-// run computes dQ, dK, dV and dbias.
+// run computes dQ, dK, dV and dbias for sequences of one length.
 func (c *attnBwd) run() {
+	c.options.prepare(&c.common)
+	defer c.options.release(c.exec)
 	pool, pairs := c.exec.Pool(), c.Batch*c.Groups
 	c.shares = 1
 	if blocks := (c.SeqKV + bwdKeys - 1) / bwdKeys; pairs > 0 && blocks > 0 {
@@ -271,7 +276,6 @@ func (c *attnBwd) queries(b *bwdScratch, share, sequence, head, first int, dQ, d
 	_, _, step := c.blocks(share)
 	q := steps(c.q, sequence, head, c.SeqQ, c.DimQK)
 	o, dO := steps(c.o, sequence, head, c.SeqQ, c.DimV), steps(c.dO, sequence, head, c.SeqQ, c.DimV)
-	log := c.log(sequence, head)[first:]
 	var inner [bwdQueries]float32 // rowsum(dO∘O)
 	for r := range rows {
 		inner[r] = vector.Dot(dO.Row(first+r), o.Row(first+r))
@@ -299,7 +303,7 @@ func (c *attnBwd) queries(b *bwdScratch, share, sequence, head, first int, dQ, d
 		c.scores(&ds, b.dO, vPitch, c.DimV, b.valuesT, c.options.dropout.kept)
 		for r := range rows {
 			c.addToScores(&p, r, sequence, head)
-			c.softmaxGradient(&p, &ds, r, log[r], inner[r], sequence, head)
+			c.softmaxGradient(&p, &ds, r, *c.log(sequence, head, first+r), inner[r], sequence, head)
 			if c.biasGrad.wanted {
 				c.biasGrad.add(ds.row(r)[c.from(&ds, r):c.seen(&ds, r)], b.lane, share, sequence, head, first+r, key+c.from(&ds, r))
 			}

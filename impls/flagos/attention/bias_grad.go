@@ -193,8 +193,8 @@ func (c *sinkGrad) part(head int) {
 	sum := 0.0
 	for sequence := range c.Batch {
 		o, dO := steps(c.o, sequence, head, c.SeqQ, c.DimV), steps(c.dO, sequence, head, c.SeqQ, c.DimV)
-		for query, log := range c.log(sequence, head) {
-			sum -= float64(vector.Exp1(c.options.sinks[head]-log)) * float64(vector.Dot(dO.Row(query), o.Row(query)))
+		for query := range c.SeqQ {
+			sum -= float64(vector.Exp1(c.options.sinks[head]-*c.log(sequence, head, query))) * float64(vector.Dot(dO.Row(query), o.Row(query)))
 		}
 	}
 	c.to[head] = float32(sum)

@@ -33,31 +33,41 @@ var attnFwdKernel = parallel.NewKernel((*attnFwd).part)
 
 // fusedAttnFwd implements attention.FusedAttnFwd. Q, K, V and O may be views whose last axis is
 // dense; stats must be contiguous. All arithmetic is in f32. Blocks of keys are processed in
-// ascending order with a running maximum and sum, so the result has the same bits for any number of
-// workers; blocks that a mask or a window hides are skipped. Scratch per worker: a copy of a head
-// of K and V, a block of scores, and an f32 copy of each narrow operand.
+// ascending order with a running maximum and sum, so the result has the same bits for any number
+// of workers; blocks that a mask or a window hides are skipped. Sequences of fewQueries queries or
+// less, as in generation, read the keys where they are. Scratch per worker: a copy of a head of K
+// and V, a block of scores, and an f32 copy of each narrow operand.
 func fusedAttnFwd(e *opregistry.Exec, a attention.FusedAttnFwdArgs) error {
 	var v host.Views
 	c := attnFwd{common: commonOf(&v, e, a)}
 	if v.Err != nil {
 		return v.Err
 	}
-	pairs := c.Batch * c.Groups
-	if pairs == 0 || c.SeqQ == 0 {
+	if c.Groups == 0 || c.SeqQ == 0 || c.Batch == 0 && !a.AttnMaskType.Padding() {
 		return nil
 	}
-	c.blocks = (c.SeqQ + fwdQueries - 1) / fwdQueries
-	c.shares = min((fwdParts+pairs-1)/pairs, c.Heads/c.Groups*c.blocks)
 	w := f32Heads{exec: e}
-	o := c.o
-	c.common = w.inputs(c.common)
-	c.o = w.place(o, c.Batch, c.SeqQ, c.Heads, c.DimV)
-	c.options.prepare(&c.common)
-	attnFwdKernel.Run(e.Pool(), pairs*c.shares, c)
-	c.options.release(e)
-	w.store(o, c.o, c.Batch, c.SeqQ, c.Heads, c.DimV)
+	o, batch := c.o, c.entries(a.QKVFormat)
+	c.common = w.inputs(c.common, batch)
+	c.o = w.place(o, batch, c.SeqQ, c.Heads, c.DimV)
+	if a.AttnMaskType.Padding() {
+		c.sequences(a)
+	} else {
+		c.run()
+	}
+	w.store(o, c.o, batch, c.SeqQ, c.Heads, c.DimV)
 	w.release()
 	return nil
+}
+
+// run computes sequences of one length.
+func (c attnFwd) run() {
+	pairs := c.Batch * c.Groups
+	c.blocks = (c.SeqQ + fwdQueries - 1) / fwdQueries
+	c.shares = min((fwdParts+pairs-1)/pairs, c.Heads/c.Groups*c.blocks)
+	c.options.prepare(&c.common)
+	attnFwdKernel.Run(c.exec.Pool(), pairs*c.shares, c)
+	c.options.release(c.exec)
 }
 
 // part computes every shares-th block of the queries that use one head of K and V.
@@ -115,9 +125,8 @@ func (c *attnFwd) queries(sequence, head, first int, keys, values []float32) {
 			break
 		}
 	}
-	log := c.log(sequence, head)[first:]
 	for r := range rows {
-		log[r] = most[r] + float32(math.Log(float64(total[r])))
+		*c.log(sequence, head, first+r) = most[r] + float32(math.Log(float64(total[r])))
 		if c.DimV > 0 && c.visible(first+r) > c.firstKey(first+r) {
 			row := o.Data[(first+r)*o.RowStep:][:c.DimV]
 			vector.Scale(c.options.dropout.kept/total[r], row, row)

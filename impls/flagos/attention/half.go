@@ -17,10 +17,10 @@ type f32Heads struct {
 }
 
 // inputs returns c with Q, K and V in f32.
-func (w *f32Heads) inputs(c common) common {
-	c.q = w.load(c.q, c.Batch, c.SeqQ, c.Heads, c.DimQK)
-	c.k = w.load(c.k, c.Batch, c.SeqKV, c.Groups, c.DimQK)
-	c.v = w.load(c.v, c.Batch, c.SeqKV, c.Groups, c.DimV)
+func (w *f32Heads) inputs(c common, batch int) common {
+	c.q = w.load(c.q, batch, c.SeqQ, c.Heads, c.DimQK)
+	c.k = w.load(c.k, batch, c.SeqKV, c.Groups, c.DimQK)
+	c.v = w.load(c.v, batch, c.SeqKV, c.Groups, c.DimV)
 	return c
 }
 
@@ -32,7 +32,11 @@ func (w *f32Heads) place(h host.Heads, batch, seq, n, d int) host.Heads {
 	buf := w.exec.Scratch(batch * seq * n * d)
 	w.buffers[w.n] = buf
 	w.n++
-	return host.Heads{Data: buf, Sequence: seq * n * d, Step: n * d, Head: d}
+	f32 := host.Heads{Data: buf, Step: n * d, Head: d}
+	if batch > 1 { // packed tokens have several sequences in one entry
+		f32.Sequence = seq * n * d
+	}
+	return f32
 }
 
 // load returns the vectors of an operand.

@@ -116,7 +116,7 @@ func (c *common) addToScores(s *scoreBlock, r, sequence, head int) {
 		o.bias.addTo(row, o.biasFactor, sequence, head, s.query+r, key)
 	}
 	if o.alibi {
-		slope := o.slopes[(sequence*c.Heads+head)%len(o.slopes)]
+		slope := o.slopes[((c.from0+sequence)*c.Heads+head)%len(o.slopes)]
 		vector.Axpy(-slope, o.distances[o.center+key-(s.query+r+c.offset):][:len(row)], row)
 	}
 }
@@ -138,7 +138,7 @@ type dropRow [(dropBits + 63) / 32]uint32
 // decide computes the decisions for the keys of a row of a block from one key on. It returns the
 // decisions and the index of the first.
 func (c *common) decide(bits *dropRow, s *scoreBlock, r, from, seen, sequence, head int) (kept []uint32, first int) {
-	n := ((uint64(sequence)*uint64(c.Heads)+uint64(head))*uint64(c.SeqQ)+uint64(s.query+r))*uint64(c.SeqKV) + uint64(s.key+from)
+	n := ((uint64(c.from0+sequence)*uint64(c.Heads)+uint64(head))*uint64(c.axes.SeqQ)+uint64(s.query+r))*uint64(c.axes.SeqKV) + uint64(s.key+from)
 	first = int(n % 4)
 	o := &c.options.dropout
 	philox.AtLeast(bits[:(first+seen-from+31)/32], o.seed, o.counter+n/4, o.threshold)

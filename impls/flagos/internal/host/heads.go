@@ -41,6 +41,16 @@ func (h *Heads) Round(src []float32, sequence, step, n, d int) {
 	}
 }
 
+// Take copies a vector of d elements of the same dtype.
+func (h *Heads) Take(sequence, step, head int, from *Heads, fromSequence, fromStep, fromHead, d int) {
+	to, at := h.at(sequence, step, head), from.at(fromSequence, fromStep, fromHead)
+	if h.Narrow() {
+		copy(h.bits[to:][:d], from.bits[at:][:d])
+	} else {
+		copy(h.Data[to:][:d], from.Data[at:][:d])
+	}
+}
+
 // Heads requires a dense last axis.
 func (v *Views) Heads(name string, t *tensor.Tensor, format attention.QKVFormat) Heads {
 	if !v.Stored(name, t) {

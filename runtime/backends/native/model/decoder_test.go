@@ -17,7 +17,7 @@ import (
 // alone.
 func TestDecoderAgreesWithAPass(t *testing.T) {
 	for name, cfg := range architectures() {
-		for _, kind := range []opregistry.Kind{opregistry.KindReference} {
+		for _, kind := range []opregistry.Kind{opregistry.KindReference, opregistry.KindFlagos} {
 			t.Run(name+" "+kind.String(), func(t *testing.T) {
 				cfg.SeqLength, cfg.MaxPositionEmbeddings = 40, 0
 				mgr := newManager(t, kind)
